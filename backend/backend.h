@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All of the backend that fs/ may see, with loop.h, lock.h, log.h and diag.h: jobs as snapshots,
+ * requests that change something, texts, and news. What is read here comes from memory or the
+ * state directory and never waits; what waits is a request with a reply.
+ */
+#ifndef KXFS_BACKEND_BACKEND_H
+#define KXFS_BACKEND_BACKEND_H
+
+#include "backend/log.h"
+#include "backend/loop.h"
+#include "spec/job.h"
+
+struct backend;
+
+enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE_NONE };
+
+struct backend_config {
+	const char *kind;      /* "local" */
+	const char *state_dir; /* absolute; exists, is ours, is locked */
+	const char *work_dir;  /* where local replicas run */
+	const char *submitter; /* user@host of the mount */
+	const char *home;      /* for "~" in mounts; NULL: none */
+	unsigned grace_ms;     /* SIGTERM to SIGKILL */
+	uint64_t spool_limit;  /* bytes of captured output in all */
+	int64_t history_keep;  /* seconds */
+};
+
+/* News, on the I/O thread, no lock held. Set once, before backend_start. */
+struct backend_events {
+	/*
+	 * A job is new (OLD is NULL), changed, moved to history (NEW->history and not
+	 * OLD->history), or gone for good (NEW is NULL). Both are borrowed. The store already
+	 * shows NEW.
+	 */
+	void (*job)(void *data, const struct spec_job *old, const struct spec_job *new_job);
+	/* LOG has grown or ended. Borrowed; only logs that somebody holds open are told. */
+	void (*log)(void *data, struct log *log);
+	void *data;
+};
+
+/*
+ * Make a backend of CONFIG (copied) on LOOP. -EOPNOTSUPP: no such kind. *RET_TEXT (malloc'ed or
+ * NULL) says what is wrong and what to do.
+ */
+int backend_new(struct loop *loop, const struct backend_config *config,
+		const struct backend_events *events, struct backend **ret, char **ret_text);
+/*
+ * Read what is known and come up; the loop runs. Waits until the first list is in (at most 60 s).
+ * 0, or a negative errno with *RET_TEXT.
+ */
+int backend_start(struct backend *b, char **ret_text);
+/* End what is to be ended with the mount (local jobs: their processes), keep everything, wait for it (bounded). */
+void backend_stop(struct backend *b);
+void backend_free(struct backend *b); /* after loop_stop */
+
+/* --- jobs; any thread, from memory --- */
+
+enum backend_place { BACKEND_JOBS, BACKEND_HISTORY };
+
+/* The snapshot of ID, a new reference; NULL: none. */
+const struct spec_job *backend_job(struct backend *b, enum backend_place place, const char *id);
+/* The same by uid, wherever it is now. */
+const struct spec_job *backend_job_by_uid(struct backend *b, const char *uid);
+/* All of a place, in the order of their creation: *RET is malloc'ed, each item a new reference. -ENOMEM. */
+int backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
+		 size_t *ret_n);
+size_t backend_n_jobs(struct backend *b, enum backend_place place);
+/* Grows with every change of the place's list of jobs; for a directory's mtime. ns. */
+int64_t backend_changed(struct backend *b, enum backend_place place);
+
+/* --- texts; any thread; may read the state directory --- */
+
+enum backend_text { BACKEND_MANIFEST, BACKEND_APPDEF };
+
+/* 0 and a malloc'ed text; -ENOENT: there is none. */
+int backend_text(struct backend *b, const struct spec_job *job, enum backend_text which, char **ret,
+		 size_t *ret_len);
+/* Size and nothing else, without rendering twice: what backend_text would give as *RET_LEN. */
+int backend_text_size(struct backend *b, const struct spec_job *job, enum backend_text which,
+		      size_t *ret_len);
+/* Lines "key: value" of YAML for .kxfs/info, Prometheus text for .kxfs/metrics. 0 or -ENOMEM. */
+int backend_info(struct backend *b, FILE *out);
+int backend_metrics(struct backend *b, FILE *out);
+
+/* --- output; any thread --- */
+
+/*
+ * The log KEY (struct spec_log.key) of JOB, or all replicas merged (KEY is NULL). All who open
+ * the same log share one struct log. -ENOENT, -EMFILE, -ENOMEM.
+ */
+int backend_log(struct backend *b, const struct spec_job *job, const char *key, struct log **ret);
+/* Its size and mtime without opening it. */
+int backend_log_stat(struct backend *b, const struct spec_job *job, const char *key,
+		     struct log_stat *ret);
+
+/* --- requests; any thread; never wait; exactly one reply, on the I/O thread --- */
+
+struct backend_result {
+	int err;	  /* 0 or a negative errno, as docs/kxfs-layout.5 lists them */
+	const char *text; /* for people; "" or lines; never NULL; borrowed */
+	const char *id;	  /* submit: the job's id; else "" */
+};
+
+typedef void (*backend_reply_fn)(void *data, const struct backend_result *result);
+
+struct backend_submission {
+	const char *file; /* name it was written under, for messages and the record */
+	const char *text;
+	size_t len;
+	const char *submitter; /* user@host */
+};
+
+/* Launch it, exactly once. All is copied. On success the job is in the store before the reply. */
+void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
+		    void *data);
+/* End the job with this id and uid and move it to history. -ESTALE: another job has the id; -ENOENT. */
+void backend_cancel(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
+		    void *data);
+/* -EINVAL: the job's phase would ignore it (the text says why). */
+void backend_control(struct backend *b, const char *id, const char *uid, enum spec_action action,
+		     backend_reply_fn reply, void *data);
+/* Remove a job of the history and its output for good. */
+void backend_forget(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
+		    void *data);
+
+#endif

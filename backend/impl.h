@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an implementation of the backend provides (local, later kube), and what it finds in
+ * struct backend. Private to backend/. backend.c checks each call's contract, traces it
+ * and calls the implementation through these operations.
+ */
+#ifndef KXFS_BACKEND_IMPL_H
+#define KXFS_BACKEND_IMPL_H
+
+#include <uv.h>
+
+#include "backend/backend.h"
+#include "backend/spool.h"
+#include "backend/store.h"
+
+struct backend_request;
+
+struct backend_ops {
+	const char *kind;
+	/* Set B->impl. Before the loop runs; no waiting. */
+	int (*init)(struct backend *b, char **ret_text);
+	/* On the I/O thread. Calls backend_started() once the first list is in, or with an error. */
+	void (*start)(struct backend *b);
+	/* On the I/O thread. Calls backend_stopped() when nothing of it runs any more. */
+	void (*stop)(struct backend *b);
+	void (*fini)(struct backend *b);
+	/* Requests, on the I/O thread: answer with backend_answer(), now or later, exactly once. */
+	void (*submit)(struct backend *b, struct backend_request *rq);
+	void (*cancel)(struct backend *b, struct backend_request *rq);
+	void (*control)(struct backend *b, struct backend_request *rq);
+	void (*forget)(struct backend *b, struct backend_request *rq);
+	/* Any thread. */
+	int (*text)(struct backend *b, const struct spec_job *job, enum backend_text which, char **ret,
+		    size_t *ret_len);
+	int (*info)(struct backend *b, FILE *out);
+	int (*metrics)(struct backend *b, FILE *out);
+};
+
+extern const struct backend_ops local_ops;
+
+struct backend {
+	const struct backend_ops *ops;
+	struct backend_config config; /* strings owned */
+	struct backend_events events;
+	struct loop *loop;
+	struct store *store;
+	struct spool *spool;
+	void *impl; /* the implementation's own */
+};
+
+/* A request under way. The strings are owned by it and stay until backend_answer. */
+struct backend_request {
+	struct backend *b;
+	char *file;
+	char *text;
+	size_t len;
+	char *submitter;
+	char *id;
+	char *uid;
+	enum spec_action action;
+	backend_reply_fn reply;
+	void *data;
+};
+
+/* Reply and free RQ. TEXT may be NULL. */
+void backend_answer(struct backend_request *rq, int err, const char *id, const char *text);
+void backend_started(struct backend *b, int err, const char *text);
+void backend_stopped(struct backend *b);
+
+/* The libuv loop itself; I/O thread only. */
+uv_loop_t *loop_uv(struct loop *loop);
+
+#endif

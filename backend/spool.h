@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The spool: output on disk, below the state directory, one directory a job:
+ *
+ *	STATE/jobs/ID/			0700
+ *		job.json		the implementation's record of the job (its own business)
+ *		app.yaml		the file as it was submitted
+ *		logs/KEY		bytes of one container in one attempt, 0600
+ *		merged			index of the merged log: references into logs/, never copies
+ *
+ * Who writes logs/KEY: local jobs' processes themselves (O_APPEND); for Kubernetes the follow
+ * streams through spool_append. The merged index is written by the I/O thread only; it is made
+ * of lines in the order in which they were seen (at most 1 s apart from the order of their
+ * times), and never changes once written. Each line is prefixed with "ROLE/K ", after every
+ * '\n', and after every '\r' that no '\n' follows, as TorchX prints them.
+ */
+#ifndef KXFS_BACKEND_SPOOL_H
+#define KXFS_BACKEND_SPOOL_H
+
+#include "backend/backend.h"
+
+struct spool;
+struct spool_job; /* the spool's part of one job: its logs and its merged index */
+
+int spool_new(struct loop *loop, const char *state_dir, const struct backend_events *events,
+	      struct spool **ret, char **ret_text);
+void spool_free(struct spool *spool);
+
+/* --- I/O thread --- */
+
+/* The spool's part of job ID: made (directories too) or found. NULL with errno. */
+struct spool_job *spool_job_open(struct spool *spool, const char *id);
+/*
+ * A log of the job begins (or, after a restart of kxfs, is known): KEY, and the prefix of its lines
+ * in the merged log ("trainer/0 "). The file is made when it is not there. *RET_FD, if wanted, is a new
+ * O_APPEND|O_CLOEXEC descriptor of it, owned by the caller.
+ * Growth is watched (inotify) until spool_log_end.
+ */
+int spool_log_begin(struct spool_job *j, const char *key, const char *prefix, int *ret_fd);
+/*
+ * No byte will be written any more. The rest is read into the merged index; when that is done the log
+ * counts as ended, and FN(DATA) (may be NULL) is called.
+ */
+void spool_log_end(struct spool_job *j, const char *key, loop_fn fn, void *data);
+/* No log will begin any more, all have ended: the merged log counts as ended. */
+void spool_job_end(struct spool_job *j);
+/* The other way round, for a job that comes back to life. */
+void spool_job_resume(struct spool_job *j);
+/* Forget it in memory (files stay; readers keep theirs). */
+void spool_job_close(struct spool_job *j);
+/* Remove its directory, on the pool; readers that have it open read on. */
+void spool_job_remove(struct spool *spool, const char *id, loop_fn done, void *data);
+
+/* --- any thread --- */
+
+int spool_log(struct spool *spool, const char *id, const char *key, struct log **ret);
+int spool_log_stat(struct spool *spool, const char *id, const char *key, struct log_stat *ret);
+/* STATE/jobs/ID/NAME: malloc'ed; NULL: no memory. */
+char *spool_path(struct spool *spool, const char *id, const char *name);
+/* Bytes of all output on disk, as last counted. */
+uint64_t spool_bytes(struct spool *spool);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes: what the kernel knows of the tree. A node is a place in the tree that has been looked
+ * up; its class says how such a place behaves. Only the FUSE thread touches nodes (no lock).
+ *
+ * A node is found again by its key: its parent's key, "/", and a tag that is its name or, where
+ * one name can mean different things in turn (the log of a new attempt, a job of the same id),
+ * tells them apart. st_ino is a hash of the key, so it is the same after a remount. The nodeid is
+ * the node's address. A node lives while the kernel counts lookups of it, a handle is open on it,
+ * or a child of it lives.
+ */
+#ifndef KXFS_FS_NODE_H
+#define KXFS_FS_NODE_H
+
+#include <sys/stat.h>
+#include <uthash.h>
+
+#include "fs/fs.h"
+
+struct listing;
+struct node;
+
+/*
+ * What a kind of place does. An operation that is absent answers as the comment says. Those with
+ * a request must answer it, at once or by parking it (fs/park.h); they never wait.
+ */
+struct node_class {
+	const char *name;
+	mode_t mode; /* type and permissions, before umask; types decide most defaults */
+	size_t size; /* of the structure that begins with struct node; 0: struct node itself */
+
+	/* Fill what differs from node_stat()'s defaults. 0 or a negative errno. Absent: defaults. */
+	int (*getattr)(struct fs *fs, struct node *node, struct stat *st);
+	/* Find NAME: *RET is a node from node_get(). Absent or -ENOENT: no such name. */
+	int (*lookup)(struct fs *fs, struct node *dir, const char *name, struct node **ret);
+	/* Add all names but "." and ".." with listing_add(). 0 or a negative errno. */
+	int (*list)(struct fs *fs, struct node *dir, struct listing *l);
+	/* malloc'ed target of a symbolic link. */
+	int (*readlink)(struct fs *fs, struct node *node, char **ret);
+
+	/* Absent: opened without a handle; EPERM for writing. */
+	void (*open)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+	void (*read)(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
+		     struct fuse_file_info *fi);
+	void (*write)(struct fs *fs, fuse_req_t req, struct node *node, const char *buf, size_t size,
+		      off_t off, struct fuse_file_info *fi); /* absent: EPERM */
+	void (*flush)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+	void (*fsync)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+	void (*release)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+	void (*poll)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi,
+		     struct fuse_pollhandle *ph); /* absent: always ready */
+	/* Absent: times are accepted and ignored, size 0 too on a writable file; else EPERM. */
+	void (*setattr)(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,
+			int to_set, struct fuse_file_info *fi);
+
+	/* Of a directory. Absent: EPERM. */
+	void (*create)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name, mode_t mode,
+		       struct fuse_file_info *fi);
+	void (*unlink)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
+	void (*rmdir)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
+	void (*rename)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
+		       struct node *newdir, const char *newname, unsigned flags);
+
+	/* Release what the structure holds beyond struct node. */
+	void (*free)(struct node *node);
+};
+
+struct node {
+	const struct node_class *class;
+	struct node *parent; /* a reference; NULL for the root */
+	char *key;
+	uint64_t ino;	  /* st_ino */
+	uint64_t lookups; /* counted by the kernel */
+	unsigned refs;	  /* lookups > 0 counts once; children and handles one each */
+	bool stale;	  /* out of the table: the next lookup of the name makes a new node */
+	UT_hash_handle hh;
+};
+
+/*
+ * The node of CLASS under PARENT with TAG, found or made, as a new reference that the caller gives
+ * to the kernel (ops.c) or drops (node_put). A made one is zeroed beyond struct node: *FRESH says so,
+ * the caller fills it. NULL: no memory.
+ */
+struct node *node_get(struct fs *fs, struct node *parent, const struct node_class *class,
+		      const char *tag, bool *fresh);
+struct node *node_ref(struct node *node);
+void node_put(struct fs *fs, struct node *node);
+/* The next lookup of this place makes a new node with the same st_ino. */
+void node_forget_name(struct fs *fs, struct node *node);
+
+/* The nodeid that the kernel knows, and back; the root is FUSE_ROOT_ID. */
+fuse_ino_t node_id(struct fs *fs, const struct node *node);
+struct node *node_of(struct fs *fs, fuse_ino_t id);
+
+/* The kernel counts one lookup more / N less. */
+void node_looked_up(struct node *node);
+void node_forget(struct fs *fs, struct node *node, uint64_t n);
+
+/* Everything that can be said of any node: type, mode, owner, st_ino, times of the mount. */
+void node_stat(struct fs *fs, const struct node *node, struct stat *st);
+/* node_stat and the class's getattr. */
+int node_getattr(struct fs *fs, struct node *node, struct stat *st);
+
+/* For ls: a snapshot of names, kept in the directory's handle. */
+int listing_add(struct listing *l, const char *name);
+
+/* Answer a lookup, create or mkdir with NODE (whose reference is handed over). */
+void node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
+
+/*
+ * A directory whose entries are fixed: a table that ends with a NULL name. HIDDEN ones are found but not
+ * listed. WHEN, if given, decides whether the entry is there.
+ */
+struct node_entry_def {
+	const char *name;
+	const struct node_class *class;
+	bool hidden;
+	bool (*when)(struct fs *fs, struct node *dir);
+};
+int node_lookup_static(struct fs *fs, struct node *dir, const struct node_entry_def *table,
+		       const char *name, struct node **ret);
+int node_list_static(struct fs *fs, struct node *dir, const struct node_entry_def *table,
+		     struct listing *l);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command line: one table of options from which parsing, --help, the check of the man page
+ * and shell completion are made.
+ */
+#ifndef KXFS_FS_OPTIONS_H
+#define KXFS_FS_OPTIONS_H
+
+#include <sys/types.h>
+
+#include "backend/backend.h"
+#include "backend/diag.h"
+
+enum options_cancel { OPTIONS_CANCEL_OWN, OPTIONS_CANCEL_ALL, OPTIONS_CANCEL_NONE };
+enum options_action { OPTIONS_MOUNT, OPTIONS_HELP, OPTIONS_VERSION };
+
+struct options {
+	enum options_action action;
+	char *source;	  /* as given; "" when not */
+	char *backend;	  /* "local"; "" not given */
+	char *context;	  /* "" not given */
+	char *namespace;  /* "" not given */
+	char *mountpoint; /* as given */
+	bool foreground;
+	bool debug;
+	bool read_only;
+	bool allow_other;
+	enum options_cancel cancel;
+	enum diag_level log_level;
+	char *state;		/* "" default */
+	unsigned grace_ms;
+	uint64_t spool_limit;	/* bytes */
+	int64_t history_keep;	/* seconds */
+	uid_t uid;
+	gid_t gid;
+	mode_t umask;
+	char *mount_options; /* generic ones for the kernel, comma-separated; "" none */
+};
+
+/*
+ * Parse. 0, or -EINVAL with *RET_TEXT (malloc'ed): what is wrong, with a suggestion where an option
+ * is near a known one. *RET is to be cleared with options_clear in both cases.
+ */
+int options_parse(int argc, char **argv, struct options *ret, char **ret_text);
+void options_clear(struct options *o);
+
+/* What --help prints, from the table. */
+void options_help(FILE *out);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * submit/: files that are written here run. Contents, verdict links (NAME.job) and verdict texts
+ * (NAME.error) lie in STATE/submit/ exactly as they are shown, so they survive a remount.
+ * When a writer is done is decided by writer.h; docs/kxfs-layout.5 states the rules for users.
+ */
+#ifndef KXFS_FS_SUBMIT_H
+#define KXFS_FS_SUBMIT_H
+
+#include "fs/fs.h"
+#include "fs/node.h"
+
+/* Read STATE/submit/ (made if absent). 0, or a negative errno with *RET_TEXT. Before the loop runs. */
+int submit_new(struct fs *fs, struct submit **ret, char **ret_text);
+void submit_free(struct submit *s);
+
+/* I/O thread, now and then: remove files whose job finished more than 7 days ago. */
+void submit_expire(struct submit *s, int64_t now);
+
+/* The class of MOUNT/submit. */
+extern const struct node_class submit_class;
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A job as it is at one moment, whatever runs it. Once published, a struct spec_job never
+ * changes: a change is a new one (rule T3). Reference counted with atomics, so snapshots may be
+ * held by any thread. All times are nanoseconds since 1970 UTC, 0: none. All strings are never
+ * NULL in a published job unless said so; "" means nothing to say.
+ */
+#ifndef KXFS_SPEC_JOB_H
+#define KXFS_SPEC_JOB_H
+
+#include "spec/base.h"
+
+/* TorchX's AppState, without UNSUBMITTED. */
+enum spec_state {
+	SPEC_SUBMITTED,
+	SPEC_PENDING,
+	SPEC_RUNNING,
+	SPEC_SUCCEEDED,
+	SPEC_FAILED,
+	SPEC_CANCELLED,
+	SPEC_UNKNOWN,
+	SPEC_N_STATES
+};
+
+/* "RUNNING" */
+const char *spec_state_name(enum spec_state state);
+/* SUCCEEDED, FAILED and CANCELLED: what ends wait. */
+bool spec_state_is_final(enum spec_state state);
+
+/* One stream of output: of one container in one attempt. */
+struct spec_log {
+	char *key;	 /* the backend's name of it; unique in the job, stable for ever */
+	char *container; /* "": the replica's own container */
+};
+
+struct spec_replica {
+	char *name;    /* of its directory: ROLE-K */
+	unsigned role; /* index in spec_job.roles */
+	unsigned id;   /* K */
+	enum spec_state state;
+	char *pod;  /* local: "" */
+	char *node; /* local: "" */
+	char *reason;
+	char *message;
+	unsigned attempt; /* from 0 */
+	int exit_code;	  /* -1: none */
+	int signal;	  /* 0: none */
+	int64_t started;
+	int64_t finished; /* of the replica as a whole: no further attempt comes */
+	uint64_t gap;	  /* bytes of output known to be lost */
+	struct spec_log *logs; /* grouped by container ("" first), each group oldest first */
+	size_t n_logs;
+};
+
+struct spec_role_status {
+	char *name;
+	unsigned desired;
+	unsigned minimum;
+	size_t first, n; /* its replicas in spec_job.replicas */
+};
+
+struct spec_job {
+	unsigned refs;	/* atomic; only spec_job_ref and spec_job_unref touch it */
+	char *id;	/* name of its directory */
+	char *uid;	/* tells it from any other job that ever had this id */
+	char *app;
+	enum spec_state state;
+	char *phase; /* the backend's own word */
+	char *reason;
+	char *message;
+	char *backend;
+	char *namespace;
+	char *queue;
+	char *submitter;  /* user@host; "" unknown */
+	char *submission; /* UUID of the write that made it; "" not ours */
+	bool own;	  /* submitted through a mount with this state directory */
+	bool has_appdef;  /* app.yaml can be read */
+	bool history;	  /* it has left jobs/ */
+	bool suspended;   /* may come back to life: its output goes on though its state is final */
+	unsigned retries;
+	unsigned max_retries;
+	int64_t created;
+	int64_t started;
+	int64_t finished;
+	int64_t changed;     /* of state, reason, message, a replica: the directory's mtime */
+	int64_t stale_since; /* 0: confirmed */
+	struct spec_role_status *roles;
+	size_t n_roles;
+	struct spec_replica *replicas;
+	size_t n_replicas;
+	unsigned actions; /* bit set of 1u << enum spec_action: what ctl would do now */
+};
+
+enum spec_action { SPEC_SUSPEND, SPEC_RESUME, SPEC_RESTART, SPEC_TERMINATE, SPEC_N_ACTIONS };
+
+/* "suspend", ... */
+const char *spec_action_name(enum spec_action action);
+/* The action that WORD names ("abort" is suspend); -EINVAL: none. */
+int spec_action_parse(const char *word);
+
+/* A new job, all empty ("" and 0), one reference, to be filled and published. NULL: no memory. */
+struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas);
+/* Every string of a job is set through this: frees *FIELD, copies VALUE (NULL counts as ""). -ENOMEM: *FIELD is as it was. */
+int spec_set(char **field, const char *value);
+/* Append a log to R. 0 or -ENOMEM. */
+int spec_replica_add_log(struct spec_replica *r, const char *key, const char *container);
+
+struct spec_job *spec_job_ref(const struct spec_job *job);
+void spec_job_unref(const struct spec_job *job); /* NULL is allowed */
+static inline void spec_job_unrefp(const struct spec_job **job)
+{
+	spec_job_unref(*job);
+}
+#define cleanup_job cleanup(spec_job_unrefp)
+
+/* The replica whose directory is NAME; NULL: none. */
+const struct spec_replica *spec_job_replica(const struct spec_job *job, const char *name);
+
+#endif

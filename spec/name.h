@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names: TorchX's normalisation and random suffix, DNS labels, label values, file names.
+ * Randomness is a parameter (spec/ has none of its own).
+ */
+#ifndef KXFS_SPEC_NAME_H
+#define KXFS_SPEC_NAME_H
+
+#include "spec/base.h"
+
+#define SPEC_SUFFIX_MAX 15 /* 14 characters and NUL */
+
+/* TorchX's make_unique suffix of V: 20 letters for the first character, 29 after; "" for 0. */
+void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX]);
+
+/*
+ * TorchX's normalize_str, with BUG-9 mended: lower case, only [a-z0-9-], all dashes stripped at
+ * both ends. malloc'ed; NULL: no memory. May be empty.
+ */
+char *spec_name_norm(const char *name);
+
+/* Is NAME a DNS-1123 label: [a-z0-9]([-a-z0-9]*[a-z0-9])?, at most 63 characters? */
+bool spec_name_is_label(const char *name);
+
+/* May NAME be shown as a file name: not empty, at most 255 bytes, valid UTF-8, no '/', no control character, no leading '.'? */
+bool spec_name_is_file(const char *name);
+
+/* The directory of replica K of a role: ROLE-K, where ROLE is the name as written if it is [A-Za-z0-9._-]+ without a leading '.' or '-', else its normal form. malloc'ed. */
+char *spec_name_replica_dir(const char *role, unsigned k);
+
+/* Does a file of this name in submit/ submit: *.yaml, *.yml, *.json, no leading dot? */
+bool spec_name_submits(const char *name);
+
+#endif

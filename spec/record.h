@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The record of a local job: what the local backend knows of it, as it stands in job.json in the
+ * state directory, and the snapshot that others see of it. Mutable, belongs to one thread. Times are
+ * ns since 1970, 0: none.
+ */
+#ifndef KXFS_SPEC_RECORD_H
+#define KXFS_SPEC_RECORD_H
+
+#include "spec/app.h"
+#include "spec/job.h"
+
+struct spec_record_replica {
+	unsigned role; /* index in app->roles */
+	unsigned id;   /* K */
+	enum spec_state state;
+	unsigned attempt;   /* from 0; logs of attempts 0..attempt exist, as "ROLE-K.ATTEMPT" */
+	int64_t pid;	    /* of the process, which leads its group and session; 0: none runs */
+	uint64_t pid_start; /* field 22 of /proc/PID/stat, so that a reused pid is noticed */
+	int exit_code;	    /* -1: none */
+	int signal;	    /* 0: none */
+	int64_t started;
+	int64_t finished;
+	char *reason;
+	char *message;
+};
+
+struct spec_record {
+	char *id;
+	char *uid;
+	char *submitter;
+	char *submission;
+	char *file; /* the name it was submitted under */
+	char *work_dir;
+	enum spec_state state;
+	char *phase; /* Pending, Running, Suspended, Restarting, Terminating, Completed, Failed, Terminated, Cancelled */
+	char *reason;
+	char *message;
+	bool history;
+	bool suspended;
+	unsigned retries;
+	int64_t created;
+	int64_t started;
+	int64_t finished;
+	int64_t changed;
+	struct spec_app *app;
+	struct spec_record_replica *replicas; /* roles in order, replicas 0..n-1 */
+	size_t n_replicas;
+};
+
+/* A record of APP (taken over, also on failure), its replicas PENDING. NULL: no memory. */
+struct spec_record *spec_record_new(struct spec_app *app);
+void spec_record_free(struct spec_record *r);
+
+/* As JSON text, for job.json. malloc'ed; NULL: no memory. */
+char *spec_record_text(const struct spec_record *r);
+/* And back. The text may be anything (the disk is outside). 0, -EINVAL, -ENOMEM. */
+int spec_record_parse(const char *text, size_t len, struct spec_record **ret);
+/* As YAML, for manifest.yaml. 0 or -ENOMEM. */
+int spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len);
+
+/* The key of a log, "trainer-0.1" (the replica's directory name, ".", attempt), and its line prefix "trainer/0 ". malloc'ed; NULL: no memory. */
+char *spec_record_log_key(const struct spec_record *r, const struct spec_record_replica *rep,
+			  unsigned attempt);
+char *spec_record_log_prefix(const struct spec_record *r, const struct spec_record_replica *rep);
+
+/* The snapshot to publish. max_retries is the largest of all roles. NULL: no memory. */
+struct spec_job *spec_record_job(const struct spec_record *r);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * YAML in and out. In: one document (JSON is YAML) -> a tree of nodes with positions in which
+ * plain scalars keep the text as it was written; bounded in bytes, depth and aliases
+ * (spec/limits.h), duplicate keys are errors. Out: a JSON value -> block YAML that any YAML 1.1
+ * or 1.2 reader takes for the same value. Pure; a tree belongs to one thread.
+ */
+#ifndef KXFS_SPEC_YAML_H
+#define KXFS_SPEC_YAML_H
+
+#include "spec/error.h"
+
+struct json_object; /* json-c; never leaves spec/ (rule D4) */
+
+enum spec_yaml_type { SPEC_YAML_SCALAR, SPEC_YAML_LIST, SPEC_YAML_MAP };
+
+struct spec_yaml {
+	enum spec_yaml_type type;
+	unsigned line, column; /* from 1 */
+	/* scalar: */
+	char *text; /* UTF-8; may hold NUL only when LEN says so */
+	size_t len;
+	bool plain; /* not quoted, not block text, no explicit !!str: may be a null, number, boolean */
+	/* list: items; map: keys and values in turn (2 * pairs), in the document's order */
+	struct spec_yaml **v;
+	size_t n;
+};
+
+/*
+ * Parse exactly one document. On success *RET is the root (free with spec_yaml_free). An empty
+ * document, two documents, a syntax error, an unknown alias, a tag other than the core ones, a
+ * key that is not a scalar, a duplicate key: an error in E, and its errno is returned. Merge
+ * keys ("<<") are expanded. Aliases become copies, counted against SPEC_MAX_EXPANDED.
+ */
+int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
+void spec_yaml_free(struct spec_yaml *root);
+static inline void spec_yaml_freep(struct spec_yaml **root)
+{
+	spec_yaml_free(*root);
+}
+
+/* The value of KEY in map M; NULL when absent. */
+const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key);
+
+/* Is this plain scalar YAML's null (~, null, Null, NULL or nothing)? */
+bool spec_yaml_is_null(const struct spec_yaml *node);
+
+/*
+ * The tree as a JSON value, plain scalars resolved by YAML 1.2's core schema (true/false, null,
+ * decimal integers, floats; everything else, "yes" and "010" included, is a string).
+ * NULL: no memory. The caller owns the reference.
+ */
+struct json_object *spec_yaml_to_json(const struct spec_yaml *node);
+
+/*
+ * VALUE as YAML text, keys in the object's order, strings that look like another type quoted,
+ * multi-line text as literal blocks where that is lossless, Unicode kept. Collections nested
+ * deeper than FLOW_DEPTH levels (the root is level 1; 0: none) are written in flow style on
+ * one line. 0 and a malloc'ed, NUL-terminated *RET, or -ENOMEM.
+ */
+int spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
+
+#endif
