@@ -24,6 +24,8 @@ enum spec_state {
 
 /* "RUNNING" */
 const char *spec_state_name(enum spec_state state);
+/* The state that WORD names; -EINVAL: none. */
+int spec_state_parse(const char *word);
 /* SUCCEEDED, FAILED and CANCELLED: what ends wait. */
 bool spec_state_is_final(enum spec_state state);
 
@@ -98,18 +100,31 @@ const char *spec_action_name(enum spec_action action);
 /* The action that WORD names ("abort" is suspend); -EINVAL: none. */
 int spec_action_parse(const char *word);
 
-/* A new job, all empty ("" and 0), one reference, to be filled and published. NULL: no memory. */
+/*
+ * A new job, all empty ("", 0, exit codes -1), one reference, to be filled and published. Roles and
+ * replicas are part of it; who fills it sets first and n of each role. NULL: no memory.
+ */
 struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas);
-/* Every string of a job is set through this: frees *FIELD, copies VALUE (NULL counts as ""). -ENOMEM: *FIELD is as it was. */
-int spec_set(char **field, const char *value);
-/* Append a log to R. 0 or -ENOMEM. */
-int spec_replica_add_log(struct spec_replica *r, const char *key, const char *container);
+/*
+ * Every string of a job, of its parts and of a spec_record is set through this: releases *FIELD
+ * (NULL is allowed), copies VALUE (NULL counts as ""). Empty strings are all the same static one,
+ * so such a field is never freed directly. -ENOMEM: *FIELD is as it was.
+ */
+int must_check spec_set(char **field, const char *value);
+/* Release *FIELD; it is NULL afterwards. */
+void spec_unset(char **field);
+/*
+ * Add a log to R as the newest of CONTAINER (NULL counts as "", the replica's own, which stands
+ * first). 0 or -ENOMEM.
+ */
+int must_check spec_replica_add_log(struct spec_replica *r, const char *key, const char *container);
 
-struct spec_job *spec_job_ref(const struct spec_job *job);
+const struct spec_job *spec_job_ref(const struct spec_job *job);
 void spec_job_unref(const struct spec_job *job); /* NULL is allowed */
-static inline void spec_job_unrefp(const struct spec_job **job)
+/* P is the address of a (const) struct spec_job pointer. */
+static inline void spec_job_unrefp(void *p)
 {
-	spec_job_unref(*job);
+	spec_job_unref(*(const struct spec_job *const *)p);
 }
 #define cleanup_job cleanup(spec_job_unrefp)
 

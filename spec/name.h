@@ -22,10 +22,17 @@ char *spec_name_norm(const char *name);
 /* Is NAME a DNS-1123 label: [a-z0-9]([-a-z0-9]*[a-z0-9])?, at most 63 characters? */
 bool spec_name_is_label(const char *name);
 
-/* May NAME be shown as a file name: not empty, at most 255 bytes, valid UTF-8, no '/', no control character, no leading '.'? */
+/*
+ * May NAME be shown as a file name: not empty, at most 255 bytes, valid UTF-8, no '/', no control
+ * character, no leading '.'?
+ */
 bool spec_name_is_file(const char *name);
 
-/* The directory of replica K of a role: ROLE-K, where ROLE is the name as written if it is [A-Za-z0-9._-]+ without a leading '.' or '-', else its normal form. malloc'ed. */
+/*
+ * The directory of replica K of a role: ROLE-K, where ROLE is the name as written if it is
+ * [A-Za-z0-9._-]+ without a leading '.' or '-', else its normal form, else (nothing is left of it)
+ * "role". malloc'ed; NULL: no memory.
+ */
 char *spec_name_replica_dir(const char *role, unsigned k);
 
 /* Does a file of this name in submit/ submit: *.yaml, *.yml, *.json, no leading dot? */

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Names as TorchX makes them, and the checks of names that come from outside before they are
+ * used as labels or file names.
+ */
+#include "spec/name.h"
+
+#include "spec/limits.h"
+
+/* No vowels, no y, no 8: no word comes out by chance. The first 20 are the letters. */
+static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
+
+#define SUFFIX_LETTERS 20
+#define SUFFIX_ALL     29
+
+void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX])
+{
+	size_t n = 0;
+
+	while (v > 0) {
+		unsigned base = n == 0 ? SUFFIX_LETTERS : SUFFIX_ALL;
+
+		ret[n++] = suffix_alphabet[v % base];
+		v /= base;
+	}
+	ret[n] = '\0';
+}
+
+static bool is_lower_or_digit(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/*
+ * The next character of *S in lower case, 0 when it is dropped. Of all characters outside ASCII,
+ * only U+0130 and U+212A have a lower-case form that holds an ASCII letter.
+ */
+static char norm_next(const char **s)
+{
+	const char *p = *s;
+
+	if (strncmp(p, "\xc4\xb0", 2) == 0) {
+		*s += 2;
+		return 'i';
+	}
+	if (strncmp(p, "\xe2\x84\xaa", 3) == 0) {
+		*s += 3;
+		return 'k';
+	}
+	*s += 1;
+	if (*p >= 'A' && *p <= 'Z')
+		return (char)(*p - 'A' + 'a');
+	return is_lower_or_digit(*p) || *p == '-' ? *p : 0;
+}
+
+char *spec_name_norm(const char *name)
+{
+	char *ret = malloc(strlen(name) + 1);
+	size_t n = 0;
+
+	if (!ret)
+		return NULL;
+	while (*name) {
+		char c = norm_next(&name);
+
+		if (c && (c != '-' || n > 0))
+			ret[n++] = c;
+	}
+	while (n > 0 && ret[n - 1] == '-')
+		n--;
+	ret[n] = '\0';
+	return ret;
+}
+
+bool spec_name_is_label(const char *name)
+{
+	size_t n = strlen(name);
+
+	if (n == 0 || n > SPEC_MAX_NAME || name[0] == '-' || name[n - 1] == '-')
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!is_lower_or_digit(name[i]) && name[i] != '-')
+			return false;
+	return true;
+}
+
+/* The code point at *S, which moves behind it; -1: not valid UTF-8. */
+static int32_t utf8_next(const unsigned char **s)
+{
+	static const int32_t smallest[] = {0, 0x80, 0x800, 0x10000};
+	const unsigned char *p = *s;
+	int32_t c;
+	int more;
+
+	if (*p < 0x80) {
+		*s = p + 1;
+		return *p;
+	}
+	if ((*p & 0xe0) == 0xc0)
+		more = 1;
+	else if ((*p & 0xf0) == 0xe0)
+		more = 2;
+	else if ((*p & 0xf8) == 0xf0)
+		more = 3;
+	else
+		return -1;
+	c = *p++ & (0x3f >> more);
+	for (int i = 0; i < more; i++, p++) {
+		if ((*p & 0xc0) != 0x80)
+			return -1;
+		c = c << 6 | (*p & 0x3f);
+	}
+	if (c < smallest[more] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return -1;
+	*s = p;
+	return c;
+}
+
+bool spec_name_is_file(const char *name)
+{
+	const unsigned char *p = (const unsigned char *)name;
+
+	if (*p == '\0' || *p == '.' || strlen(name) > 255)
+		return false;
+	while (*p) {
+		int32_t c = utf8_next(&p);
+
+		if (c < 0x20 || c == '/' || (c >= 0x7f && c < 0xa0))
+			return false;
+	}
+	return true;
+}
+
+/* Can ROLE be the beginning of a file name just as it is? */
+static bool is_plain(const char *role)
+{
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+	return *role && *role != '.' && *role != '-' && role[strspn(role, allowed)] == '\0';
+}
+
+char *spec_name_replica_dir(const char *role, unsigned k)
+{
+	char *norm cleanup_free = NULL;
+	char *ret;
+
+	if (!is_plain(role)) {
+		norm = spec_name_norm(role);
+		if (!norm)
+			return NULL;
+		role = *norm ? norm : "role";
+	}
+	return asprintf(&ret, "%s-%u", role, k) < 0 ? NULL : ret;
+}
+
+bool spec_name_submits(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && name[0] != '.' &&
+	       (streq(dot, ".yaml") || streq(dot, ".yml") || streq(dot, ".json"));
+}
