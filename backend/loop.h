@@ -19,7 +19,10 @@ struct loop_watch;
 typedef void (*loop_fn)(void *data);
 
 int loop_new(struct loop **ret);
-/* Start the thread, all signals blocked in it but those of loop_signal. 0 or a negative errno. */
+/*
+ * Start the thread, all signals blocked in it but those of loop_signal and SIGCHLD (by which libuv
+ * hears of its children). 0 or a negative errno.
+ */
 int loop_start(struct loop *loop);
 /* Run what is posted, then end the thread and wait for it. Timers and watches that are left are closed. */
 void loop_stop(struct loop *loop);

@@ -34,7 +34,8 @@ struct spool_job *spool_job_open(struct spool *spool, const char *id);
  * A log of the job begins (or, after a restart of kxfs, is known): KEY, and the prefix of its lines
  * in the merged log ("trainer/0 "). The file is made when it is not there. *RET_FD, if wanted, is a new
  * O_APPEND|O_CLOEXEC descriptor of it, owned by the caller.
- * Growth is watched (inotify) until spool_log_end.
+ * Growth is watched (inotify) until spool_log_end. A log that has ended before (after a restart
+ * of kxfs) may begin and end again: what the merged index lacks of it is added, nothing twice.
  */
 int spool_log_begin(struct spool_job *j, const char *key, const char *prefix, int *ret_fd);
 /*
@@ -53,11 +54,15 @@ void spool_job_remove(struct spool *spool, const char *id, loop_fn done, void *d
 
 /* --- any thread --- */
 
+/*
+ * A log of a job that is not open (spool_job_open) is what its files hold, and has ended; there may
+ * be 10 000 such jobs, and they cost nothing until somebody opens a log.
+ */
 int spool_log(struct spool *spool, const char *id, const char *key, struct log **ret);
 int spool_log_stat(struct spool *spool, const char *id, const char *key, struct log_stat *ret);
 /* STATE/jobs/ID/NAME: malloc'ed; NULL: no memory. */
 char *spool_path(struct spool *spool, const char *id, const char *name);
-/* Bytes of all output on disk, as last counted. */
+/* Bytes of all output on disk, as last counted; less at once when spool_job_remove is done. */
 uint64_t spool_bytes(struct spool *spool);
 
 #endif
