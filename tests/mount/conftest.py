@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures of the mounted tests. `kx` is a fresh mount; `make_kx` makes mounts with options.
+
+After each test its mounts are ended, sanitizer reports make it fail, and at the end of the
+session no mount, process or directory may be left.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+import harness
+import pytest
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "concurrent: runs under TSan too")
+    config.addinivalue_line("markers", "slow_sanitized: too much data for a sanitized build")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--seed", type=int, default=None, help="seed of test_model.py")
+
+
+@pytest.fixture(scope="session")
+def top():
+    """The directory of this session, which an ordinary user can reach."""
+    path = tempfile.mkdtemp(prefix="kxfs-test-",
+                            dir=os.environ.get("KXFS_TEST_DIR", tempfile.gettempdir()))
+    os.chmod(path, 0o755)
+    yield path
+    left = harness.clean(harness.MARK, path)
+    assert not left, left
+
+
+@pytest.fixture(scope="session")
+def binary(top):
+    """The program, where an ordinary user can run it."""
+    source = pathlib.Path(os.environ.get("KXFS_BINARY", harness.ROOT / "build/fs/kxfs"))
+    if not source.exists():
+        pytest.fail(f"{source} is missing: build it first, or set KXFS_BINARY", pytrace=False)
+    path = os.path.join(top, "kxfs")
+    shutil.copyfile(source, path)
+    os.chmod(path, 0o755)
+    return path
+
+
+@pytest.fixture(scope="session")
+def sanitized(binary):
+    """"address", "thread" or "": how the program was built."""
+    symbols = subprocess.run(["nm", "-D", binary], check=False, stdout=subprocess.PIPE).stdout
+    if b"__asan_init" in symbols:
+        return "address"
+    return "thread" if b"__tsan_init" in symbols else ""
+
+
+@pytest.fixture
+def make_kx(binary, top):
+    """make_kx(options="", user=None, start=True, ...) -> Kxfs."""
+    made = []
+
+    def make(options="", start=True, **kwargs):
+        kx = harness.Kxfs(binary, top, options=options, **kwargs)
+        made.append(kx)
+        return kx.start() if start else kx
+
+    yield make
+    wrong = []
+    for kx in reversed(made):
+        wrong += kx.close()
+    # What blocked in a mount ends with it, but may need a moment.
+    end = time.monotonic() + 10
+    while harness.marked_pids() and time.monotonic() < end:
+        time.sleep(0.05)
+    for pid in harness.marked_pids():
+        wrong.append(f"process {pid} still ran: {describe(pid)}")
+        harness.kill(pid)
+    assert not wrong, "\n".join(wrong)
+
+
+def describe(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return "(gone)"
+
+
+@pytest.fixture
+def kx(make_kx):
+    return make_kx()
+
+
+@pytest.fixture(params=["root", harness.USER])
+def kx_of_each(request, make_kx):
+    """A mount of root, and one of an ordinary user."""
+    return make_kx(user=None if request.param == "root" else request.param)

@@ -1,0 +1,516 @@
+# SPDX-License-Identifier: MIT
+"""What the mounted tests stand on: private mounts, jobs, tools run with a limit, clean-up.
+
+Every process that a test starts, and every process that those start (jobs too), carries
+KXFS_TEST_MARK in its environment, so whatever a failing test leaves is found and ended by its
+process id. `python3 harness.py --clean RUN DIR` does that for a whole run (tests/run).
+
+KXFS_BINARY names the program to test (default: build/fs/kxfs). KXFS_TEST_DIR is where
+the temporary directory is made; an ordinary user must be able to reach it.
+"""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import pathlib
+import pwd
+import re
+import select
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import uuid
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RUN = os.environ.get("KXFS_TEST_RUN", "alone")
+MARK = f"{RUN}/{uuid.uuid4()}"  # of this pytest process; what it starts carries it
+LIMIT = 120  # seconds that a condition or a tool gets; nothing is expected to come near
+FINAL = ("SUCCEEDED", "FAILED", "CANCELLED")
+USER = "nobody"  # the ordinary user
+TOOL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def wait_for(cond, timeout=LIMIT, what=None, step=0.02):
+    """Poll COND until it is true and return what it gave; fail after TIMEOUT seconds."""
+    end = time.monotonic() + timeout
+    while True:
+        value = cond()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {timeout} s: {what or cond}")
+        time.sleep(step)
+
+
+# --- processes -------------------------------------------------------------------------------
+
+
+def base_env(**more):
+    """The environment of everything that tests start: small, fixed, marked."""
+    env = {
+        "PATH": TOOL_PATH,
+        "LC_ALL": "C.UTF-8",
+        "TERM": "dumb",
+        "HOME": "/nonexistent",
+        "KXFS_TEST_MARK": MARK,
+    }
+    env.update(more)
+    return env
+
+
+def marked_pids(mark=MARK):
+    """Processes whose mark begins with MARK (pytest itself has none)."""
+    needle = f"\0KXFS_TEST_MARK={mark}".encode()
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if needle in b"\0" + pathlib.Path(f"/proc/{entry}/environ").read_bytes():
+                found.append(int(entry))
+    return found
+
+
+def alive(pid):
+    """Does process PID run (a zombie does not)?"""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] != "Z"
+
+
+def kill(pid, sig=signal.SIGKILL):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, sig)
+
+
+def run(cmd, check=True, timeout=LIMIT, text=True, user=None, **kwargs):
+    """subprocess.run of a list or a shell line, with a limit, output captured, marked."""
+    shell = isinstance(cmd, str)
+    if shell:
+        cmd = ["/bin/bash", "-c", cmd]
+    env = base_env(**kwargs.pop("env", {}))
+    if user:
+        kwargs.update(user=user, group=pwd.getpwnam(user).pw_gid, extra_groups=[])
+    if "input" not in kwargs:
+        kwargs.setdefault("stdin", subprocess.DEVNULL)
+    kwargs.setdefault("stdout", subprocess.PIPE)
+    kwargs.setdefault("stderr", subprocess.PIPE)
+    p = subprocess.run(cmd, env=env, timeout=timeout, text=text, errors="replace" if text else None,
+                       check=False, **kwargs)
+    if check and p.returncode != 0:
+        raise AssertionError(f"{cmd}: status {p.returncode}\n{p.stdout}\n{p.stderr}")
+    return p
+
+
+def popen(cmd, user=None, **kwargs):
+    """subprocess.Popen of a list or a shell line, marked; ended after the test if it still runs."""
+    if isinstance(cmd, str):
+        cmd = ["/bin/bash", "-c", cmd]
+    env = base_env(**kwargs.pop("env", {}))
+    if user:
+        kwargs.update(user=user, group=pwd.getpwnam(user).pw_gid, extra_groups=[])
+    kwargs.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.Popen(cmd, env=env, **kwargs)
+
+
+def run_tty(cmd, user=None, timeout=LIMIT, cwd=None):
+    """Run CMD on a terminal of its own; nobody answers what it may ask. (status, output)."""
+    if isinstance(cmd, str):
+        cmd = ["/bin/bash", "-c", cmd]
+    master, slave = os.openpty()
+    kwargs = {}
+    if user:
+        kwargs.update(user=user, group=pwd.getpwnam(user).pw_gid, extra_groups=[])
+        os.fchown(slave, pwd.getpwnam(user).pw_uid, -1)
+
+    def control():
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    try:
+        p = subprocess.Popen(cmd, stdin=slave, stdout=slave, stderr=slave, env=base_env(), cwd=cwd,
+                             start_new_session=True, preexec_fn=control, **kwargs)
+        os.close(slave)
+        out = b""
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            ready, _, _ = select.select([master], [], [], 0.1)
+            if ready:
+                try:
+                    chunk = os.read(master, 65536)
+                except OSError:  # EIO: the other side is closed
+                    break
+                if not chunk:
+                    break
+                out += chunk
+            elif p.poll() is not None:
+                break
+        else:
+            kill(p.pid)
+            p.wait(timeout=LIMIT)
+            raise AssertionError(f"{cmd}: still runs after {timeout} s, having printed {out!r}")
+        return p.wait(timeout=LIMIT), out.decode(errors="replace").replace("\r\n", "\n")
+    finally:
+        os.close(master)
+
+
+# --- mounts ----------------------------------------------------------------------------------
+
+
+def mounts():
+    """Mount points of this machine's fuse.kxfs mounts."""
+    found = []
+    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+        left, _, right = line.partition(" - ")
+        if right.split()[0] == "fuse.kxfs":
+            path = left.split()[4]
+            found.append(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), path))
+    return found
+
+
+def is_mounted(path):
+    return os.path.realpath(os.path.dirname(path)) + "/" + os.path.basename(path) in mounts()
+
+
+def fuse_connection(path):
+    """The directory of PATH's connection in /sys/fs/fuse; None: it is not mounted."""
+    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+        fields = line.split()
+        if fields[4] == str(path):
+            return f"/sys/fs/fuse/connections/{fields[2].partition(':')[2]}"
+    return None
+
+
+def remove_tree(path):
+    """Remove a directory whose modes tests may have changed."""
+    for top, _, _ in os.walk(path):
+        with contextlib.suppress(OSError):
+            os.chmod(top, 0o700)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def clean(mark, directory):
+    """End every marked process, take away every mount below DIRECTORY, then DIRECTORY itself.
+    Returns what there was."""
+    left = []
+    directory = os.path.realpath(directory)
+    for path in mounts():
+        if path.startswith(directory + "/"):
+            left.append(f"mount {path}")
+            subprocess.run(["umount", "-l", path], check=False)
+    for pid in marked_pids(mark):
+        left.append(f"process {pid}")
+        kill(pid)
+    if os.path.isdir(directory):
+        left += [f"directory {path}" for path in pathlib.Path(directory).glob("kx-*")]
+        remove_tree(directory)
+    return left
+
+
+SANITIZER = re.compile(rb"(Address|Leak|Thread|Memory|UndefinedBehavior)Sanitizer|runtime error:")
+SANITIZER_ENV = {
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "TSAN_OPTIONS": "second_deadlock_stack=1:history_size=4",
+}
+
+
+class Kxfs:
+    """One mount with its own state directory, in the foreground, so that it is our child."""
+
+    def __init__(self, binary, top, options="", source="local:", user=None, args=(), env=None):
+        self.binary = binary
+        self.user = user
+        self.options = options
+        self.source = source
+        self.args = list(args)
+        self.more_env = dict(env or {})
+        self.proc = None
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="kx-", dir=top))
+        self.base.chmod(0o755)
+        self.mnt = self.base / "mnt"
+        self.state = self.base / "state"
+        self.work = self.base / "work"  # jobs run here
+        self.messages = self.base / "stderr"
+        for path in (self.mnt, self.state, self.work, self.base / "san"):
+            path.mkdir(mode=0o700)
+        if user:
+            uid = pwd.getpwnam(user).pw_uid
+            for path in (self.base, *self.base.iterdir()):
+                os.chown(path, uid, pwd.getpwnam(user).pw_gid)
+
+    def __truediv__(self, name):
+        return self.mnt / name
+
+    def env(self):
+        """The environment that the program is started with."""
+        env = {k: f"{v}:log_path={self.base}/san/report" for k, v in SANITIZER_ENV.items()}
+        return base_env(**{**env, **self.more_env})
+
+    def command(self, *args):
+        """The command line; ARGS come first."""
+        opts = f"state={self.state}" + ("," + self.options if self.options else "")
+        return [self.binary, *args, *self.args, "-o", opts, self.source, str(self.mnt)]
+
+    def identity(self):
+        """What makes a child an ordinary user's process, for subprocess."""
+        if not self.user:
+            return {}
+        return {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid, "extra_groups": []}
+
+    def start(self):
+        """Mount; return when it answers."""
+        assert self.proc is None
+        with open(self.messages, "ab") as err:
+            self.proc = subprocess.Popen(self.command("-f"), stdin=subprocess.DEVNULL, stdout=err,
+                                         stderr=err, env=self.env(), cwd=self.work,
+                                         start_new_session=True, **self.identity())
+
+        def up():
+            if self.proc.poll() is not None:
+                code, self.proc = self.proc.returncode, None
+                raise AssertionError(f"kxfs ended with {code}:\n{self.said()}")
+            return is_mounted(self.mnt)
+
+        wait_for(up, what="the mount")
+        # The FUSE loop may still be on its way into its first request; this waits for it.
+        self.call("test -e .kxfs/info")
+        return self
+
+    def call(self, line, **kwargs):
+        """A shell line in the mount point, as the user of the mount."""
+        return run(line, cwd=None, user=self.user, **kwargs) if not line else run(
+            f"cd {self.mnt} && {line}", user=self.user, **kwargs)
+
+    @property
+    def pid(self):
+        return self.proc.pid
+
+    def said(self):
+        """What the program printed."""
+        return self.messages.read_text(errors="replace") if self.messages.exists() else ""
+
+    def end(self, sig=signal.SIGTERM, timeout=60):
+        """End it with SIG and return its status. With SIGKILL the dead mount stays."""
+        proc, self.proc = self.proc, None
+        kill(proc.pid, sig)
+        try:
+            return proc.wait(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            stacks = self.stacks(proc.pid)
+            self.abort()
+            kill(proc.pid)
+            proc.wait(timeout=LIMIT)
+            raise AssertionError(f"kxfs still ran {timeout} s after signal {sig}\n{stacks}") from None
+
+    @staticmethod
+    def stacks(pid):
+        """Where its threads stand, for the report of a failure."""
+        if not shutil.which("gdb"):
+            return ""
+        p = subprocess.run(["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt"],
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL, check=False, timeout=LIMIT)
+        return p.stdout.decode(errors="replace")
+
+    def restart(self, sig=signal.SIGTERM, status=0):
+        """End it with SIG and mount again on the same state."""
+        code = self.end(sig)
+        assert code == (status if sig == signal.SIGTERM else -sig), self.said()
+        return self.start()
+
+    def abort(self):
+        """Take the mount away whatever its daemon does."""
+        conn = fuse_connection(self.mnt)
+        if conn:
+            with contextlib.suppress(OSError):
+                pathlib.Path(conn, "abort").write_text("1")
+        if is_mounted(self.mnt):
+            subprocess.run(["umount", "-l", str(self.mnt)], check=False)
+
+    def close(self):
+        """After a test: everything away. Returns a list of complaints."""
+        wrong = []
+        if self.proc is not None and self.proc.poll() is not None:
+            wrong.append(f"kxfs ended by itself with {self.proc.returncode}:\n{self.said()}")
+            self.proc = None
+        if self.proc is not None:
+            try:
+                code = self.end()
+                if code != 0:
+                    wrong.append(f"kxfs ended with {code} on SIGTERM:\n{self.said()}")
+            except AssertionError as e:
+                wrong.append(str(e))
+            if is_mounted(self.mnt):
+                wrong.append("the mount is still there after kxfs has ended")
+        self.abort()
+        wrong += self.sanitizer_reports()
+        remove_tree(self.base)
+        return wrong
+
+    def sanitizer_reports(self):
+        reports = [p.read_text(errors="replace") for p in sorted((self.base / "san").iterdir())]
+        if SANITIZER.search(self.said().encode()):
+            reports.append(self.said())
+        return reports
+
+    # --- what users do ---
+
+    def read(self, *names, binary=False):
+        path = self.mnt.joinpath(*names)
+        return path.read_bytes() if binary else path.read_text()
+
+    def ls(self, *names):
+        return sorted(os.listdir(self.mnt.joinpath(*names)))
+
+    def write(self, name, text):
+        """As cp does: open, write, close; OSError is what close() said."""
+        data = text.encode() if isinstance(text, str) else text
+        fd = os.open(self.mnt / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view):]
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+            raise
+        os.close(fd)
+
+    def submit(self, text, name=None):
+        """Write TEXT under submit/ and give the job that it launched."""
+        name = name or f"app-{uuid.uuid4().hex[:8]}.yaml"
+        self.write(f"submit/{name}", text)
+        return self.job_of(name)
+
+    def job_of(self, name):
+        target = os.readlink(self.mnt / "submit" / f"{name}.job")
+        assert target.startswith("../jobs/"), target
+        return Job(self, os.path.basename(target))
+
+    def jobs(self):
+        return [Job(self, name) for name in self.ls("jobs")]
+
+
+class Job:
+    """One job of a mount, by its id."""
+
+    def __init__(self, kx, ident):
+        self.kx = kx
+        self.id = ident
+
+    def __truediv__(self, name):
+        return self.dir / name
+
+    def __repr__(self):
+        return f"Job({self.id})"
+
+    @property
+    def dir(self):
+        return self.kx.mnt / "jobs" / self.id
+
+    @property
+    def old(self):
+        """Its directory in history/."""
+        return self.kx.mnt / "history" / self.id
+
+    def read(self, *names, binary=False):
+        path = self.dir.joinpath(*names)
+        return path.read_bytes() if binary else path.read_text()
+
+    def state(self):
+        return (self.dir / "state").read_text().strip()
+
+    def status(self):
+        return json.loads((self.dir / "status.json").read_text())
+
+    def replica(self, name="main-0"):
+        """The status of one replica, by the name of its directory."""
+        for role in self.status()["roles"]:
+            for rep in role["replicas"]:
+                if f"{role['name']}-{rep['id']}" == name:
+                    return rep
+        raise KeyError(name)
+
+    def log(self, replica="main-0", name="log"):
+        return (self.dir / replica / name).read_bytes()
+
+    def until(self, *states, timeout=LIMIT):
+        """Wait until it is in one of STATES; a final one that is none of them fails at once."""
+
+        def reached():
+            state = self.state()
+            if state in states:
+                return state
+            if state in FINAL:
+                raise AssertionError(f"{self.id} is {state}, not {states}:\n{self.explain()}")
+            return None
+
+        return wait_for(reached, timeout, f"{self.id} in {states}")
+
+    def finish(self, *states, timeout=LIMIT):
+        """Wait for its end; STATES (default: SUCCEEDED) are the ones that are right."""
+        return self.until(*(states or ("SUCCEEDED",)), timeout=timeout)
+
+    def until_logged(self, text, replica="main-0", timeout=LIMIT):
+        """Wait until the replica has printed TEXT."""
+        data = text.encode() if isinstance(text, str) else text
+
+        def logged():
+            with contextlib.suppress(FileNotFoundError):
+                return data in self.log(replica)
+            return False
+
+        wait_for(logged, timeout, f"{text!r} in the log of {replica}")
+
+    def explain(self):
+        with contextlib.suppress(OSError):
+            return "\n".join([self.read("status"), self.read("why"),
+                              self.read("log", binary=True)[-2000:].decode(errors="replace")])
+        return "(gone)"
+
+    def cancel(self):
+        run(["rm", "-r", str(self.dir)])
+
+
+def app(script, name="app", role="main", roles=None, **fields):
+    """An AppDef as JSON: a role that runs SCRIPT with /bin/sh (`$` protected from macros), or ROLES."""
+    return json.dumps({"name": name, "roles": roles or [sh_role(script, role, **fields)]}, indent=1)
+
+
+def sh_role(script, role="main", **fields):
+    return {"name": role, "image": "none", "entrypoint": "/bin/sh",
+            "args": ["-c", script.replace("$", "$$")], **fields}
+
+
+def python_app(script, **fields):
+    """The same for Python."""
+    return app("", roles=[{"name": fields.pop("role", "main"), "image": "none",
+                           "entrypoint": "/usr/bin/python3",
+                           "args": ["-u", "-c", script.replace("$", "$$")], **fields}])
+
+
+def err_of(fn, *args, **kwargs):
+    """The name of the errno that FN fails with ("" when it does not)."""
+    try:
+        fn(*args, **kwargs)
+    except OSError as e:
+        return errno.errorcode[e.errno]
+    return ""
+
+
+def permissions(path):
+    return stat.S_IMODE(os.lstat(path).st_mode)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4 or sys.argv[1] != "--clean":
+        sys.exit("usage: harness.py --clean RUN DIR")
+    for thing in clean(sys.argv[2] + "/", sys.argv[3]):
+        print("left behind:", thing)
