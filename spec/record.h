@@ -64,7 +64,12 @@ char *spec_record_log_key(const struct spec_record *r, const struct spec_record_
 			  unsigned attempt);
 char *spec_record_log_prefix(const struct spec_record *r, const struct spec_record_replica *rep);
 
-/* The snapshot to publish. max_retries is the largest of all roles. NULL: no memory. */
+/*
+ * The snapshot to publish. max_retries is the largest of all roles. Its actions follow from the
+ * phase alone (none in history): Pending, Running: suspend, restart, terminate; Suspended (whose
+ * state is CANCELLED): resume, restart, terminate; Restarting: terminate; any other: none.
+ * NULL: no memory.
+ */
 struct spec_job *spec_record_job(const struct spec_record *r);
 
 #endif
