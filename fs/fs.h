@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "fs/fuse.h"
 
+struct handles;
 struct node;
 struct node_table;
 struct options;
@@ -25,6 +26,7 @@ struct fs {
 	struct park *park;
 	struct node *root;
 	struct node_table *nodes;
+	struct handles *handles; /* handle.h */
 	struct submit *submit;	 /* submit.h */
 	struct streams *streams; /* stream.h */
 	const char *mountpoint;	 /* absolute */

@@ -29,6 +29,8 @@ struct node_class {
 	mode_t mode; /* type and permissions, before umask; types decide most defaults */
 	size_t size; /* of the structure that begins with struct node; 0: struct node itself */
 
+	bool live; /* attributes change at any moment: the kernel keeps them for no time */
+
 	/* Fill what differs from node_stat()'s defaults. 0 or a negative errno. Absent: defaults. */
 	int (*getattr)(struct fs *fs, struct node *node, struct stat *st);
 	/* Find NAME: *RET is a node from node_get(). Absent or -ENOENT: no such name. */
@@ -74,7 +76,13 @@ struct node {
 	unsigned refs;	  /* lookups > 0 counts once; children and handles one each */
 	bool stale;	  /* out of the table: the next lookup of the name makes a new node */
 	UT_hash_handle hh;
+	struct node *prev, *next; /* of all nodes */
 };
+
+/* Make the table and the root, of class ROOT. 0 or -ENOMEM. */
+int node_init(struct fs *fs, const struct node_class *root);
+/* Free all that is left; after the session. */
+void node_fini(struct fs *fs);
 
 /*
  * The node of CLASS under PARENT with TAG, found or made, as a new reference that the caller gives
@@ -87,6 +95,9 @@ struct node *node_ref(struct node *node);
 void node_put(struct fs *fs, struct node *node);
 /* The next lookup of this place makes a new node with the same st_ino. */
 void node_forget_name(struct fs *fs, struct node *node);
+
+/* The node of this place if the kernel or a handle knows it; borrowed; NULL: none. */
+struct node *node_known(struct fs *fs, const struct node *parent, const char *tag);
 
 /* The nodeid that the kernel knows, and back; the root is FUSE_ROOT_ID. */
 fuse_ino_t node_id(struct fs *fs, const struct node *node);
@@ -101,11 +112,14 @@ void node_stat(struct fs *fs, const struct node *node, struct stat *st);
 /* node_stat and the class's getattr. */
 int node_getattr(struct fs *fs, struct node *node, struct stat *st);
 
-/* For ls: a snapshot of names, kept in the directory's handle. */
-int listing_add(struct listing *l, const char *name);
+/* Times of ST in ns since 1970; atime is mtime. */
+void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
 
-/* Answer a lookup, create or mkdir with NODE (whose reference is handed over). */
-void node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
+/*
+ * What a lookup or create is answered with. On success the kernel's lookup is counted: when the reply
+ * can't be sent, node_forget(..., 1). The caller's own reference stays the caller's.
+ */
+int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 
 /*
  * A directory whose entries are fixed: a table that ends with a NULL name. HIDDEN ones are found but not
