@@ -16,11 +16,6 @@ import harness
 import pytest
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "concurrent: runs under TSan too")
-    config.addinivalue_line("markers", "slow_sanitized: too much data for a sanitized build")
-
-
 def pytest_addoption(parser):
     parser.addoption("--seed", type=int, default=None, help="seed of test_model.py")
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""What other people's checkers say of the sources, scripts and man pages."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+from files import ROOT, C_FILES, MAN_PAGES, SCRIPTS, TEST_C_FILES, name_of
+
+BUILD = pathlib.Path(os.environ.get("KXFS_BUILD", ROOT / "build"))
+
+
+def check(*cmd, ok=lambda p: p.returncode == 0 and not p.stdout.strip()):
+    p = subprocess.run(cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, check=False, text=True, timeout=900, cwd=ROOT)
+    assert ok(p), f"status {p.returncode}\n{p.stdout[-8000:]}"
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=name_of)
+def test_shellcheck(path):
+    check("shellcheck", "-x", path)
+
+
+def test_there_are_man_pages():
+    assert {p.name for p in MAN_PAGES} >= {"kxfs.1", "kxfs-layout.5", "appdef.5"}
+
+
+@pytest.mark.parametrize("path", MAN_PAGES, ids=name_of)
+def test_man_page(path):
+    """mandoc finds nothing to complain of, and man shows it."""
+    check("mandoc", "-Tlint", "-Wwarning", path)
+    check("man", "--warnings", "-l", "-Tutf8", path, ok=lambda p: p.returncode == 0 and "warning" not in p.stdout)
+
+
+@pytest.mark.parametrize("path", C_FILES + TEST_C_FILES, ids=name_of)
+def test_format(path):
+    check("clang-format", "--dry-run", "--Werror", path)
+
+
+def compiled():
+    """The files that the build compiles: clang-tidy needs to know how."""
+    database = json.loads((BUILD / "compile_commands.json").read_text())
+    return {os.path.realpath(os.path.join(entry["directory"], entry["file"])) for entry in database}
+
+
+@pytest.mark.parametrize("path", [p for p in C_FILES if p.suffix == ".c"], ids=name_of)
+def test_clang_tidy(path):
+    assert str(path) in compiled(), "not compiled"
+    check("clang-tidy", "-p", BUILD, "--quiet", path, ok=lambda p: p.returncode == 0)
