@@ -2,10 +2,10 @@
 """The rules that CONTRIBUTING.md states and a machine can check: which folder may include what
 (D1-D4), what a library may refer to, how a file looks."""
 
+import os
 import pathlib
 import re
 import subprocess
-import os
 
 import pytest
 from files import ROOT, C_FILES, HEADERS, SOURCES, TEXT_FILES, name_of
@@ -82,13 +82,6 @@ def code_lines(path):
 
 
 # --- D4: what crosses a folder -----------------------------------------------------------------
-
-PRIVATE = {
-    "spec/yaml.h": "json_object",  # for spec/ itself: not included from elsewhere (tested below)
-    "backend/impl.h": "uv_",
-    "fs": "fuse_",
-}
-
 
 @pytest.mark.parametrize("path", [*HEADERS["spec"], *HEADERS["backend"]], ids=name_of)
 def test_public_headers(path):

@@ -27,7 +27,7 @@ def test_there_are_man_pages():
     assert {p.name for p in MAN_PAGES} >= {"kxfs.1", "kxfs-layout.5", "appdef.5"}
 
 
-@pytest.mark.parametrize("path", MAN_PAGES, ids=name_of)
+@pytest.mark.parametrize("path", MAN_PAGES, ids=[p.name for p in MAN_PAGES])
 def test_man_page(path):
     """mandoc finds nothing to complain of, and man shows it."""
     check("mandoc", "-Tlint", "-Wwarning", path)
