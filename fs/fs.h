@@ -34,7 +34,12 @@ struct fs {
 	const char *submitter;	 /* user@host of the mount */
 	int64_t started;	 /* ns */
 	uint64_t requests;	 /* answered or parked so far; FUSE thread */
+	char *buffer;		 /* fs_buffer; FUSE thread */
+	size_t buffer_size;
 };
+
+/* SIZE bytes that stay until the next call; NULL: no memory. FUSE thread. */
+char *fs_buffer(struct fs *fs, size_t size);
 
 /* How long the kernel may keep names and attributes (rule T5), seconds. */
 #define FS_TIMEOUT 1.0

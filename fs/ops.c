@@ -23,6 +23,20 @@ static struct fs *ops_fs(fuse_req_t req)
 	return fs;
 }
 
+char *fs_buffer(struct fs *fs, size_t size)
+{
+	char *grown;
+
+	if (size > fs->buffer_size) {
+		grown = realloc(fs->buffer, size);
+		if (!grown)
+			return NULL;
+		fs->buffer = grown;
+		fs->buffer_size = size;
+	}
+	return fs->buffer;
+}
+
 static void ops_init(void *data, struct fuse_conn_info *conn)
 {
 	(void)data;
@@ -201,7 +215,7 @@ static void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t o
 {
 	struct fs *fs = ops_fs(req);
 	struct dir_handle *dir = handle_of(fi);
-	char *buf cleanup_free = malloc(size);
+	char *buf = fs_buffer(fs, size);
 	const char *name;
 	size_t used = 0;
 

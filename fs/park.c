@@ -94,6 +94,15 @@ fuse_req_t park_claim(struct park *park, uint64_t ticket)
 	return p ? park_release(p) : NULL;
 }
 
+bool park_waits(struct park *park, uint64_t ticket)
+{
+	struct parked *p;
+
+	lock_scope(&park->lock);
+	HASH_FIND(hh, park->table, &ticket, sizeof(ticket), p);
+	return p;
+}
+
 struct park_interrupt {
 	struct park *park;
 	uint64_t ticket;

@@ -39,6 +39,9 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
 /* The request if nobody has answered it: the caller must answer it now. NULL: somebody has. */
 fuse_req_t park_claim(struct park *park, uint64_t ticket);
 
+/* Has nobody answered it yet? It may be answered the moment after. */
+bool park_waits(struct park *park, uint64_t ticket);
+
 /* Answer all with ENOTCONN, and all that come later at once. Any thread. */
 void park_end(struct park *park);
 

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* The text of .kxfs/help. A test holds its names against the tree. */
+#include "fs/control.h"
+
+const char help_text[] =
+	"submit/                 copy an AppDef here (*.yaml, *.yml, *.json) and it runs\n"
+	"  NAME                  reads back as it was written\n"
+	"  NAME.job              link to the job that the last accepted write of NAME launched\n"
+	"  NAME.error            why the last write of NAME was refused\n"
+	"jobs/ID/                one directory a job; rmdir or rm -r cancels it\n"
+	"  state                 one word: PENDING, RUNNING, SUCCEEDED, FAILED, CANCELLED, ...\n"
+	"  status                everything known, as YAML\n"
+	"  status.json           the same as JSON\n"
+	"  why                   why it does not run, or why it failed; else empty\n"
+	"  manifest.yaml         the job as it was launched\n"
+	"  app.yaml              the AppDef it was made from\n"
+	"  ctl                   write suspend, resume, restart or terminate; read: what works now\n"
+	"  log                   output of all replicas, each line with its replica before it\n"
+	"  wait                  reading blocks until the job has finished, then gives its state\n"
+	"  follow                as log, but reading blocks for more until the job has finished\n"
+	"  logs/                 links to the logs of all replicas\n"
+	"  ROLE-K/               one directory a replica\n"
+	"    state, status       of this replica\n"
+	"    log                 its output, byte for byte; tail -f works\n"
+	"    log.0, log.1, ...   output of earlier attempts, oldest first\n"
+	"    follow              as log, but reading blocks until the replica has finished\n"
+	"history/ID/             jobs that have left jobs/; rm -r removes one for good\n"
+	"changes                 reading blocks; a line for each job, SYNC, then one for each change\n"
+	".kxfs/                  info, metrics, log (the daemon's own messages), help (this)\n"
+	"\n"
+	"  cp app.yaml submit/ && grep -qx SUCCEEDED submit/app.yaml.job/wait && echo done\n"
+	"\n"
+	"Manual: kxfs(1), kxfs-layout(5), appdef(5).\n";
