@@ -29,8 +29,11 @@ struct spec_yaml {
 /*
  * Parse exactly one document. On success *RET is the root (free with spec_yaml_free). An empty
  * document, two documents, a syntax error, an unknown alias, a tag other than the core ones, a
- * key that is not a scalar, a duplicate key: an error in E, and its errno is returned. Merge
- * keys ("<<") are expanded. Aliases become copies, counted against SPEC_MAX_EXPANDED.
+ * key that is not a scalar or holds NUL, a duplicate key: an error in E, and its errno is
+ * returned. Merge keys ("<<") are expanded as PyYAML does: merged keys first, own ones win.
+ * Aliases become copies (which keep the positions of what they repeat), counted against
+ * SPEC_MAX_EXPANDED. Where the syntax is right, *RET is set in spite of errors, so that the
+ * caller can look for more of them; else it is NULL.
  */
 int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 void spec_yaml_free(struct spec_yaml *root);
@@ -42,15 +45,33 @@ static inline void spec_yaml_freep(struct spec_yaml **root)
 /* The value of KEY in map M; NULL when absent. */
 const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key);
 
+/*
+ * What a scalar is: by YAML 1.2's core schema if it is plain, text otherwise. Numbers are decimal
+ * (strtoll, strtod read them); "010", "0x10", "1_000", "1:30", ".inf" are text here.
+ */
+enum spec_yaml_value {
+	SPEC_YAML_NULL,
+	SPEC_YAML_BOOL,
+	SPEC_YAML_INT,
+	SPEC_YAML_FLOAT,
+	SPEC_YAML_TEXT
+};
+enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *scalar);
+
 /* Is this plain scalar YAML's null (~, null, Null, NULL or nothing)? */
 bool spec_yaml_is_null(const struct spec_yaml *node);
 
 /*
- * The tree as a JSON value, plain scalars resolved by YAML 1.2's core schema (true/false, null,
- * decimal integers, floats; everything else, "yes" and "010" included, is a string).
- * NULL: no memory. The caller owns the reference.
+ * The tree (one that was parsed without errors) as a JSON value, whose reference the caller owns.
+ * Plain scalars are what spec_yaml_resolve says; a null is NULL, also at the root. 0 or -ENOMEM.
  */
-struct json_object *spec_yaml_to_json(const struct spec_yaml *node);
+int spec_yaml_to_json(const struct spec_yaml *node, struct json_object **ret);
+
+/*
+ * A double as the shortest decimal that reads back as the same value, in a form that is a float
+ * to JSON, YAML 1.1 and 1.2 alike ("0.1", "2.0", "1.0e+22"). RET has room for 32 bytes.
+ */
+void spec_yaml_double(double value, char ret[32]);
 
 /*
  * VALUE as YAML text, keys in the object's order, strings that look like another type quoted,

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The list of a document's errors. It is kept in the order of the document, so that a person
+ * reads it from top to bottom whatever order the checks ran in. Bytes of the document end up in
+ * these texts and the texts on terminals: control characters are escaped, long texts shortened.
+ */
+#include "spec/error.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+
+#include "spec/limits.h"
+
+/* A longer text loses its middle: the beginning says what, the end says what to do. */
+#define TEXT_MAX  1000
+#define TEXT_HEAD 600
+#define TEXT_TAIL 300
+
+#define SUGGEST_MAX 64
+
+void spec_errors_clear(struct spec_errors *e)
+{
+	for (size_t i = 0; i < e->n; i++) {
+		free(e->v[i].path);
+		free(e->v[i].text);
+	}
+	free(e->v);
+	*e = SPEC_ERRORS_INIT;
+}
+
+static bool is_continuation(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* TEXT (taken over) without its middle when it is too long; cut between characters. */
+static void shorten(char *text)
+{
+	size_t len = strlen(text), head = TEXT_HEAD, tail = len - TEXT_TAIL;
+
+	if (len <= TEXT_MAX)
+		return;
+	while (is_continuation(text[head]))
+		head--;
+	while (is_continuation(text[tail]))
+		tail++;
+	memcpy(text + head, " ... ", 5);
+	memmove(text + head + 5, text + tail, len - tail + 1);
+}
+
+/* A copy of TEXT in which control characters (C0, DEL, C1) are escapes. */
+static char *printable(const char *text)
+{
+	static const char hex[] = "0123456789abcdef";
+	char *ret = malloc(4 * strlen(text) + 1), *to = ret;
+
+	if (!ret)
+		return NULL;
+	for (const unsigned char *s = (const unsigned char *)text; *s; s++) {
+		unsigned c = *s;
+
+		if (c == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0)
+			c = *++s;
+		else if (c >= 0x20 && c != 0x7f) {
+			*to++ = (char)c;
+			continue;
+		}
+		*to++ = '\\';
+		if (c == '\n' || c == '\t' || c == '\r') {
+			*to++ = c == '\n' ? 'n' : c == '\t' ? 't' : 'r';
+			continue;
+		}
+		*to++ = 'x';
+		*to++ = hex[c >> 4];
+		*to++ = hex[c & 15];
+	}
+	*to = '\0';
+	shorten(ret);
+	return ret;
+}
+
+/* How grave an errno is: the gravest becomes that of the list. */
+static int rank(int err)
+{
+	return err == -ENOMEM ? 3 : err == -EFBIG ? 2 : err ? 1 : 0;
+}
+
+static bool is_before(const struct spec_error *a, const struct spec_error *b)
+{
+	return a->line != b->line ? a->line < b->line : a->column < b->column;
+}
+
+/* Put NEW (taken over) in its place; beyond the bound the last error of the document goes. */
+static int insert(struct spec_errors *e, struct spec_error *new)
+{
+	size_t at;
+
+	if (e->n == SPEC_MAX_ERRORS) {
+		struct spec_error *last = &e->v[e->n - 1];
+
+		e->dropped++;
+		if (!is_before(new, last)) {
+			free(new->path);
+			free(new->text);
+			return 0;
+		}
+		free(last->path);
+		free(last->text);
+		e->n--;
+	}
+	if (!e->v)
+		e->v = calloc(SPEC_MAX_ERRORS, sizeof(*e->v));
+	if (!e->v)
+		return -ENOMEM;
+	for (at = e->n; at > 0 && is_before(new, &e->v[at - 1]); at--)
+		e->v[at] = e->v[at - 1];
+	e->v[at] = *new;
+	e->n++;
+	return 0;
+}
+
+int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned column,
+		    const char *path, const char *fmt, ...)
+{
+	struct spec_error new = {.line = line, .column = column};
+	cleanup_free char *text = NULL;
+	va_list ap;
+	int n;
+
+	if (rank(err) > rank(e->err))
+		e->err = err;
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0) {
+		text = NULL;
+		e->err = -ENOMEM;
+		return -ENOMEM;
+	}
+	new.text = printable(text);
+	new.path = printable(path);
+	if (!new.text || !new.path || insert(e, &new) < 0) {
+		free(new.text);
+		free(new.path);
+		e->err = -ENOMEM;
+		return -ENOMEM;
+	}
+	return err;
+}
+
+char *spec_errors_text(const struct spec_errors *e, const char *file)
+{
+	cleanup_free char *name = printable(file ? file : "");
+	char *ret = NULL;
+	size_t len;
+	FILE *out;
+	bool bad;
+
+	if (!name)
+		return NULL;
+	out = open_memstream(&ret, &len);
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < e->n; i++) {
+		const struct spec_error *x = &e->v[i];
+
+		if (*name)
+			fprintf(out, "%s:", name);
+		if (x->line)
+			fprintf(out, "%u:%u:", x->line, x->column);
+		if (*name || x->line)
+			fputc(' ', out);
+		if (*x->path)
+			fprintf(out, "%s: ", x->path);
+		fprintf(out, "%s\n", x->text);
+	}
+	if (e->dropped)
+		fprintf(out, "%s%s%zu more error%s\n", name, *name ? ": " : "", e->dropped,
+			e->dropped == 1 ? "" : "s");
+	bad = ferror(out);
+	if (fclose(out) || bad) {
+		free(ret);
+		return NULL;
+	}
+	return ret;
+}
+
+/* Edit distance with transpositions of neighbours, ignoring case. Both at most SUGGEST_MAX long. */
+static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	size_t rows[3][SUGGEST_MAX + 1];
+	size_t *before = rows[0], *last = rows[1], *now = rows[2];
+
+	for (size_t j = 0; j <= b_len; j++)
+		last[j] = j;
+	for (size_t i = 1; i <= a_len; i++) {
+		size_t *spare = before;
+		int ca = tolower((unsigned char)a[i - 1]);
+
+		now[0] = i;
+		for (size_t j = 1; j <= b_len; j++) {
+			int cb = tolower((unsigned char)b[j - 1]);
+			size_t d = last[j - 1] + (ca != cb);
+
+			d = min_of(d, last[j] + 1);
+			d = min_of(d, now[j - 1] + 1);
+			if (i > 1 && j > 1 && ca == tolower((unsigned char)b[j - 2]) &&
+			    cb == tolower((unsigned char)a[i - 2]))
+				d = min_of(d, before[j - 2] + 1);
+			now[j] = d;
+		}
+		before = last;
+		last = now;
+		now = spare;
+	}
+	return last[b_len];
+}
+
+const char *spec_suggest(const char *word, const char *const *words)
+{
+	size_t len = strnlen(word, SUGGEST_MAX + 1), best = 1 + len / 4;
+	const char *ret = NULL;
+
+	if (len == 0 || len > SUGGEST_MAX)
+		return NULL;
+	for (; *words; words++) {
+		size_t n = strlen(*words), d;
+
+		if (n > SUGGEST_MAX)
+			continue;
+		d = distance(word, len, *words, n);
+		/* as many edits as letters make any word of any other */
+		if (d >= max_of(len, n))
+			continue;
+		if (ret ? d < best : d <= best) {
+			best = d;
+			ret = *words;
+		}
+	}
+	return ret;
+}

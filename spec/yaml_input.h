@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What stands between a file's bytes and libyaml, and between libyaml's complaints and a person.
+ * Private to spec/yaml*.c.
+ */
+#ifndef KXFS_SPEC_YAML_INPUT_H
+#define KXFS_SPEC_YAML_INPUT_H
+
+#include <yaml.h>
+
+#include "spec/error.h"
+
+/*
+ * Refuse bytes that libyaml would refuse or read differently from what an editor shows: not
+ * UTF-8, control characters, Unicode's own line breaks. On success *TEXT, *LEN are without the
+ * byte order mark. 0, -EINVAL, -EFBIG.
+ */
+int yaml_input_check(const char **text, size_t *len, struct spec_errors *e);
+
+/*
+ * JSON writes characters beyond U+FFFF as two escapes, "\ud83d\ude00", which YAML does not know.
+ * If TEXT is JSON and holds such, *RET is a copy with the characters themselves, else NULL.
+ * 0 or -ENOMEM.
+ */
+int yaml_input_unpair(const char *text, size_t len, char **ret, size_t *ret_len);
+
+/* Add the error at which PARSER stopped, in our words; TEXT is what it read. -EINVAL or -ENOMEM. */
+int yaml_input_explain(const yaml_parser_t *parser, const char *text, size_t len,
+		       struct spec_errors *e);
+
+/*
+ * Decode one character of valid or invalid UTF-8 (at least 1 byte); returns its length in
+ * bytes, 0 if the bytes are not UTF-8.
+ */
+size_t yaml_input_char(const unsigned char *s, size_t len, uint32_t *ret);
+
+/* May the character stand in YAML text as it is, in every reader? (No line breaks, no tab.) */
+bool yaml_input_is_printable(uint32_t c);
+
+#endif
