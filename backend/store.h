@@ -11,12 +11,14 @@
 
 struct store;
 
+/* EVENTS is borrowed. */
 int store_new(const struct backend_events *events, struct store **ret);
 void store_free(struct store *store);
 
 /*
  * I/O thread: make JOB (whose reference the store takes over) the current snapshot of its uid. It
- * stands in the place that JOB->history says, and leaves the other. -ENOMEM: nothing has changed.
+ * stands in the place that JOB->history says, and leaves the other; a job of another uid that has
+ * its id in that place is gone for good. -ENOMEM: nothing has changed, the reference is the caller's.
  */
 int store_put(struct store *store, struct spec_job *job);
 /* I/O thread: the job of this uid is gone for good. */
