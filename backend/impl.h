@@ -7,9 +7,12 @@
 #ifndef KXFS_BACKEND_IMPL_H
 #define KXFS_BACKEND_IMPL_H
 
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <uv.h>
 
 #include "backend/backend.h"
+#include "backend/lock.h"
 #include "backend/spool.h"
 #include "backend/store.h"
 
@@ -24,7 +27,10 @@ struct backend_ops {
 	/* On the I/O thread. Calls backend_stopped() when nothing of it runs any more. */
 	void (*stop)(struct backend *b);
 	void (*fini)(struct backend *b);
-	/* Requests, on the I/O thread: answer with backend_answer(), now or later, exactly once. */
+	/*
+	 * Requests, on the I/O thread: answer with backend_answer(), now or later, exactly once. The
+	 * job of id and uid is in the store, in the right place, and allows the action.
+	 */
 	void (*submit)(struct backend *b, struct backend_request *rq);
 	void (*cancel)(struct backend *b, struct backend_request *rq);
 	void (*control)(struct backend *b, struct backend_request *rq);
@@ -38,6 +44,22 @@ struct backend_ops {
 
 extern const struct backend_ops local_ops;
 
+enum backend_request_kind {
+	BACKEND_SUBMIT,
+	BACKEND_CANCEL,
+	BACKEND_CONTROL,
+	BACKEND_FORGET,
+	BACKEND_N_REQUESTS
+};
+
+/* The outcome of starting or stopping, for the thread that waits for it. */
+struct backend_end {
+	sem_t done;
+	bool over; /* this and below: under backend.lock */
+	int err;
+	char *text;
+};
+
 struct backend {
 	const struct backend_ops *ops;
 	struct backend_config config; /* strings owned */
@@ -46,11 +68,19 @@ struct backend {
 	struct store *store;
 	struct spool *spool;
 	void *impl; /* the implementation's own */
+
+	/* Of backend.c and request.c: */
+	struct lock lock;
+	struct backend_end started, stopped;
+	bool up; /* between start and stop; I/O thread */
+	atomic_ullong answered[BACKEND_N_REQUESTS][2]; /* [1]: with an error */
 };
 
 /* A request under way. The strings are owned by it and stay until backend_answer. */
 struct backend_request {
 	struct backend *b;
+	enum backend_request_kind kind;
+	uint64_t since; /* ms */
 	char *file;
 	char *text;
 	size_t len;
@@ -66,6 +96,9 @@ struct backend_request {
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text);
 void backend_started(struct backend *b, int err, const char *text);
 void backend_stopped(struct backend *b);
+
+/* "submit", ... */
+const char *request_name(enum backend_request_kind kind);
 
 /* The libuv loop itself; I/O thread only. */
 uv_loop_t *loop_uv(struct loop *loop);

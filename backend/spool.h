@@ -24,9 +24,12 @@ struct spool_job; /* the spool's part of one job: its logs and its merged index 
 
 int spool_new(struct loop *loop, const char *state_dir, const struct backend_events *events,
 	      struct spool **ret, char **ret_text);
-void spool_free(struct spool *spool);
+void spool_free(struct spool *spool); /* after loop_stop; NULL is allowed */
 
 /* --- I/O thread --- */
+
+/* Nothing of it runs any more. What is not in the merged indexes yet is added at the next start. */
+void spool_stop(struct spool *spool);
 
 /* The spool's part of job ID: made (directories too) or found. NULL with errno. */
 struct spool_job *spool_job_open(struct spool *spool, const char *id);

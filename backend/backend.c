@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The interface that fs/ sees, but for requests (request.c): finds the implementation, keeps the
+ * life of a backend in order, and answers from the store and the spool.
+ */
+#include "backend/backend.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "backend/diag.h"
+#include "backend/impl.h"
+
+#define BACKEND_START_S 60
+/* Beyond the grace that processes get: to record their ends. */
+#define BACKEND_STOP_S 20
+
+static const struct backend_ops *const backend_impls[] = {&local_ops};
+
+/* --- life --- */
+
+static void backend_config_clear(struct backend_config *c)
+{
+	free((char *)(uintptr_t)c->kind);
+	free((char *)(uintptr_t)c->state_dir);
+	free((char *)(uintptr_t)c->work_dir);
+	free((char *)(uintptr_t)c->submitter);
+	free((char *)(uintptr_t)c->home);
+}
+
+static int backend_config_copy(struct backend_config *c, const struct backend_config *from)
+{
+	*c = *from;
+	c->kind = strdup(from->kind);
+	c->state_dir = strdup(from->state_dir);
+	c->work_dir = strdup(from->work_dir);
+	c->submitter = strdup(from->submitter);
+	c->home = from->home ? strdup(from->home) : NULL;
+	if (!c->kind || !c->state_dir || !c->work_dir || !c->submitter || (from->home && !c->home))
+		return -ENOMEM;
+	return 0;
+}
+
+static const struct backend_ops *backend_find(const char *kind, char **ret_text)
+{
+	for (size_t i = 0; i < array_size(backend_impls); i++) {
+		if (streq(backend_impls[i]->kind, kind))
+			return backend_impls[i];
+	}
+	if (asprintf(ret_text, "there is no backend '%s'; use local:", kind) < 0)
+		*ret_text = NULL;
+	return NULL;
+}
+
+static void backend_freep(struct backend **b)
+{
+	backend_free(*b);
+}
+
+int backend_new(struct loop *loop, const struct backend_config *config,
+		const struct backend_events *events, struct backend **ret, char **ret_text)
+{
+	struct backend *b cleanup(backend_freep) = NULL;
+	const struct backend_ops *ops = backend_find(config->kind, ret_text);
+	int err;
+
+	if (!ops)
+		return -EOPNOTSUPP;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return -ENOMEM;
+	b->loop = loop;
+	b->events = *events;
+	b->lock = (struct lock)LOCK_INIT;
+	sem_init(&b->started.done, 0, 0);
+	sem_init(&b->stopped.done, 0, 0);
+	err = backend_config_copy(&b->config, config);
+	if (err < 0)
+		return err;
+	err = store_new(&b->events, &b->store);
+	if (err < 0)
+		return err;
+	err = spool_new(loop, b->config.state_dir, &b->events, &b->spool, ret_text);
+	if (err < 0)
+		return err;
+	err = ops->init(b, ret_text);
+	if (err < 0)
+		return err;
+	b->ops = ops;
+	*ret = take_ptr(b);
+	return 0;
+}
+
+void backend_free(struct backend *b)
+{
+	if (!b)
+		return;
+	if (b->ops)
+		b->ops->fini(b);
+	spool_free(b->spool);
+	store_free(b->store);
+	free(b->started.text);
+	free(b->stopped.text);
+	sem_destroy(&b->started.done);
+	sem_destroy(&b->stopped.done);
+	backend_config_clear(&b->config);
+	free(b);
+}
+
+/* Wait for E, at most SECONDS. */
+static int backend_wait(struct backend *b, struct backend_end *e, unsigned seconds, char **ret_text)
+{
+	struct timespec until;
+
+	assert(!loop_is_here(b->loop));
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	while (sem_timedwait(&e->done, &until) < 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	lock_scope(&b->lock);
+	if (ret_text)
+		*ret_text = take_ptr(e->text);
+	return e->err;
+}
+
+static void backend_end(struct backend *b, struct backend_end *e, int err, const char *text)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	{
+		lock_scope(&b->lock);
+		assert(!e->over);
+		e->over = true;
+		e->err = err;
+		e->text = copy;
+	}
+	sem_post(&e->done);
+}
+
+void backend_started(struct backend *b, int err, const char *text)
+{
+	backend_end(b, &b->started, err, text);
+}
+
+void backend_stopped(struct backend *b)
+{
+	spool_stop(b->spool);
+	backend_end(b, &b->stopped, 0, NULL);
+}
+
+static void backend_run_start(void *data)
+{
+	struct backend *b = data;
+
+	b->up = true;
+	b->ops->start(b);
+}
+
+int backend_start(struct backend *b, char **ret_text)
+{
+	int err;
+
+	loop_post(b->loop, backend_run_start, b);
+	err = backend_wait(b, &b->started, BACKEND_START_S, ret_text);
+	if (err == -ETIMEDOUT && !*ret_text &&
+	    asprintf(ret_text, "the list of jobs did not come in within %d s", BACKEND_START_S) < 0)
+		*ret_text = NULL;
+	return err;
+}
+
+static void backend_run_stop(void *data)
+{
+	struct backend *b = data;
+
+	if (!b->up) {
+		backend_stopped(b);
+		return;
+	}
+	b->up = false;
+	b->ops->stop(b);
+}
+
+void backend_stop(struct backend *b)
+{
+	unsigned seconds = b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
+
+	loop_post(b->loop, backend_run_stop, b);
+	if (backend_wait(b, &b->stopped, seconds, NULL) < 0)
+		diag(DIAG_ERROR, "jobs did not end within %u s; the next start ends what is left",
+		     seconds);
+}
+
+/* --- jobs --- */
+
+const struct spec_job *backend_job(struct backend *b, enum backend_place place, const char *id)
+{
+	return store_get(b->store, place, id);
+}
+
+const struct spec_job *backend_job_by_uid(struct backend *b, const char *uid)
+{
+	return store_get_uid(b->store, uid);
+}
+
+int backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
+		 size_t *ret_n)
+{
+	return store_list(b->store, place, ret, ret_n);
+}
+
+size_t backend_n_jobs(struct backend *b, enum backend_place place)
+{
+	return store_count(b->store, place);
+}
+
+int64_t backend_changed(struct backend *b, enum backend_place place)
+{
+	return store_changed(b->store, place);
+}
+
+/* --- texts --- */
+
+int backend_text(struct backend *b, const struct spec_job *job, enum backend_text which, char **ret,
+		 size_t *ret_len)
+{
+	lock_assert_none();
+	return b->ops->text(b, job, which, ret, ret_len);
+}
+
+int backend_text_size(struct backend *b, const struct spec_job *job, enum backend_text which,
+		      size_t *ret_len)
+{
+	cleanup_free char *text = NULL;
+	cleanup_free char *path = NULL;
+	struct stat st;
+
+	if (which != BACKEND_APPDEF)
+		return backend_text(b, job, which, &text, ret_len);
+	if (!job->has_appdef)
+		return -ENOENT;
+	path = spool_path(b->spool, job->id, "app.yaml");
+	if (!path)
+		return -ENOMEM;
+	if (stat(path, &st) < 0)
+		return -errno;
+	*ret_len = (size_t)st.st_size;
+	return 0;
+}
+
+int backend_info(struct backend *b, FILE *out)
+{
+	fprintf(out, "backend: %s\n", b->config.kind);
+	fprintf(out, "jobs: %zu\n", store_count(b->store, BACKEND_JOBS));
+	fprintf(out, "history: %zu\n", store_count(b->store, BACKEND_HISTORY));
+	fprintf(out, "spool_bytes: %llu\n", (unsigned long long)spool_bytes(b->spool));
+	fprintf(out, "spool_limit: %llu\n", (unsigned long long)b->config.spool_limit);
+	fprintf(out, "history_keep: %lld\n", (long long)b->config.history_keep);
+	return b->ops->info(b, out);
+}
+
+static void backend_metric_head(FILE *out, const char *name, const char *type, const char *help)
+{
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static int backend_metrics_jobs(struct backend *b, FILE *out)
+{
+	size_t count[SPEC_N_STATES] = {0};
+	const struct spec_job **jobs;
+	size_t n;
+	int err = store_list(b->store, BACKEND_JOBS, &jobs, &n);
+
+	if (err < 0)
+		return err;
+	for (size_t i = 0; i < n; i++) {
+		count[jobs[i]->state]++;
+		spec_job_unref(jobs[i]);
+	}
+	free(jobs);
+	backend_metric_head(out, "kxfs_jobs", "gauge", "Jobs in jobs/ by state.");
+	for (size_t i = 0; i < SPEC_N_STATES; i++)
+		fprintf(out, "kxfs_jobs{state=\"%s\"} %zu\n", spec_state_name((enum spec_state)i),
+			count[i]);
+	return 0;
+}
+
+int backend_metrics(struct backend *b, FILE *out)
+{
+	int err = backend_metrics_jobs(b, out);
+
+	if (err < 0)
+		return err;
+	backend_metric_head(out, "kxfs_history_jobs", "gauge", "Jobs in history/.");
+	fprintf(out, "kxfs_history_jobs %zu\n", store_count(b->store, BACKEND_HISTORY));
+	backend_metric_head(out, "kxfs_spool_bytes", "gauge", "Output of jobs on disk.");
+	fprintf(out, "kxfs_spool_bytes %llu\n", (unsigned long long)spool_bytes(b->spool));
+	backend_metric_head(out, "kxfs_spool_limit_bytes", "gauge", "Limit of kxfs_spool_bytes.");
+	fprintf(out, "kxfs_spool_limit_bytes %llu\n", (unsigned long long)b->config.spool_limit);
+	backend_metric_head(out, "kxfs_requests_total", "counter", "Requests answered.");
+	for (size_t i = 0; i < BACKEND_N_REQUESTS; i++) {
+		fprintf(out, "kxfs_requests_total{request=\"%s\",result=\"ok\"} %llu\n",
+			request_name((enum backend_request_kind)i),
+			(unsigned long long)atomic_load(&b->answered[i][0]));
+		fprintf(out, "kxfs_requests_total{request=\"%s\",result=\"error\"} %llu\n",
+			request_name((enum backend_request_kind)i),
+			(unsigned long long)atomic_load(&b->answered[i][1]));
+	}
+	return b->ops->metrics(b, out);
+}
+
+/* --- output --- */
+
+int backend_log(struct backend *b, const struct spec_job *job, const char *key, struct log **ret)
+{
+	return spool_log(b->spool, job->id, key, ret);
+}
+
+int backend_log_stat(struct backend *b, const struct spec_job *job, const char *key,
+		     struct log_stat *ret)
+{
+	return spool_log_stat(b->spool, job->id, key, ret);
+}

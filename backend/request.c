@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests: calls of any thread become work on the I/O thread. What holds for every
+ * implementation is checked here before it sees a request; each request and its answer are traced at
+ * level debug.
+ */
+#include <errno.h>
+#include <stdarg.h>
+
+#include "backend/diag.h"
+#include "backend/impl.h"
+
+static const char *const request_names[BACKEND_N_REQUESTS] = {
+	[BACKEND_SUBMIT] = "submit",
+	[BACKEND_CANCEL] = "cancel",
+	[BACKEND_CONTROL] = "control",
+	[BACKEND_FORGET] = "forget",
+};
+
+const char *request_name(enum backend_request_kind kind)
+{
+	return request_names[kind];
+}
+
+static void request_free(struct backend_request *rq)
+{
+	free(rq->file);
+	free(rq->text);
+	free(rq->submitter);
+	free(rq->id);
+	free(rq->uid);
+	free(rq);
+}
+
+void backend_answer(struct backend_request *rq, int err, const char *id, const char *text)
+{
+	struct backend_result result = {.err = err, .text = text ? text : "", .id = id ? id : ""};
+
+	assert(loop_is_here(rq->b->loop));
+	assert(err <= 0);
+	lock_assert_none();
+	atomic_fetch_add(&rq->b->answered[rq->kind][err < 0], 1);
+	diag(DIAG_DEBUG, "%s %s: %s%s%s (%s) after %llu ms", request_name(rq->kind),
+	     rq->kind == BACKEND_SUBMIT ? rq->file : rq->id, err ? strerror(-err) : "done",
+	     *result.id ? ", " : "", result.id, result.text,
+	     (unsigned long long)(loop_now_ms() - rq->since));
+	rq->reply(rq->data, &result);
+	request_free(rq);
+}
+
+static void request_refuse(struct backend_request *rq, int err, const char *fmt, ...)
+	printf_like(3, 4);
+
+static void request_refuse(struct backend_request *rq, int err, const char *fmt, ...)
+{
+	cleanup_free char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	backend_answer(rq, err, NULL, text);
+}
+
+/* Is the job that RQ means still there, and does it allow what is asked? Else RQ is answered. */
+static bool request_check_job(struct backend_request *rq)
+{
+	bool history = rq->kind == BACKEND_FORGET;
+	const struct spec_job *job cleanup_job =
+		store_get(rq->b->store, history ? BACKEND_HISTORY : BACKEND_JOBS, rq->id);
+
+	if (!job) {
+		request_refuse(rq, -ENOENT, "there is no job %s in %s/", rq->id,
+			       history ? "history" : "jobs");
+		return false;
+	}
+	if (!streq(job->uid, rq->uid)) {
+		request_refuse(rq, -ESTALE, "%s is another job by now; look at it again", rq->id);
+		return false;
+	}
+	if (rq->kind == BACKEND_CONTROL && !(job->actions & (1u << rq->action))) {
+		request_refuse(rq, -EINVAL, "%s would have no effect: the job is %s; ctl lists what has",
+			       spec_action_name(rq->action),
+			       *job->phase ? job->phase : spec_state_name(job->state));
+		return false;
+	}
+	return true;
+}
+
+static void request_run(void *data)
+{
+	struct backend_request *rq = data;
+	const struct backend_ops *ops = rq->b->ops;
+
+	if (!rq->b->up) {
+		request_refuse(rq, -ENOTCONN, "kxfs is ending");
+		return;
+	}
+	if (rq->kind == BACKEND_SUBMIT) {
+		ops->submit(rq->b, rq);
+		return;
+	}
+	if (!request_check_job(rq))
+		return;
+	switch (rq->kind) {
+	case BACKEND_CANCEL:
+		ops->cancel(rq->b, rq);
+		return;
+	case BACKEND_CONTROL:
+		ops->control(rq->b, rq);
+		return;
+	default:
+		ops->forget(rq->b, rq);
+	}
+}
+
+static void request_no_memory(void *data)
+{
+	struct backend_request *rq = data;
+
+	backend_answer(rq, -ENOMEM, NULL, "out of memory");
+}
+
+static struct backend_request *request_new(struct backend *b, enum backend_request_kind kind,
+					   backend_reply_fn reply, void *data)
+{
+	struct backend_request *rq = calloc(1, sizeof(*rq));
+
+	if (!rq) {
+		/* Somebody waits for the answer that could not be given: better to end than to hang. */
+		diag(DIAG_ERROR, "out of memory");
+		abort();
+	}
+	rq->b = b;
+	rq->kind = kind;
+	rq->since = loop_now_ms();
+	rq->reply = reply;
+	rq->data = data;
+	return rq;
+}
+
+/* A copy of N bytes and a NUL. */
+static char *request_copy(const char *text, size_t n)
+{
+	char *copy = malloc(n + 1);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, text, n);
+	copy[n] = '\0';
+	return copy;
+}
+
+static void request_post(struct backend_request *rq, bool complete)
+{
+	lock_assert_none();
+	diag(DIAG_DEBUG, "%s %s", request_name(rq->kind),
+	     rq->kind == BACKEND_SUBMIT ? rq->file : rq->id);
+	loop_post(rq->b->loop, complete ? request_run : request_no_memory, rq);
+}
+
+void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
+		    void *data)
+{
+	struct backend_request *rq = request_new(b, BACKEND_SUBMIT, reply, data);
+
+	rq->file = strdup(s->file);
+	rq->text = request_copy(s->text, s->len);
+	rq->len = s->len;
+	rq->submitter = strdup(s->submitter);
+	request_post(rq, rq->file && rq->text && rq->submitter);
+}
+
+static void request_of_job(struct backend_request *rq, const char *id, const char *uid)
+{
+	rq->id = strdup(id);
+	rq->uid = strdup(uid);
+	request_post(rq, rq->id && rq->uid);
+}
+
+void backend_cancel(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
+		    void *data)
+{
+	request_of_job(request_new(b, BACKEND_CANCEL, reply, data), id, uid);
+}
+
+void backend_control(struct backend *b, const char *id, const char *uid, enum spec_action action,
+		     backend_reply_fn reply, void *data)
+{
+	struct backend_request *rq = request_new(b, BACKEND_CONTROL, reply, data);
+
+	rq->action = action;
+	request_of_job(rq, id, uid);
+}
+
+void backend_forget(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
+		    void *data)
+{
+	request_of_job(request_new(b, BACKEND_FORGET, reply, data), id, uid);
+}
