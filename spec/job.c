@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * Snapshots of jobs. A mount may show ten thousand of them, so a job, its roles and its replicas
  * are one block, and all empty strings are one.
@@ -17,8 +17,8 @@ static char *empty(void)
 }
 
 static const char *const state_names[SPEC_N_STATES] = {
-	[SPEC_SUBMITTED] = "SUBMITTED", [SPEC_PENDING] = "PENDING",	[SPEC_RUNNING] = "RUNNING",
-	[SPEC_SUCCEEDED] = "SUCCEEDED", [SPEC_FAILED] = "FAILED",	[SPEC_CANCELLED] = "CANCELLED",
+	[SPEC_SUBMITTED] = "SUBMITTED", [SPEC_PENDING] = "PENDING", [SPEC_RUNNING] = "RUNNING",
+	[SPEC_SUCCEEDED] = "SUCCEEDED", [SPEC_FAILED] = "FAILED",   [SPEC_CANCELLED] = "CANCELLED",
 	[SPEC_UNKNOWN] = "UNKNOWN",
 };
 

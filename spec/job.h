@@ -48,8 +48,8 @@ struct spec_replica {
 	int exit_code;	  /* -1: none */
 	int signal;	  /* 0: none */
 	int64_t started;
-	int64_t finished; /* of the replica as a whole: no further attempt comes */
-	uint64_t gap;	  /* bytes of output known to be lost */
+	int64_t finished;      /* of the replica as a whole: no further attempt comes */
+	uint64_t gap;	       /* bytes of output known to be lost */
 	struct spec_log *logs; /* grouped by container ("" first), each group oldest first */
 	size_t n_logs;
 };
@@ -62,9 +62,9 @@ struct spec_role_status {
 };
 
 struct spec_job {
-	unsigned refs;	/* atomic; only spec_job_ref and spec_job_unref touch it */
-	char *id;	/* name of its directory */
-	char *uid;	/* tells it from any other job that ever had this id */
+	unsigned refs; /* atomic; only spec_job_ref and spec_job_unref touch it */
+	char *id;      /* name of its directory */
+	char *uid;     /* tells it from any other job that ever had this id */
 	char *app;
 	enum spec_state state;
 	char *phase; /* the backend's own word */
@@ -78,7 +78,7 @@ struct spec_job {
 	bool own;	  /* submitted through a mount with this state directory */
 	bool has_appdef;  /* app.yaml can be read */
 	bool history;	  /* it has left jobs/ */
-	bool suspended;   /* may come back to life: its output goes on though its state is final */
+	bool suspended;	  /* may come back to life: its output goes on though its state is final */
 	unsigned retries;
 	unsigned max_retries;
 	int64_t created;

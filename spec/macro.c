@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * Macro replacement. Everything that is not a known macro or "$$" is copied as it stands, a lone
  * or trailing "$" and an unclosed "${" included; only the "$" itself is then consumed, so what
@@ -26,8 +26,8 @@ static const char *macro_value(const struct spec_macros *m, const char *name, si
 	const struct {
 		const char *name, *value;
 	} known[] = {
-		{"app_id", m->app_id},		   {"replica_id", m->replica_id},
-		{"img_root", m->img_root},	   {"base_img_root", m->base_img_root},
+		{"app_id", m->app_id},	     {"replica_id", m->replica_id},
+		{"img_root", m->img_root},   {"base_img_root", m->base_img_root},
 		{"rank0_env", m->rank0_env},
 	};
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * Names as TorchX makes them, and the checks of names that come from outside before they are
  * used as labels or file names.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /* Snapshots: words, fields, order of logs, finding replicas, and references from several threads. */
 #include <errno.h>
 #include <malloc.h>
@@ -76,7 +76,8 @@ static void test_set(void **state)
 static void test_logs_are_grouped(void **state)
 {
 	static const char *const add[][2] = {
-		{"side.0", "side"}, {"r.0", ""}, {"init.0", "init"}, {"r.1", NULL}, {"side.1", "side"},
+		{"side.0", "side"}, {"r.0", ""},	{"init.0", "init"},
+		{"r.1", NULL},	    {"side.1", "side"},
 	};
 	static const char *const want[] = {"r.0", "r.1", "side.0", "side.1", "init.0"};
 	struct spec_job *job cleanup_job = spec_job_new(0, 1);
@@ -116,9 +117,9 @@ static void test_memory(void **state)
 	size_t total;
 	struct spec_job *job cleanup_job = spec_job_new(1, 1);
 	struct spec_replica *r = &job->replicas[0];
-	char **fields[] = {&job->id,	&job->uid,	 &job->app,	    &job->phase,
-			   &job->backend, &job->submitter, &job->submission, &job->roles[0].name,
-			   &r->name};
+	char **fields[] = {&job->id,	     &job->uid,		  &job->app,
+			   &job->phase,	     &job->backend,	  &job->submitter,
+			   &job->submission, &job->roles[0].name, &r->name};
 
 	(void)state;
 	for (size_t i = 0; i < array_size(fields); i++)
@@ -172,12 +173,9 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_new_is_empty),
-		cmocka_unit_test(test_set),
-		cmocka_unit_test(test_logs_are_grouped),
-		cmocka_unit_test(test_find_replica),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_words),	     cmocka_unit_test(test_new_is_empty),
+		cmocka_unit_test(test_set),	     cmocka_unit_test(test_logs_are_grouped),
+		cmocka_unit_test(test_find_replica), cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_threads),
 	};
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * Macros against a table of what Python 3.11's string.Template(text).safe_substitute(...) gives.
  */

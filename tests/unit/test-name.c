@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /* Names: TorchX's suffixes and normal forms, and the checks of names from outside. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,15 +97,34 @@ static void test_label(void **state)
 static void test_file(void **state)
 {
 	static const char *const good[] = {
-		"a", "a b", "A.b_c-1", "-x", "\u00e9", "\u65e5\u672c", "\U0001f600", "\u00a0",
-		A60 A60 A60 A60 A10 "aaaaa",
+		"a",	      "a b",	"A.b_c-1",
+		"-x",	      "\u00e9", "\u65e5\u672c",
+		"\U0001f600", "\u00a0", A60 A60 A60 A60 A10 "aaaaa",
 	};
 	static const char *const bad[] = {
-		"", ".", "..", ".x", "a/b", "/", "a\n", "\x7f", "\x1b[0m", "a\tb",
-		"\xc2\x80", "\xc2\x9f",	      /* C1 control characters */
-		"\x80", "\xff", "a\xc3", "\xc3(", /* not UTF-8 */
-		"\xc0\xaf", "\xe0\x80\xaf", "\xf0\x80\x80\xaf", /* "/" in too many bytes */
-		"\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\xe2\x84",
+		"",
+		".",
+		"..",
+		".x",
+		"a/b",
+		"/",
+		"a\n",
+		"\x7f",
+		"\x1b[0m",
+		"a\tb",
+		"\xc2\x80",
+		"\xc2\x9f", /* C1 control characters */
+		"\x80",
+		"\xff",
+		"a\xc3",
+		"\xc3(", /* not UTF-8 */
+		"\xc0\xaf",
+		"\xe0\x80\xaf",
+		"\xf0\x80\x80\xaf", /* "/" in too many bytes */
+		"\xed\xa0\x80",
+		"\xf4\x90\x80\x80",
+		"\xf8\x88\x80\x80\x80",
+		"\xe2\x84",
 		A60 A60 A60 A60 A10 "aaaaaa",
 	};
 
@@ -145,11 +164,12 @@ static void test_replica_dir(void **state)
 
 static void test_submits(void **state)
 {
-	static const char *const yes[] = {"a.yaml", "a.yml", "a.json", "a.b.yaml", "x y.json", "~.yml"};
+	static const char *const yes[] = {"a.yaml",   "a.yml",	  "a.json",
+					  "a.b.yaml", "x y.json", "~.yml"};
 	static const char *const no[] = {
-		"a",	  "a.yaml~",	 ".yaml",	 ".a.yaml.swp", ".a.yaml", "a.YAML",
-		"a.yam",  "yaml",	 "a.yaml.job",	 "a.yaml.error", "a.json5", "",
-		"4913",	  "a.yaml.tmp",
+		"a",	   "a.yaml~", ".yaml", ".a.yaml.swp", ".a.yaml",
+		"a.YAML",  "a.yam",   "yaml",  "a.yaml.job",  "a.yaml.error",
+		"a.json5", "",	      "4913",  "a.yaml.tmp",
 	};
 
 	(void)state;
@@ -162,8 +182,8 @@ static void test_submits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_suffix), cmocka_unit_test(test_norm),
-		cmocka_unit_test(test_label),  cmocka_unit_test(test_file),
+		cmocka_unit_test(test_suffix),	    cmocka_unit_test(test_norm),
+		cmocka_unit_test(test_label),	    cmocka_unit_test(test_file),
 		cmocka_unit_test(test_replica_dir), cmocka_unit_test(test_submits),
 	};
 

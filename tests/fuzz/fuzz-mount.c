@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Mounts of any document: what is accepted is complete, what is refused says why. */
+#include <assert.h>
+
+#include "spec/mount.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void parse(const struct spec_yaml *node, const char *home)
+{
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_mount *v = NULL;
+	size_t n = 0;
+	int err = spec_mount_parse(node, "mounts[0]", home, &v, &n, &e);
+
+	assert(err == e.err && (err == 0) == (e.n == 0) && (err == 0) == (n > 0));
+	for (size_t i = 0; i < n; i++) {
+		assert(v[i].src && *v[i].src && v[i].dst && *v[i].dst);
+		assert((v[i].type == SPEC_MOUNT_DEVICE) == (v[i].permissions != NULL));
+		spec_mount_clear(&v[i]);
+	}
+	free(v);
+	spec_errors_clear(&e);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+	cleanup_free char *text = malloc(size + 1);
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_yaml scalar = {.type = SPEC_YAML_SCALAR, .line = 1, .column = 1, .len = size};
+
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	/* Once as a document, once as a string just as it is. */
+	if (spec_yaml_parse(text, size, &root, &e) == 0) {
+		parse(root, "/users/ada/");
+		parse(root, NULL);
+	}
+	scalar.text = text;
+	parse(&scalar, "/users/ada");
+	spec_errors_clear(&e);
+	return 0;
+}
