@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: MIT
+"""Nothing ever hangs: hundreds of blocked readers, Ctrl-C, poll(2), unmounting under them, and slow
+requests that are parked while others are answered."""
+
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+from harness import app, err_of, is_mounted, popen, run, wait_for
+
+pytestmark = pytest.mark.concurrent
+
+N_EACH = 100
+
+
+def blocked(p):
+    """Does this cat sleep in a read of the mount?"""
+    try:
+        has_file = os.path.lexists(f"/proc/{p.pid}/fd/3")
+        state = pathlib.Path(f"/proc/{p.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return has_file and state in "SD"
+
+
+@pytest.fixture
+def running(kx):
+    job = kx.submit(app("echo started; exec sleep 10000"))
+    job.until_logged("started")
+    return job
+
+
+@pytest.fixture
+def readers(kx, running):
+    """Hundreds of blocked readers: of wait, of follow and of changes."""
+    all_of_them = []
+    for path in (running / "wait", running / "main-0/follow", kx / "changes"):
+        for _ in range(N_EACH):
+            all_of_them.append(popen(["cat", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
+    wait_for(lambda: all(blocked(p) for p in all_of_them), what="all readers to block")
+    time.sleep(0.5)  # follow and changes have to give what there is, and then block
+    assert all(p.poll() is None for p in all_of_them)
+    yield all_of_them
+    for p in all_of_them:
+        p.kill()
+        p.stderr.close()
+        p.wait()
+
+
+def best(fn, n=30):
+    times = []
+    for _ in range(n):
+        begin = time.monotonic()
+        fn()
+        times.append(time.monotonic() - begin)
+    return sorted(times)[n // 4]
+
+
+def look(kx, job):
+    """ls -l of the job, its state, its status."""
+    for name in os.listdir(job.dir):
+        os.lstat(job / name)
+    assert job.state() == "RUNNING"
+    job.read("status")
+    os.listdir(kx / "jobs")
+
+
+def test_others_are_not_slowed(kx, running, request):
+    quiet = best(lambda: look(kx, running))
+    request.getfixturevalue("readers")
+    busy = best(lambda: look(kx, running))
+    assert busy < 5 * quiet + 0.005, f"{busy / quiet:.1f} times as slow with {3 * N_EACH} blocked readers"
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_each_can_be_interrupted(kx, running, readers, sig):
+    begin = time.monotonic()
+    for p in readers:
+        p.send_signal(sig)
+    for p in readers:
+        assert p.wait(timeout=60) == -sig
+    assert time.monotonic() - begin < 60
+    look(kx, running)
+
+
+def test_end_of_the_job_ends_them(kx, running, readers):
+    os.rmdir(running.dir)
+    for p in readers[:2 * N_EACH]:
+        assert p.wait(timeout=120) == 0
+    assert all(p.poll() is None for p in readers[2 * N_EACH:])  # changes go on
+
+
+def test_unmounting_ends_them(kx, readers):
+    assert kx.end() == 0
+    assert not is_mounted(kx.mnt)
+    for p in readers:
+        p.wait(timeout=60)
+    kx.start()
+
+
+def test_a_crash_ends_them(kx, readers):
+    kx.end(signal.SIGKILL)
+    for p in readers:
+        p.wait(timeout=60)
+    kx.start()
+
+
+def test_wait_in_a_script(kx):
+    job = kx.submit(app("while [ ! -e go ]; do sleep 0.02; done"))
+    with popen(f"grep -qx SUCCEEDED {job.dir}/wait && echo yes", stdout=subprocess.PIPE) as p:
+        time.sleep(0.2)
+        assert p.poll() is None
+        (kx.work / "go").touch()
+        assert p.communicate(timeout=120)[0] == b"yes\n"
+
+
+def test_timeout_of_a_shell(kx, running):
+    """`timeout 1 cat wait`: the usual way to wait not for ever."""
+    assert run(["timeout", "0.5", "cat", str(running / "wait")], check=False).returncode == 124
+
+
+@pytest.mark.parametrize("name", ["wait", "follow", "main-0/follow"])
+def test_poll(kx, name):
+    job = kx.submit(app("echo begin; while [ ! -e go ]; do sleep 0.02; done; echo more"))
+    job.until_logged("begin")
+    fd = os.open(job / name, os.O_RDONLY)
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        if name != "wait":
+            assert poll.poll(60000) == [(fd, select.POLLIN)]
+            got = b""
+            while b"begin\n" not in got:
+                got += os.read(fd, 4096)
+        assert poll.poll(200) == []
+        waker = threading.Timer(0.3, (kx.work / "go").touch)
+        waker.start()
+        assert poll.poll(60000) and os.read(fd, 4096) in (b"SUCCEEDED\n", b"more\n", b"main/0 more\n")
+        waker.join()
+        # At the end: readable, and nothing more to read.
+        wait_for(lambda: poll.poll(60000) and os.read(fd, 4096) == b"")
+    finally:
+        os.close(fd)
+
+
+def test_poll_of_changes(kx):
+    fd = os.open(kx / "changes", os.O_RDONLY)
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        assert poll.poll(60000)
+        assert b"SYNC" in os.read(fd, 65536)
+        assert poll.poll(200) == []
+        job = kx.submit(app("true"))
+        assert poll.poll(60000)
+        assert job.id.encode() in os.read(fd, 65536)
+        job.finish()
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("name", ["wait", "main-0/follow"])
+def test_nonblocking(running, name):
+    """With O_NONBLOCK: EAGAIN instead of blocking."""
+    fd = os.open(running / name, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if name != "wait":
+            wait_for(lambda: read_or_nothing(fd) == b"started\n")
+        assert err_of(os.read, fd, 100) == "EAGAIN"
+    finally:
+        os.close(fd)
+
+
+def read_or_nothing(fd):
+    try:
+        return os.read(fd, 4096)
+    except BlockingIOError:
+        return b""
+
+
+
+# --- slow requests ---------------------------------------------------------------------------
+
+# In the daemon, fsync(2) of the state directory's files waits while this file is there.
+STALL = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int stall(const char *name, int fd)
+{
+	int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
+
+	while (access(getenv("KXFS_TEST_STALL"), F_OK) == 0)
+		usleep(10000);
+	return real(fd);
+}
+
+int fsync(int fd)
+{
+	return stall("fsync", fd);
+}
+
+int fdatasync(int fd)
+{
+	return stall("fdatasync", fd);
+}
+"""
+
+
+@pytest.fixture
+def slow_disk(make_kx, top, sanitized):
+    """A mount whose state directory's disk can be made to stand still."""
+    if sanitized == "thread":
+        options = {}
+    else:
+        options = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
+    source, library = pathlib.Path(top, "stall.c"), pathlib.Path(top, "stall.so")
+    source.write_text(STALL)
+    run(["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"])
+    stall = pathlib.Path(top, "stall")
+    stall.unlink(missing_ok=True)
+    kx = make_kx(env={"LD_PRELOAD": str(library), "KXFS_TEST_STALL": str(stall), **options})
+    kx.stall = stall
+    yield kx
+    stall.unlink(missing_ok=True)
+
+
+def in_background(fn, *args):
+    """Run FN; .result is the errno's name or "", None while it runs."""
+
+    class Call(threading.Thread):
+        result = None
+
+        def run(self):
+            self.result = err_of(fn, *args)
+
+    call = Call()
+    call.start()
+    return call
+
+
+def test_parked_requests_do_not_stall_others(slow_disk):
+    """While close, rename and rmdir wait for a disk that stands still, the rest is answered."""
+    kx = slow_disk
+    done = kx.submit(app("echo hello"))
+    done.finish()
+    going = kx.submit(app("exec sleep 10000"))
+    going.until("RUNNING")
+    kx.write("submit/scratch", app("true"))
+    os.listdir(kx / "jobs")
+    kx.stall.touch()
+
+    calls = [in_background(kx.write, "submit/slow.yaml", app("true", name="slow"))]
+    time.sleep(0.3)
+    answered = 0
+    while calls[0].is_alive() and answered < 50:
+        assert done.read("log") == "main/0 hello\n"
+        assert done.state() == "SUCCEEDED" and going.state() == "RUNNING"
+        assert set(kx.ls("jobs")) >= {done.id, going.id}
+        assert "scratch" in kx.ls("submit")
+        os.statvfs(kx.mnt)
+        assert kx.read(".kxfs", "info")
+        answered += 1
+    assert answered == 50, f"the close had ended with {calls[0].result!r}"
+
+    calls.append(in_background(os.rename, kx / "submit/scratch", kx / "submit/renamed.yaml"))
+    calls.append(in_background(os.rmdir, going.dir))
+    during = 0
+    while calls[1].is_alive() or calls[2].is_alive():
+        assert done.state() == "SUCCEEDED"
+        during += 1
+    assert during > 10
+    # Their deadline is 3 s, since they block their directories; what becomes of them shows later.
+    assert calls[1].result in ("", "ETIMEDOUT") and calls[2].result in ("", "ETIMEDOUT")
+    kx.stall.unlink()
+    for call in calls:
+        call.join()
+    assert calls[0].result == ""
+    assert kx.job_of("slow.yaml").finish() == "SUCCEEDED"
+    wait_for(lambda: going.id not in kx.ls("jobs"), what="the cancel to be carried out")
+    wait_for(lambda: os.path.lexists(kx / "submit/renamed.yaml.job"), what="the verdict on what was renamed")
+    assert kx.job_of("renamed.yaml").finish() == "SUCCEEDED"
+
+
+def test_close_has_a_deadline(slow_disk):
+    """After 30 s close() fails with ETIMEDOUT; whether there is a job is found out all the same."""
+    kx = slow_disk
+    kx.stall.touch()
+    assert err_of(kx.write, "submit/late.yaml", app("true")) == "ETIMEDOUT"
+    kx.stall.unlink()
+    wait_for(lambda: os.path.lexists(kx / "submit/late.yaml.job"), what="the verdict")
+    assert kx.job_of("late.yaml").finish() == "SUCCEEDED"
+    assert len(kx.ls("jobs")) == 1
+
+
+def test_ctrl_c_on_a_parked_close(slow_disk):
+    """Ctrl-C ends cp's waiting, not the request."""
+    kx = slow_disk
+    (kx.base / "x.yaml").write_text(app("true"))
+    kx.stall.touch()
+    with popen(["cp", f"{kx.base}/x.yaml", f"{kx.mnt}/submit/"], stderr=subprocess.DEVNULL) as p:
+        wait_for(lambda: os.path.exists(kx / "submit/x.yaml"))
+        time.sleep(0.5)
+        assert p.poll() is None
+        p.send_signal(signal.SIGINT)
+        assert p.wait(timeout=20) in (-signal.SIGINT, 1)
+    kx.stall.unlink()
+    wait_for(lambda: os.path.lexists(kx / "submit/x.yaml.job") or os.path.lexists(kx / "submit/x.yaml.error"),
+             what="the verdict")
+    wait_for(lambda: len(kx.ls("jobs")) == 1)
+
+
+def test_parked_ctl(make_kx):
+    """A restart waits for processes to end; others don't."""
+    kx = make_kx("grace=3")
+    job = kx.submit(app('trap "" TERM; echo ready; while :; do sleep 0.1; done'))
+    job.until_logged("ready")
+    call = in_background(pathlib.Path(job / "ctl").write_text, "restart")
+    during = 0
+    while call.is_alive():
+        job.read("status")
+        os.listdir(kx / "jobs")
+        during += 1
+    assert during > 10 and call.result == ""
+
+
+# --- many at once ----------------------------------------------------------------------------
+
+
+def test_everything_at_once(kx):
+    """Threads that submit, read, list, follow and remove at the same time: no errors, no loss."""
+    wrong = []
+    stop = threading.Event()
+
+    def loop(fn):
+        def body():
+            try:
+                while not stop.is_set():
+                    fn()
+            except Exception as e:  # pylint: disable=broad-except
+                wrong.append(repr(e))
+                stop.set()
+        return threading.Thread(target=body)
+
+    def walk():
+        for where, _, files in os.walk(kx.mnt):
+            for name in files:
+                path = os.path.join(where, name)
+                if not os.path.islink(path):
+                    try:
+                        pathlib.Path(path).read_bytes()
+                    except FileNotFoundError:
+                        pass  # it was there when the directory was read
+
+    def removals():
+        for job in kx.jobs():
+            try:
+                if job.state() == "SUCCEEDED":
+                    os.rmdir(job.dir)
+            except FileNotFoundError:
+                pass
+        time.sleep(0.05)
+
+    readers = [loop(walk), loop(walk), loop(lambda: list(os.scandir(kx / "jobs"))), loop(removals)]
+    for thread in readers:
+        thread.start()
+    jobs = []
+
+    def submitter(n):
+        for i in range(15):
+            job = kx.submit(app(f"echo {n}-{i}"), f"s{n}-{i}.yaml")
+            jobs.append((job, f"{n}-{i}\n"))
+
+    submitters = [threading.Thread(target=submitter, args=(n,)) for n in range(4)]
+    for thread in submitters:
+        thread.start()
+    for thread in submitters:
+        thread.join()
+
+    def log_of(job):
+        for path in (job / "main-0/log", job.old / "main-0/log"):
+            try:
+                return path.read_text()
+            except FileNotFoundError:
+                pass
+        return None
+
+    try:
+        assert len(jobs) == 60
+        for job, text in jobs:
+            wait_for(lambda job=job, text=text: wrong or log_of(job) == text, what=f"the output of {job}")
+    finally:
+        stop.set()
+        for thread in readers:
+            thread.join()
+    assert not wrong

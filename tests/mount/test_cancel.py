@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""Removing a job's directory cancels it: whatever removes it, without a question, once."""
+
+import os
+
+import pytest
+from harness import USER, Job, alive, app, err_of, run, run_tty, wait_for
+
+SLEEP = "echo $$; exec sleep 1000"
+TOOLS = {
+    "rm -r": "rm -r {}",
+    "rm -rf": "rm -rf {}",
+    "rmdir": "rmdir {}",
+    "find": "find {} -delete",
+    "find depth": "find {} -depth -exec rm -d '{{}}' \\;",
+    "python": "/usr/bin/python3 -c 'import shutil, sys; shutil.rmtree(sys.argv[1])' {}",
+    "busybox": "busybox rm -r {}",
+    "perl": "perl -MFile::Path=remove_tree -e 'remove_tree($ARGV[0], {{error => \\my $e}}); exit(@$e != 0)' {}",
+}
+
+
+def started(kx, **fields):
+    job = kx.submit(app(SLEEP, **fields))
+    job.until_logged("\n")
+    return job, int(job.log().split()[0])
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_tools(kx_of_each, tool, sanitized):
+    kx = kx_of_each
+    submit = f"cat > {kx.mnt}/submit/sleeper.yaml"
+    run(submit, user=kx.user, input=app(SLEEP, num_replicas=2))
+    link = run(["readlink", f"{kx.mnt}/submit/sleeper.yaml.job"], user=kx.user).stdout.strip()
+    ident = os.path.basename(link)
+    log = f"{kx.mnt}/jobs/{ident}/main-0/log"
+    pid = int(wait_for(lambda: run(["cat", log], user=kx.user).stdout.strip()))
+
+    status, out = run_tty(TOOLS[tool].format(f"{kx.mnt}/jobs/{ident}"), user=kx.user)
+    assert (status, out) == (0, "")  # no question, no complaint
+    assert run(["ls", f"{kx.mnt}/jobs"], user=kx.user).stdout == ""
+    wait_for(lambda: not alive(pid))
+    assert run(["ls", f"{kx.mnt}/history"], user=kx.user).stdout.split() == [ident]
+    assert run(["cat", f"{kx.mnt}/history/{ident}/state"], user=kx.user).stdout == "CANCELLED\n"
+    assert run(["cat", f"{kx.mnt}/history/{ident}/main-0/log"], user=kx.user).stdout == f"{pid}\n"
+    # Once: its changes name one end.
+    changes = f"timeout 1 cat {kx.mnt}/changes"
+    assert ident not in run(changes, check=False, user=kx.user).stdout
+
+
+def test_one_cancel(kx):
+    """Changes tell of one end, and a second rmdir finds nothing."""
+    job, _ = started(kx)
+    with open(kx / "changes", encoding="utf-8") as f:
+        while "SYNC" not in f.readline():
+            pass
+        run(["rm", "-r", str(job.dir)])
+        assert err_of(os.rmdir, job.dir) == "ENOENT"
+        marker = kx.submit(app("true"))
+        marker.finish()
+        lines = []
+        while not lines or marker.id not in lines[-1] or "SUCCEEDED" not in lines[-1]:
+            lines.append(f.readline())
+    ends = [line for line in lines if job.id in line and "CANCELLED" in line]
+    assert len(ends) >= 1
+    assert len({line.split("\t")[2] for line in lines if job.id in line}) == 1
+
+
+def test_wait_of_a_cancelled_job(kx):
+    job, _ = started(kx)
+    with open(job / "wait", encoding="utf-8") as f:
+        run(["rm", "-r", str(job.dir)])
+        assert f.read() == "CANCELLED\n"
+
+
+def test_mv_out_of_the_mount_is_rm(kx):
+    """mv to another file system copies and then removes: the job ends, the copy stays."""
+    job, pid = started(kx)
+    target = kx.base / "moved"
+    run(["mv", str(job.dir), str(target)])
+    wait_for(lambda: not alive(pid))
+    assert (target / "main-0/log").read_text() == f"{pid}\n"
+    assert kx.ls("jobs") == []
+
+
+def test_finished_job_is_cleared_away(kx):
+    job = kx.submit(app("exit 3"))
+    job.finish("FAILED")
+    run(["rm", "-r", str(job.dir)])
+    assert kx.ls("jobs") == []
+    assert (job.old / "state").read_text() == "FAILED\n"
+
+
+def test_all_at_once(kx):
+    """rm -r jobs/* of many, running and finished."""
+    jobs = [kx.submit(app("sleep 1000" if i % 2 else "true")) for i in range(30)]
+    for i, job in enumerate(jobs):
+        job.until("RUNNING" if i % 2 else "SUCCEEDED")
+    run(f"rm -r {kx.mnt}/jobs/*")
+    assert kx.ls("jobs") == []
+    assert kx.ls("history") == sorted(job.id for job in jobs)
+    for i, job in enumerate(jobs):
+        expected = "CANCELLED\n" if i % 2 else "SUCCEEDED\n"
+        wait_for(lambda: (job.old / "state").read_text() == expected)
+
+
+def test_open_files_survive(kx):
+    """Who reads a log while its job is removed reads on."""
+    job, pid = started(kx)
+    with open(job / "main-0/log", "rb") as f:
+        run(["rm", "-r", str(job.dir)])
+        assert f.read() == f"{pid}\n".encode()
+        wait_for(lambda: not alive(pid))
+        run(["rm", "-r", str(job.old)])
+        f.seek(0)
+        assert f.read() == f"{pid}\n".encode()
+
+
+def test_cancel_none(make_kx):
+    kx = make_kx("cancel=none")
+    job, pid = started(kx)
+    p = run(["rm", "-r", str(job.dir)], check=False)
+    assert p.returncode != 0 and "Operation not permitted" in p.stderr
+    assert alive(pid) and job.state() == "RUNNING"
+    # It is still there, whole.
+    wait_for(lambda: {"main-0", "logs", "state", "ctl"} <= set(os.listdir(job.dir)))
+    wait_for(lambda: "log" in os.listdir(job / "main-0"))
+    assert "cancel=none" in kx.read(".kxfs", "log")
+
+
+@pytest.mark.parametrize("options", ["cancel=all", "cancel=own"])
+def test_cancel_own_and_all(make_kx, options):
+    kx = make_kx(options)
+    job, pid = started(kx)
+    run(["rm", "-r", str(job.dir)])
+    wait_for(lambda: not alive(pid))
+
+
+def test_read_only_mount(make_kx):
+    kx = make_kx()
+    job, _ = started(kx)
+    kx.end()
+    kx.options = "ro"
+    kx.start()
+    assert err_of(os.rmdir, job.dir) == "EROFS"
+    assert err_of(kx.write, "submit/x.yaml", app("true")) == "EROFS"
+    assert err_of(os.open, job / "ctl", os.O_WRONLY) == "EROFS"
+    assert job.state() == "CANCELLED"
+
+
+def test_job_of_the_same_name_again(kx):
+    """History does not stand in the way of new jobs of the same app."""
+    first = kx.submit(app("true", name="again"), "again.yaml")
+    first.finish()
+    run(["rm", "-r", str(first.dir)])
+    second = kx.submit(app("true", name="again"), "again.yaml")
+    second.finish()
+    assert first.id != second.id
+    assert isinstance(second, Job) and kx.ls("history") == [first.id]
+
+
+def test_user_exists():
+    """The ordinary user of these tests is one."""
+    assert run(["id", "-u"], user=USER).stdout.strip() != "0"

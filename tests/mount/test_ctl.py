@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""jobs/ID/ctl: suspend, resume, restart, terminate."""
+
+import os
+import pathlib
+import time
+
+import pytest
+from harness import alive, app, err_of, run, wait_for
+
+COUNT = "echo $$; while :; do echo tick; sleep 0.05; done"
+
+
+def write(job, word):
+    """One write; OSError is the action's."""
+    fd = os.open(job / "ctl", os.O_WRONLY)
+    try:
+        os.write(fd, word.encode())
+    finally:
+        os.close(fd)
+
+
+def actions(job):
+    return job.read("ctl").split()
+
+
+def pid_of(job):
+    job.until_logged("\n")
+    return int(job.log().split()[0])
+
+
+def process_state(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.fixture
+def ticking(kx):
+    job = kx.submit(app(COUNT))
+    job.until_logged("tick")
+    return job
+
+
+def test_lists_what_can_be_done(ticking):
+    assert actions(ticking) == ["suspend", "restart", "terminate"]
+    write(ticking, "suspend\n")
+    assert actions(ticking) == ["resume", "terminate"] or actions(ticking) == ["resume", "restart", "terminate"]
+    write(ticking, "terminate\n")
+    ticking.until("CANCELLED")
+    assert "suspend" not in actions(ticking)
+
+
+@pytest.mark.parametrize("word", ["suspend", "abort"])
+def test_suspend_and_resume(kx, ticking, word):
+    pid = pid_of(ticking)
+    write(ticking, word)
+    wait_for(lambda: process_state(pid) == "T", what="the process to be stopped")
+    assert ticking.state() == "CANCELLED"  # as TorchX sees an aborted job; it may come back
+    assert ticking.status()["phase"] == "Suspended"
+    before = len(ticking.log())
+    time.sleep(0.3)
+    assert len(ticking.log()) == before
+    write(ticking, "resume")
+    assert ticking.state() == "RUNNING"
+    wait_for(lambda: len(ticking.log()) > before, what="it to print again")
+    assert process_state(pid) != "T"
+
+
+def test_shell_reports_it(ticking):
+    run(f"echo suspend > {ticking.dir}/ctl")
+    assert ticking.status()["phase"] == "Suspended"
+    p = run(["sh", "-c", f"echo suspend > {ticking.dir}/ctl"], check=False)
+    assert p.returncode != 0 and "Invalid argument" in p.stderr
+
+
+def test_restart(ticking):
+    pid = pid_of(ticking)
+    write(ticking, "restart")
+    wait_for(lambda: not alive(pid))
+    wait_for(lambda: os.path.exists(ticking / "main-0/log.0"), what="the log of the first attempt")
+    ticking.until("RUNNING")
+    ticking.until_logged("tick")
+    assert int(ticking.log(name="log.0").split()[0]) == pid
+    assert pid_of(ticking) != pid
+    assert ticking.replica()["attempt"] == 1
+
+
+def test_terminate(ticking):
+    pid = pid_of(ticking)
+    write(ticking, "terminate")
+    ticking.until("CANCELLED", "FAILED")
+    assert ticking.id in ticking.kx.ls("jobs")  # it stays, unlike after rm -r
+    wait_for(lambda: not alive(pid))
+
+
+def test_suspended_job_can_be_cancelled(make_kx):
+    kx = make_kx("grace=1")
+    job = kx.submit(app(COUNT))
+    pid = pid_of(job)
+    write(job, "suspend")
+    os.rmdir(job.dir)
+    wait_for(lambda: not alive(pid))
+    wait_for(lambda: (job.old / "state").read_text() == "CANCELLED\n")
+
+
+@pytest.mark.parametrize("word", ["resume", "", "\n", "no-such-word", "suspend resume", "x" * 5000,
+                                  "suspend\0", "SUSPEND"])
+def test_refused(ticking, word):
+    if word == "":
+        write(ticking, word)  # nothing written is nothing done
+    else:
+        assert err_of(write, ticking, word) == "EINVAL"
+    assert ticking.state() == "RUNNING"
+
+
+def test_refused_when_finished(kx):
+    job = kx.submit(app("true"))
+    job.finish()
+    for word in ("suspend", "resume", "terminate"):
+        assert err_of(write, job, word) == "EINVAL"
+    assert kx.ls("jobs") == [job.id]
+
+
+def test_log_says_why(kx, ticking):
+    assert err_of(write, ticking, "resume") == "EINVAL"
+    assert ticking.id in kx.read(".kxfs", "log")

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: MIT
+"""Logs: with every tool exactly the bytes that the program printed, while it prints and after."""
+
+import os
+import re
+import signal
+import subprocess
+import tarfile
+import threading
+import time
+
+import pytest
+from harness import app, popen, python_app, run, wait_for
+
+# The replica prints its part of BYTES whenever the test lets it go on, so that what a reader has
+# to see at each moment is known.
+BYTES = b"".join(b"line %05d %s\n" % (i, b"x" * (i % 97)) for i in range(3000))
+STEPS = 6
+STEPPER = """
+import os, sys, time
+data = b"".join(b"line %05d %s\\n" % (i, b"x" * (i % 97)) for i in range(3000))
+steps = 6
+for n in range(steps):
+    while not os.path.exists(f"go-{n}"):
+        time.sleep(0.01)
+    part = data[len(data) * n // steps:len(data) * (n + 1) // steps]
+    while part:  # in pieces that no line or block boundary knows of
+        part = part[os.write(1, part[:1013]):]
+"""
+
+
+def upto(n):
+    """What has been printed after step N."""
+    return BYTES[:len(BYTES) * (n + 1) // STEPS]
+
+
+class Stepper:
+    def __init__(self, kx):
+        self.kx = kx
+        self.job = kx.submit(python_app(STEPPER))
+        self.job.until("RUNNING")
+        self.log = self.job / "main-0/log"
+        self.n = -1
+
+    def step(self):
+        self.n += 1
+        (self.kx.work / f"go-{self.n}").touch()
+        wait_for(lambda: os.stat(self.log).st_size == len(upto(self.n)), what="the output of a step")
+        return upto(self.n)
+
+    def rest(self):
+        while self.n < STEPS - 1:
+            self.step()
+        self.job.finish()
+
+
+@pytest.fixture
+def stepper(kx):
+    return Stepper(kx)
+
+
+def prefixed(data, prefix=b"main/0 "):
+    """DATA as one replica's part of the merged log."""
+    out = prefix + re.sub(rb"\n(?=.)|\r(?!\n)(?=.)", lambda m: m[0] + prefix, data, flags=re.S)
+    return out
+
+
+@pytest.mark.parametrize("tool", ["tail -n +1 -f", "tail -n +1 -F", "busybox tail -n +1 -f",
+                                  "busybox tail -n +1 -F", "tail -c +1 -s 0.1 -f"])
+def test_tail(stepper, tool):
+    """From its start to its end, also what came while it ran."""
+    stepper.step()
+    out = stepper.kx.base / "out"
+    with out.open("wb") as f, popen([*tool.split(), str(stepper.log)], stdout=f,
+                                    stderr=subprocess.PIPE) as p:
+        try:
+            wait_for(lambda: out.read_bytes() == upto(0), what="the first step")
+            while stepper.n < STEPS - 1:
+                expected = stepper.step()
+                wait_for(lambda: out.read_bytes() == expected, what=f"step {stepper.n} in the output of tail")
+            stepper.job.finish()
+            time.sleep(0.3)  # tail may yet find that it has to print something again
+        finally:
+            p.send_signal(signal.SIGTERM)
+        assert p.stderr.read() == b""
+    assert out.read_bytes() == BYTES
+
+
+def test_less_follows(stepper):
+    """less +F shows what comes, each line once."""
+    stepper.step()
+    master, slave = os.openpty()
+    env = {"TERM": "dumb", "LINES": "24", "COLUMNS": "200", "LESS": "-S"}
+    p = popen(["less", "+F", str(stepper.log)], stdin=slave, stdout=slave, stderr=slave, env=env,
+              start_new_session=True)
+    os.close(slave)
+    shown = bytearray()
+
+    def reader():
+        while True:
+            try:
+                data = os.read(master, 65536)
+            except OSError:
+                return
+            if not data:
+                return
+            shown.extend(data)
+
+    thread = threading.Thread(target=reader)
+    thread.start()
+    try:
+        last = upto(0).rindex(b"line ")
+        wait_for(lambda: upto(0)[last:last + 10] in shown, what="the end of the first step")
+        for _ in range(2):
+            already = len(upto(stepper.n))
+            new = stepper.step()[already:]
+            wait_for(lambda: new[new.rindex(b"\n", 0, -1) + 1:][:10] in shown, what="the newest line")
+        numbers = [int(n) for n in re.findall(rb"line (\d{5})", bytes(shown))]
+        tail = [n for n in numbers if n > numbers[0]]
+        assert sorted(set(tail)) == sorted(tail), "a line is shown twice"
+    finally:
+        p.kill()
+        p.wait()
+        thread.join()
+        os.close(master)
+    stepper.rest()
+
+
+def test_one_shot_tools_while_it_prints(stepper):
+    """What cp, tar and the like take from a growing log is what was there: exact, to the byte."""
+    kx, job = stepper.kx, stepper.job
+    for n in range(STEPS):
+        expected = stepper.step()
+        assert stepper.log.read_bytes() == expected
+        assert int(run(["wc", "-c", str(stepper.log)]).stdout.split()[0]) == len(expected)
+        assert run(["tail", "-n", "3", str(stepper.log)]).stdout.encode() == b"".join(
+            expected.splitlines(keepends=True)[-3:])
+        assert run(["tail", "-c", "100", str(stepper.log)]).stdout.encode() == expected[-100:]
+        run(["cp", str(stepper.log), f"{kx.base}/cp"])
+        assert (kx.base / "cp").read_bytes() == expected
+        run(["busybox", "cp", str(stepper.log), f"{kx.base}/bcp"])
+        assert (kx.base / "bcp").read_bytes() == expected
+        run(["rsync", "-a", str(stepper.log), f"{kx.base}/rsync"])
+        assert (kx.base / "rsync").read_bytes() == expected
+        run(["rm", "-rf", f"{kx.base}/cpr"])
+        run(["cp", "-r", str(job.dir), f"{kx.base}/cpr"])
+        assert (kx.base / "cpr/main-0/log").read_bytes() == expected
+        assert (kx.base / "cpr/logs/main-0.log").read_bytes() == expected
+        run(["tar", "-cf", f"{kx.base}/t.tar", "-C", str(job.dir), "."])
+        with tarfile.open(kx.base / "t.tar") as tar:
+            assert tar.extractfile("./main-0/log").read() == expected
+        assert int(run(f"grep -rhc ^line {job.dir}/main-0").stdout.split("\n")[0]) >= 0
+        assert run(f"grep -r --include=log -h '^line 0000[0-9]' {job.dir}/main-0").stdout.encode() == b"".join(
+            line for line in expected.splitlines(keepends=True) if re.match(rb"line 0000\d", line))
+        merged = job.read("log", binary=True)
+        assert merged == prefixed(expected) or prefixed(expected).startswith(merged)
+    job.finish()
+
+
+def test_tools_after_the_end(stepper):
+    stepper.rest()
+    kx, job = stepper.kx, stepper.job
+    for command in ("cat {}", "dd if={} bs=1000 status=none", "head -c 100000000 {}", "busybox cat {}",
+                    "tac {} | tac", "sort {}", "rsync -a {} {base}/r && cat {base}/r",
+                    "perl -pe 1 {}", "python3 -c 'import sys, shutil; shutil.copyfileobj(open(sys.argv[1], \"rb\"), sys.stdout.buffer)' {}",
+                    "tail -n +1 {}", "sed -n p {}", "awk 1 {}", "less {} | cat"):
+        line = command.format(stepper.log, base=kx.base)
+        assert run(line, text=False).stdout == BYTES, line
+    for name in ("follow", "log"):
+        assert (job / "main-0" / name).read_bytes() == BYTES
+        assert job.read(name, binary=True) == prefixed(BYTES)
+    assert run(f"cat {job.dir}/logs/*.log", text=False).stdout == BYTES
+    assert run(["cmp", str(stepper.log), str(job / "main-0/follow")]).stdout == ""
+    run(["diff", "-r", "--exclude=status*", str(job.dir), str(job.dir)])
+
+
+def test_random_access(stepper):
+    """pread at any place, beyond the end too."""
+    stepper.rest()
+    fd = os.open(stepper.log, os.O_RDONLY)
+    try:
+        for off in (0, 1, 4095, 4096, 70000, len(BYTES) - 1, len(BYTES), len(BYTES) + 10**9):
+            for size in (1, 100, 4096, 200000):
+                assert os.pread(fd, size, off) == BYTES[off:off + size]
+        assert os.lseek(fd, 0, os.SEEK_END) == len(BYTES)
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("data", [
+    b"no newline at the end",
+    b"",
+    b"\n",
+    b"\n\n\n",
+    b"carriage\rreturns\rof a progress bar\r\nand DOS lines\r\n",
+    b"\r",
+    b"nul \0 bytes \0\0\0 in it\n",
+    bytes(range(256)) * 300,
+    b"x" * 300000 + b"\n" + b"y" * 70000,
+    "ümläut €\n".encode() * 10,
+    b"\x1b[31mred\x1b[0m\n",
+], ids=["no-newline", "empty", "newline", "newlines", "cr", "one-cr", "nul", "all-bytes", "long-lines", "utf8", "escapes"])
+def test_bytes(kx, data):
+    (kx.work / "data").write_bytes(data)
+    job = kx.submit(app("cat data"))
+    job.finish()
+    assert job.log() == data
+    assert (job / "main-0/follow").read_bytes() == data
+    merged = job.read("log", binary=True)
+    expected = prefixed(data) if data else b""
+    # A last line without a newline may be ended, so that the next replica's begins a line.
+    assert merged in (expected, expected + b"\n"), (merged[:200], expected[:200])
+    os.rmdir(job.dir)
+    assert (job.old / "main-0/log").read_bytes() == data
+
+
+def test_merged_log_of_several(kx):
+    """Whole lines, each with its replica's prefix, each replica's in their order; what has been
+    read never changes."""
+    job = kx.submit(python_app("""
+import os, sys, time
+me = os.environ["ME"]
+for i in range(2000):
+    print(f"{me}:{i}", flush=True)
+    if i % 100 == 0:
+        time.sleep(0.05)
+""", num_replicas=3, env={"ME": "${replica_id}"}))
+    seen = b""
+    while job.state() not in ("SUCCEEDED", "FAILED"):
+        now = job.read("log", binary=True)
+        assert now.startswith(seen)
+        seen = now
+    job.finish()
+    merged = job.read("log")
+    assert merged.encode().startswith(seen)
+    lines = merged.splitlines()
+    for n in range(3):
+        mine = [line for line in lines if line.startswith(f"main/{n} ")]
+        assert mine == [f"main/{n} {n}:{i}" for i in range(2000)]
+    assert len(lines) == 6000
+    assert job.read("follow") == merged
+
+
+def test_partial_lines_of_several(kx):
+    """Replicas that print half lines in turn: lines stay whole in the merged log."""
+    job = kx.submit(python_app("""
+import os, sys, time
+me = os.environ["ME"]
+for i in range(100):
+    for part in (me, "-", str(i), "\\n"):
+        os.write(1, part.encode())
+        time.sleep(0.001)
+""", num_replicas=3, env={"ME": "${replica_id}"}))
+    job.finish()
+    lines = job.read("log").splitlines()
+    assert sorted(lines) == sorted(f"main/{n} {n}-{i}" for n in range(3) for i in range(100))
+
+
+def test_follow_of_attempts(kx):
+    """A replica's follow goes through its attempts to the end."""
+    job = kx.submit(app("echo first line of an attempt; [ -e go ] || { while [ ! -e again ]; do sleep 0.02; done; touch go; exit 1; }",
+                        max_retries=1))
+    job.until_logged("first")
+    with popen(["cat", str(job / "main-0/follow")], stdout=subprocess.PIPE) as p:
+        (kx.work / "again").touch()
+        assert p.communicate(timeout=120)[0] == b"first line of an attempt\n" * 2
+    job.finish()
+    assert job.read("log") == "main/0 first line of an attempt\n" * 2
+
+
+def test_new_attempt_is_a_new_file(kx):
+    """tail -f stays with the old attempt, tail -F moves on."""
+    job = kx.submit(app("echo attempt; [ -e go ] || { while [ ! -e again ]; do sleep 0.02; done; touch go; exit 1; }; sleep 1000",
+                        max_retries=1))
+    job.until_logged("attempt")
+    log = str(job / "main-0/log")
+    old = os.stat(log).st_ino
+    stay, move = kx.base / "stay", kx.base / "move"
+    with stay.open("wb") as f, move.open("wb") as g, \
+            popen(["tail", "-n", "+1", "-f", log], stdout=f, stderr=subprocess.DEVNULL) as p, \
+            popen(["tail", "-n", "+1", "-F", "-s", "0.1", log], stdout=g, stderr=subprocess.DEVNULL) as q:
+        try:
+            wait_for(lambda: stay.read_bytes() == move.read_bytes() == b"attempt\n")
+            (kx.work / "again").touch()
+            wait_for(lambda: os.stat(log).st_ino != old, what="the log of the new attempt")
+            wait_for(lambda: move.read_bytes() == b"attempt\n" * 2, what="tail -F to move on")
+            assert stay.read_bytes() == b"attempt\n"
+        finally:
+            p.terminate()
+            q.terminate()
+    job.cancel()
+
+
+def test_output_of_both_streams_in_order(kx):
+    job = kx.submit(app("for i in 1 2 3; do echo out $i; echo err $i >&2; done"))
+    job.finish()
+    assert job.log() == b"out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n"
+
+
+def test_log_of_one_that_truncates(kx):
+    """A program that truncates or seeks its standard output (> /dev/stdout) harms only itself."""
+    job = kx.submit(app("echo one; echo two >> /dev/stdout; echo three"))
+    job.finish()
+    assert job.log() == b"one\ntwo\nthree\n"
+
+
+def test_logs_survive_a_remount(stepper):
+    stepper.rest()
+    before = stepper.job.read("log", binary=True)
+    stepper.kx.restart()
+    assert stepper.job.log() == BYTES
+    assert stepper.job.read("log", binary=True) == before
+    assert (stepper.job / "main-0/follow").read_bytes() == BYTES

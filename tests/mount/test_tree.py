@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: MIT
+"""The tree as kxfs-layout(5) describes it: which files there are, what is in them, what
+can't be done to them."""
+
+import errno
+import json
+import os
+import re
+import stat
+import time
+
+import pytest
+import yaml
+from harness import app, err_of, permissions, run, sh_role, wait_for
+
+JOB_FILES = {"app.yaml", "ctl", "log", "manifest.yaml", "state", "status", "status.json", "why"}
+JOB_LINKS = {"wait": ".live/wait", "follow": ".live/follow"}
+HISTORY_FILES = {"app.yaml", "log", "manifest.yaml", "state", "status", "status.json", "why"}
+TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+
+
+@pytest.fixture(scope="module")
+def text():
+    return app("echo hello; echo oops >&2", name="tree", num_replicas=2)
+
+
+@pytest.fixture
+def job(kx, text):
+    job = kx.submit(text, "tree.yaml")
+    job.finish()
+    return job
+
+
+def walk(top):
+    """Every path below TOP, links not followed, relative."""
+    found = []
+    for where, dirs, files in os.walk(top):
+        found += [os.path.relpath(os.path.join(where, name), top) for name in dirs + files]
+    return found
+
+
+def test_root(kx):
+    assert kx.ls() == [".kxfs", "changes", "history", "jobs", "submit"]
+    assert os.readlink(kx / "changes") == ".kxfs/.live/changes"
+    assert kx.ls(".kxfs") == ["help", "info", "log", "metrics"]
+    assert kx.ls("submit") == kx.ls("jobs") == kx.ls("history") == []
+
+
+def test_job_directory(kx, job):
+    assert set(kx.ls("jobs", job.id)) == JOB_FILES | set(JOB_LINKS) | {"logs", "main-0", "main-1"}
+    for name, target in JOB_LINKS.items():
+        assert os.readlink(job / name) == target
+        assert stat.S_ISREG(os.stat(job / name).st_mode)
+    for name in JOB_FILES:
+        assert stat.S_ISREG(os.lstat(job / name).st_mode), name
+    assert sorted(os.listdir(job / "logs")) == ["main-0.log", "main-1.log"]
+    assert os.readlink(job / "logs/main-1.log") == "../main-1/log"
+    assert sorted(os.listdir(job / "main-1")) == ["follow", "log", "state", "status"]
+    assert os.readlink(job / "main-1/follow") == ".live/follow"
+
+
+def test_live_is_found_but_not_listed(kx, job):
+    for top in (kx / ".kxfs", job.dir, job / "main-0"):
+        assert ".live" not in os.listdir(top)
+        assert stat.S_ISDIR(os.stat(top / ".live").st_mode)
+
+
+def test_contents(kx, job, text):
+    assert job.read("state") == "SUCCEEDED\n"
+    assert kx.read("submit", "tree.yaml") == job.read("app.yaml") == text
+    assert job.read("why") == ""
+    assert job.read("ctl") in ("", "restart\n")
+    assert job.read("main-0", "state") == "SUCCEEDED\n"
+    assert job.read("main-0", "log") == "hello\noops\n"
+    merged = job.read("log").splitlines()
+    assert sorted(merged) == ["main/0 hello", "main/0 oops", "main/1 hello", "main/1 oops"]
+    assert job.read("wait") == "SUCCEEDED\n"
+    assert job.read("follow") == job.read("log")
+    assert job.read("main-1", "follow") == "hello\noops\n"
+    assert job.id.startswith("tree-")
+
+
+def test_status(kx, job):
+    status = yaml.safe_load(job.read("status"))
+    assert list(status) == ["id", "app", "state", "phase", "reason", "message", "backend",
+                            "namespace", "queue", "submitter", "retries", "max_retries", "created",
+                            "started", "finished", "stale_since", "roles"]
+    # PyYAML makes a datetime of what is a time; the text is what counts.
+    lines = dict(re.findall(r"^(created|started|finished): (\S+)$", job.read("status"), re.M))
+    for when in lines.values():
+        assert TIME.match(when.strip('"')), when
+    assert (status["id"], status["app"], status["state"]) == (job.id, "tree", "SUCCEEDED")
+    assert status["backend"] == "local" and status["stale_since"] is None
+    assert re.match(r"^root@.+", status["submitter"])
+    [role] = status["roles"]
+    assert (role["name"], role["desired"], len(role["replicas"])) == ("main", 2, 2)
+    replica = role["replicas"][1]
+    assert list(replica)[:9] == ["id", "state", "pod", "node", "attempt", "exit_code", "signal",
+                                 "reason", "message"]
+    assert (replica["id"], replica["state"], replica["attempt"]) == (1, "SUCCEEDED", 0)
+    assert (replica["exit_code"], replica["signal"]) == (0, None)
+
+    as_json = json.loads(job.read("status.json"))
+    assert as_json["roles"] == status["roles"]
+    assert {k: v for k, v in as_json.items() if k not in lines} == {
+        k: v for k, v in status.items() if k not in lines}
+    one = yaml.safe_load(job.read("main-1", "status"))
+    assert {k: one[k] for k in replica} == replica
+
+
+def test_manifest(kx, job):
+    manifest = yaml.safe_load(job.read("manifest.yaml"))
+    assert job.id in str(manifest)
+    assert "echo hello" in str(manifest)
+
+
+def test_info_metrics_log_help(kx, job):
+    info = yaml.safe_load(kx.read(".kxfs", "info"))
+    assert info["backend"] == "local"
+    assert info["version"] == run([kx.binary, "--version"]).stdout.split()[1]
+    metrics = kx.read(".kxfs", "metrics")
+    names = {}
+    for line in metrics.splitlines():
+        if line.startswith("#"):
+            assert re.match(r"^# (HELP|TYPE) kxfs_\w+ .+$", line), line
+        else:
+            match = re.match(r'^(kxfs_\w+)(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? ([0-9.e+-]+)$', line)
+            assert match, line
+            names[match[1] + (match[2] or "")] = float(match[4])
+    assert names
+    for line in kx.read(".kxfs", "log").splitlines():
+        assert re.match(r"^\d{4}-\d\d-\d\dT\S+Z \w+ ", line), line
+    text = kx.read(".kxfs", "help")
+    for name in JOB_FILES | {"wait", "follow", "logs", "submit", "jobs", "history", "changes",
+                             "metrics", "info"}:
+        assert re.search(rf"\b{re.escape(name)}\b", text), name
+
+
+def test_sizes_are_true(kx, job):
+    for path in walk(kx.mnt):
+        st = os.stat(kx / path)
+        if stat.S_ISREG(st.st_mode) and "metrics" not in path and os.path.basename(path) not in (
+                "wait", "follow", "changes"):
+            assert st.st_size == len((kx / path).read_bytes()), path
+    for path in walk(kx.mnt):
+        if stat.S_ISLNK(os.lstat(kx / path).st_mode):
+            assert os.lstat(kx / path).st_size == len(os.readlink(kx / path)), path
+
+
+def test_modes_let_rm_pass(kx, job):
+    """rm asks before it removes a file that its owner can't write, so all can be written."""
+    for path in walk(kx.mnt):
+        st = os.lstat(kx / path)
+        if stat.S_ISREG(st.st_mode):
+            assert permissions(kx / path) & 0o600 == 0o600, path
+        assert st.st_uid == os.getuid(), path
+        assert not st.st_mode & 0o022 or stat.S_ISLNK(st.st_mode), path
+
+
+def test_times(kx, text):
+    before = time.time()
+    job = kx.submit(app("sleep 1.2; exit 3"))
+    job.finish("FAILED")
+    st = os.stat(job.dir)
+    assert before - 1 <= st.st_ctime <= st.st_mtime <= time.time() + 1
+    # mtime is the last change of state, ctime the creation: a second of sleep lies between them.
+    assert st.st_mtime - st.st_ctime >= 1
+    log = os.stat(job / "main-0/log")
+    assert before - 1 <= log.st_mtime <= time.time() + 1
+    later = kx.submit(app("true"))
+    later.finish()
+    assert run(f"ls -t {kx.mnt}/jobs").stdout.split() == [later.id, job.id]
+
+
+@pytest.mark.parametrize("name", sorted(JOB_FILES - {"ctl"}) + ["main-0/log", "main-0/state", "main-0/status",
+                                                                "logs/main-0.log"])
+def test_read_only_files(job, name):
+    for flags in (os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_TRUNC, os.O_WRONLY | os.O_APPEND):
+        assert err_of(os.open, job / name, flags) == "EPERM"
+    assert err_of(os.truncate, job / name, 0) == "EPERM"
+
+
+def test_what_is_not_allowed(kx, job):
+    for where in (kx.mnt, kx / "jobs", kx / "history", job.dir, job / "main-0", job / "logs",
+                  kx / ".kxfs"):
+        assert err_of(os.mkdir, where / "new") == "EPERM", where
+        assert err_of(os.open, where / "new", os.O_CREAT | os.O_WRONLY) == "EPERM", where
+        assert err_of(os.symlink, "x", where / "new") == "EPERM", where
+    assert err_of(os.rename, job.dir, kx / "jobs/other") == "EPERM"
+    assert err_of(os.rename, job / "state", job / "other") == "EPERM"
+    assert err_of(os.rename, kx / "jobs", kx / "other") == "EPERM"
+    assert err_of(os.rmdir, kx / "jobs") == "EPERM"
+    assert err_of(os.rmdir, kx / "submit") == "EPERM"
+    assert err_of(os.unlink, kx / ".kxfs/info") == "EPERM"
+    assert err_of(os.link, job / "state", kx / "submit/state") in ("EPERM", "EXDEV", "ENOSYS")
+    assert err_of(os.mkdir, kx / "submit/directory") == "EPERM"
+    assert err_of(os.mknod, kx / "submit/fifo", stat.S_IFIFO | 0o600) in ("EPERM", "ENOSYS")
+
+
+def test_removing_a_file_of_a_job_changes_nothing(kx, job):
+    for name in ("state", "status", "wait", "main-0/log", "logs/main-0.log", "ctl"):
+        os.unlink(job / name)
+    for name in ("main-0", "logs"):
+        os.rmdir(job / name)
+    assert err_of(os.unlink, job / "no-such-file") == "ENOENT"
+    wait_for(lambda: os.path.exists(job / "state"), what="the file to be there again")
+    assert set(kx.ls("jobs", job.id)) == JOB_FILES | set(JOB_LINKS) | {"logs", "main-0", "main-1"}
+    assert wait_for(lambda: os.listdir(job / "main-0"), what="the directory to be whole again")
+    assert job.log() == b"hello\noops\n"
+    assert job.state() == "SUCCEEDED"
+
+
+def test_names_that_are_not_there(kx, job):
+    for path in ("nothing", "jobs/nothing", f"jobs/{job.id}/nothing", f"jobs/{job.id}/main-2",
+                 f"jobs/{job.id}/main-0/log.0", f"jobs/{job.id}/main-0/log.", "submit/x.yaml",
+                 f"jobs/{job.id}/logs/main-0", f"jobs/{job.id}/logs/.log", f"history/{job.id}",
+                 "jobs/..hidden", f"jobs/{job.id}/events", "queues"):
+        assert err_of(os.lstat, kx / path) == "ENOENT", path
+    assert err_of(os.lstat, kx / "jobs" / ("x" * 256)) in ("ENOENT", "ENAMETOOLONG")
+    assert err_of(os.open, job / "state/below", os.O_RDONLY) == "ENOTDIR"
+
+
+def test_statfs(kx):
+    st = os.statvfs(kx.mnt)
+    assert st.f_bsize > 0 and st.f_blocks > 0 and 0 < st.f_bavail <= st.f_blocks
+    assert st.f_namemax >= 255
+    assert run(["df", "-P", str(kx.mnt)]).stdout.splitlines()[1].endswith(str(kx.mnt))
+
+
+def test_no_extended_attributes(kx, job):
+    for path in (kx.mnt, job / "state"):
+        with pytest.raises(OSError) as e:
+            os.listxattr(path)
+        assert e.value.errno == errno.EOPNOTSUPP
+        with pytest.raises(OSError) as e:
+            os.setxattr(path, "user.x", b"1")
+        assert e.value.errno == errno.EOPNOTSUPP
+
+
+def test_history(kx, job):
+    log = job.log()
+    os.rmdir(job.dir)
+    assert kx.ls("jobs") == [] and kx.ls("history") == [job.id]
+    assert set(os.listdir(job.old)) == HISTORY_FILES | {"logs", "main-0", "main-1"}
+    assert sorted(os.listdir(job.old / "main-0")) == ["log", "state", "status"]
+    assert (job.old / "state").read_text() == "SUCCEEDED\n"
+    assert (job.old / "logs/main-0.log").read_bytes() == log
+    # The verdict's link leads to a job that has left.
+    assert not os.path.exists(kx / "submit/tree.yaml.job")
+    run(["rm", "-r", str(job.old)])
+    assert kx.ls("history") == []
+    assert not any(job.id in path for path in walk(kx.state / "jobs"))
+
+
+def test_attempts(kx):
+    """Earlier attempts are log.0, log.1 ...; log is the newest, and a new file."""
+    job = kx.submit(app("echo attempt; test -e third || { test -e second && touch third; touch second; exit 1; }",
+                        max_retries=2))
+    job.finish()
+    assert sorted(os.listdir(job / "main-0")) == ["follow", "log", "log.0", "log.1", "state", "status"]
+    numbers = {os.stat(job / "main-0" / name).st_ino for name in ("log", "log.0", "log.1")}
+    assert len(numbers) == 3
+    for name in ("log", "log.0", "log.1"):
+        assert job.log(name=name) == b"attempt\n"
+    assert job.replica()["attempt"] == 2
+
+
+def test_inode_numbers(kx, job):
+    """Each place in the tree has a number of its own, also over a remount."""
+    def numbers():
+        return {path: os.lstat(kx / path).st_ino for path in walk(kx.mnt)}
+
+    first = numbers()
+    assert len(set(first.values())) == len(first)
+    kx.restart()
+    again = numbers()
+    assert {p: again[p] for p in first if "submit" not in p} == {
+        p: n for p, n in first.items() if "submit" not in p}
+
+
+def test_changes(kx):
+    done = kx.submit(app("true", name="first"))
+    done.finish()
+    with open(kx / "changes", encoding="utf-8") as f:
+        fields = f.readline().rstrip("\n").split("\t")
+        assert TIME.match(fields[0]) and fields[1:3] == [done.id, "SUCCEEDED"]
+        fields = f.readline().rstrip("\n").split("\t")
+        assert TIME.match(fields[0]) and fields[1:3] == ["-", "SYNC"]
+        job = kx.submit(app("exit 4", name="second"))
+        seen = []
+        while not seen or seen[-1][2] != "FAILED":
+            seen.append(f.readline().rstrip("\n").split("\t"))
+            assert TIME.match(seen[-1][0]) and seen[-1][1] == job.id, seen
+        order = ["SUBMITTED", "PENDING", "RUNNING", "FAILED"]
+        states = [order.index(line[2]) for line in seen]
+        assert states == sorted(states)
+
+
+def test_whole_mount_is_read(kx, job):
+    """What walks over the whole mount comes to its end: blocking files stand behind links."""
+    waiting = kx.submit(app("echo started; sleep 1000"))
+    waiting.until("RUNNING")
+    out = kx.base / "copy"
+    run(f"grep -r . {kx.mnt} >/dev/null; find {kx.mnt} -type f -exec cat '{{}}' + >/dev/null")
+    run(["cp", "-r", str(kx.mnt), str(out)])
+    assert (out / "jobs" / job.id / "state").read_text() == "SUCCEEDED\n"
+    assert os.readlink(out / "jobs" / job.id / "wait") == ".live/wait"
+    run(f"tar -cf {kx.base}/copy.tar -C {kx.mnt} .")
+    run(f"rsync -a {kx.mnt}/jobs/ {kx.base}/synced/")
+    assert (kx.base / "synced" / job.id / "main-0/log").read_bytes() == b"hello\noops\n"
+    waiting.cancel()
+
+
+def test_names_of_roles(kx):
+    """A role's directory is named as the role where that can be a file's name."""
+    job = kx.submit(app("", roles=[sh_role("true", "Train_er.1"), sh_role("true", "b")]))
+    job.finish()
+    assert {"Train_er.1-0", "b-0"} <= set(os.listdir(job.dir))
