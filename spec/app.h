@@ -32,12 +32,17 @@ struct spec_counts {
 	size_t n;
 };
 
-enum spec_retry { SPEC_RETRY_APPLICATION, SPEC_RETRY_REPLICA, SPEC_RETRY_ROLE, SPEC_RETRY_HOT_SPARE };
+enum spec_retry {
+	SPEC_RETRY_APPLICATION,
+	SPEC_RETRY_REPLICA,
+	SPEC_RETRY_ROLE,
+	SPEC_RETRY_HOT_SPARE
+};
 
 struct spec_resource {
-	double cpu;	/* logical cores; <= 0: not set */
-	int64_t gpu;	/* <= 0: not set */
-	double mem_mb;	/* decimal megabytes; <= 0: not set */
+	double cpu;    /* logical cores; <= 0: not set */
+	int64_t gpu;   /* <= 0: not set */
+	double mem_mb; /* decimal megabytes; <= 0: not set */
 	struct spec_map capabilities;
 	struct spec_counts devices;
 };

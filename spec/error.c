@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * The list of a document's errors. It is kept in the order of the document, so that a person
  * reads it from top to bottom whatever order the checks ran in. Bytes of the document end up in
@@ -37,23 +37,26 @@ static bool is_continuation(char c)
 /* TEXT (taken over) without its middle when it is too long; cut between characters. */
 static void shorten(char *text)
 {
-	size_t len = strlen(text), head = TEXT_HEAD, tail = len - TEXT_TAIL;
+	static const char gap[] = " ... ";
+	size_t len = strlen(text), n = strlen(gap), head = TEXT_HEAD, tail;
 
 	if (len <= TEXT_MAX)
 		return;
+	tail = len - TEXT_TAIL;
 	while (is_continuation(text[head]))
 		head--;
 	while (is_continuation(text[tail]))
 		tail++;
-	memcpy(text + head, " ... ", 5);
-	memmove(text + head + 5, text + tail, len - tail + 1);
+	for (size_t i = 0; i < n; i++)
+		text[head + i] = gap[i];
+	memmove(text + head + n, text + tail, len - tail + 1);
 }
 
 /* A copy of TEXT in which control characters (C0, DEL, C1) are escapes. */
 static char *printable(const char *text)
 {
 	static const char hex[] = "0123456789abcdef";
-	char *ret = malloc(4 * strlen(text) + 1), *to = ret;
+	char *ret = calloc(4, strlen(text) + 1), *to = ret;
 
 	if (!ret)
 		return NULL;

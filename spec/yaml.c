@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * Reads a document into a tree of nodes. libyaml scans and parses; this file builds the tree
  * from its events, because libyaml's own tree resolves nothing lazily, drops what we must check
@@ -8,7 +8,7 @@
 #include "spec/yaml.h"
 
 #include <errno.h>
-#include <linkhash.h>
+#include <json-c/linkhash.h>
 
 #include "spec/limits.h"
 #include "spec/yaml_input.h"
@@ -68,10 +68,13 @@ static int out_of_memory(struct reader *r)
 
 static int next_event(struct reader *r, yaml_event_t *event)
 {
+	int err;
+
 	if (yaml_parser_parse(&r->parser, event))
 		return 0;
 	memset(event, 0, sizeof(*event));
-	return yaml_input_explain(&r->parser, r->text, r->len, r->e);
+	err = yaml_input_explain(&r->parser, r->text, r->len, r->e);
+	return err < 0 ? err : -EINVAL;
 }
 
 static int new_node(struct reader *r, enum spec_yaml_type type, unsigned line, unsigned column,
@@ -111,7 +114,8 @@ static int append(struct reader *r, struct spec_yaml *parent, struct spec_yaml *
 	size_t n = parent->n;
 
 	if ((n & (n - 1)) == 0) {
-		struct spec_yaml **v = reallocarray(parent->v, n ? 2 * n : 1, sizeof(*v));
+		struct spec_yaml **v =
+			reallocarray(parent->v, n ? 2 * n : 1, sizeof(struct spec_yaml *));
 
 		if (!v) {
 			spec_yaml_free(child);
@@ -213,15 +217,14 @@ static bool tag_fits(const char *tag, const struct spec_yaml *node)
 	return (streq(tag, YAML_NULL_TAG) && value == SPEC_YAML_NULL) ||
 	       (streq(tag, YAML_BOOL_TAG) && value == SPEC_YAML_BOOL) ||
 	       (streq(tag, YAML_INT_TAG) && value == SPEC_YAML_INT) ||
-	       (streq(tag, YAML_FLOAT_TAG) &&
-		(value == SPEC_YAML_FLOAT || value == SPEC_YAML_INT));
+	       (streq(tag, YAML_FLOAT_TAG) && (value == SPEC_YAML_FLOAT || value == SPEC_YAML_INT));
 }
 
 /* Errors of tags don't end the reading; only -ENOMEM is returned. */
 static int check_tag(struct reader *r, struct spec_yaml *node, const yaml_char_t *raw)
 {
-	static const char *const core[] = {YAML_STR_TAG,   YAML_INT_TAG, YAML_FLOAT_TAG,
-					   YAML_BOOL_TAG,  YAML_NULL_TAG, YAML_MAP_TAG,
+	static const char *const core[] = {YAML_STR_TAG,  YAML_INT_TAG,	 YAML_FLOAT_TAG,
+					   YAML_BOOL_TAG, YAML_NULL_TAG, YAML_MAP_TAG,
 					   YAML_SEQ_TAG};
 	static const char prefix[] = "tag:yaml.org,2002:";
 	const char *tag = (const char *)raw;
@@ -240,13 +243,12 @@ static int check_tag(struct reader *r, struct spec_yaml *node, const yaml_char_t
 	for (size_t i = 0; i < array_size(core); i++)
 		known |= streq(tag, core[i]);
 	if (!known) {
-		err = spec_errors_add(r->e, -EINVAL, node->line, node->column, "",
-				      "the tag %s%s is not supported; text that begins with `!` needs "
-				      "quotes",
-				      strncmp(tag, prefix, strlen(prefix)) == 0 ? "!!" : "",
-				      strncmp(tag, prefix, strlen(prefix)) == 0
-					      ? tag + strlen(prefix)
-					      : tag);
+		err = spec_errors_add(
+			r->e, -EINVAL, node->line, node->column, "",
+			"the tag %s%s is not supported; text that begins with `!` needs "
+			"quotes",
+			strncmp(tag, prefix, strlen(prefix)) == 0 ? "!!" : "",
+			strncmp(tag, prefix, strlen(prefix)) == 0 ? tag + strlen(prefix) : tag);
 		return err == -ENOMEM ? err : 0;
 	}
 	node->plain = node->type == SPEC_YAML_SCALAR;
@@ -306,13 +308,11 @@ static int read_collection(struct reader *r, const yaml_event_t *event, struct s
 	if (err < 0)
 		return err;
 	err = set_anchor(r,
-			 map ? event->data.mapping_start.anchor
-			     : event->data.sequence_start.anchor,
+			 map ? event->data.mapping_start.anchor : event->data.sequence_start.anchor,
 			 node, &anchor);
 	if (err < 0)
 		return err;
-	err = read_children(r, node, map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT,
-			    depth);
+	err = read_children(r, node, map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT, depth);
 	if (err < 0)
 		return err;
 	if (anchor && anchor->node == node)
@@ -353,8 +353,8 @@ static int read_stream(struct reader *r, struct spec_yaml **ret)
 			return err;
 		switch (event.type) {
 		case YAML_STREAM_END_EVENT:
-			if (*ret && ((*ret)->type != SPEC_YAML_SCALAR || (*ret)->len ||
-				     !(*ret)->plain))
+			if (*ret &&
+			    ((*ret)->type != SPEC_YAML_SCALAR || (*ret)->len || !(*ret)->plain))
 				return 0;
 			return spec_errors_add(r->e, -EINVAL, 0, 0, "", "the document is empty");
 		case YAML_STREAM_START_EVENT:

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * Writes a JSON value as YAML that YAML 1.1 and 1.2 readers take for the same value. Not
  * libyaml's emitter: it escapes all characters beyond U+FFFF, and leaves it to its caller to
@@ -10,7 +10,7 @@
 #include "spec/yaml.h"
 
 #include <errno.h>
-#include <json.h>
+#include <json-c/json.h>
 
 #include "spec/yaml_input.h"
 #include "spec/yaml_style.h"
@@ -131,8 +131,7 @@ static void put_flow(struct emitter *em, struct json_object *value)
 	switch (json_object_get_type(value)) {
 	case json_type_object: {
 		fputc('{', em->out);
-		json_object_object_foreach(value, key, child)
-		{
+		json_object_object_foreach(value, key, child) {
 			size_t len = strlen(key);
 
 			fputs(sep, em->out);
@@ -179,8 +178,7 @@ static void emit_map(struct emitter *em, struct json_object *map, unsigned level
 {
 	bool first = true;
 
-	json_object_object_foreach(map, key, value)
-	{
+	json_object_object_foreach(map, key, value) {
 		size_t len = strlen(key);
 
 		if (!first)
@@ -199,8 +197,7 @@ static void emit_map(struct emitter *em, struct json_object *map, unsigned level
 	}
 }
 
-static void emit_list(struct emitter *em, struct json_object *list, unsigned level,
-		      unsigned indent)
+static void emit_list(struct emitter *em, struct json_object *list, unsigned level, unsigned indent)
 {
 	for (size_t i = 0; i < json_object_array_length(list); i++) {
 		if (i)

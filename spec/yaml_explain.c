@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * libyaml's syntax errors in words for the person who wrote the document: what is wrong there,
  * in terms of what stands in the file, and what to do. libyaml's texts are fixed strings of its
@@ -100,8 +100,7 @@ static int add_at(struct spec_errors *e, yaml_mark_t mark, const char *text)
 			       "%s", text);
 }
 
-static int explain_char(const yaml_parser_t *p, const char *text, size_t len,
-			struct spec_errors *e)
+static int explain_char(const yaml_parser_t *p, const char *text, size_t len, struct spec_errors *e)
 {
 	char c = char_at(text, len, p->problem_mark.index);
 
@@ -112,8 +111,7 @@ static int explain_char(const yaml_parser_t *p, const char *text, size_t len,
 			       "text can't begin with `%c`; put it in quotes", c ? c : ' ');
 }
 
-int yaml_input_explain(const yaml_parser_t *p, const char *text, size_t len,
-		       struct spec_errors *e)
+int yaml_input_explain(const yaml_parser_t *p, const char *text, size_t len, struct spec_errors *e)
 {
 	const char *problem = p->problem ? p->problem : "unknown error";
 	const char *context = p->context ? p->context : "";
@@ -134,8 +132,7 @@ int yaml_input_explain(const yaml_parser_t *p, const char *text, size_t len,
 					       "%s (it begins at line %zu, column %zu)",
 					       explanations[i].text, p->context_mark.line + 1,
 					       p->context_mark.column + 1);
-		return add_at(e,
-			      place == BEGINNING && *context ? p->context_mark : p->problem_mark,
+		return add_at(e, place == BEGINNING && *context ? p->context_mark : p->problem_mark,
 			      explanations[i].text);
 	}
 	for (size_t i = 0; i < array_size(families); i++) {

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * The bytes of a document before libyaml sees them: its encoding and its characters are checked
  * here, because here the message can say where and what to do. JSON's surrogate pairs, which
@@ -7,15 +7,19 @@
 #include "spec/yaml_input.h"
 
 #include <errno.h>
-#include <json.h>
+#include <json-c/json.h>
 
 #include "spec/limits.h"
 
 size_t yaml_input_char(const unsigned char *s, size_t len, uint32_t *ret)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3
-			: s[0] < 0xf5 ? 4 : 0;
+	size_t n = s[0] < 0x80	 ? 1
+		   : s[0] < 0xc2 ? 0
+		   : s[0] < 0xe0 ? 2
+		   : s[0] < 0xf0 ? 3
+		   : s[0] < 0xf5 ? 4
+				 : 0;
 	uint32_t c;
 
 	if (n == 0 || n > len)
@@ -72,10 +76,11 @@ static int refuse_char(uint32_t c, unsigned line, unsigned column, struct spec_e
 		what = "a byte order mark inside the text,";
 	else if (c > 0xa0)
 		what = "the character";
-	return spec_errors_add(e, -EINVAL, line, column, "",
-			       "%s U+%04X can't stand in a file; write it as \"\\u%04x\", in double "
-			       "quotes",
-			       what, c, c);
+	return spec_errors_add(
+		e, -EINVAL, line, column, "",
+		"%s U+%04X can't stand in a file; write it as \"\\u%04x\", in double "
+		"quotes",
+		what, c, c);
 }
 
 int yaml_input_check(const char **text, size_t *len, struct spec_errors *e)

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * What plain scalars mean, and the tree as a JSON value. The rules are YAML 1.2's core schema
  * without what another reader might take differently: a number is decimal and has no leading
@@ -7,7 +7,7 @@
 #include "spec/yaml.h"
 
 #include <errno.h>
-#include <json.h>
+#include <json-c/json.h>
 #include <math.h>
 
 static bool is_one_of(const char *text, const char *const *words)
@@ -83,7 +83,7 @@ void spec_yaml_double(double value, char ret[32])
 	size_t len;
 
 	if (!isfinite(value)) {
-		strcpy(ret, isnan(value) ? ".nan" : value < 0 ? "-.inf" : ".inf");
+		snprintf(ret, 32, "%s", isnan(value) ? ".nan" : value < 0 ? "-.inf" : ".inf");
 		return;
 	}
 	for (int digits = 15; digits <= 17; digits++) {
@@ -97,7 +97,8 @@ void spec_yaml_double(double value, char ret[32])
 	if (!e)
 		e = ret + len;
 	memmove(e + 2, e, strlen(e) + 1);
-	memcpy(e, ".0", 2);
+	e[0] = '.';
+	e[1] = '0';
 }
 
 static struct json_object *new_double(double value)

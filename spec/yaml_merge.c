@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * Keys of maps: the check that each is a scalar and stands once, and merge keys, with the
  * outcome that PyYAML has: what is merged comes first (of a list of maps the last first), a key
@@ -7,7 +7,7 @@
 #include "spec/yaml_merge.h"
 
 #include <errno.h>
-#include <linkhash.h>
+#include <json-c/linkhash.h>
 
 static void free_table(struct lh_table **t)
 {
@@ -95,8 +95,7 @@ static int put_pair(struct merged *m, struct spec_yaml *key, struct spec_yaml *v
 	m->v[m->n] = key;
 	m->v[m->n + 1] = value;
 	m->n += 2;
-	if (key->text &&
-	    lh_table_insert(m->index, key->text, (void *)(uintptr_t)(m->n - 2)) < 0)
+	if (key->text && lh_table_insert(m->index, key->text, (void *)(uintptr_t)(m->n - 2)) < 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -166,7 +165,7 @@ static int merge_map(struct spec_yaml *map, struct spec_errors *e)
 	int err = 0;
 
 	index = lh_kchar_table_new((int)room + 1, NULL);
-	m = (struct merged){.v = calloc(room + 1, sizeof(*m.v)), .index = index};
+	m = (struct merged){.v = calloc(room + 1, sizeof(struct spec_yaml *)), .index = index};
 	if (!index || !m.v) {
 		free(m.v);
 		return spec_errors_add(e, -ENOMEM, 0, 0, "", "out of memory");

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * Which style a string needs. Readers differ in what they take plain text for: YAML 1.1 has
  * many booleans, octal, binary and base-60 numbers and dates, 1.2 fewer; quoting one string too
@@ -13,9 +13,9 @@
 /* Words that some reader takes for null, a boolean, a number, or a special key. */
 static bool is_word(const char *text, size_t len)
 {
-	static const char *const words[] = {"~",    "null", "true",  "false", "yes",   "no",
-					    "on",   "off",  "y",     "n",     ".inf",  "-.inf",
-					    "+.inf", ".nan", "=",    "<<",    "nan",   "inf"};
+	static const char *const words[] = {"~",     "null", "true", "false", "yes",  "no",
+					    "on",    "off",  "y",    "n",     ".inf", "-.inf",
+					    "+.inf", ".nan", "=",    "<<",    "nan",  "inf"};
 
 	for (size_t i = 0; i < array_size(words); i++) {
 		if (strlen(words[i]) == len && strncasecmp(text, words[i], len) == 0)
@@ -59,8 +59,8 @@ static bool is_printable(const char *text, size_t len, const char *extra)
 		uint32_t c;
 		size_t n = yaml_input_char(s, (size_t)(end - s), &c);
 
-		if (n == 0 || (!yaml_input_is_printable(c) &&
-			       (c == 0 || c > 0x7f || !strchr(extra, (int)c))))
+		if (n == 0 ||
+		    (!yaml_input_is_printable(c) && (c == 0 || c > 0x7f || !strchr(extra, (int)c))))
 			return false;
 		s += n;
 	}
