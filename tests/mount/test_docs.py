@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: MIT
+"""What the documentation says holds: README's examples, the options and the tree in the man pages,
+the examples of appdef(5), the quickstart."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+from harness import ROOT, TOOL_PATH, Job, app, base_env, err_of, is_mounted, run, wait_for
+
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
+# What differs from run to run: ids' suffixes, times.
+VARYING = [(re.compile(r"-[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-9]{11,13}\b"), "-SUFFIX"),
+           (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME")]
+
+
+def commands(block):
+    """(command, expected output) of each `$` line; `>` lines continue the command."""
+    found = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append([line[2:], ""])
+        elif line.startswith("> ") and not found[-1][1]:
+            found[-1][0] += "\n" + line[2:]
+        else:
+            found[-1][1] += line + "\n"
+    return found
+
+
+def matches(expected, got):
+    """Is GOT what README shows? `...` stands for anything within a line, alone for any lines."""
+    for pattern, word in VARYING:
+        expected, got = pattern.sub(word, expected), pattern.sub(word, got)
+    regex = re.escape(expected)
+    regex = re.sub(r"(?m)^\\\.\\\.\\\.\\\n", "(?s:.*)", regex)
+    regex = regex.replace(r"\.\.\.", "[^\n]*")
+    return re.fullmatch(regex, got) is not None
+
+
+class Shell:
+    """An interactive session's worth of bash: one process, one command after the other."""
+
+    END = "--end-of-command--"
+
+    def __init__(self, env, cwd):
+        self.proc = subprocess.Popen(["/bin/bash", "--norc"], stdin=subprocess.PIPE, cwd=cwd, env=env,
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def run(self, command):
+        self.proc.stdin.write(f"{command}\necho {self.END}$?\n")
+        self.proc.stdin.flush()
+        out = ""
+        while True:
+            line = self.proc.stdout.readline()
+            assert line, f"the shell ended in: {command}\n{out}"
+            before, found, _ = line.partition(self.END)
+            out += before
+            if found:
+                return out
+
+    def close(self):
+        self.proc.stdin.close()
+        self.proc.wait(timeout=60)
+        self.proc.stdout.close()
+
+
+def test_matching():
+    assert matches("a\n...\nz\n", "a\nb\nc\nz\n") and matches("x-qwrtz2n4k7s8d0\n", "x-v1b2n3m4k5h6f7\n")
+    assert not matches("a\n", "a\nb\n") and not matches("a ... c\n", "a b\n")
+    assert commands("$ one\n> two\nout\n$ three\n") == [["one\ntwo", "out\n"], ["three", ""]]
+
+
+def test_readme(make_kx):
+    """Every example of README.md, in its order, in one shell."""
+    blocks = CONSOLE.findall((ROOT / "README.md").read_text())
+    assert blocks
+    kx = make_kx(start=False)  # for its directories and its clean-up
+    home = kx.base / "home"
+    bin_dir = kx.base / "bin"
+    for path in (home, bin_dir):
+        path.mkdir()
+    # A mount that `kx` ends, should the examples not come to their end.
+    mount_point = home / "kx"
+    kx.mnt = mount_point
+    (bin_dir / "kxfs").write_text(f"#!/bin/sh\nexec {kx.binary} -o state={kx.state} \"$@\"\n")
+    (bin_dir / "kxfs").chmod(0o755)
+    (home / "train.yaml").write_text(example("$ cat train.yaml\n", blocks))
+    env = {**kx.env(), "HOME": str(home), "PATH": f"{bin_dir}:{TOOL_PATH}", "TMPDIR": str(kx.base)}
+    shell = Shell(env, home)
+    try:
+        for block in blocks:
+            for command, expected in commands(block):
+                got = shell.run(command)
+                assert matches(expected, got), f"$ {command}\n{got}\ninstead of\n{expected}"
+    finally:
+        shell.close()
+    wait_for(lambda: not is_mounted(mount_point), what="the last umount")
+
+
+def example(command, blocks):
+    """What README shows as the output of COMMAND."""
+    for block in blocks:
+        if command in block:
+            return block.split(command)[1].split("$ cp")[0]
+    raise AssertionError(f"README.md does not show {command}")
+
+
+def test_readme_shows_both_commands_first():
+    first_screen = (ROOT / "README.md").read_text().splitlines()[:24]
+    assert any("contrib/quickstart" in line for line in first_screen)
+    assert any("tests/run" in line for line in first_screen)
+
+
+def test_links():
+    """Files that README, CONTRIBUTING and the manuals name exist."""
+    for name in ("README.md", "CONTRIBUTING.md", "docs/design.md"):
+        text = (ROOT / name).read_text()
+        for target in re.findall(r"\]\(([^)#:]+)\)", text):
+            assert (ROOT / name).parent.joinpath(target).exists(), f"{name}: {target}"
+        for target in re.findall(r"`((?:spec|backend|fs|tests|contrib|docs)/[\w./-]+\.\w+)`", text):
+            assert (ROOT / target).exists(), f"{name}: {target}"
+
+
+# --- man pages ---------------------------------------------------------------------------------
+
+
+def man(name):
+    """The page as text."""
+    out = run(["man", "--nj", "--nh", "-l", "-Tutf8", str(ROOT / "docs" / name)], env={"MANWIDTH": "120"}).stdout
+    return re.sub(r".\x08|\x1b\[[0-9;]*m", "", out).replace("‐", "-").replace("−", "-")
+
+
+def test_options(binary):
+    """kxfs(1) describes the options that --help lists, and no others."""
+    listed = run([binary, "--help"]).stdout
+    words = set(re.findall(r"^ {2,}(?:-o )?([a-z_]+)(?:=\S+)? {2,}", listed, re.M))
+    flags = set(re.findall(r"(?<![\w-])(--?[a-zA-Z][\w-]*)", listed))
+    page = man("kxfs.1")
+    missing = {f for f in flags | words if not re.search(rf"(?<![\w-]){re.escape(f)}\b", page)}
+    assert not missing, f"kxfs(1) lacks {missing}"
+    assert {"state", "cancel", "grace", "spool_limit", "history_keep", "ro"} <= words
+    described = set(re.findall(r"^ +(?:-o )?([a-z_]+)=[A-Za-z]\S*$", page, re.M))
+    assert described <= words, f"--help lacks {described - words}"
+
+
+def test_tree(kx):
+    """kxfs-layout(5) and .kxfs/help name every file that there is."""
+    job = kx.submit(app("[ -e again ] || { touch again; exit 1; }", name="all", max_retries=1), "all.yaml")
+    job.finish()
+    assert err_of(kx.write, "submit/bad.yaml", "[") == "EINVAL"
+    other = kx.submit(app("true"))
+    other.finish()
+    os.rmdir(other.dir)
+    names = set()
+    for where, dirs, files in os.walk(kx.mnt):
+        names |= set(dirs) | set(files)
+    names = {re.sub(r"^main-0", "ROLE-K", re.sub(r"^(all|app)-\w+$", "ID", n)) for n in names}
+    names -= {"all.yaml", "bad.yaml", "all.yaml.job", "bad.yaml.error"} | {n for n in names if n.startswith("app-")}
+    assert {"state", "log.0", "ID", "ROLE-K"} <= names
+    for title, text in (("kxfs-layout(5)", man("kxfs-layout.5")), (".kxfs/help", kx.read(".kxfs", "help"))):
+        missing = {n for n in names if not re.search(rf"(?<![\w.]){re.escape(n)}(?![\w])", text)}
+        assert not missing, f"{title} lacks {missing}"
+        assert re.search(r"\.job\b", text) and re.search(r"\.error\b", text), title
+
+
+def test_errnos():
+    """kxfs-layout(5) has the table of errors."""
+    page = man("kxfs-layout.5")
+    for name in ("EINVAL", "EFBIG", "EPERM", "EROFS", "ETIMEDOUT", "EBUSY", "ENOSPC", "ESTALE"):
+        assert name in page, name
+
+
+def blocks_of_man_page(path):
+    """The literal blocks of a page: mdoc's .Bd, man's .EX and .nf."""
+    source = pathlib.Path(path).read_text()
+    found = re.findall(r"^\.(?:Bd [^\n]*|EX|nf)\n(.*?)^\.(?:Ed|EE|fi)\n", source, re.M | re.S)
+    return [unescape(block) for block in found]
+
+
+def unescape(text):
+    lines = [line for line in text.splitlines() if not line.startswith(('.\\"', ".Pp"))]
+    text = "\n".join(re.sub(r"^\\&", "", line) for line in lines) + "\n"
+    return text.replace("\\-", "-").replace("\\(aq", "'").replace("\\(dq", '"').replace("\\e", "\\").replace(
+        "\\(ti", "~").replace("\\(ha", "^").replace("\\&", "")
+
+
+def test_appdef_examples(kx):
+    """Whole AppDefs among the examples of appdef(5) are accepted."""
+    blocks = [b for b in blocks_of_man_page(ROOT / "docs/appdef.5")
+              if re.search(r"^roles:", b, re.M) and re.search(r"^name:", b, re.M)]
+    assert blocks, "appdef(5) has no whole example"
+    for n, block in enumerate(blocks):
+        try:
+            job = kx.submit(block, f"example-{n}.yaml")
+        except OSError:
+            raise AssertionError(kx.read("submit", f"example-{n}.yaml.error") + "\n" + block) from None
+        os.rmdir(job.dir)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "contrib/examples").glob("*.yaml")), ids=lambda p: p.name)
+def test_examples(kx, path):
+    assert isinstance(kx.submit(path.read_text(), path.name), Job)
+
+
+# --- the quickstart -----------------------------------------------------------------------------
+
+
+def test_quickstart(make_kx):
+    """contrib/quickstart as it is, twice, and ended the way it says."""
+    kx = make_kx(start=False)
+    directory = kx.base / "home/kx"
+    kx.mnt = directory
+    build = pathlib.Path(os.environ.get("KXFS_BUILD_DIR", ROOT / "build-test"), "quickstart")
+    env = {**base_env(), "HOME": str(kx.base / "home"), "KXFS_BUILD_DIR": str(build), "TMPDIR": str(kx.base)}
+    (kx.base / "home").mkdir()
+    for attempt in range(2):
+        out = run([str(ROOT / "contrib/quickstart"), str(directory), "-o", f"state={kx.state}"], env=env,
+                  timeout=600).stdout
+        assert ("mounted already" in out) == (attempt == 1)
+        assert re.search(r"^round 10 of 10: pi is about 3\.1", out, re.M), out
+        assert re.search(r"\$ cat '.*/wait'\nSUCCEEDED\n", out), out
+        assert len(os.listdir(directory / "jobs")) == attempt + 1
+        assert is_mounted(directory)
+    [line] = [line.strip() for line in out.splitlines() if line.strip().startswith(("umount", "fusermount3"))]
+    run(line)
+    wait_for(lambda: not is_mounted(directory))
+    shutil.rmtree(kx.base / "home")
