@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The life of one replica: queued, started, ended, swept, gone, and the retry policies that
+ * start it again. A new attempt never begins before everything of the old one has ended: its
+ * process, what that left behind, and its log.
+ */
+#include <errno.h>
+#include <utlist.h>
+
+#include "backend/local.h"
+
+/* Starts in one turn of the loop: a fork takes about a millisecond. */
+#define STARTS_A_TURN 16
+/* A start that fails for want of descriptors, memory or processes is tried for half a minute. */
+#define MAX_TRIES    10
+#define DELAY_MIN_MS 100u
+#define DELAY_MAX_MS 10000u
+/* An attempt that ran this long is no reason to wait before the next. */
+#define STEADY_NS (30 * INT64_C(1000000000))
+
+static void queue_turn(void *data);
+
+struct spec_role *local_replica_role(const struct local_replica *rep)
+{
+	return &rep->job->rec->app->roles[rep->rec->role];
+}
+
+static bool is_live(const struct local_replica *rep)
+{
+	return rep->step == LOCAL_RUNNING || rep->step == LOCAL_LEAVING;
+}
+
+static void set_live(struct local_replica *rep, enum local_step step)
+{
+	if (!is_live(rep)) {
+		rep->job->live++;
+		rep->job->roles[rep->rec->role].live++;
+	}
+	rep->step = step;
+}
+
+static void cancel_timer(struct local_replica *rep)
+{
+	loop_timer_free(take_ptr(rep->timer));
+}
+
+static void queue_post(struct local *l)
+{
+	if (l->spawning || !l->queue)
+		return;
+	l->spawning = true;
+	loop_post(l->b->loop, queue_turn, l);
+}
+
+static void enqueue(void *data)
+{
+	struct local_replica *rep = data;
+	struct local *l = rep->job->l;
+
+	cancel_timer(rep);
+	rep->step = LOCAL_QUEUED;
+	DL_APPEND(l->queue, rep);
+	queue_post(l);
+}
+
+void local_replica_begin(struct local_replica *rep, unsigned delay_ms)
+{
+	rep->again = false;
+	rep->told = false;
+	if (delay_ms > 0)
+		rep->timer = loop_timer_new(rep->job->l->b->loop, delay_ms, 0, enqueue, rep);
+	if (rep->timer)
+		rep->step = LOCAL_DELAYED;
+	else
+		enqueue(rep);
+}
+
+void local_replica_release(struct local_replica *rep)
+{
+	if (rep->step == LOCAL_HELD)
+		enqueue(rep);
+}
+
+/* What was planned is off. Nothing of REP is live. */
+static void unplan(struct local_replica *rep)
+{
+	cancel_timer(rep);
+	if (rep->step == LOCAL_QUEUED)
+		DL_DELETE(rep->job->l->queue, rep);
+	rep->step = LOCAL_IDLE;
+}
+
+/* --- starting --- */
+
+static int log_begin(struct local_replica *rep, int *ret_fd)
+{
+	const struct local_job *job = rep->job;
+	cleanup_free char *key = spec_record_log_key(job->rec, rep->rec, rep->rec->attempt);
+	cleanup_free char *prefix = spec_record_log_prefix(job->rec, rep->rec);
+	int err;
+
+	if (!key || !prefix)
+		return -ENOMEM;
+	err = spool_log_begin(job->spool, key, prefix, ret_fd);
+	if (err == 0)
+		rep->begun = true;
+	return err;
+}
+
+static bool passes(int err)
+{
+	return err == -EAGAIN || err == -ENOMEM || err == -EMFILE || err == -ENFILE;
+}
+
+static void log_ended(void *data);
+
+/* No byte will be written to the attempt's log; then it is gone. */
+static void log_end(struct local_replica *rep)
+{
+	cleanup_free char *key = NULL;
+
+	if (rep->begun)
+		key = spec_record_log_key(rep->job->rec, rep->rec, rep->rec->attempt);
+	if (key)
+		spool_log_end(rep->job->spool, key, log_ended, rep);
+	else
+		loop_post(rep->job->l->b->loop, log_ended, rep);
+}
+
+static void retry(struct local_replica *rep);
+
+/* The attempt can't be started at all: it counts as one that has failed. */
+static void start_failed(struct local_replica *rep, const char *text)
+{
+	atomic_fetch_add(&rep->job->l->n_not_started, 1);
+	rep->rec->exit_code = 128;
+	local_say(&rep->rec->reason, "StartError");
+	local_say(&rep->rec->message, "%s", text);
+	rep->used = true;
+	set_live(rep, LOCAL_LEAVING);
+	retry(rep);
+	log_end(rep);
+}
+
+static void started(struct local_replica *rep)
+{
+	struct local_job *job = rep->job;
+	struct spec_record_replica *rec = rep->rec;
+
+	atomic_fetch_add(&job->l->n_started, 1);
+	set_live(rep, LOCAL_RUNNING);
+	rep->used = true;
+	rep->tries = 0;
+	rec->state = SPEC_RUNNING;
+	rec->started = loop_time_ns();
+	local_say(&rec->reason, "%s", "");
+	local_say(&rec->message, "%s", "");
+	job->started = true;
+	job->restarting = false;
+	if (!job->rec->started)
+		job->rec->started = rec->started;
+}
+
+/* A new attempt of a replica that has had one. */
+static void renew(struct local_replica *rep)
+{
+	rep->rec->attempt++;
+	rep->rec->exit_code = -1;
+	rep->rec->signal = 0;
+	rep->rec->started = 0;
+	rep->rec->finished = 0;
+	rep->begun = false;
+	rep->used = false;
+	rep->tries = 0;
+}
+
+static void start(struct local_replica *rep)
+{
+	struct local_job *job = rep->job;
+	cleanup_free char *text = NULL;
+	cleanup_fd int fd = -1;
+	bool first = rep->rec->attempt == 0 && !rep->used && rep->tries == 0;
+	int err;
+
+	rep->step = LOCAL_IDLE;
+	if (rep->used)
+		renew(rep);
+	err = log_begin(rep, &fd);
+	if (err == 0)
+		err = local_process_start(rep, fd, &text);
+	if (first)
+		job->to_start--;
+	if (err == 0) {
+		started(rep);
+	} else if (passes(err) && ++rep->tries < MAX_TRIES) {
+		local_say(&rep->rec->reason, "StartDelayed");
+		local_say(&rep->rec->message, "%s", text ? text : strerror(-err));
+		local_replica_begin(rep, min_of(DELAY_MIN_MS << (rep->tries - 1), DELAY_MAX_MS));
+	} else {
+		start_failed(rep, text ? text : strerror(-err));
+	}
+	local_job_touch(job);
+}
+
+/* Start what is queued, in batches: the loop has other things to do. */
+static void queue_turn(void *data)
+{
+	struct local *l = data;
+
+	l->spawning = false;
+	for (int i = 0; i < STARTS_A_TURN && l->queue; i++) {
+		struct local_replica *rep = l->queue;
+
+		DL_DELETE(l->queue, rep);
+		if (rep->job->rec->suspended)
+			rep->step = LOCAL_HELD;
+		else
+			start(rep);
+	}
+	queue_post(l);
+}
+
+/* --- ending --- */
+
+static void grace_over(void *data)
+{
+	struct local_replica *rep = data;
+
+	cancel_timer(rep);
+	local_replica_kill(rep);
+}
+
+void local_replica_kill(struct local_replica *rep)
+{
+	if (rep->step == LOCAL_RUNNING)
+		local_process_signal(rep, SIGKILL);
+}
+
+static void terminate(struct local_replica *rep)
+{
+	struct local *l = rep->job->l;
+
+	if (rep->told)
+		return;
+	rep->told = true;
+	local_process_signal(rep, SIGTERM);
+	local_process_signal(rep, SIGCONT); /* a stopped process does not see SIGTERM */
+	rep->timer = loop_timer_new(l->b->loop, l->b->config.grace_ms, 0, grace_over, rep);
+	if (!rep->timer)
+		local_replica_kill(rep);
+}
+
+void local_replica_again(struct local_replica *rep)
+{
+	rep->again = true;
+	if (rep->step == LOCAL_RUNNING)
+		terminate(rep);
+	else if (rep->step != LOCAL_LEAVING)
+		unplan(rep);
+	if (rep->step != LOCAL_RUNNING) {
+		rep->rec->state = SPEC_PENDING;
+		rep->rec->finished = 0;
+	}
+}
+
+static void cancelled(struct local_replica *rep)
+{
+	rep->rec->state = SPEC_CANCELLED;
+	rep->rec->finished = loop_time_ns();
+	local_say(&rep->rec->reason, "Cancelled");
+	rep->again = false;
+}
+
+void local_replica_end(struct local_replica *rep)
+{
+	if (rep->step == LOCAL_RUNNING) {
+		terminate(rep);
+		return;
+	}
+	if (rep->step != LOCAL_LEAVING)
+		unplan(rep);
+	if (!spec_state_is_final(rep->rec->state))
+		cancelled(rep);
+}
+
+/* --- ended --- */
+
+static void ended_text(const struct local_replica *rep, char ret[64])
+{
+	char name[32];
+
+	local_signal_text(rep->rec->signal, name);
+	if (rep->rec->signal)
+		snprintf(ret, 64, "ended by signal %s", name);
+	else
+		snprintf(ret, 64, "exit code %d", rep->rec->exit_code);
+}
+
+static unsigned next_delay(struct local_replica *rep)
+{
+	int64_t ran = rep->rec->started ? loop_time_ns() - rep->rec->started : 0;
+
+	if (ran >= STEADY_NS || rep->delay_ms == 0)
+		rep->delay_ms = DELAY_MIN_MS;
+	else
+		rep->delay_ms = min_of(2 * rep->delay_ms, DELAY_MAX_MS);
+	return rep->delay_ms;
+}
+
+/* Has its policy a restart left? If so it is used up. */
+static bool take_restart(struct local_replica *rep)
+{
+	const struct spec_role *role = local_replica_role(rep);
+	bool own = role->retry_policy == SPEC_RETRY_REPLICA ||
+		   role->retry_policy == SPEC_RETRY_HOT_SPARE;
+	unsigned *used = own ? &rep->restarts : &rep->job->roles[rep->rec->role].restarts;
+
+	if (*used >= role->max_retries)
+		return false;
+	(*used)++;
+	rep->job->rec->retries++;
+	atomic_fetch_add(&rep->job->l->n_restarts, 1);
+	return true;
+}
+
+static void restart_role(struct local_replica *rep, unsigned delay_ms)
+{
+	struct local_role *role = &rep->job->roles[rep->rec->role];
+
+	role->again = true;
+	role->delay_ms = delay_ms;
+	for (size_t i = role->first; i < role->first + role->n; i++)
+		local_replica_again(&rep->job->reps[i]);
+}
+
+/* The attempt has failed: start again what its policy says, or give the job up. */
+static void retry(struct local_replica *rep)
+{
+	struct local_job *job = rep->job;
+
+	if (job->goal != LOCAL_RUN) {
+		cancelled(rep);
+		return;
+	}
+	if (rep->again)
+		return;
+	if (!take_restart(rep)) {
+		rep->rec->state = SPEC_FAILED;
+		rep->rec->finished = loop_time_ns();
+		local_say(&job->rec->reason, "%s", rep->rec->reason);
+		local_say(&job->rec->message, "%s-%u: %s", local_replica_role(rep)->name,
+			  rep->rec->id, rep->rec->message);
+		local_job_end(job, LOCAL_FAIL);
+		return;
+	}
+	rep->rec->state = SPEC_PENDING;
+	next_delay(rep);
+	switch (local_replica_role(rep)->retry_policy) {
+	case SPEC_RETRY_APPLICATION:
+		local_job_restart(job, rep->delay_ms);
+		break;
+	case SPEC_RETRY_ROLE:
+		restart_role(rep, rep->delay_ms);
+		break;
+	case SPEC_RETRY_REPLICA:
+	case SPEC_RETRY_HOT_SPARE:
+		rep->again = true;
+		break;
+	}
+}
+
+void local_replica_exited(struct local_replica *rep, int status, int sig)
+{
+	struct spec_record_replica *rec = rep->rec;
+	char text[64];
+
+	cancel_timer(rep);
+	set_live(rep, LOCAL_LEAVING);
+	rec->exit_code = sig ? -1 : status;
+	rec->signal = sig;
+	ended_text(rep, text);
+	local_say(&rec->message, "%s", text);
+	if (rep->job->goal == LOCAL_RUN && !rep->again && status == 0 && sig == 0) {
+		rec->state = SPEC_SUCCEEDED;
+		rec->finished = loop_time_ns();
+		local_say(&rec->reason, "Completed");
+		local_say(&rec->message, "%s", "");
+	} else {
+		local_say(&rec->reason, "%s", rep->again ? "Restarting" : sig ? "Signal" : "Error");
+		if (rep->again)
+			rec->state = SPEC_PENDING;
+		retry(rep);
+	}
+	local_scan_sweep(rep);
+	local_job_touch(rep->job);
+}
+
+void local_replica_swept(struct local_replica *rep)
+{
+	rep->rec->pid = 0;
+	rep->rec->pid_start = 0;
+	log_end(rep);
+}
+
+static void log_ended(void *data)
+{
+	struct local_replica *rep = data;
+	struct local_job *job = rep->job;
+
+	rep->step = LOCAL_IDLE;
+	job->live--;
+	job->roles[rep->rec->role].live--;
+	local_job_next(job, rep);
+}
+
+void local_replica_free(struct local_replica *rep)
+{
+	cancel_timer(rep);
+	if (rep->step == LOCAL_QUEUED)
+		DL_DELETE(rep->job->l->queue, rep);
+	if (rep->child)
+		rep->child->rep = NULL;
+}

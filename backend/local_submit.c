@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A submission: the AppDef is read and the job recorded on the pool; then its replicas are
+ * started, it becomes visible, and only then the request is answered. If it can't be recorded
+ * nothing runs.
+ */
+#include <errno.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "backend/local.h"
+#include "spec/name.h"
+
+/* A suffix has 64 random bits: a second try is already a surprise. */
+#define TRIES 16
+
+struct submit {
+	struct local *l;
+	struct backend_request *rq;
+	struct spec_record *rec;
+	char *id; /* its directory is made */
+	int err;
+	char *text; /* what is wrong, for people */
+};
+
+static void submit_free(struct submit *s)
+{
+	spec_record_free(s->rec);
+	free(s->id);
+	free(s->text);
+	free(s);
+}
+
+static void submit_errors_clear(struct spec_errors *e)
+{
+	spec_errors_clear(e);
+}
+
+static int parse(struct submit *s, struct spec_app **ret)
+{
+	cleanup(submit_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup(spec_app_freep) struct spec_app *app = NULL;
+	const struct backend_request *rq = s->rq;
+	int err = spec_app_parse(rq->text, rq->len, s->l->b->config.home, &app, &e);
+
+	if (err == 0 && app->scheduler && !streq(app->scheduler, "local"))
+		err = spec_errors_add(&e, -EINVAL, 0, 0, "scheduler",
+				      "this mount runs local jobs; mount %s to submit it there",
+				      app->scheduler);
+	if (err < 0)
+		s->text = spec_errors_text(&e, rq->file);
+	else
+		*ret = take_ptr(app);
+	return err;
+}
+
+static int random_bytes(void *p, size_t n)
+{
+	return getrandom(p, n, 0) == (ssize_t)n ? 0 : -EIO;
+}
+
+/* A random (version 4) UUID into *FIELD. */
+static int set_uuid(char **field)
+{
+	unsigned char b[16];
+	char text[40];
+	size_t n = 0;
+
+	if (random_bytes(b, sizeof(b)) < 0)
+		return -EIO;
+	b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
+	b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+	for (size_t i = 0; i < sizeof(b); i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%02x",
+				      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b[i]);
+	return spec_set(field, text);
+}
+
+/* Choose the id and make its directory: one that exists, whatever is in it, is not ours. */
+static int make_dir(struct submit *s, const char *app)
+{
+	cleanup_free char *norm = spec_name_norm(app);
+	const char *state_dir = s->l->b->config.state_dir;
+
+	if (!norm)
+		return -ENOMEM;
+	for (int i = 0; i < TRIES; i++) {
+		cleanup_free char *id = NULL;
+		cleanup_free char *dir = NULL;
+		char suffix[SPEC_SUFFIX_MAX];
+		uint64_t v;
+
+		if (random_bytes(&v, sizeof(v)) < 0)
+			return -EIO;
+		spec_name_suffix(v, suffix);
+		if (asprintf(&id, "%s-%s", norm, suffix) < 0) {
+			id = NULL;
+			return -ENOMEM;
+		}
+		if (!spec_name_is_file(id))
+			return -EINVAL;
+		dir = local_path(state_dir, id, NULL);
+		if (!dir)
+			return -ENOMEM;
+		if (mkdir(dir, 0700) == 0) {
+			s->id = take_ptr(id);
+			return 0;
+		}
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+static int fill(struct submit *s)
+{
+	const struct backend_request *rq = s->rq;
+	struct spec_record *rec = s->rec;
+	int err = spec_set(&rec->id, s->id);
+
+	rec->created = loop_time_ns();
+	rec->changed = rec->created;
+	rec->state = SPEC_PENDING;
+	if (err == 0)
+		err = set_uuid(&rec->uid);
+	if (err == 0)
+		err = set_uuid(&rec->submission);
+	if (err == 0)
+		err = spec_set(&rec->submitter, rq->submitter);
+	if (err == 0)
+		err = spec_set(&rec->file, rq->file);
+	if (err == 0)
+		err = spec_set(&rec->work_dir, s->l->b->config.work_dir);
+	if (err == 0)
+		err = spec_set(&rec->phase, "Pending");
+	return err;
+}
+
+static int store_files(struct submit *s)
+{
+	const char *state_dir = s->l->b->config.state_dir;
+	cleanup_free char *dir = local_path(state_dir, s->id, NULL);
+	cleanup_free char *jobs = NULL;
+	int err;
+
+	if (asprintf(&jobs, "%s/jobs", state_dir) < 0)
+		jobs = NULL;
+	if (!dir || !jobs)
+		return -ENOMEM;
+	err = local_file_write(dir, "app.yaml", s->rq->text, s->rq->len);
+	if (err == 0)
+		err = local_record_write(state_dir, s->rec);
+	if (err == 0)
+		err = local_dir_sync(jobs);
+	return err;
+}
+
+static void remove_files(struct submit *s)
+{
+	static const char *const names[] = {"job.json", "app.yaml"};
+	const char *state_dir = s->l->b->config.state_dir;
+	cleanup_free char *dir = local_path(state_dir, s->id, NULL);
+
+	for (size_t i = 0; i < array_size(names); i++) {
+		cleanup_free char *path = local_path(state_dir, s->id, names[i]);
+
+		if (path)
+			unlink(path);
+	}
+	if (dir && rmdir(dir) < 0)
+		diag(DIAG_WARNING, "%s: left over from a failed submission: %s", dir,
+		     strerror(errno));
+}
+
+/* A sentence for an error that the document is not to blame for. */
+static void explain(struct submit *s)
+{
+	if (s->text)
+		return;
+	if (asprintf(&s->text, "%s: the job can't be recorded in %s: %s; nothing was launched\n",
+		     s->rq->file, s->l->b->config.state_dir, strerror(-s->err)) < 0)
+		s->text = NULL;
+}
+
+static int submit_try(struct submit *s)
+{
+	struct spec_app *app = NULL;
+	int err = parse(s, &app);
+
+	if (err < 0)
+		return err;
+	err = make_dir(s, app->name);
+	if (err < 0) {
+		spec_app_free(app);
+		return err;
+	}
+	s->rec = spec_record_new(app);
+	err = s->rec ? fill(s) : -ENOMEM;
+	if (err == 0)
+		err = store_files(s);
+	if (err < 0)
+		remove_files(s);
+	return err;
+}
+
+static void submit_work(void *data)
+{
+	struct submit *s = data;
+
+	s->err = submit_try(s);
+	if (s->err < 0)
+		explain(s);
+}
+
+static void removed(void *data)
+{
+	struct submit *s = data;
+	struct local *l = s->l;
+
+	explain(s);
+	backend_answer(s->rq, s->err, NULL, s->text);
+	submit_free(s);
+	l->submitting--;
+	local_check_stopped(l);
+}
+
+/* It is recorded, but can't run after all. */
+static void give_up(struct submit *s, int err)
+{
+	s->err = err;
+	spool_job_remove(s->l->b->spool, s->id, removed, s);
+}
+
+static void submit_done(void *data)
+{
+	struct submit *s = data;
+	struct local *l = s->l;
+	struct local_job *job;
+
+	if (s->err < 0) {
+		removed(s);
+		return;
+	}
+	if (l->stopping) {
+		give_up(s, -ECANCELED);
+		return;
+	}
+	job = local_job_new(l, take_ptr(s->rec));
+	if (!job) {
+		give_up(s, -ENOMEM);
+		return;
+	}
+	/* Its processes' first turn comes later: nothing runs if this fails. */
+	if (local_wait_add(job, LOCAL_WAIT_SUBMIT, s->rq) < 0) {
+		local_job_free(job);
+		give_up(s, -ENOMEM);
+		return;
+	}
+	l->submitting--;
+	submit_free(s);
+	for (size_t i = 0; i < job->rec->n_replicas; i++)
+		local_replica_begin(&job->reps[i], 0);
+}
+
+void local_submit(struct backend *b, struct backend_request *rq)
+{
+	struct local *l = local_of(b);
+	struct submit *s;
+
+	if (l->stopping) {
+		backend_answer(rq, -ECANCELED, NULL, "the mount is being taken down");
+		return;
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s) {
+		backend_answer(rq, -ENOMEM, NULL, NULL);
+		return;
+	}
+	s->l = l;
+	s->rq = rq;
+	l->submitting++;
+	loop_work(b->loop, submit_work, submit_done, s);
+}
