@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * The local backend: jobs run as processes of this machine. This file is its face to backend.c:
  * life, texts, info and metrics; local.h says what the other files do.

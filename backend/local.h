@@ -151,7 +151,7 @@ int local_wait_add(struct local_job *job, int kind, struct backend_request *rq);
 
 enum local_cold_kind { LOCAL_COLD_CANCEL, LOCAL_COLD_FORGET, LOCAL_COLD_EXPIRE };
 /* RQ is answered when it is done; NULL for LOCAL_COLD_EXPIRE. */
-void local_cold_add(struct local *l, enum local_cold_kind kind, const struct spec_job *job,
+void local_cold_add(struct local *l, enum local_cold_kind kind, const char *uid,
 		    struct backend_request *rq);
 
 /* --- local_keep.c: what becomes of old jobs --- */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * Jobs that are over stand only on disk and, as a snapshot, in the store. What changes them is
  * done here, one after another: moving one to history, removing one for good.
@@ -13,8 +13,9 @@ struct local_cold {
 	struct local *l;
 	enum local_cold_kind kind;
 	struct backend_request *rq;
-	const struct spec_job *job;
-	struct spec_job *moved; /* the snapshot in its new place */
+	char *uid;
+	const struct spec_job *job; /* as it is when its turn has come */
+	struct spec_job *moved;	    /* the snapshot in its new place */
 	int err;
 };
 
@@ -26,8 +27,9 @@ static void cold_end(struct local_cold *c, int err, const char *text)
 	struct local *l = c->l;
 
 	if (c->rq)
-		backend_answer(c->rq, err, c->job->id, text);
+		backend_answer(c->rq, err, c->rq->id, text);
 	DL_DELETE(l->cold, c);
+	free(c->uid);
 	spec_job_unref(c->job);
 	spec_job_unref(c->moved);
 	free(c);
@@ -81,17 +83,14 @@ static void remove_done(void *data)
 
 static void cold_next(struct local *l)
 {
-	cleanup_job const struct spec_job *now = NULL;
 	struct local_cold *c = l->cold;
 
 	if (!c || l->cold_busy)
 		return;
 	l->cold_busy = true;
 	/* What came before may have moved or removed it. */
-	now = store_get_uid(l->b->store, c->job->uid);
-	if (!now)
-		cold_end(c, -ENOENT, NULL);
-	else if (c->kind == LOCAL_COLD_CANCEL && now->history)
+	c->job = store_get_uid(l->b->store, c->uid);
+	if (!c->job || (c->kind == LOCAL_COLD_CANCEL && c->job->history))
 		cold_end(c, -ENOENT, NULL);
 	else if (c->kind == LOCAL_COLD_CANCEL)
 		loop_work(l->b->loop, move_work, move_done, c);
@@ -99,12 +98,15 @@ static void cold_next(struct local *l)
 		spool_job_remove(l->b->spool, c->job->id, remove_done, c);
 }
 
-void local_cold_add(struct local *l, enum local_cold_kind kind, const struct spec_job *job,
+void local_cold_add(struct local *l, enum local_cold_kind kind, const char *uid,
 		    struct backend_request *rq)
 {
 	struct local_cold *c = calloc(1, sizeof(*c));
 
-	if (!c) {
+	if (c)
+		c->uid = strdup(uid);
+	if (!c || !c->uid) {
+		free(c);
 		if (rq)
 			backend_answer(rq, -ENOMEM, NULL, NULL);
 		return;
@@ -112,7 +114,6 @@ void local_cold_add(struct local *l, enum local_cold_kind kind, const struct spe
 	c->l = l;
 	c->kind = kind;
 	c->rq = rq;
-	c->job = spec_job_ref(job);
 	DL_APPEND(l->cold, c);
 	cold_next(l);
 }

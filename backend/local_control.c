@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * Requests about a job that exists: cancel, control, forget. What concerns running processes is
  * done at once; the answer comes when the published job shows it (struct local_wait). A job that
@@ -84,48 +84,26 @@ void local_wait_check(struct local_job *job, const struct spec_job *snap)
 
 void local_wait_retired(struct local_job *job)
 {
-	const struct spec_job *snap = store_get_uid(job->l->b->store, job->rec->uid);
 	struct local_wait *w, *next;
 
 	DL_FOREACH_SAFE(job->waits, w, next) {
-		if (w->kind == LOCAL_WAIT_FORGET && snap) {
-			DL_DELETE(job->waits, w);
-			local_cold_add(job->l, LOCAL_COLD_FORGET, snap, w->rq);
-			free(w);
-		} else {
+		if (w->kind != LOCAL_WAIT_FORGET) {
 			wait_answer(w);
+			continue;
 		}
+		DL_DELETE(job->waits, w);
+		local_cold_add(job->l, LOCAL_COLD_FORGET, job->rec->uid, w->rq);
+		free(w);
 	}
-	spec_job_unref(snap);
-}
-
-/* The job that RQ names, in PLACE; else RQ is answered. A new reference. */
-static const struct spec_job *find(struct backend *b, enum backend_place place,
-				   struct backend_request *rq)
-{
-	const struct spec_job *job = store_get(b->store, place, rq->id);
-
-	if (job && streq(job->uid, rq->uid))
-		return job;
-	if (job)
-		backend_answer(rq, -ESTALE, NULL, "another job has this name by now");
-	else
-		backend_answer(rq, -ENOENT, NULL, "there is no such job any more");
-	spec_job_unref(job);
-	return NULL;
 }
 
 void local_cancel(struct backend *b, struct backend_request *rq)
 {
 	struct local *l = local_of(b);
-	cleanup_job const struct spec_job *snap = find(b, BACKEND_JOBS, rq);
-	struct local_job *job;
+	struct local_job *job = local_job_find(l, rq->id);
 
-	if (!snap)
-		return;
-	job = local_job_find(l, rq->id);
 	if (!job) {
-		local_cold_add(l, LOCAL_COLD_CANCEL, snap, rq);
+		local_cold_add(l, LOCAL_COLD_CANCEL, rq->uid, rq);
 		return;
 	}
 	if (local_wait_add(job, LOCAL_WAIT_CANCEL, rq) < 0) {
@@ -172,30 +150,23 @@ static void restart(struct local_job *job)
 	local_job_restart(job, 0);
 }
 
-static void refuse(struct backend_request *rq, const struct spec_job *snap)
+/* The published job allows it; what is decided and not published yet counts too. */
+static bool still_allows(const struct local_job *job, enum spec_action action)
 {
-	const char *action = spec_action_name(rq->action);
-	cleanup_free char *text = NULL;
-
-	if (asprintf(&text, "%s: %s does nothing to a job whose phase is %s", rq->id, action,
-		     snap->phase) < 0)
-		text = NULL;
-	backend_answer(rq, -EINVAL, NULL, text);
+	if (job->goal != LOCAL_RUN || job->over)
+		return false;
+	if (action == SPEC_SUSPEND || action == SPEC_RESUME)
+		return job->rec->suspended == (action == SPEC_RESUME);
+	return true;
 }
 
 void local_control(struct backend *b, struct backend_request *rq)
 {
-	cleanup_job const struct spec_job *snap = find(b, BACKEND_JOBS, rq);
-	struct local_job *job;
+	struct local_job *job = local_job_find(local_of(b), rq->id);
 	enum spec_action action = rq->action;
 
-	if (!snap)
-		return;
-	job = local_job_find(local_of(b), rq->id);
-	/* What is decided but not published yet counts too. */
-	if (!(snap->actions & 1u << action) || !job || job->over || job->goal != LOCAL_RUN ||
-	    job->rec->suspended != snap->suspended) {
-		refuse(rq, snap);
+	if (!job || !still_allows(job, action)) {
+		backend_answer(rq, -EINVAL, NULL, "the job's phase has just changed; look again");
 		return;
 	}
 	if (local_wait_add(job, LOCAL_WAIT_CONTROL, rq) < 0) {
@@ -215,14 +186,10 @@ void local_control(struct backend *b, struct backend_request *rq)
 void local_forget(struct backend *b, struct backend_request *rq)
 {
 	struct local *l = local_of(b);
-	cleanup_job const struct spec_job *snap = find(b, BACKEND_HISTORY, rq);
-	struct local_job *job;
+	struct local_job *job = local_job_find(l, rq->id);
 
-	if (!snap)
-		return;
-	job = local_job_find(l, rq->id);
 	if (!job) {
-		local_cold_add(l, LOCAL_COLD_FORGET, snap, rq);
+		local_cold_add(l, LOCAL_COLD_FORGET, rq->uid, rq);
 		return;
 	}
 	if (local_wait_add(job, LOCAL_WAIT_FORGET, rq) < 0) {

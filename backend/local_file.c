@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * The local backend's files in the state directory: a job's record and AppDef, each replaced in
  * one synced step, so that a crash or a full disk leaves the old or the new one, never a part.

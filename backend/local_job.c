@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * A local job as a whole: its state and phase as they follow from its replicas and from what is
  * to become of it, restarting and ending all of it, and its end.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * How long jobs that are over are kept: those in history for history_keep, and any of them until
  * the spool limit needs the room: the oldest of the history first, then the oldest finished ones
@@ -71,7 +71,7 @@ static unsigned expire(struct local *l, const struct jobs *history)
 		if (!may_go(l, job))
 			continue;
 		if (left <= 0)
-			local_cold_add(l, LOCAL_COLD_EXPIRE, job, NULL);
+			local_cold_add(l, LOCAL_COLD_EXPIRE, job->uid, NULL);
 		else
 			next = min_of(next, left);
 	}
@@ -102,7 +102,7 @@ static void shrink(struct local *l, const struct jobs *history)
 	     "%s: removed with its output, as the oldest: the spool is over its limit of %" PRIu64
 	     " bytes",
 	     job->id, l->b->config.spool_limit);
-	local_cold_add(l, LOCAL_COLD_EXPIRE, job, NULL);
+	local_cold_add(l, LOCAL_COLD_EXPIRE, job->uid, NULL);
 }
 
 static void keep_look(void *data)

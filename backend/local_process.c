@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * One replica's process: its arguments and environment, starting it in a session of its own with
  * its log as output, signalling its group. What it leaves behind is found by the marks in its

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * Starting: what an earlier daemon left. Processes that it did not end (it crashed) are ended, by
  * their mark and by the recorded pid and start time; their jobs are recorded as failed. All other

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * The life of one replica: queued, started, ended, swept, gone, and the retry policies that
  * start it again. A new attempt never begins before everything of the old one has ended: its

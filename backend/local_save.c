@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * A job's record on disk and its snapshot in the store. One write at a time; what changes
  * meanwhile goes into the next. A state that users rely on (a final one, or the move to history) is published only

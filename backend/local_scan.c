@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * Processes of replicas, found in /proc: by the marks in the environment that they were started
  * with (KXFS_STATE, KXFS_JOB, KXFS_REPLICA), or by the session that their replica's process led.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+/* SPDX-License-Identifier: MIT */
 /*
  * A submission: the AppDef is read and the job recorded on the pool; then its replicas are
  * started, it becomes visible, and only then the request is answered. If it can't be recorded
@@ -265,13 +265,8 @@ static void submit_done(void *data)
 void local_submit(struct backend *b, struct backend_request *rq)
 {
 	struct local *l = local_of(b);
-	struct submit *s;
+	struct submit *s = calloc(1, sizeof(*s));
 
-	if (l->stopping) {
-		backend_answer(rq, -ECANCELED, NULL, "the mount is being taken down");
-		return;
-	}
-	s = calloc(1, sizeof(*s));
 	if (!s) {
 		backend_answer(rq, -ENOMEM, NULL, NULL);
 		return;

@@ -187,6 +187,9 @@ def test_text(path):
 
 # Files that have no unit test of their own, and the test that covers them.
 COVERED = {
+    **{f"backend/local_{part}.c": "tests/unit/test-local.c"
+       for part in ("cold", "control", "file", "job", "keep", "process", "recover", "replica", "save",
+                    "scan", "submit")},
     "backend/lock.c": "tests/unit/test-store.c",
     "fs/main.c": "tests/mount/test_life.py",
     "fs/ops.c": "tests/mount/test_tree.py",
