@@ -18,15 +18,14 @@ static int local_init(struct backend *b, char **ret_text)
 	cleanup_free char *real = realpath(b->config.state_dir, NULL);
 	cleanup_free char *jobs = NULL;
 	struct local *l;
-	int err = 0;
+	int err;
 
-	if (!real)
-		err = -errno;
-	else if (asprintf(&jobs, "%s/jobs", real) < 0)
+	if (real && asprintf(&jobs, "%s/jobs", real) < 0)
+		jobs = NULL;
+	if (real && !jobs)
 		return -ENOMEM;
-	if (err == 0 && mkdir(jobs, 0700) < 0 && errno != EEXIST)
+	if (!real || (mkdir(jobs, 0700) < 0 && errno != EEXIST)) {
 		err = -errno;
-	if (err < 0) {
 		if (asprintf(ret_text, "state directory %s: %s", b->config.state_dir,
 			     strerror(-err)) < 0)
 			*ret_text = NULL;

@@ -109,7 +109,7 @@ int local_record_read(const char *state_dir, const char *id, struct spec_record 
 	cleanup_free char *path = local_path(state_dir, id, "job.json");
 	cleanup(local_record_freep) struct spec_record *rec = NULL;
 	cleanup_free char *text = NULL;
-	size_t len;
+	size_t len = 0;
 	int err;
 
 	if (!path)
