@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command line: one table of options from which parsing, --help, the check of the man page
- * and shell completion are made.
+ * The command line: one table of options from which parsing and --help are made, and against
+ * whose --help the man page and the shell completion are checked.
  */
 #ifndef KXFS_FS_OPTIONS_H
 #define KXFS_FS_OPTIONS_H
@@ -16,7 +16,7 @@ enum options_action { OPTIONS_MOUNT, OPTIONS_HELP, OPTIONS_VERSION };
 
 struct options {
 	enum options_action action;
-	char *source;	  /* as given; "" when not */
+	char *source;	  /* as given */
 	char *backend;	  /* "local"; "" not given */
 	char *context;	  /* "" not given */
 	char *namespace;  /* "" not given */
@@ -27,10 +27,10 @@ struct options {
 	bool allow_other;
 	enum options_cancel cancel;
 	enum diag_level log_level;
-	char *state;		/* "" default */
+	char *state; /* "" default */
 	unsigned grace_ms;
-	uint64_t spool_limit;	/* bytes */
-	int64_t history_keep;	/* seconds */
+	uint64_t spool_limit; /* bytes */
+	int64_t history_keep; /* seconds */
 	uid_t uid;
 	gid_t gid;
 	mode_t umask;
@@ -38,8 +38,10 @@ struct options {
 };
 
 /*
- * Parse. 0, or -EINVAL with *RET_TEXT (malloc'ed): what is wrong, with a suggestion where an option
- * is near a known one. *RET is to be cleared with options_clear in both cases.
+ * Parse. 0, or -EINVAL (-ENOMEM) with *RET_TEXT (malloc'ed; NULL: no memory): what is wrong, with
+ * a suggestion where an option is near a known one. A source that this version does not serve is
+ * refused here. *RET is to be cleared with options_clear in both cases. With OPTIONS_HELP and
+ * OPTIONS_VERSION nothing else of *RET is set.
  */
 int options_parse(int argc, char **argv, struct options *ret, char **ret_text);
 void options_clear(struct options *o);

@@ -191,8 +191,16 @@ COVERED = {
        for part in ("cold", "control", "file", "job", "keep", "process", "recover", "replica", "save",
                     "scan", "submit")},
     "backend/lock.c": "tests/unit/test-store.c",
+    "fs/daemon.c": "tests/mount/test_life.py",
     "fs/main.c": "tests/mount/test_life.py",
+    "fs/mountinfo.c": "tests/mount/test_life.py",
+    "fs/mountpoint.c": "tests/mount/test_life.py",
     "fs/ops.c": "tests/mount/test_tree.py",
+    "fs/quantity.c": "tests/unit/test-options.c",
+    "fs/refuse.c": "tests/unit/test-options.c",
+    "fs/run.c": "tests/mount/test_life.py",
+    "fs/session.c": "tests/mount/test_life.py",
+    "fs/source.c": "tests/unit/test-options.c",
 }
 
 

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Errors with words: an errno for the program and a sentence for the person, in one return. */
+#ifndef KXFS_FS_REFUSE_H
+#define KXFS_FS_REFUSE_H
+
+#include "spec/base.h"
+
+/*
+ * Set *RET_TEXT (malloc'ed; NULL: no memory) to what is wrong and what to do, without a newline.
+ * Returns ERR, for "return refuse(-EINVAL, ret_text, ...)".
+ */
+int refuse(int err, char **ret_text, const char *fmt, ...) printf_like(3, 4);
+
+#endif

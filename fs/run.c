@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One run: check, fork, make the modules, start them, serve, and take all down in reverse (T8:
+ * nothing has a thread before the fork). Signals end the run on the I/O thread; everything else
+ * here is the FUSE thread, which is the main thread.
+ */
+#include "fs/run.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+
+#include "fs/daemon.h"
+#include "fs/fs.h"
+#include "fs/handle.h"
+#include "fs/jobs.h"
+#include "fs/mountpoint.h"
+#include "fs/notify.h"
+#include "fs/park.h"
+#include "fs/refuse.h"
+#include "fs/session.h"
+#include "fs/state.h"
+#include "fs/stream.h"
+#include "fs/submit.h"
+
+#define HOLDER_MS      10000 /* beyond the grace: how long to wait for who ends */
+#define EXPIRE_MS      3600000
+#define EXPIRE_SOON_MS 60000
+
+struct run {
+	const struct options *options;
+	struct fs fs;
+	struct daemon daemon;
+	struct notify notify;
+	struct state *state;
+	struct session *session;
+	char *mountpoint;
+	char *work_dir;
+	char *submitter;
+	char *home;	/* NULL: unknown */
+	bool started;	/* the loop */
+	int signal_err; /* of loop_signal; set on the I/O thread before backend_start returns */
+};
+
+static void clear(struct run *r)
+{
+	state_close(r->state);
+	free(r->mountpoint);
+	free(r->work_dir);
+	free(r->submitter);
+	free(r->home);
+}
+
+/* Who we are: "user@host", and where "~" is. */
+static int identify(struct run *r)
+{
+	const struct passwd *pw = getpwuid(getuid());
+	const char *home = getenv("HOME");
+	char host[HOST_NAME_MAX + 1] = "localhost";
+	char number[16];
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(number, sizeof(number), "%u", (unsigned)getuid());
+	if (asprintf(&r->submitter, "%s@%s", pw ? pw->pw_name : number, host) < 0) {
+		r->submitter = NULL;
+		return -ENOMEM;
+	}
+	if (!home || home[0] != '/')
+		home = pw ? pw->pw_dir : NULL;
+	if (home)
+		r->home = strdup(home);
+	return home && !r->home ? -ENOMEM : 0;
+}
+
+/* Jobs run where the command is given; in the mount itself they would keep it busy for ever. */
+static int check_work_dir(struct run *r, char **why)
+{
+	r->work_dir = getcwd(NULL, 0);
+	if (!r->work_dir)
+		return refuse(-errno, why, "the working directory, in which jobs run: %m");
+	if (mountpoint_is_below(r->work_dir, r->mountpoint))
+		return refuse(-EINVAL, why,
+			      "%s: jobs run in the working directory, and this one is in the mount "
+			      "point: cd to another one first",
+			      r->work_dir);
+	return 0;
+}
+
+/* All that can be known to be wrong before anything is started. */
+static int check(struct run *r, char **why)
+{
+	const struct options *o = r->options;
+	cleanup_free char *dir = NULL;
+	int err;
+
+	err = mountpoint_resolve(o->mountpoint, &r->mountpoint, why);
+	if (!err)
+		err = check_work_dir(r, why);
+	if (!err)
+		err = identify(r);
+	if (!err)
+		err = mountpoint_check_fuse(why);
+	if (!err && o->state[0])
+		err = (dir = strdup(o->state)) ? 0 : -ENOMEM;
+	else if (!err)
+		err = state_default(o->backend, &dir, why);
+	if (!err)
+		err = state_open(dir, r->mountpoint, o->grace_ms + HOLDER_MS, &r->state, why);
+	if (!err)
+		err = mountpoint_prepare(r->mountpoint, why);
+	return err;
+}
+
+static int make_backend(struct run *r, char **why)
+{
+	const struct backend_config config = {
+		.kind = r->options->backend,
+		.state_dir = r->fs.state_dir,
+		.work_dir = r->work_dir,
+		.submitter = r->submitter,
+		.home = r->home,
+		.grace_ms = r->options->grace_ms,
+		.spool_limit = r->options->spool_limit,
+		.history_keep = r->options->history_keep,
+	};
+	const struct backend_events events = {
+		.job = streams_job_event,
+		.log = streams_log_event,
+		.data = &r->fs,
+	};
+
+	return backend_new(r->fs.loop, &config, &events, &r->fs.backend, why);
+}
+
+/* Make every module; none has a thread yet. */
+static int make(struct run *r, char **why)
+{
+	struct fs *fs = &r->fs;
+	int err;
+
+	fs->options = r->options;
+	fs->mountpoint = r->mountpoint;
+	fs->state_dir = state_dir(r->state);
+	fs->submitter = r->submitter;
+	fs->started = loop_time_ns();
+	err = loop_new(&fs->loop);
+	if (!err)
+		err = park_new(fs->loop, &fs->park);
+	if (!err)
+		err = handles_new(&fs->handles);
+	if (!err)
+		err = make_backend(r, why);
+	if (!err)
+		err = node_init(fs, &root_class);
+	if (!err)
+		err = streams_new(fs);
+	if (!err)
+		err = submit_new(fs, &fs->submit, why);
+	if (!err)
+		err = session_new(fs, &r->session);
+	return err;
+}
+
+static void on_signal(void *data)
+{
+	struct run *r = data;
+
+	diag(DIAG_INFO, "a signal ends this mount");
+	session_stop(r->session);
+}
+
+static void on_expire(void *data)
+{
+	struct run *r = data;
+
+	submit_expire(r->fs.submit, loop_time_ns());
+}
+
+/* The I/O thread's part, before the backend starts. */
+static void begin(void *data)
+{
+	struct run *r = data;
+	int err;
+
+	err = loop_signal(r->fs.loop, SIGTERM, on_signal, r);
+	if (!err)
+		err = loop_signal(r->fs.loop, SIGINT, on_signal, r);
+	if (!err && r->options->foreground)
+		err = loop_signal(r->fs.loop, SIGHUP, on_signal, r);
+	if (!err && !loop_timer_new(r->fs.loop, EXPIRE_SOON_MS, EXPIRE_MS, on_expire, r))
+		err = -ENOMEM;
+	r->signal_err = err;
+}
+
+static int start(struct run *r, char **why)
+{
+	int err;
+
+	err = loop_start(r->fs.loop);
+	if (err)
+		return refuse(err, why, "can't start a thread: %s", strerror(-err));
+	r->started = true;
+	loop_post(r->fs.loop, begin, r);
+	notify_send(&r->notify, "STATUS=Reading %s", r->fs.state_dir);
+	err = backend_start(r->fs.backend, why);
+	if (!err)
+		err = r->signal_err;
+	if (err)
+		return err;
+	err = session_mount(r->session);
+	if (err == -ECANCELED)
+		return refuse(err, why, "ended by a signal while it started");
+	if (err)
+		return refuse(err, why, "can't mount on %s: see the message above%s", r->mountpoint,
+			      r->options->allow_other && geteuid() != 0
+				      ? "; allow_other needs user_allow_other in /etc/fuse.conf"
+				      : "");
+	return 0;
+}
+
+/* Mounted, and the first list is in. 0, or an error when nobody wants it any more. */
+static int tell_ready(struct run *r)
+{
+	const struct options *o = r->options;
+	int err;
+
+	state_enter(r->state, STATE_MOUNTED);
+	if (!o->foreground) {
+		signal(SIGHUP, SIG_IGN);
+		diag_setup(o->log_level, false);
+	}
+	err = daemon_ready(&r->daemon);
+	if (err)
+		return err;
+	diag(DIAG_INFO, "%s is mounted on %s", o->source, r->mountpoint);
+	notify_send(&r->notify, "READY=1\nSTATUS=%s is mounted on %s", o->source, r->mountpoint);
+	return 0;
+}
+
+static void end(struct run *r)
+{
+	struct fs *fs = &r->fs;
+
+	state_enter(r->state, STATE_ENDING);
+	notify_send(&r->notify, "STOPPING=1\nSTATUS=Ending jobs");
+	if (r->session)
+		session_end(r->session);
+	if (r->started) {
+		backend_stop(fs->backend);
+		loop_stop(fs->loop);
+	}
+}
+
+/* In the order in which they hold each other. */
+static void unmake(struct run *r)
+{
+	struct fs *fs = &r->fs;
+
+	if (fs->handles)
+		handles_free(fs->handles);
+	streams_free(fs);
+	if (fs->submit)
+		submit_free(fs->submit);
+	if (fs->nodes)
+		node_fini(fs);
+	if (fs->backend)
+		backend_free(fs->backend);
+	session_free(r->session);
+	park_free(fs->park);
+	loop_free(fs->loop);
+	free(fs->buffer);
+}
+
+/* The child's, or without a fork the process's, whole life. */
+static int live(struct run *r, char **why)
+{
+	int err;
+
+	state_enter(r->state, STATE_STARTING);
+	err = make(r, why);
+	if (!err)
+		err = start(r, why);
+	if (!err) {
+		err = tell_ready(r);
+		if (!err)
+			err = session_serve(r->session);
+		if (err)
+			diag(DIAG_ERROR, "serving %s ended: %s", r->mountpoint, strerror(-err));
+	} else {
+		fprintf(stderr, "kxfs: %s\n", *why ? *why : strerror(-err));
+	}
+	end(r);
+	unmake(r);
+	return err;
+}
+
+int run(const struct options *o)
+{
+	struct run r cleanup(clear) = {.options = o, .daemon = DAEMON_INIT};
+	cleanup_free char *why = NULL;
+	int status;
+	int err;
+
+	daemon_prepare();
+	diag_setup(o->log_level, true);
+	notify_init(&r.notify);
+	err = check(&r, &why);
+	if (err) {
+		fprintf(stderr, "kxfs: %s\n", why ? why : strerror(-err));
+		return EXIT_FAILURE;
+	}
+	if (!o->foreground) {
+		err = daemon_fork(&r.daemon, &status);
+		if (err < 0)
+			fprintf(stderr, "kxfs: fork: %s\n", strerror(-err));
+		if (err)
+			return err > 0 ? status : EXIT_FAILURE;
+	}
+	return live(&r, &why) ? EXIT_FAILURE : EXIT_SUCCESS;
+}

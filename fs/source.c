@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading SOURCE. Which backends have a name and which of them this version serves are two
+ * things: a name that is known is never taken for a namespace.
+ */
+#include "fs/source.h"
+
+#include <errno.h>
+
+#include "fs/refuse.h"
+#include "spec/error.h"
+#include "spec/name.h"
+
+#define SERVED "this version serves local: only (jobs as processes of this machine)"
+
+static const char *const backends[] = {"volcano", "mcad", "local", NULL};
+
+/* The backend that TEXT begins with; NULL: none. */
+static const char *find_backend(const char *text)
+{
+	const char *colon = strchr(text, ':');
+
+	if (!colon)
+		return NULL;
+	for (const char *const *b = backends; *b; b++)
+		if (strlen(*b) == (size_t)(colon - text) && strncmp(*b, text, strlen(*b)) == 0)
+			return *b;
+	return NULL;
+}
+
+bool source_has_backend(const char *text)
+{
+	return find_backend(text) != NULL;
+}
+
+void source_clear(struct source *s)
+{
+	free(s->backend);
+	free(s->context);
+	free(s->namespace);
+	*s = (struct source){0};
+}
+
+/* A word without a known backend: most probably a backend that does not exist, or no colon. */
+static int refuse_unknown(const char *text, char **ret_text)
+{
+	const char *colon = strchr(text, ':');
+	cleanup_free char *word = strndup(text, colon ? (size_t)(colon - text) : strlen(text));
+	const char *near = word ? spec_suggest(word, backends) : NULL;
+
+	if (!word)
+		return -ENOMEM;
+	if (near)
+		return refuse(-EINVAL, ret_text, "%s: unknown backend; did you mean %s: ?", text,
+			      near);
+	if (colon && !strchr(text, '/'))
+		return refuse(-EINVAL, ret_text,
+			      "%s: unknown backend '%s'; backends are volcano:, mcad: and local:",
+			      text, word);
+	return 0;
+}
+
+static int split(const char *text, struct source *ret)
+{
+	const char *backend = find_backend(text);
+	const char *rest = backend ? text + strlen(backend) + 1 : text;
+	const char *slash = strrchr(rest, '/');
+
+	ret->backend = strdup(backend ? backend : "");
+	ret->context = strndup(rest, slash ? (size_t)(slash - rest) : 0);
+	ret->namespace = strdup(slash ? slash + 1 : rest);
+	return ret->backend && ret->context && ret->namespace ? 0 : -ENOMEM;
+}
+
+int source_parse(const char *text, struct source *ret, char **ret_text)
+{
+	int r;
+
+	*ret = (struct source){0};
+	if (text[0] == '/')
+		return refuse(-EINVAL, ret_text,
+			      "%s: a source does not begin with '/'; mount(8) makes a path of a "
+			      "word that is the name of a file here: write it with its backend, "
+			      "like local:",
+			      text);
+	r = split(text, ret);
+	if (r < 0)
+		return r;
+	if (streq(ret->backend, "local")) {
+		if (ret->context[0] || ret->namespace[0] || !streq(text, "local:"))
+			return refuse(-EINVAL, ret_text, "%s: local: takes nothing after the colon",
+				      text);
+		return 0;
+	}
+	if (!ret->backend[0]) {
+		r = refuse_unknown(text, ret_text);
+		if (r < 0)
+			return r;
+	}
+	if (ret->namespace[0] && !spec_name_is_label(ret->namespace))
+		return refuse(-EINVAL, ret_text, "%s: '%s' can't be the name of a namespace", text,
+			      ret->namespace);
+	return refuse(-EINVAL, ret_text, "%s: " SERVED, text);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SOURCE of the command line: [BACKEND:][CONTEXT/]NAMESPACE. BACKEND is the text before the first
+ * ':' only if it names one; the last '/' splits CONTEXT from NAMESPACE, since names of contexts
+ * may hold both.
+ */
+#ifndef KXFS_FS_SOURCE_H
+#define KXFS_FS_SOURCE_H
+
+#include "spec/base.h"
+
+struct source {
+	char *backend;	 /* "" not given */
+	char *context;	 /* "" not given */
+	char *namespace; /* "" not given */
+};
+
+/*
+ * Parse TEXT, and check that this version serves it. 0, or -EINVAL (-ENOMEM) with *RET_TEXT
+ * (malloc'ed; NULL: no memory). *RET is to be cleared in both cases.
+ */
+int source_parse(const char *text, struct source *ret, char **ret_text);
+void source_clear(struct source *s);
+
+/* Does TEXT begin with a backend and a colon? */
+bool source_has_backend(const char *text);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/* The state directory: checks with words that say what to do, and its lock. */
+#include "fs/state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "backend/loop.h"
+#include "fs/mountpoint.h"
+#include "fs/refuse.h"
+
+#define PROBE_BYTES 65536 /* so much must have room at the start */
+#define RETRY_MS    100
+
+struct state {
+	char *dir;
+	char *mountpoint;
+	int lock_fd;
+};
+
+/* What a lock file says. */
+struct holder {
+	int pid;
+	enum state_phase phase;
+	char mountpoint[PATH_MAX]; /* "" unknown */
+};
+
+static const char *const phases[] = {"starting", "mounted", "ending"};
+
+int state_default(const char *key, char **ret, char **ret_text)
+{
+	const char *xdg = getenv("XDG_STATE_HOME");
+	const char *home = getenv("HOME");
+	const struct passwd *pw;
+	int n;
+
+	/* The XDG specification says that a relative path is to be ignored. */
+	if (xdg && xdg[0] == '/') {
+		n = asprintf(ret, "%s/kxfs/%s", xdg, key);
+	} else if (geteuid() == 0) {
+		n = asprintf(ret, "/var/lib/kxfs/%s", key);
+	} else {
+		if (!home || home[0] != '/') {
+			pw = getpwuid(geteuid());
+			home = pw && pw->pw_dir[0] == '/' ? pw->pw_dir : NULL;
+		}
+		if (!home)
+			return refuse(-ENOENT, ret_text,
+				      "no home directory for the state: set HOME, or give -o "
+				      "state=DIR");
+		n = asprintf(ret, "%s/.local/state/kxfs/%s", home, key);
+	}
+	if (n < 0)
+		*ret = NULL;
+	return n < 0 ? -ENOMEM : 0;
+}
+
+/* The canonical path of DIR, whose last parts need not exist. malloc'ed; NULL with errno. */
+static char *canonical(const char *dir)
+{
+	cleanup_free char *head = strdup(dir);
+	cleanup_free char *real = NULL;
+	char *slash;
+	char *path;
+
+	while (head && !(real = realpath(head[0] ? head : "/", NULL)) && errno == ENOENT) {
+		slash = strrchr(head, '/');
+		if (!slash) { /* "name" in the working directory */
+			real = realpath(".", NULL);
+			head[0] = 0;
+			break;
+		}
+		*slash = 0;
+	}
+	if (!real)
+		return NULL;
+	dir += strlen(head);
+	dir += strspn(dir, "/");
+	if (asprintf(&path, "%s%s%s", streq(real, "/") ? "" : real,
+		     dir[0] || streq(real, "/") ? "/" : "", dir) < 0)
+		return NULL;
+	for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+		path[n - 1] = 0;
+	return path;
+}
+
+/* mkdir -p with mode 0700. */
+static int make(const char *dir)
+{
+	cleanup_free char *path = strdup(dir);
+
+	if (!path)
+		return -ENOMEM;
+	for (char *p = path + 1;; p++) {
+		char c = *p;
+
+		if (c && c != '/')
+			continue;
+		*p = 0;
+		if (mkdir(path, 0700) < 0 && errno != EEXIST)
+			return -errno;
+		if (!c)
+			return 0;
+		*p = c;
+	}
+}
+
+static void close_dir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+/*
+ * Is DIR empty, or has a kxfs used it? A directory that holds other things is taken by mistake,
+ * like state=$HOME, and its permissions are not for us to change.
+ */
+static bool is_ours(const char *dir)
+{
+	static const char *const known[] = {"lock", "jobs", "submit"};
+	DIR *d cleanup(close_dir) = opendir(dir);
+	bool others = false;
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		for (size_t i = 0; i < array_size(known); i++)
+			if (streq(e->d_name, known[i]))
+				return true;
+		if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&
+		    !streq(e->d_name, "lost+found"))
+			others = true;
+	}
+	return d && !others;
+}
+
+/* Can a file of some size be written? */
+static int probe(const char *dir)
+{
+	cleanup_free char *name = NULL;
+	cleanup_free char *zeros = calloc(1, PROBE_BYTES);
+	cleanup_fd int fd = -1;
+	int r = 0;
+
+	if (!zeros || asprintf(&name, "%s/probe-XXXXXX", dir) < 0)
+		return -ENOMEM;
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	for (ssize_t done = 0, n; done < PROBE_BYTES && r == 0; done += n) {
+		n = write(fd, zeros + done, (size_t)(PROBE_BYTES - done));
+		if (n < 0)
+			r = -errno;
+	}
+	unlink(name);
+	return r;
+}
+
+static int explain(int err, const char *dir, char **ret_text)
+{
+	errno = -err;
+	if (err == -ENOSPC || err == -EDQUOT)
+		return refuse(
+			err, ret_text,
+			"%s: no room for the state (%m): make room, or give another directory "
+			"with -o state=DIR",
+			dir);
+	return refuse(
+		err, ret_text,
+		"%s: the state can't be kept here: %m: give another directory with -o state=DIR",
+		dir);
+}
+
+/* Everything that must be right of a directory that is there. */
+static int check(const char *dir, char **ret_text)
+{
+	struct stat st;
+	int r;
+
+	if (stat(dir, &st) < 0)
+		return explain(-errno, dir, ret_text);
+	if (!S_ISDIR(st.st_mode))
+		return explain(-ENOTDIR, dir, ret_text);
+	if (st.st_uid != geteuid())
+		return refuse(-EPERM, ret_text,
+			      "%s: belongs to another user (uid %u), who could change jobs: give a "
+			      "directory of your own with -o state=DIR",
+			      dir, (unsigned)st.st_uid);
+	if (!is_ours(dir))
+		return refuse(
+			-ENOTEMPTY, ret_text,
+			"%s: not empty, and no kxfs has used it: give an empty directory with "
+			"-o state=DIR",
+			dir);
+	if ((st.st_mode & 0777) != 0700 && chmod(dir, 0700) < 0)
+		return explain(-errno, dir, ret_text);
+	r = probe(dir);
+	return r < 0 ? explain(r, dir, ret_text) : 0;
+}
+
+static void read_holder(int fd, struct holder *ret)
+{
+	char text[PATH_MAX + 64];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	char phase[16] = "";
+	int at = 0;
+
+	*ret = (struct holder){.phase = STATE_STARTING};
+	text[max_of(n, 0)] = 0;
+	if (sscanf(text, "pid %d\nphase %15s\nmountpoint %n", &ret->pid, phase, &at) < 2 || !at)
+		return;
+	for (size_t i = 0; i < array_size(phases); i++)
+		if (streq(phases[i], phase))
+			ret->phase = (enum state_phase)i;
+	snprintf(ret->mountpoint, sizeof(ret->mountpoint), "%s", text + at);
+	n = (ssize_t)strlen(ret->mountpoint);
+	if (n > 0 && ret->mountpoint[n - 1] == '\n')
+		ret->mountpoint[n - 1] = 0;
+}
+
+/* Has the holder's mount gone, so that it will end by itself? */
+static bool is_ending(const struct holder *h)
+{
+	return h->phase == STATE_ENDING ||
+	       (h->phase == STATE_MOUNTED && !mountpoint_is_kxfs(h->mountpoint));
+}
+
+static int refuse_held(const struct state *s, const struct holder *h, char **ret_text)
+{
+	static const char advice[] = "use that, or give another directory with -o state=DIR";
+
+	if (!h->pid)
+		return refuse(-EBUSY, ret_text, "%s: in use by another kxfs: %s", s->dir, advice);
+	if (is_ending(h))
+		return refuse(-EBUSY, ret_text,
+			      "%s: process %d still ends the jobs of its mount on %s: try again "
+			      "later, or kill -9 %d",
+			      s->dir, h->pid, h->mountpoint, h->pid);
+	return refuse(-EBUSY, ret_text, "%s: in use by process %d, which %s on %s: %s", s->dir,
+		      h->pid, h->phase == STATE_STARTING ? "is about to mount" : "is mounted",
+		      h->mountpoint, advice);
+}
+
+static int lock(struct state *s, unsigned wait_ms, char **ret_text)
+{
+	uint64_t end = loop_now_ms() + wait_ms;
+	struct holder h;
+
+	while (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno == EINTR)
+			continue;
+		if (errno != EWOULDBLOCK)
+			return explain(-errno, s->dir, ret_text);
+		read_holder(s->lock_fd, &h);
+		if (!is_ending(&h) || loop_now_ms() >= end)
+			return refuse_held(s, &h, ret_text);
+		usleep(RETRY_MS * 1000);
+	}
+	return 0;
+}
+
+static int take(struct state *s, unsigned wait_ms, char **ret_text)
+{
+	cleanup_free char *path = NULL;
+	int r;
+
+	r = make(s->dir);
+	if (r < 0)
+		return explain(r, s->dir, ret_text);
+	r = check(s->dir, ret_text);
+	if (r < 0)
+		return r;
+	if (asprintf(&path, "%s/lock", s->dir) < 0)
+		return -ENOMEM;
+	s->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (s->lock_fd < 0)
+		return explain(-errno, s->dir, ret_text);
+	r = lock(s, wait_ms, ret_text);
+	if (r == 0)
+		state_enter(s, STATE_STARTING);
+	return r;
+}
+
+int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct state **ret,
+	       char **ret_text)
+{
+	struct state *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->lock_fd = -1;
+	s->mountpoint = strdup(mountpoint);
+	s->dir = canonical(dir);
+	if (!s->dir || !s->mountpoint)
+		r = explain(-errno, dir, ret_text);
+	else if (mountpoint_is_below(s->dir, mountpoint) || mountpoint_is_below(mountpoint, s->dir))
+		r = refuse(-EINVAL, ret_text,
+			   "%s: the state directory and the mount point %s must not lie in each "
+			   "other: give another directory with -o state=DIR",
+			   s->dir, mountpoint);
+	else
+		r = take(s, wait_ms, ret_text);
+	if (r < 0) {
+		state_close(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+const char *state_dir(const struct state *s)
+{
+	return s->dir;
+}
+
+void state_enter(struct state *s, enum state_phase phase)
+{
+	cleanup_free char *text = NULL;
+	int n = asprintf(&text, "pid %d\nphase %s\nmountpoint %s\n", getpid(), phases[phase],
+			 s->mountpoint);
+
+	if (n < 0) {
+		text = NULL;
+		return;
+	}
+	/* Only people and waiters read it: a full disk must not end the mount. */
+	(void)!pwrite(s->lock_fd, text, (size_t)n, 0);
+	(void)!ftruncate(s->lock_fd, n);
+}
+
+void state_close(struct state *s)
+{
+	if (!s)
+		return;
+	if (s->lock_fd >= 0)
+		close(s->lock_fd);
+	free(s->dir);
+	free(s->mountpoint);
+	free(s);
+}
