@@ -458,9 +458,9 @@ static void help_row(FILE *out, const struct option_def *d)
 	else
 		snprintf(head, sizeof(head), "%s%s%s", d->name, d->arg ? "=" : "",
 			 d->arg ? d->arg : "");
-	fprintf(out, "  %-34s %s\n", head, d->help);
+	fprintf(out, "  %-35s %s\n", head, d->help);
 	if (d->def)
-		fprintf(out, "  %-34s (default: %s)\n", "", d->def);
+		fprintf(out, "  %-35s (default: %s)\n", "", d->def);
 }
 
 void options_help(FILE *out)
