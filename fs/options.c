@@ -460,7 +460,7 @@ static void help_row(FILE *out, const struct option_def *d)
 			 d->arg ? d->arg : "");
 	fprintf(out, "  %-35s %s\n", head, d->help);
 	if (d->def)
-		fprintf(out, "  %-35s (default: %s)\n", "", d->def);
+		fprintf(out, "  %-35s (default %s)\n", "", d->def);
 }
 
 void options_help(FILE *out)
