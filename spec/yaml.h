@@ -81,4 +81,10 @@ void spec_yaml_double(double value, char ret[32]);
  */
 int spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
 
+/*
+ * A string that is a time, as JSON value: spec_yaml_emit writes it without quotes, though readers of
+ * YAML 1.1 take it for a time then. NULL: no memory.
+ */
+struct json_object *spec_yaml_new_time(const char *text);
+
 #endif

@@ -18,6 +18,9 @@
 /* A longer key must be written "? key"; readers look only 1024 characters ahead for its ":". */
 #define SIMPLE_KEY_MAX 1000
 
+/* Marks a string as a time; its address alone counts. */
+static const char time_mark[] = "time";
+
 struct emitter {
 	FILE *out;
 	unsigned flow_depth; /* 0: none */
@@ -25,6 +28,15 @@ struct emitter {
 
 static void emit_value(struct emitter *em, struct json_object *value, unsigned level,
 		       unsigned indent, bool in_list);
+
+struct json_object *spec_yaml_new_time(const char *text)
+{
+	struct json_object *ret = json_object_new_string(text);
+
+	if (ret)
+		json_object_set_userdata(ret, (void *)(uintptr_t)time_mark, NULL);
+	return ret;
+}
 
 static void put_indent(struct emitter *em, unsigned indent)
 {
@@ -80,6 +92,16 @@ static void put_inline(struct emitter *em, const char *text, size_t len, bool fl
 	default:
 		put_double_quoted(em->out, text, len);
 	}
+}
+
+/* The string VALUE on the current line. */
+static void put_string(struct emitter *em, struct json_object *value, bool flow)
+{
+	if (json_object_get_userdata(value) == time_mark)
+		fputs(json_object_get_string(value), em->out);
+	else
+		put_inline(em, json_object_get_string(value),
+			   (size_t)json_object_get_string_len(value), flow);
 }
 
 /*
@@ -155,8 +177,7 @@ static void put_flow(struct emitter *em, struct json_object *value)
 		fputc(']', em->out);
 		break;
 	case json_type_string:
-		put_inline(em, json_object_get_string(value),
-			   (size_t)json_object_get_string_len(value), true);
+		put_string(em, value, true);
 		break;
 	default:
 		put_other(em, value);
@@ -237,7 +258,7 @@ static void emit_value(struct emitter *em, struct json_object *value, unsigned l
 			put_literal(em, text, len, indent);
 			return;
 		}
-		put_inline(em, text, len, false);
+		put_string(em, value, false);
 	} else {
 		put_flow(em, value);
 	}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The text of `why`: what a person would otherwise piece together from status and logs. One
+ * paragraph; empty for a job that does what it should. Texts from outside are made one line.
+ */
+#include "spec/status.h"
+
+#include <errno.h>
+
+/* What a person reads of a message; the whole of it is in status. */
+#define MESSAGE_MAX 500
+
+/* TEXT without what would break the line. */
+static void put_clean(FILE *out, const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		/* Only between characters, so that none is cut. */
+		if (n++ >= MESSAGE_MAX && (c & 0xc0) != 0x80) {
+			fputs(" ...", out);
+			return;
+		}
+		fputc(c < 0x20 || c == 0x7f ? ' ' : c, out);
+	}
+}
+
+/* A message as a sentence's end. */
+static void put_end(FILE *out, const char *text)
+{
+	size_t n = strlen(text);
+
+	put_clean(out, text);
+	if (n == 0 || (n <= MESSAGE_MAX && !strchr(".!?", text[n - 1])))
+		fputc('.', out);
+}
+
+/* --- a replica that failed --- */
+
+static const char *exit_hint(int code)
+{
+	switch (code) {
+	case 126:
+		return " (a shell's way to say that a command can't be executed)";
+	case 127:
+		return " (a shell's way to say that a command was not found)";
+	default:
+		return "";
+	}
+}
+
+static void put_signal(FILE *out, int signal)
+{
+	const char *name = sigabbrev_np(signal);
+
+	fprintf(out, "signal %d", signal);
+	if (name)
+		fprintf(out, " (SIG%s)", name);
+	if (streq(name, "KILL"))
+		fputs(", which the kernel also sends when memory runs out", out);
+}
+
+/* What became of R, as the rest of a sentence that begins with its name. */
+static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
+{
+	if (streq(r->reason, "StartError")) {
+		fputs(" could not be started: ", out);
+		put_end(out, r->message);
+		if (strncmp(r->message, "working directory", strlen("working directory")) == 0)
+			return;
+		fputs(" Check the entrypoint of role ", out);
+		put_clean(out, job->roles[r->role].name);
+		fputs(": it must be a program in PATH or the path of an executable file.", out);
+	} else if (r->signal) {
+		fputs(" was ended by ", out);
+		put_signal(out, r->signal);
+		fputc('.', out);
+	} else if (r->exit_code >= 0) {
+		fprintf(out, " ended with exit code %d%s.", r->exit_code, exit_hint(r->exit_code));
+	} else {
+		fputs(" failed: ", out);
+		put_end(out, *r->message ? r->message : r->reason);
+	}
+}
+
+static void put_retries(FILE *out, const struct spec_job *job)
+{
+	if (job->max_retries == 0 && job->retries == 0)
+		fputs(" It was not tried again, because max_retries is 0.", out);
+	else
+		fprintf(out, " Retries used: %u; max_retries is %u.", job->retries,
+			job->max_retries);
+}
+
+/* The one whose end ended the job: the first of those that failed. NULL: none did. */
+static const struct spec_replica *first_failed(const struct spec_job *job, size_t *n)
+{
+	const struct spec_replica *first = NULL;
+
+	*n = 0;
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+
+		if (r->state != SPEC_FAILED)
+			continue;
+		(*n)++;
+		if (!first || (r->finished && (!first->finished || r->finished < first->finished)))
+			first = r;
+	}
+	return first;
+}
+
+/* Is it known what R failed of? */
+static bool is_told(const struct spec_replica *r)
+{
+	return r->exit_code >= 0 || r->signal || streq(r->reason, "StartError");
+}
+
+static void why_failed(FILE *out, const struct spec_job *job)
+{
+	size_t n;
+	const struct spec_replica *r = first_failed(job, &n);
+
+	if (!r || !is_told(r) || streq(job->phase, "Terminated")) {
+		fputs(streq(job->phase, "Terminated") ? "The job was ended: " : "The job failed: ",
+		      out);
+		put_end(out, *job->message ? job->message : job->reason);
+		return;
+	}
+	put_clean(out, r->name);
+	put_failure(out, job, r);
+	if (n > 1)
+		fprintf(out, " It was the first of %zu replicas that failed.", n);
+	put_retries(out, job);
+	if (r->started) {
+		fputs(" Its output is in ", out);
+		put_clean(out, r->name);
+		fputs("/log.", out);
+	}
+}
+
+/* --- jobs that have not failed --- */
+
+static void why_cancelled(FILE *out, const struct spec_job *job)
+{
+	if (job->suspended) {
+		fputs("The job is suspended. To let it go on, write resume to its ctl; to end it, "
+		      "write terminate there or remove its directory.",
+		      out);
+		return;
+	}
+	fputs("The job was cancelled", out);
+	if (*job->message) {
+		fputs(": ", out);
+		put_end(out, job->message);
+	} else {
+		fputc('.', out);
+	}
+}
+
+/* A replica that waits for its next try after something went wrong with it. */
+static const struct spec_replica *waiting(const struct spec_job *job)
+{
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+
+		if (r->state == SPEC_PENDING && *r->message && !streq(r->reason, "Restarting"))
+			return r;
+	}
+	return NULL;
+}
+
+static void why_unfinished(FILE *out, const struct spec_job *job)
+{
+	size_t n;
+	const struct spec_replica *failed = first_failed(job, &n);
+	const struct spec_replica *r = waiting(job);
+
+	if (failed) {
+		put_clean(out, failed->name);
+		put_failure(out, job, failed);
+		put_retries(out, job);
+	} else if (r && streq(r->reason, "StartDelayed")) {
+		put_clean(out, r->name);
+		fputs(" can't be started yet, and is tried again: ", out);
+		put_end(out, r->message);
+	} else if (r) {
+		put_clean(out, r->name);
+		put_failure(out, job, r);
+		fputs(" It is about to be started again.", out);
+		put_retries(out, job);
+	} else if (*job->message && job->state != SPEC_RUNNING) {
+		put_end(out, job->message);
+	}
+}
+
+int spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
+{
+	FILE *out;
+	bool failed;
+
+	*ret = NULL;
+	out = open_memstream(ret, ret_len);
+	if (!out)
+		return -ENOMEM;
+	if (job->state == SPEC_FAILED)
+		why_failed(out, job);
+	else if (job->state == SPEC_CANCELLED)
+		why_cancelled(out, job);
+	else if (job->state != SPEC_SUCCEEDED)
+		why_unfinished(out, job);
+	if (ftell(out) > 0)
+		fputc('\n', out);
+	failed = ferror(out) != 0;
+	if (fclose(out) != 0 || failed) {
+		free(take_ptr(*ret));
+		return -ENOMEM;
+	}
+	return 0;
+}
