@@ -266,7 +266,7 @@ static void test_help_text(void **state)
 		strstr(text, "  -f                                  stay in the foreground\n"));
 	assert_non_null(strstr(text, "  -V, --version                       print the version"));
 	assert_non_null(strstr(text, "  cancel=own|all|none                 whose jobs"));
-	assert_non_null(strstr(text, "(default: 7d)\n"));
+	assert_non_null(strstr(text, "(default 7d)\n"));
 	for (const char *line = text; *line; line = strchr(line, '\n') + 1)
 		assert_true(strcspn(line, "\n") <= 100);
 }
