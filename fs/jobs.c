@@ -14,11 +14,6 @@
 /* A rmdir blocks its directory for others, so it waits shortly; the outcome is found out anyway. */
 #define JOBS_RMDIR_MS 3000
 
-const char *node_name(const struct node *node)
-{
-	return strrchr(node->key, '/') + 1;
-}
-
 const struct job_node *jobs_dir_of(const struct node *node)
 {
 	while (node->class != &job_class)

@@ -25,8 +25,6 @@ const struct spec_job *jobs_job_of(struct fs *fs, const struct node *node);
 const struct job_node *jobs_dir_of(const struct node *node);
 /* The replica's directory that NODE lies below or is; NULL: it belongs to the job itself. */
 const struct replica_node *jobs_replica_of(const struct node *node);
-/* The last part of a node's key: its name, where the tag is the name. */
-const char *node_name(const struct node *node);
 
 /*
  * unlink and rmdir below a job: accepted and without effect, so that recursive deleters come to the

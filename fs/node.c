@@ -118,6 +118,11 @@ void node_forget_name(struct fs *fs, struct node *node)
 	node->stale = true;
 }
 
+const char *node_name(const struct node *node)
+{
+	return strrchr(node->key, '/') + 1;
+}
+
 struct node *node_known(struct fs *fs, const struct node *parent, const char *tag)
 {
 	char *key cleanup_free = node_key(parent, tag);
@@ -250,7 +255,7 @@ int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 		return err;
 	e->ino = node_id(fs, node);
 	e->generation = 1;
-	e->entry_timeout = FS_TIMEOUT;
+	e->entry_timeout = node->class->live ? 0 : FS_TIMEOUT;
 	e->attr_timeout = node->class->live ? 0 : FS_TIMEOUT;
 	node_looked_up(node);
 	return 0;

@@ -96,6 +96,9 @@ void node_put(struct fs *fs, struct node *node);
 /* The next lookup of this place makes a new node with the same st_ino. */
 void node_forget_name(struct fs *fs, struct node *node);
 
+/* The last part of a node's key: its name, where the tag is the name. */
+const char *node_name(const struct node *node);
+
 /* The node of this place if the kernel or a handle knows it; borrowed; NULL: none. */
 struct node *node_known(struct fs *fs, const struct node *parent, const char *tag);
 

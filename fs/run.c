@@ -260,10 +260,9 @@ static void unmake(struct run *r)
 	if (fs->handles)
 		handles_free(fs->handles);
 	streams_free(fs);
-	if (fs->submit)
-		submit_free(fs->submit);
 	if (fs->nodes)
 		node_fini(fs);
+	submit_free(fs->submit);
 	if (fs->backend)
 		backend_free(fs->backend);
 	session_free(r->session);

@@ -12,6 +12,7 @@
 
 /* Read STATE/submit/ (made if absent). 0, or a negative errno with *RET_TEXT. Before the loop runs. */
 int submit_new(struct fs *fs, struct submit **ret, char **ret_text);
+/* After the loop has ended, and handles and nodes are freed. NULL is allowed. */
 void submit_free(struct submit *s);
 
 /* I/O thread, now and then: remove files whose job finished more than 7 days ago. */
