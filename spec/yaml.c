@@ -166,7 +166,7 @@ static int copy_node(struct reader *r, const struct spec_yaml *from, unsigned de
 	r->expanded += from->len + 1;
 	if (r->expanded > SPEC_MAX_EXPANDED)
 		return spec_errors_add(r->e, -EFBIG, from->line, from->column, "",
-				       "aliases (`*NAME`) expand this to more than %u bytes",
+				       "aliases (\"*NAME\") expand this to more than %u bytes",
 				       SPEC_MAX_EXPANDED);
 	err = new_node(r, from->type, from->line, from->column, depth, &node);
 	if (err < 0)
@@ -197,14 +197,15 @@ static int read_alias(struct reader *r, const yaml_event_t *event, unsigned dept
 	int err;
 
 	if (!r->anchors || !lh_table_lookup_ex(r->anchors, name, &found))
-		return spec_errors_add(r->e, -EINVAL, line, column, "",
-				       "there is no `&%s` before this `*%s`; text that begins with "
-				       "`*` needs quotes",
-				       name, name);
+		return spec_errors_add(
+			r->e, -EINVAL, line, column, "",
+			"there is no \"&%s\" before this \"*%s\"; text that begins with "
+			"\"*\" needs quotes",
+			name, name);
 	a = found;
 	if (a->open)
 		return spec_errors_add(r->e, -EINVAL, line, column, "",
-				       "`*%s` stands inside of what it repeats", name);
+				       "\"*%s\" stands inside of what it repeats", name);
 	err = copy_node(r, a->node, depth, ret);
 	return err;
 }
@@ -245,7 +246,7 @@ static int check_tag(struct reader *r, struct spec_yaml *node, const yaml_char_t
 	if (!known) {
 		err = spec_errors_add(
 			r->e, -EINVAL, node->line, node->column, "",
-			"the tag %s%s is not supported; text that begins with `!` needs "
+			"the tag %s%s is not supported; text that begins with \"!\" needs "
 			"quotes",
 			strncmp(tag, prefix, strlen(prefix)) == 0 ? "!!" : "",
 			strncmp(tag, prefix, strlen(prefix)) == 0 ? tag + strlen(prefix) : tag);
@@ -379,18 +380,23 @@ static int read_stream(struct reader *r, struct spec_yaml **ret)
 int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
 {
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
-	cleanup_free char *unpaired = NULL;
+	cleanup_free char *adapted = NULL;
 	cleanup(free_reader) struct reader r = {.e = e};
 	size_t before = e->n + e->dropped;
 	int err;
 
 	*ret = NULL;
-	err = yaml_input_check(&text, &len, e);
+	err = yaml_input_begin(&text, &len, e);
 	if (err < 0)
 		return err;
-	if (yaml_input_unpair(text, len, &unpaired, &len) < 0 || !yaml_parser_initialize(&r.parser))
+	if (yaml_input_from_json(text, len, &adapted, &len) < 0)
 		return out_of_memory(&r);
-	r.text = unpaired ? unpaired : text;
+	r.text = adapted ? adapted : text;
+	err = yaml_input_check(r.text, len, e);
+	if (err < 0)
+		return err;
+	if (!yaml_parser_initialize(&r.parser))
+		return out_of_memory(&r);
 	r.len = len;
 	yaml_parser_set_input_string(&r.parser, (const unsigned char *)r.text, len);
 	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);

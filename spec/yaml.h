@@ -32,8 +32,8 @@ struct spec_yaml {
  * key that is not a scalar or holds NUL, a duplicate key: an error in E, and its errno is
  * returned. Merge keys ("<<") are expanded as PyYAML does: merged keys first, own ones win.
  * Aliases become copies (which keep the positions of what they repeat), counted against
- * SPEC_MAX_EXPANDED. Where the syntax is right, *RET is set in spite of errors, so that the
- * caller can look for more of them; else it is NULL.
+ * SPEC_MAX_EXPANDED. *RET is set in spite of errors where
+ * the tree is whole (duplicate keys, tags), so that the caller can look for more; else it is NULL.
  */
 int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 void spec_yaml_free(struct spec_yaml *root);

@@ -16,7 +16,8 @@ enum place {
 
 #define TAB_TEXT "a tab can't be used to indent; use spaces"
 #define TAG_TEXT                                                                                   \
-	"this is not a tag (`!NAME`) that is known here; text that begins with `!` needs quotes"
+	"this is not a tag (\"!NAME\") that is known here; text that begins with \"!\" needs "     \
+	"quotes"
 
 static const struct {
 	const char *problem;
@@ -25,31 +26,34 @@ static const struct {
 	const char *text;
 } explanations[] = {
 	{"could not find expected ':'", NULL, BEGINNING,
-	 "this line belongs to a map, so it needs `KEY: VALUE`, but there is no `:` after the key "
+	 "this line belongs to a map, so it needs \"KEY: VALUE\", but there is no \":\" after the "
+	 "key "
 	 "(nor does this continue the text above: check the indentation)"},
 	{"mapping values are not allowed in this context", NULL, HERE,
-	 "a `KEY: VALUE` can't stand here; check the indentation, and put text that holds `: ` in "
+	 "a \"KEY: VALUE\" can't stand here; check the indentation, and put text that holds \": \" "
+	 "in "
 	 "quotes"},
 	{"block sequence entries are not allowed in this context", NULL, HERE,
-	 "a list item (`- `) can't begin here; put it on a line of its own"},
+	 "a list item (\"- \") can't begin here; put it on a line of its own"},
 	{"mapping keys are not allowed in this context", NULL, HERE,
-	 "a key marked with `? ` can't begin here; put text that begins with `?` in quotes"},
+	 "a key marked with \"? \" can't begin here; put text that begins with \"?\" in quotes"},
 	{"did not find expected key", NULL, HERE_FROM,
 	 "this does not belong to the map around it; check the indentation, and the quotes before "
 	 "it"},
 	{"did not find expected '-' indicator", NULL, HERE_FROM,
-	 "this is not an item (`- `) of the list around it; check the indentation"},
+	 "this is not an item (\"- \") of the list around it; check the indentation"},
 	{"did not find expected ',' or ']'", NULL, HERE_FROM,
-	 "a `,` or the closing `]` of the list is missing here"},
+	 "a \",\" or the closing \"]\" of the list is missing here"},
 	{"did not find expected ',' or '}'", NULL, HERE_FROM,
-	 "a `,` or the closing `}` of the map is missing here"},
+	 "a \",\" or the closing \"}\" of the map is missing here"},
 	{"did not find expected node content", NULL, HERE, "a value is missing here"},
 	{"found unexpected end of stream", NULL, BEGINNING, "this quoted text is never closed"},
 	{"found unexpected document indicator", NULL, BEGINNING,
-	 "this quoted text is not closed before a line that begins with `---` or `...`"},
-	{"found unexpected ':'", NULL, HERE, "a `:` can't stand here; put the text in quotes"},
+	 "this quoted text is not closed before a line that begins with \"---\" or \"...\""},
+	{"found unexpected ':'", NULL, HERE, "a \":\" can't stand here; put the text in quotes"},
 	{"found unknown escape character", NULL, HERE,
-	 "this escape is not known; a backslash in double quotes is written `\\\\`, or use single "
+	 "this escape is not known; a backslash in double quotes is written \"\\\\\", or use "
+	 "single "
 	 "quotes"},
 	{"did not find expected hexdecimal number", NULL, HERE,
 	 "the escapes \\x, \\u and \\U need 2, 4 and 8 hexadecimal digits"},
@@ -58,12 +62,12 @@ static const struct {
 	{"found a tab character where an indentation space is expected", NULL, HERE, TAB_TEXT},
 	{"found a tab character that violates indentation", NULL, HERE, TAB_TEXT},
 	{"found an indentation indicator equal to 0", NULL, HERE,
-	 "the indentation after `|` or `>` is a digit from 1 to 9"},
+	 "the indentation after \"|\" or \">\" is a digit from 1 to 9"},
 	{"did not find expected comment or line break", "while scanning a block scalar", HERE,
-	 "after `|` or `>` the text begins on the next line; text that begins with them needs "
+	 "after \"|\" or \">\" the text begins on the next line; text that begins with them needs "
 	 "quotes"},
 	{"did not find expected alphabetic or numeric character", NULL, BEGINNING,
-	 "`&` and `*` begin an anchor or alias here; put text that begins with them in quotes"},
+	 "\"&\" and \"*\" begin an anchor or alias here; put text that begins with them in quotes"},
 	{"found undefined tag handle", NULL, HERE, TAG_TEXT},
 	{"found incompatible YAML document", NULL, HERE, "only YAML 1.1 and 1.2 are read"},
 	{"did not find expected <document start>", NULL, HERE,
@@ -77,9 +81,10 @@ static const struct {
 } families[] = {
 	{"while scanning a tag", TAG_TEXT},
 	{"while parsing a tag", TAG_TEXT},
-	{"while scanning a directive", "this `%` directive is not valid; text that begins with `%` "
-				       "needs quotes"},
-	{"while scanning a %YAML directive", "this is not `%YAML 1.2` or `%YAML 1.1`"},
+	{"while scanning a directive",
+	 "this \"%\" directive is not valid; text that begins with \"%\" "
+	 "needs quotes"},
+	{"while scanning a %YAML directive", "this is not \"%YAML 1.2\" or \"%YAML 1.1\""},
 };
 
 /* The byte at which character INDEX of TEXT stands; NUL at the end. */
@@ -108,7 +113,7 @@ static int explain_char(const yaml_parser_t *p, const char *text, size_t len, st
 		return add_at(e, p->problem_mark, TAB_TEXT);
 	return spec_errors_add(e, -EINVAL, (unsigned)p->problem_mark.line + 1,
 			       (unsigned)p->problem_mark.column + 1, "",
-			       "text can't begin with `%c`; put it in quotes", c ? c : ' ');
+			       "text can't begin with \"%c\"; put it in quotes", c ? c : ' ');
 }
 
 int yaml_input_explain(const yaml_parser_t *p, const char *text, size_t len, struct spec_errors *e)

@@ -83,12 +83,8 @@ static int refuse_char(uint32_t c, unsigned line, unsigned column, struct spec_e
 		what, c, c);
 }
 
-int yaml_input_check(const char **text, size_t *len, struct spec_errors *e)
+int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e)
 {
-	unsigned line = 1, column = 1;
-	const unsigned char *s, *end;
-	uint32_t c;
-	size_t n;
 	int r;
 
 	if (*len > SPEC_MAX_FILE)
@@ -102,8 +98,17 @@ int yaml_input_check(const char **text, size_t *len, struct spec_errors *e)
 		*text += 3;
 		*len -= 3;
 	}
-	s = (const unsigned char *)*text;
-	for (end = s + *len; s < end; s += n, column++) {
+	return 0;
+}
+
+int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
+{
+	const unsigned char *s = (const unsigned char *)text, *end = s + len;
+	unsigned line = 1, column = 1;
+	uint32_t c;
+	size_t n;
+
+	for (; s < end; s += n, column++) {
 		n = yaml_input_char(s, (size_t)(end - s), &c);
 		if (n == 0)
 			return spec_errors_add(e, -EINVAL, line, column, "",
@@ -169,42 +174,71 @@ static uint32_t pair_at(const char *s, const char *end)
 	return 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
 }
 
-int yaml_input_unpair(const char *text, size_t len, char **ret, size_t *ret_len)
+/* Does TEXT hold what JSON may and YAML may not: a surrogate pair, a character to be escaped? */
+static bool needs_adapting(const char *text, size_t len)
+{
+	const unsigned char *s = (const unsigned char *)text, *end = s + len;
+
+	if (memmem(text, len, "\\ud", 3) || memmem(text, len, "\\uD", 3))
+		return true;
+	while (s < end) {
+		uint32_t c;
+		size_t n = yaml_input_char(s, (size_t)(end - s), &c);
+
+		if (n && c > ' ' && !yaml_input_is_printable(c))
+			return true;
+		s += n ? n : 1;
+	}
+	return false;
+}
+
+/* Copy one character or escape of JSON from S to OUT, as YAML; returns its length in S. */
+static size_t adapt(const char *s, const char *end, FILE *out)
+{
+	uint32_t c = *s == '\\' ? pair_at(s, end) : 0;
+	size_t n;
+
+	if (c) {
+		fprintf(out, "\\U%08x", c);
+		return 12;
+	}
+	if (*s == '\\' && s + 1 < end) {
+		/* its second character is never the beginning of another escape */
+		fwrite(s, 1, 2, out);
+		return 2;
+	}
+	n = yaml_input_char((const unsigned char *)s, (size_t)(end - s), &c);
+	if (n && c > ' ' && !yaml_input_is_printable(c))
+		fprintf(out, "\\u%04x", c);
+	else
+		fwrite(s, 1, n ? n : 1, out);
+	return n ? n : 1;
+}
+
+int yaml_input_from_json(const char *text, size_t len, char **ret, size_t *ret_len)
 {
 	const char *end = text + len, *s = text;
-	bool json = false;
-	char *to;
+	bool json = false, bad;
+	FILE *out;
 	int r;
 
 	*ret = NULL;
 	while (s < end && (*s == ' ' || *s == '\t' || *s == '\r' || *s == '\n'))
 		s++;
-	if (s == end || (*s != '{' && *s != '[') ||
-	    (!memmem(text, len, "\\ud", 3) && !memmem(text, len, "\\uD", 3)))
+	if (s == end || (*s != '{' && *s != '[') || !needs_adapting(text, len))
 		return 0;
 	r = is_json(text, len, &json);
 	if (r < 0 || !json)
 		return r;
-	*ret = to = malloc(len + 1);
-	if (!to)
+	out = open_memstream(ret, ret_len);
+	if (!out)
 		return -ENOMEM;
-	for (s = text; s < end;) {
-		uint32_t c = *s == '\\' ? pair_at(s, end) : 0;
-
-		if (c) {
-			*to++ = (char)(0xf0 | c >> 18);
-			*to++ = (char)(0x80 | (c >> 12 & 0x3f));
-			*to++ = (char)(0x80 | (c >> 6 & 0x3f));
-			*to++ = (char)(0x80 | (c & 0x3f));
-			s += 12;
-		} else {
-			/* an escape's second character is never the beginning of another */
-			if (*s == '\\' && s + 1 < end)
-				*to++ = *s++;
-			*to++ = *s++;
-		}
-	}
-	*to = '\0';
-	*ret_len = (size_t)(to - *ret);
-	return 0;
+	for (s = text; s < end;)
+		s += adapt(s, end, out);
+	bad = ferror(out);
+	if (fclose(out) == 0 && !bad)
+		return 0;
+	free(*ret);
+	*ret = NULL;
+	return -ENOMEM;
 }

@@ -11,18 +11,23 @@
 #include "spec/error.h"
 
 /*
- * Refuse bytes that libyaml would refuse or read differently from what an editor shows: not
- * UTF-8, control characters, Unicode's own line breaks. On success *TEXT, *LEN are without the
- * byte order mark. 0, -EINVAL, -EFBIG.
+ * Refuse a file that is too large or in another encoding. On success *TEXT, *LEN are without
+ * the byte order mark. 0, -EINVAL, -EFBIG.
  */
-int yaml_input_check(const char **text, size_t *len, struct spec_errors *e);
+int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
 
 /*
- * JSON writes characters beyond U+FFFF as two escapes, "\ud83d\ude00", which YAML does not know.
- * If TEXT is JSON and holds such, *RET is a copy with the characters themselves, else NULL.
- * 0 or -ENOMEM.
+ * JSON writes characters beyond U+FFFF as two escapes, "\ud83d\ude00", and may hold characters
+ * as they are that YAML wants escaped. If TEXT is JSON with such, *RET is a copy (malloc'ed)
+ * as YAML has it, of the same lines; else it is NULL. 0 or -ENOMEM.
  */
-int yaml_input_unpair(const char *text, size_t len, char **ret, size_t *ret_len);
+int yaml_input_from_json(const char *text, size_t len, char **ret, size_t *ret_len);
+
+/*
+ * Refuse bytes that libyaml would refuse, or read differently from what an editor shows: not
+ * UTF-8, control characters, Unicode's own line breaks. 0, -EINVAL.
+ */
+int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
 
 /* Add the error at which PARSER stopped, in our words; TEXT is what it read. -EINVAL or -ENOMEM. */
 int yaml_input_explain(const yaml_parser_t *parser, const char *text, size_t len,

@@ -47,9 +47,9 @@ int yaml_merge_check_keys(const struct spec_yaml *map, struct spec_errors *e)
 		struct lh_entry *found;
 		int err = check_key(key, e);
 
-		if (err == -ENOMEM)
+		if (err < 0)
 			return err;
-		if (err < 0 || !seen)
+		if (!seen)
 			continue;
 		found = lh_table_lookup_entry(seen, key->text);
 		if (!found) {
@@ -59,7 +59,7 @@ int yaml_merge_check_keys(const struct spec_yaml *map, struct spec_errors *e)
 		}
 		first = lh_entry_v(found);
 		err = spec_errors_add(e, -EINVAL, key->line, key->column, "",
-				      "the key `%s` stands here twice; the first is at line %u",
+				      "the key \"%s\" stands here twice; the first is at line %u",
 				      key->text, first->line);
 		if (err == -ENOMEM)
 			return err;
@@ -82,7 +82,7 @@ struct merged {
 /* Add a pair (taken over): a key that is known keeps its place, its value is replaced. */
 static int put_pair(struct merged *m, struct spec_yaml *key, struct spec_yaml *value)
 {
-	struct lh_entry *found = key->text ? lh_table_lookup_entry(m->index, key->text) : NULL;
+	struct lh_entry *found = lh_table_lookup_entry(m->index, key->text);
 
 	if (found) {
 		size_t at = (size_t)(uintptr_t)lh_entry_v(found);
@@ -95,7 +95,7 @@ static int put_pair(struct merged *m, struct spec_yaml *key, struct spec_yaml *v
 	m->v[m->n] = key;
 	m->v[m->n + 1] = value;
 	m->n += 2;
-	if (key->text && lh_table_insert(m->index, key->text, (void *)(uintptr_t)(m->n - 2)) < 0)
+	if (lh_table_insert(m->index, key->text, (void *)(uintptr_t)(m->n - 2)) < 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -133,7 +133,7 @@ static int put_source(struct merged *m, struct spec_yaml *value, struct spec_err
 	if (!is_source(value))
 		return keep_on(spec_errors_add(e, -EINVAL, value->line, value->column, "<<",
 					       "only a map or a list of maps can be merged; a key "
-					       "that is called `<<` needs quotes"));
+					       "that is called \"<<\" needs quotes"));
 	if (value->type == SPEC_YAML_MAP)
 		return put_all(m, value);
 	for (size_t i = value->n; i-- > 0 && err == 0;)
