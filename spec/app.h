@@ -88,6 +88,12 @@ static inline void spec_app_freep(struct spec_app **app)
 	spec_app_free(*app);
 }
 
+/*
+ * The names of the fields that spec_app_parse knows, of the AppDef, a role and a resource in turn;
+ * NULL at the end: for documentation and tests.
+ */
+const char *spec_app_field(size_t i);
+
 /* The checked AppDef with all defaults filled in, as JSON text (malloc'ed; NULL: no memory). */
 char *spec_app_json(const struct spec_app *app);
 

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The AppDef as a whole: its own fields, the checks that look at several roles, and what a
+ * cluster would refuse later, refused now. One role is app_role.c's, single values app_value.c's.
+ */
+#include "spec/app.h"
+
+#include <errno.h>
+#include <json-c/linkhash.h>
+
+#include "spec/app_role.h"
+#include "spec/limits.h"
+#include "spec/name.h"
+
+#define SUFFIX_LEN (SPEC_SUFFIX_MAX - 1)
+
+static void free_table(struct lh_table **t)
+{
+	if (*t)
+		lh_table_free(*t);
+}
+
+void spec_app_free(struct spec_app *app)
+{
+	if (!app)
+		return;
+	free(app->name);
+	for (size_t i = 0; i < app->n_roles; i++)
+		app_clear_role(&app->roles[i]);
+	free(app->roles);
+	app_clear_map(&app->metadata);
+	free(app->scheduler);
+	free(app->scheduler_args);
+	free(app);
+}
+
+/* --- fields --- */
+
+static void read_roles(struct app_reader *r, const struct app_path *path,
+		       const struct spec_yaml *node, void *member)
+{
+	struct spec_app *app = member;
+
+	if (!app_is(r, path, node, SPEC_YAML_LIST, "begin each role with \"- name: \""))
+		return;
+	if (node->n == 0)
+		app_error(r, path, node, "must hold at least one role");
+	if (app->roles) /* a duplicate key, an error already */
+		return;
+	for (size_t i = 0; i < node->n; i++) {
+		struct app_path at = {.up = path, .index = i};
+
+		if (!app_grow(r, &app->roles, app->n_roles, sizeof(*app->roles)))
+			return;
+		memset(&app->roles[app->n_roles], 0, sizeof(*app->roles));
+		app_read_role(r, &at, node->v[i], &app->roles[app->n_roles++]);
+	}
+}
+
+static void read_scheduler(struct app_reader *r, const struct app_path *path,
+			   const struct spec_yaml *node, void *member)
+{
+	static const char *const words[] = {"volcano", "mcad", "local", NULL};
+	const char *near;
+
+	if (!app_is(r, path, node, SPEC_YAML_SCALAR, ""))
+		return;
+	for (size_t i = 0; words[i]; i++) {
+		if (streq(node->text, words[i])) {
+			app_read_text(r, path, node, member);
+			return;
+		}
+	}
+	near = spec_suggest(node->text, words);
+	app_error(r, path, node, "there is no scheduler \"%s\"; %s%s", node->text,
+		  near ? "did you mean " : "it is volcano, mcad or local", near ? near : "");
+}
+
+static const struct app_field app_fields[] = {
+	{"name", true, app_read_name, offsetof(struct spec_app, name)},
+	{"roles", true, read_roles, 0},
+	{"metadata", false, app_read_text_map, offsetof(struct spec_app, metadata)},
+	{"scheduler", false, read_scheduler, offsetof(struct spec_app, scheduler)},
+	{"scheduler_args", false, app_read_json, offsetof(struct spec_app, scheduler_args)},
+	{0},
+};
+
+const char *spec_app_field(size_t i)
+{
+	static const struct app_field *const tables[] = {app_fields, app_role_fields,
+							 app_resource_fields};
+
+	for (size_t t = 0; t < array_size(tables); t++) {
+		for (size_t k = 0; tables[t][k].name; k++) {
+			if (i-- == 0)
+				return tables[t][k].name;
+		}
+	}
+	return NULL;
+}
+
+/* --- checks of names --- */
+
+struct checker {
+	struct app_reader *r;
+	const struct spec_app *app;
+	const struct spec_yaml *root;
+	struct lh_table *tasks; /* normalised role name -> index + 1 */
+	size_t app_len;		/* of the normalised app name */
+	size_t pod_len;		/* of the longest pod name */
+	size_t pod_role;	/* whose it is */
+};
+
+/* NAME as it will be part of the names of jobs and pods; NULL: nothing is left, an error. */
+static char *norm(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		  const char *name)
+{
+	char *ret = spec_name_norm(name);
+
+	if (ret && *ret)
+		return ret;
+	if (!ret)
+		app_no_memory(r);
+	else
+		app_error(r, path, node,
+			  "must hold a letter or digit (A-Z, a-z, 0-9): the names of jobs and pods "
+			  "are made of it");
+	free(ret);
+	return NULL;
+}
+
+static size_t digits(size_t n)
+{
+	size_t ret = 1;
+
+	for (; n >= 10; n /= 10)
+		ret++;
+	return ret;
+}
+
+/* Two roles of one normal form would have tasks of the same name. Takes NAME over. */
+static void check_task(struct checker *c, const struct app_path *path, const struct spec_yaml *node,
+		       size_t i, char *name)
+{
+	struct lh_entry *found = lh_table_lookup_entry(c->tasks, name);
+	size_t other;
+
+	if (!found) {
+		if (lh_table_insert(c->tasks, name, (void *)(uintptr_t)(i + 1)) < 0) {
+			free(name);
+			app_no_memory(c->r);
+		}
+		return;
+	}
+	other = (size_t)(uintptr_t)lh_entry_v(found) - 1;
+	if (streq(c->app->roles[i].name, c->app->roles[other].name))
+		app_error(c->r, path, node, "roles[%zu] has the same name", other);
+	else
+		app_error(c->r, path, node,
+			  "\"%s\" and roles[%zu], \"%s\", both give tasks of the name \"%s\" (only "
+			  "a-z, 0-9 and - count)",
+			  c->app->roles[i].name, other, c->app->roles[other].name, name);
+	free(name);
+}
+
+/*
+ * The longest pod name of role I is APP-SUFFIX-ROLE-K-0 with its last K. Volcano counts with the
+ * task's index in the job where the 0 is, so names get longer from the 11th task on. LAST is
+ * the index of the role's last task.
+ */
+static void measure_pod(struct checker *c, size_t i, size_t role_len, size_t last)
+{
+	size_t k = (size_t)c->app->roles[i].num_replicas - 1;
+	size_t len = c->app_len + 1 + SUFFIX_LEN + 1 + role_len + 1 + digits(k) + 1 + digits(last);
+
+	if (len > c->pod_len) {
+		c->pod_len = len;
+		c->pod_role = i;
+	}
+}
+
+static void check_roles(struct checker *c)
+{
+	const struct app_path roles = {.key = "roles"};
+	const struct spec_yaml *list = spec_yaml_get(c->root, "roles");
+	size_t tasks = 0;
+
+	for (size_t i = 0; i < c->app->n_roles; i++) {
+		const struct app_path role = {.up = &roles, .index = i};
+		const struct app_path path = {.up = &role, .key = "name"};
+		const struct spec_yaml *node = spec_yaml_get(list->v[i], "name");
+		char *name;
+
+		tasks += (size_t)c->app->roles[i].num_replicas;
+		if (!c->app->roles[i].name)
+			continue;
+		name = norm(c->r, &path, node, c->app->roles[i].name);
+		if (!name)
+			continue;
+		measure_pod(c, i, strlen(name), tasks - 1);
+		check_task(c, &path, node, i, name);
+	}
+	if (tasks > SPEC_MAX_REPLICAS)
+		spec_errors_add(c->r->e, -EFBIG, list->line, list->column, "roles",
+				"there are %zu replicas in all; a job can have at most %u", tasks,
+				SPEC_MAX_REPLICAS);
+}
+
+/*
+ * MCAD's names are cut to fit, and its pods are numbered without the role's name; everywhere
+ * else a name that is too long can only be refused.
+ */
+static void check_length(struct checker *c, const struct spec_yaml *node)
+{
+	const struct app_path path = {.key = "name"};
+
+	if (c->pod_len <= SPEC_MAX_NAME || streq(c->app->scheduler, "mcad"))
+		return;
+	app_error(c->r, &path, node,
+		  "pods of role \"%s\" would have names of %zu characters, and %u are allowed; "
+		  "shorten the name of the app or of the role, by %zu together (a job's name has a "
+		  "suffix of %d characters)",
+		  c->app->roles[c->pod_role].name, c->pod_len, SPEC_MAX_NAME,
+		  c->pod_len - SPEC_MAX_NAME, SUFFIX_LEN + 1);
+}
+
+static void free_name(struct lh_entry *entry)
+{
+	free(lh_entry_k(entry));
+}
+
+static void check_names(struct app_reader *r, const struct spec_app *app,
+			const struct spec_yaml *root)
+{
+	cleanup(free_table) struct lh_table *tasks = lh_kchar_table_new(16, free_name);
+	const struct app_path path = {.key = "name"};
+	const struct spec_yaml *node = spec_yaml_get(root, "name");
+	struct checker c = {.r = r, .app = app, .root = root, .tasks = tasks};
+	cleanup_free char *name = NULL;
+
+	if (!tasks) {
+		app_no_memory(r);
+		return;
+	}
+	if (app->name)
+		name = norm(r, &path, node, app->name);
+	c.app_len = name ? strlen(name) : 0;
+	check_roles(&c);
+	if (name)
+		check_length(&c, node);
+}
+
+/* --- the document --- */
+
+/* Is the document no AppDef at all? Then its fields would only give misleading errors. */
+static bool is_other(struct app_reader *r, const struct spec_yaml *root)
+{
+	const struct spec_yaml *kind = spec_yaml_get(root, "kind");
+
+	if (!app_is(r, NULL, root, SPEC_YAML_MAP, "an AppDef begins with \"name: \""))
+		return true;
+	if (!kind || !spec_yaml_get(root, "apiVersion"))
+		return false;
+	app_error(
+		r, NULL, root,
+		"this is a ready manifest (kind: %s), which only the mount of a cluster can send; "
+		"write an AppDef, see appdef(5)",
+		kind->type == SPEC_YAML_SCALAR ? kind->text : "?");
+	return true;
+}
+
+int spec_app_parse(const char *text, size_t len, const char *home, struct spec_app **ret,
+		   struct spec_errors *e)
+{
+	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+	cleanup(spec_app_freep) struct spec_app *app = NULL;
+	struct app_reader r = {.home = home, .e = e};
+	int err = spec_yaml_parse(text, len, &root, e);
+
+	if (!root)
+		return err;
+	if (is_other(&r, root))
+		return e->err;
+	app = calloc(1, sizeof(*app));
+	if (!app)
+		return spec_errors_add(e, -ENOMEM, 0, 0, "", "out of memory");
+	app_read_map(&r, NULL, root, app_fields, app);
+	check_names(&r, app, root);
+	if (e->err)
+		return e->err;
+	*ret = take_ptr(app);
+	return 0;
+}
