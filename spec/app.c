@@ -45,8 +45,6 @@ static void read_roles(struct app_reader *r, const struct app_path *path,
 		return;
 	if (node->n == 0)
 		app_error(r, path, node, "must hold at least one role");
-	if (app->roles) /* a duplicate key, an error already */
-		return;
 	for (size_t i = 0; i < node->n; i++) {
 		struct app_path at = {.up = path, .index = i};
 
@@ -72,8 +70,9 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 		}
 	}
 	near = spec_suggest(node->text, words);
-	app_error(r, path, node, "there is no scheduler \"%s\"; %s%s", node->text,
-		  near ? "did you mean " : "it is volcano, mcad or local", near ? near : "");
+	app_error(r, path, node, "there is no scheduler \"%s\"; %s%s%s", node->text,
+		  near ? "did you mean " : "it is volcano, mcad or local", near ? near : "",
+		  near ? "?" : "");
 }
 
 static const struct app_field app_fields[] = {

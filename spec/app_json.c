@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "spec/app.h"
+#include "spec/limits.h"
 #include "spec/yaml.h"
 
 /* Add VALUE (taken over; NULL: no memory) to MAP. */
@@ -84,7 +85,12 @@ static bool add_counts(struct json_object *map, const char *key, const struct sp
 /* TEXT is the JSON of a map, made by the parser. */
 static bool add_json(struct json_object *map, const char *key, const char *text)
 {
-	return add(map, key, json_tokener_parse(text));
+	struct json_tokener *tok = json_tokener_new_ex(SPEC_MAX_DEPTH + 1);
+	bool ok = tok && add(map, key, json_tokener_parse_ex(tok, text, (int)strlen(text) + 1));
+
+	if (tok)
+		json_tokener_free(tok);
+	return ok;
 }
 
 static bool add_resource(struct json_object *role, const struct spec_resource *resource)

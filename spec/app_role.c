@@ -327,9 +327,9 @@ static void read_retry_policy(struct app_reader *r, const struct app_path *path,
 		}
 	}
 	near = spec_suggest(node->text, retry_names);
-	app_error(r, path, node, "there is no policy \"%s\"; %s%s", node->text,
+	app_error(r, path, node, "there is no policy \"%s\"; %s%s%s", node->text,
 		  near ? "did you mean " : "it is APPLICATION, REPLICA, ROLE or HOT_SPARE",
-		  near ? near : "");
+		  near ? near : "", near ? "?" : "");
 }
 
 static void check_min_replicas(struct app_reader *r, const struct app_path *path,

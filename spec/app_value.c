@@ -102,8 +102,8 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 {
 	if (spec_yaml_is_null(node))
 		app_error(r, path, node,
-			  node->len ? "must not be null; leave it out, or put \"%s\" in quotes if "
-				      "that is the text"
+			  node->len ? "must not be null; leave out what has no value, or put "
+				      "\"%s\" in quotes if that is the text"
 				    : "has no value%s; give one, or leave it out",
 			  node->text);
 	else if (node->type != type)
@@ -155,19 +155,27 @@ static const struct app_field *find_field(const struct app_field *fields, const 
 void app_read_map(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const struct app_field *fields, void *into)
 {
+	bool seen[MAX_FIELDS] = {0};
+
 	for (size_t i = 0; i < node->n; i += 2) {
 		const struct spec_yaml *key = node->v[i], *value = node->v[i + 1];
 		const struct app_field *field = find_field(fields, key->text);
 		struct app_path at = {.up = path, .key = key->text};
 
-		if (!field)
+		if (!field) {
 			unknown_field(r, &at, key, fields);
-		else if (!spec_yaml_is_null(value) || app_is(r, &at, value, value->type, ""))
+			continue;
+		}
+		/* a key that stands twice is an error already */
+		if (seen[field - fields])
+			continue;
+		seen[field - fields] = true;
+		if (!spec_yaml_is_null(value) || app_is(r, &at, value, value->type, ""))
 			field->read(r, &at, value, (char *)into + field->offset);
 	}
-	for (; fields->name; fields++) {
-		if (fields->required && !spec_yaml_get(node, fields->name))
-			app_error(r, path, node, "%s is missing", fields->name);
+	for (size_t i = 0; fields[i].name; i++) {
+		if (fields[i].required && !seen[i])
+			app_error(r, path, node, "%s is missing", fields[i].name);
 	}
 }
 
@@ -199,18 +207,11 @@ static char *copy(struct app_reader *r, const char *text)
 	return ret;
 }
 
-/* Take over TEXT; a field that stands twice is an error already, the last is kept. */
-static void set(char **member, char *text)
-{
-	free(*member);
-	*member = text;
-}
-
 void app_read_text(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member)
 {
 	if (app_is(r, path, node, SPEC_YAML_SCALAR, ""))
-		set(member, copy(r, node->text));
+		*(char **)member = copy(r, node->text);
 }
 
 void app_read_word(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
@@ -221,7 +222,7 @@ void app_read_word(struct app_reader *r, const struct app_path *path, const stru
 	if (!*node->text)
 		app_error(r, path, node, "must not be empty");
 	else
-		set(member, copy(r, node->text));
+		*(char **)member = copy(r, node->text);
 }
 
 static bool has_control(const char *text)
@@ -303,11 +304,6 @@ char *app_any(struct app_reader *r, const struct app_path *path, const struct sp
 void app_read_json(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member)
 {
-	char *text;
-
-	if (!app_is(r, path, node, SPEC_YAML_MAP, "write NAME: VALUE"))
-		return;
-	text = app_any(r, path, node);
-	if (text)
-		set(member, text);
+	if (app_is(r, path, node, SPEC_YAML_MAP, "write NAME: VALUE"))
+		*(char **)member = app_any(r, path, node);
 }

@@ -43,8 +43,8 @@ void app_no_memory(struct app_reader *r);
 char *app_path_text(struct app_reader *r, const struct app_path *path);
 
 /*
- * Read a map field by field into INTO. Unknown and missing fields are errors. FIELDS ends with
- * an empty one.
+ * Read a map field by field into INTO, which is empty. Unknown and missing fields are errors.
+ * FIELDS ends with an empty one.
  */
 void app_read_map(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const struct app_field *fields, void *into);

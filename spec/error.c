@@ -18,6 +18,7 @@
 #define TEXT_TAIL 300
 
 #define SUGGEST_MAX 64
+#define PART_MIN    4 /* shorter words are part of too many others */
 
 void spec_errors_clear(struct spec_errors *e)
 {
@@ -223,7 +224,7 @@ static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
 const char *spec_suggest(const char *word, const char *const *words)
 {
 	size_t len = strnlen(word, SUGGEST_MAX + 1), best = 1 + len / 4;
-	const char *ret = NULL;
+	const char *ret = NULL, *part = NULL;
 
 	if (len == 0 || len > SUGGEST_MAX)
 		return NULL;
@@ -234,12 +235,12 @@ const char *spec_suggest(const char *word, const char *const *words)
 			continue;
 		d = distance(word, len, *words, n);
 		/* as many edits as letters make any word of any other */
-		if (d >= max_of(len, n))
-			continue;
-		if (ret ? d < best : d <= best) {
+		if (d < max_of(len, n) && (ret ? d < best : d <= best)) {
 			best = d;
 			ret = *words;
 		}
+		if (!part && len >= PART_MIN && strcasestr(*words, word))
+			part = *words;
 	}
-	return ret;
+	return ret ? ret : part;
 }

@@ -40,7 +40,8 @@ char *spec_errors_text(const struct spec_errors *e, const char *file);
 
 /*
  * The word of WORDS (NULL-terminated) nearest to WORD, for "did you mean"; NULL when none is
- * near: edit distance (with transpositions, ignoring case) at most 1 + length/4.
+ * near: edit distance (with transpositions, ignoring case) at most 1 + length/4, or else the
+ * first that holds WORD as a part ("replicas": "num_replicas").
  */
 const char *spec_suggest(const char *word, const char *const *words);
 
