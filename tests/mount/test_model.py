@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: MIT
+"""Random sequences of file operations on submit/, jobs/ and history/, against a small model: after
+each, the mount and the model agree.
+
+    pytest test_model.py --seed N       the sequence that a failure names
+"""
+
+import errno
+import os
+import random
+import time
+
+from harness import FINAL, Job, app, wait_for
+
+SUBMITTING = ["a.yaml", "b.yml", "c.json", "d.yaml"]
+SCRATCH = ["notes", ".a.yaml.swp", "e.yaml~", "4913", "f.yaml.tmp"]
+VERDICTS = ["a.yaml.job", "b.yml.error", "d.yaml.job", "d.yaml.error"]
+VALID = [app("true", name="one"), app("echo two", name="two", num_replicas=2),
+         "# in YAML\nname: three\nroles: [{name: r, image: i, entrypoint: 'true'}]\n"]
+INVALID = ["x", "[", "name: x\n", app("true").replace("entrypoint", "entrypiont"), "\0", "a: &a [*a]\n",
+           '{"name": "x", "roles": []}']
+
+
+class File:
+    def __init__(self, content):
+        self.content = content
+        self.launched = False  # what is in it has become a job
+
+
+class Model:
+    """What the manual says, in as few words as possible."""
+
+    def __init__(self):
+        self.files = {}
+        self.job = {}  # name -> id of the job that its last accepted write launched
+        self.error = set()  # names whose last write was refused
+        self.jobs = set()
+        self.history = set()
+        self.new = None  # the name whose verdict a new job belongs to
+
+    def submits(self, name):
+        return name in SUBMITTING
+
+    def is_verdict(self, name):
+        base, _, kind = name.rpartition(".")
+        return kind in ("job", "error") and self.submits(base)
+
+    def verdict_exists(self, name):
+        base, _, kind = name.rpartition(".")
+        return base in (self.job if kind == "job" else self.error)
+
+    def commit(self, name, file):
+        """A writer of FILE is done, or it is renamed to NAME. The errno, 0: accepted or nothing to do."""
+        if not self.submits(name) or not file.content:
+            return 0
+        if file.content in VALID:
+            file.launched = True
+            self.error.discard(name)
+            self.new = name
+            return 0
+        self.error.add(name)
+        return errno.EINVAL
+
+    def write(self, name, content, append):
+        if self.is_verdict(name):
+            return errno.EPERM
+        file = self.files.setdefault(name, File(""))
+        file.content = file.content + content if append else content
+        if content or not append:
+            file.launched = False
+        return self.commit(name, file) if content else 0
+
+    def touch(self, name):
+        self.files.setdefault(name, File(""))
+        return 0
+
+    def unlink(self, name):
+        if self.is_verdict(name):
+            if not self.verdict_exists(name):
+                return errno.ENOENT
+            base, _, kind = name.rpartition(".")
+            if kind == "job":
+                del self.job[base]
+            else:
+                self.error.remove(base)
+            return 0
+        return 0 if self.files.pop(name, None) else errno.ENOENT
+
+    def rename(self, old, new):
+        if self.is_verdict(old) and not self.verdict_exists(old):
+            return errno.ENOENT
+        if old not in self.files and not self.is_verdict(old):
+            return errno.ENOENT
+        if old == new:
+            return 0
+        if self.is_verdict(new) or self.is_verdict(old):
+            return errno.EPERM
+        file = self.files[old]
+        if self.submits(new) and not file.launched:
+            err = self.commit(new, file)
+            if err:
+                return err
+        elif file.launched and self.submits(old) and self.submits(new):
+            # It is not launched again: its verdict goes along.
+            if old in self.job or old in self.error:
+                self.job.pop(new, None)
+                self.error.discard(new)
+                if old in self.job:
+                    self.job[new] = self.job.pop(old)
+                if old in self.error:
+                    self.error.remove(old)
+                    self.error.add(new)
+        self.files[new] = self.files.pop(old)
+        return 0
+
+    def listing(self):
+        return sorted([*self.files, *(f"{n}.job" for n in self.job), *(f"{n}.error" for n in self.error)])
+
+
+class Walk:
+    def __init__(self, kx, seed):
+        self.kx = kx
+        self.rng = random.Random(seed)
+        self.model = Model()
+        self.done = []
+        self.last_remount = 0
+
+    def name(self):
+        return self.rng.choice(self.rng.choice((SUBMITTING, SUBMITTING, SCRATCH)))
+
+    def any_name(self):
+        return self.rng.choice(VERDICTS) if self.rng.random() < 0.1 else self.name()
+
+    def expect(self, err, fn, *args):
+        got = 0
+        try:
+            fn(*args)
+        except OSError as e:
+            got = e.errno
+        assert got == err, f"{errno.errorcode.get(got, 'success')} instead of {errno.errorcode.get(err, 'success')}"
+
+    # Each returns what it did, for the report.
+
+    def do_write(self):
+        name = self.any_name()
+        content = self.rng.choice(self.rng.choice((VALID, VALID, INVALID, [""])))
+        append = self.rng.random() < 0.2
+        self.done.append(f"write {name} {content!r} append={append}")
+        err = self.model.write(name, content, append)
+
+        def write():
+            fd = os.open(self.kx / "submit" / name,
+                         os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC), 0o644)
+            data = content.encode()
+            cut = self.rng.randrange(len(data) + 1)
+            try:
+                for part in (data[:cut], data[cut:]):
+                    if part:
+                        os.write(fd, part)
+            finally:
+                os.close(fd)
+
+        self.expect(err, write)
+
+    def do_touch(self):
+        name = self.name()
+        self.done.append(f"touch {name}")
+        self.model.touch(name)
+        fd = os.open(self.kx / "submit" / name, os.O_WRONLY | os.O_CREAT | os.O_NOCTTY | os.O_NONBLOCK, 0o666)
+        os.utime(fd)
+        os.close(fd)
+
+    def do_rename(self):
+        old, new = self.any_name(), self.any_name()
+        self.done.append(f"rename {old} {new}")
+        err = self.model.rename(old, new)
+        self.expect(err, os.rename, self.kx / "submit" / old, self.kx / "submit" / new)
+
+    def do_unlink(self):
+        name = self.any_name()
+        self.done.append(f"unlink {name}")
+        err = self.model.unlink(name)
+        self.expect(err, os.unlink, self.kx / "submit" / name)
+
+    def do_cancel(self):
+        if not self.model.jobs:
+            return
+        ident = self.rng.choice(sorted(self.model.jobs))
+        self.done.append(f"rmdir jobs/{ident}")
+        if self.rng.random() < 0.5:
+            for name in ("main-0", "logs"):
+                try:
+                    os.rmdir(self.kx / "jobs" / ident / name)
+                except FileNotFoundError:  # its role has another name
+                    pass
+        os.rmdir(self.kx / "jobs" / ident)
+        self.model.jobs.remove(ident)
+        self.model.history.add(ident)
+
+    def do_forget(self):
+        if not self.model.history:
+            return
+        ident = self.rng.choice(sorted(self.model.history))
+        self.done.append(f"rmdir history/{ident}")
+        os.rmdir(self.kx / "history" / ident)
+        self.model.history.remove(ident)
+
+    def do_nonsense(self):
+        self.done.append("what is refused")
+        for err, fn, *args in (
+            (errno.EPERM, os.mkdir, self.kx / "submit/dir"),
+            (errno.EPERM, os.mkdir, self.kx / "jobs/dir"),
+            (errno.ENOENT, os.rmdir, self.kx / "jobs/nothing"),
+            (errno.EPERM, os.rename, self.kx / "jobs", self.kx / "submit/jobs.yaml"),
+            (errno.ENOTDIR, os.rmdir, self.kx / "changes"),
+        ):
+            self.expect(err, fn, *args)
+
+    def do_remount(self):
+        if len(self.done) - self.last_remount < 300:
+            return
+        self.last_remount = len(self.done)
+        self.done.append("remount")
+        self.kx.restart()
+
+    def learn(self):
+        """The id of a job that has just been accepted is the mount's to choose."""
+        ident = os.path.basename(os.readlink(self.kx / "submit" / f"{self.model.new}.job"))
+        assert ident not in self.model.jobs | self.model.history, "two submissions, one job"
+        self.model.job[self.model.new] = ident
+        self.model.jobs.add(ident)
+        self.model.new = None
+
+    def check(self):
+        model = self.model
+        assert self.kx.ls("submit") == model.listing()
+        for name, file in model.files.items():
+            assert self.kx.read("submit", name) == file.content
+            assert os.stat(self.kx / "submit" / name).st_size == len(file.content.encode())
+        for name, ident in model.job.items():
+            assert os.readlink(self.kx / "submit" / f"{name}.job") == f"../jobs/{ident}"
+        for name in model.error:
+            assert self.kx.read("submit", f"{name}.error")
+        assert set(self.kx.ls("jobs")) == model.jobs
+        assert set(self.kx.ls("history")) == model.history
+
+    def step(self):
+        op = self.rng.choices(
+            [self.do_write, self.do_touch, self.do_rename, self.do_unlink, self.do_cancel, self.do_forget,
+             self.do_nonsense, self.do_remount],
+            [30, 4, 18, 12, 14, 8, 2, 2])[0]
+        op()
+        if self.model.new:
+            self.learn()
+        self.check()
+
+
+def test_model(kx, request, sanitized):
+    seed = request.config.getoption("--seed")
+    if seed is None:
+        seed = time.time_ns() % 1000000
+    steps = 1000 if sanitized else 3000
+    print(f"seed {seed}, {steps} operations")
+    walk = Walk(kx, seed)
+    for n in range(steps):
+        try:
+            walk.step()
+        except Exception as e:
+            last = "\n".join(walk.done[-25:])
+            raise AssertionError(f"--seed {seed}, operation {n}: {e!r}\nthe last of them:\n{last}") from e
+    assert len(walk.done) > steps / 2
+    for ident in walk.model.jobs:
+        job = Job(kx, ident)
+        wait_for(lambda job=job: job.state() in FINAL)
+        assert job.state() in ("SUCCEEDED", "CANCELLED"), job.explain()  # a remount cancels what runs
