@@ -215,7 +215,7 @@ def clean(mark, directory):
 
 SANITIZER = re.compile(rb"(Address|Leak|Thread|Memory|UndefinedBehavior)Sanitizer|runtime error:")
 SANITIZER_ENV = {
-    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "TSAN_OPTIONS": "second_deadlock_stack=1:history_size=4",
 }
