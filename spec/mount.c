@@ -77,7 +77,6 @@ static void failed(struct reader *r, int err)
 #define wrong_field(r, node, key, ...)                                                             \
 	do {                                                                                       \
 		cleanup_free char *path_ = field_path(r, key);                                     \
-                                                                                                   \
 		if (path_)                                                                         \
 			failed(r, spec_errors_add((r)->e, -EINVAL, (node)->line, (node)->column,   \
 						  path_, __VA_ARGS__));                            \

@@ -5,6 +5,7 @@
  */
 #include "spec/record.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 
@@ -378,7 +379,7 @@ static int record_of_tree(struct json_object *root, struct spec_record **ret)
 static bool is_blank(const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		if (!memchr(" \t\r\n", text[i], 4))
+		if (!isspace((unsigned char)text[i]))
 			return false;
 	return true;
 }

@@ -33,7 +33,11 @@ struct spec_record {
 	char *file; /* the name it was submitted under */
 	char *work_dir;
 	enum spec_state state;
-	char *phase; /* Pending, Running, Suspended, Restarting, Terminating, Completed, Failed, Terminated, Cancelled */
+	/*
+	 * Pending, Running, Suspended, Restarting, Terminating, Completed, Failed, Terminated,
+	 * Cancelled
+	 */
+	char *phase;
 	char *reason;
 	char *message;
 	bool history;
@@ -59,7 +63,10 @@ int spec_record_parse(const char *text, size_t len, struct spec_record **ret);
 /* As YAML, for manifest.yaml. 0 or -ENOMEM. */
 int spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len);
 
-/* The key of a log, "trainer-0.1" (the replica's directory name, ".", attempt), and its line prefix "trainer/0 ". malloc'ed; NULL: no memory. */
+/*
+ * The key of a log, "trainer-0.1" (the replica's directory name, ".", attempt), and the prefix of
+ * its lines, "trainer/0 ". malloc'ed; NULL: no memory.
+ */
 char *spec_record_log_key(const struct spec_record *r, const struct spec_record_replica *rep,
 			  unsigned attempt);
 char *spec_record_log_prefix(const struct spec_record *r, const struct spec_record_replica *rep);

@@ -158,16 +158,17 @@ int spec_status_replica(const struct spec_job *job, const struct spec_replica *r
 
 int spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len)
 {
-	char text[64] = "";
+	char text[64], *to = text;
 
 	for (int i = 0; i < SPEC_N_ACTIONS; i++) {
 		if (!(job->actions & 1u << i))
 			continue;
-		strcat(text, spec_action_name((enum spec_action)i));
-		strcat(text, "\n");
+		to = stpcpy(to, spec_action_name((enum spec_action)i));
+		*to++ = '\n';
 	}
+	*to = '\0';
 	*ret = strdup(text);
-	*ret_len = strlen(text);
+	*ret_len = (size_t)(to - text);
 	return *ret ? 0 : -ENOMEM;
 }
 

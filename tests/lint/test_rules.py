@@ -211,8 +211,6 @@ COVERED = {
     "fs/stream*.c": "tests/mount/test_blocking.py",
     "fs/submit*.c": "tests/mount/test_submit.py",
     "fs/text.c": "tests/mount/test_tree.py",
-    "spec/record_app.c": "tests/unit/test-record.c",
-    "spec/record_job.c": "tests/unit/test-record.c",
 }
 
 
