@@ -26,9 +26,7 @@ static const struct {
 	const char *text;
 } explanations[] = {
 	{"could not find expected ':'", NULL, BEGINNING,
-	 "this line belongs to a map, so it needs \"KEY: VALUE\", but there is no \":\" after the "
-	 "key "
-	 "(nor does this continue the text above: check the indentation)"},
+	 "a key needs a \":\" after it; if this is no key, check the indentation"},
 	{"mapping values are not allowed in this context", NULL, HERE,
 	 "a \"KEY: VALUE\" can't stand here; check the indentation, and put text that holds \": \" "
 	 "in "

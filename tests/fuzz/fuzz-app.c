@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any bytes as an AppDef. What is accepted is within the bounds, and its JSON form is an AppDef
+ * that is accepted too and has the same JSON form; what is refused comes with an error.
+ */
+/* asserts are what this is for, in every kind of build */
+#undef NDEBUG
+#include <assert.h>
+
+#include "spec/app.h"
+#include "spec/limits.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_bounds(const struct spec_app *app)
+{
+	int64_t replicas = 0;
+
+	assert(app->name && *app->name && app->n_roles > 0);
+	for (size_t i = 0; i < app->n_roles; i++) {
+		const struct spec_role *role = &app->roles[i];
+
+		assert(*role->name && *role->image && *role->entrypoint && role->metadata);
+		assert(role->num_replicas >= 1 && role->min_replicas <= role->num_replicas);
+		assert(role->max_retries >= 0);
+		replicas += role->num_replicas;
+	}
+	assert(replicas <= SPEC_MAX_REPLICAS);
+}
+
+static void check_json(const struct spec_app *app)
+{
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app *again = NULL;
+	char *text = spec_app_json(app), *same;
+
+	assert(text);
+	/* all defaults filled in, it may be beyond the bound of files */
+	if (strlen(text) <= SPEC_MAX_FILE) {
+		assert(spec_app_parse(text, strlen(text), NULL, &again, &e) == 0);
+		same = spec_app_json(again);
+		assert(streq(text, same));
+		free(same);
+	}
+	spec_app_free(again);
+	spec_errors_clear(&e);
+	free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app *app = NULL;
+	int err = spec_app_parse((const char *)data, size, "/var/empty", &app, &e);
+	char *text = spec_errors_text(&e, "file");
+
+	assert(text);
+	assert(err == e.err && (err == 0) == (app != NULL) && (err < 0) == (e.n > 0));
+	if (app) {
+		check_bounds(app);
+		check_json(app);
+	}
+	spec_app_free(app);
+	spec_errors_clear(&e);
+	free(text);
+	return 0;
+}
