@@ -49,7 +49,7 @@ static int changes_mark(struct changes *c, const char *word, uint64_t n)
 		snprintf(line, sizeof(line), "%s\t-\t%s\t%llu\n", time, word,
 			 (unsigned long long)n);
 	else
-		snprintf(line, sizeof(line), "%s\t-\t%s\t\n", time, word);
+		snprintf(line, sizeof(line), "%s\t-\t%s\n", time, word);
 	return changes_append(c, line);
 }
 

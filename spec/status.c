@@ -188,9 +188,10 @@ static char *put_field(char *to, const char *text)
 char *spec_status_change(const struct spec_job *job, int64_t time)
 {
 	const char *state = spec_state_name(job->state);
-	const char *fields[] = {job->id, state, job->reason};
+	const char *reason = job->history ? "Removed" : job->reason;
+	const char *fields[] = {job->id, state, reason};
 	char time_text[32];
-	char *ret = malloc(2 * (strlen(job->id) + strlen(state) + strlen(job->reason)) +
+	char *ret = malloc(2 * (strlen(job->id) + strlen(state) + strlen(reason)) +
 			   sizeof(time_text) + array_size(fields) + 2);
 	char *to = ret;
 

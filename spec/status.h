@@ -23,7 +23,8 @@ int spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len);
 
 /*
  * A line of `changes`: TIME ID STATE REASON, tab-separated, newline at the end; tabs, newlines
- * and backslashes in a field are escaped as \t, \n, \\.
+ * and backslashes in a field are escaped as \t, \n, \\. The reason of a job that has left jobs/
+ * is "Removed".
  */
 char *spec_status_change(const struct spec_job *job, int64_t time);
 

@@ -226,6 +226,11 @@ static void test_change(void **state)
 	assert_string_equal(line,
 			    "2026-11-21T09:08:40Z\ttrainer-x7k2pd0\tFAILED\ta\\tb\\nc\\\\d\\\\t\n");
 	free(line);
+	job->history = true;
+	line = spec_status_change(job, CREATED);
+	assert_string_equal(line, "2026-11-21T09:08:40Z\ttrainer-x7k2pd0\tFAILED\tRemoved\n");
+	free(line);
+	job->history = false;
 	set(&job->id, "\t\t\t");
 	set(&job->reason, "\n");
 	line = spec_status_change(job, 0);
