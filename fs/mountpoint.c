@@ -132,18 +132,20 @@ int mountpoint_detach(const char *path)
 	return r > 0 ? -EPERM : r;
 }
 
-static bool is_dead(int err)
+/* Does nobody serve PATH any more? The kernel's memory of its attributes is not asked. */
+static bool is_dead(const char *path)
 {
-	return err == ENOTCONN || err == ECONNABORTED;
+	struct statx st;
+
+	return statx(AT_FDCWD, path, AT_STATX_FORCE_SYNC, STATX_TYPE, &st) < 0 &&
+	       (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
 /* Take away the dead mounts of kxfs on PATH; refuse a live one. */
 static int replace_dead(const char *path, char **ret_text)
 {
-	struct stat st;
-
 	for (int i = 0; i < MAX_DEAD && mountpoint_is_kxfs(path); i++) {
-		if (stat(path, &st) == 0 || !is_dead(errno))
+		if (!is_dead(path))
 			return refuse(-EBUSY, ret_text,
 				      "%s: a kxfs is mounted here already: use it, or end it with "
 				      "fusermount3 -u %s",
@@ -154,7 +156,7 @@ static int replace_dead(const char *path, char **ret_text)
 				      "taken away: as root, umount -l %s",
 				      path, path);
 	}
-	if (stat(path, &st) < 0 && is_dead(errno))
+	if (is_dead(path))
 		return refuse(
 			-errno, ret_text,
 			"%s: another file system that is dead is mounted here: as root, umount "

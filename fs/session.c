@@ -17,7 +17,8 @@
 #include "fs/options.h"
 #include "fs/park.h"
 
-#define WAKE_MS 20
+#define WAKE_MS	  20
+#define MAX_BOUND 16 /* mounts of ours that may lie on each other */
 
 struct session {
 	struct fs *fs;
@@ -205,9 +206,28 @@ static void cut(struct session *s)
 	close(fds[1]);
 }
 
+/*
+ * Unmount what is mounted at our path as long as it is our file system: somebody else may have
+ * mounted there meanwhile, or ours may have been bound onto itself.
+ */
+static void detach(const struct session *s)
+{
+	const char *path = s->fs->mountpoint;
+
+	for (int i = 0; i < MAX_BOUND; i++) {
+		cleanup_mountinfo struct mountinfo now;
+
+		if (mountinfo_of(path, &now) < 0 || now.major != s->mount.major ||
+		    now.minor != s->mount.minor)
+			return;
+		if (mountpoint_detach(path) < 0)
+			break;
+	}
+	diag(DIAG_WARNING, "%s can't be unmounted: as root, umount -l %s", path, path);
+}
+
 void session_end(struct session *s)
 {
-	struct mountinfo now;
 	sigset_t set;
 
 	atomic_store(&s->served, true);
@@ -217,12 +237,7 @@ void session_end(struct session *s)
 	park_end(s->fs->park);
 	if (!s->mounted)
 		return;
-	/* Only if what is there is ours: somebody else may have mounted there meanwhile. */
-	if (mountinfo_of(s->fs->mountpoint, &now) == 0 && mountinfo_same(&now, &s->mount) &&
-	    mountpoint_detach(s->fs->mountpoint) < 0)
-		diag(DIAG_WARNING, "%s can't be unmounted: umount -l %s", s->fs->mountpoint,
-		     s->fs->mountpoint);
-	mountinfo_clear(&now);
+	detach(s);
 	cut(s);
 }
 

@@ -276,7 +276,10 @@ class Kxfs:
             if self.proc.poll() is not None:
                 code, self.proc = self.proc.returncode, None
                 raise AssertionError(f"kxfs ended with {code}:\n{self.said()}")
-            return is_mounted(self.mnt)
+            # Not is_mounted(): a dead mount of the last run may still be there.
+            with contextlib.suppress(FileNotFoundError):
+                return (self.state / "lock").read_text().startswith(f"pid {self.pid}\nphase mounted\n")
+            return False
 
         wait_for(up, what="the mount")
         # The FUSE loop may still be on its way into its first request; this waits for it.
