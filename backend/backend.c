@@ -156,6 +156,7 @@ static void backend_run_start(void *data)
 	struct backend *b = data;
 
 	b->up = true;
+	spool_start(b->spool);
 	b->ops->start(b);
 }
 

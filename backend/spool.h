@@ -7,6 +7,7 @@
  *		app.yaml		the file as it was submitted
  *		logs/KEY		bytes of one container in one attempt, 0600
  *		merged			index of the merged log: references into logs/, never copies
+ *		merged.keys		names of the logs that it refers to, and their prefixes
  *
  * Who writes logs/KEY: local jobs' processes themselves (O_APPEND); for Kubernetes the follow
  * streams through spool_append. The merged index is written by the I/O thread only; it is made
@@ -28,7 +29,9 @@ void spool_free(struct spool *spool); /* after loop_stop; NULL is allowed */
 
 /* --- I/O thread --- */
 
-/* Nothing of it runs any more. What is not in the merged indexes yet is added at the next start. */
+/* Count what is there. */
+void spool_start(struct spool *spool);
+/* Nothing of it runs any more. Whoever waits for a log to settle is called. */
 void spool_stop(struct spool *spool);
 
 /* The spool's part of job ID: made (directories too) or found. NULL with errno. */

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the spool share: spool.c (directories, jobs, room on disk), spool_index.c (growth
+ * of logs becomes the merged index), spool_watch.c (who says that a log has grown), log.c and
+ * log_merged.c (readers). Private to them.
+ *
+ * Two threads meet here. What the I/O thread alone touches is marked so; all else is under
+ * spool.lock, or atomic, or never changes. The I/O thread may read without the lock what only it writes.
+ */
+#ifndef KXFS_BACKEND_SPOOL_IMPL_H
+#define KXFS_BACKEND_SPOOL_IMPL_H
+
+#include <stdatomic.h>
+
+/* No memory for a table: the caller sees it by the handle's tbl. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "backend/lock.h"
+#include "backend/merge.h"
+#include "backend/spool.h"
+
+#define SPOOL_OUT_MAX 16 /* records of one job that wait to be written */
+
+/* One log of an open job. */
+struct spool_source {
+	struct spool_job *job;
+	char *key;
+	uint32_t number; /* in the table of keys */
+	struct log *log; /* whoever reads it; lock */
+	bool ended;	 /* for readers; lock */
+	UT_hash_handle hh;
+
+	/* I/O thread: */
+	bool live;	  /* begun, and not yet wholly in the index */
+	bool ending;	  /* no byte will be written any more */
+	bool queued;	  /* it may have grown */
+	bool stuck;	  /* to be tried again */
+	uint64_t seen;	  /* bytes looked at */
+	uint64_t counted; /* bytes that are part of spool.bytes */
+	loop_fn fn;	  /* to be called when it has ended; NULL: nothing */
+	void *data;
+	struct spool_source *prev, *next; /* the queue */
+};
+
+/* Somebody waits until the index has what the logs held when they asked. */
+struct spool_settle {
+	struct log *log; /* a reference */
+	loop_fn fn;
+	void *data;
+	uint64_t *targets; /* of sources 0..n-1; 0: nothing to wait for */
+	size_t n;
+	struct spool_settle *next;
+};
+
+struct spool_job {
+	struct spool *spool;
+	char *id;
+	struct spool_source *sources; /* by key; lock to change */
+	struct log *log;	      /* whoever reads the merged log; lock */
+	uint64_t records;	      /* on disk; lock to change, like the next three */
+	uint64_t size;		      /* of the merged log */
+	int64_t mtime;
+	bool ended;
+	UT_hash_handle hh;
+
+	/* I/O thread: */
+	struct merge_keys keys;
+	struct spool_source **by_number;
+	size_t keys_saved;	  /* how many of them are on disk */
+	uint64_t keys_len;	  /* and how long that is */
+	struct merge_record last; /* newest, maybe not on disk yet */
+	bool has_last;
+	uint8_t out[SPOOL_OUT_MAX * MERGE_RECORD]; /* to be written after RECORDS */
+	size_t n_out;
+	size_t n_live;
+	bool end_asked;
+	bool said_stuck;
+	bool busy;   /* in a step: not to be freed */
+	bool closed; /* its owner is gone; it stays until the index is whole */
+	struct spool_settle *settles;
+	int wd;	     /* inotify; -1: none */
+	bool polled; /* looked at by a timer */
+	UT_hash_handle hh_wd;
+};
+
+struct spool {
+	struct loop *loop;
+	const struct backend_events *events;
+	char *dir; /* STATE/jobs */
+	int dir_fd;
+	atomic_uint refs; /* its owner and each log */
+	atomic_llong bytes;
+
+	struct lock lock;
+	struct log *logs; /* open ones, by name; lock */
+	struct spool_job *jobs; /* open ones, by id; lock to change */
+	uint64_t closes;  /* of jobs so far; lock */
+
+	/* I/O thread: */
+	struct spool_source *queue;
+	bool pumping; /* a turn is posted */
+	bool stopped;
+	char *buf;
+	struct loop_timer *retry;
+	bool counting;
+	bool recount;
+
+	/* I/O thread, of spool_watch.c: */
+	int inotify_fd;
+	struct loop_watch *watch;
+	struct loop_timer *rest; /* between two looks at inotify */
+	struct loop_timer *poll;
+	struct spool_job *by_wd;
+	bool said_polled;
+};
+
+/* spool.c */
+void spool_unref(struct spool *spool);
+/* "ID/NAME", or "ID/logs/KEY"; false: too long. */
+#define SPOOL_PATH_MAX 600
+bool spool_name(char ret[SPOOL_PATH_MAX], const char *id, const char *folder, const char *name);
+/* The open job; under the lock or on the I/O thread. */
+struct spool_job *spool_find_job(struct spool *spool, const char *id);
+struct spool_source *spool_find_source(struct spool_job *j, const char *key);
+void spool_job_free(struct spool_job *j);
+
+/* spool_index.c; I/O thread */
+/* Read what J's index has, mended; makes sources of its keys. */
+int spool_index_load(struct spool_job *j);
+/* A source for KEY, with a number. NULL: no memory. */
+struct spool_source *spool_index_add(struct spool_job *j, const char *key, const char *prefix);
+void spool_index_queue(struct spool_source *s);
+void spool_index_settle(struct spool_job *j, struct spool_settle *w);
+/* If the end was asked for and the index is whole, it ends; if it is closed too, J is freed. */
+void spool_index_end(struct spool_job *j);
+/* Call all that wait. */
+void spool_index_release(struct spool_job *j);
+/* Do what can be done, at most MS long. */
+void spool_index_drain(struct spool *spool, unsigned ms);
+
+/* spool_watch.c; I/O thread */
+void spool_watch_job(struct spool_job *j);
+void spool_unwatch_job(struct spool_job *j);
+void spool_watch_stop(struct spool *spool);
+
+/* log.c, log_merged.c */
+
+/* A log that a merged one is made of. */
+struct log_source {
+	char *key;
+	char *prefix;
+	int fd; /* kept open; -1: not; lock */
+};
+
+struct log {
+	struct spool *spool;
+	char *name; /* "ID/KEY"; merged: "ID/" */
+	char *id;
+	const char *key; /* in NAME; NULL: merged */
+	unsigned refs;	 /* lock */
+	bool listed;	 /* found by name; lock */
+	UT_hash_handle hh;
+
+	/* One container's: */
+	atomic_bool ended;
+	atomic_uint_least64_t size; /* largest that was seen */
+
+	/* Merged; lock: */
+	uint64_t records;
+	uint64_t end;
+	int64_t mtime;
+	uint64_t hint; /* the record that was read last */
+	struct log_source **sources;
+	size_t n_sources;
+	size_t n_kept; /* descriptors */
+
+	int fd; /* of the log; merged: of the index, -1 until it is needed (lock) */
+};
+
+/* The open log of this name, a new reference; NULL: nobody reads it. */
+struct log *log_find(struct spool *spool, const char *name);
+/* The same without a new reference (KEY is NULL: merged); under the lock. */
+struct log *log_find_locked(struct spool *spool, const char *id, const char *key);
+/* LOG is told of an open job's news from now on; under the lock. */
+void log_join(struct log *log, struct spool_source *s);
+void log_join_merged(struct log *log, struct spool_job *j);
+/* Tell who reads LOG (a reference, taken over; NULL is allowed). I/O thread. */
+void log_tell(struct log *log);
+/* Forget the names of ID's logs; who has them open reads on. */
+void log_orphan(struct spool *spool, const char *id);
+/* Open what LOG is made of, since its names are about to go. Any thread. */
+void log_merged_hold(struct log *log);
+ssize_t log_merged_read(struct log *log, char *buf, size_t n, uint64_t off);
+void log_merged_clear(struct log *log);
+/* How many whole records FD's index has, and where the last one ends. 0 or a negative errno. */
+int log_merged_tail(int fd, uint64_t *ret_records, uint64_t *ret_end);
+
+#endif
