@@ -290,6 +290,25 @@ static void test_wrong_values(void **state)
 	}
 }
 
+/* Attempts that are possible one by one may be too many together: each is a file. */
+static void test_too_many_attempts(void **state)
+{
+	struct spec_record *r = busy(), *copy = NULL;
+
+	(void)state;
+	for (int attempt = 300000; attempt <= 400000; attempt += 100000) {
+		cleanup_free char *text = NULL;
+
+		for (size_t i = 0; i < r->n_replicas; i++)
+			r->replicas[i].attempt = (unsigned)attempt;
+		text = spec_record_text(r);
+		assert_int_equal(spec_record_parse(text, strlen(text), &copy),
+				 attempt == 300000 ? 0 : -EINVAL);
+		spec_record_free(take_ptr(copy));
+	}
+	spec_record_free(r);
+}
+
 static void test_no_json(void **state)
 {
 	static const char *const table[] = {"",	     "{",  "null",  "[]",  "1",
@@ -452,7 +471,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_missing_and_wrong_type),
 		cmocka_unit_test(test_no_json),	     cmocka_unit_test(test_yaml),
 		cmocka_unit_test(test_log_names),    cmocka_unit_test(test_job),
-		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_actions),	     cmocka_unit_test(test_too_many_attempts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
