@@ -123,15 +123,11 @@ static bool is_target(const struct local_scan *scan, const char *job, const char
 	return bsearch(&key, scan->v, scan->n, sizeof(key), by_name) != NULL;
 }
 
-static bool is_marked(const struct local_scan *scan, pid_t pid)
+static bool is_marked(const struct local_scan *scan, const char *text, size_t len)
 {
 	const char *job = NULL, *replica = NULL;
 	bool ours = false;
-	size_t len;
-	cleanup_free char *text = read_environ(pid, &len);
 
-	if (!text)
-		return false;
 	for (const char *p = text; p < text + len; p += strlen(p) + 1) {
 		const char *value;
 
@@ -145,38 +141,47 @@ static bool is_marked(const struct local_scan *scan, pid_t pid)
 	return ours && (scan->all || (job && replica && is_target(scan, job, replica)));
 }
 
-static bool is_wanted(const struct local_scan *scan, pid_t pid)
+/* Is process PID to be signalled? -EAGAIN: that can't be known now. */
+static int is_wanted(const struct local_scan *scan, pid_t pid)
 {
+	cleanup_free char *text = NULL;
 	pid_t session = getsid(pid);
+	size_t len;
 
 	/* The remains of a process that its parent has not fetched yet are no process any more. */
 	if (session > 0 && scan->n_sessions &&
 	    bsearch(&session, scan->sessions, scan->n_sessions, sizeof(session), by_pid))
 		return local_process_birth(pid) != 0;
-	return is_marked(scan, pid);
+	errno = 0;
+	text = read_environ(pid, &len);
+	if (text)
+		return is_marked(scan, text, len);
+	return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -EAGAIN : 0;
 }
 
-/* Signal all that is wanted. How many there were. */
-static size_t look(const struct local_scan *scan)
+/* Signal all that is wanted. Is another look needed to be sure? */
+static bool look(const struct local_scan *scan)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 	pid_t self = getpid();
-	size_t found = 0;
+	bool again = false;
 
 	if (!proc)
-		return 0;
+		return true;
 	while ((entry = readdir(proc))) {
 		char *end;
 		long pid = strtol(entry->d_name, &end, 10);
+		int wanted;
 
-		if (pid <= 1 || *end || pid == self || !is_wanted(scan, (pid_t)pid))
+		if (pid <= 1 || *end || pid == self)
 			continue;
-		if (kill((pid_t)pid, scan->sig) == 0)
-			found++;
+		wanted = is_wanted(scan, (pid_t)pid);
+		if (wanted < 0 || (wanted > 0 && kill((pid_t)pid, scan->sig) == 0))
+			again = true;
 	}
 	closedir(proc);
-	return found;
+	return again;
 }
 
 static void scan_run(struct local_scan *scan)
@@ -187,7 +192,7 @@ static void scan_run(struct local_scan *scan)
 		qsort(scan->v, scan->n, sizeof(*scan->v), by_name);
 	if (scan->n_sessions)
 		qsort(scan->sessions, scan->n_sessions, sizeof(*scan->sessions), by_pid);
-	for (int i = 0; look(scan) > 0; i++) {
+	for (int i = 0; look(scan); i++) {
 		if (scan->sig != SIGKILL)
 			return;
 		if (i == LOOKS) {
