@@ -1,0 +1,682 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Local jobs: what a process gets, how it may end, retry policies, ctl, cancelling, and what all
+ * that leaves behind: nothing that runs, no descriptor.
+ */
+#include "local-world.h"
+
+#include <sys/resource.h>
+
+/* --- what a process gets --- */
+
+static void test_environment(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = NULL;
+	cleanup_free char *log = NULL;
+	char line[256];
+
+	setenv("FROM_OUTSIDE", "1", 1);
+	setenv("KXFS_JOB", "another", 1);
+	id = submit_sh(
+		w, "env; pwd; readlink /proc/self/fd/0", 2,
+		"    env: {OWN: 'a b$$c', HERE: '${app_id}-${replica_id}', FROM_OUTSIDE: 2,\n"
+		"          R: '${rank0_env}', ROOT: '[$img_root]', OLD: $base_img_root,\n"
+		"          TORCHX_RANK0_HOST: elsewhere}\n");
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	log = log_text(w, id, "main-1.0");
+	snprintf(line, sizeof(line), "\nHERE=%s-1\n", id);
+	assert_non_null(strstr(log, line));
+	snprintf(line, sizeof(line), "\nKXFS_JOB=%s\n", id);
+	assert_non_null(strstr(log, line));
+	snprintf(line, sizeof(line), "\nTORCHX_JOB_ID=local://torchx/%s\n", id);
+	assert_non_null(strstr(log, line));
+	snprintf(line, sizeof(line), "\n%s\n/dev/null\n", w->work);
+	assert_non_null(strstr(log, line));
+	assert_non_null(strstr(log, "KXFS_REPLICA=main-1\n"));
+	assert_non_null(strstr(log, "OWN=a b$c\n"));
+	assert_non_null(strstr(log, "R=TORCHX_RANK0_HOST\n"));
+	assert_non_null(strstr(log, "ROOT=[]\n"));
+	assert_non_null(strstr(log, "OLD=DEPRECATED\n"));
+	assert_non_null(strstr(log, "FROM_OUTSIDE=2\n"));
+	assert_non_null(strstr(log, "TORCHX_RANK0_HOST=localhost\n"));
+	assert_null(strstr(log, "FROM_OUTSIDE=1\n"));
+	assert_null(strstr(log, "elsewhere"));
+	assert_null(strstr(log, "KXFS_JOB=another"));
+	unsetenv("FROM_OUTSIDE");
+	unsetenv("KXFS_JOB");
+}
+
+static void test_arguments(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id =
+		submit(w, "name: test\n"
+			  "roles:\n"
+			  "  - {name: main, image: x, entrypoint: printf,\n"
+			  "     args: ['%s|', 'a b', '', '*', $HOME, '${replica_id}']}\n");
+
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	assert_true(log_is(w, id, "main-0.0", "a b||*|$HOME|0|"));
+}
+
+/* Its own session, no signal blocked or ignored, no descriptor but 0, 1, 2. */
+static void test_surroundings(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id =
+		submit_sh(w,
+			  "ls /proc/$$/fd | tr '\\n' ' '; grep -E 'Sig(Blk|Ign)' /proc/$$/status; "
+			  "cut -d' ' -f5,6 /proc/$$/stat; echo $$ $$; exec 2>/dev/null; "
+			  "(: < /dev/tty) || echo no tty",
+			  1, NULL);
+	cleanup_free char *log = NULL;
+	char expected[128];
+	long pid;
+
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	log = log_text(w, id, "main-0.0");
+	pid = atol(strrchr(log, ' ') - 10 > log ? strstr(log, "SigIgn") + 24 : log);
+	snprintf(expected, sizeof(expected),
+		 "0 1 2 SigBlk:\t%016d\nSigIgn:\t%016d\n%ld %ld\n%ld %ld\nno tty\n", 0, 0, pid, pid,
+		 pid, pid);
+	assert_string_equal(log, expected);
+}
+
+static void test_texts(void **state)
+{
+	struct world *w = *state;
+	static const char app[] = "name: test # mine\n"
+				  "roles: [{name: main, image: x, entrypoint: 'true'}]\n";
+	cleanup_free char *id = submit(w, app);
+	cleanup_job const struct spec_job *job = NULL;
+	cleanup_free char *text = NULL, *manifest = NULL, *report = NULL;
+	size_t len, report_len;
+	FILE *out;
+
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	job = job_of(w, id);
+	assert_int_equal(backend_text(w->b, job, BACKEND_APPDEF, &text, &len), 0);
+	assert_int_equal(len, strlen(app));
+	assert_string_equal(text, app);
+	assert_int_equal(backend_text(w->b, job, BACKEND_MANIFEST, &manifest, &len), 0);
+	assert_non_null(strstr(manifest, id));
+	assert_string_equal(job->submitter, "ada@login1");
+	assert_string_equal(job->app, "test");
+	assert_string_equal(job->backend, "local");
+	assert_true(job->own && job->has_appdef && !job->history);
+	assert_true(job->created > 0 && job->started >= job->created);
+	assert_true(job->finished >= job->started && job->changed >= job->finished);
+	out = open_memstream(&report, &report_len);
+	assert_int_equal(backend_info(w->b, out), 0);
+	assert_int_equal(backend_metrics(w->b, out), 0);
+	fclose(out);
+	assert_non_null(strstr(report, w->state));
+	assert_non_null(strstr(report, "kxfs_local_starts_total 1\n"));
+	assert_non_null(strstr(report, "kxfs_local_processes 0\n"));
+}
+
+/* --- how it ends --- */
+
+static void test_exit(void **state)
+{
+	static const struct {
+		const char *script;
+		enum spec_state state;
+		int exit_code, sig;
+		const char *reason, *message;
+	} cases[] = {
+		{"true", SPEC_SUCCEEDED, 0, 0, "Completed", ""},
+		{"exit 7", SPEC_FAILED, 7, 0, "Error", "main-0: exit code 7"},
+		{"exit 255", SPEC_FAILED, 255, 0, "Error", "main-0: exit code 255"},
+		{"kill -9 $$", SPEC_FAILED, -1, 9, "Signal", "main-0: ended by signal 9 (SIGKILL)"},
+		{"kill -TERM $$", SPEC_FAILED, -1, 15, "Signal",
+		 "main-0: ended by signal 15 (SIGTERM)"},
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < array_size(cases); i++) {
+		cleanup_free char *id = submit_sh(w, cases[i].script, 1, NULL);
+		cleanup_job const struct spec_job *job = NULL;
+
+		until(has_state(w, id, cases[i].state));
+		job = job_of(w, id);
+		assert_string_equal(job->reason, cases[i].reason);
+		assert_string_equal(job->message, cases[i].message);
+		assert_int_equal(job->replicas[0].state, cases[i].state);
+		assert_int_equal(job->replicas[0].exit_code, cases[i].exit_code);
+		assert_int_equal(job->replicas[0].signal, cases[i].sig);
+		assert_true(job->replicas[0].finished > 0);
+	}
+}
+
+static void test_not_started(void **state)
+{
+	static const struct {
+		const char *entrypoint, *text;
+	} cases[] = {
+		{"no-such-program-here", "exec: \"no-such-program-here\": not found in PATH"},
+		{"/no/such/program", "exec: \"/no/such/program\": No such file or directory"},
+		{"/etc/passwd", "exec: \"/etc/passwd\": Permission denied"},
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < array_size(cases); i++) {
+		cleanup_job const struct spec_job *job = NULL;
+		cleanup_free char *text = NULL;
+		cleanup_free char *id = NULL;
+
+		assert_true(asprintf(&text,
+				     "name: test\nroles: [{name: main, image: x, entrypoint: %s, "
+				     "max_retries: 1}]\n",
+				     cases[i].entrypoint) > 0);
+		id = submit(w, text);
+		until(has_state(w, id, SPEC_FAILED));
+		job = job_of(w, id);
+		assert_string_equal(job->reason, "StartError");
+		assert_non_null(strstr(job->message, cases[i].text));
+		assert_string_equal(job->replicas[0].message, cases[i].text);
+		assert_int_equal(job->replicas[0].exit_code, 128);
+		assert_int_equal(job->replicas[0].attempt, 1);
+		assert_true(log_is(w, id, "main-0.0", ""));
+		assert_true(log_is(w, id, "main-0.1", ""));
+	}
+}
+
+/* PATH is the replica's own. */
+static void test_path(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *script = NULL;
+	cleanup_free char *id = NULL;
+	FILE *f;
+
+	assert_true(asprintf(&script, "%s/my-own-tool", w->work) > 0);
+	f = fopen(script, "we");
+	assert_non_null(f);
+	fputs("#!/bin/sh\necho found\n", f);
+	fchmod(fileno(f), 0700);
+	fclose(f);
+	{
+		cleanup_free char *text = NULL;
+
+		assert_true(asprintf(&text,
+				     "name: test\nroles: [{name: main, image: x, "
+				     "entrypoint: my-own-tool, env: {PATH: '/bin:%s'}}]\n",
+				     w->work) > 0);
+		id = submit(w, text);
+	}
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	assert_true(log_is(w, id, "main-0.0", "found\n"));
+}
+
+static void test_refused(void **state)
+{
+	static const char *const documents[] = {
+		"name: test\nroles: [{name: main, image: x, entrypiont: sh}]\n",
+		"name: test\nroles: []\n",
+		"name: test\nscheduler: volcano\nroles: [{name: main, image: x, entrypoint: sh}]\n",
+	};
+	static const char *const texts[] = {"app.yaml:2:", "app.yaml", "scheduler"};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < array_size(documents); i++) {
+		cleanup_answer struct answer a = {0};
+
+		submit_answer(w, documents[i], &a);
+		assert_int_equal(a.err, -EINVAL);
+		assert_string_equal(a.id, "");
+		assert_non_null(strstr(a.text, texts[i]));
+	}
+	assert_int_equal(backend_n_jobs(w->b, BACKEND_JOBS), 0);
+	{
+		cleanup_free char *jobs = NULL;
+
+		assert_true(asprintf(&jobs, "%s/jobs", w->state) > 0);
+		assert_int_equal(count_dir(jobs), 2);
+	}
+}
+
+/* A state directory that takes nothing more: nothing runs, nothing is left. */
+static void test_not_recorded(void **state)
+{
+	struct world *w = *state;
+	struct rlimit none, was;
+	cleanup_answer struct answer a = {0};
+	cleanup_free char *jobs = NULL;
+
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &was);
+	none = was;
+	none.rlim_cur = 0;
+	setrlimit(RLIMIT_FSIZE, &none);
+	submit_answer(
+		w, "name: test\nroles: [{name: main, image: x, entrypoint: touch, args: [ran]}]\n",
+		&a);
+	setrlimit(RLIMIT_FSIZE, &was);
+	assert_int_equal(a.err, -EFBIG);
+	assert_non_null(strstr(a.text, w->state));
+	assert_non_null(strstr(a.text, "nothing was launched"));
+	assert_int_equal(backend_n_jobs(w->b, BACKEND_JOBS), 0);
+	assert_true(asprintf(&jobs, "%s/jobs", w->state) > 0);
+	assert_int_equal(count_dir(jobs), 2);
+	assert_false(exists(w, "work/ran"));
+}
+
+/* One replica fails: the others do not go on without it. */
+static void test_others_are_ended(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id =
+		submit_sh(w, "echo $$; [ $N != 1 ] || { sleep 0.2; exit 5; }; exec sleep 1000", 3,
+			  "    env: {N: '${replica_id}'}\n");
+	cleanup_job const struct spec_job *job = NULL;
+
+	until(has_state(w, id, SPEC_FAILED));
+	job = job_of(w, id);
+	assert_string_equal(job->phase, "Failed");
+	assert_string_equal(job->message, "main-1: exit code 5");
+	assert_int_equal(job->replicas[0].state, SPEC_CANCELLED);
+	assert_int_equal(job->replicas[0].signal, SIGTERM);
+	assert_int_equal(job->replicas[1].state, SPEC_FAILED);
+	assert_int_equal(job->replicas[2].state, SPEC_CANCELLED);
+	assert_false(is_alive(log_pid(w, id, "main-0.0")));
+	assert_false(is_alive(log_pid(w, id, "main-2.0")));
+}
+
+/* What leaves the group and even the session is the replica's all the same. */
+static void test_daemons(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(
+		w,
+		"setsid sh -c 'echo $$; exec sleep 1000' & while ! [ -s /proc/$!/cmdline ]; "
+		"do :; done; (setsid sleep 1000 &); sleep 0.2",
+		1, NULL);
+	pid_t pid = log_pid(w, id, "main-0.0");
+
+	assert_true(is_alive(pid));
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	assert_false(is_alive(pid));
+}
+
+static void test_output(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *bare = submit_sh(w, "printf 'no newline'", 1, NULL);
+	cleanup_free char *big = submit_sh(w, "head -c 20000000 /dev/zero", 1, NULL);
+	cleanup_job const struct spec_job *job = NULL;
+	struct log_stat st;
+
+	until(has_state(w, bare, SPEC_SUCCEEDED));
+	assert_true(log_is(w, bare, "main-0.0", "no newline"));
+	until(has_state(w, big, SPEC_SUCCEEDED));
+	job = job_of(w, big);
+	assert_int_equal(backend_log_stat(w->b, job, "main-0.0", &st), 0);
+	assert_int_equal(st.size, 20000000);
+	assert_true(st.ended);
+}
+
+/* --- retries --- */
+
+/* Replica 1 of role a fails once; all wait until it has come back. */
+static char *submit_retry(struct world *w, const char *policy)
+{
+	cleanup_free char *text = NULL;
+
+	assert_true(asprintf(&text,
+			     "name: test\n"
+			     "roles:\n"
+			     "  - &a\n"
+			     "    name: a\n"
+			     "    image: x\n"
+			     "    entrypoint: sh\n"
+			     "    args: [-c, 'echo $N; if [ $N = 1 ]; then [ -e failed ] || "
+			     "{ touch failed; exit 9; }; touch done; fi; "
+			     "while ! [ -e done ]; do sleep 0.02; done']\n"
+			     "    env: {N: '${replica_id}'}\n"
+			     "    num_replicas: 2\n"
+			     "    max_retries: 2\n"
+			     "    retry_policy: %s\n"
+			     "  - {<<: *a, name: b, num_replicas: 1}\n",
+			     policy) > 0);
+	return submit(w, text);
+}
+
+static void test_retry_policies(void **state)
+{
+	static const struct {
+		const char *policy;
+		unsigned attempts[3];
+	} cases[] = {
+		{"APPLICATION", {1, 1, 1}},
+		{"ROLE", {1, 1, 0}},
+		{"REPLICA", {0, 1, 0}},
+		{"HOT_SPARE", {0, 1, 0}},
+	};
+	static const char *const names[] = {"a-0", "a-1", "b-0"};
+	static const char *const said[] = {"0\n", "1\n", "0\n"};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < array_size(cases); i++) {
+		cleanup_free char *id = submit_retry(w, cases[i].policy);
+		cleanup_job const struct spec_job *job = NULL;
+		char path[128];
+
+		until(has_state(w, id, SPEC_SUCCEEDED));
+		job = job_of(w, id);
+		assert_int_equal(job->retries, 1);
+		assert_int_equal(job->max_retries, 2);
+		for (size_t r = 0; r < 3; r++) {
+			assert_int_equal(job->replicas[r].attempt, cases[i].attempts[r]);
+			for (unsigned a = 0; a <= cases[i].attempts[r]; a++) {
+				char key[16];
+
+				snprintf(key, sizeof(key), "%s.%u", names[r], a);
+				assert_true(log_is(w, id, key, said[r]));
+			}
+		}
+		snprintf(path, sizeof(path), "%s/failed", w->work);
+		unlink(path);
+		snprintf(path, sizeof(path), "%s/done", w->work);
+		unlink(path);
+	}
+}
+
+static void test_retries_used_up(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w, "echo try; exit 3", 1, "    max_retries: 2\n");
+	cleanup_job const struct spec_job *job = NULL;
+
+	until(has_state(w, id, SPEC_FAILED));
+	job = job_of(w, id);
+	assert_int_equal(job->retries, 2);
+	assert_int_equal(job->replicas[0].attempt, 2);
+	assert_int_equal(job->replicas[0].n_logs, 3);
+	assert_true(log_is(w, id, "main-0.2", "try\n"));
+	assert_true(log_is(w, id, NULL, "main/0 try\nmain/0 try\nmain/0 try\n"));
+	/* 100 ms and 200 ms between the attempts */
+	assert_true(job->finished - job->started > 300 * INT64_C(1000000));
+}
+
+/* No descriptor is left to start with: it is tried again, not failed. */
+static void test_start_delayed(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(
+		w, "while ! [ -e go ]; do sleep 0.02; done; [ -e once ] || { touch once; exit 1; }",
+		1, "    max_retries: 1\n");
+	struct rlimit none, was;
+	bool delayed = false;
+
+	until(has_state(w, id, SPEC_RUNNING));
+	getrlimit(RLIMIT_NOFILE, &was);
+	none = was;
+	touch(w, "go");
+	none.rlim_cur = 3;
+	setrlimit(RLIMIT_NOFILE, &none);
+	for (int i = 0; i < 20000 && !delayed; i++) {
+		cleanup_job const struct spec_job *job = job_of(w, id);
+
+		delayed = streq(job->replicas[0].reason, "StartDelayed");
+		pause_ms(1);
+	}
+	setrlimit(RLIMIT_NOFILE, &was);
+	assert_true(delayed);
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	{
+		cleanup_job const struct spec_job *job = job_of(w, id);
+
+		assert_int_equal(job->replicas[0].attempt, 1);
+	}
+}
+
+/* --- ctl --- */
+
+static void test_suspend_and_resume(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(
+		w,
+		"setsid sh -c 'echo $$; exec sleep 1000' & while ! [ -e go ]; do sleep 0.02; done",
+		1, NULL);
+	pid_t daemon = log_pid(w, id, "main-0.0");
+
+	assert_int_equal(control(w, id, SPEC_RESUME), -EINVAL);
+	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
+	assert_true(has_phase(w, id, "Suspended"));
+	assert_true(has_state(w, id, SPEC_CANCELLED));
+	until(process_state(daemon) == 'T');
+	assert_int_equal(control(w, id, SPEC_SUSPEND), -EINVAL);
+	touch(w, "go");
+	pause_ms(100);
+	assert_true(has_phase(w, id, "Suspended"));
+	assert_int_equal(control(w, id, SPEC_RESUME), 0);
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	assert_int_equal(control(w, id, SPEC_RESUME), -EINVAL);
+	assert_int_equal(control(w, id, SPEC_TERMINATE), -EINVAL);
+	until(!is_alive(daemon));
+}
+
+static void test_restart(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w, "echo $$; exec sleep 1000", 2, NULL);
+	pid_t first = log_pid(w, id, "main-0.0");
+	cleanup_job const struct spec_job *job = NULL;
+
+	log_pid(w, id, "main-1.0");
+	assert_int_equal(control(w, id, SPEC_RESTART), 0);
+	assert_true(has_phase(w, id, "Running"));
+	assert_false(is_alive(first));
+	assert_true(is_alive(log_pid(w, id, "main-0.1")));
+	assert_true(is_alive(log_pid(w, id, "main-1.1")));
+	/* a stopped one too */
+	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
+	assert_int_equal(control(w, id, SPEC_RESTART), 0);
+	assert_true(is_alive(log_pid(w, id, "main-1.2")));
+	job = job_of(w, id);
+	assert_int_equal(job->state, SPEC_RUNNING);
+	assert_int_equal(job->retries, 0);
+	assert_int_equal(cancel(w, id), 0);
+}
+
+static void test_terminate(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id =
+		submit_sh(w, "trap '' TERM; echo $$; while :; do sleep 0.05; done", 2, NULL);
+	pid_t pid = log_pid(w, id, "main-0.0");
+	cleanup_job const struct spec_job *job = NULL;
+
+	log_pid(w, id, "main-1.0");
+	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
+	assert_int_equal(control(w, id, SPEC_TERMINATE), 0);
+	until(has_phase(w, id, "Terminated"));
+	job = job_of(w, id);
+	assert_int_equal(job->state, SPEC_FAILED);
+	assert_string_equal(job->reason, "Terminated");
+	assert_false(job->history);
+	assert_int_equal(job->replicas[1].state, SPEC_CANCELLED);
+	assert_int_equal(job->replicas[1].signal, SIGKILL);
+	assert_false(is_alive(pid));
+}
+
+/* --- cancel and forget --- */
+
+static void test_cancel(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(
+		w, "trap 'echo last words; exit 0' TERM; echo $$; while :; do sleep 0.02; done", 1,
+		NULL);
+	pid_t pid = log_pid(w, id, "main-0.0");
+	cleanup_free char *log = NULL;
+
+	assert_int_equal(cancel(w, id), 0);
+	assert_false(is_in(w, BACKEND_JOBS, id));
+	assert_true(is_in(w, BACKEND_HISTORY, id));
+	assert_true(has_state(w, id, SPEC_CANCELLED));
+	until(has_phase(w, id, "Cancelled"));
+	assert_false(is_alive(pid));
+	assert_true(log_has(w, id, "main-0.0", "\nlast words\n"));
+	assert_true(log_has(w, id, NULL, "\nmain/0 last words\n"));
+	until(!exists(w, "state/jobs/%s/.job.json.new", id));
+	assert_int_equal(forget(w, id), 0);
+	assert_false(is_in(w, BACKEND_HISTORY, id));
+	assert_false(exists(w, "state/jobs/%s", id));
+}
+
+static void test_cancel_other(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w, "exec sleep 1000", 1, NULL);
+	cleanup_answer struct answer a = {0};
+
+	sem_init(&a.done, 0, 0);
+	backend_cancel(w->b, id, "another-uid", answer_take, &a);
+	answer_wait(&a);
+	assert_int_equal(a.err, -ESTALE);
+	assert_true(is_in(w, BACKEND_JOBS, id));
+	assert_true(has_state(w, id, SPEC_RUNNING));
+}
+
+/* One that does not hear SIGTERM, one that has daemons, one that is stopped. */
+static void test_cancel_of_the_unwilling(void **state)
+{
+	static const char *const scripts[] = {
+		"trap '' TERM; echo $$; while :; do sleep 0.05; done",
+		"setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done' & exec sleep "
+		"1000",
+		"echo $$; exec sleep 1000",
+	};
+	struct world *w = *state;
+
+	world_stop(w);
+	w->config.grace_ms = 300;
+	assert_int_equal(world_start(w), 0);
+	for (size_t i = 0; i < array_size(scripts); i++) {
+		cleanup_free char *id = submit_sh(w, scripts[i], 2, NULL);
+		pid_t pids[] = {log_pid(w, id, "main-0.0"), log_pid(w, id, "main-1.0")};
+
+		if (i == 2)
+			assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
+		assert_int_equal(cancel(w, id), 0);
+		assert_true(has_state(w, id, SPEC_CANCELLED));
+		until(has_phase(w, id, "Cancelled"));
+		assert_false(is_alive(pids[0]));
+		assert_false(is_alive(pids[1]));
+	}
+}
+
+static void test_cancel_when_finished(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w, "echo done", 1, NULL);
+
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	assert_int_equal(cancel(w, id), 0);
+	assert_true(is_in(w, BACKEND_HISTORY, id));
+	assert_false(is_in(w, BACKEND_JOBS, id));
+	assert_true(has_state(w, id, SPEC_SUCCEEDED));
+	assert_true(log_is(w, id, "main-0.0", "done\n"));
+	assert_int_equal(forget(w, id), 0);
+	assert_false(exists(w, "state/jobs/%s", id));
+}
+
+/* Forgetting does not wait for grace. */
+static void test_forget_while_ending(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = NULL;
+	pid_t pid;
+
+	world_stop(w);
+	w->config.grace_ms = 30 * 60 * 1000;
+	assert_int_equal(world_start(w), 0);
+	id = submit_sh(w, "trap '' TERM; echo $$; while :; do sleep 0.05; done", 1, NULL);
+	pid = log_pid(w, id, "main-0.0");
+	assert_int_equal(cancel(w, id), 0);
+	assert_true(is_alive(pid));
+	assert_int_equal(forget(w, id), 0);
+	assert_false(is_alive(pid));
+	assert_false(is_in(w, BACKEND_HISTORY, id));
+	assert_false(exists(w, "state/jobs/%s", id));
+	w->config.grace_ms = 0;
+}
+
+/* --- many --- */
+
+static void test_many_jobs(void **state)
+{
+	enum { N = 500, AT_ONCE = 50 };
+	struct world *w = *state;
+	cleanup_free char *warm = submit_sh(w, "true", 1, NULL);
+	siginfo_t info;
+	int fds;
+
+	until(has_state(w, warm, SPEC_SUCCEEDED));
+	pause_ms(100);
+	fds = count_dir("/proc/self/fd");
+	for (int i = 0; i < N; i += AT_ONCE) {
+		char *ids[AT_ONCE];
+
+		for (int k = 0; k < AT_ONCE; k++)
+			ids[k] = submit_sh(w, "echo $$", 1, NULL);
+		for (int k = 0; k < AT_ONCE; k++) {
+			until(has_state(w, ids[k], SPEC_SUCCEEDED));
+			assert_true(log_pid(w, ids[k], "main-0.0") > 1);
+			free(ids[k]);
+		}
+	}
+	until(count_dir("/proc/self/fd") <= fds);
+	/* no child is left, not even its remains */
+	assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static void test_many_replicas(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w, "echo $N", 200, "    env: {N: '${replica_id}'}\n");
+
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	assert_true(log_is(w, id, "main-199.0", "199\n"));
+	assert_true(log_has(w, id, NULL, "main/77 77\n"));
+}
+
+#define world_test(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		world_test(test_environment),
+		world_test(test_arguments),
+		world_test(test_surroundings),
+		world_test(test_texts),
+		world_test(test_exit),
+		world_test(test_not_started),
+		world_test(test_path),
+		world_test(test_refused),
+		world_test(test_not_recorded),
+		world_test(test_others_are_ended),
+		world_test(test_daemons),
+		world_test(test_output),
+		world_test(test_retry_policies),
+		world_test(test_retries_used_up),
+		world_test(test_start_delayed),
+		world_test(test_suspend_and_resume),
+		world_test(test_restart),
+		world_test(test_terminate),
+		world_test(test_cancel),
+		world_test(test_cancel_other),
+		world_test(test_cancel_of_the_unwilling),
+		world_test(test_cancel_when_finished),
+		world_test(test_forget_while_ending),
+		world_test(test_many_jobs),
+		world_test(test_many_replicas),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
