@@ -4,7 +4,7 @@
  * life, texts, info and metrics; local.h says what the other files do.
  */
 #include <errno.h>
-#include <inttypes.h>
+#include <linux/close_range.h>
 #include <sys/stat.h>
 
 #include "backend/local.h"
@@ -40,6 +40,8 @@ static int local_init(struct backend *b, char **ret_text)
 	}
 	l->b = b;
 	b->impl = l;
+	/* What the daemon has inherited does not go on to jobs; its own are so from the start. */
+	(void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
 	return 0;
 }
 

@@ -210,13 +210,23 @@ static inline char *submit(struct world *w, const char *text)
 }
 
 /*
- * Launch SCRIPT (no newlines) by sh in N replicas of role "main"; MORE are further fields of the
- * role, each on its line after four blanks.
+ * Launch SCRIPT (one line, as sh is to see it) by sh in N replicas of role "main"; MORE are further
+ * fields of the role, each on its line after four blanks.
  */
 static inline char *submit_sh(struct world *w, const char *script, int n, const char *more)
 {
+	cleanup_free char *escaped = malloc(2 * strlen(script) + 1);
 	cleanup_free char *text = NULL;
+	char *out = escaped;
 
+	assert_non_null(escaped);
+	/* "$$" is a macro's way to write "$" */
+	for (const char *p = script; *p; p++) {
+		*out++ = *p;
+		if (*p == '$')
+			*out++ = '$';
+	}
+	*out = '\0';
 	assert_true(asprintf(&text,
 			     "name: test\n"
 			     "roles:\n"
@@ -229,7 +239,7 @@ static inline char *submit_sh(struct world *w, const char *script, int n, const 
 			     "        %s\n"
 			     "    num_replicas: %d\n"
 			     "%s",
-			     script, n, more ? more : "") > 0);
+			     escaped, n, more ? more : "") > 0);
 	return submit(w, text);
 }
 
