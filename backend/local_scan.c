@@ -196,9 +196,8 @@ static void scan_run(struct local_scan *scan)
 		if (scan->sig != SIGKILL)
 			return;
 		if (i == LOOKS) {
-			diag(DIAG_WARNING,
-			     "processes of ended replicas do not go away, though they "
-			     "were sent SIGKILL");
+			diag(DIAG_WARNING, "not all processes of ended replicas are gone for sure, "
+					   "though they were sent SIGKILL");
 			return;
 		}
 		nanosleep(&pause, NULL);
