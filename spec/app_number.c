@@ -39,8 +39,13 @@ static void refuse(struct app_reader *r, const struct app_path *path, const stru
 	enum spec_yaml_value value;
 	const char *why;
 
-	if (!app_is(r, path, node, SPEC_YAML_SCALAR, wanted))
+	if (!app_is(r, path, node, node->type, ""))
 		return;
+	if (node->type != SPEC_YAML_SCALAR) {
+		app_error(r, path, node, "must be %s, not a %s", wanted,
+			  node->type == SPEC_YAML_MAP ? "map" : "list");
+		return;
+	}
 	plain.plain = true;
 	value = spec_yaml_resolve(&plain);
 	why = why_not(node->text);
@@ -56,20 +61,24 @@ static void refuse(struct app_reader *r, const struct app_path *path, const stru
 bool app_int(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	     int64_t min, int64_t max, int64_t *ret)
 {
+	int64_t value;
+
 	if (spec_yaml_resolve(node) != SPEC_YAML_INT) {
 		refuse(r, path, node, "a whole number");
 		return false;
 	}
 	errno = 0;
-	*ret = strtoll(node->text, NULL, 10);
-	if (*ret < min || (errno && *node->text == '-'))
+	value = strtoll(node->text, NULL, 10);
+	if (value < min || (errno && *node->text == '-'))
 		app_error(r, path, node, "must be at least %lld, not %s", (long long)min,
 			  node->text);
-	else if (*ret > max || errno)
+	else if (value > max || errno)
 		app_error(r, path, node, "must be at most %lld, not %s", (long long)max,
 			  node->text);
-	else
+	else {
+		*ret = value;
 		return true;
+	}
 	return false;
 }
 
