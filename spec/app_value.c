@@ -171,7 +171,7 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 			continue;
 		seen[field - fields] = true;
 		if (!spec_yaml_is_null(value) || app_is(r, &at, value, value->type, ""))
-			field->read(r, &at, value, (char *)into + field->offset);
+			field->load(r, &at, value, (char *)into + field->offset);
 	}
 	for (size_t i = 0; fields[i].name; i++) {
 		if (fields[i].required && !seen[i])

@@ -24,12 +24,12 @@ struct app_path {
 
 /*
  * A field of a map: its name, and what reads it into the struct (at OFFSET). A null never
- * reaches READ: it is refused before.
+ * reaches LOAD: it is refused before.
  */
 struct app_field {
 	const char *name;
 	bool required;
-	void (*read)(struct app_reader *r, const struct app_path *path,
+	void (*load)(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member);
 	size_t offset;
 };

@@ -161,6 +161,13 @@ static bool bool_of(struct reader *r, const struct spec_yaml *node, const char *
 	return false;
 }
 
+/* A key may stand twice, which is an error already. TEXT is taken over. */
+static void replace(char **field, char *text)
+{
+	free(*field);
+	*field = text;
+}
+
 static void map_field(struct reader *r, const struct kind *kind, const struct spec_yaml *key,
 		      const struct spec_yaml *value, struct spec_mount *m)
 {
@@ -198,12 +205,11 @@ static void map_field(struct reader *r, const struct kind *kind, const struct sp
 		wrong_field(r, value, key->text, "\"%s\" must be made of r, w and m", text);
 	else if (option != OPT_PERM && !*text)
 		wrong_field(r, value, key->text, "must not be empty");
-	else if (option == OPT_SRC)
-		m->src = copy(r, text, value->len);
-	else if (option == OPT_DST)
-		m->dst = copy(r, text, value->len);
 	else
-		m->permissions = copy(r, text, value->len);
+		replace(option == OPT_SRC   ? &m->src
+			: option == OPT_DST ? &m->dst
+					    : &m->permissions,
+			copy(r, text, value->len));
 }
 
 static void read_map(struct reader *r)

@@ -72,8 +72,11 @@ static bool is_plain(const char *text, size_t len, bool flow)
 {
 	if (!begins_plain(text, len) || text[len - 1] == ' ' || text[len - 1] == ':')
 		return false;
-	if (memmem(text, len, ": ", 2) || memmem(text, len, " #", 2))
-		return false;
+	for (size_t i = 1; i < len; i++) {
+		if ((text[i - 1] == ':' && text[i] == ' ') ||
+		    (text[i - 1] == ' ' && text[i] == '#'))
+			return false;
+	}
 	for (size_t i = 0; flow && i < len; i++) {
 		if (strchr(",[]{}:?", text[i]))
 			return false;

@@ -19,7 +19,7 @@ static struct spec_app *parse(const char *text)
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_app *app = NULL;
 
-	if (spec_app_parse(text, strlen(text), "/home/ada", &app, &e) < 0)
+	if (spec_app_parse(text, strlen(text), "/var/ada", &app, &e) < 0)
 		fail_msg("%s", spec_errors_text(&e, NULL));
 	assert_int_equal(e.n, 0);
 	return app;
@@ -30,7 +30,7 @@ static void check(const char *text, size_t len, int err, const char *expected)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_app *app = NULL;
-	int got = spec_app_parse(text, len, "/home/ada", &app, &e);
+	int got = spec_app_parse(text, len, "/var/ada", &app, &e);
 	char *errors = spec_errors_text(&e, NULL);
 
 	assert_string_equal(errors, expected);
@@ -172,7 +172,7 @@ static void test_mounts(void **state)
 	assert_int_equal(role->n_mounts, 3);
 	assert_string_equal(role->mounts[0].src, "/a");
 	assert_true(role->mounts[0].read_only);
-	assert_string_equal(role->mounts[1].src, "/home/ada/x");
+	assert_string_equal(role->mounts[1].src, "/var/ada/x");
 	assert_int_equal(role->mounts[2].type, SPEC_MOUNT_VOLUME);
 	assert_true(role->mounts[2].read_only);
 	assert_int_equal(app->roles[1].n_mounts, 1);

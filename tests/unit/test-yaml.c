@@ -304,6 +304,15 @@ static char *repeat(const char *before, const char *text, size_t count, const ch
 	return ret;
 }
 
+/* As repeat; BEFORE is freed. */
+static char *repeat_after(char *before, const char *text, size_t count, const char *after)
+{
+	char *ret = repeat(before, text, count, after);
+
+	free(before);
+	return ret;
+}
+
 /* TEXT (freed) is refused with -EFBIG, and a message that holds EXPECTED; or accepted, if NULL. */
 static void check_bound(char *text, const char *expected)
 {
@@ -339,15 +348,15 @@ static void test_depth(void **state)
 	static const char too_deep[] = "maps and lists are nested more than 64 deep";
 
 	(void)state;
-	check_bound(repeat(repeat("", "[", 64, "x"), "]", 64, ""), NULL);
+	check_bound(repeat_after(repeat("", "[", 64, "x"), "]", 64, ""), NULL);
 	check_bound(repeat("", "[", 65, "x"), too_deep);
 	check_bound(repeat("", "[", 1000000, ""), too_deep);
 	check_bound(repeat("", "{a: ", 200000, ""), too_deep);
 	check_bound(repeat("", "- ", 65, "x"), too_deep);
 	check_bound(repeat("", "? ", 500000, ""), too_deep);
 	/* an alias adds the depth of what it repeats */
-	check_bound(repeat(repeat("a: &a ", "[", 40, ""), "]", 40,
-			   "\nb: [[[[[[[[[[[[[[[[[[[[[[[[*a]]]]]]]]]]]]]]]]]]]]]]]]\n"),
+	check_bound(repeat_after(repeat("a: &a ", "[", 40, ""), "]", 40,
+				 "\nb: [[[[[[[[[[[[[[[[[[[[[[[[*a]]]]]]]]]]]]]]]]]]]]]]]]\n"),
 		    too_deep);
 }
 
@@ -372,8 +381,8 @@ static void test_bombs(void **state)
 	}
 	check_bound(repeat(laughs, "", 0, ""), "more than 200000 values (aliases expanded)");
 	/* few values, many bytes */
-	check_bound(repeat(repeat("a: &a ", "x", 100000, "\nb: ["), "*a,", 9, "]\n"), NULL);
-	check_bound(repeat(repeat("a: &a ", "x", 100000, "\nb: ["), "*a,", 11, "]\n"),
+	check_bound(repeat_after(repeat("a: &a ", "x", 100000, "\nb: ["), "*a,", 9, "]\n"), NULL);
+	check_bound(repeat_after(repeat("a: &a ", "x", 100000, "\nb: ["), "*a,", 11, "]\n"),
 		    "expand this to more than 1048576 bytes");
 }
 
