@@ -37,8 +37,6 @@ static int control_write_info(struct fs *fs, FILE *out)
 	fprintf(out, "pid: %d\n", (int)getpid());
 	fprintf(out, "started: %s\n", time);
 	fprintf(out, "submitter: '%s'\n", fs->submitter);
-	fprintf(out, "jobs: %zu\n", backend_n_jobs(fs->backend, BACKEND_JOBS));
-	fprintf(out, "history: %zu\n", backend_n_jobs(fs->backend, BACKEND_HISTORY));
 	return backend_info(fs->backend, out);
 }
 
@@ -49,10 +47,6 @@ static int control_write_metrics(struct fs *fs, FILE *out)
 		[PARK_WRITE] = "write", [PARK_DIR] = "dir",
 	};
 
-	fprintf(out, "# HELP kxfs_jobs Jobs that the mount shows.\n# TYPE kxfs_jobs gauge\n"
-		     "kxfs_jobs{place=\"jobs\"} %zu\nkxfs_jobs{place=\"history\"} %zu\n",
-		backend_n_jobs(fs->backend, BACKEND_JOBS),
-		backend_n_jobs(fs->backend, BACKEND_HISTORY));
 	fprintf(out,
 		"# HELP kxfs_fuse_requests_total Requests of the kernel.\n"
 		"# TYPE kxfs_fuse_requests_total counter\nkxfs_fuse_requests_total %llu\n",
