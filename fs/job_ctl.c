@@ -24,6 +24,7 @@ struct job_ctl {
 	struct fs *fs;
 	uint64_t ticket;
 	size_t size;
+	char id[]; /* of the job, for messages */
 };
 
 static void job_ctl_done(void *data, const struct backend_result *result)
@@ -32,7 +33,7 @@ static void job_ctl_done(void *data, const struct backend_result *result)
 	fuse_req_t req = park_claim(c->fs->park, c->ticket);
 
 	if (result->err && *result->text)
-		diag(DIAG_WARNING, "ctl: %s", result->text);
+		diag(DIAG_WARNING, "%s/ctl: %s", c->id, result->text);
 	if (req && result->err)
 		fuse_reply_err(req, -result->err);
 	else if (req)
@@ -50,7 +51,7 @@ static int job_ctl_parse(const char *buf, size_t size)
 		start++;
 	while (size > start && strchr(" \t\n", buf[size - 1]) && buf[size - 1])
 		size--;
-	if (size - start >= sizeof(word))
+	if (size - start >= sizeof(word) || memchr(buf + start, '\0', size - start))
 		return -EINVAL;
 	memcpy(word, buf + start, size - start);
 	word[size - start] = '\0';
@@ -61,7 +62,7 @@ static void job_ctl_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 			  size_t size, off_t off, struct fuse_file_info *fi)
 {
 	const struct job_node *dir = jobs_dir_of(node);
-	struct job_ctl *c cleanup_free = calloc(1, sizeof(*c));
+	struct job_ctl *c cleanup_free = calloc(1, sizeof(*c) + strlen(dir->id) + 1);
 	int action = job_ctl_parse(buf, size);
 
 	(void)off, (void)fi;
@@ -74,6 +75,7 @@ static void job_ctl_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 	}
 	c->fs = fs;
 	c->size = size;
+	memcpy(c->id, dir->id, strlen(dir->id) + 1);
 	c->ticket = park_add(fs->park, req, PARK_WRITE, JOB_CTL_MS);
 	if (!c->ticket)
 		return;
