@@ -2,7 +2,7 @@
 /*
  * docs/appdef.5 and contrib/examples/ against the parser: every field and named resource is in
  * the manual, with its values; every example is accepted; an example in the manual is the file.
- * KXFS_SOURCE is the source tree.
+ * TEST_SOURCE is the source tree.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,22 +28,9 @@ static char *read_file(const char *path)
 	return ret;
 }
 
-static char *source_path(const char *name)
-{
-	const char *root = getenv("KXFS_SOURCE");
-	char *ret;
-
-	if (!root)
-		fail_msg("KXFS_SOURCE is not set");
-	assert_true(asprintf(&ret, "%s/%s", root, name) > 0);
-	return ret;
-}
-
 static char *manual(void)
 {
-	cleanup_free char *path = source_path("docs/appdef.5");
-
-	return read_file(path);
+	return read_file(TEST_SOURCE "/docs/appdef.5");
 }
 
 static void test_fields(void **state)
@@ -88,10 +75,11 @@ static char *resource_line(const char *name)
 {
 	struct spec_resource r = {0};
 	char devices[64] = "";
+	const char *near;
 	int64_t efa, neuron;
 	char *ret;
 
-	assert_int_equal(spec_named_resource(name, &r, NULL), 0);
+	assert_int_equal(spec_named_resource(name, &r, &near), 0);
 	efa = count(&r.devices, "vpc.amazonaws.com/efa");
 	neuron = count(&r.devices, "aws.amazon.com/neurondevice");
 	assert_int_equal(r.devices.n, (efa > 0) + (neuron > 0));
@@ -141,12 +129,11 @@ static void check_in_manual(const char *page, char *path, const char *text)
 
 static void test_examples(void **state)
 {
-	cleanup_free char *pattern = source_path("contrib/examples/*.yaml");
 	cleanup_free char *page = manual();
 	glob_t found;
 
 	(void)state;
-	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+	assert_int_equal(glob(TEST_SOURCE "/contrib/examples/*.yaml", 0, NULL, &found), 0);
 	assert_true(found.gl_pathc >= 4);
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		cleanup_free char *text = read_file(found.gl_pathv[i]);
