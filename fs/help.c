@@ -18,7 +18,7 @@ const char help_text[] =
 	"  log                   output of all replicas, each line with its replica before it\n"
 	"  wait                  reading blocks until the job has finished, then gives its state\n"
 	"  follow                as log, but reading blocks for more until the job has finished\n"
-	"  logs/                 links to the logs of all replicas\n"
+	"  logs/ROLE-K.log       links to the logs of all replicas\n"
 	"  ROLE-K/               one directory a replica\n"
 	"    state, status       of this replica\n"
 	"    log                 its output, byte for byte; tail -f works\n"

@@ -4,6 +4,7 @@
  * of one in the history removes it for good.
  */
 #include <errno.h>
+#include <limits.h>
 
 #include "backend/diag.h"
 #include "fs/jobs.h"
@@ -50,17 +51,16 @@ static int jobs_getattr(struct fs *fs, struct node *node, struct stat *st)
 static int jobs_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
 	const struct spec_job *job cleanup_job = backend_job(fs->backend, jobs_place(dir), name);
-	char *tag cleanup_free = NULL;
+	char tag[2 * NAME_MAX + 2];
 	struct job_node *jn;
 	struct node *node;
 	bool fresh;
 
 	if (!job)
 		return -ENOENT;
-	if (asprintf(&tag, "%s@%s", job->id, job->uid) < 0) {
-		tag = NULL;
-		return -ENOMEM;
-	}
+	if (strlen(job->id) + strlen(job->uid) + 2 > sizeof(tag))
+		return -ENAMETOOLONG;
+	stpcpy(stpcpy(stpcpy(tag, job->id), "@"), job->uid);
 	node = node_get(fs, dir, &job_class, tag, &fresh);
 	if (!node)
 		return -ENOMEM;

@@ -28,10 +28,15 @@ static uint64_t node_hash(const char *key)
 
 static char *node_key(const struct node *parent, const char *tag)
 {
-	char *key;
+	size_t len = strlen(parent->key), tag_size = strlen(tag) + 1;
+	char *key = malloc(len + 1 + tag_size);
 
-	if (asprintf(&key, "%s/%s", parent->key, tag) < 0)
-		return NULL;
+	/* Not asprintf: ls of 10 000 jobs comes here 10 000 times. */
+	if (key) {
+		memcpy(key, parent->key, len);
+		key[len] = '/';
+		memcpy(key + len + 1, tag, tag_size);
+	}
 	return key;
 }
 
