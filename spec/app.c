@@ -104,6 +104,7 @@ struct checker {
 	struct app_reader *r;
 	const struct spec_app *app;
 	const struct spec_yaml *root;
+	const char *scheduler;	/* that will run it; NULL: not known */
 	struct lh_table *tasks; /* normalised role name -> index + 1 */
 	size_t app_len;		/* of the normalised app name */
 	size_t pod_len;		/* of the longest pod name */
@@ -213,7 +214,7 @@ static void check_length(struct checker *c, const struct spec_yaml *node)
 {
 	const struct app_path path = {.key = "name"};
 
-	if (c->pod_len <= SPEC_MAX_NAME || streq(c->app->scheduler, "mcad"))
+	if (c->pod_len <= SPEC_MAX_NAME || streq(c->scheduler, "mcad"))
 		return;
 	app_error(c->r, &path, node,
 		  "pods of role \"%s\" would have names of %zu characters, and %u are allowed; "
@@ -229,12 +230,13 @@ static void free_name(struct lh_entry *entry)
 }
 
 static void check_names(struct app_reader *r, const struct spec_app *app,
-			const struct spec_yaml *root)
+			const struct spec_yaml *root, const char *scheduler)
 {
 	cleanup(free_table) struct lh_table *tasks = lh_kchar_table_new(16, free_name);
 	const struct app_path path = {.key = "name"};
 	const struct spec_yaml *node = spec_yaml_get(root, "name");
-	struct checker c = {.r = r, .app = app, .root = root, .tasks = tasks};
+	struct checker c = {
+		.r = r, .app = app, .root = root, .scheduler = scheduler, .tasks = tasks};
 	cleanup_free char *name = NULL;
 
 	if (!tasks) {
@@ -268,25 +270,41 @@ static bool is_other(struct app_reader *r, const struct spec_yaml *root)
 	return true;
 }
 
-int spec_app_parse(const char *text, size_t len, const char *home, struct spec_app **ret,
-		   struct spec_errors *e)
+static void check_scheduler(struct app_reader *r, const struct spec_app *app,
+			    const struct spec_yaml *root, const char *scheduler)
 {
-	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+	const struct app_path path = {.key = "scheduler"};
+
+	if (scheduler && app->scheduler && !streq(app->scheduler, scheduler))
+		app_error(r, &path, spec_yaml_get(root, "scheduler"),
+			  "is %s, but jobs are run by %s here", app->scheduler, scheduler);
+}
+
+int spec_app_read(const struct spec_yaml *root, const char *home, const char *scheduler,
+		  struct spec_app **ret, struct spec_errors *e)
+{
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	struct app_reader r = {.home = home, .e = e};
-	int err = spec_yaml_parse(text, len, &root, e);
 
-	if (!root)
-		return err;
 	if (is_other(&r, root))
 		return e->err;
 	app = calloc(1, sizeof(*app));
 	if (!app)
 		return spec_errors_add(e, -ENOMEM, 0, 0, "", "out of memory");
 	app_read_map(&r, NULL, root, app_fields, app);
-	check_names(&r, app, root);
+	check_scheduler(&r, app, root, scheduler);
+	check_names(&r, app, root, scheduler ? scheduler : app->scheduler);
 	if (e->err)
 		return e->err;
 	*ret = take_ptr(app);
 	return 0;
+}
+
+int spec_app_parse(const char *text, size_t len, const char *home, struct spec_app **ret,
+		   struct spec_errors *e)
+{
+	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+	int err = spec_yaml_parse(text, len, &root, e);
+
+	return root ? spec_app_read(root, home, NULL, ret, e) : err;
 }

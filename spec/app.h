@@ -82,6 +82,13 @@ struct spec_app {
  */
 int spec_app_parse(const char *text, size_t len, const char *home, struct spec_app **ret,
 		   struct spec_errors *e);
+/*
+ * The same of a document that is parsed already (errors in E do not matter, but make it fail).
+ * SCHEDULER is what will run it ("volcano"): another one in the document is an error, and names
+ * are checked by its rules. NULL: what the document says.
+ */
+int spec_app_read(const struct spec_yaml *root, const char *home, const char *scheduler,
+		  struct spec_app **ret, struct spec_errors *e);
 void spec_app_free(struct spec_app *app);
 static inline void spec_app_freep(struct spec_app **app)
 {
