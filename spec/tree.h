@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Building JSON objects member by member, for the texts that are made here. Keys are literals
- * and each is added once. When memory is short a member is missing and T->failed is set, to be
- * checked once at the end. Private to spec/.
+ * Building JSON values member by member. Unless said otherwise, keys are literals and each is added
+ * once. When memory is short a member is missing and T->failed is set, to be checked once at the
+ * end: every function takes a NULL that another has made. Private to spec/.
  */
 #ifndef KXFS_SPEC_TREE_H
 #define KXFS_SPEC_TREE_H
@@ -62,5 +62,23 @@ static inline void spec_tree_number(struct spec_tree *t, struct json_object *o, 
 {
 	spec_tree_add(t, o, key, json_object_new_int64(number));
 }
+
+/* Values; NULL (and T->failed): no memory. A list has room for N. */
+struct json_object *spec_tree_map(struct spec_tree *t);
+struct json_object *spec_tree_list(struct spec_tree *t, size_t n);
+struct json_object *spec_tree_string(struct spec_tree *t, const char *text);
+struct json_object *spec_tree_format(struct spec_tree *t, const char *fmt, ...) printf_like(2, 3);
+struct json_object *spec_tree_int(struct spec_tree *t, int64_t value);
+struct json_object *spec_tree_bool(struct spec_tree *t, bool value);
+
+/* A value from JSON text of our own making, nested as documents may be; NULL: no memory. */
+struct json_object *spec_tree_parse(const char *text);
+
+/* As spec_tree_add, but KEY is copied, and O may have it already. */
+void spec_tree_set(struct spec_tree *t, struct json_object *o, const char *key,
+		   struct json_object *value);
+
+/* Add all members of FROM, whose keys are literals; the values are shared. */
+void spec_tree_add_all(struct spec_tree *t, struct json_object *o, struct json_object *from);
 
 #endif
