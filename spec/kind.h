@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A kind of job in a cluster is data: names, run options, and pure functions that share pod.h. A
+ * new kind is a file of its own and a row in kind.c. spec/manifest.h is how a manifest is made.
+ */
+#ifndef KXFS_SPEC_KIND_H
+#define KXFS_SPEC_KIND_H
+
+#include "spec/run_options.h"
+
+struct spec_build; /* pod.h: what a kind is given, and what it makes */
+
+/* Who submits what, when: chosen by the caller, since spec/ has no randomness of its own. */
+struct spec_identity {
+	uint64_t random[2];	/* for the job's name */
+	const char *namespace;	/* the mount's */
+	const char *submission; /* UUID of this write */
+	const char *submitter;	/* user@host */
+};
+
+struct spec_kind {
+	const char *name;	 /* "volcano": in SOURCE and in an AppDef's scheduler */
+	const char *scheduler;	 /* TorchX's name of it, which begins its handles */
+	const char *api_version; /* of the object */
+	const char *kind;
+	const char *plural;		   /* in the API's paths */
+	const struct spec_option *options; /* ends with one whose name is NULL */
+	/* Make the object's name and the object. 0, or an errno that is in the build's errors. */
+	int (*build)(struct spec_build *b);
+};
+
+extern const struct spec_kind spec_volcano;
+extern const struct spec_kind spec_mcad;
+
+/* The I-th kind; NULL: no more. */
+const struct spec_kind *spec_kind_at(size_t i);
+/* The kind of this name; NULL: none. */
+const struct spec_kind *spec_kind_find(const char *name);
+
+#endif

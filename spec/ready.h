@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ready manifests: documents that are an object for the cluster already, written by hand or read
+ * from jobs/ID/manifest.yaml. A part of manifest.c in a file of its own.
+ */
+#ifndef KXFS_SPEC_READY_H
+#define KXFS_SPEC_READY_H
+
+#include "spec/kind.h"
+#include "spec/yaml.h"
+
+/* Has the document what only a manifest has? */
+bool spec_ready_is(const struct spec_yaml *root);
+
+/*
+ * Check a manifest for KIND and NAMESPACE. 0, the object without what the server sets in *RET and
+ * its name (malloc'ed) in *ID; or the errno of E.
+ */
+int spec_ready_read(const struct spec_yaml *root, const struct spec_kind *kind,
+		    const char *namespace, struct json_object **ret, char **id,
+		    struct spec_errors *e);
+
+#endif

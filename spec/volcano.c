@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Volcano's Job: one task a replica, since macros make replicas differ.
+ */
+#include <ctype.h>
+
+#include "spec/name.h"
+#include "spec/pod.h"
+
+#define RESERVED_MILLICPU 100
+#define RESERVED_MEMORY	  1024 /* MB */
+
+static const struct spec_option options[] = {
+	{.name = "queue", .required = true, .help = "queue that jobs wait in"},
+	{.name = "service_account", .help = "service account of the pods"},
+	{.name = "priority_class", .help = "priority class of jobs"},
+	{.name = "image_repo", .help = "repository that local images (sha256:...) were pushed to"},
+	{.name = "reserved_millicpu",
+	 .type = SPEC_OPTION_INT,
+	 .max = INT32_MAX,
+	 .help = "CPU of a node that is not requested, in thousandths (default 100)"},
+	{.name = "reserved_memmb",
+	 .type = SPEC_OPTION_INT,
+	 .max = INT32_MAX,
+	 .help = "memory of a node that is not requested, in MB (default 1024)"},
+	{.name = "efa_device_count",
+	 .type = SPEC_OPTION_INT,
+	 .max = INT32_MAX,
+	 .help = "number of vpc.amazonaws.com/efa devices, whatever the resource says"},
+	{.name = "no_annotations",
+	 .type = SPEC_OPTION_BOOL,
+	 .help = "leave the annotations kxfs/... out"},
+	{.name = "quiet", .type = SPEC_OPTION_BOOL, .help = "without effect; TorchX has it"},
+	{.name = "validate_spec",
+	 .type = SPEC_OPTION_BOOL,
+	 .help = "without effect; TorchX has it"},
+	{0},
+};
+
+struct volcano {
+	struct spec_build *build;
+	struct spec_pods pods;
+	struct json_object *tasks;
+	struct json_object *policies; /* of retries */
+	char *rank0_env;
+};
+
+static void volcano_clear(struct volcano *v)
+{
+	spec_pods_clear(&v->pods);
+	json_object_put(v->tasks);
+	json_object_put(v->policies);
+	free(v->rank0_env);
+}
+
+static int make_id(struct spec_build *b)
+{
+	char suffix[SPEC_SUFFIX_MAX];
+	char *name cleanup_free = spec_name_norm(b->app->name);
+
+	spec_name_suffix(b->identity->random[0], suffix);
+	if (!name || asprintf(&b->id, "%s-%s", name, suffix) < 0) {
+		b->id = NULL;
+		return spec_build_no_memory(b);
+	}
+	if (isdigit((unsigned char)b->id[0]))
+		return spec_build_refuse(
+			b, "name",
+			"jobs of this name would be called %s: a name that Volcano makes "
+			"a Service of must begin with a letter",
+			b->id);
+	return 0;
+}
+
+/* Volcano's variable for the hosts of a task: its name in upper case, dashes as underscores. */
+static int make_rank0_env(struct volcano *v)
+{
+	char *name cleanup_free = spec_name_norm(v->build->app->roles[0].name);
+
+	if (!name || asprintf(&v->rank0_env, "VC_%s_0_HOSTS", name) < 0) {
+		v->rank0_env = NULL;
+		return spec_build_no_memory(v->build);
+	}
+	for (char *p = v->rank0_env; *p; p++)
+		*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+	return 0;
+}
+
+static struct json_object *restart_policy(struct spec_tree *t, const char *event)
+{
+	struct json_object *ret = spec_tree_map(t);
+
+	spec_tree_add(t, ret, "event", spec_tree_string(t, event));
+	spec_tree_add(t, ret, "action", spec_tree_string(t, "RestartJob"));
+	return ret;
+}
+
+static int start(struct volcano *v)
+{
+	struct spec_build *b = v->build;
+	struct spec_pods *p = &v->pods;
+	struct spec_tree *t = &p->tree;
+	int err = make_rank0_env(v);
+
+	if (err)
+		return err;
+	p->build = b;
+	p->app_name = b->app->name;
+	p->rank0_env = v->rank0_env;
+	p->reserved_cpu = RESERVED_MILLICPU;
+	p->reserved_memory = RESERVED_MEMORY;
+	p->efa = -1;
+	spec_options_int(b->options, "reserved_millicpu", &p->reserved_cpu);
+	spec_options_int(b->options, "reserved_memmb", &p->reserved_memory);
+	spec_options_int(b->options, "efa_device_count", &p->efa);
+	v->tasks = spec_tree_list(t, 16);
+	v->policies = spec_tree_list(t, 2);
+	spec_tree_append(t, v->policies, restart_policy(t, "PodEvicted"));
+	spec_tree_append(t, v->policies, restart_policy(t, "PodFailed"));
+	return spec_pods_init(p);
+}
+
+static int check_retries(struct volcano *v, size_t index)
+{
+	const struct spec_role *role = &v->build->app->roles[index];
+	char path[64];
+
+	if (role->max_retries <= 0 || role->retry_policy == SPEC_RETRY_APPLICATION ||
+	    role->retry_policy == SPEC_RETRY_REPLICA)
+		return 0;
+	snprintf(path, sizeof(path), "roles[%zu].retry_policy", index);
+	return spec_build_refuse(
+		v->build, path,
+		"Volcano can't do %s: use APPLICATION or REPLICA, or max_retries: 0",
+		spec_retry_name(role->retry_policy));
+}
+
+/* NORM is the role's name as it is in the names of tasks. */
+static struct json_object *make_task(struct volcano *v, struct spec_pod_role *r, const char *norm,
+				     unsigned k)
+{
+	struct spec_tree *t = &v->pods.tree;
+	const struct spec_role *role = r->role;
+	struct json_object *name cleanup_json = spec_tree_format(t, "%s-%u", norm, k);
+	struct json_object *pod = name ? spec_pod_make(r, k, json_object_get_string(name)) : NULL;
+	struct json_object *task;
+
+	if (!pod)
+		return NULL;
+	task = spec_tree_map(t);
+	spec_tree_add(t, task, "name", json_object_get(name));
+	spec_tree_add(t, task, "replicas", spec_tree_int(t, 1));
+	if (role->min_replicas >= 0)
+		spec_tree_add(t, task, "minAvailable", spec_tree_int(t, k < role->min_replicas));
+	if (role->max_retries > 0) {
+		spec_tree_add(t, task, "maxRetry", spec_tree_int(t, role->max_retries));
+		spec_tree_add(t, task, "policies",
+			      role->retry_policy == SPEC_RETRY_APPLICATION
+				      ? json_object_get(v->policies)
+				      : spec_tree_list(t, 0));
+	}
+	spec_tree_add(t, task, "template", pod);
+	return task;
+}
+
+static int make_tasks(struct volcano *v, size_t index)
+{
+	struct spec_pod_role r cleanup(spec_pod_role_clear);
+	int err = spec_pod_role_init(&r, &v->pods, index);
+	char *norm cleanup_free = spec_name_norm(r.role->name);
+
+	if (!norm)
+		return spec_build_no_memory(v->build);
+	for (unsigned k = 0; !err && k < r.role->num_replicas; k++) {
+		struct json_object *task = make_task(v, &r, norm, k);
+
+		if (!task)
+			return v->build->errors->n > 0 ? v->build->errors->err
+						       : spec_build_no_memory(v->build);
+		spec_tree_append(&v->pods.tree, v->tasks, task);
+	}
+	return err;
+}
+
+static int64_t least_retries(const struct spec_app *app)
+{
+	int64_t ret = app->roles[0].max_retries;
+
+	for (size_t i = 1; i < app->n_roles; i++)
+		ret = min_of(ret, app->roles[i].max_retries);
+	return ret;
+}
+
+static struct json_object *make_plugins(struct spec_tree *t)
+{
+	struct json_object *ret = spec_tree_map(t), *svc = spec_tree_list(t, 1);
+
+	/* Replicas find each other before they are ready. */
+	spec_tree_append(t, svc, spec_tree_string(t, "--publish-not-ready-addresses"));
+	spec_tree_add(t, ret, "svc", svc);
+	spec_tree_add(t, ret, "env", spec_tree_list(t, 0));
+	return ret;
+}
+
+static struct json_object *make_object(struct volcano *v)
+{
+	struct spec_build *b = v->build;
+	struct spec_tree *t = &v->pods.tree;
+	const char *priority = spec_options_text(b->options, "priority_class");
+	struct json_object *ret = spec_tree_map(t), *metadata = spec_tree_map(t),
+			   *spec = spec_tree_map(t);
+
+	spec_tree_add(t, ret, "apiVersion", spec_tree_string(t, b->kind->api_version));
+	spec_tree_add(t, ret, "kind", spec_tree_string(t, b->kind->kind));
+	spec_tree_add(t, metadata, "name", spec_tree_string(t, b->id));
+	spec_tree_add(t, ret, "metadata", metadata);
+	spec_tree_add(t, spec, "schedulerName", spec_tree_string(t, "volcano"));
+	spec_tree_add(t, spec, "queue",
+		      spec_tree_string(t, spec_options_text(b->options, "queue")));
+	spec_tree_add(t, spec, "maxRetry", spec_tree_int(t, least_retries(b->app)));
+	if (priority)
+		spec_tree_add(t, spec, "priorityClassName", spec_tree_string(t, priority));
+	spec_tree_add(t, spec, "plugins", make_plugins(t));
+	spec_tree_add(t, spec, "tasks", json_object_get(v->tasks));
+	spec_tree_add(t, ret, "spec", spec);
+	return ret;
+}
+
+static int volcano_build(struct spec_build *b)
+{
+	struct volcano v cleanup(volcano_clear) = {.build = b};
+	int ret = make_id(b);
+
+	if (!b->id || start(&v) < 0)
+		return b->errors->err;
+	for (size_t i = 0; i < b->app->n_roles; i++) {
+		int err = check_retries(&v, i);
+		int err2 = make_tasks(&v, i);
+
+		ret = ret ? ret : err ? err : err2;
+	}
+	if (ret)
+		return ret;
+	b->object = make_object(&v);
+	return v.pods.tree.failed ? spec_build_no_memory(b) : 0;
+}
+
+const struct spec_kind spec_volcano = {
+	.name = "volcano",
+	.scheduler = "kubernetes",
+	.api_version = "batch.volcano.sh/v1alpha1",
+	.kind = "Job",
+	.plural = "jobs",
+	.options = options,
+	.build = volcano_build,
+};
