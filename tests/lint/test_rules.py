@@ -214,6 +214,12 @@ COVERED = {
     "fs/stream*.c": "tests/mount/test_blocking.py",
     "fs/submit*.c": "tests/mount/test_submit.py",
     "fs/text.c": "tests/mount/test_tree.py",
+    "spec/kind.c": "tests/unit/test-run_options.c",
+    "spec/mcad.c": "tests/golden/test_golden.py",
+    "spec/pod*.c": "tests/golden/test_golden.py",
+    "spec/ready.c": "tests/unit/test-manifest.c",
+    "spec/tree.c": "tests/unit/test-manifest.c",
+    "spec/volcano.c": "tests/golden/test_golden.py",
 }
 
 

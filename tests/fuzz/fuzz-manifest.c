@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Documents to manifests, for every kind: what is made is JSON with the name that is said, and YAML
+ * of it reads back as the same; what is refused has an error that says why.
+ */
+/* asserts are what this is for, in every kind of build */
+#undef NDEBUG
+#include <assert.h>
+#include <json-c/json.h>
+
+#include "spec/limits.h"
+#include "spec/manifest.h"
+#include "spec/tree.h"
+#include "spec/yaml.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_made(const struct spec_manifest *m)
+{
+	struct json_object *object cleanup_json = spec_tree_parse(m->json);
+	struct json_object *again cleanup_json = NULL, *name;
+	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	char *yaml cleanup_free = NULL;
+	size_t len;
+
+	assert(object && strlen(m->json) == m->json_len && m->json_len <= SPEC_MAX_OBJECT);
+	name = json_object_object_get(json_object_object_get(object, "metadata"), "name");
+	assert(streq(json_object_get_string(name), m->id) && strlen(m->id) <= SPEC_MAX_NAME);
+	assert(spec_manifest_yaml(m, &yaml, &len) == 0 && strlen(yaml) == len);
+	/* What is larger or deeper than a document may be can't be read back here. */
+	if (spec_yaml_parse(yaml, len, &root, &e) == 0) {
+		assert(spec_yaml_to_json(root, &again) == 0);
+		assert(json_object_equal(object, again));
+	}
+	spec_errors_clear(&e);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct spec_pair options[] = {{(char[]){"queue"}, (char[]){"q"}}};
+	struct spec_manifest_request rq = {
+		.options = options,
+		.home = "/var/empty",
+		.identity = {.random = {UINT64_MAX, UINT64_MAX},
+			     .namespace = "ns",
+			     .submission = "uuid",
+			     .submitter = "ada@login1"},
+	};
+
+	for (size_t i = 0; (rq.kind = spec_kind_at(i)); i++) {
+		cleanup(spec_manifest_freep) struct spec_manifest *m = NULL;
+		struct spec_errors e = SPEC_ERRORS_INIT;
+		int err;
+
+		rq.n_options = rq.kind == &spec_volcano;
+		err = spec_manifest_make((const char *)data, size, &rq, &m, &e);
+		assert((err == 0) == (m != NULL) && (err == 0) == (e.n == 0) && err == e.err);
+		if (m)
+			check_made(m);
+		spec_errors_clear(&e);
+	}
+	return 0;
+}
