@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: MIT
+"""What kxfs makes differently from TorchX 0.7.0 on purpose, as functions: each takes a manifest of
+TorchX's, in which the job's name is @ID@, and changes it to what kxfs makes. The names are those of
+docs/deviations.md."""
+
+import copy
+import re
+
+ID = "@ID@"
+LABELS = ("app.kubernetes.io/name", "torchx.pytorch.org/app-name", "torchx.pytorch.org/role-name")
+EFA = "vpc.amazonaws.com/efa"
+
+
+class Case:
+    """What a deviation may need to know: the kind, the AppDef and the run options."""
+
+    def __init__(self, kind, app, options, namespace="default", torchx_id=None):
+        self.kind, self.app, self.options, self.namespace = kind, app, options, namespace
+        self.torchx_id = torchx_id
+
+    @property
+    def roles(self):
+        return self.app["roles"]
+
+    def pods(self, job):
+        """(index of the role, replica, template with metadata and spec, task or item)"""
+        holders = (job["spec"]["tasks"] if self.kind == "volcano" else
+                   [item for item in job["spec"]["resources"]["GenericItems"]
+                    if item["generictemplate"]["kind"] == "Pod"])
+        position = 0
+        for index, role in enumerate(self.roles):
+            for k in range(role.get("num_replicas", 1)):
+                holder = holders[position]
+                yield index, k, holder["template" if self.kind == "volcano" else "generictemplate"], holder
+                position += 1
+        assert position == len(holders)
+
+
+def container(pod):
+    return pod["spec"]["containers"][0]
+
+
+def walk(value, change):
+    """VALUE with every string replaced by change(string)."""
+    if isinstance(value, dict):
+        return {key: walk(item, change) for key, item in value.items()}
+    if isinstance(value, list):
+        return [walk(item, change) for item in value]
+    return change(value) if isinstance(value, str) else value
+
+
+def torchx_norm(name):
+    name = name[1:] if name.startswith("-") else name
+    return "".join(re.findall(r"[a-z0-9\-]", name.lower()))
+
+
+def norm(name):
+    return "".join(re.findall(r"[a-z0-9\-]", name.lower())).strip("-")
+
+
+def clean(name):
+    return norm(name).lstrip("0123456789-")
+
+
+def hosts_env(role):
+    return f"TORCHX_MCAD_{clean(role['name'])}_0_HOSTS".upper().replace("-", "")
+
+
+# --- TorchX's bugs -----------------------------------------------------------------------------
+
+def bug_1(job, case):
+    """A dash in the name of role 0: Volcano's variable has an underscore."""
+    if case.kind != "volcano":
+        return job
+    wrong = f"VC_{torchx_norm(case.roles[0]['name'])}_0_HOSTS".upper()
+    return walk(job, lambda text: text.replace(wrong, wrong.replace("-", "_")))
+
+
+def clean_label(value):
+    value = re.sub(r"[^A-Za-z0-9._-]", ".", value)
+    value = re.sub(r"^[._-]+", "", value)[:63]
+    return re.sub(r"[._-]+$", "", value)
+
+
+def bug_4(job, _case):
+    """Names in labels are cleaned."""
+    def change(value):
+        if isinstance(value, list):
+            return [change(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        return {key: clean_label(item) if key in LABELS and isinstance(item, str) else change(item)
+                for key, item in value.items()}
+    return change(job)
+
+
+def bug_6(job, case):
+    """Pods of other roles than the first have the role's index in their names."""
+    if case.kind != "mcad":
+        return job
+    for index, k, pod, _ in case.pods(job):
+        if index == 0:
+            continue
+        name = f"{ID}-{index}-{k}"
+        pod["metadata"]["name"] = pod["spec"]["hostname"] = container(pod)["name"] = name
+        for variable in container(pod)["env"]:
+            if variable["name"].startswith("TORCHX_MCAD_") and variable["value"] == f"{ID}-0.{ID}":
+                variable["value"] = f"{ID}-{index}-0.{ID}"
+    return job
+
+
+def bug_7(job, case):
+    """All pods get the variable that rank0_env names."""
+    if case.kind != "mcad":
+        return job
+    name = hosts_env(case.roles[0])
+    first = {"name": name, "value": f"{ID}-0.{ID}"}
+    for index, _, pod, _ in case.pods(job):
+        env = container(pod)["env"]
+        if index > 0 and hosts_env(case.roles[index]) == name:
+            env[-1] = first
+        elif index > 0:
+            env.insert(len(env) - 1, first)
+    return job
+
+
+def bug_9(job, case):
+    """No dashes at the ends of names; in MCAD no digits in front of them either."""
+    if case.kind == "volcano":
+        wrong = f"VC_{torchx_norm(case.roles[0]['name'])}_0_HOSTS".upper()
+        right = f"VC_{norm(case.roles[0]['name'])}_0_HOSTS".upper()
+        job = walk(job, lambda text: text.replace(wrong, right))
+        for index, k, pod, task in case.pods(job):
+            task["name"] = container(pod)["name"] = f"{norm(case.roles[index]['name'])}-{k}"
+        return job
+    inner = case.torchx_id.lstrip("-0123456789")
+    return walk(job, lambda text: text.replace(inner, ID) if inner else text)
+
+
+def bug_10(job, case):
+    """No pull secret without a name."""
+    if case.kind == "mcad":
+        for _, _, pod, _ in case.pods(job):
+            if pod["spec"].get("imagePullSecrets") == [{}]:
+                del pod["spec"]["imagePullSecrets"]
+    return job
+
+
+def bug_13(job, case):
+    """A suffix of at least 8 characters: the app's name is cut earlier."""
+    if case.kind != "mcad":
+        return job
+    name = case.app["name"][:max(63 - 7 - len(case.roles), 24) - 8]
+
+    def change(value):
+        if isinstance(value, list):
+            return [change(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        return {key: name if key in LABELS[:2] and isinstance(item, str) else change(item)
+                for key, item in value.items()}
+    return change(job)
+
+
+# --- newer TorchX ------------------------------------------------------------------------------
+
+def new_field_path(job, case):
+    """[FIELD_PATH] in front of a variable's value."""
+    for _, _, pod, _ in case.pods(job):
+        for variable in container(pod)["env"]:
+            if variable.get("value", "").startswith("[FIELD_PATH]"):
+                path = variable.pop("value")[len("[FIELD_PATH]"):]
+                variable["valueFrom"] = {"fieldRef": {"fieldPath": path}}
+    return job
+
+
+def new_reserved(job, case):
+    """reserved_millicpu and reserved_memmb"""
+    for _, _, pod, _ in case.pods(job):
+        resources = container(pod)["resources"]
+        for key, unit, option, default in (("cpu", "m", "reserved_millicpu", 100),
+                                           ("memory", "M", "reserved_memmb", 1024)):
+            if key in resources["limits"] and option in case.options:
+                rest = int(resources["limits"][key][:-1]) - case.options.get(option, default)
+                resources["requests"][key] = f"{max(rest, 0)}{unit}"
+    return job
+
+
+def new_efa(job, case):
+    """efa_device_count"""
+    count = case.options["efa_device_count"]
+    for _, _, pod, _ in case.pods(job):
+        limits = container(pod)["resources"]["limits"]
+        limits.pop(EFA, None)
+        if count:
+            limits[EFA] = str(count)
+    return job
+
+
+def overlay_of(role):
+    found = role.get("metadata", {}).get("kubernetes", {})
+    return found.get("V1Pod", found)
+
+
+def merge(base, overlay):
+    for key, value in overlay.items():
+        operator, _, field = key.partition(":") if key.startswith("__") else ("", "", key)
+        if operator == "__del__":
+            base.pop(field, None)
+        elif operator == "__put__":
+            base[field] = copy.deepcopy(value)
+        elif operator == "__join__":
+            field, _, on = field.partition(":")
+            items = base.setdefault(field, [])
+            for item in value:
+                same = [old for old in items if on in item and old.get(on) == item[on]]
+                if same:
+                    same[-1].update(copy.deepcopy(item))
+                else:
+                    items.append(copy.deepcopy(item))
+        elif isinstance(value, dict):
+            merge(base.setdefault(field, {}), value)
+        elif isinstance(value, list) and field in base:
+            base[field] = base[field] + copy.deepcopy(value)
+        else:
+            base[field] = copy.deepcopy(value)
+
+
+def new_overlay(job, case):
+    """The pod overlay in a role's metadata; labels of TorchX win."""
+    for index, _, pod, _ in case.pods(job):
+        labels = pod["metadata"]["labels"]
+        merge(pod, overlay_of(case.roles[index]))
+        pod["metadata"].setdefault("labels", {}).update(labels)
+    return job
+
+
+# --- small things ------------------------------------------------------------------------------
+
+def text_values(job, case):
+    """A plain scalar where text is wanted is that text."""
+    for index, _, pod, _ in case.pods(job):
+        pod["spec"]["nodeSelector"] = {key: str(value) for key, value in pod["spec"]["nodeSelector"].items()}
+        names = [str(name) for name in case.roles[index].get("env", {})]
+        for variable in container(pod)["env"]:
+            variable["name"] = str(variable["name"])
+        container(pod)["command"] = [str(word) for word in container(pod)["command"]]
+        container(pod)["image"] = str(container(pod)["image"])
+        assert all(name in [v["name"] for v in container(pod)["env"]] for name in names)
+    return job
+
+
+def namespace_of_mount(job, case):
+    """An empty namespace is the mount's."""
+    def change(value):
+        if isinstance(value, list):
+            return [change(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        return {key: case.namespace if key == "namespace" else change(item) for key, item in value.items()}
+    return change(job)
+
+
+DEVIATIONS = {
+    "BUG-1": bug_1, "BUG-4": bug_4, "BUG-6": bug_6, "BUG-7": bug_7, "BUG-9": bug_9, "BUG-10": bug_10,
+    "BUG-13": bug_13, "NEW-field-path": new_field_path, "NEW-reserved": new_reserved, "NEW-efa": new_efa,
+    "NEW-overlay": new_overlay, "TEXT-scalars": text_values, "OPTION-namespace": namespace_of_mount,
+}
+
+
+# --- what kxfs adds ----------------------------------------------------------------------------
+
+def take_annotations(job, text):
+    """Remove what kxfs notes on the object, after a look at it."""
+    notes = job["metadata"].pop("annotations")
+    assert re.fullmatch(r"[^@\s]+@[^@\s]+", notes.pop("kxfs/submitter"))
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", notes.pop("kxfs/submission"))
+    assert notes.pop("kxfs/appdef") == text
+    assert not notes
+
+
+def take_job_id(job, case, users=()):
+    """BUG-5: the variable TORCHX_JOB_ID is the handle, namespace included. Removed, for the recorded
+    manifests that were made without TorchX's Runner don't have it."""
+    scheduler = {"volcano": "kubernetes", "mcad": "kubernetes_mcad"}[case.kind]
+    for index, _, pod, _ in case.pods(job):
+        env = container(pod)["env"]
+        found = [v for v in env if v["name"] == "TORCHX_JOB_ID"]
+        assert found == [{"name": "TORCHX_JOB_ID", "value": f"{scheduler}://torchx/{case.namespace}:{ID}"}]
+        behind = len({v for v in case.roles[index].get("env", {})} - {"TORCHX_JOB_ID"})
+        if "TORCHX_JOB_ID" not in case.roles[index].get("env", {}):
+            assert env.index(found[0]) == behind, "not right behind the user's variables"
+        env.remove(found[0])

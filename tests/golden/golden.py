@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""Documents, their recorded manifests, and the program that makes kxfs's."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import yaml
+
+HERE = pathlib.Path(__file__).parent
+PROGRAM = os.environ.get("KXFS_MANIFEST", str(HERE.parents[1] / "build/tests/golden/kxfs-manifest"))
+KINDS = ("volcano", "mcad")
+NAMES = sorted(path.name for path in (HERE / "inputs").iterdir())
+PINNED = "fxtnr4nd5mcbzq"  # the suffix of all recorded names, or its beginning
+
+
+class Input:
+    def __init__(self, name):
+        self.path = HERE / "inputs" / name / "app.yaml"
+        self.text = self.path.read_bytes().decode()
+        self.settings = yaml.safe_load((HERE / "inputs" / name / "opts.yaml").read_text())
+
+    def kinds(self):
+        return [kind for kind in KINDS if kind not in self.settings.get("skip", [])]
+
+    def options(self, kind):
+        """Run options and namespace."""
+        options = dict(self.settings.get(kind) or {})
+        return options, options.pop("namespace", None) or "default"
+
+    @property
+    def runner(self):
+        return self.settings.get("via") == "runner"
+
+
+def run(kind, path, namespace="default", options=None, as_yaml=False, cwd=None):
+    """(status, output, errors) of the program; OPTIONS are given on the command line."""
+    cmd = [PROGRAM, "-n", namespace, *(["-y"] if as_yaml else [])]
+    for key, value in (options or {}).items():
+        cmd += ["-o", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
+    p = subprocess.run([*cmd, kind, path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, check=False, timeout=60, cwd=cwd)
+    return p.returncode, p.stdout.decode(), p.stderr.decode()
+
+
+def make(kind, path, namespace="default", options=None):
+    status, out, errors = run(kind, path, namespace, options)
+    assert status == 0, errors
+    assert not errors
+    return json.loads(out)
+
+
+def rename(job, name, to):
+    return json.loads(json.dumps(job, ensure_ascii=False).replace(name, to))
+
+
+def split_id(name):
+    """The name of a job without its suffix, and the suffix."""
+    match = re.fullmatch(r"(?:(.*)-)?([bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-79]*)", name)
+    assert match, name
+    return match[1] or "", match[2]

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""kxfs's manifests are those that TorchX 0.7.0 makes (recorded in inputs/, volcano/ and mcad/), but for
+what deviations.yaml names, and that is really different."""
+
+import copy
+import json
+import re
+import tempfile
+
+import pytest
+import yaml
+from deviations import DEVIATIONS, ID, Case, clean, container, norm, take_annotations, take_job_id
+from golden import HERE, KINDS, NAMES, PINNED, Input, make, rename, run, split_id
+
+TABLE = yaml.safe_load((HERE / "deviations.yaml").read_text())
+DOCUMENT = HERE.parents[1] / "docs/deviations.md"
+NOT_BLOCK = ("212-yaml-is-json", "215-yaml-two-docs")  # nothing can be written below these
+BOTH = [(name, kind) for name in NAMES for kind in Input(name).kinds()]
+
+
+def recorded(name, kind):
+    path = HERE / kind / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def listed(table, name, kind):
+    entry = TABLE[table].get(name)
+    return entry if entry and kind in entry.get("kinds", KINDS) else None
+
+
+def torchx_base(name):
+    for n in range(len(PINNED), 2, -1):
+        if name.endswith("-" + PINNED[:n]):
+            return name[:-n - 1]
+    raise AssertionError(name)
+
+
+def mended_base(base, case, ids):
+    """What is in front of the suffix, once the bugs IDS are mended."""
+    if "BUG-13" in ids:
+        base = case.app["name"][:max(63 - 7 - len(case.roles), 24) - 8]
+        base = clean(base)
+    if "BUG-9" in ids:
+        base = norm(base) if case.kind == "volcano" else clean(base)
+    return base
+
+
+def check_equal(name, kind):
+    source = Input(name)
+    options, namespace = source.options(kind)
+    ids = TABLE["cases"].get(name, {}).get(kind, [])
+    theirs = recorded(name, kind)
+    ours = make(kind, source.path, namespace, options)
+    case = Case(kind, yaml.safe_load(source.text), options, namespace, theirs["metadata"]["name"])
+
+    our_base, suffix = split_id(ours["metadata"]["name"])
+    their_base = torchx_base(case.torchx_id)
+    assert our_base == mended_base(their_base, case, ids)
+    assert len(suffix) >= 8 and len(ours["metadata"]["name"]) <= 63
+
+    ours = rename(ours, ours["metadata"]["name"], ID)
+    theirs = rename(theirs, case.torchx_id, ID)
+    take_annotations(ours, source.text)
+    take_job_id(ours, case)
+    for _, _, pod, _ in case.pods(theirs):
+        ran = [v for v in container(pod)["env"] if v["name"] == "TORCHX_JOB_ID"]
+        assert bool(ran) == source.runner
+        container(pod)["env"] = [v for v in container(pod)["env"] if v not in ran]
+
+    if kind == "mcad":
+        theirs = DEVIATIONS["BUG-10"](theirs, case)
+    for wanted in ids:
+        before, base = copy.deepcopy(theirs), mended_base(their_base, case, [wanted])
+        theirs = DEVIATIONS[wanted](theirs, case)
+        assert theirs != before or base != their_base, f"{wanted} is listed, but changes nothing"
+    assert ours == theirs
+
+
+def check_refused(name, kind, entry):
+    source = Input(name)
+    options, namespace = source.options(kind)
+    if name in NOT_BLOCK or not options:
+        status, out, errors = run(kind, "app.yaml", namespace, options, cwd=source.path.parent)
+    else:  # in the document, since -o has no types
+        status, out, errors = run_with_args(source, options, kind, namespace)
+    assert status == 1 and out == ""
+    place = f"app.yaml:{entry['at']}: " if entry["at"] else "app.yaml: "
+    path = f"{entry['path']}: " if entry["path"] else ""
+    assert errors.startswith(place + path), errors
+
+
+def run_with_args(source, options, kind, namespace):
+    with tempfile.TemporaryDirectory() as scratch:
+        with open(f"{scratch}/app.yaml", "w", encoding="utf-8", newline="") as f:
+            f.write(f"{source.text}scheduler_args: {json.dumps(options)}\n")
+        return run(kind, "app.yaml", namespace, cwd=scratch)
+
+
+def check_accepted(name, kind, entry, tmp_path):
+    source = Input(name)
+    options, namespace = source.options(kind)
+    one, other = entry["like"]
+    assert one in source.text
+    (tmp_path / "like.yaml").write_text(source.text.replace(one, other))
+    results = []
+    for path in (source.path, tmp_path / "like.yaml"):
+        job = make(kind, path, namespace, options)
+        del job["metadata"]["annotations"]
+        results.append(rename(job, job["metadata"]["name"], ID))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("name,kind", BOTH, ids=[f"{n}-{k}" for n, k in BOTH])
+def test_case(name, kind, tmp_path):
+    theirs = recorded(name, kind)
+    refused, accepted = listed("refused", name, kind), listed("accepted", name, kind)
+    if theirs is None and accepted:
+        check_accepted(name, kind, accepted, tmp_path)
+    elif theirs is None:
+        entry = listed("errors", name, kind)
+        assert entry, "TorchX refuses this: list it in errors or accepted"
+        check_refused(name, kind, entry)
+    elif refused:
+        check_refused(name, kind, refused)
+    else:
+        check_equal(name, kind)
+
+
+def test_table_names_cases():
+    """Everything in the table is a case, and no case stands twice."""
+    for name, kinds in TABLE["cases"].items():
+        for kind in kinds:
+            assert recorded(name, kind), f"{name} {kind}"
+            assert not listed("refused", name, kind)
+    for table in ("refused", "errors", "accepted"):
+        for name, entry in TABLE[table].items():
+            for kind in entry["kinds"]:
+                assert (name, kind) in BOTH
+                assert (recorded(name, kind) is not None) == (table == "refused"), f"{name} {kind}"
+                assert not (table == "accepted" and listed("errors", name, kind))
+
+
+def test_documentation():
+    """docs/deviations.md explains each deviation that is used, and no other."""
+    used = {"ADD-annotations", "BUG-5", "BUG-10"}
+    for kinds in TABLE["cases"].values():
+        used.update(*kinds.values())
+    for table in ("refused", "accepted"):
+        used.update(entry["id"] for entry in TABLE[table].values())
+    text = DOCUMENT.read_text()
+    explained = re.findall(r"^### ([A-Z]+-[a-z0-9-]+)$", text, re.M)
+    assert len(explained) == len(set(explained))
+    assert used <= set(explained), used - set(explained)
+    unseen = set(re.findall(r"^### ([A-Z]+-[a-z0-9-]+)$(?:(?!^### ).)*No recorded case", text, re.M | re.S))
+    assert set(explained) - used == unseen
+
+
+@pytest.mark.parametrize("name,kind", BOTH, ids=[f"{n}-{k}" for n, k in BOTH])
+def test_scheduler_args(name, kind):
+    """Options in the document do what they do on the command line."""
+    source = Input(name)
+    options, namespace = source.options(kind)
+    if name in NOT_BLOCK or None in options.values():
+        return
+    theirs = run_with_args(source, options, kind, namespace)
+    ours = run(kind, source.path, namespace, options)
+    if listed("errors", name, kind) or ours[0]:
+        assert theirs[0] == 1
+        return
+    jobs = [json.loads(theirs[1]), json.loads(ours[1])]
+    for job in jobs:
+        del job["metadata"]["annotations"]
+    assert rename(jobs[0], jobs[0]["metadata"]["name"], ID) == rename(jobs[1], jobs[1]["metadata"]["name"], ID)
+
+
+@pytest.mark.parametrize("name,kind", BOTH, ids=[f"{n}-{k}" for n, k in BOTH])
+def test_yaml_says_the_same(name, kind):
+    """PyYAML (YAML 1.1) reads the YAML as the JSON's values. Another reader: test_yaml.py."""
+    source = Input(name)
+    options, namespace = source.options(kind)
+    status, text, _ = run(kind, source.path, namespace, options, as_yaml=True)
+    if status:
+        return
+    as_yaml, as_json = yaml.safe_load(text), make(kind, source.path, namespace, options)
+    assert rename(as_yaml, as_yaml["metadata"]["name"], ID) == rename(as_json, as_json["metadata"]["name"], ID)
