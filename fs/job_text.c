@@ -12,6 +12,8 @@ int job_getattr(struct fs *fs, struct node *node, struct stat *st)
 	if (!job)
 		return -ENOENT;
 	node_set_times(st, job->changed, job->created);
+	/* Who has read that a job has ended must find its times changed as well. */
+	node->live = !job->finished;
 	return 0;
 }
 

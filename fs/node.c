@@ -58,6 +58,7 @@ static struct node *node_make(struct node_table *t, struct node *parent,
 		return NULL;
 	}
 	node->class = class;
+	node->live = class->live;
 	node->key = key;
 	node->ino = parent ? node_hash(key) : FUSE_ROOT_ID;
 	node->parent = parent ? node_ref(parent) : NULL;
@@ -260,8 +261,8 @@ int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 		return err;
 	e->ino = node_id(fs, node);
 	e->generation = 1;
-	e->entry_timeout = node->class->live ? 0 : FS_TIMEOUT;
-	e->attr_timeout = node->class->live ? 0 : FS_TIMEOUT;
+	e->entry_timeout = node->live ? 0 : FS_TIMEOUT;
+	e->attr_timeout = node->live ? 0 : FS_TIMEOUT;
 	node_looked_up(node);
 	return 0;
 }

@@ -29,7 +29,7 @@ struct node_class {
 	mode_t mode; /* type and permissions, before umask; types decide most defaults */
 	size_t size; /* of the structure that begins with struct node; 0: struct node itself */
 
-	bool live; /* attributes change at any moment: the kernel keeps them for no time */
+	bool live; /* node.live of a new node */
 
 	/* Fill what differs from node_stat()'s defaults. 0 or a negative errno. Absent: defaults. */
 	int (*getattr)(struct fs *fs, struct node *node, struct stat *st);
@@ -74,6 +74,7 @@ struct node {
 	uint64_t ino;	  /* st_ino */
 	uint64_t lookups; /* counted by the kernel */
 	unsigned refs;	  /* lookups > 0 counts once; children and handles one each */
+	bool live;	  /* attributes change at any moment: the kernel keeps them for no time */
 	bool stale;	  /* out of the table: the next lookup of the name makes a new node */
 	UT_hash_handle hh;
 	struct node *prev, *next; /* of all nodes */

@@ -108,7 +108,7 @@ static void ops_reply_attr(struct fs *fs, fuse_req_t req, struct node *node)
 	if (err)
 		fuse_reply_err(req, -err);
 	else
-		fuse_reply_attr(req, &st, node->class->live ? 0 : FS_TIMEOUT);
+		fuse_reply_attr(req, &st, node->live ? 0 : FS_TIMEOUT);
 }
 
 static void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
