@@ -354,8 +354,9 @@ static ssize_t log_read_file(struct log *log, char *buf, size_t n, uint64_t off)
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return -errno;
-	/* What can be read has a size. */
-	log_grow(log, off + (uint64_t)got);
+	/* What can be read has a size; a read beyond the end is no byte. */
+	if (got > 0)
+		log_grow(log, off + (uint64_t)got);
 	return got;
 }
 
