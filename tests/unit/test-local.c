@@ -320,7 +320,7 @@ static void test_output(void **state)
 
 /* --- retries --- */
 
-/* Replica 1 of role a fails once; all wait until it has come back. */
+/* Replica 1 of role a fails once, when all have spoken; they wait until it has come back. */
 static char *submit_retry(struct world *w, const char *policy)
 {
 	cleanup_free char *text = NULL;
@@ -332,14 +332,15 @@ static char *submit_retry(struct world *w, const char *policy)
 			     "    name: a\n"
 			     "    image: x\n"
 			     "    entrypoint: sh\n"
-			     "    args: [-c, 'echo $N; if [ $N = 1 ]; then [ -e failed ] || "
-			     "{ touch failed; exit 9; }; touch done; fi; "
+			     "    args: [-c, 'echo $N; touch said-$N; if [ $N = 1 ]; then "
+			     "until [ -e said-0 -a -e said-b ]; do sleep 0.02; done; "
+			     "[ -e failed ] || { touch failed; exit 9; }; touch done; fi; "
 			     "while ! [ -e done ]; do sleep 0.02; done']\n"
 			     "    env: {N: '${replica_id}'}\n"
 			     "    num_replicas: 2\n"
 			     "    max_retries: 2\n"
 			     "    retry_policy: %s\n"
-			     "  - {<<: *a, name: b, num_replicas: 1}\n",
+			     "  - {<<: *a, name: b, num_replicas: 1, env: {N: b}}\n",
 			     policy) > 0);
 	return submit(w, text);
 }
@@ -356,7 +357,8 @@ static void test_retry_policies(void **state)
 		{"HOT_SPARE", {0, 1, 0}},
 	};
 	static const char *const names[] = {"a-0", "a-1", "b-0"};
-	static const char *const said[] = {"0\n", "1\n", "0\n"};
+	static const char *const said[] = {"0\n", "1\n", "b\n"};
+	static const char *const files[] = {"failed", "done", "said-0", "said-1", "said-b"};
 	struct world *w = *state;
 
 	for (size_t i = 0; i < array_size(cases); i++) {
@@ -377,10 +379,10 @@ static void test_retry_policies(void **state)
 				assert_true(log_is(w, id, key, said[r]));
 			}
 		}
-		snprintf(path, sizeof(path), "%s/failed", w->work);
-		unlink(path);
-		snprintf(path, sizeof(path), "%s/done", w->work);
-		unlink(path);
+		for (size_t f = 0; f < array_size(files); f++) {
+			snprintf(path, sizeof(path), "%s/%s", w->work, files[f]);
+			unlink(path);
+		}
 	}
 }
 

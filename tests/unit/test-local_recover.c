@@ -53,18 +53,43 @@ static int daemon_main(const char *root, const char *script)
 		pause();
 }
 
-/* The file of a log as it is now, without a backend. */
-static bool file_has(struct world *w, const char *id, const char *key, const char *part)
+/* Is PART in a file of the job as it is now? */
+static bool file_has(struct world *w, const char *id, const char *name, const char *part)
 {
-	char path[256], text[256];
+	cleanup_free char *text = calloc(1, 65536);
 	cleanup_fd int fd = -1;
-	ssize_t n;
+	char path[256];
+
+	assert_non_null(text);
+	snprintf(path, sizeof(path), "%s/jobs/%s/%s", w->state, id, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && read(fd, text, 65535) > 0 && strstr(text, part);
+}
+
+/* Is process PID in the job's record? */
+static bool is_recorded(struct world *w, const char *id, pid_t pid)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%d", (int)pid);
+	return file_has(w, id, "job.json", text);
+}
+
+/* The number in line LINE (from 0) of a log. */
+static pid_t file_pid(struct world *w, const char *id, const char *key, int line)
+{
+	char path[256], text[64];
+	pid_t pid = 0;
+	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/jobs/%s/logs/%s", w->state, id, key);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-	text[max_of(n, 0)] = '\0';
-	return strstr(text, part) != NULL;
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (line-- >= 0 && fgets(text, sizeof(text), f))
+		pid = (pid_t)atol(text);
+	fclose(f);
+	assert_true(pid > 1);
+	return pid;
 }
 
 static void test_crash(void **state)
@@ -72,6 +97,7 @@ static void test_crash(void **state)
 	struct world *w = *state;
 	cleanup_job const struct spec_job *job = NULL;
 	cleanup_free char *bystander = NULL;
+	static const char *const keys[] = {"main-0.0", "main-1.0"};
 	pid_t pids[2], daemons[2], daemon;
 	struct world other = {0};
 	char id[64];
@@ -86,26 +112,30 @@ static void test_crash(void **state)
 
 	daemon = daemon_run(w,
 			    "echo $$; setsid sh -c 'echo $$; echo up; exec sleep 1000' & "
-			    "while ! [ -e go ]; do sleep 0.02; done; echo after; touch said; "
+			    "while ! [ -e go ]; do sleep 0.02; done; echo after; "
 			    "exec env -i sleep 1000",
 			    id);
-	until(file_has(w, id, "main-0.0", "up") && file_has(w, id, "main-1.0", "up"));
+	for (int i = 0; i < 2; i++) {
+		char log[32];
+
+		snprintf(log, sizeof(log), "logs/%s", keys[i]);
+		until(file_has(w, id, log, "up"));
+		pids[i] = file_pid(w, id, keys[i], 0);
+		daemons[i] = file_pid(w, id, keys[i], 1);
+		until(is_recorded(w, id, pids[i]));
+	}
 	daemon_kill(daemon);
 	touch(w, "go");
-	until(exists(w, "work/said"));
-	until(file_has(w, id, "main-0.0", "after") && file_has(w, id, "main-1.0", "after"));
+	until(file_has(w, id, "logs/main-0.0", "after") &&
+	      file_has(w, id, "logs/main-1.0", "after"));
+	assert_true(is_alive(pids[0]) && is_alive(daemons[1]));
 
 	assert_int_equal(world_start(w), 0);
 	for (int i = 0; i < 2; i++) {
-		const char *key = i ? "main-1.0" : "main-0.0";
-		cleanup_free char *log = log_text(w, id, key);
-
-		pids[i] = (pid_t)atol(log);
-		daemons[i] = (pid_t)atol(strchr(log, '\n') + 1);
 		/* gone by the time that the start is complete */
 		assert_false(is_alive(pids[i]));
 		assert_false(is_alive(daemons[i]));
-		assert_true(log_has(w, id, key, "\nup\nafter\n"));
+		assert_true(log_has(w, id, keys[i], "\nup\nafter\n"));
 	}
 	job = job_of(w, id);
 	assert_int_equal(job->state, SPEC_FAILED);
