@@ -66,21 +66,26 @@ static void test_surroundings(void **state)
 	struct world *w = *state;
 	cleanup_free char *id =
 		submit_sh(w,
-			  "echo $$; cut -d' ' -f5,6 /proc/$$/stat; ls /proc/$$/fd | tr '\\n' ' '; "
-			  "grep -E 'Sig(Blk|Ign)' /proc/$$/status; exec 2>/dev/null; "
+			  "echo $$; cut -d' ' -f5,6 /proc/$$/stat; "
+			  "grep -E 'Sig(Blk|Ign)' /proc/self/status; exec 2>/dev/null; "
 			  "(: < /dev/tty) || echo no tty",
 			  1, NULL);
+	cleanup_free char *fds = submit(w, "name: test\n"
+					   "roles:\n"
+					   "  - {name: main, image: x, entrypoint: ls,\n"
+					   "     args: [/proc/self/fd]}\n");
 	cleanup_free char *log = NULL;
 	char expected[128];
 	long pid;
 
-	until(has_state(w, id, SPEC_SUCCEEDED));
+	until(has_state(w, id, SPEC_SUCCEEDED) && has_state(w, fds, SPEC_SUCCEEDED));
 	log = log_text(w, id, "main-0.0");
 	pid = atol(log);
 	snprintf(expected, sizeof(expected),
-		 "%ld\n%ld %ld\n0 1 2 SigBlk:\t%016d\nSigIgn:\t%016d\nno tty\n", pid, pid, pid, 0,
-		 0);
+		 "%ld\n%ld %ld\nSigBlk:\t%016d\nSigIgn:\t%016d\nno tty\n", pid, pid, pid, 0, 0);
 	assert_string_equal(log, expected);
+	/* 3 is the folder that ls reads */
+	assert_true(log_is(w, fds, "main-0.0", "0\n1\n2\n3\n"));
 }
 
 static void test_texts(void **state)
