@@ -25,7 +25,7 @@ int yaml_input_from_json(const char *text, size_t len, char **ret, size_t *ret_l
 
 /*
  * Refuse bytes that libyaml would refuse, or read differently from what an editor shows: not
- * UTF-8, control characters, Unicode's own line breaks. 0, -EINVAL.
+ * UTF-8, control characters, Unicode's own line breaks, %TAG. 0, -EINVAL.
  */
 int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
 

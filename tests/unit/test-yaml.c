@@ -281,6 +281,10 @@ static void test_syntax(void **state)
 		{"a: [b, , c]\n", "1:8: a value is missing here\n"},
 		{"{a: 1}}\n", "1:7: the document has ended before this; check the indentation and "
 			      "the brackets\n"},
+		{"%TAG !e! tag:yaml.org,2002:\n---\na\n",
+		 "1:1: %TAG is not supported; a line of text can't begin with it either\n"},
+		{"a\n...\n%TAG !e! x\n---\na\n",
+		 "3:1: %TAG is not supported; a line of text can't begin with it either\n"},
 		{"%YAML 3.0\n---\na\n", "1:1: only YAML 1.1 and 1.2 are read\n"},
 	};
 
