@@ -103,7 +103,8 @@ def test_suspended_job_can_be_cancelled(make_kx):
 
 
 @pytest.mark.parametrize("word", ["resume", "", "\n", "no-such-word", "suspend resume", "x" * 5000,
-                                  "suspend\0", "SUSPEND"])
+                                  "suspend\0", "SUSPEND"],
+                         ids=["not-now", "nothing", "newline", "unknown", "two", "long", "nul", "capitals"])
 def test_refused(ticking, word):
     if word == "":
         write(ticking, word)  # nothing written is nothing done
