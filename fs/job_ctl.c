@@ -58,19 +58,30 @@ static int job_ctl_parse(const char *buf, size_t size)
 	return spec_action_parse(word);
 }
 
+/* 0: ACTION may be asked of the job. */
+static int job_ctl_check(struct fs *fs, const struct job_node *dir, int action)
+{
+	const struct spec_job *job cleanup_job = jobs_job_of(fs, &dir->node);
+
+	if (action < 0) {
+		diag(DIAG_WARNING, "%s/ctl: write one of suspend, resume, restart, terminate",
+		     dir->id);
+		return action;
+	}
+	return job ? jobs_may_cancel(fs, job) : -ENOENT;
+}
+
 static void job_ctl_write(struct fs *fs, fuse_req_t req, struct node *node, const char *buf,
 			  size_t size, off_t off, struct fuse_file_info *fi)
 {
 	const struct job_node *dir = jobs_dir_of(node);
 	struct job_ctl *c cleanup_free = calloc(1, sizeof(*c) + strlen(dir->id) + 1);
 	int action = job_ctl_parse(buf, size);
+	int err = c ? job_ctl_check(fs, dir, action) : -ENOMEM;
 
 	(void)off, (void)fi;
-	if (!c || action < 0) {
-		if (action < 0)
-			diag(DIAG_WARNING, "%s/ctl: write one of suspend, resume, restart, terminate",
-			     dir->id);
-		fuse_reply_err(req, c ? EINVAL : ENOMEM);
+	if (err) {
+		fuse_reply_err(req, -err);
 		return;
 	}
 	c->fs = fs;

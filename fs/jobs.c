@@ -111,8 +111,7 @@ static void jobs_removed(void *data, const struct backend_result *result)
 	free(r);
 }
 
-/* May this mount cancel JOB? The kernel has checked that the caller may write to jobs/. */
-static int jobs_may_cancel(struct fs *fs, const struct spec_job *job)
+int jobs_may_cancel(struct fs *fs, const struct spec_job *job)
 {
 	switch (fs->options->cancel) {
 	case OPTIONS_CANCEL_ALL:
@@ -121,14 +120,14 @@ static int jobs_may_cancel(struct fs *fs, const struct spec_job *job)
 		if (job->own)
 			return 0;
 		diag(DIAG_WARNING,
-		     "%s: not cancelled: it was not submitted through this mount (-o cancel=all "
+		     "%s: left alone: it was not submitted through this mount (-o cancel=all "
 		     "allows it)",
 		     job->id);
 		return -EPERM;
 	case OPTIONS_CANCEL_NONE:
 		break;
 	}
-	diag(DIAG_WARNING, "%s: not cancelled: the mount has -o cancel=none", job->id);
+	diag(DIAG_WARNING, "%s: left alone: the mount has -o cancel=none", job->id);
 	return -EPERM;
 }
 

@@ -33,6 +33,12 @@ const struct replica_node *jobs_replica_of(const struct node *node);
 void jobs_unlink_member(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 void jobs_rmdir_member(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 
+/*
+ * May this mount end or control JOB (-o cancel)? 0, or -EPERM after saying why. Whether the caller may
+ * write to the file or directory has been checked by the kernel.
+ */
+int jobs_may_cancel(struct fs *fs, const struct spec_job *job);
+
 /* Release a struct job_node's own. */
 void jobs_free(struct node *node);
 

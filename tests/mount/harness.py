@@ -267,6 +267,8 @@ class Kxfs:
     def start(self):
         """Mount; return when it answers."""
         assert self.proc is None
+        if self.user and not os.stat("/dev/fuse").st_mode & 0o002:
+            os.chmod("/dev/fuse", 0o666)  # as udev makes it; without udev it is root's alone
         with open(self.messages, "ab") as err:
             self.proc = subprocess.Popen(self.command("-f"), stdin=subprocess.DEVNULL, stdout=err,
                                          stderr=err, env=self.env(), cwd=self.work,
@@ -322,10 +324,10 @@ class Kxfs:
                            stderr=subprocess.DEVNULL, check=False, timeout=LIMIT)
         return p.stdout.decode(errors="replace")
 
-    def restart(self, sig=signal.SIGTERM, status=0):
+    def restart(self, sig=signal.SIGTERM):
         """End it with SIG and mount again on the same state."""
         code = self.end(sig)
-        assert code == (status if sig == signal.SIGTERM else -sig), self.said()
+        assert code == (-sig if sig == signal.SIGKILL else 0), self.said()
         return self.start()
 
     def abort(self):

@@ -12,7 +12,6 @@ TOOLS = {
     "rm -rf": "rm -rf {}",
     "rmdir": "rmdir {}",
     "find": "find {} -delete",
-    "find depth": "find {} -depth -exec rm -d '{{}}' \\;",
     "python": "/usr/bin/python3 -c 'import shutil, sys; shutil.rmtree(sys.argv[1])' {}",
     "busybox": "busybox rm -r {}",
     "perl": "perl -MFile::Path=remove_tree -e 'remove_tree($ARGV[0], {{error => \\my $e}}); exit(@$e != 0)' {}",

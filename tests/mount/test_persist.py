@@ -54,7 +54,7 @@ def test_finished_jobs(kx, several, sig):
         return files, times, submit, kx.ls("jobs"), kx.ls("history")
 
     before = look()
-    kx.restart(sig, status=0)
+    kx.restart(sig)
     assert look() == before
     for name, job in several.items():
         if name != "removed":
