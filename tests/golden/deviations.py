@@ -62,6 +62,14 @@ def clean(name):
     return norm(name).lstrip("0123456789-")
 
 
+def torchx_clean(name):
+    return torchx_norm(name).lstrip("0123456789")
+
+
+def torchx_hosts_env(role):
+    return f"TORCHX_MCAD_{torchx_clean(role['name'])}_0_HOSTS".upper().replace("-", "")
+
+
 def hosts_env(role):
     return f"TORCHX_MCAD_{clean(role['name'])}_0_HOSTS".upper().replace("-", "")
 
@@ -133,8 +141,13 @@ def bug_9(job, case):
         for index, k, pod, task in case.pods(job):
             task["name"] = container(pod)["name"] = f"{norm(case.roles[index]['name'])}-{k}"
         return job
-    inner = case.torchx_id.lstrip("-0123456789")
-    return walk(job, lambda text: text.replace(inner, ID) if inner else text)
+    inner = torchx_clean(case.torchx_id)  # pods are called after this
+    for index, _, pod, _ in case.pods(job):
+        for variable in container(pod)["env"]:
+            if variable["name"] == torchx_hosts_env(case.roles[index]):
+                variable["name"] = hosts_env(case.roles[index])
+    job = walk(job, lambda text: text.replace(torchx_hosts_env(case.roles[0]), hosts_env(case.roles[0])))
+    return walk(job, lambda text: text.replace(inner, ID))
 
 
 def bug_10(job, case):
@@ -176,13 +189,15 @@ def new_field_path(job, case):
 
 def new_reserved(job, case):
     """reserved_millicpu and reserved_memmb"""
-    for _, _, pod, _ in case.pods(job):
+    for index, _, pod, _ in case.pods(job):
         resources = container(pod)["resources"]
-        for key, unit, option, default in (("cpu", "m", "reserved_millicpu", 100),
-                                           ("memory", "M", "reserved_memmb", 1024)):
-            if key in resources["limits"] and option in case.options:
-                rest = int(resources["limits"][key][:-1]) - case.options.get(option, default)
-                resources["requests"][key] = f"{max(rest, 0)}{unit}"
+        for key, unit, option in (("cpu", "m", "reserved_millicpu"), ("memory", "M", "reserved_memmb")):
+            if key not in resources["requests"] or option not in case.options:
+                continue
+            whole = resources["limits"][key]
+            if not whole.endswith(unit):  # a device of that name stands there
+                whole = f"{int(case.roles[index]['resource']['cpu'] * 1000)}m"
+            resources["requests"][key] = f"{max(int(whole[:-1]) - case.options[option], 0)}{unit}"
     return job
 
 
@@ -229,7 +244,7 @@ def merge(base, overlay):
 def new_overlay(job, case):
     """The pod overlay in a role's metadata; labels of TorchX win."""
     for index, _, pod, _ in case.pods(job):
-        labels = pod["metadata"]["labels"]
+        labels = dict(pod["metadata"]["labels"])
         merge(pod, overlay_of(case.roles[index]))
         pod["metadata"].setdefault("labels", {}).update(labels)
     return job

@@ -61,3 +61,23 @@ def split_id(name):
     match = re.fullmatch(r"(?:(.*)-)?([bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-79]*)", name)
     assert match, name
     return match[1] or "", match[2]
+
+
+def difference(ours, theirs, path=""):
+    """The first place where two values differ, for people; "" if they are equal."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in sorted({*ours, *theirs}):
+            if key not in ours or key not in theirs:
+                return f"{path}.{key} is only in {'ours' if key in ours else 'theirs'}"
+            found = difference(ours[key], theirs[key], f"{path}.{key}")
+            if found:
+                return found
+        return ""
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        for i, (one, other) in enumerate(zip(ours, theirs)):
+            found = difference(one, other, f"{path}[{i}]")
+            if found:
+                return found
+        return ""
+    same = type(ours) is type(theirs) and ours == theirs
+    return "" if same else f"{path}: ours {json.dumps(ours)}, theirs {json.dumps(theirs)}"
