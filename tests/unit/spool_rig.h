@@ -31,6 +31,7 @@ static struct {
 	struct spool *spool;
 	struct spool_job *job;
 	struct backend_events events;
+	bool up;
 	atomic_uint told;  /* times that a log had news */
 	atomic_uint ended; /* logs whose end was told */
 } rig;
@@ -105,12 +106,14 @@ static inline void rig_up(void)
 	assert_int_equal(loop_new(&rig.loop), 0);
 	assert_int_equal(spool_new(rig.loop, rig.state, &rig.events, &rig.spool, &text), 0);
 	assert_int_equal(loop_start(rig.loop), 0);
+	rig.up = true;
 	rig_here(rig_do_start, NULL);
 }
 
 /* As an unmount; or, when not CLEAN, as nearly a crash as one process can have. */
 static inline void rig_down(bool clean)
 {
+	rig.up = false;
 	if (clean)
 		rig_here(rig_do_stop, NULL);
 	loop_stop(rig.loop);
@@ -123,7 +126,7 @@ static inline int rig_setup(void **state)
 {
 	(void)state;
 	diag_setup(DIAG_DEBUG, false);
-	strcpy(rig.state, "/tmp/kxfs-test-XXXXXX");
+	strcpy(rig.state, "/tmp/kxfs-unit-spool-XXXXXX");
 	assert_non_null(mkdtemp(rig.state));
 	rig_up();
 	return 0;
@@ -140,7 +143,8 @@ static inline int rig_unlink(const char *path, const struct stat *st, int type, 
 static inline int rig_teardown(void **state)
 {
 	(void)state;
-	rig_down(true);
+	if (rig.up) /* not after a failure in between */
+		rig_down(true);
 	return nftw(rig.state, rig_unlink, 16, FTW_DEPTH | FTW_PHYS);
 }
 
