@@ -36,8 +36,8 @@ struct backend_ops {
 	void (*control)(struct backend *b, struct backend_request *rq);
 	void (*forget)(struct backend *b, struct backend_request *rq);
 	/* Any thread. */
-	int (*text)(struct backend *b, const struct spec_job *job, enum backend_text which, char **ret,
-		    size_t *ret_len);
+	int (*text)(struct backend *b, const struct spec_job *job, enum backend_text which,
+		    char **ret, size_t *ret_len);
 	int (*info)(struct backend *b, FILE *out);
 	int (*metrics)(struct backend *b, FILE *out);
 };
@@ -72,7 +72,7 @@ struct backend {
 	/* Of backend.c and request.c: */
 	struct lock lock;
 	struct backend_end started, stopped;
-	bool up; /* between start and stop; I/O thread */
+	bool up;				       /* between start and stop; I/O thread */
 	atomic_ullong answered[BACKEND_N_REQUESTS][2]; /* [1]: with an error */
 };
 

@@ -22,7 +22,10 @@ struct lock {
 	pthread_mutex_t mutex;
 };
 
-#define LOCK_INIT {PTHREAD_MUTEX_INITIALIZER}
+#define LOCK_INIT                                                                                  \
+	{                                                                                          \
+		PTHREAD_MUTEX_INITIALIZER                                                          \
+	}
 
 /* Locks that this thread holds: 0 or 1. Defined in lock.c. */
 extern _Thread_local int lock_held;

@@ -85,8 +85,7 @@ void log_orphan(struct spool *spool, const char *id)
 	struct log *log, *next;
 
 	lock_scope(&spool->lock);
-	HASH_ITER(hh, spool->logs, log, next)
-	{
+	HASH_ITER(hh, spool->logs, log, next) {
 		if (streq(log->id, id))
 			log_unlist(log);
 	}
@@ -388,7 +387,7 @@ static void log_settle_here(void *data)
 		listed = w->log->listed;
 	}
 	if (j && listed && !spool->stopped) {
-		spool_index_settle(j, w);
+		spool_pump_settle(j, w);
 		return;
 	}
 	w->fn(w->data);

@@ -14,9 +14,9 @@
 struct log;
 
 struct log_stat {
-	uint64_t size;	/* bytes that can be read; never shrinks */
-	int64_t mtime;	/* ns: of the last byte; 0: unknown */
-	bool ended;	/* no byte will come any more */
+	uint64_t size; /* bytes that can be read; never shrinks */
+	int64_t mtime; /* ns: of the last byte; 0: unknown */
+	bool ended;    /* no byte will come any more */
 };
 
 struct log *log_ref(struct log *log);

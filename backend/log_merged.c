@@ -32,7 +32,7 @@ static int merged_record(int fd, uint64_t i, struct merge_record *ret)
 int log_merged_tail(int fd, uint64_t *ret_records, uint64_t *ret_end)
 {
 	uint8_t head[MERGE_HEAD];
-	struct merge_record r;
+	struct merge_record r = {0};
 	struct stat st;
 	uint64_t n;
 	int err;
@@ -63,7 +63,7 @@ static int merged_find(int fd, uint64_t n, uint64_t hint, uint64_t off, uint64_t
 {
 	uint64_t low = 0, high = n; /* it is in [low, high) */
 	uint64_t mid = hint < n ? hint : n / 2;
-	struct merge_record r;
+	struct merge_record r = {0};
 	int err;
 
 	*ret_base = 0;
@@ -169,7 +169,7 @@ static int merged_install(struct log *log, struct merge_keys *keys)
 	lock_scope(&log->spool->lock);
 	if (keys->n <= log->n_sources)
 		return 0;
-	sources = reallocarray(log->sources, keys->n, sizeof(*sources));
+	sources = reallocarray(log->sources, keys->n, sizeof(sources[0]));
 	if (!sources)
 		return -ENOMEM;
 	log->sources = sources;
@@ -297,7 +297,7 @@ static int merged_render(struct merged_read *m, const struct merge_record *r, ui
 static int merged_fill(struct merged_read *m, int fd, uint64_t i, uint64_t base, uint64_t records)
 {
 	uint8_t bytes[MERGED_BATCH * MERGE_RECORD];
-	struct merge_record r;
+	struct merge_record r = {0};
 
 	while (m->n > 0 && i < records) {
 		uint64_t want = min_of(records - i, (uint64_t)MERGED_BATCH);

@@ -255,7 +255,9 @@ size_t merge_render(const struct merge_record *r, uint64_t base, const char *pre
 		    const char *buf, size_t have, uint64_t skip, char *out, size_t n)
 {
 	uint64_t left = r->end - base > skip ? r->end - base - skip : 0;
-	struct merge_window w = {.skip = skip, .out = out, .room = (size_t)min_of(left, (uint64_t)n)};
+	struct merge_window w = {.skip = skip,
+				 .out = out,
+				 .room = (size_t)min_of(left, (uint64_t)n)};
 	size_t total = w.room;
 	struct merge_lines lines = {.buf = buf, .len = have};
 	size_t prefix_len = strlen(prefix);

@@ -80,7 +80,8 @@ static bool request_check_job(struct backend_request *rq)
 		return false;
 	}
 	if (rq->kind == BACKEND_CONTROL && !(job->actions & (1u << rq->action))) {
-		request_refuse(rq, -EINVAL, "%s would have no effect: the job is %s; ctl lists what has",
+		request_refuse(rq, -EINVAL,
+			       "%s would have no effect: the job is %s; ctl lists what has",
 			       spec_action_name(rq->action),
 			       *job->phase ? job->phase : spec_state_name(job->state));
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the spool share: spool.c (directories, jobs, room on disk), spool_index.c (growth
- * of logs becomes the merged index), spool_watch.c (who says that a log has grown), log.c and
- * log_merged.c (readers). Private to them.
+ * What the files of the spool share: spool.c (directories, jobs), spool_room.c (room on disk),
+ * spool_index.c (the merged index on disk), spool_pump.c (growth of logs becomes records of it),
+ * spool_watch.c (who says that a log has grown), log.c and log_merged.c (readers). Private to them.
  *
  * Two threads meet here. What the I/O thread alone touches is marked so; all else is under
  * spool.lock, or atomic, or never changes. The I/O thread may read without the lock what only it writes.
@@ -20,7 +20,8 @@
 #include "backend/merge.h"
 #include "backend/spool.h"
 
-#define SPOOL_OUT_MAX 16 /* records of one job that wait to be written */
+#define SPOOL_BUFFER  (256u << 10) /* bytes of a log looked at at once */
+#define SPOOL_OUT_MAX 16	   /* records of one job that wait to be written */
 
 /* One log of an open job. */
 struct spool_source {
@@ -93,9 +94,9 @@ struct spool {
 	atomic_llong bytes;
 
 	struct lock lock;
-	struct log *logs; /* open ones, by name; lock */
+	struct log *logs;	/* open ones, by name; lock */
 	struct spool_job *jobs; /* open ones, by id; lock to change */
-	uint64_t closes;  /* of jobs so far; lock */
+	uint64_t closes;	/* of jobs so far; lock */
 
 	/* I/O thread: */
 	struct spool_source *queue;
@@ -130,14 +131,26 @@ void spool_job_free(struct spool_job *j);
 int spool_index_load(struct spool_job *j);
 /* A source for KEY, with a number. NULL: no memory. */
 struct spool_source *spool_index_add(struct spool_job *j, const char *key, const char *prefix);
-void spool_index_queue(struct spool_source *s);
-void spool_index_settle(struct spool_job *j, struct spool_settle *w);
+/* R is the next record; it waits to be written. */
+void spool_index_append(struct spool_job *j, const struct merge_record *r);
+/* Write what waits, and show it to readers. When that fails it is tried again later. */
+int spool_index_flush(struct spool_job *j);
+/* Show readers what is on disk now. */
+void spool_index_publish(struct spool_job *j, bool ended);
+
+/* spool_pump.c; I/O thread */
+/* S may have grown. */
+void spool_pump_queue(struct spool_source *s);
+/* J's index can't go on because of ERR, which is said once: try again. */
+void spool_pump_later(struct spool_job *j, int err);
+/* W waits until the index has what the logs hold now. */
+void spool_pump_settle(struct spool_job *j, struct spool_settle *w);
 /* If the end was asked for and the index is whole, it ends; if it is closed too, J is freed. */
-void spool_index_end(struct spool_job *j);
+void spool_pump_end(struct spool_job *j);
 /* Call all that wait. */
-void spool_index_release(struct spool_job *j);
+void spool_pump_release(struct spool_job *j);
 /* Do what can be done, at most MS long. */
-void spool_index_drain(struct spool *spool, unsigned ms);
+void spool_pump_drain(struct spool *spool, unsigned ms);
 
 /* spool_watch.c; I/O thread */
 void spool_watch_job(struct spool_job *j);

@@ -20,7 +20,7 @@
 static void watch_queue_all(struct spool_job *j)
 {
 	for (size_t i = 0; i < j->keys.n; i++)
-		spool_index_queue(j->by_number[i]);
+		spool_pump_queue(j->by_number[i]);
 }
 
 static void watch_event(struct spool *spool, const struct inotify_event *e)
@@ -29,8 +29,7 @@ static void watch_event(struct spool *spool, const struct inotify_event *e)
 	struct spool_job *j, *next;
 
 	if (e->mask & IN_Q_OVERFLOW) {
-		HASH_ITER(hh, spool->jobs, j, next)
-		{
+		HASH_ITER(hh, spool->jobs, j, next) {
 			watch_queue_all(j);
 		}
 		return;
@@ -38,7 +37,7 @@ static void watch_event(struct spool *spool, const struct inotify_event *e)
 	HASH_FIND(hh_wd, spool->by_wd, &e->wd, sizeof(e->wd), j);
 	s = j && e->len > 0 ? spool_find_source(j, e->name) : NULL;
 	if (s)
-		spool_index_queue(s);
+		spool_pump_queue(s);
 }
 
 /* Read events. False: none were there. */
@@ -67,8 +66,7 @@ static void watch_listen(void *data)
 		spool->watch = loop_watch_new(spool->loop, spool->inotify_fd, false,
 					      watch_on_events, spool);
 	if (!spool->watch)
-		spool->rest =
-			loop_timer_new(spool->loop, WATCH_POLL_MS, 0, watch_listen, spool);
+		spool->rest = loop_timer_new(spool->loop, WATCH_POLL_MS, 0, watch_listen, spool);
 }
 
 static void watch_on_events(void *data)
@@ -90,8 +88,7 @@ static void watch_on_poll(void *data)
 	struct spool_job *j, *next;
 	bool any = false;
 
-	HASH_ITER(hh, spool->jobs, j, next)
-	{
+	HASH_ITER(hh, spool->jobs, j, next) {
 		if (j->polled)
 			watch_queue_all(j);
 		any |= j->polled;

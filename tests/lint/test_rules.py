@@ -189,11 +189,10 @@ def test_text(path):
 # MODULE.c and MODULE_PART.c have the unit test test-MODULE.c. These have none, since what they do shows only
 # in a mount, or beside the module that is named.
 COVERED = {
-    "backend/backend.c": "tests/unit/test-store.c",
     "backend/local*.c": "tests/mount/test_local.py",
     "backend/lock.c": "tests/unit/test-store.c",
-    "backend/merge.c": "tests/unit/test-spool.c",
-    "backend/request.c": "tests/mount/test_local.py",
+    "backend/request.c": "tests/unit/test-backend.c",
+    "backend/spool*.c": "tests/unit/test-log.c",
     "fs/control.c": "tests/mount/test_tree.py",
     "fs/daemon.c": "tests/mount/test_life.py",
     "fs/handle.c": "tests/unit/test-node.c",

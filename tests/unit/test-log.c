@@ -356,14 +356,9 @@ int main(void)
 #define log_test(t) cmocka_unit_test_setup_teardown(t, setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_polled), /* first: no thread may run */
-		log_test(test_grow),
-		log_test(test_finished),
-		log_test(test_absent),
-		log_test(test_modes),
-		log_test(test_remove),
-		log_test(test_remove_crash),
-		log_test(test_unusable),
-		log_test(test_flood),
+		log_test(test_grow),	       log_test(test_finished), log_test(test_absent),
+		log_test(test_modes),	       log_test(test_remove),	log_test(test_remove_crash),
+		log_test(test_unusable),       log_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

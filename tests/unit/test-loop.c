@@ -434,9 +434,15 @@ int main(void)
 {
 #define loop_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		loop_test(test_order),	loop_test(test_stop_drains), loop_test(test_fork_before_start),
-		loop_test(test_timer),	loop_test(test_watch),	     loop_test(test_signal),
-		loop_test(test_child),	loop_test(test_work),	     loop_test(test_close_on_exec),
+		loop_test(test_order),
+		loop_test(test_stop_drains),
+		loop_test(test_fork_before_start),
+		loop_test(test_timer),
+		loop_test(test_watch),
+		loop_test(test_signal),
+		loop_test(test_child),
+		loop_test(test_work),
+		loop_test(test_close_on_exec),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
