@@ -169,7 +169,7 @@ static int merged_install(struct log *log, struct merge_keys *keys)
 	lock_scope(&log->spool->lock);
 	if (keys->n <= log->n_sources)
 		return 0;
-	sources = reallocarray(log->sources, keys->n, sizeof(sources[0]));
+	sources = reallocarray(log->sources, keys->n, sizeof(struct log_source *));
 	if (!sources)
 		return -ENOMEM;
 	log->sources = sources;

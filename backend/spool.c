@@ -302,7 +302,7 @@ int spool_log_begin(struct spool_job *j, const char *key, const char *prefix, in
 {
 	struct spool_source *s = spool_find_source(j, key);
 	cleanup_fd int fd = -1;
-	uint64_t size;
+	uint64_t size = 0;
 
 	if (!merge_key_is_valid(key, prefix))
 		return -EINVAL;

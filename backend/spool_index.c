@@ -21,7 +21,7 @@ struct spool_source *spool_index_add(struct spool_job *j, const char *key, const
 	struct spool_source *s = calloc(1, sizeof(*s));
 	struct spool_source **by_number;
 
-	by_number = reallocarray(j->by_number, j->keys.n + 1, sizeof(by_number[0]));
+	by_number = reallocarray(j->by_number, j->keys.n + 1, sizeof(struct spool_source *));
 	if (by_number)
 		j->by_number = by_number;
 	if (!s || !by_number || merge_keys_add(&j->keys, key, prefix) < 0)

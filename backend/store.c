@@ -140,7 +140,7 @@ static void store_drop(struct store *store, struct store_entry *e)
 	size_t at = store_position(p, e);
 
 	assert(at < p->n && p->list[at] == e);
-	memmove(p->list + at, p->list + at + 1, (p->n - at - 1) * sizeof(p->list[0]));
+	memmove(p->list + at, p->list + at + 1, (p->n - at - 1) * sizeof(struct store_entry *));
 	p->n--;
 	HASH_DELETE(hh_id, p->by_id, e);
 	HASH_DELETE(hh, store->by_uid, e);
@@ -155,7 +155,7 @@ static int store_reserve(struct store_place *p)
 
 	if (p->n < p->room)
 		return 0;
-	list = reallocarray(p->list, room, sizeof(list[0]));
+	list = reallocarray(p->list, room, sizeof(struct store_entry *));
 	if (!list)
 		return -ENOMEM;
 	p->list = list;
@@ -180,7 +180,7 @@ static int store_add(struct store *store, struct store_entry *e)
 		return -ENOMEM;
 	}
 	at = store_position(p, e);
-	memmove(p->list + at + 1, p->list + at, (p->n - at) * sizeof(p->list[0]));
+	memmove(p->list + at + 1, p->list + at, (p->n - at) * sizeof(struct store_entry *));
 	p->list[at] = e;
 	p->n++;
 	store_touch(p);
@@ -328,7 +328,7 @@ int store_list(struct store *store, enum backend_place place, const struct spec_
 
 	for (;;) {
 		size_t room = n + n / 8 + 16;
-		const struct spec_job **list = reallocarray(NULL, room, sizeof(list[0]));
+		const struct spec_job **list = reallocarray(NULL, room, sizeof(struct spec_job *));
 
 		if (!list)
 			return -ENOMEM;
