@@ -345,6 +345,7 @@ def test_state_that_cannot_be_written(make_kx, mode):
 # --- ends ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.concurrent
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT], ids=lambda s: s.name)
 def test_signal_with_blocked_readers(kx, sig):
     job, pid = started(kx)
@@ -354,6 +355,7 @@ def test_signal_with_blocked_readers(kx, sig):
     assert not is_mounted(kx.mnt) and not alive(pid)
 
 
+@pytest.mark.concurrent
 def test_signal_while_busy(kx):
     """Open files and a working directory in the mount do not hinder it."""
     job, pid = started(kx)
@@ -368,6 +370,7 @@ def test_signal_while_busy(kx):
             inside.wait(timeout=60)
 
 
+@pytest.mark.concurrent
 def test_signals_in_a_row(kx):
     started(kx, STUBBORN)
     for _ in range(20):
@@ -376,6 +379,7 @@ def test_signals_in_a_row(kx):
     assert kx.end() == 0
 
 
+@pytest.mark.concurrent
 @pytest.mark.parametrize("how", ["umount -l", "fusermount3 -uz"])
 @pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
 def test_taken_away_from_outside(kx, how, busy):
@@ -399,6 +403,7 @@ def test_umount_when_nobody_is_in_it(kx):
     assert not alive(pid)
 
 
+@pytest.mark.concurrent
 def test_leaves_a_newer_mount_alone(make_kx):
     """One that ends its jobs does not take away what was mounted there meanwhile."""
     old = make_kx("grace=5")
@@ -415,6 +420,7 @@ def test_leaves_a_newer_mount_alone(make_kx):
     new.end()
 
 
+@pytest.mark.concurrent
 def test_waits_for_one_that_is_ending(kx):
     """The same state directory again while its last holder still ends jobs."""
     job, pid = started(kx, STUBBORN)
