@@ -521,6 +521,34 @@ def test_names_with_blanks(make_kx):
         assert mounts().count(str(kx.mnt)) == 1 and os.listdir(kx.mnt)
 
 
+def test_ordinary_user(make_kx):
+    """Mount, crash, mount again, unmount, all of it without root."""
+    kx = make_kx(user=USER)
+    job, pid = started_by(kx)
+    kx.end(signal.SIGKILL)
+    kx.start()
+    assert mounts().count(str(kx.mnt)) == 1
+    assert run(["cat", str(job / "state")], user=USER).stdout == "FAILED\n"
+    assert not alive(pid)
+    run(["fusermount3", "-uz", str(kx.mnt)], user=USER)
+    proc, kx.proc = kx.proc, None
+    assert proc.wait(timeout=60) == 0
+    kx.start()
+    assert kx.end() == 0 and not is_mounted(kx.mnt)
+    if "user_allow_other" not in pathlib.Path("/etc/fuse.conf").read_text().split("\n"):
+        kx.options = "allow_other"
+        said = refused(kx)
+        assert "user_allow_other" in said and f"kxfs: can't mount on {kx.mnt}" in said
+
+
+def started_by(kx):
+    """As started(), by the user of the mount: root is kept out."""
+    run(f"cat > {kx.mnt}/submit/a.yaml", user=kx.user, input=app("echo $$; exec sleep 1000"))
+    link = run(["readlink", f"{kx.mnt}/submit/a.yaml.job"], user=kx.user).stdout.strip()
+    job = kx.mnt / "jobs" / os.path.basename(link)
+    return job, int(wait_for(lambda: run(["cat", f"{job}/main-0/log"], user=kx.user).stdout.strip()))
+
+
 # --- mount(8), fstab, other options -------------------------------------------------------------
 
 
