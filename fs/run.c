@@ -26,6 +26,7 @@
 #include "fs/submit.h"
 
 #define HOLDER_MS      10000 /* beyond the grace: how long to wait for who ends */
+#define DEFAULT_PATH   "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define EXPIRE_MS      3600000
 #define EXPIRE_SOON_MS 60000
 
@@ -316,6 +317,7 @@ int run(const struct options *o)
 	int err;
 
 	daemon_prepare();
+	setenv("PATH", DEFAULT_PATH, false); /* mount(8) takes it away */
 	diag_setup(o->log_level, true);
 	notify_init(&r.notify);
 	err = check(&r, &why);

@@ -558,7 +558,7 @@ BY_MOUNT = """set -e
 mount --bind {bin} /usr/local/bin
 {mount}
 grep " $MNT " /proc/self/mountinfo
-echo '{app}' > $MNT/submit/a.yaml
+cp {app} $MNT/submit/
 cat $MNT/submit/a.yaml.job/wait $MNT/submit/a.yaml.job/log
 pid=$(sed -n 's/^pid //p' {state}/lock)
 umount $MNT
@@ -567,7 +567,8 @@ while kill -0 $pid 2>/dev/null && ! grep -q '^State:.Z' /proc/$pid/status; do sl
 
 
 def by_mount(kx, mount, **kwargs):
-    script = BY_MOUNT.format(bin=os.path.dirname(kx.binary), mount=mount, app=app("echo hello"), state=kx.state)
+    (kx.base / "a.yaml").write_text(app("echo $(printenv PATH | grep -c /usr/bin) hello"))
+    script = BY_MOUNT.format(bin=os.path.dirname(kx.binary), mount=mount, app=kx.base / "a.yaml", state=kx.state)
     return run(["unshare", "-m", "sh", "-c", script], env={**kx.env(), "MNT": str(kx.mnt)}, cwd=kx.work, **kwargs)
 
 
@@ -576,7 +577,7 @@ def test_mount_type(make_kx):
     (kx.work / "local").mkdir()
     out = by_mount(kx, f"mount -t fuse.kxfs local: $MNT -o state={kx.state},cancel=all,noatime").stdout
     assert " - fuse.kxfs local: " in out and "nosuid,nodev,noatime" in out
-    assert out.endswith("SUCCEEDED\nmain/0 hello\n")
+    assert out.endswith("SUCCEEDED\nmain/0 1 hello\n")
 
 
 def test_mount_type_fails(make_kx):
@@ -591,7 +592,7 @@ def test_fstab(make_kx):
     fstab = kx.base / "fstab"
     fstab.write_text(f"local:  {kx.mnt}  fuse.kxfs  state={kx.state},allow_other,nofail,_netdev,x-a.b=c  0  0\n")
     out = by_mount(kx, f"mount -T {fstab} $MNT").stdout
-    assert out.endswith("SUCCEEDED\nmain/0 hello\n") and "allow_other" in out
+    assert out.endswith("SUCCEEDED\nmain/0 1 hello\n") and "allow_other" in out
 
 
 def test_read_only(make_kx):
