@@ -42,10 +42,10 @@ int jobs_may_cancel(struct fs *fs, const struct spec_job *job);
 /* Release a struct job_node's own. */
 void jobs_free(struct node *node);
 
-extern const struct node_class jobs_class;	  /* MOUNT/jobs */
-extern const struct node_class history_class;	  /* MOUNT/history */
-extern const struct node_class job_class;	  /* jobs/ID and history/ID (job.c) */
-extern const struct node_class replica_class;	  /* jobs/ID/ROLE-K (replica.c) */
-extern const struct node_class root_class;	  /* MOUNT (root.c) */
+extern const struct node_class jobs_class;    /* MOUNT/jobs */
+extern const struct node_class history_class; /* MOUNT/history */
+extern const struct node_class job_class;     /* jobs/ID and history/ID (job.c) */
+extern const struct node_class replica_class; /* jobs/ID/ROLE-K (replica.c) */
+extern const struct node_class root_class;    /* MOUNT (root.c) */
 
 #endif

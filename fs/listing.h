@@ -9,7 +9,7 @@
 #include "spec/base.h"
 
 struct listing {
-	char *names;	/* NUL-terminated, one after the other */
+	char *names; /* NUL-terminated, one after the other */
 	size_t used, room;
 	size_t *starts; /* offset of each name */
 	size_t n, slots;

@@ -44,11 +44,12 @@ struct node_class {
 	void (*open)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
 	void (*read)(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
 		     struct fuse_file_info *fi);
-	void (*write)(struct fs *fs, fuse_req_t req, struct node *node, const char *buf, size_t size,
-		      off_t off, struct fuse_file_info *fi); /* absent: EPERM */
+	void (*write)(struct fs *fs, fuse_req_t req, struct node *node, const char *buf,
+		      size_t size, off_t off, struct fuse_file_info *fi); /* absent: EPERM */
 	void (*flush)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
 	void (*fsync)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
-	void (*release)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+	void (*release)(struct fs *fs, fuse_req_t req, struct node *node,
+			struct fuse_file_info *fi);
 	void (*poll)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi,
 		     struct fuse_pollhandle *ph); /* absent: always ready */
 	/* Absent: times are accepted and ignored, size 0 too on a writable file; else EPERM. */
@@ -56,8 +57,8 @@ struct node_class {
 			int to_set, struct fuse_file_info *fi);
 
 	/* Of a directory. Absent: EPERM. */
-	void (*create)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name, mode_t mode,
-		       struct fuse_file_info *fi);
+	void (*create)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
+		       mode_t mode, struct fuse_file_info *fi);
 	void (*unlink)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 	void (*rmdir)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
 	void (*rename)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,

@@ -151,8 +151,7 @@ static bool park_expired(struct park *park, uint64_t *ret, size_t max, size_t *r
 
 	lock_scope(&park->lock);
 	*ret_n = 0;
-	HASH_ITER(hh, park->table, p, next)
-	{
+	HASH_ITER(hh, park->table, p, next) {
 		if (p->deadline && p->deadline <= now && *ret_n < max)
 			ret[(*ret_n)++] = p->ticket;
 	}
@@ -185,8 +184,8 @@ static void park_start_tick(void *data)
 
 	/* The last tick may have ended the ticking and a new request begun it again. */
 	if (!park->tick)
-		park->tick = loop_timer_new(park->loop, PARK_TICK_MS, PARK_TICK_MS, park_on_tick,
-					    park);
+		park->tick =
+			loop_timer_new(park->loop, PARK_TICK_MS, PARK_TICK_MS, park_on_tick, park);
 }
 
 /* Put P into the table; from here on it may be gone at any moment. False: the mount ends. */
@@ -244,8 +243,7 @@ void park_end(struct park *park)
 		all = take_ptr(park->table);
 		memset(park->count, 0, sizeof(park->count));
 	}
-	HASH_ITER(hh, all, p, next)
-	{
+	HASH_ITER(hh, all, p, next) {
 		HASH_DEL(all, p);
 		fuse_reply_err(park_release(p), ENOTCONN);
 	}

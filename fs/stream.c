@@ -88,8 +88,7 @@ static void stream_serve(struct stream *s)
 	struct streams *all = s->fs->streams;
 	struct stream_read *r, *next;
 
-	DL_FOREACH_SAFE(s->reads, r, next)
-	{
+	DL_FOREACH_SAFE(s->reads, r, next) {
 		fuse_req_t req;
 		ssize_t n = stream_fill(s, NULL, r->size, r->off);
 
@@ -124,8 +123,7 @@ void streams_job_event(void *data, const struct spec_job *old, const struct spec
 	const char *uid = job ? job->uid : old->uid;
 	struct stream *s, *next;
 
-	DL_FOREACH_SAFE(fs->streams->list, s, next)
-	{
+	DL_FOREACH_SAFE(fs->streams->list, s, next) {
 		if (*s->uid && !streq(s->uid, uid))
 			continue;
 		if (s->class->job)
@@ -139,8 +137,7 @@ void streams_log_event(void *data, struct log *log)
 	struct fs *fs = data;
 	struct stream *s, *next;
 
-	DL_FOREACH_SAFE(fs->streams->list, s, next)
-	{
+	DL_FOREACH_SAFE(fs->streams->list, s, next) {
 		if (s->log == log)
 			stream_wake(s);
 	}
@@ -169,8 +166,7 @@ static void stream_on_read(void *data)
 	struct stream_read *old, *next;
 
 	/* Reads that were interrupted are forgotten here, so they can't pile up. */
-	DL_FOREACH_SAFE(r->s->reads, old, next)
-	{
+	DL_FOREACH_SAFE(r->s->reads, old, next) {
 		if (park_waits(r->s->fs->park, old->ticket))
 			continue;
 		DL_DELETE(r->s->reads, old);

@@ -64,8 +64,9 @@ void streams_log_event(void *data, struct log *log);
 size_t streams_count(struct fs *fs);
 
 /* The kinds. */
-extern const struct stream_class wait_stream;	/* stream_job.c */
-extern const struct stream_class follow_stream; /* stream_job.c; without a replica: the merged log */
+extern const struct stream_class wait_stream; /* stream_job.c */
+extern const struct stream_class
+	follow_stream; /* stream_job.c; without a replica: the merged log */
 extern const struct stream_class changes_stream; /* stream_changes.c */
 
 #endif

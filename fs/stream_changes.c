@@ -14,18 +14,18 @@
 
 struct changes {
 	char *text;
-	size_t head;	 /* bytes of TEXT that have been read */
+	size_t head; /* bytes of TEXT that have been read */
 	size_t len, room;
-	uint64_t base;	 /* the offset in the stream of TEXT's first byte */
-	size_t bound;	 /* bytes that may be kept */
-	uint64_t lost;	 /* lines since the last that was kept */
+	uint64_t base; /* the offset in the stream of TEXT's first byte */
+	size_t bound;  /* bytes that may be kept */
+	uint64_t lost; /* lines since the last that was kept */
 };
 
 static int changes_append(struct changes *c, const char *line)
 {
 	size_t n = strlen(line);
 
-	if (c->len + n > c->room) {
+	if (!c->text || c->len + n > c->room) {
 		size_t room = max_of(c->len + n, 2 * c->room);
 		char *grown = realloc(c->text, room);
 

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 /* Run FN(&variable) when the variable's scope ends. FN must accept a pointer to NULL. */
-#define cleanup(fn) __attribute__((cleanup(fn)))
+#define cleanup(fn)	       __attribute__((cleanup(fn)))
 #define printf_like(fmt, args) __attribute__((format(printf, fmt, args)))
-#define must_check __attribute__((warn_unused_result))
+#define must_check	       __attribute__((warn_unused_result))
 
 static inline void base_free_ptr(void *p)
 {
@@ -38,7 +38,7 @@ static inline void base_fclose(FILE **f)
 }
 
 #define cleanup_free cleanup(base_free_ptr)
-#define cleanup_fd cleanup(base_close_fd)
+#define cleanup_fd   cleanup(base_close_fd)
 #define cleanup_file cleanup(base_fclose)
 
 /* Hand over what P owns; P is empty afterwards. */

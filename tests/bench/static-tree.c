@@ -79,7 +79,8 @@ static void do_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	if ((size_t)off >= len)
 		fuse_reply_buf(req, NULL, 0);
 	else
-		fuse_reply_buf(req, text + off, size < len - (size_t)off ? size : len - (size_t)off);
+		fuse_reply_buf(req, text + off,
+			       size < len - (size_t)off ? size : len - (size_t)off);
 }
 
 static void do_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

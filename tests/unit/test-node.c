@@ -18,8 +18,12 @@ static void count_free(struct node *node)
 	freed++;
 }
 
-static const struct node_class dir_class = {.name = "dir", .mode = S_IFDIR | 0755, .free = count_free};
-static const struct node_class file_class = {.name = "file", .mode = S_IFREG | 0644, .free = count_free};
+static const struct node_class dir_class = {.name = "dir",
+					    .mode = S_IFDIR | 0755,
+					    .free = count_free};
+static const struct node_class file_class = {.name = "file",
+					     .mode = S_IFREG | 0644,
+					     .free = count_free};
 
 struct fixture {
 	struct options options;

@@ -213,7 +213,8 @@ static void test_interrupt_comes_first(void **state)
 	send_interrupt(f, 10);
 	send_read(f, 10, 0);
 	err = receive(f, &unique);
-	if (unique == 11) { /* "unknown request: try again", which libfuse sends when it waits long */
+	if (unique ==
+	    11) { /* "unknown request: try again", which libfuse sends when it waits long */
 		assert_int_equal(err, EAGAIN);
 		err = receive(f, &unique);
 	}
