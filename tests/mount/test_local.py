@@ -212,7 +212,7 @@ def test_retries_are_used_up(kx):
 
 def test_cancel_is_sigterm(kx):
     """The replica hears SIGTERM, and its last words are kept."""
-    job = kx.submit(app('trap "echo last words; exit 0" TERM; echo ready; while :; do sleep 0.05; done'))
+    job = kx.submit(app('trap "echo last words; exit 0" TERM; echo ready; sleep 1000 & wait'))
     job.until_logged("ready")
     os.rmdir(job.dir)
     assert not os.path.exists(job.dir)
