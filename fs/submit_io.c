@@ -220,10 +220,10 @@ static void io_read(struct fs *fs, fuse_req_t req, struct node *node, size_t siz
 		    struct fuse_file_info *fi)
 {
 	const struct submit_handle *h = handle_of(fi);
-	char *buf cleanup_free = malloc(size);
+	char *buf = fs_buffer(fs, size);
 	ssize_t n = buf ? pread(h->file->fd, buf, size, off) : -1;
 
-	(void)fs, (void)node;
+	(void)node;
 	if (n < 0)
 		fuse_reply_err(req, buf ? errno : ENOMEM);
 	else

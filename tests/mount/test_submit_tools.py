@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: MIT
+"""Every tool that writes a file launches exactly one job with it, and fails as it can when the
+document is bad: the rules of docs/kxfs-layout.5, tool by tool."""
+
+import harness
+import pytest
+import submitting
+from submitting import BAD, GOOD
+
+# $F: the file to write, in the working directory submit/. $DOC: the document, on another filesystem
+# ($DOC is ours to remove). $GEN: a program that prints it. Status of a bad document: one for all tools
+# that look at what close() says.
+REPORT = {
+    "cp": "cp $DOC $F",
+    "cp -p": "cp -p $DOC $F",
+    "cp --remove-destination": "cp --remove-destination $DOC $F",
+    "install": "install -m 600 $DOC $F",
+    "mv": "mv $DOC $F",
+    "cat": "cat $DOC > $F",
+    "dd": "dd if=$DOC of=$F status=none",
+    "dd in pieces": "dd if=$DOC of=$F bs=7 status=none",
+    "tee": "tee $F < $DOC > /dev/null",
+    "head": "head -n 1000 $DOC > $F",
+    "sed": "sed -n p $DOC > $F",
+    "rsync": "rsync $DOC $F",
+    "rsync --inplace": "rsync --inplace $DOC $F",
+    "busybox cp": "busybox cp $DOC $F",
+    "mv from scratch": "cp $DOC .tmp && mv .tmp $F",
+    "mv over an empty file": "touch $F && cp $DOC tmp && mv -f tmp $F",
+    "python write": """python3 -c 'import sys
+f = open("'$F'", "w"); f.write(open("'$DOC'").read()); f.close()'""",
+    "python two handles": """python3 -c '
+d = open("'$DOC'").read()
+a = open("'$F'", "w"); b = open("'$F'", "a")
+a.write(d[:20]); a.close(); b.write(d[20:]); b.close()'""",
+    "python dup": """python3 -c 'import os
+d = open("'$DOC'").read()
+f = open("'$F'", "w"); g = os.fdopen(os.dup(f.fileno()), "w")
+f.write(d[:20]); f.close(); g.write(d[20:]); g.close()'""",
+    "python threads": """python3 -c 'import os, threading
+d = open("'$DOC'", "rb").read()
+fd = os.open("'$F'", os.O_WRONLY | os.O_CREAT, 0o644)
+def part(i):
+    os.pwrite(fd, d[i:i + 10], i)
+all = [threading.Thread(target=part, args=(i,)) for i in range(0, len(d), 10)]
+[t.start() for t in all]; [t.join() for t in all]
+closer = threading.Thread(target=lambda: codes.append(os.close(fd)))
+codes = []; closer.start(); closer.join()
+raise SystemExit(0 if codes else 1)'""",
+    "truncate and write": """python3 -c 'import os
+fd = os.open("'$F'", os.O_RDWR | os.O_CREAT, 0o644)
+os.ftruncate(fd, 100000); os.ftruncate(fd, 0)
+os.write(fd, open("'$DOC'", "rb").read()); os.fsync(fd); os.close(fd)'""",
+    "atomic writer": """python3 -c 'import os
+f = open(".'$F'.tmp", "w"); f.write(open("'$DOC'").read()); f.flush(); os.fsync(f.fileno()); f.close()
+os.replace(".'$F'.tmp", "'$F'")'""",
+}
+
+# The same, but nobody looks at what close() says, or nothing was written at that close.
+SILENT = {
+    "busybox cat": "busybox cat $DOC > $F",
+    "dash cat": "dash -c 'cat $DOC > $F'",
+    "bash printf": 'printf "%s\\n" "$(cat $DOC)" > $F',
+    "bash group": "{ head -n 2 $DOC; sleep 0.2; tail -n +3 $DOC; } > $F",
+    "dash group": "dash -c '{ head -n 2 $DOC; sleep 0.2; tail -n +3 $DOC; } > $F'",
+    "busybox group": "busybox sh -c '{ head -n 2 $DOC; sleep 0.2; tail -n +3 $DOC; } > $F'",
+    "bash subshell": "( head -n 2 $DOC; sleep 0.2; tail -n +3 $DOC ) > $F",
+    "bash function with stderr": """f() {
+        IFS= read -r first < $DOC; echo "$first"; echo warn >&2; tail -n +2 $DOC; }; f > $F""",
+    "dash function with stderr": """cat > $DOC.sh <<'END'
+f() { IFS= read -r first < $DOC; echo "$first"; echo warn >&2; tail -n +2 $DOC; }
+f > $F
+END
+dash $DOC.sh""",
+    "bash exec": "exec 3> $F; head -n 2 $DOC >&3; tail -n +3 $DOC >&3; exec 3>&-",
+    "bash exec, builtins": "exec 3> $F; while IFS= read -r l; do echo \"$l\" >&3; done < $DOC",
+    "dash exec, builtins": """cat > $DOC.sh <<'END'
+exec 3> $F
+while IFS= read -r l; do echo "$l" >&3; done < $DOC
+END
+dash $DOC.sh""",
+    "bash appends": "exec 3> $F; head -n 2 $DOC >> $F; tail -n +3 $DOC >> $F; exec 3>&-",
+    "bash background": "{ head -n 2 $DOC; sleep 0.2; tail -n +3 $DOC; } > $F & wait",
+    "pipeline": "cat $DOC | cat | cat > $F || true",
+    "timeout": "timeout 60 cat $DOC > $F || true",
+    "python without close": """python3 -c 'import sys
+f = open("'$F'", "w"); f.write(open("'$DOC'").read())'""",
+    "Popen": """python3 -c 'import subprocess
+with open("'$F'", "w") as f:
+    p = subprocess.Popen(["sh", "-c", "sleep 0.2; head -n 2 $DOC; sleep 0.2; tail -n +3 $DOC"], stdout=f)
+p.wait()'""",
+    "Popen, closed between": """python3 -c 'import subprocess, time
+f = open("'$F'", "w")
+p = subprocess.Popen(["sh", "-c", "IFS= read -r l < $DOC; echo \\"$l\\"; sleep 0.5; tail -n +2 $DOC"], stdout=f)
+while not f.tell() and not open("'$F'").read():
+    time.sleep(0.01)
+f.close()
+p.wait()'""",
+    "fork": """python3 -c 'import os
+d = open("'$DOC'", "rb").read()
+fd = os.open("'$F'", os.O_WRONLY | os.O_CREAT, 0o644)
+os.write(fd, d[:20])
+if os.fork() == 0:
+    os.write(fd, d[20:40]); os._exit(0)
+os.wait(); os.write(fd, d[40:]); os.close(fd)' || true""",
+    "vim": "vim -es -u NONE -c 'read $DOC' -c 'wq' $F < /dev/null || true",
+}
+
+# These change a file that is there: OLD was launched before.
+CHANGE = {
+    "sed -i": "sed -i 's/old/newer/' $F",
+    "vim": "vim -es -u NONE -c '%s/old/newer/' -c 'wq' $F < /dev/null",
+    "vim, no backup copy": "vim -es -u NONE -c 'set backup backupcopy=no' -c '%s/old/newer/' -c 'wq' $F"
+                           " < /dev/null; rm -f $F~",
+    "vim, backup copy": "vim -es -u NONE -c 'set backup backupcopy=yes' -c '%s/old/newer/' -c 'wq' $F"
+                        " < /dev/null; rm -f $F~",
+    "perl -i": "perl -pi -e 's/old/newer/' $F",
+    "cp": "sed 's/old/newer/' $F > $DOC && cp $DOC $F",
+    "rsync": "sed 's/old/newer/' $F > $DOC && rsync $DOC $F",
+    "emacs as": "cp $F $F~ && sed 's/old/newer/' $F~ > '#x#' && mv '#x#' $F && rm $F~",
+    "append": "echo ' ' >> $F && sed -i 's/x/x/' .nothing 2> /dev/null || true",
+}
+
+
+def script(kx, line, document):
+    """Run LINE as described above. (status, stderr)"""
+    doc = kx.work / "doc"
+    doc.write_text(document)
+    doc.chmod(0o644)
+    p = harness.run(line, check=False, cwd=kx / "submit", env={"F": "x.yaml", "DOC": str(doc)})
+    return p.returncode, p.stderr
+
+
+@pytest.mark.parametrize("tool", [*REPORT, *SILENT])
+def test_good(kx, tool):
+    status, err = script(kx, {**REPORT, **SILENT}[tool], GOOD)
+    assert status == 0, err
+    submitting.launched_once(kx, "x.yaml")
+    assert kx.read("submit/x.yaml") == GOOD
+    assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
+
+
+@pytest.mark.parametrize("tool", REPORT)
+def test_bad_is_reported(kx, tool):
+    status, err = script(kx, REPORT[tool], BAD)
+    assert status != 0, err
+    # mv has words of its own for a rename that is EINVAL.
+    assert "Invalid argument" in err or "to a subdirectory of itself" in err
+    submitting.refused(kx, "x.yaml")
+
+
+@pytest.mark.parametrize("tool", SILENT)
+def test_bad_leaves_an_error(kx, tool):
+    script(kx, SILENT[tool], BAD)
+    submitting.refused(kx, "x.yaml")
+
+
+@pytest.mark.parametrize("tool", CHANGE)
+def test_change(kx, tool):
+    old = GOOD.replace('"true"', '"true old"')
+    assert '"true old"' in old
+    submitting.put(kx, "x.yaml", old)
+    before = submitting.launched(kx)
+    status, err = script(kx, CHANGE[tool], "")
+    assert status == 0, err
+    submitting.launched_once(kx, "x.yaml", before)
+    assert ("newer" in kx.read("submit/x.yaml")) == (tool != "append")
+    assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
+
+
+@pytest.mark.parametrize("line", [
+    "touch $F",
+    "touch $F; touch $F",
+    ": > $F",
+    "cp /dev/null $F",
+    "true | cat > $F",
+    "truncate -s 0 $F",
+    "install /dev/null $F",
+    "echo text > scratch; cat scratch",
+    "echo text > .hidden.yaml",
+    "echo text > yaml",
+    "echo text > x.yaml.tmp; mv x.yaml.tmp x.yaml~",
+    "touch a.yaml && mv a.yaml $F",
+    "exec 3<> $F",
+])
+def test_nothing_is_launched(kx, line):
+    status, err = script(kx, line, "")
+    assert status == 0, err
+    assert not submitting.launched(kx)
+    assert not [n for n in kx.ls("submit") if n.endswith((".error", ".job"))]
+
+
+def test_touch_does_not_launch_again(kx):
+    submitting.put(kx, "x.yaml", GOOD)
+    before = submitting.launched(kx)
+    for line in ("touch $F", "touch -d yesterday $F", "chmod 600 $F", "cat $F", "cat < $F",
+                 "exec 3>> $F", "python3 -c 'open(\"x.yaml\", \"r+\").read()'"):
+        assert script(kx, line, "")[0] == 0
+    assert submitting.launched(kx) == before
+
+
+# Writes half a document, tells so by removing $DOC.go, and waits.
+HALF = """python3 -c 'import os, sys, time
+d = open(os.environ["DOC"]).read()
+sys.stdout.write(d[:len(d) // 2]); sys.stdout.flush()
+os.remove(os.environ["DOC"] + ".go")
+time.sleep(1000)'"""
+WAIT = "while test -e $DOC.go; do sleep 0.02; done"
+
+
+@pytest.mark.parametrize("sig", ["TERM", "KILL", "INT", "HUP", "SEGV"])
+@pytest.mark.parametrize("line", [
+    "{half} > $F & {wait}; kill -{sig} $!; wait",  # the opener itself
+    "{{ {half} & {wait}; kill -{sig} $!; wait; }} > $F",  # a child of the opener wrote
+    "timeout -s {sig} 1 {half} > $F",  # the opener is not killed and closes as always
+    "bash -c 'head -n 2 $DOC; kill -{sig} $$' > $F",  # the opener, having written nothing itself
+    "dash -c 'head -n 2 $DOC; kill -{sig} $$' > $F",
+])
+def test_killed_half_way(kx, line, sig):
+    (kx.work / "doc.go").touch()
+    script(kx, line.format(half=HALF, wait=WAIT, sig=sig), GOOD)
+    submitting.refused(kx, "x.yaml", "killed by a signal")
+    assert kx.read("submit/x.yaml") and GOOD.startswith(kx.read("submit/x.yaml"))
+    # Another writer makes good for it.
+    assert script(kx, "cp $DOC $F", GOOD)[0] == 0
+    submitting.launched_once(kx, "x.yaml")
+
+
+def test_a_later_writer_goes_on(kx):
+    """What is complete in the end is launched, whoever was killed on the way."""
+    (kx.work / "doc.go").touch()
+    line = f"{{ {HALF} & {WAIT}; kill $!; wait; tail -c +$(($(stat -c %s $DOC) / 2 + 1)) $DOC; }} > $F"
+    script(kx, line, GOOD)
+    submitting.launched_once(kx, "x.yaml")
+    assert kx.read("submit/x.yaml") == GOOD
+
+
+def test_killed_without_having_written(kx):
+    """A process that is killed with the file open, but has not written, is no writer."""
+    script(kx, "sleep 1000 >> $F & kill -KILL $!; wait", GOOD)
+    assert script(kx, "{ sleep 1000 & kill -KILL $!; wait; cat $DOC; } > $F", GOOD)[0] == 0
+    submitting.launched_once(kx, "x.yaml")
