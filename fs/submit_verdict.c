@@ -329,7 +329,7 @@ static char *verdict_read_job(struct submit *s, const char *file)
 
 static char *verdict_read_error(struct submit *s, const char *file)
 {
-	int fd cleanup_fd = openat(s->dir_fd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd cleanup_fd = openat(s->dir_fd, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	char *text cleanup_free = calloc(1, SUBMIT_MAX_TEXT + 8);
 
 	if (fd < 0 || !text || read(fd, text, SUBMIT_MAX_TEXT + 7) < 0)
@@ -347,9 +347,12 @@ int submit_verdict_load(struct submit *s, const char *name, enum submit_name kin
 
 	snprintf(file, sizeof(file), "%s%s", name,
 		 kind == SUBMIT_NAME_JOB ? SUBMIT_JOB_SUFFIX : SUBMIT_ERROR_SUFFIX);
-	if (fstatat(s->dir_fd, file, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		value = kind == SUBMIT_NAME_JOB ? verdict_read_job(s, file)
-						: verdict_read_error(s, file);
+	if (fstatat(s->dir_fd, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (kind == SUBMIT_NAME_JOB && S_ISLNK(st.st_mode))
+		value = verdict_read_job(s, file);
+	else if (kind == SUBMIT_NAME_ERROR && S_ISREG(st.st_mode))
+		value = verdict_read_error(s, file);
 	if (!value) {
 		diag(DIAG_WARNING, "%s/submit/%s: not a verdict of kxfs, ignored", s->fs->state_dir,
 		     file);

@@ -7,7 +7,7 @@
  *	# refuse ERRNO	refuse it so; a document without "roles" is refused with EINVAL
  *	# running	the job does not finish; others have finished when they are launched
  *
- * MOUNT/jobs lists the jobs in the order of their launch. SIGUSR1: what was launched until now has
+ * It says "asked: NAME" when it gets a document. MOUNT/jobs lists the jobs in the order of their launch. SIGUSR1: what was launched until now has
  * been there for eight days.
  *
  *	slow_kxfs MOUNTPOINT STATE [allow_other]
@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <utlist.h>
 
 #include "backend/diag.h"
 #include "backend/lock.h"
@@ -33,12 +34,14 @@ struct request {
 	backend_reply_fn reply;
 	void *data;
 	struct loop_timer *timer;
+	struct request *prev, *next;
 };
 
 static struct loop *loop;
 static struct lock lock = LOCK_INIT;
 static struct spec_job *jobs[MAX_JOBS];
 static size_t n_jobs;
+static struct request *waiting; /* I/O thread */
 
 /* The number after WORD in TEXT; 0: it is not there. */
 static int number(const char *text, const char *word)
@@ -79,6 +82,7 @@ static void answer(void *data)
 		result.id = launch(r)->id;
 	}
 	r->reply(r->data, &result);
+	DL_DELETE(waiting, r);
 	loop_timer_free(r->timer);
 	free(r->file);
 	free(r->text);
@@ -90,6 +94,8 @@ static void begin(void *data)
 	struct request *r = data;
 	int delay = number(r->text, "# delay ");
 
+	DL_APPEND(waiting, r);
+	fprintf(stderr, "asked: %s\n", r->file);
 	if (delay > 0)
 		r->timer = loop_timer_new(loop, (unsigned)delay, 0, answer, r);
 	else
@@ -119,6 +125,14 @@ const struct spec_job *backend_job(struct backend *b, enum backend_place place, 
 		if (streq(jobs[i]->id, id))
 			return spec_job_ref(jobs[i]);
 	return NULL;
+}
+
+/* As a backend does when the mount ends. */
+static void answer_all(void *data)
+{
+	(void)data;
+	while (waiting)
+		answer(waiting);
 }
 
 static void expire(void *data)
@@ -211,6 +225,7 @@ static void serve(struct fs *fs)
 	fuse_session_loop(fs->session);
 	park_end(fs->park);
 	fuse_session_unmount(fs->session);
+	loop_post(loop, answer_all, NULL);
 	loop_stop(loop);
 }
 

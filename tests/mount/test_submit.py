@@ -1,0 +1,491 @@
+# SPDX-License-Identifier: MIT
+"""The rules of submit/: what may be written, renamed and removed there, what is refused and how,
+what is still there after a remount."""
+
+import errno
+import os
+import signal
+import stat
+import threading
+
+import harness
+import pytest
+from submitting import BAD, GOOD, error_of, job_of, launched, launched_once, put, refused
+
+MIB = 1 << 20
+BIG = GOOD + "#" * (MIB - len(GOOD) - 1) + "\n"
+
+
+def opened(kx, name, flags=os.O_WRONLY | os.O_CREAT):
+    return os.open(kx / "submit" / name, flags, 0o644)
+
+
+# --- accepted and refused ---
+
+
+def test_accepted(kx):
+    assert put(kx, "x.yaml", GOOD) == ""
+    job = job_of(kx, "x.yaml")
+    assert os.readlink(kx / "submit/x.yaml.job") == f"../jobs/{job}"
+    assert (kx / f"submit/x.yaml.job/state").read_text().strip()
+    assert kx.read("submit/x.yaml") == GOOD
+    assert kx.read(f"jobs/{job}/app.yaml") == GOOD
+
+
+def test_refused(kx):
+    assert put(kx, "x.yaml", BAD) == "EINVAL"
+    refused(kx, "x.yaml", "x.yaml:1:")
+    assert "nonsense" in error_of(kx, "x.yaml")
+    assert kx.read("submit/x.yaml") == BAD
+    assert error_of(kx, "x.yaml").endswith("\n")
+
+
+def test_each_verdict_replaces_what_it_contradicts(kx):
+    put(kx, "x.yaml", BAD)
+    assert put(kx, "x.yaml", GOOD) == ""
+    first = job_of(kx, "x.yaml")
+    assert error_of(kx, "x.yaml") is None
+    assert put(kx, "x.yaml", BAD) == "EINVAL"
+    # The job of the last accepted write is still there, and so is the link.
+    assert job_of(kx, "x.yaml") == first
+    assert error_of(kx, "x.yaml")
+    assert put(kx, "x.yaml", GOOD) == ""
+    assert job_of(kx, "x.yaml") != first
+    assert error_of(kx, "x.yaml") is None
+    assert launched(kx) == {first, job_of(kx, "x.yaml")}
+
+
+@pytest.mark.parametrize("name", ["x.yaml", "x.yml", "x.json", "a b.yaml", "ä.yaml", "-.yaml",
+                                  "x.job.yaml", "x.yaml.error.yaml", "n" * 244 + ".yaml"])
+def test_names_that_submit(kx, name):
+    assert put(kx, name, GOOD) == ""
+    launched_once(kx, name)
+
+
+@pytest.mark.parametrize("name", [".x.yaml", "x", "x.yaml~", "x.YAML", "x.txt.job", "4913",
+                                  ".x.yaml.swp", "x.yaml.job~", "n" * 255])
+def test_names_that_do_not(kx, name):
+    assert put(kx, name, GOOD) == ""
+    assert not launched(kx)
+    assert kx.ls("submit") == [name]
+
+
+@pytest.mark.parametrize("name, error", [
+    ("x.yaml.job", "EPERM"),
+    ("x.yaml.error", "EPERM"),
+    ("x.json.error", "EPERM"),
+    ("n" * 245 + ".yaml", "ENAMETOOLONG"),
+    ("n" * 256, "ENAMETOOLONG"),
+    ("a\nb.yaml", "EINVAL"),
+    ("a\x1b.yaml", "EINVAL"),
+    (b"a\xff.yaml", "EINVAL"),
+    ("...", "EINVAL"),
+])
+def test_names_that_are_refused(kx, name, error):
+    path = os.path.join(os.fsencode(kx.mnt), b"submit", os.fsencode(name))
+    assert harness.err_of(os.open, path, os.O_WRONLY | os.O_CREAT, 0o644) == error
+    assert put(kx, "scratch", GOOD) == ""
+    assert harness.err_of(os.rename, kx / "submit/scratch", path) == error
+    assert kx.ls("submit") == ["scratch"]
+
+
+def test_what_can_not_be_made(kx):
+    put(kx, "a", GOOD)
+    sub = kx / "submit"
+    assert harness.err_of(os.mkdir, sub / "d") == "EPERM"
+    assert harness.err_of(os.symlink, "a", sub / "x.yaml") == "EPERM"
+    assert harness.err_of(os.link, sub / "a", sub / "x.yaml") == "EPERM"
+    assert harness.err_of(os.mkfifo, sub / "x.yaml") == "EPERM"
+    assert harness.err_of(os.rmdir, sub) == "EPERM"
+    assert harness.err_of(os.rename, sub / "a", kx / "jobs/a") == "EPERM"
+    assert harness.err_of(os.rename, sub / "a", kx / "a") == "EPERM"
+    assert kx.ls("submit") == ["a"]
+
+
+# --- verdicts as files ---
+
+
+def test_verdicts_can_only_be_read_and_removed(kx):
+    put(kx, "x.yaml", GOOD)
+    put(kx, "x.yaml", BAD)
+    sub = kx / "submit"
+    assert harness.err_of(open, sub / "x.yaml.error", "w") == "EPERM"
+    assert harness.err_of(open, sub / "x.yaml.error", "a") == "EPERM"
+    assert harness.err_of(os.truncate, sub / "x.yaml.error", 0) == "EPERM"
+    assert harness.err_of(os.rename, sub / "x.yaml.error", sub / "y") == "EPERM"
+    assert harness.err_of(os.rename, sub / "x.yaml.job", sub / "y") == "EPERM"
+    assert kx.call("rm -r submit/x.yaml.error submit/x.yaml.job").stdout == ""
+    assert kx.ls("submit") == ["x.yaml"]
+    assert put(kx, "x.yaml", BAD) == "EINVAL"
+    assert kx.ls("submit") == ["x.yaml", "x.yaml.error"]
+
+
+def test_an_error_is_gone_at_once(kx):
+    """Not a second later, when the kernel has forgotten it."""
+    for _ in range(5):
+        put(kx, "x.yaml", BAD)
+        assert (kx / "submit/x.yaml.error").stat().st_size == len(error_of(kx, "x.yaml").encode())
+        put(kx, "x.yaml", GOOD)
+        assert not (kx / "submit/x.yaml.error").exists()
+        assert (kx / "submit/x.yaml.job").is_dir()
+
+
+def test_removing_a_file_changes_nothing_else(kx):
+    put(kx, "x.yaml", GOOD)
+    job = job_of(kx, "x.yaml")
+    os.remove(kx / "submit/x.yaml")
+    assert kx.ls("submit") == ["x.yaml.job"]
+    assert job in launched(kx)
+    kx.call("rm -rf submit/*")
+    assert kx.ls("submit") == []
+    assert launched(kx) == {job}
+
+
+# --- writing ---
+
+
+def test_a_handle_is_spent_when_its_job_is_launched(kx):
+    fd = opened(kx, "x.yaml")
+    os.write(fd, GOOD.encode())
+    # The child closes what only it has: it is not the one who opened it.
+    copy = os.dup(fd)
+    harness.run(["true"], pass_fds=[fd])
+    assert not launched(kx)
+    pid = os.fork()
+    if pid == 0:
+        signal.pause()
+    os.close(copy)
+    assert not launched(kx)
+    os.close(fd)
+    launched_once(kx, "x.yaml")
+    # What the child still holds writes no more.
+    child = f"/proc/{pid}/fd/{fd}"
+    assert os.readlink(child).endswith("x.yaml")
+    harness.kill(pid)
+    os.waitpid(pid, 0)
+    launched_once(kx, "x.yaml")
+
+
+def test_ebusy_after_launch(kx):
+    script = ("import os, sys, time\n"
+              "fd = os.open('x.yaml', os.O_WRONLY | os.O_CREAT, 0o644)\n"
+              f"os.write(fd, {GOOD.encode()!r})\n"
+              "r, w = os.pipe()\n"
+              "if os.fork() == 0:\n"
+              "    os.read(r, 1)\n"
+              "    for what in (lambda: os.write(fd, b'#'), lambda: os.ftruncate(fd, 0)):\n"
+              "        try:\n"
+              "            what()\n"
+              "        except OSError as e:\n"
+              "            print(e.errno, flush=True)\n"
+              "    os._exit(0)\n"
+              "os.close(fd)\n"
+              "os.write(w, b'x')\n"
+              "os.wait()\n")
+    p = harness.run(["python3", "-c", script], cwd=kx / "submit")
+    assert p.stdout.split() == [str(errno.EBUSY)] * 2
+    launched_once(kx, "x.yaml")
+    assert kx.read("submit/x.yaml") == GOOD
+
+
+def test_a_refused_handle_may_write_again(kx):
+    script = ("import os, time\n"
+              "fd = os.open('x.yaml', os.O_RDWR | os.O_CREAT, 0o644)\n"
+              f"os.write(fd, {BAD.encode()!r})\n"
+              "go, w = os.pipe()\n"
+              "if os.fork() == 0:\n"
+              "    os.close(w); os.read(go, 1)\n"
+              "    os.ftruncate(fd, 0)\n"
+              f"    os.pwrite(fd, {GOOD.encode()!r}, 0)\n"
+              "    os._exit(0)\n"
+              "try:\n"
+              "    os.close(fd)\n"
+              "except OSError as e:\n"
+              "    print(e.errno)\n"
+              "os.close(w)\n"
+              "os.wait()\n")
+    p = harness.run(["python3", "-c", script], cwd=kx / "submit")
+    assert p.stdout.split() == [str(errno.EINVAL)]
+    launched_once(kx, "x.yaml")
+    assert kx.read("submit/x.yaml") == GOOD
+
+
+def test_readers_and_writers_together(kx):
+    fd = opened(kx, "x.yaml")
+    assert kx.read("submit/x.yaml") == ""
+    os.write(fd, GOOD[:10].encode())
+    with open(kx / "submit/x.yaml", encoding="utf-8") as f:
+        assert f.read() == GOOD[:10]
+        assert os.fstat(f.fileno()).st_size == 10
+        os.write(fd, GOOD[10:].encode())
+        assert f.read() == GOOD[10:]
+        os.close(fd)
+    launched_once(kx, "x.yaml")
+
+
+def test_removed_while_it_is_written(kx):
+    fd = opened(kx, "x.yaml", os.O_RDWR | os.O_CREAT)
+    os.write(fd, GOOD.encode())
+    os.remove(kx / "submit/x.yaml")
+    assert os.pread(fd, 5, 0) == GOOD[:5].encode()
+    assert os.fstat(fd).st_size == len(GOOD)
+    os.close(fd)
+    assert not launched(kx)
+    assert kx.ls("submit") == []
+
+
+def test_written_anew_while_the_old_one_is_read(kx):
+    put(kx, "x.yaml", GOOD)
+    with open(kx / "submit/x.yaml", encoding="utf-8") as f:
+        put(kx, "tmp", BAD)
+        harness.err_of(os.rename, kx / "submit/tmp", kx / "submit/x.yaml")
+        put(kx, "tmp", GOOD + "# new\n")
+        os.rename(kx / "submit/tmp", kx / "submit/x.yaml")
+        assert f.read() == GOOD
+    assert kx.read("submit/x.yaml") == GOOD + "# new\n"
+
+
+def test_attributes(kx):
+    put(kx, "x.yaml", GOOD)
+    path = kx / "submit/x.yaml"
+    ino = path.stat().st_ino
+    os.chmod(path, 0o440)
+    assert harness.permissions(path) == 0o640  # the owner may always write, so that rm never asks
+    os.utime(path, (1000, 2000))
+    assert path.stat().st_mtime == 2000
+    assert path.stat().st_atime == 1000
+    os.truncate(path, 5)
+    assert kx.read("submit/x.yaml") == GOOD[:5]
+    assert path.stat().st_size == 5
+    os.rename(path, kx / "submit/y")
+    assert (kx / "submit/y").stat().st_ino == ino
+    assert len(launched(kx)) == 1
+
+
+def test_flags(kx):
+    assert put(kx, "a", "12345") == ""
+    assert harness.err_of(opened, kx, "a", os.O_WRONLY | os.O_CREAT | os.O_EXCL) == "EEXIST"
+    fd = opened(kx, "a", os.O_WRONLY | os.O_APPEND)
+    other = opened(kx, "a", os.O_WRONLY | os.O_APPEND)
+    os.write(fd, b"67")
+    os.write(other, b"89")
+    os.write(fd, b"0")
+    os.fsync(fd)
+    os.close(fd)
+    os.close(other)
+    assert kx.read("submit/a") == "1234567890"
+    os.close(opened(kx, "a", os.O_WRONLY | os.O_TRUNC))
+    assert kx.read("submit/a") == ""
+
+
+# --- bounds ---
+
+
+def test_a_file_of_the_greatest_size(kx):
+    assert len(BIG) == MIB
+    assert put(kx, "x.yaml", BIG) == ""
+    launched_once(kx, "x.yaml")
+    assert kx.read("submit/x.yaml") == BIG
+
+
+@pytest.mark.parametrize("tool", ["cp $DOC x.yaml", "cat $DOC > x.yaml", "cp $DOC t && mv t x.yaml",
+                                  "dd if=$DOC of=x.yaml bs=1000 conv=notrunc,noerror 2>&1"])
+def test_too_big(kx, tool):
+    (kx.work / "doc").write_text(BIG + "\n")
+    p = harness.run(tool, check=False, cwd=kx / "submit", env={"DOC": str(kx.work / "doc")})
+    assert p.returncode != 0
+    assert "too large" in p.stderr + p.stdout
+    refused(kx, "x.yaml", str(MIB))
+
+
+def test_a_failed_write_is_never_launched(kx):
+    """A writer that does not look at what write() says has not written what it meant."""
+    fd = opened(kx, "x.yaml")
+    os.write(fd, GOOD.encode())
+    assert harness.err_of(os.pwrite, fd, b"#", 2 * MIB) == "EFBIG"
+    os.write(fd, b"\n")
+    assert harness.err_of(os.close, fd) == "EFBIG"
+    refused(kx, "x.yaml", str(MIB))
+    assert put(kx, "x.yaml", GOOD) == ""
+    launched_once(kx, "x.yaml")
+
+
+def test_scratch_files_are_bounded(kx):
+    block = b"x" * MIB
+    fd = opened(kx, "big")
+    for _ in range(4):
+        assert os.write(fd, block) == MIB
+    assert harness.err_of(os.write, fd, b"x") == "ENOSPC"
+    os.close(fd)
+    for i in range(15):
+        assert put(kx, f"big{i}", block * 4) == ""
+    assert put(kx, "more", "x") == "ENOSPC"
+    # Those that are submitted have a bound of their own.
+    assert put(kx, "x.yaml", GOOD) == ""
+    os.remove(kx / "submit/big3")
+    assert put(kx, "more", "x") == ""
+    kx.restart()
+    assert put(kx, "even-more", block * 4) == "ENOSPC"
+    kx.call("rm submit/big*")
+    assert put(kx, "even-more", block * 4) == ""
+
+
+# --- renaming ---
+
+
+def test_renaming_launches_once(kx):
+    put(kx, "x.tmp", GOOD)
+    os.rename(kx / "submit/x.tmp", kx / "submit/x.yaml")
+    launched_once(kx, "x.yaml")
+    job = job_of(kx, "x.yaml")
+    # What was launched is not launched again because it has another name: its verdict goes along.
+    os.rename(kx / "submit/x.yaml", kx / "submit/y.yaml")
+    assert kx.ls("submit") == ["y.yaml", "y.yaml.job"]
+    assert job_of(kx, "y.yaml") == job
+    # Nor when it was away, nor after a remount.
+    os.rename(kx / "submit/y.yaml", kx / "submit/y.bak")
+    kx.restart()
+    os.rename(kx / "submit/y.bak", kx / "submit/z.yaml")
+    assert launched(kx) == {job}
+    # A copy is another thing.
+    kx.call("cp submit/z.yaml submit/copy.yaml")
+    assert launched(kx) == {job, job_of(kx, "copy.yaml")}
+
+
+def test_renaming_what_is_bad(kx):
+    put(kx, "x.yaml", GOOD)
+    job = job_of(kx, "x.yaml")
+    put(kx, "tmp", BAD)
+    assert harness.err_of(os.rename, kx / "submit/tmp", kx / "submit/x.yaml") == "EINVAL"
+    assert kx.read("submit/tmp") == BAD
+    assert kx.read("submit/x.yaml") == GOOD
+    assert "x.yaml:1:" in error_of(kx, "x.yaml")
+    assert job_of(kx, "x.yaml") == job
+    assert put(kx, "bad.yaml", BAD) == "EINVAL"
+    assert harness.err_of(os.rename, kx / "submit/bad.yaml", kx / "submit/y.yaml") == "EINVAL"
+    assert launched(kx) == {job}
+
+
+def test_renaming_while_it_is_written(kx):
+    """The close launches it, under the new name."""
+    fd = opened(kx, "tmp")
+    os.write(fd, GOOD[:9].encode())
+    os.rename(kx / "submit/tmp", kx / "submit/x.yaml")
+    assert not launched(kx)
+    os.write(fd, GOOD[9:].encode())
+    os.close(fd)
+    launched_once(kx, "x.yaml")
+
+
+def test_renaming_away_while_it_is_written(kx):
+    fd = opened(kx, "x.yaml")
+    os.write(fd, GOOD.encode())
+    os.rename(kx / "submit/x.yaml", kx / "submit/tmp")
+    os.close(fd)
+    assert not launched(kx)
+
+
+def test_renaming_to_and_fro(kx):
+    put(kx, "a", "1")
+    put(kx, "b", "2")
+    os.rename(kx / "submit/a", kx / "submit/b")
+    assert kx.read("submit/b") == "1"
+    assert kx.ls("submit") == ["b"]
+    p = kx.call("cd submit && mv -n b c && echo 3 > b && mv -n b c; cat b c", check=False)
+    assert p.stdout == "3\n1"
+    libc = __import__("ctypes").CDLL(None, use_errno=True)
+    for flag, error in ((1, "EEXIST"), (2, "EINVAL")):
+        code = libc.renameat2(-100, bytes(kx / "submit/b"), -100, bytes(kx / "submit/c"), flag)
+        assert (code, errno.errorcode[__import__("ctypes").get_errno()]) == (-1, error)
+
+
+def test_renaming_nothing(kx):
+    open(kx / "submit/empty", "w").close()
+    os.rename(kx / "submit/empty", kx / "submit/x.yaml")
+    assert kx.ls("submit") == ["x.yaml"]
+    assert not launched(kx)
+    assert harness.err_of(os.rename, kx / "submit/no", kx / "submit/y.yaml") == "ENOENT"
+
+
+# --- many, and later ---
+
+
+@pytest.mark.parametrize("tool", ["cp $DOC", "rsync $DOC", "install $DOC"])
+def test_side_by_side(kx, tool):
+    n = 200 if tool.startswith("cp") else 40
+    (kx.work / "doc").write_text(GOOD)
+    line = f"for i in $(seq {n}); do {tool} $i.yaml & done; for j in $(jobs -p); do wait $j || exit 1; done"
+    harness.run(line, cwd=kx / "submit", env={"DOC": str(kx.work / "doc")})
+    jobs = {job_of(kx, f"{i}.yaml") for i in range(1, n + 1)}
+    assert len(jobs) == n
+    assert launched(kx) == jobs
+    assert not [name for name in kx.ls("submit") if name.endswith(".error")]
+
+
+def test_one_name_from_many(kx):
+    """Every write that says it was accepted has launched one job; the link is the last one's."""
+    results = []
+
+    def write():
+        results.append(put(kx, "x.yaml", GOOD))
+
+    threads = [threading.Thread(target=write) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert job_of(kx, "x.yaml") in launched(kx)
+    assert 1 <= len(launched(kx)) <= results.count("")
+
+
+def test_remount(kx):
+    put(kx, "x.yaml", GOOD)
+    put(kx, "bad.yaml", BAD)
+    put(kx, "scratch", "text")
+    os.utime(kx / "submit/scratch", (1, 2))
+    os.chmod(kx / "submit/scratch", 0o600)
+    before = {name: kx.read("submit", name) for name in ("x.yaml", "bad.yaml", "bad.yaml.error",
+                                                          "scratch")}
+    inodes = {name: os.lstat(kx / "submit" / name).st_ino for name in kx.ls("submit")}
+    link = os.readlink(kx / "submit/x.yaml.job")
+    jobs = launched(kx)
+    kx.restart()
+    assert {name: kx.read("submit", name) for name in before} == before
+    assert {name: os.lstat(kx / "submit" / name).st_ino for name in kx.ls("submit")} == inodes
+    assert os.readlink(kx / "submit/x.yaml.job") == link
+    assert harness.permissions(kx / "submit/scratch") == 0o600
+    assert (kx / "submit/scratch").stat().st_mtime == 2
+    assert launched(kx) == jobs
+
+
+def test_crash(kx):
+    """What close() said is still true after the daemon has been killed."""
+    put(kx, "x.yaml", GOOD)
+    put(kx, "bad.yaml", BAD)
+    link = os.readlink(kx / "submit/x.yaml.job")
+    kx.restart(signal.SIGKILL)
+    assert kx.ls("submit") == ["bad.yaml", "bad.yaml.error", "x.yaml", "x.yaml.job"]
+    assert os.readlink(kx / "submit/x.yaml.job") == link
+    assert len(launched(kx)) == 1
+
+
+def test_strangers_in_the_state_directory(kx):
+    """What kxfs has not put there is not shown, and harms nobody."""
+    kx.end()
+    sub = kx.state / "submit"
+    os.symlink("/etc/passwd", sub / "evil.yaml")
+    os.symlink("../../../etc", sub / "x.yaml.job")
+    os.mkdir(sub / "d.yaml")
+    os.mkfifo(sub / "f.yaml.error")
+    (sub / "a\nb").write_text("x")
+    kx.start()
+    assert kx.ls("submit") == []
+    assert put(kx, "x.yaml", GOOD) == ""
+    assert stat.S_ISLNK(os.lstat(kx / "submit/x.yaml.job").st_mode)
+
+
+def test_of_each_user(kx_of_each):
+    kx = kx_of_each
+    (kx.work / "doc").write_text(GOOD)
+    kx.call(f"cp {kx.work}/doc submit/x.yaml && rm submit/x.yaml && cp {kx.work}/doc submit/x.yaml")
+    assert len(kx.call("ls jobs").stdout.split()) == 2

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""submit/ when the answer takes long: waiting, interrupting, deadlines, verdicts that overtake each
+other, expiry. On slow_kxfs.c, which answers when the document says."""
+
+import contextlib
+import errno
+import os
+import signal
+import threading
+import time
+
+import harness
+import pytest
+import submitting
+from submitting import asking, error_of, job_of, launched, put, slow_binary
+
+
+@pytest.fixture
+def make_slow(top):
+    made = []
+
+    def make(*args, user=None):
+        program = slow_binary()
+        if not program.exists():
+            pytest.fail(f"{program} is missing: build it first", pytrace=False)
+        kx = submitting.Slow(program, top, args=args, user=user)
+        made.append(kx)
+        return kx.start()
+
+    yield make
+    wrong = []
+    for kx in made:
+        wrong += kx.close()
+    for pid in harness.marked_pids():
+        wrong.append(f"process {pid} still ran")
+        harness.kill(pid)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.fixture
+def kx(make_slow):
+    return make_slow()
+
+
+def later(fn, *args):
+    """FN in a thread, which is asked for its result with the call that this returns."""
+    result = []
+    thread = threading.Thread(target=lambda: result.append(fn(*args)))
+    thread.start()
+
+    def join():
+        thread.join(harness.LIMIT)
+        return result[0]
+
+    return join
+
+
+def until_asked(kx, name):
+    """The backend has the document now: who wrote it waits in close() or rename()."""
+    harness.wait_for(lambda: f"asked: {name}\n" in kx.said(), what=f"the submission of {name}")
+
+
+def test_close_waits_for_the_verdict(kx):
+    for name, refuse, error in (("x.yaml", "", ""), ("y.yaml", f"refuse {errno.EDQUOT}", "EDQUOT")):
+        begun = time.monotonic()
+        assert put(kx, name, asking("delay 700", refuse)) == error
+        assert time.monotonic() - begun >= 0.7
+        assert (job_of(kx, name) is None) == bool(error)
+
+
+def test_a_waiting_close_stops_nobody(kx):
+    done = later(put, kx, "x.yaml", asking("delay 3000"))
+    until_asked(kx, "x.yaml")
+    assert put(kx, "y.yaml", asking()) == ""
+    assert "y.yaml" in kx.ls("submit")
+    assert kx.read("submit/x.yaml") == asking("delay 3000")
+    os.rename(kx / "submit/y.yaml", kx / "submit/z.yaml")
+    os.remove(kx / "submit/z.yaml")
+    assert job_of(kx, "x.yaml") is None
+    assert done() == ""
+    assert launched(kx) == {job_of(kx, "x.yaml"), job_of(kx, "z.yaml")}
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("refuse", ["", f"refuse {errno.EACCES}"])
+def test_interrupting_cp_ends_its_waiting_only(kx, sig, refuse):
+    (kx.work / "doc").write_text(asking("delay 2000", refuse))
+    cp = harness.popen(["cp", str(kx.work / "doc"), str(kx / "submit/x.yaml")])
+    until_asked(kx, "x.yaml")
+    cp.send_signal(sig)
+    assert cp.wait(timeout=harness.LIMIT) == -sig
+    assert not launched(kx) and error_of(kx, "x.yaml") is None
+    if refuse:
+        harness.wait_for(lambda: error_of(kx, "x.yaml"))
+        assert "Permission denied" in error_of(kx, "x.yaml")
+        assert not launched(kx)
+    else:
+        harness.wait_for(lambda: job_of(kx, "x.yaml"))
+        assert error_of(kx, "x.yaml") is None
+        assert launched(kx) == {job_of(kx, "x.yaml")}
+
+
+def test_busy_while_it_is_launched(kx):
+    read, write = os.pipe()
+    fd = os.open(kx / "submit/x.yaml", os.O_WRONLY | os.O_CREAT, 0o644)
+    os.write(fd, asking("delay 2000").encode())
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            time.sleep(0.7)
+            os.write(write, harness.err_of(os.write, fd, b"# more\n").encode())
+        os._exit(0)
+    os.close(fd)
+    os.waitpid(pid, 0)
+    assert os.read(read, 100) == b"EBUSY"
+    os.close(read)
+    os.close(write)
+    assert kx.read("submit/x.yaml") == asking("delay 2000")
+    submitting.launched_once(kx, "x.yaml")
+
+
+@pytest.mark.parametrize("first, second, jobs, error", [
+    ("", f"refuse {errno.EINVAL}", 1, True),
+    (f"refuse {errno.EINVAL}", "", 1, False),
+    ("", "", 2, False),
+    (f"refuse {errno.EACCES}", f"refuse {errno.EINVAL}", 0, True),
+])
+def test_the_last_write_decides(kx, first, second, jobs, error):
+    """Also when the verdict on the one before comes later."""
+    done = later(put, kx, "x.yaml", asking("delay 1500", first))
+    until_asked(kx, "x.yaml")
+    put(kx, "x.yaml", asking(second))
+    between = job_of(kx, "x.yaml")
+    done()
+    assert len(launched(kx)) == jobs
+    assert bool(error_of(kx, "x.yaml")) == error
+    if error:
+        assert "Invalid argument" in error_of(kx, "x.yaml")
+    if not second:
+        assert job_of(kx, "x.yaml") == between
+    assert kx.read("submit/x.yaml") == asking(second)
+
+
+def test_a_launch_goes_with_its_file(kx):
+    """Renamed while the answer is awaited: not launched again, the verdict finds it."""
+    done = later(put, kx, "x.yaml", asking("delay 1500"))
+    until_asked(kx, "x.yaml")
+    os.rename(kx / "submit/x.yaml", kx / "submit/y.yaml")
+    assert done() == ""
+    assert kx.ls("submit") == ["y.yaml", "y.yaml.job"]
+    assert len(launched(kx)) == 1
+
+
+def test_removed_while_it_is_launched(kx):
+    done = later(put, kx, "x.yaml", asking("delay 1500"))
+    until_asked(kx, "x.yaml")
+    os.remove(kx / "submit/x.yaml")
+    assert done() == ""
+    assert kx.ls("submit") == ["x.yaml.job"]
+
+
+def test_rename_waits_and_replaces(kx):
+    put(kx, "x.yaml", asking())
+    put(kx, "tmp", asking("delay 1000"))
+    begun = time.monotonic()
+    os.rename(kx / "submit/tmp", kx / "submit/x.yaml")
+    assert time.monotonic() - begun >= 1
+    assert kx.read("submit/x.yaml") == asking("delay 1000")
+    assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
+    assert len(launched(kx)) == 2
+
+
+def test_rename_has_a_deadline(kx):
+    put(kx, "tmp", asking("delay 5000"))
+    assert harness.err_of(os.rename, kx / "submit/tmp", kx / "submit/x.yaml") == "ETIMEDOUT"
+    assert "x.yaml" not in kx.ls("submit")
+    # Trying again does not launch it a second time: it gets the name, and then the verdict.
+    os.rename(kx / "submit/tmp", kx / "submit/x.yaml")
+    harness.wait_for(lambda: job_of(kx, "x.yaml"))
+    assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
+    assert len(launched(kx)) == 1
+
+
+def test_a_rename_that_is_late(kx):
+    put(kx, "tmp", asking("delay 3500"))
+    assert harness.err_of(os.rename, kx / "submit/tmp", kx / "submit/x.yaml") == "ETIMEDOUT"
+    harness.wait_for(lambda: job_of(kx, "x.yaml"))
+    os.rename(kx / "submit/tmp", kx / "submit/x.yaml")
+    assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
+    assert len(launched(kx)) == 1
+
+
+def test_close_has_a_deadline(kx):
+    begun = time.monotonic()
+    assert put(kx, "x.yaml", asking("delay 33000")) == "ETIMEDOUT"
+    assert time.monotonic() - begun >= 30
+    harness.wait_for(lambda: job_of(kx, "x.yaml"))
+    assert error_of(kx, "x.yaml") is None
+
+
+def test_unmounting_answers_who_waits(kx):
+    done = later(put, kx, "x.yaml", asking("delay 5000"))
+    until_asked(kx, "x.yaml")
+    begun = time.monotonic()
+    assert kx.end() == 0
+    assert done() in ("ENOTCONN", "ECONNABORTED")
+    assert time.monotonic() - begun < 4
+
+
+def test_expiry(kx):
+    for name, doc in (("old.yaml", asking()), ("running.yaml", asking("running")),
+                      ("changed.yaml", asking()), ("open.yaml", asking())):
+        assert put(kx, name, doc) == ""
+    put(kx, "changed.yaml", asking(f"refuse {errno.EINVAL}"))
+    put(kx, "gone.yaml", asking())
+    os.remove(kx / "submit/gone.yaml")
+    put(kx, "bad.yaml", "bad")
+    put(kx, "scratch", "text")
+    stay = ["bad.yaml", "bad.yaml.error", "changed.yaml", "changed.yaml.error", "changed.yaml.job",
+            "open.yaml", "open.yaml.job", "running.yaml", "running.yaml.job", "scratch"]
+    with open(kx / "submit/open.yaml", encoding="utf-8") as f:
+        os.kill(kx.pid, signal.SIGUSR1)
+        harness.wait_for(lambda: kx.ls("submit") == stay, what="expiry")
+        assert f.read() == asking()
+    assert kx.read("submit/changed.yaml")
+    assert put(kx, "old.yaml", asking()) == ""
+    os.kill(kx.pid, signal.SIGUSR1)
+    stay = [name for name in stay if not name.startswith("open")]
+    harness.wait_for(lambda: kx.ls("submit") == stay, what="expiry of what was open")
+
+
+# --- several users ---
+
+
+def as_user(line, cwd, **kwargs):
+    return harness.run(line, user=harness.USER, cwd=cwd, **kwargs)
+
+
+def test_files_belong_to_who_made_them(make_slow):
+    kx = make_slow("allow_other")
+    kx.mnt.parent.chmod(0o755)
+    (kx.work / "doc").write_text(asking())
+    kx.work.chmod(0o755)
+    sub = kx / "submit"
+    as_user(f"cp {kx.work}/doc x.yaml && echo bad | tee y.yaml", cwd=sub, check=False)
+    uid = harness.pwd.getpwnam(harness.USER).pw_uid
+    for name in kx.ls("submit"):
+        assert os.lstat(sub / name).st_uid == uid, name
+    assert kx.ls("submit") == ["x.yaml", "x.yaml.job", "y.yaml", "y.yaml.error"]
+    put(kx, "root.yaml", asking())
+    os.chmod(sub / "root.yaml", 0o600)
+    for line in ("rm -f root.yaml", "rm -f root.yaml.job", "cat root.yaml", "echo > root.yaml",
+                 "mv -f y.yaml root.yaml"):
+        p = as_user(line, cwd=sub, check=False)
+        assert p.returncode != 0, line
+        assert "ermission denied" in p.stderr or "not permitted" in p.stderr
+    kx.restart()
+    assert os.lstat(sub / "x.yaml.job").st_uid == uid
+    as_user("rm x.yaml x.yaml.job y.yaml.error", cwd=sub)
+    assert kx.ls("submit") == ["root.yaml", "root.yaml.job", "y.yaml"]
+
+
+def test_writers_that_can_not_be_looked_at(make_slow):
+    """A daemon that may not see a writer's descriptors learns at release that it is done."""
+    kx = make_slow(user=harness.USER)
+    # prctl(PR_SET_DUMPABLE, 0): /proc/PID of this process belongs to root.
+    script = ("import ctypes, os\n"
+              "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
+              "for name, text in (('x.yaml', '%s'), ('y.yaml', 'bad')):\n"
+              "    fd = os.open(name, os.O_WRONLY | os.O_CREAT, 0o644)\n"
+              "    os.write(fd, text.encode())\n"
+              "    os.close(fd)\n" % asking().replace("\n", "\\n"))
+    (kx.work / "script").write_text(script)
+    (kx.work / "script").chmod(0o644)
+    kx.call(f"cd submit && python3 {kx.work}/script")
+    want = ["x.yaml", "x.yaml.job", "y.yaml", "y.yaml.error"]
+    harness.wait_for(lambda: kx.call("ls submit").stdout.split() == want, what="the verdicts")
