@@ -19,6 +19,7 @@
 #define KXFS_FS_PARK_H
 
 #include "fs/fuse.h"
+#include "spec/base.h"
 
 struct park;
 struct loop;

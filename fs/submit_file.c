@@ -4,7 +4,6 @@
  * That a file's content has been launched is kept there as the sticky bit of its mode, so that it
  * is known after a remount too, and by whatever name: content is never launched twice by a rename.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 
@@ -13,8 +12,6 @@
 #include "fs/submit_impl.h"
 #include "spec/limits.h"
 #include "spec/name.h"
-
-#define SUBMIT_ACCEPTED S_ISVTX
 
 enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1])
 {
@@ -81,7 +78,7 @@ static void file_attach(struct submit_file *f, char *name)
 	file_charge(f);
 }
 
-static void file_detach(struct submit_file *f)
+void submit_file_detach(struct submit_file *f)
 {
 	HASH_DEL(f->s->files, f);
 	free(take_ptr(f->name));
@@ -199,7 +196,7 @@ void submit_file_save_mode(struct submit_file *f)
 			modes = f->modes;
 			mode = f->mode | S_IRUSR | S_IWUSR;
 			if (f->accepted == f->content)
-				mode |= SUBMIT_ACCEPTED;
+				mode |= S_ISVTX;
 		}
 		if (fchmod(f->fd, mode) < 0)
 			diag(DIAG_WARNING, "a file of submit/ can't be marked: %s",
@@ -243,7 +240,7 @@ int submit_file_room(struct submit_file *f, uint64_t size)
 
 /* --- making, renaming, removing --- */
 
-static struct submit_file *file_new(struct submit *s, const struct stat *st)
+struct submit_file *submit_file_new(struct submit *s, const struct stat *st)
 {
 	struct submit_file *f = calloc(1, sizeof(*f));
 
@@ -257,13 +254,13 @@ static struct submit_file *file_new(struct submit *s, const struct stat *st)
 	f->size = (uint64_t)st->st_size;
 	f->mode = st->st_mode & 0777;
 	f->content = 1;
-	f->accepted = st->st_mode & SUBMIT_ACCEPTED ? 1 : 0;
+	f->accepted = st->st_mode & S_ISVTX ? 1 : 0;
 	f->author.uid = st->st_uid == geteuid() ? s->fs->options->uid : st->st_uid;
 	f->author.gid = st->st_gid == getegid() ? s->fs->options->gid : st->st_gid;
 	return f;
 }
 
-static int file_insert(struct submit_file *f, const char *name)
+int submit_file_insert(struct submit_file *f, const char *name)
 {
 	char *copy = strdup(name);
 
@@ -299,8 +296,8 @@ int submit_file_make(struct submit *s, const char *name, mode_t mode, struct sub
 		diag(DIAG_DEBUG, "%s: not given to user %u: %s", name, author.uid, strerror(errno));
 	f = fchmod(fd, (mode & 0777) | S_IRUSR | S_IWUSR) < 0 || fstat(fd, &st) < 0
 		    ? NULL
-		    : file_new(s, &st);
-	if (!f || file_insert(f, name) < 0) {
+		    : submit_file_new(s, &st);
+	if (!f || submit_file_insert(f, name) < 0) {
 		free(f);
 		unlinkat(s->dir_fd, name, 0);
 		return -ENOMEM;
@@ -318,8 +315,8 @@ static void file_retable(struct submit_file *f, char *name, struct submit_file *
 	lock_scope(&f->s->lock);
 	*ret_lost = file_by_name(f->s, name);
 	if (*ret_lost)
-		file_detach(*ret_lost);
-	file_detach(f);
+		submit_file_detach(*ret_lost);
+	submit_file_detach(f);
 	file_attach(f, name);
 }
 
@@ -349,108 +346,8 @@ int submit_file_remove(struct submit_file *f)
 		return -errno;
 	{
 		lock_scope(&f->s->lock);
-		file_detach(f);
+		submit_file_detach(f);
 	}
 	submit_file_unref(f); /* the table's */
 	return 0;
-}
-
-/* Where a file that expires is put, in STATE, until it is sure that nobody has opened it. */
-#define SUBMIT_OLD "submit.old"
-
-static bool file_is_idle(struct submit_file *f)
-{
-	return f->name && f->holds == 0 && f->accepted == f->content;
-}
-
-/* NAME has left STATE/submit: is it the last of F? */
-static bool file_expire_detach(struct submit_file *f, const char *name)
-{
-	lock_scope(&f->s->lock);
-	if (!file_is_idle(f) || !streq(f->name, name))
-		return false;
-	file_detach(f);
-	return true;
-}
-
-int submit_file_expire(struct submit_file *f)
-{
-	const struct submit *s = f->s;
-	char name[NAME_MAX + 1];
-
-	{
-		lock_scope(&f->s->lock);
-		if (!file_is_idle(f))
-			return -EBUSY;
-		memcpy(name, f->name, strlen(f->name) + 1);
-	}
-	if (renameat(s->dir_fd, name, s->state_fd, SUBMIT_OLD) < 0)
-		return -errno;
-	if (file_expire_detach(f, name)) {
-		unlinkat(s->state_fd, SUBMIT_OLD, 0);
-		submit_file_unref(f); /* the table's */
-		return 0;
-	}
-	if (renameat2(s->state_fd, SUBMIT_OLD, s->dir_fd, name, RENAME_NOREPLACE) < 0)
-		diag(DIAG_ERROR, "%s/%s, once submit/%s, can't be put back: %s", s->fs->state_dir,
-		     SUBMIT_OLD, name, strerror(errno));
-	return -EBUSY;
-}
-
-void submit_file_forget_all(struct submit *s)
-{
-	struct submit_file *f, *next;
-
-	HASH_ITER(hh, s->files, f, next) {
-		{
-			lock_scope(&s->lock);
-			file_detach(f);
-		}
-		submit_file_unref(f);
-	}
-}
-
-/* --- at the start --- */
-
-static int scan_file(struct submit *s, const char *name)
-{
-	struct submit_file *f;
-	struct stat st;
-
-	if (fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || submit_name_check(name) < 0) {
-		diag(DIAG_WARNING, "%s/submit/%s: not a file of kxfs, ignored", s->fs->state_dir,
-		     name);
-		return 0;
-	}
-	f = file_new(s, &st);
-	if (!f || file_insert(f, name) < 0) {
-		free(f);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-int submit_scan(struct submit *s)
-{
-	struct dirent **names = NULL;
-	int err = 0;
-	int n = scandirat(s->dir_fd, ".", &names, NULL, NULL);
-
-	if (n < 0)
-		return -errno;
-	for (int i = 0; i < n; i++) {
-		const char *name = names[i]->d_name;
-		char base[NAME_MAX + 1];
-		enum submit_name kind = submit_name_kind(name, base);
-
-		if (!err && kind != SUBMIT_NAME_FILE)
-			err = submit_verdict_load(s, base, kind);
-		else if (!err && !streq(name, ".") && !streq(name, ".."))
-			err = scan_file(s, name);
-		free(names[i]);
-	}
-	free(names);
-	return err;
 }

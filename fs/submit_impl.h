@@ -19,6 +19,8 @@
 
 #define SUBMIT_JOB_SUFFIX   ".job"
 #define SUBMIT_ERROR_SUFFIX ".error"
+/* Where NAME.job points: this and an id. */
+#define SUBMIT_TARGET "../jobs/"
 /* Files and verdicts, each. */
 #define SUBMIT_MAX_NAMES 10000
 /* Bytes of a NAME.error. */
@@ -88,8 +90,6 @@ int submit_name_check(const char *name);
 enum submit_name { SUBMIT_NAME_FILE, SUBMIT_NAME_JOB, SUBMIT_NAME_ERROR };
 enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1]);
 
-/* Read STATE/submit. 0 or a negative errno. */
-int submit_scan(struct submit *s);
 /* The file called NAME as a reference; NULL: none. */
 struct submit_file *submit_file_find(struct submit *s, const char *name);
 /* Make it, held (submit_file_drop). -ENOSPC: there are too many. FUSE thread. */
@@ -111,9 +111,11 @@ bool submit_file_name(struct submit_file *f, char ret[NAME_MAX + 1]);
 /* Give it another name; a file that has that one loses it. */
 int submit_file_rename(struct submit_file *f, const char *name);
 int submit_file_remove(struct submit_file *f);
-/* Remove it if nobody has it open and what is in it was launched. -EBUSY. I/O thread. */
-int submit_file_expire(struct submit_file *f);
-void submit_file_forget_all(struct submit *s);
+/* An object for what is on disk, and its place in the table, which has the reference. */
+struct submit_file *submit_file_new(struct submit *s, const struct stat *st);
+int submit_file_insert(struct submit_file *f, const char *name);
+/* Out of the table, whose reference is the caller's now. Under the lock. */
+void submit_file_detach(struct submit_file *f);
 /* May it grow to SIZE? -EFBIG, -ENOSPC. */
 int submit_file_room(struct submit_file *f, uint64_t size);
 /* Take attributes from the disk; BYTES: its bytes have changed too. Held, FUSE thread. */
@@ -121,9 +123,28 @@ void submit_file_refresh(struct submit_file *f, bool bytes);
 /* Bring MODE and accepted to the disk. Held. */
 void submit_file_save_mode(struct submit_file *f);
 
+/* --- submit_keep.c --- */
+
+/* Read STATE/submit. 0 or a negative errno. */
+int submit_scan(struct submit *s);
+/* Remove it if nobody has it open and what is in it was launched. -EBUSY. I/O thread. */
+int submit_file_expire(struct submit_file *f);
+void submit_file_forget_all(struct submit *s);
+
 /* --- submit_io.c: what is done with an open file --- */
 
 extern const struct node_class submit_file_class;
+
+/* The file of a node of that class, borrowed. */
+struct submit_file *submit_file_of(struct node *node);
+/* Has what was written through H become a job, or may it be about to? Then H changes nothing more. */
+bool submit_handle_is_spent(struct submit_handle *h);
+/* F, held, gets SIZE. */
+int submit_truncate(struct submit_file *f, off_t size);
+/* submit_attr.c */
+int submit_getattr_file(struct fs *fs, struct node *node, struct stat *st);
+void submit_setattr_file(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,
+			 int to_set, struct fuse_file_info *fi);
 
 /* The node of F under DIR, as a reference; NULL: no memory. */
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct submit_file *f);
@@ -165,7 +186,13 @@ void submit_verdict_accepted(struct submit *s, const char *name, uint64_t seq, c
 			     struct submit_author author);
 void submit_verdict_refused(struct submit *s, const char *name, uint64_t seq, const char *text,
 			    struct submit_author author);
-/* What a scan finds on disk. */
+/* Under the lock: the one of NAME; make: made if need be, NULL: no memory; the field of a kind. */
+struct submit_verdict *submit_verdict_find(struct submit *s, const char *name);
+struct submit_verdict *submit_verdict_make(struct submit *s, const char *name);
+char **submit_verdict_field(struct submit_verdict *v, enum submit_name kind);
+/* submit_save.c: bring the verdict on NAME to the disk; on the I/O thread at once, else soon. */
+void submit_verdict_save(struct submit *s, const char *name);
+/* submit_save.c: what a scan finds on disk. */
 int submit_verdict_load(struct submit *s, const char *name, enum submit_name kind);
 /* 0: FILE is a verdict that there is, as a node under DIR. */
 int submit_verdict_lookup(struct fs *fs, struct node *dir, const char *file, struct node **ret);

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <utlist.h>
 
-#include "fs/options.h"
 #include "fs/park.h"
 #include "fs/submit_impl.h"
 #include "fs/writer.h"
@@ -19,7 +18,7 @@ struct file_node {
 	struct submit_file *file;
 };
 
-static struct submit_file *file_of(struct node *node)
+struct submit_file *submit_file_of(struct node *node)
 {
 	return container_of(node, struct file_node, node)->file;
 }
@@ -33,7 +32,7 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct submit_fil
 	/* Not the name: it changes, and means another file in turn. */
 	snprintf(tag, sizeof(tag), "i%ju", (uintmax_t)f->ino);
 	node = node_get(fs, dir, &submit_file_class, tag, &fresh);
-	if (node && !fresh && file_of(node) != f) {
+	if (node && !fresh && submit_file_of(node) != f) {
 		/* A removed file had this number, and the kernel still knows it. */
 		node_forget_name(fs, node);
 		node_put(fs, node);
@@ -48,21 +47,7 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct submit_fil
 
 static void io_free_node(struct node *node)
 {
-	submit_file_unref(file_of(node));
-}
-
-static int io_getattr(struct fs *fs, struct node *node, struct stat *st)
-{
-	const struct submit_file *f = file_of(node);
-
-	st->st_mode = S_IFREG | (f->mode & ~fs->options->umask) | S_IRUSR | S_IWUSR;
-	st->st_uid = f->author.uid;
-	st->st_gid = f->author.gid;
-	st->st_size = f->st.st_size;
-	st->st_atim = f->st.st_atim;
-	st->st_mtim = f->st.st_mtim;
-	st->st_ctim = f->st.st_ctim;
-	return 0;
+	submit_file_unref(submit_file_of(node));
 }
 
 /* --- open and close --- */
@@ -109,7 +94,7 @@ static void io_changed(struct submit_file *f)
 		f->flaw = 0;
 }
 
-static int io_truncate(struct submit_file *f, off_t size)
+int submit_truncate(struct submit_file *f, off_t size)
 {
 	int err = submit_file_room(f, (uint64_t)size);
 
@@ -123,7 +108,7 @@ static int io_truncate(struct submit_file *f, off_t size)
 
 static void io_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi)
 {
-	struct submit_file *f = file_of(node);
+	struct submit_file *f = submit_file_of(node);
 	int err = submit_file_hold(f);
 
 	if (err) {
@@ -131,7 +116,7 @@ static void io_open(struct fs *fs, fuse_req_t req, struct node *node, struct fus
 		return;
 	}
 	if (fi->flags & O_TRUNC)
-		err = io_truncate(f, 0);
+		err = submit_truncate(f, 0);
 	if (!err)
 		err = submit_handle_open(fs, req, f, fi);
 	if (err) {
@@ -231,7 +216,7 @@ static void io_read(struct fs *fs, fuse_req_t req, struct node *node, size_t siz
 }
 
 /* What H's writing has become can't be changed through H any more, or not now. */
-static bool io_is_spent(struct submit_handle *h)
+bool submit_handle_is_spent(struct submit_handle *h)
 {
 	lock_scope(&h->file->s->lock);
 	return h->spent || h->seq != 0;
@@ -277,7 +262,7 @@ static void io_write(struct fs *fs, fuse_req_t req, struct node *node, const cha
 	int err;
 
 	(void)fs, (void)node;
-	if (io_is_spent(h)) {
+	if (submit_handle_is_spent(h)) {
 		fuse_reply_err(req, EBUSY);
 		return;
 	}
@@ -332,7 +317,7 @@ static void io_start_sync(void *data)
 
 static void io_fsync(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi)
 {
-	struct submit_file *f = file_of(node);
+	struct submit_file *f = submit_file_of(node);
 	struct io_sync *sync = calloc(1, sizeof(*sync));
 
 	(void)fi;
@@ -348,111 +333,17 @@ static void io_fsync(struct fs *fs, fuse_req_t req, struct node *node, struct fu
 	loop_post(fs->loop, io_start_sync, sync);
 }
 
-/* --- attributes --- */
-
-static struct timespec io_time(const struct timespec *t, int to_set, int set, int set_now)
-{
-	if (to_set & set_now)
-		return (struct timespec){.tv_nsec = UTIME_NOW};
-	if (to_set & set)
-		return *t;
-	return (struct timespec){.tv_nsec = UTIME_OMIT};
-}
-
-static int io_set_times(const struct submit_file *f, const struct stat *attr, int to_set)
-{
-	const struct timespec times[2] = {
-		io_time(&attr->st_atim, to_set, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW),
-		io_time(&attr->st_mtim, to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW),
-	};
-
-	return futimens(f->fd, times) < 0 ? -errno : 0;
-}
-
-static int io_set_owner(struct submit_file *f, const struct stat *attr, int to_set)
-{
-	struct submit_author want = f->author;
-
-	if (to_set & FUSE_SET_ATTR_UID)
-		want.uid = attr->st_uid;
-	if (to_set & FUSE_SET_ATTR_GID)
-		want.gid = attr->st_gid;
-	if (want.uid == f->author.uid && want.gid == f->author.gid)
-		return 0;
-	if (fchown(f->fd, want.uid, want.gid) < 0)
-		return -errno;
-	f->author = want;
-	/* chown may have cleared the mark of accepted content. */
-	submit_file_save_mode(f);
-	return 0;
-}
-
-static void io_set_mode(struct submit_file *f, mode_t mode)
-{
-	{
-		lock_scope(&f->s->lock);
-		f->mode = mode & 0777;
-		f->modes++;
-	}
-	submit_file_save_mode(f);
-}
-
-/* F is held. */
-static int io_set(struct submit_file *f, const struct stat *attr, int to_set,
-		  struct submit_handle *h)
-{
-	const int owner = FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID;
-	const int times = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME |
-			  FUSE_SET_ATTR_MTIME_NOW;
-	int err = 0;
-
-	if (to_set & FUSE_SET_ATTR_SIZE) {
-		if (h && io_is_spent(h))
-			return -EBUSY;
-		err = io_truncate(f, attr->st_size);
-		if (!err && h)
-			h->dirty = true;
-	}
-	if (!err && (to_set & owner))
-		err = io_set_owner(f, attr, to_set);
-	if (!err && (to_set & FUSE_SET_ATTR_MODE))
-		io_set_mode(f, attr->st_mode);
-	if (!err && (to_set & times))
-		err = io_set_times(f, attr, to_set);
-	submit_file_refresh(f, false);
-	return err;
-}
-
-static void io_setattr(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,
-		       int to_set, struct fuse_file_info *fi)
-{
-	struct submit_file *f = file_of(node);
-	struct stat st;
-	int err = submit_file_hold(f);
-
-	if (!err) {
-		err = io_set(f, attr, to_set, fi ? handle_of(fi) : NULL);
-		submit_file_drop(f);
-	}
-	if (!err)
-		err = node_getattr(fs, node, &st);
-	if (err)
-		fuse_reply_err(req, -err);
-	else
-		fuse_reply_attr(req, &st, FS_TIMEOUT);
-}
-
 const struct node_class submit_file_class = {
 	.name = "submit-file",
 	.mode = S_IFREG | 0644,
 	.size = sizeof(struct file_node),
-	.getattr = io_getattr,
+	.getattr = submit_getattr_file,
 	.open = io_open,
 	.read = io_read,
 	.write = io_write,
 	.flush = io_flush,
 	.fsync = io_fsync,
 	.release = io_release,
-	.setattr = io_setattr,
+	.setattr = submit_setattr_file,
 	.free = io_free_node,
 };

@@ -7,8 +7,8 @@
  *	# refuse ERRNO	refuse it so; a document without "roles" is refused with EINVAL
  *	# running	the job does not finish; others have finished when they are launched
  *
- * It says "asked: NAME" when it gets a document. MOUNT/jobs lists the jobs in the order of their launch. SIGUSR1: what was launched until now has
- * been there for eight days.
+ * It says "asked: NAME" when it gets a document. MOUNT/jobs lists the jobs in the order of their
+ * launch. SIGUSR1: what was launched until now has been there for eight days.
  *
  *	slow_kxfs MOUNTPOINT STATE [allow_other]
  */
