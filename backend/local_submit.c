@@ -59,44 +59,31 @@ static int random_bytes(void *p, size_t n)
 	return getrandom(p, n, 0) == (ssize_t)n ? 0 : -EIO;
 }
 
-/* A random (version 4) UUID into *FIELD. */
-static int set_uuid(char **field)
+static int random_uuid(char ret[37])
 {
 	unsigned char b[16];
-	char text[40];
-	size_t n = 0;
+	int err = random_bytes(b, sizeof(b));
 
-	if (random_bytes(b, sizeof(b)) < 0)
-		return -EIO;
-	b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
-	b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
-	for (size_t i = 0; i < sizeof(b); i++)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%02x",
-				      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b[i]);
-	return spec_set(field, text);
+	if (err == 0)
+		spec_name_uuid(b, ret);
+	return err;
 }
 
 /* Choose the id and make its directory: one that exists, whatever is in it, is not ours. */
 static int make_dir(struct submit *s, const char *app)
 {
-	cleanup_free char *norm = spec_name_norm(app);
 	const char *state_dir = s->l->b->config.state_dir;
 
-	if (!norm)
-		return -ENOMEM;
 	for (int i = 0; i < TRIES; i++) {
 		cleanup_free char *id = NULL;
 		cleanup_free char *dir = NULL;
-		char suffix[SPEC_SUFFIX_MAX];
 		uint64_t v;
 
 		if (random_bytes(&v, sizeof(v)) < 0)
 			return -EIO;
-		spec_name_suffix(v, suffix);
-		if (asprintf(&id, "%s-%s", norm, suffix) < 0) {
-			id = NULL;
+		id = spec_name_job(app, v);
+		if (!id)
 			return -ENOMEM;
-		}
 		if (!spec_name_is_file(id))
 			return -EINVAL;
 		dir = local_path(state_dir, id, NULL);
@@ -115,25 +102,20 @@ static int make_dir(struct submit *s, const char *app)
 static int fill(struct submit *s)
 {
 	const struct backend_request *rq = s->rq;
-	struct spec_record *rec = s->rec;
-	int err = spec_set(&rec->id, s->id);
+	char uid[37], submission[37];
+	const struct spec_record_origin origin = {
+		.id = s->id,
+		.uid = uid,
+		.submission = submission,
+		.submitter = rq->submitter,
+		.file = rq->file,
+		.work_dir = s->l->b->config.work_dir,
+		.created = loop_time_ns(),
+	};
 
-	rec->created = loop_time_ns();
-	rec->changed = rec->created;
-	rec->state = SPEC_PENDING;
-	if (err == 0)
-		err = set_uuid(&rec->uid);
-	if (err == 0)
-		err = set_uuid(&rec->submission);
-	if (err == 0)
-		err = spec_set(&rec->submitter, rq->submitter);
-	if (err == 0)
-		err = spec_set(&rec->file, rq->file);
-	if (err == 0)
-		err = spec_set(&rec->work_dir, s->l->b->config.work_dir);
-	if (err == 0)
-		err = spec_set(&rec->phase, "Pending");
-	return err;
+	if (random_uuid(uid) < 0 || random_uuid(submission) < 0)
+		return -EIO;
+	return spec_record_begin(s->rec, &origin);
 }
 
 static int store_files(struct submit *s)

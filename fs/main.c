@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kxfs: batch jobs as a directory. The command; what it does is in run.c. */
+#include "fs/dry_run.h"
 #include "fs/options.h"
 #include "fs/run.h"
 
@@ -25,6 +26,8 @@ int main(int argc, char **argv)
 	case OPTIONS_VERSION:
 		printf("kxfs %s\n", KXFS_VERSION);
 		return printed();
+	case OPTIONS_DRY_RUN:
+		return dry_run_main(&o);
 	case OPTIONS_MOUNT:
 		break;
 	}

@@ -12,11 +12,14 @@
 
 #include "fs/quantity.h"
 #include "fs/refuse.h"
+#include "fs/run_options.h"
 #include "fs/source.h"
 #include "spec/error.h"
 
+#define LONG_ONLY 256 /* above all letters */
+
 struct option_def {
-	char letter;	  /* of a flag; 0: a word of the -o list */
+	int letter;	  /* of a flag, or LONG_ONLY; 0: a word of the -o list */
 	const char *name; /* the word; of a flag its long name, NULL: none */
 	const char *arg;  /* what follows, as --help names it; NULL: nothing */
 	const char *def;  /* default, as --help shows it; NULL: not worth saying */
@@ -82,6 +85,13 @@ SETTER(set_version)
 	(void)def, (void)value, (void)ret_text;
 	o->action = OPTIONS_VERSION;
 	return 0;
+}
+
+SETTER(set_dry_run)
+{
+	(void)def, (void)ret_text;
+	o->action = OPTIONS_DRY_RUN;
+	return replace(&o->dry_run, value);
 }
 
 SETTER(set_state)
@@ -189,6 +199,8 @@ static const struct option_def table[] = {
 	{'d', NULL, NULL, NULL, "add debug messages", set_debug},
 	{'h', "help", NULL, NULL, "print this and exit", set_help},
 	{'V', "version", NULL, NULL, "print the version and exit", set_version},
+	{LONG_ONLY, "dry-run", "FILE", NULL, "print the manifest that FILE would make, and exit",
+	 set_dry_run},
 	{'o', NULL, "OPTION[,OPTION]...", NULL, "options of the mount, see below", set_list},
 
 	{0, "state", "DIR", "~/.local/state/kxfs/local; root: /var/lib/kxfs/local",
@@ -228,7 +240,7 @@ static const struct generic_def {
 
 static int suggest(const char *word, char **ret_text)
 {
-	const char *words[array_size(table) + array_size(generic) + 1];
+	const char *words[array_size(table) + array_size(generic) + RUN_OPTIONS_MAX + 1];
 	const char *near;
 	size_t n = 0;
 
@@ -237,6 +249,7 @@ static int suggest(const char *word, char **ret_text)
 			words[n++] = table[i].name;
 	for (size_t i = 0; i < array_size(generic); i++)
 		words[n++] = generic[i].name;
+	n += run_option_names(words + n, array_size(words) - 1 - n);
 	words[n] = NULL;
 	near = spec_suggest(word, words);
 	return refuse(-EINVAL, ret_text, "-o %s: unknown option%s%s%s; kxfs --help lists all", word,
@@ -272,6 +285,7 @@ static int set_word(struct options *o, const char *word, char **ret_text)
 {
 	const char *eq = strchr(word, '=');
 	cleanup_free char *name = strndup(word, eq ? (size_t)(eq - word) : strlen(word));
+	const struct spec_option *run_option;
 
 	if (!name)
 		return -ENOMEM;
@@ -287,6 +301,9 @@ static int set_word(struct options *o, const char *word, char **ret_text)
 			return refuse(-EINVAL, ret_text, "-o %s takes no value", name);
 		return d->set(o, d, eq ? eq + 1 : NULL, ret_text);
 	}
+	run_option = run_option_find(name);
+	if (run_option)
+		return run_option_add(o, run_option, eq ? eq + 1 : NULL, ret_text);
 	return set_generic(o, word, name, ret_text);
 }
 
@@ -333,15 +350,40 @@ static int set_defaults(struct options *o)
 		.gid = getgid(),
 		.umask = mask,
 		.state = strdup(""),
+		.backend = strdup(""),
+		.namespace = strdup(""),
 		.mount_options = strdup(""),
 	};
-	return o->state && o->mount_options ? 0 : -ENOMEM;
+	return o->state && o->backend && o->namespace && o->mount_options ? 0 : -ENOMEM;
+}
+
+static int set_source(struct options *o, const char *text, char **ret_text)
+{
+	struct source s;
+	int r = source_parse(text, &s, ret_text);
+
+	if (r == 0 && o->action == OPTIONS_MOUNT)
+		r = source_check_served(&s, text, ret_text);
+	free(o->backend);
+	free(o->namespace);
+	o->backend = s.backend;
+	o->context = s.context;
+	o->namespace = s.namespace;
+	return r;
+}
+
+/* The operands of a dry run: [SOURCE]. */
+static int set_dry_operands(struct options *o, int n, char **v, char **ret_text)
+{
+	if (n > 1)
+		return refuse(-EINVAL, ret_text,
+			      "%s: too many words; kxfs --dry-run=FILE [OPTIONS] [SOURCE]", v[1]);
+	return n == 1 ? set_source(o, v[0], ret_text) : 0;
 }
 
 /* The operands: [SOURCE] MOUNTPOINT. */
 static int set_operands(struct options *o, int n, char **v, char **ret_text)
 {
-	struct source s;
 	int r;
 
 	if (n == 0)
@@ -355,10 +397,7 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	if (n > 2)
 		return refuse(-EINVAL, ret_text,
 			      "%s: too many words; kxfs [OPTIONS] SOURCE MOUNTPOINT", v[2]);
-	r = source_parse(v[0], &s, ret_text);
-	o->backend = s.backend;
-	o->context = s.context;
-	o->namespace = s.namespace;
+	r = set_source(o, v[0], ret_text);
 	if (r < 0)
 		return r;
 	if (!v[1][0])
@@ -376,6 +415,8 @@ static int bad_flag(int c, char **argv, char **ret_text)
 	const char *near = NULL;
 	size_t n = 0;
 
+	if (optopt >= LONG_ONLY)
+		return refuse(-EINVAL, ret_text, "%s needs a value", word);
 	if (c == ':')
 		return refuse(-EINVAL, ret_text, "-%c needs a value", optopt);
 	if (optopt)
@@ -397,11 +438,16 @@ static void getopt_tables(char *shorts, struct option *longs)
 	for (size_t i = 0; i < array_size(table); i++) {
 		if (!table[i].letter)
 			continue;
-		*shorts++ = table[i].letter;
-		if (table[i].arg)
+		if (table[i].letter < LONG_ONLY)
+			*shorts++ = (char)table[i].letter;
+		if (table[i].letter < LONG_ONLY && table[i].arg)
 			*shorts++ = ':';
 		if (table[i].name)
-			*longs++ = (struct option){.name = table[i].name, .val = table[i].letter};
+			*longs++ = (struct option){
+				.name = table[i].name,
+				.has_arg = table[i].arg ? required_argument : no_argument,
+				.val = table[i].letter,
+			};
 	}
 	*shorts = 0;
 	*longs = (struct option){0};
@@ -428,12 +474,16 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 		while (d->letter != c)
 			d++;
 		r = d->set(ret, d, optarg, ret_text);
-		if (r < 0 || ret->action != OPTIONS_MOUNT)
+		if (r < 0 || ret->action == OPTIONS_HELP || ret->action == OPTIONS_VERSION)
 			return r;
 	}
 	if (ret->debug)
 		ret->log_level = DIAG_DEBUG;
-	return set_operands(ret, argc - optind, argv + optind, ret_text);
+	if (ret->action == OPTIONS_DRY_RUN)
+		r = set_dry_operands(ret, argc - optind, argv + optind, ret_text);
+	else
+		r = set_operands(ret, argc - optind, argv + optind, ret_text);
+	return r < 0 ? r : run_options_check(ret, ret_text);
 }
 
 void options_clear(struct options *o)
@@ -445,6 +495,12 @@ void options_clear(struct options *o)
 	free(o->mountpoint);
 	free(o->state);
 	free(o->mount_options);
+	free(o->dry_run);
+	for (size_t i = 0; i < o->n_args; i++) {
+		free(o->args[i].key);
+		free(o->args[i].value);
+	}
+	free(o->args);
 	*o = (struct options){0};
 }
 
@@ -452,7 +508,9 @@ static void help_row(FILE *out, const struct option_def *d)
 {
 	char head[64];
 
-	if (d->letter)
+	if (d->letter == LONG_ONLY)
+		snprintf(head, sizeof(head), "--%s=%s", d->name, d->arg);
+	else if (d->letter)
 		snprintf(head, sizeof(head), "-%c%s%s%s%s", d->letter, d->name ? ", --" : "",
 			 d->name ? d->name : "", d->arg ? " " : "", d->arg ? d->arg : "");
 	else
@@ -466,8 +524,11 @@ static void help_row(FILE *out, const struct option_def *d)
 void options_help(FILE *out)
 {
 	fprintf(out, "Usage: kxfs [OPTIONS] SOURCE MOUNTPOINT\n"
+		     "       kxfs --dry-run=FILE [OPTIONS] [SOURCE]\n"
 		     "Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"
-		     "SOURCE is local: (jobs run as processes of this machine).\n\n"
+		     "SOURCE is local: (jobs run as processes of this machine); for dry runs also\n"
+		     "volcano:NAMESPACE, mcad:NAMESPACE, and by default what FILE names as "
+		     "scheduler.\n\n"
 		     "Flags:\n");
 	for (size_t i = 0; i < array_size(table); i++)
 		if (table[i].letter)
@@ -476,6 +537,7 @@ void options_help(FILE *out)
 	for (size_t i = 0; i < array_size(table); i++)
 		if (!table[i].letter)
 			help_row(out, &table[i]);
+	run_options_help(out);
 	fprintf(out, "\nSizes end in K, M, G or T, times in s, m, h or d. A comma in a value is\n"
 		     "written \\, . The generic options of mount(8) are accepted too.\n"
 		     "See kxfs(1). To unmount: fusermount3 -u MOUNTPOINT\n");

@@ -10,9 +10,10 @@
 
 #include "backend/backend.h"
 #include "backend/diag.h"
+#include "spec/app.h"
 
 enum options_cancel { OPTIONS_CANCEL_OWN, OPTIONS_CANCEL_ALL, OPTIONS_CANCEL_NONE };
-enum options_action { OPTIONS_MOUNT, OPTIONS_HELP, OPTIONS_VERSION };
+enum options_action { OPTIONS_MOUNT, OPTIONS_DRY_RUN, OPTIONS_HELP, OPTIONS_VERSION };
 
 struct options {
 	enum options_action action;
@@ -34,13 +35,16 @@ struct options {
 	uid_t uid;
 	gid_t gid;
 	mode_t umask;
+	char *dry_run;		/* FILE */
+	struct spec_pair *args; /* run options, checked for the backend if that is given */
+	size_t n_args;
 	char *mount_options; /* generic ones for the kernel, comma-separated; "" none */
 };
 
 /*
  * Parse. 0, or -EINVAL (-ENOMEM) with *RET_TEXT (malloc'ed; NULL: no memory): what is wrong, with
- * a suggestion where an option is near a known one. A source that this version does not serve is
- * refused here. *RET is to be cleared with options_clear in both cases. With OPTIONS_HELP and
+ * a suggestion where an option is near a known one. A mount of a source that this version does not
+ * serve is refused here. *RET is to be cleared with options_clear in both cases. With OPTIONS_HELP and
  * OPTIONS_VERSION nothing else of *RET is set.
  */
 int options_parse(int argc, char **argv, struct options *ret, char **ret_text);

@@ -7,9 +7,7 @@
 #include "fs/run.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
-#include <pwd.h>
 #include <signal.h>
 
 #include "fs/daemon.h"
@@ -24,6 +22,7 @@
 #include "fs/state.h"
 #include "fs/stream.h"
 #include "fs/submit.h"
+#include "fs/who.h"
 
 #define HOLDER_MS      10000 /* beyond the grace: how long to wait for who ends */
 #define DEFAULT_PATH   "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -54,27 +53,6 @@ static void clear(struct run *r)
 	free(r->home);
 }
 
-/* Who we are: "user@host", and where "~" is. */
-static int identify(struct run *r)
-{
-	const struct passwd *pw = getpwuid(getuid());
-	const char *home = getenv("HOME");
-	char host[HOST_NAME_MAX + 1] = "localhost";
-	char number[16];
-
-	gethostname(host, sizeof(host) - 1);
-	snprintf(number, sizeof(number), "%u", (unsigned)getuid());
-	if (asprintf(&r->submitter, "%s@%s", pw ? pw->pw_name : number, host) < 0) {
-		r->submitter = NULL;
-		return -ENOMEM;
-	}
-	if (!home || home[0] != '/')
-		home = pw ? pw->pw_dir : NULL;
-	if (home)
-		r->home = strdup(home);
-	return home && !r->home ? -ENOMEM : 0;
-}
-
 /* Jobs run where the command is given; in the mount itself they would keep it busy for ever. */
 static int check_work_dir(struct run *r, char **why)
 {
@@ -100,7 +78,7 @@ static int check(struct run *r, char **why)
 	if (!err)
 		err = check_work_dir(r, why);
 	if (!err)
-		err = identify(r);
+		err = who_am_i(&r->submitter, &r->home);
 	if (!err)
 		err = mountpoint_check_fuse(why);
 	if (!err && o->state[0])

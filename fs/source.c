@@ -100,5 +100,12 @@ int source_parse(const char *text, struct source *ret, char **ret_text)
 	if (ret->namespace[0] && !spec_name_is_label(ret->namespace))
 		return refuse(-EINVAL, ret_text, "%s: '%s' can't be the name of a namespace", text,
 			      ret->namespace);
+	return 0;
+}
+
+int source_check_served(const struct source *s, const char *text, char **ret_text)
+{
+	if (streq(s->backend, "local"))
+		return 0;
 	return refuse(-EINVAL, ret_text, "%s: " SERVED, text);
 }

@@ -16,10 +16,13 @@ struct source {
 };
 
 /*
- * Parse TEXT, and check that this version serves it. 0, or -EINVAL (-ENOMEM) with *RET_TEXT
+ * Parse TEXT. 0, or -EINVAL (-ENOMEM) with *RET_TEXT
  * (malloc'ed; NULL: no memory). *RET is to be cleared in both cases.
  */
 int source_parse(const char *text, struct source *ret, char **ret_text);
+
+/* Can this version mount S, which was written as TEXT? 0, or -EINVAL with *RET_TEXT. */
+int source_check_served(const struct source *s, const char *text, char **ret_text);
 void source_clear(struct source *s);
 
 /* Does TEXT begin with a backend and a colon? */

@@ -16,7 +16,7 @@
 
 static const struct spec_option options[] = {
 	{.name = "service_account", .help = "service account of the pods"},
-	{.name = "image_repo", .help = "repository that local images (sha256:...) were pushed to"},
+	{.name = "image_repo", .help = "repository of local images (sha256:...)"},
 	{.name = "image_secret", .help = "secret to pull images with"},
 	{.name = "coscheduler_name", .help = "scheduler that places the pods of a role together"},
 	{.name = "priority_class_name", .help = "priority class of the pods"},

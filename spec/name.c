@@ -72,6 +72,34 @@ char *spec_name_norm(const char *name)
 	return ret;
 }
 
+char *spec_name_job(const char *app, uint64_t v)
+{
+	char *norm cleanup_free = spec_name_norm(app);
+	char suffix[SPEC_SUFFIX_MAX];
+	char *ret;
+
+	if (!norm)
+		return NULL;
+	spec_name_suffix(v, suffix);
+	return asprintf(&ret, "%s%s%s", norm, *norm && *suffix ? "-" : "", suffix) < 0 ? NULL : ret;
+}
+
+void spec_name_uuid(const unsigned char random[16], char ret[37])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < 16; i++) {
+		unsigned b = random[i];
+
+		if (i == 6)
+			b = (b & 0x0f) | 0x40;
+		if (i == 8)
+			b = (b & 0x3f) | 0x80;
+		n += (size_t)snprintf(ret + n, 37 - n, "%s%02x",
+				      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b);
+	}
+}
+
 bool spec_name_is_label(const char *name)
 {
 	size_t n = strlen(name);

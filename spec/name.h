@@ -14,6 +14,15 @@
 void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX]);
 
 /*
+ * The name of a job of APP: its normal form and the suffix of V ("" parts leave no dash). malloc'ed;
+ * NULL: no memory.
+ */
+char *spec_name_job(const char *app, uint64_t v);
+
+/* A random (version 4) UUID of 16 random bytes. */
+void spec_name_uuid(const unsigned char random[16], char ret[37]);
+
+/*
  * TorchX's normalize_str, with BUG-9 mended: lower case, only [a-z0-9-], all dashes stripped at
  * both ends. malloc'ed; NULL: no memory. May be empty.
  */

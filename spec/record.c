@@ -134,6 +134,30 @@ void spec_record_free(struct spec_record *r)
 	free(r);
 }
 
+int spec_record_begin(struct spec_record *r, const struct spec_record_origin *o)
+{
+	const struct {
+		char **field;
+		const char *value;
+	} texts[] = {
+		{&r->id, o->id},
+		{&r->uid, o->uid},
+		{&r->submission, o->submission},
+		{&r->submitter, o->submitter},
+		{&r->file, o->file},
+		{&r->work_dir, o->work_dir},
+		{&r->phase, "Pending"},
+	};
+
+	r->created = r->changed = o->created;
+	r->state = SPEC_PENDING;
+	for (size_t i = 0; i < array_size(texts); i++) {
+		if (spec_set(texts[i].field, texts[i].value) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static void record_freep(struct spec_record **r)
 {
 	spec_record_free(*r);

@@ -52,6 +52,15 @@ struct spec_record {
 	size_t n_replicas;
 };
 
+/* What is known of a job when it is submitted. */
+struct spec_record_origin {
+	const char *id, *uid, *submission, *submitter, *file, *work_dir;
+	int64_t created;
+};
+
+/* Fill R, a new record: submitted, nothing runs yet. 0 or -ENOMEM. */
+int spec_record_begin(struct spec_record *r, const struct spec_record_origin *o);
+
 /* A record of APP (taken over, also on failure), its replicas PENDING. NULL: no memory. */
 struct spec_record *spec_record_new(struct spec_app *app);
 void spec_record_free(struct spec_record *r);

@@ -14,19 +14,19 @@ static const struct spec_option options[] = {
 	{.name = "queue", .required = true, .help = "queue that jobs wait in"},
 	{.name = "service_account", .help = "service account of the pods"},
 	{.name = "priority_class", .help = "priority class of jobs"},
-	{.name = "image_repo", .help = "repository that local images (sha256:...) were pushed to"},
+	{.name = "image_repo", .help = "repository of local images (sha256:...)"},
 	{.name = "reserved_millicpu",
 	 .type = SPEC_OPTION_INT,
 	 .max = INT32_MAX,
-	 .help = "CPU of a node that is not requested, in thousandths (default 100)"},
+	 .help = "CPU left to nodes, in thousandths (default 100)"},
 	{.name = "reserved_memmb",
 	 .type = SPEC_OPTION_INT,
 	 .max = INT32_MAX,
-	 .help = "memory of a node that is not requested, in MB (default 1024)"},
+	 .help = "memory left to nodes, in MB (default 1024)"},
 	{.name = "efa_device_count",
 	 .type = SPEC_OPTION_INT,
 	 .max = INT32_MAX,
-	 .help = "number of vpc.amazonaws.com/efa devices, whatever the resource says"},
+	 .help = "number of EFA devices, whatever the resource says"},
 	{.name = "no_annotations",
 	 .type = SPEC_OPTION_BOOL,
 	 .help = "leave the annotations kxfs/... out"},
@@ -55,14 +55,9 @@ static void volcano_clear(struct volcano *v)
 
 static int make_id(struct spec_build *b)
 {
-	char suffix[SPEC_SUFFIX_MAX];
-	char *name cleanup_free = spec_name_norm(b->app->name);
-
-	spec_name_suffix(b->identity->random[0], suffix);
-	if (!name || asprintf(&b->id, "%s-%s", name, suffix) < 0) {
-		b->id = NULL;
+	b->id = spec_name_job(b->app->name, b->identity->random[0]);
+	if (!b->id)
 		return spec_build_no_memory(b);
-	}
 	if (isdigit((unsigned char)b->id[0]))
 		return spec_build_refuse(
 			b, "name",

@@ -35,7 +35,7 @@ _kxfs() {
 		local head=${cur%"${cur##*[=:]}"}
 		COMPREPLY=("${COMPREPLY[@]#"$head"}")
 	elif [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "-f -d -h --help -V --version -o" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "-f -d -h --help -V --version -o --dry-run=" -- "$cur")
 	elif [[ " ${words[*]::${#words[@]}-1} " == *" local: "* ]]; then
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -d -- "$cur")

@@ -10,7 +10,7 @@ import subprocess
 import yaml
 
 HERE = pathlib.Path(__file__).parent
-PROGRAM = os.environ.get("KXFS_MANIFEST", str(HERE.parents[1] / "build/tests/golden/kxfs-manifest"))
+PROGRAM = os.environ.get("KXFS_BINARY", str(HERE.parents[1] / "build/fs/kxfs"))
 KINDS = ("volcano", "mcad")
 NAMES = sorted(path.name for path in (HERE / "inputs").iterdir())
 PINNED = "fxtnr4nd5mcbzq"  # the suffix of all recorded names, or its beginning
@@ -35,21 +35,26 @@ class Input:
         return self.settings.get("via") == "runner"
 
 
-def run(kind, path, namespace="default", options=None, as_yaml=False, cwd=None):
-    """(status, output, errors) of the program; OPTIONS are given on the command line."""
-    cmd = [PROGRAM, "-n", namespace, *(["-y"] if as_yaml else [])]
-    for key, value in (options or {}).items():
-        cmd += ["-o", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
-    p = subprocess.run([*cmd, kind, path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+def run(kind, path, namespace="default", options=None, cwd=None):
+    """(status, output, errors) of a dry run; OPTIONS are given on the command line."""
+    words = [f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+             for key, value in (options or {}).items()]
+    words = [word.replace("\\", "\\\\").replace(",", "\\,") for word in words]
+    p = subprocess.run([PROGRAM, f"--dry-run={path}", *(["-o", ",".join(words)] if words else []),
+                        f"{kind}:{namespace}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                        stderr=subprocess.PIPE, check=False, timeout=60, cwd=cwd)
     return p.returncode, p.stdout.decode(), p.stderr.decode()
+
+
+def load(text):
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def make(kind, path, namespace="default", options=None):
     status, out, errors = run(kind, path, namespace, options)
     assert status == 0, errors
     assert not errors
-    return json.loads(out)
+    return load(out)
 
 
 def rename(job, name, to):

@@ -10,7 +10,7 @@ import tempfile
 import pytest
 import yaml
 from deviations import DEVIATIONS, ID, Case, clean, container, norm, take_annotations, take_job_id
-from golden import HERE, KINDS, NAMES, PINNED, Input, difference, make, rename, run, split_id
+from golden import HERE, KINDS, NAMES, PINNED, Input, difference, load, make, rename, run, split_id
 
 TABLE = yaml.safe_load((HERE / "deviations.yaml").read_text())
 DOCUMENT = HERE.parents[1] / "docs/deviations.md"
@@ -167,7 +167,7 @@ def test_scheduler_args(name, kind):
     if listed("errors", name, kind) or ours[0]:
         assert theirs[0] == 1
         return
-    jobs = [json.loads(theirs[1]), json.loads(ours[1])]
+    jobs = [load(theirs[1]), load(ours[1])]
     for job in jobs:
         del job["metadata"]["annotations"]
     assert rename(jobs[0], jobs[0]["metadata"]["name"], ID) == rename(jobs[1], jobs[1]["metadata"]["name"], ID)

@@ -179,12 +179,48 @@ static void test_submits(void **state)
 		assert_false(spec_name_submits(no[i]));
 }
 
+static void test_job(void **state)
+{
+	static const struct {
+		const char *app;
+		uint64_t v;
+		const char *name;
+	} table[] = {
+		{"app", 1, "app-c"}, {"My App_1", 1, "myapp1-c"},
+		{"-a-", 20, "a-bc"}, {"app", 0, "app"},
+		{"___", 1, "c"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		char *name cleanup_free = spec_name_job(table[i].app, table[i].v);
+
+		assert_string_equal(name, table[i].name);
+	}
+}
+
+static void test_uuid(void **state)
+{
+	unsigned char bytes[16];
+	char text[37];
+
+	(void)state;
+	memset(bytes, 0xff, sizeof(bytes));
+	spec_name_uuid(bytes, text);
+	assert_string_equal(text, "ffffffff-ffff-4fff-bfff-ffffffffffff");
+	for (unsigned char i = 0; i < 16; i++)
+		bytes[i] = i;
+	spec_name_uuid(bytes, text);
+	assert_string_equal(text, "00010203-0405-4607-8809-0a0b0c0d0e0f");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_suffix),	    cmocka_unit_test(test_norm),
 		cmocka_unit_test(test_label),	    cmocka_unit_test(test_file),
 		cmocka_unit_test(test_replica_dir), cmocka_unit_test(test_submits),
+		cmocka_unit_test(test_job),	    cmocka_unit_test(test_uuid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,6 +106,23 @@ static const struct {
 	{"kxfs -o cancel=mine local: /m", "-o cancel=mine: not own|all|none"},
 	{"kxfs -o cancel=al local: /m", "-o cancel=al: not own|all|none"},
 	{"kxfs -o log_level=loud local: /m", "-o log_level=loud: not error|warning|info|debug"},
+	/* dry runs and run options */
+	{"kxfs --dry-run", "--dry-run needs a value"},
+	{"kxfs --dry-rum=f local:",
+	 "--dry-rum=f: unknown option; did you mean --dry-run?; kxfs --help "
+	 "lists all"},
+	{"kxfs --dry-run=f local: more",
+	 "more: too many words; kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
+	{"kxfs --dry-run=f -o queue volcano:", "-o queue needs a value: queue=VALUE"},
+	{"kxfs --dry-run=f -o queue=q mcad:",
+	 "-o queue: mcad has no such run option; it has service_account, image_repo, image_secret, "
+	 "coscheduler_name, priority_class_name, network, priority, no_annotations"},
+	{"kxfs --dry-run=f -o priority=high mcad:",
+	 "-o priority: must be a whole number, not \"high\""},
+	{"kxfs --dry-run=f -o prioritty=1 mcad:",
+	 "-o prioritty: unknown option; did you mean priority?; kxfs --help lists all"},
+	{"kxfs --dry-run=f -o queue=q local:", "-o queue: jobs of local: have no run options"},
+	{"kxfs -o queue=q local: /m", "-o queue: jobs of local: have no run options"},
 	/* numbers */
 	{"kxfs -o grace=-1 local: /m", "-o grace=-1: not a time from 0s to 1h, like 30s or 2m"},
 	{"kxfs -o grace=2h local: /m", "-o grace=2h: not a time from 0s to 1h, like 30s or 2m"},
@@ -253,6 +270,30 @@ static void test_help_and_version(void **state)
 	}
 }
 
+static void test_dry_run(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_parsed("kxfs --dry-run=a/b.yaml -o queue=a\\,b,no_annotations volcano:ctx/ns", &o);
+	assert_int_equal(o.action, OPTIONS_DRY_RUN);
+	assert_string_equal(o.dry_run, "a/b.yaml");
+	assert_string_equal(o.backend, "volcano");
+	assert_string_equal(o.context, "ctx");
+	assert_string_equal(o.namespace, "ns");
+	assert_int_equal(o.n_args, 2);
+	assert_string_equal(o.args[0].key, "queue");
+	assert_string_equal(o.args[0].value, "a,b");
+	assert_string_equal(o.args[1].key, "no_annotations");
+	assert_string_equal(o.args[1].value, "true");
+	options_clear(&o);
+	assert_parsed("kxfs --dry-run f -o priority=1", &o);
+	assert_string_equal(o.backend, "");
+	assert_string_equal(o.namespace, "");
+	assert_int_equal(o.n_args, 1);
+	options_clear(&o);
+}
+
 static void test_help_text(void **state)
 {
 	cleanup_free char *text = NULL;
@@ -278,6 +319,7 @@ int main(void)
 		cmocka_unit_test(test_values),		 cmocka_unit_test(test_debug_wins),
 		cmocka_unit_test(test_last_wins),	 cmocka_unit_test(test_generic),
 		cmocka_unit_test(test_help_and_version), cmocka_unit_test(test_help_text),
+		cmocka_unit_test(test_dry_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Run options on the command line. Which there are is the business of the kinds of jobs; here they
+ * are collected until it is known which kind is meant.
+ */
+#include "fs/run_options.h"
+
+#include <errno.h>
+
+#include "fs/refuse.h"
+#include "spec/kind.h"
+
+const struct spec_option *run_option_find(const char *name)
+{
+	const struct spec_kind *kind;
+
+	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
+		const struct spec_option *option = spec_option_find(kind, name);
+
+		if (option)
+			return option;
+	}
+	return NULL;
+}
+
+int run_option_add(struct options *o, const struct spec_option *option, const char *value,
+		   char **ret_text)
+{
+	struct spec_pair *v, pair = {0};
+
+	if (!value && option->type != SPEC_OPTION_BOOL)
+		return refuse(-EINVAL, ret_text, "-o %s needs a value: %s=VALUE", option->name,
+			      option->name);
+	v = reallocarray(o->args, o->n_args + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	o->args = v;
+	pair.key = strdup(option->name);
+	pair.value = strdup(value ? value : "true");
+	v[o->n_args++] = pair;
+	return pair.key && pair.value ? 0 : -ENOMEM;
+}
+
+int run_options_check(const struct options *o, char **ret_text)
+{
+	const struct spec_kind *kind = spec_kind_find(o->backend);
+	cleanup(spec_options_freep) struct spec_options *checked = NULL;
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	int r = 0;
+
+	if (o->n_args == 0 || (!kind && !o->backend[0]))
+		return 0;
+	if (!kind)
+		return refuse(-EINVAL, ret_text, "-o %s: jobs of %s: have no run options",
+			      o->args[0].key, o->backend);
+	checked = spec_options_new(kind);
+	if (!checked)
+		return -ENOMEM;
+	for (size_t i = 0; i < o->n_args && r == 0; i++)
+		r = spec_options_set(checked, o->args[i].key, o->args[i].value, &e);
+	if (r < 0)
+		r = refuse(r, ret_text, "%s: %s", e.v[0].path, e.v[0].text);
+	spec_errors_clear(&e);
+	return r;
+}
+
+size_t run_option_names(const char **ret, size_t max)
+{
+	const struct spec_kind *kind;
+	size_t n = 0;
+
+	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
+		for (const struct spec_option *d = kind->options; d->name && n < max; d++)
+			ret[n++] = d->name;
+	}
+	return n;
+}
+
+void run_options_help(FILE *out)
+{
+	static const char *const types[] = {"=TEXT", "=N", ""};
+	const struct spec_kind *kind;
+
+	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
+		fprintf(out, "\nRun options (-o) of %s:\n", kind->name);
+		for (const struct spec_option *d = kind->options; d->name; d++) {
+			char head[64];
+
+			snprintf(head, sizeof(head), "%s%s", d->name, types[d->type]);
+			fprintf(out, "  %-35s %s%s\n", head, d->help,
+				d->required ? " (required)" : "");
+		}
+	}
+}
