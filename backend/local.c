@@ -59,7 +59,8 @@ static void say_stopped(struct local *l)
 
 void local_check_stopped(struct local *l)
 {
-	if (l->stopping && !l->stopped && !l->jobs && !l->cold && !l->scans && !l->submitting)
+	if (l->stopping && !l->stopped && !l->jobs && !l->cold && !l->scans && !l->submitting &&
+	    !l->recovering)
 		say_stopped(l);
 }
 

@@ -79,6 +79,7 @@ struct local_job {
 	bool again;	 /* all are started again when none is live */
 	bool restarting; /* until a process runs again */
 	bool started;	 /* a process has run */
+	bool shown;	 /* it has been published */
 	bool over;	 /* its final state stands in the record */
 	bool posted;	 /* a save is due in this turn */
 	bool dirty;	 /* the record has changed since the last save began */
@@ -104,6 +105,7 @@ struct local {
 	struct loop_timer *keep; /* the next look at what is to be removed */
 	uint64_t keep_at;	 /* when, as loop_now_ms */
 	size_t submitting;	 /* submissions on the pool */
+	bool recovering;	 /* what is on disk is being read */
 	bool stopping;
 	bool stopped;
 	struct loop_timer *deadline; /* of stopping */
@@ -205,6 +207,8 @@ void local_replica_exited(struct local_replica *rep, int status, int sig);
 /* Nothing of the attempt runs any more. */
 void local_replica_swept(struct local_replica *rep);
 void local_replica_free(struct local_replica *rep);
+/* Have its log there, empty, before it is started. */
+void local_replica_open_log(struct local_replica *rep);
 /* Held replicas of a job that goes on. */
 void local_replica_release(struct local_replica *rep);
 

@@ -149,15 +149,16 @@ static bool all_succeeded(const struct local_job *job)
 }
 
 /* A replica that was never started has an empty log, not none. */
-static void make_missing_log(struct local_replica *rep)
+static void end_unused_log(struct local_replica *rep)
 {
-	const struct spec_record *rec = rep->job->rec;
-	cleanup_free char *key = spec_record_log_key(rec, rep->rec, rep->rec->attempt);
-	cleanup_free char *prefix = spec_record_log_prefix(rec, rep->rec);
+	cleanup_free char *key = NULL;
 
-	if (rep->begun || !key || !prefix)
+	if (rep->used)
 		return;
-	if (spool_log_begin(rep->job->spool, key, prefix, NULL) == 0)
+	local_replica_open_log(rep);
+	if (rep->begun)
+		key = spec_record_log_key(rep->job->rec, rep->rec, rep->rec->attempt);
+	if (key)
 		spool_log_end(rep->job->spool, key, NULL, NULL);
 }
 
@@ -169,7 +170,7 @@ static void finish(struct local_job *job)
 
 	job->over = true;
 	for (size_t i = 0; i < rec->n_replicas; i++)
-		make_missing_log(&job->reps[i]);
+		end_unused_log(&job->reps[i]);
 	spool_job_end(job->spool);
 	rec->state = ending->state;
 	rec->suspended = false;

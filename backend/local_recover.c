@@ -233,6 +233,9 @@ static void recover_done(void *data)
 	struct local *l = r->l;
 	cleanup_free char *text = NULL;
 
+	l->recovering = false;
+	if (l->stopping)
+		r->err = -ECANCELED; /* it took too long for who started it */
 	for (size_t i = 0; i < r->n && r->err == 0; i++) {
 		if (r->v[i].rec)
 			end_logs(l, r->v[i].rec);
@@ -247,6 +250,7 @@ static void recover_done(void *data)
 	if (r->err == 0)
 		local_keep_soon(l);
 	recover_free(r);
+	local_check_stopped(l);
 }
 
 void local_recover(struct local *l)
@@ -258,5 +262,6 @@ void local_recover(struct local *l)
 		return;
 	}
 	r->l = l;
+	l->recovering = true;
 	loop_work(l->b->loop, recover_work, recover_done, r);
 }

@@ -107,6 +107,16 @@ static int log_begin(struct local_replica *rep, int *ret_fd)
 	return err;
 }
 
+void local_replica_open_log(struct local_replica *rep)
+{
+	int err = rep->begun ? 0 : log_begin(rep, NULL);
+
+	/* Starting it tries again and says so. */
+	if (err < 0)
+		diag(DIAG_DEBUG, "%s: a log can't be made yet: %s", rep->job->rec->id,
+		     strerror(-err));
+}
+
 static bool passes(int err)
 {
 	return err == -EAGAIN || err == -ENOMEM || err == -EMFILE || err == -ENFILE;

@@ -11,6 +11,8 @@
 #include "backend/local.h"
 
 #define RETRY_MS 10000
+/* A job of thousands of replicas is shown before all are started. */
+#define SHOW_NS (2 * INT64_C(1000000000))
 
 struct save {
 	struct local_job *job;
@@ -100,6 +102,7 @@ static void save_done(void *data)
 		if (job->write_failed)
 			diag(DIAG_INFO, "%s: its state is recorded again", job->rec->id);
 		job->write_failed = false;
+		loop_timer_free(take_ptr(job->retry));
 	} else {
 		save_failed(job, s->err);
 	}
@@ -127,10 +130,19 @@ static struct save *save_new(struct local_job *job)
 	return NULL;
 }
 
-/* Nobody sees a job before all of it has been started, or that was given up. */
+/* Nobody sees a job before all of it has been started; but who submitted it does not wait long. */
 static bool is_hidden(const struct local_job *job)
 {
-	return job->to_start > 0 && job->goal == LOCAL_RUN && job->rec->retries == 0;
+	return !job->shown && job->to_start > 0 && job->goal == LOCAL_RUN &&
+	       job->rec->retries == 0 && loop_time_ns() - job->rec->created < SHOW_NS;
+}
+
+/* From now on it is seen, whole: all its logs are there. */
+static void show(struct local_job *job)
+{
+	job->shown = true;
+	for (size_t i = 0; i < job->rec->n_replicas && job->to_start > 0; i++)
+		local_replica_open_log(&job->reps[i]);
 }
 
 static void save_turn(void *data)
@@ -143,6 +155,8 @@ static void save_turn(void *data)
 	job->posted = false;
 	if (is_hidden(job))
 		return;
+	if (!job->shown)
+		show(job);
 	s = save_new(job);
 	snap = s ? spec_record_job(rec) : NULL;
 	if (!snap) {
