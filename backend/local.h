@@ -212,6 +212,14 @@ void local_replica_open_log(struct local_replica *rep);
 /* Held replicas of a job that goes on. */
 void local_replica_release(struct local_replica *rep);
 
+/* --- local_retry.c --- */
+
+/* REP has failed, by its own fault: start again what its policy says, or give the job up. */
+void local_retry(struct local_replica *rep);
+/* Before the first retry, and at most. */
+#define LOCAL_DELAY_MIN_MS 100u
+#define LOCAL_DELAY_MAX_MS 10000u
+
 /* --- local_process.c: one process --- */
 
 struct local_child {

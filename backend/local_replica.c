@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of one replica: queued, started, ended, swept, gone, and the retry policies that
- * start it again. A new attempt never begins before everything of the old one has ended: its
- * process, what that left behind, and its log.
+ * The life of one replica: queued, started, ended, swept, gone. A new attempt never begins before
+ * everything of the old one has ended: its process, what that left behind, and its log.
  */
 #include <errno.h>
 #include <utlist.h>
@@ -12,11 +11,7 @@
 /* Starts in one turn of the loop: a fork takes about a millisecond. */
 #define STARTS_A_TURN 16
 /* A start that fails for want of descriptors, memory or processes is tried for half a minute. */
-#define MAX_TRIES    10
-#define DELAY_MIN_MS 100u
-#define DELAY_MAX_MS 10000u
-/* An attempt that ran this long is no reason to wait before the next. */
-#define STEADY_NS (30 * INT64_C(1000000000))
+#define MAX_TRIES 10
 
 static void queue_turn(void *data);
 
@@ -137,7 +132,7 @@ static void log_end(struct local_replica *rep)
 		loop_post(rep->job->l->b->loop, log_ended, rep);
 }
 
-static void retry(struct local_replica *rep);
+static void failed(struct local_replica *rep);
 
 /* The attempt can't be started at all: it counts as one that has failed. */
 static void start_failed(struct local_replica *rep, const char *text)
@@ -148,7 +143,7 @@ static void start_failed(struct local_replica *rep, const char *text)
 	local_say(&rep->rec->message, "%s", text);
 	rep->used = true;
 	set_live(rep, LOCAL_LEAVING);
-	retry(rep);
+	failed(rep);
 	log_end(rep);
 }
 
@@ -205,7 +200,8 @@ static void start(struct local_replica *rep)
 	} else if (passes(err) && ++rep->tries < MAX_TRIES) {
 		local_say(&rep->rec->reason, "StartDelayed");
 		local_say(&rep->rec->message, "%s", text ? text : strerror(-err));
-		local_replica_begin(rep, min_of(DELAY_MIN_MS << (rep->tries - 1), DELAY_MAX_MS));
+		local_replica_begin(rep, min_of(LOCAL_DELAY_MIN_MS << (rep->tries - 1),
+						LOCAL_DELAY_MAX_MS));
 	} else {
 		start_failed(rep, text ? text : strerror(-err));
 	}
@@ -306,77 +302,13 @@ static void ended_text(const struct local_replica *rep, char ret[64])
 		snprintf(ret, 64, "exit code %d", rep->rec->exit_code);
 }
 
-static unsigned next_delay(struct local_replica *rep)
+/* The attempt has ended, and not as it should. */
+static void failed(struct local_replica *rep)
 {
-	int64_t ran = rep->rec->started ? loop_time_ns() - rep->rec->started : 0;
-
-	if (ran >= STEADY_NS || rep->delay_ms == 0)
-		rep->delay_ms = DELAY_MIN_MS;
-	else
-		rep->delay_ms = min_of(2 * rep->delay_ms, DELAY_MAX_MS);
-	return rep->delay_ms;
-}
-
-/* Has its policy a restart left? If so it is used up. */
-static bool take_restart(struct local_replica *rep)
-{
-	const struct spec_role *role = local_replica_role(rep);
-	bool own = role->retry_policy == SPEC_RETRY_REPLICA ||
-		   role->retry_policy == SPEC_RETRY_HOT_SPARE;
-	unsigned *used = own ? &rep->restarts : &rep->job->roles[rep->rec->role].restarts;
-
-	if (*used >= role->max_retries)
-		return false;
-	(*used)++;
-	rep->job->rec->retries++;
-	atomic_fetch_add(&rep->job->l->n_restarts, 1);
-	return true;
-}
-
-static void restart_role(struct local_replica *rep, unsigned delay_ms)
-{
-	struct local_role *role = &rep->job->roles[rep->rec->role];
-
-	role->again = true;
-	role->delay_ms = delay_ms;
-	for (size_t i = role->first; i < role->first + role->n; i++)
-		local_replica_again(&rep->job->reps[i]);
-}
-
-/* The attempt has failed: start again what its policy says, or give the job up. */
-static void retry(struct local_replica *rep)
-{
-	struct local_job *job = rep->job;
-
-	if (job->goal != LOCAL_RUN) {
+	if (rep->job->goal != LOCAL_RUN)
 		cancelled(rep);
-		return;
-	}
-	if (rep->again)
-		return;
-	if (!take_restart(rep)) {
-		rep->rec->state = SPEC_FAILED;
-		rep->rec->finished = loop_time_ns();
-		local_say(&job->rec->reason, "%s", rep->rec->reason);
-		local_say(&job->rec->message, "%s-%u: %s", local_replica_role(rep)->name,
-			  rep->rec->id, rep->rec->message);
-		local_job_end(job, LOCAL_FAIL);
-		return;
-	}
-	rep->rec->state = SPEC_PENDING;
-	next_delay(rep);
-	switch (local_replica_role(rep)->retry_policy) {
-	case SPEC_RETRY_APPLICATION:
-		local_job_restart(job, rep->delay_ms);
-		break;
-	case SPEC_RETRY_ROLE:
-		restart_role(rep, rep->delay_ms);
-		break;
-	case SPEC_RETRY_REPLICA:
-	case SPEC_RETRY_HOT_SPARE:
-		rep->again = true;
-		break;
-	}
+	else if (!rep->again)
+		local_retry(rep);
 }
 
 void local_replica_exited(struct local_replica *rep, int status, int sig)
@@ -399,7 +331,7 @@ void local_replica_exited(struct local_replica *rep, int status, int sig)
 		local_say(&rec->reason, "%s", rep->again ? "Restarting" : sig ? "Signal" : "Error");
 		if (rep->again)
 			rec->state = SPEC_PENDING;
-		retry(rep);
+		failed(rep);
 	}
 	local_scan_sweep(rep);
 	local_job_touch(rep->job);
