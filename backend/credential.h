@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How kxfs is known to a server: fixed tokens and certificates, token files that change, exec
+ * plugins. Asked before each request, answered at once while what is known is good; refreshed at most
+ * once for all who wait. I/O thread only, but for credential_new and credential_free. Credentials never
+ * appear in a message.
+ */
+#ifndef KXFS_BACKEND_CREDENTIAL_H
+#define KXFS_BACKEND_CREDENTIAL_H
+
+#include "backend/loop.h"
+#include "spec/kubeconfig.h"
+
+struct credential;
+
+/* What a request carries. Borrowed, and good until the I/O thread returns to its loop. */
+struct credential_view {
+	const char *authorization;	/* the whole header line, or NULL */
+	const char *cert_pem, *key_pem; /* NULL: none */
+	uint64_t generation;		/* grows whenever any of these changes */
+};
+
+/*
+ * ERR is 0 with VIEW, or -EACCES (the plugin failed; TEXT has its own stderr, bounded, and the hint of
+ * the kubeconfig), -ETIMEDOUT, -ENOENT (a file is missing and none was read before), ...
+ */
+typedef void (*credential_fn)(void *data, int err, const struct credential_view *view,
+			      const char *text);
+
+/* C (borrowed, must stay) says what to use. 0, or a negative errno with *RET_TEXT. */
+int credential_new(struct loop *loop, const struct spec_connection *c, struct credential **ret,
+		   char **ret_text);
+/* After loop_stop, or when none waits. NULL is allowed. */
+void credential_free(struct credential *cr);
+/* End a plugin that runs; those who wait are not called any more. */
+void credential_stop(struct credential *cr);
+
+/*
+ * Call FN with what to use: within this call where that is known and good, else later. Token files are
+ * read again when they are older than a minute (the last token is kept when that fails); a plugin is
+ * run again shortly before its answer expires, and may take 60 s. While kxfs starts, its stderr goes to
+ * the terminal too. Returns a ticket for credential_cancel; 0 when FN was called already.
+ */
+uint64_t credential_get(struct credential *cr, credential_fn fn, void *data);
+void credential_cancel(struct credential *cr, uint64_t ticket);
+
+/*
+ * The server answered 401 to GENERATION: forget what was read (once a generation; not more often than
+ * each 5 s). True: asking again may help.
+ */
+bool credential_refused(struct credential *cr, uint64_t generation);
+
+#endif

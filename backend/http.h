@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One server, spoken to by libcurl on the loop: calls with a deadline, and streams without one. Two
+ * multi handles (rule T7): writes and short reads never wait behind streams. HTTP/2 where the server
+ * has it (at most 90 streams a connection), else HTTP/1.1. TLS, proxy and impersonation are those of the
+ * connection, credentials come from credential.h. I/O thread only, but for http_new and http_free.
+ */
+#ifndef KXFS_BACKEND_HTTP_H
+#define KXFS_BACKEND_HTTP_H
+
+#include "backend/credential.h"
+
+struct http;
+struct http_request;
+
+enum http_method { HTTP_GET, HTTP_POST, HTTP_DELETE };
+
+/* How a call has ended. All strings are borrowed and never NULL. */
+struct http_reply {
+	/*
+	 * 0: the server answered (STATUS says what), whole. Else nothing whole came: -ETIMEDOUT
+	 * (deadline), -EHOSTUNREACH (no route, DNS, refused), -EIO (TLS, broken connection, no HTTP),
+	 * -EACCES (credential; nothing was sent), -ENOMEM, or what the body function returned.
+	 */
+	int err;
+	int status;	    /* 0: no reply line came */
+	bool sent;	    /* the server may have acted on it: something went out, and no reply came */
+	unsigned wait_ms;   /* Retry-After; 0: none. At most 60 s */
+	const char *text;   /* for people: what went wrong below HTTP, curl's words or the plugin's */
+	const char *body;   /* of a reply that is not 2xx (at most 64 KiB), or of all when FN_BODY is NULL */
+	size_t len;
+};
+
+struct http_call {
+	enum http_method method;
+	const char *path; /* with its query; below the server's URL */
+	const char *body; /* JSON; NULL: none. Copied */
+	size_t len;
+	/*
+	 * A stream: on the other multi handle, no deadline for the whole; DEADLINE_MS is for the head of
+	 * the reply, and IDLE_MS (0: none) ends it with -ETIMEDOUT when no byte came for so long.
+	 */
+	bool stream;
+	unsigned deadline_ms; /* of the whole call, its retries included; never 0 */
+	unsigned idle_ms;
+	size_t max_body; /* 0: 64 KiB. More is -EFBIG */
+	/*
+	 * Send again, within the deadline and the budget that all calls share, after 429 and 503 (the
+	 * server did nothing; waits as Retry-After says, else backs off with jitter), and, where nothing
+	 * can have been done or doing it twice is the same (GET), after a broken connection. A 401 is
+	 * tried once more with fresh credentials whether set or not.
+	 */
+	bool retry;
+	/* A 2xx reply begins. May be NULL. */
+	void (*head)(void *data, int status);
+	/* Its bytes. May be NULL: they are kept for DONE. A negative errno ends the call with it. */
+	int (*bytes)(void *data, const char *bytes, size_t n);
+	/* Exactly once, never from within http_send. */
+	void (*done)(void *data, const struct http_reply *reply);
+	void *data;
+};
+
+/* Both are borrowed and must stay. 0, or a negative errno with *RET_TEXT (a CA file that can't be read ...). */
+int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
+	     struct http **ret, char **ret_text);
+/* End all that is under way; done() is not called any more. Then FN once nothing of it runs. */
+void http_stop(struct http *http, loop_fn fn, void *data);
+void http_free(struct http *http); /* after http_stop, or when it was never used */
+
+/* NULL: no memory. The result is valid until done() is called. */
+struct http_request *http_send(struct http *http, const struct http_call *call);
+/* done() is not called any more. */
+void http_cancel(struct http_request *rq);
+
+/* For .kxfs/info and metrics; any thread. */
+struct http_counts {
+	uint64_t sent, failed, retried;
+	unsigned connections, streams; /* open now */
+};
+void http_count(struct http *http, struct http_counts *ret);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kubeconfig files as kubectl reads them, and what exec credential plugins answer. Files are read by
+ * the caller (rule D1): each is parsed on its own and merged into the ones before it, where the first
+ * to say something wins. What comes out is one connection: a server, and how to be known there.
+ */
+#ifndef KXFS_SPEC_KUBECONFIG_H
+#define KXFS_SPEC_KUBECONFIG_H
+
+#include "spec/app.h"
+
+struct spec_kubeconfig;
+
+/* An exec credential plugin; command is NULL when there is none. */
+struct spec_exec {
+	char *command; /* a path relative to the file is absolute by now; a bare word is for PATH */
+	char **args;   /* n_args */
+	size_t n_args;
+	struct spec_pair *env;
+	size_t n_env;
+	char *api_version; /* client.authentication.k8s.io/v1 or v1beta1 */
+	char *install_hint;
+	bool provide_cluster_info;
+	bool interactive; /* it may ask on a terminal (interactiveMode is not Never) */
+};
+
+/* Every string is never NULL unless said so; "" is "not given". Paths are absolute. */
+struct spec_connection {
+	char *context;
+	char *namespace;
+	char *server; /* https://host:port/prefix, without a slash at its end */
+	char *tls_server_name;
+	char *proxy_url;
+	bool insecure;
+	char *ca_file;
+	char *ca_pem; /* decoded; wins over the file */
+	char *token;
+	char *token_file; /* wins over token, as kubectl has it */
+	char *user, *password;
+	char *cert_file, *key_file;
+	char *cert_pem, *key_pem;
+	char *as, *as_uid;
+	char **as_groups;
+	size_t n_as_groups;
+	struct spec_pair *as_extra; /* key, value; a key may occur again */
+	size_t n_as_extra;
+	struct spec_exec exec;
+};
+
+void spec_connection_clear(struct spec_connection *c);
+
+/* An empty one, to merge into. NULL: no memory. */
+struct spec_kubeconfig *spec_kubeconfig_new(void);
+void spec_kubeconfig_free(struct spec_kubeconfig *k);
+static inline void spec_kubeconfig_freep(struct spec_kubeconfig **k)
+{
+	spec_kubeconfig_free(*k);
+}
+
+/*
+ * Merge the text of one file, whose relative paths are relative to DIR. Unknown fields are ignored, as
+ * kubectl does. 0 or the errno of E.
+ */
+int spec_kubeconfig_merge(struct spec_kubeconfig *k, const char *text, size_t len, const char *dir,
+			  struct spec_errors *e);
+
+/*
+ * The connection of CONTEXT ("": the current one). An unknown context (with a suggestion), cluster or
+ * user, a server that is no URL, data that is no base64, an auth-provider (no longer served by
+ * Kubernetes): an error in E that says what to do.
+ */
+int spec_kubeconfig_connect(const struct spec_kubeconfig *k, const char *context,
+			    struct spec_connection *ret, struct spec_errors *e);
+
+/* The value of KUBERNETES_EXEC_INFO for the plugin of C: malloc'ed; NULL: no memory. */
+char *spec_exec_info(const struct spec_connection *c, bool interactive);
+
+struct spec_credential {
+	char *token;		   /* "" none */
+	char *cert_pem, *key_pem; /* both or neither */
+	int64_t expires;	   /* ns since 1970; 0: does not */
+};
+
+void spec_credential_clear(struct spec_credential *c);
+/* A plugin's stdout. API_VERSION is what the kubeconfig asked for. 0 or the errno of E. */
+int spec_exec_reply(const char *text, size_t len, const char *api_version,
+		    struct spec_credential *ret, struct spec_errors *e);
+
+#endif
