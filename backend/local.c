@@ -125,10 +125,10 @@ static int local_text(struct backend *b, const struct spec_job *job, enum backen
 
 	if (which == BACKEND_MANIFEST)
 		return manifest(b, job, ret, ret_len);
-	path = local_path(b->config.state_dir, job->id, "app.yaml");
+	path = file_path(b->config.state_dir, job->id, "app.yaml");
 	if (!path)
 		return -ENOMEM;
-	return local_file_read(path, SPEC_MAX_FILE, ret, ret_len);
+	return file_read(path, SPEC_MAX_FILE, ret, ret_len);
 }
 
 /* TEXT as a YAML string in double quotes. */

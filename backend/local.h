@@ -16,6 +16,7 @@
 #include <uthash.h>
 
 #include "backend/diag.h"
+#include "backend/file.h"
 #include "backend/impl.h"
 #include "spec/record.h"
 
@@ -118,15 +119,8 @@ static inline struct local *local_of(struct backend *b)
 	return b->impl;
 }
 
-/* --- local_file.c: the state directory; any thread, waits for the disk --- */
+/* --- local_file.c: the record on disk; any thread, waits for the disk --- */
 
-/* STATE/jobs/ID/NAME (NAME may be NULL: the directory). malloc'ed. */
-char *local_path(const char *state_dir, const char *id, const char *name);
-/* Replace FILE in DIR by TEXT in one step, synced. */
-int local_file_write(const char *dir, const char *file, const char *text, size_t len);
-/* At most MAX bytes, else -EFBIG. *RET is malloc'ed and NUL-terminated. */
-int local_file_read(const char *path, size_t max, char **ret, size_t *ret_len);
-int local_dir_sync(const char *dir);
 int local_record_read(const char *state_dir, const char *id, struct spec_record **ret);
 int local_record_write(const char *state_dir, const struct spec_record *rec);
 static inline void local_record_freep(struct spec_record **rec)

@@ -56,7 +56,7 @@ static void save_work(void *data)
 {
 	struct save *s = data;
 
-	s->err = local_file_write(s->dir, "job.json", s->text, strlen(s->text));
+	s->err = file_write(s->dir, "job.json", s->text, strlen(s->text));
 }
 
 static void retry_now(void *data)
@@ -122,7 +122,7 @@ static struct save *save_new(struct local_job *job)
 	if (!s)
 		return NULL;
 	s->job = job;
-	s->dir = local_path(job->l->b->config.state_dir, job->rec->id, NULL);
+	s->dir = file_path(job->l->b->config.state_dir, job->rec->id, NULL);
 	s->text = spec_record_text(job->rec);
 	if (s->dir && s->text)
 		return s;

@@ -5,10 +5,10 @@
  * nothing runs.
  */
 #include <errno.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "backend/local.h"
+#include "backend/random.h"
 #include "spec/name.h"
 
 /* A suffix has 64 random bits: a second try is already a surprise. */
@@ -54,21 +54,6 @@ static int parse(struct submit *s, struct spec_app **ret)
 	return err;
 }
 
-static int random_bytes(void *p, size_t n)
-{
-	return getrandom(p, n, 0) == (ssize_t)n ? 0 : -EIO;
-}
-
-static int random_uuid(char ret[37])
-{
-	unsigned char b[16];
-	int err = random_bytes(b, sizeof(b));
-
-	if (err == 0)
-		spec_name_uuid(b, ret);
-	return err;
-}
-
 /* Choose the id and make its directory: one that exists, whatever is in it, is not ours. */
 static int make_dir(struct submit *s, const char *app)
 {
@@ -86,7 +71,7 @@ static int make_dir(struct submit *s, const char *app)
 			return -ENOMEM;
 		if (!spec_name_is_file(id))
 			return -EINVAL;
-		dir = local_path(state_dir, id, NULL);
+		dir = file_path(state_dir, id, NULL);
 		if (!dir)
 			return -ENOMEM;
 		if (mkdir(dir, 0700) == 0) {
@@ -121,7 +106,7 @@ static int fill(struct submit *s)
 static int store_files(struct submit *s)
 {
 	const char *state_dir = s->l->b->config.state_dir;
-	cleanup_free char *dir = local_path(state_dir, s->id, NULL);
+	cleanup_free char *dir = file_path(state_dir, s->id, NULL);
 	cleanup_free char *jobs = NULL;
 	int err;
 
@@ -129,11 +114,11 @@ static int store_files(struct submit *s)
 		jobs = NULL;
 	if (!dir || !jobs)
 		return -ENOMEM;
-	err = local_file_write(dir, "app.yaml", s->rq->text, s->rq->len);
+	err = file_write(dir, "app.yaml", s->rq->text, s->rq->len);
 	if (err == 0)
 		err = local_record_write(state_dir, s->rec);
 	if (err == 0)
-		err = local_dir_sync(jobs);
+		err = file_sync_dir(jobs);
 	return err;
 }
 
@@ -141,10 +126,10 @@ static void remove_files(struct submit *s)
 {
 	static const char *const names[] = {"job.json", "app.yaml"};
 	const char *state_dir = s->l->b->config.state_dir;
-	cleanup_free char *dir = local_path(state_dir, s->id, NULL);
+	cleanup_free char *dir = file_path(state_dir, s->id, NULL);
 
 	for (size_t i = 0; i < array_size(names); i++) {
-		cleanup_free char *path = local_path(state_dir, s->id, names[i]);
+		cleanup_free char *path = file_path(state_dir, s->id, names[i]);
 
 		if (path)
 			unlink(path);

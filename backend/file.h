@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Small files of a job in the state directory, each replaced in one synced step, so that a crash or
+ * a full disk leaves the old or the new one, never a part. Any thread; all may wait for the disk.
+ */
+#ifndef KXFS_BACKEND_FILE_H
+#define KXFS_BACKEND_FILE_H
+
+#include "spec/base.h"
+
+/* STATE/jobs/ID/NAME (NAME may be NULL: the directory). malloc'ed; NULL: no memory. */
+char *file_path(const char *state_dir, const char *id, const char *name);
+/* Replace FILE (a short name) in DIR by TEXT in one step, synced. 0 or a negative errno. */
+int file_write(const char *dir, const char *file, const char *text, size_t len);
+/* At most MAX bytes, else -EFBIG. *RET is malloc'ed and NUL-terminated. */
+int file_read(const char *path, size_t max, char **ret, size_t *ret_len);
+/* What was made and removed in DIR is on disk. */
+int file_sync_dir(const char *dir);
+
+#endif

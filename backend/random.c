@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * getrandom(2); it gives up to 256 bytes in one piece.
+ */
+#include "backend/random.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/random.h>
+
+#include "spec/name.h"
+
+int random_bytes(void *p, size_t n)
+{
+	assert(n <= 256);
+	return getrandom(p, n, 0) == (ssize_t)n ? 0 : -EIO;
+}
+
+int random_uuid(char ret[37])
+{
+	unsigned char b[16];
+	int err = random_bytes(b, sizeof(b));
+
+	if (err == 0)
+		spec_name_uuid(b, ret);
+	return err;
+}

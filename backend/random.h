@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Random bytes of the operating system. Any thread.
+ */
+#ifndef KXFS_BACKEND_RANDOM_H
+#define KXFS_BACKEND_RANDOM_H
+
+#include "spec/base.h"
+
+/* 0 or -EIO. */
+int must_check random_bytes(void *p, size_t n);
+int must_check random_uuid(char ret[37]);
+
+#endif
