@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * LIST then WATCH, for ever. There is at most one request under way, or a timer until the next. A watch
+ * that ends cleanly is the rule (the server ends each after the time that it was asked for); one that
+ * breaks is resumed where it was; a version that the server no longer has makes a new list, during
+ * which the old view stays.
+ *
+ * Pages: a pod of a large job has hundreds of KiB, so the first page is small, and each next one is
+ * made so that PAGE_BYTES are to be expected.
+ */
+#include "backend/watch.h"
+
+#include <errno.h>
+
+#include "backend/diag.h"
+#include "backend/random.h"
+#include "spec/event.h"
+#include "spec/split.h"
+#include "spec/url.h"
+
+#define PAGE_BYTES   (4u << 20)
+#define PAGE_MAX     500
+#define HEAD_MS	     30000 /* until a reply begins */
+#define LIST_IDLE_MS 30000
+/* A watch is asked to last so long, with jitter, so that not all end at once. */
+#define WATCH_MIN_S  240
+#define WATCH_MORE_S 240
+#define WATCH_LATE_S 60 /* beyond which it is dead */
+#define BACKOFF_MIN  250u
+#define BACKOFF_MAX  30000u
+#define ABSENT_MS    60000 /* until a resource that is not served is asked for again */
+#define STEADY_MS    5000  /* a watch that lived so long was in order: no backoff after it */
+
+struct watch {
+	struct watch_config config; /* strings owned */
+	struct http_request *request;
+	struct spec_split *split;
+	struct loop_timer *timer;
+	char *version; /* to watch from; NULL: to be listed */
+	char *next;    /* token of the next page, escaped; NULL: the list begins */
+	unsigned page;
+	size_t page_objects, page_bytes;
+	unsigned backoff; /* ms; 0: the last try was in order */
+	uint64_t since;	  /* of the request under way, loop_now_ms */
+	int event_err;	  /* of an ERROR event in the stream; 0 none */
+	int err;	  /* as last told; 1: nothing yet */
+	struct watch_counts counts;
+};
+
+static void next(struct watch *w);
+
+/* --- telling --- */
+
+static void tell(struct watch *w, int err, const char *text)
+{
+	if (err == 0 && w->err == 0)
+		return;
+	w->err = err;
+	w->config.state(w->config.data, err, text);
+}
+
+/* --- waiting --- */
+
+static void on_timer(void *data)
+{
+	struct watch *w = data;
+
+	loop_timer_free(take_ptr(w->timer));
+	next(w);
+}
+
+static unsigned jitter(unsigned ms)
+{
+	unsigned r = 0;
+
+	if (random_bytes(&r, sizeof(r)))
+		r = 0;
+	return ms / 2 + r % (ms / 2 + 1);
+}
+
+static void wait_then_next(struct watch *w, unsigned ms)
+{
+	w->timer = loop_timer_new(w->config.loop, ms, 0, on_timer, w);
+	if (!w->timer) {
+		diag(DIAG_ERROR, "out of memory");
+		abort(); /* the view would never be confirmed again, and nobody would know */
+	}
+}
+
+/* AT_LEAST: what the server asked for. */
+static void back_off(struct watch *w, unsigned at_least)
+{
+	w->backoff = w->backoff ? min_of(w->backoff * 2, BACKOFF_MAX) : BACKOFF_MIN;
+	wait_then_next(w, max_of(jitter(w->backoff), at_least));
+}
+
+/* --- what comes --- */
+
+static void forget_version(struct watch *w)
+{
+	free(take_ptr(w->version));
+	free(take_ptr(w->next));
+}
+
+static int on_item(void *data, const char *json, size_t len)
+{
+	struct watch *w = data;
+
+	w->page_objects++;
+	w->config.object(w->config.data, json, len, false);
+	return 0;
+}
+
+static void spec_event_clearp(struct spec_event *e)
+{
+	spec_event_clear(e);
+}
+
+static int take_version(struct watch *w, struct spec_event *e)
+{
+	if (!*e->resource_version)
+		return 0;
+	free(w->version);
+	w->version = take_ptr(e->resource_version);
+	return 0;
+}
+
+static int on_event(void *data, const char *json, size_t len)
+{
+	struct watch *w = data;
+	struct spec_event e cleanup(spec_event_clearp) = {0};
+	int err = spec_event_parse(json, len, &e);
+
+	if (err)
+		return err;
+	switch (e.type) {
+	case SPEC_EVENT_ADDED:
+	case SPEC_EVENT_MODIFIED:
+	case SPEC_EVENT_DELETED:
+		w->config.object(w->config.data, e.object, e.len, e.type == SPEC_EVENT_DELETED);
+		break;
+	case SPEC_EVENT_BOOKMARK:
+		break;
+	case SPEC_EVENT_ERROR:
+		w->event_err = e.code;
+		return -ECANCELED;
+	}
+	w->backoff = 0;
+	return take_version(w, &e);
+}
+
+static int on_bytes(void *data, const char *bytes, size_t n)
+{
+	struct watch *w = data;
+
+	w->page_bytes += n;
+	return spec_split_feed(w->split, bytes, n);
+}
+
+/* --- how a request has ended --- */
+
+/* The request failed: say so, and try again later. */
+static void failed(struct watch *w, const struct http_reply *reply)
+{
+	const struct spec_asked asked = {
+		.verb = w->version ? "watch" : "list",
+		.resource = w->config.resource,
+		.namespace = w->config.namespace,
+		.name = "",
+	};
+	cleanup_free char *text = NULL;
+	int err = reply->err;
+
+	if (!err)
+		err = spec_reply_errno(reply->status, reply->body, reply->len, &asked, &text);
+	else if (asprintf(&text, "%s %s: %s", asked.verb, asked.resource,
+			  *reply->text ? reply->text : strerror(-err)) < 0)
+		text = NULL;
+	if (w->err != err)
+		diag(DIAG_WARNING, "%s", text ? text : strerror(-err));
+	tell(w, err, text ? text : strerror(-err));
+	if (err == -EOPNOTSUPP)
+		wait_then_next(w, ABSENT_MS);
+	else
+		back_off(w, reply->wait_ms);
+}
+
+static void page_done(struct watch *w)
+{
+	struct spec_list_meta meta;
+	size_t each = w->page_objects ? w->page_bytes / w->page_objects + 1 : 1;
+	int err = spec_split_end(w->split, &meta);
+
+	if (!err) {
+		free(w->next);
+		w->next = *meta.next ? spec_url_escape(meta.next) : NULL;
+		err = *meta.next && !w->next ? -ENOMEM : 0;
+	}
+	if (!err && !w->next) {
+		w->version = strdup(meta.resource_version);
+		err = w->version ? 0 : -ENOMEM;
+	}
+	if (err) {
+		const struct http_reply reply = {.err = err,
+						 .text = "the list is not whole",
+						 .body = ""};
+
+		forget_version(w);
+		failed(w, &reply);
+		return;
+	}
+	w->backoff = 0;
+	w->page = (unsigned)min_of((size_t)PAGE_MAX, max_of((size_t)1, PAGE_BYTES / each));
+	if (w->version) {
+		w->config.listed(w->config.data);
+		tell(w, 0, "");
+	}
+	next(w);
+}
+
+/* The server no longer has the version that we know: list anew. */
+static void expired(struct watch *w)
+{
+	diag(DIAG_INFO, "%s: the server has forgotten where we were; listing anew",
+	     w->config.resource);
+	forget_version(w);
+	/* At once when the last try was in order; a server that says so again and again is not hurried. */
+	if (w->backoff)
+		back_off(w, 0);
+	else {
+		w->backoff = BACKOFF_MIN;
+		next(w);
+	}
+}
+
+static void list_done(void *data, const struct http_reply *reply)
+{
+	struct watch *w = data;
+
+	w->request = NULL;
+	if (!reply->err && reply->status / 100 == 2) {
+		page_done(w);
+	} else if (!reply->err && reply->status == 410) {
+		expired(w);
+	} else {
+		forget_version(w);
+		failed(w, reply);
+	}
+	/* next() has made a new one for its own request */
+}
+
+static void watch_done(void *data, const struct http_reply *reply)
+{
+	struct watch *w = data;
+	bool steady = loop_now_ms() - w->since >= STEADY_MS;
+
+	w->request = NULL;
+	if (w->event_err == 410 || (!reply->err && reply->status == 410)) {
+		expired(w);
+	} else if (!reply->err && reply->status / 100 != 2) {
+		failed(w, reply);
+	} else if (w->event_err || reply->err == -EINVAL || reply->err == -EFBIG) {
+		/* 504 and the like; or what came is no watch: listing anew is always right. */
+		diag(DIAG_INFO, "%s: the watch ended with %s; listing anew", w->config.resource,
+		     w->event_err ? "an error of the server" : strerror(-reply->err));
+		forget_version(w);
+		back_off(w, reply->wait_ms);
+	} else if (reply->status == 0) {
+		failed(w, reply);
+	} else if (steady) {
+		w->backoff = 0;
+		next(w);
+	} else {
+		back_off(w, reply->wait_ms);
+	}
+}
+
+/* The watch stands: what was told is confirmed. */
+static void on_watch_head(void *data, int status)
+{
+	struct watch *w = data;
+
+	(void)status;
+	tell(w, 0, "");
+}
+
+/* --- requests --- */
+
+static void send_call(struct watch *w, struct http_call *call, char *path)
+{
+	cleanup_free char *own = path;
+
+	w->since = loop_now_ms();
+	w->event_err = 0;
+	w->page_objects = w->page_bytes = 0;
+	spec_split_free(w->split);
+	w->split = spec_split_new(w->version ? SPEC_SPLIT_WATCH : SPEC_SPLIT_LIST,
+				  w->config.drop_env, w->version ? on_event : on_item, w);
+	call->method = HTTP_GET;
+	call->path = own;
+	call->stream = true;
+	call->deadline_ms = HEAD_MS;
+	call->bytes = on_bytes;
+	call->data = w;
+	if (own && w->split)
+		w->request = http_send(w->config.http, call);
+	if (!w->request)
+		back_off(w, 1000);
+}
+
+static void send_list(struct watch *w)
+{
+	struct http_call call = {.idle_ms = LIST_IDLE_MS, .retry = true, .done = list_done};
+	char *path;
+
+	if (asprintf(&path, "%s?limit=%u%s%s%s", w->config.path, w->page, w->config.selector,
+		     w->next ? "&continue=" : "", w->next ? w->next : "") < 0)
+		path = NULL;
+	if (!w->next) {
+		w->counts.lists++;
+		w->config.begin(w->config.data);
+	}
+	send_call(w, &call, path);
+}
+
+static void send_watch(struct watch *w)
+{
+	unsigned seconds = WATCH_MIN_S + jitter(2 * WATCH_MORE_S) % WATCH_MORE_S;
+	struct http_call call = {
+		.idle_ms = (seconds + WATCH_LATE_S) * 1000,
+		.head = on_watch_head,
+		.done = watch_done,
+	};
+	cleanup_free char *version = spec_url_escape(w->version);
+	char *path;
+
+	if (!version ||
+	    asprintf(
+		    &path,
+		    "%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=%s%s",
+		    w->config.path, seconds, version, w->config.selector) < 0)
+		path = NULL;
+	w->counts.watches++;
+	send_call(w, &call, path);
+}
+
+static void next(struct watch *w)
+{
+	if (w->version)
+		send_watch(w);
+	else
+		send_list(w);
+}
+
+/* --- life --- */
+
+/* The part of a query that SELECTOR makes. malloc'ed; NULL: no memory. */
+static char *selector_query(const char *selector)
+{
+	cleanup_free char *escaped = spec_url_escape(selector);
+	char *query;
+
+	if (!escaped || asprintf(&query, "%s%s", *selector ? "&labelSelector=" : "", escaped) < 0)
+		return NULL;
+	return query;
+}
+
+struct watch *watch_new(const struct watch_config *config)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->config = *config;
+	w->config.path = strdup(config->path);
+	w->config.selector = selector_query(config->selector);
+	w->config.resource = strdup(config->resource);
+	w->config.namespace = strdup(config->namespace);
+	w->page = config->page;
+	w->err = 1;
+	if (!w->config.path || !w->config.selector || !w->config.resource || !w->config.namespace) {
+		watch_free(w);
+		return NULL;
+	}
+	next(w);
+	return w;
+}
+
+void watch_free(struct watch *w)
+{
+	if (!w)
+		return;
+	if (w->request)
+		http_cancel(w->request);
+	loop_timer_free(w->timer);
+	spec_split_free(w->split);
+	forget_version(w);
+	free((char *)(uintptr_t)w->config.path);
+	free((char *)(uintptr_t)w->config.selector);
+	free((char *)(uintptr_t)w->config.resource);
+	free((char *)(uintptr_t)w->config.namespace);
+	free(w);
+}
+
+void watch_count(const struct watch *w, struct watch_counts *ret)
+{
+	*ret = w->counts;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One resource of one namespace, known for ever: LIST page by page, then WATCH from there; resumed
+ * after whatever may end a watch, listed anew where it can't be (410). What the owner is told makes
+ * its view equal to the server's: an object that a new list does not hold is gone. I/O thread only.
+ */
+#ifndef KXFS_BACKEND_WATCH_H
+#define KXFS_BACKEND_WATCH_H
+
+#include "backend/http.h"
+
+struct watch;
+
+struct watch_config {
+	struct loop *loop;
+	struct http *http;
+	const char *path;      /* of the collection: "/api/v1/namespaces/NS/pods"; copied */
+	const char *selector;  /* of labels, not escaped; "" none; copied */
+	const char *resource;  /* for messages: "pods", "jobs.batch.volcano.sh"; copied */
+	const char *namespace; /* for messages; copied */
+	unsigned page;	       /* objects to ask for at first; adapted to the bytes that come */
+	bool drop_env;	       /* as in spec_split_new */
+
+	/* A list begins: what is not told by its end is gone. */
+	void (*begin)(void *data);
+	/*
+	 * An object is there or has changed, or (GONE) is no more, and this is what it was last. JSON is
+	 * the object, NUL-terminated, borrowed. An event may tell what is known already.
+	 */
+	void (*object)(void *data, const char *json, size_t len, bool gone);
+	/* The list is whole. */
+	void (*listed)(void *data);
+	/*
+	 * 0: what was told is confirmed from now on. Else it no longer is, since the server can't be
+	 * reached or refuses (the errno and TEXT say why); the owner is told again when that changes.
+	 * -EOPNOTSUPP: the server has no such resource.
+	 */
+	void (*state)(void *data, int err, const char *text);
+	void *data;
+};
+
+/* It starts at once. NULL: no memory. */
+struct watch *watch_new(const struct watch_config *config);
+/* Nothing is told any more. NULL is allowed. */
+void watch_free(struct watch *w);
+
+/* For metrics: lists and watches begun. */
+struct watch_counts {
+	uint64_t lists, watches;
+};
+void watch_count(const struct watch *w, struct watch_counts *ret);
+
+#endif
