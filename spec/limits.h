@@ -17,5 +17,6 @@
 #define SPEC_MAX_REPLICAS    10000	    /* replicas of one job, all roles together */
 #define SPEC_MAX_SCRATCH     (4u << 20)	    /* bytes of a file in submit/ that is not submitted */
 #define SPEC_MAX_SCRATCH_ALL (64u << 20)    /* bytes of all files in submit/ */
+#define SPEC_MAX_WATCHED     (8u << 20)	    /* bytes of one object from a server, as it is kept */
 
 #endif
