@@ -85,6 +85,31 @@ int spec_set(char **field, const char *value)
 	return 0;
 }
 
+struct spec_text *spec_text_new(const char *text, size_t len)
+{
+	struct spec_text *t = malloc(sizeof(*t) + len + 1);
+
+	if (!t)
+		return NULL;
+	t->refs = 1;
+	t->len = len;
+	memcpy(t->text, text, len);
+	t->text[len] = '\0';
+	return t;
+}
+
+struct spec_text *spec_text_ref(struct spec_text *t)
+{
+	__atomic_fetch_add(&t->refs, 1, __ATOMIC_RELAXED);
+	return t;
+}
+
+void spec_text_unref(struct spec_text *t)
+{
+	if (t && __atomic_fetch_sub(&t->refs, 1, __ATOMIC_ACQ_REL) == 1)
+		free(t);
+}
+
 struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 {
 	size_t roles_at = sizeof(struct spec_job);
@@ -182,6 +207,7 @@ static void job_free(struct spec_job *job)
 		spec_unset(&job->roles[i].name);
 	for (size_t i = 0; i < job->n_replicas; i++)
 		replica_clear(&job->replicas[i]);
+	spec_text_unref(job->object);
 	free(job);
 }
 

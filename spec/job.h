@@ -29,6 +29,18 @@ int spec_state_parse(const char *word);
 /* SUCCEEDED, FAILED and CANCELLED: what ends wait. */
 bool spec_state_is_final(enum spec_state state);
 
+/* A text that several snapshots share: immutable, reference counted as they are. */
+struct spec_text {
+	unsigned refs; /* atomic; only spec_text_ref and spec_text_unref touch it */
+	size_t len;
+	char text[]; /* and a NUL */
+};
+
+/* A copy of LEN bytes, one reference. NULL: no memory. */
+struct spec_text *spec_text_new(const char *text, size_t len);
+struct spec_text *spec_text_ref(struct spec_text *t);
+void spec_text_unref(struct spec_text *t); /* NULL is allowed */
+
 /* One stream of output: of one container in one attempt. */
 struct spec_log {
 	char *key;	 /* the backend's name of it; unique in the job, stable for ever */
@@ -90,7 +102,8 @@ struct spec_job {
 	size_t n_roles;
 	struct spec_replica *replicas;
 	size_t n_replicas;
-	unsigned actions; /* bit set of 1u << enum spec_action: what ctl would do now */
+	unsigned actions;	  /* bit set of 1u << enum spec_action: what ctl would do now */
+	struct spec_text *object; /* in a cluster: its JSON; NULL: none */
 };
 
 enum spec_action { SPEC_SUSPEND, SPEC_RESUME, SPEC_RESTART, SPEC_TERMINATE, SPEC_N_ACTIONS };

@@ -24,6 +24,7 @@ struct spec_kind {
 	const char *api_version; /* of the object */
 	const char *kind;
 	const char *plural;		   /* in the API's paths */
+	const char *pod_selector;	   /* labels that all pods of its jobs have; "" none */
 	const struct spec_option *options; /* ends with one whose name is NULL */
 	/* Make the object's name and the object. 0, or an errno that is in the build's errors. */
 	int (*build)(struct spec_build *b);

@@ -456,6 +456,7 @@ const struct spec_kind spec_mcad = {
 	.api_version = "workload.codeflare.dev/v1beta1",
 	.kind = "AppWrapper",
 	.plural = "appwrappers",
+	.pod_selector = "",
 	.options = options,
 	.build = mcad_build,
 };

@@ -246,6 +246,7 @@ const struct spec_kind spec_volcano = {
 	.api_version = "batch.volcano.sh/v1alpha1",
 	.kind = "Job",
 	.plural = "jobs",
+	.pod_selector = "volcano.sh/job-name",
 	.options = options,
 	.build = volcano_build,
 };

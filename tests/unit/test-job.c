@@ -170,13 +170,30 @@ static void test_threads(void **state)
 	}
 }
 
+/* Two snapshots show the same text; it stays until both are gone. */
+static void test_text(void **state)
+{
+	struct spec_text *text = spec_text_new("a\0b-", 3);
+	struct spec_job *old = spec_job_new(0, 0), *new_job = spec_job_new(0, 0);
+
+	(void)state;
+	assert_non_null(text);
+	old->object = spec_text_ref(text);
+	new_job->object = text;
+	spec_job_unref(old);
+	assert_int_equal(new_job->object->len, 3);
+	assert_memory_equal(new_job->object->text, "a\0b", 4);
+	spec_job_unref(new_job);
+	spec_text_unref(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words),	     cmocka_unit_test(test_new_is_empty),
 		cmocka_unit_test(test_set),	     cmocka_unit_test(test_logs_are_grouped),
 		cmocka_unit_test(test_find_replica), cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_threads),	     cmocka_unit_test(test_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
