@@ -123,10 +123,16 @@ def test_symbols(folder):
 NO_LICENCE_LINE = {"LICENSE", ".clang-format", ".clang-tidy", ".editorconfig", ".gitignore"}
 
 
+# Files of test data that are as somebody else's program made them.
+RAW = ("/corpus/", "/golden/", "/replay/data/")
+
+
+def is_raw(path):
+    return any(part in name_of(path) for part in RAW)
+
+
 def may_lack_licence(path):
-    name = name_of(path)
-    return (name in NO_LICENCE_LINE or path.suffix in (".md", ".json")
-            or "/corpus/" in name or "/golden/" in name)
+    return name_of(path) in NO_LICENCE_LINE or path.suffix in (".md", ".json") or is_raw(path)
 
 
 @pytest.mark.parametrize("path", [p for p in TEXT_FILES if not may_lack_licence(p)], ids=name_of)
@@ -164,7 +170,7 @@ def test_text(path):
     """No blanks at line ends, tabs in C, no notes to self, no path of somebody's machine."""
     text = path.read_text()
     wrong = []
-    raw = "/corpus/" in name_of(path) or "/golden/" in name_of(path)
+    raw = is_raw(path)
     for number, line in enumerate(text.split("\n"), 1):
         if raw:
             break

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: MIT
+"""What the API server of the tests answers: discovery, lists, single objects, creating, deleting.
+
+Streams (watches and logs) are only prepared here; apiserver.py sends them.
+"""
+
+import base64
+import binascii
+import json
+
+import admission
+import podlog
+import replies
+import store as st
+from replies import json_reply
+
+
+class Watch:
+    """A watch that was accepted: what it selects, what it begins with, and after which version."""
+
+    def __init__(self, resource, matches, first, version, seconds, bookmarks):
+        self.resource = resource
+        self.matches = matches
+        self.first = first
+        self.version = version
+        self.seconds = seconds  # None: without end
+        self.bookmarks = bookmarks
+
+    def lines(self, store):
+        """(what is new since the last call, does the watch go on)."""
+        out = [event("ADDED", obj) for obj in self.first]
+        self.first = []
+        with store.lock:
+            changes = store.changes(self.resource, self.version)
+            if changes is None:
+                gone = replies.expired(self.version, store.oldest[self.resource])
+                return b"".join(out) + error_event(gone), False
+            self.version = store.version
+        seen = [change.seen_by(self.matches) for change in changes]
+        return b"".join([*out, *(event(*one) for one in seen if one)]), True
+
+    def bookmark(self):
+        tree = {"kind": self.resource.kind, "apiVersion": self.resource.api_version,
+                "metadata": {"resourceVersion": str(self.version)}}
+        if not self.resource.custom:
+            tree["metadata"]["creationTimestamp"] = None
+            tree.update(spec={"containers": None}, status={})
+        return b'{"type":"BOOKMARK","object":%s}\n' % st.encode(self.resource, tree)
+
+
+def event(kind, obj):
+    return b'{"type":"%s","object":%s}\n' % (kind.encode(), obj.text)
+
+
+def error_event(reply):
+    """The form that a refusal has in a watch that has begun."""
+    return b'{"type":"ERROR","object":%s}\n' % reply.body.strip()
+
+
+class Api:
+    def __init__(self, store):
+        self.store = store
+        self.resources = [*st.CORE, *st.VOLCANO]
+        self.max_page = None  # the server's own limit of a page
+        self.queues = {"default": "Open"}  # name -> state, for the webhook
+        self.logs = {}  # (pod's uid, container, number of restart) -> podlog.Log
+        self._pages = {}  # continue tokens that are still good
+        self._handlers = {"list": self._list, "watch": self._watch, "get": self._get,
+                          "create": self._create, "delete": self._delete}
+
+    def answer(self, req):
+        """A Reply, a Watch or a podlog.Reader. Raises a Reply to refuse."""
+        if not req.resource:
+            return self._discover(req)
+        if req.subresource:
+            if (req.resource, req.subresource, req.verb) != (st.PODS, "log", "get"):
+                raise replies.not_served()
+            return self._log(req)
+        return self._handlers[req.verb](req)
+
+    # --- discovery ---
+
+    def _discover(self, req):
+        parts = req.path.strip("/").split("/")
+        groups = sorted({r.group for r in self.resources if r.group})
+        if req.path in ("/healthz", "/livez", "/readyz"):
+            return replies.Reply(200, b"ok", "text/plain; charset=utf-8")
+        if req.path == "/version":
+            return json_reply({"major": "1", "minor": "36", "gitVersion": "v1.36.1",
+                               "platform": "linux/amd64"})
+        if req.path == "/api":
+            return json_reply({"kind": "APIVersions", "versions": ["v1"],
+                               "serverAddressByClientCIDRs": []})
+        if req.path == "/apis":
+            return json_reply({"kind": "APIGroupList", "apiVersion": "v1",
+                               "groups": [self._group(group) for group in groups]})
+        if len(parts) == 2 and parts[0] == "apis" and parts[1] in groups:
+            return json_reply({"kind": "APIGroup", "apiVersion": "v1", **self._group(parts[1])})
+        version = req.path.strip("/").removeprefix("apis/").removeprefix("api/")
+        served = [r for r in self.resources if r.api_version == version]
+        if not served:
+            raise replies.not_served()
+        return json_reply({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version,
+                           "resources": [item for r in served for item in self._describe(r)]})
+
+    def _group(self, group):
+        versions = [{"groupVersion": version, "version": version.partition("/")[2]} for version in
+                    dict.fromkeys(r.api_version for r in self.resources if r.group == group)]
+        return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+    @staticmethod
+    def _describe(resource):
+        whole = {"name": resource.plural, "singularName": resource.kind.lower(),
+                 "namespaced": resource.namespaced, "kind": resource.kind, "verbs": resource.verbs}
+        if resource is not st.PODS:
+            return [whole]
+        return [whole, {"name": "pods/log", "singularName": "", "namespaced": True, "kind": "Pod",
+                        "verbs": ["get"]}]
+
+    # --- reading ---
+
+    def _list(self, req):
+        matches = req.matches()
+        limit = req.number("limit")
+        token = req.query.get("continue")
+        wanted = req.number("resourceVersion")
+        if token:
+            objects, version, start = self._page(token)
+        else:
+            objects, version = self.store.objects(req.resource, matches)
+            start = 0
+            if wanted and wanted > version:
+                raise replies.too_large_version(wanted, version)
+        if self.max_page:
+            limit = min(limit or self.max_page, self.max_page)
+        end = min(len(objects), start + limit) if limit else len(objects)
+        meta = {"resourceVersion": str(version)}
+        if end < len(objects):
+            meta["continue"] = self._more(objects, version, end)
+            if not req.query.get("labelSelector") and not req.query.get("fieldSelector"):
+                meta["remainingItemCount"] = len(objects) - end
+        return replies.Reply(200, list_text(req.resource, objects[start:end], meta))
+
+    def _more(self, objects, version, start):
+        token = {"v": "meta.k8s.io/v1", "rv": version, "start": f"{objects[start - 1].name}\0"}
+        text = base64.urlsafe_b64encode(json.dumps(token).encode()).rstrip(b"=").decode()
+        self._pages[text] = (objects, version, start)
+        return text
+
+    def _page(self, token):
+        try:
+            base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        except (ValueError, binascii.Error):
+            raise replies.bad_request("continue key is not valid") from None
+        if token not in self._pages:
+            raise replies.continue_expired()
+        return self._pages[token]
+
+    def expire_pages(self):
+        """Continue tokens that were given out are answered with 410 from now on."""
+        self._pages.clear()
+
+    def _watch(self, req):
+        version = req.number("resourceVersion")
+        matches = req.matches()
+        first = []
+        with self.store.lock:
+            if version and version > self.store.version:
+                raise replies.too_large_version(version, self.store.version)
+            if not version:  # then it begins with all that there is
+                first, version = self.store.objects(req.resource, matches)
+        return Watch(req.resource, matches, first, version, req.number("timeoutSeconds"),
+                     req.flag("allowWatchBookmarks"))
+
+    def _get(self, req):
+        obj = self.store.find(req.resource, req.namespace, req.name)
+        if obj is None:
+            raise replies.not_found(req.resource, req.name)
+        return replies.Reply(200, obj.text + b"\n")
+
+    # --- changing ---
+
+    def _create(self, req):
+        tree = admission.decode(req.body)
+        tree = admission.check(req, tree, self.queues)
+        with self.store.lock:
+            name = tree["metadata"]["name"]
+            if self.store.find(req.resource, req.namespace, name):
+                raise replies.exists(req.resource, name)
+            if req.query.get("dryRun") == "All":
+                tree["metadata"].setdefault("uid", "00000000-0000-4000-8000-000000000000")
+                tree["metadata"].setdefault("creationTimestamp", st.now())
+                return json_reply(tree, 201)
+            admission.check_etcd(st.encode(req.resource, tree))
+            obj = self.store.add(req.resource, tree)
+        return replies.Reply(201, obj.text + b"\n")
+
+    def _delete(self, req):
+        options = admission.decode(req.body) if req.body else {}
+        with self.store.lock:
+            obj = self.store.find(req.resource, req.namespace, req.name)
+            if obj is None:
+                raise replies.not_found(req.resource, req.name)
+            wanted = (options.get("preconditions") or {}).get("uid")
+            if wanted and wanted != obj.uid:
+                raise replies.wrong_uid(req.resource, req.name, wanted, obj.uid)
+            if req.query.get("dryRun") != "All":
+                self.store.remove(req.resource, req.namespace, req.name)
+        return json_reply({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                           "details": {"name": obj.name, "group": req.resource.group,
+                                       "kind": req.resource.plural, "uid": obj.uid}})
+
+    # --- logs ---
+
+    def _log(self, req):
+        pod = self.store.find(st.PODS, req.namespace, req.name)
+        if pod is None:
+            raise replies.not_found(st.PODS, req.name)
+        tree = pod.tree()
+        try:
+            since = podlog.parse_since(req.query["sinceTime"]) if "sinceTime" in req.query else None
+        except ValueError as e:
+            raise replies.bad_request(f"{e}") from None
+        container = pick_container(tree, req.query.get("container"))
+        if not tree["spec"].get("nodeName"):
+            return replies.Reply(204)
+        restarts = check_container(tree, container, req.flag("previous"))
+        log = self.log(pod, container, restarts)
+        reader = podlog.Reader(log, req.flag("timestamps"), since, req.number("tailLines"),
+                               req.number("limitBytes"))
+        reader.follow = req.flag("follow")
+        return reader
+
+    def log(self, pod, container, restart=0):
+        """The output of a run of a container of POD (an Object); made when there is none."""
+        return self.logs.setdefault((pod.uid, container, restart), podlog.Log())
+
+
+def list_text(resource, objects, meta):
+    """A list as the server writes it: of custom resources, `metadata` comes last."""
+    items = b",".join(obj.item for obj in objects)
+    kind = f"{resource.kind}List".encode()
+    if resource.custom:
+        meta.setdefault("continue", "")
+    head = json.dumps(meta, separators=(",", ":"), sort_keys=True).encode()
+    if resource.custom:
+        return (b'{"apiVersion":"%s","items":[%s],"kind":"%s","metadata":%s}\n'
+                % (resource.api_version.encode(), items, kind, head))
+    return (b'{"kind":"%s","apiVersion":"%s","metadata":%s,"items":[%s]}\n'
+            % (kind, resource.api_version.encode(), head, items))
+
+
+def pick_container(pod, name):
+    names = [c["name"] for part in ("initContainers", "containers") for c in pod["spec"].get(part, [])]
+    where = pod["metadata"]["name"]
+    if name is None:
+        if len(pod["spec"]["containers"]) > 1:
+            raise replies.bad_request(f"a container name must be specified for pod {where}, choose "
+                                      f"one of: [{' '.join(names)}]")
+        return pod["spec"]["containers"][0]["name"]
+    if name not in names:
+        raise replies.bad_request(f"container {name} is not valid for pod {where}")
+    return name
+
+
+def check_container(pod, name, previous):
+    """The number of the restart whose log is meant. Raises what a kubelet says instead of a log."""
+    where = pod["metadata"]["name"]
+    found = [c for part in ("initContainerStatuses", "containerStatuses")
+             for c in pod.get("status", {}).get(part, []) if c["name"] == name]
+    found = found[0] if found else {}
+    restarts = found.get("restartCount", 0)
+    state = found.get("state") or {"waiting": {"reason": "ContainerCreating"}}
+    if "waiting" in state and "terminated" in found.get("lastState", {}):
+        return restarts  # the run that has ended, whichever was asked for
+    if previous:
+        if not restarts:
+            raise replies.bad_request(f'previous terminated container "{name}" in pod "{where}" not found')
+        return restarts - 1
+    if "waiting" in state:
+        raise replies.bad_request(waiting_message(name, where, state["waiting"].get("reason", "")))
+    return restarts
+
+
+def waiting_message(name, pod, reason):
+    what = f'container "{name}" in pod "{pod}" is '
+    if reason == "ErrImagePull":
+        return what + "waiting to start: image can't be pulled"
+    if reason == "ImagePullBackOff":
+        return what + "waiting to start: trying and failing to pull image"
+    return what + f"waiting to start: {reason}"

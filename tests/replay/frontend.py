@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""HTTP/2 in front of an ApiServer: nghttpx, with TLS and as many streams a connection as the real
+API server allows. What the ApiServer does to a connection ends there: the client's stays."""
+
+import socket
+import subprocess
+import time
+
+STREAMS = 100  # as kube-apiserver 1.36
+
+
+class Http2Frontend:
+    def __init__(self, server, pki, directory):
+        self.server = server
+        self.pki = pki
+        self.messages = directory / "nghttpx.log"
+        self.host = "127.0.0.1"
+        self.port = 0
+        self.proc = None
+
+    @property
+    def url(self):
+        return f"https://{self.host}:{self.port}"
+
+    def __enter__(self):
+        with socket.socket() as s:
+            s.bind((self.host, 0))
+            self.port = s.getsockname()[1]
+        self.proc = subprocess.Popen(
+            ["nghttpx", f"--frontend={self.host},{self.port}",
+             f"--backend={self.server.host},{self.server.port};;", "--conf=/dev/null",
+             f"--frontend-http2-max-concurrent-streams={STREAMS}", "--single-process",
+             "--backend-read-timeout=1h", "--frontend-http2-read-timeout=1h", "--no-ocsp",
+             f"--errorlog-file={self.messages}", "--accesslog-file=/dev/null",
+             str(self.pki.dir / "server.key"), str(self.pki.dir / "server.crt")],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while True:
+            try:
+                socket.create_connection((self.host, self.port), timeout=5).close()
+                return self
+            except OSError:
+                assert self.proc.poll() is None and time.monotonic() < end, self.messages.read_text()
+                time.sleep(0.02)
+
+    def __exit__(self, *exc):
+        self.proc.terminate()
+        self.proc.wait(60)

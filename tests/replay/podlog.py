@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""Output of containers, as a kubelet keeps and serves it.
+
+The runtime writes an entry when a line is complete, when 16 KiB have come without a newline, and
+for what is left at the end. A request takes whole entries; times go before the start of a line
+only. Rotation takes entries away from those who ask later.
+"""
+
+import datetime
+import re
+import threading
+import time
+
+PIECE = 16 * 1024
+
+
+class Log:
+    """The output of one run of a container. Append from any thread."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.entries = []  # (time in ns, bytes)
+        self.first = 0  # entries before it were rotated away
+        self.ended = False
+        self.listeners = []
+        self._rest = b""
+
+    def append(self, data, at=None):
+        """The container prints DATA (at AT, ns since 1970)."""
+        data = data.encode() if isinstance(data, str) else data
+        with self.lock:
+            assert not self.ended, "a container that has ended prints nothing"
+            data = self._rest + data
+            while True:
+                end = data.find(b"\n", 0, PIECE) + 1 or (PIECE if len(data) >= PIECE else 0)
+                if not end:
+                    break
+                self._entry(data[:end], at)
+                data = data[end:]
+            self._rest = data
+        self._tell()
+
+    def end(self):
+        """The container has ended."""
+        with self.lock:
+            if self._rest:
+                self._entry(self._rest, None)
+            self._rest = b""
+            self.ended = True
+        self._tell()
+
+    def rotate(self):
+        """What is there now can't be read any more by who comes later."""
+        with self.lock:
+            self.first = len(self.entries)
+
+    def data(self):
+        """All that was ever printed (in complete entries)."""
+        with self.lock:
+            return b"".join(text for _, text in self.entries)
+
+    def _entry(self, text, at):
+        at = time.time_ns() if at is None else at
+        if self.entries:
+            at = max(at, self.entries[-1][0] + 1)
+        self.entries.append((at, text))
+
+    def _tell(self):
+        for listener in list(self.listeners):
+            listener()
+
+
+def stamp(at):
+    """RFC 3339 with nine digits, as the runtime writes it."""
+    seconds, ns = divmod(at, 10**9)
+    when = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+    return f"{when:%Y-%m-%dT%H:%M:%S}.{ns:09d}Z"
+
+
+def parse_since(text):
+    """`sinceTime` in ns: the API server cuts it to whole seconds. ValueError."""
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)", text)
+    if not match:
+        raise ValueError(f"parsing time {text!r}")
+    zone = "+00:00" if match[3] == "Z" else match[3]
+    return int(datetime.datetime.fromisoformat(match[1] + zone).timestamp()) * 10**9
+
+
+class Reader:
+    """One request for a log: gives its bytes piece by piece."""
+
+    def __init__(self, log, timestamps=False, since=None, tail=None, limit=None):
+        self.log = log
+        self.timestamps = timestamps
+        self.since = since or 0
+        self.left = limit
+        self.line_start = True
+        with log.lock:
+            self.next = log.first
+            if tail is not None:
+                self.next = max(self.next, len(log.entries) - tail)
+
+    def read(self):
+        """(bytes that there are now, is this all there will be)."""
+        with self.log.lock:
+            entries = self.log.entries[self.next:]
+            self.next += len(entries)
+            ended = self.log.ended
+        out = b"".join(self._text(at, text) for at, text in entries if at >= self.since)
+        if self.left is not None:
+            out = out[:self.left]
+            self.left -= len(out)
+            ended = ended or not self.left
+        return out, ended
+
+    def _text(self, at, text):
+        head = f"{stamp(at)} ".encode() if self.timestamps and self.line_start else b""
+        self.line_start = text.endswith(b"\n")
+        return head + text

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""Recordings of a real cluster, as data/recordings holds them: SCENARIO/RESOURCE.jsonl, a watch
+event a line as the API server sent it; the last line of a file may be cut off."""
+
+import json
+
+import replies
+import store as st
+
+FILES = {"volcano-jobs": st.JOBS, "pods": st.PODS, "podgroups": st.PODGROUPS, "events": st.EVENTS}
+DIRECTORY = replies.DATA / "recordings"
+SCENARIOS = sorted(path.name for path in DIRECTORY.iterdir())
+
+
+class Step:
+    """One event of a recording."""
+
+    def __init__(self, resource, kind, tree):
+        self.resource = resource
+        self.kind = kind  # ADDED, MODIFIED, DELETED
+        self.tree = tree
+        self.version = int(tree["metadata"]["resourceVersion"])
+
+    def __repr__(self):
+        meta = self.tree["metadata"]
+        return f"{self.version} {self.kind} {self.resource.plural}/{meta['name']}"
+
+
+class Recording:
+    """All events of a scenario in the order in which they happened, as if in NAMESPACE."""
+
+    def __init__(self, scenario, namespace="test", resources=(st.JOBS, st.PODS, st.PODGROUPS)):
+        self.steps = []
+        for name, resource in FILES.items():
+            path = DIRECTORY / scenario / f"{name}.jsonl"
+            if resource in resources and path.exists():
+                self._load(path, resource, namespace)
+        self.steps.sort(key=lambda step: step.version)
+
+    def _load(self, path, resource, namespace):
+        with path.open() as f:
+            for line in f:
+                try:
+                    event = json.loads(line)
+                except ValueError:
+                    return
+                event["object"]["metadata"]["namespace"] = namespace
+                self.steps.append(Step(resource, event["type"], event["object"]))
+
+    def names(self, resource):
+        """The names of its objects, in the order of their appearance."""
+        return list(dict.fromkeys(s.tree["metadata"]["name"] for s in self.steps if s.resource is resource))
+
+    def of(self, resource, name):
+        return [s for s in self.steps if s.resource is resource and s.tree["metadata"]["name"] == name]
+
+
+def apply(store, step):
+    """Have STEP happen."""
+    meta = step.tree["metadata"]
+    if step.kind == "DELETED":
+        store.remove(step.resource, meta["namespace"], meta["name"])
+    else:
+        store.put(step.resource, step.tree)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""Requests of the Kubernetes API: what a path means, and selectors."""
+
+import re
+import time
+from urllib.parse import parse_qsl
+
+import replies
+
+
+class Request:
+    """One request: as it came, and (verb, resource, namespace, name, subresource) what it means.
+
+    VERB is Kubernetes' word: list, watch, get, create, delete; "" for what is about no resource.
+    CODE is what it was answered with: None while nothing was, 0 when the connection ended first.
+    """
+
+    def __init__(self, method, path, query, headers, body=b""):
+        self.method = method
+        self.path = path
+        self.query = dict(parse_qsl(query, keep_blank_values=True))
+        self.headers = headers
+        self.body = body
+        self.at = time.monotonic()
+        self.user = ""
+        self.code = None
+        self.fault = None
+        self.verb = self.resource = self.namespace = self.name = self.subresource = ""
+
+    def __repr__(self):
+        query = "&".join(f"{key}={value}" for key, value in self.query.items())
+        fault = f" [{self.fault}]" if self.fault else ""
+        return f"{self.verb or self.method} {self.path}?{query} -> {self.code}{fault}"
+
+    def is_(self, **wanted):
+        """Do all of WANTED (verb=, resource= by its plural, method=, name=, ...) hold?"""
+        for key, value in wanted.items():
+            mine = getattr(self, key)
+            if key == "resource":
+                mine = mine.plural if mine else ""
+            if mine != value:
+                return False
+        return True
+
+    def find_meaning(self, resources):
+        """Set verb, resource and the like; RESOURCES are those that are served. Raises a Reply."""
+        parts = self.path.strip("/").split("/")
+        if parts[:2] == ["api", "v1"]:
+            group, version, rest = "", "v1", parts[2:]
+        elif parts[0] == "apis" and len(parts) > 3:
+            group, version, rest = parts[1], parts[2], parts[3:]
+        else:
+            return
+        if rest[:1] == ["namespaces"] and len(rest) > 2:
+            self.namespace, rest = rest[1], rest[2:]
+        if not rest:
+            return
+        found = [r for r in resources if (r.group, r.version, r.plural) == (group, version, rest[0])]
+        if not found or (self.namespace and not found[0].namespaced) or len(rest) > 3:
+            raise replies.not_served()
+        self.resource = found[0]
+        self.name = rest[1] if len(rest) > 1 else ""
+        self.subresource = rest[2] if len(rest) > 2 else ""
+        self.verb = self._verb()
+
+    def _verb(self):
+        if self.method == "GET":
+            if self.name:
+                return "get"
+            return "watch" if self.flag("watch") else "list"
+        verb = {"POST": "create", "DELETE": "delete", "PUT": "update", "PATCH": "patch"}.get(self.method)
+        if verb not in ("create", "delete") or (verb == "delete" and not self.name):
+            raise replies.status(405, "MethodNotAllowed", "the server does not allow this method on "
+                                 "the requested resource")
+        return verb
+
+    def flag(self, name):
+        return self.query.get(name, "") in ("true", "1")
+
+    def number(self, name):
+        """A parameter that is a number; None: it is not given."""
+        text = self.query.get(name, "")
+        if not text:
+            return None
+        if not re.fullmatch(r"\d{1,18}", text):
+            raise replies.bad_request(f'invalid {name}: strconv.ParseInt: parsing "{text}": invalid syntax')
+        return int(text)
+
+    def matches(self):
+        """The function that says whether an object is meant by namespace and selectors."""
+        tests = [selector_of_labels(self.query.get("labelSelector", "")),
+                 selector_of_fields(self.query.get("fieldSelector", ""))]
+        if self.namespace:
+            tests.append(lambda obj: obj.namespace == self.namespace)
+        return lambda obj: all(test(obj) for test in tests)
+
+
+def selector_of_labels(text):
+    """`a,!b,c=d,e!=f,g in (h,i),j notin (k)` as a function of an object. Raises a Reply."""
+    tests = []
+    for part in filter(None, re.split(r",(?![^(]*\))", text)):
+        match = re.fullmatch(r"\s*(!?)([A-Za-z0-9_./-]+)\s*(?:(==?|!=)\s*([A-Za-z0-9_.-]*)"
+                             r"|\s(in|notin)\s*\(([^)]*)\))?\s*", part)
+        if not match or (match[1] and (match[3] or match[5])):
+            raise replies.bad_request(f"unable to parse requirement: {part!r}")
+        values = ({match[4]} if match[3] else
+                  {value.strip() for value in match[6].split(",")} if match[5] else None)
+        tests.append((match[2], values, bool(match[1]) or match[3] == "!=" or match[5] == "notin"))
+
+    def matches(obj):
+        for key, values, negated in tests:
+            has = key in obj.labels if values is None else obj.labels.get(key) in values
+            if has == negated:
+                return False
+        return True
+
+    return matches
+
+
+def selector_of_fields(text):
+    """metadata.name and metadata.namespace, = and !=. Raises a Reply."""
+    tests = []
+    for part in filter(None, text.split(",")):
+        match = re.fullmatch(r"metadata\.(name|namespace)(==?|!=)(.*)", part)
+        if not match:
+            raise replies.bad_request(f"field label not supported: {re.split('!?=', part)[0]}")
+        tests.append((match[1], match[3], match[2] == "!="))
+    return lambda obj: all((getattr(obj, key) == value) != negated for key, value, negated in tests)

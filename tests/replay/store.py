@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""What the API server of the tests knows: objects, their versions, and what has changed.
+
+One counter gives out resource versions, as etcd does. Every change is remembered, so that a watch
+can begin at any version until `compact` forgets it. Objects are kept as the JSON text that goes
+out: 30 000 of them are no burden. All methods can be called from any thread.
+"""
+
+import bisect
+import copy
+import datetime
+import json
+import threading
+import uuid
+
+
+class Resource:
+    """A kind of object, as discovery names it."""
+
+    def __init__(self, group, version, plural, kind, namespaced=True, custom=True, verbs=None):
+        self.group = group
+        self.version = version
+        self.plural = plural
+        self.kind = kind
+        self.namespaced = namespaced
+        self.custom = custom  # defined by a CustomResourceDefinition: keys come out sorted
+        self.verbs = verbs or ["create", "delete", "get", "list", "watch"]
+
+    @property
+    def api_version(self):
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self):
+        """As messages name it: jobs.batch.volcano.sh."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
+COMMANDS = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command")
+PODGROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False)
+PODS = Resource("", "v1", "pods", "Pod", custom=False)
+EVENTS = Resource("", "v1", "events", "Event", custom=False)
+VOLCANO = (JOBS, COMMANDS, PODGROUPS, QUEUES)
+CORE = (PODS, EVENTS)
+
+
+def encode(resource, obj):
+    """The text of OBJ: of custom resources with sorted keys, as the real server gives them."""
+    return json.dumps(obj, separators=(",", ":"), ensure_ascii=False,
+                      sort_keys=resource.custom).encode()
+
+
+class Object:
+    """One version of an object; never changes."""
+
+    def __init__(self, resource, obj, version):
+        meta = obj["metadata"]
+        meta["resourceVersion"] = str(version)
+        self.resource = resource
+        self.name = meta["name"]
+        self.namespace = meta.get("namespace", "")
+        self.uid = meta["uid"]
+        self.labels = meta.get("labels") or {}
+        self.version = version
+        # Its text in a list: there, objects of built-in kinds have no kind and apiVersion.
+        self.item = encode(resource, obj if resource.custom else
+                           {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")})
+
+    @property
+    def key(self):
+        return (self.namespace, self.name)
+
+    @property
+    def text(self):
+        """Its text where it stands alone."""
+        if self.resource.custom:
+            return self.item
+        head = f'{{"kind":"{self.resource.kind}","apiVersion":"{self.resource.api_version}",'
+        return head.encode() + self.item[1:]
+
+    def tree(self):
+        """A copy that the caller may change."""
+        return json.loads(self.text)
+
+
+class Change:
+    """A change: what there was before (None: nothing), and what there is now (None: nothing)."""
+
+    def __init__(self, version, before, after):
+        self.version = version
+        self.before = before
+        self.after = after
+
+    def seen_by(self, matches):
+        """(type, object) for a watch of what MATCHES; None: it does not concern it."""
+        before = self.before is not None and matches(self.before)
+        after = self.after is not None and matches(self.after)
+        if after:
+            return ("MODIFIED" if before else "ADDED"), self.after
+        if not before:
+            return None
+        last = self.before.tree()
+        return "DELETED", Object(self.before.resource, last, self.version)
+
+
+def now():
+    """As Kubernetes writes times."""
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Store:
+    def __init__(self, first_version=1000):
+        self.lock = threading.RLock()
+        self.version = first_version
+        self.oldest = {}  # by resource: watches from before this version are too old
+        self._objects = {}
+        self._changes = {}
+        self.listeners = []  # called with a Change, the lock held
+
+    # --- reading ---
+
+    def objects(self, resource, matches=lambda obj: True):
+        """All that match, in the order of a list, and the version at which that is so."""
+        with self.lock:
+            found = self._objects.get(resource, {})
+            return [found[key] for key in sorted(found) if matches(found[key])], self.version
+
+    def find(self, resource, namespace, name):
+        with self.lock:
+            return self._objects.get(resource, {}).get((namespace, name))
+
+    def changes(self, resource, version):
+        """The changes after VERSION; None: some of them are forgotten."""
+        with self.lock:
+            if version < self.oldest.get(resource, 0):
+                return None
+            changes = self._changes.get(resource, [])
+            return changes[bisect.bisect_right(changes, version, key=lambda c: c.version):]
+
+    # --- changing ---
+
+    def _apply(self, resource, key, tree):
+        with self.lock:
+            self.version += 1
+            table = self._objects.setdefault(resource, {})
+            before = table.pop(key, None)
+            after = None
+            if tree is not None:
+                after = table[key] = Object(resource, tree, self.version)
+            change = Change(self.version, before, after)
+            self._changes.setdefault(resource, []).append(change)
+            for listener in list(self.listeners):
+                listener(change)
+            return after or before
+
+    def add(self, resource, tree):
+        """Add an object; what a server sets and is missing (uid, times, kind) is set."""
+        tree = copy.deepcopy(tree)
+        tree.setdefault("apiVersion", resource.api_version)
+        tree.setdefault("kind", resource.kind)
+        meta = tree["metadata"]
+        meta.setdefault("uid", str(uuid.uuid4()))
+        meta.setdefault("creationTimestamp", now())
+        meta.setdefault("generation", 1)
+        key = (meta.get("namespace", ""), meta["name"])
+        with self.lock:
+            assert key not in self._objects.get(resource, {}), f"{key} exists"
+            return self._apply(resource, key, tree)
+
+    def put(self, resource, tree):
+        """Add or replace."""
+        meta = tree["metadata"]
+        return self._apply(resource, (meta.get("namespace", ""), meta["name"]), copy.deepcopy(tree))
+
+    def change(self, resource, namespace, name, edit):
+        """Have EDIT change the object's tree; gives the new object, None: it is gone."""
+        with self.lock:
+            obj = self.find(resource, namespace, name)
+            if obj is None:
+                return None
+            tree = obj.tree()
+            edit(tree)
+            return self._apply(resource, obj.key, tree)
+
+    def remove(self, resource, namespace, name):
+        """Remove it; gives what it was, None: it is gone already."""
+        with self.lock:
+            if self.find(resource, namespace, name) is None:
+                return None
+            return self._apply(resource, (namespace, name), None)
+
+    def compact(self, *resources):
+        """Forget all changes so far (of RESOURCES, default all): who watches from before is too late."""
+        with self.lock:
+            for resource in resources or list(self._objects):
+                self.oldest[resource] = self.version
+                self._changes[resource] = []
+
+    def forget_object(self, resource, namespace, name):
+        """Take an object away without a change that a watch could see, as when the watcher was
+        not there and the change is forgotten."""
+        with self.lock:
+            del self._objects[resource][(namespace, name)]
+            self.version += 1
+            self.oldest[resource] = self.version
+            self._changes[resource] = []

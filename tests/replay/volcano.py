@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: MIT
+"""A small Volcano for the API server of the tests: what its controllers do to jobs, in memory.
+
+A job that is created gets its status, a PodGroup and its pods, as in the recordings. Nothing runs:
+the test says what pods do (`run`, `log`, `finish`), and the job follows. `bus.volcano.sh` Commands
+and the RestartJob policy are carried out; deleting a job deletes its pods.
+"""
+
+import copy
+import threading
+import uuid
+
+import store as st
+
+FINAL = ("Completed", "Failed", "Aborted", "Terminated")
+
+
+class FakeVolcano:
+    def __init__(self, server, schedule=True):
+        self.server = server
+        self.store = server.store
+        self.schedule = schedule  # give pods a node as soon as they are made
+        self._busy = threading.local()
+        self.store.listeners.append(self._changed)
+
+    # --- what tests do ---
+
+    def job(self, name, namespace="test"):
+        return self.store.find(st.JOBS, namespace, name).tree()
+
+    def pods(self, job, namespace="test"):
+        """The names of a job's pods that there are, in order of task and index."""
+        found, _ = self.store.objects(st.PODS, lambda pod: pod.namespace == namespace
+                                      and pod.labels.get("volcano.sh/job-name") == job)
+        return [pod.name for pod in found]
+
+    def run(self, *pods, namespace="test"):
+        """The containers of PODS run now."""
+        for pod in pods:
+            self._edit_pod(pod, namespace, lambda tree: set_containers(tree, "Running", lambda c: {
+                "running": {"startedAt": st.now()}}))
+
+    def start(self, job, namespace="test"):
+        """All pods of JOB run. Gives their names."""
+        pods = self.pods(job, namespace)
+        self.run(*pods, namespace=namespace)
+        return pods
+
+    def log(self, pod, container=None, namespace="test", restart=0):
+        """The podlog.Log of a container (default: the first)."""
+        obj = self.store.find(st.PODS, namespace, pod)
+        return self.server.api.log(obj, container or obj.tree()["spec"]["containers"][0]["name"], restart)
+
+    def finish(self, pod, code=0, reason=None, namespace="test"):
+        """All containers of POD end with CODE."""
+        obj = self.store.find(st.PODS, namespace, pod)
+        self._end_logs(obj)
+        reason = reason or ("Completed" if code == 0 else "Error")
+        end = {"exitCode": code, "reason": reason, "startedAt": st.now(), "finishedAt": st.now()}
+        self._edit_pod(pod, namespace, lambda tree: set_containers(
+            tree, "Succeeded" if code == 0 else "Failed", lambda c: {"terminated": dict(end)}))
+
+    def wait_reason(self, pod, reason, message="", namespace="test"):
+        """The containers of POD wait for REASON (ImagePullBackOff ...)."""
+        self._edit_pod(pod, namespace, lambda tree: set_containers(tree, "Pending", lambda c: {
+            "waiting": {"reason": reason, "message": message}}))
+
+    def restart_container(self, pod, code=1, namespace="test"):
+        """The first container of POD has ended with CODE and runs again (restartPolicy OnFailure)."""
+        obj = self.store.find(st.PODS, namespace, pod)
+
+        def edit(tree):
+            first = tree["status"]["containerStatuses"][0]
+            self.log(pod, first["name"], namespace, first["restartCount"]).end()
+            first["restartCount"] += 1
+            first["lastState"] = {"terminated": {"exitCode": code, "reason": "Error",
+                                                 "startedAt": st.now(), "finishedAt": st.now()}}
+            first["state"] = {"running": {"startedAt": st.now()}}
+
+        self.store.change(st.PODS, namespace, obj.name, edit)
+
+    def set_phase(self, job, phase, namespace="test", **status):
+        """The job's own word, whatever its pods say."""
+        def edit(tree):
+            tree.setdefault("status", {}).update(status)
+            tree["status"]["state"] = {"phase": phase, "lastTransitionTime": st.now()}
+        self.store.change(st.JOBS, namespace, job, edit)
+
+    # --- what the controllers do ---
+
+    def _changed(self, change):
+        if getattr(self._busy, "now", False):
+            return
+        self._busy.now = True
+        try:
+            obj = change.after or change.before
+            if obj.resource is st.JOBS and change.before is None:
+                self._begin(obj)
+            elif obj.resource is st.JOBS and change.after is None:
+                self._remove_pods(obj)
+                self._remove_group(obj)
+            elif obj.resource is st.PODS and change.after is not None:
+                self._follow_pods(obj)
+            elif obj.resource is st.COMMANDS and change.before is None:
+                self._command(obj)
+        finally:
+            self._busy.now = False
+
+    def _begin(self, job):
+        tree = job.tree()
+        if "status" in tree:
+            return
+        state = {"phase": "Pending", "lastTransitionTime": st.now()}
+        self.store.change(st.JOBS, job.namespace, job.name, lambda tree: tree.update(status={
+            "conditions": [{"status": "Pending", "lastTransitionTime": st.now()}],
+            "minAvailable": tree["spec"]["minAvailable"], "state": state}))
+        self.store.put(st.PODGROUPS, {
+            "apiVersion": st.PODGROUPS.api_version, "kind": "PodGroup",
+            "metadata": {"name": f"{job.name}-{job.uid}", "namespace": job.namespace,
+                         "uid": str(uuid.uuid4()), "creationTimestamp": st.now(),
+                         "ownerReferences": owner(job)},
+            "spec": {"minMember": tree["spec"]["minAvailable"], "queue": tree["spec"].get("queue")},
+            "status": {"phase": "Inqueue"}})
+        self._make_pods(job, tree)
+        self._count(job)
+
+    def _make_pods(self, job, tree):
+        for task in tree["spec"]["tasks"]:
+            for index in range(task.get("replicas", 1)):
+                self.store.put(st.PODS, make_pod(job, tree, task, index, self.schedule))
+
+    def _count(self, job, **more):
+        """Count the pods into the job's status."""
+        pods = [self.store.find(st.PODS, job.namespace, name).tree()
+                for name in self.pods(job.name, job.namespace)]
+        phases = [pod["status"]["phase"].lower() for pod in pods]
+        counts = {key: phases.count(key) for key in ("pending", "running", "succeeded", "failed")}
+
+        def edit(tree):
+            status = tree["status"]
+            for key, count in counts.items():
+                status.pop(key, None)
+                if count:
+                    status[key] = count
+            status.update(more)
+
+        self.store.change(st.JOBS, job.namespace, job.name, edit)
+        return counts, len(phases)
+
+    def _phase(self, job, phase, drop=False, **more):
+        def edit(tree):
+            status = tree["status"]
+            if drop:  # what Volcano does to a job that has ended
+                for key in ("pending", "running", "succeeded", "failed", "taskStatusCount"):
+                    status.pop(key, None)
+            status.update(more)
+            status["state"] = {"phase": phase, "lastTransitionTime": st.now()}
+        self.store.change(st.JOBS, job.namespace, job.name, edit)
+
+    def _follow_pods(self, pod):
+        name = pod.labels.get("volcano.sh/job-name")
+        job = self.store.find(st.JOBS, pod.namespace, name) if name else None
+        if job is None or "status" not in job.tree():
+            return
+        tree = job.tree()
+        if tree["status"]["state"]["phase"] in (*FINAL, "Aborting", "Terminating"):
+            return
+        counts, total = self._count(job)
+        if counts["failed"] and restarts(tree) and self._restart(job, tree):
+            return
+        if counts["failed"] and counts["failed"] + counts["succeeded"] == total:
+            self._end(job, "Failed")
+        elif counts["succeeded"] == total:
+            self._end(job, "Completed")
+        elif counts["running"] + counts["succeeded"] >= tree["spec"]["minAvailable"]:
+            self._phase(job, "Running")
+
+    def _end(self, job, phase):
+        self._phase(job, phase)
+        version = self.job(job.name, job.namespace)["status"].get("version", 0)
+        self._phase(job, phase, drop=True, version=version + 1)
+        self._remove_group(job)
+
+    def _restart(self, job, tree, ask=True):
+        retries = tree["status"].get("retryCount", 0) + 1
+        if ask and retries >= tree["spec"].get("maxRetry", 3):
+            return False
+        self._phase(job, "Restarting", drop=True, retryCount=retries)
+        self._remove_pods(job)
+        self._phase(job, "Pending", version=tree["status"].get("version", 0) + 1)
+        self._make_pods(job, self.job(job.name, job.namespace))
+        self._count(job)
+        return True
+
+    def _command(self, command):
+        tree = command.tree()
+        target = tree["target"]["name"]
+        job = self.store.find(st.JOBS, command.namespace, target)
+        self.store.remove(st.COMMANDS, command.namespace, command.name)
+        if job is None:
+            return
+        phase = job.tree()["status"]["state"]["phase"]
+        action = tree["action"]
+        if action in ("AbortJob", "TerminateJob") and phase not in FINAL:
+            ends = {"AbortJob": ("Aborting", "Aborted"), "TerminateJob": ("Terminating", "Terminated")}[action]
+            self._phase(job, ends[0], drop=True)
+            self._remove_pods(job)
+            self._phase(job, ends[1])
+            self._remove_group(job)
+        elif (action, phase) == ("ResumeJob", "Aborted") or (action == "RestartJob" and phase not in FINAL):
+            self._restart(job, job.tree(), ask=False)
+
+    def _remove_pods(self, job):
+        for name in self.pods(job.name, job.namespace):
+            pod = self.store.find(st.PODS, job.namespace, name)
+            self.store.change(st.PODS, job.namespace, name,
+                              lambda tree: tree["metadata"].update(deletionTimestamp=st.now()))
+            self._end_logs(pod)
+            self.store.remove(st.PODS, job.namespace, name)
+
+    def _remove_group(self, job):
+        self.store.remove(st.PODGROUPS, job.namespace, f"{job.name}-{job.uid}")
+
+    def _end_logs(self, pod):
+        for key, log in list(self.server.api.logs.items()):
+            if key[0] == pod.uid and not log.ended:
+                log.end()
+
+    def _edit_pod(self, pod, namespace, edit):
+        changed = self.store.change(st.PODS, namespace, pod, edit)
+        assert changed is not None, f"there is no pod {pod}"
+
+
+def owner(job):
+    return [{"apiVersion": st.JOBS.api_version, "kind": "Job", "name": job.name, "uid": job.uid,
+             "controller": True, "blockOwnerDeletion": True}]
+
+
+def restarts(tree):
+    """Does the job have a policy that restarts it when a pod fails?"""
+    policies = list(tree["spec"].get("policies") or [])
+    for task in tree["spec"]["tasks"]:
+        policies += task.get("policies") or []
+    return any(p.get("action") == "RestartJob" and "PodFailed" in [p.get("event"), *(p.get("events") or [])]
+               for p in policies)
+
+
+def make_pod(job, tree, task, index, scheduled):
+    template = copy.deepcopy(task["template"])
+    meta = template.get("metadata") or {}
+    spec = template["spec"]
+    if scheduled:
+        spec["nodeName"] = "node-1"
+    own = {"volcano.sh/job-name": job.name, "volcano.sh/task-spec": task["name"],
+           "volcano.sh/task-index": str(index), "volcano.sh/queue-name": tree["spec"].get("queue", "default")}
+    status = tree.get("status", {})
+    pod = {
+        "kind": "Pod", "apiVersion": "v1",
+        "metadata": {
+            "name": f"{job.name}-{task['name']}-{index}", "namespace": job.namespace,
+            "uid": str(uuid.uuid4()), "creationTimestamp": st.now(), "ownerReferences": owner(job),
+            "labels": {**(meta.get("labels") or {}), **own, "volcano.sh/job-namespace": job.namespace},
+            "annotations": {**(meta.get("annotations") or {}), **own,
+                            "scheduling.k8s.io/group-name": f"{job.name}-{job.uid}",
+                            "volcano.sh/job-version": str(status.get("version", 0)),
+                            "volcano.sh/job-retry-count": str(status.get("retryCount", 0))}},
+        "spec": spec,
+        "status": {"phase": "Pending"},
+    }
+    if scheduled:
+        set_containers(pod, "Pending", lambda c: {"waiting": {"reason": "ContainerCreating"}})
+    return pod
+
+
+def set_containers(tree, phase, state):
+    status = tree["status"]
+    status["phase"] = phase
+    before = {c["name"]: c for c in status.get("containerStatuses", [])}
+    status["containerStatuses"] = [
+        {"name": c["name"], "image": c.get("image", ""), "imageID": "", "ready": phase == "Running",
+         "restartCount": before.get(c["name"], {}).get("restartCount", 0),
+         "lastState": before.get(c["name"], {}).get("lastState", {}), "state": state(c)}
+        for c in tree["spec"]["containers"]]
