@@ -7,7 +7,7 @@
         server.faults.add("lose", verb="create")
         assert server.count(verb="list", resource="pods") == 1
 
-What it knows is in `store`, what it answers in `api`, what goes wrong in `faults`. `requests` has
+What it knows is in `store`, what it answers in `answers`, what goes wrong in `faults`. `requests` has
 every request there was. Methods without underscore can be called from any thread.
 """
 
@@ -17,7 +17,7 @@ import contextlib
 import functools
 import threading
 
-import api
+import answers
 import faults as fl
 import recordings
 import replies
@@ -69,7 +69,7 @@ class ApiServer:
     def __init__(self, pki=None, first_version=1000):
         self.pki = pki  # TLS with these certificates (pki.py); None: plain HTTP
         self.store = st.Store(first_version)
-        self.api = api.Api(self.store)
+        self.api = answers.Api(self.store)
         self.faults = fl.Faults()
         self.tokens = {"test-token": "tester"}  # token -> user
         self.passwords = {}  # user -> password
@@ -167,7 +167,7 @@ class ApiServer:
     def inject_error(self, reply, **wanted):
         """An ERROR event with REPLY's Status in open watches, and their end."""
         def act(stream):
-            stream.inject.append(api.error_event(reply))
+            stream.inject.append(answers.error_event(reply))
             stream.end = "end"
         return self._call(self._on_streams, act, {"verb": "watch", **wanted})
 
@@ -348,13 +348,13 @@ class ApiServer:
         """Send a watch or a log until it ends, is ended, or the client is gone."""
         stream = Stream(req, source)
         req.code = 200
-        kind = "application/json" if isinstance(source, api.Watch) else "text/plain"
+        kind = "application/json" if isinstance(source, answers.Watch) else "text/plain"
         response = web.StreamResponse(headers={"Content-Type": kind, "Cache-Control": "no-cache, private"})
         request.protocol.streams.add(stream)
         self._streams.add(stream)
         try:
             await response.prepare(request)
-            send = self._send_watch if isinstance(source, api.Watch) else self._send_log
+            send = self._send_watch if isinstance(source, answers.Watch) else self._send_log
             await send(request, response, stream)
         except ConnectionError:
             stream.gone = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures of the mounted tests. `kx` is a fresh mount; `make_kx` makes mounts with options.
+"""Fixtures of all tests that mount. `kx` is a fresh mount; `make_kx` makes mounts with options.
 
 After each test its mounts are ended, sanitizer reports make it fail, and at the end of the
 session no mount, process or directory may be left.
