@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any bytes as an event of a watch: what is read must be what json-c reads. And as the body of an
+ * answer: there is always an errno and a text of a person's size. The first byte chooses the status.
+ */
+/* asserts are what this is for, in every kind of build */
+#undef NDEBUG
+#include <assert.h>
+#include <json-c/json.h>
+
+#include "spec/event.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct json_object *parse(const char *text, size_t len)
+{
+	struct json_tokener *tok = json_tokener_new_ex(256);
+	struct json_object *ret;
+
+	assert(tok);
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
+	ret = json_tokener_parse_ex(tok, text, (int)len);
+	if (json_tokener_get_error(tok) != json_tokener_success) {
+		json_object_put(ret);
+		ret = NULL;
+	}
+	json_tokener_free(tok);
+	return ret;
+}
+
+static void check_event(const char *text, size_t len)
+{
+	struct json_object *whole, *object, *copy;
+	struct spec_event e;
+
+	if (spec_event_parse(text, len, &e) < 0)
+		return;
+	assert(strlen(e.object) == e.len && e.resource_version);
+	whole = parse(text, len);
+	/* With escapes, keys have several spellings. */
+	if (whole && !memchr(text, '\\', len)) {
+		object = json_object_object_get(whole, "object");
+		copy = parse(e.object, e.len);
+		assert(json_object_equal(object, copy));
+		json_object_put(copy);
+	}
+	json_object_put(whole);
+	spec_event_clear(&e);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const int statuses[] = {200, 302, 400, 401, 403, 404, 405, 408, 409,
+				       410, 413, 422, 429, 500, 502, 503, 504, 599};
+	const struct spec_asked asked = {"create", "jobs.batch.volcano.sh", "ns", "n", size};
+	char *text;
+
+	if (size == 0)
+		return 0;
+	check_event((const char *)data + 1, size - 1);
+	assert(spec_reply_errno(statuses[data[0] % array_size(statuses)], (const char *)data + 1,
+				size - 1, &asked, &text) < 0);
+	assert(text && *text && strlen(text) < 16384 && !strchr(text, '\t'));
+	free(text);
+	return 0;
+}
