@@ -16,6 +16,7 @@ struct spec_identity {
 	const char *namespace;	/* the mount's */
 	const char *submission; /* UUID of this write */
 	const char *submitter;	/* user@host */
+	bool rename;		/* a ready manifest takes a new name: its own is taken */
 };
 
 struct spec_kind {

@@ -214,6 +214,7 @@ static int finish(struct spec_build *b, struct spec_manifest **ret)
 	m->json = strndup(json, len);
 	m->json_len = len;
 	m->id = take_ptr(b->id);
+	m->named = !b->app && !b->identity->rename;
 	if (!m->json)
 		return no_memory(b->errors);
 	*ret = take_ptr(m);
@@ -235,8 +236,7 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 		return no_memory(e);
 	set_options(options, rq, e);
 	if (spec_ready_is(root)) {
-		if (spec_ready_read(root, rq->kind, rq->identity.namespace, &b.object, &b.id, e) <
-		    0)
+		if (spec_ready_read(root, rq->kind, &rq->identity, &b.object, &b.id, e) < 0)
 			return e->err;
 	} else {
 		spec_app_read(root, rq->home, rq->kind->name, &app, e);

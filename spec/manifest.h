@@ -20,6 +20,7 @@ struct spec_manifest_request {
 
 struct spec_manifest {
 	char *id;   /* the object's name */
+	bool named; /* the document gave it; else it is random */
 	char *json; /* the object, on one line */
 	size_t json_len;
 };

@@ -12,6 +12,7 @@ static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
 
 #define SUFFIX_LETTERS 20
 #define SUFFIX_ALL     29
+#define SUFFIX_USUAL   12 /* one in 2 000 of all 64-bit numbers makes fewer */
 
 void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX])
 {
@@ -24,6 +25,14 @@ void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX])
 		v /= base;
 	}
 	ret[n] = '\0';
+}
+
+bool spec_name_is_suffix(const char *text)
+{
+	size_t n = strlen(text);
+
+	return n >= SUFFIX_USUAL && n < SPEC_SUFFIX_MAX &&
+	       memchr(suffix_alphabet, *text, SUFFIX_LETTERS) && strspn(text, suffix_alphabet) == n;
 }
 
 static bool is_lower_or_digit(char c)

@@ -13,6 +13,9 @@
 /* TorchX's make_unique suffix of V: 20 letters for the first character, 29 after; "" for 0. */
 void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX]);
 
+/* Does TEXT look like such a suffix, as nearly all of 64 random bits make it: 12 to 14 characters? */
+bool spec_name_is_suffix(const char *text);
+
 /*
  * The name of a job of APP: its normal form and the suffix of V ("" parts leave no dash). malloc'ed;
  * NULL: no memory.

@@ -223,6 +223,34 @@ static void test_ready(void **state)
 	json_object_put(o);
 }
 
+/* A name that is taken gets another suffix, in place of the one that kxfs gave it before. */
+static void test_ready_renamed(void **state)
+{
+	static const char *const names[][2] = {
+		{"mine", "mine-mqkf5pcm9b1ch"},
+		{"trainer-v5mn39x7hrcl7", "trainer-mqkf5pcm9b1ch"},
+		{"trainer-large", "trainer-large-mqkf5pcm9b1ch"},
+		{"a23456789012345678901234567890123456789012345678901234567890123",
+		 "a23456789012345678901234567890123456789012345678-mqkf5pcm9b1ch"},
+	};
+	struct spec_manifest_request rq = request(&spec_volcano);
+
+	(void)state;
+	rq.identity.rename = true;
+	for (size_t i = 0; i < array_size(names); i++) {
+		cleanup(spec_manifest_freep) struct spec_manifest *m = NULL;
+		struct spec_errors e = SPEC_ERRORS_INIT;
+		cleanup_free char *text = NULL;
+
+		assert_true(asprintf(&text, VOLCANO "metadata: {name: %s}\n", names[i][0]) > 0);
+		assert_int_equal(spec_manifest_make(text, strlen(text), &rq, &m, &e), 0);
+		assert_string_equal(m->id, names[i][1]);
+		assert_non_null(strstr(m->json, names[i][1]));
+		assert_true(strlen(m->id) <= 63);
+		assert_false(m->named);
+	}
+}
+
 static void test_ready_refused(void **state)
 {
 	static const char *const table[][2] = {
@@ -300,9 +328,10 @@ static void test_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	  cmocka_unit_test(test_annotations),
-		cmocka_unit_test(test_positions), cmocka_unit_test(test_ready),
-		cmocka_unit_test(test_size),	  cmocka_unit_test(test_ready_refused),
+		cmocka_unit_test(test_names),	      cmocka_unit_test(test_annotations),
+		cmocka_unit_test(test_positions),     cmocka_unit_test(test_ready),
+		cmocka_unit_test(test_size),	      cmocka_unit_test(test_ready_refused),
+		cmocka_unit_test(test_ready_renamed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

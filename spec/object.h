@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What kxfs wrote into an object of the cluster, read back from the object's JSON. Anybody may have
+ * changed it since.
+ */
+#ifndef KXFS_SPEC_OBJECT_H
+#define KXFS_SPEC_OBJECT_H
+
+#include "spec/base.h"
+
+/* Was the object made by the write SUBMISSION (annotation kxfs/submission)? */
+bool spec_object_is_submission(const char *json, size_t len, const char *submission);
+
+/*
+ * The AppDef in annotation kxfs/appdef. 0 and a malloc'ed, NUL-terminated *RET; -ENOENT: it has none;
+ * -ENOMEM.
+ */
+int spec_object_appdef(const char *json, size_t len, char **ret, size_t *ret_len);
+
+#endif
