@@ -3,6 +3,7 @@
  * kubeconfig files as kubectl reads them, and what exec credential plugins answer. Files are read by
  * the caller (rule D1): each is parsed on its own and merged into the ones before it, where the first
  * to say something wins. What comes out is one connection: a server, and how to be known there.
+ * No message holds a token, a password or a key.
  */
 #ifndef KXFS_SPEC_KUBECONFIG_H
 #define KXFS_SPEC_KUBECONFIG_H
@@ -21,24 +22,27 @@ struct spec_exec {
 	char *api_version; /* client.authentication.k8s.io/v1 or v1beta1 */
 	char *install_hint;
 	bool provide_cluster_info;
-	bool interactive; /* it may ask on a terminal (interactiveMode is not Never) */
+	char *cluster_config; /* JSON: what the cluster says to plugins; "" nothing */
 };
 
-/* Every string is never NULL unless said so; "" is "not given". Paths are absolute. */
+/*
+ * Every string is never NULL; "" is "not given". Paths are absolute. What becomes a header line has
+ * no control characters, a server or proxy is a URL of a scheme that is known.
+ */
 struct spec_connection {
 	char *context;
-	char *namespace;
-	char *server; /* https://host:port/prefix, without a slash at its end */
+	char *namespace; /* "default" when the context names none */
+	char *server;	 /* https://host:port/prefix (or http), without a slash at its end */
 	char *tls_server_name;
 	char *proxy_url;
 	bool insecure;
 	char *ca_file;
 	char *ca_pem; /* decoded; wins over the file */
 	char *token;
-	char *token_file; /* wins over token, as kubectl has it */
-	char *user, *password;
+	char *token_file;      /* wins over token, which is used while the file can't be read */
+	char *user, *password; /* not with a token */
 	char *cert_file, *key_file;
-	char *cert_pem, *key_pem;
+	char *cert_pem, *key_pem; /* each wins over its file; a certificate has a key */
 	char *as, *as_uid;
 	char **as_groups;
 	size_t n_as_groups;
@@ -58,31 +62,46 @@ static inline void spec_kubeconfig_freep(struct spec_kubeconfig **k)
 }
 
 /*
- * Merge the text of one file, whose relative paths are relative to DIR. Unknown fields are ignored, as
- * kubectl does. 0 or the errno of E.
+ * Merge the text of one file, whose relative paths are relative to where FILE, an absolute path, is.
+ * Unknown fields are ignored, as kubectl does; an empty file is one that says nothing. 0 or the errno
+ * of E, whose positions are in this file.
  */
-int spec_kubeconfig_merge(struct spec_kubeconfig *k, const char *text, size_t len, const char *dir,
+int spec_kubeconfig_merge(struct spec_kubeconfig *k, const char *file, const char *text, size_t len,
 			  struct spec_errors *e);
 
 /*
  * The connection of CONTEXT ("": the current one). An unknown context (with a suggestion), cluster or
  * user, a server that is no URL, data that is no base64, an auth-provider (no longer served by
- * Kubernetes): an error in E that says what to do.
+ * Kubernetes), a plugin that wants a terminal: an error in E that says where (file and line, in its
+ * path) and what to do. *RET is to be cleared in any case.
  */
 int spec_kubeconfig_connect(const struct spec_kubeconfig *k, const char *context,
 			    struct spec_connection *ret, struct spec_errors *e);
 
-/* The value of KUBERNETES_EXEC_INFO for the plugin of C: malloc'ed; NULL: no memory. */
-char *spec_exec_info(const struct spec_connection *c, bool interactive);
+/*
+ * The connection of a pod of the cluster (service account): HOST and PORT are what its environment says,
+ * NAMESPACE what its file says, or "". 0, -EINVAL, -ENOMEM.
+ */
+int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *namespace,
+			       struct spec_connection *ret);
+
+/*
+ * The value of KUBERNETES_EXEC_INFO for the plugin of C; CA_PEM is what c->ca_file holds, or NULL.
+ * malloc'ed; NULL: no memory.
+ */
+char *spec_exec_info(const struct spec_connection *c, const char *ca_pem);
 
 struct spec_credential {
-	char *token;		   /* "" none */
+	char *token;		  /* "" none */
 	char *cert_pem, *key_pem; /* both or neither */
-	int64_t expires;	   /* ns since 1970; 0: does not */
+	int64_t expires;	  /* ns since 1970; 0: does not */
 };
 
 void spec_credential_clear(struct spec_credential *c);
-/* A plugin's stdout. API_VERSION is what the kubeconfig asked for. 0 or the errno of E. */
+/*
+ * A plugin's stdout. API_VERSION is what the kubeconfig asked for. 0 or the errno of E. *RET is to be
+ * cleared in any case.
+ */
 int spec_exec_reply(const char *text, size_t len, const char *api_version,
 		    struct spec_credential *ret, struct spec_errors *e);
 
