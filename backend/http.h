@@ -20,14 +20,20 @@ struct http_reply {
 	/*
 	 * 0: the server answered (STATUS says what), whole. Else nothing whole came: -ETIMEDOUT
 	 * (deadline), -EHOSTUNREACH (no route, DNS, refused), -EIO (TLS, broken connection, no HTTP),
-	 * -EACCES (credential; nothing was sent), -ENOMEM, or what the body function returned.
+	 * -EACCES (credential; nothing was sent), -EFBIG (more than MAX_BODY), -EINVAL (PATH is none),
+	 * -ENOMEM, or what the body function returned.
 	 */
 	int err;
-	int status;	    /* 0: no reply line came */
-	bool sent;	    /* the server may have acted on it: something went out, and no reply came */
-	unsigned wait_ms;   /* Retry-After; 0: none. At most 60 s */
-	const char *text;   /* for people: what went wrong below HTTP, curl's words or the plugin's */
-	const char *body;   /* of a reply that is not 2xx (at most 64 KiB), or of all when FN_BODY is NULL */
+	int status; /* 0: no reply line came */
+	/*
+	 * The server may have acted on it: it went out (or may have), and no whole reply came. Never
+	 * true with ERR 0. What isn't a GET never goes out twice, but after a 401, 429 or 503.
+	 */
+	bool sent;
+	unsigned wait_ms; /* Retry-After; 0: none. At most 60 s */
+	const char *text; /* for people: what went wrong below HTTP, curl's words or the plugin's */
+	/* Of a reply that is not 2xx (its first 64 KiB); of 2xx when there is no BYTES function. */
+	const char *body;
 	size_t len;
 };
 
@@ -43,7 +49,8 @@ struct http_call {
 	bool stream;
 	unsigned deadline_ms; /* of the whole call, its retries included; never 0 */
 	unsigned idle_ms;
-	size_t max_body; /* 0: 64 KiB. More is -EFBIG */
+	size_t max_body; /* of what is kept for DONE; 0: 64 KiB. More is -EFBIG */
+	bool compress;	 /* the server may compress the reply: for long lists, not for streams */
 	/*
 	 * Send again, within the deadline and the budget that all calls share, after 429 and 503 (the
 	 * server did nothing; waits as Retry-After says, else backs off with jitter), and, where nothing

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Curl's multi handles on the loop: curl says which sockets to poll and when to call again; we call
+ * curl_multi_socket_action. Curl's callbacks below only note; what they lead to is done when curl has
+ * returned. A timeout of 0 goes through the timer too.
+ */
+#include <errno.h>
+#include <utlist.h>
+
+#include "backend/http_impl.h"
+
+#define IDLE_CONNECTIONS 8L /* that are kept for what comes next */
+
+struct http_socket {
+	uv_poll_t poll;
+	curl_socket_t fd;
+	struct http_multi *m;
+	struct http_socket *prev, *next;
+};
+
+/* --- after curl has worked --- */
+
+/* Tell requests that have ended. Their owners may do anything meanwhile, also stop it all. */
+static void multi_ended(struct http_multi *m)
+{
+	int left;
+
+	for (;;) {
+		CURLMsg *msg = m->http->stopping ? NULL : curl_multi_info_read(m->curl, &left);
+		void *rq = NULL;
+
+		if (!msg)
+			return;
+		if (msg->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, (char **)&rq);
+		http_ended(rq, msg->data.result);
+	}
+}
+
+static void multi_act(struct http_multi *m, curl_socket_t fd, int events)
+{
+	struct http *http = m->http;
+	int running;
+
+	http_enter(http);
+	curl_multi_socket_action(m->curl, fd, events, &running);
+	multi_ended(m);
+	http_leave(http);
+}
+
+/* --- the timer --- */
+
+static void multi_on_timer(uv_timer_t *timer)
+{
+	multi_act(container_of(timer, struct http_multi, timer), CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int multi_set_timer(CURLM *curl, long ms, void *data)
+{
+	struct http_multi *m = data;
+
+	(void)curl;
+	if (ms < 0)
+		return uv_timer_stop(&m->timer);
+	uv_update_time(m->timer.loop); /* a long callback must not make it shorter */
+	return uv_timer_start(&m->timer, multi_on_timer, (uint64_t)ms, 0);
+}
+
+/* --- sockets --- */
+
+static void multi_on_poll(uv_poll_t *poll, int status, int events)
+{
+	struct http_socket *s = container_of(poll, struct http_socket, poll);
+	int flags = status < 0 ? CURL_CSELECT_ERR : 0;
+
+	if (events & UV_READABLE)
+		flags |= CURL_CSELECT_IN;
+	if (events & UV_WRITABLE)
+		flags |= CURL_CSELECT_OUT;
+	multi_act(s->m, s->fd, flags);
+}
+
+static void multi_socket_closed(uv_handle_t *handle)
+{
+	struct http_socket *s = container_of((uv_poll_t *)handle, struct http_socket, poll);
+	struct http *http = s->m->http;
+
+	free(s);
+	http_handle_closed(http);
+}
+
+static void multi_socket_free(struct http_socket *s)
+{
+	uv_poll_stop(&s->poll); /* curl closes the descriptor next */
+	DL_DELETE(s->m->sockets, s);
+	uv_close((uv_handle_t *)&s->poll, multi_socket_closed);
+}
+
+static struct http_socket *multi_socket_new(struct http_multi *m, curl_socket_t fd)
+{
+	struct http_socket *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->fd = fd;
+	s->m = m;
+	if (uv_poll_init(m->timer.loop, &s->poll, fd) < 0) {
+		free(s);
+		return NULL;
+	}
+	m->http->handles++;
+	DL_APPEND(m->sockets, s);
+	curl_multi_assign(m->curl, fd, s);
+	return s;
+}
+
+static int multi_set_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *socket)
+{
+	struct http_multi *m = data;
+	struct http_socket *s = socket;
+	int events = 0;
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		if (s)
+			multi_socket_free(s);
+		return 0;
+	}
+	if (!s)
+		s = multi_socket_new(m, fd);
+	if (!s)
+		return -1; /* all that is under way fails: it could not go on without being polled */
+	if (what & CURL_POLL_IN)
+		events |= UV_READABLE;
+	if (what & CURL_POLL_OUT)
+		events |= UV_WRITABLE;
+	return uv_poll_start(&s->poll, events, multi_on_poll) < 0 ? -1 : 0;
+}
+
+/* --- life --- */
+
+static void multi_timer_closed(uv_handle_t *handle)
+{
+	http_handle_closed(container_of((uv_timer_t *)handle, struct http_multi, timer)->http);
+}
+
+int http_multi_init(struct http_multi *m, struct http *http, long max_connections)
+{
+	m->http = http;
+	m->curl = curl_multi_init();
+	if (!m->curl)
+		return -ENOMEM;
+	curl_multi_setopt(m->curl, CURLMOPT_SOCKETFUNCTION, multi_set_socket);
+	curl_multi_setopt(m->curl, CURLMOPT_SOCKETDATA, m);
+	curl_multi_setopt(m->curl, CURLMOPT_TIMERFUNCTION, multi_set_timer);
+	curl_multi_setopt(m->curl, CURLMOPT_TIMERDATA, m);
+	curl_multi_setopt(m->curl, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+	curl_multi_setopt(m->curl, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)HTTP_MAX_STREAMS);
+	curl_multi_setopt(m->curl, CURLMOPT_MAX_TOTAL_CONNECTIONS, max_connections);
+	curl_multi_setopt(m->curl, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS);
+	uv_timer_init(loop_uv(http->loop), &m->timer);
+	http->handles++;
+	return 0;
+}
+
+void http_multi_fini(struct http_multi *m)
+{
+	/* What curl says while it closes its connections is not needed, and its descriptors go. */
+	curl_multi_setopt(m->curl, CURLMOPT_SOCKETFUNCTION, NULL);
+	curl_multi_setopt(m->curl, CURLMOPT_TIMERFUNCTION, NULL);
+	while (m->sockets)
+		multi_socket_free(m->sockets);
+	curl_multi_cleanup(m->curl);
+	m->curl = NULL;
+	uv_close((uv_handle_t *)&m->timer, multi_timer_closed);
+}
+
+int http_multi_add(struct http_multi *m, CURL *easy)
+{
+	return curl_multi_add_handle(m->curl, easy) == CURLM_OK ? 0 : -ENOMEM;
+}
+
+void http_multi_remove(struct http_multi *m, CURL *easy)
+{
+	curl_multi_remove_handle(m->curl, easy);
+}
