@@ -120,7 +120,7 @@ static struct log *log_new(struct spool *spool, const char *name, const char *id
 		return NULL;
 	}
 	log->key = merged ? NULL : log->name + strlen(id) + 1;
-	atomic_store(&log->ended, true);
+	atomic_store(&log->ended, !spool->fetch);
 	return log;
 }
 
@@ -132,6 +132,17 @@ static int log_open_file(struct log *log)
 		return -ENAMETOOLONG;
 	log->fd = openat(log->spool->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	return log->fd < 0 ? -errno : 0;
+}
+
+/* Output that is still to be fetched has a file already, which is empty. */
+static int log_make_file(struct log *log)
+{
+	cleanup_fd int fd = -1;
+	int err = spool_make_dirs(log->spool, log->id);
+
+	if (!err)
+		fd = err = spool_open_log(log->spool, log->id, log->key);
+	return err < 0 ? err : log_open_file(log);
 }
 
 static int64_t log_mtime(const struct stat *st)
@@ -147,6 +158,8 @@ static int log_load(struct log *log)
 
 	if (err == -ENOENT && !log->key)
 		return 0;
+	if (err == -ENOENT && log->spool->fetch)
+		err = log_make_file(log);
 	if (err < 0)
 		return err;
 	if (fstat(log->fd, &st) < 0)
@@ -251,11 +264,11 @@ int spool_log(struct spool *spool, const char *id, const char *key, struct log *
 	if (!log_name(name, id, key))
 		return -ENOENT;
 	*ret = log_find(spool, name);
-	if (*ret)
-		return 0;
-	do
+	err = *ret ? 0 : -EAGAIN;
+	while (err == -EAGAIN)
 		err = log_open(spool, name, id, !key, ret);
-	while (err == -EAGAIN);
+	if (!err && spool->fetch)
+		log_fetch(*ret);
 	return err;
 }
 
@@ -303,7 +316,7 @@ static int log_stat_closed(struct spool *spool, const char *id, const char *key,
 		return -ENOENT;
 	if (key) {
 		if (fstatat(spool->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			return -errno;
+			return errno == ENOENT && spool->fetch ? 0 : -errno;
 		ret->size = (uint64_t)st.st_size;
 		ret->mtime = log_mtime(&st);
 		return 0;
@@ -329,7 +342,7 @@ int spool_log_stat(struct spool *spool, const char *id, const char *key, struct 
 	log = log_find(spool, name);
 	if (log)
 		return log_stat(log, ret);
-	*ret = (struct log_stat){.ended = true};
+	*ret = (struct log_stat){.ended = !spool->fetch};
 	{
 		lock_scope(&spool->lock);
 		j = spool_find_job(spool, id);
@@ -366,45 +379,4 @@ ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off)
 		return 0;
 	n = min_of(n, (size_t)SSIZE_MAX);
 	return log->key ? log_read_file(log, buf, n, off) : log_merged_read(log, buf, n, off);
-}
-
-/* --- settled --- */
-
-bool log_settled(struct log *log)
-{
-	return log->key || atomic_load(&log->ended);
-}
-
-static void log_settle_here(void *data)
-{
-	struct spool_settle *w = data;
-	struct spool *spool = w->log->spool;
-	struct spool_job *j = spool_find_job(spool, w->log->id);
-	bool listed;
-
-	{
-		lock_scope(&spool->lock);
-		listed = w->log->listed;
-	}
-	if (j && listed && !spool->stopped) {
-		spool_pump_settle(j, w);
-		return;
-	}
-	w->fn(w->data);
-	log_unref(w->log);
-	free(w);
-}
-
-void log_settle(struct log *log, void (*fn)(void *data), void *data)
-{
-	struct spool_settle *w = log->key ? NULL : calloc(1, sizeof(*w));
-
-	if (!w) {
-		loop_post(log->spool->loop, fn, data);
-		return;
-	}
-	w->log = log_ref(log);
-	w->fn = fn;
-	w->data = data;
-	loop_post(log->spool->loop, log_settle_here, w);
 }

@@ -81,6 +81,12 @@ int spool_new(struct loop *loop, const char *state_dir, const struct backend_eve
 	return 0;
 }
 
+void spool_set_fetch(struct spool *spool, spool_fetch_fn fetch, void *data)
+{
+	spool->fetch = fetch;
+	spool->fetch_data = data;
+}
+
 void spool_stop(struct spool *spool)
 {
 	struct spool_job *j, *next;
@@ -182,19 +188,25 @@ static void spool_job_freep(struct spool_job **j)
 	spool_job_free(*j);
 }
 
+int spool_make_dirs(struct spool *spool, const char *id)
+{
+	char path[SPOOL_PATH_MAX];
+	int err = spool_mkdir(spool->dir_fd, id);
+
+	if (err < 0)
+		return err;
+	if (!spool_name(path, id, NULL, "logs"))
+		return -ENAMETOOLONG;
+	return spool_mkdir(spool->dir_fd, path);
+}
+
 /* Its folders, its index, and a place in the table. */
 static int spool_job_begin(struct spool_job *j)
 {
 	struct spool *spool = j->spool;
-	char path[SPOOL_PATH_MAX];
 	struct log *log;
-	int err = spool_mkdir(spool->dir_fd, j->id);
+	int err = spool_make_dirs(spool, j->id);
 
-	if (err < 0)
-		return err;
-	if (!spool_name(path, j->id, NULL, "logs"))
-		return -ENAMETOOLONG;
-	err = spool_mkdir(spool->dir_fd, path);
 	if (err < 0)
 		return err;
 	err = spool_index_load(j);
@@ -273,16 +285,15 @@ void spool_job_close(struct spool_job *j)
 
 /* --- logs of a job --- */
 
-/* Open logs/KEY of J for appending, made if it is not there. */
-static int spool_log_file(struct spool_job *j, const char *key, uint64_t *ret_size)
+int spool_open_log(struct spool *spool, const char *id, const char *key)
 {
 	char path[SPOOL_PATH_MAX];
 	struct stat st;
 	cleanup_fd int fd = -1;
 
-	if (!spool_name(path, j->id, "logs", key))
+	if (!spool_name(path, id, "logs", key))
 		return -ENAMETOOLONG;
-	fd = openat(j->spool->dir_fd, path,
+	fd = openat(spool->dir_fd, path,
 		    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 	if (fd < 0)
 		return -errno;
@@ -294,7 +305,6 @@ static int spool_log_file(struct spool_job *j, const char *key, uint64_t *ret_si
 		return -errno;
 	if (fcntl(fd, F_SETFL, O_APPEND) < 0)
 		return -errno;
-	*ret_size = (uint64_t)st.st_size;
 	return take_fd(&fd);
 }
 
@@ -302,20 +312,22 @@ int spool_log_begin(struct spool_job *j, const char *key, const char *prefix, in
 {
 	struct spool_source *s = spool_find_source(j, key);
 	cleanup_fd int fd = -1;
-	uint64_t size = 0;
+	struct stat st;
 
 	if (!merge_key_is_valid(key, prefix))
 		return -EINVAL;
-	fd = spool_log_file(j, key, &size);
+	fd = spool_open_log(j->spool, j->id, key);
 	if (fd < 0)
 		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
 	if (!s)
 		s = spool_index_add(j, key, prefix);
 	if (!s)
 		return -ENOMEM;
 	if (!s->live) {
 		s->live = true;
-		s->counted = size; /* by spool_count, or nothing yet */
+		s->counted = (uint64_t)st.st_size; /* by spool_count, or nothing yet */
 		j->n_live++;
 	}
 	s->ending = false;

@@ -27,6 +27,16 @@ int spool_new(struct loop *loop, const char *state_dir, const struct backend_eve
 	      struct spool **ret, char **ret_text);
 void spool_free(struct spool *spool); /* after loop_stop; NULL is allowed */
 
+/*
+ * For output that is fetched: whenever a log is opened, FETCH(DATA, id, key (NULL: merged), done, arg)
+ * is called on the I/O thread. It begins what is to be begun (spool_log_begin), and calls DONE(ARG) on
+ * the I/O thread, once: what had been printed by then is in the spool, or can't be had. Until then
+ * the log is not settled. A log that nobody has begun by then has ended. Set before the loop runs.
+ */
+typedef void (*spool_fetch_fn)(void *data, const char *id, const char *key, loop_fn done,
+			       void *arg);
+void spool_set_fetch(struct spool *spool, spool_fetch_fn fetch, void *data);
+
 /* --- I/O thread --- */
 
 /* Count what is there. */

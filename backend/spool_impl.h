@@ -2,7 +2,8 @@
 /*
  * What the files of the spool share: spool.c (directories, jobs), spool_room.c (room on disk),
  * spool_index.c (the merged index on disk), spool_pump.c (growth of logs becomes records of it),
- * spool_watch.c (who says that a log has grown), log.c and log_merged.c (readers). Private to them.
+ * spool_watch.c (who says that a log has grown), log.c, log_merged.c and log_settle.c (readers). Private
+ * to them.
  *
  * Two threads meet here. What the I/O thread alone touches is marked so; all else is under
  * spool.lock, or atomic, or never changes. The I/O thread may read without the lock what only it writes.
@@ -91,7 +92,9 @@ struct spool {
 	const struct backend_events *events;
 	char *dir; /* STATE/jobs */
 	int dir_fd;
-	atomic_uint refs; /* its owner and each log */
+	atomic_uint refs;     /* its owner and each log */
+	spool_fetch_fn fetch; /* NULL: all output is here by itself */
+	void *fetch_data;
 	atomic_llong bytes;
 
 	struct lock lock;
@@ -126,6 +129,10 @@ bool spool_name(char ret[SPOOL_PATH_MAX], const char *id, const char *folder, co
 struct spool_job *spool_find_job(struct spool *spool, const char *id);
 struct spool_source *spool_find_source(struct spool_job *j, const char *key);
 void spool_job_free(struct spool_job *j);
+/* The folders of job ID, made where they are not there. 0 or a negative errno. */
+int spool_make_dirs(struct spool *spool, const char *id);
+/* Its log KEY for appending, made if it is not there. A descriptor or a negative errno. */
+int spool_open_log(struct spool *spool, const char *id, const char *key);
 
 /* spool_index.c; I/O thread */
 /* Read what J's index has, mended; makes sources of its keys. */
@@ -158,7 +165,7 @@ void spool_watch_job(struct spool_job *j);
 void spool_unwatch_job(struct spool_job *j);
 void spool_watch_stop(struct spool *spool);
 
-/* log.c, log_merged.c */
+/* log.c, log_merged.c, log_settle.c */
 
 /* A log that a merged one is made of. */
 struct log_source {
@@ -175,6 +182,9 @@ struct log {
 	unsigned refs;	 /* lock */
 	bool listed;	 /* found by name; lock */
 	UT_hash_handle hh;
+
+	atomic_uint fetching;	    /* what was printed before it was opened is on its way */
+	struct spool_settle *waits; /* for that; I/O thread */
 
 	/* One container's: */
 	atomic_bool ended;
@@ -203,6 +213,8 @@ void log_join_merged(struct log *log, struct spool_job *j);
 void log_tell(struct log *log);
 /* Forget the names of ID's logs; who has them open reads on. */
 void log_orphan(struct spool *spool, const char *id);
+/* Somebody has opened LOG: have its output fetched. */
+void log_fetch(struct log *log);
 /* Open what LOG is made of, since its names are about to go. Any thread. */
 void log_merged_hold(struct log *log);
 ssize_t log_merged_read(struct log *log, char *buf, size_t n, uint64_t off);
