@@ -662,7 +662,8 @@ def test_man_page(binary):
     heads = set()
     for line in re.findall(r"^\.It (.*)$", section, re.M):
         line = re.sub(r"Fl (-?\w+) , -(\w+)", r"Fl \1, --\2", line)
-        heads.add(re.sub(r"\bFl ", "-", re.sub(r" Ns = Ns Ar ", "=", line)).replace("Cm ", "").replace("Ar ", ""))
+        line = re.sub(r"\bFl ", "-", re.sub(r" Ns = Ns Ar ", "=", line)).replace("Cm ", "").replace("Ar ", "")
+        heads.update(line.split(" , "))
     assert heads == listed(binary)
 
 
@@ -686,7 +687,7 @@ t "kxfs -o "; t "kxfs -"; t "kxfs -o ro,cancel="; t "kxfs -o log_level="; t "kxf
     words, flags, cancel, level, source, rest = (set(part.split()) for part in run(script).stdout.split("\n\n")[:6])
     heads = listed(binary)
     assert words == {re.sub(r"=.*", "=", h) for h in heads if not h.startswith("-")}
-    assert flags == {f for h in heads if h.startswith("-") for f in re.findall(r"--?\w+", h)}
+    assert flags == {f for h in heads if h.startswith("-") for f in re.findall(r"--?\w[\w-]*=?", h)}
     assert {f"cancel={w}" for w in cancel} == {f"cancel={w}" for h in heads if h.startswith("cancel=")
                                                for w in h[7:].split("|")}
     assert level == {w for h in heads if h.startswith("log_level=") for w in h[10:].split("|")}
