@@ -218,15 +218,19 @@ def test_expiry(kx):
     put(kx, "scratch", "text")
     stay = ["bad.yaml", "bad.yaml.error", "changed.yaml", "changed.yaml.error", "changed.yaml.job",
             "open.yaml", "open.yaml.job", "running.yaml", "running.yaml.job", "scratch"]
-    with open(kx / "submit/open.yaml", encoding="utf-8") as f:
+
+    def expired():
+        # Asked again and again: close() returns before the daemon hears that a file is closed.
         os.kill(kx.pid, signal.SIGUSR1)
-        harness.wait_for(lambda: kx.ls("submit") == stay, what="expiry")
+        return kx.ls("submit") == stay
+
+    with open(kx / "submit/open.yaml", encoding="utf-8") as f:
+        harness.wait_for(expired, what="expiry")
         assert f.read() == asking()
     assert kx.read("submit/changed.yaml")
     assert put(kx, "old.yaml", asking()) == ""
-    os.kill(kx.pid, signal.SIGUSR1)
     stay = [name for name in stay if not name.startswith("open")]
-    harness.wait_for(lambda: kx.ls("submit") == stay, what="expiry of what was open")
+    harness.wait_for(expired, what="expiry of what was open")
 
 
 # --- several users ---
