@@ -32,6 +32,24 @@ static void request_free(struct backend_request *rq)
 	free(rq);
 }
 
+/* For those who read .kxfs/log: what was done. What was refused is the asker's to hear. */
+static void request_say(const struct backend_request *rq, const char *id)
+{
+	switch (rq->kind) {
+	case BACKEND_SUBMIT:
+		diag(DIAG_INFO, "%s: launched from %s", id, rq->file);
+		return;
+	case BACKEND_CANCEL:
+		diag(DIAG_INFO, "%s: removed from jobs/", rq->id);
+		return;
+	case BACKEND_CONTROL:
+		diag(DIAG_INFO, "%s: %s", rq->id, spec_action_name(rq->action));
+		return;
+	default:
+		diag(DIAG_INFO, "%s: removed from history/", rq->id);
+	}
+}
+
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text)
 {
 	struct backend_result result = {.err = err, .text = text ? text : "", .id = id ? id : ""};
@@ -44,6 +62,8 @@ void backend_answer(struct backend_request *rq, int err, const char *id, const c
 	     rq->kind == BACKEND_SUBMIT ? rq->file : rq->id, err ? strerror(-err) : "done",
 	     *result.id ? ", " : "", result.id, result.text,
 	     (unsigned long long)(loop_now_ms() - rq->since));
+	if (err == 0)
+		request_say(rq, result.id);
 	rq->reply(rq->data, &result);
 	request_free(rq);
 }
