@@ -40,7 +40,7 @@ def walk(top):
 
 
 def test_root(kx):
-    assert kx.ls() == [".kxfs", "changes", "history", "jobs", "submit"]
+    assert kx.ls() == [".kxfs", "changes", "dryrun", "history", "jobs", "submit"]
     assert os.readlink(kx / "changes") == ".kxfs/.live/changes"
     assert kx.ls(".kxfs") == ["help", "info", "log", "metrics"]
     assert kx.ls("submit") == kx.ls("jobs") == kx.ls("history") == []
