@@ -9,6 +9,7 @@
 
 #include "backend/log.h"
 #include "backend/loop.h"
+#include "spec/app.h"
 #include "spec/job.h"
 
 struct backend;
@@ -16,14 +17,16 @@ struct backend;
 enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE_NONE };
 
 struct backend_config {
-	const char *kind;      /* "local" */
-	const char *state_dir; /* absolute; exists, is ours, is locked */
-	const char *work_dir;  /* where local replicas run */
-	const char *submitter; /* user@host of the mount */
-	const char *home;      /* for "~" in mounts; NULL: none */
-	unsigned grace_ms;     /* SIGTERM to SIGKILL */
-	uint64_t spool_limit;  /* bytes of captured output in all */
-	int64_t history_keep;  /* seconds */
+	const char *kind;	      /* "local" */
+	const char *state_dir;	      /* absolute; exists, is ours, is locked */
+	const char *work_dir;	      /* where local replicas run */
+	const char *submitter;	      /* user@host of the mount */
+	const char *home;	      /* for "~" in mounts; NULL: none */
+	const struct spec_pair *args; /* run options of the mount; not copied */
+	size_t n_args;
+	unsigned grace_ms;    /* SIGTERM to SIGKILL */
+	uint64_t spool_limit; /* bytes of captured output in all */
+	int64_t history_keep; /* seconds */
 };
 
 /* News, on the I/O thread, no lock held. Set once, before backend_start. */
@@ -97,9 +100,10 @@ int backend_log_stat(struct backend *b, const struct spec_job *job, const char *
 /* --- requests; any thread; never wait; exactly one reply, on the I/O thread --- */
 
 struct backend_result {
-	int err;	  /* 0 or a negative errno, as docs/kxfs-layout.5 lists them */
-	const char *text; /* for people; "" or lines; never NULL; borrowed */
-	const char *id;	  /* submit: the job's id; else "" */
+	int err;	      /* 0 or a negative errno, as docs/kxfs-layout.5 lists them */
+	const char *text;     /* for people; "" or lines; never NULL; borrowed */
+	const char *id;	      /* submit: the job's id; else "" */
+	const char *manifest; /* dry run: YAML; else ""; borrowed */
 };
 
 typedef void (*backend_reply_fn)(void *data, const struct backend_result *result);
@@ -114,6 +118,9 @@ struct backend_submission {
 /* Launch it, exactly once. All is copied. On success the job is in the store before the reply. */
 void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
 		    void *data);
+/* Launch nothing: the reply has the manifest that would be. Errors as those of backend_submit. */
+void backend_dry_run(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
+		     void *data);
 /* End the job with this id and uid and move it to history. -ESTALE: another job has the id; -ENOENT. */
 void backend_cancel(struct backend *b, const char *id, const char *uid, backend_reply_fn reply,
 		    void *data);

@@ -32,6 +32,7 @@ struct backend_ops {
 	 * job of id and uid is in the store, in the right place, and allows the action.
 	 */
 	void (*submit)(struct backend *b, struct backend_request *rq);
+	void (*dry_run)(struct backend *b, struct backend_request *rq);
 	void (*cancel)(struct backend *b, struct backend_request *rq);
 	void (*control)(struct backend *b, struct backend_request *rq);
 	void (*forget)(struct backend *b, struct backend_request *rq);
@@ -46,6 +47,7 @@ extern const struct backend_ops local_ops;
 
 enum backend_request_kind {
 	BACKEND_SUBMIT,
+	BACKEND_DRY_RUN,
 	BACKEND_CANCEL,
 	BACKEND_CONTROL,
 	BACKEND_FORGET,
@@ -94,6 +96,8 @@ struct backend_request {
 
 /* Reply and free RQ. TEXT may be NULL. */
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text);
+/* The same for a dry run that has made MANIFEST. */
+void backend_answer_dry_run(struct backend_request *rq, const char *manifest);
 void backend_started(struct backend *b, int err, const char *text);
 void backend_stopped(struct backend *b);
 

@@ -191,6 +191,7 @@ const struct backend_ops local_ops = {
 	.stop = local_stop,
 	.fini = local_fini,
 	.submit = local_submit,
+	.dry_run = local_dry_run,
 	.cancel = local_cancel,
 	.control = local_control,
 	.forget = local_forget,

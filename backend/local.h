@@ -105,7 +105,7 @@ struct local {
 	bool cold_busy;
 	struct loop_timer *keep; /* the next look at what is to be removed */
 	uint64_t keep_at;	 /* when, as loop_now_ms */
-	size_t submitting;	 /* submissions on the pool */
+	size_t submitting;	 /* submissions and dry runs on the pool */
 	bool recovering;	 /* what is on disk is being read */
 	bool stopping;
 	bool stopped;
@@ -142,6 +142,13 @@ void local_wait_check(struct local_job *job, const struct spec_job *snap);
 void local_wait_retired(struct local_job *job);
 /* Let RQ wait on JOB; -ENOMEM: it is still the caller's. */
 int local_wait_add(struct local_job *job, int kind, struct backend_request *rq);
+
+/* --- local_dry_run.c --- */
+
+void local_dry_run(struct backend *b, struct backend_request *rq);
+/* The manifest of the document in RQ. 0, or an errno, with errors in E if the document is to blame. */
+int local_dry_run_make(struct local *l, const struct backend_request *rq, char **ret,
+		       struct spec_errors *e);
 
 /* --- local_cold.c: changes of jobs that are only on disk, one at a time --- */
 

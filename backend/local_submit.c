@@ -36,6 +36,24 @@ static void submit_errors_clear(struct spec_errors *e)
 	spec_errors_clear(e);
 }
 
+/* A job for a cluster: here it can only be told whether it is too large for any. */
+static int refuse_scheduler(struct submit *s, const char *scheduler, struct spec_errors *e)
+{
+	cleanup(submit_errors_clear) struct spec_errors other = SPEC_ERRORS_INIT;
+	cleanup_free char *manifest = NULL;
+
+	if (local_dry_run_make(s->l, s->rq, &manifest, &other) == -EFBIG) {
+		s->text = spec_errors_text(&other, s->rq->file);
+		return -EFBIG;
+	}
+	spec_errors_add(e, -EINVAL, 0, 0, "scheduler",
+			"this mount runs local jobs; mount %s to submit it there, or write it to "
+			"dryrun/ to see its manifest",
+			scheduler);
+	s->text = spec_errors_text(e, s->rq->file);
+	return -EINVAL;
+}
+
 static int parse(struct submit *s, struct spec_app **ret)
 {
 	cleanup(submit_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
@@ -44,9 +62,7 @@ static int parse(struct submit *s, struct spec_app **ret)
 	int err = spec_app_parse(rq->text, rq->len, s->l->b->config.home, &app, &e);
 
 	if (err == 0 && app->scheduler && !streq(app->scheduler, "local"))
-		err = spec_errors_add(&e, -EINVAL, 0, 0, "scheduler",
-				      "this mount runs local jobs; mount %s to submit it there",
-				      app->scheduler);
+		return refuse_scheduler(s, app->scheduler, &e);
 	if (err < 0)
 		s->text = spec_errors_text(&e, rq->file);
 	else

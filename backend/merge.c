@@ -171,13 +171,17 @@ size_t merge_cut(const char *buf, size_t n, bool final)
 {
 	size_t limit = min_of(n, (size_t)MERGE_LENGTH_MAX);
 	const char *nl = limit > 0 ? memrchr(buf, '\n', limit) : NULL;
+	const char *cr;
 
 	if (nl)
 		return (size_t)(nl - buf) + 1;
+	/* Not between '\r' and '\n': these two stay together. */
 	if (n >= MERGE_LENGTH_MAX)
-		/* Not between '\r' and '\n': these two stay together. */
 		return limit - (buf[limit - 1] == '\r');
-	return final ? limit : 0;
+	if (final || n == 0)
+		return n;
+	cr = memrchr(buf, '\r', n - 1);
+	return cr ? (size_t)(cr - buf) + 1 : 0;
 }
 
 /* The lines of a record: each ends after '\n', or after '\r' that no '\n' follows. */

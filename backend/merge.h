@@ -70,8 +70,9 @@ void merge_keys_clear(struct merge_keys *keys);
 bool merge_key_is_valid(const char *key, const char *prefix);
 
 /*
- * How many of the N bytes at BUF, the next ones of log, are the next record: whole lines; if the line
- * is longer than a record, a piece of it; if no byte will follow (FINAL), all. 0: wait for more.
+ * How many of the N bytes at BUF, the next ones of log, are the next record: whole lines; else, if the
+ * line is longer than a record, a piece of it; if no byte will follow (FINAL), all; up to the last
+ * '\r' that no '\n' follows, as a progress bar prints it. 0: wait for more.
  */
 size_t merge_cut(const char *buf, size_t n, bool final);
 

@@ -11,10 +11,8 @@
 #include "backend/impl.h"
 
 static const char *const request_names[BACKEND_N_REQUESTS] = {
-	[BACKEND_SUBMIT] = "submit",
-	[BACKEND_CANCEL] = "cancel",
-	[BACKEND_CONTROL] = "control",
-	[BACKEND_FORGET] = "forget",
+	[BACKEND_SUBMIT] = "submit",   [BACKEND_DRY_RUN] = "dryrun", [BACKEND_CANCEL] = "cancel",
+	[BACKEND_CONTROL] = "control", [BACKEND_FORGET] = "forget",
 };
 
 const char *request_name(enum backend_request_kind kind)
@@ -32,20 +30,65 @@ static void request_free(struct backend_request *rq)
 	free(rq);
 }
 
+/* For those who read .kxfs/log: what was done. What was refused is the asker's to hear. */
+static void request_say(const struct backend_request *rq, const char *id)
+{
+	switch (rq->kind) {
+	case BACKEND_SUBMIT:
+		diag(DIAG_INFO, "%s: launched from %s", id, rq->file);
+		return;
+	case BACKEND_DRY_RUN:
+		return; /* nothing was done */
+	case BACKEND_CANCEL:
+		diag(DIAG_INFO, "%s: removed from jobs/", rq->id);
+		return;
+	case BACKEND_CONTROL:
+		diag(DIAG_INFO, "%s: %s", rq->id, spec_action_name(rq->action));
+		return;
+	default:
+		diag(DIAG_INFO, "%s: removed from history/", rq->id);
+	}
+}
+
+/* What RQ is about: a file or a job. */
+static const char *request_object(const struct backend_request *rq)
+{
+	return rq->file ? rq->file : rq->id ? rq->id : "";
+}
+
+static void request_answer(struct backend_request *rq, const struct backend_result *result)
+{
+	assert(loop_is_here(rq->b->loop));
+	assert(result->err <= 0);
+	lock_assert_none();
+	atomic_fetch_add(&rq->b->answered[rq->kind][result->err < 0], 1);
+	diag(DIAG_DEBUG, "%s %s: %s%s%s (%s) after %llu ms", request_name(rq->kind),
+	     request_object(rq), result->err ? strerror(-result->err) : "done",
+	     *result->id ? ", " : "", result->id, result->text,
+	     (unsigned long long)(loop_now_ms() - rq->since));
+	if (result->err == 0)
+		request_say(rq, result->id);
+	rq->reply(rq->data, result);
+	request_free(rq);
+}
+
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text)
 {
-	struct backend_result result = {.err = err, .text = text ? text : "", .id = id ? id : ""};
+	const struct backend_result result = {
+		.err = err,
+		.text = text ? text : "",
+		.id = id ? id : "",
+		.manifest = "",
+	};
 
-	assert(loop_is_here(rq->b->loop));
-	assert(err <= 0);
-	lock_assert_none();
-	atomic_fetch_add(&rq->b->answered[rq->kind][err < 0], 1);
-	diag(DIAG_DEBUG, "%s %s: %s%s%s (%s) after %llu ms", request_name(rq->kind),
-	     rq->kind == BACKEND_SUBMIT ? rq->file : rq->id, err ? strerror(-err) : "done",
-	     *result.id ? ", " : "", result.id, result.text,
-	     (unsigned long long)(loop_now_ms() - rq->since));
-	rq->reply(rq->data, &result);
-	request_free(rq);
+	request_answer(rq, &result);
+}
+
+void backend_answer_dry_run(struct backend_request *rq, const char *manifest)
+{
+	const struct backend_result result = {.text = "", .id = "", .manifest = manifest};
+
+	request_answer(rq, &result);
 }
 
 static void request_refuse(struct backend_request *rq, int err, const char *fmt, ...)
@@ -102,6 +145,10 @@ static void request_run(void *data)
 		ops->submit(rq->b, rq);
 		return;
 	}
+	if (rq->kind == BACKEND_DRY_RUN) {
+		ops->dry_run(rq->b, rq);
+		return;
+	}
 	if (!request_check_job(rq))
 		return;
 	switch (rq->kind) {
@@ -156,21 +203,30 @@ static char *request_copy(const char *text, size_t n)
 static void request_post(struct backend_request *rq, bool complete)
 {
 	lock_assert_none();
-	diag(DIAG_DEBUG, "%s %s", request_name(rq->kind),
-	     rq->kind == BACKEND_SUBMIT ? rq->file : rq->id);
+	if (complete)
+		diag(DIAG_DEBUG, "%s %s", request_name(rq->kind), request_object(rq));
 	loop_post(rq->b->loop, complete ? request_run : request_no_memory, rq);
 }
 
-void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
-		    void *data)
+static void request_of_file(struct backend_request *rq, const struct backend_submission *s)
 {
-	struct backend_request *rq = request_new(b, BACKEND_SUBMIT, reply, data);
-
 	rq->file = strdup(s->file);
 	rq->text = request_copy(s->text, s->len);
 	rq->len = s->len;
 	rq->submitter = strdup(s->submitter);
 	request_post(rq, rq->file && rq->text && rq->submitter);
+}
+
+void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
+		    void *data)
+{
+	request_of_file(request_new(b, BACKEND_SUBMIT, reply, data), s);
+}
+
+void backend_dry_run(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
+		     void *data)
+{
+	request_of_file(request_new(b, BACKEND_DRY_RUN, reply, data), s);
 }
 
 static void request_of_job(struct backend_request *rq, const char *id, const char *uid)

@@ -11,6 +11,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "backend/diag.h"
 #include "backend/lock.h"
 
 #define STORE_N_PLACES 2
@@ -239,10 +240,25 @@ static int store_swap(struct store *store, struct store_entry **fresh, struct st
 	return 0;
 }
 
+static bool store_is_over(const struct spec_job *job)
+{
+	return spec_state_is_final(job->state) && !job->suspended;
+}
+
+/* For those who read .kxfs/log: a job has come to its end. */
+static void store_say(const struct spec_job *old, const struct spec_job *now)
+{
+	if (!old || !now || store_is_over(old) || !store_is_over(now))
+		return;
+	diag(DIAG_INFO, "%s: %s%s%s%s%s", now->id, spec_state_name(now->state),
+	     *now->reason ? ", " : "", now->reason, *now->message ? ": " : "", now->message);
+}
+
 static void store_tell(struct store *store, const struct spec_job *old,
 		       const struct spec_job *new_job)
 {
 	lock_assert_none();
+	store_say(old, new_job);
 	if (store->events->job)
 		store->events->job(store->events->data, old, new_job);
 }

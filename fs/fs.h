@@ -28,6 +28,7 @@ struct fs {
 	struct node_table *nodes;
 	struct handles *handles; /* handle.h */
 	struct submit *submit;	 /* submit.h */
+	struct submit *dryrun;	 /* submit.h */
 	struct streams *streams; /* stream.h */
 	const char *mountpoint;	 /* absolute */
 	const char *state_dir;	 /* absolute */

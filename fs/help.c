@@ -7,6 +7,8 @@ const char help_text[] =
 	"  NAME                  reads back as it was written\n"
 	"  NAME.job              link to the job that the last accepted write of NAME launched\n"
 	"  NAME.error            why the last write of NAME was refused\n"
+	"dryrun/                 the same, but nothing runs: NAME becomes the manifest it would "
+	"make\n"
 	"jobs/ID/                one directory a job; rmdir or rm -r cancels it\n"
 	"  state                 one word: PENDING, RUNNING, SUCCEEDED, FAILED, CANCELLED, ...\n"
 	"  status                everything known, as YAML\n"

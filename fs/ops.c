@@ -152,6 +152,7 @@ static void ops_readlink(fuse_req_t req, fuse_ino_t ino)
 struct dir_handle {
 	struct handle handle;
 	struct listing *listing;
+	bool read; /* once begun, reading from the start again is rewinddir(3) */
 };
 
 static void ops_free_dir(struct handle *h)
@@ -162,16 +163,23 @@ static void ops_free_dir(struct handle *h)
 	free(dir);
 }
 
+static int ops_list(struct fs *fs, struct node *node, struct listing **ret)
+{
+	struct listing *l cleanup(listing_freep) = listing_new();
+	int err = !l ? -ENOMEM : node->class->list ? node->class->list(fs, node, l) : 0;
+
+	if (!err)
+		*ret = take_ptr(l);
+	return err;
+}
+
 static void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs *fs = ops_fs(req);
-	struct node *node = node_of(fs, ino);
-	struct listing *l cleanup(listing_freep) = listing_new();
+	struct listing *l cleanup(listing_freep) = NULL;
 	struct dir_handle *dir;
-	int err = l ? 0 : -ENOMEM;
+	int err = ops_list(fs, node_of(fs, ino), &l);
 
-	if (!err && node->class->list)
-		err = node->class->list(fs, node, l);
 	if (err) {
 		fuse_reply_err(req, -err);
 		return;
@@ -210,6 +218,18 @@ static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, con
 	return *gone ? 0 : fuse_add_direntry_plus(req, buf, room, name, &e, i + 1);
 }
 
+/* Names that have come and gone since the directory was opened. */
+static void ops_rewind(struct fs *fs, struct node *node, struct dir_handle *dir)
+{
+	struct listing *l = NULL;
+
+	/* A directory that has gone meanwhile is read as it was. */
+	if (ops_list(fs, node, &l))
+		return;
+	listing_free(dir->listing);
+	dir->listing = l;
+}
+
 static void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 			    struct fuse_file_info *fi)
 {
@@ -223,6 +243,9 @@ static void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t o
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
+	if (off == 0 && dir->read)
+		ops_rewind(fs, node_of(fs, ino), dir);
+	dir->read = true;
 	for (size_t i = (size_t)off; (name = listing_name(dir->listing, i)); i++) {
 		bool gone;
 		size_t n = ops_add_entry(fs, req, node_of(fs, ino), name, i, buf + used,

@@ -67,35 +67,59 @@ static const struct node_entry_def replica_table[] = {
 	{0},
 };
 
-/* The file name of log I of R: "log", "log.0", "CONTAINER.log", "CONTAINER.log.0". malloc'ed. */
-static char *replica_log_name(const struct spec_replica *r, size_t i)
+/* The logs of R stand in groups, one a container: the end of the one that begins at FIRST. */
+static size_t replica_logs_end(const struct spec_replica *r, size_t first)
 {
-	const char *container = r->logs[i].container;
-	const char *dot = *container ? "." : "";
-	size_t first = i;
-	char *name;
-	int n;
+	size_t end = first + 1;
 
-	while (first > 0 && streq(r->logs[first - 1].container, container))
-		first--;
+	while (end < r->n_logs && streq(r->logs[end].container, r->logs[first].container))
+		end++;
+	return end;
+}
+
+/* The file name of log I of N of CONTAINER: "log", "log.0", "CONTAINER.log.0". malloc'ed. */
+static char *replica_log_name(const char *container, size_t i, size_t n)
+{
+	const char *dot = *container ? "." : "";
+	char *name;
+	int len;
+
 	/* The newest of a container has no number. */
-	if (i + 1 == r->n_logs || !streq(r->logs[i + 1].container, container))
-		n = asprintf(&name, "%s%slog", container, dot);
+	if (i + 1 == n)
+		len = asprintf(&name, "%s%slog", container, dot);
 	else
-		n = asprintf(&name, "%s%slog.%zu", container, dot, i - first);
-	return n < 0 ? NULL : name;
+		len = asprintf(&name, "%s%slog.%zu", container, dot, i);
+	return len < 0 ? NULL : name;
+}
+
+/* Which of N logs may be called NAME, if any: the number at its end, or else the newest. */
+static size_t replica_log_number(const char *name, size_t n)
+{
+	const char *dot = strrchr(name, '.');
+
+	if (!dot || dot[1] < '0' || dot[1] > '9')
+		return n - 1;
+	return strtoul(dot + 1, NULL, 10);
 }
 
 static int replica_find_log(struct fs *fs, struct node *dir, const struct spec_replica *r,
 			    const char *name, struct node **ret)
 {
-	for (size_t i = 0; i < r->n_logs; i++) {
-		char *log cleanup_free = replica_log_name(r, i);
+	size_t end;
 
+	for (size_t first = 0; first < r->n_logs; first = end) {
+		char *log cleanup_free = NULL;
+		size_t i;
+
+		end = replica_logs_end(r, first);
+		i = replica_log_number(name, end - first);
+		if (i >= end - first)
+			continue;
+		log = replica_log_name(r->logs[first].container, i, end - first);
 		if (!log)
 			return -ENOMEM;
 		if (streq(log, name))
-			return log_node_get(fs, dir, name, r->logs[i].key, ret);
+			return log_node_get(fs, dir, name, r->logs[first + i].key, ret);
 	}
 	return -ENOENT;
 }
@@ -117,10 +141,15 @@ static int replica_list(struct fs *fs, struct node *dir, struct listing *l)
 		job ? spec_job_replica(job, jobs_replica_of(dir)->name) : NULL;
 	int err = r ? node_list_static(fs, dir, replica_table, l) : -ENOENT;
 
-	for (size_t i = 0; !err && i < r->n_logs; i++) {
-		char *log cleanup_free = replica_log_name(r, i);
+	for (size_t first = 0, end; !err && first < r->n_logs; first = end) {
+		end = replica_logs_end(r, first);
+		for (size_t i = first; !err && i < end; i++) {
+			const char *container = r->logs[first].container;
+			char *log cleanup_free =
+				replica_log_name(container, i - first, end - first);
 
-		err = log ? listing_add(l, log) : -ENOMEM;
+			err = log ? listing_add(l, log) : -ENOMEM;
+		}
 	}
 	return err;
 }

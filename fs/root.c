@@ -32,9 +32,13 @@ static const struct node_class changes_link_class = {
 };
 
 static const struct node_entry_def root_table[] = {
-	{"submit", &submit_class, false, NULL},	  {"jobs", &jobs_class, false, NULL},
-	{"history", &history_class, false, NULL}, {"changes", &changes_link_class, false, NULL},
-	{".kxfs", &control_class, false, NULL},	  {0},
+	{"submit", &submit_class, false, NULL},
+	{"dryrun", &dryrun_class, false, NULL},
+	{"jobs", &jobs_class, false, NULL},
+	{"history", &history_class, false, NULL},
+	{"changes", &changes_link_class, false, NULL},
+	{".kxfs", &control_class, false, NULL},
+	{0},
 };
 
 static int root_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)

@@ -100,6 +100,8 @@ static int make_backend(struct run *r, char **why)
 		.work_dir = r->work_dir,
 		.submitter = r->submitter,
 		.home = r->home,
+		.args = r->options->args,
+		.n_args = r->options->n_args,
 		.grace_ms = r->options->grace_ms,
 		.spool_limit = r->options->spool_limit,
 		.history_keep = r->options->history_keep,
@@ -136,7 +138,9 @@ static int make(struct run *r, char **why)
 	if (!err)
 		err = streams_new(fs);
 	if (!err)
-		err = submit_new(fs, &fs->submit, why);
+		err = submit_new(fs, &submit_class, &fs->submit, why);
+	if (!err)
+		err = submit_new(fs, &dryrun_class, &fs->dryrun, why);
 	if (!err)
 		err = session_new(fs, &r->session);
 	return err;
@@ -155,6 +159,7 @@ static void on_expire(void *data)
 	struct run *r = data;
 
 	submit_expire(r->fs.submit, loop_time_ns());
+	submit_expire(r->fs.dryrun, loop_time_ns());
 }
 
 /* The I/O thread's part, before the backend starts. */
@@ -243,6 +248,7 @@ static void unmake(struct run *r)
 	if (fs->nodes)
 		node_fini(fs);
 	submit_free(fs->submit);
+	submit_free(fs->dryrun);
 	if (fs->backend)
 		backend_free(fs->backend);
 	session_free(r->session);

@@ -10,17 +10,23 @@
 #include "fs/refuse.h"
 #include "spec/kind.h"
 
-const struct spec_option *run_option_find(const char *name)
+/* The first kind that has the option NAME; NULL: none. */
+static const struct spec_kind *find_kind(const char *name)
 {
 	const struct spec_kind *kind;
 
 	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
-		const struct spec_option *option = spec_option_find(kind, name);
-
-		if (option)
-			return option;
+		if (spec_option_find(kind, name))
+			return kind;
 	}
 	return NULL;
+}
+
+const struct spec_option *run_option_find(const char *name)
+{
+	const struct spec_kind *kind = find_kind(name);
+
+	return kind ? spec_option_find(kind, name) : NULL;
 }
 
 int run_option_add(struct options *o, const struct spec_option *option, const char *value,
@@ -41,26 +47,28 @@ int run_option_add(struct options *o, const struct spec_option *option, const ch
 	return pair.key && pair.value ? 0 : -ENOMEM;
 }
 
-int run_options_check(const struct options *o, char **ret_text)
+static int check_one(const struct spec_kind *kind, const struct spec_pair *arg, char **ret_text)
 {
-	const struct spec_kind *kind = spec_kind_find(o->backend);
-	cleanup(spec_options_freep) struct spec_options *checked = NULL;
+	cleanup(spec_options_freep) struct spec_options *checked = spec_options_new(kind);
 	struct spec_errors e = SPEC_ERRORS_INIT;
-	int r = 0;
+	int r;
 
-	if (o->n_args == 0 || (!kind && !o->backend[0]))
-		return 0;
-	if (!kind)
-		return refuse(-EINVAL, ret_text, "-o %s: jobs of %s: have no run options",
-			      o->args[0].key, o->backend);
-	checked = spec_options_new(kind);
 	if (!checked)
 		return -ENOMEM;
-	for (size_t i = 0; i < o->n_args && r == 0; i++)
-		r = spec_options_set(checked, o->args[i].key, o->args[i].value, &e);
+	r = spec_options_set(checked, arg->key, arg->value, &e);
 	if (r < 0)
 		r = refuse(r, ret_text, "%s: %s", e.v[0].path, e.v[0].text);
 	spec_errors_clear(&e);
+	return r;
+}
+
+int run_options_check(const struct options *o, char **ret_text)
+{
+	const struct spec_kind *kind = spec_kind_find(o->backend);
+	int r = 0;
+
+	for (size_t i = 0; i < o->n_args && r == 0; i++)
+		r = check_one(kind ? kind : find_kind(o->args[i].key), &o->args[i], ret_text);
 	return r;
 }
 

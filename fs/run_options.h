@@ -15,7 +15,10 @@ const struct spec_option *run_option_find(const char *name);
 int run_option_add(struct options *o, const struct spec_option *option, const char *value,
 		   char **ret_text);
 
-/* Are O's run options those of its backend, if it is given, and of the right types? */
+/*
+ * Are O's run options of the right types, and those of its backend, if that is a kind of cluster job? On
+ * local: they are for dry runs of documents of any kind.
+ */
 int run_options_check(const struct options *o, char **ret_text);
 
 /* Names of all, at most MAX of them; returns how many. */

@@ -122,7 +122,7 @@ static void close_dir(DIR **d)
  */
 static bool is_ours(const char *dir)
 {
-	static const char *const known[] = {"lock", "jobs", "submit"};
+	static const char *const known[] = {"lock", "jobs", "submit", "dryrun"};
 	DIR *d cleanup(close_dir) = opendir(dir);
 	bool others = false;
 	struct dirent *e;

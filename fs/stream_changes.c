@@ -26,7 +26,7 @@ static int changes_append(struct changes *c, const char *line)
 	size_t n = strlen(line);
 
 	if (!c->text || c->len + n > c->room) {
-		size_t room = max_of(c->len + n, 2 * c->room);
+		size_t room = max_of(c->len + n, c->room ? 2 * c->room : 4096);
 		char *grown = realloc(c->text, room);
 
 		if (!grown)

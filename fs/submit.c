@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directory submit/: which names there are, and what making, removing and renaming them means.
- * How contents become jobs: submit_io.c (bytes), submit_launch.c (to the backend), submit_verdict.c.
+ * The directories submit/ and dryrun/: which names there are, and what making, removing and renaming
+ * them means. How contents become jobs: submit_io.c (bytes), submit_launch.c (to the backend),
+ * submit_verdict.c; how they become manifests: submit_replace.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +19,8 @@
 
 static int submit_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
-	struct submit *s = fs->submit;
+	struct submit *s = submit_of(fs, node);
 
-	(void)node;
 	/* As /tmp: everybody makes files, only owners remove them. */
 	if (fs->options->allow_other)
 		st->st_mode = S_IFDIR | 01777;
@@ -31,7 +31,7 @@ static int submit_getattr(struct fs *fs, struct node *node, struct stat *st)
 
 static int submit_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
-	struct submit_file *f cleanup_submit_file = submit_file_find(fs->submit, name);
+	struct submit_file *f cleanup_submit_file = submit_file_find(submit_of(fs, dir), name);
 
 	if (!f)
 		return submit_verdict_lookup(fs, dir, name, ret);
@@ -41,9 +41,8 @@ static int submit_lookup(struct fs *fs, struct node *dir, const char *name, stru
 
 static int submit_list(struct fs *fs, struct node *dir, struct listing *l)
 {
-	struct submit *s = fs->submit;
+	struct submit *s = submit_of(fs, dir);
 
-	(void)dir;
 	{
 		struct submit_file *f, *next;
 
@@ -82,7 +81,8 @@ static void submit_create(struct fs *fs, fuse_req_t req, struct node *dir, const
 	struct submit_file *f cleanup_submit_file = NULL;
 	struct fuse_entry_param e;
 	struct node *node = NULL;
-	int err = create_file(fs->submit, name, mode, submit_author_of(fs, req), fi->flags, &f);
+	int err = create_file(submit_of(fs, dir), name, mode, submit_author_of(fs, req), fi->flags,
+			      &f);
 
 	if (err) {
 		fuse_reply_err(req, -err);
@@ -107,16 +107,15 @@ static void submit_create(struct fs *fs, fuse_req_t req, struct node *dir, const
 
 static void submit_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
-	struct submit_file *f cleanup_submit_file = submit_file_find(fs->submit, name);
+	struct submit_file *f cleanup_submit_file = submit_file_find(submit_of(fs, dir), name);
 	char base[NAME_MAX + 1];
 	enum submit_name kind = submit_name_kind(name, base);
 	int err = -ENOENT;
 
-	(void)dir;
 	if (f)
 		err = submit_file_remove(f);
 	else if (kind != SUBMIT_NAME_FILE)
-		err = submit_verdict_remove(fs->submit, base, kind);
+		err = submit_verdict_remove(submit_of(fs, dir), base, kind);
 	fuse_reply_err(req, -err);
 }
 
@@ -139,7 +138,7 @@ static bool rename_is_busy(struct submit_file *f)
 static bool rename_is_accepted(struct submit_file *f)
 {
 	lock_scope(&f->s->lock);
-	return f->accepted == f->content;
+	return f->replacing || f->accepted == f->content;
 }
 
 /* 0: F may be renamed from NAME to NEWNAME. */
@@ -158,14 +157,14 @@ static int rename_check(struct submit *s, const char *newname, unsigned flags)
 static void submit_rename(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
 			  struct node *newdir, const char *newname, unsigned flags)
 {
-	struct submit_file *f cleanup_submit_file = submit_file_find(fs->submit, name);
-	int err = newdir == dir ? rename_check(fs->submit, newname, flags) : -EPERM;
+	struct submit_file *f cleanup_submit_file = submit_file_find(submit_of(fs, dir), name);
+	int err = newdir == dir ? rename_check(submit_of(fs, dir), newname, flags) : -EPERM;
 	bool accepted = f && rename_is_accepted(f);
 	char base[NAME_MAX + 1];
 
 	if (!f && !err)
 		err = submit_name_kind(name, base) == SUBMIT_NAME_FILE ? -ENOENT : -EPERM;
-	if (!err && spec_name_submits(newname) && f->st.st_size > 0 && !accepted &&
+	if (!err && spec_name_submits(newname) && submit_file_size(f) > 0 && !accepted &&
 	    !rename_is_busy(f)) {
 		submit_commit_rename(f, newname, req);
 		return;
@@ -174,20 +173,18 @@ static void submit_rename(struct fs *fs, fuse_req_t req, struct node *dir, const
 		err = submit_file_rename(f, newname);
 	/* What was launched once is not launched again by another name: its verdict goes along. */
 	if (!err && accepted && spec_name_submits(name) && spec_name_submits(newname))
-		submit_verdict_move(fs->submit, name, newname);
+		submit_verdict_move(submit_of(fs, dir), name, newname);
 	fuse_reply_err(req, -err);
 }
 
-const struct node_class submit_class = {
-	.name = "submit",
-	.mode = S_IFDIR | 0755,
-	.getattr = submit_getattr,
-	.lookup = submit_lookup,
-	.list = submit_list,
-	.create = submit_create,
-	.unlink = submit_unlink,
-	.rename = submit_rename,
-};
+/* What both are. */
+#define SUBMIT_OPS                                                                                 \
+	.mode = S_IFDIR | 0755, .getattr = submit_getattr, .lookup = submit_lookup,                \
+	.list = submit_list, .create = submit_create, .unlink = submit_unlink,                     \
+	.rename = submit_rename
+
+const struct node_class submit_class = {.name = "submit", SUBMIT_OPS};
+const struct node_class dryrun_class = {.name = "dryrun", SUBMIT_OPS};
 
 /* --- life --- */
 
@@ -196,13 +193,13 @@ static int submit_open_dirs(struct submit *s)
 	s->state_fd = open(s->fs->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->state_fd < 0)
 		return -errno;
-	if (mkdirat(s->state_fd, "submit", 0700) < 0 && errno != EEXIST)
+	if (mkdirat(s->state_fd, s->name, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	s->dir_fd = openat(s->state_fd, "submit", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	s->dir_fd = openat(s->state_fd, s->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return s->dir_fd < 0 ? -errno : 0;
 }
 
-int submit_new(struct fs *fs, struct submit **ret, char **ret_text)
+int submit_new(struct fs *fs, const struct node_class *class, struct submit **ret, char **ret_text)
 {
 	struct submit *s = calloc(1, sizeof(*s));
 	int err = s ? 0 : -ENOMEM;
@@ -212,13 +209,15 @@ int submit_new(struct fs *fs, struct submit **ret, char **ret_text)
 		s->state_fd = s->dir_fd = -1;
 		s->lock = (struct lock)LOCK_INIT;
 		s->changed = fs->started;
+		s->name = class->name;
+		s->dry = class == &dryrun_class;
 		err = submit_open_dirs(s);
 	}
 	if (!err)
 		err = submit_scan(s);
 	if (err) {
 		submit_free(s);
-		if (asprintf(ret_text, "%s/submit: %s", fs->state_dir, strerror(-err)) < 0)
+		if (asprintf(ret_text, "%s/%s: %s", fs->state_dir, class->name, strerror(-err)) < 0)
 			*ret_text = NULL;
 		return err;
 	}
@@ -266,13 +265,15 @@ static void expire_one(struct submit *s, const char *name)
 		return;
 	submit_verdict_remove(s, name, SUBMIT_NAME_JOB);
 	submit_verdict_remove(s, name, SUBMIT_NAME_ERROR);
-	diag(DIAG_DEBUG, "submit/%s: removed, its job is long over", name);
+	diag(DIAG_DEBUG, "%s/%s: removed, its job is long over", s->name, name);
 }
 
 void submit_expire(struct submit *s, int64_t now)
 {
 	struct submit_verdict *v = submit_verdict_copy_jobs(s);
 
+	if (s->dry)
+		submit_expire_made(s, now - SUBMIT_KEEP);
 	while (v) {
 		struct submit_verdict *next = v->next;
 		int64_t finished = expire_finished(s, v);

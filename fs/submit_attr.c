@@ -10,6 +10,7 @@ int submit_getattr_file(struct fs *fs, struct node *node, struct stat *st)
 {
 	const struct submit_file *f = submit_file_of(node);
 
+	lock_scope(&f->s->lock);
 	st->st_mode = S_IFREG | (f->mode & ~fs->options->umask) | S_IRUSR | S_IWUSR;
 	st->st_uid = f->author.uid;
 	st->st_gid = f->author.gid;
@@ -89,7 +90,7 @@ static int attr_set(struct submit_file *f, const struct stat *attr, int to_set,
 		attr_set_mode(f, attr->st_mode);
 	if (!err && (to_set & times))
 		err = attr_set_times(f, attr, to_set);
-	submit_file_refresh(f, false);
+	submit_file_refresh(f);
 	return err;
 }
 
@@ -109,5 +110,5 @@ void submit_setattr_file(struct fs *fs, fuse_req_t req, struct node *node, struc
 	if (err)
 		fuse_reply_err(req, -err);
 	else
-		fuse_reply_attr(req, &st, FS_TIMEOUT);
+		fuse_reply_attr(req, &st, node->live ? 0 : FS_TIMEOUT);
 }

@@ -206,24 +206,41 @@ void submit_file_save_mode(struct submit_file *f)
 	}
 }
 
-void submit_file_refresh(struct submit_file *f, bool bytes)
+/* Before the bytes change: who makes something of the old ones (submit_replace.c) sees it in time. */
+int submit_file_change(struct submit_file *f)
 {
-	bool was_accepted = false;
+	bool was_accepted;
 
-	if (fstat(f->fd, &f->st) < 0)
-		return; /* what was known stays; there is no way to repair a descriptor */
 	{
 		lock_scope(&f->s->lock);
-		f->size = (uint64_t)f->st.st_size;
-		file_charge(f);
-		if (bytes) {
-			was_accepted = f->accepted == f->content;
-			f->content++;
-			f->modes += was_accepted;
-		}
+		if (f->replacing)
+			return -EBUSY;
+		was_accepted = f->accepted == f->content;
+		f->content++;
+		f->modes += was_accepted;
 	}
 	if (was_accepted)
 		submit_file_save_mode(f);
+	return 0;
+}
+
+void submit_file_refresh(struct submit_file *f)
+{
+	struct stat st;
+
+	/* Under the lock, so that of two threads the later one has the last word. */
+	lock_scope(&f->s->lock);
+	if (fstat(f->fd, &st) < 0)
+		return; /* what was known stays; there is no way to repair a descriptor */
+	f->st = st;
+	f->size = (uint64_t)st.st_size;
+	file_charge(f);
+}
+
+uint64_t submit_file_size(struct submit_file *f)
+{
+	lock_scope(&f->s->lock);
+	return f->size;
 }
 
 int submit_file_room(struct submit_file *f, uint64_t size)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of submit/ share; private to them (fs/submit*.c). A file is an object of its own
+ * What fs/submit*.c share, for submit/ and dryrun/; private to them. A file is an object of its own
  * that outlives its name, as on any filesystem; a verdict belongs to a name. Memory is what is shown,
- * STATE/submit/ follows: contents at once, verdicts through the I/O thread.
+ * its directory in the state follows: contents at once, verdicts through the I/O thread.
  *
  * Changed by the FUSE thread, and by the I/O thread when the backend has answered: so all that
  * both touch is guarded by one lock, a leaf.
@@ -36,9 +36,11 @@ struct submit_author {
 
 /* Fields without a remark: under the lock. */
 struct submit {
-	struct fs *fs; /* constant */
-	int state_fd;  /* constant */
-	int dir_fd;    /* STATE/submit; constant */
+	struct fs *fs;	  /* constant */
+	int state_fd;	  /* constant */
+	int dir_fd;	  /* STATE/submit or STATE/dryrun; constant */
+	const char *name; /* "submit", "dryrun"; constant */
+	bool dry;	  /* nothing is launched; constant */
 	struct lock lock;
 	struct submit_file *files;
 	struct submit_verdict *verdicts;
@@ -57,12 +59,13 @@ struct submit_file {
 	uint64_t size;
 	uint64_t charged;  /* part of submit.scratch */
 	uint64_t content;  /* counts changes of the bytes */
+	bool replacing;	   /* the I/O thread changes them */
 	uint64_t accepted; /* the content that was launched last */
 	uint64_t pending;  /* the content whose launch is under way; 0: none */
 	unsigned modes; /* counts changes of the two that the backing mode holds: MODE, accepted */
 	mode_t mode;	/* permissions */
 	struct submit_handle *handles; /* that are open for writing */
-	struct stat st;		       /* as on disk; FUSE thread */
+	struct stat st;		       /* as on disk */
 	struct submit_author author;   /* as shown; FUSE thread */
 	int flaw; /* an errno: CONTENT is not what its writer meant; FUSE thread */
 	UT_hash_handle hh;
@@ -81,6 +84,12 @@ struct submit_handle {
 	bool spent;   /* that was accepted: nothing more is written through it */
 	struct submit_handle *prev, *next;
 };
+
+/* The one that the directory DIR shows. */
+static inline struct submit *submit_of(struct fs *fs, const struct node *dir)
+{
+	return dir->class == &dryrun_class ? fs->dryrun : fs->submit;
+}
 
 /* --- submit_file.c: files by name --- */
 
@@ -118,8 +127,11 @@ int submit_file_insert(struct submit_file *f, const char *name);
 void submit_file_detach(struct submit_file *f);
 /* May it grow to SIZE? -EFBIG, -ENOSPC. */
 int submit_file_room(struct submit_file *f, uint64_t size);
-/* Take attributes from the disk; BYTES: its bytes have changed too. Held, FUSE thread. */
-void submit_file_refresh(struct submit_file *f, bool bytes);
+/* Its bytes are about to change, which ends what was known of them. -EBUSY: not now. Held, FUSE thread. */
+int submit_file_change(struct submit_file *f);
+/* Take attributes from the disk. Held. */
+void submit_file_refresh(struct submit_file *f);
+uint64_t submit_file_size(struct submit_file *f);
 /* Bring MODE and accepted to the disk. Held. */
 void submit_file_save_mode(struct submit_file *f);
 
@@ -129,6 +141,8 @@ void submit_file_save_mode(struct submit_file *f);
 int submit_scan(struct submit *s);
 /* Remove it if nobody has it open and what is in it was launched. -EBUSY. I/O thread. */
 int submit_file_expire(struct submit_file *f);
+/* Remove what dryrun/ has made of files that nobody has touched since BEFORE, ns. I/O thread. */
+void submit_expire_made(struct submit *s, int64_t before);
 void submit_file_forget_all(struct submit *s);
 
 /* --- submit_io.c: what is done with an open file --- */
@@ -151,6 +165,16 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct submit_fil
 /* Open F, which the caller holds; the handle takes that hold over, and in FI it is told. */
 int submit_handle_open(struct fs *fs, fuse_req_t req, struct submit_file *f,
 		       struct fuse_file_info *fi);
+
+/* --- submit_replace.c: dryrun/ --- */
+
+/*
+ * TEXT instead of CONTENT, of which it is the manifest; it is accepted then. If F has other content by
+ * now, it keeps that. 0 or a negative errno. Held, I/O thread.
+ */
+int submit_file_replace(struct submit_file *f, uint64_t content, const char *text);
+/* Is what is in F, of dryrun/, a manifest that was made, or about to be one? */
+bool submit_file_is_made(struct submit_file *f);
 
 /* --- submit_launch.c: from contents to verdicts --- */
 

@@ -41,6 +41,8 @@ struct node *submit_file_node(struct fs *fs, struct node *dir, struct submit_fil
 	if (node && fresh) {
 		submit_file_ref(f);
 		container_of(node, struct file_node, node)->file = f;
+		/* A manifest comes in place of what was written at any moment. */
+		node->live = f->s->dry;
 	}
 	return node;
 }
@@ -89,8 +91,8 @@ int submit_handle_open(struct fs *fs, fuse_req_t req, struct submit_file *f,
 /* The bytes have changed in a way that may end what was wrong with them. */
 static void io_changed(struct submit_file *f)
 {
-	submit_file_refresh(f, true);
-	if (f->st.st_size == 0 || f->flaw == ECANCELED)
+	submit_file_refresh(f);
+	if (submit_file_size(f) == 0 || f->flaw == ECANCELED)
 		f->flaw = 0;
 }
 
@@ -98,6 +100,8 @@ int submit_truncate(struct submit_file *f, off_t size)
 {
 	int err = submit_file_room(f, (uint64_t)size);
 
+	if (!err)
+		err = submit_file_change(f);
 	if (err)
 		return err;
 	if (ftruncate(f->fd, size) < 0)
@@ -267,9 +271,11 @@ static void io_write(struct fs *fs, fuse_req_t req, struct node *node, const cha
 		return;
 	}
 	if (fi->flags & O_APPEND)
-		off = f->st.st_size;
+		off = (off_t)submit_file_size(f);
 	io_note_writer(h, fuse_req_ctx(req)->pid);
 	err = submit_file_room(f, (uint64_t)off + size);
+	if (!err)
+		err = submit_file_change(f);
 	if (!err) {
 		err = io_pwrite(f->fd, buf, size, off);
 		io_changed(f);

@@ -44,8 +44,8 @@ int submit_file_expire(struct submit_file *f)
 		return 0;
 	}
 	if (renameat2(s->state_fd, KEEP_OLD, s->dir_fd, name, RENAME_NOREPLACE) < 0)
-		diag(DIAG_ERROR, "%s/%s, once submit/%s, can't be put back: %s", s->fs->state_dir,
-		     KEEP_OLD, name, strerror(errno));
+		diag(DIAG_ERROR, "%s/%s, once %s/%s, can't be put back: %s", s->fs->state_dir,
+		     KEEP_OLD, s->name, name, strerror(errno));
 	return -EBUSY;
 }
 
@@ -62,6 +62,38 @@ void submit_file_forget_all(struct submit *s)
 	}
 }
 
+/* The names of all that were made before BEFORE, ns; *RET and each are malloc'ed. */
+static size_t keep_list_old(struct submit *s, int64_t before, char ***ret)
+{
+	struct submit_file *f, *next;
+	size_t n = 0;
+
+	lock_scope(&s->lock);
+	*ret = calloc(HASH_COUNT(s->files) + 1, sizeof(**ret));
+	if (!*ret)
+		return 0;
+	HASH_ITER(hh, s->files, f, next) {
+		if (f->st.st_ctim.tv_sec < before / 1000000000 && keep_is_idle(f) &&
+		    ((*ret)[n] = strdup(f->name)))
+			n++;
+	}
+	return n;
+}
+
+void submit_expire_made(struct submit *s, int64_t before)
+{
+	char **names cleanup_free = NULL;
+	size_t n = keep_list_old(s, before, &names);
+
+	for (size_t i = 0; i < n; i++) {
+		struct submit_file *f cleanup_submit_file = submit_file_find(s, names[i]);
+
+		if (f && submit_file_expire(f) == 0)
+			submit_verdict_remove(s, names[i], SUBMIT_NAME_ERROR);
+		free(names[i]);
+	}
+}
+
 /* --- at the start --- */
 
 static int scan_file(struct submit *s, const char *name)
@@ -72,8 +104,8 @@ static int scan_file(struct submit *s, const char *name)
 	if (fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || submit_name_check(name) < 0) {
-		diag(DIAG_WARNING, "%s/submit/%s: not a file of kxfs, ignored", s->fs->state_dir,
-		     name);
+		diag(DIAG_WARNING, "%s/%s/%s: not a file of kxfs, ignored", s->fs->state_dir,
+		     s->name, name);
 		return 0;
 	}
 	f = submit_file_new(s, &st);

@@ -87,6 +87,13 @@ static const char *launch_verdict_name(struct launch *l, char buf[NAME_MAX + 1])
 	return l->name;
 }
 
+/* Is what was asked about still in the file? */
+static bool launch_is_current(const struct launch *l)
+{
+	lock_scope(&l->s->lock);
+	return l->file->content == l->content;
+}
+
 static void launch_on_reply(void *data, const struct backend_result *r)
 {
 	struct launch *l = data;
@@ -108,11 +115,48 @@ static void launch_on_reply(void *data, const struct backend_result *r)
 	launch_free(l);
 }
 
+/* Is L's file one that shows what became of it: by its name, or the one that it will get now? */
+static bool launch_is_shown(const struct launch *l, bool renames)
+{
+	char name[NAME_MAX + 1];
+
+	return renames || (submit_file_name(l->file, name) && spec_name_submits(name));
+}
+
+/* The same for a dry run, which has no job to show: the file itself shows what came of it. */
+static void launch_on_made(void *data, const struct backend_result *r)
+{
+	struct launch *l = data;
+	fuse_req_t req = park_claim(l->s->fs->park, l->ticket);
+	bool shown = launch_is_shown(l, l->rename && req);
+	bool current = launch_is_current(l);
+	const char *text = r->text;
+	char buf[NAME_MAX + 1];
+	int err = r->err;
+
+	if (!err && shown) {
+		err = submit_file_replace(l->file, l->content, r->manifest);
+		text = "";
+	}
+	launch_settle(l, !err && shown);
+	if (!err && l->rename && req)
+		err = submit_file_rename(l->file, l->name);
+	if (err && current)
+		submit_verdict_refused(l->s, launch_verdict_name(l, buf), l->seq,
+				       *text ? text : strerror(-err), l->author);
+	else if (current && shown)
+		submit_verdict_remove(l->s, launch_verdict_name(l, buf), SUBMIT_NAME_ERROR);
+	if (req)
+		fuse_reply_err(req, -err);
+	launch_free(l);
+}
+
 /* --- the question --- */
 
 static void launch_send(void *data)
 {
 	struct launch *l = data;
+	struct backend *backend = l->s->fs->backend;
 	const struct backend_submission submission = {
 		.file = l->name,
 		.text = l->text,
@@ -120,7 +164,10 @@ static void launch_send(void *data)
 		.submitter = l->submitter ? l->submitter : l->s->fs->submitter,
 	};
 
-	backend_submit(l->s->fs->backend, &submission, launch_on_reply, l);
+	if (l->s->dry)
+		backend_dry_run(backend, &submission, launch_on_made, l);
+	else
+		backend_submit(backend, &submission, launch_on_reply, l);
 }
 
 /* "user@host" of somebody else than who mounted: names may come from a network, so on the pool. */
@@ -150,7 +197,7 @@ static void launch_find_author(void *data)
 
 static int launch_read(struct launch *l)
 {
-	l->len = (size_t)l->file->st.st_size;
+	l->len = (size_t)submit_file_size(l->file);
 	l->text = malloc(l->len + 1);
 	if (!l->text)
 		return -ENOMEM;
@@ -277,8 +324,8 @@ void submit_commit(struct submit_handle *h, fuse_req_t req)
 	struct launch *l;
 	int err;
 
-	if (!submit_file_name(f, name) || !spec_name_submits(name) || f->st.st_size == 0 ||
-	    !commit_is_dirty(h)) {
+	if (!submit_file_name(f, name) || !spec_name_submits(name) || submit_file_size(f) == 0 ||
+	    !commit_is_dirty(h) || (f->s->dry && submit_file_is_made(f))) {
 		if (req)
 			fuse_reply_err(req, 0);
 		return;
@@ -300,7 +347,7 @@ void submit_commit_rename(struct submit_file *f, const char *name, fuse_req_t re
 
 	if (f->flaw)
 		err = -f->flaw;
-	else if (f->st.st_size > SPEC_MAX_FILE)
+	else if (submit_file_size(f) > SPEC_MAX_FILE)
 		err = -EFBIG;
 	else
 		err = launch_new(f, name, author, &l);

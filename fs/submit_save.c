@@ -99,8 +99,8 @@ static void verdict_on_save(void *data)
 		err = verdict_put(save, file, NULL, save->error);
 	}
 	if (err)
-		diag(DIAG_WARNING, "the verdict on submit/%s will be lost at the next mount: %s",
-		     save->name, strerror(-err));
+		diag(DIAG_WARNING, "the verdict on %s/%s will be lost at the next mount: %s",
+		     save->s->name, save->name, strerror(-err));
 	free(save->job);
 	free(save->error);
 	free(save);
@@ -112,8 +112,8 @@ void submit_verdict_save(struct submit *s, const char *name)
 	struct verdict_save *save = calloc(1, sizeof(*save));
 
 	if (!save) {
-		diag(DIAG_WARNING, "the verdict on submit/%s will be lost at the next mount: %s",
-		     name, strerror(ENOMEM));
+		diag(DIAG_WARNING, "the verdict on %s/%s will be lost at the next mount: %s",
+		     s->name, name, strerror(ENOMEM));
 		return;
 	}
 	save->s = s;
@@ -167,8 +167,8 @@ int submit_verdict_load(struct submit *s, const char *name, enum submit_name kin
 	else if (kind == SUBMIT_NAME_ERROR && S_ISREG(st.st_mode))
 		value = verdict_read_error(s, file);
 	if (!value) {
-		diag(DIAG_WARNING, "%s/submit/%s: not a verdict of kxfs, ignored", s->fs->state_dir,
-		     file);
+		diag(DIAG_WARNING, "%s/%s/%s: not a verdict of kxfs, ignored", s->fs->state_dir,
+		     s->name, file);
 		return 0;
 	}
 	when = st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;

@@ -64,9 +64,9 @@ struct submit_verdict *submit_verdict_make(struct submit *s, const char *name)
 
 /* --- changes --- */
 
-static void verdict_lost(const char *name)
+static void verdict_lost(const struct submit *s, const char *name)
 {
-	diag(DIAG_ERROR, "no memory to show what became of submit/%s", name);
+	diag(DIAG_ERROR, "no memory to show what became of %s/%s", s->name, name);
 }
 
 void submit_verdict_accepted(struct submit *s, const char *name, uint64_t seq, const char *id,
@@ -95,7 +95,7 @@ void submit_verdict_accepted(struct submit *s, const char *name, uint64_t seq, c
 	if (v)
 		submit_verdict_save(s, name);
 	else
-		verdict_lost(name);
+		verdict_lost(s, name);
 }
 
 /* A text as NAME.error shows it: bounded, and whole lines. malloc'ed; NULL: no memory. */
@@ -132,7 +132,7 @@ void submit_verdict_refused(struct submit *s, const char *name, uint64_t seq, co
 	if (v)
 		submit_verdict_save(s, name);
 	else
-		verdict_lost(name);
+		verdict_lost(s, name);
 }
 
 int submit_verdict_remove(struct submit *s, const char *name, enum submit_name kind)
@@ -172,7 +172,7 @@ void submit_verdict_move(struct submit *s, const char *from, const char *to)
 	char *copy cleanup_free = strdup(to);
 
 	if (!copy) {
-		verdict_lost(to);
+		verdict_lost(s, to);
 		return;
 	}
 	{
@@ -245,12 +245,13 @@ static int verdict_get(struct fs *fs, struct node *node, char **ret, struct stat
 	char name[NAME_MAX + 1];
 	enum submit_name kind = submit_name_kind(node_name(node), name);
 	const char *prefix = kind == SUBMIT_NAME_JOB ? SUBMIT_TARGET : "";
+	struct submit *s = submit_of(fs, node->parent);
 	struct submit_verdict *v;
 	int64_t when;
 
 	assert(kind != SUBMIT_NAME_FILE);
-	lock_scope(&fs->submit->lock);
-	v = submit_verdict_find(fs->submit, name);
+	lock_scope(&s->lock);
+	v = submit_verdict_find(s, name);
 	if (!v || !*submit_verdict_field(v, kind))
 		return -ENOENT;
 	if (asprintf(ret, "%s%s", prefix, *submit_verdict_field(v, kind)) < 0)
@@ -319,7 +320,7 @@ int submit_verdict_lookup(struct fs *fs, struct node *dir, const char *file, str
 	char name[NAME_MAX + 1];
 	enum submit_name kind = submit_name_kind(file, name);
 
-	if (kind == SUBMIT_NAME_FILE || !verdict_is_there(fs->submit, name, kind))
+	if (kind == SUBMIT_NAME_FILE || !verdict_is_there(submit_of(fs, dir), name, kind))
 		return -ENOENT;
 	*ret = node_get(fs, dir, kind == SUBMIT_NAME_JOB ? &link_class : &error_class.class, file,
 			NULL);

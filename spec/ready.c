@@ -17,6 +17,28 @@ bool spec_ready_is(const struct spec_yaml *root)
 	       (spec_yaml_get(root, "apiVersion") || spec_yaml_get(root, "kind"));
 }
 
+static const struct spec_kind *find_kind(const char *version, const char *name)
+{
+	const struct spec_kind *kind;
+
+	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
+		if (streq(version, kind->api_version) && streq(name, kind->kind))
+			return kind;
+	}
+	return NULL;
+}
+
+const struct spec_kind *spec_ready_kind(const struct spec_yaml *root)
+{
+	const struct spec_yaml *version = spec_yaml_get(root, "apiVersion");
+	const struct spec_yaml *name = spec_yaml_get(root, "kind");
+
+	if (!version || !name || version->type != SPEC_YAML_SCALAR ||
+	    name->type != SPEC_YAML_SCALAR)
+		return NULL;
+	return find_kind(version->text, name->text);
+}
+
 /* The text of KEY; NULL: absent, or not text (an error). */
 static const char *get_text(const struct spec_yaml *map, const char *key, const char *path,
 			    struct spec_errors *e)
@@ -54,17 +76,15 @@ static void check_kind(const struct spec_yaml *root, const struct spec_kind *kin
 
 	if (!version || !name || (streq(version, kind->api_version) && streq(name, kind->kind)))
 		return;
-	for (size_t i = 0; (other = spec_kind_at(i)); i++) {
-		if (streq(version, other->api_version) && streq(name, other->kind)) {
-			spec_errors_add(e, -EINVAL, at->line, at->column, "kind",
-					"is %s's %s; jobs here are of %s (%s, %s)", other->name,
-					name, kind->name, kind->api_version, kind->kind);
-			return;
-		}
-	}
-	spec_errors_add(e, -EINVAL, at->line, at->column, "kind",
-			"is %s of %s; only a %s of %s can be submitted here", name, version,
-			kind->kind, kind->api_version);
+	other = find_kind(version, name);
+	if (other)
+		spec_errors_add(e, -EINVAL, at->line, at->column, "kind",
+				"is %s's %s; jobs here are of %s (%s, %s)", other->name, name,
+				kind->name, kind->api_version, kind->kind);
+	else
+		spec_errors_add(e, -EINVAL, at->line, at->column, "kind",
+				"is %s of %s; only a %s of %s can be submitted here", name, version,
+				kind->kind, kind->api_version);
 }
 
 static void check_metadata(const struct spec_yaml *root, const char *namespace, char **id,

@@ -11,6 +11,8 @@
 
 /* Has the document what only a manifest has? */
 bool spec_ready_is(const struct spec_yaml *root);
+/* The kind that such a document is of, by its apiVersion and kind; NULL: none that is known. */
+const struct spec_kind *spec_ready_kind(const struct spec_yaml *root);
 
 /*
  * Check a manifest for KIND and the namespace of WHO. 0, the object without what the server sets in

@@ -22,10 +22,12 @@ def pytest_addoption(parser):
 
 @pytest.fixture(scope="session")
 def top():
-    """The directory of this session, which an ordinary user can reach."""
+    """The directory of this session, which an ordinary user can reach; with tsan.supp."""
     path = tempfile.mkdtemp(prefix="kxfs-test-",
                             dir=os.environ.get("KXFS_TEST_DIR", tempfile.gettempdir()))
     os.chmod(path, 0o755)
+    shutil.copyfile(harness.ROOT / "tests/tsan.supp", os.path.join(path, "tsan.supp"))
+    os.chmod(os.path.join(path, "tsan.supp"), 0o644)
     yield path
     left = harness.clean(harness.MARK, path)
     assert not left, left

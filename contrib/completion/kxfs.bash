@@ -15,7 +15,9 @@ _kxfs_words() {
 	*=*) COMPREPLY=() ;;
 	*)
 		mapfile -t COMPREPLY < <(compgen -P "$before" -W "state= cancel= grace= spool_limit= history_keep= ro
-			allow_other uid= gid= umask= log_level=" -- "$word")
+			allow_other uid= gid= umask= log_level= queue= service_account= priority_class= image_repo=
+			reserved_millicpu= reserved_memmb= efa_device_count= no_annotations quiet validate_spec
+			image_secret= coscheduler_name= priority_class_name= network= priority=" -- "$word")
 		;;
 	esac
 	compopt -o nospace

@@ -251,6 +251,7 @@ class Kxfs:
     def env(self):
         """The environment that the program is started with."""
         env = {k: f"{v}:log_path={self.base}/san/report" for k, v in SANITIZER_ENV.items()}
+        env["TSAN_OPTIONS"] += f":suppressions={self.base.parent}/tsan.supp"
         return base_env(**{**env, **self.more_env})
 
     def command(self, *args):

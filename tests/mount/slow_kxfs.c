@@ -7,7 +7,9 @@
  *	# refuse ERRNO	refuse it so; a document without "roles" is refused with EINVAL
  *	# running	the job does not finish; others have finished when they are launched
  *
- * It says "asked: NAME" when it gets a document. MOUNT/jobs lists the jobs in the order of their
+ * It says "asked: NAME" when it gets a document. One in dryrun/ becomes "kind: Made".
+ *
+ * MOUNT/jobs lists the jobs in the order of their
  * launch. SIGUSR1: what was launched until now has been there for eight days.
  *
  *	slow_kxfs MOUNTPOINT STATE [allow_other]
@@ -31,6 +33,7 @@
 struct request {
 	char *file;
 	char *text;
+	bool dry;
 	backend_reply_fn reply;
 	void *data;
 	struct loop_timer *timer;
@@ -69,7 +72,7 @@ static struct spec_job *launch(const struct request *r)
 static void answer(void *data)
 {
 	struct request *r = data;
-	struct backend_result result = {.text = "", .id = ""};
+	struct backend_result result = {.text = "", .id = "", .manifest = ""};
 	char text[512];
 
 	result.err = -number(r->text, "# refuse ");
@@ -78,6 +81,8 @@ static void answer(void *data)
 	if (result.err) {
 		snprintf(text, sizeof(text), "%s:1:1: refused: %s", r->file, strerror(-result.err));
 		result.text = text;
+	} else if (r->dry) {
+		result.manifest = "kind: Made\n";
 	} else {
 		result.id = launch(r)->id;
 	}
@@ -102,19 +107,32 @@ static void begin(void *data)
 		answer(r);
 }
 
-/* Of backend.h, what submit/ uses. */
-void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
-		    void *data)
+static void ask(const struct backend_submission *s, bool dry, backend_reply_fn reply, void *data)
 {
 	struct request *r = calloc(1, sizeof(*r));
 
-	(void)b;
 	assert(r);
+	r->dry = dry;
 	r->file = strdup(s->file);
 	r->text = strndup(s->text, s->len);
 	r->reply = reply;
 	r->data = data;
 	loop_post(loop, begin, r);
+}
+
+/* Of backend.h, what submit/ uses. */
+void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
+		    void *data)
+{
+	(void)b;
+	ask(s, false, reply, data);
+}
+
+void backend_dry_run(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
+		     void *data)
+{
+	(void)b;
+	ask(s, true, reply, data);
 }
 
 const struct spec_job *backend_job(struct backend *b, enum backend_place place, const char *id)
@@ -137,7 +155,10 @@ static void answer_all(void *data)
 
 static void expire(void *data)
 {
-	submit_expire(data, loop_time_ns() + EIGHT_DAYS);
+	const struct fs *fs = data;
+
+	submit_expire(fs->submit, loop_time_ns() + EIGHT_DAYS);
+	submit_expire(fs->dryrun, loop_time_ns() + EIGHT_DAYS);
 }
 
 static const struct node_class job_dir_class = {.name = "job", .mode = S_IFDIR | 0755};
@@ -173,6 +194,7 @@ static int root_lookup(struct fs *fs, struct node *dir, const char *name, struct
 {
 	static const struct node_entry_def table[] = {
 		{"submit", &submit_class, false, NULL},
+		{"dryrun", &dryrun_class, false, NULL},
 		{"jobs", &jobs_dir_class, false, NULL},
 		{0},
 	};
@@ -219,7 +241,7 @@ static void serve(struct fs *fs)
 	sigemptyset(&expiry);
 	sigaddset(&expiry, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &expiry, NULL);
-	loop_post(loop, listen_for_expiry, fs->submit);
+	loop_post(loop, listen_for_expiry, fs);
 	if (loop_start(loop) < 0)
 		abort();
 	fuse_session_loop(fs->session);
@@ -236,6 +258,7 @@ static void unmake(struct fs *fs)
 	handles_free(fs->handles);
 	node_fini(fs);
 	submit_free(fs->submit);
+	submit_free(fs->dryrun);
 	park_free(fs->park);
 	loop_free(loop);
 	free(fs->buffer);
@@ -262,7 +285,8 @@ int main(int argc, char **argv)
 	if (park_new(loop, &fs.park) < 0 || handles_new(&fs.handles) < 0 ||
 	    node_init(&fs, &root_dir_class) < 0)
 		return 1;
-	if (submit_new(&fs, &fs.submit, &why) < 0) {
+	if (submit_new(&fs, &submit_class, &fs.submit, &why) < 0 ||
+	    submit_new(&fs, &dryrun_class, &fs.dryrun, &why) < 0) {
 		fprintf(stderr, "%s\n", why);
 		return 1;
 	}

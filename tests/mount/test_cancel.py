@@ -12,6 +12,7 @@ TOOLS = {
     "rm -rf": "rm -rf {}",
     "rmdir": "rmdir {}",
     "find": "find {} -delete",
+    "find -depth": "find {} -depth -delete",
     "python": "/usr/bin/python3 -c 'import shutil, sys; shutil.rmtree(sys.argv[1])' {}",
     "busybox": "busybox rm -r {}",
     "perl": "perl -MFile::Path=remove_tree -e 'remove_tree($ARGV[0], {{error => \\my $e}}); exit(@$e != 0)' {}",
@@ -114,11 +115,20 @@ def test_open_files_survive(kx):
         assert f.read() == f"{pid}\n".encode()
 
 
-def test_cancel_none(make_kx):
+def test_find_all_jobs(kx):
+    """find jobs -mindepth 1 -delete: it goes through all of each before it comes to the job."""
+    jobs = [started(kx)[0] for _ in range(3)]
+    run(f"find {kx.mnt}/jobs -mindepth 1 -delete")
+    assert kx.ls("jobs") == []
+    assert kx.ls("history") == sorted(job.id for job in jobs)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_cancel_none(make_kx, tool):
     kx = make_kx("cancel=none")
     job, pid = started(kx)
-    p = run(["rm", "-r", str(job.dir)], check=False)
-    assert p.returncode != 0 and "Operation not permitted" in p.stderr
+    p = run(TOOLS[tool].format(job.dir), check=False)
+    assert p.returncode != 0 and ("not permitted" in p.stderr or tool == "perl")
     assert alive(pid) and job.state() == "RUNNING"
     # It is still there, whole.
     wait_for(lambda: {"main-0", "logs", "state", "ctl"} <= set(os.listdir(job.dir)))
@@ -132,6 +142,9 @@ def test_cancel_own_and_all(make_kx, options):
     job, pid = started(kx)
     run(["rm", "-r", str(job.dir)])
     wait_for(lambda: not alive(pid))
+    assert (job.old / "state").read_text() == "CANCELLED\n"
+    run(["rm", "-r", str(job.old)])
+    assert kx.ls("history") == []
 
 
 def test_read_only_mount(make_kx):

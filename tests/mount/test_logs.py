@@ -316,3 +316,15 @@ def test_logs_survive_a_remount(stepper):
     assert stepper.job.log() == BYTES
     assert stepper.job.read("log", binary=True) == before
     assert (stepper.job / "main-0/follow").read_bytes() == BYTES
+
+
+def test_progress_bar(kx):
+    """A line that only carriage returns end comes as it is drawn, in the merged log too."""
+    job = kx.submit(app(r"printf '\r10%%\r20%%\r30%%'; exec sleep 1000"))
+    job.until_logged("30%")
+    expected = b"main/0 \rmain/0 10%\rmain/0 20%\r"
+    wait_for(lambda: job.read("log", binary=True) == expected, what="all but what may go on")
+    with popen(["cat", str(job / "follow")], stdout=subprocess.PIPE) as p:
+        assert p.stdout.read(len(expected)) == expected
+        job.cancel()
+        assert p.stdout.read() == b"main/0 30%\n"

@@ -207,6 +207,103 @@ def test_unmounting_answers_who_waits(kx):
     assert time.monotonic() - begun < 4
 
 
+# --- dryrun/ takes the same way, and ends elsewhere ---
+
+MADE = "kind: Made\n"  # what slow_kxfs makes of anything
+
+
+def until_made(kx, name, text=MADE):
+    harness.wait_for(lambda: kx.read("dryrun", name) == text, what=f"the manifest of {name}")
+
+
+def test_dry_run_waits_for_the_verdict(kx):
+    done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("delay 1500"))
+    until_asked(kx, "x.yaml")
+    assert kx.read("dryrun/x.yaml") == asking("delay 1500")
+    assert done() == ""
+    assert kx.read("dryrun/x.yaml") == MADE
+    assert harness.err_of(kx.write, "dryrun/y.yaml", asking("delay 300", f"refuse {errno.EDQUOT}")) == "EDQUOT"
+    assert kx.ls("dryrun") == ["x.yaml", "y.yaml", "y.yaml.error"]
+    assert kx.ls("jobs") == []
+
+
+def test_interrupted_dry_run(kx):
+    (kx.work / "doc").write_text(asking("delay 1500"))
+    cp = harness.popen(["cp", str(kx.work / "doc"), str(kx / "dryrun/x.yaml")])
+    until_asked(kx, "x.yaml")
+    cp.send_signal(signal.SIGINT)
+    assert cp.wait(timeout=harness.LIMIT) == -signal.SIGINT
+    until_made(kx, "x.yaml")
+
+
+@pytest.mark.parametrize("first", ["", f"refuse {errno.EINVAL}"])
+@pytest.mark.parametrize("second", ["", f"refuse {errno.EACCES}"])
+def test_the_last_dry_run_decides(kx, first, second):
+    """What was asked about, and is not in the file any more, neither changes it nor has an error."""
+    done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("delay 1500", first))
+    until_asked(kx, "x.yaml")
+    harness.err_of(kx.write, "dryrun/x.yaml", asking("newer", second))
+    for _ in range(2):
+        assert kx.read("dryrun/x.yaml") == (asking("newer", second) if second else MADE)
+        assert kx.ls("dryrun") == ["x.yaml"] + (["x.yaml.error"] if second else [])
+        done()
+
+
+def test_written_while_a_dry_run_is_under_way(kx):
+    """A writer who has not closed yet keeps what it has written."""
+    done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("delay 1500"))
+    until_asked(kx, "x.yaml")
+    with open(kx / "dryrun/x.yaml", "w", encoding="utf-8") as f:
+        f.write(asking("unfinished"))
+        f.flush()
+        assert done() == ""
+        assert kx.read("dryrun/x.yaml") == asking("unfinished")
+    until_made(kx, "x.yaml")
+
+
+def test_dry_run_by_rename(kx):
+    kx.write("dryrun/tmp", asking("delay 700"))
+    os.rename(kx / "dryrun/tmp", kx / "dryrun/x.yaml")
+    assert kx.ls("dryrun") == ["x.yaml"]
+    assert kx.read("dryrun/x.yaml") == MADE
+    kx.write("dryrun/tmp", asking("delay 5000"))
+    assert harness.err_of(os.rename, kx / "dryrun/tmp", kx / "dryrun/x.yaml") == "ETIMEDOUT"
+    # Given the name after all, before the answer is there.
+    os.rename(kx / "dryrun/tmp", kx / "dryrun/x.yaml")
+    assert kx.read("dryrun/x.yaml") == asking("delay 5000")
+    until_made(kx, "x.yaml")
+    assert kx.ls("dryrun") == ["x.yaml"]
+    # Nobody asks any more when the answer comes: the file stays what it is.
+    kx.write("dryrun/tmp", asking("delay 3500"))
+    assert harness.err_of(os.rename, kx / "dryrun/tmp", kx / "dryrun/y.yaml") == "ETIMEDOUT"
+    time.sleep(1)
+    assert kx.read("dryrun/tmp") == asking("delay 3500")
+    assert kx.ls("dryrun") == ["tmp", "x.yaml"]
+
+
+def test_removed_while_a_dry_run_is_under_way(kx):
+    done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("delay 1000"))
+    until_asked(kx, "x.yaml")
+    os.remove(kx / "dryrun/x.yaml")
+    assert done() == ""
+    assert kx.ls("dryrun") == []
+
+
+def test_expiry_of_manifests(kx):
+    kx.write("dryrun/old.yaml", asking())
+    kx.write("dryrun/open.yaml", asking())
+    kx.write("dryrun/scratch", "text")
+    assert harness.err_of(kx.write, "dryrun/bad.yaml", "bad") == "EINVAL"
+
+    def expired():
+        os.kill(kx.pid, signal.SIGUSR1)
+        return kx.ls("dryrun") == ["bad.yaml", "bad.yaml.error", "open.yaml", "scratch"]
+
+    with open(kx / "dryrun/open.yaml", encoding="utf-8") as f:
+        harness.wait_for(expired, what="expiry")
+        assert f.read() == MADE
+
+
 def test_expiry(kx):
     for name, doc in (("old.yaml", asking()), ("running.yaml", asking("running")),
                       ("changed.yaml", asking()), ("open.yaml", asking())):
@@ -218,15 +315,19 @@ def test_expiry(kx):
     put(kx, "scratch", "text")
     stay = ["bad.yaml", "bad.yaml.error", "changed.yaml", "changed.yaml.error", "changed.yaml.job",
             "open.yaml", "open.yaml.job", "running.yaml", "running.yaml.job", "scratch"]
-    with open(kx / "submit/open.yaml", encoding="utf-8") as f:
+
+    def expired():
+        # Asked again and again: close() returns before the daemon hears that a file is closed.
         os.kill(kx.pid, signal.SIGUSR1)
-        harness.wait_for(lambda: kx.ls("submit") == stay, what="expiry")
+        return kx.ls("submit") == stay
+
+    with open(kx / "submit/open.yaml", encoding="utf-8") as f:
+        harness.wait_for(expired, what="expiry")
         assert f.read() == asking()
     assert kx.read("submit/changed.yaml")
     assert put(kx, "old.yaml", asking()) == ""
-    os.kill(kx.pid, signal.SIGUSR1)
     stay = [name for name in stay if not name.startswith("open")]
-    harness.wait_for(lambda: kx.ls("submit") == stay, what="expiry of what was open")
+    harness.wait_for(expired, what="expiry of what was open")
 
 
 # --- several users ---

@@ -121,12 +121,12 @@ CHANGE = {
 }
 
 
-def script(kx, line, document):
+def script(kx, line, document, where="submit"):
     """Run LINE as described above. (status, stderr)"""
     doc = kx.work / "doc"
     doc.write_text(document)
     doc.chmod(0o644)
-    p = harness.run(line, check=False, cwd=kx / "submit", env={"F": "x.yaml", "DOC": str(doc)})
+    p = harness.run(line, check=False, cwd=kx / where, env={"F": "x.yaml", "DOC": str(doc)})
     return p.returncode, p.stderr
 
 

@@ -40,7 +40,7 @@ def walk(top):
 
 
 def test_root(kx):
-    assert kx.ls() == [".kxfs", "changes", "history", "jobs", "submit"]
+    assert kx.ls() == [".kxfs", "changes", "dryrun", "history", "jobs", "submit"]
     assert os.readlink(kx / "changes") == ".kxfs/.live/changes"
     assert kx.ls(".kxfs") == ["help", "info", "log", "metrics"]
     assert kx.ls("submit") == kx.ls("jobs") == kx.ls("history") == []
@@ -134,6 +134,30 @@ def test_info_metrics_log_help(kx, job):
     for name in JOB_FILES | {"wait", "follow", "logs", "submit", "jobs", "history", "changes",
                              "metrics", "info"}:
         assert re.search(rf"\b{re.escape(name)}\b", text), name
+
+
+def test_log_tells_what_happened(kx):
+    """Launched, suspended, ended, removed: one line each; a remount tells nothing of old jobs."""
+    job = kx.submit(app("exec sleep 1000"), "long.yaml")
+    job.until("RUNNING")
+    (job / "ctl").write_text("suspend")
+    (job / "ctl").write_text("resume")
+    job.cancel()
+    failed = kx.submit(app("exit 3"), "short.yaml")
+    failed.finish("FAILED")
+    failed.cancel()
+    run(["rm", "-r", str(failed.old)])
+
+    def said(ident):
+        lines = [re.match(r"^\S+ (\w+) (.*)$", line).groups() for line in kx.read(".kxfs", "log").splitlines()]
+        return [text.removeprefix(f"{ident}: ") for level, text in lines if level == "info" and ident in text]
+
+    assert said(job.id) == ["launched from long.yaml", "suspend", "resume",
+                            "CANCELLED, Cancelled: its directory was removed", "removed from jobs/"]
+    assert said(failed.id) == ["launched from short.yaml", "FAILED, Error: main-0: exit code 3",
+                               "removed from jobs/", "removed from history/"]
+    kx.restart()
+    assert said(job.id) == []
 
 
 def test_sizes_are_true(kx, job):

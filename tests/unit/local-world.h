@@ -53,7 +53,6 @@ static inline void pause_ms(long ms)
 #define until(expr)                                                                                \
 	do {                                                                                       \
 		uint64_t end_ = loop_now_ms() + WAIT_S * 1000;                                     \
-                                                                                                   \
 		while (!(expr)) {                                                                  \
 			if (loop_now_ms() > end_)                                                  \
 				fail_msg("waited in vain for: %s", #expr);                         \

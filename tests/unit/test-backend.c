@@ -69,6 +69,13 @@ static void fake_submit(struct backend *b, struct backend_request *rq)
 	backend_answer(rq, 0, id, NULL);
 }
 
+static void fake_dry_run(struct backend *b, struct backend_request *rq)
+{
+	(void)b;
+	snprintf(world.seen, sizeof(world.seen), "dry run %s by %s", rq->file, rq->submitter);
+	backend_answer_dry_run(rq, rq->text);
+}
+
 static void fake_cancel(struct backend *b, struct backend_request *rq)
 {
 	(void)b;
@@ -115,6 +122,7 @@ const struct backend_ops local_ops = {
 	.stop = fake_stop,
 	.fini = fake_fini,
 	.submit = fake_submit,
+	.dry_run = fake_dry_run,
 	.cancel = fake_cancel,
 	.control = fake_control,
 	.forget = fake_forget,
@@ -183,6 +191,8 @@ struct answer {
 	unsigned times;
 	int err;
 	bool here;
+	bool dry; /* ask for a manifest */
+	char manifest[64];
 	char id[64];
 	char text[256];
 };
@@ -195,6 +205,7 @@ static void on_reply(void *data, const struct backend_result *r)
 	a->err = r->err;
 	a->here = loop_is_here(world.loop);
 	snprintf(a->id, sizeof(a->id), "%s", r->id);
+	snprintf(a->manifest, sizeof(a->manifest), "%s", r->manifest);
 	snprintf(a->text, sizeof(a->text), "%s", r->text);
 	sem_post(&a->done);
 }
@@ -217,7 +228,10 @@ static void submit(struct answer *a, const char *text)
 
 	strcpy(copy, text);
 	sem_init(&a->done, 0, 0);
-	backend_submit(world.b, &s, on_reply, a);
+	if (a->dry)
+		backend_dry_run(world.b, &s, on_reply, a);
+	else
+		backend_submit(world.b, &s, on_reply, a);
 	memset(copy, 'x', sizeof(copy)); /* all was copied */
 }
 
@@ -264,6 +278,13 @@ static void test_requests(void **state)
 	expect(&a, 0, "");
 	assert_string_equal(a.id, "app-1");
 	assert_string_equal(world.seen, "submit app.yaml app ada@login1");
+	assert_int_equal(backend_n_jobs(world.b, BACKEND_JOBS), 1);
+	a.dry = true;
+	submit(&a, "dry");
+	expect(&a, 0, "");
+	assert_string_equal(a.id, "");
+	assert_string_equal(a.manifest, "dry");
+	assert_string_equal(world.seen, "dry run app.yaml by ada@login1");
 	assert_int_equal(backend_n_jobs(world.b, BACKEND_JOBS), 1);
 
 	backend_control(world.b, "app-1", "uid-1", SPEC_SUSPEND, on_reply, &a);

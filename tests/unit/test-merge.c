@@ -166,6 +166,11 @@ static void test_cut(void **state)
 	assert_int_equal(merge_cut(buf, 100, true), 100);
 	assert_int_equal(merge_cut(buf, MERGE_LENGTH_MAX - 1, false), 0);
 	assert_int_equal(merge_cut(buf, MERGE_LENGTH_MAX, false), MERGE_LENGTH_MAX);
+	assert_int_equal(merge_cut("\r10%\r20%\r", 9, false), 5); /* a '\n' may follow the last */
+	assert_int_equal(merge_cut("\r10%\r20%\r3", 10, false), 9);
+	assert_int_equal(merge_cut("\r10%\r20%\r3", 10, true), 10);
+	assert_int_equal(merge_cut("10%\r", 4, false), 0);
+	assert_int_equal(merge_cut("x\r\n1\r2", 6, false), 3);
 	buf[MERGE_LENGTH_MAX - 1] = '\r';
 	assert_int_equal(merge_cut(buf, sizeof(buf), false), MERGE_LENGTH_MAX - 1);
 	buf[MERGE_LENGTH_MAX] = '\n';
@@ -341,7 +346,24 @@ static void split(const struct text *whole, struct text out[WRITERS])
 	}
 }
 
-/* The logs are complete in WHOLE, byte for byte, but for a newline after a last line without one. */
+/* Take newlines out of OUT that are not in T: those after a '\r' where another log has come between. */
+static void join(struct text *out, const struct text *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < out->n; i++) {
+		if (n > 0 && n < t->n && out->v[i] == '\n' && t->v[n] != '\n' &&
+		    t->v[n - 1] == '\r')
+			continue;
+		out->v[n++] = out->v[i];
+	}
+	out->n = n;
+}
+
+/*
+ * The logs are complete in WHOLE, byte for byte, but for newlines after a last line without one and
+ * in lines that a '\r' has cut.
+ */
 static void expect_logs(const struct text *whole)
 {
 	struct text out[WRITERS] = {0};
@@ -350,6 +372,7 @@ static void expect_logs(const struct text *whole)
 	for (unsigned k = 0; k < WRITERS; k++) {
 		const struct text *t = &writers[k].text;
 
+		join(&out[k], t);
 		if (t->n > 0 && t->v[t->n - 1] != '\n')
 			out[k].n--;
 		expect_same(out[k].v, out[k].n, t->v, t->n);
@@ -629,6 +652,32 @@ static void test_partial_line(void **state)
 	rig_here(rig_do_close, NULL);
 }
 
+/* It comes as it is drawn, and between lines of others it goes on in lines of its own. */
+static void test_progress_bar(void **state)
+{
+	int a, b;
+
+	(void)state;
+	rig_open(JOB);
+	a = rig_begin("a-0.0", "a/0 ");
+	b = rig_begin("b-0.0", "b/0 ");
+	rig_write(a, "\r10%");
+	rig_write(a, "\r20%\r30%");
+	expect_merged("a/0 \ra/0 10%\ra/0 20%\r");
+	rig_write(b, "other\n");
+	expect_merged("a/0 \ra/0 10%\ra/0 20%\r\nb/0 other\n");
+	rig_write(a, "\r");
+	rig_write(a, "\n");
+	expect_merged("a/0 \ra/0 10%\ra/0 20%\r\nb/0 other\na/0 30%\r\n");
+	close(a);
+	close(b);
+	rig_end("a-0.0");
+	rig_end("b-0.0");
+	rig_here(rig_do_job_end, NULL);
+	expect_merged("a/0 \ra/0 10%\ra/0 20%\r\nb/0 other\na/0 30%\r\n");
+	rig_here(rig_do_close, NULL);
+}
+
 static void on_settled(void *data)
 {
 	sem_post(data);
@@ -722,9 +771,10 @@ int main(void)
 		cmocka_unit_test(test_render), cmocka_unit_test(test_flags),
 		cmocka_unit_test(test_cut),    cmocka_unit_test(test_records),
 		cmocka_unit_test(test_keys),   merge_test(test_partial_line),
-		merge_test(test_settle),       merge_test(test_no_room),
-		merge_test(test_writers),      merge_test(test_long_lines),
-		merge_test(test_torn),	       merge_test(test_crash),
+		merge_test(test_progress_bar), merge_test(test_settle),
+		merge_test(test_no_room),      merge_test(test_writers),
+		merge_test(test_long_lines),   merge_test(test_torn),
+		merge_test(test_crash),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,8 +121,9 @@ static const struct {
 	 "-o priority: must be a whole number, not \"high\""},
 	{"kxfs --dry-run=f -o prioritty=1 mcad:",
 	 "-o prioritty: unknown option; did you mean priority?; kxfs --help lists all"},
-	{"kxfs --dry-run=f -o queue=q local:", "-o queue: jobs of local: have no run options"},
-	{"kxfs -o queue=q local: /m", "-o queue: jobs of local: have no run options"},
+	{"kxfs -o priority=high local: /m", "-o priority: must be a whole number, not \"high\""},
+	{"kxfs -o no_annotations=5 local: /m",
+	 "-o no_annotations: must be true or false, not \"5\""},
 	/* numbers */
 	{"kxfs -o grace=-1 local: /m", "-o grace=-1: not a time from 0s to 1h, like 30s or 2m"},
 	{"kxfs -o grace=2h local: /m", "-o grace=2h: not a time from 0s to 1h, like 30s or 2m"},

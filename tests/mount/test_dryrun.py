@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: MIT
+"""dryrun/: what is written there becomes the manifest it would make, by the rules of submit/, and nothing
+is launched. When the answer takes long: test_submit_slow.py."""
+
+import json
+import os
+import re
+
+import harness
+import pytest
+import yaml
+from test_submit_tools import REPORT, SILENT, script
+
+LIMIT = 1400 * 1024  # bytes of an object
+GOOD = harness.app("touch started", num_replicas=2) + "\n"
+BAD = '{"name": "app", "nonsense": 1}\n'
+
+
+def for_kind(kind, args=None, text=GOOD, **fields):
+    """The document for another scheduler."""
+    app = {**json.loads(text), "scheduler": kind, "scheduler_args": args or {}, **fields}
+    return json.dumps(app, indent=1) + "\n"
+
+
+VOLCANO = for_kind("volcano", {"queue": "research"})
+
+
+def put(kx, name, text):
+    return harness.err_of(kx.write, f"dryrun/{name}", text)
+
+
+def made(kx, name="x.yaml"):
+    """The manifest in NAME, once it is one."""
+    def ready():
+        try:
+            value = yaml.safe_load(kx.read("dryrun", name))
+        except yaml.YAMLError:
+            return None
+        return value if isinstance(value, dict) and {"kind", "submitter"} & set(value) else None
+    manifest = harness.wait_for(ready, what=f"the manifest of {name}")
+    assert nothing_runs(kx)
+    return manifest
+
+
+def nothing_runs(kx):
+    """No job, and GOOD's program, which would leave a file, was not started."""
+    return kx.ls("jobs") == kx.ls("history") == [] and not (kx.work / "started").exists()
+
+
+def on_command_line(kx, text, *words):
+    path = kx.work / "doc"
+    path.write_text(text)
+    p = harness.run([kx.binary, f"--dry-run={path}", *words], check=False)
+    path.unlink()
+    return p
+
+
+def without_chance(manifest):
+    """What is the same for the same document, whenever it is made."""
+    text = json.dumps(manifest).replace(manifest["metadata"]["name"], "ID")
+    manifest = json.loads(text)
+    del manifest["metadata"]["annotations"]["kxfs/submission"]
+    return manifest
+
+
+# --- what comes out ---
+
+
+@pytest.mark.parametrize("tool", [*REPORT, *SILENT])
+def test_tools(kx, tool):
+    status, err = script(kx, {**REPORT, **SILENT}[tool], VOLCANO, "dryrun")
+    assert status == 0, err
+    assert made(kx)["spec"]["queue"] == "research"
+    assert kx.ls("dryrun") == ["x.yaml"]
+
+
+@pytest.mark.parametrize("tool", [*REPORT, *SILENT])
+def test_tools_and_a_bad_document(kx, tool):
+    status, err = script(kx, {**REPORT, **SILENT}[tool], BAD, "dryrun")
+    if tool in REPORT:
+        assert status != 0
+        assert "Invalid argument" in err or "to a subdirectory of itself" in err
+    harness.wait_for(lambda: "x.yaml.error" in kx.ls("dryrun"), what="x.yaml.error")
+    assert "x.yaml:1:" in kx.read("dryrun/x.yaml.error") and "nonsense" in kx.read("dryrun/x.yaml.error")
+    assert kx.ls("jobs") == []
+
+
+@pytest.mark.parametrize("kind, args", [("volcano", {"queue": "research"}), ("mcad", {"priority": 3, "network": "n"})])
+def test_it_is_what_the_command_prints(kx, kind, args):
+    text = for_kind(kind, args)
+    assert put(kx, "x.yaml", text) == ""
+    printed = on_command_line(kx, text)
+    assert printed.returncode == 0, printed.stderr
+    ours, theirs = made(kx), yaml.safe_load(printed.stdout)
+    assert without_chance(ours) == without_chance(theirs)
+    assert ours["metadata"]["annotations"]["kxfs/appdef"] == text
+
+
+def test_true_size_at_once(kx):
+    """Not a second later, when the kernel has forgotten that of the document."""
+    for _ in range(5):
+        assert put(kx, "x.yaml", VOLCANO) == ""
+        size = (kx / "dryrun/x.yaml").stat().st_size
+        assert size == len(kx.read("dryrun/x.yaml")) != len(VOLCANO)
+
+
+def test_local_job(kx):
+    assert put(kx, "x.yaml", GOOD) == ""
+    record = made(kx)
+    job = kx.submit(GOOD, "x.yaml")
+    job.finish()
+    real = yaml.safe_load(job.read("manifest.yaml"))
+    assert set(record) == set(real)
+    for key in ("file", "work_dir", "submitter", "app"):
+        assert record[key] == real[key]
+    assert [r["state"] for r in record["replicas"]] == ["PENDING", "PENDING"]
+
+
+def test_written_again(kx):
+    assert put(kx, "x.yaml", VOLCANO) == ""
+    first = made(kx)["metadata"]["name"]
+    assert put(kx, "x.yaml", BAD) == "EINVAL"
+    assert kx.ls("dryrun") == ["x.yaml", "x.yaml.error"]
+    assert kx.read("dryrun/x.yaml") == BAD
+    assert put(kx, "x.yaml", VOLCANO) == ""
+    assert made(kx)["metadata"]["name"] != first
+    assert kx.ls("dryrun") == ["x.yaml"]
+
+
+def test_a_manifest_is_not_made_again(kx):
+    """Renamed, touched or copied: a manifest of a cluster stays what it is."""
+    put(kx, "x.yaml", VOLCANO)
+    text = kx.read("dryrun/x.yaml")
+    kx.call("touch dryrun/x.yaml && chmod 600 dryrun/x.yaml && mv dryrun/x.yaml dryrun/y.yaml")
+    assert kx.read("dryrun/y.yaml") == text
+    kx.call("mv dryrun/y.yaml dryrun/scratch && mv dryrun/scratch dryrun/x.yaml")
+    assert kx.read("dryrun/x.yaml") == text
+    kx.call("cp dryrun/x.yaml dryrun/z.yaml")
+    ours, theirs = made(kx, "z.yaml"), yaml.safe_load(text)
+    assert ours["metadata"].pop("annotations") and theirs["metadata"].pop("annotations")
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ["x.txt", ".x.yaml", "x.yaml~"])
+def test_scratch(kx, name):
+    assert put(kx, name, GOOD) == ""
+    assert kx.read("dryrun", name) == GOOD
+    assert kx.ls("dryrun") == [name]
+    assert harness.err_of(os.rename, kx / "dryrun" / name, kx / "submit/x.yaml") == "EPERM"
+
+
+def test_nothing_of_an_empty_file(kx):
+    kx.call(": > dryrun/x.yaml; touch dryrun/y.yaml")
+    assert kx.ls("dryrun") == ["x.yaml", "y.yaml"]
+    assert kx.read("dryrun/x.yaml") == ""
+
+
+def test_remount(kx):
+    put(kx, "x.yaml", VOLCANO)
+    put(kx, "bad.yaml", BAD)
+    put(kx, "scratch", "text")
+    before = {name: kx.read("dryrun", name) for name in kx.ls("dryrun")}
+    assert set(before) == {"x.yaml", "bad.yaml", "bad.yaml.error", "scratch"}
+    kx.restart()
+    assert {name: kx.read("dryrun", name) for name in kx.ls("dryrun")} == before
+    assert kx.call("mv dryrun/x.yaml dryrun/y.yaml").stderr == ""
+    assert kx.read("dryrun/y.yaml") == before["x.yaml"]
+
+
+def test_read_only(make_kx):
+    kx = make_kx()
+    put(kx, "x.yaml", VOLCANO)
+    text = kx.read("dryrun/x.yaml")
+    kx.end()
+    kx.options = "ro"
+    kx.start()
+    assert kx.read("dryrun/x.yaml") == text
+    assert put(kx, "x.yaml", VOLCANO) == put(kx, "y.yaml", VOLCANO) == "EROFS"
+    assert harness.err_of(os.remove, kx / "dryrun/x.yaml") == "EROFS"
+
+
+def test_a_full_disk_keeps_the_document(make_kx):
+    kx = make_kx(start=False)
+    harness.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "kxfs-test", str(kx.state)])
+    try:
+        kx.start()
+        text = for_kind("volcano", {"queue": "q"}, harness.app("true", num_replicas=300))
+        assert put(kx, "x.yaml", text) == "ENOSPC"
+        assert kx.read("dryrun/x.yaml") == text
+        assert "No space left" in kx.read("dryrun/x.yaml.error")
+        assert kx.end() == 0
+    finally:
+        harness.run(["umount", "-l", str(kx.state)])
+
+
+# --- run options ---
+
+
+def test_options_of_the_mount(make_kx):
+    """They are for documents of every kind: each gets those that its kind has."""
+    kx = make_kx("queue=research,network=net,service_account=robot,reserved_memmb=5,no_annotations")
+    assert put(kx, "v.yaml", for_kind("volcano", {"reserved_memmb": 7})) == ""
+    assert put(kx, "m.yaml", for_kind("mcad", {"network": None})) == ""
+    assert put(kx, "w.yaml", for_kind("volcano", {"queue": "other", "no_annotations": False})) == ""
+    assert put(kx, "l.yaml", GOOD) == ""
+    volcano, mcad, other = (yaml.safe_load(kx.read("dryrun", name)) for name in ("v.yaml", "m.yaml", "w.yaml"))
+    assert volcano["spec"]["queue"] == "research" and "annotations" not in volcano["metadata"]
+    assert volcano["spec"]["tasks"][0]["template"]["spec"]["serviceAccountName"] == "robot"
+    pod = mcad["spec"]["resources"]["GenericItems"][0]["generictemplate"]
+    assert pod["spec"]["serviceAccountName"] == "robot"
+    assert "k8s.v1.cni.cncf.io/networks" not in pod["metadata"]["annotations"]
+    assert other["spec"]["queue"] == "other" and "annotations" in other["metadata"]
+
+
+@pytest.mark.parametrize("kind, args, text", [
+    ("volcano", {}, "scheduler_args.queue: volcano needs this run option"),
+    ("volcano", {"queue": 5}, "scheduler_args.queue: must be text, but is 5"),
+    ("volcano", {"queue": "q", "reserved_memmb": "5"}, "scheduler_args.reserved_memmb: must be a whole number"),
+    ("volcano", {"queue": "q", "no_annotations": 1}, "scheduler_args.no_annotations: must be true or false"),
+    ("volcano", {"queue": "q", "queu": "q"}, "volcano has no such run option; did you mean queue?"),
+    ("volcano", {"queue": "q", "network": "q"}, "scheduler_args.network: volcano has no such run option"),
+    ("mcad", {"priority": 1.5}, "scheduler_args.priority: must be a whole number, but is 1.5"),
+    ("mcad", {"queue": "q"}, "scheduler_args.queue: mcad has no such run option"),
+    ("volcano", {"queue": "q", "namespace": "other"}, "scheduler_args.namespace: is \"other\""),
+])
+def test_options_that_are_refused(kx, kind, args, text):
+    assert put(kx, "x.yaml", for_kind(kind, args)) == "EINVAL"
+    assert text in kx.read("dryrun/x.yaml.error")
+    printed = on_command_line(kx, for_kind(kind, args))
+    assert printed.returncode == 1 and text in printed.stderr
+
+
+# --- size ---
+
+
+@pytest.mark.parametrize("kind, args", [("volcano", {"queue": "q"}), ("mcad", {})])
+def test_too_large(kx, kind, args):
+    """Refused alike wherever it is written, with the bytes, the limit, and the bytes a replica."""
+    text = for_kind(kind, args, harness.app("true", num_replicas=3000))
+    assert put(kx, "x.yaml", text) == "EFBIG"
+    assert kx.read("dryrun/x.yaml") == text
+    assert harness.err_of(kx.write, "submit/x.yaml", text) == "EFBIG"
+    printed = on_command_line(kx, text)
+    assert printed.returncode == 1 and printed.stdout == ""
+    told = [kx.read("dryrun/x.yaml.error"), kx.read("submit/x.yaml.error"), printed.stderr]
+    for words in told:
+        size, limit, each = numbers(words)
+        assert limit == LIMIT < size and size // 3000 == each
+    assert kx.ls("jobs") == []
+
+
+def numbers(words):
+    """Bytes, limit and bytes a replica of a refusal."""
+    found = re.search(r"would have (\d+) bytes, and the cluster stores at most (\d+); with (\d+) bytes a replica",
+                              words)
+    assert found, words
+    return [int(word) for word in found.groups()]
+
+
+def test_too_large_manifest(kx):
+    """A ready manifest has no replicas that could be counted."""
+    head = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\n"
+    assert put(kx, "x.yaml", head + "spec: {}\n") == ""
+    # A control character is longer in JSON.
+    assert put(kx, "x.yaml", head + 'spec: "' + "\\a" * 400000 + '"\n') == "EFBIG"
+    assert f"the cluster stores at most {LIMIT}" in kx.read("dryrun/x.yaml.error")

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""Who gets in, whose files they are, who may do what: private mounts, allow_other, uid, gid, umask."""
+
+import os
+import pathlib
+import pwd
+import re
+import stat
+
+from harness import USER, alive, app, run, wait_for
+
+
+def started(kx):
+    job = kx.submit(app("echo $$; exec sleep 1000"))
+    job.until_logged("\n")
+    return job, int(job.log())
+
+
+def test_private(kx):
+    """Without allow_other not even its owner's neighbours get in."""
+    p = run(["ls", str(kx.mnt)], user=USER, check=False)
+    assert p.returncode != 0 and "Permission denied" in p.stderr
+
+
+def test_allow_other(make_kx):
+    kx = make_kx("allow_other,umask=022")
+    assert "default_permissions" in pathlib.Path("/proc/self/mountinfo").read_text().split(f" {kx.mnt} ")[1].split("\n")[0]
+    job, pid = started(kx)
+    who = {"user": USER}
+    assert run(["cat", str(job / "state")], **who).stdout == "RUNNING\n"
+    for command in (f"rmdir {job.dir}", f"rm -r {job.dir}", f"echo terminate > {job.dir}/ctl",
+                    f"mv {job.dir} {kx.mnt}/history/", f"rmdir {job.dir}/main-0"):
+        assert run(command, check=False, **who).returncode != 0, command
+    assert alive(pid) and job.state() == "RUNNING"
+    run(["rm", "-r", str(job.dir)])
+    wait_for(lambda: not alive(pid))
+
+
+def test_allow_other_in_submit(make_kx):
+    """submit/ is as /tmp: everybody makes files, which are theirs, and removes nobody else's. What they
+    launch is only the owner's of jobs/, and root's, to end."""
+    kx = make_kx("allow_other,umask=077")
+    sub, uid = kx / "submit", pwd.getpwnam(USER).pw_uid
+    assert stat.S_IMODE(os.stat(sub).st_mode) == 0o1777
+    assert os.stat(sub).st_uid == os.stat(kx / "jobs").st_uid == 0
+    kx.end()
+    kx.options = "allow_other,umask=022"
+    kx.start()
+    as_user = {"user": USER, "cwd": str(sub)}
+    text = app("id -u; exec sleep 1000")
+    run("cat > theirs.yaml; test -s theirs.yaml.job/state", input=text, **as_user)
+    run("cat > bad.yaml; rm bad.yaml; test -s bad.yaml.error", input="bad", **as_user)
+    job = kx.job_of("theirs.yaml")
+    job.until_logged(f"{os.getuid()}\n")  # it runs as who mounts
+    for name in ("theirs.yaml", "theirs.yaml.job", "bad.yaml.error"):
+        assert os.lstat(sub / name).st_uid == uid, name
+    assert os.stat(job.dir).st_uid == 0
+    assert run(["cat", str(job / "main-0/log")], **as_user).stdout == f"{os.getuid()}\n"
+    for command in (f"rm -r {job.dir}", "rmdir theirs.yaml.job/", f"echo suspend > {job.dir}/ctl",
+                    f"find {job.dir} -delete"):
+        assert run(command, check=False, **as_user).returncode != 0, command
+    assert job.state() == "RUNNING"
+
+    kx.write("submit/ours.yaml", app("true"))
+    kx.write("submit/scratch", "ours")
+    for command in ("rm -f ours.yaml", "rm -f ours.yaml.job", "mv theirs.yaml ours.yaml", "mv scratch mine",
+                    "echo x >> scratch", "chmod 777 scratch", "touch scratch"):
+        p = run(command, check=False, **as_user)
+        assert p.returncode != 0 and re.search("denied|not permitted", p.stderr), command
+    assert kx.read("submit", "scratch") == "ours"
+    run("chmod 600 theirs.yaml; mv theirs.yaml again.yaml", **as_user)
+    assert kx.ls("submit") == ["again.yaml", "again.yaml.job", "bad.yaml.error", "ours.yaml", "ours.yaml.job", "scratch"]
+    assert kx.ls("jobs") == sorted([job.id, kx.job_of("ours.yaml").id])
+    run("rm again.yaml again.yaml.job bad.yaml.error", **as_user)
+    run(["rm", "-r", str(job.dir)])
+    assert (job.old / "state").read_text() == "CANCELLED\n"
+
+
+def test_owner_and_mask(make_kx):
+    kx = make_kx("uid=12,gid=34,umask=027")
+    for name, mode in (("jobs", 0o750), (".kxfs/info", 0o640)):
+        st = os.stat(kx / name)
+        assert (st.st_uid, st.st_gid) == (12, 34)
+        assert st.st_mode & 0o777 & ~mode == 0
