@@ -15,6 +15,7 @@ import asyncio
 import base64
 import contextlib
 import functools
+import gzip
 import threading
 
 import answers
@@ -28,6 +29,7 @@ from request import Request
 
 MAX_BODY = 16 * 1024 * 1024
 BLOCK = 256 * 1024  # bytes given to the socket at once
+COMPRESSED = 128 * 1024  # longer lists are compressed for who takes it
 LIMIT = 60  # seconds that a call into the server's thread gets
 
 
@@ -309,9 +311,13 @@ class ApiServer:
     def _respond(req, reply):
         req.code = reply.code
         headers = {"Audit-Id": f"{id(req):x}", "Cache-Control": "no-cache, private", **reply.headers}
+        body = reply.body
         if reply.code == 204:
             headers.pop("Content-Type")
-        return web.Response(status=reply.code, body=reply.body, headers=headers)
+        if req.verb == "list" and len(body) > COMPRESSED and "gzip" in req.headers.get("Accept-Encoding", ""):
+            body = gzip.compress(body, 1)
+            headers["Content-Encoding"] = "gzip"
+        return web.Response(status=reply.code, body=body, headers=headers)
 
     @staticmethod
     def _drop(req, transport):

@@ -32,6 +32,11 @@ class Request:
         fault = f" [{self.fault}]" if self.fault else ""
         return f"{self.verb or self.method} {self.path}?{query} -> {self.code}{fault}"
 
+    @property
+    def is_continued(self):
+        """Is it for a further page of a list?"""
+        return "continue" in self.query
+
     def is_(self, **wanted):
         """Do all of WANTED (verb=, resource= by its plural, method=, name=, ...) hold?"""
         for key, value in wanted.items():

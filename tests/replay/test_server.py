@@ -17,7 +17,6 @@ import store as st
 from apiserver import ApiServer
 from faults import Fault
 from frontend import Http2Frontend
-from pki import Pki
 from volcano import FakeVolcano
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/test/jobs"
@@ -27,12 +26,6 @@ JOB = {
     "spec": {"tasks": [{"name": "main", "replicas": 2, "template": {"spec": {
         "restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}}}]},
 }
-
-
-@pytest.fixture
-def server():
-    with ApiServer() as server:
-        yield server
 
 
 class Answer:
@@ -148,6 +141,15 @@ def test_list_of_custom_resources(server):
     (item,) = answer.tree["items"]
     assert item["kind"] == "Job" and item["status"]["state"]["phase"] == "Completed"
     assert item["metadata"]["namespace"] == "test"
+
+
+def test_long_lists_are_compressed(server):
+    for i in range(300):
+        server.store.add(st.PODS, pod(f"p{i}", label="x" * 500))
+    assert "content-encoding" not in curl(server, PODS).headers
+    answer = curl(server, PODS, "--compressed")
+    assert "content-encoding: gzip" in answer.headers
+    assert len(answer.tree["items"]) == 300
 
 
 @pytest.mark.parametrize("selector,names", [
@@ -309,11 +311,6 @@ def test_forbidden(server):
     answer = post(server, JOB)
     assert answer.code == 403
     assert 'User "tester" cannot create resource "jobs" in API group "batch.volcano.sh"' in answer.tree["message"]
-
-
-@pytest.fixture
-def pki(tmp_path):
-    return Pki(tmp_path / "pki")
 
 
 def check_kubectl(pki, tmp_path):

@@ -20,6 +20,7 @@ class FakeVolcano:
         self.server = server
         self.store = server.store
         self.schedule = schedule  # give pods a node as soon as they are made
+        self.keep_pods = False  # pods of a deleted job run on until `remove_pods`
         self._busy = threading.local()
         self.store.listeners.append(self._changed)
 
@@ -86,6 +87,15 @@ class FakeVolcano:
             tree["status"]["state"] = {"phase": phase, "lastTransitionTime": st.now()}
         self.store.change(st.JOBS, namespace, job, edit)
 
+    def remove_pods(self, job, namespace="test"):
+        """The pods of JOB end and are gone."""
+        for name in self.pods(job, namespace):
+            pod = self.store.find(st.PODS, namespace, name)
+            self.store.change(st.PODS, namespace, name,
+                              lambda tree: tree["metadata"].update(deletionTimestamp=st.now()))
+            self._end_logs(pod)
+            self.store.remove(st.PODS, namespace, name)
+
     # --- what the controllers do ---
 
     def _changed(self, change):
@@ -97,7 +107,8 @@ class FakeVolcano:
             if obj.resource is st.JOBS and change.before is None:
                 self._begin(obj)
             elif obj.resource is st.JOBS and change.after is None:
-                self._remove_pods(obj)
+                if not self.keep_pods:
+                    self.remove_pods(obj.name, obj.namespace)
                 self._remove_group(obj)
             elif obj.resource is st.PODS and change.after is not None:
                 self._follow_pods(obj)
@@ -186,7 +197,7 @@ class FakeVolcano:
         if ask and retries >= tree["spec"].get("maxRetry", 3):
             return False
         self._phase(job, "Restarting", drop=True, retryCount=retries)
-        self._remove_pods(job)
+        self.remove_pods(job.name, job.namespace)
         self._phase(job, "Pending", version=tree["status"].get("version", 0) + 1)
         self._make_pods(job, self.job(job.name, job.namespace))
         self._count(job)
@@ -204,19 +215,11 @@ class FakeVolcano:
         if action in ("AbortJob", "TerminateJob") and phase not in FINAL:
             ends = {"AbortJob": ("Aborting", "Aborted"), "TerminateJob": ("Terminating", "Terminated")}[action]
             self._phase(job, ends[0], drop=True)
-            self._remove_pods(job)
+            self.remove_pods(job.name, job.namespace)
             self._phase(job, ends[1])
             self._remove_group(job)
         elif (action, phase) == ("ResumeJob", "Aborted") or (action == "RestartJob" and phase not in FINAL):
             self._restart(job, job.tree(), ask=False)
-
-    def _remove_pods(self, job):
-        for name in self.pods(job.name, job.namespace):
-            pod = self.store.find(st.PODS, job.namespace, name)
-            self.store.change(st.PODS, job.namespace, name,
-                              lambda tree: tree["metadata"].update(deletionTimestamp=st.now()))
-            self._end_logs(pod)
-            self.store.remove(st.PODS, job.namespace, name)
 
     def _remove_group(self, job):
         self.store.remove(st.PODGROUPS, job.namespace, f"{job.name}-{job.uid}")

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures: an API server, Volcano's stand-in on it, and mounts of its namespace `test`."""
+
+import itertools
+
+import kubeconfig
+import pytest
+from apiserver import ApiServer
+from pki import Pki
+from volcano import FakeVolcano
+
+
+@pytest.fixture
+def server():
+    with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def volcano(server):
+    return FakeVolcano(server)
+
+
+@pytest.fixture
+def pki(tmp_path):
+    return Pki(tmp_path / "pki")
+
+
+@pytest.fixture
+def make_mount(make_kx, tmp_path):
+    """make_mount(server, options="", config=None, start=True, ...) -> Kxfs of volcano:test.
+    CONFIG is a kubeconfig as a tree; default: the server with its token."""
+    number = itertools.count()
+
+    def make(server, options="", config=None, source="volcano:test", env=None, **kwargs):
+        path = kubeconfig.write(tmp_path / f"config-{next(number)}",
+                                config or kubeconfig.config(server))
+        return make_kx(options=options, source=source, env={"KUBECONFIG": str(path), **(env or {})},
+                       **kwargs)
+
+    return make
+
+
+@pytest.fixture
+def kx(make_mount, server, volcano):
+    """A mount of a cluster with a Volcano."""
+    del volcano
+    return make_mount(server)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of mounted clusters share: objects as they stand in a cluster, and reading `changes`."""
+
+import functools
+import os
+import select
+import subprocess
+import time
+import uuid
+
+import harness
+import recordings
+import store as st
+
+
+def job(name, phase=None, tasks=None, namespace="test", **meta):
+    """A Volcano Job of somebody else; TASKS: name -> replicas."""
+    tree = {
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+        "metadata": {"name": name, "namespace": namespace, "uid": str(uuid.uuid4()), **meta},
+        "spec": {"minAvailable": 1, "maxRetry": 3, "queue": "default", "schedulerName": "volcano",
+                 "tasks": [{"name": task, "replicas": n, "minAvailable": 1, "template": {"spec": {
+                     "restartPolicy": "Never",
+                     "containers": [{"name": "main", "image": "busybox"}]}}}
+                     for task, n in (tasks or {"main": 1}).items()]},
+    }
+    if phase:
+        tree["status"] = {"minAvailable": 1, "state": {"phase": phase, "lastTransitionTime": st.now()}}
+    return tree
+
+
+def pod(owner, task, index, phase="Pending", containers=("main",), init=(), code=0):
+    """A pod of OWNER (an Object) as Volcano makes it."""
+    states = {"Pending": {"waiting": {"reason": "ContainerCreating"}},
+              "Running": {"running": {"startedAt": st.now()}},
+              "Succeeded": {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": st.now()}},
+              "Failed": {"terminated": {"exitCode": code, "reason": "Error", "finishedAt": st.now()}}}
+    done = states["Succeeded"] if phase != "Pending" else states["Pending"]
+    labels = {"volcano.sh/job-name": owner.name, "volcano.sh/task-spec": task,
+              "volcano.sh/task-index": str(index), "volcano.sh/queue-name": "default",
+              "volcano.sh/job-namespace": owner.namespace}
+    tree = {
+        "metadata": {"name": f"{owner.name}-{task}-{index}", "namespace": owner.namespace,
+                     "uid": str(uuid.uuid4()), "labels": labels, "creationTimestamp": st.now(),
+                     "annotations": {"volcano.sh/job-retry-count": "0", "volcano.sh/job-version": "0"},
+                     "ownerReferences": [{"apiVersion": st.JOBS.api_version, "kind": "Job",
+                                          "name": owner.name, "uid": owner.uid, "controller": True,
+                                          "blockOwnerDeletion": True}]},
+        "spec": {"nodeName": "node-1", "containers": [{"name": c, "image": "busybox"} for c in containers]},
+        "status": {"phase": phase, "containerStatuses": [
+            {"name": c, "restartCount": 0, "state": states[phase]} for c in containers]},
+    }
+    if init:
+        tree["spec"]["initContainers"] = [{"name": c, "image": "busybox"} for c in init]
+        tree["status"]["initContainerStatuses"] = [
+            {"name": c, "restartCount": 0, "state": done} for c in init]
+    return tree
+
+
+@functools.lru_cache(maxsize=1)
+def real_parts():
+    """A running pod of the recordings."""
+    return next(s.tree for s in recordings.Recording("success").steps
+                if s.resource is st.PODS and s.tree["status"]["phase"] == "Running")
+
+
+def real_pod(owner, task, index):
+    """A running pod of OWNER as large as those of a real cluster (9 KB)."""
+    tree = pod(owner, task, index, phase="Running")
+    real = real_parts()
+    tree["metadata"]["managedFields"] = real["metadata"]["managedFields"]
+    tree["spec"] = {**real["spec"], "containers": [{**real["spec"]["containers"][0], "name": "main"}]}
+    tree["status"] = {**real["status"], "containerStatuses": [
+        {**real["status"]["containerStatuses"][0], "name": "main"}]}
+    return tree
+
+
+def known(kx):
+    """.kxfs/info as it is now."""
+    return kx.read(".kxfs", "info")
+
+
+class Changes:
+    """A reader of `changes`."""
+
+    def __init__(self, kx):
+        self.proc = harness.popen(["cat", str(kx / "changes")], stdout=subprocess.PIPE)
+        self.rest = b""
+        self.lines = []
+        self.until(lambda line: line[2] == "SYNC")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        harness.kill(self.proc.pid)
+        self.proc.stdout.close()
+        self.proc.wait(harness.LIMIT)
+
+    def until(self, wanted, timeout=harness.LIMIT):
+        """All lines so far, once there is one that is WANTED: [time, id, state, reason]."""
+        end = time.monotonic() + timeout
+        fd = self.proc.stdout.fileno()
+        while not any(wanted(line) for line in self.lines):
+            assert time.monotonic() < end, self.lines
+            if select.select([fd], [], [], 1)[0]:
+                data = os.read(fd, 65536)
+                assert data, "`changes` has ended"
+                *whole, self.rest = (self.rest + data).split(b"\n")
+                self.lines += [(line.decode().split("\t") + [""] * 4)[:4] for line in whole]
+        return self.lines
