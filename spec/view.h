@@ -2,8 +2,8 @@
 /*
  * What kxfs keeps of the objects of a cluster: a job's view, its pods' views, and the snapshot that
  * both make (struct spec_job). Reading an object is the kind's business (spec/kind.h); pods are the
- * same for all kinds. Views belong to one thread. Times are ns since 1970, 0: none; strings are never
- * NULL.
+ * same for all kinds. Views belong to one thread and do not change once read, but for
+ * spec_pod_view.gone. Times are ns since 1970, 0: none; strings are never NULL, and bounded.
  */
 #ifndef KXFS_SPEC_VIEW_H
 #define KXFS_SPEC_VIEW_H
@@ -14,12 +14,12 @@ struct spec_kind;
 
 /* What is common to all objects. */
 struct spec_meta {
-	char *name;
-	char *uid;
+	char *name; /* fit for a file name and for a path of the API as it is */
+	char *uid;  /* letters, digits and dashes */
 	char *resource_version;
 	char *owner_uid; /* of the controller; "" none */
 	int64_t created;
-	int64_t deleted; /* deletionTimestamp: it is going */
+	int64_t deleted; /* when its deletion was asked for: it is going */
 };
 
 enum spec_container_state { SPEC_WAITING, SPEC_STARTED, SPEC_TERMINATED };
@@ -30,66 +30,83 @@ struct spec_container_view {
 	enum spec_container_state state;
 	char *reason; /* of waiting and terminated */
 	char *message;
-	int exit_code; /* -1: none */
+	int exit_code; /* of this run; -1: none */
 	int signal;
 	unsigned restarts;
 	int64_t started, finished;
-	/* How the run before this one ended (lastState); exit_code -1: there is none. */
-	char *last_reason;
-	int last_exit_code;
+	int last_exit_code; /* of the run before this one; -1: there is none */
 };
 
 struct spec_pod_view {
 	struct spec_meta meta;
-	char *task;	/* volcano.sh/task-spec, or the kind's own word */
+	char *task;	/* of the job's object */
 	unsigned index; /* in its task */
-	unsigned retry; /* of the job, as the controller counts */
-	char *role;	/* TorchX's role name; "" not made so */
-	unsigned replica;
+	unsigned retry; /* of the job, as the controller counted when it made the pod */
 	char *phase;
 	char *node;
 	char *reason; /* of the pod: Evicted ...; or why it is not scheduled */
 	char *message;
-	char *main;   /* the container whose output is the replica's */
-	int64_t started;
+	char *main; /* the container whose output is the replica's */
+	/*
+	 * It is no longer in the cluster; this is what it was last. Set by who keeps the view, and kept
+	 * for what it tells of its attempt.
+	 */
+	bool gone;
 	struct spec_container_view *containers; /* init containers first */
 	size_t n_containers;
 };
 
 struct spec_task_view {
-	char *name;  /* of the task, in the object */
-	char *role;  /* TorchX's role name; "" */
-	unsigned replica; /* TorchX's replica id of index 0 */
-	unsigned replicas;
-	unsigned minimum;
-	char *main; /* container */
+	char *name;	  /* in the object, and in its pods */
+	unsigned role;	  /* index in roles */
+	unsigned replica; /* id of the replica that index 0 is */
+	unsigned n;	  /* replicas that are shown: SPEC_MAX_REPLICAS in a job */
+	size_t first;	  /* index of the first in the snapshot's replicas */
+};
+
+/* A role of TorchX, of which each replica is a task; or a task. */
+struct spec_role_view {
+	char *name;
+	char *dir; /* directories of its replicas: DIR-K; no two roles have the same */
+	unsigned desired, minimum;
+	size_t first, n; /* replicas */
 };
 
 struct spec_job_view {
 	struct spec_meta meta;
 	char *app;
-	char *phase;
+	char *phase; /* "": no controller has acted on it yet */
 	char *reason;
 	char *message;
 	char *queue;
 	char *submitter;
 	char *submission;
-	char *appdef; /* text of the annotation; "" none */
+	bool has_appdef;     /* spec_object_appdef finds it */
+	char *appdef_sha256; /* of one that did not fit the object; "" none */
 	unsigned retries, max_retries;
 	unsigned minimum; /* pods that the gang needs */
-	bool touched;	  /* a controller has acted on it */
+	bool restarts;	  /* its controller may start again what has failed */
 	int64_t changed;  /* of the phase */
-	struct spec_task_view *tasks;
+	struct spec_role_view *roles;
+	size_t n_roles;
+	struct spec_task_view *tasks; /* in the order of roles, then of replicas */
 	size_t n_tasks;
+	unsigned *by_name; /* indices of tasks, in the order of their names */
+	size_t n_replicas;
 };
 
-/* -EINVAL: not an object of that sort, with a name that can be a file's; -ENOMEM. */
+/* -EINVAL: not an object of that sort, or with a name that can't be a file's; -ENOMEM. */
 int spec_job_view_parse(const struct spec_kind *kind, const char *json, size_t len,
 			struct spec_job_view **ret);
-void spec_job_view_free(struct spec_job_view *v);
+void spec_job_view_free(struct spec_job_view *v); /* NULL is allowed */
 int spec_pod_view_parse(const struct spec_kind *kind, const char *json, size_t len,
 			struct spec_pod_view **ret);
-void spec_pod_view_free(struct spec_pod_view *v);
+void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
+/*
+ * NOW takes the place of BEFORE, an earlier view of the same pod: takes over what the server forgets
+ * (when the deletion was asked for, once it is done).
+ */
+void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
 
 /* What of a snapshot is not in the objects. */
 struct spec_view_context {
@@ -105,16 +122,22 @@ struct spec_view_context {
 
 /*
  * The snapshot of JOB and its PODS (in any order; those of earlier attempts and those that are gone
- * but whose end is remembered are among them). NULL: no memory.
+ * but whose end is remembered are among them; what is of no task of the job is left out). A job that
+ * has left jobs/ before it had finished is CANCELLED. NULL: no memory.
  */
 struct spec_job *spec_view_job(const struct spec_job_view *job,
 			       const struct spec_pod_view *const *pods, size_t n_pods,
 			       const struct spec_view_context *ctx);
 
-/* The key of a container's log in one attempt, as it is in spec_log.key. malloc'ed. */
+/*
+ * The key of a container's log in one attempt, as it is in spec_log.key: UID.CONTAINER.RESTART.
+ * malloc'ed; NULL: no memory.
+ */
 char *spec_view_log_key(const struct spec_pod_view *pod, const char *container, unsigned restart);
 
 /* The object's JSON as YAML for manifest.yaml. 0 and malloc'ed text, -EINVAL, -ENOMEM. */
 int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len);
+/* The AppDef in the object's annotations. 0 and malloc'ed text, -ENOENT, -EINVAL, -ENOMEM. */
+int spec_object_appdef(const char *json, size_t len, char **ret, size_t *ret_len);
 
 #endif

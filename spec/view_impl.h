@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of view.h share. Private to view*.c.
+ */
+#ifndef KXFS_SPEC_VIEW_IMPL_H
+#define KXFS_SPEC_VIEW_IMPL_H
+
+#include "spec/kind.h"
+#include "spec/read.h"
+#include "spec/tree.h"
+#include "spec/view.h"
+
+/* The object that JSON is. 0, -EINVAL, -ENOMEM. */
+int spec_view_object(const char *json, size_t len, struct json_object **ret);
+
+/* Fill M, whose strings are empty ones. 0, -EINVAL: no name or uid that is one; -ENOMEM. */
+int spec_meta_read(struct json_object *object, struct spec_meta *m);
+int must_check spec_meta_init(struct spec_meta *m);
+void spec_meta_clear(struct spec_meta *m);
+
+/* Where a job stands, for its replicas. */
+struct spec_standing {
+	bool over;	/* nothing of it starts again, unless somebody asks for it */
+	bool ending;	/* or it is on the way there */
+	bool cancelled; /* it ends, or has ended, as CANCELLED */
+	int64_t ended;	/* a time for what has none of its own */
+};
+
+/* The pods of one replica, oldest first. */
+struct spec_runs {
+	const struct spec_pod_view *const *v;
+	size_t n;
+};
+
+/*
+ * Fill R, whose name, role and id are set, from its RUNS and from BEFORE (NULL: none), what it was in
+ * the snapshot before. 0 or -ENOMEM.
+ */
+int spec_replica_fill(struct spec_replica *r, struct spec_runs runs,
+		      const struct spec_job_view *job, const struct spec_standing *standing,
+		      const struct spec_replica *before);
+
+/* The container that is the pod's main one; NULL: the server has not told of it yet. */
+const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod);
+
+#endif

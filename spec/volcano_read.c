@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Volcano's Jobs and their pods, as Volcano's controller writes them. Its counts of pods are not read:
+ * they are gone once a job has finished, and the pods tell more.
+ */
+#include "spec/volcano_read.h"
+
+#include <errno.h>
+
+#include "spec/view_impl.h"
+
+/* What Volcano's webhook makes of a maxRetry of 0. */
+#define DEFAULT_RETRIES 3
+
+const struct spec_phase spec_volcano_phases[] = {
+	{.name = "Pending", .state = SPEC_PENDING},
+	{.name = "Running", .state = SPEC_RUNNING},
+	{.name = "Restarting", .state = SPEC_RUNNING},
+	{.name = "Completing", .state = SPEC_RUNNING, .ending = true},
+	{.name = "Terminating", .state = SPEC_RUNNING, .ending = true},
+	{.name = "Aborting", .state = SPEC_RUNNING, .ending = true},
+	{.name = "Aborted", .state = SPEC_CANCELLED, .ending = true, .suspended = true},
+	{.name = "Completed", .state = SPEC_SUCCEEDED, .ending = true},
+	{.name = "Terminated", .state = SPEC_FAILED, .ending = true},
+	{.name = "Failed", .state = SPEC_FAILED, .ending = true},
+	{0},
+};
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+static struct json_object *labels_of(struct json_object *object)
+{
+	return spec_read_map(spec_read_map(object, "metadata"), "labels");
+}
+
+static bool any_restarts(struct json_object *policies)
+{
+	for (size_t i = 0; i < spec_read_count(policies); i++)
+		if (strncmp(spec_read_text(spec_read_at(policies, i), "action"), "Restart", 7) == 0)
+			return true;
+	return false;
+}
+
+static void read_task(struct json_object *task, struct spec_task_source *ret)
+{
+	struct json_object *labels = labels_of(spec_read_map(task, "template"));
+	int id = spec_read_digits(spec_read_text(labels, "torchx.pytorch.org/replica-id"));
+
+	ret->name = spec_read_text(task, "name");
+	ret->replicas = (unsigned)spec_read_int(task, "replicas", 1);
+	ret->minimum = (unsigned)spec_read_int(task, "minAvailable", (int)ret->replicas);
+	ret->role = id < 0 ? "" : spec_read_text(labels, "torchx.pytorch.org/role-name");
+	ret->replica = id < 0 ? 0 : (unsigned)id;
+}
+
+static int read_tasks(struct json_object *spec, struct spec_job_view *v,
+		      struct spec_task_source **ret, size_t *ret_n)
+{
+	struct json_object *list = spec_read_list(spec, "tasks");
+	size_t n = spec_read_count(list);
+
+	*ret = calloc(n + 1, sizeof(**ret));
+	if (!*ret)
+		return -ENOMEM;
+	v->restarts = any_restarts(spec_read_list(spec, "policies"));
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *task = spec_read_at(list, i);
+
+		v->restarts |= any_restarts(spec_read_list(task, "policies"));
+		read_task(task, &(*ret)[i]);
+	}
+	*ret_n = n;
+	return 0;
+}
+
+static int read_app(struct json_object *spec, struct spec_job_view *v)
+{
+	struct json_object *first = spec_read_at(spec_read_list(spec, "tasks"), 0);
+	struct json_object *labels = labels_of(spec_read_map(first, "template"));
+
+	return spec_read_copy(&v->app, spec_read_text(labels, "torchx.pytorch.org/app-name"),
+			      READ_MAX_WORD);
+}
+
+static int read_status(struct json_object *status, struct spec_job_view *v)
+{
+	struct json_object *state = spec_read_map(status, "state");
+
+	v->retries = (unsigned)spec_read_int(status, "retryCount", 0);
+	v->changed = spec_read_time(state, "lastTransitionTime");
+	if (spec_read_copy(&v->phase, spec_read_text(state, "phase"), READ_MAX_WORD) < 0 ||
+	    spec_read_copy(&v->reason, spec_read_text(state, "reason"), READ_MAX_WORD) < 0 ||
+	    spec_read_copy(&v->message, spec_read_text(state, "message"), READ_MAX_MESSAGE) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+int spec_volcano_read_job(struct json_object *object, struct spec_job_view *v,
+			  struct spec_task_source **tasks, size_t *n)
+{
+	struct json_object *spec = spec_read_map(object, "spec");
+	int retries = spec_read_int(spec, "maxRetry", 0);
+	int err = read_tasks(spec, v, tasks, n);
+
+	/* Without a policy that restarts, nobody has asked for the default. */
+	if (v->restarts || retries != DEFAULT_RETRIES)
+		v->max_retries = (unsigned)retries;
+	v->minimum = (unsigned)spec_read_int(spec, "minAvailable", 0);
+	if (!err)
+		err = spec_read_copy(&v->queue, spec_read_text(spec, "queue"), READ_MAX_WORD);
+	if (!err)
+		err = read_app(spec, v);
+	return err ? err : read_status(spec_read_map(object, "status"), v);
+}
+
+/* --- pods ------------------------------------------------------------------------------------ */
+
+/* The number behind the last dash: pods are called JOB-TASK-INDEX. */
+static int index_of(const char *name)
+{
+	const char *dash = strrchr(name, '-');
+
+	return dash ? spec_read_digits(dash + 1) : -1;
+}
+
+static bool has_container(struct json_object *list, const char *name)
+{
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		if (*name && streq(spec_read_text(spec_read_at(list, i), "name"), name))
+			return true;
+	return false;
+}
+
+/* The container named like the task, else the pod's default one, else the first. */
+static const char *main_of(struct json_object *object, const char *task)
+{
+	struct json_object *list = spec_read_list(spec_read_map(object, "spec"), "containers");
+	struct json_object *notes = spec_read_map(spec_read_map(object, "metadata"), "annotations");
+	const char *chosen = spec_read_text(notes, "kubectl.kubernetes.io/default-container");
+
+	if (has_container(list, task))
+		return task;
+	if (has_container(list, chosen))
+		return chosen;
+	return spec_read_text(spec_read_at(list, 0), "name");
+}
+
+/* Volcano writes what it says of a pod as an annotation, much of it as a label too. */
+static const char *said(struct json_object *object, const char *key)
+{
+	const char *text =
+		spec_read_text(spec_read_map(spec_read_map(object, "metadata"), "annotations"),
+			       key);
+
+	return *text ? text : spec_read_text(labels_of(object), key);
+}
+
+int spec_volcano_read_pod(struct json_object *object, struct spec_pod_view *v)
+{
+	int index = spec_read_digits(said(object, "volcano.sh/task-index"));
+	int retry = spec_read_digits(said(object, "volcano.sh/job-retry-count"));
+
+	if (index < 0)
+		index = index_of(v->meta.name);
+	v->index = index < 0 ? UINT32_MAX : (unsigned)index; /* of no task */
+	v->retry = retry < 0 ? 0 : (unsigned)retry;
+	if (spec_read_copy(&v->task, said(object, "volcano.sh/task-spec"), READ_MAX_WORD) < 0 ||
+	    spec_read_copy(&v->main, main_of(object, v->task), READ_MAX_WORD) < 0)
+		return -ENOMEM;
+	return 0;
+}
