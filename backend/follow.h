@@ -20,7 +20,6 @@ struct follow_config {
 	const char *key;    /* of the log in the spool, which has begun (spool_log_begin) */
 	const char *prefix; /* of its lines in the merged log */
 	const char *namespace, *pod, *container;
-	bool previous; /* the run before the present one */
 	/* All that had been printed when the stream was opened is in the spool; at most once. */
 	void (*settled)(void *data);
 	/*
@@ -34,8 +33,14 @@ struct follow_config {
 
 /* NULL: no memory. */
 struct follow *follow_start(const struct follow_config *config);
-/* The container has ended, as the pod's status says: what is left is fetched, then it is over. */
-void follow_ended(struct follow *f);
+/*
+ * The run has ended, as the pod's status says: what is left is fetched, then it is over. How it can be
+ * had: as before (LAST); as the container's previous log, since it runs again (PREVIOUS); not at all,
+ * since the pod is gone and another may have its name: nothing is asked for any more, and what still
+ * comes from an open stream is the rest (GONE). May be called again as that changes.
+ */
+enum follow_end { FOLLOW_LAST, FOLLOW_PREVIOUS, FOLLOW_GONE };
+void follow_ended(struct follow *f, enum follow_end end);
 /* End now; done() is not called. What came is kept. */
 void follow_stop(struct follow *f);
 
