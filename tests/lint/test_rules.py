@@ -132,7 +132,7 @@ def is_raw(path):
 
 
 def may_lack_licence(path):
-    return name_of(path) in NO_LICENCE_LINE or path.suffix in (".md", ".json") or is_raw(path)
+    return name_of(path) in NO_LICENCE_LINE or path.suffix in (".md", ".json", ".sum") or is_raw(path)
 
 
 @pytest.mark.parametrize("path", [p for p in TEXT_FILES if not may_lack_licence(p)], ids=name_of)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures of the tests on a real Kubernetes, where kxfs' own tests find all they need.
+
+    cluster       the cluster of this run, shared by all tests, so none may disturb it:
+                  .kubectl(...), .apply(objects), .client (api.py), .audit(user), and
+                  .kubeconfig("admin" | "token" | "cert"), users by client certificate, token,
+                  client certificate again. It has Volcano's definitions and the test controllers.
+    own_cluster   one of its own for a test that stops parts: .parts["apiserver"].stop() and
+                  .start(), .wait_apiserver(); also etcd, controller-manager, scheduler, volcano;
+                  .node.kubelet, .node.containerd. Starts in about ten seconds.
+    namespace     a fresh namespace of `cluster`, removed after the test, with what is in it
+    limited       kubeconfig of a user with the rights of contrib/rbac.yaml in `namespace` only
+    make_kx       of all mounted tests: make_kx(source=f"volcano:{namespace}",
+                  env={"KUBECONFIG": str(cluster.kubeconfig("token"))})
+    load_job(name)  a Volcano job (dict) as TorchX made it: the first object of a recording
+    wait_job(namespace, name, *phases)  the job when it is in one of the phases
+
+The image that there is: docker.io/library/busybox:1.35. The node has as many CPUs as the machine,
+so ask for little (cpu 0.1) unless waiting for room is the point. Test files that are collected
+together run with `pytest -n N` on one cluster.
+
+With KXFS_CLUSTER_NAMESPACE the same tests run in that namespace of the cluster of KUBECONFIG (or
+kubectl's default), which has Volcano; it must be ours alone while they run. Tests that need a
+cluster of their own start one all the same.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import uuid
+
+import api
+import pytest
+from cluster import Cluster, Kubectl, Running
+from process import wait_for
+
+RECORDINGS = pathlib.Path(__file__).resolve().parents[1] / "replay/data/recordings"
+SHARED = "KXFS_CLUSTER_BASE"  # for the workers of `pytest -n`: where the cluster is
+
+
+class Given(Kubectl):
+    """A cluster that somebody runs, with the real Volcano or another."""
+
+    def __init__(self):
+        self.kubectl_path = shutil.which("kubectl")
+        self.admin = os.environ.get("KUBECONFIG")
+        self.client = api.from_kubeconfig(self.kubectl_path)
+
+    def kubeconfig(self, _name):
+        return pathlib.Path(self.admin or os.path.expanduser("~/.kube/config"))
+
+    def has_account(self, _namespace):
+        return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session):
+    """With -n, the process that only hands out tests starts the cluster of all."""
+    config = session.config
+    if (config.pluginmanager.hasplugin("dsession") and not config.option.collectonly
+            and "KXFS_CLUSTER_NAMESPACE" not in os.environ):
+        config.kxfs_cluster = Cluster().start()
+        os.environ[SHARED] = str(config.kxfs_cluster.base)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "kxfs_cluster"):
+        session.config.kxfs_cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    if "KXFS_CLUSTER_NAMESPACE" in os.environ:
+        yield Given()
+    elif SHARED in os.environ:
+        yield Running(os.environ[SHARED])
+    else:
+        with Cluster() as own:
+            yield own
+
+
+@pytest.fixture
+def own_cluster():
+    with Cluster() as own:
+        yield own
+
+
+@pytest.fixture
+def namespace(cluster):
+    given = os.environ.get("KXFS_CLUSTER_NAMESPACE")
+    name = given or f"kxfs-{uuid.uuid4().hex[:8]}"
+    if not given:
+        cluster.kubectl("create", "namespace", name)
+    wait_for(lambda: cluster.has_account(name), f"the namespace {name}")
+    yield name
+    for resource, parameters in (("jobs", ""), ("pods", "?gracePeriodSeconds=0")):
+        cluster.client.delete(api.path_of(resource, name) + parameters)
+    if given:
+        wait_for(lambda: not cluster.client.items(api.path_of("pods", name)), "pods to be gone")
+    else:
+        cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def limited(cluster, namespace, tmp_path):
+    return cluster.limited(namespace, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def load_job():
+    def load(scenario):
+        with open(RECORDINGS / scenario / "volcano-jobs.jsonl", encoding="utf-8") as file:
+            job = json.loads(file.readline())["object"]
+        return {"apiVersion": job["apiVersion"], "kind": job["kind"], "spec": job["spec"],
+                "metadata": {"name": job["metadata"]["name"]}}
+
+    return load
+
+
+@pytest.fixture
+def wait_job(cluster):
+    def wait(namespace, name, *phases):
+        def reached():
+            job = cluster.client.get(api.path_of("jobs", namespace, name))
+            return job if job.get("status", {}).get("state", {}).get("phase") in phases else None
+
+        return wait_for(reached, f"job {name} to be {' or '.join(phases)}")
+
+    return wait

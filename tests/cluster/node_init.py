@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""First process of the node's namespaces: node_init.py DIRECTORY CGROUP.
+
+Gives the node its own /run, /var/lib, /var/log and control groups, so that containerd and the
+kubelet meet nobody else's and leave nothing behind: when this process ends, the kernel ends all
+others in its PID namespace, and with them go their mounts and network. Until then it reaps.
+"""
+
+import ctypes
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+
+def mount(*args):
+    subprocess.run(["mount", *map(str, args)], check=True)
+
+
+CLONE_NEWCGROUP = 0x02000000
+
+# What a kubelet sets for the whole machine.
+SETTINGS = {
+    "vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1,
+    "kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000,
+}
+
+
+def own_settings(place):
+    """It finds them as it wants them, in files of ours."""
+    place.mkdir(parents=True)
+    for name, value in SETTINGS.items():
+        file = place / name.replace("/", "-")
+        file.write_text(f"{value}\n")
+        mount("--bind", file, f"/proc/sys/{name}")
+
+
+def hierarchies():
+    """(directory, type, options of mount) of each hierarchy of control groups."""
+    found = []
+    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+        left, _, right = line.partition(" - ")
+        kind, _, options = right.split()
+        if kind in ("cgroup", "cgroup2"):
+            names = [word for word in options.split(",") if word not in ("rw", "ro")]
+            if any(word.startswith("name=") for word in names):
+                names.append("none")
+            found.append((pathlib.Path(left.split()[4]), kind, ",".join(names) if kind == "cgroup" else "rw"))
+    return found
+
+
+def own_groups(name):
+    """Control group NAME of each hierarchy becomes the root of all that the node sees."""
+    groups = hierarchies()
+    for path, _, _ in groups:
+        (path / name).mkdir()
+        for file in ("cpuset.cpus", "cpuset.mems"):  # version 1: a new group has none, and runs nothing
+            if (path / file).exists() and (path / name / file).exists():
+                (path / name / file).write_text((path / file).read_text())
+        (path / name / "cgroup.procs").write_text("0")
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWCGROUP):
+        raise OSError(ctypes.get_errno(), "unshare")
+    for path, kind, options in groups:
+        subprocess.run(["umount", path], check=True)
+        mount("-t", kind, "-o", options, kind, path)
+        join(path)
+
+
+def join(path):
+    """Into a group of the node's own programs: version 2 has no processes in a group with others."""
+    (path / "node").mkdir(exist_ok=True)
+    for file in ("cpuset.cpus", "cpuset.mems"):
+        if (path / "node" / file).exists() and (path / file).exists():
+            (path / "node" / file).write_text((path / file).read_text())
+    (path / "node/cgroup.procs").write_text("0")
+
+
+def main():
+    base, group = pathlib.Path(sys.argv[1]), sys.argv[2]
+    own_settings(base / "sys")
+    own_groups(group)
+    for name, path in (("run", "/run"), ("lib", "/var/lib"), ("log", "/var/log")):
+        (base / name).mkdir(parents=True)
+        mount("--bind", base / name, path)
+    mount("--make-rshared", "/")
+    (base / "ready").touch()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            time.sleep(0.2)
+
+
+main()

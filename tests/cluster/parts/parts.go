@@ -1,0 +1,15 @@
+//go:build parts
+
+// SPDX-License-Identifier: MIT
+// The programs of the tests' Kubernetes. Imported by nothing and built by build.py; being named
+// here keeps them, and the versions of all that they need, in go.mod and go.sum.
+package parts
+
+import (
+	_ "go.etcd.io/etcd/server/v3"
+	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+	_ "k8s.io/kubernetes/cmd/kube-controller-manager"
+	_ "k8s.io/kubernetes/cmd/kube-scheduler"
+	_ "k8s.io/kubernetes/cmd/kubectl"
+	_ "k8s.io/kubernetes/cmd/kubelet"
+)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""The cluster itself: it runs pods, knows its users, survives restarts, and leaves nothing."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+import api
+import pytest
+from cluster import Cluster
+from process import processes_of, wait_for
+
+IMAGE = "docker.io/library/busybox:1.35"
+
+
+def run_pod(cluster, namespace, script, name="one"):
+    cluster.apply({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [
+            {"name": "main", "image": IMAGE, "command": ["sh", "-c", script]}]},
+    }, namespace=namespace)
+
+
+def wait_pod(cluster, namespace, *phases, name="one"):
+    def reached():
+        pod = cluster.client.get(api.path_of("pods", namespace, name))
+        return pod if pod["status"].get("phase") in phases else None
+
+    return wait_for(reached, f"pod {name} to be {phases}")
+
+
+def test_pod(cluster, namespace):
+    """A real process with a real log and exit code."""
+    run_pod(cluster, namespace, "echo to stdout; echo to stderr >&2; exit 3")
+    pod = wait_pod(cluster, namespace, "Failed", "Succeeded")
+    assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    log = cluster.kubectl("logs", "-n", namespace, "one").stdout
+    assert sorted(log.splitlines()) == ["to stderr", "to stdout"]
+
+
+def test_follow(cluster, namespace):
+    """A log arrives while the program runs, which a client can't know if it comes at the end."""
+    run_pod(cluster, namespace, "echo first; while [ ! -e /tmp/stop ]; do sleep 0.1; done")
+    wait_pod(cluster, namespace, "Running")
+    p = subprocess.Popen([cluster.kubectl_path, f"--kubeconfig={cluster.kubeconfig('admin')}", "logs",
+                          "-f", "-n", namespace, "one"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert p.stdout.readline() == "first\n"
+    finally:
+        p.kill()
+        p.wait()
+        p.stdout.close()
+
+
+@pytest.mark.parametrize("user", ["token", "cert"])
+def test_users(cluster, namespace, user):
+    path = cluster.kubeconfig(user)
+    assert cluster.kubectl("get", "pods,jobs.batch.volcano.sh", "-n", namespace, kubeconfig=path)
+    nodes = cluster.kubectl("get", "nodes", kubeconfig=path, check=False)
+    assert nodes.returncode == 1 and "forbidden" in nodes.stderr.lower()
+
+
+def can(cluster, path, namespace, verb, resource):
+    resource, _, sub = resource.partition("/")
+    return cluster.kubectl("auth", "can-i", verb, resource, f"--subresource={sub}", "-n", namespace,
+                           kubeconfig=path, check=False).stdout.strip() == "yes"
+
+
+def test_limited_user(cluster, namespace, limited):
+    """contrib/rbac.yaml gives what it says, and nothing beyond."""
+    for verb, resource in (("create", "jobs.batch.volcano.sh"), ("watch", "pods"), ("get", "pods/log"),
+                           ("create", "commands.bus.volcano.sh"),
+                           ("list", "podgroups.scheduling.volcano.sh"), ("watch", "events")):
+        assert can(cluster, limited, namespace, verb, resource), (verb, resource)
+    for verb, resource in (("get", "pods"), ("delete", "pods"), ("get", "secrets"),
+                           ("patch", "jobs.batch.volcano.sh"), ("list", "nodes")):
+        assert not can(cluster, limited, namespace, verb, resource), (verb, resource)
+    assert not can(cluster, limited, "default", "list", "pods")
+
+
+def test_audit(cluster, namespace):
+    if not hasattr(cluster, "audit"):
+        pytest.fail("this cluster's audit log can't be read")
+    cluster.kubectl("get", "configmaps", "-n", namespace, kubeconfig=cluster.kubeconfig("token"))
+
+    def seen():
+        return [entry for entry in cluster.audit("kxfs-token")
+                if entry["requestURI"].startswith(f"/api/v1/namespaces/{namespace}/configmaps")]
+
+    assert wait_for(seen, "the request in the audit log")[0]["verb"] == "list"
+
+
+def test_restart_apiserver(own_cluster):
+    """Parts stop and start one by one; what ran before still runs after."""
+    run_pod(own_cluster, "default", "sleep 1000")
+    uid = wait_pod(own_cluster, "default", "Running")["metadata"]["uid"]
+    own_cluster.parts["apiserver"].stop()
+    with pytest.raises(OSError):
+        own_cluster.client.send("GET", "/readyz")
+    own_cluster.parts["apiserver"].start()
+    own_cluster.wait_apiserver()
+    assert wait_pod(own_cluster, "default", "Running")["metadata"]["uid"] == uid
+
+
+@pytest.fixture
+def place():
+    """A directory with a short path, which sockets need."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="kxfs-", dir=os.environ.get("KXFS_TEST_DIR")))
+    yield path
+    path.rmdir()
+
+
+def groups(base):
+    return list(pathlib.Path("/sys/fs/cgroup").glob(f"*/{base.name}"))
+
+
+def test_leaves_nothing(place):
+    """Two beside each other, then none: no process, mount, control group, file or interface."""
+    links = set(os.listdir("/sys/class/net"))
+    with Cluster(place) as one, Cluster(place) as two:
+        assert one.server != two.server
+        for cluster in (one, two):
+            run_pod(cluster, "default", "trap '' TERM; while :; do sleep 1; done")
+        for cluster in (one, two):
+            wait_pod(cluster, "default", "Running")
+            assert groups(cluster.base) and list(processes_of(cluster.base))
+        assert set(os.listdir("/sys/class/net")) == links
+    for cluster in (one, two):
+        assert not list(processes_of(cluster.base))
+        assert not groups(cluster.base)
+    assert not list(place.iterdir())
+    assert str(place) not in pathlib.Path("/proc/mounts").read_text()
+
+
+KILLED = """
+import sys
+sys.path.insert(0, {here!r})
+from cluster import Cluster
+cluster = Cluster({directory!r}).start()
+print(cluster.base, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_killed(place):
+    """The same when the process that started it is killed."""
+    code = KILLED.format(here=str(pathlib.Path(__file__).parent), directory=str(place))
+    p = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         text=True)
+    try:
+        base = pathlib.Path(p.stdout.readline().strip())
+        assert base.is_dir() and list(processes_of(base))
+    finally:
+        p.send_signal(signal.SIGKILL)
+        p.communicate()
+    wait_for(lambda: not base.exists(), "the directory to go")
+    assert not list(processes_of(base))
+    assert not groups(base)
