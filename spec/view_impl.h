@@ -1,14 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of view.h share. Private to view*.c.
+ * What the files of view.h share. Private to view*.c
+ * and the kinds.
  */
 #ifndef KXFS_SPEC_VIEW_IMPL_H
 #define KXFS_SPEC_VIEW_IMPL_H
 
 #include "spec/kind.h"
-#include "spec/read.h"
+#include "spec/view_read.h"
 #include "spec/tree.h"
 #include "spec/view.h"
+
+/* A task as it stands in a job's object; strings are borrowed. */
+struct spec_task_source {
+	const char *name;
+	const char *role;  /* TorchX's role, of which this is one replica; "" not made so */
+	unsigned replica;  /* TorchX's id of it */
+	unsigned replicas; /* pods of the task */
+	unsigned minimum;
+};
+
+/* What a word of the kind's controller means. */
+struct spec_phase {
+	const char *name; /* NULL: the end of the table */
+	enum spec_state state;
+	bool ending;	/* what is stopped now is not started again: not by itself, at least */
+	bool suspended; /* may come back to life */
+};
+
+/* How the objects of a kind are read (struct spec_kind). 0, -EINVAL: not such an object; -ENOMEM. */
+struct spec_reader {
+	/*
+	 * Sets all of V but what is of metadata, roles and tasks; those are malloc'ed in *TASKS, in
+	 * the object's order.
+	 */
+	int (*job)(struct json_object *object, struct spec_job_view *v,
+		   struct spec_task_source **tasks, size_t *n);
+	/* Sets task, index, retry and main. */
+	int (*pod)(struct json_object *object, struct spec_pod_view *v);
+	const struct spec_phase *phases;
+};
+
+extern const struct spec_reader spec_volcano_reader;
 
 /* The object that JSON is. 0, -EINVAL, -ENOMEM. */
 int spec_view_object(const char *json, size_t len, struct json_object **ret);

@@ -300,7 +300,7 @@ int spec_job_view_parse(const struct spec_kind *kind, const char *json, size_t l
 	if (!err)
 		err = read_notes(v, o);
 	if (!err)
-		err = kind->read_job(o, v, &tasks, &n);
+		err = kind->reader->job(o, v, &tasks, &n);
 	if (!err && !*v->app)
 		err = spec_set(&v->app, v->meta.name);
 	if (!err)

@@ -191,7 +191,7 @@ int spec_pod_view_parse(const struct spec_kind *kind, const char *json, size_t l
 		err = spec_read_copy(&v->node, spec_read_text(spec_read_map(o, "spec"), "nodeName"),
 				     READ_MAX_WORD);
 	if (!err)
-		err = kind->read_pod(o, v);
+		err = kind->reader->pod(o, v);
 	if (!err)
 		*ret = take_ptr(v);
 	return err;

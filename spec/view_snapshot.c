@@ -152,7 +152,7 @@ static int fill_replicas(struct snapshot *s)
 
 static const struct spec_phase *phase_of(const struct snapshot *s)
 {
-	for (const struct spec_phase *p = s->ctx->kind->phases; p->name; p++)
+	for (const struct spec_phase *p = s->ctx->kind->reader->phases; p->name; p++)
 		if (streq(p->name, s->view->phase))
 			return p;
 	return NULL;

@@ -6,7 +6,7 @@
 
 #include "spec/name.h"
 #include "spec/pod.h"
-#include "spec/volcano_read.h"
+#include "spec/view_impl.h"
 
 #define RESERVED_MILLICPU 100
 #define RESERVED_MEMORY	  1024 /* MB */
@@ -250,7 +250,5 @@ const struct spec_kind spec_volcano = {
 	.pod_selector = "volcano.sh/job-name",
 	.options = options,
 	.build = volcano_build,
-	.read_job = spec_volcano_read_job,
-	.read_pod = spec_volcano_read_pod,
-	.phases = spec_volcano_phases,
+	.reader = &spec_volcano_reader,
 };

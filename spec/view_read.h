@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading the members of an object that came from outside: what is absent, null or of another type
- * counts as empty, and texts are bounded. Private to spec/.
+ * counts as empty, and texts are bounded. Private to view*.c.
  */
-#ifndef KXFS_SPEC_READ_H
-#define KXFS_SPEC_READ_H
+#ifndef KXFS_SPEC_VIEW_READ_H
+#define KXFS_SPEC_VIEW_READ_H
 
 #include <json-c/json.h>
 

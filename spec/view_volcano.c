@@ -3,8 +3,6 @@
  * Volcano's Jobs and their pods, as Volcano's controller writes them. Its counts of pods are not read:
  * they are gone once a job has finished, and the pods tell more.
  */
-#include "spec/volcano_read.h"
-
 #include <errno.h>
 
 #include "spec/view_impl.h"
@@ -12,7 +10,7 @@
 /* What Volcano's webhook makes of a maxRetry of 0. */
 #define DEFAULT_RETRIES 3
 
-const struct spec_phase spec_volcano_phases[] = {
+static const struct spec_phase phases[] = {
 	{.name = "Pending", .state = SPEC_PENDING},
 	{.name = "Running", .state = SPEC_RUNNING},
 	{.name = "Restarting", .state = SPEC_RUNNING},
@@ -95,8 +93,8 @@ static int read_status(struct json_object *status, struct spec_job_view *v)
 	return 0;
 }
 
-int spec_volcano_read_job(struct json_object *object, struct spec_job_view *v,
-			  struct spec_task_source **tasks, size_t *n)
+static int read_job(struct json_object *object, struct spec_job_view *v,
+		    struct spec_task_source **tasks, size_t *n)
 {
 	struct json_object *spec = spec_read_map(object, "spec");
 	int retries = spec_read_int(spec, "maxRetry", 0);
@@ -155,7 +153,7 @@ static const char *said(struct json_object *object, const char *key)
 	return *text ? text : spec_read_text(labels_of(object), key);
 }
 
-int spec_volcano_read_pod(struct json_object *object, struct spec_pod_view *v)
+static int read_pod(struct json_object *object, struct spec_pod_view *v)
 {
 	int index = spec_read_digits(said(object, "volcano.sh/task-index"));
 	int retry = spec_read_digits(said(object, "volcano.sh/job-retry-count"));
@@ -169,3 +167,9 @@ int spec_volcano_read_pod(struct json_object *object, struct spec_pod_view *v)
 		return -ENOMEM;
 	return 0;
 }
+
+const struct spec_reader spec_volcano_reader = {
+	.job = read_job,
+	.pod = read_pod,
+	.phases = phases,
+};

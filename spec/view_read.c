@@ -2,7 +2,7 @@
 /*
  * Members of objects from outside.
  */
-#include "spec/read.h"
+#include "spec/view_read.h"
 
 #include <errno.h>
 #include <time.h>
