@@ -11,6 +11,8 @@
 #include "backend/http_impl.h"
 #include "backend/random.h"
 
+static void request_try(struct http_request *rq);
+
 /* --- what runs inside curl, and after it --- */
 
 static void request_closed(uv_handle_t *handle)
@@ -29,7 +31,7 @@ static void request_drop_easy(struct http_request *rq)
 {
 	if (!rq->easy)
 		return;
-	http_multi_remove(rq->call.stream ? &rq->http->streams : &rq->http->calls, rq->easy);
+	http_multi_remove(http_multi_of(rq), rq->easy);
 	http_easy_free(rq);
 }
 
@@ -40,11 +42,21 @@ static void request_release(struct http_request *rq)
 	uv_close((uv_handle_t *)&rq->timer, request_closed);
 }
 
+void http_started(struct http_request *rq)
+{
+	if (rq->starting)
+		http_multi_of(rq)->starting--;
+	rq->starting = false;
+}
+
 /* Nothing of it is told any more; http_leave releases it. */
 static void request_over(struct http_request *rq)
 {
 	struct http *http = rq->http;
 
+	if (rq->state == HTTP_QUEUED)
+		DL_DELETE2(http_multi_of(rq)->queue, rq, queue_prev, queue_next);
+	http_started(rq);
 	rq->state = HTTP_OVER;
 	uv_timer_stop(&rq->timer);
 	if (rq->ticket)
@@ -67,6 +79,21 @@ static void http_close(struct http *http)
 		loop_post(http->loop, http->stop_fn, http->stop_data);
 }
 
+static bool http_may_start(const struct http_multi *m)
+{
+	return !m->shares || m->starting == 0;
+}
+
+static void http_start_queued(struct http_multi *m)
+{
+	while (m->queue && http_may_start(m)) {
+		struct http_request *rq = m->queue;
+
+		DL_DELETE2(m->queue, rq, queue_prev, queue_next);
+		request_try(rq);
+	}
+}
+
 void http_enter(struct http *http)
 {
 	http->depth++;
@@ -75,6 +102,8 @@ void http_enter(struct http *http)
 void http_leave(struct http *http)
 {
 	if (http->depth == 1) {
+		http_start_queued(&http->calls);
+		http_start_queued(&http->streams);
 		while (http->dead)
 			request_release(http->dead);
 		if (http->stopping && !http->closed)
@@ -165,6 +194,7 @@ static bool request_again(struct http_request *rq, unsigned asked)
 	if (now + wait >= rq->deadline || !http_budget_take(&rq->http->budget, now))
 		return false;
 	atomic_fetch_add(&rq->http->n_retried, 1);
+	http_started(rq);
 	request_drop_easy(rq);
 	rq->state = HTTP_WAITING;
 	request_arm(rq, rq->due = now + wait);
@@ -206,13 +236,22 @@ static void request_on_credential(void *data, int err, const struct credential_v
 	http_leave(http);
 }
 
+/* Begin an attempt, or stand in the queue for it. */
 static void request_try(struct http_request *rq)
 {
+	struct http_multi *m = http_multi_of(rq);
 	uint64_t ticket;
 
+	request_arm(rq, rq->deadline);
+	if (!http_may_start(m)) {
+		rq->state = HTTP_QUEUED;
+		DL_APPEND2(m->queue, rq, queue_prev, queue_next);
+		return;
+	}
+	rq->starting = true;
+	m->starting++;
 	rq->tries++;
 	rq->state = HTTP_ASKING;
-	request_arm(rq, rq->deadline);
 	/* RQ stays until the loop goes on, also when it has ended within this call. */
 	ticket = credential_get(rq->http->credential, request_on_credential, rq);
 	if (ticket)

@@ -64,6 +64,7 @@ static int easy_before_request(void *data, char *remote_ip, char *local_ip, int 
 	if (rq->sent && rq->call.method != HTTP_GET)
 		return CURL_PREREQFUNC_ABORT;
 	rq->sent = true;
+	http_started(rq);
 	return CURL_PREREQFUNC_OK;
 }
 

@@ -88,11 +88,19 @@ char *http_error_text(CURLcode code, const char *words, const struct http_server
 
 struct http_socket;
 
+/*
+ * When all connections are full, curl opens one for each stream of a burst, since it does not share a
+ * connection that isn't up yet. So requests are given to it one after the other, each when the one
+ * before has its connection; but for a server that is known to have HTTP/1.1 only.
+ */
 struct http_multi {
 	struct http *http;
 	CURLM *curl;
 	uv_timer_t timer;
 	struct http_socket *sockets;
+	bool shares;		    /* connections: true until a reply shows otherwise */
+	unsigned starting;	    /* requests that have no connection yet */
+	struct http_request *queue; /* those after them */
 };
 
 /* On the I/O thread. 0 or a negative errno. */
@@ -124,6 +132,7 @@ struct http {
 
 enum http_state {
 	HTTP_NEW,     /* begins when its timer fires, at once */
+	HTTP_QUEUED,  /* in its multi handle's queue */
 	HTTP_ASKING,  /* for credentials */
 	HTTP_RUNNING, /* in curl's hands */
 	HTTP_WAITING, /* to be sent again */
@@ -138,8 +147,10 @@ struct http_request {
 	uint64_t deadline, due; /* loop_now_ms; DUE: when HTTP_NEW or HTTP_WAITING ends */
 	uint64_t ticket;	/* of credential_get; 0 none */
 	unsigned tries;
-	bool refused; /* a 401 has been tried once more */
+	bool refused;  /* a 401 has been tried once more */
+	bool starting; /* counted in its multi handle */
 	struct http_request *prev, *next;
+	struct http_request *queue_prev, *queue_next;
 
 	/* Of the present attempt: */
 	CURL *easy;
@@ -159,6 +170,13 @@ struct http_request {
 void http_enter(struct http *http);
 void http_leave(struct http *http);
 void http_handle_closed(struct http *http);
+static inline struct http_multi *http_multi_of(struct http_request *rq)
+{
+	return rq->call.stream ? &rq->http->streams : &rq->http->calls;
+}
+
+/* It has a connection, or needs none any more: the next may start. */
+void http_started(struct http_request *rq);
 /* Curl has ended the present attempt. Not from within curl. */
 void http_ended(struct http_request *rq, CURLcode code);
 /* The head has come: from now on the time between bytes counts, if anything does. */

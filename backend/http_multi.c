@@ -148,6 +148,7 @@ static void multi_timer_closed(uv_handle_t *handle)
 int http_multi_init(struct http_multi *m, struct http *http, long max_connections)
 {
 	m->http = http;
+	m->shares = http->server.tls;
 	m->curl = curl_multi_init();
 	if (!m->curl)
 		return -ENOMEM;

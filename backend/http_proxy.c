@@ -91,7 +91,8 @@ static bool rule_matches(char *rule, const char *host, unsigned port)
 	if (slash) {
 		*slash = '\0';
 		net = address_parse(rule);
-		return address_is_in(&a, &net, (unsigned)strtoul(slash + 1, NULL, 10));
+		return slash[1] >= '0' && slash[1] <= '9' &&
+		       address_is_in(&a, &net, (unsigned)strtoul(slash + 1, NULL, 10));
 	}
 	if (!port_matches(&rule, port))
 		return false;

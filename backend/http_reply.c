@@ -33,13 +33,15 @@ size_t http_on_header(char *line, size_t size, size_t n, void *data)
 {
 	struct http_request *rq = data;
 	bool empty = size * n > 0 && (*line == '\r' || *line == '\n');
-	long status = 0;
+	long status = 0, version = 0;
 
 	if (rq->state == HTTP_OVER)
 		return 0;
 	curl_easy_getinfo(rq->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (!empty || rq->head || status < 200)
 		return size * n;
+	curl_easy_getinfo(rq->easy, CURLINFO_HTTP_VERSION, &version);
+	http_multi_of(rq)->shares = version >= CURL_HTTP_VERSION_2_0;
 	rq->head = true;
 	rq->status = (int)status;
 	rq->last_byte = loop_now_ms();

@@ -126,10 +126,11 @@ class Exchange:
     async def do_stream(self):
         await self.head(200, [])
         await self.send(b"begin\n")
-        while not STATS.release.is_set():
+        release = STATS.release
+        while not release.is_set():
             await self.send(b"x" * int(self.number("size", 100)))
             try:
-                await asyncio.wait_for(STATS.release.wait(), self.number("gap", 0.05))
+                await asyncio.wait_for(release.wait(), self.number("gap", 0.05))
             except asyncio.TimeoutError:
                 pass
         await self.end()
@@ -217,6 +218,7 @@ class One:
         await asyncio.wait([work, eof], return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
             work.cancel()
+            await asyncio.gather(work, eof, return_exceptions=True)
             return False
         eof.cancel()
         [early] = await asyncio.gather(eof, return_exceptions=True)
