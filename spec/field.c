@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tables of fields: one says for each field of a struct its name in JSON, its type and its range;
+ * writing and reading both go by it, so they can't differ.
+ */
+#include "spec/field.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+
+#include "spec/job.h"
+#include "spec/status.h"
+#include "spec/yaml.h"
+
+void spec_fields_unset(const struct spec_field *fields, size_t n, void *base)
+{
+	for (size_t i = 0; i < n; i++)
+		if (fields[i].type == SPEC_FIELD_TEXT)
+			spec_unset((char **)((char *)base + fields[i].at));
+}
+
+/* For people, a time is a date; a program wants the whole number back. */
+static void write_time(struct spec_tree *t, struct json_object *o, const char *key, int64_t ns,
+		       bool people)
+{
+	char text[32];
+
+	if (!people) {
+		spec_tree_number(t, o, key, ns);
+	} else if (ns == 0) {
+		spec_tree_null(t, o, key);
+	} else {
+		spec_time_text(ns, text);
+		spec_tree_add(t, o, key, spec_yaml_new_time(text));
+	}
+}
+
+void spec_fields_write(struct spec_tree *t, struct json_object *o, const struct spec_field *fields,
+		       size_t n, const void *base, bool people)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *key = fields[i].key;
+		const void *p = (const char *)base + fields[i].at;
+
+		switch (fields[i].type) {
+		case SPEC_FIELD_TEXT:
+			spec_tree_text(t, o, key, *(char *const *)p);
+			break;
+		case SPEC_FIELD_STATE:
+			spec_tree_text(t, o, key, spec_state_name(*(const enum spec_state *)p));
+			break;
+		case SPEC_FIELD_BOOL:
+			spec_tree_add(t, o, key, json_object_new_boolean(*(const bool *)p));
+			break;
+		case SPEC_FIELD_INT:
+			spec_tree_number(t, o, key, *(const int *)p);
+			break;
+		case SPEC_FIELD_UNSIGNED:
+			spec_tree_number(t, o, key, *(const unsigned *)p);
+			break;
+		case SPEC_FIELD_INT64:
+			spec_tree_number(t, o, key, *(const int64_t *)p);
+			break;
+		case SPEC_FIELD_UINT64:
+			spec_tree_add(t, o, key, json_object_new_uint64(*(const uint64_t *)p));
+			break;
+		case SPEC_FIELD_TIME:
+			write_time(t, o, key, *(const int64_t *)p, people);
+			break;
+		}
+	}
+}
+
+static int read_text(struct json_object *v, char **ret)
+{
+	const char *text;
+
+	if (!json_object_is_type(v, json_type_string))
+		return -EINVAL;
+	text = json_object_get_string(v);
+	if (strlen(text) != (size_t)json_object_get_string_len(v))
+		return -EINVAL;
+	return spec_set(ret, text);
+}
+
+static int read_state(struct json_object *v, enum spec_state *ret)
+{
+	int state = spec_state_parse(
+		json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "");
+
+	if (state < 0)
+		return state;
+	*ret = (enum spec_state)state;
+	return 0;
+}
+
+static int read_number(struct json_object *v, const struct spec_field *f, void *p)
+{
+	int64_t number = json_object_get_int64(v);
+
+	if (!json_object_is_type(v, json_type_int))
+		return -EINVAL;
+	if (f->type == SPEC_FIELD_UINT64) {
+		*(uint64_t *)p = json_object_get_uint64(v);
+		return number < 0 ? -EINVAL : 0;
+	}
+	if (f->type == SPEC_FIELD_TIME ? number < 0 : number < f->min || number > f->max)
+		return -EINVAL;
+	if (f->type == SPEC_FIELD_INT)
+		*(int *)p = (int)number;
+	else if (f->type == SPEC_FIELD_UNSIGNED)
+		*(unsigned *)p = (unsigned)number;
+	else
+		*(int64_t *)p = number;
+	return 0;
+}
+
+int spec_fields_read(struct json_object *o, const struct spec_field *fields, size_t n, void *base)
+{
+	if (!json_object_is_type(o, json_type_object))
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		void *p = (char *)base + fields[i].at;
+		struct json_object *v;
+		int err = -EINVAL;
+
+		if (!json_object_object_get_ex(o, fields[i].key, &v))
+			return -EINVAL;
+		if (fields[i].type == SPEC_FIELD_TEXT) {
+			err = read_text(v, p);
+		} else if (fields[i].type == SPEC_FIELD_STATE) {
+			err = read_state(v, p);
+		} else if (fields[i].type != SPEC_FIELD_BOOL) {
+			err = read_number(v, &fields[i], p);
+		} else if (json_object_is_type(v, json_type_boolean)) {
+			*(bool *)p = json_object_get_boolean(v);
+			err = 0;
+		}
+		if (err < 0)
+			return err;
+	}
+	return 0;
+}
+
+/* Nothing but white space? */
+static bool is_blank(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!isspace((unsigned char)text[i]))
+			return false;
+	return true;
+}
+
+int spec_fields_parse(const char *text, size_t len, int depth, struct json_object **ret)
+{
+	struct json_object *root cleanup_json = NULL;
+	struct json_tokener *tok;
+	size_t end;
+
+	if (len > INT_MAX)
+		return -EINVAL;
+	tok = json_tokener_new_ex(depth);
+	if (!tok)
+		return -ENOMEM;
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8 |
+					    JSON_TOKENER_ALLOW_TRAILING_CHARS);
+	root = json_tokener_parse_ex(tok, text, (int)len);
+	end = json_tokener_get_parse_end(tok);
+	json_tokener_free(tok);
+	if (!json_object_is_type(root, json_type_object) || !is_blank(text + end, len - end))
+		return -EINVAL;
+	*ret = take_ptr(root);
+	return 0;
+}
