@@ -30,23 +30,23 @@ typedef void (*credential_fn)(void *data, int err, const struct credential_view 
 /* C (borrowed, must stay) says what to use. 0, or a negative errno with *RET_TEXT. */
 int credential_new(struct loop *loop, const struct spec_connection *c, struct credential **ret,
 		   char **ret_text);
-/* After loop_stop, or when none waits. NULL is allowed. */
-void credential_free(struct credential *cr);
-/* End a plugin that runs; those who wait are not called any more. */
+/* End a plugin that runs; those who wait are not called any more, and nobody may ask any more. */
 void credential_stop(struct credential *cr);
+/* After loop_stop; nothing of it runs any more. NULL is allowed. */
+void credential_free(struct credential *cr);
 
 /*
- * Call FN with what to use: within this call where that is known and good, else later. Token files are
- * read again when they are older than a minute (the last token is kept when that fails); a plugin is
- * run again shortly before its answer expires, and may take 60 s. While kxfs starts, its stderr goes to
- * the terminal too. Returns a ticket for credential_cancel; 0 when FN was called already.
+ * Call FN with what to use: within this call where that is known and good, else later. Token and
+ * certificate files are read again, on the pool, a minute after the last time (what was read last is
+ * kept when that fails, and used when it takes over 10 s); a plugin is run again shortly before its
+ * answer expires, and may take 60 s. A failure is the answer for 5 s. While kxfs starts, a plugin's
+ * stderr goes to the terminal too. Returns a ticket for credential_cancel; 0 when FN was called already.
  */
 uint64_t credential_get(struct credential *cr, credential_fn fn, void *data);
 void credential_cancel(struct credential *cr, uint64_t ticket);
 
 /*
- * The server answered 401 to GENERATION: forget what was read (once a generation; not more often than
- * each 5 s). True: asking again may help.
+ * The server answered 401 to GENERATION: get it anew (not more often than each 5 s). True: asking again may help.
  */
 bool credential_refused(struct credential *cr, uint64_t generation);
 

@@ -31,6 +31,11 @@ void diag_setup(enum diag_level level, bool to_stderr)
 	atomic_store(&diag_stderr, to_stderr);
 }
 
+bool diag_to_stderr(void)
+{
+	return atomic_load(&diag_stderr);
+}
+
 int diag_level_parse(const char *word)
 {
 	for (size_t i = 0; i < array_size(diag_names); i++) {

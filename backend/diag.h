@@ -15,6 +15,9 @@ enum diag_level { DIAG_ERROR, DIAG_WARNING, DIAG_INFO, DIAG_DEBUG };
 /* Messages above LEVEL are dropped. TO_STDERR: also to standard error. */
 void diag_setup(enum diag_level level, bool to_stderr);
 
+/* Do messages go to standard error? Somebody reads it there then. */
+bool diag_to_stderr(void);
+
 /* One message, one line; control characters in it are escaped. errno is kept. */
 void diag(enum diag_level level, const char *fmt, ...) printf_like(2, 3);
 

@@ -65,9 +65,9 @@ int file_write(const char *dir, const char *file, const char *text, size_t len)
 	return err;
 }
 
-int file_read(const char *path, size_t max, char **ret, size_t *ret_len)
+static int read_file(const char *path, int flags, size_t max, char **ret, size_t *ret_len)
 {
-	cleanup_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	cleanup_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags);
 	cleanup_free char *text = NULL;
 	size_t len = 0, room;
 	struct stat st;
@@ -97,4 +97,14 @@ int file_read(const char *path, size_t max, char **ret, size_t *ret_len)
 	*ret = take_ptr(text);
 	*ret_len = len;
 	return 0;
+}
+
+int file_read(const char *path, size_t max, char **ret, size_t *ret_len)
+{
+	return read_file(path, O_NOFOLLOW, max, ret, ret_len);
+}
+
+int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len)
+{
+	return read_file(path, 0, max, ret, ret_len);
 }

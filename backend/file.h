@@ -14,6 +14,8 @@ char *file_path(const char *state_dir, const char *id, const char *name);
 int file_write(const char *dir, const char *file, const char *text, size_t len);
 /* At most MAX bytes, else -EFBIG. *RET is malloc'ed and NUL-terminated. */
 int file_read(const char *path, size_t max, char **ret, size_t *ret_len);
+/* The same of a file that is somebody else's: PATH may be a symbolic link. -EINVAL: no regular file. */
+int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len);
 /* What was made and removed in DIR is on disk. */
 int file_sync_dir(const char *dir);
 

@@ -224,6 +224,8 @@ COVERED = {
     "spec/kind.c": "tests/unit/test-run_options.c",
     "spec/mcad.c": "tests/golden/test_golden.py",
     "spec/pod*.c": "tests/golden/test_golden.py",
+    "backend/kubeconfig.c": "tests/unit/test-credential.c",
+    "backend/plugin.c": "tests/unit/test-credential.c",
     "spec/base64.c": "tests/unit/test-kubeconfig.c",
     "spec/exec_credential.c": "tests/unit/test-kubeconfig.c",
     "spec/time.c": "tests/unit/test-kubeconfig.c",

@@ -114,17 +114,17 @@ static void test_full(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(merge(w, "/home/u/.kube/config", full), 0);
+	assert_int_equal(merge(w, "/users/ada/.kube/config", full), 0);
 	assert_int_equal(connect_to(w, ""), 0);
 	assert_string_equal(w->c.context, "dev");
 	assert_string_equal(w->c.namespace, "team");
 	assert_string_equal(w->c.server, "https://one:6443/prefix");
-	assert_string_equal(w->c.ca_file, "/home/u/.kube/ca.crt");
+	assert_string_equal(w->c.ca_file, "/users/ada/.kube/ca.crt");
 	assert_string_equal(w->c.tls_server_name, "other");
 	assert_string_equal(w->c.proxy_url, "socks5://u:p@proxy:1080");
 	assert_string_equal(w->c.token, "abc");
 	assert_string_equal(w->c.token_file, "/run/token");
-	assert_string_equal(w->c.cert_file, "/home/u/.kube/../pki/me.crt");
+	assert_string_equal(w->c.cert_file, "/users/ada/.kube/../pki/me.crt");
 	assert_string_equal(w->c.key_pem, "-----BEGIN X-----");
 	assert_string_equal(w->c.key_file, "");
 	assert_string_equal(w->c.as, "boss");
@@ -143,11 +143,11 @@ static void test_exec_entry(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(merge(w, "/home/u/.kube/config", full), 0);
+	assert_int_equal(merge(w, "/users/ada/.kube/config", full), 0);
 	assert_int_equal(connect_to(w, "arn:aws:eks:eu/prod"), 0);
 	assert_string_equal(w->c.namespace, "default");
 	assert_string_equal(w->c.ca_pem, "-----BEGIN X-----");
-	assert_string_equal(w->c.exec.command, "/home/u/.kube/./bin/login");
+	assert_string_equal(w->c.exec.command, "/users/ada/.kube/./bin/login");
 	assert_int_equal(w->c.exec.n_args, 3);
 	assert_string_equal(w->c.exec.args[1], "010");
 	assert_string_equal(w->c.exec.args[2], "yes");
