@@ -280,6 +280,11 @@ class Cluster(Running):
         self.kubectl("apply", "--server-side", *(f"--filename={path}" for path in crds))
         for resource in ("jobs", "commands", "podgroups", "queues"):
             wait_for(lambda r=resource: self.is_served(api.path_of(r)), f"{resource} to be served")
+        self.ca.make("volcano", "volcano", hosts=("127.0.0.1",))
+        self.parts["volcano"] = Part("volcano", self.base, [
+            sys.executable, HERE / "controllers/main.py", self.kubectl_path, self.kubeconfig("volcano"),
+            self.ports["webhook"], self.ca.dir]).start()
+        wait_for(self.takes_jobs, "Volcano to take jobs")
 
     # --- kubeconfigs -------------------------------------------------------------------------
 
@@ -309,6 +314,19 @@ class Cluster(Running):
             return True
 
         wait_for(ready, "the API server to be ready")
+
+    def takes_jobs(self):
+        """The webhook answers, and there is a queue, when a job for no queue is refused in its words."""
+        self.parts["volcano"].check()
+        job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "probe"},
+               "spec": {"queue": "no-such-queue", "tasks": [{"name": "one", "replicas": 1, "template": {
+                   "spec": {"containers": [{"name": "one", "image": "none"}]}}}]}}
+        try:
+            self.client.post(api.path_of("jobs", "default") + "?dryRun=All", job)
+        except api.Refused as e:
+            queue = self.is_served(api.path_of("queues", None, "default"))
+            return "unable to find job queue" in e.message and queue and queue.get("status")
+        return False
 
     def node_ready(self):
         for part in (*self.parts.values(), self.node.containerd, self.node.kubelet):

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: MIT
+
 //go:build parts
 
-// SPDX-License-Identifier: MIT
 // The programs of the tests' Kubernetes. Imported by nothing and built by build.py; being named
 // here keeps them, and the versions of all that they need, in go.mod and go.sum.
 package parts

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: MIT
+"""What Volcano's job controller does to a job when something happened (recordings show it)."""
+
+import datetime
+
+import api
+import objects
+import policy
+from events import now
+
+COUNTS = ("pending", "running", "succeeded", "failed", "terminating", "unknown", "taskStatusCount",
+          "controlledResources", "runningDuration")
+# action: (phase that it leads to, do ended pods stay, does it cost a retry)
+KILLS = {
+    "RestartJob": ("Restarting", False, True), "AbortJob": ("Aborting", True, False),
+    "CompleteJob": ("Completing", True, False), "TerminateJob": ("Terminating", True, False),
+}
+TARGETS = ("RestartTask", "RestartPod")
+ENDS = {"Aborting": "Aborted", "Completing": "Completed", "Terminating": "Terminated"}
+
+
+class JobController:
+    def __init__(self, client, caches, recorder):
+        self.client = client
+        self.jobs, self.pods, self.groups = caches["jobs"], caches["pods"], caches["podgroups"]
+        self.recorder = recorder
+        self.killed = set()  # uids of pods that we have deleted: no eviction
+
+    def process(self, request):
+        job = self.jobs.get(*request.key)
+        if job is None or "deletionTimestamp" in job["metadata"]:
+            return
+        if not job.get("status", {}).get("state"):
+            self.write(job, {"minAvailable": job["spec"]["minAvailable"]}, "Pending")
+            return
+        action = policy.action_of(job, request)
+        if action != "SyncJob":
+            self.recorder.record(job, "Normal", "CommandIssued" if request.action else "ExecuteAction",
+                                 f"Start to execute action {action} ")
+        getattr(self, f"in_{job['status']['state']['phase'].lower()}")(job, action, request)
+
+    # --- phases --------------------------------------------------------------------------
+
+    def in_pending(self, job, action, request):
+        if action in KILLS:
+            self.kill_for(job, action)
+        elif action in TARGETS:
+            self.kill_target(job, action, request)
+        else:
+            self.sync(job, policy.phase_of_pending)
+
+    def in_running(self, job, action, request):
+        if action in KILLS:
+            self.kill_for(job, action)
+        elif action in TARGETS:
+            self.kill_target(job, action, request)
+        else:
+            self.sync(job, policy.phase_of_running)
+
+    def in_restarting(self, job, _action, _request):
+        spec, status = job["spec"], job["status"]
+        if status.get("retryCount", 0) >= spec["maxRetry"]:
+            self.group_of(job)
+            self.write(job, {**self.lasting(job), "runningDuration": age(job)}, "Failed")
+            return
+        terminating = sum("deletionTimestamp" in pod["metadata"] for pod in self.pods_of(job))
+        if sum(task["replicas"] for task in spec["tasks"]) - terminating >= spec["minAvailable"]:
+            self.sync(job, lambda *_: "Pending")
+        else:
+            self.write(job, {**self.lasting(job), "terminating": terminating}, "Restarting")
+
+    def in_aborting(self, job, action, _request):
+        if action == "ResumeJob":
+            self.kill(job, "Restarting", retry=True)
+        else:
+            self.end(job)
+
+    def in_aborted(self, job, action, _request):
+        if action == "ResumeJob":
+            self.kill(job, "Restarting", retry=True)
+
+    def in_terminating(self, job, _action, _request):
+        self.end(job)
+
+    in_completing = in_terminating
+
+    def in_completed(self, job, _action, _request):
+        """What it still has is taken away; pods that have ended stay."""
+        if self.groups.get(job["metadata"]["namespace"], objects.group_name(job)):
+            self.kill(job, job["status"]["state"]["phase"])
+
+    in_failed = in_terminated = in_completed
+
+    # --- actions -------------------------------------------------------------------------
+
+    def kill_for(self, job, action):
+        phase, keep, retry = KILLS[action]
+        last = job["status"].get("retryCount", 0) >= job["spec"]["maxRetry"] - 1
+        self.kill(job, phase, keep or last, retry)
+
+    def kill(self, job, phase, keep=True, retry=False):
+        """Delete the job's pods (with KEEP not those that have ended) and what it has besides."""
+        terminating = 0
+        for pod in self.pods_of(job):
+            if not (keep and pod["status"].get("phase") in ("Succeeded", "Failed")):
+                terminating += 1
+                self.delete_pod(pod)
+        status = self.lasting(job)
+        status["version"] = status.get("version", 0) + 1
+        status["runningDuration"] = age(job)
+        if retry:
+            status["retryCount"] = status.get("retryCount", 0) + 1
+        if terminating:
+            status["terminating"] = terminating
+        self.write(job, status, phase)
+        self.drop_resources(job)
+
+    def end(self, job):
+        """Of a job that is being ended: the last phase when no pod is left that could run."""
+        left = any("deletionTimestamp" in pod["metadata"]
+                   or pod["status"].get("phase") not in ("Succeeded", "Failed")
+                   for pod in self.pods_of(job))
+        phase = job["status"]["state"]["phase"]
+        self.kill(job, phase if left else ENDS[phase])
+
+    def kill_target(self, job, action, request):
+        """Restart one task, or one pod of it."""
+        for pod in self.pods_of(job):
+            if (pod["metadata"]["name"] == request.pod if action == "RestartPod" else
+                    pod["metadata"]["annotations"]["volcano.sh/task-spec"] == request.task):
+                self.delete_pod(pod)
+        status = {**self.lasting(job), "retryCount": job["status"].get("retryCount", 0) + 1}
+        self.write(job, {**status, **policy.count(job, self.pods_of(job))}, "Restarting")
+
+    def sync(self, job, next_phase):
+        """Make the pods that are missing, count all, and see what phase that is."""
+        group = self.group_of(job)
+        if group.get("status", {}).get("phase", "Pending") != "Pending":
+            self.make_pods(job)
+        pods = self.pods_of(job)
+        status = {**self.lasting(job), **policy.count(job, pods)}
+        if objects.controlled(job) and pods:
+            status["controlledResources"] = objects.controlled(job)
+        self.write(job, status, next_phase(job, status))
+
+    # --- what a job has ------------------------------------------------------------------
+
+    def pods_of(self, job):
+        uid = job["metadata"]["uid"]
+        return [pod for pod in self.pods.all() if objects.owner_uid(pod) == uid]
+
+    def make_pods(self, job):
+        have = {pod["metadata"]["name"]: pod for pod in self.pods_of(job)}
+        for task in job["spec"]["tasks"]:
+            for index in range(task["replicas"]):
+                if not have.pop(objects.pod_name(job, task, index), None):
+                    self.make(job, "pods", objects.make_pod(job, task, index), self.pods)
+        for pod in have.values():  # of a job that was scaled down
+            self.delete_pod(pod)
+
+    def make(self, job, resource, item, cache=None):
+        try:
+            made = self.client.post(api.path_of(resource, item["metadata"]["namespace"]), item)
+        except api.Refused as e:
+            if e.code != 409:  # it is there, or one of that name is going
+                self.recorder.record(job, "Warning", "FailedCreate", f"create {resource} "
+                                     f"{item['metadata']['name']} failed: &errors.StatusError{{"
+                                     f'Message:"{e.message}"}}')
+            return item
+        return cache.learn(made) if cache else made
+
+    def delete_pod(self, pod):
+        uid = pod["metadata"]["uid"]
+        if "deletionTimestamp" in pod["metadata"]:
+            return
+        self.killed.add(uid)
+        try:
+            gone = self.client.call("DELETE", api.path_of(
+                "pods", pod["metadata"]["namespace"], pod["metadata"]["name"]),
+                {"preconditions": {"uid": uid}})
+        except api.Refused:
+            return
+        if gone.get("kind") == "Pod":
+            self.pods.learn(gone)
+
+    def group_of(self, job):
+        """Its PodGroup; makes it, and what its plugins need."""
+        group = self.groups.get(job["metadata"]["namespace"], objects.group_name(job))
+        if group:
+            return group
+        for resource, item in objects.make_resources(job):
+            self.make(job, resource, item)
+        return self.make(job, "podgroups", objects.make_group(job), self.groups)
+
+    def drop_resources(self, job):
+        namespace = job["metadata"]["namespace"]
+        for resource, item in objects.make_resources(job):
+            self.client.delete(api.path_of(resource, namespace, item["metadata"]["name"]))
+        group = self.groups.get(namespace, objects.group_name(job))
+        if group:
+            self.client.delete(api.path_of("podgroups", namespace, group["metadata"]["name"]))
+            self.groups.forget(group)
+
+    # --- status --------------------------------------------------------------------------
+
+    @staticmethod
+    def lasting(job):
+        """The status without what belongs to this moment."""
+        return {key: value for key, value in job["status"].items() if key not in COUNTS}
+
+    def write(self, job, status, phase):
+        """Write the status if it is another; a job that changed meanwhile raises a conflict."""
+        old = job.get("status", {})
+        if (phase == old.get("state", {}).get("phase")
+                and without_times(status) == without_times(old)):
+            return
+        time = now()
+        status = {**status, "state": {"phase": phase, "lastTransitionTime": time},
+                  "conditions": policy.conditions(old.get("conditions", ()), phase, time)}
+        path = api.path_of("jobs", job["metadata"]["namespace"], job["metadata"]["name"], "status")
+        self.jobs.learn(self.client.put(path, {**job, "status": status}))
+
+
+def without_times(status):
+    return {key: value for key, value in status.items() if key not in ("state", "conditions")}
+
+
+def age(job):
+    made = datetime.datetime.strptime(job["metadata"]["creationTimestamp"], "%Y-%m-%dT%H:%M:%SZ")
+    return f"{(datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None) - made).total_seconds():.0f}s"

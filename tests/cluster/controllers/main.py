@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""Stand-in for Volcano's controllers, scheduler and webhooks: main.py KUBECTL KUBECONFIG PORT PKI.
+
+Does to jobs what recordings of a real Volcano show (test_volcano.py compares). Watches fill the
+caches; one thread takes what happened from a queue, a job at a time; another looks at PodGroups
+and queues. PKI/volcano.crt and .key are the webhook's on PORT.
+"""
+
+import pathlib
+import queue
+import sys
+import threading
+import time
+import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import api  # noqa: E402
+import objects  # noqa: E402
+import policy  # noqa: E402
+import webhook  # noqa: E402
+from cache import Cache, key_of  # noqa: E402
+from events import Recorder, now  # noqa: E402
+from gangs import Gangs  # noqa: E402
+from jobs import JobController  # noqa: E402
+
+
+class Volcano:
+    def __init__(self, client):
+        self.client = client
+        self.requests = queue.Queue()
+        self.waiting = set()  # jobs that will be looked at anyway
+        self.caches = {}
+        for resource, changed in (
+                ("jobs", self.job_changed), ("pods", self.pod_changed),
+                ("podgroups", self.group_changed), ("queues", lambda *_: None),
+                ("commands", self.command_changed)):
+            # Commands come last: what they are about is known by then.
+            self.caches[resource] = Cache(client, resource, changed)
+            self.caches[resource].filled.wait()
+        self.jobs = JobController(client, self.caches, Recorder(client, "vc-controller-manager"))
+        self.gangs = Gangs(client, self.caches, Recorder(client, "volcano"))
+
+    # --- what happens --------------------------------------------------------------------
+
+    def look_at(self, key):
+        if key not in self.waiting:
+            self.waiting.add(key)
+            self.requests.put(policy.Request(key))
+
+    def job_changed(self, _old, new):
+        if new:
+            self.look_at(key_of(new))
+
+    def group_changed(self, _old, new):
+        for ref in (new or {"metadata": {}})["metadata"].get("ownerReferences", ()):
+            self.look_at((new["metadata"]["namespace"], ref["name"]))
+
+    def pod_changed(self, old, new):
+        pod = new or old
+        meta = pod["metadata"]
+        if not objects.owner_uid(pod):
+            return
+        key = (meta["namespace"], meta["labels"]["volcano.sh/job-name"])
+        event, code = None, 0
+        before = (old or {"status": {}})["status"].get("phase")
+        phase = (new or {"status": {}})["status"].get("phase")
+        if new is None:
+            if meta["uid"] not in self.jobs.killed:
+                event = "PodEvicted"
+            self.jobs.killed.discard(meta["uid"])
+        elif phase == "Failed" and before != "Failed":
+            event, code = "PodFailed", exit_code(new)
+        elif phase == "Succeeded" and before != "Succeeded" and self.task_ended(key, new):
+            event = "TaskCompleted"
+        if not event:
+            self.look_at(key)
+            return
+        self.requests.put(policy.Request(
+            key, event, meta["annotations"]["volcano.sh/task-spec"], meta["name"], code,
+            int(meta["annotations"]["volcano.sh/job-version"])))
+
+    def task_ended(self, key, pod):
+        """Have all pods of the pod's task succeeded?"""
+        job = self.caches["jobs"].get(*key)
+        name = pod["metadata"]["annotations"]["volcano.sh/task-spec"]
+        wanted = sum(task["replicas"] for task in (job or {"spec": {"tasks": []}})["spec"]["tasks"]
+                     if task["name"] == name)
+        ended = [other for other in self.jobs.pods_of(job or {"metadata": {"uid": ""}})
+                 if other["metadata"]["annotations"]["volcano.sh/task-spec"] == name
+                 and other["status"].get("phase") == "Succeeded"]
+        return wanted and len(ended) == wanted
+
+    def command_changed(self, _old, new):
+        """Carried out once, so it is deleted first. The target's uid is not looked at."""
+        if new is None:
+            return
+        meta, target = new["metadata"], new.get("target") or {}
+        self.client.delete(api.path_of("commands", meta["namespace"], meta["name"]))
+        if target.get("kind") == "Queue":
+            queue_object = self.caches["queues"].get(None, target["name"])
+            states = {"OpenQueue": "Open", "CloseQueue": "Closed"}
+            if queue_object and new["action"] in states:
+                self.gangs.open_queue(queue_object, states[new["action"]])
+        else:
+            self.requests.put(policy.Request((meta["namespace"], target["name"]), action=new["action"]))
+
+    # --- threads -------------------------------------------------------------------------
+
+    def work(self):
+        while True:
+            request = self.requests.get()
+            plain = request.event is None and request.action is None
+            if plain:
+                self.waiting.discard(request.key)
+            try:
+                self.jobs.process(request)
+            except (api.Refused, OSError) as e:
+                print(f"{request.key}: {e}", flush=True)
+                if not (isinstance(e, api.Refused) and e.code == 404):
+                    threading.Timer(0.2, self.requests.put, [request]).start()
+            except Exception:  # a test's odd job must not end the others'
+                traceback.print_exc()
+
+    def schedule(self):
+        """About as often as the real scheduler looks."""
+        while True:
+            for item in self.caches["queues"].all():
+                self.attempt(self.gangs.open_queue, item)
+            # The oldest first, so that one that is too large keeps its place but not the others'.
+            for item in sorted(self.caches["podgroups"].all(),
+                               key=lambda group: group["metadata"]["creationTimestamp"]):
+                self.attempt(self.gangs.look, item)
+            for item in self.caches["jobs"].all():
+                self.attempt(self.expire, item)
+            time.sleep(0.5)
+
+    def expire(self, job):
+        """ttlSecondsAfterFinished."""
+        ttl, state = job["spec"].get("ttlSecondsAfterFinished"), job.get("status", {}).get("state", {})
+        if ttl is None or state.get("phase") not in policy.FINAL:
+            return
+        ended = time.strptime(state["lastTransitionTime"], "%Y-%m-%dT%H:%M:%SZ")
+        if time.mktime(time.strptime(now(), "%Y-%m-%dT%H:%M:%SZ")) - time.mktime(ended) >= ttl:
+            meta = job["metadata"]
+            self.client.delete(api.path_of("jobs", meta["namespace"], meta["name"]),
+                               {"propagationPolicy": "Background"})
+
+    @staticmethod
+    def attempt(function, item):
+        try:
+            function(item)
+        except (api.Refused, OSError) as e:
+            print(f"{key_of(item)}: {e}", flush=True)
+        except Exception:
+            traceback.print_exc()
+
+
+def exit_code(pod):
+    for status in pod["status"].get("containerStatuses", ()):
+        code = status["state"].get("terminated", {}).get("exitCode", 0)
+        if code:
+            return code
+    return 0
+
+
+def main():
+    kubectl, kubeconfig, port, pki = sys.argv[1:]
+    client = api.from_kubeconfig(kubectl, kubeconfig)
+    volcano = Volcano(client)
+    webhook.serve(int(port), f"{pki}/volcano.crt", f"{pki}/volcano.key", volcano.gangs.state_of)
+    for item in webhook.configurations(port, f"{pki}/ca.crt"):
+        path = f"/apis/admissionregistration.k8s.io/v1/{item['kind'].lower()}s"
+        try:
+            client.post(path, item)
+        except api.Refused as e:
+            if e.code != 409:
+                raise
+    volcano.gangs.make_queues()
+    threading.Thread(target=volcano.schedule, daemon=True).start()
+    volcano.work()
+
+
+main()

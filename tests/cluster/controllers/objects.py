@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""What a Volcano job is made into, as a real Volcano makes it: pods, PodGroup, the ConfigMap and
+Service of its plugins. Pure functions of the job."""
+
+import copy
+
+KINDS = ("env", "svc")  # plugins that are played
+
+
+def owner(job):
+    return [{"apiVersion": job["apiVersion"], "kind": "Job", "name": job["metadata"]["name"],
+             "uid": job["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}]
+
+
+def owner_uid(item):
+    """uid of the job that controls an object, or None."""
+    for ref in item["metadata"].get("ownerReferences", ()):
+        if ref.get("controller") and ref["kind"] == "Job" and ref["apiVersion"].startswith("batch.volcano.sh"):
+            return ref["uid"]
+    return None
+
+
+def group_name(job):
+    return f"{job['metadata']['name']}-{job['metadata']['uid']}"
+
+
+def pod_name(job, task, index):
+    return f"{job['metadata']['name']}-{task['name']}-{index}"
+
+
+def controlled(job):
+    """status.controlledResources: which plugins have made what they make."""
+    return {f"plugin-{name}": name for name in KINDS if name in (job["spec"].get("plugins") or {})}
+
+
+def quantity(value):
+    """A Kubernetes quantity as a number."""
+    value = str(value)
+    for suffix, factor in (("Ki", 2**10), ("Mi", 2**20), ("Gi", 2**30), ("Ti", 2**40), ("m", 1e-3),
+                           ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)):
+        if value.endswith(suffix):
+            return float(value[:-len(suffix)]) * factor
+    return float(value)
+
+
+def requests(pod_spec):
+    """{"cpu": cores, "memory": bytes} that a pod asks for."""
+    total = {"cpu": 0.0, "memory": 0.0}
+    for container in pod_spec.get("containers", ()):
+        resources = container.get("resources") or {}
+        asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        for name in total:
+            total[name] += quantity(asked.get(name, 0))
+    return total
+
+
+def make_group(job):
+    spec = job["spec"]
+    total = {"cpu": 0.0, "memory": 0.0}
+    left = spec["minAvailable"]
+    for task in spec["tasks"]:
+        members = min(task["minAvailable"], left)
+        left -= members
+        for name, value in requests(task["template"]["spec"]).items():
+            total[name] += members * value
+    resources = {"count/pods": str(spec["minAvailable"]), "pods": str(spec["minAvailable"])}
+    resources.update({"cpu": f"{total['cpu'] * 1000:.0f}m", "memory": f"{total['memory']:.0f}"})
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+        "metadata": {"name": group_name(job), "namespace": job["metadata"]["namespace"],
+                     "ownerReferences": owner(job),
+                     "annotations": job["metadata"].get("annotations") or {}},
+        "spec": {"minMember": spec["minAvailable"], "minResources": resources, "queue": spec["queue"],
+                 "minTaskMember": {task["name"]: task["minAvailable"] for task in spec["tasks"]}},
+        "status": {},
+    }
+
+
+# --- plugins ---------------------------------------------------------------------------------
+
+
+def variable(task):
+    return f"VC_{task['name'].upper().replace('-', '_')}"
+
+
+def hosts(job, task):
+    name = job["metadata"]["name"]
+    return ",".join(f"{pod_name(job, task, i)}.{name}" for i in range(task["replicas"]))
+
+
+def make_resources(job):
+    """(resource, object) of the plugin svc: names of all pods, and a service that resolves them."""
+    if "svc" not in (job["spec"].get("plugins") or {}):
+        return []
+    name = job["metadata"]["name"]
+    data = {}
+    for task in job["spec"]["tasks"]:
+        data[f"{task['name']}.host"] = hosts(job, task).replace(",", "\n")
+        data[f"{variable(task)}_HOSTS"] = hosts(job, task)
+        data[f"{variable(task)}_NUM"] = str(task["replicas"])
+    place = {"namespace": job["metadata"]["namespace"], "ownerReferences": owner(job)}
+    return [
+        ("configmaps", {"apiVersion": "v1", "kind": "ConfigMap",
+                        "metadata": {"name": f"{name}-svc", **place}, "data": data}),
+        ("services", {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, **place},
+                      "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {
+                          "volcano.sh/job-name": name,
+                          "volcano.sh/job-namespace": job["metadata"]["namespace"]}}}),
+    ]
+
+
+def add_plugins(job, index, spec):
+    plugins = job["spec"].get("plugins") or {}
+    name = job["metadata"]["name"]
+    env = []
+    if "svc" in plugins:
+        for task in job["spec"]["tasks"]:
+            for suffix in ("HOSTS", "NUM"):
+                key = f"{variable(task)}_{suffix}"
+                env.append({"name": key, "valueFrom": {"configMapKeyRef": {"name": f"{name}-svc", "key": key}}})
+        spec["subdomain"] = name
+        spec.setdefault("volumes", []).append(
+            {"name": f"{name}-svc", "configMap": {"name": f"{name}-svc"}})
+        for container in spec["containers"]:
+            container.setdefault("volumeMounts", []).append(
+                {"name": f"{name}-svc", "mountPath": "/etc/volcano"})
+    if "env" in plugins:
+        env += [{"name": key, "value": str(index)} for key in ("VK_TASK_INDEX", "VC_TASK_INDEX")]
+    for container in spec["containers"] + spec.get("initContainers", []):
+        container["env"] = container.get("env", []) + env
+
+
+# --- pods ------------------------------------------------------------------------------------
+
+
+def make_pod(job, task, index):
+    template = copy.deepcopy(task["template"])
+    meta, spec = template.get("metadata") or {}, template["spec"]
+    name, status = job["metadata"]["name"], job.get("status", {})
+    own = {
+        "volcano.sh/job-name": name, "volcano.sh/queue-name": job["spec"]["queue"],
+        "volcano.sh/task-index": str(index), "volcano.sh/task-spec": task["name"],
+    }
+    labels = {**(meta.get("labels") or {}), **own,
+              "volcano.sh/job-namespace": job["metadata"]["namespace"]}
+    annotations = {
+        **(meta.get("annotations") or {}), **own,
+        "scheduling.k8s.io/group-name": group_name(job),
+        "volcano.sh/job-retry-count": str(status.get("retryCount", 0)),
+        "volcano.sh/job-version": str(status.get("version", 0)),
+        "volcano.sh/template-uid": f"{name}-{task['name']}",
+    }
+    spec.setdefault("hostname", pod_name(job, task, index))
+    spec.setdefault("schedulerName", job["spec"]["schedulerName"])
+    if "priorityClassName" in job["spec"]:
+        spec.setdefault("priorityClassName", job["spec"]["priorityClassName"])
+    add_plugins(job, index, spec)
+    return {"apiVersion": "v1", "kind": "Pod", "spec": spec, "metadata": {
+        "name": pod_name(job, task, index), "namespace": job["metadata"]["namespace"],
+        "labels": labels, "annotations": annotations, "ownerReferences": owner(job)}}
