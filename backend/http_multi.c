@@ -4,9 +4,13 @@
  * curl_multi_socket_action. Curl's callbacks below only note; what they lead to is done when curl has
  * returned. A timeout of 0 goes through the timer too.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <utlist.h>
 
+#include "backend/diag.h"
 #include "backend/http_impl.h"
 
 #define IDLE_CONNECTIONS 8L /* that are kept for what comes next */
@@ -100,15 +104,17 @@ static void multi_socket_free(struct http_socket *s)
 static struct http_socket *multi_socket_new(struct http_multi *m, curl_socket_t fd)
 {
 	struct http_socket *s = calloc(1, sizeof(*s));
+	int err = s ? uv_poll_init(m->timer.loop, &s->poll, fd) : UV_ENOMEM;
 
-	if (!s)
-		return NULL;
+	if (err < 0) {
+		/* Who waits for this socket would wait for ever; curl has no way back from here. */
+		diag(DIAG_ERROR, "can't poll a socket: %s", uv_strerror(err));
+		abort();
+	}
+	/* Sockets are made so; but the one by which curl's resolver tells of its end. */
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	s->fd = fd;
 	s->m = m;
-	if (uv_poll_init(m->timer.loop, &s->poll, fd) < 0) {
-		free(s);
-		return NULL;
-	}
 	m->http->handles++;
 	DL_APPEND(m->sockets, s);
 	curl_multi_assign(m->curl, fd, s);
@@ -129,13 +135,11 @@ static int multi_set_socket(CURL *easy, curl_socket_t fd, int what, void *data, 
 	}
 	if (!s)
 		s = multi_socket_new(m, fd);
-	if (!s)
-		return -1; /* all that is under way fails: it could not go on without being polled */
 	if (what & CURL_POLL_IN)
 		events |= UV_READABLE;
 	if (what & CURL_POLL_OUT)
 		events |= UV_WRITABLE;
-	return uv_poll_start(&s->poll, events, multi_on_poll) < 0 ? -1 : 0;
+	return uv_poll_start(&s->poll, events, multi_on_poll);
 }
 
 /* --- life --- */
@@ -145,6 +149,28 @@ static void multi_timer_closed(uv_handle_t *handle)
 	http_handle_closed(container_of((uv_timer_t *)handle, struct http_multi, timer)->http);
 }
 
+/*
+ * Curl's own pair of sockets, by which other threads could wake a multi handle, is not close-on-exec.
+ * Of those that are not, only curl's do not block (another thread may be about to hand one to a child).
+ */
+static void multi_close_on_exec(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		int fd = atoi(e->d_name), domain = 0;
+		socklen_t size = sizeof(domain);
+
+		if (fd > STDERR_FILENO && fcntl(fd, F_GETFD) == 0 &&
+		    (fcntl(fd, F_GETFL) & O_NONBLOCK) &&
+		    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX)
+			(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 int http_multi_init(struct http_multi *m, struct http *http, long max_connections)
 {
 	m->http = http;
@@ -152,6 +178,7 @@ int http_multi_init(struct http_multi *m, struct http *http, long max_connection
 	m->curl = curl_multi_init();
 	if (!m->curl)
 		return -ENOMEM;
+	multi_close_on_exec();
 	curl_multi_setopt(m->curl, CURLMOPT_SOCKETFUNCTION, multi_set_socket);
 	curl_multi_setopt(m->curl, CURLMOPT_SOCKETDATA, m);
 	curl_multi_setopt(m->curl, CURLMOPT_TIMERFUNCTION, multi_set_timer);

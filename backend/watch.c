@@ -310,7 +310,10 @@ static void send_call(struct watch *w, struct http_call *call, char *path)
 
 static void send_list(struct watch *w)
 {
-	struct http_call call = {.idle_ms = LIST_IDLE_MS, .retry = true, .done = list_done};
+	struct http_call call = {.idle_ms = LIST_IDLE_MS,
+				 .retry = true,
+				 .compress = true,
+				 .done = list_done};
 	char *path;
 
 	if (asprintf(&path, "%s?limit=%u%s%s%s", w->config.path, w->page, w->config.selector,

@@ -2,6 +2,10 @@
 /* http: calls with a deadline: what is sent, how they end, when they are sent again. */
 #include "http_rig.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #define call_scope struct rig_call cleanup(rig_clear)
 
 static int plain(void **state)
@@ -29,10 +33,10 @@ static void test_get(void **state)
 	call_scope c = {0};
 
 	(void)state;
-	rig_ask_call(&c, "/echo?a=b%20c");
+	rig_ask_call(&c, "/echo/../x?a=b%20c");
 	assert_int_equal(c.status, 200);
 	assert_non_null(strstr(c.body, "\"method\": \"GET\""));
-	assert_non_null(strstr(c.body, "\"target\": \"/echo?a=b%20c\""));
+	assert_non_null(strstr(c.body, "\"target\": \"/echo/../x?a=b%20c\""));
 	assert_non_null(strstr(c.body, "[\"accept\", \"application/json, */*\"]"));
 	assert_non_null(strstr(c.body, "[\"user-agent\", \"kxfs/" KXFS_VERSION "\"]"));
 	assert_null(strstr(c.body, "accept-encoding"));
@@ -235,6 +239,30 @@ static void test_unauthorized_for_good(void **state)
 
 /* --- connections that break --- */
 
+/* A peer that has gone without a word is noticed also by a stream that only waits. */
+static void test_silent_peers(void **state)
+{
+	size_t n = 0;
+
+	(void)state;
+	for (int fd = 3; fd < 256; fd++) {
+		int domain = 0, alive = 0, after = 0;
+		unsigned dead = 0;
+		socklen_t size = sizeof(int);
+
+		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 || domain == AF_UNIX)
+			continue;
+		n++;
+		getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &alive, &size);
+		getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &after, &size);
+		getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, &size);
+		assert_int_equal(alive, 1);
+		assert_int_equal(after, 20);
+		assert_int_equal(dead, 30000);
+	}
+	assert_int_equal(n, 1);
+}
+
 static void test_cut(void **state)
 {
 	call_scope get = {0}, post = {.call = {.method = HTTP_POST, .retry = true}};
@@ -395,6 +423,7 @@ int main(void)
 		TEST(no_credential),
 		TEST(unauthorized),
 		TEST(unauthorized_for_good),
+		TEST(silent_peers),
 		TEST(cut),
 		TEST(cut_of_a_used_connection),
 		TEST(cut_of_a_get),

@@ -122,17 +122,9 @@ static void test_reader_fails(void **state)
 
 /* --- cancelling --- */
 
-static void cancel_now(void *data)
-{
-	struct rig_call *c = data;
-
-	if (c->request)
-		http_cancel(take_ptr(c->request));
-}
-
 static void cancel_it(struct rig_call *c)
 {
-	cancel_now(c);
+	rig_cancel_now(c);
 }
 
 static struct rig_call *other;
@@ -140,7 +132,7 @@ static struct rig_call *other;
 static void cancel_other(struct rig_call *c)
 {
 	(void)c;
-	cancel_now(other);
+	rig_cancel_now(other);
 }
 
 /* C was cancelled: it is told nothing more, and others go on. */
@@ -160,7 +152,7 @@ static void send_and_cancel(void *data)
 
 	c->request = http_send(rig.http, &c->call);
 	assert_non_null(c->request);
-	cancel_now(c);
+	rig_cancel_now(c);
 }
 
 static void test_cancel(void **state)
@@ -174,7 +166,7 @@ static void test_cancel(void **state)
 
 		rig_send(&c, i % 3 ? "/silent" : "/pieces?n=1000&gap=0.001");
 		usleep(when[i / 3] * 1000);
-		rig_run(cancel_now, &c);
+		rig_run(rig_cancel_now, &c);
 		assert_gone(&c);
 	}
 	{
@@ -196,12 +188,12 @@ static void test_cancel_while_waiting(void **state)
 	rig_send(&c, "/status?status=429&after=2&id=w");
 	while (rig_stats("w").seen == 0)
 		usleep(10000);
-	rig_run(cancel_now, &c);
+	rig_run(rig_cancel_now, &c);
 	assert_gone(&c);
 	credentials.never = true;
 	rig_send(&d, "/echo");
 	usleep(20000);
-	rig_run(cancel_now, &d);
+	rig_run(rig_cancel_now, &d);
 	credentials.never = false;
 	assert_gone(&d);
 }
@@ -231,7 +223,7 @@ static void test_cancel_within(void **state)
 		if (i % 2)
 			assert_gone(&victim);
 		else
-			rig_run(cancel_now, &victim);
+			rig_run(rig_cancel_now, &victim);
 		rig_expect("/status", NULL);
 		assert_int_equal(c.over, i % 2 || i / 2 == 2);
 	}
@@ -297,6 +289,7 @@ static void test_stop_within(void **state)
 		sem_wait_or_fail(&stopped);
 		sem_destroy(&stopped);
 		assert_false(d.over);
+		c.request = d.request = NULL;
 		http_free(take_ptr(rig.http));
 		rig_connect();
 		rig_expect("/status", NULL);
@@ -352,6 +345,7 @@ static void check_many(unsigned connections)
 
 	http_count(rig.http, &n);
 	assert_int_equal(n.streams, MANY);
+	assert_int_equal(rig_descriptors(true), rig.inherited);
 	/* One more for calls. */
 	print_message("%u connections, at most %u streams\n", n.connections, rig_stats("").most);
 	assert_int_equal(n.connections, connections + 1);
