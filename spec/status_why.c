@@ -62,6 +62,26 @@ static void put_signal(FILE *out, int signal)
 		fputs(", which the kernel also sends when memory runs out", out);
 }
 
+/* Has R ended by itself, and not been ended for a reason that somebody else gives? */
+static bool is_own_end(const struct spec_replica *r)
+{
+	return !*r->reason || streq(r->reason, "Error") || streq(r->reason, "Signal") ||
+	       streq(r->reason, "CrashLoopBackOff") || streq(r->reason, "Completed");
+}
+
+/* WHAT (REASON): MESSAGE. */
+static void put_trouble(FILE *out, const char *what, const struct spec_replica *r)
+{
+	fputs(what, out);
+	if (*r->reason && *r->message && !streq(r->reason, "Error")) {
+		fputs(" (", out);
+		put_clean(out, r->reason);
+		fputc(')', out);
+	}
+	fputs(": ", out);
+	put_end(out, *r->message ? r->message : r->reason);
+}
+
 /* What became of R, as the rest of a sentence that begins with its name. */
 static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
@@ -73,15 +93,18 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 		fputs(" Check the entrypoint of role ", out);
 		put_clean(out, job->roles[r->role].name);
 		fputs(": it must be a program in PATH or the path of an executable file.", out);
+	} else if (streq(r->reason, "OOMKilled")) {
+		fputs(" was ended because it used more memory than its limit. Role ", out);
+		put_clean(out, job->roles[r->role].name);
+		fputs(" needs more memory, or must use less.", out);
 	} else if (r->signal) {
 		fputs(" was ended by ", out);
 		put_signal(out, r->signal);
 		fputc('.', out);
-	} else if (r->exit_code >= 0) {
+	} else if (r->exit_code > 0 && is_own_end(r)) {
 		fprintf(out, " ended with exit code %d%s.", r->exit_code, exit_hint(r->exit_code));
 	} else {
-		fputs(" failed: ", out);
-		put_end(out, *r->message ? r->message : r->reason);
+		put_trouble(out, " failed", r);
 	}
 }
 
@@ -115,7 +138,8 @@ static const struct spec_replica *first_failed(const struct spec_job *job, size_
 /* Is it known what R failed of? */
 static bool is_told(const struct spec_replica *r)
 {
-	return r->exit_code >= 0 || r->signal || streq(r->reason, "StartError");
+	return r->exit_code > 0 || r->signal || (*r->reason && *r->message) ||
+	       streq(r->reason, "StartError");
 }
 
 static void why_failed(FILE *out, const struct spec_job *job)
@@ -146,9 +170,12 @@ static void why_failed(FILE *out, const struct spec_job *job)
 static void why_cancelled(FILE *out, const struct spec_job *job)
 {
 	if (job->suspended) {
-		fputs("The job is suspended. To let it go on, write resume to its ctl; to end it, "
-		      "write terminate there or remove its directory.",
-		      out);
+		fputs("The job is suspended.", out);
+		if (job->actions & 1u << SPEC_RESUME)
+			fputs(" To let it go on, write resume to its ctl; to end it, write "
+			      "terminate "
+			      "there or remove its directory.",
+			      out);
 		return;
 	}
 	fputs("The job was cancelled", out);
@@ -186,6 +213,9 @@ static void why_unfinished(FILE *out, const struct spec_job *job)
 		put_clean(out, r->name);
 		fputs(" can't be started yet, and is tried again: ", out);
 		put_end(out, r->message);
+	} else if (r && r->exit_code < 0 && !r->signal) {
+		put_clean(out, r->name);
+		put_trouble(out, " can't start yet", r);
 	} else if (r) {
 		put_clean(out, r->name);
 		put_failure(out, job, r);

@@ -166,6 +166,9 @@ static void test_cancelled(void **state)
 	set(&job->message, "its directory was removed");
 	assert_why(job, "The job was cancelled: its directory was removed.\n");
 	job->suspended = true;
+	/* Where ctl can't resume it, nobody is told to try. */
+	assert_why(job, "The job is suspended.\n");
+	job->actions = 1u << SPEC_RESUME;
 	assert_why(job,
 		   "The job is suspended. To let it go on, write resume to its ctl; to end it, "
 		   "write terminate there or remove its directory.\n");
@@ -193,6 +196,57 @@ static void test_waiting(void **state)
 			"unavailable.\n");
 }
 
+/* What a cluster says of a pod that can't start. */
+static void test_cluster_waiting(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_PENDING, "Pending");
+	struct spec_replica *r = &job->replicas[1];
+
+	(void)state;
+	set(&job->message, "trainer-1: no such host");
+	set(&r->reason, "ImagePullBackOff");
+	set(&r->message, "no such host");
+	assert_why(job, "trainer-1 can't start yet (ImagePullBackOff): no such host.\n");
+	set(&r->reason, "Unschedulable");
+	set(&r->message, "0/1 nodes are available");
+	assert_why(job, "trainer-1 can't start yet (Unschedulable): 0/1 nodes are available.\n");
+}
+
+static void test_cluster_failed(void **state)
+{
+	static const struct {
+		const char *reason, *message;
+		int exit_code;
+		const char *why;
+	} table[] = {
+		{"OOMKilled", "exit code 137", 137,
+		 "trainer-0 was ended because it used more memory than its limit. Role trainer "
+		 "needs "
+		 "more memory, or must use less."},
+		{"Evicted", "The node was low on resource: memory", 137,
+		 "trainer-0 failed (Evicted): The node was low on resource: memory."},
+		{"Error", "container side: exit code 1", 0,
+		 "trainer-0 failed: container side: exit code 1."},
+		{"Error", "exit code 3", 3, "trainer-0 ended with exit code 3."},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+		struct spec_replica *r = failed(job, 0, 1, table[i].exit_code, 0);
+		char want[512];
+
+		job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
+		job->max_retries = 1;
+		set(&r->reason, table[i].reason);
+		set(&r->message, table[i].message);
+		snprintf(want, sizeof(want),
+			 "%s Retries used: 0; max_retries is 1. Its output is in trainer-0/log.\n",
+			 table[i].why);
+		assert_why(job, want);
+	}
+}
+
 static void test_one_line(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_PENDING, "Pending");
@@ -218,6 +272,7 @@ int main(void)
 		cmocka_unit_test(test_signal_and_retries), cmocka_unit_test(test_exit_code_hints),
 		cmocka_unit_test(test_start_error),	   cmocka_unit_test(test_job_says_it),
 		cmocka_unit_test(test_cancelled),	   cmocka_unit_test(test_waiting),
+		cmocka_unit_test(test_cluster_waiting),	   cmocka_unit_test(test_cluster_failed),
 		cmocka_unit_test(test_one_line),
 	};
 
