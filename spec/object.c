@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Annotations that spec/manifest.c writes.
+ * The text of an object, and the annotations that spec/manifest.c writes.
  */
 #include "spec/object.h"
 
@@ -8,6 +8,7 @@
 
 #include "spec/limits.h"
 #include "spec/tree.h"
+#include "spec/yaml.h"
 
 static void put_tokener(struct json_tokener **t)
 {
@@ -15,18 +16,26 @@ static void put_tokener(struct json_tokener **t)
 		json_tokener_free(*t);
 }
 
+/* JSON as an object; NULL: it is none. */
+static struct json_object *parse(const char *json, size_t len)
+{
+	struct json_tokener *t cleanup(put_tokener) = json_tokener_new_ex(2 * SPEC_MAX_DEPTH);
+	struct json_object *ret =
+		t && len <= INT32_MAX ? json_tokener_parse_ex(t, json, (int)len) : NULL;
+
+	if (json_object_is_type(ret, json_type_object))
+		return ret;
+	json_object_put(ret);
+	return NULL;
+}
+
 /* The annotation KEY; *RET_ROOT holds it. NULL: there is none. */
 static struct json_object *annotation(const char *json, size_t len, const char *key,
 				      struct json_object **ret_root)
 {
-	struct json_tokener *t cleanup(put_tokener) = json_tokener_new_ex(2 * SPEC_MAX_DEPTH);
-	struct json_object *o = NULL;
+	struct json_object *o = *ret_root = parse(json, len);
 
-	if (!t || len > INT32_MAX)
-		return NULL;
-	*ret_root = json_tokener_parse_ex(t, json, (int)len);
-	if (!json_object_is_type(*ret_root, json_type_object) ||
-	    !json_object_object_get_ex(*ret_root, "metadata", &o) ||
+	if (!o || !json_object_object_get_ex(o, "metadata", &o) ||
 	    !json_object_is_type(o, json_type_object) ||
 	    !json_object_object_get_ex(o, "annotations", &o) ||
 	    !json_object_is_type(o, json_type_object) || !json_object_object_get_ex(o, key, &o) ||
@@ -58,4 +67,16 @@ int spec_object_appdef(const char *json, size_t len, char **ret, size_t *ret_len
 	memcpy(*ret, json_object_get_string(note), n + 1);
 	*ret_len = n;
 	return 0;
+}
+
+int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len)
+{
+	struct json_object *o cleanup_json = parse(json, len), *metadata;
+
+	if (!o)
+		return -EINVAL;
+	if (json_object_object_get_ex(o, "metadata", &metadata) &&
+	    json_object_is_type(metadata, json_type_object))
+		json_object_object_del(metadata, "managedFields");
+	return spec_yaml_emit(o, 0, ret, ret_len);
 }

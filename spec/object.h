@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kxfs wrote into an object of the cluster, read back from the object's JSON. Anybody may have
- * changed it since.
+ * The text of an object of the cluster: as YAML, and what kxfs wrote into it, read back. Anybody may
+ * have changed it since.
  */
 #ifndef KXFS_SPEC_OBJECT_H
 #define KXFS_SPEC_OBJECT_H
@@ -16,5 +16,11 @@ bool spec_object_is_submission(const char *json, size_t len, const char *submiss
  * -ENOMEM.
  */
 int spec_object_appdef(const char *json, size_t len, char **ret, size_t *ret_len);
+
+/*
+ * The object without its managedFields as YAML, for manifest.yaml. 0 and a malloc'ed, NUL-terminated
+ * *RET; -EINVAL, -ENOMEM.
+ */
+int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len);
 
 #endif

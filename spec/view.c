@@ -7,7 +7,6 @@
 #include "spec/limits.h"
 #include "spec/name.h"
 #include "spec/view_impl.h"
-#include "spec/yaml.h"
 
 /* Deeper than a splitter lets through. */
 #define MAX_DEPTH  (2 * SPEC_MAX_DEPTH + 2)
@@ -104,29 +103,4 @@ int spec_meta_read(struct json_object *object, struct spec_meta *m)
 	    spec_set(&m->owner_uid, controller_uid(metadata)) < 0)
 		return -ENOMEM;
 	return 0;
-}
-
-int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len)
-{
-	struct json_object *o cleanup_json = NULL;
-	int err = spec_view_object(json, len, &o);
-
-	return err ? err : spec_yaml_emit(o, 0, ret, ret_len);
-}
-
-int spec_object_appdef(const char *json, size_t len, char **ret, size_t *ret_len)
-{
-	struct json_object *o cleanup_json = NULL, *notes;
-	int err = spec_view_object(json, len, &o);
-	const char *text;
-
-	if (err)
-		return err;
-	notes = spec_read_map(spec_read_map(o, "metadata"), "annotations");
-	text = spec_read_text(notes, "kxfs/appdef");
-	if (!*text)
-		return -ENOENT;
-	*ret_len = strlen(text);
-	*ret = strdup(text);
-	return *ret ? 0 : -ENOMEM;
 }

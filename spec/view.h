@@ -81,7 +81,7 @@ struct spec_job_view {
 	char *queue;
 	char *submitter;
 	char *submission;
-	bool has_appdef;     /* spec_object_appdef finds it */
+	bool has_appdef;     /* spec_object_appdef (object.h) finds it */
 	char *appdef_sha256; /* of one that did not fit the object; "" none */
 	unsigned retries, max_retries;
 	unsigned minimum; /* pods that the gang needs */
@@ -134,10 +134,5 @@ struct spec_job *spec_view_job(const struct spec_job_view *job,
  * malloc'ed; NULL: no memory.
  */
 char *spec_view_log_key(const struct spec_pod_view *pod, const char *container, unsigned restart);
-
-/* The object's JSON as YAML for manifest.yaml. 0 and malloc'ed text, -EINVAL, -ENOMEM. */
-int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len);
-/* The AppDef in the object's annotations. 0 and malloc'ed text, -ENOENT, -EINVAL, -ENOMEM. */
-int spec_object_appdef(const char *json, size_t len, char **ret, size_t *ret_len);
 
 #endif

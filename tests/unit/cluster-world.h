@@ -19,8 +19,9 @@
 #include "spec/split.h"
 #include "spec/view.h"
 
-#define WORLD_PODS 64
-#define SECOND	   INT64_C(1000000000)
+#define WORLD_PODS  64
+#define WORLD_SHOWN 32 /* replicas of a job that are told of */
+#define SECOND	    INT64_C(1000000000)
 
 struct world {
 	struct spec_job_view *job;
@@ -46,7 +47,7 @@ static inline void world_describe(const struct spec_job *job, char ret[4096])
 {
 	size_t n = (size_t)snprintf(ret, 4096, "%s", spec_state_name(job->state));
 
-	for (size_t i = 0; i < job->n_replicas; i++) {
+	for (size_t i = 0; i < job->n_replicas && i < WORLD_SHOWN; i++) {
 		const struct spec_replica *r = &job->replicas[i];
 
 		n += (size_t)snprintf(ret + n, 4096 - n, " %s=%s", r->name,

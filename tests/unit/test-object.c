@@ -45,11 +45,29 @@ static void test_appdef(void **state)
 	assert_int_equal(spec_object_appdef("{}", 2, &text, &len), -ENOENT);
 }
 
+static void test_yaml(void **state)
+{
+	static const char json[] =
+		"{\"kind\":\"Job\",\"metadata\":{\"managedFields\":[{}],\"name\":"
+		"\"a\"},\"managedFields\":\"stays\"}";
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(spec_object_yaml(json, strlen(json), &text, &len), 0);
+	assert_string_equal(text, "kind: Job\nmetadata:\n  name: a\nmanagedFields: stays\n");
+	assert_int_equal(len, strlen(text));
+	free(take_ptr(text));
+	assert_int_equal(spec_object_yaml("{", 1, &text, &len), -EINVAL);
+	assert_int_equal(spec_object_yaml("[]", 2, &text, &len), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_submission),
 		cmocka_unit_test(test_appdef),
+		cmocka_unit_test(test_yaml),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
