@@ -153,7 +153,8 @@ static int by_dir(const void *a, const void *b)
 /* Names that differ may have the same normal form: such roles get their number. */
 static int part_dirs(struct spec_job_view *v)
 {
-	struct spec_role_view **sorted cleanup_free = calloc(v->n_roles + 1, sizeof(*sorted));
+	struct spec_role_view **sorted cleanup_free =
+		calloc(v->n_roles + 1, sizeof(struct spec_role_view *));
 	char dir[MAX_DIR + 32];
 	size_t first = 0;
 

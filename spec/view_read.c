@@ -60,7 +60,7 @@ int64_t spec_read_time(struct json_object *o, const char *key)
 	int64_t seconds;
 
 	/* The API server always writes UTC; what is below a second is not kept. */
-	if (!end || !strchr(".Z", *end) || text[strlen(text) - 1] != 'Z')
+	if (!end || (!streq(end, "Z") && *end != '.'))
 		return 0;
 	seconds = timegm(&tm);
 	return seconds > 0 && seconds < LAST_SECOND ? seconds * 1000000000 : 0;

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any bytes as a job and its pods, an object a line: the first is the job. Whatever they say, what is
+ * shown of it must hold together: directories that can be, each replica in one role, ends with times.
+ * The first byte chooses: the job has left, the pods are gone, some come late.
+ */
+/* asserts are what this is for, in every kind of build */
+#undef NDEBUG
+#include <assert.h>
+
+#include "spec/kind.h"
+#include "spec/limits.h"
+#include "spec/name.h"
+#include "spec/status.h"
+#include "spec/view.h"
+
+#define MAX_PODS 32
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names are file names, and no two are the same. */
+static void check_names(char **names, size_t n)
+{
+	qsort(names, n, sizeof(*names), by_name);
+	for (size_t i = 0; i < n; i++) {
+		assert(spec_name_is_file(names[i]));
+		assert(i == 0 || strcmp(names[i - 1], names[i]) != 0);
+	}
+}
+
+static void check_logs(const struct spec_replica *r)
+{
+	char **keys = calloc(r->n_logs + 1, sizeof(*keys));
+
+	assert(keys);
+	for (size_t i = 0; i < r->n_logs; i++) {
+		keys[i] = r->logs[i].key;
+		assert(!*r->logs[i].container || spec_name_is_file(r->logs[i].container));
+		assert(i == 0 || *r->logs[i].container || !*r->logs[i - 1].container);
+	}
+	check_names(keys, r->n_logs);
+	free(keys);
+}
+
+static void check_replicas(const struct spec_job *job)
+{
+	char **names = calloc(job->n_replicas + 1, sizeof(*names));
+	size_t next = 0;
+
+	assert(names && job->n_replicas <= SPEC_MAX_REPLICAS);
+	for (size_t i = 0; i < job->n_roles; i++) {
+		assert(job->roles[i].first == next && job->roles[i].n <= job->roles[i].desired);
+		next += job->roles[i].n;
+	}
+	assert(next == job->n_replicas);
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+
+		names[i] = r->name;
+		assert(r->role < job->n_roles &&
+		       i - job->roles[r->role].first < job->roles[r->role].n);
+		assert(r->exit_code >= -1 && strlen(r->message) < 4096);
+		assert(!spec_state_is_final(job->state) || job->suspended ||
+		       (job->state == SPEC_SUCCEEDED && !job->history) || r->finished);
+		check_logs(r);
+	}
+	check_names(names, job->n_replicas);
+	free(names);
+}
+
+static void check(const struct spec_job *job)
+{
+	char *text;
+	size_t len;
+
+	assert(job && spec_name_is_file(job->id) && *job->uid);
+	assert(job->state < SPEC_N_STATES);
+	assert((job->finished != 0) == (spec_state_is_final(job->state) && !job->suspended));
+	assert(!job->history || spec_state_is_final(job->state));
+	check_replicas(job);
+	if (job->n_replicas > 100)
+		return;
+	assert(spec_status_yaml(job, &text, &len) == 0);
+	free(text);
+	assert(spec_status_why(job, &text, &len) == 0);
+	assert(len == 0 || text[len - 1] == '\n');
+	free(text);
+}
+
+struct cluster {
+	struct spec_job_view *job;
+	struct spec_pod_view *pods[MAX_PODS];
+	size_t n;
+};
+
+static void read_line(struct cluster *c, const char *line, size_t len)
+{
+	struct spec_pod_view *pod;
+
+	if (!c->job) {
+		if (spec_job_view_parse(&spec_volcano, line, len, &c->job) < 0)
+			c->job = NULL;
+	} else if (c->n < MAX_PODS && spec_pod_view_parse(&spec_volcano, line, len, &pod) == 0) {
+		c->pods[c->n++] = pod;
+	}
+}
+
+/* A snapshot of the first N pods, checked; BEFORE is released. */
+static const struct spec_job *look(const struct cluster *c, size_t n, bool left,
+				   const struct spec_job *before)
+{
+	const struct spec_view_context ctx = {
+		.kind = &spec_volcano,
+		.namespace = "ns",
+		.now = 1000000000,
+		.history = left,
+		.before = before,
+	};
+	const struct spec_job *job =
+		spec_view_job(c->job, (const struct spec_pod_view *const *)c->pods, n, &ctx);
+
+	check(job);
+	spec_job_unref(before);
+	return job;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct cluster c = {0};
+	const char *p = (const char *)data + 1, *end = (const char *)data + size;
+	const struct spec_job *job;
+
+	if (size == 0)
+		return 0;
+	while (p < end) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+
+		nl = nl ? nl : end;
+		read_line(&c, p, (size_t)(nl - p));
+		p = nl + 1;
+	}
+	if (c.job) {
+		/* Two pods of one uid are one pod, which the owner sees to. */
+		for (size_t i = 1; i < c.n; i++)
+			spec_pod_view_inherit(c.pods[i], c.pods[i - 1]);
+		job = look(&c, data[0] & 4 ? c.n / 2 : c.n, false, NULL);
+		for (size_t i = 0; i < c.n; i++)
+			c.pods[i]->gone = data[0] & 2;
+		job = look(&c, c.n, data[0] & 1, job);
+		job = look(&c, data[0] & 8 ? 0 : c.n, data[0] & 1, job);
+		spec_job_unref(job);
+	}
+	for (size_t i = 0; i < c.n; i++)
+		spec_pod_view_free(c.pods[i]);
+	spec_job_view_free(c.job);
+	return 0;
+}
