@@ -16,41 +16,64 @@
 /* Beyond the grace that processes get: to record their ends. */
 #define BACKEND_STOP_S 20
 
-static const struct backend_ops *const backend_impls[] = {&local_ops};
+static const struct backend_impl {
+	const char *kind;
+	const struct backend_ops *ops;
+} backend_impls[] = {{"local", &local_ops}, {"volcano", &kube_ops}};
 
 /* --- life --- */
 
+/* The strings of a config. */
+static const size_t backend_config_strings[] = {
+	offsetof(struct backend_config, kind),	    offsetof(struct backend_config, context),
+	offsetof(struct backend_config, namespace), offsetof(struct backend_config, kubeconfig),
+	offsetof(struct backend_config, as),	    offsetof(struct backend_config, selector),
+	offsetof(struct backend_config, state_dir), offsetof(struct backend_config, work_dir),
+	offsetof(struct backend_config, submitter), offsetof(struct backend_config, home),
+};
+
+static char **backend_config_string(struct backend_config *c, size_t i)
+{
+	return (char **)(void *)((char *)c + backend_config_strings[i]);
+}
+
 static void backend_config_clear(struct backend_config *c)
 {
-	free((char *)(uintptr_t)c->kind);
-	free((char *)(uintptr_t)c->state_dir);
-	free((char *)(uintptr_t)c->work_dir);
-	free((char *)(uintptr_t)c->submitter);
-	free((char *)(uintptr_t)c->home);
+	for (size_t i = 0; i < array_size(backend_config_strings); i++)
+		free(*backend_config_string(c, i));
 }
 
 static int backend_config_copy(struct backend_config *c, const struct backend_config *from)
 {
+	bool failed = false;
+
 	*c = *from;
-	c->kind = strdup(from->kind);
-	c->state_dir = strdup(from->state_dir);
-	c->work_dir = strdup(from->work_dir);
-	c->submitter = strdup(from->submitter);
-	c->home = from->home ? strdup(from->home) : NULL;
-	if (!c->kind || !c->state_dir || !c->work_dir || !c->submitter || (from->home && !c->home))
-		return -ENOMEM;
-	return 0;
+	for (size_t i = 0; i < array_size(backend_config_strings); i++) {
+		char **s = backend_config_string(c, i);
+
+		*s = *s ? strdup(*s) : NULL;
+		failed |=
+			!*s && *backend_config_string((struct backend_config *)(uintptr_t)from, i);
+	}
+	return failed ? -ENOMEM : 0;
 }
 
 static const struct backend_ops *backend_find(const char *kind, char **ret_text)
 {
 	for (size_t i = 0; i < array_size(backend_impls); i++) {
-		if (streq(backend_impls[i]->kind, kind))
-			return backend_impls[i];
+		if (streq(backend_impls[i].kind, kind))
+			return backend_impls[i].ops;
 	}
-	if (asprintf(ret_text, "there is no backend '%s'; use local:", kind) < 0)
+	if (asprintf(ret_text, "there is no backend '%s'; use volcano: or local:", kind) < 0)
 		*ret_text = NULL;
 	return NULL;
+}
+
+int backend_key(const struct backend_config *config, char **ret, char **ret_text)
+{
+	const struct backend_ops *ops = backend_find(config->kind, ret_text);
+
+	return ops ? ops->key(config, ret, ret_text) : -EOPNOTSUPP;
 }
 
 static void backend_freep(struct backend **b)
@@ -246,7 +269,7 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 	if (!path)
 		return -ENOMEM;
 	if (stat(path, &st) < 0)
-		return -errno;
+		return errno == ENOENT ? backend_text(b, job, which, &text, ret_len) : -errno;
 	*ret_len = (size_t)st.st_size;
 	return 0;
 }

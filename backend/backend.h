@@ -17,7 +17,13 @@ struct backend;
 enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE_NONE };
 
 struct backend_config {
-	const char *kind;	      /* "local" */
+	const char *kind;	      /* "local", "volcano" */
+	const char *context;	      /* of the kubeconfig; "" its current one */
+	const char *namespace;	      /* "" that of the context */
+	const char *kubeconfig;	      /* a file; "" where kubectl looks */
+	const char *as;		      /* user to impersonate; "" none */
+	const char *selector;	      /* labels of the jobs to show; "" all */
+	enum backend_capture capture; /* whose output is captured without being read */
 	const char *state_dir;	      /* absolute; exists, is ours, is locked */
 	const char *work_dir;	      /* where local replicas run */
 	const char *submitter;	      /* user@host of the mount */
@@ -42,6 +48,12 @@ struct backend_events {
 	void *data;
 };
 
+/*
+ * What tells the jobs of CONFIG (no state_dir yet) from those of any other mount: a file name,
+ * malloc'ed, for the default state directory. Reads the kubeconfig; 0, or a negative errno with
+ * *RET_TEXT. Any time.
+ */
+int backend_key(const struct backend_config *config, char **ret, char **ret_text);
 /*
  * Make a backend of CONFIG (copied) on LOOP. -EOPNOTSUPP: no such kind. *RET_TEXT (malloc'ed or
  * NULL) says what is wrong and what to do.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an implementation of the backend provides (local, later kube), and what it finds in
+ * What an implementation of the backend provides (local, kube), and what it finds in
  * struct backend. Private to backend/. backend.c checks each call's contract, traces it
  * and calls the implementation through these operations.
  */
@@ -19,7 +19,8 @@
 struct backend_request;
 
 struct backend_ops {
-	const char *kind;
+	/* What the default state directory is named after: as backend_key. */
+	int (*key)(const struct backend_config *config, char **ret, char **ret_text);
 	/* Set B->impl. Before the loop runs; no waiting. */
 	int (*init)(struct backend *b, char **ret_text);
 	/* On the I/O thread. Calls backend_started() once the first list is in, or with an error. */
@@ -43,7 +44,7 @@ struct backend_ops {
 	int (*metrics)(struct backend *b, FILE *out);
 };
 
-extern const struct backend_ops local_ops;
+extern const struct backend_ops local_ops, kube_ops;
 
 enum backend_request_kind {
 	BACKEND_SUBMIT,

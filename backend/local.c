@@ -8,10 +8,19 @@
 #include <sys/stat.h>
 
 #include "backend/local.h"
+#include "backend/print.h"
 #include "spec/limits.h"
 
 /* Beyond grace: for processes to go after SIGKILL, and for records to be written. */
 #define STOP_EXTRA_MS 5000
+
+/* All local mounts of a user are one: a second one would fight for the same state. */
+static int local_key(const struct backend_config *config, char **ret, char **ret_text)
+{
+	(void)ret_text;
+	*ret = strdup(config->kind);
+	return *ret ? 0 : -ENOMEM;
+}
 
 static int local_init(struct backend *b, char **ret_text)
 {
@@ -131,28 +140,11 @@ static int local_text(struct backend *b, const struct spec_job *job, enum backen
 	return file_read(path, SPEC_MAX_FILE, ret, ret_len);
 }
 
-/* TEXT as a YAML string in double quotes. */
-static void print_quoted(FILE *out, const char *text)
-{
-	fputc('"', out);
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		if (*p == '"' || *p == '\\')
-			fprintf(out, "\\%c", *p);
-		else if (*p < 0x20 || *p == 0x7f)
-			fprintf(out, "\\x%02x", *p);
-		else
-			fputc(*p, out);
-	}
-	fputc('"', out);
-}
-
 static int local_info(struct backend *b, FILE *out)
 {
-	fputs("state: ", out);
-	print_quoted(out, b->config.state_dir);
-	fputs("\nwork_dir: ", out);
-	print_quoted(out, b->config.work_dir);
-	fprintf(out, "\ngrace: %u.%03u # seconds\n", b->config.grace_ms / 1000,
+	print_text(out, "state", b->config.state_dir);
+	print_text(out, "work_dir", b->config.work_dir);
+	fprintf(out, "grace: %u.%03u # seconds\n", b->config.grace_ms / 1000,
 		b->config.grace_ms % 1000);
 	return ferror(out) ? -ENOMEM : 0;
 }
@@ -160,32 +152,24 @@ static int local_info(struct backend *b, FILE *out)
 static int local_metrics(struct backend *b, FILE *out)
 {
 	struct local *l = local_of(b);
-	const struct metric {
-		const char *name, *type, *help;
-		unsigned long value;
-	} metrics[] = {
-		{"processes", "gauge", "Replicas whose process runs", atomic_load(&l->n_processes)},
-		{"starts_total", "counter", "Processes started", atomic_load(&l->n_started)},
-		{"start_failures_total", "counter", "Attempts that could not be started",
+	const struct print_metric metrics[] = {
+		{"local_processes", "gauge", "Replicas whose process runs",
+		 atomic_load(&l->n_processes)},
+		{"local_starts_total", "counter", "Processes started", atomic_load(&l->n_started)},
+		{"local_start_failures_total", "counter", "Attempts that could not be started",
 		 atomic_load(&l->n_not_started)},
-		{"restarts_total", "counter", "Restarts by a retry policy",
+		{"local_restarts_total", "counter", "Restarts by a retry policy",
 		 atomic_load(&l->n_restarts)},
-		{"record_failures_total", "counter", "Writes of a job's record that failed",
+		{"local_record_failures_total", "counter", "Writes of a job's record that failed",
 		 atomic_load(&l->n_unsaved)},
 	};
 
-	for (size_t i = 0; i < array_size(metrics); i++) {
-		const struct metric *m = &metrics[i];
-
-		fprintf(out,
-			"# HELP kxfs_local_%s %s.\n# TYPE kxfs_local_%s %s\nkxfs_local_%s %lu\n",
-			m->name, m->help, m->name, m->type, m->name, m->value);
-	}
+	print_metrics(out, metrics, array_size(metrics));
 	return ferror(out) ? -ENOMEM : 0;
 }
 
 const struct backend_ops local_ops = {
-	.kind = "local",
+	.key = local_key,
 	.init = local_init,
 	.start = local_start,
 	.stop = local_stop,

@@ -100,6 +100,34 @@ SETTER(set_state)
 	return replace(&o->state, value);
 }
 
+SETTER(set_kubeconfig)
+{
+	(void)def, (void)ret_text;
+	return replace(&o->kubeconfig, value);
+}
+
+SETTER(set_as)
+{
+	(void)def, (void)ret_text;
+	return replace(&o->as, value);
+}
+
+SETTER(set_selector)
+{
+	(void)def, (void)ret_text;
+	return replace(&o->selector, value);
+}
+
+SETTER(set_capture)
+{
+	static const char *const words[] = {"own", "all", "none", NULL};
+	int i = choose(def, value, words, ret_text);
+
+	if (i >= 0)
+		o->capture = (enum backend_capture)i;
+	return min_of(i, 0);
+}
+
 SETTER(set_cancel)
 {
 	static const char *const words[] = {"own", "all", "none", NULL};
@@ -203,8 +231,14 @@ static const struct option_def table[] = {
 	 set_dry_run},
 	{'o', NULL, "OPTION[,OPTION]...", NULL, "options of the mount, see below", set_list},
 
-	{0, "state", "DIR", "~/.local/state/kxfs/local; root: /var/lib/kxfs/local",
-	 "where submit/, jobs, output and history are kept", set_state},
+	{0, "state", "DIR", "~/.local/state/kxfs/KEY; root: /var/lib/kxfs/KEY",
+	 "where submit/, local jobs, output and history are kept", set_state},
+	{0, "kubeconfig", "FILE", "$KUBECONFIG or ~/.kube/config", "how to reach the cluster",
+	 set_kubeconfig},
+	{0, "as", "USER", NULL, "impersonate this user of the cluster", set_as},
+	{0, "selector", "LABELS", NULL, "show only jobs with these labels", set_selector},
+	{0, "capture", "own|all|none", "own", "whose output is captured before it is read",
+	 set_capture},
 	{0, "cancel", "own|all|none", "own", "whose jobs rm -r may cancel", set_cancel},
 	{0, "grace", "TIME", "10s", "from SIGTERM to SIGKILL when a job is ended", set_grace},
 	{0, "spool_limit", "SIZE", "10G", "bytes of output kept on disk", set_spool_limit},
@@ -349,12 +383,20 @@ static int set_defaults(struct options *o)
 		.uid = getuid(),
 		.gid = getgid(),
 		.umask = mask,
+		.source = strdup(""),
 		.state = strdup(""),
+		.kubeconfig = strdup(""),
+		.as = strdup(""),
+		.selector = strdup(""),
 		.backend = strdup(""),
+		.context = strdup(""),
 		.namespace = strdup(""),
 		.mount_options = strdup(""),
 	};
-	return o->state && o->backend && o->namespace && o->mount_options ? 0 : -ENOMEM;
+	return o->source && o->state && o->kubeconfig && o->as && o->selector && o->backend &&
+			       o->context && o->namespace && o->mount_options
+		       ? 0
+		       : -ENOMEM;
 }
 
 static int set_source(struct options *o, const char *text, char **ret_text)
@@ -365,6 +407,7 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	if (r == 0 && o->action == OPTIONS_MOUNT)
 		r = source_check_served(&s, text, ret_text);
 	free(o->backend);
+	free(o->context);
 	free(o->namespace);
 	o->backend = s.backend;
 	o->context = s.context;
@@ -381,30 +424,36 @@ static int set_dry_operands(struct options *o, int n, char **v, char **ret_text)
 	return n == 1 ? set_source(o, v[0], ret_text) : 0;
 }
 
+/* Without a backend: what a cluster serves, of what this version can mount. */
+static int default_backend(struct options *o)
+{
+	return o->backend[0] ? 0 : replace(&o->backend, "volcano");
+}
+
 /* The operands: [SOURCE] MOUNTPOINT. */
 static int set_operands(struct options *o, int n, char **v, char **ret_text)
 {
-	int r;
+	int r = 0;
 
 	if (n == 0)
 		return refuse(-EINVAL, ret_text,
-			      "the source and the mount point are missing: kxfs local: MOUNTPOINT");
+			      "the mount point is missing: kxfs [OPTIONS] [SOURCE] MOUNTPOINT");
 	if (n == 1 && source_has_backend(v[0]))
 		return refuse(-EINVAL, ret_text, "the mount point is missing: kxfs %s MOUNTPOINT",
 			      v[0]);
-	if (n == 1)
-		return refuse(-EINVAL, ret_text, "the source is missing: kxfs local: %s", v[0]);
 	if (n > 2)
 		return refuse(-EINVAL, ret_text,
-			      "%s: too many words; kxfs [OPTIONS] SOURCE MOUNTPOINT", v[2]);
-	r = set_source(o, v[0], ret_text);
+			      "%s: too many words; kxfs [OPTIONS] [SOURCE] MOUNTPOINT", v[2]);
+	if (!v[n - 1][0])
+		return refuse(-EINVAL, ret_text, "the mount point is empty");
+	if (n == 2)
+		r = set_source(o, v[0], ret_text);
 	if (r < 0)
 		return r;
-	if (!v[1][0])
-		return refuse(-EINVAL, ret_text, "the mount point is empty");
-	o->source = strdup(v[0]);
-	o->mountpoint = strdup(v[1]);
-	return o->source && o->mountpoint ? 0 : -ENOMEM;
+	if (replace(&o->source, n == 2 ? v[0] : "volcano:") < 0)
+		return -ENOMEM;
+	r = default_backend(o);
+	return r < 0 ? r : replace(&o->mountpoint, v[n - 1]);
 }
 
 /* What getopt could not read: "?" or ":" as C says. */
@@ -494,6 +543,9 @@ void options_clear(struct options *o)
 	free(o->namespace);
 	free(o->mountpoint);
 	free(o->state);
+	free(o->kubeconfig);
+	free(o->as);
+	free(o->selector);
 	free(o->mount_options);
 	free(o->dry_run);
 	for (size_t i = 0; i < o->n_args; i++) {
@@ -523,13 +575,16 @@ static void help_row(FILE *out, const struct option_def *d)
 
 void options_help(FILE *out)
 {
-	fprintf(out, "Usage: kxfs [OPTIONS] SOURCE MOUNTPOINT\n"
-		     "       kxfs --dry-run=FILE [OPTIONS] [SOURCE]\n"
-		     "Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"
-		     "SOURCE is local: (jobs run as processes of this machine); for dry runs also\n"
-		     "volcano:NAMESPACE, mcad:NAMESPACE, and by default what FILE names as "
-		     "scheduler.\n\n"
-		     "Flags:\n");
+	fprintf(out,
+		"Usage: kxfs [OPTIONS] [SOURCE] MOUNTPOINT\n"
+		"       kxfs --dry-run=FILE [OPTIONS] [SOURCE]\n"
+		"Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"
+		"SOURCE is [volcano:][CONTEXT/]NAMESPACE (Volcano jobs of a Kubernetes cluster; "
+		"by\n"
+		"default the kubeconfig's current context and its namespace), or local: (jobs run\n"
+		"as processes of this machine). Dry runs also take mcad:NAMESPACE, and by default\n"
+		"what FILE names as scheduler.\n\n"
+		"Flags:\n");
 	for (size_t i = 0; i < array_size(table); i++)
 		if (table[i].letter)
 			help_row(out, &table[i]);

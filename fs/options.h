@@ -17,8 +17,8 @@ enum options_action { OPTIONS_MOUNT, OPTIONS_DRY_RUN, OPTIONS_HELP, OPTIONS_VERS
 
 struct options {
 	enum options_action action;
-	char *source;	  /* as given */
-	char *backend;	  /* "local"; "" not given */
+	char *source;	  /* as given, or what that means */
+	char *backend;	  /* "local", "volcano"; "" not given (a dry run) */
 	char *context;	  /* "" not given */
 	char *namespace;  /* "" not given */
 	char *mountpoint; /* as given */
@@ -28,6 +28,10 @@ struct options {
 	bool allow_other;
 	enum options_cancel cancel;
 	enum diag_level log_level;
+	char *kubeconfig; /* a file; "" where kubectl looks */
+	char *as;	  /* "" nobody else */
+	char *selector;	  /* "" all jobs */
+	enum backend_capture capture;
 	char *state; /* "" default */
 	unsigned grace_ms;
 	uint64_t spool_limit; /* bytes */

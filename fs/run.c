@@ -67,6 +67,46 @@ static int check_work_dir(struct run *r, char **why)
 	return 0;
 }
 
+/* What is mounted, but for what depends on the state directory. */
+static struct backend_config config_of(const struct run *r)
+{
+	const struct options *o = r->options;
+
+	return (struct backend_config){
+		.kind = o->backend,
+		.context = o->context,
+		.namespace = o->namespace,
+		.kubeconfig = o->kubeconfig,
+		.as = o->as,
+		.selector = o->selector,
+		.capture = o->capture,
+		.state_dir = r->fs.state_dir,
+		.work_dir = r->work_dir,
+		.submitter = r->submitter,
+		.home = r->home,
+		.args = o->args,
+		.n_args = o->n_args,
+		.grace_ms = o->grace_ms,
+		.spool_limit = o->spool_limit,
+		.history_keep = o->history_keep,
+	};
+}
+
+/* Where the state is kept: as the options say, or named after what is mounted. */
+static int choose_state(const struct run *r, char **ret, char **why)
+{
+	const struct backend_config config = config_of(r);
+	cleanup_free char *key = NULL;
+	int err;
+
+	if (r->options->state[0]) {
+		*ret = strdup(r->options->state);
+		return *ret ? 0 : -ENOMEM;
+	}
+	err = backend_key(&config, &key, why);
+	return err ? err : state_default(key, ret, why);
+}
+
 /* All that can be known to be wrong before anything is started. */
 static int check(struct run *r, char **why)
 {
@@ -81,10 +121,8 @@ static int check(struct run *r, char **why)
 		err = who_am_i(&r->submitter, &r->home);
 	if (!err)
 		err = mountpoint_check_fuse(why);
-	if (!err && o->state[0])
-		err = (dir = strdup(o->state)) ? 0 : -ENOMEM;
-	else if (!err)
-		err = state_default(o->backend, &dir, why);
+	if (!err)
+		err = choose_state(r, &dir, why);
 	if (!err)
 		err = state_open(dir, r->mountpoint, o->grace_ms + HOLDER_MS, &r->state, why);
 	if (!err)
@@ -94,18 +132,7 @@ static int check(struct run *r, char **why)
 
 static int make_backend(struct run *r, char **why)
 {
-	const struct backend_config config = {
-		.kind = r->options->backend,
-		.state_dir = r->fs.state_dir,
-		.work_dir = r->work_dir,
-		.submitter = r->submitter,
-		.home = r->home,
-		.args = r->options->args,
-		.n_args = r->options->n_args,
-		.grace_ms = r->options->grace_ms,
-		.spool_limit = r->options->spool_limit,
-		.history_keep = r->options->history_keep,
-	};
+	const struct backend_config config = config_of(r);
 	const struct backend_events events = {
 		.job = streams_job_event,
 		.log = streams_log_event,

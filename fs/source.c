@@ -11,7 +11,9 @@
 #include "spec/error.h"
 #include "spec/name.h"
 
-#define SERVED "this version serves local: only (jobs as processes of this machine)"
+#define SERVED                                                                                     \
+	"this version serves volcano: (jobs of a Kubernetes cluster) and local: (jobs as "         \
+	"processes of this machine)"
 
 static const char *const backends[] = {"volcano", "mcad", "local", NULL};
 
@@ -105,7 +107,7 @@ int source_parse(const char *text, struct source *ret, char **ret_text)
 
 int source_check_served(const struct source *s, const char *text, char **ret_text)
 {
-	if (streq(s->backend, "local"))
+	if (!streq(s->backend, "mcad"))
 		return 0;
 	return refuse(-EINVAL, ret_text, "%s: " SERVED, text);
 }

@@ -116,7 +116,6 @@ static int fake_print(struct backend *b, FILE *out)
 }
 
 const struct backend_ops local_ops = {
-	.kind = "local",
 	.init = fake_init,
 	.start = fake_start,
 	.stop = fake_stop,
@@ -241,7 +240,7 @@ static void test_kinds(void **state)
 
 	(void)state;
 	assert_int_equal(make("moon", &text), -EOPNOTSUPP);
-	assert_string_equal(text, "there is no backend 'moon'; use local:");
+	assert_string_equal(text, "there is no backend 'moon'; use volcano: or local:");
 	free(text);
 	world.init_err = -EACCES;
 	assert_int_equal(make("local", &text), -EACCES);

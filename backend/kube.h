@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Kubernetes implementation's own structures and what its files call of each other; private to
+ * kube*.c. Two watches (jobs of the kind, their pods) feed two tables of views; pods are joined to
+ * jobs by the uid of their controller; a job that has changed is marked, and once a turn of the loop
+ * the marked ones are published as snapshots. All of it belongs to the I/O thread; what runs on the
+ * pool gets copies.
+ */
+#ifndef KXFS_BACKEND_KUBE_H
+#define KXFS_BACKEND_KUBE_H
+
+#include <stdatomic.h>
+#include <uthash.h>
+
+#include "backend/diag.h"
+#include "backend/file.h"
+#include "backend/http.h"
+#include "backend/impl.h"
+#include "backend/watch.h"
+#include "spec/kind.h"
+#include "spec/view.h"
+
+struct kube_log;
+struct kube_op;
+struct spec_asked;
+
+struct kube_pod {
+	struct spec_pod_view *view;
+	struct kube_job *job;
+	unsigned round;		      /* of the list that held it last */
+	struct kube_pod *prev, *next; /* of the job */
+	UT_hash_handle hh;	      /* kube.pods, by uid; only while it is in the cluster */
+};
+
+/*
+ * A job is in jobs/ until it has LEFT: by our own hand (then the cluster may still have it), or since
+ * its object is GONE. It is forgotten when its object and its pods are gone and its output is in.
+ */
+struct kube_job {
+	struct kube *k;
+	char *uid;
+	struct spec_job_view *view; /* NULL: only pods of it have been seen */
+	struct spec_text *object;   /* its JSON */
+	struct kube_pod *pods;
+	size_t n_pods; /* of them in the cluster */
+	size_t n_gone;
+	unsigned round;
+	bool marked; /* to be published */
+	bool left;
+	bool gone;
+	struct kube_job *mark_prev, *mark_next;
+	struct spool_job *spool; /* NULL: no output of it is wanted so far */
+	struct kube_log *logs;	 /* by key */
+	size_t n_following;	 /* of them wait or are under way */
+	bool output_over;	 /* the merged log has ended */
+	UT_hash_handle hh;	 /* kube.jobs, by uid */
+};
+
+/* A job that was submitted through this state directory, or whose output is in it. */
+struct kube_own {
+	char *id;
+	char *submission;  /* "" not submitted from here */
+	UT_hash_handle hh; /* by id */
+};
+
+struct kube {
+	struct backend *b;
+	const struct spec_kind *kind;
+	struct spec_connection connection;
+	char *jobs_path; /* of the collection, below the server */
+	char *pods_path;
+	char *resource; /* "jobs.batch.volcano.sh", for messages */
+	struct credential *credential;
+	struct http *http;
+	struct watch *watch_jobs, *watch_pods;
+	bool listed_jobs, listed_pods; /* once */
+	unsigned round_jobs, round_pods;
+	int err_jobs, err_pods; /* as the watches said last */
+	bool started;
+	bool loading; /* the state directory is being read */
+	bool stopping, http_stopped, stopped;
+
+	struct kube_job *jobs;
+	struct kube_pod *pods;
+	struct kube_job *marked;
+	bool publishing; /* a turn is posted */
+	struct kube_own *own;
+	struct kube_op *ops;		     /* requests under way */
+	struct kube_keep *keeps, *keep_list; /* snapshots to be written, by uid and in order */
+	struct loop_timer *keep_timer;
+	bool keeping;		     /* one is being written */
+	struct kube_log *waiting;    /* logs that wait for a stream */
+	size_t n_following, n_first; /* streams; of them fetched for a reader that waits */
+
+	struct lock lock; /* for what is below, which .kxfs/info reads */
+	int64_t stale_since;
+	char *stale_text; /* why; NULL: connected */
+	/* for metrics, read by any thread */
+	atomic_ulong n_streams, n_waiting, n_events;
+};
+
+static inline struct kube *kube_of(struct backend *b)
+{
+	return b->impl;
+}
+
+/* --- kube.c --- */
+
+/* The first lists are in, or (ERR) can't be had. */
+void kube_started(struct kube *k, int err, const char *text);
+/* Stopped, if nothing of it is under way any more. */
+void kube_check_stopped(struct kube *k);
+/* Why the server can't be reached, as the watch of the jobs last found. malloc'ed; NULL: it can. */
+char *kube_offline(struct kube *k);
+
+/* --- kube_objects.c: what the watches say --- */
+
+int kube_watch_start(struct kube *k);
+/* JSON is the job's object as the server has it now. Returns the job; NULL: it can't be read. */
+struct kube_job *kube_job_seen(struct kube *k, const char *json, size_t len);
+/* The job is no longer in the cluster. May free it. */
+void kube_job_gone(struct kube_job *job);
+/* Forget it if nothing of it is left. */
+void kube_job_settle(struct kube_job *job);
+struct kube_job *kube_job_find(struct kube *k, const char *uid);
+void kube_objects_free(struct kube *k);
+
+/* --- kube_publish.c: from views to snapshots --- */
+
+/* JOB is to be published; all marked ones are, in the loop's next turn. */
+void kube_mark(struct kube_job *job);
+/* Publish it now. 0 or -ENOMEM (it stays marked). */
+int kube_publish(struct kube_job *job);
+/* JOB leaves jobs/: for the history if output of it is kept, else for good. */
+void kube_leave(struct kube_job *job);
+/* The watches' word on whether the view is confirmed has changed. */
+void kube_confirm(struct kube *k, const char *text);
+
+/* --- kube_logs.c: output --- */
+
+/* SNAPSHOT of JOB is to be published: begin to follow what is captured, end what has ended. */
+void kube_logs_look(struct kube_job *job, const struct spec_job *snapshot);
+void kube_logs_free(struct kube_job *job);
+/* Hook of the spool: somebody opens log KEY (NULL: all) of job ID. */
+void kube_logs_open(void *data, const char *id, const char *key, loop_fn done, void *arg);
+
+/* --- kube_files.c: the state directory --- */
+
+/* Read all, on the pool; then FN. 0 or -ENOMEM (FN is not called). */
+int kube_files_load(struct kube *k, void (*fn)(struct kube *k, int err));
+/* The first lists are in: what an earlier mount knew and the cluster no longer has is history. */
+void kube_files_settle(struct kube *k);
+struct kube_own *kube_own_find(struct kube *k, const char *id);
+int kube_own_add(struct kube *k, const char *id, const char *submission);
+void kube_own_remove(struct kube *k, const char *id);
+void kube_own_free(struct kube *k);
+/* Remove the folder of job ID, if it has one, with all that is in it. */
+void kube_files_remove(struct kube *k, const char *id);
+/* Was this job submitted from here? */
+bool kube_is_own(struct kube *k, const struct spec_job_view *view);
+
+/* --- kube_keep.c --- */
+
+/* The newest snapshot of UID, whose job has a folder, is to be on disk soon, or (NOW) at once. */
+void kube_keep(struct kube *k, const char *uid, bool now);
+/* Write what is left, without waiting. */
+void kube_keep_stop(struct kube *k);
+
+/* --- kube_submit.c, kube_cancel.c: requests --- */
+
+void kube_submit(struct backend *b, struct backend_request *rq); /* a dry run too */
+void kube_cancel(struct backend *b, struct backend_request *rq);
+void kube_forget(struct backend *b, struct backend_request *rq);
+
+/* --- kube_request.c: what they share --- */
+
+/* How long the outcome of a request whose reply was lost is looked for. */
+#define KUBE_FIND_OUT_MS 600000
+
+/* A request that talks to the server; part of what its file knows of it. */
+struct kube_op {
+	struct kube *k;
+	struct backend_request *rq; /* NULL: answered */
+	struct http_request *call;  /* under way */
+	struct loop_timer *timer;   /* until the next try */
+	uint64_t since;		    /* loop_now_ms */
+	unsigned tries;
+	bool working; /* a part of it is on the pool */
+	void (*send)(struct kube_op *op);
+	void (*free)(struct kube_op *op);
+	struct kube_op *prev, *next;
+};
+
+void kube_op_add(struct kube *k, struct kube_op *op);
+/* Free it: it has been answered. */
+void kube_op_end(struct kube_op *op);
+/* Answer, and free it. */
+void kube_op_answer(struct kube_op *op, int err, const char *id, const char *text);
+void kube_op_answer_dry_run(struct kube_op *op, const char *manifest);
+/* The errno of a reply that is no success, and its text for people (malloc'ed; NULL: no memory). */
+int kube_refusal(const struct http_reply *reply, const struct spec_asked *asked, char **ret_text);
+/* Call op->send again after a while, at least WAIT_MS. False: it has been tried long enough. */
+bool kube_op_again(struct kube_op *op, unsigned wait_ms);
+/* Answer all: the mount ends. */
+void kube_ops_stop(struct kube *k);
+
+#endif

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Output: which containers' logs are followed into the spool, and for whom. Those of captured jobs from
+ * the moment a container starts; any other from the moment somebody opens it. A log that was opened once
+ * is captured from then on. More than STREAMS_MAX at once wait for their turn, and so do fetches that
+ * only a reader asked for, beyond FIRST_MAX.
+ */
+#include <errno.h>
+#include <utlist.h>
+
+#include "backend/follow.h"
+#include "backend/kube.h"
+
+#define STREAMS_MAX 1000
+#define FIRST_MAX   8
+#define PREFIX_MAX  300
+
+enum log_step { LOG_WAITING, LOG_FOLLOWING, LOG_OVER };
+
+/* Somebody who opens a log and waits for what has been printed so far. */
+struct log_wait {
+	loop_fn done;
+	void *arg;
+	struct log_wait *next;
+};
+
+struct kube_log {
+	struct kube_job *job;
+	char *key;
+	char *prefix; /* of its lines in the merged log */
+	char *pod, *container;
+	bool ended; /* the run is over, in the way that END says */
+	enum follow_end end;
+	bool first; /* only a reader asked for it, and it is not settled yet */
+	bool settled;
+	enum log_step step;
+	struct follow *follow;
+	struct log_wait *waits;
+	struct kube_log *prev, *next; /* kube.waiting */
+	UT_hash_handle hh;	      /* of the job, by key */
+};
+
+/* --- who waits --- */
+
+static void settle(struct kube_log *log)
+{
+	struct log_wait *w, *next;
+
+	if (log->first && log->step == LOG_FOLLOWING)
+		log->job->k->n_first--;
+	log->first = false;
+	log->settled = true;
+	for (w = take_ptr(log->waits); w; w = next) {
+		next = w->next;
+		w->done(w->arg);
+		free(w);
+	}
+}
+
+/* --- one log --- */
+
+static void start_waiting(struct kube *k);
+
+static void log_over(struct kube_log *log)
+{
+	struct kube_job *job = log->job;
+	struct kube *k = job->k;
+
+	settle(log);
+	if (log->step == LOG_FOLLOWING) {
+		k->n_following--;
+		atomic_fetch_sub(&k->n_streams, 1);
+	} else {
+		DL_DELETE(k->waiting, log);
+		atomic_fetch_sub(&k->n_waiting, 1);
+	}
+	log->step = LOG_OVER;
+	job->n_following--;
+}
+
+static void on_settled(void *data)
+{
+	settle(data);
+}
+
+static void on_done(void *data, int err, const char *text)
+{
+	struct kube_log *log = data;
+	struct kube_job *job = log->job;
+	struct kube *k = job->k;
+
+	log->follow = NULL;
+	if (err)
+		diag(DIAG_WARNING, "%s: %s of %s: %s", job->view->meta.name, log->container,
+		     log->pod, text);
+	spool_log_end(job->spool, log->key, NULL, NULL);
+	log_over(log);
+	kube_mark(job);
+	kube_job_settle(job);
+	start_waiting(k);
+}
+
+/* 0; or a negative errno: it stays as it is. */
+static int start(struct kube_log *log)
+{
+	struct kube_job *job = log->job;
+	struct kube *k = job->k;
+	const struct follow_config config = {
+		.loop = k->b->loop,
+		.http = k->http,
+		.spool = job->spool,
+		.key = log->key,
+		.prefix = log->prefix,
+		.namespace = k->connection.namespace,
+		.pod = log->pod,
+		.container = log->container,
+		.settled = on_settled,
+		.done = on_done,
+		.data = log,
+	};
+
+	log->follow = follow_start(&config);
+	if (!log->follow)
+		return -ENOMEM;
+	DL_DELETE(k->waiting, log);
+	atomic_fetch_sub(&k->n_waiting, 1);
+	atomic_fetch_add(&k->n_streams, 1);
+	log->step = LOG_FOLLOWING;
+	k->n_following++;
+	if (log->first)
+		k->n_first++;
+	if (log->ended)
+		follow_ended(log->follow, log->end);
+	return 0;
+}
+
+static void start_waiting(struct kube *k)
+{
+	struct kube_log *log, *next;
+
+	DL_FOREACH_SAFE(k->waiting, log, next) {
+		if (k->stopping || k->n_following >= STREAMS_MAX)
+			return;
+		if (log->first && k->n_first >= FIRST_MAX)
+			continue;
+		if (start(log) < 0)
+			return;
+	}
+}
+
+static void log_free(struct kube_log *log)
+{
+	if (log->step == LOG_FOLLOWING)
+		follow_stop(log->follow);
+	if (log->step != LOG_OVER)
+		log_over(log);
+	HASH_DEL(log->job->logs, log);
+	free(log->key);
+	free(log->prefix);
+	free(log->pod);
+	free(log->container);
+	free(log);
+}
+
+void kube_logs_free(struct kube_job *job)
+{
+	struct kube_log *log, *next;
+
+	HASH_ITER(hh, job->logs, log, next)
+		log_free(log);
+	spool_job_close(job->spool);
+	job->spool = NULL;
+}
+
+/* --- which there are --- */
+
+/* Are the bytes from FROM to TO those of NAME? */
+static bool is_part(const char *from, const char *to, const char *name)
+{
+	return strncmp(from, name, (size_t)(to - from)) == 0 && !name[to - from];
+}
+
+/* What a key means: a container's run. */
+struct run {
+	const struct spec_pod_view *pod;
+	const struct spec_container_view *container;
+	unsigned restart;
+};
+
+/* KEY is UID.CONTAINER.RESTART, and none of the three holds a dot. */
+static bool find_run(const struct kube_job *job, const char *key, struct run *ret)
+{
+	const char *name = strchr(key, '.'), *restart = strrchr(key, '.');
+	const struct kube_pod *pod;
+
+	if (!name || restart == name)
+		return false;
+	ret->restart = (unsigned)strtoul(restart + 1, NULL, 10);
+	DL_FOREACH(job->pods, pod) {
+		const struct spec_pod_view *v = pod->view;
+
+		if (!is_part(key, name, v->meta.uid))
+			continue;
+		for (size_t i = 0; i < v->n_containers; i++) {
+			if (!is_part(name + 1, restart, v->containers[i].name))
+				continue;
+			ret->pod = v;
+			ret->container = &v->containers[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Between two runs a container waits, and its count is still that of the run before. */
+static bool is_between(const struct run *run)
+{
+	return run->container->state == SPEC_WAITING && run->container->last_exit_code >= 0;
+}
+
+static bool has_begun(const struct run *run)
+{
+	return run->restart < run->container->restarts || run->container->state != SPEC_WAITING ||
+	       is_between(run);
+}
+
+/* False: it has not ended. */
+static bool has_ended(const struct run *run, enum follow_end *ret)
+{
+	if (run->pod->gone)
+		*ret = FOLLOW_GONE;
+	else if (run->restart < run->container->restarts)
+		*ret = FOLLOW_PREVIOUS;
+	else if (run->container->state == SPEC_TERMINATED || is_between(run))
+		*ret = FOLLOW_LAST;
+	else
+		return false;
+	return true;
+}
+
+/* The spool's part of JOB, opened when it is wanted first. */
+static int need_spool(struct kube_job *job)
+{
+	const char *id = job->view->meta.name;
+
+	if (job->spool)
+		return 0;
+	if (!kube_own_find(job->k, id) && kube_own_add(job->k, id, "") < 0)
+		return -ENOMEM;
+	job->spool = spool_job_open(job->k->b->spool, id);
+	if (!job->spool)
+		return -errno;
+	kube_mark(job); /* what is known of it is kept from now on */
+	return 0;
+}
+
+static struct kube_log *log_new(struct kube_job *job, const char *key, const char *prefix,
+				const struct run *run)
+{
+	struct kube_log *log = calloc(1, sizeof(*log));
+
+	if (!log)
+		return NULL;
+	log->job = job;
+	log->key = strdup(key);
+	log->prefix = strdup(prefix);
+	log->pod = strdup(run->pod->meta.name);
+	log->container = strdup(run->container->name);
+	if (log->key && log->prefix && log->pod && log->container)
+		HASH_ADD_KEYPTR(hh, job->logs, log->key, strlen(log->key), log);
+	if (log->hh.tbl) {
+		DL_APPEND(job->k->waiting, log);
+		job->n_following++;
+		atomic_fetch_add(&job->k->n_waiting, 1);
+		return log;
+	}
+	free(log->key);
+	free(log->prefix);
+	free(log->pod);
+	free(log->container);
+	free(log);
+	return NULL;
+}
+
+/* Begin to follow; FIRST: since somebody reads it. NULL: it has not begun, or can't be. */
+static struct kube_log *follow_key(struct kube_job *job, const char *key, const char *prefix,
+				   bool first)
+{
+	struct kube_log *log;
+	struct run run;
+	int err;
+
+	if (!find_run(job, key, &run) || !has_begun(&run) || run.pod->gone)
+		return NULL;
+	/* Only the run before the present one can still be had. */
+	if (run.restart + 1 < run.container->restarts)
+		return NULL;
+	err = need_spool(job);
+	if (!err)
+		err = spool_log_begin(job->spool, key, prefix, NULL);
+	log = err ? NULL : log_new(job, key, prefix, &run);
+	if (!log) {
+		diag(DIAG_ERROR, "%s: output of %s can't be captured: %s", job->view->meta.name,
+		     run.pod->meta.name, strerror(err ? -err : ENOMEM));
+		return NULL;
+	}
+	log->first = first;
+	log->ended = has_ended(&run, &log->end);
+	start_waiting(job->k);
+	return log;
+}
+
+static bool is_captured(const struct kube_job *job, const struct spec_job *snapshot)
+{
+	switch (job->k->b->config.capture) {
+	case BACKEND_CAPTURE_ALL:
+		return true;
+	case BACKEND_CAPTURE_OWN:
+		return snapshot->own;
+	default:
+		return false;
+	}
+}
+
+/* A log that is followed: has its run ended meanwhile? */
+static void look_again(struct kube_log *log)
+{
+	enum follow_end end;
+	struct run run;
+
+	/* What has ended once may become harder to get: restarted, then gone. */
+	if (log->step == LOG_OVER || !find_run(log->job, log->key, &run) ||
+	    !has_ended(&run, &end) || (log->ended && log->end == end))
+		return;
+	log->ended = true;
+	log->end = end;
+	if (log->follow)
+		follow_ended(log->follow, end);
+}
+
+/* What the lines of R's output begin with in the merged log. */
+static void prefix_of(const struct spec_job *snapshot, const struct spec_replica *r,
+		      char ret[PREFIX_MAX])
+{
+	snprintf(ret, PREFIX_MAX, "%s/%u ", snapshot->roles[r->role].name, r->id);
+}
+
+/* Logs that are followed may have ended; of a captured job, others may have begun. */
+static void each_log(struct kube_job *job, const struct spec_job *snapshot, bool captured)
+{
+	for (size_t i = 0; i < snapshot->n_replicas; i++) {
+		const struct spec_replica *r = &snapshot->replicas[i];
+		char prefix[PREFIX_MAX];
+
+		prefix_of(snapshot, r, prefix);
+		for (size_t j = 0; j < r->n_logs; j++) {
+			struct kube_log *log;
+
+			HASH_FIND_STR(job->logs, r->logs[j].key, log);
+			if (log)
+				look_again(log);
+			else if (captured)
+				(void)follow_key(job, r->logs[j].key, prefix, false);
+		}
+	}
+}
+
+void kube_logs_look(struct kube_job *job, const struct spec_job *snapshot)
+{
+	bool over;
+
+	if (job->k->stopping)
+		return;
+	each_log(job, snapshot, !job->left && is_captured(job, snapshot));
+	over = spec_state_is_final(snapshot->state) && !snapshot->suspended && !job->n_following;
+	if (!job->spool || over == job->output_over)
+		return;
+	job->output_over = over;
+	if (over)
+		spool_job_end(job->spool);
+	else
+		spool_job_resume(job->spool);
+}
+
+/* --- readers --- */
+
+/* Call DONE when what LOG's container has printed so far is in. */
+static void wait_settled(struct kube_log *log, loop_fn done, void *arg)
+{
+	struct log_wait *w = log->settled ? NULL : calloc(1, sizeof(*w));
+
+	if (!w) {
+		done(arg);
+		return;
+	}
+	w->done = done;
+	w->arg = arg;
+	w->next = log->waits;
+	log->waits = w;
+}
+
+/* An open of the merged log waits for all. */
+struct open_all {
+	size_t n; /* that are awaited, and one for who counts them */
+	loop_fn done;
+	void *arg;
+};
+
+static void one_of_all(void *data)
+{
+	struct open_all *all = data;
+
+	if (--all->n)
+		return;
+	all->done(all->arg);
+	free(all);
+}
+
+/* Follow all of SNAPSHOT's logs, or KEY's alone; ALL waits for them. */
+static void open_logs(struct kube_job *job, const struct spec_job *snapshot, const char *key,
+		      struct open_all *all)
+{
+	for (size_t i = 0; i < snapshot->n_replicas; i++) {
+		const struct spec_replica *r = &snapshot->replicas[i];
+		char prefix[PREFIX_MAX];
+
+		prefix_of(snapshot, r, prefix);
+		for (size_t j = 0; j < r->n_logs; j++) {
+			struct kube_log *log;
+
+			if (key ? !streq(r->logs[j].key, key) : *r->logs[j].container)
+				continue;
+			HASH_FIND_STR(job->logs, r->logs[j].key, log);
+			if (!log)
+				log = follow_key(job, r->logs[j].key, prefix, true);
+			if (!log)
+				continue;
+			all->n++;
+			wait_settled(log, one_of_all, all);
+		}
+	}
+}
+
+void kube_logs_open(void *data, const char *id, const char *key, loop_fn done, void *arg)
+{
+	struct kube *k = data;
+	const struct spec_job *snapshot cleanup_job = store_get(k->b->store, BACKEND_JOBS, id);
+	struct kube_job *job = snapshot ? kube_job_find(k, snapshot->uid) : NULL;
+	struct open_all *all = job && !k->stopping ? calloc(1, sizeof(*all)) : NULL;
+
+	if (!all) {
+		done(arg);
+		return;
+	}
+	all->n = 1;
+	all->done = done;
+	all->arg = arg;
+	open_logs(job, snapshot, key, all);
+	one_of_all(all);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the watches say becomes two tables of views. Pods find their job by the uid of their
+ * controller, also when they come before it. A pod that has gone is kept as long as its job: what it
+ * said last (exit codes, logs) is that attempt's end.
+ */
+#include <errno.h>
+#include <utlist.h>
+
+#include "backend/kube.h"
+
+/* Pods of earlier attempts that are remembered of one job; beyond, the oldest are forgotten. */
+#define GONE_MAX 4096
+
+/* First pages: a pod of a large job has hundreds of KiB. */
+#define PAGE_JOBS 100
+#define PAGE_PODS 50
+
+struct kube_job *kube_job_find(struct kube *k, const char *uid)
+{
+	struct kube_job *job;
+
+	HASH_FIND_STR(k->jobs, uid, job);
+	return job;
+}
+
+/* The job UID, made if it is not known. NULL: no memory. */
+static struct kube_job *need_job(struct kube *k, const char *uid)
+{
+	struct kube_job *job = kube_job_find(k, uid);
+
+	if (job)
+		return job;
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return NULL;
+	job->k = k;
+	job->uid = strdup(uid);
+	if (job->uid)
+		HASH_ADD_KEYPTR(hh, k->jobs, job->uid, strlen(job->uid), job);
+	if (!job->hh.tbl) {
+		free(job->uid);
+		free(job);
+		return NULL;
+	}
+	return job;
+}
+
+static void pod_free(struct kube_pod *pod)
+{
+	struct kube_job *job = pod->job;
+
+	if (pod->view->gone) {
+		job->n_gone--;
+	} else {
+		job->n_pods--;
+		HASH_DEL(job->k->pods, pod);
+	}
+	DL_DELETE(job->pods, pod);
+	spec_pod_view_free(pod->view);
+	free(pod);
+}
+
+static void job_free(struct kube_job *job)
+{
+	struct kube_pod *pod, *next;
+
+	if (job->marked)
+		DL_DELETE2(job->k->marked, job, mark_prev, mark_next);
+	kube_logs_free(job);
+	DL_FOREACH_SAFE(job->pods, pod, next)
+		pod_free(pod);
+	HASH_DEL(job->k->jobs, job);
+	spec_job_view_free(job->view);
+	spec_text_unref(job->object);
+	free(job->uid);
+	free(job);
+}
+
+void kube_job_settle(struct kube_job *job)
+{
+	if (job->n_pods || job->n_following || (job->view && !job->gone))
+		return;
+	/* What it became in the end is still to be told. */
+	if (job->marked)
+		(void)kube_publish(job);
+	job_free(job);
+}
+
+/* --- pods --- */
+
+static void pod_gone(struct kube_pod *pod)
+{
+	struct kube_job *job = pod->job;
+	struct kube_pod *old, *next;
+
+	HASH_DEL(job->k->pods, pod);
+	pod->view->gone = true;
+	job->n_pods--;
+	job->n_gone++;
+	/* To the end of the list, so that the first of those that have gone is the oldest. */
+	DL_DELETE(job->pods, pod);
+	DL_APPEND(job->pods, pod);
+	DL_FOREACH_SAFE(job->pods, old, next) {
+		if (job->n_gone <= GONE_MAX)
+			break;
+		if (old->view->gone)
+			pod_free(old);
+	}
+	kube_mark(job);
+	kube_job_settle(job);
+}
+
+/* VIEW is taken over. The pod; NULL: no memory. */
+static struct kube_pod *pod_seen(struct kube *k, struct spec_pod_view *view)
+{
+	struct kube_pod *pod;
+	struct kube_job *job;
+
+	HASH_FIND_STR(k->pods, view->meta.uid, pod);
+	if (pod) {
+		HASH_DEL(k->pods, pod); /* its key is in the view */
+		spec_pod_view_inherit(view, pod->view);
+		spec_pod_view_free(pod->view);
+	} else {
+		job = need_job(k, view->meta.owner_uid);
+		pod = job ? calloc(1, sizeof(*pod)) : NULL;
+		if (!pod) {
+			diag(DIAG_ERROR, "out of memory; pod %s is not shown", view->meta.name);
+			spec_pod_view_free(view);
+			return NULL;
+		}
+		pod->job = job;
+		job->n_pods++;
+		DL_PREPEND(job->pods, pod);
+	}
+	pod->view = view;
+	pod->round = k->round_pods;
+	HASH_ADD_KEYPTR(hh, k->pods, view->meta.uid, strlen(view->meta.uid), pod);
+	kube_mark(pod->job);
+	return pod;
+}
+
+static void on_pod(void *data, const char *json, size_t len, bool gone)
+{
+	struct kube *k = data;
+	struct spec_pod_view *view;
+	struct kube_pod *pod;
+	int err = spec_pod_view_parse(k->kind, json, len, &view);
+
+	atomic_fetch_add(&k->n_events, 1);
+	if (err < 0) {
+		diag(DIAG_WARNING, "a pod of the server can't be read: %s", strerror(-err));
+		return;
+	}
+	HASH_FIND_STR(k->pods, view->meta.uid, pod);
+	if (!*view->meta.owner_uid || (gone && !pod)) {
+		spec_pod_view_free(view);
+		return;
+	}
+	/* What it was last is news too: how it ended. */
+	pod = pod_seen(k, view);
+	if (pod && gone)
+		pod_gone(pod);
+}
+
+static void on_pods_begin(void *data)
+{
+	struct kube *k = data;
+
+	k->round_pods++;
+}
+
+/* --- jobs --- */
+
+struct kube_job *kube_job_seen(struct kube *k, const char *json, size_t len)
+{
+	struct spec_job_view *view;
+	struct kube_job *job;
+	struct spec_text *object;
+	int err = spec_job_view_parse(k->kind, json, len, &view);
+
+	if (err < 0) {
+		diag(DIAG_WARNING, "a %s of the server can't be read: %s", k->kind->kind,
+		     strerror(-err));
+		return NULL;
+	}
+	object = spec_text_new(json, len);
+	job = object ? need_job(k, view->meta.uid) : NULL;
+	if (!job) {
+		diag(DIAG_ERROR, "out of memory; job %s is not shown", view->meta.name);
+		spec_text_unref(object);
+		spec_job_view_free(view);
+		return NULL;
+	}
+	spec_job_view_free(job->view);
+	spec_text_unref(job->object);
+	job->view = view;
+	job->object = object;
+	job->round = k->round_jobs;
+	kube_mark(job);
+	return job;
+}
+
+void kube_job_gone(struct kube_job *job)
+{
+	job->gone = true;
+	kube_leave(job);
+	kube_job_settle(job);
+}
+
+static void on_job(void *data, const char *json, size_t len, bool gone)
+{
+	struct kube *k = data;
+	struct kube_job *job = kube_job_seen(k, json, len);
+
+	atomic_fetch_add(&k->n_events, 1);
+	if (job && gone)
+		kube_job_gone(job);
+}
+
+static void on_jobs_begin(void *data)
+{
+	struct kube *k = data;
+
+	k->round_jobs++;
+}
+
+/* --- lists --- */
+
+static void lists_in(struct kube *k)
+{
+	if (k->started || !k->listed_jobs || !k->listed_pods)
+		return;
+	for (struct kube_job *job = k->jobs; job; job = job->hh.next)
+		(void)kube_publish(job);
+	kube_files_settle(k);
+	kube_started(k, 0, NULL);
+}
+
+static void on_jobs_listed(void *data)
+{
+	struct kube *k = data;
+	struct kube_job *job, *next;
+
+	HASH_ITER(hh, k->jobs, job, next) {
+		if (job->view && !job->gone && job->round != k->round_jobs)
+			kube_job_gone(job);
+	}
+	k->listed_jobs = true;
+	lists_in(k);
+}
+
+static void on_pods_listed(void *data)
+{
+	struct kube *k = data;
+	struct kube_pod *pod, *next;
+
+	HASH_ITER(hh, k->pods, pod, next) {
+		if (pod->round != k->round_pods)
+			pod_gone(pod);
+	}
+	k->listed_pods = true;
+	lists_in(k);
+}
+
+/* --- is it confirmed? --- */
+
+/* A watch's word. Before the first lists are in, the first error ends the start. */
+static void on_state(struct kube *k, int *mine, int err, const char *text)
+{
+	*mine = err;
+	if (!k->started && err) {
+		kube_started(k, err, text);
+		return;
+	}
+	kube_confirm(k, text);
+}
+
+static void on_jobs_state(void *data, int err, const char *text)
+{
+	struct kube *k = data;
+
+	on_state(k, &k->err_jobs, err, text);
+}
+
+static void on_pods_state(void *data, int err, const char *text)
+{
+	struct kube *k = data;
+
+	on_state(k, &k->err_pods, err, text);
+}
+
+/* --- life --- */
+
+int kube_watch_start(struct kube *k)
+{
+	struct watch_config jobs = {
+		.loop = k->b->loop,
+		.http = k->http,
+		.path = k->jobs_path,
+		.selector = k->b->config.selector,
+		.resource = k->resource,
+		.namespace = k->connection.namespace,
+		.page = PAGE_JOBS,
+		.begin = on_jobs_begin,
+		.object = on_job,
+		.listed = on_jobs_listed,
+		.state = on_jobs_state,
+		.data = k,
+	};
+	struct watch_config pods = jobs;
+
+	pods.resource = "pods";
+	pods.path = k->pods_path;
+	pods.selector = k->kind->pod_selector;
+	pods.page = PAGE_PODS;
+	pods.drop_env = true;
+	pods.begin = on_pods_begin;
+	pods.object = on_pod;
+	pods.listed = on_pods_listed;
+	pods.state = on_pods_state;
+	k->watch_jobs = watch_new(&jobs);
+	k->watch_pods = watch_new(&pods);
+	return k->watch_jobs && k->watch_pods ? 0 : -ENOMEM;
+}
+
+void kube_objects_free(struct kube *k)
+{
+	struct kube_job *job, *next;
+
+	HASH_ITER(hh, k->jobs, job, next)
+		job_free(job);
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A submission: the manifest is made and what is to be kept of it is written on the pool; then it is
+ * sent, under a name and with a UUID that were chosen before. So it is launched exactly once: a try
+ * whose reply was lost is made again under the same name, and a name that is taken is ours when the
+ * object has our UUID. The job is in the store before the request is answered. A dry run takes the same
+ * way, but keeps nothing, and asks the server for no more than its opinion.
+ */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "backend/kube.h"
+#include "backend/random.h"
+#include "spec/event.h"
+#include "spec/limits.h"
+#include "spec/manifest.h"
+#include "spec/object.h"
+
+#define POST_MS	     25000
+#define REPLY_MAX    (8u << 20)
+#define NAME_TRIES   16 /* a name has 64 random bits: a second try is already a surprise */
+#define SERVER_TRIES 4	/* after which an internal error of the server is the answer */
+
+struct submit {
+	struct kube_op op;
+	struct spec_manifest *m;
+	char submission[37];
+	bool lost;	/* a try may have been acted on, though no reply said so */
+	unsigned names; /* tried */
+	bool kept;	/* its directory is made */
+	int err;
+	char *text; /* what is wrong, for people */
+};
+
+static struct submit *submit_of(struct kube_op *op)
+{
+	return container_of(op, struct submit, op);
+}
+
+static bool is_dry(const struct submit *s)
+{
+	return s->op.rq->kind == BACKEND_DRY_RUN;
+}
+
+static void submit_free(struct kube_op *op)
+{
+	struct submit *s = submit_of(op);
+
+	spec_manifest_free(s->m);
+	free(s->text);
+	free(s);
+}
+
+static void worked(void *data);
+
+static void submit_errors_clear(struct spec_errors *e)
+{
+	spec_errors_clear(e);
+}
+
+/* --- on the pool: the manifest, and what is kept --- */
+
+static int make_manifest(struct submit *s)
+{
+	cleanup(submit_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	const struct kube *k = s->op.k;
+	const struct backend_request *rq = s->op.rq;
+	struct spec_manifest_request mr = {
+		.kind = k->kind,
+		.options = k->b->config.args,
+		.n_options = k->b->config.n_args,
+		.home = k->b->config.home,
+		.identity = {.namespace = k->connection.namespace,
+			     .submission = s->submission,
+			     .submitter = rq->submitter,
+			     /* A document that gives its name: the first try keeps it. */
+			     .rename = s->names > 0},
+	};
+	int err = random_bytes(mr.identity.random, sizeof(mr.identity.random));
+
+	if (!err && !*s->submission)
+		err = random_uuid(s->submission);
+	if (err)
+		return err;
+	err = spec_manifest_make(rq->text, rq->len, &mr, &s->m, &e);
+	if (err)
+		s->text = spec_errors_text(&e, rq->file);
+	return err;
+}
+
+/* What tells after a crash that the job is ours, and what app.yaml is read from. */
+static int keep_files(struct submit *s)
+{
+	const char *state_dir = s->op.k->b->config.state_dir;
+	cleanup_free char *dir = file_path(state_dir, s->m->id, NULL);
+	cleanup_free char *jobs = NULL;
+	int err;
+
+	if (asprintf(&jobs, "%s/jobs", state_dir) < 0)
+		jobs = NULL;
+	if (!dir || !jobs)
+		return -ENOMEM;
+	if (mkdir(dir, 0700) < 0)
+		return -errno;
+	s->kept = true;
+	err = file_write(dir, "app.yaml", s->op.rq->text, s->op.rq->len);
+	if (!err)
+		err = file_write(dir, "submission", s->submission, strlen(s->submission));
+	return err ? err : file_sync_dir(jobs);
+}
+
+static void work(void *data)
+{
+	struct submit *s = data;
+
+	do {
+		spec_manifest_free(take_ptr(s->m));
+		s->err = make_manifest(s);
+		if (s->err || is_dry(s))
+			return;
+		s->err = keep_files(s);
+	} while (s->err == -EEXIST && ++s->names < NAME_TRIES);
+	if (s->err &&
+	    asprintf(&s->text, "%s: the job can't be recorded in %s: %s; nothing was launched\n",
+		     s->op.rq->file, s->op.k->b->config.state_dir, strerror(-s->err)) < 0)
+		s->text = NULL;
+}
+
+/* --- the end --- */
+
+static void removed(void *data)
+{
+	struct submit *s = data;
+
+	s->op.working = false;
+	kube_op_answer(&s->op, s->err, NULL, s->text);
+}
+
+/* Nothing was launched: nothing is kept. */
+static void refuse(struct submit *s, int err)
+{
+	s->err = err;
+	if (!s->kept) {
+		removed(s);
+		return;
+	}
+	s->op.working = true;
+	kube_own_remove(s->op.k, s->m->id);
+	spool_job_remove(s->op.k->b->spool, s->m->id, removed, s);
+}
+
+/* The server would take it. */
+static void approved(struct submit *s)
+{
+	cleanup_free char *yaml = NULL;
+	size_t len;
+	int err = spec_manifest_yaml(s->m, &yaml, &len);
+
+	if (err)
+		kube_op_answer(&s->op, err, NULL, NULL);
+	else
+		kube_op_answer_dry_run(&s->op, yaml);
+}
+
+static void launched(struct submit *s, const char *object, size_t len)
+{
+	struct kube *k = s->op.k;
+	struct kube_job *job = len ? kube_job_seen(k, object, len) : NULL;
+
+	/* The watch tells of it otherwise. */
+	if (job && kube_publish(job) < 0)
+		diag(DIAG_ERROR, "%s: launched, and shown when there is memory again", s->m->id);
+	kube_op_answer(&s->op, 0, s->m->id, NULL);
+}
+
+/* Whether it was launched can't be found out: the directory stays, should it appear. */
+static void give_up(struct submit *s, const struct http_reply *reply)
+{
+	cleanup_free char *text = NULL;
+
+	if (asprintf(
+		    &text,
+		    "%s: sent as %s, but whether it was launched could not be found out in %u min: "
+		    "%s; look for jobs/%s\n",
+		    s->op.rq->file, s->m->id, KUBE_FIND_OUT_MS / 60000, reply->text, s->m->id) < 0)
+		text = NULL;
+	kube_op_answer(&s->op, -ETIMEDOUT, NULL, text);
+}
+
+/* --- talking --- */
+
+/* Has the watch told of it, though no reply did? */
+static bool is_known(struct submit *s)
+{
+	for (int place = BACKEND_JOBS; place <= BACKEND_HISTORY; place++) {
+		const struct spec_job *job cleanup_job =
+			store_get(s->op.k->b->store, (enum backend_place)place, s->m->id);
+
+		if (job && streq(job->submission, s->submission))
+			return true;
+	}
+	return false;
+}
+
+static void again(struct submit *s, const struct http_reply *reply)
+{
+	s->lost = true;
+	if (!kube_op_again(&s->op, reply->wait_ms))
+		give_up(s, reply);
+}
+
+static struct spec_asked asked_of(const struct submit *s, const char *verb)
+{
+	return (struct spec_asked){
+		.verb = verb,
+		.resource = s->op.k->resource,
+		.namespace = s->op.k->connection.namespace,
+		.name = s->m->id,
+		.sent = s->m->json_len,
+	};
+}
+
+static void forgotten(void *data)
+{
+	struct submit *s = data;
+
+	s->kept = false;
+	loop_work(s->op.k->b->loop, work, worked, s);
+}
+
+/* Somebody has the name that the document gives: the same under another one. */
+static void take_another_name(struct submit *s)
+{
+	s->names++;
+	s->op.working = true;
+	kube_own_remove(s->op.k, s->m->id);
+	if (s->kept)
+		spool_job_remove(s->op.k->b->spool, s->m->id, forgotten, s);
+	else
+		forgotten(s);
+}
+
+/* The name is taken, and this is who has it. */
+static void on_holder(void *data, const struct http_reply *reply)
+{
+	struct submit *s = data;
+
+	s->op.call = NULL;
+	if (!reply->err && reply->status == 200 &&
+	    spec_object_is_submission(reply->body, reply->len, s->submission)) {
+		launched(s, reply->body, reply->len);
+	} else if (reply->err || reply->status >= 500) {
+		again(s, reply);
+	} else if (s->lost && !s->m->named) {
+		/* Nobody else has chosen this name; its object may be gone by now, or not ours to read. */
+		launched(s, "", 0);
+	} else if (s->m->named && s->names < NAME_TRIES) {
+		take_another_name(s);
+	} else {
+		if (asprintf(&s->text, "%s: a job named %s exists already; nothing was launched\n",
+			     s->op.rq->file, s->m->id) < 0)
+			s->text = NULL;
+		refuse(s, -EEXIST);
+	}
+}
+
+static void ask_holder(struct submit *s)
+{
+	struct kube *k = s->op.k;
+	cleanup_free char *path = NULL;
+	struct http_call call = {
+		.method = HTTP_GET,
+		.deadline_ms = POST_MS,
+		.max_body = REPLY_MAX,
+		.retry = true,
+		.done = on_holder,
+		.data = s,
+	};
+
+	if (asprintf(&path, "%s/%s", k->jobs_path, s->m->id) < 0)
+		path = NULL;
+	call.path = path;
+	s->op.call = path ? http_send(k->http, &call) : NULL;
+	if (!s->op.call)
+		refuse(s, -ENOMEM);
+}
+
+/* May the server have acted on a try that it did not answer with success? */
+static bool is_unknown(const struct submit *s, const struct http_reply *reply, int err)
+{
+	if (reply->err)
+		return reply->sent;
+	return reply->status >= 500 && reply->status != 503 && err != -EFBIG &&
+	       s->op.tries < SERVER_TRIES;
+}
+
+static void on_posted(void *data, const struct http_reply *reply)
+{
+	struct submit *s = data;
+	const struct spec_asked asked = asked_of(s, "create");
+	cleanup_free char *text = NULL;
+	int err;
+
+	s->op.call = NULL;
+	if (!reply->err && reply->status / 100 == 2) {
+		if (is_dry(s))
+			approved(s);
+		else
+			launched(s, reply->body, reply->len);
+		return;
+	}
+	if (!reply->err && reply->status == 409) {
+		ask_holder(s);
+		return;
+	}
+	err = kube_refusal(reply, &asked, &text);
+	/* After a try whose outcome is not known, only an answer to this one can tell. */
+	if (!is_dry(s) &&
+	    (is_unknown(s, reply, err) || (s->lost && (reply->err || err == -EAGAIN)))) {
+		diag(DIAG_WARNING, "%s: trying again, since it may have been launched: %s",
+		     s->m->id, text ? text : "");
+		again(s, reply);
+		return;
+	}
+	if (asprintf(&s->text, "%s: %s%s", s->op.rq->file, text ? text : strerror(-err),
+		     text && strchr(text, '\n') ? "" : "\n") < 0)
+		s->text = NULL;
+	refuse(s, err);
+}
+
+static void post(struct kube_op *op)
+{
+	struct submit *s = submit_of(op);
+	struct kube *k = op->k;
+	cleanup_free char *path = NULL;
+	struct http_call call = {
+		.method = HTTP_POST,
+		.body = s->m->json,
+		.len = s->m->json_len,
+		.deadline_ms = POST_MS,
+		.max_body = REPLY_MAX,
+		.retry = true,
+		.done = on_posted,
+		.data = s,
+	};
+
+	if (s->lost && is_known(s)) {
+		launched(s, "", 0);
+		return;
+	}
+	if (asprintf(&path, "%s?fieldManager=kxfs&fieldValidation=Strict%s", k->jobs_path,
+		     is_dry(s) ? "&dryRun=All" : "") < 0)
+		path = NULL;
+	call.path = path;
+	op->call = path ? http_send(k->http, &call) : NULL;
+	if (!op->call)
+		refuse(s, -ENOMEM);
+}
+
+static void worked(void *data)
+{
+	struct submit *s = data;
+	struct kube *k = s->op.k;
+
+	s->op.working = false;
+	if (!s->err && k->stopping) {
+		s->err = -ECANCELED;
+		s->text = strdup("kxfs is ending; nothing was launched\n");
+	}
+	if (!s->err && !is_dry(s))
+		s->err = kube_own_add(k, s->m->id, s->submission);
+	if (s->err)
+		refuse(s, s->err);
+	else
+		post(&s->op);
+}
+
+void kube_submit(struct backend *b, struct backend_request *rq)
+{
+	struct kube *k = kube_of(b);
+	struct submit *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		backend_answer(rq, -ENOMEM, NULL, NULL);
+		return;
+	}
+	s->op.rq = rq;
+	s->op.send = post;
+	s->op.free = submit_free;
+	s->op.working = true;
+	kube_op_add(k, &s->op);
+	loop_work(b->loop, work, worked, s);
+}
