@@ -29,8 +29,15 @@ int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len)
 {
 	struct json_object *o cleanup_json = NULL;
 	int err = spec_view_object(json, len, &o);
+	struct json_object *metadata;
 
-	return err ? err : spec_yaml_emit(o, 0, ret, ret_len);
+	if (err)
+		return err;
+	/* A reply has what the splitter drops from lists and watches. */
+	metadata = spec_read_map(o, "metadata");
+	if (metadata)
+		json_object_object_del(metadata, "managedFields");
+	return spec_yaml_emit(o, 0, ret, ret_len);
 }
 
 int spec_object_appdef(const char *json, size_t len, char **ret, size_t *ret_len)

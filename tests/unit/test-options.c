@@ -55,11 +55,10 @@ static const struct {
 	const char *why;
 } refused[] = {
 	/* operands */
-	{"kxfs", "the source and the mount point are missing: kxfs local: MOUNTPOINT"},
-	{"kxfs /mnt/kx", "the source is missing: kxfs local: /mnt/kx"},
+	{"kxfs", "the mount point is missing: kxfs [OPTIONS] [SOURCE] MOUNTPOINT"},
 	{"kxfs local:", "the mount point is missing: kxfs local: MOUNTPOINT"},
 	{"kxfs local: ''", "the mount point is empty"},
-	{"kxfs local: /mnt/kx more", "more: too many words; kxfs [OPTIONS] SOURCE MOUNTPOINT"},
+	{"kxfs local: /mnt/kx more", "more: too many words; kxfs [OPTIONS] [SOURCE] MOUNTPOINT"},
 	/* sources */
 	{"kxfs local:x /mnt/kx", "local:x: local: takes nothing after the colon"},
 	{"kxfs local:a/b /mnt/kx", "local:a/b: local: takes nothing after the colon"},
@@ -67,18 +66,9 @@ static const struct {
 	{"kxfs /data/ada/training /mnt/kx",
 	 "/data/ada/training: a source does not begin with '/'; mount(8) makes a path of a word "
 	 "that is the name of a file here: write it with its backend, like local:"},
-	{"kxfs volcano:training /mnt/kx",
-	 "volcano:training: this version serves local: only (jobs as processes of this machine)"},
-	{"kxfs mcad:ctx/training /mnt/kx",
-	 "mcad:ctx/training: this version serves local: only (jobs as processes of this machine)"},
-	{"kxfs volcano:arn:aws:eks:eu-1:12:cluster/x/training /mnt/kx",
-	 "volcano:arn:aws:eks:eu-1:12:cluster/x/training: this version serves local: only (jobs as "
-	 "processes of this machine)"},
-	{"kxfs arn:aws:eks:eu-1:12:cluster/x/training /mnt/kx",
-	 "arn:aws:eks:eu-1:12:cluster/x/training: this version serves local: only (jobs as "
-	 "processes of this machine)"},
-	{"kxfs training /mnt/kx",
-	 "training: this version serves local: only (jobs as processes of this machine)"},
+	{"kxfs mcad:ctx/training /mnt/kx", "mcad:ctx/training: this version serves volcano: (jobs "
+					   "of a Kubernetes cluster) and local: "
+					   "(jobs as processes of this machine)"},
 	{"kxfs volcano:Training /mnt/kx",
 	 "volcano:Training: 'Training' can't be the name of a namespace"},
 	{"kxfs lokal: /mnt/kx", "lokal:: unknown backend; did you mean local: ?"},
@@ -157,6 +147,36 @@ static void test_refused(void **state)
 		assert_string_equal(why, refused[i].why);
 		options_clear(&o);
 		free(why);
+	}
+}
+
+/* What a line mounts: backend, context, namespace. */
+static void test_sources(void **state)
+{
+	static const char *const sources[][5] = {
+		{"kxfs /m", "volcano:", "volcano", "", ""},
+		{"kxfs training /m", "training", "volcano", "", "training"},
+		{"kxfs volcano:training /m", "volcano:training", "volcano", "", "training"},
+		{"kxfs volcano: /m", "volcano:", "volcano", "", ""},
+		{"kxfs volcano:arn:aws:eks:eu-1:12:cluster/x/training /m",
+		 "volcano:arn:aws:eks:eu-1:12:cluster/x/training", "volcano",
+		 "arn:aws:eks:eu-1:12:cluster/x", "training"},
+		{"kxfs arn:aws:eks:eu-1:12:cluster/x/training /m",
+		 "arn:aws:eks:eu-1:12:cluster/x/training", "volcano",
+		 "arn:aws:eks:eu-1:12:cluster/x", "training"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(sources); i++) {
+		struct options o;
+
+		assert_parsed(sources[i][0], &o);
+		assert_string_equal(o.source, sources[i][1]);
+		assert_string_equal(o.backend, sources[i][2]);
+		assert_string_equal(o.context, sources[i][3]);
+		assert_string_equal(o.namespace, sources[i][4]);
+		assert_string_equal(o.mountpoint, "/m");
+		options_clear(&o);
 	}
 }
 
@@ -316,11 +336,11 @@ static void test_help_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),		 cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_values),		 cmocka_unit_test(test_debug_wins),
-		cmocka_unit_test(test_last_wins),	 cmocka_unit_test(test_generic),
-		cmocka_unit_test(test_help_and_version), cmocka_unit_test(test_help_text),
-		cmocka_unit_test(test_dry_run),
+		cmocka_unit_test(test_refused),	   cmocka_unit_test(test_sources),
+		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_values),
+		cmocka_unit_test(test_debug_wins), cmocka_unit_test(test_last_wins),
+		cmocka_unit_test(test_generic),	   cmocka_unit_test(test_help_and_version),
+		cmocka_unit_test(test_help_text),  cmocka_unit_test(test_dry_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
