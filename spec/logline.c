@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading streams of output. While a stream is being read it is in one of three modes: SEARCH, until a line
+ * begins that is known; CHECK, while it repeats what is known; NEW, from there on.
+ */
+#include "spec/logline.h"
+
+#include <errno.h>
+
+#include "spec/logline_impl.h"
+#include "spec/time.h"
+
+/* A stream that repeats no more than this may begin some seconds earlier, for clocks that step back. */
+#define OVERLAP_MAX (64u << 10)
+
+struct spec_logline *spec_logline_new(void)
+{
+	struct spec_logline *l = calloc(1, sizeof(*l));
+
+	if (l)
+		l->last_ns = l->max_second = INT64_MIN;
+	return l;
+}
+
+void spec_logline_free(struct spec_logline *l)
+{
+	free(l);
+}
+
+uint64_t spec_logline_size(const struct spec_logline *l)
+{
+	return l->size;
+}
+
+const char *spec_logline_text(const struct spec_logline *l)
+{
+	return l->text;
+}
+
+unsigned spec_logline_gaps(const struct spec_logline *l)
+{
+	return l->gaps;
+}
+
+int64_t spec_logline_last(const struct spec_logline *l)
+{
+	return l->last_ns == INT64_MIN ? 0 : l->last_ns;
+}
+
+void spec_logline_known(struct spec_logline *l, const char *bytes, size_t n)
+{
+	l->hash = logline_hash(l->hash, bytes, n);
+	l->size += n;
+}
+
+/* --- where lines began --- */
+
+static int64_t second_of(int64_t ns)
+{
+	return ns / LOGLINE_SECOND;
+}
+
+/*
+ * A line begins at the end of what is known. A mark is the first line of its second: no line before it is
+ * of that second or later, none after it is earlier. So when the clock steps back, marks go, and there are
+ * new ones only when it is later than ever.
+ */
+static void note_line(struct spec_logline *l, int64_t ns)
+{
+	const struct logline_start start = {.ns = ns, .at = l->size, .hash = l->hash};
+	int64_t second = second_of(ns);
+
+	if (l->size == 0)
+		l->first = start;
+	while (l->n_marks > 0 && second_of(l->marks[l->n_marks - 1].ns) > second)
+		l->n_marks--;
+	if (second > l->max_second) {
+		if (l->n_marks == LOGLINE_MARKS)
+			memmove(l->marks, l->marks + 1, --l->n_marks * sizeof(l->marks[0]));
+		l->marks[l->n_marks++] = start;
+		l->max_second = second;
+	}
+	l->ring[l->n_lines++ % LOGLINE_RING] = start;
+	l->last_ns = ns;
+}
+
+static bool is_bad(const struct spec_logline *l, uint64_t at)
+{
+	for (size_t i = 0; i < l->n_bad; i++)
+		if (l->bad[i] == at)
+			return true;
+	return false;
+}
+
+static const struct logline_start *better(const struct spec_logline *l,
+					  const struct logline_start *best,
+					  const struct logline_start *s, int64_t ns)
+{
+	if (s->ns != ns || is_bad(l, s->at) || (best && best->at <= s->at))
+		return best;
+	return s;
+}
+
+/* The known line that began at NS: the earliest, after which the stream repeats most. */
+static const struct logline_start *find_line(const struct spec_logline *l, int64_t ns)
+{
+	const struct logline_start *best = NULL;
+
+	if (l->n_lines == 0) {
+		/* Only the bytes are known, from their beginning on. */
+		return l->body_lines == 1 && !is_bad(l, 0) ? &l->first : NULL;
+	}
+	best = better(l, best, &l->first, ns);
+	for (size_t i = 0; i < l->n_marks; i++)
+		best = better(l, best, &l->marks[i], ns);
+	for (size_t i = 0; i < min_of(l->n_lines, (uint64_t)LOGLINE_RING); i++)
+		best = better(l, best, &l->ring[i], ns);
+	return best;
+}
+
+/* --- a stream --- */
+
+bool spec_logline_begin(struct spec_logline *l, bool force, int64_t *ret_ns)
+{
+	const struct logline_start *from = NULL;
+
+	l->force = force;
+	l->mode = LOGLINE_SEARCH;
+	l->place = LOGLINE_BEFORE;
+	l->n_prefix = 0;
+	l->body_lines = 0;
+	l->text[0] = '\0';
+	l->n_text = 0;
+	for (size_t i = l->n_marks; i-- > 0;) {
+		const struct logline_start *m = &l->marks[i];
+
+		if (!is_bad(l, m->at) && (!from || l->size - m->at <= OVERLAP_MAX))
+			from = m;
+	}
+	/* The first line of all is the first of its second too. */
+	if (!from)
+		return false;
+	*ret_ns = second_of(from->ns) * LOGLINE_SECOND;
+	return true;
+}
+
+static void keep_text(struct spec_logline *l, const char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n && l->n_text + 1 < sizeof(l->text); i++) {
+		unsigned char c = (unsigned char)bytes[i];
+
+		l->text[l->n_text++] = c == '\n' || (c >= ' ' && c < 0x7f) ? (char)c : '?';
+	}
+	l->text[l->n_text] = '\0';
+}
+
+static void begin_check(struct spec_logline *l, const struct logline_start *from)
+{
+	l->mode = LOGLINE_CHECK;
+	l->from = from->at;
+	l->left = l->size - from->at;
+	l->check = 0;
+	l->want = logline_hash_between(from->hash, l->hash, l->left);
+}
+
+static void begin_new(struct spec_logline *l)
+{
+	l->mode = LOGLINE_NEW;
+	l->n_bad = 0;
+}
+
+/* A line of time NS begins. */
+static int begin_line(struct spec_logline *l, int64_t ns)
+{
+	const struct logline_start *from;
+
+	ns = max_of(ns, (int64_t)0); /* no log is that old */
+	l->line_ns = ns;
+	l->line_noted = false;
+	l->body_lines++;
+	if (l->mode != LOGLINE_SEARCH)
+		return 0;
+	if (l->size == 0) {
+		begin_new(l);
+		return 0;
+	}
+	from = find_line(l, ns);
+	if (from) {
+		begin_check(l, from);
+		return 0;
+	}
+	if (ns <= l->last_ns)
+		return 0; /* it came long ago */
+	if (!l->force)
+		return -ESTALE;
+	l->gaps++;
+	begin_new(l);
+	return 0;
+}
+
+static int end_check(struct spec_logline *l)
+{
+	if (l->check == l->want) {
+		begin_new(l);
+		l->line_noted = true; /* what is known ends within this line, or with it */
+		return 0;
+	}
+	if (l->n_bad < LOGLINE_BAD) {
+		l->bad[l->n_bad++] = l->from;
+		return -EAGAIN;
+	}
+	return -ESTALE;
+}
+
+/* Bytes of a line, without its time. */
+static int take_content(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
+			void *data)
+{
+	if (l->mode == LOGLINE_CHECK) {
+		size_t same = (size_t)min_of((uint64_t)n, l->left);
+
+		l->check = logline_hash(l->check, bytes, same);
+		l->left -= same;
+		bytes += same;
+		n -= same;
+		if (l->left == 0) {
+			int err = end_check(l);
+
+			if (err < 0)
+				return err;
+		}
+	}
+	if (l->mode != LOGLINE_NEW || n == 0)
+		return 0;
+	if (!l->line_noted)
+		note_line(l, l->line_ns);
+	l->line_noted = true;
+	spec_logline_known(l, bytes, n);
+	return fn(data, bytes, n);
+}
+
+/* What is before a line's content, byte by byte: its time and a blank, or something else. */
+static int take_prefix(struct spec_logline *l, char c)
+{
+	int64_t ns;
+
+	if (c == ' ' && l->n_prefix > 0 &&
+	    spec_time_parse(l->prefix, l->n_prefix, &ns) == l->n_prefix) {
+		l->n_prefix = 0;
+		l->place = LOGLINE_CONTENT;
+		return begin_line(l, ns);
+	}
+	l->prefix[l->n_prefix++] = c;
+	if (c == '\n' || c == ' ' || l->n_prefix == sizeof(l->prefix)) {
+		keep_text(l, l->prefix, l->n_prefix);
+		l->n_prefix = 0;
+		l->place = c == '\n' ? LOGLINE_BEFORE : LOGLINE_OTHER;
+	}
+	return 0;
+}
+
+int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
+		      void *data)
+{
+	const char *end = bytes + n;
+	int err = 0;
+
+	while (bytes < end && err == 0) {
+		const char *newline;
+
+		if (l->place == LOGLINE_BEFORE) {
+			err = take_prefix(l, *bytes++);
+			continue;
+		}
+		newline = memchr(bytes, '\n', (size_t)(end - bytes));
+		n = (size_t)((newline ? newline + 1 : end) - bytes);
+		if (l->place == LOGLINE_CONTENT)
+			err = take_content(l, bytes, n, fn, data);
+		else
+			keep_text(l, bytes, n);
+		bytes += n;
+		if (newline)
+			l->place = LOGLINE_BEFORE;
+	}
+	return err;
+}
+
+int spec_logline_end(struct spec_logline *l)
+{
+	keep_text(l, l->prefix, l->n_prefix);
+	if (l->mode == LOGLINE_CHECK)
+		return -EAGAIN;
+	return l->mode == LOGLINE_SEARCH && l->size > 0 ? -ESTALE : 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One container's output, out of the streams in which the API server gives it ("timestamps=true"): the
+ * bytes that the program printed, each once, whatever the pieces in which they come and however often a
+ * stream breaks. A stream is asked for from a whole second on, so that it repeats what is known: where
+ * that begins is found by the time of a line, and that it is the same is shown by a hash of all its bytes.
+ * Memory does not depend on the log's length. Pure; belongs to one thread.
+ *
+ * What the server does: before each line that begins in the stream stands its time and a blank. The
+ * runtime cuts lines over 16 KiB into parts that have times of their own, which show in no stream, but by
+ * which a stream may begin in the middle of a line, without a time. A message of the kubelet has none
+ * either: text without a time is never output.
+ */
+#ifndef KXFS_SPEC_LOGLINE_H
+#define KXFS_SPEC_LOGLINE_H
+
+#include "spec/base.h"
+
+struct spec_logline;
+
+/* Nothing is known yet. NULL: no memory. */
+struct spec_logline *spec_logline_new(void);
+void spec_logline_free(struct spec_logline *l);
+static inline void spec_logline_freep(struct spec_logline **l)
+{
+	spec_logline_free(*l);
+}
+
+/* Bytes of output so far: given to the function of spec_logline_feed, or known. */
+uint64_t spec_logline_size(const struct spec_logline *l);
+
+/*
+ * A stream begins. *RET_NS is the time (a whole second) from which on it is to be asked for; false: from
+ * the container's start. FORCE: where it does not show what is known, take what is newer than that
+ * all the same, and count a gap; else that is -ESTALE.
+ */
+bool spec_logline_begin(struct spec_logline *l, bool force, int64_t *ret_ns);
+
+/* Bytes of output, to be appended; borrowed. A negative errno ends the feeding with it. */
+typedef int (*spec_logline_fn)(void *data, const char *bytes, size_t n);
+
+/*
+ * The next bytes of the stream. 0; -EAGAIN: they are not what is known, begin another one (which will
+ * try another way); -ESTALE: what is known is not in it any more (it was rotated away, or this is
+ * another run's output); what FN returned.
+ */
+int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
+		      void *data);
+
+/*
+ * The stream is over, properly. 0: all that it had is known now. -EAGAIN: it ended within what is known
+ * already. -ESTALE: it has none of that.
+ */
+int spec_logline_end(struct spec_logline *l);
+
+/* Text without a time that the present stream had, its beginning; "": none. */
+const char *spec_logline_text(const struct spec_logline *l);
+/* How often output was lost, or may have been. */
+unsigned spec_logline_gaps(const struct spec_logline *l);
+/* The time of the last line that began, ns since 1970; 0: none has. */
+int64_t spec_logline_last(const struct spec_logline *l);
+
+/* All this as text, for the next start of kxfs: malloc'ed; NULL: no memory. */
+char *spec_logline_save(const struct spec_logline *l, size_t *ret_len);
+/* From such a text. 0, -EINVAL, -ENOMEM. */
+int spec_logline_load(const char *text, size_t len, struct spec_logline **ret);
+/* Bytes that follow in the output that was kept; before a stream begins. */
+void spec_logline_known(struct spec_logline *l, const char *bytes, size_t n);
+
+#endif

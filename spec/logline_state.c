@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is known of an output: its hash, and the state as text. The hash is a polynomial modulo a prime:
+ * that of any stretch follows from those before and after it, and no byte need be kept for it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "spec/logline_impl.h"
+
+#define PRIME ((UINT64_C(1) << 61) - 1)
+#define BASE  UINT64_C(0x1a2b3c4d5e6f7081)
+
+/* Lines of the ring that are saved: what is lost with the others is lost only after a rotation. */
+#define SAVED_RING 32
+
+static uint64_t multiply(uint64_t a, uint64_t b)
+{
+	__extension__ unsigned __int128 product = (unsigned __int128)a * b;
+	uint64_t sum = (uint64_t)(product & PRIME) + (uint64_t)(product >> 61);
+
+	return sum >= PRIME ? sum - PRIME : sum;
+}
+
+uint64_t logline_hash(uint64_t hash, const char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		hash = multiply(hash, BASE) + (unsigned char)bytes[i] + 1;
+		if (hash >= PRIME)
+			hash -= PRIME;
+	}
+	return hash;
+}
+
+uint64_t logline_hash_between(uint64_t before, uint64_t whole, uint64_t n)
+{
+	uint64_t power = 1, base = BASE;
+
+	for (; n > 0; n >>= 1) {
+		if (n & 1)
+			power = multiply(power, base);
+		base = multiply(base, base);
+	}
+	before = multiply(before, power);
+	return whole >= before ? whole - before : whole + PRIME - before;
+}
+
+/* --- as text --- */
+
+static void save_start(FILE *out, char kind, const struct logline_start *s)
+{
+	fprintf(out, "%c %" PRId64 " %" PRIu64 " %" PRIx64 "\n", kind, s->ns, s->at, s->hash);
+}
+
+char *spec_logline_save(const struct spec_logline *l, size_t *ret_len)
+{
+	char *ret = NULL;
+	FILE *out = open_memstream(&ret, ret_len);
+	uint64_t n = min_of(l->n_lines, (uint64_t)SAVED_RING);
+	bool bad;
+
+	if (!out)
+		return NULL;
+	fprintf(out, "kxfs-position 1\nsize %" PRIu64 " %" PRIx64 " %" PRId64 " %u\n", l->size,
+		l->hash, l->max_second, l->gaps);
+	if (l->n_lines > 0)
+		save_start(out, 'f', &l->first);
+	for (size_t i = 0; i < l->n_marks; i++)
+		save_start(out, 'm', &l->marks[i]);
+	for (uint64_t i = l->n_lines - n; i < l->n_lines; i++)
+		save_start(out, 'l', &l->ring[i % LOGLINE_RING]);
+	fputs("end\n", out);
+	bad = ferror(out);
+	if (fclose(out) || bad) {
+		free(ret);
+		return NULL;
+	}
+	return ret;
+}
+
+/* One line of the text; false: it is none. */
+static bool load_start(struct spec_logline *l, const char *line)
+{
+	struct logline_start s;
+	char kind;
+
+	if (sscanf(line, "%c %" SCNd64 " %" SCNu64 " %" SCNx64, &kind, &s.ns, &s.at, &s.hash) !=
+		    4 ||
+	    s.ns < 0 || s.at > l->size || s.hash >= PRIME)
+		return false;
+	if (kind == 'f') {
+		l->first = s;
+	} else if (kind == 'm' && l->n_marks < LOGLINE_MARKS) {
+		l->marks[l->n_marks++] = s;
+	} else if (kind == 'l' && l->n_lines < LOGLINE_RING) {
+		l->ring[l->n_lines++] = s;
+		l->last_ns = s.ns;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static bool load(struct spec_logline *l, char *text)
+{
+	char *rest = text, *line = strsep(&rest, "\n");
+
+	if (!streq(line, "kxfs-position 1") || !rest)
+		return false;
+	line = strsep(&rest, "\n");
+	if (sscanf(line, "size %" SCNu64 " %" SCNx64 " %" SCNd64 " %u", &l->size, &l->hash,
+		   &l->max_second, &l->gaps) != 4 ||
+	    l->hash >= PRIME)
+		return false;
+	while (rest && (line = strsep(&rest, "\n"))) {
+		if (streq(line, "end"))
+			return true;
+		if (!load_start(l, line))
+			return false;
+	}
+	return false;
+}
+
+int spec_logline_load(const char *text, size_t len, struct spec_logline **ret)
+{
+	cleanup(spec_logline_freep) struct spec_logline *l = spec_logline_new();
+	cleanup_free char *copy = strndup(text, len);
+
+	if (!l || !copy)
+		return -ENOMEM;
+	if (!load(l, copy))
+		return -EINVAL;
+	*ret = take_ptr(l);
+	return 0;
+}

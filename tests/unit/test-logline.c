@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Output out of streams: a kubelet is played, which keeps what a runtime has cut out of a program's bytes,
+ * and answers from a second on; streams are cut anywhere and fed in any pieces, with the state saved and
+ * loaded in between. What comes out must be the program's bytes.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "spec/logline.h"
+
+#define SECOND INT64_C(1000000000)
+#define START  (1795252120 * SECOND)
+#define PART   64 /* where the runtime of the test cuts lines */
+
+/* --- the kubelet --- */
+
+struct part {
+	int64_t ns;
+	size_t at, n;
+};
+
+struct kubelet {
+	char *out; /* what the program printed */
+	size_t n, room;
+	struct part *parts;
+	size_t n_parts, parts_room;
+	size_t rotated; /* parts that it does not have any more */
+	int64_t now;
+};
+
+static uint64_t seed;
+
+static uint64_t any(uint64_t below)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (seed >> 33) % below;
+}
+
+static void add_part(struct kubelet *k, const char *bytes, size_t n)
+{
+	if (k->n + n > k->room) {
+		k->room = 2 * (k->n + n);
+		k->out = realloc(k->out, k->room);
+	}
+	if (k->n_parts == k->parts_room) {
+		k->parts_room = k->parts_room ? 2 * k->parts_room : 64;
+		k->parts = realloc(k->parts, k->parts_room * sizeof(*k->parts));
+	}
+	assert_non_null(k->out);
+	memcpy(k->out + k->n, bytes, n);
+	k->parts[k->n_parts++] = (struct part){k->now, k->n, n};
+	k->n += n;
+}
+
+/* The program prints a line of any bytes, perhaps the same as before, perhaps without its end. */
+static void print_any(struct kubelet *k)
+{
+	static const char *const usual[] = {"x\n", "\n", "same line\n", "\r50%\r60%\r\n",
+					    "\xff\xfe\n"};
+	const char *text;
+	char line[5 * PART];
+	size_t n = any(4 * PART);
+
+	switch (any(4)) {
+	case 0:
+		text = usual[any(5)];
+		add_part(k, text, strlen(text));
+		return;
+	case 1:
+		n = any(3) ? any(9) : n;
+		break;
+	default:
+		break;
+	}
+	for (size_t i = 0; i < n; i++) {
+		line[i] = (char)any(256);
+		if (line[i] == '\n')
+			line[i] = '\0';
+	}
+	line[n++] = '\n';
+	for (size_t at = 0; at < n; at += PART) {
+		add_part(k, line + at, min_of(n - at, (size_t)PART));
+		if (any(3) == 0)
+			k->now += (int64_t)any(SECOND);
+	}
+}
+
+static void pass_time(struct kubelet *k)
+{
+	switch (any(8)) {
+	case 0:
+		k->now += (int64_t)any(5 * SECOND);
+		break;
+	case 1:
+	case 2:
+		k->now += (int64_t)any(SECOND / 4);
+		break;
+	case 3:
+		k->now++;
+		break;
+	default:
+		break; /* many lines of one time */
+	}
+}
+
+static void time_text(int64_t ns, char ret[48])
+{
+	time_t seconds = ns / SECOND;
+	struct tm tm;
+	size_t n;
+
+	gmtime_r(&seconds, &tm);
+	n = strftime(ret, 48, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(ret + n, 48 - n, ".%09lldZ ", (long long)(ns % SECOND));
+}
+
+/* The body of GET .../log from SINCE on, as the kubelet makes it. */
+static char *body(const struct kubelet *k, bool since, int64_t ns, size_t *ret_n)
+{
+	char *ret = NULL;
+	FILE *out = open_memstream(&ret, ret_n);
+	bool begins = true;
+
+	for (size_t i = k->rotated; i < k->n_parts; i++) {
+		const struct part *p = &k->parts[i];
+		char time[48];
+
+		if (!since || p->ns >= ns) {
+			time_text(p->ns, time);
+			if (begins)
+				fputs(time, out);
+			fwrite(k->out + p->at, 1, p->n, out);
+		}
+		begins = k->out[p->at + p->n - 1] == '\n';
+	}
+	fclose(out);
+	return ret;
+}
+
+/* --- the reader --- */
+
+struct reader {
+	struct spec_logline *l;
+	char *got;
+	size_t n, room;
+};
+
+static int keep(void *data, const char *bytes, size_t n)
+{
+	struct reader *r = data;
+
+	if (r->n + n > r->room) {
+		r->room = 2 * (r->n + n);
+		r->got = realloc(r->got, r->room);
+	}
+	memcpy(r->got + r->n, bytes, n);
+	r->n += n;
+	return 0;
+}
+
+static void reader_open(struct reader *r)
+{
+	*r = (struct reader){.l = spec_logline_new()};
+	assert_non_null(r->l);
+}
+
+static void reader_close(struct reader *r)
+{
+	spec_logline_free(r->l);
+	free(r->got);
+}
+
+/* Feed N bytes in pieces. */
+static int feed(struct reader *r, const char *bytes, size_t n)
+{
+	int err = 0;
+
+	for (size_t at = 0; at < n && err == 0;) {
+		size_t piece = min_of(n - at, (size_t)(any(3) ? 1 + any(20) : 1 + any(2000)));
+
+		err = spec_logline_feed(r->l, bytes + at, piece, keep, r);
+		at += piece;
+	}
+	return err;
+}
+
+/* One stream, cut anywhere, or (WHOLE) to its end. */
+static int stream(struct reader *r, const struct kubelet *k, bool whole, bool force)
+{
+	int64_t since = 0;
+	bool from = spec_logline_begin(r->l, force, &since);
+	size_t n;
+	cleanup_free char *text = body(k, from, since, &n);
+	int err;
+
+	assert_true(!from || since % SECOND == 0);
+	err = feed(r, text, whole ? n : any(n + 1));
+	return err == 0 && whole ? spec_logline_end(r->l) : err;
+}
+
+/* As after a restart of kxfs. */
+static void restart(struct reader *r)
+{
+	cleanup_free char *text = NULL;
+	size_t len, size = spec_logline_size(r->l);
+	struct spec_logline *again;
+
+	text = spec_logline_save(r->l, &len);
+	assert_int_equal(spec_logline_load(text, len, &again), 0);
+	spec_logline_free(r->l);
+	r->l = again;
+	assert_int_equal(spec_logline_size(r->l), size);
+}
+
+static void assert_whole(const struct reader *r, const struct kubelet *k)
+{
+	assert_int_equal(r->n, k->n);
+	assert_memory_equal(r->got, k->out, k->n);
+	assert_int_equal(spec_logline_size(r->l), k->n);
+	assert_int_equal(spec_logline_gaps(r->l), 0);
+}
+
+static void kubelet_clear(struct kubelet *k)
+{
+	free(k->out);
+	free(k->parts);
+	*k = (struct kubelet){0};
+}
+
+/* --- tests --- */
+
+static void run_any(void)
+{
+	struct kubelet k = {.now = START + (int64_t)any(SECOND)};
+	struct reader r;
+	int err;
+
+	reader_open(&r);
+	for (unsigned round = 0; round < 12; round++) {
+		for (uint64_t lines = any(40); lines > 0; lines--) {
+			print_any(&k);
+			pass_time(&k);
+		}
+		err = stream(&r, &k, any(4) == 0, false);
+		if (err != -EAGAIN && err != 0)
+			fail_msg("%d in round %u", err, round);
+		if (any(3) == 0)
+			restart(&r);
+	}
+	/* the program ends, without a newline */
+	if (any(2))
+		add_part(&k, "the end", 7);
+	for (unsigned i = 0; (err = stream(&r, &k, true, false)) == -EAGAIN && i < 20; i++)
+		;
+	if (err)
+		fail_msg("the last stream: %d", err);
+	assert_whole(&r, &k);
+	kubelet_clear(&k);
+	reader_close(&r);
+}
+
+static void test_any_cut(void **state)
+{
+	(void)state;
+	for (seed = 1; seed < 3000; seed++) {
+		uint64_t this = seed;
+
+		run_any();
+		seed = this;
+	}
+}
+
+static void print(struct kubelet *k, const char *text, int64_t later)
+{
+	k->now += later;
+	add_part(k, text, strlen(text));
+}
+
+/* The clock steps back while nobody listens. */
+static void test_clock_back(void **state)
+{
+	struct kubelet k = {.now = START};
+	struct reader r;
+
+	(void)state;
+	reader_open(&r);
+	print(&k, "one\n", 0);
+	print(&k, "two\n", 5 * SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	print(&k, "three\n", -3 * SECOND);
+	print(&k, "four\n", 1);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	print(&k, "five\n", 7 * SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	assert_whole(&r, &k);
+	kubelet_clear(&k);
+	reader_close(&r);
+}
+
+/* A log that was rotated while nobody listened, with and without an overlap. */
+static void test_rotated(void **state)
+{
+	struct kubelet k = {.now = START};
+	struct reader r;
+
+	(void)state;
+	reader_open(&r);
+	for (int i = 0; i < 50; i++)
+		print(&k, i % 2 ? "odd\n" : "even\n", 1000);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	k.rotated = 45;
+	print(&k, "more\n", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	assert_whole(&r, &k);
+	k.rotated = k.n_parts + 3;
+	for (int i = 0; i < 6; i++)
+		print(&k, "lost or not\n", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), -ESTALE);
+	assert_int_equal(stream(&r, &k, true, true), 0);
+	assert_int_equal(spec_logline_gaps(r.l), 1);
+	assert_int_equal(r.n, k.n - 3 * strlen("lost or not\n"));
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	assert_int_equal(spec_logline_gaps(r.l), 1);
+	kubelet_clear(&k);
+	reader_close(&r);
+}
+
+/* Rotated at any place: nothing is doubled, and what is lost is said. */
+static void test_any_rotation(void **state)
+{
+	(void)state;
+	for (seed = 1; seed < 1000; seed++) {
+		uint64_t this = seed;
+		struct kubelet k = {.now = START};
+		struct reader r;
+		int err;
+
+		reader_open(&r);
+		for (int i = 0; i < 300; i++) {
+			char line[64];
+
+			snprintf(line, sizeof(line), "line %d\n", i);
+			print(&k, line, (int64_t)any(SECOND / 50));
+		}
+		for (int i = 0; i < 4; i++)
+			stream(&r, &k, i == 0, false);
+		k.rotated = any(k.n_parts);
+		for (int i = 300; i < 310; i++) {
+			char line[64];
+
+			snprintf(line, sizeof(line), "line %d\n", i);
+			print(&k, line, (int64_t)any(SECOND / 10));
+		}
+		for (unsigned i = 0; (err = stream(&r, &k, true, false)) == -EAGAIN && i < 20; i++)
+			;
+		assert_int_equal(err, 0);
+		assert_whole(&r, &k);
+		kubelet_clear(&k);
+		reader_close(&r);
+		seed = this;
+	}
+}
+
+/* Only the kept output is known, or a state that is older than it. */
+static void test_known(void **state)
+{
+	struct kubelet k = {.now = START};
+	struct reader r;
+	cleanup_free char *old = NULL;
+	struct spec_logline *again;
+	size_t len, size;
+
+	(void)state;
+	reader_open(&r);
+	print(&k, "one\n", 0);
+	print(&k, "two\n", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	old = spec_logline_save(r.l, &len);
+	size = r.n;
+	print(&k, "three\n", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	/* killed: the state is the old one */
+	assert_int_equal(spec_logline_load(old, len, &again), 0);
+	spec_logline_free(r.l);
+	r.l = again;
+	spec_logline_known(r.l, r.got + size, r.n - size);
+	print(&k, "four", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	assert_whole(&r, &k);
+	/* none at all */
+	spec_logline_free(r.l);
+	r.l = spec_logline_new();
+	spec_logline_known(r.l, r.got, r.n);
+	print(&k, " and\n", SECOND);
+	print(&k, "five\n", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	assert_whole(&r, &k);
+	print(&k, "six\n", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	assert_whole(&r, &k);
+	/* other bytes than the server's */
+	spec_logline_free(r.l);
+	r.l = spec_logline_new();
+	spec_logline_known(r.l, "other", 5);
+	assert_int_equal(stream(&r, &k, true, false), -EAGAIN);
+	assert_int_equal(stream(&r, &k, true, false), -ESTALE);
+	assert_int_equal(stream(&r, &k, true, true), 0);
+	assert_int_equal(spec_logline_gaps(r.l), 1);
+	kubelet_clear(&k);
+	reader_close(&r);
+}
+
+/* What the kubelet says instead of output. */
+static void test_messages(void **state)
+{
+	static const char gone[] = "unable to retrieve container logs for containerd://4711";
+	static const char late[] = "2026-11-21T09:08:40.1Z out\nfailed to watch log file\n"
+				   "2026-11-21T09:08:40.2Z put\n";
+	struct reader r;
+	int64_t ns;
+
+	(void)state;
+	reader_open(&r);
+	spec_logline_begin(r.l, false, &ns);
+	assert_int_equal(feed(&r, gone, strlen(gone)), 0);
+	assert_int_equal(spec_logline_end(r.l), 0);
+	assert_string_equal(spec_logline_text(r.l), gone);
+	assert_int_equal(r.n, 0);
+	spec_logline_begin(r.l, false, &ns);
+	assert_string_equal(spec_logline_text(r.l), "");
+	assert_int_equal(feed(&r, late, strlen(late)), 0);
+	assert_int_equal(r.n, 8);
+	assert_memory_equal(r.got, "out\nput\n", 8);
+	assert_string_equal(spec_logline_text(r.l), "failed to watch log file\n");
+	assert_int_equal(spec_logline_last(r.l), START + SECOND / 5);
+	/* nothing of it is there any more */
+	assert_true(spec_logline_begin(r.l, false, &ns));
+	assert_int_equal(feed(&r, gone, strlen(gone)), 0);
+	assert_int_equal(spec_logline_end(r.l), -ESTALE);
+	reader_close(&r);
+}
+
+static void test_bad_state(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"kxfs-position 1",
+		"kxfs-position 2\nsize 0 0 0 0\nend\n",
+		"kxfs-position 1\nsize 0 0 0 0\n",
+		"kxfs-position 1\nsize x\nend\n",
+		"kxfs-position 1\nsize 1 ffffffffffffffff 0 0\nend\n",
+		"kxfs-position 1\nsize 1 1 0 0\nl 1 2 3\nend\n",
+		"kxfs-position 1\nsize 1 1 0 0\nz 1 1 3\nend\n",
+	};
+	struct spec_logline *l;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(bad); i++)
+		assert_int_equal(spec_logline_load(bad[i], strlen(bad[i]), &l), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_any_cut),	  cmocka_unit_test(test_clock_back),
+		cmocka_unit_test(test_rotated),	  cmocka_unit_test(test_any_rotation),
+		cmocka_unit_test(test_known),	  cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_bad_state),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
