@@ -317,6 +317,9 @@ void http_ended(struct http_request *rq, CURLcode code)
 {
 	if (rq->state == HTTP_OVER)
 		return;
+	/* A connection that ends in an orderly way within the head is all right for curl. */
+	if (code == CURLE_OK && !rq->head)
+		code = CURLE_GOT_NOTHING;
 	if (code == CURLE_OK)
 		request_answered(rq);
 	else

@@ -122,6 +122,15 @@ class Exchange:
             raise Broken
         await self.reply(200, b"fine")
 
+    # The connection is closed, in an orderly way, within the head of the reply.
+    async def do_half_head(self):
+        writer = self.connection.writer
+        writer.write(b"HTTP/1.1 201 Created\r\nContent-Type: applic")
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+        raise Broken
+
     # A stream that is busy until /release.
     async def do_stream(self):
         await self.head(200, [])

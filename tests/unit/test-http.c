@@ -267,6 +267,7 @@ static void test_cut(void **state)
 {
 	call_scope get = {0}, post = {.call = {.method = HTTP_POST, .retry = true}};
 	call_scope half = {.call = {.method = HTTP_POST, .retry = true}};
+	call_scope head = {.call = {.method = HTTP_POST, .retry = true}};
 
 	(void)state;
 	rig_ask_call(&get, "/cut?id=g");
@@ -283,6 +284,12 @@ static void test_cut(void **state)
 	assert_int_equal(half.status, 201);
 	assert_true(half.sent);
 	assert_int_equal(rig_stats("h").seen, 1);
+	/* Curl takes this for an answer. */
+	rig_ask_call(&head, "/half-head?id=hh");
+	assert_int_equal(head.err, -EIO);
+	assert_int_equal(head.status, 0);
+	assert_true(head.sent);
+	assert_int_equal(rig_stats("hh").seen, 1);
 }
 
 /* A connection that has served before breaks: curl would send again by itself. */
