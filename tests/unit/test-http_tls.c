@@ -2,6 +2,9 @@
 /* http: who the server is and who we are: certificates, proxies, impersonation. */
 #include "http_rig.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
 #define STR(text)  ((char *)(uintptr_t)(text)) /* nobody writes to it */
 #define call_scope struct rig_call cleanup(rig_clear)
 
@@ -67,6 +70,40 @@ static void test_not_verified(void **state)
 	ask(&e);
 	assert_int_equal(e.err, -EIO);
 	assert_non_null(strstr(e.text, "target host name 'localhost'"));
+}
+
+/* What fails before the request can have gone out has done nothing. */
+static void test_no_handshake(void **state)
+{
+	call_scope other = {0}, hung = {.call = {.deadline_ms = 300}}, next = hung;
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(a);
+	cleanup_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char url[64];
+
+	(void)state;
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &size), 0);
+	rig_prepare("h2");
+	(void)snprintf(url, sizeof(url), "https://127.0.0.1:%u", ntohs(a.sin_port));
+	rig_set(&rig.connection.server, url);
+	rig_connect();
+	/* It hangs up; then it says nothing. */
+	other.call.method = HTTP_POST;
+	rig_send(&other, "/echo");
+	close(accept(fd, NULL, NULL));
+	rig_wait(&other);
+	assert_true(other.err == -EIO || other.err == -EHOSTUNREACH);
+	assert_false(other.sent);
+	rig_send(&next, "/echo");
+	ask(&hung);
+	assert_int_equal(hung.err, -ETIMEDOUT);
+	assert_false(hung.sent);
+	assert_non_null(strstr(hung.text, "no connection within 0.3 s"));
+	rig_wait(&next);
+	assert_int_equal(next.err, -ETIMEDOUT);
+	rig_disconnect();
 }
 
 static void test_insecure(void **state)
@@ -296,9 +333,9 @@ int main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(test_##t, rig_setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(verified),	   TEST(not_verified),	     TEST(insecure),	    TEST(ca_file),
-		TEST(server_name), TEST(client_certificate), TEST(bad_certificate), TEST(proxy),
-		TEST(no_proxy),	   TEST(impersonation),
+		TEST(verified), TEST(not_verified), TEST(no_handshake),	      TEST(insecure),
+		TEST(ca_file),	TEST(server_name),  TEST(client_certificate), TEST(bad_certificate),
+		TEST(proxy),	TEST(no_proxy),	    TEST(impersonation),
 	};
 
 	return cmocka_run_group_tests(tests, server_start, server_end);
