@@ -28,6 +28,7 @@ int spec_view_object(const char *json, size_t len, struct json_object **ret)
 		return -ENOMEM;
 	if (len > SPEC_MAX_WATCHED)
 		return -EINVAL;
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
 	o = json_tokener_parse_ex(tok, json, (int)len);
 	err = json_tokener_get_error(tok);
 	if (err == json_tokener_success && json_object_is_type(o, json_type_object)) {

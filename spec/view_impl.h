@@ -31,11 +31,13 @@ struct spec_phase {
 /* How the objects of a kind are read (struct spec_kind). 0, -EINVAL: not such an object; -ENOMEM. */
 struct spec_reader {
 	/*
-	 * Sets all of V but what is of metadata, roles and tasks; those are malloc'ed in *TASKS, in
-	 * the object's order.
+	 * What follows from the object's spec; its tasks are malloc'ed in *TASKS, in the object's
+	 * order.
 	 */
 	int (*job)(struct json_object *object, struct spec_job_view *v,
 		   struct spec_task_source **tasks, size_t *n);
+	/* What follows from its status: phase, reason, message, retries, changed. */
+	int (*status)(struct json_object *object, struct spec_job_view *v);
 	/* Sets task, index, retry and main. */
 	int (*pod)(struct json_object *object, struct spec_pod_view *v);
 	const struct spec_phase *phases;
@@ -50,6 +52,11 @@ int spec_view_object(const char *json, size_t len, struct json_object **ret);
 int spec_meta_read(struct json_object *object, struct spec_meta *m);
 int must_check spec_meta_init(struct spec_meta *m);
 void spec_meta_clear(struct spec_meta *m);
+
+/* A view with nothing in it; NULL: no memory. */
+struct spec_job_view *spec_job_view_new(void);
+/* What follows from OBJECT's metadata. */
+int spec_job_view_head(struct spec_job_view *v, struct json_object *object);
 
 /* Where a job stands, for its replicas. */
 struct spec_standing {

@@ -54,7 +54,7 @@ static void job_freep(struct spec_job_view **v)
 	spec_job_view_free(*v);
 }
 
-static struct spec_job_view *job_new(void)
+struct spec_job_view *spec_job_view_new(void)
 {
 	struct spec_job_view *v = calloc(1, sizeof(*v));
 	char **texts[8];
@@ -271,10 +271,15 @@ static int arrange(struct spec_job_view *v, const struct spec_task_source *tasks
 	return err ? err : index_names(v);
 }
 
-static int read_notes(struct spec_job_view *v, struct json_object *object)
+int spec_job_view_head(struct spec_job_view *v, struct json_object *object)
 {
-	struct json_object *notes = spec_read_map(spec_read_map(object, "metadata"), "annotations");
+	struct json_object *metadata = spec_read_map(object, "metadata");
+	struct json_object *notes = spec_read_map(metadata, "annotations");
+	int err = spec_meta_read(object, &v->meta);
 
+	if (err)
+		return err;
+	v->generation = spec_read_int(metadata, "generation", 0);
 	v->has_appdef = *spec_read_text(notes, "kxfs/appdef");
 	if (spec_read_copy(&v->submitter, spec_read_text(notes, "kxfs/submitter"), READ_MAX_WORD) <
 		    0 ||
@@ -289,7 +294,7 @@ static int read_notes(struct spec_job_view *v, struct json_object *object)
 int spec_job_view_parse(const struct spec_kind *kind, const char *json, size_t len,
 			struct spec_job_view **ret)
 {
-	cleanup(job_freep) struct spec_job_view *v = job_new();
+	cleanup(job_freep) struct spec_job_view *v = spec_job_view_new();
 	struct spec_task_source *tasks cleanup_free = NULL;
 	struct json_object *o cleanup_json = NULL;
 	int err = v ? spec_view_object(json, len, &o) : -ENOMEM;
@@ -297,11 +302,11 @@ int spec_job_view_parse(const struct spec_kind *kind, const char *json, size_t l
 
 	assert(spec_kind_is_shown(kind));
 	if (!err)
-		err = spec_meta_read(o, &v->meta);
-	if (!err)
-		err = read_notes(v, o);
+		err = spec_job_view_head(v, o);
 	if (!err)
 		err = kind->reader->job(o, v, &tasks, &n);
+	if (!err)
+		err = kind->reader->status(o, v);
 	if (!err && !*v->app)
 		err = spec_set(&v->app, v->meta.name);
 	if (!err)

@@ -80,8 +80,9 @@ static int read_app(struct json_object *spec, struct spec_job_view *v)
 			      READ_MAX_WORD);
 }
 
-static int read_status(struct json_object *status, struct spec_job_view *v)
+static int read_status(struct json_object *object, struct spec_job_view *v)
 {
+	struct json_object *status = spec_read_map(object, "status");
 	struct json_object *state = spec_read_map(status, "state");
 
 	v->retries = (unsigned)spec_read_int(status, "retryCount", 0);
@@ -106,9 +107,7 @@ static int read_job(struct json_object *object, struct spec_job_view *v,
 	v->minimum = (unsigned)spec_read_int(spec, "minAvailable", 0);
 	if (!err)
 		err = spec_read_copy(&v->queue, spec_read_text(spec, "queue"), READ_MAX_WORD);
-	if (!err)
-		err = read_app(spec, v);
-	return err ? err : read_status(spec_read_map(object, "status"), v);
+	return err ? err : read_app(spec, v);
 }
 
 /* --- pods ------------------------------------------------------------------------------------ */
@@ -170,6 +169,7 @@ static int read_pod(struct json_object *object, struct spec_pod_view *v)
 
 const struct spec_reader spec_volcano_reader = {
 	.job = read_job,
+	.status = read_status,
 	.pod = read_pod,
 	.phases = phases,
 };

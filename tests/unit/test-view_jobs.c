@@ -14,11 +14,15 @@ static const char *json(const char *fmt, ...)
 	static char buffers[8][8192];
 	static unsigned next;
 	char *ret = buffers[next++ % array_size(buffers)];
+	char *text cleanup_free = NULL;
 	va_list ap;
+	int n;
 
 	va_start(ap, fmt);
-	assert_in_range(vsnprintf(ret, sizeof(buffers[0]), fmt, ap), 1, sizeof(buffers[0]) - 1);
+	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
+	assert_in_range(n, 1, sizeof(buffers[0]) - 1);
+	snprintf(ret, sizeof(buffers[0]), "%s", text);
 	for (char *p = ret; *p; p++)
 		*p = *p == '\'' ? '"' : *p;
 	return ret;
@@ -602,6 +606,34 @@ static void test_notes(void **state)
 	world_clear(&w);
 }
 
+/* A spec is read again when the server says that it has changed, and only then. */
+static void test_generation(void **state)
+{
+	struct world w = {0};
+	static const char fmt[] =
+		"{'metadata':{'name':'j','uid':'u','generation':%d,'annotations':{"
+		"'kxfs/submitter':'%s'}},'spec':{'queue':'%s','tasks':[{'name':'%s',"
+		"'replicas':%d}]},'status':{'state':{'phase':'%s'}}}";
+
+	(void)state;
+	world_job(&w, json(fmt, 1, "ada", "q1", "a", 2, "Pending"), false);
+	world_job(&w, json(fmt, 1, "eve", "q2", "b", 3, "Running"), false);
+	assert_string_equal(w.last->submitter, "eve");
+	assert_int_equal(w.last->state, SPEC_RUNNING);
+	assert_string_equal(w.last->queue, "q1");
+	assert_string_equal(w.last->replicas[1].name, "a-1");
+	assert_int_equal(w.last->n_replicas, 2);
+	world_job(&w, json(fmt, 2, "eve", "q2", "b", 3, "Running"), false);
+	assert_string_equal(w.last->queue, "q2");
+	assert_string_equal(w.last->replicas[2].name, "b-2");
+	/* nobody says of which generation it is */
+	world_job(&w, json(fmt, 0, "eve", "q3", "c", 1, "Running"), false);
+	world_job(&w, json(fmt, 0, "eve", "q4", "d", 1, "Running"), false);
+	assert_string_equal(w.last->queue, "q4");
+	assert_string_equal(w.last->replicas[0].name, "d-0");
+	world_clear(&w);
+}
+
 /* Texts from a server are bounded, and cut between characters. */
 static void test_long_texts(void **state)
 {
@@ -640,6 +672,7 @@ int main(void)
 		cmocka_unit_test(test_changed),
 		cmocka_unit_test(test_not_an_object),
 		cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_generation),
 		cmocka_unit_test(test_long_texts),
 	};
 
