@@ -173,12 +173,19 @@ static void on_pods_begin(void *data)
 
 /* --- jobs --- */
 
+static const struct spec_job_view *known_view(void *data, const char *uid)
+{
+	const struct kube_job *job = kube_job_find(data, uid);
+
+	return job ? job->view : NULL;
+}
+
 struct kube_job *kube_job_seen(struct kube *k, const char *json, size_t len)
 {
 	struct spec_job_view *view;
 	struct kube_job *job;
 	struct spec_text *object;
-	int err = spec_job_view_parse(k->kind, json, len, &view);
+	int err = spec_job_view_parse_again(k->kind, json, len, known_view, k, &view);
 
 	if (err < 0) {
 		diag(DIAG_WARNING, "a %s of the server can't be read: %s", k->kind->kind,
