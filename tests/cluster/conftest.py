@@ -20,8 +20,8 @@ so ask for little (cpu 0.1) unless waiting for room is the point. Test files tha
 together run with `pytest -n N` on one cluster.
 
 With KXFS_CLUSTER_NAMESPACE the same tests run in that namespace of the cluster of KUBECONFIG (or
-kubectl's default), which has Volcano; it must be ours alone while they run. Tests that need a
-cluster of their own start one all the same.
+kubectl's default), which has Volcano; it must be ours alone while they run, so no -n. Tests that
+need a cluster of their own start one all the same. test_cluster.py is about our own cluster only.
 """
 
 import json
@@ -31,6 +31,7 @@ import shutil
 import uuid
 
 import api
+import build
 import pytest
 from cluster import Cluster, Kubectl, Running
 from process import wait_for
@@ -43,7 +44,7 @@ class Given(Kubectl):
     """A cluster that somebody runs, with the real Volcano or another."""
 
     def __init__(self):
-        self.kubectl_path = shutil.which("kubectl")
+        self.kubectl_path = shutil.which("kubectl") or build.parts() / "kubectl"
         self.admin = os.environ.get("KUBECONFIG")
         self.client = api.from_kubeconfig(self.kubectl_path)
 

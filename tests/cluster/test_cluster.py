@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The cluster itself: it runs pods, knows its users, survives restarts, and leaves nothing."""
 
+import json
 import os
 import pathlib
 import signal
@@ -13,6 +14,7 @@ import pytest
 from cluster import Cluster
 from process import processes_of, wait_for
 
+REPLIES = pathlib.Path(__file__).resolve().parents[1] / "replay/data/replies"
 IMAGE = "docker.io/library/busybox:1.35"
 
 
@@ -103,6 +105,11 @@ def test_restart_apiserver(own_cluster):
     own_cluster.parts["apiserver"].start()
     own_cluster.wait_apiserver()
     assert wait_pod(own_cluster, "default", "Running")["metadata"]["uid"] == uid
+    # It has forgotten what changed before, and says so in the stream.
+    event = next(own_cluster.client.watch(api.path_of("pods", "default"), "1"))
+    wanted = json.loads((REPLIES / "410-watch-too-old.jsonl").read_text().splitlines()[0])
+    assert (event["type"], event["object"]["code"], event["object"]["reason"]) == (
+        wanted["type"], wanted["object"]["code"], wanted["object"]["reason"])
 
 
 @pytest.fixture
@@ -159,3 +166,17 @@ def test_killed(place):
     wait_for(lambda: not base.exists(), "the directory to go")
     assert not list(processes_of(base))
     assert not groups(base)
+
+
+def test_given(cluster, namespace):
+    """The tests also run in a namespace of a cluster that is there already, and leave it empty."""
+    env = {"PATH": f"{cluster.parts_dir}:/usr/bin:/bin", "KUBECONFIG": str(cluster.kubeconfig("admin")),
+           "KXFS_CLUSTER_NAMESPACE": namespace, "HOME": os.environ.get("HOME", "/")}
+    tests = pathlib.Path(__file__).resolve().parents[1]
+    p = subprocess.run([sys.executable, "-m", "pytest", "-c", tests / "pytest.ini", f"--rootdir={tests}",
+                        "-q", tests / "cluster/test_volcano.py", "-k", "several_replicas"],
+                       env=env, check=False, capture_output=True, text=True, timeout=300)
+    assert p.returncode == 0, p.stdout + p.stderr
+    assert "1 passed" in p.stdout
+    for resource in ("jobs", "pods"):
+        assert not cluster.client.items(api.path_of(resource, namespace))

@@ -83,6 +83,6 @@ def phase_of_running(job, status):
 
 
 def conditions(old, phase, time):
-    """The history of phases: each once, the newest last, four at most."""
+    """The history of phases: each once, the newest last."""
     kept = [condition for condition in old if condition["status"] != phase]
-    return [*kept[-3:], {"status": phase, "lastTransitionTime": time}]
+    return [*kept, {"status": phase, "lastTransitionTime": time}]

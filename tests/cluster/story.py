@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""What became of a job, as a watcher of its namespace saw it, told so that two runs compare.
+
+A Story is made of watch events, recorded ones or those of a cluster now. Names and times differ
+between runs; the sequence of states does not.
+"""
+
+import json
+import pathlib
+import threading
+
+import api
+
+RECORDINGS = pathlib.Path(__file__).resolve().parents[1] / "replay/data/recordings"
+FILES = {"jobs": "volcano-jobs", "pods": "pods", "podgroups": "podgroups"}
+
+
+class Story:
+    """events[resource] is a list of (type, object)."""
+
+    def __init__(self):
+        self.events = {resource: [] for resource in FILES}
+
+    def jobs(self):
+        """Phases of the job, each once as it is reached; "DELETED" at the end if it was."""
+        return phases(self.events["jobs"], lambda item: item.get("status", {}).get("state", {}).get("phase"))
+
+    def pods(self):
+        """For each pod (name, attempt): its phases, and those that it had while it was deleted."""
+        told = {}
+        for kind, item in self.events["pods"]:
+            meta = item["metadata"]
+            key = (meta["name"].split("-", 2)[2], meta["annotations"]["volcano.sh/job-retry-count"])
+            told.setdefault(key, []).append((kind, item))
+        return {key: phases(events, lambda item: item["status"]["phase"]) for key, events in told.items()}
+
+    def groups(self):
+        """The same of the PodGroups that there were, one after the other."""
+        told = {}
+        for kind, item in self.events["podgroups"]:
+            told.setdefault(item["metadata"]["uid"], []).append((kind, item))
+        return [phases(events, lambda item: (item.get("status") or {}).get("phase"))
+                for events in told.values()]
+
+    def last_status(self):
+        """The job's status at the end, without times."""
+        status = dict(self.events["jobs"][-1][1]["status"])
+        status["state"] = status["state"]["phase"]
+        status["conditions"] = [condition["status"] for condition in status.get("conditions", ())]
+        if "runningDuration" in status:
+            status["runningDuration"] = "some"
+        return status
+
+
+def phases(events, phase_of):
+    told = []
+    for kind, item in events:
+        phase = "DELETED" if kind == "DELETED" else phase_of(item)
+        if phase and (not told or told[-1] != phase):
+            told.append(phase)
+    return told
+
+
+def recorded(scenario):
+    """The story of a recording; its last lines may be cut off."""
+    story = Story()
+    for resource, name in FILES.items():
+        path = RECORDINGS / scenario / f"{name}.jsonl"
+        for line in path.read_text().splitlines() if path.exists() else ():
+            try:
+                event = json.loads(line)
+            except ValueError:
+                break
+            story.events[resource].append((event["type"], event["object"]))
+    return story
+
+
+class Watcher(Story):
+    """The story of a namespace from now on. Ends when the server ends the watches: see `done`."""
+
+    def __init__(self, client, namespace):
+        super().__init__()
+        self.client = client
+        self.done = threading.Event()
+        for resource in FILES:
+            path = api.path_of(resource, namespace)
+            version = client.get(path)["metadata"]["resourceVersion"]
+            threading.Thread(target=self.follow, args=(resource, path, version), daemon=True).start()
+
+    def follow(self, resource, path, version):
+        while not self.done.is_set():
+            for event in self.client.watch(path, version, timeout=30):
+                version = event["object"]["metadata"]["resourceVersion"]
+                if event["type"] != "BOOKMARK":
+                    self.events[resource].append((event["type"], event["object"]))

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""The controllers of this cluster do to jobs what recordings of a real Volcano show: each scenario
+is played again, and the sequence of states of the job, its pods and its PodGroups is the same."""
+
+import copy
+import os
+import pathlib
+import re
+import subprocess
+
+import api
+import pytest
+from process import wait_for
+from story import Watcher, recorded
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUSY = 0.05  # cores: as many at a time as tests run
+
+
+@pytest.fixture
+def watcher(cluster, namespace):
+    watcher = Watcher(cluster.client, namespace)
+    yield watcher
+    watcher.done.set()
+
+
+@pytest.fixture
+def play(cluster, namespace, watcher, load_job):
+    """play(scenario, cpu=BUSY) submits its job, each replica with that many cores; gives its name."""
+    def submit(scenario, cpu=BUSY):
+        job = load_job(scenario)
+        for task in job["spec"]["tasks"]:
+            resources = task["template"]["spec"]["containers"][0]["resources"]
+            resources["requests"]["cpu"] = resources["limits"]["cpu"] = f"{cpu * 1000:.0f}m"
+        cluster.client.post(api.path_of("jobs", namespace), job)
+        return job["metadata"]["name"]
+
+    return submit
+
+
+def command(cluster, namespace, name, action):
+    job = cluster.client.get(api.path_of("jobs", namespace, name))
+    cluster.client.post(api.path_of("commands", namespace), {
+        "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "action": action,
+        "metadata": {"generateName": "test-", "namespace": namespace},
+        "target": {"apiVersion": job["apiVersion"], "kind": "Job", "name": name, "uid": job["metadata"]["uid"]}})
+
+
+def until(tell, wanted, what):
+    """Wait until a watcher's tale is WANTED, and compare once more for what differs."""
+    try:
+        wait_for(lambda: tell() == wanted, what)
+    except AssertionError:
+        assert tell() == wanted, what
+        raise
+
+
+def compare(watcher, scenario):
+    old = recorded(scenario)
+    until(watcher.jobs, old.jobs(), "the job's phases")
+    until(watcher.pods, old.pods(), "the pods' phases")
+    until(watcher.groups, old.groups(), "the PodGroups' phases")
+    return old
+
+
+@pytest.mark.parametrize("scenario", ["success", "fail", "retry_replica", "retry_application"])
+def test_to_the_end(watcher, play, scenario):
+    """Finished jobs: also what is left of the status, from which the counts have gone."""
+    play(scenario)
+    old = compare(watcher, scenario)
+    until(watcher.last_status, old.last_status(), "the status at the end")
+
+
+def test_delete(cluster, namespace, watcher, play, wait_job):
+    name = play("delete_running")
+    wait_job(namespace, name, "Running")
+    wait_for(lambda: watcher.groups() == [["Inqueue", "Running"]], "the PodGroup to run")
+    cluster.client.delete(api.path_of("jobs", namespace, name), {"propagationPolicy": "Background"})
+    compare(watcher, "delete_running")
+
+
+def test_suspend_and_resume(cluster, namespace, watcher, play, wait_job):
+    """Resumed while it was still being aborted, as in the recording. It costs a retry."""
+    name = play("suspend_resume")
+    wait_job(namespace, name, "Running")
+    command(cluster, namespace, name, "AbortJob")
+    wait_job(namespace, name, "Aborting")
+    command(cluster, namespace, name, "ResumeJob")
+    old = recorded("suspend_resume")
+    until(watcher.jobs, old.jobs(), "the job's phases")
+    until(watcher.pods, old.pods(), "the pods' phases")
+    until(lambda: {**watcher.last_status(), "version": 0}, {**old.last_status(), "version": 0},
+          "the status at the end")
+    assert not cluster.client.items(api.path_of("commands", namespace))
+
+
+def test_abort(cluster, namespace, watcher, play, wait_job):
+    """Aborted: its pods and its PodGroup are gone; it can come back to life."""
+    name = play("suspend_resume")
+    wait_job(namespace, name, "Running")
+    command(cluster, namespace, name, "AbortJob")
+    wait_job(namespace, name, "Aborted")
+    assert watcher.jobs() == ["Pending", "Running", "Aborting", "Aborted"]
+    assert not cluster.client.items(api.path_of("podgroups", namespace))
+    assert not cluster.client.items(api.path_of("pods", namespace))
+    command(cluster, namespace, name, "ResumeJob")
+    job = wait_job(namespace, name, "Running")
+    assert job["status"]["retryCount"] == 1
+
+
+def test_terminate(cluster, namespace, watcher, play, wait_job):
+    name = play("suspend_resume")
+    wait_job(namespace, name, "Running")
+    command(cluster, namespace, name, "TerminateJob")
+    wait_job(namespace, name, "Terminated")
+    assert watcher.jobs() == ["Pending", "Running", "Terminating", "Terminated"]
+
+
+def test_image_pull_failure(cluster, namespace, watcher, play):
+    """The job waits though its gang is there; the container says why."""
+    name = play("image_pull_failure")
+    old = recorded("image_pull_failure")
+    wait_for(lambda: watcher.groups() == [["Inqueue", "Running"]], "the PodGroup to run")
+
+    def reason():
+        pods = cluster.client.items(api.path_of("pods", namespace))
+        statuses = pods[0]["status"].get("containerStatuses", []) if pods else []
+        return statuses and statuses[0]["state"].get("waiting", {}).get("reason")
+
+    wait_for(lambda: reason() in ("ErrImagePull", "ImagePullBackOff"), "the image to be missed")
+    cluster.client.delete(api.path_of("jobs", namespace, name), {"propagationPolicy": "Background"})
+    until(watcher.jobs, old.jobs(), "the job's phases")
+    until(watcher.groups, old.groups(), "the PodGroups' phases")
+
+
+@pytest.mark.parametrize("scenario, share, message", [
+    ("gang_too_big", 0.2, "queue resource quota insufficient: insufficient cpu"),
+    ("pending_unschedulable", 32, "resource in cluster is overused: overused cpu"),
+])
+def test_no_room(cluster, namespace, watcher, play, scenario, share, message):
+    """A gang that finds no room gets no pods; events on its PodGroup say why, once and again."""
+    node = cluster.client.items(api.path_of("nodes"))[0]
+    name = play(scenario, share * int(node["status"]["allocatable"]["cpu"]))
+
+    def told():
+        return [event for event in cluster.client.items(api.path_of("events", namespace))
+                if event["message"] == message and event["involvedObject"]["kind"] == "PodGroup"
+                and event["count"] > 1]
+
+    wait_for(told, "the event")
+    assert watcher.pods() == {}
+    cluster.client.delete(api.path_of("jobs", namespace, name), {"propagationPolicy": "Background"})
+    compare(watcher, scenario)
+
+
+def test_pod_like_the_recorded(cluster, namespace, watcher, play, load_job):
+    """Names, labels, annotations, owner, environment, volumes: a pod as the real Volcano made it."""
+    name = play("success")
+    wait_for(lambda: len(watcher.pods()) == 2, "the pods")
+
+    def shape(events, name, namespace):
+        pod = next(item for _, item in events if item["metadata"]["name"] == f"{name}-trainer-0-0")
+        meta, spec = copy.deepcopy(pod["metadata"]), pod["spec"]
+        uid = meta["ownerReferences"][0].pop("uid")
+        meta["annotations"]["scheduling.k8s.io/group-name"] = meta["annotations"][
+            "scheduling.k8s.io/group-name"].replace(uid, "UID")
+        return {
+            "labels": {k: v.replace(namespace, "NS") for k, v in meta["labels"].items()},
+            "annotations": meta["annotations"], "owner": meta["ownerReferences"],
+            "env": spec["containers"][0]["env"], "hostname": spec["hostname"],
+            "subdomain": spec["subdomain"], "scheduler": spec["schedulerName"],
+            "volumes": [volume["name"] for volume in spec["volumes"] if "kube-api" not in volume["name"]],
+            "mounts": [mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]],
+        }
+
+    old = recorded("success")
+    assert (shape(watcher.events["pods"], name, namespace)
+            == shape(old.events["pods"], load_job("success")["metadata"]["name"], "rec-success"))
+
+
+def simple(script, name="simple", replicas=1, task=None, **spec):
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": name}, "spec": {
+        "queue": "default", "schedulerName": "volcano", "plugins": {"svc": [], "env": []}, **spec,
+        "tasks": [{"name": "work", "replicas": replicas, **(task or {}), "template": {"spec": {
+            "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [{
+                "name": "work", "image": "docker.io/library/busybox:1.35", "command": ["sh", "-c", script],
+                "resources": {"requests": {"cpu": "50m"}}}]}}}]}}
+
+
+def test_several_replicas(cluster, namespace, wait_job):
+    """Made by hand: the webhook's defaults, environment of the plugins, logs through the server."""
+    cluster.client.post(api.path_of("jobs", namespace), simple(
+        "echo $VC_TASK_INDEX of $VC_WORK_NUM: $VC_WORK_HOSTS; cat /etc/volcano/work.host; echo", replicas=2))
+    job = wait_job(namespace, "simple", "Completed")
+    assert (job["spec"]["minAvailable"], job["spec"]["maxRetry"]) == (2, 3)
+    for index in (0, 1):
+        log = cluster.client.send("GET", api.path_of("pods", namespace, f"simple-work-{index}", "log"))
+        assert log.splitlines() == [
+            f"{index} of 2: simple-work-0.simple,simple-work-1.simple", "simple-work-0.simple",
+            "simple-work-1.simple"]
+
+
+def test_restart_task(cluster, namespace, watcher, wait_job):
+    """A policy restarts the task until the job's retries are used up."""
+    cluster.client.post(api.path_of("jobs", namespace), simple(
+        "sleep 1; exit 7", maxRetry=2, task={"policies": [{"event": "PodFailed", "action": "RestartTask"}]}))
+    job = wait_job(namespace, "simple", "Failed")
+    assert job["status"]["retryCount"] == 2
+    assert watcher.jobs() == ["Pending", "Running", "Restarting", "Pending", "Running", "Restarting", "Failed"]
+
+
+def test_min_success(cluster, namespace, wait_job):
+    """Done when enough replicas are; the others are ended."""
+    cluster.client.post(api.path_of("jobs", namespace), simple(
+        "[ $VC_TASK_INDEX = 0 ] || sleep 1000", replicas=2, minSuccess=1, minAvailable=1))
+    wait_job(namespace, "simple", "Completed")
+    wait_for(lambda: len(cluster.client.items(api.path_of("pods", namespace))) == 1, "the other to be ended")
+
+
+def test_quota_of_pods(cluster, namespace):
+    """Accepted, though its pods are refused: only an event says so."""
+    cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
+                   "spec": {"hard": {"pods": "0"}}}, namespace=namespace)
+    wait_for(lambda: "used" in cluster.client.get(api.path_of("resourcequotas", namespace, "none"))["status"],
+             "the quota to be counted")
+    cluster.client.post(api.path_of("jobs", namespace), simple("true"))
+
+    def told():
+        return [event for event in cluster.client.items(api.path_of("events", namespace))
+                if event["reason"] == "FailedCreate" and "exceeded quota: none" in event["message"]]
+
+    wait_for(told, "the event")
+
+
+def test_examples(cluster, namespace, tmp_path, wait_job):
+    """The manifest that kxfs makes of an example, created by kubectl, runs to its end."""
+    text = (ROOT / "contrib/examples/hello.yaml").read_text()
+    example = tmp_path / "hello.yaml"
+    example.write_text(re.sub(r"image: busybox\b", "image: docker.io/library/busybox:1.35", text))
+    program = os.environ.get("KXFS_BINARY", ROOT / "build/fs/kxfs")
+    manifest = subprocess.run([program, f"--dry-run={example}", "-o", "queue=default",
+                               f"volcano:{namespace}"], check=True,
+                              capture_output=True, text=True).stdout
+    name = cluster.kubectl("create", "-n", namespace, "-o", "jsonpath={.metadata.name}", "-f", "-",
+                           input=manifest).stdout
+    wait_job(namespace, name, "Completed")
+    assert cluster.kubectl("logs", "-n", namespace, f"{name}-echo-0-0").stdout == "hello world\n"
