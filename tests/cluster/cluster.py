@@ -266,6 +266,8 @@ class Cluster(Running):
         self.parts["etcd"].start()
         self.parts["apiserver"].start()
         self.wait_apiserver()
+        if self.volcano:
+            self.apply_definitions()  # first: quota and garbage are about what is there at the start
         self.parts["controller-manager"].start()
         self.parts["scheduler"].start()
         self.node.start()
@@ -275,11 +277,14 @@ class Cluster(Running):
         wait_for(self.node_ready, "the node to be ready")
         wait_for(lambda: self.has_account("default"), "the namespace default")
 
-    def start_volcano(self):
+    def apply_definitions(self):
+        """Volcano's resources."""
         crds = sorted((HERE.parent / "replay/data/crds").glob("*.yaml"))
         self.kubectl("apply", "--server-side", *(f"--filename={path}" for path in crds))
         for resource in ("jobs", "commands", "podgroups", "queues"):
             wait_for(lambda r=resource: self.is_served(api.path_of(r)), f"{resource} to be served")
+
+    def start_volcano(self):
         self.ca.make("volcano", "volcano", hosts=("127.0.0.1",))
         self.parts["volcano"] = Part("volcano", self.base, [
             sys.executable, HERE / "controllers/main.py", self.kubectl_path, self.kubeconfig("volcano"),

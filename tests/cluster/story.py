@@ -39,8 +39,10 @@ class Story:
         told = {}
         for kind, item in self.events["podgroups"]:
             told.setdefault(item["metadata"]["uid"], []).append((kind, item))
-        return [phases(events, lambda item: (item.get("status") or {}).get("phase"))
-                for events in told.values()]
+        tales = [phases(events, lambda item: (item.get("status") or {}).get("phase"))
+                 for events in told.values()]
+        # One that is deleted at once may have been looked at or not.
+        return [["DELETED"] if tale == ["Inqueue", "DELETED"] else tale for tale in tales]
 
     def last_status(self):
         """The job's status at the end, without times."""

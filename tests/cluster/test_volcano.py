@@ -100,7 +100,7 @@ def test_abort(cluster, namespace, watcher, play, wait_job):
     wait_job(namespace, name, "Running")
     command(cluster, namespace, name, "AbortJob")
     wait_job(namespace, name, "Aborted")
-    assert watcher.jobs() == ["Pending", "Running", "Aborting", "Aborted"]
+    until(watcher.jobs, ["Pending", "Running", "Aborting", "Aborted"], "the job's phases")
     assert not cluster.client.items(api.path_of("podgroups", namespace))
     assert not cluster.client.items(api.path_of("pods", namespace))
     command(cluster, namespace, name, "ResumeJob")
@@ -113,7 +113,7 @@ def test_terminate(cluster, namespace, watcher, play, wait_job):
     wait_job(namespace, name, "Running")
     command(cluster, namespace, name, "TerminateJob")
     wait_job(namespace, name, "Terminated")
-    assert watcher.jobs() == ["Pending", "Running", "Terminating", "Terminated"]
+    until(watcher.jobs, ["Pending", "Running", "Terminating", "Terminated"], "the job's phases")
 
 
 def test_image_pull_failure(cluster, namespace, watcher, play):
@@ -206,7 +206,8 @@ def test_restart_task(cluster, namespace, watcher, wait_job):
         "sleep 1; exit 7", maxRetry=2, task={"policies": [{"event": "PodFailed", "action": "RestartTask"}]}))
     job = wait_job(namespace, "simple", "Failed")
     assert job["status"]["retryCount"] == 2
-    assert watcher.jobs() == ["Pending", "Running", "Restarting", "Pending", "Running", "Restarting", "Failed"]
+    until(watcher.jobs, ["Pending", "Running", "Restarting", "Pending", "Running", "Restarting", "Failed"],
+          "the job's phases")
 
 
 def test_min_success(cluster, namespace, wait_job):

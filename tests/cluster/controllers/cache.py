@@ -9,9 +9,11 @@ import api
 
 class Cache:
     """One resource: (namespace, name) -> object. CHANGED(old, new) is called for each change, on
-    the watch's thread; either may be None."""
+    the watch's thread; either may be None. Who holds WORLD sees no change whose CHANGED has not
+    been called."""
 
-    def __init__(self, client, resource, changed):
+    def __init__(self, client, resource, changed, world):
+        self.world = world
         self.client = client
         self.path = api.path_of(resource)
         self.changed = changed
@@ -56,15 +58,16 @@ class Cache:
     def put(self, item, gone=False):
         """What a watch tells; may be older than what we have learned."""
         uid = item["metadata"]["uid"]
-        with self.lock:
-            old = self.items.get(key_of(item))
-            if gone:
-                self.gone.add(uid)
-                if old and old["metadata"]["uid"] == uid:
-                    del self.items[key_of(item)]
-            elif old is None or version_of(old) < version_of(item):
-                self.items[key_of(item)] = item
-        self.changed(item if gone else old, None if gone else item)
+        with self.world:
+            with self.lock:
+                old = self.items.get(key_of(item))
+                if gone:
+                    self.gone.add(uid)
+                    if old and old["metadata"]["uid"] == uid:
+                        del self.items[key_of(item)]
+                elif uid not in self.gone and (old is None or version_of(old) < version_of(item)):
+                    self.items[key_of(item)] = item
+            self.changed(item if gone else old, None if gone else item)
 
     def learn(self, item):
         """What the answer to a request of our own tells; ITEM."""

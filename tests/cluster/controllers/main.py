@@ -6,6 +6,7 @@ caches; one thread takes what happened from a queue, a job at a time; another lo
 and queues. PKI/volcano.crt and .key are the webhook's on PORT.
 """
 
+import itertools
 import pathlib
 import queue
 import sys
@@ -28,7 +29,9 @@ from jobs import JobController  # noqa: E402
 class Volcano:
     def __init__(self, client):
         self.client = client
-        self.requests = queue.Queue()
+        self.requests = queue.PriorityQueue()
+        self.world = threading.RLock()
+        self.order = itertools.count()
         self.waiting = set()  # jobs that will be looked at anyway
         self.caches = {}
         for resource, changed in (
@@ -36,17 +39,23 @@ class Volcano:
                 ("podgroups", self.group_changed), ("queues", lambda *_: None),
                 ("commands", self.command_changed)):
             # Commands come last: what they are about is known by then.
-            self.caches[resource] = Cache(client, resource, changed)
+            self.caches[resource] = Cache(client, resource, changed, self.world)
             self.caches[resource].filled.wait()
         self.jobs = JobController(client, self.caches, Recorder(client, "vc-controller-manager"))
         self.gangs = Gangs(client, self.caches, Recorder(client, "volcano"))
 
     # --- what happens --------------------------------------------------------------------
 
+    def ask(self, request):
+        """Events come before mere looks: a look that found a failed pod would end the job before
+        its policy is asked."""
+        plain = request.event is None and request.action is None
+        self.requests.put((plain, next(self.order), request))
+
     def look_at(self, key):
         if key not in self.waiting:
             self.waiting.add(key)
-            self.requests.put(policy.Request(key))
+            self.ask(policy.Request(key))
 
     def job_changed(self, _old, new):
         if new:
@@ -76,7 +85,7 @@ class Volcano:
         if not event:
             self.look_at(key)
             return
-        self.requests.put(policy.Request(
+        self.ask(policy.Request(
             key, event, meta["annotations"]["volcano.sh/task-spec"], meta["name"], code,
             int(meta["annotations"]["volcano.sh/job-version"])))
 
@@ -103,24 +112,36 @@ class Volcano:
             if queue_object and new["action"] in states:
                 self.gangs.open_queue(queue_object, states[new["action"]])
         else:
-            self.requests.put(policy.Request((meta["namespace"], target["name"]), action=new["action"]))
+            self.ask(policy.Request((meta["namespace"], target["name"]), action=new["action"]))
 
     # --- threads -------------------------------------------------------------------------
 
     def work(self):
         while True:
-            request = self.requests.get()
-            plain = request.event is None and request.action is None
-            if plain:
-                self.waiting.discard(request.key)
-            try:
-                self.jobs.process(request)
-            except (api.Refused, OSError) as e:
-                print(f"{request.key}: {e}", flush=True)
-                if not (isinstance(e, api.Refused) and e.code == 404):
-                    threading.Timer(0.2, self.requests.put, [request]).start()
-            except Exception:  # a test's odd job must not end the others'
-                traceback.print_exc()
+            first = self.requests.get()
+            with self.world:
+                self.requests.put(first)  # an event may have come before it meanwhile
+                request = self.requests.get()[2]
+                if request.event is None and request.action is None:
+                    self.waiting.discard(request.key)
+                try:
+                    self.process(request)
+                except (api.Refused, OSError) as e:
+                    print(f"{request.key}: {e}", flush=True)
+                    if not (isinstance(e, api.Refused) and e.code == 404):
+                        threading.Timer(0.2, self.ask, [request]).start()
+                except Exception:  # a test's odd job must not end the others'
+                    traceback.print_exc()
+
+    def process(self, request):
+        """Once more when the job was changed by somebody else."""
+        try:
+            self.jobs.process(request)
+        except api.Refused as e:
+            if e.code != 409:
+                raise
+            self.caches["jobs"].learn(self.client.get(api.path_of("jobs", *request.key)))
+            self.jobs.process(request)
 
     def schedule(self):
         """About as often as the real scheduler looks."""
