@@ -77,6 +77,7 @@ static void kube_fini(struct backend *b)
 
 	if (!k)
 		return;
+	keep_free(k->keep);
 	kube_objects_free(k);
 	kube_own_free(k);
 	http_free(k->http);
@@ -101,7 +102,8 @@ static int kube_init(struct backend *b, char **ret_text)
 	k->b = b;
 	k->lock = (struct lock)LOCK_INIT;
 	k->kind = spec_kind_find(b->config.kind);
-	err = connect_config(&b->config, &k->connection, ret_text);
+	k->keep = keep_new(b, &kube_keep_ops);
+	err = k->keep ? connect_config(&b->config, &k->connection, ret_text) : -ENOMEM;
 	if (!err)
 		err = make_paths(k);
 	if (!err)
@@ -173,6 +175,7 @@ static void kube_stop(struct backend *b)
 	struct kube *k = kube_of(b);
 
 	k->stopping = true;
+	keep_free(take_ptr(k->keep));
 	watch_free(take_ptr(k->watch_jobs));
 	watch_free(take_ptr(k->watch_pods));
 	kube_ops_stop(k);

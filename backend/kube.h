@@ -16,6 +16,7 @@
 #include "backend/file.h"
 #include "backend/http.h"
 #include "backend/impl.h"
+#include "backend/keep.h"
 #include "backend/watch.h"
 #include "spec/kind.h"
 #include "spec/view.h"
@@ -52,6 +53,7 @@ struct kube_job {
 	struct spool_job *spool; /* NULL: no output of it is wanted so far */
 	struct kube_log *logs;	 /* by key */
 	size_t n_following;	 /* of them wait or are under way */
+	bool dropped;		 /* its output was removed to make room: it is not captured again */
 	bool output_over;	 /* the merged log has ended */
 	UT_hash_handle hh;	 /* kube.jobs, by uid */
 };
@@ -89,6 +91,8 @@ struct kube {
 	struct kube_keep *keeps, *keep_list; /* snapshots to be written, by uid and in order */
 	struct loop_timer *keep_timer;
 	bool keeping;		     /* one is being written */
+	struct keep *keep;	     /* what becomes of old jobs */
+	size_t n_removing;	     /* of them under way */
 	struct kube_log *waiting;    /* logs that wait for a stream */
 	size_t n_following, n_first; /* streams; of them fetched for a reader that waits */
 
@@ -166,10 +170,14 @@ void kube_keep(struct kube *k, const char *uid, bool now);
 /* Write what is left, without waiting. */
 void kube_keep_stop(struct kube *k);
 
-/* --- kube_submit.c, kube_cancel.c: requests --- */
+/* --- kube_submit.c, kube_cancel.c --- */
 
 void kube_submit(struct backend *b, struct backend_request *rq); /* a dry run too */
 void kube_cancel(struct backend *b, struct backend_request *rq);
+
+/* --- kube_forget.c --- */
+
+extern const struct keep_ops kube_keep_ops;
 void kube_forget(struct backend *b, struct backend_request *rq);
 
 /* --- kube_request.c: what they share --- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ending jobs: a DELETE whose precondition is the job's uid, so that it can be sent again after a lost
- * reply, and never ends another job of the name. And removing jobs of the history.
+ * reply, and never ends another job of the name.
  */
 #include <errno.h>
 
@@ -105,39 +105,4 @@ void kube_cancel(struct backend *b, struct backend_request *rq)
 	c->op.free = cancel_free;
 	kube_op_add(k, &c->op);
 	send_delete(&c->op);
-}
-
-/* --- the history --- */
-
-static void forget_free(struct kube_op *op)
-{
-	free(op);
-}
-
-static void forgotten(void *data)
-{
-	struct kube_op *op = data;
-	op->working = false;
-	kube_own_remove(op->k, op->rq->id);
-	store_remove(op->k->b->store, op->rq->uid);
-	kube_op_answer(op, 0, NULL, NULL);
-}
-
-void kube_forget(struct backend *b, struct backend_request *rq)
-{
-	struct kube *k = kube_of(b);
-	struct kube_job *job = kube_job_find(k, rq->uid);
-	struct kube_op *op = calloc(1, sizeof(*op));
-
-	if (!op) {
-		backend_answer(rq, -ENOMEM, NULL, NULL);
-		return;
-	}
-	op->rq = rq;
-	op->free = forget_free;
-	op->working = true;
-	kube_op_add(k, op);
-	if (job)
-		kube_logs_free(job);
-	spool_job_remove(b->spool, rq->id, forgotten, op);
 }

@@ -10,7 +10,7 @@
 #include "backend/kube.h"
 #include "spec/snapshot.h"
 
-#define KEEP_SOON_MS 1000
+#define SOON_MS 1000
 
 struct kube_keep {
 	struct kube *k;
@@ -22,7 +22,7 @@ struct kube_keep {
 	UT_hash_handle hh; /* by uid */
 };
 
-static void keep_free(struct kube_keep *keep)
+static void entry_free(struct kube_keep *keep)
 {
 	spec_job_unref(keep->job);
 	free(keep->dir);
@@ -30,7 +30,7 @@ static void keep_free(struct kube_keep *keep)
 	free(keep);
 }
 
-static void keep_next(struct kube *k);
+static void write_next(struct kube *k);
 
 static void keep_work(void *data)
 {
@@ -50,13 +50,14 @@ static void kept(void *data)
 	if (keep->err && keep->err != -ENOENT)
 		diag(DIAG_ERROR, "%s: what is known of it can't be kept: %s", keep->job->id,
 		     strerror(-keep->err));
-	keep_free(keep);
+	entry_free(keep);
 	k->keeping = false;
-	keep_next(k);
+	keep_soon(k->keep);
+	write_next(k);
 	kube_check_stopped(k);
 }
 
-static void keep_next(struct kube *k)
+static void write_next(struct kube *k)
 {
 	struct kube_keep *keep = k->keep_list;
 
@@ -66,8 +67,8 @@ static void keep_next(struct kube *k)
 	HASH_DEL(k->keeps, keep);
 	keep->job = store_get_uid(k->b->store, keep->uid);
 	if (!keep->job) {
-		keep_free(keep);
-		keep_next(k);
+		entry_free(keep);
+		write_next(k);
 		return;
 	}
 	keep->dir = file_path(k->b->config.state_dir, keep->job->id, NULL);
@@ -80,7 +81,7 @@ static void on_keep_timer(void *data)
 	struct kube *k = data;
 
 	loop_timer_free(take_ptr(k->keep_timer));
-	keep_next(k);
+	write_next(k);
 }
 
 void kube_keep(struct kube *k, const char *uid, bool now)
@@ -97,20 +98,20 @@ void kube_keep(struct kube *k, const char *uid, bool now)
 		if (!keep || !keep->hh.tbl) {
 			diag(DIAG_ERROR, "out of memory; what is known of a job is not kept");
 			if (keep)
-				keep_free(keep);
+				entry_free(keep);
 			return;
 		}
 		keep->k = k;
 		DL_APPEND(k->keep_list, keep);
 	}
 	if (now)
-		keep_next(k);
+		write_next(k);
 	else if (!k->keep_timer)
-		k->keep_timer = loop_timer_new(k->b->loop, KEEP_SOON_MS, 0, on_keep_timer, k);
+		k->keep_timer = loop_timer_new(k->b->loop, SOON_MS, 0, on_keep_timer, k);
 }
 
 void kube_keep_stop(struct kube *k)
 {
 	loop_timer_free(take_ptr(k->keep_timer));
-	keep_next(k);
+	write_next(k);
 }

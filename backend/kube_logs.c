@@ -371,7 +371,7 @@ void kube_logs_look(struct kube_job *job, const struct spec_job *snapshot)
 
 	if (job->k->stopping)
 		return;
-	each_log(job, snapshot, !job->left && is_captured(job, snapshot));
+	each_log(job, snapshot, !job->left && !job->dropped && is_captured(job, snapshot));
 	over = spec_state_is_final(snapshot->state) && !snapshot->suspended && !job->n_following;
 	if (!job->spool || over == job->output_over)
 		return;

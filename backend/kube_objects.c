@@ -242,6 +242,7 @@ static void lists_in(struct kube *k)
 	for (struct kube_job *job = k->jobs; job; job = job->hh.next)
 		(void)kube_publish(job);
 	kube_files_settle(k);
+	keep_soon(k->keep);
 	kube_started(k, 0, NULL);
 }
 

@@ -14,6 +14,23 @@
 /* Beyond grace: for processes to go after SIGKILL, and for records to be written. */
 #define STOP_EXTRA_MS 5000
 
+static bool may_go(struct backend *b, const struct spec_job *job)
+{
+	return !local_job_find(local_of(b), job->id);
+}
+
+static bool is_removing(struct backend *b)
+{
+	return local_of(b)->cold;
+}
+
+static void remove_job(struct backend *b, const struct spec_job *job)
+{
+	local_cold_add(local_of(b), LOCAL_COLD_EXPIRE, job->uid, NULL);
+}
+
+static const struct keep_ops keep_ops = {may_go, is_removing, remove_job};
+
 /* All local mounts of a user are one: a second one would fight for the same state. */
 static int local_key(const struct backend_config *config, char **ret, char **ret_text)
 {
@@ -43,7 +60,12 @@ static int local_init(struct backend *b, char **ret_text)
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
-	if (asprintf(&l->mark, "KXFS_STATE=%s", real) < 0) {
+	if (asprintf(&l->mark, "KXFS_STATE=%s", real) < 0)
+		l->mark = NULL;
+	l->keep = keep_new(b, &keep_ops);
+	if (!l->mark || !l->keep) {
+		free(l->mark);
+		keep_free(l->keep);
 		free(l);
 		return -ENOMEM;
 	}
@@ -90,7 +112,7 @@ static void local_stop(struct backend *b)
 	struct local_job *job, *next;
 
 	l->stopping = true;
-	local_keep_free(l);
+	keep_free(take_ptr(l->keep));
 	l->deadline = loop_timer_new(b->loop, b->config.grace_ms + STOP_EXTRA_MS, 0, stop_late, l);
 	HASH_ITER(hh, l->jobs, job, next) {
 		loop_timer_free(take_ptr(job->retry));
@@ -111,7 +133,7 @@ static void local_fini(struct backend *b)
 		return;
 	HASH_ITER(hh, l->jobs, job, next)
 		local_job_free(job);
-	local_keep_free(l);
+	keep_free(take_ptr(l->keep));
 	free(l->mark);
 	free(l);
 	b->impl = NULL;

@@ -18,6 +18,7 @@
 #include "backend/diag.h"
 #include "backend/file.h"
 #include "backend/impl.h"
+#include "backend/keep.h"
 #include "spec/record.h"
 
 struct local_job;
@@ -103,10 +104,9 @@ struct local {
 	bool scan_posted;
 	struct local_cold *cold; /* the first is under way when COLD_BUSY */
 	bool cold_busy;
-	struct loop_timer *keep; /* the next look at what is to be removed */
-	uint64_t keep_at;	 /* when, as loop_now_ms */
-	size_t submitting;	 /* submissions and dry runs on the pool */
-	bool recovering;	 /* what is on disk is being read */
+	struct keep *keep; /* what becomes of old jobs */
+	size_t submitting; /* submissions and dry runs on the pool */
+	bool recovering;   /* what is on disk is being read */
 	bool stopping;
 	bool stopped;
 	struct loop_timer *deadline; /* of stopping */
@@ -156,14 +156,6 @@ enum local_cold_kind { LOCAL_COLD_CANCEL, LOCAL_COLD_FORGET, LOCAL_COLD_EXPIRE }
 /* RQ is answered when it is done; NULL for LOCAL_COLD_EXPIRE. */
 void local_cold_add(struct local *l, enum local_cold_kind kind, const char *uid,
 		    struct backend_request *rq);
-
-/* --- local_keep.c: what becomes of old jobs --- */
-
-/* Look soon whether something is to be removed: a job has ended or moved. */
-void local_keep_soon(struct local *l);
-/* Look at once: there may be more to remove. */
-void local_keep_now(struct local *l);
-void local_keep_free(struct local *l);
 
 /* --- local_recover.c --- */
 

@@ -36,9 +36,9 @@ static void cold_end(struct local_cold *c, int err, const char *text)
 	l->cold_busy = false;
 	cold_next(l);
 	if (more)
-		local_keep_now(l);
+		keep_now(l->keep);
 	else
-		local_keep_soon(l);
+		keep_soon(l->keep);
 	local_check_stopped(l);
 }
 

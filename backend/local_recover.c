@@ -248,7 +248,7 @@ static void recover_done(void *data)
 		text = NULL;
 	backend_started(l->b, r->err, text);
 	if (r->err == 0)
-		local_keep_soon(l);
+		keep_soon(l->keep);
 	recover_free(r);
 	local_check_stopped(l);
 }

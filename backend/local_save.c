@@ -88,7 +88,7 @@ static void retire(struct local_job *job)
 	spool_job_close(take_ptr(job->spool)); /* what waits may remove its directory */
 	local_wait_retired(job);
 	local_job_free(job);
-	local_keep_soon(l);
+	keep_soon(l->keep);
 	local_check_stopped(l);
 }
 
