@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import ssl
 import struct
@@ -444,6 +445,9 @@ def end_with_input(directory):
 
 
 if __name__ == "__main__":
+    # Whoever ends the test's process group: it cleans up when its input ends.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
     made = pathlib.Path(tempfile.mkdtemp(prefix="kxfs-http-"))
     threading.Thread(target=end_with_input, args=(made,), daemon=True).start()
     asyncio.run(main(made))
