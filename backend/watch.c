@@ -40,9 +40,9 @@ struct watch {
 	char *next;    /* token of the next page, escaped; NULL: the list begins */
 	unsigned page;
 	size_t page_objects, page_bytes;
-	unsigned backoff; /* ms; 0: the last try was in order */
-	uint64_t since;	  /* of the request under way, loop_now_ms */
-	int event_err;	  /* of an ERROR event in the stream; 0 none */
+	unsigned backoff; /* ms; 0: all was in order. A watch that lasts resets it, nothing else */
+	uint64_t stands;  /* since when the watch under way does, loop_now_ms; 0: it doesn't */
+	int event_err;	  /* code of an ERROR event in the stream; 0 none, -1 without a code */
 	int err;	  /* as last told; 1: nothing yet */
 	struct watch_counts counts;
 };
@@ -116,13 +116,10 @@ static void spec_event_clearp(struct spec_event *e)
 	spec_event_clear(e);
 }
 
-static int take_version(struct watch *w, struct spec_event *e)
+static void take_version(struct watch *w, struct spec_event *e)
 {
-	if (!*e->resource_version)
-		return 0;
 	free(w->version);
 	w->version = take_ptr(e->resource_version);
-	return 0;
 }
 
 static int on_event(void *data, const char *json, size_t len)
@@ -142,11 +139,11 @@ static int on_event(void *data, const char *json, size_t len)
 	case SPEC_EVENT_BOOKMARK:
 		break;
 	case SPEC_EVENT_ERROR:
-		w->event_err = e.code;
+		w->event_err = e.code ? e.code : -1;
 		return -ECANCELED;
 	}
-	w->backoff = 0;
-	return take_version(w, &e);
+	take_version(w, &e);
+	return 0;
 }
 
 static int on_bytes(void *data, const char *bytes, size_t n)
@@ -160,10 +157,10 @@ static int on_bytes(void *data, const char *bytes, size_t n)
 /* --- how a request has ended --- */
 
 /* The request failed: say so, and try again later. */
-static void failed(struct watch *w, const struct http_reply *reply)
+static void failed(struct watch *w, const char *verb, const struct http_reply *reply)
 {
 	const struct spec_asked asked = {
-		.verb = w->version ? "watch" : "list",
+		.verb = verb,
 		.resource = w->config.resource,
 		.namespace = w->config.namespace,
 		.name = "",
@@ -179,16 +176,23 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	if (w->err != err)
 		diag(DIAG_WARNING, "%s", text ? text : strerror(-err));
 	tell(w, err, text ? text : strerror(-err));
-	if (err == -EOPNOTSUPP)
+	if (err == -EOPNOTSUPP) {
+		forget_version(w);
 		wait_then_next(w, ABSENT_MS);
-	else
+	} else {
 		back_off(w, reply->wait_ms);
+	}
+}
+
+/* How many objects of EACH bytes to ask for. */
+static unsigned page_of(size_t each)
+{
+	return (unsigned)min_of((size_t)PAGE_MAX, max_of((size_t)1, PAGE_BYTES / each));
 }
 
 static void page_done(struct watch *w)
 {
 	struct spec_list_meta meta;
-	size_t each = w->page_objects ? w->page_bytes / w->page_objects + 1 : 1;
 	int err = spec_split_end(w->split, &meta);
 
 	if (!err) {
@@ -196,6 +200,8 @@ static void page_done(struct watch *w)
 		w->next = *meta.next ? spec_url_escape(meta.next) : NULL;
 		err = *meta.next && !w->next ? -ENOMEM : 0;
 	}
+	if (!err && !w->next && !*meta.resource_version)
+		err = -EINVAL;
 	if (!err && !w->next) {
 		w->version = strdup(meta.resource_version);
 		err = w->version ? 0 : -ENOMEM;
@@ -206,11 +212,11 @@ static void page_done(struct watch *w)
 						 .body = ""};
 
 		forget_version(w);
-		failed(w, &reply);
+		failed(w, "list", &reply);
 		return;
 	}
-	w->backoff = 0;
-	w->page = (unsigned)min_of((size_t)PAGE_MAX, max_of((size_t)1, PAGE_BYTES / each));
+	if (w->page_objects > 0)
+		w->page = page_of(w->page_bytes / w->page_objects + 1);
 	if (w->version) {
 		w->config.listed(w->config.data);
 		tell(w, 0, "");
@@ -233,32 +239,52 @@ static void expired(struct watch *w)
 	}
 }
 
+/* A page did not come: it is asked for again, in smaller parts should it have been too slow. */
+static void page_failed(struct watch *w, const struct http_reply *reply)
+{
+	bool passes = reply->err || reply->status >= 500 || reply->status == 429;
+
+	if (!passes || reply->err == -EINVAL || reply->err == -EFBIG)
+		forget_version(w);
+	if (reply->err == -ETIMEDOUT || reply->status == 504)
+		w->page = max_of(w->page / 2, 1u);
+	failed(w, "list", reply);
+}
+
 static void list_done(void *data, const struct http_reply *reply)
 {
 	struct watch *w = data;
 
 	w->request = NULL;
-	if (!reply->err && reply->status / 100 == 2) {
+	if (!reply->err && reply->status / 100 == 2)
 		page_done(w);
-	} else if (!reply->err && reply->status == 410) {
+	else if (!reply->err && reply->status == 410)
 		expired(w);
-	} else {
+	else
+		page_failed(w, reply);
+}
+
+/* The server refuses to watch. */
+static void watch_refused(struct watch *w, const struct http_reply *reply)
+{
+	/* It may be for the version, which one that was set back has never had. */
+	if (reply->status == 400 || reply->status == 504)
 		forget_version(w);
-		failed(w, reply);
-	}
-	/* next() has made a new one for its own request */
+	failed(w, "watch", reply);
 }
 
 static void watch_done(void *data, const struct http_reply *reply)
 {
 	struct watch *w = data;
-	bool steady = loop_now_ms() - w->since >= STEADY_MS;
+	bool steady = w->stands && loop_now_ms() - w->stands >= STEADY_MS;
 
 	w->request = NULL;
+	if (steady)
+		w->backoff = 0;
 	if (w->event_err == 410 || (!reply->err && reply->status == 410)) {
 		expired(w);
 	} else if (!reply->err && reply->status / 100 != 2) {
-		failed(w, reply);
+		watch_refused(w, reply);
 	} else if (w->event_err || reply->err == -EINVAL || reply->err == -EFBIG) {
 		/* 504 and the like; or what came is no watch: listing anew is always right. */
 		diag(DIAG_INFO, "%s: the watch ended with %s; listing anew", w->config.resource,
@@ -266,9 +292,8 @@ static void watch_done(void *data, const struct http_reply *reply)
 		forget_version(w);
 		back_off(w, reply->wait_ms);
 	} else if (reply->status == 0) {
-		failed(w, reply);
+		failed(w, "watch", reply);
 	} else if (steady) {
-		w->backoff = 0;
 		next(w);
 	} else {
 		back_off(w, reply->wait_ms);
@@ -281,6 +306,7 @@ static void on_watch_head(void *data, int status)
 	struct watch *w = data;
 
 	(void)status;
+	w->stands = loop_now_ms();
 	tell(w, 0, "");
 }
 
@@ -290,7 +316,7 @@ static void send_call(struct watch *w, struct http_call *call, char *path)
 {
 	cleanup_free char *own = path;
 
-	w->since = loop_now_ms();
+	w->stands = 0;
 	w->event_err = 0;
 	w->page_objects = w->page_bytes = 0;
 	spec_split_free(w->split);
