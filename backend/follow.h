@@ -3,7 +3,9 @@
  * One container's output in one attempt, from the API server into the spool: from its start to its
  * end, whatever happens to the connection. Asks for timestamps, takes them off again, and after a
  * break goes on behind the last line without loss or doubling. Never pauses a stream; writes to disk
- * run on the pool (rule T7). I/O thread only.
+ * run on the pool (rule T7): what a slow disk can't take ends the stream, and is fetched later. What is
+ * wrong with a log (a container that waits to start is not) is said in the daemon's messages, once.
+ * I/O thread only.
  */
 #ifndef KXFS_BACKEND_FOLLOW_H
 #define KXFS_BACKEND_FOLLOW_H
@@ -20,18 +22,24 @@ struct follow_config {
 	const char *key;    /* of the log in the spool, which has begun (spool_log_begin) */
 	const char *prefix; /* of its lines in the merged log */
 	const char *namespace, *pod, *container;
-	/* All that had been printed when the stream was opened is in the spool; at most once. */
+	/*
+	 * Somebody waits for what has been printed so far: it is fetched by a request of its own. Else the
+	 * stream is opened at once, and what comes first, without a pause, is taken for that.
+	 */
+	bool first;
+	/* All that had been printed by now is in the spool, or can't be had now; at most once. */
 	void (*settled)(void *data);
+	/* Output is lost, or may be, TOTAL times by now (restarts of kxfs included). May be NULL. */
+	void (*gap)(void *data, unsigned total);
 	/*
 	 * It is over: the container has ended and all of it is in the spool (0), or nothing more can be
-	 * had (-ENOENT: the pod is gone; TEXT says what). GAP: bytes or lines known to be lost. The caller
-	 * calls spool_log_end.
+	 * had (-ENOENT: the pod is gone, -EACCES ...; TEXT says what). The caller calls spool_log_end.
 	 */
 	void (*done)(void *data, int err, const char *text);
 	void *data;
 };
 
-/* NULL: no memory. */
+/* CONFIG and its strings are copied. NULL: no memory. */
 struct follow *follow_start(const struct follow_config *config);
 /*
  * The run has ended, as the pod's status says: what is left is fetched, then it is over. How it can be

@@ -114,6 +114,7 @@ static int start(struct kube_log *log)
 		.namespace = k->connection.namespace,
 		.pod = log->pod,
 		.container = log->container,
+		.first = log->first,
 		.settled = on_settled,
 		.done = on_done,
 		.data = log,

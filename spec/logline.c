@@ -34,7 +34,7 @@ uint64_t spec_logline_size(const struct spec_logline *l)
 
 const char *spec_logline_text(const struct spec_logline *l)
 {
-	return l->text;
+	return l->body_lines == 0 ? l->text : "";
 }
 
 unsigned spec_logline_gaps(const struct spec_logline *l)

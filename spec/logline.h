@@ -53,7 +53,7 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
  */
 int spec_logline_end(struct spec_logline *l);
 
-/* Text without a time that the present stream had, its beginning; "": none. */
+/* What the present stream had instead of output, its beginning; "": nothing, or it had output. */
 const char *spec_logline_text(const struct spec_logline *l);
 /* How often output was lost, or may have been. */
 unsigned spec_logline_gaps(const struct spec_logline *l);

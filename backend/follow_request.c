@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asking the API server for a log, and what its answers mean. That a stream ends, however properly, says
+ * nothing about the container: only the pod's status does (follow_ended).
+ */
+#include <errno.h>
+
+#include "backend/follow_impl.h"
+#include "spec/event.h"
+#include "spec/status.h"
+#include "spec/url.h"
+
+#define HEAD_MS	 30000
+#define IDLE_MS	 600000 /* a silent stream is opened anew: old kubelets lose it at a rotation */
+#define FETCH_MS 60000	/* the same of one that ends */
+/* What waits for the disk, beyond which a stream ends and is resumed later. */
+#define PENDING_MAX (4u << 20)
+#define TRIES_MAX   12 /* answers that bring nothing of a run that has ended */
+#define TRIES_BAD   3  /* of those that say that there is nothing */
+#define DENIED_MS   30000
+
+/* --- the path --- */
+
+static char *query(const struct follow *f, bool from, int64_t ns)
+{
+	char since[32] = "";
+	char *ret;
+
+	if (from)
+		spec_time_text(ns, since);
+	if (asprintf(&ret, "timestamps=true%s%s%s%s", f->kind == FOLLOW_ON ? "&follow=true" : "",
+		     f->previous ? "&previous=true" : "", *since ? "&sinceTime=" : "", since) < 0)
+		return NULL;
+	return ret;
+}
+
+static char *path(const struct follow *f, bool from, int64_t ns)
+{
+	cleanup_free char *container = spec_url_escape(f->config.container);
+	cleanup_free char *pod = spec_url_escape(f->config.pod);
+	cleanup_free char *rest = query(f, from, ns);
+	char *ret;
+
+	if (!container || !pod || !rest ||
+	    asprintf(&ret, "/api/v1/namespaces/%s/pods/%s/log?container=%s&%s", f->config.namespace,
+		     pod, container, rest) < 0)
+		return NULL;
+	return ret;
+}
+
+/* --- what an answer means --- */
+
+/* The answer brought all that there is. */
+static void got_all(struct follow *f)
+{
+	f->tries = 0;
+	follow_trouble(f, "");
+	switch (f->kind) {
+	case FOLLOW_FIRST:
+		f->fetched = true;
+		follow_next(f);
+		return;
+	case FOLLOW_PROBE:
+	case FOLLOW_REST:
+		follow_finish(f, 0, "");
+		return;
+	default:
+		break;
+	}
+	if (f->ended && f->end == FOLLOW_GONE)
+		follow_finish(f, 0, "");
+	else if (f->ended)
+		follow_next(f);
+	else
+		follow_back_off(f, 0);
+}
+
+/* It can't be had now. ERR and TEXT are the outcome when that was so TRIES times (0: any number). */
+static void got_nothing(struct follow *f, unsigned tries, unsigned wait_ms, int err,
+			const char *text)
+{
+	f->fetched = true; /* as far as it can be */
+	follow_settle(f);
+	if (f->ended && (f->end == FOLLOW_GONE || (tries && ++f->tries >= tries))) {
+		follow_finish(f, err, text);
+		return;
+	}
+	follow_back_off(f, wait_ms);
+}
+
+/* What is known is not in it. */
+static void got_other(struct follow *f)
+{
+	if (f->kind == FOLLOW_PROBE) {
+		/* It was rotated away: what there is now comes after it. */
+		f->probed = true;
+		f->force = true;
+		follow_next(f);
+	} else if (f->ended && f->force) {
+		follow_finish(f, 0, ""); /* and there is nothing newer */
+	} else if (f->ended) {
+		f->force = true;
+		follow_next(f);
+	} else if (!f->probed) {
+		follow_send(f, FOLLOW_PROBE);
+	} else {
+		f->force = true;
+		follow_back_off(f, 0);
+	}
+}
+
+/* The body has ended, properly, or since it is not to be read any further. */
+static void body_ended(struct follow *f, int err)
+{
+	const char *text;
+
+	if (err == -EAGAIN) {
+		follow_next(f); /* another way to recognise what is known */
+		return;
+	}
+	if (err == 0)
+		err = spec_logline_end(f->l);
+	text = spec_logline_text(f->l);
+	if (*text && f->kind != FOLLOW_PROBE) {
+		follow_trouble(f, text);
+		got_nothing(f, TRIES_MAX, 0, -ENOENT, text);
+	} else if (err == -ESTALE || (err < 0 && f->kind == FOLLOW_PROBE)) {
+		got_other(f);
+	} else if (err == -EAGAIN && ++f->tries < TRIES_MAX) {
+		follow_back_off(f, 0); /* it has less than we have */
+	} else {
+		got_all(f);
+	}
+}
+
+/* Not 2xx. */
+static void refused(struct follow *f, const struct http_reply *reply)
+{
+	const struct spec_asked asked = {
+		.verb = "get",
+		.resource = "pods/log",
+		.namespace = f->config.namespace,
+		.name = f->config.pod,
+	};
+	cleanup_free char *text = NULL;
+	int err = spec_reply_errno(reply->status, reply->body, reply->len, &asked, &text);
+	const char *said = text ? text : "out of memory";
+	bool bad = reply->status == 400; /* a container that has not started, or has no such log */
+	bool denied = reply->status == 401 || reply->status == 403;
+
+	if (f->kind == FOLLOW_PROBE && (bad || reply->status == 404)) {
+		got_other(f);
+		return;
+	}
+	if (reply->status == 404) {
+		follow_finish(f, -ENOENT, said);
+		return;
+	}
+	if (!bad)
+		follow_trouble(f, said);
+	got_nothing(f,
+		    reply->status == 429 ? 0
+		    : bad		 ? TRIES_BAD
+					 : TRIES_MAX,
+		    denied ? DENIED_MS : reply->wait_ms, err, said);
+}
+
+static void on_done(void *data, const struct http_reply *reply)
+{
+	struct follow *f = data;
+
+	f->rq = NULL;
+	loop_timer_free(take_ptr(f->timer));
+	if (spec_logline_size(f->l) > f->before) {
+		f->force = f->probed = false;
+		f->delay_ms = FOLLOW_DELAY_MS;
+	}
+	if (reply->err == -EAGAIN || reply->err == -ESTALE) {
+		body_ended(f, reply->err);
+	} else if (reply->err == -ENOBUFS ||
+		   (reply->err == -ETIMEDOUT && f->head && f->kind == FOLLOW_ON)) {
+		follow_next(f); /* when all is written; or at once, since it was silent for long */
+	} else if (reply->err < 0) {
+		if (reply->err != -EIO || !f->head)
+			follow_trouble(f, reply->text);
+		got_nothing(f, 0, 0, reply->err, reply->text);
+	} else if (reply->status == 204) {
+		got_nothing(f, TRIES_BAD, 0, -ENOENT, "the pod never ran");
+	} else if (reply->status / 100 == 2) {
+		body_ended(f, 0);
+	} else {
+		refused(f, reply);
+	}
+}
+
+/* --- asking --- */
+
+static int on_output(void *data, const char *bytes, size_t n)
+{
+	struct follow *f = data;
+
+	return spool_writer_add(f->writer, bytes, n);
+}
+
+static int on_bytes(void *data, const char *bytes, size_t n)
+{
+	struct follow *f = data;
+
+	if (spool_writer_pending(f->writer) + n > PENDING_MAX)
+		return -ENOBUFS;
+	return spec_logline_feed(f->l, bytes, n, on_output, f);
+}
+
+static void on_head(void *data, int status)
+{
+	struct follow *f = data;
+
+	(void)status;
+	f->head = true;
+}
+
+void follow_send(struct follow *f, enum follow_kind kind)
+{
+	cleanup_free char *where = NULL;
+	struct http_call call = {
+		.method = HTTP_GET,
+		.stream = true,
+		.deadline_ms = HEAD_MS,
+		.idle_ms = kind == FOLLOW_ON ? IDLE_MS : FETCH_MS,
+		.head = on_head,
+		.bytes = on_bytes,
+		.done = on_done,
+		.data = f,
+	};
+	int64_t ns = 0;
+	bool from;
+
+	f->kind = kind;
+	f->previous = kind == FOLLOW_PROBE || (f->ended && f->end == FOLLOW_PREVIOUS);
+	f->head = false;
+	f->before = spec_logline_size(f->l);
+	from = spec_logline_begin(f->l, f->force && kind != FOLLOW_PROBE, &ns);
+	where = path(f, from, ns);
+	call.path = where;
+	f->rq = where ? http_send(f->config.http, &call) : NULL;
+	if (!f->rq)
+		follow_back_off(f, 0);
+}
