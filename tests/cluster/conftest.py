@@ -7,7 +7,8 @@
                   client certificate again. It has Volcano's definitions and the test controllers.
     own_cluster   one of its own for a test that stops parts: .parts["apiserver"].stop() and
                   .start(), .wait_apiserver(); also etcd, controller-manager, scheduler, volcano;
-                  .node.kubelet, .node.containerd. Starts in about ten seconds.
+                  .node.kubelet; .node.containerd.stop() and .node.start_containerd(). Starts in about
+                  ten seconds.
     namespace     a fresh namespace of `cluster`, removed after the test, with what is in it
     limited       kubeconfig of a user with the rights of contrib/rbac.yaml in `namespace` only
     make_kx       of all mounted tests: make_kx(source=f"volcano:{namespace}",

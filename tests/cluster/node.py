@@ -16,6 +16,7 @@ import sys
 from process import Part, wait_for
 
 NODE = "localhost"
+SERVES = ("containerd successfully booted", "Start streaming server")  # what it says then
 # nsenter enters a namespace of control groups, not a group.
 IN_GROUP = ["sh", "-c", """for group in /sys/fs/cgroup/node /sys/fs/cgroup/*/node; do
 [ ! -d $group ] || echo 0 >$group/cgroup.procs; done; exec "$@" """, "sh"]
@@ -141,22 +142,30 @@ class Node:
             *IN_GROUP, cluster.parts_dir / "kubelet", f"--config={base}/kubelet.json",
             f"--kubeconfig={cluster.kubeconfig('kubelet')}", f"--root-dir={base}/kubelet",
             f"--hostname-override={NODE}"], enter=enter)
-        self.containerd.start()
-        wait_for(self.containerd_answers, "containerd")
+        self.start_containerd()
         self.ctr("-n", "k8s.io", "images", "import", cluster.parts_dir / "images.tar")
         self.kubelet.start()
+
+    def start_containerd(self):
+        """Start it and wait until it serves a kubelet, which ends at once when it does not."""
+        log = self.containerd.log
+
+        def times():
+            said = log.read_text(errors="replace") if log.exists() else ""
+            return min(said.count(text) for text in SERVES)
+
+        before = times()
+        self.containerd.start()
+
+        def serves():
+            self.containerd.check()
+            return times() > before
+
+        wait_for(serves, "containerd")
 
     def ctr(self, *args):
         return subprocess.run(["ctr", "-a", self.base / "containerd.sock", *map(str, args)],
                               check=True, capture_output=True, text=True, timeout=120)
-
-    def containerd_answers(self):
-        self.containerd.check()
-        try:
-            self.ctr("version")
-        except subprocess.CalledProcessError:
-            return False
-        return True
 
     def stop(self):
         """At once: when the first process of a PID namespace ends, all others do."""

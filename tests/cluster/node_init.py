@@ -7,9 +7,12 @@ others in its PID namespace, and with them go their mounts and network. Until th
 """
 
 import ctypes
+import fcntl
 import os
 import pathlib
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -20,6 +23,8 @@ def mount(*args):
 
 
 CLONE_NEWCGROUP = 0x02000000
+SIOCSIFFLAGS = 0x8914
+IFF_UP = 1
 
 # What a kubelet sets for the whole machine.
 SETTINGS = {
@@ -77,8 +82,15 @@ def join(path):
     (path / "node/cgroup.procs").write_text("0")
 
 
+def loopback_up():
+    """containerd listens there."""
+    with socket.socket() as s:
+        fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
+
+
 def main():
     base, group = pathlib.Path(sys.argv[1]), sys.argv[2]
+    loopback_up()
     own_settings(base / "sys")
     own_groups(group)
     for name, path in (("run", "/run"), ("lib", "/var/lib"), ("log", "/var/log")):

@@ -57,6 +57,16 @@ def test_follow(cluster, namespace):
         p.stdout.close()
 
 
+def test_rotation(cluster, namespace):
+    """A log of a megabyte rotates within seconds: the server gives the end of it only."""
+    run_pod(cluster, namespace, "for i in $(seq 1 40); do "
+            "head -c 25000 /dev/zero | tr '\\0' x; echo; sleep 0.2; done; echo end; sleep 1000")
+    path = api.path_of("pods", namespace, "one", "log")
+    wait_pod(cluster, namespace, "Running")
+    wait_for(lambda: cluster.client.send("GET", path).endswith("end\n"), "the end")
+    assert len(cluster.client.send("GET", path)) < 40 * 25001
+
+
 @pytest.mark.parametrize("user", ["token", "cert"])
 def test_users(cluster, namespace, user):
     path = cluster.kubeconfig(user)
@@ -95,8 +105,20 @@ def test_audit(cluster, namespace):
     assert wait_for(seen, "the request in the audit log")[0]["verb"] == "list"
 
 
-def test_restart_apiserver(own_cluster):
-    """Parts stop and start one by one; what ran before still runs after."""
+def accepted(cluster, job):
+    try:
+        return cluster.client.post(api.path_of("jobs", "default"), job)
+    except api.Refused:
+        return None
+
+
+def phase_of(cluster, namespace, name):
+    job = cluster.client.get(api.path_of("jobs", namespace, name))
+    return job.get("status", {}).get("state", {}).get("phase")
+
+
+def test_restart_parts(own_cluster, load_job):
+    """Parts stop and start one by one; what ran before still runs after, and jobs go on."""
     run_pod(own_cluster, "default", "sleep 1000")
     uid = wait_pod(own_cluster, "default", "Running")["metadata"]["uid"]
     own_cluster.parts["apiserver"].stop()
@@ -110,6 +132,18 @@ def test_restart_apiserver(own_cluster):
     wanted = json.loads((REPLIES / "410-watch-too-old.jsonl").read_text().splitlines()[0])
     assert (event["type"], event["object"]["code"], event["object"]["reason"]) == (
         wanted["type"], wanted["object"]["code"], wanted["object"]["reason"])
+    for name in ("volcano", "etcd", "scheduler", "controller-manager"):
+        own_cluster.parts[name].stop()
+        own_cluster.parts[name].start()
+    own_cluster.node.kubelet.stop()
+    own_cluster.node.containerd.stop()
+    own_cluster.node.start_containerd()
+    own_cluster.node.kubelet.start()
+    own_cluster.wait_apiserver()
+    wait_for(lambda: accepted(own_cluster, load_job("fail")), "the job to be taken")
+    wait_for(lambda: phase_of(own_cluster, "default", load_job("fail")["metadata"]["name"]) == "Failed",
+             "the job to end")
+    assert wait_pod(own_cluster, "default", "Running")["metadata"]["uid"] == uid
 
 
 @pytest.fixture
