@@ -6,11 +6,12 @@
  *		job.json		the implementation's record of the job (its own business)
  *		app.yaml		the file as it was submitted
  *		logs/KEY		bytes of one container in one attempt, 0600
+ *		positions/KEY		how far that is, if it is fetched (spec/logline.h)
  *		merged			index of the merged log: references into logs/, never copies
  *		merged.keys		names of the logs that it refers to, and their prefixes
  *
  * Who writes logs/KEY: local jobs' processes themselves (O_APPEND); for Kubernetes the follow
- * streams through spool_append. The merged index is written by the I/O thread only; it is made
+ * streams through spool_write.h. The merged index is written by the I/O thread only; it is made
  * of lines in the order in which they were seen (at most 1 s apart from the order of their
  * times), and never changes once written. Each line is prefixed with "ROLE/K ", after every
  * '\n', and after every '\r' that no '\n' follows, as TorchX prints them.

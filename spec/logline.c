@@ -259,6 +259,22 @@ static int take_prefix(struct spec_logline *l, char c)
 	return 0;
 }
 
+/* The same of a whole time and its blank, where they are in one piece: how many bytes; 0: they are not. */
+static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, int *ret_err)
+{
+	size_t len;
+	int64_t ns;
+
+	if (l->n_prefix > 0 || n <= LOGLINE_PREFIX)
+		return 0;
+	len = spec_time_parse(bytes, n, &ns);
+	if (len == 0 || len >= LOGLINE_PREFIX || bytes[len] != ' ')
+		return 0;
+	l->place = LOGLINE_CONTENT;
+	*ret_err = begin_line(l, ns);
+	return len + 1;
+}
+
 int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 		      void *data)
 {
@@ -269,7 +285,10 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 		const char *newline;
 
 		if (l->place == LOGLINE_BEFORE) {
-			err = take_prefix(l, *bytes++);
+			n = take_time(l, bytes, (size_t)(end - bytes), &err);
+			if (n == 0)
+				err = take_prefix(l, *bytes);
+			bytes += max_of(n, (size_t)1);
 			continue;
 		}
 		newline = memchr(bytes, '\n', (size_t)(end - bytes));

@@ -14,21 +14,45 @@
 /* Lines of the ring that are saved: what is lost with the others is lost only after a rotation. */
 #define SAVED_RING 32
 
-static uint64_t multiply(uint64_t a, uint64_t b)
-{
-	__extension__ unsigned __int128 product = (unsigned __int128)a * b;
-	uint64_t sum = (uint64_t)(product & PRIME) + (uint64_t)(product >> 61);
+__extension__ typedef unsigned __int128 wide;
 
+static uint64_t reduce(wide value)
+{
+	uint64_t sum = (uint64_t)(value & PRIME) + (uint64_t)(value >> 61);
+
+	sum = (sum & PRIME) + (sum >> 61);
 	return sum >= PRIME ? sum - PRIME : sum;
 }
 
+static uint64_t multiply(uint64_t a, uint64_t b)
+{
+	return reduce((wide)a * b);
+}
+
+/* The powers of BASE from the highest down, for STEP bytes at once. */
+#define STEP 8
+static const uint64_t powers[STEP] = {
+	UINT64_C(0x6bacbe1ccbd91f1),  /* 8 */
+	UINT64_C(0xf296f460887012c),  /* 7 */
+	UINT64_C(0x391546b8f5e2d29),  /* 6 */
+	UINT64_C(0xb18e521cd1f982d),  /* 5 */
+	UINT64_C(0x8c60e0edfe4b2d4),  /* 4 */
+	UINT64_C(0xabcbd2819ea2a35),  /* 3 */
+	UINT64_C(0x358a923b854e083),  /* 2 */
+	UINT64_C(0x1a2b3c4d5e6f7081), /* 1 */
+};
+
 uint64_t logline_hash(uint64_t hash, const char *bytes, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		hash = multiply(hash, BASE) + (unsigned char)bytes[i] + 1;
-		if (hash >= PRIME)
-			hash -= PRIME;
+	for (; n >= STEP; n -= STEP, bytes += STEP) {
+		wide sum = (wide)hash * powers[0] + (unsigned char)bytes[STEP - 1] + 1;
+
+		for (size_t i = 1; i < STEP; i++)
+			sum += (wide)((unsigned char)bytes[i - 1] + 1u) * powers[i];
+		hash = reduce(sum);
 	}
+	for (size_t i = 0; i < n; i++)
+		hash = reduce((wide)hash * BASE + (unsigned char)bytes[i] + 1);
 	return hash;
 }
 
