@@ -144,6 +144,8 @@ void kube_confirm(struct kube *k, const char *text);
 
 /* SNAPSHOT of JOB is to be published: begin to follow what is captured, end what has ended. */
 void kube_logs_look(struct kube_job *job, const struct spec_job *snapshot);
+/* Say in SNAPSHOT what is known of the logs of JOB: which are complete, where something is missing. */
+void kube_logs_fill(struct kube_job *job, struct spec_job *snapshot);
 void kube_logs_free(struct kube_job *job);
 /* Hook of the spool: somebody opens log KEY (NULL: all) of job ID. */
 void kube_logs_open(void *data, const char *id, const char *key, loop_fn done, void *arg);

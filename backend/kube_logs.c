@@ -33,6 +33,8 @@ struct kube_log {
 	enum follow_end end;
 	bool first; /* only a reader asked for it, and it is not settled yet */
 	bool settled;
+	bool complete; /* it is over, and nothing is missing */
+	unsigned gap;  /* as follow_config.gap */
 	enum log_step step;
 	struct follow *follow;
 	struct log_wait *waits;
@@ -83,6 +85,14 @@ static void on_settled(void *data)
 	settle(data);
 }
 
+static void on_gap(void *data, unsigned total)
+{
+	struct kube_log *log = data;
+
+	log->gap = total;
+	kube_mark(log->job);
+}
+
 static void on_done(void *data, int err, const char *text)
 {
 	struct kube_log *log = data;
@@ -90,6 +100,7 @@ static void on_done(void *data, int err, const char *text)
 	struct kube *k = job->k;
 
 	log->follow = NULL;
+	log->complete = !err;
 	if (err)
 		diag(DIAG_WARNING, "%s: %s of %s: %s", job->view->meta.name, log->container,
 		     log->pod, text);
@@ -116,6 +127,7 @@ static int start(struct kube_log *log)
 		.container = log->container,
 		.first = log->first,
 		.settled = on_settled,
+		.gap = on_gap,
 		.done = on_done,
 		.data = log,
 	};
@@ -311,6 +323,25 @@ static struct kube_log *follow_key(struct kube_job *job, const char *key, const 
 	return log;
 }
 
+void kube_logs_fill(struct kube_job *job, struct spec_job *snapshot)
+{
+	for (size_t i = 0; i < snapshot->n_replicas; i++) {
+		struct spec_replica *r = &snapshot->replicas[i];
+		uint64_t gap = 0;
+
+		for (size_t j = 0; j < r->n_logs; j++) {
+			const struct kube_log *log;
+
+			HASH_FIND_STR(job->logs, r->logs[j].key, log);
+			if (!log)
+				continue;
+			r->logs[j].complete |= log->complete;
+			gap += log->gap;
+		}
+		r->gap = max_of(r->gap, gap);
+	}
+}
+
 static bool is_captured(const struct kube_job *job, const struct spec_job *snapshot)
 {
 	switch (job->k->b->config.capture) {
@@ -360,7 +391,7 @@ static void each_log(struct kube_job *job, const struct spec_job *snapshot, bool
 			HASH_FIND_STR(job->logs, r->logs[j].key, log);
 			if (log)
 				look_again(log);
-			else if (captured)
+			else if (captured && !r->logs[j].complete)
 				(void)follow_key(job, r->logs[j].key, prefix, false);
 		}
 	}
@@ -432,7 +463,7 @@ static void open_logs(struct kube_job *job, const struct spec_job *snapshot, con
 			if (key ? !streq(r->logs[j].key, key) : *r->logs[j].container)
 				continue;
 			HASH_FIND_STR(job->logs, r->logs[j].key, log);
-			if (!log)
+			if (!log && !r->logs[j].complete)
 				log = follow_key(job, r->logs[j].key, prefix, true);
 			if (!log)
 				continue;

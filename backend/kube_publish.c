@@ -55,8 +55,10 @@ static struct spec_job *snapshot(struct kube_job *job, bool history)
 	if (list_pods(job, &pods, &n) < 0)
 		return NULL;
 	snap = spec_view_job(job->view, pods, n, &ctx);
-	if (snap)
-		snap->object = spec_text_ref(job->object);
+	if (!snap)
+		return NULL;
+	snap->object = spec_text_ref(job->object);
+	kube_logs_fill(job, snap);
 	return snap;
 }
 

@@ -146,13 +146,14 @@ static size_t log_place(const struct spec_replica *r, const char *container)
 	return i == 0 && *container ? r->n_logs : i;
 }
 
-int spec_replica_add_log(struct spec_replica *r, const char *key, const char *container)
+int spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 {
-	struct spec_log log = {0};
-	size_t at = log_place(r, container ? container : "");
+	const char *container = from->container ? from->container : "";
+	struct spec_log log = {.complete = from->complete};
+	size_t at = log_place(r, container);
 	struct spec_log *v;
 
-	if (spec_set(&log.key, key) < 0 || spec_set(&log.container, container) < 0)
+	if (spec_set(&log.key, from->key) < 0 || spec_set(&log.container, container) < 0)
 		goto no_memory;
 	v = reallocarray(r->logs, r->n_logs + 1, sizeof(*v));
 	if (!v)
@@ -166,6 +167,14 @@ no_memory:
 	spec_unset(&log.key);
 	spec_unset(&log.container);
 	return -ENOMEM;
+}
+
+int spec_replica_add_log(struct spec_replica *r, const char *key, const char *container)
+{
+	const struct spec_log log = {.key = (char *)(uintptr_t)key,
+				     .container = (char *)(uintptr_t)container};
+
+	return spec_replica_copy_log(r, &log);
 }
 
 const struct spec_job *spec_job_ref(const struct spec_job *job)

@@ -45,6 +45,7 @@ void spec_text_unref(struct spec_text *t); /* NULL is allowed */
 struct spec_log {
 	char *key;	 /* the backend's name of it; unique in the job, stable for ever */
 	char *container; /* "": the replica's own container */
+	bool complete;	 /* in a cluster: it has ended, and all of it is kept here */
 };
 
 struct spec_replica {
@@ -61,7 +62,7 @@ struct spec_replica {
 	int signal;	  /* 0: none */
 	int64_t started;
 	int64_t finished;      /* of the replica as a whole: no further attempt comes */
-	uint64_t gap;	       /* bytes of output known to be lost */
+	uint64_t gap;	       /* how often output was lost, or may have been */
 	struct spec_log *logs; /* grouped by container ("" first), each group oldest first */
 	size_t n_logs;
 };
@@ -131,6 +132,8 @@ void spec_unset(char **field);
  * first). 0 or -ENOMEM.
  */
 int must_check spec_replica_add_log(struct spec_replica *r, const char *key, const char *container);
+/* The same with all that LOG says. */
+int must_check spec_replica_copy_log(struct spec_replica *r, const struct spec_log *log);
 
 const struct spec_job *spec_job_ref(const struct spec_job *job);
 void spec_job_unref(const struct spec_job *job); /* NULL is allowed */

@@ -72,6 +72,7 @@ static const struct spec_field replica_fields[] = {
 static const struct spec_field log_fields[] = {
 	LOG(key, SPEC_FIELD_TEXT, 0, 0),
 	LOG(container, SPEC_FIELD_TEXT, 0, 0),
+	LOG(complete, SPEC_FIELD_BOOL, 0, 0),
 };
 
 /* --- out --- */
@@ -132,9 +133,7 @@ static int read_logs(struct json_object *o, struct spec_replica *r)
 					   array_size(log_fields), &log);
 
 		if (err == 0)
-			err = spec_name_is_file(log.key)
-				      ? spec_replica_add_log(r, log.key, log.container)
-				      : -EINVAL;
+			err = spec_name_is_file(log.key) ? spec_replica_copy_log(r, &log) : -EINVAL;
 		spec_fields_unset(log_fields, array_size(log_fields), &log);
 		if (err < 0)
 			return err;

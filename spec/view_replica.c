@@ -182,7 +182,7 @@ static int fill_logs(struct spec_replica *r, struct spec_runs runs,
 	int err = 0;
 
 	for (size_t i = 0; before && !err && i < before->n_logs; i++)
-		err = spec_replica_add_log(r, before->logs[i].key, before->logs[i].container);
+		err = spec_replica_copy_log(r, &before->logs[i]);
 	for (size_t i = 0; i < runs.n; i++)
 		for (size_t k = 0; !err && k < runs.v[i]->n_containers; k++)
 			err = add_logs(r, runs.v[i], &runs.v[i]->containers[k]);
