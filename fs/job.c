@@ -133,7 +133,7 @@ static int job_lookup(struct fs *fs, struct node *dir, const char *name, struct 
 	int err;
 
 	if (streq(name, "log"))
-		return log_node_get(fs, dir, name, NULL, ret);
+		return log_node_merged(fs, dir, ret);
 	err = node_lookup_static(fs, dir, job_table, name, ret);
 	return err == -ENOENT ? job_find_replica(fs, dir, name, ret) : err;
 }

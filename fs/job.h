@@ -9,13 +9,20 @@
 /* A name that is a link to the blocking file of the same name in .live/. */
 extern const struct node_class live_link_class;
 
-/* A log: the replica's own, of an attempt, of a container, or the merged one (log.c). */
+/* A log: the replica's own, of an attempt, of a container, or the merged one (log_file.c). */
 struct log_node {
 	struct node node;
-	char *key; /* NULL: merged */
+	bool merged;
+	char *key; /* NULL: merged; or the replica's first attempt, which has not begun */
 };
-/* The node NAME in DIR for the log KEY (NULL: merged). 0 or -ENOMEM. */
-int log_node_get(struct fs *fs, struct node *dir, const char *name, const char *key,
+/* The node of the merged log in DIR. 0 or -ENOMEM. */
+int log_node_merged(struct fs *fs, struct node *dir, struct node **ret);
+/*
+ * The node NAME in DIR for the log KEY. FIRST: it is the first that the replica has under this name; KEY
+ * NULL: it will be. So a reader who opens `log` before the program runs reads on when it does. 0 or
+ * -ENOMEM.
+ */
+int log_node_get(struct fs *fs, struct node *dir, const char *name, const char *key, bool first,
 		 struct node **ret);
 
 /* getattr of a file of a job: times of the job, and the size of a rendered text. */

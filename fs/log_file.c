@@ -25,13 +25,44 @@ static void log_handle_free(struct handle *h)
 	free(lh);
 }
 
+/* Has what NODE shows begun by now? Finds its key when it has. FUSE thread. */
+static int log_file_begun(struct log_node *ln, const struct spec_job *job, bool *ret)
+{
+	const struct spec_replica *r;
+
+	*ret = ln->merged || ln->key;
+	if (*ret)
+		return 0;
+	r = spec_job_replica(job, jobs_replica_of(&ln->node)->name);
+	if (!r || r->n_logs == 0 || *r->logs[0].container)
+		return 0;
+	ln->key = strdup(r->logs[0].key);
+	*ret = ln->key;
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* Open what NODE shows. *RET is NULL when it has not begun. */
+static int log_file_find(struct fs *fs, struct node *node, struct log **ret)
+{
+	struct log_node *ln = container_of(node, struct log_node, node);
+	const struct spec_job *job cleanup_job = jobs_job_of(fs, node);
+	bool begun;
+	int err = job ? log_file_begun(ln, job, &begun) : -ENOENT;
+
+	*ret = NULL;
+	return err || !begun ? err : backend_log(fs->backend, job, ln->key, ret);
+}
+
 static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
-	const char *key = container_of(node, struct log_node, node)->key;
+	struct log_node *ln = container_of(node, struct log_node, node);
 	const struct spec_job *job cleanup_job = jobs_job_of(fs, node);
-	struct log_stat ls;
-	int err = job ? backend_log_stat(fs->backend, job, key, &ls) : -ENOENT;
+	struct log_stat ls = {0};
+	bool begun;
+	int err = job ? log_file_begun(ln, job, &begun) : -ENOENT;
 
+	if (!err && begun)
+		err = backend_log_stat(fs->backend, job, ln->key, &ls);
 	if (err)
 		return err;
 	node_set_times(st, ls.mtime ? ls.mtime : job->created, job->created);
@@ -77,10 +108,8 @@ static void log_file_wait(struct fs *fs, fuse_req_t req, struct log *log, struct
 static void log_file_open(struct fs *fs, fuse_req_t req, struct node *node,
 			  struct fuse_file_info *fi)
 {
-	const char *key = container_of(node, struct log_node, node)->key;
-	const struct spec_job *job cleanup_job = jobs_job_of(fs, node);
 	struct log_handle *lh = calloc(1, sizeof(*lh));
-	int err = !lh ? -ENOMEM : !job ? -ENOENT : backend_log(fs->backend, job, key, &lh->log);
+	int err = lh ? log_file_find(fs, node, &lh->log) : -ENOMEM;
 
 	if (err) {
 		free(lh);
@@ -88,7 +117,7 @@ static void log_file_open(struct fs *fs, fuse_req_t req, struct node *node,
 		return;
 	}
 	handle_open(fs, &lh->handle, log_handle_free, fi);
-	if (log_settled(lh->log))
+	if (!lh->log || log_settled(lh->log))
 		handle_reply(fs, req, fi);
 	else
 		log_file_wait(fs, req, lh->log, fi);
@@ -97,11 +126,15 @@ static void log_file_open(struct fs *fs, fuse_req_t req, struct node *node,
 static void log_file_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
 			  struct fuse_file_info *fi)
 {
-	const struct log_handle *lh = handle_of(fi);
+	struct log_handle *lh = handle_of(fi);
 	char *buf = fs_buffer(fs, size);
-	ssize_t n = buf ? log_read(lh->log, buf, size, (uint64_t)off) : -ENOMEM;
+	ssize_t n = buf ? 0 : -ENOMEM;
 
-	(void)node;
+	/* What had not begun at the open may have begun since. */
+	if (!lh->log && n == 0)
+		n = log_file_find(fs, node, &lh->log);
+	if (lh->log && n == 0)
+		n = log_read(lh->log, buf, size, (uint64_t)off);
 	if (n < 0)
 		fuse_reply_err(req, (int)-n);
 	else
@@ -124,24 +157,19 @@ static const struct node_class log_file_class = {
 	.free = log_node_free,
 };
 
-int log_node_get(struct fs *fs, struct node *dir, const char *name, const char *key,
-		 struct node **ret)
+static int log_node_new(struct fs *fs, struct node *dir, const char *tag, const char *key,
+			bool merged, struct node **ret)
 {
-	char *tag cleanup_free = NULL;
 	struct log_node *ln;
 	struct node *node;
 	bool fresh;
 
-	/* The key is in the tag: a new attempt's "log" is a new file, the old one stays as it was. */
-	if (asprintf(&tag, "%s@%s", name, key ? key : "") < 0) {
-		tag = NULL;
-		return -ENOMEM;
-	}
 	node = node_get(fs, dir, &log_file_class, tag, &fresh);
 	if (!node)
 		return -ENOMEM;
 	ln = container_of(node, struct log_node, node);
-	if (fresh && key)
+	ln->merged = merged;
+	if (key && !ln->key)
 		ln->key = strdup(key);
 	if (key && !ln->key) {
 		node_put(fs, node);
@@ -149,4 +177,24 @@ int log_node_get(struct fs *fs, struct node *dir, const char *name, const char *
 	}
 	*ret = node;
 	return 0;
+}
+
+int log_node_merged(struct fs *fs, struct node *dir, struct node **ret)
+{
+	return log_node_new(fs, dir, "log@", NULL, true, ret);
+}
+
+int log_node_get(struct fs *fs, struct node *dir, const char *name, const char *key, bool first,
+		 struct node **ret)
+{
+	char *tag cleanup_free = NULL;
+
+	if (first)
+		return log_node_new(fs, dir, "log@first", key, false, ret);
+	/* The key is in the tag: a new attempt's "log" is a new file, the old one stays as it was. */
+	if (asprintf(&tag, "%s@%s", name, key) < 0) {
+		tag = NULL;
+		return -ENOMEM;
+	}
+	return log_node_new(fs, dir, tag, key, false, ret);
 }

@@ -102,6 +102,12 @@ static size_t replica_log_number(const char *name, size_t n)
 	return strtoul(dot + 1, NULL, 10);
 }
 
+/* Will R have a log? It is shown already: `tail -f` right after a submission is to work. */
+static bool replica_log_is_due(const struct spec_replica *r)
+{
+	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);
+}
+
 static int replica_find_log(struct fs *fs, struct node *dir, const struct spec_replica *r,
 			    const char *name, struct node **ret)
 {
@@ -119,8 +125,11 @@ static int replica_find_log(struct fs *fs, struct node *dir, const struct spec_r
 		if (!log)
 			return -ENOMEM;
 		if (streq(log, name))
-			return log_node_get(fs, dir, name, r->logs[first + i].key, ret);
+			return log_node_get(fs, dir, name, r->logs[first + i].key,
+					    first + i == 0 && streq(name, "log"), ret);
 	}
+	if (streq(name, "log") && replica_log_is_due(r))
+		return log_node_get(fs, dir, name, NULL, true, ret);
 	return -ENOENT;
 }
 
@@ -141,6 +150,8 @@ static int replica_list(struct fs *fs, struct node *dir, struct listing *l)
 		job ? spec_job_replica(job, jobs_replica_of(dir)->name) : NULL;
 	int err = r ? node_list_static(fs, dir, replica_table, l) : -ENOENT;
 
+	if (!err && replica_log_is_due(r))
+		err = listing_add(l, "log");
 	for (size_t first = 0, end; !err && first < r->n_logs; first = end) {
 		end = replica_logs_end(r, first);
 		for (size_t i = first; !err && i < end; i++) {

@@ -85,7 +85,8 @@ static int follow_switch(struct stream *s, uint64_t base)
 		if (!key)
 			return !r || last ? -ENODATA : -EAGAIN;
 	} else if (s->log) {
-		return -ENODATA;
+		/* Where nothing has been printed yet, the merged log ends before it begins. */
+		return spec_state_is_final(job->state) && !job->suspended ? -ENODATA : -EAGAIN;
 	}
 	err = backend_log(s->fs->backend, job, key, &log);
 	if (err)
