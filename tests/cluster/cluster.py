@@ -27,7 +27,7 @@ import build
 import certs
 import control
 import node
-from process import LIMIT, TOOL_PATH, Part, start_janitor, wait_for
+from process import LIMIT, Part, start_janitor, wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Ports are below those that the kernel gives to clients, so nobody takes one in between.
@@ -223,7 +223,7 @@ class Cluster(Running):
     def start(self):
         if os.geteuid():
             raise RuntimeError("a cluster needs root: it runs containers")
-        if not threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("start it in the main thread: the parts end with the thread")
         self.parts_dir = build.parts()
         self.slot = Slot()
@@ -247,13 +247,9 @@ class Cluster(Running):
         self.ca = certs.Authority(self.base / "pki")
         for name, (user, groups) in CERTIFICATES.items():
             self.add_certificate(name, user, groups)
-        lines = []
-        for name, (user, group_name) in control.TOKENS.items():
-            token = f"{name}-{os.urandom(16).hex()}"
-            lines.append(f'{token},{user},{user},"{group_name}"')
-            if name == "token":
-                self.write_kubeconfig(name, {"token": token})
-        (self.base / "tokens.csv").write_text("\n".join(lines) + "\n")
+        token = os.urandom(16).hex()
+        (self.base / "tokens.csv").write_text(f'{token},kxfs-token,kxfs-token,"kxfs-tests"\n')
+        self.write_kubeconfig("token", {"token": token})
         self.node = node.Node(self, group)
         self.node.write_files()
         control.write_files(self)

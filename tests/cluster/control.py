@@ -6,7 +6,6 @@ import json
 from process import Part
 
 SERVICE_RANGE = "10.96.0.0/16"
-TOKENS = {"token": ("kxfs-token", "kxfs-tests"), "admin": ("kxfs-admin", "system:masters")}
 # Pods that ask for Volcano's scheduler get one; what a gang needs is for the test controllers.
 SCHEDULERS = ("default-scheduler", "volcano")
 

@@ -153,6 +153,25 @@ def test_no_room(cluster, namespace, watcher, play, scenario, share, message):
     compare(watcher, scenario)
 
 
+def test_no_node_fits(cluster, namespace, watcher):
+    """There is room, but on no node that the pod wants: its condition and the PodGroup's say so."""
+    job = simple("true")
+    job["spec"]["tasks"][0]["template"]["spec"]["nodeSelector"] = {"nosuch": "label"}
+    cluster.client.post(api.path_of("jobs", namespace), job)
+
+    def conditions():
+        groups = cluster.client.items(api.path_of("podgroups", namespace))
+        return [condition for condition in (groups[0].get("status", {}) if groups else {}).get("conditions", ())
+                if condition["type"] == "Unschedulable"]
+
+    condition = wait_for(conditions, "the PodGroup's condition")[0]
+    assert condition["reason"] == "NotEnoughResources"
+    assert "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable" in condition["message"]
+    pod = cluster.client.items(api.path_of("pods", namespace))[0]
+    assert "didn't match Pod's node affinity/selector" in pod["status"]["conditions"][0]["message"]
+    until(watcher.jobs, ["Pending"], "the job to wait")
+
+
 def test_pod_like_the_recorded(cluster, namespace, watcher, play, load_job):
     """Names, labels, annotations, owner, environment, volumes: a pod as the real Volcano made it."""
     name = play("success")
