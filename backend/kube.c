@@ -87,6 +87,8 @@ static void kube_fini(struct backend *b)
 	free(k->pods_path);
 	free(k->resource);
 	free(k->stale_text);
+	free(k->text_jobs);
+	free(k->text_pods);
 	free(k);
 	b->impl = NULL;
 }
@@ -214,8 +216,7 @@ char *kube_offline(struct kube *k)
 
 	if (err != -EHOSTUNREACH && err != -EIO && err != -ETIMEDOUT)
 		return NULL;
-	lock_scope(&k->lock);
-	return k->stale_text ? strdup(k->stale_text) : NULL;
+	return strdup(k->text_jobs ? k->text_jobs : strerror(-err));
 }
 
 static int kube_info(struct backend *b, FILE *out)

@@ -10,6 +10,9 @@
 #define KXFS_BACKEND_KUBE_H
 
 #include <stdatomic.h>
+
+/* No memory for a table: the caller sees it by the handle's tbl. */
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "backend/diag.h"
@@ -58,10 +61,19 @@ struct kube_job {
 	UT_hash_handle hh;	 /* kube.jobs, by uid */
 };
 
-/* A job that was submitted through this state directory, or whose output is in it. */
+/*
+ * A folder of the state directory: of a job that was submitted through it, or whose output is in it.
+ * Names come again, so a folder is a job's by its uid; before that is known, by its submission.
+ */
 struct kube_own {
+	struct kube *k;
 	char *id;
-	char *submission;  /* "" not submitted from here */
+	char *uid;	  /* "" not known yet */
+	char *submission; /* "" not submitted from here */
+	bool output;	  /* there is some: it is history when the job leaves */
+	bool removing;	  /* no job's any more */
+	loop_fn removed;  /* to be called then; NULL: nothing */
+	void *data;
 	UT_hash_handle hh; /* by id */
 };
 
@@ -78,6 +90,7 @@ struct kube {
 	bool listed_jobs, listed_pods; /* once */
 	unsigned round_jobs, round_pods;
 	int err_jobs, err_pods; /* as the watches said last */
+	char *text_jobs, *text_pods;
 	bool started;
 	bool loading; /* the state directory is being read */
 	bool stopping, http_stopped, stopped;
@@ -122,6 +135,11 @@ char *kube_offline(struct kube *k);
 int kube_watch_start(struct kube *k);
 /* JSON is the job's object as the server has it now. Returns the job; NULL: it can't be read. */
 struct kube_job *kube_job_seen(struct kube *k, const char *json, size_t len);
+/*
+ * A reply has brought JSON, which may be older than what the watch has told meanwhile. The job as it is
+ * known now; NULL: it can't be read, or is gone already.
+ */
+struct kube_job *kube_job_told(struct kube *k, const char *json, size_t len);
 /* The job is no longer in the cluster. May free it. */
 void kube_job_gone(struct kube_job *job);
 /* Forget it if nothing of it is left. */
@@ -138,7 +156,7 @@ int kube_publish(struct kube_job *job);
 /* JOB leaves jobs/: for the history if output of it is kept, else for good. */
 void kube_leave(struct kube_job *job);
 /* The watches' word on whether the view is confirmed has changed. */
-void kube_confirm(struct kube *k, const char *text);
+void kube_confirm(struct kube *k);
 
 /* --- kube_logs.c: output --- */
 
@@ -156,14 +174,27 @@ void kube_logs_open(void *data, const char *id, const char *key, loop_fn done, v
 int kube_files_load(struct kube *k, void (*fn)(struct kube *k, int err));
 /* The first lists are in: what an earlier mount knew and the cluster no longer has is history. */
 void kube_files_settle(struct kube *k);
+/* Whose folder ID is; NULL: there is none. */
 struct kube_own *kube_own_find(struct kube *k, const char *id);
+/* The folder of this very job; NULL: it has none. */
+struct kube_own *kube_own_of(struct kube *k, const struct spec_job_view *view);
 int kube_own_add(struct kube *k, const char *id, const char *submission);
-void kube_own_remove(struct kube *k, const char *id);
+/* The folder of VIEW's name, if it is that job's, is its from now on. */
+void kube_own_bind(struct kube *k, const struct spec_job_view *view);
+/* The submission whose folder is ID has become the job UID. */
+void kube_own_launched(struct kube *k, const char *id, const char *uid);
+/*
+ * There is output of this job: its folder, made if there is none. 0, -ENOMEM, or -EBUSY: another job of
+ * that name has the folder, which is being cleared if nobody needs it; the job is marked then.
+ */
+int kube_own_claim(struct kube *k, const struct spec_job_view *view);
 void kube_own_free(struct kube *k);
-/* Remove the folder of job ID, if it has one, with all that is in it. */
-void kube_files_remove(struct kube *k, const char *id);
+/* Remove the folder ID with all that is in it, on the pool; DONE (may be NULL) is called after that. */
+void kube_folder_remove(struct kube *k, const char *id, loop_fn done, void *data);
 /* Was this job submitted from here? */
 bool kube_is_own(struct kube *k, const struct spec_job_view *view);
+/* Is there output of this job that is kept? */
+bool kube_has_output(struct kube *k, const struct spec_job_view *view);
 
 /* --- kube_keep.c --- */
 

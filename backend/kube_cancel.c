@@ -13,6 +13,7 @@
 struct cancel {
 	struct kube_op op;
 	char *body;
+	bool lost; /* a try may have been acted on, though no reply said so */
 };
 
 static void cancel_free(struct kube_op *op)
@@ -39,17 +40,20 @@ static void on_deleted(void *data, const struct http_reply *reply)
 	int err;
 
 	c->op.call = NULL;
-	/* 404: somebody, perhaps a try of ours, was faster. */
-	if (!reply->err && (reply->status / 100 == 2 || reply->status == 404)) {
+	err = !reply->err && reply->status / 100 == 2 ? 0 : kube_refusal(reply, &asked, &text);
+	/* Somebody, perhaps a try of ours, was faster; then the name may be another job's already. */
+	if (!err || err == -ENOENT || (err == -ESTALE && c->lost)) {
 		if (job)
 			kube_leave(job);
 		kube_op_answer(&c->op, 0, NULL, NULL);
 		return;
 	}
 	/* To delete twice is the same as once. */
-	if (reply->err && reply->sent && kube_op_again(&c->op, reply->wait_ms))
-		return;
-	err = kube_refusal(reply, &asked, &text);
+	if (reply->err && reply->sent) {
+		c->lost = true;
+		if (kube_op_again(&c->op, reply->wait_ms))
+			return;
+	}
 	kube_op_answer(&c->op, err, NULL, text);
 }
 

@@ -15,6 +15,8 @@
 #define UUID_LEN     36
 #define SNAPSHOT_MAX (64u << 20)
 
+/* --- whose folders they are --- */
+
 struct kube_own *kube_own_find(struct kube *k, const char *id)
 {
 	struct kube_own *own;
@@ -23,38 +25,37 @@ struct kube_own *kube_own_find(struct kube *k, const char *id)
 	return own;
 }
 
-int kube_own_add(struct kube *k, const char *id, const char *submission)
+static void own_free(struct kube_own *own)
+{
+	if (own->hh.tbl)
+		HASH_DEL(own->k->own, own);
+	free(own->id);
+	free(own->uid);
+	free(own->submission);
+	free(own);
+}
+
+static struct kube_own *own_new(struct kube *k, const char *id, const char *submission)
 {
 	struct kube_own *own = calloc(1, sizeof(*own));
 
 	if (!own)
-		return -ENOMEM;
+		return NULL;
+	own->k = k;
 	own->id = strdup(id);
+	own->uid = strdup("");
 	own->submission = strdup(submission);
-	if (own->id && own->submission)
+	if (own->id && own->uid && own->submission)
 		HASH_ADD_KEYPTR(hh, k->own, own->id, strlen(own->id), own);
 	if (own->hh.tbl)
-		return 0;
-	free(own->id);
-	free(own->submission);
-	free(own);
-	return -ENOMEM;
+		return own;
+	own_free(own);
+	return NULL;
 }
 
-static void own_free(struct kube *k, struct kube_own *own)
+int kube_own_add(struct kube *k, const char *id, const char *submission)
 {
-	HASH_DEL(k->own, own);
-	free(own->id);
-	free(own->submission);
-	free(own);
-}
-
-void kube_own_remove(struct kube *k, const char *id)
-{
-	struct kube_own *own = kube_own_find(k, id);
-
-	if (own)
-		own_free(k, own);
+	return own_new(k, id, submission) ? 0 : -ENOMEM;
 }
 
 void kube_own_free(struct kube *k)
@@ -62,16 +63,129 @@ void kube_own_free(struct kube *k)
 	struct kube_own *own, *next;
 
 	HASH_ITER(hh, k->own, own, next)
-		own_free(k, own);
+		own_free(own);
+}
+
+/* Without annotations (no_annotations) the name has to do, if it is one that nobody else chooses. */
+static bool is_submission(const struct kube_own *own, const struct spec_job_view *view)
+{
+	const char *dash = strrchr(own->id, '-');
+
+	if (*view->submission)
+		return streq(own->submission, view->submission);
+	return *own->submission && dash && spec_name_is_suffix(dash + 1);
+}
+
+struct kube_own *kube_own_of(struct kube *k, const struct spec_job_view *view)
+{
+	struct kube_own *own = kube_own_find(k, view->meta.name);
+
+	if (!own || own->removing)
+		return NULL;
+	return (*own->uid ? streq(own->uid, view->meta.uid) : is_submission(own, view)) ? own
+											: NULL;
+}
+
+static int set_uid(struct kube_own *own, const char *uid)
+{
+	char *copy = strdup(uid);
+
+	if (!copy)
+		return -ENOMEM;
+	free(own->uid);
+	own->uid = copy;
+	return 0;
+}
+
+void kube_own_bind(struct kube *k, const struct spec_job_view *view)
+{
+	struct kube_own *own = kube_own_of(k, view);
+
+	if (own && !*own->uid)
+		(void)set_uid(own, view->meta.uid); /* else when it is published next */
+}
+
+void kube_own_launched(struct kube *k, const char *id, const char *uid)
+{
+	struct kube_own *own = kube_own_find(k, id);
+
+	if (own && !own->removing && !*own->uid)
+		(void)set_uid(own, uid);
 }
 
 bool kube_is_own(struct kube *k, const struct spec_job_view *view)
 {
-	const struct kube_own *own = kube_own_find(k, view->meta.name);
+	const struct kube_own *own = kube_own_of(k, view);
 
-	/* Without annotations (no_annotations) the name, which is random, has to do. */
-	return own && *own->submission &&
-	       (!*view->submission || streq(own->submission, view->submission));
+	return own && *own->submission;
+}
+
+bool kube_has_output(struct kube *k, const struct spec_job_view *view)
+{
+	const struct kube_own *own = kube_own_of(k, view);
+
+	return own && own->output;
+}
+
+/* --- folders that come and go --- */
+
+static void removed(void *data)
+{
+	struct kube_own *own = data;
+	struct kube *k = own->k;
+	loop_fn fn = own->removed;
+	void *arg = own->data;
+
+	/* Another job of that name may wait for it. */
+	for (struct kube_job *job = k->jobs; job; job = job->hh.next)
+		if (job->view && streq(job->view->meta.name, own->id))
+			kube_mark(job);
+	own_free(own);
+	if (fn)
+		fn(arg);
+}
+
+void kube_folder_remove(struct kube *k, const char *id, loop_fn done, void *data)
+{
+	struct kube_own *own = kube_own_find(k, id);
+
+	if (own && !own->removing) {
+		own->removing = true;
+		own->removed = done;
+		own->data = data;
+		spool_job_remove(k->b->spool, own->id, removed, own);
+	} else if (!own) {
+		spool_job_remove(k->b->spool, id, done, data);
+	} else if (done) {
+		loop_post(k->b->loop, done, data);
+	}
+}
+
+/* OWN's folder is another job's. If that is history, it makes room. */
+static void displace(struct kube *k, const struct kube_own *own)
+{
+	if (own->removing || !*own->uid || kube_job_find(k, own->uid))
+		return;
+	diag(DIAG_INFO, "%s: another job of this name has output now; that of the old is removed",
+	     own->id);
+	store_remove(k->b->store, own->uid);
+	kube_folder_remove(k, own->id, NULL, NULL);
+}
+
+int kube_own_claim(struct kube *k, const struct spec_job_view *view)
+{
+	struct kube_own *own = kube_own_find(k, view->meta.name);
+
+	if (!own)
+		own = own_new(k, view->meta.name, "");
+	else if (!kube_own_of(k, view)) {
+		displace(k, own);
+		return -EBUSY;
+	}
+	if (!own || set_uid(own, view->meta.uid) < 0)
+		return -ENOMEM;
+	own->output = true;
+	return 0;
 }
 
 /* --- what an earlier mount has left --- */
@@ -81,6 +195,7 @@ struct folder {
 	char *id;
 	char *submission;	   /* NULL: not submitted from here */
 	struct spec_job *snapshot; /* NULL: none was kept */
+	bool damaged;		   /* what was kept can't be read */
 	struct folder *next;
 };
 
@@ -92,24 +207,38 @@ struct load {
 	void (*fn)(struct kube *k, int err);
 };
 
-/* NAME in the folder ID, *RET NULL if there is none that is ours. 0 or a negative errno. */
+/* NAME in the folder ID. 0; -ENOENT; -EINVAL: it is none of ours; any other errno: not now. */
 static int load_file(const struct load *l, const char *id, const char *name, size_t max, char **ret,
 		     size_t *ret_len)
 {
 	cleanup_free char *path = file_path(l->state_dir, id, name);
 	int err = path ? file_read(path, max, ret, ret_len) : -ENOMEM;
 
-	if (err == -ENOMEM || err == -EIO || err == -EMFILE || err == -EACCES)
-		return err;
-	if (err)
-		*ret = NULL;
-	return 0;
+	return err == -EFBIG || err == -ELOOP || err == -ENOTDIR ? -EINVAL : err;
+}
+
+static int load_snapshot(struct load *l, struct folder *f)
+{
+	cleanup_free char *text = NULL;
+	size_t len;
+	int err = load_file(l, f->id, "job.json", SNAPSHOT_MAX, &text, &len);
+
+	if (!err)
+		err = spec_snapshot_parse(text, len, &f->snapshot);
+	if (!err && !streq(f->snapshot->id, f->id)) {
+		spec_job_unref(take_ptr(f->snapshot));
+		err = -EINVAL;
+	}
+	f->damaged = err == -EINVAL;
+	if (f->damaged)
+		diag(DIAG_WARNING, "%s/jobs/%s/job.json can't be read; its output is kept",
+		     l->state_dir, f->id);
+	return f->damaged || err == -ENOENT ? 0 : err;
 }
 
 static int load_folder(struct load *l, const char *id)
 {
 	struct folder *f = calloc(1, sizeof(*f));
-	cleanup_free char *text = NULL;
 	size_t len;
 	int err;
 
@@ -121,19 +250,9 @@ static int load_folder(struct load *l, const char *id)
 	if (!f->id)
 		return -ENOMEM;
 	err = load_file(l, id, "submission", UUID_LEN, &f->submission, &len);
-	if (!err)
-		err = load_file(l, id, "job.json", SNAPSHOT_MAX, &text, &len);
-	if (err || !text)
+	if (err && err != -ENOENT && err != -EINVAL)
 		return err;
-	err = spec_snapshot_parse(text, len, &f->snapshot);
-	if (!err && !streq(f->snapshot->id, id)) {
-		spec_job_unref(take_ptr(f->snapshot));
-		err = -EINVAL;
-	}
-	if (err == -EINVAL)
-		diag(DIAG_WARNING, "%s/jobs/%s/job.json can't be read; its output is kept",
-		     l->state_dir, id);
-	return err == -EINVAL ? 0 : err;
+	return load_snapshot(l, f);
 }
 
 static void load_work(void *data)
@@ -159,11 +278,17 @@ static void load_work(void *data)
 
 static int take_folder(struct kube *k, struct folder *f)
 {
-	int err = kube_own_add(k, f->id, f->submission ? f->submission : "");
+	struct kube_own *own = own_new(k, f->id, f->submission ? f->submission : "");
+	int err = own ? 0 : -ENOMEM;
 
-	if (err || !f->snapshot)
+	if (err)
 		return err;
-	err = store_put(k->b->store, f->snapshot);
+	own->output = f->snapshot || f->damaged;
+	if (!f->snapshot)
+		return 0;
+	err = set_uid(own, f->snapshot->uid);
+	if (!err)
+		err = store_put(k->b->store, f->snapshot);
 	if (!err)
 		f->snapshot = NULL;
 	return err;
@@ -207,16 +332,6 @@ int kube_files_load(struct kube *k, void (*fn)(struct kube *k, int err))
 
 /* --- what has become of it --- */
 
-void kube_files_remove(struct kube *k, const char *id)
-{
-	struct kube_own *own = kube_own_find(k, id);
-
-	if (!own)
-		return;
-	spool_job_remove(k->b->spool, own->id, NULL, NULL);
-	own_free(k, own);
-}
-
 /* A job that an earlier mount has seen is no longer in the cluster: what is known is its history. */
 static void into_history(struct kube *k, const struct spec_job *old)
 {
@@ -237,24 +352,35 @@ static void into_history(struct kube *k, const struct spec_job *old)
 		kube_keep(k, old->uid, true);
 }
 
+/* The folders of jobs that the cluster has. */
+static void bind_all(struct kube *k)
+{
+	for (struct kube_job *job = k->jobs; job; job = job->hh.next) {
+		struct kube_own *own = job->view ? kube_own_find(k, job->view->meta.name) : NULL;
+
+		if (own && !*own->uid && !*own->submission)
+			(void)set_uid(
+				own,
+				job->uid); /* of a mount that ended before it wrote whose it is */
+		else if (own)
+			kube_own_bind(k, job->view);
+	}
+}
+
 void kube_files_settle(struct kube *k)
 {
 	struct kube_own *own, *next;
 
+	bind_all(k);
 	HASH_ITER(hh, k->own, own, next) {
-		const struct spec_job *job cleanup_job =
-			store_get(k->b->store, BACKEND_JOBS, own->id);
-		const struct spec_job *past cleanup_job =
-			store_get(k->b->store, BACKEND_HISTORY, own->id);
-		const struct kube_job *live = job ? kube_job_find(k, job->uid) : NULL;
+		const struct spec_job *job cleanup_job = store_get_uid(k->b->store, own->uid);
+		const struct kube_job *live = kube_job_find(k, own->uid);
 
-		if (past || (live && live->view))
+		if ((job && job->history) || (live && live->view))
 			continue;
-		if (job) {
+		if (job)
 			into_history(k, job);
-			continue;
-		}
-		/* Never launched, or nothing that was printed has been kept. */
-		kube_files_remove(k, own->id);
+		else if (!own->output)
+			kube_folder_remove(k, own->id, NULL, NULL); /* never launched */
 	}
 }

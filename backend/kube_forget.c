@@ -42,6 +42,7 @@ static int begin(struct kube *k, const struct spec_job *job, struct backend_requ
 {
 	struct kube_job *live = kube_job_find(k, job->uid);
 	struct removal *r = calloc(1, sizeof(*r));
+	const struct kube_own *own;
 
 	if (r) {
 		r->id = strdup(job->id);
@@ -56,12 +57,19 @@ static int begin(struct kube *k, const struct spec_job *job, struct backend_requ
 	r->rq = rq;
 	r->history = job->history;
 	k->n_removing++;
+	own = kube_own_find(k, job->id);
 	if (live) {
 		kube_logs_free(live);
 		live->dropped = true;
 	}
-	kube_own_remove(k, r->id);
-	spool_job_remove(k->b->spool, r->id, removed, r);
+	/* The folder may be another job's of that name by now. */
+	if (own && (!*own->uid || streq(own->uid, job->uid)))
+		kube_folder_remove(k, r->id, removed, r);
+	else
+		loop_post(k->b->loop, removed, r);
+	/* Its streams may have been all that kept it. */
+	if (live)
+		kube_job_settle(live);
 	return 0;
 }
 
@@ -81,7 +89,10 @@ static bool may_go(struct backend *b, const struct spec_job *job)
 	struct kube *k = kube_of(b);
 	const struct kube_job *live = kube_job_find(k, job->uid);
 
-	return kube_own_find(k, job->id) && !job->suspended && !(live && live->n_following);
+	const struct kube_own *own = kube_own_find(k, job->id);
+
+	return own && !own->removing && streq(own->uid, job->uid) && !job->suspended &&
+	       !(live && live->n_following);
 }
 
 static bool is_removing(struct backend *b)

@@ -57,23 +57,30 @@ static void kept(void *data)
 	kube_check_stopped(k);
 }
 
+/* Is the folder of JOB's name its own? */
+static bool has_folder(struct kube *k, const struct spec_job *job)
+{
+	const struct kube_own *own = kube_own_find(k, job->id);
+
+	return own && !own->removing && streq(own->uid, job->uid);
+}
+
 static void write_next(struct kube *k)
 {
-	struct kube_keep *keep = k->keep_list;
+	struct kube_keep *keep;
 
-	if (!keep || k->keeping)
-		return;
-	DL_DELETE(k->keep_list, keep);
-	HASH_DEL(k->keeps, keep);
-	keep->job = store_get_uid(k->b->store, keep->uid);
-	if (!keep->job) {
-		entry_free(keep);
-		write_next(k);
-		return;
+	while (!k->keeping && (keep = k->keep_list)) {
+		DL_DELETE(k->keep_list, keep);
+		HASH_DEL(k->keeps, keep);
+		keep->job = store_get_uid(k->b->store, keep->uid);
+		if (!keep->job || !has_folder(k, keep->job)) {
+			entry_free(keep);
+			continue;
+		}
+		keep->dir = file_path(k->b->config.state_dir, keep->job->id, NULL);
+		k->keeping = true;
+		loop_work(k->b->loop, keep_work, kept, keep);
 	}
-	keep->dir = file_path(k->b->config.state_dir, keep->job->id, NULL);
-	k->keeping = true;
-	loop_work(k->b->loop, keep_work, kept, keep);
 }
 
 static void on_keep_timer(void *data)

@@ -82,7 +82,11 @@ static void log_over(struct kube_log *log)
 
 static void on_settled(void *data)
 {
-	settle(data);
+	struct kube_log *log = data;
+	struct kube *k = log->job->k;
+
+	settle(log);
+	start_waiting(k); /* it may be the turn of another first fetch */
 }
 
 static void on_gap(void *data, unsigned total)
@@ -183,6 +187,7 @@ void kube_logs_free(struct kube_job *job)
 		log_free(log);
 	spool_job_close(job->spool);
 	job->spool = NULL;
+	start_waiting(job->k);
 }
 
 /* --- which there are --- */
@@ -200,27 +205,28 @@ struct run {
 	unsigned restart;
 };
 
+/* The pod in the cluster that KEY, which begins with its uid, is of; NULL: it is gone. */
+static const struct spec_pod_view *find_pod(const struct kube_job *job, const char *key)
+{
+	const struct kube_pod *pod;
+
+	HASH_FIND(hh, job->k->pods, key, strcspn(key, "."), pod);
+	return pod && pod->job == job ? pod->view : NULL;
+}
+
 /* KEY is UID.CONTAINER.RESTART, and none of the three holds a dot. */
 static bool find_run(const struct kube_job *job, const char *key, struct run *ret)
 {
 	const char *name = strchr(key, '.'), *restart = strrchr(key, '.');
-	const struct kube_pod *pod;
 
 	if (!name || restart == name)
 		return false;
 	ret->restart = (unsigned)strtoul(restart + 1, NULL, 10);
-	DL_FOREACH(job->pods, pod) {
-		const struct spec_pod_view *v = pod->view;
-
-		if (!is_part(key, name, v->meta.uid))
-			continue;
-		for (size_t i = 0; i < v->n_containers; i++) {
-			if (!is_part(name + 1, restart, v->containers[i].name))
-				continue;
-			ret->pod = v;
-			ret->container = &v->containers[i];
+	ret->pod = find_pod(job, key);
+	for (size_t i = 0; ret->pod && i < ret->pod->n_containers; i++) {
+		ret->container = &ret->pod->containers[i];
+		if (is_part(name + 1, restart, ret->container->name))
 			return true;
-		}
 	}
 	return false;
 }
@@ -240,9 +246,7 @@ static bool has_begun(const struct run *run)
 /* False: it has not ended. */
 static bool has_ended(const struct run *run, enum follow_end *ret)
 {
-	if (run->pod->gone)
-		*ret = FOLLOW_GONE;
-	else if (run->restart < run->container->restarts)
+	if (run->restart < run->container->restarts)
 		*ret = FOLLOW_PREVIOUS;
 	else if (run->container->state == SPEC_TERMINATED || is_between(run))
 		*ret = FOLLOW_LAST;
@@ -255,11 +259,13 @@ static bool has_ended(const struct run *run, enum follow_end *ret)
 static int need_spool(struct kube_job *job)
 {
 	const char *id = job->view->meta.name;
+	int err;
 
 	if (job->spool)
 		return 0;
-	if (!kube_own_find(job->k, id) && kube_own_add(job->k, id, "") < 0)
-		return -ENOMEM;
+	err = kube_own_claim(job->k, job->view);
+	if (err)
+		return err;
 	job->spool = spool_job_open(job->k->b->spool, id);
 	if (!job->spool)
 		return -errno;
@@ -303,7 +309,7 @@ static struct kube_log *follow_key(struct kube_job *job, const char *key, const 
 	struct run run;
 	int err;
 
-	if (!find_run(job, key, &run) || !has_begun(&run) || run.pod->gone)
+	if (!find_run(job, key, &run) || !has_begun(&run))
 		return NULL;
 	/* Only the run before the present one can still be had. */
 	if (run.restart + 1 < run.container->restarts)
@@ -312,6 +318,10 @@ static struct kube_log *follow_key(struct kube_job *job, const char *key, const 
 	if (!err)
 		err = spool_log_begin(job->spool, key, prefix, NULL);
 	log = err ? NULL : log_new(job, key, prefix, &run);
+	if (!err && !log)
+		spool_log_end(job->spool, key, NULL, NULL);
+	if (err == -EBUSY)
+		return NULL;
 	if (!log) {
 		diag(DIAG_ERROR, "%s: output of %s can't be captured: %s", job->view->meta.name,
 		     run.pod->meta.name, strerror(err ? -err : ENOMEM));
@@ -360,9 +370,14 @@ static void look_again(struct kube_log *log)
 	enum follow_end end;
 	struct run run;
 
+	if (log->step == LOG_OVER)
+		return;
+	if (!find_pod(log->job, log->key))
+		end = FOLLOW_GONE;
+	else if (!find_run(log->job, log->key, &run) || !has_ended(&run, &end))
+		return;
 	/* What has ended once may become harder to get: restarted, then gone. */
-	if (log->step == LOG_OVER || !find_run(log->job, log->key, &run) ||
-	    !has_ended(&run, &end) || (log->ended && log->end == end))
+	if (log->ended && log->end == end)
 		return;
 	log->ended = true;
 	log->end = end;

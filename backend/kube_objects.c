@@ -54,7 +54,8 @@ static void pod_free(struct kube_pod *pod)
 		job->n_gone--;
 	} else {
 		job->n_pods--;
-		HASH_DEL(job->k->pods, pod);
+		if (pod->hh.tbl)
+			HASH_DEL(job->k->pods, pod);
 	}
 	DL_DELETE(job->pods, pod);
 	spec_pod_view_free(pod->view);
@@ -137,6 +138,11 @@ static struct kube_pod *pod_seen(struct kube *k, struct spec_pod_view *view)
 	pod->view = view;
 	pod->round = k->round_pods;
 	HASH_ADD_KEYPTR(hh, k->pods, view->meta.uid, strlen(view->meta.uid), pod);
+	if (!pod->hh.tbl) {
+		diag(DIAG_ERROR, "out of memory; pod %s is not shown", view->meta.name);
+		pod_free(pod);
+		return NULL;
+	}
 	kube_mark(pod->job);
 	return pod;
 }
@@ -180,19 +186,25 @@ static const struct spec_job_view *known_view(void *data, const char *uid)
 	return job ? job->view : NULL;
 }
 
-struct kube_job *kube_job_seen(struct kube *k, const char *json, size_t len)
+/* NULL: it can't be read. */
+static struct spec_job_view *read_job(struct kube *k, const char *json, size_t len)
 {
 	struct spec_job_view *view;
-	struct kube_job *job;
-	struct spec_text *object;
 	int err = spec_job_view_parse_again(k->kind, json, len, known_view, k, &view);
 
-	if (err < 0) {
-		diag(DIAG_WARNING, "a %s of the server can't be read: %s", k->kind->kind,
-		     strerror(-err));
-		return NULL;
-	}
-	object = spec_text_new(json, len);
+	if (!err)
+		return view;
+	diag(DIAG_WARNING, "a %s of the server can't be read: %s", k->kind->kind, strerror(-err));
+	return NULL;
+}
+
+/* VIEW, which JSON says, is taken over. NULL: no memory. */
+static struct kube_job *take_job(struct kube *k, struct spec_job_view *view, const char *json,
+				 size_t len)
+{
+	struct spec_text *object = spec_text_new(json, len);
+	struct kube_job *job;
+
 	job = object ? need_job(k, view->meta.uid) : NULL;
 	if (!job) {
 		diag(DIAG_ERROR, "out of memory; job %s is not shown", view->meta.name);
@@ -205,8 +217,43 @@ struct kube_job *kube_job_seen(struct kube *k, const char *json, size_t len)
 	job->view = view;
 	job->object = object;
 	job->round = k->round_jobs;
+	/* It left the labels that are shown, and is back. */
+	if (job->gone)
+		job->gone = job->left = false;
 	kube_mark(job);
 	return job;
+}
+
+struct kube_job *kube_job_seen(struct kube *k, const char *json, size_t len)
+{
+	struct spec_job_view *view = read_job(k, json, len);
+
+	return view ? take_job(k, view, json, len) : NULL;
+}
+
+/* Was A made before B, or is it B? Versions are numbers that only grow; others are not compared. */
+static bool is_up_to(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+
+	if (strspn(a, "0123456789") != n || strspn(b, "0123456789") != m)
+		return false;
+	return n != m ? n < m : strcmp(a, b) <= 0;
+}
+
+struct kube_job *kube_job_told(struct kube *k, const char *json, size_t len)
+{
+	struct spec_job_view *view = read_job(k, json, len);
+	struct kube_job *job = view ? kube_job_find(k, view->meta.uid) : NULL;
+	bool known = job && job->view;
+
+	if (!view)
+		return NULL;
+	if (!is_up_to(view->meta.resource_version,
+		      known ? job->view->meta.resource_version : watch_version(k->watch_jobs)))
+		return take_job(k, view, json, len);
+	spec_job_view_free(view);
+	return known && !job->gone ? job : NULL;
 }
 
 void kube_job_gone(struct kube_job *job)
@@ -239,9 +286,9 @@ static void lists_in(struct kube *k)
 {
 	if (k->started || !k->listed_jobs || !k->listed_pods)
 		return;
+	kube_files_settle(k);
 	for (struct kube_job *job = k->jobs; job; job = job->hh.next)
 		(void)kube_publish(job);
-	kube_files_settle(k);
 	keep_soon(k->keep);
 	kube_started(k, 0, NULL);
 }
@@ -275,30 +322,32 @@ static void on_pods_listed(void *data)
 /* --- is it confirmed? --- */
 
 /* A watch's word. Before the first lists are in, the first error ends the start. */
-static void on_state(struct kube *k, int *mine, int err, const char *text)
+static void on_state(struct kube *k, int *mine, char **why, int err, const char *text)
 {
 	*mine = err;
+	free(*why);
+	*why = strdup(text);
 	if (!k->started && err) {
 		kube_started(k, err, text);
 		return;
 	}
 	if (!k->listed_jobs || !k->listed_pods)
 		return; /* the start is under way, or it has failed and that was said */
-	kube_confirm(k, text);
+	kube_confirm(k);
 }
 
 static void on_jobs_state(void *data, int err, const char *text)
 {
 	struct kube *k = data;
 
-	on_state(k, &k->err_jobs, err, text);
+	on_state(k, &k->err_jobs, &k->text_jobs, err, text);
 }
 
 static void on_pods_state(void *data, int err, const char *text)
 {
 	struct kube *k = data;
 
-	on_state(k, &k->err_pods, err, text);
+	on_state(k, &k->err_pods, &k->text_pods, err, text);
 }
 
 /* --- life --- */

@@ -73,8 +73,10 @@ int kube_publish(struct kube_job *job)
 {
 	struct spec_job *snap;
 
+	if (job->view)
+		kube_own_bind(job->k, job->view);
 	/* What has left jobs/ without a byte of output is no longer shown. */
-	if (!job->view || (job->left && !job->spool)) {
+	if (!job->view || (job->left && !kube_has_output(job->k, job->view))) {
 		unmark(job);
 		return 0;
 	}
@@ -88,7 +90,7 @@ int kube_publish(struct kube_job *job)
 		kube_mark(job);
 		return -ENOMEM;
 	}
-	if (job->spool)
+	if (job->spool || job->left)
 		kube_keep(job->k, job->uid, job->left);
 	return 0;
 }
@@ -129,17 +131,19 @@ void kube_leave(struct kube_job *job)
 	if (job->left)
 		return;
 	job->left = true;
-	if (job->spool && kube_publish(job) == 0)
+	/* Output may be of an earlier mount. */
+	if (kube_has_output(job->k, job->view) && kube_publish(job) == 0)
 		return;
 	store_remove(job->k->b->store, job->uid);
-	if (!job->spool)
-		kube_files_remove(job->k, job->view->meta.name);
+	if (kube_own_of(job->k, job->view) && !kube_has_output(job->k, job->view))
+		kube_folder_remove(job->k, job->view->meta.name, NULL, NULL);
 }
 
-void kube_confirm(struct kube *k, const char *text)
+void kube_confirm(struct kube *k)
 {
+	const char *text = k->err_jobs ? k->text_jobs : k->err_pods ? k->text_pods : NULL;
 	bool stale = k->err_jobs || k->err_pods;
-	cleanup_free char *copy = stale ? strdup(text) : NULL;
+	cleanup_free char *copy = text ? strdup(text) : NULL;
 	bool changed;
 
 	{
@@ -157,7 +161,7 @@ void kube_confirm(struct kube *k, const char *text)
 	if (!changed)
 		return;
 	diag(DIAG_INFO, stale ? "what is shown is no longer confirmed: %s" : "connected%s",
-	     stale ? text : "");
+	     text ? text : "");
 	for (struct kube_job *job = k->jobs; job; job = job->hh.next)
 		kube_mark(job);
 }

@@ -3,8 +3,10 @@
  * A submission: the manifest is made and what is to be kept of it is written on the pool; then it is
  * sent, under a name and with a UUID that were chosen before. So it is launched exactly once: a try
  * whose reply was lost is made again under the same name, and a name that is taken is ours when the
- * object has our UUID. The job is in the store before the request is answered. A dry run takes the same
- * way, but keeps nothing, and asks the server for no more than its opinion.
+ * object has our UUID. Once a try may have been acted on, no refusal is final before the server was asked
+ * who has the name: our own job may be what uses up the quota. The job is in the store before the
+ * request is answered. A dry run takes the same way, but keeps nothing, and asks the server for no more
+ * than its opinion.
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -28,8 +30,8 @@ struct submit {
 	bool lost;	/* a try may have been acted on, though no reply said so */
 	unsigned names; /* tried */
 	bool kept;	/* its directory is made */
-	int err;
-	char *text; /* what is wrong, for people */
+	int err;	/* what is wrong; while the holder of the name is asked for: so far */
+	char *text;	/* for people */
 };
 
 static struct submit *submit_of(struct kube_op *op)
@@ -145,8 +147,7 @@ static void refuse(struct submit *s, int err)
 		return;
 	}
 	s->op.working = true;
-	kube_own_remove(s->op.k, s->m->id);
-	spool_job_remove(s->op.k->b->spool, s->m->id, removed, s);
+	kube_folder_remove(s->op.k, s->m->id, removed, s);
 }
 
 /* The server would take it. */
@@ -165,8 +166,10 @@ static void approved(struct submit *s)
 static void launched(struct submit *s, const char *object, size_t len)
 {
 	struct kube *k = s->op.k;
-	struct kube_job *job = len ? kube_job_seen(k, object, len) : NULL;
+	struct kube_job *job = len ? kube_job_told(k, object, len) : NULL;
 
+	if (job)
+		kube_own_launched(k, s->m->id, job->uid);
 	/* The watch tells of it otherwise. */
 	if (job && kube_publish(job) < 0)
 		diag(DIAG_ERROR, "%s: launched, and shown when there is memory again", s->m->id);
@@ -174,17 +177,16 @@ static void launched(struct submit *s, const char *object, size_t len)
 }
 
 /* Whether it was launched can't be found out: the directory stays, should it appear. */
-static void give_up(struct submit *s, const struct http_reply *reply)
+static void give_up(struct submit *s, int err, const char *why)
 {
 	cleanup_free char *text = NULL;
 
-	if (asprintf(
-		    &text,
-		    "%s: sent as %s, but whether it was launched could not be found out in %u min: "
-		    "%s; look for jobs/%s\n",
-		    s->op.rq->file, s->m->id, KUBE_FIND_OUT_MS / 60000, reply->text, s->m->id) < 0)
+	if (asprintf(&text,
+		     "%s: sent as %s, but whether it was launched could not be found out: %s\n"
+		     "Look for jobs/%s before it is submitted again.\n",
+		     s->op.rq->file, s->m->id, why, s->m->id) < 0)
 		text = NULL;
-	kube_op_answer(&s->op, -ETIMEDOUT, NULL, text);
+	kube_op_answer(&s->op, err, NULL, text);
 }
 
 /* --- talking --- */
@@ -202,11 +204,11 @@ static bool is_known(struct submit *s)
 	return false;
 }
 
-static void again(struct submit *s, const struct http_reply *reply)
+/* WHY: what came instead of an answer that says whether it was launched. */
+static void again(struct submit *s, const struct http_reply *reply, const char *why)
 {
-	s->lost = true;
 	if (!kube_op_again(&s->op, reply->wait_ms))
-		give_up(s, reply);
+		give_up(s, -ETIMEDOUT, why);
 }
 
 static struct spec_asked asked_of(const struct submit *s, const char *verb)
@@ -233,27 +235,54 @@ static void take_another_name(struct submit *s)
 {
 	s->names++;
 	s->op.working = true;
-	kube_own_remove(s->op.k, s->m->id);
 	if (s->kept)
-		spool_job_remove(s->op.k->b->spool, s->m->id, forgotten, s);
+		kube_folder_remove(s->op.k, s->m->id, forgotten, s);
 	else
 		forgotten(s);
 }
 
-/* The name is taken, and this is who has it. */
-static void on_holder(void *data, const struct http_reply *reply)
-{
-	struct submit *s = data;
+/* Who has the name, as a GET of it says. */
+enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
 
-	s->op.call = NULL;
-	if (!reply->err && reply->status == 200 &&
-	    spec_object_is_submission(reply->body, reply->len, s->submission)) {
-		launched(s, reply->body, reply->len);
-	} else if (reply->err || reply->status >= 500) {
-		again(s, reply);
-	} else if (s->lost && !s->m->named) {
+static enum holder holder_of(const struct submit *s, const struct http_reply *reply)
+{
+	if (reply->err)
+		return HOLDER_UNCLEAR;
+	if (reply->status == 404)
+		return HOLDER_NONE;
+	if (reply->status != 200)
+		return HOLDER_UNCLEAR;
+	if (spec_object_is_submission(reply->body, reply->len, s->submission))
+		return HOLDER_OURS;
+	/* Sent without annotations (no_annotations), ours looks like any other. */
+	return spec_object_is_submission(s->m->json, s->m->json_len, s->submission)
+		       ? HOLDER_OTHER
+		       : HOLDER_UNCLEAR;
+}
+
+/* A try was refused after one whose outcome is not known. */
+static void refused_late(struct submit *s, enum holder holder)
+{
+	cleanup_free char *why = take_ptr(s->text);
+
+	if (holder == HOLDER_UNCLEAR) {
+		give_up(s, s->err, why ? why : strerror(-s->err));
+		return;
+	}
+	s->text = take_ptr(why);
+	refuse(s, s->err);
+}
+
+/* The name is taken. */
+static void taken(struct submit *s, enum holder holder, const struct http_reply *reply)
+{
+	if (holder == HOLDER_NONE && !s->lost) {
+		again(s, reply, "its name is taken and free in turns");
+	} else if (!s->m->named && holder != HOLDER_OTHER) {
 		/* Nobody else has chosen this name; its object may be gone by now, or not ours to read. */
 		launched(s, "", 0);
+	} else if (holder != HOLDER_OTHER && s->lost) {
+		give_up(s, -EEXIST, "a job of that name is there or was, and may be another");
 	} else if (s->m->named && s->names < NAME_TRIES) {
 		take_another_name(s);
 	} else {
@@ -262,6 +291,23 @@ static void on_holder(void *data, const struct http_reply *reply)
 			s->text = NULL;
 		refuse(s, -EEXIST);
 	}
+}
+
+static void on_holder(void *data, const struct http_reply *reply)
+{
+	struct submit *s = data;
+	enum holder holder = holder_of(s, reply);
+
+	s->op.call = NULL;
+	if (holder == HOLDER_OURS)
+		launched(s, reply->body, reply->len);
+	else if (reply->err || reply->status >= 500 || reply->status == 429)
+		again(s, reply,
+		      *reply->text ? reply->text : "the server does not say who has the name");
+	else if (s->err)
+		refused_late(s, holder);
+	else
+		taken(s, holder, reply);
 }
 
 static void ask_holder(struct submit *s)
@@ -286,46 +332,59 @@ static void ask_holder(struct submit *s)
 }
 
 /* May the server have acted on a try that it did not answer with success? */
-static bool is_unknown(const struct submit *s, const struct http_reply *reply, int err)
+static bool is_unknown(const struct http_reply *reply, int err)
 {
 	if (reply->err)
 		return reply->sent;
-	return reply->status >= 500 && reply->status != 503 && err != -EFBIG &&
-	       s->op.tries < SERVER_TRIES;
+	return reply->status >= 500 && reply->status != 503 && err != -EFBIG;
+}
+
+/* The server, or the way to it, did not answer with success. */
+static void not_posted(struct submit *s, const struct http_reply *reply)
+{
+	const struct spec_asked asked = asked_of(s, "create");
+	cleanup_free char *text = NULL;
+	bool unknown;
+
+	s->err = kube_refusal(reply, &asked, &text);
+	if (s->err == -EEXIST) {
+		s->err = 0;
+		ask_holder(s);
+		return;
+	}
+	unknown = !is_dry(s) && is_unknown(reply, s->err);
+	s->lost |= unknown;
+	/* A server that fails is asked a few times; one that can't be reached, until it can. */
+	if (s->lost &&
+	    (reply->err || s->err == -EAGAIN || (unknown && s->op.tries < SERVER_TRIES))) {
+		diag(DIAG_WARNING, "%s: trying again, since it may have been launched: %s",
+		     s->m->id, text ? text : "");
+		again(s, reply, text ? text : strerror(-s->err));
+		return;
+	}
+	if (asprintf(&s->text, "%s: %s\n", s->op.rq->file, text ? text : strerror(-s->err)) < 0)
+		s->text = NULL;
+	if (s->lost)
+		ask_holder(s);
+	else
+		refuse(s, s->err);
 }
 
 static void on_posted(void *data, const struct http_reply *reply)
 {
 	struct submit *s = data;
-	const struct spec_asked asked = asked_of(s, "create");
-	cleanup_free char *text = NULL;
-	int err;
 
 	s->op.call = NULL;
+	s->err = 0;
+	free(take_ptr(s->text));
 	if (!reply->err && reply->status / 100 == 2) {
 		if (is_dry(s))
 			approved(s);
 		else
 			launched(s, reply->body, reply->len);
-		return;
+	} else {
+		not_posted(s, reply);
 	}
-	if (!reply->err && reply->status == 409) {
-		ask_holder(s);
-		return;
-	}
-	err = kube_refusal(reply, &asked, &text);
-	/* After a try whose outcome is not known, only an answer to this one can tell. */
-	if (!is_dry(s) &&
-	    (is_unknown(s, reply, err) || (s->lost && (reply->err || err == -EAGAIN)))) {
-		diag(DIAG_WARNING, "%s: trying again, since it may have been launched: %s",
-		     s->m->id, text ? text : "");
-		again(s, reply);
-		return;
-	}
-	if (asprintf(&s->text, "%s: %s%s", s->op.rq->file, text ? text : strerror(-err),
-		     text && strchr(text, '\n') ? "" : "\n") < 0)
-		s->text = NULL;
-	refuse(s, err);
 }
 
 static void post(struct kube_op *op)

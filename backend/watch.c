@@ -432,6 +432,11 @@ void watch_free(struct watch *w)
 	free(w);
 }
 
+const char *watch_version(const struct watch *w)
+{
+	return w && w->version ? w->version : "";
+}
+
 void watch_count(const struct watch *w, struct watch_counts *ret)
 {
 	*ret = w->counts;

@@ -44,6 +44,9 @@ struct watch *watch_new(const struct watch_config *config);
 /* Nothing is told any more. NULL is allowed. */
 void watch_free(struct watch *w);
 
+/* All up to this version has been told; "" while it lists anew. Borrowed; NULL is allowed. */
+const char *watch_version(const struct watch *w);
+
 /* For metrics: lists and watches begun. */
 struct watch_counts {
 	uint64_t lists, watches;

@@ -195,7 +195,9 @@ def test_text(path):
 # MODULE.c and MODULE_PART.c have the unit test test-MODULE.c in their folder's list of tests/unit/meson.build.
 # These have none, since what they do shows only in a mount, or beside the module that is named.
 COVERED = {
+    "backend/file.c": "tests/unit/test-kube.c",
     "backend/lock.c": "tests/unit/test-store.c",
+    "backend/random.c": "tests/unit/test-kube.c",
     "backend/request.c": "tests/unit/test-backend.c",
     "backend/spool*.c": "tests/unit/test-log.c",
     "fs/control.c": "tests/mount/test_tree.py",

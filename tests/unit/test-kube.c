@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs of a cluster, against a server that the test plays: what is shown, launched, ended and kept. */
+#include "kube_rig.h"
+
+#define SEEDS 400
+
+/* --- what is shown --- */
+
+static void pod_event(const char *type, const char *uid, const char *owner, unsigned index,
+		      const char *phase, const char *state)
+{
+	cleanup_free char *json = rig_pod(uid, owner, index, phase, state);
+
+	rig_pod_event(type, json);
+}
+
+static void job_event(const char *type, const char *name, const char *uid, const char *phase)
+{
+	cleanup_free char *json = rig_job(name, uid, phase, 2);
+
+	rig_job_event(type, json);
+}
+
+static void test_join(void **state)
+{
+	const struct spec_job *job;
+
+	(void)state;
+	rig_start("", "");
+	/* Pods may come before their job. */
+	pod_event("ADDED", "p0", "u0", 0, "Running", RIG_RUNNING);
+	pod_event("ADDED", "p1", "u0", 1, "Pending", "{}");
+	rig_expect(BACKEND_JOBS, "one", NULL);
+	job_event("ADDED", "one", "u0", "Running");
+	job = backend_job(rig.b, BACKEND_JOBS, "one");
+	assert_int_equal(job->replicas[0].state, SPEC_RUNNING);
+	assert_int_equal(job->replicas[1].state, SPEC_PENDING);
+	spec_job_unref(job);
+	/* A pod that is gone is remembered as it was last. */
+	pod_event("MODIFIED", "p0", "u0", 0, "Failed", RIG_EXIT("3"));
+	pod_event("DELETED", "p0", "u0", 0, "Failed", RIG_EXIT("3"));
+	pod_event("DELETED", "p1", "u0", 1, "Pending", "{}");
+	job_event("MODIFIED", "one", "u0", "Failed");
+	job = backend_job(rig.b, BACKEND_JOBS, "one");
+	assert_int_equal(job->state, SPEC_FAILED);
+	assert_int_equal(job->replicas[0].exit_code, 3);
+	spec_job_unref(job);
+	/* Pods of nobody, and what can't be read, are left out. */
+	rig_pod_event("ADDED", "{\"metadata\":{\"name\":\"x\",\"uid\":\"x\",\"resourceVersion\":"
+			       "\"7\"}}");
+	rig_pod_event("ADDED", "{\"metadata\":{\"name\":\"../x\",\"uid\":\"x\",\"resourceVersion\":"
+			       "\"7\"}}");
+	assert_null(rig.k->pods);
+	job_event("DELETED", "one", "u0", "Failed");
+	rig_expect(BACKEND_JOBS, "one", NULL);
+	rig_expect(BACKEND_HISTORY, "one", NULL);
+	assert_null(rig.k->jobs);
+}
+
+/* Many events of one turn are one change. */
+static void test_once_a_turn(void **state)
+{
+	cleanup_free char *json = rig_job("one", "u0", "Running", 2);
+	size_t before;
+
+	(void)state;
+	rig_start(json, "");
+	before = rig.n_events;
+	for (int i = 0; i < 10; i++) {
+		cleanup_free char *pod = rig_pod("p0", "u0", 0, "Running", RIG_RUNNING);
+
+		rig_event("pods?watch", i ? "MODIFIED" : "ADDED", pod);
+	}
+	fake_run();
+	assert_int_equal(rig.n_events - before, 1);
+}
+
+/* A new list is compared with what is known. */
+static void test_relist(void **state)
+{
+	cleanup_free char *one = rig_job("one", "u1", "Running", 1);
+	cleanup_free char *two = rig_job("two", "u2", "Running", 1);
+	cleanup_free char *pod = rig_pod("p1", "u1", 0, "Running", RIG_RUNNING);
+	cleanup_free char *both = NULL;
+
+	(void)state;
+	assert_true(asprintf(&both, "%s,%s", one, two) > 0);
+	rig_start(both, pod);
+	rig_expect(BACKEND_JOBS, "one", "RUNNING");
+	fake_pass(10000);
+	rig_event("jobs?watch", "MODIFIED", two);
+	fake_answer(fake_find("jobs?watch"), 410, "{}");
+	fake_pass(1000);
+	/* Until the new list is whole, all stays. */
+	rig_expect(BACKEND_JOBS, "one", "RUNNING");
+	rig_list("jobs?limit", two);
+	rig_expect(BACKEND_JOBS, "one", NULL);
+	rig_expect(BACKEND_JOBS, "two", "RUNNING");
+	fake_answer(fake_find("pods?watch"), 410, "{}");
+	fake_pass(1000);
+	rig_list("pods?limit", "");
+	assert_null(rig.k->pods);
+	assert_int_equal(HASH_COUNT(rig.k->jobs), 1);
+}
+
+/* A job that lost the labels that are shown, and got them back. */
+static void test_comes_back(void **state)
+{
+	(void)state;
+	rig_start("", "");
+	job_event("ADDED", "one", "u1", "Running");
+	pod_event("ADDED", "p1", "u1", 0, "Running", RIG_RUNNING);
+	job_event("DELETED", "one", "u1", "Running");
+	rig_expect(BACKEND_JOBS, "one", NULL);
+	job_event("ADDED", "one", "u1", "Running");
+	rig_expect(BACKEND_JOBS, "one", "RUNNING");
+}
+
+/* What can't be confirmed is marked, with the reason of the watch that still fails. */
+static void test_stale(void **state)
+{
+	cleanup_free char *info = NULL;
+	size_t len;
+	FILE *out;
+
+	(void)state;
+	rig_start("", "");
+	job_event("ADDED", "one", "u1", "Running");
+	fake_end(fake_find("jobs?watch"),
+		 &(struct http_reply){.err = -EHOSTUNREACH, .text = "no jobs"});
+	fake_end(fake_find("pods?watch"),
+		 &(struct http_reply){.err = -EHOSTUNREACH, .text = "no pods"});
+	fake_run();
+	rig_cancel("one", "u1");
+	assert_int_equal(rig.err, -EHOSTUNREACH); /* at once */
+	assert_non_null(strstr(rig.text, "no jobs"));
+	while (!fake_find("jobs?watch"))
+		assert_true(fake_wait(1000));
+	fake_find("jobs?watch")->call.head(fake_find("jobs?watch")->call.data, 200);
+	fake_run();
+	out = open_memstream(&info, &len);
+	assert_int_equal(backend_info(rig.b, out), 0);
+	fclose(out);
+	assert_non_null(strstr(info, "connected: false"));
+	assert_non_null(strstr(info, "no pods"));
+}
+
+/* --- launching --- */
+
+static size_t launches(void)
+{
+	return rig.n_objects;
+}
+
+static void test_submit(void **state)
+{
+	const struct spec_job *job;
+
+	(void)state;
+	rig_start("", "");
+	rig_submit(RIG_APP);
+	assert_int_equal(rig.n_answers, 0);
+	assert_non_null(strstr(rig_request()->path, "fieldValidation=Strict"));
+	rig_serve();
+	assert_int_equal(rig.n_answers, 1);
+	assert_int_equal(rig.err, 0);
+	rig_expect(BACKEND_JOBS, rig.id, "SUBMITTED"); /* before any watch told of it */
+	job = backend_job(rig.b, BACKEND_JOBS, rig.id);
+	assert_true(job->own);
+	spec_job_unref(job);
+	assert_true(rig_has_folder(rig.id));
+	/* Refused: nothing is kept. */
+	rig_submit(RIG_APP);
+	rig_answer(422, RIG_STATUS("422", "Invalid", "no good"));
+	assert_int_equal(rig.err, -EINVAL);
+	assert_non_null(strstr(rig.text, "app.yaml: "));
+	assert_int_equal(rig.text[strlen(rig.text) - 1], '\n');
+	assert_int_equal(HASH_COUNT(rig.k->own), 1);
+	/* A document that is none is not sent. */
+	rig_submit("nonsense");
+	assert_int_equal(rig.err, -EINVAL);
+	assert_null(rig_request());
+}
+
+/* Our own job, whose reply was lost, uses up what the next try is refused for. */
+static void test_refused_after_lost(void **state)
+{
+	static const struct {
+		int status;
+		const char *body;
+	} refusals[] = {
+		{403, RIG_STATUS("403", "Forbidden", "exceeded quota: q, requested: 1")},
+		{400, RIG_STATUS("400", "BadRequest", "queue is closed")},
+		{401, RIG_STATUS("401", "Unauthorized", "no")},
+	};
+
+	(void)state;
+	rig_start("", "");
+	for (size_t i = 0; i < array_size(refusals); i++) {
+		for (int acted = 0; acted < 2; acted++) {
+			size_t before = launches();
+
+			rig_submit(RIG_APP);
+			rig_lose(acted);
+			rig_until_request();
+			rig_answer(refusals[i].status, refusals[i].body);
+			assert_int_equal(rig_request()->call.method, HTTP_GET);
+			rig_serve();
+			assert_int_equal(rig.n_answers, 1);
+			assert_int_equal(rig.err == 0, acted);
+			assert_int_equal(launches() - before, acted);
+			if (acted)
+				rig_expect(BACKEND_JOBS, rig.id, "SUBMITTED");
+		}
+	}
+	/* Whoever may not read the holder can't know; then the folder stays. */
+	rig_submit(RIG_APP);
+	rig_lose(true);
+	rig_until_request();
+	rig_answer(403, refusals[0].body);
+	rig_answer(403, RIG_STATUS("403", "Forbidden", "no get"));
+	assert_int_equal(rig.err, -EDQUOT);
+	assert_non_null(strstr(rig.text, "could not be found out"));
+	assert_true(rig_has_folder(rig.objects[rig.n_objects - 1].name));
+}
+
+/* A 409 that is no "exists already" has launched nothing. */
+static void test_conflict(void **state)
+{
+	(void)state;
+	rig_start("", "");
+	rig_submit(RIG_APP);
+	rig_answer(409, RIG_STATUS("409", "Conflict", "quota was modified, try again"));
+	if (rig.n_answers == 0)
+		rig_serve();
+	assert_int_equal(rig.err == 0, launches() == 1);
+}
+
+static void test_named(void **state)
+{
+	size_t before;
+
+	(void)state;
+	rig_start("", "");
+	rig_submit(RIG_READY(""));
+	rig_serve();
+	assert_int_equal(rig.err, 0);
+	assert_string_equal(rig.id, "mine");
+	/* The name is ours already: another one, without asking. */
+	rig_submit(RIG_READY(""));
+	rig_serve();
+	assert_int_equal(rig.err, 0);
+	assert_string_not_equal(rig.id, "mine");
+	/* Somebody else has it: another one, after asking. */
+	rig.objects[0].there = false;
+	job_event("DELETED", "mine", "u-0", "Running");
+	assert_false(rig_has_folder("mine"));
+	rig_create("{\"metadata\":{\"name\":\"mine\"}}");
+	rig_submit(RIG_READY(""));
+	rig_serve(); /* 409 */
+	rig_serve(); /* GET */
+	before = launches();
+	rig_serve();
+	assert_int_equal(rig.err, 0);
+	assert_int_equal(launches() - before, 1);
+	assert_string_not_equal(rig.id, "mine");
+	assert_false(rig_has_folder("mine"));
+	/* A reply was lost, and the name was taken and given back meanwhile: never launched twice. */
+	rig.objects[2].there = false;
+	rig_submit(RIG_READY(""));
+	before = launches();
+	rig_lose(true);
+	rig_until_request();
+	rig_answer(409, RIG_STATUS("409", "AlreadyExists", "x"));
+	rig_answer(404, RIG_STATUS("404", "NotFound", "x"));
+	assert_int_equal(rig.n_answers, 1);
+	assert_true(rig.err < 0);
+	assert_non_null(strstr(rig.text, "could not be found out"));
+	assert_int_equal(launches() - before, 1);
+}
+
+/* --- any server --- */
+
+static unsigned long seed;
+
+static unsigned roll(unsigned n)
+{
+	seed = seed * 6364136223846793005ul + 1442695040888963407ul;
+	return (unsigned)(seed >> 33) % n;
+}
+
+/* One reply of a server and a network in any trouble. Returns false if it acted in order. */
+static void reply_at_random(void)
+{
+	static const int errors[] = {500, 502, 504, 429, 503};
+	struct http_request *rq = rig_request();
+	const char *body;
+	int status;
+
+	switch (roll(8)) {
+	case 0:
+		fake_break(rq, -EHOSTUNREACH, false);
+		break;
+	case 1:
+		fake_break(rq, -ETIMEDOUT, true);
+		break;
+	case 2:
+		rig_act(rq, &body);
+		fake_break(rq, -EIO, true);
+		break;
+	case 3:
+		status = errors[roll(5)];
+		/* 429 and 503: nothing was done. */
+		if (status != 429 && status != 503 && roll(2))
+			rig_act(rq, &body);
+		fake_answer(rq, status, "{}");
+		break;
+	case 4:
+		fake_answer(rq, 403,
+			    RIG_STATUS("403", "Forbidden", "exceeded quota: q, requested: 1"));
+		break;
+	default:
+		status = rig_act(rq, &body);
+		fake_answer(rq, status, body);
+	}
+	fake_run();
+}
+
+static size_t launched_as(const char *submission, size_t from)
+{
+	size_t n = 0;
+
+	for (size_t i = from; i < rig.n_objects; i++)
+		n += strcmp(rig.objects[i].submission, submission) == 0;
+	return n;
+}
+
+static void one_submission(unsigned long begin)
+{
+	size_t from = rig.n_objects, n;
+	cleanup_free char *submission = NULL;
+
+	seed = begin;
+	rig_submit(roll(3) ? RIG_APP : RIG_READY(""));
+	submission = rig_behind(rig_request()->body, "\"kxfs/submission\":\"");
+	while (rig.n_answers == 0) {
+		if (rig_request())
+			reply_at_random();
+		else
+			assert_true(fake_wait(100000));
+		if (rig.n_objects > from && roll(10) == 0)
+			rig_job_event("ADDED", rig.objects[rig.n_objects - 1].json);
+	}
+	assert_int_equal(rig.n_answers, 1);
+	n = launched_as(submission, from);
+	if (n > 1)
+		fail_msg("seed %lu: launched %zu times", begin, n);
+	if (rig.err == 0 && n != 1)
+		fail_msg("seed %lu: said to be launched, and is not", begin);
+	if (rig.err != 0 && n == 1 && !strstr(rig.text, "could not be found out"))
+		fail_msg("seed %lu: launched, but %s", begin, rig.text);
+	if (rig.err == 0)
+		assert_true(rig_has_folder(rig.id));
+	/* The next may have the name. */
+	for (size_t i = from; i < rig.n_objects; i++)
+		rig.objects[i].there = roll(2);
+}
+
+static void test_exactly_once(void **state)
+{
+	size_t good = 0;
+
+	(void)state;
+	rig_start("", "");
+	for (unsigned long i = 1; i <= SEEDS; i++) {
+		one_submission(i);
+		good += rig.err == 0;
+	}
+	assert_true(good > SEEDS / 3);
+}
+
+/* The watch may be faster than the reply. */
+static void test_older_reply(void **state)
+{
+	struct rig_object *o;
+	cleanup_free char *newer = NULL;
+
+	(void)state;
+	rig_start("", "");
+	rig_submit(RIG_APP);
+	o = rig_create(rig_request()->body);
+	newer = rig_job(o->name, "u-0", "Running", 1);
+	rig_job_event("ADDED", o->json);
+	rig_job_event("MODIFIED", newer);
+	rig_answer(201, o->json);
+	assert_int_equal(rig.err, 0);
+	rig_expect(BACKEND_JOBS, rig.id, "RUNNING");
+	/* It may even be gone before. */
+	rig_submit(RIG_APP);
+	o = rig_create(rig_request()->body);
+	rig_job_event("ADDED", o->json);
+	cleanup_free char *last = rig_job(o->name, "u-1", "Running", 1);
+	rig_job_event("DELETED", last);
+	rig_answer(201, o->json);
+	assert_int_equal(rig.err, 0);
+	rig_expect(BACKEND_JOBS, rig.id, NULL);
+}
+
+/* --- ending --- */
+
+static void test_cancel(void **state)
+{
+	(void)state;
+	rig_start("", "");
+	for (int i = 0; i < 6; i++) {
+		char name[16], uid[16];
+
+		snprintf(name, sizeof(name), "job-%d", i);
+		snprintf(uid, sizeof(uid), "u%d", i);
+		job_event("ADDED", name, uid, "Running");
+		rig_cancel(name, uid);
+		assert_int_equal(rig_request()->call.method, HTTP_DELETE);
+		assert_non_null(strstr(rig_request()->body, uid));
+		assert_non_null(strstr(rig_request()->body, "Background"));
+		switch (i) {
+		case 0:
+			rig_answer(200, "{}");
+			break;
+		case 1:
+			rig_answer(404, RIG_STATUS("404", "NotFound", "gone"));
+			break;
+		case 2: /* done, but the reply was lost, and the name is another job's by now */
+			rig_lose(false);
+			rig_until_request();
+			rig_answer(409, RIG_STATUS("409", "Conflict", "the UID does not match"));
+			break;
+		case 3:
+			rig_answer(409, RIG_STATUS("409", "Conflict", "the UID does not match"));
+			assert_int_equal(rig.err, -ESTALE);
+			rig_expect(BACKEND_JOBS, name, "RUNNING");
+			continue;
+		case 4:
+			rig_answer(403, RIG_STATUS("403", "Forbidden", "no"));
+			assert_int_equal(rig.err, -EACCES);
+			rig_expect(BACKEND_JOBS, name, "RUNNING");
+			continue;
+		default:
+			fake_break(rig_request(), -EHOSTUNREACH, false);
+			fake_run();
+			assert_int_equal(rig.err, -EHOSTUNREACH);
+			rig_expect(BACKEND_JOBS, name, "RUNNING");
+			continue;
+		}
+		assert_int_equal(rig.n_answers, 1);
+		assert_int_equal(rig.err, 0);
+		rig_expect(BACKEND_JOBS, name, NULL);
+		/* What the server still tells of it does not bring it back. */
+		job_event("MODIFIED", name, uid, "Terminating");
+		rig_expect(BACKEND_JOBS, name, NULL);
+	}
+}
+
+/* --- output --- */
+
+/* A captured job of somebody else, which prints. */
+static void run_job(const char *name, const char *uid, const char *pod)
+{
+	job_event("ADDED", name, uid, "Running");
+	pod_event("ADDED", pod, uid, 0, "Running", RIG_RUNNING);
+}
+
+static void end_job(const char *name, const char *uid, const char *pod)
+{
+	job_event("DELETED", name, uid, "Running");
+	pod_event("DELETED", pod, uid, 0, "Running", RIG_RUNNING);
+	while (rig.follows)
+		rig_follow_done(rig.follows);
+	fake_pass(5000);
+}
+
+static void test_history(void **state)
+{
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	run_job("one", "u1", "p1");
+	assert_non_null(rig.follows);
+	job_event("DELETED", "one", "u1", "Running");
+	rig_expect(BACKEND_JOBS, "one", NULL);
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	/* Its last output still comes, and ends with the pod. */
+	assert_non_null(rig.follows);
+	assert_false(rig.follows->ended);
+	pod_event("DELETED", "p1", "u1", 0, "Running", RIG_RUNNING);
+	assert_true(rig.follows->ended);
+	assert_int_equal(rig.follows->end, FOLLOW_GONE);
+	rig_follow_done(rig.follows);
+	assert_null(rig.k->jobs);
+	fake_pass(5000);
+	/* It is there after a remount, and can be removed for good. */
+	rig_stop();
+	rig_start("", "");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	backend_forget(rig.b, "one", "u1", rig_reply, NULL);
+	fake_run();
+	assert_int_equal(rig.err, 0);
+	rig_expect(BACKEND_HISTORY, "one", NULL);
+	assert_false(rig_has_folder("one"));
+}
+
+/* Output that an earlier mount captured is history too, though nothing of it is followed now. */
+static void test_earlier_output(void **state)
+{
+	cleanup_free char *json = rig_job("one", "u1", "Completed", 2);
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	run_job("one", "u1", "p1");
+	fake_pass(5000);
+	rig_stop();
+	rig.capture = BACKEND_CAPTURE_NONE;
+	rig_start(json, "");
+	rig_expect(BACKEND_JOBS, "one", "SUCCEEDED");
+	job_event("DELETED", "one", "u1", "Completed");
+	rig_expect(BACKEND_HISTORY, "one", "SUCCEEDED");
+	assert_true(rig_has_folder("one"));
+}
+
+/* Names come again: what one job printed is not the next one's to remove. */
+static void test_same_name(void **state)
+{
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	run_job("one", "u1", "p1");
+	end_job("one", "u1", "p1");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	/* The second prints nothing, and goes. */
+	job_event("ADDED", "one", "u2", "Pending");
+	job_event("DELETED", "one", "u2", "Pending");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	assert_true(rig_has_folder("one"));
+	/* The third begins while the second is still there, and goes before the second's pods do. */
+	run_job("one", "u3", "p3");
+	fake_pass(5000);
+	job_event("DELETED", "one", "u3", "Running");
+	run_job("one", "u4", "p4");
+	pod_event("DELETED", "p3", "u3", 0, "Running", RIG_RUNNING);
+	while (rig.follows)
+		rig_follow_done(rig.follows);
+	pod_event("MODIFIED", "p4", "u4", 0, "Running", RIG_RUNNING);
+	fake_pass(5000);
+	pod_event("MODIFIED", "p4", "u4", 0, "Running", RIG_RUNNING);
+	rig_expect(BACKEND_JOBS, "one", "RUNNING");
+	assert_non_null(rig.follows);
+	assert_true(rig_has_folder("one"));
+	end_job("one", "u4", "p4");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+}
+
+/* A name that is tried for a submission may be that of a job that begins to print just then. */
+static void test_name_in_flight(void **state)
+{
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	rig_create("{\"metadata\":{\"name\":\"mine\"}}");
+	rig_submit(RIG_READY(""));
+	run_job("mine", "u-0", "p1");
+	rig_serve();
+	rig_serve();
+	rig_serve();
+	assert_int_equal(rig.err, 0);
+	assert_string_not_equal(rig.id, "mine");
+	pod_event("MODIFIED", "p1", "u-0", 0, "Running", RIG_RUNNING);
+	assert_non_null(rig.follows);
+}
+
+/* Only so many first fetches at once; the next begins when one is there. */
+static void test_first_fetches(void **state)
+{
+	cleanup_free char *json = rig_job("one", "u1", "Running", 12);
+	const struct spec_job *job;
+	struct log *log;
+	struct follow *f;
+	size_t n;
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_NONE;
+	rig_start(json, "");
+	for (unsigned i = 0; i < 12; i++) {
+		char uid[16];
+
+		snprintf(uid, sizeof(uid), "p%u", i);
+		pod_event("ADDED", uid, "u1", i, "Running", RIG_RUNNING);
+	}
+	assert_null(rig.follows);
+	job = backend_job(rig.b, BACKEND_JOBS, "one");
+	assert_int_equal(backend_log(rig.b, job, NULL, &log), 0);
+	fake_run();
+	DL_COUNT(rig.follows, f, n);
+	assert_int_equal(n, 8);
+	/* They go on following, but the reader has what it waits for. */
+	rig.follows->config.settled(rig.follows->config.data);
+	DL_COUNT(rig.follows, f, n);
+	assert_int_equal(n, 9);
+	log_unref(log);
+	spec_job_unref(job);
+}
+
+/* --- the end --- */
+
+static void test_stop(void **state)
+{
+	(void)state;
+	for (int moment = 0; moment < 9; moment++) {
+		rig.capture = BACKEND_CAPTURE_ALL;
+		if (moment == 0)
+			rig_new();
+		else
+			rig_start("", "");
+		rig.n_answers = 0;
+		rig.err = 0;
+		if (moment == 2)
+			run_job("one", "u1", "p1");
+		if (moment == 3) {
+			const struct backend_submission s = {"a.yaml", RIG_APP, strlen(RIG_APP),
+							     "a"};
+
+			/* While it is on the pool. */
+			backend_submit(rig.b, &s, rig_reply, NULL);
+			fake_step(&fake.posted);
+		}
+		if (moment >= 4)
+			rig_submit(RIG_APP);
+		if (moment == 5)
+			rig_lose(true);
+		if (moment == 6)
+			rig_answer(409, RIG_STATUS("409", "AlreadyExists", "x"));
+		if (moment == 7) {
+			fake_break(rig_request(), -EHOSTUNREACH,
+				   false); /* its folder is being removed */
+			assert_int_equal(rig.n_answers, 0);
+		}
+		if (moment == 8) {
+			job_event("ADDED", "one", "u1", "Running");
+			rig_cancel("one", "u1");
+			rig.n_answers = 1; /* of the submission and of the cancel */
+		}
+		rig_stop();
+		if (moment >= 3)
+			assert_true(rig.n_answers >= 1 && rig.err < 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_join, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_once_a_turn, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_relist, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_comes_back, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_stale, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_submit, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_refused_after_lost, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_conflict, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_named, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_exactly_once, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_older_reply, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_cancel, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_history, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_earlier_output, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_same_name, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_name_in_flight, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_first_fetches, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_stop, rig_setup, rig_teardown),
+	};
+
+	return cmocka_run_group_tests_name("kube", tests, NULL, NULL);
+}
