@@ -15,11 +15,15 @@
 #define DEFAULT_PORT 29500 /* of the service, when no role has a port */
 
 static const struct spec_option options[] = {
-	{.name = "service_account", .help = "service account of the pods"},
+	{.name = "service_account",
+	 .type = SPEC_OPTION_NAME,
+	 .help = "service account of the pods"},
 	{.name = "image_repo", .help = "repository of local images (sha256:...)"},
-	{.name = "image_secret", .help = "secret to pull images with"},
+	{.name = "image_secret", .type = SPEC_OPTION_NAME, .help = "secret to pull images with"},
 	{.name = "coscheduler_name", .help = "scheduler that places the pods of a role together"},
-	{.name = "priority_class_name", .help = "priority class of the pods"},
+	{.name = "priority_class_name",
+	 .type = SPEC_OPTION_NAME,
+	 .help = "priority class of the pods"},
 	{.name = "network", .help = "additional network of the pods (Multus)"},
 	{.name = "priority",
 	 .type = SPEC_OPTION_INT,
