@@ -199,12 +199,10 @@ def test_close_has_a_deadline(kx):
 
 
 def test_unmounting_answers_who_waits(kx):
-    done = later(put, kx, "x.yaml", asking("delay 5000"))
+    done = later(put, kx, "x.yaml", asking("delay 100000"))
     until_asked(kx, "x.yaml")
-    begun = time.monotonic()
     assert kx.end() == 0
-    assert done() in ("ENOTCONN", "ECONNABORTED")
-    assert time.monotonic() - begun < 4
+    assert done() in ("ENOTCONN", "ECONNABORTED")  # at its deadline it would be ETIMEDOUT
 
 
 # --- dryrun/ takes the same way, and ends elsewhere ---
