@@ -661,7 +661,7 @@ static void test_many_replicas(void **state)
 
 #define world_test(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		world_test(test_environment),
@@ -691,5 +691,7 @@ int main(void)
 		world_test(test_many_replicas),
 	};
 
+	(void)argc;
+	backend_helper(argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -301,6 +301,7 @@ int main(int argc, char **argv)
 		world_test(test_history_keep), world_test(test_spool_limit),
 	};
 
+	backend_helper(argv);
 	if (argc == 4 && streq(argv[1], "--daemon"))
 		return daemon_main(argv[2], argv[3]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
