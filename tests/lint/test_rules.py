@@ -190,6 +190,7 @@ def test_text(path):
 # These have none, since what they do shows only in a mount, or beside the module that is named.
 COVERED = {
     "backend/lock.c": "tests/unit/test-store.c",
+    "backend/relay.c": "tests/unit/test-local_output.c",
     "backend/request.c": "tests/unit/test-backend.c",
     "backend/spool*.c": "tests/unit/test-log.c",
     "fs/control.c": "tests/mount/test_tree.py",

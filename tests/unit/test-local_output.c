@@ -86,12 +86,11 @@ static void test_much(void **state)
 static void test_last_words(void **state)
 {
 	struct world *w = *state;
-	cleanup_free char *id =
-		submit_sh(w,
-			  "exec 2>/dev/null; trap 'head -c 1000000 /dev/zero; "
-			  "echo last > /dev/stdout; exit 0' TERM; "
-			  "echo up; while :; do sleep 0.02; done",
-			  1, NULL);
+	cleanup_free char *id = submit_sh(w,
+					  "exec 2>/dev/null; trap 'head -c 1000000 /dev/zero; "
+					  "echo last > /dev/stdout; exit 0' TERM; "
+					  "echo up; while :; do sleep 0.02; done",
+					  1, NULL);
 
 	until(log_has(w, id, "main-0.0", "up\n"));
 	assert_int_equal(cancel(w, id), 0);

@@ -153,9 +153,10 @@ static void test_output_lost(void **state)
 	set(&r->reason, "OutputLost");
 	set(&r->message,
 	    "ended by signal 13 (SIGPIPE); its output can't be written: No space left on device");
-	assert_why(job, "trainer-1 failed: ended by signal 13 (SIGPIPE); its output can't be written: "
-			"No space left on device. It was not tried again, because max_retries is 0. "
-			"Its output is in trainer-1/log.\n");
+	assert_why(job,
+		   "trainer-1 failed: ended by signal 13 (SIGPIPE); its output can't be written: "
+		   "No space left on device. It was not tried again, because max_retries is 0. "
+		   "Its output is in trainer-1/log.\n");
 	job->state = SPEC_SUCCEEDED;
 	assert_why(job, "");
 	set(&job->reason, "OutputLost");
