@@ -71,7 +71,8 @@ static bool is_recorded(struct world *w, const char *id, pid_t pid)
 {
 	char text[32];
 
-	snprintf(text, sizeof(text), "%d", (int)pid);
+	/* whole, not as a part of some other number */
+	snprintf(text, sizeof(text), "\"pid\":%d,", (int)pid);
 	return file_has(w, id, "job.json", text);
 }
 
