@@ -12,6 +12,7 @@
 #include "spec/kind.h"
 #include "spec/limits.h"
 #include "spec/name.h"
+#include "spec/ready.h"
 
 #define SUFFIX_LEN (SPEC_SUFFIX_MAX - 1)
 
@@ -248,16 +249,23 @@ static void check_names(struct app_reader *r, const struct spec_app *app,
 static bool is_other(struct app_reader *r, const struct spec_yaml *root)
 {
 	const struct spec_yaml *kind = spec_yaml_get(root, "kind");
+	const char *name;
 
 	if (!app_is(r, NULL, root, SPEC_YAML_MAP, "an AppDef begins with \"name: \""))
 		return true;
 	if (!kind || !spec_yaml_get(root, "apiVersion"))
 		return false;
-	app_error(
-		r, NULL, root,
-		"this is a ready manifest (kind: %s), which only the mount of a cluster can send; "
-		"write an AppDef, see appdef(5)",
-		kind->type == SPEC_YAML_SCALAR ? kind->text : "?");
+	name = kind->type == SPEC_YAML_SCALAR ? kind->text : "?";
+	if (spec_ready_kind(root))
+		app_error(r, NULL, root,
+			  "this is a ready manifest (kind: %s), which only the mount of a cluster "
+			  "can send; write an AppDef, see appdef(5)",
+			  name);
+	else
+		app_error(r, NULL, root,
+			  "this is a manifest of another kind (%s), which nobody can send here; "
+			  "write an AppDef, see appdef(5)",
+			  name);
 	return true;
 }
 
