@@ -196,6 +196,7 @@ def test_text(path):
 # These have none, since what they do shows only in a mount, or beside the module that is named.
 COVERED = {
     "backend/lock.c": "tests/unit/test-store.c",
+    "backend/relay.c": "tests/unit/test-local_output.c",
     "backend/request.c": "tests/unit/test-backend.c",
     "backend/spool*.c": "tests/unit/test-log.c",
     "fs/control.c": "tests/mount/test_tree.py",
@@ -209,6 +210,7 @@ COVERED = {
     "fs/mountinfo.c": "tests/mount/test_life.py",
     "fs/mountpoint.c": "tests/mount/test_life.py",
     "fs/ops.c": "tests/mount/test_tree.py",
+    "fs/ops_dir.c": "tests/mount/test_tree.py",
     "fs/quantity.c": "tests/unit/test-options.c",
     "fs/refuse.c": "tests/unit/test-options.c",
     "fs/replica.c": "tests/mount/test_tree.py",
@@ -223,6 +225,7 @@ COVERED = {
     "fs/who.c": "tests/golden/test_golden.py",
     "spec/kind.c": "tests/unit/test-run_options.c",
     "spec/mcad.c": "tests/golden/test_golden.py",
+    "spec/mcad_name.c": "tests/golden/test_golden.py",
     "spec/pod*.c": "tests/golden/test_golden.py",
     "backend/kubeconfig.c": "tests/unit/test-credential.c",
     "backend/plugin.c": "tests/unit/test-credential.c",
