@@ -45,7 +45,7 @@ int diag_level_parse(const char *word)
 	return -EINVAL;
 }
 
-/* Copy TEXT to RET with control characters escaped; the length without NUL. */
+/* Copy TEXT to RET as one line, with control characters escaped; the length without NUL. */
 static size_t diag_escape(const char *text, char *ret, size_t size)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -54,13 +54,17 @@ static size_t diag_escape(const char *text, char *ret, size_t size)
 	for (; *text && n + 5 < size; text++) {
 		unsigned char c = (unsigned char)*text;
 
+		if (c == '\n') {
+			n += (size_t)sprintf(ret + n, "%s", text[1] ? " | " : "");
+			continue;
+		}
 		if (c >= 0x20 && c != 0x7f) {
 			ret[n++] = (char)c;
 			continue;
 		}
 		ret[n++] = '\\';
-		if (c == '\n' || c == '\t') {
-			ret[n++] = c == '\n' ? 'n' : 't';
+		if (c == '\t') {
+			ret[n++] = 't';
 			continue;
 		}
 		ret[n++] = 'x';

@@ -18,7 +18,10 @@ void diag_setup(enum diag_level level, bool to_stderr);
 /* Do messages go to standard error? Somebody reads it there then. */
 bool diag_to_stderr(void);
 
-/* One message, one line; control characters in it are escaped. errno is kept. */
+/*
+ * One message, one line: newlines in it become " | ", other control characters are escaped. errno
+ * is kept.
+ */
 void diag(enum diag_level level, const char *fmt, ...) printf_like(2, 3);
 
 /* The ring's text, oldest first: "TIME LEVEL text\n". malloc'ed; NULL: no memory. */

@@ -57,6 +57,13 @@ static const char *error_hint(CURLcode code, const struct http_server *s)
 		       "must be PEM, belong together and need no pass phrase";
 	case CURLE_SSL_CACERT_BADFILE:
 		return "; certificate-authority of the kubeconfig must be PEM";
+	case CURLE_SSL_CONNECT_ERROR:
+		return "; is server of the kubeconfig right, and does it speak https?";
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_CONNECT:
+	case CURLE_OPERATION_TIMEDOUT:
+		return "; is server of the kubeconfig right, and can it be reached from here (VPN, "
+		       "proxy)?";
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_PROXY:
 		return "; see proxy-url of the kubeconfig, and HTTPS_PROXY and NO_PROXY";

@@ -282,6 +282,8 @@ static void on_state(struct kube *k, int *mine, int err, const char *text)
 		kube_started(k, err, text);
 		return;
 	}
+	if (!k->listed_jobs || !k->listed_pods)
+		return; /* the start is under way, or it has failed and that was said */
 	kube_confirm(k, text);
 }
 

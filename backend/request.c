@@ -122,6 +122,10 @@ static bool request_check_job(struct backend_request *rq)
 		request_refuse(rq, -ESTALE, "%s is another job by now; look at it again", rq->id);
 		return false;
 	}
+	if (rq->kind == BACKEND_CONTROL && !rq->b->ops->control) {
+		request_refuse(rq, -EOPNOTSUPP, "ctl does nothing yet for jobs of a cluster");
+		return false;
+	}
 	if (rq->kind == BACKEND_CONTROL && !(job->actions & (1u << rq->action))) {
 		request_refuse(rq, -EINVAL,
 			       "%s would have no effect: the job is %s; ctl lists what has",

@@ -97,6 +97,7 @@ static int jobs_list(struct fs *fs, struct node *dir, struct listing *l)
 struct jobs_removal {
 	struct fs *fs;
 	uint64_t ticket;
+	char id[];
 };
 
 static void jobs_removed(void *data, const struct backend_result *result)
@@ -105,7 +106,7 @@ static void jobs_removed(void *data, const struct backend_result *result)
 	fuse_req_t req = park_claim(r->fs->park, r->ticket);
 
 	if (result->err && *result->text)
-		diag(DIAG_WARNING, "rmdir: %s", result->text);
+		diag(DIAG_WARNING, "%s: not removed: %s", r->id, result->text);
 	if (req)
 		fuse_reply_err(req, -result->err);
 	free(r);
@@ -135,7 +136,7 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 {
 	enum backend_place place = jobs_place(dir);
 	const struct spec_job *job cleanup_job = backend_job(fs->backend, place, name);
-	struct jobs_removal *r cleanup_free = calloc(1, sizeof(*r));
+	struct jobs_removal *r cleanup_free = calloc(1, sizeof(*r) + strlen(name) + 1);
 	int err = !r ? -ENOMEM : !job ? -ENOENT : 0;
 
 	if (!err && place == BACKEND_JOBS)
@@ -145,6 +146,7 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		return;
 	}
 	r->fs = fs;
+	strcpy(r->id, name);
 	r->ticket = park_add(fs->park, req, PARK_DIR, JOBS_RMDIR_MS);
 	if (!r->ticket)
 		return;

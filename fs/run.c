@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 #include "fs/daemon.h"
 #include "fs/fs.h"
@@ -26,6 +27,7 @@
 
 #define HOLDER_MS      10000 /* beyond the grace: how long to wait for who ends */
 #define DEFAULT_PATH   "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define PATIENCE_MS    3000 /* who waits longer for the mount is told why */
 #define EXPIRE_MS      3600000
 #define EXPIRE_SOON_MS 60000
 
@@ -41,6 +43,7 @@ struct run {
 	char *submitter;
 	char *home;	/* NULL: unknown */
 	bool started;	/* the loop */
+	atomic_bool up; /* the backend: the first list is in, or can't be had */
 	int signal_err; /* of loop_signal; set on the I/O thread before backend_start returns */
 };
 
@@ -181,6 +184,15 @@ static void on_signal(void *data)
 	session_stop(r->session);
 }
 
+static void on_patience(void *data)
+{
+	struct run *r = data;
+
+	if (!atomic_load(&r->up))
+		diag(DIAG_INFO, "the list of jobs of %s is not in yet; still trying",
+		     r->options->source);
+}
+
 static void on_expire(void *data)
 {
 	struct run *r = data;
@@ -200,6 +212,8 @@ static void begin(void *data)
 		err = loop_signal(r->fs.loop, SIGINT, on_signal, r);
 	if (!err && r->options->foreground)
 		err = loop_signal(r->fs.loop, SIGHUP, on_signal, r);
+	if (!err && !loop_timer_new(r->fs.loop, PATIENCE_MS, 0, on_patience, r))
+		err = -ENOMEM;
 	if (!err && !loop_timer_new(r->fs.loop, EXPIRE_SOON_MS, EXPIRE_MS, on_expire, r))
 		err = -ENOMEM;
 	r->signal_err = err;
@@ -216,6 +230,7 @@ static int start(struct run *r, char **why)
 	loop_post(r->fs.loop, begin, r);
 	notify_send(&r->notify, "STATUS=Reading %s", r->fs.state_dir);
 	err = backend_start(r->fs.backend, why);
+	atomic_store(&r->up, true);
 	if (!err)
 		err = r->signal_err;
 	if (err)

@@ -260,6 +260,9 @@ static int bad_request(struct reply *r)
 		return strict(r);
 	if (!*r->message)
 		return say_failed(r, -EINVAL, "the server refuses it");
+	if (has(r, "unable to parse requirement: "))
+		return say(r, -EINVAL, "the selector of labels is wrong: %s",
+			   strstr(r->message, "unable to parse"));
 	return say(r, -EINVAL, "the cluster refuses it: %s", r->message);
 }
 
@@ -295,17 +298,25 @@ static int invalid(struct reply *r)
 	return -EINVAL;
 }
 
+/* What RESOURCE comes with. */
+static const char *product(const char *resource)
+{
+	if (strstr(resource, ".volcano.sh"))
+		return "Volcano";
+	return strstr(resource, ".codeflare.dev") ? "MCAD" : "what they belong to";
+}
+
 static int not_found(struct reply *r)
 {
 	const char *name = get_text(get(r->object, "details", json_type_object), "name");
 	const char *kind = get_text(get(r->object, "details", json_type_object), "kind");
 
 	if (!*name)
-		return say(
-			r, -EOPNOTSUPP,
-			"the cluster has no %s: what they belong to is not installed there, or in "
-			"another version",
-			r->asked->resource);
+		return say(r, -EOPNOTSUPP,
+			   "the cluster has no %s: %s is not installed there, or in a version that "
+			   "does not fit\nIs it the right cluster? Else ask who runs it to install "
+			   "it.",
+			   r->asked->resource, product(r->asked->resource));
 	if (strcmp(kind, "namespaces") == 0)
 		return say(r, -ENOENT, "there is no namespace %s", r->asked->namespace);
 	return say(r, -ENOENT, "%s", *r->message ? r->message : "it is not there");

@@ -10,11 +10,13 @@ _kxfs_words() {
 	before=${list%"$word"}
 	case $word in
 	cancel=*) mapfile -t COMPREPLY < <(compgen -P "${before}cancel=" -W "own all none" -- "${word#*=}") ;;
+	capture=*) mapfile -t COMPREPLY < <(compgen -P "${before}capture=" -W "own all none" -- "${word#*=}") ;;
 	log_level=*) mapfile -t COMPREPLY < <(compgen -P "${before}log_level=" -W "error warning info debug" -- "${word#*=}") ;;
 	state=*) mapfile -t COMPREPLY < <(compgen -P "${before}state=" -d -- "${word#*=}") ;;
+	kubeconfig=*) mapfile -t COMPREPLY < <(compgen -P "${before}kubeconfig=" -f -- "${word#*=}") ;;
 	*=*) COMPREPLY=() ;;
 	*)
-		mapfile -t COMPREPLY < <(compgen -P "$before" -W "state= cancel= grace= spool_limit= history_keep= ro
+		mapfile -t COMPREPLY < <(compgen -P "$before" -W "state= kubeconfig= as= selector= capture= cancel= grace= spool_limit= history_keep= ro
 			allow_other uid= gid= umask= log_level= queue= service_account= priority_class= image_repo=
 			reserved_millicpu= reserved_memmb= efa_device_count= no_annotations quiet validate_spec
 			image_secret= coscheduler_name= priority_class_name= network= priority=" -- "$word")
@@ -38,11 +40,11 @@ _kxfs() {
 		COMPREPLY=("${COMPREPLY[@]#"$head"}")
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "-f -d -h --help -V --version -o --dry-run=" -- "$cur")
-	elif [[ " ${words[*]::${#words[@]}-1} " == *" local: "* ]]; then
+	elif [[ " ${words[*]::${#words[@]}-1} " =~ \ (local|volcano): ]]; then
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
 	else
-		mapfile -t COMPREPLY < <(compgen -W "local:" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "local: volcano:" -- "$cur")
 		# "local:" is three words to readline when it splits at ':'.
 		[[ $COMP_WORDBREAKS == *:* && $cur == *:* ]] && COMPREPLY=("${COMPREPLY[@]#*:}")
 	fi

@@ -9,62 +9,8 @@ import shutil
 import subprocess
 
 import pytest
-from harness import ROOT, TOOL_PATH, Job, app, base_env, err_of, is_mounted, run, wait_for
-
-CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
-# What differs from run to run: ids' suffixes, times.
-VARYING = [(re.compile(r"-[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-9]{11,13}\b"), "-SUFFIX"),
-           (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME")]
-
-
-def commands(block):
-    """(command, expected output) of each `$` line; `>` lines continue the command."""
-    found = []
-    for line in block.splitlines():
-        if line.startswith("$ "):
-            found.append([line[2:], ""])
-        elif line.startswith("> ") and not found[-1][1]:
-            found[-1][0] += "\n" + line[2:]
-        else:
-            found[-1][1] += line + "\n"
-    return found
-
-
-def matches(expected, got):
-    """Is GOT what README shows? `...` stands for anything within a line, alone for any lines."""
-    for pattern, word in VARYING:
-        expected, got = pattern.sub(word, expected), pattern.sub(word, got)
-    regex = re.escape(expected)
-    regex = re.sub(r"(?m)^\\\.\\\.\\\.\\\n", "(?s:.*)", regex)
-    regex = regex.replace(r"\.\.\.", "[^\n]*")
-    return re.fullmatch(regex, got) is not None
-
-
-class Shell:
-    """An interactive session's worth of bash: one process, one command after the other."""
-
-    END = "--end-of-command--"
-
-    def __init__(self, env, cwd):
-        self.proc = subprocess.Popen(["/bin/bash", "--norc"], stdin=subprocess.PIPE, cwd=cwd, env=env,
-                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-    def run(self, command):
-        self.proc.stdin.write(f"{command}\necho {self.END}$?\n")
-        self.proc.stdin.flush()
-        out = ""
-        while True:
-            line = self.proc.stdout.readline()
-            assert line, f"the shell ended in: {command}\n{out}"
-            before, found, _ = line.partition(self.END)
-            out += before
-            if found:
-                return out
-
-    def close(self):
-        self.proc.stdin.close()
-        self.proc.wait(timeout=60)
-        self.proc.stdout.close()
+from harness import ROOT, Job, app, base_env, err_of, is_mounted, run, wait_for
+from transcript import commands, matches, play, readme
 
 
 def test_matching():
@@ -74,38 +20,11 @@ def test_matching():
 
 
 def test_readme(make_kx):
-    """Every example of README.md, in its order, in one shell."""
-    blocks = CONSOLE.findall((ROOT / "README.md").read_text())
-    assert blocks
+    """Every example of README.md but those of a cluster, in their order, in one shell."""
+    before, _, after = readme()
     kx = make_kx(start=False)  # for its directories and its clean-up
-    home = kx.base / "home"
-    bin_dir = kx.base / "bin"
-    for path in (home, bin_dir):
-        path.mkdir()
-    # A mount that `kx` ends, should the examples not come to their end.
-    mount_point = home / "kx"
-    kx.mnt = mount_point
-    (bin_dir / "kxfs").write_text(f"#!/bin/sh\nexec {kx.binary} -o state={kx.state} \"$@\"\n")
-    (bin_dir / "kxfs").chmod(0o755)
-    (home / "train.yaml").write_text(example("$ cat train.yaml\n", blocks))
-    env = {**kx.env(), "HOME": str(home), "PATH": f"{bin_dir}:{TOOL_PATH}", "TMPDIR": str(kx.base)}
-    shell = Shell(env, home)
-    try:
-        for block in blocks:
-            for command, expected in commands(block):
-                got = shell.run(command)
-                assert matches(expected, got), f"$ {command}\n{got}\ninstead of\n{expected}"
-    finally:
-        shell.close()
+    mount_point = play(kx, before + after)
     wait_for(lambda: not is_mounted(mount_point), what="the last umount")
-
-
-def example(command, blocks):
-    """What README shows as the output of COMMAND."""
-    for block in blocks:
-        if command in block:
-            return block.split(command)[1].split("$ cp")[0]
-    raise AssertionError(f"README.md does not show {command}")
 
 
 def test_readme_shows_both_commands_first():

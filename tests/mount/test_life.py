@@ -649,21 +649,27 @@ def test_generic_options_of_the_man_page(make_kx):
     assert kx.start()
 
 
-def test_completion(binary):
+def test_completion(binary, make_kx):
     """What bash completes after -o, and as flags, is what --help lists."""
+    kx = make_kx(start=False)
     script = f"""source {ROOT}/contrib/completion/kxfs.bash
 compopt() {{ :; }}
 t() {{ COMP_LINE="$1" COMP_POINT=${{#1}} COMPREPLY=(); _kxfs; printf '%s\\n' "${{COMPREPLY[@]}}"; echo; }}
 t "kxfs -o "; t "kxfs -"; t "kxfs -o ro,cancel="; t "kxfs -o log_level="; t "kxfs "; t "kxfs -o ro,st"
+t "kxfs -o capture="; cd {kx.base}; t "kxfs volcano:c/n mn"; t "kxfs local: mn"
 """
-    words, flags, cancel, level, source, rest = (set(part.split()) for part in run(script).stdout.split("\n\n")[:6])
+    parts = [set(part.split()) for part in run(script).stdout.split("\n\n")]
+    words, flags, cancel, level, source, rest, capture, *mount_points = parts[:9]
     heads = listed(binary)
     assert words == {re.sub(r"=.*", "=", h) for h in heads if not h.startswith("-")}
     assert flags == {f for h in heads if h.startswith("-") for f in re.findall(r"--?\w[\w-]*=?", h)}
     assert {f"cancel={w}" for w in cancel} == {f"cancel={w}" for h in heads if h.startswith("cancel=")
                                                for w in h[7:].split("|")}
     assert level == {w for h in heads if h.startswith("log_level=") for w in h[10:].split("|")}
-    assert source == {"local:"} and rest == {"ro,state="}
+    assert {f"capture={w}" for w in capture} == {f"capture={w}" for h in heads if h.startswith("capture=")
+                                                 for w in h[8:].split("|")}
+    assert source == {"local:", "volcano:"} and rest == {"ro,state="}
+    assert mount_points == [{"mnt"}, {"mnt"}]
 
 
 def test_man_page_examples(make_kx):

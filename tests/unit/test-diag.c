@@ -34,7 +34,7 @@ static void test_message(void **state)
 	text = text_now();
 	line = strstr(text, "Z warning ");
 	assert_non_null(line);
-	assert_string_equal(line, "Z warning disk of node-1 is\\tfull\\nreally\\x1b[31m\n");
+	assert_string_equal(line, "Z warning disk of node-1 is\\tfull | really\\x1b[31m\n");
 	/* 2026-11-21T09:08:40.123 */
 	assert_int_equal(line - text, 23);
 	assert_int_equal(text[10], 'T');

@@ -174,8 +174,13 @@ static const struct answer answers[] = {
 	 "PodSecurity\",\"reason\":\"Forbidden\"}",
 	 "create " JOBS " x-1: forbidden (403): jobs \"x\" is forbidden: violates PodSecurity"},
 	{"create", 404, -EOPNOTSUPP, "404 page not found\n",
-	 "the cluster has no " JOBS ": what they belong to is not installed there, or in another "
-	 "version"},
+	 "the cluster has no " JOBS ": Volcano is not installed there, or in a version that does "
+	 "not fit\nIs it the right cluster? Else ask who runs it to install it."},
+	{"list", 400, -EINVAL,
+	 "{\"message\":\"unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, "
+	 "gt, lt\",\"reason\":\"BadRequest\"}",
+	 "the selector of labels is wrong: unable to parse requirement: found 'b', expected: in, "
+	 "notin, =, ==, !=, gt, lt"},
 	{"get", 404, -ENOENT,
 	 "{\"message\":\"" JOBS " \\\"x-1\\\" not found\",\"reason\":\"NotFound\",\"details\":{"
 	 "\"name\":\"x-1\",\"kind\":\"jobs\"}}",

@@ -228,7 +228,8 @@ static void test_errors(void **state)
 	cleanup_free char *text = http_error_text(CURLE_COULDNT_CONNECT, "", &s);
 
 	(void)state;
-	assert_string_equal(text, "a:1: Couldn't connect to server");
+	assert_string_equal(text, "a:1: Couldn't connect to server; is server of the kubeconfig "
+				  "right, and can it be reached from here (VPN, proxy)?");
 	assert_int_equal(http_error_errno(CURLE_COULDNT_RESOLVE_HOST), -EHOSTUNREACH);
 	assert_int_equal(http_error_errno(CURLE_PEER_FAILED_VERIFICATION), -EIO);
 	assert_int_equal(http_error_errno(CURLE_OUT_OF_MEMORY), -ENOMEM);

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""README.md's examples as a reader would type them, one after the other in one shell, and what they are
+to print."""
+
+import re
+import subprocess
+
+from harness import ROOT, TOOL_PATH
+
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
+# What differs from run to run: ids' suffixes, times.
+VARYING = [(re.compile(r"-[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-9]{11,13}\b"), "-SUFFIX"),
+           (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME")]
+
+
+def commands(block):
+    """(command, expected output) of each `$` line; `>` lines continue the command."""
+    found = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append([line[2:], ""])
+        elif line.startswith("> ") and not found[-1][1]:
+            found[-1][0] += "\n" + line[2:]
+        else:
+            found[-1][1] += line + "\n"
+    return found
+
+
+def matches(expected, got):
+    """Is GOT what README shows? `...` stands for anything within a line, alone for any lines."""
+    for pattern, word in VARYING:
+        expected, got = pattern.sub(word, expected), pattern.sub(word, got)
+    regex = re.escape(expected)
+    regex = re.sub(r"(?m)^\\\.\\\.\\\.\\\n", "(?s:.*)", regex)
+    regex = regex.replace(r"\.\.\.", "[^\n]*")
+    return re.fullmatch(regex, got) is not None
+
+
+class Shell:
+    """An interactive session's worth of bash: one process, one command after the other."""
+
+    END = "--end-of-command--"
+
+    def __init__(self, env, cwd):
+        self.proc = subprocess.Popen(["/bin/bash", "--norc"], stdin=subprocess.PIPE, cwd=cwd, env=env,
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def run(self, command):
+        self.proc.stdin.write(f"{command}\necho {self.END}$?\n")
+        self.proc.stdin.flush()
+        out = ""
+        while True:
+            line = self.proc.stdout.readline()
+            assert line, f"the shell ended in: {command}\n{out}"
+            before, found, _ = line.partition(self.END)
+            out += before
+            if found:
+                return out
+
+    def close(self):
+        self.proc.stdin.close()
+        self.proc.wait(timeout=60)
+        self.proc.stdout.close()
+
+
+def readme():
+    """README.md before, in and after the section about clusters."""
+    text = (ROOT / "README.md").read_text()
+    before, rest = text.split("## On a cluster\n")
+    cluster, after = rest.split("\n## ", 1)
+    return before, cluster, after
+
+
+def train_yaml():
+    """The file that README shows."""
+    return readme()[0].split("$ cat train.yaml\n")[1].split("$ cp")[0]
+
+
+def play(kx, text, **env):
+    """Type the examples in TEXT, at home, with README's train.yaml there; `kxfs` is KX's program and
+    state. Returns README's mount point, which KX ends, should the examples not come to their end."""
+    home, bin_dir = kx.base / "home", kx.base / "bin"
+    for path in (home, bin_dir):
+        path.mkdir()
+    kx.mnt = home / "kx"
+    (bin_dir / "kxfs").write_text(f"#!/bin/sh\nexec {kx.binary} -o state={kx.state} \"$@\"\n")
+    (bin_dir / "kxfs").chmod(0o755)
+    (home / "train.yaml").write_text(train_yaml())
+    shell = Shell({**kx.env(), "HOME": str(home), "PATH": f"{bin_dir}:{TOOL_PATH}",
+                   "TMPDIR": str(kx.base), **env}, home)
+    blocks = CONSOLE.findall(text)
+    assert blocks
+    try:
+        for block in blocks:
+            for command, expected in commands(block):
+                got = shell.run(command)
+                assert matches(expected, got), f"$ {command}\n{got}\ninstead of\n{expected}"
+    finally:
+        shell.close()
+    return kx.mnt

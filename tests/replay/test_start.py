@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""What somebody reads whose mount can't be: once, what is wrong, and what to do."""
+
+import kubeconfig
+import pytest
+import store as st
+from harness import is_mounted, run
+
+
+@pytest.fixture
+def said(make_kx, server):
+    """said(config, source, options) -> what kxfs prints when it refuses to mount, in the background as
+    users start it. CONFIG: a kubeconfig as a tree."""
+
+    def attempt(config=None, source="volcano:test", options=""):
+        kx = make_kx(start=False, options=options, source=source)
+        path = kubeconfig.write(kx.base / "config", config or kubeconfig.config(server))
+        p = run(kx.command(), check=False, env={**kx.env(), "KUBECONFIG": str(path)}, cwd=kx.work)
+        assert p.returncode == 1 and p.stdout == "" and not is_mounted(kx.mnt)
+        return p.stderr
+
+    return attempt
+
+
+def test_wrong_context(said):
+    assert said(source="volcano:tets/test") == (
+        'kxfs: there is no context "tets"; did you mean "test"?; "kubectl config get-contexts" lists them\n')
+
+
+def test_expired_token(said, server):
+    assert said(kubeconfig.config(server, user=kubeconfig.token("old"))) == (
+        "kxfs: the server does not accept who asks (401)\n"
+        "The credentials in the kubeconfig are wrong or have expired: log in again.\n")
+
+
+def test_forbidden(said, server):
+    server.forbidden.append({"resource": "pods"})
+    assert said() == (
+        "kxfs: forbidden: user tester may not list pods in namespace test, which is missing or forbidden\n"
+        "Check the name of the namespace, or ask who runs the cluster for the right.\n")
+
+
+def test_plugin_that_fails(said, server):
+    user = kubeconfig.plugin("sh", "-c", "echo run: cloud login >&2; exit 3")
+    text = said(kubeconfig.config(server, user=user))
+    first, rest = text.split("\n", 1)
+    assert first == "run: cloud login"  # at once, since it might ask for something
+    assert rest.startswith("kxfs: list ")
+    assert rest.endswith(': credential plugin "sh" ended with exit code 3:\nrun: cloud login\n')
+    assert rest.count("kxfs: ") == 1
+
+
+def test_no_volcano(said, server):
+    server.uninstall(*st.VOLCANO)
+    assert said() == (
+        "kxfs: the cluster has no jobs.batch.volcano.sh: Volcano is not installed there, or in a version that "
+        "does not fit\nIs it the right cluster? Else ask who runs it to install it.\n")
+
+
+def test_bad_selector(said):
+    assert said(options="selector=a b").startswith("kxfs: the selector of labels is wrong: ")
+
+
+def test_server_is_down(said, server):
+    server.away()
+    waiting, refused = said().splitlines()
+    assert waiting == "kxfs: the list of jobs of volcano:test is not in yet; still trying"
+    assert "Couldn't connect to server; is server of the kubeconfig right" in refused
