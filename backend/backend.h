@@ -69,6 +69,12 @@ int backend_start(struct backend *b, char **ret_text);
 void backend_stop(struct backend *b);
 void backend_free(struct backend *b); /* after loop_stop */
 
+/*
+ * The first call in main() of every program with a backend: for what is to outlive it, a backend
+ * starts the program itself again under a name of its own. In such a process this does not return.
+ */
+void backend_helper(char **argv);
+
 /* --- jobs; any thread, from memory --- */
 
 enum backend_place { BACKEND_JOBS, BACKEND_HISTORY };

@@ -91,7 +91,7 @@ static void say_stopped(struct local *l)
 void local_check_stopped(struct local *l)
 {
 	if (l->stopping && !l->stopped && !l->jobs && !l->cold && !l->scans && !l->submitting &&
-	    !l->recovering)
+	    !l->recovering && !l->n_relays)
 		say_stopped(l);
 }
 

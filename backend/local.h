@@ -6,7 +6,8 @@
  * directory. All of it belongs to the I/O thread; what runs on the pool gets copies.
  *
  * Life of a replica's attempt: queued -> started (local_process.c) -> ended -> swept, that is
- * nothing of it runs any more (local_scan.c) -> its log has ended -> gone (local_replica.c).
+ * nothing of it runs any more (local_scan.c) -> drained, all that it printed is in its log
+ * (local_relay.c) -> its log has ended -> gone (local_replica.c).
  */
 #ifndef KXFS_BACKEND_LOCAL_H
 #define KXFS_BACKEND_LOCAL_H
@@ -29,7 +30,7 @@ enum local_step {
 	LOCAL_HELD,    /* to be started when the job is resumed */
 	LOCAL_DELAYED, /* to be started when the timer fires */
 	LOCAL_RUNNING, /* CHILD runs */
-	LOCAL_LEAVING, /* CHILD has ended; what it left and its log's end are awaited */
+	LOCAL_LEAVING, /* CHILD has ended; what it left, RELAY's and its log's end are awaited */
 };
 
 struct local_replica {
@@ -37,14 +38,16 @@ struct local_replica {
 	struct spec_record_replica *rec;
 	enum local_step step;
 	struct local_child *child;
-	struct loop_timer *timer; /* RUNNING: until SIGKILL; DELAYED: until the start */
-	unsigned restarts;	  /* of the retry budget */
-	unsigned delay_ms;	  /* before the next start */
-	unsigned tries;		  /* to start this attempt, in vain */
-	bool begun;		  /* the attempt's log has begun */
-	bool used;		  /* the attempt has been started, or given up */
-	bool again;		  /* to be started again when it, its role or its job is gone */
-	bool told;		  /* SIGTERM has been sent */
+	struct local_relay *relay; /* brings the attempt's output to its log; NULL: none */
+	char *lost;		   /* why output of the attempt is lost; NULL: none is */
+	struct loop_timer *timer;  /* RUNNING: until SIGKILL; DELAYED: until the start */
+	unsigned restarts;	   /* of the retry budget */
+	unsigned delay_ms;	   /* before the next start */
+	unsigned tries;		   /* to start this attempt, in vain */
+	bool begun;		   /* the attempt's log has begun */
+	bool used;		   /* the attempt has been started, or given up */
+	bool again;		   /* to be started again when it, its role or its job is gone */
+	bool told;		   /* SIGTERM has been sent */
 	struct local_replica *prev, *next; /* in local.queue */
 };
 
@@ -90,7 +93,8 @@ struct local_job {
 	struct spec_job *snapshot; /* to be published when it is written */
 	struct loop_timer *retry;  /* of a failed save */
 	struct local_wait *waits;
-	UT_hash_handle hh; /* local.jobs, by rec->id */
+	struct local_replica *blamed; /* whose failure ended the job; NULL: none */
+	UT_hash_handle hh;	      /* local.jobs, by rec->id */
 };
 
 struct local {
@@ -106,6 +110,7 @@ struct local {
 	bool cold_busy;
 	struct keep *keep; /* what becomes of old jobs */
 	size_t submitting; /* submissions and dry runs on the pool */
+	size_t n_relays;   /* that run */
 	bool recovering;   /* what is on disk is being read */
 	bool stopping;
 	bool stopped;
@@ -199,11 +204,26 @@ void local_replica_kill(struct local_replica *rep);
 void local_replica_exited(struct local_replica *rep, int status, int sig);
 /* Nothing of the attempt runs any more. */
 void local_replica_swept(struct local_replica *rep);
+/* All that it printed is in its log. */
+void local_replica_drained(struct local_replica *rep);
 void local_replica_free(struct local_replica *rep);
 /* Have its log there, empty, before it is started. */
 void local_replica_open_log(struct local_replica *rep);
 /* Held replicas of a job that goes on. */
 void local_replica_release(struct local_replica *rep);
+
+/* --- local_reason.c --- */
+
+/* "9 (SIGKILL)" */
+void local_signal_text(int sig, char ret[32]);
+/* Its message, and maybe its reason: how the attempt has ended, if it has, and what of it is lost. */
+void local_replica_say(struct local_replica *rep);
+/* Its output is cut: TEXT (taken over; NULL: no memory) says why. Before local_replica_drained. */
+void local_replica_lost(struct local_replica *rep, char *text);
+/* The reason then. */
+#define LOCAL_LOST "OutputLost"
+/* The job's reason is REP's, which has failed for good. */
+void local_job_blame(struct local_job *job, struct local_replica *rep);
 
 /* --- local_retry.c --- */
 
@@ -221,16 +241,32 @@ struct local_child {
 };
 
 /*
- * Start the process of REP with output to FD. 0, or a negative errno with *RET_TEXT
+ * Start the process of REP with stdout and stderr to FD. 0, or a negative errno with *RET_TEXT
  * (malloc'ed or NULL), which says what can't be run.
  */
 int local_process_start(struct local_replica *rep, int fd, char **ret_text);
 /* Signal its process group. */
 void local_process_signal(const struct local_replica *rep, int sig);
-/* "9 (SIGKILL)" */
-void local_signal_text(int sig, char ret[32]);
 /* Field 22 of /proc/PID/stat; 0: there is no such process, or only its remains. */
 uint64_t local_process_birth(pid_t pid);
+
+/* --- local_relay.c: the way of a replica's output --- */
+
+/*
+ * Start what brings the output of REP's attempt to LOG_FD (O_APPEND). *RET_FD (the caller's) is
+ * where the attempt's process is to write. 0, or a negative errno with *RET_TEXT (malloc'ed or
+ * NULL); -EAGAIN: a relay that was dropped still has the log.
+ */
+int local_relay_start(struct local_replica *rep, int log_fd, int *ret_fd, char **ret_text);
+/* No process was started after all. It ends when *RET_FD is closed, and nobody waits for that. */
+void local_relay_drop(struct local_replica *rep);
+/* Nothing of the attempt runs any more: when all is written (bounded), local_replica_drained. */
+void local_relay_end(struct local_replica *rep);
+/*
+ * Pool: wait until no relay of an earlier daemon writes the log PATH, or until DEADLINE
+ * (loop_now_ms): false. One whose pipe is held open is told to end.
+ */
+bool local_relay_await(const char *path, uint64_t deadline);
 
 /* --- local_scan.c: processes found by their mark --- */
 

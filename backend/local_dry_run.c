@@ -3,9 +3,9 @@
  * Dry runs of local mounts: made on the pool, since a large document takes a while, and answered.
  */
 #include <errno.h>
-#include <sys/random.h>
 
 #include "backend/local.h"
+#include "backend/random.h"
 #include "spec/dry_run.h"
 
 struct dry_run {
@@ -33,7 +33,7 @@ int local_dry_run_make(struct local *l, const struct backend_request *rq, char *
 	};
 	size_t len;
 
-	if (getrandom(d.random, sizeof(d.random), 0) != (ssize_t)sizeof(d.random))
+	if (random_bytes(d.random, sizeof(d.random)) < 0)
 		return -EIO;
 	return spec_dry_run(&d, rq->text, rq->len, ret, &len, e);
 }

@@ -179,6 +179,9 @@ static void finish(struct local_job *job)
 	if (job->goal == LOCAL_RUN) {
 		local_say(&rec->reason, "%s", ending->reason);
 		local_say(&rec->message, "%s", ending->message);
+		for (size_t i = 0; i < rec->n_replicas && !job->blamed; i++)
+			if (job->reps[i].lost)
+				local_job_blame(job, &job->reps[i]);
 	}
 	local_job_touch(job);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One replica's process: its arguments and environment, starting it in a session of its own with
- * its log as output, signalling its group. What it leaves behind is found by the marks in its
+ * One replica's process: its arguments and environment, starting it in a session of its own,
+ * signalling its group. What it leaves behind is found by the marks in its
  * environment (local_scan.c).
  */
 #include <errno.h>
@@ -284,16 +284,6 @@ void local_process_signal(const struct local_replica *rep, int sig)
 	/* ESRCH: it has ended and libuv has yet to say so; EPERM: all that is left is another user's. */
 	if (rep->child && kill(-rep->child->process.pid, sig) < 0)
 		diag(DIAG_DEBUG, "%s: signal %d: %s", rep->job->rec->id, sig, strerror(errno));
-}
-
-void local_signal_text(int sig, char ret[32])
-{
-	const char *name = sigabbrev_np(sig);
-
-	if (name)
-		snprintf(ret, 32, "%d (SIG%s)", sig, name);
-	else
-		snprintf(ret, 32, "%d", sig);
 }
 
 uint64_t local_process_birth(pid_t pid)

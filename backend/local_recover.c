@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Starting: what an earlier daemon left. Processes that it did not end (it crashed) are ended, by
- * their mark and by the recorded pid and start time; their jobs are recorded as failed. All other
- * records become snapshots in the store; nothing else of them stays in memory.
+ * their mark and by the recorded pid and start time, and what they printed last is awaited; their
+ * jobs are recorded as failed. All other records become snapshots in the store; nothing else of them
+ * stays in memory.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -13,6 +14,8 @@
 
 #define GONE_LOOKS 200
 #define GONE_NS	   10000000L
+/* For the relays of all logs together: they end when the processes that print have ended. */
+#define RELAYS_MS 5000
 
 struct item {
 	struct spec_record *rec; /* of a job that ran; else NULL */
@@ -23,6 +26,7 @@ struct recover {
 	struct local *l;
 	struct item *v;
 	size_t n, room;
+	uint64_t deadline; /* of waiting for relays, loop_now_ms; 0: none was waited for yet */
 	int err;
 };
 
@@ -72,6 +76,25 @@ static void end_processes(const struct spec_record *rec)
 			nanosleep(&pause, NULL);
 		else
 			i++, looks = 0;
+	}
+}
+
+/* Wait until what its processes have printed is in their logs. */
+static void await_output(struct recover *r, const struct spec_record *rec)
+{
+	if (!r->deadline)
+		r->deadline = loop_now_ms() + RELAYS_MS;
+	for (size_t i = 0; i < rec->n_replicas; i++) {
+		const struct spec_record_replica *rep = &rec->replicas[i];
+		cleanup_free char *key = spec_record_log_key(rec, rep, rep->attempt);
+		cleanup_free char *dir = file_path(r->l->b->config.state_dir, rec->id, "logs");
+		cleanup_free char *path = NULL;
+
+		if (!key || !dir || asprintf(&path, "%s/%s", dir, key) < 0)
+			path = NULL;
+		if (path && !local_relay_await(path, r->deadline))
+			diag(DIAG_WARNING, "%s: %s: may be written after it was taken for ended",
+			     rec->id, key);
 	}
 }
 
@@ -141,6 +164,7 @@ static int read_one(struct recover *r, const char *id)
 	ran = was_running(rec);
 	if (ran) {
 		end_processes(rec);
+		await_output(r, rec);
 		mark_failed(rec);
 		err = local_record_write(state_dir, rec);
 		if (err < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The life of one replica: queued, started, ended, swept, gone. A new attempt never begins before
- * everything of the old one has ended: its process, what that left behind, and its log.
+ * everything of the old one has ended: its process, what that left behind, its relay and its log.
  */
 #include <errno.h>
 #include <utlist.h>
@@ -120,7 +120,7 @@ static bool passes(int err)
 static void log_ended(void *data);
 
 /* No byte will be written to the attempt's log; then it is gone. */
-static void log_end(struct local_replica *rep)
+void local_replica_drained(struct local_replica *rep)
 {
 	cleanup_free char *key = NULL;
 
@@ -144,7 +144,7 @@ static void start_failed(struct local_replica *rep, const char *text)
 	rep->used = true;
 	set_live(rep, LOCAL_LEAVING);
 	failed(rep);
-	log_end(rep);
+	local_replica_drained(rep);
 }
 
 static void started(struct local_replica *rep)
@@ -177,13 +177,14 @@ static void renew(struct local_replica *rep)
 	rep->begun = false;
 	rep->used = false;
 	rep->tries = 0;
+	free(take_ptr(rep->lost));
 }
 
 static void start(struct local_replica *rep)
 {
 	struct local_job *job = rep->job;
 	cleanup_free char *text = NULL;
-	cleanup_fd int fd = -1;
+	cleanup_fd int fd = -1, out = -1;
 	bool first = rep->rec->attempt == 0 && !rep->used && rep->tries == 0;
 	int err;
 
@@ -192,7 +193,11 @@ static void start(struct local_replica *rep)
 		renew(rep);
 	err = log_begin(rep, &fd);
 	if (err == 0)
-		err = local_process_start(rep, fd, &text);
+		err = local_relay_start(rep, fd, &out, &text);
+	if (err == 0)
+		err = local_process_start(rep, out, &text);
+	if (err < 0)
+		local_relay_drop(rep);
 	if (first)
 		job->to_start--;
 	if (err == 0) {
@@ -291,17 +296,6 @@ void local_replica_end(struct local_replica *rep)
 
 /* --- ended --- */
 
-static void ended_text(const struct local_replica *rep, char ret[64])
-{
-	char name[32];
-
-	local_signal_text(rep->rec->signal, name);
-	if (rep->rec->signal)
-		snprintf(ret, 64, "ended by signal %s", name);
-	else
-		snprintf(ret, 64, "exit code %d", rep->rec->exit_code);
-}
-
 /* The attempt has ended, and not as it should. */
 static void failed(struct local_replica *rep)
 {
@@ -314,21 +308,19 @@ static void failed(struct local_replica *rep)
 void local_replica_exited(struct local_replica *rep, int status, int sig)
 {
 	struct spec_record_replica *rec = rep->rec;
-	char text[64];
 
 	cancel_timer(rep);
 	set_live(rep, LOCAL_LEAVING);
 	rec->exit_code = sig ? -1 : status;
 	rec->signal = sig;
-	ended_text(rep, text);
-	local_say(&rec->message, "%s", text);
 	if (rep->job->goal == LOCAL_RUN && !rep->again && status == 0 && sig == 0) {
 		rec->state = SPEC_SUCCEEDED;
 		rec->finished = loop_time_ns();
 		local_say(&rec->reason, "Completed");
-		local_say(&rec->message, "%s", "");
+		local_replica_say(rep);
 	} else {
 		local_say(&rec->reason, "%s", rep->again ? "Restarting" : sig ? "Signal" : "Error");
+		local_replica_say(rep);
 		if (rep->again)
 			rec->state = SPEC_PENDING;
 		failed(rep);
@@ -339,9 +331,7 @@ void local_replica_exited(struct local_replica *rep, int status, int sig)
 
 void local_replica_swept(struct local_replica *rep)
 {
-	rep->rec->pid = 0;
-	rep->rec->pid_start = 0;
-	log_end(rep);
+	local_relay_end(rep);
 }
 
 static void log_ended(void *data)
@@ -349,6 +339,9 @@ static void log_ended(void *data)
 	struct local_replica *rep = data;
 	struct local_job *job = rep->job;
 
+	/* Not before: who finds the record after a crash knows by the pid that the log may grow. */
+	rep->rec->pid = 0;
+	rep->rec->pid_start = 0;
 	rep->step = LOCAL_IDLE;
 	job->live--;
 	job->roles[rep->rec->role].live--;
@@ -362,4 +355,6 @@ void local_replica_free(struct local_replica *rep)
 		DL_DELETE(rep->job->l->queue, rep);
 	if (rep->child)
 		rep->child->rep = NULL;
+	local_relay_drop(rep);
+	free(rep->lost);
 }

@@ -51,9 +51,7 @@ void local_retry(struct local_replica *rep)
 	if (!take_restart(rep)) {
 		rep->rec->state = SPEC_FAILED;
 		rep->rec->finished = loop_time_ns();
-		local_say(&job->rec->reason, "%s", rep->rec->reason);
-		local_say(&job->rec->message, "%s-%u: %s", local_replica_role(rep)->name,
-			  rep->rec->id, rep->rec->message);
+		local_job_blame(job, rep);
 		local_job_end(job, LOCAL_FAIL);
 		return;
 	}

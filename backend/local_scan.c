@@ -21,6 +21,10 @@
 #define LOOK_NS	    10000000L
 #define ENVIRON_MAX (8u << 20)
 
+/* In the middle of an exec a process has no environment for a moment: look again, so often. */
+#define EXEC_LOOKS 20
+#define EXEC_NS	   1000000L
+
 struct target {
 	char *name;		   /* "ID/ROLE-K", or "ID/" for all of the job */
 	struct local_replica *rep; /* I/O thread only */
@@ -97,6 +101,22 @@ static char *read_environ(pid_t pid, size_t *ret_len)
 	return take_ptr(text);
 }
 
+/* The same of a process that may be in the middle of an exec. */
+static char *read_environ_set(pid_t pid, size_t *ret_len)
+{
+	const struct timespec pause = {.tv_nsec = EXEC_NS};
+	char *text = read_environ(pid, ret_len);
+
+	for (int i = 0; i < EXEC_LOOKS && text && *ret_len == 0; i++) {
+		if (local_process_birth(pid) == 0)
+			break;
+		nanosleep(&pause, NULL);
+		free(text);
+		text = read_environ(pid, ret_len);
+	}
+	return text;
+}
+
 /* The value, when PAIR begins with "KEY=" as PREFIX. */
 static const char *value_of(const char *pair, const char *prefix)
 {
@@ -153,7 +173,8 @@ static int is_wanted(const struct local_scan *scan, pid_t pid)
 	    bsearch(&session, scan->sessions, scan->n_sessions, sizeof(session), by_pid))
 		return local_process_birth(pid) != 0;
 	errno = 0;
-	text = read_environ(pid, &len);
+	/* Kernel threads, which are in no session, never have an environment. */
+	text = session > 0 ? read_environ_set(pid, &len) : read_environ(pid, &len);
 	if (text)
 		return is_marked(scan, text, len);
 	return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -EAGAIN : 0;

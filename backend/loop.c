@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The I/O thread. Posted functions wait in a list under a lock; an async handle wakes the loop,
- * which takes the whole list and runs it. Timers and watches are kept in lists, so that
- * loop_stop can release those that nobody has freed.
+ * which takes the whole list and runs it. What else the loop waits for: loop_source.c.
  */
 #include "backend/loop.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <time.h>
-#include <utlist.h>
 
-#include "backend/impl.h"
-#include "backend/lock.h"
+#include "backend/loop_impl.h"
 
 /* Posts that make posts for longer than this do not keep loop_stop from ending. */
 #define LOOP_DRAIN_MS 5000
@@ -21,52 +18,6 @@ struct loop_post {
 	loop_fn fn;
 	void *data;
 	struct loop_post *next;
-};
-
-struct loop_timer {
-	uv_timer_t uv;
-	struct loop *loop;
-	loop_fn fn;
-	void *data;
-	struct loop_timer *prev, *next;
-};
-
-struct loop_watch {
-	uv_poll_t uv;
-	struct loop *loop;
-	loop_fn fn;
-	void *data;
-	struct loop_watch *prev, *next;
-};
-
-struct loop_signal_handle {
-	uv_signal_t uv;
-	loop_fn fn;
-	void *data;
-	struct loop_signal_handle *prev, *next;
-};
-
-struct loop_job {
-	uv_work_t uv;
-	loop_fn work;
-	loop_fn done;
-	void *data;
-};
-
-struct loop {
-	struct lock lock;
-	struct loop_post *first; /* under the lock */
-	struct loop_post **last; /* under the lock */
-	bool awake;		 /* ASYNC may be sent to; under the lock */
-	bool stop;		 /* under the lock */
-
-	pthread_t thread;
-	bool started;
-	uv_loop_t uv;
-	uv_async_t async;
-	struct loop_timer *timers; /* I/O thread */
-	struct loop_watch *watches;
-	struct loop_signal_handle *signals;
 };
 
 static _Thread_local const struct loop *loop_here;
@@ -80,7 +31,7 @@ static void loop_no_memory(void)
 	abort();
 }
 
-static void *loop_alloc(size_t size)
+void *loop_alloc(size_t size)
 {
 	void *p = calloc(1, size);
 
@@ -147,17 +98,6 @@ static void loop_close_left(uv_handle_t *handle, void *data)
 	(void)data;
 	if (!uv_is_closing(handle))
 		uv_close(handle, NULL);
-}
-
-static void loop_signal_closed(uv_handle_t *handle)
-{
-	free(container_of((uv_signal_t *)handle, struct loop_signal_handle, uv));
-}
-
-static void loop_signal_free(struct loop *loop, struct loop_signal_handle *s)
-{
-	DL_DELETE(loop->signals, s);
-	uv_close((uv_handle_t *)&s->uv, loop_signal_closed);
 }
 
 /* Nobody sends to ASYNC any more. */
@@ -296,151 +236,6 @@ bool loop_is_here(const struct loop *loop)
 uv_loop_t *loop_uv(struct loop *loop)
 {
 	return &loop->uv;
-}
-
-static void loop_on_timer(uv_timer_t *uv)
-{
-	struct loop_timer *timer = container_of(uv, struct loop_timer, uv);
-
-	timer->fn(timer->data);
-}
-
-static void loop_timer_closed(uv_handle_t *handle)
-{
-	free(container_of((uv_timer_t *)handle, struct loop_timer, uv));
-}
-
-struct loop_timer *loop_timer_new(struct loop *loop, unsigned delay_ms, unsigned period_ms,
-				  loop_fn fn, void *data)
-{
-	struct loop_timer *timer = calloc(1, sizeof(*timer));
-
-	assert(loop_is_here(loop));
-	if (!timer)
-		return NULL;
-	timer->loop = loop;
-	timer->fn = fn;
-	timer->data = data;
-	uv_timer_init(&loop->uv, &timer->uv);
-	uv_update_time(&loop->uv); /* a long callback must not make the delay shorter */
-	uv_timer_start(&timer->uv, loop_on_timer, delay_ms, period_ms);
-	DL_APPEND(loop->timers, timer);
-	return timer;
-}
-
-void loop_timer_free(struct loop_timer *timer)
-{
-	if (!timer)
-		return;
-	assert(loop_is_here(timer->loop));
-	DL_DELETE(timer->loop->timers, timer);
-	uv_close((uv_handle_t *)&timer->uv, loop_timer_closed);
-}
-
-static void loop_on_watch(uv_poll_t *uv, int status, int events)
-{
-	struct loop_watch *watch = container_of(uv, struct loop_watch, uv);
-
-	/* Of an error the callback learns when it reads. */
-	(void)status;
-	(void)events;
-	watch->fn(watch->data);
-}
-
-static void loop_watch_closed(uv_handle_t *handle)
-{
-	free(container_of((uv_poll_t *)handle, struct loop_watch, uv));
-}
-
-struct loop_watch *loop_watch_new(struct loop *loop, int fd, bool priority, loop_fn fn, void *data)
-{
-	struct loop_watch *watch = calloc(1, sizeof(*watch));
-	int err;
-
-	assert(loop_is_here(loop));
-	if (!watch)
-		return NULL;
-	watch->loop = loop;
-	watch->fn = fn;
-	watch->data = data;
-	err = uv_poll_init(&loop->uv, &watch->uv, fd);
-	if (err < 0) {
-		free(watch);
-		errno = -err;
-		return NULL;
-	}
-	DL_APPEND(loop->watches, watch);
-	uv_poll_start(&watch->uv, priority ? UV_PRIORITIZED : UV_READABLE, loop_on_watch);
-	return watch;
-}
-
-void loop_watch_free(struct loop_watch *watch)
-{
-	if (!watch)
-		return;
-	assert(loop_is_here(watch->loop));
-	DL_DELETE(watch->loop->watches, watch);
-	uv_close((uv_handle_t *)&watch->uv, loop_watch_closed);
-}
-
-static void loop_on_signal(uv_signal_t *uv, int sig)
-{
-	struct loop_signal_handle *s = container_of(uv, struct loop_signal_handle, uv);
-
-	(void)sig;
-	s->fn(s->data);
-}
-
-int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data)
-{
-	struct loop_signal_handle *s = calloc(1, sizeof(*s));
-	sigset_t set;
-	int err;
-
-	assert(loop_is_here(loop));
-	if (!s)
-		return -ENOMEM;
-	s->fn = fn;
-	s->data = data;
-	uv_signal_init(&loop->uv, &s->uv);
-	DL_APPEND(loop->signals, s);
-	err = uv_signal_start(&s->uv, loop_on_signal, sig);
-	if (err < 0) {
-		loop_signal_free(loop, s);
-		return err;
-	}
-	sigemptyset(&set);
-	sigaddset(&set, sig);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	return 0;
-}
-
-static void loop_on_work(uv_work_t *uv)
-{
-	struct loop_job *job = container_of(uv, struct loop_job, uv);
-
-	job->work(job->data);
-}
-
-static void loop_on_work_done(uv_work_t *uv, int status)
-{
-	struct loop_job *job = container_of(uv, struct loop_job, uv);
-
-	(void)status; /* never cancelled */
-	if (job->done)
-		job->done(job->data);
-	free(job);
-}
-
-void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data)
-{
-	struct loop_job *job = loop_alloc(sizeof(*job));
-
-	assert(loop_is_here(loop));
-	job->work = work;
-	job->done = done;
-	job->data = data;
-	uv_queue_work(&loop->uv, &job->uv, loop_on_work, loop_on_work_done);
 }
 
 static int64_t loop_clock_ns(clockid_t clock)

@@ -10,8 +10,8 @@
  *		merged			index of the merged log: references into logs/, never copies
  *		merged.keys		names of the logs that it refers to, and their prefixes
  *
- * Who writes logs/KEY: local jobs' processes themselves (O_APPEND); for Kubernetes the follow
- * streams through spool_write.h. The merged index is written by the I/O thread only; it is made
+ * Who writes logs/KEY: local jobs' relays (relay.c), by the descriptor of spool_log_begin; for Kubernetes
+ * the follow streams through spool_write.h. The merged index is written by the I/O thread only; it is made
  * of lines in the order in which they were seen (at most 1 s apart from the order of their
  * times), and never changes once written. Each line is prefixed with "ROLE/K ", after every
  * '\n', and after every '\r' that no '\n' follows, as TorchX prints them.

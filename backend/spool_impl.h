@@ -34,11 +34,10 @@ struct spool_source {
 	UT_hash_handle hh;
 
 	/* I/O thread: */
-	bool live;   /* begun, and not yet wholly in the index */
-	bool ending; /* no byte will be written any more */
-	bool queued; /* it may have grown */
-	bool stuck;  /* to be tried again */
-	bool said_cut;
+	bool live;	  /* begun, and not yet wholly in the index */
+	bool ending;	  /* no byte will be written any more */
+	bool queued;	  /* it may have grown */
+	bool stuck;	  /* to be tried again */
 	uint64_t seen;	  /* bytes looked at */
 	uint64_t counted; /* bytes that are part of spool.bytes */
 	loop_fn fn;	  /* to be called when it has ended; NULL: nothing */

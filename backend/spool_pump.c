@@ -203,25 +203,12 @@ static void pump_stuck(struct spool_source *s)
 		pump_source_ended(s);
 }
 
-/* A program whose standard output is this file can shorten it. */
-static void pump_say_cut(struct spool_source *s)
-{
-	if (!s->said_cut)
-		diag(DIAG_WARNING,
-		     "%s: %s was cut by the program that writes it, and what it had printed is "
-		     "lost, "
-		     "as \"> /dev/stdout\" does; \">&1\" or \">> /dev/stdout\" keeps it",
-		     s->job->id, s->key);
-	s->said_cut = true;
-}
-
 /* Up to PUMP_READ bytes of S that are not in the index, into spool.buf. */
 static ssize_t pump_read(struct spool_source *s)
 {
 	struct spool_job *j = s->job;
 	char path[SPOOL_PATH_MAX];
 	cleanup_fd int fd = -1;
-	struct stat st;
 	ssize_t n;
 
 	if (!spool_name(path, j->id, "logs", s->key))
@@ -229,10 +216,6 @@ static ssize_t pump_read(struct spool_source *s)
 	fd = openat(j->spool->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if ((uint64_t)st.st_size < s->seen)
-		pump_say_cut(s);
 	n = pread(fd, j->spool->buf, PUMP_READ, (off_t)j->keys.v[s->number].indexed);
 	return n < 0 ? -errno : n;
 }

@@ -76,10 +76,9 @@ int daemon_ready(struct daemon *d)
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		return -errno;
-	if (write(verdict, "", 1) != 1)
-		return -EPIPE;
 	setsid();
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
-	return 0;
+	/* At last: once the parent has gone, nothing of the terminal may be left to us. */
+	return write(verdict, "", 1) == 1 ? 0 : -EPIPE;
 }

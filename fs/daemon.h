@@ -28,7 +28,7 @@ void daemon_prepare(void);
 int daemon_fork(struct daemon *d, int *ret_status);
 
 /*
- * All is well: tell the parent, leave its terminal, session and directory. -EPIPE: the parent is
+ * All is well: leave the parent's terminal, session and directory, and tell it. -EPIPE: the parent is
  * gone, nobody wants us any more. In the foreground only the directory is left.
  */
 int daemon_ready(struct daemon *d);

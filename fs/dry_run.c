@@ -13,10 +13,10 @@
 #include "spec/dry_run.h"
 #include "spec/limits.h"
 
-/* The file, or as much of it as shows that it is too large. */
+/* The file ("-": standard input), or as much of it as shows that it is too large. */
 static int read_file(const char *path, char **ret, size_t *ret_len)
 {
-	cleanup_file FILE *f = fopen(path, "rbe");
+	cleanup_file FILE *f = fopen(streq(path, "-") ? "/dev/stdin" : path, "rbe");
 
 	if (!f)
 		return -errno;

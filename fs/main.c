@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kxfs: batch jobs as a directory. The command; what it does is in run.c. */
+#include "backend/backend.h"
 #include "fs/dry_run.h"
 #include "fs/options.h"
 #include "fs/run.h"
@@ -15,6 +16,7 @@ int main(int argc, char **argv)
 	struct options o cleanup(options_clear);
 	cleanup_free char *why = NULL;
 
+	backend_helper(argv);
 	if (options_parse(argc, argv, &o, &why) < 0) {
 		fprintf(stderr, "kxfs: %s\n", why ? why : "out of memory");
 		return EXIT_FAILURE;

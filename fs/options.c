@@ -227,7 +227,7 @@ static const struct option_def table[] = {
 	{'d', NULL, NULL, NULL, "add debug messages", set_debug},
 	{'h', "help", NULL, NULL, "print this and exit", set_help},
 	{'V', "version", NULL, NULL, "print the version and exit", set_version},
-	{LONG_ONLY, "dry-run", "FILE", NULL, "print the manifest that FILE would make, and exit",
+	{LONG_ONLY, "dry-run", "FILE", NULL, "print the manifest that FILE (-: stdin) would make",
 	 set_dry_run},
 	{'o', NULL, "OPTION[,OPTION]...", NULL, "options of the mount, see below", set_list},
 

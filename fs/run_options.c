@@ -86,7 +86,7 @@ size_t run_option_names(const char **ret, size_t max)
 
 void run_options_help(FILE *out)
 {
-	static const char *const types[] = {"=TEXT", "=N", ""};
+	static const char *const types[] = {"=TEXT", "=NAME", "=N", ""};
 	const struct spec_kind *kind;
 
 	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {

@@ -9,8 +9,10 @@
 #include <json-c/linkhash.h>
 
 #include "spec/app_role.h"
+#include "spec/kind.h"
 #include "spec/limits.h"
 #include "spec/name.h"
+#include "spec/ready.h"
 
 #define SUFFIX_LEN (SPEC_SUFFIX_MAX - 1)
 
@@ -104,11 +106,11 @@ struct checker {
 	struct app_reader *r;
 	const struct spec_app *app;
 	const struct spec_yaml *root;
-	const char *scheduler;	/* that will run it; NULL: not known */
-	struct lh_table *tasks; /* normalised role name -> index + 1 */
-	size_t app_len;		/* of the normalised app name */
-	size_t pod_len;		/* of the longest pod name */
-	size_t pod_role;	/* whose it is */
+	const struct spec_kind *kind; /* whose rules names follow */
+	struct lh_table *tasks;	      /* normalised role name -> index + 1 */
+	size_t app_len;		      /* of the normalised app name */
+	size_t pod_len;		      /* of the longest pod name */
+	size_t pod_role;	      /* whose it is */
 };
 
 /* NAME as it will be part of the names of jobs and pods; NULL: nothing is left, an error. */
@@ -127,15 +129,6 @@ static char *norm(struct app_reader *r, const struct app_path *path, const struc
 			  "are made of it");
 	free(ret);
 	return NULL;
-}
-
-static size_t digits(size_t n)
-{
-	size_t ret = 1;
-
-	for (; n >= 10; n /= 10)
-		ret++;
-	return ret;
 }
 
 /* Two roles of one normal form would have tasks of the same name. Takes NAME over. */
@@ -163,15 +156,11 @@ static void check_task(struct checker *c, const struct app_path *path, const str
 	free(name);
 }
 
-/*
- * The longest pod name of role I is APP-SUFFIX-ROLE-K-0 with its last K. Volcano counts with the
- * task's index in the job where the 0 is, so names get longer from the 11th task on. LAST is
- * the index of the role's last task.
- */
+/* LAST is the index in the job of the last task of role I. */
 static void measure_pod(struct checker *c, size_t i, size_t role_len, size_t last)
 {
 	size_t k = (size_t)c->app->roles[i].num_replicas - 1;
-	size_t len = c->app_len + 1 + SUFFIX_LEN + 1 + role_len + 1 + digits(k) + 1 + digits(last);
+	size_t len = c->kind->pod_name_len(c->app_len, role_len, k, last);
 
 	if (len > c->pod_len) {
 		c->pod_len = len;
@@ -197,7 +186,8 @@ static void check_roles(struct checker *c)
 		name = norm(c->r, &path, node, c->app->roles[i].name);
 		if (!name)
 			continue;
-		measure_pod(c, i, strlen(name), tasks - 1);
+		if (c->kind->pod_name_len)
+			measure_pod(c, i, strlen(name), tasks - 1);
 		check_task(c, &path, node, i, name);
 	}
 	if (tasks > SPEC_MAX_REPLICAS)
@@ -206,15 +196,12 @@ static void check_roles(struct checker *c)
 				SPEC_MAX_REPLICAS);
 }
 
-/*
- * MCAD's names are cut to fit, and its pods are numbered without the role's name; everywhere
- * else a name that is too long can only be refused.
- */
+/* A name that is too long for all its pods can only be refused. */
 static void check_length(struct checker *c, const struct spec_yaml *node)
 {
 	const struct app_path path = {.key = "name"};
 
-	if (c->pod_len <= SPEC_MAX_NAME || streq(c->scheduler, "mcad"))
+	if (c->pod_len <= SPEC_MAX_NAME)
 		return;
 	app_error(c->r, &path, node,
 		  "pods of role \"%s\" would have names of %zu characters, and %u are allowed; "
@@ -235,8 +222,13 @@ static void check_names(struct app_reader *r, const struct spec_app *app,
 	cleanup(free_table) struct lh_table *tasks = lh_kchar_table_new(16, free_name);
 	const struct app_path path = {.key = "name"};
 	const struct spec_yaml *node = spec_yaml_get(root, "name");
-	struct checker c = {
-		.r = r, .app = app, .root = root, .scheduler = scheduler, .tasks = tasks};
+	const struct spec_kind *kind = scheduler ? spec_kind_find(scheduler) : NULL;
+	/* What runs here today should run in a cluster tomorrow: Volcano's rules are the strictest. */
+	struct checker c = {.r = r,
+			    .app = app,
+			    .root = root,
+			    .kind = kind ? kind : &spec_volcano,
+			    .tasks = tasks};
 	cleanup_free char *name = NULL;
 
 	if (!tasks) {
@@ -257,16 +249,23 @@ static void check_names(struct app_reader *r, const struct spec_app *app,
 static bool is_other(struct app_reader *r, const struct spec_yaml *root)
 {
 	const struct spec_yaml *kind = spec_yaml_get(root, "kind");
+	const char *name;
 
 	if (!app_is(r, NULL, root, SPEC_YAML_MAP, "an AppDef begins with \"name: \""))
 		return true;
 	if (!kind || !spec_yaml_get(root, "apiVersion"))
 		return false;
-	app_error(
-		r, NULL, root,
-		"this is a ready manifest (kind: %s), which only the mount of a cluster can send; "
-		"write an AppDef, see appdef(5)",
-		kind->type == SPEC_YAML_SCALAR ? kind->text : "?");
+	name = kind->type == SPEC_YAML_SCALAR ? kind->text : "?";
+	if (spec_ready_kind(root))
+		app_error(r, NULL, root,
+			  "this is a ready manifest (kind: %s), which only the mount of a cluster "
+			  "can send; write an AppDef, see appdef(5)",
+			  name);
+	else
+		app_error(r, NULL, root,
+			  "this is a manifest of another kind (%s), which nobody can send here; "
+			  "write an AppDef, see appdef(5)",
+			  name);
 	return true;
 }
 

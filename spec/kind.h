@@ -28,6 +28,11 @@ struct spec_kind {
 	const char *plural;		   /* in the API's paths */
 	const char *pod_selector;	   /* labels that all pods of its jobs have; "" none */
 	const struct spec_option *options; /* ends with one whose name is NULL */
+	/*
+	 * The length of the longest pod name of a role whose last replica is K and the LAST-th task of
+	 * the job (from 0); APP and ROLE are the lengths of normal forms. NULL: names are made to fit.
+	 */
+	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
 	/* Make the object's name and the object. 0, or an errno that is in the build's errors. */
 	int (*build)(struct spec_build *b);
 	/* How its objects are read back; NULL: what is made can't be shown yet. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every bound on data from outside, in one place (docs/design.md 1.3, 1.4). A document or a
- * reply beyond a bound is refused with the bound in the message, never cut in silence.
+ * Every bound on data from outside, in one place. A document or a reply beyond a bound
+ * is refused with the bound in the message, never cut in silence.
  */
 #ifndef KXFS_SPEC_LIMITS_H
 #define KXFS_SPEC_LIMITS_H

@@ -2,24 +2,21 @@
 /*
  * MCAD's AppWrapper (v1beta1): pod groups, pods and one headless service as generic items.
  */
-#include <ctype.h>
-
-#include "spec/limits.h"
-#include "spec/name.h"
+#include "spec/mcad_name.h"
 #include "spec/pod.h"
 
-#define MAX_SUFFIX   ((int64_t)14)
-#define MIN_SUFFIX   ((int64_t)8)  /* still 3e11 values */
-#define MIN_ROOM     ((int64_t)24) /* for name and suffix, however many roles there are */
-#define NAME_RESERVE 7	   /* of 63 characters for what is put behind names, and one more a role */
 #define DEFAULT_PORT 29500 /* of the service, when no role has a port */
 
 static const struct spec_option options[] = {
-	{.name = "service_account", .help = "service account of the pods"},
+	{.name = "service_account",
+	 .type = SPEC_OPTION_NAME,
+	 .help = "service account of the pods"},
 	{.name = "image_repo", .help = "repository of local images (sha256:...)"},
-	{.name = "image_secret", .help = "secret to pull images with"},
+	{.name = "image_secret", .type = SPEC_OPTION_NAME, .help = "secret to pull images with"},
 	{.name = "coscheduler_name", .help = "scheduler that places the pods of a role together"},
-	{.name = "priority_class_name", .help = "priority class of the pods"},
+	{.name = "priority_class_name",
+	 .type = SPEC_OPTION_NAME,
+	 .help = "priority class of the pods"},
 	{.name = "network", .help = "additional network of the pods (Multus)"},
 	{.name = "priority",
 	 .type = SPEC_OPTION_INT,
@@ -54,96 +51,14 @@ static void mcad_clear(struct mcad *m)
 
 /* --- names ---------------------------------------------------------------------------------- */
 
-/* NAME's normal form without digits and dashes in front. */
-static char *clean(const char *name)
-{
-	char *ret = spec_name_norm(name);
-
-	if (ret) {
-		size_t skip = strspn(ret, "0123456789-");
-
-		memmove(ret, ret + skip, strlen(ret + skip) + 1);
-	}
-	return ret;
-}
-
-static size_t count_chars(const char *s)
-{
-	size_t n = 0;
-
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80;
-	return n;
-}
-
-/* The first N characters of S. */
-static char *cut_chars(const char *s, size_t n)
-{
-	const char *end = s;
-
-	for (; *end; end++) {
-		if (((unsigned char)*end & 0xc0) != 0x80 && n-- == 0)
-			break;
-	}
-	return strndup(s, (size_t)(end - s));
-}
-
-/* N characters of TorchX's alphabet; one random value is not enough for 14. */
-static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX + 1])
-{
-	char more[SPEC_SUFFIX_MAX];
-	size_t half = MAX_SUFFIX / 2, have;
-
-	spec_name_suffix(random[0], ret);
-	have = min_of(strlen(ret), half);
-	spec_name_suffix(random[1], more);
-	snprintf(ret + have, MAX_SUFFIX + 1 - have, "%.*s", (int)half, more);
-	if (strlen(ret) > n)
-		ret[n] = '\0';
-}
-
-/*
- * The name leaves room for what is put behind it. TorchX's suffix shrinks down to 3 characters,
- * of which there are too few to tell jobs apart: here the app's name is cut before.
- */
 static int make_id(struct mcad *m)
 {
 	struct spec_build *b = m->build;
-	int64_t room = SPEC_MAX_NAME - NAME_RESERVE - (int64_t)b->app->n_roles;
-	int64_t suffix_len = min_of(room - (int64_t)count_chars(b->app->name), MAX_SUFFIX);
-	char suffix[SPEC_SUFFIX_MAX];
-	char *name cleanup_free = NULL;
 
-	if (suffix_len < MIN_SUFFIX) {
-		suffix_len = MIN_SUFFIX;
-		room = max_of(room, MIN_ROOM);
-	}
-	make_suffix(b->identity->random, (size_t)suffix_len, suffix);
-	m->app_name = cut_chars(b->app->name, (size_t)(room - suffix_len));
-	if (m->app_name)
-		name = clean(m->app_name);
-	if (!name || asprintf(&b->id, "%s%s%s", name, *name ? "-" : "", suffix) < 0) {
-		b->id = NULL;
+	if (mcad_name_job(b->app->name, b->app->n_roles, b->identity->random, &m->app_name,
+			  &b->id) < 0)
 		return spec_build_no_memory(b);
-	}
 	return 0;
-}
-
-/* The variable that holds the host of a role's replica 0. */
-static char *hosts_env(const struct spec_role *role)
-{
-	char *name cleanup_free = clean(role->name);
-	char *ret, *to;
-
-	if (!name || asprintf(&ret, "TORCHX_MCAD_%s_0_HOSTS", name) < 0)
-		return NULL;
-	to = ret;
-	for (const char *from = ret; *from; from++) {
-		if (*from != '-')
-			*to++ = (char)toupper((unsigned char)*from);
-	}
-	*to = '\0';
-	return ret;
 }
 
 /* Pods of role 0 are called as TorchX calls all; the others have their role's index too. */
@@ -274,7 +189,7 @@ static struct json_object *hosts_variable(struct mcad *m, const char *name, size
 static int add_hosts(struct mcad *m, struct spec_pod_role *r)
 {
 	struct spec_tree *t = &m->pods.tree;
-	char *own cleanup_free = hosts_env(r->role);
+	char *own cleanup_free = mcad_name_hosts_env(r->role->name);
 
 	if (!own)
 		return spec_build_no_memory(m->build);
@@ -361,7 +276,7 @@ static int start(struct mcad *m)
 
 	if (err)
 		return err;
-	m->rank0_env = hosts_env(&m->build->app->roles[0]);
+	m->rank0_env = mcad_name_hosts_env(m->build->app->roles[0].name);
 	if (!m->rank0_env)
 		return spec_build_no_memory(m->build);
 	p->build = m->build;

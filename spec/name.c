@@ -10,6 +10,8 @@
 /* No vowels, no y, no 8: no word comes out by chance. The first 20 are the letters. */
 static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
 
+#define MAX_OBJECT_NAME 253
+
 #define SUFFIX_LETTERS 20
 #define SUFFIX_ALL     29
 #define SUFFIX_USUAL   12 /* one in 2 000 of all 64-bit numbers makes fewer */
@@ -109,16 +111,33 @@ void spec_name_uuid(const unsigned char random[16], char ret[37])
 	}
 }
 
-bool spec_name_is_label(const char *name)
+/* The N characters at NAME, but for their number. */
+static bool is_label(const char *name, size_t n)
 {
-	size_t n = strlen(name);
-
-	if (n == 0 || n > SPEC_MAX_NAME || name[0] == '-' || name[n - 1] == '-')
+	if (n == 0 || name[0] == '-' || name[n - 1] == '-')
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!is_lower_or_digit(name[i]) && name[i] != '-')
 			return false;
 	return true;
+}
+
+bool spec_name_is_label(const char *name)
+{
+	return strlen(name) <= SPEC_MAX_NAME && is_label(name, strlen(name));
+}
+
+bool spec_name_is_object(const char *name)
+{
+	size_t n = strlen(name) <= MAX_OBJECT_NAME ? strcspn(name, ".") : 0;
+
+	while (is_label(name, n)) {
+		if (name[n] == '\0')
+			return true;
+		name += n + 1;
+		n = strcspn(name, ".");
+	}
+	return false;
 }
 
 /* The code point at *S, which moves behind it; -1: not valid UTF-8. */

@@ -34,6 +34,9 @@ char *spec_name_norm(const char *name);
 /* Is NAME a DNS-1123 label: [a-z0-9]([-a-z0-9]*[a-z0-9])?, at most 63 characters? */
 bool spec_name_is_label(const char *name);
 
+/* Can NAME be that of an object: labels joined by dots (a DNS-1123 subdomain), at most 253 characters? */
+bool spec_name_is_object(const char *name);
+
 /*
  * May NAME be shown as a file name: not empty, at most 255 bytes, valid UTF-8, no '/', no control
  * character, no leading '.'?

@@ -153,6 +153,27 @@ static void share_env(struct spec_pod_role *r)
 	}
 }
 
+static int check_env(struct spec_pod_role *r)
+{
+	const struct spec_map *env = &r->role->env;
+	int ret = 0;
+
+	for (size_t i = 0; i < env->n; i++) {
+		char *path cleanup_free = NULL;
+
+		if (!streq(env->v[i].value, FIELD_PATH))
+			continue;
+		if (asprintf(&path, "roles[%zu].env.%s", r->index, env->v[i].key) < 0) {
+			path = NULL;
+			return spec_build_no_memory(r->pods->build);
+		}
+		ret = spec_build_refuse(r->pods->build, path,
+					"names no field: write one behind it, like " FIELD_PATH
+					"spec.nodeName");
+	}
+	return ret;
+}
+
 static void share_labels(struct spec_pod_role *r)
 {
 	struct spec_tree *t = &r->pods->tree;
@@ -180,15 +201,16 @@ static int find_overlay(struct spec_pod_role *r)
 
 int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t index)
 {
-	int err, err2;
+	int err, err2, err3;
 
 	*r = (struct spec_pod_role){.pods = p,
 				    .role = &p->build->app->roles[index],
 				    .index = index};
 	err = pod_parts_make(r);
 	err2 = find_overlay(r);
-	if (err || err2)
-		return err ? err : err2;
+	err3 = check_env(r);
+	if (err || err2 || err3)
+		return err ? err : err2 ? err2 : err3;
 	share_labels(r);
 	share_command(r);
 	share_env(r);

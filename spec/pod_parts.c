@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "spec/label.h"
+#include "spec/name.h"
 
 #define INSTANCE_TYPE "node.kubernetes.io/instance-type"
 #define EFA	      "vpc.amazonaws.com/efa"
@@ -19,18 +20,26 @@ static void role_path(const struct spec_pod_role *r, const char *field, char ret
 	snprintf(ret, 64, "roles[%zu].%s", r->index, field);
 }
 
+static bool is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 static int make_image(struct spec_pod_role *r)
 {
 	const struct spec_build *b = r->pods->build;
 	const char *image = r->role->image, *repo;
 	char path[64];
 
+	role_path(r, "image", path);
+	if (is_space(image[0]) || is_space(image[strlen(image) - 1]))
+		return spec_build_refuse(r->pods->build, path,
+					 "must not begin or end with a space");
 	if (strncmp(image, LOCAL_IMAGE, strlen(LOCAL_IMAGE)) != 0) {
 		r->image = spec_tree_string(&r->pods->tree, image);
 		return 0;
 	}
 	repo = spec_options_text(b->options, "image_repo");
-	role_path(r, "image", path);
 	if (!repo || !*repo)
 		return spec_build_refuse(
 			r->pods->build, path,
@@ -180,6 +189,32 @@ static void make_mounts(struct spec_pod_role *r)
 	spec_tree_add(t, r->container, "securityContext", security);
 }
 
+/* Has PATH a part that is ".."? */
+static bool climbs(const char *path)
+{
+	for (;; path++) {
+		size_t n = strcspn(path, "/");
+
+		if (n == 2 && strncmp(path, "..", 2) == 0)
+			return true;
+		path += n;
+		if (!*path)
+			return false;
+	}
+}
+
+/* What the API server refuses of one mount. */
+static int check_mount(struct spec_pod_role *r, const struct spec_mount *m, const char *path)
+{
+	if (strchr(m->dst, ':'))
+		return spec_build_refuse(r->pods->build, path,
+					 "%s: a path in the container must not hold \":\"", m->dst);
+	if (m->type != SPEC_MOUNT_VOLUME && climbs(m->src))
+		return spec_build_refuse(r->pods->build, path,
+					 "%s: a path of the host must not hold \"..\"", m->src);
+	return 0;
+}
+
 /* The API server takes a path of the container only once. */
 static int check_mounts(struct spec_pod_role *r)
 {
@@ -200,6 +235,8 @@ static int check_mounts(struct spec_pod_role *r)
 							? ": every pod has memory mounted there"
 							: "");
 		spec_tree_set(t, seen, dst, spec_tree_bool(t, true));
+		if (check_mount(r, &role->mounts[i], path) < 0)
+			ret = -EINVAL;
 	}
 	return ret;
 }
@@ -228,11 +265,43 @@ static int make_node_selector(struct spec_pod_role *r)
 	return ret;
 }
 
+/* A resource of a container: one of Kubernetes' own, or DOMAIN/NAME. */
+static bool is_resource(const char *name)
+{
+	static const char *const own[] = {"cpu", "memory", "ephemeral-storage"};
+	const char *slash = strchr(name, '/');
+	char *domain cleanup_free = slash ? strndup(name, (size_t)(slash - name)) : NULL;
+
+	for (size_t i = 0; i < array_size(own); i++)
+		if (streq(name, own[i]))
+			return true;
+	if (strncmp(name, "hugepages-", 10) == 0)
+		return spec_label_is_valid(name);
+	return domain && spec_name_is_object(domain) && slash[1] && spec_label_is_valid(slash + 1);
+}
+
+static int check_devices(struct spec_pod_role *r)
+{
+	const struct spec_counts *devices = &r->role->resource.devices;
+	char path[64];
+	int ret = 0;
+
+	role_path(r, "resource.devices", path);
+	for (size_t i = 0; i < devices->n; i++)
+		if (!is_resource(devices->v[i].key))
+			ret = spec_build_refuse(
+				r->pods->build, path,
+				"\"%s\" is no resource that a container can ask for: "
+				"write it with its domain, like nvidia.com/gpu",
+				devices->v[i].key);
+	return ret;
+}
+
 int pod_parts_make(struct spec_pod_role *r)
 {
 	const char *account = spec_options_text(r->pods->build->options, "service_account");
 	struct spec_tree *t = &r->pods->tree;
-	int errs[3] = {0};
+	int errs[4] = {0};
 
 	r->container = spec_tree_map(t);
 	r->spec = spec_tree_map(t);
@@ -245,6 +314,7 @@ int pod_parts_make(struct spec_pod_role *r)
 	make_mounts(r);
 	errs[1] = check_mounts(r);
 	errs[2] = make_node_selector(r);
+	errs[3] = check_devices(r);
 	if (t->failed)
 		return spec_build_no_memory(r->pods->build);
 	for (size_t i = 0; i < array_size(errs); i++) {

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "spec/kind.h"
+#include "spec/name.h"
 #include "spec/tree.h"
 
 #define MAX_OPTIONS 16 /* of a kind's table */
@@ -93,10 +94,18 @@ static int refuse_unknown(const struct spec_kind *kind, const char *path, const 
 			       kind->name, all);
 }
 
-static int set_text(struct value *v, const char *text, const char *path, struct spec_errors *e)
+static int set_text(struct value *v, const struct spec_option *option, const char *text,
+		    const char *path, struct spec_errors *e)
 {
-	char *copy = strdup(text);
+	char *copy;
 
+	if (option->type == SPEC_OPTION_NAME && *text && !spec_name_is_object(text))
+		return spec_errors_add(
+			e, -EINVAL, 0, 0, path,
+			"\"%s\" can't be a name in Kubernetes: only lower-case letters, "
+			"digits, dots and dashes, with a letter or digit at the ends",
+			text);
+	copy = strdup(text);
 	if (!copy)
 		return spec_errors_add(e, -ENOMEM, 0, 0, path, "out of memory");
 	value_clear(v);
@@ -157,9 +166,10 @@ static int set_from_text(struct value *v, const struct spec_option *option, cons
 					       "must be true or false, not \"%s\"", text);
 		return set_number(v, option, number, path, e);
 	case SPEC_OPTION_TEXT:
+	case SPEC_OPTION_NAME:
 		break;
 	}
-	return set_text(v, text, path, e);
+	return set_text(v, option, text, path, e);
 }
 
 int spec_options_set(struct spec_options *o, const char *name, const char *value,
@@ -204,18 +214,19 @@ static int check_namespace(struct json_object *value, const char *namespace, str
 static int set_from_json(struct value *v, const struct spec_option *option,
 			 struct json_object *value, const char *path, struct spec_errors *e)
 {
-	static const char *const wanted[] = {"text", "a whole number", "true or false"};
-	static const json_type types[] = {json_type_string, json_type_int, json_type_boolean};
+	static const char *const wanted[] = {"text", "text", "a whole number", "true or false"};
+	static const json_type types[] = {json_type_string, json_type_string, json_type_int,
+					  json_type_boolean};
 	const char *text = json_object_get_string(value);
 
 	if (!json_object_is_type(value, types[option->type]))
 		return spec_errors_add(e, -EINVAL, 0, 0, path, "must be %s, but is %s",
 				       wanted[option->type], json_object_to_json_string(value));
-	if (option->type != SPEC_OPTION_TEXT)
+	if (option->type == SPEC_OPTION_INT || option->type == SPEC_OPTION_BOOL)
 		return set_number(v, option, json_object_get_int64(value), path, e);
 	if (strlen(text) != (size_t)json_object_get_string_len(value))
 		return spec_errors_add(e, -EINVAL, 0, 0, path, "must not hold a NUL character");
-	return set_text(v, text, path, e);
+	return set_text(v, option, text, path, e);
 }
 
 static int merge_one(struct spec_options *o, const char *name, struct json_object *value,

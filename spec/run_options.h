@@ -11,7 +11,12 @@
 
 struct spec_kind;
 
-enum spec_option_type { SPEC_OPTION_TEXT, SPEC_OPTION_INT, SPEC_OPTION_BOOL };
+enum spec_option_type {
+	SPEC_OPTION_TEXT,
+	SPEC_OPTION_NAME, /* text that is the name of an object in the cluster, or "" */
+	SPEC_OPTION_INT,
+	SPEC_OPTION_BOOL
+};
 
 struct spec_option {
 	const char *name;

@@ -97,6 +97,9 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 		fputs(" was ended because it used more memory than its limit. Role ", out);
 		put_clean(out, job->roles[r->role].name);
 		fputs(" needs more memory, or must use less.", out);
+	} else if (streq(r->reason, "OutputLost")) {
+		fputs(" failed: ", out);
+		put_end(out, r->message);
 	} else if (r->signal) {
 		fputs(" was ended by ", out);
 		put_signal(out, r->signal);
@@ -241,6 +244,8 @@ int spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
 		why_cancelled(out, job);
 	else if (job->state != SPEC_SUCCEEDED)
 		why_unfinished(out, job);
+	else if (streq(job->reason, "OutputLost"))
+		put_end(out, job->message);
 	if (ftell(out) > 0)
 		fputc('\n', out);
 	failed = ferror(out) != 0;

@@ -12,9 +12,14 @@
 #define RESERVED_MEMORY	  1024 /* MB */
 
 static const struct spec_option options[] = {
-	{.name = "queue", .required = true, .help = "queue that jobs wait in"},
-	{.name = "service_account", .help = "service account of the pods"},
-	{.name = "priority_class", .help = "priority class of jobs"},
+	{.name = "queue",
+	 .type = SPEC_OPTION_NAME,
+	 .required = true,
+	 .help = "queue that jobs wait in"},
+	{.name = "service_account",
+	 .type = SPEC_OPTION_NAME,
+	 .help = "service account of the pods"},
+	{.name = "priority_class", .type = SPEC_OPTION_NAME, .help = "priority class of jobs"},
 	{.name = "image_repo", .help = "repository of local images (sha256:...)"},
 	{.name = "reserved_millicpu",
 	 .type = SPEC_OPTION_INT,
@@ -52,6 +57,24 @@ static void volcano_clear(struct volcano *v)
 	json_object_put(v->tasks);
 	json_object_put(v->policies);
 	free(v->rank0_env);
+}
+
+static size_t digits(size_t n)
+{
+	size_t ret = 1;
+
+	for (; n >= 10; n /= 10)
+		ret++;
+	return ret;
+}
+
+/*
+ * APP-SUFFIX-ROLE-K-0. Volcano's webhook counts with the task's index in the job where the 0 is, so
+ * names get longer from the 11th task on.
+ */
+static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
+{
+	return app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + role + 1 + digits(k) + 1 + digits(last);
 }
 
 static int make_id(struct spec_build *b)
@@ -249,6 +272,7 @@ const struct spec_kind spec_volcano = {
 	.plural = "jobs",
 	.pod_selector = "volcano.sh/job-name",
 	.options = options,
+	.pod_name_len = pod_name_len,
 	.build = volcano_build,
 	.reader = &spec_volcano_reader,
 };

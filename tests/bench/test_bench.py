@@ -15,7 +15,7 @@ def test_bench_runs():
     loader.exec_module(module)
     rows = module.main(["--jobs", "50", "--log-mb", "4", "--rounds", "1"])
     names = " ".join(row[0] for row in rows)
-    for what in ("read of state", "stat of state", "cat of a log", "cat of it merged", "ls -l",
+    for what in ("dry run of a small AppDef", "dry run of 1000 replicas", "read of state", "stat of state", "cat of a log", "cat of it merged", "ls -l",
                  "memory a job", "start with"):
         assert what in names
     assert all(math.isfinite(row[2]) and row[2] > 0 for row in rows)

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Random AppDefs, made into manifests by kxfs and by the real TorchX 0.7.0, which is installed from PyPI
-into an environment of its own. KXFS_TORCHX_COUNT says how many, KXFS_TORCHX_SEED repeats a run;
-KXFS_TORCHX_PYTHON is a Python that has TorchX already."""
+into an environment of its own. KXFS_TORCHX_COUNT says how many, KXFS_TORCHX_SEED repeats a run."""
 
 import json
 import os
 import random
 import subprocess
-import venv
 
 import pytest
+import torchx_env
 from deviations import DEVIATIONS, ID, Case, norm, take_annotations, take_job_id
 from golden import HERE, KINDS, difference, make, rename, run
 
 COUNT = int(os.environ.get("KXFS_TORCHX_COUNT", "300"))
 SEED = int(os.environ.get("KXFS_TORCHX_SEED", str(random.randrange(1 << 32))))
-PACKAGES = ["torchx==0.7.0", "kubernetes==31.0.0"]
 RESOURCES = json.loads((HERE / "named-resources-0.7.0.json").read_text())
 
 
@@ -38,13 +36,7 @@ class TorchX:
 
 @pytest.fixture(scope="module")
 def torchx(tmp_path_factory):
-    python = os.environ.get("KXFS_TORCHX_PYTHON")
-    if not python:
-        where = tmp_path_factory.mktemp("torchx")
-        venv.create(where, with_pip=True)
-        python = where / "bin/python"
-        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True, timeout=900)
-    program = TorchX(python)
+    program = TorchX(torchx_env.python(tmp_path_factory.mktemp("torchx")))
     yield program
     program.close()
 
@@ -159,6 +151,8 @@ def expect_refusal(app, kind):
     name, total = norm(app["name"]), 0
     roles = [norm(role["name"]) for role in app["roles"]]
     if not name or not all(roles) or len(set(roles)) < len(roles):
+        return True
+    if any("[FIELD_PATH]" in role.get("env", {}).values() for role in app["roles"]):
         return True
     if kind == "mcad":
         return False

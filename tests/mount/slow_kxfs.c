@@ -4,6 +4,7 @@
  * what waits for a slow cluster can be tested without one. Lines of a document that it knows:
  *
  *	# delay MS	answer after MS milliseconds
+ *	# held		answer at SIGUSR2
  *	# refuse ERRNO	refuse it so; a document without "roles" is refused with EINVAL
  *	# running	the job does not finish; others have finished when they are launched
  *
@@ -103,7 +104,7 @@ static void begin(void *data)
 	fprintf(stderr, "asked: %s\n", r->file);
 	if (delay > 0)
 		r->timer = loop_timer_new(loop, (unsigned)delay, 0, answer, r);
-	else
+	else if (!strstr(r->text, "# held"))
 		answer(r);
 }
 
@@ -145,7 +146,7 @@ const struct spec_job *backend_job(struct backend *b, enum backend_place place, 
 	return NULL;
 }
 
-/* As a backend does when the mount ends. */
+/* At SIGUSR2, and as a backend does when the mount ends. */
 static void answer_all(void *data)
 {
 	(void)data;
@@ -227,21 +228,23 @@ static int mount_it(struct fs *fs, bool others)
 	return err ? err : fuse_session_mount(fs->session, fs->mountpoint);
 }
 
-static void listen_for_expiry(void *data)
+static void listen(void *data)
 {
-	if (loop_signal(loop, SIGUSR1, expire, data) < 0)
+	if (loop_signal(loop, SIGUSR1, expire, data) < 0 ||
+	    loop_signal(loop, SIGUSR2, answer_all, NULL) < 0)
 		abort();
 }
 
 static void serve(struct fs *fs)
 {
-	sigset_t expiry;
+	sigset_t asked;
 
-	/* Only the loop takes it. */
-	sigemptyset(&expiry);
-	sigaddset(&expiry, SIGUSR1);
-	pthread_sigmask(SIG_BLOCK, &expiry, NULL);
-	loop_post(loop, listen_for_expiry, fs);
+	/* Only the loop takes them. */
+	sigemptyset(&asked);
+	sigaddset(&asked, SIGUSR1);
+	sigaddset(&asked, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &asked, NULL);
+	loop_post(loop, listen, fs);
 	if (loop_start(loop) < 0)
 		abort();
 	fuse_session_loop(fs->session);

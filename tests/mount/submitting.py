@@ -5,6 +5,7 @@ slow_kxfs.c, which answers as late and as badly as a document asks for."""
 import contextlib
 import os
 import pathlib
+import signal
 import subprocess
 
 import harness
@@ -33,6 +34,10 @@ class Slow(harness.Kxfs):
         harness.wait_for(lambda: harness.is_mounted(self.mnt), what="the mount")
         self.call("test -e submit")
         return self
+
+    def answer(self):
+        """Answer what is held."""
+        harness.kill(self.pid, signal.SIGUSR2)
 
 
 def slow_binary():

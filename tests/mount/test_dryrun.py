@@ -96,6 +96,15 @@ def test_it_is_what_the_command_prints(kx, kind, args):
     assert ours["metadata"]["annotations"]["kxfs/appdef"] == text
 
 
+def test_the_command_reads_standard_input(kx):
+    for path in ("-", "/dev/stdin"):
+        p = harness.run([kx.binary, f"--dry-run={path}"], input=VOLCANO, check=False)
+        assert p.returncode == 0, p.stderr
+        assert yaml.safe_load(p.stdout)["spec"]["queue"] == "research"
+    p = harness.run([kx.binary, "--dry-run=-"], input=BAD, check=False)
+    assert p.returncode == 1 and "-:1:" in p.stderr and "nonsense" in p.stderr
+
+
 def test_true_size_at_once(kx):
     """Not a second later, when the kernel has forgotten that of the document."""
     for _ in range(5):

@@ -4,6 +4,7 @@
 import hashlib
 import os
 import pathlib
+import resource
 import signal
 import time
 
@@ -222,6 +223,28 @@ def test_cancel_is_sigterm(kx):
     assert (job.old / "log").read_text() == "main/0 ready\nmain/0 last words\n"
 
 
+def test_many_last_words(kx):
+    """What is printed after SIGTERM is kept, to the last byte."""
+    job = kx.submit(python_app("""
+import os, signal, sys, time
+def last(*_):
+    for i in range(100000):
+        sys.stdout.buffer.write(b"%09d\\n" % i)
+    sys.stdout.flush()
+    os.system("echo last > /dev/stderr")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, last)
+print("ready", flush=True)
+while True:
+    time.sleep(1)
+"""))
+    job.until_logged("ready")
+    os.rmdir(job.dir)
+    wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text())
+    assert (job.old / "main-0/log").read_bytes() == b"ready\n" + b"".join(
+        b"%09d\n" % i for i in range(100000)) + b"last\n"
+
+
 def test_cancel_of_one_that_ignores_sigterm(make_kx):
     kx = make_kx("grace=1")
     job = kx.submit(app('trap "" TERM; echo $$; while :; do sleep 0.1; done', num_replicas=2))
@@ -252,6 +275,23 @@ def test_daemons_do_not_outlive_the_replica(kx):
     job.finish()
     gone(job.id)
     assert job.log() == b"done\n"
+
+
+def test_who_has_left_holds_nothing_back(kx):
+    """A process that nothing shows to be the job's has the output open: the job ends all the same,
+    and the daemon's log says what became of the output."""
+    job = kx.submit(app("""
+env -i setsid sh -c 'echo $$ > .pid; mv .pid pid; while [ -e pid ]; do sleep 0.1; done' &
+while [ ! -e pid ]; do sleep 0.02; done
+echo done
+"""))
+    job.finish()
+    pid = int((kx.work / "pid").read_text())
+    assert alive(pid)
+    (kx.work / "pid").unlink()
+    assert job.log() == b"done\n"
+    assert job.id in kx.read(".kxfs", "log") and "output is still open" in kx.read(".kxfs", "log")
+    wait_for(lambda: not alive(pid))
 
 
 def test_unmount_ends_what_runs(kx):
@@ -292,6 +332,20 @@ for i in range(100):
     assert got == expected.hexdigest()
     stripped = run(f"sed 's,^main/0 ,,' {job.dir}/log | head -c {100 << 20} | sha256sum").stdout.split()[0]
     assert stripped == expected.hexdigest()
+
+
+def test_full_disk(kx):
+    """A log that takes no more ends who prints, and everybody is told why."""
+    soft, hard = resource.prlimit(kx.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(kx.pid, resource.RLIMIT_FSIZE, (1 << 20, hard))
+    job = kx.submit(app("exec yes"))
+    job.until("FAILED")
+    resource.prlimit(kx.pid, resource.RLIMIT_FSIZE, (soft, hard))
+    assert os.stat(job / "main-0/log").st_size == 1 << 20
+    replica = job.replica()
+    assert (replica["reason"], replica["signal"]) == ("OutputLost", signal.SIGPIPE)
+    for text in (replica["message"], job.status()["message"], job.read("why"), kx.read(".kxfs", "log")):
+        assert "its output can't be written: File too large" in text
 
 
 def test_many_replicas(kx):

@@ -302,11 +302,23 @@ def test_output_of_both_streams_in_order(kx):
     assert job.log() == b"out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n"
 
 
-def test_log_of_one_that_truncates(kx):
-    """A program that truncates or seeks its standard output (> /dev/stdout) harms only itself."""
-    job = kx.submit(app("echo one; echo two >> /dev/stdout; echo three"))
+def test_output_opened_anew(kx):
+    """Shell scripts print to /dev/stderr and /dev/stdout, which opens what is behind the descriptor
+    with O_TRUNC: nothing is cut, nothing changes places."""
+    job = kx.submit(app("""
+i=0
+while [ $i -lt 100 ]; do
+	echo a$i > /dev/stderr
+	echo b$i > /dev/stdout
+	echo c$i >> /dev/stderr
+	echo d$i
+	i=$((i + 1))
+done
+"""))
     job.finish()
-    assert job.log() == b"one\ntwo\nthree\n"
+    expected = "".join(f"a{i}\nb{i}\nc{i}\nd{i}\n" for i in range(100))
+    assert job.log().decode() == expected
+    assert job.read("log", binary=True) == prefixed(expected.encode())
 
 
 def test_logs_survive_a_remount(stepper):

@@ -104,7 +104,7 @@ def test_crash_leaves_no_orphans(kx):
 
 
 def test_crash_loses_no_output(kx):
-    """What is printed while no daemon runs is in the log afterwards: the file is the program's own."""
+    """What is printed while no daemon runs is in the log afterwards."""
     job = kx.submit(app("echo before; while [ ! -e go ]; do sleep 0.02; done; echo between; touch said; exec sleep 10000"))
     job.until_logged("before")
     kx.end(signal.SIGKILL)
@@ -114,6 +114,54 @@ def test_crash_loses_no_output(kx):
     job.finish("FAILED")
     assert job.log() == b"before\nbetween\n"
     assert job.read("log") == "main/0 before\nmain/0 between\n"
+
+
+def test_crash_while_it_prints(kx):
+    """SIGKILL of kxfs in the middle of much output, which is also opened anew: no byte is lost."""
+    job = kx.submit(app("""
+i=0
+while [ ! -e stop ]; do
+	echo a$i
+	echo b$i > /dev/stderr
+	i=$((i + 1))
+	echo $i > .n; mv .n n
+done
+exec sleep 10000
+"""))
+
+    def count():
+        return int((kx.work / "n").read_text()) if (kx.work / "n").exists() else 0
+
+    wait_for(lambda: count() > 50)
+    kx.end(signal.SIGKILL)
+    n = count()
+    wait_for(lambda: count() > n + 50, what="output without kxfs")
+    (kx.work / "stop").touch()
+    n = count()
+    kx.start()
+    job.finish("FAILED")
+    lines = job.log().decode().splitlines()
+    assert len(lines) >= 2 * n
+    assert lines == [f"{'ab'[i % 2]}{i // 2}" for i in range(len(lines))]
+    assert job.read("log") == "".join(f"main/0 {line}\n" for line in lines)
+
+
+def test_crash_leaves_nobody_who_writes(kx):
+    """A process that has left the job holds its output open over a crash: at the next start what
+    it has printed is kept, and nobody writes the log any more."""
+    job = kx.submit(app("""
+env -i setsid sh -c 'echo $$ > .pid; mv .pid pid; echo left; while [ -e pid ]; do sleep 0.1; done' &
+exec sleep 10000
+"""))
+    job.until_logged("left")
+    kx.end(signal.SIGKILL)
+    log, = (kx.state / "jobs" / job.id / "logs").iterdir()
+    assert run(["fuser", str(log)], check=False).stdout != ""
+    kx.start()
+    job.finish("FAILED")
+    wait_for(lambda: run(["fuser", str(log)], check=False).stdout == "", what="nobody to write")
+    assert job.log() == b"left\n"
+    (kx.work / "pid").unlink()
 
 
 def test_crash_of_one_that_finished_meanwhile(kx):

@@ -64,19 +64,20 @@ def test_close_waits_for_the_verdict(kx):
     for name, refuse, error in (("x.yaml", "", ""), ("y.yaml", f"refuse {errno.EDQUOT}", "EDQUOT")):
         begun = time.monotonic()
         assert put(kx, name, asking("delay 700", refuse)) == error
-        assert time.monotonic() - begun >= 0.7
+        assert time.monotonic() - begun >= 0.6  # timers are of whole milliseconds, roughly
         assert (job_of(kx, name) is None) == bool(error)
 
 
 def test_a_waiting_close_stops_nobody(kx):
-    done = later(put, kx, "x.yaml", asking("delay 3000"))
+    done = later(put, kx, "x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
     assert put(kx, "y.yaml", asking()) == ""
     assert "y.yaml" in kx.ls("submit")
-    assert kx.read("submit/x.yaml") == asking("delay 3000")
+    assert kx.read("submit/x.yaml") == asking("held")
     os.rename(kx / "submit/y.yaml", kx / "submit/z.yaml")
     os.remove(kx / "submit/z.yaml")
     assert job_of(kx, "x.yaml") is None
+    kx.answer()
     assert done() == ""
     assert launched(kx) == {job_of(kx, "x.yaml"), job_of(kx, "z.yaml")}
 
@@ -84,12 +85,13 @@ def test_a_waiting_close_stops_nobody(kx):
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("refuse", ["", f"refuse {errno.EACCES}"])
 def test_interrupting_cp_ends_its_waiting_only(kx, sig, refuse):
-    (kx.work / "doc").write_text(asking("delay 2000", refuse))
+    (kx.work / "doc").write_text(asking("held", refuse))
     cp = harness.popen(["cp", str(kx.work / "doc"), str(kx / "submit/x.yaml")])
     until_asked(kx, "x.yaml")
     cp.send_signal(sig)
     assert cp.wait(timeout=harness.LIMIT) == -sig
     assert not launched(kx) and error_of(kx, "x.yaml") is None
+    kx.answer()
     if refuse:
         harness.wait_for(lambda: error_of(kx, "x.yaml"))
         assert "Permission denied" in error_of(kx, "x.yaml")
@@ -103,19 +105,20 @@ def test_interrupting_cp_ends_its_waiting_only(kx, sig, refuse):
 def test_busy_while_it_is_launched(kx):
     read, write = os.pipe()
     fd = os.open(kx / "submit/x.yaml", os.O_WRONLY | os.O_CREAT, 0o644)
-    os.write(fd, asking("delay 2000").encode())
+    os.write(fd, asking("held").encode())
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(BaseException):
-            time.sleep(0.7)
+            until_asked(kx, "x.yaml")
             os.write(write, harness.err_of(os.write, fd, b"# more\n").encode())
+            kx.answer()
         os._exit(0)
     os.close(fd)
     os.waitpid(pid, 0)
     assert os.read(read, 100) == b"EBUSY"
     os.close(read)
     os.close(write)
-    assert kx.read("submit/x.yaml") == asking("delay 2000")
+    assert kx.read("submit/x.yaml") == asking("held")
     submitting.launched_once(kx, "x.yaml")
 
 
@@ -127,10 +130,11 @@ def test_busy_while_it_is_launched(kx):
 ])
 def test_the_last_write_decides(kx, first, second, jobs, error):
     """Also when the verdict on the one before comes later."""
-    done = later(put, kx, "x.yaml", asking("delay 1500", first))
+    done = later(put, kx, "x.yaml", asking("held", first))
     until_asked(kx, "x.yaml")
     put(kx, "x.yaml", asking(second))
     between = job_of(kx, "x.yaml")
+    kx.answer()
     done()
     assert len(launched(kx)) == jobs
     assert bool(error_of(kx, "x.yaml")) == error
@@ -143,18 +147,20 @@ def test_the_last_write_decides(kx, first, second, jobs, error):
 
 def test_a_launch_goes_with_its_file(kx):
     """Renamed while the answer is awaited: not launched again, the verdict finds it."""
-    done = later(put, kx, "x.yaml", asking("delay 1500"))
+    done = later(put, kx, "x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
     os.rename(kx / "submit/x.yaml", kx / "submit/y.yaml")
+    kx.answer()
     assert done() == ""
     assert kx.ls("submit") == ["y.yaml", "y.yaml.job"]
     assert len(launched(kx)) == 1
 
 
 def test_removed_while_it_is_launched(kx):
-    done = later(put, kx, "x.yaml", asking("delay 1500"))
+    done = later(put, kx, "x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
     os.remove(kx / "submit/x.yaml")
+    kx.answer()
     assert done() == ""
     assert kx.ls("submit") == ["x.yaml.job"]
 
@@ -199,12 +205,10 @@ def test_close_has_a_deadline(kx):
 
 
 def test_unmounting_answers_who_waits(kx):
-    done = later(put, kx, "x.yaml", asking("delay 5000"))
+    done = later(put, kx, "x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
-    begun = time.monotonic()
     assert kx.end() == 0
-    assert done() in ("ENOTCONN", "ECONNABORTED")
-    assert time.monotonic() - begun < 4
+    assert done() in ("ENOTCONN", "ECONNABORTED")  # at its deadline it would be ETIMEDOUT
 
 
 # --- dryrun/ takes the same way, and ends elsewhere ---

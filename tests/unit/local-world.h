@@ -377,9 +377,38 @@ static inline char process_state(pid_t pid)
 	return p && p[2] != 'Z' && p[2] != 'X' ? p[2] : 0;
 }
 
+static inline void world_dir_close(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
 static inline bool is_alive(pid_t pid)
 {
 	return process_state(pid) != 0;
+}
+
+/* Processes that write the logs of this world; *RET (may be NULL) is the pid of one. */
+static inline int world_relays(struct world *w, pid_t *ret)
+{
+	cleanup(world_dir_close) DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int n = 0;
+
+	assert_non_null(proc);
+	while ((entry = readdir(proc))) {
+		pid_t pid = (pid_t)atol(entry->d_name);
+		char path[64], target[256] = "";
+
+		snprintf(path, sizeof(path), "/proc/%d/fd/1", (int)pid);
+		if (pid <= 1 || readlink(path, target, sizeof(target) - 1) < 0 ||
+		    strncmp(target, w->state, strlen(w->state)) != 0 || !is_alive(pid))
+			continue;
+		n++;
+		if (ret)
+			*ret = pid;
+	}
+	return n;
 }
 
 /* Files below WORK by which tests and scripts tell each other to go on. */

@@ -449,6 +449,9 @@ static void test_document(void **state)
 		{"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec: {}\n",
 		 "1:1: this is a ready manifest (kind: Job), which only the mount of a cluster can "
 		 "send; write an AppDef, see appdef(5)\n"},
+		{"apiVersion: v1\nkind: Pod\nspec: {}\n",
+		 "1:1: this is a manifest of another kind (Pod), which nobody can send here; write "
+		 "an AppDef, see appdef(5)\n"},
 		{"name: a\nkind: Job\nroles:\n- {name: r, image: i, entrypoint: e}\n",
 		 "2:1: kind: unknown field; the fields here are name, roles, metadata, scheduler, "
 		 "scheduler_args\n"},

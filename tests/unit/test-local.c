@@ -306,6 +306,30 @@ static void test_daemons(void **state)
 	assert_false(is_alive(pid));
 }
 
+/* One that is in the middle of an exec most of the time shows no environment then. */
+static void test_daemon_that_execs(void **state)
+{
+	struct world *w = *state;
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/loop", w->work);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fputs("exec sh loop\n", f);
+	fclose(f);
+	for (int i = 0; i < 40; i++) {
+		cleanup_free char *id =
+			submit_sh(w,
+				  "setsid sh -c 'echo $$ > .up; mv .up up; exec sh loop' & "
+				  "until [ -e up ]; do sleep 0.01; done; cat up; rm up",
+				  1, NULL);
+
+		until(has_state(w, id, SPEC_SUCCEEDED));
+		assert_false(is_alive(log_pid(w, id, "main-0.0")));
+	}
+}
+
 static void test_output(void **state)
 {
 	struct world *w = *state;
@@ -661,7 +685,7 @@ static void test_many_replicas(void **state)
 
 #define world_test(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		world_test(test_environment),
@@ -675,6 +699,7 @@ int main(void)
 		world_test(test_not_recorded),
 		world_test(test_others_are_ended),
 		world_test(test_daemons),
+		world_test(test_daemon_that_execs),
 		world_test(test_output),
 		world_test(test_retry_policies),
 		world_test(test_retries_used_up),
@@ -691,5 +716,7 @@ int main(void)
 		world_test(test_many_replicas),
 	};
 
+	(void)argc;
+	backend_helper(argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,7 +71,8 @@ static bool is_recorded(struct world *w, const char *id, pid_t pid)
 {
 	char text[32];
 
-	snprintf(text, sizeof(text), "%d", (int)pid);
+	/* whole, not as a part of some other number */
+	snprintf(text, sizeof(text), "\"pid\":%d,", (int)pid);
 	return file_has(w, id, "job.json", text);
 }
 
@@ -301,6 +302,7 @@ int main(int argc, char **argv)
 		world_test(test_history_keep), world_test(test_spool_limit),
 	};
 
+	backend_helper(argv);
 	if (argc == 4 && streq(argv[1], "--daemon"))
 		return daemon_main(argv[2], argv[3]);
 	return cmocka_run_group_tests(tests, NULL, NULL);

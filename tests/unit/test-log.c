@@ -66,39 +66,6 @@ static void test_grow(void **state)
 	rig_here(rig_do_close, NULL);
 }
 
-static bool said(const char *what)
-{
-	size_t len;
-	cleanup_free char *text = diag_text(&len);
-
-	return strstr(text, what);
-}
-
-/* A program can shorten its own output: that is said, and what it prints then still comes. */
-static void test_cut(void **state)
-{
-	struct log *merged;
-	int fd;
-
-	(void)state;
-	rig_open("job-cut");
-	fd = rig_begin("a-0.0", "a/0 ");
-	merged = rig_log("job-cut", NULL);
-	rig_write(fd, "one\ntwo\n");
-	rig_until(rig_stat(merged).size == 16);
-	assert_false(said("job-cut: a-0.0 was cut"));
-	assert_int_equal(ftruncate(fd, 0), 0);
-	rig_until(said("job-cut: a-0.0 was cut"));
-	rig_write(fd, "12345678three\n");
-	rig_until(rig_stat(merged).size == 26);
-	close(fd);
-	rig_end("a-0.0");
-	rig_until(atomic_load(&rig.ended) == 1);
-	assert_int_equal(rig_stat(merged).size, 26);
-	log_unref(merged);
-	rig_here(rig_do_close, NULL);
-}
-
 static void test_finished(void **state)
 {
 	struct log_stat st;
@@ -389,9 +356,9 @@ int main(void)
 #define log_test(t) cmocka_unit_test_setup_teardown(t, setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_polled), /* first: no thread may run */
-		log_test(test_grow),	       log_test(test_cut),	log_test(test_finished),
-		log_test(test_absent),	       log_test(test_modes),	log_test(test_remove),
-		log_test(test_remove_crash),   log_test(test_unusable), log_test(test_flood),
+		log_test(test_grow),	       log_test(test_finished), log_test(test_absent),
+		log_test(test_modes),	       log_test(test_remove),	log_test(test_remove_crash),
+		log_test(test_unusable),       log_test(test_flood),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

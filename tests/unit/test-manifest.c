@@ -187,6 +187,55 @@ static void test_positions(void **state)
 	assert_memory_equal(text, "f: scheduler_args.queue: ", 25);
 }
 
+/* What the API server would refuse later, in either kind. */
+static void test_values(void **state)
+{
+	static const char *const cases[][2] = {
+		{"image: ' i', entrypoint: e", "image: must not begin or end with a space"},
+		{"image: i, entrypoint: e, mounts: [{type: bind, src_path: /a/../b, dst_path: /x}]",
+		 "mounts: /a/../b: a path of the host must not hold \"..\""},
+		{"image: i, entrypoint: e, mounts: ['type=volume,src=c,dst=/a:b']",
+		 "mounts: /a:b: a path in the container must not hold \":\""},
+		{"image: i, entrypoint: e, mounts: ['type=volume,src=c,dst=/a', "
+		 "'type=device,src=/a']",
+		 "mounts: /a is mounted twice"},
+		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 0, memMB: 1, devices: {fpga: "
+		 "1}}",
+		 "resource.devices: \"fpga\" is no resource"},
+		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 0, memMB: 1, devices: {'a/b c': "
+		 "1}}",
+		 "resource.devices: \"a/b c\" is no resource"},
+		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]'}", "env.A: names no field"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * array_size(cases); i++) {
+		struct spec_manifest_request rq = request(spec_kind_at(i % 2));
+		char *document cleanup_free = NULL, *text cleanup_free = NULL;
+
+		assert_true(asprintf(&document, "name: a\nroles: [{name: r, %s}]\n",
+				     cases[i / 2][0]) > 0);
+		text = refuse(&rq, document, -EINVAL);
+		assert_memory_equal(text, "f:2:", 4);
+		if (!strstr(text, cases[i / 2][1]))
+			fail_msg("%s", text);
+	}
+}
+
+/* Names are checked by the rules of the kind, whether the document names it or not. */
+static void test_long_names(void **state)
+{
+	static const char text[] = "name: a123456789a123456789a123456789a123456789a123456789\n"
+				   "roles: [{name: r, image: i, entrypoint: e}]\n";
+	struct spec_manifest_request volcano = request(&spec_volcano), mcad = request(&spec_mcad);
+	struct json_object *made = make(&mcad, text);
+	char *errors cleanup_free = refuse(&volcano, text, -EINVAL);
+
+	(void)state;
+	json_object_put(made);
+	assert_memory_equal(errors, "f:1:7: name: pods of role \"r\" would have names of ", 50);
+}
+
 #define VOLCANO "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n"
 
 static void test_ready(void **state)
@@ -331,7 +380,8 @@ int main(void)
 		cmocka_unit_test(test_names),	      cmocka_unit_test(test_annotations),
 		cmocka_unit_test(test_positions),     cmocka_unit_test(test_ready),
 		cmocka_unit_test(test_size),	      cmocka_unit_test(test_ready_refused),
-		cmocka_unit_test(test_ready_renamed),
+		cmocka_unit_test(test_ready_renamed), cmocka_unit_test(test_values),
+		cmocka_unit_test(test_long_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

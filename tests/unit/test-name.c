@@ -92,6 +92,15 @@ static void test_label(void **state)
 	assert_false(spec_name_is_label("a_b"));
 	assert_false(spec_name_is_label("\u00e4"));
 	assert_false(spec_name_is_label("a\n"));
+	assert_true(spec_name_is_object("a"));
+	assert_true(spec_name_is_object("a.b-c.0"));
+	assert_false(spec_name_is_object(""));
+	assert_false(spec_name_is_object("."));
+	assert_false(spec_name_is_object("a."));
+	assert_false(spec_name_is_object(".a"));
+	assert_false(spec_name_is_object("a..b"));
+	assert_false(spec_name_is_object("a.-b"));
+	assert_false(spec_name_is_object("A.b"));
 }
 
 static void test_file(void **state)

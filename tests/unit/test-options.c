@@ -296,14 +296,15 @@ static void test_dry_run(void **state)
 	struct options o;
 
 	(void)state;
-	assert_parsed("kxfs --dry-run=a/b.yaml -o queue=a\\,b,no_annotations volcano:ctx/ns", &o);
+	assert_parsed("kxfs --dry-run=a/b.yaml -o image_repo=a\\,b,no_annotations volcano:ctx/ns",
+		      &o);
 	assert_int_equal(o.action, OPTIONS_DRY_RUN);
 	assert_string_equal(o.dry_run, "a/b.yaml");
 	assert_string_equal(o.backend, "volcano");
 	assert_string_equal(o.context, "ctx");
 	assert_string_equal(o.namespace, "ns");
 	assert_int_equal(o.n_args, 2);
-	assert_string_equal(o.args[0].key, "queue");
+	assert_string_equal(o.args[0].key, "image_repo");
 	assert_string_equal(o.args[0].value, "a,b");
 	assert_string_equal(o.args[1].key, "no_annotations");
 	assert_string_equal(o.args[1].value, "true");

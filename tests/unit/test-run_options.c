@@ -43,6 +43,8 @@ static void test_types(void **state)
 	assert_string_equal(spec_options_text(f.o, "queue"), "");
 	assert_int_equal(spec_options_set(f.o, "queue", "research", &f.e), 0);
 	assert_string_equal(spec_options_text(f.o, "queue"), "research");
+	assert_int_equal(spec_options_set(f.o, "service_account", "team.robot-1", &f.e), 0);
+	assert_string_equal(spec_options_text(f.o, "service_account"), "team.robot-1");
 	assert_int_equal(spec_options_set(f.o, "efa_device_count", "0", &f.e), 0);
 	assert_true(spec_options_int(f.o, "efa_device_count", &n));
 	assert_int_equal(n, 0);
@@ -62,6 +64,8 @@ static void test_bad_text(void **state)
 		{"priority", "1.5"},	    {"priority", "010"},
 		{"priority", "1 "},	    {"priority", "99999999999999999999"},
 		{"priority", "2147483648"}, {"no_annotations", "ja"},
+		{"image_secret", "My Key"}, {"image_secret", "a..b"},
+		{"image_secret", "-a"},	    {"service_account", "a/b"},
 	};
 
 	(void)state;

@@ -142,6 +142,28 @@ static void test_start_error(void **state)
 			"directory. It was not tried again, because max_retries is 0.\n");
 }
 
+/* Its output could not be kept: that is the reason, whatever the program made of it. */
+static void test_output_lost(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+	struct spec_replica *r = failed(job, 1, 5, -1, 13);
+
+	(void)state;
+	job->replicas[0].state = job->replicas[2].state = SPEC_CANCELLED;
+	set(&r->reason, "OutputLost");
+	set(&r->message,
+	    "ended by signal 13 (SIGPIPE); its output can't be written: No space left on device");
+	assert_why(job,
+		   "trainer-1 failed: ended by signal 13 (SIGPIPE); its output can't be written: "
+		   "No space left on device. It was not tried again, because max_retries is 0. "
+		   "Its output is in trainer-1/log.\n");
+	job->state = SPEC_SUCCEEDED;
+	assert_why(job, "");
+	set(&job->reason, "OutputLost");
+	set(&job->message, "trainer-1: its output can't be written: No space left on device");
+	assert_why(job, "trainer-1: its output can't be written: No space left on device.\n");
+}
+
 /* What happened to the job as a whole is told by the job. */
 static void test_job_says_it(void **state)
 {
@@ -273,7 +295,7 @@ int main(void)
 		cmocka_unit_test(test_start_error),	   cmocka_unit_test(test_job_says_it),
 		cmocka_unit_test(test_cancelled),	   cmocka_unit_test(test_waiting),
 		cmocka_unit_test(test_cluster_waiting),	   cmocka_unit_test(test_cluster_failed),
-		cmocka_unit_test(test_one_line),
+		cmocka_unit_test(test_one_line),	   cmocka_unit_test(test_output_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
