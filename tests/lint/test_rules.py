@@ -196,6 +196,7 @@ COVERED = {
     "fs/control.c": "tests/mount/test_tree.py",
     "fs/daemon.c": "tests/mount/test_life.py",
     "fs/dry_run.c": "tests/golden/test_golden.py",
+    "fs/generic_options.c": "tests/unit/test-options.c",
     "fs/handle.c": "tests/unit/test-node.c",
     "fs/help.c": "tests/mount/test_docs.py",
     "fs/job*.c": "tests/mount/test_tree.py",
