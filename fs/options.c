@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading the command line. Flags are rows with a letter, words of the -o list are rows without
- * one; getopt's tables and --help are made from the rows. The generic options of mount(8)
- * stand in a second table, since kxfs has nothing to say about them.
+ * one; getopt's tables and --help are made from the rows. What is not in the table: generic_options.c,
+ * run_options.c.
  */
 #include "fs/options.h"
 
@@ -10,6 +10,7 @@
 #include <getopt.h>
 #include <sys/stat.h>
 
+#include "fs/generic_options.h"
 #include "fs/quantity.h"
 #include "fs/refuse.h"
 #include "fs/run_options.h"
@@ -255,34 +256,16 @@ static const struct option_def table[] = {
 	 set_log_level},
 };
 
-/* Generic options of mount(8). Those without a mark are accepted and change nothing here. */
-static const struct generic_def {
-	const char *name;
-	bool kernel; /* handed on */
-} generic[] = {
-	{"async", true},	  {"atime", true},	 {"auto", false},     {"comment", false},
-	{"defaults", false},	  {"dev", false},	 {"diratime", false}, {"dirsync", true},
-	{"exec", true},		  {"fsname", false},	 {"group", false},    {"lazytime", false},
-	{"loud", false},	  {"_netdev", false},	 {"noatime", true},   {"noauto", false},
-	{"nodev", false},	  {"nodiratime", false}, {"noexec", true},    {"nofail", false},
-	{"nogroup", false},	  {"nolazytime", false}, {"noowner", false},  {"norelatime", false},
-	{"nostrictatime", false}, {"nosuid", false},	 {"nouser", false},   {"nousers", false},
-	{"owner", false},	  {"relatime", false},	 {"rw", false},	      {"silent", false},
-	{"strictatime", false},	  {"subtype", false},	 {"suid", false},     {"sync", true},
-	{"user", false},	  {"users", false},
-};
-
 static int suggest(const char *word, char **ret_text)
 {
-	const char *words[array_size(table) + array_size(generic) + RUN_OPTIONS_MAX + 1];
+	const char *words[array_size(table) + GENERIC_OPTIONS_MAX + RUN_OPTIONS_MAX + 1];
 	const char *near;
 	size_t n = 0;
 
 	for (size_t i = 0; i < array_size(table); i++)
 		if (!table[i].letter)
 			words[n++] = table[i].name;
-	for (size_t i = 0; i < array_size(generic); i++)
-		words[n++] = generic[i].name;
+	n += generic_option_names(words + n, array_size(words) - 1 - n);
 	n += run_option_names(words + n, array_size(words) - 1 - n);
 	words[n] = NULL;
 	near = spec_suggest(word, words);
@@ -290,36 +273,12 @@ static int suggest(const char *word, char **ret_text)
 		      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-static int hand_on(struct options *o, const char *word)
-{
-	cleanup_free char *old = o->mount_options;
-
-	o->mount_options = NULL;
-	if (asprintf(&o->mount_options, "%s%s%s", old, old[0] ? "," : "", word) < 0) {
-		o->mount_options = NULL;
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-/* WORD is NAME or NAME=VALUE. */
-static int set_generic(struct options *o, const char *word, const char *name, char **ret_text)
-{
-	if (strncasecmp(word, "x-", 2) == 0)
-		return 0;
-	if (streq(word, "rw"))
-		o->read_only = false;
-	for (size_t i = 0; i < array_size(generic); i++)
-		if (streq(generic[i].name, name))
-			return generic[i].kernel ? hand_on(o, name) : 0;
-	return suggest(name, ret_text);
-}
-
 static int set_word(struct options *o, const char *word, char **ret_text)
 {
 	const char *eq = strchr(word, '=');
 	cleanup_free char *name = strndup(word, eq ? (size_t)(eq - word) : strlen(word));
 	const struct spec_option *run_option;
+	int r;
 
 	if (!name)
 		return -ENOMEM;
@@ -338,7 +297,8 @@ static int set_word(struct options *o, const char *word, char **ret_text)
 	run_option = run_option_find(name);
 	if (run_option)
 		return run_option_add(o, run_option, eq ? eq + 1 : NULL, ret_text);
-	return set_generic(o, word, name, ret_text);
+	r = generic_option_set(o, word, name);
+	return r == -ENOENT ? suggest(name, ret_text) : r;
 }
 
 /* The list is split at commas; a comma that belongs to a value is written "\,". */

@@ -156,10 +156,13 @@ echo $$; sleep 1000
 
 # --- retries -------------------------------------------------------------------------------------
 
-# Replica 1 fails in its first attempt; replica 0 and the other role run until it has come back.
+# Replica 1 fails in its first attempt, when all have spoken; replica 0 and the other role run until it has
+# come back.
 FAIL_ONCE = """
 echo "attempt of $N"
+touch "said-$N"
 if [ "$N" = 1 ]; then
+	while [ ! -e said-0 ] || [ ! -e said-other ]; do sleep 0.05; done
 	[ -e failed ] || { touch failed; exit 9; }
 	touch done
 fi

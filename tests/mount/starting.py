@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Starting the daemon in all ways, for test_life.py, test_end.py and test_mounting.py."""
+
+import contextlib
+import pathlib
+import re
+import signal
+
+from harness import alive, app, kill, mounts, run, wait_for
+
+
+def lock_file(state):
+    """{"pid": ..., "phase": ..., "mountpoint": ...} of a state directory."""
+    text = pathlib.Path(state, "lock").read_text()
+    return dict(line.split(" ", 1) for line in text.splitlines())
+
+
+def attempt(kx, *args, command=None, **kwargs):
+    """The command line as a user gives it: in the background, waited for."""
+    kwargs.setdefault("cwd", kx.work)
+    kwargs.setdefault("user", kx.user)
+    return run(command or kx.command(*args), check=False, **{"env": kx.env(), **kwargs})
+
+
+def refused(kx, *args, **kwargs):
+    """It does not start: status 1, nothing mounted, nothing left running. What it said."""
+    before = mounts().count(str(kx.mnt))
+    p = attempt(kx, *args, **kwargs)
+    assert p.returncode == 1, p
+    assert p.stdout == "", p.stdout
+    assert re.fullmatch(r"(kxfs: .*\n|fusermount3: .*\n)+", p.stderr), p.stderr
+    assert mounts().count(str(kx.mnt)) == before
+    return p.stderr
+
+
+@contextlib.contextmanager
+def background(kx, *args, **kwargs):
+    """A daemon in the background; gives its process id, ends it."""
+    p = attempt(kx, *args, **kwargs)
+    assert p.returncode == 0, p.stderr
+    pid = int(lock_file(kx.state)["pid"])
+    try:
+        yield pid
+    finally:
+        kill(pid, signal.SIGTERM)
+        wait_for(lambda: not alive(pid), what="the end of the daemon")
+
+
+def started(kx, script="echo $$; exec sleep 1000", **fields):
+    """A job that runs, and its process."""
+    job = kx.submit(app(script, **fields))
+    job.until_logged("\n")
+    return job, int(job.log().split()[0])
