@@ -155,8 +155,9 @@ class ApiServer:
         return self._call(self._on_streams, lambda s: s.inject.append(data), wanted)
 
     def end_streams(self, how="end", **wanted):
-        """End open streams: "end" as a server ends them, "close" or "reset" the connection."""
-        return self._call(self._on_streams, lambda s: setattr(s, "end", how), wanted)
+        """End open streams: "end" as a server ends them, "close" or "reset" the connection. What
+        happens after this call is not in them."""
+        return self._call(self._end_streams, how, wanted)
 
     def send_bookmarks(self, **wanted):
         return self._call(self._on_streams, lambda s: setattr(s, "bookmark", True), wanted)
@@ -240,6 +241,16 @@ class ApiServer:
         for stream in found:
             act(stream)
             stream.wake.set()
+        return len(found)
+
+    async def _end_streams(self, how, wanted):
+        found = [s for s in self._streams if s.req.is_(**wanted)]
+        self._on_streams(lambda s: setattr(s, "end", how), wanted)
+        # One whose client does not read, or that is frozen, ends when that is over.
+        for _ in range(100):
+            if not self._streams.intersection(found):
+                break
+            await asyncio.sleep(0.005)
         return len(found)
 
     # --- one request ---

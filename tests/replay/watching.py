@@ -31,10 +31,11 @@ def job(name, phase=None, tasks=None, namespace="test", **meta):
 
 def pod(owner, task, index, phase="Pending", containers=("main",), init=(), code=0):
     """A pod of OWNER (an Object) as Volcano makes it."""
+    times = {"startedAt": st.now(), "finishedAt": st.now()}
     states = {"Pending": {"waiting": {"reason": "ContainerCreating"}},
               "Running": {"running": {"startedAt": st.now()}},
-              "Succeeded": {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": st.now()}},
-              "Failed": {"terminated": {"exitCode": code, "reason": "Error", "finishedAt": st.now()}}}
+              "Succeeded": {"terminated": {"exitCode": 0, "reason": "Completed", **times}},
+              "Failed": {"terminated": {"exitCode": code, "reason": "Error", **times}}}
     done = states["Succeeded"] if phase != "Pending" else states["Pending"]
     labels = {"volcano.sh/job-name": owner.name, "volcano.sh/task-spec": task,
               "volcano.sh/task-index": str(index), "volcano.sh/queue-name": "default",
