@@ -2,14 +2,14 @@
 /*
  * From views to snapshots. A job may change many times in one turn of the loop (each pod of a gang
  * starts): it is marked, and published once. Publishing is cheap but not free, so a turn publishes
- * at most so many, and requests of the FUSE thread are served between turns.
+ * only so long, and requests of the FUSE thread are served between turns.
  */
 #include <errno.h>
 #include <utlist.h>
 
 #include "backend/kube.h"
 
-#define PUBLISH_AT_ONCE 256
+#define PUBLISH_MS 20
 
 static int64_t stale_since(struct kube *k)
 {
@@ -98,14 +98,13 @@ int kube_publish(struct kube_job *job)
 static void publish_marked(void *data)
 {
 	struct kube *k = data;
+	uint64_t until = loop_now_ms() + PUBLISH_MS;
 
 	k->publishing = false;
 	if (k->stopping)
 		return;
-	for (unsigned i = 0; i < PUBLISH_AT_ONCE && k->marked; i++) {
-		if (kube_publish(k->marked) < 0)
-			break;
-	}
+	while (k->marked && kube_publish(k->marked) == 0 && loop_now_ms() < until)
+		;
 	if (k->marked) {
 		k->publishing = true;
 		loop_post(k->b->loop, publish_marked, k);
