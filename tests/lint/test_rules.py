@@ -196,7 +196,9 @@ def test_text(path):
 # These have none, since what they do shows only in a mount, or beside the module that is named.
 COVERED = {
     "backend/file.c": "tests/unit/test-kube.c",
+    "backend/keep.c": "tests/unit/test-local_recover.c",
     "backend/lock.c": "tests/unit/test-store.c",
+    "backend/print.c": "tests/mount/test_tree.py",
     "backend/random.c": "tests/unit/test-kube.c",
     "backend/relay.c": "tests/unit/test-local_output.c",
     "backend/request.c": "tests/unit/test-backend.c",
@@ -226,6 +228,7 @@ COVERED = {
     "fs/submit*.c": "tests/mount/test_submit.py",
     "fs/text.c": "tests/mount/test_tree.py",
     "fs/who.c": "tests/golden/test_golden.py",
+    "spec/field.c": "tests/unit/test-record.c",
     "spec/kind.c": "tests/unit/test-run_options.c",
     "spec/mcad.c": "tests/golden/test_golden.py",
     "spec/mcad_name.c": "tests/golden/test_golden.py",
