@@ -146,7 +146,7 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		return;
 	}
 	r->fs = fs;
-	strcpy(r->id, name);
+	memcpy(r->id, name, strlen(name) + 1);
 	r->ticket = park_add(fs->park, req, PARK_DIR, JOBS_RMDIR_MS);
 	if (!r->ticket)
 		return;

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from harness import ROOT, Job, app, base_env, err_of, is_mounted, run, wait_for
+from harness import ROOT, Job, app, base_env, err_of, is_mounted, marked_pids, run, wait_for
 from transcript import commands, matches, play, readme
 
 
@@ -24,7 +24,7 @@ def test_readme(make_kx):
     before, _, after = readme()
     kx = make_kx(start=False)  # for its directories and its clean-up
     mount_point = play(kx, before + after)
-    wait_for(lambda: not is_mounted(mount_point), what="the last umount")
+    wait_for(lambda: not is_mounted(mount_point) and not marked_pids(), what="the last umount")
 
 
 def test_readme_shows_both_commands_first():

@@ -5,7 +5,7 @@ import threading
 
 import kubeconfig
 import store as st
-from harness import is_mounted, wait_for
+from harness import is_mounted, marked_pids, wait_for
 from transcript import play, readme
 from volcano import FakeVolcano
 
@@ -52,4 +52,4 @@ def test_readme(make_kx, server):
     config = kubeconfig.write(kx.base / "config", kubeconfig.config(server))
     with Trainer(server, "training"):
         mount_point = play(kx, readme()[1], KUBECONFIG=str(config))
-    wait_for(lambda: not is_mounted(mount_point), what="the umount")
+    wait_for(lambda: not is_mounted(mount_point) and not marked_pids(), what="the umount")

@@ -4,7 +4,7 @@
 import kubeconfig
 import pytest
 import store as st
-from harness import is_mounted, run
+from harness import is_mounted, marked_pids, run, wait_for
 
 
 @pytest.fixture
@@ -16,6 +16,7 @@ def said(make_kx, server):
         kx = make_kx(start=False, options=options, source=source)
         path = kubeconfig.write(kx.base / "config", config or kubeconfig.config(server))
         p = run(kx.command(), check=False, env={**kx.env(), "KUBECONFIG": str(path)}, cwd=kx.work)
+        wait_for(lambda: not marked_pids(), what="the end of what it has started")
         assert p.returncode == 1 and p.stdout == "" and not is_mounted(kx.mnt)
         return p.stderr
 
