@@ -58,12 +58,17 @@ class World:
     def release(self, pod, code=0, container=None):
         """Let a pod of HOLD end with CODE."""
         def told():
-            status = self.cluster.client.get(self.path("pods", pod))["status"]
-            ids = {one["name"]: one.get("containerID", "") for one in status.get("containerStatuses", ())}
-            ident = (ids.get(container) if container else next(iter(ids.values()), "")) or ""
-            return ident and self.write_code(pod, container, ident.rpartition("/")[2], code)
+            ident = self.container(pod, container)
+            return ident and self.write_code(pod, container, ident, code)
 
         wait_for(told, f"pod {pod} to take its code")
+
+    def container(self, pod, name=None):
+        """The runtime's name of a container (the first one) of a pod; "": there is none yet."""
+        for one in self.cluster.client.get(self.path("pods", pod))["status"].get("containerStatuses", ()):
+            if name in (None, one["name"]):
+                return one.get("containerID", "").rpartition("/")[2]
+        return ""
 
     def write_code(self, pod, container, ident, code):
         """On a node of this machine without asking the cluster, which may be away."""
