@@ -13,6 +13,9 @@
     limited       kubeconfig of a user with the rights of contrib/rbac.yaml in `namespace` only
     make_kx       of all mounted tests: make_kx(source=f"volcano:{namespace}",
                   env={"KUBECONFIG": str(cluster.kubeconfig("token"))})
+    mount         mount(kubeconfig=..., options=..., namespace=...) -> Kxfs, by make_kx: of
+                  `namespace`, as the user `token`, with queue=default unless told
+    kx, world     a mount of `namespace`; its other side, without kxfs (mounted.py)
     load_job(name)  a Volcano job (dict) as TorchX made it: the first object of a recording
     wait_job(namespace, name, *phases)  the job when it is in one of the phases
 
@@ -35,6 +38,7 @@ import api
 import build
 import pytest
 from cluster import Cluster, Kubectl, Running
+from mounted import World
 from process import wait_for
 
 RECORDINGS = pathlib.Path(__file__).resolve().parents[1] / "replay/data/recordings"
@@ -108,6 +112,27 @@ def namespace(cluster):
 @pytest.fixture
 def limited(cluster, namespace, tmp_path):
     return cluster.limited(namespace, tmp_path)
+
+
+@pytest.fixture
+def mount(make_kx, cluster, request):
+    def make(kubeconfig=None, options="queue=default", namespace=None, env=None, **kwargs):
+        path = kubeconfig or cluster.kubeconfig("token")
+        name = namespace or request.getfixturevalue("namespace")
+        return make_kx(options, source=f"volcano:{name}", env={"KUBECONFIG": str(path), **(env or {})},
+                       **kwargs)
+
+    return make
+
+
+@pytest.fixture
+def kx(mount):
+    return mount()
+
+
+@pytest.fixture
+def world(cluster, namespace):
+    return World(cluster, namespace)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of mounts of a real cluster share: jobs whose end the test decides, and the mount.
+
+A pod of HOLD waits until the test says with which code it is to end, so no test depends on how
+long anything takes: release(namespace, pod, code).
+"""
+
+import contextlib
+import json
+import pathlib
+
+import api
+import harness
+from cluster import Running
+from process import wait_for
+
+IMAGE = "docker.io/library/busybox:1.35"
+SMALL = {"cpu": 0.1, "memMB": 64, "gpu": 0}
+HOLD = ("trap 'exit 143' TERM; echo begin; while [ ! -s /code ]; do sleep 0.1; done; echo end; "
+        "exit $(cat /code)")
+
+
+def role(script, name="main", **fields):
+    """A role of an AppDef that runs SCRIPT (`$` protected from macros)."""
+    return {"name": name, "image": IMAGE, "entrypoint": "sh", "args": ["-c", script.replace("$", "$$")],
+            "resource": SMALL, **fields}
+
+
+def app(script="", name="app", roles=None, args=None, **fields):
+    """An AppDef as JSON: a role that runs SCRIPT, or ROLES; ARGS are its scheduler_args."""
+    return json.dumps({"name": name, "roles": roles or [role(script, **fields)],
+                       **({"scheduler_args": args} if args else {})}, indent=1)
+
+
+class World:
+    """A namespace of a cluster, for the side of a test that is not the mount."""
+
+    def __init__(self, cluster, namespace):
+        self.cluster = cluster
+        self.namespace = namespace
+
+    def kubectl(self, *args, **kwargs):
+        return self.cluster.kubectl(*args, "-n", self.namespace, **kwargs)
+
+    def path(self, resource, name=None):
+        return api.path_of(resource, self.namespace, name)
+
+    def jobs(self):
+        """The Volcano jobs that there are, by name."""
+        return {job["metadata"]["name"]: job for job in self.cluster.client.items(self.path("jobs"))}
+
+    def pods(self, job):
+        """Those of job JOB (its id) that are not on their way out."""
+        return [pod for pod in self.cluster.client.items(self.path("pods"))
+                if (pod["metadata"].get("labels") or {}).get("volcano.sh/job-name") == job
+                and "deletionTimestamp" not in pod["metadata"]]
+
+    def release(self, pod, code=0, container=None):
+        """Let a pod of HOLD end with CODE."""
+        def told():
+            ident = self.container(pod, container)
+            return ident and self.write_code(pod, container, ident, code)
+
+        wait_for(told, f"pod {pod} to take its code")
+
+    def container(self, pod, name=None):
+        """The runtime's name of a container (the first one) of a pod; "": there is none yet."""
+        for one in self.cluster.client.get(self.path("pods", pod))["status"].get("containerStatuses", ()):
+            if name in (None, one["name"]):
+                return one.get("containerID", "").rpartition("/")[2]
+        return ""
+
+    def write_code(self, pod, container, ident, code):
+        """On a node of this machine without asking the cluster, which may be away."""
+        for path in pathlib.Path("/proc").glob("[0-9]*/cgroup"):
+            with contextlib.suppress(OSError):
+                if ident in path.read_text():
+                    (path.parent / "root/code").write_text(f"{code}\n")
+                    return True
+        if not isinstance(self.cluster, Running):
+            args = ["-c", container] if container else []
+            return self.kubectl("exec", pod, *args, "--", "sh", "-c", f"echo {code} >/code",
+                                check=False).returncode == 0
+        return False
+
+    def release_all(self, job, code=0):
+        for pod in self.pods(job):
+            self.release(pod["metadata"]["name"], code)
+
+
+def running(job, replica="main-0"):
+    """Wait until the replica runs; the name of its pod."""
+    harness.wait_for(lambda: job.replica(replica)["state"] == "RUNNING", what=f"{replica} to run")
+    return job.replica(replica)["pod"]
+
+
+def refused(kx, text, name="app.yaml", where="submit"):
+    """Write TEXT, which is to be refused: (name of the errno, what NAME.error says)."""
+    err = harness.err_of(kx.write, f"{where}/{name}", text)
+    with contextlib.suppress(FileNotFoundError):
+        return err, kx.read(where, f"{name}.error")
+    return err, ""

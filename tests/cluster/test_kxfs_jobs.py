@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT
+"""Jobs of a mount on a real cluster, from their submission to their end, by ordinary tools."""
+
+import json
+import os
+
+import api
+import pytest
+import yaml
+from harness import err_of, popen, run, wait_for
+from mounted import HOLD, IMAGE, app, refused, role, running
+
+
+def states(lines, ident):
+    """The states of job IDENT in lines of `changes`, each once, from the first that Volcano gave."""
+    seen = []
+    for line in lines:
+        fields = line.split("\t")
+        if fields[1] == ident and fields[2] not in ("SUBMITTED", *seen[-1:]):
+            seen.append(fields[2])
+    return seen
+
+
+def test_to_the_end(kx, world):
+    """cp launches; every state on the way is told; what stands in the end is all there."""
+    watcher = popen(["cat", str(kx / "changes")], stdout=open(kx.base / "changes", "wb"))
+    (kx.base / "app.yaml").write_text(app(HOLD, num_replicas=2))
+    run(["cp", str(kx.base / "app.yaml"), str(kx / "submit/")])
+    job = kx.job_of("app.yaml")
+    assert job.id in world.jobs()
+    waiter = popen(["cat", str(job / "wait")], stdout=open(kx.base / "wait", "wb"))
+    for replica in ("main-0", "main-1"):
+        running(job, replica)
+    assert job.until("RUNNING") == "RUNNING"
+    status = yaml.safe_load(job.read("status"))
+    assert status["phase"] == "Running" and status["roles"][0]["running"] == 2
+    assert status["roles"][0]["replicas"][0]["node"] == world.pods(job.id)[0]["spec"]["nodeName"]
+    assert waiter.poll() is None
+    world.release_all(job.id)
+    job.finish()
+    assert waiter.wait(timeout=60) == 0 and (kx.base / "wait").read_text() == "SUCCEEDED\n"
+    for name in ("main-0", "main-1"):
+        replica = job.replica(name)
+        assert (replica["state"], replica["exit_code"], replica["attempt"]) == ("SUCCEEDED", 0, 0)
+        assert job.read(name, "state") == "SUCCEEDED\n"
+    status = job.status()
+    assert status["created"] <= status["started"] <= status["finished"]
+    assert job.read("why") == "" and job.read("app.yaml") == (kx.base / "app.yaml").read_text()
+    assert yaml.safe_load(job.read("manifest.yaml"))["metadata"]["uid"] == \
+        world.jobs()[job.id]["metadata"]["uid"]
+    wait_for(lambda: "\tSUCCEEDED" in (kx.base / "changes").read_text(), what="the change to be told")
+    watcher.kill()
+    watcher.wait()
+    assert states((kx.base / "changes").read_text().splitlines(), job.id) == [
+        "PENDING", "RUNNING", "SUCCEEDED"]
+
+
+def test_failure(kx, world):
+    """The replica that failed, its exit code and what to make of it."""
+    job = kx.submit(app(HOLD, num_replicas=2))
+    first, second = running(job, "main-0"), running(job, "main-1")
+    world.release(second, 3)
+    wait_for(lambda: job.replica("main-1")["state"] == "FAILED", what="main-1 to fail")
+    assert job.replica("main-1")["exit_code"] == 3 and job.replica("main-1")["reason"] == "Error"
+    world.release(first, 0)
+    job.finish("FAILED")
+    assert job.replica("main-0")["state"] == "SUCCEEDED"
+    assert job.replica("main-1")["exit_code"] == 3, "it is known after Volcano has dropped its counts"
+    assert "main-1 ended with exit code 3" in job.read("why")
+
+
+@pytest.mark.parametrize("code, runs, state", [(0, 2, "SUCCEEDED"), (7, 2, "FAILED")])
+def test_retry_application(kx, world, code, runs, state):
+    """A replica that fails makes Volcano run the whole job again, under the same pod names."""
+    job = kx.submit(app(HOLD, num_replicas=2, max_retries=2, retry_policy="APPLICATION"))
+    running(job, "main-1")
+    before = {pod["metadata"]["uid"] for pod in world.pods(job.id)}
+    world.release(running(job, "main-0"), 7)
+    wait_for(lambda: job.status()["retries"] == 1, what="the job to be tried again")
+
+    def again():
+        uids = {pod["metadata"]["uid"] for pod in world.pods(job.id)}
+        return len(uids) == 2 and not uids & before
+
+    wait_for(again, what="new pods")
+    wait_for(lambda: all(job.replica(f"main-{k}")["attempt"] == runs - 1 for k in (0, 1)),
+             what="the second attempt")
+    running(job, "main-0"), running(job, "main-1")
+    world.release_all(job.id, code)
+    job.finish(state)
+    assert job.replica("main-0")["exit_code"] == code
+    assert job.status()["max_retries"] == 2 and job.replica("main-0")["attempt"] == runs - 1
+
+
+def test_retry_replica(kx, world):
+    """Volcano makes no pod of this policy again: the first failure is the end, and `why` says so."""
+    job = kx.submit(app(HOLD, max_retries=2, retry_policy="REPLICA"))
+    world.release(running(job), 5)
+    job.finish("FAILED")
+    assert (job.status()["retries"], job.status()["max_retries"]) == (0, 2)
+    assert job.replica()["exit_code"] == 5 and job.replica()["attempt"] == 0
+
+
+def test_retry_role(kx, world):
+    err, text = refused(kx, app(HOLD, max_retries=1, retry_policy="ROLE"))
+    assert err == "EINVAL" and "roles[0].retry_policy" in text and not world.jobs()
+
+
+def test_elastic(kx, world):
+    """With min_replicas a job runs as soon as so many do; the others come when there is room."""
+    nodes = [node for node in world.cluster.client.items(api.path_of("nodes"))
+             if not node["spec"].get("unschedulable")]
+    most = max(cpus(node) for node in nodes)
+    n = len(nodes) + 1  # one more than there is room for
+    job = kx.submit(app(HOLD, num_replicas=n, min_replicas=1,
+                        resource={"cpu": round(most * 0.6, 1), "memMB": 64, "gpu": 0}))
+    job.until("RUNNING")
+    role_status = job.status()["roles"][0]
+    assert (role_status["desired"], role_status["minimum"]) == (n, 1)
+    assert 1 <= role_status["running"] < n
+    ran = set()
+
+    def all_over():
+        for k in range(n):
+            replica = job.replica(f"main-{k}")
+            if replica["state"] == "RUNNING" and k not in ran:
+                ran.add(k)
+                world.release(replica["pod"])
+        return job.state() == "SUCCEEDED"
+
+    wait_for(all_over, what="the job to succeed")
+    assert ran == set(range(n)) and job.status()["roles"][0]["minimum"] == 1
+
+
+def cpus(node):
+    text = node["status"]["allocatable"]["cpu"]
+    return int(text[:-1]) / 1000 if text.endswith("m") else int(text)
+
+
+def test_unschedulable(kx, world):
+    """No node fits: it waits, says why, and can be cancelled."""
+    job = kx.submit(app(HOLD, resource={"cpu": 0.1, "memMB": 64, "gpu": 0, "capabilities": {
+        "node.kubernetes.io/instance-type": "no-such-type"}}))
+    wait_for(lambda: job.replica()["reason"] == "Unschedulable", what="the reason")
+    assert job.state() == "PENDING" and "node" in job.read("why")
+    job.cancel()
+    assert job.id not in kx.ls("jobs") and job.id not in world.jobs()
+
+
+def test_too_large(kx, world):
+    """More than the whole cluster has."""
+    job = kx.submit(app(HOLD, resource={"cpu": 5000, "memMB": 64, "gpu": 0}))
+    wait_for(lambda: world.jobs()[job.id].get("status", {}).get("state", {}).get("phase") == "Pending",
+             what="the controller")
+    wait_for(lambda: job.status()["phase"] == "Pending", what="its phase")
+    assert job.state() == "PENDING" and job.status()["roles"][0]["running"] == 0
+    run(["rmdir", str(job.dir)])
+    assert job.id not in world.jobs()
+
+
+def test_missing_image(kx, world):
+    job = kx.submit(app(HOLD, image="localhost:1/no/such:image"))
+    wait_for(lambda: job.replica()["reason"] in ("ImagePullBackOff", "ErrImagePull"),
+             what="the reason")
+    assert job.state() == "PENDING"
+    assert "localhost:1/no/such:image" in job.read("why")
+
+
+def test_missing_program(kx):
+    job = kx.submit(app(roles=[role("", entrypoint="/no/such/program", args=[])]))
+    job.finish("FAILED")
+    assert job.replica()["reason"] == "StartError" and "/no/such/program" in job.read("why")
+
+
+def test_two_roles(kx, world):
+    job = kx.submit(app(roles=[role(HOLD, "leader"), role(HOLD, "worker", num_replicas=2)]))
+    assert [name for name in kx.ls("jobs", job.id) if "-" in name] == ["leader-0", "worker-0", "worker-1"]
+    for name in ("leader-0", "worker-0", "worker-1"):
+        world.release(running(job, name))
+    job.finish()
+    assert [(r["name"], r["desired"]) for r in job.status()["roles"]] == [("leader", 1), ("worker", 2)]
+
+
+# --- jobs that others made ---------------------------------------------------------------------
+
+BY_HAND = {
+    "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "by-hand"},
+    "spec": {
+        "schedulerName": "volcano", "queue": "default", "minAvailable": 3,
+        "tasks": [
+            {"name": "prep", "replicas": 1, "template": {"spec": {
+                "restartPolicy": "Never",
+                "initContainers": [{"name": "fetch", "image": IMAGE, "command": ["sh", "-c", "echo fetched"]}],
+                "containers": [
+                    {"name": "main", "image": IMAGE, "command": ["sh", "-c", HOLD]},
+                    {"name": "side", "image": IMAGE, "command": ["sh", "-c", "echo aside"]}]}}},
+            {"name": "work", "replicas": 2, "template": {"spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "only", "image": IMAGE, "command": ["sh", "-c", HOLD]}]}}}],
+    },
+}
+
+
+def test_made_with_kubectl(kx, world):
+    """Several replicas a task, several containers, init containers, no labels of TorchX."""
+    world.kubectl("create", "-f", "-", input=json.dumps(BY_HAND))
+    wait_for(lambda: "by-hand" in kx.ls("jobs"), what="the job")
+    job = kx.jobs()[0]
+    assert [name for name in kx.ls("jobs", job.id) if "-" in name] == ["prep-0", "work-0", "work-1"]
+    assert "app.yaml" not in kx.ls("jobs", job.id) and job.status()["submitter"] == ""
+    for name in ("prep-0", "work-0", "work-1"):
+        running(job, name)
+    job.until("RUNNING")
+    assert {"log", "fetch.log", "side.log"} <= set(kx.ls("jobs", job.id, "prep-0"))
+    assert {name for name in kx.ls("jobs", job.id, "work-1") if name.endswith("log")} == {"log"}
+    world.release(job.replica("prep-0")["pod"], container="main")
+    for name in ("work-0", "work-1"):
+        world.release(job.replica(name)["pod"])
+    job.finish()
+    assert err_of(os.rmdir, job.dir) == "EPERM", "it is not ours"
+    assert job.id in world.jobs() and job.state() == "SUCCEEDED"
+
+
+def test_deleted_by_others(kx, world):
+    """It goes from jobs/, and who waits for it is told."""
+    job = kx.submit(app(HOLD))
+    running(job)
+    waiter = popen(["cat", str(job / "wait")], stdout=open(kx.base / "wait", "wb"))
+    world.kubectl("delete", "jobs.batch.volcano.sh", job.id)
+    wait_for(lambda: job.id not in kx.ls("jobs"), what="the job to go")
+    assert waiter.wait(timeout=60) == 0 and (kx.base / "wait").read_text() == "CANCELLED\n"
+
+
+def test_resubmitted(kx, world):
+    """The manifest of a job, submitted as it is, runs the job again under another name."""
+    job = kx.submit(app(HOLD, name="trainer"))
+    world.release(running(job))
+    job.finish()
+    run(["cp", str(job / "manifest.yaml"), str(kx / "submit/again.yaml")])
+    again = kx.job_of("again.yaml")
+    assert again.id != job.id and again.id.startswith("trainer-")
+    world.release(running(again))
+    again.finish()
+    assert sorted(world.jobs()) == sorted([job.id, again.id])
