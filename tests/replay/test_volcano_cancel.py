@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""`rm -r` of a job in a cluster: one DELETE, of this very job, and every way in which it is refused."""
+
+import json
+
+import harness
+import pytest
+import replies
+import store as st
+import watching
+
+APP = harness.app("true", num_replicas=2)
+
+
+def deletes(server):
+    return server.seen(verb="delete", resource="jobs")
+
+
+def rm(kx, name, tool="rm -r"):
+    return harness.run(f"{tool} {kx.mnt}/jobs/{name}", check=False, user=kx.user)
+
+
+def gone(server, kx, name):
+    assert name not in kx.ls("jobs")
+    assert server.store.find(st.JOBS, "test", name) is None
+
+
+@pytest.mark.parametrize("tool", ["rm -r", "rmdir", "busybox rm -r", "find -delete"])
+def test_cancel(kx, server, volcano, tool):
+    job = kx.submit(APP)
+    volcano.start(job.id)
+    job.until("RUNNING")
+    uid = server.store.find(st.JOBS, "test", job.id).uid
+    if tool == "find -delete":
+        p = harness.run(["find", str(job.dir), "-delete"], check=False)
+    else:
+        p = rm(kx, job.id, tool)
+    assert p.returncode == 0, p.stderr
+    gone(server, kx, job.id)
+    (delete,) = deletes(server)
+    assert delete.name == job.id
+    body = json.loads(delete.body)
+    assert body["preconditions"]["uid"] == uid
+    assert body["propagationPolicy"] == "Background"
+
+
+def test_last_words(kx, server, volcano):
+    """What a program prints after SIGTERM, when its job is gone already, is in the history."""
+    volcano.keep_pods = True
+    job = kx.submit(APP)
+    pods = volcano.start(job.id)
+    volcano.log(pods[0]).append("working\n")
+    job.until_logged("working\n", "main-0")
+    assert rm(kx, job.id).returncode == 0
+    assert job.id not in kx.ls("jobs")
+    log = volcano.log(pods[0])
+    log.append("checkpoint written\n")
+    volcano.remove_pods(job.id)
+    harness.wait_for(lambda: (job.old / "main-0/log").read_bytes() == b"working\ncheckpoint written\n")
+    assert (job.old / "state").read_text() == "CANCELLED\n"
+
+
+@pytest.mark.parametrize("reply,text", [
+    (replies.forbidden("ada", "delete", st.JOBS, "test", "x"), "Permission denied"),
+    (replies.recorded("401-bad-token.json"), "Permission denied"),
+    (replies.wrong_uid(st.JOBS, "x", "a", "b"), "Stale file handle"),
+    (replies.internal(), ""),
+], ids=["403", "401", "another uid", "500"])
+def test_refused(kx, server, volcano, reply, text):
+    """The errno says it, and the job is there, whole, also for who has it open."""
+    job = kx.submit(APP)
+    volcano.start(job.id)
+    job.until("RUNNING")
+    before = sorted(p.relative_to(job.dir) for p in job.dir.rglob("*"))
+    with open(job / "main-0/status") as held:
+        server.faults.add("reply", times=1000, reply=reply, verb="delete")
+        p = rm(kx, job.id)
+        assert p.returncode == 1 and text in p.stderr
+        assert held.read()
+    server.faults.clear()
+    assert job.state() == "RUNNING"
+    harness.wait_for(lambda: sorted(p.relative_to(job.dir) for p in job.dir.rglob("*")) == before)
+    assert rm(kx, job.id).returncode == 0
+    gone(server, kx, job.id)
+
+
+def test_another_job_of_that_name(kx, server, volcano):
+    """Replaced behind our back: the new one is not what was to be cancelled."""
+    del volcano
+    job = kx.submit(APP)
+    harness.wait_for(lambda: server.open_streams(resource="jobs", verb="watch"))
+    server.faults.add("silent", times=100, resource="jobs", verb="watch")
+    server.faults.add("silent", times=100, resource="jobs", verb="list")
+    server.end_streams("end", resource="jobs")
+    harness.wait_for(lambda: not server.open_streams(resource="jobs"))
+    server.store.remove(st.JOBS, "test", job.id)
+    server.store.add(st.JOBS, watching.job(job.id))
+    p = rm(kx, job.id)
+    assert p.returncode == 1 and "Stale" in p.stderr
+    assert server.store.find(st.JOBS, "test", job.id)
+
+
+def test_gone_already(kx, server, volcano):
+    """Somebody else was faster: that is what was wanted."""
+    del volcano
+    job = kx.submit(APP)
+    server.faults.add("reply", reply=replies.not_found(st.JOBS, job.id), verb="delete")
+    p = rm(kx, job.id)
+    assert p.returncode == 0 or "No such file" in p.stderr
+
+
+@pytest.mark.parametrize("fault", ["reset", "lose", "cut", "junk"])
+def test_broken_connection(kx, server, volcano, fault):
+    """The reply is lost: asked again, it is found gone."""
+    job = kx.submit(APP)
+    volcano.start(job.id)
+    job.until("RUNNING")
+    server.faults.add(fault, amount=60, verb="delete")
+    p = rm(kx, job.id)
+    assert p.returncode == 0, p.stderr
+    gone(server, kx, job.id)
+    assert len({json.loads(d.body)["preconditions"]["uid"] for d in deletes(server) if d.body}) == 1
+
+
+def test_jobs_of_others(kx, make_mount, server, volcano):
+    """cancel=own, the default: a careless rm -rf ends nobody else's work."""
+    del volcano
+    server.store.add(st.JOBS, watching.job("theirs"))
+    harness.wait_for(lambda: "theirs" in kx.ls("jobs"))
+    p = rm(kx, "theirs", "rm -rf")
+    assert p.returncode == 1 and "not permitted" in p.stderr
+    assert not deletes(server) and kx.ls("jobs") == ["theirs"]
+    assert "theirs" in kx.read(".kxfs", "log")
+    every = make_mount(server, options="cancel=all")
+    assert rm(every, "theirs").returncode == 0
+    gone(server, every, "theirs")
+    harness.wait_for(lambda: kx.ls("jobs") == [])
+
+
+def test_cancelled_by_somebody_else(kx, server, volcano):
+    """`wait` ends, and the job goes to the history."""
+    job = kx.submit(APP)
+    pods = volcano.start(job.id)
+    volcano.log(pods[0]).append("hello\n")
+    job.until_logged("hello\n", "main-0")
+    waiting = harness.popen(["cat", str(job / "wait")], stdout=-1)
+    server.store.remove(st.JOBS, "test", job.id)
+    assert waiting.communicate(timeout=harness.LIMIT)[0] == b"CANCELLED\n"
+    harness.wait_for(lambda: job.id not in kx.ls("jobs"))
+    assert (job.old / "main-0/log").read_bytes() == b"hello\n"
+    assert kx.ls("history") == [job.id]
+
+
+def test_offline(kx, server, volcano):
+    """No route: within its deadline an error, and the job is whole. A rm that is told ETIMEDOUT may
+    still take effect when the server is back."""
+    del volcano
+    job = kx.submit(APP)
+    server.away()
+    p = rm(kx, job.id)
+    assert p.returncode == 1
+    assert job.id in kx.ls("jobs") and job.status()["id"] == job.id
+    server.back()
+    harness.wait_for(lambda: rm(kx, job.id).returncode == 0 or job.id not in kx.ls("jobs"))
+    harness.wait_for(lambda: server.store.find(st.JOBS, "test", job.id) is None)

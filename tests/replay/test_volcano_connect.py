@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: MIT
+"""Every way to a cluster that a kubeconfig can describe, each with a real mount."""
+
+import json
+import os
+import textwrap
+import time
+
+import harness
+import kubeconfig
+import pytest
+import store as st
+import watching
+from apiserver import ApiServer
+from frontend import Http2Frontend
+from proxy import Proxy
+
+
+@pytest.fixture
+def secure(pki):
+    """An API server with TLS, and a job on it."""
+    with ApiServer(pki) as server:
+        server.store.add(st.JOBS, watching.job("one"))
+        yield server
+
+
+def works(server, kx, user="tester"):
+    """The job is there, and was asked for as USER; changes come."""
+    assert kx.ls("jobs") == ["one"]
+    assert server.seen(resource="jobs")[-1].user == user
+    server.store.add(st.JOBS, watching.job("two"))
+    harness.wait_for(lambda: kx.ls("jobs") == ["one", "two"])
+
+
+def goes_on(server, kx, name):
+    """New watches come, and what happens now is seen."""
+    harness.wait_for(lambda: server.open_streams(resource="jobs"))
+    server.store.add(st.JOBS, watching.job(name))
+    harness.wait_for(lambda: name in kx.ls("jobs"))
+
+
+def refused(kx):
+    """What it says while it can't be started."""
+    p = harness.run(kx.command(), check=False, env=kx.env())
+    assert p.returncode == 1, p.stderr
+    assert not harness.is_mounted(kx.mnt)
+    return p.stderr
+
+
+def test_token(secure, make_mount):
+    works(secure, make_mount(secure))
+
+
+@pytest.mark.parametrize("inline", [False, True], ids=["files", "data"])
+def test_client_certificate(secure, make_mount, pki, inline):
+    user = kubeconfig.certificate(pki.issue("ada", "ada"), inline)
+    works(secure, make_mount(secure, config=kubeconfig.config(secure, user)), "ada")
+
+
+def test_password(secure, make_mount):
+    secure.passwords["ada"] = "it's: a secret"
+    user = kubeconfig.password("ada", "it's: a secret")
+    works(secure, make_mount(secure, config=kubeconfig.config(secure, user)), "ada")
+
+
+def test_token_file_is_read_again(secure, make_mount, tmp_path):
+    """A rotated token: after a 401 the file's new one is taken; a file that is gone is no end."""
+    path = tmp_path / "token"
+    path.write_text("test-token\n")
+    kx = make_mount(secure, config=kubeconfig.config(secure, kubeconfig.token_file(path)))
+    works(secure, kx)
+    del secure.tokens["test-token"]
+    secure.tokens["second"] = "tester"
+    path.write_text("second\n")
+    secure.end_streams("end")
+    goes_on(secure, kx, "three")
+    path.unlink()
+    secure.end_streams("end")
+    goes_on(secure, kx, "four")
+
+
+def plugin(tmp_path, text):
+    path = tmp_path / "plugin"
+    path.write_text("#!/bin/sh\n" + textwrap.dedent(text))
+    path.chmod(0o755)
+    return path
+
+
+def test_plugin(secure, make_mount, tmp_path):
+    """Run with its own arguments and environment, once; its token is asked for again after a 401."""
+    command = plugin(tmp_path, f"""\
+        echo "$1 $GREETING" >> {tmp_path}/runs
+        cat {tmp_path}/reply
+        """)
+    (tmp_path / "reply").write_text(kubeconfig.plugin_reply(token="test-token"))
+    user = kubeconfig.plugin(command, "an argument; echo", env={"GREETING": "hi $HOME"})
+    kx = make_mount(secure, config=kubeconfig.config(secure, user))
+    works(secure, kx)
+    assert (tmp_path / "runs").read_text() == "an argument; echo hi $HOME\n"
+    del secure.tokens["test-token"]
+    secure.tokens["second"] = "tester"
+    (tmp_path / "reply").write_text(kubeconfig.plugin_reply(token="second"))
+    secure.end_streams("end")
+    goes_on(secure, kx, "three")
+
+
+def test_plugin_with_certificate(secure, make_mount, tmp_path, pki):
+    cert, key = pki.issue("ada", "ada")
+    command = plugin(tmp_path, f"cat {tmp_path}/reply\n")
+    (tmp_path / "reply").write_text(kubeconfig.plugin_reply(
+        clientCertificateData=cert.read_text(), clientKeyData=key.read_text()))
+    works(secure, make_mount(secure, config=kubeconfig.config(secure, kubeconfig.plugin(command))), "ada")
+
+
+def test_plugin_that_expires(secure, make_mount, tmp_path):
+    """A token is replaced before its time is over, and one that was over from the start is no loop."""
+    command = plugin(tmp_path, f"""\
+        echo run >> {tmp_path}/runs
+        printf '{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":'
+        printf '{{"token":"test-token","expirationTimestamp":"%s"}}}}' "$(date -u -d '-1 hour' +%FT%TZ)"
+        """)
+    kx = make_mount(secure, config=kubeconfig.config(secure, kubeconfig.plugin(command)))
+    works(secure, kx)
+    time.sleep(2)
+    assert (tmp_path / "runs").read_text().count("run") < 30
+
+
+def test_plugin_that_fails(secure, make_mount, tmp_path):
+    """Its own words reach who mounts, and who writes later."""
+    flag = tmp_path / "bad"
+    command = plugin(tmp_path, f"""\
+        if test -e {flag}; then echo "Session over, run: login again" >&2; exit 7; fi
+        echo '{kubeconfig.plugin_reply(token="test-token")}'
+        """)
+    flag.touch()
+    config = kubeconfig.config(secure, kubeconfig.plugin(command))
+    kx = make_mount(secure, config=config, start=False)
+    assert "login again" in refused(kx)
+    flag.unlink()
+    kx.start()
+    flag.touch()
+    secure.tokens.clear()
+    assert harness.err_of(kx.write, "submit/app.yaml", harness.app("true")) == "EACCES"
+    assert "login again" in kx.read("submit", "app.yaml.error")
+    assert kx.ls("jobs") == ["one"]
+
+
+def test_plugin_that_is_missing(secure, make_mount):
+    config = kubeconfig.config(secure, kubeconfig.plugin("/no/such/plugin"))
+    assert "/no/such/plugin" in refused(make_mount(secure, config=config, start=False))
+
+
+def test_wrong_token(secure, make_mount):
+    kx = make_mount(secure, config=kubeconfig.config(secure, kubeconfig.token("nonsense")), start=False)
+    said = refused(kx)
+    assert "nonsense" not in said and ("401" in said or "nauthorized" in said)
+
+
+def test_forbidden_namespace(secure, make_mount):
+    secure.forbidden.append({"resource": "jobs"})
+    said = refused(make_mount(secure, start=False))
+    assert "missing or forbidden" in said or 'cannot list resource "jobs"' in said
+
+
+def test_unknown_authority(secure, make_mount):
+    """TLS is verified unless the kubeconfig says otherwise."""
+    config = kubeconfig.config(secure, cluster={"certificate-authority-data": None})
+    said = refused(make_mount(secure, config=config, start=False))
+    assert "certificate" in said.lower()
+    assert not secure.requests
+    config = kubeconfig.config(secure, cluster={"certificate-authority-data": None,
+                                                "insecure-skip-tls-verify": True})
+    works(secure, make_mount(secure, config=config))
+
+
+def test_tls_server_name(secure, make_mount):
+    url = f"https://127.0.0.1:{secure.port}"
+    config = kubeconfig.config(secure, url=url, cluster={"tls-server-name": "kubernetes.test"})
+    works(secure, make_mount(secure, config=config))
+    config = kubeconfig.config(secure, url=url, cluster={"tls-server-name": "other.test"})
+    assert "other.test" in refused(make_mount(secure, config=config, start=False))
+
+
+def test_proxy(secure, make_mount):
+    with Proxy() as proxy:
+        config = kubeconfig.config(secure, cluster={"proxy-url": proxy.url})
+        works(secure, make_mount(secure, config=config))
+        assert proxy.asked and set(proxy.asked) == {f"127.0.0.1:{secure.port}"}
+
+
+def test_impersonation(secure, make_mount):
+    user = {**kubeconfig.token(), "as": "bob", "as-groups": ["team"]}
+    kx = make_mount(secure, config=kubeconfig.config(secure, user))
+    works(secure, kx, "bob")
+    assert secure.requests[-1].headers["Impersonate-Group"] == "team"
+
+
+def test_impersonation_by_option(secure, make_mount):
+    works(secure, make_mount(secure, options="as=carol"), "carol")
+
+
+def test_contexts(secure, make_mount, tmp_path):
+    """KUBECONFIG lists are merged; SOURCE names a context whose name holds a colon and slashes."""
+    context = "arn:aws:eks:eu:1/cluster/a"
+    other = kubeconfig.config(secure, context=context, namespace="elsewhere")
+    first = kubeconfig.config(secure, url="https://127.0.0.1:1", context="dead")
+    paths = [kubeconfig.write(tmp_path / f"part-{i}", tree) for i, tree in enumerate((first, other))]
+    listed = {"KUBECONFIG": f"{tmp_path}/missing:{paths[0]}:{paths[1]}"}
+    kx = make_mount(secure, source=f"volcano:{context}/test", env=listed)
+    works(secure, kx)
+    # Without a namespace it is the context's.
+    other["current-context"] = context
+    secure.store.add(st.JOBS, watching.job("there", namespace="elsewhere"))
+    kx = make_mount(secure, config=other, source="volcano:")
+    assert kx.ls("jobs") == ["there"]
+
+
+def test_context_that_is_missing(secure, make_mount):
+    said = refused(make_mount(secure, source="volcano:prodd/test", start=False))
+    assert "prodd" in said and "get-contexts" in said
+
+
+def test_option_wins(secure, make_mount, tmp_path):
+    path = kubeconfig.write(tmp_path / "mine", kubeconfig.config(secure))
+    kx = make_mount(secure, options=f"kubeconfig={path}", env={"KUBECONFIG": "/no/such/file"})
+    works(secure, kx)
+
+
+def test_home(secure, make_mount, tmp_path):
+    (tmp_path / "home/.kube").mkdir(parents=True)
+    kubeconfig.write(tmp_path / "home/.kube/config", kubeconfig.config(secure))
+    works(secure, make_mount(secure, env={"KUBECONFIG": "", "HOME": str(tmp_path / "home")}))
+
+
+def test_no_kubeconfig(secure, make_mount):
+    said = refused(make_mount(secure, env={"KUBECONFIG": "/no/such/file"}, start=False))
+    assert "/no/such/file" in said or "kubeconfig" in said.lower()
+
+
+def test_kubeconfig_with_a_mistake(secure, make_mount, tmp_path):
+    path = tmp_path / "broken"
+    path.write_text("clusters:\n- name: [\n")
+    said = refused(make_mount(secure, env={"KUBECONFIG": str(path)}, start=False))
+    assert f"{path}:" in said
+
+
+def test_http2(make_mount, pki, tmp_path):
+    """Streams share few connections, and what is written does not wait behind them."""
+    with ApiServer() as server, Http2Frontend(server, pki, tmp_path) as front:
+        server.store.add(st.JOBS, watching.job("one"))
+        config = kubeconfig.config(front)
+        kx = make_mount(server, config=config)
+        works(server, kx)
+        assert all(req.headers.get("Via", "").startswith("2") for req in server.requests), \
+            server.requests[0].headers
+
+
+def test_credentials_are_shown_nowhere(secure, make_mount):
+    kx = make_mount(secure, options="log_level=debug")
+    works(secure, kx)
+    text = kx.said()
+    for top, _, names in os.walk(kx.mnt):
+        for name in names:
+            if not os.path.islink(os.path.join(top, name)):
+                with open(os.path.join(top, name), errors="replace") as f:
+                    text += f.read()
+    assert "test-token" not in text
+    assert json.dumps(text)

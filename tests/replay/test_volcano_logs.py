@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: MIT
+"""Output of pods, byte for byte, whatever happens to the streams that bring it."""
+
+import random
+import re
+import time
+
+import harness
+import pytest
+import replies
+import store as st
+import watching
+from faults import Fault
+
+APP = harness.app("true")
+
+
+def begin(kx, volcano, text=APP, n=1):
+    """A job of ours whose pods run: (job, logs of its pods)."""
+    job = kx.submit(text)
+    pods = volcano.start(job.id)
+    assert len(pods) == n
+    return job, [volcano.log(pod) for pod in pods]
+
+
+def log_requests(server):
+    return server.seen(subresource="log")
+
+
+def printed(job, replica="main-0"):
+    """What it has printed; a replica that has never run has no log."""
+    try:
+        return job.log(replica)
+    except FileNotFoundError:
+        return b""
+
+
+def holds(job, data, replica="main-0", name="log"):
+    """Wait until the file holds DATA, and see that it never held anything else."""
+    def same():
+        try:
+            now = job.log(replica, name)
+        except FileNotFoundError:
+            return False
+        assert data.startswith(now), (len(now), now[-200:], data[:len(now)][-200:])
+        return now == data
+    harness.wait_for(same, what="the whole log")
+    assert (job / replica / name).stat().st_size == len(data)
+
+
+def test_captured(kx, server, volcano):
+    """From the start, without a reader; the end of the job is the end of the log."""
+    job, (log,) = begin(kx, volcano)
+    log.append("one\ntwo\n")
+    harness.wait_for(lambda: printed(job))
+    harness.wait_for(lambda: (job / "main-0/log").stat().st_size == 8)
+    assert job.log() == b"one\ntwo\n"
+    log.append("no newline")
+    volcano.finish(volcano.pods(job.id)[0])
+    job.finish()
+    holds(job, b"one\ntwo\nno newline")
+    (request,) = log_requests(server)
+    assert request.query["container"] == "main-0" and request.query["follow"] in ("true", "1")
+    for _ in range(20):
+        job.log()
+    assert len(log_requests(server)) == 1
+
+
+BYTES = {
+    "binary": bytes(range(256)) * 64 + b"\n",
+    "NUL": b"a\0b\n\0\n",
+    "progress bar": b"".join(b"\r%3d%%" % i for i in range(101)) + b"\ndone\n",
+    "long line": b"x" * 100_000 + b"\nshort\n",
+    "pieces of 16 KiB": (b"y" * 16384 + b"\n") * 3 + b"z" * 32768,
+    "looks like times": b"2026-11-21T09:08:40.123456789Z hello\n2026-11-21T09:08:40Z\n",
+    "empty lines": b"\n\n\n\nx\n\n",
+    "not UTF-8": b"\xff\xfe\xc3\x28\n",
+}
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_bytes_are_exact(kx, volcano, name):
+    job, (log,) = begin(kx, volcano)
+    log.append(BYTES[name])
+    volcano.finish(volcano.pods(job.id)[0])
+    holds(job, BYTES[name])
+
+
+@pytest.mark.parametrize("how", ["end", "close", "reset"])
+def test_stream_that_ends(kx, server, volcano, how):
+    """Resumed at the last line: nothing lost, nothing twice, also within one second and one line."""
+    job, (log,) = begin(kx, volcano)
+    whole = b""
+    for i in range(12):
+        data = b"".join(b"line %d.%d\n" % (i, k) for k in range(7)) + (b"half " if i % 3 == 0 else b"")
+        log.append(data)
+        whole += data
+        harness.wait_for(lambda: server.open_streams(subresource="log"))
+        if i % 2:
+            harness.wait_for(lambda whole=whole: printed(job) in (whole, whole.removesuffix(b"half ")))
+        server.end_streams(how, subresource="log")
+    volcano.finish(volcano.pods(job.id)[0])
+    holds(job, whole)
+    assert job.replica().get("gap") in (None, 0)
+
+
+def test_equal_lines_and_equal_times(kx, server, volcano):
+    """Lines that can't be told apart, more than a second has room for."""
+    job, (log,) = begin(kx, volcano)
+    at = time.time_ns()
+    whole = b""
+    for i in range(300):
+        log.append("same\n", at=at)
+        whole += b"same\n"
+        if i % 50 == 25:
+            harness.wait_for(lambda whole=whole: printed(job) == whole)
+            server.end_streams("reset", subresource="log")
+    volcano.finish(volcano.pods(job.id)[0])
+    holds(job, whole)
+
+
+def test_cut_at_random(kx, server, volcano, pytestconfig):
+    """Every stream is cut after a random number of bytes."""
+    seed = pytestconfig.getoption("--seed") or int(time.time())
+    server.faults.at_random(seed, 0.9, [
+        lambda r: Fault("cut", r.randrange(1, 30000)), lambda r: Fault("close", r.randrange(1, 30000)),
+        lambda r: Fault("reset"), lambda r: Fault("reply", reply=replies.too_many(1)),
+        lambda r: Fault("reply", reply=replies.internal())], subresource="log")
+    rand = random.Random(seed)
+    job, (log,) = begin(kx, volcano)
+    whole = b""
+    for i in range(400):
+        data = b"%d " % i + bytes(rand.choices(range(32, 127), k=rand.randrange(500))) + b"\n"
+        log.append(data)
+        whole += data
+        time.sleep(0.005)
+    server.faults.clear()
+    volcano.finish(volcano.pods(job.id)[0])
+    holds(job, whole)
+
+
+def test_server_restarts(kx, server, volcano):
+    job, (log,) = begin(kx, volcano)
+    log.append("before\n")
+    job.until_logged("before\n")
+    server.away()
+    log.append("meanwhile\n")
+    server.back()
+    log.append("after\n")
+    volcano.finish(volcano.pods(job.id)[0])
+    holds(job, b"before\nmeanwhile\nafter\n")
+
+
+def test_ends_while_away(kx, server, volcano):
+    """The pod is gone when the server is back: what came is there, and that some is missing is said."""
+    job, (log,) = begin(kx, volcano)
+    log.append("before\n")
+    job.until_logged("before\n")
+    server.away()
+    log.append("lost\n")
+    server.store.remove(st.JOBS, "test", job.id)
+    server.back()
+    harness.wait_for(lambda: job.id in kx.ls("history"))
+    assert (job.old / "main-0/log").read_bytes() == b"before\n"
+
+
+def test_rotated_away(kx, server, volcano):
+    """Lines that the kubelet no longer has are a gap, said in status; what comes after is there."""
+    job, (log,) = begin(kx, volcano)
+    log.append("one\n")
+    job.until_logged("one\n")
+    server.away()
+    log.append("two\n", at=time.time_ns() + 3 * 10**9)
+    log.rotate()
+    log.append("three\n", at=time.time_ns() + 6 * 10**9)
+    server.back()
+    job.until_logged("three\n")
+    assert job.log() == b"one\nthree\n"
+
+
+def test_not_started_yet(kx, server, volcano):
+    """Neither a pod without a node (204) nor one whose container is made (400) is an error."""
+    volcano.schedule = False
+    job = kx.submit(APP)
+    harness.wait_for(lambda: job.replica()["pod"])
+    assert printed(job) == b""
+    (pod,) = volcano.pods(job.id)
+    server.store.change(st.PODS, "test", pod, lambda tree: tree["spec"].update(nodeName="node-1"))
+    volcano.wait_reason(pod, "ContainerCreating")
+    assert printed(job) == b""
+    volcano.log(pod).append("at last\n")
+    volcano.run(pod)
+    holds(job, b"at last\n")
+
+
+@pytest.mark.parametrize("reason", ["ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError"])
+def test_never_starts(kx, volcano, reason):
+    job = kx.submit(APP)
+    (pod,) = volcano.pods(job.id)
+    volcano.wait_reason(pod, reason, "no such thing")
+    harness.wait_for(lambda: job.replica()["reason"] == reason)
+    assert job.replica()["message"] == "no such thing"
+    assert printed(job) == b"" and job.state() == "PENDING"
+    assert reason in job.read("why") or "no such thing" in job.read("why") or "image" in job.read("why")
+
+
+def test_attempts(kx, server, volcano):
+    """Each attempt keeps its own log, also when Volcano has deleted its pod."""
+    del server
+    job = kx.submit(harness.app("true", retry_policy="APPLICATION", max_retries=3))
+    for i in range(3):
+        (pod,) = volcano.start(job.id)
+        volcano.log(pod).append(f"attempt {i}\n")
+        job.until_logged(f"attempt {i}\n")
+        volcano.finish(pod, 0 if i == 2 else 3)
+    job.finish()
+    assert [job.log(name=name) for name in ("log.0", "log.1", "log")] == [
+        b"attempt 0\n", b"attempt 1\n", b"attempt 2\n"]
+    assert job.replica()["attempt"] == 2
+
+
+def test_container_that_restarts(kx, server, volcano):
+    """restartPolicy OnFailure: the runs of one pod."""
+    job, (log,) = begin(kx, volcano)
+    (pod,) = volcano.pods(job.id)
+    log.append("first\n")
+    job.until_logged("first\n")
+    volcano.restart_container(pod)
+    volcano.log(pod, restart=1).append("second\n")
+    harness.wait_for(lambda: job.log() == b"second\n")
+    assert job.log(name="log.0") == b"first\n"
+
+
+def test_merged(kx, server, volcano):
+    """`log` of the job: prefixed lines, in the order of their times, and never changed once written."""
+    del server
+    job, logs = begin(kx, volcano, harness.app("true", num_replicas=3), 3)
+    for i in range(30):
+        logs[i % 3].append(f"{i}\n")
+        time.sleep(0.01)
+    seen = b""
+    harness.wait_for(lambda: job.read("log").count("\n") == 30)
+    seen = job.read("log")
+    assert sorted(seen.splitlines()) == sorted(f"main/{i % 3} {i}" for i in range(30))
+    for k in range(3):
+        assert [line for line in seen.splitlines() if line.startswith(f"main/{k}")] == [
+            f"main/{k} {i}" for i in range(k, 30, 3)]
+    logs[0].append("late\n")
+    harness.wait_for(lambda: job.read("log").endswith("main/0 late\n"))
+    assert job.read("log").startswith(seen)
+
+
+def test_follow(kx, volcano):
+    """`follow` ends with the job."""
+    job, logs = begin(kx, volcano, harness.app("true", num_replicas=2), 2)
+    one = harness.popen(["cat", str(job / "main-0/follow")], stdout=-1)
+    both = harness.popen(["cat", str(job / "follow")], stdout=-1)
+    for k, log in enumerate(logs):
+        log.append(f"hello {k}\n")
+    for pod in volcano.pods(job.id):
+        volcano.finish(pod)
+    assert one.communicate(timeout=harness.LIMIT)[0] == b"hello 0\n"
+    assert sorted(both.communicate(timeout=harness.LIMIT)[0].splitlines()) == [
+        b"main/0 hello 0", b"main/1 hello 1"]
+
+
+def test_tail(kx, volcano):
+    job, (log,) = begin(kx, volcano)
+    log.append("one\n")
+    job.until_logged("one\n")
+    tail = harness.popen(["tail", "-f", "-n", "+1", str(job / "main-0/log")], stdout=-1)
+    for word in ("two\n", "three\n"):
+        log.append(word)
+    assert b"".join(tail.stdout.readline() for _ in range(3)) == b"one\ntwo\nthree\n"
+    harness.kill(tail.pid)
+    tail.communicate()
+
+
+def others(server, phase="Running", **kwargs):
+    job = server.store.add(st.JOBS, watching.job("theirs", phase=phase))
+    return job, server.store.add(st.PODS, watching.pod(job, "main", 0, phase=phase, **kwargs))
+
+
+def test_of_others(server, make_mount):
+    """Fetched when it is opened; open waits until what is there has come."""
+    _, pod = others(server)
+    log = server.api.log(pod, "main")
+    log.append("hello\n" * 1000)
+    kx = make_mount(server)
+    job = harness.Job(kx, "theirs")
+    assert (job / "main-0/log").stat().st_size == 0
+    assert not log_requests(server)
+    assert job.log() == b"hello\n" * 1000
+    assert (job / "main-0/log").stat().st_size == 6000
+
+
+def test_capture_all(server, make_mount):
+    _, pod = others(server)
+    server.api.log(pod, "main").append("hello\n")
+    kx = make_mount(server, options="capture=all")
+    job = harness.Job(kx, "theirs")
+    harness.wait_for(lambda: (job / "main-0/log").stat().st_size == 6)
+    server.store.remove(st.PODS, "test", pod.name)
+    server.store.remove(st.JOBS, "test", "theirs")
+    harness.wait_for(lambda: "theirs" in kx.ls("history"))
+    assert kx.read("history", "theirs", "main-0", "log") == "hello\n"
+
+
+def test_capture_none(make_mount, server, volcano):
+    kx = make_mount(server, options="capture=none")
+    job, (log,) = begin(kx, volcano)
+    log.append("hello\n")
+    job.until("RUNNING")
+    time.sleep(1)
+    assert not log_requests(server)
+    assert job.log() == b"hello\n"
+
+
+def test_containers(server, make_mount):
+    """Other containers and init containers have files of their own."""
+    _, pod = others(server, containers=("main", "side"), init=("prep",))
+    for name in ("main", "side", "prep"):
+        log = server.api.log(pod, name)
+        log.append(f"I am {name}\n")
+        if name == "prep":
+            log.end()
+    kx = make_mount(server)
+    job = harness.Job(kx, "theirs")
+    assert [job.log(name=name) for name in ("log", "side.log", "prep.log")] == [
+        b"I am main\n", b"I am side\n", b"I am prep\n"]
+    assert all("container" in req.query for req in log_requests(server))
+
+
+def test_errors_that_come_with_200(server, make_mount):
+    """The kubelet's own words are no output."""
+    _, pod = others(server, phase="Succeeded")
+    server.faults.add("reply", times=100, subresource="log", reply=replies.Reply(
+        200, b"unable to retrieve container logs for containerd://0123456789abcdef", "text/plain"))
+    del pod
+    kx = make_mount(server)
+    assert harness.Job(kx, "theirs").log() == b""
+
+
+def test_forbidden(server, make_mount):
+    """Without the right to read logs everything else works; opening says EACCES or nothing."""
+    others(server)
+    server.forbidden.append({"subresource": "log"})
+    kx = make_mount(server)
+    job = harness.Job(kx, "theirs")
+    assert harness.err_of(job.log) in ("", "EACCES")
+    assert job.state() == "RUNNING"
+
+
+def test_many_streams(make_mount, server, volcano):
+    """A job of 300 replicas: all captured at once, and a write does not wait behind them."""
+    kx = make_mount(server)
+    job = kx.submit(harness.app("true", num_replicas=300))
+    pods = volcano.start(job.id)
+    for i, pod in enumerate(pods):
+        volcano.log(pod).append(f"{pod}\n" * 100)
+    harness.wait_for(lambda: all(printed(job, f"main-{i}") for i in range(300)))
+    begin_at = time.monotonic()
+    kx.submit(APP)
+    assert time.monotonic() - begin_at < 10
+    for pod in pods:
+        volcano.finish(pod)
+    for i in (0, 150, 299):
+        holds(job, f"{job.id}-main-{i}-0\n".encode() * 100, f"main-{i}")
+
+
+def test_remount_goes_on(kx, volcano):
+    """What came while no mount was there comes now, each line once."""
+    job, (log,) = begin(kx, volcano)
+    log.append("one\n")
+    job.until_logged("one\n")
+    kx.end()
+    log.append("two\n")
+    kx.start()
+    log.append("three\n")
+    holds(job, b"one\ntwo\nthree\n")
+    for sig in (9,):
+        kx.end(sig)
+        log.append("four\n")
+        kx.start()
+        holds(job, b"one\ntwo\nthree\nfour\n")
+
+
+def test_much_output(kx, volcano):
+    """50 MB."""
+    job, (log,) = begin(kx, volcano)
+    block = b"".join(b"%07d %s\n" % (i, b"x" * 92) for i in range(10000))
+    for _ in range(50):
+        log.append(block)
+    volcano.finish(volcano.pods(job.id)[0])
+    job.finish()
+    harness.wait_for(lambda: (job / "main-0/log").stat().st_size == 50 * len(block))
+    assert job.log() == block * 50
+    assert re.fullmatch(rb"\d{7} x+\n", job.log()[-101:])

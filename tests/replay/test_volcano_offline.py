@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""The API server is gone: everything known stays readable at full speed and is marked stale, writes
+fail with the right errno in time, and all recovers by itself."""
+
+import time
+
+import harness
+import pytest
+import store as st
+import watching
+
+APP = harness.app("true")
+
+
+def stale(kx, name):
+    return harness.Job(kx, name).status()["stale_since"]
+
+
+@pytest.mark.parametrize("how", ["reset", "close"])
+def test_reading(kx, server, volcano, how):
+    for i in range(50):
+        server.store.add(st.JOBS, watching.job(f"theirs-{i:02}"))
+    job = kx.submit(APP)
+    pods = volcano.start(job.id)
+    volcano.log(pods[0]).append("hello\n")
+    job.until_logged("hello\n")
+    harness.wait_for(lambda: len(kx.ls("jobs")) == 51)
+    assert stale(kx, job.id) is None
+    begin = time.time()
+    server.away(how)
+    harness.wait_for(lambda: stale(kx, job.id), what="it to be marked stale")
+    assert job.state() == "RUNNING" and job.log() == b"hello\n"
+    assert "stale" in watching.known(kx) or "since" in watching.known(kx)
+    started = time.monotonic()
+    out = harness.run(f"cd {kx.mnt} && cat jobs/*/state jobs/*/status jobs/*/manifest.yaml && ls -lR jobs "
+                      "&& df . && cat .kxfs/info .kxfs/metrics").stdout
+    assert out.count("stale_since: 20") == 51
+    assert time.monotonic() - started < 20
+    server.store.remove(st.JOBS, "test", "theirs-00")
+    server.back()
+    harness.wait_for(lambda: stale(kx, job.id) is None, what="it not to be stale")
+    harness.wait_for(lambda: len(kx.ls("jobs")) == 50)
+    volcano.log(pods[0]).append("world\n")
+    job.until_logged("world\n")
+    assert job.log() == b"hello\nworld\n"
+    assert begin < time.time()
+
+
+def test_since_when(kx, server):
+    """stale_since is when it was last known to be right, not when one looks."""
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    server.away()
+    since = harness.wait_for(lambda: stale(kx, "one"))
+    time.sleep(2.1)
+    assert stale(kx, "one") == since
+
+
+def test_writing(kx, server):
+    """An errno that says it, within the deadline, and NAME.error in words."""
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    server.away()
+    harness.wait_for(lambda: stale(kx, "one"))
+    begin = time.monotonic()
+    assert harness.err_of(kx.write, "submit/app.yaml", APP) in ("EHOSTUNREACH", "ETIMEDOUT")
+    assert time.monotonic() - begin < 40
+    assert kx.read("submit", "app.yaml.error")
+    assert kx.read("submit", "app.yaml") == APP  # to be sent again
+    server.back()
+    harness.wait_for(lambda: stale(kx, "one") is None)
+    kx.write("submit/app.yaml", APP)
+    assert kx.job_of("app.yaml").id in kx.ls("jobs")
+    assert len(server.store.objects(st.JOBS)[0]) == 2
+
+
+def test_server_that_is_silent(kx, server, volcano):
+    """Connections are made and nothing comes: reading goes on, a write ends by its deadline, and when
+    the server answers late, nothing has run twice."""
+    del volcano
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    server.away()
+    server.freeze()
+    server.back()
+    begin = time.monotonic()
+    assert harness.err_of(kx.write, "submit/app.yaml", APP) == "ETIMEDOUT"
+    assert time.monotonic() - begin < 45
+    assert harness.Job(kx, "one").state()
+    harness.wait_for(lambda: stale(kx, "one"), what="it to be marked stale")
+    server.thaw()
+    harness.wait_for(lambda: stale(kx, "one") is None)
+    harness.wait_for(lambda: (kx / "submit/app.yaml.error").exists()
+                     or (kx / "submit/app.yaml.job").is_symlink())
+    found = server.store.objects(st.JOBS)[0]
+    assert len(found) <= 2
+    harness.wait_for(lambda: len(kx.ls("jobs")) == len(server.store.objects(st.JOBS)[0]))
+
+
+def test_unmounting(make_mount, server):
+    """Ends in time, also while things are under way."""
+    kx = make_mount(server)
+    server.away()
+    server.freeze()
+    server.back()
+    harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=-3)
+    assert kx.end(timeout=30) == 0
+
+
+def test_started_without_a_server(make_mount, server):
+    """Nothing is mounted, and it is said why."""
+    server.away()
+    kx = make_mount(server, start=False)
+    p = harness.run(kx.command(), check=False, env=kx.env())
+    assert p.returncode == 1
+    assert server.url.partition("//")[2] in p.stderr or "connect" in p.stderr.lower()
+    assert not harness.is_mounted(kx.mnt)
+    server.back()
+    kx.start()
+
+
+def test_restart_while_offline_keeps_what_is_here(kx, server, volcano):
+    """What was captured is in the state directory, and not lost by any of this."""
+    job = kx.submit(APP)
+    pods = volcano.start(job.id)
+    volcano.log(pods[0]).append("hello\n")
+    job.until_logged("hello\n")
+    server.away()
+    harness.wait_for(lambda: stale(kx, job.id))
+    kx.end(9)
+    server.back()
+    kx.start()
+    assert job.log() == b"hello\n"
+    assert kx.read("submit", kx.ls("submit")[0])

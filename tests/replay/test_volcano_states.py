@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: MIT
+"""What a mount shows while a cluster does what was recorded on a real one: the state of the job and
+of every replica, after each single event."""
+
+import contextlib
+import errno
+import json
+import random
+
+import harness
+import pytest
+import recordings
+import store as st
+import watching
+
+# What a user sees, one word after the other; where a recording ends with a deletion, the job is gone.
+JOBS = {
+    "success": ["PENDING", "RUNNING", "SUCCEEDED"],
+    "fail": ["PENDING", "RUNNING", "FAILED"],
+    "retry_replica": ["PENDING", "RUNNING", "FAILED"],
+    "retry_application": ["PENDING", "RUNNING", "PENDING", "RUNNING", "FAILED"],
+    "suspend_resume": ["PENDING", "RUNNING", "PENDING", "RUNNING", "SUCCEEDED"],
+    "delete_running": ["PENDING", "RUNNING", None],
+    "gang_too_big": ["PENDING", None],
+    "image_pull_failure": ["PENDING", None],
+    "pending_unschedulable": ["PENDING", None],
+}
+# The last words on each replica: state, exit code, attempt. Volcano drops its counts at the end.
+REPLICAS = {
+    "success": {"trainer-0": ("SUCCEEDED", 0, 0), "trainer-1": ("SUCCEEDED", 0, 0)},
+    "fail": {"trainer-0": ("FAILED", 3, 0), "trainer-1": ("FAILED", 3, 0)},
+    "retry_replica": {"trainer-0": ("FAILED", 3, 0)},
+    "retry_application": {"trainer-0": ("FAILED", 3, 1)},
+    "suspend_resume": {"trainer-0": ("SUCCEEDED", 0, 1)},
+}
+
+
+class Barrier:
+    """A job of the test's own: what happens to it shows that all before it has been seen."""
+
+    def __init__(self, server, kx):
+        self.server = server
+        self.kx = kx
+        self.n = 0
+        job = server.store.add(st.JOBS, watching.job("barrier"))
+        server.store.add(st.PODS, watching.pod(job, "main", 0))
+
+    def wait(self):
+        self.n += 1
+        word = f"Tick{self.n}"
+
+        def edit_job(tree):
+            tree["metadata"]["annotations"] = {"tick": word}
+
+        def edit_pod(tree):
+            tree["status"]["containerStatuses"] = [
+                {"name": "main", "restartCount": 0, "state": {"waiting": {"reason": word}}}]
+
+        self.server.store.change(st.JOBS, "test", "barrier", edit_job)
+        self.server.store.change(st.PODS, "test", "barrier-main-0", edit_pod)
+        job = harness.Job(self.kx, "barrier")
+
+        def seen():
+            with contextlib.suppress(FileNotFoundError):  # it is listed a moment later
+                return word in job.read("manifest.yaml") and job.replica()["reason"] == word
+            return False
+
+        harness.wait_for(seen, what=f"event {self.n}")
+
+
+def look(kx, name):
+    """(state of the job, {replica: status}); (None, {}): there is no such job."""
+    job = harness.Job(kx, name)
+    try:
+        status = job.status()
+        assert job.state() == status["state"]
+    except OSError as e:
+        assert e.errno == errno.ENOENT
+        return None, {}
+    return status["state"], {f"{role['name']}-{rep['id']}": rep
+                             for role in status["roles"] for rep in role["replicas"]}
+
+
+class Sequence(list):
+    """States in the order in which they were seen, each once."""
+
+    def see(self, state):
+        # Before a controller has touched the job it may be called SUBMITTED.
+        if state != "SUBMITTED" and (not self or self[-1] != state):
+            self.append(state)
+
+
+def play(server, kx, recording, after=lambda step: None):
+    """Play RECORDING; what was seen of the job, and of its replicas, after each event."""
+    (name,) = recording.names(st.JOBS)
+    barrier = Barrier(server, kx)
+    seen, replicas = Sequence(), {}
+    last = {}
+    for step in recording.steps:
+        recordings.apply(server.store, step)
+        after(step)
+        barrier.wait()
+        state, now = look(kx, name)
+        seen.see(state)
+        last = now or last
+        for key, rep in now.items():
+            replicas.setdefault(key, Sequence()).see((rep["state"], rep["attempt"]))
+    return seen, replicas, last
+
+
+@pytest.mark.parametrize("scenario", recordings.SCENARIOS)
+def test_recording(server, make_mount, scenario):
+    """Every event, one by one."""
+    kx = make_mount(server)
+    recording = recordings.Recording(scenario)
+    seen, replicas, last = play(server, kx, recording)
+    assert seen == JOBS[scenario]
+    for name, (state, code, attempt) in REPLICAS.get(scenario, {}).items():
+        rep = last[name]
+        assert (rep["state"], rep["exit_code"], rep["attempt"]) == (state, code, attempt)
+        wanted = []
+        for i in range(attempt + 1):
+            wanted += [("PENDING", i), ("RUNNING", i)]
+        assert replicas[name][:len(wanted)] == wanted or attempt, replicas[name]
+        assert replicas[name][-1] == (state, attempt)
+    # Whoever watched `changes` would have seen the same.
+    assert server.count(verb="list", resource="jobs") == 1
+    assert server.count(verb="watch", resource="pods") == 1
+
+
+@pytest.mark.parametrize("scenario", recordings.SCENARIOS)
+def test_recording_at_once(server, make_mount, scenario):
+    """However fast it comes, `changes` never tells of a state that the job was not in, and the end is right."""
+    kx = make_mount(server)
+    with watching.Changes(kx) as changes:
+        for _ in server.play(scenario):
+            pass
+        (name,) = recordings.Recording(scenario).names(st.JOBS)
+        wanted = [state for state in JOBS[scenario] if state]
+        if JOBS[scenario][-1]:
+            harness.wait_for(lambda: look(kx, name)[0] == wanted[-1], what=wanted[-1])
+        else:
+            harness.wait_for(lambda: name not in kx.ls("jobs"))
+        server.store.add(st.JOBS, watching.job("last"))
+        lines = changes.until(lambda line: line[1] == "last")
+    told = Sequence()
+    for _, ident, state, reason in lines:
+        if ident == name and reason != "Removed":
+            told.see(state)
+    rest = iter(wanted)
+    assert all(state in rest for state in told), (told, wanted)
+
+
+@pytest.mark.parametrize("scenario", [s for s in recordings.SCENARIOS if JOBS[s][-1]])
+def test_found_after_the_end(server, make_mount, scenario):
+    """A mount that comes later shows the same end: states and exit codes come from the pods."""
+    for _ in server.play(scenario):
+        pass
+    kx = make_mount(server)
+    (name,) = recordings.Recording(scenario).names(st.JOBS)
+    state, replicas = look(kx, name)
+    assert state == JOBS[scenario][-1]
+    for key, (rep_state, code, _) in REPLICAS[scenario].items():
+        assert (replicas[key]["state"], replicas[key]["exit_code"]) == (rep_state, code)
+
+
+@pytest.mark.parametrize("scenario", ["success", "retry_application", "suspend_resume", "delete_running"])
+def test_recording_with_faults(server, make_mount, pytestconfig, scenario):
+    """The same with watches that are cut and expire at random moments."""
+    seed = pytestconfig.getoption("--seed")
+    seed = random.SystemRandom().getrandbits(32) if seed is None else seed
+    print(f"seed {seed}")
+    rand = random.Random(seed)
+    kx = make_mount(server)
+
+    def disturb(step):
+        del step
+        resource = rand.choice(["jobs", "pods"])
+        rand.choice([
+            lambda: None,
+            lambda: server.end_streams("end", resource=resource),
+            lambda: server.end_streams("close", resource=resource),
+            lambda: server.end_streams("reset", resource=resource),
+            lambda: (server.inject(b'{"type":"MODIFIED","object":{"kind', resource=resource),
+                     server.end_streams(rand.choice(["end", "close"]), resource=resource)),
+            lambda: server.expire(resource=resource),
+            lambda: server.send_bookmarks(),
+        ])()
+
+    seen, _, last = play(server, kx, recordings.Recording(scenario), disturb)
+    assert seen == JOBS[scenario]
+    for name, (state, code, _) in REPLICAS.get(scenario, {}).items():
+        assert (last[name]["state"], last[name]["exit_code"]) == (state, code)
+
+
+def test_status_of_a_job(server, make_mount):
+    """All of `status`, in the middle of a run."""
+    kx = make_mount(server)
+    recording = recordings.Recording("success")
+    (name,) = recording.names(st.JOBS)
+    barrier = Barrier(server, kx)
+    for step in recording.steps:
+        recordings.apply(server.store, step)
+        if step.version == 1103:  # both run
+            break
+    barrier.wait()
+    job = harness.Job(kx, name)
+    status = job.status()
+    assert {key: status[key] for key in ("id", "app", "state", "phase", "backend", "namespace", "queue",
+                                         "retries", "created", "finished", "stale_since")} == {
+        "id": name, "app": "app", "state": "RUNNING", "phase": "Running", "backend": "volcano",
+        "namespace": "test", "queue": "default", "retries": 0,
+        "created": "2026-11-21T09:11:24Z", "finished": None, "stale_since": None}
+    (role,) = status["roles"]
+    assert (role["name"], role["desired"], role["running"]) == ("trainer", 2, 2)
+    assert role["replicas"][1]["pod"] == f"{name}-trainer-1-0"
+    assert role["replicas"][1]["node"] == "localhost"
+    assert kx.ls("jobs", name, "trainer-1")
+    assert job.read("state") == "RUNNING\n"
+    manifest = job.read("manifest.yaml")
+    assert "kind: Job" in manifest and "phase: Running" in manifest and "managedFields" not in manifest
+
+
+def test_phase_that_is_new_to_us(server, make_mount):
+    kx = make_mount(server)
+    server.store.add(st.JOBS, watching.job("odd", phase="Meditating"))
+    job = harness.Job(kx, "odd")
+    harness.wait_for(lambda: "odd" in kx.ls("jobs"))
+    assert job.state() == "UNKNOWN"
+    assert job.status()["phase"] == "Meditating"
+
+
+def test_aborted_comes_back(server, volcano, make_mount):
+    kx = make_mount(server)
+    server.store.add(st.JOBS, watching.job("one"))
+    job = harness.Job(kx, "one")
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    volcano.start("one")
+    job.until("RUNNING")
+    volcano.set_phase("one", "Aborted")
+    job.until("CANCELLED")
+    volcano.set_phase("one", "Running")
+    harness.wait_for(lambda: job.state() == "RUNNING")
+
+
+def test_jobs_of_others(server, make_mount):
+    """Several replicas a task, several containers, init containers, no labels; what is unreadable is left out."""
+    kx = make_mount(server)
+    tree = watching.job("theirs", phase="Running", tasks={"ps": 1, "worker": 3})
+    job = server.store.add(st.JOBS, tree)
+    for task, count in (("ps", 1), ("worker", 3)):
+        for i in range(count):
+            server.store.add(st.PODS, watching.pod(job, task, i, phase="Running",
+                                                   containers=("main", "side"), init=("prep",)))
+    harness.wait_for(lambda: "theirs" in kx.ls("jobs") and "worker-2" in kx.ls("jobs", "theirs"))
+    found = harness.Job(kx, "theirs")
+    harness.wait_for(lambda: found.replica("worker-2")["state"] == "RUNNING")
+    assert [n for n in kx.ls("jobs", "theirs") if n[-1].isdigit()] == ["ps-0", "worker-0", "worker-1", "worker-2"]
+    assert found.replica("worker-2")["pod"] == "theirs-worker-2"
+    assert {"side.log", "prep.log", "log"} <= set(kx.ls("jobs", "theirs", "worker-2"))
+    assert "app.yaml" not in kx.ls("jobs", "theirs")
+
+
+def test_pods_are_joined_by_owner(server, make_mount):
+    """A pod that only has the name and the labels of a job's pods is none of its."""
+    kx = make_mount(server)
+    job = server.store.add(st.JOBS, watching.job("one", phase="Running"))
+    stranger = watching.pod(job, "main", 0, phase="Failed")
+    stranger["metadata"]["ownerReferences"][0]["uid"] = "another"
+    server.store.add(st.PODS, stranger)
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    Barrier(server, kx).wait()
+    assert harness.Job(kx, "one").replica()["state"] != "FAILED"
+
+
+def test_times(server, make_mount):
+    """ctime-like order: a job's mtime is that of its last change, and never that of an event without one."""
+    kx = make_mount(server)
+    server.store.add(st.JOBS, watching.job("one", phase="Running"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    barrier = Barrier(server, kx)
+    barrier.wait()
+    before = (kx / "jobs/one").stat().st_mtime_ns
+    server.store.change(st.JOBS, "test", "one", lambda t: t["metadata"].update(annotations={"a": "b"}))
+    barrier.wait()
+    assert (kx / "jobs/one").stat().st_mtime_ns == before
+    server.store.change(st.JOBS, "test", "one",
+                        lambda t: t["status"]["state"].update(phase="Completed"))
+    harness.wait_for(lambda: harness.Job(kx, "one").state() == "SUCCEEDED")
+    harness.wait_for(lambda: (kx / "jobs/one").stat().st_mtime_ns > before)
+    assert json.loads((kx / "jobs/one/status.json").read_text())["phase"] == "Completed"

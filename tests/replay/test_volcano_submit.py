@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: MIT
+"""Submitting to a cluster: exactly one object however the network behaves, and every refusal
+reaches who wrote the file: an errno, and NAME.error."""
+
+import json
+import time
+
+import harness
+import pytest
+import replies
+import store as st
+import watching
+from faults import common_faults
+from submitting import error_of, job_of
+
+GOOD = harness.app("true", num_replicas=2)
+
+
+def launched(server):
+    """The jobs that there are in the cluster."""
+    return server.store.objects(st.JOBS)[0]
+
+
+def posts(server):
+    return [req for req in server.seen(verb="create", resource="jobs") if "dryRun" not in req.query]
+
+
+def put(kx, text=GOOD, name="app.yaml"):
+    """The errno name of writing TEXT ("" when it was accepted)."""
+    return harness.err_of(kx.write, f"submit/{name}", text)
+
+
+def accepted_once(kx, server):
+    """app.yaml was launched, once, and whatever was sent was the same submission."""
+    assert error_of(kx, "app.yaml") is None
+    (obj,) = launched(server)
+    assert job_of(kx, "app.yaml") == obj.name
+    assert kx.ls("jobs") == [obj.name]
+    sent = {json.loads(req.body)["metadata"]["annotations"]["kxfs/submission"]
+            for req in posts(server) if req.body}
+    assert sent == {obj.tree()["metadata"]["annotations"]["kxfs/submission"]}
+    return obj
+
+
+def test_submit(kx, server):
+    """The job is there when cp returns, and the object holds what was asked for."""
+    (kx.base / "app.yaml").write_text(GOOD)
+    harness.run(["cp", str(kx.base / "app.yaml"), str(kx / "submit/app.yaml")])
+    (name,) = kx.ls("jobs")
+    obj = accepted_once(kx, server)
+    tree = obj.tree()
+    assert obj.name == name and harness.Job(kx, name).state() in ("SUBMITTED", "PENDING")
+    assert [task["name"] for task in tree["spec"]["tasks"]] == ["main-0", "main-1"]
+    notes = tree["metadata"]["annotations"]
+    assert notes["kxfs/appdef"] == GOOD and "@" in notes["kxfs/submitter"]
+    assert kx.read("jobs", name, "app.yaml") == GOOD
+    (post,) = posts(server)
+    assert post.query["fieldValidation"] == "Strict"
+    assert harness.Job(kx, name).status()["submitter"] == notes["kxfs/submitter"]
+
+
+def test_submit_again_is_another_job(kx, server):
+    put(kx)
+    first = job_of(kx, "app.yaml")
+    put(kx)
+    assert job_of(kx, "app.yaml") != first
+    assert len(launched(server)) == 2 and len(posts(server)) == 2
+
+
+@pytest.mark.parametrize("fault,amount", [
+    ("reset", 0), ("lose", 0), ("cut", 150), ("cut", 700), ("close", 40), ("close", 700), ("longer", 10), ("junk", 0)])
+def test_broken_connection(kx, server, fault, amount):
+    """Whether the request had an effect can't be known: it is found out, and the job runs once."""
+    server.faults.add(fault, amount=amount, verb="create")
+    assert put(kx) == "", error_of(kx, "app.yaml")
+    assert server.seen(verb="create")[0].fault is not None
+    accepted_once(kx, server)
+
+
+@pytest.mark.parametrize("reply", [replies.too_many(1), replies.unavailable({"Retry-After": "1"}),
+                                   replies.unavailable()], ids=["429", "503 later", "503"])
+def test_not_now(kx, server, reply):
+    """The server did nothing and says so: it is asked again, not before it wants."""
+    server.faults.add("reply", times=2, reply=reply, verb="create")
+    assert put(kx) == ""
+    accepted_once(kx, server)
+    at = [req.at for req in posts(server)]
+    assert len(at) == 3
+    if "Retry-After" in reply.headers:
+        assert at[1] - at[0] >= 0.9 and at[2] - at[1] >= 0.9
+
+
+def test_reply_that_is_lost_and_server_that_is_away(kx, server):
+    """Created, then the server is gone for longer than the close waits for a moment."""
+    server.faults.add("lose", verb="create")
+    server.faults.add("reset", times=3)
+    assert put(kx) == ""
+    accepted_once(kx, server)
+
+
+def test_at_random(kx, server, pytestconfig):
+    """Twenty submissions through a bad network: each verdict is true, none launches twice."""
+    seed = pytestconfig.getoption("--seed") or int(time.time())
+    server.faults.at_random(seed, 0.3, common_faults(replies))
+    results = {f"app-{i}.yaml": put(kx, name=f"app-{i}.yaml") for i in range(20)}
+    server.faults.clear()
+    ids = {}
+    for name, err in results.items():
+        if err:
+            assert error_of(kx, name)
+        else:
+            ids[name] = job_of(kx, name)
+    found = {obj.name for obj in launched(server)}
+    assert set(ids.values()) <= found and len(set(ids.values())) == len(ids)
+    submissions = [obj.tree()["metadata"]["annotations"]["kxfs/submission"] for obj in launched(server)]
+    assert len(set(submissions)) == len(submissions)
+    # What was not known in time is known later: no job in the cluster without its link.
+    harness.wait_for(lambda: {job_of(kx, name) for name in results} - {None} == found,
+                     what="the outcome of all submissions")
+
+
+REFUSALS = {
+    "strict": (replies.recorded("400-strict-unknown-field.json"), "EINVAL", 'unknown field "spec.maxRetryy"'),
+    "webhook": (replies.recorded("400-webhook-no-such-queue.json"), "EINVAL", 'no queue "nosuch"'),
+    "invalid": (replies.invalid(st.JOBS, "x", ("spec.tasks", "FieldValueInvalid", "Invalid value: 3")), "EINVAL", "spec.tasks"),
+    "token": (replies.recorded("401-bad-token.json"), "EACCES", "(401)"),
+    "forbidden": (replies.forbidden("ada", "create", st.JOBS, "test"), "EACCES", "ada may not create jobs.batch.volcano.sh"),
+    "quota": (replies.recorded("403-quota-exceeded.json"), "EDQUOT", "quota q1"),
+    "not served": (replies.not_served(), "ENOTSUP", ""),
+    "413": (replies.body_too_large(), "EFBIG", "bytes"),
+    "etcd": (replies.too_large_for_etcd(), "EFBIG", "bytes"),
+    "message": (replies.too_large_to_send(2865147), "EFBIG", "2097152"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refused(kx, server, name):
+    """As cp tells it, and in full in NAME.error; nothing is launched, and it is not asked again."""
+    reply, code, text = REFUSALS[name]
+    server.faults.add("reply", times=100, reply=reply, verb="create")
+    (kx.base / "app.yaml").write_text(GOOD)
+    p = harness.run(["cp", str(kx.base / "app.yaml"), str(kx / "submit/")], check=False)
+    assert p.returncode == 1
+    assert put(kx) == code
+    assert text.lower() in error_of(kx, "app.yaml").lower()
+    assert job_of(kx, "app.yaml") is None and kx.ls("jobs") == []
+    assert len(posts(server)) == 2 or name == "token"  # a 401 may be tried once more
+    server.faults.clear()
+    assert put(kx) == ""
+    assert error_of(kx, "app.yaml") is None
+
+
+@pytest.mark.parametrize("reply", [replies.too_many(1), replies.unavailable()], ids=["429", "503"])
+def test_never_now(kx, server, reply):
+    server.faults.add("reply", times=10000, reply=reply, verb="create")
+    begin = time.monotonic()
+    assert put(kx) in ("EAGAIN", "ETIMEDOUT")
+    assert time.monotonic() - begin < 60
+    assert error_of(kx, "app.yaml")
+    assert not launched(server)
+
+
+def test_no_answer(kx, server):
+    """The deadline of a close; the outcome is found out in the background."""
+    server.faults.add("deaf", verb="create")
+    code = put(kx)
+    assert code in ("", "ETIMEDOUT")
+    harness.wait_for(lambda: job_of(kx, "app.yaml"), what="the verdict")
+    accepted_once(kx, server)
+
+
+def test_queue(kx, server):
+    """The real webhook's words."""
+    for queue, text in (("nosuch", 'no queue "nosuch"'), ("shut", "Closed")):
+        server.api.queues["shut"] = "Closed"
+        doc = json.dumps({**json.loads(GOOD), "scheduler_args": {"queue": queue}})
+        assert put(kx, doc) == "EINVAL"
+        assert text in error_of(kx, "app.yaml")
+
+
+def test_name_that_somebody_else_has(kx, server):
+    server.faults.add("reply", times=100, reply=replies.recorded("409-already-exists.json"), verb="create")
+    assert put(kx) == "EEXIST"
+    assert "exists already" in error_of(kx, "app.yaml")
+
+
+def test_ready_manifest(kx, server):
+    """A manifest as it stands in the tree runs the job again, under a new name."""
+    put(kx)
+    (first,) = launched(server)
+    manifest = kx.read("jobs", first.name, "manifest.yaml")
+    assert put(kx, manifest, "again.yaml") == ""
+    assert job_of(kx, "again.yaml") != first.name
+    assert {obj.name for obj in launched(server)} == {first.name, job_of(kx, "again.yaml")}
+
+
+def test_dry_run(kx, server):
+    """The server is asked, nothing is launched, and the file reads back as the manifest."""
+    kx.write("dryrun/app.yaml", GOOD)
+    assert "kind: Job" in kx.read("dryrun", "app.yaml")
+    (post,) = server.seen(verb="create")
+    assert post.query["dryRun"] == "All" and post.query["fieldValidation"] == "Strict"
+    assert not launched(server) and kx.ls("jobs") == []
+    server.faults.add("reply", times=9, reply=replies.recorded("403-quota-exceeded.json"), verb="create")
+    assert harness.err_of(kx.write, "dryrun/app.yaml", GOOD) == "EDQUOT"
+    assert "q1" in kx.read("dryrun", "app.yaml.error")
+
+
+def test_too_large_is_not_sent(kx, server):
+    """1.4 MiB is the bound of the object that is made."""
+    assert put(kx, harness.app("true", num_replicas=3000)) == "EFBIG"
+    assert "bytes" in error_of(kx, "app.yaml")
+    assert not posts(server)
+
+
+def test_slow_server(kx, server):
+    server.faults.add("slow", amount=20, delay=0.01, verb="create")
+    assert put(kx) == ""
+    accepted_once(kx, server)
+
+
+def test_visible_before_any_watch(kx, server):
+    """The reply alone makes the job visible: its watch may come much later."""
+    harness.wait_for(lambda: server.open_streams(resource="jobs"))
+    server.faults.add("silent", times=100, resource="jobs", verb="watch")
+    server.faults.add("silent", times=100, resource="jobs", verb="list")
+    server.end_streams("end", resource="jobs")
+    assert put(kx) == ""
+    accepted_once(kx, server)
+
+
+def test_job_of_a_user_with_few_rights(make_mount, server, volcano):
+    """Read-only rights: everything is shown, submitting says which right is missing."""
+    del volcano
+    server.forbidden.append({"verb": "create"})
+    server.store.add(st.JOBS, watching.job("theirs"))
+    kx = make_mount(server)
+    assert kx.ls("jobs") == ["theirs"]
+    assert put(kx) == "EACCES"
+    text = error_of(kx, "app.yaml")
+    assert "create" in text and "jobs" in text and "tester" in text
+
+
+def test_killed_in_the_middle(make_mount, server, volcano):
+    """Killed while the request is under way: the next mount knows the job as its own, nothing runs twice."""
+    kx = make_mount(server)
+    server.faults.add("deaf", verb="create")
+    writer = harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=open_text(kx))
+    harness.wait_for(lambda: launched(server))
+    kx.end(9)
+    writer.wait(harness.LIMIT)
+    kx.start()
+    (obj,) = launched(server)
+    assert kx.ls("jobs") == [obj.name]
+    assert kx.read("jobs", obj.name, "app.yaml") == GOOD
+    volcano.start(obj.name)
+    harness.Job(kx, obj.name).until("RUNNING")
+    assert kx.read("submit", "app.yaml") == GOOD
+    harness.Job(kx, obj.name).cancel()  # cancel=own
+    assert not launched(server)
+
+
+def open_text(kx):
+    path = kx.base / "app.yaml"
+    path.write_text(GOOD)
+    return path.open()
