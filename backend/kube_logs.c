@@ -2,193 +2,14 @@
 /*
  * Output: which containers' logs are followed into the spool, and for whom. Those of captured jobs from
  * the moment a container starts; any other from the moment somebody opens it. A log that was opened once
- * is captured from then on. More than STREAMS_MAX at once wait for their turn, and so do fetches that
- * only a reader asked for, beyond FIRST_MAX.
+ * is captured from then on.
  */
 #include <errno.h>
 #include <utlist.h>
 
-#include "backend/follow.h"
-#include "backend/kube.h"
+#include "backend/kube_stream.h"
 
-#define STREAMS_MAX 1000
-#define FIRST_MAX   8
-#define PREFIX_MAX  300
-
-enum log_step { LOG_WAITING, LOG_FOLLOWING, LOG_OVER };
-
-/* Somebody who opens a log and waits for what has been printed so far. */
-struct log_wait {
-	loop_fn done;
-	void *arg;
-	struct log_wait *next;
-};
-
-struct kube_log {
-	struct kube_job *job;
-	char *key;
-	char *prefix; /* of its lines in the merged log */
-	char *pod, *container;
-	bool ended; /* the run is over, in the way that END says */
-	enum follow_end end;
-	bool first; /* only a reader asked for it, and it is not settled yet */
-	bool settled;
-	bool complete; /* it is over, and nothing is missing */
-	unsigned gap;  /* as follow_config.gap */
-	enum log_step step;
-	struct follow *follow;
-	struct log_wait *waits;
-	struct kube_log *prev, *next; /* kube.waiting */
-	UT_hash_handle hh;	      /* of the job, by key */
-};
-
-/* --- who waits --- */
-
-static void settle(struct kube_log *log)
-{
-	struct log_wait *w, *next;
-
-	if (log->first && log->step == LOG_FOLLOWING)
-		log->job->k->n_first--;
-	log->first = false;
-	log->settled = true;
-	for (w = take_ptr(log->waits); w; w = next) {
-		next = w->next;
-		w->done(w->arg);
-		free(w);
-	}
-}
-
-/* --- one log --- */
-
-static void start_waiting(struct kube *k);
-
-static void log_over(struct kube_log *log)
-{
-	struct kube_job *job = log->job;
-	struct kube *k = job->k;
-
-	settle(log);
-	if (log->step == LOG_FOLLOWING) {
-		k->n_following--;
-		atomic_fetch_sub(&k->n_streams, 1);
-	} else {
-		DL_DELETE(k->waiting, log);
-		atomic_fetch_sub(&k->n_waiting, 1);
-	}
-	log->step = LOG_OVER;
-	job->n_following--;
-}
-
-static void on_settled(void *data)
-{
-	struct kube_log *log = data;
-	struct kube *k = log->job->k;
-
-	settle(log);
-	start_waiting(k); /* it may be the turn of another first fetch */
-}
-
-static void on_gap(void *data, unsigned total)
-{
-	struct kube_log *log = data;
-
-	log->gap = total;
-	kube_mark(log->job);
-}
-
-static void on_done(void *data, int err, const char *text)
-{
-	struct kube_log *log = data;
-	struct kube_job *job = log->job;
-	struct kube *k = job->k;
-
-	log->follow = NULL;
-	log->complete = !err;
-	if (err)
-		diag(DIAG_WARNING, "%s: %s of %s: %s", job->view->meta.name, log->container,
-		     log->pod, text);
-	spool_log_end(job->spool, log->key, NULL, NULL);
-	log_over(log);
-	kube_mark(job);
-	kube_job_settle(job);
-	start_waiting(k);
-}
-
-/* 0; or a negative errno: it stays as it is. */
-static int start(struct kube_log *log)
-{
-	struct kube_job *job = log->job;
-	struct kube *k = job->k;
-	const struct follow_config config = {
-		.loop = k->b->loop,
-		.http = k->http,
-		.spool = job->spool,
-		.key = log->key,
-		.prefix = log->prefix,
-		.namespace = k->connection.namespace,
-		.pod = log->pod,
-		.container = log->container,
-		.first = log->first,
-		.settled = on_settled,
-		.gap = on_gap,
-		.done = on_done,
-		.data = log,
-	};
-
-	log->follow = follow_start(&config);
-	if (!log->follow)
-		return -ENOMEM;
-	DL_DELETE(k->waiting, log);
-	atomic_fetch_sub(&k->n_waiting, 1);
-	atomic_fetch_add(&k->n_streams, 1);
-	log->step = LOG_FOLLOWING;
-	k->n_following++;
-	if (log->first)
-		k->n_first++;
-	if (log->ended)
-		follow_ended(log->follow, log->end);
-	return 0;
-}
-
-static void start_waiting(struct kube *k)
-{
-	struct kube_log *log, *next;
-
-	DL_FOREACH_SAFE(k->waiting, log, next) {
-		if (k->stopping || k->n_following >= STREAMS_MAX)
-			return;
-		if (log->first && k->n_first >= FIRST_MAX)
-			continue;
-		if (start(log) < 0)
-			return;
-	}
-}
-
-static void log_free(struct kube_log *log)
-{
-	if (log->step == LOG_FOLLOWING)
-		follow_stop(log->follow);
-	if (log->step != LOG_OVER)
-		log_over(log);
-	HASH_DEL(log->job->logs, log);
-	free(log->key);
-	free(log->prefix);
-	free(log->pod);
-	free(log->container);
-	free(log);
-}
-
-void kube_logs_free(struct kube_job *job)
-{
-	struct kube_log *log, *next;
-
-	HASH_ITER(hh, job->logs, log, next)
-		log_free(log);
-	spool_job_close(job->spool);
-	job->spool = NULL;
-	start_waiting(job->k);
-}
+#define PREFIX_MAX 300
 
 /* --- which there are --- */
 
@@ -273,39 +94,12 @@ static int need_spool(struct kube_job *job)
 	return 0;
 }
 
-static struct kube_log *log_new(struct kube_job *job, const char *key, const char *prefix,
-				const struct run *run)
-{
-	struct kube_log *log = calloc(1, sizeof(*log));
-
-	if (!log)
-		return NULL;
-	log->job = job;
-	log->key = strdup(key);
-	log->prefix = strdup(prefix);
-	log->pod = strdup(run->pod->meta.name);
-	log->container = strdup(run->container->name);
-	if (log->key && log->prefix && log->pod && log->container)
-		HASH_ADD_KEYPTR(hh, job->logs, log->key, strlen(log->key), log);
-	if (log->hh.tbl) {
-		DL_APPEND(job->k->waiting, log);
-		job->n_following++;
-		atomic_fetch_add(&job->k->n_waiting, 1);
-		return log;
-	}
-	free(log->key);
-	free(log->prefix);
-	free(log->pod);
-	free(log->container);
-	free(log);
-	return NULL;
-}
-
 /* Begin to follow; FIRST: since somebody reads it. NULL: it has not begun, or can't be. */
 static struct kube_log *follow_key(struct kube_job *job, const char *key, const char *prefix,
 				   bool first)
 {
 	struct kube_log *log;
+	enum follow_end end;
 	struct run run;
 	int err;
 
@@ -317,7 +111,9 @@ static struct kube_log *follow_key(struct kube_job *job, const char *key, const 
 	err = need_spool(job);
 	if (!err)
 		err = spool_log_begin(job->spool, key, prefix, NULL);
-	log = err ? NULL : log_new(job, key, prefix, &run);
+	log = err ? NULL
+		  : kube_stream_new(job, key, prefix, run.pod->meta.name, run.container->name,
+				    first);
 	if (!err && !log)
 		spool_log_end(job->spool, key, NULL, NULL);
 	if (err == -EBUSY)
@@ -327,9 +123,9 @@ static struct kube_log *follow_key(struct kube_job *job, const char *key, const 
 		     run.pod->meta.name, strerror(err ? -err : ENOMEM));
 		return NULL;
 	}
-	log->first = first;
-	log->ended = has_ended(&run, &log->end);
-	start_waiting(job->k);
+	if (has_ended(&run, &end))
+		kube_stream_end(log, end);
+	kube_streams_start(job->k);
 	return log;
 }
 
@@ -376,13 +172,7 @@ static void look_again(struct kube_log *log)
 		end = FOLLOW_GONE;
 	else if (!find_run(log->job, log->key, &run) || !has_ended(&run, &end))
 		return;
-	/* What has ended once may become harder to get: restarted, then gone. */
-	if (log->ended && log->end == end)
-		return;
-	log->ended = true;
-	log->end = end;
-	if (log->follow)
-		follow_ended(log->follow, end);
+	kube_stream_end(log, end);
 }
 
 /* What the lines of R's output begin with in the merged log. */
@@ -429,22 +219,18 @@ void kube_logs_look(struct kube_job *job, const struct spec_job *snapshot)
 		spool_job_resume(job->spool);
 }
 
-/* --- readers --- */
-
-/* Call DONE when what LOG's container has printed so far is in. */
-static void wait_settled(struct kube_log *log, loop_fn done, void *arg)
+void kube_logs_free(struct kube_job *job)
 {
-	struct log_wait *w = log->settled ? NULL : calloc(1, sizeof(*w));
+	struct kube_log *log, *next;
 
-	if (!w) {
-		done(arg);
-		return;
-	}
-	w->done = done;
-	w->arg = arg;
-	w->next = log->waits;
-	log->waits = w;
+	HASH_ITER(hh, job->logs, log, next)
+		kube_stream_free(log);
+	spool_job_close(job->spool);
+	job->spool = NULL;
+	kube_streams_start(job->k);
 }
+
+/* --- readers --- */
 
 /* An open of the merged log waits for all. */
 struct open_all {
@@ -483,7 +269,7 @@ static void open_logs(struct kube_job *job, const struct spec_job *snapshot, con
 			if (!log)
 				continue;
 			all->n++;
-			wait_settled(log, one_of_all, all);
+			kube_stream_wait(log, one_of_all, all);
 		}
 	}
 }

@@ -8,45 +8,25 @@
  * request is answered. A dry run takes the same way, but keeps nothing, and asks the server for no more
  * than its opinion.
  */
-#include <errno.h>
-#include <sys/stat.h>
+#include "backend/kube_submit.h"
 
-#include "backend/kube.h"
-#include "backend/random.h"
+#include <errno.h>
+
 #include "spec/event.h"
-#include "spec/limits.h"
-#include "spec/manifest.h"
 #include "spec/object.h"
 
 #define POST_MS	     25000
 #define REPLY_MAX    (8u << 20)
-#define NAME_TRIES   16 /* a name has 64 random bits: a second try is already a surprise */
-#define SERVER_TRIES 4	/* after which an internal error of the server is the answer */
+#define SERVER_TRIES 4 /* after which an internal error of the server is the answer */
 
-struct submit {
-	struct kube_op op;
-	struct spec_manifest *m;
-	char submission[37];
-	bool lost;	/* a try may have been acted on, though no reply said so */
-	unsigned names; /* tried */
-	bool kept;	/* its directory is made */
-	int err;	/* what is wrong; while the holder of the name is asked for: so far */
-	char *text;	/* for people */
-};
-
-static struct submit *submit_of(struct kube_op *op)
+static struct kube_submit *submit_of(struct kube_op *op)
 {
-	return container_of(op, struct submit, op);
-}
-
-static bool is_dry(const struct submit *s)
-{
-	return s->op.rq->kind == BACKEND_DRY_RUN;
+	return container_of(op, struct kube_submit, op);
 }
 
 static void submit_free(struct kube_op *op)
 {
-	struct submit *s = submit_of(op);
+	struct kube_submit *s = submit_of(op);
 
 	spec_manifest_free(s->m);
 	free(s->text);
@@ -55,91 +35,18 @@ static void submit_free(struct kube_op *op)
 
 static void worked(void *data);
 
-static void submit_errors_clear(struct spec_errors *e)
-{
-	spec_errors_clear(e);
-}
-
-/* --- on the pool: the manifest, and what is kept --- */
-
-static int make_manifest(struct submit *s)
-{
-	cleanup(submit_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
-	const struct kube *k = s->op.k;
-	const struct backend_request *rq = s->op.rq;
-	struct spec_manifest_request mr = {
-		.kind = k->kind,
-		.options = k->b->config.args,
-		.n_options = k->b->config.n_args,
-		.home = k->b->config.home,
-		.identity = {.namespace = k->connection.namespace,
-			     .submission = s->submission,
-			     .submitter = rq->submitter,
-			     /* A document that gives its name: the first try keeps it. */
-			     .rename = s->names > 0},
-	};
-	int err = random_bytes(mr.identity.random, sizeof(mr.identity.random));
-
-	if (!err && !*s->submission)
-		err = random_uuid(s->submission);
-	if (err)
-		return err;
-	err = spec_manifest_make(rq->text, rq->len, &mr, &s->m, &e);
-	if (err)
-		s->text = spec_errors_text(&e, rq->file);
-	return err;
-}
-
-/* What tells after a crash that the job is ours, and what app.yaml is read from. */
-static int keep_files(struct submit *s)
-{
-	const char *state_dir = s->op.k->b->config.state_dir;
-	cleanup_free char *dir = file_path(state_dir, s->m->id, NULL);
-	cleanup_free char *jobs = NULL;
-	int err;
-
-	if (asprintf(&jobs, "%s/jobs", state_dir) < 0)
-		jobs = NULL;
-	if (!dir || !jobs)
-		return -ENOMEM;
-	if (mkdir(dir, 0700) < 0)
-		return -errno;
-	s->kept = true;
-	err = file_write(dir, "app.yaml", s->op.rq->text, s->op.rq->len);
-	if (!err)
-		err = file_write(dir, "submission", s->submission, strlen(s->submission));
-	return err ? err : file_sync_dir(jobs);
-}
-
-static void work(void *data)
-{
-	struct submit *s = data;
-
-	do {
-		spec_manifest_free(take_ptr(s->m));
-		s->err = make_manifest(s);
-		if (s->err || is_dry(s))
-			return;
-		s->err = keep_files(s);
-	} while (s->err == -EEXIST && ++s->names < NAME_TRIES);
-	if (s->err &&
-	    asprintf(&s->text, "%s: the job can't be recorded in %s: %s; nothing was launched\n",
-		     s->op.rq->file, s->op.k->b->config.state_dir, strerror(-s->err)) < 0)
-		s->text = NULL;
-}
-
 /* --- the end --- */
 
 static void removed(void *data)
 {
-	struct submit *s = data;
+	struct kube_submit *s = data;
 
 	s->op.working = false;
 	kube_op_answer(&s->op, s->err, NULL, s->text);
 }
 
 /* Nothing was launched: nothing is kept. */
-static void refuse(struct submit *s, int err)
+static void refuse(struct kube_submit *s, int err)
 {
 	s->err = err;
 	if (!s->kept) {
@@ -151,7 +58,7 @@ static void refuse(struct submit *s, int err)
 }
 
 /* The server would take it. */
-static void approved(struct submit *s)
+static void approved(struct kube_submit *s)
 {
 	cleanup_free char *yaml = NULL;
 	size_t len;
@@ -163,7 +70,7 @@ static void approved(struct submit *s)
 		kube_op_answer_dry_run(&s->op, yaml);
 }
 
-static void launched(struct submit *s, const char *object, size_t len)
+static void launched(struct kube_submit *s, const char *object, size_t len)
 {
 	struct kube *k = s->op.k;
 	struct kube_job *job = len ? kube_job_told(k, object, len) : NULL;
@@ -177,7 +84,7 @@ static void launched(struct submit *s, const char *object, size_t len)
 }
 
 /* Whether it was launched can't be found out: the directory stays, should it appear. */
-static void give_up(struct submit *s, int err, const char *why)
+static void give_up(struct kube_submit *s, int err, const char *why)
 {
 	cleanup_free char *text = NULL;
 
@@ -192,7 +99,7 @@ static void give_up(struct submit *s, int err, const char *why)
 /* --- talking --- */
 
 /* Has the watch told of it, though no reply did? */
-static bool is_known(struct submit *s)
+static bool is_known(struct kube_submit *s)
 {
 	for (int place = BACKEND_JOBS; place <= BACKEND_HISTORY; place++) {
 		const struct spec_job *job cleanup_job =
@@ -205,13 +112,13 @@ static bool is_known(struct submit *s)
 }
 
 /* WHY: what came instead of an answer that says whether it was launched. */
-static void again(struct submit *s, const struct http_reply *reply, const char *why)
+static void again(struct kube_submit *s, const struct http_reply *reply, const char *why)
 {
 	if (!kube_op_again(&s->op, reply->wait_ms))
 		give_up(s, -ETIMEDOUT, why);
 }
 
-static struct spec_asked asked_of(const struct submit *s, const char *verb)
+static struct spec_asked asked_of(const struct kube_submit *s, const char *verb)
 {
 	return (struct spec_asked){
 		.verb = verb,
@@ -224,14 +131,14 @@ static struct spec_asked asked_of(const struct submit *s, const char *verb)
 
 static void forgotten(void *data)
 {
-	struct submit *s = data;
+	struct kube_submit *s = data;
 
 	s->kept = false;
-	loop_work(s->op.k->b->loop, work, worked, s);
+	loop_work(s->op.k->b->loop, kube_submit_prepare, worked, s);
 }
 
 /* Somebody has the name that the document gives: the same under another one. */
-static void take_another_name(struct submit *s)
+static void take_another_name(struct kube_submit *s)
 {
 	s->names++;
 	s->op.working = true;
@@ -244,7 +151,7 @@ static void take_another_name(struct submit *s)
 /* Who has the name, as a GET of it says. */
 enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
 
-static enum holder holder_of(const struct submit *s, const struct http_reply *reply)
+static enum holder holder_of(const struct kube_submit *s, const struct http_reply *reply)
 {
 	if (reply->err)
 		return HOLDER_UNCLEAR;
@@ -261,7 +168,7 @@ static enum holder holder_of(const struct submit *s, const struct http_reply *re
 }
 
 /* A try was refused after one whose outcome is not known. */
-static void refused_late(struct submit *s, enum holder holder)
+static void refused_late(struct kube_submit *s, enum holder holder)
 {
 	cleanup_free char *why = take_ptr(s->text);
 
@@ -274,7 +181,7 @@ static void refused_late(struct submit *s, enum holder holder)
 }
 
 /* The name is taken. */
-static void taken(struct submit *s, enum holder holder, const struct http_reply *reply)
+static void taken(struct kube_submit *s, enum holder holder, const struct http_reply *reply)
 {
 	if (holder == HOLDER_NONE && !s->lost) {
 		again(s, reply, "its name is taken and free in turns");
@@ -283,7 +190,7 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 		launched(s, "", 0);
 	} else if (holder != HOLDER_OTHER && s->lost) {
 		give_up(s, -EEXIST, "a job of that name is there or was, and may be another");
-	} else if (s->m->named && s->names < NAME_TRIES) {
+	} else if (s->m->named && s->names < KUBE_NAME_TRIES) {
 		take_another_name(s);
 	} else {
 		if (asprintf(&s->text, "%s: a job named %s exists already; nothing was launched\n",
@@ -295,7 +202,7 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 
 static void on_holder(void *data, const struct http_reply *reply)
 {
-	struct submit *s = data;
+	struct kube_submit *s = data;
 	enum holder holder = holder_of(s, reply);
 
 	s->op.call = NULL;
@@ -310,7 +217,7 @@ static void on_holder(void *data, const struct http_reply *reply)
 		taken(s, holder, reply);
 }
 
-static void ask_holder(struct submit *s)
+static void ask_holder(struct kube_submit *s)
 {
 	struct kube *k = s->op.k;
 	cleanup_free char *path = NULL;
@@ -340,7 +247,7 @@ static bool is_unknown(const struct http_reply *reply, int err)
 }
 
 /* The server, or the way to it, did not answer with success. */
-static void not_posted(struct submit *s, const struct http_reply *reply)
+static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 {
 	const struct spec_asked asked = asked_of(s, "create");
 	cleanup_free char *text = NULL;
@@ -352,7 +259,7 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 		ask_holder(s);
 		return;
 	}
-	unknown = !is_dry(s) && is_unknown(reply, s->err);
+	unknown = !kube_submit_is_dry(s) && is_unknown(reply, s->err);
 	s->lost |= unknown;
 	/* A server that fails is asked a few times; one that can't be reached, until it can. */
 	if (s->lost &&
@@ -372,13 +279,13 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 
 static void on_posted(void *data, const struct http_reply *reply)
 {
-	struct submit *s = data;
+	struct kube_submit *s = data;
 
 	s->op.call = NULL;
 	s->err = 0;
 	free(take_ptr(s->text));
 	if (!reply->err && reply->status / 100 == 2) {
-		if (is_dry(s))
+		if (kube_submit_is_dry(s))
 			approved(s);
 		else
 			launched(s, reply->body, reply->len);
@@ -389,7 +296,7 @@ static void on_posted(void *data, const struct http_reply *reply)
 
 static void post(struct kube_op *op)
 {
-	struct submit *s = submit_of(op);
+	struct kube_submit *s = submit_of(op);
 	struct kube *k = op->k;
 	cleanup_free char *path = NULL;
 	struct http_call call = {
@@ -408,7 +315,7 @@ static void post(struct kube_op *op)
 		return;
 	}
 	if (asprintf(&path, "%s?fieldManager=kxfs&fieldValidation=Strict%s", k->jobs_path,
-		     is_dry(s) ? "&dryRun=All" : "") < 0)
+		     kube_submit_is_dry(s) ? "&dryRun=All" : "") < 0)
 		path = NULL;
 	call.path = path;
 	op->call = path ? http_send(k->http, &call) : NULL;
@@ -418,7 +325,7 @@ static void post(struct kube_op *op)
 
 static void worked(void *data)
 {
-	struct submit *s = data;
+	struct kube_submit *s = data;
 	struct kube *k = s->op.k;
 
 	s->op.working = false;
@@ -426,7 +333,7 @@ static void worked(void *data)
 		s->err = -ECANCELED;
 		s->text = strdup("kxfs is ending; nothing was launched\n");
 	}
-	if (!s->err && !is_dry(s))
+	if (!s->err && !kube_submit_is_dry(s))
 		s->err = kube_own_add(k, s->m->id, s->submission);
 	if (s->err)
 		refuse(s, s->err);
@@ -437,7 +344,7 @@ static void worked(void *data)
 void kube_submit(struct backend *b, struct backend_request *rq)
 {
 	struct kube *k = kube_of(b);
-	struct submit *s = calloc(1, sizeof(*s));
+	struct kube_submit *s = calloc(1, sizeof(*s));
 
 	if (!s) {
 		backend_answer(rq, -ENOMEM, NULL, NULL);
@@ -448,5 +355,5 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 	s->op.free = submit_free;
 	s->op.working = true;
 	kube_op_add(k, &s->op);
-	loop_work(b->loop, work, worked, s);
+	loop_work(b->loop, kube_submit_prepare, worked, s);
 }

@@ -31,15 +31,10 @@ static void submit_free(struct submit *s)
 	free(s);
 }
 
-static void submit_errors_clear(struct spec_errors *e)
-{
-	spec_errors_clear(e);
-}
-
 /* A job for a cluster: here it can only be told whether it is too large for any. */
 static int refuse_scheduler(struct submit *s, const char *scheduler, struct spec_errors *e)
 {
-	cleanup(submit_errors_clear) struct spec_errors other = SPEC_ERRORS_INIT;
+	cleanup(spec_errors_clear) struct spec_errors other = SPEC_ERRORS_INIT;
 	cleanup_free char *manifest = NULL;
 
 	if (local_dry_run_make(s->l, s->rq, &manifest, &other) == -EFBIG) {
@@ -56,7 +51,7 @@ static int refuse_scheduler(struct submit *s, const char *scheduler, struct spec
 
 static int parse(struct submit *s, struct spec_app **ret)
 {
-	cleanup(submit_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	const struct backend_request *rq = s->rq;
 	int err = spec_app_parse(rq->text, rq->len, s->l->b->config.home, &app, &e);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One log that is followed into the spool, from the day that it is wanted until its job is forgotten, and
+ * those who wait for it. Private to kube_logs.c and kube_stream.c.
+ */
+#ifndef KXFS_BACKEND_KUBE_STREAM_H
+#define KXFS_BACKEND_KUBE_STREAM_H
+
+#include "backend/follow.h"
+#include "backend/kube.h"
+
+enum log_step { LOG_WAITING, LOG_FOLLOWING, LOG_OVER };
+
+/* Somebody who opens a log and waits for what has been printed so far. */
+struct log_wait {
+	loop_fn done;
+	void *arg;
+	struct log_wait *next;
+};
+
+struct kube_log {
+	struct kube_job *job;
+	char *key;
+	char *prefix; /* of its lines in the merged log */
+	char *pod, *container;
+	bool ended; /* the run is over, in the way that END says */
+	enum follow_end end;
+	bool first; /* only a reader asked for it, and it is not settled yet */
+	bool settled;
+	bool complete; /* it is over, and nothing is missing */
+	unsigned gap;  /* as follow_config.gap */
+	enum log_step step;
+	struct follow *follow;
+	struct log_wait *waits;
+	struct kube_log *prev, *next; /* kube.waiting */
+	UT_hash_handle hh;	      /* of the job, by key */
+};
+
+/*
+ * A log of JOB, in whose spool KEY has begun: it is followed when its turn comes (kube_streams_start).
+ * FIRST: only a reader asked for it. NULL: no memory.
+ */
+struct kube_log *kube_stream_new(struct kube_job *job, const char *key, const char *prefix,
+				 const char *pod, const char *container, bool first);
+void kube_stream_free(struct kube_log *log);
+/* Begin what waits and may. */
+void kube_streams_start(struct kube *k);
+/* The run is over, and what is left can be had as END says. */
+void kube_stream_end(struct kube_log *log, enum follow_end end);
+/* Call DONE when what LOG's container has printed so far is in, or can't be had. */
+void kube_stream_wait(struct kube_log *log, loop_fn done, void *arg);
+
+#endif
