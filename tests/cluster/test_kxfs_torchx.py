@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""TorchX's own commands on jobs of a mount, and its jobs in the mount. TorchX comes from PyPI into an
+environment beside the cluster's parts; KXFS_TORCHX_PYTHON is a Python that has it already."""
+
+import fcntl
+import json
+import os
+import pathlib
+import subprocess
+import venv
+
+import build
+import pytest
+from harness import run, wait_for
+from mounted import HOLD, IMAGE, app, running
+
+PACKAGES = ["torchx==0.7.0", "kubernetes==31.0.0"]
+
+
+@pytest.fixture(scope="module")
+def program():
+    given = os.environ.get("KXFS_TORCHX_PYTHON")
+    if given:
+        return pathlib.Path(given).parent / "torchx"
+    place = build.cache_dir() / "torchx-0.7.0"
+    with open(build.cache_dir() / "torchx.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "done").exists():
+            venv.create(place, clear=True, with_pip=True)
+            subprocess.run([place / "bin/python", "-m", "pip", "install", "-q", *PACKAGES],
+                           check=True, timeout=900)
+            (place / "done").touch()
+    return place / "bin/torchx"
+
+
+@pytest.fixture
+def torchx(program, world, tmp_path):
+    """Run torchx, as the administrator, with the namespace as that of its context."""
+    config = json.loads(world.kubectl("config", "view", "--raw", "--minify", "--flatten",
+                                      "-o", "json").stdout)
+    config["contexts"][0]["context"]["namespace"] = world.namespace
+    path = tmp_path / "torchx.kubeconfig"
+    path.write_text(json.dumps(config))
+    return lambda *args: run([str(program), *args], cwd=tmp_path,
+                             env={"KUBECONFIG": str(path), "HOME": str(tmp_path)})
+
+
+def test_on_our_jobs(kx, world, torchx):
+    job = kx.submit(app(HOLD, name="trainer"))
+    handle = f"kubernetes://torchx/{world.namespace}:{job.id}"
+    pod = running(job)
+    job.until("RUNNING")
+    assert "RUNNING" in torchx("status", handle).stdout
+    assert f"{handle}  " in torchx("list", "-s", "kubernetes").stdout
+    log = torchx("log", f"{handle}/main/0").stdout
+    assert log.startswith("main/0 ") and log.endswith(" begin\n"), "with a time in between"
+    world.release(pod)
+    job.finish()
+    assert "SUCCEEDED" in torchx("status", handle).stdout
+
+
+def test_its_job(kx, torchx):
+    p = torchx("run", "--workspace", "", "-s", "kubernetes", "-cfg",
+               f"queue=default,namespace={kx.source.partition(':')[2]}",
+               "utils.sh", "--image", IMAGE, "sh", "-c", "echo hello; exit 2")
+    ident = p.stdout.strip().splitlines()[0].rpartition(":")[2]
+    wait_for(lambda: ident in kx.ls("jobs"), what="the job")
+    job = kx.jobs()[0]
+    job.finish("FAILED")
+    assert job.replica("sh-0")["exit_code"] == 2 and job.status()["app"] == "sh"
+    wait_for(lambda: job.log("sh-0") == b"hello\n", what="its output")
