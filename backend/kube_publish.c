@@ -24,7 +24,7 @@ static int list_pods(const struct kube_job *job, const struct spec_pod_view ***r
 	size_t n = 0;
 
 	DL_COUNT(job->pods, pod, n);
-	*ret = malloc(max_of(n, (size_t)1) * sizeof(**ret));
+	*ret = calloc(max_of(n, (size_t)1), sizeof(struct spec_pod_view *));
 	*ret_n = n;
 	if (!*ret)
 		return -ENOMEM;

@@ -137,12 +137,10 @@ static int log_open_file(struct log *log)
 /* Output that is still to be fetched has a file already, which is empty. */
 static int log_make_file(struct log *log)
 {
-	cleanup_fd int fd = -1;
 	int err = spool_make_dirs(log->spool, log->id);
+	cleanup_fd int fd = err ? err : spool_open_log(log->spool, log->id, log->key);
 
-	if (!err)
-		fd = err = spool_open_log(log->spool, log->id, log->key);
-	return err < 0 ? err : log_open_file(log);
+	return fd < 0 ? fd : log_open_file(log);
 }
 
 static int64_t log_mtime(const struct stat *st)

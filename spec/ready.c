@@ -179,7 +179,7 @@ int spec_ready_read(const struct spec_yaml *root, const struct spec_kind *kind,
 	check_metadata(root, who->namespace, id, e);
 	if (e->err)
 		return e->err;
-	if (spec_yaml_to_json(root, ret) < 0 ||
+	if (spec_yaml_to_json(root, ret) < 0 || !*id ||
 	    (who->rename && rename_object(*ret, who->random[0], id) < 0))
 		return spec_errors_add(e, -ENOMEM, 0, 0, "", "out of memory");
 	strip(*ret);

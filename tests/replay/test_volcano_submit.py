@@ -178,12 +178,6 @@ def test_queue(kx, server):
         assert text in error_of(kx, "app.yaml")
 
 
-def test_name_that_somebody_else_has(kx, server):
-    server.faults.add("reply", times=100, reply=replies.recorded("409-already-exists.json"), verb="create")
-    assert put(kx) == "EEXIST"
-    assert "exists already" in error_of(kx, "app.yaml")
-
-
 def test_ready_manifest(kx, server):
     """A manifest as it stands in the tree runs the job again, under a new name."""
     put(kx)
