@@ -66,6 +66,24 @@ struct spec_standing {
 	int64_t ended;	/* a time for what has none of its own */
 };
 
+/* A snapshot while it is made. */
+struct spec_making {
+	const struct spec_job_view *view;
+	const struct spec_view_context *ctx;
+	const struct spec_phase *phase; /* NULL: none, or an unknown one */
+	struct spec_standing standing;
+	struct spec_job *job;
+	/* Its pods, by replica; those of one replica oldest first. */
+	const struct spec_pod_view **pods;
+	size_t *slots; /* the replica's index of each */
+	size_t n;
+};
+
+/* Before the replicas are known: may they start again? Sets phase and standing. */
+void spec_making_stand(struct spec_making *s);
+/* And after: sets the job's state, reason, message and times. 0 or -ENOMEM. */
+int spec_making_conclude(struct spec_making *s);
+
 /* The pods of one replica, oldest first. */
 struct spec_runs {
 	const struct spec_pod_view *const *v;

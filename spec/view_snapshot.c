@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The snapshot that a job's object and its pods make. The controller's word on the job comes first;
- * where it is missing or behind, the pods decide.
+ * The snapshot that a job's object and its pods make: which pods are whose, and all replicas. What they
+ * say of the job together is in view_verdict.c.
  */
 #include <errno.h>
 
 #include "spec/view_impl.h"
-
-struct snapshot {
-	const struct spec_job_view *view;
-	const struct spec_view_context *ctx;
-	const struct spec_phase *phase; /* NULL: none, or an unknown one */
-	struct spec_standing standing;
-	struct spec_job *job;
-	/* Its pods, by replica; those of one replica oldest first. */
-	const struct spec_pod_view **pods;
-	size_t *slots;
-	size_t n;
-};
 
 /* --- pods ------------------------------------------------------------------------------------ */
 
@@ -64,7 +52,7 @@ static int by_age(const void *a, const void *b)
 	return diff ? diff : strcmp(x->pod->meta.uid, y->pod->meta.uid);
 }
 
-static int sort_pods(struct snapshot *s, const struct spec_pod_view *const *pods, size_t n)
+static int sort_pods(struct spec_making *s, const struct spec_pod_view *const *pods, size_t n)
 {
 	struct slotted *sorted cleanup_free = calloc(n + 1, sizeof(*sorted));
 
@@ -98,7 +86,8 @@ static int fill_role(struct spec_role_status *role, const struct spec_role_view 
 }
 
 /* The replica of before that is in the same place. */
-static const struct spec_replica *before_of(const struct snapshot *s, size_t slot, const char *name)
+static const struct spec_replica *before_of(const struct spec_making *s, size_t slot,
+					    const char *name)
 {
 	const struct spec_job *before = s->ctx->before;
 
@@ -109,7 +98,7 @@ static const struct spec_replica *before_of(const struct snapshot *s, size_t slo
 	return spec_job_replica(before, name);
 }
 
-static int fill_replica(struct snapshot *s, const struct spec_task_view *task, unsigned k,
+static int fill_replica(struct spec_making *s, const struct spec_task_view *task, unsigned k,
 			struct spec_runs runs)
 {
 	size_t slot = task->first + k;
@@ -127,7 +116,7 @@ static int fill_replica(struct snapshot *s, const struct spec_task_view *task, u
 	return spec_replica_fill(r, runs, s->view, &s->standing, before_of(s, slot, name));
 }
 
-static int fill_replicas(struct snapshot *s)
+static int fill_replicas(struct spec_making *s)
 {
 	size_t at = 0;
 
@@ -148,202 +137,6 @@ static int fill_replicas(struct snapshot *s)
 	return 0;
 }
 
-/* --- the state of the job ---------------------------------------------------------------------- */
-
-static const struct spec_phase *phase_of(const struct snapshot *s)
-{
-	for (const struct spec_phase *p = s->ctx->kind->reader->phases; p->name; p++)
-		if (streq(p->name, s->view->phase))
-			return p;
-	return NULL;
-}
-
-static bool any(const struct spec_job *job, enum spec_state state)
-{
-	for (size_t i = 0; i < job->n_replicas; i++)
-		if (job->replicas[i].state == state)
-			return true;
-	return false;
-}
-
-static bool all_succeeded(const struct spec_job *job)
-{
-	for (size_t i = 0; i < job->n_replicas; i++)
-		if (job->replicas[i].state != SPEC_SUCCEEDED)
-			return false;
-	return job->n_replicas > 0;
-}
-
-/* Before the replicas are known: may they start again? */
-static void set_standing(struct snapshot *s)
-{
-	const struct spec_job *before = s->ctx->before;
-	bool final = s->phase && spec_state_is_final(s->phase->state);
-	bool suspended = s->phase && s->phase->suspended;
-
-	s->standing.over = s->ctx->history || (final && !suspended);
-	s->standing.ending = s->phase && s->phase->ending;
-	s->standing.cancelled =
-		s->ctx->history ? !final || suspended : final && s->phase->state == SPEC_CANCELLED;
-	if (before && before->finished)
-		s->standing.ended = before->finished;
-	else
-		s->standing.ended = final && s->view->changed ? s->view->changed : s->ctx->now;
-}
-
-/* And after. */
-static enum spec_state job_state(const struct snapshot *s)
-{
-	bool succeeded = all_succeeded(s->job);
-
-	if (s->phase && spec_state_is_final(s->phase->state))
-		return s->phase->state;
-	if (succeeded && !s->standing.ending)
-		return SPEC_SUCCEEDED;
-	if (s->ctx->history)
-		return SPEC_CANCELLED;
-	if (s->phase)
-		return s->phase->state;
-	if (*s->view->phase)
-		return SPEC_UNKNOWN;
-	if (any(s->job, SPEC_RUNNING))
-		return SPEC_RUNNING;
-	return s->n > 0 ? SPEC_PENDING : SPEC_SUBMITTED;
-}
-
-/* --- why --------------------------------------------------------------------------------------- */
-
-/* The replica that tells why the job is as it is; NULL: none does. */
-static const struct spec_replica *spokesman(const struct spec_job *job)
-{
-	const struct spec_replica *ret = NULL;
-
-	for (size_t i = 0; i < job->n_replicas; i++) {
-		const struct spec_replica *r = &job->replicas[i];
-
-		if (job->state == SPEC_FAILED) {
-			/* The first that failed. */
-			if (r->state == SPEC_FAILED &&
-			    (!ret || (r->finished && r->finished < ret->finished)))
-				ret = r;
-		} else if (r->state == SPEC_PENDING && *r->message && !ret) {
-			ret = r;
-		}
-	}
-	return ret;
-}
-
-static int say(struct spec_job *job, const char *reason, const char *message)
-{
-	return spec_set(&job->reason, reason) < 0 || spec_set(&job->message, message) < 0 ? -ENOMEM
-											  : 0;
-}
-
-static int say_replica(struct spec_job *job, const struct spec_replica *r)
-{
-	char *text cleanup_free = NULL;
-
-	if (asprintf(&text, "%s%s%s", r->name, *r->message ? ": " : "", r->message) < 0) {
-		text = NULL;
-		return -ENOMEM;
-	}
-	return say(job, r->reason, text);
-}
-
-static int explain(struct snapshot *s)
-{
-	struct spec_job *job = s->job;
-	const struct spec_replica *r = spokesman(job);
-
-	if (*s->view->reason || *s->view->message)
-		return say(job, s->view->reason, s->view->message);
-	switch (job->state) {
-	case SPEC_SUCCEEDED:
-		return say(job, "Completed", "");
-	case SPEC_CANCELLED:
-		return job->suspended ? say(job, "Suspended", "")
-				      : say(job, "Deleted", "it was removed from the cluster");
-	case SPEC_UNKNOWN:
-		return say(job, "UnknownPhase", "this version of kxfs does not know the phase");
-	case SPEC_FAILED:
-		if (r && !streq(job->phase, "Terminated"))
-			return say_replica(job, r);
-		return say(job, job->phase, "");
-	default:
-		return r ? say_replica(job, r) : 0;
-	}
-}
-
-/* --- times --------------------------------------------------------------------------------------- */
-
-static int64_t earliest(int64_t a, int64_t b)
-{
-	return !a || (b && b < a) ? b : a;
-}
-
-static int64_t started(const struct snapshot *s)
-{
-	int64_t ret = s->ctx->before ? s->ctx->before->started : 0;
-
-	for (size_t i = 0; i < s->n; i++) {
-		const struct spec_container_view *c = spec_pod_main(s->pods[i]);
-
-		ret = earliest(ret, c ? c->started : 0);
-	}
-	return ret;
-}
-
-static int64_t finished(const struct snapshot *s)
-{
-	const struct spec_job *before = s->ctx->before;
-	int64_t ret = 0;
-
-	if (!spec_state_is_final(s->job->state) || s->job->suspended)
-		return 0;
-	if (before && before->state == s->job->state && before->finished)
-		return before->finished;
-	if (s->standing.over)
-		return s->standing.ended;
-	for (size_t i = 0; i < s->job->n_replicas; i++)
-		ret = max_of(ret, s->job->replicas[i].finished);
-	return ret ? ret : s->ctx->now;
-}
-
-static bool same_replica(const struct spec_replica *a, const struct spec_replica *b)
-{
-	return a->state == b->state && a->exit_code == b->exit_code && a->attempt == b->attempt &&
-	       streq(a->reason, b->reason) && streq(a->message, b->message) &&
-	       streq(a->pod, b->pod);
-}
-
-static bool same(const struct spec_job *a, const struct spec_job *b)
-{
-	if (a->state != b->state || a->n_replicas != b->n_replicas || a->history != b->history ||
-	    !streq(a->reason, b->reason) || !streq(a->message, b->message))
-		return false;
-	for (size_t i = 0; i < a->n_replicas; i++)
-		if (!same_replica(&a->replicas[i], &b->replicas[i]))
-			return false;
-	return true;
-}
-
-/* Of a job that is seen for the first time: as the objects say. */
-static int64_t changed(const struct snapshot *s)
-{
-	int64_t ret = max_of(s->job->created, s->view->changed);
-
-	if (s->ctx->before)
-		return same(s->job, s->ctx->before) ? s->ctx->before->changed : s->ctx->now;
-	for (size_t i = 0; i < s->n; i++) {
-		const struct spec_container_view *c = spec_pod_main(s->pods[i]);
-
-		ret = max_of(ret, s->pods[i]->meta.created);
-		ret = max_of(ret, c ? c->started : 0);
-		ret = max_of(ret, c ? c->finished : 0);
-	}
-	return ret ? ret : s->ctx->now;
-}
-
 /* --- the whole --------------------------------------------------------------------------------- */
 
 static int fill_texts(struct spec_job *job, const struct spec_job_view *v,
@@ -359,7 +152,7 @@ static int fill_texts(struct spec_job *job, const struct spec_job_view *v,
 	return 0;
 }
 
-static int fill(struct snapshot *s)
+static int fill(struct spec_making *s)
 {
 	struct spec_job *job = s->job;
 	int err = fill_texts(job, s->view, s->ctx);
@@ -375,15 +168,7 @@ static int fill(struct snapshot *s)
 		err = fill_role(&job->roles[i], &s->view->roles[i]);
 	if (!err)
 		err = fill_replicas(s);
-	if (err)
-		return err;
-	job->state = job_state(s);
-	job->suspended = s->phase && s->phase->suspended && !job->history;
-	err = explain(s);
-	job->started = started(s);
-	job->finished = finished(s);
-	job->changed = changed(s);
-	return err;
+	return err ? err : spec_making_conclude(s);
 }
 
 struct spec_job *spec_view_job(const struct spec_job_view *view,
@@ -391,12 +176,11 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 			       const struct spec_view_context *ctx)
 {
 	cleanup_job struct spec_job *job = spec_job_new(view->n_roles, view->n_replicas);
-	struct snapshot s = {.view = view, .ctx = ctx, .job = job};
+	struct spec_making s = {.view = view, .ctx = ctx, .job = job};
 	int err = job ? sort_pods(&s, pods, n_pods) : -ENOMEM;
 
 	if (!err) {
-		s.phase = phase_of(&s);
-		set_standing(&s);
+		spec_making_stand(&s);
 		err = fill(&s);
 	}
 	free(s.pods);

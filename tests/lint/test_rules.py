@@ -214,6 +214,7 @@ COVERED = {
     "fs/main.c": "tests/mount/test_life.py",
     "fs/mountinfo.c": "tests/mount/test_end.py",
     "fs/mountpoint.c": "tests/mount/test_end.py",
+    "fs/option_*.c": "tests/unit/test-options.c",
     "fs/ops.c": "tests/mount/test_tree.py",
     "fs/ops_dir.c": "tests/mount/test_tree.py",
     "fs/quantity.c": "tests/unit/test-options.c",
