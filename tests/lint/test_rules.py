@@ -242,6 +242,7 @@ COVERED = {
     "spec/ready.c": "tests/unit/test-manifest.c",
     "spec/tree.c": "tests/unit/test-manifest.c",
     "spec/volcano.c": "tests/golden/test_golden.py",
+    "spec/wrap.c": "tests/golden/test_golden.py",
 }
 
 
