@@ -19,7 +19,7 @@
 static const struct backend_impl {
 	const char *kind;
 	const struct backend_ops *ops;
-} backend_impls[] = {{"local", &local_ops}, {"volcano", &kube_ops}};
+} backend_impls[] = {{"local", &local_ops}, {"volcano", &kube_ops}, {"appwrapper", &kube_ops}};
 
 /* --- life --- */
 
@@ -64,7 +64,8 @@ static const struct backend_ops *backend_find(const char *kind, char **ret_text)
 		if (streq(backend_impls[i].kind, kind))
 			return backend_impls[i].ops;
 	}
-	if (asprintf(ret_text, "there is no backend '%s'; use volcano: or local:", kind) < 0)
+	if (asprintf(ret_text,
+		     "there is no backend '%s'; use volcano:, appwrapper: or local:", kind) < 0)
 		*ret_text = NULL;
 	return NULL;
 }

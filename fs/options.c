@@ -228,8 +228,10 @@ void options_help(FILE *out)
 		"SOURCE is [volcano:][CONTEXT/]NAMESPACE (Volcano jobs of a Kubernetes cluster; "
 		"by\n"
 		"default the kubeconfig's current context and its namespace), or local: (jobs run\n"
-		"as processes of this machine). Dry runs also take mcad:NAMESPACE, and by default\n"
-		"what FILE names as scheduler.\n\n"
+		"as processes of this machine), or appwrapper:[CONTEXT/]NAMESPACE (AppWrappers "
+		"v1beta2).\n"
+		"Dry runs also take mcad:NAMESPACE, and by default what FILE names as "
+		"scheduler.\n\n"
 		"Flags:\n");
 	for (const struct option_def *d = option_table; d->help; d++)
 		if (d->letter)

@@ -15,7 +15,7 @@
 	"this version serves volcano: (jobs of a Kubernetes cluster) and local: (jobs as "         \
 	"processes of this machine)"
 
-static const char *const backends[] = {"volcano", "mcad", "local", NULL};
+static const char *const backends[] = {"volcano", "mcad", "appwrapper", "local", NULL};
 
 /* The backend that TEXT begins with; NULL: none. */
 static const char *find_backend(const char *text)
@@ -57,7 +57,8 @@ static int refuse_unknown(const char *text, char **ret_text)
 			      near);
 	if (colon && !strchr(text, '/'))
 		return refuse(-EINVAL, ret_text,
-			      "%s: unknown backend '%s'; backends are volcano:, mcad: and local:",
+			      "%s: unknown backend '%s'; backends are volcano:, mcad:, appwrapper: "
+			      "and local:",
 			      text, word);
 	return 0;
 }

@@ -60,7 +60,7 @@ static void read_roles(struct app_reader *r, const struct app_path *path,
 static void read_scheduler(struct app_reader *r, const struct app_path *path,
 			   const struct spec_yaml *node, void *member)
 {
-	static const char *const words[] = {"volcano", "mcad", "local", NULL};
+	static const char *const words[] = {"volcano", "mcad", "appwrapper", "local", NULL};
 	const char *near;
 
 	if (!app_is(r, path, node, SPEC_YAML_SCALAR, ""))
@@ -73,8 +73,8 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 	}
 	near = spec_suggest(node->text, words);
 	app_error(r, path, node, "there is no scheduler \"%s\"; %s%s%s", node->text,
-		  near ? "did you mean " : "it is volcano, mcad or local", near ? near : "",
-		  near ? "?" : "");
+		  near ? "did you mean " : "it is volcano, mcad, appwrapper or local",
+		  near ? near : "", near ? "?" : "");
 }
 
 static const struct app_field app_fields[] = {
@@ -273,8 +273,9 @@ static void check_scheduler(struct app_reader *r, const struct spec_app *app,
 			    const struct spec_yaml *root, const char *scheduler)
 {
 	const struct app_path path = {.key = "scheduler"};
+	const struct spec_kind *kind = scheduler ? spec_kind_find(scheduler) : NULL;
 
-	if (scheduler && app->scheduler && !streq(app->scheduler, scheduler))
+	if (kind && app->scheduler && !spec_kind_takes(kind, app->scheduler))
 		app_error(r, &path, spec_yaml_get(root, "scheduler"),
 			  "is %s, but jobs are run by %s here", app->scheduler, scheduler);
 }

@@ -4,7 +4,7 @@
  */
 #include "spec/kind.h"
 
-static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_mcad};
+static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_mcad, &spec_appwrapper};
 
 const struct spec_kind *spec_kind_at(size_t i)
 {
@@ -18,4 +18,9 @@ const struct spec_kind *spec_kind_find(const char *name)
 			return kinds[i];
 	}
 	return NULL;
+}
+
+bool spec_kind_takes(const struct spec_kind *kind, const char *name)
+{
+	return streq(kind->name, name) || (kind->also && streq(kind->also, name));
 }

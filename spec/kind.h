@@ -22,6 +22,7 @@ struct spec_identity {
 
 struct spec_kind {
 	const char *name;	 /* "volcano": in SOURCE and in an AppDef's scheduler */
+	const char *also;	 /* another name that an AppDef may give it; NULL: none */
 	const char *scheduler;	 /* TorchX's name of it, which begins its handles */
 	const char *api_version; /* of the object */
 	const char *kind;
@@ -47,10 +48,13 @@ static inline bool spec_kind_is_shown(const struct spec_kind *kind)
 
 extern const struct spec_kind spec_volcano;
 extern const struct spec_kind spec_mcad;
+extern const struct spec_kind spec_appwrapper;
 
 /* The I-th kind; NULL: no more. */
 const struct spec_kind *spec_kind_at(size_t i);
 /* The kind of this name; NULL: none. */
 const struct spec_kind *spec_kind_find(const char *name);
+/* Does an AppDef whose scheduler is NAME run as a job of KIND? */
+bool spec_kind_takes(const struct spec_kind *kind, const char *name);
 
 #endif

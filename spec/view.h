@@ -41,7 +41,7 @@ struct spec_pod_view {
 	struct spec_meta meta;
 	char *task;	/* of the job's object */
 	unsigned index; /* in its task */
-	unsigned retry; /* of the job, as the controller counted when it made the pod */
+	unsigned retry; /* of the job, as the controller counted when it made the pod; 0 unknown */
 	char *phase;
 	char *node;
 	char *reason; /* of the pod: Evicted ...; or why it is not scheduled */
@@ -86,8 +86,12 @@ struct spec_job_view {
 	unsigned retries, max_retries;
 	unsigned minimum; /* pods that the gang needs */
 	bool restarts;	  /* its controller may start again what has failed */
+	bool asked;	  /* its spec asks for it to be suspended */
+	bool hidden;	  /* it may have pods that are not shown */
 	int64_t changed;  /* of the phase */
-	int generation;	  /* of what follows from the object's spec; 0 unknown */
+	/* Pods that were made earlier are of a try that is over; 0: each says of which try it is. */
+	int64_t began;
+	int generation; /* of what follows from the object's spec; 0 unknown */
 	struct spec_role_view *roles;
 	size_t n_roles;
 	struct spec_task_view *tasks; /* in the order of roles, then of replicas */

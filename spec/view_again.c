@@ -81,6 +81,8 @@ static int copy_spec(struct spec_job_view *v, const struct spec_job_view *from)
 	v->max_retries = from->max_retries;
 	v->minimum = from->minimum;
 	v->restarts = from->restarts;
+	v->asked = from->asked;
+	v->hidden = from->hidden;
 	if (spec_set(&v->app, from->app) < 0 || spec_set(&v->queue, from->queue) < 0)
 		return -ENOMEM;
 	return err ? err : copy_tasks(v, from);

@@ -26,6 +26,8 @@ struct spec_phase {
 	enum spec_state state;
 	bool ending;	/* what is stopped now is not started again: not by itself, at least */
 	bool suspended; /* may come back to life */
+	bool asked;	/* it is this one only if somebody asked for it (spec_job_view.asked) */
+	bool by_pods;	/* its pods have been made, and may still wait: then it is PENDING */
 };
 
 /* How the objects of a kind are read (struct spec_kind). 0, -EINVAL: not such an object; -ENOMEM. */
@@ -44,6 +46,7 @@ struct spec_reader {
 };
 
 extern const struct spec_reader spec_volcano_reader;
+extern const struct spec_reader spec_appwrapper_reader;
 
 /* The object that JSON is. 0, -EINVAL, -ENOMEM. */
 int spec_view_object(const char *json, size_t len, struct json_object **ret);
@@ -98,6 +101,8 @@ int spec_replica_fill(struct spec_replica *r, struct spec_runs runs,
 		      const struct spec_job_view *job, const struct spec_standing *standing,
 		      const struct spec_replica *before);
 
+/* Of a pod's object: the container named TASK, else the pod's default one, else the first. Borrowed. */
+const char *spec_pod_choose_main(struct json_object *object, const char *task);
 /* The container that is the pod's main one; NULL: the server has not told of it yet. */
 const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod);
 

@@ -60,6 +60,27 @@ const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod)
 	return NULL;
 }
 
+static bool has_container(struct json_object *list, const char *name)
+{
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		if (*name && streq(spec_read_text(spec_read_at(list, i), "name"), name))
+			return true;
+	return false;
+}
+
+const char *spec_pod_choose_main(struct json_object *object, const char *task)
+{
+	struct json_object *list = spec_read_list(spec_read_map(object, "spec"), "containers");
+	struct json_object *notes = spec_read_map(spec_read_map(object, "metadata"), "annotations");
+	const char *chosen = spec_read_text(notes, "kubectl.kubernetes.io/default-container");
+
+	if (has_container(list, task))
+		return task;
+	if (has_container(list, chosen))
+		return chosen;
+	return spec_read_text(spec_read_at(list, 0), "name");
+}
+
 /* --- containers ----------------------------------------------------------------------------- */
 
 static int read_words(struct spec_container_view *c, struct json_object *o)

@@ -43,11 +43,19 @@ static bool was_stopped(const struct spec_pod_view *pod, enum spec_state state)
 	return pod->meta.deleted && (!c || !c->finished || c->finished >= pod->meta.deleted);
 }
 
+/* After how many retries of the job POD was made; 0 also if that is not known. */
+static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_view *job)
+{
+	if (!job->began)
+		return pod->retry;
+	return pod->meta.created < job->began ? 0 : job->retries;
+}
+
 /* Is this the pod of an attempt that is over, while the next one is on its way? */
 static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 			const struct spec_job_view *job)
 {
-	return state == SPEC_FAILED && pod->retry < job->retries;
+	return state == SPEC_FAILED && retry_of(pod, job) < job->retries;
 }
 
 static enum spec_state state_of(const struct spec_pod_view *pod, const struct spec_job_view *job,
@@ -197,14 +205,15 @@ static unsigned restarts_of(const struct spec_pod_view *pod)
 }
 
 /* How many attempts there were before the present one, of which some may not be known any more. */
-static unsigned attempt_of(struct spec_runs runs, const struct spec_replica *before)
+static unsigned attempt_of(struct spec_runs runs, const struct spec_job_view *job,
+			   const struct spec_replica *before)
 {
 	const struct spec_pod_view *newest = runs.v[runs.n - 1];
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < runs.n; i++)
 		n += restarts_of(runs.v[i]) + UINT64_C(1);
-	n = max_of(n - 1, (uint64_t)newest->retry + restarts_of(newest));
+	n = max_of(n - 1, (uint64_t)retry_of(newest, job) + restarts_of(newest));
 	n = before ? max_of(n, (uint64_t)before->attempt) : n;
 	return (unsigned)min_of(n, (uint64_t)INT32_MAX);
 }
@@ -257,7 +266,7 @@ static int fill_from(struct spec_replica *r, struct spec_runs runs, const struct
 	const struct spec_container_view *c = spec_pod_main(pod);
 
 	r->state = state_of(pod, job, standing);
-	r->attempt = attempt_of(runs, before);
+	r->attempt = attempt_of(runs, job, before);
 	if (c) {
 		r->exit_code = c->state == SPEC_WAITING ? c->last_exit_code : c->exit_code;
 		r->signal = c->signal;

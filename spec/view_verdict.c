@@ -12,7 +12,7 @@
 static const struct spec_phase *phase_of(const struct spec_making *s)
 {
 	for (const struct spec_phase *p = s->ctx->kind->reader->phases; p->name; p++)
-		if (streq(p->name, s->view->phase))
+		if (streq(p->name, s->view->phase) && (!p->asked || s->view->asked))
 			return p;
 	return NULL;
 }
@@ -25,10 +25,10 @@ static bool any(const struct spec_job *job, enum spec_state state)
 	return false;
 }
 
-static bool all_succeeded(const struct spec_job *job)
+static bool all(const struct spec_job *job, enum spec_state state)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
-		if (job->replicas[i].state != SPEC_SUCCEEDED)
+		if (job->replicas[i].state != state)
 			return false;
 	return job->n_replicas > 0;
 }
@@ -54,7 +54,7 @@ void spec_making_stand(struct spec_making *s)
 
 static enum spec_state job_state(const struct spec_making *s)
 {
-	bool succeeded = all_succeeded(s->job);
+	bool succeeded = all(s->job, SPEC_SUCCEEDED) && !s->view->hidden;
 
 	if (s->phase && spec_state_is_final(s->phase->state))
 		return s->phase->state;
@@ -62,6 +62,8 @@ static enum spec_state job_state(const struct spec_making *s)
 		return SPEC_SUCCEEDED;
 	if (s->ctx->history)
 		return SPEC_CANCELLED;
+	if (s->phase && s->phase->by_pods && all(s->job, SPEC_PENDING))
+		return SPEC_PENDING;
 	if (s->phase)
 		return s->phase->state;
 	if (*s->view->phase)

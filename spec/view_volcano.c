@@ -120,28 +120,6 @@ static int index_of(const char *name)
 	return dash ? spec_read_digits(dash + 1) : -1;
 }
 
-static bool has_container(struct json_object *list, const char *name)
-{
-	for (size_t i = 0; i < spec_read_count(list); i++)
-		if (*name && streq(spec_read_text(spec_read_at(list, i), "name"), name))
-			return true;
-	return false;
-}
-
-/* The container named like the task, else the pod's default one, else the first. */
-static const char *main_of(struct json_object *object, const char *task)
-{
-	struct json_object *list = spec_read_list(spec_read_map(object, "spec"), "containers");
-	struct json_object *notes = spec_read_map(spec_read_map(object, "metadata"), "annotations");
-	const char *chosen = spec_read_text(notes, "kubectl.kubernetes.io/default-container");
-
-	if (has_container(list, task))
-		return task;
-	if (has_container(list, chosen))
-		return chosen;
-	return spec_read_text(spec_read_at(list, 0), "name");
-}
-
 /* Volcano writes what it says of a pod as an annotation, much of it as a label too. */
 static const char *said(struct json_object *object, const char *key)
 {
@@ -162,7 +140,7 @@ static int read_pod(struct json_object *object, struct spec_pod_view *v)
 	v->index = index < 0 ? UINT32_MAX : (unsigned)index; /* of no task */
 	v->retry = retry < 0 ? 0 : (unsigned)retry;
 	if (spec_read_copy(&v->task, said(object, "volcano.sh/task-spec"), READ_MAX_WORD) < 0 ||
-	    spec_read_copy(&v->main, main_of(object, v->task), READ_MAX_WORD) < 0)
+	    spec_read_copy(&v->main, spec_pod_choose_main(object, v->task), READ_MAX_WORD) < 0)
 		return -ENOMEM;
 	return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * Any bytes as a job and its pods, an object a line: the first is the job. Whatever they say, what is
  * shown of it must hold together: directories that can be, each replica in one role, ends with times.
- * The first byte chooses: the job has left, the pods are gone, some come late.
+ * The first byte chooses: the job has left, the pods are gone, some come late; the kind.
  */
 /* asserts are what this is for, in every kind of build */
 #undef NDEBUG
@@ -93,10 +93,19 @@ static void check(const struct spec_job *job)
 }
 
 struct cluster {
+	const struct spec_kind *kind;
 	struct spec_job_view *job;
 	struct spec_pod_view *pods[MAX_PODS];
 	size_t n;
 };
+
+/* The I-th that can be shown, or the first. */
+static const struct spec_kind *choose_kind(size_t i)
+{
+	const struct spec_kind *ret = spec_kind_at(i);
+
+	return ret && spec_kind_is_shown(ret) ? ret : spec_kind_at(0);
+}
 
 static const struct spec_job_view *find(void *data, const char *uid)
 {
@@ -107,18 +116,20 @@ static const struct spec_job_view *find(void *data, const char *uid)
 }
 
 /* Read a second time, with what is known, a job is the same. */
-static void check_again(struct spec_job_view *v, const char *line, size_t len)
+static void check_again(const struct spec_kind *kind, struct spec_job_view *v, const char *line,
+			size_t len)
 {
 	struct spec_job_view *again;
 
 	/* json-c takes escapes in keys, and strings in apostrophes, which no server writes. */
 	if (memchr(line, '\\', len) || memchr(line, '\'', len))
 		return;
-	assert(spec_job_view_parse_again(&spec_volcano, line, len, find, v, &again) == 0);
+	assert(spec_job_view_parse_again(kind, line, len, find, v, &again) == 0);
 	assert(strcmp(v->meta.name, again->meta.name) == 0 && strcmp(v->phase, again->phase) == 0);
 	assert(strcmp(v->queue, again->queue) == 0 && v->retries == again->retries);
 	assert(v->n_roles == again->n_roles && v->n_tasks == again->n_tasks);
 	assert(v->n_replicas == again->n_replicas && v->restarts == again->restarts);
+	assert(v->asked == again->asked && v->hidden == again->hidden);
 	spec_job_view_free(again);
 }
 
@@ -127,11 +138,11 @@ static void read_line(struct cluster *c, const char *line, size_t len)
 	struct spec_pod_view *pod;
 
 	if (!c->job) {
-		if (spec_job_view_parse(&spec_volcano, line, len, &c->job) < 0)
+		if (spec_job_view_parse(c->kind, line, len, &c->job) < 0)
 			c->job = NULL;
 		else
-			check_again(c->job, line, len);
-	} else if (c->n < MAX_PODS && spec_pod_view_parse(&spec_volcano, line, len, &pod) == 0) {
+			check_again(c->kind, c->job, line, len);
+	} else if (c->n < MAX_PODS && spec_pod_view_parse(c->kind, line, len, &pod) == 0) {
 		c->pods[c->n++] = pod;
 	}
 }
@@ -141,7 +152,7 @@ static const struct spec_job *look(const struct cluster *c, size_t n, bool left,
 				   const struct spec_job *before)
 {
 	const struct spec_view_context ctx = {
-		.kind = &spec_volcano,
+		.kind = c->kind,
 		.namespace = "ns",
 		.now = 1000000000,
 		.history = left,
@@ -163,6 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size == 0)
 		return 0;
+	c.kind = choose_kind(data[0] >> 4 & 3);
 	while (p < end) {
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
 

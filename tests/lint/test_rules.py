@@ -231,6 +231,7 @@ COVERED = {
     "fs/who.c": "tests/golden/test_golden.py",
     "spec/field.c": "tests/unit/test-snapshot.c",
     "spec/kind.c": "tests/unit/test-run_options.c",
+    "spec/appwrapper.c": "tests/golden/test_appwrapper.py",
     "spec/mcad.c": "tests/golden/test_golden.py",
     "spec/mcad_name.c": "tests/golden/test_golden.py",
     "spec/pod*.c": "tests/golden/test_golden.py",

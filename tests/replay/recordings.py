@@ -9,7 +9,7 @@ import store as st
 
 FILES = {"volcano-jobs": st.JOBS, "pods": st.PODS, "podgroups": st.PODGROUPS, "events": st.EVENTS}
 DIRECTORY = replies.DATA / "recordings"
-SCENARIOS = sorted(path.name for path in DIRECTORY.iterdir())
+SCENARIOS = sorted(path.parent.name for path in DIRECTORY.glob("*/volcano-jobs.jsonl"))
 
 
 class Step:

@@ -24,6 +24,7 @@
 #define SECOND	    INT64_C(1000000000)
 
 struct world {
+	const struct spec_kind *kind; /* NULL: Volcano */
 	struct spec_job_view *job;
 	bool left; /* its object is gone */
 	struct spec_pod_view *pods[WORLD_PODS];
@@ -33,13 +34,20 @@ struct world {
 	char told[65536]; /* what changed, one a line */
 };
 
+static inline const struct spec_kind *world_kind(const struct world *w)
+{
+	return w->kind ? w->kind : &spec_volcano;
+}
+
 static inline void world_clear(struct world *w)
 {
+	const struct spec_kind *kind = w->kind;
+
 	spec_job_view_free(w->job);
 	for (size_t i = 0; i < w->n_pods; i++)
 		spec_pod_view_free(w->pods[i]);
 	spec_job_unref(w->last);
-	*w = (struct world){0};
+	*w = (struct world){.kind = kind};
 }
 
 /* The state of the job and of its replicas: "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING". */
@@ -66,7 +74,7 @@ static inline void world_describe(const struct spec_job *job, char ret[4096])
 static inline void world_look(struct world *w)
 {
 	const struct spec_view_context ctx = {
-		.kind = &spec_volcano,
+		.kind = world_kind(w),
 		.namespace = "ns",
 		.now = ++w->now * SECOND,
 		.own = true,
@@ -102,7 +110,7 @@ static inline void world_job(struct world *w, const char *json, bool gone)
 {
 	struct spec_job_view *view;
 
-	assert_int_equal(spec_job_view_parse_again(&spec_volcano, json, strlen(json), world_find, w,
+	assert_int_equal(spec_job_view_parse_again(world_kind(w), json, strlen(json), world_find, w,
 						   &view),
 			 0);
 	spec_job_view_free(w->job);
@@ -116,7 +124,7 @@ static inline void world_pod(struct world *w, const char *json, bool gone)
 	struct spec_pod_view *view;
 	size_t i = 0;
 
-	assert_int_equal(spec_pod_view_parse(&spec_volcano, json, strlen(json), &view), 0);
+	assert_int_equal(spec_pod_view_parse(world_kind(w), json, strlen(json), &view), 0);
 	while (i < w->n_pods && !streq(w->pods[i]->meta.uid, view->meta.uid))
 		i++;
 	assert_true(i < WORLD_PODS);
@@ -202,7 +210,8 @@ static inline void world_play(struct world *w, const char *scenario)
 	struct world_events *events = calloc(1, sizeof(*events));
 
 	assert_non_null(events);
-	world_read(events, scenario, "volcano-jobs.jsonl");
+	world_read(events, scenario,
+		   w->kind == &spec_appwrapper ? "appwrappers.jsonl" : "volcano-jobs.jsonl");
 	world_read(events, scenario, "pods.jsonl");
 	qsort(events->v, events->n, sizeof(events->v[0]), world_by_version);
 	for (size_t i = 0; i < events->n; i++) {

@@ -444,8 +444,8 @@ static void test_document(void **state)
 		 "3:15: metadata.a: must be text, not a list\n"
 		 "4:17: scheduler_args: must be a map, not text; write NAME: VALUE\n"},
 		{"name: a\nscheduler: slurm\nroles:\n- {name: r, image: i, entrypoint: e}\n",
-		 "2:12: scheduler: there is no scheduler \"slurm\"; it is volcano, mcad or "
-		 "local\n"},
+		 "2:12: scheduler: there is no scheduler \"slurm\"; it is volcano, mcad, "
+		 "appwrapper or local\n"},
 		{"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec: {}\n",
 		 "1:1: this is a ready manifest (kind: Job), which only the mount of a cluster can "
 		 "send; write an AppDef, see appdef(5)\n"},

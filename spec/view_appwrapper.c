@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * AppWrappers of v1beta2 and their pods, as the AppWrapper controller writes them. Pods that it has made
+ * itself are shown; those that it leaves to another controller (of a batch Job inside, say) are not.
+ * It deletes all pods of a try before the next, and those of a job that has failed.
+ */
+#include <errno.h>
+
+#include "spec/appwrapper.h"
+#include "spec/view_impl.h"
+
+/* What the controller allows where the annotation is missing. */
+#define DEFAULT_RETRIES 3
+
+static const struct spec_phase phases[] = {
+	{.name = "Suspended",
+	 .state = SPEC_CANCELLED,
+	 .ending = true,
+	 .suspended = true,
+	 .asked = true},
+	{.name = "Suspended", .state = SPEC_PENDING},
+	{.name = "Resuming", .state = SPEC_PENDING},
+	{.name = "Running", .state = SPEC_RUNNING, .by_pods = true},
+	{.name = "Resetting", .state = SPEC_PENDING},
+	{.name = "Suspending", .state = SPEC_RUNNING, .ending = true, .asked = true},
+	{.name = "Suspending", .state = SPEC_RUNNING},
+	{.name = "Terminating", .state = SPEC_RUNNING, .ending = true},
+	{.name = "Succeeded", .state = SPEC_SUCCEEDED, .ending = true},
+	{.name = "Failed", .state = SPEC_FAILED, .ending = true},
+	{0},
+};
+
+static struct json_object *metadata_of(struct json_object *object)
+{
+	return spec_read_map(object, "metadata");
+}
+
+static const char *label_of(struct json_object *object, const char *key)
+{
+	return spec_read_text(spec_read_map(metadata_of(object), "labels"), key);
+}
+
+/* --- what follows from the spec --------------------------------------------------------------- */
+
+static bool is_pod(struct json_object *template)
+{
+	return streq(spec_read_text(template, "kind"), "Pod") &&
+	       streq(spec_read_text(template, "apiVersion"), "v1");
+}
+
+/* Objects without pods declare none; of those that do, another controller makes the pods. */
+static bool may_have_pods(struct json_object *component)
+{
+	static const char *const none[] = {"Service", "PodGroup", "ConfigMap", "Secret"};
+	const char *kind = spec_read_text(spec_read_map(component, "template"), "kind");
+
+	for (size_t i = 0; i < array_size(none); i++)
+		if (streq(kind, none[i]))
+			return false;
+	return true;
+}
+
+static void read_task(struct json_object *pod, struct spec_task_source *ret)
+{
+	int id = spec_read_digits(label_of(pod, "torchx.pytorch.org/replica-id"));
+
+	ret->name = spec_read_text(metadata_of(pod), "name");
+	ret->replicas = ret->minimum = 1;
+	ret->role = id < 0 ? "" : label_of(pod, "torchx.pytorch.org/role-name");
+	ret->replica = id < 0 ? 0 : (unsigned)id;
+}
+
+static int read_components(struct json_object *list, struct spec_job_view *v,
+			   struct spec_task_source **ret, size_t *ret_n)
+{
+	size_t n = spec_read_count(list);
+	const char *app = "";
+
+	*ret = calloc(n + 1, sizeof(**ret));
+	if (!*ret)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *component = spec_read_at(list, i);
+		struct json_object *template = spec_read_map(component, "template");
+
+		if (!is_pod(template)) {
+			v->hidden |= may_have_pods(component);
+			continue;
+		}
+		app = *app ? app : label_of(template, "torchx.pytorch.org/app-name");
+		read_task(template, &(*ret)[(*ret_n)++]);
+	}
+	v->minimum = (unsigned)min_of(*ret_n, (size_t)INT32_MAX);
+	return spec_read_copy(&v->app, app, READ_MAX_WORD);
+}
+
+static int read_job(struct json_object *object, struct spec_job_view *v,
+		    struct spec_task_source **tasks, size_t *n)
+{
+	struct json_object *spec = spec_read_map(object, "spec");
+	struct json_object *notes = spec_read_map(metadata_of(object), "annotations");
+	int retries = spec_read_digits(spec_read_text(notes, APPWRAPPER_RETRIES));
+	const char *queue = label_of(object, APPWRAPPER_QUEUE);
+
+	v->max_retries = retries < 0 ? DEFAULT_RETRIES : (unsigned)retries;
+	v->restarts = v->max_retries > 0;
+	/* In a queue, it is Kueue that suspends and resumes. */
+	v->asked = spec_read_bool(spec, "suspend") && !*queue;
+	if (spec_read_copy(&v->queue, queue, READ_MAX_WORD) < 0)
+		return -ENOMEM;
+	*n = 0;
+	return read_components(spec_read_list(spec, "components"), v, tasks, n);
+}
+
+/* --- what follows from the status -------------------------------------------------------------- */
+
+/* The condition of this type; NULL: none. */
+static struct json_object *condition(struct json_object *status, const char *type)
+{
+	struct json_object *list = spec_read_list(status, "conditions");
+
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		struct json_object *c = spec_read_at(list, i);
+
+		if (streq(spec_read_text(c, "type"), type))
+			return c;
+	}
+	return NULL;
+}
+
+static bool is_true(struct json_object *c)
+{
+	return streq(spec_read_text(c, "status"), "True");
+}
+
+/* When the phase began, or the last thing happened since. */
+static int64_t changed(struct json_object *status)
+{
+	struct json_object *list = spec_read_list(status, "conditions");
+	struct json_object *quota = condition(status, "QuotaReserved");
+	int64_t ret = 0;
+
+	/* Given back when the job ends, once; clearing up goes on after that. */
+	if (quota && streq(spec_read_text(quota, "reason"), spec_read_text(status, "phase")))
+		return spec_read_time(quota, "lastTransitionTime");
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		ret = max_of(ret, spec_read_time(spec_read_at(list, i), "lastTransitionTime"));
+	return ret;
+}
+
+/* Pods that were made earlier are of a try that is over. */
+static int64_t began(struct json_object *status, const char *phase)
+{
+	struct json_object *deployed = condition(status, "ResourcesDeployed");
+	int64_t ret = spec_read_time(deployed, "lastTransitionTime");
+
+	if (streq(phase, "Resetting") || (deployed && !is_true(deployed)))
+		return INT64_MAX;
+	return max_of(ret, INT64_C(1));
+}
+
+static int say(struct spec_job_view *v, const char *reason, const char *message)
+{
+	return spec_read_copy(&v->reason, reason, READ_MAX_WORD) < 0 ||
+			       spec_read_copy(&v->message, message, READ_MAX_MESSAGE) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+/* Why it waits, is tried again or has failed, where its pods do not tell. */
+static int explain(struct json_object *object, struct spec_job_view *v)
+{
+	struct json_object *status = spec_read_map(object, "status");
+	struct json_object *unhealthy = condition(status, "Unhealthy");
+	const char *queue = label_of(object, APPWRAPPER_QUEUE);
+	const char *reason = spec_read_text(unhealthy, "reason");
+	char *text cleanup_free = NULL;
+
+	if (streq(v->phase, "Suspended") && *queue) {
+		if (asprintf(&text, "it waits for Kueue to admit it from queue %s", queue) < 0) {
+			text = NULL;
+			return -ENOMEM;
+		}
+		return say(v, "QueuedInKueue", text);
+	}
+	if (!streq(v->phase, "Failed") && !streq(v->phase, "Resetting"))
+		return 0;
+	/* Which pods, and of what, they say themselves. */
+	if (!is_true(unhealthy) || streq(reason, "FoundFailedPods"))
+		return 0;
+	return say(v, reason, spec_read_text(unhealthy, "message"));
+}
+
+static int read_status(struct json_object *object, struct spec_job_view *v)
+{
+	struct json_object *status = spec_read_map(object, "status");
+
+	v->retries = (unsigned)spec_read_int(status, "resettingCount", 0);
+	v->changed = changed(status);
+	v->began = began(status, spec_read_text(status, "phase"));
+	if (spec_read_copy(&v->phase, spec_read_text(status, "phase"), READ_MAX_WORD) < 0)
+		return -ENOMEM;
+	return explain(object, v);
+}
+
+/* --- pods --------------------------------------------------------------------------------------- */
+
+static int read_pod(struct json_object *object, struct spec_pod_view *v)
+{
+	if (spec_read_copy(&v->task, v->meta.name, READ_MAX_WORD) < 0 ||
+	    spec_read_copy(&v->main, spec_pod_choose_main(object, v->task), READ_MAX_WORD) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+const struct spec_reader spec_appwrapper_reader = {
+	.job = read_job,
+	.status = read_status,
+	.pod = read_pod,
+	.phases = phases,
+};
