@@ -57,4 +57,19 @@ const struct spec_kind *spec_kind_find(const char *name);
 /* Does an AppDef whose scheduler is NAME run as a job of KIND? */
 bool spec_kind_takes(const struct spec_kind *kind, const char *name);
 
+/* What a cluster may serve, and what is made of it. */
+struct spec_served {
+	const char *source; /* the word of SOURCE that may mean it */
+	const char *api_version;
+	const char *plural;
+	const struct spec_kind *kind; /* NULL: it is known, and refused: */
+	const char *instead;	      /* what to do, for people; NULL: nothing */
+};
+
+/*
+ * The I-th thing to ask a cluster for that SOURCE ("": any) may mean, the best first: what it does not
+ * serve is passed over. NULL: no more.
+ */
+const struct spec_served *spec_served_at(const char *source, size_t i);
+
 #endif

@@ -2,6 +2,7 @@
 /*
  * MCAD's AppWrapper (v1beta1): pod groups, pods and one headless service as generic items.
  */
+#include "spec/view_impl.h"
 #include "spec/wrap.h"
 
 static const struct spec_option options[] = {
@@ -88,4 +89,5 @@ const struct spec_kind spec_mcad = {
 	.pod_selector = "",
 	.options = options,
 	.build = mcad_build,
+	.reader = &spec_mcad_reader,
 };

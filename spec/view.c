@@ -39,6 +39,11 @@ int spec_view_object(const char *json, size_t len, struct json_object **ret)
 	return -EINVAL;
 }
 
+struct json_object *spec_view_labels(struct json_object *object)
+{
+	return spec_read_map(spec_read_map(object, "metadata"), "labels");
+}
+
 int spec_meta_init(struct spec_meta *m)
 {
 	return spec_set(&m->name, "") < 0 || spec_set(&m->uid, "") < 0 ||

@@ -41,7 +41,8 @@ struct spec_pod_view {
 	struct spec_meta meta;
 	char *task;	/* of the job's object */
 	unsigned index; /* in its task */
-	unsigned retry; /* of the job, as the controller counted when it made the pod; 0 unknown */
+	unsigned retry; /* of the job, as the controller counted when it made the pod, or: */
+#define SPEC_RETRY_UNKNOWN UINT32_MAX
 	char *phase;
 	char *node;
 	char *reason; /* of the pod: Evicted ...; or why it is not scheduled */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AppWrappers of v1beta2 and their pods, as the AppWrapper controller writes them. Pods that it has made
- * itself are shown; those that it leaves to another controller (of a batch Job inside, say) are not.
- * It deletes all pods of a try before the next, and those of a job that has failed.
+ * AppWrappers of v1beta2, as the AppWrapper controller writes them. It deletes all pods of a try before
+ * the next, and those of a job that has failed.
  */
 #include <errno.h>
 
@@ -37,62 +36,10 @@ static struct json_object *metadata_of(struct json_object *object)
 
 static const char *label_of(struct json_object *object, const char *key)
 {
-	return spec_read_text(spec_read_map(metadata_of(object), "labels"), key);
+	return spec_read_text(spec_view_labels(object), key);
 }
 
 /* --- what follows from the spec --------------------------------------------------------------- */
-
-static bool is_pod(struct json_object *template)
-{
-	return streq(spec_read_text(template, "kind"), "Pod") &&
-	       streq(spec_read_text(template, "apiVersion"), "v1");
-}
-
-/* Objects without pods declare none; of those that do, another controller makes the pods. */
-static bool may_have_pods(struct json_object *component)
-{
-	static const char *const none[] = {"Service", "PodGroup", "ConfigMap", "Secret"};
-	const char *kind = spec_read_text(spec_read_map(component, "template"), "kind");
-
-	for (size_t i = 0; i < array_size(none); i++)
-		if (streq(kind, none[i]))
-			return false;
-	return true;
-}
-
-static void read_task(struct json_object *pod, struct spec_task_source *ret)
-{
-	int id = spec_read_digits(label_of(pod, "torchx.pytorch.org/replica-id"));
-
-	ret->name = spec_read_text(metadata_of(pod), "name");
-	ret->replicas = ret->minimum = 1;
-	ret->role = id < 0 ? "" : label_of(pod, "torchx.pytorch.org/role-name");
-	ret->replica = id < 0 ? 0 : (unsigned)id;
-}
-
-static int read_components(struct json_object *list, struct spec_job_view *v,
-			   struct spec_task_source **ret, size_t *ret_n)
-{
-	size_t n = spec_read_count(list);
-	const char *app = "";
-
-	*ret = calloc(n + 1, sizeof(**ret));
-	if (!*ret)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *component = spec_read_at(list, i);
-		struct json_object *template = spec_read_map(component, "template");
-
-		if (!is_pod(template)) {
-			v->hidden |= may_have_pods(component);
-			continue;
-		}
-		app = *app ? app : label_of(template, "torchx.pytorch.org/app-name");
-		read_task(template, &(*ret)[(*ret_n)++]);
-	}
-	v->minimum = (unsigned)min_of(*ret_n, (size_t)INT32_MAX);
-	return spec_read_copy(&v->app, app, READ_MAX_WORD);
-}
 
 static int read_job(struct json_object *object, struct spec_job_view *v,
 		    struct spec_task_source **tasks, size_t *n)
@@ -101,15 +48,14 @@ static int read_job(struct json_object *object, struct spec_job_view *v,
 	struct json_object *notes = spec_read_map(metadata_of(object), "annotations");
 	int retries = spec_read_digits(spec_read_text(notes, APPWRAPPER_RETRIES));
 	const char *queue = label_of(object, APPWRAPPER_QUEUE);
+	int err = spec_wrap_tasks(spec_read_list(spec, "components"), "template", v, tasks, n);
 
 	v->max_retries = retries < 0 ? DEFAULT_RETRIES : (unsigned)retries;
 	v->restarts = v->max_retries > 0;
 	/* In a queue, it is Kueue that suspends and resumes. */
 	v->asked = spec_read_bool(spec, "suspend") && !*queue;
-	if (spec_read_copy(&v->queue, queue, READ_MAX_WORD) < 0)
-		return -ENOMEM;
-	*n = 0;
-	return read_components(spec_read_list(spec, "components"), v, tasks, n);
+	v->minimum = (unsigned)min_of(*n, (size_t)INT32_MAX);
+	return err ? err : spec_read_copy(&v->queue, queue, READ_MAX_WORD);
 }
 
 /* --- what follows from the status -------------------------------------------------------------- */
@@ -203,19 +149,9 @@ static int read_status(struct json_object *object, struct spec_job_view *v)
 	return explain(object, v);
 }
 
-/* --- pods --------------------------------------------------------------------------------------- */
-
-static int read_pod(struct json_object *object, struct spec_pod_view *v)
-{
-	if (spec_read_copy(&v->task, v->meta.name, READ_MAX_WORD) < 0 ||
-	    spec_read_copy(&v->main, spec_pod_choose_main(object, v->task), READ_MAX_WORD) < 0)
-		return -ENOMEM;
-	return 0;
-}
-
 const struct spec_reader spec_appwrapper_reader = {
 	.job = read_job,
 	.status = read_status,
-	.pod = read_pod,
+	.pod = spec_wrap_pod,
 	.phases = phases,
 };

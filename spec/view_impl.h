@@ -18,6 +18,7 @@ struct spec_task_source {
 	unsigned replica;  /* TorchX's id of it */
 	unsigned replicas; /* pods of the task */
 	unsigned minimum;
+	char key[32]; /* room for a name that the reader makes; not read by others */
 };
 
 /* What a word of the kind's controller means. */
@@ -43,13 +44,22 @@ struct spec_reader {
 	/* Sets task, index, retry and main. */
 	int (*pod)(struct json_object *object, struct spec_pod_view *v);
 	const struct spec_phase *phases;
+	/*
+	 * Its controller may not tell for minutes, or ever, that a running job is over: when all pods have
+	 * ended by themselves, so has the job, unless it is to be started again.
+	 */
+	bool pods_decide;
 };
 
 extern const struct spec_reader spec_volcano_reader;
 extern const struct spec_reader spec_appwrapper_reader;
+extern const struct spec_reader spec_mcad_reader;
 
 /* The object that JSON is. 0, -EINVAL, -ENOMEM. */
 int spec_view_object(const char *json, size_t len, struct json_object **ret);
+
+/* NULL: none. */
+struct json_object *spec_view_labels(struct json_object *object);
 
 /* Fill M, whose strings are empty ones. 0, -EINVAL: no name or uid that is one; -ENOMEM. */
 int spec_meta_read(struct json_object *object, struct spec_meta *m);
@@ -75,6 +85,7 @@ struct spec_making {
 	const struct spec_view_context *ctx;
 	const struct spec_phase *phase; /* NULL: none, or an unknown one */
 	struct spec_standing standing;
+	bool failed; /* its pods say so, whatever the phase */
 	struct spec_job *job;
 	/* Its pods, by replica; those of one replica oldest first. */
 	const struct spec_pod_view **pods;
@@ -101,9 +112,23 @@ int spec_replica_fill(struct spec_replica *r, struct spec_runs runs,
 		      const struct spec_job_view *job, const struct spec_standing *standing,
 		      const struct spec_replica *before);
 
+/* The state that POD ended in by itself; -1: it has not, or was stopped. */
+int spec_pod_end(const struct spec_pod_view *pod);
+
 /* Of a pod's object: the container named TASK, else the pod's default one, else the first. Borrowed. */
 const char *spec_pod_choose_main(struct json_object *object, const char *task);
 /* The container that is the pod's main one; NULL: the server has not told of it yet. */
 const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod);
+
+/* --- view_wrap.c: what AppWrappers of all versions have in common --- */
+
+/*
+ * The pods among the items of LIST, each of which holds its object under KEY: as struct spec_reader's
+ * job, with the app's name in V.
+ */
+int spec_wrap_tasks(struct json_object *list, const char *key, struct spec_job_view *v,
+		    struct spec_task_source **tasks, size_t *n);
+/* As struct spec_reader's pod. */
+int spec_wrap_pod(struct json_object *object, struct spec_pod_view *v);
 
 #endif

@@ -47,14 +47,23 @@ static bool was_stopped(const struct spec_pod_view *pod, enum spec_state state)
 static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
 	if (!job->began)
-		return pod->retry;
+		return pod->retry == SPEC_RETRY_UNKNOWN ? 0 : pod->retry;
 	return pod->meta.created < job->began ? 0 : job->retries;
+}
+
+int spec_pod_end(const struct spec_pod_view *pod)
+{
+	enum spec_state state = pod_state(pod);
+
+	return spec_state_is_final(state) && !was_stopped(pod, state) ? (int)state : -1;
 }
 
 /* Is this the pod of an attempt that is over, while the next one is on its way? */
 static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 			const struct spec_job_view *job)
 {
+	if (pod->retry == SPEC_RETRY_UNKNOWN && !job->began)
+		return state == SPEC_FAILED && pod->gone && job->restarts;
 	return state == SPEC_FAILED && retry_of(pod, job) < job->retries;
 }
 

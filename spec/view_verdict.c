@@ -33,6 +33,56 @@ static bool all(const struct spec_job *job, enum spec_state state)
 	return job->n_replicas > 0;
 }
 
+/* What the newest pods of all replicas have come to. */
+struct ends {
+	size_t succeeded, failed;
+	bool gone;    /* a pod that failed is no longer in the cluster */
+	int64_t time; /* of the last; 0: not known */
+};
+
+/* False: not all have ended by themselves. */
+static bool count_ends(const struct spec_making *s, struct ends *ret)
+{
+	*ret = (struct ends){0};
+	for (size_t i = 0; i < s->n; i++) {
+		const struct spec_pod_view *pod = s->pods[i];
+		const struct spec_container_view *c = spec_pod_main(pod);
+		int end = spec_pod_end(pod);
+
+		if (i + 1 < s->n && s->slots[i + 1] == s->slots[i])
+			continue; /* an earlier attempt */
+		if (end != SPEC_SUCCEEDED && end != SPEC_FAILED)
+			return false;
+		ret->succeeded += end == SPEC_SUCCEEDED;
+		ret->failed += end == SPEC_FAILED;
+		ret->gone |= end == SPEC_FAILED && pod->gone;
+		ret->time = max_of(ret->time, c ? c->finished : 0);
+	}
+	return s->n > 0 && !s->view->hidden && ret->succeeded + ret->failed == s->job->n_replicas;
+}
+
+/* Will its controller start the job again, after such ENDS? */
+static bool goes_on(const struct spec_job_view *v, const struct ends *ends)
+{
+	return ends->failed > 0 && v->restarts && ends->succeeded < v->minimum &&
+	       (ends->gone || v->max_retries == 0 || v->retries < v->max_retries);
+}
+
+/* For kinds whose controller is late: is the job over, since all its pods are? */
+static void let_pods_decide(struct spec_making *s)
+{
+	struct ends ends;
+
+	if (!s->ctx->kind->reader->pods_decide || !s->phase || s->phase->state != SPEC_RUNNING ||
+	    !count_ends(s, &ends) || goes_on(s->view, &ends))
+		return;
+	s->failed = ends.failed > 0;
+	s->standing.over = true;
+	s->standing.cancelled = false;
+	if (ends.time && (!s->ctx->before || !s->ctx->before->finished))
+		s->standing.ended = ends.time;
+}
+
 void spec_making_stand(struct spec_making *s)
 {
 	const struct spec_job *before = s->ctx->before;
@@ -50,6 +100,7 @@ void spec_making_stand(struct spec_making *s)
 		s->standing.ended = before->finished;
 	else
 		s->standing.ended = final && s->view->changed ? s->view->changed : s->ctx->now;
+	let_pods_decide(s);
 }
 
 static enum spec_state job_state(const struct spec_making *s)
@@ -58,6 +109,8 @@ static enum spec_state job_state(const struct spec_making *s)
 
 	if (s->phase && spec_state_is_final(s->phase->state))
 		return s->phase->state;
+	if (s->failed)
+		return SPEC_FAILED;
 	if (succeeded && !s->standing.ending)
 		return SPEC_SUCCEEDED;
 	if (s->ctx->history)
@@ -112,12 +165,20 @@ static int say_replica(struct spec_job *job, const struct spec_replica *r)
 	return say(job, r->reason, text);
 }
 
+/* Has it left before it had ended? */
+static bool was_removed(const struct spec_making *s)
+{
+	return s->ctx->history && s->job->state == SPEC_CANCELLED &&
+	       !(s->phase && spec_state_is_final(s->phase->state));
+}
+
 static int explain(struct spec_making *s)
 {
 	struct spec_job *job = s->job;
 	const struct spec_replica *r = spokesman(job);
 
-	if (*s->view->reason || *s->view->message)
+	/* Of one that was removed it says what it was waiting for. */
+	if ((*s->view->reason || *s->view->message) && !was_removed(s))
 		return say(job, s->view->reason, s->view->message);
 	switch (job->state) {
 	case SPEC_SUCCEEDED:

@@ -26,11 +26,6 @@ static const struct spec_phase phases[] = {
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-static struct json_object *labels_of(struct json_object *object)
-{
-	return spec_read_map(spec_read_map(object, "metadata"), "labels");
-}
-
 static bool any_restarts(struct json_object *policies)
 {
 	for (size_t i = 0; i < spec_read_count(policies); i++)
@@ -41,7 +36,7 @@ static bool any_restarts(struct json_object *policies)
 
 static void read_task(struct json_object *task, struct spec_task_source *ret)
 {
-	struct json_object *labels = labels_of(spec_read_map(task, "template"));
+	struct json_object *labels = spec_view_labels(spec_read_map(task, "template"));
 	int id = spec_read_digits(spec_read_text(labels, "torchx.pytorch.org/replica-id"));
 
 	ret->name = spec_read_text(task, "name");
@@ -74,7 +69,7 @@ static int read_tasks(struct json_object *spec, struct spec_job_view *v,
 static int read_app(struct json_object *spec, struct spec_job_view *v)
 {
 	struct json_object *first = spec_read_at(spec_read_list(spec, "tasks"), 0);
-	struct json_object *labels = labels_of(spec_read_map(first, "template"));
+	struct json_object *labels = spec_view_labels(spec_read_map(first, "template"));
 
 	return spec_read_copy(&v->app, spec_read_text(labels, "torchx.pytorch.org/app-name"),
 			      READ_MAX_WORD);
@@ -127,7 +122,7 @@ static const char *said(struct json_object *object, const char *key)
 		spec_read_text(spec_read_map(spec_read_map(object, "metadata"), "annotations"),
 			       key);
 
-	return *text ? text : spec_read_text(labels_of(object), key);
+	return *text ? text : spec_read_text(spec_view_labels(object), key);
 }
 
 static int read_pod(struct json_object *object, struct spec_pod_view *v)

@@ -210,8 +210,7 @@ static inline void world_play(struct world *w, const char *scenario)
 	struct world_events *events = calloc(1, sizeof(*events));
 
 	assert_non_null(events);
-	world_read(events, scenario,
-		   w->kind == &spec_appwrapper ? "appwrappers.jsonl" : "volcano-jobs.jsonl");
+	world_read(events, scenario, w->kind ? "appwrappers.jsonl" : "volcano-jobs.jsonl");
 	world_read(events, scenario, "pods.jsonl");
 	qsort(events->v, events->n, sizeof(events->v[0]), world_by_version);
 	for (size_t i = 0; i < events->n; i++) {

@@ -106,24 +106,72 @@ static const struct scenario {
 	 "Deleted", "it was removed from the cluster"},
 };
 
+static const struct scenario mcad_scenarios[] = {
+	{"mcad_success",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=PENDING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING/0\n"
+	 "RUNNING trainer-0=RUNNING/0 trainer-1=RUNNING/0\n"
+	 "RUNNING trainer-0=RUNNING/0 trainer-1=SUCCEEDED/0/Completed\n"
+	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
+	 "Completed", ""},
+	{"mcad_fail",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING/3/Error trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING/3/Error trainer-1=RUNNING/3/Error\n"
+	 "RUNNING trainer-0=RUNNING/3/Error trainer-1=FAILED/3/Error\n"
+	 "FAILED trainer-0=FAILED/3/Error trainer-1=FAILED/3/Error\n",
+	 "Error", "trainer-0: exit code 3"},
+	{"mcad_pending",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "CANCELLED trainer-0=CANCELLED trainer-1=CANCELLED\n",
+	 "Deleted", "it was removed from the cluster"},
+	{"mcad_delete_running",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=PENDING trainer-1=PENDING\n"
+	 "CANCELLED trainer-0=CANCELLED trainer-1=CANCELLED\n",
+	 "Deleted", "it was removed from the cluster"},
+};
+
+static void play_all(const struct spec_kind *kind, const struct scenario *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct world w = {.kind = kind};
+
+		world_play(&w, v[i].name);
+		assert_string_equal(w.told, v[i].told);
+		assert_string_equal(w.last->reason, v[i].reason);
+		assert_string_equal(w.last->message, v[i].message);
+		world_clear(&w);
+	}
+}
+
 static void test_recordings(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < array_size(scenarios); i++) {
-		struct world w = {0};
+	play_all(NULL, scenarios, array_size(scenarios));
+}
 
-		world_play(&w, scenarios[i].name);
-		assert_string_equal(w.told, scenarios[i].told);
-		assert_string_equal(w.last->reason, scenarios[i].reason);
-		assert_string_equal(w.last->message, scenarios[i].message);
-		world_clear(&w);
-	}
+static void test_mcad_recordings(void **state)
+{
+	(void)state;
+	play_all(&spec_mcad, mcad_scenarios, array_size(mcad_scenarios));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_recordings),
+		cmocka_unit_test(test_mcad_recordings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
