@@ -414,7 +414,7 @@ def test_renaming_nothing(kx):
 
 @pytest.mark.parametrize("tool", ["cp $DOC", "rsync $DOC", "install $DOC"])
 def test_side_by_side(kx, tool):
-    n = 200 if tool.startswith("cp") else 40
+    n = 100 if tool.startswith("cp") else 40
     (kx.work / "doc").write_text(GOOD)
     line = f"for i in $(seq {n}); do {tool} $i.yaml & done; for j in $(jobs -p); do wait $j || exit 1; done"
     harness.run(line, cwd=kx / "submit", env={"DOC": str(kx.work / "doc")})

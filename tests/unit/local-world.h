@@ -24,7 +24,7 @@
 #include "backend/backend.h"
 #include "backend/diag.h"
 
-#define WAIT_S 60
+#define WAIT_S 240
 
 struct world {
 	char root[64];

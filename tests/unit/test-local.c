@@ -380,15 +380,15 @@ static void test_many_jobs(void **state)
 static void test_many_replicas(void **state)
 {
 	struct world *w = *state;
-	cleanup_free char *id = submit_sh(w, "echo $N", 400, "    env: {N: '${replica_id}'}\n");
+	cleanup_free char *id = submit_sh(w, "echo $N", 200, "    env: {N: '${replica_id}'}\n");
 	cleanup_job const struct spec_job *job = job_of(w, id);
 	struct log_stat st;
 
 	/* all is there to be read, though perhaps not all is started */
-	assert_int_equal(job->n_replicas, 400);
-	assert_int_equal(backend_log_stat(w->b, job, "main-399.0", &st), 0);
+	assert_int_equal(job->n_replicas, 200);
+	assert_int_equal(backend_log_stat(w->b, job, "main-199.0", &st), 0);
 	until(has_state(w, id, SPEC_SUCCEEDED));
-	assert_true(log_is(w, id, "main-199.0", "199\n"));
+	assert_true(log_is(w, id, "main-150.0", "150\n"));
 	assert_true(log_has(w, id, NULL, "main/77 77\n"));
 }
 
