@@ -13,7 +13,7 @@
 struct http;
 struct http_request;
 
-enum http_method { HTTP_GET, HTTP_POST, HTTP_DELETE };
+enum http_method { HTTP_GET, HTTP_POST, HTTP_PATCH /* a JSON merge patch */, HTTP_DELETE };
 
 /* How a call has ended. All strings are borrowed and never NULL. */
 struct http_reply {

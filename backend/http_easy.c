@@ -147,6 +147,7 @@ static CURLcode easy_request(struct http_request *rq)
 	static const char *const methods[] = {
 		[HTTP_GET] = "GET",
 		[HTTP_POST] = "POST",
+		[HTTP_PATCH] = "PATCH",
 		[HTTP_DELETE] = "DELETE",
 	};
 	const struct http_call *call = &rq->call;
@@ -203,7 +204,9 @@ static CURLcode easy_headers(struct http_request *rq, const struct credential_vi
 	const struct http_server *s = &rq->http->server;
 	bool ok = easy_header(rq, "Accept: application/json, */*") && easy_header(rq, "Expect:");
 
-	if (rq->call.body || rq->call.method == HTTP_POST)
+	if (rq->call.method == HTTP_PATCH)
+		ok = ok && easy_header(rq, "Content-Type: application/merge-patch+json");
+	else if (rq->call.body || rq->call.method == HTTP_POST)
 		ok = ok && easy_header(rq, "Content-Type: application/json");
 	if (s->host)
 		ok = ok && easy_header(rq, s->host);

@@ -30,7 +30,8 @@ struct backend_ops {
 	void (*fini)(struct backend *b);
 	/*
 	 * Requests, on the I/O thread: answer with backend_answer(), now or later, exactly once. The
-	 * job of id and uid is in the store, in the right place, and allows the action.
+	 * job of id and uid is in the store, in the right place. Whether it allows the action is for
+	 * the implementation to see, which may know more than the snapshot does.
 	 */
 	void (*submit)(struct backend *b, struct backend_request *rq);
 	void (*dry_run)(struct backend *b, struct backend_request *rq);
@@ -99,6 +100,8 @@ struct backend_request {
 void backend_answer(struct backend_request *rq, int err, const char *id, const char *text);
 /* The same for a dry run that has made MANIFEST. */
 void backend_answer_dry_run(struct backend_request *rq, const char *manifest);
+/* The same for an action that a job in PHASE ignores: -EINVAL. */
+void backend_answer_no_effect(struct backend_request *rq, const char *phase);
 void backend_started(struct backend *b, int err, const char *text);
 void backend_stopped(struct backend *b);
 

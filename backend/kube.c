@@ -181,8 +181,10 @@ static void kube_stop(struct backend *b)
 	watch_free(take_ptr(k->watch_jobs));
 	watch_free(take_ptr(k->watch_pods));
 	kube_ops_stop(k);
-	for (struct kube_job *job = k->jobs; job; job = job->hh.next)
+	for (struct kube_job *job = k->jobs; job; job = job->hh.next) {
+		kube_control_gone(job);
 		kube_logs_free(job);
+	}
 	kube_keep_stop(k);
 	credential_stop(k->credential);
 	http_stop(k->http, on_http_stopped, k);
@@ -275,6 +277,7 @@ const struct backend_ops kube_ops = {
 	.submit = kube_submit,
 	.dry_run = kube_submit,
 	.cancel = kube_cancel,
+	.control = kube_control,
 	.forget = kube_forget,
 	.text = kube_text,
 	.info = kube_info,

@@ -24,6 +24,7 @@
 #include "spec/kind.h"
 #include "spec/view.h"
 
+struct kube_command;
 struct kube_log;
 struct kube_op;
 struct spec_asked;
@@ -58,7 +59,9 @@ struct kube_job {
 	size_t n_following;	 /* of them wait or are under way */
 	bool dropped;		 /* its output was removed to make room: it is not captured again */
 	bool output_over;	 /* the merged log has ended */
-	UT_hash_handle hh;	 /* kube.jobs, by uid */
+	struct kube_command *command; /* that was written to ctl and has not shown; NULL: none */
+	unsigned ignored;	      /* as in spec_job */
+	UT_hash_handle hh;	      /* kube.jobs, by uid */
 };
 
 /*
@@ -165,6 +168,11 @@ void kube_logs_look(struct kube_job *job, const struct spec_job *snapshot);
 /* Say in SNAPSHOT what is known of the logs of JOB: which are complete, where something is missing. */
 void kube_logs_fill(struct kube_job *job, struct spec_job *snapshot);
 void kube_logs_free(struct kube_job *job);
+/*
+ * Call DONE for each log of JOB that is followed, when what was printed so far is in, or can't be had; *N is
+ * counted up for each before.
+ */
+void kube_logs_wait(struct kube_job *job, size_t *n, loop_fn done, void *arg);
 /* Hook of the spool: somebody opens log KEY (NULL: all) of job ID. */
 void kube_logs_open(void *data, const char *id, const char *key, loop_fn done, void *arg);
 
@@ -207,6 +215,18 @@ void kube_keep_stop(struct kube *k);
 
 void kube_submit(struct backend *b, struct backend_request *rq); /* a dry run too */
 void kube_cancel(struct backend *b, struct backend_request *rq);
+
+/* --- kube_control.c --- */
+
+void kube_control(struct backend *b, struct backend_request *rq);
+/* JOB's view is about to be shown: what has come of its command? */
+void kube_control_look(struct kube_job *job);
+/* As spec_job.pending. */
+unsigned kube_control_pending(const struct kube_job *job);
+/* It is shown: who waits for that is answered. */
+void kube_control_shown(struct kube_job *job);
+/* JOB leaves, or the mount ends. */
+void kube_control_gone(struct kube_job *job);
 
 /* --- kube_forget.c --- */
 

@@ -219,6 +219,14 @@ void kube_logs_look(struct kube_job *job, const struct spec_job *snapshot)
 		spool_job_resume(job->spool);
 }
 
+void kube_logs_wait(struct kube_job *job, size_t *n, loop_fn done, void *arg)
+{
+	for (struct kube_log *log = job->logs; log; log = log->hh.next) {
+		++*n;
+		kube_stream_wait(log, done, arg);
+	}
+}
+
 void kube_logs_free(struct kube_job *job)
 {
 	struct kube_log *log, *next;

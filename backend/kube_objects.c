@@ -68,6 +68,7 @@ static void job_free(struct kube_job *job)
 
 	if (job->marked)
 		DL_DELETE2(job->k->marked, job, mark_prev, mark_next);
+	kube_control_gone(job);
 	kube_logs_free(job);
 	DL_FOREACH_SAFE(job->pods, pod, next)
 		pod_free(pod);

@@ -150,7 +150,18 @@ static void restart(struct local_job *job)
 	local_job_restart(job, 0);
 }
 
-/* The published job allows it; what is decided and not published yet counts too. */
+/* The published job allows it? Else RQ is answered. */
+static bool allows(struct backend *b, struct backend_request *rq)
+{
+	const struct spec_job *job cleanup_job = store_get_uid(b->store, rq->uid);
+
+	if (job && job->actions & 1u << rq->action)
+		return true;
+	backend_answer_no_effect(rq, job ? job->phase : "gone");
+	return false;
+}
+
+/* And what is decided and not published yet? */
 static bool still_allows(const struct local_job *job, enum spec_action action)
 {
 	if (job->goal != LOCAL_RUN || job->over)
@@ -165,6 +176,8 @@ void local_control(struct backend *b, struct backend_request *rq)
 	struct local_job *job = local_job_find(local_of(b), rq->id);
 	enum spec_action action = rq->action;
 
+	if (!allows(b, rq))
+		return;
 	if (!job || !still_allows(job, action)) {
 		backend_answer(rq, -EINVAL, NULL, "the job's phase has just changed; look again");
 		return;

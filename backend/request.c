@@ -106,7 +106,13 @@ static void request_refuse(struct backend_request *rq, int err, const char *fmt,
 	backend_answer(rq, err, NULL, text);
 }
 
-/* Is the job that RQ means still there, and does it allow what is asked? Else RQ is answered. */
+void backend_answer_no_effect(struct backend_request *rq, const char *phase)
+{
+	request_refuse(rq, -EINVAL, "%s would have no effect: the job is %s; ctl lists what has",
+		       spec_action_name(rq->action), phase);
+}
+
+/* Is the job that RQ means still there? Else RQ is answered. */
 static bool request_check_job(struct backend_request *rq)
 {
 	bool history = rq->kind == BACKEND_FORGET;
@@ -120,17 +126,6 @@ static bool request_check_job(struct backend_request *rq)
 	}
 	if (!streq(job->uid, rq->uid)) {
 		request_refuse(rq, -ESTALE, "%s is another job by now; look at it again", rq->id);
-		return false;
-	}
-	if (rq->kind == BACKEND_CONTROL && !rq->b->ops->control) {
-		request_refuse(rq, -EOPNOTSUPP, "ctl does nothing yet for jobs of a cluster");
-		return false;
-	}
-	if (rq->kind == BACKEND_CONTROL && !(job->actions & (1u << rq->action))) {
-		request_refuse(rq, -EINVAL,
-			       "%s would have no effect: the job is %s; ctl lists what has",
-			       spec_action_name(rq->action),
-			       *job->phase ? job->phase : spec_state_name(job->state));
 		return false;
 	}
 	return true;

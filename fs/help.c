@@ -17,7 +17,6 @@ const char help_text[] =
 	"  manifest.yaml         the object in the cluster, or the record of a local job\n"
 	"  app.yaml              the file it was made from, if that is known\n"
 	"  ctl                   write suspend, resume, restart, terminate; read: what works\n"
-	"                        (local jobs only)\n"
 	"  log                   output of all replicas, each line with its replica before it\n"
 	"  wait                  reading blocks until the job has finished, then gives its state\n"
 	"  follow                as log, but reading blocks for more until the job has finished\n"

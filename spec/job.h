@@ -103,7 +103,10 @@ struct spec_job {
 	size_t n_roles;
 	struct spec_replica *replicas;
 	size_t n_replicas;
-	unsigned actions;	  /* bit set of 1u << enum spec_action: what ctl would do now */
+	/* Bit sets of 1u << enum spec_action: */
+	unsigned actions;	  /* what ctl would do now */
+	unsigned pending;	  /* in a cluster: was asked for, and has not shown yet */
+	unsigned ignored;	  /* was asked for, and nothing came of it */
 	struct spec_text *object; /* in a cluster: its JSON; NULL: none */
 };
 

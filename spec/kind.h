@@ -8,8 +8,9 @@
 
 #include "spec/run_options.h"
 
-struct spec_build;  /* pod.h: what a kind is given, and what it makes */
-struct spec_reader; /* view_impl.h */
+struct spec_control; /* control.h: what ctl does */
+struct spec_build;   /* pod.h: what a kind is given, and what it makes */
+struct spec_reader;  /* view_impl.h */
 
 /* Who submits what, when: chosen by the caller, since spec/ has no randomness of its own. */
 struct spec_identity {
@@ -38,6 +39,7 @@ struct spec_kind {
 	int (*build)(struct spec_build *b);
 	/* How its objects are read back; NULL: what is made can't be shown yet. */
 	const struct spec_reader *reader;
+	const struct spec_control *control; /* NULL: ctl does nothing to its jobs */
 };
 
 /* Can jobs of KIND be shown, not only made? */

@@ -57,6 +57,15 @@ static void put_number(struct spec_tree *t, struct json_object *o, const char *k
 		spec_tree_number(t, o, key, number);
 }
 
+/* The action that the bit set SET holds, or null. */
+static void put_action(struct spec_tree *t, struct json_object *o, const char *key, unsigned set)
+{
+	if (set)
+		spec_tree_text(t, o, key, spec_action_name((enum spec_action)__builtin_ctz(set)));
+	else
+		spec_tree_null(t, o, key);
+}
+
 static void put_replica(struct spec_tree *t, struct json_object *o, const struct spec_replica *r)
 {
 	spec_tree_number(t, o, "id", r->id);
@@ -111,6 +120,8 @@ static struct json_object *status_tree(const struct spec_job *job)
 	put_time(&t, o, "started", job->started);
 	put_time(&t, o, "finished", job->finished);
 	put_time(&t, o, "stale_since", job->stale_since);
+	put_action(&t, o, "pending_command", job->pending);
+	put_action(&t, o, "ignored_command", job->ignored);
 	roles = spec_tree_add(&t, o, "roles", json_object_new_array_ext((int)job->n_roles + 1));
 	for (size_t i = 0; i < job->n_roles; i++)
 		put_role(&t, spec_tree_append(&t, roles, json_object_new_object()), job,

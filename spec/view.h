@@ -85,11 +85,12 @@ struct spec_job_view {
 	bool has_appdef;     /* spec_object_appdef (object.h) finds it */
 	char *appdef_sha256; /* of one that did not fit the object; "" none */
 	unsigned retries, max_retries;
-	unsigned minimum; /* pods that the gang needs */
-	bool restarts;	  /* its controller may start again what has failed */
-	bool asked;	  /* its spec asks for it to be suspended */
-	bool hidden;	  /* it may have pods that are not shown */
-	int64_t changed;  /* of the phase */
+	unsigned retry_limit; /* when it has so many retries it is not started again; 0 unknown */
+	unsigned minimum;     /* pods that the gang needs */
+	bool restarts;	      /* its controller may start again what has failed */
+	bool asked;	      /* its spec asks for it to be suspended */
+	bool hidden;	      /* it may have pods that are not shown */
+	int64_t changed;      /* of the phase */
 	/* Pods that were made earlier are of a try that is over; 0: each says of which try it is. */
 	int64_t began;
 	int generation; /* of what follows from the object's spec; 0 unknown */

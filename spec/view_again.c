@@ -79,6 +79,7 @@ static int copy_spec(struct spec_job_view *v, const struct spec_job_view *from)
 	int err = copy_roles(v, from);
 
 	v->max_retries = from->max_retries;
+	v->retry_limit = from->retry_limit;
 	v->minimum = from->minimum;
 	v->restarts = from->restarts;
 	v->asked = from->asked;

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "spec/control.h"
 #include "spec/view_impl.h"
 
 /* --- the state of the job ---------------------------------------------------------------------- */
@@ -274,6 +275,8 @@ int spec_making_conclude(struct spec_making *s)
 
 	job->state = job_state(s);
 	job->suspended = s->phase && s->phase->suspended && !job->history;
+	if (s->ctx->kind->control && !job->history)
+		job->actions = s->ctx->kind->control->actions(s->view);
 	err = explain(s);
 	job->started = started(s);
 	job->finished = finished(s);

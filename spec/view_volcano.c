@@ -99,6 +99,7 @@ static int read_job(struct json_object *object, struct spec_job_view *v,
 	/* Without a policy that restarts, nobody has asked for the default. */
 	if (v->restarts || retries != DEFAULT_RETRIES)
 		v->max_retries = (unsigned)retries;
+	v->retry_limit = (unsigned)retries;
 	v->minimum = (unsigned)spec_read_int(spec, "minAvailable", 0);
 	if (!err)
 		err = spec_read_copy(&v->queue, spec_read_text(spec, "queue"), READ_MAX_WORD);

@@ -4,6 +4,7 @@
  */
 #include <ctype.h>
 
+#include "spec/control.h"
 #include "spec/name.h"
 #include "spec/pod.h"
 #include "spec/view_impl.h"
@@ -275,4 +276,5 @@ const struct spec_kind spec_volcano = {
 	.pod_name_len = pod_name_len,
 	.build = volcano_build,
 	.reader = &spec_volcano_reader,
+	.control = &spec_volcano_control,
 };

@@ -21,6 +21,7 @@ class FakeVolcano:
         self.store = server.store
         self.schedule = schedule  # give pods a node as soon as they are made
         self.keep_pods = False  # pods of a deleted job run on until `remove_pods`
+        self.commands = True  # False: Commands are left where they are, and nothing is done
         self._busy = threading.local()
         self.store.listeners.append(self._changed)
 
@@ -204,6 +205,8 @@ class FakeVolcano:
         return True
 
     def _command(self, command):
+        if not self.commands:
+            return
         tree = command.tree()
         target = tree["target"]["name"]
         job = self.store.find(st.JOBS, command.namespace, target)

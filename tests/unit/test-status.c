@@ -120,6 +120,8 @@ static void test_yaml(void **state)
 		      "started: 2026-11-21T09:08:45Z\n"
 		      "finished: null\n"
 		      "stale_since: null\n"
+		      "pending_command: null\n"
+		      "ignored_command: null\n"
 		      "roles:\n"
 		      "- name: trainer\n"
 		      "  desired: 2\n"

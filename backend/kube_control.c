@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is written to ctl. The server takes whatever it is asked, also what its controller then ignores;
+ * so the job is read right before, and the write is answered when the job has gone where the action
+ * leads, or after a while. What was asked for (struct kube_command) is remembered longer: until it shows
+ * or nothing has come of it for ANSWER_MS, and meanwhile no other action is taken. What to ask for is
+ * the kind's business (spec/control.h).
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "backend/kube.h"
+#include "backend/random.h"
+#include "spec/control.h"
+#include "spec/event.h"
+
+#define DRAIN_MS   2000
+#define CALL_MS	   4000
+#define WAIT_MS	   5000 /* for the phase to change, from the beginning on */
+#define GIVE_UP_MS 8000 /* asking again after a lost reply */
+#define IGNORED_MS 30000
+#define REPLY_MAX  (8u << 20)
+
+/* What was asked for. Belongs to its job. */
+struct kube_command {
+	struct kube_job *job;
+	enum spec_action action;
+	char *phase; /* when it was sent; NULL: it is not sent yet */
+	unsigned retries;
+	bool taken; /* by the server, or it may be: pending_command */
+	enum spec_control_outcome outcome;
+	struct loop_timer *timer; /* until it counts as ignored */
+	struct control *asker;	  /* NULL: answered */
+};
+
+/* Who asks, until that is answered. */
+struct control {
+	struct kube_op op;
+	struct kube_command *command;	     /* NULL: the job is gone */
+	struct spec_control_request request; /* made when the job has been read first */
+	bool lost; /* a try may have been acted on, though no reply said so */
+	struct control_drain *drain;
+	struct loop_timer *timer; /* the end of the drain, then of the waiting */
+};
+
+/* The logs of a job, awaited. It may outlive who waits. */
+struct control_drain {
+	size_t n;	   /* logs, and one for who counts them */
+	struct control *c; /* NULL: nobody waits any more */
+};
+
+static struct control *control_of(struct kube_op *op)
+{
+	return container_of(op, struct control, op);
+}
+
+/* --- the end --- */
+
+static void command_drop(struct kube_command *cmd)
+{
+	cmd->job->command = NULL;
+	if (cmd->asker)
+		cmd->asker->command = NULL;
+	loop_timer_free(cmd->timer);
+	free(cmd->phase);
+	free(cmd);
+}
+
+static void control_free(struct kube_op *op)
+{
+	struct control *c = control_of(op);
+
+	if (c->drain)
+		c->drain->c = NULL;
+	if (c->command)
+		c->command->asker = NULL;
+	loop_timer_free(c->timer);
+	spec_control_request_clear(&c->request);
+	free(c);
+}
+
+/* Nothing was asked for, or it was refused. */
+static void refuse(struct control *c, int err, const char *text)
+{
+	if (c->command)
+		command_drop(c->command);
+	kube_op_answer(&c->op, err, NULL, text);
+}
+
+static void on_ignored(void *data)
+{
+	struct kube_command *cmd = data;
+	struct kube_job *job = cmd->job;
+
+	diag(DIAG_WARNING, "%s: %s was taken %d s ago, but nothing has come of it: it was ignored",
+	     job->view ? job->view->meta.name : job->uid, spec_action_name(cmd->action),
+	     IGNORED_MS / 1000);
+	job->ignored = 1u << cmd->action;
+	command_drop(cmd);
+	kube_mark(job);
+}
+
+/* It may be obeyed from now on. */
+static int taken(struct kube_command *cmd)
+{
+	if (!cmd->timer)
+		cmd->timer = loop_timer_new(cmd->job->k->b->loop, IGNORED_MS, 0, on_ignored, cmd);
+	if (!cmd->timer)
+		return -ENOMEM;
+	cmd->taken = true;
+	kube_mark(cmd->job);
+	return 0;
+}
+
+/* --- what came of it --- */
+
+void kube_control_look(struct kube_job *job)
+{
+	const struct spec_control *control = job->k->kind->control;
+	struct kube_command *cmd = job->command;
+	struct spec_control_mark before;
+
+	if (!cmd || !cmd->phase || cmd->outcome)
+		return;
+	before = (struct spec_control_mark){.phase = cmd->phase, .retries = cmd->retries};
+	cmd->outcome = control->outcome(cmd->action, &before, job->view);
+}
+
+unsigned kube_control_pending(const struct kube_job *job)
+{
+	const struct kube_command *cmd = job->command;
+
+	return cmd && cmd->taken && !cmd->outcome ? 1u << cmd->action : 0;
+}
+
+void kube_control_shown(struct kube_job *job)
+{
+	struct kube_command *cmd = job->command;
+	struct control *c = cmd ? cmd->asker : NULL;
+	cleanup_free char *text = NULL;
+	bool late;
+
+	if (!cmd || !cmd->outcome)
+		return;
+	late = cmd->outcome == SPEC_CONTROL_LATE;
+	if (late && asprintf(&text, "%s came too late: the job is %s",
+			     spec_action_name(cmd->action), job->view->phase) < 0)
+		text = NULL;
+	if (late && !c)
+		diag(DIAG_WARNING, "%s: %s", job->view->meta.name, text ? text : "");
+	command_drop(cmd);
+	if (c)
+		kube_op_answer(&c->op, late ? -EINVAL : 0, NULL, text);
+}
+
+void kube_control_gone(struct kube_job *job)
+{
+	struct control *c = job->command ? job->command->asker : NULL;
+
+	if (job->command)
+		command_drop(job->command);
+	if (c)
+		kube_op_answer(&c->op, -ENOENT, NULL, "the job was deleted meanwhile");
+}
+
+/* --- asking --- */
+
+/* Neither the server's answer nor the job says whether it was taken. */
+static void give_up(struct control *c, const char *why)
+{
+	cleanup_free char *text = NULL;
+
+	if (asprintf(&text, "whether %s was taken could not be found out: %s",
+		     spec_action_name(c->command->action), why) < 0)
+		text = NULL;
+	kube_op_answer(&c->op, -ETIMEDOUT, NULL, text);
+}
+
+static void on_waited(void *data)
+{
+	struct control *c = data;
+
+	if (c->lost)
+		give_up(c, "no answer came in time");
+	else
+		kube_op_answer(&c->op, 0, NULL, NULL);
+}
+
+/* Answer at UNTIL ms after the beginning, should nothing else do it. */
+static void answer_after(struct control *c, uint64_t until)
+{
+	uint64_t gone = loop_now_ms() - c->op.since;
+
+	loop_timer_free(c->timer);
+	c->timer = loop_timer_new(c->op.k->b->loop, gone < until ? (unsigned)(until - gone) : 0, 0,
+				  on_waited, c);
+	if (!c->timer)
+		kube_op_answer(&c->op, 0, NULL, NULL);
+}
+
+/* The reply is lost: the job is read again, and what it has not obeyed is asked for once more. */
+static void on_lost(struct control *c, const struct http_reply *reply, const char *why)
+{
+	bool again = taken(c->command) == 0 && loop_now_ms() - c->op.since < GIVE_UP_MS &&
+		     kube_op_again(&c->op, reply->wait_ms);
+
+	c->lost = true;
+	if (again)
+		answer_after(c, GIVE_UP_MS);
+	else
+		give_up(c, why);
+}
+
+static void on_asked(void *data, const struct http_reply *reply)
+{
+	struct control *c = data;
+	struct kube *k = c->op.k;
+	const struct spec_asked asked = {
+		.verb = c->request.patch ? "patch" : "create",
+		.resource = c->request.resource,
+		.namespace = k->connection.namespace,
+		.name = c->op.rq->id,
+	};
+	cleanup_free char *text = NULL;
+	int err;
+
+	c->op.call = NULL;
+	err = !reply->err && reply->status / 100 == 2 ? 0 : kube_refusal(reply, &asked, &text);
+	/* Nobody else has chosen this name: a try whose reply was lost has arrived. */
+	if (err == -EEXIST && !c->request.patch)
+		err = 0;
+	if ((reply->err && reply->sent) || (err && reply->status >= 500 && reply->status != 503)) {
+		on_lost(c, reply, text ? text : strerror(-err));
+		return;
+	}
+	if (!err)
+		err = taken(c->command);
+	if (err) {
+		refuse(c, err, text);
+		return;
+	}
+	c->lost = false;
+	answer_after(c, WAIT_MS);
+}
+
+static void ask(struct control *c)
+{
+	struct kube *k = c->op.k;
+	const struct http_call call = {
+		.method = c->request.patch ? HTTP_PATCH : HTTP_POST,
+		.path = c->request.path,
+		.body = c->request.body,
+		.len = strlen(c->request.body),
+		.deadline_ms = CALL_MS,
+		.max_body = REPLY_MAX,
+		.retry = true,
+		.done = on_asked,
+		.data = c,
+	};
+
+	c->op.call = http_send(k->http, &call);
+	if (!c->op.call)
+		refuse(c, -ENOMEM, NULL);
+}
+
+/* JOB stands where the action is obeyed: what is to be sent, and what will tell that it was. */
+static int prepare(struct control *c, const struct kube_job *job)
+{
+	struct kube *k = c->op.k;
+	char name[32];
+	uint64_t random;
+	int err = random_bytes(&random, sizeof(random));
+	const struct spec_control_asked asked = {
+		.job = job->view,
+		.namespace = k->connection.namespace,
+		.action = c->command->action,
+		.name = name,
+	};
+
+	if (err)
+		return err;
+	snprintf(name, sizeof(name), "kxfs-%016" PRIx64, random);
+	c->command->retries = job->view->retries;
+	c->command->phase = strdup(job->view->phase);
+	return c->command->phase ? k->kind->control->request(&asked, &c->request) : -ENOMEM;
+}
+
+static void refuse_action(struct control *c, const struct spec_job_view *view)
+{
+	enum spec_action action = c->command->action;
+	const char *why = c->op.k->kind->control->refusal(view, action);
+	cleanup_free char *text = NULL;
+
+	if (why && asprintf(&text, "%s is refused: %s", spec_action_name(action), why) < 0)
+		text = NULL;
+	if (!why && asprintf(&text, "%s would have no effect: the job is %s; ctl lists what has",
+			     spec_action_name(action),
+			     *view->phase ? view->phase : "not yet seen by its controller") < 0)
+		text = NULL;
+	refuse(c, -EINVAL, text);
+}
+
+/* The job as it is now. */
+static void decide(struct control *c, const struct kube_job *job)
+{
+	const struct spec_control *control = c->op.k->kind->control;
+	int err;
+
+	if (c->request.body) {
+		/* After a lost reply. If it was obeyed, that is answered when it is shown. */
+		kube_control_look(c->command->job);
+		if (!c->command->outcome)
+			ask(c);
+		return;
+	}
+	if (!(control->actions(job->view) & 1u << c->command->action)) {
+		refuse_action(c, job->view);
+		return;
+	}
+	err = prepare(c, job);
+	if (err)
+		refuse(c, err, NULL);
+	else
+		ask(c);
+}
+
+static void on_read(void *data, const struct http_reply *reply)
+{
+	struct control *c = data;
+	struct kube *k = c->op.k;
+	const struct spec_asked asked = {
+		.verb = "get",
+		.resource = k->resource,
+		.namespace = k->connection.namespace,
+		.name = c->op.rq->id,
+	};
+	cleanup_free char *text = NULL;
+	const struct kube_job *job;
+	int err;
+
+	c->op.call = NULL;
+	if (reply->err || reply->status != 200) {
+		err = kube_refusal(reply, &asked, &text);
+		if (c->lost)
+			on_lost(c, reply, text ? text : strerror(-err));
+		else
+			refuse(c, err, text);
+		return;
+	}
+	job = kube_job_told(k, reply->body, reply->len);
+	if (!job)
+		refuse(c, -ENOENT, "the job was deleted meanwhile");
+	else if (!streq(job->uid, c->op.rq->uid))
+		refuse(c, -ESTALE, "it is another job by now; look at it again");
+	else
+		decide(c, job);
+}
+
+static void read_job(struct kube_op *op)
+{
+	struct control *c = control_of(op);
+	struct kube *k = op->k;
+	cleanup_free char *path = NULL;
+	struct http_call call = {
+		.method = HTTP_GET,
+		.deadline_ms = CALL_MS,
+		.max_body = REPLY_MAX,
+		.retry = true,
+		.done = on_read,
+		.data = c,
+	};
+
+	if (asprintf(&path, "%s/%s", k->jobs_path, op->rq->id) < 0)
+		path = NULL;
+	call.path = path;
+	op->call = path ? http_send(k->http, &call) : NULL;
+	if (!op->call)
+		refuse(c, -ENOMEM, NULL);
+}
+
+/* --- the logs of pods that will go --- */
+
+static void drained(void *data)
+{
+	struct control *c = data;
+
+	loop_timer_free(take_ptr(c->timer));
+	if (c->drain)
+		c->drain->c = NULL;
+	c->drain = NULL;
+	read_job(&c->op);
+}
+
+static void one_drained(void *data)
+{
+	struct control_drain *d = data;
+
+	if (--d->n)
+		return;
+	if (d->c)
+		drained(d->c);
+	free(d);
+}
+
+/* What is followed has come as far as it has been printed: its stream stands, and takes the rest. */
+static void drain(struct control *c, struct kube_job *job)
+{
+	struct control_drain *d = calloc(1, sizeof(*d));
+
+	c->timer = loop_timer_new(c->op.k->b->loop, DRAIN_MS, 0, drained, c);
+	if (!d || !c->timer) {
+		free(d);
+		refuse(c, -ENOMEM, NULL);
+		return;
+	}
+	d->n = 1;
+	d->c = c;
+	c->drain = d;
+	kube_logs_wait(job, &d->n, one_drained, d);
+	one_drained(d);
+}
+
+/* --- the request --- */
+
+void kube_control(struct backend *b, struct backend_request *rq)
+{
+	struct kube *k = kube_of(b);
+	struct kube_job *job = kube_job_find(k, rq->uid);
+	cleanup_free char *offline = kube_offline(k);
+	struct control *c;
+
+	if (!k->kind->control || offline) {
+		backend_answer(rq, offline ? -EHOSTUNREACH : -EOPNOTSUPP, NULL,
+			       offline ? offline : "ctl does nothing to jobs of this kind");
+		return;
+	}
+	if (!job || !job->view || job->command) {
+		backend_answer(rq, job && job->view ? -EBUSY : -ENOENT, NULL,
+			       "another action is under way; status has it as pending_command");
+		return;
+	}
+	c = calloc(1, sizeof(*c));
+	job->command = c ? calloc(1, sizeof(*job->command)) : NULL;
+	if (!job->command) {
+		free(c);
+		backend_answer(rq, -ENOMEM, NULL, NULL);
+		return;
+	}
+	job->ignored = 0;
+	job->command->job = job;
+	job->command->action = rq->action;
+	job->command->asker = c;
+	c->command = job->command;
+	c->op.rq = rq;
+	c->op.send = read_job;
+	c->op.free = control_free;
+	kube_op_add(k, &c->op);
+	drain(c, job);
+}

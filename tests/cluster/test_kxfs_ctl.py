@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""jobs/ID/ctl on a real cluster: what its controller obeys is done, what it would ignore is refused."""
+
+import os
+
+import yaml
+from harness import err_of, run, wait_for
+from mounted import HOLD, app, running
+
+WORDS = ("suspend", "resume", "restart", "terminate")
+BUSY = ["suspend", "restart", "terminate"]
+
+
+def write(job, word):
+    fd = os.open(job / "ctl", os.O_WRONLY)
+    try:
+        os.write(fd, word.encode())
+    finally:
+        os.close(fd)
+
+
+def actions(job):
+    return job.read("ctl").split()
+
+
+def phase(job, *wanted):
+    wait_for(lambda: job.status()["phase"] in wanted, what=f"the job to be {' or '.join(wanted)}")
+
+
+def refused(job, *but):
+    """Every word but these is refused, and changes nothing."""
+    before = job.status()
+    for word in WORDS:
+        if word not in but:
+            assert err_of(write, job, word) == "EINVAL", word
+    after = job.status()
+    assert (after["phase"], after["retries"]) == (before["phase"], before["retries"])
+
+
+def begun(job, attempt=0):
+    """The replica runs in this attempt and has printed; the uid of its pod is another each time."""
+    wait_for(lambda: job.replica()["attempt"] == attempt, what=f"attempt {attempt}")
+    running(job)
+    job.until_logged("begin")
+
+
+def test_suspend_and_resume(mount, world, limited):
+    """With no more rights than contrib/rbac.yaml gives. What was printed stays, as the first attempt's."""
+    kx = mount(kubeconfig=limited)
+    job = kx.submit(app(HOLD))
+    begun(job)
+    assert actions(job) == BUSY
+    refused(job, *BUSY)
+    run(f"echo suspend > {job.dir}/ctl")
+    assert job.status()["phase"] in ("Aborting", "Aborted")
+    phase(job, "Aborted")
+    assert job.state() == "CANCELLED" and actions(job) == ["resume"]
+    assert job.read("wait") == "CANCELLED\n" and "resume" in job.read("why")
+    refused(job, "resume")
+    wait_for(lambda: not world.pods(job.id), what="its pods to be gone")
+    assert job.log().startswith(b"begin\n")
+    write(job, "resume")
+    assert job.status()["retries"] == 1 and job.status()["pending_command"] is None
+    begun(job, 1)
+    assert job.log(name="log.0").startswith(b"begin\n")
+    world.release_all(job.id)
+    job.finish()
+    assert actions(job) == []
+    refused(job)
+
+
+def test_restart(kx, world):
+    job = kx.submit(app(HOLD, num_replicas=2))
+    begun(job)
+    write(job, "restart")
+    begun(job, 1)
+    running(job, "main-1")
+    assert job.status()["retries"] == 1 and job.log(name="log.0").startswith(b"begin\n")
+    write(job, "restart")
+    begun(job, 2)
+    # Volcano's default is 3, which it compares before it starts a job again.
+    phase(job, "Running")
+    assert actions(job) == ["suspend", "terminate"]
+    assert err_of(write, job, "restart") == "EINVAL"
+    assert "has none left" in kx.read(".kxfs", "log")
+    world.release_all(job.id)
+    job.finish()
+
+
+def test_terminate(kx, world):
+    job = kx.submit(app(HOLD))
+    begun(job)
+    write(job, "terminate")
+    job.until("FAILED")
+    phase(job, "Terminated")
+    assert actions(job) == []
+    refused(job)
+    wait_for(lambda: not world.pods(job.id), what="its pods to be gone")
+    assert job.id in kx.ls("jobs") and job.log().startswith(b"begin\n")
+
+
+def test_failed(kx, world):
+    """Volcano answers 201 to all of these, and does nothing."""
+    job = kx.submit(app(HOLD))
+    world.release(running(job), 3)
+    job.finish("FAILED")
+    phase(job, "Failed")
+    refused(job)
+
+
+def test_while_it_waits(kx, world):
+    """A job that has no room yet can be held back, and let wait again."""
+    job = kx.submit(app(HOLD, resource={"cpu": 0.1, "memMB": 64, "gpu": 0, "capabilities": {
+        "node.kubernetes.io/instance-type": "no-such-type"}}))
+    wait_for(lambda: actions(job) == BUSY, what="the controller")
+    assert job.status()["phase"] == "Pending"
+    write(job, "abort")
+    phase(job, "Aborted")
+    write(job, "resume")
+    phase(job, "Pending")
+    write(job, "terminate")
+    job.until("FAILED")
+    assert job.id in world.jobs()
+
+
+def test_replaced(kx, world):
+    """Volcano would obey a Command whose uid is another job's."""
+    job = kx.submit(app(HOLD))
+    begun(job)
+    fd = os.open(job / "ctl", os.O_WRONLY)
+    try:
+        world.kubectl("delete", "jobs.batch.volcano.sh", job.id)
+        wait_for(lambda: job.id not in kx.ls("jobs"), what="the job to go")
+        assert err_of(os.write, fd, b"terminate") in ("ENOENT", "ESTALE")
+    finally:
+        os.close(fd)
+
+
+def test_no_right(mount, world, limited):
+    """Without the right to create Commands."""
+    kx = mount(kubeconfig=limited)
+    job = kx.submit(app(HOLD))
+    begun(job)
+    rules = yaml.safe_load(world.kubectl("get", "role", "kxfs", "-o", "yaml").stdout)["rules"]
+    world.cluster.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+                         "metadata": {"name": "kxfs"},
+                         "rules": [rule for rule in rules if "commands" not in rule["resources"]]},
+                        namespace=world.namespace)
+    wait_for(lambda: world.kubectl(
+        "auth", "can-i", "create", "commands.bus.volcano.sh", "--as",
+        f"system:serviceaccount:{world.namespace}:kxfs", check=False).stdout.strip() == "no", what="the rights")
+    assert err_of(write, job, "suspend") == "EACCES"
+    assert "create commands.bus.volcano.sh" in kx.read(".kxfs", "log")
+    assert job.state() == "RUNNING" and job.status()["pending_command"] is None

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT
+"""jobs/ID/ctl on Volcano: one Command for what its controller would obey, none for what it would ignore,
+and the truth about both."""
+
+import json
+import os
+import time
+
+import harness
+import pytest
+import replies
+import store as st
+import watching
+
+APP = harness.app("true", num_replicas=2)
+BUSY = ["suspend", "restart", "terminate"]
+IN_PHASE = {"Pending": BUSY, "Running": BUSY, "Restarting": [], "Aborting": ["resume"], "Aborted": ["resume"],
+            "Completing": [], "Terminating": [], "Completed": [], "Failed": [], "Terminated": [],
+            "Inventing": [], None: []}
+
+
+def write(job, word):
+    fd = os.open(job / "ctl", os.O_WRONLY)
+    try:
+        os.write(fd, word.encode())
+    finally:
+        os.close(fd)
+
+
+def actions(job):
+    return job.read("ctl").split()
+
+
+def commands(server):
+    """The bodies of the Commands that were asked for."""
+    return [json.loads(request.body) for request in server.seen(verb="create", resource="commands")
+            if request.body]
+
+
+@pytest.fixture
+def job(kx, volcano):
+    job = kx.submit(APP)
+    volcano.start(job.id)
+    job.until("RUNNING")
+    return job
+
+
+def test_suspend_and_resume(kx, server, job):
+    assert actions(job) == BUSY
+    write(job, "suspend\n")
+    assert job.state() == "CANCELLED"
+    harness.wait_for(lambda: job.status()["phase"] == "Aborted")
+    assert actions(job) == ["resume"] and job.status()["pending_command"] is None
+    write(job, "resume")
+    assert job.status()["retries"] == 1
+    harness.wait_for(lambda: job.state() != "CANCELLED")
+    assert [command["action"] for command in commands(server)] == ["AbortJob", "ResumeJob"]
+    assert f"{job.id}: suspend" in kx.read(".kxfs", "log")
+
+
+def test_what_is_asked_for(server, job):
+    """The job is read right before; the Command names it by uid, and goes when it goes."""
+    uid = server.store.find(st.JOBS, "test", job.id).uid
+    reads = server.count(verb="get", resource="jobs")
+    write(job, "abort")
+    assert server.count(verb="get", resource="jobs") == reads + 1
+    (command,) = commands(server)
+    target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job.id, "uid": uid}
+    assert command["action"] == "AbortJob" and command["target"] == target
+    assert command["metadata"]["ownerReferences"] == [target]
+    assert command["metadata"]["namespace"] == "test"
+
+
+def test_restart(job, server, volcano):
+    """What the pods that go have printed is there, as that of the first attempt."""
+    (first, _) = volcano.pods(job.id)
+    volcano.log(first).append("working\n")
+    assert server.open_streams(resource="pods", verb="get")
+    write(job, "restart")
+    harness.wait_for(lambda: len(volcano.pods(job.id)) == 2)
+    volcano.start(job.id)
+    job.until("RUNNING")
+    harness.wait_for(lambda: job.replica("main-0")["attempt"] == 1)
+    harness.wait_for(lambda: (job / "main-0/log.0").read_bytes() == b"working\n")
+    assert job.status()["retries"] == 1
+
+
+def test_terminate(kx, job):
+    write(job, "terminate")
+    job.until("FAILED")
+    assert actions(job) == [] and job.id in kx.ls("jobs")
+
+
+@pytest.mark.parametrize("phase", IN_PHASE)
+def test_in_every_phase(make_mount, server, phase):
+    """What can be asked for is listed; what would be ignored is refused, and not sent."""
+    server.store.add(st.JOBS, watching.job("theirs", phase))
+    kx = make_mount(server, options="cancel=all")
+    (job,) = kx.jobs()
+    assert actions(job) == IN_PHASE[phase]
+    for word in ("suspend", "resume", "restart", "terminate"):
+        if word not in IN_PHASE[phase]:
+            assert harness.err_of(write, job, word) == "EINVAL"
+            assert f"theirs/ctl: {word}" in kx.read(".kxfs", "log")
+    assert not commands(server)
+
+
+def test_retries_used_up(make_mount, server, volcano):
+    """Volcano would make it Failed instead of starting it again."""
+    del volcano
+    tree = watching.job("theirs", "Running")
+    tree["status"]["retryCount"] = 2
+    server.store.add(st.JOBS, tree)
+    kx = make_mount(server, options="cancel=all")
+    (job,) = kx.jobs()
+    assert actions(job) == ["suspend", "terminate"]
+    assert harness.err_of(write, job, "restart") == "EINVAL"
+    assert "restart is refused: it costs a retry, and the job has none left" in kx.read(".kxfs", "log")
+    assert not commands(server)
+
+
+def hush(server):
+    """The mount hears nothing of its jobs any more."""
+    server.faults.add("silent", times=100, resource="jobs", verb="watch")
+    server.faults.add("silent", times=100, resource="jobs", verb="list")
+    server.end_streams("end", resource="jobs")
+    harness.wait_for(lambda: not server.open_streams(resource="jobs"))
+
+
+def test_ended_meanwhile(server, volcano, job):
+    hush(server)
+    volcano.set_phase(job.id, "Completed")
+    assert job.state() == "RUNNING"
+    assert harness.err_of(write, job, "suspend") == "EINVAL"
+    assert not commands(server)
+
+
+def test_another_job_of_that_name(server, job):
+    hush(server)
+    server.store.remove(st.JOBS, "test", job.id)
+    server.store.add(st.JOBS, watching.job(job.id, "Running"))
+    assert harness.err_of(write, job, "terminate") == "ESTALE"
+    assert not commands(server)
+
+
+def test_ignored(kx, server, volcano, job):
+    """Taken with 201, and nothing comes of it."""
+    volcano.commands = False
+    before = time.monotonic()
+    write(job, "suspend")
+    assert 4 < time.monotonic() - before < 60
+    assert job.status()["pending_command"] == "suspend" and job.state() == "RUNNING"
+    assert harness.err_of(write, job, "terminate") == "EBUSY"
+    harness.wait_for(lambda: job.status()["pending_command"] is None)
+    assert job.status()["ignored_command"] == "suspend"
+    assert f"{job.id}: suspend was taken 30 s ago, but nothing has come of it" in kx.read(".kxfs", "log")
+    assert len(commands(server)) == 1
+    volcano.commands = True
+    write(job, "suspend")
+    assert job.status()["ignored_command"] is None and job.state() == "CANCELLED"
+
+
+def test_late(server, volcano, job):
+    """Obeyed after the write has returned: the next look shows it."""
+    volcano.commands = False
+    write(job, "suspend")
+    assert job.status()["pending_command"] == "suspend"
+    volcano.set_phase(job.id, "Aborting")
+    harness.wait_for(lambda: job.status()["phase"] == "Aborting")
+    assert job.status()["pending_command"] is None and actions(job) == ["resume"]
+    assert len(commands(server)) == 1
+
+
+@pytest.mark.parametrize("reply, err, text", [
+    (replies.forbidden("ada", "create", st.COMMANDS, "test"), "EACCES", "create commands.bus.volcano.sh"),
+    (replies.not_served(), "ENOTSUP", "commands.bus.volcano.sh"),
+    (replies.denied("no"), "EINVAL", "no"),
+], ids=["403", "404", "webhook"])
+def test_refused(kx, server, job, reply, err, text):
+    server.faults.add("reply", times=100, reply=reply, verb="create", resource="commands")
+    assert harness.err_of(write, job, "suspend") == err
+    assert text in kx.read(".kxfs", "log")
+    assert job.state() == "RUNNING" and job.status()["pending_command"] is None
+    server.faults.clear()
+    write(job, "suspend")
+
+
+def test_no_right_to_read(kx, server, job):
+    server.faults.add("reply", times=100, verb="get", resource="jobs",
+                      reply=replies.forbidden("ada", "get", st.JOBS, "test", job.id))
+    assert harness.err_of(write, job, "suspend") == "EACCES"
+    assert "get jobs.batch.volcano.sh" in kx.read(".kxfs", "log") and not commands(server)
+
+
+@pytest.mark.parametrize("fault", ["lose", "reset", "cut", "junk"])
+@pytest.mark.parametrize("word", ["suspend", "restart"])
+def test_lost_reply(server, job, fault, word):
+    """Whether the Command arrived or not: it is obeyed once, and the write succeeds."""
+    server.faults.add(fault, amount=60, verb="create", resource="commands")
+    write(job, word)
+    harness.wait_for(lambda: job.status()["phase"] == {"suspend": "Aborted", "restart": "Pending"}[word])
+    assert job.status()["retries"] == (word == "restart")
+    assert len({command["metadata"]["name"] for command in commands(server)}) == 1
+
+
+def test_lost_and_ignored(server, volcano, job):
+    """It is asked for again under its name, and found to be there."""
+    volcano.commands = False
+    server.faults.add("lose", verb="create", resource="commands")
+    write(job, "suspend")
+    assert job.status()["pending_command"] == "suspend"
+    assert len(commands(server)) == 2
+    assert len({command["metadata"]["name"] for command in commands(server)}) == 1
+
+
+def test_no_answer(kx, server, job):
+    """Neither from the server: the write has a deadline, and says what is not known."""
+    server.faults.add("silent", times=100, verb="create", resource="commands")
+    assert harness.err_of(write, job, "suspend") == "ETIMEDOUT"
+    assert "could not be found out" in kx.read(".kxfs", "log")
+
+
+def test_offline(server, job):
+    server.away()
+    harness.wait_for(lambda: job.status()["stale_since"])
+    before = time.monotonic()
+    assert harness.err_of(write, job, "suspend") == "EHOSTUNREACH"
+    assert time.monotonic() - before < 5
+
+
+def test_deleted_meanwhile(kx, server, volcano, job):
+    volcano.commands = False
+    writer = harness.popen(["sh", "-c", f"echo suspend >{job.dir}/ctl"])
+    harness.wait_for(lambda: commands(server))
+    server.store.remove(st.JOBS, "test", job.id)
+    assert writer.wait(timeout=harness.LIMIT) != 0
+    assert f"{job.id}/ctl: the job was deleted meanwhile" in kx.read(".kxfs", "log")
+
+
+@pytest.mark.parametrize("options, err", [("cancel=own", "EPERM"), ("cancel=none", "EPERM"), ("ro", "EROFS")])
+def test_who_may(make_mount, server, options, err):
+    server.store.add(st.JOBS, watching.job("theirs", "Running"))
+    kx = make_mount(server, options=options)
+    (job,) = kx.jobs()
+    assert actions(job) == BUSY
+    assert harness.err_of(write, job, "terminate") == err
+    assert not server.seen(verb="get", resource="jobs") and not commands(server)
+
+
+def test_ends_with_the_mount(make_mount, server, volcano):
+    """Who writes when the mount is taken down is told."""
+    kx = make_mount(server)
+    job = kx.submit(APP)
+    volcano.start(job.id)
+    job.until("RUNNING")
+    volcano.commands = False
+    writer = harness.popen(["sh", "-c", f"echo suspend >{job.dir}/ctl"])
+    harness.wait_for(lambda: commands(server))
+    kx.end()
+    assert writer.wait(timeout=harness.LIMIT) != 0

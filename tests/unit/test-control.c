@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* What ctl asks of Volcano: in which phases, with which Command, and what tells that it was obeyed. */
+#include <json-c/json.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/control.h"
+#include "spec/view.h"
+
+#define BUSY	(1u << SPEC_SUSPEND | 1u << SPEC_RESTART | 1u << SPEC_TERMINATE)
+#define CONTROL (&spec_volcano_control)
+
+static char name[] = "trainer", uid[] = "u-1";
+
+/* A job in PHASE, some of whose RETRIES of 3 are used up. */
+static struct spec_job_view job(const char *phase, unsigned retries)
+{
+	return (struct spec_job_view){
+		.meta = {.name = name, .uid = uid},
+		.phase = (char *)(uintptr_t)phase,
+		.retries = retries,
+		.retry_limit = 3,
+	};
+}
+
+static unsigned actions(const char *phase, unsigned retries)
+{
+	const struct spec_job_view v = job(phase, retries);
+
+	return CONTROL->actions(&v);
+}
+
+static void test_phases(void **state)
+{
+	static const char *const none[] = {"",		"Restarting", "Completing", "Terminating",
+					   "Completed", "Failed",     "Terminated", "Inventing"};
+
+	(void)state;
+	assert_int_equal(actions("Pending", 0), BUSY);
+	assert_int_equal(actions("Running", 0), BUSY);
+	assert_int_equal(actions("Aborting", 0), 1u << SPEC_RESUME);
+	assert_int_equal(actions("Aborted", 0), 1u << SPEC_RESUME);
+	for (size_t i = 0; i < array_size(none); i++)
+		assert_int_equal(actions(none[i], 0), 0);
+}
+
+/* What costs a retry is not offered when there is none; and why is said. */
+static void test_retries(void **state)
+{
+	struct spec_job_view v = job("Running", 2);
+
+	(void)state;
+	assert_int_equal(actions("Running", 1), BUSY);
+	assert_int_equal(actions("Running", 2), BUSY & ~(1u << SPEC_RESTART));
+	assert_int_equal(actions("Aborted", 2), 0);
+	assert_non_null(strstr(CONTROL->refusal(&v, SPEC_RESTART), "none left"));
+	assert_null(CONTROL->refusal(&v, SPEC_RESUME)); /* because of the phase */
+	v.retry_limit = 0;
+	assert_int_equal(CONTROL->actions(&v), BUSY);
+	v.meta.deleted = 1;
+	assert_int_equal(CONTROL->actions(&v), 0);
+	assert_non_null(strstr(CONTROL->refusal(&v, SPEC_RESTART), "being deleted"));
+}
+
+static void test_request(void **state)
+{
+	const struct spec_job_view v = job("Running", 0);
+	const struct spec_control_asked asked = {&v, "ns", SPEC_TERMINATE, "kxfs-1"};
+	struct spec_control_request rq;
+
+	(void)state;
+	assert_int_equal(CONTROL->request(&asked, &rq), 0);
+	assert_false(rq.patch);
+	assert_string_equal(rq.resource, "commands.bus.volcano.sh");
+	assert_string_equal(
+		rq.path, "/apis/bus.volcano.sh/v1alpha1/namespaces/ns/commands?fieldManager=kxfs");
+	assert_string_equal(
+		rq.body,
+		"{\"metadata\":{\"name\":\"kxfs-1\",\"namespace\":\"ns\",\"ownerReferences\":[{"
+		"\"apiVersion\":\"batch.volcano.sh/v1alpha1\",\"kind\":\"Job\",\"name\":"
+		"\"trainer\",\"uid\":\"u-1\"}]},\"apiVersion\":\"bus.volcano.sh/v1alpha1\","
+		"\"kind\":\"Command\",\"action\":\"TerminateJob\",\"target\":{\"apiVersion\":"
+		"\"batch.volcano.sh/v1alpha1\",\"kind\":\"Job\",\"name\":\"trainer\",\"uid\":"
+		"\"u-1\"}}");
+	spec_control_request_clear(&rq);
+}
+
+static void test_outcome(void **state)
+{
+	static const struct {
+		enum spec_action action;
+		const char *before, *now;
+		unsigned retries; /* now; before: 0 */
+		enum spec_control_outcome outcome;
+	} table[] = {
+		{SPEC_SUSPEND, "Running", "Running", 0, SPEC_CONTROL_OPEN},
+		{SPEC_SUSPEND, "Running", "Aborting", 0, SPEC_CONTROL_OBEYED},
+		{SPEC_SUSPEND, "Running", "Aborted", 0, SPEC_CONTROL_OBEYED},
+		{SPEC_SUSPEND, "Pending", "Running", 0, SPEC_CONTROL_OPEN},
+		{SPEC_SUSPEND, "Running", "Restarting", 1, SPEC_CONTROL_OPEN},
+		{SPEC_SUSPEND, "Running", "Completed", 0, SPEC_CONTROL_LATE},
+		{SPEC_RESUME, "Aborting", "Aborted", 0, SPEC_CONTROL_OPEN},
+		{SPEC_RESUME, "Aborted", "Restarting", 1, SPEC_CONTROL_OBEYED},
+		{SPEC_RESUME, "Aborted", "Pending", 1, SPEC_CONTROL_OBEYED},
+		{SPEC_RESTART, "Running", "Running", 0, SPEC_CONTROL_OPEN},
+		{SPEC_RESTART, "Running", "Running", 1, SPEC_CONTROL_OBEYED},
+		{SPEC_RESTART, "Running", "Completing", 0, SPEC_CONTROL_LATE},
+		{SPEC_TERMINATE, "Running", "Terminating", 0, SPEC_CONTROL_OBEYED},
+		{SPEC_TERMINATE, "Running", "Terminated", 0, SPEC_CONTROL_OBEYED},
+		{SPEC_TERMINATE, "Running", "Failed", 0, SPEC_CONTROL_LATE},
+		{SPEC_TERMINATE, "Running", "Aborted", 0, SPEC_CONTROL_LATE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		const struct spec_control_mark before = {table[i].before, 0};
+		const struct spec_job_view now = job(table[i].now, table[i].retries);
+
+		assert_int_equal(CONTROL->outcome(table[i].action, &before, &now),
+				 table[i].outcome);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_retries),
+		cmocka_unit_test(test_request),
+		cmocka_unit_test(test_outcome),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
