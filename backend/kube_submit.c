@@ -57,17 +57,30 @@ static void refuse(struct kube_submit *s, int err)
 	kube_folder_remove(s->op.k, s->m->id, removed, s);
 }
 
-/* The server would take it. */
+static void rendered(void *data)
+{
+	struct kube_submit *s = data;
+
+	s->op.working = false;
+	if (s->err)
+		kube_op_answer(&s->op, s->err, NULL, NULL);
+	else
+		kube_op_answer_dry_run(&s->op, s->text);
+}
+
+static void render(void *data)
+{
+	struct kube_submit *s = data;
+	size_t len;
+
+	s->err = spec_manifest_yaml(s->m, &s->text, &len);
+}
+
+/* The server would take it. A large manifest takes a while to write down: on the pool. */
 static void approved(struct kube_submit *s)
 {
-	cleanup_free char *yaml = NULL;
-	size_t len;
-	int err = spec_manifest_yaml(s->m, &yaml, &len);
-
-	if (err)
-		kube_op_answer(&s->op, err, NULL, NULL);
-	else
-		kube_op_answer_dry_run(&s->op, yaml);
+	s->op.working = true;
+	loop_work(s->op.k->b->loop, render, rendered, s);
 }
 
 static void launched(struct kube_submit *s, const char *object, size_t len)

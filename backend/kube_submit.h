@@ -19,7 +19,7 @@ struct kube_submit {
 	unsigned names; /* tried */
 	bool kept;	/* its directory is made */
 	int err;	/* what is wrong; while the holder of the name is asked for: so far */
-	char *text;	/* for people */
+	char *text;	/* for people; of a dry run that was approved: the manifest */
 };
 
 static inline bool kube_submit_is_dry(const struct kube_submit *s)
