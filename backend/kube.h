@@ -57,7 +57,6 @@ struct kube_job {
 	struct spool_job *spool; /* NULL: no output of it is wanted so far */
 	struct kube_log *logs;	 /* by key */
 	size_t n_following;	 /* of them wait or are under way */
-	bool dropped;		 /* its output was removed to make room: it is not captured again */
 	bool output_over;	 /* the merged log has ended */
 	struct kube_command *command; /* that was written to ctl and has not shown; NULL: none */
 	unsigned ignored;	      /* as in spec_job */
@@ -74,6 +73,8 @@ struct kube_own {
 	char *uid;	  /* "" not known yet */
 	char *submission; /* "" not submitted from here */
 	bool output;	  /* there is some: it is history when the job leaves */
+	bool dropped;	  /* its output was removed to make room: it is not captured again */
+	bool clearing;	  /* that is being done */
 	bool removing;	  /* no job's any more */
 	loop_fn removed;  /* to be called then; NULL: nothing */
 	void *data;
@@ -199,6 +200,13 @@ int kube_own_claim(struct kube *k, const struct spec_job_view *view);
 void kube_own_free(struct kube *k);
 /* Remove the folder ID with all that is in it, on the pool; DONE (may be NULL) is called after that. */
 void kube_folder_remove(struct kube *k, const char *id, loop_fn done, void *data);
+/*
+ * Remove the output in the folder ID, whose job has finished and is still in the cluster; all else of the
+ * job stays, and that it was so also for the next mount. DONE (may be NULL) is called after that.
+ */
+void kube_output_drop(struct kube *k, const char *id, loop_fn done, void *data);
+/* Was that done with the output of this job? */
+bool kube_is_dropped(struct kube *k, const struct spec_job_view *view);
 /* Was this job submitted from here? */
 bool kube_is_own(struct kube *k, const struct spec_job_view *view);
 /* Is there output of this job that is kept? */

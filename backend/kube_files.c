@@ -2,8 +2,9 @@
 /*
  * The state directory of a mount of a cluster: STATE/jobs/ID/ with the file as it was submitted
  * (app.yaml) and the UUID of the write (submission), both made before anything is sent; the output that
- * was captured; and with it the newest snapshot (job.json). What stands there says which jobs are ours,
- * also after a crash in the middle of a submission, and what there is in the history.
+ * was captured; and with it the newest snapshot (job.json), or instead of both, that it was removed to
+ * make room (dropped, with the uid of the job). What stands there says which jobs are ours, also after a
+ * crash in the middle of a submission, and what there is in the history.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include "spec/snapshot.h"
 
 #define UUID_LEN     36
+#define UID_MAX	     255
 #define SNAPSHOT_MAX (64u << 20)
 
 /* --- whose folders they are --- */
@@ -127,7 +129,22 @@ bool kube_has_output(struct kube *k, const struct spec_job_view *view)
 	return own && own->output;
 }
 
+bool kube_is_dropped(struct kube *k, const struct spec_job_view *view)
+{
+	const struct kube_own *own = kube_own_of(k, view);
+
+	return own && own->dropped;
+}
+
 /* --- folders that come and go --- */
+
+/* A job of that name may wait for the folder. */
+static void mark_all(struct kube *k, const char *id)
+{
+	for (struct kube_job *job = k->jobs; job; job = job->hh.next)
+		if (job->view && streq(job->view->meta.name, id))
+			kube_mark(job);
+}
 
 static void removed(void *data)
 {
@@ -136,10 +153,7 @@ static void removed(void *data)
 	loop_fn fn = own->removed;
 	void *arg = own->data;
 
-	/* Another job of that name may wait for it. */
-	for (struct kube_job *job = k->jobs; job; job = job->hh.next)
-		if (job->view && streq(job->view->meta.name, own->id))
-			kube_mark(job);
+	mark_all(k, own->id);
 	own_free(own);
 	if (fn)
 		fn(arg);
@@ -159,6 +173,84 @@ void kube_folder_remove(struct kube *k, const char *id, loop_fn done, void *data
 	} else if (done) {
 		loop_post(k->b->loop, done, data);
 	}
+}
+
+/* Output that is being removed. */
+struct drop {
+	struct kube *k;
+	char *id;
+	char *uid;
+	char *dir;
+	int err;
+	loop_fn done;
+	void *data;
+};
+
+static void drop_free(struct drop *d)
+{
+	free(d->id);
+	free(d->uid);
+	free(d->dir);
+	free(d);
+}
+
+static void dropped(void *data)
+{
+	struct drop *d = data;
+	struct kube_own *own = kube_own_find(d->k, d->id);
+
+	if (own)
+		own->clearing = false;
+	mark_all(d->k, d->id);
+	if (d->done)
+		d->done(d->data);
+	drop_free(d);
+}
+
+static void drop_output(void *data)
+{
+	struct drop *d = data;
+
+	if (d->err)
+		diag(DIAG_ERROR, "%s: that its output is removed can't be recorded: %s", d->id,
+		     strerror(-d->err));
+	spool_output_remove(d->k->b->spool, d->id, dropped, d);
+}
+
+/* First what says so, or the next mount would fetch it all again. */
+static void drop_work(void *data)
+{
+	struct drop *d = data;
+	cleanup_free char *snapshot = file_path(d->k->b->config.state_dir, d->id, "job.json");
+
+	d->err = file_write(d->dir, "dropped", d->uid, strlen(d->uid));
+	if (!d->err && snapshot && unlink(snapshot) < 0 && errno != ENOENT)
+		d->err = -errno;
+}
+
+void kube_output_drop(struct kube *k, const char *id, loop_fn done, void *data)
+{
+	struct kube_own *own = kube_own_find(k, id);
+	struct drop *d = own && !own->removing ? calloc(1, sizeof(*d)) : NULL;
+
+	if (d) {
+		d->id = strdup(id);
+		d->uid = strdup(own->uid);
+		d->dir = file_path(k->b->config.state_dir, id, NULL);
+	}
+	if (!d || !d->id || !d->uid || !d->dir) {
+		if (d)
+			drop_free(d);
+		if (done)
+			loop_post(k->b->loop, done, data);
+		return;
+	}
+	d->k = k;
+	d->done = done;
+	d->data = data;
+	own->output = false;
+	own->dropped = own->clearing = true;
+	loop_work(k->b->loop, drop_work, drop_output, d);
 }
 
 /* OWN's folder is another job's. If that is history, it makes room. */
@@ -181,7 +273,8 @@ int kube_own_claim(struct kube *k, const struct spec_job_view *view)
 	else if (!kube_own_of(k, view)) {
 		displace(k, own);
 		return -EBUSY;
-	}
+	} else if (own->clearing)
+		return -EBUSY;
 	if (!own || set_uid(own, view->meta.uid) < 0)
 		return -ENOMEM;
 	own->output = true;
@@ -194,6 +287,7 @@ int kube_own_claim(struct kube *k, const struct spec_job_view *view)
 struct folder {
 	char *id;
 	char *submission;	   /* NULL: not submitted from here */
+	char *dropped;		   /* uid of the job whose output was removed; NULL: none was */
 	struct spec_job *snapshot; /* NULL: none was kept */
 	bool damaged;		   /* what was kept can't be read */
 	struct folder *next;
@@ -250,6 +344,8 @@ static int load_folder(struct load *l, const char *id)
 	if (!f->id)
 		return -ENOMEM;
 	err = load_file(l, id, "submission", UUID_LEN, &f->submission, &len);
+	if (!err || err == -ENOENT || err == -EINVAL)
+		err = load_file(l, id, "dropped", UID_MAX, &f->dropped, &len);
 	if (err && err != -ENOENT && err != -EINVAL)
 		return err;
 	return load_snapshot(l, f);
@@ -284,8 +380,14 @@ static int take_folder(struct kube *k, struct folder *f)
 	if (err)
 		return err;
 	own->output = f->snapshot || f->damaged;
+	own->dropped = f->dropped;
+	if (f->dropped && !f->snapshot) {
+		err = set_uid(own, f->dropped);
+		if (!err)
+			kube_output_drop(k, f->id, NULL, NULL); /* should that have been cut off */
+	}
 	if (!f->snapshot)
-		return 0;
+		return err;
 	err = set_uid(own, f->snapshot->uid);
 	if (!err)
 		err = store_put(k->b->store, f->snapshot);
@@ -306,6 +408,7 @@ static void loaded(void *data)
 		spec_job_unref(f->snapshot);
 		free(f->id);
 		free(f->submission);
+		free(f->dropped);
 		free(f);
 	}
 	l->fn(l->k, l->err);

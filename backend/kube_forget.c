@@ -58,15 +58,15 @@ static int begin(struct kube *k, const struct spec_job *job, struct backend_requ
 	r->history = job->history;
 	k->n_removing++;
 	own = kube_own_find(k, job->id);
-	if (live) {
+	if (live)
 		kube_logs_free(live);
-		live->dropped = true;
-	}
 	/* The folder may be another job's of that name by now. */
-	if (own && (!*own->uid || streq(own->uid, job->uid)))
+	if (!own || (*own->uid && !streq(own->uid, job->uid)))
+		loop_post(k->b->loop, removed, r);
+	else if (job->history)
 		kube_folder_remove(k, r->id, removed, r);
 	else
-		loop_post(k->b->loop, removed, r);
+		kube_output_drop(k, r->id, removed, r);
 	/* Its streams may have been all that kept it. */
 	if (live)
 		kube_job_settle(live);
@@ -88,11 +88,10 @@ static bool may_go(struct backend *b, const struct spec_job *job)
 {
 	struct kube *k = kube_of(b);
 	const struct kube_job *live = kube_job_find(k, job->uid);
-
 	const struct kube_own *own = kube_own_find(k, job->id);
 
-	return own && !own->removing && streq(own->uid, job->uid) && !job->suspended &&
-	       !(live && live->n_following);
+	return own && own->output && !own->removing && streq(own->uid, job->uid) &&
+	       !job->suspended && !(live && live->n_following);
 }
 
 static bool is_removing(struct backend *b)

@@ -57,12 +57,12 @@ static void kept(void *data)
 	kube_check_stopped(k);
 }
 
-/* Is the folder of JOB's name its own? */
+/* Is the folder of JOB's name its own, with output? */
 static bool has_folder(struct kube *k, const struct spec_job *job)
 {
 	const struct kube_own *own = kube_own_find(k, job->id);
 
-	return own && !own->removing && streq(own->uid, job->uid);
+	return own && own->output && !own->removing && streq(own->uid, job->uid);
 }
 
 static void write_next(struct kube *k)

@@ -131,6 +131,8 @@ static struct kube_log *follow_key(struct kube_job *job, const char *key, const 
 
 void kube_logs_fill(struct kube_job *job, struct spec_job *snapshot)
 {
+	bool dropped = kube_is_dropped(job->k, job->view);
+
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		struct spec_replica *r = &snapshot->replicas[i];
 		uint64_t gap = 0;
@@ -139,6 +141,9 @@ void kube_logs_fill(struct kube_job *job, struct spec_job *snapshot)
 			const struct kube_log *log;
 
 			HASH_FIND_STR(job->logs, r->logs[j].key, log);
+			/* Who opens what was dropped gets what the cluster still has. */
+			if (!log && dropped)
+				r->logs[j].complete = false;
 			if (!log)
 				continue;
 			r->logs[j].complete |= log->complete;
@@ -208,7 +213,8 @@ void kube_logs_look(struct kube_job *job, const struct spec_job *snapshot)
 
 	if (job->k->stopping)
 		return;
-	each_log(job, snapshot, !job->left && !job->dropped && is_captured(job, snapshot));
+	each_log(job, snapshot,
+		 !job->left && !kube_is_dropped(job->k, job->view) && is_captured(job, snapshot));
 	over = spec_state_is_final(snapshot->state) && !snapshot->suspended && !job->n_following;
 	if (!job->spool || over == job->output_over)
 		return;

@@ -68,6 +68,8 @@ void spool_job_resume(struct spool_job *j);
 void spool_job_close(struct spool_job *j);
 /* Remove its directory, on the pool; readers that have it open read on. */
 void spool_job_remove(struct spool *spool, const char *id, loop_fn done, void *data);
+/* The same for the output alone: what else is in the directory stays. */
+void spool_output_remove(struct spool *spool, const char *id, loop_fn done, void *data);
 
 /* --- any thread --- */
 

@@ -135,12 +135,32 @@ uint64_t spool_bytes(struct spool *spool)
 struct spool_removal {
 	struct spool *spool;
 	char *id;
+	bool output;	    /* alone */
 	struct log *merged; /* if somebody reads it */
 	struct spool_walk walk;
 	int err;
 	loop_fn done;
 	void *data;
 };
+
+/* Take the output out of the directory of R, into NAME. 0 or a negative errno. */
+static int spool_take_output(struct spool_removal *r, const char *name)
+{
+	static const char *const parts[] = {"merged", "merged.keys", "positions", "logs"};
+	int dir = r->spool->dir_fd;
+	cleanup_fd int from = openat(dir, r->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	cleanup_fd int to = -1;
+
+	if (from < 0 || mkdirat(dir, name, 0700) < 0)
+		return -errno;
+	to = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (to < 0)
+		return -errno;
+	for (size_t i = 0; i < array_size(parts); i++)
+		if (renameat(from, parts[i], to, parts[i]) < 0 && errno != ENOENT)
+			return -errno;
+	return 0;
+}
 
 static void spool_remove_work(void *data)
 {
@@ -151,12 +171,15 @@ static void spool_remove_work(void *data)
 	if (r->merged)
 		log_merged_hold(r->merged);
 	snprintf(name, sizeof(name), SPOOL_REMOVED "%lld", (long long)loop_time_ns());
-	if (renameat(dir, r->id, dir, name) < 0) {
-		r->err = errno == ENOENT ? 0 : -errno;
-		return;
-	}
+	if (r->output)
+		r->err = spool_take_output(r, name);
+	else if (renameat(dir, r->id, dir, name) < 0)
+		r->err = -errno;
+	if (r->err == -ENOENT)
+		r->err = 0;
+	/* What was taken out goes, also when the rest could not be. */
 	spool_walk(dir, name, 0, &r->walk);
-	if (unlinkat(dir, name, AT_REMOVEDIR) < 0)
+	if (unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT && !r->err)
 		r->err = -errno;
 }
 
@@ -179,7 +202,7 @@ static void spool_remove_done(void *data)
 	spool_unref(spool);
 }
 
-void spool_job_remove(struct spool *spool, const char *id, loop_fn done, void *data)
+static void spool_remove(struct spool *spool, const char *id, bool output, loop_fn done, void *data)
 {
 	struct spool_removal *r = calloc(1, sizeof(*r));
 	struct spool_job *j = spool_find_job(spool, id);
@@ -201,10 +224,21 @@ void spool_job_remove(struct spool *spool, const char *id, loop_fn done, void *d
 	}
 	atomic_fetch_add(&spool->refs, 1);
 	r->spool = spool;
+	r->output = output;
 	r->walk.remove = true;
 	r->done = done;
 	r->data = data;
 	if (spool_name(name, id, NULL, ""))
 		r->merged = log_find(spool, name);
 	loop_work(spool->loop, spool_remove_work, spool_remove_done, r);
+}
+
+void spool_job_remove(struct spool *spool, const char *id, loop_fn done, void *data)
+{
+	spool_remove(spool, id, false, done, data);
+}
+
+void spool_output_remove(struct spool *spool, const char *id, loop_fn done, void *data)
+{
+	spool_remove(spool, id, true, done, data);
 }

@@ -30,6 +30,7 @@ static struct {
 	char dir[64];
 	char kubeconfig[96];
 	enum backend_capture capture;
+	uint64_t spool_limit; /* 0: plenty */
 	struct backend *b;
 	struct kube *k;
 	struct rig_object objects[RIG_MAX]; /* all that ever were; the uid is u-INDEX */
@@ -114,7 +115,7 @@ static inline void rig_new(void)
 		.work_dir = "/",
 		.submitter = "ada@login1",
 		.grace_ms = 100,
-		.spool_limit = 1u << 30,
+		.spool_limit = rig.spool_limit ? rig.spool_limit : 1u << 30,
 		.history_keep = 604800,
 	};
 	cleanup_free char *text = NULL;

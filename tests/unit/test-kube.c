@@ -527,6 +527,91 @@ static void test_earlier_output(void **state)
 	assert_true(rig_has_folder("one"));
 }
 
+/* The manifest of a dry run is written down on the pool, also when the mount ends meanwhile. */
+static void test_dry_run(void **state)
+{
+	const struct backend_submission s = {"app.yaml", RIG_APP, strlen(RIG_APP), "ada@login1"};
+
+	(void)state;
+	rig_start("", "");
+	for (int ends = 0; ends < 2; ends++) {
+		rig.n_answers = 0;
+		backend_dry_run(rig.b, &s, rig_reply, NULL);
+		fake_run();
+		assert_non_null(strstr(rig_request()->path, "dryRun=All"));
+		fake_answer(rig_request(), 201, "{}");
+		assert_int_equal(rig.n_answers, 0);
+		assert_non_null(fake.pool);
+		if (ends)
+			rig_stop();
+		else
+			fake_run();
+		assert_int_equal(rig.n_answers, 1);
+		assert_int_equal(rig.err, 0);
+	}
+	rig_start("", "");
+}
+
+static bool has_file(const char *id, const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/jobs/%s/%s", rig.dir, id, name);
+	return access(path, F_OK) == 0;
+}
+
+static void expect_own(const char *id)
+{
+	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, id);
+
+	assert_non_null(job);
+	assert_true(job->own);
+}
+
+/* The output of a finished job gives way to the spool's limit; the job stays its submitter's. */
+static void test_spool_limit(void **state)
+{
+	cleanup_free char *pod = rig_pod("p1", "u-0", 0, "Succeeded", RIG_EXIT("0"));
+	cleanup_free char *json = NULL;
+	cleanup_free char *id = NULL;
+	char path[512];
+	FILE *log;
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_OWN;
+	rig.spool_limit = 10;
+	rig_start("", "");
+	rig_submit(RIG_APP);
+	rig_serve();
+	assert_int_equal(rig.err, 0);
+	id = strdup(rig.id);
+	run_job(id, "u-0", "p1");
+	assert_non_null(rig.follows);
+	snprintf(path, sizeof(path), "%s/jobs/%s/logs/p1.a.0", rig.dir, id);
+	log = fopen(path, "a");
+	assert_non_null(log);
+	fputs("more than ten bytes\n", log);
+	fclose(log);
+	rig_pod_event("MODIFIED", pod);
+	rig_follow_done(rig.follows);
+	json = rig_job(id, "u-0", "Completed", 1);
+	rig_job_event("MODIFIED", json);
+	fake_pass(120000);
+	assert_false(has_file(id, "logs"));
+	assert_false(has_file(id, "job.json"));
+	assert_true(has_file(id, "app.yaml"));
+	expect_own(id);
+	rig_stop();
+	rig_start(json, pod);
+	expect_own(id);
+	assert_null(rig.follows); /* else it would be fetched and dropped again at each start */
+	rig_job_event("DELETED", json);
+	rig_expect(BACKEND_JOBS, id, NULL);
+	rig_expect(BACKEND_HISTORY, id, NULL);
+	fake_pass(5000);
+	assert_false(rig_has_folder(id));
+}
+
 /* Names come again: what one job printed is not the next one's to remove. */
 static void test_same_name(void **state)
 {
@@ -671,6 +756,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_cancel, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_history, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_earlier_output, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_spool_limit, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_dry_run, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_same_name, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_name_in_flight, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_first_fetches, rig_setup, rig_teardown),
