@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "backend/lock.h"
+#include "spec/utf8.h"
 
 #define DIAG_RING    (128u << 10) /* bytes of text kept */
 #define DIAG_MESSAGE 1024	  /* bytes of one message; what is longer ends in "..." */
@@ -45,34 +46,18 @@ int diag_level_parse(const char *word)
 	return -EINVAL;
 }
 
-/* Copy TEXT to RET as one line, with control characters escaped; the length without NUL. */
-static size_t diag_escape(const char *text, char *ret, size_t size)
+/* Copy TEXT to RET, which has room as spec_utf8_clean says, as one line. */
+static void diag_escape(char *text, char *ret)
 {
-	static const char hex[] = "0123456789abcdef";
-	size_t n = 0;
+	char *next;
 
-	for (; *text && n + 5 < size; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '\n') {
-			n += (size_t)sprintf(ret + n, "%s", text[1] ? " | " : "");
-			continue;
-		}
-		if (c >= 0x20 && c != 0x7f) {
-			ret[n++] = (char)c;
-			continue;
-		}
-		ret[n++] = '\\';
-		if (c == '\t') {
-			ret[n++] = 't';
-			continue;
-		}
-		ret[n++] = 'x';
-		ret[n++] = hex[c >> 4];
-		ret[n++] = hex[c & 15];
+	for (; (next = strchr(text, '\n')); text = next + 1) {
+		*next = '\0';
+		ret = spec_utf8_clean(ret, text, "");
+		if (next[1])
+			ret = stpcpy(ret, " | ");
 	}
-	ret[n] = '\0';
-	return n;
+	spec_utf8_clean(ret, text, "");
 }
 
 /* Forget the oldest line. */
@@ -101,8 +86,8 @@ void diag(enum diag_level level, const char *fmt, ...)
 {
 	int saved = errno;
 	char message[DIAG_MESSAGE];
-	char text[2 * DIAG_MESSAGE];
-	char line[2 * DIAG_MESSAGE + 64];
+	char text[4 * DIAG_MESSAGE + 1];
+	char line[sizeof(text) + 64];
 	struct timespec now;
 	struct tm tm;
 	va_list ap;
@@ -113,9 +98,11 @@ void diag(enum diag_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
+	if (n < 0)
+		return;
 	if (n >= (int)sizeof(message))
 		memcpy(message + sizeof(message) - 4, "...", 4);
-	diag_escape(n < 0 ? fmt : message, text, sizeof(text));
+	diag_escape(message, text);
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);

@@ -6,16 +6,17 @@
 
 #include <inttypes.h>
 
+#include "spec/utf8.h"
+
 void print_text(FILE *out, const char *key, const char *text)
 {
+	cleanup_free char *clean = spec_utf8_clean_copy(text, "");
+
 	fprintf(out, "%s: \"", key);
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+	for (const char *p = clean ? clean : ""; *p; p++) {
 		if (*p == '"' || *p == '\\')
-			fprintf(out, "\\%c", *p);
-		else if (*p < 0x20 || *p == 0x7f)
-			fprintf(out, "\\x%02x", *p);
-		else
-			fputc(*p, out);
+			fputc('\\', out);
+		fputc(*p, out);
 	}
 	fputs("\"\n", out);
 }

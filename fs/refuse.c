@@ -4,6 +4,8 @@
 
 #include <stdarg.h>
 
+#include "spec/utf8.h"
+
 int refuse(int err, char **ret_text, const char *fmt, ...)
 {
 	va_list ap;
@@ -13,4 +15,11 @@ int refuse(int err, char **ret_text, const char *fmt, ...)
 		*ret_text = NULL;
 	va_end(ap);
 	return err;
+}
+
+void refuse_say(int err, const char *text)
+{
+	cleanup_free char *clean = text ? spec_utf8_clean_copy(text, "\n\t") : NULL;
+
+	fprintf(stderr, "kxfs: %s\n", clean ? clean : strerror(-err));
 }

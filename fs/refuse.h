@@ -11,4 +11,7 @@
  */
 int refuse(int err, char **ret_text, const char *fmt, ...) printf_like(3, 4);
 
+/* Tell it to who gave the command. TEXT may quote a server or a plugin; NULL: ERR has to do. */
+void refuse_say(int err, const char *text);
+
 #endif

@@ -328,7 +328,7 @@ static int live(struct run *r, char **why)
 		if (err)
 			diag(DIAG_ERROR, "serving %s ended: %s", r->mountpoint, strerror(-err));
 	} else {
-		fprintf(stderr, "kxfs: %s\n", *why ? *why : strerror(-err));
+		refuse_say(err, *why);
 	}
 	end(r);
 	unmake(r);
@@ -348,7 +348,7 @@ int run(const struct options *o)
 	notify_init(&r.notify);
 	err = check(&r, &why);
 	if (err) {
-		fprintf(stderr, "kxfs: %s\n", why ? why : strerror(-err));
+		refuse_say(err, why);
 		return EXIT_FAILURE;
 	}
 	if (!o->foreground) {

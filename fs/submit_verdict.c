@@ -10,6 +10,7 @@
 #include "fs/listing.h"
 #include "fs/submit_impl.h"
 #include "fs/text.h"
+#include "spec/utf8.h"
 
 /* --- under the lock --- */
 
@@ -98,16 +99,19 @@ void submit_verdict_accepted(struct submit *s, const char *name, uint64_t seq, c
 		verdict_lost(s, name);
 }
 
-/* A text as NAME.error shows it: bounded, and whole lines. malloc'ed; NULL: no memory. */
+/* A text as NAME.error shows it: clean, bounded, and whole lines. malloc'ed; NULL: no memory. */
 static char *verdict_text(const char *text)
 {
-	size_t len = strnlen(text, SUBMIT_MAX_TEXT);
-	const char *end = len > 0 && text[len - 1] == '\n' ? "" : "\n";
+	char *clean cleanup_free = spec_utf8_clean_copy(text, "\n\t");
+	size_t len = clean ? strnlen(clean, SUBMIT_MAX_TEXT) : 0;
+	const char *end = len > 0 && clean[len - 1] == '\n' ? "" : "\n";
 	char *ret;
 
-	if (text[len])
+	if (!clean)
+		return NULL;
+	if (clean[len])
 		end = "...\n";
-	return asprintf(&ret, "%.*s%s", (int)len, text, end) < 0 ? NULL : ret;
+	return asprintf(&ret, "%.*s%s", (int)len, clean, end) < 0 ? NULL : ret;
 }
 
 void submit_verdict_refused(struct submit *s, const char *name, uint64_t seq, const char *text,

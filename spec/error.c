@@ -11,6 +11,7 @@
 #include <stdarg.h>
 
 #include "spec/limits.h"
+#include "spec/utf8.h"
 
 /* A longer text loses its middle: the beginning says what, the end says what to do. */
 #define TEXT_MAX  1000
@@ -53,34 +54,13 @@ static void shorten(char *text)
 	memmove(text + head + n, text + tail, len - tail + 1);
 }
 
-/* A copy of TEXT in which control characters (C0, DEL, C1) are escapes. */
+/* A copy of TEXT, clean and short. */
 static char *printable(const char *text)
 {
-	static const char hex[] = "0123456789abcdef";
-	char *ret = calloc(4, strlen(text) + 1), *to = ret;
+	char *ret = spec_utf8_clean_copy(text, "");
 
-	if (!ret)
-		return NULL;
-	for (const unsigned char *s = (const unsigned char *)text; *s; s++) {
-		unsigned c = *s;
-
-		if (c == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0)
-			c = *++s;
-		else if (c >= 0x20 && c != 0x7f) {
-			*to++ = (char)c;
-			continue;
-		}
-		*to++ = '\\';
-		if (c == '\n' || c == '\t' || c == '\r') {
-			*to++ = c == '\n' ? 'n' : c == '\t' ? 't' : 'r';
-			continue;
-		}
-		*to++ = 'x';
-		*to++ = hex[c >> 4];
-		*to++ = hex[c & 15];
-	}
-	*to = '\0';
-	shorten(ret);
+	if (ret)
+		shorten(ret);
 	return ret;
 }
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "spec/tree.h"
+#include "spec/utf8.h"
 #include "spec/yaml.h"
 
 /* Levels of status in block style: the job, its list of roles, a role, its list of replicas. */
@@ -66,17 +67,34 @@ static void put_action(struct spec_tree *t, struct json_object *o, const char *k
 		spec_tree_null(t, o, key);
 }
 
+/*
+ * Texts come from outside. Both formats have escapes for the control characters of ASCII; what else a
+ * terminal may obey, and what is no UTF-8, JSON would pass on as it is.
+ */
+static void put_text(struct spec_tree *t, struct json_object *o, const char *key, const char *text)
+{
+	static const char escaped[] = "\x01\x02\x03\x04\x05\x06\x07\b\t\n\v\f\r\x0e\x0f\x10\x11"
+				      "\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f";
+	cleanup_free char *clean = NULL;
+
+	if (!spec_utf8_is_clean(text, escaped)) {
+		clean = spec_utf8_clean_copy(text, escaped);
+		t->failed |= !clean;
+	}
+	spec_tree_text(t, o, key, clean ? clean : text);
+}
+
 static void put_replica(struct spec_tree *t, struct json_object *o, const struct spec_replica *r)
 {
 	spec_tree_number(t, o, "id", r->id);
-	spec_tree_text(t, o, "state", spec_state_name(r->state));
-	spec_tree_text(t, o, "pod", r->pod);
-	spec_tree_text(t, o, "node", r->node);
+	put_text(t, o, "state", spec_state_name(r->state));
+	put_text(t, o, "pod", r->pod);
+	put_text(t, o, "node", r->node);
 	spec_tree_number(t, o, "attempt", r->attempt);
 	put_number(t, o, "exit_code", r->exit_code, -1);
 	put_number(t, o, "signal", r->signal, 0);
-	spec_tree_text(t, o, "reason", r->reason);
-	spec_tree_text(t, o, "message", r->message);
+	put_text(t, o, "reason", r->reason);
+	put_text(t, o, "message", r->message);
 }
 
 static void put_role(struct spec_tree *t, struct json_object *o, const struct spec_job *job,
@@ -87,7 +105,7 @@ static void put_role(struct spec_tree *t, struct json_object *o, const struct sp
 
 	for (size_t i = 0; i < role->n; i++)
 		running += job->replicas[role->first + i].state == SPEC_RUNNING;
-	spec_tree_text(t, o, "name", role->name);
+	put_text(t, o, "name", role->name);
 	spec_tree_number(t, o, "desired", role->desired);
 	spec_tree_number(t, o, "minimum", role->minimum);
 	spec_tree_number(t, o, "running", running);
@@ -104,16 +122,16 @@ static struct json_object *status_tree(const struct spec_job *job)
 	struct spec_tree t = {0};
 	struct json_object *roles;
 
-	spec_tree_text(&t, o, "id", job->id);
-	spec_tree_text(&t, o, "app", job->app);
-	spec_tree_text(&t, o, "state", spec_state_name(job->state));
-	spec_tree_text(&t, o, "phase", job->phase);
-	spec_tree_text(&t, o, "reason", job->reason);
-	spec_tree_text(&t, o, "message", job->message);
-	spec_tree_text(&t, o, "backend", job->backend);
-	spec_tree_text(&t, o, "namespace", job->namespace);
-	spec_tree_text(&t, o, "queue", job->queue);
-	spec_tree_text(&t, o, "submitter", job->submitter);
+	put_text(&t, o, "id", job->id);
+	put_text(&t, o, "app", job->app);
+	put_text(&t, o, "state", spec_state_name(job->state));
+	put_text(&t, o, "phase", job->phase);
+	put_text(&t, o, "reason", job->reason);
+	put_text(&t, o, "message", job->message);
+	put_text(&t, o, "backend", job->backend);
+	put_text(&t, o, "namespace", job->namespace);
+	put_text(&t, o, "queue", job->queue);
+	put_text(&t, o, "submitter", job->submitter);
 	spec_tree_number(&t, o, "retries", job->retries);
 	spec_tree_number(&t, o, "max_retries", job->max_retries);
 	put_time(&t, o, "created", job->created);
@@ -183,38 +201,33 @@ int spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* TEXT as one field of a line; TO has room for twice as much. Returns the end of what is written. */
-static char *put_field(char *to, const char *text)
+/* TEXT as one field of a line: clean, backslashes doubled. malloc'ed; NULL: no memory. */
+static char *field(const char *text)
 {
-	for (; *text; text++) {
-		char escaped = *text == '\t' ? 't' : *text == '\n' ? 'n' : *text == '\\' ? '\\' : 0;
+	cleanup_free char *doubled = calloc(2, strlen(text) + 1);
+	char *to = doubled;
 
-		if (escaped)
+	for (; to && *text; text++) {
+		if (*text == '\\')
 			*to++ = '\\';
-		*to++ = escaped ? escaped : *text;
+		*to++ = *text;
 	}
-	return to;
+	return doubled ? spec_utf8_clean_copy(doubled, "") : NULL;
 }
 
 char *spec_status_change(const struct spec_job *job, int64_t time)
 {
 	const char *state = spec_state_name(job->state);
 	const char *reason = job->history ? "Removed" : job->reason;
-	const char *fields[] = {job->id, state, reason};
+	cleanup_free char *id = field(job->id);
+	cleanup_free char *why = field(reason);
 	char time_text[32];
-	char *ret = malloc(2 * (strlen(job->id) + strlen(state) + strlen(reason)) +
-			   sizeof(time_text) + array_size(fields) + 2);
-	char *to = ret;
+	char *ret;
 
-	if (!ret)
+	if (!id || !why)
 		return NULL;
 	spec_time_text(time, time_text);
-	to = stpcpy(to, time_text);
-	for (size_t i = 0; i < array_size(fields); i++) {
-		*to++ = '\t';
-		to = put_field(to, fields[i]);
-	}
-	*to++ = '\n';
-	*to = '\0';
+	if (asprintf(&ret, "%s\t%s\t%s\t%s\n", time_text, id, state, why) < 0)
+		return NULL;
 	return ret;
 }

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 
+#include "spec/utf8.h"
+
 /* What a person reads of a message; the whole of it is in status. */
 #define MESSAGE_MAX 500
 
@@ -229,6 +231,20 @@ static void why_unfinished(FILE *out, const struct spec_job *job)
 	}
 }
 
+/* What it quotes comes from outside. */
+static int why_clean(char **text, size_t *len)
+{
+	char *clean;
+
+	if (spec_utf8_is_clean(*text, "\n\t"))
+		return 0;
+	clean = spec_utf8_clean_copy(*text, "\n\t");
+	free(*text);
+	*text = clean;
+	*len = clean ? strlen(clean) : 0;
+	return clean ? 0 : -ENOMEM;
+}
+
 int spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
 {
 	FILE *out;
@@ -253,5 +269,5 @@ int spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
 		free(take_ptr(*ret));
 		return -ENOMEM;
 	}
-	return 0;
+	return why_clean(ret, ret_len);
 }

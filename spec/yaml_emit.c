@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <json-c/json.h>
 
+#include "spec/utf8.h"
 #include "spec/yaml_input.h"
 #include "spec/yaml_style.h"
 
@@ -51,7 +52,7 @@ static void put_double_quoted(FILE *out, const char *text, size_t len)
 	fputc('"', out);
 	while (s < end) {
 		uint32_t c = 0xfffd;
-		size_t n = yaml_input_char(s, (size_t)(end - s), &c);
+		size_t n = spec_utf8_char(s, (size_t)(end - s), &c);
 
 		if (c == '"' || c == '\\')
 			fprintf(out, "\\%c", (int)c);

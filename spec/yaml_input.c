@@ -10,31 +10,7 @@
 #include <json-c/json.h>
 
 #include "spec/limits.h"
-
-size_t yaml_input_char(const unsigned char *s, size_t len, uint32_t *ret)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = s[0] < 0x80	 ? 1
-		   : s[0] < 0xc2 ? 0
-		   : s[0] < 0xe0 ? 2
-		   : s[0] < 0xf0 ? 3
-		   : s[0] < 0xf5 ? 4
-				 : 0;
-	uint32_t c;
-
-	if (n == 0 || n > len)
-		return 0;
-	c = n == 1 ? s[0] : s[0] & (0x7fu >> n);
-	for (size_t i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if (n > 1 && (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)))
-		return 0;
-	*ret = c;
-	return n;
-}
+#include "spec/utf8.h"
 
 bool yaml_input_is_printable(uint32_t c)
 {
@@ -125,7 +101,7 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 			return spec_errors_add(e, -EINVAL, line, column, "",
 					       "%%TAG is not supported; a line of text can't begin "
 					       "with it either");
-		n = yaml_input_char(s, (size_t)(end - s), &c);
+		n = spec_utf8_char(s, (size_t)(end - s), &c);
 		if (n == 0)
 			return spec_errors_add(e, -EINVAL, line, column, "",
 					       "byte 0x%02x is not UTF-8; save the file as UTF-8",
@@ -199,7 +175,7 @@ static bool needs_adapting(const char *text, size_t len)
 		return true;
 	while (s < end) {
 		uint32_t c;
-		size_t n = yaml_input_char(s, (size_t)(end - s), &c);
+		size_t n = spec_utf8_char(s, (size_t)(end - s), &c);
 
 		if (n && c > ' ' && !yaml_input_is_printable(c))
 			return true;
@@ -223,7 +199,7 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 		fwrite(s, 1, 2, out);
 		return 2;
 	}
-	n = yaml_input_char((const unsigned char *)s, (size_t)(end - s), &c);
+	n = spec_utf8_char((const unsigned char *)s, (size_t)(end - s), &c);
 	if (n && c > ' ' && !yaml_input_is_printable(c))
 		fprintf(out, "\\u%04x", c);
 	else

@@ -33,12 +33,6 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
 int yaml_input_explain(const yaml_parser_t *parser, const char *text, size_t len,
 		       struct spec_errors *e);
 
-/*
- * Decode one character of valid or invalid UTF-8 (at least 1 byte); returns its length in
- * bytes, 0 if the bytes are not UTF-8.
- */
-size_t yaml_input_char(const unsigned char *s, size_t len, uint32_t *ret);
-
 /* May the character stand in YAML text as it is, in every reader? (No line breaks, no tab.) */
 bool yaml_input_is_printable(uint32_t c);
 

@@ -8,6 +8,7 @@
 
 #include <strings.h>
 
+#include "spec/utf8.h"
 #include "spec/yaml_input.h"
 
 /* Words that some reader takes for null, a boolean, a number, or a special key. */
@@ -57,7 +58,7 @@ static bool is_printable(const char *text, size_t len, const char *extra)
 
 	while (s < end) {
 		uint32_t c;
-		size_t n = yaml_input_char(s, (size_t)(end - s), &c);
+		size_t n = spec_utf8_char(s, (size_t)(end - s), &c);
 
 		if (n == 0 ||
 		    (!yaml_input_is_printable(c) && (c == 0 || c > 0x7f || !strchr(extra, (int)c))))

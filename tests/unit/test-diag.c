@@ -28,13 +28,14 @@ static void test_message(void **state)
 	(void)state;
 	diag_setup(DIAG_INFO, false);
 	errno = ENOSPC;
-	diag(DIAG_WARNING, "disk of %s is\tfull\nreally\x1b[31m", "node-1");
+	diag(DIAG_WARNING, "disk of %s is\tfull\nreally\x1b[31m\x9b\xc2\x9b", "node-1");
 	assert_int_equal(errno, ENOSPC);
 	diag(DIAG_DEBUG, "not wanted");
 	text = text_now();
 	line = strstr(text, "Z warning ");
 	assert_non_null(line);
-	assert_string_equal(line, "Z warning disk of node-1 is\\tfull | really\\x1b[31m\n");
+	assert_string_equal(line,
+			    "Z warning disk of node-1 is\\tfull | really\\x1b[31m\\x9b\\x9b\n");
 	/* 2026-11-21T09:08:40.123 */
 	assert_int_equal(line - text, 23);
 	assert_int_equal(text[10], 'T');

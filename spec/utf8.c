@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * UTF-8 as its standard has it: no overlong forms, no surrogates, nothing beyond U+10FFFF. The first
+ * byte of what is none is taken alone.
+ */
+#include "spec/utf8.h"
+
+size_t spec_utf8_char(const unsigned char *s, size_t len, uint32_t *ret)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = s[0] < 0x80	 ? 1
+		   : s[0] < 0xc2 ? 0
+		   : s[0] < 0xe0 ? 2
+		   : s[0] < 0xf0 ? 3
+		   : s[0] < 0xf5 ? 4
+				 : 0;
+	uint32_t c;
+
+	if (n == 0 || n > len)
+		return 0;
+	c = n == 1 ? s[0] : s[0] & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	if (n > 1 && (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)))
+		return 0;
+	*ret = c;
+	return n;
+}
+
+static bool is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0);
+}
+
+/* The length of the character at S (not the end), and whether it stays as it is. */
+static size_t look(const unsigned char *s, const char *keep, bool *ret_stays)
+{
+	uint32_t c;
+	size_t n = spec_utf8_char(s, strnlen((const char *)s, 4), &c);
+
+	*ret_stays = n > 0 && (!is_control(c) || (c < 0x80 && strchr(keep, (int)c)));
+	return n;
+}
+
+bool spec_utf8_is_clean(const char *text, const char *keep)
+{
+	bool stays = true;
+
+	while (stays && *text)
+		text += look((const unsigned char *)text, keep, &stays);
+	return stays;
+}
+
+static char *put_escape(char *to, unsigned char c)
+{
+	static const char hex[] = "0123456789abcdef";
+
+	*to++ = '\\';
+	if (c == '\n' || c == '\t' || c == '\r') {
+		*to++ = c == '\n' ? 'n' : c == '\t' ? 't' : 'r';
+	} else {
+		*to++ = 'x';
+		*to++ = hex[c >> 4];
+		*to++ = hex[c & 15];
+	}
+	return to;
+}
+
+char *spec_utf8_clean(char *to, const char *text, const char *keep)
+{
+	const unsigned char *s = (const unsigned char *)text;
+
+	while (*s) {
+		bool stays;
+		size_t n = look(s, keep, &stays);
+
+		if (stays) {
+			memcpy(to, s, n);
+			to += n;
+		} else {
+			to = put_escape(to, s[max_of(n, (size_t)1) - 1]);
+		}
+		s += max_of(n, (size_t)1);
+	}
+	*to = '\0';
+	return to;
+}
+
+char *spec_utf8_clean_copy(const char *text, const char *keep)
+{
+	char *ret = calloc(4, strlen(text) + 1);
+
+	if (ret)
+		spec_utf8_clean(ret, text, keep);
+	return ret;
+}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Texts from outside that would do something to a terminal, or break a format: shown, and harmless."""
+
+import json
+
+import harness
+import kubeconfig
+import replies
+import store as st
+import yaml
+from submitting import error_of
+
+EVIL = "bad\x1b[31m\x07\x7f\u009b2J\r\nnext\tline"
+APP = harness.app("true")
+
+
+def shown(kx, *parts):
+    """What a file holds, which must be harmless."""
+    data = (kx / "/".join(parts)).read_bytes()
+    harmless(data)
+    return data.decode()
+
+
+def harmless(data):
+    text = data.decode()  # it is UTF-8
+    assert not [c for c in text if (c < " " and c not in "\n\t") or "\x7f" <= c <= "\x9f"], data
+
+
+def all_of(kx, job):
+    for name in ("state", "why", "manifest.yaml", "main-0/state", "main-0/status"):
+        shown(kx, "jobs", job, name)
+    status = yaml.safe_load(shown(kx, "jobs", job, "status"))
+    assert json.loads(shown(kx, "jobs", job, "status.json"))["roles"] == status["roles"]
+    for name in ("info", "log", "metrics"):
+        shown(kx, ".kxfs", name)
+    return status
+
+
+def test_objects(kx, server, volcano):
+    job = kx.submit(APP)
+    (pod,) = volcano.pods(job.id)
+    changes = harness.popen(["cat", str(kx / "changes")], stdout=-1)
+    volcano.wait_reason(pod, "Evil" + EVIL, EVIL)
+    volcano.set_phase(job.id, "Pending" + EVIL)
+    harness.wait_for(lambda: "Evil" in kx.read("jobs", job.id, "status"))
+    status = all_of(kx, job.id)
+    assert status["roles"][0]["replicas"][0]["message"].startswith("bad\x1b[31m\x07")
+    # Not even UTF-8: a server would not say so, somebody in between might.
+    tree = server.store.find(st.PODS, "test", pod).tree()
+    tree["metadata"]["resourceVersion"] = str(server.store.version + 1)
+    state = {"waiting": {"reason": "Invalid@@", "message": "m@@"}}
+    tree["status"]["containerStatuses"][0]["state"] = state
+    event = json.dumps({"type": "MODIFIED", "object": tree}).encode().replace(b"@@", b"\xff\xe2\x82\x9b")
+    server.inject(event + b"\n", verb="watch", resource="pods")
+    harness.wait_for(lambda: b"Invalid" in (kx / f"jobs/{job.id}/status").read_bytes())
+    all_of(kx, job.id)
+    job.cancel()
+    harness.kill(changes.pid)
+    harmless(changes.communicate()[0])
+
+
+def test_refusals(kx, server):
+    body = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 400,
+                       "reason": "BadRequest", "message": "@@" + EVIL}).encode()
+    for data in (body.replace(b"@@", b"\xff\x9b"), b"\xff\x9b" + EVIL.encode()):
+        server.faults.add("reply", reply=replies.Reply(400, data), verb="create")
+        assert harness.err_of(kx.write, "submit/app.yaml", APP) == "EINVAL"
+        assert "next line" in error_of(kx, "app.yaml")
+        shown(kx, "submit", "app.yaml.error")
+        shown(kx, ".kxfs", "log")
+
+
+def test_plugin(make_mount, server, tmp_path):
+    """A plugin that works once and then fails, with colours."""
+    script = tmp_path / "plugin"
+    script.write_text(f"""#!/bin/sh
+if mkdir {tmp_path}/once; then
+    cat <<-END
+	{{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {{"token": "test-token"}}}}
+	END
+else
+    printf 'log in: \\033[31m\\377\\2332J\\n' >&2
+    exit 1
+fi
+""")
+    script.chmod(0o755)
+    kx = make_mount(server, config=kubeconfig.config(server, user=kubeconfig.plugin(str(script))))
+    server.tokens.clear()
+    assert harness.err_of(kx.write, "submit/app.yaml", APP) == "EACCES"
+    assert "log in: " in error_of(kx, "app.yaml")
+    shown(kx, "submit", "app.yaml.error")
+    shown(kx, ".kxfs", "log")
+    shown(kx, ".kxfs", "info")
