@@ -50,6 +50,7 @@ struct http_call {
 	unsigned deadline_ms; /* of the whole call, its retries included; never 0 */
 	unsigned idle_ms;
 	size_t max_body; /* of what is kept for DONE; 0: 64 KiB. More is -EFBIG */
+	bool fresh;	 /* on a new connection: those that there are may be dead */
 	bool compress;	 /* the server may compress the reply: for long lists, not for streams */
 	/*
 	 * Send again, within the deadline and the budget that all calls share, after 429 and 503 (the

@@ -91,6 +91,7 @@ static CURLcode easy_connection(struct http_request *rq)
 	SET(code, e, CURLOPT_HTTP_VERSION,
 	    http->server.tls ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
 	SET(code, e, CURLOPT_PIPEWAIT, 1L);
+	SET(code, e, CURLOPT_FRESH_CONNECT, rq->call.fresh ? 1L : 0L);
 	SET(code, e, CURLOPT_PROXY, http->server.proxy);
 	SET(code, e, CURLOPT_NOPROXY, "");
 	SET(code, e, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);

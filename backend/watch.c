@@ -5,6 +5,11 @@
  * breaks is resumed where it was; a version that the server no longer has makes a new list, during
  * which the old view stays.
  *
+ * Servers send a bookmark a minute, so a watch that says nothing for longer may be on a connection that is
+ * dead without a word, or at a server that hangs. It is ended and asked for anew, which finds out: there is
+ * an answer soon, or the view is no longer confirmed. Where that silence was nothing, the next may last
+ * longer, so that a server without bookmarks is not asked again and again.
+ *
  * Pages: a pod of a large job has hundreds of KiB, so the first page is small, and each next one is
  * made so that PAGE_BYTES are to be expected.
  */
@@ -26,10 +31,14 @@
 #define WATCH_MIN_S  240
 #define WATCH_MORE_S 240
 #define WATCH_LATE_S 60 /* beyond which it is dead */
-#define BACKOFF_MIN  250u
-#define BACKOFF_MAX  30000u
-#define ABSENT_MS    60000 /* until a resource that is not served is asked for again */
-#define STEADY_MS    5000  /* a watch that lived so long was in order: no backoff after it */
+/* How long a watch may be silent at first, and how soon the one that is to tell why must stand. */
+#define SILENT_MS     65000
+#define PROBE_MS      10000
+#define SILENT_MAX_MS ((WATCH_MIN_S + WATCH_MORE_S + WATCH_LATE_S) * 1000u)
+#define BACKOFF_MIN   250u
+#define BACKOFF_MAX   30000u
+#define ABSENT_MS     60000 /* until a resource that is not served is asked for again */
+#define STEADY_MS     5000  /* a watch that lived so long was in order: no backoff after it */
 
 struct watch {
 	struct watch_config config; /* strings owned */
@@ -42,6 +51,9 @@ struct watch {
 	size_t page_objects, page_bytes;
 	unsigned backoff; /* ms; 0: all was in order. A watch that lasts resets it, nothing else */
 	uint64_t stands;  /* since when the watch under way does, loop_now_ms; 0: it doesn't */
+	unsigned silent;  /* ms without a byte after which the watch is asked for anew */
+	bool probing;	  /* that is done now */
+	bool dead;	  /* the last request got no answer at all: its connection may be why */
 	int event_err;	  /* code of an ERROR event in the stream; 0 none, -1 without a code */
 	int err;	  /* as last told; 1: nothing yet */
 	struct watch_counts counts;
@@ -151,6 +163,7 @@ static int on_bytes(void *data, const char *bytes, size_t n)
 	struct watch *w = data;
 
 	w->page_bytes += n;
+	w->silent = SILENT_MS;
 	return spec_split_feed(w->split, bytes, n);
 }
 
@@ -257,6 +270,8 @@ static void list_done(void *data, const struct http_reply *reply)
 	struct watch *w = data;
 
 	w->request = NULL;
+	w->probing = false;
+	w->dead = reply->err == -ETIMEDOUT;
 	if (!reply->err && reply->status / 100 == 2)
 		page_done(w);
 	else if (!reply->err && reply->status == 410)
@@ -278,8 +293,13 @@ static void watch_done(void *data, const struct http_reply *reply)
 {
 	struct watch *w = data;
 	bool steady = w->stands && loop_now_ms() - w->stands >= STEADY_MS;
+	bool silent = reply->err == -ETIMEDOUT;
 
 	w->request = NULL;
+	w->probing = silent && steady;
+	w->dead = silent;
+	if (w->probing && !w->page_bytes)
+		w->silent = min_of(w->silent * 2, SILENT_MAX_MS);
 	if (steady)
 		w->backoff = 0;
 	if (w->event_err == 410 || (!reply->err && reply->status == 410)) {
@@ -326,7 +346,8 @@ static void send_call(struct watch *w, struct http_call *call, char *path)
 	call->method = HTTP_GET;
 	call->path = own;
 	call->stream = true;
-	call->deadline_ms = HEAD_MS;
+	call->deadline_ms = w->probing ? PROBE_MS : HEAD_MS;
+	call->fresh = w->dead;
 	call->bytes = on_bytes;
 	call->data = w;
 	if (own && w->split)
@@ -357,7 +378,7 @@ static void send_watch(struct watch *w)
 {
 	unsigned seconds = WATCH_MIN_S + jitter(2 * WATCH_MORE_S) % WATCH_MORE_S;
 	struct http_call call = {
-		.idle_ms = (seconds + WATCH_LATE_S) * 1000,
+		.idle_ms = min_of((seconds + WATCH_LATE_S) * 1000, w->silent),
 		.head = on_watch_head,
 		.done = watch_done,
 	};
@@ -407,6 +428,7 @@ struct watch *watch_new(const struct watch_config *config)
 	w->config.resource = strdup(config->resource);
 	w->config.namespace = strdup(config->namespace);
 	w->page = config->page;
+	w->silent = SILENT_MS;
 	w->err = 1;
 	if (!w->config.path || !w->config.selector || !w->config.resource || !w->config.namespace) {
 		watch_free(w);

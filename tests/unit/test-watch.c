@@ -274,6 +274,61 @@ static void page_then_410(struct http_request *rq)
 		fake_answer(rq, 200, PAGE("7", "more", ""));
 }
 
+/* The watch says nothing for as long as it may. */
+static void fall_silent(void)
+{
+	struct http_request *rq = request("watch=true");
+
+	fake_pass(rq->call.idle_ms);
+	fake_end(rq, &(struct http_reply){.err = -ETIMEDOUT, .status = 200, .text = "no byte"});
+}
+
+/* A server that hangs, or is gone without a word, is found out in little more than a minute. */
+static void test_silent(void **state)
+{
+	struct http_request *rq;
+	unsigned ms;
+
+	(void)state;
+	list_and_watch();
+	head();
+	ms = request("watch=true")->call.idle_ms;
+	fall_silent();
+	expect_told("");
+	rq = request("resourceVersion=7");
+	assert_true(rq->call.fresh);
+	ms += rq->call.deadline_ms;
+	assert_in_range(ms, 61000, 80000); /* a bookmark comes each minute */
+	fake_break(rq, -ETIMEDOUT, true);
+	expect_told("state-110 ");
+	fake_pass(30000);
+	assert_true(request("resourceVersion=7")->call.fresh);
+	head();
+	expect_told("state0 ");
+}
+
+/* A server that has nothing to say, and sends no bookmarks, is not asked every minute for ever. */
+static void test_quiet(void **state)
+{
+	uint64_t begin;
+	size_t sent;
+
+	(void)state;
+	list_and_watch();
+	begin = fake.now;
+	sent = fake.n_sent;
+	while (fake.now - begin < 3600000) {
+		head();
+		fall_silent();
+	}
+	expect_told("");
+	assert_in_range(fake.n_sent - sent, 6, 18);
+	head();
+	assert_int_equal(feed(EVENT("BOOKMARK", OBJECT("", "9"))), 0);
+	fall_silent();
+	assert_in_range(request("resourceVersion=9")->call.idle_ms, 61000, 80000);
+}
+
 /* The view is listed anew at once; a server that says so again and again is not hurried. */
 static void test_expired(void **state)
 {
@@ -534,6 +589,8 @@ int main(void)
 		cmocka_unit_test_teardown(test_events, teardown),
 		cmocka_unit_test_teardown(test_bookmark, teardown),
 		cmocka_unit_test_teardown(test_broken_stream, teardown),
+		cmocka_unit_test_teardown(test_silent, teardown),
+		cmocka_unit_test_teardown(test_quiet, teardown),
 		cmocka_unit_test_teardown(test_expired, teardown),
 		cmocka_unit_test_teardown(test_error_events, teardown),
 		cmocka_unit_test_teardown(test_version_refused, teardown),
