@@ -19,7 +19,10 @@
 static const struct backend_impl {
 	const char *kind;
 	const struct backend_ops *ops;
-} backend_impls[] = {{"local", &local_ops}, {"volcano", &kube_ops}, {"appwrapper", &kube_ops}};
+} backend_impls[] = {{"local", &local_ops},
+		     {"volcano", &kube_ops},
+		     {"mcad", &kube_ops},
+		     {"appwrapper", &kube_ops}};
 
 /* --- life --- */
 
@@ -65,7 +68,8 @@ static const struct backend_ops *backend_find(const char *kind, char **ret_text)
 			return backend_impls[i].ops;
 	}
 	if (asprintf(ret_text,
-		     "there is no backend '%s'; use volcano:, appwrapper: or local:", kind) < 0)
+		     "there is no backend '%s'; use volcano:, mcad:, appwrapper: or local:", kind) <
+	    0)
 		*ret_text = NULL;
 	return NULL;
 }

@@ -17,7 +17,7 @@ struct backend;
 enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE_NONE };
 
 struct backend_config {
-	const char *kind;	      /* "local", "volcano" */
+	const char *kind;	      /* "local", "volcano", "mcad", "appwrapper" */
 	const char *context;	      /* of the kubeconfig; "" its current one */
 	const char *namespace;	      /* "" that of the context */
 	const char *kubeconfig;	      /* a file; "" where kubectl looks */
@@ -48,6 +48,12 @@ struct backend_events {
 	void *data;
 };
 
+/*
+ * The kind for CONFIG (of which only the connection counts), which has none ("") and means what its cluster
+ * serves: the server is asked, at most half a minute long. 0 and a static *RET; or a negative errno with
+ * *RET_TEXT. When no thread runs yet.
+ */
+int backend_find_kind(const struct backend_config *config, const char **ret, char **ret_text);
 /*
  * What tells the jobs of CONFIG (no state_dir yet) from those of any other mount: a file name,
  * malloc'ed, for the default state directory. Reads the kubeconfig; 0, or a negative errno with

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "backend/kube_discover.h"
 #include "backend/kubeconfig.h"
 #include "backend/print.h"
 #include "spec/limits.h"
@@ -27,9 +28,8 @@ static int replace(char **s, const char *value)
 	return 0;
 }
 
-/* The connection that CONFIG means. 0, or a negative errno with *RET_TEXT. */
-static int connect_config(const struct backend_config *config, struct spec_connection *ret,
-			  char **ret_text)
+int kube_connection(const struct backend_config *config, struct spec_connection *ret,
+		    char **ret_text)
 {
 	int err = kubeconfig_load(config->kubeconfig, config->context, ret, ret_text);
 
@@ -45,7 +45,7 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 {
 	struct spec_connection c cleanup(spec_connection_clear) = {0};
 	char digest[65];
-	int err = connect_config(config, &c, ret_text);
+	int err = kube_connection(config, &c, ret_text);
 
 	if (err)
 		return err;
@@ -55,11 +55,12 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 	return 0;
 }
 
-static int make_paths(struct kube *k)
+/* Its jobs are of KIND. */
+static int set_kind(struct kube *k, const struct spec_kind *kind)
 {
-	const struct spec_kind *kind = k->kind;
 	const char *namespace = k->connection.namespace;
 
+	k->kind = kind;
 	if (asprintf(&k->jobs_path, "/apis/%s/namespaces/%s/%s", kind->api_version, namespace,
 		     kind->plural) < 0)
 		k->jobs_path = NULL;
@@ -103,11 +104,11 @@ static int kube_init(struct backend *b, char **ret_text)
 	b->impl = k;
 	k->b = b;
 	k->lock = (struct lock)LOCK_INIT;
-	k->kind = spec_kind_find(b->config.kind);
 	k->keep = keep_new(b, &kube_keep_ops);
-	err = k->keep ? connect_config(&b->config, &k->connection, ret_text) : -ENOMEM;
-	if (!err)
-		err = make_paths(k);
+	err = k->keep ? kube_connection(&b->config, &k->connection, ret_text) : -ENOMEM;
+	/* Where the name may mean several, the cluster is asked. */
+	if (!err && !spec_served_at(b->config.kind, 1))
+		err = set_kind(k, spec_kind_find(b->config.kind));
 	if (!err)
 		err = credential_new(b->loop, &k->connection, &k->credential, ret_text);
 	if (!err)
@@ -138,15 +139,42 @@ static void on_loaded(struct kube *k, int err)
 	kube_started(k, err, text);
 }
 
-static void kube_start(struct backend *b)
+static void load(struct kube *k)
 {
-	struct kube *k = kube_of(b);
 	int err;
 
 	k->loading = true;
 	err = kube_files_load(k, on_loaded);
 	if (err)
 		on_loaded(k, err);
+}
+
+static void on_discovered(void *data, const struct spec_served *served, int err, const char *text)
+{
+	struct kube *k = data;
+
+	kube_discover_free(take_ptr(k->discover));
+	if (!err)
+		err = set_kind(k, served->kind);
+	if (err) {
+		kube_started(k, err, text);
+		return;
+	}
+	diag(DIAG_INFO, "the cluster serves %s of %s", served->plural, served->api_version);
+	load(k);
+}
+
+static void kube_start(struct backend *b)
+{
+	struct kube *k = kube_of(b);
+
+	if (k->kind) {
+		load(k);
+		return;
+	}
+	k->discover = kube_discover_new(k->http, b->config.kind, on_discovered, k);
+	if (!k->discover)
+		kube_started(k, -ENOMEM, strerror(ENOMEM));
 }
 
 void kube_started(struct kube *k, int err, const char *text)
@@ -178,6 +206,7 @@ static void kube_stop(struct backend *b)
 
 	k->stopping = true;
 	keep_free(take_ptr(k->keep));
+	kube_discover_free(take_ptr(k->discover));
 	watch_free(take_ptr(k->watch_jobs));
 	watch_free(take_ptr(k->watch_pods));
 	kube_ops_stop(k);
@@ -237,6 +266,8 @@ static int kube_info(struct backend *b, FILE *out)
 	print_text(out, "server", k->connection.server);
 	print_text(out, "context", k->connection.context);
 	print_text(out, "namespace", k->connection.namespace);
+	if (k->kind)
+		print_text(out, "api", k->kind->api_version);
 	print_text(out, "state", b->config.state_dir);
 	fprintf(out, "connected: %s\n", stale ? "false" : "true");
 	if (stale) {

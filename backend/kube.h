@@ -25,6 +25,7 @@
 #include "spec/view.h"
 
 struct kube_command;
+struct kube_discover;
 struct kube_log;
 struct kube_op;
 struct spec_asked;
@@ -83,13 +84,14 @@ struct kube_own {
 
 struct kube {
 	struct backend *b;
-	const struct spec_kind *kind;
+	const struct spec_kind *kind; /* NULL: the cluster is being asked which it serves */
 	struct spec_connection connection;
 	char *jobs_path; /* of the collection, below the server */
 	char *pods_path;
 	char *resource; /* "jobs.batch.volcano.sh", for messages */
 	struct credential *credential;
 	struct http *http;
+	struct kube_discover *discover;
 	struct watch *watch_jobs, *watch_pods;
 	bool listed_jobs, listed_pods; /* once */
 	unsigned round_jobs, round_pods;
@@ -127,6 +129,9 @@ static inline struct kube *kube_of(struct backend *b)
 
 /* --- kube.c --- */
 
+/* The connection that CONFIG means. 0, or a negative errno with *RET_TEXT. */
+int kube_connection(const struct backend_config *config, struct spec_connection *ret,
+		    char **ret_text);
 /* The first lists are in, or (ERR) can't be had. */
 void kube_started(struct kube *k, int err, const char *text);
 /* Stopped, if nothing of it is under way any more. */

@@ -50,8 +50,6 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	struct source s;
 	int r = source_parse(text, &s, ret_text);
 
-	if (r == 0 && o->action == OPTIONS_MOUNT)
-		r = source_check_served(&s, text, ret_text);
 	free(o->backend);
 	free(o->context);
 	free(o->namespace);
@@ -68,12 +66,6 @@ static int set_dry_operands(struct options *o, int n, char **v, char **ret_text)
 		return refuse(-EINVAL, ret_text,
 			      "%s: too many words; kxfs --dry-run=FILE [OPTIONS] [SOURCE]", v[1]);
 	return n == 1 ? set_source(o, v[0], ret_text) : 0;
-}
-
-/* Without a backend: what a cluster serves, of what this version can mount. */
-static int default_backend(struct options *o)
-{
-	return o->backend[0] ? 0 : option_replace(&o->backend, "volcano");
 }
 
 /* The operands: [SOURCE] MOUNTPOINT. */
@@ -96,10 +88,9 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 		r = set_source(o, v[0], ret_text);
 	if (r < 0)
 		return r;
-	if (option_replace(&o->source, n == 2 ? v[0] : "volcano:") < 0)
+	if (option_replace(&o->source, n == 2 ? v[0] : "kxfs") < 0)
 		return -ENOMEM;
-	r = default_backend(o);
-	return r < 0 ? r : option_replace(&o->mountpoint, v[n - 1]);
+	return option_replace(&o->mountpoint, v[n - 1]);
 }
 
 /* What getopt could not read: "?" or ":" as C says. */

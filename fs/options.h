@@ -18,7 +18,7 @@ enum options_action { OPTIONS_MOUNT, OPTIONS_DRY_RUN, OPTIONS_HELP, OPTIONS_VERS
 struct options {
 	enum options_action action;
 	char *source;	  /* as given, or what that means */
-	char *backend;	  /* "local", "volcano"; "" not given (a dry run) */
+	char *backend;	  /* "local", "volcano" ...; "" not given */
 	char *context;	  /* "" not given */
 	char *namespace;  /* "" not given */
 	char *mountpoint; /* as given */

@@ -33,6 +33,7 @@
 
 struct run {
 	const struct options *options;
+	const char *kind; /* found in the cluster; NULL: as the options say */
 	struct fs fs;
 	struct daemon daemon;
 	struct notify notify;
@@ -76,7 +77,7 @@ static struct backend_config config_of(const struct run *r)
 	const struct options *o = r->options;
 
 	return (struct backend_config){
-		.kind = o->backend,
+		.kind = r->kind ? r->kind : o->backend,
 		.context = o->context,
 		.namespace = o->namespace,
 		.kubeconfig = o->kubeconfig,
@@ -93,6 +94,14 @@ static struct backend_config config_of(const struct run *r)
 		.spool_limit = o->spool_limit,
 		.history_keep = o->history_keep,
 	};
+}
+
+/* What SOURCE leaves open: of a cluster what it serves, Volcano first. */
+static int choose_kind(struct run *r, char **why)
+{
+	const struct backend_config config = config_of(r);
+
+	return *r->options->backend ? 0 : backend_find_kind(&config, &r->kind, why);
 }
 
 /* Where the state is kept: as the options say, or named after what is mounted. */
@@ -124,6 +133,8 @@ static int check(struct run *r, char **why)
 		err = who_am_i(&r->submitter, &r->home);
 	if (!err)
 		err = mountpoint_check_fuse(why);
+	if (!err)
+		err = choose_kind(r, why);
 	if (!err)
 		err = choose_state(r, &dir, why);
 	if (!err)

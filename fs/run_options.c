@@ -62,13 +62,26 @@ static int check_one(const struct spec_kind *kind, const struct spec_pair *arg, 
 	return r;
 }
 
-int run_options_check(const struct options *o, char **ret_text)
+/* The kind whose option NAME is, of those that the mount's SOURCE may turn out to mean. */
+static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {
 	const struct spec_kind *kind = spec_kind_find(o->backend);
+	const struct spec_served *served;
+
+	for (size_t i = 0; o->action == OPTIONS_MOUNT && (served = spec_served_at(o->backend, i));
+	     i++) {
+		if (served->kind && spec_option_find(served->kind, name))
+			return served->kind;
+	}
+	return kind ? kind : find_kind(name);
+}
+
+int run_options_check(const struct options *o, char **ret_text)
+{
 	int r = 0;
 
 	for (size_t i = 0; i < o->n_args && r == 0; i++)
-		r = check_one(kind ? kind : find_kind(o->args[i].key), &o->args[i], ret_text);
+		r = check_one(meant_kind(o, o->args[i].key), &o->args[i], ret_text);
 	return r;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading SOURCE. Which backends have a name and which of them this version serves are two
- * things: a name that is known is never taken for a namespace.
+ * Reading SOURCE. The name of a backend is never taken for a namespace.
  */
 #include "fs/source.h"
 
@@ -10,10 +9,6 @@
 #include "fs/refuse.h"
 #include "spec/error.h"
 #include "spec/name.h"
-
-#define SERVED                                                                                     \
-	"this version serves volcano: (jobs of a Kubernetes cluster) and local: (jobs as "         \
-	"processes of this machine)"
 
 static const char *const backends[] = {"volcano", "mcad", "appwrapper", "local", NULL};
 
@@ -104,11 +99,4 @@ int source_parse(const char *text, struct source *ret, char **ret_text)
 		return refuse(-EINVAL, ret_text, "%s: '%s' can't be the name of a namespace", text,
 			      ret->namespace);
 	return 0;
-}
-
-int source_check_served(const struct source *s, const char *text, char **ret_text)
-{
-	if (!streq(s->backend, "mcad"))
-		return 0;
-	return refuse(-EINVAL, ret_text, "%s: " SERVED, text);
 }

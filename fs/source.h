@@ -21,8 +21,6 @@ struct source {
  */
 int source_parse(const char *text, struct source *ret, char **ret_text);
 
-/* Can this version mount S, which was written as TEXT? 0, or -EINVAL with *RET_TEXT. */
-int source_check_served(const struct source *s, const char *text, char **ret_text);
 void source_clear(struct source *s);
 
 /* Does TEXT begin with a backend and a colon? */

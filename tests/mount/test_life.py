@@ -112,7 +112,6 @@ def test_command_lines(make_kx):
     for line, says in (
             ("-o stat=/x local: /m", "-o stat: unknown option; did you mean state?"),
             ("slurm:x /m", "unknown backend 'slurm'; backends are volcano:, mcad:, appwrapper: and local:"),
-            ("mcad:training /m", "this version serves volcano:"),
             ("", "the mount point is missing"),
             ("local:", "the mount point is missing"),
             ("-o grace=soon local: /m", "not a time")):

@@ -35,7 +35,8 @@ def make_mount(make_kx, tmp_path):
     def make(server, options="", config=None, source="volcano:test", env=None, **kwargs):
         path = kubeconfig.write(tmp_path / f"config-{next(number)}",
                                 config or kubeconfig.config(server))
-        return make_kx(options=",".join(filter(None, ["queue=default", options])), source=source, env={"KUBECONFIG": str(path), **(env or {})},
+        queue = "queue=default" if source.startswith("volcano:") else ""
+        return make_kx(options=",".join(filter(None, [queue, options])), source=source, env={"KUBECONFIG": str(path), **(env or {})},
                        **kwargs)
 
     return make

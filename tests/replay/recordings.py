@@ -7,7 +7,8 @@ import json
 import replies
 import store as st
 
-FILES = {"volcano-jobs": st.JOBS, "pods": st.PODS, "podgroups": st.PODGROUPS, "events": st.EVENTS}
+FILES = {"volcano-jobs": st.JOBS, "pods": st.PODS, "podgroups": st.PODGROUPS, "events": st.EVENTS,
+         "appwrappers": st.APPWRAPPERS}
 DIRECTORY = replies.DATA / "recordings"
 SCENARIOS = sorted(path.parent.name for path in DIRECTORY.glob("*/volcano-jobs.jsonl"))
 
@@ -29,7 +30,7 @@ class Step:
 class Recording:
     """All events of a scenario in the order in which they happened, as if in NAMESPACE."""
 
-    def __init__(self, scenario, namespace="test", resources=(st.JOBS, st.PODS, st.PODGROUPS)):
+    def __init__(self, scenario, namespace="test", resources=(st.JOBS, st.APPWRAPPERS, st.PODS, st.PODGROUPS)):
         self.steps = []
         for name, resource in FILES.items():
             path = DIRECTORY / scenario / f"{name}.jsonl"

@@ -42,6 +42,8 @@ PODGROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup"
 QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False)
 PODS = Resource("", "v1", "pods", "Pod", custom=False)
 EVENTS = Resource("", "v1", "events", "Event", custom=False)
+APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta1", "appwrappers", "AppWrapper")
+OLD_APPWRAPPERS = Resource("mcad.ibm.com", "v1beta1", "appwrappers", "AppWrapper")
 VOLCANO = (JOBS, COMMANDS, PODGROUPS, QUEUES)
 CORE = (PODS, EVENTS)
 

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""Mounts of a cluster with MCAD: what was recorded on a real one, event by event; submitting, logs,
+requeuing, ends that MCAD does not tell, cancelling; which kind is mounted, and what is refused."""
+
+import json
+import time
+
+import harness
+import kubeconfig
+import pytest
+import recordings
+import store as st
+import test_volcano_states
+import yaml
+from mcad import FakeMcad
+from test_start import said  # noqa: F401
+
+JOBS = {
+    "mcad_success": ["PENDING", "RUNNING", "SUCCEEDED"],
+    "mcad_fail": ["PENDING", "RUNNING", "FAILED"],
+    "mcad_pending": ["PENDING", None],
+    "mcad_delete_running": ["PENDING", "RUNNING", None],
+}
+STATES = {
+    "mcad_success": ["PENDING", "RUNNING", "SUCCEEDED"],
+    "mcad_fail": ["PENDING", "RUNNING", "FAILED"],
+    "mcad_pending": ["PENDING"],
+    "mcad_delete_running": ["PENDING"],
+}
+APP = json.dumps({"name": "app", "roles": [{
+    "name": "main", "image": "i", "entrypoint": "e", "num_replicas": 2, "max_retries": 1}]})
+
+
+@pytest.fixture
+def server(server):
+    server.uninstall(*st.VOLCANO)
+    server.install(st.APPWRAPPERS)
+    return server
+
+
+@pytest.fixture
+def mcad(server):
+    return FakeMcad(server)
+
+
+@pytest.fixture
+def kx(make_mount, server, mcad):
+    del mcad
+    return make_mount(server, source="mcad:test")
+
+
+class Barrier(test_volcano_states.Barrier):
+    """An AppWrapper and a pod of the test's own."""
+
+    def __init__(self, server, kx):
+        self.server = server
+        self.kx = kx
+        self.n = 0
+        self.resource = st.APPWRAPPERS
+        wrapper = server.store.add(st.APPWRAPPERS, {
+            "metadata": {"name": "barrier", "namespace": "test"}, "status": {"state": "Pending"},
+            "spec": {"resources": {"GenericItems": [{"generictemplate": {
+                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "barrier-main"}}}]}}})
+        server.store.add(st.PODS, {
+            "metadata": {"name": "barrier-main", "namespace": "test", "ownerReferences": [
+                {"uid": wrapper.uid, "controller": True}]},
+            "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Pending"}})
+
+    def wait(self):
+        self.n += 1
+        word = f"Tick{self.n}"
+        self.server.store.change(st.APPWRAPPERS, "test", "barrier", lambda tree: tree["metadata"].update(
+            annotations={"tick": word}))
+        self.server.store.change(st.PODS, "test", "barrier-main", lambda tree: tree["status"].update(
+            containerStatuses=[{"name": "main", "restartCount": 0, "state": {"waiting": {"reason": word}}}]))
+        job = harness.Job(self.kx, "barrier")
+        harness.wait_for(lambda: "barrier" in self.kx.ls("jobs") and word in job.read("manifest.yaml")
+                         and job.status()["roles"][0]["replicas"][0]["reason"] == word, what=word)
+
+
+# --- what a real one did ---
+
+
+@pytest.mark.parametrize("scenario", sorted(JOBS))
+def test_recording(server, make_mount, scenario):
+    """Every event, one by one: the state of the job and of each replica."""
+    kx = make_mount(server, source="mcad:test")
+    recording = recordings.Recording(scenario)
+    (name,) = recording.names(st.APPWRAPPERS)
+    barrier = Barrier(server, kx)
+    seen, replicas = test_volcano_states.Sequence(), {}
+    last = {}
+    for step in recording.steps:
+        recordings.apply(server.store, step)
+        barrier.wait()
+        state, now = test_volcano_states.look(kx, name)
+        seen.see(state)
+        last = now or last
+        for key, rep in now.items():
+            replicas.setdefault(key, test_volcano_states.Sequence()).see(rep["state"])
+    assert seen == JOBS[scenario]
+    assert replicas == {f"trainer-{i}": STATES[scenario] for i in (0, 1)}
+    if scenario == "mcad_fail":
+        assert [rep["exit_code"] for rep in last.values()] == [3, 3]
+    assert server.count(verb="list", resource="appwrappers") == 1
+
+
+@pytest.mark.parametrize("scenario", ["mcad_success", "mcad_fail"])
+def test_found_after_the_end(server, make_mount, scenario):
+    """MCAD still says Running, and goes on saying so; the pods know better."""
+    for step in recordings.Recording(scenario).steps:
+        recordings.apply(server.store, step)
+    kx = make_mount(server, source="mcad:test")
+    (name,) = recordings.Recording(scenario).names(st.APPWRAPPERS)
+    job = harness.Job(kx, name)
+    assert job.state() == JOBS[scenario][-1]
+    assert job.status()["phase"] == "Running"
+    assert job.read("wait") == JOBS[scenario][-1] + "\n"
+
+
+# --- a life ---
+
+
+def test_submitted(kx, server, mcad):
+    kx.write("submit/app.yaml", APP)
+    job = kx.job_of("app.yaml")
+    assert job.status()["backend"] == "mcad"
+    harness.wait_for(lambda: job.state() == "PENDING")
+    assert job.read("why") == "The job waits in MCAD's queue until those before it have been dispatched.\n"
+    manifest = yaml.safe_load(job.read("manifest.yaml"))
+    assert (manifest["apiVersion"], manifest["kind"]) == ("workload.codeflare.dev/v1beta1", "AppWrapper")
+    mcad.say(job.id, "Pending", "Backoff", "AppWrapperNotRunnable.",
+             "Insufficient resources to dispatch AppWrapper.")
+    harness.wait_for(lambda: job.read("why") == (
+        "MCAD can't dispatch the job yet, and tries again by itself: Insufficient resources to dispatch "
+        "AppWrapper.\n"), what="why")
+    pods = mcad.dispatch(job.id)
+    mcad.run(*pods)
+    job.until("RUNNING")
+    mcad.log(pods[1]).append("hello\n")
+    harness.wait_for(lambda: job.read("main-1/log") == "hello\n")
+    for pod in pods:
+        mcad.finish(pod)
+    assert job.read("wait") == "SUCCEEDED\n"
+    assert job.read("log") == "main/1 hello\n"
+    assert server.store.find(st.APPWRAPPERS, "test", job.id).tree()["status"]["state"] == "Running"
+
+
+def test_requeued(kx, mcad):
+    """New pods: another attempt, whose log is another file; the old one stays."""
+    kx.write("submit/app.yaml", APP)
+    job = kx.job_of("app.yaml")
+    pods = mcad.dispatch(job.id)
+    mcad.run(*pods)
+    job.until("RUNNING")
+    mcad.log(pods[0]).append("first\n")
+    harness.wait_for(lambda: job.read("main-0/log") == "first\n")
+    mcad.finish(pods[0], code=3)
+    harness.wait_for(lambda: job.replica("main-0")["state"] == "FAILED")
+    assert job.state() == "RUNNING"  # it will be put back
+    mcad.requeue(job.id)
+    job.until("PENDING")
+    time.sleep(1.1)  # pods are told apart by the second in which they were made
+    pods = mcad.dispatch(job.id)
+    mcad.run(*pods)
+    job.until("RUNNING")
+    harness.wait_for(lambda: job.replica("main-0")["attempt"] == 1)
+    mcad.log(pods[0]).append("second\n")
+    harness.wait_for(lambda: job.read("main-0/log") == "second\n")
+    assert job.read("main-0/log.0") == "first\n"
+    assert job.status()["retries"] == 1
+    mcad.finish(pods[0], code=4)
+    mcad.finish(pods[1], code=0)
+    assert job.read("wait") == "FAILED\n"
+    assert job.read("why") == ("main-0 ended with exit code 4. Retries used: 1; max_retries is 1. Its output is in "
+                               "main-0/log.\n")
+
+
+def test_cancelled(kx, server, mcad):
+    kx.write("submit/app.yaml", APP)
+    job = kx.job_of("app.yaml")
+    pods = mcad.dispatch(job.id)
+    mcad.run(*pods)
+    job.until("RUNNING")
+    mcad.log(pods[0]).append("last words\n")
+    harness.wait_for(lambda: job.read("main-0/log") == "last words\n")
+    harness.run(["rm", "-r", str(kx / "jobs" / job.id)])
+    assert server.store.find(st.APPWRAPPERS, "test", job.id) is None
+    assert job.id not in kx.ls("jobs")
+    harness.wait_for(lambda: kx.read("history", job.id, "state") == "CANCELLED\n")
+    assert kx.read("history", job.id, "main-0/log") == "last words\n"
+
+
+def test_remounted(make_mount, server, mcad):
+    """What was captured is there, and the jobs are its own, in the next mount of the same source."""
+    kx = make_mount(server, source="mcad:test")
+    kx.write("submit/app.yaml", APP)
+    job = kx.job_of("app.yaml")
+    pods = mcad.dispatch(job.id)
+    mcad.run(*pods)
+    mcad.log(pods[0]).append("hello\n")
+    harness.wait_for(lambda: job.read("main-0/log") == "hello\n")
+    kx.end()
+    server.store.remove(st.APPWRAPPERS, "test", job.id)
+    kx.start()
+    assert kx.read("history", job.id, "main-0/log") == "hello\n"
+
+
+# --- which one is mounted ---
+
+
+def info(kx):
+    return yaml.safe_load(kx.read(".kxfs", "info"))
+
+
+def test_without_backend(make_mount, server):
+    """What the cluster serves."""
+    assert info(make_mount(server, source="test"))["api"] == "workload.codeflare.dev/v1beta1"
+
+
+def test_volcano_first(make_mount, server):
+    server.install(*st.VOLCANO)
+    assert info(make_mount(server, source="test"))["api"] == "batch.volcano.sh/v1alpha1"
+    assert info(make_mount(server, source="mcad:test"))["api"] == "workload.codeflare.dev/v1beta1"
+
+
+def test_nothing_is_served(said, server):  # noqa: F811
+    server.uninstall(st.APPWRAPPERS)
+    assert said(source="mcad:test") == (
+        "kxfs: the cluster has no appwrappers.workload.codeflare.dev: MCAD is not installed there, or in a version "
+        "that does not fit\nIs it the right cluster? Else ask who runs it to install it.\n")
+    assert said(source="test") == (
+        "kxfs: the cluster serves neither Volcano's jobs nor AppWrappers\nIs it the right cluster? Else ask who runs "
+        "it to install Volcano or AppWrapper.\n")
+
+
+@pytest.mark.parametrize("source", ["mcad:test", "test"])
+def test_older_group(said, server, source):  # noqa: F811
+    server.uninstall(st.APPWRAPPERS)
+    server.install(st.OLD_APPWRAPPERS)
+    assert said(source=source) == (
+        "kxfs: the cluster serves appwrappers of mcad.ibm.com/v1beta1, which kxfs does not know\nIt has an MCAD older "
+        "than 1.34. Ask who runs it to install MCAD 1.34.1 or newer, or AppWrapper, its successor.\n")
+
+
+def test_refused(said, server):  # noqa: F811
+    text = said(kubeconfig.config(server, user=kubeconfig.token("old")), source="test")
+    assert text.startswith("kxfs: the server does not accept who asks (401)\n")
