@@ -425,13 +425,17 @@ static void drain(struct control *c, struct kube_job *job)
 void kube_control(struct backend *b, struct backend_request *rq)
 {
 	struct kube *k = kube_of(b);
+	const struct spec_control *control = k->kind->control;
 	struct kube_job *job = kube_job_find(k, rq->uid);
 	cleanup_free char *offline = kube_offline(k);
 	struct control *c;
 
-	if (!k->kind->control || offline) {
-		backend_answer(rq, offline ? -EHOSTUNREACH : -EOPNOTSUPP, NULL,
-			       offline ? offline : "ctl does nothing to jobs of this kind");
+	if (!control || !(control->known & 1u << rq->action)) {
+		backend_answer(rq, -EOPNOTSUPP, NULL, "jobs of this kind have no such action");
+		return;
+	}
+	if (offline) {
+		backend_answer(rq, -EHOSTUNREACH, NULL, offline);
 		return;
 	}
 	if (!job || !job->view || job->command) {

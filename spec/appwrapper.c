@@ -5,6 +5,7 @@
  * sets spec.suspend until there is room.
  */
 #include "spec/appwrapper.h"
+#include "spec/control.h"
 #include "spec/view_impl.h"
 #include "spec/wrap.h"
 
@@ -97,4 +98,5 @@ const struct spec_kind spec_appwrapper = {
 	.options = options,
 	.build = appwrapper_build,
 	.reader = &spec_appwrapper_reader,
+	.control = &spec_appwrapper_control,
 };

@@ -45,6 +45,7 @@ enum spec_control_outcome {
 };
 
 struct spec_control {
+	unsigned known; /* bit set: there is a way to ask for it; not so for all others */
 	/* Bit set of 1u << enum spec_action: what would be obeyed. */
 	unsigned (*actions)(const struct spec_job_view *job);
 	/* For people: why ACTION, which is none of them, is not; NULL: because of the phase. Static. */
@@ -57,5 +58,6 @@ struct spec_control {
 };
 
 extern const struct spec_control spec_volcano_control;
+extern const struct spec_control spec_appwrapper_control;
 
 #endif

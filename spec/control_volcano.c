@@ -139,6 +139,7 @@ static enum spec_control_outcome outcome(enum spec_action action,
 }
 
 const struct spec_control spec_volcano_control = {
+	.known = BIT(SPEC_N_ACTIONS) - 1,
 	.actions = actions,
 	.refusal = refusal,
 	.request = request,

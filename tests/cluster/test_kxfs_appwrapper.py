@@ -3,6 +3,7 @@
 no cluster has both. With KXFS_CLUSTER_NAMESPACE on the cluster of KUBECONFIG, if it serves them, with its
 controller."""
 
+import errno
 import os
 import re
 import sys
@@ -33,6 +34,18 @@ class Wrapping(Cluster):
         self.parts["volcano"] = Part("appwrapper", self.base, [
             sys.executable, HERE / "controllers/appwrapper.py", self.kubectl_path,
             self.kubeconfig("volcano")]).start()
+
+
+def ctl(job, word):
+    """Write WORD; the errno, None: done."""
+    fd = os.open(job / "ctl", os.O_WRONLY)
+    try:
+        os.write(fd, f"{word}\n".encode())
+    except OSError as e:
+        return e.errno
+    finally:
+        os.close(fd)
+    return None
 
 
 class Wrapped(World):
@@ -151,6 +164,25 @@ def test_suspended_by_others(kx, world):
     assert job.read("main-0", "log.0").startswith("begin\n") and job.read("main-0", "log") == "begin\nend\n"
 
 
+def test_ctl(kx, world):
+    """suspend and resume do what they say; there is nothing else."""
+    job = kx().submit(app(HOLD))
+    running(job)
+    job.until_logged("begin")
+    assert job.read("ctl") == "suspend\n"
+    assert ctl(job, "suspend") is None
+    wait_for(lambda: job.status()["phase"] == "Suspended", what="it to be suspended")
+    assert job.read("state") == "CANCELLED\n" and job.read("ctl") == "resume\n"
+    assert job.read("main-0", "log") == "begin\n"
+    assert ctl(job, "suspend") == errno.EINVAL
+    assert ctl(job, "terminate") == errno.EOPNOTSUPP
+    assert ctl(job, "resume") is None
+    wait_for(lambda: job.replica()["attempt"] == 1, what="another pod")
+    world.release(running(job))
+    job.finish()
+    wait_for(lambda: job.read("ctl") == "", what="nothing to be left to do")
+
+
 def test_queue(kx, world):
     """In a queue of Kueue, which is not there: what waits for it waits, and `why` says so."""
     mount = kx("queue=research")
@@ -161,6 +193,7 @@ def test_queue(kx, world):
     world.cluster.client.merge(world.path("appwrappers", job.id), {"spec": {"suspend": True}})
     wait_for(lambda: job.status()["phase"] == "Suspended", what="it to be suspended")
     assert job.read("state") == "PENDING\n"
+    assert ctl(job, "suspend") == errno.EINVAL, "Kueue does that"
     assert job.read("why") == "it waits for Kueue to admit it from queue research.\n"
 
 

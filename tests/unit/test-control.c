@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What ctl asks of Volcano: in which phases, with which Command, and what tells that it was obeyed. */
+/* What ctl asks of a kind's controller: in which phases, how, and what tells that it was obeyed. */
 #include <json-c/json.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -124,13 +124,98 @@ static void test_outcome(void **state)
 	}
 }
 
+/* --- AppWrapper v1beta2 ---------------------------------------------------------------------- */
+
+#define WRAPPER (&spec_appwrapper_control)
+
+static struct spec_job_view wrapper(const char *phase, bool asked, const char *queue)
+{
+	return (struct spec_job_view){
+		.meta = {.name = name, .uid = uid},
+		.phase = (char *)(uintptr_t)phase,
+		.queue = (char *)(uintptr_t)queue,
+		.asked = asked,
+	};
+}
+
+static void test_wrapper_actions(void **state)
+{
+	static const char *const open[] = {"",	      "Suspended", "Resuming",
+					   "Running", "Resetting", "Suspending"};
+	static const char *const over[] = {"Succeeded", "Failed", "Terminating"};
+	struct spec_job_view v;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(open); i++) {
+		v = wrapper(open[i], false, "");
+		assert_int_equal(WRAPPER->actions(&v), 1u << SPEC_SUSPEND);
+		v = wrapper(open[i], true, "");
+		assert_int_equal(WRAPPER->actions(&v), 1u << SPEC_RESUME);
+		v = wrapper(open[i], false, "research");
+		assert_int_equal(WRAPPER->actions(&v), 0);
+		assert_non_null(strstr(WRAPPER->refusal(&v, SPEC_SUSPEND), "Kueue"));
+	}
+	for (size_t i = 0; i < array_size(over); i++) {
+		v = wrapper(over[i], false, "");
+		assert_int_equal(WRAPPER->actions(&v), 0);
+		assert_null(WRAPPER->refusal(&v, SPEC_SUSPEND)); /* because of the phase */
+	}
+	assert_int_equal(WRAPPER->known, 1u << SPEC_SUSPEND | 1u << SPEC_RESUME);
+}
+
+static void test_wrapper_request(void **state)
+{
+	const struct spec_job_view v = wrapper("Running", false, "");
+	const struct spec_control_asked asked = {&v, "ns", SPEC_SUSPEND, "kxfs-1"};
+	struct spec_control_request rq;
+
+	(void)state;
+	assert_int_equal(WRAPPER->request(&asked, &rq), 0);
+	assert_true(rq.patch);
+	assert_string_equal(rq.path, "/apis/workload.codeflare.dev/v1beta2/namespaces/ns/"
+				     "appwrappers/trainer?fieldManager=kxfs");
+	assert_string_equal(rq.body,
+			    "{\"metadata\":{\"uid\":\"u-1\"},\"spec\":{\"suspend\":true}}");
+	spec_control_request_clear(&rq);
+}
+
+static void test_wrapper_outcome(void **state)
+{
+	static const struct {
+		enum spec_action action;
+		const char *phase;
+		bool asked;
+		enum spec_control_outcome outcome;
+	} table[] = {
+		{SPEC_SUSPEND, "Running", false, SPEC_CONTROL_OPEN},
+		{SPEC_SUSPEND, "Running", true, SPEC_CONTROL_OPEN},
+		{SPEC_SUSPEND, "Suspended", false, SPEC_CONTROL_OPEN}, /* of before it began */
+		{SPEC_SUSPEND, "Suspending", true, SPEC_CONTROL_OBEYED},
+		{SPEC_SUSPEND, "Suspended", true, SPEC_CONTROL_OBEYED},
+		{SPEC_SUSPEND, "Succeeded", true, SPEC_CONTROL_LATE},
+		{SPEC_RESUME, "Suspended", true, SPEC_CONTROL_OPEN},
+		{SPEC_RESUME, "Suspended", false, SPEC_CONTROL_OPEN},
+		{SPEC_RESUME, "Resuming", false, SPEC_CONTROL_OBEYED},
+		{SPEC_RESUME, "Running", false, SPEC_CONTROL_OBEYED},
+		{SPEC_RESUME, "Terminating", false, SPEC_CONTROL_LATE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		const struct spec_job_view v = wrapper(table[i].phase, table[i].asked, "");
+		const struct spec_control_mark before = {"Running", 0};
+
+		assert_int_equal(WRAPPER->outcome(table[i].action, &before, &v), table[i].outcome);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_phases),
-		cmocka_unit_test(test_retries),
-		cmocka_unit_test(test_request),
-		cmocka_unit_test(test_outcome),
+		cmocka_unit_test(test_phases),		cmocka_unit_test(test_retries),
+		cmocka_unit_test(test_request),		cmocka_unit_test(test_outcome),
+		cmocka_unit_test(test_wrapper_actions), cmocka_unit_test(test_wrapper_request),
+		cmocka_unit_test(test_wrapper_outcome),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
