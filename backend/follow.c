@@ -14,10 +14,13 @@
 
 #define DELAY_MAX_MS   30000
 #define DELAY_ENDED_MS 5000
+#define DELAY_HURRY_MS 1000
 #define DISK_MS	       10000 /* a disk that failed is tried again after this */
 #define KEEP_MS	       5000  /* positions are kept no more often */
 #define ENDING_MS      5000  /* the stream of a run that has ended ends by itself, or is ended */
+#define HURRY_MS       500   /* the same, when the pod is on its way out */
 #define GONE_MS	       30000 /* the same, when nothing can be asked for after it */
+#define LATELY_MS      5000 /* a stream that ended properly, and then the pod is gone: that was all */
 #define QUIET_MS       100
 #define QUIET_LOOKS    20
 
@@ -106,6 +109,13 @@ void follow_finish(struct follow *f, int err, const char *text)
 	follow_done(f);
 }
 
+void follow_gone(struct follow *f, const char *text)
+{
+	bool all = f->all_ms && loop_now_ms() - f->all_ms < LATELY_MS;
+
+	follow_finish(f, all ? 0 : -ENOENT, all ? "" : text);
+}
+
 /* --- waiting --- */
 
 static void on_timer(void *data)
@@ -135,7 +145,7 @@ void follow_wait(struct follow *f, unsigned ms)
 void follow_back_off(struct follow *f, unsigned at_least_ms)
 {
 	/* What is left of a run that has ended may soon be gone. */
-	unsigned max = f->ended ? DELAY_ENDED_MS : DELAY_MAX_MS;
+	unsigned max = f->hurry ? DELAY_HURRY_MS : f->ended ? DELAY_ENDED_MS : DELAY_MAX_MS;
 	unsigned ms = max_of(min_of(f->delay_ms, max), at_least_ms);
 
 	f->delay_ms = min_of(2 * f->delay_ms, max);
@@ -240,7 +250,7 @@ void follow_next(struct follow *f)
 	if (f->fetched)
 		follow_settle(f);
 	if (f->ended && f->end == FOLLOW_GONE) {
-		follow_finish(f, -ENOENT, "the pod is gone");
+		follow_gone(f, "the pod is gone");
 		return;
 	}
 	if (f->ended) {
@@ -278,6 +288,24 @@ struct follow *follow_start(const struct follow_config *config)
 	return f;
 }
 
+/* How long a stream may go on whose run has ended. */
+static unsigned ending_ms(const struct follow *f)
+{
+	if (f->end == FOLLOW_GONE)
+		return GONE_MS;
+	return f->hurry ? HURRY_MS : ENDING_MS;
+}
+
+void follow_hurry(struct follow *f)
+{
+	if (f->hurry)
+		return;
+	f->hurry = true;
+	/* One that waits is tried now; one that should end ends sooner. */
+	if (f->timer && !f->over)
+		follow_wait(f, f->rq ? HURRY_MS : 0);
+}
+
 void follow_ended(struct follow *f, enum follow_end end)
 {
 	bool changed = !f->ended || f->end != end;
@@ -296,8 +324,7 @@ void follow_ended(struct follow *f, enum follow_end end)
 	}
 	if (f->rq) {
 		loop_timer_free(take_ptr(f->timer));
-		f->timer = loop_timer_new(f->config.loop, end == FOLLOW_GONE ? GONE_MS : ENDING_MS,
-					  0, on_timer, f);
+		f->timer = loop_timer_new(f->config.loop, ending_ms(f), 0, on_timer, f);
 		return;
 	}
 	/* not from within the caller's own work */

@@ -33,7 +33,8 @@ struct follow_config {
 	void (*gap)(void *data, unsigned total);
 	/*
 	 * It is over: the container has ended and all of it is in the spool (0), or nothing more can be
-	 * had (-ENOENT: the pod is gone, -EACCES ...; TEXT says what). The caller calls spool_log_end.
+	 * had (-ENODATA: it has never printed; -ENOENT: the pod is gone, -EACCES ...: some of it may be
+	 * lost; TEXT says what). The caller calls spool_log_end.
 	 */
 	void (*done)(void *data, int err, const char *text);
 	void *data;
@@ -49,6 +50,8 @@ struct follow *follow_start(const struct follow_config *config);
  */
 enum follow_end { FOLLOW_LAST, FOLLOW_PREVIOUS, FOLLOW_GONE };
 void follow_ended(struct follow *f, enum follow_end end);
+/* The pod is on its way out: what is left must be fetched soon, no try waits for long any more. */
+void follow_hurry(struct follow *f);
 /* End now; done() is not called. What came is kept. */
 void follow_stop(struct follow *f);
 

@@ -29,7 +29,9 @@ struct follow {
 	bool said;    /* what is wrong */
 	unsigned gaps;
 	uint64_t kept_ms; /* when its position was kept last */
+	uint64_t all_ms;  /* when a stream ended properly; 0: none has */
 
+	bool hurry; /* what is left may soon be gone */
 	bool ended;
 	enum follow_end end;
 	bool over; /* as soon as all is written: done(ERR, TEXT) */
@@ -58,6 +60,8 @@ void follow_wait(struct follow *f, unsigned ms);
 /* Nothing came: wait, longer each time. */
 void follow_back_off(struct follow *f, unsigned at_least_ms);
 void follow_settle(struct follow *f);
+/* Nothing more can be had, since the pod is gone. */
+void follow_gone(struct follow *f, const char *text);
 /* When all is written, it is over. */
 void follow_finish(struct follow *f, int err, const char *text);
 /* Say once what is wrong; "": nothing any more. */

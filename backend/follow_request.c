@@ -54,6 +54,7 @@ static char *path(const struct follow *f, bool from, int64_t ns)
 static void got_all(struct follow *f)
 {
 	f->tries = 0;
+	f->all_ms = loop_now_ms();
 	follow_trouble(f, "");
 	switch (f->kind) {
 	case FOLLOW_FIRST:
@@ -81,7 +82,11 @@ static void got_nothing(struct follow *f, unsigned tries, unsigned wait_ms, int 
 {
 	f->fetched = true; /* as far as it can be */
 	follow_settle(f);
-	if (f->ended && (f->end == FOLLOW_GONE || (tries && ++f->tries >= tries))) {
+	if (f->ended && f->end == FOLLOW_GONE) {
+		follow_gone(f, text);
+		return;
+	}
+	if (f->ended && tries && ++f->tries >= tries) {
 		follow_finish(f, err, text);
 		return;
 	}
@@ -109,6 +114,13 @@ static void got_other(struct follow *f)
 	}
 }
 
+static int on_output(void *data, const char *bytes, size_t n)
+{
+	struct follow *f = data;
+
+	return spool_writer_add(f->writer, bytes, n);
+}
+
 /* The body has ended, properly, or since it is not to be read any further. */
 static void body_ended(struct follow *f, int err)
 {
@@ -119,7 +131,7 @@ static void body_ended(struct follow *f, int err)
 		return;
 	}
 	if (err == 0)
-		err = spec_logline_end(f->l);
+		err = spec_logline_end(f->l, on_output, f);
 	text = spec_logline_text(f->l);
 	if (*text && f->kind != FOLLOW_PROBE) {
 		follow_trouble(f, text);
@@ -153,11 +165,13 @@ static void refused(struct follow *f, const struct http_reply *reply)
 		return;
 	}
 	if (reply->status == 404) {
-		follow_finish(f, -ENOENT, said);
+		follow_gone(f, said);
 		return;
 	}
 	if (!bad)
 		follow_trouble(f, said);
+	else if (!f->previous && spec_logline_size(f->l) == 0)
+		err = -ENODATA;
 	got_nothing(f,
 		    reply->status == 429 ? 0
 		    : bad		 ? TRIES_BAD
@@ -185,7 +199,7 @@ static void on_done(void *data, const struct http_reply *reply)
 			follow_trouble(f, reply->text);
 		got_nothing(f, 0, 0, reply->err, reply->text);
 	} else if (reply->status == 204) {
-		got_nothing(f, TRIES_BAD, 0, -ENOENT, "the pod never ran");
+		got_nothing(f, TRIES_BAD, 0, -ENODATA, "the pod never ran");
 	} else if (reply->status / 100 == 2) {
 		body_ended(f, 0);
 	} else {
@@ -194,13 +208,6 @@ static void on_done(void *data, const struct http_reply *reply)
 }
 
 /* --- asking --- */
-
-static int on_output(void *data, const char *bytes, size_t n)
-{
-	struct follow *f = data;
-
-	return spool_writer_add(f->writer, bytes, n);
-}
 
 static int on_bytes(void *data, const char *bytes, size_t n)
 {

@@ -173,6 +173,8 @@ void kube_confirm(struct kube *k);
 void kube_logs_look(struct kube_job *job, const struct spec_job *snapshot);
 /* Say in SNAPSHOT what is known of the logs of JOB: which are complete, where something is missing. */
 void kube_logs_fill(struct kube_job *job, struct spec_job *snapshot);
+/* The same of a job that has left the cluster, with its pods, while no mount was there. */
+void kube_logs_left(const struct kube *k, struct spec_job *snapshot);
 void kube_logs_free(struct kube_job *job);
 /*
  * Call DONE for each log of JOB that is followed, when what was printed so far is in, or can't be had; *N is

@@ -445,6 +445,7 @@ static void into_history(struct kube *k, const struct spec_job *old)
 		return;
 	job->history = true;
 	job->changed = loop_time_ns();
+	kube_logs_left(k, job);
 	if (!spec_state_is_final(job->state)) {
 		job->state = SPEC_CANCELLED;
 		job->finished = job->changed;

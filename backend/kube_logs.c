@@ -129,33 +129,11 @@ static struct kube_log *follow_key(struct kube_job *job, const char *key, const 
 	return log;
 }
 
-void kube_logs_fill(struct kube_job *job, struct spec_job *snapshot)
+/* --- what is known of them --- */
+
+static bool is_captured(const struct kube *k, const struct spec_job *snapshot)
 {
-	bool dropped = kube_is_dropped(job->k, job->view);
-
-	for (size_t i = 0; i < snapshot->n_replicas; i++) {
-		struct spec_replica *r = &snapshot->replicas[i];
-		uint64_t gap = 0;
-
-		for (size_t j = 0; j < r->n_logs; j++) {
-			const struct kube_log *log;
-
-			HASH_FIND_STR(job->logs, r->logs[j].key, log);
-			/* Who opens what was dropped gets what the cluster still has. */
-			if (!log && dropped)
-				r->logs[j].complete = false;
-			if (!log)
-				continue;
-			r->logs[j].complete |= log->complete;
-			gap += log->gap;
-		}
-		r->gap = max_of(r->gap, gap);
-	}
-}
-
-static bool is_captured(const struct kube_job *job, const struct spec_job *snapshot)
-{
-	switch (job->k->b->config.capture) {
+	switch (k->b->config.capture) {
 	case BACKEND_CAPTURE_ALL:
 		return true;
 	case BACKEND_CAPTURE_OWN:
@@ -165,19 +143,86 @@ static bool is_captured(const struct kube_job *job, const struct spec_job *snaps
 	}
 }
 
+/* Can what KEY's run has printed no longer be had? Nobody has followed it to its end. */
+static bool is_out_of_reach(const struct kube_job *job, const char *key)
+{
+	struct run run;
+
+	return !find_run(job, key, &run) || run.restart + 1 < run.container->restarts;
+}
+
+static void fill_log(struct kube_job *job, struct spec_log *l, bool dropped, bool captured)
+{
+	const struct kube_log *log;
+
+	HASH_FIND_STR(job->logs, l->key, log);
+	if (!log && dropped) {
+		l->complete = false; /* who opens it gets what the cluster still has */
+	} else if (log) {
+		l->complete |= log->complete;
+		l->waiting = log->step == LOG_WAITING;
+		l->gap = max_of(l->gap, kube_stream_gaps(log));
+	} else if (captured && !l->complete && is_out_of_reach(job, l->key)) {
+		l->gap = max_of(l->gap, (uint64_t)1);
+	}
+}
+
+void kube_logs_fill(struct kube_job *job, struct spec_job *snapshot)
+{
+	bool dropped = kube_is_dropped(job->k, job->view);
+	bool captured = is_captured(job->k, snapshot);
+
+	for (size_t i = 0; i < snapshot->n_replicas; i++)
+		for (size_t j = 0; j < snapshot->replicas[i].n_logs; j++)
+			fill_log(job, &snapshot->replicas[i].logs[j], dropped, captured);
+}
+
+void kube_logs_left(const struct kube *k, struct spec_job *snapshot)
+{
+	if (!is_captured(k, snapshot))
+		return;
+	for (size_t i = 0; i < snapshot->n_replicas; i++) {
+		for (size_t j = 0; j < snapshot->replicas[i].n_logs; j++) {
+			struct spec_log *l = &snapshot->replicas[i].logs[j];
+
+			if (!l->complete)
+				l->gap = max_of(l->gap, (uint64_t)1);
+		}
+	}
+}
+
+/* --- beginning and ending --- */
+
 /* A log that is followed: has its run ended meanwhile? */
 static void look_again(struct kube_log *log)
 {
+	const struct spec_pod_view *pod;
 	enum follow_end end;
 	struct run run;
 
 	if (log->step == LOG_OVER)
 		return;
-	if (!find_pod(log->job, log->key))
+	pod = find_pod(log->job, log->key);
+	if (!pod)
 		end = FOLLOW_GONE;
-	else if (!find_run(log->job, log->key, &run) || !has_ended(&run, &end))
+	else if (!find_run(log->job, log->key, &run))
 		return;
-	kube_stream_end(log, end);
+	if (pod && pod->meta.deleted)
+		kube_stream_hurry(log);
+	if (!pod || has_ended(&run, &end))
+		kube_stream_end(log, end);
+}
+
+/* Of how many runs of its container before log I of R nothing is known: between two looks it ran often. */
+static unsigned missed_before(const struct spec_replica *r, size_t i)
+{
+	const char *key = r->logs[i].key, *dot = strrchr(key, '.');
+	unsigned long run = dot ? strtoul(dot + 1, NULL, 10) : 0;
+	unsigned long first = 0; /* that may be missing */
+
+	if (i > 0 && dot && strncmp(r->logs[i - 1].key, key, (size_t)(dot + 1 - key)) == 0)
+		first = strtoul(r->logs[i - 1].key + (dot + 1 - key), NULL, 10) + 1;
+	return run > first ? (unsigned)(run - first) : 0;
 }
 
 /* What the lines of R's output begin with in the merged log. */
@@ -185,6 +230,18 @@ static void prefix_of(const struct spec_job *snapshot, const struct spec_replica
 		      char ret[PREFIX_MAX])
 {
 	snprintf(ret, PREFIX_MAX, "%s/%u ", snapshot->roles[r->role].name, r->id);
+}
+
+/* Begin to follow log I of R, which is captured. */
+static void capture(struct kube_job *job, const struct spec_replica *r, size_t i,
+		    const char *prefix)
+{
+	struct kube_log *log = follow_key(job, r->logs[i].key, prefix, false);
+
+	if (!log)
+		return;
+	log->missed = missed_before(r, i);
+	kube_mark(job);
 }
 
 /* Logs that are followed may have ended; of a captured job, others may have begun. */
@@ -202,7 +259,7 @@ static void each_log(struct kube_job *job, const struct spec_job *snapshot, bool
 			if (log)
 				look_again(log);
 			else if (captured && !r->logs[j].complete)
-				(void)follow_key(job, r->logs[j].key, prefix, false);
+				capture(job, r, j, prefix);
 		}
 	}
 }
@@ -214,7 +271,7 @@ void kube_logs_look(struct kube_job *job, const struct spec_job *snapshot)
 	if (job->k->stopping)
 		return;
 	each_log(job, snapshot,
-		 !job->left && !kube_is_dropped(job->k, job->view) && is_captured(job, snapshot));
+		 !job->left && !kube_is_dropped(job->k, job->view) && is_captured(job->k, snapshot));
 	over = spec_state_is_final(snapshot->state) && !snapshot->suspended && !job->n_following;
 	if (!job->spool || over == job->output_over)
 		return;

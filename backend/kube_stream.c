@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Streams: more than STREAMS_MAX at once wait for their turn, and so do fetches that only a reader asked
- * for, beyond FIRST_MAX.
+ * for, beyond FIRST_MAX. What is about to be gone goes before the others, and has URGENT_MAX places more, so
+ * that it need not wait for programs that run on for days.
  */
 #include "backend/kube_stream.h"
 
@@ -9,6 +10,7 @@
 #include <utlist.h>
 
 #define STREAMS_MAX 1000
+#define URGENT_MAX  64
 #define FIRST_MAX   8
 
 /* --- who waits --- */
@@ -71,8 +73,9 @@ static void on_done(void *data, int err, const char *text)
 	struct kube *k = job->k;
 
 	log->follow = NULL;
-	log->complete = !err;
-	if (err)
+	log->complete = !err || err == -ENODATA;
+	log->lost = !log->complete;
+	if (log->lost)
 		diag(DIAG_WARNING, "%s: %s of %s: %s", job->view->meta.name, log->container,
 		     log->pod, text);
 	spool_log_end(job->spool, log->key, NULL, NULL);
@@ -113,8 +116,11 @@ static int start(struct kube_log *log)
 	k->n_following++;
 	if (log->first)
 		k->n_first++;
+	if (log->urgent)
+		follow_hurry(log->follow);
 	if (log->ended)
 		follow_ended(log->follow, log->end);
+	kube_mark(job); /* it waits no more */
 	return 0;
 }
 
@@ -123,8 +129,10 @@ void kube_streams_start(struct kube *k)
 	struct kube_log *log, *next;
 
 	DL_FOREACH_SAFE(k->waiting, log, next) {
-		if (k->stopping || k->n_following >= STREAMS_MAX)
-			return;
+		size_t max = log->urgent ? STREAMS_MAX + URGENT_MAX : STREAMS_MAX;
+
+		if (k->stopping || k->n_following >= max)
+			return; /* urgent ones come first */
 		if (log->first && k->n_first >= FIRST_MAX)
 			continue;
 		if (start(log) < 0)
@@ -175,6 +183,33 @@ struct kube_log *kube_stream_new(struct kube_job *job, const char *key, const ch
 	return NULL;
 }
 
+/* Go before those that can wait. */
+static void go_first(struct kube_log *log)
+{
+	struct kube *k = log->job->k;
+
+	log->urgent = true;
+	if (log->step != LOG_WAITING)
+		return;
+	DL_DELETE(k->waiting, log);
+	DL_PREPEND(k->waiting, log);
+	kube_streams_start(k);
+}
+
+void kube_stream_hurry(struct kube_log *log)
+{
+	if (log->urgent || log->step == LOG_OVER)
+		return;
+	if (log->follow)
+		follow_hurry(log->follow);
+	go_first(log);
+}
+
+uint64_t kube_stream_gaps(const struct kube_log *log)
+{
+	return (uint64_t)log->missed + log->gap + log->lost;
+}
+
 void kube_stream_end(struct kube_log *log, enum follow_end end)
 {
 	/* What has ended once may become harder to get: restarted, then gone. */
@@ -184,6 +219,8 @@ void kube_stream_end(struct kube_log *log, enum follow_end end)
 	log->end = end;
 	if (log->follow)
 		follow_ended(log->follow, end);
+	if (!log->urgent)
+		go_first(log);
 }
 
 void kube_stream_wait(struct kube_log *log, loop_fn done, void *arg)

@@ -27,8 +27,11 @@ struct kube_log {
 	enum follow_end end;
 	bool first; /* only a reader asked for it, and it is not settled yet */
 	bool settled;
-	bool complete; /* it is over, and nothing is missing */
-	unsigned gap;  /* as follow_config.gap */
+	bool complete;	 /* it is over, and nothing is missing */
+	bool urgent;	 /* the run, or its pod, is at its end: what is left may soon be gone */
+	unsigned missed; /* runs before it of which nothing was seen */
+	unsigned gap;	 /* as follow_config.gap */
+	bool lost;	 /* its end could not be had */
 	enum log_step step;
 	struct follow *follow;
 	struct log_wait *waits;
@@ -47,6 +50,10 @@ void kube_stream_free(struct kube_log *log);
 void kube_streams_start(struct kube *k);
 /* The run is over, and what is left can be had as END says. */
 void kube_stream_end(struct kube_log *log, enum follow_end end);
+/* Its pod is on its way out. */
+void kube_stream_hurry(struct kube_log *log);
+/* How often some of it was lost, or may have been. */
+uint64_t kube_stream_gaps(const struct kube_log *log);
 /* Call DONE when what LOG's container has printed so far is in, or can't be had. */
 void kube_stream_wait(struct kube_log *log, loop_fn done, void *arg);
 

@@ -149,7 +149,7 @@ static size_t log_place(const struct spec_replica *r, const char *container)
 int spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 {
 	const char *container = from->container ? from->container : "";
-	struct spec_log log = {.complete = from->complete};
+	struct spec_log log = {.complete = from->complete, .gap = from->gap};
 	size_t at = log_place(r, container);
 	struct spec_log *v;
 

@@ -46,6 +46,8 @@ struct spec_log {
 	char *key;	 /* the backend's name of it; unique in the job, stable for ever */
 	char *container; /* "": the replica's own container */
 	bool complete;	 /* in a cluster: it has ended, and all of it is kept here */
+	bool waiting;	 /* for its turn to be fetched; only at this moment */
+	uint64_t gap;	 /* how often some of it was lost, or may have been */
 };
 
 struct spec_replica {
@@ -62,7 +64,6 @@ struct spec_replica {
 	int signal;	  /* 0: none */
 	int64_t started;
 	int64_t finished;      /* of the replica as a whole: no further attempt comes */
-	uint64_t gap;	       /* how often output was lost, or may have been */
 	struct spec_log *logs; /* grouped by container ("" first), each group oldest first */
 	size_t n_logs;
 };
@@ -135,7 +136,7 @@ void spec_unset(char **field);
  * first). 0 or -ENOMEM.
  */
 int must_check spec_replica_add_log(struct spec_replica *r, const char *key, const char *container);
-/* The same with all that LOG says. */
+/* The same with all that LOG says for good. */
 int must_check spec_replica_copy_log(struct spec_replica *r, const struct spec_log *log);
 
 const struct spec_job *spec_job_ref(const struct spec_job *job);

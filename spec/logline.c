@@ -5,13 +5,19 @@
  */
 #include "spec/logline.h"
 
+#include <ctype.h>
 #include <errno.h>
 
 #include "spec/logline_impl.h"
 #include "spec/time.h"
 
-/* A stream that repeats no more than this may begin some seconds earlier, for clocks that step back. */
+/*
+ * A stream that repeats no more than this may begin earlier, best with the first line: what was printed after
+ * the clock had stepped back does not show in a stream from a later second on.
+ */
 #define OVERLAP_MAX (64u << 10)
+/* Between two parts of a line; what a program prints where a line is cut is hardly a time so near. */
+#define PART_MAX (INT64_C(30) * 86400 * LOGLINE_SECOND)
 
 struct spec_logline *spec_logline_new(void)
 {
@@ -128,10 +134,11 @@ bool spec_logline_begin(struct spec_logline *l, bool force, int64_t *ret_ns)
 	l->mode = LOGLINE_SEARCH;
 	l->place = LOGLINE_BEFORE;
 	l->n_prefix = 0;
+	l->entry = 0;
 	l->body_lines = 0;
 	l->text[0] = '\0';
 	l->n_text = 0;
-	for (size_t i = l->n_marks; i-- > 0;) {
+	for (size_t i = l->size <= OVERLAP_MAX ? 0 : l->n_marks; i-- > 0;) {
 		const struct logline_start *m = &l->marks[i];
 
 		if (!is_bad(l, m->at) && (!from || l->size - m->at <= OVERLAP_MAX))
@@ -177,6 +184,7 @@ static int begin_line(struct spec_logline *l, int64_t ns)
 	ns = max_of(ns, (int64_t)0); /* no log is that old */
 	l->line_ns = ns;
 	l->line_noted = false;
+	l->entry = 0;
 	l->body_lines++;
 	if (l->mode != LOGLINE_SEARCH)
 		return 0;
@@ -239,6 +247,60 @@ static int take_content(struct spec_logline *l, const char *bytes, size_t n, spe
 	return fn(data, bytes, n);
 }
 
+/* --- times in the middle of lines --- */
+
+/* May these be the beginning of a time, as a kubelet writes it, and its blank? */
+static bool may_be_time(const char *text, size_t n)
+{
+	static const char form[] = "0000-00-00T00:00:00.";
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (i >= sizeof(form) - 1 ? !isdigit(c) && !strchr("Z+-: ", c)
+		    : form[i] == '0'	  ? !isdigit(c)
+					  : c != (unsigned char)form[i])
+			return false;
+	}
+	return n < LOGLINE_PREFIX && !memchr(text, '\0', n);
+}
+
+/* What was held back is output after all. */
+static int release(struct spec_logline *l, spec_logline_fn fn, void *data)
+{
+	char held[LOGLINE_PREFIX];
+	size_t n = l->n_prefix;
+
+	memcpy(held, l->prefix, n);
+	l->n_prefix = 0;
+	l->place = LOGLINE_CONTENT;
+	return n > 0 ? take_content(l, held, n, fn, data) : 0;
+}
+
+/* A line has been cut, and this comes next: the time of the next part, or its first byte. */
+static int take_middle(struct spec_logline *l, char c, spec_logline_fn fn, void *data)
+{
+	int64_t ns;
+	int err;
+
+	l->prefix[l->n_prefix++] = c;
+	if (c == ' ' && spec_time_parse(l->prefix, l->n_prefix, &ns) + 1 == l->n_prefix &&
+	    ns >= l->line_ns && ns - l->line_ns < PART_MAX) {
+		l->n_prefix = 0;
+		l->place = LOGLINE_CONTENT;
+		return begin_line(l, ns);
+	}
+	if (c != ' ' && may_be_time(l->prefix, l->n_prefix))
+		return 0;
+	l->plain |= c != '\n' || l->n_prefix > 1;
+	err = release(l, fn, data);
+	if (c == '\n')
+		l->place = LOGLINE_BEFORE;
+	return err;
+}
+
+/* --- the bytes of a stream --- */
+
 /* What is before a line's content, byte by byte: its time and a blank, or something else. */
 static int take_prefix(struct spec_logline *l, char c)
 {
@@ -275,6 +337,26 @@ static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, int
 	return len + 1;
 }
 
+/* Content, up to the end of its line, or to where it may be cut. How many bytes. */
+static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
+			void *data, int *ret_err)
+{
+	const char *newline;
+
+	if (!l->plain)
+		n = min_of(n, LOGLINE_ENTRY - l->entry);
+	newline = memchr(bytes, '\n', n);
+	if (newline)
+		n = (size_t)(newline + 1 - bytes);
+	*ret_err = take_content(l, bytes, n, fn, data);
+	l->entry += n;
+	if (newline)
+		l->place = LOGLINE_BEFORE;
+	else if (!l->plain && l->entry == LOGLINE_ENTRY)
+		l->place = LOGLINE_MIDDLE;
+	return n;
+}
+
 int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 		      void *data)
 {
@@ -284,6 +366,14 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 	while (bytes < end && err == 0) {
 		const char *newline;
 
+		if (l->place == LOGLINE_CONTENT) {
+			bytes += take_line(l, bytes, (size_t)(end - bytes), fn, data, &err);
+			continue;
+		}
+		if (l->place == LOGLINE_MIDDLE) {
+			err = take_middle(l, *bytes++, fn, data);
+			continue;
+		}
 		if (l->place == LOGLINE_BEFORE) {
 			n = take_time(l, bytes, (size_t)(end - bytes), &err);
 			if (n == 0)
@@ -293,10 +383,7 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 		}
 		newline = memchr(bytes, '\n', (size_t)(end - bytes));
 		n = (size_t)((newline ? newline + 1 : end) - bytes);
-		if (l->place == LOGLINE_CONTENT)
-			err = take_content(l, bytes, n, fn, data);
-		else
-			keep_text(l, bytes, n);
+		keep_text(l, bytes, n);
 		bytes += n;
 		if (newline)
 			l->place = LOGLINE_BEFORE;
@@ -304,8 +391,12 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 	return err;
 }
 
-int spec_logline_end(struct spec_logline *l)
+int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
+	int err = l->place == LOGLINE_MIDDLE ? release(l, fn, data) : 0;
+
+	if (err < 0)
+		return err;
 	keep_text(l, l->prefix, l->n_prefix);
 	if (l->mode == LOGLINE_CHECK)
 		return -EAGAIN;

@@ -9,7 +9,9 @@
  * What the server does: before each line that begins in the stream stands its time and a blank. The
  * runtime cuts lines over 16 KiB into parts that have times of their own, which show in no stream, but by
  * which a stream may begin in the middle of a line, without a time. A message of the kubelet has none
- * either: text without a time is never output.
+ * either: text without a time is never output. Kubelets before 1.26 give the time of each part, also in
+ * the middle of a line: a time that stands where the runtime cuts, and is no earlier than the part before,
+ * is not output, unless a line of this log went on there without one before.
  */
 #ifndef KXFS_SPEC_LOGLINE_H
 #define KXFS_SPEC_LOGLINE_H
@@ -48,10 +50,10 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 		      void *data);
 
 /*
- * The stream is over, properly. 0: all that it had is known now. -EAGAIN: it ended within what is known
- * already. -ESTALE: it has none of that.
+ * The stream is over, properly; FN may get the last of it. 0: all that it had is known now. -EAGAIN: it
+ * ended within what is known already. -ESTALE: it has none of that. What FN returned.
  */
-int spec_logline_end(struct spec_logline *l);
+int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data);
 
 /* What the present stream had instead of output, its beginning; "": nothing, or it had output. */
 const char *spec_logline_text(const struct spec_logline *l);

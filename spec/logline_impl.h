@@ -11,6 +11,7 @@
 #define LOGLINE_BAD    16
 #define LOGLINE_PREFIX 48 /* bytes of a time; what is longer is none */
 #define LOGLINE_TEXT   512
+#define LOGLINE_ENTRY  16384 /* bytes in which the runtime cuts a line */
 
 /* A line of the output. */
 struct logline_start {
@@ -31,10 +32,17 @@ struct spec_logline {
 	struct logline_start ring[LOGLINE_RING];
 	uint64_t n_lines; /* of which the ring has the last; 0: only bytes are known */
 	unsigned gaps;
+	bool plain; /* a line went on past LOGLINE_ENTRY without a time there */
 
 	/* The present stream: */
 	enum { LOGLINE_SEARCH, LOGLINE_CHECK, LOGLINE_NEW } mode;
-	enum { LOGLINE_BEFORE, LOGLINE_CONTENT, LOGLINE_OTHER } place; /* in a line */
+	enum {
+		LOGLINE_BEFORE,
+		LOGLINE_CONTENT,
+		LOGLINE_MIDDLE, /* after LOGLINE_ENTRY bytes: there may be a time */
+		LOGLINE_OTHER
+	} place;      /* in a line */
+	size_t entry; /* bytes of content since its time, if not plain */
 	bool force;
 	char prefix[LOGLINE_PREFIX];
 	size_t n_prefix;

@@ -85,8 +85,8 @@ char *spec_logline_save(const struct spec_logline *l, size_t *ret_len)
 
 	if (!out)
 		return NULL;
-	fprintf(out, "kxfs-position 1\nsize %" PRIu64 " %" PRIx64 " %" PRId64 " %u\n", l->size,
-		l->hash, l->max_second, l->gaps);
+	fprintf(out, "kxfs-position 1\nsize %" PRIu64 " %" PRIx64 " %" PRId64 " %u %d\n", l->size,
+		l->hash, l->max_second, l->gaps, l->plain);
 	if (l->n_lines > 0)
 		save_start(out, 'f', &l->first);
 	for (size_t i = 0; i < l->n_marks; i++)
@@ -128,14 +128,16 @@ static bool load_start(struct spec_logline *l, const char *line)
 static bool load(struct spec_logline *l, char *text)
 {
 	char *rest = text, *line = strsep(&rest, "\n");
+	int plain;
 
 	if (!streq(line, "kxfs-position 1") || !rest)
 		return false;
 	line = strsep(&rest, "\n");
-	if (sscanf(line, "size %" SCNu64 " %" SCNx64 " %" SCNd64 " %u", &l->size, &l->hash,
-		   &l->max_second, &l->gaps) != 4 ||
+	if (sscanf(line, "size %" SCNu64 " %" SCNx64 " %" SCNd64 " %u %d", &l->size, &l->hash,
+		   &l->max_second, &l->gaps, &plain) != 5 ||
 	    l->hash >= PRIME)
 		return false;
+	l->plain = plain;
 	while (rest && (line = strsep(&rest, "\n"))) {
 		if (streq(line, "end"))
 			return true;

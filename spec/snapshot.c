@@ -66,13 +66,13 @@ static const struct spec_field replica_fields[] = {
 	REPLICA(signal, SPEC_FIELD_INT, 0, INT_MAX),
 	REPLICA(started, SPEC_FIELD_TIME, 0, 0),
 	REPLICA(finished, SPEC_FIELD_TIME, 0, 0),
-	REPLICA(gap, SPEC_FIELD_UINT64, 0, 0),
 };
 
 static const struct spec_field log_fields[] = {
 	LOG(key, SPEC_FIELD_TEXT, 0, 0),
 	LOG(container, SPEC_FIELD_TEXT, 0, 0),
 	LOG(complete, SPEC_FIELD_BOOL, 0, 0),
+	LOG(gap, SPEC_FIELD_UINT64, 0, 0),
 };
 
 /* --- out --- */

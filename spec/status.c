@@ -84,6 +84,24 @@ static void put_text(struct spec_tree *t, struct json_object *o, const char *key
 	spec_tree_text(t, o, key, clean ? clean : text);
 }
 
+static uint64_t gaps_of(const struct spec_replica *r)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < r->n_logs; i++)
+		n += r->logs[i].gap;
+	return n;
+}
+
+static int waiting_of(const struct spec_replica *r)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < r->n_logs; i++)
+		n += r->logs[i].waiting;
+	return n;
+}
+
 static void put_replica(struct spec_tree *t, struct json_object *o, const struct spec_replica *r)
 {
 	spec_tree_number(t, o, "id", r->id);
@@ -121,7 +139,10 @@ static struct json_object *status_tree(const struct spec_job *job)
 	cleanup_json struct json_object *o = json_object_new_object();
 	struct spec_tree t = {0};
 	struct json_object *roles;
+	int64_t waiting = 0;
 
+	for (size_t i = 0; i < job->n_replicas; i++)
+		waiting += waiting_of(&job->replicas[i]);
 	put_text(&t, o, "id", job->id);
 	put_text(&t, o, "app", job->app);
 	put_text(&t, o, "state", spec_state_name(job->state));
@@ -140,6 +161,7 @@ static struct json_object *status_tree(const struct spec_job *job)
 	put_time(&t, o, "stale_since", job->stale_since);
 	put_action(&t, o, "pending_command", job->pending);
 	put_action(&t, o, "ignored_command", job->ignored);
+	spec_tree_number(&t, o, "logs_waiting", waiting);
 	roles = spec_tree_add(&t, o, "roles", json_object_new_array_ext((int)job->n_roles + 1));
 	for (size_t i = 0; i < job->n_roles; i++)
 		put_role(&t, spec_tree_append(&t, roles, json_object_new_object()), job,
@@ -181,7 +203,8 @@ int spec_status_replica(const struct spec_job *job, const struct spec_replica *r
 	put_replica(&t, o, r);
 	put_time(&t, o, "started", r->started);
 	put_time(&t, o, "finished", r->finished);
-	spec_tree_add(&t, o, "gap", json_object_new_uint64(r->gap));
+	spec_tree_add(&t, o, "gap", json_object_new_uint64(gaps_of(r)));
+	spec_tree_number(&t, o, "logs_waiting", waiting_of(r));
 	return t.failed ? -ENOMEM : spec_yaml_emit(o, 0, ret, ret_len);
 }
 

@@ -296,8 +296,6 @@ int spec_replica_fill(struct spec_replica *r, struct spec_runs runs,
 {
 	int err = fill_logs(r, runs, before);
 
-	if (before)
-		r->gap = before->gap;
 	if (err)
 		return err;
 	return runs.n > 0 ? fill_from(r, runs, job, standing, before)

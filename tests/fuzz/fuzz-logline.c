@@ -27,7 +27,7 @@ static int stream(struct spec_logline *l, const char *bytes, size_t n, uint64_t 
 	err = spec_logline_feed(l, bytes, n, count, sum);
 	assert(err == 0 || err == -EAGAIN || err == -ESTALE);
 	if (err == 0)
-		err = spec_logline_end(l);
+		err = spec_logline_end(l, count, sum);
 	assert(spec_logline_size(l) == *sum);
 	return err;
 }

@@ -47,7 +47,7 @@ static struct {
 
 struct follow {
 	struct follow_config config;
-	bool ended;
+	bool hurry, ended;
 	enum follow_end end;
 	struct follow *prev, *next;
 };
@@ -59,6 +59,11 @@ struct follow *follow_start(const struct follow_config *config)
 	f->config = *config;
 	DL_APPEND(rig.follows, f);
 	return f;
+}
+
+void follow_hurry(struct follow *f)
+{
+	f->hurry = true;
 }
 
 void follow_ended(struct follow *f, enum follow_end end)
@@ -73,13 +78,29 @@ void follow_stop(struct follow *f)
 	free(f);
 }
 
-static inline void rig_follow_done(struct follow *f)
+static inline void rig_follow_over(struct follow *f, int err)
 {
 	struct follow_config config = f->config;
 
 	follow_stop(f);
-	config.done(config.data, 0, "");
+	config.done(config.data, err, "");
 	fake_run();
+}
+
+static inline void rig_follow_done(struct follow *f)
+{
+	rig_follow_over(f, 0);
+}
+
+/* The stream of log KEY; NULL: there is none. */
+static inline struct follow *rig_follow(const char *key)
+{
+	struct follow *f;
+
+	DL_FOREACH(rig.follows, f)
+		if (streq(f->config.key, key))
+			return f;
+	return NULL;
 }
 
 /* --- life --- */

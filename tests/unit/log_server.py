@@ -98,7 +98,14 @@ class Pod:
         self.runs[0].append("at last\n")
         self.runs[0].end()
 
+    # Its stream breaks, and after that nothing can be had.
     def do_lost(self):
+        self.runs[0].append("begin\n")
+        time.sleep(0.5)
+        self.cut_at = time.monotonic()
+
+    # The same, but its stream ends properly before.
+    def do_last(self):
         self.runs[0].append("begin\n")
         self.runs[0].end()
 
@@ -161,7 +168,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.text(400, b'{"kind":"Status","message":"container \\"main\\" in pod \\"late\\" is waiting to start: '
                            b'ContainerCreating","reason":"BadRequest","code":400}')
             return
-        if kind == "lost" and pod.asked > 1:
+        if kind in ("lost", "last") and pod.asked > 1:
             self.text(200, MESSAGE)
             return
         if query.get("previous") == "true":

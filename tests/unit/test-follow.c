@@ -223,6 +223,13 @@ static void ended(struct followed *x, enum follow_end end)
 	rig_here(ended_now, x);
 }
 
+static void hurry_now(void *data)
+{
+	struct followed *x = data;
+
+	follow_hurry(x->f);
+}
+
 static void stop_now(void *data)
 {
 	struct followed *x = data;
@@ -470,6 +477,33 @@ static void test_gone(void **state)
 	assert_same("lost-1");
 }
 
+/* The pod goes soon after its stream has ended properly: that was all. */
+static void test_gone_after(void **state)
+{
+	struct followed x = {0};
+
+	(void)state;
+	start(&x, "last-1");
+	rig_until(requests("last-1", "") > 1);
+	ended(&x, FOLLOW_GONE);
+	rig_until(atomic_load(&x.done));
+	assert_int_equal(x.err, 0);
+	assert_same("last-1");
+}
+
+/* On its way out: what can't be had now is tried again soon, not after ever longer pauses. */
+static void test_hurry(void **state)
+{
+	struct followed x = {0};
+
+	(void)state;
+	start(&x, "lost-2");
+	rig_until(requests("lost-2", "") > 3);
+	rig_here(hurry_now, &x);
+	rig_until(requests("lost-2", "") > 12);
+	rig_here(stop_now, &x);
+}
+
 static void test_much(void **state)
 {
 	struct followed x = {.first = true};
@@ -516,6 +550,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_after, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hurry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_much, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
 	};

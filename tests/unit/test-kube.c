@@ -694,6 +694,147 @@ static void test_first_fetches(void **state)
 	spec_job_unref(job);
 }
 
+/* --- many streams, and what is lost --- */
+
+static size_t n_follows(void)
+{
+	struct follow *f;
+	size_t n;
+
+	DL_COUNT(rig.follows, f, n);
+	return n;
+}
+
+/* How many of the logs of "one" wait for their turn, as its status says. */
+static size_t n_waiting(void)
+{
+	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
+	size_t n = 0;
+
+	for (size_t i = 0; i < job->n_replicas; i++)
+		for (size_t j = 0; j < job->replicas[i].n_logs; j++)
+			n += job->replicas[i].logs[j].waiting;
+	return n;
+}
+
+/* The gaps of the first replica of "one", as its status says. */
+static uint64_t n_gaps(void)
+{
+	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
+	uint64_t n = 0;
+
+	if (!job)
+		job = backend_job(rig.b, BACKEND_HISTORY, "one");
+	assert_non_null(job);
+	for (size_t j = 0; j < job->replicas[0].n_logs; j++)
+		n += job->replicas[0].logs[j].gap;
+	return n;
+}
+
+static void test_turns(void **state)
+{
+	cleanup_free char *json = rig_job("one", "u1", "Running", 1010);
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start(json, "");
+	for (unsigned i = 0; i < 1010; i++) {
+		char uid[16];
+
+		snprintf(uid, sizeof(uid), "p%u", i);
+		pod_event("ADDED", uid, "u1", i, "Running", RIG_RUNNING);
+	}
+	assert_int_equal(n_follows(), 1000);
+	assert_int_equal(n_waiting(), 10);
+	assert_null(rig_follow("p1005.a.0"));
+	/* One that has ended need not wait for those that run on. */
+	pod_event("MODIFIED", "p1005", "u1", 1005, "Succeeded", RIG_EXIT("0"));
+	assert_non_null(rig_follow("p1005.a.0"));
+	assert_true(rig_follow("p1005.a.0")->ended);
+	assert_int_equal(n_follows(), 1001);
+	assert_int_equal(n_waiting(), 9);
+	/* The others take the places that become free, in their order. */
+	rig_follow_done(rig_follow("p1005.a.0"));
+	assert_int_equal(n_follows(), 1000);
+	rig_follow_done(rig_follow("p3.a.0"));
+	rig_follow_done(rig_follow("p4.a.0"));
+	assert_non_null(rig_follow("p1000.a.0"));
+	assert_non_null(rig_follow("p1001.a.0"));
+	assert_int_equal(n_follows(), 1000);
+	assert_int_equal(n_waiting(), 7);
+}
+
+/* A pod that runs, with FROM in its JSON replaced by TO. */
+static void odd_pod_event(const char *type, const char *uid, const char *from, const char *to)
+{
+	cleanup_free char *json = rig_pod(uid, "u1", 0, "Running", RIG_RUNNING), *odd = NULL;
+	char text[2048];
+	const char *at;
+
+	assert_true(strlen(json) < sizeof(text));
+	memcpy(text, json, strlen(json) + 1);
+	at = strstr(text, from);
+	assert_non_null(at);
+	assert_true(asprintf(&odd, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) > 0);
+	rig_pod_event(type, odd);
+}
+
+/* A pod on its way out. */
+static void test_terminating(void **state)
+{
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	run_job("one", "u1", "p1");
+	assert_false(rig.follows->hurry);
+	odd_pod_event("MODIFIED", "p1", "\"annotations\"",
+		      "\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",\"annotations\"");
+	assert_true(rig.follows->hurry);
+	assert_false(rig.follows->ended);
+}
+
+/* What could not be fetched to its end, and runs of which nothing was seen, are gaps, also after a restart. */
+static void test_gaps(void **state)
+{
+	cleanup_free char *json = rig_job("one", "u1", "Running", 1);
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	run_job("one", "u1", "p1");
+	assert_int_equal(n_gaps(), 0);
+	pod_event("DELETED", "p1", "u1", 0, "Running", RIG_RUNNING);
+	rig_follow_over(rig.follows, -ENOENT);
+	assert_int_equal(n_gaps(), 1);
+	/* One that had nothing to say is none; one that ended well is none. */
+	pod_event("ADDED", "p2", "u1", 0, "Running", RIG_RUNNING);
+	rig_follow_over(rig.follows, -ENODATA);
+	pod_event("ADDED", "p3", "u1", 0, "Running", RIG_RUNNING);
+	rig_follow_done(rig.follows);
+	assert_int_equal(n_gaps(), 1);
+	/* The fourth is gone when the next mount begins. */
+	pod_event("ADDED", "p4", "u1", 0, "Running", RIG_RUNNING);
+	fake_pass(5000);
+	rig_stop();
+	rig_start(json, "");
+	assert_int_equal(n_gaps(), 2);
+	/* The fifth has run again and again before anybody saw it. */
+	odd_pod_event("ADDED", "p5", "\"restartCount\":0", "\"restartCount\":4");
+	/* Of runs 0 to 4 the last two can be had. */
+	assert_int_equal(n_follows(), 2);
+	assert_int_equal(n_gaps(), 5);
+	while (rig.follows)
+		rig_follow_done(rig.follows);
+	assert_int_equal(n_gaps(), 5);
+	/* The job is gone when the next mount begins. */
+	pod_event("ADDED", "p6", "u1", 0, "Running", RIG_RUNNING);
+	fake_pass(5000);
+	rig_stop();
+	rig_start("", "");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	assert_int_equal(n_gaps(), 6);
+}
+
 /* --- the end --- */
 
 static void test_stop(void **state)
@@ -761,6 +902,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_same_name, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_name_in_flight, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_first_fetches, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_turns, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_terminating, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_gaps, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stop, rig_setup, rig_teardown),
 	};
 

@@ -16,7 +16,8 @@
 
 #define SECOND INT64_C(1000000000)
 #define START  (1795252120 * SECOND)
-#define PART   64 /* where the runtime of the test cuts lines */
+#define PART   64    /* where the runtime of the test cuts lines */
+#define ENTRY  16384 /* where a real one does */
 
 /* --- the kubelet --- */
 
@@ -31,6 +32,7 @@ struct kubelet {
 	struct part *parts;
 	size_t n_parts, parts_room;
 	size_t rotated; /* parts that it does not have any more */
+	bool old;	/* it gives the time of each part, also in the middle of a line */
 	int64_t now;
 };
 
@@ -105,6 +107,9 @@ static void pass_time(struct kubelet *k)
 	case 3:
 		k->now++;
 		break;
+	case 4:
+		k->now -= any(20) ? 0 : (int64_t)any(4 * SECOND); /* the clock is set */
+		break;
 	default:
 		break; /* many lines of one time */
 	}
@@ -134,7 +139,7 @@ static char *body(const struct kubelet *k, bool since, int64_t ns, size_t *ret_n
 
 		if (!since || p->ns >= ns) {
 			time_text(p->ns, time);
-			if (begins)
+			if (begins || k->old)
 				fputs(time, out);
 			fwrite(k->out + p->at, 1, p->n, out);
 		}
@@ -202,7 +207,7 @@ static int stream(struct reader *r, const struct kubelet *k, bool whole, bool fo
 
 	assert_true(!from || since % SECOND == 0);
 	err = feed(r, text, whole ? n : any(n + 1));
-	return err == 0 && whole ? spec_logline_end(r->l) : err;
+	return err == 0 && whole ? spec_logline_end(r->l, keep, r) : err;
 }
 
 /* As after a restart of kxfs. */
@@ -281,6 +286,88 @@ static void print(struct kubelet *k, const char *text, int64_t later)
 {
 	k->now += later;
 	add_part(k, text, strlen(text));
+}
+
+/* A program prints N bytes of one line, which the runtime cuts, and perhaps its end. */
+static void print_long(struct kubelet *k, size_t n, bool ends)
+{
+	static char line[5 * ENTRY + 1];
+
+	for (size_t i = 0; i < n; i++)
+		line[i] = (char)('a' + any(26));
+	if (ends)
+		line[n++] = '\n';
+	for (size_t at = 0; at < n;) {
+		/* a newline needs no room of its own */
+		size_t rest = n - at,
+		       part = rest == ENTRY + 1 && ends ? rest : min_of(rest, (size_t)ENTRY);
+
+		add_part(k, line + at, part);
+		k->now += (int64_t)any(SECOND);
+		at += part;
+	}
+}
+
+/* The kubelet's times in the middle of lines are none of the program's. */
+static void test_old_kubelet(void **state)
+{
+	(void)state;
+	for (seed = 1; seed < 60; seed++) {
+		uint64_t this = seed;
+		struct kubelet k = {.now = START, .old = seed % 4};
+		struct reader r;
+		int err;
+
+		reader_open(&r);
+		for (int round = 0; round < 8; round++) {
+			for (uint64_t lines = any(4); lines > 0; lines--)
+				print_long(&k, any(3) ? any(5) * ENTRY : any(5 * ENTRY), true);
+			err = stream(&r, &k, any(3) == 0, false);
+			if (err != -EAGAIN && err != 0)
+				fail_msg("%d in round %d", err, round);
+			if (any(3) == 0)
+				restart(&r);
+		}
+		print_long(&k, any(2 * ENTRY), false);
+		for (int i = 0; (err = stream(&r, &k, true, false)) == -EAGAIN && i < 20; i++)
+			;
+		assert_int_equal(err, 0);
+		assert_whole(&r, &k);
+		kubelet_clear(&k);
+		reader_close(&r);
+		seed = this;
+	}
+}
+
+/* What looks like such a time, but is the program's. */
+static void test_own_times(void **state)
+{
+	static const char *const own[] = {
+		"2026-11-21T09:08:40.123456789Z x\n", /* of long ago */
+		"2026-11-21T09:08:40.1234567",
+		"20",
+		"2026-11-21 \n",
+		" \n",
+		"\n",
+		"2026-11-21T\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(own); i++) {
+		struct kubelet k = {.now = START + 86400 * SECOND};
+		struct reader r;
+
+		reader_open(&r);
+		print_long(&k, ENTRY, false);
+		print(&k, own[i], SECOND);
+		seed = i;
+		for (int tries = 0; tries < 4; tries++)
+			stream(&r, &k, false, false);
+		assert_int_equal(stream(&r, &k, true, false), 0);
+		assert_whole(&r, &k);
+		kubelet_clear(&k);
+		reader_close(&r);
+	}
 }
 
 /* The clock steps back while nobody listens. */
@@ -451,7 +538,7 @@ static void test_messages(void **state)
 	reader_open(&r);
 	spec_logline_begin(r.l, false, &ns);
 	assert_int_equal(feed(&r, gone, strlen(gone)), 0);
-	assert_int_equal(spec_logline_end(r.l), 0);
+	assert_int_equal(spec_logline_end(r.l, keep, &r), 0);
 	assert_string_equal(spec_logline_text(r.l), gone);
 	assert_int_equal(r.n, 0);
 	spec_logline_begin(r.l, false, &ns);
@@ -462,9 +549,9 @@ static void test_messages(void **state)
 	assert_string_equal(spec_logline_text(r.l), "");
 	assert_int_equal(spec_logline_last(r.l), START + SECOND / 5);
 	/* nothing of it is there any more */
-	assert_true(spec_logline_begin(r.l, false, &ns));
+	spec_logline_begin(r.l, false, &ns);
 	assert_int_equal(feed(&r, gone, strlen(gone)), 0);
-	assert_int_equal(spec_logline_end(r.l), -ESTALE);
+	assert_int_equal(spec_logline_end(r.l, keep, &r), -ESTALE);
 	reader_close(&r);
 }
 
@@ -473,12 +560,12 @@ static void test_bad_state(void **state)
 	static const char *const bad[] = {
 		"",
 		"kxfs-position 1",
-		"kxfs-position 2\nsize 0 0 0 0\nend\n",
-		"kxfs-position 1\nsize 0 0 0 0\n",
+		"kxfs-position 2\nsize 0 0 0 0 0\nend\n",
+		"kxfs-position 1\nsize 0 0 0 0 0\n",
 		"kxfs-position 1\nsize x\nend\n",
-		"kxfs-position 1\nsize 1 ffffffffffffffff 0 0\nend\n",
-		"kxfs-position 1\nsize 1 1 0 0\nl 1 2 3\nend\n",
-		"kxfs-position 1\nsize 1 1 0 0\nz 1 1 3\nend\n",
+		"kxfs-position 1\nsize 1 ffffffffffffffff 0 0 0\nend\n",
+		"kxfs-position 1\nsize 1 1 0 0 0\nl 1 2 3\nend\n",
+		"kxfs-position 1\nsize 1 1 0 0 0\nz 1 1 3\nend\n",
 	};
 	struct spec_logline *l;
 
@@ -494,6 +581,7 @@ int main(void)
 		cmocka_unit_test(test_clock_back_seen), cmocka_unit_test(test_rotated),
 		cmocka_unit_test(test_any_rotation),	cmocka_unit_test(test_known),
 		cmocka_unit_test(test_messages),	cmocka_unit_test(test_bad_state),
+		cmocka_unit_test(test_old_kubelet),	cmocka_unit_test(test_own_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,6 +37,7 @@ static struct spec_job *sample(void)
 	assert_int_equal(spec_replica_add_log(&job->replicas[1], "p.c.0", NULL), 0);
 	assert_int_equal(spec_replica_add_log(&job->replicas[1], "p.side.0", "side"), 0);
 	job->replicas[1].logs[1].complete = true;
+	job->replicas[1].logs[1].gap = 3;
 	assert_int_equal(spec_set(&job->roles[0].name, "ps"), 0);
 	assert_int_equal(spec_set(&job->roles[1].name, "trainer"), 0);
 	job->roles[0].n = 1;
@@ -65,6 +66,7 @@ static void test_same(void **state)
 	assert_string_equal(read->object->text, OBJECT);
 	assert_string_equal(read->replicas[1].logs[1].container, "side");
 	assert_true(read->replicas[1].logs[1].complete);
+	assert_int_equal(read->replicas[1].logs[1].gap, 3);
 	assert_int_equal(read->roles[1].first, 1);
 	assert_int_equal(read->roles[1].n, 2);
 }

@@ -61,7 +61,11 @@ static struct spec_job *example(void)
 	job->replicas[1].exit_code = 137;
 	job->replicas[1].signal = 9;
 	job->replicas[1].attempt = 2;
-	job->replicas[1].gap = UINT64_C(18446744073709551615);
+	assert_int_equal(spec_replica_add_log(&job->replicas[1], "p.c.0", NULL), 0);
+	assert_int_equal(spec_replica_add_log(&job->replicas[1], "p.c.1", NULL), 0);
+	job->replicas[1].logs[0].gap = UINT64_C(18446744073709551614);
+	job->replicas[1].logs[1].gap = 1;
+	job->replicas[1].logs[1].waiting = true;
 	job->replicas[1].finished = CREATED + 60 * SECOND;
 	set(&job->replicas[1].reason, "OOMKilled");
 	set(&job->replicas[1].message, "no: memory, {left}\n\x1b[0m");
@@ -122,6 +126,7 @@ static void test_yaml(void **state)
 		      "stale_since: null\n"
 		      "pending_command: null\n"
 		      "ignored_command: null\n"
+		      "logs_waiting: 1\n"
 		      "roles:\n"
 		      "- name: trainer\n"
 		      "  desired: 2\n"
@@ -189,7 +194,8 @@ static void test_replica(void **state)
 				  "message: \"no: memory, {left}\\n\\x1b[0m\"\n"
 				  "started: 2026-11-21T09:08:46Z\n"
 				  "finished: 2026-11-21T09:09:40Z\n"
-				  "gap: 18446744073709551615\n");
+				  "gap: 18446744073709551615\n"
+				  "logs_waiting: 1\n");
 }
 
 static void test_ctl(void **state)
