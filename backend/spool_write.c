@@ -121,10 +121,8 @@ static struct spec_logline *position_read(const struct spool_writer *w, uint64_t
 	n = fd < 0 ? -1 : read(fd, text, POSITION_MAX);
 	if (n <= 0 || spec_logline_load(text, (size_t)n, &l) < 0)
 		return NULL;
-	if (spec_logline_size(l) <= size)
-		return l;
-	spec_logline_free(l);
-	return NULL;
+	spec_logline_cut(l, size); /* the last write may have been torn */
+	return l;
 }
 
 /* What the log has beyond what L knows. */

@@ -5,6 +5,7 @@
  */
 #include "spec/logline.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 
@@ -59,12 +60,43 @@ void spec_logline_known(struct spec_logline *l, const char *bytes, size_t n)
 	l->size += n;
 }
 
-/* --- where lines began --- */
-
 static int64_t second_of(int64_t ns)
 {
 	return ns / LOGLINE_SECOND;
 }
+
+/* Forget all that begins after SIZE. */
+static size_t cut_starts(struct logline_start *v, size_t n, uint64_t size)
+{
+	while (n > 0 && v[n - 1].at > size)
+		n--;
+	return n;
+}
+
+void spec_logline_cut(struct spec_logline *l, uint64_t size)
+{
+	const struct logline_start *last = &l->first;
+
+	if (size >= l->size)
+		return;
+	/* As it was loaded, with the ring from its beginning. */
+	assert(l->n_lines <= LOGLINE_RING);
+	l->n_marks = cut_starts(l->marks, l->n_marks, size);
+	l->n_lines = cut_starts(l->ring, l->n_lines, size);
+	if (l->n_marks > 0 && l->marks[l->n_marks - 1].at > last->at)
+		last = &l->marks[l->n_marks - 1];
+	if (l->n_lines > 0 && l->ring[l->n_lines - 1].at > last->at)
+		last = &l->ring[l->n_lines - 1];
+	/* Of a later start the hash is known, so what comes after it can be added. */
+	l->size = last->at;
+	l->hash = last->hash;
+	l->last_ns = last->ns;
+	l->max_second = l->n_marks > 0 ? second_of(l->marks[l->n_marks - 1].ns) : INT64_MIN;
+	if (l->n_lines == 0)
+		l->ring[l->n_lines++] = *last;
+}
+
+/* --- where lines began --- */
 
 /*
  * A line begins at the end of what is known. A mark is the first line of its second: no line before it is
@@ -206,18 +238,23 @@ static int begin_line(struct spec_logline *l, int64_t ns)
 	return 0;
 }
 
-static int end_check(struct spec_logline *l)
+/* What came from l->from on is not what is known: next time not from there. */
+static int try_another(struct spec_logline *l)
 {
-	if (l->check == l->want) {
-		begin_new(l);
-		l->line_noted = true; /* what is known ends within this line, or with it */
-		return 0;
-	}
 	if (l->n_bad < LOGLINE_BAD) {
 		l->bad[l->n_bad++] = l->from;
 		return -EAGAIN;
 	}
 	return -ESTALE;
+}
+
+static int end_check(struct spec_logline *l)
+{
+	if (l->check != l->want)
+		return try_another(l);
+	begin_new(l);
+	l->line_noted = true; /* what is known ends within this line, or with it */
+	return 0;
 }
 
 /* Bytes of a line, without its time. */
@@ -398,7 +435,8 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
 	if (err < 0)
 		return err;
 	keep_text(l, l->prefix, l->n_prefix);
+	/* Of many lines of one time, some may have been rotated away: this may not be the one that is known. */
 	if (l->mode == LOGLINE_CHECK)
-		return -EAGAIN;
+		return try_another(l);
 	return l->mode == LOGLINE_SEARCH && l->size > 0 ? -ESTALE : 0;
 }

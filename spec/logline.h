@@ -66,6 +66,11 @@ int64_t spec_logline_last(const struct spec_logline *l);
 char *spec_logline_save(const struct spec_logline *l, size_t *ret_len);
 /* From such a text. 0, -EINVAL, -ENOMEM. */
 int spec_logline_load(const char *text, size_t len, struct spec_logline **ret);
+/*
+ * Of what L knows only the first SIZE bytes were kept: the rest of the last write was torn off. Then it knows
+ * a beginning of them, up to where a line began (spec_logline_size), or nothing.
+ */
+void spec_logline_cut(struct spec_logline *l, uint64_t size);
 /* Bytes that follow in the output that was kept; before a stream begins. */
 void spec_logline_known(struct spec_logline *l, const char *bytes, size_t n);
 

@@ -2,8 +2,8 @@
 """Output of containers, as a kubelet keeps and serves it.
 
 The runtime writes an entry when a line is complete, when 16 KiB have come without a newline, and
-for what is left at the end. A request takes whole entries; times go before the start of a line
-only. Rotation takes entries away from those who ask later.
+for what is left at the end. A request takes whole entries; times go before the start of a line only, of
+an OLD kubelet (before 1.26) before each entry. Rotation takes entries away from those who ask later.
 """
 
 import datetime
@@ -17,6 +17,8 @@ PIECE = 16 * 1024
 class Log:
     """The output of one run of a container. Append from any thread."""
 
+    old = False
+
     def __init__(self):
         self.lock = threading.Lock()
         self.entries = []  # (time in ns, bytes)
@@ -26,7 +28,8 @@ class Log:
         self._rest = b""
 
     def append(self, data, at=None):
-        """The container prints DATA (at AT, ns since 1970)."""
+        """The container prints DATA (at AT, ns since 1970, which may be the same as before or earlier;
+        else now, and later than before)."""
         data = data.encode() if isinstance(data, str) else data
         with self.lock:
             assert not self.ended, "a container that has ended prints nothing"
@@ -49,10 +52,10 @@ class Log:
             self.ended = True
         self._tell()
 
-    def rotate(self):
-        """What is there now can't be read any more by who comes later."""
+    def rotate(self, keep=0):
+        """What is there now, but for the last KEEP entries, can't be read any more by who comes later."""
         with self.lock:
-            self.first = len(self.entries)
+            self.first = max(self.first, len(self.entries) - keep)
 
     def data(self):
         """All that was ever printed (in complete entries)."""
@@ -60,9 +63,8 @@ class Log:
             return b"".join(text for _, text in self.entries)
 
     def _entry(self, text, at):
-        at = time.time_ns() if at is None else at
-        if self.entries:
-            at = max(at, self.entries[-1][0] + 1)
+        if at is None:
+            at = max(time.time_ns(), self.entries[-1][0] + 1 if self.entries else 0)
         self.entries.append((at, text))
 
     def _tell(self):
@@ -106,7 +108,7 @@ class Reader:
             entries = self.log.entries[self.next:]
             self.next += len(entries)
             ended = self.log.ended
-        out = b"".join(self._text(at, text) for at, text in entries if at >= self.since)
+        out = b"".join(self._text(at, text) for at, text in entries)
         if self.left is not None:
             out = out[:self.left]
             self.left -= len(out)
@@ -114,6 +116,6 @@ class Reader:
         return out, ended
 
     def _text(self, at, text):
-        head = f"{stamp(at)} ".encode() if self.timestamps and self.line_start else b""
-        self.line_start = text.endswith(b"\n")
-        return head + text
+        head = f"{stamp(at)} ".encode() if self.timestamps and (self.line_start or self.log.old) else b""
+        self.line_start = text.endswith(b"\n")  # also of what is not shown
+        return head + text if at >= self.since else b""

@@ -525,6 +525,42 @@ static void test_known(void **state)
 	reader_close(&r);
 }
 
+/* The end of what was kept is torn off; even when the log has been rotated, that is found again. */
+static void test_torn(void **state)
+{
+	(void)state;
+	for (seed = 1; seed < 300; seed++) {
+		uint64_t this = seed;
+		struct kubelet k = {.now = START};
+		struct reader r;
+		size_t n;
+		int err;
+
+		reader_open(&r);
+		for (int i = 0; i < 100; i++) {
+			print_any(&k);
+			pass_time(&k);
+		}
+		assert_int_equal(stream(&r, &k, true, false), 0);
+		restart(&r);
+		r.n = n = r.n - any(min_of(r.n, (size_t)600) + 1);
+		spec_logline_cut(r.l, n);
+		assert_true(spec_logline_size(r.l) <= n);
+		n = spec_logline_size(r.l);
+		spec_logline_known(r.l, r.got + n, r.n - n);
+		if (any(2))
+			k.rotated = k.n_parts - min_of(k.n_parts, (size_t)60);
+		print(&k, "more\n", SECOND);
+		for (int i = 0; (err = stream(&r, &k, true, false)) == -EAGAIN && i < 20; i++)
+			;
+		assert_int_equal(err, 0);
+		assert_whole(&r, &k);
+		kubelet_clear(&k);
+		reader_close(&r);
+		seed = this;
+	}
+}
+
 /* What the kubelet says instead of output. */
 static void test_messages(void **state)
 {
@@ -577,11 +613,17 @@ static void test_bad_state(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_any_cut),		cmocka_unit_test(test_clock_back),
-		cmocka_unit_test(test_clock_back_seen), cmocka_unit_test(test_rotated),
-		cmocka_unit_test(test_any_rotation),	cmocka_unit_test(test_known),
-		cmocka_unit_test(test_messages),	cmocka_unit_test(test_bad_state),
-		cmocka_unit_test(test_old_kubelet),	cmocka_unit_test(test_own_times),
+		cmocka_unit_test(test_any_cut),
+		cmocka_unit_test(test_clock_back),
+		cmocka_unit_test(test_clock_back_seen),
+		cmocka_unit_test(test_rotated),
+		cmocka_unit_test(test_any_rotation),
+		cmocka_unit_test(test_known),
+		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_bad_state),
+		cmocka_unit_test(test_old_kubelet),
+		cmocka_unit_test(test_own_times),
+		cmocka_unit_test(test_torn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
