@@ -55,10 +55,10 @@ struct kube_job {
 	bool left;
 	bool gone;
 	struct kube_job *mark_prev, *mark_next;
-	struct spool_job *spool; /* NULL: no output of it is wanted so far */
-	struct kube_log *logs;	 /* by key */
-	size_t n_following;	 /* of them wait or are under way */
-	bool output_over;	 /* the merged log has ended */
+	struct spool_job *spool;      /* NULL: no output of it is wanted so far */
+	struct kube_log *logs;	      /* by key */
+	size_t n_following;	      /* of them wait or are under way */
+	bool output_over;	      /* the merged log has ended */
 	struct kube_command *command; /* that was written to ctl and has not shown; NULL: none */
 	unsigned ignored;	      /* as in spec_job */
 	UT_hash_handle hh;	      /* kube.jobs, by uid */

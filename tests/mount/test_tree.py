@@ -84,7 +84,8 @@ def test_status(kx, job):
     status = yaml.safe_load(job.read("status"))
     assert list(status) == ["id", "app", "state", "phase", "reason", "message", "backend",
                             "namespace", "queue", "submitter", "retries", "max_retries", "created",
-                            "started", "finished", "stale_since", "logs_waiting", "roles"]
+                            "started", "finished", "stale_since", "pending_command",
+                            "ignored_command", "logs_waiting", "roles"]
     # PyYAML makes a datetime of what is a time; the text is what counts.
     lines = dict(re.findall(r"^(created|started|finished): (\S+)$", job.read("status"), re.M))
     for when in lines.values():
