@@ -173,6 +173,12 @@ void backend_started(struct backend *b, int err, const char *text)
 	backend_end(b, &b->started, err, text);
 }
 
+void backend_launched(struct backend *b, const char *file, const char *id, int64_t time)
+{
+	if (b->events.launched)
+		b->events.launched(b->events.data, file, id, time);
+}
+
 void backend_stopped(struct backend *b)
 {
 	spool_stop(b->spool);

@@ -43,6 +43,11 @@ struct backend_events {
 	 * shows NEW.
 	 */
 	void (*job)(void *data, const struct spec_job *old, const struct spec_job *new_job);
+	/*
+	 * While it starts: an earlier mount has launched the job ID for what was written as FILE, at TIME
+	 * (ns, of this machine's clock) or soon after, and may not have told anybody.
+	 */
+	void (*launched)(void *data, const char *file, const char *id, int64_t time);
 	/* LOG has grown or ended. Borrowed; only logs that somebody holds open are told. */
 	void (*log)(void *data, struct log *log);
 	void *data;

@@ -104,6 +104,8 @@ void backend_answer_dry_run(struct backend_request *rq, const char *manifest);
 void backend_answer_no_effect(struct backend_request *rq, const char *phase);
 void backend_started(struct backend *b, int err, const char *text);
 void backend_stopped(struct backend *b);
+/* As backend_events.launched. */
+void backend_launched(struct backend *b, const char *file, const char *id, int64_t time);
 
 /* "submit", ... */
 const char *request_name(enum backend_request_kind kind);

@@ -73,6 +73,8 @@ struct kube_own {
 	char *id;
 	char *uid;	  /* "" not known yet */
 	char *submission; /* "" not submitted from here */
+	char *file;	  /* as which it was written before this mount; NULL: not known, or since */
+	int64_t written;  /* when, ns */
 	bool output;	  /* there is some: it is history when the job leaves */
 	bool dropped;	  /* its output was removed to make room: it is not captured again */
 	bool clearing;	  /* that is being done */

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The state directory of a mount of a cluster: STATE/jobs/ID/ with the file as it was submitted
- * (app.yaml) and the UUID of the write (submission), both made before anything is sent; the output that
+ * (app.yaml) and the UUID of the write and its name (submission), both made before anything is sent; the output that
  * was captured; and with it the newest snapshot (job.json), or instead of both, that it was removed to
  * make room (dropped, with the uid of the job). What stands there says which jobs are ours, also after a
  * crash in the middle of a submission, and what there is in the history.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
+#include <sys/stat.h>
 
 #include "backend/kube.h"
 #include "spec/name.h"
 #include "spec/snapshot.h"
 
-#define UUID_LEN     36
-#define UID_MAX	     255
-#define SNAPSHOT_MAX (64u << 20)
+#define UUID_LEN       36
+#define SUBMISSION_MAX (UUID_LEN + 1 + NAME_MAX + 1)
+#define UID_MAX	       255
+#define SNAPSHOT_MAX   (64u << 20)
 
 /* --- whose folders they are --- */
 
@@ -34,6 +37,7 @@ static void own_free(struct kube_own *own)
 	free(own->id);
 	free(own->uid);
 	free(own->submission);
+	free(own->file);
 	free(own);
 }
 
@@ -287,6 +291,8 @@ int kube_own_claim(struct kube *k, const struct spec_job_view *view)
 struct folder {
 	char *id;
 	char *submission;	   /* NULL: not submitted from here */
+	char *file;		   /* as which it was written; NULL: not known */
+	int64_t written;	   /* when, ns */
 	char *dropped;		   /* uid of the job whose output was removed; NULL: none was */
 	struct spec_job *snapshot; /* NULL: none was kept */
 	bool damaged;		   /* what was kept can't be read */
@@ -330,6 +336,26 @@ static int load_snapshot(struct load *l, struct folder *f)
 	return f->damaged || err == -ENOENT ? 0 : err;
 }
 
+/* The UUID, a newline, and the name of the file. */
+static int load_submission(struct load *l, struct folder *f)
+{
+	cleanup_free char *path = file_path(l->state_dir, f->id, "submission");
+	char *newline;
+	struct stat st;
+	size_t len;
+	int err = load_file(l, f->id, "submission", SUBMISSION_MAX, &f->submission, &len);
+
+	if (err)
+		return err;
+	newline = strchr(f->submission, '\n');
+	if (!newline || !path || stat(path, &st) < 0)
+		return 0;
+	*newline = '\0';
+	f->file = strndup(newline + 1, strcspn(newline + 1, "\n"));
+	f->written = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+	return f->file ? 0 : -ENOMEM;
+}
+
 static int load_folder(struct load *l, const char *id)
 {
 	struct folder *f = calloc(1, sizeof(*f));
@@ -343,7 +369,7 @@ static int load_folder(struct load *l, const char *id)
 	f->id = strdup(id);
 	if (!f->id)
 		return -ENOMEM;
-	err = load_file(l, id, "submission", UUID_LEN, &f->submission, &len);
+	err = load_submission(l, f);
 	if (!err || err == -ENOENT || err == -EINVAL)
 		err = load_file(l, id, "dropped", UID_MAX, &f->dropped, &len);
 	if (err && err != -ENOENT && err != -EINVAL)
@@ -381,6 +407,8 @@ static int take_folder(struct kube *k, struct folder *f)
 		return err;
 	own->output = f->snapshot || f->damaged;
 	own->dropped = f->dropped;
+	own->file = take_ptr(f->file);
+	own->written = f->written;
 	if (f->dropped && !f->snapshot) {
 		err = set_uid(own, f->dropped);
 		if (!err)
@@ -408,6 +436,7 @@ static void loaded(void *data)
 		spec_job_unref(f->snapshot);
 		free(f->id);
 		free(f->submission);
+		free(f->file);
 		free(f->dropped);
 		free(f);
 	}
@@ -480,6 +509,9 @@ void kube_files_settle(struct kube *k)
 		const struct spec_job *job cleanup_job = store_get_uid(k->b->store, own->uid);
 		const struct kube_job *live = kube_job_find(k, own->uid);
 
+		if (own->file && (job || (live && live->view)))
+			backend_launched(k->b, own->file, own->id, own->written);
+		free(take_ptr(own->file));
 		if ((job && job->history) || (live && live->view))
 			continue;
 		if (job)

@@ -43,18 +43,21 @@ static int keep_files(struct kube_submit *s)
 	const char *state_dir = s->op.k->b->config.state_dir;
 	cleanup_free char *dir = file_path(state_dir, s->m->id, NULL);
 	cleanup_free char *jobs = NULL;
+	cleanup_free char *submission = NULL;
 	int err;
 
 	if (asprintf(&jobs, "%s/jobs", state_dir) < 0)
 		jobs = NULL;
-	if (!dir || !jobs)
+	if (asprintf(&submission, "%s\n%s\n", s->submission, s->op.rq->file) < 0)
+		submission = NULL;
+	if (!dir || !jobs || !submission)
 		return -ENOMEM;
 	if (mkdir(dir, 0700) < 0)
 		return -errno;
 	s->kept = true;
 	err = file_write(dir, "app.yaml", s->op.rq->text, s->op.rq->len);
 	if (!err)
-		err = file_write(dir, "submission", s->submission, strlen(s->submission));
+		err = file_write(dir, "submission", submission, strlen(submission));
 	return err ? err : file_sync_dir(jobs);
 }
 

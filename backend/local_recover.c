@@ -261,8 +261,11 @@ static void recover_done(void *data)
 	if (l->stopping)
 		r->err = -ECANCELED; /* it took too long for who started it */
 	for (size_t i = 0; i < r->n && r->err == 0; i++) {
-		if (r->v[i].rec)
+		if (r->v[i].rec) {
 			end_logs(l, r->v[i].rec);
+			backend_launched(l->b, r->v[i].rec->file, r->v[i].rec->id,
+					 r->v[i].rec->created);
+		}
 		r->err = store_put(l->b->store, r->v[i].job);
 		if (r->err == 0)
 			r->v[i].job = NULL; /* the store's now */

@@ -144,10 +144,18 @@ static int check(struct run *r, char **why)
 	return err;
 }
 
+static void on_launched(void *data, const char *file, const char *id, int64_t time)
+{
+	const struct fs *fs = data;
+
+	submit_launched(fs->submit, file, id, time);
+}
+
 static int make_backend(struct run *r, char **why)
 {
 	const struct backend_config config = config_of(r);
 	const struct backend_events events = {
+		.launched = on_launched,
 		.job = streams_job_event,
 		.log = streams_log_event,
 		.data = &r->fs,
@@ -246,6 +254,7 @@ static int start(struct run *r, char **why)
 		err = r->signal_err;
 	if (err)
 		return err;
+	submit_settle(r->fs.submit);
 	err = session_mount(r->session);
 	if (err == -ECANCELED)
 		return refuse(err, why, "ended by a signal while it started");

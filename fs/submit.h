@@ -16,6 +16,10 @@
  * 0, or a negative errno with *RET_TEXT. Before the loop runs.
  */
 int submit_new(struct fs *fs, const struct node_class *class, struct submit **ret, char **ret_text);
+/* The backend's news, while it starts: backend_events.launched. */
+void submit_launched(struct submit *s, const char *file, const char *id, int64_t time);
+/* The backend is up: what became of submissions that were under way when the last mount ended. */
+void submit_settle(struct submit *s);
 /* After the loop has ended, and handles and nodes are freed. NULL is allowed. */
 void submit_free(struct submit *s);
 

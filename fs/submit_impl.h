@@ -200,6 +200,9 @@ struct submit_verdict {
 	uint64_t job_seq; /* of the submission that made JOB */
 	uint64_t seq;	  /* of the last one that ended */
 	int64_t job_time, error_time;
+	unsigned
+		pending; /* submissions under way; after a start, 1: it was so when the mount ended */
+	char *launched; /* id that was launched by then; NULL: none */
 	struct submit_author author;
 	struct submit_verdict *next; /* of a copied list */
 	UT_hash_handle hh;
@@ -210,6 +213,8 @@ void submit_verdict_accepted(struct submit *s, const char *name, uint64_t seq, c
 			     struct submit_author author);
 void submit_verdict_refused(struct submit *s, const char *name, uint64_t seq, const char *text,
 			    struct submit_author author);
+/* One is under way: should this mount end meanwhile, the next one says so. */
+void submit_verdict_pending(struct submit *s, const char *name);
 /* Under the lock: the one of NAME; make: made if need be, NULL: no memory; the field of a kind. */
 struct submit_verdict *submit_verdict_find(struct submit *s, const char *name);
 struct submit_verdict *submit_verdict_make(struct submit *s, const char *name);

@@ -250,6 +250,8 @@ static void launch_start(struct launch *l, fuse_req_t req, enum park_kind kind, 
 
 	if (req)
 		l->ticket = park_add(fs->park, req, kind, ms);
+	if (!l->s->dry)
+		submit_verdict_pending(l->s, l->name);
 	if (l->author.uid == fs->options->uid)
 		launch_send(l);
 	else

@@ -21,9 +21,17 @@ struct verdict_save {
 	struct submit *s;
 	char *job;
 	char *error;
+	bool pending;
 	struct submit_author author;
 	char name[NAME_MAX + 1];
 };
+
+/*
+ * On disk a NAME.error that its owner may not write stands for a submission under way, whatever else it
+ * says: whoever finds it at a start is to find out what became of it.
+ */
+#define VERDICT_PENDING 0400
+#define VERDICT_MODE	0600
 
 /* What is to be on disk. */
 static int verdict_read(struct verdict_save *save)
@@ -35,16 +43,17 @@ static int verdict_read(struct verdict_save *save)
 	if (!v)
 		return 0;
 	save->author = v->author;
+	save->pending = v->pending;
 	if ((v->job && asprintf(&save->job, SUBMIT_TARGET "%s", v->job) < 0) ||
-	    (v->error && !(save->error = strdup(v->error))))
+	    ((v->error || v->pending) && !(save->error = strdup(v->error ? v->error : ""))))
 		return -ENOMEM;
 	return 0;
 }
 
-static int verdict_write_text(int dir, const char *text)
+static int verdict_write_text(int dir, const char *text, mode_t mode)
 {
 	int fd cleanup_fd =
-		openat(dir, VERDICT_TEMP, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		openat(dir, VERDICT_TEMP, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	size_t len = strlen(text);
 
 	if (fd < 0)
@@ -73,7 +82,8 @@ static int verdict_put(struct verdict_save *save, const char *file, const char *
 	if (target && symlinkat(target, s->state_fd, VERDICT_TEMP) < 0)
 		err = -errno;
 	else if (text)
-		err = verdict_write_text(s->state_fd, text);
+		err = verdict_write_text(s->state_fd, text,
+					 save->pending ? VERDICT_PENDING : VERDICT_MODE);
 	if (err)
 		return err;
 	if ((save->author.uid != geteuid() || save->author.gid != getegid()) &&
@@ -180,6 +190,7 @@ int submit_verdict_load(struct submit *s, const char *name, enum submit_name kin
 	}
 	*submit_verdict_field(v, kind) = value;
 	*(kind == SUBMIT_NAME_JOB ? &v->job_time : &v->error_time) = when;
+	v->pending |= kind == SUBMIT_NAME_ERROR && !(st.st_mode & S_IWUSR);
 	v->author.uid = st.st_uid == geteuid() ? s->fs->options->uid : st.st_uid;
 	v->author.gid = st.st_gid == getegid() ? s->fs->options->gid : st.st_gid;
 	return 0;

@@ -32,13 +32,14 @@ void submit_verdict_free(struct submit_verdict *v)
 	free(v->name);
 	free(v->job);
 	free(v->error);
+	free(v->launched);
 	free(v);
 }
 
 static void verdict_drop_empty(struct submit *s, struct submit_verdict *v)
 {
 	s->changed = loop_time_ns();
-	if (v->job || v->error)
+	if (v->job || v->error || v->pending)
 		return;
 	HASH_DEL(s->verdicts, v);
 	submit_verdict_free(v);
@@ -70,6 +71,27 @@ static void verdict_lost(const struct submit *s, const char *name)
 	diag(DIAG_ERROR, "no memory to show what became of %s/%s", s->name, name);
 }
 
+void submit_verdict_pending(struct submit *s, const char *name)
+{
+	{
+		struct submit_verdict *v;
+
+		lock_scope(&s->lock);
+		v = submit_verdict_make(s, name);
+		if (!v)
+			return; /* it will be missed only after a crash */
+		v->pending++;
+	}
+	submit_verdict_save(s, name);
+}
+
+/* Under the lock: one that was under way has ended. */
+static void verdict_ended(struct submit_verdict *v)
+{
+	if (v && v->pending)
+		v->pending--;
+}
+
 void submit_verdict_accepted(struct submit *s, const char *name, uint64_t seq, const char *id,
 			     struct submit_author author)
 {
@@ -79,6 +101,7 @@ void submit_verdict_accepted(struct submit *s, const char *name, uint64_t seq, c
 	if (copy) {
 		lock_scope(&s->lock);
 		v = submit_verdict_make(s, name);
+		verdict_ended(v);
 		if (v && seq > v->job_seq) {
 			free(v->job);
 			v->job = take_ptr(copy);
@@ -123,6 +146,7 @@ void submit_verdict_refused(struct submit *s, const char *name, uint64_t seq, co
 	if (copy) {
 		lock_scope(&s->lock);
 		v = submit_verdict_make(s, name);
+		verdict_ended(v);
 		if (v && seq > v->seq) {
 			free(v->error);
 			v->error = take_ptr(copy);

@@ -250,8 +250,34 @@ def test_killed_in_the_middle(make_mount, server, volcano):
     volcano.start(obj.name)
     harness.Job(kx, obj.name).until("RUNNING")
     assert kx.read("submit", "app.yaml") == GOOD
+    assert job_of(kx, "app.yaml") == obj.name and error_of(kx, "app.yaml") is None
+    harness.run(["mv", str(kx / "submit/app.yaml"), str(kx / "submit/other.yaml")])
+    assert len(posts(server)) == 1  # it has launched its job
     harness.Job(kx, obj.name).cancel()  # cancel=own
     assert not launched(server)
+
+
+def test_killed_before_it_was_sent(make_mount, server, volcano):
+    """Killed before the server had it: it is said that nothing was launched, also beside an older job."""
+    del volcano
+    kx = make_mount(server)
+    put(kx)
+    first = job_of(kx, "app.yaml")
+    server.freeze()
+    writer = harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=open_text(kx))
+    harness.wait_for(lambda: len([req for req in server.requests if req.method == "POST"]) == 2)
+    kx.end(9)
+    writer.wait(harness.LIMIT)
+    server.thaw()
+    kx.start()
+    assert [obj.name for obj in launched(server)] == [first]
+    assert job_of(kx, "app.yaml") == first
+    assert "nothing was launched" in error_of(kx, "app.yaml")
+    put(kx)
+    assert error_of(kx, "app.yaml") is None and job_of(kx, "app.yaml") != first
+    kx.end(9)
+    kx.start()
+    assert error_of(kx, "app.yaml") is None and len(launched(server)) == 2
 
 
 def open_text(kx):
