@@ -225,7 +225,8 @@ def test_deleted_by_others(kx, world):
     """It goes from jobs/, and who waits for it is told."""
     job = kx.submit(app(HOLD))
     running(job)
-    waiter = popen(["cat", str(job / "wait")], stdout=open(kx.base / "wait", "wb"))
+    with open(job / "wait", "rb") as file:  # open before the job goes
+        waiter = popen(["cat"], stdin=file, stdout=open(kx.base / "wait", "wb"))
     world.kubectl("delete", "jobs.batch.volcano.sh", job.id)
     wait_for(lambda: job.id not in kx.ls("jobs"), what="the job to go")
     assert waiter.wait(timeout=60) == 0 and (kx.base / "wait").read_text() == "CANCELLED\n"

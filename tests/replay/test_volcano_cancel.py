@@ -143,7 +143,8 @@ def test_cancelled_by_somebody_else(kx, server, volcano):
     pods = volcano.start(job.id)
     volcano.log(pods[0]).append("hello\n")
     job.until_logged("hello\n", "main-0")
-    waiting = harness.popen(["cat", str(job / "wait")], stdout=-1)
+    with open(job / "wait", "rb") as file:  # open before the job goes
+        waiting = harness.popen(["cat"], stdin=file, stdout=-1)
     server.store.remove(st.JOBS, "test", job.id)
     assert waiting.communicate(timeout=harness.LIMIT)[0] == b"CANCELLED\n"
     harness.wait_for(lambda: job.id not in kx.ls("jobs"))

@@ -318,11 +318,13 @@ static struct rig_call *begin_many(size_t n, const char *path)
 	assert_non_null(c);
 	for (size_t i = 0; i < n; i++) {
 		c[i].call.stream = true;
+		c[i].call.retry = true; /* a busy machine may fail to connect in time */
 		rig_send(&c[i], path);
 	}
 	for (size_t i = 0; i < n; i++) {
 		for (int t = 0; atomic_load(&c[i].bytes) == 0 && t < WAIT_S * 100; t++) {
-			assert_false(c[i].over);
+			if (c[i].over)
+				fail_msg("stream %zu of %zu: %d %s", i, n, c[i].err, c[i].text);
 			usleep(10000);
 		}
 		assert_true(atomic_load(&c[i].bytes) > 0);
@@ -339,7 +341,7 @@ static void clear_many(struct rig_call *c, size_t n)
 
 static void check_many(unsigned connections)
 {
-	struct rig_call *c = begin_many(MANY, "/stream?gap=0.2");
+	struct rig_call *c = begin_many(MANY, "/stream?gap=2");
 	struct http_counts n;
 	uint64_t since;
 
@@ -350,7 +352,7 @@ static void check_many(unsigned connections)
 	print_message("%u connections, at most %u streams\n", n.connections, rig_stats("").most);
 	assert_int_equal(n.connections, connections + 1);
 	for (int i = 0; i < 5; i++) {
-		call_scope post = {.call = {.method = HTTP_POST, .deadline_ms = 20000}};
+		call_scope post = {.call = {.method = HTTP_POST}};
 
 		since = loop_now_ms();
 		rig_ask_call(&post, "/echo");
@@ -381,7 +383,7 @@ static void test_many_one(void **state)
 
 static void test_stop_many(void **state)
 {
-	struct rig_call *c = begin_many(MANY, "/stream?gap=0.2");
+	struct rig_call *c = begin_many(MANY, "/stream?gap=2");
 
 	(void)state;
 	rig_disconnect();
