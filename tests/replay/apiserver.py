@@ -225,14 +225,15 @@ class ApiServer:
 
     def _wake(self):
         """Something has changed; any thread."""
-        if self._waking or self._loop.is_closed():
+        if self._waking or not self._streams or self._loop.is_closed():
             return
         self._waking = True
 
         def wake():
             self._waking = False
             for stream in self._streams:
-                stream.wake.set()
+                if isinstance(stream.source, answers.Watch):  # logs have listeners of their own
+                    stream.wake.set()
 
         self._loop.call_soon_threadsafe(wake)
 

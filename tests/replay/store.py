@@ -7,7 +7,6 @@ out: 30 000 of them are no burden. All methods can be called from any thread.
 """
 
 import bisect
-import copy
 import datetime
 import json
 import threading
@@ -66,6 +65,7 @@ class Object:
         self.uid = meta["uid"]
         self.labels = meta.get("labels") or {}
         self.version = version
+        self.phase = (obj.get("status") or {}).get("phase", "")  # of a pod
         # Its text in a list: there, objects of built-in kinds have no kind and apiVersion.
         self.item = encode(resource, obj if resource.custom else
                            {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")})
@@ -105,6 +105,11 @@ class Change:
             return None
         last = self.before.tree()
         return "DELETED", Object(self.before.resource, last, self.version)
+
+
+def own(tree):
+    """A copy of which the metadata may be changed; an Object keeps no more of a tree than its text."""
+    return {**tree, "metadata": {**tree["metadata"]}}
 
 
 def now():
@@ -159,7 +164,7 @@ class Store:
 
     def add(self, resource, tree):
         """Add an object; what a server sets and is missing (uid, times, kind) is set."""
-        tree = copy.deepcopy(tree)
+        tree = own(tree)
         tree.setdefault("apiVersion", resource.api_version)
         tree.setdefault("kind", resource.kind)
         meta = tree["metadata"]
@@ -174,7 +179,7 @@ class Store:
     def put(self, resource, tree):
         """Add or replace."""
         meta = tree["metadata"]
-        return self._apply(resource, (meta.get("namespace", ""), meta["name"]), copy.deepcopy(tree))
+        return self._apply(resource, (meta.get("namespace", ""), meta["name"]), own(tree))
 
     def change(self, resource, namespace, name, edit):
         """Have EDIT change the object's tree; gives the new object, None: it is gone."""

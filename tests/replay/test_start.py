@@ -62,6 +62,7 @@ def test_bad_selector(said):
     assert said(options="selector=a b").startswith("kxfs: the selector of labels is wrong: ")
 
 
+@pytest.mark.waits
 def test_server_is_down(said, server):
     server.away()
     waiting, refused = said().splitlines()

@@ -26,6 +26,7 @@ def gone(server, kx, name):
 
 
 @pytest.mark.parametrize("tool", ["rm -r", "rmdir", "busybox rm -r", "find -delete"])
+@pytest.mark.concurrent
 def test_cancel(kx, server, volcano, tool):
     job = kx.submit(APP)
     volcano.start(job.id)
@@ -44,6 +45,7 @@ def test_cancel(kx, server, volcano, tool):
     assert body["propagationPolicy"] == "Background"
 
 
+@pytest.mark.concurrent
 def test_last_words(kx, server, volcano):
     """What a program prints after SIGTERM, when its job is gone already, is in the history."""
     volcano.keep_pods = True
@@ -110,6 +112,7 @@ def test_gone_already(kx, server, volcano):
 
 
 @pytest.mark.parametrize("fault", ["reset", "lose", "cut", "junk"])
+@pytest.mark.concurrent
 def test_broken_connection(kx, server, volcano, fault):
     """The reply is lost: asked again, it is found gone."""
     job = kx.submit(APP)
@@ -137,6 +140,7 @@ def test_jobs_of_others(kx, make_mount, server, volcano):
     harness.wait_for(lambda: kx.ls("jobs") == [])
 
 
+@pytest.mark.concurrent
 def test_cancelled_by_somebody_else(kx, server, volcano):
     """`wait` ends, and the job goes to the history."""
     job = kx.submit(APP)

@@ -112,6 +112,7 @@ def test_plugin_with_certificate(secure, make_mount, tmp_path, pki):
     works(secure, make_mount(secure, config=kubeconfig.config(secure, kubeconfig.plugin(command))), "ada")
 
 
+@pytest.mark.concurrent
 def test_plugin_that_expires(secure, make_mount, tmp_path):
     """A token is replaced before its time is over, and one that was over from the start is no loop."""
     command = plugin(tmp_path, f"""\

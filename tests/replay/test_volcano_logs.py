@@ -89,6 +89,7 @@ def test_bytes_are_exact(kx, volcano, name):
 
 
 @pytest.mark.parametrize("how", ["end", "close", "reset"])
+@pytest.mark.concurrent
 def test_stream_that_ends(kx, server, volcano, how):
     """Resumed at the last line: nothing lost, nothing twice, also within one second and one line."""
     job, (log,) = begin(kx, volcano)
@@ -121,6 +122,7 @@ def test_equal_lines_and_equal_times(kx, server, volcano):
     holds(job, whole)
 
 
+@pytest.mark.concurrent
 def test_cut_at_random(kx, server, volcano, pytestconfig):
     """Every stream is cut after a random number of bytes."""
     seed = pytestconfig.getoption("--seed") or int(time.time())
@@ -206,6 +208,7 @@ def test_never_starts(kx, volcano, reason):
     assert reason in job.read("why") or "no such thing" in job.read("why") or "image" in job.read("why")
 
 
+@pytest.mark.concurrent
 def test_attempts(kx, server, volcano):
     """Each attempt keeps its own log, also when Volcano has deleted its pod."""
     del server
@@ -233,6 +236,7 @@ def test_container_that_restarts(kx, server, volcano):
     assert job.log(name="log.0") == b"first\n"
 
 
+@pytest.mark.concurrent
 def test_merged(kx, server, volcano):
     """`log` of the job: prefixed lines, in the order of their times, and never changed once written."""
     del server
@@ -252,6 +256,7 @@ def test_merged(kx, server, volcano):
     assert job.read("log").startswith(seen)
 
 
+@pytest.mark.concurrent
 def test_follow(kx, volcano):
     """`follow` ends with the job."""
     job, logs = begin(kx, volcano, harness.app("true", num_replicas=2), 2)
@@ -283,6 +288,7 @@ def others(server, phase="Running", **kwargs):
     return job, server.store.add(st.PODS, watching.pod(job, "main", 0, phase=phase, **kwargs))
 
 
+@pytest.mark.concurrent
 def test_of_others(server, make_mount):
     """Fetched when it is opened; open waits until what is there has come."""
     _, pod = others(server)
@@ -296,6 +302,7 @@ def test_of_others(server, make_mount):
     assert (job / "main-0/log").stat().st_size == 6000
 
 
+@pytest.mark.concurrent
 def test_capture_all(server, make_mount):
     _, pod = others(server)
     server.api.log(pod, "main").append("hello\n")
@@ -364,12 +371,12 @@ def test_many_streams(make_mount, server, volcano):
     begin_at = time.monotonic()
     kx.submit(APP)
     assert time.monotonic() - begin_at < 10
-    for pod in pods:
-        volcano.finish(pod)
+    volcano.finish_all(pods)
     for i in (0, 150, 299):
         holds(job, f"{job.id}-main-{i}-0\n".encode() * 100, f"main-{i}")
 
 
+@pytest.mark.concurrent
 def test_remount_goes_on(kx, volcano):
     """What came while no mount was there comes now, each line once."""
     job, (log,) = begin(kx, volcano)

@@ -17,6 +17,7 @@ def stale(kx, name):
 
 
 @pytest.mark.parametrize("how", ["reset", "close"])
+@pytest.mark.concurrent
 def test_reading(kx, server, volcano, how):
     for i in range(50):
         server.store.add(st.JOBS, watching.job(f"theirs-{i:02}"))
@@ -56,6 +57,7 @@ def test_since_when(kx, server):
     assert stale(kx, "one") == since
 
 
+@pytest.mark.waits
 def test_writing(kx, server):
     """An errno that says it, within the deadline, and NAME.error in words."""
     server.store.add(st.JOBS, watching.job("one"))
@@ -74,6 +76,7 @@ def test_writing(kx, server):
     assert len(server.store.objects(st.JOBS)[0]) == 2
 
 
+@pytest.mark.waits
 def test_server_that_is_silent(kx, server, volcano):
     """Connections are made and nothing comes: reading goes on, a write ends by its deadline, and when
     the server answers late, nothing has run twice."""
@@ -97,6 +100,7 @@ def test_server_that_is_silent(kx, server, volcano):
     harness.wait_for(lambda: len(kx.ls("jobs")) == len(server.store.objects(st.JOBS)[0]))
 
 
+@pytest.mark.concurrent
 def test_unmounting(make_mount, server):
     """Ends in time, also while things are under way."""
     kx = make_mount(server)
@@ -107,6 +111,7 @@ def test_unmounting(make_mount, server):
     assert kx.end(timeout=30) == 0
 
 
+@pytest.mark.waits
 def test_started_without_a_server(make_mount, server):
     """Nothing is mounted, and it is said why."""
     server.away()
@@ -119,6 +124,7 @@ def test_started_without_a_server(make_mount, server):
     kx.start()
 
 
+@pytest.mark.concurrent
 def test_restart_while_offline_keeps_what_is_here(kx, server, volcano):
     """What was captured is in the state directory, and not lost by any of this."""
     job = kx.submit(APP)

@@ -129,6 +129,7 @@ def test_recording(server, make_mount, scenario):
 
 
 @pytest.mark.parametrize("scenario", recordings.SCENARIOS)
+@pytest.mark.concurrent
 def test_recording_at_once(server, make_mount, scenario):
     """However fast it comes, `changes` never tells of a state that the job was not in, and the end is right."""
     kx = make_mount(server)
@@ -165,6 +166,7 @@ def test_found_after_the_end(server, make_mount, scenario):
 
 
 @pytest.mark.parametrize("scenario", ["success", "retry_application", "suspend_resume", "delete_running"])
+@pytest.mark.concurrent
 def test_recording_with_faults(server, make_mount, pytestconfig, scenario):
     """The same with watches that are cut and expire at random moments."""
     seed = pytestconfig.getoption("--seed")
@@ -172,12 +174,17 @@ def test_recording_with_faults(server, make_mount, pytestconfig, scenario):
     print(f"seed {seed}")
     rand = random.Random(seed)
     kx = make_mount(server)
+    recording = recordings.Recording(scenario)
+    # Few a resource: each makes the next wait longer, and nobody is to wait for half a minute.
+    moments = rand.sample(recording.steps, 6)
+    which = ["jobs", "pods"] * 3
+    rand.shuffle(which)
 
     def disturb(step):
-        del step
-        resource = rand.choice(["jobs", "pods"])
+        if step not in moments:
+            return
+        resource = which.pop()
         rand.choice([
-            lambda: None,
             lambda: server.end_streams("end", resource=resource),
             lambda: server.end_streams("close", resource=resource),
             lambda: server.end_streams("reset", resource=resource),
@@ -187,7 +194,7 @@ def test_recording_with_faults(server, make_mount, pytestconfig, scenario):
             lambda: server.send_bookmarks(),
         ])()
 
-    seen, _, last = play(server, kx, recordings.Recording(scenario), disturb)
+    seen, _, last = play(server, kx, recording, disturb)
     assert seen == JOBS[scenario]
     for name, (state, code, _) in REPLICAS.get(scenario, {}).items():
         assert (last[name]["state"], last[name]["exit_code"]) == (state, code)

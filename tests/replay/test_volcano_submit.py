@@ -98,6 +98,7 @@ def test_reply_that_is_lost_and_server_that_is_away(kx, server):
     accepted_once(kx, server)
 
 
+@pytest.mark.concurrent
 def test_at_random(kx, server, pytestconfig):
     """Twenty submissions through a bad network: each verdict is true, none launches twice."""
     seed = pytestconfig.getoption("--seed") or int(time.time())
@@ -151,6 +152,7 @@ def test_refused(kx, server, name):
 
 
 @pytest.mark.parametrize("reply", [replies.too_many(1), replies.unavailable()], ids=["429", "503"])
+@pytest.mark.waits
 def test_never_now(kx, server, reply):
     server.faults.add("reply", times=10000, reply=reply, verb="create")
     begin = time.monotonic()
@@ -160,6 +162,7 @@ def test_never_now(kx, server, reply):
     assert not launched(server)
 
 
+@pytest.mark.waits
 def test_no_answer(kx, server):
     """The deadline of a close; the outcome is found out in the background."""
     server.faults.add("deaf", verb="create")

@@ -96,9 +96,9 @@ ENDS = {
         "504-watch-too-large-resource-version.jsonl")[0] + b"\n", verb="watch"),
         server.end_streams("end", verb="watch")),
     "500 in the stream": lambda server: server.inject_error(replies.internal()),
-    "429": lambda server: (server.faults.add("reply", times=4, reply=replies.too_many(1), verb="watch"),
+    "429": lambda server: (server.faults.add("reply", times=2, reply=replies.too_many(1), verb="watch"),
                            server.end_streams("end", verb="watch")),
-    "503": lambda server: (server.faults.add("reply", times=6, reply=replies.unavailable(), verb="watch"),
+    "503": lambda server: (server.faults.add("reply", times=3, reply=replies.unavailable(), verb="watch"),
                            server.end_streams("reset", verb="watch")),
     "junk": lambda server: (server.faults.add("junk", times=2, verb="watch"),
                             server.end_streams("reset", verb="watch")),
@@ -109,6 +109,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("how", ENDS)
+@pytest.mark.concurrent
 def test_watch_that_ends(server, make_mount, how):
     """What happens meanwhile is not missed: new, changed, and gone."""
     for name in ("old", "changing", "staying"):
@@ -133,6 +134,7 @@ def test_watch_that_ends(server, make_mount, how):
         assert server.count(verb="list", resource="jobs") == 1  # it went on where it was
 
 
+@pytest.mark.concurrent
 def test_list_removes_what_is_gone(server, make_mount):
     """What vanished while the server was away, and what it knows nothing of any more."""
     for i in range(20):
@@ -185,15 +187,16 @@ def test_watches_that_end_at_once(server, make_mount):
     harness.wait_for(lambda: names(kx) == ["one"])
 
 
+@pytest.mark.concurrent
 def test_at_random(server, make_mount, pytestconfig):
     """Jobs come, change and go while everything fails now and then; in the end all is right."""
     seed = pytestconfig.getoption("--seed") or int(time.time())
     rand = random.Random(seed)
     from faults import Fault, common_faults
+    kx = make_mount(server)  # which a fault of the first list ends
     server.faults.at_random(seed, 0.4, [
         *common_faults(replies), lambda r: Fault("reply", reply=replies.expired(1, 2)),
         lambda r: Fault("cut", r.randrange(1, 20000)), lambda r: Fault("close", r.randrange(1, 20000))])
-    kx = make_mount(server)
     for i in range(200):
         have = [obj.name for obj in server.store.objects(st.JOBS)[0]]
         action = rand.randrange(5)
@@ -220,7 +223,7 @@ def test_at_random(server, make_mount, pytestconfig):
                          what=f"{obj.name} {state}")
 
 
-def test_huge_objects(server, make_mount):
+def test_huge_objects(server, make_mount, sanitized):
     """Several MiB in a line, lists and watches alike; and what is absurd is survived."""
     big = watching.job("big", phase="Running", annotations={"note": "x" * (3 << 20)})
     server.store.add(st.JOBS, big)
@@ -232,13 +235,13 @@ def test_huge_objects(server, make_mount):
     server.inject(line + b"x" * (200 << 20) + b'"}}}\n', verb="watch", resource="jobs")
     server.store.add(st.JOBS, watching.job("after"))
     harness.wait_for(lambda: "after" in names(kx))
-    assert memory(kx) < 300 << 20
+    assert memory(kx, sanitized) < 300
 
 
-def memory(kx):
-    """The most that the program has used, in bytes."""
+def memory(kx, sanitized=""):
+    """The most that the program has used, in MiB; 0 of a build whose sanitizer uses more than it does."""
     text = (harness.pathlib.Path("/proc") / str(kx.pid) / "status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * 1024
+    return 0 if sanitized else int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) // 1024
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "x" * 300, "new\nline", "-rf"])
@@ -265,6 +268,7 @@ def test_without_volcano(server, make_mount):
         assert "volcano" in watching.known(kx).lower()
 
 
+@pytest.mark.waits
 def test_volcano_that_goes_and_comes_back(server, make_mount):
     kx = up(server, make_mount(server))
     server.uninstall(*st.VOLCANO)
@@ -276,37 +280,33 @@ def test_volcano_that_goes_and_comes_back(server, make_mount):
     harness.wait_for(lambda: names(kx) == ["one"])
 
 
-def test_thousands(server, make_mount):
-    """10 000 jobs and 20 000 pods: up in bounded time, in bounded memory, and still in step."""
-    for i in range(10000):
+def test_thousands(server, make_mount, sanitized):
+    """3 000 jobs and 6 000 pods: in bounded memory, and still in step. (tests/bench has more of them.)"""
+    for i in range(3000):
         job = server.store.add(st.JOBS, watching.job(f"job-{i:05}", phase="Running", tasks={"main": 2}))
         for k in range(2):
             server.store.add(st.PODS, watching.real_pod(job, "main", k))
-    begin = time.monotonic()
     kx = up(server, make_mount(server))
-    took = time.monotonic() - begin
-    print(f"up after {took:.1f} s, {memory(kx) >> 20} MiB")
-    assert took < 60
-    assert memory(kx) < 400 << 20
-    assert len(names(kx)) == 10000
-    assert harness.Job(kx, "job-09999").replica("main-1")["state"] == "RUNNING"
-    server.store.remove(st.JOBS, "test", "job-05000")
-    harness.wait_for(lambda: "job-05000" not in names(kx))
+    assert memory(kx, sanitized) < 100
+    assert len(names(kx)) == 3000
+    assert harness.Job(kx, "job-02999").replica("main-1")["state"] == "RUNNING"
+    server.store.remove(st.JOBS, "test", "job-01500")
+    harness.wait_for(lambda: "job-01500" not in names(kx))
     server.expire()
     server.store.add(st.JOBS, watching.job("last"))
     harness.wait_for(lambda: "last" in names(kx))
-    assert memory(kx) < 500 << 20
+    assert memory(kx, sanitized) < 100
 
 
-def test_job_of_a_thousand_tasks(server, make_mount):
-    """Its pods carry the names of all others in their environment: 200 MB of lists."""
+def test_job_with_large_pods(server, make_mount, sanitized):
+    """As those of a job of a thousand tasks, which carry the names of all others: 60 MB of lists."""
     kx = up(server, make_mount(server))
-    tree = watching.job("wide", phase="Running", tasks={f"w-{i}": 1 for i in range(1000)})
+    tree = watching.job("wide", phase="Running", tasks={f"w-{i}": 1 for i in range(300)})
     job = server.store.add(st.JOBS, tree)
     env = [{"name": f"VC_W_{i}_HOSTS", "valueFrom": {"configMapKeyRef": {"name": "x", "key": f"VC_W_{i}_HOSTS"}}}
            for i in range(2000)]
     server.away()
-    for i in range(1000):
+    for i in range(300):
         pod = watching.pod(job, f"w-{i}", 0, phase="Running")
         pod["spec"]["containers"][0]["env"] = env
         server.store.add(st.PODS, pod)
@@ -314,5 +314,5 @@ def test_job_of_a_thousand_tasks(server, make_mount):
     server.back()
     found = harness.Job(kx, "wide")
     harness.wait_for(lambda: "wide" in names(kx)
-                     and sum(role["running"] for role in found.status()["roles"]) == 1000)
-    assert memory(kx) < 400 << 20
+                     and sum(role["running"] for role in found.status()["roles"]) == 300)
+    assert memory(kx, sanitized) < 100

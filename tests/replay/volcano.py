@@ -37,10 +37,9 @@ class FakeVolcano:
         return [pod.name for pod in found]
 
     def run(self, *pods, namespace="test"):
-        """The containers of PODS run now."""
-        for pod in pods:
-            self._edit_pod(pod, namespace, lambda tree: set_containers(tree, "Running", lambda c: {
-                "running": {"startedAt": st.now()}}))
+        """The containers of PODS run now; the controller looks when all do."""
+        self._edit_pods(pods, namespace, lambda tree: set_containers(tree, "Running", lambda c: {
+            "running": {"startedAt": st.now()}}))
 
     def start(self, job, namespace="test"):
         """All pods of JOB run. Gives their names."""
@@ -55,16 +54,20 @@ class FakeVolcano:
 
     def finish(self, pod, code=0, reason=None, namespace="test"):
         """All containers of POD end with CODE."""
-        obj = self.store.find(st.PODS, namespace, pod)
-        self._end_logs(obj)
+        self.finish_all([pod], code, reason, namespace)
+
+    def finish_all(self, pods, code=0, reason=None, namespace="test"):
+        """The same of PODS; the controller looks when all have ended."""
+        for pod in pods:
+            self._end_logs(self.store.find(st.PODS, namespace, pod))
         reason = reason or ("Completed" if code == 0 else "Error")
         end = {"exitCode": code, "reason": reason, "startedAt": st.now(), "finishedAt": st.now()}
-        self._edit_pod(pod, namespace, lambda tree: set_containers(
+        self._edit_pods(pods, namespace, lambda tree: set_containers(
             tree, "Succeeded" if code == 0 else "Failed", lambda c: {"terminated": dict(end)}))
 
     def wait_reason(self, pod, reason, message="", namespace="test"):
         """The containers of POD wait for REASON (ImagePullBackOff ...)."""
-        self._edit_pod(pod, namespace, lambda tree: set_containers(tree, "Pending", lambda c: {
+        self._edit_pods([pod], namespace, lambda tree: set_containers(tree, "Pending", lambda c: {
             "waiting": {"reason": reason, "message": message}}))
 
     def restart_container(self, pod, code=1, namespace="test"):
@@ -143,9 +146,8 @@ class FakeVolcano:
 
     def _count(self, job, **more):
         """Count the pods into the job's status."""
-        pods = [self.store.find(st.PODS, job.namespace, name).tree()
-                for name in self.pods(job.name, job.namespace)]
-        phases = [pod["status"]["phase"].lower() for pod in pods]
+        phases = [self.store.find(st.PODS, job.namespace, name).phase.lower()
+                  for name in self.pods(job.name, job.namespace)]
         counts = {key: phases.count(key) for key in ("pending", "running", "succeeded", "failed")}
 
         def edit(tree):
@@ -232,9 +234,17 @@ class FakeVolcano:
             if key[0] == pod.uid and not log.ended:
                 log.end()
 
-    def _edit_pod(self, pod, namespace, edit):
-        changed = self.store.change(st.PODS, namespace, pod, edit)
-        assert changed is not None, f"there is no pod {pod}"
+    def _edit_pods(self, pods, namespace, edit):
+        with self.store.lock:
+            self._busy.now = True
+            try:
+                for pod in pods:
+                    changed = self.store.change(st.PODS, namespace, pod, edit)
+                    assert changed is not None, f"there is no pod {pod}"
+                if pods:
+                    self._follow_pods(changed)
+            finally:
+                self._busy.now = False
 
 
 def owner(job):
