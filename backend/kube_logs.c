@@ -272,7 +272,7 @@ void kube_logs_look(struct kube_job *job, const struct spec_job *snapshot)
 		return;
 	each_log(job, snapshot,
 		 !job->left && !kube_is_dropped(job->k, job->view) && is_captured(job->k, snapshot));
-	over = spec_state_is_final(snapshot->state) && !snapshot->suspended && !job->n_following;
+	over = spec_job_is_over(snapshot) && !job->n_following;
 	if (!job->spool || over == job->output_over)
 		return;
 	job->output_over = over;

@@ -86,7 +86,7 @@ static int follow_switch(struct stream *s, uint64_t base)
 			return !r || last ? -ENODATA : -EAGAIN;
 	} else if (s->log) {
 		/* Where nothing has been printed yet, the merged log ends before it begins. */
-		return spec_state_is_final(job->state) && !job->suspended ? -ENODATA : -EAGAIN;
+		return spec_job_is_over(job) ? -ENODATA : -EAGAIN;
 	}
 	err = backend_log(s->fs->backend, job, key, &log);
 	if (err)

@@ -246,6 +246,14 @@ static bool trailing_number(const char *name, size_t *ret)
 	return true;
 }
 
+bool spec_job_is_over(const struct spec_job *job)
+{
+	for (size_t i = 0; i < job->n_replicas; i++)
+		if (!job->replicas[i].finished)
+			return false;
+	return spec_state_is_final(job->state) && !job->suspended;
+}
+
 const struct spec_replica *spec_job_replica(const struct spec_job *job, const char *name)
 {
 	size_t k;

@@ -148,6 +148,8 @@ static inline void spec_job_unrefp(void *p)
 }
 #define cleanup_job cleanup(spec_job_unrefp)
 
+/* Has it ended, and all its replicas too? What a cluster tells of the job may come before that of its pods. */
+bool spec_job_is_over(const struct spec_job *job);
 /* The replica whose directory is NAME; NULL: none. */
 const struct spec_replica *spec_job_replica(const struct spec_job *job, const char *name);
 

@@ -74,6 +74,7 @@ int spec_job_view_head(struct spec_job_view *v, struct json_object *object);
 /* Where a job stands, for its replicas. */
 struct spec_standing {
 	bool over;	/* nothing of it starts again, unless somebody asks for it */
+	bool left;	/* it is no longer in the cluster */
 	bool ending;	/* or it is on the way there */
 	bool cancelled; /* it ends, or has ended, as CANCELLED */
 	int64_t ended;	/* a time for what has none of its own */

@@ -229,12 +229,15 @@ static unsigned attempt_of(struct spec_runs runs, const struct spec_job_view *jo
 
 /* --- the whole ------------------------------------------------------------------------------- */
 
-/* Does nothing follow after this state? */
+/*
+ * Does nothing follow after this state? The job's end may be told before that of its pods: then what they
+ * have printed is still to come.
+ */
 static bool is_end(enum spec_state state, const struct spec_job_view *job,
 		   const struct spec_standing *standing)
 {
-	return standing->over || state == SPEC_SUCCEEDED ||
-	       (state == SPEC_FAILED && !job->restarts);
+	return (standing->over && (spec_state_is_final(state) || standing->left)) ||
+	       state == SPEC_SUCCEEDED || (state == SPEC_FAILED && !job->restarts);
 }
 
 static int64_t first_of(int64_t a, int64_t b, int64_t c)

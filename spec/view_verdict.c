@@ -93,6 +93,7 @@ void spec_making_stand(struct spec_making *s)
 	s->phase = phase_of(s);
 	final = s->phase && spec_state_is_final(s->phase->state);
 	suspended = s->phase && s->phase->suspended;
+	s->standing.left = s->ctx->history;
 	s->standing.over = s->ctx->history || (final && !suspended);
 	s->standing.ending = s->phase && s->phase->ending;
 	s->standing.cancelled =

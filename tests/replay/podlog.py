@@ -7,6 +7,7 @@ an OLD kubelet (before 1.26) before each entry. Rotation takes entries away from
 """
 
 import datetime
+import functools
 import re
 import threading
 import time
@@ -72,11 +73,15 @@ class Log:
             listener()
 
 
+@functools.lru_cache
+def second(seconds):
+    return f"{datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc):%Y-%m-%dT%H:%M:%S}"
+
+
 def stamp(at):
     """RFC 3339 with nine digits, as the runtime writes it."""
     seconds, ns = divmod(at, 10**9)
-    when = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
-    return f"{when:%Y-%m-%dT%H:%M:%S}.{ns:09d}Z"
+    return f"{second(seconds)}.{ns:09d}Z"
 
 
 def parse_since(text):

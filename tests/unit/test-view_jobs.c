@@ -528,6 +528,27 @@ static void test_end_of_replica(void **state)
 	}
 }
 
+/* Jobs and pods are told by two watches: the job's end may come first. */
+static void test_end_of_job_first(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, "{'name':'t'}", "Running");
+	pod(&w, "p", "t", 0, 10, json("{'phase':'Pending'}"));
+	job(&w, "{'name':'t'}", "Completed");
+	assert_int_equal(w.last->state, SPEC_SUCCEEDED);
+	assert_int_equal(replica(&w, "t-0")->finished, 0);
+	pod(&w, "p", "t", 0, 10,
+	    json("{'phase':'Running','containerStatuses':[%s]}", container("main", RUNNING, 0)));
+	assert_int_equal(replica(&w, "t-0")->finished, 0);
+	pod(&w, "p", "t", 0, 10,
+	    json("{'phase':'Succeeded','containerStatuses':[%s]}",
+		 container("main", ENDED(0, "Completed"), 0)));
+	assert_int_equal(replica(&w, "t-0")->finished, 180 * SECOND);
+	world_clear(&w);
+}
+
 /* --- times ------------------------------------------------------------------------------------ */
 
 static void test_changed(void **state)
@@ -653,27 +674,17 @@ static void test_long_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_torchx),
-		cmocka_unit_test(test_main_container),
-		cmocka_unit_test(test_containers),
-		cmocka_unit_test(test_torchx),
-		cmocka_unit_test(test_names_part),
-		cmocka_unit_test(test_too_many_replicas),
-		cmocka_unit_test(test_reasons),
-		cmocka_unit_test(test_phases),
-		cmocka_unit_test(test_controllers_word),
-		cmocka_unit_test(test_pods_decide),
-		cmocka_unit_test(test_restarts),
-		cmocka_unit_test(test_order_of_attempts),
-		cmocka_unit_test(test_pods_forgotten),
-		cmocka_unit_test(test_nothing_known),
-		cmocka_unit_test(test_vanished),
-		cmocka_unit_test(test_end_of_replica),
-		cmocka_unit_test(test_changed),
-		cmocka_unit_test(test_not_an_object),
-		cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_generation),
-		cmocka_unit_test(test_long_texts),
+		cmocka_unit_test(test_no_torchx),	 cmocka_unit_test(test_main_container),
+		cmocka_unit_test(test_containers),	 cmocka_unit_test(test_torchx),
+		cmocka_unit_test(test_names_part),	 cmocka_unit_test(test_too_many_replicas),
+		cmocka_unit_test(test_reasons),		 cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_controllers_word), cmocka_unit_test(test_pods_decide),
+		cmocka_unit_test(test_restarts),	 cmocka_unit_test(test_order_of_attempts),
+		cmocka_unit_test(test_pods_forgotten),	 cmocka_unit_test(test_nothing_known),
+		cmocka_unit_test(test_vanished),	 cmocka_unit_test(test_end_of_replica),
+		cmocka_unit_test(test_end_of_job_first), cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_not_an_object),	 cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_generation),	 cmocka_unit_test(test_long_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
