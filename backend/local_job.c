@@ -105,6 +105,8 @@ void local_job_touch(struct local_job *job)
 			rec->state = job->started ? SPEC_RUNNING : SPEC_PENDING;
 	}
 	rec->changed = loop_time_ns();
+	if (spec_transitions_add(&rec->transitions, rec->state, rec->phase, rec->changed) < 0)
+		diag(DIAG_ERROR, "%s: no memory to note its phase", rec->id);
 	local_save(job);
 }
 

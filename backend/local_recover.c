@@ -166,6 +166,9 @@ static int read_one(struct recover *r, const char *id)
 		end_processes(rec);
 		await_output(r, rec);
 		mark_failed(rec);
+		if (spec_transitions_add(&rec->transitions, rec->state, rec->phase, rec->changed) <
+		    0)
+			return -ENOMEM;
 		err = local_record_write(state_dir, rec);
 		if (err < 0)
 			diag(DIAG_ERROR, "%s: its end can't be recorded: %s", id, strerror(-err));

@@ -216,6 +216,7 @@ static void job_free(struct spec_job *job)
 		spec_unset(&job->roles[i].name);
 	for (size_t i = 0; i < job->n_replicas; i++)
 		replica_clear(&job->replicas[i]);
+	spec_transitions_clear(&job->transitions);
 	spec_text_unref(job->object);
 	free(job);
 }

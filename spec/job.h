@@ -8,19 +8,7 @@
 #ifndef KXFS_SPEC_JOB_H
 #define KXFS_SPEC_JOB_H
 
-#include "spec/base.h"
-
-/* TorchX's AppState, without UNSUBMITTED. */
-enum spec_state {
-	SPEC_SUBMITTED,
-	SPEC_PENDING,
-	SPEC_RUNNING,
-	SPEC_SUCCEEDED,
-	SPEC_FAILED,
-	SPEC_CANCELLED,
-	SPEC_UNKNOWN,
-	SPEC_N_STATES
-};
+#include "spec/transition.h"
 
 /* "RUNNING" */
 const char *spec_state_name(enum spec_state state);
@@ -98,6 +86,7 @@ struct spec_job {
 	int64_t created;
 	int64_t started;
 	int64_t finished;
+	struct spec_transitions transitions; /* when each phase began */
 	int64_t changed;     /* of state, reason, message, a replica: the directory's mtime */
 	int64_t stale_since; /* 0: confirmed */
 	struct spec_role_status *roles;

@@ -112,6 +112,7 @@ void spec_record_free(struct spec_record *r)
 	for (size_t i = 0; i < r->n_replicas; i++)
 		spec_fields_unset(replica_fields, array_size(replica_fields), &r->replicas[i]);
 	free(r->replicas);
+	spec_transitions_clear(&r->transitions);
 	spec_app_free(r->app);
 	free(r);
 }
@@ -137,7 +138,7 @@ int spec_record_begin(struct spec_record *r, const struct spec_record_origin *o)
 		if (spec_set(texts[i].field, texts[i].value) < 0)
 			return -ENOMEM;
 	}
-	return 0;
+	return spec_transitions_add(&r->transitions, SPEC_PENDING, "Pending", o->created);
 }
 
 static void record_freep(struct spec_record **r)
@@ -169,6 +170,8 @@ static struct json_object *record_tree(const struct spec_record *r, bool people)
 	if (!people)
 		spec_tree_number(&t, root, "version", RECORD_VERSION);
 	spec_fields_write(&t, root, job_fields, array_size(job_fields), r, people);
+	if (!people)
+		spec_transitions_write(&t, root, &r->transitions);
 	spec_tree_add(&t, root, "app", app_tree(r->app));
 	list = spec_tree_add(&t, root, "replicas",
 			     json_object_new_array_ext((int)max_of(r->n_replicas, (size_t)1)));
@@ -250,6 +253,8 @@ static int record_of_tree(struct json_object *root, struct spec_record **ret)
 	err = spec_fields_read(root, job_fields, array_size(job_fields), r);
 	if (err == 0 && (!spec_name_is_file(r->id) || !*r->uid))
 		err = -EINVAL;
+	if (err == 0)
+		err = spec_transitions_read(root, &r->transitions);
 	if (err == 0)
 		err = read_replicas(root, r);
 	if (err == 0)

@@ -47,6 +47,7 @@ struct spec_record {
 	int64_t started;
 	int64_t finished;
 	int64_t changed;
+	struct spec_transitions transitions;
 	struct spec_app *app;
 	struct spec_record_replica *replicas; /* roles in order, replicas 0..n-1 */
 	size_t n_replicas;

@@ -131,6 +131,8 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 	job->finished = r->finished;
 	job->changed = r->changed;
 	job->actions = actions_of(r);
+	if (spec_transitions_copy(&job->transitions, &r->transitions) < 0)
+		return NULL;
 	for (size_t i = 0; i < r->n_replicas; i++)
 		if (fill_replica(&job->replicas[i], r, &r->replicas[i]) < 0)
 			return NULL;

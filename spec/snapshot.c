@@ -100,6 +100,7 @@ char *spec_snapshot_text(const struct spec_job *job)
 
 	spec_tree_number(&t, root, "version", SNAPSHOT_VERSION);
 	spec_fields_write(&t, root, job_fields, array_size(job_fields), job, false);
+	spec_transitions_write(&t, root, &job->transitions);
 	list = spec_tree_add(&t, root, "roles", spec_tree_list(&t, job->n_roles));
 	for (size_t i = 0; i < job->n_roles; i++)
 		spec_fields_write(&t, spec_tree_append(&t, list, spec_tree_map(&t)), role_fields,
@@ -219,6 +220,8 @@ int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret)
 	if (!job)
 		return -ENOMEM;
 	err = spec_fields_read(root, job_fields, array_size(job_fields), job);
+	if (err == 0)
+		err = spec_transitions_read(root, &job->transitions);
 	if (err == 0)
 		err = read_roles(roles, job);
 	if (err == 0)

@@ -133,6 +133,20 @@ static void put_role(struct spec_tree *t, struct json_object *o, const struct sp
 			    &job->replicas[role->first + i]);
 }
 
+static void put_transitions(struct spec_tree *t, struct json_object *o,
+			    const struct spec_transitions *from)
+{
+	struct json_object *list = spec_tree_add(t, o, "transitions", spec_tree_list(t, from->n));
+
+	for (size_t i = 0; i < from->n; i++) {
+		struct json_object *one = spec_tree_append(t, list, spec_tree_map(t));
+
+		put_time(t, one, "time", from->v[i].time);
+		spec_tree_text(t, one, "state", spec_state_name(from->v[i].state));
+		spec_tree_text(t, one, "phase", from->v[i].phase);
+	}
+}
+
 /* NULL: no memory. */
 static struct json_object *status_tree(const struct spec_job *job)
 {
@@ -162,6 +176,7 @@ static struct json_object *status_tree(const struct spec_job *job)
 	put_action(&t, o, "pending_command", job->pending);
 	put_action(&t, o, "ignored_command", job->ignored);
 	spec_tree_number(&t, o, "logs_waiting", waiting);
+	put_transitions(&t, o, &job->transitions);
 	roles = spec_tree_add(&t, o, "roles", json_object_new_array_ext((int)job->n_roles + 1));
 	for (size_t i = 0; i < job->n_roles; i++)
 		put_role(&t, spec_tree_append(&t, roles, json_object_new_object()), job,

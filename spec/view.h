@@ -93,7 +93,9 @@ struct spec_job_view {
 	int64_t changed;      /* of the phase */
 	/* Pods that were made earlier are of a try that is over; 0: each says of which try it is. */
 	int64_t began;
-	int generation; /* of what follows from the object's spec; 0 unknown */
+	struct spec_transitions
+		conditions; /* phases as the controller tells of them; none: it doesn't */
+	int generation;	    /* of what follows from the object's spec; 0 unknown */
 	struct spec_role_view *roles;
 	size_t n_roles;
 	struct spec_task_view *tasks; /* in the order of roles, then of replicas */

@@ -98,6 +98,8 @@ struct spec_making {
 void spec_making_stand(struct spec_making *s);
 /* And after: sets the job's state, reason, message and times. 0 or -ENOMEM. */
 int spec_making_conclude(struct spec_making *s);
+/* Its transitions, when all else is known. 0 or -1: no memory. */
+int spec_making_history(struct spec_making *s);
 
 /* The pods of one replica, oldest first. */
 struct spec_runs {

@@ -46,6 +46,7 @@ void spec_job_view_free(struct spec_job_view *v)
 		spec_unset(&v->tasks[i].name);
 	free(v->tasks);
 	free(v->by_name);
+	spec_transitions_clear(&v->conditions);
 	free(v);
 }
 

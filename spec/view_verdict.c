@@ -282,5 +282,5 @@ int spec_making_conclude(struct spec_making *s)
 	job->started = started(s);
 	job->finished = finished(s);
 	job->changed = changed(s);
-	return err;
+	return !err && spec_making_history(s) < 0 ? -ENOMEM : err;
 }

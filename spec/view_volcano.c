@@ -75,6 +75,21 @@ static int read_app(struct json_object *spec, struct spec_job_view *v)
 			      READ_MAX_WORD);
 }
 
+/* Each phase once, the newest last. */
+static int read_conditions(struct json_object *list, struct spec_job_view *v)
+{
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		struct json_object *one = spec_read_at(list, i);
+		cleanup(spec_unset) char *phase = NULL;
+
+		if (spec_read_copy(&phase, spec_read_text(one, "status"), READ_MAX_WORD) < 0 ||
+		    spec_transitions_add(&v->conditions, SPEC_UNKNOWN, phase,
+					 spec_read_time(one, "lastTransitionTime")) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int read_status(struct json_object *object, struct spec_job_view *v)
 {
 	struct json_object *status = spec_read_map(object, "status");
@@ -86,7 +101,7 @@ static int read_status(struct json_object *object, struct spec_job_view *v)
 	    spec_read_copy(&v->reason, spec_read_text(state, "reason"), READ_MAX_WORD) < 0 ||
 	    spec_read_copy(&v->message, spec_read_text(state, "message"), READ_MAX_MESSAGE) < 0)
 		return -ENOMEM;
-	return 0;
+	return read_conditions(spec_read_list(status, "conditions"), v);
 }
 
 static int read_job(struct json_object *object, struct spec_job_view *v,

@@ -276,3 +276,21 @@ def test_repeated_crashes(kx):
     assert len(kx.ls("jobs")) == 11
     wait_for(lambda: all(other.state() in ("FAILED", "SUCCEEDED") for other in kx.jobs()))
     kill(kx.pid, 0)
+
+
+def test_transitions(kx):
+    """When each phase began, over a restart of the job and a remount."""
+    job = kx.submit(app("echo hello; sleep 1000"))
+    job.until_logged("hello")
+    run(f"echo restart > {job.dir}/ctl")
+    phases = ["Pending", "Running", "Restarting", "Running", "Terminating", "Terminated"]
+    wait_for(lambda: [t["phase"] for t in job.status()["transitions"]] == phases[:4])
+    run(f"echo terminate > {job.dir}/ctl")
+    job.until("FAILED")
+    before = job.status()
+    assert [t["phase"] for t in before["transitions"]] == phases
+    assert [t["state"] for t in before["transitions"]][-1] == "FAILED"
+    times = [t["time"] for t in before["transitions"]]
+    assert times == sorted(times) and times[0] == before["created"] and times[-1] == before["finished"]
+    kx.restart()
+    assert job.status() == before

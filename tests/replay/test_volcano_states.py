@@ -296,3 +296,24 @@ def test_times(server, make_mount):
     harness.wait_for(lambda: harness.Job(kx, "one").state() == "SUCCEEDED")
     harness.wait_for(lambda: (kx / "jobs/one").stat().st_mtime_ns > before)
     assert json.loads((kx / "jobs/one/status.json").read_text())["phase"] == "Completed"
+
+
+def test_transitions(kx, volcano):
+    """When each phase began is known after a remount, also of what happened meanwhile."""
+    job = kx.submit(harness.app("true"))
+    (pod,) = volcano.start(job.id)
+    job.until("RUNNING")
+    volcano.log(pod).append("hello\n")
+    job.until_logged("hello")
+    before = job.status()["transitions"]
+    assert before[0]["state"] == "SUBMITTED" and before[0]["time"] == job.status()["created"]
+    assert [(t["state"], t["phase"]) for t in before if t["phase"]] == [
+        ("PENDING", "Pending"), ("RUNNING", "Running")]
+    kx.end()
+    volcano.finish(pod)
+    kx.start()
+    after = job.status()
+    assert after["transitions"][:-1] == before
+    last = after["transitions"][-1]
+    assert (last["state"], last["phase"]) == ("SUCCEEDED", "Completed")
+    assert last["time"] == after["finished"] >= after["started"]

@@ -37,6 +37,9 @@ static struct spec_job *example(void)
 	job->max_retries = 3;
 	job->created = CREATED;
 	job->started = CREATED + 5 * SECOND;
+	assert_int_equal(spec_transitions_add(&job->transitions, SPEC_RUNNING, "Running",
+					      job->started),
+			 0);
 	set(&job->roles[0].name, "trainer");
 	job->roles[0].desired = 2;
 	job->roles[0].minimum = 1;
@@ -127,6 +130,10 @@ static void test_yaml(void **state)
 		      "pending_command: null\n"
 		      "ignored_command: null\n"
 		      "logs_waiting: 1\n"
+		      "transitions:\n"
+		      "- time: 2026-11-21T09:08:45Z\n"
+		      "  state: RUNNING\n"
+		      "  phase: Running\n"
 		      "roles:\n"
 		      "- name: trainer\n"
 		      "  desired: 2\n"
