@@ -285,6 +285,13 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 	return 0;
 }
 
+int backend_events(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
+		   int64_t *ret_changed)
+{
+	lock_assert_none();
+	return b->ops->events ? b->ops->events(b, job, ret, ret_len, ret_changed) : -ENOENT;
+}
+
 int backend_info(struct backend *b, FILE *out)
 {
 	fprintf(out, "backend: %s\n", b->config.kind);
@@ -344,6 +351,51 @@ int backend_metrics(struct backend *b, FILE *out)
 			(unsigned long long)atomic_load(&b->answered[i][1]));
 	}
 	return b->ops->metrics(b, out);
+}
+
+/* --- queues --- */
+
+int backend_queues(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n)
+{
+	lock_assert_none();
+	return b->ops->queues ? b->ops->queues(b, ret, ret_n) : -ENOENT;
+}
+
+bool backend_has_queues(struct backend *b)
+{
+	struct spec_queue_view **queues cleanup_free = NULL;
+	size_t n = 0;
+	int err = backend_queues(b, &queues, &n);
+
+	for (size_t i = 0; i < n; i++)
+		spec_queue_view_unref(queues[i]);
+	return err != -ENOENT;
+}
+
+struct spec_queue_view *backend_queue(struct backend *b, const char *name)
+{
+	lock_assert_none();
+	return b->ops->queue ? b->ops->queue(b, name) : NULL;
+}
+
+int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue_jobs *ret)
+{
+	const struct spec_job **jobs cleanup_free = NULL;
+	size_t n = 0;
+	int err = store_list(b->store, BACKEND_JOBS, &jobs, &n);
+
+	*ret = (struct backend_queue_jobs){.changed = store_changed(b->store, BACKEND_JOBS)};
+	for (size_t i = 0; i < n; i++) {
+		const struct spec_job *job = jobs[i];
+
+		if (streq(job->queue, name)) {
+			ret->pending += job->state == SPEC_SUBMITTED || job->state == SPEC_PENDING;
+			ret->running += job->state == SPEC_RUNNING;
+			ret->changed = max_of(ret->changed, job->changed);
+		}
+		spec_job_unref(job);
+	}
+	return err;
 }
 
 /* --- output --- */

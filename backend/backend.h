@@ -11,6 +11,7 @@
 #include "backend/loop.h"
 #include "spec/app.h"
 #include "spec/job.h"
+#include "spec/watched.h"
 
 struct backend;
 
@@ -111,9 +112,30 @@ int backend_text(struct backend *b, const struct spec_job *job, enum backend_tex
 /* Size and nothing else, without rendering twice: what backend_text would give as *RET_LEN. */
 int backend_text_size(struct backend *b, const struct spec_job *job, enum backend_text which,
 		      size_t *ret_len);
+/*
+ * The text of `events` of a job in jobs/, and when the last happened (0: none did). -ENOENT: events are
+ * not known here.
+ */
+int backend_events(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
+		   int64_t *ret_changed);
 /* Lines "key: value" of YAML for .kxfs/info, Prometheus text for .kxfs/metrics. 0 or -ENOMEM. */
 int backend_info(struct backend *b, FILE *out);
 int backend_metrics(struct backend *b, FILE *out);
+
+/* --- queues; any thread, from memory --- */
+
+/* All that are known: *RET is malloc'ed, each item a new reference. -ENOENT: queues are not known here. */
+int backend_queues(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
+bool backend_has_queues(struct backend *b);
+/* The queue NAME, a new reference; NULL: none. */
+struct spec_queue_view *backend_queue(struct backend *b, const char *name);
+
+/* What jobs/ has of a queue. */
+struct backend_queue_jobs {
+	size_t pending, running;
+	int64_t changed; /* when one of its jobs last did, or jobs/ itself */
+};
+int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue_jobs *ret);
 
 /* --- output; any thread --- */
 

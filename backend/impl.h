@@ -41,6 +41,11 @@ struct backend_ops {
 	/* Any thread. */
 	int (*text)(struct backend *b, const struct spec_job *job, enum backend_text which,
 		    char **ret, size_t *ret_len);
+	/* As backend.h says. NULL: there is no such thing. */
+	int (*events)(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
+		      int64_t *ret_changed);
+	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
+	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
 	int (*info)(struct backend *b, FILE *out);
 	int (*metrics)(struct backend *b, FILE *out);
 };

@@ -80,6 +80,7 @@ static void kube_fini(struct backend *b)
 		return;
 	keep_free(k->keep);
 	kube_objects_free(k);
+	kube_extra_free(k);
 	kube_own_free(k);
 	http_free(k->http);
 	credential_free(k->credential);
@@ -105,7 +106,9 @@ static int kube_init(struct backend *b, char **ret_text)
 	k->b = b;
 	k->lock = (struct lock)LOCK_INIT;
 	k->keep = keep_new(b, &kube_keep_ops);
-	err = k->keep ? kube_connection(&b->config, &k->connection, ret_text) : -ENOMEM;
+	k->events = events_new();
+	err = k->keep && k->events ? kube_connection(&b->config, &k->connection, ret_text)
+				   : -ENOMEM;
 	/* Where the name may mean several, the cluster is asked. */
 	if (!err && !spec_served_at(b->config.kind, 1))
 		err = set_kind(k, spec_kind_find(b->config.kind));
@@ -209,6 +212,7 @@ static void kube_stop(struct backend *b)
 	kube_discover_free(take_ptr(k->discover));
 	watch_free(take_ptr(k->watch_jobs));
 	watch_free(take_ptr(k->watch_pods));
+	kube_extra_stop(k);
 	kube_ops_stop(k);
 	for (struct kube_job *job = k->jobs; job; job = job->hh.next) {
 		kube_control_gone(job);
@@ -274,6 +278,7 @@ static int kube_info(struct backend *b, FILE *out)
 		fprintf(out, "stale_since: %s\n", since);
 		print_text(out, "stale_reason", why ? why : "");
 	}
+	kube_extra_info(k, out);
 	return ferror(out) ? -ENOMEM : 0;
 }
 
@@ -311,6 +316,9 @@ const struct backend_ops kube_ops = {
 	.control = kube_control,
 	.forget = kube_forget,
 	.text = kube_text,
+	.events = kube_events_text,
+	.queues = kube_queues,
+	.queue = kube_queue,
 	.info = kube_info,
 	.metrics = kube_metrics,
 };

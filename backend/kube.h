@@ -16,6 +16,7 @@
 #include <uthash.h>
 
 #include "backend/diag.h"
+#include "backend/events.h"
 #include "backend/file.h"
 #include "backend/http.h"
 #include "backend/impl.h"
@@ -51,7 +52,10 @@ struct kube_job {
 	size_t n_pods; /* of them in the cluster */
 	size_t n_gone;
 	unsigned round;
-	bool marked; /* to be published */
+	int64_t since; /* when it was seen first, or made */
+	bool waited;   /* SPEC_PATIENCE has passed since */
+	bool waits;    /* as it was published: it has not started */
+	bool marked;   /* to be published */
 	bool left;
 	bool gone;
 	struct kube_job *mark_prev, *mark_next;
@@ -62,6 +66,40 @@ struct kube_job {
 	struct kube_command *command; /* that was written to ctl and has not shown; NULL: none */
 	unsigned ignored;	      /* as in spec_job */
 	UT_hash_handle hh;	      /* kube.jobs, by uid */
+};
+
+/* What the scheduler says of the pods of a job. It may come before the job. */
+struct kube_group {
+	struct spec_group_view *view;
+	unsigned round;
+	bool waited;	       /* SPEC_PATIENCE has passed since it was seen */
+	UT_hash_handle hh;     /* kube.groups, by uid */
+	UT_hash_handle hh_job; /* kube.job_groups, by the uid of its job */
+};
+
+struct kube_queue {
+	struct spec_queue_view *view;
+	struct kube_extra *from; /* the watch that told of it */
+	unsigned round;
+	bool changed;	   /* why of the jobs that wait in it is to be told anew */
+	UT_hash_handle hh; /* kube.queues, by name */
+};
+
+/* What is watched beside jobs and pods, if that is allowed (kube_extra.c). */
+enum kube_extra_id { KUBE_GROUPS, KUBE_EVENTS, KUBE_QUEUES, KUBE_OWN_QUEUE, KUBE_N_EXTRAS };
+
+struct kube_extra {
+	struct kube *k;
+	enum kube_extra_id id;
+	struct watch *watch; /* NULL: it is not wanted */
+	char *resource;	     /* "podgroups.scheduling.volcano.sh"; set before the watch */
+	unsigned round;
+	bool listed; /* once */
+	/* Under kube.lock: */
+	int err; /* as the watch said last; 1: nothing yet */
+	bool known;
+	const char *verb;
+	char *text;
 };
 
 /*
@@ -99,6 +137,10 @@ struct kube {
 	unsigned round_jobs, round_pods;
 	int err_jobs, err_pods; /* as the watches said last */
 	char *text_jobs, *text_pods;
+	struct kube_extra extras[KUBE_N_EXTRAS];
+	struct kube_group *groups, *job_groups;
+	struct events *events;
+	struct loop_timer *tick; /* until what is missed may be said, or queues are told anew */
 	bool started;
 	bool loading; /* the state directory is being read */
 	bool stopping, http_stopped, stopped;
@@ -119,7 +161,8 @@ struct kube {
 
 	struct lock lock; /* for what is below, which .kxfs/info reads */
 	int64_t stale_since;
-	char *stale_text; /* why; NULL: connected */
+	char *stale_text;	   /* why; NULL: connected */
+	struct kube_queue *queues; /* by name; changed on the I/O thread alone */
 	/* for metrics, read by any thread */
 	atomic_ulong n_streams, n_waiting, n_events;
 };
@@ -157,6 +200,40 @@ void kube_job_gone(struct kube_job *job);
 void kube_job_settle(struct kube_job *job);
 struct kube_job *kube_job_find(struct kube *k, const char *uid);
 void kube_objects_free(struct kube *k);
+
+/* --- kube_extra.c: what is watched if it is allowed --- */
+
+/* The first lists are in: begin. */
+void kube_extra_start(struct kube *k);
+void kube_extra_stop(struct kube *k);
+void kube_extra_free(struct kube *k);
+/* Is it known, as it is or as it was when the server could be reached last? Any thread. */
+bool kube_extra_known(struct kube *k, enum kube_extra_id id);
+/* And confirmed: what is not known is not there. */
+bool kube_extra_confirmed(struct kube *k, enum kube_extra_id id);
+/* Lines of .kxfs/info: what is refused, and what that costs. */
+void kube_extra_info(struct kube *k, FILE *out);
+/* Something has been seen first of which nothing can be said before SPEC_PATIENCE. */
+void kube_tick_later(struct kube *k);
+
+/* --- kube_groups.c: pod groups, queues and events as they are told --- */
+
+void kube_group_told(struct kube_extra *x, const char *json, size_t len, bool gone);
+void kube_event_told(struct kube_extra *x, const char *json, size_t len, bool gone);
+void kube_queue_told(struct kube_extra *x, const char *json, size_t len, bool gone);
+/* A list of theirs is whole. */
+void kube_groups_listed(struct kube_extra *x);
+void kube_queues_listed(struct kube_extra *x);
+/* The object of this uid is known now, and JOB's. */
+void kube_adopt_events(struct kube_job *job, const char *about);
+/* The group of JOB; NULL: none is known. */
+struct kube_group *kube_group_of(const struct kube_job *job);
+void kube_groups_free(struct kube *k);
+/* As backend.h says. */
+int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
+struct spec_queue_view *kube_queue(struct backend *b, const char *name);
+int kube_events_text(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
+		     int64_t *ret_changed);
 
 /* --- kube_publish.c: from views to snapshots --- */
 

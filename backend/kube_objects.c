@@ -72,6 +72,7 @@ static void job_free(struct kube_job *job)
 	kube_logs_free(job);
 	DL_FOREACH_SAFE(job->pods, pod, next)
 		pod_free(pod);
+	events_forget(job->k->events, job->uid);
 	HASH_DEL(job->k->jobs, job);
 	spec_job_view_free(job->view);
 	spec_text_unref(job->object);
@@ -135,6 +136,7 @@ static struct kube_pod *pod_seen(struct kube *k, struct spec_pod_view *view)
 		pod->job = job;
 		job->n_pods++;
 		DL_PREPEND(job->pods, pod);
+		kube_adopt_events(job, view->meta.uid);
 	}
 	pod->view = view;
 	pod->round = k->round_pods;
@@ -199,6 +201,19 @@ static struct spec_job_view *read_job(struct kube *k, const char *json, size_t l
 	return NULL;
 }
 
+static void first_seen(struct kube_job *job, const struct spec_job_view *view)
+{
+	struct kube *k = job->k;
+	const struct kube_group *group = kube_group_of(job);
+
+	job->since = k->listed_jobs ? loop_time_ns() : view->meta.created;
+	job->waits = true;
+	kube_adopt_events(job, job->uid);
+	if (group)
+		kube_adopt_events(job, group->view->meta.uid);
+	kube_tick_later(k);
+}
+
 /* VIEW, which JSON says, is taken over. NULL: no memory. */
 static struct kube_job *take_job(struct kube *k, struct spec_job_view *view, const char *json,
 				 size_t len)
@@ -213,6 +228,8 @@ static struct kube_job *take_job(struct kube *k, struct spec_job_view *view, con
 		spec_job_view_free(view);
 		return NULL;
 	}
+	if (!job->view)
+		first_seen(job, view);
 	spec_job_view_free(job->view);
 	spec_text_unref(job->object);
 	job->view = view;
@@ -292,6 +309,7 @@ static void lists_in(struct kube *k)
 		(void)kube_publish(job);
 	keep_soon(k->keep);
 	kube_started(k, 0, NULL);
+	kube_extra_start(k);
 }
 
 static void on_jobs_listed(void *data)

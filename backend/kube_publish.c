@@ -34,26 +34,40 @@ static int list_pods(const struct kube_job *job, const struct spec_pod_view ***r
 	return 0;
 }
 
+static void queue_unrefp(struct spec_queue_view **queue)
+{
+	spec_queue_view_unref(*queue);
+}
+
 /* The snapshot of JOB as it is now. NULL: no memory. */
 static struct spec_job *snapshot(struct kube_job *job, bool history)
 {
 	struct kube *k = job->k;
 	const struct spec_job *before cleanup_job = store_get_uid(k->b->store, job->uid);
 	const struct spec_pod_view **pods cleanup_free = NULL;
-	const struct spec_view_context ctx = {
+	const struct kube_group *group = kube_group_of(job);
+	struct spec_queue_view *queue cleanup(queue_unrefp) = kube_queue(k->b, job->view->queue);
+	struct events_list events cleanup(events_release) = {0};
+	struct spec_view_context ctx = {
 		.kind = k->kind,
 		.namespace = k->connection.namespace,
 		.now = loop_time_ns(),
 		.stale_since = history ? 0 : stale_since(k),
 		.own = kube_is_own(k, job->view),
 		.history = history,
+		.since = job->since,
+		.group = group ? group->view : NULL,
+		.queue = queue,
+		.events_known = kube_extra_confirmed(k, KUBE_EVENTS),
 		.before = before,
 	};
 	struct spec_job *snap;
 	size_t n;
 
-	if (list_pods(job, &pods, &n) < 0)
+	if (list_pods(job, &pods, &n) < 0 || events_get(k->events, job->uid, &events) < 0)
 		return NULL;
+	ctx.events = events.v;
+	ctx.n_events = events.n;
 	snap = spec_view_job(job->view, pods, n, &ctx);
 	if (!snap)
 		return NULL;
@@ -87,6 +101,7 @@ int kube_publish(struct kube_job *job)
 	if (!snap)
 		return -ENOMEM;
 	unmark(job);
+	job->waits = snap->state == SPEC_PENDING || snap->state == SPEC_SUBMITTED;
 	kube_logs_look(job, snap);
 	if (store_put(job->k->b->store, snap) < 0) {
 		spec_job_unref(snap);

@@ -45,8 +45,9 @@ struct watch {
 	struct http_request *request;
 	struct spec_split *split;
 	struct loop_timer *timer;
-	char *version; /* to watch from; NULL: to be listed */
-	char *next;    /* token of the next page, escaped; NULL: the list begins */
+	const char *verb; /* asked for last */
+	char *version;	  /* to watch from; NULL: to be listed */
+	char *next;	  /* token of the next page, escaped; NULL: the list begins */
 	unsigned page;
 	size_t page_objects, page_bytes;
 	unsigned backoff; /* ms; 0: all was in order. A watch that lasts resets it, nothing else */
@@ -193,6 +194,9 @@ static void failed(struct watch *w, const char *verb, const struct http_reply *r
 	if (err == -EOPNOTSUPP) {
 		forget_version(w);
 		wait_then_next(w, ABSENT_MS);
+	} else if (w->config.optional && !reply->err && reply->status == 403) {
+		forget_version(w);
+		wait_then_next(w, WATCH_FORBIDDEN_MS);
 	} else {
 		back_off(w, reply->wait_ms);
 	}
@@ -364,8 +368,9 @@ static void send_list(struct watch *w)
 				 .done = list_done};
 	char *path;
 
-	if (asprintf(&path, "%s?limit=%u%s%s%s", w->config.path, w->page, w->config.selector,
-		     w->next ? "&continue=" : "", w->next ? w->next : "") < 0)
+	w->verb = "list";
+	if (asprintf(&path, "%s?limit=%u%s%s%s%s", w->config.path, w->page, w->config.selector,
+		     w->config.field, w->next ? "&continue=" : "", w->next ? w->next : "") < 0)
 		path = NULL;
 	if (!w->next) {
 		w->counts.lists++;
@@ -388,9 +393,11 @@ static void send_watch(struct watch *w)
 	if (!version ||
 	    asprintf(
 		    &path,
-		    "%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=%s%s",
-		    w->config.path, seconds, version, w->config.selector) < 0)
+		    "%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=%s%s%"
+		    "s",
+		    w->config.path, seconds, version, w->config.selector, w->config.field) < 0)
 		path = NULL;
+	w->verb = "watch";
 	w->counts.watches++;
 	send_call(w, &call, path);
 }
@@ -405,13 +412,15 @@ static void next(struct watch *w)
 
 /* --- life --- */
 
-/* The part of a query that SELECTOR makes. malloc'ed; NULL: no memory. */
-static char *selector_query(const char *selector)
+/* The part of a query that SELECTOR makes of parameter NAME. malloc'ed; NULL: no memory. */
+static char *selector_query(const char *name, const char *selector)
 {
 	cleanup_free char *escaped = spec_url_escape(selector);
 	char *query;
 
-	if (!escaped || asprintf(&query, "%s%s", *selector ? "&labelSelector=" : "", escaped) < 0)
+	if (!*selector)
+		return strdup("");
+	if (!escaped || asprintf(&query, "&%s=%s", name, escaped) < 0)
 		return NULL;
 	return query;
 }
@@ -424,13 +433,15 @@ struct watch *watch_new(const struct watch_config *config)
 		return NULL;
 	w->config = *config;
 	w->config.path = strdup(config->path);
-	w->config.selector = selector_query(config->selector);
+	w->config.selector = selector_query("labelSelector", config->selector);
+	w->config.field = selector_query("fieldSelector", config->field ? config->field : "");
 	w->config.resource = strdup(config->resource);
 	w->config.namespace = strdup(config->namespace);
 	w->page = config->page;
 	w->silent = SILENT_MS;
 	w->err = 1;
-	if (!w->config.path || !w->config.selector || !w->config.resource || !w->config.namespace) {
+	if (!w->config.path || !w->config.selector || !w->config.field || !w->config.resource ||
+	    !w->config.namespace) {
 		watch_free(w);
 		return NULL;
 	}
@@ -449,9 +460,15 @@ void watch_free(struct watch *w)
 	forget_version(w);
 	free((char *)(uintptr_t)w->config.path);
 	free((char *)(uintptr_t)w->config.selector);
+	free((char *)(uintptr_t)w->config.field);
 	free((char *)(uintptr_t)w->config.resource);
 	free((char *)(uintptr_t)w->config.namespace);
 	free(w);
+}
+
+const char *watch_verb(const struct watch *w)
+{
+	return w->verb;
 }
 
 const char *watch_version(const struct watch *w)

@@ -16,10 +16,13 @@ struct watch_config {
 	struct http *http;
 	const char *path;      /* of the collection: "/api/v1/namespaces/NS/pods"; copied */
 	const char *selector;  /* of labels, not escaped; "" none; copied */
+	const char *field;     /* selector of fields, not escaped; NULL: none; copied */
 	const char *resource;  /* for messages: "pods", "jobs.batch.volcano.sh"; copied */
 	const char *namespace; /* for messages; copied */
 	unsigned page;	       /* objects to ask for at first; adapted to the bytes that come */
 	bool drop_env;	       /* as in spec_split_new */
+	/* Done without where it is forbidden (asked for again after 5 minutes) or not served. */
+	bool optional;
 
 	/* A list begins: what is not told by its end is gone. */
 	void (*begin)(void *data);
@@ -39,10 +42,16 @@ struct watch_config {
 	void *data;
 };
 
+/* How often what is forbidden and optional is asked for. */
+#define WATCH_FORBIDDEN_MS 300000
+
 /* It starts at once. NULL: no memory. */
 struct watch *watch_new(const struct watch_config *config);
 /* Nothing is told any more. NULL is allowed. */
 void watch_free(struct watch *w);
+
+/* What it asked for last: "list" or "watch". */
+const char *watch_verb(const struct watch *w);
 
 /* All up to this version has been told; "" while it lists anew. Borrowed; NULL is allowed. */
 const char *watch_version(const struct watch *w);

@@ -90,6 +90,18 @@ static bool job_has_appdef(struct fs *fs, struct node *dir)
 	return job && job->has_appdef;
 }
 
+/* Not of local jobs, nor where the cluster does not tell. */
+static bool job_has_events(struct fs *fs, struct node *dir)
+{
+	const struct spec_job *job cleanup_job = jobs_job_of(fs, dir);
+	char *text cleanup_free = NULL;
+	int64_t changed;
+	size_t len;
+
+	return job && job_in_jobs(fs, dir) &&
+	       backend_events(fs->backend, job, &text, &len, &changed) == 0;
+}
+
 static const struct node_entry_def job_table[] = {
 	{"state", &job_state_text.class, false, NULL},
 	{"status", &job_status_text.class, false, NULL},
@@ -97,6 +109,7 @@ static const struct node_entry_def job_table[] = {
 	{"why", &job_why_text.class, false, NULL},
 	{"manifest.yaml", &job_manifest_text.class, false, NULL},
 	{"app.yaml", &job_appdef_text.class, false, job_has_appdef},
+	{"events", &job_events_text.class, false, job_has_events},
 	{"ctl", &job_ctl_text.class, false, job_in_jobs},
 	{"wait", &live_link_class, false, job_in_jobs},
 	{"follow", &live_link_class, false, job_in_jobs},

@@ -32,6 +32,7 @@ int job_getattr(struct fs *fs, struct node *node, struct stat *st);
 
 /* What a job's files show (job_text.c, job_ctl.c). */
 extern const struct text_class job_state_text, job_status_text, job_json_text, job_why_text;
+extern const struct text_class job_events_text;
 extern const struct text_class job_manifest_text, job_appdef_text, job_ctl_text;
 
 extern const struct node_class job_live_class;	   /* ID/.live */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The texts of a job: state, status, status.json, why, manifest.yaml, app.yaml. */
+/* The texts of a job: state, status, status.json, why, manifest.yaml, app.yaml, events. */
 #include <errno.h>
 
 #include "fs/job.h"
@@ -79,6 +79,39 @@ static int job_render_appdef(struct fs *fs, struct node *node, char **ret, size_
 	return job_backend_text(fs, node, BACKEND_APPDEF, ret, ret_len);
 }
 
+/* Events are no change of the job: they have times of their own. */
+static int job_events(struct fs *fs, const struct node *node, char **ret, size_t *ret_len,
+		      int64_t *ret_changed)
+{
+	const struct spec_job *job cleanup_job = jobs_job_of(fs, node);
+
+	return job ? backend_events(fs->backend, job, ret, ret_len, ret_changed) : -ENOENT;
+}
+
+static int job_render_events(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	int64_t changed;
+
+	return job_events(fs, node, ret, ret_len, &changed);
+}
+
+static int job_events_getattr(struct fs *fs, struct node *node, struct stat *st)
+{
+	char *text cleanup_free = NULL;
+	int64_t changed;
+	size_t len;
+	int err = job_getattr(fs, node, st);
+
+	if (!err)
+		err = job_events(fs, node, &text, &len, &changed);
+	if (err)
+		return err;
+	if (changed)
+		node_set_times(st, changed, changed);
+	st->st_size = (off_t)len;
+	return 0;
+}
+
 static int job_backend_getattr(struct fs *fs, struct node *node, enum backend_text which,
 			       struct stat *st)
 {
@@ -120,4 +153,5 @@ JOB_TEXT(job_status_text, job_render_status, job_text_getattr);
 JOB_TEXT(job_json_text, job_render_json, job_text_getattr);
 JOB_TEXT(job_why_text, job_render_why, job_text_getattr);
 JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr);
+JOB_TEXT(job_events_text, job_render_events, job_events_getattr);
 JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr);

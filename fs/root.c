@@ -5,6 +5,7 @@
 #include "fs/control.h"
 #include "fs/jobs.h"
 #include "fs/listing.h"
+#include "fs/queues.h"
 #include "fs/stream.h"
 #include "fs/submit.h"
 
@@ -36,6 +37,7 @@ static const struct node_entry_def root_table[] = {
 	{"dryrun", &dryrun_class, false, NULL},
 	{"jobs", &jobs_class, false, NULL},
 	{"history", &history_class, false, NULL},
+	{"queues", &queues_class, false, queues_are_known},
 	{"changes", &changes_link_class, false, NULL},
 	{".kxfs", &control_class, false, NULL},
 	{0},

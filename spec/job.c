@@ -120,6 +120,7 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 		return NULL;
 	job->refs = 1;
 	job->id = job->uid = job->app = job->phase = job->reason = job->message = empty();
+	job->cause = job->cause_text = empty();
 	job->backend = job->namespace = job->queue = job->submitter = job->submission = empty();
 	job->roles = (void *)((char *)job + roles_at);
 	job->n_roles = n_roles;
@@ -207,6 +208,8 @@ static void job_free(struct spec_job *job)
 	spec_unset(&job->phase);
 	spec_unset(&job->reason);
 	spec_unset(&job->message);
+	spec_unset(&job->cause);
+	spec_unset(&job->cause_text);
 	spec_unset(&job->backend);
 	spec_unset(&job->namespace);
 	spec_unset(&job->queue);

@@ -72,6 +72,13 @@ struct spec_job {
 	char *phase; /* the backend's own word */
 	char *reason;
 	char *message;
+	/*
+	 * What events, the scheduler and the queue tell of why it waits, as reason and message, in whose
+	 * place it is shown; "" nothing, or nothing that blocks before these do. Its changes are none of
+	 * the job's.
+	 */
+	char *cause;
+	char *cause_text;
 	char *backend;
 	char *namespace;
 	char *queue;

@@ -27,8 +27,10 @@ struct spec_kind {
 	const char *scheduler;	 /* TorchX's name of it, which begins its handles */
 	const char *api_version; /* of the object */
 	const char *kind;
-	const char *plural;		   /* in the API's paths */
-	const char *pod_selector;	   /* labels that all pods of its jobs have; "" none */
+	const char *plural;	  /* in the API's paths */
+	const char *pod_selector; /* labels that all pods of its jobs have; "" none */
+	/* The API of the groups of its pods and of its queues; NULL: it has none that are shown. */
+	const char *scheduling_api;
 	const struct spec_option *options; /* ends with one whose name is NULL */
 	/*
 	 * The length of the longest pod name of a role whose last replica is K and the LAST-th task of

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "spec/line.h"
 #include "spec/tree.h"
 #include "spec/utf8.h"
 #include "spec/yaml.h"
@@ -161,8 +162,8 @@ static struct json_object *status_tree(const struct spec_job *job)
 	put_text(&t, o, "app", job->app);
 	put_text(&t, o, "state", spec_state_name(job->state));
 	put_text(&t, o, "phase", job->phase);
-	put_text(&t, o, "reason", job->reason);
-	put_text(&t, o, "message", job->message);
+	put_text(&t, o, "reason", *job->cause ? job->cause : job->reason);
+	put_text(&t, o, "message", *job->cause ? job->cause_text : job->message);
 	put_text(&t, o, "backend", job->backend);
 	put_text(&t, o, "namespace", job->namespace);
 	put_text(&t, o, "queue", job->queue);
@@ -239,26 +240,12 @@ int spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* TEXT as one field of a line: clean, backslashes doubled. malloc'ed; NULL: no memory. */
-static char *field(const char *text)
-{
-	cleanup_free char *doubled = calloc(2, strlen(text) + 1);
-	char *to = doubled;
-
-	for (; to && *text; text++) {
-		if (*text == '\\')
-			*to++ = '\\';
-		*to++ = *text;
-	}
-	return doubled ? spec_utf8_clean_copy(doubled, "") : NULL;
-}
-
 char *spec_status_change(const struct spec_job *job, int64_t time)
 {
 	const char *state = spec_state_name(job->state);
 	const char *reason = job->history ? "Removed" : job->reason;
-	cleanup_free char *id = field(job->id);
-	cleanup_free char *why = field(reason);
+	cleanup_free char *id = spec_line_field(job->id);
+	cleanup_free char *why = spec_line_field(reason);
 	char time_text[32];
 	char *ret;
 

@@ -8,20 +8,20 @@
 #include <errno.h>
 
 #include "spec/utf8.h"
+#include "spec/view_impl.h"
+#include "spec/words.h"
 
 /* What a person reads of a message; the whole of it is in status. */
 #define MESSAGE_MAX 500
 
-/* TEXT without what would break the line. */
-static void put_clean(FILE *out, const char *text)
+/* W without what would break the line. */
+static void put_words(FILE *out, struct spec_words w)
 {
-	size_t n = 0;
-
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
+	for (size_t i = 0; i < w.n; i++) {
+		unsigned char c = (unsigned char)w.p[i];
 
 		/* Only between characters, so that none is cut. */
-		if (n++ >= MESSAGE_MAX && (c & 0xc0) != 0x80) {
+		if (i >= MESSAGE_MAX && (c & 0xc0) != 0x80) {
 			fputs(" ...", out);
 			return;
 		}
@@ -29,14 +29,22 @@ static void put_clean(FILE *out, const char *text)
 	}
 }
 
-/* A message as a sentence's end. */
+static void put_clean(FILE *out, const char *text)
+{
+	put_words(out, (struct spec_words){text, strlen(text)});
+}
+
+/* Words as a sentence's end. */
+static void put_words_end(FILE *out, struct spec_words w)
+{
+	put_words(out, w);
+	if (w.n == 0 || (w.n <= MESSAGE_MAX && !strchr(".!?", w.p[w.n - 1])))
+		fputc('.', out);
+}
+
 static void put_end(FILE *out, const char *text)
 {
-	size_t n = strlen(text);
-
-	put_clean(out, text);
-	if (n == 0 || (n <= MESSAGE_MAX && !strchr(".!?", text[n - 1])))
-		fputc('.', out);
+	put_words_end(out, (struct spec_words){text, strlen(text)});
 }
 
 /* --- a replica that failed --- */
@@ -89,7 +97,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 {
 	if (streq(r->reason, "StartError")) {
 		fputs(" could not be started: ", out);
-		put_end(out, r->message);
+		put_words_end(out, spec_words_start(r->message));
 		if (strncmp(r->message, "working directory", strlen("working directory")) == 0)
 			return;
 		fputs(" Check the entrypoint of role ", out);
@@ -192,35 +200,134 @@ static void why_cancelled(FILE *out, const struct spec_job *job)
 	}
 }
 
-/* A replica that waits for its next try after something went wrong with it. */
-static const struct spec_replica *waiting(const struct spec_job *job)
+/* Does R wait for something that it says? */
+static bool tells(const struct spec_replica *r)
 {
+	return r->state == SPEC_PENDING && *r->message && !streq(r->reason, "Restarting") &&
+	       !spec_says_gang(r);
+}
+
+/* The first replica that waits and says for what; *N: how many wait for the same. */
+static const struct spec_replica *waiting(const struct spec_job *job, size_t *n)
+{
+	const struct spec_replica *first = NULL;
+
+	*n = 0;
 	for (size_t i = 0; i < job->n_replicas; i++) {
 		const struct spec_replica *r = &job->replicas[i];
 
-		if (r->state == SPEC_PENDING && *r->message && !streq(r->reason, "Restarting"))
-			return r;
+		if (!tells(r))
+			continue;
+		if (!first)
+			first = r;
+		*n += streq(r->reason, first->reason);
 	}
-	return NULL;
+	return first;
+}
+
+static void put_pull(FILE *out, const struct spec_replica *r)
+{
+	const struct spec_words image = spec_words_image(r->message);
+	struct spec_words why = spec_words_pull(r->message);
+
+	if (image.n == 0 && why.n == 0)
+		why = (struct spec_words){r->message, strlen(r->message)};
+
+	fputs(" can't start: its image", out);
+	if (image.n > 0) {
+		fputc(' ', out);
+		put_words(out, image);
+	}
+	fputs(" can't be pulled", out);
+	if (why.n > 0) {
+		fputs(": ", out);
+		put_words(out, why);
+	}
+	fputs(". Check the image's name and tag, and that the cluster's nodes may pull it.", out);
+}
+
+static void put_unschedulable(FILE *out, const struct spec_job *job, const struct spec_replica *r)
+{
+	const struct spec_words claim = spec_words_claim(r->message);
+
+	if (claim.n > 0) {
+		fputs(" can't start: there is no persistent volume claim ", out);
+		put_words(out, claim);
+		fputs(" in namespace ", out);
+		put_clean(out, job->namespace);
+		fputs(". It starts by itself when there is one.", out);
+		return;
+	}
+	fputs(" fits on no node: ", out);
+	put_words_end(out, spec_words_unschedulable(r->message));
+}
+
+/* R can't start at all, or not yet; N replicas wait for the same. */
+static void put_waiting(FILE *out, const struct spec_job *job, const struct spec_replica *r,
+			size_t n)
+{
+	put_clean(out, r->name);
+	if (streq(r->reason, "StartDelayed")) {
+		fputs(" can't be started yet, and is tried again: ", out);
+		put_end(out, r->message);
+	} else if (spec_words_is_pull(r->reason)) {
+		put_pull(out, r);
+	} else if (streq(r->reason, "Unschedulable")) {
+		put_unschedulable(out, job, r);
+	} else if (streq(r->reason, "CreateContainerConfigError")) {
+		fputs(" can't start: ", out);
+		put_end(out, r->message);
+		fputs(" It starts by itself when that is there.", out);
+	} else {
+		put_trouble(out, " can't start yet", r);
+	}
+	if (n > 1)
+		fprintf(out, " It is the first of %zu replicas that wait so.", n);
+}
+
+/* What is to be done about a cause. */
+static const struct {
+	const char *cause, *advice;
+} advices[] = {
+	{"ClusterFull", "It starts by itself when there is room."},
+	{"QueueFull", "It starts by itself when there is room."},
+	{"GangShort", "It starts by itself when there is room."},
+	{"QueueTooSmall", "Submit it to another queue, or with less."},
+	{"QueueClosed", "Submit it to another queue, or have this one opened."},
+	{"QuotaExceeded", "It goes on by itself when the quota has room."},
+	{"NoServiceAccount", "Create it, or submit the job with another service_account."},
+	{"NoPriorityClass", "Create it, or submit the job with another priority_class."},
+	{"FailedMount", "It starts by itself when that is mended."},
+	{"NoController", "If that lasts, the cluster's controller of such jobs may be down."},
+	{"NoScheduler", "If that lasts, the cluster's scheduler of such jobs may be down."},
+};
+
+static void put_cause(FILE *out, const struct spec_job *job)
+{
+	/* Of one replica, its text begins with it. */
+	if (!streq(job->cause, "FailedMount"))
+		fputs(job->state == SPEC_RUNNING ? "Not all of the job runs: " : "The job waits: ",
+		      out);
+	put_end(out, job->cause_text);
+	for (size_t i = 0; i < array_size(advices); i++)
+		if (streq(advices[i].cause, job->cause))
+			fprintf(out, " %s", advices[i].advice);
 }
 
 static void why_unfinished(FILE *out, const struct spec_job *job)
 {
 	size_t n;
 	const struct spec_replica *failed = first_failed(job, &n);
-	const struct spec_replica *r = waiting(job);
+	const struct spec_replica *r = waiting(job, &n);
 
 	if (failed) {
 		put_clean(out, failed->name);
 		put_failure(out, job, failed);
 		put_retries(out, job);
-	} else if (r && streq(r->reason, "StartDelayed")) {
-		put_clean(out, r->name);
-		fputs(" can't be started yet, and is tried again: ", out);
-		put_end(out, r->message);
-	} else if (r && r->exit_code < 0 && !r->signal) {
-		put_clean(out, r->name);
-		put_trouble(out, " can't start yet", r);
+	} else if (*job->cause) {
+		put_cause(out, job);
+	} else if (r && ((r->exit_code < 0 && !r->signal) || streq(r->reason, "StartDelayed"))) {
+		put_waiting(out, job, r, n);
 	} else if (r) {
 		put_clean(out, r->name);
 		put_failure(out, job, r);

@@ -11,6 +11,12 @@
 #include "spec/job.h"
 
 struct spec_kind;
+struct spec_event_view; /* watched.h, as the next two */
+struct spec_group_view;
+struct spec_queue_view;
+
+/* What comes by itself in a moment is not missed before; ns. */
+#define SPEC_PATIENCE INT64_C(5000000000)
 
 /* What is common to all objects. */
 struct spec_meta {
@@ -130,8 +136,15 @@ struct spec_view_context {
 	const char *namespace;
 	int64_t now;
 	int64_t stale_since;
-	bool own;     /* submitted through this state directory */
-	bool history; /* it has left jobs/ */
+	bool own;      /* submitted through this state directory */
+	bool history;  /* it has left jobs/ */
+	int64_t since; /* when the job was seen first, or made */
+	/* What else is known of it (watched.h); NULL: nothing, or it may not be watched. */
+	const struct spec_group_view *group;
+	const struct spec_queue_view *queue;
+	struct spec_event_view *const *events; /* about the job, its group and its pods */
+	size_t n_events;
+	bool events_known; /* that there is none means something */
 	/* The snapshot before this one, NULL: none. What pods can no longer tell is taken from it. */
 	const struct spec_job *before;
 };

@@ -120,6 +120,15 @@ int spec_pod_end(const struct spec_pod_view *pod);
 
 /* Of a pod's object: the container named TASK, else the pod's default one, else the first. Borrowed. */
 const char *spec_pod_choose_main(struct json_object *object, const char *task);
+/* Does R say no more than that all pods of its job wait for each other? */
+bool spec_says_gang(const struct spec_replica *r);
+
+/*
+ * When the job's state and replicas are known: sets its cause and cause_text from what is known beside
+ * the job and its pods. 0 or -ENOMEM.
+ */
+int spec_view_cause(const struct spec_making *s);
+
 /* The container that is the pod's main one; NULL: the server has not told of it yet. */
 const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod);
 

@@ -279,6 +279,8 @@ int spec_making_conclude(struct spec_making *s)
 	if (s->ctx->kind->control && !job->history)
 		job->actions = s->ctx->kind->control->actions(s->view);
 	err = explain(s);
+	if (!err)
+		err = spec_view_cause(s);
 	job->started = started(s);
 	job->finished = finished(s);
 	job->changed = changed(s);

@@ -272,6 +272,7 @@ const struct spec_kind spec_volcano = {
 	.kind = "Job",
 	.plural = "jobs",
 	.pod_selector = "volcano.sh/job-name",
+	.scheduling_api = "scheduling.volcano.sh/v1beta1",
 	.options = options,
 	.pod_name_len = pod_name_len,
 	.build = volcano_build,

@@ -12,9 +12,10 @@
 #include "spec/limits.h"
 #include "spec/name.h"
 #include "spec/status.h"
-#include "spec/view.h"
+#include "spec/watched.h"
 
-#define MAX_PODS 32
+#define MAX_PODS   32
+#define MAX_EVENTS 64
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -96,6 +97,10 @@ struct cluster {
 	const struct spec_kind *kind;
 	struct spec_job_view *job;
 	struct spec_pod_view *pods[MAX_PODS];
+	struct spec_group_view *group;
+	struct spec_queue_view *queue;
+	struct spec_event_view *events[MAX_EVENTS];
+	size_t n_events;
 	size_t n;
 };
 
@@ -133,10 +138,69 @@ static void check_again(const struct spec_kind *kind, struct spec_job_view *v, c
 	spec_job_view_free(again);
 }
 
+static void read_queue(struct cluster *c, const char *line, size_t len)
+{
+	struct spec_queue_view *queue;
+	char *text;
+	size_t text_len;
+
+	if (spec_queue_view_parse(line, len, &queue) < 0)
+		return;
+	assert(spec_name_is_file(queue->meta.name) && spec_queue_view_same(queue, queue));
+	assert(spec_queue_view_text(queue, 1, 2, &text, &text_len) == 0);
+	free(text);
+	spec_queue_view_unref(c->queue);
+	c->queue = queue;
+}
+
+/* Objects beside jobs and pods: a letter, then the object. */
+static bool read_watched(struct cluster *c, const char *line, size_t len)
+{
+	struct spec_group_view *group;
+
+	switch (len > 0 ? *line : 0) {
+	case 'g':
+		if (spec_group_view_parse(line + 1, len - 1, &group) == 0) {
+			spec_group_view_free(c->group);
+			c->group = group;
+		}
+		return true;
+	case 'e':
+		if (c->n_events < MAX_EVENTS &&
+		    spec_event_view_parse(line + 1, len - 1, &c->events[c->n_events]) == 0)
+			c->n_events++;
+		return true;
+	case 'q':
+		read_queue(c, line + 1, len - 1);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Each event is a line of six fields, whatever is in it. */
+static void check_events(struct cluster *c)
+{
+	char *text;
+	size_t len, lines = 0, tabs = 0;
+	int64_t changed;
+
+	assert(spec_event_view_text(c->events, c->n_events, &text, &len, &changed) == 0);
+	assert(len == strlen(text));
+	for (size_t i = 0; i < len; i++) {
+		lines += text[i] == '\n';
+		tabs += text[i] == '\t';
+	}
+	assert(lines <= c->n_events && tabs == 5 * lines);
+	free(text);
+}
+
 static void read_line(struct cluster *c, const char *line, size_t len)
 {
 	struct spec_pod_view *pod;
 
+	if (read_watched(c, line, len))
+		return;
 	if (!c->job) {
 		if (spec_job_view_parse(c->kind, line, len, &c->job) < 0)
 			c->job = NULL;
@@ -156,6 +220,11 @@ static const struct spec_job *look(const struct cluster *c, size_t n, bool left,
 		.namespace = "ns",
 		.now = 1000000000,
 		.history = left,
+		.group = c->group,
+		.queue = c->queue,
+		.events = c->events,
+		.n_events = c->n_events,
+		.events_known = c->n_events > 0,
 		.before = before,
 	};
 	const struct spec_job *job =
@@ -182,6 +251,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_line(&c, p, (size_t)(nl - p));
 		p = nl + 1;
 	}
+	check_events(&c);
 	if (c.job) {
 		/* Two pods of one uid are one pod, which the owner sees to. */
 		for (size_t i = 1; i < c.n; i++)
@@ -195,6 +265,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (size_t i = 0; i < c.n; i++)
 		spec_pod_view_free(c.pods[i]);
+	for (size_t i = 0; i < c.n_events; i++)
+		spec_event_view_unref(c.events[i]);
+	spec_group_view_free(c.group);
+	spec_queue_view_unref(c.queue);
 	spec_job_view_free(c.job);
 	return 0;
 }

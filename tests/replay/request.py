@@ -37,6 +37,11 @@ class Request:
         """Is it for a further page of a list?"""
         return "continue" in self.query
 
+    @property
+    def fields(self):
+        """The selector of fields."""
+        return self.query.get("fieldSelector", "")
+
     def is_(self, **wanted):
         """Do all of WANTED (verb=, resource= by its plural, method=, name=, ...) hold?"""
         for key, value in wanted.items():

@@ -17,11 +17,12 @@
 #include "spec/event.h"
 #include "spec/kind.h"
 #include "spec/split.h"
-#include "spec/view.h"
+#include "spec/watched.h"
 
-#define WORLD_PODS  64
-#define WORLD_SHOWN 32 /* replicas of a job that are told of */
-#define SECOND	    INT64_C(1000000000)
+#define WORLD_PODS   64
+#define WORLD_EVENTS 64
+#define WORLD_SHOWN  32 /* replicas of a job that are told of */
+#define SECOND	     INT64_C(1000000000)
 
 struct world {
 	const struct spec_kind *kind; /* NULL: Volcano */
@@ -30,7 +31,14 @@ struct world {
 	struct spec_pod_view *pods[WORLD_PODS];
 	size_t n_pods;
 	const struct spec_job *last;
-	int64_t now;
+	int64_t now;   /* seconds */
+	int64_t since; /* when the job was seen first, ns */
+	/* What else is known of it. */
+	struct spec_group_view *group;
+	struct spec_queue_view *queue;
+	struct spec_event_view *events[WORLD_EVENTS];
+	size_t n_events;
+	bool events_known;
 	char told[65536]; /* what changed, one a line */
 };
 
@@ -46,6 +54,10 @@ static inline void world_clear(struct world *w)
 	spec_job_view_free(w->job);
 	for (size_t i = 0; i < w->n_pods; i++)
 		spec_pod_view_free(w->pods[i]);
+	for (size_t i = 0; i < w->n_events; i++)
+		spec_event_view_unref(w->events[i]);
+	spec_group_view_free(w->group);
+	spec_queue_view_unref(w->queue);
 	spec_job_unref(w->last);
 	*w = (struct world){.kind = kind};
 }
@@ -79,6 +91,12 @@ static inline void world_look(struct world *w)
 		.now = ++w->now * SECOND,
 		.own = true,
 		.history = w->left,
+		.since = w->since,
+		.group = w->group,
+		.queue = w->queue,
+		.events = w->events,
+		.n_events = w->n_events,
+		.events_known = w->events_known,
 		.before = w->last,
 	};
 	struct spec_job *job;
@@ -139,23 +157,64 @@ static inline void world_pod(struct world *w, const char *json, bool gone)
 	world_look(w);
 }
 
+/* --- what else is watched -------------------------------------------------------------------- */
+
+static inline void world_group(struct world *w, const char *json, bool gone)
+{
+	spec_group_view_free(w->group);
+	w->group = NULL;
+	if (!gone) {
+		assert_int_equal(spec_group_view_parse(json, strlen(json), &w->group), 0);
+		w->group->seen = w->group->meta.created;
+	}
+	world_look(w);
+}
+
+/* Of each cause the newest, as events.c keeps them. */
+static inline void world_event(struct world *w, const char *json)
+{
+	struct spec_event_view *view;
+	size_t i = 0;
+
+	assert_int_equal(spec_event_view_parse(json, strlen(json), &view), 0);
+	while (i < w->n_events && !spec_event_view_same(w->events[i], view))
+		i++;
+	assert_true(i < WORLD_EVENTS);
+	if (i < w->n_events)
+		spec_event_view_unref(w->events[i]);
+	else
+		w->n_events++;
+	w->events[i] = view;
+	world_look(w);
+}
+
+static inline void world_queue(struct world *w, const char *json)
+{
+	spec_queue_view_unref(w->queue);
+	assert_int_equal(spec_queue_view_parse(json, strlen(json), &w->queue), 0);
+	world_look(w);
+}
+
 /* --- recordings ------------------------------------------------------------------------------ */
 
-struct world_event {
+enum world_file { WORLD_FILE_JOBS, WORLD_FILE_PODS, WORLD_FILE_GROUPS, WORLD_FILE_EVENTS };
+
+struct world_change {
 	long version;
-	bool is_pod, gone;
+	enum world_file file;
+	bool gone;
 	char *object;
 };
 
-struct world_events {
-	struct world_event v[512];
+struct world_changes {
+	struct world_change v[512];
 	size_t n;
-	bool is_pod;
+	enum world_file file;
 };
 
-static inline int world_event_add(void *data, const char *json, size_t len)
+static inline int world_change_add(void *data, const char *json, size_t len)
 {
-	struct world_events *events = data;
+	struct world_changes *events = data;
 	struct spec_event e;
 
 	assert_int_equal(spec_event_parse(json, len, &e), 0);
@@ -164,9 +223,9 @@ static inline int world_event_add(void *data, const char *json, size_t len)
 		return 0;
 	}
 	assert_true(events->n < array_size(events->v));
-	events->v[events->n++] = (struct world_event){
+	events->v[events->n++] = (struct world_change){
 		.version = strtol(e.resource_version, NULL, 10),
-		.is_pod = events->is_pod,
+		.file = events->file,
 		.gone = e.type == SPEC_EVENT_DELETED,
 		.object = take_ptr(e.object),
 	};
@@ -174,19 +233,27 @@ static inline int world_event_add(void *data, const char *json, size_t len)
 	return 0;
 }
 
-static inline void world_read(struct world_events *events, const char *scenario, const char *file)
+static inline void world_read(struct world_changes *events, const struct spec_kind *kind,
+			      const char *scenario, enum world_file which)
 {
-	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, true, world_event_add, events);
+	static const char *const files[] = {
+		[WORLD_FILE_JOBS] = "volcano-jobs.jsonl",
+		[WORLD_FILE_PODS] = "pods.jsonl",
+		[WORLD_FILE_GROUPS] = "podgroups.jsonl",
+		[WORLD_FILE_EVENTS] = "events.jsonl",
+	};
+	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, true, world_change_add, events);
+	bool wrapped = kind != &spec_volcano && which == WORLD_FILE_JOBS;
 	char path[1024], bytes[777];
 	cleanup_file FILE *f = NULL;
 	size_t n;
 
 	snprintf(path, sizeof(path), TEST_SOURCE "/tests/replay/data/recordings/%s/%s", scenario,
-		 file);
-	events->is_pod = streq(file, "pods.jsonl");
+		 wrapped ? "appwrappers.jsonl" : files[which]);
+	events->file = which;
 	f = fopen(path, "re");
 	/* A gang that never started has no pods. */
-	if (!f && events->is_pod) {
+	if (!f && which == WORLD_FILE_PODS) {
 		spec_split_free(s);
 		return;
 	}
@@ -199,30 +266,52 @@ static inline void world_read(struct world_events *events, const char *scenario,
 
 static inline int world_by_version(const void *a, const void *b)
 {
-	const struct world_event *x = a, *y = b;
+	const struct world_change *x = a, *y = b;
 
 	return x->version < y->version ? -1 : x->version > y->version;
 }
 
-/* Play a recording, jobs and pods in the order in which the server wrote them. */
+static inline void world_apply(struct world *w, const struct world_change *c)
+{
+	switch (c->file) {
+	case WORLD_FILE_JOBS:
+		world_job(w, c->object, c->gone);
+		break;
+	case WORLD_FILE_PODS:
+		world_pod(w, c->object, c->gone);
+		break;
+	case WORLD_FILE_GROUPS:
+		world_group(w, c->object, c->gone);
+		break;
+	case WORLD_FILE_EVENTS:
+		world_event(w, c->object);
+		break;
+	}
+}
+
+/* Play the files of a recording up to LAST, in the order in which the server wrote; LOOK after each. */
+static inline void world_play_files(struct world *w, const char *scenario, enum world_file last,
+				    void (*look)(struct world *w, void *data), void *data)
+{
+	struct world_changes *changes = calloc(1, sizeof(*changes));
+
+	assert_non_null(changes);
+	for (int file = 0; file <= (int)last; file++)
+		world_read(changes, world_kind(w), scenario, (enum world_file)file);
+	qsort(changes->v, changes->n, sizeof(changes->v[0]), world_by_version);
+	for (size_t i = 0; i < changes->n; i++) {
+		world_apply(w, &changes->v[i]);
+		free(changes->v[i].object);
+		if (look)
+			look(w, data);
+	}
+	free(changes);
+}
+
+/* Play a recording, jobs and pods. */
 static inline void world_play(struct world *w, const char *scenario)
 {
-	struct world_events *events = calloc(1, sizeof(*events));
-
-	assert_non_null(events);
-	world_read(events, scenario, w->kind ? "appwrappers.jsonl" : "volcano-jobs.jsonl");
-	world_read(events, scenario, "pods.jsonl");
-	qsort(events->v, events->n, sizeof(events->v[0]), world_by_version);
-	for (size_t i = 0; i < events->n; i++) {
-		struct world_event *e = &events->v[i];
-
-		if (e->is_pod)
-			world_pod(w, e->object, e->gone);
-		else
-			world_job(w, e->object, e->gone);
-		free(e->object);
-	}
-	free(events);
+	world_play_files(w, scenario, WORLD_FILE_PODS, NULL, NULL);
 }
 
 #endif

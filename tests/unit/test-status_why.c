@@ -228,10 +228,11 @@ static void test_cluster_waiting(void **state)
 	set(&job->message, "trainer-1: no such host");
 	set(&r->reason, "ImagePullBackOff");
 	set(&r->message, "no such host");
-	assert_why(job, "trainer-1 can't start yet (ImagePullBackOff): no such host.\n");
+	assert_why(job, "trainer-1 can't start: its image can't be pulled: no such host. Check "
+			"the image's name and tag, and that the cluster's nodes may pull it.\n");
 	set(&r->reason, "Unschedulable");
 	set(&r->message, "0/1 nodes are available");
-	assert_why(job, "trainer-1 can't start yet (Unschedulable): 0/1 nodes are available.\n");
+	assert_why(job, "trainer-1 fits on no node: 0/1 nodes are available.\n");
 }
 
 static void test_cluster_failed(void **state)

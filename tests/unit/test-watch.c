@@ -56,7 +56,8 @@ static void on_state(void *data, int err, const char *text)
 	tell(word);
 }
 
-static void begin(void)
+/* FIELD: a selector of fields, for what may be forbidden; NULL: what must be had. */
+static void begin_with(const char *field)
 {
 	const struct watch_config config = {
 		.path = "/api/v1/namespaces/ns/pods",
@@ -65,6 +66,8 @@ static void begin(void)
 		.namespace = "ns",
 		.page = 50,
 		.drop_env = true,
+		.field = field,
+		.optional = field,
 		.begin = on_begin,
 		.object = on_object,
 		.listed = on_listed,
@@ -77,6 +80,11 @@ static void begin(void)
 	diag_setup(DIAG_ERROR, false);
 	world.w = watch_new(&config);
 	assert_non_null(world.w);
+}
+
+static void begin(void)
+{
+	begin_with(NULL);
 }
 
 static int teardown(void **state)
@@ -504,6 +512,29 @@ static void test_refused(void **state)
 	request("limit=");
 }
 
+/* What may be done without is asked for again after five minutes, however it was refused. */
+static void test_optional(void **state)
+{
+	static const char forbidden[] = "{\"kind\":\"Status\",\"code\":403}";
+
+	(void)state;
+	begin_with("metadata.name=q");
+	fake_answer(request("&fieldSelector=metadata.name%3Dq"), 403, forbidden);
+	assert_int_equal(world.err, -EACCES);
+	assert_string_equal(watch_verb(world.w), "list");
+	fake_pass(WATCH_FORBIDDEN_MS - 1);
+	assert_null(fake.requests);
+	fake_pass(1);
+	fake_answer(request("limit="), 200, PAGE("7", "", ""));
+	assert_int_equal(world.err, 0);
+	fake_answer(request("watch=true"), 403, forbidden);
+	assert_int_equal(world.err, -EACCES);
+	assert_string_equal(watch_verb(world.w), "watch");
+	assert_null(fake.requests);
+	fake_pass(WATCH_FORBIDDEN_MS);
+	request("limit=");
+}
+
 /* A list that is none is never taken for an empty one. */
 static void test_garbage(void **state)
 {
@@ -596,6 +627,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_version_refused, teardown),
 		cmocka_unit_test_teardown(test_backoff, teardown),
 		cmocka_unit_test_teardown(test_refused, teardown),
+		cmocka_unit_test_teardown(test_optional, teardown),
 		cmocka_unit_test_teardown(test_garbage, teardown),
 		cmocka_unit_test_teardown(test_huge_event, teardown),
 		cmocka_unit_test_teardown(test_freed, teardown),

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each event stands in two lists: of its job, or of those that wait for theirs, and of all jobs. Both
+ * are in the order in which events came last, so their first is what gives way.
+ */
+#include "backend/events.h"
+
+#include <errno.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <utlist.h>
+
+#include "backend/lock.h"
+
+struct event {
+	struct spec_event_view *v;
+	struct event_job *job; /* NULL: it waits */
+	struct event *prev, *next;
+	struct event *all_prev, *all_next;
+};
+
+struct event_job {
+	char *uid;
+	struct event *list;
+	size_t n;
+	UT_hash_handle hh;
+};
+
+struct events {
+	struct lock lock; /* for all below */
+	struct event_job *jobs;
+	struct event *waiting;
+	size_t n_waiting;
+	struct event *all; /* of jobs */
+	size_t n_all;
+};
+
+struct events *events_new(void)
+{
+	struct events *ev = calloc(1, sizeof(*ev));
+
+	if (ev)
+		ev->lock = (struct lock)LOCK_INIT;
+	return ev;
+}
+
+/* Out of all lists, with its job if it was the last of it. The view is left. */
+static void unlink_event(struct events *ev, struct event *e)
+{
+	struct event_job *job = e->job;
+
+	if (!job) {
+		DL_DELETE(ev->waiting, e);
+		ev->n_waiting--;
+		return;
+	}
+	DL_DELETE(job->list, e);
+	job->n--;
+	DL_DELETE2(ev->all, e, all_prev, all_next);
+	ev->n_all--;
+	if (job->n > 0)
+		return;
+	HASH_DEL(ev->jobs, job);
+	free(job->uid);
+	free(job);
+}
+
+static void drop(struct events *ev, struct event *e)
+{
+	unlink_event(ev, e);
+	spec_event_view_unref(e->v);
+	free(e);
+}
+
+void events_free(struct events *ev)
+{
+	if (!ev)
+		return;
+	while (ev->waiting)
+		drop(ev, ev->waiting);
+	while (ev->all)
+		drop(ev, ev->all);
+	free(ev);
+}
+
+static struct event_job *find_job(struct events *ev, const char *uid)
+{
+	struct event_job *job;
+
+	HASH_FIND_STR(ev->jobs, uid, job);
+	return job;
+}
+
+/* NULL: no memory. */
+static struct event_job *need_job(struct events *ev, const char *uid)
+{
+	struct event_job *job = find_job(ev, uid);
+
+	if (job)
+		return job;
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return NULL;
+	job->uid = strdup(uid);
+	if (job->uid)
+		HASH_ADD_KEYPTR(hh, ev->jobs, job->uid, strlen(job->uid), job);
+	if (job->hh.tbl)
+		return job;
+	free(job->uid);
+	free(job);
+	return NULL;
+}
+
+static struct event *find_same(struct event *list, const struct spec_event_view *v)
+{
+	struct event *e;
+
+	DL_FOREACH(list, e)
+		if (spec_event_view_same(e->v, v))
+			return e;
+	return NULL;
+}
+
+/* The last that came about V's object and of its reason, and says something; NULL: none. */
+static const struct spec_event_view *last_like(const struct event_job *job,
+					       const struct spec_event_view *v)
+{
+	const struct spec_event_view *ret = NULL;
+	const struct event *e;
+
+	DL_FOREACH(job->list, e)
+		if (streq(e->v->about, v->about) && streq(e->v->reason, v->reason) &&
+		    (!spec_event_view_is_noise(e->v) || spec_event_view_is_noise(v)))
+			ret = e->v;
+	return ret;
+}
+
+static void append(struct events *ev, struct event_job *job, struct event *e)
+{
+	e->job = job;
+	DL_APPEND(job->list, e);
+	job->n++;
+	DL_APPEND2(ev->all, e, all_prev, all_next);
+	ev->n_all++;
+	if (job->n > EVENTS_JOB_MAX)
+		drop(ev, job->list);
+	if (ev->n_all > EVENTS_MAX)
+		drop(ev, ev->all);
+}
+
+/* E has come again, as V says, which is taken over. */
+static void renew(struct events *ev, struct event *e, struct spec_event_view *v)
+{
+	spec_event_view_unref(e->v);
+	e->v = v;
+	DL_DELETE(e->job->list, e);
+	DL_APPEND(e->job->list, e);
+	DL_DELETE2(ev->all, e, all_prev, all_next);
+	DL_APPEND2(ev->all, e, all_prev, all_next);
+}
+
+/* E, in no list, is JOB's. True: it tells something that the last of its sort did not. */
+static bool put_event(struct events *ev, struct event_job *job, struct event *e)
+{
+	struct event *old = find_same(job->list, e->v);
+	const struct spec_event_view *last = last_like(job, e->v);
+	bool news = spec_event_view_tells(e->v) && (!last || !spec_event_view_same(last, e->v));
+
+	/* Of noise, that there is some at all. */
+	if (last && spec_event_view_is_noise(e->v))
+		news = false;
+	if (old) {
+		renew(ev, old, e->v);
+		free(e);
+	} else {
+		append(ev, job, e);
+	}
+	return news;
+}
+
+static void put_waiting(struct events *ev, struct event *e)
+{
+	struct event *old = find_same(ev->waiting, e->v);
+
+	if (old)
+		drop(ev, old);
+	DL_APPEND(ev->waiting, e);
+	ev->n_waiting++;
+	if (ev->n_waiting > EVENTS_WAITING_MAX)
+		drop(ev, ev->waiting);
+}
+
+bool events_put(struct events *ev, const char *job, struct spec_event_view *v)
+{
+	struct event *e = calloc(1, sizeof(*e));
+	struct event_job *to = NULL;
+	lock_scope(&ev->lock);
+
+	if (e && job)
+		to = need_job(ev, job);
+	if (!e || (job && !to)) {
+		spec_event_view_unref(v);
+		free(e);
+		return false;
+	}
+	e->v = v;
+	if (to)
+		return put_event(ev, to, e);
+	put_waiting(ev, e);
+	return false;
+}
+
+bool events_adopt(struct events *ev, const char *about, const char *job)
+{
+	struct event *e, *next;
+	bool news = false;
+	lock_scope(&ev->lock);
+
+	DL_FOREACH_SAFE(ev->waiting, e, next) {
+		struct event_job *to = streq(e->v->about, about) ? need_job(ev, job) : NULL;
+
+		if (!to)
+			continue;
+		unlink_event(ev, e);
+		news |= put_event(ev, to, e);
+	}
+	return news;
+}
+
+void events_forget(struct events *ev, const char *job)
+{
+	struct event_job *j;
+	lock_scope(&ev->lock);
+
+	j = find_job(ev, job);
+	for (size_t n = j ? j->n : 0; n > 0; n--)
+		drop(ev, j->list);
+}
+
+int events_get(struct events *ev, const char *job, struct events_list *ret)
+{
+	const struct event_job *j;
+	const struct event *e;
+
+	*ret = (struct events_list){calloc(EVENTS_JOB_MAX, sizeof(struct spec_event_view *)), 0};
+	if (!ret->v)
+		return -ENOMEM;
+	{
+		lock_scope(&ev->lock);
+		j = find_job(ev, job);
+		if (j)
+			DL_FOREACH(j->list, e)
+				ret->v[ret->n++] = spec_event_view_ref(e->v);
+	}
+	return 0;
+}
+
+void events_release(struct events_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		spec_event_view_unref(list->v[i]);
+	free(take_ptr(list->v));
+	list->n = 0;
+}

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""What the scheduler, events and queues tell of a mount's jobs: `why`, `events`, `queues/`; and mounts
+that may not watch one of them. tests/unit/test-view_cause.c has a sentence for each cause."""
+
+import os
+import uuid
+
+import harness
+import pytest
+import store as st
+import watching
+import yaml
+
+FULL = "resource in cluster is overused: overused cpu"
+NOISE = "0/0 tasks in gang unschedulable: pod group is not ready, 3 minAvailable"
+WHY_FULL = ("The job waits: the cluster has no room for it now: it needs 2.4 cpu at once. It starts by itself "
+            "when there is room.\n")
+
+
+def group(job, phase="Pending"):
+    """The PodGroup of JOB (an Object)."""
+    return {"apiVersion": st.PODGROUPS.api_version, "kind": "PodGroup",
+            "metadata": {"name": f"{job.name}-{job.uid}", "namespace": job.namespace, "uid": str(uuid.uuid4()),
+                         "creationTimestamp": st.now(),
+                         "ownerReferences": [{"kind": "Job", "name": job.name, "uid": job.uid,
+                                              "controller": True}]},
+            "spec": {"minMember": 3, "minResources": {"cpu": "2400m"}, "queue": "default"},
+            "status": {"phase": phase}}
+
+
+def event(about, kind, message, reason="Unschedulable", name=None):
+    """An Event about an Object."""
+    return {"metadata": {"name": name or f"{about.name}.{uuid.uuid4().hex[:8]}", "namespace": about.namespace,
+                         "uid": str(uuid.uuid4()), "creationTimestamp": st.now()},
+            "involvedObject": {"kind": kind, "name": about.name, "uid": about.uid},
+            "type": "Normal", "reason": reason, "message": message, "count": 1, "lastTimestamp": st.now()}
+
+
+def queue(name, **status):
+    return {"apiVersion": st.QUEUES.api_version, "kind": "Queue",
+            "metadata": {"name": name, "uid": str(uuid.uuid4()), "creationTimestamp": st.now()},
+            "spec": {"weight": 2, "capability": {"cpu": "4"}}, "status": {"state": "Open", **status}}
+
+
+class Waiting:
+    """A job `gang` whose group the scheduler does not let in, on SERVER."""
+
+    def __init__(self, server):
+        self.store = server.store
+        self.job = self.store.add(st.JOBS, watching.job("gang", "Pending", tasks={"main": 3}))
+        self.group = self.store.add(st.PODGROUPS, group(self.job))
+        self.series = [self.store.add(st.EVENTS, event(self.group, "PodGroup", text)) for text in (FULL, NOISE)]
+
+    def again(self, count):
+        """Both series go on."""
+        for one in self.series:
+            self.store.change(st.EVENTS, "test", one.name, lambda tree: tree.update(
+                count=count, lastTimestamp=st.now()))
+
+
+def info(kx):
+    return yaml.safe_load(watching.known(kx))
+
+
+def why(kx, job="gang"):
+    return kx.read("jobs", job, "why")
+
+
+def test_events(server, make_mount):
+    """A line for each cause, without what means nothing; of the job, its group and its pods."""
+    waiting = Waiting(server)
+    kx = make_mount(server)
+    harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
+    status = harness.Job(kx, "gang").status()
+    assert status["reason"] == "ClusterFull"
+    assert status["message"] == "the cluster has no room for it now: it needs 2.4 cpu at once"
+    waiting.again(7)
+    # An event may come before what it is about.
+    pod = watching.pod(waiting.job, "main", 0)
+    early = event(waiting.job, "Pod", "one\ttab\nand line", "Started")
+    early["involvedObject"].update(name="gang-main-0", uid=pod["metadata"]["uid"])
+    server.store.add(st.EVENTS, early)
+    server.store.add(st.EVENTS, event(waiting.job, "Job", "begun", "Created"))
+    server.store.add(st.PODS, pod)
+    harness.wait_for(lambda: len(kx.read("jobs/gang/events").splitlines()) == 3, what="the events")
+    lines = [line.split("\t")[1:] for line in kx.read("jobs/gang/events").splitlines()]
+    assert sorted(lines) == [
+        ["Job/gang", "Normal", "Created", "1", "begun"],
+        ["Pod/gang-main-0", "Normal", "Started", "1", "one\\ttab\\nand line"],
+        [f"PodGroup/{waiting.group.name}", "Normal", "Unschedulable", "7", FULL]]
+    assert os.stat(kx / "jobs/gang/events").st_size == len(kx.read("jobs/gang/events").encode())
+
+
+def test_waits_for_hours(server, make_mount):
+    """Two series a second for hours: no line in `changes`, no newer mtime, no memory, little time."""
+    waiting = Waiting(server)
+    kx = make_mount(server)
+    harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
+    before = os.stat(kx / "jobs/gang/status").st_mtime_ns
+    with watching.Changes(kx) as changes:
+        used = usage(kx)
+        for count in range(2, 2000):
+            waiting.again(count)
+        last = "\t1999\t" + FULL
+        harness.wait_for(lambda: last in kx.read("jobs/gang/events"), what="the last event")
+        now = usage(kx)
+        server.store.add(st.JOBS, watching.job("last"))
+        lines = changes.until(lambda line: line[1] == "last")
+    assert [line[1] for line in lines] == ["gang", "-", "last"]
+    assert os.stat(kx / "jobs/gang/status").st_mtime_ns == before
+    assert why(kx) == WHY_FULL
+    assert now[0] - used[0] < 8 << 20, "memory grows"
+    # 4000 events of 600 bytes: parsing them takes 0.1 s, under a sanitizer more.
+    assert now[1] - used[1] < 20
+
+
+def usage(kx):
+    """Bytes of memory and seconds of processor of the daemon."""
+    pid = info(kx)["pid"]
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return memory, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_no_controller(server, make_mount):
+    """Nothing for five seconds, then that nobody has looked at it."""
+    kx = make_mount(server)
+    server.store.add(st.JOBS, watching.job("new"))
+    harness.wait_for(lambda: "new" in kx.ls("jobs"), what="the job")
+    harness.wait_for(lambda: why(kx, "new") == (
+        "The job waits: no controller has looked at it yet. If that lasts, the cluster's controller of such "
+        "jobs may be down.\n"), what="why")
+    assert harness.Job(kx, "new").status()["reason"] == "NoController"
+
+
+# --- queues ----------------------------------------------------------------------------------------
+
+
+def test_queues(server, make_mount):
+    server.store.add(st.QUEUES, queue("default"))
+    job = server.store.add(st.JOBS, watching.job("one", "Running"))
+    server.store.add(st.JOBS, watching.job("two", "Pending"))
+    kx = make_mount(server)
+    harness.wait_for(lambda: (kx / "queues").exists(), what="queues/")
+    assert kx.ls("queues") == ["default"]
+    assert kx.read("queues/default/status") == (
+        'name: default\nstate: Open\nweight: 2\ncapability:\n  cpu: "4"\nallocated: {}\nreserved: {}\n'
+        "pending: 1\nrunning: 1\n")
+    before = os.stat(kx / "queues/default/status").st_mtime_ns
+    server.store.change(st.QUEUES, "", "default",
+                        lambda tree: tree["status"].update(allocated={"cpu": "1500m"}, state="Closed"))
+    harness.wait_for(lambda: "allocated:\n  cpu: 1500m\n" in kx.read("queues/default/status"), what="the change")
+    assert os.stat(kx / "queues/default/status").st_mtime_ns > before
+    assert os.stat(kx / "queues/default").st_mtime_ns > before
+    server.store.remove(st.JOBS, "test", job.name)
+    harness.wait_for(lambda: "running: 0\n" in kx.read("queues/default/status"), what="no job")
+    server.store.add(st.QUEUES, queue("other"))
+    harness.wait_for(lambda: kx.ls("queues") == ["default", "other"], what="the other queue")
+    server.store.remove(st.QUEUES, "", "default")
+    harness.wait_for(lambda: kx.ls("queues") == ["other"], what="the queue to go")
+    assert harness.err_of(kx.read, "queues/default/status") == "ENOENT"
+
+
+def test_own_queue(server, make_mount):
+    """Who may not see all queues may still see the one that the mount has."""
+    server.store.add(st.QUEUES, queue("default"))
+    server.store.add(st.QUEUES, queue("other"))
+    server.forbidden.append({"resource": "queues", "fields": ""})
+    kx = make_mount(server)
+    harness.wait_for(lambda: (kx / "queues").exists(), what="queues/")
+    assert kx.ls("queues") == ["default"]
+    assert info(kx)["refused"][0]["resource"] == "queues.scheduling.volcano.sh"
+
+
+# --- what is forbidden -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("resource", ["podgroups", "events", "queues"])
+def test_forbidden(server, make_mount, resource):
+    """Each alone: the mount works, says what it was refused, and knows the rest."""
+    server.forbidden.append({"resource": resource})
+    server.store.add(st.QUEUES, queue("default"))
+    Waiting(server)
+    kx = make_mount(server)
+    harness.wait_for(lambda: info(kx)["refused"], what="the refusal")
+    found = info(kx)["refused"]
+    assert {one["resource"].split(".")[0] for one in found} == {resource}
+    assert found[0]["verb"] == "list" and found[0]["cost"] and "may not list" in found[0]["answer"]
+    assert kx.read("jobs/gang/state") == "PENDING\n"
+    if resource == "queues":
+        harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
+    else:
+        assert why(kx) == ""
+        harness.wait_for(lambda: (kx / "queues/default/status").exists(), what="the queue")
+    assert (kx / "queues").exists() == (resource != "queues")
+    assert (kx / "jobs/gang/events").exists() == (resource != "events")
+
+
+def test_not_served(server, make_mount):
+    """A cluster without them: nothing is refused, nothing is shown empty."""
+    server.uninstall(st.PODGROUPS, st.QUEUES)
+    server.store.add(st.JOBS, watching.job("one", "Pending"))
+    kx = make_mount(server)
+    harness.wait_for(lambda: (kx / "jobs/one/events").exists(), what="events")
+    harness.wait_for(lambda: server.count(verb="list", resource="events") == 1, what="its list")
+    assert info(kx)["refused"] == [] and not (kx / "queues").exists()
