@@ -261,7 +261,8 @@ int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 		return err;
 	e->ino = node_id(fs, node);
 	e->generation = 1;
-	e->entry_timeout = node->live ? 0 : FS_TIMEOUT;
+	/* Of a job that runs only the times are news; its name may stand for a second. */
+	e->entry_timeout = node->class->live ? 0 : FS_TIMEOUT;
 	e->attr_timeout = node->live ? 0 : FS_TIMEOUT;
 	node_looked_up(node);
 	return 0;

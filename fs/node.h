@@ -29,7 +29,7 @@ struct node_class {
 	mode_t mode; /* type and permissions, before umask; types decide most defaults */
 	size_t size; /* of the structure that begins with struct node; 0: struct node itself */
 
-	bool live; /* node.live of a new node */
+	bool live; /* node.live of a new node; its name too may mean another one at any moment */
 
 	/* Fill what differs from node_stat()'s defaults. 0 or a negative errno. Absent: defaults. */
 	int (*getattr)(struct fs *fs, struct node *node, struct stat *st);
