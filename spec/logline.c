@@ -257,6 +257,21 @@ static int end_check(struct spec_logline *l)
 	return 0;
 }
 
+/* What FN does not take is not known: a later stream has to bring it again. */
+static int put_content(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
+		       void *data)
+{
+	int err = fn(data, bytes, n);
+
+	if (err < 0)
+		return err;
+	if (!l->line_noted)
+		note_line(l, l->line_ns);
+	l->line_noted = true;
+	spec_logline_known(l, bytes, n);
+	return 0;
+}
+
 /* Bytes of a line, without its time. */
 static int take_content(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data)
@@ -275,13 +290,7 @@ static int take_content(struct spec_logline *l, const char *bytes, size_t n, spe
 				return err;
 		}
 	}
-	if (l->mode != LOGLINE_NEW || n == 0)
-		return 0;
-	if (!l->line_noted)
-		note_line(l, l->line_ns);
-	l->line_noted = true;
-	spec_logline_known(l, bytes, n);
-	return fn(data, bytes, n);
+	return l->mode == LOGLINE_NEW && n > 0 ? put_content(l, bytes, n, fn, data) : 0;
 }
 
 /* --- times in the middle of lines --- */

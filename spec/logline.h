@@ -38,7 +38,7 @@ uint64_t spec_logline_size(const struct spec_logline *l);
  */
 bool spec_logline_begin(struct spec_logline *l, bool force, int64_t *ret_ns);
 
-/* Bytes of output, to be appended; borrowed. A negative errno ends the feeding with it. */
+/* Bytes of output, to be appended; borrowed. A negative errno: not taken; it ends the feeding. */
 typedef int (*spec_logline_fn)(void *data, const char *bytes, size_t n);
 
 /*

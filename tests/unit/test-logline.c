@@ -155,12 +155,15 @@ struct reader {
 	struct spec_logline *l;
 	char *got;
 	size_t n, room;
+	bool balks; /* now and then nothing is taken */
 };
 
 static int keep(void *data, const char *bytes, size_t n)
 {
 	struct reader *r = data;
 
+	if (r->balks && any(10) == 0)
+		return -ENOMEM;
 	if (r->n + n > r->room) {
 		r->room = 2 * (r->n + n);
 		r->got = realloc(r->got, r->room);
@@ -253,8 +256,10 @@ static void run_any(void)
 			print_any(&k);
 			pass_time(&k);
 		}
+		r.balks = any(4) == 0;
 		err = stream(&r, &k, any(4) == 0, false);
-		if (err != -EAGAIN && err != 0)
+		r.balks = false;
+		if (err != -EAGAIN && err != -ENOMEM && err != 0)
 			fail_msg("%d in round %u", err, round);
 		if (any(3) == 0)
 			restart(&r);
