@@ -10,14 +10,12 @@
 #include "spec/status.h"
 #include "spec/url.h"
 
-#define HEAD_MS	 30000
-#define IDLE_MS	 600000 /* a silent stream is opened anew: old kubelets lose it at a rotation */
-#define FETCH_MS 60000	/* the same of one that ends */
-/* What waits for the disk, beyond which a stream ends and is resumed later. */
-#define PENDING_MAX (4u << 20)
-#define TRIES_MAX   12 /* answers that bring nothing of a run that has ended */
-#define TRIES_BAD   3  /* of those that say that there is nothing */
-#define DENIED_MS   30000
+#define HEAD_MS	  30000
+#define IDLE_MS	  600000 /* a silent stream is opened anew: old kubelets lose it at a rotation */
+#define FETCH_MS  60000	 /* the same of one that ends */
+#define TRIES_MAX 12	 /* answers that bring nothing of a run that has ended */
+#define TRIES_BAD 3	 /* of those that say that there is nothing */
+#define DENIED_MS 30000
 
 /* --- the path --- */
 
@@ -191,7 +189,7 @@ static void on_done(void *data, const struct http_reply *reply)
 	}
 	if (reply->err == -EAGAIN || reply->err == -ESTALE) {
 		body_ended(f, reply->err);
-	} else if (reply->err == -ENOBUFS ||
+	} else if (reply->err == -ENOBUFS || /* the disk is behind */
 		   (reply->err == -ETIMEDOUT && f->head && f->kind == FOLLOW_ON)) {
 		follow_next(f); /* when all is written; or at once, since it was silent for long */
 	} else if (reply->err < 0) {
@@ -213,7 +211,7 @@ static int on_bytes(void *data, const char *bytes, size_t n)
 {
 	struct follow *f = data;
 
-	if (spool_writer_pending(f->writer) + n > PENDING_MAX)
+	if (!spool_writer_has_room(f->writer, n))
 		return -ENOBUFS;
 	return spec_logline_feed(f->l, bytes, n, on_output, f);
 }

@@ -102,6 +102,7 @@ struct spool {
 	uint64_t closes;	/* of jobs so far; lock */
 
 	/* I/O thread: */
+	size_t pending; /* bytes that wait for the disk, of all writers */
 	struct spool_source *queue;
 	bool pumping; /* a turn is posted */
 	bool stopped;

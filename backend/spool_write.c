@@ -13,6 +13,13 @@
 #define POSITIONS    "positions"
 #define POSITION_MAX (64u << 10)
 #define READ_BUFFER  (256u << 10)
+/*
+ * What may wait for the disk: of one log, of all together, and of one when that is reached. A disk that
+ * stands still for some tenths of a second is usual, and what has no room has to be fetched again.
+ */
+#define PENDING_ONE   (32u << 20)
+#define PENDING_ALL   (128u << 20)
+#define PENDING_LEAST (256u << 10)
 
 /* What is to be done, or is being done. */
 struct spool_batch {
@@ -37,8 +44,9 @@ struct spool_writer {
 	int err;		 /* pool */
 };
 
-static void batch_clear(struct spool_batch *b)
+static void batch_clear(struct spool *spool, struct spool_batch *b)
 {
+	spool->pending -= b->len;
 	free(b->bytes);
 	free(b->position);
 	*b = (struct spool_batch){0};
@@ -48,8 +56,8 @@ static void writer_free(struct spool_writer *w)
 {
 	if (w->fd >= 0)
 		close(w->fd);
-	batch_clear(&w->next);
-	batch_clear(&w->work);
+	batch_clear(w->spool, &w->next);
+	batch_clear(w->spool, &w->work);
 	spec_logline_free(w->l);
 	spool_unref(w->spool);
 	free(w->id);
@@ -196,7 +204,7 @@ static void write_done(void *data)
 
 	w->busy = false;
 	w->usable = w->err == 0;
-	batch_clear(&w->work);
+	batch_clear(w->spool, &w->work);
 	if (grown)
 		tell_grown(w);
 	if (w->usable && has_next(w)) {
@@ -207,7 +215,7 @@ static void write_done(void *data)
 		writer_free(w);
 		return;
 	}
-	batch_clear(&w->next);
+	batch_clear(w->spool, &w->next);
 	if (grown || w->err < 0)
 		w->events.written(w->events.data, w->err);
 }
@@ -253,6 +261,14 @@ struct spool_writer *spool_writer_new(struct spool_job *j, const char *key,
 	return w;
 }
 
+bool spool_writer_has_room(const struct spool_writer *w, size_t n)
+{
+	size_t mine = spool_writer_pending(w) + n;
+
+	return mine <= PENDING_LEAST ||
+	       (mine <= PENDING_ONE && w->spool->pending + n <= PENDING_ALL);
+}
+
 int spool_writer_add(struct spool_writer *w, const char *bytes, size_t n)
 {
 	struct spool_batch *b = &w->next;
@@ -269,6 +285,7 @@ int spool_writer_add(struct spool_writer *w, const char *bytes, size_t n)
 	}
 	memcpy(b->bytes + b->len, bytes, n);
 	b->len += n;
+	w->spool->pending += n;
 	if (!w->busy)
 		write_next(w);
 	return 0;

@@ -26,6 +26,8 @@ struct spool_writer_events {
 /* Of the log KEY of J, which has begun (spool_log_begin). EVENTS is copied. NULL: no memory. */
 struct spool_writer *spool_writer_new(struct spool_job *j, const char *key,
 				      const struct spool_writer_events *events);
+/* May N bytes more be added? If not, too much waits for the disk already, of this log or of all. */
+bool spool_writer_has_room(const struct spool_writer *w, size_t n);
 /* More, once it is open. 0; -ENOMEM: not taken. What ever was added is written in order. */
 int spool_writer_add(struct spool_writer *w, const char *bytes, size_t n);
 /* Keep where L is, which knows just what was added by now. */

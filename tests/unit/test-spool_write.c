@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writers of fetched logs on a disk that does not keep up: how much may wait for it, of one log and of all
+ * together. While the I/O thread is busy here nothing counts as written, so that the disk stands still.
+ */
+#include "spool_rig.h"
+
+#include "backend/spool_write.h"
+
+#define MIB	  (1u << 20)
+#define PIECE	  (64u << 10)
+#define N_WRITERS 7
+
+static struct {
+	const char *key;
+	struct spool_writer *w;
+	struct spec_logline *l;
+	atomic_bool open, written;
+	size_t added;
+} logs[N_WRITERS] = {{.key = "a"}, {.key = "b"}, {.key = "c"}, {.key = "d"},
+		     {.key = "e"}, {.key = "f"}, {.key = "g"}};
+
+static char piece[PIECE];
+
+static void on_opened(void *data, int err, struct spec_logline *l)
+{
+	size_t i = *(const size_t *)data;
+
+	assert_int_equal(err, 0);
+	logs[i].l = l;
+	atomic_store(&logs[i].open, true);
+}
+
+static void on_written(void *data, int err)
+{
+	assert_int_equal(err, 0);
+	atomic_store(&logs[*(const size_t *)data].written, true);
+}
+
+static void do_new(void *data)
+{
+	const struct spool_writer_events events = {on_opened, on_written, data};
+	size_t i = *(const size_t *)data;
+
+	logs[i].w = spool_writer_new(rig.job, logs[i].key, &events);
+}
+
+static void fill(size_t i)
+{
+	while (spool_writer_has_room(logs[i].w, PIECE)) {
+		assert_int_equal(spool_writer_add(logs[i].w, piece, PIECE), 0);
+		logs[i].added += PIECE;
+	}
+}
+
+static void do_fill(void *data)
+{
+	(void)data;
+	for (size_t i = 0; i < N_WRITERS; i++)
+		fill(i);
+}
+
+static void do_close(void *data)
+{
+	(void)data;
+	for (size_t i = 0; i < N_WRITERS; i++) {
+		assert_true(spool_writer_has_room(logs[i].w, 32 * MIB));
+		spool_writer_close(logs[i].w);
+		spec_logline_free(logs[i].l);
+	}
+}
+
+static void test_room(void **state)
+{
+	static size_t numbers[N_WRITERS];
+
+	(void)state;
+	rig_open("job");
+	for (size_t i = 0; i < N_WRITERS; i++) {
+		numbers[i] = i;
+		close(rig_begin(logs[i].key, "a/0 "));
+		rig_here(do_new, &numbers[i]);
+		assert_non_null(logs[i].w);
+		rig_until(atomic_load(&logs[i].open));
+	}
+	rig_here(do_fill, NULL);
+	/* Four logs have all that one may have, which is all that there is; others go on a little. */
+	for (size_t i = 0; i < N_WRITERS; i++)
+		assert_int_equal(logs[i].added, i < 4 ? 32 * MIB : 256 << 10);
+	for (size_t i = 0; i < N_WRITERS; i++) {
+		struct log *log = rig_log("job", logs[i].key);
+
+		rig_until(atomic_load(&logs[i].written));
+		assert_int_equal(rig_stat(log).size, logs[i].added);
+		log_unref(log);
+		rig_end(logs[i].key);
+	}
+	rig_here(do_close, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_room, rig_setup, rig_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
