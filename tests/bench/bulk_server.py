@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""An API server that is never what a benchmark waits for: a process of its own that answers from
+prepared bytes, checks nothing and forgets nothing. Prints its port; ends when its stdin does.
+
+    bulk_server.py [--jobs N] [--pods N] [--wide N] [--log-mb N] [--ticks N]
+
+JOBS jobs `job-00000` ... that run PODS pods each; with --wide, one job `wide` of N tasks more, whose
+pods are as large as Volcano makes them. Each pod has a log: one line and then silence; or, with --log-mb,
+so much, printed at 5 MB a second; or, with --ticks, so many lines a second, each the time. What is
+created is watched, and can be read. GET /bench gives what was asked for so far.
+"""
+
+import argparse
+import asyncio
+import base64
+import collections
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import time
+import uuid
+from urllib.parse import unquote
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/mount"), str(ROOT / "tests/replay")]
+import answers  # noqa: E402
+import podlog  # noqa: E402
+import recordings  # noqa: E402
+import replies  # noqa: E402
+import store as st  # noqa: E402
+import watching  # noqa: E402
+from request import Request  # noqa: E402
+
+NAMESPACE = "test"
+LINE = b"%s epoch %08d loss 0.123456789 accuracy 0.987654321 step time 20 us and some more words\n"
+LINES_A_SECOND = 50000
+FIRST_NS = 1_790_000_000 * 10**9
+VERSION = 1000
+
+
+def job_uid(number):
+    return f"00000000-0000-4000-8000-{number:012}"
+
+
+class Template:
+    """Text of an object with marks that are replaced: thousands of objects are made quickly."""
+
+    def __init__(self, resource, tree):
+        self.text = st.Object(resource, tree, VERSION).item
+
+    def make(self, **marks):
+        text = self.text
+        for mark, value in marks.items():
+            text = text.replace(b"@%s@" % mark.encode(), value.encode())
+        return text
+
+
+def owner_of(name):
+    tree = watching.job(name, phase="Running")
+    tree["metadata"].update(uid="@owner@", creationTimestamp=st.now())
+    return st.Object(st.JOBS, tree, VERSION)
+
+
+def job_template(name, tasks):
+    """As large as TorchX makes them; TASKS: name -> replicas."""
+    real = next(s.tree for s in recordings.Recording("success").steps
+                if s.resource is st.JOBS and "status" in s.tree)
+    tree = watching.job(name, phase="Running", tasks=tasks)
+    template = real["spec"]["tasks"][0]["template"]
+    template["metadata"].pop("labels")  # they name the role; here, the task does
+    template["spec"]["containers"][0]["name"] = "main"
+    for task in tree["spec"]["tasks"]:
+        task["template"] = template
+    tree["metadata"] = {**real["metadata"], **tree["metadata"], "uid": "@owner@",
+                        "creationTimestamp": st.now(), "generation": 1}
+    return Template(st.JOBS, tree)
+
+
+def pod_template(job, task, n_tasks=0):
+    """With N_TASKS, the two entries a task that Volcano puts into the environment."""
+    tree = watching.real_pod(owner_of(job), task, 0)
+    tree["metadata"].update(uid="@uid@", name="@pod@")
+    tree["spec"]["containers"][0]["env"] = [
+        {"name": f"VC_{'W' * 20}_{i:04}_{what}", "valueFrom": {"configMapKeyRef": {
+            "name": f"wide-{'s' * 71}-svc", "key": f"VC_{'W' * 20}_{i:04}_{what}"}}}
+        for i in range(n_tasks) for what in ("HOSTS", "NUM")]
+    return Template(st.PODS, tree)
+
+
+class World:
+    """The objects: by resource, functions that make one by its number."""
+
+    def __init__(self, args):
+        self.made = collections.defaultdict(list)  # by resource: those that were created
+        self.args = args
+        self.job = job_template("job-@name@", {"main": args.pods})
+        self.wide = job_template("wide", {f"w-{i:04}": 1 for i in range(args.wide)})
+        self.pod = pod_template("job-@name@", "main")
+        self.wide_pod = pod_template("wide", "w-@task@", args.wide)
+
+    def count(self, resource):
+        n_jobs, n_pods = self.args.jobs, self.args.jobs * self.args.pods
+        fixed = n_jobs + bool(self.args.wide) if resource is st.JOBS else n_pods + self.args.wide
+        return fixed + len(self.made[resource])
+
+    def item(self, resource, i):
+        if resource is st.JOBS:
+            if i < self.args.jobs:
+                return self.job.make(name=f"{i:05}", owner=job_uid(i))
+            i -= self.args.jobs
+            if self.args.wide and i == 0:
+                return self.wide.make(owner=job_uid(self.args.jobs))
+            return self.made[resource][i - bool(self.args.wide)]
+        n = self.args.jobs * self.args.pods
+        if i < n:
+            job, index = divmod(i, self.args.pods)
+            return self.pod.make(name=f"{job:05}", owner=job_uid(job), uid=str(uuid.UUID(int=i + 1)),
+                                 pod=f"job-{job:05}-main-{index}").replace(
+                b'"volcano.sh/task-index":"0"', b'"volcano.sh/task-index":"%d"' % index)
+        task = i - n
+        return self.wide_pod.make(task=f"{task:04}", owner=job_uid(self.args.jobs),
+                                  uid=str(uuid.UUID(int=i + 1)), pod=f"wide-w-{task:04}-0")
+
+    def find(self, resource, name):
+        if resource is st.JOBS and name.startswith("job-") and name[4:].isdigit():
+            return self.item(resource, int(name[4:]))
+        return next((text for text in self.made[resource] if json.loads(text)["metadata"]["name"] == name), None)
+
+    def create(self, req):
+        tree = json.loads(req.body)
+        tree["metadata"].update(uid=str(uuid.uuid4()), creationTimestamp=st.now(), generation=1,
+                                namespace=NAMESPACE)
+        text = st.Object(req.resource, tree, VERSION + len(self.made[req.resource]) + 1).item
+        if req.query.get("dryRun") != "All":
+            self.made[req.resource].append(text)
+        return text
+
+
+class Log:
+    """What every pod has printed, with times, in a file; where each second of it begins."""
+
+    def __init__(self, mebibytes):
+        self.file = tempfile.TemporaryFile(prefix="kxfs-bench-log-")
+        self.seconds = [0]
+        line = len(LINE % (podlog.stamp(FIRST_NS).encode(), 0))
+        n = max((mebibytes << 20) // line, 1)
+        for second in range(0, n, LINES_A_SECOND):
+            self.file.write(b"".join(
+                LINE % (podlog.stamp(FIRST_NS + i * (10**9 // LINES_A_SECOND)).encode(), i)
+                for i in range(second, min(second + LINES_A_SECOND, n))))
+            self.seconds.append(self.file.tell())
+        self.file.flush()
+        self.size = self.seconds[-1]
+        self.printed = self.size - n * 31
+
+    def since(self, text):
+        second = (podlog.parse_since(text) - FIRST_NS) // 10**9 if text else 0
+        return self.seconds[min(max(second, 0), len(self.seconds) - 1)]
+
+
+class Server:
+    def __init__(self, args):
+        self.world = World(args)
+        self.log = Log(args.log_mb)
+        self.ticks = args.ticks
+        self.api = answers.Api(st.Store())
+        self.shown = True  # objects; else lists are empty
+        self.watches = {st.JOBS: [], st.PODS: []}
+        self.counts = collections.Counter()
+        self.urls = []
+        self.connections = self.most = 0
+
+    async def connection(self, reader, writer):
+        self.connections += 1
+        self.most = max(self.most, self.connections)
+        try:
+            while await self.request(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self.connections -= 1
+            writer.close()
+
+    async def request(self, reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        method, target, _ = head.split("\r\n", 1)[0].split(" ")
+        fields = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if line)
+        length = next((int(value) for name, value in fields.items() if name.lower() == "content-length"), 0)
+        path, _, query = target.partition("?")
+        req = Request(method, unquote(path), query, fields, await reader.readexactly(length))
+        if path == "/bench":
+            return await self.control(req, writer)
+        req.find_meaning(self.api.resources)
+        self.counts[f"{req.verb} {req.resource.plural}{req.subresource}" if req.resource else "other"] += 1
+        if req.verb in ("list", "watch"):
+            self.urls.append(target)
+        if req.subresource == "log":
+            return await self.send_log(req, reader, writer)
+        if req.verb == "watch":
+            return await self.send_watch(req, reader, writer)
+        return self.reply(writer, *self.answer(req))
+
+    def answer(self, req):
+        if req.verb == "list":
+            return 200, self.page(req)
+        if req.verb == "create":
+            text = self.world.create(req)
+            for watch in self.watches[req.resource]:
+                self.event(watch, text)
+            return 201, text
+        found = self.world.find(req.resource, req.name) if req.resource else None
+        if found:
+            return 200, found
+        try:
+            reply = self.api.answer(req)
+        except replies.Reply as refusal:
+            reply = refusal
+        return reply.code, reply.body
+
+    def page(self, req):
+        """As answers.list_text, of numbers."""
+        count = self.world.count(req.resource) if self.shown else 0
+        begin = int(base64.b64decode(req.query["continue"] + "==")) if "continue" in req.query else 0
+        end = min(count, begin + (req.number("limit") or count))
+        meta = {"resourceVersion": str(VERSION)}
+        if end < count:
+            meta["continue"] = base64.b64encode(b"%d" % end).decode().rstrip("=")
+        items = [self.world.item(req.resource, i) for i in range(begin, end)]
+        Item = collections.namedtuple("Item", "item")
+        return answers.list_text(req.resource, [Item(item) for item in items], meta)
+
+    @staticmethod
+    def reply(writer, code, body):
+        writer.write(b"HTTP/1.1 %d OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+                     % (code, len(body)) + body)
+        return True
+
+    @staticmethod
+    def chunk(writer, data):
+        writer.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def event(self, writer, text):
+        self.chunk(writer, b'{"type":"ADDED","object":%s}\n' % text)
+
+    async def send_watch(self, req, reader, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+        self.watches[req.resource].append(writer)
+        try:
+            await reader.read(1)  # until the client goes
+        finally:
+            self.watches[req.resource].remove(writer)
+        return False
+
+    async def send_log(self, req, reader, writer):
+        begin = self.log.since(req.query.get("sinceTime"))
+        count = self.log.size - begin
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n")
+        if self.ticks:
+            return await self.send_ticks(req, writer)
+        if count:
+            writer.write(b"%x\r\n" % count)
+            await self.send_file(writer, begin, count)
+            writer.write(b"\r\n")
+        if req.flag("follow"):
+            await reader.read(1)  # until the client goes
+            return False
+        writer.write(b"0\r\n\r\n")
+        return True
+
+    async def send_ticks(self, req, writer):
+        while True:
+            at = time.time_ns()
+            stamp = b"%s " % podlog.stamp(at).encode() if req.flag("timestamps") else b""
+            self.chunk(writer, b"%s%d\n" % (stamp, at))
+            await writer.drain()
+            await asyncio.sleep(1 / self.ticks)
+
+    async def send_file(self, writer, begin, count):
+        with open(f"/proc/self/fd/{self.log.file.fileno()}", "rb") as file:
+            try:
+                await asyncio.get_running_loop().sendfile(writer.transport, file, begin, count)
+            finally:
+                self.counts["log bytes"] += file.tell() - begin
+
+    async def control(self, req, writer):
+        """What was asked so far; with POST, hide (0) or show (1) the objects to lists, and tell watches."""
+        if req.method == "POST":
+            self.shown = req.body == b"1"
+            for resource, watches in self.watches.items():
+                for i in range(self.world.count(resource) if self.shown else 0):
+                    for watch in watches:
+                        self.event(watch, self.world.item(resource, i))
+        body = json.dumps({"counts": self.counts, "urls": self.urls, "connections": self.most,
+                           "log": [self.log.size, self.log.printed]}).encode()
+        return self.reply(writer, 200, body)
+
+
+async def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    for option, default in (("jobs", 0), ("pods", 1), ("wide", 0), ("log-mb", 0), ("ticks", 0)):
+        parser.add_argument(f"--{option}", type=int, default=default)
+    bulk = Server(parser.parse_args())
+    server = await asyncio.start_server(bulk.connection, "127.0.0.1", 0, backlog=1024, limit=1 << 22)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    os._exit(0)  # what is under way ends with the process
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
