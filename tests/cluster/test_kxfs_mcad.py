@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""Mounts of AppWrappers v1beta1, MCAD's, on a cluster of their own (their definition has the name of
+v1beta2's). On a cluster that is given, with KXFS_CLUSTER_NAMESPACE, if it serves them."""
+
+import json
+import os
+import sys
+
+import api
+import pytest
+import yaml
+from cluster import HERE, Cluster
+from conftest import Given
+from harness import run, wait_for
+from mounted import HOLD, World, app, running
+from process import Part
+from test_kxfs_torchx import program, torchx  # noqa: F401
+
+DEFINITION = HERE.parent / "replay/data/crds/v1beta1/workload.codeflare.dev_appwrappers.yaml"
+sys.path.insert(0, str(HERE.parent / "golden"))
+
+import golden  # noqa: E402
+
+# An empty priority class, and a field in an overlay that there is not: what was asked for can't be.
+REFUSED = {"volcano": {"167-volcano-empty-strings", "207-new-overlay-flat-spec"}, "mcad": set()}
+BASE = "/apis/workload.codeflare.dev/v1beta1"
+
+
+class Queueing(Cluster):
+    """MCAD beside Volcano."""
+
+    def apply_definitions(self):
+        super().apply_definitions()
+        self.kubectl("apply", "--server-side", f"--filename={DEFINITION}")
+        wait_for(lambda: self.is_served(f"{BASE}/appwrappers"), what="AppWrappers to be served")
+
+    def start_volcano(self):
+        super().start_volcano()
+        self.parts["mcad"] = Part("mcad", self.base, [
+            sys.executable, HERE / "controllers/mcad.py", self.kubectl_path, self.kubeconfig("volcano")]).start()
+
+
+class Queued(World):
+    def path(self, resource, name=None):
+        if resource != "appwrappers":
+            return super().path(resource, name)
+        return f"{BASE}/namespaces/{self.namespace}/appwrappers" + (f"/{name}" if name else "")
+
+    def jobs(self):
+        return {job["metadata"]["name"]: job for job in self.cluster.client.items(self.path("appwrappers"))}
+
+    def pods(self, job):
+        return [pod for pod in self.cluster.client.items(self.path("pods"))
+                if (pod["metadata"].get("labels") or {}).get("appwrapper.mcad.ibm.com") == job
+                and "deletionTimestamp" not in pod["metadata"]]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    if "KXFS_CLUSTER_NAMESPACE" not in os.environ:
+        with Queueing() as own:
+            yield own
+        return
+    given = Given()
+    try:
+        given.client.get(BASE)
+    except api.Refused as e:
+        pytest.skip(f"no AppWrappers v1beta1: {e}")
+    yield given
+
+
+@pytest.fixture
+def world(cluster, namespace):
+    world = Queued(cluster, namespace)
+    yield world
+    cluster.client.delete(world.path("appwrappers"))
+
+
+@pytest.fixture
+def kx(make_kx, cluster, world):
+    return make_kx("", source=f"mcad:{world.namespace}", env={"KUBECONFIG": str(cluster.kubeconfig("token"))})
+
+
+def test_to_the_end(kx, world):
+    """Submitted, watched, followed; over when its pods are, though MCAD says Running."""
+    job = kx.submit(app(HOLD, num_replicas=2))
+    items = world.jobs()[job.id]["spec"]["resources"]["GenericItems"]
+    assert [item["generictemplate"]["kind"] for item in items] == ["Pod", "Pod", "Service"]
+    for replica in ("main-0", "main-1"):
+        running(job, replica)
+    job.until("RUNNING")
+    assert yaml.safe_load(kx.read(".kxfs", "info"))["api"] == "workload.codeflare.dev/v1beta1"
+    world.release_all(job.id)
+    job.finish()
+    assert job.status()["phase"] == "Running"
+    for name in ("main-0", "main-1"):
+        replica = job.replica(name)
+        assert (replica["state"], replica["exit_code"], replica["attempt"]) == ("SUCCEEDED", 0, 0)
+        assert job.read(name, "follow") == "begin\nend\n"
+    assert job.read("why") == ""
+
+
+def test_failure(kx, world):
+    job = kx.submit(app(HOLD, num_replicas=2))
+    running(job, "main-0")
+    world.release(running(job, "main-1"), 3)
+    wait_for(lambda: job.replica("main-1")["state"] == "FAILED", what="main-1 to fail")
+    assert job.state() == "RUNNING"
+    world.release(job.replica("main-0")["pod"])
+    job.finish("FAILED")
+    assert job.read("why").startswith("main-1 ended with exit code 3.")
+
+
+def test_requeued(kx, world):
+    """Pods of the same names, made anew: another attempt with another log."""
+    job = kx.submit(app(HOLD, max_retries=1))
+    world.release(running(job), 3)
+    wait_for(lambda: job.status()["retries"] == 1 and job.replica()["attempt"] == 1, what="another pod")
+    world.release(running(job), 4)
+    job.finish("FAILED")
+    assert job.read("main-0", "log.0") == job.read("main-0", "log") == "begin\nend\n"
+    assert "exit code 4" in job.read("why") and "Retries used: 1" in job.read("why")
+
+
+def test_not_created(kx):
+    """What MCAD could not make is why the job failed."""
+    job = kx.submit(app(HOLD, args={"service_account": "nobody-there"}))
+    job.finish("FAILED")
+    assert "nobody-there" in job.read("why") and job.status()["reason"] == "ItemCreationFailure"
+
+
+def test_cancelled(kx, world):
+    """What it wraps goes too."""
+    job = kx.submit(app(HOLD))
+    running(job)
+    job.until_logged("begin")
+    run(["rm", "-r", str(kx / "jobs" / job.id)])
+    assert job.id not in world.jobs()
+    wait_for(lambda: not [p for p in world.cluster.client.items(world.path("pods"))
+                          if p["metadata"]["name"].startswith(job.id)], what="its pods to go")
+    wait_for(lambda: not [s for s in world.cluster.client.items(world.path("services"))
+                          if s["metadata"]["name"] == job.id], what="its service to go")
+    assert kx.read("history", job.id, "state") == "CANCELLED\n"
+    assert kx.read("history", job.id, "main-0", "log").startswith("begin\n")
+
+
+def test_torchx(kx, world, torchx):  # noqa: F811
+    """TorchX's commands for MCAD on a job of ours."""
+    job = kx.submit(app(HOLD, name="trainer"))
+    handle = f"kubernetes_mcad://torchx/{world.namespace}:{job.id}"
+    pod = running(job)
+    job.until("RUNNING")
+    assert "RUNNING" in torchx("status", handle).stdout
+    assert f"{handle}  " in torchx("list", "-s", "kubernetes_mcad").stdout
+    log = torchx("log", f"{handle}/main/0").stdout
+    assert log.startswith("main/0 ") and log.endswith(" begin\n"), "with a time in between"
+    world.release(pod)
+    job.finish()
+
+
+@pytest.mark.parametrize("kind", ["volcano", "mcad"])
+def test_goldens(cluster, namespace, kind):
+    """What kxfs makes of all recorded AppDefs, under strict validation of the real definitions."""
+    place = {"volcano": f"/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs",
+             "mcad": f"{BASE}/namespaces/{namespace}/appwrappers"}[kind]
+    taken, refused = 0, {}
+    for name in golden.NAMES:
+        case = golden.Input(name)
+        if kind not in case.kinds():
+            continue
+        options, _ = case.options(kind)
+        options.update({"queue": "default"} if kind == "volcano" else {})
+        status, text, _ = golden.run(kind, case.path, namespace, options)
+        if status != 0:
+            continue  # kxfs refuses it itself
+        try:
+            cluster.client.post(f"{place}?fieldValidation=Strict&dryRun=All", yaml.safe_load(text))
+            taken += 1
+        except api.Refused as e:
+            refused[name] = e.message
+    assert set(refused) == REFUSED[kind], json.dumps(refused, indent=1)
+    assert taken > 60
