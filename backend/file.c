@@ -18,7 +18,7 @@ char *file_path(const char *state_dir, const char *id, const char *name)
 	return path;
 }
 
-static int write_all(int fd, const char *p, size_t n)
+int file_write_all(int fd, const char *p, size_t n)
 {
 	while (n > 0) {
 		ssize_t written = write(fd, p, n);
@@ -53,7 +53,7 @@ int file_write(const char *dir, const char *file, const char *text, size_t len)
 	fd = openat(at, temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	err = write_all(fd, text, len);
+	err = file_write_all(fd, text, len);
 	if (err == 0 && fsync(fd) < 0)
 		err = -errno;
 	if (err == 0 && renameat(at, temp, at, file) < 0)

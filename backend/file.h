@@ -10,6 +10,8 @@
 
 /* STATE/jobs/ID/NAME (NAME may be NULL: the directory). malloc'ed; NULL: no memory. */
 char *file_path(const char *state_dir, const char *id, const char *name);
+/* Write all N bytes where FD stands. 0 or a negative errno: some may have been written. */
+int file_write_all(int fd, const char *p, size_t n);
 /* Replace FILE (a short name) in DIR by TEXT in one step, synced. 0 or a negative errno. */
 int file_write(const char *dir, const char *file, const char *text, size_t len);
 /* At most MAX bytes, else -EFBIG. *RET is malloc'ed and NUL-terminated. */

@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 
 #include "backend/backend.h"
+#include "backend/file.h"
 
 #define RELAY_BUFFER (64u << 10) /* what a pipe holds */
 
@@ -45,21 +46,6 @@ static void relay_signals(sigset_t *ret_waiting)
 	sigaction(RELAY_ENOUGH, &told, NULL);
 }
 
-static int relay_write(const char *p, size_t n)
-{
-	while (n > 0) {
-		ssize_t written = write(STDOUT_FILENO, p, n);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return -errno;
-		p += written;
-		n -= (size_t)written;
-	}
-	return 0;
-}
-
 /* Move up to MAX bytes. How many; 0: the writers are gone; or a negative errno. */
 static ssize_t relay_copy(size_t max)
 {
@@ -72,7 +58,7 @@ static ssize_t relay_copy(size_t max)
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
-	err = relay_write(buf, (size_t)n);
+	err = file_write_all(STDOUT_FILENO, buf, (size_t)n);
 	return err < 0 ? err : n;
 }
 

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "backend/file.h"
 #include "backend/spool_impl.h"
 
 #define POSITIONS    "positions"
@@ -67,21 +68,6 @@ static void writer_free(struct spool_writer *w)
 
 /* --- on the pool --- */
 
-static int write_all(int fd, const char *bytes, size_t n)
-{
-	while (n > 0) {
-		ssize_t written = write(fd, bytes, n);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return -errno;
-		bytes += written;
-		n -= (size_t)written;
-	}
-	return 0;
-}
-
 /* Replaced in one step, but not synced: what a crash of the machine loses is found again. */
 static int position_write(const struct spool_writer *w, const char *text, size_t len)
 {
@@ -98,7 +84,7 @@ static int position_write(const struct spool_writer *w, const char *text, size_t
 		fd = openat(at, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	err = write_all(fd, text, len);
+	err = file_write_all(fd, text, len);
 	if (err == 0 && renameat(at, temp, at, path) < 0)
 		err = -errno;
 	return err;
@@ -108,7 +94,7 @@ static void write_work(void *data)
 {
 	struct spool_writer *w = data;
 
-	w->err = write_all(w->fd, w->work.bytes, w->work.len);
+	w->err = file_write_all(w->fd, w->work.bytes, w->work.len);
 	/* Without a position more is fetched twice; nothing is lost. */
 	if (w->err == 0 && w->work.position)
 		(void)position_write(w, w->work.position, w->work.position_len);

@@ -155,6 +155,8 @@ struct submit_file *submit_file_of(struct node *node);
 bool submit_handle_is_spent(struct submit_handle *h);
 /* F, held, gets SIZE. */
 int submit_truncate(struct submit_file *f, off_t size);
+/* Write all SIZE bytes at OFF of FD. 0 or a negative errno: some may have been written. */
+int submit_pwrite(int fd, const char *buf, size_t size, off_t off);
 /* submit_attr.c */
 int submit_getattr_file(struct fs *fs, struct node *node, struct stat *st);
 void submit_setattr_file(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,

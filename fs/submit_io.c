@@ -226,7 +226,7 @@ bool submit_handle_is_spent(struct submit_handle *h)
 	return h->spent || h->seq != 0;
 }
 
-static int io_pwrite(int fd, const char *buf, size_t size, off_t off)
+int submit_pwrite(int fd, const char *buf, size_t size, off_t off)
 {
 	while (size > 0) {
 		ssize_t n = pwrite(fd, buf, size, off);
@@ -277,7 +277,7 @@ static void io_write(struct fs *fs, fuse_req_t req, struct node *node, const cha
 	if (!err)
 		err = submit_file_change(f);
 	if (!err) {
-		err = io_pwrite(f->fd, buf, size, off);
+		err = submit_pwrite(f->fd, buf, size, off);
 		io_changed(f);
 	}
 	if (err) {

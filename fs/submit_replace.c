@@ -36,15 +36,13 @@ static void replace_end(struct submit_file *f, bool done)
 /* A full disk must not cost the document: the room is there before the first byte changes. */
 static int replace_bytes(int fd, const char *text, size_t len)
 {
+	int err;
+
 	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)len) < 0 && errno != EOPNOTSUPP)
 		return -errno;
-	for (size_t done = 0; done < len;) {
-		ssize_t n = pwrite(fd, text + done, len - done, (off_t)done);
-
-		if (n < 0)
-			return -errno;
-		done += (size_t)n;
-	}
+	err = submit_pwrite(fd, text, len, 0);
+	if (err < 0)
+		return err;
 	return ftruncate(fd, (off_t)len) < 0 ? -errno : 0;
 }
 

@@ -54,19 +54,8 @@ static int verdict_write_text(int dir, const char *text, mode_t mode)
 {
 	int fd cleanup_fd =
 		openat(dir, VERDICT_TEMP, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-	size_t len = strlen(text);
 
-	if (fd < 0)
-		return -errno;
-	while (len > 0) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0)
-			return -errno;
-		text += n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return fd < 0 ? -errno : submit_pwrite(fd, text, strlen(text), 0);
 }
 
 /* Make STATE/submit/FILE what it is to be: a link or a text, or (both NULL) nothing. */
