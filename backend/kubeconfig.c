@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pwd.h>
-#include <stdarg.h>
 
 #include "backend/file.h"
 #include "spec/limits.h"
@@ -18,8 +17,7 @@ static int refuse(char **ret_text, int err, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(ret_text, fmt, ap) < 0)
-		*ret_text = NULL;
+	*ret_text = base_vformat(fmt, ap);
 	va_end(ap);
 	return err;
 }

@@ -3,7 +3,6 @@
  * A local job's record on disk, and its texts. Any thread; the record may wait for the disk.
  */
 #include <errno.h>
-#include <stdarg.h>
 
 #include "backend/local.h"
 
@@ -46,15 +45,12 @@ void local_say(char **field, const char *fmt, ...)
 {
 	cleanup_free char *text = NULL;
 	va_list args;
-	int n;
 
 	va_start(args, fmt);
-	n = vasprintf(&text, fmt, args);
+	text = base_vformat(fmt, args);
 	va_end(args);
-	if (n < 0) {
-		text = NULL;
+	if (!text)
 		return;
-	}
 	if (spec_set(field, text) < 0)
 		diag(DIAG_DEBUG, "no memory for the text \"%s\"", text);
 }

@@ -5,7 +5,6 @@
  * level debug.
  */
 #include <errno.h>
-#include <stdarg.h>
 
 #include "backend/diag.h"
 #include "backend/impl.h"
@@ -100,8 +99,7 @@ static void request_refuse(struct backend_request *rq, int err, const char *fmt,
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		text = NULL;
+	text = base_vformat(fmt, ap);
 	va_end(ap);
 	backend_answer(rq, err, NULL, text);
 }

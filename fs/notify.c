@@ -5,8 +5,6 @@
  */
 #include "fs/notify.h"
 
-#include <stdarg.h>
-
 void notify_init(struct notify *n)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -30,19 +28,16 @@ void notify_send(const struct notify *n, const char *fmt, ...)
 	cleanup_free char *text = NULL;
 	cleanup_fd int fd = -1;
 	va_list ap;
-	int len;
 
 	if (!n->len)
 		return;
 	va_start(ap, fmt);
-	len = vasprintf(&text, fmt, ap);
+	text = base_vformat(fmt, ap);
 	va_end(ap);
-	if (len < 0) {
-		text = NULL;
+	if (!text)
 		return;
-	}
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd >= 0)
-		(void)!sendto(fd, text, (size_t)len, MSG_NOSIGNAL,
+		(void)!sendto(fd, text, strlen(text), MSG_NOSIGNAL,
 			      (const struct sockaddr *)&n->address, n->len);
 }

@@ -2,8 +2,6 @@
 /* Errors with words. */
 #include "fs/refuse.h"
 
-#include <stdarg.h>
-
 #include "spec/utf8.h"
 
 int refuse(int err, char **ret_text, const char *fmt, ...)
@@ -11,8 +9,7 @@ int refuse(int err, char **ret_text, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(ret_text, fmt, ap) < 0)
-		*ret_text = NULL;
+	*ret_text = base_vformat(fmt, ap);
 	va_end(ap);
 	return err;
 }

@@ -35,12 +35,10 @@ struct session {
 
 static void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
 {
-	cleanup_free char *text = NULL;
+	cleanup_free char *text = base_vformat(fmt, ap);
 
-	if (vasprintf(&text, fmt, ap) < 0) {
-		text = NULL;
+	if (!text)
 		return;
-	}
 	text[strcspn(text, "\n")] = 0;
 	diag(level <= FUSE_LOG_ERR	 ? DIAG_ERROR
 	     : level <= FUSE_LOG_WARNING ? DIAG_WARNING

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <json-c/json.h>
-#include <stdarg.h>
 
 #include "spec/limits.h"
 
@@ -76,16 +75,14 @@ void app_error(struct app_reader *r, const struct app_path *path, const struct s
 	cleanup_free char *where = NULL;
 	cleanup_free char *text = NULL;
 	va_list ap;
-	int n;
 
 	if (is_dropped(r, node))
 		return;
 	where = app_path_text(r, path);
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	text = base_vformat(fmt, ap);
 	va_end(ap);
-	if (n < 0) {
-		text = NULL;
+	if (!text) {
 		app_no_memory(r);
 	} else if (where) {
 		spec_errors_add(r->e, -EINVAL, node->line, node->column, where, "%s", text);

@@ -7,6 +7,7 @@
 #ifndef KXFS_SPEC_BASE_H
 #define KXFS_SPEC_BASE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -79,6 +80,14 @@ static inline int take_fd(int *fd)
 		__typeof__(b) max_b_ = (b);                                                        \
 		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
 	})
+
+/* vasprintf: malloc'ed; NULL: no memory. */
+static inline printf_like(1, 0) char *base_vformat(const char *fmt, va_list ap)
+{
+	char *text;
+
+	return vasprintf(&text, fmt, ap) < 0 ? NULL : text;
+}
 
 /* Equal as strings; NULL equals only NULL. */
 static inline bool streq(const char *a, const char *b)

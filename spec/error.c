@@ -8,7 +8,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 
 #include "spec/limits.h"
 #include "spec/utf8.h"
@@ -110,15 +109,13 @@ int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned colu
 	struct spec_error new = {.line = line, .column = column};
 	cleanup_free char *text = NULL;
 	va_list ap;
-	int n;
 
 	if (rank(err) > rank(e->err))
 		e->err = err;
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	text = base_vformat(fmt, ap);
 	va_end(ap);
-	if (n < 0) {
-		text = NULL;
+	if (!text) {
 		e->err = -ENOMEM;
 		return -ENOMEM;
 	}

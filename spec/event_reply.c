@@ -7,7 +7,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 
 #include "spec/limits.h"
 #include "spec/tree.h"
@@ -126,13 +125,10 @@ static int say(struct reply *r, int err, const char *fmt, ...)
 {
 	char *text cleanup_free = NULL;
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	text = base_vformat(fmt, ap);
 	va_end(ap);
-	if (n < 0)
-		text = NULL;
 	fputs(text ? text : "out of memory", r->out);
 	return err;
 }

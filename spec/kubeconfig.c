@@ -5,7 +5,6 @@
  * kubeconfig_connect.c's business, and asked only of those that are used.
  */
 #include <errno.h>
-#include <stdarg.h>
 
 #include "spec/kubeconfig_impl.h"
 
@@ -37,13 +36,11 @@ int kubeconfig_error(struct spec_errors *e, const struct kubeconfig_file *file,
 {
 	cleanup_free char *place = NULL, *text = NULL;
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	text = base_vformat(fmt, ap);
 	va_end(ap);
-	if (n < 0) {
-		text = NULL;
+	if (!text) {
 		return spec_errors_add(e, -ENOMEM, 0, 0, "", "out of memory");
 	}
 	if (asprintf(&place, "%s:%u:%u", file->name, node->line, node->column) < 0) {

@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
 
 #include "spec/label.h"
 #include "spec/macro.h"
@@ -22,13 +21,11 @@ int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, .
 {
 	char *text cleanup_free = NULL;
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	text = base_vformat(fmt, ap);
 	va_end(ap);
-	if (n < 0) {
-		text = NULL;
+	if (!text) {
 		return spec_build_no_memory(b);
 	}
 	return spec_errors_add(b->errors, -EINVAL, 0, 0, path, "%s", text);

@@ -4,8 +4,6 @@
  */
 #include "spec/tree.h"
 
-#include <stdarg.h>
-
 #include "spec/limits.h"
 
 /* Deeper than any document, within an object around it. */
@@ -37,13 +35,11 @@ struct json_object *spec_tree_format(struct spec_tree *t, const char *fmt, ...)
 {
 	char *text cleanup_free = NULL;
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	text = base_vformat(fmt, ap);
 	va_end(ap);
-	if (n < 0) {
-		text = NULL;
+	if (!text) {
 		return made(t, NULL);
 	}
 	return spec_tree_string(t, text);
