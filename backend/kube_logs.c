@@ -271,7 +271,8 @@ void kube_logs_look(struct kube_job *job, const struct spec_job *snapshot)
 	if (job->k->stopping)
 		return;
 	each_log(job, snapshot,
-		 !job->left && !kube_is_dropped(job->k, job->view) && is_captured(job->k, snapshot));
+		 !job->left && !kube_is_dropped(job->k, job->view) &&
+			 is_captured(job->k, snapshot));
 	over = spec_job_is_over(snapshot) && !job->n_following;
 	if (!job->spool || over == job->output_over)
 		return;
