@@ -116,6 +116,15 @@ static int read_number(struct json_object *v, const struct spec_field *f, void *
 	return 0;
 }
 
+int spec_fields_version(struct json_object *o, int64_t version)
+{
+	struct json_object *v;
+
+	if (!json_object_object_get_ex(o, "version", &v) || !json_object_is_type(v, json_type_int))
+		return -EINVAL;
+	return json_object_get_int64(v) == version ? 0 : -ENOTSUP;
+}
+
 int spec_fields_read(struct json_object *o, const struct spec_field *fields, size_t n, void *base)
 {
 	if (!json_object_is_type(o, json_type_object))
@@ -125,8 +134,11 @@ int spec_fields_read(struct json_object *o, const struct spec_field *fields, siz
 		struct json_object *v;
 		int err = -EINVAL;
 
-		if (!json_object_object_get_ex(o, fields[i].key, &v))
+		if (!json_object_object_get_ex(o, fields[i].key, &v)) {
+			if (fields[i].optional)
+				continue;
 			return -EINVAL;
+		}
 		if (fields[i].type == SPEC_FIELD_TEXT) {
 			err = read_text(v, p);
 		} else if (fields[i].type == SPEC_FIELD_STATE) {

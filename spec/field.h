@@ -22,14 +22,19 @@ enum spec_field_type {
 struct spec_field {
 	const char *key;
 	enum spec_field_type type;
+	/*
+	 * It may be missing: then what *BASE has already stays, and nothing untrue is said. A field that
+	 * is added later is such a one; else the version of the text goes up.
+	 */
+	bool optional;
 	size_t at;
 	int64_t min, max; /* INT, UNSIGNED, INT64 */
 };
 
-/* A field of STRUCTURE with its own name; TYPE, then the range. */
-#define SPEC_FIELD(structure, name, type, ...)                                                     \
+/* A field of STRUCTURE with its own name, of type KIND; then what else is to be said, by member. */
+#define SPEC_FIELD(structure, name, kind, ...)                                                     \
 	{                                                                                          \
-#name, type, offsetof(structure, name), __VA_ARGS__                                \
+		.key = #name, .type = kind, .at = offsetof(structure, name), __VA_ARGS__           \
 	}
 
 /* Release the texts of *BASE. */
@@ -37,6 +42,10 @@ void spec_fields_unset(const struct spec_field *fields, size_t n, void *base);
 /* Add all fields of *BASE to O. For PEOPLE, a time is a date; a program wants the whole number back. */
 void spec_fields_write(struct spec_tree *t, struct json_object *o, const struct spec_field *fields,
 		       size_t n, const void *base, bool people);
+/*
+ * Is O of this VERSION, as its member of that name says? 0; -ENOTSUP: of another; -EINVAL: it does not say.
+ */
+int spec_fields_version(struct json_object *o, int64_t version);
 /* All of FIELDS from O; what else O holds is of no matter. 0, -EINVAL, -ENOMEM. */
 int spec_fields_read(struct json_object *o, const struct spec_field *fields, size_t n, void *base);
 /* A text that is one JSON map, nested at most DEPTH deep. 0, -EINVAL, -ENOMEM. */

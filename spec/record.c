@@ -26,38 +26,38 @@
 #define REPLICA(name, type, ...) SPEC_FIELD(struct spec_record_replica, name, type, __VA_ARGS__)
 
 static const struct spec_field job_fields[] = {
-	JOB(id, SPEC_FIELD_TEXT, 0, 0),
-	JOB(uid, SPEC_FIELD_TEXT, 0, 0),
-	JOB(submitter, SPEC_FIELD_TEXT, 0, 0),
-	JOB(submission, SPEC_FIELD_TEXT, 0, 0),
-	JOB(file, SPEC_FIELD_TEXT, 0, 0),
-	JOB(work_dir, SPEC_FIELD_TEXT, 0, 0),
-	JOB(state, SPEC_FIELD_STATE, 0, 0),
-	JOB(phase, SPEC_FIELD_TEXT, 0, 0),
-	JOB(reason, SPEC_FIELD_TEXT, 0, 0),
-	JOB(message, SPEC_FIELD_TEXT, 0, 0),
-	JOB(history, SPEC_FIELD_BOOL, 0, 0),
-	JOB(suspended, SPEC_FIELD_BOOL, 0, 0),
-	JOB(retries, SPEC_FIELD_UNSIGNED, 0, UINT_MAX),
-	JOB(created, SPEC_FIELD_TIME, 0, 0),
-	JOB(started, SPEC_FIELD_TIME, 0, 0),
-	JOB(finished, SPEC_FIELD_TIME, 0, 0),
-	JOB(changed, SPEC_FIELD_TIME, 0, 0),
+	JOB(id, SPEC_FIELD_TEXT),
+	JOB(uid, SPEC_FIELD_TEXT),
+	JOB(submitter, SPEC_FIELD_TEXT, .optional = true),
+	JOB(submission, SPEC_FIELD_TEXT, .optional = true),
+	JOB(file, SPEC_FIELD_TEXT, .optional = true),
+	JOB(work_dir, SPEC_FIELD_TEXT, .optional = true),
+	JOB(state, SPEC_FIELD_STATE),
+	JOB(phase, SPEC_FIELD_TEXT),
+	JOB(reason, SPEC_FIELD_TEXT, .optional = true),
+	JOB(message, SPEC_FIELD_TEXT, .optional = true),
+	JOB(history, SPEC_FIELD_BOOL),
+	JOB(suspended, SPEC_FIELD_BOOL),
+	JOB(retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	JOB(created, SPEC_FIELD_TIME),
+	JOB(started, SPEC_FIELD_TIME),
+	JOB(finished, SPEC_FIELD_TIME),
+	JOB(changed, SPEC_FIELD_TIME),
 };
 
 static const struct spec_field replica_fields[] = {
-	REPLICA(role, SPEC_FIELD_UNSIGNED, 0, UINT_MAX),
-	REPLICA(id, SPEC_FIELD_UNSIGNED, 0, SPEC_MAX_REPLICAS - 1),
-	REPLICA(state, SPEC_FIELD_STATE, 0, 0),
-	REPLICA(attempt, SPEC_FIELD_UNSIGNED, 0, RECORD_MAX_LOGS),
-	REPLICA(pid, SPEC_FIELD_INT64, 0, INT_MAX),
-	REPLICA(pid_start, SPEC_FIELD_UINT64, 0, 0),
-	REPLICA(exit_code, SPEC_FIELD_INT, -1, 255),
-	REPLICA(signal, SPEC_FIELD_INT, 0, 127),
-	REPLICA(started, SPEC_FIELD_TIME, 0, 0),
-	REPLICA(finished, SPEC_FIELD_TIME, 0, 0),
-	REPLICA(reason, SPEC_FIELD_TEXT, 0, 0),
-	REPLICA(message, SPEC_FIELD_TEXT, 0, 0),
+	REPLICA(role, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	REPLICA(id, SPEC_FIELD_UNSIGNED, .max = SPEC_MAX_REPLICAS - 1),
+	REPLICA(state, SPEC_FIELD_STATE),
+	REPLICA(attempt, SPEC_FIELD_UNSIGNED, .max = RECORD_MAX_LOGS),
+	REPLICA(pid, SPEC_FIELD_INT64, .max = INT_MAX),
+	REPLICA(pid_start, SPEC_FIELD_UINT64),
+	REPLICA(exit_code, SPEC_FIELD_INT, .min = -1, .max = 255),
+	REPLICA(signal, SPEC_FIELD_INT, .max = 127),
+	REPLICA(started, SPEC_FIELD_TIME),
+	REPLICA(finished, SPEC_FIELD_TIME),
+	REPLICA(reason, SPEC_FIELD_TEXT, .optional = true),
+	REPLICA(message, SPEC_FIELD_TEXT, .optional = true),
 };
 
 /* --- a record --- */
@@ -238,11 +238,11 @@ static int record_of_tree(struct json_object *root, struct spec_record **ret)
 	cleanup(record_freep) struct spec_record *r = NULL;
 	struct spec_app *app = NULL;
 	struct json_object *v;
-	int err;
+	int err = spec_fields_version(root, RECORD_VERSION);
 
-	if (!json_object_object_get_ex(root, "version", &v) ||
-	    !json_object_is_type(v, json_type_int) || json_object_get_int64(v) != RECORD_VERSION ||
-	    !json_object_object_get_ex(root, "app", &v))
+	if (err < 0)
+		return err;
+	if (!json_object_object_get_ex(root, "app", &v))
 		return -EINVAL;
 	err = spec_record_app(v, &app);
 	if (err < 0)

@@ -68,7 +68,10 @@ void spec_record_free(struct spec_record *r);
 
 /* As JSON text, for job.json. malloc'ed; NULL: no memory. */
 char *spec_record_text(const struct spec_record *r);
-/* And back. The text may be anything (the disk is outside). 0, -EINVAL, -ENOMEM. */
+/*
+ * And back. The text may be anything (the disk is outside). 0; -ENOTSUP: another version of kxfs wrote
+ * it; -EINVAL: it is damaged; -ENOMEM.
+ */
 int spec_record_parse(const char *text, size_t len, struct spec_record **ret);
 /* As YAML, for manifest.yaml. 0 or -ENOMEM. */
 int spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len);

@@ -12,7 +12,7 @@
 #include "spec/limits.h"
 #include "spec/name.h"
 
-#define SNAPSHOT_VERSION  1
+#define SNAPSHOT_VERSION  2
 #define SNAPSHOT_DEPTH	  8
 #define SNAPSHOT_MAX_LOGS 100000 /* of one replica */
 
@@ -22,57 +22,57 @@
 #define LOG(name, type, ...)	 SPEC_FIELD(struct spec_log, name, type, __VA_ARGS__)
 
 static const struct spec_field job_fields[] = {
-	JOB(id, SPEC_FIELD_TEXT, 0, 0),
-	JOB(uid, SPEC_FIELD_TEXT, 0, 0),
-	JOB(app, SPEC_FIELD_TEXT, 0, 0),
-	JOB(state, SPEC_FIELD_STATE, 0, 0),
-	JOB(phase, SPEC_FIELD_TEXT, 0, 0),
-	JOB(reason, SPEC_FIELD_TEXT, 0, 0),
-	JOB(message, SPEC_FIELD_TEXT, 0, 0),
-	JOB(backend, SPEC_FIELD_TEXT, 0, 0),
-	JOB(namespace, SPEC_FIELD_TEXT, 0, 0),
-	JOB(queue, SPEC_FIELD_TEXT, 0, 0),
-	JOB(submitter, SPEC_FIELD_TEXT, 0, 0),
-	JOB(submission, SPEC_FIELD_TEXT, 0, 0),
-	JOB(own, SPEC_FIELD_BOOL, 0, 0),
-	JOB(has_appdef, SPEC_FIELD_BOOL, 0, 0),
-	JOB(history, SPEC_FIELD_BOOL, 0, 0),
-	JOB(suspended, SPEC_FIELD_BOOL, 0, 0),
-	JOB(retries, SPEC_FIELD_UNSIGNED, 0, UINT_MAX),
-	JOB(max_retries, SPEC_FIELD_UNSIGNED, 0, UINT_MAX),
-	JOB(created, SPEC_FIELD_TIME, 0, 0),
-	JOB(started, SPEC_FIELD_TIME, 0, 0),
-	JOB(finished, SPEC_FIELD_TIME, 0, 0),
-	JOB(changed, SPEC_FIELD_TIME, 0, 0),
+	JOB(id, SPEC_FIELD_TEXT),
+	JOB(uid, SPEC_FIELD_TEXT),
+	JOB(app, SPEC_FIELD_TEXT, .optional = true),
+	JOB(state, SPEC_FIELD_STATE),
+	JOB(phase, SPEC_FIELD_TEXT),
+	JOB(reason, SPEC_FIELD_TEXT, .optional = true),
+	JOB(message, SPEC_FIELD_TEXT, .optional = true),
+	JOB(backend, SPEC_FIELD_TEXT, .optional = true),
+	JOB(namespace, SPEC_FIELD_TEXT, .optional = true),
+	JOB(queue, SPEC_FIELD_TEXT, .optional = true),
+	JOB(submitter, SPEC_FIELD_TEXT, .optional = true),
+	JOB(submission, SPEC_FIELD_TEXT, .optional = true),
+	JOB(own, SPEC_FIELD_BOOL),
+	JOB(has_appdef, SPEC_FIELD_BOOL),
+	JOB(history, SPEC_FIELD_BOOL),
+	JOB(suspended, SPEC_FIELD_BOOL),
+	JOB(retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	JOB(max_retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	JOB(created, SPEC_FIELD_TIME),
+	JOB(started, SPEC_FIELD_TIME),
+	JOB(finished, SPEC_FIELD_TIME),
+	JOB(changed, SPEC_FIELD_TIME),
 };
 
 static const struct spec_field role_fields[] = {
-	ROLE(name, SPEC_FIELD_TEXT, 0, 0),
-	ROLE(desired, SPEC_FIELD_UNSIGNED, 0, UINT_MAX),
-	ROLE(minimum, SPEC_FIELD_UNSIGNED, 0, UINT_MAX),
+	ROLE(name, SPEC_FIELD_TEXT),
+	ROLE(desired, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	ROLE(minimum, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 };
 
 static const struct spec_field replica_fields[] = {
-	REPLICA(name, SPEC_FIELD_TEXT, 0, 0),
-	REPLICA(role, SPEC_FIELD_UNSIGNED, 0, UINT_MAX),
-	REPLICA(id, SPEC_FIELD_UNSIGNED, 0, UINT_MAX),
-	REPLICA(state, SPEC_FIELD_STATE, 0, 0),
-	REPLICA(pod, SPEC_FIELD_TEXT, 0, 0),
-	REPLICA(node, SPEC_FIELD_TEXT, 0, 0),
-	REPLICA(reason, SPEC_FIELD_TEXT, 0, 0),
-	REPLICA(message, SPEC_FIELD_TEXT, 0, 0),
-	REPLICA(attempt, SPEC_FIELD_UNSIGNED, 0, UINT_MAX),
-	REPLICA(exit_code, SPEC_FIELD_INT, INT_MIN, INT_MAX),
-	REPLICA(signal, SPEC_FIELD_INT, 0, INT_MAX),
-	REPLICA(started, SPEC_FIELD_TIME, 0, 0),
-	REPLICA(finished, SPEC_FIELD_TIME, 0, 0),
+	REPLICA(name, SPEC_FIELD_TEXT),
+	REPLICA(role, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	REPLICA(id, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	REPLICA(state, SPEC_FIELD_STATE),
+	REPLICA(pod, SPEC_FIELD_TEXT, .optional = true),
+	REPLICA(node, SPEC_FIELD_TEXT, .optional = true),
+	REPLICA(reason, SPEC_FIELD_TEXT, .optional = true),
+	REPLICA(message, SPEC_FIELD_TEXT, .optional = true),
+	REPLICA(attempt, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	REPLICA(exit_code, SPEC_FIELD_INT, .min = INT_MIN, .max = INT_MAX),
+	REPLICA(signal, SPEC_FIELD_INT, .max = INT_MAX),
+	REPLICA(started, SPEC_FIELD_TIME),
+	REPLICA(finished, SPEC_FIELD_TIME),
 };
 
 static const struct spec_field log_fields[] = {
-	LOG(key, SPEC_FIELD_TEXT, 0, 0),
-	LOG(container, SPEC_FIELD_TEXT, 0, 0),
-	LOG(complete, SPEC_FIELD_BOOL, 0, 0),
-	LOG(gap, SPEC_FIELD_UINT64, 0, 0),
+	LOG(key, SPEC_FIELD_TEXT),
+	LOG(container, SPEC_FIELD_TEXT),
+	LOG(complete, SPEC_FIELD_BOOL, .optional = true),
+	LOG(gap, SPEC_FIELD_UINT64),
 };
 
 /* --- out --- */
@@ -205,16 +205,17 @@ static struct json_object *get_list(struct json_object *root, const char *key, s
 int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret)
 {
 	struct json_object *root cleanup_json = NULL;
-	struct json_object *roles, *replicas, *version;
+	struct json_object *roles, *replicas;
 	struct spec_job *job;
 	int err = spec_fields_parse(text, len, SNAPSHOT_DEPTH, &root);
 
+	if (err == 0)
+		err = spec_fields_version(root, SNAPSHOT_VERSION);
 	if (err < 0)
 		return err;
 	roles = get_list(root, "roles", SPEC_MAX_REPLICAS);
 	replicas = get_list(root, "replicas", SPEC_MAX_REPLICAS);
-	if (!roles || !replicas || !json_object_object_get_ex(root, "version", &version) ||
-	    json_object_get_int64(version) != SNAPSHOT_VERSION)
+	if (!roles || !replicas)
 		return -EINVAL;
 	job = spec_job_new(json_object_array_length(roles), json_object_array_length(replicas));
 	if (!job)

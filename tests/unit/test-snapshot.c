@@ -72,22 +72,53 @@ static void test_same(void **state)
 }
 
 /* A snapshot with FROM replaced by TO. */
-static void refuse(const char *from, const char *to)
+static int parse_with(const char *from, const char *to, struct spec_job **ret)
 {
 	const struct spec_job *job cleanup_job = sample();
 	cleanup_free char *text = spec_snapshot_text(job), *bad = NULL;
 	const char *at = strstr(text, from);
-	struct spec_job *parsed;
 
 	assert_non_null(at);
 	assert_true(asprintf(&bad, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) > 0);
-	assert_int_equal(spec_snapshot_parse(bad, strlen(bad), &parsed), -EINVAL);
+	return spec_snapshot_parse(bad, strlen(bad), ret);
+}
+
+static void refuse(const char *from, const char *to)
+{
+	struct spec_job *parsed;
+
+	assert_int_equal(parse_with(from, to, &parsed), -EINVAL);
+}
+
+/* What only describes may be missing; what would then be told wrongly may not. */
+static void test_missing(void **state)
+{
+	const struct spec_job *read cleanup_job = NULL;
+	struct spec_job *parsed;
+
+	(void)state;
+	assert_int_equal(parse_with("\"message\":\"line\\n\\\"two\\\" \xc3\xa4\",", "", &parsed),
+			 0);
+	read = parsed;
+	assert_string_equal(read->message, "");
+	refuse("\"state\":\"FAILED\",", "");
+	refuse(",\"gap\":0", "");
+}
+
+static void test_version(void **state)
+{
+	struct spec_job *parsed;
+
+	(void)state;
+	assert_int_equal(parse_with("\"version\":2", "\"version\":1", &parsed), -ENOTSUP);
+	assert_int_equal(parse_with("\"version\":2", "\"version\":3", &parsed), -ENOTSUP);
+	refuse("\"version\":2", "\"version\":\"2\"");
+	refuse("\"version\":2,", "");
 }
 
 static void test_refused(void **state)
 {
 	(void)state;
-	refuse("\"version\":1", "\"version\":2");
 	refuse("\"id\":\"a-x7k2\"", "\"id\":\"../a\"");
 	refuse("\"name\":\"trainer-0\"", "\"name\":\"a/b\"");
 	refuse("\"uid\":\"u-1\"", "\"uid\":\"\"");
@@ -103,6 +134,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
