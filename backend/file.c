@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#define ASIDE_MAX 10000
+
 char *file_path(const char *state_dir, const char *id, const char *name)
 {
 	char *path;
@@ -107,4 +109,31 @@ int file_read(const char *path, size_t max, char **ret, size_t *ret_len)
 int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len)
 {
 	return read_file(path, 0, max, ret, ret_len);
+}
+
+/* Not renameat2 with RENAME_NOREPLACE, which NFS does not have. */
+int file_aside(const char *from, const char *to, char **ret)
+{
+	for (unsigned i = 0; i < ASIDE_MAX; i++) {
+		cleanup_free char *place = NULL;
+
+		if ((i ? asprintf(&place, "%s.%u", to, i) : asprintf(&place, "%s", to)) < 0) {
+			place = NULL;
+			return -ENOMEM;
+		}
+		if (faccessat(AT_FDCWD, place, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			continue;
+		if (errno != ENOENT || rename(from, place) < 0)
+			return -errno;
+		*ret = take_ptr(place);
+		return 0;
+	}
+	return -EEXIST;
+}
+
+const char *file_fault(int err)
+{
+	if (err == -ENOTSUP)
+		return "was written by another version of kxfs";
+	return err == -EINVAL ? "is damaged" : strerror(-err);
 }

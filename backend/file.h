@@ -18,6 +18,13 @@ int file_write(const char *dir, const char *file, const char *text, size_t len);
 int file_read(const char *path, size_t max, char **ret, size_t *ret_len);
 /* The same of a file that is somebody else's: PATH may be a symbolic link. -EINVAL: no regular file. */
 int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len);
+/*
+ * Move FROM out of the way, to TO or, if that is there, TO.1, TO.2 and so on. 0 and the place (malloc'ed), or a
+ * negative errno. Nobody else may make files there meanwhile.
+ */
+int file_aside(const char *from, const char *to, char **ret);
+/* What to say of a file that could not be read, for the errno of reading (-ENOTSUP, -EINVAL) what it says. */
+const char *file_fault(int err);
 /* What was made and removed in DIR is on disk. */
 int file_sync_dir(const char *dir);
 

@@ -114,6 +114,7 @@ struct kube_own {
 	char *file;	  /* as which it was written before this mount; NULL: not known, or since */
 	int64_t written;  /* when, ns */
 	bool output;	  /* there is some: it is history when the job leaves */
+	bool unread;	  /* what it has of the job can't be read, and is not to be written over */
 	bool dropped;	  /* its output was removed to make room: it is not captured again */
 	bool clearing;	  /* that is being done */
 	bool removing;	  /* no job's any more */
@@ -263,24 +264,30 @@ void kube_logs_wait(struct kube_job *job, size_t *n, loop_fn done, void *arg);
 /* Hook of the spool: somebody opens log KEY (NULL: all) of job ID. */
 void kube_logs_open(void *data, const char *id, const char *key, loop_fn done, void *arg);
 
-/* --- kube_files.c: the state directory --- */
+/* --- kube_files.c: what an earlier mount has left --- */
 
 /* Read all, on the pool; then FN. 0 or -ENOMEM (FN is not called). */
 int kube_files_load(struct kube *k, void (*fn)(struct kube *k, int err));
 /* The first lists are in: what an earlier mount knew and the cluster no longer has is history. */
 void kube_files_settle(struct kube *k);
+
+/* --- kube_own.c: whose the folders of the state directory are --- */
+
 /* Whose folder ID is; NULL: there is none. */
 struct kube_own *kube_own_find(struct kube *k, const char *id);
 /* The folder of this very job; NULL: it has none. */
 struct kube_own *kube_own_of(struct kube *k, const struct spec_job_view *view);
-int kube_own_add(struct kube *k, const char *id, const char *submission);
+/* A new one, of the job UID ("": not known yet). NULL: no memory. */
+struct kube_own *kube_own_add(struct kube *k, const char *id, const char *submission,
+			      const char *uid);
 /* The folder of VIEW's name, if it is that job's, is its from now on. */
 void kube_own_bind(struct kube *k, const struct spec_job_view *view);
 /* The submission whose folder is ID has become the job UID. */
 void kube_own_launched(struct kube *k, const char *id, const char *uid);
 /*
  * There is output of this job: its folder, made if there is none. 0, -ENOMEM, or -EBUSY: another job of
- * that name has the folder, which is being cleared if nobody needs it; the job is marked then.
+ * that name has the folder, which is being cleared if nobody needs it, or put aside if nobody can tell
+ * whose it is; the job is marked then.
  */
 int kube_own_claim(struct kube *k, const struct spec_job_view *view);
 void kube_own_free(struct kube *k);

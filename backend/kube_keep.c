@@ -17,6 +17,8 @@ struct kube_keep {
 	char *uid;
 	const struct spec_job *job; /* being written */
 	char *dir;
+	bool unread;	    /* there is one that can't be read, and is not written over */
+	char *unread_place; /* where that is now */
 	int err;
 	struct kube_keep *prev, *next;
 	UT_hash_handle hh; /* by uid */
@@ -26,26 +28,50 @@ static void entry_free(struct kube_keep *keep)
 {
 	spec_job_unref(keep->job);
 	free(keep->dir);
+	free(keep->unread_place);
 	free(keep->uid);
 	free(keep);
 }
 
 static void write_next(struct kube *k);
 
+static int put_aside(struct kube_keep *keep)
+{
+	cleanup_free char *from = NULL, *to = NULL;
+	int err;
+
+	if (asprintf(&from, "%s/job.json", keep->dir) < 0)
+		from = NULL;
+	if (asprintf(&to, "%s/job.json.unread", keep->dir) < 0)
+		to = NULL;
+	err = from && to ? file_aside(from, to, &keep->unread_place) : -ENOMEM;
+	return err == -ENOENT ? 0
+			      : err; /* a crash came after this and before the next was written */
+}
+
 static void keep_work(void *data)
 {
 	struct kube_keep *keep = data;
 	cleanup_free char *text = spec_snapshot_text(keep->job);
 
-	keep->err =
-		text && keep->dir ? file_write(keep->dir, "job.json", text, strlen(text)) : -ENOMEM;
+	keep->err = text && keep->dir ? 0 : -ENOMEM;
+	if (!keep->err && keep->unread)
+		keep->err = put_aside(keep);
+	if (!keep->err)
+		keep->err = file_write(keep->dir, "job.json", text, strlen(text));
 }
 
 static void kept(void *data)
 {
 	struct kube_keep *keep = data;
 	struct kube *k = keep->k;
+	struct kube_own *own = kube_own_find(k, keep->job->id);
 
+	if (keep->unread && !keep->err && own)
+		own->unread = false;
+	if (keep->unread_place)
+		diag(DIAG_WARNING, "%s: what could not be read is kept in %s", keep->job->id,
+		     keep->unread_place);
 	/* Its folder may have been removed meanwhile. */
 	if (keep->err && keep->err != -ENOENT)
 		diag(DIAG_ERROR, "%s: what is known of it can't be kept: %s", keep->job->id,
@@ -57,26 +83,29 @@ static void kept(void *data)
 	kube_check_stopped(k);
 }
 
-/* Is the folder of JOB's name its own, with output? */
-static bool has_folder(struct kube *k, const struct spec_job *job)
+/* The folder of JOB's name, if it is its own and has output; else NULL. */
+static const struct kube_own *folder_of(struct kube *k, const struct spec_job *job)
 {
 	const struct kube_own *own = kube_own_find(k, job->id);
 
-	return own && own->output && !own->removing && streq(own->uid, job->uid);
+	return own && own->output && !own->removing && streq(own->uid, job->uid) ? own : NULL;
 }
 
 static void write_next(struct kube *k)
 {
+	const struct kube_own *own;
 	struct kube_keep *keep;
 
 	while (!k->keeping && (keep = k->keep_list)) {
 		DL_DELETE(k->keep_list, keep);
 		HASH_DEL(k->keeps, keep);
 		keep->job = store_get_uid(k->b->store, keep->uid);
-		if (!keep->job || !has_folder(k, keep->job)) {
+		own = keep->job ? folder_of(k, keep->job) : NULL;
+		if (!own) {
 			entry_free(keep);
 			continue;
 		}
+		keep->unread = own->unread;
 		keep->dir = file_path(k->b->config.state_dir, keep->job->id, NULL);
 		k->keeping = true;
 		loop_work(k->b->loop, keep_work, kept, keep);

@@ -347,7 +347,7 @@ static void worked(void *data)
 		s->text = strdup("kxfs is ending; nothing was launched\n");
 	}
 	if (!s->err && !kube_submit_is_dry(s))
-		s->err = kube_own_add(k, s->m->id, s->submission);
+		s->err = kube_own_add(k, s->m->id, s->submission, "") ? 0 : -ENOMEM;
 	if (s->err)
 		refuse(s, s->err);
 	else

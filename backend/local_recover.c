@@ -157,8 +157,10 @@ static int read_one(struct recover *r, const char *id)
 	if (err == -ENOMEM)
 		return err;
 	if (err < 0) {
-		diag(DIAG_WARNING, "%s/jobs/%s: left alone, its job.json can't be read: %s",
-		     state_dir, id, strerror(-err));
+		diag(DIAG_WARNING,
+		     "%s/jobs/%s/job.json %s; the job is not shown, and its output stays in that "
+		     "folder",
+		     state_dir, id, file_fault(err));
 		return 0;
 	}
 	ran = was_running(rec);

@@ -248,7 +248,9 @@ def test_damaged_record(kx):
     records[0].write_text('{"id": [')
     kx.start()
     assert good.log() == b"good\n"
-    assert bad.id in kx.read(".kxfs", "log")
+    assert f"{records[0]} is damaged;" in kx.read(".kxfs", "log")
+    assert records[0].read_text() == '{"id": ['
+    assert (kx.state / "jobs" / bad.id / "logs" / "main-0.0").read_bytes() == b"bad\n"
 
 
 def test_umount_from_outside(kx):

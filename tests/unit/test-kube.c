@@ -644,6 +644,123 @@ static void test_same_name(void **state)
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
 }
 
+/* Replace NAME in the folder ID by TEXT; NULL: remove it. */
+static void set_file(const char *id, const char *name, const char *text)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/jobs/%s/%s", rig.dir, id, name);
+	if (!text) {
+		assert_int_equal(unlink(path), 0);
+		return;
+	}
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void expect_text(const char *path, const char *expected)
+{
+	cleanup_free char *full = NULL, *text = NULL;
+	size_t len;
+
+	assert_true(asprintf(&full, "%s/%s", rig.dir, path) > 0);
+	assert_int_equal(file_read(full, 1 << 20, &text, &len), 0);
+	assert_string_equal(text, expected);
+}
+
+static void expect_said(const char *part)
+{
+	size_t len;
+	cleanup_free char *said = diag_text(&len);
+
+	if (!strstr(said, part))
+		fail_msg("\"%s\" was not said", part);
+}
+
+/* Output of which nobody can tell the job is kept, and not mixed with that of the next one of its name. */
+static void test_unread(void **state)
+{
+	static const struct {
+		const char *record, *place, *said;
+	} table[] = {
+		{"{\"id\": [", "unread/one", "jobs/one/job.json is damaged"},
+		{"{\"version\":1}", "unread/one.1",
+		 "jobs/one/job.json was written by another version of kxfs"},
+		{NULL, "unread/one.2", "unread/one.2"},
+	};
+	char old[2] = "a", uid[3] = "u1", pod[64];
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	run_job("one", "u1", "p1");
+	end_job("one", "u1", "p1");
+	for (size_t i = 0; i < array_size(table); i++) {
+		cleanup_free char *job = NULL, *json = NULL;
+
+		rig_stop();
+		set_file("one", "job.json", table[i].record);
+		set_file("one", "logs/p1.a.0", old);
+		/* As long as there is no such job, it stays where it is. */
+		rig_start("", "");
+		rig_stop();
+		assert_true(has_file("one", "logs/p1.a.0"));
+		uid[1]++;
+		job = rig_job("one", uid, "Running", 2);
+		json = rig_pod("p1", uid, 0, "Running", RIG_RUNNING);
+		rig_start(job, json);
+		fake_pass(5000);
+		expect_said(table[i].said);
+		snprintf(pod, sizeof(pod), "%s/logs/p1.a.0", table[i].place);
+		expect_text(pod, old);
+		assert_non_null(rig_follow("p1.a.0"));
+		expect_text("jobs/one/logs/p1.a.0", "");
+		assert_true(has_file("one", "job.json"));
+		old[0]++;
+	}
+}
+
+/* Of a job that was submitted from here it is known whose it is. */
+static void test_unread_own(void **state)
+{
+	cleanup_free char *pod = rig_pod("p1", "u-0", 0, "Running", RIG_RUNNING);
+	cleanup_free char *json = NULL;
+	cleanup_free char *id = NULL;
+	char path[512];
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_OWN;
+	rig_start("", "");
+	rig_submit(RIG_APP);
+	rig_serve();
+	assert_int_equal(rig.err, 0);
+	id = strdup(rig.id);
+	json = rig_job(id, "u-0", "Running", 1);
+	rig_job_event("ADDED", json);
+	rig_pod_event("ADDED", pod);
+	fake_pass(5000);
+	assert_true(has_file(id, "job.json"));
+	for (unsigned i = 0; i < 2; i++) {
+		rig_stop();
+		set_file(id, "job.json", i ? "newer" : "new");
+		set_file(id, "logs/p1.a.0", "a");
+		rig_start("", "");
+		rig_stop();
+		snprintf(path, sizeof(path), "jobs/%s/job.json", id);
+		expect_text(path, i ? "newer" : "new");
+		rig_start(json, pod);
+		fake_pass(5000);
+		expect_own(id);
+		snprintf(path, sizeof(path), "jobs/%s/job.json.unread%s", id, i ? ".1" : "");
+		expect_text(path, i ? "newer" : "new");
+		assert_true(has_file(id, "logs/p1.a.0"));
+		assert_true(has_file(id, "job.json"));
+	}
+}
+
 /* A name that is tried for a submission may be that of a job that begins to print just then. */
 static void test_name_in_flight(void **state)
 {
@@ -901,6 +1018,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_dry_run, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_same_name, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_name_in_flight, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_unread, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_unread_own, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_first_fetches, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_turns, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_terminating, rig_setup, rig_teardown),

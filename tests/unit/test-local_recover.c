@@ -207,7 +207,8 @@ static void test_stop(void **state)
 
 static void test_damaged_record(void **state)
 {
-	static const char *const texts[] = {"", "{\"id\": [", "{}", "null", "[1,2]"};
+	static const char *const texts[] = {"",	    "{\"id\": [", "{}",
+					    "null", "[1,2]",	  "{\"version\":2}"};
 	struct world *w = *state;
 	cleanup_free char *good = submit_sh(w, "echo good", 1, NULL);
 	char *bad[array_size(texts)];
@@ -236,6 +237,9 @@ static void test_damaged_record(void **state)
 		cleanup_free char *diag_log = diag_text(&len);
 
 		assert_non_null(strstr(diag_log, bad[i]));
+		assert_non_null(strstr(diag_log, "job.json is damaged;"));
+		assert_non_null(
+			strstr(diag_log, "job.json was written by another version of kxfs;"));
 		assert_true(exists(w, "state/jobs/%s/logs/main-0.0", bad[i]));
 		free(bad[i]);
 	}
