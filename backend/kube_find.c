@@ -97,6 +97,7 @@ int backend_find_kind(const struct backend_config *config, const char **ret, cha
 	wait_for(&f);
 	loop_stop(f.loop);
 	*ret = f.found;
-	*ret_text = take_ptr(f.text);
+	if (f.err < 0)
+		*ret_text = take_ptr(f.text);
 	return f.err;
 }

@@ -144,7 +144,7 @@ static void put_transitions(struct spec_tree *t, struct json_object *o,
 
 		put_time(t, one, "time", from->v[i].time);
 		spec_tree_text(t, one, "state", spec_state_name(from->v[i].state));
-		spec_tree_text(t, one, "phase", from->v[i].phase);
+		put_text(t, one, "phase", from->v[i].phase);
 	}
 }
 

@@ -75,7 +75,7 @@ def test_restart(job, server, volcano):
     """What the pods that go have printed is there, as that of the first attempt."""
     (first, _) = volcano.pods(job.id)
     volcano.log(first).append("working\n")
-    assert server.open_streams(resource="pods", verb="get")
+    harness.wait_for(lambda: server.open_streams(resource="pods", verb="get"))
     write(job, "restart")
     harness.wait_for(lambda: len(volcano.pods(job.id)) == 2)
     volcano.start(job.id)

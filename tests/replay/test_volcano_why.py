@@ -91,7 +91,7 @@ def test_events(server, make_mount):
     assert os.stat(kx / "jobs/gang/events").st_size == len(kx.read("jobs/gang/events").encode())
 
 
-def test_waits_for_hours(server, make_mount):
+def test_waits_for_hours(server, make_mount, sanitized):
     """Two series a second for hours: no line in `changes`, no newer mtime, no memory, little time."""
     waiting = Waiting(server)
     kx = make_mount(server)
@@ -109,7 +109,7 @@ def test_waits_for_hours(server, make_mount):
     assert [line[1] for line in lines] == ["gang", "-", "last"]
     assert os.stat(kx / "jobs/gang/status").st_mtime_ns == before
     assert why(kx) == WHY_FULL
-    assert now[0] - used[0] < 8 << 20, "memory grows"
+    assert sanitized or now[0] - used[0] < 8 << 20, "memory grows"
     # 4000 events of 600 bytes: parsing them takes 0.1 s, under a sanitizer more.
     assert now[1] - used[1] < 20
 
