@@ -5,6 +5,9 @@
  * leads, or after a while. What was asked for (struct kube_command) is remembered longer: until it shows
  * or nothing has come of it for ANSWER_MS, and meanwhile no other action is taken. What to ask for is
  * the kind's business (spec/control.h).
+ *
+ * After a lost reply the job is read again. What it has not obeyed is asked for once more, but for what
+ * could then be done twice: that is only waited for, and who asked is told that it is not known.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +30,8 @@ struct kube_command {
 	enum spec_action action;
 	char *phase; /* when it was sent; NULL: it is not sent yet */
 	unsigned retries;
-	bool taken; /* by the server, or it may be: pending_command */
+	bool taken;  /* by the server, or it may be: pending_command */
+	bool unsure; /* it may be, and no reply said so */
 	enum spec_control_outcome outcome;
 	struct loop_timer *timer; /* until it counts as ignored */
 	struct control *asker;	  /* NULL: answered */
@@ -38,7 +42,7 @@ struct control {
 	struct kube_op op;
 	struct kube_command *command;	     /* NULL: the job is gone */
 	struct spec_control_request request; /* made when the job has been read first */
-	bool lost; /* a try may have been acted on, though no reply said so */
+	char *lost; /* why a try may have been acted on, though no reply said so; NULL: none may */
 	struct control_drain *drain;
 	struct loop_timer *timer; /* the end of the drain, then of the waiting */
 };
@@ -76,6 +80,7 @@ static void control_free(struct kube_op *op)
 		c->command->asker = NULL;
 	loop_timer_free(c->timer);
 	spec_control_request_clear(&c->request);
+	free(c->lost);
 	free(c);
 }
 
@@ -92,9 +97,10 @@ static void on_ignored(void *data)
 	struct kube_command *cmd = data;
 	struct kube_job *job = cmd->job;
 
-	diag(DIAG_WARNING, "%s: %s was taken %d s ago, but nothing has come of it: it was ignored",
+	diag(DIAG_WARNING, "%s: %s %s %d s ago, but nothing has come of it: it was ignored%s",
 	     job->view ? job->view->meta.name : job->uid, spec_action_name(cmd->action),
-	     IGNORED_MS / 1000);
+	     cmd->unsure ? "may have been taken" : "was taken", IGNORED_MS / 1000,
+	     cmd->unsure ? ", or never came" : "");
 	job->ignored = 1u << cmd->action;
 	command_drop(cmd);
 	kube_mark(job);
@@ -166,12 +172,14 @@ void kube_control_gone(struct kube_job *job)
 /* --- asking --- */
 
 /* Neither the server's answer nor the job says whether it was taken. */
-static void give_up(struct control *c, const char *why)
+static void give_up(struct control *c)
 {
 	cleanup_free char *text = NULL;
 
-	if (asprintf(&text, "whether %s was taken could not be found out: %s",
-		     spec_action_name(c->command->action), why) < 0)
+	if (asprintf(&text,
+		     "whether %s was taken could not be found out: %s; look at status before you "
+		     "ask for it again",
+		     spec_action_name(c->command->action), c->lost) < 0)
 		text = NULL;
 	kube_op_answer(&c->op, -ETIMEDOUT, NULL, text);
 }
@@ -181,7 +189,7 @@ static void on_waited(void *data)
 	struct control *c = data;
 
 	if (c->lost)
-		give_up(c, "no answer came in time");
+		give_up(c);
 	else
 		kube_op_answer(&c->op, 0, NULL, NULL);
 }
@@ -198,17 +206,45 @@ static void answer_after(struct control *c, uint64_t until)
 		kube_op_answer(&c->op, 0, NULL, NULL);
 }
 
-/* The reply is lost: the job is read again, and what it has not obeyed is asked for once more. */
-static void on_lost(struct control *c, const struct http_reply *reply, const char *why)
+static bool is_once(const struct control *c)
+{
+	return c->op.k->kind->control->once & 1u << c->command->action;
+}
+
+/* The job is read again after a while, to see what came of it. */
+static void look_again(struct control *c, unsigned wait_ms)
 {
 	bool again = taken(c->command) == 0 && loop_now_ms() - c->op.since < GIVE_UP_MS &&
-		     kube_op_again(&c->op, reply->wait_ms);
+		     kube_op_again(&c->op, wait_ms);
 
-	c->lost = true;
 	if (again)
 		answer_after(c, GIVE_UP_MS);
 	else
-		give_up(c, why);
+		give_up(c);
+}
+
+/* The reply is lost. */
+static void on_lost(struct control *c, const struct http_reply *reply, const char *why)
+{
+	char *copy = strdup(why);
+
+	if (!copy) {
+		kube_op_answer(&c->op, -ENOMEM, NULL, NULL);
+		return;
+	}
+	free(c->lost);
+	c->lost = copy;
+	c->command->unsure = true;
+	look_again(c, reply->wait_ms);
+}
+
+/* May the server have done what this reply to a request, which has failed with ERR, is about? */
+static bool may_be_done(const struct control *c, const struct http_reply *reply, int err)
+{
+	if (reply->err)
+		return reply->sent;
+	/* 503 is a server that did nothing, or a proxy that lost it. */
+	return err && reply->status >= 500 && (reply->status != 503 || is_once(c));
 }
 
 static void on_asked(void *data, const struct http_reply *reply)
@@ -229,7 +265,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 	/* Nobody else has chosen this name: a try whose reply was lost has arrived. */
 	if (err == -EEXIST && !c->request.patch)
 		err = 0;
-	if ((reply->err && reply->sent) || (err && reply->status >= 500 && reply->status != 503)) {
+	if (may_be_done(c, reply, err)) {
 		on_lost(c, reply, text ? text : strerror(-err));
 		return;
 	}
@@ -239,7 +275,8 @@ static void on_asked(void *data, const struct http_reply *reply)
 		refuse(c, err, text);
 		return;
 	}
-	c->lost = false;
+	free(take_ptr(c->lost));
+	c->command->unsure = false;
 	answer_after(c, WAIT_MS);
 }
 
@@ -253,7 +290,7 @@ static void ask(struct control *c)
 		.len = strlen(c->request.body),
 		.deadline_ms = CALL_MS,
 		.max_body = REPLY_MAX,
-		.retry = true,
+		.retry = !is_once(c),
 		.done = on_asked,
 		.data = c,
 	};
@@ -309,7 +346,11 @@ static void decide(struct control *c, const struct kube_job *job)
 	if (c->request.body) {
 		/* After a lost reply. If it was obeyed, that is answered when it is shown. */
 		kube_control_look(c->command->job);
-		if (!c->command->outcome)
+		if (c->command->outcome)
+			return;
+		if (is_once(c))
+			look_again(c, 0);
+		else
 			ask(c);
 		return;
 	}

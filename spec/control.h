@@ -46,6 +46,11 @@ enum spec_control_outcome {
 
 struct spec_control {
 	unsigned known; /* bit set: there is a way to ask for it; not so for all others */
+	/*
+	 * Bit set: asked for twice, it may be done twice, so that a request whose fate is not known is not sent
+	 * again. What else is asked for where it has been obeyed already is ignored.
+	 */
+	unsigned once;
 	/* Bit set of 1u << enum spec_action: what would be obeyed. */
 	unsigned (*actions)(const struct spec_job_view *job);
 	/* For people: why ACTION, which is none of them, is not; NULL: because of the phase. Static. */

@@ -140,6 +140,11 @@ static enum spec_control_outcome outcome(enum spec_action action,
 
 const struct spec_control spec_volcano_control = {
 	.known = BIT(SPEC_N_ACTIONS) - 1,
+	/*
+	 * A Command is deleted before anything of it shows, and its name may be used again. A job that was
+	 * started again is soon where it would be started once more.
+	 */
+	.once = BIT(SPEC_RESTART),
 	.actions = actions,
 	.refusal = refusal,
 	.request = request,

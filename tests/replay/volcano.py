@@ -22,6 +22,7 @@ class FakeVolcano:
         self.schedule = schedule  # give pods a node as soon as they are made
         self.keep_pods = False  # pods of a deleted job run on until `remove_pods`
         self.commands = True  # False: Commands are left where they are, and nothing is done
+        self.patient = None  # a list: Commands are deleted, kept here, and obeyed by `obey`
         self._busy = threading.local()
         self.store.listeners.append(self._changed)
 
@@ -90,6 +91,16 @@ class FakeVolcano:
             tree.setdefault("status", {}).update(status)
             tree["status"]["state"] = {"phase": phase, "lastTransitionTime": st.now()}
         self.store.change(st.JOBS, namespace, job, edit)
+
+    def obey(self):
+        """What was taken while `patient`."""
+        with self.store.lock:
+            self._busy.now = True
+            try:
+                while self.patient:
+                    self._obey(self.patient.pop(0))
+            finally:
+                self._busy.now = False
 
     def remove_pods(self, job, namespace="test"):
         """The pods of JOB end and are gone."""
@@ -209,10 +220,15 @@ class FakeVolcano:
     def _command(self, command):
         if not self.commands:
             return
-        tree = command.tree()
-        target = tree["target"]["name"]
-        job = self.store.find(st.JOBS, command.namespace, target)
         self.store.remove(st.COMMANDS, command.namespace, command.name)
+        if self.patient is None:
+            self._obey(command)
+        else:
+            self.patient.append(command)
+
+    def _obey(self, command):
+        tree = command.tree()
+        job = self.store.find(st.JOBS, command.namespace, tree["target"]["name"])
         if job is None:
             return
         phase = job.tree()["status"]["state"]["phase"]
