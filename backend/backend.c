@@ -303,56 +303,6 @@ int backend_info(struct backend *b, FILE *out)
 	return b->ops->info(b, out);
 }
 
-static void backend_metric_head(FILE *out, const char *name, const char *type, const char *help)
-{
-	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static int backend_metrics_jobs(struct backend *b, FILE *out)
-{
-	size_t count[SPEC_N_STATES] = {0};
-	const struct spec_job **jobs;
-	size_t n;
-	int err = store_list(b->store, BACKEND_JOBS, &jobs, &n);
-
-	if (err < 0)
-		return err;
-	for (size_t i = 0; i < n; i++) {
-		count[jobs[i]->state]++;
-		spec_job_unref(jobs[i]);
-	}
-	free(jobs);
-	backend_metric_head(out, "kxfs_jobs", "gauge", "Jobs in jobs/ by state.");
-	for (size_t i = 0; i < SPEC_N_STATES; i++)
-		fprintf(out, "kxfs_jobs{state=\"%s\"} %zu\n", spec_state_name((enum spec_state)i),
-			count[i]);
-	return 0;
-}
-
-int backend_metrics(struct backend *b, FILE *out)
-{
-	int err = backend_metrics_jobs(b, out);
-
-	if (err < 0)
-		return err;
-	backend_metric_head(out, "kxfs_history_jobs", "gauge", "Jobs in history/.");
-	fprintf(out, "kxfs_history_jobs %zu\n", store_count(b->store, BACKEND_HISTORY));
-	backend_metric_head(out, "kxfs_spool_bytes", "gauge", "Output of jobs on disk.");
-	fprintf(out, "kxfs_spool_bytes %llu\n", (unsigned long long)spool_bytes(b->spool));
-	backend_metric_head(out, "kxfs_spool_limit_bytes", "gauge", "Limit of kxfs_spool_bytes.");
-	fprintf(out, "kxfs_spool_limit_bytes %llu\n", (unsigned long long)b->config.spool_limit);
-	backend_metric_head(out, "kxfs_requests_total", "counter", "Requests answered.");
-	for (size_t i = 0; i < BACKEND_N_REQUESTS; i++) {
-		fprintf(out, "kxfs_requests_total{request=\"%s\",result=\"ok\"} %llu\n",
-			request_name((enum backend_request_kind)i),
-			(unsigned long long)atomic_load(&b->answered[i][0]));
-		fprintf(out, "kxfs_requests_total{request=\"%s\",result=\"error\"} %llu\n",
-			request_name((enum backend_request_kind)i),
-			(unsigned long long)atomic_load(&b->answered[i][1]));
-	}
-	return b->ops->metrics(b, out);
-}
-
 /* --- queues --- */
 
 int backend_queues(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n)

@@ -175,6 +175,8 @@ static void request_too_late(struct http_request *rq)
 	if (asprintf(&text, "%s: %s within %.1f s", rq->http->server.name, what,
 		     (idle ? rq->call.idle_ms : rq->call.deadline_ms) / 1000.0) < 0)
 		text = NULL;
+	if (rq->state == HTTP_RUNNING && !rq->head)
+		http_answer_count(rq);
 	request_finish(rq, -ETIMEDOUT, text);
 }
 
@@ -211,7 +213,6 @@ static void request_send(struct http_request *rq, const struct credential_view *
 	err = http_easy_new(rq, view);
 	if (!err) {
 		rq->state = HTTP_RUNNING;
-		atomic_fetch_add(&http->n_sent, 1);
 		err = http_multi_add(rq->call.stream ? &http->streams : &http->calls, rq->easy);
 	}
 	if (err)
@@ -298,6 +299,8 @@ static void request_broken(struct http_request *rq, CURLcode code)
 	bool harmless = !rq->sent || rq->call.method == HTTP_GET;
 	cleanup_free char *text = NULL;
 
+	if (!rq->head)
+		http_answer_count(rq);
 	if (rq->body_err < 0) {
 		request_finish(rq, rq->body_err,
 			       rq->body_err == -EFBIG ? "the answer is too large" : NULL);
@@ -395,7 +398,7 @@ void http_cancel(struct http_request *rq)
 void http_count(struct http *http, struct http_counts *ret)
 {
 	*ret = (struct http_counts){
-		.sent = atomic_load(&http->n_sent),
+		.answers = &http->answers,
 		.failed = atomic_load(&http->n_failed),
 		.retried = atomic_load(&http->n_retried),
 		.connections = atomic_load(&http->n_connections),

@@ -11,6 +11,7 @@
 #include "backend/credential.h"
 
 struct http;
+struct tally;
 struct http_request;
 
 enum http_method { HTTP_GET, HTTP_POST, HTTP_PATCH /* a JSON merge patch */, HTTP_DELETE };
@@ -82,7 +83,12 @@ void http_cancel(struct http_request *rq);
 
 /* For .kxfs/info and metrics; any thread. */
 struct http_counts {
-	uint64_t sent, failed, retried;
+	/*
+	 * Attempts by verb, resource and code: when the head of the answer came, or (code "none") when
+	 * it was clear that none would. Not those that were cancelled before. Valid as HTTP is.
+	 */
+	const struct tally *answers;
+	uint64_t failed, retried;
 	unsigned connections, streams; /* open now */
 };
 void http_count(struct http *http, struct http_counts *ret);

@@ -7,6 +7,7 @@
  *	http_multi.c    curl's multi handles on the loop
  *	http_easy.c     one attempt as curl sees it: its options
  *	http_error.c    curl's error codes: errno, words, whether trying again may help
+ *	http_count.c    what was asked for and answered, for .kxfs/metrics
  *	http_retry.c    the budget of retries, and how long to wait
  *	http_server.c   the connection of the kubeconfig, checked and prepared once
  *	http_proxy.c    which proxy the environment names
@@ -23,6 +24,7 @@
 
 #include "backend/http.h"
 #include "backend/impl.h"
+#include "backend/tally.h"
 
 #define HTTP_BODY_MAX	 (64u << 10)
 #define HTTP_WAIT_MAX_MS 60000
@@ -126,7 +128,8 @@ struct http {
 	bool stopping, closed;
 	loop_fn stop_fn;
 	void *stop_data;
-	atomic_ullong n_sent, n_failed, n_retried;
+	struct tally answers; /* by verb, resource and code */
+	atomic_ullong n_failed, n_retried;
 	atomic_uint n_connections, n_streams;
 };
 
@@ -190,6 +193,11 @@ bool http_is_good(const struct http_request *rq); /* the head says 2xx */
 size_t http_on_header(char *line, size_t size, size_t n, void *data);
 size_t http_on_body(char *bytes, size_t size, size_t n, void *data);
 unsigned http_retry_after(const struct http_request *rq);
+
+/* --- http_count.c --- */
+
+/* The present attempt has been answered (its head is there), or never will be. */
+void http_answer_count(struct http_request *rq);
 
 /* --- http_easy.c --- */
 

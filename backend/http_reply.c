@@ -44,6 +44,7 @@ size_t http_on_header(char *line, size_t size, size_t n, void *data)
 	http_multi_of(rq)->shares = version >= CURL_HTTP_VERSION_2_0;
 	rq->head = true;
 	rq->status = (int)status;
+	http_answer_count(rq);
 	rq->last_byte = loop_now_ms();
 	if (http_is_good(rq)) {
 		http_watch_idle(rq);

@@ -282,28 +282,6 @@ static int kube_info(struct backend *b, FILE *out)
 	return ferror(out) ? -ENOMEM : 0;
 }
 
-static int kube_metrics(struct backend *b, FILE *out)
-{
-	struct kube *k = kube_of(b);
-	struct http_counts http;
-
-	http_count(k->http, &http);
-	const struct print_metric metrics[] = {
-		{"server_requests_total", "counter", "Requests sent to the server", http.sent},
-		{"server_failures_total", "counter", "Requests that got no answer", http.failed},
-		{"server_retries_total", "counter", "Requests sent again", http.retried},
-		{"server_connections", "gauge", "Connections to the server", http.connections},
-		{"watch_events_total", "counter", "Objects that the server told of",
-		 atomic_load(&k->n_events)},
-		{"log_streams", "gauge", "Logs that are followed", atomic_load(&k->n_streams)},
-		{"log_streams_waiting", "gauge", "Logs that wait for a stream",
-		 atomic_load(&k->n_waiting)},
-	};
-
-	print_metrics(out, metrics, array_size(metrics));
-	return ferror(out) ? -ENOMEM : 0;
-}
-
 const struct backend_ops kube_ops = {
 	.key = kube_key,
 	.init = kube_init,

@@ -21,6 +21,7 @@
 #include "backend/http.h"
 #include "backend/impl.h"
 #include "backend/keep.h"
+#include "backend/tally.h"
 #include "backend/watch.h"
 #include "spec/kind.h"
 #include "spec/view.h"
@@ -165,7 +166,8 @@ struct kube {
 	char *stale_text;	   /* why; NULL: connected */
 	struct kube_queue *queues; /* by name; changed on the I/O thread alone */
 	/* for metrics, read by any thread */
-	atomic_ulong n_streams, n_waiting, n_events;
+	atomic_ulong n_streams, n_waiting, n_events, n_pods;
+	struct tally watch_ends;
 };
 
 static inline struct kube *kube_of(struct backend *b)
@@ -184,6 +186,10 @@ void kube_started(struct kube *k, int err, const char *text);
 void kube_check_stopped(struct kube *k);
 /* Why the server can't be reached, as the watch of the jobs last found. malloc'ed; NULL: it can. */
 char *kube_offline(struct kube *k);
+
+/* --- kube_metrics.c --- */
+
+int kube_metrics(struct backend *b, FILE *out);
 
 /* --- kube_objects.c: what the watches say --- */
 

@@ -193,6 +193,7 @@ static void start(struct kube *k, enum kube_extra_id id)
 		.namespace = def->cluster ? "" : k->connection.namespace,
 		.page = PAGE,
 		.optional = true,
+		.ends = &k->watch_ends,
 		.begin = on_begin,
 		.object = on_object,
 		.listed = on_listed,

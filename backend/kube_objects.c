@@ -46,6 +46,11 @@ static struct kube_job *need_job(struct kube *k, const char *uid)
 	return job;
 }
 
+static void count_pods(struct kube *k)
+{
+	atomic_store_explicit(&k->n_pods, HASH_COUNT(k->pods), memory_order_relaxed);
+}
+
 static void pod_free(struct kube_pod *pod)
 {
 	struct kube_job *job = pod->job;
@@ -56,6 +61,7 @@ static void pod_free(struct kube_pod *pod)
 		job->n_pods--;
 		if (pod->hh.tbl)
 			HASH_DEL(job->k->pods, pod);
+		count_pods(job->k);
 	}
 	DL_DELETE(job->pods, pod);
 	spec_pod_view_free(pod->view);
@@ -98,6 +104,7 @@ static void pod_gone(struct kube_pod *pod)
 	struct kube_pod *old, *next;
 
 	HASH_DEL(job->k->pods, pod);
+	count_pods(job->k);
 	pod->view->gone = true;
 	job->n_pods--;
 	job->n_gone++;
@@ -146,6 +153,7 @@ static struct kube_pod *pod_seen(struct kube *k, struct spec_pod_view *view)
 		pod_free(pod);
 		return NULL;
 	}
+	count_pods(k);
 	kube_mark(pod->job);
 	return pod;
 }
@@ -381,6 +389,7 @@ int kube_watch_start(struct kube *k)
 		.resource = k->resource,
 		.namespace = k->connection.namespace,
 		.page = PAGE_JOBS,
+		.ends = &k->watch_ends,
 		.begin = on_jobs_begin,
 		.object = on_job,
 		.listed = on_jobs_listed,

@@ -83,5 +83,7 @@ int spool_log_stat(struct spool *spool, const char *id, const char *key, struct 
 char *spool_path(struct spool *spool, const char *id, const char *name);
 /* Bytes of all output on disk, as last counted; less at once when spool_job_remove is done. */
 uint64_t spool_bytes(struct spool *spool);
+/* What this mount has taken into the merged logs: bytes of output, and how many lines of them have ended. */
+void spool_captured(struct spool *spool, uint64_t *ret_bytes, uint64_t *ret_lines);
 
 #endif

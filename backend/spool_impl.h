@@ -95,6 +95,7 @@ struct spool {
 	spool_fetch_fn fetch; /* NULL: all output is here by itself */
 	void *fetch_data;
 	atomic_llong bytes;
+	atomic_ullong captured_bytes, captured_lines;
 
 	struct lock lock;
 	struct log *logs;	/* open ones, by name; lock */

@@ -220,6 +220,18 @@ static ssize_t pump_read(struct spool_source *s)
 	return n < 0 ? -errno : n;
 }
 
+/* N bytes at BUF are in the index. */
+static void pump_count(struct spool *spool, const char *buf, size_t n)
+{
+	const char *end = buf + n;
+	uint64_t lines = 0;
+
+	for (const char *at = buf; (at = memchr(at, '\n', (size_t)(end - at))); at++)
+		lines++;
+	atomic_fetch_add_explicit(&spool->captured_bytes, n, memory_order_relaxed);
+	atomic_fetch_add_explicit(&spool->captured_lines, lines, memory_order_relaxed);
+}
+
 /* Make records of the N bytes in spool.buf. */
 static void pump_cut(struct spool_source *s, size_t n, bool final)
 {
@@ -233,13 +245,14 @@ static void pump_cut(struct spool_source *s, size_t n, bool final)
 		struct merge_record r;
 
 		if (length == 0)
-			return;
+			break;
 		r = merge_next(j->has_last ? &j->last : NULL, s->number, k->indexed, buf + at,
 			       length, strlen(k->prefix));
 		spool_index_append(j, &r);
 		k->indexed += length;
 		at += length;
 	}
+	pump_count(j->spool, buf, at);
 }
 
 static void pump_seen(struct spool_source *s, uint64_t seen)

@@ -130,6 +130,12 @@ uint64_t spool_bytes(struct spool *spool)
 	return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
+void spool_captured(struct spool *spool, uint64_t *ret_bytes, uint64_t *ret_lines)
+{
+	*ret_bytes = atomic_load(&spool->captured_bytes);
+	*ret_lines = atomic_load(&spool->captured_lines);
+}
+
 /* --- removing --- */
 
 struct spool_removal {

@@ -19,6 +19,7 @@
 
 #include "backend/diag.h"
 #include "backend/random.h"
+#include "backend/tally.h"
 #include "spec/event.h"
 #include "spec/split.h"
 #include "spec/url.h"
@@ -57,7 +58,6 @@ struct watch {
 	bool dead;	  /* the last request got no answer at all: its connection may be why */
 	int event_err;	  /* code of an ERROR event in the stream; 0 none, -1 without a code */
 	int err;	  /* as last told; 1: nothing yet */
-	struct watch_counts counts;
 };
 
 static void next(struct watch *w);
@@ -293,6 +293,22 @@ static void watch_refused(struct watch *w, const struct http_reply *reply)
 	failed(w, "watch", reply);
 }
 
+static void count_end(struct watch *w, const struct http_reply *reply)
+{
+	const char *why = "ended";
+
+	if (w->event_err == 410 || (!reply->err && reply->status == 410))
+		why = "expired";
+	else if (!reply->err && reply->status / 100 != 2)
+		why = "refused";
+	else if (reply->err == -ETIMEDOUT)
+		why = "silent";
+	else if (reply->err)
+		why = "broken";
+	if (w->config.ends)
+		tally_add(w->config.ends, (const char *const[]){w->config.resource, why, ""});
+}
+
 static void watch_done(void *data, const struct http_reply *reply)
 {
 	struct watch *w = data;
@@ -302,6 +318,7 @@ static void watch_done(void *data, const struct http_reply *reply)
 	w->request = NULL;
 	w->probing = silent && steady;
 	w->dead = silent;
+	count_end(w, reply);
 	if (w->probing && !w->page_bytes)
 		w->silent = min_of(w->silent * 2, SILENT_MAX_MS);
 	if (steady)
@@ -372,10 +389,8 @@ static void send_list(struct watch *w)
 	if (asprintf(&path, "%s?limit=%u%s%s%s%s", w->config.path, w->page, w->config.selector,
 		     w->config.field, w->next ? "&continue=" : "", w->next ? w->next : "") < 0)
 		path = NULL;
-	if (!w->next) {
-		w->counts.lists++;
+	if (!w->next)
 		w->config.begin(w->config.data);
-	}
 	send_call(w, &call, path);
 }
 
@@ -398,7 +413,6 @@ static void send_watch(struct watch *w)
 		    w->config.path, seconds, version, w->config.selector, w->config.field) < 0)
 		path = NULL;
 	w->verb = "watch";
-	w->counts.watches++;
 	send_call(w, &call, path);
 }
 
@@ -474,9 +488,4 @@ const char *watch_verb(const struct watch *w)
 const char *watch_version(const struct watch *w)
 {
 	return w && w->version ? w->version : "";
-}
-
-void watch_count(const struct watch *w, struct watch_counts *ret)
-{
-	*ret = w->counts;
 }

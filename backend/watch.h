@@ -9,6 +9,7 @@
 
 #include "backend/http.h"
 
+struct tally;
 struct watch;
 
 struct watch_config {
@@ -23,6 +24,7 @@ struct watch_config {
 	bool drop_env;	       /* as in spec_split_new */
 	/* Done without where it is forbidden (asked for again after 5 minutes) or not served. */
 	bool optional;
+	struct tally *ends; /* counts watches that have ended, by resource and why; NULL: not */
 
 	/* A list begins: what is not told by its end is gone. */
 	void (*begin)(void *data);
@@ -55,11 +57,5 @@ const char *watch_verb(const struct watch *w);
 
 /* All up to this version has been told; "" while it lists anew. Borrowed; NULL is allowed. */
 const char *watch_version(const struct watch *w);
-
-/* For metrics: lists and watches begun. */
-struct watch_counts {
-	uint64_t lists, watches;
-};
-void watch_count(const struct watch *w, struct watch_counts *ret);
 
 #endif

@@ -198,6 +198,7 @@ COVERED = {
     "backend/file.c": "tests/unit/test-kube.c",
     "backend/keep.c": "tests/unit/test-local_recover.c",
     "backend/lock.c": "tests/unit/test-store.c",
+    "backend/metrics.c": "tests/unit/test-backend.c",
     "backend/print.c": "tests/unit/test-kube.c",
     "backend/random.c": "tests/unit/test-kube.c",
     "backend/relay.c": "tests/unit/test-local_output.c",

@@ -11,7 +11,8 @@ import time
 
 import pytest
 import yaml
-from harness import app, err_of, permissions, run, sh_role, wait_for
+from harness import app, err_of, permissions, popen, run, sh_role, wait_for
+from metrics import Metrics
 
 JOB_FILES = {"app.yaml", "ctl", "log", "manifest.yaml", "state", "status", "status.json", "why"}
 JOB_LINKS = {"wait": ".live/wait", "follow": ".live/follow"}
@@ -116,26 +117,36 @@ def test_manifest(kx, job):
     assert "echo hello" in str(manifest)
 
 
-def test_info_metrics_log_help(kx, job):
+def test_info_log_help(kx, job):
     info = yaml.safe_load(kx.read(".kxfs", "info"))
     assert info["backend"] == "local"
     assert info["version"] == run([kx.binary, "--version"]).stdout.split()[1]
-    metrics = kx.read(".kxfs", "metrics")
-    names = {}
-    for line in metrics.splitlines():
-        if line.startswith("#"):
-            assert re.match(r"^# (HELP|TYPE) kxfs_\w+ .+$", line), line
-        else:
-            match = re.match(r'^(kxfs_\w+)(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? ([0-9.e+-]+)$', line)
-            assert match, line
-            names[match[1] + (match[2] or "")] = float(match[4])
-    assert names
     for line in kx.read(".kxfs", "log").splitlines():
         assert re.match(r"^\d{4}-\d\d-\d\dT\S+Z \w+ ", line), line
     text = kx.read(".kxfs", "help")
     for name in JOB_FILES | {"wait", "follow", "logs", "submit", "jobs", "history", "changes",
                              "metrics", "info"}:
         assert re.search(rf"\b{re.escape(name)}\b", text), name
+
+
+def test_metrics(kx, job):
+    """What has happened so far is counted, each thing once."""
+    wait_for(lambda: Metrics(kx)("captured_lines_total") == 4)
+    metrics = Metrics(kx)
+    assert metrics("captured_bytes_total") == 2 * len("hello\noops\n") <= metrics("spool_bytes")
+    assert metrics("jobs", state="SUCCEEDED") == metrics.sum("jobs") == 1 and metrics("history_jobs") == 0
+    assert metrics("requests_total", request="submit", result="ok") == 1
+    assert metrics("local_starts_total") == 2 and metrics("local_processes") == 0
+    assert metrics("parked_requests", kind="read") == 0
+    reader = popen(["cat", str(kx / "changes")], stdout=-3)
+    wait_for(lambda: Metrics(kx)("parked_requests", kind="read") == 1)
+    assert Metrics(kx)("streams") == 1
+    assert Metrics(kx)("fuse_requests_total") > metrics("fuse_requests_total") > 0
+    reader.terminate()
+    reader.wait()
+    wait_for(lambda: Metrics(kx)("streams") == 0)
+    job.cancel()
+    assert Metrics(kx)("history_jobs") == 1 and Metrics(kx).sum("jobs") == 0
 
 
 def test_log_tells_what_happened(kx):

@@ -6,6 +6,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include "backend/tally.h"
+
 #define call_scope struct rig_call cleanup(rig_clear)
 
 static int plain(void **state)
@@ -188,12 +190,72 @@ static void test_deadline_of_credentials(void **state)
 	assert_non_null(strstr(c.text, "no credential"));
 }
 
+/* --- what is counted --- */
+
+static char *answers(void)
+{
+	char *text;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	tally_print(counts().answers, out, "r", (const char *const[]){"verb", "resource", "code"});
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+/* Verb and resource of each request, as the server's rules of access have them. */
+static void test_names(void **state)
+{
+	static const struct {
+		enum http_method method;
+		const char *path, *verb, *resource;
+	} cases[] = {
+		{HTTP_GET, "/api/v1/namespaces/a/pods?limit=5", "list", "pods"},
+		{HTTP_GET, "/api/v1/namespaces/a/pods?watch=true&x=/y", "watch", "pods"},
+		{HTTP_GET, "/api/v1/namespaces/a/pods/p", "get", "pods"},
+		{HTTP_GET, "/api/v1/namespaces/a/pods/p/log?follow=true", "get", "pods/log"},
+		{HTTP_GET, "/apis/batch.volcano.sh/v1alpha1/namespaces/a/jobs", "list",
+		 "jobs.batch.volcano.sh"},
+		{HTTP_POST, "/apis/batch.volcano.sh/v1alpha1/namespaces/a/jobs", "create",
+		 "jobs.batch.volcano.sh"},
+		{HTTP_PATCH, "/apis/x.dev/v1beta2/namespaces/a/appwrappers/w?y", "patch",
+		 "appwrappers.x.dev"},
+		{HTTP_DELETE, "/apis/x.dev/v1/namespaces/a/jobs/j/status", "delete",
+		 "jobs.x.dev/status"},
+		{HTTP_GET, "/apis/scheduling.volcano.sh/v1beta1/queues?watch=true", "watch",
+		 "queues.scheduling.volcano.sh"},
+		{HTTP_GET, "/apis/scheduling.volcano.sh/v1beta1/queues/q", "get",
+		 "queues.scheduling.volcano.sh"},
+		{HTTP_GET, "/api/v1/namespaces/a", "get", "namespaces"},
+		{HTTP_GET, "/apis/batch.volcano.sh/v1alpha1", "get", ""},
+		{HTTP_GET, "/version", "get", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(cases); i++) {
+		call_scope c = {.call = {.method = cases[i].method}};
+		cleanup_free char *line = NULL;
+		cleanup_free char *before = answers();
+		cleanup_free char *after = NULL;
+		int n = asprintf(&line, "kxfs_r{verb=\"%s\",resource=\"%s\",code=\"404\"} ",
+				 cases[i].verb, cases[i].resource);
+
+		assert_true(n > 0);
+		rig_ask_call(&c, cases[i].path);
+		assert_int_equal(c.status, 404);
+		after = answers();
+		assert_string_not_equal(before, after);
+		assert_non_null(strstr(after, line));
+	}
+}
+
 /* --- credentials --- */
 
 static void test_no_credential(void **state)
 {
 	call_scope c = {.call = {.method = HTTP_POST, .retry = true}};
-	uint64_t sent = counts().sent;
+	unsigned asked = atomic_load(&counts().answers->n_rows);
 
 	(void)state;
 	credentials.err = -ENOENT;
@@ -203,7 +265,7 @@ static void test_no_credential(void **state)
 	assert_int_equal(c.err, -EACCES);
 	assert_string_equal(c.text, "no token there");
 	assert_false(c.sent);
-	assert_int_equal(counts().sent, sent);
+	assert_int_equal(atomic_load(&counts().answers->n_rows), asked);
 }
 
 static void test_unauthorized(void **state)
@@ -427,6 +489,7 @@ int main(void)
 		TEST(sizes),
 		TEST(deadline),
 		TEST(deadline_of_credentials),
+		TEST(names),
 		TEST(no_credential),
 		TEST(unauthorized),
 		TEST(unauthorized_for_good),

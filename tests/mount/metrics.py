@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""What .kxfs/metrics says, as Prometheus itself would read it; a text that breaks its rules is an error."""
+
+import collections
+
+from prometheus_client.parser import text_string_to_metric_families
+
+
+class Metrics:
+    """The numbers of a mount now: metrics("jobs", state="RUNNING"); 0 of what is not there."""
+
+    def __init__(self, kx):
+        self.labels = {}  # of each metric, a set of names; None: it has no samples
+        self._values = collections.Counter()
+        for family in text_string_to_metric_families(kx.read(".kxfs", "metrics")):
+            assert family.type in ("counter", "gauge") and family.documentation, family
+            name = family.name + ("_total" if family.type == "counter" else "")
+            assert name not in self.labels, f"{name} is there twice"
+            self.labels[name] = None
+            for sample in family.samples:
+                assert sample.name == name, sample
+                key = (name, *sorted(sample.labels.items()))
+                assert key not in self._values, f"{key} is there twice"
+                assert self.labels[name] in (None, set(sample.labels)), f"{name} has different labels"
+                self.labels[name] = set(sample.labels)
+                self._values[key] = sample.value
+
+    def __call__(self, name, **labels):
+        return self._values[(f"kxfs_{name}", *sorted(labels.items()))]
+
+    def sum(self, name, **labels):
+        """Of all that have these labels, whatever others they have."""
+        return sum(value for (has, *pairs), value in self._values.items()
+                   if has == f"kxfs_{name}" and labels.items() <= dict(pairs).items())
