@@ -11,13 +11,16 @@
 /* In the quotes of both formats. Control characters, line ends too, become escapes. */
 static void print_quoted(FILE *out, const char *text)
 {
-	cleanup_free char *clean = spec_utf8_clean_copy(text, "");
+	cleanup_free char *clean = spec_utf8_clean_copy(text, "\n");
 
 	fputc('"', out);
 	for (const char *p = clean ? clean : ""; *p; p++) {
 		if (*p == '"' || *p == '\\')
 			fputc('\\', out);
-		fputc(*p, out);
+		if (*p == '\n')
+			fputs("\\n", out);
+		else
+			fputc(*p, out);
 	}
 	fputc('"', out);
 }

@@ -187,6 +187,11 @@ static int forbidden(struct reply *r)
 			"the server does not know who asks (%.*s): it may not %s %s in namespace "
 			"%s\nThe kubeconfig's user has no credentials that this server takes.",
 			n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
+	if (!*r->asked->namespace)
+		return say(r, -EACCES,
+			   "forbidden: user %.*s may not %s %s, which belong to the whole cluster\n"
+			   "Ask who runs the cluster for the right.",
+			   n, user, r->asked->verb, r->asked->resource);
 	return say(
 		r, -EACCES,
 		"forbidden: user %.*s may not %s %s in namespace %s, which is missing or "

@@ -81,9 +81,13 @@ struct spec_words spec_words_start(const char *message)
 
 struct spec_words spec_words_unschedulable(const char *message)
 {
-	const char *end = strstr(message, " preemption: ");
+	const char *preemption = strstr(message, " preemption: ");
+	const char *end = strstr(message, ". ");
 
-	return end ? (struct spec_words){message, (size_t)(end - message)} : to_end(message);
+	/* Its plugins tell of what they tried next, behind the sentence that counts the nodes. */
+	return preemption && end && end < preemption
+		       ? (struct spec_words){message, (size_t)(end + 1 - message)}
+		       : to_end(message);
 }
 
 struct spec_words spec_words_claim(const char *message)

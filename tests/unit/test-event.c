@@ -296,6 +296,24 @@ static void test_bounded(void **state)
 	assert_non_null(text);
 }
 
+/* Of a resource that is in no namespace. */
+static void test_forbidden_everywhere(void **state)
+{
+	const struct spec_asked asked = {"list", "queues.scheduling.volcano.sh", "", "", 0};
+	static const char body[] =
+		"{\"message\":\"queues.scheduling.volcano.sh is forbidden: User \\\"ada\\\" cannot "
+		"list resource \\\"queues\\\" in API group \\\"scheduling.volcano.sh\\\" at the "
+		"cluster scope\",\"reason\":\"Forbidden\"}";
+	char *text;
+
+	(void)state;
+	assert_int_equal(spec_reply_errno(403, body, strlen(body), &asked, &text), -EACCES);
+	assert_string_equal(text,
+			    "forbidden: user ada may not list queues.scheduling.volcano.sh, which "
+			    "belong to the whole cluster\nAsk who runs the cluster for the right.");
+	free(text);
+}
+
 static void test_many_fields(void **state)
 {
 	const struct spec_asked asked = {"create", JOBS, "training", "", 0};
@@ -319,7 +337,7 @@ int main(void)
 		cmocka_unit_test(test_object),	    cmocka_unit_test(test_types),
 		cmocka_unit_test(test_error),	    cmocka_unit_test(test_no_event),
 		cmocka_unit_test(test_answers),	    cmocka_unit_test(test_bounded),
-		cmocka_unit_test(test_many_fields),
+		cmocka_unit_test(test_many_fields), cmocka_unit_test(test_forbidden_everywhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

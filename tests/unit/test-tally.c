@@ -42,7 +42,7 @@ static void test_rows(void **state)
 	text = print(t);
 	assert_string_equal(text, "kxfs_x_total{verb=\"get\",code=\"200\"} 2\n"
 				  "kxfs_x_total{verb=\"get\",code=\"404\"} 1\n"
-				  "kxfs_x_total{verb=\"a\\\"b\\\\c\\\\nd\",code=\"\"} 1\n");
+				  "kxfs_x_total{verb=\"a\\\"b\\\\c\\nd\",code=\"\"} 1\n");
 }
 
 /* A server that makes up codes costs neither memory nor other counts. */

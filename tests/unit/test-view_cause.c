@@ -376,6 +376,10 @@ static void test_not_starting(void **state)
 			 "node affinity/selector."),
 		 "t-0 fits on no node: 0/1 nodes are unavailable: 1 node(s) didn't match Pod's "
 		 "node affinity/selector.\n"},
+		{UNSCHEDULABLE("0/1 nodes are available: 1 Insufficient cpu. no new claims to "
+			       "deallocate, preemption: 0/1 nodes are available: 1 No preemption "
+			       "victims found for incoming pod."),
+		 "t-0 fits on no node: 0/1 nodes are available: 1 Insufficient cpu.\n"},
 		{UNSCHEDULABLE("0/1 nodes are available: persistentvolumeclaim \\\"nope\\\" not "
 			       "found. preemption: 0/1 nodes are available."),
 		 "t-0 can't start: there is no persistent volume claim nope in namespace ns. It "
