@@ -102,9 +102,9 @@ class World:
         self.wide_pod = pod_template("wide", "w-@task@", args.wide)
 
     def count(self, resource):
-        n_jobs, n_pods = self.args.jobs, self.args.jobs * self.args.pods
-        fixed = n_jobs + bool(self.args.wide) if resource is st.JOBS else n_pods + self.args.wide
-        return fixed + len(self.made[resource])
+        n_jobs, wide = self.args.jobs, self.args.wide
+        fixed = {st.JOBS: n_jobs + bool(wide), st.PODS: n_jobs * self.args.pods + wide}
+        return fixed.get(resource, 0) + len(self.made[resource])
 
     def item(self, resource, i):
         if resource is st.JOBS:
@@ -168,7 +168,7 @@ class Server:
         self.ticks = args.ticks
         self.api = answers.Api(st.Store())
         self.shown = True  # objects; else lists are empty
-        self.watches = {st.JOBS: [], st.PODS: []}
+        self.watches = collections.defaultdict(list)
         self.counts = collections.Counter()
         self.urls = []
         self.connections = self.most = 0

@@ -67,7 +67,8 @@ static void check_replicas(const struct spec_job *job)
 		       i - job->roles[r->role].first < job->roles[r->role].n);
 		assert(r->exit_code >= -1 && strlen(r->message) < 4096);
 		assert(!spec_state_is_final(job->state) || job->suspended ||
-		       (job->state == SPEC_SUCCEEDED && !job->history) || r->finished);
+		       (job->state == SPEC_SUCCEEDED && !job->history) || r->finished ||
+		       (!job->history && !spec_state_is_final(r->state)));
 		check_logs(r);
 	}
 	check_names(names, job->n_replicas);

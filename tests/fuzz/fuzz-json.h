@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What json-c itself makes of a text, for comparing with what spec/ makes of it. */
+#ifndef KXFS_FUZZ_JSON_H
+#define KXFS_FUZZ_JSON_H
+
+#include <assert.h>
+#include <json-c/json.h>
+
+#include "spec/base.h"
+
+/* NULL: it is not JSON, or null. */
+static inline struct json_object *fuzz_json_parse(const char *text, size_t len)
+{
+	struct json_tokener *tok = json_tokener_new_ex(256);
+	struct json_object *ret;
+
+	assert(tok);
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
+	ret = json_tokener_parse_ex(tok, text, (int)len);
+	if (json_tokener_get_error(tok) != json_tokener_success) {
+		json_object_put(ret);
+		ret = NULL;
+	}
+	json_tokener_free(tok);
+	return ret;
+}
+
+/* json-c reads NaN too, which is not equal to itself. */
+static inline bool fuzz_json_same(struct json_object *a, struct json_object *b)
+{
+	return json_object_equal(a, b) ||
+	       streq(json_object_to_json_string(a), json_object_to_json_string(b));
+}
+
+#endif
