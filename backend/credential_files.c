@@ -31,7 +31,7 @@ bool credential_files_any(const struct spec_connection *c)
 
 static int refuse(char **ret_text, int err, const char *what, const char *file, const char *why)
 {
-	if (asprintf(ret_text, "%s file %s: %s", what, file, why) < 0)
+	if (asprintf(ret_text, "%s file %s of the kubeconfig: %s", what, file, why) < 0)
 		*ret_text = NULL;
 	return err;
 }

@@ -64,6 +64,12 @@ static const char *error_hint(CURLcode code, const struct http_server *s)
 	case CURLE_OPERATION_TIMEDOUT:
 		return "; is server of the kubeconfig right, and can it be reached from here (VPN, "
 		       "proxy)?";
+	case CURLE_RECV_ERROR:
+	case CURLE_GOT_NOTHING:
+	case CURLE_HTTP2:
+		return s->tls ? ""
+			      : "; if this server speaks https, server of the kubeconfig must say "
+				"so";
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_PROXY:
 		return "; see proxy-url of the kubeconfig, and HTTPS_PROXY and NO_PROXY";

@@ -309,7 +309,9 @@ void kube_extra_info(struct kube *k, FILE *out)
 
 		{
 			lock_scope(&k->lock);
-			if (x->err == -EACCES) {
+			bool twice = i == KUBE_QUEUES && k->extras[KUBE_OWN_QUEUE].err == -EACCES;
+
+			if (x->err == -EACCES && !twice) {
 				verb = x->verb;
 				text = x->text ? strdup(x->text) : NULL;
 			}

@@ -187,6 +187,8 @@ static void failed(struct watch *w, const char *verb, const struct http_reply *r
 	else if (asprintf(&text, "%s %s: %s", asked.verb, asked.resource,
 			  *reply->text ? reply->text : strerror(-err)) < 0)
 		text = NULL;
+	if (w->config.optional && !reply->err && reply->status == 401)
+		err = -EKEYREJECTED;
 	/* The first word, if it is an error, is the owner's to say. */
 	if (w->err != err && w->err <= 0)
 		diag(DIAG_WARNING, "%s", text ? text : strerror(-err));

@@ -4,6 +4,7 @@
 import kubeconfig
 import pytest
 import store as st
+from apiserver import ApiServer
 from harness import is_mounted, marked_pids, run, wait_for
 
 
@@ -31,7 +32,8 @@ def test_wrong_context(said):
 def test_expired_token(said, server):
     assert said(kubeconfig.config(server, user=kubeconfig.token("old"))) == (
         "kxfs: the server does not accept who asks (401)\n"
-        "The credentials in the kubeconfig are wrong or have expired: log in again.\n")
+        "The credentials in the kubeconfig are wrong or have expired: log in again, and mount again if that "
+        "changes the kubeconfig itself.\n")
 
 
 def test_forbidden(said, server):
@@ -60,6 +62,21 @@ def test_no_volcano(said, server):
 
 def test_bad_selector(said):
     assert said(options="selector=a b").startswith("kxfs: the selector of labels is wrong: ")
+
+
+def test_token_file_is_missing(said, server):
+    assert said(kubeconfig.config(server, user=kubeconfig.token_file("/nowhere/token"))).endswith(
+        "token file /nowhere/token of the kubeconfig: No such file or directory\n")
+
+
+@pytest.mark.waits
+def test_http_to_https(said, pki):
+    """It is tried for a while, since a server that starts does the same."""
+    with ApiServer(pki) as secure:
+        config = kubeconfig.config(secure)
+        cluster = config["clusters"][0]["cluster"]
+        cluster["server"] = cluster["server"].replace("https:", "http:")
+        assert said(config).endswith("; if this server speaks https, server of the kubeconfig must say so\n")
 
 
 @pytest.mark.waits

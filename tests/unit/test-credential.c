@@ -277,7 +277,7 @@ static void test_no_token(void **state)
 	begin("tokenFile: token");
 	a = ask(3);
 	assert_int_equal(a.err, -ENOENT);
-	assert_non_null(strstr(a.text, "/token: No such file"));
+	assert_non_null(strstr(a.text, "/token of the kubeconfig: No such file"));
 }
 
 static void test_cert_files(void **state)
