@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading streams of output. While a stream is being read it is in one of three modes: SEARCH, until a line
- * begins that is known; CHECK, while it repeats what is known; NEW, from there on.
+ * Reading streams of output. A stream first repeats what is known (logline_match.c finds where that ends);
+ * from there on it is new.
  */
 #include "spec/logline.h"
 
@@ -26,11 +26,15 @@ struct spec_logline *spec_logline_new(void)
 
 	if (l)
 		l->last_ns = l->max_second = INT64_MIN;
+	if (l)
+		l->ask_below = UINT64_MAX;
 	return l;
 }
 
 void spec_logline_free(struct spec_logline *l)
 {
+	if (l)
+		free(l->match);
 	free(l);
 }
 
@@ -54,12 +58,6 @@ int64_t spec_logline_last(const struct spec_logline *l)
 	return l->last_ns == INT64_MIN ? 0 : l->last_ns;
 }
 
-void spec_logline_known(struct spec_logline *l, const char *bytes, size_t n)
-{
-	l->hash = logline_hash(l->hash, bytes, n);
-	l->size += n;
-}
-
 static int64_t second_of(int64_t ns)
 {
 	return ns / LOGLINE_SECOND;
@@ -73,9 +71,16 @@ static size_t cut_starts(struct logline_start *v, size_t n, uint64_t size)
 	return n;
 }
 
+static void later_timed(const struct logline_start **timed, const struct logline_start *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i].ns != LOGLINE_UNTIMED && (!*timed || v[i].at >= (*timed)->at))
+			*timed = &v[i];
+}
+
 void spec_logline_cut(struct spec_logline *l, uint64_t size)
 {
-	const struct logline_start *last = &l->first;
+	const struct logline_start *last = &l->first, *timed = NULL;
 
 	if (size >= l->size)
 		return;
@@ -90,10 +95,15 @@ void spec_logline_cut(struct spec_logline *l, uint64_t size)
 	/* Of a later start the hash is known, so what comes after it can be added. */
 	l->size = last->at;
 	l->hash = last->hash;
-	l->last_ns = last->ns;
-	l->max_second = l->n_marks > 0 ? second_of(l->marks[l->n_marks - 1].ns) : INT64_MIN;
+	l->midline = false;
 	if (l->n_lines == 0)
 		l->ring[l->n_lines++] = *last;
+	later_timed(&timed, &l->first, 1);
+	later_timed(&timed, l->marks, l->n_marks);
+	later_timed(&timed, l->ring, l->n_lines);
+	l->last_ns = timed ? timed->ns : INT64_MIN;
+	l->untimed = l->size - (timed ? timed->at : 0);
+	l->max_second = l->n_marks > 0 ? second_of(l->marks[l->n_marks - 1].ns) : INT64_MIN;
 }
 
 /* --- where lines began --- */
@@ -120,40 +130,34 @@ static void note_line(struct spec_logline *l, int64_t ns)
 	}
 	l->ring[l->n_lines++ % LOGLINE_RING] = start;
 	l->last_ns = ns;
+	l->untimed = 0;
 }
 
-static bool is_bad(const struct spec_logline *l, uint64_t at)
+static void append(struct spec_logline *l, const char *bytes, size_t n)
 {
-	for (size_t i = 0; i < l->n_bad; i++)
-		if (l->bad[i] == at)
-			return true;
-	return false;
+	l->hash = logline_hash(l->hash, bytes, n);
+	l->size += n;
+	l->midline = bytes[n - 1] != '\n';
 }
 
-static const struct logline_start *better(const struct spec_logline *l,
-					  const struct logline_start *best,
-					  const struct logline_start *s, int64_t ns)
+void spec_logline_known(struct spec_logline *l, const char *bytes, size_t n)
 {
-	if (s->ns != ns || is_bad(l, s->at) || (best && best->at <= s->at))
-		return best;
-	return s;
-}
+	const char *end = bytes + n;
 
-/* The known line that began at NS: the earliest, after which the stream repeats most. */
-static const struct logline_start *find_line(const struct spec_logline *l, int64_t ns)
-{
-	const struct logline_start *best = NULL;
+	while (bytes < end) {
+		const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
+		const struct logline_start start = {LOGLINE_UNTIMED, l->size, l->hash};
+		const struct logline_start *last = &l->ring[(l->n_lines - 1) % LOGLINE_RING];
 
-	if (l->n_lines == 0) {
-		/* Only the bytes are known, from their beginning on. */
-		return l->body_lines == 1 && !is_bad(l, 0) ? &l->first : NULL;
+		n = (size_t)((newline ? newline + 1 : end) - bytes);
+		if (l->size == 0)
+			l->first = start;
+		if (!l->midline && (l->n_lines == 0 || last->at < l->size))
+			l->ring[l->n_lines++ % LOGLINE_RING] = start;
+		append(l, bytes, n);
+		l->untimed += n;
+		bytes += n;
 	}
-	best = better(l, best, &l->first, ns);
-	for (size_t i = 0; i < l->n_marks; i++)
-		best = better(l, best, &l->marks[i], ns);
-	for (size_t i = 0; i < min_of(l->n_lines, (uint64_t)LOGLINE_RING); i++)
-		best = better(l, best, &l->ring[i], ns);
-	return best;
 }
 
 /* --- a stream --- */
@@ -162,8 +166,9 @@ bool spec_logline_begin(struct spec_logline *l, bool force, int64_t *ret_ns)
 {
 	const struct logline_start *from = NULL;
 
+	free(take_ptr(l->match));
 	l->force = force;
-	l->mode = LOGLINE_SEARCH;
+	l->is_new = l->size == 0;
 	l->place = LOGLINE_BEFORE;
 	l->n_prefix = 0;
 	l->entry = 0;
@@ -173,9 +178,10 @@ bool spec_logline_begin(struct spec_logline *l, bool force, int64_t *ret_ns)
 	for (size_t i = l->size <= OVERLAP_MAX ? 0 : l->n_marks; i-- > 0;) {
 		const struct logline_start *m = &l->marks[i];
 
-		if (!is_bad(l, m->at) && (!from || l->size - m->at <= OVERLAP_MAX))
+		if (m->at < l->ask_below && (!from || l->size - m->at <= OVERLAP_MAX))
 			from = m;
 	}
+	l->asked_at = from ? from->at : 0;
 	/* The first line of all is the first of its second too. */
 	if (!from)
 		return false;
@@ -193,68 +199,34 @@ static void keep_text(struct spec_logline *l, const char *bytes, size_t n)
 	l->text[l->n_text] = '\0';
 }
 
-static void begin_check(struct spec_logline *l, const struct logline_start *from)
-{
-	l->mode = LOGLINE_CHECK;
-	l->from = from->at;
-	l->left = l->size - from->at;
-	l->check = 0;
-	l->want = logline_hash_between(from->hash, l->hash, l->left);
-}
-
 static void begin_new(struct spec_logline *l)
 {
-	l->mode = LOGLINE_NEW;
-	l->n_bad = 0;
+	free(take_ptr(l->match));
+	l->is_new = true;
+	l->ask_below = UINT64_MAX;
+	l->doubts = 0;
+	l->blind = false;
+	l->end_n = l->end_hash = 0;
 }
 
-/* A line of time NS begins. */
-static int begin_line(struct spec_logline *l, int64_t ns)
+/* A line of time NS begins; MIDDLE: within another one. */
+static int begin_line(struct spec_logline *l, int64_t ns, bool middle)
 {
-	const struct logline_start *from;
+	int ret;
 
 	ns = max_of(ns, (int64_t)0); /* no log is that old */
 	l->line_ns = ns;
 	l->line_noted = false;
 	l->entry = 0;
 	l->body_lines++;
-	if (l->mode != LOGLINE_SEARCH)
+	if (l->is_new)
 		return 0;
-	if (l->size == 0) {
+	ret = logline_match_line(l, ns, middle);
+	if (ret == LOGLINE_GAP)
+		l->gaps++;
+	if (ret > 0)
 		begin_new(l);
-		return 0;
-	}
-	from = find_line(l, ns);
-	if (from) {
-		begin_check(l, from);
-		return 0;
-	}
-	if (ns <= l->last_ns)
-		return 0; /* it came long ago */
-	if (!l->force)
-		return -ESTALE;
-	l->gaps++;
-	begin_new(l);
-	return 0;
-}
-
-/* What came from l->from on is not what is known: next time not from there. */
-static int try_another(struct spec_logline *l)
-{
-	if (l->n_bad < LOGLINE_BAD) {
-		l->bad[l->n_bad++] = l->from;
-		return -EAGAIN;
-	}
-	return -ESTALE;
-}
-
-static int end_check(struct spec_logline *l)
-{
-	if (l->check != l->want)
-		return try_another(l);
-	begin_new(l);
-	l->line_noted = true; /* what is known ends within this line, or with it */
-	return 0;
+	return min_of(ret, 0);
 }
 
 /* What FN does not take is not known: a later stream has to bring it again. */
@@ -268,7 +240,7 @@ static int put_content(struct spec_logline *l, const char *bytes, size_t n, spec
 	if (!l->line_noted)
 		note_line(l, l->line_ns);
 	l->line_noted = true;
-	spec_logline_known(l, bytes, n);
+	append(l, bytes, n);
 	return 0;
 }
 
@@ -276,21 +248,20 @@ static int put_content(struct spec_logline *l, const char *bytes, size_t n, spec
 static int take_content(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data)
 {
-	if (l->mode == LOGLINE_CHECK) {
-		size_t same = (size_t)min_of((uint64_t)n, l->left);
+	while (n > 0 && !l->is_new) {
+		size_t same = logline_match_most(l, n);
+		int ret = logline_match_bytes(l, bytes, same);
 
-		l->check = logline_hash(l->check, bytes, same);
-		l->left -= same;
+		if (ret < 0)
+			return ret;
 		bytes += same;
 		n -= same;
-		if (l->left == 0) {
-			int err = end_check(l);
-
-			if (err < 0)
-				return err;
+		if (ret == LOGLINE_NEW) {
+			begin_new(l);
+			l->line_noted = true; /* what is known ends within this line, or with it */
 		}
 	}
-	return l->mode == LOGLINE_NEW && n > 0 ? put_content(l, bytes, n, fn, data) : 0;
+	return n > 0 ? put_content(l, bytes, n, fn, data) : 0;
 }
 
 /* --- times in the middle of lines --- */
@@ -334,7 +305,7 @@ static int take_middle(struct spec_logline *l, char c, spec_logline_fn fn, void 
 	    ns >= l->line_ns && ns - l->line_ns < PART_MAX) {
 		l->n_prefix = 0;
 		l->place = LOGLINE_CONTENT;
-		return begin_line(l, ns);
+		return begin_line(l, ns, true);
 	}
 	if (c != ' ' && may_be_time(l->prefix, l->n_prefix))
 		return 0;
@@ -356,7 +327,7 @@ static int take_prefix(struct spec_logline *l, char c)
 	    spec_time_parse(l->prefix, l->n_prefix, &ns) == l->n_prefix) {
 		l->n_prefix = 0;
 		l->place = LOGLINE_CONTENT;
-		return begin_line(l, ns);
+		return begin_line(l, ns, false);
 	}
 	l->prefix[l->n_prefix++] = c;
 	if (c == '\n' || c == ' ' || l->n_prefix == sizeof(l->prefix)) {
@@ -379,7 +350,7 @@ static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, int
 	if (len == 0 || len >= LOGLINE_PREFIX || bytes[len] != ' ')
 		return 0;
 	l->place = LOGLINE_CONTENT;
-	*ret_err = begin_line(l, ns);
+	*ret_err = begin_line(l, ns, false);
 	return len + 1;
 }
 
@@ -444,8 +415,5 @@ int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
 	if (err < 0)
 		return err;
 	keep_text(l, l->prefix, l->n_prefix);
-	/* Of many lines of one time, some may have been rotated away: this may not be the one that is known. */
-	if (l->mode == LOGLINE_CHECK)
-		return try_another(l);
-	return l->mode == LOGLINE_SEARCH && l->size > 0 ? -ESTALE : 0;
+	return l->is_new ? 0 : logline_match_end(l);
 }

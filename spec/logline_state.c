@@ -85,8 +85,9 @@ char *spec_logline_save(const struct spec_logline *l, size_t *ret_len)
 
 	if (!out)
 		return NULL;
-	fprintf(out, "kxfs-position 1\nsize %" PRIu64 " %" PRIx64 " %" PRId64 " %u %d\n", l->size,
-		l->hash, l->max_second, l->gaps, l->plain);
+	fprintf(out,
+		"kxfs-position 1\nsize %" PRIu64 " %" PRIx64 " %" PRId64 " %" PRIu64 " %u %d %d\n",
+		l->size, l->hash, l->max_second, l->untimed, l->gaps, l->plain, l->midline);
 	if (l->n_lines > 0)
 		save_start(out, 'f', &l->first);
 	for (size_t i = 0; i < l->n_marks; i++)
@@ -110,7 +111,7 @@ static bool load_start(struct spec_logline *l, const char *line)
 
 	if (sscanf(line, "%c %" SCNd64 " %" SCNu64 " %" SCNx64, &kind, &s.ns, &s.at, &s.hash) !=
 		    4 ||
-	    s.ns < 0 || s.at > l->size || s.hash >= PRIME)
+	    s.ns < LOGLINE_UNTIMED || s.at > l->size || s.hash >= PRIME)
 		return false;
 	if (kind == 'f') {
 		l->first = s;
@@ -118,26 +119,28 @@ static bool load_start(struct spec_logline *l, const char *line)
 		l->marks[l->n_marks++] = s;
 	} else if (kind == 'l' && l->n_lines < LOGLINE_RING) {
 		l->ring[l->n_lines++] = s;
-		l->last_ns = s.ns;
 	} else {
 		return false;
 	}
+	if (s.ns != LOGLINE_UNTIMED)
+		l->last_ns = s.ns;
 	return true;
 }
 
 static bool load(struct spec_logline *l, char *text)
 {
 	char *rest = text, *line = strsep(&rest, "\n");
-	int plain;
+	int plain, midline;
 
 	if (!streq(line, "kxfs-position 1") || !rest)
 		return false;
 	line = strsep(&rest, "\n");
-	if (sscanf(line, "size %" SCNu64 " %" SCNx64 " %" SCNd64 " %u %d", &l->size, &l->hash,
-		   &l->max_second, &l->gaps, &plain) != 5 ||
-	    l->hash >= PRIME)
+	if (sscanf(line, "size %" SCNu64 " %" SCNx64 " %" SCNd64 " %" SCNu64 " %u %d %d", &l->size,
+		   &l->hash, &l->max_second, &l->untimed, &l->gaps, &plain, &midline) != 7 ||
+	    l->hash >= PRIME || l->untimed > l->size)
 		return false;
 	l->plain = plain;
+	l->midline = midline;
 	while (rest && (line = strsep(&rest, "\n"))) {
 		if (streq(line, "end"))
 			return true;
