@@ -30,6 +30,7 @@ static void follow_free(struct follow *f)
 {
 	loop_timer_free(f->timer);
 	loop_timer_free(f->quiet);
+	loop_timer_free(f->keep);
 	if (f->rq)
 		http_cancel(f->rq);
 	if (f->l && f->writer)
@@ -183,10 +184,32 @@ static void on_failed(struct follow *f, int err)
 	follow_wait(f, DISK_MS);
 }
 
+static void on_keep(void *data)
+{
+	struct follow *f = data;
+
+	loop_timer_free(take_ptr(f->keep));
+	f->kept_ms = loop_now_ms();
+	if (f->writer && f->l)
+		spool_writer_keep(f->writer, f->l);
+}
+
+/* Soon, if it has been kept a moment ago: also when no more is written by then. */
+static void keep_position(struct follow *f)
+{
+	uint64_t ago = loop_now_ms() - f->kept_ms;
+
+	if (f->keep)
+		return;
+	if (f->kept_ms > 0 && ago < KEEP_MS)
+		f->keep = loop_timer_new(f->config.loop, (unsigned)(KEEP_MS - ago), 0, on_keep, f);
+	if (!f->keep)
+		on_keep(f);
+}
+
 static void on_written(void *data, int err)
 {
 	struct follow *f = data;
-	uint64_t now = loop_now_ms();
 
 	if (err < 0) {
 		on_failed(f, err);
@@ -197,10 +220,7 @@ static void on_written(void *data, int err)
 		return;
 	}
 	check_gaps(f);
-	if (f->kept_ms == 0 || now - f->kept_ms >= KEEP_MS) {
-		f->kept_ms = now;
-		spool_writer_keep(f->writer, f->l);
-	}
+	keep_position(f);
 	if (!f->rq && !f->timer)
 		follow_next(f);
 }

@@ -23,6 +23,7 @@ struct follow {
 	struct spec_logline *l;	     /* NULL: not open yet */
 	struct loop_timer *timer; /* until the next try, or the end of a stream that should end */
 	struct loop_timer *quiet; /* not settled yet: looks for a pause */
+	struct loop_timer *keep;  /* its position is to be kept */
 	unsigned delay_ms;	  /* before the next try */
 	bool settled;
 	bool fetched; /* what there was at the start */

@@ -311,6 +311,19 @@ static unsigned requests(const char *pod, const char *with)
 	return count;
 }
 
+/* The position that is kept of POD's log is of SIZE bytes. */
+static bool is_kept(const char *pod, size_t size)
+{
+	char dir[128], want[64];
+	size_t n;
+	cleanup_free char *text = NULL;
+
+	snprintf(dir, sizeof(dir), "%s/jobs/job/positions", rig.state);
+	snprintf(want, sizeof(want), "\nsize %zu ", size);
+	text = slurp(dir, pod, &n);
+	return text && strstr(text, want);
+}
+
 /* --- tests --- */
 
 static void test_simple(void **state)
@@ -332,6 +345,23 @@ static void test_simple(void **state)
 	assert_int_equal(x.err, 0);
 	assert_same("quiet-1");
 	assert_int_equal(requests("quiet-1", "follow=true"), 1);
+}
+
+/* Where a log is is kept soon, also when no more comes: kxfs may be killed, and the log rotated, at any time. */
+static void test_kept(void **state)
+{
+	struct followed x = {0};
+	char go[128];
+	FILE *f;
+
+	(void)state;
+	start(&x, "quiet-2");
+	rig_until(is_kept("quiet-2", strlen("here I am\n")));
+	snprintf(go, sizeof(go), "%s/quiet-2.go", world.dir);
+	f = fopen(go, "we");
+	fclose(f);
+	rig_until(is_kept("quiet-2", strlen("here I am\nbye\n")));
+	rig_here(stop_now, &x);
 }
 
 static void test_first(void **state)
@@ -542,6 +572,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_simple, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_any, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
