@@ -8,6 +8,7 @@ long anything takes: release(namespace, pod, code).
 import contextlib
 import json
 import pathlib
+import uuid
 
 import api
 import harness
@@ -30,6 +31,16 @@ def app(script="", name="app", roles=None, args=None, **fields):
     """An AppDef as JSON: a role that runs SCRIPT, or ROLES; ARGS are its scheduler_args."""
     return json.dumps({"name": name, "roles": roles or [role(script, **fields)],
                        **({"scheduler_args": args} if args else {})}, indent=1)
+
+
+def manifest(**spec):
+    """A job of one replica that runs HOLD, as Volcano takes it, with these fields in its pod's spec."""
+    pod = {"restartPolicy": "Never", "containers": [{
+        "name": "main", "image": IMAGE, "command": ["sh", "-c", HOLD], **spec.pop("container", {})}], **spec}
+    return json.dumps({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+                       "metadata": {"name": f"made-{uuid.uuid4().hex[:8]}"},
+                       "spec": {"schedulerName": "volcano", "queue": "default", "minAvailable": 1, "tasks": [
+                           {"name": "main", "replicas": 1, "template": {"spec": pod}}]}})
 
 
 class World:
@@ -86,6 +97,14 @@ class World:
     def release_all(self, job, code=0):
         for pod in self.pods(job):
             self.release(pod["metadata"]["name"], code)
+
+
+def quota(world, **hard):
+    """Limit the namespace, until it counts."""
+    world.cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"},
+                         "spec": {"hard": hard}}, namespace=world.namespace)
+    wait_for(lambda: "used" in world.cluster.client.get(world.path("resourcequotas", "few"))["status"],
+             "the quota to be counted")
 
 
 def running(job, replica="main-0"):

@@ -3,7 +3,6 @@
 
 import os
 
-import yaml
 from harness import err_of, run, wait_for
 from mounted import HOLD, app, running
 
@@ -49,6 +48,7 @@ def test_suspend_and_resume(mount, world, limited):
     kx = mount(kubeconfig=limited)
     job = kx.submit(app(HOLD))
     begun(job)
+    phase(job, "Running")
     assert actions(job) == BUSY
     refused(job, *BUSY)
     run(f"echo suspend > {job.dir}/ctl")
@@ -65,6 +65,7 @@ def test_suspend_and_resume(mount, world, limited):
     assert job.log(name="log.0").startswith(b"begin\n")
     world.release_all(job.id)
     job.finish()
+    phase(job, "Completed")
     assert actions(job) == []
     refused(job)
 
@@ -134,21 +135,3 @@ def test_replaced(kx, world):
         assert err_of(os.write, fd, b"terminate") in ("ENOENT", "ESTALE")
     finally:
         os.close(fd)
-
-
-def test_no_right(mount, world, limited):
-    """Without the right to create Commands."""
-    kx = mount(kubeconfig=limited)
-    job = kx.submit(app(HOLD))
-    begun(job)
-    rules = yaml.safe_load(world.kubectl("get", "role", "kxfs", "-o", "yaml").stdout)["rules"]
-    world.cluster.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-                         "metadata": {"name": "kxfs"},
-                         "rules": [rule for rule in rules if "commands" not in rule["resources"]]},
-                        namespace=world.namespace)
-    wait_for(lambda: world.kubectl(
-        "auth", "can-i", "create", "commands.bus.volcano.sh", "--as",
-        f"system:serviceaccount:{world.namespace}:kxfs", check=False).stdout.strip() == "no", what="the rights")
-    assert err_of(write, job, "suspend") == "EACCES"
-    assert "create commands.bus.volcano.sh" in kx.read(".kxfs", "log")
-    assert job.state() == "RUNNING" and job.status()["pending_command"] is None

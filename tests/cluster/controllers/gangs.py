@@ -119,10 +119,9 @@ class Gangs:
                 "reason": "tasks in gang are ready to be scheduled"}))
             status.pop("running", None)
             status.update({"running": running} if running else {})
-        elif any(is_unschedulable(pod) for pod in pods):
-            waiting = len(pods) - len(bound)
-            message = (f"{waiting}/{len(pods)} tasks in gang unschedulable: pod group is not ready, "
-                       f"{waiting} Pending, {needed} minAvailable")
+        elif 0 < len(pods) < needed or any(is_unschedulable(pod) for pod in pods):
+            message = (f"{needed - len(bound)}/{len(pods)} tasks in gang unschedulable: pod group is not ready, "
+                       f"{len(pods) - len(bound)} Pending, {needed} minAvailable")
             status["conditions"] = self.condition(group, "Unschedulable", {
                 "reason": "NotEnoughResources", "message": message})
             self.recorder.record(group, "Warning", "Unschedulable", message)

@@ -2,6 +2,7 @@
 """What Volcano's job controller does to a job when something happened (recordings show it)."""
 
 import datetime
+import json
 
 import api
 import objects
@@ -163,9 +164,7 @@ class JobController:
             made = self.client.post(api.path_of(resource, item["metadata"]["namespace"]), item)
         except api.Refused as e:
             if e.code != 409:  # it is there, or one of that name is going
-                self.recorder.record(job, "Warning", "FailedCreate", f"create {resource} "
-                                     f"{item['metadata']['name']} failed: &errors.StatusError{{"
-                                     f'Message:"{e.message}"}}')
+                self.recorder.record(job, "Warning", "FailedCreate", dump(item["metadata"]["name"], e))
             return item
         return cache.learn(made) if cache else made
 
@@ -219,6 +218,14 @@ class JobController:
                   "conditions": policy.conditions(old.get("conditions", ()), phase, time)}
         path = api.path_of("jobs", job["metadata"]["namespace"], job["metadata"]["name"], "status")
         self.jobs.learn(self.client.put(path, {**job, "status": status}))
+
+
+def dump(name, refused):
+    """An error as Volcano prints it: Go's %#v, in which texts are quoted as JSON quotes them."""
+    fields = ", ".join(f"{key.capitalize()}:{json.dumps(refused.status.get(key, ''), ensure_ascii=False)}"
+                       for key in ("status", "message", "reason"))
+    return (f"Error creating pods: [failed to create pod {name}, err: &errors.StatusError{{ErrStatus:v1.Status{{"
+            f'TypeMeta:v1.TypeMeta{{Kind:"", APIVersion:""}}, {fields}, Code:{refused.code}}}}}]')
 
 
 def without_times(status):

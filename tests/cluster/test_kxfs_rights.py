@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""A mount with the rights of contrib/rbac.yaml, and with all of these but one: it works, says what it is
+refused, and what that costs."""
+
+import os
+
+import pytest
+import yaml
+from harness import err_of, run, wait_for
+from mounted import HOLD, app, manifest, quota, refused, running
+from test_kxfs_ctl import write
+
+JOBS = "jobs.batch.volcano.sh"
+PODGROUPS, QUEUES = "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"
+COST = {
+    PODGROUPS: "why can't tell of gangs, and of jobs that the scheduler does not let in",
+    "events": "there is no events file; why can't tell of pods that can't be made, of volumes that can't be "
+              "mounted, of queues and a cluster that are full",
+}
+# What is said of a job of two pods that may have one pod alone, without these.
+SHORT = {
+    PODGROUPS: "The job waits: its pods can't be made: quota few is used up (requested: pods=1, used: pods=1, "
+               "limited: pods=1). It goes on by itself when the quota has room.\n",
+    "events": "The job waits: 2 pods must start together, and there is only 1 of them. It starts by itself when "
+              "there is room.\n",
+}
+NO_QUEUES = [(QUEUES, "queues/ has at most the queue of this mount"),
+             (QUEUES, "there is no queues/; why can't tell what a queue has")]
+
+
+class Rights:
+    """Those of the user of the kubeconfig `limited`; `user` is its name."""
+
+    def __init__(self, world):
+        self.world = world
+        self.user = f"system:serviceaccount:{world.namespace}:kxfs"
+        self.rules = yaml.safe_load(world.kubectl("get", "role", "kxfs", "-o", "yaml").stdout)["rules"]
+
+    def may(self, verb, resource):
+        resource, _, sub = resource.partition("/")
+        return self.world.kubectl("auth", "can-i", verb, resource, f"--subresource={sub}", "--as", self.user,
+                                  check=False).stdout.strip() == "yes"
+
+    def without(self, resource, *verbs):
+        """Take away VERBS (none: all) of RESOURCE."""
+        name = resource.partition(".")[0]
+        rules, gone = [], []
+        for rule in self.rules:
+            kept = rule
+            if name in rule["resources"]:
+                gone = list(verbs or rule["verbs"])
+                kept = {**rule, "verbs": [verb for verb in rule["verbs"] if verb not in gone]}
+            rules += [kept] if kept["verbs"] else []
+        self.world.cluster.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+                                  "metadata": {"name": "kxfs"}, "rules": rules},
+                                 namespace=self.world.namespace)
+        self.rules = rules
+        assert gone, resource
+        for verb in gone:
+            wait_for(lambda v=verb: not self.may(v, resource), what="the right to be gone")
+
+    def see_queues(self, **narrower):
+        """The ClusterRole of contrib/rbac.yaml, bound to the user; with resourceNames another."""
+        name = f"kxfs-queues-{self.world.namespace}"
+        kind = {"apiVersion": "rbac.authorization.k8s.io/v1"}
+        self.world.cluster.apply(
+            {**kind, "kind": "ClusterRole", "metadata": {"name": name}, "rules": [{
+                "apiGroups": ["scheduling.volcano.sh"], "resources": ["queues"], "verbs": ["list", "watch"],
+                **narrower}]},
+            {**kind, "kind": "ClusterRoleBinding", "metadata": {"name": name},
+             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+             "subjects": [{"kind": "ServiceAccount", "name": "kxfs", "namespace": self.world.namespace}]})
+        what = f"{QUEUES}/{narrower['resourceNames'][0]}" if narrower else QUEUES
+        wait_for(lambda: self.world.kubectl("auth", "can-i", "list", what, "--as", self.user,
+                                            check=False).stdout.strip() == "yes", what="the right")
+
+
+@pytest.fixture
+def rights(world, limited):
+    rights = Rights(world)
+    yield rights
+    for kind in ("clusterrolebinding", "clusterrole"):
+        world.kubectl("delete", kind, f"kxfs-queues-{world.namespace}", "--ignore-not-found")
+
+
+def refusals(kx):
+    return yaml.safe_load(kx.read(".kxfs", "info"))["refused"]
+
+
+def told(kx):
+    """What .kxfs/info says was refused: (resource, cost)."""
+    return [(one["resource"], one["cost"]) for one in refusals(kx)]
+
+
+def works(kx, world):
+    """What needs no optional right."""
+    job = kx.submit(app(HOLD))
+    pod = running(job)
+    job.until_logged("begin")
+    world.release(pod)
+    job.finish()
+    assert job.read("main-0", "follow") == "begin\nend\n" and job.read("why") == ""
+    run(["rm", "-r", str(job.dir)])
+    assert not world.jobs() and "connected: true" in kx.read(".kxfs", "info")
+
+
+def test_all(mount, world, limited, rights):
+    """All of them but that to see queues, which a namespace's Role can't give."""
+    kx = mount(kubeconfig=limited)
+    works(kx, world)
+    wait_for(lambda: told(kx) == NO_QUEUES, what="what is refused")
+    assert not (kx / "queues").exists()
+    assert refusals(kx)[0]["answer"] == (f"forbidden: user {rights.user} may not list {QUEUES}, which belong to "
+                                         "the whole cluster\nAsk who runs the cluster for the right.")
+
+
+def test_all_queues(mount, world, limited, rights):
+    rights.see_queues()
+    kx = mount(kubeconfig=limited)
+    wait_for(lambda: (kx / "queues").exists() and "default" in kx.ls("queues"), what="the queues")
+    works(kx, world)
+    assert told(kx) == []
+
+
+def test_own_queue(mount, limited, rights):
+    """resourceNames: [default]."""
+    rights.see_queues(resourceNames=["default"])
+    kx = mount(kubeconfig=limited)
+    wait_for(lambda: (kx / "queues").exists() and kx.ls("queues") == ["default"], what="the queue")
+    assert told(kx) == NO_QUEUES[:1]
+
+
+@pytest.mark.parametrize("resource", [PODGROUPS, "events"])
+def test_without(mount, world, limited, rights, resource):
+    """What may be watched, but for one."""
+    rights.without(resource)
+    kx = mount(kubeconfig=limited)
+    works(kx, world)
+    wait_for(lambda: told(kx) == [(resource, COST[resource]), *NO_QUEUES], what="what is refused")
+    assert refusals(kx)[0]["answer"].startswith(forbidden(rights, "list", resource) + "\n")
+    quota(world, pods="1")
+    job = kx.submit(app(HOLD, num_replicas=2))
+    wait_for(lambda: job.read("why") == SHORT[resource], what=f"why (now {job.read('why')})")
+    assert ("events" in kx.ls("jobs", job.id)) == (resource != "events")
+
+
+# --- what is tried when somebody asks for it ---------------------------------------------------
+
+
+def forbidden(rights, verb, resource):
+    return (f"forbidden: user {rights.user} may not {verb} {resource} in namespace {rights.world.namespace}, which "
+            "is missing or forbidden")
+
+
+def test_no_create(mount, world, limited, rights):
+    """The file stays, and beside it stands why."""
+    rights.without(JOBS, "create")
+    kx = mount(kubeconfig=limited)
+    err, text = refused(kx, app(HOLD))
+    assert err == "EACCES" and forbidden(rights, "create", JOBS) in text
+    assert kx.read("submit/app.yaml") == app(HOLD) and not world.jobs()
+
+
+def test_no_delete(mount, world, limited, rights):
+    """The job goes on, and so does its directory."""
+    rights.without(JOBS, "delete")
+    kx = mount(kubeconfig=limited)
+    job = kx.submit(app(HOLD))
+    running(job)
+    assert err_of(os.rmdir, job.dir) == "EACCES"
+    assert f"{job.id}: not removed: {forbidden(rights, 'delete', JOBS)}" in kx.read(".kxfs", "log")
+    job.until("RUNNING")
+    world.release_all(job.id)
+    job.finish()
+
+
+@pytest.mark.parametrize("resource, verb", [("commands.bus.volcano.sh", "create"), (JOBS, "get")])
+def test_no_ctl(mount, world, limited, rights, resource, verb):
+    rights.without(resource, verb)
+    kx = mount(kubeconfig=limited)
+    job = kx.submit(app(HOLD))
+    running(job)
+    assert err_of(write, job, "suspend") == "EACCES"
+    assert forbidden(rights, verb, resource) in kx.read(".kxfs", "log")
+    job.until("RUNNING")
+    assert job.status()["pending_command"] is None
+    world.release_all(job.id)
+    job.finish()
+
+
+def test_no_logs(mount, world, limited, rights):
+    """All but the output."""
+    rights.without("pods/log", "get")
+    kx = mount(kubeconfig=limited)
+    job = kx.submit(app(HOLD))
+    world.release(running(job))
+    job.finish()
+    assert job.log() == b""
+    wait_for(lambda: forbidden(rights, "get", "pods/log") in kx.read(".kxfs", "log"), what="why there is no output")
+
+
+@pytest.mark.parametrize("resource", [JOBS, "pods"])
+def test_nothing_without(mount, limited, rights, resource):
+    """Jobs and their pods have to be seen: else nothing is mounted."""
+    rights.without(resource, "list")
+    kx = mount(kubeconfig=limited, start=False)
+    p = run(kx.command(), env=kx.env(), check=False)
+    assert p.returncode == 1 and forbidden(rights, "list", resource) in p.stderr
+    assert not os.listdir(kx.mnt)
+
+
+def test_read_only(mount, world, limited, rights):
+    """-o ro needs no create and delete, and no commands."""
+    rights.without(JOBS, "create", "delete", "get")
+    rights.without("commands.bus.volcano.sh")
+    world.kubectl("create", "-f", "-", input=manifest())
+    kx = mount(kubeconfig=limited, options="ro")
+    wait_for(lambda: kx.ls("jobs"), what="the job")
+    job = kx.jobs()[0]
+    world.release(running(job))
+    job.finish()
+    assert job.log() == b"begin\nend\n" and told(kx) == NO_QUEUES[:1]

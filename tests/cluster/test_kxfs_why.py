@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""What keeps a job of a real cluster from running, or ended it: one sentence for each cause that can be
+brought about there (tests/unit/test-view_cause.c has all), what `events` and `queues/` show."""
+
+import re
+import uuid
+
+import api
+import pytest
+import yaml
+from harness import wait_for
+from mounted import HOLD, app, manifest, quota, role, running
+
+NO_RETRY = "It was not tried again, because max_retries is 0."
+ROOM = "It starts by itself when there is room."
+
+
+def says(job, text, reason=None):
+    """Wait until `why` is TEXT, a regular expression when it holds `\\`; status has the same REASON."""
+    pattern = re.compile((text if "\\" in text else re.escape(text)) + "\n")
+
+    def said():
+        said.last = job.read("why")
+        return pattern.fullmatch(said.last)
+
+    try:
+        wait_for(said, what="why", timeout=60)
+    except AssertionError:
+        pytest.fail(f"wanted: {text}\nsaid:   {said.last}\n{job.read('status')}")
+    if reason:
+        assert job.status()["reason"] == reason
+
+
+def ends(job, world):
+    """What it waited for is there: it runs by itself, and `why` has nothing to say."""
+    world.release(running(job))
+    job.finish()
+    assert job.read("why") == ""
+
+
+# --- what a replica says -----------------------------------------------------------------------
+
+
+def test_no_node_fits(kx):
+    job = kx.submit(app(HOLD, resource={"cpu": 0.1, "memMB": 64, "gpu": 0, "capabilities": {
+        "node.kubernetes.io/instance-type": "no-such-type"}}))
+    says(job, r"main-0 fits on no node: 0/\d+ nodes are (un)?available: \d+ node\(s\) didn't match Pod's node "
+         r"affinity/selector\.", "Unschedulable")
+
+
+def test_missing_image(kx):
+    job = kx.submit(app(HOLD, image="localhost:1/no/such:image", num_replicas=2))
+    says(job, "main-0 can't start: its image localhost:1/no/such:image can't be pulled: connection refused. "
+         "Check the image's name and tag, and that the cluster's nodes may pull it. It is the first of 2 replicas "
+         "that wait so.")
+
+
+def test_missing_secret(kx, world):
+    job = kx.submit(manifest(container={"env": [{"name": "KEY", "valueFrom": {
+        "secretKeyRef": {"name": "nope", "key": "key"}}}]}))
+    says(job, 'main-0 can\'t start: secret "nope" not found. It starts by itself when that is there.',
+         "CreateContainerConfigError")
+    world.kubectl("create", "secret", "generic", "nope", "--from-literal=key=1")
+    ends(job, world)
+
+
+def test_missing_configmap(kx, world):
+    job = kx.submit(manifest(volumes=[{"name": "settings", "configMap": {"name": "nope"}}], container={
+        "volumeMounts": [{"name": "settings", "mountPath": "/settings"}]}))
+    says(job, 'main-0 can\'t start: its volume settings can\'t be mounted: configmap "nope" not found. It starts '
+         "by itself when that is mended.", "FailedMount")
+    world.kubectl("create", "configmap", "nope")
+    ends(job, world)
+
+
+def test_missing_claim(kx, world):
+    job = kx.submit(app(HOLD, mounts=[{"type": "volume", "src": "nope", "dst_path": "/data"}]))
+    says(job, f"main-0 can't start: there is no persistent volume claim nope in namespace {world.namespace}. It "
+         "starts by itself when there is one.", "Unschedulable")
+
+
+def test_missing_program(kx):
+    job = kx.submit(app(roles=[role("", entrypoint="/no/such/program", args=[])]))
+    job.finish("FAILED")
+    says(job, 'main-0 could not be started: exec: "/no/such/program": stat /no/such/program: no such file or '
+         "directory. Check the entrypoint of role main: it must be a program in PATH or the path of an executable "
+         f"file. {NO_RETRY}", "StartError")
+
+
+def test_exit_code(kx, world):
+    job = kx.submit(app(HOLD, num_replicas=2))
+    running(job, "main-0")
+    world.release(running(job, "main-1"), 127)
+    world.release(job.replica()["pod"])
+    job.finish("FAILED")
+    says(job, "main-1 ended with exit code 127 (a shell's way to say that a command was not found). "
+         f"{NO_RETRY} Its output is in main-1/log.", "Error")
+
+
+def test_memory(kx):
+    job = kx.submit(app("dd if=/dev/zero of=/dev/null bs=256M count=1"))
+    job.finish("FAILED")
+    says(job, "main-0 was ended because it used more memory than its limit. Role main needs more memory, or must "
+         f"use less. {NO_RETRY} Its output is in main-0/log.", "OOMKilled")
+
+
+# --- pods that can't be made -------------------------------------------------------------------
+
+
+def test_quota(kx, world):
+    """Of a gang of two one pod is there: that the gang waits for the other says less."""
+    quota(world, pods="1")
+    job = kx.submit(app(HOLD, num_replicas=2))
+    says(job, "The job waits: its pods can't be made: quota few is used up (requested: pods=1, used: pods=1, "
+         "limited: pods=1). It goes on by itself when the quota has room.", "QuotaExceeded")
+    assert job.status()["message"].startswith("its pods can't be made: quota few is used up")
+
+
+def test_service_account(kx, world):
+    job = kx.submit(app(HOLD, args={"service_account": "nope"}))
+    says(job, "The job waits: its pods can't be made: there is no service account nope in namespace "
+         f"{world.namespace}. Create it, or submit the job with another service_account.", "NoServiceAccount")
+
+
+def test_priority_class(kx):
+    job = kx.submit(app(HOLD, args={"priority_class": "nope"}))
+    says(job, "The job waits: its pods can't be made: there is no priority class nope. Create it, or submit the "
+         "job with another priority_class.", "NoPriorityClass")
+
+
+# --- room --------------------------------------------------------------------------------------
+
+
+def test_cluster_full(kx):
+    job = kx.submit(app(HOLD, resource={"cpu": 5000, "memMB": 64, "gpu": 0}, num_replicas=2))
+    says(job, f"The job waits: the cluster has no room for it now: it needs 9999.8 cpu at once. {ROOM}",
+         "ClusterFull")
+
+
+@pytest.fixture
+def queue(world):
+    """The name of a queue for 0.3 of a processor; the test may ask for a Command about it."""
+    name, client = f"kxfs-{uuid.uuid4().hex[:8]}", world.cluster.client
+    client.post(api.path_of("queues"), {
+        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name},
+        "spec": {"weight": 1, "reclaimable": True, "capability": {"cpu": "300m"}}})
+    wait_for(lambda: client.get(api.path_of("queues", None, name)).get("status", {}).get("state") == "Open",
+             what="the queue to be open")
+    yield name
+    client.delete(world.path("jobs"))
+    client.delete(api.path_of("queues", None, name))
+
+
+def test_queue(mount, world, queue):
+    """Full, too small, closed; what `queues/` says of it meanwhile."""
+    kx = mount(options=f"queue={queue}")
+    resource = {"cpu": 0.3, "memMB": 64, "gpu": 0}  # a tenth less is asked for
+    first = kx.submit(app(HOLD, resource=resource), "first.yaml")
+    running(first)
+    second = kx.submit(app(HOLD, resource=resource), "second.yaml")
+    says(second, f"The job waits: queue {queue} has no room for it now: it needs 0.2 cpu at once, and 0.1 of the "
+         f"queue's 0.3 is free. {ROOM}", "QueueFull")
+    large = kx.submit(app(HOLD, resource={**resource, "cpu": 0.5}), "large.yaml")
+    says(large, f"The job waits: queue {queue} has no room for it now: it needs 0.4 cpu at once, and the queue may "
+         "use 0.3 in all. Submit it to another queue, or with less.", "QueueTooSmall")
+    assert {"default", queue} <= set(kx.ls("queues"))
+    status = yaml.safe_load(kx.read("queues", queue, "status"))
+    assert (status["state"], status["capability"]) == ("Open", {"cpu": "300m"})
+    assert (status["running"], status["pending"]) == (1, 2)
+    large.cancel()
+    world.release(first.replica()["pod"])
+    running(second)
+    assert second.read("why") == ""
+    third = kx.submit(app(HOLD, resource=resource), "third.yaml")
+    says(third, r"The job waits: queue \S+ has no room for it now: .*", "QueueFull")
+    world.cluster.client.post(world.path("commands"), {
+        "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": {"generateName": "close-"},
+        "action": "CloseQueue", "target": {
+            "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": queue,
+            "uid": world.cluster.client.get(api.path_of("queues", None, queue))["metadata"]["uid"]}})
+    says(third, f"The job waits: queue {queue} is closed. Submit it to another queue, or have this one opened.",
+         "QueueClosed")
+
+
+def test_events(kx, world):
+    """What the cluster told of the job's own objects, a line each; nothing of another job's."""
+    other = kx.submit(app(HOLD, name="other"), "other.yaml")
+    job = kx.submit(app(HOLD))
+    running(other)
+    pod = running(job)
+
+    def told():
+        lines = [line.split("\t") for line in job.read("events").splitlines()]
+        return {fields[3]: fields for fields in lines if fields[1] == f"Pod/{pod}"}
+
+    wait_for(lambda: {"Scheduled", "Pulled", "Created", "Started"} <= set(told()), what="the pod's events")
+    assert told()["Started"][2] == "Normal" and told()["Started"][4] == "1"
+    assert other.replica()["pod"] not in job.read("events")
+    assert job.read("why") == ""
