@@ -289,10 +289,12 @@ int logline_match_end(struct spec_logline *l)
 	again = l->end_n == m->n && l->end_hash == m->hash;
 	l->end_n = m->n;
 	l->end_hash = m->hash;
+	if (m->passed && again && m->passed_at == m->n)
+		return 0; /* whichever is right, it has nothing new */
 	if (m->passed && again)
 		l->doubts = m->rivals;
 	if (m->n_guesses > 0)
-		return m->passed && again && m->passed_at == m->n ? 0 : -EAGAIN;
+		return -EAGAIN;
 	if (!m->newer)
 		return -ESTALE;
 	return min_of(not_found(l), -EAGAIN);
