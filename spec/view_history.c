@@ -44,7 +44,8 @@ static int add_unseen(struct spec_making *s)
 	struct spec_transitions *t = &s->job->transitions;
 	const struct spec_transition last = t->v[t->n - 1];
 	size_t place = place_of(c, last.phase);
-	bool newer = false;
+	/* All are, while no controller had acted; times of whole seconds may not tell. */
+	bool newer = !*last.phase;
 
 	for (size_t i = 0; i < c->n; i++) {
 		enum spec_state state = state_of(s, c->v[i].phase);

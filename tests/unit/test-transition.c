@@ -120,6 +120,19 @@ static void test_late(void **state)
 	world_clear(&w);
 }
 
+/* A phase that began in the second in which the job was made, and was over before it was seen. */
+static void test_same_second(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	world_job(&w, JOB(CONDITION("Pending", "10") "," CONDITION("Running", "50")), false);
+	assert_transitions(
+		&w.last->transitions,
+		"00:00:10 SUBMITTED \n00:00:10 PENDING Pending\n00:00:50 RUNNING Running\n");
+	world_clear(&w);
+}
+
 /* What happened while nobody looked is between what was seen before and what is now. */
 static void test_between(void **state)
 {
@@ -146,7 +159,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_list),	cmocka_unit_test(test_disk),
 		cmocka_unit_test(test_seen),	cmocka_unit_test(test_late),
-		cmocka_unit_test(test_between),
+		cmocka_unit_test(test_between), cmocka_unit_test(test_same_second),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
