@@ -151,7 +151,11 @@ int backend_log_stat(struct backend *b, const struct spec_job *job, const char *
 /* --- requests; any thread; never wait; exactly one reply, on the I/O thread --- */
 
 struct backend_result {
-	int err;	      /* 0 or a negative errno, as docs/kxfs-layout.5 lists them */
+	/*
+	 * 0 or a negative errno, as docs/kxfs-layout.5 lists them. -EINPROGRESS: a submission that may have
+	 * been launched when the mount ended; the next one tells by backend_events.launched.
+	 */
+	int err;
 	const char *text;     /* for people; "" or lines; never NULL; borrowed */
 	const char *id;	      /* submit: the job's id; else "" */
 	const char *manifest; /* dry run: YAML; else ""; borrowed */

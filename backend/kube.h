@@ -354,6 +354,7 @@ struct kube_op {
 	uint64_t since;		    /* loop_now_ms */
 	unsigned tries;
 	bool working; /* a part of it is on the pool */
+	bool unclear; /* a submission that may have been launched, as far as is known here */
 	void (*send)(struct kube_op *op);
 	void (*free)(struct kube_op *op);
 	struct kube_op *prev, *next;

@@ -81,6 +81,11 @@ void kube_ops_stop(struct kube *k)
 	DL_FOREACH_SAFE(k->ops, op, next) {
 		if (op->working)
 			continue; /* on the pool: it sees that we stop when it comes back */
-		kube_op_answer(op, -ECANCELED, NULL, "kxfs is ending");
+		if (op->unclear)
+			kube_op_answer(op, -EINPROGRESS, NULL,
+				       "kxfs is ending, and whether this was launched is not "
+				       "known yet: the next mount says so here");
+		else
+			kube_op_answer(op, -ECANCELED, NULL, "kxfs is ending");
 	}
 }

@@ -274,6 +274,7 @@ static void not_posted(struct kube_submit *s, const struct http_reply *reply)
 	}
 	unknown = !kube_submit_is_dry(s) && is_unknown(reply, s->err);
 	s->lost |= unknown;
+	s->op.unclear = s->lost;
 	/* A server that fails is asked a few times; one that can't be reached, until it can. */
 	if (s->lost &&
 	    (reply->err || s->err == -EAGAIN || (unknown && s->op.tries < SERVER_TRIES))) {
@@ -295,6 +296,7 @@ static void on_posted(void *data, const struct http_reply *reply)
 	struct kube_submit *s = data;
 
 	s->op.call = NULL;
+	s->op.unclear = s->lost;
 	s->err = 0;
 	free(take_ptr(s->text));
 	if (!reply->err && reply->status / 100 == 2) {
@@ -332,6 +334,7 @@ static void post(struct kube_op *op)
 		path = NULL;
 	call.path = path;
 	op->call = path ? http_send(k->http, &call) : NULL;
+	op->unclear = op->call && !kube_submit_is_dry(s);
 	if (!op->call)
 		refuse(s, -ENOMEM);
 }

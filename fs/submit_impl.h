@@ -204,7 +204,10 @@ struct submit_verdict {
 	int64_t job_time, error_time;
 	unsigned
 		pending; /* submissions under way; after a start, 1: it was so when the mount ended */
-	char *launched; /* id that was launched by then; NULL: none */
+	/* Of the disk's clock: when the first of them was marked; 0: none is, on disk. */
+	int64_t pending_since;
+	char *launched; /* id of the last one that was launched by then; NULL: none */
+	int64_t launched_time;
 	struct submit_author author;
 	struct submit_verdict *next; /* of a copied list */
 	UT_hash_handle hh;
@@ -216,7 +219,9 @@ void submit_verdict_accepted(struct submit *s, const char *name, uint64_t seq, c
 void submit_verdict_refused(struct submit *s, const char *name, uint64_t seq, const char *text,
 			    struct submit_author author);
 /* One is under way: should this mount end meanwhile, the next one says so. */
-void submit_verdict_pending(struct submit *s, const char *name);
+void submit_verdict_pending(struct submit *s, const char *name, struct submit_author author);
+/* It has ended; what came of it is shown and saved next. */
+void submit_verdict_ended(struct submit *s, const char *name);
 /* Under the lock: the one of NAME; make: made if need be, NULL: no memory; the field of a kind. */
 struct submit_verdict *submit_verdict_find(struct submit *s, const char *name);
 struct submit_verdict *submit_verdict_make(struct submit *s, const char *name);

@@ -99,17 +99,23 @@ static void launch_on_reply(void *data, const struct backend_result *r)
 	struct launch *l = data;
 	fuse_req_t req = park_claim(l->s->fs->park, l->ticket);
 	char buf[NAME_MAX + 1];
+	const char *shown;
 	int err = r->err;
 
 	launch_settle(l, !err);
 	if (!err && l->rename && req)
 		err = submit_file_rename(l->file, l->name);
+	shown = launch_verdict_name(l, buf);
+	if (r->err != -EINPROGRESS)
+		submit_verdict_ended(l->s, l->name);
 	if (r->err)
-		submit_verdict_refused(l->s, launch_verdict_name(l, buf), l->seq,
-				       *r->text ? r->text : strerror(-r->err), l->author);
+		submit_verdict_refused(l->s, shown, l->seq, *r->text ? r->text : strerror(-r->err),
+				       l->author);
 	else
-		submit_verdict_accepted(l->s, launch_verdict_name(l, buf), l->seq, r->id,
-					l->author);
+		submit_verdict_accepted(l->s, shown, l->seq, r->id, l->author);
+	/* It was under way under the name that the file had then. */
+	if (!streq(shown, l->name))
+		submit_verdict_save(l->s, l->name);
 	if (req)
 		fuse_reply_err(req, -err);
 	launch_free(l);
@@ -251,7 +257,7 @@ static void launch_start(struct launch *l, fuse_req_t req, enum park_kind kind, 
 	if (req)
 		l->ticket = park_add(fs->park, req, kind, ms);
 	if (!l->s->dry)
-		submit_verdict_pending(l->s, l->name);
+		submit_verdict_pending(l->s, l->name, l->author);
 	if (l->author.uid == fs->options->uid)
 		launch_send(l);
 	else

@@ -22,6 +22,7 @@ struct verdict_save {
 	char *job;
 	char *error;
 	bool pending;
+	int64_t since; /* the mark's own time; 0: that of now */
 	struct submit_author author;
 	char name[NAME_MAX + 1];
 };
@@ -44,18 +45,43 @@ static int verdict_read(struct verdict_save *save)
 		return 0;
 	save->author = v->author;
 	save->pending = v->pending;
+	save->since = v->pending_since;
 	if ((v->job && asprintf(&save->job, SUBMIT_TARGET "%s", v->job) < 0) ||
 	    ((v->error || v->pending) && !(save->error = strdup(v->error ? v->error : ""))))
 		return -ENOMEM;
 	return 0;
 }
 
-static int verdict_write_text(int dir, const char *text, mode_t mode)
+/*
+ * The mark keeps the time at which it was first set: what is launched for it is newer, what was launched
+ * before it is older, by the same clock.
+ */
+static int verdict_keep_time(struct verdict_save *save, int fd)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+				    {save->since / 1000000000, save->since % 1000000000}};
+	struct submit_verdict *v;
+	struct stat st;
+
+	if (save->since)
+		return futimens(fd, times) < 0 ? -errno : 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	lock_scope(&save->s->lock);
+	v = submit_verdict_find(save->s, save->name);
+	if (v && v->pending)
+		v->pending_since = st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	return 0;
+}
+
+static int verdict_write_text(struct verdict_save *save, const char *text)
 {
 	int fd cleanup_fd =
-		openat(dir, VERDICT_TEMP, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+		openat(save->s->state_fd, VERDICT_TEMP, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+		       save->pending ? VERDICT_PENDING : VERDICT_MODE);
+	int err = fd < 0 ? -errno : submit_pwrite(fd, text, strlen(text), 0);
 
-	return fd < 0 ? -errno : submit_pwrite(fd, text, strlen(text), 0);
+	return err || !save->pending ? err : verdict_keep_time(save, fd);
 }
 
 /* Make STATE/submit/FILE what it is to be: a link or a text, or (both NULL) nothing. */
@@ -71,8 +97,7 @@ static int verdict_put(struct verdict_save *save, const char *file, const char *
 	if (target && symlinkat(target, s->state_fd, VERDICT_TEMP) < 0)
 		err = -errno;
 	else if (text)
-		err = verdict_write_text(s->state_fd, text,
-					 save->pending ? VERDICT_PENDING : VERDICT_MODE);
+		err = verdict_write_text(save, text);
 	if (err)
 		return err;
 	if ((save->author.uid != geteuid() || save->author.gid != getegid()) &&
@@ -179,7 +204,10 @@ int submit_verdict_load(struct submit *s, const char *name, enum submit_name kin
 	}
 	*submit_verdict_field(v, kind) = value;
 	*(kind == SUBMIT_NAME_JOB ? &v->job_time : &v->error_time) = when;
-	v->pending |= kind == SUBMIT_NAME_ERROR && !(st.st_mode & S_IWUSR);
+	if (kind == SUBMIT_NAME_ERROR && !(st.st_mode & S_IWUSR)) {
+		v->pending = 1;
+		v->pending_since = when;
+	}
 	v->author.uid = st.st_uid == geteuid() ? s->fs->options->uid : st.st_uid;
 	v->author.gid = st.st_gid == getegid() ? s->fs->options->gid : st.st_gid;
 	return 0;

@@ -15,10 +15,11 @@ void submit_launched(struct submit *s, const char *file, const char *id, int64_t
 	lock_scope(&s->lock);
 	v = submit_verdict_find(s, file);
 	/* It was marked before it was asked for; an older job is that of an earlier write. */
-	if (!v || !v->pending || time < v->error_time)
+	if (!v || !v->pending || time < v->pending_since || time < v->launched_time)
 		return;
 	free(v->launched);
 	v->launched = strdup(id);
+	v->launched_time = time;
 }
 
 /* What is in NAME has launched a job: renaming it launches no other. */
@@ -77,6 +78,7 @@ void submit_settle(struct submit *s)
 			if (!v)
 				return;
 			v->pending = 0;
+			v->pending_since = 0;
 			name = strdup(v->name);
 			id = take_ptr(v->launched);
 			author = v->author;

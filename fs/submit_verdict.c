@@ -71,7 +71,7 @@ static void verdict_lost(const struct submit *s, const char *name)
 	diag(DIAG_ERROR, "no memory to show what became of %s/%s", s->name, name);
 }
 
-void submit_verdict_pending(struct submit *s, const char *name)
+void submit_verdict_pending(struct submit *s, const char *name, struct submit_author author)
 {
 	{
 		struct submit_verdict *v;
@@ -81,15 +81,24 @@ void submit_verdict_pending(struct submit *s, const char *name)
 		if (!v)
 			return; /* it will be missed only after a crash */
 		v->pending++;
+		if (!v->job && !v->error)
+			v->author = author;
 	}
 	submit_verdict_save(s, name);
 }
 
-/* Under the lock: one that was under way has ended. */
-static void verdict_ended(struct submit_verdict *v)
+void submit_verdict_ended(struct submit *s, const char *name)
 {
-	if (v && v->pending)
-		v->pending--;
+	struct submit_verdict *v;
+
+	lock_scope(&s->lock);
+	v = submit_verdict_find(s, name);
+	if (!v || !v->pending)
+		return;
+	v->pending--;
+	if (!v->pending)
+		v->pending_since = 0;
+	verdict_drop_empty(s, v);
 }
 
 void submit_verdict_accepted(struct submit *s, const char *name, uint64_t seq, const char *id,
@@ -101,7 +110,6 @@ void submit_verdict_accepted(struct submit *s, const char *name, uint64_t seq, c
 	if (copy) {
 		lock_scope(&s->lock);
 		v = submit_verdict_make(s, name);
-		verdict_ended(v);
 		if (v && seq > v->job_seq) {
 			free(v->job);
 			v->job = take_ptr(copy);
@@ -146,7 +154,6 @@ void submit_verdict_refused(struct submit *s, const char *name, uint64_t seq, co
 	if (copy) {
 		lock_scope(&s->lock);
 		v = submit_verdict_make(s, name);
-		verdict_ended(v);
 		if (v && seq > v->seq) {
 			free(v->error);
 			v->error = take_ptr(copy);
@@ -179,38 +186,41 @@ int submit_verdict_remove(struct submit *s, const char *name, enum submit_name k
 	return 0;
 }
 
-/* TO has nothing any more, or what FROM had. Under the lock. */
-static void verdict_retable(struct submit *s, struct submit_verdict *v, char *to)
+/*
+ * What FROM shows is TO's from now on. What is under way stays with the name under which it was submitted.
+ * Under the lock.
+ */
+static void verdict_hand_over(struct submit_verdict *from, struct submit_verdict *to)
 {
-	struct submit_verdict *old = submit_verdict_find(s, to);
-
-	if (old) {
-		HASH_DEL(s->verdicts, old);
-		submit_verdict_free(old);
-	}
-	HASH_DEL(s->verdicts, v);
-	free(v->name);
-	v->name = to;
-	HASH_ADD_KEYPTR(hh, s->verdicts, v->name, strlen(v->name), v);
-	s->changed = loop_time_ns();
+	free(to->job);
+	free(to->error);
+	to->job = take_ptr(from->job);
+	to->error = take_ptr(from->error);
+	to->job_seq = from->job_seq;
+	to->seq = from->seq;
+	to->job_time = from->job_time;
+	to->error_time = from->error_time;
+	to->author = from->author;
 }
 
 void submit_verdict_move(struct submit *s, const char *from, const char *to)
 {
-	char *copy cleanup_free = strdup(to);
+	struct submit_verdict *v, *target = NULL;
 
-	if (!copy) {
-		verdict_lost(s, to);
-		return;
-	}
 	{
-		struct submit_verdict *v;
-
 		lock_scope(&s->lock);
 		v = submit_verdict_find(s, from);
 		if (!v)
 			return;
-		verdict_retable(s, v, take_ptr(copy));
+		target = submit_verdict_make(s, to);
+		if (target) {
+			verdict_hand_over(v, target);
+			verdict_drop_empty(s, v);
+		}
+	}
+	if (!target) {
+		verdict_lost(s, to);
+		return;
 	}
 	submit_verdict_save(s, from);
 	submit_verdict_save(s, to);

@@ -3,6 +3,7 @@
 reaches who wrote the file: an errno, and NAME.error."""
 
 import json
+import signal
 import time
 
 import harness
@@ -238,13 +239,14 @@ def test_job_of_a_user_with_few_rights(make_mount, server, volcano):
     assert "create" in text and "jobs" in text and "tester" in text
 
 
-def test_killed_in_the_middle(make_mount, server, volcano):
-    """Killed while the request is under way: the next mount knows the job as its own, nothing runs twice."""
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
+def test_ended_in_the_middle(make_mount, server, volcano, sig):
+    """Ended while the request is under way: the next mount knows the job as its own, nothing runs twice."""
     kx = make_mount(server)
     server.faults.add("deaf", verb="create")
     writer = harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=open_text(kx))
     harness.wait_for(lambda: launched(server))
-    kx.end(9)
+    kx.end(sig)
     writer.wait(harness.LIMIT)
     kx.start()
     (obj,) = launched(server)
@@ -281,6 +283,23 @@ def test_killed_before_it_was_sent(make_mount, server, volcano):
     kx.end(9)
     kx.start()
     assert error_of(kx, "app.yaml") is None and len(launched(server)) == 2
+
+
+def test_renamed_in_the_middle(make_mount, server):
+    """The verdict goes with the file, and nothing is left of the name that it had."""
+    kx = make_mount(server)
+    server.freeze()
+    writer = harness.popen(["cp", "/dev/stdin", str(kx / "submit/app.yaml")], stdin=open_text(kx))
+    harness.wait_for(lambda: [req for req in server.requests if req.method == "POST"])
+    harness.run(["mv", str(kx / "submit/app.yaml"), str(kx / "submit/other.yaml")])
+    server.thaw()
+    assert writer.wait(harness.LIMIT) == 0
+    (obj,) = launched(server)
+    for _ in range(2):
+        assert sorted(kx.ls("submit")) == ["other.yaml", "other.yaml.job"]
+        assert job_of(kx, "other.yaml") == obj.name
+        kx.end()
+        kx.start()
 
 
 def open_text(kx):
