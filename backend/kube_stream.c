@@ -116,7 +116,7 @@ static int start(struct kube_log *log)
 	k->n_following++;
 	if (log->first)
 		k->n_first++;
-	if (log->urgent)
+	if (log->hurried)
 		follow_hurry(log->follow);
 	if (log->ended)
 		follow_ended(log->follow, log->end);
@@ -198,11 +198,13 @@ static void go_first(struct kube_log *log)
 
 void kube_stream_hurry(struct kube_log *log)
 {
-	if (log->urgent || log->step == LOG_OVER)
+	if (log->hurried || log->step == LOG_OVER)
 		return;
+	log->hurried = true;
 	if (log->follow)
 		follow_hurry(log->follow);
-	go_first(log);
+	if (!log->urgent)
+		go_first(log);
 }
 
 uint64_t kube_stream_gaps(const struct kube_log *log)

@@ -28,6 +28,7 @@ struct kube_log {
 	bool first; /* only a reader asked for it, and it is not settled yet */
 	bool settled;
 	bool complete;	 /* it is over, and nothing is missing */
+	bool hurried;	 /* its pod is at its end */
 	bool urgent;	 /* the run, or its pod, is at its end: what is left may soon be gone */
 	unsigned missed; /* runs before it of which nothing was seen */
 	unsigned gap;	 /* as follow_config.gap */
