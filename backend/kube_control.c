@@ -265,7 +265,8 @@ static void on_asked(void *data, const struct http_reply *reply)
 	/* Nobody else has chosen this name: a try whose reply was lost has arrived. */
 	if (err == -EEXIST && !c->request.patch)
 		err = 0;
-	if (may_be_done(c, reply, err)) {
+	/* An earlier try may be obeyed yet, whatever is said of this one. */
+	if (may_be_done(c, reply, err) || (err && c->lost)) {
 		on_lost(c, reply, text ? text : strerror(-err));
 		return;
 	}
@@ -479,8 +480,12 @@ void kube_control(struct backend *b, struct backend_request *rq)
 		backend_answer(rq, -EHOSTUNREACH, NULL, offline);
 		return;
 	}
-	if (!job || !job->view || job->command) {
-		backend_answer(rq, job && job->view ? -EBUSY : -ENOENT, NULL,
+	if (!job || !job->view) {
+		backend_answer(rq, -ENOENT, NULL, "the job is gone");
+		return;
+	}
+	if (job->command) {
+		backend_answer(rq, -EBUSY, NULL,
 			       "another action is under way; status has it as pending_command");
 		return;
 	}
