@@ -185,10 +185,12 @@ static void why_cancelled(FILE *out, const struct spec_job *job)
 	if (job->suspended) {
 		fputs("The job is suspended.", out);
 		if (job->actions & 1u << SPEC_RESUME)
-			fputs(" To let it go on, write resume to its ctl; to end it, write "
-			      "terminate "
-			      "there or remove its directory.",
-			      out);
+			fprintf(out,
+				" To let it go on, write resume to its ctl; to end it, %sremove "
+				"its "
+				"directory.",
+				job->actions & 1u << SPEC_TERMINATE ? "write terminate there or "
+								    : "");
 		return;
 	}
 	fputs("The job was cancelled", out);

@@ -230,6 +230,24 @@ static const struct spec_replica *replica_of(const struct spec_making *s,
 	return NULL;
 }
 
+/* What comes once the volumes are there. */
+static bool is_mounted(const struct spec_making *s, const struct spec_event_view *failure)
+{
+	static const char *const later[] = {"SuccessfulAttachVolume", "Pulling", "Pulled",
+					    "Created", "Started"};
+
+	for (size_t i = 0; i < s->ctx->n_events; i++) {
+		const struct spec_event_view *e = s->ctx->events[i];
+
+		if (!streq(e->about, failure->about) || e->last < failure->last)
+			continue;
+		for (size_t k = 0; k < array_size(later); k++)
+			if (streq(e->reason, later[k]))
+				return true;
+	}
+	return false;
+}
+
 static int find_mount(const struct spec_making *s)
 {
 	const struct spec_event_view *first = NULL;
@@ -239,7 +257,8 @@ static int find_mount(const struct spec_making *s)
 
 	for (size_t i = 0; i < s->ctx->n_events; i++) {
 		const struct spec_event_view *e = s->ctx->events[i];
-		const struct spec_replica *r = is_mount_failure(e) ? replica_of(s, e) : NULL;
+		const struct spec_replica *r =
+			is_mount_failure(e) && !is_mounted(s, e) ? replica_of(s, e) : NULL;
 
 		if (r && (!replica || r < replica || (r == replica && e->last >= first->last))) {
 			replica = r;
@@ -442,7 +461,7 @@ int spec_view_cause(const struct spec_making *s)
 	if (*s->view->phase)
 		return find(s);
 	/* Not looked at by a controller: it has no group and no pods. */
-	if (job->state == SPEC_SUBMITTED && has_waited(s, s->ctx->since))
+	if (job->state == SPEC_SUBMITTED && !s->ctx->stale_since && has_waited(s, s->ctx->since))
 		return say(s, "NoController", "no controller has looked at it yet");
 	return 0;
 }

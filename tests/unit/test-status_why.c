@@ -193,6 +193,10 @@ static void test_cancelled(void **state)
 	job->actions = 1u << SPEC_RESUME;
 	assert_why(job,
 		   "The job is suspended. To let it go on, write resume to its ctl; to end it, "
+		   "remove its directory.\n");
+	job->actions |= 1u << SPEC_TERMINATE;
+	assert_why(job,
+		   "The job is suspended. To let it go on, write resume to its ctl; to end it, "
 		   "write terminate there or remove its directory.\n");
 }
 

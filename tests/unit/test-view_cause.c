@@ -449,6 +449,9 @@ static void test_mount(void **state)
 	assert_why(&w, "t-0 can't start: its volume config can't be mounted: configmap \"nope\" "
 		       "not found. It starts by itself when that is mended.\n");
 	assert_reason(&w, "FailedMount");
+	/* the kubelet has tried again since */
+	event(&w, "u-p0", "Pulling", "Pulling image", 10);
+	assert_why(&w, "");
 	pod(&w, 0, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:07Z'}}"));
 	assert_why(&w, "");
 	world_clear(&w);
