@@ -211,7 +211,10 @@ static void start(struct kube *k, enum kube_extra_id id)
 	config.resource = x->resource;
 	x->k = k;
 	x->id = id;
-	x->err = 1;
+	{
+		lock_scope(&k->lock);
+		x->err = 1;
+	}
 	x->watch = path && x->resource ? watch_new(&config) : NULL;
 	if (!x->watch)
 		diag(DIAG_ERROR, "out of memory; %s are not watched", def->plural);

@@ -163,7 +163,8 @@ void kube_event_told(struct kube_extra *x, const char *json, size_t len, bool go
 		return;
 	err = spec_event_view_parse(json, len, &view);
 	if (err) {
-		cant_read("an event", err);
+		if (err != -EINVAL) /* one that is about nothing that is shown */
+			cant_read("an event", err);
 		return;
 	}
 	job = job_about(k, view->about);

@@ -230,6 +230,13 @@ static struct kube_job *take_job(struct kube *k, struct spec_job_view *view, con
 	struct kube_job *job;
 
 	job = object ? need_job(k, view->meta.uid) : NULL;
+	if (job && job->view && !streq(job->view->meta.name, view->meta.name)) {
+		diag(DIAG_WARNING, "the server says that job %s is called %s too: ignored",
+		     job->view->meta.name, view->meta.name);
+		spec_text_unref(object);
+		spec_job_view_free(view);
+		return NULL;
+	}
 	if (!job) {
 		diag(DIAG_ERROR, "out of memory; job %s is not shown", view->meta.name);
 		spec_text_unref(object);
