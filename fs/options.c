@@ -212,18 +212,17 @@ static void help_row(FILE *out, const struct option_def *d)
 
 void options_help(FILE *out)
 {
-	fprintf(out,
-		"Usage: kxfs [OPTIONS] [SOURCE] MOUNTPOINT\n"
-		"       kxfs --dry-run=FILE [OPTIONS] [SOURCE]\n"
-		"Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"
-		"SOURCE is [volcano:][CONTEXT/]NAMESPACE (Volcano jobs of a Kubernetes cluster; "
-		"by\n"
-		"default the kubeconfig's current context and its namespace), or local: (jobs run\n"
-		"as processes of this machine), or appwrapper:[CONTEXT/]NAMESPACE (AppWrappers "
-		"v1beta2).\n"
-		"Dry runs also take mcad:NAMESPACE, and by default what FILE names as "
-		"scheduler.\n\n"
-		"Flags:\n");
+	fprintf(out, "Usage: kxfs [OPTIONS] [SOURCE] MOUNTPOINT\n"
+		     "       kxfs --dry-run=FILE [OPTIONS] [SOURCE]\n"
+		     "Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"
+		     "SOURCE is [BACKEND:][CONTEXT/]NAMESPACE of a Kubernetes cluster, where "
+		     "BACKEND is volcano,\n"
+		     "mcad or appwrapper (by default what the cluster serves; the kubeconfig's "
+		     "current context\n"
+		     "and its namespace), or local: (jobs run as processes of this machine). A dry "
+		     "run makes by\n"
+		     "default what FILE names as scheduler.\n\n"
+		     "Flags:\n");
 	for (const struct option_def *d = option_table; d->help; d++)
 		if (d->letter)
 			help_row(out, d);
