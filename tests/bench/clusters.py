@@ -77,6 +77,14 @@ class Bulk:
         self.proc.stdout.close()
 
 
+def sockets(kx):
+    found = 0
+    for file in pathlib.Path(f"/proc/{kx.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            found += os.readlink(file).startswith("socket:")
+    return found
+
+
 def memory(kx, what="VmRSS"):
     """KiB that the daemon uses (VmHWM: has used at most)."""
     text = pathlib.Path(f"/proc/{kx.pid}/status").read_text()
@@ -307,9 +315,7 @@ class Clusters:
             server.show(True)
             harness.wait_for(lambda: self.sizes(kx, n) == [printed] * n, what="all logs", step=0.5)
             self.bench.note(f"memory a stream of {n}, and its job", (memory(kx) - base) / n, "KiB", limit=200)
-            files = [os.readlink(file) for file in pathlib.Path(f"/proc/{kx.pid}/fd").iterdir()]
-            self.bench.note(f"connections for {n} streams", sum(name.startswith("socket:") for name in files),
-                            "", limit=n / 90 + 15)
+            self.bench.note(f"connections for {n} streams", sockets(kx), "", limit=n / 90 + 15)
             before, after = self.idle(server, kx, f"{n} streams")
             asked = sum(after["counts"].values()) - sum(before["counts"].values())
             self.bench.note(f"requests of them in {self.args.idle:g} s", asked, "", limit=20)
