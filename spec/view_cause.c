@@ -93,10 +93,24 @@ static bool any_about(const struct spec_making *s, const char *uid)
 
 /* --- pods that can't be made ------------------------------------------------------------------- */
 
-static bool any_unmade(const struct spec_job *job)
+/*
+ * Which replicas have a pod in the cluster now; a replica also names that of the try before, when it is
+ * gone. malloc'ed, one for each; NULL: no memory.
+ */
+static bool *made_replicas(const struct spec_making *s)
+{
+	bool *ret = calloc(s->job->n_replicas + 1, sizeof(*ret));
+
+	for (size_t i = 0; ret && i < s->n; i++)
+		if (!s->pods[i]->gone)
+			ret[s->slots[i]] = true;
+	return ret;
+}
+
+static bool any_unmade(const struct spec_job *job, const bool *made)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
-		if (!*job->replicas[i].pod && job->replicas[i].state == SPEC_PENDING)
+		if (!made[i] && job->replicas[i].state == SPEC_PENDING)
 			return true;
 	return false;
 }
@@ -172,9 +186,15 @@ static int find_unmade(const struct spec_making *s)
 {
 	const struct spec_event_view *e = newest(s, s->view->meta.uid, "FailedCreate");
 	char *text cleanup_free = NULL;
+	bool *made cleanup_free = NULL;
 
 	/* Not what was said of a try before the present one; times have whole seconds. */
-	if (!e || e->last + 1000000000 < s->view->changed || !any_unmade(s->job))
+	if (!e || e->last + 1000000000 < s->view->changed)
+		return 0;
+	made = made_replicas(s);
+	if (!made)
+		return -ENOMEM;
+	if (!any_unmade(s->job, made))
 		return 0;
 	text = refusal_of(e->message);
 	if (!text)
@@ -281,12 +301,16 @@ static int find_gang(const struct spec_making *s)
 	const struct spec_group_view *g = s->ctx->group;
 	unsigned minimum = g && g->minimum ? g->minimum : s->view->minimum;
 	bool is_short = g && g->is_short && !streq(g->phase, "Running");
+	bool *is_made cleanup_free = NULL;
 	unsigned made = 0;
 
 	if (!is_short && !any_replica(s->job, waits_for_gang))
 		return 0;
+	is_made = made_replicas(s);
+	if (!is_made)
+		return -ENOMEM;
 	for (size_t i = 0; i < s->job->n_replicas; i++)
-		made += *s->job->replicas[i].pod != '\0';
+		made += is_made[i];
 	if (made < minimum)
 		return say(s, "GangShort",
 			   "%u pods must start together, and there %s only %u of them", minimum,

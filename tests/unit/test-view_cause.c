@@ -307,11 +307,36 @@ static void test_gang(void **state)
 
 /* --- pods that can't be made --- */
 
+static void pod_gone(struct world *w, unsigned index, const char *status)
+{
+	pod(w, index, status);
+	w->pods[index]->gone = true;
+	world_look(w);
+}
+
 #define DUMP(message)                                                                              \
 	"Error creating pods: [failed to create pod j-t-2, err: &errors.StatusError{ErrStatus:v1." \
 	"Status{TypeMeta:v1.TypeMeta{Kind:\\\"\\\", APIVersion:\\\"\\\"}, "                        \
 	"Status:\\\"Failure\\\", "                                                                 \
 	"Message:\\\"" message "\\\", Reason:\\\"Forbidden\\\", Code:403}}]"
+
+/* The pods of a try before are no pods of this one, though the replicas still name them. */
+static void test_unmade_again(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 2, "Pending");
+	pod_gone(&w, 0, "{'phase':'Pending'}");
+	pod_gone(&w, 1, "{'phase':'Pending'}");
+	event(&w, "u-j", "FailedCreate",
+	      DUMP("pods \\\\\\\"j-t-1\\\\\\\" is forbidden: exceeded quota: few, requested: "
+		   "pods=1, "
+		   "used: pods=1, limited: pods=1"),
+	      5);
+	assert_reason(&w, "QuotaExceeded");
+	world_clear(&w);
+}
 
 static void test_unmade(void **state)
 {
@@ -533,12 +558,12 @@ static void test_queue_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nobody),	   cmocka_unit_test(test_recorded),
-		cmocka_unit_test(test_queue_full), cmocka_unit_test(test_gang),
-		cmocka_unit_test(test_unmade),	   cmocka_unit_test(test_not_starting),
-		cmocka_unit_test(test_several),	   cmocka_unit_test(test_mount),
-		cmocka_unit_test(test_failed),	   cmocka_unit_test(test_not_a_change),
-		cmocka_unit_test(test_queue_text),
+		cmocka_unit_test(test_nobody),	     cmocka_unit_test(test_recorded),
+		cmocka_unit_test(test_queue_full),   cmocka_unit_test(test_gang),
+		cmocka_unit_test(test_unmade),	     cmocka_unit_test(test_unmade_again),
+		cmocka_unit_test(test_not_starting), cmocka_unit_test(test_several),
+		cmocka_unit_test(test_mount),	     cmocka_unit_test(test_failed),
+		cmocka_unit_test(test_not_a_change), cmocka_unit_test(test_queue_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
