@@ -363,6 +363,8 @@ struct kube_op {
 void kube_op_add(struct kube *k, struct kube_op *op);
 /* Free it: it has been answered. */
 void kube_op_end(struct kube_op *op);
+/* Send CALL, whose path is set here, about the object of job ID; op->call is it. False: no memory. */
+bool kube_op_send(struct kube_op *op, const char *id, const struct http_call *call);
 /* Answer, and free it. */
 void kube_op_answer(struct kube_op *op, int err, const char *id, const char *text);
 void kube_op_answer_dry_run(struct kube_op *op, const char *manifest);

@@ -60,9 +60,7 @@ static void on_deleted(void *data, const struct http_reply *reply)
 static void send_delete(struct kube_op *op)
 {
 	struct cancel *c = container_of(op, struct cancel, op);
-	struct kube *k = op->k;
-	cleanup_free char *path = NULL;
-	struct http_call call = {
+	const struct http_call call = {
 		.method = HTTP_DELETE,
 		.body = c->body,
 		.len = strlen(c->body),
@@ -73,11 +71,7 @@ static void send_delete(struct kube_op *op)
 		.data = c,
 	};
 
-	if (asprintf(&path, "%s/%s", k->jobs_path, op->rq->id) < 0)
-		path = NULL;
-	call.path = path;
-	op->call = path ? http_send(k->http, &call) : NULL;
-	if (!op->call)
+	if (!kube_op_send(op, op->rq->id, &call))
 		kube_op_answer(op, -ENOMEM, NULL, NULL);
 }
 

@@ -401,9 +401,7 @@ static void on_read(void *data, const struct http_reply *reply)
 static void read_job(struct kube_op *op)
 {
 	struct control *c = control_of(op);
-	struct kube *k = op->k;
-	cleanup_free char *path = NULL;
-	struct http_call call = {
+	const struct http_call call = {
 		.method = HTTP_GET,
 		.deadline_ms = CALL_MS,
 		.max_body = REPLY_MAX,
@@ -412,11 +410,7 @@ static void read_job(struct kube_op *op)
 		.data = c,
 	};
 
-	if (asprintf(&path, "%s/%s", k->jobs_path, op->rq->id) < 0)
-		path = NULL;
-	call.path = path;
-	op->call = path ? http_send(k->http, &call) : NULL;
-	if (!op->call)
+	if (!kube_op_send(op, op->rq->id, &call))
 		refuse(c, -ENOMEM, NULL);
 }
 

@@ -32,6 +32,18 @@ void kube_op_end(struct kube_op *op)
 	kube_check_stopped(k);
 }
 
+bool kube_op_send(struct kube_op *op, const char *id, const struct http_call *call)
+{
+	struct http_call copy = *call;
+	cleanup_free char *path = NULL;
+
+	if (asprintf(&path, "%s/%s", op->k->jobs_path, id) < 0)
+		path = NULL;
+	copy.path = path;
+	op->call = path ? http_send(op->k->http, &copy) : NULL;
+	return op->call;
+}
+
 void kube_op_answer(struct kube_op *op, int err, const char *id, const char *text)
 {
 	backend_answer(take_ptr(op->rq), err, id, text);

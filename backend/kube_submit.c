@@ -232,9 +232,7 @@ static void on_holder(void *data, const struct http_reply *reply)
 
 static void ask_holder(struct kube_submit *s)
 {
-	struct kube *k = s->op.k;
-	cleanup_free char *path = NULL;
-	struct http_call call = {
+	const struct http_call call = {
 		.method = HTTP_GET,
 		.deadline_ms = POST_MS,
 		.max_body = REPLY_MAX,
@@ -243,11 +241,7 @@ static void ask_holder(struct kube_submit *s)
 		.data = s,
 	};
 
-	if (asprintf(&path, "%s/%s", k->jobs_path, s->m->id) < 0)
-		path = NULL;
-	call.path = path;
-	s->op.call = path ? http_send(k->http, &call) : NULL;
-	if (!s->op.call)
+	if (!kube_op_send(&s->op, s->m->id, &call))
 		refuse(s, -ENOMEM);
 }
 

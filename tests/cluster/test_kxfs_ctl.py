@@ -3,23 +3,11 @@
 
 import os
 
-from harness import err_of, run, wait_for
+from harness import actions, err_of, run, wait_for, write_ctl
 from mounted import HOLD, app, running
 
 WORDS = ("suspend", "resume", "restart", "terminate")
 BUSY = ["suspend", "restart", "terminate"]
-
-
-def write(job, word):
-    fd = os.open(job / "ctl", os.O_WRONLY)
-    try:
-        os.write(fd, word.encode())
-    finally:
-        os.close(fd)
-
-
-def actions(job):
-    return job.read("ctl").split()
 
 
 def phase(job, *wanted):
@@ -31,7 +19,7 @@ def refused(job, *but):
     before = job.status()
     for word in WORDS:
         if word not in but:
-            assert err_of(write, job, word) == "EINVAL", word
+            assert err_of(write_ctl, job, word) == "EINVAL", word
     after = job.status()
     assert (after["phase"], after["retries"]) == (before["phase"], before["retries"])
 
@@ -59,7 +47,7 @@ def test_suspend_and_resume(mount, world, limited):
     refused(job, "resume")
     wait_for(lambda: not world.pods(job.id), what="its pods to be gone")
     assert job.log().startswith(b"begin\n")
-    write(job, "resume")
+    write_ctl(job, "resume")
     assert job.status()["retries"] == 1 and job.status()["pending_command"] is None
     begun(job, 1)
     assert job.log(name="log.0").startswith(b"begin\n")
@@ -73,16 +61,16 @@ def test_suspend_and_resume(mount, world, limited):
 def test_restart(kx, world):
     job = kx.submit(app(HOLD, num_replicas=2))
     begun(job)
-    write(job, "restart")
+    write_ctl(job, "restart")
     begun(job, 1)
     running(job, "main-1")
     assert job.status()["retries"] == 1 and job.log(name="log.0").startswith(b"begin\n")
-    write(job, "restart")
+    write_ctl(job, "restart")
     begun(job, 2)
     # Volcano's default is 3, which it compares before it starts a job again.
     phase(job, "Running")
     assert actions(job) == ["suspend", "terminate"]
-    assert err_of(write, job, "restart") == "EINVAL"
+    assert err_of(write_ctl, job, "restart") == "EINVAL"
     assert "has none left" in kx.read(".kxfs", "log")
     world.release_all(job.id)
     job.finish()
@@ -91,7 +79,7 @@ def test_restart(kx, world):
 def test_terminate(kx, world):
     job = kx.submit(app(HOLD))
     begun(job)
-    write(job, "terminate")
+    write_ctl(job, "terminate")
     job.until("FAILED")
     phase(job, "Terminated")
     assert actions(job) == []
@@ -115,11 +103,11 @@ def test_while_it_waits(kx, world):
         "node.kubernetes.io/instance-type": "no-such-type"}}))
     wait_for(lambda: actions(job) == BUSY, what="the controller")
     assert job.status()["phase"] == "Pending"
-    write(job, "abort")
+    write_ctl(job, "abort")
     phase(job, "Aborted")
-    write(job, "resume")
+    write_ctl(job, "resume")
     phase(job, "Pending")
-    write(job, "terminate")
+    write_ctl(job, "terminate")
     job.until("FAILED")
     assert job.id in world.jobs()
 

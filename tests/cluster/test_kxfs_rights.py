@@ -6,9 +6,8 @@ import os
 
 import pytest
 import yaml
-from harness import err_of, run, wait_for
+from harness import err_of, run, wait_for, write_ctl
 from mounted import HOLD, app, manifest, quota, refused, running
-from test_kxfs_ctl import write
 
 JOBS = "jobs.batch.volcano.sh"
 PODGROUPS, QUEUES = "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"
@@ -180,7 +179,7 @@ def test_no_ctl(mount, world, limited, rights, resource, verb):
     kx = mount(kubeconfig=limited)
     job = kx.submit(app(HOLD))
     running(job)
-    assert err_of(write, job, "suspend") == "EACCES"
+    assert err_of(write_ctl, job, "suspend") == "EACCES"
     assert forbidden(rights, verb, resource) in kx.read(".kxfs", "log")
     job.until("RUNNING")
     assert job.status()["pending_command"] is None

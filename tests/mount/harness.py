@@ -502,6 +502,20 @@ def python_app(script, **fields):
                            "args": ["-u", "-c", script.replace("$", "$$")], **fields}])
 
 
+def write_ctl(job, word):
+    """One write; OSError is the action's."""
+    fd = os.open(job / "ctl", os.O_WRONLY)
+    try:
+        os.write(fd, word.encode())
+    finally:
+        os.close(fd)
+
+
+def actions(job):
+    """What its ctl would do now."""
+    return job.read("ctl").split()
+
+
 def err_of(fn, *args, **kwargs):
     """The name of the errno that FN fails with ("" when it does not)."""
     try:

@@ -6,22 +6,9 @@ import pathlib
 import time
 
 import pytest
-from harness import alive, app, err_of, run, wait_for
+from harness import actions, alive, app, err_of, run, wait_for, write_ctl
 
 COUNT = "echo $$; while :; do echo tick; sleep 0.05; done"
-
-
-def write(job, word):
-    """One write; OSError is the action's."""
-    fd = os.open(job / "ctl", os.O_WRONLY)
-    try:
-        os.write(fd, word.encode())
-    finally:
-        os.close(fd)
-
-
-def actions(job):
-    return job.read("ctl").split()
 
 
 def pid_of(job):
@@ -48,9 +35,9 @@ def ticking(kx):
 
 def test_lists_what_can_be_done(ticking):
     assert actions(ticking) == ["suspend", "restart", "terminate"]
-    write(ticking, "suspend\n")
+    write_ctl(ticking, "suspend\n")
     assert actions(ticking) == ["resume", "terminate"] or actions(ticking) == ["resume", "restart", "terminate"]
-    write(ticking, "terminate\n")
+    write_ctl(ticking, "terminate\n")
     ticking.until("FAILED")  # as TorchX sees a job that was terminated
     assert actions(ticking) == ["restart"] or actions(ticking) == []
 
@@ -58,14 +45,14 @@ def test_lists_what_can_be_done(ticking):
 @pytest.mark.parametrize("word", ["suspend", "abort"])
 def test_suspend_and_resume(kx, ticking, word):
     pid = pid_of(ticking)
-    write(ticking, word)
+    write_ctl(ticking, word)
     # D: a shell whose child was stopped between vfork and exec.
     wait_for(lambda: process_state(pid) in "TD", what="the process to be stopped")
     assert ticking.state() == "CANCELLED"  # as TorchX sees an aborted job; it may come back
     assert ticking.status()["phase"] == "Suspended"
     wait_for(lambda: not grows(ticking), what="its last output")
     before = len(ticking.log())
-    write(ticking, "resume")
+    write_ctl(ticking, "resume")
     assert ticking.state() == "RUNNING"
     wait_for(lambda: len(ticking.log()) > before, what="it to print again")
     assert process_state(pid) != "T"
@@ -80,7 +67,7 @@ def test_shell_reports_it(ticking):
 
 def test_restart(ticking):
     pid = pid_of(ticking)
-    write(ticking, "restart")
+    write_ctl(ticking, "restart")
     wait_for(lambda: not alive(pid))
     wait_for(lambda: os.path.exists(ticking / "main-0/log.0"), what="the log of the first attempt")
     ticking.until("RUNNING")
@@ -92,7 +79,7 @@ def test_restart(ticking):
 
 def test_terminate(ticking):
     pid = pid_of(ticking)
-    write(ticking, "terminate")
+    write_ctl(ticking, "terminate")
     ticking.until("FAILED")
     assert ticking.id in ticking.kx.ls("jobs")  # it stays, unlike after rm -r
     wait_for(lambda: not alive(pid))
@@ -103,7 +90,7 @@ def test_suspended_job_can_be_cancelled(make_kx):
     kx = make_kx("grace=60")
     job = kx.submit(app("trap 'echo bye; exit' TERM; echo $$; while :; do sleep 0.1; done"))
     pid = pid_of(job)
-    write(job, "suspend")
+    write_ctl(job, "suspend")
     os.rmdir(job.dir)
     wait_for(lambda: not alive(pid))
     wait_for(lambda: (job.old / "state").read_text() == "CANCELLED\n")
@@ -115,9 +102,9 @@ def test_suspended_job_can_be_cancelled(make_kx):
                          ids=["not-now", "nothing", "newline", "unknown", "two", "long", "nul", "capitals"])
 def test_refused(ticking, word):
     if word == "":
-        write(ticking, word)  # nothing written is nothing done
+        write_ctl(ticking, word)  # nothing written is nothing done
     else:
-        assert err_of(write, ticking, word) == "EINVAL"
+        assert err_of(write_ctl, ticking, word) == "EINVAL"
     assert ticking.state() == "RUNNING"
 
 
@@ -125,12 +112,12 @@ def test_refused_when_finished(kx):
     job = kx.submit(app("true"))
     job.finish()
     for word in ("suspend", "resume", "terminate"):
-        assert err_of(write, job, word) == "EINVAL"
+        assert err_of(write_ctl, job, word) == "EINVAL"
     assert kx.ls("jobs") == [job.id]
 
 
 def test_log_says_why(kx, ticking):
-    assert err_of(write, ticking, "resume") == "EINVAL"
+    assert err_of(write_ctl, ticking, "resume") == "EINVAL"
     assert ticking.id in kx.read(".kxfs", "log")
 
 
@@ -140,6 +127,6 @@ def test_cancel_none(make_kx):
     job = kx.submit(app(COUNT))
     job.until_logged("tick")
     for word in ("suspend", "restart", "terminate"):
-        assert err_of(write, job, word) == "EPERM"
+        assert err_of(write_ctl, job, word) == "EPERM"
     assert job.state() == "RUNNING"
     assert "cancel=none" in kx.read(".kxfs", "log")

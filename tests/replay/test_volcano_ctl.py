@@ -3,7 +3,6 @@
 and the truth about both."""
 
 import json
-import os
 import time
 
 import harness
@@ -11,24 +10,13 @@ import pytest
 import replies
 import store as st
 import watching
+from harness import actions, write_ctl
 
 APP = harness.app("true", num_replicas=2)
 BUSY = ["suspend", "restart", "terminate"]
 IN_PHASE = {"Pending": BUSY, "Running": BUSY, "Restarting": [], "Aborting": ["resume"], "Aborted": ["resume"],
             "Completing": [], "Terminating": [], "Completed": [], "Failed": [], "Terminated": [],
             "Inventing": [], None: []}
-
-
-def write(job, word):
-    fd = os.open(job / "ctl", os.O_WRONLY)
-    try:
-        os.write(fd, word.encode())
-    finally:
-        os.close(fd)
-
-
-def actions(job):
-    return job.read("ctl").split()
 
 
 def commands(server):
@@ -47,11 +35,11 @@ def job(kx, volcano):
 
 def test_suspend_and_resume(kx, server, job):
     assert actions(job) == BUSY
-    write(job, "suspend\n")
+    write_ctl(job, "suspend\n")
     assert job.state() == "CANCELLED"
     harness.wait_for(lambda: job.status()["phase"] == "Aborted")
     assert actions(job) == ["resume"] and job.status()["pending_command"] is None
-    write(job, "resume")
+    write_ctl(job, "resume")
     assert job.status()["retries"] == 1
     harness.wait_for(lambda: job.state() != "CANCELLED")
     assert [command["action"] for command in commands(server)] == ["AbortJob", "ResumeJob"]
@@ -62,7 +50,7 @@ def test_what_is_asked_for(server, job):
     """The job is read right before; the Command names it by uid, and goes when it goes."""
     uid = server.store.find(st.JOBS, "test", job.id).uid
     reads = server.count(verb="get", resource="jobs")
-    write(job, "abort")
+    write_ctl(job, "abort")
     assert server.count(verb="get", resource="jobs") == reads + 1
     (command,) = commands(server)
     target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job.id, "uid": uid}
@@ -76,7 +64,7 @@ def test_restart(job, server, volcano):
     (first, _) = volcano.pods(job.id)
     volcano.log(first).append("working\n")
     harness.wait_for(lambda: server.open_streams(resource="pods", verb="get"))
-    write(job, "restart")
+    write_ctl(job, "restart")
     harness.wait_for(lambda: len(volcano.pods(job.id)) == 2)
     volcano.start(job.id)
     job.until("RUNNING")
@@ -86,7 +74,7 @@ def test_restart(job, server, volcano):
 
 
 def test_terminate(kx, job):
-    write(job, "terminate")
+    write_ctl(job, "terminate")
     job.until("FAILED")
     assert actions(job) == [] and job.id in kx.ls("jobs")
 
@@ -100,7 +88,7 @@ def test_in_every_phase(make_mount, server, phase):
     assert actions(job) == IN_PHASE[phase]
     for word in ("suspend", "resume", "restart", "terminate"):
         if word not in IN_PHASE[phase]:
-            assert harness.err_of(write, job, word) == "EINVAL"
+            assert harness.err_of(write_ctl, job, word) == "EINVAL"
             assert f"theirs/ctl: {word}" in kx.read(".kxfs", "log")
     assert not commands(server)
 
@@ -114,7 +102,7 @@ def test_retries_used_up(make_mount, server, volcano):
     kx = make_mount(server, options="cancel=all")
     (job,) = kx.jobs()
     assert actions(job) == ["suspend", "terminate"]
-    assert harness.err_of(write, job, "restart") == "EINVAL"
+    assert harness.err_of(write_ctl, job, "restart") == "EINVAL"
     assert "restart is refused: it costs a retry, and the job has none left" in kx.read(".kxfs", "log")
     assert not commands(server)
 
@@ -131,7 +119,7 @@ def test_ended_meanwhile(server, volcano, job):
     hush(server)
     volcano.set_phase(job.id, "Completed")
     assert job.state() == "RUNNING"
-    assert harness.err_of(write, job, "suspend") == "EINVAL"
+    assert harness.err_of(write_ctl, job, "suspend") == "EINVAL"
     assert not commands(server)
 
 
@@ -139,7 +127,7 @@ def test_another_job_of_that_name(server, job):
     hush(server)
     server.store.remove(st.JOBS, "test", job.id)
     server.store.add(st.JOBS, watching.job(job.id, "Running"))
-    assert harness.err_of(write, job, "terminate") == "ESTALE"
+    assert harness.err_of(write_ctl, job, "terminate") == "ESTALE"
     assert not commands(server)
 
 
@@ -147,23 +135,23 @@ def test_ignored(kx, server, volcano, job):
     """Taken with 201, and nothing comes of it."""
     volcano.commands = False
     before = time.monotonic()
-    write(job, "suspend")
+    write_ctl(job, "suspend")
     assert 4 < time.monotonic() - before < 60
     assert job.status()["pending_command"] == "suspend" and job.state() == "RUNNING"
-    assert harness.err_of(write, job, "terminate") == "EBUSY"
+    assert harness.err_of(write_ctl, job, "terminate") == "EBUSY"
     harness.wait_for(lambda: job.status()["pending_command"] is None)
     assert job.status()["ignored_command"] == "suspend"
     assert f"{job.id}: suspend was taken 30 s ago, but nothing has come of it" in kx.read(".kxfs", "log")
     assert len(commands(server)) == 1
     volcano.commands = True
-    write(job, "suspend")
+    write_ctl(job, "suspend")
     assert job.status()["ignored_command"] is None and job.state() == "CANCELLED"
 
 
 def test_late(server, volcano, job):
     """Obeyed after the write has returned: the next look shows it."""
     volcano.commands = False
-    write(job, "suspend")
+    write_ctl(job, "suspend")
     assert job.status()["pending_command"] == "suspend"
     volcano.set_phase(job.id, "Aborting")
     harness.wait_for(lambda: job.status()["phase"] == "Aborting")
@@ -178,17 +166,17 @@ def test_late(server, volcano, job):
 ], ids=["403", "404", "webhook"])
 def test_refused(kx, server, job, reply, err, text):
     server.faults.add("reply", times=100, reply=reply, verb="create", resource="commands")
-    assert harness.err_of(write, job, "suspend") == err
+    assert harness.err_of(write_ctl, job, "suspend") == err
     assert text in kx.read(".kxfs", "log")
     assert job.state() == "RUNNING" and job.status()["pending_command"] is None
     server.faults.clear()
-    write(job, "suspend")
+    write_ctl(job, "suspend")
 
 
 def test_no_right_to_read(kx, server, job):
     server.faults.add("reply", times=100, verb="get", resource="jobs",
                       reply=replies.forbidden("ada", "get", st.JOBS, "test", job.id))
-    assert harness.err_of(write, job, "suspend") == "EACCES"
+    assert harness.err_of(write_ctl, job, "suspend") == "EACCES"
     assert "get jobs.batch.volcano.sh" in kx.read(".kxfs", "log") and not commands(server)
 
 
@@ -196,7 +184,7 @@ def test_no_right_to_read(kx, server, job):
 def test_lost_reply(server, job, fault):
     """Whether the Command arrived or not: it is obeyed once, and the write succeeds."""
     server.faults.add(fault, amount=60, verb="create", resource="commands")
-    write(job, "suspend")
+    write_ctl(job, "suspend")
     harness.wait_for(lambda: job.status()["phase"] == "Aborted")
     assert len({command["metadata"]["name"] for command in commands(server)}) == 1
 
@@ -225,10 +213,10 @@ def test_restart_that_did_not_arrive(kx, server, volcano, job, fault):
         server.faults.add("reset", verb="create", resource="commands")
     else:
         server.faults.add("reply", reply=replies.unavailable(), verb="create", resource="commands")
-    assert harness.err_of(write, job, "restart") == "ETIMEDOUT"
+    assert harness.err_of(write_ctl, job, "restart") == "ETIMEDOUT"
     assert "whether restart was taken could not be found out" in kx.read(".kxfs", "log")
     assert job.status()["pending_command"] == "restart"
-    assert harness.err_of(write, job, "restart") == "EBUSY"
+    assert harness.err_of(write_ctl, job, "restart") == "EBUSY"
     assert server.count(verb="create", resource="commands") == 1
     assert volcano.job(job.id)["status"].get("retryCount", 0) == 0
 
@@ -237,7 +225,7 @@ def test_lost_and_ignored(server, volcano, job):
     """It is asked for again under its name, and found to be there."""
     volcano.commands = False
     server.faults.add("lose", verb="create", resource="commands")
-    write(job, "suspend")
+    write_ctl(job, "suspend")
     assert job.status()["pending_command"] == "suspend"
     assert len(commands(server)) == 2
     assert len({command["metadata"]["name"] for command in commands(server)}) == 1
@@ -246,7 +234,7 @@ def test_lost_and_ignored(server, volcano, job):
 def test_no_answer(kx, server, job):
     """Neither from the server: the write has a deadline, and says what is not known."""
     server.faults.add("silent", times=100, verb="create", resource="commands")
-    assert harness.err_of(write, job, "suspend") == "ETIMEDOUT"
+    assert harness.err_of(write_ctl, job, "suspend") == "ETIMEDOUT"
     assert "could not be found out" in kx.read(".kxfs", "log")
 
 
@@ -254,7 +242,7 @@ def test_offline(server, job):
     server.away()
     harness.wait_for(lambda: job.status()["stale_since"])
     before = time.monotonic()
-    assert harness.err_of(write, job, "suspend") == "EHOSTUNREACH"
+    assert harness.err_of(write_ctl, job, "suspend") == "EHOSTUNREACH"
     assert time.monotonic() - before < 5
 
 
@@ -273,7 +261,7 @@ def test_who_may(make_mount, server, options, err):
     kx = make_mount(server, options=options)
     (job,) = kx.jobs()
     assert actions(job) == BUSY
-    assert harness.err_of(write, job, "terminate") == err
+    assert harness.err_of(write_ctl, job, "terminate") == err
     assert not server.seen(verb="get", resource="jobs") and not commands(server)
 
 
