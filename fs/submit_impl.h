@@ -155,6 +155,8 @@ struct submit_file *submit_file_of(struct node *node);
 bool submit_handle_is_spent(struct submit_handle *h);
 /* F, held, gets SIZE. */
 int submit_truncate(struct submit_file *f, off_t size);
+/* All that is in F, held, malloc'ed and NUL-terminated. 0 or a negative errno. */
+int submit_read(struct submit_file *f, char **ret, size_t *ret_len);
 /* Write all SIZE bytes at OFF of FD. 0 or a negative errno: some may have been written. */
 int submit_pwrite(int fd, const char *buf, size_t size, off_t off);
 /* submit_attr.c */

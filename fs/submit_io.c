@@ -226,6 +226,26 @@ bool submit_handle_is_spent(struct submit_handle *h)
 	return h->spent || h->seq != 0;
 }
 
+int submit_read(struct submit_file *f, char **ret, size_t *ret_len)
+{
+	size_t len = (size_t)submit_file_size(f);
+	char *text cleanup_free = malloc(len + 1);
+
+	if (!text)
+		return -ENOMEM;
+	for (size_t done = 0; done < len;) {
+		ssize_t n = pread(f->fd, text + done, len - done, (off_t)done);
+
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	text[len] = '\0';
+	*ret = take_ptr(text);
+	*ret_len = len;
+	return 0;
+}
+
 int submit_pwrite(int fd, const char *buf, size_t size, off_t off)
 {
 	while (size > 0) {

@@ -201,23 +201,6 @@ static void launch_find_author(void *data)
 	loop_work(l->s->fs->loop, launch_name_author, launch_send, data);
 }
 
-static int launch_read(struct launch *l)
-{
-	l->len = (size_t)submit_file_size(l->file);
-	l->text = malloc(l->len + 1);
-	if (!l->text)
-		return -ENOMEM;
-	for (size_t done = 0; done < l->len;) {
-		ssize_t n = pread(l->file->fd, l->text + done, l->len - done, (off_t)done);
-
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		done += (size_t)n;
-	}
-	l->text[l->len] = '\0';
-	return 0;
-}
-
 /* The content of F as it is now, not sent yet. */
 static int launch_new(struct submit_file *f, const char *name, struct submit_author author,
 		      struct launch **ret)
@@ -238,7 +221,7 @@ static int launch_new(struct submit_file *f, const char *name, struct submit_aut
 	l->author = author;
 	l->seq = launch_next_seq(f->s);
 	snprintf(l->name, sizeof(l->name), "%s", name);
-	err = launch_read(l);
+	err = submit_read(f, &l->text, &l->len);
 	if (err) {
 		launch_free(l);
 		return err;

@@ -22,14 +22,35 @@ void submit_launched(struct submit *s, const char *file, const char *id, int64_t
 	v->launched_time = time;
 }
 
-/* What is in NAME has launched a job: renaming it launches no other. */
-static void settle_file(struct submit *s, const char *name)
+/*
+ * May F, held, be what the job ID was launched from? Not if it was to get its name by a rename, which came
+ * too late, and another file still has it.
+ */
+static bool settle_is_launched(struct submit_file *f, const char *id)
+{
+	struct backend *b = f->s->fs->backend;
+	const struct spec_job *job cleanup_job = backend_job(b, BACKEND_JOBS, id);
+	char *sent cleanup_free = NULL;
+	char *text cleanup_free = NULL;
+	size_t n_sent, n;
+
+	if (!job)
+		job = backend_job(b, BACKEND_HISTORY, id);
+	/* A job that runs twice is worse than a file that has to be copied. */
+	if (!job || backend_text(b, job, BACKEND_APPDEF, &sent, &n_sent) < 0 ||
+	    submit_read(f, &text, &n) < 0)
+		return true;
+	return n == n_sent && memcmp(text, sent, n) == 0;
+}
+
+/* What is in NAME, if it has launched the job ID: renaming it launches no other. */
+static void settle_file(struct submit *s, const char *name, const char *id)
 {
 	struct submit_file *f cleanup_submit_file = submit_file_find(s, name);
 
 	if (!f || submit_file_hold(f) < 0)
 		return;
-	{
+	if (settle_is_launched(f, id)) {
 		lock_scope(&s->lock);
 		f->accepted = f->content;
 		f->modes++;
@@ -49,7 +70,7 @@ static void settle(struct submit *s, const char *name, const char *id, struct su
 	}
 	if (id) {
 		diag(DIAG_INFO, "%s: launched from %s when the last mount ended", id, name);
-		settle_file(s, name);
+		settle_file(s, name, id);
 		submit_verdict_accepted(s, name, seq, id, author);
 		return;
 	}

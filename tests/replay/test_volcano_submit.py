@@ -3,6 +3,7 @@
 reaches who wrote the file: an errno, and NAME.error."""
 
 import json
+import os
 import signal
 import time
 
@@ -260,6 +261,25 @@ def test_ended_in_the_middle(make_mount, server, volcano, sig):
     assert len(posts(server)) == 1  # it has launched its job
     harness.Job(kx, obj.name).cancel()  # cancel=own
     assert not launched(server)
+
+
+def test_ended_in_the_middle_of_a_rename(make_mount, server, volcano):
+    """What was renamed is launched, and is not what has the name yet: that may still be submitted."""
+    del volcano
+    kx = make_mount(server)
+    assert put(kx, "roles: 1\n") == "EINVAL"
+    kx.write("submit/v2.tmp", GOOD)
+    server.faults.add("deaf", verb="create")
+    writer = harness.popen(["mv", str(kx / "submit/v2.tmp"), str(kx / "submit/app.yaml")])
+    harness.wait_for(lambda: launched(server))
+    kx.end(signal.SIGKILL)
+    writer.wait(harness.LIMIT)
+    kx.start()
+    (obj,) = launched(server)
+    assert job_of(kx, "app.yaml") == obj.name and error_of(kx, "app.yaml") is None
+    assert kx.read("submit", "app.yaml") == "roles: 1\n" and kx.read("submit", "v2.tmp") == GOOD
+    assert harness.err_of(os.rename, kx / "submit/app.yaml", kx / "submit/other.yaml") == "EINVAL"
+    assert "roles" in error_of(kx, "other.yaml")
 
 
 def test_killed_before_it_was_sent(make_mount, server, volcano):
