@@ -9,15 +9,40 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "spec/base64.h"
 #include "spec/job.h"
 #include "spec/status.h"
+#include "spec/utf8.h"
 #include "spec/yaml.h"
+
+/* JSON is UTF-8; a path, and what is said of it, need not be: such bytes are a map with this member. */
+#define BYTES "base64"
 
 void spec_fields_unset(const struct spec_field *fields, size_t n, void *base)
 {
 	for (size_t i = 0; i < n; i++)
 		if (fields[i].type == SPEC_FIELD_TEXT)
 			spec_unset((char **)((char *)base + fields[i].at));
+}
+
+static void write_text(struct spec_tree *t, struct json_object *o, const char *key,
+		       const char *text, bool people)
+{
+	char *other cleanup_free = NULL;
+	struct json_object *map;
+
+	if (spec_utf8_is(text)) {
+		spec_tree_text(t, o, key, text);
+		return;
+	}
+	other = people ? spec_utf8_clean_copy(text, "\n\t")
+		       : spec_base64_encode(text, strlen(text));
+	if (!other)
+		t->failed = true;
+	else if (people)
+		spec_tree_text(t, o, key, other);
+	else if ((map = spec_tree_add(t, o, key, spec_tree_map(t))))
+		spec_tree_text(t, map, BYTES, other);
 }
 
 /* For people, a time is a date; a program wants the whole number back. */
@@ -45,7 +70,7 @@ void spec_fields_write(struct spec_tree *t, struct json_object *o, const struct 
 
 		switch (fields[i].type) {
 		case SPEC_FIELD_TEXT:
-			spec_tree_text(t, o, key, *(char *const *)p);
+			write_text(t, o, key, *(char *const *)p, people);
 			break;
 		case SPEC_FIELD_STATE:
 			spec_tree_text(t, o, key, spec_state_name(*(const enum spec_state *)p));
@@ -72,10 +97,27 @@ void spec_fields_write(struct spec_tree *t, struct json_object *o, const struct 
 	}
 }
 
+static int read_bytes(struct json_object *v, char **ret)
+{
+	char *bytes cleanup_free = NULL;
+	size_t len;
+
+	if (!json_object_is_type(v, json_type_string))
+		return -EINVAL;
+	bytes = spec_base64_decode(json_object_get_string(v), (size_t)json_object_get_string_len(v),
+				   &len);
+	if (!bytes)
+		return -errno;
+	return strlen(bytes) == len ? spec_set(ret, bytes) : -EINVAL;
+}
+
 static int read_text(struct json_object *v, char **ret)
 {
+	struct json_object *bytes;
 	const char *text;
 
+	if (json_object_is_type(v, json_type_object) && json_object_object_get_ex(v, BYTES, &bytes))
+		return read_bytes(bytes, ret);
 	if (!json_object_is_type(v, json_type_string))
 		return -EINVAL;
 	text = json_object_get_string(v);

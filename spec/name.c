@@ -6,6 +6,7 @@
 #include "spec/name.h"
 
 #include "spec/limits.h"
+#include "spec/utf8.h"
 
 /* No vowels, no y, no 8: no word comes out by chance. The first 20 are the letters. */
 static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
@@ -140,51 +141,10 @@ bool spec_name_is_object(const char *name)
 	return false;
 }
 
-/* The code point at *S, which moves behind it; -1: not valid UTF-8. */
-static int32_t utf8_next(const unsigned char **s)
-{
-	static const int32_t smallest[] = {0, 0x80, 0x800, 0x10000};
-	const unsigned char *p = *s;
-	int32_t c;
-	int more;
-
-	if (*p < 0x80) {
-		*s = p + 1;
-		return *p;
-	}
-	if ((*p & 0xe0) == 0xc0)
-		more = 1;
-	else if ((*p & 0xf0) == 0xe0)
-		more = 2;
-	else if ((*p & 0xf8) == 0xf0)
-		more = 3;
-	else
-		return -1;
-	c = *p++ & (0x3f >> more);
-	for (int i = 0; i < more; i++, p++) {
-		if ((*p & 0xc0) != 0x80)
-			return -1;
-		c = c << 6 | (*p & 0x3f);
-	}
-	if (c < smallest[more] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return -1;
-	*s = p;
-	return c;
-}
-
 bool spec_name_is_file(const char *name)
 {
-	const unsigned char *p = (const unsigned char *)name;
-
-	if (*p == '\0' || *p == '.' || strlen(name) > 255)
-		return false;
-	while (*p) {
-		int32_t c = utf8_next(&p);
-
-		if (c < 0x20 || c == '/' || (c >= 0x7f && c < 0xa0))
-			return false;
-	}
-	return true;
+	return *name && *name != '.' && strlen(name) <= 255 && !strchr(name, '/') &&
+	       spec_utf8_is_clean(name, "");
 }
 
 /* Can ROLE be the beginning of a file name just as it is? */

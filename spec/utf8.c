@@ -30,6 +30,17 @@ size_t spec_utf8_char(const unsigned char *s, size_t len, uint32_t *ret)
 	return n;
 }
 
+bool spec_utf8_is(const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	uint32_t c;
+	size_t n = 1;
+
+	for (; n && *s; s += n)
+		n = spec_utf8_char(s, strnlen((const char *)s, 4), &c);
+	return n > 0;
+}
+
 static bool is_control(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0);

@@ -14,6 +14,9 @@
  */
 size_t spec_utf8_char(const unsigned char *s, size_t len, uint32_t *ret);
 
+/* Is TEXT UTF-8, whatever it says? */
+bool spec_utf8_is(const char *text);
+
 /* Is TEXT UTF-8 without control characters (C0, DEL, C1) but those of KEEP? */
 bool spec_utf8_is_clean(const char *text, const char *keep);
 

@@ -61,6 +61,20 @@ def test_finished_jobs(kx, several, sig):
             assert job.read("wait") == job.read("state")
 
 
+def test_directory_that_is_not_utf8(make_kx):
+    """A job is known again whatever the directory is called that it ran in."""
+    kx = make_kx(start=False)
+    kx.work = pathlib.Path(os.fsdecode(os.fsencode(kx.work) + b"/caf\xe9"))
+    kx.work.mkdir()
+    kx.start()
+    job = kx.submit(app("pwd"))
+    job.finish()
+    assert r"work_dir: " in job.read("manifest.yaml") and r"/caf\xe9" in job.read("manifest.yaml")
+    kx.restart()
+    assert job.state() == "SUCCEEDED"
+    assert (kx / "jobs" / job.id / "main-0/log").read_bytes() == os.fsencode(kx.work) + b"\n"
+
+
 def test_order_of_jobs(kx):
     """ls -U, by creation, before and after."""
     ids = []

@@ -13,6 +13,7 @@
 
 #include "spec/limits.h"
 #include "spec/record.h"
+#include "spec/utf8.h"
 
 #define SECOND INT64_C(1000000000)
 /* 2026-11-21T09:08:40Z and a bit */
@@ -177,6 +178,29 @@ static void test_reads_back(void **state)
 	assert_reads_back(record_of(full));
 }
 
+/* A path need not be UTF-8, nor what is said of it; JSON has to be. */
+static void test_not_utf8(void **state)
+{
+	static const char dir[] = "/data/\xe9/\"\x01";
+	cleanup_free char *text = NULL, *yaml = NULL;
+	struct spec_record *copy = NULL, *r = busy();
+	size_t len;
+
+	(void)state;
+	set(&r->work_dir, dir);
+	set(&r->replicas[0].message, "working directory \"\xff\": gone");
+	text = spec_record_text(r);
+	assert_non_null(text);
+	assert_true(spec_utf8_is(text));
+	assert_int_equal(spec_record_parse(text, strlen(text), &copy), 0);
+	assert_string_equal(copy->work_dir, dir);
+	assert_string_equal(copy->replicas[0].message, "working directory \"\xff\": gone");
+	assert_int_equal(spec_record_yaml(r, &yaml, &len), 0);
+	assert_non_null(strstr(yaml, "work_dir: /data/\\xe9/\"\\x01\n"));
+	spec_record_free(copy);
+	assert_reads_back(r);
+}
+
 /* --- damage --- */
 
 static int parse_tree(struct json_object *root)
@@ -277,6 +301,10 @@ static void test_wrong_values(void **state)
 		{"id", "\"a/b\"", false},
 		{"uid", "\"\"", false},
 		{"message", "\"a\\u0000b\"", false},
+		{"work_dir", "{}", false},
+		{"work_dir", "{\"base64\": 1}", false},
+		{"work_dir", "{\"base64\": \"!\"}", false},
+		{"work_dir", "{\"base64\": \"YQBi\"}", false},
 		{"state", "\"running\"", false},
 		{"retries", "-1", false},
 		{"created", "-5", false},
@@ -489,17 +517,12 @@ static void test_actions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_new),
-		cmocka_unit_test(test_reads_back),
-		cmocka_unit_test(test_version),
-		cmocka_unit_test(test_wrong_values),
-		cmocka_unit_test(test_missing_and_wrong_type),
-		cmocka_unit_test(test_no_json),
-		cmocka_unit_test(test_yaml),
-		cmocka_unit_test(test_log_names),
-		cmocka_unit_test(test_job),
-		cmocka_unit_test(test_actions),
-		cmocka_unit_test(test_too_many_attempts),
+		cmocka_unit_test(test_new),	     cmocka_unit_test(test_reads_back),
+		cmocka_unit_test(test_not_utf8),     cmocka_unit_test(test_version),
+		cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_missing_and_wrong_type),
+		cmocka_unit_test(test_no_json),	     cmocka_unit_test(test_yaml),
+		cmocka_unit_test(test_log_names),    cmocka_unit_test(test_job),
+		cmocka_unit_test(test_actions),	     cmocka_unit_test(test_too_many_attempts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
