@@ -88,13 +88,25 @@ static void on_listed(void *data)
 
 static void start(struct kube *k, enum kube_extra_id id);
 
+/* What X told is not known any more: it goes as if a list had nothing of it. */
+static void forget(struct kube_extra *x)
+{
+	x->round++;
+	if (defs[x->id].listed)
+		defs[x->id].listed(x);
+	x->listed = false;
+}
+
 static void stop(struct kube_extra *x)
 {
 	watch_free(take_ptr(x->watch));
-	lock_scope(&x->k->lock);
-	x->err = 1;
-	x->known = false;
-	free(take_ptr(x->text));
+	{
+		lock_scope(&x->k->lock);
+		x->err = 1;
+		x->known = false;
+		free(take_ptr(x->text));
+	}
+	forget(x);
 }
 
 /* What one watch says of queues decides on the other. */
@@ -114,17 +126,20 @@ static void on_state(void *data, int err, const char *text)
 	struct kube *k = x->k;
 	char *copy = strdup(text);
 	bool first = err == 0 && x->err != 0;
+	bool lost = x->known && (err == -EACCES || err == -EOPNOTSUPP);
 
 	{
 		lock_scope(&k->lock);
 		x->err = err;
-		x->known = err == 0 || (x->known && err != -EACCES && err != -EOPNOTSUPP);
+		x->known = err == 0 || (x->known && !lost);
 		x->verb = watch_verb(x->watch);
 		free(x->text);
 		x->text = copy;
 	}
-	/* Some of what is not said while nothing is known may be said now. */
-	for (struct kube_job *job = k->jobs; first && job; job = job->hh.next)
+	if (lost)
+		forget(x);
+	/* Some of what is not said while nothing is known may be said now, or no longer. */
+	for (struct kube_job *job = k->jobs; (first || lost) && job; job = job->hh.next)
 		if (job->waits)
 			kube_mark(job);
 	if (x->id == KUBE_QUEUES)

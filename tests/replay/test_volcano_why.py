@@ -200,6 +200,21 @@ def test_forbidden(server, make_mount, resource):
     assert (kx / "jobs/gang/events").exists() == (resource != "events")
 
 
+def test_withdrawn(server, make_mount):
+    """What may no longer be seen is not shown as if it were still so."""
+    for name in ("default", "other"):
+        server.store.add(st.QUEUES, queue(name))
+    Waiting(server)
+    kx = make_mount(server)
+    harness.wait_for(lambda: why(kx) == WHY_FULL and (kx / "queues/other").exists(), what="why and queues/")
+    server.forbidden += [{"resource": "podgroups"}, {"resource": "queues", "fields": ""}]
+    server.end_streams("end", resource="podgroups")
+    server.end_streams("end", resource="queues")
+    harness.wait_for(lambda: len(info(kx)["refused"]) == 2, what="the refusal")
+    harness.wait_for(lambda: "2.4 cpu" not in why(kx), what="why without the group")
+    harness.wait_for(lambda: kx.ls("queues") == ["default"], what="queues/ without the other")
+
+
 def test_not_served(server, make_mount):
     """A cluster without them: nothing is refused, nothing is shown empty."""
     server.uninstall(st.PODGROUPS, st.QUEUES)
