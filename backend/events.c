@@ -160,12 +160,20 @@ static void renew(struct events *ev, struct event *e, struct spec_event_view *v)
 	DL_APPEND2(ev->all, e, all_prev, all_next);
 }
 
+/* May why say of V what it does not of LAST, in a phase that began at BEGAN? */
+static bool is_other(const struct spec_event_view *v, const struct spec_event_view *last,
+		     int64_t began)
+{
+	return !spec_event_view_same(last, v) ||
+	       (spec_event_view_is_old(last, began) && !spec_event_view_is_old(v, began));
+}
+
 /* E, in no list, is JOB's. True: it tells something that the last of its sort did not. */
-static bool put_event(struct events *ev, struct event_job *job, struct event *e)
+static bool put_event(struct events *ev, struct event_job *job, int64_t began, struct event *e)
 {
 	struct event *old = find_same(job->list, e->v);
 	const struct spec_event_view *last = last_like(job, e->v);
-	bool news = spec_event_view_tells(e->v) && (!last || !spec_event_view_same(last, e->v));
+	bool news = spec_event_view_tells(e->v) && (!last || is_other(e->v, last, began));
 
 	/* Of noise, that there is some at all. */
 	if (last && spec_event_view_is_noise(e->v))
@@ -191,7 +199,7 @@ static void put_waiting(struct events *ev, struct event *e)
 		drop(ev, ev->waiting);
 }
 
-bool events_put(struct events *ev, const char *job, struct spec_event_view *v)
+bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v)
 {
 	struct event *e = calloc(1, sizeof(*e));
 	struct event_job *to = NULL;
@@ -206,7 +214,7 @@ bool events_put(struct events *ev, const char *job, struct spec_event_view *v)
 	}
 	e->v = v;
 	if (to)
-		return put_event(ev, to, e);
+		return put_event(ev, to, began, e);
 	put_waiting(ev, e);
 	return false;
 }
@@ -223,7 +231,7 @@ bool events_adopt(struct events *ev, const char *about, const char *job)
 		if (!to)
 			continue;
 		unlink_event(ev, e);
-		news |= put_event(ev, to, e);
+		news |= put_event(ev, to, 0, e);
 	}
 	return news;
 }

@@ -20,10 +20,10 @@ struct events *events_new(void);
 void events_free(struct events *ev); /* NULL is allowed */
 
 /*
- * V, whose reference is taken over, is about job JOB (its uid; NULL: not known yet whose it is). True:
- * why may say something else now. Without memory it is left out.
+ * V, whose reference is taken over, is about job JOB (its uid; NULL: not known yet whose it is), whose
+ * present phase began at BEGAN. True: why may say something else now. Without memory it is left out.
  */
-bool events_put(struct events *ev, const char *job, struct spec_event_view *v);
+bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v);
 /* The object of uid ABOUT has turned out to be JOB's. True as above. */
 bool events_adopt(struct events *ev, const char *about, const char *job);
 /* JOB is not known any more. */

@@ -144,6 +144,8 @@ static void on_state(void *data, int err, const char *text)
 			kube_mark(job);
 	if (x->id == KUBE_QUEUES)
 		choose_queues(k);
+	if (x->id == KUBE_GROUPS && !k->extras[KUBE_EVENTS].watch)
+		start(k, KUBE_EVENTS);
 }
 
 bool kube_extra_confirmed(struct kube *k, enum kube_extra_id id)
@@ -241,7 +243,9 @@ void kube_extra_start(struct kube *k)
 		start(k, KUBE_GROUPS);
 		start(k, KUBE_QUEUES);
 	}
-	start(k, KUBE_EVENTS);
+	/* Else when groups have had their say: what is told of them before must wait, and few can. */
+	if (!k->extras[KUBE_GROUPS].watch)
+		start(k, KUBE_EVENTS);
 }
 
 void kube_extra_stop(struct kube *k)

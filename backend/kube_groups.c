@@ -168,7 +168,8 @@ void kube_event_told(struct kube_extra *x, const char *json, size_t len, bool go
 		return;
 	}
 	job = job_about(k, view->about);
-	if (events_put(k->events, job ? job->uid : NULL, view))
+	if (events_put(k->events, job ? job->uid : NULL, job && job->view ? job->view->changed : 0,
+		       view))
 		kube_mark(job);
 }
 

@@ -188,8 +188,7 @@ static int find_unmade(const struct spec_making *s)
 	char *text cleanup_free = NULL;
 	bool *made cleanup_free = NULL;
 
-	/* Not what was said of a try before the present one; times have whole seconds. */
-	if (!e || e->last + 1000000000 < s->view->changed)
+	if (!e || spec_event_view_is_old(e, s->view->changed))
 		return 0;
 	made = made_replicas(s);
 	if (!made)

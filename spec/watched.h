@@ -52,6 +52,8 @@ void spec_event_view_unref(struct spec_event_view *v); /* NULL is allowed */
 bool spec_event_view_same(const struct spec_event_view *a, const struct spec_event_view *b);
 /* May why say something else after it? */
 bool spec_event_view_tells(const struct spec_event_view *v);
+/* Is it of a try of the job before the one that began at BEGAN (ns, of the server's clock)? */
+bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began);
 /* What happens to healthy jobs as well, and says nothing. */
 bool spec_event_view_is_noise(const struct spec_event_view *v);
 /*

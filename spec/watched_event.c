@@ -112,6 +112,11 @@ bool spec_event_view_tells(const struct spec_event_view *v)
 	return false;
 }
 
+bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began)
+{
+	return v->last + 1000000000 < began; /* times have whole seconds */
+}
+
 bool spec_event_view_is_noise(const struct spec_event_view *v)
 {
 	static const char noise[] = "0/0 tasks in gang";

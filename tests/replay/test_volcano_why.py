@@ -91,6 +91,22 @@ def test_events(server, make_mount):
     assert os.stat(kx / "jobs/gang/events").st_size == len(kx.read("jobs/gang/events").encode())
 
 
+def test_events_of_a_group_that_comes_late(server, make_mount):
+    """Many other events do not push out those of a group whose list is slow."""
+    waiting = Waiting(server)
+    server.store.change(st.PODGROUPS, "test", waiting.group.name,
+                        lambda tree: tree["metadata"].update(annotations={"long": os.urandom(40000).hex()}))
+    for i in range(520):
+        alien = event(waiting.job, "Deployment", "scaled", "Scaled", name=f"x{i}")
+        alien["involvedObject"].update(name=f"x{i}", uid=str(uuid.uuid4()))
+        server.store.add(st.EVENTS, alien)
+    server.faults.add("slow", verb="list", resource="podgroups", amount=8000, delay=0.1)
+    kx = make_mount(server)
+    harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
+    harness.wait_for(lambda: (kx / "jobs/gang/events").exists(), what="events")
+    assert FULL in kx.read("jobs/gang/events")
+
+
 def test_waits_for_hours(server, make_mount, sanitized):
     """Two series a second for hours: no line in `changes`, no newer mtime, no memory, little time."""
     waiting = Waiting(server)

@@ -51,13 +51,13 @@ static void test_newest(void **state)
 	struct events *ev = events_new();
 
 	(void)state;
-	assert_true(events_put(ev, "j", event("g", "Unschedulable", "full", 1)));
+	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 1)));
 	/* The same again is no news, another reason is; then the first is news again. */
-	assert_false(events_put(ev, "j", event("g", "Unschedulable", "full", 2)));
-	assert_true(events_put(ev, "j", event("g", "Unschedulable", "over", 3)));
-	assert_true(events_put(ev, "j", event("g", "Unschedulable", "full", 4)));
+	assert_false(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 2)));
+	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "over", 3)));
+	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 4)));
 	/* What why does not speak of never is. */
-	assert_false(events_put(ev, "j", event("p", "Pulled", "a\\tb\\nc\\\\d", 5)));
+	assert_false(events_put(ev, "j", 0, event("p", "Pulled", "a\\tb\\nc\\\\d", 5)));
 	assert_text(ev, "j",
 		    "2026-11-21T09:13:03Z\tPod/p\tNormal\tUnschedulable\t3\tover\n"
 		    "2026-11-21T09:13:04Z\tPod/p\tNormal\tUnschedulable\t4\tfull\n"
@@ -65,6 +65,24 @@ static void test_newest(void **state)
 	assert_text(ev, "other", "");
 	events_forget(ev, "j");
 	assert_text(ev, "j", "");
+	events_free(ev);
+}
+
+/* The same words of a further try of the job are news, once. */
+static void test_of_a_further_try(void **state)
+{
+	const int64_t first = INT64_C(1795252400) * 1000000000; /* 2026-11-21T09:13:20Z */
+	struct events *ev = events_new();
+
+	(void)state;
+	assert_true(events_put(ev, "j", first, event("j", "FailedCreate", "quota", 20)));
+	assert_false(events_put(ev, "j", first, event("j", "FailedCreate", "quota", 21)));
+	assert_false(
+		events_put(ev, "j", first + 30000000000, event("j", "FailedCreate", "quota", 22)));
+	assert_true(
+		events_put(ev, "j", first + 30000000000, event("j", "FailedCreate", "quota", 50)));
+	assert_false(
+		events_put(ev, "j", first + 30000000000, event("j", "FailedCreate", "quota", 51)));
 	events_free(ev);
 }
 
@@ -76,8 +94,8 @@ static void test_noise(void **state)
 
 	(void)state;
 	for (unsigned i = 1; i < 600; i++) {
-		news += events_put(ev, "j", event("g", "Unschedulable", "overused cpu", i));
-		news += events_put(ev, "j",
+		news += events_put(ev, "j", 0, event("g", "Unschedulable", "overused cpu", i));
+		news += events_put(ev, "j", 0,
 				   event("g", "Unschedulable",
 					 "0/0 tasks in gang unschedulable: pod group is not ready",
 					 i));
@@ -97,13 +115,13 @@ static void test_bounds(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 1000; i++) {
 		snprintf(text, sizeof(text), "message %u", i);
-		events_put(ev, "j", event("p", "Some", text, i));
+		events_put(ev, "j", 0, event("p", "Some", text, i));
 	}
 	assert_int_equal(count(ev, "j"), EVENTS_JOB_MAX);
 	for (unsigned i = 0; i < 2 * EVENTS_MAX; i++) {
 		snprintf(job, sizeof(job), "j%u", i / 32);
 		snprintf(text, sizeof(text), "message %u", i);
-		events_put(ev, job, event("p", "Some", text, i));
+		events_put(ev, job, 0, event("p", "Some", text, i));
 	}
 	/* The oldest have given way. */
 	assert_int_equal(count(ev, "j"), 0);
@@ -118,8 +136,8 @@ static void test_before_its_object(void **state)
 	char about[32];
 
 	(void)state;
-	assert_false(events_put(ev, NULL, event("g", "Unschedulable", "full", 1)));
-	assert_false(events_put(ev, NULL, event("g", "Unschedulable", "full", 2)));
+	assert_false(events_put(ev, NULL, 0, event("g", "Unschedulable", "full", 1)));
+	assert_false(events_put(ev, NULL, 0, event("g", "Unschedulable", "full", 2)));
 	assert_false(events_adopt(ev, "other", "j"));
 	assert_int_equal(count(ev, "j"), 0);
 	assert_true(events_adopt(ev, "g", "j"));
@@ -128,7 +146,7 @@ static void test_before_its_object(void **state)
 	/* Of what is nobody's, the newest wait. */
 	for (unsigned i = 0; i < 2 * EVENTS_WAITING_MAX; i++) {
 		snprintf(about, sizeof(about), "o%u", i);
-		events_put(ev, NULL, event(about, "FailedMount", "no volume", 1));
+		events_put(ev, NULL, 0, event(about, "FailedMount", "no volume", 1));
 	}
 	assert_false(events_adopt(ev, "o0", "k"));
 	assert_true(events_adopt(ev, about, "k"));
@@ -139,6 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_newest),
+		cmocka_unit_test(test_of_a_further_try),
 		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_before_its_object),
