@@ -17,12 +17,14 @@
 #define DELAY_HURRY_MS 1000
 #define DISK_MS	       10000 /* a disk that failed is tried again after this */
 #define KEEP_MS	       5000  /* positions are kept no more often */
-#define ENDING_MS      5000  /* the stream of a run that has ended ends by itself, or is ended */
-#define HURRY_MS       500   /* the same, when the pod is on its way out */
-#define GONE_MS	       30000 /* the same, when nothing can be asked for after it */
-#define LATELY_MS      5000 /* a stream that ended properly, and then the pod is gone: that was all */
-#define QUIET_MS       100
-#define QUIET_LOOKS    20
+/* The stream of a run that has ended ends by itself, or, when nothing has come for so long, is ended: */
+#define ENDING_MS   5000
+#define HURRY_MS    500	   /* when the pod is on its way out */
+#define GONE_MS	    30000  /* when nothing can be asked for after it */
+#define FLOW_MS	    600000 /* and after this also if something has */
+#define LATELY_MS   5000 /* a stream that ended properly, and then the pod is gone: that was all */
+#define QUIET_MS    100
+#define QUIET_LOOKS 20
 
 static void follow_open(struct follow *f);
 
@@ -119,11 +121,35 @@ void follow_gone(struct follow *f, const char *text)
 
 /* --- waiting --- */
 
+static void on_timer(void *data);
+
+/* The stream should end: by itself, or a while after the last byte. */
+static void await_end(struct follow *f)
+{
+	unsigned ms = f->end == FOLLOW_GONE ? GONE_MS : f->hurry ? HURRY_MS : ENDING_MS;
+
+	loop_timer_free(f->timer);
+	f->came_at = f->came;
+	f->timer = loop_timer_new(f->config.loop, ms, 0, on_timer, f);
+}
+
+/* Does it still bring something, or would nothing be asked for after it before the disk has caught up? */
+static bool is_of_use(const struct follow *f)
+{
+	bool pending = f->writer && spool_writer_pending(f->writer) > 0;
+
+	return (f->came != f->came_at || pending) && loop_now_ms() - f->ended_ms < FLOW_MS;
+}
+
 static void on_timer(void *data)
 {
 	struct follow *f = data;
 
 	loop_timer_free(take_ptr(f->timer));
+	if (f->rq && is_of_use(f)) {
+		await_end(f);
+		return;
+	}
 	if (f->rq) {
 		http_cancel(take_ptr(f->rq)); /* it should have ended by itself */
 		f->head = false;
@@ -308,22 +334,16 @@ struct follow *follow_start(const struct follow_config *config)
 	return f;
 }
 
-/* How long a stream may go on whose run has ended. */
-static unsigned ending_ms(const struct follow *f)
-{
-	if (f->end == FOLLOW_GONE)
-		return GONE_MS;
-	return f->hurry ? HURRY_MS : ENDING_MS;
-}
-
 void follow_hurry(struct follow *f)
 {
 	if (f->hurry)
 		return;
 	f->hurry = true;
 	/* One that waits is tried now; one that should end ends sooner. */
-	if (f->timer && !f->over)
-		follow_wait(f, f->rq ? HURRY_MS : 0);
+	if (f->timer && f->rq)
+		await_end(f);
+	else if (f->timer && !f->over)
+		follow_wait(f, 0);
 }
 
 void follow_ended(struct follow *f, enum follow_end end)
@@ -333,6 +353,7 @@ void follow_ended(struct follow *f, enum follow_end end)
 	if (!changed)
 		return;
 	f->ended = true;
+	f->ended_ms = loop_now_ms();
 	f->end = end;
 	f->tries = 0;
 	f->delay_ms = FOLLOW_DELAY_MS;
@@ -343,8 +364,7 @@ void follow_ended(struct follow *f, enum follow_end end)
 		http_cancel(take_ptr(f->rq));
 	}
 	if (f->rq) {
-		loop_timer_free(take_ptr(f->timer));
-		f->timer = loop_timer_new(f->config.loop, ending_ms(f), 0, on_timer, f);
+		await_end(f);
 		return;
 	}
 	/* not from within the caller's own work */

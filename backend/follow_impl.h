@@ -30,10 +30,11 @@ struct follow {
 	bool said;    /* what is wrong */
 	unsigned gaps;
 	uint64_t kept_ms; /* when its position was kept last */
-	uint64_t all_ms;  /* when a stream ended properly; 0: none has */
+	uint64_t all_ms;  /* when a stream that was the last ended properly; 0: none has */
 
 	bool hurry; /* what is left may soon be gone */
 	bool ended;
+	uint64_t ended_ms;
 	enum follow_end end;
 	bool over; /* as soon as all is written: done(ERR, TEXT) */
 	int err;
@@ -48,6 +49,8 @@ struct follow {
 	bool probed;	   /* what does not fit is not because the container runs again */
 	unsigned tries;	   /* that brought nothing, one after the other */
 	uint64_t before;   /* bytes known when it began */
+	uint64_t came;	   /* bytes of it and all before it, known ones too */
+	uint64_t came_at;  /* when its end was awaited last */
 	uint64_t quiet_at; /* bytes known at the last look */
 	unsigned quiet_looks;
 };

@@ -52,7 +52,9 @@ static char *path(const struct follow *f, bool from, int64_t ns)
 static void got_all(struct follow *f)
 {
 	f->tries = 0;
-	f->all_ms = loop_now_ms();
+	/* Else it was the connection that ended, or a fetch: more may have been printed since. */
+	if (f->kind == FOLLOW_ON && (f->ended || f->hurry))
+		f->all_ms = loop_now_ms();
 	follow_trouble(f, "");
 	switch (f->kind) {
 	case FOLLOW_FIRST:
@@ -211,6 +213,7 @@ static int on_bytes(void *data, const char *bytes, size_t n)
 {
 	struct follow *f = data;
 
+	f->came += n;
 	if (!spool_writer_has_room(f->writer, n))
 		return -ENOBUFS;
 	return spec_logline_feed(f->l, bytes, n, on_output, f);

@@ -155,7 +155,8 @@ void kube_folder_remove(struct kube *k, const char *id, loop_fn done, void *data
 		own->removing = true;
 		own->removed = done;
 		own->data = data;
-		spool_job_remove(k->b->spool, own->id, removed, own);
+		if (!own->clearing) /* else when that is done: by then the name may be another job's */
+			spool_job_remove(k->b->spool, own->id, removed, own);
 	} else if (!own) {
 		spool_job_remove(k->b->spool, id, done, data);
 	} else if (done) {
@@ -189,6 +190,8 @@ static void dropped(void *data)
 
 	if (own)
 		own->clearing = false;
+	if (own && own->removing)
+		spool_job_remove(d->k->b->spool, own->id, removed, own);
 	mark_all(d->k, d->id);
 	if (d->done)
 		d->done(d->data);

@@ -31,7 +31,7 @@ struct followed {
 	int err;
 	atomic_uint gaps;
 	atomic_bool settled, done;
-	bool first;
+	bool first, hurry;
 	char pod[32];
 	char text[256];
 };
@@ -201,6 +201,8 @@ static void start_now(void *data)
 	config.spool = rig.job;
 	x->f = follow_start(&config);
 	assert_non_null(x->f);
+	if (x->hurry)
+		follow_hurry(x->f);
 }
 
 static void start(struct followed *x, const char *pod)
@@ -507,10 +509,10 @@ static void test_gone(void **state)
 	assert_same("lost-1");
 }
 
-/* The pod goes soon after its stream has ended properly: that was all. */
+/* The pod is on its way out, its stream ends properly, and it is gone: that was all. */
 static void test_gone_after(void **state)
 {
-	struct followed x = {0};
+	struct followed x = {.hurry = true};
 
 	(void)state;
 	start(&x, "last-1");

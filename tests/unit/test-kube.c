@@ -644,6 +644,33 @@ static void test_same_name(void **state)
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
 }
 
+/* Output is removed to make room, and meanwhile a new job of that name begins: what that prints stays. */
+static void test_dropped_and_displaced(void **state)
+{
+	cleanup_free char *job = rig_job("one", "u2", "Running", 2);
+	cleanup_free char *pod = rig_pod("p2", "u2", 0, "Running", RIG_RUNNING);
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	run_job("one", "u1", "p1");
+	end_job("one", "u1", "p1");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	kube_output_drop(rig.k, "one", NULL, NULL);
+	rig_event("jobs?watch", "ADDED", job);
+	rig_event("pods?watch", "ADDED", pod);
+	/* The pool is slow. */
+	do {
+		while (fake_step(&fake.posted))
+			;
+	} while (fake_step(&fake.pool));
+	assert_non_null(rig_follow("p2.a.0"));
+	assert_true(has_file("one", "logs/p2.a.0"));
+	assert_false(has_file("one", "dropped"));
+	fake_pass(5000);
+	assert_true(has_file("one", "job.json"));
+}
+
 /* Replace NAME in the folder ID by TEXT; NULL: remove it. */
 static void set_file(const char *id, const char *name, const char *text)
 {
@@ -1017,6 +1044,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_spool_limit, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_dry_run, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_same_name, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_dropped_and_displaced, rig_setup,
+						rig_teardown),
 		cmocka_unit_test_setup_teardown(test_name_in_flight, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_unread, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_unread_own, rig_setup, rig_teardown),

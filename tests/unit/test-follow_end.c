@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of a log that is followed, and which run of its container a stream is of: requests are answered by the
+ * test, and time passes as it says (fake_net.h).
+ */
+#include <ftw.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fake_net.h"
+
+#include "backend/diag.h"
+#include "backend/follow.h"
+#include "backend/log.h"
+
+#define T(second) "2026-11-21T09:08:" second ".000000000Z "
+
+static struct {
+	char dir[64];
+	struct spool *spool;
+	struct spool_job *job;
+	struct follow *f;
+	unsigned settled, done, gaps;
+	int err;
+} rig;
+
+static void on_settled(void *data)
+{
+	(void)data;
+	rig.settled++;
+}
+
+static void on_gap(void *data, unsigned total)
+{
+	(void)data;
+	rig.gaps = total;
+}
+
+static void on_done(void *data, int err, const char *text)
+{
+	(void)data;
+	(void)text;
+	rig.f = NULL;
+	rig.done++;
+	rig.err = err;
+}
+
+static int setup(void **state)
+{
+	static const struct backend_events events;
+	char *text = NULL;
+
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	fake.now = 1000;
+	diag_setup(DIAG_DEBUG, false);
+	strcpy(rig.dir, "/tmp/kxfs-follow_end-XXXXXX");
+	assert_non_null(mkdtemp(rig.dir));
+	assert_int_equal(spool_new(NULL, rig.dir, &events, &rig.spool, &text), 0);
+	spool_start(rig.spool);
+	rig.job = spool_job_open(rig.spool, "job");
+	assert_non_null(rig.job);
+	assert_int_equal(spool_log_begin(rig.job, "log", "a/0 ", NULL), 0);
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	struct loop_timer *t, *next;
+
+	(void)state;
+	if (rig.f)
+		follow_stop(rig.f);
+	fake_run();
+	assert_null(fake.requests);
+	spool_log_end(rig.job, "log", NULL, NULL);
+	spool_job_close(rig.job);
+	fake_run();
+	spool_stop(rig.spool);
+	fake_run();
+	DL_FOREACH_SAFE(fake.timers, t, next)
+		loop_timer_free(t);
+	spool_free(rig.spool);
+	return nftw(rig.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void start(bool first)
+{
+	const struct follow_config config = {
+		.spool = rig.job,
+		.key = "log",
+		.prefix = "a/0 ",
+		.namespace = "ns",
+		.pod = "pod",
+		.container = "main",
+		.first = first,
+		.settled = on_settled,
+		.gap = on_gap,
+		.done = on_done,
+	};
+
+	rig.f = follow_start(&config);
+	assert_non_null(rig.f);
+	fake_run();
+}
+
+/* The only request there is, which asks for WHAT. */
+static struct http_request *request(const char *what)
+{
+	assert_non_null(fake.requests);
+	assert_null(fake.requests->next);
+	if (!strstr(fake.requests->path, what))
+		fail_msg("%s is no %s", fake.requests->path, what);
+	return fake.requests;
+}
+
+static void head(struct http_request *rq)
+{
+	rq->call.head(rq->call.data, 200);
+	fake_run();
+}
+
+static void bytes(struct http_request *rq, const char *text)
+{
+	assert_int_equal(rq->call.bytes(rq->call.data, text, strlen(text)), 0);
+	fake_run();
+}
+
+static void end(struct http_request *rq)
+{
+	fake_end(rq, &(struct http_reply){.status = 200});
+	fake_run();
+}
+
+static void refuse(struct http_request *rq, int status)
+{
+	fake_answer(rq, status, "{}");
+	fake_run();
+}
+
+/* The log holds TEXT and nothing else. */
+static void holds(const char *text)
+{
+	char path[128], got[4096] = "";
+	FILE *f;
+
+	fake_run();
+	snprintf(path, sizeof(path), "%s/jobs/job/logs/log", rig.dir);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	got[fread(got, 1, sizeof(got) - 1, f)] = '\0';
+	fclose(f);
+	assert_string_equal(got, text);
+}
+
+static void ended(enum follow_end how)
+{
+	follow_ended(rig.f, how);
+	fake_run();
+}
+
+/* --- the end --- */
+
+/*
+ * The run has ended and its pod is going, or gone: what still comes is waited for as long as it comes, since
+ * nothing can be asked for after it.
+ */
+static void test_still_comes(void **state)
+{
+	static const enum follow_end ends[] = {FOLLOW_LAST, FOLLOW_GONE};
+	char all[4096] = "one\n";
+	size_t n = strlen(all);
+
+	(void)state;
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	follow_hurry(rig.f);
+	for (size_t i = 0; i < array_size(ends); i++) {
+		ended(ends[i]);
+		for (int k = 0; k < 30; k++) {
+			fake_pass(ends[i] == FOLLOW_LAST ? 200 : 15000);
+			assert_int_equal(rig.done, 0);
+			bytes(request("follow=true"), T("02") "more\n");
+			n += (size_t)snprintf(all + n, sizeof(all) - n, "more\n");
+		}
+	}
+	assert_int_equal(fake.n_sent, 1);
+	end(fake.requests);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+	holds(all);
+}
+
+/* Nothing comes any more: the stream is ended, and what may be left is asked for. */
+static void test_falls_silent(void **state)
+{
+	(void)state;
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	ended(FOLLOW_LAST);
+	fake_pass(3000);
+	bytes(fake.requests, T("02") "two\n");
+	fake_pass(3000);
+	request("follow=true");
+	fake_pass(6000);
+	assert_null(strstr(request("")->path, "follow=true"));
+	fake_answer(fake.requests, 200, T("01") "one\n" T("02") "two\n" T("03") "three\n");
+	fake_run();
+	assert_int_equal(rig.err, 0);
+	assert_int_equal(rig.done, 1);
+	holds("one\ntwo\nthree\n");
+}
+
+/* One that never ends is ended, also if it goes on and on. */
+static void test_never_ends(void **state)
+{
+	(void)state;
+	start(false);
+	head(request("follow=true"));
+	ended(FOLLOW_GONE);
+	for (int i = 0; i < 100 && !rig.done; i++) {
+		bytes(request("follow=true"), T("02") "more\n");
+		fake_pass(10000);
+	}
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, -ENOENT);
+}
+
+/* --- was that all? --- */
+
+/* A pod that is gone: some of its output may be lost, but not when its stream had just ended by itself. */
+static void gone_after(bool hurry, int err)
+{
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	if (hurry)
+		follow_hurry(rig.f);
+	end(fake.requests);
+	ended(FOLLOW_GONE);
+	fake_pass(100);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, err);
+	holds("one\n");
+}
+
+static void test_gone_while_going(void **state)
+{
+	(void)state;
+	gone_after(true, 0);
+}
+
+/* Streams end for many reasons: while nothing says that the run is at its end, that is none. */
+static void test_gone_while_running(void **state)
+{
+	(void)state;
+	gone_after(false, -ENOENT);
+}
+
+/* What a reader was fetched is what there was then, and says nothing about the rest. */
+static void test_gone_after_first(void **state)
+{
+	(void)state;
+	start(true);
+	follow_hurry(rig.f);
+	assert_null(strstr(request("")->path, "follow=true"));
+	fake_answer(fake.requests, 200, T("01") "one\n");
+	fake_run();
+	assert_int_equal(rig.settled, 1);
+	head(request("follow=true"));
+	fake_break(fake.requests, -EIO, true);
+	fake_run();
+	ended(FOLLOW_GONE);
+	fake_pass(100);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, -ENOENT);
+}
+
+/* --- who waits for what there is --- */
+
+/* By a request of its own: when that is written, whatever becomes of the stream. */
+static void test_first(void **state)
+{
+	(void)state;
+	start(true);
+	assert_null(strstr(request("")->path, "follow=true"));
+	fake_pass(20000);
+	assert_int_equal(rig.settled, 0);
+	head(fake.requests);
+	bytes(fake.requests, T("01") "one\n");
+	fake_pass(20000);
+	assert_int_equal(rig.settled, 0);
+	end(fake.requests);
+	assert_int_equal(rig.settled, 1);
+	holds("one\n");
+	request("follow=true");
+	fake_pass(5000);
+	assert_int_equal(rig.settled, 1);
+}
+
+/* It can't be had: who waits is not kept waiting. */
+static void test_first_refused(void **state)
+{
+	(void)state;
+	start(true);
+	refuse(request(""), 500);
+	assert_int_equal(rig.settled, 1);
+	assert_int_equal(rig.done, 0);
+	fake_pass(2000);
+	request("follow=true");
+}
+
+/* Without one: a pause in the stream is the end of what there was. */
+static void test_pause(void **state)
+{
+	(void)state;
+	start(false);
+	fake_pass(1000);
+	assert_int_equal(rig.settled, 0);
+	head(request("follow=true"));
+	for (int i = 0; i < 5; i++) {
+		bytes(fake.requests, T("01") "more\n");
+		fake_pass(100);
+		assert_int_equal(rig.settled, 0);
+	}
+	fake_pass(300);
+	assert_int_equal(rig.settled, 1);
+}
+
+/* One without a pause ends the waiting too. */
+static void test_no_pause(void **state)
+{
+	(void)state;
+	start(false);
+	head(request("follow=true"));
+	for (int i = 0; i < 30; i++) {
+		bytes(fake.requests, T("01") "more\n");
+		fake_pass(100);
+	}
+	assert_int_equal(rig.settled, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_still_comes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_falls_silent, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_never_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_while_going, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_while_running, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_after_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_first_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_pause, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
