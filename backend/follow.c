@@ -33,8 +33,7 @@ static void follow_free(struct follow *f)
 	loop_timer_free(f->timer);
 	loop_timer_free(f->quiet);
 	loop_timer_free(f->keep);
-	if (f->rq)
-		http_cancel(f->rq);
+	follow_cancel(f);
 	if (f->l && f->writer)
 		spool_writer_keep(f->writer, f->l);
 	spool_writer_close(f->writer);
@@ -123,8 +122,7 @@ void follow_gone(struct follow *f, const char *text)
 
 static void on_timer(void *data);
 
-/* The stream should end: by itself, or a while after the last byte. */
-static void await_end(struct follow *f)
+void follow_await_end(struct follow *f)
 {
 	unsigned ms = f->end == FOLLOW_GONE ? GONE_MS : f->hurry ? HURRY_MS : ENDING_MS;
 
@@ -136,7 +134,7 @@ static void await_end(struct follow *f)
 /* Does it still bring something, or would nothing be asked for after it before the disk has caught up? */
 static bool is_of_use(const struct follow *f)
 {
-	bool pending = f->writer && spool_writer_pending(f->writer) > 0;
+	bool pending = f->question || (f->writer && spool_writer_pending(f->writer) > 0);
 
 	return (f->came != f->came_at || pending) && loop_now_ms() - f->ended_ms < FLOW_MS;
 }
@@ -146,12 +144,16 @@ static void on_timer(void *data)
 	struct follow *f = data;
 
 	loop_timer_free(take_ptr(f->timer));
+	if (f->unsure && f->ended && f->end == FOLLOW_GONE) {
+		follow_take_held(f); /* nobody can be asked any more */
+		return;
+	}
 	if (f->rq && is_of_use(f)) {
-		await_end(f);
+		follow_await_end(f);
 		return;
 	}
 	if (f->rq) {
-		http_cancel(take_ptr(f->rq)); /* it should have ended by itself */
+		follow_cancel(f); /* it should have ended by itself */
 		f->head = false;
 	}
 	follow_next(f);
@@ -201,8 +203,7 @@ static void on_opened(void *data, int err, struct spec_logline *l)
 static void on_failed(struct follow *f, int err)
 {
 	follow_trouble(f, strerror(-err));
-	if (f->rq)
-		http_cancel(take_ptr(f->rq));
+	follow_cancel(f);
 	f->over = false;
 	spool_writer_close(take_ptr(f->writer));
 	spec_logline_free(take_ptr(f->l));
@@ -269,7 +270,7 @@ static void on_quiet(void *data)
 	bool paused = size == f->quiet_at && f->writer && spool_writer_pending(f->writer) == 0;
 
 	f->quiet_at = size;
-	if (f->head && (paused || ++f->quiet_looks >= QUIET_LOOKS))
+	if (f->head && !f->unsure && (paused || ++f->quiet_looks >= QUIET_LOOKS))
 		follow_settle(f);
 }
 
@@ -285,7 +286,7 @@ static void look_for_quiet(struct follow *f)
 
 void follow_next(struct follow *f)
 {
-	if (f->over || f->rq || f->timer)
+	if (f->over || f->rq || f->question || f->timer)
 		return;
 	if (!f->writer) {
 		follow_open(f);
@@ -299,7 +300,7 @@ void follow_next(struct follow *f)
 		follow_gone(f, "the pod is gone");
 		return;
 	}
-	if (f->ended) {
+	if (f->ended || f->rerun) {
 		follow_send(f, FOLLOW_REST);
 	} else if (f->config.first && !f->fetched) {
 		follow_send(f, FOLLOW_FIRST);
@@ -341,7 +342,7 @@ void follow_hurry(struct follow *f)
 	f->hurry = true;
 	/* One that waits is tried now; one that should end ends sooner. */
 	if (f->timer && f->rq)
-		await_end(f);
+		follow_await_end(f);
 	else if (f->timer && !f->over)
 		follow_wait(f, 0);
 }
@@ -359,12 +360,11 @@ void follow_ended(struct follow *f, enum follow_end end)
 	f->delay_ms = FOLLOW_DELAY_MS;
 	if (f->over || !f->l)
 		return;
-	if (f->rq && f->kind == FOLLOW_REST && end == FOLLOW_PREVIOUS) {
-		/* It may show another run by now. */
-		http_cancel(take_ptr(f->rq));
-	}
-	if (f->rq) {
-		await_end(f);
+	/* It may show another run by now. */
+	if (end == FOLLOW_PREVIOUS && (f->unsure || (f->kind == FOLLOW_REST && !f->previous)))
+		follow_cancel(f);
+	if (f->rq && !(f->unsure && end == FOLLOW_GONE)) {
+		follow_await_end(f);
 		return;
 	}
 	/* not from within the caller's own work */

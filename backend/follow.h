@@ -23,6 +23,13 @@ struct follow_config {
 	const char *prefix; /* of its lines in the merged log */
 	const char *namespace, *pod, *container;
 	/*
+	 * Containers of this pod are run again when they have ended; runs before this one, and when it
+	 * began (ns, as the pod's status says; 0: it has ended, or it is not known).
+	 */
+	bool reruns;
+	unsigned restart;
+	int64_t started;
+	/*
 	 * Somebody waits for what has been printed so far: it is fetched by a request of its own. Else the
 	 * stream is opened at once, and what comes first, without a pause, is taken for that.
 	 */

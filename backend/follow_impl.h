@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What follow.c (a log's life) and follow_request.c (asking for it) share. Private to them.
+ * What follow.c (a log's life), follow_request.c (asking for it) and follow_run.c (of which run it is) share.
+ * Private to them.
  */
 #ifndef KXFS_BACKEND_FOLLOW_IMPL_H
 #define KXFS_BACKEND_FOLLOW_IMPL_H
@@ -53,6 +54,16 @@ struct follow {
 	uint64_t came_at;  /* when its end was awaited last */
 	uint64_t quiet_at; /* bytes known at the last look */
 	unsigned quiet_looks;
+
+	/* It is not known of which run the present request's output is, which is held: */
+	bool unsure;
+	struct http_request *question; /* under way */
+	char *held;
+	size_t n_held;
+	struct http_reply held_reply; /* if the request is over */
+	char *held_text;	      /* of it */
+	unsigned unanswered;
+	bool rerun; /* the container runs again, so this run can be had as the previous one */
 };
 
 /* --- follow.c --- */
@@ -66,6 +77,8 @@ void follow_back_off(struct follow *f, unsigned at_least_ms);
 void follow_settle(struct follow *f);
 /* Nothing more can be had, since the pod is gone. */
 void follow_gone(struct follow *f, const char *text);
+/* The present request should end by itself, or when nothing comes any more. */
+void follow_await_end(struct follow *f);
 /* When all is written, it is over. */
 void follow_finish(struct follow *f, int err, const char *text);
 /* Say once what is wrong; "": nothing any more. */
@@ -75,5 +88,25 @@ void follow_trouble(struct follow *f, const char *text);
 
 /* Send a request of KIND. */
 void follow_send(struct follow *f, enum follow_kind kind);
+/* Of the log, with what is asked of it. malloc'ed; NULL: no memory. */
+char *follow_path(const struct follow *f, const char *query);
+/* Output has come. 0, or a negative errno: the request is to end with it. */
+int follow_feed(struct follow *f, const char *bytes, size_t n);
+/* The present request has ended so. */
+void follow_replied(struct follow *f, const struct http_reply *reply);
+
+/* --- follow_run.c --- */
+
+/* May the output of a request that begins now be another run's? */
+bool follow_is_unsure(const struct follow *f);
+/* Ask for that. */
+void follow_ask_run(struct follow *f);
+/* Output, and the end of the request, before that is answered. */
+int follow_hold(struct follow *f, const char *bytes, size_t n);
+void follow_hold_reply(struct follow *f, const struct http_reply *reply);
+/* What is held is taken for this run's. */
+void follow_take_held(struct follow *f);
+/* End the present request, and forget what is held of it. */
+void follow_cancel(struct follow *f);
 
 #endif

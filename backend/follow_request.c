@@ -19,29 +19,27 @@
 
 /* --- the path --- */
 
-static char *query(const struct follow *f, bool from, int64_t ns)
+static char *path(const struct follow *f, bool from, int64_t ns)
 {
 	char since[32] = "";
-	char *ret;
+	char query[96];
 
 	if (from)
 		spec_time_text(ns, since);
-	if (asprintf(&ret, "timestamps=true%s%s%s%s", f->kind == FOLLOW_ON ? "&follow=true" : "",
-		     f->previous ? "&previous=true" : "", *since ? "&sinceTime=" : "", since) < 0)
-		return NULL;
-	return ret;
+	snprintf(query, sizeof(query), "%s%s%s%s", f->kind == FOLLOW_ON ? "&follow=true" : "",
+		 f->previous ? "&previous=true" : "", *since ? "&sinceTime=" : "", since);
+	return follow_path(f, *query ? query + 1 : "");
 }
 
-static char *path(const struct follow *f, bool from, int64_t ns)
+char *follow_path(const struct follow *f, const char *query)
 {
 	cleanup_free char *container = spec_url_escape(f->config.container);
 	cleanup_free char *pod = spec_url_escape(f->config.pod);
-	cleanup_free char *rest = query(f, from, ns);
 	char *ret;
 
-	if (!container || !pod || !rest ||
-	    asprintf(&ret, "/api/v1/namespaces/%s/pods/%s/log?container=%s&%s", f->config.namespace,
-		     pod, container, rest) < 0)
+	if (!container || !pod ||
+	    asprintf(&ret, "/api/v1/namespaces/%s/pods/%s/log?container=%s&timestamps=true%s%s",
+		     f->config.namespace, pod, container, *query ? "&" : "", query) < 0)
 		return NULL;
 	return ret;
 }
@@ -179,12 +177,8 @@ static void refused(struct follow *f, const struct http_reply *reply)
 		    denied ? DENIED_MS : reply->wait_ms, err, said);
 }
 
-static void on_done(void *data, const struct http_reply *reply)
+void follow_replied(struct follow *f, const struct http_reply *reply)
 {
-	struct follow *f = data;
-
-	f->rq = NULL;
-	loop_timer_free(take_ptr(f->timer));
 	if (spec_logline_size(f->l) > f->before) {
 		f->force = f->probed = false;
 		f->delay_ms = FOLLOW_DELAY_MS;
@@ -207,24 +201,48 @@ static void on_done(void *data, const struct http_reply *reply)
 	}
 }
 
+static void on_done(void *data, const struct http_reply *reply)
+{
+	struct follow *f = data;
+
+	f->rq = NULL;
+	loop_timer_free(take_ptr(f->timer));
+	if (f->question || f->n_held > 0)
+		follow_hold_reply(f, reply);
+	else
+		f->unsure = false;
+	if (f->question)
+		return;
+	if (f->unsure)
+		follow_take_held(f); /* there was no memory for the question */
+	else
+		follow_replied(f, reply);
+}
+
 /* --- asking --- */
+
+int follow_feed(struct follow *f, const char *bytes, size_t n)
+{
+	if (!spool_writer_has_room(f->writer, n))
+		return -ENOBUFS;
+	return spec_logline_feed(f->l, bytes, n, on_output, f);
+}
 
 static int on_bytes(void *data, const char *bytes, size_t n)
 {
 	struct follow *f = data;
 
 	f->came += n;
-	if (!spool_writer_has_room(f->writer, n))
-		return -ENOBUFS;
-	return spec_logline_feed(f->l, bytes, n, on_output, f);
+	return f->unsure ? follow_hold(f, bytes, n) : follow_feed(f, bytes, n);
 }
 
 static void on_head(void *data, int status)
 {
 	struct follow *f = data;
 
-	(void)status;
 	f->head = true;
+	if (f->unsure && status != 204)
+		follow_ask_run(f);
 }
 
 void follow_send(struct follow *f, enum follow_kind kind)
@@ -244,7 +262,8 @@ void follow_send(struct follow *f, enum follow_kind kind)
 	bool from;
 
 	f->kind = kind;
-	f->previous = kind == FOLLOW_PROBE || (f->ended && f->end == FOLLOW_PREVIOUS);
+	f->previous = kind == FOLLOW_PROBE || f->rerun || (f->ended && f->end == FOLLOW_PREVIOUS);
+	f->unsure = follow_is_unsure(f);
 	f->head = false;
 	f->before = spec_logline_size(f->l);
 	from = spec_logline_begin(f->l, f->force && kind != FOLLOW_PROBE, &ns);

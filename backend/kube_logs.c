@@ -76,6 +76,17 @@ static bool has_ended(const struct run *run, enum follow_end *ret)
 	return true;
 }
 
+/* What tells RUN, which LOG is of, from the next one. */
+static void tell_run(struct kube_log *log, const struct run *run)
+{
+	/* One that could not be started has printed nothing. */
+	bool begun = run->container->started || is_between(run);
+
+	log->reruns = run->pod->reruns && begun;
+	log->restart = run->restart;
+	log->started = run->container->started;
+}
+
 /* The spool's part of JOB, opened when it is wanted first. */
 static int need_spool(struct kube_job *job)
 {
@@ -123,6 +134,7 @@ static struct kube_log *follow_key(struct kube_job *job, const char *key, const 
 		     run.pod->meta.name, strerror(err ? -err : ENOMEM));
 		return NULL;
 	}
+	tell_run(log, &run);
 	if (has_ended(&run, &end))
 		kube_stream_end(log, end);
 	kube_streams_start(job->k);

@@ -23,6 +23,9 @@ struct kube_log {
 	char *key;
 	char *prefix; /* of its lines in the merged log */
 	char *pod, *container;
+	bool reruns; /* as in follow_config, like the next two */
+	unsigned restart;
+	int64_t started;
 	bool ended; /* the run is over, in the way that END says */
 	enum follow_end end;
 	bool first; /* only a reader asked for it, and it is not settled yet */

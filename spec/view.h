@@ -53,7 +53,8 @@ struct spec_pod_view {
 	char *node;
 	char *reason; /* of the pod: Evicted ...; or why it is not scheduled */
 	char *message;
-	char *main; /* the container whose output is the replica's */
+	char *main;  /* the container whose output is the replica's */
+	bool reruns; /* a container that has ended may be run again */
 	/*
 	 * It is no longer in the cluster; this is what it was last. Set by who keeps the view, and kept
 	 * for what it tells of its attempt.

@@ -168,6 +168,29 @@ static int read_containers(struct spec_pod_view *v, struct json_object *status)
 
 /* --- the pod -------------------------------------------------------------------------------- */
 
+/* The policy of the pod, or a container's own. */
+static bool is_rerun(struct json_object *o)
+{
+	const char *policy = spec_read_text(o, "restartPolicy");
+
+	return *policy && !streq(policy, "Never");
+}
+
+/* The server fills in what is not said. */
+static bool reruns(struct json_object *spec)
+{
+	static const char *const keys[] = {"initContainers", "containers"};
+
+	for (size_t i = 0; i < array_size(keys); i++) {
+		struct json_object *list = spec_read_list(spec, keys[i]);
+
+		for (size_t k = 0; k < spec_read_count(list); k++)
+			if (is_rerun(spec_read_at(list, k)))
+				return true;
+	}
+	return is_rerun(spec);
+}
+
 /* Why it is not scheduled; NULL: it is, or nobody has tried. */
 static struct json_object *unscheduled(struct json_object *status)
 {
@@ -211,6 +234,7 @@ int spec_pod_view_parse(const struct spec_kind *kind, const char *json, size_t l
 	if (!err)
 		err = spec_read_copy(&v->node, spec_read_text(spec_read_map(o, "spec"), "nodeName"),
 				     READ_MAX_WORD);
+	v->reruns = reruns(spec_read_map(o, "spec"));
 	if (!err)
 		err = kind->reader->pod(o, v);
 	if (!err)

@@ -56,9 +56,13 @@ class Faults:
         self._planned.append([fault, times, wanted])
         return fault
 
-    def clear(self):
-        self._planned.clear()
-        self._random = None
+    def clear(self, fault=None):
+        """Nothing goes wrong any more; or not FAULT, which `add` gave."""
+        if fault:
+            self._planned = [planned for planned in self._planned if planned[0] is not fault]
+        else:
+            self._planned.clear()
+            self._random = None
 
     def at_random(self, seed, rate, choices, **wanted):
         """From now on a share RATE of the requests that are WANTED meets one of CHOICES: functions

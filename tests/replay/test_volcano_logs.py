@@ -238,6 +238,45 @@ def test_container_that_restarts(kx, server, volcano):
 
 
 @pytest.mark.concurrent
+def test_restarts_unseen(server, make_mount):
+    """A container that has failed before anything of it was captured, and runs again before that is told:
+    each run's output is in that run's log."""
+    job, pod = others(server, phase="Pending")
+    kx = make_mount(server, options="capture=all")
+    refused = server.faults.add("reply", times=1000, subresource="log", reply=replies.internal())
+
+    def change(status, **spec):
+        def edit(tree):
+            tree["spec"].update(spec)
+            tree["status"].update(phase="Running", containerStatuses=[{"name": "main", **status}])
+        server.store.change(st.PODS, "test", pod.name, edit)
+
+    begun = {"running": {"startedAt": st.now()}}
+    change({"restartCount": 0, "state": begun}, restartPolicy="OnFailure")
+    harness.wait_for(lambda: log_requests(server))
+    for verb in ("watch", "list"):
+        server.faults.add("silent", times=1000, resource="pods", subresource="", verb=verb)
+    server.end_streams("end", resource="pods", verb="watch")
+    harness.wait_for(lambda: not server.open_streams(resource="pods", verb="watch"))
+    server.api.log(pod, "main").append("no such file\n")
+    server.api.log(pod, "main").end()
+    server.api.log(pod, "main", 1).append("second run\n")
+    change({"restartCount": 1, "state": {"running": {"startedAt": st.now()}}, "lastState": {
+        "terminated": {"exitCode": 1, "reason": "Error", "startedAt": st.now(), "finishedAt": st.now()}}})
+    asked = len(log_requests(server))
+    server.faults.clear(refused)
+    harness.wait_for(lambda: len(log_requests(server)) > asked)
+    job = harness.Job(kx, job.name)
+    holds(job, b"no such file\n")
+    server.faults.clear()
+    server.away()
+    server.back()
+    harness.wait_for(lambda: job.log() == b"second run\n")
+    assert job.log(name="log.0") == b"no such file\n"
+    assert sorted(job.read("log").splitlines()) == ["main/0 no such file", "main/0 second run"]
+
+
+@pytest.mark.concurrent
 def test_merged(kx, server, volcano):
     """`log` of the job: prefixed lines, in the order of their times, and never changed once written."""
     del server

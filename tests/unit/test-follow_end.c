@@ -94,24 +94,25 @@ static int teardown(void **state)
 	return nftw(rig.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void start(bool first)
+static void begin(struct follow_config config)
 {
-	const struct follow_config config = {
-		.spool = rig.job,
-		.key = "log",
-		.prefix = "a/0 ",
-		.namespace = "ns",
-		.pod = "pod",
-		.container = "main",
-		.first = first,
-		.settled = on_settled,
-		.gap = on_gap,
-		.done = on_done,
-	};
-
+	config.spool = rig.job;
+	config.key = "log";
+	config.prefix = "a/0 ";
+	config.namespace = "ns";
+	config.pod = "pod";
+	config.container = "main";
+	config.settled = on_settled;
+	config.gap = on_gap;
+	config.done = on_done;
 	rig.f = follow_start(&config);
 	assert_non_null(rig.f);
 	fake_run();
+}
+
+static void start(bool first)
+{
+	begin((struct follow_config){.first = first});
 }
 
 /* The only request there is, which asks for WHAT. */
@@ -352,6 +353,166 @@ static void test_no_pause(void **state)
 	assert_int_equal(rig.settled, 1);
 }
 
+/* --- which run it is --- */
+
+#define QUESTION "previous=true&limitBytes=64"
+#define STARTED	 INT64_C(1795252120000000000) /* 2026-11-21T09:08:40Z */
+
+/* One whose container may be run again, and has been RESTART times: its stream has begun with BYTES. */
+static struct http_request *start_unsure(unsigned restart, const char *text)
+{
+	begin((struct follow_config){.reruns = true, .restart = restart, .started = STARTED});
+	assert_null(fake_find(QUESTION));
+	head(request("follow=true"));
+	bytes(fake.requests, text);
+	fake_pass(1000);
+	holds("");
+	assert_int_equal(rig.settled, 0);
+	assert_non_null(fake_find(QUESTION));
+	return fake_find(QUESTION);
+}
+
+static void answer(struct http_request *rq, int status, const char *body)
+{
+	fake_answer(rq, status, body);
+	fake_run();
+}
+
+/* It is the first run, since there is none before; that is asked once. */
+static void test_this_run(void **state)
+{
+	(void)state;
+	answer(start_unsure(0, T("41") "one\n"), 400, "{}");
+	holds("one\n");
+	bytes(request("follow=true"), T("42") "two\n");
+	fake_pass(1000);
+	assert_int_equal(rig.settled, 1);
+	end(fake.requests);
+	fake_pass(2000);
+	head(request("follow=true"));
+	bytes(request("follow=true"), T("41") "one\n" T("42") "two\n" T("43") "three\n");
+	holds("one\ntwo\nthree\n");
+}
+
+/* It is the next run's: this one's is the previous log, and all of it. */
+static void test_next_run(void **state)
+{
+	(void)state;
+	answer(start_unsure(0, T("42") "next\n"), 200, "");
+	assert_null(strstr(request("previous=true")->path, "limitBytes"));
+	answer(fake.requests, 200, T("40") "one\n" T("41") "failed\n");
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+	holds("one\nfailed\n");
+}
+
+/* One of many runs: the log before it tells, by what was printed after this run began. */
+static void test_later_runs(void **state)
+{
+	struct http_request *rq = start_unsure(2, T("42") "one\n");
+
+	(void)state;
+	assert_non_null(strstr(rq->path, "sinceTime=2026-11-21T09:08:41Z"));
+	answer(rq, 200, "");
+	holds("one\n");
+}
+
+static void test_after_later_runs(void **state)
+{
+	(void)state;
+	answer(start_unsure(2, T("50") "next\n"), 200, T("42") "one\n");
+	answer(request("previous=true"), 200, T("42") "one\n");
+	assert_int_equal(rig.done, 1);
+	holds("one\n");
+}
+
+/* A server that does not answer: it is asked again, but not for ever. */
+static void test_not_answered(void **state)
+{
+	struct http_request *rq = start_unsure(0, T("41") "one\n");
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		answer(rq, 500, "{}");
+		assert_null(fake.requests);
+		fake_pass(10000);
+		head(request("follow=true"));
+		bytes(fake.requests, T("41") "one\n");
+		holds("");
+		rq = fake_find(QUESTION);
+		assert_non_null(rq);
+	}
+	fake_break(rq, -EIO, true);
+	holds("one\n");
+	request("follow=true");
+}
+
+/* What is fetched for a reader may be there before the answer. */
+static void test_first_of_run(void **state)
+{
+	(void)state;
+	begin((struct follow_config){.first = true, .reruns = true, .started = STARTED});
+	head(request("timestamps=true"));
+	bytes(fake.requests, T("41") "one\n");
+	end(fake.requests);
+	fake_pass(1000);
+	assert_int_equal(rig.settled, 0);
+	holds("");
+	answer(request(QUESTION), 400, "{}");
+	assert_int_equal(rig.settled, 1);
+	holds("one\n");
+	request("follow=true");
+}
+
+/* The news comes before the answer. */
+static void test_news_of_run(void **state)
+{
+	(void)state;
+	start_unsure(0, T("42") "next\n");
+	ended(FOLLOW_PREVIOUS);
+	fake_pass(100);
+	assert_null(strstr(request("previous=true")->path, "limitBytes"));
+	answer(fake.requests, 200, T("40") "one\n");
+	assert_int_equal(rig.err, 0);
+	holds("one\n");
+}
+
+/* The pod is gone before the answer: better another run's than none. */
+static void test_gone_before_answer(void **state)
+{
+	(void)state;
+	start_unsure(0, T("41") "one\n");
+	ended(FOLLOW_GONE);
+	fake_pass(100);
+	assert_int_equal(rig.done, 0);
+	bytes(request("follow=true"), T("42") "two\n");
+	end(fake.requests);
+	assert_int_equal(rig.err, 0);
+	holds("one\ntwo\n");
+}
+
+/* What is held has a bound; the rest is fetched again. */
+static void test_much_before_answer(void **state)
+{
+	struct http_request *rq = start_unsure(0, T("41") "one\n");
+	char *much = calloc(1, (256 << 10) + 1);
+
+	(void)state;
+	memset(much, 'x', 256 << 10);
+	fake.requests->call.bytes(fake.requests->call.data, much, 100);
+	assert_int_equal(fake.requests->call.bytes(fake.requests->call.data, much, 256 << 10),
+			 -ENOBUFS);
+	free(much);
+	fake_break(fake.requests, -ENOBUFS, false);
+	fake_run();
+	assert_ptr_equal(request(QUESTION), rq);
+	answer(rq, 400, "{}");
+	head(request("follow=true"));
+	bytes(fake.requests, T("41") "one\n" T("42") "two\n");
+	assert_int_equal(rig.gaps, 0);
+	holds("one\ntwo\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +526,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_first_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_pause, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_next_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_later_runs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_after_later_runs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_answered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_first_of_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_news_of_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_before_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_much_before_answer, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

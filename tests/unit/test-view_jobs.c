@@ -606,6 +606,34 @@ static void test_not_an_object(void **state)
 	}
 }
 
+/* May a container of it be run again? */
+static void test_reruns(void **state)
+{
+	static const struct {
+		const char *spec;
+		bool reruns;
+	} pods[] = {
+		{"{}", false},
+		{"{'restartPolicy':'Never','containers':[{'name':'a'}]}", false},
+		{"{'restartPolicy':'OnFailure','containers':[{'name':'a'}]}", true},
+		{"{'restartPolicy':'Always'}", true},
+		{"{'restartPolicy':'Never','initContainers':[{'restartPolicy':'Always'}]}", true},
+		{"{'restartPolicy':'Never','containers':[{},{'restartPolicy':'OnFailure'}]}", true},
+		{"{'restartPolicy':5,'containers':[7]}", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(pods); i++) {
+		const char *text =
+			json("{'metadata':{'name':'a','uid':'u'},'spec':%s}", pods[i].spec);
+		struct spec_pod_view *p = NULL;
+
+		assert_int_equal(spec_pod_view_parse(&spec_volcano, text, strlen(text), &p), 0);
+		assert_int_equal(p->reruns, pods[i].reruns);
+		spec_pod_view_free(p);
+	}
+}
+
 static void test_notes(void **state)
 {
 	struct world w = {0};
@@ -684,7 +712,8 @@ int main(void)
 		cmocka_unit_test(test_vanished),	 cmocka_unit_test(test_end_of_replica),
 		cmocka_unit_test(test_end_of_job_first), cmocka_unit_test(test_changed),
 		cmocka_unit_test(test_not_an_object),	 cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_generation),	 cmocka_unit_test(test_long_texts),
+		cmocka_unit_test(test_reruns),		 cmocka_unit_test(test_generation),
+		cmocka_unit_test(test_long_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
