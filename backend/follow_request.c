@@ -112,11 +112,11 @@ static void got_other(struct follow *f)
 	}
 }
 
-static int on_output(void *data, const char *bytes, size_t n)
+static int on_output(void *data, int64_t ns, const char *bytes, size_t n)
 {
 	struct follow *f = data;
 
-	return spool_writer_add(f->writer, bytes, n);
+	return spool_writer_add(f->writer, ns, bytes, n);
 }
 
 /* The body has ended, properly, or since it is not to be read any further. */

@@ -23,6 +23,8 @@ static void settle(struct kube_log *log)
 		log->job->k->n_first--;
 	log->first = false;
 	log->settled = true;
+	if (log->job->spool)
+		spool_log_hold(log->job->spool, log->key, false);
 	for (w = take_ptr(log->waits); w; w = next) {
 		next = w->next;
 		w->done(w->arg);
@@ -173,6 +175,7 @@ struct kube_log *kube_stream_new(struct kube_job *job, const char *key, const ch
 	if (log->key && log->prefix && log->pod && log->container)
 		HASH_ADD_KEYPTR(hh, job->logs, log->key, strlen(log->key), log);
 	if (log->hh.tbl) {
+		spool_log_hold(job->spool, key, true);
 		DL_APPEND(job->k->waiting, log);
 		job->n_following++;
 		atomic_fetch_add(&job->k->n_waiting, 1);

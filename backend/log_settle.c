@@ -31,7 +31,7 @@ static void settle_fetched(struct spool_settle *w)
 		listed = w->log->listed;
 	}
 	if (j && listed && !w->log->key && !spool->stopped) {
-		spool_pump_settle(j, w);
+		spool_settle_begin(j, w);
 		return;
 	}
 	w->fn(w->data);

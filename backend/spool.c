@@ -43,6 +43,7 @@ void spool_unref(struct spool *spool)
 	if (spool->dir_fd >= 0)
 		close(spool->dir_fd);
 	free(spool->dir);
+	free(spool->windows);
 	free(spool->buf);
 	free(spool);
 }
@@ -67,7 +68,8 @@ int spool_new(struct loop *loop, const char *state_dir, const struct backend_eve
 	spool->dir_fd = -1;
 	spool->inotify_fd = -1;
 	spool->buf = malloc(SPOOL_BUFFER);
-	if (!spool->buf || asprintf(&spool->dir, "%s/jobs", state_dir) < 0) {
+	spool->windows = spool_windows_new();
+	if (!spool->buf || !spool->windows || asprintf(&spool->dir, "%s/jobs", state_dir) < 0) {
 		spool->dir = NULL;
 		return -ENOMEM;
 	}
@@ -96,7 +98,7 @@ void spool_stop(struct spool *spool)
 	spool_watch_stop(spool);
 	loop_timer_free(take_ptr(spool->retry));
 	HASH_ITER(hh, spool->jobs, j, next) {
-		spool_pump_release(j);
+		spool_settle_check(j, true);
 	}
 }
 
@@ -169,9 +171,10 @@ void spool_job_free(struct spool_job *j)
 {
 	if (!j)
 		return;
-	spool_pump_release(j);
+	spool_settle_check(j, true);
 	spool_unwatch_job(j);
 	spool_unlist(j);
+	spool_order_forget(j);
 	for (size_t i = 0; i < j->keys.n; i++) {
 		if (j->by_number[i]->queued)
 			DL_DELETE(j->spool->queue, j->by_number[i]);
@@ -331,6 +334,7 @@ int spool_log_begin(struct spool_job *j, const char *key, const char *prefix, in
 		j->n_live++;
 	}
 	s->ending = false;
+	spool_order_open(s);
 	{
 		struct log *log;
 
@@ -345,6 +349,14 @@ int spool_log_begin(struct spool_job *j, const char *key, const char *prefix, in
 	if (ret_fd)
 		*ret_fd = take_fd(&fd);
 	return 0;
+}
+
+void spool_log_hold(struct spool_job *j, const char *key, bool hold)
+{
+	struct spool_source *s = spool_find_source(j, key);
+
+	if (s && s->open)
+		spool_order_hold(s, hold);
 }
 
 static void spool_log_gone(void *data)

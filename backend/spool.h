@@ -7,13 +7,15 @@
  *		app.yaml		the file as it was submitted
  *		logs/KEY		bytes of one container in one attempt, 0600
  *		positions/KEY		how far that is, if it is fetched (spec/logline.h)
+ *		times/KEY		of lines that the merged log may not have yet (times.h)
  *		merged			index of the merged log: references into logs/, never copies
  *		merged.keys		names of the logs that it refers to, and their prefixes
  *
  * Who writes logs/KEY: local jobs' relays (relay.c), by the descriptor of spool_log_begin; for Kubernetes
  * the follow streams through spool_write.h. The merged index is written by the I/O thread only; it is made
- * of lines in the order in which they were seen (at most 1 s apart from the order of their
- * times), and never changes once written. Each line is prefixed with "ROLE/K ", after every
+ * of lines in the order of their times, as far as they come within a second of each other, or in that
+ * in which they were seen if they have none, and never changes once written. Who opens it gets what
+ * is there, with no such wait. Each line is prefixed with "ROLE/K ", after every
  * '\n', and after every '\r' that no '\n' follows, as TorchX prints them.
  */
 #ifndef KXFS_BACKEND_SPOOL_H
@@ -55,6 +57,11 @@ struct spool_job *spool_job_open(struct spool *spool, const char *id);
  * of kxfs) may begin and end again: what the merged index lacks of it is added, nothing twice.
  */
 int spool_log_begin(struct spool_job *j, const char *key, const char *prefix, int *ret_fd);
+/*
+ * What this log's program has printed so far is on its way (HOLD), so the merged log goes on with no other
+ * log's lines until it has come (not HOLD), or the log has ended, or some seconds have passed.
+ */
+void spool_log_hold(struct spool_job *j, const char *key, bool hold);
 /*
  * No byte will be written any more. The rest is read into the merged index; when that is done the log
  * counts as ended, and FN(DATA) (may be NULL) is called.

@@ -2,6 +2,8 @@
 /*
  * What the files of the spool share: spool.c (directories, jobs), spool_room.c (room on disk),
  * spool_index.c (the merged index on disk), spool_pump.c (growth of logs becomes records of it),
+ * spool_settle.c (who waits for that),
+ * spool_order.c (which log's turn it is), spool_window.c (the bytes and times of logs for that),
  * spool_watch.c (who says that a log has grown), log.c, log_merged.c and log_settle.c (readers). Private
  * to them.
  *
@@ -21,8 +23,13 @@
 #include "backend/merge.h"
 #include "backend/spool.h"
 
+#define SPOOL_TIMES   "times"	   /* the folder with the times of lines (times.h) */
 #define SPOOL_BUFFER  (256u << 10) /* bytes of a log looked at at once */
-#define SPOOL_OUT_MAX 16	   /* records of one job that wait to be written */
+#define SPOOL_OUT_MAX 64	   /* records of one job that wait to be written */
+#define SPOOL_MARKS   4		   /* looks at what waits, in the time that it waits for others */
+#define SPOOL_UNTIMED INT64_MIN	   /* of what no time is known: it waits for nobody */
+
+struct spool_window;
 
 /* One log of an open job. */
 struct spool_source {
@@ -38,11 +45,27 @@ struct spool_source {
 	bool ending;	  /* no byte will be written any more */
 	bool queued;	  /* it may have grown */
 	bool stuck;	  /* to be tried again */
-	uint64_t seen;	  /* bytes looked at */
+	uint64_t seen;	  /* bytes that are there */
 	uint64_t counted; /* bytes that are part of spool.bytes */
 	loop_fn fn;	  /* to be called when it has ended; NULL: nothing */
 	void *data;
 	struct spool_source *prev, *next; /* the queue */
+
+	/* I/O thread, of spool_order.c: */
+	size_t place;		     /* in the heap, from 1; 0: no whole line waits */
+	int64_t ns;		     /* the time of what waits first */
+	uint64_t turn;		     /* of two of one time the lower one goes first */
+	uint64_t ripe;		     /* bytes before it have waited long enough */
+	uint64_t marks[SPOOL_MARKS]; /* the same so many looks later */
+	uint64_t rushed;	     /* bytes that somebody waits for */
+	unsigned hold;		     /* looks for which all wait for it; 0: none does */
+	bool open;		     /* more may come */
+	bool is_ripe;		     /* it waits, and some of it is */
+
+	/* I/O thread, of spool_window.c: */
+	bool record_known;
+	uint64_t record;	     /* of the times: that of what waits first */
+	struct spool_window *window; /* NULL: none now */
 };
 
 /* Somebody waits until the index has what the logs held when they asked. */
@@ -76,6 +99,15 @@ struct spool_job {
 	uint8_t out[SPOOL_OUT_MAX * MERGE_RECORD]; /* to be written after RECORDS */
 	size_t n_out;
 	size_t n_live;
+	struct spool_source **heap; /* those with lines that wait, the first line first */
+	size_t n_heap;
+	size_t n_open;	       /* sources that are */
+	size_t n_open_waiting; /* and in the heap */
+	size_t n_ripe;	       /* in the heap with bytes that are ripe */
+	size_t n_hold;	       /* sources that are waited for */
+	enum { SPOOL_IDLE, SPOOL_ACTIVE, SPOOL_WAITING } list;
+	struct spool_job *prev, *next; /* of spool.active or spool.waiting */
+	bool stuck;		       /* its index can't be written: to be tried again */
 	bool end_asked;
 	bool said_stuck;
 	bool busy;   /* in a step: not to be freed */
@@ -105,6 +137,12 @@ struct spool {
 	/* I/O thread: */
 	size_t pending; /* bytes that wait for the disk, of all writers */
 	struct spool_source *queue;
+	struct spool_job *active;  /* jobs with lines that can go into the index */
+	struct spool_job *waiting; /* with lines that wait for those of others */
+	struct loop_timer *look;   /* at those */
+	uint64_t turns;
+	bool draining; /* nothing waits any more */
+	struct spool_window *windows;
 	bool pumping; /* a turn is posted */
 	bool stopped;
 	char *buf;
@@ -150,16 +188,59 @@ void spool_index_publish(struct spool_job *j, bool ended);
 /* spool_pump.c; I/O thread */
 /* S may have grown. */
 void spool_pump_queue(struct spool_source *s);
+/* There is something to do. */
+void spool_pump_wake(struct spool *spool);
 /* J's index can't go on because of ERR, which is said once: try again. */
 void spool_pump_later(struct spool_job *j, int err);
-/* W waits until the index has what the logs hold now. */
-void spool_pump_settle(struct spool_job *j, struct spool_settle *w);
 /* If the end was asked for and the index is whole, it ends; if it is closed too, J is freed. */
 void spool_pump_end(struct spool_job *j);
-/* Call all that wait. */
-void spool_pump_release(struct spool_job *j);
 /* Do what can be done, at most MS long. */
 void spool_pump_drain(struct spool *spool, unsigned ms);
+
+/* spool_settle.c; I/O thread */
+/* W waits until J's index has what the logs hold now. */
+void spool_settle_begin(struct spool_job *j, struct spool_settle *w);
+/* Call those for whom it has; or ALL. */
+void spool_settle_check(struct spool_job *j, bool all);
+
+/* spool_order.c; I/O thread */
+/* S has begun: more may come. */
+void spool_order_open(struct spool_source *s);
+/* S has ended, and all of it has been seen. */
+void spool_order_close(struct spool_source *s);
+/* Whole lines of S may wait, from where it is indexed on. */
+void spool_order_add(struct spool_source *s);
+/* No whole line of S waits. */
+void spool_order_remove(struct spool_source *s);
+/* Some of what waited of S is in the index. */
+void spool_order_moved(struct spool_source *s);
+/*
+ * Whose turn it is in J: what S has up to *RET_END, which may be in the middle of a line. NULL: nobody's now.
+ */
+struct spool_source *spool_order_next(struct spool_job *j, uint64_t *ret_end);
+/* J is in the list where it belongs. */
+void spool_order_list(struct spool_job *j);
+/* The others that can go on go before J. */
+void spool_order_rotate(struct spool_job *j);
+/* What waits in S is to wait no longer than to the next look. */
+void spool_order_rush(struct spool_source *s);
+/* All wait for S at most so long, or no more. */
+void spool_order_hold(struct spool_source *s, bool hold);
+/* J is about to go. */
+void spool_order_forget(struct spool_job *j);
+/* The spool is about to go: nothing waits any more. */
+void spool_order_drain(struct spool *spool);
+
+/* spool_window.c; I/O thread */
+struct spool_window *spool_windows_new(void); /* for free(); NULL: no memory */
+/* The time of what waits first in S. */
+int64_t spool_window_time(struct spool_source *s);
+/* Where the first line begins, after that, whose time is later than UNTIL; s->seen: nowhere. */
+uint64_t spool_window_until(struct spool_source *s, int64_t until);
+/* Up to N bytes of S that are not in the index, into spool.buf. How many, or a negative errno. */
+ssize_t spool_window_read(struct spool_source *s, size_t n);
+/* Nothing of S waits. */
+void spool_window_drop(struct spool_source *s);
 
 /* spool_watch.c; I/O thread */
 void spool_watch_job(struct spool_job *j);

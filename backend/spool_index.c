@@ -19,12 +19,15 @@
 struct spool_source *spool_index_add(struct spool_job *j, const char *key, const char *prefix)
 {
 	struct spool_source *s = calloc(1, sizeof(*s));
-	struct spool_source **by_number;
+	struct spool_source **by_number, **heap;
 
 	by_number = reallocarray(j->by_number, j->keys.n + 1, sizeof(struct spool_source *));
 	if (by_number)
 		j->by_number = by_number;
-	if (!s || !by_number || merge_keys_add(&j->keys, key, prefix) < 0)
+	heap = reallocarray(j->heap, j->keys.n + 1, sizeof(struct spool_source *));
+	if (heap)
+		j->heap = heap;
+	if (!s || !by_number || !heap || merge_keys_add(&j->keys, key, prefix) < 0)
 		goto fail;
 	s->job = j;
 	s->number = (uint32_t)j->keys.n - 1;
@@ -293,10 +296,13 @@ int spool_index_flush(struct spool_job *j)
 	if (err == 0)
 		err = index_write_records(j);
 	if (err < 0) {
+		j->stuck = true;
+		spool_order_list(j);
 		spool_pump_later(j, err);
 		return err;
 	}
-	j->said_stuck = false;
+	j->said_stuck = j->stuck = false;
+	spool_order_list(j);
 	spool_index_publish(j, false);
 	return 0;
 }

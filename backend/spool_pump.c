@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The merged index as it grows. Logs that may have grown stand in a queue; a turn of the loop takes a
- * bounded number of bytes of them, cuts these into records and has them written, so that a program which
- * prints faster than anybody reads costs the loop a slice a turn. What fails is tried again every
- * second. Also here: who waits for the index to catch up, and its end.
+ * The merged index as it grows. Logs that may have grown stand in a queue, and are looked at; lines whose turn
+ * it is (spool_order.c) are cut into records, which are written. A turn of the loop does a bounded part of
+ * that, so that a program which prints faster than anybody reads costs the loop a slice a turn. What fails
+ * is tried again every second. Also here: the end of the index.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +13,8 @@
 #include "backend/diag.h"
 #include "backend/spool_impl.h"
 
-#define PUMP_READ     SPOOL_BUFFER /* bytes of a log looked at in one step */
-#define PUMP_TURN     (1u << 20)   /* bytes in one turn of the loop */
-#define PUMP_STEPS    256	   /* steps in one turn */
+#define PUMP_TURN     (1u << 20) /* bytes in one turn of the loop */
+#define PUMP_STEPS    256	 /* steps in one turn */
 #define PUMP_RETRY_MS 1000
 
 static void pump_on_retry(void *data);
@@ -32,81 +31,11 @@ void spool_pump_later(struct spool_job *j, int err)
 		spool->retry = loop_timer_new(spool->loop, PUMP_RETRY_MS, 0, pump_on_retry, spool);
 }
 
-/* --- those who wait for it --- */
-
-static bool pump_is_settled(const struct spool_job *j, const struct spool_settle *w)
-{
-	if (j->n_out > 0)
-		return false;
-	for (size_t i = 0; i < w->n; i++) {
-		const struct spool_source *s = j->by_number[i];
-
-		if (s->live && s->seen < w->targets[i])
-			return false;
-	}
-	return true;
-}
-
-static void pump_settle_done(struct spool_settle *w)
-{
-	w->fn(w->data);
-	log_unref(w->log);
-	free(w->targets);
-	free(w);
-}
-
-static void pump_check_settles(struct spool_job *j, bool all)
-{
-	struct spool_settle *w, *next, *done = NULL;
-
-	LL_FOREACH_SAFE(j->settles, w, next)
-	{
-		if (all || pump_is_settled(j, w)) {
-			LL_DELETE(j->settles, w);
-			LL_APPEND(done, w);
-		}
-	}
-	LL_FOREACH_SAFE(done, w, next)
-	{
-		pump_settle_done(w);
-	}
-}
-
-void spool_pump_release(struct spool_job *j)
-{
-	pump_check_settles(j, true);
-}
-
-void spool_pump_settle(struct spool_job *j, struct spool_settle *w)
-{
-	w->targets = calloc(j->keys.n + 1, sizeof(*w->targets));
-	if (!w->targets) {
-		pump_settle_done(w);
-		return;
-	}
-	w->n = j->keys.n;
-	for (size_t i = 0; i < w->n; i++) {
-		struct spool_source *s = j->by_number[i];
-		char path[SPOOL_PATH_MAX];
-		struct stat st;
-
-		if (!s->live || !spool_name(path, j->id, "logs", s->key) ||
-		    fstatat(j->spool->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		w->targets[i] = (uint64_t)st.st_size;
-		if (s->seen < w->targets[i])
-			spool_pump_queue(s);
-	}
-	LL_APPEND(j->settles, w);
-	pump_check_settles(j, false);
-}
-
 /* --- the end --- */
 
-/* For readers and for who asked, S has ended. */
-static void pump_source_ended(struct spool_source *s)
+/* For readers S has ended. */
+static void pump_tell_end(struct spool_source *s)
 {
-	loop_fn fn = s->fn;
 	struct log *log = NULL;
 	bool news;
 
@@ -124,9 +53,34 @@ static void pump_source_ended(struct spool_source *s)
 		log_tell(log);
 	else
 		log_unref(log);
+}
+
+/* For who asked, too. */
+static void pump_source_ended(struct spool_source *s)
+{
+	loop_fn fn = s->fn;
+
+	pump_tell_end(s);
 	s->fn = NULL;
 	if (fn)
 		fn(s->data);
+}
+
+/* All of S is in the index: its times are of no more use. */
+static void pump_source_done(struct spool_source *s)
+{
+	struct spool_job *j = s->job;
+	char path[SPOOL_PATH_MAX];
+	struct stat st;
+
+	s->live = false;
+	s->record_known = false;
+	j->n_live--;
+	if (spool_name(path, j->id, SPOOL_TIMES, s->key) &&
+	    fstatat(j->spool->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    unlinkat(j->spool->dir_fd, path, 0) == 0)
+		atomic_fetch_sub(&j->spool->bytes, (long long)st.st_size);
+	pump_source_ended(s);
 }
 
 void spool_pump_end(struct spool_job *j)
@@ -149,16 +103,16 @@ void spool_pump_end(struct spool_job *j)
 		}
 		spool_index_publish(j, true);
 	}
-	pump_check_settles(j, false);
+	spool_settle_check(j, false);
 	if (j->closed && !j->busy)
 		spool_job_free(j);
 }
 
-/* --- the queue --- */
+/* --- looking at logs --- */
 
 static void pump_turn(void *data);
 
-static void pump_wake(struct spool *spool)
+void spool_pump_wake(struct spool *spool)
 {
 	if (spool->pumping || spool->stopped)
 		return;
@@ -175,7 +129,7 @@ void spool_pump_queue(struct spool_source *s)
 	s->queued = true;
 	s->stuck = false;
 	DL_APPEND(spool->queue, s);
-	pump_wake(spool);
+	spool_pump_wake(spool);
 }
 
 static void pump_on_retry(void *data)
@@ -189,70 +143,21 @@ static void pump_on_retry(void *data)
 			if (j->by_number[i]->stuck)
 				spool_pump_queue(j->by_number[i]);
 		}
-		if (j->n_live == 0 && spool_index_flush(j) == 0)
+		if (spool_index_flush(j) == 0 && j->n_live == 0)
 			spool_pump_end(j);
 	}
 }
 
-/* S can't go on now. Who waits for its end need not wait for the disk. */
-static void pump_stuck(struct spool_source *s)
+/* S can't go on now, because of ERR (0: that is said). Who waits for its end need not wait for the disk. */
+static void pump_stuck(struct spool_source *s, int err)
 {
+	if (err < 0)
+		spool_pump_later(s->job, err);
+	spool_order_remove(s);
 	s->stuck = true;
-	pump_check_settles(s->job, true);
+	spool_settle_check(s->job, true);
 	if (s->ending)
 		pump_source_ended(s);
-}
-
-/* Up to PUMP_READ bytes of S that are not in the index, into spool.buf. */
-static ssize_t pump_read(struct spool_source *s)
-{
-	struct spool_job *j = s->job;
-	char path[SPOOL_PATH_MAX];
-	cleanup_fd int fd = -1;
-	ssize_t n;
-
-	if (!spool_name(path, j->id, "logs", s->key))
-		return -ENAMETOOLONG;
-	fd = openat(j->spool->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	n = pread(fd, j->spool->buf, PUMP_READ, (off_t)j->keys.v[s->number].indexed);
-	return n < 0 ? -errno : n;
-}
-
-/* N bytes at BUF are in the index. */
-static void pump_count(struct spool *spool, const char *buf, size_t n)
-{
-	const char *end = buf + n;
-	uint64_t lines = 0;
-
-	for (const char *at = buf; (at = memchr(at, '\n', (size_t)(end - at))); at++)
-		lines++;
-	atomic_fetch_add_explicit(&spool->captured_bytes, n, memory_order_relaxed);
-	atomic_fetch_add_explicit(&spool->captured_lines, lines, memory_order_relaxed);
-}
-
-/* Make records of the N bytes in spool.buf. */
-static void pump_cut(struct spool_source *s, size_t n, bool final)
-{
-	struct spool_job *j = s->job;
-	struct merge_key *k = &j->keys.v[s->number];
-	const char *buf = j->spool->buf;
-	size_t at = 0;
-
-	for (;;) {
-		size_t length = merge_cut(buf + at, n - at, final);
-		struct merge_record r;
-
-		if (length == 0)
-			break;
-		r = merge_next(j->has_last ? &j->last : NULL, s->number, k->indexed, buf + at,
-			       length, strlen(k->prefix));
-		spool_index_append(j, &r);
-		k->indexed += length;
-		at += length;
-	}
-	pump_count(j->spool, buf, at);
 }
 
 static void pump_seen(struct spool_source *s, uint64_t seen)
@@ -267,6 +172,8 @@ static void pump_seen(struct spool_source *s, uint64_t seen)
 	if (seen <= s->seen)
 		return;
 	s->seen = seen;
+	if (s->seen <= s->rushed)
+		spool_order_rush(s);
 	{
 		lock_scope(&spool->lock);
 		log = s->log;
@@ -276,54 +183,167 @@ static void pump_seen(struct spool_source *s, uint64_t seen)
 	log_tell(log);
 }
 
-/* One step of S, which is not in the queue. Returns the bytes that it looked at. */
-static size_t pump_step(struct spool_source *s)
+/* How long S is now. */
+static int pump_size(const struct spool_source *s, uint64_t *ret)
+{
+	char path[SPOOL_PATH_MAX];
+	struct stat st;
+
+	*ret = 0;
+	if (!spool_name(path, s->job->id, "logs", s->key))
+		return -ENAMETOOLONG;
+	if (fstatat(s->job->spool->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	*ret = (uint64_t)st.st_size;
+	return 0;
+}
+
+/* S, which is not in the queue any more, may have grown, or ended. */
+static void pump_look(struct spool_source *s)
 {
 	struct spool_job *j = s->job;
-	bool ending = s->ending;
-	uint64_t from = j->keys.v[s->number].indexed;
-	ssize_t n;
+	uint64_t size;
+	int err = pump_size(s, &size);
 
-	if (spool_index_flush(j) < 0) {
-		pump_stuck(s);
-		return 0;
+	if (err < 0) {
+		pump_stuck(s, err);
+		return;
 	}
-	n = pump_read(s);
+	pump_seen(s, size);
+	if (j->keys.v[s->number].indexed < s->seen)
+		spool_order_add(s);
+	if (!s->ending) {
+		spool_settle_check(j, false);
+		return;
+	}
+	spool_order_close(s);
+	if (s->place > 0)
+		pump_tell_end(s);
+	else if (spool_index_flush(j) == 0)
+		pump_source_done(s);
+	else
+		pump_stuck(s, 0);
+	spool_settle_check(j, false);
+}
+
+/* --- making records --- */
+
+/* N bytes at BUF are in the index. */
+static void pump_count(struct spool *spool, const char *buf, size_t n)
+{
+	const char *end = buf + n;
+	uint64_t lines = 0;
+
+	for (const char *at = buf; (at = memchr(at, '\n', (size_t)(end - at))); at++)
+		lines++;
+	atomic_fetch_add_explicit(&spool->captured_bytes, n, memory_order_relaxed);
+	atomic_fetch_add_explicit(&spool->captured_lines, lines, memory_order_relaxed);
+}
+
+/* Make records of the N bytes in spool.buf, while there is room. How many of them. */
+static size_t pump_cut(struct spool_source *s, size_t n, bool final)
+{
+	struct spool_job *j = s->job;
+	struct merge_key *k = &j->keys.v[s->number];
+	const char *buf = j->spool->buf;
+	size_t at = 0;
+
+	while (j->n_out < SPOOL_OUT_MAX) {
+		size_t length = merge_cut(buf + at, n - at, final);
+		struct merge_record r;
+
+		if (length == 0)
+			break;
+		r = merge_next(j->has_last ? &j->last : NULL, s->number, k->indexed, buf + at,
+			       length, strlen(k->prefix));
+		spool_index_append(j, &r);
+		k->indexed += length;
+		at += length;
+	}
+	pump_count(j->spool, buf, at);
+	return at;
+}
+
+/* Records of whole lines of S up to END. How many bytes that are, or a negative errno. */
+static ssize_t pump_lines(struct spool_source *s, uint64_t end)
+{
+	uint64_t from = s->job->keys.v[s->number].indexed;
+	bool all = end == s->seen;
+	ssize_t n = spool_window_read(s, (size_t)min_of(end - from, (uint64_t)SPOOL_BUFFER));
+
+	if (n < 0)
+		return n;
+	if (from + (uint64_t)n < end && n < SPOOL_BUFFER) {
+		s->seen = from + (uint64_t)n; /* somebody has cut it off */
+		all = true;
+	}
+	return (ssize_t)pump_cut(s, (size_t)n,
+				 all && s->ending && !s->queued && from + (uint64_t)n == s->seen);
+}
+
+/* The turn of S, up to END. */
+static ssize_t pump_source(struct spool_source *s, uint64_t end)
+{
+	struct spool_job *j = s->job;
+	ssize_t n = pump_lines(s, end);
+
+	if (n == 0 && end < s->seen)
+		n = pump_lines(s, s->seen); /* END was in the middle of a line */
 	if (n < 0) {
-		spool_pump_later(j, (int)n);
-		pump_stuck(s);
+		pump_stuck(s, (int)n);
+		return n;
+	}
+	if (n > 0 && j->keys.v[s->number].indexed < s->seen) {
+		spool_order_moved(s);
+		return n;
+	}
+	spool_order_remove(s);
+	if (s->ending)
+		spool_pump_queue(s); /* when that is written, it is done */
+	return n;
+}
+
+/* A step of J: who waits for its turn goes, until there is enough to be written. How many bytes. */
+static size_t pump_step(struct spool_job *j)
+{
+	struct spool_source *s;
+	size_t bytes = 0;
+	uint64_t end;
+
+	if (spool_index_flush(j) < 0)
 		return 0;
+	while (j->n_out < SPOOL_OUT_MAX && bytes < SPOOL_BUFFER &&
+	       (s = spool_order_next(j, &end))) {
+		ssize_t n = pump_source(s, end);
+
+		bytes += n > 0 ? (size_t)n : 0;
 	}
-	pump_cut(s, (size_t)n, ending && n < PUMP_READ);
-	pump_seen(s, from + (uint64_t)n);
-	if (spool_index_flush(j) < 0) {
-		pump_stuck(s);
-		return (size_t)n;
-	}
-	pump_check_settles(j, false);
-	if (n == PUMP_READ) {
-		spool_pump_queue(s);
-	} else if (ending) {
-		s->live = false;
-		j->n_live--;
-		pump_source_ended(s);
-	}
-	return (size_t)n;
+	if (spool_index_flush(j) < 0)
+		return bytes;
+	spool_settle_check(j, false);
+	return bytes;
 }
 
 static void pump_run(struct spool *spool)
 {
 	size_t bytes = 0;
 
-	for (unsigned i = 0; spool->queue && i < PUMP_STEPS && bytes < PUMP_TURN; i++) {
+	for (unsigned i = 0; i < PUMP_STEPS && bytes < PUMP_TURN; i++) {
 		struct spool_source *s = spool->queue;
-		struct spool_job *j = s->job;
+		struct spool_job *j = s ? s->job : spool->active;
 
-		DL_DELETE(spool->queue, s);
-		s->queued = false;
+		if (!j)
+			return;
 		/* Who hears of an end may close the job. */
 		j->busy = true;
-		bytes += pump_step(s);
+		if (s) {
+			DL_DELETE(spool->queue, s);
+			s->queued = false;
+			pump_look(s);
+		} else {
+			bytes += pump_step(j);
+			spool_order_rotate(j);
+		}
 		j->busy = false;
 		spool_pump_end(j);
 	}
@@ -335,14 +355,15 @@ static void pump_turn(void *data)
 
 	spool->pumping = false;
 	pump_run(spool);
-	if (spool->queue)
-		pump_wake(spool);
+	if (spool->queue || spool->active)
+		spool_pump_wake(spool);
 }
 
 void spool_pump_drain(struct spool *spool, unsigned ms)
 {
 	uint64_t deadline = loop_now_ms() + ms;
 
-	while (spool->queue && loop_now_ms() < deadline)
+	spool_order_drain(spool);
+	while ((spool->queue || spool->active) && loop_now_ms() < deadline)
 		pump_run(spool);
 }

@@ -152,7 +152,8 @@ struct spool_removal {
 /* Take the output out of the directory of R, into NAME. 0 or a negative errno. */
 static int spool_take_output(struct spool_removal *r, const char *name)
 {
-	static const char *const parts[] = {"merged", "merged.keys", "positions", "logs"};
+	static const char *const parts[] = {"merged", "merged.keys", "positions", SPOOL_TIMES,
+					    "logs"};
 	int dir = r->spool->dir_fd;
 	cleanup_fd int from = openat(dir, r->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	cleanup_fd int to = -1;

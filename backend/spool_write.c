@@ -10,6 +10,7 @@
 
 #include "backend/file.h"
 #include "backend/spool_impl.h"
+#include "backend/times.h"
 
 #define POSITIONS    "positions"
 #define POSITION_MAX (64u << 10)
@@ -26,6 +27,8 @@
 struct spool_batch {
 	char *bytes;
 	size_t len, room;
+	char *times; /* of lines that begin in BYTES */
+	size_t times_len, times_room;
 	char *position; /* to be kept when the bytes are written; NULL: none */
 	size_t position_len;
 };
@@ -38,17 +41,27 @@ struct spool_writer {
 	bool busy;   /* the pool has what is marked so */
 	bool usable; /* it is open, and nothing has failed */
 	struct spool_batch next;
+	uint64_t size;	 /* of the log, with all that was added */
+	bool midline;	 /* that does not end with the end of a line */
+	int64_t line_ns; /* of the last time that was added */
 
 	int fd;			 /* pool */
+	bool timed;		 /* pool; lines have times */
 	struct spool_batch work; /* pool */
 	struct spec_logline *l;	 /* pool: of what was found */
 	int err;		 /* pool */
 };
 
+static size_t batch_size(const struct spool_batch *b)
+{
+	return b->len + b->times_len;
+}
+
 static void batch_clear(struct spool *spool, struct spool_batch *b)
 {
-	spool->pending -= b->len;
+	spool->pending -= batch_size(b);
 	free(b->bytes);
+	free(b->times);
 	free(b->position);
 	*b = (struct spool_batch){0};
 }
@@ -90,10 +103,40 @@ static int position_write(const struct spool_writer *w, const char *text, size_t
 	return err;
 }
 
+/* The times beside the log, for appending. A descriptor, or -1. */
+static int times_open(const struct spool_writer *w)
+{
+	const int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+	char dir[SPOOL_PATH_MAX], path[SPOOL_PATH_MAX];
+	int at = w->spool->dir_fd;
+	int fd;
+
+	if (!spool_name(dir, w->id, NULL, SPOOL_TIMES) ||
+	    !spool_name(path, w->id, SPOOL_TIMES, w->key))
+		return -1;
+	fd = openat(at, path, flags, 0600);
+	if (fd < 0 && errno == ENOENT && mkdirat(at, dir, 0700) == 0)
+		fd = openat(at, path, flags, 0600);
+	return fd;
+}
+
+/* Without times the merged log has lines in a worse order; nothing is lost. */
+static void times_write(struct spool_writer *w)
+{
+	cleanup_fd int fd = -1;
+
+	if (!w->timed || w->work.times_len == 0)
+		return;
+	fd = times_open(w);
+	/* After a part of a record nothing must follow. */
+	w->timed = fd >= 0 && file_write_all(fd, w->work.times, w->work.times_len) == 0;
+}
+
 static void write_work(void *data)
 {
 	struct spool_writer *w = data;
 
+	times_write(w);
 	w->err = file_write_all(w->fd, w->work.bytes, w->work.len);
 	/* Without a position more is fetched twice; nothing is lost. */
 	if (w->err == 0 && w->work.position)
@@ -139,6 +182,26 @@ static int read_rest(const struct spool_writer *w, struct spec_logline *l)
 	return n < 0 ? -errno : 0;
 }
 
+/* Mend the times beside the log of SIZE bytes. False: they can't be kept. */
+static bool times_begin(const struct spool_writer *w, uint64_t size)
+{
+	cleanup_fd int fd = times_open(w);
+
+	return fd >= 0 && times_mend(fd, size) == 0;
+}
+
+/* Is the last byte of the log, of SIZE bytes, none that ends a line? */
+static bool is_midline(const struct spool_writer *w, uint64_t size)
+{
+	char path[SPOOL_PATH_MAX], last = '\n';
+	cleanup_fd int fd = -1;
+
+	if (size == 0 || !spool_name(path, w->id, "logs", w->key))
+		return false;
+	fd = openat(w->spool->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	return fd < 0 || pread(fd, &last, 1, (off_t)size - 1) < 1 || last != '\n';
+}
+
 static void open_work(void *data)
 {
 	struct spool_writer *w = data;
@@ -150,7 +213,10 @@ static void open_work(void *data)
 	w->err = fstat(w->fd, &st) < 0 ? -errno : 0;
 	if (w->err < 0)
 		return;
-	w->l = position_read(w, (uint64_t)st.st_size);
+	w->size = (uint64_t)st.st_size;
+	w->midline = is_midline(w, w->size);
+	w->timed = times_begin(w, w->size);
+	w->l = position_read(w, w->size);
 	if (!w->l)
 		w->l = spec_logline_new();
 	w->err = w->l ? read_rest(w, w->l) : -ENOMEM;
@@ -188,6 +254,7 @@ static void write_done(void *data)
 	struct spool_writer *w = data;
 	bool grown = w->work.len > 0;
 
+	atomic_fetch_add(&w->spool->bytes, (long long)w->work.times_len);
 	w->busy = false;
 	w->usable = w->err == 0;
 	batch_clear(w->spool, &w->work);
@@ -231,6 +298,7 @@ struct spool_writer *spool_writer_new(struct spool_job *j, const char *key,
 	if (!w)
 		return NULL;
 	w->fd = -1;
+	w->line_ns = -1; /* no time is negative */
 	w->id = strdup(j->id);
 	w->key = strdup(key);
 	if (!w->id || !w->key) {
@@ -249,29 +317,48 @@ struct spool_writer *spool_writer_new(struct spool_job *j, const char *key,
 
 bool spool_writer_has_room(const struct spool_writer *w, size_t n)
 {
-	size_t mine = spool_writer_pending(w) + n;
+	size_t mine = batch_size(&w->next) + batch_size(&w->work) + n;
 
 	return mine <= PENDING_LEAST ||
 	       (mine <= PENDING_ONE && w->spool->pending + n <= PENDING_ALL);
 }
 
-int spool_writer_add(struct spool_writer *w, const char *bytes, size_t n)
+/* Make room for N bytes behind LEN of them at *P, which has *ROOM. 0; -ENOMEM. */
+static int make_room(char **p, size_t len, size_t n, size_t *room)
 {
+	size_t wanted = max_of(len + n, 2 * *room);
+	char *grown;
+
+	if (len + n <= *room)
+		return 0;
+	grown = realloc(*p, wanted);
+	if (!grown)
+		return -ENOMEM;
+	*p = grown;
+	*room = wanted;
+	return 0;
+}
+
+int spool_writer_add(struct spool_writer *w, int64_t ns, const char *bytes, size_t n)
+{
+	const struct times_record r = {.at = w->size, .ns = ns};
+	bool timed = !w->midline && ns != w->line_ns;
 	struct spool_batch *b = &w->next;
 
-	assert(w->usable);
-	if (b->len + n > b->room) {
-		size_t room = max_of(b->len + n, 2 * b->room);
-		char *grown = realloc(b->bytes, room);
-
-		if (!grown)
-			return -ENOMEM;
-		b->bytes = grown;
-		b->room = room;
+	assert(w->usable && n > 0);
+	if (make_room(&b->bytes, b->len, n, &b->room) < 0 ||
+	    make_room(&b->times, b->times_len, TIMES_RECORD, &b->times_room) < 0)
+		return -ENOMEM;
+	if (timed) {
+		times_encode(&r, (uint8_t *)b->times + b->times_len);
+		b->times_len += TIMES_RECORD;
+		w->line_ns = ns;
 	}
 	memcpy(b->bytes + b->len, bytes, n);
 	b->len += n;
-	w->spool->pending += n;
+	w->size += n;
+	w->midline = bytes[n - 1] != '\n';
+	w->spool->pending += n + (timed ? TIMES_RECORD : 0);
 	if (!w->busy)
 		write_next(w);
 	return 0;

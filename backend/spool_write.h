@@ -28,8 +28,11 @@ struct spool_writer *spool_writer_new(struct spool_job *j, const char *key,
 				      const struct spool_writer_events *events);
 /* May N bytes more be added? If not, too much waits for the disk already, of this log or of all. */
 bool spool_writer_has_room(const struct spool_writer *w, size_t n);
-/* More, once it is open. 0; -ENOMEM: not taken. What ever was added is written in order. */
-int spool_writer_add(struct spool_writer *w, const char *bytes, size_t n);
+/*
+ * More, once it is open: N > 0 bytes of one line, whose time is NS. 0; -ENOMEM: not taken. What ever was added
+ * is written in order.
+ */
+int spool_writer_add(struct spool_writer *w, int64_t ns, const char *bytes, size_t n);
 /* Keep where L is, which knows just what was added by now. */
 void spool_writer_keep(struct spool_writer *w, const struct spec_logline *l);
 /* Bytes that are not written yet. */

@@ -233,7 +233,7 @@ static int begin_line(struct spec_logline *l, int64_t ns, bool middle)
 static int put_content(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 		       void *data)
 {
-	int err = fn(data, bytes, n);
+	int err = fn(data, l->line_ns, bytes, n);
 
 	if (err < 0)
 		return err;

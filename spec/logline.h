@@ -38,8 +38,11 @@ uint64_t spec_logline_size(const struct spec_logline *l);
  */
 bool spec_logline_begin(struct spec_logline *l, bool force, int64_t *ret_ns);
 
-/* Bytes of output, to be appended; borrowed. A negative errno: not taken; it ends the feeding. */
-typedef int (*spec_logline_fn)(void *data, const char *bytes, size_t n);
+/*
+ * Bytes of output, to be appended; borrowed. NS is the time of their line: of the last one that began, as the
+ * stream gives it. A negative errno: not taken; it ends the feeding.
+ */
+typedef int (*spec_logline_fn)(void *data, int64_t ns, const char *bytes, size_t n);
 
 /*
  * The next bytes of the stream. 0; -EAGAIN: they are not what is known, begin another one (which will

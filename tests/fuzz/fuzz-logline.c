@@ -10,9 +10,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int count(void *data, const char *bytes, size_t n)
+static int count(void *data, int64_t ns, const char *bytes, size_t n)
 {
-	assert(bytes && n > 0);
+	assert(bytes && n > 0 && ns >= 0);
 	*(uint64_t *)data += n;
 	return 0;
 }

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Output of pods, byte for byte, whatever happens to the streams that bring it."""
 
+import itertools
 import os
 import random
 import re
+import signal
 import time
 
 import harness
@@ -294,6 +296,32 @@ def test_merged(kx, server, volcano):
     logs[0].append("late\n")
     harness.wait_for(lambda: job.read("log").endswith("main/0 late\n"))
     assert job.read("log").startswith(seen)
+
+
+def print_in_turn(logs, begin):
+    """LOGS print lines at known times, from BEGIN (ns since 1970) on; the first all of its own, then the next
+    one. The merged log's lines."""
+    order = [random.randrange(len(logs)) for _ in range(3000)]
+    times = list(itertools.accumulate(
+        random.choices([1, 1000, 1_000_000, 300_000_000], k=len(order)), initial=begin))
+    for k, log in enumerate(logs):
+        for i, turn in enumerate(order):
+            if turn == k:
+                log.append(f"{i}\n", at=times[i])
+    return [f"main/{k} {i}" for i, k in enumerate(order)]
+
+
+def test_merged_by_time(make_mount, server, volcano):
+    """Logs that are fetched when they are opened, and what came while kxfs was away."""
+    kx = make_mount(server, options="capture=none")
+    job, logs = begin(kx, volcano, harness.app("true", num_replicas=10), 10)
+    harness.wait_for(lambda: all(job.read(f"main-{k}", "state") == "RUNNING\n" for k in range(10)))
+    now = time.time_ns()
+    expected = print_in_turn(logs, now - 3600 * 1_000_000_000)
+    assert job.read("log").splitlines() == expected
+    kx.restart(signal.SIGKILL)
+    expected += print_in_turn(logs, now)
+    assert job.read("log").splitlines() == expected
 
 
 @pytest.mark.concurrent

@@ -158,10 +158,11 @@ struct reader {
 	bool balks; /* now and then nothing is taken */
 };
 
-static int keep(void *data, const char *bytes, size_t n)
+static int keep(void *data, int64_t ns, const char *bytes, size_t n)
 {
 	struct reader *r = data;
 
+	assert_true(ns >= 0);
 	if (r->balks && any(10) == 0)
 		return -ENOMEM;
 	if (r->n + n > r->room) {

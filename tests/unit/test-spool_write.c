@@ -48,7 +48,7 @@ static void do_new(void *data)
 static void fill(size_t i)
 {
 	while (spool_writer_has_room(logs[i].w, PIECE)) {
-		assert_int_equal(spool_writer_add(logs[i].w, piece, PIECE), 0);
+		assert_int_equal(spool_writer_add(logs[i].w, -1, piece, PIECE), 0);
 		logs[i].added += PIECE;
 	}
 }

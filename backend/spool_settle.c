@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who waits until a merged log has what the logs held when they asked: then lines that wait for those of
+ * others wait no longer than to the next look.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <utlist.h>
+
+#include "backend/spool_impl.h"
+
+static bool settle_is_due(const struct spool_job *j, const struct spool_settle *w)
+{
+	if (j->n_out > 0)
+		return false;
+	for (size_t i = 0; i < w->n; i++) {
+		const struct spool_source *s = j->by_number[i];
+
+		if (s->live && s->seen < w->targets[i])
+			return false;
+		if (s->place > 0 && j->keys.v[i].indexed < w->targets[i])
+			return false;
+	}
+	return true;
+}
+
+static void settle_done(struct spool_settle *w)
+{
+	w->fn(w->data);
+	log_unref(w->log);
+	free(w->targets);
+	free(w);
+}
+
+void spool_settle_check(struct spool_job *j, bool all)
+{
+	struct spool_settle *w, *next, *done = NULL;
+
+	LL_FOREACH_SAFE(j->settles, w, next)
+	{
+		if (all || settle_is_due(j, w)) {
+			LL_DELETE(j->settles, w);
+			LL_APPEND(done, w);
+		}
+	}
+	LL_FOREACH_SAFE(done, w, next)
+	{
+		settle_done(w);
+	}
+}
+
+void spool_settle_begin(struct spool_job *j, struct spool_settle *w)
+{
+	w->targets = calloc(j->keys.n + 1, sizeof(*w->targets));
+	if (!w->targets) {
+		settle_done(w);
+		return;
+	}
+	w->n = j->keys.n;
+	for (size_t i = 0; i < w->n; i++) {
+		struct spool_source *s = j->by_number[i];
+		char path[SPOOL_PATH_MAX];
+		struct stat st;
+
+		if (!s->live || !spool_name(path, j->id, "logs", s->key) ||
+		    fstatat(j->spool->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		w->targets[i] = (uint64_t)st.st_size;
+		if (s->seen < w->targets[i])
+			spool_pump_queue(s);
+		s->rushed = max_of(s->rushed, w->targets[i]);
+		spool_order_rush(s);
+	}
+	LL_APPEND(j->settles, w);
+	spool_settle_check(j, false);
+}
