@@ -227,6 +227,41 @@ def test_attempts(kx, server, volcano):
     assert job.replica()["attempt"] == 2
 
 
+@pytest.mark.concurrent
+def test_new_attempt_is_a_new_file(kx, volcano):
+    """tail -f stays with the log of the attempt that it has open, to its end, and tail -F moves on."""
+    job = kx.submit(harness.app("true", retry_policy="APPLICATION", max_retries=3))
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("one\n")
+    job.until_logged("one\n")
+    log = job / "main-0/log"
+    inodes = {log.stat().st_ino}
+    stay, move = kx.base / "stay", kx.base / "move"
+    with log.open("rb") as held, stay.open("wb") as f, move.open("wb") as g:
+        readers = [harness.popen(["tail", "-n", "+1", "-f", str(log)], stdout=f),
+                   harness.popen(["tail", "-n", "+1", "-F", "-s", "0.1", str(log)], stdout=g, stderr=-3)]
+        try:
+            harness.wait_for(lambda: stay.read_bytes() == move.read_bytes() == b"one\n")
+            volcano.log(pod).append("last words\n")
+            volcano.finish(pod, 3)
+            for i in (2, 3):
+                (pod,) = harness.wait_for(lambda: volcano.pods(job.id))
+                volcano.start(job.id)
+                volcano.log(pod).append(f"attempt {i}\n")
+                job.until_logged(f"attempt {i}\n")
+                inodes.add(log.stat().st_ino)
+                if i == 2:
+                    volcano.finish(pod, 3)
+            harness.wait_for(lambda: move.read_bytes().endswith(b"attempt 3\n"))
+            assert len(inodes) == 3
+            harness.wait_for(lambda: stay.read_bytes() == b"one\nlast words\n")
+            assert held.read() == job.log(name="log.0") == b"one\nlast words\n"
+        finally:
+            for reader in readers:
+                harness.kill(reader.pid)
+                reader.wait()
+
+
 def test_container_that_restarts(kx, server, volcano):
     """restartPolicy OnFailure: the runs of one pod."""
     job, (log,) = begin(kx, volcano)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""What is kept of a cluster's jobs in the state directory: history, and what is left when files of it are damaged."""
+
+import os
+import signal
+
+import harness
+import pytest
+
+APP = harness.app("true")
+
+
+def printed(kx, volcano, text):
+    """A job that runs and has printed TEXT: (job, its pod)."""
+    job = kx.submit(APP)
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append(text)
+    job.until_logged(text)
+    return job, pod
+
+
+def cancelled(kx, volcano, text):
+    """One that was removed, and is in the history with all that it has printed."""
+    job, _ = printed(kx, volcano, text)
+    job.cancel()
+    harness.wait_for(lambda: job.id in kx.ls("history"))
+    harness.wait_for(lambda: (kx.state / "jobs" / job.id / "job.json").exists())
+    return job
+
+
+def files(top):
+    """The bytes of a job's files that do not change by themselves; or the errno of one that can't be read."""
+    return {name: harness.err_of((top / name).read_bytes) or (top / name).read_bytes() for name in
+            ("state", "status", "status.json", "why", "manifest.yaml", "app.yaml", "main-0/log", "log")}
+
+
+def test_history(kx, volcano):
+    """A job that has left keeps its logs and its last state, over a crash too, until it is removed for good."""
+    job, pod = printed(kx, volcano, "hello\n")
+    app = job.read("app.yaml")
+    volcano.log(pod).append("bye\n")
+    job.cancel()
+    harness.wait_for(lambda: (job.old / "main-0/log").read_bytes() == b"hello\nbye\n")
+    before = harness.wait_for(lambda: (job.old / "state").read_text() == "CANCELLED\n" and files(job.old))
+    assert before["app.yaml"].decode() == app == APP and f"name: {job.id}".encode() in before["manifest.yaml"]
+    assert before["log"] == b"main/0 hello\nmain/0 bye\n" and before["why"]
+    folder = kx.state / "jobs" / job.id
+    harness.wait_for(lambda: '"CANCELLED"' in (folder / "job.json").read_text())
+    for sig in (signal.SIGTERM, signal.SIGKILL):
+        kx.end(sig)
+        kx.start()
+        assert files(job.old) == before
+    harness.run(["rm", "-r", str(job.old)])
+    assert kx.ls("history") == []
+    harness.wait_for(lambda: not folder.exists())
+    kx.restart()
+    assert kx.ls("history") == [] and kx.ls("jobs") == []
+
+
+@pytest.mark.waits
+def test_history_keep(make_mount, server, volcano):
+    """It is kept for so long, and then it goes by itself; one that is in the cluster stays."""
+    kx = make_mount(server, options="history_keep=6s")
+    stays, pod = printed(kx, volcano, "stays\n")
+    goes, _ = printed(kx, volcano, "goes\n")
+    goes.cancel()
+    harness.wait_for(lambda: kx.ls("history") == [goes.id])
+    harness.wait_for(lambda: kx.ls("history") == [], what="it to expire")
+    harness.wait_for(lambda: not (kx.state / "jobs" / goes.id).exists())
+    volcano.finish(pod)
+    stays.finish()
+    assert stays.log() == b"stays\n"
+
+
+def damage(path, how):
+    if how == "truncated":
+        os.truncate(path, path.stat().st_size // 2)
+    elif how == "garbage":
+        path.write_bytes(bytes(range(256)) * 20)
+    else:
+        path.unlink()
+    if how == "directory":
+        path.mkdir()
+    elif how == "FIFO":
+        os.mkfifo(path)
+
+
+def parts(kx, job):
+    """The files of a kept job, and whose KEY its log has."""
+    top = kx.state / "jobs" / job.id
+    (key,) = os.listdir(top / "logs")
+    return {str(path.relative_to(top)).replace(key, "KEY"): path for path in top.rglob("*")
+            if path.is_file() and not path.name.startswith(".")}
+
+
+@pytest.mark.parametrize("how", ["truncated", "garbage", "missing", "directory", "FIFO"])
+def test_damaged(kx, volcano, how):
+    """Any one file of a kept job: the mount comes up, and no more than that file is lost."""
+    jobs = {"none": cancelled(kx, volcano, "none\n" * 10)}
+    names = sorted(parts(kx, jobs["none"]))
+    assert {"job.json", "app.yaml", "submission", "logs/KEY", "positions/KEY", "merged"} <= set(names)
+    for name in names:
+        jobs[name] = cancelled(kx, volcano, f"{name}\n" * 10)
+    before = {name: files(job.old) for name, job in jobs.items()}
+    kx.end()
+    for name in names:
+        damage(parts(kx, jobs[name])[name], how)
+    kx.start()
+    for name, job in jobs.items():
+        if name == "job.json":
+            check_unknown(kx, job, before[name]["main-0/log"], how)
+        else:
+            check_damaged(name, before[name], files(job.old))
+    # And everything can still be done with it.
+    for job in jobs.values():
+        if job.old.exists():
+            harness.run(["rm", "-r", str(job.old)])
+    assert kx.ls("history") == []
+    again, pod = printed(kx, volcano, "again\n")
+    volcano.finish(pod)
+    again.finish()
+
+
+def check_damaged(name, before, now):
+    lost = {"app.yaml": {"app.yaml"}, "logs/KEY": {"main-0/log", "log"}}.get(name, set())
+    if name.startswith("merged"):
+        lost = {"log"}
+        assert isinstance(now["log"], str) or before["log"].startswith(now["log"])
+    assert {key: now[key] for key in now if key not in lost} == {
+        key: before[key] for key in before if key not in lost}, name
+
+
+def check_unknown(kx, job, log, how):
+    """Nobody can tell what it was; its output is still in its folder, and that is said."""
+    assert job.id not in kx.ls("history")
+    if how != "missing":
+        assert f"jobs/{job.id}/job.json" in kx.read(".kxfs", "log")
+    (kept,) = (kx.state / "jobs" / job.id / "logs").iterdir()
+    assert kept.read_bytes() == log
+
+
+@pytest.mark.waits
+def test_full_disk(make_mount, server, volcano):
+    """What no longer fits is said, holds up nothing else, and is fetched when there is room again."""
+    kx = make_mount(server, start=False)
+    harness.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "kxfs-test", str(kx.state)])
+    try:
+        kx.start()
+        other, pod = printed(kx, volcano, "before\n")
+        full = kx.submit(APP)
+        (noisy,) = volcano.start(full.id)
+        text = b"".join(b"%07d %s\n" % (i, b"x" * 92) for i in range(30000))
+        volcano.log(noisy).append(text)
+        harness.wait_for(lambda: "No space left on device; trying again" in kx.read(".kxfs", "log"))
+        assert text.startswith(full.log())
+        # Reading, and a mount that answers; the other's stream stands.
+        assert other.log() == b"before\n" and other.read("log") == "main/0 before\n"
+        assert other.state() == full.state() == "RUNNING"
+        assert len(server.open_streams(subresource="log")) >= 1
+        volcano.finish(pod)
+        other.finish()
+        harness.run(["mount", "-o", "remount,size=100m", str(kx.state)])
+        volcano.finish(noisy)
+        full.finish()
+        harness.wait_for(lambda: full.log() == text, what="all of it")
+        assert full.replica().get("gap") in (None, 0)
+        assert other.log() == b"before\n"
+        assert kx.end() == 0
+    finally:
+        if kx.proc:
+            kx.end()
+        harness.run(["umount", "-l", str(kx.state)])
