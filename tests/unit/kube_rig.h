@@ -31,6 +31,7 @@ static struct {
 	char kubeconfig[96];
 	enum backend_capture capture;
 	uint64_t spool_limit; /* 0: plenty */
+	int64_t history_keep; /* 0: a week */
 	struct backend *b;
 	struct kube *k;
 	struct rig_object objects[RIG_MAX]; /* all that ever were; the uid is u-INDEX */
@@ -137,7 +138,7 @@ static inline void rig_new(void)
 		.submitter = "ada@login1",
 		.grace_ms = 100,
 		.spool_limit = rig.spool_limit ? rig.spool_limit : 1u << 30,
-		.history_keep = 604800,
+		.history_keep = rig.history_keep ? rig.history_keep : 604800,
 	};
 	cleanup_free char *text = NULL;
 

@@ -612,6 +612,123 @@ static void test_spool_limit(void **state)
 	assert_false(rig_has_folder(id));
 }
 
+/* The job NAME, with uid and pod of its own, has run and ended so: PHASE, or (NULL) it was deleted. */
+static void kept_job(const char *name, const char *phase)
+{
+	char uid[32], pod[32];
+
+	snprintf(uid, sizeof(uid), "u-%s", name);
+	snprintf(pod, sizeof(pod), "p-%s", name);
+	run_job(name, uid, pod);
+	if (phase) {
+		pod_event("MODIFIED", pod, uid, 0, "Succeeded", RIG_EXIT("0"));
+		job_event("MODIFIED", name, uid, phase);
+		while (rig.follows)
+			rig_follow_done(rig.follows);
+	} else {
+		end_job(name, uid, pod);
+	}
+	fake_pass(5000);
+	assert_true(has_file(name, "logs"));
+	assert_true(has_file(name, "job.json"));
+}
+
+/* Jobs as they were, and their pods, as lists. malloc'ed. */
+static char *list_of(const char *const *names, const char *const *phases, size_t n, bool pods)
+{
+	char *ret = strdup("");
+
+	for (size_t i = 0; i < n; i++) {
+		cleanup_free char *before = ret, *one = NULL;
+		char uid[32], pod[32];
+
+		snprintf(uid, sizeof(uid), "u-%s", names[i]);
+		snprintf(pod, sizeof(pod), "p-%s", names[i]);
+		if (!pods)
+			one = rig_job(names[i], uid, phases[i], 2);
+		else if (streq(phases[i], "Running"))
+			one = rig_pod(pod, uid, 0, "Running", RIG_RUNNING);
+		else
+			one = rig_pod(pod, uid, 0, "Succeeded", RIG_EXIT("0"));
+		assert_true(asprintf(&ret, "%s%s%s", before, i ? "," : "", one) > 0);
+	}
+	return ret;
+}
+
+/* Room is made by the oldest of the history, then by finished jobs; never by one that runs, or may again. */
+static void test_spool_order(void **state)
+{
+	static const char *const names[] = {"done-1", "done-2", "aborted", "live"};
+	static const char *const phases[] = {"Completed", "Failed", "Aborted", "Running"};
+	static const char *const order[] = {"gone-1", "gone-2", "done-1", "done-2"};
+	cleanup_free char *jobs = list_of(names, phases, array_size(names), false);
+	cleanup_free char *pods = list_of(names, phases, array_size(names), true);
+	cleanup_free char *said = NULL;
+	const char *at;
+	size_t len;
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	for (size_t i = 0; i < 3; i++)
+		kept_job(names[i], phases[i]);
+	kept_job("gone-1", NULL);
+	kept_job("gone-2", NULL);
+	run_job("live", "u-live", "p-live");
+	fake_pass(5000);
+	rig_stop();
+	rig.spool_limit = 10;
+	rig_start(jobs, pods);
+	fake_pass(120000);
+	said = diag_text(&len);
+	at = said;
+	for (size_t i = 0; i < array_size(order); i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "%s: removed with its output", order[i]);
+		at = at ? strstr(at, text) : NULL;
+		if (!at)
+			fail_msg("%s did not go in its turn:\n%s", order[i], said);
+		assert_false(has_file(order[i], "logs"));
+	}
+	rig_expect(BACKEND_HISTORY, "gone-1", NULL);
+	rig_expect(BACKEND_HISTORY, "gone-2", NULL);
+	rig_expect(BACKEND_JOBS, "done-1", "SUCCEEDED");
+	assert_true(has_file("aborted", "logs/p-aborted.a.0"));
+	assert_true(has_file("live", "logs/p-live.a.0"));
+}
+
+/* What has been in the history for its time goes. */
+static void test_history_keep(void **state)
+{
+	cleanup_free char *json = rig_job("done", "u-done", "Completed", 2);
+	cleanup_free char *pod = rig_pod("p-done", "u-done", 0, "Succeeded", RIG_EXIT("0"));
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig.history_keep = 3600;
+	rig_start("", "");
+	kept_job("done", "Completed");
+	kept_job("gone-1", NULL);
+	fake_pass(1800000);
+	kept_job("gone-2", NULL);
+	fake_pass(1700000);
+	rig_expect(BACKEND_HISTORY, "gone-1", "CANCELLED");
+	/* Its age is not forgotten by a restart. */
+	rig_stop();
+	rig_start(json, pod);
+	fake_pass(200000);
+	rig_expect(BACKEND_HISTORY, "gone-1", NULL);
+	assert_false(rig_has_folder("gone-1"));
+	rig_expect(BACKEND_HISTORY, "gone-2", "CANCELLED");
+	fake_pass(1800000);
+	rig_expect(BACKEND_HISTORY, "gone-2", NULL);
+	assert_false(rig_has_folder("gone-2"));
+	/* Not what is in the cluster. */
+	rig_expect(BACKEND_JOBS, "done", "SUCCEEDED");
+	assert_true(has_file("done", "logs/p-done.a.0"));
+}
+
 /* Names come again: what one job printed is not the next one's to remove. */
 static void test_same_name(void **state)
 {
@@ -1042,6 +1159,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_history, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_earlier_output, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_spool_limit, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_spool_order, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_history_keep, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_dry_run, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_same_name, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_dropped_and_displaced, rig_setup,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a log that is followed, and which run of its container a stream is of: requests are answered by the
- * test, and time passes as it says (fake_net.h).
+ * A log that is followed: its beginning, its end, a slow disk, and which run of its container a stream is of.
+ * Requests are answered by the test, and time and the disk go on as it says (fake_net.h).
  */
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,7 +58,7 @@ static int setup(void **state)
 	memset(&fake, 0, sizeof(fake));
 	fake.now = 1000;
 	diag_setup(DIAG_DEBUG, false);
-	strcpy(rig.dir, "/tmp/kxfs-follow_end-XXXXXX");
+	strcpy(rig.dir, "/tmp/kxfs-follow_steps-XXXXXX");
 	assert_non_null(mkdtemp(rig.dir));
 	assert_int_equal(spool_new(NULL, rig.dir, &events, &rig.spool, &text), 0);
 	spool_start(rig.spool);
@@ -97,7 +99,7 @@ static int teardown(void **state)
 static void begin(struct follow_config config)
 {
 	config.spool = rig.job;
-	config.key = "log";
+	config.key = config.key ? config.key : "log";
 	config.prefix = "a/0 ";
 	config.namespace = "ns";
 	config.pod = "pod";
@@ -162,6 +164,14 @@ static void holds(const char *text)
 	got[fread(got, 1, sizeof(got) - 1, f)] = '\0';
 	fclose(f);
 	assert_string_equal(got, text);
+}
+
+static uint64_t size_of(const char *key)
+{
+	struct log_stat st = {0};
+
+	assert_int_equal(spool_log_stat(rig.spool, "job", key, &st), 0);
+	return st.size;
 }
 
 static void ended(enum follow_end how)
@@ -353,6 +363,102 @@ static void test_no_pause(void **state)
 	assert_int_equal(rig.settled, 1);
 }
 
+/* --- a slow disk --- */
+
+#define LINE (1u << 20)
+
+/* Nothing of it is written yet. 0, or how the stream ends. */
+static int bytes_unwritten(struct http_request *rq, const char *text)
+{
+	int err = rq->call.bytes(rq->call.data, text, strlen(text));
+
+	while (fake_step(&fake.posted))
+		;
+	return err;
+}
+
+/* A disk that stands still costs the stream of a log that prints much, for as long as it does, and no other. */
+static void test_slow_disk(void **state)
+{
+	char *line = malloc(LINE + 1);
+	struct follow *slow, *other;
+	struct http_request *rq;
+	size_t n_sent, lines = 0;
+
+	(void)state;
+	assert_non_null(line);
+	memset(line, 'x', LINE);
+	memcpy(line, T("01"), strlen(T("01")));
+	line[LINE - 1] = '\n';
+	line[LINE] = '\0';
+	start(false);
+	slow = rig.f;
+	head(fake_find("follow"));
+	rq = fake.requests;
+	assert_int_equal(spool_log_begin(rig.job, "other", "a/1 ", NULL), 0);
+	begin((struct follow_config){.key = "other"});
+	other = rig.f;
+	head(rq->next);
+	while (bytes_unwritten(rq, line) == 0)
+		assert_true(++lines < 1000);
+	assert_in_range(lines, 16, 64);
+	n_sent = fake.n_sent;
+	fake_end(rq, &(struct http_reply){.err = -ENOBUFS});
+	assert_int_equal(bytes_unwritten(fake.requests, T("02") "one\n"), 0);
+	assert_int_equal(bytes_unwritten(fake.requests, T("03") "two\n"), 0);
+	assert_int_equal(fake.n_sent, n_sent); /* it is not asked for what can't be taken */
+	fake_run();
+	assert_int_equal(fake.n_sent, n_sent + 1);
+	rq = fake.requests->next;
+	head(rq);
+	for (size_t i = 0; i < lines; i++)
+		bytes(rq, line);
+	bytes(rq, T("04") "end\n");
+	follow_stop(slow);
+	follow_stop(other);
+	rig.f = NULL;
+	fake_run();
+	spool_log_end(rig.job, "other", NULL, NULL);
+	assert_int_equal(size_of("log"), lines * (LINE - strlen(T("01"))) + strlen("end\n"));
+	assert_int_equal(size_of("other"), strlen("one\ntwo\n"));
+	assert_int_equal(rig.gaps, 0);
+	free(line);
+}
+
+/* A disk that takes nothing: it is tried again, what came meanwhile is asked for again, and that is said once. */
+static void test_bad_disk(void **state)
+{
+	struct rlimit limit;
+	size_t len;
+	cleanup_free char *said = NULL;
+	rlim_t before;
+
+	(void)state;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	before = limit.rlim_cur;
+	limit.rlim_cur = 4;
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	for (int i = 0; i < 3; i++) {
+		bytes(request("follow=true"), T("02") "two\n");
+		assert_null(fake.requests);
+		fake_pass(30000);
+		head(request("follow=true"));
+		bytes(fake.requests, T("01") "one\n");
+	}
+	limit.rlim_cur = before;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	bytes(request("follow=true"), T("02") "two\n");
+	holds("one\ntwo\n");
+	said = diag_text(&len);
+	assert_non_null(strstr(said, "File too large; trying again"));
+	assert_null(strstr(strstr(said, "File too large") + 1, "File too large"));
+	assert_int_equal(rig.gaps, 0);
+}
+
 /* --- which run it is --- */
 
 #define QUESTION "previous=true&limitBytes=64"
@@ -526,6 +632,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_first_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_pause, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_next_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_later_runs, setup, teardown),
