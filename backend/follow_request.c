@@ -157,12 +157,13 @@ static void refused(struct follow *f, const struct http_reply *reply)
 	const char *said = text ? text : "out of memory";
 	bool bad = reply->status == 400; /* a container that has not started, or has no such log */
 	bool denied = reply->status == 401 || reply->status == 403;
+	bool gone = reply->status == 404 && err == -ENOENT;
 
-	if (f->kind == FOLLOW_PROBE && (bad || reply->status == 404)) {
+	if (f->kind == FOLLOW_PROBE && (bad || gone)) {
 		got_other(f);
 		return;
 	}
-	if (reply->status == 404) {
+	if (gone) {
 		follow_gone(f, said);
 		return;
 	}

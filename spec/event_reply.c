@@ -318,6 +318,10 @@ static int not_found(struct reply *r)
 			   "does not fit\nIs it the right cluster? Else ask who runs it to install "
 			   "it.",
 			   r->asked->resource, product(r->asked->resource));
+	/* A kubelet's answer, passed on: the pod is there, or the server itself had said that it is not. */
+	if (strcmp(kind, "pods/log") == 0)
+		return say(r, -EAGAIN, "its node does not know the pod %s yet, or any more",
+			   r->asked->name);
 	if (strcmp(kind, "namespaces") == 0)
 		return say(r, -ENOENT, "there is no namespace %s", r->asked->namespace);
 	return say(r, -ENOENT, "%s", *r->message ? r->message : "it is not there");

@@ -20,6 +20,12 @@ import podlog  # noqa: E402
 DIR = pathlib.Path(sys.argv[1])
 SEED = int(sys.argv[2])
 MESSAGE = b"unable to retrieve container logs for containerd://0123456789abcdef"
+NO_POD = (b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"pods \\"none\\" not found",'
+          b'"reason":"NotFound","details":{"name":"none","kind":"pods"},"code":404}')
+# Of a kubelet, passed on by the API server.
+NOT_KNOWN = (b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the server could not find '
+             b'the requested resource ( pods/log unknown-1)","reason":"NotFound","details":{"name":"unknown-1",'
+             b'"kind":"pods/log"},"code":404}')
 
 
 class Pod:
@@ -109,6 +115,14 @@ class Pod:
         self.runs[0].append("begin\n")
         self.runs[0].end()
 
+    # Its stream ends properly, since the kubelet is started anew, which does not know the pod at first.
+    def do_unknown(self):
+        self.runs[0].append("begin\n")
+        time.sleep(0.5)
+        self.cut_at = time.monotonic()
+        self.runs[0].append("end\n")
+        self.runs[0].end()
+
     # A lot at once.
     def do_much(self):
         log = self.runs[0]
@@ -161,7 +175,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def serve(self, pod, query):
         kind = pod.name.split("-")[0]
         if kind == "none":
-            self.text(404, b'{"kind":"Status","message":"pods \\"none\\" not found","reason":"NotFound","code":404}')
+            self.text(404, NO_POD)
             return
         pod.begun.set()
         if kind == "late" and not pod.runs[0].entries:
@@ -170,6 +184,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         if kind in ("lost", "last") and pod.asked > 1:
             self.text(200, MESSAGE)
+            return
+        if kind == "unknown" and 1 < pod.asked < 4:
+            self.text(404, NOT_KNOWN)
             return
         if query.get("previous") == "true":
             if len(pod.runs) < 2:
@@ -212,6 +229,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         while True:
             data, ended = reader.read()
             if pod.cut_at and begun < pod.cut_at:
+                if pod.name.startswith("unknown"):
+                    break
                 self.close_connection = True  # broken
                 return
             if left is not None and len(data) >= left:

@@ -185,6 +185,10 @@ static const struct answer answers[] = {
 	 "{\"message\":\"" JOBS " \\\"x-1\\\" not found\",\"reason\":\"NotFound\",\"details\":{"
 	 "\"name\":\"x-1\",\"kind\":\"jobs\"}}",
 	 JOBS " \"x-1\" not found"},
+	{"get", 404, -EAGAIN,
+	 "{\"message\":\"the server could not find the requested resource ( pods/log x-1-a-0)\","
+	 "\"reason\":\"NotFound\",\"details\":{\"name\":\"x-1-a-0\",\"kind\":\"pods/log\"}}",
+	 "its node does not know the pod x-1 yet, or any more"},
 	{"create", 404, -ENOENT,
 	 "{\"message\":\"namespaces \\\"training\\\" not "
 	 "found\",\"reason\":\"NotFound\",\"details\":{"

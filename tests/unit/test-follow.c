@@ -523,6 +523,21 @@ static void test_gone_after(void **state)
 	assert_same("last-1");
 }
 
+/* A kubelet that has just been started does not know its pods: they are not gone. */
+static void test_unknown(void **state)
+{
+	struct followed x = {0};
+
+	(void)state;
+	start(&x, "unknown-1");
+	rig_until(is_there("unknown-1"));
+	ended(&x, FOLLOW_LAST);
+	rig_until(atomic_load(&x.done));
+	assert_int_equal(x.err, 0);
+	assert_same("unknown-1");
+	assert_int_equal(atomic_load(&x.gaps), 0);
+}
+
 /* On its way out: what can't be had now is tried again soon, not after ever longer pauses. */
 static void test_hurry(void **state)
 {
@@ -584,6 +599,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_after, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hurry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_much, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
