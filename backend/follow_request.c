@@ -15,7 +15,6 @@
 #define FETCH_MS  60000	 /* the same of one that ends */
 #define TRIES_MAX 12	 /* answers that bring nothing of a run that has ended */
 #define TRIES_BAD 3	 /* of those that say that there is nothing */
-#define DENIED_MS 30000
 
 /* --- the path --- */
 
@@ -156,7 +155,6 @@ static void refused(struct follow *f, const struct http_reply *reply)
 	int err = spec_reply_errno(reply->status, reply->body, reply->len, &asked, &text);
 	const char *said = text ? text : "out of memory";
 	bool bad = reply->status == 400; /* a container that has not started, or has no such log */
-	bool denied = reply->status == 401 || reply->status == 403;
 	bool gone = reply->status == 404 && err == -ENOENT;
 
 	if (f->kind == FOLLOW_PROBE && (bad || gone)) {
@@ -175,7 +173,7 @@ static void refused(struct follow *f, const struct http_reply *reply)
 		    reply->status == 429 ? 0
 		    : bad		 ? TRIES_BAD
 					 : TRIES_MAX,
-		    denied ? DENIED_MS : reply->wait_ms, err, said);
+		    reply->wait_ms, err, said);
 }
 
 void follow_replied(struct follow *f, const struct http_reply *reply)

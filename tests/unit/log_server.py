@@ -123,6 +123,13 @@ class Pod:
         self.runs[0].append("end\n")
         self.runs[0].end()
 
+    # Its stream breaks, since the API server is started anew, which denies everything at first.
+    def do_denied(self):
+        self.runs[0].append("begin\n")
+        time.sleep(0.5)
+        self.cut_at = time.monotonic()
+        self.runs[0].append("end\n")
+
     # A lot at once.
     def do_much(self):
         log = self.runs[0]
@@ -187,6 +194,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         if kind == "unknown" and 1 < pod.asked < 4:
             self.text(404, NOT_KNOWN)
+            return
+        if kind == "denied" and pod.asked == 2:
+            self.text(403, b'{"kind":"Status","message":"pods \\"denied\\" is forbidden: User \\"ada\\" cannot get '
+                           b'resource \\"pods/log\\"","reason":"Forbidden","code":403}')
             return
         if query.get("previous") == "true":
             if len(pod.runs) < 2:

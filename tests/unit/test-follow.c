@@ -538,6 +538,21 @@ static void test_unknown(void **state)
 	assert_int_equal(atomic_load(&x.gaps), 0);
 }
 
+/* An API server that has just been started denies everything: it is asked again soon. */
+static void test_denied(void **state)
+{
+	struct followed x = {0};
+	int64_t begin;
+
+	(void)state;
+	start(&x, "denied-1");
+	rig_until(requests("denied-1", "") > 1);
+	begin = loop_time_ns();
+	rig_until(captured_size("denied-1") == strlen("begin\nend\n"));
+	assert_true(loop_time_ns() - begin < INT64_C(20) * 1000000000);
+	rig_here(stop_now, &x);
+}
+
 /* On its way out: what can't be had now is tried again soon, not after ever longer pauses. */
 static void test_hurry(void **state)
 {
@@ -600,6 +615,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_after, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_denied, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hurry, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_much, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
