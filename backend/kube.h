@@ -194,8 +194,6 @@ int kube_metrics(struct backend *b, FILE *out);
 /* --- kube_objects.c: what the watches say --- */
 
 int kube_watch_start(struct kube *k);
-/* JSON is the job's object as the server has it now. Returns the job; NULL: it can't be read. */
-struct kube_job *kube_job_seen(struct kube *k, const char *json, size_t len);
 /*
  * A reply has brought JSON, which may be older than what the watch has told meanwhile. The job as it is
  * known now; NULL: it can't be read, or is gone already.

@@ -257,13 +257,6 @@ static struct kube_job *take_job(struct kube *k, struct spec_job_view *view, con
 	return job;
 }
 
-struct kube_job *kube_job_seen(struct kube *k, const char *json, size_t len)
-{
-	struct spec_job_view *view = read_job(k, json, len);
-
-	return view ? take_job(k, view, json, len) : NULL;
-}
-
 /* Was A made before B, or is it B? Versions are numbers that only grow; others are not compared. */
 static bool is_up_to(const char *a, const char *b)
 {
@@ -296,12 +289,34 @@ void kube_job_gone(struct kube_job *job)
 	kube_job_settle(job);
 }
 
+/*
+ * Has a reply brought what is newer than VIEW, which the watch tells? It comes to that yet. Not so of a list:
+ * a server that was set back begins its versions anew.
+ */
+static bool is_late(struct kube *k, const struct spec_job_view *view)
+{
+	const struct kube_job *job = kube_job_find(k, view->meta.uid);
+	const char *version = view->meta.resource_version;
+
+	return job && job->view && !job->gone && *watch_version(k->watch_jobs) &&
+	       !streq(version, job->view->meta.resource_version) &&
+	       is_up_to(version, job->view->meta.resource_version);
+}
+
 static void on_job(void *data, const char *json, size_t len, bool gone)
 {
 	struct kube *k = data;
-	struct kube_job *job = kube_job_seen(k, json, len);
+	struct spec_job_view *view = read_job(k, json, len);
+	struct kube_job *job;
 
 	atomic_fetch_add(&k->n_events, 1);
+	if (!view)
+		return;
+	if (!gone && is_late(k, view)) {
+		spec_job_view_free(view);
+		return;
+	}
+	job = take_job(k, view, json, len);
 	if (job && gone)
 		kube_job_gone(job);
 }

@@ -406,6 +406,44 @@ static void test_older_reply(void **state)
 	rig_expect(BACKEND_JOBS, rig.id, NULL);
 }
 
+static void expect_phase(const char *id, const char *phase)
+{
+	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, id);
+
+	assert_non_null(job);
+	assert_string_equal(job->phase, phase);
+}
+
+/* And slower: what a reply has brought is not taken back by it. */
+static void test_newer_reply(void **state)
+{
+	cleanup_free char *first = rig_job("one", "u1", "Pending", 1);
+	cleanup_free char *between = rig_job("one", "u1", "Running", 1);
+	cleanup_free char *reply = rig_job("one", "u1", "Aborting", 1);
+	cleanup_free char *last = rig_job("one", "u1", "Completed", 1);
+	cleanup_free char *again = rig_job("one", "u1", "Running", 1);
+
+	(void)state;
+	rig_start(first, "");
+	assert_non_null(kube_job_told(rig.k, reply, strlen(reply)));
+	fake_run();
+	expect_phase("one", "Aborting");
+	rig_job_event("MODIFIED", between);
+	expect_phase("one", "Aborting");
+	rig_job_event("MODIFIED", last);
+	expect_phase("one", "Completed");
+	/* A server that was set back begins its versions anew: a list is how it is. */
+	fake_pass(10000);
+	fake_answer(fake_find("jobs?watch"), 410, "{}");
+	fake_pass(1000);
+	rig_list("jobs?limit", between);
+	expect_phase("one", "Running");
+	/* The end is the end, of whatever version. */
+	assert_non_null(kube_job_told(rig.k, again, strlen(again)));
+	rig_job_event("DELETED", first);
+	rig_expect(BACKEND_JOBS, "one", NULL);
+}
+
 /* --- ending --- */
 
 static void test_cancel(void **state)
@@ -1154,6 +1192,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_conflict, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_named, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_exactly_once, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_newer_reply, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_older_reply, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_cancel, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_history, rig_setup, rig_teardown),
