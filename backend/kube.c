@@ -55,8 +55,24 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 	return 0;
 }
 
+/* The options of the mount were those of all kinds that its name may mean. */
+static int check_options(const struct kube *k, char **ret_text)
+{
+	const struct backend_config *c = &k->b->config;
+	cleanup_free char *text = NULL;
+	int err = 0;
+
+	for (size_t i = 0; i < c->n_args && !err; i++)
+		err = spec_option_check(k->kind, c->args[i].key, c->args[i].value, &text);
+	if (err &&
+	    asprintf(ret_text, "%s\nThe jobs of this mount are %s of %s: leave that option out.",
+		     text ? text : strerror(-err), k->kind->plural, k->kind->api_version) < 0)
+		*ret_text = NULL;
+	return err;
+}
+
 /* Its jobs are of KIND. */
-static int set_kind(struct kube *k, const struct spec_kind *kind)
+static int set_kind(struct kube *k, const struct spec_kind *kind, char **ret_text)
 {
 	const char *namespace = k->connection.namespace;
 
@@ -69,7 +85,7 @@ static int set_kind(struct kube *k, const struct spec_kind *kind)
 	if (asprintf(&k->resource, "%s.%.*s", kind->plural, (int)strcspn(kind->api_version, "/"),
 		     kind->api_version) < 0)
 		k->resource = NULL;
-	return k->jobs_path && k->pods_path && k->resource ? 0 : -ENOMEM;
+	return k->jobs_path && k->pods_path && k->resource ? check_options(k, ret_text) : -ENOMEM;
 }
 
 static void kube_fini(struct backend *b)
@@ -111,7 +127,7 @@ static int kube_init(struct backend *b, char **ret_text)
 				   : -ENOMEM;
 	/* Where the name may mean several, the cluster is asked. */
 	if (!err && !spec_served_at(b->config.kind, 1))
-		err = set_kind(k, spec_kind_find(b->config.kind));
+		err = set_kind(k, spec_kind_find(b->config.kind), ret_text);
 	if (!err)
 		err = credential_new(b->loop, &k->connection, &k->credential, ret_text);
 	if (!err)
@@ -155,12 +171,13 @@ static void load(struct kube *k)
 static void on_discovered(void *data, const struct spec_served *served, int err, const char *text)
 {
 	struct kube *k = data;
+	cleanup_free char *why = NULL;
 
 	kube_discover_free(take_ptr(k->discover));
 	if (!err)
-		err = set_kind(k, served->kind);
+		err = set_kind(k, served->kind, &why);
 	if (err) {
-		kube_started(k, err, text);
+		kube_started(k, err, why ? why : text);
 		return;
 	}
 	diag(DIAG_INFO, "the cluster serves %s of %s", served->plural, served->api_version);

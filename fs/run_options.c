@@ -47,21 +47,6 @@ int run_option_add(struct options *o, const struct spec_option *option, const ch
 	return pair.key && pair.value ? 0 : -ENOMEM;
 }
 
-static int check_one(const struct spec_kind *kind, const struct spec_pair *arg, char **ret_text)
-{
-	cleanup(spec_options_freep) struct spec_options *checked = spec_options_new(kind);
-	struct spec_errors e = SPEC_ERRORS_INIT;
-	int r;
-
-	if (!checked)
-		return -ENOMEM;
-	r = spec_options_set(checked, arg->key, arg->value, &e);
-	if (r < 0)
-		r = refuse(r, ret_text, "%s: %s", e.v[0].path, e.v[0].text);
-	spec_errors_clear(&e);
-	return r;
-}
-
 /* The kind whose option NAME is, of those that the mount's SOURCE may turn out to mean. */
 static const struct spec_kind *meant_kind(const struct options *o, const char *name)
 {
@@ -81,7 +66,8 @@ int run_options_check(const struct options *o, char **ret_text)
 	int r = 0;
 
 	for (size_t i = 0; i < o->n_args && r == 0; i++)
-		r = check_one(meant_kind(o, o->args[i].key), &o->args[i], ret_text);
+		r = spec_option_check(meant_kind(o, o->args[i].key), o->args[i].key,
+				      o->args[i].value, ret_text);
 	return r;
 }
 

@@ -192,6 +192,18 @@ int spec_options_set(struct spec_options *o, const char *name, const char *value
 	return ret;
 }
 
+int spec_option_check(const struct spec_kind *kind, const char *name, const char *value,
+		      char **ret_text)
+{
+	struct spec_options *o cleanup(spec_options_freep) = spec_options_new(kind);
+	struct spec_errors e cleanup(spec_errors_clear) = SPEC_ERRORS_INIT;
+	int err = o ? spec_options_set(o, name, value, &e) : -ENOMEM;
+
+	if (e.n > 0 && asprintf(ret_text, "%s: %s", e.v[0].path, e.v[0].text) < 0)
+		*ret_text = NULL;
+	return err;
+}
+
 /* The option of scheduler_args that is no option: the namespace is the mount's. */
 static int check_namespace(struct json_object *value, const char *namespace, struct spec_errors *e)
 {

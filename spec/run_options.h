@@ -48,6 +48,12 @@ int spec_options_set(struct spec_options *o, const char *name, const char *value
 		     struct spec_errors *e);
 
 /*
+ * May jobs of KIND be given the option NAME? 0, or the errno with *RET_TEXT (malloc'ed, a line; NULL: no memory).
+ */
+int spec_option_check(const struct spec_kind *kind, const char *name, const char *value,
+		      char **ret_text);
+
+/*
  * Set options from a job's scheduler_args (JSON text of a map; NULL: none). null gives an option its
  * default back. "namespace" may only repeat NAMESPACE. Errors have the path "scheduler_args.NAME".
  */

@@ -218,6 +218,17 @@ def test_without_backend(make_mount, server):
     assert info(make_mount(server, source="test"))["api"] == "workload.codeflare.dev/v1beta1"
 
 
+@pytest.mark.parametrize("source, option, what", [
+    ("test", "queue=research", "-o queue: mcad has no such run option; it has "),
+    ("mcad:test", "queue=research", "-o queue: mcad has no such run option; it has "),
+    ("test", "reserved_memmb=0,image_secret=s", "-o reserved_memmb: mcad has no such run option; it has ")])
+def test_option_of_another_kind(said, server, source, option, what):  # noqa: F811
+    """Where the kind is known only by the cluster, a wrong option ends the start, not each submission."""
+    text = said(source=source, options=option)
+    assert text.startswith("kxfs: " + what) and text.endswith(
+        "\nThe jobs of this mount are appwrappers of workload.codeflare.dev/v1beta1: leave that option out.\n")
+
+
 def test_volcano_first(make_mount, server):
     server.install(*st.VOLCANO)
     assert info(make_mount(server, source="test"))["api"] == "batch.volcano.sh/v1alpha1"
