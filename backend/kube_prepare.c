@@ -23,7 +23,8 @@ static int make_manifest(struct kube_submit *s)
 			     .submission = s->submission,
 			     .submitter = rq->submitter,
 			     /* A document that gives its name: the first try keeps it. */
-			     .rename = s->names > 0},
+			     .rename = s->names > 0,
+			     .beside = s->beside},
 	};
 	int err = random_bytes(mr.identity.random, sizeof(mr.identity.random));
 
@@ -61,6 +62,15 @@ static int keep_files(struct kube_submit *s)
 	return err ? err : file_sync_dir(jobs);
 }
 
+/* The folder of its name is there: is the job of that folder? */
+static bool is_there(const struct kube_submit *s)
+{
+	const struct spec_job *job cleanup_job =
+		store_get(s->op.k->b->store, BACKEND_JOBS, s->m->id);
+
+	return job;
+}
+
 void kube_submit_prepare(void *data)
 {
 	struct kube_submit *s = data;
@@ -71,6 +81,7 @@ void kube_submit_prepare(void *data)
 		if (s->err || kube_submit_is_dry(s))
 			return;
 		s->err = keep_files(s);
+		s->beside |= s->err == -EEXIST && is_there(s);
 	} while (s->err == -EEXIST && ++s->names < KUBE_NAME_TRIES);
 	if (s->err &&
 	    asprintf(&s->text, "%s: the job can't be recorded in %s: %s; nothing was launched\n",

@@ -154,6 +154,7 @@ static void forgotten(void *data)
 static void take_another_name(struct kube_submit *s)
 {
 	s->names++;
+	s->beside = true;
 	s->op.working = true;
 	if (s->kept)
 		kube_folder_remove(s->op.k, s->m->id, forgotten, s);

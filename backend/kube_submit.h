@@ -17,6 +17,7 @@ struct kube_submit {
 	char submission[37];
 	bool lost;	/* a try may have been acted on, though no reply said so */
 	unsigned names; /* tried */
+	bool beside;	/* who has the first of them is still there */
 	bool kept;	/* its directory is made */
 	int err;	/* what is wrong; while the holder of the name is asked for: so far */
 	char *text;	/* for people; of a dry run that was approved: the manifest */

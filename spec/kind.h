@@ -19,6 +19,7 @@ struct spec_identity {
 	const char *submission; /* UUID of this write */
 	const char *submitter;	/* user@host */
 	bool rename;		/* a ready manifest takes a new name: its own is taken */
+	bool beside;		/* by an object that is still there, with all that it wraps */
 };
 
 struct spec_kind {

@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
-#include "spec/limits.h"
 #include "spec/name.h"
+#include "spec/ready_name.h"
 #include "spec/tree.h"
 
 bool spec_ready_is(const struct spec_yaml *root)
@@ -147,30 +147,6 @@ static void strip(struct json_object *object)
 		json_object_object_del(annotations, ours[i]);
 }
 
-/* NAME with the suffix of V in place of the one that it has, if it has one. NULL: no memory. */
-static char *renamed(const char *name, uint64_t v)
-{
-	const char *dash = strrchr(name, '-');
-	size_t n = dash && spec_name_is_suffix(dash + 1) ? (size_t)(dash - name) : strlen(name);
-	cleanup_free char *base = strndup(name, min_of(n, (size_t)SPEC_MAX_NAME - SPEC_SUFFIX_MAX));
-
-	return base ? spec_name_job(base, v) : NULL;
-}
-
-static int rename_object(struct json_object *object, uint64_t v, char **id)
-{
-	struct spec_tree t = {0};
-	char *name = renamed(*id, v);
-
-	if (!name)
-		return -ENOMEM;
-	free(*id);
-	*id = name;
-	spec_tree_set(&t, json_object_object_get(object, "metadata"), "name",
-		      spec_tree_string(&t, name));
-	return t.failed ? -ENOMEM : 0;
-}
-
 int spec_ready_read(const struct spec_yaml *root, const struct spec_kind *kind,
 		    const struct spec_identity *who, struct json_object **ret, char **id,
 		    struct spec_errors *e)
@@ -179,9 +155,8 @@ int spec_ready_read(const struct spec_yaml *root, const struct spec_kind *kind,
 	check_metadata(root, who->namespace, id, e);
 	if (e->err)
 		return e->err;
-	if (spec_yaml_to_json(root, ret) < 0 || !*id ||
-	    (who->rename && rename_object(*ret, who->random[0], id) < 0))
+	if (spec_yaml_to_json(root, ret) < 0 || !*id)
 		return spec_errors_add(e, -ENOMEM, 0, 0, "", "out of memory");
 	strip(*ret);
-	return 0;
+	return who->rename ? spec_ready_rename(*ret, kind, who, id, e) : 0;
 }

@@ -16,8 +16,8 @@ const struct spec_kind *spec_ready_kind(const struct spec_yaml *root);
 
 /*
  * Check a manifest for KIND and the namespace of WHO. 0, the object without what the server sets in
- * *RET and its name (malloc'ed) in *ID, which is a new one if WHO wants that: the same with another
- * random suffix. Or the errno of E.
+ * *RET and its name (malloc'ed) in *ID, which is a new one if WHO wants that (ready_name.h). Or the
+ * errno of E.
  */
 int spec_ready_read(const struct spec_yaml *root, const struct spec_kind *kind,
 		    const struct spec_identity *who, struct json_object **ret, char **id,

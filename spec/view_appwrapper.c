@@ -41,6 +41,12 @@ static const char *label_of(struct json_object *object, const char *key)
 
 /* --- what follows from the spec --------------------------------------------------------------- */
 
+static struct json_object *wrapped(struct json_object *object, const char **ret_key)
+{
+	*ret_key = "template";
+	return spec_read_list(spec_read_map(object, "spec"), "components");
+}
+
 static int read_job(struct json_object *object, struct spec_job_view *v,
 		    struct spec_task_source **tasks, size_t *n)
 {
@@ -48,7 +54,9 @@ static int read_job(struct json_object *object, struct spec_job_view *v,
 	struct json_object *notes = spec_read_map(metadata_of(object), "annotations");
 	int retries = spec_read_digits(spec_read_text(notes, APPWRAPPER_RETRIES));
 	const char *queue = label_of(object, APPWRAPPER_QUEUE);
-	int err = spec_wrap_tasks(spec_read_list(spec, "components"), "template", v, tasks, n);
+	const char *key;
+	struct json_object *components = wrapped(object, &key);
+	int err = spec_wrap_tasks(components, key, v, tasks, n);
 
 	v->max_retries = retries < 0 ? DEFAULT_RETRIES : (unsigned)retries;
 	v->restarts = v->max_retries > 0;
@@ -153,5 +161,6 @@ const struct spec_reader spec_appwrapper_reader = {
 	.job = read_job,
 	.status = read_status,
 	.pod = spec_wrap_pod,
+	.wrapped = wrapped,
 	.phases = phases,
 };

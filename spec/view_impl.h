@@ -43,6 +43,11 @@ struct spec_reader {
 	int (*status)(struct json_object *object, struct spec_job_view *v);
 	/* Sets task, index, retry and main. */
 	int (*pod)(struct json_object *object, struct spec_pod_view *v);
+	/*
+	 * What an object makes under names of its own: a list in it, each object the member *RET_KEY of an
+	 * item. NULL: it makes none.
+	 */
+	struct json_object *(*wrapped)(struct json_object *object, const char **ret_key);
 	const struct spec_phase *phases;
 	/*
 	 * Its controller may not tell for minutes, or ever, that a running job is over: when all pods have

@@ -32,19 +32,28 @@ static const struct {
 	{"Preempted", "MCAD has taken the job back into its queue"},
 };
 
+static struct json_object *wrapped(struct json_object *object, const char **ret_key)
+{
+	struct json_object *resources = spec_read_map(spec_read_map(object, "spec"), "resources");
+
+	*ret_key = "generictemplate";
+	return spec_read_list(resources, "GenericItems");
+}
+
 static int read_job(struct json_object *object, struct spec_job_view *v,
 		    struct spec_task_source **tasks, size_t *n)
 {
 	struct json_object *spec = spec_read_map(object, "spec");
 	struct json_object *scheduling = spec_read_map(spec, "schedulingSpec");
 	struct json_object *requeuing = spec_read_map(scheduling, "requeuing");
+	const char *key;
+	struct json_object *items = wrapped(object, &key);
 
 	v->minimum = (unsigned)spec_read_int(scheduling, "minAvailable", 0);
 	v->max_retries = (unsigned)spec_read_int(requeuing, "maxNumRequeuings", 0);
 	/* With fewer pods than these that run or have succeeded, it is dispatched anew. */
 	v->restarts = v->minimum > 0;
-	return spec_wrap_tasks(spec_read_list(spec_read_map(spec, "resources"), "GenericItems"),
-			       "generictemplate", v, tasks, n);
+	return spec_wrap_tasks(items, key, v, tasks, n);
 }
 
 /* What a condition of TYPE means for a job in STATE; NULL: nothing that would have to be said. */
@@ -111,6 +120,7 @@ const struct spec_reader spec_mcad_reader = {
 	.job = read_job,
 	.status = read_status,
 	.pod = spec_wrap_pod,
+	.wrapped = wrapped,
 	.phases = phases,
 	.pods_decide = true,
 };

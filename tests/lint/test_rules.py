@@ -247,7 +247,7 @@ COVERED = {
     "spec/words.c": "tests/unit/test-view_cause.c",
     "spec/watched_*.c": "tests/unit/test-view_cause.c",
     "spec/time.c": "tests/unit/test-kubeconfig.c",
-    "spec/ready.c": "tests/unit/test-manifest.c",
+    "spec/ready*.c": "tests/unit/test-manifest.c",
     "spec/tree.c": "tests/unit/test-manifest.c",
     "spec/volcano.c": "tests/golden/test_golden.py",
     "spec/wrap.c": "tests/golden/test_golden.py",

@@ -13,6 +13,7 @@ import store as st
 import test_volcano_states
 import yaml
 from mcad import FakeMcad
+from submitting import error_of
 from test_start import said  # noqa: F401
 
 JOBS = {
@@ -144,6 +145,38 @@ def test_submitted(kx, server, mcad):
     assert job.read("wait") == "SUCCEEDED\n"
     assert job.read("log") == "main/1 hello\n"
     assert server.store.find(st.APPWRAPPERS, "test", job.id).tree()["status"]["state"] == "Running"
+
+
+def test_again_beside_itself(kx, server, mcad):
+    """Its manifest, as it stands in the tree, runs a job again though it still runs: nothing of both has one name."""
+    kx.write("submit/app.yaml", APP)
+    first = kx.job_of("app.yaml")
+    mcad.dispatch(first.id)
+    kx.write("submit/again.yaml", first.read("manifest.yaml"))
+    again = kx.job_of("again.yaml")
+    pods = mcad.dispatch(again.id)
+    assert again.id != first.id and sorted(pods) == [f"{again.id}-0", f"{again.id}-1"]
+    assert first.id not in json.dumps(server.store.find(st.APPWRAPPERS, "test", again.id).tree())
+    mcad.run(*pods)
+    again.until("RUNNING")
+
+
+def test_again_by_hand(kx, server):
+    """What is wrapped under names that say nothing of the job's can't be there twice; after the job it can."""
+    text = json.dumps({
+        "apiVersion": "workload.codeflare.dev/v1beta1", "kind": "AppWrapper", "metadata": {"name": "mine"},
+        "spec": {"resources": {"GenericItems": [{"replicas": 1, "generictemplate": {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "worker"},
+            "spec": {"containers": [{"name": "c", "image": "i"}]}}}]}}})
+    kx.write("submit/mine.yaml", text)
+    assert harness.err_of(kx.write, "submit/again.yaml", text) == "EEXIST"
+    assert error_of(kx, "again.yaml") == (
+        "again.yaml:1:93: metadata.name: a job named mine is there, and wraps Pod worker: both need other names; nothing "
+        "was launched\n")
+    assert len(server.store.objects(st.APPWRAPPERS)[0]) == 1
+    harness.Job(kx, "mine").cancel()
+    kx.write("submit/again.yaml", text)
+    assert len(server.store.objects(st.APPWRAPPERS)[0]) == 1
 
 
 def test_requeued(kx, mcad):

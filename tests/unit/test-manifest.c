@@ -300,6 +300,58 @@ static void test_ready_renamed(void **state)
 	}
 }
 
+#define WRAPPER(name, wrapped)                                                                     \
+	"apiVersion: workload.codeflare.dev/v1beta2\nkind: AppWrapper\nmetadata: {name: " name     \
+	"}\nspec: {components: [{template: {kind: Pod, metadata: " wrapped "}}]}\n"
+
+/* A suffixed name stands for the job wherever it is, and all of these follow. */
+static void test_ready_renamed_inside(void **state)
+{
+	struct spec_manifest_request rq = request(&spec_appwrapper);
+	struct json_object *o, *want;
+
+	(void)state;
+	rq.identity.rename = rq.identity.beside = true;
+	o = make(&rq, WRAPPER("a-v5mn39x7hrcl",
+			      "{name: a-v5mn39x7hrcl-1-0}, spec: {subdomain: a-v5mn39x7hrcl, n: 1, "
+			      "args: ['a-v5mn39x7hrcl-0.a-v5mn39x7hrcl:9', ba-v5mn39x7hrcl, "
+			      "a-v5mn39x7hrcl7, /x/a-v5mn39x7hrcl/a-v5mn39x7hrclz, a]}"));
+	/* Not longer than the old one, so that what is made of it fits as well. */
+	want = json_tokener_parse(
+		"[{\"template\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a-mqkf5pcm9b1c-1-0\"},"
+		"\"spec\":{\"subdomain\":\"a-mqkf5pcm9b1c\",\"n\":1,\"args\":["
+		"\"a-mqkf5pcm9b1c-0.a-mqkf5pcm9b1c:9\",\"ba-v5mn39x7hrcl\",\"a-v5mn39x7hrcl7\","
+		"\"/x/a-mqkf5pcm9b1c/a-v5mn39x7hrclz\",\"a\"]}}}]");
+	assert_string_equal(text_of(o, "metadata", "name"), "a-mqkf5pcm9b1c");
+	if (!json_object_equal(member(o, "spec", "components"), want))
+		fail_msg("%s", json_object_to_json_string(o));
+	json_object_put(o);
+	json_object_put(want);
+}
+
+/* Any other name may be a common word: what is called otherwise can't be there twice. */
+static void test_ready_beside(void **state)
+{
+	struct spec_manifest_request rq = request(&spec_appwrapper);
+	struct json_object *o;
+	char *text;
+
+	(void)state;
+	rq.identity.rename = rq.identity.beside = true;
+	text = refuse(&rq, WRAPPER("train", "{name: train-0}, args: [train]"), -EEXIST);
+	assert_string_equal(text, "f:3:18: metadata.name: a job named train is there, and wraps "
+				  "Pod train-0: both need other names; nothing was launched\n");
+	free(text);
+	free(refuse(&rq, WRAPPER("a-v5mn39x7hrcl", "{name: worker}"), -EEXIST));
+	o = make(&rq, WRAPPER("train", "{generateName: train-}, args: [train]"));
+	assert_string_equal(text_of(o, "metadata", "name"), "train-mqkf5pcm9b1ch");
+	assert_non_null(strstr(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN),
+			       "\"args\":[\"train\"]"));
+	json_object_put(o);
+	rq.identity.beside = false;
+	json_object_put(make(&rq, WRAPPER("train", "{name: train-0}")));
+}
+
 static void test_ready_refused(void **state)
 {
 	static const char *const table[][2] = {
@@ -380,7 +432,8 @@ int main(void)
 		cmocka_unit_test(test_names),	      cmocka_unit_test(test_annotations),
 		cmocka_unit_test(test_positions),     cmocka_unit_test(test_ready),
 		cmocka_unit_test(test_size),	      cmocka_unit_test(test_ready_refused),
-		cmocka_unit_test(test_ready_renamed), cmocka_unit_test(test_values),
+		cmocka_unit_test(test_ready_renamed), cmocka_unit_test(test_ready_renamed_inside),
+		cmocka_unit_test(test_ready_beside),  cmocka_unit_test(test_values),
 		cmocka_unit_test(test_long_names),
 	};
 
