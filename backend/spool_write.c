@@ -81,6 +81,19 @@ static void writer_free(struct spool_writer *w)
 
 /* --- on the pool --- */
 
+/* Open PATH in the folder DIR, and make both; another log's writer may do the same. */
+static int open_in(const struct spool_writer *w, const char *dir, const char *path, int flags)
+{
+	int at = w->spool->dir_fd;
+	int fd;
+
+	flags |= O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+	fd = openat(at, path, flags, 0600);
+	if (fd < 0 && errno == ENOENT && (mkdirat(at, dir, 0700) == 0 || errno == EEXIST))
+		fd = openat(at, path, flags, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
 /* Replaced in one step, but not synced: what a crash of the machine loses is found again. */
 static int position_write(const struct spool_writer *w, const char *text, size_t len)
 {
@@ -92,32 +105,24 @@ static int position_write(const struct spool_writer *w, const char *text, size_t
 	    !spool_name(path, w->id, POSITIONS, w->key) ||
 	    snprintf(temp, sizeof(temp), "%s/.%s", dir, w->key) >= (int)sizeof(temp))
 		return -ENAMETOOLONG;
-	fd = openat(at, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 && errno == ENOENT && mkdirat(at, dir, 0700) == 0)
-		fd = openat(at, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = open_in(w, dir, temp, O_WRONLY | O_TRUNC);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	err = file_write_all(fd, text, len);
 	if (err == 0 && renameat(at, temp, at, path) < 0)
 		err = -errno;
 	return err;
 }
 
-/* The times beside the log, for appending. A descriptor, or -1. */
+/* The times beside the log, for appending. A descriptor, or a negative errno. */
 static int times_open(const struct spool_writer *w)
 {
-	const int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 	char dir[SPOOL_PATH_MAX], path[SPOOL_PATH_MAX];
-	int at = w->spool->dir_fd;
-	int fd;
 
 	if (!spool_name(dir, w->id, NULL, SPOOL_TIMES) ||
 	    !spool_name(path, w->id, SPOOL_TIMES, w->key))
-		return -1;
-	fd = openat(at, path, flags, 0600);
-	if (fd < 0 && errno == ENOENT && mkdirat(at, dir, 0700) == 0)
-		fd = openat(at, path, flags, 0600);
-	return fd;
+		return -ENAMETOOLONG;
+	return open_in(w, dir, path, O_RDWR | O_APPEND);
 }
 
 /* Without times the merged log has lines in a worse order; nothing is lost. */

@@ -14,7 +14,7 @@ static struct follow {
 	char key[8], prefix[8];
 	struct spool_writer *w;
 	struct spec_logline *l;
-	atomic_bool open;
+	atomic_bool open, written;
 } logs[N_LOGS];
 
 /* --- calls on the I/O thread --- */
@@ -30,8 +30,10 @@ static void on_opened(void *data, int err, struct spec_logline *l)
 
 static void on_written(void *data, int err)
 {
-	(void)data;
+	struct follow *f = data;
+
 	assert_int_equal(err, 0);
+	atomic_store(&f->written, true);
 }
 
 /* How many logs there are, and which are held: from which number on. */
@@ -87,6 +89,7 @@ static void do_print(void *data)
 {
 	struct line *line = data;
 
+	atomic_store(&logs[line->log].written, false);
 	assert_int_equal(spool_writer_add(logs[line->log].w, line->ns, line->text,
 					  strlen(line->text)),
 			 0);
@@ -119,6 +122,13 @@ static void print(size_t i, int64_t ns)
 
 	snprintf(line.text, sizeof(line.text), "%lld\n", (long long)ns);
 	rig_here(do_print, &line);
+}
+
+/* The merged log has been told of all that the logs have printed. */
+static void written(size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		rig_until(atomic_load(&logs[i].written));
 }
 
 /* All that the merged log has when it is SIZE bytes long. */
@@ -174,6 +184,7 @@ static void test_by_time(void **state)
 	print(1, 2);
 	print(1, 4);
 	print(1, 6);
+	written(2);
 	hold(false);
 	/* Log 0 may still have a line before 6, which is waited for, but not for ever. */
 	expect_merged("r/0 1\nr/1 2\nr/0 3\nr/1 4\nr/0 5\nr/1 6\n");
@@ -206,11 +217,12 @@ static void test_hold(void **state)
 	print(0, 20);
 	print(0, 40);
 	merged = rig_log("job", NULL);
-	rig_until(logged(2) == 6);
+	written(1);
 	rig_sleep(1500); /* so long they would not wait for anything else */
 	assert_int_equal(rig_stat(merged).size, 0);
 	print(1, 10);
 	print(1, 30);
+	written(2);
 	hold(false);
 	expect_merged("r/1 10\nr/0 20\nr/1 30\nr/0 40\n");
 	log_unref(merged);
@@ -229,7 +241,7 @@ static void test_settle(void **state)
 	merged = rig_log("job", NULL);
 	print(1, 1);
 	print(0, 2);
-	rig_until(logged(2) == 4);
+	written(2);
 	log_settle(merged, on_settled, &done);
 	while (sem_wait(&done) < 0)
 		assert_int_equal(errno, EINTR);
@@ -257,6 +269,7 @@ static void test_parts(void **state)
 	expect_merged("r/1 2\nr/0 begun\nr/1 3\n");
 	strcpy(part.text, "never ended");
 	rig_here(do_print, &part);
+	written(1);
 	end(2);
 	expect_merged("r/1 2\nr/0 begun\nr/1 3\nr/0 never ended");
 }
@@ -320,6 +333,7 @@ static void test_any_order(void **state)
 			again(bytes);
 		hold(true); /* for longer */
 	}
+	written(N_LOGS);
 	hold(false);
 	expected = sorted(lines, N_LINES);
 	expect_merged(expected);
