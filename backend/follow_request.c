@@ -184,9 +184,11 @@ void follow_replied(struct follow *f, const struct http_reply *reply)
 	}
 	if (reply->err == -EAGAIN || reply->err == -ESTALE) {
 		body_ended(f, reply->err);
-	} else if (reply->err == -ENOBUFS || /* the disk is behind */
-		   (reply->err == -ETIMEDOUT && f->head && f->kind == FOLLOW_ON)) {
-		follow_next(f); /* when all is written; or at once, since it was silent for long */
+	} else if (reply->err == -ENOBUFS) {
+		follow_trouble(f, "the disk does not keep up");
+		follow_next(f); /* when all is written */
+	} else if (reply->err == -ETIMEDOUT && f->head && f->kind == FOLLOW_ON) {
+		follow_next(f); /* it was silent for long */
 	} else if (reply->err < 0) {
 		if (reply->err != -EIO || !f->head)
 			follow_trouble(f, reply->text);

@@ -39,7 +39,7 @@ int follow_hold(struct follow *f, const char *bytes, size_t n)
 	char *grown = f->n_held + n <= HELD_MAX ? realloc(f->held, f->n_held + n) : NULL;
 
 	if (!grown)
-		return -ENOBUFS;
+		return -EAGAIN;
 	f->held = grown;
 	memcpy(f->held + f->n_held, bytes, n);
 	f->n_held += n;

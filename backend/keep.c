@@ -16,6 +16,7 @@ struct keep {
 	const struct keep_ops *ops;
 	struct loop_timer *timer; /* the next look */
 	uint64_t at;		  /* when, as loop_now_ms */
+	bool said;		  /* that there is no room to be made */
 };
 
 static void keep_look(void *data);
@@ -117,6 +118,12 @@ static void shrink(struct keep *keep, const struct jobs *history)
 
 	if (!job && store_list(keep->b->store, BACKEND_JOBS, &finished.v, &finished.n) == 0)
 		job = oldest(keep, &finished);
+	if (!job && !keep->said)
+		diag(DIAG_WARNING,
+		     "the spool has %" PRIu64 " bytes, more than its limit of %" PRIu64
+		     ", and all of it is of jobs that may still print; nothing is removed",
+		     spool_bytes(keep->b->spool), keep->b->config.spool_limit);
+	keep->said = !job;
 	if (!job)
 		return;
 	diag(DIAG_INFO,
@@ -140,7 +147,9 @@ static void keep_look(void *data)
 	    store_list(b->store, BACKEND_HISTORY, &history.v, &history.n) < 0)
 		return;
 	next = expire(keep, &history);
-	if (!keep->ops->is_busy(b) && spool_bytes(b->spool) > b->config.spool_limit)
+	if (spool_bytes(b->spool) <= b->config.spool_limit)
+		keep->said = false;
+	else if (!keep->ops->is_busy(b))
 		shrink(keep, &history);
 	if (!keep->ops->is_busy(b))
 		look_in(keep, next);

@@ -444,6 +444,11 @@ class Job:
                     return rep
         raise KeyError(name)
 
+    def gap(self, replica="main-0", where=None):
+        """How often output of it was lost, as its status says; WHERE: its directory, if that is not in jobs/."""
+        text = ((where or self.dir) / replica / "status").read_text()
+        return int(re.search(r"^gap: (\d+)$", text, re.MULTILINE)[1])
+
     def log(self, replica="main-0", name="log"):
         return (self.dir / replica / name).read_bytes()
 

@@ -107,7 +107,7 @@ def test_stream_that_ends(kx, server, volcano, how):
         server.end_streams(how, subresource="log")
     volcano.finish(volcano.pods(job.id)[0])
     holds(job, whole)
-    assert job.replica().get("gap") in (None, 0)
+    assert job.gap() == 0
 
 
 def test_equal_lines_and_equal_times(kx, server, volcano):
@@ -169,6 +169,7 @@ def test_ends_while_away(kx, server, volcano):
     server.back()
     harness.wait_for(lambda: job.id in kx.ls("history"))
     assert (job.old / "main-0/log").read_bytes() == b"before\n"
+    assert job.gap(where=job.old) == 1
 
 
 def test_rotated_away(kx, server, volcano):
@@ -183,6 +184,8 @@ def test_rotated_away(kx, server, volcano):
     server.back()
     job.until_logged("three\n")
     assert job.log() == b"one\nthree\n"
+    harness.wait_for(lambda: job.gap() == 1, what="the gap in status")
+    assert "may be lost" in kx.read(".kxfs", "log")
 
 
 def test_not_started_yet(kx, server, volcano):

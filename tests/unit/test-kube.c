@@ -650,6 +650,15 @@ static void test_spool_limit(void **state)
 	assert_false(rig_has_folder(id));
 }
 
+static void expect_said(const char *part)
+{
+	size_t len;
+	cleanup_free char *said = diag_text(&len);
+
+	if (!strstr(said, part))
+		fail_msg("\"%s\" was not said", part);
+}
+
 /* The job NAME, with uid and pod of its own, has run and ended so: PHASE, or (NULL) it was deleted. */
 static void kept_job(const char *name, const char *phase)
 {
@@ -734,6 +743,12 @@ static void test_spool_order(void **state)
 	rig_expect(BACKEND_JOBS, "done-1", "SUCCEEDED");
 	assert_true(has_file("aborted", "logs/p-aborted.a.0"));
 	assert_true(has_file("live", "logs/p-live.a.0"));
+	/* That is said, once. */
+	expect_said("more than its limit of 10, and all of it is of jobs that may still print");
+	free(take_ptr(said));
+	said = diag_text(&len);
+	at = strstr(said, "may still print");
+	assert_null(at ? strstr(at + 1, "may still print") : "not said");
 }
 
 /* What has been in the history for its time goes. */
@@ -851,15 +866,6 @@ static void expect_text(const char *path, const char *expected)
 	assert_true(asprintf(&full, "%s/%s", rig.dir, path) > 0);
 	assert_int_equal(file_read(full, 1 << 20, &text, &len), 0);
 	assert_string_equal(text, expected);
-}
-
-static void expect_said(const char *part)
-{
-	size_t len;
-	cleanup_free char *said = diag_text(&len);
-
-	if (!strstr(said, part))
-		fail_msg("\"%s\" was not said", part);
 }
 
 /* Output of which nobody can tell the job is kept, and not mixed with that of the next one of its name. */
