@@ -16,7 +16,6 @@
 #define DELAY_ENDED_MS 5000
 #define DELAY_HURRY_MS 1000
 #define DISK_MS	       10000 /* a disk that failed is tried again after this */
-#define KEEP_MS	       5000  /* positions are kept no more often */
 /* The stream of a run that has ended ends by itself, or, when nothing has come for so long, is ended: */
 #define ENDING_MS   5000
 #define HURRY_MS    500	   /* when the pod is on its way out */
@@ -32,12 +31,8 @@ static void follow_free(struct follow *f)
 {
 	loop_timer_free(f->timer);
 	loop_timer_free(f->quiet);
-	loop_timer_free(f->keep);
 	follow_cancel(f);
-	if (f->l && f->writer)
-		spool_writer_keep(f->writer, f->l);
 	spool_writer_close(f->writer);
-	spec_logline_free(f->l);
 	free((char *)(uintptr_t)f->config.key);
 	free((char *)(uintptr_t)f->config.prefix);
 	free((char *)(uintptr_t)f->config.namespace);
@@ -206,32 +201,9 @@ static void on_failed(struct follow *f, int err)
 	follow_cancel(f);
 	f->over = false;
 	spool_writer_close(take_ptr(f->writer));
-	spec_logline_free(take_ptr(f->l));
+	f->l = NULL;
 	follow_settle(f);
 	follow_wait(f, DISK_MS);
-}
-
-static void on_keep(void *data)
-{
-	struct follow *f = data;
-
-	loop_timer_free(take_ptr(f->keep));
-	f->kept_ms = loop_now_ms();
-	if (f->writer && f->l)
-		spool_writer_keep(f->writer, f->l);
-}
-
-/* Soon, if it has been kept a moment ago: also when no more is written by then. */
-static void keep_position(struct follow *f)
-{
-	uint64_t ago = loop_now_ms() - f->kept_ms;
-
-	if (f->keep)
-		return;
-	if (f->kept_ms > 0 && ago < KEEP_MS)
-		f->keep = loop_timer_new(f->config.loop, (unsigned)(KEEP_MS - ago), 0, on_keep, f);
-	if (!f->keep)
-		on_keep(f);
 }
 
 static void on_written(void *data, int err)
@@ -247,7 +219,6 @@ static void on_written(void *data, int err)
 		return;
 	}
 	check_gaps(f);
-	keep_position(f);
 	if (!f->rq && !f->timer)
 		follow_next(f);
 }

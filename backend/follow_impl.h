@@ -21,17 +21,15 @@ enum follow_kind {
 struct follow {
 	struct follow_config config; /* its strings belong to it */
 	struct spool_writer *writer; /* NULL: to be opened again */
-	struct spec_logline *l;	     /* NULL: not open yet */
+	struct spec_logline *l;	     /* the writer's; NULL: not open yet */
 	struct loop_timer *timer; /* until the next try, or the end of a stream that should end */
 	struct loop_timer *quiet; /* not settled yet: looks for a pause */
-	struct loop_timer *keep;  /* its position is to be kept */
 	unsigned delay_ms;	  /* before the next try */
 	bool settled;
 	bool fetched; /* what there was at the start */
 	bool said;    /* what is wrong */
 	unsigned gaps;
-	uint64_t kept_ms; /* when its position was kept last */
-	uint64_t all_ms;  /* when a stream that was the last ended properly; 0: none has */
+	uint64_t all_ms; /* when a stream that was the last ended properly; 0: none has */
 
 	bool hurry; /* what is left may soon be gone */
 	bool ended;

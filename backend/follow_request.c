@@ -129,6 +129,7 @@ static void body_ended(struct follow *f, int err)
 	}
 	if (err == 0)
 		err = spec_logline_end(f->l, on_output, f);
+	spool_writer_flush(f->writer);
 	text = spec_logline_text(f->l);
 	if (*text && f->kind != FOLLOW_PROBE) {
 		follow_trouble(f, text);
@@ -224,9 +225,13 @@ static void on_done(void *data, const struct http_reply *reply)
 
 int follow_feed(struct follow *f, const char *bytes, size_t n)
 {
+	int err;
+
 	if (!spool_writer_has_room(f->writer, n))
 		return -ENOBUFS;
-	return spec_logline_feed(f->l, bytes, n, on_output, f);
+	err = spec_logline_feed(f->l, bytes, n, on_output, f);
+	spool_writer_flush(f->writer);
+	return err;
 }
 
 static int on_bytes(void *data, const char *bytes, size_t n)

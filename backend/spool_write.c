@@ -12,9 +12,8 @@
 #include "backend/spool_impl.h"
 #include "backend/times.h"
 
-#define POSITIONS    "positions"
-#define POSITION_MAX (64u << 10)
-#define READ_BUFFER  (256u << 10)
+#define POSITIONS   "positions"
+#define READ_BUFFER (256u << 10)
 /*
  * What may wait for the disk: of one log, of all together, and of one when that is reached. A disk that
  * stands still for some tenths of a second is usual, and what has no room has to be fetched again.
@@ -29,8 +28,6 @@ struct spool_batch {
 	size_t len, room;
 	char *times; /* of lines that begin in BYTES */
 	size_t times_len, times_room;
-	char *position; /* to be kept when the bytes are written; NULL: none */
-	size_t position_len;
 };
 
 struct spool_writer {
@@ -45,10 +42,13 @@ struct spool_writer {
 	bool midline;	 /* that does not end with the end of a line */
 	int64_t line_ns; /* of the last time that was added */
 
+	struct spec_logline *l; /* pool, until it is open */
+
 	int fd;			 /* pool */
 	bool timed;		 /* pool; lines have times */
 	struct spool_batch work; /* pool */
-	struct spec_logline *l;	 /* pool: of what was found */
+	char *position;		 /* pool: to be kept in SLOT before that is written; NULL: none */
+	unsigned slot;		 /* pool */
 	int err;		 /* pool */
 };
 
@@ -62,7 +62,6 @@ static void batch_clear(struct spool *spool, struct spool_batch *b)
 	spool->pending -= batch_size(b);
 	free(b->bytes);
 	free(b->times);
-	free(b->position);
 	*b = (struct spool_batch){0};
 }
 
@@ -73,6 +72,7 @@ static void writer_free(struct spool_writer *w)
 	batch_clear(w->spool, &w->next);
 	batch_clear(w->spool, &w->work);
 	spec_logline_free(w->l);
+	free(w->position);
 	spool_unref(w->spool);
 	free(w->id);
 	free(w->key);
@@ -81,48 +81,49 @@ static void writer_free(struct spool_writer *w)
 
 /* --- on the pool --- */
 
-/* Open PATH in the folder DIR, and make both; another log's writer may do the same. */
-static int open_in(const struct spool_writer *w, const char *dir, const char *path, int flags)
-{
-	int at = w->spool->dir_fd;
-	int fd;
-
-	flags |= O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-	fd = openat(at, path, flags, 0600);
-	if (fd < 0 && errno == ENOENT && (mkdirat(at, dir, 0700) == 0 || errno == EEXIST))
-		fd = openat(at, path, flags, 0600);
-	return fd < 0 ? -errno : fd;
-}
-
-/* Replaced in one step, but not synced: what a crash of the machine loses is found again. */
-static int position_write(const struct spool_writer *w, const char *text, size_t len)
-{
-	char dir[SPOOL_PATH_MAX], path[SPOOL_PATH_MAX], temp[SPOOL_PATH_MAX];
-	cleanup_fd int fd = -1;
-	int at = w->spool->dir_fd, err;
-
-	if (!spool_name(dir, w->id, NULL, POSITIONS) ||
-	    !spool_name(path, w->id, POSITIONS, w->key) ||
-	    snprintf(temp, sizeof(temp), "%s/.%s", dir, w->key) >= (int)sizeof(temp))
-		return -ENAMETOOLONG;
-	fd = open_in(w, dir, temp, O_WRONLY | O_TRUNC);
-	if (fd < 0)
-		return fd;
-	err = file_write_all(fd, text, len);
-	if (err == 0 && renameat(at, temp, at, path) < 0)
-		err = -errno;
-	return err;
-}
-
-/* The times beside the log, for appending. A descriptor, or a negative errno. */
-static int times_open(const struct spool_writer *w)
+/* What is in FOLDER beside the log. A descriptor, or -1. Another log's writer may make the folder meanwhile. */
+static int open_beside(const struct spool_writer *w, const char *folder, int flags)
 {
 	char dir[SPOOL_PATH_MAX], path[SPOOL_PATH_MAX];
+	int at = w->spool->dir_fd, fd;
 
-	if (!spool_name(dir, w->id, NULL, SPOOL_TIMES) ||
-	    !spool_name(path, w->id, SPOOL_TIMES, w->key))
-		return -ENAMETOOLONG;
-	return open_in(w, dir, path, O_RDWR | O_APPEND);
+	if (!spool_name(dir, w->id, NULL, folder) || !spool_name(path, w->id, folder, w->key))
+		return -1;
+	flags |= O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+	fd = openat(at, path, flags, 0600);
+	if (fd < 0 && errno == ENOENT && (flags & O_CREAT) &&
+	    (mkdirat(at, dir, 0700) == 0 || errno == EEXIST))
+		fd = openat(at, path, flags, 0600);
+	return fd;
+}
+
+/*
+ * A page is written whole or not at all when kxfs is killed. Where it can't be written, more is fetched twice
+ * after that; nothing is lost. It is opened each time, since a thousand more descriptors may not be had.
+ */
+static void position_write(struct spool_writer *w)
+{
+	cleanup_free char *position = take_ptr(w->position);
+	cleanup_fd int fd = position ? open_beside(w, POSITIONS, O_WRONLY | O_CREAT) : -1;
+	ssize_t n = 0;
+
+	if (fd >= 0)
+		n = pwrite(fd, position, SPEC_LOGLINE_SLOT, (off_t)w->slot * SPEC_LOGLINE_SLOT);
+	(void)n;
+}
+
+/* What W knows is to be written with what is written next. */
+static void position_make(struct spool_writer *w)
+{
+	w->position = malloc(SPEC_LOGLINE_SLOT);
+	if (w->position)
+		w->slot = spec_logline_save(w->l, w->position);
+}
+
+/* The times beside the log, for appending. A descriptor, or -1. */
+static int times_open(const struct spool_writer *w)
+{
+	return open_beside(w, SPOOL_TIMES, O_RDWR | O_APPEND | O_CREAT);
 }
 
 /* Without times the merged log has lines in a worse order; nothing is lost. */
@@ -142,29 +143,18 @@ static void write_work(void *data)
 	struct spool_writer *w = data;
 
 	times_write(w);
+	position_write(w);
 	w->err = file_write_all(w->fd, w->work.bytes, w->work.len);
-	/* Without a position more is fetched twice; nothing is lost. */
-	if (w->err == 0 && w->work.position)
-		(void)position_write(w, w->work.position, w->work.position_len);
 }
 
-/* What was kept of a log of SIZE bytes; NULL: nothing, or of another one. */
+/* What was kept of a log of SIZE bytes, or that nothing is known. NULL: no memory. */
 static struct spec_logline *position_read(const struct spool_writer *w, uint64_t size)
 {
-	cleanup_free char *text = calloc(1, POSITION_MAX);
-	char path[SPOOL_PATH_MAX];
-	cleanup_fd int fd = -1;
-	struct spec_logline *l = NULL;
-	ssize_t n;
+	char kept[SPEC_LOGLINE_SLOTS * SPEC_LOGLINE_SLOT];
+	cleanup_fd int fd = open_beside(w, POSITIONS, O_RDONLY);
+	ssize_t n = fd < 0 ? 0 : read(fd, kept, sizeof(kept));
 
-	if (!text || !spool_name(path, w->id, POSITIONS, w->key))
-		return NULL;
-	fd = openat(w->spool->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	n = fd < 0 ? -1 : read(fd, text, POSITION_MAX);
-	if (n <= 0 || spec_logline_load(text, (size_t)n, &l) < 0)
-		return NULL;
-	spec_logline_cut(l, size); /* the last write may have been torn */
-	return l;
+	return spec_logline_load(kept, (size_t)max_of(n, (ssize_t)0), size);
 }
 
 /* What the log has beyond what L knows. */
@@ -222,24 +212,22 @@ static void open_work(void *data)
 	w->midline = is_midline(w, w->size);
 	w->timed = times_begin(w, w->size);
 	w->l = position_read(w, w->size);
-	if (!w->l)
-		w->l = spec_logline_new();
 	w->err = w->l ? read_rest(w, w->l) : -ENOMEM;
+	if (w->err < 0)
+		return;
+	position_make(w);
+	position_write(w);
 }
 
 /* --- on the I/O thread --- */
 
 static void write_done(void *data);
 
-static bool has_next(const struct spool_writer *w)
-{
-	return w->next.len > 0 || w->next.position;
-}
-
 static void write_next(struct spool_writer *w)
 {
 	w->work = w->next;
 	w->next = (struct spool_batch){0};
+	position_make(w);
 	w->busy = true;
 	loop_work(w->spool->loop, write_work, write_done, w);
 }
@@ -265,7 +253,7 @@ static void write_done(void *data)
 	batch_clear(w->spool, &w->work);
 	if (grown)
 		tell_grown(w);
-	if (w->usable && has_next(w)) {
+	if (w->usable && w->next.len > 0) {
 		write_next(w);
 		return;
 	}
@@ -281,18 +269,13 @@ static void write_done(void *data)
 static void open_done(void *data)
 {
 	struct spool_writer *w = data;
-	struct spec_logline *l = take_ptr(w->l);
 
 	w->busy = false;
 	w->usable = w->err >= 0;
-	if (w->closed || w->err < 0) {
-		spec_logline_free(l);
-		l = NULL;
-	}
 	if (w->closed)
 		writer_free(w);
 	else
-		w->events.opened(w->events.data, w->err, l);
+		w->events.opened(w->events.data, w->err, w->l);
 }
 
 struct spool_writer *spool_writer_new(struct spool_job *j, const char *key,
@@ -364,22 +347,12 @@ int spool_writer_add(struct spool_writer *w, int64_t ns, const char *bytes, size
 	w->size += n;
 	w->midline = bytes[n - 1] != '\n';
 	w->spool->pending += n + (timed ? TIMES_RECORD : 0);
-	if (!w->busy)
-		write_next(w);
 	return 0;
 }
 
-void spool_writer_keep(struct spool_writer *w, const struct spec_logline *l)
+void spool_writer_flush(struct spool_writer *w)
 {
-	size_t len;
-	char *text = spec_logline_save(l, &len);
-
-	if (!text)
-		return;
-	free(w->next.position);
-	w->next.position = text;
-	w->next.position_len = len;
-	if (!w->busy)
+	if (w->next.len > 0 && !w->busy)
 		write_next(w);
 }
 

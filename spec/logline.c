@@ -78,7 +78,7 @@ static void later_timed(const struct logline_start **timed, const struct logline
 			*timed = &v[i];
 }
 
-void spec_logline_cut(struct spec_logline *l, uint64_t size)
+void logline_cut(struct spec_logline *l, uint64_t size)
 {
 	const struct logline_start *last = &l->first, *timed = NULL;
 
@@ -107,6 +107,11 @@ void spec_logline_cut(struct spec_logline *l, uint64_t size)
 }
 
 /* --- where lines began --- */
+
+static const struct logline_start *last_start(const struct spec_logline *l)
+{
+	return &l->ring[(l->n_lines - 1) % LOGLINE_RING];
+}
 
 /*
  * A line begins at the end of what is known. A mark is the first line of its second: no line before it is
@@ -140,20 +145,33 @@ static void append(struct spec_logline *l, const char *bytes, size_t n)
 	l->midline = bytes[n - 1] != '\n';
 }
 
+/* Does a line begin at the end of what is known, or what may be a part of one? */
+static bool begins_known(const struct spec_logline *l)
+{
+	uint64_t n = l->size - last_start(l)->at;
+
+	return l->n_lines == 0 || (!l->midline && n > 0) || (!l->plain && n >= LOGLINE_ENTRY);
+}
+
 void spec_logline_known(struct spec_logline *l, const char *bytes, size_t n)
 {
 	const char *end = bytes + n;
 
 	while (bytes < end) {
-		const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
-		const struct logline_start start = {LOGLINE_UNTIMED, l->size, l->hash};
-		const struct logline_start *last = &l->ring[(l->n_lines - 1) % LOGLINE_RING];
+		const char *newline;
 
-		n = (size_t)((newline ? newline + 1 : end) - bytes);
-		if (l->size == 0)
-			l->first = start;
-		if (!l->midline && (l->n_lines == 0 || last->at < l->size))
+		if (begins_known(l)) {
+			const struct logline_start start = {LOGLINE_UNTIMED, l->size, l->hash};
+
+			if (l->n_lines == 0)
+				l->first = start;
 			l->ring[l->n_lines++ % LOGLINE_RING] = start;
+		}
+		n = (size_t)(end - bytes);
+		if (!l->plain)
+			n = min_of(n, (size_t)(last_start(l)->at + LOGLINE_ENTRY - l->size));
+		newline = memchr(bytes, '\n', n);
+		n = newline ? (size_t)(newline + 1 - bytes) : n;
 		append(l, bytes, n);
 		l->untimed += n;
 		bytes += n;
@@ -209,8 +227,8 @@ static void begin_new(struct spec_logline *l)
 	l->end_n = l->end_hash = 0;
 }
 
-/* A line of time NS begins; MIDDLE: within another one. */
-static int begin_line(struct spec_logline *l, int64_t ns, bool middle)
+/* A line of time NS begins, or a part of one. */
+static int begin_line(struct spec_logline *l, int64_t ns)
 {
 	int ret;
 
@@ -221,7 +239,7 @@ static int begin_line(struct spec_logline *l, int64_t ns, bool middle)
 	l->body_lines++;
 	if (l->is_new)
 		return 0;
-	ret = logline_match_line(l, ns, middle);
+	ret = logline_match_line(l, ns);
 	if (ret == LOGLINE_GAP)
 		l->gaps++;
 	if (ret > 0)
@@ -305,7 +323,7 @@ static int take_middle(struct spec_logline *l, char c, spec_logline_fn fn, void 
 	    ns >= l->line_ns && ns - l->line_ns < PART_MAX) {
 		l->n_prefix = 0;
 		l->place = LOGLINE_CONTENT;
-		return begin_line(l, ns, true);
+		return begin_line(l, ns);
 	}
 	if (c != ' ' && may_be_time(l->prefix, l->n_prefix))
 		return 0;
@@ -327,7 +345,7 @@ static int take_prefix(struct spec_logline *l, char c)
 	    spec_time_parse(l->prefix, l->n_prefix, &ns) == l->n_prefix) {
 		l->n_prefix = 0;
 		l->place = LOGLINE_CONTENT;
-		return begin_line(l, ns, false);
+		return begin_line(l, ns);
 	}
 	l->prefix[l->n_prefix++] = c;
 	if (c == '\n' || c == ' ' || l->n_prefix == sizeof(l->prefix)) {
@@ -350,7 +368,7 @@ static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, int
 	if (len == 0 || len >= LOGLINE_PREFIX || bytes[len] != ' ')
 		return 0;
 	l->place = LOGLINE_CONTENT;
-	*ret_err = begin_line(l, ns, false);
+	*ret_err = begin_line(l, ns);
 	return len + 1;
 }
 
@@ -408,12 +426,28 @@ int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_
 	return err;
 }
 
+/*
+ * A line has been cut, and the stream ends within what may be a time. If it ends there twice it is likely to be
+ * whole, and that is output.
+ */
+static int end_middle(struct spec_logline *l, spec_logline_fn fn, void *data)
+{
+	uint64_t hash = logline_hash(l->hash, l->prefix, l->n_prefix);
+
+	if (l->held_hash == hash)
+		return release(l, fn, data);
+	l->held_hash = hash;
+	return -EAGAIN;
+}
+
 int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
 {
-	int err = l->place == LOGLINE_MIDDLE ? release(l, fn, data) : 0;
-
-	if (err < 0)
-		return err;
+	if (!l->is_new) {
+		keep_text(l, l->prefix, l->n_prefix);
+		return logline_match_end(l);
+	}
+	if (l->place == LOGLINE_MIDDLE && l->n_prefix > 0)
+		return end_middle(l, fn, data);
 	keep_text(l, l->prefix, l->n_prefix);
-	return l->is_new ? 0 : logline_match_end(l);
+	return 0;
 }

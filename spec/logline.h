@@ -6,6 +6,15 @@
  * that begins is found by the time of a line, and that it is the same is shown by a hash of all its bytes.
  * Memory does not depend on the log's length. Pure; belongs to one thread.
  *
+ * What is remembered: where the last lines began, with their times, and the first line of each of the last
+ * seconds. All of it is kept on disk with each write of output, so it is known for whatever is there after a
+ * kill. This is enough: where a stream begins with a known line, by its time or with one before those that are
+ * remembered, its lines can lie beside the known ones in one way only, and all that is known can be compared;
+ * but for equal lines of one time, of which more are taken for known than for new. Of a write that was killed
+ * halfway, and after a crash of the machine, when what was kept may be older than the output, some times are
+ * missing. Such lines, and the places where lines are cut, are known by their bytes alone: that is enough as long
+ * as the stream goes back to a line whose time is known, or to the first, or the bytes do not repeat.
+ *
  * What the server does: before each line that begins in the stream stands its time and a blank. The
  * runtime cuts lines over 16 KiB into parts that have times of their own, which show in no stream, but by
  * which a stream may begin in the middle of a line, without a time. A message of the kubelet has none
@@ -65,15 +74,20 @@ unsigned spec_logline_gaps(const struct spec_logline *l);
 /* The time of the last line that began, ns since 1970; 0: none has. */
 int64_t spec_logline_last(const struct spec_logline *l);
 
-/* All this as text, for the next start of kxfs: malloc'ed; NULL: no memory. */
-char *spec_logline_save(const struct spec_logline *l, size_t *ret_len);
-/* From such a text. 0, -EINVAL, -ENOMEM. */
-int spec_logline_load(const char *text, size_t len, struct spec_logline **ret);
 /*
- * Of what L knows only the first SIZE bytes were kept: the rest of the last write was torn off. Then it knows
- * a beginning of them, up to where a line began (spec_logline_size), or nothing.
+ * All this, for the next start of kxfs: SPEC_LOGLINE_SLOT bytes, to be put into that slot (returned) of a file
+ * of SPEC_LOGLINE_SLOTS. It is written before the output that it tells of: if kxfs dies in between, the other
+ * slot tells how it was before.
  */
-void spec_logline_cut(struct spec_logline *l, uint64_t size);
+#define SPEC_LOGLINE_SLOT  4096
+#define SPEC_LOGLINE_SLOTS 2
+unsigned spec_logline_save(struct spec_logline *l, char *ret);
+/*
+ * From such a file (KEPT, LEN bytes, perhaps damaged), of a log of which SIZE bytes are there: what is known is a
+ * beginning of them (spec_logline_size), or nothing. The rest is to be told (spec_logline_known), and the whole
+ * to be saved before anything else. NULL: no memory.
+ */
+struct spec_logline *spec_logline_load(const char *kept, size_t len, uint64_t size);
 /* Bytes that follow in the output that was kept; before a stream begins. */
 void spec_logline_known(struct spec_logline *l, const char *bytes, size_t n);
 

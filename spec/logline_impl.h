@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What logline.c (streams), logline_match.c (finding what is known in them) and logline_state.c (hashes, the
- * state as text) share. Private to them.
+ * state as it is kept) share. Private to them.
  */
 #ifndef KXFS_SPEC_LOGLINE_IMPL_H
 #define KXFS_SPEC_LOGLINE_IMPL_H
@@ -39,8 +39,9 @@ struct spec_logline {
 	struct logline_start ring[LOGLINE_RING];
 	uint64_t n_lines; /* of which the ring has the last */
 	unsigned gaps;
-	bool midline; /* it does not end with the end of a line */
-	bool plain;   /* a line went on past LOGLINE_ENTRY without a time there */
+	bool midline;	  /* it does not end with the end of a line */
+	bool plain;	  /* a line went on past LOGLINE_ENTRY without a time there */
+	uint64_t n_saved; /* times */
 
 	/* The present stream: */
 	struct logline_match *match; /* NULL: no line has begun yet, or what comes is new */
@@ -65,6 +66,7 @@ struct spec_logline {
 	/* Since something new came, of the streams before it: */
 	uint64_t ask_below;	  /* streams from here on were of no use, ask for more */
 	uint64_t end_n, end_hash; /* where the last one ended */
+	uint64_t held_hash;	  /* of one that ended within what may be a time, with that */
 	/* So many places that seemed right, and better than the right one, were not. */
 	unsigned doubts;
 	bool blind; /* it is not there at all: if forced, what is newer is taken without a look */
@@ -79,8 +81,8 @@ enum {
 	LOGLINE_GAP = 2,   /* this line is new, but what is known was not there */
 };
 
-/* A line of time NS begins. MIDDLE: within a line that the runtime has cut. */
-int logline_match_line(struct spec_logline *l, int64_t ns, bool middle);
+/* A line of time NS begins, or a part of one that the runtime has cut. */
+int logline_match_line(struct spec_logline *l, int64_t ns);
 /* How many of the next N bytes can be looked at at once. */
 size_t logline_match_most(const struct spec_logline *l, size_t n);
 /* So many bytes of a line. */
@@ -88,7 +90,18 @@ int logline_match_bytes(struct spec_logline *l, const char *bytes, size_t n);
 /* The stream has ended properly. 0, or as spec_logline_end. */
 int logline_match_end(struct spec_logline *l);
 
+/* --- logline.c --- */
+
+/*
+ * Of what L knows only the first SIZE bytes are there. It knows a beginning of them then, up to where a line
+ * began, or nothing.
+ */
+void logline_cut(struct spec_logline *l, uint64_t size);
+
 /* --- logline_state.c --- */
+
+/* Make what is in this slot count as undamaged, whatever it is. */
+void logline_sign(char *slot);
 
 /* The hash of what HASH is of, followed by BYTES; 0 is that of nothing. */
 uint64_t logline_hash(uint64_t hash, const char *bytes, size_t n);

@@ -2,10 +2,10 @@
 /*
  * Where in a stream that ends which is known. Each of its lines that may be a known one, by its time, is a
  * guess of how the stream lies beside the output that is known; where times are not known every known line may
- * be it. A guess is dropped as soon as a line does not begin where it should, or what is between has another
- * hash. What is left when all that is known has passed is right. Of two that are left the one that more lines
- * prove is better, or that which says that more of them are known, since nothing may be doubled; if that
- * shows to be wrong later, the next stream is taken to be like the other (doubts).
+ * be it. A guess is dropped as soon as a line, or a part of one, does not begin where it should, or what is
+ * between has another hash. What is left when all that is known has passed is right. Of two that are left the
+ * one that more lines prove is better, or that which says that more of them are known, since nothing may be
+ * doubled; if that shows to be wrong later, the next stream is taken to be like the other (doubts).
  */
 #include <errno.h>
 
@@ -135,14 +135,13 @@ static bool same(const struct logline_match *m, const struct logline_guess *g, u
 }
 
 /* Is G possible, when a line begins here? */
-static bool may_be(const struct spec_logline *l, const struct logline_guess *g, int64_t ns,
-		   bool middle)
+static bool may_be(const struct spec_logline *l, const struct logline_guess *g, int64_t ns)
 {
 	uint64_t at = known_at(l->match, g);
 	const struct logline_start *s = start_at(l, at);
 
 	if (!s)
-		return middle || at < covered_from(l);
+		return at < covered_from(l);
 	return (s->ns == ns || s->ns == LOGLINE_UNTIMED) && same(l->match, g, at, s->hash);
 }
 
@@ -200,16 +199,17 @@ static int no_guess(struct spec_logline *l)
 	return not_found(l);
 }
 
-int logline_match_line(struct spec_logline *l, int64_t ns, bool middle)
+int logline_match_line(struct spec_logline *l, int64_t ns)
 {
 	struct logline_match *m = l->match;
+	bool good;
 
 	if (!m)
 		m = l->match = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
 	for (size_t i = m->n_guesses; i-- > 0;)
-		if (!may_be(l, &m->guesses[i], ns, middle)) {
+		if (!may_be(l, &m->guesses[i], ns)) {
 			drop(m, i);
 			m->wrong = true;
 		}
@@ -219,9 +219,10 @@ int logline_match_line(struct spec_logline *l, int64_t ns, bool middle)
 		m->newer = true;
 		m->newer_at = m->n;
 	}
+	good = has_good_guess(l);
 	if (!m->passed)
 		guess_by_time(l, ns);
-	if (!m->passed && !middle && ns >= l->last_ns && !has_good_guess(l) && !untimed_passed(l))
+	if (!m->passed && ns >= l->last_ns && !good && !untimed_passed(l))
 		guess_untimed(l);
 	if (m->n_guesses > 0)
 		return LOGLINE_KNOWN;

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of an output: its hash, and the state as text. The hash is a polynomial modulo a prime:
+ * What is known of an output: its hash, and the state as it is kept. The hash is a polynomial modulo a prime:
  * that of any stretch follows from those before and after it, and no byte need be kept for it.
  */
-#include <errno.h>
-#include <inttypes.h>
+#include <assert.h>
 
 #include "spec/logline_impl.h"
 
 #define PRIME ((UINT64_C(1) << 61) - 1)
 #define BASE  UINT64_C(0x1a2b3c4d5e6f7081)
-
-/* Lines of the ring that are saved: what is lost with the others is lost only after a rotation. */
-#define SAVED_RING 32
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -69,96 +65,151 @@ uint64_t logline_hash_between(uint64_t before, uint64_t whole, uint64_t n)
 	return whole >= before ? whole - before : whole + PRIME - before;
 }
 
-/* --- as text --- */
+/* --- as it is kept --- */
 
-static void save_start(FILE *out, char kind, const struct logline_start *s)
+#define MAGIC UINT64_C(0x32736f702d73786b)
+
+/* A slot. Of this machine alone, hence in its own order of bytes. */
+struct slot {
+	uint64_t magic, sum; /* of what follows */
+	uint64_t number;     /* of the saving */
+	uint64_t size, hash;
+	int64_t last_ns, max_second;
+	uint64_t untimed;
+	uint32_t gaps;
+	uint8_t midline, plain;
+	uint8_t n_marks, n_ring;
+	struct logline_start first, marks[LOGLINE_MARKS], ring[LOGLINE_RING];
+};
+
+static_assert(sizeof(struct slot) <= SPEC_LOGLINE_SLOT, "a page");
+
+static uint64_t slot_sum(const struct slot *s)
 {
-	fprintf(out, "%c %" PRId64 " %" PRIu64 " %" PRIx64 "\n", kind, s->ns, s->at, s->hash);
+	const size_t head = offsetof(struct slot, number);
+
+	return logline_hash(0, (const char *)s + head, sizeof(*s) - head);
 }
 
-char *spec_logline_save(const struct spec_logline *l, size_t *ret_len)
+void logline_sign(char *slot)
 {
-	char *ret = NULL;
-	FILE *out = open_memstream(&ret, ret_len);
-	uint64_t n = min_of(l->n_lines, (uint64_t)SAVED_RING);
-	bool bad;
+	struct slot s;
 
-	if (!out)
-		return NULL;
-	fprintf(out,
-		"kxfs-position 1\nsize %" PRIu64 " %" PRIx64 " %" PRId64 " %" PRIu64 " %u %d %d\n",
-		l->size, l->hash, l->max_second, l->untimed, l->gaps, l->plain, l->midline);
-	if (l->n_lines > 0)
-		save_start(out, 'f', &l->first);
-	for (size_t i = 0; i < l->n_marks; i++)
-		save_start(out, 'm', &l->marks[i]);
-	for (uint64_t i = l->n_lines - n; i < l->n_lines; i++)
-		save_start(out, 'l', &l->ring[i % LOGLINE_RING]);
-	fputs("end\n", out);
-	bad = ferror(out);
-	if (fclose(out) || bad) {
-		free(ret);
-		return NULL;
-	}
-	return ret;
+	memcpy(&s, slot, sizeof(s));
+	s.magic = MAGIC;
+	s.sum = slot_sum(&s);
+	memcpy(slot, &s, sizeof(s));
 }
 
-/* One line of the text; false: it is none. */
-static bool load_start(struct spec_logline *l, const char *line)
+unsigned spec_logline_save(struct spec_logline *l, char *ret)
 {
-	struct logline_start s;
-	char kind;
+	const uint64_t n_ring = min_of(l->n_lines, (uint64_t)LOGLINE_RING);
+	struct slot s = {
+		.number = ++l->n_saved,
+		.size = l->size,
+		.hash = l->hash,
+		.last_ns = l->last_ns,
+		.max_second = l->max_second,
+		.untimed = l->untimed,
+		.gaps = l->gaps,
+		.midline = l->midline,
+		.plain = l->plain,
+		.n_marks = (uint8_t)l->n_marks,
+		.n_ring = (uint8_t)n_ring,
+		.first = l->first,
+	};
 
-	if (sscanf(line, "%c %" SCNd64 " %" SCNu64 " %" SCNx64, &kind, &s.ns, &s.at, &s.hash) !=
-		    4 ||
-	    s.ns < LOGLINE_UNTIMED || s.at > l->size || s.hash >= PRIME)
-		return false;
-	if (kind == 'f') {
-		l->first = s;
-	} else if (kind == 'm' && l->n_marks < LOGLINE_MARKS) {
-		l->marks[l->n_marks++] = s;
-	} else if (kind == 'l' && l->n_lines < LOGLINE_RING) {
-		l->ring[l->n_lines++] = s;
-	} else {
-		return false;
-	}
-	if (s.ns != LOGLINE_UNTIMED)
-		l->last_ns = s.ns;
+	memcpy(s.marks, l->marks, sizeof(s.marks));
+	for (uint64_t i = 0; i < n_ring; i++)
+		s.ring[i] = l->ring[(l->n_lines - n_ring + i) % LOGLINE_RING];
+	memset(ret, 0, SPEC_LOGLINE_SLOT);
+	memcpy(ret, &s, sizeof(s));
+	logline_sign(ret);
+	return l->n_saved % SPEC_LOGLINE_SLOTS;
+}
+
+/* In the order of the output. */
+static bool are_starts(const struct slot *s, const struct logline_start *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i].ns < LOGLINE_UNTIMED || v[i].hash >= PRIME || v[i].at > s->size ||
+		    (i > 0 && v[i].at < v[i - 1].at))
+			return false;
 	return true;
 }
 
-static bool load(struct spec_logline *l, char *text)
+static bool is_slot(const struct slot *s)
 {
-	char *rest = text, *line = strsep(&rest, "\n");
-	int plain, midline;
-
-	if (!streq(line, "kxfs-position 1") || !rest)
-		return false;
-	line = strsep(&rest, "\n");
-	if (sscanf(line, "size %" SCNu64 " %" SCNx64 " %" SCNd64 " %" SCNu64 " %u %d %d", &l->size,
-		   &l->hash, &l->max_second, &l->untimed, &l->gaps, &plain, &midline) != 7 ||
-	    l->hash >= PRIME || l->untimed > l->size)
-		return false;
-	l->plain = plain;
-	l->midline = midline;
-	while (rest && (line = strsep(&rest, "\n"))) {
-		if (streq(line, "end"))
-			return true;
-		if (!load_start(l, line))
-			return false;
-	}
-	return false;
+	return s->magic == MAGIC && s->sum == slot_sum(s) && s->hash < PRIME &&
+	       s->untimed <= s->size && s->midline <= 1 && s->plain <= 1 &&
+	       s->n_marks <= LOGLINE_MARKS && s->n_ring <= LOGLINE_RING &&
+	       (s->n_ring > 0 || s->size == 0) && are_starts(s, &s->first, 1) &&
+	       are_starts(s, s->marks, s->n_marks) && are_starts(s, s->ring, s->n_ring);
 }
 
-int spec_logline_load(const char *text, size_t len, struct spec_logline **ret)
+/* Of two that are cut to what is there: which knows more of it? The newer one may know what begins next. */
+static bool is_better(const struct spec_logline *a, const struct spec_logline *b)
 {
-	cleanup(spec_logline_freep) struct spec_logline *l = spec_logline_new();
-	cleanup_free char *copy = strndup(text, len);
+	return a->size != b->size ? a->size > b->size : a->n_saved > b->n_saved;
+}
 
-	if (!l || !copy)
-		return -ENOMEM;
-	if (!load(l, copy))
-		return -EINVAL;
-	*ret = take_ptr(l);
-	return 0;
+/* What S knows of a log of SIZE bytes. */
+static struct spec_logline *load_slot(const struct slot *s, uint64_t size)
+{
+	struct spec_logline *l = spec_logline_new();
+
+	if (!l)
+		return NULL;
+	l->size = s->size;
+	l->hash = s->hash;
+	l->last_ns = s->last_ns;
+	l->max_second = s->max_second;
+	l->untimed = s->untimed;
+	l->gaps = s->gaps;
+	l->midline = s->midline;
+	l->plain = s->plain;
+	l->first = s->first;
+	memcpy(l->marks, s->marks, sizeof(l->marks));
+	memcpy(l->ring, s->ring, sizeof(l->ring));
+	l->n_marks = s->n_marks;
+	l->n_lines = s->n_ring;
+	l->n_saved = s->number;
+	logline_cut(l, size);
+	return l;
+}
+
+struct spec_logline *spec_logline_load(const char *kept, size_t len, uint64_t size)
+{
+	const size_t n = min_of(len / SPEC_LOGLINE_SLOT, (size_t)SPEC_LOGLINE_SLOTS);
+	struct slot slots[SPEC_LOGLINE_SLOTS];
+	struct spec_logline *best = NULL;
+	uint64_t number = 0;
+	unsigned gaps = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct spec_logline *l;
+
+		memcpy(&slots[i], kept + i * SPEC_LOGLINE_SLOT, sizeof(slots[i]));
+		if (!is_slot(&slots[i]))
+			continue;
+		number = max_of(number, slots[i].number);
+		gaps = max_of(gaps, (unsigned)slots[i].gaps);
+		l = load_slot(&slots[i], size);
+		if (!l || !best || is_better(l, best)) {
+			spec_logline_free(best);
+			best = l;
+		} else {
+			spec_logline_free(l);
+		}
+		if (!l)
+			return NULL;
+	}
+	if (!best)
+		return spec_logline_new();
+	/* What is kept beyond it may come after a gap of the other. */
+	if (best->size < size)
+		best->gaps = gaps;
+	/* The newest is the first to be replaced: it may tell of more than there will ever be. */
+	best->n_saved = number - 1;
+	return best;
 }

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "backend/follow.h"
+#include "spec/logline.h"
 #include "backend/log.h"
 
 static struct {
@@ -313,17 +314,18 @@ static unsigned requests(const char *pod, const char *with)
 	return count;
 }
 
-/* The position that is kept of POD's log is of SIZE bytes. */
+/* What is kept beside POD's log tells of all that is in it, which is SIZE bytes. */
 static bool is_kept(const char *pod, size_t size)
 {
-	char dir[128], want[64];
+	char dir[128];
 	size_t n;
-	cleanup_free char *text = NULL;
+	cleanup_free char *kept = NULL;
+	cleanup(spec_logline_freep) struct spec_logline *l = NULL;
 
 	snprintf(dir, sizeof(dir), "%s/jobs/job/positions", rig.state);
-	snprintf(want, sizeof(want), "\nsize %zu ", size);
-	text = slurp(dir, pod, &n);
-	return text && strstr(text, want);
+	kept = slurp(dir, pod, &n);
+	l = kept ? spec_logline_load(kept, n, captured_size(pod)) : NULL;
+	return l && spec_logline_size(l) == size;
 }
 
 /* --- tests --- */
@@ -349,7 +351,7 @@ static void test_simple(void **state)
 	assert_int_equal(requests("quiet-1", "follow=true"), 1);
 }
 
-/* Where a log is is kept soon, also when no more comes: kxfs may be killed, and the log rotated, at any time. */
+/* What is known of a log is kept with it: kxfs may be killed, and the log rotated, at any time. */
 static void test_kept(void **state)
 {
 	struct followed x = {0};
