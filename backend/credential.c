@@ -34,6 +34,11 @@ struct credential_waiter {
 struct credential_read {
 	struct credential *cr; /* NULL: nobody wants it any more */
 	const struct spec_connection *c;
+	int (*load)(void *data, struct spec_connection *ret); /* NULL: C is as it is */
+	void *load_data;
+	bool loaded; /* FRESH and INFO are to be used from now on */
+	struct spec_connection fresh;
+	char *info;
 	struct credential_files files;
 	int err;
 	char *text;
@@ -41,8 +46,12 @@ struct credential_read {
 
 struct credential {
 	struct loop *loop;
-	const struct spec_connection *c;
-	char *info; /* of the plugin */
+	const struct spec_connection *c; /* FRESH, or whoever made us keeps it */
+	struct spec_connection fresh;
+	int (*load)(void *data, struct spec_connection *ret); /* NULL: C never changes */
+	void *load_data;
+	bool reload; /* with the next reading of files */
+	char *info;  /* of the plugin */
 	struct credential_waiter *waiters;
 	uint64_t tickets;
 	uint64_t refused_ms; /* when that was heeded last; 0: never */
@@ -192,7 +201,7 @@ static void credential_answer(struct credential *cr)
 
 static void files_failed(struct credential *cr, int err, char *text)
 {
-	if (cr->files_known) {
+	if (cr->files_known || !credential_files_any(cr->c)) {
 		free(text); /* what was read last is as good as ever */
 		return;
 	}
@@ -202,11 +211,59 @@ static void files_failed(struct credential *cr, int err, char *text)
 	cr->files_text = text;
 }
 
+/* What the plugin of C is told. */
+static int read_info(const struct spec_connection *c, char **ret, char **ret_text)
+{
+	cleanup_free char *ca = NULL;
+	size_t len;
+	int err;
+
+	if (!c->exec.command)
+		return 0;
+	if (c->exec.provide_cluster_info && *c->ca_file && !*c->ca_pem) {
+		err = file_read_other(c->ca_file, CA_MAX, &ca, &len);
+		if (err < 0 && asprintf(ret_text, "certificate authority %s: %s", c->ca_file,
+					strerror(-err)) < 0)
+			*ret_text = NULL;
+		if (err < 0)
+			return err;
+	}
+	*ret = spec_exec_info(c, ca);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* The kubeconfig may be half written, gone, or of another cluster by now: then C stays. */
+static void load_work(struct credential_read *r)
+{
+	cleanup_free char *text = NULL;
+
+	if (r->load(r->load_data, &r->fresh) == 0 && streq(r->fresh.server, r->c->server) &&
+	    read_info(&r->fresh, &r->info, &text) == 0) {
+		r->loaded = true;
+		r->c = &r->fresh;
+	}
+}
+
 static void read_work(void *data)
 {
 	struct credential_read *r = data;
 
+	if (r->load)
+		load_work(r);
 	r->err = credential_files_read(r->c, &r->files, &r->text);
+}
+
+/* A plugin that runs has the old connection still. */
+static void take_loaded(struct credential *cr, struct credential_read *r)
+{
+	if (!r->loaded || cr->run)
+		return;
+	spec_connection_clear(&cr->fresh);
+	cr->fresh = r->fresh;
+	r->fresh = (struct spec_connection){0};
+	cr->c = &cr->fresh;
+	free(cr->info);
+	cr->info = take_ptr(r->info);
 }
 
 static void read_done(void *data)
@@ -221,6 +278,7 @@ static void read_done(void *data)
 		if (r->err < 0) {
 			files_failed(cr, r->err, take_ptr(r->text));
 		} else {
+			take_loaded(cr, r);
 			credential_files_clear(&cr->files);
 			cr->files = r->files;
 			r->files = (struct credential_files){0};
@@ -230,6 +288,8 @@ static void read_done(void *data)
 		credential_answer(cr);
 	}
 	credential_files_clear(&r->files);
+	spec_connection_clear(&r->fresh);
+	free(r->info);
 	free(r->text);
 	free(r);
 }
@@ -246,7 +306,8 @@ static void read_late(void *data)
 
 static bool files_due(const struct credential *cr)
 {
-	return credential_files_any(cr->c) && !cr->read && loop_now_ms() >= cr->files_due_ms;
+	return (cr->reload || credential_files_any(cr->c)) && !cr->read &&
+	       loop_now_ms() >= cr->files_due_ms;
 }
 
 static void files_refresh(struct credential *cr)
@@ -262,6 +323,11 @@ static void files_refresh(struct credential *cr)
 	}
 	r->cr = cr;
 	r->c = cr->c;
+	if (cr->reload) {
+		r->load = cr->load;
+		r->load_data = cr->load_data;
+	}
+	cr->reload = false;
 	cr->read = r;
 	cr->read_timer = timer;
 	loop_work(cr->loop, read_work, read_done, r);
@@ -390,39 +456,19 @@ bool credential_refused(struct credential *cr, uint64_t generation)
 
 	if (generation != cr->generation)
 		return true;
-	if (!credential_files_any(cr->c) && !cr->c->exec.command)
+	if (!credential_files_any(cr->c) && !cr->c->exec.command && !cr->load)
 		return false;
 	if (cr->refused_ms && now - cr->refused_ms < REFUSED_MS)
 		return false;
 	cr->refused_ms = now;
 	cr->files_due_ms = 0;
+	cr->reload = cr->load;
 	cr->answer_known = false;
 	cr->hold_ms = 0;
 	return true;
 }
 
 /* --- life --- */
-
-static int credential_read_info(struct credential *cr, char **ret_text)
-{
-	const struct spec_connection *c = cr->c;
-	cleanup_free char *ca = NULL;
-	size_t len;
-	int err;
-
-	if (!c->exec.command)
-		return 0;
-	if (c->exec.provide_cluster_info && *c->ca_file && !*c->ca_pem) {
-		err = file_read_other(c->ca_file, CA_MAX, &ca, &len);
-		if (err < 0 && asprintf(ret_text, "certificate authority %s: %s", c->ca_file,
-					strerror(-err)) < 0)
-			*ret_text = NULL;
-		if (err < 0)
-			return err;
-	}
-	cr->info = spec_exec_info(c, ca);
-	return cr->info ? 0 : -ENOMEM;
-}
 
 int credential_new(struct loop *loop, const struct spec_connection *c, struct credential **ret,
 		   char **ret_text)
@@ -436,13 +482,20 @@ int credential_new(struct loop *loop, const struct spec_connection *c, struct cr
 	cr->loop = loop;
 	cr->c = c;
 	cr->generation = 1;
-	err = credential_read_info(cr, ret_text);
+	err = read_info(c, &cr->info, ret_text);
 	if (err < 0) {
 		credential_free(cr);
 		return err;
 	}
 	*ret = cr;
 	return 0;
+}
+
+void credential_set_load(struct credential *cr,
+			 int (*load)(void *data, struct spec_connection *ret), void *data)
+{
+	cr->load = load;
+	cr->load_data = data;
 }
 
 void credential_stop(struct credential *cr)
@@ -469,6 +522,7 @@ void credential_free(struct credential *cr)
 	plugin_free(cr->run);
 	credential_files_clear(&cr->files);
 	spec_credential_clear(&cr->answer);
+	spec_connection_clear(&cr->fresh);
 	set_secret(&cr->line, NULL);
 	set_secret(&cr->cert, NULL);
 	set_secret(&cr->key, NULL);

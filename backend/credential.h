@@ -30,6 +30,12 @@ typedef void (*credential_fn)(void *data, int err, const struct credential_view 
 /* C (borrowed, must stay) says what to use. 0, or a negative errno with *RET_TEXT. */
 int credential_new(struct loop *loop, const struct spec_connection *c, struct credential **ret,
 		   char **ret_text);
+/*
+ * LOAD gives the connection as the kubeconfig says it now, on the pool: 0 or a negative errno. It is asked
+ * when what there is is refused; what it says of another server is not used. Before the loop runs.
+ */
+void credential_set_load(struct credential *cr,
+			 int (*load)(void *data, struct spec_connection *ret), void *data);
 /* End a plugin that runs; those who wait are not called any more, and nobody may ask any more. */
 void credential_stop(struct credential *cr);
 /* After loop_stop; nothing of it runs any more. NULL is allowed. */

@@ -111,6 +111,24 @@ static void kube_fini(struct backend *b)
 	b->impl = NULL;
 }
 
+/* Pool: the same as the kubeconfig has it now, relative to where kxfs was started. */
+static int load_again(void *data, struct spec_connection *ret)
+{
+	const struct kube *k = data;
+	struct backend_config config = k->b->config;
+	cleanup_free char *path = NULL, *text = NULL;
+
+	config.context = k->connection.context;
+	if (*config.kubeconfig && *config.kubeconfig != '/') {
+		if (asprintf(&path, "%s/%s", config.work_dir, config.kubeconfig) < 0) {
+			path = NULL;
+			return -ENOMEM;
+		}
+		config.kubeconfig = path;
+	}
+	return kube_connection(&config, ret, &text);
+}
+
 static int kube_init(struct backend *b, char **ret_text)
 {
 	struct kube *k = calloc(1, sizeof(*k));
@@ -130,8 +148,10 @@ static int kube_init(struct backend *b, char **ret_text)
 		err = set_kind(k, spec_kind_find(b->config.kind), ret_text);
 	if (!err)
 		err = credential_new(b->loop, &k->connection, &k->credential, ret_text);
-	if (!err)
+	if (!err) {
+		credential_set_load(k->credential, load_again, k);
 		err = http_new(b->loop, &k->connection, k->credential, &k->http, ret_text);
+	}
 	if (err) {
 		kube_fini(b);
 		return err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which kubeconfig files there are, and the connection that they say. Waits for the disk: for the thread
- * that starts kxfs, before the loop runs.
+ * that starts kxfs, before the loop runs, and for the pool.
  */
 #ifndef KXFS_BACKEND_KUBECONFIG_H
 #define KXFS_BACKEND_KUBECONFIG_H

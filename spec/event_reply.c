@@ -385,8 +385,7 @@ static int explain(struct reply *r)
 	case 401:
 		return say(r, -EACCES,
 			   "the server does not accept who asks (401)\nThe credentials in the "
-			   "kubeconfig are wrong or have expired: log in again, and mount again "
-			   "if that changes the kubeconfig itself.");
+			   "kubeconfig are wrong or have expired: log in again.");
 	case 403:
 		return is_webhook(r) ? webhook(r) : forbidden(r);
 	case 404:

@@ -32,8 +32,7 @@ def test_wrong_context(said):
 def test_expired_token(said, server):
     assert said(kubeconfig.config(server, user=kubeconfig.token("old"))) == (
         "kxfs: the server does not accept who asks (401)\n"
-        "The credentials in the kubeconfig are wrong or have expired: log in again, and mount again if that "
-        "changes the kubeconfig itself.\n")
+        "The credentials in the kubeconfig are wrong or have expired: log in again.\n")
 
 
 def test_forbidden(said, server):

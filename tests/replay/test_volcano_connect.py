@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import textwrap
 import time
 
@@ -77,6 +78,42 @@ def test_token_file_is_read_again(secure, make_mount, tmp_path):
     path.unlink()
     secure.end_streams("end")
     goes_on(secure, kx, "four")
+
+
+def log_in(kx, tree):
+    """What tools that log in do: another kubeconfig in the place of the one of the mount."""
+    path = pathlib.Path(kx.more_env["KUBECONFIG"])
+    os.replace(kubeconfig.write(path.with_name("new"), tree), path)
+
+
+def test_kubeconfig_is_read_again(secure, make_mount, pki, tmp_path):
+    """Who logs in again while it is mounted goes on: after a 401 there is another token, a certificate, a plugin."""
+    kx = make_mount(secure)
+    works(secure, kx)
+    del secure.tokens["test-token"]
+    secure.tokens["second"] = "tester"
+    log_in(kx, kubeconfig.config(secure, kubeconfig.token("second")))
+    secure.end_streams("end")
+    goes_on(secure, kx, "three")
+    del secure.tokens["second"]
+    secure.end_streams("end")
+    harness.wait_for(lambda: "(401)" in kx.read(".kxfs", "info"), what="the refusal")
+    log_in(kx, kubeconfig.config(secure, kubeconfig.certificate(pki.issue("ada", "ada"), True)))
+    goes_on(secure, kx, "four")
+    assert secure.seen(resource="jobs")[-1].user == "ada"
+
+
+def test_kubeconfig_of_another_server(secure, make_mount):
+    """Credentials are for their server: those of another one are not sent here."""
+    kx = make_mount(secure)
+    works(secure, kx)
+    del secure.tokens["test-token"]
+    secure.tokens["second"] = "tester"
+    log_in(kx, kubeconfig.config(secure, kubeconfig.token("second"), url="https://127.0.0.1:1"))
+    secure.end_streams("end")
+    harness.wait_for(lambda: "(401)" in kx.read(".kxfs", "info"), what="the refusal")
+    log_in(kx, kubeconfig.config(secure, kubeconfig.token("second")))
+    goes_on(secure, kx, "three")
 
 
 def plugin(tmp_path, text):

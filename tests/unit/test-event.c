@@ -141,7 +141,7 @@ static const struct answer answers[] = {
 	 "401}",
 	 "the server does not accept who asks (401)\nThe credentials in the kubeconfig are wrong "
 	 "or "
-	 "have expired: log in again, and mount again if that changes the kubeconfig itself."},
+	 "have expired: log in again."},
 	{"create", 403, -EACCES,
 	 "{\"kind\":\"Status\",\"message\":\"pods is forbidden: User \\\"system:anonymous\\\" "
 	 "cannot "
