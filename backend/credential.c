@@ -3,79 +3,18 @@
  * What a request carries, made of three sources: what never changes, files that are read on the pool, and a
  * plugin. Whoever asks while a source is out of date waits for it, together with all others who ask.
  */
-#include "backend/credential.h"
+#include "backend/credential_impl.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <utlist.h>
 
-#include "backend/credential_files.h"
-#include "backend/file.h"
 #include "backend/plugin.h"
 #include "spec/base64.h"
 
-#define FILES_MS       60000 /* files are read again after this */
-#define FILES_LIMIT_MS 10000 /* who waits for them waits no longer */
-#define HOLD_MS	       10000 /* a new answer is used for so long, whatever it says of its end */
-#define FAILED_MS      5000  /* a failure counts for so long */
-#define REFUSED_MS     5000
-#define SKEW_NS	       60000000000 /* a credential is renewed so long before its end, if it lives longer */
-
-#define CA_MAX (1u << 20)
-
-struct credential_waiter {
-	uint64_t ticket;
-	credential_fn fn;
-	void *data;
-	struct credential_waiter *prev, *next;
-};
-
-/* Reading files on the pool. */
-struct credential_read {
-	struct credential *cr; /* NULL: nobody wants it any more */
-	const struct spec_connection *c;
-	int (*load)(void *data, struct spec_connection *ret); /* NULL: C is as it is */
-	void *load_data;
-	bool loaded; /* FRESH and INFO are to be used from now on */
-	struct spec_connection fresh;
-	char *info;
-	struct credential_files files;
-	int err;
-	char *text;
-};
-
-struct credential {
-	struct loop *loop;
-	const struct spec_connection *c; /* FRESH, or whoever made us keeps it */
-	struct spec_connection fresh;
-	int (*load)(void *data, struct spec_connection *ret); /* NULL: C never changes */
-	void *load_data;
-	bool reload; /* with the next reading of files */
-	char *info;  /* of the plugin */
-	struct credential_waiter *waiters;
-	uint64_t tickets;
-	uint64_t refused_ms; /* when that was heeded last; 0: never */
-
-	char *line, *cert, *key; /* the view */
-	uint64_t generation;
-
-	struct credential_files files;
-	bool files_known;
-	uint64_t files_due_ms;
-	struct credential_read *read;  /* on the pool */
-	struct loop_timer *read_timer; /* NULL while READ is waited for no longer */
-	int files_err;		       /* nothing was read; or 0 */
-	char *files_text;
-
-	struct spec_credential answer;
-	bool answer_known;
-	int64_t renew_ns;   /* 0: never */
-	uint64_t hold_ms;   /* until then nothing is asked of the plugin */
-	struct plugin *run; /* it has not gone */
-	bool running;	    /* and not answered */
-	int plugin_err;	    /* there is no answer that could be used; or 0 */
-	char *plugin_text;
-};
+#define HOLD_MS	   10000 /* a new answer is used for so long, whatever it says of its end */
+#define REFUSED_MS 5000
+#define SKEW_NS	   60000000000 /* a credential is renewed so long before its end, if it lives longer */
 
 static void credential_refresh(struct credential *cr);
 
@@ -181,8 +120,7 @@ static bool credential_busy(const struct credential *cr)
 	return cr->read_timer || cr->running;
 }
 
-/* Call all who wait by now, unless there is more to wait for. */
-static void credential_answer(struct credential *cr)
+void credential_answer(struct credential *cr)
 {
 	uint64_t last = cr->tickets;
 
@@ -197,142 +135,6 @@ static void credential_answer(struct credential *cr)
 	}
 }
 
-/* --- files --- */
-
-static void files_failed(struct credential *cr, int err, char *text)
-{
-	if (cr->files_known || !credential_files_any(cr->c)) {
-		free(text); /* what was read last is as good as ever */
-		return;
-	}
-	cr->files_due_ms = loop_now_ms() + FAILED_MS;
-	cr->files_err = err;
-	free(cr->files_text);
-	cr->files_text = text;
-}
-
-/* What the plugin of C is told. */
-static int read_info(const struct spec_connection *c, char **ret, char **ret_text)
-{
-	cleanup_free char *ca = NULL;
-	size_t len;
-	int err;
-
-	if (!c->exec.command)
-		return 0;
-	if (c->exec.provide_cluster_info && *c->ca_file && !*c->ca_pem) {
-		err = file_read_other(c->ca_file, CA_MAX, &ca, &len);
-		if (err < 0 && asprintf(ret_text, "certificate authority %s: %s", c->ca_file,
-					strerror(-err)) < 0)
-			*ret_text = NULL;
-		if (err < 0)
-			return err;
-	}
-	*ret = spec_exec_info(c, ca);
-	return *ret ? 0 : -ENOMEM;
-}
-
-/* The kubeconfig may be half written, gone, or of another cluster by now: then C stays. */
-static void load_work(struct credential_read *r)
-{
-	cleanup_free char *text = NULL;
-
-	if (r->load(r->load_data, &r->fresh) == 0 && streq(r->fresh.server, r->c->server) &&
-	    read_info(&r->fresh, &r->info, &text) == 0) {
-		r->loaded = true;
-		r->c = &r->fresh;
-	}
-}
-
-static void read_work(void *data)
-{
-	struct credential_read *r = data;
-
-	if (r->load)
-		load_work(r);
-	r->err = credential_files_read(r->c, &r->files, &r->text);
-}
-
-/* A plugin that runs has the old connection still. */
-static void take_loaded(struct credential *cr, struct credential_read *r)
-{
-	if (!r->loaded || cr->run)
-		return;
-	spec_connection_clear(&cr->fresh);
-	cr->fresh = r->fresh;
-	r->fresh = (struct spec_connection){0};
-	cr->c = &cr->fresh;
-	free(cr->info);
-	cr->info = take_ptr(r->info);
-}
-
-static void read_done(void *data)
-{
-	struct credential_read *r = data;
-	struct credential *cr = r->cr;
-
-	if (cr) {
-		cr->read = NULL;
-		loop_timer_free(take_ptr(cr->read_timer));
-		cr->files_due_ms = loop_now_ms() + FILES_MS;
-		if (r->err < 0) {
-			files_failed(cr, r->err, take_ptr(r->text));
-		} else {
-			take_loaded(cr, r);
-			credential_files_clear(&cr->files);
-			cr->files = r->files;
-			r->files = (struct credential_files){0};
-			cr->files_known = true;
-			cr->files_err = 0;
-		}
-		credential_answer(cr);
-	}
-	credential_files_clear(&r->files);
-	spec_connection_clear(&r->fresh);
-	free(r->info);
-	free(r->text);
-	free(r);
-}
-
-static void read_late(void *data)
-{
-	struct credential *cr = data;
-
-	loop_timer_free(take_ptr(cr->read_timer));
-	files_failed(cr, -ETIMEDOUT,
-		     strdup("the files with the credentials can't be read in time"));
-	credential_answer(cr);
-}
-
-static bool files_due(const struct credential *cr)
-{
-	return (cr->reload || credential_files_any(cr->c)) && !cr->read &&
-	       loop_now_ms() >= cr->files_due_ms;
-}
-
-static void files_refresh(struct credential *cr)
-{
-	struct credential_read *r = calloc(1, sizeof(*r));
-	struct loop_timer *timer = loop_timer_new(cr->loop, FILES_LIMIT_MS, 0, read_late, cr);
-
-	if (!r || !timer) {
-		free(r);
-		loop_timer_free(timer);
-		files_failed(cr, -ENOMEM, strdup("out of memory"));
-		return;
-	}
-	r->cr = cr;
-	r->c = cr->c;
-	if (cr->reload) {
-		r->load = cr->load;
-		r->load_data = cr->load_data;
-	}
-	cr->reload = false;
-	cr->read = r;
-	cr->read_timer = timer;
-	loop_work(cr->loop, read_work, read_done, r);
-}
-
 /* --- the plugin --- */
 
 static bool answer_is_good(const struct credential *cr, int64_t now)
@@ -342,7 +144,7 @@ static bool answer_is_good(const struct credential *cr, int64_t now)
 
 static void plugin_failed(struct credential *cr, int err, const char *text)
 {
-	cr->hold_ms = loop_now_ms() + FAILED_MS;
+	cr->hold_ms = loop_now_ms() + CREDENTIAL_FAILED_MS;
 	if (answer_is_good(cr, loop_time_ns()))
 		return;
 	cr->plugin_err = err;
@@ -411,8 +213,8 @@ static void plugin_refresh(struct credential *cr)
 
 static void credential_refresh(struct credential *cr)
 {
-	if (files_due(cr))
-		files_refresh(cr);
+	if (credential_files_due(cr))
+		credential_files_refresh(cr);
 	if (cr->running ? !cr->run : plugin_due(cr))
 		plugin_refresh(cr);
 }
@@ -482,7 +284,7 @@ int credential_new(struct loop *loop, const struct spec_connection *c, struct cr
 	cr->loop = loop;
 	cr->c = c;
 	cr->generation = 1;
-	err = read_info(c, &cr->info, ret_text);
+	err = credential_info(c, &cr->info, ret_text);
 	if (err < 0) {
 		credential_free(cr);
 		return err;
@@ -509,10 +311,7 @@ void credential_stop(struct credential *cr)
 	cr->running = false;
 	if (cr->run)
 		plugin_stop(cr->run);
-	loop_timer_free(take_ptr(cr->read_timer));
-	if (cr->read)
-		cr->read->cr = NULL;
-	cr->read = NULL;
+	credential_files_stop(cr);
 }
 
 void credential_free(struct credential *cr)
