@@ -14,7 +14,7 @@ from conftest import Given
 from harness import run, wait_for
 from mounted import HOLD, World, app, running
 from process import Part
-from test_kxfs_torchx import program, torchx  # noqa: F401
+from test_kxfs_torchx import knows_our_job, program, torchx  # noqa: F401
 
 DEFINITION = HERE.parent / "replay/data/crds/v1beta1/workload.codeflare.dev_appwrappers.yaml"
 sys.path.insert(0, str(HERE.parent / "golden"))
@@ -145,17 +145,7 @@ def test_cancelled(kx, world):
 
 
 def test_torchx(kx, world, torchx):  # noqa: F811
-    """TorchX's commands for MCAD on a job of ours."""
-    job = kx.submit(app(HOLD, name="trainer"))
-    handle = f"kubernetes_mcad://torchx/{world.namespace}:{job.id}"
-    pod = running(job)
-    job.until("RUNNING")
-    assert "RUNNING" in torchx("status", handle).stdout
-    assert f"{handle}  " in torchx("list", "-s", "kubernetes_mcad").stdout
-    log = torchx("log", f"{handle}/main/0").stdout
-    assert log.startswith("main/0 ") and log.endswith(" begin\n"), "with a time in between"
-    world.release(pod)
-    job.finish()
+    knows_our_job(kx, world, torchx, "kubernetes_mcad")
 
 
 @pytest.mark.parametrize("kind", ["volcano", "mcad"])

@@ -45,17 +45,23 @@ def torchx(program, world, tmp_path):
                              env={"KUBECONFIG": str(path), "HOME": str(tmp_path)})
 
 
-def test_on_our_jobs(kx, world, torchx):
+def knows_our_job(kx, world, torchx, scheduler):
+    """TorchX's commands for SCHEDULER on a job of ours while it runs. Its handle, when it has finished."""
     job = kx.submit(app(HOLD, name="trainer"))
-    handle = f"kubernetes://torchx/{world.namespace}:{job.id}"
+    handle = f"{scheduler}://torchx/{world.namespace}:{job.id}"
     pod = running(job)
     job.until("RUNNING")
     assert "RUNNING" in torchx("status", handle).stdout
-    assert f"{handle}  " in torchx("list", "-s", "kubernetes").stdout
+    assert f"{handle}  " in torchx("list", "-s", scheduler).stdout
     log = torchx("log", f"{handle}/main/0").stdout
     assert log.startswith("main/0 ") and log.endswith(" begin\n"), "with a time in between"
     world.release(pod)
     job.finish()
+    return handle
+
+
+def test_on_our_jobs(kx, world, torchx):
+    handle = knows_our_job(kx, world, torchx, "kubernetes")
     assert "SUCCEEDED" in torchx("status", handle).stdout
 
 

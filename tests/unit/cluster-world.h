@@ -42,6 +42,25 @@ struct world {
 	char told[65536]; /* what changed, one a line */
 };
 
+/* FMT with ' as ". Static: good until the eighth text after it. */
+static inline const char *world_json(const char *fmt, ...) printf_like(1, 2);
+static inline const char *world_json(const char *fmt, ...)
+{
+	static char buffers[8][8192];
+	static unsigned next;
+	char *ret = buffers[next++ % array_size(buffers)];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(ret, sizeof(buffers[0]), fmt, ap);
+	va_end(ap);
+	assert_in_range(n, 1, sizeof(buffers[0]) - 1);
+	for (char *p = ret; *p; p++)
+		*p = *p == '\'' ? '"' : *p;
+	return ret;
+}
+
 static inline const struct spec_kind *world_kind(const struct world *w)
 {
 	return w->kind ? w->kind : &spec_volcano;

@@ -7,25 +7,6 @@
 
 #include "spec/status.h"
 
-/* TEXT with ' as ". Static. */
-static const char *json(const char *fmt, ...) printf_like(1, 2);
-static const char *json(const char *fmt, ...)
-{
-	static char buffers[4][8192];
-	static unsigned next;
-	char *ret = buffers[next++ % array_size(buffers)];
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(ret, sizeof(buffers[0]), fmt, ap);
-	va_end(ap);
-	assert_in_range(n, 1, sizeof(buffers[0]) - 1);
-	for (char *p = ret; *p; p++)
-		*p = *p == '\'' ? '"' : *p;
-	return ret;
-}
-
 #define META(name, uid, more)                                                                      \
 	"'metadata':{'name':'" name "','uid':'" uid                                                \
 	"','creationTimestamp':'1970-01-01T00:00:01Z'" more "}"
@@ -34,28 +15,29 @@ static const char *json(const char *fmt, ...)
 static void job(struct world *w, unsigned n, const char *phase)
 {
 	const char *status =
-		*phase ? json("{'state':{'phase':'%s','lastTransitionTime':'1970-01-01T00:00:"
-			      "02Z'}}",
-			      phase)
+		*phase ? world_json("{'state':{'phase':'%s','lastTransitionTime':'1970-01-01T00:00:"
+				    "02Z'}}",
+				    phase)
 		       : "{}";
 
 	w->since = SECOND;
 	w->events_known = true;
 	world_job(w,
-		  json("{" META("j", "u-j", "") ",'spec':{'queue':'q','minAvailable':%u,'tasks':[{"
-						"'name':'t','replicas':%u}]},'status':%s}",
-		       n, n, status),
+		  world_json("{" META("j", "u-j",
+				      "") ",'spec':{'queue':'q','minAvailable':%u,'tasks':[{"
+					  "'name':'t','replicas':%u}]},'status':%s}",
+			     n, n, status),
 		  false);
 }
 
 static void pod(struct world *w, unsigned index, const char *status)
 {
 	world_pod(w,
-		  json("{'metadata':{'name':'j-t-%u','uid':'u-p%u','creationTimestamp':"
-		       "'1970-01-01T00:00:03Z','annotations':{'volcano.sh/task-spec':'t',"
-		       "'volcano.sh/task-index':'%u'}},'spec':{'containers':[{'name':'t'}]},"
-		       "'status':%s}",
-		       index, index, index, status),
+		  world_json("{'metadata':{'name':'j-t-%u','uid':'u-p%u','creationTimestamp':"
+			     "'1970-01-01T00:00:03Z','annotations':{'volcano.sh/task-spec':'t',"
+			     "'volcano.sh/task-index':'%u'}},'spec':{'containers':[{'name':'t'}]},"
+			     "'status':%s}",
+			     index, index, index, status),
 		  false);
 }
 
@@ -77,20 +59,26 @@ static void group(struct world *w, const char *phase, const char *conditions)
 {
 	world_group(
 		w,
-		json("{" META(
-			     "j-u-j", "u-g",
-			     ",'ownerReferences':[{'controller':true,'uid':'u-j'}]") ",'spec':{"
-										     "'minMember':"
-										     "3,'"
-										     "minResources'"
-										     ":{'cpu':'"
-										     "2400m','"
-										     "memory':'3Gi'"
-										     "}},'status':{"
-										     "'phase':'%s',"
-										     "'conditions':"
-										     "[%s]}}",
-		     phase, conditions),
+		world_json(
+			"{" META("j-u-j", "u-g",
+				 ",'ownerReferences':[{'controller':true,'uid':'u-j'}]") ",'spec':{"
+											 "'minMembe"
+											 "r':"
+											 "3,'"
+											 "minResour"
+											 "ces'"
+											 ":{'cpu':'"
+											 "2400m','"
+											 "memory':'"
+											 "3Gi'"
+											 "}},'"
+											 "status':{"
+											 "'phase':'"
+											 "%s',"
+											 "'conditio"
+											 "ns':"
+											 "[%s]}}",
+			phase, conditions),
 		false);
 }
 
@@ -98,16 +86,17 @@ static void group(struct world *w, const char *phase, const char *conditions)
 static void event(struct world *w, const char *about, const char *reason, const char *message,
 		  unsigned second)
 {
-	world_event(w, json("{'involvedObject':{'kind':'K','name':'n','uid':'%s'},'reason':'%s',"
-			    "'message':'%s','lastTimestamp':'1970-01-01T00:00:%02uZ'}",
-			    about, reason, message, second));
+	world_event(w,
+		    world_json("{'involvedObject':{'kind':'K','name':'n','uid':'%s'},'reason':'%s',"
+			       "'message':'%s','lastTimestamp':'1970-01-01T00:00:%02uZ'}",
+			       about, reason, message, second));
 }
 
 static void queue(struct world *w, const char *state, const char *capability, const char *allocated)
 {
-	world_queue(w, json("{" META("q", "u-q", "") ",'spec':{'capability':{%s}},'status':{"
-						     "'state':'%s','allocated':{%s}}}",
-			    capability, state, allocated));
+	world_queue(w, world_json("{" META("q", "u-q", "") ",'spec':{'capability':{%s}},'status':{"
+							   "'state':'%s','allocated':{%s}}}",
+				  capability, state, allocated));
 }
 
 static void assert_why(const struct world *w, const char *want)
@@ -294,9 +283,9 @@ static void test_gang(void **state)
 	assert_why(&w, "t-1 fits on no node: 0/1 nodes are unavailable: 1 Insufficient cpu.\n");
 	/* The old condition stays when there is room again. */
 	group(&w, "Running",
-	      json("%s,{'type':'Scheduled','status':'True','lastTransitionTime':"
-		   "'1970-01-01T00:00:06Z'}",
-		   condition));
+	      world_json("%s,{'type':'Scheduled','status':'True','lastTransitionTime':"
+			 "'1970-01-01T00:00:06Z'}",
+			 condition));
 	pod(&w, 1, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:07Z'}}"));
 	pod(&w, 2, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:07Z'}}"));
 	pod(&w, 0, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:07Z'}}"));
@@ -380,10 +369,11 @@ static void test_unmade(void **state)
 	assert_reason(&w, "GangShort");
 	/* What was said of an earlier try is over. */
 	world_job(&w,
-		  json("{" META("j", "u-j", "") ",'spec':{'queue':'q','minAvailable':3,'tasks':[{"
-						"'name':'t','replicas':3}]},'status':{'state':{"
-						"'phase':'Pending','lastTransitionTime':"
-						"'1970-01-01T00:00:30Z'}}}"),
+		  world_json("{" META("j", "u-j",
+				      "") ",'spec':{'queue':'q','minAvailable':3,'tasks':[{"
+					  "'name':'t','replicas':3}]},'status':{'state':{"
+					  "'phase':'Pending','lastTransitionTime':"
+					  "'1970-01-01T00:00:30Z'}}}"),
 		  false);
 	assert_reason(&w, "GangShort");
 	world_clear(&w);

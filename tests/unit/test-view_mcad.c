@@ -7,25 +7,6 @@
 
 #include "spec/status.h"
 
-/* TEXT with ' as ", malloc'ed by FMT. */
-static const char *json(const char *fmt, ...) printf_like(1, 2);
-static const char *json(const char *fmt, ...)
-{
-	static char buffers[8][8192];
-	static unsigned next;
-	char *ret = buffers[next++ % array_size(buffers)];
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(ret, sizeof(buffers[0]), fmt, ap);
-	va_end(ap);
-	assert_in_range(n, 1, sizeof(buffers[0]) - 1);
-	for (char *p = ret; *p; p++)
-		*p = *p == '\'' ? '"' : *p;
-	return ret;
-}
-
 #define ITEM(role, name, id)                                                                       \
 	"{'replicas':1,'generictemplate':{'apiVersion':'v1','kind':'Pod','metadata':{'name':'"     \
 	"j-" id                                                                                    \
@@ -41,11 +22,11 @@ static void job(struct world *w, const char *items, const char *more, const char
 {
 	w->kind = &spec_mcad;
 	world_job(w,
-		  json("{'apiVersion':'workload.codeflare.dev/"
-		       "v1beta1','kind':'AppWrapper','metadata':"
-		       "{'name':'j','uid':'u-1','creationTimestamp':'1970-01-01T00:01:40Z'},"
-		       "'spec':{%s'resources':{'GenericItems':[%s]}},'status':{%s}}",
-		       more, items, status),
+		  world_json("{'apiVersion':'workload.codeflare.dev/"
+			     "v1beta1','kind':'AppWrapper','metadata':"
+			     "{'name':'j','uid':'u-1','creationTimestamp':'1970-01-01T00:01:40Z'},"
+			     "'spec':{%s'resources':{'GenericItems':[%s]}},'status':{%s}}",
+			     more, items, status),
 		  false);
 }
 
@@ -53,12 +34,13 @@ static void job(struct world *w, const char *items, const char *more, const char
 static const char *pod_json(const char *uid, const char *role, const char *id, const char *phase,
 			    const char *state, const char *more)
 {
-	return json("{'metadata':{'name':'j-%s','uid':'%s','creationTimestamp':'1970-01-01T00:00:%s"
-		    "Z',%s'labels':{'torchx.pytorch.org/role-index':'%s','torchx.pytorch.org/"
-		    "role-name':'x','torchx.pytorch.org/replica-id':'%s'}},'spec':{'containers':[{"
-		    "'name':'j-%s'}]},'status':{'phase':'%s','containerStatuses':[{'name':'j-%s',"
-		    "'restartCount':0,'state':%s}]}}",
-		    id, uid, uid + 1, more, role, id, id, phase, id, state);
+	return world_json(
+		"{'metadata':{'name':'j-%s','uid':'%s','creationTimestamp':'1970-01-01T00:00:%s"
+		"Z',%s'labels':{'torchx.pytorch.org/role-index':'%s','torchx.pytorch.org/"
+		"role-name':'x','torchx.pytorch.org/replica-id':'%s'}},'spec':{'containers':[{"
+		"'name':'j-%s'}]},'status':{'phase':'%s','containerStatuses':[{'name':'j-%s',"
+		"'restartCount':0,'state':%s}]}}",
+		id, uid, uid + 1, more, role, id, id, phase, id, state);
 }
 
 #define RUNNING "{'running':{'startedAt':'1970-01-01T00:02:00Z'}}"
@@ -169,7 +151,7 @@ static void test_phases(void **state)
 	for (size_t i = 0; i < array_size(phases); i++) {
 		struct world w = {0};
 
-		job(&w, ONE, "", json("'state':'%s'", phases[i].phase));
+		job(&w, ONE, "", world_json("'state':'%s'", phases[i].phase));
 		assert_string_equal(spec_state_name(w.last->state),
 				    spec_state_name(phases[i].state));
 		assert_string_equal(w.last->phase, phases[i].phase);
@@ -321,10 +303,12 @@ static void test_of_others(void **state)
 	    "", "'state':'Running'");
 	assert_int_equal(w.last->n_replicas, 1);
 	assert_string_equal(w.last->app, "j");
-	world_pod(&w,
-		  json("{'metadata':{'name':'j-0','uid':'p'},'spec':{'containers':[{'name':'c'}]},"
-		       "'status':{'phase':'Succeeded'}}"),
-		  false);
+	world_pod(
+		&w,
+		world_json(
+			"{'metadata':{'name':'j-0','uid':'p'},'spec':{'containers':[{'name':'c'}]},"
+			"'status':{'phase':'Succeeded'}}"),
+		false);
 	/* What runs in the batch Job is not seen, so the pods alone don't tell that all is over. */
 	assert_replica(&w, "j-0-0", SPEC_SUCCEEDED, 0);
 	assert_job(&w, SPEC_RUNNING, "", "");

@@ -8,42 +8,21 @@ seconds where its are minutes.
 import datetime
 import pathlib
 import sys
-import threading
-import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import api  # noqa: E402
-from cache import Cache, key_of  # noqa: E402
+import wrapping  # noqa: E402
+from cache import key_of  # noqa: E402
 from events import now  # noqa: E402
 
 LABEL = "workload.codeflare.dev/appwrapper"
 RETRIES = "workload.codeflare.dev.appwrapper/retryLimit"
 FINALIZER = "workload.codeflare.dev/finalizer"
 PAUSE = 2  # seconds from a failure to its consequence, and between two tries
-PLURALS = {"Pod": "pods", "Service": "services"}
 
 
-class Controller:
-    def __init__(self, client):
-        self.client = client
-        self.changed = threading.Event()
-        world = threading.RLock()
-        self.wrappers, self.pods = (Cache(client, resource, lambda *_: self.changed.set(), world)
-                                    for resource in ("appwrappers", "pods"))
-
-    def work(self):
-        while True:
-            self.changed.wait(timeout=0.5)
-            self.changed.clear()
-            for wrapper in self.wrappers.all():
-                try:
-                    self.process(wrapper)
-                except (api.Refused, OSError) as e:
-                    print(f"{key_of(wrapper)}: {e}", flush=True)
-                except Exception:  # a test's odd object must not end the others'
-                    traceback.print_exc()
-
+class Controller(wrapping.Controller):
     def process(self, wrapper):
         status = {"conditions": [], **(wrapper.get("status") or {})}
         status["conditions"] = [dict(condition) for condition in status["conditions"]]
@@ -149,28 +128,8 @@ class Controller:
 
     # --- what it has ----------------------------------------------------------------------
 
-    @staticmethod
-    def path(wrapper, sub=None):
-        return api.path_of("appwrappers", *key_of(wrapper), sub)
-
-    def pods_of(self, wrapper):
-        uid = wrapper["metadata"]["uid"]
-        return [pod for pod in self.pods.all()
-                if any(ref["uid"] == uid for ref in pod["metadata"].get("ownerReferences", ()))]
-
-    def create(self, wrapper, template):
-        """An object that is there is taken for ours; the recorded controller looks at its owner too."""
-        name, meta = wrapper["metadata"]["name"], dict(template["metadata"])
-        meta["labels"] = {**(meta.get("labels") or {}), LABEL: name}
-        meta["ownerReferences"] = [{"apiVersion": wrapper["apiVersion"], "kind": "AppWrapper", "name": name,
-                                    "uid": wrapper["metadata"]["uid"], "controller": True,
-                                    "blockOwnerDeletion": True}]
-        place = api.path_of(PLURALS[template["kind"]], wrapper["metadata"]["namespace"])
-        try:
-            self.client.post(place, {**template, "metadata": meta})
-        except api.Refused as e:
-            if e.code != 409:
-                raise
+    def labels(self, name, _item):
+        return {LABEL: name}
 
     def drop(self, wrapper):
         """Delete what was made; is all of it gone?"""
@@ -178,18 +137,13 @@ class Controller:
         for component in wrapper["spec"]["components"]:
             template = component["template"]
             if template["kind"] != "Pod":
-                self.client.delete(api.path_of(PLURALS[template["kind"]], namespace,
+                self.client.delete(api.path_of(wrapping.PLURALS[template["kind"]], namespace,
                                                template["metadata"]["name"]))
         left = self.pods_of(wrapper)
         for pod in left:
             if "deletionTimestamp" not in pod["metadata"]:
                 self.client.delete(api.path_of("pods", namespace, pod["metadata"]["name"]))
         return not left
-
-    def write(self, wrapper, status):
-        answer = self.client.put(self.path(wrapper, "status"), {**wrapper, "status": status})
-        self.wrappers.learn(answer)
-        self.changed.set()
 
 
 def find(status, kind):
@@ -214,9 +168,4 @@ def age(status, kind):
     return (at - began).total_seconds()
 
 
-def main():
-    kubectl, kubeconfig = sys.argv[1:]
-    Controller(api.from_kubeconfig(kubectl, kubeconfig)).work()
-
-
-main()
+wrapping.main(Controller)

@@ -7,40 +7,19 @@ on being Running. Requeuing comes after seconds where its own comes after minute
 
 import pathlib
 import sys
-import threading
-import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import api  # noqa: E402
-from cache import Cache, key_of  # noqa: E402
+import wrapping  # noqa: E402
+from cache import key_of  # noqa: E402
 from events import now  # noqa: E402
 
 api.GROUPS["appwrappers"] = "/apis/workload.codeflare.dev/v1beta1"
 LABEL = "appwrapper.mcad.ibm.com"
-PLURALS = {"Pod": "pods", "Service": "services"}
 
 
-class Controller:
-    def __init__(self, client):
-        self.client = client
-        self.changed = threading.Event()
-        world = threading.RLock()
-        self.wrappers, self.pods = (Cache(client, resource, lambda *_: self.changed.set(), world)
-                                    for resource in ("appwrappers", "pods"))
-
-    def work(self):
-        while True:
-            self.changed.wait(timeout=0.5)
-            self.changed.clear()
-            for wrapper in self.wrappers.all():
-                try:
-                    self.process(wrapper)
-                except (api.Refused, OSError) as e:
-                    print(f"{key_of(wrapper)}: {e}", flush=True)
-                except Exception:  # a test's odd object must not end the others'
-                    traceback.print_exc()
-
+class Controller(wrapping.Controller):
     def process(self, wrapper):
         status = dict(wrapper.get("status") or {})
         state = status.get("state", "")
@@ -87,32 +66,10 @@ class Controller:
                                "lastTransitionMicroTime": now()[:-1] + ".000000Z"})
         status["conditions"] = conditions
         if status != wrapper.get("status"):
-            path = api.path_of("appwrappers", *key_of(wrapper), "status")
-            self.wrappers.learn(self.client.put(path, {**wrapper, "status": status}))
-            self.changed.set()
+            self.write(wrapper, status)
 
-    def pods_of(self, wrapper):
-        uid = wrapper["metadata"]["uid"]
-        return [pod for pod in self.pods.all()
-                if any(ref["uid"] == uid for ref in pod["metadata"].get("ownerReferences", ()))]
-
-    def create(self, wrapper, template):
-        name, meta = wrapper["metadata"]["name"], dict(template["metadata"])
-        meta["labels"] = {**(meta.get("labels") or {}), LABEL: name, "resourceName": meta["name"]}
-        meta["ownerReferences"] = [{"apiVersion": wrapper["apiVersion"], "kind": "AppWrapper", "name": name,
-                                    "uid": wrapper["metadata"]["uid"], "controller": True,
-                                    "blockOwnerDeletion": True}]
-        place = api.path_of(PLURALS[template["kind"]], wrapper["metadata"]["namespace"])
-        try:
-            self.client.post(place, {**template, "metadata": meta})
-        except api.Refused as e:
-            if e.code != 409:
-                raise
+    def labels(self, name, item):
+        return {LABEL: name, "resourceName": item}
 
 
-def main():
-    kubectl, kubeconfig = sys.argv[1:]
-    Controller(api.from_kubeconfig(kubectl, kubeconfig)).work()
-
-
-main()
+wrapping.main(Controller)
