@@ -89,9 +89,9 @@ static enum answer meaning(const struct follow *f, const struct http_reply *repl
 {
 	int64_t ns;
 
-	if (reply->err < 0 || reply->status == 429 || reply->status / 100 == 5)
+	if (reply->err < 0 || (reply->status / 100 != 2 && reply->status != 400))
 		return NO_ANSWER;
-	/* No run was before the newest, or nobody can know. */
+	/* No run was before the newest. */
 	if (reply->status / 100 != 2 || reply->status == 204)
 		return THIS_RUN;
 	/* This is the first run; or it has ended, and then that is how it can be had. */
