@@ -17,7 +17,7 @@ import pytest
 
 
 def pytest_addoption(parser):
-    parser.addoption("--seed", type=int, default=None, help="seed of test_model.py")
+    parser.addoption("--seed", type=int, default=None, help="seed of tests that have one")
 
 
 @pytest.fixture(scope="session")

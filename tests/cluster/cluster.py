@@ -208,8 +208,9 @@ class Cluster(Running):
     here = HERE
     images = {"busybox": build.BUSYBOX, "pause": build.PAUSE}
 
-    def __init__(self, directory=None, volcano=True):
+    def __init__(self, directory=None, volcano=True, log_size="256Ki"):
         self.volcano = volcano
+        self.log_size = log_size  # bytes at which the kubelet rotates a log
         self.directory = directory or os.environ.get("KXFS_TEST_DIR", tempfile.gettempdir())
         self.parts = {}
         self.base = self.janitor = self.node = self.ca = self.slot = None

@@ -89,7 +89,7 @@ def kubelet_config(cluster):
                          "nodefs.inodesFree": "0.1%", "imagefs.available": "0.1%"},
         "imageGCHighThresholdPercent": 100,
         # Small, so that a test makes a log rotate within seconds.
-        "containerLogMaxSize": "256Ki",
+        "containerLogMaxSize": cluster.log_size,
         "containerLogMaxFiles": 3,
         "containerLogMonitorInterval": "3s",
         "maxPods": 250,
