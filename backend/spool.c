@@ -175,6 +175,7 @@ void spool_job_free(struct spool_job *j)
 	spool_unwatch_job(j);
 	spool_unlist(j);
 	spool_order_forget(j);
+	spool_index_forget(j);
 	for (size_t i = 0; i < j->keys.n; i++) {
 		if (j->by_number[i]->queued)
 			DL_DELETE(j->spool->queue, j->by_number[i]);
@@ -278,7 +279,7 @@ void spool_job_close(struct spool_job *j)
 	for (size_t i = 0; i < j->keys.n; i++)
 		j->by_number[i]->fn = NULL;
 	/* One that has ended stays until its index is whole; any other is taken up at the next start. */
-	if (j->busy)
+	if (j->busy || j->batch)
 		return;
 	if (j->end_asked)
 		spool_pump_end(j);

@@ -12,8 +12,8 @@
  *		merged.keys		names of the logs that it refers to, and their prefixes
  *
  * Who writes logs/KEY: local jobs' relays (relay.c), by the descriptor of spool_log_begin; for Kubernetes
- * the follow streams through spool_write.h. The merged index is written by the I/O thread only; it is made
- * of lines in the order of their times, as far as they come within a second of each other, or in that
+ * the follow streams through spool_write.h. The merged index is made by the I/O thread, and written on
+ * the pool. It has lines in the order of their times, as far as they come within a second of each other, or in that
  * in which they were seen if they have none, and never changes once written. Who opens it gets what
  * is there, with no such wait. Each line is prefixed with "ROLE/K ", after every
  * '\n', and after every '\r' that no '\n' follows, as TorchX prints them.

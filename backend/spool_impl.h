@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the spool share: spool.c (directories, jobs), spool_room.c (room on disk),
- * spool_index.c (the merged index on disk), spool_pump.c (growth of logs becomes records of it),
- * spool_settle.c (who waits for that),
- * spool_order.c (which log's turn it is), spool_window.c (the bytes and times of logs for that),
- * spool_watch.c (who says that a log has grown), log.c, log_merged.c and log_settle.c (readers). Private
- * to them.
+ * spool_index.c (the merged index as it is found on disk), spool_index_write.c (how it goes on there),
+ * spool_pump.c (growth of logs becomes records of it), spool_settle.c (who waits for that), spool_order.c
+ * (which log's turn it is), spool_window.c (the bytes and times of logs for that), spool_watch.c (who says
+ * that a log has grown), log.c, log_merged.c and log_settle.c (readers). Private to them.
  *
  * Two threads meet here. What the I/O thread alone touches is marked so; all else is under
  * spool.lock, or atomic, or never changes. The I/O thread may read without the lock what only it writes.
@@ -30,6 +29,7 @@
 #define SPOOL_UNTIMED INT64_MIN	   /* of what no time is known: it waits for nobody */
 
 struct spool_window;
+struct index_batch;
 
 /* One log of an open job. */
 struct spool_source {
@@ -98,6 +98,7 @@ struct spool_job {
 	bool has_last;
 	uint8_t out[SPOOL_OUT_MAX * MERGE_RECORD]; /* to be written after RECORDS */
 	size_t n_out;
+	struct index_batch *batch; /* those of them that are being written; NULL: none */
 	size_t n_live;
 	struct spool_source **heap; /* those with lines that wait, the first line first */
 	size_t n_heap;
@@ -178,20 +179,26 @@ int spool_open_log(struct spool *spool, const char *id, const char *key);
 int spool_index_load(struct spool_job *j);
 /* A source for KEY, with a number. NULL: no memory. */
 struct spool_source *spool_index_add(struct spool_job *j, const char *key, const char *prefix);
-/* R is the next record; it waits to be written. */
+
+/* spool_index_write.c; I/O thread */
+/* R is the next record; it waits to be written. There must be room (SPOOL_OUT_MAX). */
 void spool_index_append(struct spool_job *j, const struct merge_record *r);
-/* Write what waits, and show it to readers. When that fails it is tried again later. */
-int spool_index_flush(struct spool_job *j);
-/* Show readers what is on disk now. */
-void spool_index_publish(struct spool_job *j, bool ended);
+/* Have what waits written and shown to readers; then spool_pump_written is called. */
+void spool_index_flush(struct spool_job *j);
+/* Wait for that, at most MS. */
+void spool_index_wait(struct spool_job *j, unsigned ms);
+/* For readers the merged log, all of which is on disk, has ended. */
+void spool_index_end(struct spool_job *j);
+/* J is about to go; what is being written still is. */
+void spool_index_forget(struct spool_job *j);
 
 /* spool_pump.c; I/O thread */
 /* S may have grown. */
 void spool_pump_queue(struct spool_source *s);
 /* There is something to do. */
 void spool_pump_wake(struct spool *spool);
-/* J's index can't go on because of ERR, which is said once: try again. */
-void spool_pump_later(struct spool_job *j, int err);
+/* Records of J are on disk (0), or can't be written now: that is tried again. J may be freed. */
+void spool_pump_written(struct spool_job *j, int err);
 /* If the end was asked for and the index is whole, it ends; if it is closed too, J is freed. */
 void spool_pump_end(struct spool_job *j);
 /* Do what can be done, at most MS long. */

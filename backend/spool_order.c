@@ -141,7 +141,7 @@ void spool_order_moved(struct spool_source *s)
 
 static bool order_may_go(const struct spool_job *j)
 {
-	if (j->n_heap == 0 || j->stuck)
+	if (j->n_heap == 0 || j->stuck || j->n_out == SPOOL_OUT_MAX)
 		return false;
 	if (j->spool->draining || j->heap[0]->ns == SPOOL_UNTIMED)
 		return true;

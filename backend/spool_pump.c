@@ -19,7 +19,8 @@
 
 static void pump_on_retry(void *data);
 
-void spool_pump_later(struct spool_job *j, int err)
+/* J's merged log can't go on because of ERR, which is said once: try again. */
+static void pump_later(struct spool_job *j, int err)
 {
 	struct spool *spool = j->spool;
 
@@ -98,10 +99,10 @@ void spool_pump_end(struct spool_job *j)
 			r.flags = MERGE_NEWLINE | MERGE_ENDS;
 			r.end++;
 			spool_index_append(j, &r);
-			if (spool_index_flush(j) < 0)
-				return;
+			spool_index_flush(j);
+			return;
 		}
-		spool_index_publish(j, true);
+		spool_index_end(j);
 	}
 	spool_settle_check(j, false);
 	if (j->closed && !j->busy)
@@ -143,16 +144,16 @@ static void pump_on_retry(void *data)
 			if (j->by_number[i]->stuck)
 				spool_pump_queue(j->by_number[i]);
 		}
-		if (spool_index_flush(j) == 0 && j->n_live == 0)
-			spool_pump_end(j);
+		j->stuck = false;
+		spool_order_list(j);
+		spool_index_flush(j);
 	}
 }
 
-/* S can't go on now, because of ERR (0: that is said). Who waits for its end need not wait for the disk. */
+/* S can't go on now, because of ERR. Who waits for its end need not wait for the disk. */
 static void pump_stuck(struct spool_source *s, int err)
 {
-	if (err < 0)
-		spool_pump_later(s->job, err);
+	pump_later(s->job, err);
 	spool_order_remove(s);
 	s->stuck = true;
 	spool_settle_check(s->job, true);
@@ -217,13 +218,40 @@ static void pump_look(struct spool_source *s)
 		return;
 	}
 	spool_order_close(s);
-	if (s->place > 0)
-		pump_tell_end(s);
-	else if (spool_index_flush(j) == 0)
+	if (s->place == 0 && j->n_out == 0)
 		pump_source_done(s);
 	else
-		pump_stuck(s, 0);
+		pump_tell_end(s); /* it is done when all of it is in the index, on disk */
 	spool_settle_check(j, false);
+}
+
+void spool_pump_written(struct spool_job *j, int err)
+{
+	bool busy = j->busy;
+
+	j->busy = true;
+	j->stuck = err < 0;
+	if (err < 0)
+		pump_later(j, err);
+	else
+		j->said_stuck = false;
+	spool_settle_check(j, err < 0);
+	for (size_t i = 0; j->n_open < j->n_live && i < j->keys.n; i++) {
+		struct spool_source *s = j->by_number[i];
+
+		if (!s->live || !s->ending)
+			continue;
+		if (err < 0)
+			pump_source_ended(s);
+		else
+			spool_pump_queue(s);
+	}
+	spool_order_list(j);
+	if (err == 0)
+		spool_index_flush(j);
+	j->busy = busy;
+	if (!busy)
+		spool_pump_end(j);
 }
 
 /* --- making records --- */
@@ -298,8 +326,6 @@ static ssize_t pump_source(struct spool_source *s, uint64_t end)
 		return n;
 	}
 	spool_order_remove(s);
-	if (s->ending)
-		spool_pump_queue(s); /* when that is written, it is done */
 	return n;
 }
 
@@ -310,16 +336,14 @@ static size_t pump_step(struct spool_job *j)
 	size_t bytes = 0;
 	uint64_t end;
 
-	if (spool_index_flush(j) < 0)
-		return 0;
 	while (j->n_out < SPOOL_OUT_MAX && bytes < SPOOL_BUFFER &&
 	       (s = spool_order_next(j, &end))) {
 		ssize_t n = pump_source(s, end);
 
 		bytes += n > 0 ? (size_t)n : 0;
 	}
-	if (spool_index_flush(j) < 0)
-		return bytes;
+	spool_index_flush(j);
+	spool_order_list(j);
 	spool_settle_check(j, false);
 	return bytes;
 }
@@ -359,11 +383,34 @@ static void pump_turn(void *data)
 		spool_pump_wake(spool);
 }
 
+static bool pump_is_writing(const struct spool *spool)
+{
+	for (const struct spool_job *j = spool->jobs; j; j = j->hh.next)
+		if (j->batch)
+			return true;
+	return false;
+}
+
+/* For what is being written. */
+static void pump_wait(struct spool *spool, uint64_t deadline)
+{
+	struct spool_job *j, *next;
+
+	HASH_ITER(hh, spool->jobs, j, next) {
+		uint64_t now = loop_now_ms();
+
+		spool_index_wait(j, now < deadline ? (unsigned)(deadline - now) : 0);
+	}
+}
+
 void spool_pump_drain(struct spool *spool, unsigned ms)
 {
 	uint64_t deadline = loop_now_ms() + ms;
 
 	spool_order_drain(spool);
-	while ((spool->queue || spool->active) && loop_now_ms() < deadline)
+	while ((spool->queue || spool->active || pump_is_writing(spool)) &&
+	       loop_now_ms() < deadline) {
 		pump_run(spool);
+		pump_wait(spool, deadline);
+	}
 }
