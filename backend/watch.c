@@ -39,7 +39,9 @@
 #define BACKOFF_MIN   250u
 #define BACKOFF_MAX   30000u
 #define ABSENT_MS     60000 /* until a resource that is not served is asked for again */
-#define STEADY_MS     5000  /* a watch that lived so long was in order: no backoff after it */
+/* A server that has just started refuses everybody for a moment: what stood is not taken for forbidden before. */
+#define REFUSALS_MAX 5
+#define STEADY_MS    5000 /* a watch that lived so long was in order: no backoff after it */
 
 struct watch {
 	struct watch_config config; /* strings owned */
@@ -51,13 +53,14 @@ struct watch {
 	char *next;	  /* token of the next page, escaped; NULL: the list begins */
 	unsigned page;
 	size_t page_objects, page_bytes;
-	unsigned backoff; /* ms; 0: all was in order. A watch that lasts resets it, nothing else */
-	uint64_t stands;  /* since when the watch under way does, loop_now_ms; 0: it doesn't */
-	unsigned silent;  /* ms without a byte after which the watch is asked for anew */
-	bool probing;	  /* that is done now */
-	bool dead;	  /* the last request got no answer at all: its connection may be why */
-	int event_err;	  /* code of an ERROR event in the stream; 0 none, -1 without a code */
-	int err;	  /* as last told; 1: nothing yet */
+	unsigned refusals; /* that are borne before what is optional counts as forbidden */
+	unsigned backoff;  /* ms; 0: all was in order. A watch that lasts resets it, nothing else */
+	uint64_t stands;   /* since when the watch under way does, loop_now_ms; 0: it doesn't */
+	unsigned silent;   /* ms without a byte after which the watch is asked for anew */
+	bool probing;	   /* that is done now */
+	bool dead;	   /* the last request got no answer at all: its connection may be why */
+	int event_err;	   /* code of an ERROR event in the stream; 0 none, -1 without a code */
+	int err;	   /* as last told; 1: nothing yet */
 };
 
 static void next(struct watch *w);
@@ -69,6 +72,8 @@ static void tell(struct watch *w, int err, const char *text)
 	if (err == 0 && w->err == 0)
 		return;
 	w->err = err;
+	if (err == 0)
+		w->refusals = REFUSALS_MAX;
 	w->config.state(w->config.data, err, text);
 }
 
@@ -189,6 +194,10 @@ static void failed(struct watch *w, const char *verb, const struct http_reply *r
 		text = NULL;
 	if (w->config.optional && !reply->err && reply->status == 401)
 		err = -EKEYREJECTED;
+	if (w->config.optional && !reply->err && reply->status == 403 && w->refusals > 0) {
+		w->refusals--;
+		err = -EAGAIN;
+	}
 	/* The first word, if it is an error, is the owner's to say. */
 	if (w->err != err && w->err <= 0)
 		diag(DIAG_WARNING, "%s", text ? text : strerror(-err));
@@ -196,7 +205,7 @@ static void failed(struct watch *w, const char *verb, const struct http_reply *r
 	if (err == -EOPNOTSUPP) {
 		forget_version(w);
 		wait_then_next(w, ABSENT_MS);
-	} else if (w->config.optional && !reply->err && reply->status == 403) {
+	} else if (w->config.optional && !reply->err && reply->status == 403 && err != -EAGAIN) {
 		forget_version(w);
 		wait_then_next(w, WATCH_FORBIDDEN_MS);
 	} else {

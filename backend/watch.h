@@ -39,7 +39,8 @@ struct watch_config {
 	 * 0: what was told is confirmed from now on. Else it no longer is, since the server can't be
 	 * reached or refuses (the errno and TEXT say why); the owner is told again when that changes.
 	 * -EOPNOTSUPP: the server has no such resource. Of what is optional, -EACCES: it is forbidden;
-	 * -EKEYREJECTED: the server does not accept who asks, which says nothing of rights.
+	 * -EKEYREJECTED: the server does not accept who asks, which says nothing of rights; -EAGAIN: it
+	 * refuses what stood until now, maybe since it has just been started.
 	 */
 	void (*state)(void *data, int err, const char *text);
 	void *data;

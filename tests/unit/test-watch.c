@@ -527,6 +527,12 @@ static void test_optional(void **state)
 	fake_pass(1);
 	fake_answer(request("limit="), 200, PAGE("7", "", ""));
 	assert_int_equal(world.err, 0);
+	/* A server that has just been started may refuse it for a moment: that is borne. */
+	for (unsigned i = 0; i < 5; i++) {
+		fake_answer(request("watch=true"), 403, forbidden);
+		assert_int_equal(world.err, -EAGAIN);
+		assert_true(fake_wait(10000));
+	}
 	fake_answer(request("watch=true"), 403, forbidden);
 	assert_int_equal(world.err, -EACCES);
 	assert_string_equal(watch_verb(world.w), "watch");
