@@ -2,7 +2,7 @@
 /*
  * What the files of the spool share: spool.c (directories, jobs), spool_room.c (room on disk),
  * spool_index.c (the merged index as it is found on disk), spool_index_write.c (how it goes on there),
- * spool_pump.c (growth of logs becomes records of it), spool_settle.c (who waits for that), spool_order.c
+ * spool_pump.c (as logs grow), spool_step.c (lines become records), spool_settle.c (who waits for that), spool_order.c
  * (which log's turn it is), spool_window.c (the bytes and times of logs for that), spool_watch.c (who says
  * that a log has grown), log.c, log_merged.c and log_settle.c (readers). Private to them.
  *
@@ -197,12 +197,18 @@ void spool_index_forget(struct spool_job *j);
 void spool_pump_queue(struct spool_source *s);
 /* There is something to do. */
 void spool_pump_wake(struct spool *spool);
+/* S can't go on now, because of ERR: it is tried again. */
+void spool_pump_stuck(struct spool_source *s, int err);
 /* Records of J are on disk (0), or can't be written now: that is tried again. J may be freed. */
 void spool_pump_written(struct spool_job *j, int err);
 /* If the end was asked for and the index is whole, it ends; if it is closed too, J is freed. */
 void spool_pump_end(struct spool_job *j);
 /* Do what can be done, at most MS long. */
 void spool_pump_drain(struct spool *spool, unsigned ms);
+
+/* spool_step.c; I/O thread */
+/* A step of J: who waits for its turn goes, until there is enough to be written. How many bytes. */
+size_t spool_step(struct spool_job *j);
 
 /* spool_settle.c; I/O thread */
 /* W waits until J's index has what the logs hold now. */

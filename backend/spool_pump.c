@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The merged index as it grows. Logs that may have grown stand in a queue, and are looked at; lines whose turn
- * it is (spool_order.c) are cut into records, which are written. A turn of the loop does a bounded part of
+ * it is (spool_order.c) become records (spool_step.c), which are written. A turn of the loop does a bounded part of
  * that, so that a program which prints faster than anybody reads costs the loop a slice a turn. What fails
  * is tried again every second. Also here: the end of the index.
  */
@@ -150,8 +150,8 @@ static void pump_on_retry(void *data)
 	}
 }
 
-/* S can't go on now, because of ERR. Who waits for its end need not wait for the disk. */
-static void pump_stuck(struct spool_source *s, int err)
+/* Who waits for the end of S need not wait for the disk. */
+void spool_pump_stuck(struct spool_source *s, int err)
 {
 	pump_later(s->job, err);
 	spool_order_remove(s);
@@ -207,7 +207,7 @@ static void pump_look(struct spool_source *s)
 	int err = pump_size(s, &size);
 
 	if (err < 0) {
-		pump_stuck(s, err);
+		spool_pump_stuck(s, err);
 		return;
 	}
 	pump_seen(s, size);
@@ -254,99 +254,7 @@ void spool_pump_written(struct spool_job *j, int err)
 		spool_pump_end(j);
 }
 
-/* --- making records --- */
-
-/* N bytes at BUF are in the index. */
-static void pump_count(struct spool *spool, const char *buf, size_t n)
-{
-	const char *end = buf + n;
-	uint64_t lines = 0;
-
-	for (const char *at = buf; (at = memchr(at, '\n', (size_t)(end - at))); at++)
-		lines++;
-	atomic_fetch_add_explicit(&spool->captured_bytes, n, memory_order_relaxed);
-	atomic_fetch_add_explicit(&spool->captured_lines, lines, memory_order_relaxed);
-}
-
-/* Make records of the N bytes in spool.buf, while there is room. How many of them. */
-static size_t pump_cut(struct spool_source *s, size_t n, bool final)
-{
-	struct spool_job *j = s->job;
-	struct merge_key *k = &j->keys.v[s->number];
-	const char *buf = j->spool->buf;
-	size_t at = 0;
-
-	while (j->n_out < SPOOL_OUT_MAX) {
-		size_t length = merge_cut(buf + at, n - at, final);
-		struct merge_record r;
-
-		if (length == 0)
-			break;
-		r = merge_next(j->has_last ? &j->last : NULL, s->number, k->indexed, buf + at,
-			       length, strlen(k->prefix));
-		spool_index_append(j, &r);
-		k->indexed += length;
-		at += length;
-	}
-	pump_count(j->spool, buf, at);
-	return at;
-}
-
-/* Records of whole lines of S up to END. How many bytes that are, or a negative errno. */
-static ssize_t pump_lines(struct spool_source *s, uint64_t end)
-{
-	uint64_t from = s->job->keys.v[s->number].indexed;
-	bool all = end == s->seen;
-	ssize_t n = spool_window_read(s, (size_t)min_of(end - from, (uint64_t)SPOOL_BUFFER));
-
-	if (n < 0)
-		return n;
-	if (from + (uint64_t)n < end && n < SPOOL_BUFFER) {
-		s->seen = from + (uint64_t)n; /* somebody has cut it off */
-		all = true;
-	}
-	return (ssize_t)pump_cut(s, (size_t)n,
-				 all && s->ending && !s->queued && from + (uint64_t)n == s->seen);
-}
-
-/* The turn of S, up to END. */
-static ssize_t pump_source(struct spool_source *s, uint64_t end)
-{
-	struct spool_job *j = s->job;
-	ssize_t n = pump_lines(s, end);
-
-	if (n == 0 && end < s->seen)
-		n = pump_lines(s, s->seen); /* END was in the middle of a line */
-	if (n < 0) {
-		pump_stuck(s, (int)n);
-		return n;
-	}
-	if (n > 0 && j->keys.v[s->number].indexed < s->seen) {
-		spool_order_moved(s);
-		return n;
-	}
-	spool_order_remove(s);
-	return n;
-}
-
-/* A step of J: who waits for its turn goes, until there is enough to be written. How many bytes. */
-static size_t pump_step(struct spool_job *j)
-{
-	struct spool_source *s;
-	size_t bytes = 0;
-	uint64_t end;
-
-	while (j->n_out < SPOOL_OUT_MAX && bytes < SPOOL_BUFFER &&
-	       (s = spool_order_next(j, &end))) {
-		ssize_t n = pump_source(s, end);
-
-		bytes += n > 0 ? (size_t)n : 0;
-	}
-	spool_index_flush(j);
-	spool_order_list(j);
-	spool_settle_check(j, false);
-	return bytes;
-}
+/* --- turns --- */
 
 static void pump_run(struct spool *spool)
 {
@@ -365,7 +273,7 @@ static void pump_run(struct spool *spool)
 			s->queued = false;
 			pump_look(s);
 		} else {
-			bytes += pump_step(j);
+			bytes += spool_step(j);
 			spool_order_rotate(j);
 		}
 		j->busy = false;

@@ -423,6 +423,7 @@ static void read_whole(struct text *ret)
 	struct log *log = rig_log(JOB, NULL);
 	struct log_stat st;
 
+	rig_until(rig_stat(log).ended);
 	ret->v = rig_read(log, &ret->n);
 	assert_int_equal(spool_log_stat(rig.spool, JOB, NULL, &st), 0);
 	assert_int_equal(st.size, ret->n);
