@@ -75,6 +75,9 @@ static ssize_t step_source(struct spool_source *s, uint64_t end)
 		return n;
 	}
 	spool_order_remove(s);
+	/* Somebody has cut off the rest: nothing will be written that ends it. */
+	if (n == 0 && s->ending)
+		spool_pump_queue(s);
 	return n;
 }
 

@@ -273,6 +273,27 @@ static void test_parts(void **state)
 	expect_merged("r/1 2\nr/0 begun\nr/1 3\nr/0 never ended");
 }
 
+/* Somebody empties a log whose lines wait: what is left ends all the same. */
+static void test_emptied(void **state)
+{
+	char path[200];
+	struct log *merged;
+
+	(void)state;
+	atomic_store(&rig.ended, 0);
+	begin(1, 0);
+	print(0, 1);
+	written(1);
+	snprintf(path, sizeof(path), "%s/jobs/job/logs/k0", rig.state);
+	assert_int_equal(truncate(path, 0), 0);
+	end(1);
+	rig_until(atomic_load(&rig.ended) == 1);
+	rig_here(rig_do_job_end, NULL);
+	merged = rig_log("job", NULL);
+	rig_until(rig_stat(merged).ended);
+	log_unref(merged);
+}
+
 static size_t any(size_t n)
 {
 	return (size_t)rand() % n;
@@ -389,6 +410,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hold, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_settle, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_parts, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_emptied, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_any_order, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, rig_setup, rig_teardown),
 	};
