@@ -11,7 +11,7 @@
 #define N_LINES 2000
 
 static struct follow {
-	char key[8], prefix[8];
+	char key[32], prefix[32];
 	struct spool_writer *w;
 	atomic_bool open, written;
 } logs[N_LOGS];
@@ -163,7 +163,7 @@ static uint64_t logged(size_t n)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		char name[20];
+		char name[32];
 
 		snprintf(name, sizeof(name), "logs/k%zu", i);
 		sum += file_size(name);
