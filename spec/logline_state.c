@@ -143,8 +143,9 @@ static bool is_slot(const struct slot *s)
 	return s->magic == MAGIC && s->sum == slot_sum(s) && s->hash < PRIME &&
 	       s->untimed <= s->size && s->midline <= 1 && s->plain <= 1 &&
 	       s->n_marks <= LOGLINE_MARKS && s->n_ring <= LOGLINE_RING &&
-	       (s->n_ring > 0 || s->size == 0) && are_starts(s, &s->first, 1) &&
-	       are_starts(s, s->marks, s->n_marks) && are_starts(s, s->ring, s->n_ring);
+	       (s->n_ring > 0 || s->size == 0) && are_starts(s, &s->first, 1) && s->first.at == 0 &&
+	       s->first.hash == 0 && are_starts(s, s->marks, s->n_marks) &&
+	       are_starts(s, s->ring, s->n_ring);
 }
 
 /* Of two that are cut to what is there: which knows more of it? The newer one may know what begins next. */
