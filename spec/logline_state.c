@@ -128,24 +128,29 @@ unsigned spec_logline_save(struct spec_logline *l, char *ret)
 	return l->n_saved % SPEC_LOGLINE_SLOTS;
 }
 
+/* May AT bytes of output have the hash HASH? */
+static bool is_hash(uint64_t at, uint64_t hash)
+{
+	return at > 0 ? hash < PRIME : hash == 0;
+}
+
 /* In the order of the output. */
 static bool are_starts(const struct slot *s, const struct logline_start *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (v[i].ns < LOGLINE_UNTIMED || v[i].hash >= PRIME || v[i].at > s->size ||
-		    (i > 0 && v[i].at < v[i - 1].at))
+		if (v[i].ns < LOGLINE_UNTIMED || !is_hash(v[i].at, v[i].hash) ||
+		    v[i].at > s->size || (i > 0 && v[i].at < v[i - 1].at))
 			return false;
 	return true;
 }
 
 static bool is_slot(const struct slot *s)
 {
-	return s->magic == MAGIC && s->sum == slot_sum(s) && s->hash < PRIME &&
+	return s->magic == MAGIC && s->sum == slot_sum(s) && is_hash(s->size, s->hash) &&
 	       s->untimed <= s->size && s->midline <= 1 && s->plain <= 1 &&
 	       s->n_marks <= LOGLINE_MARKS && s->n_ring <= LOGLINE_RING &&
 	       (s->n_ring > 0 || s->size == 0) && are_starts(s, &s->first, 1) && s->first.at == 0 &&
-	       s->first.hash == 0 && are_starts(s, s->marks, s->n_marks) &&
-	       are_starts(s, s->ring, s->n_ring);
+	       are_starts(s, s->marks, s->n_marks) && are_starts(s, s->ring, s->n_ring);
 }
 
 /* Of two that are cut to what is there: which knows more of it? The newer one may know what begins next. */
