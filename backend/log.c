@@ -126,12 +126,9 @@ static struct log *log_new(struct spool *spool, const char *name, const char *id
 
 static int log_open_file(struct log *log)
 {
-	char path[SPOOL_PATH_MAX];
-
-	if (!spool_name(path, log->id, log->key ? "logs" : NULL, log->key ? log->key : "merged"))
-		return -ENAMETOOLONG;
-	log->fd = openat(log->spool->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	return log->fd < 0 ? -errno : 0;
+	log->fd = spool_open(log->spool, log->id, log->key ? "logs" : NULL,
+			     log->key ? log->key : "merged");
+	return min_of(log->fd, 0);
 }
 
 /* Output that is still to be fetched has a file already, which is empty. */

@@ -87,7 +87,6 @@ static int merged_find(int fd, uint64_t n, uint64_t hint, uint64_t off, uint64_t
 
 static int merged_index_fd(struct log *log)
 {
-	char path[SPOOL_PATH_MAX];
 	int fd;
 
 	{
@@ -95,11 +94,9 @@ static int merged_index_fd(struct log *log)
 		if (log->fd >= 0)
 			return log->fd;
 	}
-	if (!spool_name(path, log->id, NULL, "merged"))
-		return -ENAMETOOLONG;
-	fd = openat(log->spool->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = spool_open(log->spool, log->id, NULL, "merged");
 	if (fd < 0)
-		return -errno;
+		return fd;
 	{
 		int other;
 
@@ -138,17 +135,15 @@ void log_merged_clear(struct log *log)
 /* Read the table of keys from disk. */
 static int merged_keys(struct log *log, struct merge_keys *ret)
 {
-	char path[SPOOL_PATH_MAX];
 	cleanup_free char *text = NULL;
-	cleanup_fd int fd = -1;
+	cleanup_fd int fd = spool_open(log->spool, log->id, NULL, "merged.keys");
 	struct stat st;
 	size_t good;
 	ssize_t n;
 
-	if (!spool_name(path, log->id, NULL, "merged.keys"))
-		return -ENAMETOOLONG;
-	fd = openat(log->spool->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (st.st_size > MERGED_KEYS_MAX)
 		return -EIO;
@@ -213,7 +208,6 @@ static int merged_source(struct log *log, uint32_t number, struct log_source **r
 /* A descriptor of S's log. *RET_OWN: the caller closes it, since LOG keeps KEEP already. */
 static int merged_open_source(struct log *log, struct log_source *s, size_t keep, bool *ret_own)
 {
-	char path[SPOOL_PATH_MAX];
 	int fd;
 
 	*ret_own = false;
@@ -222,11 +216,9 @@ static int merged_open_source(struct log *log, struct log_source *s, size_t keep
 		if (s->fd >= 0)
 			return s->fd;
 	}
-	if (!spool_name(path, log->id, "logs", s->key))
-		return -ENAMETOOLONG;
-	fd = openat(log->spool->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = spool_open(log->spool, log->id, "logs", s->key);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	lock_scope(&log->spool->lock);
 	if (s->fd < 0 && log->n_kept < keep) {
 		s->fd = fd;

@@ -127,6 +127,17 @@ bool spool_name(char ret[SPOOL_PATH_MAX], const char *id, const char *folder, co
 	return n < SPOOL_PATH_MAX;
 }
 
+int spool_open(const struct spool *spool, const char *id, const char *folder, const char *name)
+{
+	char path[SPOOL_PATH_MAX];
+	int fd;
+
+	if (!spool_name(path, id, folder, name))
+		return -ENAMETOOLONG;
+	fd = openat(spool->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
 char *spool_path(struct spool *spool, const char *id, const char *name)
 {
 	char *path;

@@ -165,6 +165,8 @@ void spool_unref(struct spool *spool);
 /* "ID/NAME", or "ID/logs/KEY"; false: too long. */
 #define SPOOL_PATH_MAX 600
 bool spool_name(char ret[SPOOL_PATH_MAX], const char *id, const char *folder, const char *name);
+/* The file of that name for reading; any thread. A descriptor or a negative errno. */
+int spool_open(const struct spool *spool, const char *id, const char *folder, const char *name);
 /* The open job; under the lock or on the I/O thread. */
 struct spool_job *spool_find_job(struct spool *spool, const char *id);
 struct spool_source *spool_find_source(struct spool_job *j, const char *key);

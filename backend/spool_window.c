@@ -46,13 +46,7 @@ void spool_window_drop(struct spool_source *s)
 
 static int window_file(struct spool_source *s, const char *folder)
 {
-	char path[SPOOL_PATH_MAX];
-	int fd;
-
-	if (!spool_name(path, s->job->id, folder, s->key))
-		return -ENAMETOOLONG;
-	fd = openat(s->job->spool->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	return fd < 0 ? -errno : fd;
+	return spool_open(s->job->spool, s->job->id, folder, s->key);
 }
 
 /* 0 or a negative errno. */

@@ -81,7 +81,7 @@ static void writer_free(struct spool_writer *w)
 
 /* --- on the pool --- */
 
-/* What is in FOLDER beside the log. A descriptor, or -1. Another log's writer may make the folder meanwhile. */
+/* What is in FOLDER beside the log, made. A descriptor, or -1. Another log's writer may make the folder meanwhile. */
 static int open_beside(const struct spool_writer *w, const char *folder, int flags)
 {
 	char dir[SPOOL_PATH_MAX], path[SPOOL_PATH_MAX];
@@ -89,10 +89,9 @@ static int open_beside(const struct spool_writer *w, const char *folder, int fla
 
 	if (!spool_name(dir, w->id, NULL, folder) || !spool_name(path, w->id, folder, w->key))
 		return -1;
-	flags |= O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+	flags |= O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 	fd = openat(at, path, flags, 0600);
-	if (fd < 0 && errno == ENOENT && (flags & O_CREAT) &&
-	    (mkdirat(at, dir, 0700) == 0 || errno == EEXIST))
+	if (fd < 0 && errno == ENOENT && (mkdirat(at, dir, 0700) == 0 || errno == EEXIST))
 		fd = openat(at, path, flags, 0600);
 	return fd;
 }
@@ -104,7 +103,7 @@ static int open_beside(const struct spool_writer *w, const char *folder, int fla
 static void position_write(struct spool_writer *w)
 {
 	cleanup_free char *position = take_ptr(w->position);
-	cleanup_fd int fd = position ? open_beside(w, POSITIONS, O_WRONLY | O_CREAT) : -1;
+	cleanup_fd int fd = position ? open_beside(w, POSITIONS, O_WRONLY) : -1;
 	ssize_t n = 0;
 
 	if (fd >= 0)
@@ -123,7 +122,7 @@ static void position_make(struct spool_writer *w)
 /* The times beside the log, for appending. A descriptor, or -1. */
 static int times_open(const struct spool_writer *w)
 {
-	return open_beside(w, SPOOL_TIMES, O_RDWR | O_APPEND | O_CREAT);
+	return open_beside(w, SPOOL_TIMES, O_RDWR | O_APPEND);
 }
 
 /* Without times the merged log has lines in a worse order; nothing is lost. */
@@ -151,7 +150,7 @@ static void write_work(void *data)
 static struct spec_logline *position_read(const struct spool_writer *w, uint64_t size)
 {
 	char kept[SPEC_LOGLINE_SLOTS * SPEC_LOGLINE_SLOT];
-	cleanup_fd int fd = open_beside(w, POSITIONS, O_RDONLY);
+	cleanup_fd int fd = spool_open(w->spool, w->id, POSITIONS, w->key);
 	ssize_t n = fd < 0 ? 0 : read(fd, kept, sizeof(kept));
 
 	return spec_logline_load(kept, (size_t)max_of(n, (ssize_t)0), size);
@@ -161,17 +160,13 @@ static struct spec_logline *position_read(const struct spool_writer *w, uint64_t
 static int read_rest(const struct spool_writer *w, struct spec_logline *l)
 {
 	cleanup_free char *buf = malloc(READ_BUFFER);
-	char path[SPOOL_PATH_MAX];
-	cleanup_fd int fd = -1;
+	cleanup_fd int fd = spool_open(w->spool, w->id, "logs", w->key);
 	ssize_t n = 0;
 
 	if (!buf)
 		return -ENOMEM;
-	if (!spool_name(path, w->id, "logs", w->key))
-		return -ENAMETOOLONG;
-	fd = openat(w->spool->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	while ((n = pread(fd, buf, READ_BUFFER, (off_t)spec_logline_size(l))) > 0)
 		spec_logline_known(l, buf, (size_t)n);
 	return n < 0 ? -errno : 0;
@@ -188,12 +183,11 @@ static bool times_begin(const struct spool_writer *w, uint64_t size)
 /* Is the last byte of the log, of SIZE bytes, none that ends a line? */
 static bool is_midline(const struct spool_writer *w, uint64_t size)
 {
-	char path[SPOOL_PATH_MAX], last = '\n';
-	cleanup_fd int fd = -1;
+	cleanup_fd int fd = size > 0 ? spool_open(w->spool, w->id, "logs", w->key) : -1;
+	char last = '\n';
 
-	if (size == 0 || !spool_name(path, w->id, "logs", w->key))
+	if (size == 0)
 		return false;
-	fd = openat(w->spool->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	return fd < 0 || pread(fd, &last, 1, (off_t)size - 1) < 1 || last != '\n';
 }
 
