@@ -296,4 +296,13 @@ static inline void fake_break(struct http_request *rq, int err, bool sent)
 	fake_end(rq, &(struct http_reply){.err = err, .sent = sent, .text = "it broke"});
 }
 
+/* Timers that nobody has ended. */
+static inline void fake_forget_timers(void)
+{
+	struct loop_timer *t, *next;
+
+	DL_FOREACH_SAFE(fake.timers, t, next)
+		loop_timer_free(t);
+}
+
 #endif

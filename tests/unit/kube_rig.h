@@ -7,12 +7,12 @@
 #define KXFS_TESTS_KUBE_RIG_H
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "fake_net.h"
+#include "scratch.h"
 
 #include "backend/diag.h"
 #include "backend/follow.h"
@@ -105,14 +105,6 @@ static inline struct follow *rig_follow(const char *key)
 }
 
 /* --- life --- */
-
-static inline int rig_remove(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
 
 static inline void rig_on_job(void *data, const struct spec_job *old, const struct spec_job *now)
 {
@@ -213,19 +205,16 @@ static inline int rig_setup(void **state)
 
 static inline int rig_teardown(void **state)
 {
-	struct loop_timer *t, *next;
-
 	(void)state;
 	if (rig.b)
 		rig_stop();
-	DL_FOREACH_SAFE(fake.timers, t, next)
-		loop_timer_free(t);
+	fake_forget_timers();
 	for (size_t i = 0; i < rig.n_objects; i++) {
 		free(rig.objects[i].name);
 		free(rig.objects[i].submission);
 		free(rig.objects[i].json);
 	}
-	nftw(rig.dir, rig_remove, 16, FTW_DEPTH | FTW_PHYS);
+	scratch_remove(rig.dir);
 	return 0;
 }
 

@@ -14,12 +14,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include "scratch.h"
 
 #include "backend/backend.h"
 #include "backend/diag.h"
@@ -135,22 +136,13 @@ static inline int world_setup(void **state)
 	return world_start(w);
 }
 
-static inline int world_remove_one(const char *path, const struct stat *st, int type,
-				   struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static inline int world_teardown(void **state)
 {
 	struct world *w = *state;
 
 	w->config.grace_ms = 0;
 	world_stop(w);
-	nftw(w->root, world_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	scratch_remove(w->root);
 	free(w);
 	return 0;
 }

@@ -13,11 +13,12 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <time.h>
+
+#include "scratch.h"
 
 #include "backend/diag.h"
 #include "backend/lock.h"
@@ -132,20 +133,12 @@ static inline int rig_setup(void **state)
 	return 0;
 }
 
-static inline int rig_unlink(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static inline int rig_teardown(void **state)
 {
 	(void)state;
 	if (rig.up) /* not after a failure in between */
 		rig_down(true);
-	return nftw(rig.state, rig_unlink, 16, FTW_DEPTH | FTW_PHYS);
+	return scratch_remove(rig.state);
 }
 
 /* --- the job of the test; its calls are made on the I/O thread --- */

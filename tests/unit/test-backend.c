@@ -10,8 +10,9 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <errno.h>
-#include <ftw.h>
 #include <sys/stat.h>
+
+#include "scratch.h"
 
 #include "backend/diag.h"
 #include "backend/impl.h"
@@ -170,21 +171,13 @@ static int start(void **state)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static int teardown(void **state)
 {
 	(void)state;
 	loop_stop(world.loop);
 	backend_free(world.b);
 	loop_free(world.loop);
-	return nftw(world.state, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return scratch_remove(world.state);
 }
 
 struct answer {

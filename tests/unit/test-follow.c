@@ -141,7 +141,7 @@ static int teardown(void **state)
 		all_down();
 	close(world.in);
 	assert_int_equal(waitpid(world.pid, &status, 0), world.pid);
-	nftw(world.dir, rig_unlink, 16, FTW_DEPTH | FTW_PHYS);
+	scratch_remove(world.dir);
 	spec_connection_clear(&world.connection);
 	return rig_teardown(state);
 }

@@ -3,7 +3,6 @@
  * A log that is followed: its beginning, its end, a slow disk, and which run of its container a stream is of.
  * Requests are answered by the test, and time and the disk go on as it says (fake_net.h).
  */
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "fake_net.h"
+#include "scratch.h"
 
 #include "backend/diag.h"
 #include "backend/follow.h"
@@ -68,18 +68,8 @@ static int setup(void **state)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static int teardown(void **state)
 {
-	struct loop_timer *t, *next;
-
 	(void)state;
 	if (rig.f)
 		follow_stop(rig.f);
@@ -90,10 +80,9 @@ static int teardown(void **state)
 	fake_run();
 	spool_stop(rig.spool);
 	fake_run();
-	DL_FOREACH_SAFE(fake.timers, t, next)
-		loop_timer_free(t);
+	fake_forget_timers();
 	spool_free(rig.spool);
-	return nftw(rig.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return scratch_remove(rig.dir);
 }
 
 static void begin(struct follow_config config)

@@ -4,12 +4,12 @@
  * fetched by the test, when it likes (fake_net.h).
  */
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "fake_net.h"
+#include "scratch.h"
 
 #include "backend/diag.h"
 #include "backend/log.h"
@@ -80,30 +80,19 @@ static int setup(void **state)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static int teardown(void **state)
 {
-	struct loop_timer *t, *next;
-
 	(void)state;
 	if (rig.job)
 		spool_job_close(rig.job);
 	fake_run();
 	spool_stop(rig.spool);
 	fake_run();
-	DL_FOREACH_SAFE(fake.timers, t, next)
-		loop_timer_free(t);
+	fake_forget_timers();
 	spool_free(rig.spool);
 	if (rig.fd >= 0)
 		close(rig.fd);
-	return nftw(rig.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return scratch_remove(rig.dir);
 }
 
 /* Log KEY of the job begins. */

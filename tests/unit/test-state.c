@@ -7,11 +7,12 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+
+#include "scratch.h"
 
 #include "fs/state.h"
 
@@ -36,16 +37,10 @@ static int setup(void **state)
 	return mkdtemp(top) ? 0 : -1;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
 static int teardown(void **state)
 {
 	(void)state;
-	return nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return scratch_remove(top);
 }
 
 static struct state *opened(const char *dir, const char *mountpoint)

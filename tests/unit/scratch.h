@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The directory of a test's own, and what is in it, goes. */
+#ifndef KXFS_TESTS_SCRATCH_H
+#define KXFS_TESTS_SCRATCH_H
+
+#include <ftw.h>
+#include <stdio.h>
+
+static inline int scratch_remove_one(const char *path, const struct stat *st, int type,
+				     struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+/* 0, or -1: something is left. */
+static inline int scratch_remove(const char *dir)
+{
+	return nftw(dir, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+#endif
