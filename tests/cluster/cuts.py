@@ -8,38 +8,22 @@ import socketserver
 import struct
 import threading
 
+import tunnel
+
 
 class Handler(socketserver.BaseRequestHandler):
     def handle(self):
         if self.server.closed.is_set():
             return reset(self.request)
         with contextlib.suppress(OSError), socket.create_connection(self.server.target, timeout=60) as there:
-            there.settimeout(None)
             self.server.pairs.append((self.request, there))
-            back = threading.Thread(target=pump, args=(there, self.request), daemon=True)
-            back.start()
-            pump(self.request, there)
-            back.join(60)
-
-
-def pump(source, sink):
-    with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            sink.sendall(data)
-    for sock in (source, sink):
-        with contextlib.suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)
+            tunnel.connect(self.request, there)
 
 
 def reset(sock):
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         sock.shutdown(socket.SHUT_RDWR)
-
-
-class Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    block_on_close = False
 
 
 class Cuts:
@@ -52,7 +36,7 @@ class Cuts:
     def __enter__(self):
         cluster = self.tree["clusters"][0]["cluster"]
         host, _, port = cluster["server"].partition("//")[2].rpartition(":")
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = tunnel.Server(("127.0.0.1", 0), Handler)
         self.server.target = (host, int(port))
         self.server.pairs = []
         self.server.closed = threading.Event()
