@@ -53,30 +53,17 @@ def kx(make_mount, server, mcad):
 class Barrier(test_volcano_states.Barrier):
     """An AppWrapper and a pod of the test's own."""
 
-    def __init__(self, server, kx):
-        self.server = server
-        self.kx = kx
-        self.n = 0
-        self.resource = st.APPWRAPPERS
-        wrapper = server.store.add(st.APPWRAPPERS, {
+    RESOURCE, POD, REPLICA = st.APPWRAPPERS, "barrier-main", "barrier-main-0"
+
+    def create(self, store):
+        wrapper = store.add(st.APPWRAPPERS, {
             "metadata": {"name": "barrier", "namespace": "test"}, "status": {"state": "Pending"},
             "spec": {"resources": {"GenericItems": [{"generictemplate": {
                 "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "barrier-main"}}}]}}})
-        server.store.add(st.PODS, {
+        store.add(st.PODS, {
             "metadata": {"name": "barrier-main", "namespace": "test", "ownerReferences": [
                 {"uid": wrapper.uid, "controller": True}]},
             "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Pending"}})
-
-    def wait(self):
-        self.n += 1
-        word = f"Tick{self.n}"
-        self.server.store.change(st.APPWRAPPERS, "test", "barrier", lambda tree: tree["metadata"].update(
-            annotations={"tick": word}))
-        self.server.store.change(st.PODS, "test", "barrier-main", lambda tree: tree["status"].update(
-            containerStatuses=[{"name": "main", "restartCount": 0, "state": {"waiting": {"reason": word}}}]))
-        job = harness.Job(self.kx, "barrier")
-        harness.wait_for(lambda: "barrier" in self.kx.ls("jobs") and word in job.read("manifest.yaml")
-                         and job.status()["roles"][0]["replicas"][0]["reason"] == word, what=word)
 
 
 # --- what a real one did ---

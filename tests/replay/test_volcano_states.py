@@ -36,16 +36,28 @@ REPLICAS = {
 
 
 class Barrier:
-    """A job of the test's own: what happens to it shows that all before it has been seen."""
+    """A job of the test's own: what happens to it shows that all before it has been seen.
+
+    Jobs are shown in the order in which their first change came that is not shown yet. So one change
+    of it may be shown before what came ahead of that change; two, one after the other, may not."""
+
+    RESOURCE, POD, REPLICA = st.JOBS, "barrier-main-0", "main-0"
 
     def __init__(self, server, kx):
         self.server = server
         self.kx = kx
         self.n = 0
-        job = server.store.add(st.JOBS, watching.job("barrier"))
-        server.store.add(st.PODS, watching.pod(job, "main", 0))
+        self.create(server.store)
+
+    def create(self, store):
+        job = store.add(st.JOBS, watching.job("barrier"))
+        store.add(st.PODS, watching.pod(job, "main", 0))
 
     def wait(self):
+        self.tick()
+        self.tick()
+
+    def tick(self):
         self.n += 1
         word = f"Tick{self.n}"
 
@@ -56,13 +68,13 @@ class Barrier:
             tree["status"]["containerStatuses"] = [
                 {"name": "main", "restartCount": 0, "state": {"waiting": {"reason": word}}}]
 
-        self.server.store.change(st.JOBS, "test", "barrier", edit_job)
-        self.server.store.change(st.PODS, "test", "barrier-main-0", edit_pod)
+        self.server.store.change(self.RESOURCE, "test", "barrier", edit_job)
+        self.server.store.change(st.PODS, "test", self.POD, edit_pod)
         job = harness.Job(self.kx, "barrier")
 
         def seen():
             with contextlib.suppress(FileNotFoundError):  # it is listed a moment later
-                return word in job.read("manifest.yaml") and job.replica()["reason"] == word
+                return word in job.read("manifest.yaml") and job.replica(self.REPLICA)["reason"] == word
             return False
 
         harness.wait_for(seen, what=f"event {self.n}")
