@@ -101,7 +101,7 @@ def namespace(cluster):
         cluster.kubectl("create", "namespace", name)
     wait_for(lambda: cluster.has_account(name), f"the namespace {name}")
     yield name
-    for resource, parameters in (("jobs", ""), ("pods", "?gracePeriodSeconds=0")):
+    for resource, parameters in (("jobs", ""), ("pods", "?gracePeriodSeconds=0"), ("resourcequotas", "")):
         cluster.client.delete(api.path_of(resource, name) + parameters)
     if given:
         wait_for(lambda: not cluster.client.items(api.path_of("pods", name)), "pods to be gone")

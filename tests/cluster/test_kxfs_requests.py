@@ -121,6 +121,18 @@ def test_quota(kx, world):
     world.kubectl("delete", "quota", "few")
 
 
+def needs_label(world):
+    """The policy below is known to the API server, which learns of it, and of its end, a moment later."""
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "probe"},
+           "spec": {"queue": "default", "tasks": [{"name": "one", "replicas": 1, "template": {
+               "spec": {"containers": [{"name": "one", "image": IMAGE}]}}}]}}
+    try:
+        world.cluster.client.post(world.path("jobs") + "?dryRun=All", job)
+    except api.Refused as e:
+        return "cost-center" in e.message
+    return False
+
+
 @pytest.fixture
 def policy(cluster, world):
     """An admission policy of the namespace: jobs need a label."""
@@ -139,22 +151,12 @@ def policy(cluster, world):
     yield
     for kind in ("validatingadmissionpolicybinding", "validatingadmissionpolicy"):
         cluster.kubectl("delete", kind, name, "--wait=false")
+    wait_for(lambda: not needs_label(world), what="the policy to be gone")
 
 
 def test_admission_policy(kx, world, policy):
     """The words of who refused it reach the user."""
-    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "probe"},
-           "spec": {"queue": "default", "tasks": [{"name": "one", "replicas": 1, "template": {
-               "spec": {"containers": [{"name": "one", "image": IMAGE}]}}}]}}
-
-    def acts():
-        try:
-            world.cluster.client.post(world.path("jobs") + "?dryRun=All", job)
-        except api.Refused as e:
-            return "cost-center" in e.message
-        return False
-
-    wait_for(acts, what="the policy to act")
+    wait_for(lambda: needs_label(world), what="the policy to act")
     err, text = refused(kx, app(HOLD))
     assert err == "EINVAL" and "every job needs the label cost-center" in text
     assert not world.jobs() and not kx.ls("jobs")
