@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading streams of output. A stream first repeats what is known (logline_match.c finds where that ends);
- * from there on it is new.
+ * from there on it is new, and becomes known (logline_known.c).
  */
 #include "spec/logline.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 
@@ -20,162 +19,9 @@
 /* Between two parts of a line; what a program prints where a line is cut is hardly a time so near. */
 #define PART_MAX (INT64_C(30) * 86400 * LOGLINE_SECOND)
 
-struct spec_logline *spec_logline_new(void)
-{
-	struct spec_logline *l = calloc(1, sizeof(*l));
-
-	if (l)
-		l->last_ns = l->max_second = INT64_MIN;
-	if (l)
-		l->ask_below = UINT64_MAX;
-	return l;
-}
-
-void spec_logline_free(struct spec_logline *l)
-{
-	if (l)
-		free(l->match);
-	free(l);
-}
-
-uint64_t spec_logline_size(const struct spec_logline *l)
-{
-	return l->size;
-}
-
 const char *spec_logline_text(const struct spec_logline *l)
 {
 	return l->body_lines == 0 ? l->text : "";
-}
-
-unsigned spec_logline_gaps(const struct spec_logline *l)
-{
-	return l->gaps;
-}
-
-int64_t spec_logline_last(const struct spec_logline *l)
-{
-	return l->last_ns == INT64_MIN ? 0 : l->last_ns;
-}
-
-static int64_t second_of(int64_t ns)
-{
-	return ns / LOGLINE_SECOND;
-}
-
-/* Forget all that begins after SIZE. */
-static size_t cut_starts(struct logline_start *v, size_t n, uint64_t size)
-{
-	while (n > 0 && v[n - 1].at > size)
-		n--;
-	return n;
-}
-
-static void later_timed(const struct logline_start **timed, const struct logline_start *v, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (v[i].ns != LOGLINE_UNTIMED && (!*timed || v[i].at >= (*timed)->at))
-			*timed = &v[i];
-}
-
-void logline_cut(struct spec_logline *l, uint64_t size)
-{
-	const struct logline_start *last = &l->first, *timed = NULL;
-
-	if (size >= l->size)
-		return;
-	/* As it was loaded, with the ring from its beginning. */
-	assert(l->n_lines <= LOGLINE_RING);
-	l->n_marks = cut_starts(l->marks, l->n_marks, size);
-	l->n_lines = cut_starts(l->ring, l->n_lines, size);
-	if (l->n_marks > 0 && l->marks[l->n_marks - 1].at > last->at)
-		last = &l->marks[l->n_marks - 1];
-	if (l->n_lines > 0 && l->ring[l->n_lines - 1].at > last->at)
-		last = &l->ring[l->n_lines - 1];
-	/* Of a later start the hash is known, so what comes after it can be added. */
-	l->size = last->at;
-	l->hash = last->hash;
-	l->midline = false;
-	if (l->n_lines == 0)
-		l->ring[l->n_lines++] = *last;
-	later_timed(&timed, &l->first, 1);
-	later_timed(&timed, l->marks, l->n_marks);
-	later_timed(&timed, l->ring, l->n_lines);
-	l->last_ns = timed ? timed->ns : INT64_MIN;
-	l->untimed = l->size - (timed ? timed->at : 0);
-	l->max_second = l->n_marks > 0 ? second_of(l->marks[l->n_marks - 1].ns) : INT64_MIN;
-}
-
-/* --- where lines began --- */
-
-static const struct logline_start *last_start(const struct spec_logline *l)
-{
-	return &l->ring[(l->n_lines - 1) % LOGLINE_RING];
-}
-
-/*
- * A line begins at the end of what is known. A mark is the first line of its second: no line before it is
- * of that second or later, none after it is earlier. So when the clock steps back, marks go, and there are
- * new ones only when it is later than ever.
- */
-static void note_line(struct spec_logline *l, int64_t ns)
-{
-	const struct logline_start start = {.ns = ns, .at = l->size, .hash = l->hash};
-	int64_t second = second_of(ns);
-
-	if (l->size == 0)
-		l->first = start;
-	while (l->n_marks > 0 && second_of(l->marks[l->n_marks - 1].ns) > second)
-		l->n_marks--;
-	if (second > l->max_second) {
-		if (l->n_marks == LOGLINE_MARKS)
-			memmove(l->marks, l->marks + 1, --l->n_marks * sizeof(l->marks[0]));
-		l->marks[l->n_marks++] = start;
-		l->max_second = second;
-	}
-	l->ring[l->n_lines++ % LOGLINE_RING] = start;
-	l->last_ns = ns;
-	l->untimed = 0;
-}
-
-static void append(struct spec_logline *l, const char *bytes, size_t n)
-{
-	l->hash = logline_hash(l->hash, bytes, n);
-	l->size += n;
-	l->midline = bytes[n - 1] != '\n';
-}
-
-/* Does a line begin at the end of what is known, or what may be a part of one? */
-static bool begins_known(const struct spec_logline *l)
-{
-	uint64_t n = l->size - last_start(l)->at;
-
-	return l->n_lines == 0 || (!l->midline && n > 0) || (!l->plain && n >= LOGLINE_ENTRY);
-}
-
-void spec_logline_known(struct spec_logline *l, const char *bytes, size_t n)
-{
-	const char *end = bytes + n;
-
-	while (bytes < end) {
-		const char *newline;
-
-		if (begins_known(l)) {
-			const struct logline_start start = {LOGLINE_UNTIMED, l->size, l->hash};
-
-			if (l->n_lines == 0)
-				l->first = start;
-			l->ring[l->n_lines++ % LOGLINE_RING] = start;
-		}
-		n = (size_t)(end - bytes);
-		if (!l->plain)
-			n = min_of(n, (size_t)(last_start(l)->at + LOGLINE_ENTRY - l->size));
-		newline = memchr(bytes, '\n', n);
-		n = newline ? (size_t)(newline + 1 - bytes) : n;
-		append(l, bytes, n);
-		l->untimed += n;
-		bytes += n;
-	}
 }
 
 /* --- a stream --- */
@@ -203,7 +49,7 @@ bool spec_logline_begin(struct spec_logline *l, bool force, int64_t *ret_ns)
 	/* The first line of all is the first of its second too. */
 	if (!from)
 		return false;
-	*ret_ns = second_of(from->ns) * LOGLINE_SECOND;
+	*ret_ns = logline_second(from->ns) * LOGLINE_SECOND;
 	return true;
 }
 
@@ -256,9 +102,9 @@ static int put_content(struct spec_logline *l, const char *bytes, size_t n, spec
 	if (err < 0)
 		return err;
 	if (!l->line_noted)
-		note_line(l, l->line_ns);
+		logline_note_line(l, l->line_ns);
 	l->line_noted = true;
-	append(l, bytes, n);
+	logline_append(l, bytes, n);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What logline.c (streams), logline_match.c (finding what is known in them) and logline_state.c (hashes, the
- * state as it is kept) share. Private to them.
+ * What logline.c (streams), logline_match.c (finding what is known in them), logline_known.c (what is known) and
+ * logline_state.c (hashes, the state as it is kept) share. Private to them.
  */
 #ifndef KXFS_SPEC_LOGLINE_IMPL_H
 #define KXFS_SPEC_LOGLINE_IMPL_H
@@ -90,8 +90,17 @@ int logline_match_bytes(struct spec_logline *l, const char *bytes, size_t n);
 /* The stream has ended properly. 0, or as spec_logline_end. */
 int logline_match_end(struct spec_logline *l);
 
-/* --- logline.c --- */
+/* --- logline_known.c --- */
 
+static inline int64_t logline_second(int64_t ns)
+{
+	return ns / LOGLINE_SECOND;
+}
+
+/* A line of time NS begins at the end of what is known; bytes of it are appended next. */
+void logline_note_line(struct spec_logline *l, int64_t ns);
+/* N bytes, at least one, are known now too. */
+void logline_append(struct spec_logline *l, const char *bytes, size_t n);
 /*
  * Of what L knows only the first SIZE bytes are there. It knows a beginning of them then, up to where a line
  * began, or nothing.
