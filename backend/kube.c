@@ -95,7 +95,7 @@ static void kube_fini(struct backend *b)
 	if (!k)
 		return;
 	keep_free(k->keep);
-	kube_objects_free(k);
+	kube_jobs_free(k);
 	kube_extra_free(k);
 	kube_own_free(k);
 	http_free(k->http);

@@ -191,9 +191,17 @@ char *kube_offline(struct kube *k);
 
 int kube_metrics(struct backend *b, FILE *out);
 
-/* --- kube_objects.c: what the watches say --- */
+/* --- kube_watch.c: the watches of jobs and pods --- */
 
 int kube_watch_start(struct kube *k);
+
+/* --- kube_jobs.c: the table of jobs --- */
+
+struct kube_job *kube_job_find(struct kube *k, const char *uid);
+/* The job UID, made if it is not known. NULL: no memory. */
+struct kube_job *kube_job_need(struct kube *k, const char *uid);
+/* The watch has told JSON; GONE: as it was last. */
+void kube_job_watched(struct kube *k, const char *json, size_t len, bool gone);
 /*
  * A reply has brought JSON, which may be older than what the watch has told meanwhile. The job as it is
  * known now; NULL: it can't be read, or is gone already.
@@ -203,8 +211,18 @@ struct kube_job *kube_job_told(struct kube *k, const char *json, size_t len);
 void kube_job_gone(struct kube_job *job);
 /* Forget it if nothing of it is left. */
 void kube_job_settle(struct kube_job *job);
-struct kube_job *kube_job_find(struct kube *k, const char *uid);
-void kube_objects_free(struct kube *k);
+/* The list of this round is whole: what it does not hold is gone. */
+void kube_jobs_listed(struct kube *k);
+void kube_jobs_free(struct kube *k);
+
+/* --- kube_pods.c: the table of pods --- */
+
+/* The watch has told JSON; GONE: as it was last. */
+void kube_pod_watched(struct kube *k, const char *json, size_t len, bool gone);
+/* The list of this round is whole: what it does not hold is gone. May free jobs. */
+void kube_pods_listed(struct kube *k);
+/* Those of JOB, gone or not. */
+void kube_pods_free(struct kube_job *job);
 
 /* --- kube_extra.c: what is watched if it is allowed --- */
 
