@@ -21,7 +21,7 @@
 #define HURRY_MS    500	   /* when the pod is on its way out */
 #define GONE_MS	    30000  /* when nothing can be asked for after it */
 #define FLOW_MS	    600000 /* and after this also if something has */
-#define LATELY_MS   5000 /* a stream that ended properly, and then the pod is gone: that was all */
+#define LATELY_MS   5000   /* all had come, and then the pod is gone: that was all */
 #define QUIET_MS    100
 #define QUIET_LOOKS 20
 
@@ -150,6 +150,7 @@ static void on_timer(void *data)
 	if (f->rq) {
 		follow_cancel(f); /* it should have ended by itself */
 		f->head = false;
+		f->all_ms = 0;
 	}
 	follow_next(f);
 }

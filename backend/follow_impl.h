@@ -29,7 +29,7 @@ struct follow {
 	bool fetched; /* what there was at the start */
 	bool said;    /* what is wrong */
 	unsigned gaps;
-	uint64_t all_ms; /* when a stream that was the last ended properly; 0: none has */
+	uint64_t all_ms; /* when all that there was had come, as far as can be known; 0: it has not */
 
 	bool hurry; /* what is left may soon be gone */
 	bool ended;
@@ -44,6 +44,8 @@ struct follow {
 	enum follow_kind kind;
 	bool previous; /* it asks for the run before the present one */
 	bool head;
+	uint64_t head_ms;
+	bool check;	   /* the stream before it was open for long, and ended properly just now */
 	bool force;	   /* take what does not fit */
 	bool probed;	   /* what does not fit is not because the container runs again */
 	unsigned tries;	   /* that brought nothing, one after the other */

@@ -15,6 +15,9 @@
 #define FETCH_MS  60000	 /* the same of one that ends */
 #define TRIES_MAX 12	 /* answers that bring nothing of a run that has ended */
 #define TRIES_BAD 3	 /* of those that say that there is nothing */
+/* A node that keeps streams open keeps them for longer than this; of a container that has ended, it does not: */
+#define OPEN_MS	   2000
+#define AT_ONCE_MS 1000
 
 /* --- the path --- */
 
@@ -45,6 +48,25 @@ char *follow_path(const struct follow *f, const char *query)
 
 /* --- what an answer means --- */
 
+/*
+ * A stream has ended properly while nothing says that its run is over. If it had been open for long, another is
+ * asked for at once: a node would keep that one open too if the container still ran.
+ */
+static void ended_early(struct follow *f, uint64_t open_ms)
+{
+	bool at_once = f->check && open_ms < AT_ONCE_MS;
+
+	if (!f->check && !f->config.reruns && open_ms >= OPEN_MS) {
+		f->check = true;
+		follow_next(f);
+		return;
+	}
+	if (at_once)
+		f->all_ms = loop_now_ms();
+	f->check = at_once;
+	follow_back_off(f, 0);
+}
+
 /* The answer brought all that there is. */
 static void got_all(struct follow *f)
 {
@@ -70,7 +92,7 @@ static void got_all(struct follow *f)
 	else if (f->ended)
 		follow_next(f);
 	else
-		follow_back_off(f, 0);
+		ended_early(f, loop_now_ms() - f->head_ms);
 }
 
 /* It can't be had now. ERR and TEXT are the outcome when that was so TRIES times (0: any number). */
@@ -78,6 +100,7 @@ static void got_nothing(struct follow *f, unsigned tries, unsigned wait_ms, int 
 			const char *text)
 {
 	f->fetched = true; /* as far as it can be */
+	f->check = false;
 	follow_settle(f);
 	if (f->ended && f->end == FOLLOW_GONE) {
 		follow_gone(f, text);
@@ -179,10 +202,14 @@ static void refused(struct follow *f, const struct http_reply *reply)
 
 void follow_replied(struct follow *f, const struct http_reply *reply)
 {
-	if (spec_logline_size(f->l) > f->before) {
+	bool more = spec_logline_size(f->l) > f->before;
+
+	if (more) {
 		f->force = f->probed = false;
 		f->delay_ms = FOLLOW_DELAY_MS;
 	}
+	if (f->head && f->kind == FOLLOW_ON && (more || loop_now_ms() - f->head_ms >= AT_ONCE_MS))
+		f->all_ms = 0; /* that was not all, or may not have been */
 	if (reply->err == -EAGAIN || reply->err == -ESTALE) {
 		body_ended(f, reply->err);
 	} else if (reply->err == -ENOBUFS) {
@@ -247,6 +274,7 @@ static void on_head(void *data, int status)
 	struct follow *f = data;
 
 	f->head = true;
+	f->head_ms = loop_now_ms();
 	if (f->unsure && status != 204)
 		follow_ask_run(f);
 }

@@ -2,6 +2,7 @@
 """Output of pods, byte for byte, whatever happens to the streams that bring it."""
 
 import itertools
+import json
 import os
 import random
 import re
@@ -314,6 +315,30 @@ def test_restarts_unseen(server, make_mount):
     harness.wait_for(lambda: job.log() == b"second run\n")
     assert job.log(name="log.0") == b"no such file\n"
     assert sorted(job.read("log").splitlines()) == ["main/0 no such file", "main/0 second run"]
+
+
+def known(kx, job):
+    """What the mount has on disk of the only log of JOB."""
+    (replica,) = json.loads((kx.state / "jobs" / job.id / "job.json").read_text())["replicas"]
+    return replica["logs"][0]
+
+
+@pytest.mark.concurrent
+def test_gone_before_news(server, make_mount):
+    """A container ends, and its pod is gone before anybody has said so: that was all, and no gap is counted."""
+    _, pod = others(server)
+    log = server.api.log(pod, "main")
+    log.append("one\n")
+    kx = make_mount(server, options="capture=all")
+    job = harness.Job(kx, "theirs")
+    holds(job, b"one\n")
+    time.sleep(2.5)  # so this is a server that keeps streams open
+    log.append("two\n")
+    log.end()
+    harness.wait_for(lambda: len(log_requests(server)) > 1 and not server.open_streams(subresource="log"))
+    server.store.remove(st.PODS, "test", pod.name)
+    harness.wait_for(lambda: known(kx, job)["complete"])
+    assert job.log() == b"one\ntwo\n" and job.gap() == 0
 
 
 @pytest.mark.concurrent

@@ -269,6 +269,118 @@ static void test_gone_while_running(void **state)
 	gone_after(false, -ENOENT);
 }
 
+/* A stream that has been open for LIVED ms ends properly, before any news of the run's end. */
+static void ends_early(uint64_t lived)
+{
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	fake_pass(lived);
+	end(fake.requests);
+}
+
+/* The next one, asked for at once, has nothing new, and ends properly after MS. */
+static void ends_again(uint64_t ms)
+{
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	fake_pass(ms);
+	end(fake.requests);
+}
+
+static void gone_with(int err)
+{
+	ended(FOLLOW_GONE);
+	fake_pass(100);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, err);
+	holds("one\n");
+}
+
+/*
+ * A node ends the stream of a container that has ended, and so it does with the next at once; it keeps that of one
+ * that runs. So that was all, though no news said so before the pod was gone.
+ */
+static void test_gone_before_news(void **state)
+{
+	(void)state;
+	ends_early(3000);
+	ends_again(20);
+	gone_with(0);
+}
+
+/* The same, when the server's word on the pod comes before the watch's. */
+static void test_gone_before_watch(void **state)
+{
+	(void)state;
+	ends_early(3000);
+	ends_again(20);
+	ended(FOLLOW_LAST);
+	fake_pass(10);
+	fake_answer(request("timestamps=true"), 404,
+		    "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404,\"message\":\"pods "
+		    "\\\"pod\\\" not found\",\"details\":{\"name\":\"pod\",\"kind\":\"pods\"}}");
+	fake_run();
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+}
+
+/* What looks like it, and is not: then the gap is counted. */
+static void test_gone_unproven(void **state)
+{
+	for (int i = 0; i < 7; i++) {
+		if (i > 0)
+			assert_int_equal(setup(state), 0);
+		ends_early(i == 0 ? 100 : 3000); /* 0: no stream stays open there */
+		if (i == 1)
+			ends_again(3000); /* all of them end */
+		if (i == 2)
+			fake_break(request("follow=true"), -EIO, true);
+		if (i == 3)
+			refuse(request("follow=true"), 404); /* a node that has just been started */
+		if (i == 4) {
+			head(request("follow=true")); /* it has gone on */
+			fake_pass(3000);
+			fake_break(fake.requests, -EIO, true);
+			fake_run();
+		}
+		if (i == 5) {
+			ends_again(20);
+			fake_pass(2000);
+			head(request("follow=true")); /* the same, later */
+			fake_pass(2000);
+			fake_break(fake.requests, -EIO, true);
+			fake_run();
+		}
+		if (i == 6) {
+			ends_again(20); /* long ago */
+			for (int k = 0; k < 5; k++) {
+				while (!fake.requests)
+					assert_true(fake_wait(60000));
+				refuse(fake.requests, 500);
+			}
+		}
+		gone_with(-ENOENT);
+		if (i < 6)
+			assert_int_equal(teardown(state), 0);
+	}
+}
+
+/* Where containers are run again, the next stream may be the next run's. */
+static void test_gone_of_reruns(void **state)
+{
+	(void)state;
+	begin((struct follow_config){.reruns = true});
+	head(fake_find("follow=true"));
+	bytes(fake_find("follow=true"), T("01") "one\n");
+	fake_answer(fake_find("limitBytes"), 400, "{}");
+	fake_run();
+	fake_pass(3000);
+	end(request("follow=true"));
+	assert_null(fake.requests);
+	gone_with(-ENOENT);
+}
+
 /* What a reader was fetched is what there was then, and says nothing about the rest. */
 static void test_gone_after_first(void **state)
 {
@@ -619,6 +731,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_never_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_while_going, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_while_running, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_before_news, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_before_watch, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_unproven, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_of_reruns, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_after_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first_refused, setup, teardown),
