@@ -106,11 +106,11 @@ void follow_finish(struct follow *f, int err, const char *text)
 	follow_done(f);
 }
 
-void follow_gone(struct follow *f, const char *text)
+void follow_lost(struct follow *f, int err, const char *text)
 {
 	bool all = f->all_ms && loop_now_ms() - f->all_ms < LATELY_MS;
 
-	follow_finish(f, all ? 0 : -ENOENT, all ? "" : text);
+	follow_finish(f, all ? 0 : err, all ? "" : text);
 }
 
 /* --- waiting --- */
@@ -157,12 +157,8 @@ static void on_timer(void *data)
 
 void follow_wait(struct follow *f, unsigned ms)
 {
-	uint32_t any = 0;
-
-	if (ms > 0 && random_bytes(&any, sizeof(any)) == 0)
-		ms = ms - ms / 4 + any % (ms / 2 + 1); /* not all at once */
 	loop_timer_free(f->timer);
-	f->timer = loop_timer_new(f->config.loop, ms, 0, on_timer, f);
+	f->timer = loop_timer_new(f->config.loop, random_about(ms), 0, on_timer, f);
 	if (!f->timer)
 		follow_finish(f, -ENOMEM, "out of memory");
 }
@@ -269,7 +265,7 @@ void follow_next(struct follow *f)
 	if (f->fetched)
 		follow_settle(f);
 	if (f->ended && f->end == FOLLOW_GONE) {
-		follow_gone(f, "the pod is gone");
+		follow_lost(f, -ENOENT, "the pod is gone");
 		return;
 	}
 	if (f->ended || f->rerun) {
@@ -298,6 +294,7 @@ struct follow *follow_start(const struct follow_config *config)
 	f->config.pod = strdup(config->pod);
 	f->config.container = strdup(config->container);
 	f->delay_ms = FOLLOW_DELAY_MS;
+	f->said = config->again;
 	if (!f->config.key || !f->config.prefix || !f->config.namespace || !f->config.pod ||
 	    !f->config.container) {
 		follow_free(f);

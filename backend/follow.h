@@ -36,12 +36,14 @@ struct follow_config {
 	bool first;
 	/* All that had been printed by now is in the spool, or can't be had now; at most once. */
 	void (*settled)(void *data);
+	bool again; /* the run has ended, and has been refused before: one refusal more is enough */
 	/* Output is lost, or may be, TOTAL times by now (restarts of kxfs included). May be NULL. */
 	void (*gap)(void *data, unsigned total);
 	/*
-	 * It is over: the container has ended and all of it is in the spool (0), or nothing more can be
-	 * had (-ENODATA: it has never printed; -ENOENT: the pod is gone, -EACCES ...: some of it may be
-	 * lost; TEXT says what). The caller calls spool_log_end.
+	 * It is over: the container has ended and all of it is in the spool (0); or what is left has been
+	 * refused so often that it should be asked for later, by another follow (-EAGAIN: TEXT says why); or
+	 * nothing more can be had (-ENODATA: it has never printed; -ENOENT: the pod is gone, or -EINVAL: the
+	 * run: some of it may be lost). The caller calls spool_log_end.
 	 */
 	void (*done)(void *data, int err, const char *text);
 	void *data;

@@ -29,7 +29,8 @@ struct follow {
 	bool fetched; /* what there was at the start */
 	bool said;    /* what is wrong */
 	unsigned gaps;
-	uint64_t all_ms; /* when all that there was had come, as far as can be known; 0: it has not */
+	uint64_t
+		all_ms; /* when all that there was had come, as far as can be known; 0: it has not */
 
 	bool hurry; /* what is left may soon be gone */
 	bool ended;
@@ -75,8 +76,8 @@ void follow_wait(struct follow *f, unsigned ms);
 /* Nothing came: wait, longer each time. */
 void follow_back_off(struct follow *f, unsigned at_least_ms);
 void follow_settle(struct follow *f);
-/* Nothing more can be had, since the pod is gone. */
-void follow_gone(struct follow *f, const char *text);
+/* Nothing more can be had, since ERR; unless all had come, that is the outcome. */
+void follow_lost(struct follow *f, int err, const char *text);
 /* The present request should end by itself, or when nothing comes any more. */
 void follow_await_end(struct follow *f);
 /* When all is written, it is over. */

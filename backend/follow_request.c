@@ -10,11 +10,12 @@
 #include "spec/status.h"
 #include "spec/url.h"
 
-#define HEAD_MS	  30000
-#define IDLE_MS	  600000 /* a silent stream is opened anew: old kubelets lose it at a rotation */
-#define FETCH_MS  60000	 /* the same of one that ends */
-#define TRIES_MAX 12	 /* answers that bring nothing of a run that has ended */
-#define TRIES_BAD 3	 /* of those that say that there is nothing */
+#define HEAD_MS	 30000
+#define IDLE_MS	 600000 /* a silent stream is opened anew: old kubelets lose it at a rotation */
+#define FETCH_MS 60000	/* the same of one that ends */
+#define TRIES_MAX                                                                                  \
+	12 /* answers that bring nothing of a run that has ended, before it is given a rest */
+#define TRIES_BAD 3 /* of those that say that there is nothing */
 /* A node that keeps streams open keeps them for longer than this; of a container that has ended, it does not: */
 #define OPEN_MS	   2000
 #define AT_ONCE_MS 1000
@@ -95,19 +96,21 @@ static void got_all(struct follow *f)
 		ended_early(f, loop_now_ms() - f->head_ms);
 }
 
-/* It can't be had now. ERR and TEXT are the outcome when that was so TRIES times (0: any number). */
-static void got_nothing(struct follow *f, unsigned tries, unsigned wait_ms, int err,
-			const char *text)
+/* It can't be had now, since TEXT. ERR: there is nothing, if that is said more than once; 0: it was refused. */
+static void got_nothing(struct follow *f, int err, unsigned wait_ms, const char *text)
 {
+	bool more = spec_logline_size(f->l) > f->before;
+	unsigned tries = err ? TRIES_BAD : f->config.again ? 1 : TRIES_MAX;
+
 	f->fetched = true; /* as far as it can be */
 	f->check = false;
 	follow_settle(f);
 	if (f->ended && f->end == FOLLOW_GONE) {
-		follow_gone(f, text);
+		follow_lost(f, -ENOENT, text);
 		return;
 	}
-	if (f->ended && tries && ++f->tries >= tries) {
-		follow_finish(f, err, text);
+	if (f->ended && !more && ++f->tries >= tries) {
+		follow_lost(f, err ? err : -EAGAIN, text);
 		return;
 	}
 	follow_back_off(f, wait_ms);
@@ -156,7 +159,7 @@ static void body_ended(struct follow *f, int err)
 	text = spec_logline_text(f->l);
 	if (*text && f->kind != FOLLOW_PROBE) {
 		follow_trouble(f, text);
-		got_nothing(f, TRIES_MAX, 0, -ENOENT, text);
+		got_nothing(f, 0, 0, text);
 	} else if (err == -ESTALE || (err < 0 && f->kind == FOLLOW_PROBE)) {
 		got_other(f);
 	} else if (err == -EAGAIN && ++f->tries < TRIES_MAX) {
@@ -186,18 +189,15 @@ static void refused(struct follow *f, const struct http_reply *reply)
 		return;
 	}
 	if (gone) {
-		follow_gone(f, said);
+		follow_lost(f, -ENOENT, said);
 		return;
 	}
 	if (!bad)
 		follow_trouble(f, said);
 	else if (!f->previous && spec_logline_size(f->l) == 0)
 		err = -ENODATA;
-	got_nothing(f,
-		    reply->status == 429 ? 0
-		    : bad		 ? TRIES_BAD
-					 : TRIES_MAX,
-		    reply->wait_ms, err, said);
+	/* A node that says so of a run of which it had output, and that is not the one before, is not right. */
+	got_nothing(f, bad && (f->previous || err == -ENODATA) ? err : 0, reply->wait_ms, said);
 }
 
 void follow_replied(struct follow *f, const struct http_reply *reply)
@@ -207,6 +207,7 @@ void follow_replied(struct follow *f, const struct http_reply *reply)
 	if (more) {
 		f->force = f->probed = false;
 		f->delay_ms = FOLLOW_DELAY_MS;
+		f->tries = 0;
 	}
 	if (f->head && f->kind == FOLLOW_ON && (more || loop_now_ms() - f->head_ms >= AT_ONCE_MS))
 		f->all_ms = 0; /* that was not all, or may not have been */
@@ -220,9 +221,9 @@ void follow_replied(struct follow *f, const struct http_reply *reply)
 	} else if (reply->err < 0) {
 		if (reply->err != -EIO || !f->head)
 			follow_trouble(f, reply->text);
-		got_nothing(f, 0, 0, reply->err, reply->text);
+		got_nothing(f, 0, 0, reply->text);
 	} else if (reply->status == 204) {
-		got_nothing(f, TRIES_BAD, 0, -ENODATA, "the pod never ran");
+		got_nothing(f, -ENODATA, 0, "the pod never ran");
 	} else if (reply->status / 100 == 2) {
 		body_ended(f, 0);
 	} else {

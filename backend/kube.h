@@ -62,7 +62,8 @@ struct kube_job {
 	struct kube_job *mark_prev, *mark_next;
 	struct spool_job *spool;      /* NULL: no output of it is wanted so far */
 	struct kube_log *logs;	      /* by key */
-	size_t n_following;	      /* of them wait or are under way */
+	size_t n_following;	      /* of them wait, are under way or rest */
+	size_t n_resting;	      /* of these: refused, and asked for again now and then */
 	bool output_over;	      /* the merged log has ended */
 	struct kube_command *command; /* that was written to ctl and has not shown; NULL: none */
 	unsigned ignored;	      /* as in spec_job */
@@ -159,7 +160,8 @@ struct kube {
 	struct keep *keep;	     /* what becomes of old jobs */
 	size_t n_removing;	     /* of them under way */
 	struct kube_log *waiting;    /* logs that wait for a stream */
-	size_t n_following, n_first; /* streams; of them fetched for a reader that waits */
+	size_t n_following, n_first; /* streams; of them fetched for a reader that waits, */
+	size_t n_again, n_resting;   /* of logs that have rested; logs that rest */
 
 	struct lock lock; /* for what is below, which .kxfs/info reads */
 	int64_t stale_since;
@@ -278,6 +280,8 @@ void kube_logs_fill(struct kube_job *job, struct spec_job *snapshot);
 /* The same of a job that has left the cluster, with its pods, while no mount was there. */
 void kube_logs_left(const struct kube *k, struct spec_job *snapshot);
 void kube_logs_free(struct kube_job *job);
+/* The server can be reached again: what it has refused is asked for. */
+void kube_logs_again(struct kube *k);
 /*
  * Call DONE for each log of JOB that is followed, when what was printed so far is in, or can't be had; *N is
  * counted up for each before.

@@ -91,7 +91,7 @@ static bool may_go(struct backend *b, const struct spec_job *job)
 	const struct kube_own *own = kube_own_find(k, job->id);
 
 	return own && own->output && !own->removing && streq(own->uid, job->uid) &&
-	       !job->suspended && !(live && live->n_following);
+	       !job->suspended && !(live && live->n_following > live->n_resting);
 }
 
 static bool is_removing(struct backend *b)

@@ -67,7 +67,9 @@ static bool has_begun(const struct run *run)
 /* False: it has not ended. */
 static bool has_ended(const struct run *run, enum follow_end *ret)
 {
-	if (run->restart < run->container->restarts)
+	if (run->restart + 1 < run->container->restarts)
+		*ret = FOLLOW_GONE; /* only the run before the present one can still be had */
+	else if (run->restart < run->container->restarts)
 		*ret = FOLLOW_PREVIOUS;
 	else if (run->container->state == SPEC_TERMINATED || is_between(run))
 		*ret = FOLLOW_LAST;
@@ -116,8 +118,7 @@ static struct kube_log *follow_key(struct kube_job *job, const char *key, const 
 
 	if (!find_run(job, key, &run) || !has_begun(&run))
 		return NULL;
-	/* Only the run before the present one can still be had. */
-	if (run.restart + 1 < run.container->restarts)
+	if (has_ended(&run, &end) && end == FOLLOW_GONE)
 		return NULL;
 	err = need_spool(job);
 	if (!err)
@@ -158,9 +159,10 @@ static bool is_captured(const struct kube *k, const struct spec_job *snapshot)
 /* Can what KEY's run has printed no longer be had? Nobody has followed it to its end. */
 static bool is_out_of_reach(const struct kube_job *job, const char *key)
 {
+	enum follow_end end;
 	struct run run;
 
-	return !find_run(job, key, &run) || run.restart + 1 < run.container->restarts;
+	return !find_run(job, key, &run) || (has_ended(&run, &end) && end == FOLLOW_GONE);
 }
 
 static void fill_log(struct kube_job *job, struct spec_log *l, bool dropped, bool captured)
@@ -172,7 +174,7 @@ static void fill_log(struct kube_job *job, struct spec_log *l, bool dropped, boo
 		l->complete = false; /* who opens it gets what the cluster still has */
 	} else if (log) {
 		l->complete |= log->complete;
-		l->waiting = log->step == LOG_WAITING;
+		l->waiting = kube_stream_waits(log);
 		l->gap = max_of(l->gap, kube_stream_gaps(log));
 	} else if (captured && !l->complete && is_out_of_reach(job, l->key)) {
 		l->gap = max_of(l->gap, (uint64_t)1);
@@ -285,7 +287,7 @@ void kube_logs_look(struct kube_job *job, const struct spec_job *snapshot)
 	each_log(job, snapshot,
 		 !job->left && !kube_is_dropped(job->k, job->view) &&
 			 is_captured(job->k, snapshot));
-	over = spec_job_is_over(snapshot) && !job->n_following;
+	over = spec_job_is_over(snapshot) && job->n_following == job->n_resting;
 	if (!job->spool || over == job->output_over)
 		return;
 	job->output_over = over;
@@ -312,6 +314,13 @@ void kube_logs_free(struct kube_job *job)
 	spool_job_close(job->spool);
 	job->spool = NULL;
 	kube_streams_start(job->k);
+}
+
+void kube_logs_again(struct kube *k)
+{
+	for (struct kube_job *job = k->jobs; job; job = job->hh.next)
+		for (struct kube_log *log = job->logs; log; log = log->hh.next)
+			kube_stream_again(log);
 }
 
 /* --- readers --- */
@@ -352,6 +361,7 @@ static void open_logs(struct kube_job *job, const struct spec_job *snapshot, con
 				log = follow_key(job, r->logs[j].key, prefix, true);
 			if (!log)
 				continue;
+			kube_stream_open(log);
 			all->n++;
 			kube_stream_wait(log, one_of_all, all);
 		}

@@ -183,4 +183,6 @@ void kube_confirm(struct kube *k)
 	     text ? text : "");
 	for (struct kube_job *job = k->jobs; job; job = job->hh.next)
 		kube_mark(job);
+	if (!stale)
+		kube_logs_again(k);
 }

@@ -2,16 +2,23 @@
 /*
  * Streams: more than STREAMS_MAX at once wait for their turn, and so do fetches that only a reader asked
  * for, beyond FIRST_MAX. What is about to be gone goes before the others, and has URGENT_MAX places more, so
- * that it need not wait for programs that run on for days.
+ * that it need not wait for programs that run on for days. A run that has ended, and whose output is refused,
+ * rests between two tries, longer and longer, and has no place meanwhile. It is given up when its pod is gone.
  */
 #include "backend/kube_stream.h"
 
 #include <errno.h>
 #include <utlist.h>
 
+#include "backend/random.h"
+
 #define STREAMS_MAX 1000
 #define URGENT_MAX  64
 #define FIRST_MAX   8
+#define AGAIN_MAX   8 /* logs that have rested, and are not about to be gone */
+#define REST_MS	    2000
+#define REST_MAX_MS 45000
+#define REST_ALL_MS 100 /* a log: so often is one of all those that rest asked for */
 
 /* --- who waits --- */
 
@@ -34,22 +41,120 @@ static void settle(struct kube_log *log)
 
 /* --- a stream --- */
 
+static void wait_for_turn(struct kube_log *log)
+{
+	struct kube *k = log->job->k;
+
+	log->step = LOG_WAITING;
+	if (log->urgent)
+		DL_PREPEND(k->waiting, log);
+	else
+		DL_APPEND(k->waiting, log);
+	atomic_fetch_add(&k->n_waiting, 1);
+}
+
+/* The step that it is in is over; the caller says which is next. */
+static void leave_step(struct kube_log *log)
+{
+	struct kube *k = log->job->k;
+
+	if (log->step == LOG_FOLLOWING) {
+		k->n_following--;
+		k->n_again -= log->refused;
+		atomic_fetch_sub(&k->n_streams, 1);
+	} else if (log->step == LOG_WAITING) {
+		DL_DELETE(k->waiting, log);
+		atomic_fetch_sub(&k->n_waiting, 1);
+	} else {
+		loop_timer_free(take_ptr(log->rest));
+		k->n_resting--;
+		log->job->n_resting--;
+	}
+}
+
 static void log_over(struct kube_log *log)
+{
+	settle(log);
+	leave_step(log);
+	log->step = LOG_OVER;
+	log->job->n_following--;
+}
+
+/* Nothing more can be had, for TEXT. May free the job. */
+static void give_up(struct kube_log *log, const char *text)
 {
 	struct kube_job *job = log->job;
 	struct kube *k = job->k;
 
-	settle(log);
-	if (log->step == LOG_FOLLOWING) {
-		k->n_following--;
-		atomic_fetch_sub(&k->n_streams, 1);
-	} else {
-		DL_DELETE(k->waiting, log);
-		atomic_fetch_sub(&k->n_waiting, 1);
-	}
-	log->step = LOG_OVER;
-	job->n_following--;
+	log->lost = true;
+	diag(DIAG_WARNING, "%s: %s of %s: %s", job->view->meta.name, log->container, log->pod,
+	     text);
+	log_over(log);
+	kube_mark(job);
+	kube_job_settle(job);
+	kube_streams_start(k);
 }
+
+/* --- what is refused --- */
+
+static void on_rested(void *data)
+{
+	struct kube_log *log = data;
+
+	if (log->end == FOLLOW_GONE)
+		give_up(log, "the pod is gone, or the run, and what it printed was refused");
+	else
+		kube_stream_again(log);
+}
+
+static void rest_for(struct kube_log *log, unsigned ms)
+{
+	loop_timer_free(log->rest);
+	log->rest = loop_timer_new(log->job->k->b->loop, ms, 0, on_rested, log);
+}
+
+/* It was refused: for now it has ended for its readers. */
+static void rest(struct kube_log *log)
+{
+	struct kube_job *job = log->job;
+	struct kube *k = job->k;
+	unsigned doubled = min_of(log->rests, 8u);
+	unsigned ms = min_of(REST_MS << doubled, REST_MAX_MS);
+
+	settle(log);
+	leave_step(log);
+	log->step = LOG_RESTING;
+	job->n_resting++;
+	k->n_resting++;
+	log->refused = true;
+	log->rests++;
+	rest_for(log, random_about(max_of(ms, (unsigned)k->n_resting * REST_ALL_MS)));
+	kube_mark(job);
+}
+
+void kube_stream_again(struct kube_log *log)
+{
+	if (log->step != LOG_RESTING || log->end == FOLLOW_GONE)
+		return;
+	leave_step(log);
+	wait_for_turn(log);
+	kube_streams_start(log->job->k);
+}
+
+void kube_stream_open(struct kube_log *log)
+{
+	if (log->step != LOG_RESTING || log->end == FOLLOW_GONE)
+		return;
+	log->settled = false;
+	kube_stream_again(log);
+}
+
+bool kube_stream_waits(const struct kube_log *log)
+{
+	return log->step == LOG_WAITING || (log->refused && log->step != LOG_OVER);
+}
+
+/* --- its stream --- */
 
 static void on_settled(void *data)
 {
@@ -75,19 +180,24 @@ static void on_done(void *data, int err, const char *text)
 	struct kube *k = job->k;
 
 	log->follow = NULL;
-	log->complete = !err || err == -ENODATA;
-	log->lost = !log->complete;
-	if (log->lost)
-		diag(DIAG_WARNING, "%s: %s of %s: %s", job->view->meta.name, log->container,
-		     log->pod, text);
 	spool_log_end(job->spool, log->key, NULL, NULL);
+	if (err == -EAGAIN && log->end != FOLLOW_GONE) {
+		rest(log);
+		kube_streams_start(k);
+		return;
+	}
+	log->complete = !err || err == -ENODATA;
+	if (!log->complete) {
+		give_up(log, text);
+		return;
+	}
 	log_over(log);
 	kube_mark(job);
 	kube_job_settle(job);
 	kube_streams_start(k);
 }
 
-/* 0; or a negative errno: it stays as it is. */
+/* 0; or -ENOMEM: it stays as it is. */
 static int start(struct kube_log *log)
 {
 	struct kube_job *job = log->job;
@@ -105,20 +215,25 @@ static int start(struct kube_log *log)
 		.restart = log->restart,
 		.started = log->started,
 		.first = log->first,
+		.again = log->rests > 0,
 		.settled = on_settled,
 		.gap = on_gap,
 		.done = on_done,
 		.data = log,
 	};
 
+	if (log->refused && spool_log_begin(job->spool, log->key, log->prefix, NULL) < 0) {
+		rest(log);
+		return 0;
+	}
 	log->follow = follow_start(&config);
 	if (!log->follow)
 		return -ENOMEM;
-	DL_DELETE(k->waiting, log);
-	atomic_fetch_sub(&k->n_waiting, 1);
+	leave_step(log);
 	atomic_fetch_add(&k->n_streams, 1);
 	log->step = LOG_FOLLOWING;
 	k->n_following++;
+	k->n_again += log->refused;
 	if (log->first)
 		k->n_first++;
 	if (log->hurried)
@@ -139,6 +254,8 @@ void kube_streams_start(struct kube *k)
 		if (k->stopping || k->n_following >= max)
 			return; /* urgent ones come first */
 		if (log->first && k->n_first >= FIRST_MAX)
+			continue;
+		if (log->refused && !log->hurried && k->n_again >= AGAIN_MAX)
 			continue;
 		if (start(log) < 0)
 			return;
@@ -176,9 +293,8 @@ struct kube_log *kube_stream_new(struct kube_job *job, const char *key, const ch
 		HASH_ADD_KEYPTR(hh, job->logs, log->key, strlen(log->key), log);
 	if (log->hh.tbl) {
 		spool_log_hold(job->spool, key, true);
-		DL_APPEND(job->k->waiting, log);
 		job->n_following++;
-		atomic_fetch_add(&job->k->n_waiting, 1);
+		wait_for_turn(log);
 		return log;
 	}
 	free(log->key);
@@ -197,8 +313,8 @@ static void go_first(struct kube_log *log)
 	log->urgent = true;
 	if (log->step != LOG_WAITING)
 		return;
-	DL_DELETE(k->waiting, log);
-	DL_PREPEND(k->waiting, log);
+	leave_step(log);
+	wait_for_turn(log);
 	kube_streams_start(k);
 }
 
@@ -207,10 +323,12 @@ void kube_stream_hurry(struct kube_log *log)
 	if (log->hurried || log->step == LOG_OVER)
 		return;
 	log->hurried = true;
+	log->rests = 0;
 	if (log->follow)
 		follow_hurry(log->follow);
 	if (!log->urgent)
 		go_first(log);
+	kube_stream_again(log);
 }
 
 uint64_t kube_stream_gaps(const struct kube_log *log)
@@ -229,6 +347,13 @@ void kube_stream_end(struct kube_log *log, enum follow_end end)
 		follow_ended(log->follow, end);
 	if (!log->urgent)
 		go_first(log);
+	if (log->step != LOG_RESTING)
+		return;
+	log->rests = 0;
+	if (end == FOLLOW_GONE)
+		rest_for(log, 0); /* not from within the caller's own work */
+	else
+		kube_stream_again(log);
 }
 
 void kube_stream_wait(struct kube_log *log, loop_fn done, void *arg)

@@ -9,7 +9,7 @@
 #include "backend/follow.h"
 #include "backend/kube.h"
 
-enum log_step { LOG_WAITING, LOG_FOLLOWING, LOG_OVER };
+enum log_step { LOG_WAITING, LOG_FOLLOWING, LOG_RESTING, LOG_OVER };
 
 /* Somebody who opens a log and waits for what has been printed so far. */
 struct log_wait {
@@ -36,6 +36,9 @@ struct kube_log {
 	unsigned missed; /* runs before it of which nothing was seen */
 	unsigned gap;	 /* as follow_config.gap */
 	bool lost;	 /* its end could not be had */
+	bool refused;	 /* so often that it has rested */
+	unsigned rests;	 /* one after the other */
+	struct loop_timer *rest; /* NULL: it does not rest */
 	enum log_step step;
 	struct follow *follow;
 	struct log_wait *waits;
@@ -56,6 +59,11 @@ void kube_streams_start(struct kube *k);
 void kube_stream_end(struct kube_log *log, enum follow_end end);
 /* Its pod is on its way out. */
 void kube_stream_hurry(struct kube_log *log);
+/* If it rests, it is asked for when its turn comes; the same for somebody who opens it, and waits. */
+void kube_stream_again(struct kube_log *log);
+void kube_stream_open(struct kube_log *log);
+/* Does it wait for its turn, or to be had at all? */
+bool kube_stream_waits(const struct kube_log *log);
 /* How often some of it was lost, or may have been. */
 uint64_t kube_stream_gaps(const struct kube_log *log);
 /* Call DONE when what LOG's container has printed so far is in, or can't be had. */

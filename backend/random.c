@@ -16,6 +16,15 @@ int random_bytes(void *p, size_t n)
 	return getrandom(p, n, 0) == (ssize_t)n ? 0 : -EIO;
 }
 
+unsigned random_about(unsigned ms)
+{
+	uint32_t any;
+
+	if (random_bytes(&any, sizeof(any)) < 0)
+		return ms;
+	return ms - ms / 4 + any % (ms / 2 + 1);
+}
+
 int random_uuid(char ret[37])
 {
 	unsigned char b[16];

@@ -10,5 +10,7 @@
 /* 0 or -EIO. */
 int must_check random_bytes(void *p, size_t n);
 int must_check random_uuid(char ret[37]);
+/* MS, up to a quarter more or less: so that what waits is not done all at once. */
+unsigned random_about(unsigned ms);
 
 #endif

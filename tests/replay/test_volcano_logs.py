@@ -342,6 +342,45 @@ def test_gone_before_news(server, make_mount):
 
 
 @pytest.mark.concurrent
+def test_refused_for_long(server, make_mount):
+    """What a container printed that has ended is refused again and again while its pod stands: nobody waits for it,
+    `status` says so, and it comes in the end."""
+    owner, pod = others(server)
+    log = server.api.log(pod, "main")
+    log.append("one\n")
+    kx = make_mount(server, options="capture=all")
+    job = harness.Job(kx, "theirs")
+    holds(job, b"one\n")
+    refused = server.faults.add("reply", times=1000, subresource="log", reply=replies.internal())
+    server.end_streams("reset", subresource="log")
+    log.append("two\n")
+    log.end()
+
+    def end(tree):
+        tree["metadata"]["deletionTimestamp"] = st.now()
+        tree["status"].update(phase="Failed", containerStatuses=[{"name": "main", "restartCount": 0, "state": {
+            "terminated": {"exitCode": 1, "reason": "Error", "startedAt": st.now(), "finishedAt": st.now()}}}])
+    server.store.change(st.PODS, "test", pod.name, end)
+    server.store.change(st.JOBS, "test", owner.name,
+                        lambda tree: tree["status"].update(state={"phase": "Failed"}))
+    harness.wait_for(lambda: job.status()["logs_waiting"] == 1)
+    assert "\nlogs_waiting: 1\n" in job.read("main-0", "status")
+    assert harness.run(["cat", str(job / "main-0/follow")]).stdout == "one\n"
+    assert job.log() == b"one\n" and job.read("log") == "main/0 one\n" and job.gap() == 0
+    with (kx.base / "tailed").open("wb") as file:
+        tail = harness.popen(["tail", "-f", "-n", "+1", str(job / "main-0/log")], stdout=file)
+    try:
+        server.faults.clear(refused)
+        holds(job, b"one\ntwo\n")
+        harness.wait_for(lambda: (kx.base / "tailed").read_bytes() == b"one\ntwo\n")
+    finally:
+        harness.kill(tail.pid)
+        tail.wait()
+    harness.wait_for(lambda: job.status()["logs_waiting"] == 0)
+    assert job.read("log") == "main/0 one\nmain/0 two\n" and job.gap() == 0
+
+
+@pytest.mark.concurrent
 def test_merged(kx, server, volcano):
     """`log` of the job: prefixed lines, in the order of their times, and never changed once written."""
     del server

@@ -238,6 +238,82 @@ static void test_never_ends(void **state)
 	assert_int_equal(rig.err, -ENOENT);
 }
 
+/* The run has ended, one line of it is known, and what is left is asked for. */
+static void ended_after_one(bool again)
+{
+	begin((struct follow_config){.again = again});
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	fake_break(fake.requests, -EIO, true);
+	fake_run();
+	ended(FOLLOW_LAST);
+	fake_pass(100);
+}
+
+/* It is refused, in any way, so often that it is not asked for any more just now. */
+static void test_refused(void **state)
+{
+	(void)state;
+	ended_after_one(false);
+	for (int i = 0; i < 12; i++) {
+		assert_int_equal(rig.done, 0);
+		if (i % 4 == 3)
+			fake_break(request("timestamps=true"), -EHOSTUNREACH, false);
+		else
+			refuse(request("timestamps=true"), i % 4 == 2 ? 429 : i % 4 ? 500 : 403);
+		fake_pass(8000);
+	}
+	assert_null(fake.requests);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, -EAGAIN);
+	holds("one\n");
+}
+
+/* That was so before: once is enough then. But not while something comes each time. */
+static void test_refused_again(void **state)
+{
+	static const char *const lines[] = {T("02") "two\n", T("03") "three\n"};
+
+	(void)state;
+	ended_after_one(true);
+	for (size_t i = 0; i < array_size(lines); i++) {
+		head(request("timestamps=true"));
+		bytes(fake.requests, T("01") "one\n");
+		if (i > 0)
+			bytes(fake.requests, lines[0]);
+		bytes(fake.requests, lines[i]);
+		fake_break(fake.requests, -EIO, true);
+		fake_pass(8000);
+		assert_int_equal(rig.done, 0);
+	}
+	refuse(request("timestamps=true"), 500);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, -EAGAIN);
+	holds("one\ntwo\nthree\n");
+}
+
+/* There is nothing, says the node: of the run before the present one that is final. Else it should know better. */
+static void test_refused_for_good(void **state)
+{
+	static const enum follow_end ends[] = {FOLLOW_PREVIOUS, FOLLOW_LAST};
+
+	for (size_t i = 0; i < array_size(ends); i++) {
+		if (i > 0)
+			assert_int_equal(setup(state), 0);
+		ended_after_one(false);
+		if (ends[i] == FOLLOW_PREVIOUS)
+			ended(FOLLOW_PREVIOUS);
+		while (!rig.done) {
+			while (!fake.requests)
+				assert_true(fake_wait(10000));
+			refuse(fake.requests, 400);
+		}
+		assert_int_equal(rig.err, ends[i] == FOLLOW_LAST ? -EAGAIN : -EINVAL);
+		if (i == 0)
+			assert_int_equal(teardown(state), 0);
+	}
+}
+
 /* --- was that all? --- */
 
 /* A pod that is gone: some of its output may be lost, but not when its stream had just ended by itself. */
@@ -729,6 +805,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_still_comes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_falls_silent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_for_good, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_while_going, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_while_running, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_before_news, setup, teardown),
