@@ -167,29 +167,33 @@ def test_removed_while_it_is_launched(kx):
 
 def test_rename_waits_and_replaces(kx):
     put(kx, "x.yaml", asking())
-    put(kx, "tmp", asking("delay 1000"))
-    begun = time.monotonic()
-    os.rename(kx / "submit/tmp", kx / "submit/x.yaml")
-    assert time.monotonic() - begun >= 1
-    assert kx.read("submit/x.yaml") == asking("delay 1000")
+    put(kx, "tmp", asking("held"))
+    done = later(harness.err_of, os.rename, kx / "submit/tmp", kx / "submit/x.yaml")
+    harness.wait_for(lambda: kx.said().count("asked: x.yaml\n") == 2, what="the submission of the other")
+    assert kx.read("submit/x.yaml") == asking()
+    kx.answer()
+    assert done() == ""
+    assert kx.read("submit/x.yaml") == asking("held")
     assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
     assert len(launched(kx)) == 2
 
 
 def test_rename_has_a_deadline(kx):
-    put(kx, "tmp", asking("delay 5000"))
+    put(kx, "tmp", asking("held"))
     assert harness.err_of(os.rename, kx / "submit/tmp", kx / "submit/x.yaml") == "ETIMEDOUT"
     assert "x.yaml" not in kx.ls("submit")
     # Trying again does not launch it a second time: it gets the name, and then the verdict.
     os.rename(kx / "submit/tmp", kx / "submit/x.yaml")
+    kx.answer()
     harness.wait_for(lambda: job_of(kx, "x.yaml"))
     assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
     assert len(launched(kx)) == 1
 
 
 def test_a_rename_that_is_late(kx):
-    put(kx, "tmp", asking("delay 3500"))
+    put(kx, "tmp", asking("held"))
     assert harness.err_of(os.rename, kx / "submit/tmp", kx / "submit/x.yaml") == "ETIMEDOUT"
+    kx.answer()
     harness.wait_for(lambda: job_of(kx, "x.yaml"))
     os.rename(kx / "submit/tmp", kx / "submit/x.yaml")
     assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
@@ -221,9 +225,10 @@ def until_made(kx, name, text=MADE):
 
 
 def test_dry_run_waits_for_the_verdict(kx):
-    done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("delay 1500"))
+    done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
-    assert kx.read("dryrun/x.yaml") == asking("delay 1500")
+    assert kx.read("dryrun/x.yaml") == asking("held")
+    kx.answer()
     assert done() == ""
     assert kx.read("dryrun/x.yaml") == MADE
     assert harness.err_of(kx.write, "dryrun/y.yaml", asking("delay 300", f"refuse {errno.EDQUOT}")) == "EDQUOT"
@@ -232,11 +237,12 @@ def test_dry_run_waits_for_the_verdict(kx):
 
 
 def test_interrupted_dry_run(kx):
-    (kx.work / "doc").write_text(asking("delay 1500"))
+    (kx.work / "doc").write_text(asking("held"))
     cp = harness.popen(["cp", str(kx.work / "doc"), str(kx / "dryrun/x.yaml")])
     until_asked(kx, "x.yaml")
     cp.send_signal(signal.SIGINT)
     assert cp.wait(timeout=harness.LIMIT) == -signal.SIGINT
+    kx.answer()
     until_made(kx, "x.yaml")
 
 
@@ -244,22 +250,24 @@ def test_interrupted_dry_run(kx):
 @pytest.mark.parametrize("second", ["", f"refuse {errno.EACCES}"])
 def test_the_last_dry_run_decides(kx, first, second):
     """What was asked about, and is not in the file any more, neither changes it nor has an error."""
-    done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("delay 1500", first))
+    done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("held", first))
     until_asked(kx, "x.yaml")
     harness.err_of(kx.write, "dryrun/x.yaml", asking("newer", second))
     for _ in range(2):
         assert kx.read("dryrun/x.yaml") == (asking("newer", second) if second else MADE)
         assert kx.ls("dryrun") == ["x.yaml"] + (["x.yaml.error"] if second else [])
+        kx.answer()
         done()
 
 
 def test_written_while_a_dry_run_is_under_way(kx):
     """A writer who has not closed yet keeps what it has written."""
-    done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("delay 1500"))
+    done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
     with open(kx / "dryrun/x.yaml", "w", encoding="utf-8") as f:
         f.write(asking("unfinished"))
         f.flush()
+        kx.answer()
         assert done() == ""
         assert kx.read("dryrun/x.yaml") == asking("unfinished")
     until_made(kx, "x.yaml")
@@ -270,25 +278,28 @@ def test_dry_run_by_rename(kx):
     os.rename(kx / "dryrun/tmp", kx / "dryrun/x.yaml")
     assert kx.ls("dryrun") == ["x.yaml"]
     assert kx.read("dryrun/x.yaml") == MADE
-    kx.write("dryrun/tmp", asking("delay 5000"))
+    kx.write("dryrun/tmp", asking("held"))
     assert harness.err_of(os.rename, kx / "dryrun/tmp", kx / "dryrun/x.yaml") == "ETIMEDOUT"
     # Given the name after all, before the answer is there.
     os.rename(kx / "dryrun/tmp", kx / "dryrun/x.yaml")
-    assert kx.read("dryrun/x.yaml") == asking("delay 5000")
+    assert kx.read("dryrun/x.yaml") == asking("held")
+    kx.answer()
     until_made(kx, "x.yaml")
     assert kx.ls("dryrun") == ["x.yaml"]
     # Nobody asks any more when the answer comes: the file stays what it is.
-    kx.write("dryrun/tmp", asking("delay 3500"))
+    kx.write("dryrun/tmp", asking("held"))
     assert harness.err_of(os.rename, kx / "dryrun/tmp", kx / "dryrun/y.yaml") == "ETIMEDOUT"
+    kx.answer()
     time.sleep(1)
-    assert kx.read("dryrun/tmp") == asking("delay 3500")
+    assert kx.read("dryrun/tmp") == asking("held")
     assert kx.ls("dryrun") == ["tmp", "x.yaml"]
 
 
 def test_removed_while_a_dry_run_is_under_way(kx):
-    done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("delay 1000"))
+    done = later(harness.err_of, kx.write, "dryrun/x.yaml", asking("held"))
     until_asked(kx, "x.yaml")
     os.remove(kx / "dryrun/x.yaml")
+    kx.answer()
     assert done() == ""
     assert kx.ls("dryrun") == []
 

@@ -216,7 +216,8 @@ SIGNALS = ["TERM", "KILL", "HUP", "SEGV"]
     # A child of the opener wrote.
     *[("{{ {half} & {wait}; kill -{sig} $!; wait; }} > $F", sig) for sig in SIGNALS],
     # The opener is not killed and closes as always.
-    *[("timeout -s {sig} 1 {half} > $F", sig) for sig in [*SIGNALS, "INT"]],
+    # (SIGALRM is how timeout hears that the time is over.)
+    *[("timeout -s {sig} 1000 {half} > $F & {wait}; kill -ALRM $!; wait", sig) for sig in [*SIGNALS, "INT"]],
     # The opener, having written nothing itself.
     *[("bash -c 'head -n 2 $DOC; kill -{sig} $$' > $F", sig) for sig in [*SIGNALS, "INT"]],
     *[("dash -c 'head -n 2 $DOC; kill -{sig} $$' > $F", sig) for sig in [*SIGNALS, "INT"]],

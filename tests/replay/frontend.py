@@ -16,6 +16,7 @@ class Http2Frontend:
         self.messages = directory / "nghttpx.log"
         self.host = "127.0.0.1"
         self.port = 0
+        self.held = None
         self.proc = None
 
     @property
@@ -23,9 +24,11 @@ class Http2Frontend:
         return f"https://{self.host}:{self.port}"
 
     def __enter__(self):
-        with socket.socket() as s:
-            s.bind((self.host, 0))
-            self.port = s.getsockname()[1]
+        # Bound here as long as it is used, so that nobody else is given the port; nghttpx shares it.
+        self.held = socket.socket()
+        self.held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.held.bind((self.host, 0))
+        self.port = self.held.getsockname()[1]
         self.proc = subprocess.Popen(
             ["nghttpx", f"--frontend={self.host},{self.port}",
              f"--backend={self.server.host},{self.server.port};;", "--conf=/dev/null",
@@ -46,3 +49,4 @@ class Http2Frontend:
     def __exit__(self, *exc):
         self.proc.terminate()
         self.proc.wait(60)
+        self.held.close()

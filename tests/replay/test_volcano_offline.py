@@ -30,6 +30,7 @@ def test_reading(kx, server, volcano, how):
     begin = time.time()
     server.away(how)
     harness.wait_for(lambda: stale(kx, job.id), what="it to be marked stale")
+    harness.wait_for(lambda: all(stale(kx, name) for name in kx.ls("jobs")), what="all to be marked")
     assert job.state() == "RUNNING" and job.log() == b"hello\n"
     assert "stale" in watching.known(kx) or "since" in watching.known(kx)
     started = time.monotonic()

@@ -36,6 +36,8 @@ def test_one_list_and_one_watch(server, make_mount):
         job = server.store.add(st.JOBS, watching.job(f"job-{i:03}", phase="Running"))
         server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
     kx = up(server, make_mount(server))
+    for resource in ("podgroups", "queues", "events"):
+        harness.wait_for(lambda resource=resource: server.open_streams(verb="watch", resource=resource))
     assert len(names(kx)) == 300
     before = len(server.requests)
     harness.run(f"cd {kx.mnt} && cat jobs/*/state jobs/*/status jobs/*/status.json jobs/*/why "
@@ -166,9 +168,13 @@ def test_no_storm(server, make_mount):
     kx = up(server, make_mount(server))
     server.faults.add("reply", times=10**6, reply=replies.internal())
     server.end_streams("reset")
+
+    def asked():
+        return sum(1 for req in server.requests if req.code == 500)
+
+    harness.wait_for(lambda: asked() >= 2, what="the first refusals")
     time.sleep(5)
-    asked = sum(1 for req in server.requests if req.code == 500)
-    assert 2 <= asked <= 40
+    assert asked() <= 40
     server.faults.clear()
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: names(kx) == ["one"])
