@@ -294,7 +294,7 @@ struct follow *follow_start(const struct follow_config *config)
 	f->config.pod = strdup(config->pod);
 	f->config.container = strdup(config->container);
 	f->delay_ms = FOLLOW_DELAY_MS;
-	f->said = config->again;
+	f->said = config->said;
 	if (!f->config.key || !f->config.prefix || !f->config.namespace || !f->config.pod ||
 	    !f->config.container) {
 		follow_free(f);

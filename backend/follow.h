@@ -36,6 +36,7 @@ struct follow_config {
 	bool first;
 	/* All that had been printed by now is in the spool, or can't be had now; at most once. */
 	void (*settled)(void *data);
+	bool said;  /* that something is wrong has been said before */
 	bool again; /* the run has ended, and has been refused before: one refusal more is enough */
 	/* Output is lost, or may be, TOTAL times by now (restarts of kxfs included). May be NULL. */
 	void (*gap)(void *data, unsigned total);

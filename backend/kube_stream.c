@@ -3,7 +3,8 @@
  * Streams: more than STREAMS_MAX at once wait for their turn, and so do fetches that only a reader asked
  * for, beyond FIRST_MAX. What is about to be gone goes before the others, and has URGENT_MAX places more, so
  * that it need not wait for programs that run on for days. A run that has ended, and whose output is refused,
- * rests between two tries, longer and longer, and has no place meanwhile. It is given up when its pod is gone.
+ * rests between two tries, longer and longer, and has no place meanwhile. It is given up when its pod is gone. For its
+ * readers it has ended, unless it is the server that is away, for which all wait.
  */
 #include "backend/kube_stream.h"
 
@@ -68,7 +69,7 @@ static void leave_step(struct kube_log *log)
 	} else {
 		loop_timer_free(take_ptr(log->rest));
 		k->n_resting--;
-		log->job->n_resting--;
+		log->job->n_resting -= log->refused;
 	}
 }
 
@@ -101,10 +102,13 @@ static void on_rested(void *data)
 {
 	struct kube_log *log = data;
 
-	if (log->end == FOLLOW_GONE)
-		give_up(log, "the pod is gone, or the run, and what it printed was refused");
-	else
+	if (log->end != FOLLOW_GONE) {
 		kube_stream_again(log);
+		return;
+	}
+	if (!log->refused)
+		spool_log_end(log->job->spool, log->key, NULL, NULL);
+	give_up(log, "the pod is gone, or the run, and what it printed was refused");
 }
 
 static void rest_for(struct kube_log *log, unsigned ms)
@@ -113,21 +117,26 @@ static void rest_for(struct kube_log *log, unsigned ms)
 	log->rest = loop_timer_new(log->job->k->b->loop, ms, 0, on_rested, log);
 }
 
-/* It was refused: for now it has ended for its readers. */
+/* It was refused, or can't be asked for. */
 static void rest(struct kube_log *log)
 {
 	struct kube_job *job = log->job;
 	struct kube *k = job->k;
 	unsigned doubled = min_of(log->rests, 8u);
 	unsigned ms = min_of(REST_MS << doubled, REST_MAX_MS);
+	bool away = (k->err_jobs || k->err_pods) && !log->refused;
 
 	settle(log);
 	leave_step(log);
 	log->step = LOG_RESTING;
-	job->n_resting++;
+	log->rested = true;
 	k->n_resting++;
-	log->refused = true;
-	log->rests++;
+	if (!away) {
+		spool_log_end(job->spool, log->key, NULL, NULL);
+		log->refused = true;
+		log->rests++;
+		job->n_resting++;
+	}
 	rest_for(log, random_about(max_of(ms, (unsigned)k->n_resting * REST_ALL_MS)));
 	kube_mark(job);
 }
@@ -151,7 +160,8 @@ void kube_stream_open(struct kube_log *log)
 
 bool kube_stream_waits(const struct kube_log *log)
 {
-	return log->step == LOG_WAITING || (log->refused && log->step != LOG_OVER);
+	return log->step == LOG_WAITING || log->step == LOG_RESTING ||
+	       (log->step == LOG_FOLLOWING && log->refused);
 }
 
 /* --- its stream --- */
@@ -180,12 +190,12 @@ static void on_done(void *data, int err, const char *text)
 	struct kube *k = job->k;
 
 	log->follow = NULL;
-	spool_log_end(job->spool, log->key, NULL, NULL);
 	if (err == -EAGAIN && log->end != FOLLOW_GONE) {
 		rest(log);
 		kube_streams_start(k);
 		return;
 	}
+	spool_log_end(job->spool, log->key, NULL, NULL);
 	log->complete = !err || err == -ENODATA;
 	if (!log->complete) {
 		give_up(log, text);
@@ -215,6 +225,7 @@ static int start(struct kube_log *log)
 		.restart = log->restart,
 		.started = log->started,
 		.first = log->first,
+		.said = log->rested,
 		.again = log->rests > 0,
 		.settled = on_settled,
 		.gap = on_gap,

@@ -36,7 +36,8 @@ struct kube_log {
 	unsigned missed; /* runs before it of which nothing was seen */
 	unsigned gap;	 /* as follow_config.gap */
 	bool lost;	 /* its end could not be had */
-	bool refused;	 /* so often that it has rested */
+	bool rested;	 /* between two follows */
+	bool refused;	 /* so often that it has rested as one that has ended for its readers */
 	unsigned rests;	 /* one after the other */
 	struct loop_timer *rest; /* NULL: it does not rest */
 	enum log_step step;

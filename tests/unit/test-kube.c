@@ -1318,6 +1318,57 @@ static void test_refused_no_longer(void **state)
 	assert_int_equal(n_gaps(), 0);
 }
 
+/* While the server is away, all wait for it: so do readers of what could not be fetched yet. */
+static void test_refused_while_away(void **state)
+{
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	run_job("one", "u1", "p1");
+	pod_event("MODIFIED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
+	job_event("MODIFIED", "one", "u1", "Completed");
+	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
+	for (int i = 0; i < 5; i++) {
+		rig_follow_over(rig.follows, -EAGAIN);
+		assert_rests();
+		assert_false(is_merged_over());
+		fake_pass(10);
+		while (!rig.follows)
+			assert_true(fake_wait(60000));
+		assert_false(rig.follows->config.again);
+		assert_true(rig.follows->config.said);
+	}
+	rig_follow_over(rig.follows, -EAGAIN);
+	while (!fake_find("jobs?watch"))
+		assert_true(fake_wait(20000));
+	while (rig.follows)
+		rig_follow_over(rig.follows, -EAGAIN);
+	fake_find("jobs?watch")->call.head(fake_find("jobs?watch")->call.data, 200);
+	fake_run();
+	assert_non_null(rig.follows);
+	rig_follow_done(rig.follows);
+	assert_true(is_merged_over());
+	assert_int_equal(rig.k->n_resting, 0);
+}
+
+/* The server is away, and when it is back the pod is gone. */
+static void test_gone_while_away(void **state)
+{
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	run_job("one", "u1", "p1");
+	pod_event("MODIFIED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
+	job_event("MODIFIED", "one", "u1", "Completed");
+	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
+	rig_follow_over(rig.follows, -EAGAIN);
+	pod_event("DELETED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
+	fake_pass(10);
+	assert_null(rig.follows);
+	assert_int_equal(n_gaps(), 1);
+	assert_true(is_merged_over());
+}
+
 /* Those that are refused take no place of others, and are not all asked for at once. */
 static void test_refused_many(void **state)
 {
@@ -1434,6 +1485,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refused_and_run_again, rig_setup,
 						rig_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_no_longer, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_refused_while_away, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_gone_while_away, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_many, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stop, rig_setup, rig_teardown),
 	};
