@@ -10,6 +10,8 @@
 
 #include "spec/limits.h"
 #include "spec/tree.h"
+#include "spec/view_read.h"
+#include "spec/words.h"
 
 #define MESSAGE_MAX 600 /* bytes of a text from outside that a person is shown */
 #define MANY	    8	/* fields that are named; the rest is counted */
@@ -26,22 +28,6 @@ struct reply {
 };
 
 /* --- reading -------------------------------------------------------------------------------- */
-
-static struct json_object *get(struct json_object *o, const char *key, enum json_type type)
-{
-	struct json_object *ret;
-
-	if (!json_object_is_type(o, json_type_object) || !json_object_object_get_ex(o, key, &ret))
-		return NULL;
-	return json_object_is_type(ret, type) ? ret : NULL;
-}
-
-static const char *get_text(struct json_object *o, const char *key)
-{
-	struct json_object *ret = get(o, key, json_type_string);
-
-	return ret ? json_object_get_string(ret) : "";
-}
 
 static bool has(const struct reply *r, const char *part)
 {
@@ -65,55 +51,21 @@ static bool between(const struct reply *r, const char *from, const char *to, con
 	return true;
 }
 
-/* One line, no control characters, no more than a person reads. */
-static void clean(char *text)
-{
-	size_t n = 0;
-
-	for (char *p = text; *p; p++) {
-		bool space = (unsigned char)*p <= 0x20 || *p == 0x7f;
-
-		if (n >= MESSAGE_MAX && ((unsigned char)*p & 0xc0) != 0x80)
-			break;
-		if (!space || (n > 0 && text[n - 1] != ' '))
-			text[n++] = space ? ' ' : *p;
-	}
-	while (n > 0 && strchr(" ;", text[n - 1]))
-		n--;
-	text[n] = '\0';
-}
-
-/* Some pass on the error of another, as Go prints it: what it says stands behind Message. */
-static void undump(char *text)
-{
-	static const char mark[] = "Message:\"";
-	char *from = strstr(text, mark), *to = text;
-
-	if (!from)
-		return;
-	for (from += strlen(mark); *from && *from != '"'; from++) {
-		if (*from == '\\' && from[1])
-			from++;
-		*to++ = *from;
-	}
-	*to = '\0';
-}
-
 /* What the server says, "" if it is nothing for people (a page of a proxy, a dump). */
 static char *read_message(struct json_object *o, const char *body, size_t len)
 {
 	char *ret;
 
 	if (o) {
-		ret = strdup(get_text(o, "message"));
+		ret = strdup(spec_read_text(o, "message"));
 	} else {
 		while (len > 0 && isspace((unsigned char)*body))
 			body++, len--;
 		ret = strndup(body, len > 0 && *body == '<' ? 0 : len);
 	}
 	if (ret) {
-		undump(ret);
-		clean(ret);
+		(void)spec_words_undump(ret);
+		spec_words_clean(ret, MESSAGE_MAX);
 	}
 	return ret;
 }
@@ -270,8 +222,7 @@ static int bad_request(struct reply *r)
 /* 422: each cause has a field and a message. */
 static int invalid(struct reply *r)
 {
-	struct json_object *causes =
-		get(get(r->object, "details", json_type_object), "causes", json_type_array);
+	struct json_object *causes = spec_read_list(spec_read_map(r->object, "details"), "causes");
 	size_t n = causes ? json_object_array_length(causes) : 0;
 	const char *text = strstr(r->message, " is invalid: ");
 
@@ -285,13 +236,13 @@ static int invalid(struct reply *r)
 	fputs("the cluster refuses it: ", r->out);
 	for (size_t i = 0; i < n && i < MANY; i++) {
 		struct json_object *cause = json_object_array_get_idx(causes, i);
-		char *field cleanup_free = strdup(get_text(cause, "field"));
-		char *message cleanup_free = strdup(get_text(cause, "message"));
+		char *field cleanup_free = strdup(spec_read_text(cause, "field"));
+		char *message cleanup_free = strdup(spec_read_text(cause, "message"));
 
 		if (!field || !message)
 			return -EINVAL;
-		clean(field);
-		clean(message);
+		spec_words_clean(field, MESSAGE_MAX);
+		spec_words_clean(message, MESSAGE_MAX);
 		fprintf(r->out, "%s%s%s%s", i ? "; " : "", field, *field ? ": " : "", message);
 	}
 	if (n > MANY)
@@ -309,8 +260,8 @@ static const char *product(const char *resource)
 
 static int not_found(struct reply *r)
 {
-	const char *name = get_text(get(r->object, "details", json_type_object), "name");
-	const char *kind = get_text(get(r->object, "details", json_type_object), "kind");
+	const char *name = spec_read_text(spec_read_map(r->object, "details"), "name");
+	const char *kind = spec_read_text(spec_read_map(r->object, "details"), "kind");
 
 	if (!*name)
 		return say(r, -EOPNOTSUPP,
@@ -425,7 +376,7 @@ int spec_reply_errno(int status, const char *body, size_t len, const struct spec
 
 	*ret_text = NULL;
 	r.message = message;
-	r.reason = get_text(r.object, "reason");
+	r.reason = spec_read_text(r.object, "reason");
 	r.out = message ? open_memstream(ret_text, &r.len) : NULL;
 	if (!r.out)
 		return err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading the members of an object that came from outside: what is absent, null or of another type
- * counts as empty, and texts are bounded. Private to view*.c.
+ * counts as empty, and texts are bounded. Private to spec/.
  */
 #ifndef KXFS_SPEC_VIEW_READ_H
 #define KXFS_SPEC_VIEW_READ_H

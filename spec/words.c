@@ -97,3 +97,36 @@ struct spec_words spec_words_claim(const char *message)
 	return w.n > 0 && strncmp(w.p + w.n + 1, " not found", strlen(" not found")) == 0 ? w
 											  : nothing;
 }
+
+bool spec_words_undump(char *text)
+{
+	static const char mark[] = "Message:\"";
+	char *from = strstr(text, mark), *to = text;
+
+	if (!from)
+		return false;
+	for (from += strlen(mark); *from && *from != '"'; from++) {
+		if (*from == '\\' && from[1])
+			from++;
+		*to++ = *from;
+	}
+	*to = '\0';
+	return true;
+}
+
+void spec_words_clean(char *text, size_t max)
+{
+	size_t n = 0;
+
+	for (char *p = text; *p; p++) {
+		bool space = (unsigned char)*p <= 0x20 || *p == 0x7f;
+
+		if (n >= max && ((unsigned char)*p & 0xc0) != 0x80)
+			break;
+		if (!space || (n > 0 && text[n - 1] != ' '))
+			text[n++] = space ? ' ' : *p;
+	}
+	while (n > 0 && strchr(" ;", text[n - 1]))
+		n--;
+	text[n] = '\0';
+}

@@ -24,6 +24,13 @@ bool spec_words_is_pull(const char *reason);
 struct spec_words spec_words_start(const char *message);
 /* Why no node takes a pod: without what the scheduler tried to push away. */
 struct spec_words spec_words_unschedulable(const char *message);
+/*
+ * Some pass on the error of another as Go prints it. TEXT becomes what that error says, the quoted text behind
+ * "Message:"; false: it is no such dump, and stays.
+ */
+bool spec_words_undump(char *text);
+/* TEXT becomes one line without control characters, of about MAX bytes at most, cut between characters. */
+void spec_words_clean(char *text, size_t max);
 /* The persistent volume claim that MESSAGE says is not there; empty: none. */
 struct spec_words spec_words_claim(const char *message);
 
