@@ -3,41 +3,24 @@
  * Why a job waits, as far as neither it nor its pods say so: its pods can't be made, a volume can't be
  * mounted, its gang finds no room, its queue or the cluster is full, nobody has looked at it. What
  * blocks first is told: what a replica says of itself comes before the gang, and that it can't be made
- * before all else. What is not known is not said.
+ * before all else. What is not known is not said. What the queue and the cluster lack: view_cause_queue.c.
  */
 #include <errno.h>
 #include <stdarg.h>
 
-#include "spec/view_impl.h"
+#include "spec/view_cause_impl.h"
 #include "spec/watched.h"
+#include "spec/words.h"
 
 /* --- words ----------------------------------------------------------------------------------- */
 
-static void put_amount(FILE *out, const char *name, const char *text)
-{
-	double value = spec_amount_value(text);
-
-	if (value < 0) /* the server's own words then */
-		fprintf(out, "%s", text);
-	else
-		spec_amount_print(out, name, value);
-}
-
-/* Text for people that is being made, and what it becomes. */
-struct words {
-	FILE *out;
-	char *text;
-	size_t len;
-};
-
-static int words_begin(struct words *w)
+int cause_begin(struct cause_words *w)
 {
 	w->out = open_memstream(&w->text, &w->len);
 	return w->out ? 0 : -ENOMEM;
 }
 
-/* The cause of S is REASON, in these words. */
-static int words_end(struct words *w, const struct spec_making *s, const char *reason)
+int cause_end(struct cause_words *w, const struct spec_making *s, const char *reason)
 {
 	char *text cleanup_free = NULL;
 	bool failed = ferror(w->out) != 0;
@@ -50,26 +33,23 @@ static int words_end(struct words *w, const struct spec_making *s, const char *r
 	return 0;
 }
 
-static int say(const struct spec_making *s, const char *reason, const char *fmt, ...)
-	printf_like(3, 4);
-static int say(const struct spec_making *s, const char *reason, const char *fmt, ...)
+int cause_say(const struct spec_making *s, const char *reason, const char *fmt, ...)
 {
-	struct words w;
+	struct cause_words w;
 	va_list ap;
 
-	if (words_begin(&w) < 0)
+	if (cause_begin(&w) < 0)
 		return -ENOMEM;
 	va_start(ap, fmt);
 	vfprintf(w.out, fmt, ap);
 	va_end(ap);
-	return words_end(&w, s, reason);
+	return cause_end(&w, s, reason);
 }
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-/* The newest about UID with REASON (NULL: any) that says something; NULL: there is none. */
-static const struct spec_event_view *newest(const struct spec_making *s, const char *uid,
-					    const char *reason)
+const struct spec_event_view *cause_newest(const struct spec_making *s, const char *uid,
+					   const char *reason)
 {
 	const struct spec_event_view *ret = NULL;
 
@@ -81,14 +61,6 @@ static const struct spec_event_view *newest(const struct spec_making *s, const c
 			ret = e;
 	}
 	return ret;
-}
-
-static bool any_about(const struct spec_making *s, const char *uid)
-{
-	for (size_t i = 0; i < s->ctx->n_events; i++)
-		if (streq(s->ctx->events[i]->about, uid))
-			return true;
-	return false;
 }
 
 /* --- pods that can't be made ------------------------------------------------------------------- */
@@ -115,29 +87,7 @@ static bool any_unmade(const struct spec_job *job, const bool *made)
 	return false;
 }
 
-/*
- * What the server said when it refused, out of MESSAGE, which is a dump of the controller's: the
- * quoted text after `Message:`. malloc'ed; "": there is none.
- */
-static char *refusal_of(const char *message)
-{
-	static const char key[] = "Message:\"";
-	const char *p = strstr(message, key);
-	char *ret = calloc(1, strlen(message) + 1);
-	char *to = ret;
-
-	if (!ret || !p)
-		return ret;
-	for (p += strlen(key); *p && *p != '"'; p++) {
-		if (*p == '\\' && p[1])
-			p++;
-		*to++ = *p;
-	}
-	return ret;
-}
-
-/* What stands behind KEY in TEXT, or TEXT. */
-static const char *behind(const char *text, const char *key)
+const char *cause_behind(const char *text, const char *key)
 {
 	const char *p = strstr(text, key);
 
@@ -159,32 +109,35 @@ static const char *word_behind(const char *text, const char *key, size_t *n)
 
 static int say_refusal(const struct spec_making *s, const char *text)
 {
-	const char *more = behind(text, "forbidden: ");
+	const char *more = cause_behind(text, "forbidden: ");
 	const char *word;
 	size_t n;
 
 	word = word_behind(text, "exceeded quota: ", &n);
 	if (word)
-		return say(s, "QuotaExceeded",
-			   "its pods can't be made: quota %.*s is used up%s%s%s", (int)n, word,
-			   *(word + n) == ',' ? " (" : "", *(word + n) == ',' ? word + n + 2 : "",
-			   *(word + n) == ',' ? ")" : "");
+		return cause_say(s, "QuotaExceeded",
+				 "its pods can't be made: quota %.*s is used up%s%s%s", (int)n,
+				 word, *(word + n) == ',' ? " (" : "",
+				 *(word + n) == ',' ? word + n + 2 : "",
+				 *(word + n) == ',' ? ")" : "");
 	word = word_behind(text, "serviceaccount ", &n);
 	if (word && strstr(text, "not found"))
-		return say(s, "NoServiceAccount",
-			   "its pods can't be made: there is no service account %.*s in namespace "
-			   "%s",
-			   (int)n, word, s->ctx->namespace);
+		return cause_say(
+			s, "NoServiceAccount",
+			"its pods can't be made: there is no service account %.*s in namespace "
+			"%s",
+			(int)n, word, s->ctx->namespace);
 	word = word_behind(text, "no PriorityClass with name ", &n);
 	if (word)
-		return say(s, "NoPriorityClass",
-			   "its pods can't be made: there is no priority class %.*s", (int)n, word);
-	return say(s, "FailedCreate", "its pods can't be made: %s", more);
+		return cause_say(s, "NoPriorityClass",
+				 "its pods can't be made: there is no priority class %.*s", (int)n,
+				 word);
+	return cause_say(s, "FailedCreate", "its pods can't be made: %s", more);
 }
 
 static int find_unmade(const struct spec_making *s)
 {
-	const struct spec_event_view *e = newest(s, s->view->meta.uid, "FailedCreate");
+	const struct spec_event_view *e = cause_newest(s, s->view->meta.uid, "FailedCreate");
 	char *text cleanup_free = NULL;
 	bool *made cleanup_free = NULL;
 
@@ -195,10 +148,11 @@ static int find_unmade(const struct spec_making *s)
 		return -ENOMEM;
 	if (!any_unmade(s->job, made))
 		return 0;
-	text = refusal_of(e->message);
+	text = strdup(e->message);
 	if (!text)
 		return -ENOMEM;
-	return *text ? say_refusal(s, text) : 0;
+	/* What the server said when it refused stands in a dump of the controller's. */
+	return spec_words_undump(text) && *text ? say_refusal(s, text) : 0;
 }
 
 /* --- what a replica says ----------------------------------------------------------------------- */
@@ -288,9 +242,10 @@ static int find_mount(const struct spec_making *s)
 		return 0;
 	volume = word_behind(first->message, "for volume ", &n);
 	if (!volume)
-		return say(s, "FailedMount", "%s can't start: %s", replica->name, first->message);
-	return say(s, "FailedMount", "%s can't start: its volume %.*s can't be mounted: %s",
-		   replica->name, (int)n, volume, behind(volume + n, ": "));
+		return cause_say(s, "FailedMount", "%s can't start: %s", replica->name,
+				 first->message);
+	return cause_say(s, "FailedMount", "%s can't start: its volume %.*s can't be mounted: %s",
+			 replica->name, (int)n, volume, cause_behind(volume + n, ": "));
 }
 
 /* --- the gang ---------------------------------------------------------------------------------- */
@@ -311,150 +266,12 @@ static int find_gang(const struct spec_making *s)
 	for (size_t i = 0; i < s->job->n_replicas; i++)
 		made += is_made[i];
 	if (made < minimum)
-		return say(s, "GangShort",
-			   "%u pods must start together, and there %s only %u of them", minimum,
-			   made == 1 ? "is" : "are", made);
-	return say(s, "GangShort",
-		   "%u pods must start together, and there is no room for all of them", minimum);
-}
-
-/* --- the queue and the cluster ----------------------------------------------------------------- */
-
-/* The next resource of TEXT ("overused cpu, overused memory") behind KEY, copied; false: no more. */
-static bool next_resource(const char **text, const char *key, char name[256])
-{
-	const char *p = strstr(*text, key);
-	size_t n;
-
-	if (!p)
-		return false;
-	p += strlen(key);
-	n = strcspn(p, ",; \n");
-	*text = p + n;
-	snprintf(name, 256, "%.*s", (int)n, p);
-	return n > 0;
-}
-
-/* "it needs 2.4 cpu at once" */
-static void put_need(FILE *out, const char *name, const char *need)
-{
-	bool bytes = strstr(name, "memory") || strstr(name, "storage");
-
-	fputs("it needs ", out);
-	put_amount(out, name, need);
-	fprintf(out, "%s %s at once", bytes ? " of" : "", name);
-}
-
-static int say_cluster_full(const struct spec_making *s, const char *text)
-{
-	const char *sep = ": ";
-	char name[256];
-	struct words w;
-
-	if (words_begin(&w) < 0)
-		return -ENOMEM;
-	fputs("the cluster has no room for it now", w.out);
-	while (next_resource(&text, "overused ", name)) {
-		const char *need = spec_amounts_get(&s->ctx->group->needs, name);
-
-		fputs(sep, w.out);
-		if (*need)
-			put_need(w.out, name, need);
-		else
-			fprintf(w.out, "there is not enough %s", name);
-		sep = "; ";
-	}
-	return words_end(&w, s, "ClusterFull");
-}
-
-/* What queue Q has of NAME: ", and 1 of the queue's 4 is free". */
-static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char *name, double need)
-{
-	const char *capability = q ? spec_amounts_get(&q->capability, name) : "";
-	double all = spec_amount_value(capability);
-	double used = q ? spec_amount_value(spec_amounts_get(&q->allocated, name)) : 0;
-	double left = used > 0 ? all - used : all;
-
-	if (all < 0)
-		return;
-	if (need > all || left >= need) {
-		fputs(", and the queue may use ", out);
-		spec_amount_print(out, name, all);
-		fputs(" in all", out);
-		return;
-	}
-	fputs(", and ", out);
-	spec_amount_print(out, name, left > 0 ? left : 0);
-	fputs(" of the queue's ", out);
-	spec_amount_print(out, name, all);
-	fputs(" is free", out);
-}
-
-static bool can_never_hold(const struct spec_queue_view *q, const char *name, double need)
-{
-	double all = q ? spec_amount_value(spec_amounts_get(&q->capability, name)) : -1;
-
-	return all >= 0 && need > all;
-}
-
-static int say_queue_full(const struct spec_making *s, const char *text)
-{
-	const struct spec_queue_view *q = s->ctx->queue;
-	const char *sep = ": ";
-	bool never = false;
-	char name[256];
-	struct words w;
-
-	if (words_begin(&w) < 0)
-		return -ENOMEM;
-	fprintf(w.out, "queue %s has no room for it now", s->view->queue);
-	while (next_resource(&text, "insufficient ", name)) {
-		const char *need = spec_amounts_get(&s->ctx->group->needs, name);
-		double value = spec_amount_value(need);
-
-		fputs(sep, w.out);
-		if (value >= 0) {
-			put_need(w.out, name, need);
-			put_queue_has(w.out, q, name, value);
-		} else {
-			fprintf(w.out, "there is not enough %s", name);
-		}
-		never |= can_never_hold(q, name, value);
-		sep = "; ";
-	}
-	return words_end(&w, s, never ? "QueueTooSmall" : "QueueFull");
-}
-
-static bool is_closed(const struct spec_queue_view *q)
-{
-	return q && (streq(q->state, "Closed") || streq(q->state, "Closing"));
-}
-
-static bool has_waited(const struct spec_making *s, int64_t since)
-{
-	return s->ctx->now - since >= SPEC_PATIENCE;
-}
-
-/* The scheduler has not let the group in. */
-static int find_pending(const struct spec_making *s)
-{
-	const struct spec_group_view *g = s->ctx->group;
-	const struct spec_event_view *e;
-
-	if (!g || (*g->phase && !streq(g->phase, "Pending")))
-		return 0;
-	if (is_closed(s->ctx->queue))
-		return say(s, "QueueClosed", "queue %s is closed", s->view->queue);
-	e = newest(s, g->meta.uid, "Unschedulable");
-	if (e && strstr(e->message, "resource in cluster is overused"))
-		return say_cluster_full(s, e->message);
-	if (e && strstr(e->message, "queue resource quota insufficient"))
-		return say_queue_full(s, behind(e->message, "queue resource quota insufficient"));
-	if (e)
-		return say(s, "Unschedulable", "the scheduler says: %s", e->message);
-	if (s->ctx->events_known && !any_about(s, g->meta.uid) && has_waited(s, g->seen))
-		return say(s, "NoScheduler", "no scheduler has looked at it yet");
-	return 0;
+		return cause_say(s, "GangShort",
+				 "%u pods must start together, and there %s only %u of them",
+				 minimum, made == 1 ? "is" : "are", made);
+	return cause_say(s, "GangShort",
+			 "%u pods must start together, and there is no room for all of them",
+			 minimum);
 }
 
 /* --- the whole --------------------------------------------------------------------------------- */
@@ -470,8 +287,13 @@ static int find(const struct spec_making *s)
 		return err;
 	err = find_gang(s);
 	if (!err && !*s->job->cause)
-		err = find_pending(s);
+		err = cause_find_pending(s);
 	return err;
+}
+
+bool cause_has_waited(const struct spec_making *s, int64_t since)
+{
+	return s->ctx->now - since >= SPEC_PATIENCE;
 }
 
 int spec_view_cause(const struct spec_making *s)
@@ -484,7 +306,8 @@ int spec_view_cause(const struct spec_making *s)
 	if (*s->view->phase)
 		return find(s);
 	/* Not looked at by a controller: it has no group and no pods. */
-	if (job->state == SPEC_SUBMITTED && !s->ctx->stale_since && has_waited(s, s->ctx->since))
-		return say(s, "NoController", "no controller has looked at it yet");
+	if (job->state == SPEC_SUBMITTED && !s->ctx->stale_since &&
+	    cause_has_waited(s, s->ctx->since))
+		return cause_say(s, "NoController", "no controller has looked at it yet");
 	return 0;
 }
