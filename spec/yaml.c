@@ -13,6 +13,7 @@
 #include "spec/limits.h"
 #include "spec/yaml_input.h"
 #include "spec/yaml_merge.h"
+#include "spec/yaml_tag.h"
 
 struct anchor {
 	struct spec_yaml *node;
@@ -194,7 +195,6 @@ static int read_alias(struct reader *r, const yaml_event_t *event, unsigned dept
 	const char *name = (const char *)event->data.alias.anchor;
 	const struct anchor *a;
 	void *found;
-	int err;
 
 	if (!r->anchors || !lh_table_lookup_ex(r->anchors, name, &found))
 		return spec_errors_add(
@@ -206,58 +206,7 @@ static int read_alias(struct reader *r, const yaml_event_t *event, unsigned dept
 	if (a->open)
 		return spec_errors_add(r->e, -EINVAL, line, column, "",
 				       "\"*%s\" stands inside of what it repeats", name);
-	err = copy_node(r, a->node, depth, ret);
-	return err;
-}
-
-/* What an explicit tag may say of a scalar, besides !!str. */
-static bool tag_fits(const char *tag, const struct spec_yaml *node)
-{
-	enum spec_yaml_value value = spec_yaml_resolve(node);
-
-	return (streq(tag, YAML_NULL_TAG) && value == SPEC_YAML_NULL) ||
-	       (streq(tag, YAML_BOOL_TAG) && value == SPEC_YAML_BOOL) ||
-	       (streq(tag, YAML_INT_TAG) && value == SPEC_YAML_INT) ||
-	       (streq(tag, YAML_FLOAT_TAG) && (value == SPEC_YAML_FLOAT || value == SPEC_YAML_INT));
-}
-
-/* Errors of tags don't end the reading; only -ENOMEM is returned. */
-static int check_tag(struct reader *r, struct spec_yaml *node, const yaml_char_t *raw)
-{
-	static const char *const core[] = {YAML_STR_TAG,  YAML_INT_TAG,	 YAML_FLOAT_TAG,
-					   YAML_BOOL_TAG, YAML_NULL_TAG, YAML_MAP_TAG,
-					   YAML_SEQ_TAG};
-	static const char prefix[] = "tag:yaml.org,2002:";
-	const char *tag = (const char *)raw;
-	bool known = false;
-	int err;
-
-	if (!tag)
-		return 0;
-	if (node->type == SPEC_YAML_SCALAR && streq(tag, YAML_STR_TAG)) {
-		node->plain = false;
-		return 0;
-	}
-	if ((node->type == SPEC_YAML_MAP && streq(tag, YAML_MAP_TAG)) ||
-	    (node->type == SPEC_YAML_LIST && streq(tag, YAML_SEQ_TAG)))
-		return 0;
-	for (size_t i = 0; i < array_size(core); i++)
-		known |= streq(tag, core[i]);
-	if (!known) {
-		err = spec_errors_add(
-			r->e, -EINVAL, node->line, node->column, "",
-			"the tag %s%s is not supported; text that begins with \"!\" needs "
-			"quotes",
-			strncmp(tag, prefix, strlen(prefix)) == 0 ? "!!" : "",
-			strncmp(tag, prefix, strlen(prefix)) == 0 ? tag + strlen(prefix) : tag);
-		return err == -ENOMEM ? err : 0;
-	}
-	node->plain = node->type == SPEC_YAML_SCALAR;
-	if (node->plain && tag_fits(tag, node))
-		return 0;
-	err = spec_errors_add(r->e, -EINVAL, node->line, node->column, "",
-			      "the value does not fit its tag !!%s", tag + strlen(prefix));
-	return err == -ENOMEM ? err : 0;
+	return copy_node(r, a->node, depth, ret);
 }
 
 static int read_scalar(struct reader *r, const yaml_event_t *event, struct spec_yaml *node)
@@ -273,7 +222,7 @@ static int read_scalar(struct reader *r, const yaml_event_t *event, struct spec_
 		return err;
 	if (anchor)
 		anchor->open = false;
-	return check_tag(r, node, event->data.scalar.tag);
+	return yaml_tag_check(node, (const char *)event->data.scalar.tag, r->e);
 }
 
 /* The children of NODE, up to the event END. */
@@ -304,8 +253,10 @@ static int read_collection(struct reader *r, const yaml_event_t *event, struct s
 	struct anchor *anchor = NULL;
 	int err;
 
-	err = check_tag(r, node,
-			map ? event->data.mapping_start.tag : event->data.sequence_start.tag);
+	err = yaml_tag_check(node,
+			     (const char *)(map ? event->data.mapping_start.tag
+						: event->data.sequence_start.tag),
+			     r->e);
 	if (err < 0)
 		return err;
 	err = set_anchor(r,
