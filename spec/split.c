@@ -7,9 +7,9 @@
 
 #include <errno.h>
 
-#include "spec/split_bytes.h"
 #include "spec/limits.h"
-#include "spec/tree.h"
+#include "spec/split_bytes.h"
+#include "spec/split_form.h"
 
 #define MAX_LEVELS (2 * SPEC_MAX_DEPTH)
 #define MAX_KEY	   24	      /* longer than all keys that matter */
@@ -30,25 +30,10 @@ enum state {
 	DONE,	 /* a LIST is over */
 };
 
-/* What a level is. */
-enum place {
-	OTHER,
-	LIST,
-	ITEMS,
-	LIST_METADATA,
-	EVENT,
-	OBJECT,
-	METADATA,
-	SPEC,
-	CONTAINERS,
-	CONTAINER,
-	DROPPED
-};
-
 struct level {
 	bool list;
 	bool some; /* a member was kept */
-	enum place place;
+	enum split_place place;
 };
 
 struct spec_split {
@@ -73,25 +58,6 @@ struct spec_split {
 
 	bool has_items, has_metadata;
 	char *resource_version, *next;
-};
-
-/* The places that a level's members lead to; a KEY of NULL is each item of a list. */
-static const struct {
-	enum place from, to;
-	const char *key;
-} ways[] = {
-	{LIST, ITEMS, "items"},
-	{LIST, LIST_METADATA, "metadata"},
-	{ITEMS, OBJECT, NULL},
-	{EVENT, OBJECT, "object"},
-	{OBJECT, METADATA, "metadata"},
-	{METADATA, DROPPED, "managedFields"},
-	{OBJECT, SPEC, "spec"},
-	{SPEC, CONTAINERS, "containers"},
-	{SPEC, CONTAINERS, "initContainers"},
-	{SPEC, CONTAINERS, "ephemeralContainers"},
-	{CONTAINERS, CONTAINER, NULL},
-	{CONTAINER, DROPPED, "env"},
 };
 
 struct spec_split *spec_split_new(enum spec_split_form form, bool drop_env, spec_split_fn fn,
@@ -131,37 +97,22 @@ static void capture(struct spec_split *s)
 	s->captured_at = s->depth;
 }
 
-static int copy_text(struct json_object *o, const char *key, char **ret)
-{
-	struct json_object *value;
-
-	if (!json_object_object_get_ex(o, key, &value) || !value)
-		return 0;
-	if (!json_object_is_type(value, json_type_string))
-		return -EINVAL;
-	*ret = strdup(json_object_get_string(value));
-	return *ret ? 0 : -ENOMEM;
-}
-
 static int take_metadata(struct spec_split *s)
 {
-	struct json_object *o cleanup_json = spec_tree_parse(s->out.v);
-	int err;
-
-	if (!o || s->has_metadata)
+	if (s->has_metadata)
 		return -EINVAL;
 	s->has_metadata = true;
-	err = copy_text(o, "resourceVersion", &s->resource_version);
-	return err ? err : copy_text(o, "continue", &s->next);
+	return split_list_metadata(s->out.v, &s->resource_version, &s->next);
 }
 
 /* What was captured is whole. PLACE is what it was. */
-static int deliver(struct spec_split *s, enum place place)
+static int deliver(struct spec_split *s, enum split_place place)
 {
 	int err;
 
 	s->keep = false;
-	err = place == LIST_METADATA ? take_metadata(s) : s->fn(s->data, s->out.v, s->out.len);
+	err = place == SPLIT_LIST_METADATA ? take_metadata(s)
+					   : s->fn(s->data, s->out.v, s->out.len);
 	split_bytes_reset(&s->out, KEEP_ROOM);
 	return err;
 }
@@ -173,32 +124,17 @@ static struct level *top(struct spec_split *s)
 	return &s->levels[s->depth - 1];
 }
 
-static bool key_is(const struct spec_split *s, const char *key)
-{
-	size_t n = strlen(key);
-
-	return s->key_len == n && memcmp(s->key, key, n) == 0;
-}
-
 /* Where the next value of the present level stands. */
-static enum place way(struct spec_split *s)
+static enum split_place way(struct spec_split *s)
 {
 	const struct level *l = top(s);
+	enum split_place ret = split_place_of(l->place, l->list ? NULL : s->key, s->key_len);
 
-	if (l->place == OTHER)
-		return OTHER;
-	for (size_t i = 0; i < array_size(ways); i++) {
-		if (ways[i].from != l->place)
-			continue;
-		if (ways[i].key ? l->list || !key_is(s, ways[i].key) : !l->list)
-			continue;
-		return ways[i].to == SPEC && !s->drop_env ? OTHER : ways[i].to;
-	}
-	return OTHER;
+	return ret == SPLIT_SPEC && !s->drop_env ? SPLIT_OTHER : ret;
 }
 
 /* A value has ended; the depth is that around it. */
-static int value_done(struct spec_split *s, enum place place)
+static int value_done(struct spec_split *s, enum split_place place)
 {
 	s->state = NEXT;
 	if (s->dropped_at > 0 && s->dropped_at == s->depth) {
@@ -213,11 +149,12 @@ static int value_done(struct spec_split *s, enum place place)
 	return s->keep && s->captured_at == s->depth ? deliver(s, place) : 0;
 }
 
-static int open_level(struct spec_split *s, char c, enum place place)
+static int open_level(struct spec_split *s, char c, enum split_place place)
 {
 	if (s->depth == MAX_LEVELS)
 		return -EINVAL;
-	if (place == EVENT || place == LIST_METADATA || (place == OBJECT && !s->keep))
+	if (place == SPLIT_EVENT || place == SPLIT_LIST_METADATA ||
+	    (place == SPLIT_OBJECT && !s->keep))
 		capture(s);
 	s->levels[s->depth++] = (struct level){.list = c == '[', .place = place};
 	s->state = c == '[' ? VALUE_OR_END : KEY_OR_END;
@@ -226,7 +163,7 @@ static int open_level(struct spec_split *s, char c, enum place place)
 
 static int close_level(struct spec_split *s, char c)
 {
-	enum place place = top(s)->place;
+	enum split_place place = top(s)->place;
 	int err;
 
 	if (top(s)->list != (c == ']'))
@@ -243,21 +180,21 @@ static bool is_literal(char c)
 }
 
 /* Does a value that begins with C fit the form of a LIST, at PLACE? */
-static bool fits(struct spec_split *s, char c, enum place place)
+static bool fits(struct spec_split *s, char c, enum split_place place)
 {
-	if (place == ITEMS) {
+	if (place == SPLIT_ITEMS) {
 		bool again = s->has_items;
 
 		s->has_items = true;
 		/* Go writes null for a list without items. */
 		return !again && (c == '[' || c == 'n');
 	}
-	return c == '{' || (place != LIST_METADATA && top(s)->place != ITEMS);
+	return c == '{' || (place != SPLIT_LIST_METADATA && top(s)->place != SPLIT_ITEMS);
 }
 
 static int begin_value(struct spec_split *s, char c)
 {
-	enum place place = way(s);
+	enum split_place place = way(s);
 
 	if (!fits(s, c, place))
 		return -EINVAL;
@@ -286,7 +223,7 @@ static int begin_key(struct spec_split *s)
 static void end_key(struct spec_split *s)
 {
 	s->state = COLON;
-	if (!s->keep || way(s) != DROPPED)
+	if (!s->keep || way(s) != SPLIT_DROPPED)
 		return;
 	s->out.len = s->key_at;
 	s->keep = false;
@@ -305,7 +242,8 @@ static int next_member(struct spec_split *s)
 
 static int begin_document(struct spec_split *s, char c)
 {
-	return c == '{' ? open_level(s, c, s->form == SPEC_SPLIT_LIST ? LIST : EVENT) : -EINVAL;
+	return c == '{' ? open_level(s, c, s->form == SPEC_SPLIT_LIST ? SPLIT_LIST : SPLIT_EVENT)
+			: -EINVAL;
 }
 
 /* A character outside strings, literals and white space. */
@@ -356,7 +294,7 @@ static const char *string_run(const char *p, const char *end)
 static int string_end(struct spec_split *s)
 {
 	if (!s->in_key)
-		return value_done(s, OTHER);
+		return value_done(s, SPLIT_OTHER);
 	end_key(s);
 	return 0;
 }
@@ -401,7 +339,7 @@ static int literal_bytes(struct spec_split *s, const char **p, const char *end)
 		to++;
 	*p = to;
 	err = keep(s, from, (size_t)(to - from));
-	return err || to == end ? err : value_done(s, OTHER);
+	return err || to == end ? err : value_done(s, SPLIT_OTHER);
 }
 
 static bool is_space(char c)
