@@ -252,7 +252,7 @@ static void kube_stop(struct backend *b)
 	kube_extra_stop(k);
 	kube_ops_stop(k);
 	for (struct kube_job *job = k->jobs; job; job = job->hh.next) {
-		kube_control_gone(job);
+		kube_command_gone(job);
 		kube_logs_free(job);
 	}
 	kube_keep_stop(k);

@@ -346,14 +346,17 @@ void kube_cancel(struct backend *b, struct backend_request *rq);
 /* --- kube_control.c --- */
 
 void kube_control(struct backend *b, struct backend_request *rq);
+
+/* --- kube_command.c: what was asked for --- */
+
 /* JOB's view is about to be shown: what has come of its command? */
-void kube_control_look(struct kube_job *job);
+void kube_command_look(struct kube_job *job);
 /* As spec_job.pending. */
-unsigned kube_control_pending(const struct kube_job *job);
+unsigned kube_command_pending(const struct kube_job *job);
 /* It is shown: who waits for that is answered. */
-void kube_control_shown(struct kube_job *job);
+void kube_command_shown(struct kube_job *job);
 /* JOB leaves, or the mount ends. */
-void kube_control_gone(struct kube_job *job);
+void kube_command_gone(struct kube_job *job);
 
 /* --- kube_forget.c --- */
 

@@ -2,9 +2,8 @@
 /*
  * What is written to ctl. The server takes whatever it is asked, also what its controller then ignores;
  * so the job is read right before, and the write is answered when the job has gone where the action
- * leads, or after a while. What was asked for (struct kube_command) is remembered longer: until it shows
- * or nothing has come of it for ANSWER_MS, and meanwhile no other action is taken. What to ask for is
- * the kind's business (spec/control.h).
+ * leads, or after a while. What was asked for (struct kube_command, kube_command.c) is remembered longer, and
+ * meanwhile no other action is taken. What to ask for is the kind's business (spec/control.h).
  *
  * After a lost reply the job is read again. What it has not obeyed is asked for once more, but for what
  * could then be done twice: that is only waited for, and who asked is told that it is not known.
@@ -12,67 +11,32 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "backend/kube.h"
+#include "backend/kube_command.h"
 #include "backend/random.h"
-#include "spec/control.h"
 #include "spec/event.h"
 
 #define DRAIN_MS   2000
 #define CALL_MS	   4000
 #define WAIT_MS	   5000 /* for the phase to change, from the beginning on */
 #define GIVE_UP_MS 8000 /* asking again after a lost reply */
-#define IGNORED_MS 30000
 #define REPLY_MAX  (8u << 20)
-
-/* What was asked for. Belongs to its job. */
-struct kube_command {
-	struct kube_job *job;
-	enum spec_action action;
-	char *phase; /* when it was sent; NULL: it is not sent yet */
-	unsigned retries;
-	bool taken;  /* by the server, or it may be: pending_command */
-	bool unsure; /* it may be, and no reply said so */
-	enum spec_control_outcome outcome;
-	struct loop_timer *timer; /* until it counts as ignored */
-	struct control *asker;	  /* NULL: answered */
-};
-
-/* Who asks, until that is answered. */
-struct control {
-	struct kube_op op;
-	struct kube_command *command;	     /* NULL: the job is gone */
-	struct spec_control_request request; /* made when the job has been read first */
-	char *lost; /* why a try may have been acted on, though no reply said so; NULL: none may */
-	struct control_drain *drain;
-	struct loop_timer *timer; /* the end of the drain, then of the waiting */
-};
 
 /* The logs of a job, awaited. It may outlive who waits. */
 struct control_drain {
-	size_t n;	   /* logs, and one for who counts them */
-	struct control *c; /* NULL: nobody waits any more */
+	size_t n;		/* logs, and one for who counts them */
+	struct kube_control *c; /* NULL: nobody waits any more */
 };
 
-static struct control *control_of(struct kube_op *op)
+static struct kube_control *control_of(struct kube_op *op)
 {
-	return container_of(op, struct control, op);
+	return container_of(op, struct kube_control, op);
 }
 
 /* --- the end --- */
 
-static void command_drop(struct kube_command *cmd)
-{
-	cmd->job->command = NULL;
-	if (cmd->asker)
-		cmd->asker->command = NULL;
-	loop_timer_free(cmd->timer);
-	free(cmd->phase);
-	free(cmd);
-}
-
 static void control_free(struct kube_op *op)
 {
-	struct control *c = control_of(op);
+	struct kube_control *c = control_of(op);
 
 	if (c->drain)
 		c->drain->c = NULL;
@@ -85,94 +49,17 @@ static void control_free(struct kube_op *op)
 }
 
 /* Nothing was asked for, or it was refused. */
-static void refuse(struct control *c, int err, const char *text)
+static void refuse(struct kube_control *c, int err, const char *text)
 {
 	if (c->command)
-		command_drop(c->command);
+		kube_command_drop(c->command);
 	kube_op_answer(&c->op, err, NULL, text);
-}
-
-static void on_ignored(void *data)
-{
-	struct kube_command *cmd = data;
-	struct kube_job *job = cmd->job;
-
-	diag(DIAG_WARNING, "%s: %s %s %d s ago, but nothing has come of it: it was ignored%s",
-	     job->view ? job->view->meta.name : job->uid, spec_action_name(cmd->action),
-	     cmd->unsure ? "may have been taken" : "was taken", IGNORED_MS / 1000,
-	     cmd->unsure ? ", or never came" : "");
-	job->ignored = 1u << cmd->action;
-	command_drop(cmd);
-	kube_mark(job);
-}
-
-/* It may be obeyed from now on. */
-static int taken(struct kube_command *cmd)
-{
-	if (!cmd->timer)
-		cmd->timer = loop_timer_new(cmd->job->k->b->loop, IGNORED_MS, 0, on_ignored, cmd);
-	if (!cmd->timer)
-		return -ENOMEM;
-	cmd->taken = true;
-	kube_mark(cmd->job);
-	return 0;
-}
-
-/* --- what came of it --- */
-
-void kube_control_look(struct kube_job *job)
-{
-	const struct spec_control *control = job->k->kind->control;
-	struct kube_command *cmd = job->command;
-	struct spec_control_mark before;
-
-	if (!cmd || !cmd->phase || cmd->outcome)
-		return;
-	before = (struct spec_control_mark){.phase = cmd->phase, .retries = cmd->retries};
-	cmd->outcome = control->outcome(cmd->action, &before, job->view);
-}
-
-unsigned kube_control_pending(const struct kube_job *job)
-{
-	const struct kube_command *cmd = job->command;
-
-	return cmd && cmd->taken && !cmd->outcome ? 1u << cmd->action : 0;
-}
-
-void kube_control_shown(struct kube_job *job)
-{
-	struct kube_command *cmd = job->command;
-	struct control *c = cmd ? cmd->asker : NULL;
-	cleanup_free char *text = NULL;
-	bool late;
-
-	if (!cmd || !cmd->outcome)
-		return;
-	late = cmd->outcome == SPEC_CONTROL_LATE;
-	if (late && asprintf(&text, "%s came too late: the job is %s",
-			     spec_action_name(cmd->action), job->view->phase) < 0)
-		text = NULL;
-	if (late && !c)
-		diag(DIAG_WARNING, "%s: %s", job->view->meta.name, text ? text : "");
-	command_drop(cmd);
-	if (c)
-		kube_op_answer(&c->op, late ? -EINVAL : 0, NULL, text);
-}
-
-void kube_control_gone(struct kube_job *job)
-{
-	struct control *c = job->command ? job->command->asker : NULL;
-
-	if (job->command)
-		command_drop(job->command);
-	if (c)
-		kube_op_answer(&c->op, -ENOENT, NULL, "the job was deleted meanwhile");
 }
 
 /* --- asking --- */
 
 /* Neither the server's answer nor the job says whether it was taken. */
-static void give_up(struct control *c)
+static void give_up(struct kube_control *c)
 {
 	cleanup_free char *text = NULL;
 
@@ -186,7 +73,7 @@ static void give_up(struct control *c)
 
 static void on_waited(void *data)
 {
-	struct control *c = data;
+	struct kube_control *c = data;
 
 	if (c->lost)
 		give_up(c);
@@ -195,7 +82,7 @@ static void on_waited(void *data)
 }
 
 /* Answer at UNTIL ms after the beginning, should nothing else do it. */
-static void answer_after(struct control *c, uint64_t until)
+static void answer_after(struct kube_control *c, uint64_t until)
 {
 	uint64_t gone = loop_now_ms() - c->op.since;
 
@@ -206,16 +93,16 @@ static void answer_after(struct control *c, uint64_t until)
 		kube_op_answer(&c->op, 0, NULL, NULL);
 }
 
-static bool is_once(const struct control *c)
+static bool is_once(const struct kube_control *c)
 {
 	return c->op.k->kind->control->once & 1u << c->command->action;
 }
 
 /* The job is read again after a while, to see what came of it. */
-static void look_again(struct control *c, unsigned wait_ms)
+static void look_again(struct kube_control *c, unsigned wait_ms)
 {
-	bool again = taken(c->command) == 0 && loop_now_ms() - c->op.since < GIVE_UP_MS &&
-		     kube_op_again(&c->op, wait_ms);
+	bool again = kube_command_taken(c->command) == 0 &&
+		     loop_now_ms() - c->op.since < GIVE_UP_MS && kube_op_again(&c->op, wait_ms);
 
 	if (again)
 		answer_after(c, GIVE_UP_MS);
@@ -224,7 +111,7 @@ static void look_again(struct control *c, unsigned wait_ms)
 }
 
 /* The reply is lost. */
-static void on_lost(struct control *c, const struct http_reply *reply, const char *why)
+static void on_lost(struct kube_control *c, const struct http_reply *reply, const char *why)
 {
 	char *copy = strdup(why);
 
@@ -239,7 +126,7 @@ static void on_lost(struct control *c, const struct http_reply *reply, const cha
 }
 
 /* May the server have done what this reply to a request, which has failed with ERR, is about? */
-static bool may_be_done(const struct control *c, const struct http_reply *reply, int err)
+static bool may_be_done(const struct kube_control *c, const struct http_reply *reply, int err)
 {
 	if (reply->err)
 		return reply->sent;
@@ -249,7 +136,7 @@ static bool may_be_done(const struct control *c, const struct http_reply *reply,
 
 static void on_asked(void *data, const struct http_reply *reply)
 {
-	struct control *c = data;
+	struct kube_control *c = data;
 	struct kube *k = c->op.k;
 	const struct spec_asked asked = {
 		.verb = c->request.patch ? "patch" : "create",
@@ -271,7 +158,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 		return;
 	}
 	if (!err)
-		err = taken(c->command);
+		err = kube_command_taken(c->command);
 	if (err) {
 		refuse(c, err, text);
 		return;
@@ -281,7 +168,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 	answer_after(c, WAIT_MS);
 }
 
-static void ask(struct control *c)
+static void ask(struct kube_control *c)
 {
 	struct kube *k = c->op.k;
 	const struct http_call call = {
@@ -302,7 +189,7 @@ static void ask(struct control *c)
 }
 
 /* JOB stands where the action is obeyed: what is to be sent, and what will tell that it was. */
-static int prepare(struct control *c, const struct kube_job *job)
+static int prepare(struct kube_control *c, const struct kube_job *job)
 {
 	struct kube *k = c->op.k;
 	char name[32];
@@ -323,7 +210,7 @@ static int prepare(struct control *c, const struct kube_job *job)
 	return c->command->phase ? k->kind->control->request(&asked, &c->request) : -ENOMEM;
 }
 
-static void refuse_action(struct control *c, const struct spec_job_view *view)
+static void refuse_action(struct kube_control *c, const struct spec_job_view *view)
 {
 	enum spec_action action = c->command->action;
 	const char *why = c->op.k->kind->control->refusal(view, action);
@@ -339,14 +226,14 @@ static void refuse_action(struct control *c, const struct spec_job_view *view)
 }
 
 /* The job as it is now. */
-static void decide(struct control *c, const struct kube_job *job)
+static void decide(struct kube_control *c, const struct kube_job *job)
 {
 	const struct spec_control *control = c->op.k->kind->control;
 	int err;
 
 	if (c->request.body) {
 		/* After a lost reply. If it was obeyed, that is answered when it is shown. */
-		kube_control_look(c->command->job);
+		kube_command_look(c->command->job);
 		if (c->command->outcome)
 			return;
 		if (is_once(c))
@@ -368,7 +255,7 @@ static void decide(struct control *c, const struct kube_job *job)
 
 static void on_read(void *data, const struct http_reply *reply)
 {
-	struct control *c = data;
+	struct kube_control *c = data;
 	struct kube *k = c->op.k;
 	const struct spec_asked asked = {
 		.verb = "get",
@@ -400,7 +287,7 @@ static void on_read(void *data, const struct http_reply *reply)
 
 static void read_job(struct kube_op *op)
 {
-	struct control *c = control_of(op);
+	struct kube_control *c = control_of(op);
 	const struct http_call call = {
 		.method = HTTP_GET,
 		.deadline_ms = CALL_MS,
@@ -418,7 +305,7 @@ static void read_job(struct kube_op *op)
 
 static void drained(void *data)
 {
-	struct control *c = data;
+	struct kube_control *c = data;
 
 	loop_timer_free(take_ptr(c->timer));
 	if (c->drain)
@@ -439,7 +326,7 @@ static void one_drained(void *data)
 }
 
 /* What is followed has come as far as it has been printed: its stream stands, and takes the rest. */
-static void drain(struct control *c, struct kube_job *job)
+static void drain(struct kube_control *c, struct kube_job *job)
 {
 	struct control_drain *d = calloc(1, sizeof(*d));
 
@@ -464,7 +351,7 @@ void kube_control(struct backend *b, struct backend_request *rq)
 	const struct spec_control *control = k->kind->control;
 	struct kube_job *job = kube_job_find(k, rq->uid);
 	cleanup_free char *offline = kube_offline(k);
-	struct control *c;
+	struct kube_control *c;
 
 	if (!control || !(control->known & 1u << rq->action)) {
 		backend_answer(rq, -EOPNOTSUPP, NULL, "jobs of this kind have no such action");

@@ -41,7 +41,7 @@ static void job_free(struct kube_job *job)
 {
 	if (job->marked)
 		DL_DELETE2(job->k->marked, job, mark_prev, mark_next);
-	kube_control_gone(job);
+	kube_command_gone(job);
 	kube_logs_free(job);
 	kube_pods_free(job);
 	events_forget(job->k->events, job->uid);

@@ -72,7 +72,7 @@ static struct spec_job *snapshot(struct kube_job *job, bool history)
 	if (!snap)
 		return NULL;
 	snap->object = spec_text_ref(job->object);
-	snap->pending = history ? 0 : kube_control_pending(job);
+	snap->pending = history ? 0 : kube_command_pending(job);
 	snap->ignored = history ? 0 : job->ignored;
 	kube_logs_fill(job, snap);
 	return snap;
@@ -96,7 +96,7 @@ int kube_publish(struct kube_job *job)
 		unmark(job);
 		return 0;
 	}
-	kube_control_look(job);
+	kube_command_look(job);
 	snap = snapshot(job, job->left);
 	if (!snap)
 		return -ENOMEM;
@@ -110,7 +110,7 @@ int kube_publish(struct kube_job *job)
 	}
 	if (job->spool || job->left)
 		kube_keep(job->k, job->uid, job->left);
-	kube_control_shown(job);
+	kube_command_shown(job);
 	return 0;
 }
 
@@ -149,7 +149,7 @@ void kube_leave(struct kube_job *job)
 	if (job->left)
 		return;
 	job->left = true;
-	kube_control_gone(job);
+	kube_command_gone(job);
 	/* Output may be of an earlier mount. */
 	if (kube_has_output(job->k, job->view) && kube_publish(job) == 0)
 		return;
