@@ -2,7 +2,8 @@
 /*
  * What the files of http share; private to them.
  *
- *	http.c          calls: from http_send to done(), their deadline
+ *	http.c          the whole: its beginning and end, what waits until curl is left
+ *	http_request.c  one request: from http_send to done(), its deadline
  *	http_reply.c    what comes back: head, bytes, how an attempt has ended
  *	http_multi.c    curl's multi handles on the loop
  *	http_easy.c     one attempt as curl sees it: its options
@@ -178,6 +179,18 @@ static inline struct http_multi *http_multi_of(struct http_request *rq)
 	return rq->call.stream ? &rq->http->streams : &rq->http->calls;
 }
 
+/* The handles that requests need are there from the first one on. 0 or a negative errno. */
+int http_begin(struct http *http);
+/* May another request get a connection now? Else it stands in M's queue, and is tried when it may. */
+bool http_may_start(const struct http_multi *m);
+
+/* --- http_request.c --- */
+
+/* Begin an attempt, or stand in the queue for it. */
+void http_request_try(struct http_request *rq);
+/* Nothing of it is told any more; http_leave releases it. */
+void http_request_over(struct http_request *rq);
+void http_request_release(struct http_request *rq);
 /* It has a connection, or needs none any more: the next may start. */
 void http_started(struct http_request *rq);
 /* Curl has ended the present attempt. Not from within curl. */
