@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "backend/kube_discover.h"
+#include "backend/kube_request.h"
 #include "backend/kubeconfig.h"
 #include "backend/print.h"
 #include "spec/limits.h"

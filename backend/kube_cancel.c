@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "backend/kube.h"
+#include "backend/kube_request.h"
 #include "spec/event.h"
 
 #define DELETE_MS 25000

@@ -6,7 +6,7 @@
 #ifndef KXFS_BACKEND_KUBE_COMMAND_H
 #define KXFS_BACKEND_KUBE_COMMAND_H
 
-#include "backend/kube.h"
+#include "backend/kube_request.h"
 #include "spec/control.h"
 
 struct control_drain;

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "backend/kube.h"
+#include "backend/kube_request.h"
 #include "spec/event.h"
 
 /* A server that can't be reached: at boot the network often comes late. */

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <utlist.h>
 
-#include "backend/kube.h"
+#include "backend/kube_request.h"
 #include "spec/event.h"
 
 #define RETRY_MIN_MS 500u

@@ -6,7 +6,7 @@
 #ifndef KXFS_BACKEND_KUBE_SUBMIT_H
 #define KXFS_BACKEND_KUBE_SUBMIT_H
 
-#include "backend/kube.h"
+#include "backend/kube_request.h"
 #include "spec/manifest.h"
 
 #define KUBE_NAME_TRIES 16 /* a name has 64 random bits: a second try is already a surprise */
