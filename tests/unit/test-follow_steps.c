@@ -109,10 +109,13 @@ static void start(bool first)
 /* The only request there is, which asks for WHAT. */
 static struct http_request *request(const char *what)
 {
+	const char *path;
+
 	assert_non_null(fake.requests);
 	assert_null(fake.requests->next);
-	if (!strstr(fake.requests->path, what))
-		fail_msg("%s is no %s", fake.requests->path, what);
+	path = fake.requests->path;
+	if (!path || !strstr(path, what))
+		fail_msg("%s is no %s", path ? path : "nothing", what);
 	return fake.requests;
 }
 
