@@ -46,7 +46,8 @@ def test_history(kx, volcano):
     assert before["app.yaml"].decode() == app == APP and f"name: {job.id}".encode() in before["manifest.yaml"]
     assert before["log"] == b"main/0 hello\nmain/0 bye\n" and before["why"]
     folder = kx.state / "jobs" / job.id
-    harness.wait_for(lambda: '"CANCELLED"' in (folder / "job.json").read_text())
+    record = folder / "job.json"
+    harness.wait_for(lambda: record.exists() and '"CANCELLED"' in record.read_text())
     for sig in (signal.SIGTERM, signal.SIGKILL):
         kx.end(sig)
         kx.start()
