@@ -122,11 +122,16 @@ static int quota(struct reply *r)
 
 static int forbidden(struct reply *r)
 {
-	const char *user = "this user";
-	int n = (int)strlen(user);
+	const char *user = "this user", *quotas;
+	int n = (int)strlen(user), quotas_n;
 
 	if (has(r, "exceeded quota"))
 		return quota(r);
+	if (between(r, "status unknown for quota: ", ", resources: ", &quotas, &quotas_n))
+		return say(r, -EAGAIN,
+			   "what is in use of the quota %.*s of namespace %s is not counted yet\n"
+			   "Nothing was done. Try again in a moment.",
+			   quotas_n, quotas, r->asked->namespace);
 	if (has(r, "because it is being terminated"))
 		return say(r, -EACCES, "namespace %s is being deleted: it takes nothing new",
 			   r->asked->namespace);

@@ -165,6 +165,11 @@ static const struct answer answers[] = {
 	 "=1, used count/" JOBS "=2, limit count/" JOBS
 	 "=2\nRemove jobs that are not needed any more, or ask who runs the "
 	 "cluster for a larger quota."},
+	{"create", 403, -EAGAIN,
+	 "{\"message\":\"" JOBS " \\\"a-1\\\" is forbidden: status unknown for quota: few, "
+	 "resources: count/" JOBS "\",\"reason\":\"Forbidden\"}",
+	 "what is in use of the quota few of namespace training is not counted yet\n"
+	 "Nothing was done. Try again in a moment."},
 	{"create", 403, -EACCES,
 	 "{\"message\":\"jobs \\\"x\\\" is forbidden: unable to create new content in namespace x "
 	 "because it is being terminated\",\"reason\":\"Forbidden\"}",
