@@ -33,7 +33,7 @@ struct session {
 	struct loop_watch *watch;
 };
 
-static void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
+static printf_like(2, 0) void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
 {
 	cleanup_free char *text = base_vformat(fmt, ap);
 

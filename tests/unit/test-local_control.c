@@ -204,7 +204,6 @@ static void test_cancel(void **state)
 		w, "trap 'echo last words; exit 0' TERM; echo $$; while :; do sleep 0.02; done", 1,
 		NULL);
 	pid_t pid = log_pid(w, id, "main-0.0");
-	cleanup_free char *log = NULL;
 
 	assert_int_equal(cancel(w, id), 0);
 	assert_false(is_in(w, BACKEND_JOBS, id));
@@ -239,8 +238,9 @@ static void test_cancel_of_the_unwilling(void **state)
 {
 	static const char *const scripts[] = {
 		"trap '' TERM; echo $$; while :; do sleep 0.05; done",
-		"setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done' & exec sleep "
-		"1000",
+		("setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done' & exec "
+		 "sleep "
+		 "1000"),
 		"echo $$; exec sleep 1000",
 	};
 	struct world *w = *state;
