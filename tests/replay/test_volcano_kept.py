@@ -42,6 +42,7 @@ def test_history(kx, volcano):
     volcano.log(pod).append("bye\n")
     job.cancel()
     harness.wait_for(lambda: (job.old / "main-0/log").read_bytes() == b"hello\nbye\n")
+    later, _ = printed(kx, volcano, "later\n")  # so all news of the first and its pod has come
     before = harness.wait_for(lambda: (job.old / "state").read_text() == "CANCELLED\n" and files(job.old))
     assert before["app.yaml"].decode() == app == APP and f"name: {job.id}".encode() in before["manifest.yaml"]
     assert before["log"] == b"main/0 hello\nmain/0 bye\n" and before["why"]
@@ -56,7 +57,7 @@ def test_history(kx, volcano):
     assert kx.ls("history") == []
     harness.wait_for(lambda: not folder.exists())
     kx.restart()
-    assert kx.ls("history") == [] and kx.ls("jobs") == []
+    assert kx.ls("history") == [] and kx.ls("jobs") == [later.id]
 
 
 @pytest.mark.waits
