@@ -235,7 +235,7 @@ static void test_relay(void **state)
 	cleanup_free char *id = NULL;
 	char path[64], text[4096];
 	cleanup_fd int fd = -1;
-	pid_t pid;
+	pid_t pid = 0;
 	ssize_t n;
 
 	setenv("KXFS_JOB", "another", 1);
@@ -243,6 +243,7 @@ static void test_relay(void **state)
 	unsetenv("KXFS_JOB");
 	until(log_has(w, id, "main-0.0", "up\n"));
 	assert_int_equal(world_relays(w, &pid), 1);
+	assert_true(pid > 1);
 	assert_int_equal(getsid(pid), pid);
 	snprintf(path, sizeof(path), "/proc/%d/cwd", (int)pid);
 	n = readlink(path, text, sizeof(text));

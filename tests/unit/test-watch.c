@@ -108,6 +108,7 @@ static struct http_request *request(const char *part)
 {
 	assert_non_null(fake.requests);
 	assert_null(fake.requests->next);
+	assert_non_null(fake.requests->path);
 	if (!strstr(fake.requests->path, part))
 		fail_msg("%s is not in %s", part, fake.requests->path);
 	return fake.requests;
