@@ -174,6 +174,12 @@ void log_join_merged(struct log *log, struct spool_job *j)
 	atomic_store(&log->ended, j->ended);
 }
 
+void log_await_merged(struct log *log, struct spool_job *j)
+{
+	j->log = log;
+	atomic_store(&log->ended, false);
+}
+
 void log_join(struct log *log, struct spool_source *s)
 {
 	s->log = log;
@@ -216,7 +222,7 @@ static int log_enter(struct log **log, uint64_t closes, struct log **ret)
 	s = j && (*log)->key ? spool_find_source(j, (*log)->key) : NULL;
 	if (s)
 		log_join(*log, s);
-	else if (j && !(*log)->key)
+	else if (j && j->loaded && !(*log)->key)
 		log_join_merged(*log, j);
 	*ret = take_ptr(*log);
 	return 0;
@@ -344,7 +350,7 @@ int spool_log_stat(struct spool *spool, const char *id, const char *key, struct 
 		s = j && key ? spool_find_source(j, key) : NULL;
 		if (s)
 			ret->ended = s->ended;
-		if (j && !key) {
+		if (j && j->loaded && !key) {
 			*ret = (struct log_stat){j->size, j->mtime, j->ended};
 			return 0;
 		}

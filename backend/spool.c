@@ -187,7 +187,9 @@ void spool_job_free(struct spool_job *j)
 	spool_unlist(j);
 	spool_order_forget(j);
 	spool_index_forget(j);
+	spool_load_forget(j);
 	for (size_t i = 0; i < j->keys.n; i++) {
+		spool_source_gone(j->by_number[i]);
 		if (j->by_number[i]->queued)
 			DL_DELETE(j->spool->queue, j->by_number[i]);
 		free(j->by_number[i]);
@@ -215,16 +217,24 @@ int spool_make_dirs(struct spool *spool, const char *id)
 	return spool_mkdir(spool->dir_fd, path);
 }
 
-/* Its folders, its index, and a place in the table. */
+/* Its folders and its index. */
+static int spool_job_load(struct spool_job *j)
+{
+	int err = spool_make_dirs(j->spool, j->id);
+
+	if (err == 0)
+		err = spool_index_load(j);
+	j->loaded = err == 0;
+	return err;
+}
+
+/* The same, which may come later, and a place in the table. */
 static int spool_job_begin(struct spool_job *j)
 {
 	struct spool *spool = j->spool;
 	struct log *log;
-	int err = spool_make_dirs(spool, j->id);
+	int err = spool->fetch ? spool_load(j) : spool_job_load(j);
 
-	if (err < 0)
-		return err;
-	err = spool_index_load(j);
 	if (err < 0)
 		return err;
 	lock_scope(&spool->lock);
@@ -232,8 +242,10 @@ static int spool_job_begin(struct spool_job *j)
 	if (!j->hh.tbl)
 		return -ENOMEM;
 	log = log_find_locked(spool, j->id, NULL);
-	if (log)
+	if (log && j->loaded)
 		log_join_merged(log, j);
+	else if (log)
+		log_await_merged(log, j);
 	return 0;
 }
 
@@ -290,7 +302,7 @@ void spool_job_close(struct spool_job *j)
 	for (size_t i = 0; i < j->keys.n; i++)
 		j->by_number[i]->fn = NULL;
 	/* One that has ended stays until its index is whole; any other is taken up at the next start. */
-	if (j->busy || j->batch)
+	if (j->busy || j->batch || j->load)
 		return;
 	if (j->end_asked)
 		spool_pump_end(j);
@@ -300,50 +312,30 @@ void spool_job_close(struct spool_job *j)
 
 /* --- logs of a job --- */
 
-int spool_open_log(struct spool *spool, const char *id, const char *key)
-{
-	char path[SPOOL_PATH_MAX];
-	struct stat st;
-	cleanup_fd int fd = -1;
-
-	if (!spool_name(path, id, "logs", key))
-		return -ENAMETOOLONG;
-	fd = openat(spool->dir_fd, path,
-		    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	if ((st.st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0)
-		return -errno;
-	if (fcntl(fd, F_SETFL, O_APPEND) < 0)
-		return -errno;
-	return take_fd(&fd);
-}
-
 int spool_log_begin(struct spool_job *j, const char *key, const char *prefix, int *ret_fd)
 {
 	struct spool_source *s = spool_find_source(j, key);
+	bool later = j->spool->fetch;
 	cleanup_fd int fd = -1;
-	struct stat st;
+	uint64_t size;
+	int err;
 
+	assert(!later || !ret_fd);
 	if (!merge_key_is_valid(key, prefix))
 		return -EINVAL;
-	fd = spool_open_log(j->spool, j->id, key);
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	err = spool_look_log(j, key, later, &fd, &size);
+	if (err < 0)
+		return err;
 	if (!s)
 		s = spool_index_add(j, key, prefix);
 	if (!s)
 		return -ENOMEM;
 	if (!s->live) {
 		s->live = true;
-		s->counted = (uint64_t)st.st_size; /* by spool_count, or nothing yet */
+		s->counted = size; /* by spool_count, or nothing yet */
 		j->n_live++;
+		if (later)
+			spool_source_open(s);
 	}
 	s->ending = false;
 	spool_order_open(s);
@@ -356,7 +348,9 @@ int spool_log_begin(struct spool_job *j, const char *key, const char *prefix, in
 		if (log)
 			log_join(log, s);
 	}
-	spool_watch_job(j);
+	/* Of what is fetched the writer says how it grows. */
+	if (!later)
+		spool_watch_job(j);
 	spool_pump_queue(s);
 	if (ret_fd)
 		*ret_fd = take_fd(&fd);

@@ -35,6 +35,10 @@ void spool_free(struct spool *spool); /* after loop_stop; NULL is allowed */
  * is called on the I/O thread. It begins what is to be begun (spool_log_begin), and calls DONE(ARG) on
  * the I/O thread, once: what had been printed by then is in the spool, or can't be had. Until then
  * the log is not settled. A log that nobody has begun by then has ended. Set before the loop runs.
+ *
+ * Jobs and logs of such a spool are opened on the pool (spool_open.c): spool_job_open and spool_log_begin come back
+ * at once, and what the disk refuses is said and tried again each second. Its logs have no descriptor
+ * (RET_FD is NULL), and are written through spool_write.h alone.
  */
 typedef void (*spool_fetch_fn)(void *data, const char *id, const char *key, loop_fn done,
 			       void *arg);

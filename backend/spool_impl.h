@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the spool share: spool.c (directories, jobs), spool_room.c (room on disk),
+ * spool_open.c (jobs and logs that are fetched, until they can grow),
  * spool_index.c (the merged index as it is found on disk), spool_index_write.c (how it goes on there),
  * spool_pump.c (as logs grow), spool_step.c (lines become records), spool_settle.c (who waits for that), spool_order.c
  * (which log's turn it is), spool_window.c (the bytes and times of logs for that), spool_watch.c (who says
@@ -29,6 +30,9 @@
 #define SPOOL_UNTIMED INT64_MIN	   /* of what no time is known: it waits for nobody */
 
 struct spool_window;
+struct spool_writer;
+struct spool_load;
+struct spool_errand;
 struct index_batch;
 
 /* One log of an open job. */
@@ -45,11 +49,17 @@ struct spool_source {
 	bool ending;	  /* no byte will be written any more */
 	bool queued;	  /* it may have grown */
 	bool stuck;	  /* to be tried again */
-	uint64_t seen;	  /* bytes that are there */
+	uint64_t size;	  /* of one that is fetched: bytes that are on disk */
+	uint64_t seen;	  /* those of them that were looked at */
 	uint64_t counted; /* bytes that are part of spool.bytes */
 	loop_fn fn;	  /* to be called when it has ended; NULL: nothing */
 	void *data;
 	struct spool_source *prev, *next; /* the queue */
+
+	/* I/O thread, of spool_open.c: */
+	bool opening;		     /* its file is not there yet, or nobody knows how long it is */
+	struct spool_errand *errand; /* what is done to its files now; NULL: nothing */
+	struct spool_writer *writer; /* that waits for it; NULL: none */
 
 	/* I/O thread, of spool_order.c: */
 	size_t place;		     /* in the heap, from 1; 0: no whole line waits */
@@ -73,7 +83,7 @@ struct spool_settle {
 	struct log *log; /* a reference */
 	loop_fn fn;
 	void *data;
-	uint64_t *targets; /* of sources 0..n-1; 0: nothing to wait for */
+	uint64_t *targets; /* of sources 0..n-1; 0: nothing to wait for; NULL: not known yet */
 	size_t n;
 	struct spool_settle *next;
 };
@@ -90,6 +100,8 @@ struct spool_job {
 	UT_hash_handle hh;
 
 	/* I/O thread: */
+	bool loaded;		 /* its index is read; lock to change */
+	struct spool_load *load; /* that is under way; NULL: it is not */
 	struct merge_keys keys;
 	struct spool_source **by_number;
 	size_t keys_saved;	  /* how many of them are on disk */
@@ -173,12 +185,35 @@ struct spool_source *spool_find_source(struct spool_job *j, const char *key);
 void spool_job_free(struct spool_job *j);
 /* The folders of job ID, made where they are not there. 0 or a negative errno. */
 int spool_make_dirs(struct spool *spool, const char *id);
-/* Its log KEY for appending, made if it is not there. A descriptor or a negative errno. */
-int spool_open_log(struct spool *spool, const char *id, const char *key);
 
-/* spool_index.c; I/O thread */
-/* Read what J's index has, mended; makes sources of its keys. */
+/* spool_open.c */
+/* Job ID's log KEY for appending, made if it is not there; any thread. A descriptor or a negative errno. */
+int spool_open_log(struct spool *spool, const char *id, const char *key);
+/* The same of J's, and how much it has, or (LATER) nothing yet: -1 and 0. 0 or a negative errno. */
+int spool_look_log(struct spool_job *j, const char *key, bool later, int *ret_fd,
+		   uint64_t *ret_size);
+/* I/O thread: */
+/* Have the folders of J made and its index read, on the pool; then spool_pump_loaded is called. -ENOMEM. */
+int spool_load(struct spool_job *j);
+/* If that is under way: call FN(DATA) when it is done, and J may be gone. False: it is not. */
+bool spool_load_then(struct spool_job *j, loop_fn fn, void *data);
+/* J is about to go. */
+void spool_load_forget(struct spool_job *j);
+/* Have the file of S made, when J is loaded. Until then S is not looked at, and its writer waits. */
+void spool_source_open(struct spool_source *s);
+/* The times of S are of no more use. */
+void spool_source_forget_times(struct spool_source *s);
+/* S is about to go. */
+void spool_source_gone(struct spool_source *s);
+
+/* spool_index.c */
+/* Read what J's index has, mended; makes sources of its keys. Any thread that has J for itself. */
 int spool_index_load(struct spool_job *j);
+/*
+ * J, of which nothing is indexed yet, has what READ has read, before what was begun meanwhile. I/O thread.
+ * -ENOMEM: nothing is changed.
+ */
+int spool_index_adopt(struct spool_job *j, struct spool_job *read);
 /* A source for KEY, with a number. NULL: no memory. */
 struct spool_source *spool_index_add(struct spool_job *j, const char *key, const char *prefix);
 
@@ -199,6 +234,10 @@ void spool_index_forget(struct spool_job *j);
 void spool_pump_queue(struct spool_source *s);
 /* There is something to do. */
 void spool_pump_wake(struct spool *spool);
+/* Of S, which is fetched, SIZE bytes are on disk. */
+void spool_pump_grown(struct spool_source *s, uint64_t size);
+/* J is loaded (0), or can't be now: that is tried again. J may be freed. */
+void spool_pump_loaded(struct spool_job *j, int err);
 /* S can't go on now, because of ERR: it is tried again. */
 void spool_pump_stuck(struct spool_source *s, int err);
 /* Records of J are on disk (0), or can't be written now: that is tried again. J may be freed. */
@@ -215,6 +254,8 @@ size_t spool_step(struct spool_job *j);
 /* spool_settle.c; I/O thread */
 /* W waits until J's index has what the logs hold now. */
 void spool_settle_begin(struct spool_job *j, struct spool_settle *w);
+/* J is loaded: it is known what those wait for who came before. */
+void spool_settle_loaded(struct spool_job *j);
 /* Call those for whom it has; or ALL. */
 void spool_settle_check(struct spool_job *j, bool all);
 
@@ -306,6 +347,8 @@ struct log *log_find_locked(struct spool *spool, const char *id, const char *key
 /* LOG is told of an open job's news from now on; under the lock. */
 void log_join(struct log *log, struct spool_source *s);
 void log_join_merged(struct log *log, struct spool_job *j);
+/* The same when J is not loaded yet: more may come. */
+void log_await_merged(struct log *log, struct spool_job *j);
 /* Tell who reads LOG (a reference, taken over; NULL is allowed). I/O thread. */
 void log_tell(struct log *log);
 /* Forget the names of ID's logs; who has them open reads on. */

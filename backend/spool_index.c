@@ -180,3 +180,80 @@ int spool_index_load(struct spool_job *j)
 		j->by_number[i]->seen = j->keys.v[i].indexed;
 	return 0;
 }
+
+/* Room in J for N logs. -ENOMEM. */
+static int index_make_room(struct spool_job *j, size_t n)
+{
+	struct spool_source **by_number, **heap;
+	struct merge_key *v;
+	size_t room = 1;
+
+	by_number = reallocarray(j->by_number, n, sizeof(struct spool_source *));
+	if (by_number)
+		j->by_number = by_number;
+	heap = reallocarray(j->heap, n, sizeof(struct spool_source *));
+	if (heap)
+		j->heap = heap;
+	while (room < n)
+		room *= 2; /* as merge_keys_add wants it */
+	v = reallocarray(j->keys.v, room, sizeof(*v));
+	if (v)
+		j->keys.v = v;
+	return by_number && heap && v ? 0 : -ENOMEM;
+}
+
+/* S, which has begun with KEY while KEYS were read, is one of these, or a new one. */
+static void index_adopt_begun(struct spool_job *read, struct spool_source *s, struct merge_key *key)
+{
+	struct spool_source *known = spool_find_source(read, key->key);
+
+	if (known) {
+		struct merge_key *k = &read->keys.v[known->number];
+
+		HASH_DEL(read->sources, known);
+		s->number = known->number;
+		s->seen = known->seen;
+		free(k->key);
+		k->key = key->key; /* S is found by it */
+		free(key->prefix);
+		free(known);
+	} else {
+		s->number = (uint32_t)read->keys.n;
+		read->keys.v[read->keys.n++] = *key;
+	}
+	read->by_number[s->number] = s;
+}
+
+int spool_index_adopt(struct spool_job *j, struct spool_job *read)
+{
+	struct spool_source *s, *next;
+
+	if (index_make_room(read, read->keys.n + j->keys.n + 1) < 0)
+		return -ENOMEM;
+	lock_scope(&j->spool->lock);
+	for (size_t i = 0; i < j->keys.n; i++)
+		index_adopt_begun(read, j->by_number[i], &j->keys.v[i]);
+	free(j->keys.v);
+	free(j->by_number);
+	free(j->heap);
+	j->keys = read->keys;
+	j->by_number = take_ptr(read->by_number);
+	j->heap = take_ptr(read->heap);
+	read->keys = (struct merge_keys){0};
+	if (!j->sources)
+		j->sources = take_ptr(read->sources);
+	HASH_ITER(hh, read->sources, s, next) {
+		HASH_DEL(read->sources, s);
+		HASH_ADD_KEYPTR(hh, j->sources, s->key, strlen(s->key), s);
+	}
+	for (size_t i = 0; i < j->keys.n; i++)
+		j->by_number[i]->job = j;
+	j->keys_saved = read->keys_saved;
+	j->keys_len = read->keys_len;
+	j->last = read->last;
+	j->has_last = read->has_last;
+	j->records = read->records;
+	j->size = read->size;
+	j->mtime = read->mtime;
+	return 0;
+}

@@ -12,6 +12,7 @@
 
 #include "backend/diag.h"
 #include "backend/spool_impl.h"
+#include "backend/spool_write.h"
 
 #define PUMP_TURN     (1u << 20) /* bytes in one turn of the loop */
 #define PUMP_STEPS    256	 /* steps in one turn */
@@ -70,17 +71,10 @@ static void pump_source_ended(struct spool_source *s)
 /* All of S is in the index: its times are of no more use. */
 static void pump_source_done(struct spool_source *s)
 {
-	struct spool_job *j = s->job;
-	char path[SPOOL_PATH_MAX];
-	struct stat st;
-
 	s->live = false;
 	s->record_known = false;
-	j->n_live--;
-	if (spool_name(path, j->id, SPOOL_TIMES, s->key) &&
-	    fstatat(j->spool->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    unlinkat(j->spool->dir_fd, path, 0) == 0)
-		atomic_fetch_sub(&j->spool->bytes, (long long)st.st_size);
+	s->job->n_live--;
+	spool_source_forget_times(s);
 	pump_source_ended(s);
 }
 
@@ -88,7 +82,7 @@ void spool_pump_end(struct spool_job *j)
 {
 	struct merge_record r;
 
-	if (j->n_live > 0 || j->n_out > 0)
+	if (!j->loaded || j->n_live > 0 || j->n_out > 0)
 		return;
 	spool_unwatch_job(j);
 	if (j->end_asked && !j->ended) {
@@ -125,7 +119,7 @@ void spool_pump_queue(struct spool_source *s)
 {
 	struct spool *spool = s->job->spool;
 
-	if (!s->live || s->queued)
+	if (!s->live || s->queued || s->opening)
 		return;
 	s->queued = true;
 	s->stuck = false;
@@ -133,21 +127,70 @@ void spool_pump_queue(struct spool_source *s)
 	spool_pump_wake(spool);
 }
 
+void spool_pump_grown(struct spool_source *s, uint64_t size)
+{
+	s->size = max_of(s->size, size);
+	spool_pump_queue(s);
+}
+
+/* What of J could not go on is tried again. */
+static void pump_retry(struct spool_job *j)
+{
+	for (size_t i = 0; i < j->keys.n; i++) {
+		struct spool_source *s = j->by_number[i];
+
+		if (s->stuck && s->opening)
+			spool_source_open(s);
+		else if (s->stuck)
+			spool_pump_queue(s);
+	}
+	j->stuck = false;
+	spool_order_list(j);
+	spool_index_flush(j);
+}
+
 static void pump_on_retry(void *data)
 {
 	struct spool *spool = data;
 	struct spool_job *j, *next;
+	int err;
 
 	loop_timer_free(take_ptr(spool->retry));
 	HASH_ITER(hh, spool->jobs, j, next) {
-		for (size_t i = 0; i < j->keys.n; i++) {
-			if (j->by_number[i]->stuck)
-				spool_pump_queue(j->by_number[i]);
-		}
-		j->stuck = false;
-		spool_order_list(j);
-		spool_index_flush(j);
+		err = j->loaded || j->load ? 0 : spool_load(j);
+		if (err < 0)
+			pump_later(j, err);
+		else if (j->loaded)
+			pump_retry(j);
 	}
+}
+
+void spool_pump_loaded(struct spool_job *j, int err)
+{
+	bool busy = j->busy;
+
+	j->busy = true;
+	if (err < 0) {
+		pump_later(j, err);
+		spool_settle_check(j, true);
+	} else {
+		spool_settle_loaded(j);
+	}
+	for (size_t i = 0; i < j->keys.n; i++) {
+		struct spool_source *s = j->by_number[i];
+
+		if (err == 0 && s->opening)
+			spool_source_open(s);
+		else if (s->writer)
+			spool_writer_begin(take_ptr(s->writer));
+	}
+	j->busy = busy;
+	if (busy)
+		return;
+	if (j->closed && !j->end_asked)
+		spool_job_free(j);
+	else
+		spool_pump_end(j);
 }
 
 /* Who waits for the end of S need not wait for the disk. */
@@ -190,6 +233,9 @@ static int pump_size(const struct spool_source *s, uint64_t *ret)
 	char path[SPOOL_PATH_MAX];
 	struct stat st;
 
+	*ret = s->size;
+	if (s->job->spool->fetch)
+		return 0;
 	*ret = 0;
 	if (!spool_name(path, s->job->id, "logs", s->key))
 		return -ENAMETOOLONG;

@@ -209,6 +209,13 @@ static void spool_remove_done(void *data)
 	spool_unref(spool);
 }
 
+static void spool_remove_run(void *data)
+{
+	struct spool_removal *r = data;
+
+	loop_work(r->spool->loop, spool_remove_work, spool_remove_done, r);
+}
+
 static void spool_remove(struct spool *spool, const char *id, bool output, loop_fn done, void *data)
 {
 	struct spool_removal *r = calloc(1, sizeof(*r));
@@ -216,15 +223,13 @@ static void spool_remove(struct spool *spool, const char *id, bool output, loop_
 	char name[SPOOL_PATH_MAX];
 
 	assert(spec_name_is_file(id));
-	if (j) {
-		assert(j->closed);
-		spool_job_free(j);
-	}
+	assert(!j || j->closed);
 	if (r)
 		r->id = strdup(id);
 	if (!r || !r->id) {
 		diag(DIAG_ERROR, "%s: its directory can't be removed: out of memory", id);
 		free(r);
+		spool_job_free(j);
 		if (done)
 			loop_post(spool->loop, done, data);
 		return;
@@ -237,7 +242,10 @@ static void spool_remove(struct spool *spool, const char *id, bool output, loop_
 	r->data = data;
 	if (spool_name(name, id, NULL, ""))
 		r->merged = log_find(spool, name);
-	loop_work(spool->loop, spool_remove_work, spool_remove_done, r);
+	/* Not while its folders may be made yet. */
+	if (!j || !spool_load_then(j, spool_remove_run, r))
+		spool_remove_run(r);
+	spool_job_free(j);
 }
 
 void spool_job_remove(struct spool *spool, const char *id, loop_fn done, void *data)

@@ -3,6 +3,7 @@
  * Who waits until a merged log has what the logs held when they asked: then lines that wait for those of
  * others wait no longer than to the next look.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <utlist.h>
@@ -11,7 +12,7 @@
 
 static bool settle_is_due(const struct spool_job *j, const struct spool_settle *w)
 {
-	if (j->n_out > 0)
+	if (!w->targets || j->n_out > 0)
 		return false;
 	for (size_t i = 0; i < w->n; i++) {
 		const struct spool_source *s = j->by_number[i];
@@ -49,27 +50,62 @@ void spool_settle_check(struct spool_job *j, bool all)
 	}
 }
 
-void spool_settle_begin(struct spool_job *j, struct spool_settle *w)
+/* How much of S is on disk now; 0: nobody knows. */
+static uint64_t settle_size(const struct spool_source *s)
+{
+	struct spool *spool = s->job->spool;
+	char path[SPOOL_PATH_MAX];
+	struct stat st;
+
+	if (!s->live || s->opening)
+		return 0;
+	if (spool->fetch)
+		return s->size;
+	return spool_name(path, s->job->id, "logs", s->key) &&
+			       fstatat(spool->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0
+		       ? (uint64_t)st.st_size
+		       : 0;
+}
+
+/* What W waits for is what there is now. -ENOMEM. */
+static int settle_aim(struct spool_job *j, struct spool_settle *w)
 {
 	w->targets = calloc(j->keys.n + 1, sizeof(*w->targets));
-	if (!w->targets) {
-		settle_done(w);
-		return;
-	}
+	if (!w->targets)
+		return -ENOMEM;
 	w->n = j->keys.n;
 	for (size_t i = 0; i < w->n; i++) {
 		struct spool_source *s = j->by_number[i];
-		char path[SPOOL_PATH_MAX];
-		struct stat st;
 
-		if (!s->live || !spool_name(path, j->id, "logs", s->key) ||
-		    fstatat(j->spool->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		w->targets[i] = settle_size(s);
+		if (w->targets[i] == 0)
 			continue;
-		w->targets[i] = (uint64_t)st.st_size;
 		if (s->seen < w->targets[i])
 			spool_pump_queue(s);
 		s->rushed = max_of(s->rushed, w->targets[i]);
 		spool_order_rush(s);
+	}
+	return 0;
+}
+
+void spool_settle_loaded(struct spool_job *j)
+{
+	struct spool_settle *w;
+
+	LL_FOREACH(j->settles, w) {
+		if (settle_aim(j, w) < 0) {
+			spool_settle_check(j, true);
+			return;
+		}
+	}
+	spool_settle_check(j, false);
+}
+
+void spool_settle_begin(struct spool_job *j, struct spool_settle *w)
+{
+	if (j->loaded && settle_aim(j, w) < 0) {
+		settle_done(w);
+		return;
 	}
 	LL_APPEND(j->settles, w);
 	spool_settle_check(j, false);

@@ -51,7 +51,7 @@ static ssize_t step_lines(struct spool_source *s, uint64_t end)
 	if (n < 0)
 		return n;
 	if (from + (uint64_t)n < end && n < SPOOL_BUFFER) {
-		s->seen = from + (uint64_t)n; /* somebody has cut it off */
+		s->seen = s->size = from + (uint64_t)n; /* somebody has cut it off */
 		all = true;
 	}
 	return (ssize_t)step_cut(s, (size_t)n,

@@ -44,7 +44,9 @@ struct spool_writer {
 
 	struct spec_logline *l; /* pool, until it is open */
 
+	struct spool_source *s;	 /* that it waits for; NULL: it does not */
 	int fd;			 /* pool */
+	uint64_t on_disk;	 /* pool; bytes of the log */
 	bool timed;		 /* pool; lines have times */
 	struct spool_batch work; /* pool */
 	char *position;		 /* pool: to be kept in SLOT before that is written; NULL: none */
@@ -65,10 +67,10 @@ static void batch_clear(struct spool *spool, struct spool_batch *b)
 	*b = (struct spool_batch){0};
 }
 
-static void writer_free(struct spool_writer *w)
+static void writer_free(void *data)
 {
-	if (w->fd >= 0)
-		close(w->fd);
+	struct spool_writer *w = data;
+
 	batch_clear(w->spool, &w->next);
 	batch_clear(w->spool, &w->work);
 	spec_logline_free(w->l);
@@ -140,10 +142,23 @@ static void times_write(struct spool_writer *w)
 static void write_work(void *data)
 {
 	struct spool_writer *w = data;
+	struct stat st;
 
 	times_write(w);
 	position_write(w);
 	w->err = file_write_all(w->fd, w->work.bytes, w->work.len);
+	if (w->err == 0)
+		w->on_disk += w->work.len;
+	else if (fstat(w->fd, &st) == 0)
+		w->on_disk = (uint64_t)st.st_size;
+}
+
+/* It may wait for the disk too: what was written goes to a server by then. */
+static void close_work(void *data)
+{
+	struct spool_writer *w = data;
+
+	close(w->fd);
 }
 
 /* What was kept of a log of SIZE bytes, or that nothing is known. NULL: no memory. */
@@ -184,11 +199,9 @@ static bool times_begin(const struct spool_writer *w, uint64_t size)
 static bool is_midline(const struct spool_writer *w, uint64_t size)
 {
 	cleanup_fd int fd = size > 0 ? spool_open(w->spool, w->id, "logs", w->key) : -1;
-	char last = '\n';
+	char last;
 
-	if (size == 0)
-		return false;
-	return fd < 0 || pread(fd, &last, 1, (off_t)size - 1) < 1 || last != '\n';
+	return size > 0 && (fd < 0 || pread(fd, &last, 1, (off_t)size - 1) < 1 || last != '\n');
 }
 
 static void open_work(void *data)
@@ -197,12 +210,11 @@ static void open_work(void *data)
 	struct stat st;
 
 	w->fd = w->err = spool_open_log(w->spool, w->id, w->key);
+	if (w->err >= 0 && fstat(w->fd, &st) < 0)
+		w->err = -errno;
 	if (w->err < 0)
 		return;
-	w->err = fstat(w->fd, &st) < 0 ? -errno : 0;
-	if (w->err < 0)
-		return;
-	w->size = (uint64_t)st.st_size;
+	w->size = w->on_disk = (uint64_t)st.st_size;
 	w->midline = is_midline(w, w->size);
 	w->timed = times_begin(w, w->size);
 	w->l = position_read(w, w->size);
@@ -214,6 +226,15 @@ static void open_work(void *data)
 }
 
 /* --- on the I/O thread --- */
+
+/* W, which nobody uses any more, goes. */
+static void writer_end(struct spool_writer *w)
+{
+	if (w->fd < 0)
+		writer_free(w);
+	else
+		loop_work(w->spool->loop, close_work, writer_free, w);
+}
 
 static void write_done(void *data);
 
@@ -233,7 +254,7 @@ static void tell_grown(struct spool_writer *w)
 	struct spool_source *s = j ? spool_find_source(j, w->key) : NULL;
 
 	if (s)
-		spool_pump_queue(s);
+		spool_pump_grown(s, w->on_disk);
 }
 
 static void write_done(void *data)
@@ -252,7 +273,7 @@ static void write_done(void *data)
 		return;
 	}
 	if (w->closed) {
-		writer_free(w);
+		writer_end(w);
 		return;
 	}
 	batch_clear(w->spool, &w->next);
@@ -267,15 +288,23 @@ static void open_done(void *data)
 	w->busy = false;
 	w->usable = w->err >= 0;
 	if (w->closed)
-		writer_free(w);
+		writer_end(w);
 	else
 		w->events.opened(w->events.data, w->err, w->l);
+}
+
+void spool_writer_begin(struct spool_writer *w)
+{
+	w->s = NULL;
+	w->busy = true;
+	loop_work(w->spool->loop, open_work, open_done, w);
 }
 
 struct spool_writer *spool_writer_new(struct spool_job *j, const char *key,
 				      const struct spool_writer_events *events)
 {
 	struct spool_writer *w = calloc(1, sizeof(*w));
+	struct spool_source *s = spool_find_source(j, key);
 
 	if (!w)
 		return NULL;
@@ -283,17 +312,20 @@ struct spool_writer *spool_writer_new(struct spool_job *j, const char *key,
 	w->line_ns = -1; /* no time is negative */
 	w->id = strdup(j->id);
 	w->key = strdup(key);
-	if (!w->id || !w->key) {
-		free(w->id);
-		free(w->key);
-		free(w);
-		return NULL;
-	}
 	w->events = *events;
 	w->spool = j->spool;
 	atomic_fetch_add(&w->spool->refs, 1);
-	w->busy = true;
-	loop_work(w->spool->loop, open_work, open_done, w);
+	if (!w->id || !w->key) {
+		writer_free(w);
+		return NULL;
+	}
+	if (s && s->opening) {
+		assert(!s->writer);
+		w->s = s;
+		s->writer = w;
+	} else {
+		spool_writer_begin(w);
+	}
 	return w;
 }
 
@@ -360,6 +392,8 @@ void spool_writer_close(struct spool_writer *w)
 	if (!w)
 		return;
 	w->closed = true;
+	if (w->s)
+		w->s->writer = NULL;
 	if (!w->busy)
-		writer_free(w);
+		writer_end(w);
 }

@@ -32,6 +32,8 @@ struct spool_writer_events {
 /* Of the log KEY of J, which has begun (spool_log_begin). EVENTS is copied. NULL: no memory. */
 struct spool_writer *spool_writer_new(struct spool_job *j, const char *key,
 				      const struct spool_writer_events *events);
+/* Nothing stands in the way of its opening any more (spool_open.c). */
+void spool_writer_begin(struct spool_writer *w);
 /* May N bytes more be added? If not, too much waits for the disk already, of this log or of all. */
 bool spool_writer_has_room(const struct spool_writer *w, size_t n);
 /*
@@ -43,7 +45,7 @@ int spool_writer_add(struct spool_writer *w, int64_t ns, const char *bytes, size
 void spool_writer_flush(struct spool_writer *w);
 /* Bytes that are not written yet. */
 size_t spool_writer_pending(const struct spool_writer *w);
-/* No event comes any more. What was flushed is still written. NULL is allowed. */
+/* No event comes any more. What was flushed is still written. Before its job is closed. NULL is allowed. */
 void spool_writer_close(struct spool_writer *w);
 
 #endif

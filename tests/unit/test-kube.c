@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Jobs of a cluster, against a server that the test plays: what is shown, launched, ended and kept. */
 #include "kube_rig.h"
+#include "spool_print.h"
 
 #define SEEDS 400
 
@@ -612,8 +613,6 @@ static void test_spool_limit(void **state)
 	cleanup_free char *pod = rig_pod("p1", "u-0", 0, "Succeeded", RIG_EXIT("0"));
 	cleanup_free char *json = NULL;
 	cleanup_free char *id = NULL;
-	char path[512];
-	FILE *log;
 
 	(void)state;
 	rig.capture = BACKEND_CAPTURE_OWN;
@@ -625,11 +624,7 @@ static void test_spool_limit(void **state)
 	id = strdup(rig.id);
 	run_job(id, "u-0", "p1");
 	assert_non_null(rig.follows);
-	snprintf(path, sizeof(path), "%s/jobs/%s/logs/p1.a.0", rig.dir, id);
-	log = fopen(path, "a");
-	assert_non_null(log);
-	fputs("more than ten bytes\n", log);
-	fclose(log);
+	spool_print(spool_job_open(rig.b->spool, id), "p1.a.0", "more than ten bytes\n");
 	rig_pod_event("MODIFIED", pod);
 	rig_follow_done(rig.follows);
 	json = rig_job(id, "u-0", "Completed", 1);

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""A disk that hangs where the output of one job is: all else goes on, and nothing of that output is lost."""
+
+import contextlib
+import os
+import pathlib
+import threading
+
+import harness
+import pytest
+
+APP = harness.app("true")
+
+
+class Disk:
+    """The state directory of a mount on slow_disk.c."""
+
+    def __init__(self, kx):
+        program = pathlib.Path(os.environ.get("KXFS_BINARY", harness.ROOT / "build/fs/kxfs"))
+        (kx.base / "disk").mkdir(mode=0o700)
+        self.state = kx.state
+        self.which = kx.base / "hang"
+        self.told = kx.base / "hang.told"
+        self.proc = harness.popen([program.parents[1] / "tests/mount/slow_disk", kx.base / "disk",
+                                   self.which, kx.state])
+        harness.wait_for(lambda: os.path.ismount(kx.state), what="the disk")
+
+    def hang(self, call, part):
+        """From now on each CALL on a path with PART in it waits."""
+        new = self.which.with_suffix(".new")
+        new.write_text(f"{call} {part}\n")
+        new.rename(self.which)
+
+    def hangs(self, part):
+        """Somebody waits for it."""
+        with contextlib.suppress(FileNotFoundError):
+            return any(part in line for line in self.told.read_text().splitlines())
+        return False
+
+    def go_on(self):
+        self.which.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def still(self):
+        """It hangs all the while; but not for ever, since calls on a mount that hangs can't be interrupted."""
+        timer = threading.Timer(harness.LIMIT / 2, self.go_on)
+        timer.start()
+        try:
+            yield
+            assert self.which.exists(), "nothing went on before the disk did"
+        finally:
+            timer.cancel()
+
+    def close(self):
+        self.go_on()
+        harness.run(["umount", "-l", self.state])
+        self.proc.wait(timeout=harness.LIMIT)
+
+
+@pytest.fixture
+def slow(make_mount, server, volcano):
+    """(mount, its disk)"""
+    del volcano
+    kx = make_mount(server, start=False)
+    disk = Disk(kx)
+    try:
+        yield kx.start(), disk
+    finally:
+        disk.go_on()
+        try:
+            if kx.proc:
+                kx.end()
+        finally:
+            disk.close()
+
+
+def others_go_on(kx, disk, volcano):
+    """A listing, a submission, and another job from its start to its end, with its output."""
+    with disk.still():
+        other_job(kx, volcano)
+
+
+def other_job(kx, volcano):
+    assert len(os.listdir(kx / "jobs")) == 1
+    job = kx.submit(APP)
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("hello\n")
+    job.until_logged("hello\n")
+    volcano.finish(pod)
+    job.finish()
+    assert job.read("log") == "main/0 hello\n"
+    assert (kx / "jobs").joinpath(job.id, "state").read_text() == "SUCCEEDED\n"
+
+
+def whole(job, text):
+    """All that was printed is there, once, in the log and in the merged one."""
+    harness.wait_for(lambda: job.log() == text.encode(), what="the log")
+    assert job.read("log") == "".join(f"main/0 {line}" for line in text.splitlines(True))
+    assert job.gap() == 0
+
+
+@pytest.mark.parametrize("call, part", [
+    ("mkdir", "logs"),      # the job's folder
+    ("create", "logs/"),    # the log's file
+    ("getattr", "logs/"),   # whatever looks at it
+    ("create", "positions/"),
+])
+def test_at_the_beginning(slow, volcano, call, part):
+    kx, disk = slow
+    job = kx.submit(APP)
+    disk.hang(call, f"/{job.id}/{part}")
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("one\ntwo\n")
+    harness.wait_for(lambda: disk.hangs(f"/{job.id}/{part}"), what="a hanging disk")
+    others_go_on(kx, disk, volcano)
+    disk.go_on()
+    volcano.finish(pod)
+    job.finish()
+    whole(job, "one\ntwo\n")
+
+
+@pytest.mark.parametrize("call, part", [
+    ("unlink", "times/"),
+    ("close", "logs/"),
+])
+def test_at_the_end(slow, volcano, call, part):
+    kx, disk = slow
+    job = kx.submit(APP)
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("one\n")
+    job.until_logged("one\n")
+    disk.hang(call, f"/{job.id}/{part}")
+    volcano.finish(pod)
+    harness.wait_for(lambda: disk.hangs(f"/{job.id}/{part}"), what="a hanging disk")
+    others_go_on(kx, disk, volcano)
+    disk.go_on()
+    job.finish()
+    whole(job, "one\n")

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs and logs that are fetched, while the disk hangs and when it goes on: nothing of what is begun, printed or ended
+ * meanwhile is lost. The disk goes on when the test says so (fake_net.h).
+ */
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "scratch.h"
+#include "spool_print.h"
+
+#include "backend/diag.h"
+#include "backend/log.h"
+
+static struct {
+	char dir[64];
+	struct spool *spool;
+	struct spool_job *job;
+	unsigned removed;
+} rig;
+
+static void on_fetch(void *data, const char *id, const char *key, loop_fn done, void *arg)
+{
+	(void)data;
+	(void)id;
+	(void)key;
+	done(arg);
+}
+
+static void up(void)
+{
+	static const struct backend_events events;
+	char *text = NULL;
+
+	assert_int_equal(spool_new(NULL, rig.dir, &events, &rig.spool, &text), 0);
+	spool_set_fetch(rig.spool, on_fetch, NULL);
+	spool_start(rig.spool);
+	fake_run();
+}
+
+static void down(void)
+{
+	if (rig.job)
+		spool_job_close(take_ptr(rig.job));
+	fake_run();
+	spool_stop(rig.spool);
+	fake_run();
+	fake_forget_timers();
+	spool_free(rig.spool);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	fake.now = 1000;
+	diag_setup(DIAG_DEBUG, false);
+	strcpy(rig.dir, "/tmp/kxfs-spool_open-XXXXXX");
+	assert_non_null(mkdtemp(rig.dir));
+	up();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	down();
+	return scratch_remove(rig.dir);
+}
+
+/* The disk hangs: nothing of this is done before the next fake_run. */
+static void begin(const char *key, const char *prefix)
+{
+	rig.job = spool_job_open(rig.spool, "job");
+	assert_non_null(rig.job);
+	assert_int_equal(spool_log_begin(rig.job, key, prefix, NULL), 0);
+}
+
+static bool is_there(const char *name)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/jobs/%s", rig.dir, name);
+	return access(path, F_OK) == 0;
+}
+
+static void merged_is(const char *text)
+{
+	struct log *log = NULL;
+	char got[256] = "";
+
+	assert_int_equal(spool_log(rig.spool, "job", NULL, &log), 0);
+	fake_pass(5000);
+	assert_int_equal(log_read(log, got, sizeof(got) - 1, 0), strlen(text));
+	assert_string_equal(got, text);
+	log_unref(log);
+}
+
+/* Ended before it was open, and what is known from before has its place. */
+static void test_later(void **state)
+{
+	(void)state;
+	begin("b", "r/1 ");
+	assert_int_equal(spool_log_begin(rig.job, "a", "r/0 ", NULL), 0);
+	assert_false(is_there("job"));
+	spool_print(rig.job, "b", "one\n");
+	spool_print(rig.job, "a", "two\n");
+	spool_log_end(rig.job, "a", NULL, NULL);
+	spool_log_end(rig.job, "b", NULL, NULL);
+	fake_pass(5000);
+	assert_true(is_there("job/logs/a"));
+	assert_false(is_there("job/times/a")); /* they have done their work */
+	down();
+	up();
+	begin("c", "r/2 ");
+	assert_int_equal(spool_log_begin(rig.job, "b", "r/1 ", NULL), 0);
+	spool_print(rig.job, "b", "three\n");
+	spool_log_end(rig.job, "b", NULL, NULL);
+	spool_print(rig.job, "c", "four\n");
+	spool_log_end(rig.job, "c", NULL, NULL);
+	merged_is("r/1 one\nr/0 two\nr/1 three\nr/2 four\n");
+}
+
+static void on_removed(void *data)
+{
+	(void)data;
+	rig.removed++;
+}
+
+/* Closed and removed while its folders are being made: they are gone in the end. */
+static void test_removed(void **state)
+{
+	(void)state;
+	begin("a", "r/0 ");
+	spool_job_close(take_ptr(rig.job));
+	spool_job_remove(rig.spool, "job", on_removed, NULL);
+	assert_int_equal(rig.removed, 0);
+	fake_run();
+	assert_int_equal(rig.removed, 1);
+	assert_false(is_there("job"));
+}
+
+/* What the disk refuses is tried again. */
+static void test_refused(void **state)
+{
+	char path[200];
+	FILE *f;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/jobs/job", rig.dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fclose(f);
+	begin("a", "r/0 ");
+	fake_run();
+	fake_pass(3000);
+	assert_false(is_there("job/logs"));
+	assert_int_equal(unlink(path), 0);
+	fake_pass(3000);
+	assert_true(is_there("job/logs/a"));
+	spool_print(rig.job, "a", "one\n");
+	merged_is("r/0 one\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
