@@ -123,6 +123,67 @@ static void test_later(void **state)
 	merged_is("r/1 one\nr/0 two\nr/1 three\nr/2 four\n");
 }
 
+static void begin_number(unsigned i)
+{
+	char key[16], prefix[16];
+
+	snprintf(key, sizeof(key), "k%u", i);
+	snprintf(prefix, sizeof(prefix), "r/%u ", i);
+	assert_int_equal(spool_log_begin(rig.job, key, prefix, NULL), 0);
+}
+
+static void print_number(unsigned i, const char *text)
+{
+	char key[16];
+
+	snprintf(key, sizeof(key), "k%u", i);
+	spool_print(rig.job, key, text);
+	spool_log_end(rig.job, key, NULL, NULL);
+}
+
+/* Many at once, of which the index has some, and more of them when it is read. */
+static void test_many(void **state)
+{
+	enum { KNOWN = 3, ALL = 37 };
+	static char got[8192];
+	struct log *log = NULL;
+	ssize_t n;
+
+	(void)state;
+	rig.job = spool_job_open(rig.spool, "job");
+	assert_non_null(rig.job);
+	for (unsigned i = 0; i < KNOWN; i++)
+		begin_number(2 * i);
+	for (unsigned i = 0; i < KNOWN; i++)
+		print_number(2 * i, "before\n");
+	fake_pass(5000);
+	down();
+	up();
+	rig.job = spool_job_open(rig.spool, "job");
+	assert_non_null(rig.job);
+	for (unsigned i = ALL; i > 0; i--)
+		begin_number(i - 1);
+	fake_run();
+	for (unsigned i = ALL; i < 2 * ALL; i++)
+		begin_number(i);
+	for (unsigned i = 0; i < 2 * ALL; i++)
+		print_number(i, "after\n");
+	fake_pass(20000);
+	assert_int_equal(spool_log(rig.spool, "job", NULL, &log), 0);
+	n = log_read(log, got, sizeof(got) - 1, 0);
+	log_unref(log);
+	for (unsigned i = 0; i < 2 * ALL; i++) {
+		char before[32], after[32];
+
+		snprintf(before, sizeof(before), "r/%u before\n", i);
+		snprintf(after, sizeof(after), "r/%u after\n", i);
+		assert_int_equal(!!strstr(got, before), i % 2 == 0 && i < 2 * KNOWN);
+		assert_non_null(strstr(got, after));
+		n -= (ssize_t)strlen(after) + (strstr(got, before) ? (ssize_t)strlen(before) : 0);
+	}
+	assert_int_equal(n, 0);
+}
+
 static void on_removed(void *data)
 {
 	(void)data;
@@ -168,6 +229,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 	};
