@@ -29,8 +29,7 @@ struct follow {
 	bool fetched; /* what there was at the start */
 	bool said;    /* what is wrong */
 	unsigned gaps;
-	uint64_t
-		all_ms; /* when all that there was had come, as far as can be known; 0: it has not */
+	uint64_t all_ms; /* when all had come, as far as can be known; 0: it has not */
 
 	bool hurry; /* what is left may soon be gone */
 	bool ended;
