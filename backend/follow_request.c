@@ -13,7 +13,7 @@
 #define HEAD_MS	 30000
 #define IDLE_MS	 600000 /* a silent stream is opened anew: old kubelets lose it at a rotation */
 #define FETCH_MS 60000	/* the same of one that ends */
-/* Answers that bring nothing of a run that has ended, before it is given a rest; and those that say that there is none: */
+/* Answers that bring nothing of a run that has ended, before it is given a rest; those that say there is nothing: */
 #define TRIES_MAX 12
 #define TRIES_BAD 3
 /* A node that keeps streams open keeps them for longer than this; of a container that has ended, it does not: */
