@@ -2,14 +2,20 @@
 /* Logs of a cluster's jobs that the server refuses: they are asked for as long as they may be had. */
 #include "kube_story.h"
 
-/* The only log of "one", whose pod has ended, is refused. */
-static void refuse_log(void)
+/* The only log of "one" is followed, and its pod has ended. */
+static void end_pod(void)
 {
 	rig.capture = BACKEND_CAPTURE_ALL;
 	rig_start("", "");
 	story_run("one", "u1", "p1");
 	story_pod("MODIFIED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
 	story_job("MODIFIED", "one", "u1", "Completed");
+}
+
+/* The same, and it is refused. */
+static void refuse_log(void)
+{
+	end_pod();
 	assert_true(rig.follows->ended);
 	assert_false(rig.follows->config.again);
 	rig_follow_over(rig.follows, -EAGAIN);
@@ -169,11 +175,7 @@ static void test_refused_no_longer(void **state)
 static void test_refused_while_away(void **state)
 {
 	(void)state;
-	rig.capture = BACKEND_CAPTURE_ALL;
-	rig_start("", "");
-	story_run("one", "u1", "p1");
-	story_pod("MODIFIED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
-	story_job("MODIFIED", "one", "u1", "Completed");
+	end_pod();
 	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
 	for (int i = 0; i < 5; i++) {
 		rig_follow_over(rig.follows, -EAGAIN);
@@ -202,11 +204,7 @@ static void test_refused_while_away(void **state)
 static void test_gone_while_away(void **state)
 {
 	(void)state;
-	rig.capture = BACKEND_CAPTURE_ALL;
-	rig_start("", "");
-	story_run("one", "u1", "p1");
-	story_pod("MODIFIED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
-	story_job("MODIFIED", "one", "u1", "Completed");
+	end_pod();
 	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
 	rig_follow_over(rig.follows, -EAGAIN);
 	story_pod("DELETED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
