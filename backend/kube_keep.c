@@ -91,24 +91,53 @@ static const struct kube_own *folder_of(struct kube *k, const struct spec_job *j
 	return own && own->output && !own->removing && streq(own->uid, job->uid) ? own : NULL;
 }
 
-static void write_next(struct kube *k)
+/* Is its folder still to be made? A disk that hangs may take long for that, and then has no output either. */
+static bool is_early(struct kube *k, const struct kube_keep *keep)
+{
+	const struct kube_job *live = kube_job_find(k, keep->uid);
+
+	return live && live->spool && !spool_job_is_made(live->spool) && !k->stopping;
+}
+
+/* Write KEEP, which is not in the list any more; or it is of no more use. */
+static void write_one(struct kube *k, struct kube_keep *keep)
 {
 	const struct kube_own *own;
-	struct kube_keep *keep;
 
-	while (!k->keeping && (keep = k->keep_list)) {
-		DL_DELETE(k->keep_list, keep);
-		HASH_DEL(k->keeps, keep);
-		keep->job = store_get_uid(k->b->store, keep->uid);
-		own = keep->job ? folder_of(k, keep->job) : NULL;
-		if (!own) {
-			entry_free(keep);
+	keep->job = store_get_uid(k->b->store, keep->uid);
+	own = keep->job ? folder_of(k, keep->job) : NULL;
+	if (!own) {
+		entry_free(keep);
+		return;
+	}
+	keep->unread = own->unread;
+	keep->dir = file_path(k->b->config.state_dir, keep->job->id, NULL);
+	k->keeping = true;
+	loop_work(k->b->loop, keep_work, kept, keep);
+}
+
+static void on_keep_timer(void *data);
+
+static void write_soon(struct kube *k)
+{
+	if (!k->keep_timer)
+		k->keep_timer = loop_timer_new(k->b->loop, SOON_MS, 0, on_keep_timer, k);
+}
+
+static void write_next(struct kube *k)
+{
+	struct kube_keep *keep, *next;
+
+	DL_FOREACH_SAFE(k->keep_list, keep, next) {
+		if (k->keeping)
+			return;
+		if (is_early(k, keep)) {
+			write_soon(k);
 			continue;
 		}
-		keep->unread = own->unread;
-		keep->dir = file_path(k->b->config.state_dir, keep->job->id, NULL);
-		k->keeping = true;
-		loop_work(k->b->loop, keep_work, kept, keep);
+		DL_DELETE(k->keep_list, keep);
+		HASH_DEL(k->keeps, keep);
+		write_one(k, keep);
 	}
 }
 
@@ -142,8 +171,8 @@ void kube_keep(struct kube *k, const char *uid, bool now)
 	}
 	if (now)
 		write_next(k);
-	else if (!k->keep_timer)
-		k->keep_timer = loop_timer_new(k->b->loop, SOON_MS, 0, on_keep_timer, k);
+	else
+		write_soon(k);
 }
 
 void kube_keep_stop(struct kube *k)

@@ -53,6 +53,8 @@ void spool_stop(struct spool *spool);
 
 /* The spool's part of job ID: made (directories too) or found. NULL with errno. */
 struct spool_job *spool_job_open(struct spool *spool, const char *id);
+/* Is J's folder there? That of what is fetched is made after spool_job_open. I/O thread. */
+bool spool_job_is_made(const struct spool_job *j);
 /*
  * A log of the job begins (or, after a restart of kxfs, is known): KEY, and the prefix of its lines
  * in the merged log ("trainer/0 "). The file is made when it is not there. *RET_FD, if wanted, is a new

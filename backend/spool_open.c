@@ -136,6 +136,11 @@ int spool_load(struct spool_job *j)
 	return 0;
 }
 
+bool spool_job_is_made(const struct spool_job *j)
+{
+	return j->loaded;
+}
+
 bool spool_load_then(struct spool_job *j, loop_fn fn, void *data)
 {
 	if (!j->load)

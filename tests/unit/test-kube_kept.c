@@ -60,6 +60,25 @@ static bool has_file(const char *id, const char *name)
 	return access(path, F_OK) == 0;
 }
 
+/* What is known of a job waits until there is a folder for it, however long the disk takes to make that. */
+static void test_folder_later(void **state)
+{
+	char path[512];
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	snprintf(path, sizeof(path), "%s/jobs/one", rig.dir);
+	assert_int_equal(symlink("nowhere", path), 0);
+	story_run("one", "u1", "p1");
+	fake_pass(5000);
+	assert_int_equal(unlink(path), 0);
+	assert_false(has_file("one", "job.json"));
+	fake_pass(5000);
+	assert_true(has_file("one", "job.json"));
+	assert_true(has_file("one", "logs/p1.a.0"));
+}
+
 static void expect_own(const char *id)
 {
 	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, id);
@@ -409,6 +428,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_history, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_folder_later, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_earlier_output, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_spool_limit, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_spool_order, rig_setup, rig_teardown),
