@@ -100,6 +100,8 @@ struct http_multi {
 	struct http *http;
 	CURLM *curl;
 	uv_timer_t timer;
+	uv_timer_t again;  /* until sockets that had something are looked at once more */
+	uint64_t n_bodies; /* pieces of replies that have come */
 	struct http_socket *sockets;
 	bool shares;		    /* connections: true until a reply shows otherwise */
 	unsigned starting;	    /* requests that have no connection yet */

@@ -102,6 +102,7 @@ size_t http_on_body(char *bytes, size_t size, size_t n, void *data)
 	if (rq->state == HTTP_OVER)
 		return 0;
 	rq->last_byte = loop_now_ms();
+	http_multi_of(rq)->n_bodies++;
 	if (size * n == 0)
 		return 0;
 	rq->body_err = reply_take(rq, bytes, size * n);
