@@ -241,9 +241,8 @@ def test_no_answer(kx, server, job):
 def test_offline(server, job):
     server.away()
     harness.wait_for(lambda: job.status()["stale_since"])
-    before = time.monotonic()
+    # Not ETIMEDOUT, which a close gives after 30 s.
     assert harness.err_of(write_ctl, job, "suspend") == "EHOSTUNREACH"
-    assert time.monotonic() - before < 5
 
 
 def test_deleted_meanwhile(kx, server, volcano, job):
