@@ -81,7 +81,7 @@ class Barrier:
 
 
 def look(kx, name):
-    """(state of the job, {replica: status}); (None, {}): there is no such job."""
+    """(state of the job, {replica: status}); (None, {}): there is no such job. Nothing may happen meanwhile."""
     job = harness.Job(kx, name)
     try:
         status = job.status()
@@ -151,7 +151,8 @@ def test_recording_at_once(server, make_mount, scenario):
         (name,) = recordings.Recording(scenario).names(st.JOBS)
         wanted = [state for state in JOBS[scenario] if state]
         if JOBS[scenario][-1]:
-            harness.wait_for(lambda: look(kx, name)[0] == wanted[-1], what=wanted[-1])
+            harness.wait_for(lambda: name in kx.ls("jobs") and harness.Job(kx, name).state() == wanted[-1],
+                             what=wanted[-1])
         else:
             harness.wait_for(lambda: name not in kx.ls("jobs"))
         server.store.add(st.JOBS, watching.job("last"))
