@@ -203,12 +203,14 @@ static int multi_set_socket(CURL *easy, curl_socket_t fd, int what, void *data, 
 
 static void multi_timer_closed(uv_handle_t *handle)
 {
-	http_handle_closed(container_of((uv_timer_t *)handle, struct http_multi, timer)->http);
+	http_handle_closed(handle->data);
 }
 
-static void multi_again_closed(uv_handle_t *handle)
+static void multi_timer_init(struct http *http, uv_timer_t *timer)
 {
-	http_handle_closed(container_of((uv_timer_t *)handle, struct http_multi, again)->http);
+	uv_timer_init(loop_uv(http->loop), timer);
+	timer->data = http;
+	http->handles++;
 }
 
 /*
@@ -249,9 +251,8 @@ int http_multi_init(struct http_multi *m, struct http *http, long max_connection
 	curl_multi_setopt(m->curl, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)HTTP_MAX_STREAMS);
 	curl_multi_setopt(m->curl, CURLMOPT_MAX_TOTAL_CONNECTIONS, max_connections);
 	curl_multi_setopt(m->curl, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS);
-	uv_timer_init(loop_uv(http->loop), &m->timer);
-	uv_timer_init(loop_uv(http->loop), &m->again);
-	http->handles += 2;
+	multi_timer_init(http, &m->timer);
+	multi_timer_init(http, &m->again);
 	return 0;
 }
 
@@ -265,7 +266,7 @@ void http_multi_fini(struct http_multi *m)
 	curl_multi_cleanup(m->curl);
 	m->curl = NULL;
 	uv_close((uv_handle_t *)&m->timer, multi_timer_closed);
-	uv_close((uv_handle_t *)&m->again, multi_again_closed);
+	uv_close((uv_handle_t *)&m->again, multi_timer_closed);
 }
 
 int http_multi_add(struct http_multi *m, CURL *easy)
