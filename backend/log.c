@@ -135,7 +135,7 @@ static int log_open_file(struct log *log)
 static int log_make_file(struct log *log)
 {
 	int err = spool_make_dirs(log->spool, log->id);
-	cleanup_fd int fd = err ? err : spool_open_log(log->spool, log->id, log->key);
+	cleanup_fd int fd = err ? err : spool_open_log(log->spool, log->id, log->key, NULL);
 
 	return fd < 0 ? fd : log_open_file(log);
 }

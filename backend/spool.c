@@ -217,23 +217,12 @@ int spool_make_dirs(struct spool *spool, const char *id)
 	return spool_mkdir(spool->dir_fd, path);
 }
 
-/* Its folders and its index. */
-static int spool_job_load(struct spool_job *j)
-{
-	int err = spool_make_dirs(j->spool, j->id);
-
-	if (err == 0)
-		err = spool_index_load(j);
-	j->loaded = err == 0;
-	return err;
-}
-
-/* The same, which may come later, and a place in the table. */
+/* Its folders and its index, which may come later, and a place in the table. */
 static int spool_job_begin(struct spool_job *j)
 {
 	struct spool *spool = j->spool;
 	struct log *log;
-	int err = spool->fetch ? spool_load(j) : spool_job_load(j);
+	int err = spool->fetch ? spool_load(j) : spool_load_now(j);
 
 	if (err < 0)
 		return err;
@@ -317,15 +306,16 @@ int spool_log_begin(struct spool_job *j, const char *key, const char *prefix, in
 	struct spool_source *s = spool_find_source(j, key);
 	bool later = j->spool->fetch;
 	cleanup_fd int fd = -1;
-	uint64_t size;
-	int err;
+	uint64_t size = 0;
 
 	assert(!later || !ret_fd);
 	if (!merge_key_is_valid(key, prefix))
 		return -EINVAL;
-	err = spool_look_log(j, key, later, &fd, &size);
-	if (err < 0)
-		return err;
+	if (!later) {
+		fd = spool_open_log(j->spool, j->id, key, &size);
+		if (fd < 0)
+			return fd;
+	}
 	if (!s)
 		s = spool_index_add(j, key, prefix);
 	if (!s)

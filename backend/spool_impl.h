@@ -187,11 +187,13 @@ void spool_job_free(struct spool_job *j);
 int spool_make_dirs(struct spool *spool, const char *id);
 
 /* spool_open.c */
-/* Job ID's log KEY for appending, made if it is not there; any thread. A descriptor or a negative errno. */
-int spool_open_log(struct spool *spool, const char *id, const char *key);
-/* The same of J's, and how much it has, or (LATER) nothing yet: -1 and 0. 0 or a negative errno. */
-int spool_look_log(struct spool_job *j, const char *key, bool later, int *ret_fd,
-		   uint64_t *ret_size);
+/*
+ * Job ID's log KEY for appending, made if it is not there; any thread. A descriptor or a negative errno; *RET_SIZE
+ * (NULL: not wanted) is how many bytes it has.
+ */
+int spool_open_log(struct spool *spool, const char *id, const char *key, uint64_t *ret_size);
+/* J's folders, made, and what its index has. 0 or a negative errno. Any thread that has J for itself. */
+int spool_load_now(struct spool_job *j);
 /* I/O thread: */
 /* Have the folders of J made and its index read, on the pool; then spool_pump_loaded is called. -ENOMEM. */
 int spool_load(struct spool_job *j);
@@ -234,6 +236,8 @@ void spool_index_forget(struct spool_job *j);
 void spool_pump_queue(struct spool_source *s);
 /* There is something to do. */
 void spool_pump_wake(struct spool *spool);
+/* How many bytes of S are on disk now. 0 or a negative errno. */
+int spool_pump_size(const struct spool_source *s, uint64_t *ret);
 /* Of S, which is fetched, SIZE bytes are on disk. */
 void spool_pump_grown(struct spool_source *s, uint64_t size);
 /* J is loaded (0), or can't be now: that is tried again. J may be freed. */

@@ -15,7 +15,7 @@
 
 /* --- a file --- */
 
-int spool_open_log(struct spool *spool, const char *id, const char *key)
+int spool_open_log(struct spool *spool, const char *id, const char *key, uint64_t *ret_size)
 {
 	char path[SPOOL_PATH_MAX];
 	struct stat st;
@@ -35,25 +35,9 @@ int spool_open_log(struct spool *spool, const char *id, const char *key)
 		return -errno;
 	if (fcntl(fd, F_SETFL, O_APPEND) < 0)
 		return -errno;
+	if (ret_size)
+		*ret_size = (uint64_t)st.st_size;
 	return take_fd(&fd);
-}
-
-int spool_look_log(struct spool_job *j, const char *key, bool later, int *ret_fd,
-		   uint64_t *ret_size)
-{
-	struct stat st;
-
-	*ret_fd = -1;
-	*ret_size = 0;
-	if (later)
-		return 0;
-	*ret_fd = spool_open_log(j->spool, j->id, key);
-	if (*ret_fd < 0)
-		return *ret_fd;
-	if (fstat(*ret_fd, &st) < 0)
-		return -errno;
-	*ret_size = (uint64_t)st.st_size;
-	return 0;
 }
 
 /* --- the job --- */
@@ -74,13 +58,21 @@ static void load_free(struct spool_load *l)
 	free(l);
 }
 
+int spool_load_now(struct spool_job *j)
+{
+	int err = spool_make_dirs(j->spool, j->id);
+
+	if (err == 0)
+		err = spool_index_load(j);
+	j->loaded = err == 0;
+	return err;
+}
+
 static void load_work(void *data)
 {
 	struct spool_load *l = data;
 
-	l->err = spool_make_dirs(l->spool, l->read->id);
-	if (l->err == 0)
-		l->err = spool_index_load(l->read);
+	l->err = spool_load_now(l->read);
 }
 
 /* All that J has, begun or read, has a number now. */
@@ -200,15 +192,9 @@ static int errand_run(struct spool_source *s, loop_fn work, loop_fn done)
 static void open_work(void *data)
 {
 	struct spool_errand *e = data;
-	cleanup_fd int fd = spool_open_log(e->spool, e->id, e->key);
-	struct stat st;
+	cleanup_fd int fd = spool_open_log(e->spool, e->id, e->key, &e->size);
 
-	if (fd < 0)
-		e->err = fd;
-	else if (fstat(fd, &st) < 0)
-		e->err = -errno;
-	else
-		e->size = (uint64_t)st.st_size;
+	e->err = min_of(fd, 0);
 }
 
 /* What waits for S may go on, or hear by itself why it can't. */

@@ -227,8 +227,7 @@ static void pump_seen(struct spool_source *s, uint64_t seen)
 	log_tell(log);
 }
 
-/* How long S is now. */
-static int pump_size(const struct spool_source *s, uint64_t *ret)
+int spool_pump_size(const struct spool_source *s, uint64_t *ret)
 {
 	char path[SPOOL_PATH_MAX];
 	struct stat st;
@@ -250,7 +249,7 @@ static void pump_look(struct spool_source *s)
 {
 	struct spool_job *j = s->job;
 	uint64_t size;
-	int err = pump_size(s, &size);
+	int err = spool_pump_size(s, &size);
 
 	if (err < 0) {
 		spool_pump_stuck(s, err);

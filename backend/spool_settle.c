@@ -4,8 +4,6 @@
  * others wait no longer than to the next look.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <utlist.h>
 
 #include "backend/spool_impl.h"
@@ -50,23 +48,6 @@ void spool_settle_check(struct spool_job *j, bool all)
 	}
 }
 
-/* How much of S is on disk now; 0: nobody knows. */
-static uint64_t settle_size(const struct spool_source *s)
-{
-	struct spool *spool = s->job->spool;
-	char path[SPOOL_PATH_MAX];
-	struct stat st;
-
-	if (!s->live || s->opening)
-		return 0;
-	if (spool->fetch)
-		return s->size;
-	return spool_name(path, s->job->id, "logs", s->key) &&
-			       fstatat(spool->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0
-		       ? (uint64_t)st.st_size
-		       : 0;
-}
-
 /* What W waits for is what there is now. -ENOMEM. */
 static int settle_aim(struct spool_job *j, struct spool_settle *w)
 {
@@ -77,8 +58,7 @@ static int settle_aim(struct spool_job *j, struct spool_settle *w)
 	for (size_t i = 0; i < w->n; i++) {
 		struct spool_source *s = j->by_number[i];
 
-		w->targets[i] = settle_size(s);
-		if (w->targets[i] == 0)
+		if (!s->live || s->opening || spool_pump_size(s, &w->targets[i]) < 0)
 			continue;
 		if (s->seen < w->targets[i])
 			spool_pump_queue(s);

@@ -207,14 +207,11 @@ static bool is_midline(const struct spool_writer *w, uint64_t size)
 static void open_work(void *data)
 {
 	struct spool_writer *w = data;
-	struct stat st;
 
-	w->fd = w->err = spool_open_log(w->spool, w->id, w->key);
-	if (w->err >= 0 && fstat(w->fd, &st) < 0)
-		w->err = -errno;
+	w->fd = w->err = spool_open_log(w->spool, w->id, w->key, &w->size);
 	if (w->err < 0)
 		return;
-	w->size = w->on_disk = (uint64_t)st.st_size;
+	w->on_disk = w->size;
 	w->midline = is_midline(w, w->size);
 	w->timed = times_begin(w, w->size);
 	w->l = position_read(w, w->size);
