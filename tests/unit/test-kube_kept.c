@@ -6,9 +6,7 @@
 static void test_history(void **state)
 {
 	(void)state;
-	rig.capture = BACKEND_CAPTURE_ALL;
-	rig_start("", "");
-	story_run("one", "u1", "p1");
+	story_begin();
 	assert_non_null(rig.follows);
 	story_job("DELETED", "one", "u1", "Running");
 	rig_expect(BACKEND_JOBS, "one", NULL);
@@ -39,9 +37,7 @@ static void test_earlier_output(void **state)
 	cleanup_free char *json = rig_job("one", "u1", "Completed", 2);
 
 	(void)state;
-	rig.capture = BACKEND_CAPTURE_ALL;
-	rig_start("", "");
-	story_run("one", "u1", "p1");
+	story_begin();
 	fake_pass(5000);
 	rig_stop();
 	rig.capture = BACKEND_CAPTURE_NONE;
@@ -261,9 +257,7 @@ static void test_history_keep(void **state)
 static void test_same_name(void **state)
 {
 	(void)state;
-	rig.capture = BACKEND_CAPTURE_ALL;
-	rig_start("", "");
-	story_run("one", "u1", "p1");
+	story_begin();
 	story_end("one", "u1", "p1");
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
 	/* The second prints nothing, and goes. */
@@ -296,9 +290,7 @@ static void test_dropped_and_displaced(void **state)
 	cleanup_free char *pod = rig_pod("p2", "u2", 0, "Running", RIG_RUNNING);
 
 	(void)state;
-	rig.capture = BACKEND_CAPTURE_ALL;
-	rig_start("", "");
-	story_run("one", "u1", "p1");
+	story_begin();
 	story_end("one", "u1", "p1");
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
 	kube_output_drop(rig.k, "one", NULL, NULL);
@@ -357,9 +349,7 @@ static void test_unread(void **state)
 	char old[2] = "a", uid[3] = "u1", pod[64];
 
 	(void)state;
-	rig.capture = BACKEND_CAPTURE_ALL;
-	rig_start("", "");
-	story_run("one", "u1", "p1");
+	story_begin();
 	story_end("one", "u1", "p1");
 	for (size_t i = 0; i < array_size(table); i++) {
 		cleanup_free char *job = NULL, *json = NULL;

@@ -71,9 +71,7 @@ static void test_turns(void **state)
 static void test_terminating(void **state)
 {
 	(void)state;
-	rig.capture = BACKEND_CAPTURE_ALL;
-	rig_start("", "");
-	story_run("one", "u1", "p1");
+	story_begin();
 	assert_false(rig.follows->hurry);
 	story_odd_pod("MODIFIED", "p1", "\"annotations\"",
 		      "\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",\"annotations\"");
@@ -87,9 +85,7 @@ static void test_gaps(void **state)
 	cleanup_free char *json = rig_job("one", "u1", "Running", 1);
 
 	(void)state;
-	rig.capture = BACKEND_CAPTURE_ALL;
-	rig_start("", "");
-	story_run("one", "u1", "p1");
+	story_begin();
 	assert_int_equal(story_gaps(), 0);
 	story_pod("DELETED", "p1", "u1", 0, "Running", RIG_RUNNING);
 	rig_follow_over(rig.follows, -ENOENT);
@@ -127,9 +123,7 @@ static void test_gaps(void **state)
 static void test_run_again_twice(void **state)
 {
 	(void)state;
-	rig.capture = BACKEND_CAPTURE_ALL;
-	rig_start("", "");
-	story_run("one", "u1", "p1");
+	story_begin();
 	story_odd_pod("MODIFIED", "p1", "\"restartCount\":0", "\"restartCount\":2");
 	assert_int_equal(rig_follow("p1.a.0")->end, FOLLOW_GONE);
 	assert_int_equal(rig_follow("p1.a.1")->end, FOLLOW_PREVIOUS);
