@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The interface that fs/ sees, but for requests (request.c): finds the implementation, keeps the
- * life of a backend in order, and answers from the store and the spool.
+ * What fs/ sees of the backend, but for requests (request.c). A backend owns the store of snapshots (jobs/), the
+ * output of jobs (output/), and one implementation (local/ or kube/), which writes both and answers requests. This
+ * file finds the implementation, starts and ends all of it in the right order, and answers what can be answered
+ * from store and output, on the thread that asks. Starting and stopping wait, on the thread that calls, for the
+ * I/O thread to say how it went: backend_started, backend_stopped.
  */
 #include "backend/backend.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#include "backend/diag.h"
-#include "backend/impl.h"
+#include "backend/base/diag.h"
+#include "backend/base/file.h"
+#include "backend/base/print.h"
+#include "backend/impl/impl.h"
+#include "spec/base/mem.h"
 
 #define BACKEND_START_S 60
 /* Beyond the grace that processes get: to record their ends. */
@@ -46,19 +54,14 @@ static void backend_config_clear(struct backend_config *c)
 		free(*backend_config_string(c, i));
 }
 
-static int backend_config_copy(struct backend_config *c, const struct backend_config *from)
+static void backend_config_copy(struct backend_config *c, const struct backend_config *from)
 {
-	bool failed = false;
-
 	*c = *from;
 	for (size_t i = 0; i < array_size(backend_config_strings); i++) {
 		char **s = backend_config_string(c, i);
 
-		*s = *s ? strdup(*s) : NULL;
-		failed |=
-			!*s && *backend_config_string((struct backend_config *)(uintptr_t)from, i);
+		*s = *s ? text_copy(*s) : NULL;
 	}
-	return failed ? -ENOMEM : 0;
 }
 
 static const struct backend_ops *backend_find(const char *kind, char **ret_text)
@@ -67,10 +70,9 @@ static const struct backend_ops *backend_find(const char *kind, char **ret_text)
 		if (streq(backend_impls[i].kind, kind))
 			return backend_impls[i].ops;
 	}
-	if (asprintf(ret_text,
-		     "there is no backend '%s'; use volcano:, mcad:, appwrapper: or local:", kind) <
-	    0)
-		*ret_text = NULL;
+	*ret_text =
+		text_print("there is no backend '%s'; use volcano:, mcad:, appwrapper: or local:",
+			   kind);
 	return NULL;
 }
 
@@ -86,6 +88,14 @@ static void backend_freep(struct backend **b)
 	backend_free(*b);
 }
 
+static void on_log(void *data, struct log *log)
+{
+	struct backend *b = data;
+
+	if (b->events.log)
+		return b->events.log(b->events.data, log);
+}
+
 int backend_new(struct loop *loop, const struct backend_config *config,
 		const struct backend_events *events, struct backend **ret, char **ret_text)
 {
@@ -95,21 +105,15 @@ int backend_new(struct loop *loop, const struct backend_config *config,
 
 	if (!ops)
 		return -EOPNOTSUPP;
-	b = calloc(1, sizeof(*b));
-	if (!b)
-		return -ENOMEM;
+	b = new0(struct backend);
 	b->loop = loop;
 	b->events = *events;
-	b->lock = (struct lock)LOCK_INIT;
-	sem_init(&b->started.done, 0, 0);
-	sem_init(&b->stopped.done, 0, 0);
-	err = backend_config_copy(&b->config, config);
-	if (err < 0)
-		return err;
-	err = store_new(&b->events, &b->store);
-	if (err < 0)
-		return err;
-	err = spool_new(loop, b->config.state_dir, &b->events, &b->spool, ret_text);
+	end_init(&b->started);
+	end_init(&b->stopped);
+	backend_config_copy(&b->config, config);
+	b->store = store_new(&(struct store_events){events->job, events->data});
+	err = output_new(loop, b->config.state_dir, &(struct output_events){on_log, b}, &b->output,
+			 ret_text);
 	if (err < 0)
 		return err;
 	err = ops->init(b, ret_text);
@@ -126,63 +130,12 @@ void backend_free(struct backend *b)
 		return;
 	if (b->ops)
 		b->ops->fini(b);
-	spool_free(b->spool);
+	output_free(b->output);
 	store_free(b->store);
-	free(b->started.text);
-	free(b->stopped.text);
-	sem_destroy(&b->started.done);
-	sem_destroy(&b->stopped.done);
+	end_clear(&b->started);
+	end_clear(&b->stopped);
 	backend_config_clear(&b->config);
 	free(b);
-}
-
-/* Wait for E, at most SECONDS. */
-static int backend_wait(struct backend *b, struct backend_end *e, unsigned seconds, char **ret_text)
-{
-	struct timespec until;
-
-	assert(!loop_is_here(b->loop));
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += seconds;
-	while (sem_timedwait(&e->done, &until) < 0) {
-		if (errno != EINTR)
-			return -errno;
-	}
-	lock_scope(&b->lock);
-	if (ret_text)
-		*ret_text = take_ptr(e->text);
-	return e->err;
-}
-
-static void backend_end(struct backend *b, struct backend_end *e, int err, const char *text)
-{
-	char *copy = text ? strdup(text) : NULL;
-
-	{
-		lock_scope(&b->lock);
-		assert(!e->over);
-		e->over = true;
-		e->err = err;
-		e->text = copy;
-	}
-	sem_post(&e->done);
-}
-
-void backend_started(struct backend *b, int err, const char *text)
-{
-	backend_end(b, &b->started, err, text);
-}
-
-void backend_launched(struct backend *b, const char *file, const char *id, int64_t time)
-{
-	if (b->events.launched)
-		b->events.launched(b->events.data, file, id, time);
-}
-
-void backend_stopped(struct backend *b)
-{
-	spool_stop(b->spool);
-	backend_end(b, &b->stopped, 0, NULL);
 }
 
 static void backend_run_start(void *data)
@@ -190,7 +143,7 @@ static void backend_run_start(void *data)
 	struct backend *b = data;
 
 	b->up = true;
-	spool_start(b->spool);
+	output_start(b->output);
 	b->ops->start(b);
 }
 
@@ -198,11 +151,12 @@ int backend_start(struct backend *b, char **ret_text)
 {
 	int err;
 
+	assert(!loop_is_here(b->loop));
 	loop_post(b->loop, backend_run_start, b);
-	err = backend_wait(b, &b->started, BACKEND_START_S, ret_text);
-	if (err == -ETIMEDOUT && !*ret_text &&
-	    asprintf(ret_text, "the list of jobs did not come in within %d s", BACKEND_START_S) < 0)
-		*ret_text = NULL;
+	err = end_wait(&b->started, BACKEND_START_S, ret_text);
+	if (err == -ETIMEDOUT && !*ret_text)
+		*ret_text =
+			text_print("the list of jobs did not come in within %d s", BACKEND_START_S);
 	return err;
 }
 
@@ -222,8 +176,9 @@ void backend_stop(struct backend *b)
 {
 	unsigned seconds = b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
 
+	assert(!loop_is_here(b->loop));
 	loop_post(b->loop, backend_run_stop, b);
-	if (backend_wait(b, &b->stopped, seconds, NULL) < 0)
+	if (end_wait(&b->stopped, seconds, NULL) < 0)
 		diag(DIAG_ERROR, "jobs did not end within %u s; the next start ends what is left",
 		     seconds);
 }
@@ -243,7 +198,8 @@ const struct spec_job *backend_job_by_uid(struct backend *b, const char *uid)
 int backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
 		 size_t *ret_n)
 {
-	return store_list(b->store, place, ret, ret_n);
+	store_list(b->store, place, ret, ret_n);
+	return 0;
 }
 
 size_t backend_n_jobs(struct backend *b, enum backend_place place)
@@ -276,9 +232,7 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 		return backend_text(b, job, which, &text, ret_len);
 	if (!job->has_appdef)
 		return -ENOENT;
-	path = spool_path(b->spool, job->id, "app.yaml");
-	if (!path)
-		return -ENOMEM;
+	path = file_path(b->config.state_dir, job->id, "app.yaml");
 	if (stat(path, &st) < 0)
 		return errno == ENOENT ? backend_text(b, job, which, &text, ret_len) : -errno;
 	*ret_len = (size_t)st.st_size;
@@ -297,10 +251,62 @@ int backend_info(struct backend *b, FILE *out)
 	fprintf(out, "backend: %s\n", b->config.kind);
 	fprintf(out, "jobs: %zu\n", store_count(b->store, BACKEND_JOBS));
 	fprintf(out, "history: %zu\n", store_count(b->store, BACKEND_HISTORY));
-	fprintf(out, "spool_bytes: %llu\n", (unsigned long long)spool_bytes(b->spool));
+	fprintf(out, "spool_bytes: %llu\n", (unsigned long long)output_bytes(b->output));
 	fprintf(out, "spool_limit: %llu\n", (unsigned long long)b->config.spool_limit);
 	fprintf(out, "history_keep: %lld\n", (long long)b->config.history_keep);
 	return b->ops->info(b, out);
+}
+
+/* --- metrics: what is the same for all; the implementation adds its own --- */
+
+static void print_jobs(struct backend *b, FILE *out)
+{
+	size_t count[SPEC_N_STATES] = {0};
+	const struct spec_job **jobs cleanup_free = NULL;
+	size_t n;
+
+	store_list(b->store, BACKEND_JOBS, &jobs, &n);
+	for (size_t i = 0; i < n; i++) {
+		count[jobs[i]->state]++;
+		spec_job_unref(jobs[i]);
+	}
+	print_metric_head(out, "jobs", "gauge", "Jobs in jobs/ by state");
+	for (size_t i = 0; i < SPEC_N_STATES; i++)
+		fprintf(out, "kxfs_jobs{state=\"%s\"} %zu\n", spec_state_name((enum spec_state)i),
+			count[i]);
+}
+
+static void print_requests(struct backend *b, FILE *out)
+{
+	static const char *const results[] = {"ok", "error"};
+
+	print_metric_head(out, "requests_total", "counter",
+			  "Submissions, cancellations and so on that were answered");
+	for (size_t i = 0; i < BACKEND_N_REQUESTS; i++)
+		for (size_t r = 0; r < array_size(results); r++)
+			fprintf(out,
+				"kxfs_requests_total{request=\"%s\",result=\"%s\"} %" PRIu64 "\n",
+				request_name((enum backend_request_kind)i), results[r],
+				(uint64_t)atomic_load(&b->answered[i][r]));
+}
+
+int backend_metrics(struct backend *b, FILE *out)
+{
+	uint64_t bytes, lines;
+
+	print_jobs(b, out);
+	output_captured(b->output, &bytes, &lines);
+	const struct print_metric metrics[] = {
+		{"history_jobs", "gauge", "Jobs in history/",
+		 store_count(b->store, BACKEND_HISTORY)},
+		{"captured_bytes_total", "counter", "Bytes of output that were captured", bytes},
+		{"captured_lines_total", "counter", "Lines of them", lines},
+		{"spool_bytes", "gauge", "Output of jobs on disk", output_bytes(b->output)},
+		{"spool_limit_bytes", "gauge", "Limit of kxfs_spool_bytes", b->config.spool_limit},
+	};
+	print_metrics(out, metrics, array_size(metrics));
+	print_requests(b, out);
+	return b->ops->metrics(b, out);
 }
 
 /* --- queues --- */
@@ -332,8 +338,8 @@ int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue
 {
 	const struct spec_job **jobs cleanup_free = NULL;
 	size_t n = 0;
-	int err = store_list(b->store, BACKEND_JOBS, &jobs, &n);
 
+	store_list(b->store, BACKEND_JOBS, &jobs, &n);
 	*ret = (struct backend_queue_jobs){.changed = store_changed(b->store, BACKEND_JOBS)};
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_job *job = jobs[i];
@@ -345,18 +351,19 @@ int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue
 		}
 		spec_job_unref(job);
 	}
-	return err;
+	return 0;
 }
 
 /* --- output --- */
 
-int backend_log(struct backend *b, const struct spec_job *job, const char *key, struct log **ret)
+int backend_log(struct backend *b, const struct spec_job *job, const char *key, enum log_form form,
+		struct log **ret)
 {
-	return spool_log(b->spool, job->id, key, ret);
+	return output_log(b->output, job->id, key, form, ret);
 }
 
 int backend_log_stat(struct backend *b, const struct spec_job *job, const char *key,
-		     struct log_stat *ret)
+		     enum log_form form, struct log_stat *ret)
 {
-	return spool_log_stat(b->spool, job->id, key, ret);
+	return output_log_stat(b->output, job->id, key, form, ret);
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All of the backend that fs/ may see, with loop.h, lock.h, log.h and diag.h: jobs as snapshots,
+ * All of the backend that fs/ may see, with output/log.h and base/: jobs as snapshots,
  * requests that change something, texts, and news. What is read here comes from memory or the
  * state directory and never waits; what waits is a request with a reply.
  */
 #ifndef KXFS_BACKEND_BACKEND_H
 #define KXFS_BACKEND_BACKEND_H
 
-#include "backend/log.h"
-#include "backend/loop.h"
-#include "spec/app.h"
-#include "spec/job.h"
-#include "spec/watched.h"
+#include "backend/base/loop.h"
+#include "backend/jobs/store.h"
+#include "backend/output/log.h"
+#include "spec/app/app.h"
+#include "spec/job/job.h"
+#include "spec/view/watched.h"
 
 struct backend;
 
@@ -32,6 +33,7 @@ struct backend_config {
 	const struct spec_pair *args; /* run options of the mount; not copied */
 	size_t n_args;
 	unsigned grace_ms;    /* SIGTERM to SIGKILL */
+	bool linger;	      /* local jobs outlive backend_stop */
 	uint64_t spool_limit; /* bytes of captured output in all */
 	int64_t history_keep; /* seconds */
 };
@@ -77,7 +79,10 @@ int backend_new(struct loop *loop, const struct backend_config *config,
  * 0, or a negative errno with *RET_TEXT.
  */
 int backend_start(struct backend *b, char **ret_text);
-/* End what is to be ended with the mount (local jobs: their processes), keep everything, wait for it (bounded). */
+/*
+ * End what is to be ended with the mount (local jobs: their processes, unless they linger), keep everything, wait for
+ * it (bounded).
+ */
 void backend_stop(struct backend *b);
 void backend_free(struct backend *b); /* after loop_stop */
 
@@ -89,13 +94,11 @@ void backend_helper(char **argv);
 
 /* --- jobs; any thread, from memory --- */
 
-enum backend_place { BACKEND_JOBS, BACKEND_HISTORY };
-
 /* The snapshot of ID, a new reference; NULL: none. */
 const struct spec_job *backend_job(struct backend *b, enum backend_place place, const char *id);
 /* The same by uid, wherever it is now. */
 const struct spec_job *backend_job_by_uid(struct backend *b, const char *uid);
-/* All of a place, in the order of their creation: *RET is malloc'ed, each item a new reference. -ENOMEM. */
+/* All of a place, in the order of their creation: *RET is malloc'ed, each item a new reference. 0. */
 int backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
 		 size_t *ret_n);
 size_t backend_n_jobs(struct backend *b, enum backend_place place);
@@ -118,7 +121,7 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
  */
 int backend_events(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		   int64_t *ret_changed);
-/* Lines "key: value" of YAML for .kxfs/info, Prometheus text for .kxfs/metrics. 0 or -ENOMEM. */
+/* Lines "key: value" of YAML for .kxfs/info, Prometheus text for .kxfs/metrics. 0 or a negative errno. */
 int backend_info(struct backend *b, FILE *out);
 int backend_metrics(struct backend *b, FILE *out);
 
@@ -140,13 +143,14 @@ int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue
 /* --- output; any thread --- */
 
 /*
- * The log KEY (struct spec_log.key) of JOB, or all replicas merged (KEY is NULL). All who open
- * the same log share one struct log. -ENOENT, -EMFILE, -ENOMEM.
+ * The log KEY (struct spec_log.key) of JOB, or all replicas merged (KEY is NULL), in FORM. All who open
+ * the same log in the same form share one struct log. -ENOENT, -EMFILE.
  */
-int backend_log(struct backend *b, const struct spec_job *job, const char *key, struct log **ret);
+int backend_log(struct backend *b, const struct spec_job *job, const char *key, enum log_form form,
+		struct log **ret);
 /* Its size and mtime without opening it. */
 int backend_log_stat(struct backend *b, const struct spec_job *job, const char *key,
-		     struct log_stat *ret);
+		     enum log_form form, struct log_stat *ret);
 
 /* --- requests; any thread; never wait; exactly one reply, on the I/O thread --- */
 

@@ -16,7 +16,7 @@ _kxfs_words() {
 	kubeconfig=*) mapfile -t COMPREPLY < <(compgen -P "${before}kubeconfig=" -f -- "${word#*=}") ;;
 	*=*) COMPREPLY=() ;;
 	*)
-		mapfile -t COMPREPLY < <(compgen -P "$before" -W "state= kubeconfig= as= selector= capture= cancel= grace= spool_limit= history_keep= ro
+		mapfile -t COMPREPLY < <(compgen -P "$before" -W "state= kubeconfig= as= selector= capture= cancel= grace= linger spool_limit= history_keep= ro
 			allow_other uid= gid= umask= log_level= queue= service_account= priority_class= image_repo=
 			reserved_millicpu= reserved_memmb= efa_device_count= no_annotations quiet validate_spec
 			image_secret= coscheduler_name= priority_class_name= network= priority=" -- "$word")
@@ -40,11 +40,11 @@ _kxfs() {
 		COMPREPLY=("${COMPREPLY[@]#"$head"}")
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "-f -d -h --help -V --version -o --dry-run=" -- "$cur")
-	elif [[ " ${words[*]::${#words[@]}-1} " =~ \ (local|volcano): ]]; then
+	elif [[ " ${words[*]::${#words[@]}-1} " =~ \ (local|volcano|mcad|appwrapper): ]]; then
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
 	else
-		mapfile -t COMPREPLY < <(compgen -W "local: volcano:" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "local: volcano: mcad: appwrapper:" -- "$cur")
 		# "local:" is three words to readline when it splits at ':'.
 		[[ $COMP_WORDBREAKS == *:* && $cur == *:* ]] && COMPREPLY=("${COMPREPLY[@]#*:}")
 	fi

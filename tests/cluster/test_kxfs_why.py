@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What keeps a job of a real cluster from running, or ended it: one sentence for each cause that can be
-brought about there (tests/unit/test-view_cause.c has all), what `events` and `queues/` show."""
+brought about there (tests/unit/spec/view/test-view_cause.c has all), what `events` and `queues/` show."""
 
 import re
 import uuid

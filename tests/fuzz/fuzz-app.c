@@ -7,8 +7,8 @@
 #undef NDEBUG
 #include <assert.h>
 
-#include "spec/app.h"
-#include "spec/limits.h"
+#include "spec/kinds/local.h"
+#include "spec/base/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,7 +37,7 @@ static void check_json(const struct spec_app *app)
 	assert(text);
 	/* all defaults filled in, it may be beyond the bound of files */
 	if (strlen(text) <= SPEC_MAX_FILE) {
-		assert(spec_app_parse(text, strlen(text), NULL, &again, &e) == 0);
+		assert(spec_local_parse(text, strlen(text), NULL, &again, &e) == 0);
 		same = spec_app_json(again);
 		assert(streq(text, same));
 		free(same);
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_app *app = NULL;
-	int err = spec_app_parse((const char *)data, size, "/var/empty", &app, &e);
+	int err = spec_local_parse((const char *)data, size, "/var/empty", &app, &e);
 	char *text = spec_errors_text(&e, "file");
 
 	assert(text);

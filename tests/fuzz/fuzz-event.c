@@ -7,7 +7,8 @@
 #undef NDEBUG
 
 #include "fuzz-json.h"
-#include "spec/event.h"
+#include "spec/api/event.h"
+#include "spec/api/refusal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "spec/kubeconfig.h"
+#include "spec/api/kubeconfig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <json-c/json.h>
 
-#include "spec/base.h"
+#include "spec/base/base.h"
 
 /* NULL: it is not JSON, or null. */
 static inline struct json_object *fuzz_json_parse(const char *text, size_t len)

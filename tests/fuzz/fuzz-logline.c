@@ -1,107 +1,94 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams of any bytes, one after the other (cut at form feeds), and any bytes as a saved state: what comes
- * out is counted right, a state that was saved is loaded as it was, and the first stream again adds nothing.
+ * Streams of any bytes, one after the other (cut at form feeds), and any bytes as the known end of a log with any
+ * times of its lines: what comes out is in the order of the stream, and the first stream again adds nothing.
  */
 #include <assert.h>
 #include <errno.h>
 
-#include "spec/logline_impl.h"
+#include "spec/logline/logline.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int count(void *data, int64_t ns, const char *bytes, size_t n)
+/* A log, and the table of its lines. */
+struct log {
+	char *bytes;
+	size_t n;
+	struct spec_line *lines;
+	size_t n_lines;
+	struct spec_logline_past past;
+};
+
+static int add(void *data, int64_t ns, const char *bytes, size_t n)
 {
+	struct log *log = data;
+	bool begins = log->n == 0 || log->bytes[log->n - 1] == '\n';
+
 	assert(bytes && n > 0 && ns >= 0);
-	*(uint64_t *)data += n;
+	if (begins && (log->n_lines == 0 || log->lines[log->n_lines - 1].ns != ns))
+		log->lines[log->n_lines++] = (struct spec_line){log->n, ns};
+	memcpy(log->bytes + log->n, bytes, n);
+	log->n += n;
 	return 0;
 }
 
-static int stream(struct spec_logline *l, const char *bytes, size_t n, uint64_t *sum)
+static int stream(struct log *log, const char *bytes, size_t n, size_t window, bool force)
 {
+	struct spec_logline_known known = {.from = log->n - min_of(log->n, window), .size = log->n};
+	struct spec_logline *l;
+	size_t first = 0;
 	int64_t ns;
 	int err;
 
-	if (spec_logline_begin(l, false, &ns))
+	while (first + 1 < log->n_lines && log->lines[first + 1].at <= known.from)
+		first++;
+	known.n_lines = log->n_lines - first;
+	known.bytes = malloc(log->n + 1);
+	known.lines = malloc((known.n_lines + 1) * sizeof(known.lines[0]));
+	memcpy(known.bytes, log->bytes + known.from, log->n - known.from);
+	memcpy(known.lines, log->lines + first, known.n_lines * sizeof(known.lines[0]));
+	l = spec_logline_new(&known, force, &log->past);
+	if (log->n == 0) {
+		free(known.bytes);
+		free(known.lines);
+	}
+	if (spec_logline_since(l, &ns))
 		assert(ns % 1000000000 == 0);
-	err = spec_logline_feed(l, bytes, n, count, sum);
+	err = spec_logline_feed(l, bytes, n / 2, add, log);
+	if (err == 0)
+		err = spec_logline_feed(l, bytes + n / 2, n - n / 2, add, log);
 	assert(err == 0 || err == -EAGAIN || err == -ESTALE);
 	if (err == 0)
-		err = spec_logline_end(l, count, sum);
-	assert(spec_logline_size(l) == *sum);
+		err = spec_logline_end(l, add, log);
+	assert(!spec_logline_gap(l) || force);
+	spec_logline_free(l);
 	return err;
-}
-
-/* KEPT, of a log of SIZE bytes. */
-static struct spec_logline *load(const char *kept, uint64_t size)
-{
-	struct spec_logline *l =
-		spec_logline_load(kept, SPEC_LOGLINE_SLOTS * SPEC_LOGLINE_SLOT, size);
-
-	assert(l && spec_logline_size(l) <= size);
-	return l;
-}
-
-static void check_saved(struct spec_logline *l)
-{
-	static char kept[SPEC_LOGLINE_SLOTS][SPEC_LOGLINE_SLOT];
-	char slot[SPEC_LOGLINE_SLOT], again_slot[SPEC_LOGLINE_SLOT];
-	unsigned at = spec_logline_save(l, slot);
-	struct spec_logline *again;
-
-	memset(kept, 0, sizeof(kept));
-	memcpy(kept[at], slot, sizeof(slot));
-	again = load(kept[0], spec_logline_size(l));
-	assert(spec_logline_size(again) == spec_logline_size(l));
-	assert(spec_logline_save(again, again_slot) == at);
-	assert(memcmp(slot, again_slot, sizeof(slot)) == 0);
-	spec_logline_free(again);
-	spec_logline_free(load(kept[0], spec_logline_size(l) / 2));
-}
-
-/* A state of DATA, which is not damaged as far as its sum tells, and a stream of the same bytes. */
-static void load_any(const char *data, size_t size)
-{
-	static char kept[SPEC_LOGLINE_SLOTS][SPEC_LOGLINE_SLOT];
-	struct spec_logline *l = spec_logline_new();
-	uint64_t sum;
-
-	assert(l);
-	memset(kept, 0, sizeof(kept));
-	spec_logline_save(l, kept[0]);
-	spec_logline_free(l);
-	memcpy(kept[0] + 16, data, min_of(size, (size_t)SPEC_LOGLINE_SLOT - 16));
-	logline_sign(kept[0]);
-	l = load(kept[0], size);
-	sum = spec_logline_size(l);
-	spec_logline_known(l, data + sum, size - sum);
-	sum = size;
-	check_saved(l);
-	stream(l, data, size, &sum);
-	spec_logline_free(l);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct spec_logline *l = spec_logline_new();
+	/* No stream has more content than bytes, and each is read twice at most; so is what is known. */
+	struct log log = {.bytes = malloc(3 * size + 1), .lines = calloc(3 * size + 1, 16)};
 	const char *at = (const char *)data, *end = at + size;
-	uint64_t sum = 0, before;
 
-	assert(l);
+	assert(log.bytes && log.lines);
 	while (at < end) {
 		const char *cut = memchr(at, '\f', (size_t)(end - at));
-		size_t n = (size_t)((cut ? cut : end) - at);
+		size_t n = (size_t)((cut ? cut : end) - at), before = log.n;
 
-		before = sum;
-		if (stream(l, at, n, &sum) == 0 && before == 0) {
-			before = sum;
-			assert(stream(l, at, n, &sum) == 0 || sum == 0);
-			assert(sum == before);
+		if (stream(&log, at, n, 1 + n, false) == 0 && before == 0) {
+			before = log.n;
+			assert(stream(&log, at, n, SIZE_MAX, false) == 0 || before == 0);
+			assert(log.n == before);
 		}
-		check_saved(l);
+		stream(&log, at, n, n % 7, true);
 		at += n + (cut ? 1 : 0);
 	}
-	spec_logline_free(l);
-	load_any((const char *)data, size);
+	/* Any bytes are known, and a time of any line. */
+	log.n = log.n_lines = 0;
+	add(&log, size > 0 ? data[0] : 0, "known\n", size > 5 ? 6 : 1);
+	stream(&log, (const char *)data, size, 3, false);
+	free(log.bytes);
+	free(log.lines);
 	return 0;
 }

@@ -6,7 +6,7 @@
  */
 #include <assert.h>
 
-#include "backend/merge.h"
+#include "backend/output/merge.h"
 
 #define ROOM 256
 
@@ -27,8 +27,9 @@ static void render(const struct merge_keys *keys, const struct merge_record *r, 
 		size_t n;
 
 		out[ROOM] = '#';
-		n = merge_render(r, base, keys->v[r->log].prefix, log, have[i / array_size(skips)],
-				 skip, out, ROOM);
+		n = merge_render(r, whole,
+				 &(struct merge_style){keys->v[r->log].prefix, NULL, NULL}, log,
+				 have[i / array_size(skips)], skip, out, ROOM);
 		assert(n == min_of(whole - skip, (uint64_t)ROOM));
 		assert(out[ROOM] == '#');
 	}
@@ -36,27 +37,25 @@ static void render(const struct merge_keys *keys, const struct merge_record *r, 
 
 static void records(struct merge_keys *keys, const uint8_t *bytes, size_t size, bool mend)
 {
-	struct merge_record last, r;
-	bool has_last = false;
+	struct merge_record last = merge_start, r = {0};
 
 	for (uint64_t i = 0; (i + 1) * MERGE_RECORD <= size; i++) {
 		uint8_t slot[MERGE_RECORD];
 
-		memcpy(slot, bytes + i * MERGE_RECORD, sizeof(slot));
+		memcpy(slot, bytes + i * MERGE_RECORD, MERGE_RECORD);
 		if (mend) {
 			memcpy(&r.end, slot, 8);
 			memcpy(&r.offset, slot + 8, 8);
-			memcpy(&r.length, slot + 16, 4);
-			memcpy(&r.log, slot + 20, 4);
-			memcpy(&r.flags, slot + 24, 4);
+			memcpy(&r.stamps, slot + 16, 8);
+			memcpy(&r.length, slot + 24, 4);
+			memcpy(&r.log, slot + 28, 4);
+			memcpy(&r.flags, slot + 32, 4);
 			merge_encode(&r, i, slot);
 		}
-		if (merge_decode(slot, i, &r) < 0 ||
-		    merge_follow(keys, has_last ? &last : NULL, &r) < 0)
+		if (merge_decode(slot, i, &r) < 0 || merge_follow(keys, &last, &r) < 0)
 			return;
-		render(keys, &r, has_last ? last.end : 0);
+		render(keys, &r, last.end);
 		last = r;
-		has_last = true;
 	}
 }
 
@@ -70,11 +69,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	len = min_of((size_t)data[0] << 8 | data[1], size - 2);
 	data += 2;
 	size -= 2;
-	assert(merge_keys_parse(&keys, (const char *)data, len, &good) == 0);
+	good = merge_keys_parse(&keys, (const char *)data, len);
 	assert(good <= len && (good == 0 || data[good - 1] == '\n'));
 	data += len;
 	size -= len;
-	if (size < MERGE_HEAD || !merge_head_is_valid(data))
+	if (size < MERGE_HEAD || memcmp(data, merge_head, MERGE_HEAD) != 0)
 		return 0;
 	for (unsigned mend = 0; mend < 2; mend++) {
 		for (size_t i = 0; i < keys.n; i++)

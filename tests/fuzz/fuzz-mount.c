@@ -2,7 +2,7 @@
 /* Mounts of any document: what is accepted is complete, what is refused says why. */
 #include <assert.h>
 
-#include "spec/mount.h"
+#include "spec/app/mount.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

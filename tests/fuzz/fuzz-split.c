@@ -8,7 +8,7 @@
 #undef NDEBUG
 
 #include "fuzz-json.h"
-#include "spec/split.h"
+#include "spec/api/split.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,11 +8,11 @@
 #undef NDEBUG
 #include <assert.h>
 
-#include "spec/kind.h"
-#include "spec/limits.h"
-#include "spec/name.h"
-#include "spec/status.h"
-#include "spec/watched.h"
+#include "spec/kinds/kind.h"
+#include "spec/base/limits.h"
+#include "spec/base/name.h"
+#include "spec/job/status.h"
+#include "spec/view/watched.h"
 
 #define MAX_PODS   32
 #define MAX_EVENTS 64
@@ -87,9 +87,9 @@ static void check(const struct spec_job *job)
 	check_replicas(job);
 	if (job->n_replicas > 100)
 		return;
-	assert(spec_status_yaml(job, &text, &len) == 0);
+	spec_status_yaml(job, &text, &len);
 	free(text);
-	assert(spec_status_why(job, &text, &len) == 0);
+	spec_status_why(job, &text, &len);
 	assert(len == 0 || text[len - 1] == '\n');
 	free(text);
 }
@@ -105,12 +105,12 @@ struct cluster {
 	size_t n;
 };
 
-/* The I-th that can be shown, or the first. */
+/* The I-th, or the first. */
 static const struct spec_kind *choose_kind(size_t i)
 {
 	const struct spec_kind *ret = spec_kind_at(i);
 
-	return ret && spec_kind_is_shown(ret) ? ret : spec_kind_at(0);
+	return ret ? ret : spec_kind_at(0);
 }
 
 static const struct spec_job_view *find(void *data, const char *uid)
@@ -130,7 +130,7 @@ static void check_again(const struct spec_kind *kind, struct spec_job_view *v, c
 	/* json-c takes escapes in keys, and strings in apostrophes, which no server writes. */
 	if (memchr(line, '\\', len) || memchr(line, '\'', len))
 		return;
-	assert(spec_job_view_parse_again(kind, line, len, find, v, &again) == 0);
+	assert(spec_job_view_parse_again(kind->reader, line, len, find, v, &again) == 0);
 	assert(strcmp(v->meta.name, again->meta.name) == 0 && strcmp(v->phase, again->phase) == 0);
 	assert(strcmp(v->queue, again->queue) == 0 && v->retries == again->retries);
 	assert(v->n_roles == again->n_roles && v->n_tasks == again->n_tasks);
@@ -148,7 +148,7 @@ static void read_queue(struct cluster *c, const char *line, size_t len)
 	if (spec_queue_view_parse(line, len, &queue) < 0)
 		return;
 	assert(spec_name_is_file(queue->meta.name) && spec_queue_view_same(queue, queue));
-	assert(spec_queue_view_text(queue, 1, 2, &text, &text_len) == 0);
+	spec_queue_view_text(queue, 1, 2, &text, &text_len);
 	free(text);
 	spec_queue_view_unref(c->queue);
 	c->queue = queue;
@@ -186,7 +186,7 @@ static void check_events(struct cluster *c)
 	size_t len, lines = 0, tabs = 0;
 	int64_t changed;
 
-	assert(spec_event_view_text(c->events, c->n_events, &text, &len, &changed) == 0);
+	spec_event_view_text(c->events, c->n_events, &text, &len, &changed);
 	assert(len == strlen(text));
 	for (size_t i = 0; i < len; i++) {
 		lines += text[i] == '\n';
@@ -203,11 +203,11 @@ static void read_line(struct cluster *c, const char *line, size_t len)
 	if (read_watched(c, line, len))
 		return;
 	if (!c->job) {
-		if (spec_job_view_parse(c->kind, line, len, &c->job) < 0)
+		if (spec_job_view_parse(c->kind->reader, line, len, &c->job) < 0)
 			c->job = NULL;
 		else
 			check_again(c->kind, c->job, line, len);
-	} else if (c->n < MAX_PODS && spec_pod_view_parse(c->kind, line, len, &pod) == 0) {
+	} else if (c->n < MAX_PODS && spec_pod_view_parse(c->kind->reader, line, len, &pod) == 0) {
 		c->pods[c->n++] = pod;
 	}
 }
@@ -217,7 +217,9 @@ static const struct spec_job *look(const struct cluster *c, size_t n, bool left,
 				   const struct spec_job *before)
 {
 	const struct spec_view_context ctx = {
-		.kind = c->kind,
+		.reader = c->kind->reader,
+		.control = c->kind->control,
+		.backend = c->kind->name,
 		.namespace = "ns",
 		.now = 1000000000,
 		.history = left,

@@ -8,7 +8,7 @@
 #include <err.h>
 #include <sys/stat.h>
 
-#include "spec/base.h"
+#include "spec/base/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -41,8 +41,8 @@ def name_of(path):
 
 ALL = all_files()
 TEXT_FILES = [p for p in ALL if is_text(p)]
-HEADERS = {f: sorted((ROOT / f).glob("*.h")) for f in FOLDERS}
-SOURCES = {f: sorted((ROOT / f).glob("*.c")) for f in FOLDERS}
+HEADERS = {f: sorted((ROOT / f).rglob("*.h")) for f in FOLDERS}
+SOURCES = {f: sorted((ROOT / f).rglob("*.c")) for f in FOLDERS}
 C_FILES = [p for f in FOLDERS for p in HEADERS[f] + SOURCES[f]]
 TEST_C_FILES = [p for p in ALL if p.suffix in (".c", ".h") and p.relative_to(ROOT).parts[0] == "tests"]
 SCRIPTS = [p for p in ALL if is_script(p)]

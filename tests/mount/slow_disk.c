@@ -15,7 +15,7 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-#include "spec/base.h"
+#include "spec/base/base.h"
 
 #define WAIT_NS 20000000L
 

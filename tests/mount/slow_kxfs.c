@@ -20,13 +20,12 @@
 #include <sys/stat.h>
 #include <utlist.h>
 
-#include "backend/diag.h"
-#include "backend/lock.h"
-#include "fs/handle.h"
-#include "fs/listing.h"
-#include "fs/options.h"
-#include "fs/park.h"
-#include "fs/submit.h"
+#include "backend/base/diag.h"
+#include "backend/base/lock.h"
+#include "backend/base/loop.h"
+#include "fs/submit/submit.h"
+#include "fs/vfs/listing.h"
+#include "fs/vfs/park.h"
 
 #define EIGHT_DAYS (8 * 24 * 3600 * INT64_C(1000000000))
 #define MAX_JOBS   4096
@@ -63,8 +62,7 @@ static struct spec_job *launch(const struct request *r)
 	lock_scope(&lock);
 	assert(job && n_jobs < MAX_JOBS);
 	snprintf(id, sizeof(id), "job-%zu", n_jobs + 1);
-	if (spec_set(&job->id, id) < 0)
-		abort();
+	spec_set(&job->id, id);
 	job->finished = strstr(r->text, "# running") ? 0 : loop_time_ns();
 	jobs[n_jobs++] = job;
 	return job;
@@ -146,6 +144,14 @@ const struct spec_job *backend_job(struct backend *b, enum backend_place place, 
 	return NULL;
 }
 
+/* Jobs of this rig do not outlive it, so nobody asks for the file of one. */
+int backend_text(struct backend *b, const struct spec_job *job, enum backend_text which, char **ret,
+		 size_t *ret_len)
+{
+	(void)b, (void)job, (void)which, (void)ret, (void)ret_len;
+	return -ENOENT;
+}
+
 /* At SIGUSR2, and as a backend does when the mount ends. */
 static void answer_all(void *data)
 {
@@ -154,12 +160,20 @@ static void answer_all(void *data)
 		answer(waiting);
 }
 
+struct mount {
+	struct fs *fs;
+	struct fuse_session *session;
+	const char *mountpoint;
+	struct submit *submit, *dryrun;
+	struct node_entry_def root[4];
+};
+
 static void expire(void *data)
 {
-	const struct fs *fs = data;
+	const struct mount *m = data;
 
-	submit_expire(fs->submit, loop_time_ns() + EIGHT_DAYS);
-	submit_expire(fs->dryrun, loop_time_ns() + EIGHT_DAYS);
+	submit_expire(m->submit, loop_time_ns() + EIGHT_DAYS);
+	submit_expire(m->dryrun, loop_time_ns() + EIGHT_DAYS);
 }
 
 static const struct node_class job_dir_class = {.name = "job", .mode = S_IFDIR | 0755};
@@ -171,7 +185,7 @@ static int jobs_lookup(struct fs *fs, struct node *dir, const char *name, struct
 	if (!job)
 		return -ENOENT;
 	*ret = node_get(fs, dir, &job_dir_class, name, NULL);
-	return *ret ? 0 : -ENOMEM;
+	return 0;
 }
 
 static int jobs_list(struct fs *fs, struct node *dir, struct listing *l)
@@ -179,8 +193,7 @@ static int jobs_list(struct fs *fs, struct node *dir, struct listing *l)
 	(void)fs, (void)dir;
 	lock_scope(&lock);
 	for (size_t i = 0; i < n_jobs; i++)
-		if (listing_add(l, jobs[i]->id) < 0)
-			return -ENOMEM;
+		listing_add(l, jobs[i]->id);
 	return 0;
 }
 
@@ -193,14 +206,7 @@ static const struct node_class jobs_dir_class = {
 
 static int root_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
-	static const struct node_entry_def table[] = {
-		{"submit", &submit_class, false, NULL},
-		{"dryrun", &dryrun_class, false, NULL},
-		{"jobs", &jobs_dir_class, false, NULL},
-		{0},
-	};
-
-	return node_lookup_static(fs, dir, table, name, ret);
+	return node_lookup_in(fs, dir, dir->object, name, ret);
 }
 
 static const struct node_class root_dir_class = {
@@ -209,7 +215,7 @@ static const struct node_class root_dir_class = {
 	.lookup = root_lookup,
 };
 
-static int mount_it(struct fs *fs, bool others)
+static int mount_it(struct mount *m, bool others)
 {
 	const char *own = "subtype=kxfs,fsname=slow";
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
@@ -220,12 +226,12 @@ static int mount_it(struct fs *fs, bool others)
 	fuse_opt_add_arg(&args, own);
 	if (others)
 		fuse_opt_add_arg(&args, "-oallow_other,default_permissions");
-	fs->session = fuse_session_new(&args, &fs_ops, sizeof(fs_ops), fs);
+	m->session = fuse_session_new(&args, &fs_ops, sizeof(fs_ops), m->fs);
 	fuse_opt_free_args(&args);
-	if (!fs->session)
+	if (!m->session)
 		return -1;
-	err = fuse_set_signal_handlers(fs->session);
-	return err ? err : fuse_session_mount(fs->session, fs->mountpoint);
+	err = fuse_set_signal_handlers(m->session);
+	return err ? err : fuse_session_mount(m->session, m->mountpoint);
 }
 
 static void listen(void *data)
@@ -235,7 +241,7 @@ static void listen(void *data)
 		abort();
 }
 
-static void serve(struct fs *fs)
+static void serve(struct mount *m)
 {
 	sigset_t asked;
 
@@ -244,58 +250,59 @@ static void serve(struct fs *fs)
 	sigaddset(&asked, SIGUSR1);
 	sigaddset(&asked, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &asked, NULL);
-	loop_post(loop, listen, fs);
+	loop_post(loop, listen, m);
 	if (loop_start(loop) < 0)
 		abort();
-	fuse_session_loop(fs->session);
-	park_end(fs->park);
-	fuse_session_unmount(fs->session);
+	fuse_session_loop(m->session);
+	park_end(m->fs->park);
+	fuse_session_unmount(m->session);
 	loop_post(loop, answer_all, NULL);
 	loop_stop(loop);
 }
 
-static void unmake(struct fs *fs)
+static void unmake(struct mount *m)
 {
-	fuse_remove_signal_handlers(fs->session);
-	fuse_session_destroy(fs->session);
-	handles_free(fs->handles);
-	node_fini(fs);
-	submit_free(fs->submit);
-	submit_free(fs->dryrun);
-	park_free(fs->park);
+	fuse_remove_signal_handlers(m->session);
+	fuse_session_destroy(m->session);
+	fs_close(m->fs);
+	submit_free(m->submit);
+	submit_free(m->dryrun);
+	fs_free(m->fs);
 	loop_free(loop);
-	free(fs->buffer);
 	for (size_t i = 0; i < n_jobs; i++)
 		spec_job_unref(jobs[i]);
 }
 
 int main(int argc, char **argv)
 {
-	struct options options = {.uid = getuid(), .gid = getgid(), .umask = 022};
-	struct fs fs = {.options = &options, .submitter = "ada@login1"};
+	struct fs_config config = {.uid = getuid(), .gid = getgid(), .umask = 022};
+	struct submit_config submit = {.submitter = "ada@login1"};
+	struct mount m = {0};
 	char *why = NULL;
 
 	if (argc < 3)
 		return 2;
-	options.allow_other = argc > 3;
-	fs.mountpoint = argv[1];
-	fs.state_dir = argv[2];
-	fs.started = loop_time_ns();
+	m.mountpoint = submit.mountpoint = argv[1];
+	config.disk = submit.state_dir = argv[2];
+	submit.allow_other = argc > 3;
 	diag_setup(DIAG_INFO, true);
-	if (loop_new(&loop) < 0)
-		return 1;
-	fs.loop = loop;
-	if (park_new(loop, &fs.park) < 0 || handles_new(&fs.handles) < 0 ||
-	    node_init(&fs, &root_dir_class) < 0)
-		return 1;
-	if (submit_new(&fs, &submit_class, &fs.submit, &why) < 0 ||
-	    submit_new(&fs, &dryrun_class, &fs.dryrun, &why) < 0) {
+	loop_new(&loop);
+	m.fs = fs_new(loop, &config, &root_dir_class, m.root);
+	if (submit_new(m.fs, &submit, &submit_class, &m.submit, &why) < 0 ||
+	    submit_new(m.fs, &submit, &dryrun_class, &m.dryrun, &why) < 0) {
 		fprintf(stderr, "%s\n", why);
 		return 1;
 	}
-	if (mount_it(&fs, options.allow_other) < 0)
+	m.root[0] = (struct node_entry_def){.name = "submit",
+					    .class = &submit_class,
+					    .object = m.submit};
+	m.root[1] = (struct node_entry_def){.name = "dryrun",
+					    .class = &dryrun_class,
+					    .object = m.dryrun};
+	m.root[2] = (struct node_entry_def){.name = "jobs", .class = &jobs_dir_class};
+	if (mount_it(&m, submit.allow_other) < 0)
 		return 1;
-	serve(&fs);
-	unmake(&fs);
+	serve(&m);
+	unmake(&m);
 	return 0;
 }

@@ -107,7 +107,7 @@ def test_notify(make_kx):
 
 
 def test_command_lines(make_kx):
-    """Exact words of all of them: tests/unit/test-options.c."""
+    """Exact words of all of them: tests/unit/fs/cli/test-options.c."""
     kx = make_kx(start=False)
     for line, says in (
             ("-o stat=/x local: /m", "-o stat: unknown option; did you mean state?"),

@@ -126,7 +126,7 @@ t "kxfs -o capture="; cd {kx.base}; t "kxfs volcano:c/n mn"; t "kxfs local: mn"
     assert level == {w for h in heads if h.startswith("log_level=") for w in h[10:].split("|")}
     assert {f"capture={w}" for w in capture} == {f"capture={w}" for h in heads if h.startswith("capture=")
                                                  for w in h[8:].split("|")}
-    assert source == {"local:", "volcano:"} and rest == {"ro,state="}
+    assert source == {"local:", "volcano:", "mcad:", "appwrapper:"} and rest == {"ro,state="}
     assert mount_points == [{"mnt"}, {"mnt"}]
 
 

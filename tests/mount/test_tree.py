@@ -14,9 +14,9 @@ import yaml
 from harness import app, err_of, permissions, popen, run, sh_role, wait_for
 from metrics import Metrics
 
-JOB_FILES = {"app.yaml", "ctl", "log", "manifest.yaml", "state", "status", "status.json", "why"}
+JOB_FILES = {"app.yaml", "ctl", "log", "manifest.yaml", "stamped", "state", "status", "status.json", "why"}
 JOB_LINKS = {"wait": ".live/wait", "follow": ".live/follow"}
-HISTORY_FILES = {"app.yaml", "log", "manifest.yaml", "state", "status", "status.json", "why"}
+HISTORY_FILES = {"app.yaml", "log", "manifest.yaml", "stamped", "state", "status", "status.json", "why"}
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
 
 
@@ -56,7 +56,7 @@ def test_job_directory(kx, job):
         assert stat.S_ISREG(os.lstat(job / name).st_mode), name
     assert sorted(os.listdir(job / "logs")) == ["main-0.log", "main-1.log"]
     assert os.readlink(job / "logs/main-1.log") == "../main-1/log"
-    assert sorted(os.listdir(job / "main-1")) == ["follow", "log", "state", "status"]
+    assert sorted(os.listdir(job / "main-1")) == ["follow", "log", "stamped", "state", "status"]
     assert os.readlink(job / "main-1/follow") == ".live/follow"
 
 
@@ -280,7 +280,7 @@ def test_history(kx, job):
     os.rmdir(job.dir)
     assert kx.ls("jobs") == [] and kx.ls("history") == [job.id]
     assert set(os.listdir(job.old)) == HISTORY_FILES | {"logs", "main-0", "main-1"}
-    assert sorted(os.listdir(job.old / "main-0")) == ["log", "state", "status"]
+    assert sorted(os.listdir(job.old / "main-0")) == ["log", "stamped", "state", "status"]
     assert (job.old / "state").read_text() == "SUCCEEDED\n"
     assert (job.old / "logs/main-0.log").read_bytes() == log
     # The verdict's link leads to a job that has left.
@@ -295,7 +295,7 @@ def test_attempts(kx):
     job = kx.submit(app("echo attempt; test -e third || { test -e second && touch third; touch second; exit 1; }",
                         max_retries=2))
     job.finish()
-    assert sorted(os.listdir(job / "main-0")) == ["follow", "log", "log.0", "log.1", "state", "status"]
+    assert sorted(os.listdir(job / "main-0")) == ["follow", "log", "log.0", "log.1", "stamped", "state", "status"]
     numbers = {os.stat(job / "main-0" / name).st_ino for name in ("log", "log.0", "log.1")}
     assert len(numbers) == 3
     for name in ("log", "log.0", "log.1"):

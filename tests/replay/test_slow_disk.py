@@ -103,7 +103,7 @@ def whole(job, text):
     ("mkdir", "logs"),      # the job's folder
     ("create", "logs/"),    # the log's file
     ("getattr", "logs/"),   # whatever looks at it
-    ("create", "positions/"),
+    ("create", "lines/"),
 ])
 def test_at_the_beginning(slow, volcano, call, part):
     kx, disk = slow
@@ -120,7 +120,7 @@ def test_at_the_beginning(slow, volcano, call, part):
 
 
 @pytest.mark.parametrize("call, part", [
-    ("unlink", "times/"),
+    ("open", "logs/"),      # what is left of it is read
     ("close", "logs/"),
 ])
 def test_at_the_end(slow, volcano, call, part):

@@ -93,7 +93,7 @@ def parts(kx, job):
     top = kx.state / "jobs" / job.id
     (key,) = os.listdir(top / "logs")
     return {str(path.relative_to(top)).replace(key, "KEY"): path for path in top.rglob("*")
-            if path.is_file() and not path.name.startswith(".") and path.parent.name != "times"}
+            if path.is_file() and not path.name.startswith(".")}
 
 
 @pytest.mark.parametrize("how", ["truncated", "garbage", "missing", "directory", "FIFO"])
@@ -101,7 +101,7 @@ def test_damaged(kx, volcano, how):
     """Any one file of a kept job: the mount comes up, and no more than that file is lost."""
     jobs = {"none": cancelled(kx, volcano, "none\n" * 10)}
     names = sorted(parts(kx, jobs["none"]))
-    assert {"job.json", "app.yaml", "submission", "logs/KEY", "positions/KEY", "merged"} <= set(names)
+    assert {"job.json", "app.yaml", "submission", "logs/KEY", "merged"} <= set(names)
     for name in names:
         jobs[name] = cancelled(kx, volcano, f"{name}\n" * 10)
     before = {name: files(job.old) for name, job in jobs.items()}

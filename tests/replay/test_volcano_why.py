@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the scheduler, events and queues tell of a mount's jobs: `why`, `events`, `queues/`; and mounts
-that may not watch one of them. tests/unit/test-view_cause.c has a sentence for each cause."""
+that may not watch one of them. tests/unit/spec/view/test-view_cause.c has a sentence for each cause."""
 
 import os
 import uuid

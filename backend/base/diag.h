@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The daemon's own messages ("log" always means a job's output). A message goes to standard
+ * error while somebody reads it there (start-up, foreground), and into a bounded ring that
+ * .kxfs/log shows. No credential may be part of a message. Any thread. Rule E2: a function that
+ * returns an error does not also report it here. Public: fs/ uses it too.
+ */
+#ifndef KXFS_BACKEND_BASE_DIAG_H
+#define KXFS_BACKEND_BASE_DIAG_H
+
+#include "spec/base/base.h"
+
+enum diag_level { DIAG_ERROR, DIAG_WARNING, DIAG_INFO, DIAG_DEBUG };
+
+/* Messages above LEVEL are dropped. TO_STDERR: also to standard error. */
+void diag_setup(enum diag_level level, bool to_stderr);
+
+/* Do messages go to standard error? Somebody reads it there then. */
+bool diag_to_stderr(void);
+
+/*
+ * One message, one line: newlines in it become " | ", other control characters are escaped. errno
+ * is kept.
+ */
+void diag(enum diag_level level, const char *fmt, ...) printf_like(2, 3);
+
+/* The ring's text, oldest first: "TIME LEVEL text\n". malloc'ed. */
+char *diag_text(size_t *ret_len);
+
+/* "error", "warning", "info", "debug"; -EINVAL: none of them. */
+int diag_level_parse(const char *word);
+
+#endif

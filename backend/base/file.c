@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A small file is replaced in one step: its text is written to a temporary name and synced, that name is renamed
+ * to the file's, and the directory is synced. Reads and writes go on after a signal and after a part.
+ */
+#include "backend/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "spec/base/mem.h"
+
+#define ASIDE_MAX 10000
+
+char *file_path(const char *state_dir, const char *id, const char *name)
+{
+	return text_print("%s/jobs/%s%s%s", state_dir, id, name ? "/" : "", name ? name : "");
+}
+
+/* --- bytes --- */
+
+/* Write at OFF, or (-1) where FD stands. */
+static int write_all(int fd, const char *p, size_t n, off_t off)
+{
+	while (n > 0) {
+		ssize_t written = off < 0 ? write(fd, p, n) : pwrite(fd, p, n, off);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		if (written == 0)
+			return -EIO; /* or this would go on for ever */
+		p += written;
+		n -= (size_t)written;
+		off += off < 0 ? 0 : written;
+	}
+	return 0;
+}
+
+int file_write_all(int fd, const char *p, size_t n)
+{
+	return write_all(fd, p, n, -1);
+}
+
+int file_pwrite_all(int fd, const char *p, size_t n, off_t off)
+{
+	return write_all(fd, p, n, off);
+}
+
+ssize_t file_read_at(int fd, void *buf, size_t n, uint64_t off)
+{
+	size_t have = 0;
+
+	while (have < n) {
+		ssize_t got = pread(fd, (char *)buf + have, n - have, (off_t)(off + have));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 && have == 0)
+			return -errno;
+		if (got <= 0)
+			break;
+		have += (size_t)got;
+	}
+	return (ssize_t)have;
+}
+
+int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
+{
+	cleanup_free char *text = NULL;
+	size_t len = 0, size;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (st.st_size < 0 || (uintmax_t)st.st_size > max)
+		return -EFBIG;
+	size = (size_t)st.st_size;
+	text = mem_grow(NULL, size + 1, 1);
+	while (len < size) {
+		ssize_t n = file_read_at(fd, text + len, size - len, len);
+
+		if (n < 0)
+			return (int)n;
+		if (n == 0)
+			break; /* somebody has cut it meanwhile */
+		len += (size_t)n;
+	}
+	text[len] = '\0';
+	*ret = take_ptr(text);
+	*ret_len = len;
+	return 0;
+}
+
+/* --- whole files --- */
+
+static int read_path(const char *path, int flags, size_t max, char **ret, size_t *ret_len)
+{
+	cleanup_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags);
+
+	return fd < 0 ? -errno : file_read_fd(fd, max, ret, ret_len);
+}
+
+int file_read(const char *path, size_t max, char **ret, size_t *ret_len)
+{
+	return read_path(path, O_NOFOLLOW, max, ret, ret_len);
+}
+
+int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len)
+{
+	return read_path(path, 0, max, ret, ret_len);
+}
+
+int file_write(const char *dir, const char *file, const char *text, size_t len)
+{
+	cleanup_fd int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_fd int fd = -1;
+	char temp[64];
+	int err;
+
+	if (at < 0)
+		return -errno;
+	snprintf(temp, sizeof(temp), ".%s.new", file);
+	fd = openat(at, temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	err = file_write_all(fd, text, len);
+	if (err == 0 && fsync(fd) < 0)
+		err = -errno;
+	if (err == 0 && renameat(at, temp, at, file) < 0)
+		err = -errno;
+	if (err == 0 && fsync(at) < 0)
+		err = -errno;
+	if (err < 0)
+		unlinkat(at, temp, 0);
+	return err;
+}
+
+/* --- names --- */
+
+int file_sync_dir(const char *dir)
+{
+	cleanup_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+/* renameat2 with RENAME_NOREPLACE would do this in one step, but NFS does not have it. */
+int file_aside(const char *from, const char *to, char **ret)
+{
+	for (unsigned i = 0; i < ASIDE_MAX; i++) {
+		cleanup_free char *place = i ? text_print("%s.%u", to, i) : text_copy(to);
+
+		if (faccessat(AT_FDCWD, place, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			continue;
+		if (errno != ENOENT || rename(from, place) < 0)
+			return -errno;
+		*ret = take_ptr(place);
+		return 0;
+	}
+	return -EEXIST;
+}
+
+const char *file_fault(int err)
+{
+	if (err == -ENOTSUP)
+		return "was written by another version of kxfs";
+	return err == -EINVAL ? "is damaged" : strerror(-err);
+}

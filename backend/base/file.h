@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whole files and whole writes, for everybody; and the small files of a job in the state directory, each
+ * replaced in one synced step, so that a crash or a full disk leaves the old one or the new one, never a part.
+ * Any thread; all may wait for the disk. Functions return 0 or a negative errno. Public: fs/ uses it too.
+ */
+#ifndef KXFS_BACKEND_BASE_FILE_H
+#define KXFS_BACKEND_BASE_FILE_H
+
+#include <sys/types.h>
+
+#include "spec/base/base.h"
+
+/* STATE/jobs/ID/NAME (NAME may be NULL: the directory). malloc'ed. */
+char *file_path(const char *state_dir, const char *id, const char *name);
+
+/* Write all N bytes where FD stands, or at OFF. After an error some may have been written. */
+int file_write_all(int fd, const char *p, size_t n);
+int file_pwrite_all(int fd, const char *p, size_t n, off_t off);
+/*
+ * Up to N bytes at OFF: how many there are, fewer only where the file ends, or before what can't be read. A negative
+ * errno: none can be.
+ */
+ssize_t file_read_at(int fd, void *buf, size_t n, uint64_t off);
+/*
+ * All that the regular file FD holds, from its first byte; FD's place is not moved. *RET is malloc'ed and ends
+ * with a NUL. -EFBIG: it has more than MAX bytes; -EINVAL: it is no regular file.
+ */
+int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len);
+
+/* The same of the file PATH, which is no symbolic link (-ELOOP). */
+int file_read(const char *path, size_t max, char **ret, size_t *ret_len);
+/* The same of somebody else's file: PATH may be a symbolic link. */
+int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len);
+/* Replace FILE (a short name) in DIR by TEXT in one step, synced. */
+int file_write(const char *dir, const char *file, const char *text, size_t len);
+
+/* After this, what was made and removed in DIR is on disk. */
+int file_sync_dir(const char *dir);
+/*
+ * Move FROM out of the way, to TO or, if that is there, TO.1, TO.2 and so on; *RET (malloc'ed) is the place.
+ * Nobody else may make files there meanwhile.
+ */
+int file_aside(const char *from, const char *to, char **ret);
+/* Why a file could not be read, for people: -ENOTSUP and -EINVAL are what the reader of its text has found. */
+const char *file_fault(int err);
+
+#endif

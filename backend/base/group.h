@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A count of what is under way, for "is all of it over?" (rule A4): whoever begins something enters the group,
+ * and leaves it when that is over; who wants to end waits until the group is empty. I/O thread only.
+ */
+#ifndef KXFS_BACKEND_BASE_GROUP_H
+#define KXFS_BACKEND_BASE_GROUP_H
+
+#include "backend/base/loop.h"
+
+struct group {
+	struct loop *loop;
+	size_t n;
+	loop_fn fn; /* NULL: nobody waits */
+	void *data;
+	bool posted; /* a call of FN */
+};
+
+static inline void group_init(struct group *g, struct loop *loop)
+{
+	*g = (struct group){.loop = loop};
+}
+
+void group_enter(struct group *g);
+void group_leave(struct group *g);
+/*
+ * Call FN(DATA) once, posted to the loop, when nothing is under way; what begins before that call is waited for too.
+ * FN may free the group. One may wait.
+ */
+void group_when_empty(struct group *g, loop_fn fn, void *data);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each thread counts the locks that it holds, so that a second one, or a call that must not run under a lock,
+ * is found in a debug build where it happens and not as a deadlock some day.
+ */
+#include "backend/base/lock.h"
+
+#include <assert.h>
+
+_Thread_local int lock_held;
+
+void lock_take(struct lock *l)
+{
+	assert(lock_held == 0);
+	lock_held++;
+	pthread_mutex_lock(&l->mutex);
+}
+
+void lock_drop(struct lock *l)
+{
+	pthread_mutex_unlock(&l->mutex);
+	lock_held--;
+}
+
+void lock_assert_none(void)
+{
+	assert(lock_held == 0);
+}

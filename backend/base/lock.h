@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The only lock of kxfs. All locks are leaves between the FUSE thread and the I/O thread (rule
+ * T4): a thread holds at most one, and calls nothing under it that could wait, reply, call back,
+ * parse or render. Debug builds assert this. Public: fs/ uses it too.
+ *
+ *	struct lock l = LOCK_INIT;
+ *	{
+ *		lock_scope(&l);
+ *		...
+ *	}	// released here
+ */
+#ifndef KXFS_BACKEND_BASE_LOCK_H
+#define KXFS_BACKEND_BASE_LOCK_H
+
+#include <assert.h>
+#include <pthread.h>
+
+#include "spec/base/base.h"
+
+struct lock {
+	pthread_mutex_t mutex;
+};
+
+#define LOCK_INIT                                                                                  \
+	{                                                                                          \
+		PTHREAD_MUTEX_INITIALIZER                                                          \
+	}
+
+/* How many locks this thread holds: 0 or 1. Only lock.c writes it. */
+extern _Thread_local int lock_held;
+
+void lock_take(struct lock *l);
+void lock_drop(struct lock *l);
+/* Stands at the top of everything that must not run under a lock. */
+void lock_assert_none(void);
+
+static inline void lock_scope_end(struct lock **l)
+{
+	lock_drop(*l);
+}
+
+#define lock_scope(l)                                                                              \
+	struct lock *lock_scope_ cleanup(lock_scope_end) = (l);                                    \
+	lock_take(lock_scope_)
+
+#endif

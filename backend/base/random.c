@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Random bytes come from getrandom(2), which gives up to 256 bytes in one piece. */
+#include "backend/base/random.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/random.h>
+
+#include "spec/base/name.h"
+
+int random_bytes(void *p, size_t n)
+{
+	assert(n <= 256);
+	return getrandom(p, n, 0) == (ssize_t)n ? 0 : -EIO;
+}
+
+unsigned random_about(unsigned ms)
+{
+	uint32_t any;
+
+	if (random_bytes(&any, sizeof(any)) < 0)
+		return ms;
+	return ms - ms / 4 + any % (ms / 2 + 1);
+}
+
+int random_uuid(char ret[37])
+{
+	unsigned char b[16];
+	int err = random_bytes(b, sizeof(b));
+
+	if (err == 0)
+		spec_name_uuid(b, ret);
+	return err;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A counter of .kxfs/metrics with labels whose values come up while kxfs runs, such as the codes that a
+ * server answers with. A row for each combination, never removed, and not more than TALLY_ROWS. One thread
+ * counts, any may print meanwhile; no lock. All zeros is an empty one.
+ */
+#ifndef KXFS_BACKEND_BASE_TALLY_H
+#define KXFS_BACKEND_BASE_TALLY_H
+
+#include <stdatomic.h>
+
+#include "spec/base/base.h"
+
+#define TALLY_ROWS   128
+#define TALLY_LABELS 3
+#define TALLY_TEXT   48 /* bytes of a value that are kept, with the NUL */
+
+struct tally_row {
+	char values[TALLY_LABELS][TALLY_TEXT];
+	atomic_ullong n;
+};
+
+struct tally {
+	atomic_uint n_rows;
+	struct tally_row rows[TALLY_ROWS];
+};
+
+/* One more of these; what is not used is "". What comes when all rows are taken is counted as "other". */
+void tally_add(struct tally *t, const char *const values[TALLY_LABELS]);
+/* The samples of kxfs_NAME, without their head; KEYS are the names of its labels, NULL: not used. */
+void tally_print(const struct tally *t, FILE *out, const char *name,
+		 const char *const keys[TALLY_LABELS]);
+
+#endif

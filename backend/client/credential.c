@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a request carries, made of three sources: what the kubeconfig itself holds, files that it names, which are
+ * read on the pool, and a plugin. Whoever asks while a source is out of date waits for it, together with all others
+ * who ask. When the server has refused what there is, the kubeconfig is read again together with the files.
+ *
+ *	files    | what is under way                              | what ends it        | next
+ *	KNOWN    | nothing                                        | they are due        | READING
+ *	READING  | the pool reads; askers wait                    | it has read; 10 s   | KNOWN; LATE
+ *	LATE     | the pool reads; askers get what was read last  | it has read         | KNOWN
+ *
+ *	plugin   | what is under way                              | what ends it        | next
+ *	AWAY     | nothing                                        | an answer is due    | ASKED
+ *	ASKED    | it runs; askers wait                           | its answer, 60 s    | LEAVING
+ *	LEAVING  | it has answered, its process has not gone      | gone; answer is due | AWAY; AGAIN
+ *	AGAIN    | the same, and askers wait for its next run     | gone                | AWAY, at once ASKED
+ */
+#include "backend/client/credential.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <utlist.h>
+
+#include "backend/base/file.h"
+#include "backend/client/plugin.h"
+#include "spec/base/base64.h"
+#include "spec/base/mem.h"
+
+/* A new answer of the plugin is used for so long, whatever end it names, and a failure counts for so long. */
+#define ANSWER_MS 10000
+#define FAILED_MS 5000
+/* What the server refuses is made anew no more often. */
+#define REFUSED_MS 5000
+/* Files are read again after this; who waits for that waits no longer than the limit. */
+#define FILES_MS       60000
+#define FILES_LIMIT_MS 10000
+/* A credential is renewed so long before its end, if it lives longer. */
+#define SKEW_NS	  60000000000
+#define TOKEN_MAX (256u << 10)
+#define PEM_MAX	  (1u << 20)
+
+struct waiter {
+	uint64_t ticket;
+	credential_fn fn;
+	void *data;
+	struct waiter *prev, *next;
+};
+
+/* NULL: there is no such file. A certificate and its key are read together. */
+struct files {
+	char *token; /* without white space around it; fit for a header line */
+	char *cert_pem, *key_pem;
+};
+
+/* One reading; it owns all of this while it is on the pool. */
+struct reading {
+	struct credential *cr; /* NULL: nobody wants it any more */
+	const struct spec_connection *c;
+	int (*load)(void *data, struct spec_connection *ret); /* NULL: C is as it is */
+	void *load_data;
+	bool loaded; /* FRESH and INFO are to be used from now on */
+	struct spec_connection fresh;
+	char *info;
+	struct files files;
+	int err;
+	char *text;
+};
+
+struct credential {
+	struct loop *loop;
+	const struct spec_connection *c; /* FRESH, or whoever made us owns it */
+	struct spec_connection fresh;
+	int (*load)(void *data, struct spec_connection *ret); /* NULL: C never changes */
+	void *load_data;
+	char *info; /* for the plugin */
+	struct waiter *waiters;
+	uint64_t tickets;
+	uint64_t refused_ms; /* when a refusal last led to a new try; 0: never */
+
+	char *line, *cert, *key; /* what askers are given */
+	uint64_t generation;	 /* of these */
+
+	enum { KNOWN, READING, LATE } files_state;
+	int files_err; /* nothing was read; or 0 */
+	char *files_text;
+	struct files files;
+	uint64_t files_due_ms;
+	struct reading *reading;  /* in READING and LATE */
+	struct loop_timer *limit; /* in READING */
+
+	enum { AWAY, ASKED, LEAVING, AGAIN } plugin_state;
+	int plugin_err; /* there is no answer that could be used; or 0 */
+	char *plugin_text;
+	struct plugin *run; /* but in AWAY */
+	struct spec_credential answer;
+	int64_t renew_ns;   /* 0: never */
+	uint64_t plugin_ms; /* until then the plugin is not asked */
+
+	bool reload;	   /* the kubeconfig, with the next reading of files */
+	bool files_known;  /* FILES are what was read last */
+	bool answer_known; /* ANSWER is there */
+};
+
+static void refresh(struct credential *cr);
+
+static void set_secret(char **to, char *text)
+{
+	if (*to)
+		explicit_bzero(*to, strlen(*to));
+	free(*to);
+	*to = text;
+}
+
+static void clear_secret(char **p)
+{
+	set_secret(p, NULL);
+}
+
+/* --- what the sources come to --- */
+
+/* The header line; NULL: there is none. */
+static char *make_line(const struct credential *cr)
+{
+	const struct spec_connection *c = cr->c;
+	const char *token = cr->files.token    ? cr->files.token
+			    : *c->token	       ? c->token
+			    : cr->answer_known ? cr->answer.token
+					       : "";
+	cleanup(clear_secret) char *pair = NULL, *code = NULL;
+
+	if (*c->user) {
+		pair = text_print("%s:%s", c->user, c->password);
+		code = spec_base64_encode(pair, strlen(pair));
+		return text_print("Authorization: Basic %s", code);
+	}
+	return *token ? text_print("Authorization: Bearer %s", token) : NULL;
+}
+
+static void make_pair(const struct credential *cr, char **ret_cert, char **ret_key)
+{
+	const struct spec_connection *c = cr->c;
+	const char *cert = *c->cert_pem ? c->cert_pem : cr->files.cert_pem;
+	const char *key = *c->key_pem ? c->key_pem : cr->files.key_pem;
+
+	if (!cert && cr->answer_known && *cr->answer.cert_pem) {
+		cert = cr->answer.cert_pem;
+		key = cr->answer.key_pem;
+	}
+	if (!cert || !key)
+		return;
+	*ret_cert = text_copy(cert);
+	*ret_key = text_copy(key);
+}
+
+static struct credential_view make_view(struct credential *cr)
+{
+	cleanup(clear_secret) char *line = make_line(cr), *cert = NULL, *key = NULL;
+
+	make_pair(cr, &cert, &key);
+	if (!streq(line, cr->line) || !streq(cert, cr->cert) || !streq(key, cr->key)) {
+		cr->generation++;
+		set_secret(&cr->line, take_ptr(line));
+		set_secret(&cr->cert, take_ptr(cert));
+		set_secret(&cr->key, take_ptr(key));
+	}
+	return (struct credential_view){cr->line, cr->cert, cr->key, cr->generation};
+}
+
+/* --- who waits --- */
+
+static void answer_one(struct credential *cr, credential_fn fn, void *data)
+{
+	struct credential_view view;
+
+	if (cr->files_err < 0)
+		return fn(data, cr->files_err, NULL, cr->files_text);
+	if (cr->plugin_err < 0)
+		return fn(data, cr->plugin_err, NULL, cr->plugin_text);
+	view = make_view(cr);
+	return fn(data, 0, &view, "");
+}
+
+static bool must_wait(const struct credential *cr)
+{
+	return cr->files_state == READING || cr->plugin_state == ASKED || cr->plugin_state == AGAIN;
+}
+
+/* Call all who wait by now, unless there is more to wait for. */
+static void answer_all(struct credential *cr)
+{
+	uint64_t last = cr->tickets;
+
+	if (must_wait(cr))
+		return;
+	while (cr->waiters && cr->waiters->ticket <= last) {
+		struct waiter *w = cr->waiters;
+
+		DL_DELETE(cr->waiters, w);
+		answer_one(cr, w->fn, w->data);
+		free(w);
+	}
+}
+
+/* --- files: what is done on the pool --- */
+
+static void files_clear(struct files *f)
+{
+	clear_secret(&f->token);
+	clear_secret(&f->cert_pem);
+	clear_secret(&f->key_pem);
+}
+
+/* Does C name any? */
+static bool files_any(const struct spec_connection *c)
+{
+	return *c->token_file || (*c->cert_file && !*c->cert_pem) || (*c->key_file && !*c->key_pem);
+}
+
+static int refuse(char **ret_text, int err, const char *what, const char *file, const char *why)
+{
+	*ret_text = text_print("%s file %s of the kubeconfig: %s", what, file, why);
+	return err;
+}
+
+static int read_token(const char *file, char **ret, char **ret_text)
+{
+	cleanup(clear_secret) char *text = NULL;
+	size_t len, begin;
+	int err = file_read_other(file, TOKEN_MAX, &text, &len);
+
+	if (err < 0)
+		return refuse(ret_text, err, "token", file, strerror(-err));
+	begin = strspn(text, " \t\r\n");
+	while (len > begin && strchr(" \t\r\n", text[len - 1]))
+		len--;
+	if (len == begin)
+		return refuse(ret_text, -EINVAL, "token", file, "it is empty");
+	for (size_t i = begin; i < len; i++)
+		if ((unsigned char)text[i] <= ' ' || text[i] == 0x7f)
+			return refuse(ret_text, -EINVAL, "token", file,
+				      "it holds more than one line, or no text");
+	*ret = mem_copy(text + begin, len - begin);
+	return 0;
+}
+
+static int read_pem(const char *what, const char *file, char **ret, char **ret_text)
+{
+	size_t len;
+	int err = file_read_other(file, PEM_MAX, ret, &len);
+
+	if (err < 0)
+		return refuse(ret_text, err, what, file, strerror(-err));
+	return strstr(*ret, "-----BEGIN ") ? 0
+					   : refuse(ret_text, -EINVAL, what, file, "it is no PEM");
+}
+
+/* Read all that C names. A token that can't be read is no error where C has a fixed one. */
+static int read_files(const struct spec_connection *c, struct files *ret, char **ret_text)
+{
+	int err = 0;
+
+	if (*c->cert_file && !*c->cert_pem)
+		err = read_pem("client certificate", c->cert_file, &ret->cert_pem, ret_text);
+	if (err == 0 && *c->key_file && !*c->key_pem)
+		err = read_pem("client key", c->key_file, &ret->key_pem, ret_text);
+	if (err < 0 || !*c->token_file)
+		return err;
+	err = read_token(c->token_file, &ret->token, ret_text);
+	if (err == 0 || !*c->token)
+		return err;
+	free(take_ptr(*ret_text));
+	return 0;
+}
+
+/* What the plugin of C is told; NULL: C has none. 0, or a negative errno with *RET_TEXT. */
+static int read_info(const struct spec_connection *c, char **ret, char **ret_text)
+{
+	cleanup_free char *ca = NULL;
+	size_t len;
+	int err;
+
+	if (!c->exec.command)
+		return 0;
+	if (c->exec.provide_cluster_info && *c->ca_file && !*c->ca_pem) {
+		err = file_read_other(c->ca_file, PEM_MAX, &ca, &len);
+		if (err < 0) {
+			*ret_text = text_print("certificate authority %s: %s", c->ca_file,
+					       strerror(-err));
+			return err;
+		}
+	}
+	*ret = spec_exec_info(c, ca);
+	return 0;
+}
+
+/* The kubeconfig may be half written, gone, or of another cluster by now: then C stays. */
+static void reload_work(struct reading *r)
+{
+	cleanup_free char *text = NULL;
+
+	if (r->load(r->load_data, &r->fresh) == 0 && streq(r->fresh.server, r->c->server) &&
+	    read_info(&r->fresh, &r->info, &text) == 0) {
+		r->loaded = true;
+		r->c = &r->fresh;
+	}
+}
+
+static void read_work(void *data)
+{
+	struct reading *r = data;
+
+	if (r->load)
+		reload_work(r);
+	r->err = read_files(r->c, &r->files, &r->text);
+}
+
+/* --- files: on the I/O thread --- */
+
+/* They could not be read. What was read last is as good as ever, if there is that. */
+static void files_failed(struct credential *cr, int err, const char *text)
+{
+	if (cr->files_known || !files_any(cr->c))
+		return;
+	cr->files_due_ms = loop_now_ms() + FAILED_MS;
+	cr->files_err = err;
+	text_set(&cr->files_text, "%s", text);
+}
+
+static void take_connection(struct credential *cr, struct reading *r)
+{
+	spec_connection_clear(&cr->fresh);
+	cr->fresh = r->fresh;
+	r->fresh = (struct spec_connection){0};
+	cr->c = &cr->fresh;
+	free(cr->info);
+	cr->info = take_ptr(r->info);
+}
+
+static void take_files(struct credential *cr, struct reading *r)
+{
+	if (r->loaded && cr->plugin_state != AWAY) {
+		cr->reload = true; /* a plugin that runs still has the old connection */
+		return;
+	}
+	if (r->loaded)
+		take_connection(cr, r);
+	files_clear(&cr->files);
+	cr->files = r->files;
+	r->files = (struct files){0};
+	cr->files_known = true;
+	cr->files_err = 0;
+}
+
+static void reading_free(struct reading *r)
+{
+	files_clear(&r->files);
+	spec_connection_clear(&r->fresh);
+	free(r->info);
+	free(r->text);
+	free(r);
+}
+
+static void read_done(void *data)
+{
+	struct reading *r = data;
+	struct credential *cr = r->cr;
+
+	if (!cr) {
+		reading_free(r);
+		return;
+	}
+	cr->files_state = KNOWN;
+	cr->reading = NULL;
+	loop_timer_free(take_ptr(cr->limit));
+	cr->files_due_ms = loop_now_ms() + FILES_MS;
+	if (r->err < 0)
+		files_failed(cr, r->err, r->text);
+	else
+		take_files(cr, r);
+	reading_free(r);
+	answer_all(cr);
+}
+
+static void read_is_late(void *data)
+{
+	struct credential *cr = data;
+
+	loop_timer_free(take_ptr(cr->limit));
+	cr->files_state = LATE;
+	files_failed(cr, -ETIMEDOUT, "the files with the credentials can't be read in time");
+	answer_all(cr);
+}
+
+static bool files_due(const struct credential *cr)
+{
+	return (cr->reload || files_any(cr->c)) && cr->files_state == KNOWN &&
+	       loop_now_ms() >= cr->files_due_ms;
+}
+
+static void files_refresh(struct credential *cr)
+{
+	struct reading *r = new0(struct reading);
+
+	r->cr = cr;
+	r->c = cr->c;
+	if (cr->reload) {
+		r->load = cr->load;
+		r->load_data = cr->load_data;
+	}
+	cr->reload = false;
+	cr->files_state = READING;
+	cr->reading = r;
+	cr->limit = loop_timer_new(cr->loop, FILES_LIMIT_MS, 0, read_is_late, cr);
+	loop_work(cr->loop, read_work, read_done, r);
+}
+
+/* --- the plugin --- */
+
+static bool answer_is_good(const struct credential *cr, int64_t now)
+{
+	return cr->answer_known && (cr->answer.expires == 0 || now < cr->answer.expires);
+}
+
+static void plugin_failed(struct credential *cr, int err, const char *text)
+{
+	cr->plugin_ms = loop_now_ms() + FAILED_MS;
+	if (answer_is_good(cr, loop_time_ns()))
+		return;
+	cr->plugin_err = err;
+	text_set(&cr->plugin_text, "%s", text);
+}
+
+static void plugin_answered(struct credential *cr, struct spec_credential *answer)
+{
+	int64_t life = answer->expires - loop_time_ns();
+
+	spec_credential_clear(&cr->answer);
+	cr->answer = *answer;
+	*answer = (struct spec_credential){0};
+	cr->answer_known = true;
+	cr->plugin_err = 0;
+	cr->plugin_ms = loop_now_ms() + ANSWER_MS;
+	cr->renew_ns = cr->answer.expires;
+	if (cr->answer.expires && life > 0)
+		cr->renew_ns -= min_of(life / 10, (int64_t)SKEW_NS);
+}
+
+static void on_plugin_done(void *data, int err, struct spec_credential *answer, const char *text)
+{
+	struct credential *cr = data;
+
+	cr->plugin_state = LEAVING;
+	if (err < 0)
+		plugin_failed(cr, err, text);
+	else
+		plugin_answered(cr, answer);
+	answer_all(cr);
+}
+
+static void on_plugin_gone(void *data)
+{
+	struct credential *cr = data;
+
+	cr->plugin_state = AWAY;
+	cr->run = NULL;
+	if (!cr->waiters)
+		return;
+	refresh(cr);
+	answer_all(cr);
+}
+
+static bool plugin_due(const struct credential *cr)
+{
+	if (!cr->c->exec.command || loop_now_ms() < cr->plugin_ms)
+		return false;
+	return !cr->answer_known || (cr->renew_ns && loop_time_ns() >= cr->renew_ns);
+}
+
+static void plugin_refresh(struct credential *cr)
+{
+	const struct plugin_events events = {on_plugin_done, on_plugin_gone, cr};
+	cleanup_free char *text = NULL;
+
+	if (cr->plugin_state == LEAVING)
+		cr->plugin_state = AGAIN;
+	if (cr->plugin_state != AWAY)
+		return;
+	if (plugin_start(cr->loop, cr->c, cr->info, &events, &cr->run, &text) < 0)
+		plugin_failed(cr, -EACCES, text);
+	else
+		cr->plugin_state = ASKED;
+}
+
+/* --- asking --- */
+
+static void refresh(struct credential *cr)
+{
+	if (files_due(cr))
+		files_refresh(cr);
+	if (plugin_due(cr))
+		plugin_refresh(cr);
+}
+
+uint64_t credential_get(struct credential *cr, credential_fn fn, void *data)
+{
+	struct waiter *w;
+
+	assert(loop_is_here(cr->loop));
+	refresh(cr);
+	if (!must_wait(cr)) {
+		answer_one(cr, fn, data);
+		return 0;
+	}
+	w = new0(struct waiter);
+	*w = (struct waiter){.ticket = ++cr->tickets, .fn = fn, .data = data};
+	DL_APPEND(cr->waiters, w);
+	return w->ticket;
+}
+
+void credential_cancel(struct credential *cr, uint64_t ticket)
+{
+	struct waiter *w;
+
+	DL_FOREACH(cr->waiters, w) {
+		if (w->ticket == ticket) {
+			DL_DELETE(cr->waiters, w);
+			free(w);
+			return;
+		}
+	}
+}
+
+bool credential_refused(struct credential *cr, uint64_t generation)
+{
+	uint64_t now = loop_now_ms();
+
+	if (generation != cr->generation)
+		return true;
+	if (!files_any(cr->c) && !cr->c->exec.command && !cr->load)
+		return false;
+	/* Another request was refused just now: the plugin's answer since, or its failure, counts for this one too. */
+	if (cr->refused_ms && now - cr->refused_ms < REFUSED_MS)
+		return cr->c->exec.command && !cr->answer_known;
+	cr->refused_ms = now;
+	cr->files_due_ms = 0;
+	cr->reload = cr->load;
+	cr->answer_known = false;
+	cr->plugin_ms = 0;
+	return true;
+}
+
+/* --- life --- */
+
+int credential_new(struct loop *loop, const struct spec_connection *c, struct credential **ret,
+		   char **ret_text)
+{
+	struct credential *cr = new0(struct credential);
+	int err;
+
+	*ret_text = NULL;
+	cr->loop = loop;
+	cr->c = c;
+	cr->generation = 1;
+	err = read_info(c, &cr->info, ret_text);
+	if (err < 0) {
+		credential_free(cr);
+		return err;
+	}
+	*ret = cr;
+	return 0;
+}
+
+void credential_set_load(struct credential *cr,
+			 int (*load)(void *data, struct spec_connection *ret), void *data)
+{
+	cr->load = load;
+	cr->load_data = data;
+}
+
+void credential_stop(struct credential *cr)
+{
+	struct waiter *w, *next;
+
+	DL_FOREACH_SAFE(cr->waiters, w, next) {
+		DL_DELETE(cr->waiters, w);
+		free(w);
+	}
+	if (cr->plugin_state != AWAY) {
+		cr->plugin_state = LEAVING;
+		plugin_stop(cr->run);
+	}
+	loop_timer_free(take_ptr(cr->limit));
+	if (cr->reading)
+		cr->reading->cr = NULL;
+	cr->reading = NULL;
+	cr->files_state = KNOWN;
+}
+
+void credential_free(struct credential *cr)
+{
+	if (!cr)
+		return;
+	plugin_free(cr->run);
+	files_clear(&cr->files);
+	spec_credential_clear(&cr->answer);
+	spec_connection_clear(&cr->fresh);
+	set_secret(&cr->line, NULL);
+	set_secret(&cr->cert, NULL);
+	set_secret(&cr->key, NULL);
+	free(cr->files_text);
+	free(cr->plugin_text);
+	free(cr->info);
+	free(cr);
+}

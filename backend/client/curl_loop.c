@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Curl says which sockets to poll and when to call it again; we call curl_multi_socket_action when that has
+ * happened, and read from it which transfers have ended. Curl's callbacks only note what they are told. While bytes
+ * come without pause, curl asks again and again to be called at once. That goes through an idle handle, which libuv
+ * calls once in each round: a timer of 0 that is set anew each time keeps libuv among its timers, and nothing else
+ * on the loop is served until the bytes pause.
+ */
+#include "backend/client/curl_loop.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <utlist.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/uv.h"
+#include "spec/base/mem.h"
+
+#define IDLE_CONNECTIONS 8L /* that are kept for what comes next */
+#define MAX_STREAMS	 90 /* of HTTP/2 on a connection; servers allow 100 and more */
+#define AGAIN_MS	 50
+
+struct curl_socket {
+	uv_poll_t poll;
+	curl_socket_t fd;
+	bool again; /* curl is to read from it once more */
+	bool more;  /* and that has brought something */
+	struct curl_loop *l;
+	struct curl_socket *prev, *next;
+};
+
+struct curl_loop {
+	struct loop *loop;
+	struct group *group;
+	curl_loop_fn ended;
+	CURLM *curl;
+	bool inside;	   /* curl works, and calls us back */
+	unsigned n_open;   /* handles of libuv, open or closing */
+	uv_timer_t timer;  /* when curl wants to be called */
+	uv_idle_t at_once; /* the same, in the next round of the loop */
+	uv_timer_t again;  /* until curl reads once more from sockets that had something */
+	uint64_t n_pieces; /* pieces of replies that have come */
+	struct curl_socket *sockets;
+};
+
+/* --- after curl has worked --- */
+
+static void read_ends(struct curl_loop *l)
+{
+	CURLMsg *msg;
+	int left;
+
+	while ((msg = curl_multi_info_read(l->curl, &left))) {
+		CURLcode code = msg->data.result;
+		void *data = NULL;
+
+		if (msg->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, (char **)&data);
+		l->ended(data, code);
+	}
+}
+
+static void act(struct curl_loop *l, curl_socket_t fd, int events)
+{
+	int running;
+
+	l->inside = true;
+	curl_multi_socket_action(l->curl, fd, events, &running);
+	l->inside = false;
+	read_ends(l);
+}
+
+/* --- the timer --- */
+
+static void on_timer(uv_timer_t *timer)
+{
+	act(container_of(timer, struct curl_loop, timer), CURL_SOCKET_TIMEOUT, 0);
+}
+
+static void on_at_once(uv_idle_t *idle)
+{
+	uv_idle_stop(idle);
+	act(container_of(idle, struct curl_loop, at_once), CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int set_timer(CURLM *curl, long ms, void *data)
+{
+	struct curl_loop *l = data;
+
+	(void)curl;
+	uv_timer_stop(&l->timer);
+	if (ms == 0)
+		return uv_idle_start(&l->at_once, on_at_once);
+	uv_idle_stop(&l->at_once);
+	if (ms < 0)
+		return 0;
+	uv_update_time(l->timer.loop); /* a long callback must not make it shorter */
+	return uv_timer_start(&l->timer, on_timer, (uint64_t)ms, 0);
+}
+
+/* --- once more --- */
+
+static void on_again(uv_timer_t *timer);
+
+/*
+ * With HTTP/2, curl reads bytes of one request while it works for another one of the same connection, and may not come
+ * back to the first before its socket has more, or a timer of its own fires (7.88: seen with 50 streams, about once in
+ * six times, and for 10 s). So we let it read once more, a moment later, from a socket that had something, as long
+ * as that brings anything. A socket that has nothing costs nothing.
+ */
+static void read_again_soon(struct curl_socket *s)
+{
+	struct curl_loop *l = s->l;
+
+	s->again = true;
+	if (!uv_is_active((uv_handle_t *)&l->again))
+		uv_timer_start(&l->again, on_again, AGAIN_MS, 0);
+}
+
+static struct curl_socket *next_again(struct curl_loop *l)
+{
+	struct curl_socket *s;
+
+	DL_FOREACH(l->sockets, s) {
+		if (s->again)
+			return s;
+	}
+	return NULL;
+}
+
+static void on_again(uv_timer_t *timer)
+{
+	struct curl_loop *l = container_of(timer, struct curl_loop, again);
+	struct curl_socket *s;
+
+	while ((s = next_again(l))) {
+		uint64_t before = l->n_pieces;
+
+		s->again = false;
+		act(l, s->fd, CURL_CSELECT_IN);
+		s->more = l->n_pieces != before; /* if it is closed by now, its memory goes later */
+	}
+	DL_FOREACH(l->sockets, s) {
+		if (s->more)
+			read_again_soon(s);
+		s->more = false;
+	}
+}
+
+void curl_loop_count_piece(struct curl_loop *l)
+{
+	l->n_pieces++;
+}
+
+/* --- sockets --- */
+
+static void handle_closed(struct curl_loop *l)
+{
+	struct group *group = l->group;
+
+	if (--l->n_open > 0)
+		return;
+	free(l);
+	group_leave(group);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+	struct curl_socket *s = container_of(poll, struct curl_socket, poll);
+	int flags = status < 0 ? CURL_CSELECT_ERR : 0;
+
+	if (events & UV_READABLE)
+		flags |= CURL_CSELECT_IN;
+	if (events & UV_WRITABLE)
+		flags |= CURL_CSELECT_OUT;
+	if (events & UV_READABLE)
+		read_again_soon(s);
+	act(s->l, s->fd, flags);
+}
+
+static void socket_closed(uv_handle_t *handle)
+{
+	struct curl_socket *s = container_of((uv_poll_t *)handle, struct curl_socket, poll);
+	struct curl_loop *l = s->l;
+
+	free(s);
+	handle_closed(l);
+}
+
+static void socket_free(struct curl_socket *s)
+{
+	uv_poll_stop(&s->poll); /* curl closes the descriptor next */
+	DL_DELETE(s->l->sockets, s);
+	uv_close((uv_handle_t *)&s->poll, socket_closed);
+}
+
+static struct curl_socket *socket_new(struct curl_loop *l, curl_socket_t fd)
+{
+	struct curl_socket *s = new0(struct curl_socket);
+	int err = uv_poll_init(loop_uv(l->loop), &s->poll, fd);
+
+	if (err < 0) {
+		/* Who waits for this socket would wait for ever; curl has no way back from here. */
+		diag(DIAG_ERROR, "can't poll a socket: %s", uv_strerror(err));
+		abort();
+	}
+	/* Our sockets are made so. The one by which curl's resolver tells of its end is not. */
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	s->fd = fd;
+	s->l = l;
+	l->n_open++;
+	DL_APPEND(l->sockets, s);
+	curl_multi_assign(l->curl, fd, s);
+	return s;
+}
+
+static int set_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *socket)
+{
+	struct curl_loop *l = data;
+	struct curl_socket *s = socket;
+	int events = 0;
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		if (s)
+			socket_free(s);
+		return 0;
+	}
+	if (!s)
+		s = socket_new(l, fd);
+	if (what & CURL_POLL_IN)
+		events |= UV_READABLE;
+	if (what & CURL_POLL_OUT)
+		events |= UV_WRITABLE;
+	return uv_poll_start(&s->poll, events, on_poll);
+}
+
+/* --- life --- */
+
+static void lasting_handle_closed(uv_handle_t *handle)
+{
+	handle_closed(handle->data);
+}
+
+static void timer_init(struct curl_loop *l, uv_timer_t *timer)
+{
+	uv_timer_init(loop_uv(l->loop), timer);
+	timer->data = l;
+	l->n_open++;
+}
+
+/*
+ * Curl's own pair of sockets, by which other threads could wake a multi handle, is not close-on-exec, curl does
+ * not tell which it is, and a credential plugin would inherit it. Of all descriptors that are not, only curl's
+ * are local sockets that do not block: what another thread may be about to hand to a child does.
+ */
+static void close_wakeup_on_exec(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		int fd = atoi(e->d_name), domain = 0;
+		socklen_t size = sizeof(domain);
+
+		if (fd > STDERR_FILENO && fcntl(fd, F_GETFD) == 0 &&
+		    (fcntl(fd, F_GETFL) & O_NONBLOCK) &&
+		    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX)
+			(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+struct curl_loop *curl_loop_new(struct loop *loop, struct group *group, long max_connections,
+				curl_loop_fn ended)
+{
+	struct curl_loop *l = new0(struct curl_loop);
+
+	l->loop = loop;
+	l->group = group;
+	l->ended = ended;
+	l->curl = curl_multi_init();
+	if (!l->curl)
+		mem_out();
+	close_wakeup_on_exec();
+	curl_multi_setopt(l->curl, CURLMOPT_SOCKETFUNCTION, set_socket);
+	curl_multi_setopt(l->curl, CURLMOPT_SOCKETDATA, l);
+	curl_multi_setopt(l->curl, CURLMOPT_TIMERFUNCTION, set_timer);
+	curl_multi_setopt(l->curl, CURLMOPT_TIMERDATA, l);
+	curl_multi_setopt(l->curl, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+	curl_multi_setopt(l->curl, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)MAX_STREAMS);
+	curl_multi_setopt(l->curl, CURLMOPT_MAX_TOTAL_CONNECTIONS, max_connections);
+	curl_multi_setopt(l->curl, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS);
+	group_enter(group);
+	timer_init(l, &l->timer);
+	timer_init(l, &l->again);
+	uv_idle_init(loop_uv(loop), &l->at_once);
+	l->at_once.data = l;
+	l->n_open++;
+	return l;
+}
+
+void curl_loop_free(struct curl_loop *l)
+{
+	if (!l)
+		return;
+	assert(!l->inside);
+	/* What curl says while it closes its connections is not needed, and its descriptors go. */
+	curl_multi_setopt(l->curl, CURLMOPT_SOCKETFUNCTION, NULL);
+	curl_multi_setopt(l->curl, CURLMOPT_TIMERFUNCTION, NULL);
+	while (l->sockets)
+		socket_free(l->sockets);
+	curl_multi_cleanup(l->curl);
+	l->curl = NULL;
+	uv_close((uv_handle_t *)&l->timer, lasting_handle_closed);
+	uv_close((uv_handle_t *)&l->again, lasting_handle_closed);
+	uv_close((uv_handle_t *)&l->at_once, lasting_handle_closed);
+}
+
+void curl_loop_add(struct curl_loop *l, CURL *easy, void *data)
+{
+	assert(!l->inside);
+	curl_easy_setopt(easy, CURLOPT_PRIVATE, data);
+	if (curl_multi_add_handle(l->curl, easy) != CURLM_OK)
+		mem_out(); /* there is no other reason */
+}
+
+void curl_loop_remove(struct curl_loop *l, CURL *easy)
+{
+	assert(!l->inside);
+	curl_multi_remove_handle(l->curl, easy);
+}

@@ -1,0 +1,683 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests to one server. A request asks for credentials, gives an attempt to curl, and its end leads to another
+ * attempt or to done(). It has one timer, which is the deadline unless the table says otherwise:
+ *
+ *	state   | what is under way                 | what ends it               | next
+ *	NEW     | the timer, at once                | the timer                  | QUEUED
+ *	QUEUED  | it stands in its lane             | its turn, if not at once   | ASKING
+ *	ASKING  | credential_get                    | the credentials; a failure | RUNNING; OVER
+ *	RUNNING | curl has it; when a stream's head | curl's end: after a 401    | QUEUED
+ *	        | is there, the timer is the time   |   it may be sent again     | WAITING
+ *	        | between two bytes                 |   else                     | OVER
+ *	WAITING | the timer, until it is sent again | the timer                  | QUEUED
+ *	OVER    | it waits to be released           | release_dead, posted       | (freed)
+ *
+ * The deadline, http_cancel and http_stop make each OVER. Curl calls us back from where neither its handles may be
+ * touched nor a request freed. So what needs that (releasing requests, giving the next one to curl, closing all)
+ * is posted to the loop: post_work, work. http_stop waits for the group: each request is in it until its timer has
+ * closed, each curl_loop until its sockets have.
+ */
+#include "backend/client/http.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <utlist.h>
+
+#include "backend/base/random.h"
+#include "backend/base/uv.h"
+#include "backend/client/curl_loop.h"
+#include "backend/client/http_easy.h"
+#include "backend/client/http_tally.h"
+#include "spec/base/mem.h"
+
+#define BODY_MAX     (64u << 10)
+#define WAIT_MAX_MS  60000
+#define CALL_SOCKETS 64 /* connections for calls; those for streams are bounded by descriptors */
+
+/* All calls share one budget of retries, so that a server in trouble is not asked more often for more jobs. */
+#define BUDGET_MAX  32	/* retries at once */
+#define BUDGET_MS   500 /* one more after each */
+#define BACKOFF_MIN 250u
+#define BACKOFF_MAX 10000u
+
+/*
+ * When all connections are full, curl opens one for each stream of a burst, since it does not share a
+ * connection that isn't up yet. So requests are given to it one after the other, each when the one
+ * before has its connection; but not for a server that is known to have HTTP/1.1 only.
+ */
+struct lane {
+	struct curl_loop *curl;
+	bool shares;		    /* connections: true until a reply shows otherwise */
+	unsigned starting;	    /* requests that have no connection yet */
+	struct http_request *queue; /* those after them */
+};
+
+struct http {
+	struct loop *loop;
+	struct credential *credential;
+	struct http_server server;
+	struct group group; /* what of it is under way */
+	bool begun;	    /* the lanes have their curl_loop */
+	bool work_posted;
+	bool stopping;
+	struct lane calls, streams;
+	struct http_request *requests; /* all that are not OVER */
+	struct http_request *dead;     /* those that are, until they are released */
+	unsigned tokens;	       /* retries that may be made now */
+	uint64_t tokens_since;	       /* loop_now_ms when the last token came */
+	struct tally answers;	       /* by verb, resource and code */
+	atomic_ullong n_failed, n_retried;
+	atomic_uint n_connections, n_streams;
+};
+
+enum state { NEW, QUEUED, ASKING, RUNNING, WAITING, OVER };
+
+struct http_request {
+	struct http *http;
+	struct http_call call;
+	char *path, *call_body; /* the strings of CALL */
+	enum state state;
+	uv_timer_t timer;
+	uint64_t deadline, due; /* loop_now_ms; DUE: when NEW or WAITING ends */
+	uint64_t ticket;	/* of credential_get; 0: none */
+	unsigned tries;
+	bool renewed;  /* it was sent again with other credentials after a 401 */
+	bool starting; /* counted in its lane */
+	struct http_request *prev, *next;
+	struct http_request *queue_prev, *queue_next;
+
+	/* Of the present attempt: */
+	struct http_easy easy;
+	uint64_t generation; /* of its credential */
+	bool sent;	     /* bytes of it may have gone out */
+	bool head;	     /* the reply's head is whole */
+	bool passed_on;	     /* head() or bytes() was called: it can't be sent again unnoticed */
+	int status;
+	int body_err; /* why we ended it from within */
+	uint64_t last_byte;
+	char *body;
+	size_t len, size;
+};
+
+static void work(void *data);
+
+static void post_work(struct http *http)
+{
+	if (http->work_posted)
+		return;
+	http->work_posted = true;
+	group_enter(&http->group);
+	loop_post(http->loop, work, http);
+}
+
+static struct lane *lane_of(struct http_request *rq)
+{
+	return rq->call.stream ? &rq->http->streams : &rq->http->calls;
+}
+
+static bool is_good(const struct http_request *rq)
+{
+	return rq->head && rq->status / 100 == 2;
+}
+
+/* The present attempt has been answered (its head is there), or never will be. */
+static void count_answer(struct http_request *rq)
+{
+	http_tally_add(&rq->http->answers, rq->call.method, rq->call.path,
+		       rq->head ? rq->status : 0);
+}
+
+/* --- its end --- */
+
+static void request_closed(uv_handle_t *handle)
+{
+	struct http_request *rq = container_of((uv_timer_t *)handle, struct http_request, timer);
+	struct http *http = rq->http;
+
+	free(rq->path);
+	free(rq->call_body);
+	free(rq->body);
+	free(rq);
+	group_leave(&http->group);
+}
+
+/* Not from within curl. */
+static void drop_attempt(struct http_request *rq)
+{
+	if (!rq->easy.curl)
+		return;
+	curl_loop_remove(lane_of(rq)->curl, rq->easy.curl);
+	http_easy_fini(&rq->easy);
+}
+
+/* RQ has a connection, or needs none any more: the next of its lane may start. */
+static void started(struct http_request *rq)
+{
+	if (!rq->starting)
+		return;
+	rq->starting = false;
+	lane_of(rq)->starting--;
+	if (lane_of(rq)->queue)
+		post_work(rq->http);
+}
+
+/* Nobody hears of RQ any more. Its memory stays at least until the loop goes on. */
+static void end_request(struct http_request *rq)
+{
+	struct http *http = rq->http;
+
+	if (rq->state == QUEUED)
+		DL_DELETE2(lane_of(rq)->queue, rq, queue_prev, queue_next);
+	started(rq);
+	rq->state = OVER;
+	uv_timer_stop(&rq->timer);
+	if (rq->ticket)
+		credential_cancel(http->credential, rq->ticket);
+	rq->ticket = 0;
+	if (rq->call.stream)
+		atomic_fetch_sub(&http->n_streams, 1);
+	DL_DELETE(http->requests, rq);
+	DL_APPEND(http->dead, rq);
+	post_work(http);
+}
+
+static unsigned retry_after(const struct http_request *rq)
+{
+	curl_off_t seconds = 0;
+
+	if (curl_easy_getinfo(rq->easy.curl, CURLINFO_RETRY_AFTER, &seconds) || seconds <= 0)
+		return 0;
+	return (unsigned)min_of(seconds, (curl_off_t)(WAIT_MAX_MS / 1000)) * 1000;
+}
+
+static void finish(struct http_request *rq, int err, const char *text)
+{
+	const struct http_reply reply = {
+		.err = err,
+		.status = rq->status,
+		.sent = err && rq->sent,
+		.wait_ms = rq->easy.curl ? retry_after(rq) : 0,
+		.text = text ? text : "",
+		.body = rq->len ? rq->body : "",
+		.len = rq->len,
+	};
+
+	if (err)
+		atomic_fetch_add(&rq->http->n_failed, 1);
+	end_request(rq);
+	rq->call.done(rq->call.data, &reply);
+}
+
+/* --- its timer --- */
+
+static void on_timer(uv_timer_t *timer);
+
+static void arm(struct http_request *rq, uint64_t at)
+{
+	uint64_t now = loop_now_ms();
+
+	uv_update_time(rq->timer.loop); /* a long callback must not make it shorter */
+	uv_timer_start(&rq->timer, on_timer, at > now ? at - now : 0, 0);
+}
+
+/* The head has come: from now on the time between bytes of a stream counts, if anything does. */
+static void arm_idle(struct http_request *rq)
+{
+	if (!rq->call.stream)
+		return;
+	if (rq->call.idle_ms)
+		arm(rq, rq->last_byte + rq->call.idle_ms);
+	else
+		uv_timer_stop(&rq->timer);
+}
+
+static void too_late(struct http_request *rq)
+{
+	bool idle = rq->call.stream && is_good(rq);
+	const char *what = idle			 ? "no byte came"
+			   : rq->state == ASKING ? "no credential"
+			   : !rq->sent		 ? "no connection"
+			   : rq->head		 ? "no whole answer"
+						 : "no answer";
+	cleanup_free char *text =
+		text_print("%s: %s within %.1f s", rq->http->server.name, what,
+			   (idle ? rq->call.idle_ms : rq->call.deadline_ms) / 1000.0);
+
+	if (rq->state == RUNNING && !rq->head)
+		count_answer(rq);
+	finish(rq, -ETIMEDOUT, text);
+}
+
+/* --- what comes back: from within curl, which may only be told to go on or to end --- */
+
+/*
+ * Curl is about to send the request. It does so again, without being asked, when a connection that it
+ * has used before breaks before the reply; a POST that the server has acted on must not go out twice.
+ */
+static int before_sending(void *data, char *remote_ip, char *local_ip, int remote_port,
+			  int local_port)
+{
+	struct http_request *rq = data;
+
+	(void)remote_ip;
+	(void)local_ip;
+	(void)remote_port;
+	(void)local_port;
+	if (rq->sent && rq->call.method != HTTP_GET)
+		return CURL_PREREQFUNC_ABORT;
+	rq->sent = true;
+	started(rq);
+	return CURL_PREREQFUNC_OK;
+}
+
+/* A head ends with an empty line. Those of 1xx are not it; trailers come later. */
+static size_t on_header(char *line, size_t size, size_t n, void *data)
+{
+	struct http_request *rq = data;
+	bool empty = size * n > 0 && (*line == '\r' || *line == '\n');
+	long status = 0, version = 0;
+
+	if (rq->state == OVER)
+		return 0;
+	curl_easy_getinfo(rq->easy.curl, CURLINFO_RESPONSE_CODE, &status);
+	if (!empty || rq->head || status < 200)
+		return size * n;
+	curl_easy_getinfo(rq->easy.curl, CURLINFO_HTTP_VERSION, &version);
+	lane_of(rq)->shares = version >= CURL_HTTP_VERSION_2_0;
+	if (lane_of(rq)->queue)
+		post_work(rq->http);
+	rq->head = true;
+	rq->status = (int)status;
+	count_answer(rq);
+	rq->last_byte = loop_now_ms();
+	if (is_good(rq)) {
+		arm_idle(rq);
+		if (rq->call.head) {
+			rq->passed_on = true;
+			rq->call.head(rq->call.data, rq->status);
+		}
+	}
+	return rq->state == OVER ? 0 : size * n;
+}
+
+/* Keep bytes for done(), up to MAX. */
+static int keep_bytes(struct http_request *rq, const char *bytes, size_t n, size_t max)
+{
+	size_t size = max_of(rq->size, (size_t)1024);
+
+	if (n > max - rq->len)
+		return -EFBIG;
+	while (size < rq->len + n + 1)
+		size *= 2;
+	if (size > rq->size) {
+		rq->body = mem_grow(rq->body, size, 1);
+		rq->size = size;
+	}
+	memcpy(rq->body + rq->len, bytes, n);
+	rq->len += n;
+	rq->body[rq->len] = '\0';
+	return 0;
+}
+
+static int take_bytes(struct http_request *rq, const char *bytes, size_t n)
+{
+	const struct http_call *call = &rq->call;
+
+	/* Of an error's words the beginning is enough. */
+	if (!is_good(rq))
+		return keep_bytes(rq, bytes, min_of(n, BODY_MAX - rq->len), BODY_MAX);
+	if (!call->bytes)
+		return keep_bytes(rq, bytes, n, call->max_body ? call->max_body : BODY_MAX);
+	rq->passed_on = true;
+	return call->bytes(call->data, bytes, n);
+}
+
+/* A stream is never paused. */
+static size_t on_body(char *bytes, size_t size, size_t n, void *data)
+{
+	struct http_request *rq = data;
+
+	if (rq->state == OVER)
+		return 0;
+	rq->last_byte = loop_now_ms();
+	curl_loop_count_piece(lane_of(rq)->curl);
+	if (size * n == 0)
+		return 0;
+	rq->body_err = take_bytes(rq, bytes, size * n);
+	return rq->body_err < 0 || rq->state == OVER ? 0 : size * n;
+}
+
+/* --- its attempts --- */
+
+static bool take_token(struct http *http, uint64_t now)
+{
+	uint64_t more = (now - http->tokens_since) / BUDGET_MS;
+
+	http->tokens_since += more * BUDGET_MS;
+	http->tokens = (unsigned)min_of(http->tokens + more, (uint64_t)BUDGET_MAX);
+	if (http->tokens == 0)
+		return false;
+	http->tokens--;
+	return true;
+}
+
+/*
+ * How long to wait, in ms, before try number TRY (2 is the first retry). ASKED is the server's Retry-After (0:
+ * none), which is never cut short. Both are spread, so that not all come back at once.
+ */
+static unsigned backoff(unsigned try, unsigned asked)
+{
+	unsigned wait = BACKOFF_MIN;
+
+	if (asked)
+		return random_about(asked + asked / 3 + 1); /* a quarter less is not before */
+	for (; try > 2 && wait < BACKOFF_MAX; try--)
+		wait *= 2;
+	return random_about(min_of(wait, BACKOFF_MAX));
+}
+
+/* Is it to be sent again, within the deadline and the budget? Then it waits for that now. */
+static bool wait_to_retry(struct http_request *rq, unsigned asked)
+{
+	uint64_t now = loop_now_ms();
+	unsigned wait;
+
+	if (!rq->call.retry)
+		return false;
+	wait = backoff(rq->tries + 1, asked);
+	if (now + wait >= rq->deadline || !take_token(rq->http, now))
+		return false;
+	atomic_fetch_add(&rq->http->n_retried, 1);
+	started(rq);
+	drop_attempt(rq);
+	rq->state = WAITING;
+	arm(rq, rq->due = now + wait);
+	return true;
+}
+
+static void send_attempt(struct http_request *rq, const struct credential_view *view)
+{
+	const struct http_easy_config config = {
+		.call = &rq->call,
+		.server = &rq->http->server,
+		.view = view,
+		.n_connections = &rq->http->n_connections,
+		.before = before_sending,
+		.header = on_header,
+		.bytes = on_body,
+		.data = rq,
+	};
+	int err;
+
+	rq->sent = rq->head = rq->passed_on = false;
+	rq->status = rq->body_err = 0;
+	rq->len = 0;
+	rq->generation = view->generation;
+	err = http_easy_init(&rq->easy, &config);
+	if (err) {
+		finish(rq, err,
+		       err == -EACCES	? "the credential holds a control character"
+		       : err == -EINVAL ? "the path of the request is none"
+					: strerror(-err));
+		return;
+	}
+	rq->state = RUNNING;
+	curl_loop_add(lane_of(rq)->curl, rq->easy.curl, rq);
+}
+
+static void on_credential(void *data, int err, const struct credential_view *view, const char *text)
+{
+	struct http_request *rq = data;
+
+	rq->ticket = 0;
+	if (err)
+		finish(rq, -EACCES, text);
+	else
+		send_attempt(rq, view);
+}
+
+/* May another request of M get a connection now? */
+static bool may_start(const struct lane *m)
+{
+	return !m->shares || m->starting == 0;
+}
+
+/* Begin an attempt, or stand in the queue for it. Not from within curl. */
+static void try_request(struct http_request *rq)
+{
+	struct lane *m = lane_of(rq);
+	uint64_t ticket;
+
+	arm(rq, rq->deadline);
+	if (!may_start(m)) {
+		rq->state = QUEUED;
+		DL_APPEND2(m->queue, rq, queue_prev, queue_next);
+		return;
+	}
+	rq->starting = true;
+	m->starting++;
+	rq->tries++;
+	rq->state = ASKING;
+	/* RQ stays until the loop goes on, also when it has ended within this call. */
+	ticket = credential_get(rq->http->credential, on_credential, rq);
+	if (ticket)
+		rq->ticket = ticket;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct http_request *rq = container_of(timer, struct http_request, timer);
+	bool begins = rq->state == NEW || rq->state == WAITING;
+	bool idle = rq->call.stream && is_good(rq);
+	uint64_t at = begins ? rq->due : idle ? rq->last_byte + rq->call.idle_ms : rq->deadline;
+
+	if (loop_now_ms() < at)
+		arm(rq, at);
+	else if (begins)
+		try_request(rq);
+	else
+		too_late(rq);
+}
+
+static void answered(struct http_request *rq)
+{
+	unsigned asked = retry_after(rq);
+
+	rq->sent = false;
+	if (rq->status == 401 && !rq->renewed &&
+	    credential_refused(rq->http->credential, rq->generation)) {
+		rq->renewed = true;
+		drop_attempt(rq);
+		try_request(rq);
+		return;
+	}
+	if ((rq->status == 429 || rq->status == 503) && wait_to_retry(rq, asked))
+		return;
+	finish(rq, 0, NULL);
+}
+
+static void broken(struct http_request *rq, CURLcode code)
+{
+	bool harmless = !rq->sent || rq->call.method == HTTP_GET;
+	cleanup_free char *text = NULL;
+
+	if (!rq->head)
+		count_answer(rq);
+	if (rq->body_err < 0) {
+		finish(rq, rq->body_err, rq->body_err == -EFBIG ? "the answer is too large" : NULL);
+		return;
+	}
+	if (harmless && !rq->passed_on && http_error_passes(code) && wait_to_retry(rq, 0))
+		return;
+	text = http_error_text(code,
+			       code == CURLE_ABORTED_BY_CALLBACK
+				       ? "the connection broke before an answer came"
+				       : rq->easy.words,
+			       &rq->http->server);
+	finish(rq, http_error_errno(code), text);
+}
+
+/* Curl has ended the present attempt. */
+static void attempt_ended(void *data, CURLcode code)
+{
+	struct http_request *rq = data;
+
+	if (rq->state == OVER)
+		return;
+	/* A connection that ends in an orderly way within the head is all right for curl. */
+	if (code == CURLE_OK && !rq->head)
+		code = CURLE_GOT_NOTHING;
+	if (code == CURLE_OK)
+		answered(rq);
+	else
+		broken(rq, code);
+}
+
+/* --- what is posted, so that it is done outside of curl --- */
+
+static void release_dead(struct http *http)
+{
+	struct http_request *rq;
+
+	while ((rq = http->dead)) {
+		DL_DELETE(http->dead, rq);
+		drop_attempt(rq);
+		uv_close((uv_handle_t *)&rq->timer, request_closed);
+	}
+}
+
+static void start_queued(struct lane *m)
+{
+	while (m->queue && may_start(m)) {
+		struct http_request *rq = m->queue;
+
+		DL_DELETE2(m->queue, rq, queue_prev, queue_next);
+		try_request(rq);
+	}
+}
+
+static void work(void *data)
+{
+	struct http *http = data;
+
+	http->work_posted = false;
+	release_dead(http);
+	if (http->stopping) {
+		curl_loop_free(take_ptr(http->calls.curl));
+		curl_loop_free(take_ptr(http->streams.curl));
+	} else {
+		start_queued(&http->calls);
+		start_queued(&http->streams);
+	}
+	group_leave(&http->group);
+}
+
+/* --- calls --- */
+
+/* Connections for streams may take half of the descriptors that we may have. */
+static long max_streams(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+		return 1024;
+	return (long)max_of(limit.rlim_cur / 2, (rlim_t)CALL_SOCKETS);
+}
+
+static void lane_init(struct http *http, struct lane *m, long max_connections)
+{
+	m->shares = http->server.tls;
+	m->curl = curl_loop_new(http->loop, &http->group, max_connections, attempt_ended);
+}
+
+struct http_request *http_send(struct http *http, const struct http_call *call)
+{
+	struct http_request *rq;
+
+	assert(loop_is_here(http->loop) && call->deadline_ms && call->done);
+	if (http->stopping)
+		return NULL;
+	if (!http->begun) {
+		lane_init(http, &http->calls, CALL_SOCKETS);
+		lane_init(http, &http->streams, max_streams());
+		http->begun = true;
+	}
+	rq = new0(struct http_request);
+	rq->http = http;
+	rq->call = *call;
+	rq->call.path = rq->path = text_copy(call->path);
+	rq->call.body = rq->call_body = call->body ? mem_copy(call->body, call->len) : NULL;
+	rq->deadline = loop_now_ms() + call->deadline_ms;
+	uv_timer_init(loop_uv(http->loop), &rq->timer);
+	group_enter(&http->group);
+	DL_APPEND(http->requests, rq);
+	if (call->stream)
+		atomic_fetch_add(&http->n_streams, 1);
+	arm(rq, 0);
+	return rq;
+}
+
+void http_cancel(struct http_request *rq)
+{
+	if (rq->state != OVER) /* else this is called from within its own done() */
+		end_request(rq);
+}
+
+void http_count(struct http *http, struct http_counts *ret)
+{
+	*ret = (struct http_counts){
+		.answers = &http->answers,
+		.failed = atomic_load(&http->n_failed),
+		.retried = atomic_load(&http->n_retried),
+		.connections = atomic_load(&http->n_connections),
+		.streams = atomic_load(&http->n_streams),
+	};
+}
+
+/* --- life --- */
+
+int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
+	     struct http **ret, char **ret_text)
+{
+	cleanup_free struct http *http = new0(struct http);
+	int err;
+
+	*ret_text = NULL;
+	if (curl_global_init(CURL_GLOBAL_DEFAULT))
+		mem_out();
+	err = http_server_init(&http->server, c, ret_text);
+	if (err) {
+		curl_global_cleanup();
+		return err;
+	}
+	http->loop = loop;
+	http->credential = cr;
+	http->tokens = BUDGET_MAX;
+	http->tokens_since = loop_now_ms();
+	group_init(&http->group, loop);
+	*ret = take_ptr(http);
+	return 0;
+}
+
+void http_stop(struct http *http, loop_fn fn, void *data)
+{
+	assert(loop_is_here(http->loop) && !http->stopping);
+	http->stopping = true;
+	while (http->requests)
+		end_request(http->requests);
+	post_work(http);
+	group_when_empty(&http->group, fn, data);
+}
+
+void http_free(struct http *http)
+{
+	if (!http)
+		return;
+	assert(!http->requests && http->group.n == 0);
+	http_server_fini(&http->server);
+	curl_global_cleanup();
+	free(http);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One server, spoken to by libcurl on the loop: calls with a deadline, and streams without one. Two
+ * multi handles (rule T7): writes and short reads never wait behind streams. HTTP/2 where the server
+ * has it (at most 90 streams a connection), else HTTP/1.1. TLS, proxy and impersonation are those of the
+ * connection, credentials come from credential.h. I/O thread only, but for http_new and http_free.
+ *
+ * The folder client/ is one API server and knows nothing of jobs. Its objects, each in one file:
+ *
+ *	kubeconfig  finds the kubeconfig; the connection it names is the caller's, all below borrow it
+ *	credential  what requests carry; owns the plugin (one run of a credential plugin), reads files on the pool
+ *	http        owns http_server (the connection as curl wants it), two curl_loop and all http_request
+ *	curl_loop   a multi handle of curl on libuv; http_easy is one attempt in it
+ *	watch       one resource of a namespace; has at most one http_request
+ *	podlog      one stream of one log of a container; has at most two
+ *
+ * Who makes one frees it; http_stop calls back when nothing of it is under way. All run on the I/O thread.
+ */
+#ifndef KXFS_BACKEND_CLIENT_HTTP_H
+#define KXFS_BACKEND_CLIENT_HTTP_H
+
+#include "backend/client/credential.h"
+
+struct http;
+struct tally;
+struct http_request;
+
+enum http_method { HTTP_GET, HTTP_POST, HTTP_PATCH /* a JSON merge patch */, HTTP_DELETE };
+
+/* How a call has ended. All strings are borrowed and never NULL. */
+struct http_reply {
+	/*
+	 * 0: the server answered (STATUS says what), whole. Else nothing whole came: -ETIMEDOUT
+	 * (deadline), -EHOSTUNREACH (no route, DNS, refused), -EIO (TLS, broken connection, no HTTP),
+	 * -EACCES (credential; nothing was sent), -EFBIG (more than MAX_BODY), -EINVAL (PATH is none),
+	 * or what the bytes function returned.
+	 */
+	int err;
+	int status; /* 0: no reply line came */
+	/*
+	 * The server may have acted on it: it went out (or may have), and no whole reply came. Never
+	 * true with ERR 0. What isn't a GET never goes out twice, but after a 401, 429 or 503.
+	 */
+	bool sent;
+	unsigned wait_ms; /* Retry-After; 0: none. At most 60 s */
+	const char *text; /* for people: what went wrong below HTTP, curl's words or the plugin's */
+	/* Of a reply that is not 2xx (its first 64 KiB); of 2xx when there is no BYTES function. */
+	const char *body;
+	size_t len;
+};
+
+/* Plain data: whoever sends a call fills one in, and http_send copies it. */
+struct http_call {
+	enum http_method method;
+	const char *path; /* with its query; below the server's URL */
+	const char *body; /* JSON; NULL: none. Copied */
+	size_t len;
+	/*
+	 * A stream: on the other multi handle, no deadline for the whole; DEADLINE_MS is for the head of
+	 * the reply, and IDLE_MS (0: none) ends it with -ETIMEDOUT when no byte came for so long.
+	 */
+	bool stream;
+	unsigned deadline_ms; /* of the whole call, its retries included; never 0 */
+	unsigned idle_ms;
+	size_t max_body; /* of what is kept for DONE; 0: 64 KiB. More is -EFBIG */
+	bool fresh;	 /* on a new connection: those that there are may be dead */
+	bool compress;	 /* the server may compress the reply: for long lists, not for streams */
+	/*
+	 * Send it again, within the deadline and the budget that all calls share: after 429 and 503 (the
+	 * server did nothing; the wait is its Retry-After, or grows from try to try), and after a broken
+	 * connection where nothing can have been done or doing it twice is the same (GET). After a 401
+	 * it is sent once more with fresh credentials whether this is set or not.
+	 */
+	bool retry;
+	/* A 2xx reply begins. May be NULL. */
+	void (*head)(void *data, int status);
+	/* Its bytes. May be NULL: they are kept for DONE. A negative errno ends the call with it. */
+	int (*bytes)(void *data, const char *bytes, size_t n);
+	/* Exactly once, never from within http_send. */
+	void (*done)(void *data, const struct http_reply *reply);
+	void *data;
+};
+
+/* Both are borrowed and must stay. 0, or a negative errno with *RET_TEXT (a CA file that can't be read ...). */
+int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
+	     struct http **ret, char **ret_text);
+/* End all that is under way; done() is not called any more. Then FN once nothing of it runs. */
+void http_stop(struct http *http, loop_fn fn, void *data);
+void http_free(struct http *http); /* after http_stop, or when it was never used */
+
+/* NULL: after http_stop. The result is valid until done() is called. */
+struct http_request *http_send(struct http *http, const struct http_call *call);
+/* done() is not called any more. */
+void http_cancel(struct http_request *rq);
+
+/* For .kxfs/info and metrics; any thread. */
+struct http_counts {
+	/*
+	 * Attempts by verb, resource and code: when the head of the answer came, or (code "none") when
+	 * it was clear that none would. Not those that were cancelled before. Valid as HTTP is.
+	 */
+	const struct tally *answers;
+	uint64_t failed, retried;
+	unsigned connections, streams; /* open now */
+};
+void http_count(struct http *http, struct http_counts *ret);
+
+#endif

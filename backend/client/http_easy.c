@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One attempt as curl sees it: all options of its easy handle, and what its error codes mean. Curl takes nothing
+ * from the user's environment or files: what it would look for there (proxies, .netrc, certificates) is set.
+ */
+#include "backend/client/http_easy.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "spec/base/mem.h"
+
+/*
+ * A peer that has gone without a word is noticed after so long: what we sent is not acknowledged, or
+ * the probes of an idle connection aren't. (curl_easy_upkeep does nothing for multi handles.)
+ */
+#define DEAD_MS	      30000
+#define PROBE_AFTER_S 20L
+#define PROBE_EACH_S  5L
+#define CALL_BUFFER   (64L << 10)
+#define STREAM_BUFFER (16L << 10) /* there may be a thousand */
+
+/* The first error of a row of options counts. */
+#define SET(code, easy, option, value)                                                             \
+	((code) = (code) ? (code) : curl_easy_setopt((easy), (option), (value)))
+
+/* --- sockets --- */
+
+static curl_socket_t easy_open_socket(void *data, curlsocktype purpose, struct curl_sockaddr *a)
+{
+	atomic_uint *n_connections = data;
+	unsigned dead = DEAD_MS;
+	int fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+
+	(void)purpose;
+	if (fd < 0)
+		return CURL_SOCKET_BAD;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, sizeof(dead));
+	atomic_fetch_add(n_connections, 1);
+	return fd;
+}
+
+static int easy_close_socket(void *data, curl_socket_t fd)
+{
+	atomic_uint *n_connections = data;
+
+	atomic_fetch_sub(n_connections, 1);
+	return close(fd);
+}
+
+/* --- options --- */
+
+static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
+{
+	const struct http_server *s = c->server;
+	CURLcode code = CURLE_OK;
+
+	SET(code, e, CURLOPT_NOSIGNAL, 1L);
+	SET(code, e, CURLOPT_QUICK_EXIT, 1L); /* never wait for the resolver's thread */
+	SET(code, e, CURLOPT_PROTOCOLS_STR, "http,https");
+	SET(code, e, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_MS);
+	SET(code, e, CURLOPT_OPENSOCKETFUNCTION, easy_open_socket);
+	SET(code, e, CURLOPT_OPENSOCKETDATA, c->n_connections);
+	SET(code, e, CURLOPT_CLOSESOCKETFUNCTION, easy_close_socket);
+	SET(code, e, CURLOPT_CLOSESOCKETDATA, c->n_connections);
+	SET(code, e, CURLOPT_TCP_KEEPALIVE, 1L);
+	SET(code, e, CURLOPT_TCP_KEEPIDLE, PROBE_AFTER_S);
+	SET(code, e, CURLOPT_TCP_KEEPINTVL, PROBE_EACH_S);
+	/* Whether a server without TLS has HTTP/2 is not known in advance. */
+	SET(code, e, CURLOPT_HTTP_VERSION,
+	    s->tls ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
+	SET(code, e, CURLOPT_PIPEWAIT, 1L);
+	SET(code, e, CURLOPT_FRESH_CONNECT, c->call->fresh ? 1L : 0L);
+	SET(code, e, CURLOPT_PROXY, s->proxy);
+	SET(code, e, CURLOPT_NOPROXY, "");
+	SET(code, e, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+	SET(code, e, CURLOPT_BUFFERSIZE, c->call->stream ? STREAM_BUFFER : CALL_BUFFER);
+	return code;
+}
+
+/* Curl copies what it is given. */
+static struct curl_blob easy_blob(const char *text)
+{
+	return (struct curl_blob){.data = (void *)(uintptr_t)text,
+				  .len = strlen(text),
+				  .flags = CURL_BLOB_COPY};
+}
+
+/*
+ * A CA of the kubeconfig is the only one then, for an HTTPS proxy too, as with kubectl. Connections are
+ * shared only by requests of equal certificates: a new one makes new connections, and the old drain.
+ */
+static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
+{
+	const struct http_server *s = c->server;
+	const struct credential_view *view = c->view;
+	CURLcode code = CURLE_OK;
+	struct curl_blob blob;
+
+	SET(code, e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	SET(code, e, CURLOPT_SSL_VERIFYPEER, s->insecure ? 0L : 1L);
+	SET(code, e, CURLOPT_SSL_VERIFYHOST, s->insecure ? 0L : 2L);
+	SET(code, e, CURLOPT_PROXY_SSL_VERIFYPEER, s->insecure ? 0L : 1L);
+	SET(code, e, CURLOPT_PROXY_SSL_VERIFYHOST, s->insecure ? 0L : 2L);
+	if (s->ca_pem) {
+		blob = easy_blob(s->ca_pem);
+		SET(code, e, CURLOPT_CAINFO_BLOB, &blob);
+		SET(code, e, CURLOPT_CAPATH, NULL);
+		SET(code, e, CURLOPT_PROXY_CAINFO_BLOB, &blob);
+		SET(code, e, CURLOPT_PROXY_CAPATH, NULL);
+	}
+	if (view->cert_pem && view->key_pem) {
+		blob = easy_blob(view->cert_pem);
+		SET(code, e, CURLOPT_SSLCERT_BLOB, &blob);
+		SET(code, e, CURLOPT_SSLCERTTYPE, "PEM");
+		blob = easy_blob(view->key_pem);
+		SET(code, e, CURLOPT_SSLKEY_BLOB, &blob);
+		SET(code, e, CURLOPT_SSLKEYTYPE, "PEM");
+		/* Without this OpenSSL asks for the pass phrase of an encrypted key on the terminal. */
+		SET(code, e, CURLOPT_KEYPASSWD, "");
+	}
+	return code;
+}
+
+static CURLcode easy_request(CURL *e, const struct http_easy_config *c)
+{
+	static const char *const methods[] = {
+		[HTTP_GET] = "GET",
+		[HTTP_POST] = "POST",
+		[HTTP_PATCH] = "PATCH",
+		[HTTP_DELETE] = "DELETE",
+	};
+	const struct http_call *call = c->call;
+	cleanup_free char *url = text_print("%s%s", c->server->url, call->path);
+	CURLcode code = CURLE_OK;
+
+	SET(code, e, CURLOPT_URL, url);
+	SET(code, e, CURLOPT_PATH_AS_IS, 1L);
+	SET(code, e, CURLOPT_FOLLOWLOCATION, 0L);
+	SET(code, e, CURLOPT_USERAGENT, "kxfs/" KXFS_VERSION);
+	if (call->compress)
+		SET(code, e, CURLOPT_ACCEPT_ENCODING, "gzip");
+	if (call->body || call->method == HTTP_POST) {
+		SET(code, e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->len);
+		SET(code, e, CURLOPT_POSTFIELDS, call->body ? call->body : "");
+	}
+	SET(code, e, CURLOPT_CUSTOMREQUEST, methods[call->method]);
+	return code;
+}
+
+static CURLcode easy_callbacks(struct http_easy *easy, const struct http_easy_config *c)
+{
+	CURL *e = easy->curl;
+	CURLcode code = CURLE_OK;
+
+	SET(code, e, CURLOPT_ERRORBUFFER, easy->words);
+	SET(code, e, CURLOPT_NOPROGRESS, 1L);
+	SET(code, e, CURLOPT_PREREQFUNCTION, c->before);
+	SET(code, e, CURLOPT_PREREQDATA, c->data);
+	SET(code, e, CURLOPT_HEADERFUNCTION, c->header);
+	SET(code, e, CURLOPT_HEADERDATA, c->data);
+	SET(code, e, CURLOPT_WRITEFUNCTION, c->bytes);
+	SET(code, e, CURLOPT_WRITEDATA, c->data);
+	return code;
+}
+
+/* --- headers --- */
+
+static void append(struct curl_slist **list, const char *line)
+{
+	struct curl_slist *more = curl_slist_append(*list, line);
+
+	if (!more)
+		mem_out();
+	*list = more;
+}
+
+static CURLcode easy_headers(struct http_easy *e, const struct http_easy_config *c)
+{
+	append(&e->headers, "Accept: application/json, */*");
+	append(&e->headers, "Expect:");
+	if (c->call->method == HTTP_PATCH)
+		append(&e->headers, "Content-Type: application/merge-patch+json");
+	else if (c->call->body || c->call->method == HTTP_POST)
+		append(&e->headers, "Content-Type: application/json");
+	if (c->server->host)
+		append(&e->headers, c->server->host);
+	if (c->view->authorization)
+		append(&e->headers, c->view->authorization);
+	for (const struct curl_slist *h = c->server->impersonate; h; h = h->next)
+		append(&e->headers, h->data);
+	return curl_easy_setopt(e->curl, CURLOPT_HTTPHEADER, e->headers);
+}
+
+static CURLcode easy_connect_to(struct http_easy *e, const struct http_server *s)
+{
+	if (!s->connect_to)
+		return CURLE_OK;
+	append(&e->connect_to, s->connect_to);
+	return curl_easy_setopt(e->curl, CURLOPT_CONNECT_TO, e->connect_to);
+}
+
+/* Whatever is not a URL's path and query would become something else on its way. */
+static bool easy_path_ok(const char *path)
+{
+	const char *p = path;
+
+	while (*p > ' ' && *p < 0x7f && *p != '#')
+		p++;
+	return *path == '/' && *p == '\0';
+}
+
+int http_easy_init(struct http_easy *e, const struct http_easy_config *c)
+{
+	CURLcode code;
+
+	if (c->view->authorization && !http_header_ok(c->view->authorization))
+		return -EACCES;
+	if (!easy_path_ok(c->call->path))
+		return -EINVAL;
+	*e = (struct http_easy){.curl = curl_easy_init()};
+	if (!e->curl)
+		mem_out();
+	code = easy_connection(e->curl, c);
+	code = code ? code : easy_tls(e->curl, c);
+	code = code ? code : easy_request(e->curl, c);
+	code = code ? code : easy_callbacks(e, c);
+	code = code ? code : easy_headers(e, c);
+	code = code ? code : easy_connect_to(e, c->server);
+	if (!code)
+		return 0;
+	if (code == CURLE_OUT_OF_MEMORY)
+		mem_out();
+	http_easy_fini(e);
+	return -EIO;
+}
+
+void http_easy_fini(struct http_easy *e)
+{
+	curl_easy_cleanup(e->curl);
+	curl_slist_free_all(e->headers);
+	curl_slist_free_all(e->connect_to);
+	*e = (struct http_easy){0};
+}
+
+/* --- its errors --- */
+
+int http_error_errno(CURLcode code)
+{
+	switch (code) {
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_RESOLVE_PROXY:
+	case CURLE_COULDNT_CONNECT:
+	case CURLE_OPERATION_TIMEDOUT: /* of connecting: there is no other that curl knows of */
+		return -EHOSTUNREACH;
+	default:
+		return -EIO;
+	}
+}
+
+bool http_error_passes(CURLcode code)
+{
+	switch (code) {
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_RESOLVE_PROXY:
+	case CURLE_COULDNT_CONNECT:
+	case CURLE_OPERATION_TIMEDOUT:
+	case CURLE_SSL_CONNECT_ERROR: /* a server that restarts hangs up in the handshake */
+	case CURLE_SEND_ERROR:
+	case CURLE_RECV_ERROR:
+	case CURLE_GOT_NOTHING:
+	case CURLE_PARTIAL_FILE:
+	case CURLE_HTTP2:
+	case CURLE_HTTP2_STREAM:
+	case CURLE_PROXY:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static const char *error_hint(CURLcode code, const struct http_server *s)
+{
+	switch (code) {
+	case CURLE_PEER_FAILED_VERIFICATION:
+		return s->ca_pem
+			       ? "; certificate-authority and tls-server-name of the kubeconfig "
+				 "must fit this server"
+			       : "; the kubeconfig names no certificate-authority, so the system's "
+				 "must know this server";
+	case CURLE_SSL_CERTPROBLEM:
+		return "; client-certificate and client-key of the kubeconfig (or of its plugin) "
+		       "must be PEM, belong together and need no pass phrase";
+	case CURLE_SSL_CACERT_BADFILE:
+		return "; certificate-authority of the kubeconfig must be PEM";
+	case CURLE_SSL_CONNECT_ERROR:
+		return "; is server of the kubeconfig right, and does it speak https?";
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_CONNECT:
+	case CURLE_OPERATION_TIMEDOUT:
+		return "; is server of the kubeconfig right, and can it be reached from here (VPN, "
+		       "proxy)?";
+	case CURLE_RECV_ERROR:
+	case CURLE_GOT_NOTHING:
+	case CURLE_HTTP2:
+		return s->tls ? ""
+			      : "; if this server speaks https, server of the kubeconfig must say "
+				"so";
+	case CURLE_COULDNT_RESOLVE_PROXY:
+	case CURLE_PROXY:
+		return "; see proxy-url of the kubeconfig, and HTTPS_PROXY and NO_PROXY";
+	default:
+		return "";
+	}
+}
+
+char *http_error_text(CURLcode code, const char *words, const struct http_server *s)
+{
+	return text_print("%s%s: %s%s", s->name, *s->proxy ? " by way of a proxy" : "",
+			  *words ? words : curl_easy_strerror(code), error_hint(code, s));
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* Finding and reading kubeconfig files, in kubectl's order. */
+#include "backend/client/kubeconfig.h"
+
+#include <errno.h>
+#include <pwd.h>
+
+#include "backend/base/file.h"
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+
+#define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
+
+static int refuse(char **ret_text, int err, const char *fmt, ...) printf_like(3, 4);
+
+static int refuse(char **ret_text, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	*ret_text = text_vprint(fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+/* The text of E, without its last newline. */
+static int refuse_errors(char **ret_text, const struct spec_errors *e, const char *file)
+{
+	char *text = spec_errors_text(e, file);
+
+	if (*text)
+		text[strlen(text) - 1] = '\0';
+	*ret_text = text;
+	return e->err;
+}
+
+/* NULL: the working directory is gone. */
+static char *absolute(const char *path)
+{
+	cleanup_free char *dir = *path == '/' ? NULL : getcwd(NULL, 0);
+
+	if (*path == '/')
+		return text_copy(path);
+	return dir ? text_print("%s/%s", dir, path) : NULL;
+}
+
+/* Merge the file PATH. -ENOENT without a text: it is not there. */
+static int add_file(struct spec_kubeconfig *k, const char *path, char **ret_text)
+{
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup_free char *file = absolute(path), *text = NULL;
+	size_t len;
+	int err = file ? file_read_other(file, SPEC_MAX_FILE, &text, &len) : -ENOENT;
+
+	if (err == -ENOENT)
+		return err;
+	if (err == -EINVAL)
+		return refuse(ret_text, err, "kubeconfig %s: it is no regular file", path);
+	if (err == -EFBIG)
+		return refuse(ret_text, err, "kubeconfig %s: it has more than 1 MiB", path);
+	if (err < 0)
+		return refuse(ret_text, err, "kubeconfig %s: %s", path, strerror(-err));
+	err = spec_kubeconfig_merge(k, file, text, len, &e);
+	explicit_bzero(text, len);
+	return err < 0 ? refuse_errors(ret_text, &e, file) : 0;
+}
+
+/* Merge the files of LIST, separated by colons; some may be missing, but not all. */
+static int add_list(struct spec_kubeconfig *k, const char *list, char **ret_text)
+{
+	cleanup_free char *copy = text_copy(list);
+	char *rest = copy, *path;
+	bool any = false;
+
+	while ((path = strsep(&rest, ":"))) {
+		int err = *path ? add_file(k, path, ret_text) : -ENOENT;
+
+		if (err < 0 && err != -ENOENT)
+			return err;
+		any |= err == 0;
+	}
+	if (any)
+		return 0;
+	return refuse(ret_text, -ENOENT,
+		      "no file of KUBECONFIG (%s) is there; set it right, unset it, or give -o "
+		      "kubeconfig=FILE",
+		      list);
+}
+
+static char *home_file(void)
+{
+	const char *home = getenv("HOME");
+	struct passwd pw, *found = NULL;
+	char buf[4096];
+
+	if ((!home || !*home) && getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &found) == 0 && found)
+		home = pw.pw_dir;
+	return text_print("%s/.kube/config", home ? home : "");
+}
+
+static int in_cluster(const char *context, struct spec_connection *ret, char **ret_text,
+		      const char *missing)
+{
+	const char *host = getenv("KUBERNETES_SERVICE_HOST");
+	const char *port = getenv("KUBERNETES_SERVICE_PORT");
+	cleanup_free char *namespace = NULL;
+	size_t len;
+	int err;
+
+	if (!host || !*host || access(SERVICE_ACCOUNT "/token", F_OK) < 0)
+		return refuse(ret_text, -ENOENT,
+			      "there is no kubeconfig: %s is not there; set KUBECONFIG or give -o "
+			      "kubeconfig=FILE",
+			      missing);
+	if (*context)
+		return refuse(
+			ret_text, -EINVAL,
+			"there is no context \"%s\": this is a pod's service account, without a "
+			"kubeconfig",
+			context);
+	err = file_read_other(SERVICE_ACCOUNT "/namespace", 256, &namespace, &len);
+	if (err < 0 && err != -ENOENT)
+		return refuse(ret_text, err, "%s: %s", SERVICE_ACCOUNT "/namespace",
+			      strerror(-err));
+	if (namespace)
+	namespace[strcspn(namespace, " \t\r\n")] = '\0';
+	err = spec_kubeconfig_in_cluster(host, port ? port : "443", namespace ? namespace : "",
+					 ret);
+	return err == -EINVAL ? refuse(ret_text, err,
+				       "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are no "
+				       "address of a server")
+			      : err;
+}
+
+/* Merge all files that there are; 1: there are none, and *RET_MISSING would be the one to make. */
+static int add_files(struct spec_kubeconfig *k, const char *option, char **ret_missing,
+		     char **ret_text)
+{
+	const char *list = getenv("KUBECONFIG");
+	int err;
+
+	if (option && *option) {
+		err = add_file(k, option, ret_text);
+		return err == -ENOENT
+			       ? refuse(ret_text, err, "kubeconfig %s: %s", option, strerror(-err))
+			       : err;
+	}
+	if (list && *list)
+		return add_list(k, list, ret_text);
+	*ret_missing = home_file();
+	err = add_file(k, *ret_missing, ret_text);
+	return err == -ENOENT ? 1 : err;
+}
+
+int kubeconfig_load(const char *option, const char *context, struct spec_connection *ret,
+		    char **ret_text)
+{
+	cleanup(spec_kubeconfig_freep) struct spec_kubeconfig *k = spec_kubeconfig_new();
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup_free char *missing = NULL;
+	int err;
+
+	*ret = (struct spec_connection){0};
+	*ret_text = NULL;
+	err = add_files(k, option, &missing, ret_text);
+	if (err < 0)
+		return err;
+	if (err > 0)
+		return in_cluster(context, ret, ret_text, missing);
+	err = spec_kubeconfig_connect(k, context, ret, &e);
+	return err < 0 ? refuse_errors(ret_text, &e, NULL) : 0;
+}

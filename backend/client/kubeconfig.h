@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which kubeconfig files there are, and the connection that they say. Waits for the disk: for the thread
+ * that starts kxfs, before the loop runs, and for the pool.
+ */
+#ifndef KXFS_BACKEND_CLIENT_KUBECONFIG_H
+#define KXFS_BACKEND_CLIENT_KUBECONFIG_H
+
+#include "spec/api/kubeconfig.h"
+
+/*
+ * OPTION (a file; NULL or "": not given), else the files of $KUBECONFIG (of which some may be missing),
+ * else ~/.kube/config, else the service account of the pod that kxfs runs in. CONTEXT is "" for the
+ * current one. 0, or a negative errno with *RET_TEXT: which file and line, what is wrong, what to do.
+ * *RET is to be cleared in any case.
+ */
+int kubeconfig_load(const char *option, const char *context, struct spec_connection *ret,
+		    char **ret_text);
+
+#endif

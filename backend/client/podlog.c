@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One attempt at one log: see podlog.h. Until it is known that the stream is this run's, what comes is held:
+ *
+ *	state		what is under way	what ends it			next
+ *	STREAMING	the stream		its end				(done)
+ *	HELD		the stream		its head			ASKING
+ *	ASKING		stream and question	the answer "this run"		STREAMING
+ *						another answer			(done)
+ *						the end of the stream		ASKING_ENDED
+ *	ASKING_ENDED	the question		the answer			(done)
+ */
+#include "backend/client/podlog.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "spec/api/refusal.h"
+#include "spec/base/mem.h"
+#include "spec/base/time.h"
+#include "spec/base/url.h"
+
+#define HEAD_MS	 30000
+#define IDLE_MS	 600000 /* a silent stream is opened anew: old kubelets lose it at a rotation */
+#define FETCH_MS 60000	/* the same of one that ends */
+#define ASK_MS	 30000
+#define HELD_MAX (256u << 10) /* more is fetched again */
+#define SECOND	 INT64_C(1000000000)
+
+enum podlog_state { STREAMING, HELD, ASKING, ASKING_ENDED };
+
+struct podlog {
+	struct podlog_config config;
+	enum podlog_state state;
+	struct spec_logline *l;
+	struct http_request *stream, *question; /* NULL: not under way */
+	bool begun;
+	uint64_t begun_ms;
+	uint64_t came;
+	bool more, gap;
+	char *held;
+	size_t n_held;
+	struct http_reply end; /* of the stream, in ASKING_ENDED */
+	char *end_text;
+};
+
+static void podlog_free(struct podlog *p)
+{
+	spec_logline_free(p->l);
+	free(p->held);
+	free(p->end_text);
+	free(p);
+}
+
+void podlog_stop(struct podlog *p)
+{
+	if (!p)
+		return;
+	if (p->stream)
+		http_cancel(p->stream);
+	if (p->question)
+		http_cancel(p->question);
+	podlog_free(p);
+}
+
+bool podlog_is_unsure(const struct podlog *p)
+{
+	return p->state != STREAMING;
+}
+
+bool podlog_is_asking(const struct podlog *p)
+{
+	return p->state == ASKING || p->state == ASKING_ENDED;
+}
+
+bool podlog_has_begun(const struct podlog *p)
+{
+	return p->begun;
+}
+
+uint64_t podlog_came(const struct podlog *p)
+{
+	return p->came;
+}
+
+/* --- how it went --- */
+
+static void finish(struct podlog *p, enum podlog_outcome outcome, unsigned wait_ms,
+		   const char *text)
+{
+	const struct podlog_config config = p->config;
+	cleanup_free char *copy = text_copy(text);
+	const struct podlog_result result = {
+		.outcome = outcome,
+		.text = copy,
+		.wait_ms = wait_ms,
+		.more = p->more,
+		.begun = p->begun,
+		.open_ms = p->begun ? loop_now_ms() - p->begun_ms : 0,
+	};
+
+	podlog_stop(p);
+	config.done(config.data, &result);
+}
+
+static int on_output(void *data, int64_t ns, const char *bytes, size_t n)
+{
+	struct podlog *p = data;
+	int err;
+
+	if (spec_logline_gap(p->l) && !p->gap) {
+		p->gap = true;
+		p->config.gap(p->config.data);
+	}
+	err = p->config.bytes(p->config.data, ns, bytes, n);
+	p->more |= err == 0;
+	return err;
+}
+
+/* The stream has ended properly. */
+static void finish_stream(struct podlog *p)
+{
+	int err = spec_logline_end(p->l, on_output, p);
+	const char *text = spec_logline_text(p->l);
+
+	p->config.paused(p->config.data);
+	if (*text)
+		finish(p, PODLOG_MESSAGE, 0, text);
+	else if (err == -ESTALE)
+		finish(p, PODLOG_OTHER, 0, "");
+	else if (err == -EAGAIN)
+		finish(p, PODLOG_LESS, 0, "");
+	else if (err == -ENOBUFS)
+		finish(p, PODLOG_SLOW, 0, "");
+	else
+		finish(p, PODLOG_ALL, 0, "");
+}
+
+/* The server refused. */
+static void finish_refused(struct podlog *p, const struct http_reply *reply)
+{
+	const struct spec_asked asked = {
+		.verb = "get",
+		.resource = "pods/log",
+		.namespace = p->config.namespace,
+		.name = p->config.pod,
+	};
+	cleanup_free char *text = NULL;
+	int err = spec_reply_errno(reply->status, reply->body, reply->len, &asked, &text);
+	enum podlog_outcome outcome = PODLOG_REFUSED;
+
+	if (reply->status == 400)
+		outcome = PODLOG_NO_RUN;
+	else if (reply->status == 404 && err == -ENOENT)
+		outcome = PODLOG_GONE;
+	finish(p, outcome, reply->wait_ms, text ? text : "");
+}
+
+static void finish_reply(struct podlog *p, const struct http_reply *reply)
+{
+	switch (reply->err) {
+	case 0:
+		break;
+	case -EAGAIN:
+		finish(p, PODLOG_AGAIN, 0, "");
+		return;
+	case -ESTALE:
+		finish(p, PODLOG_OTHER, 0, "");
+		return;
+	case -ENOBUFS:
+		finish(p, PODLOG_SLOW, 0, "");
+		return;
+	case -ETIMEDOUT:
+		finish(p, p->begun && p->config.follow ? PODLOG_SILENT : PODLOG_BROKEN, 0,
+		       reply->text);
+		return;
+	case -EIO:
+		finish(p, p->begun ? PODLOG_CUT : PODLOG_BROKEN, 0, reply->text);
+		return;
+	default:
+		finish(p, PODLOG_BROKEN, 0, reply->text);
+		return;
+	}
+	if (reply->status == 204)
+		finish(p, PODLOG_NEVER_RAN, 0, "the pod never ran");
+	else if (reply->status / 100 == 2)
+		finish_stream(p);
+	else
+		finish_refused(p, reply);
+}
+
+/* --- the stream --- */
+
+static int feed(struct podlog *p, const char *bytes, size_t n)
+{
+	int err = spec_logline_feed(p->l, bytes, n, on_output, p);
+
+	p->config.paused(p->config.data);
+	return err;
+}
+
+/* 0; -EAGAIN: more than is held. */
+static int hold(struct podlog *p, const char *bytes, size_t n)
+{
+	if (p->n_held + n > HELD_MAX)
+		return -EAGAIN;
+	p->held = mem_grow(p->held, p->n_held + n, 1);
+	memcpy(p->held + p->n_held, bytes, n);
+	p->n_held += n;
+	return 0;
+}
+
+static int on_bytes(void *data, const char *bytes, size_t n)
+{
+	struct podlog *p = data;
+
+	p->came += n;
+	return p->state == STREAMING ? feed(p, bytes, n) : hold(p, bytes, n);
+}
+
+static void on_end(void *data, const struct http_reply *reply)
+{
+	struct podlog *p = data;
+
+	p->stream = NULL;
+	if (p->state != ASKING) {
+		finish_reply(p, reply);
+		return;
+	}
+	p->state = ASKING_ENDED;
+	p->end = *reply;
+	p->end_text = text_copy(reply->text);
+	p->end.text = p->end_text;
+	p->end.body = "";
+	p->end.len = 0;
+}
+
+/* --- which run it is of --- */
+
+void podlog_accept(struct podlog *p)
+{
+	cleanup_free char *held = take_ptr(p->held);
+	bool ended = p->state == ASKING_ENDED;
+	int err;
+
+	if (p->question)
+		http_cancel(take_ptr(p->question));
+	p->state = STREAMING;
+	err = p->n_held > 0 ? feed(p, held, p->n_held) : 0;
+	p->n_held = 0;
+	if (err < 0) {
+		const struct http_reply reply = {.err = err, .text = strerror(-err), .body = ""};
+
+		finish_reply(p, &reply);
+	} else if (ended) {
+		finish_reply(p, &p->end);
+	}
+}
+
+enum run { THIS_RUN, LATER_RUN, NO_ANSWER };
+
+/* Which run the newest one is, as the answer to the question for the run before it tells. */
+static enum run run_of(const struct podlog *p, const struct http_reply *reply)
+{
+	int64_t ns;
+
+	if (reply->err < 0 || (reply->status / 100 != 2 && reply->status != 400))
+		return NO_ANSWER;
+	/* No run was before the newest. */
+	if (reply->status / 100 != 2 || reply->status == 204)
+		return THIS_RUN;
+	/* This is the first run; or it has ended, and then that is how it can be had. */
+	if (p->config.restart == 0 || p->config.started == 0)
+		return LATER_RUN;
+	/* The one before has printed since this one began. */
+	return spec_time_parse(reply->body, reply->len, &ns) > 0 ? LATER_RUN : THIS_RUN;
+}
+
+static void on_answer(void *data, const struct http_reply *reply)
+{
+	struct podlog *p = data;
+	enum run run = run_of(p, reply);
+
+	p->question = NULL;
+	if (run == THIS_RUN || (run == NO_ANSWER && p->config.trust))
+		podlog_accept(p);
+	else if (run == LATER_RUN)
+		finish(p, PODLOG_NEXT_RUN, 0, "");
+	else
+		finish(p, PODLOG_WHICH_RUN, reply->wait_ms, reply->text);
+}
+
+/* --- asking --- */
+
+/* The path of the log, with REST of the query. */
+static char *path_of(const struct podlog *p, const char *rest)
+{
+	cleanup_free char *container = spec_url_escape(p->config.container);
+	cleanup_free char *pod = spec_url_escape(p->config.pod);
+
+	return text_print("/api/v1/namespaces/%s/pods/%s/log?container=%s&timestamps=true%s",
+			  p->config.namespace, pod, container, rest);
+}
+
+static void ask_run(struct podlog *p)
+{
+	cleanup_free char *rest = NULL, *path = NULL;
+	char since[32] = "";
+	struct http_call call = {
+		.method = HTTP_GET,
+		.deadline_ms = ASK_MS,
+		.retry = true,
+		.done = on_answer,
+		.data = p,
+	};
+
+	/* Starts are told in whole seconds. */
+	if (p->config.restart > 0 && p->config.started > 0)
+		spec_time_text((p->config.started / SECOND + 1) * SECOND, since);
+	rest = text_print("&previous=true&limitBytes=64%s%s", *since ? "&sinceTime=" : "", since);
+	path = path_of(p, rest);
+	call.path = path;
+	p->state = ASKING;
+	p->question = http_send(p->config.http, &call);
+	assert(p->question);
+}
+
+static void on_head(void *data, int status)
+{
+	struct podlog *p = data;
+
+	p->begun = true;
+	p->begun_ms = loop_now_ms();
+	if (p->state == HELD && status != 204)
+		ask_run(p);
+}
+
+struct podlog *podlog_start(struct podlog_config *config)
+{
+	struct podlog *p = new0(struct podlog);
+	cleanup_free char *rest = NULL, *path = NULL;
+	char since[32] = "";
+	struct http_call call = {
+		.method = HTTP_GET,
+		.stream = true,
+		.deadline_ms = HEAD_MS,
+		.idle_ms = config->follow ? IDLE_MS : FETCH_MS,
+		.head = on_head,
+		.bytes = on_bytes,
+		.done = on_end,
+		.data = p,
+	};
+	int64_t ns;
+
+	p->l = spec_logline_new(&config->known, config->force, config->past);
+	p->config = *config;
+	p->state = config->ask_run ? HELD : STREAMING;
+	if (spec_logline_since(p->l, &ns))
+		spec_time_text(ns, since);
+	rest = text_print("%s%s%s%s", config->follow ? "&follow=true" : "",
+			  config->previous ? "&previous=true" : "", *since ? "&sinceTime=" : "",
+			  since);
+	path = path_of(p, rest);
+	call.path = path;
+	p->stream = http_send(config->http, &call);
+	assert(p->stream);
+	return p;
+}

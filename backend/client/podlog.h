@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One attempt at one log: a request to the API server for the output of a container's run, of which the end that is
+ * known is given. New bytes go to the owner as they come, and in the end the owner is told how the attempt went.
+ * What to do then, and when, is the owner's decision. An attempt never pauses its stream.
+ *
+ *	outcome			what the server said				what it means
+ *	PODLOG_ALL		the stream ended				all that it had is known
+ *	PODLOG_LESS		it ended within what is known			there may be more
+ *	PODLOG_OTHER		it does not show what is known			rotated away, or another run's
+ *	PODLOG_AGAIN		more than could be held, or was compared wrong	ask again at once
+ *	PODLOG_MESSAGE		a text without a time (TEXT)			the kubelet has no log now
+ *	PODLOG_NEVER_RAN	204						the pod was on no node
+ *	PODLOG_NO_RUN		400 (TEXT)					no such run, or it has not begun
+ *	PODLOG_GONE		404 for the pod (TEXT)				there is no such pod
+ *	PODLOG_REFUSED		anything else (TEXT, WAIT_MS)			not now
+ *	PODLOG_CUT		a part of the stream (TEXT)			a connection that broke, as they do
+ *	PODLOG_BROKEN		nothing, or too late (TEXT)			the connection
+ *	PODLOG_SILENT		nothing for long, on a stream that goes on	maybe a kubelet that lost it
+ *	PODLOG_SLOW		(the owner took no more: -ENOBUFS)		the disk does not keep up
+ *	PODLOG_NEXT_RUN		output of a later run				ask for the previous run
+ *	PODLOG_WHICH_RUN	output of it is not known which run (WAIT_MS)	ask again later
+ *
+ * Which run a stream is of: a request names the container, and the newest run answers, of which the pod's status may
+ * not have told yet. Once a line of a run is known, the stream of another one shows by what it does not repeat.
+ * Until then, where containers are run again, what comes is held until the server has said, after the stream had
+ * begun, what was before the newest run. I/O thread only.
+ */
+#ifndef KXFS_BACKEND_CLIENT_PODLOG_H
+#define KXFS_BACKEND_CLIENT_PODLOG_H
+
+#include "backend/client/http.h"
+#include "spec/logline/logline.h"
+
+struct podlog;
+
+enum podlog_outcome {
+	PODLOG_ALL,
+	PODLOG_LESS,
+	PODLOG_OTHER,
+	PODLOG_AGAIN,
+	PODLOG_MESSAGE,
+	PODLOG_NEVER_RAN,
+	PODLOG_NO_RUN,
+	PODLOG_GONE,
+	PODLOG_REFUSED,
+	PODLOG_CUT,
+	PODLOG_BROKEN,
+	PODLOG_SILENT,
+	PODLOG_SLOW,
+	PODLOG_NEXT_RUN,
+	PODLOG_WHICH_RUN,
+};
+
+struct podlog_result {
+	enum podlog_outcome outcome;
+	const char *text; /* for people; borrowed, never NULL */
+	unsigned wait_ms; /* as long the server asks to wait; 0: it does not */
+	bool more;	  /* output has been given out */
+	bool begun;	  /* the server had answered with 2xx */
+	uint64_t open_ms; /* for so long then */
+};
+
+struct podlog_config {
+	struct http *http;
+	const char *namespace, *pod, *container;
+	bool follow;   /* the stream goes on while the container runs */
+	bool previous; /* of the run before the newest one */
+	/*
+	 * ASK_RUN: nothing is known of the run yet, and it may not be the newest: the server is asked. RESTART runs
+	 * were before this one, which began at STARTED (ns, as the pod's status says; 0: it has ended, or that is not
+	 * known). TRUST: if that is not answered, what has come is taken for this run's.
+	 */
+	bool ask_run, trust;
+	unsigned restart;
+	int64_t started;
+	/* The end of the log, which is taken over; and as in spec/logline/logline.h. */
+	struct spec_logline_known known;
+	bool force;
+	struct spec_logline_past *past;
+	/*
+	 * New output: the bytes of one line, whose time is NS. 0, or a negative errno: they are not taken, and the
+	 * attempt ends (-ENOBUFS: PODLOG_SLOW).
+	 */
+	int (*bytes)(void *data, int64_t ns, const char *bytes, size_t n);
+	/* All that has come by now has been given out. */
+	void (*paused)(void *data);
+	/* Output was lost before that which comes next, or may have been (FORCE). */
+	void (*gap)(void *data);
+	/* The attempt is over; once, and the podlog is freed before. */
+	void (*done)(void *data, const struct podlog_result *result);
+	void *data;
+};
+
+/* CONFIG is copied; its strings, PAST and HTTP must stay. Nothing is called from within. */
+struct podlog *podlog_start(struct podlog_config *config);
+/* Nothing is called any more. NULL is allowed. */
+void podlog_stop(struct podlog *p);
+/* Nobody can be asked any more which run it is: what has come is taken for this run's. May call done. */
+void podlog_accept(struct podlog *p);
+/* Is what comes held, since it is not known which run it is of? */
+bool podlog_is_unsure(const struct podlog *p);
+/* Is the question which run it is under way? */
+bool podlog_is_asking(const struct podlog *p);
+/* Has the server begun to answer? */
+bool podlog_has_begun(const struct podlog *p);
+/* Bytes that have come, known ones too. */
+uint64_t podlog_came(const struct podlog *p);
+
+#endif

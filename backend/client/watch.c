@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * LIST then WATCH, for ever:
+ *
+ *	state    | what is under way           | what ends it                          | next
+ *	LISTING  | the request of a page       | the page; it was the last             | LISTING; ASKING
+ *	         |                             | 410: the list is too old by now       | LISTING (again so: WAITING)
+ *	         |                             | a failure                             | WAITING
+ *	ASKING   | a watch, no reply yet       | its head; a refusal or failure        | STANDING; WAITING
+ *	STANDING | a watch that sends events   | its end, after 5 s or more            | ASKING
+ *	         |                             | its end, sooner                       | WAITING
+ *	         |                             | 410: VERSION is too old by now        | LISTING (again so: WAITING)
+ *	         |                             | an ERROR event, or it is no watch     | WAITING, to list anew
+ *	WAITING  | a timer                     | it fires                              | ASKING; LISTING without VERSION
+ *
+ * A watch that ends cleanly is the rule: the server ends each after the time that it was asked for. While a new list
+ * comes, the old view stays.
+ *
+ * Servers send a bookmark a minute, so a watch that says nothing for longer may be on a connection that is
+ * dead without a word, or at a server that hangs. It is ended and asked for anew, which finds out: there is
+ * an answer soon, or the view is no longer confirmed. Where that silence was nothing, the next may last
+ * longer, so that a server without bookmarks is not asked again and again.
+ */
+#include "backend/client/watch.h"
+
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/random.h"
+#include "backend/base/tally.h"
+#include "spec/api/event.h"
+#include "spec/api/refusal.h"
+#include "spec/api/split.h"
+#include "spec/base/mem.h"
+#include "spec/base/url.h"
+
+#define HEAD_MS	     30000 /* until a reply begins */
+#define PROBE_MS     10000 /* the same after a silence, which is to be explained soon */
+#define LIST_IDLE_MS 30000
+#define SILENT_MS    65000 /* how long a watch may be silent at first */
+/* A watch is asked to last about so long, up to a quarter more or less, so that not all end at once. */
+#define WATCH_S	      384
+#define WATCH_LATE_S  60 /* after that it is dead */
+#define SILENT_MAX_MS ((WATCH_S + WATCH_S / 4 + WATCH_LATE_S) * 1000u)
+#define BACKOFF_MIN   250u
+#define BACKOFF_MAX   24000u
+/* A server that has just started refuses everybody for a moment: only after so many is what stood forbidden. */
+#define REFUSALS_MAX 5
+/*
+ * A pod of a large job has hundreds of KiB, so the first page is small, and each next one is made so that
+ * PAGE_BYTES are to be expected.
+ */
+#define PAGE_BYTES (4u << 20)
+#define PAGE_MAX   500
+#define ABSENT_MS  60000 /* until a resource that is not served is asked for again */
+#define STEADY_MS  5000	 /* a watch that stood so long was in order: no backoff after it */
+
+#define ERR_NONE_YET 1
+
+struct watch {
+	struct watch_config config;
+	char *path, *resource, *namespace; /* the strings of CONFIG */
+	char *selectors;		   /* as they stand in a query: "", or "&..." */
+	enum { WAITING, LISTING, ASKING, STANDING } state;
+	struct loop_timer *timer;     /* in WAITING */
+	struct http_request *request; /* else */
+	struct spec_split *split;     /* of its reply */
+	const char *verb;	      /* of the last request: "list", "watch" */
+	char *version;		      /* to watch from; NULL: to be listed */
+	char *next;		      /* token of the next page, escaped; NULL: the list begins */
+	unsigned page;
+	size_t page_objects, page_bytes;
+	uint64_t since;	   /* of STANDING, loop_now_ms */
+	unsigned refusals; /* that are borne before what is optional counts as forbidden */
+	unsigned
+		backoff; /* ms; 0: all was in order. A watch that stands for long resets it, nothing else */
+	unsigned silent;  /* ms without a byte after which the watch is asked for anew */
+	unsigned head_ms; /* until the next reply begins */
+	bool fresh;	  /* the last request got no answer at all: its connection may be why */
+	int event_err;	  /* code of an ERROR event in the stream; 0 none, -1 without a code */
+	int err;	  /* as the owner was last told; ERR_NONE_YET */
+};
+
+static void send_next(struct watch *w);
+
+/* What was told is confirmed (ERR is 0), or it is not and why. */
+static void notify(struct watch *w, int err, const char *text)
+{
+	if (err == 0 && w->err == 0)
+		return;
+	w->err = err;
+	if (err == 0)
+		w->refusals = REFUSALS_MAX;
+	return w->config.state(w->config.data, err, text);
+}
+
+/* Where we were is not known any more: the next request begins a list. */
+static void forget_version(struct watch *w)
+{
+	free(take_ptr(w->version));
+	free(take_ptr(w->next));
+}
+
+/* --- waiting --- */
+
+static void on_timer(void *data)
+{
+	struct watch *w = data;
+
+	loop_timer_free(take_ptr(w->timer));
+	send_next(w);
+}
+
+static void wait_ms(struct watch *w, unsigned ms)
+{
+	w->state = WAITING;
+	w->timer = loop_timer_new(w->config.loop, ms, 0, on_timer, w);
+}
+
+/* Longer each time, and AT_LEAST the ms that the server asked for. */
+static void back_off(struct watch *w, unsigned at_least)
+{
+	w->backoff = w->backoff ? min_of(w->backoff * 2, BACKOFF_MAX) : BACKOFF_MIN;
+	wait_ms(w, max_of(random_about(w->backoff), at_least));
+}
+
+/* The request failed: tell the owner, and try again later. */
+static void failed(struct watch *w, const struct http_reply *reply)
+{
+	const struct spec_asked asked = {
+		.verb = w->verb,
+		.resource = w->resource,
+		.namespace = w->namespace,
+		.name = "",
+	};
+	bool forbidden = w->config.optional && !reply->err && reply->status == 403;
+	cleanup_free char *text = NULL;
+	int err = reply->err;
+
+	if (!err)
+		err = spec_reply_errno(reply->status, reply->body, reply->len, &asked, &text);
+	else
+		text = text_print("%s %s: %s", w->verb, w->resource,
+				  *reply->text ? reply->text : strerror(-err));
+	if (w->config.optional && !reply->err && reply->status == 401)
+		err = -EKEYREJECTED;
+	if (forbidden && w->refusals > 0) {
+		w->refusals--;
+		err = -EAGAIN;
+	}
+	/* Of a first failure the owner tells people; later ones are new to nobody but .kxfs/log. */
+	if (w->err != err && w->err != ERR_NONE_YET)
+		diag(DIAG_WARNING, "%s", text ? text : strerror(-err));
+	if (err == -EOPNOTSUPP) {
+		forget_version(w);
+		wait_ms(w, ABSENT_MS);
+	} else if (forbidden && err != -EAGAIN) {
+		forget_version(w);
+		wait_ms(w, WATCH_FORBIDDEN_MS);
+	} else {
+		back_off(w, reply->wait_ms);
+	}
+	return notify(w, err, text ? text : strerror(-err));
+}
+
+/* The server no longer has the version that we know: list anew. */
+static void expired(struct watch *w)
+{
+	diag(DIAG_INFO, "%s: the server has forgotten where we were; listing anew", w->resource);
+	forget_version(w);
+	/* At once when the last try was in order; a server that says so again and again is not hurried. */
+	if (w->backoff)
+		return back_off(w, 0);
+	w->backoff = BACKOFF_MIN;
+	return send_next(w);
+}
+
+static bool is_expired(const struct watch *w, const struct http_reply *reply)
+{
+	return w->event_err == 410 || (!reply->err && reply->status == 410);
+}
+
+static bool is_refused(const struct http_reply *reply)
+{
+	return !reply->err && reply->status / 100 != 2;
+}
+
+/* --- a list --- */
+
+static int on_item(void *data, const char *json, size_t len)
+{
+	struct watch *w = data;
+
+	w->page_objects++;
+	w->config.object(w->config.data, json, len, false);
+	return 0;
+}
+
+/* How many objects of EACH bytes to ask for. */
+static unsigned page_of(size_t each)
+{
+	return (unsigned)min_of((size_t)PAGE_MAX, max_of((size_t)1, PAGE_BYTES / each));
+}
+
+static void page_done(struct watch *w)
+{
+	struct spec_list_meta meta;
+	int err = spec_split_end(w->split, &meta);
+
+	if (!err && !*meta.next && !*meta.resource_version)
+		err = -EINVAL;
+	if (err) {
+		const struct http_reply reply = {.err = err,
+						 .text = "the list is not whole",
+						 .body = ""};
+
+		forget_version(w);
+		return failed(w, &reply);
+	}
+	free(w->next);
+	w->next = *meta.next ? spec_url_escape(meta.next) : NULL;
+	if (!w->next)
+		w->version = text_copy(meta.resource_version);
+	if (w->page_objects > 0)
+		w->page = page_of(w->page_bytes / w->page_objects + 1);
+	send_next(w);
+	if (!w->version)
+		return;
+	w->config.listed(w->config.data);
+	return notify(w, 0, "");
+}
+
+/* A page did not come: it is asked for again, in smaller parts should it have been too slow. */
+static void page_failed(struct watch *w, const struct http_reply *reply)
+{
+	bool passes = reply->err || reply->status >= 500 || reply->status == 429;
+
+	if (!passes || reply->err == -EINVAL || reply->err == -EFBIG)
+		forget_version(w);
+	if (reply->err == -ETIMEDOUT || reply->status == 504)
+		w->page = max_of(w->page / 2, 1u);
+	return failed(w, reply);
+}
+
+static void on_list_done(void *data, const struct http_reply *reply)
+{
+	struct watch *w = data;
+
+	w->request = NULL;
+	w->head_ms = HEAD_MS;
+	w->fresh = reply->err == -ETIMEDOUT;
+	if (is_expired(w, reply))
+		return expired(w);
+	if (reply->err || is_refused(reply))
+		return page_failed(w, reply);
+	return page_done(w);
+}
+
+/* --- a watch --- */
+
+static void spec_event_clearp(struct spec_event *e)
+{
+	spec_event_clear(e);
+}
+
+static int on_event(void *data, const char *json, size_t len)
+{
+	struct watch *w = data;
+	struct spec_event e cleanup(spec_event_clearp) = {0};
+	int err = spec_event_parse(json, len, &e);
+
+	if (err)
+		return err;
+	switch (e.type) {
+	case SPEC_EVENT_ADDED:
+	case SPEC_EVENT_MODIFIED:
+	case SPEC_EVENT_DELETED:
+		w->config.object(w->config.data, e.object, e.len, e.type == SPEC_EVENT_DELETED);
+		break;
+	case SPEC_EVENT_BOOKMARK:
+		break;
+	case SPEC_EVENT_ERROR:
+		w->event_err = e.code ? e.code : -1;
+		return -ECANCELED;
+	}
+	free(w->version);
+	w->version = take_ptr(e.resource_version);
+	return 0;
+}
+
+/* The watch stands: what was told is confirmed. */
+static void on_watch_head(void *data, int status)
+{
+	struct watch *w = data;
+
+	(void)status;
+	w->state = STANDING;
+	w->since = loop_now_ms();
+	return notify(w, 0, "");
+}
+
+static void count_end(struct watch *w, const struct http_reply *reply)
+{
+	const char *why = is_expired(w, reply)	     ? "expired"
+			  : is_refused(reply)	     ? "refused"
+			  : reply->err == -ETIMEDOUT ? "silent"
+			  : reply->err		     ? "broken"
+						     : "ended";
+
+	if (w->config.ends)
+		tally_add(w->config.ends, (const char *const[]){w->resource, why, ""});
+}
+
+static void on_watch_done(void *data, const struct http_reply *reply)
+{
+	struct watch *w = data;
+	bool steady = w->state == STANDING && loop_now_ms() - w->since >= STEADY_MS;
+	bool silent = reply->err == -ETIMEDOUT;
+
+	w->request = NULL;
+	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
+	w->fresh = silent;
+	count_end(w, reply);
+	if (silent && steady && !w->page_bytes)
+		w->silent = min_of(w->silent * 2, SILENT_MAX_MS);
+	if (steady)
+		w->backoff = 0;
+	if (is_expired(w, reply))
+		return expired(w);
+	if (is_refused(reply)) {
+		/* It may be for the version, which a server that was set back has never had. */
+		if (reply->status == 400 || reply->status == 504)
+			forget_version(w);
+		return failed(w, reply);
+	}
+	if (w->event_err || reply->err == -EINVAL || reply->err == -EFBIG) {
+		/* 504 and the like; or what came is no watch: listing anew is always right. */
+		diag(DIAG_INFO, "%s: the watch ended with %s; listing anew", w->resource,
+		     w->event_err ? "an error of the server" : strerror(-reply->err));
+		forget_version(w);
+		return back_off(w, reply->wait_ms);
+	}
+	if (reply->status == 0)
+		return failed(w, reply);
+	if (steady)
+		return send_next(w);
+	return back_off(w, reply->wait_ms);
+}
+
+/* --- requests --- */
+
+static int on_bytes(void *data, const char *bytes, size_t n)
+{
+	struct watch *w = data;
+
+	w->page_bytes += n;
+	w->silent = SILENT_MS;
+	return spec_split_feed(w->split, bytes, n);
+}
+
+static void send_call(struct watch *w, struct http_call *call)
+{
+	bool watching = w->state == ASKING;
+
+	w->event_err = 0;
+	w->page_objects = w->page_bytes = 0;
+	spec_split_free(w->split);
+	w->split = spec_split_new(watching ? SPEC_SPLIT_WATCH : SPEC_SPLIT_LIST, w->config.drop_env,
+				  watching ? on_event : on_item, w);
+	call->method = HTTP_GET;
+	call->stream = true;
+	call->deadline_ms = w->head_ms;
+	call->fresh = w->fresh;
+	call->bytes = on_bytes;
+	call->data = w;
+	w->request = http_send(w->config.http, call);
+	if (!w->request)
+		back_off(w, 1000);
+}
+
+static void send_list(struct watch *w)
+{
+	cleanup_free char *path = text_print("%s?limit=%u%s%s%s", w->path, w->page, w->selectors,
+					     w->next ? "&continue=" : "", w->next ? w->next : "");
+	struct http_call call = {
+		.path = path,
+		.idle_ms = LIST_IDLE_MS,
+		.retry = true,
+		.compress = true,
+		.done = on_list_done,
+	};
+
+	w->state = LISTING;
+	w->verb = "list";
+	if (!w->next)
+		w->config.begin(w->config.data);
+	send_call(w, &call);
+}
+
+static void send_watch(struct watch *w)
+{
+	unsigned seconds = random_about(WATCH_S);
+	cleanup_free char *version = spec_url_escape(w->version);
+	cleanup_free char *path =
+		text_print("%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%u"
+			   "&resourceVersion=%s%s",
+			   w->path, seconds, version, w->selectors);
+	struct http_call call = {
+		.path = path,
+		.idle_ms = min_of((seconds + WATCH_LATE_S) * 1000, w->silent),
+		.head = on_watch_head,
+		.done = on_watch_done,
+	};
+
+	w->state = ASKING;
+	w->verb = "watch";
+	send_call(w, &call);
+}
+
+static void send_next(struct watch *w)
+{
+	if (w->version)
+		send_watch(w);
+	else
+		send_list(w);
+}
+
+/* --- life --- */
+
+/* The part of a query that SELECTOR makes of parameter NAME. malloc'ed. */
+static char *selector_query(const char *name, const char *selector)
+{
+	cleanup_free char *escaped = spec_url_escape(selector);
+
+	return *selector ? text_print("&%s=%s", name, escaped) : text_copy("");
+}
+
+struct watch *watch_new(const struct watch_config *config)
+{
+	cleanup_free char *labels = selector_query("labelSelector", config->selector);
+	cleanup_free char *fields =
+		selector_query("fieldSelector", config->field ? config->field : "");
+	struct watch *w = new0(struct watch);
+
+	w->config = *config;
+	w->config.path = w->path = text_copy(config->path);
+	w->config.resource = w->resource = text_copy(config->resource);
+	w->config.namespace = w->namespace = text_copy(config->namespace);
+	w->config.selector = w->config.field = NULL; /* they are in SELECTORS */
+	w->selectors = text_print("%s%s", labels, fields);
+	w->page = config->page;
+	w->silent = SILENT_MS;
+	w->head_ms = HEAD_MS;
+	w->err = ERR_NONE_YET;
+	send_next(w);
+	return w;
+}
+
+void watch_free(struct watch *w)
+{
+	if (!w)
+		return;
+	if (w->request)
+		http_cancel(w->request);
+	loop_timer_free(w->timer);
+	spec_split_free(w->split);
+	forget_version(w);
+	free(w->path);
+	free(w->resource);
+	free(w->namespace);
+	free(w->selectors);
+	free(w);
+}
+
+const char *watch_verb(const struct watch *w)
+{
+	return w->verb;
+}
+
+const char *watch_version(const struct watch *w)
+{
+	return w && w->version ? w->version : "";
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* An outcome that one thread waits for and another tells, once. */
+#include "backend/impl/end.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "spec/base/mem.h"
+
+void end_init(struct end *e)
+{
+	*e = (struct end){.lock = LOCK_INIT};
+	sem_init(&e->done, 0, 0);
+}
+
+void end_clear(struct end *e)
+{
+	free(e->text);
+	sem_destroy(&e->done);
+}
+
+void end_reach(struct end *e, int err, const char *text)
+{
+	char *copy = text ? text_copy(text) : NULL;
+
+	{
+		lock_scope(&e->lock);
+		assert(!e->over);
+		e->over = true;
+		e->err = err;
+		e->text = copy;
+	}
+	sem_post(&e->done);
+}
+
+int end_wait(struct end *e, unsigned seconds, char **ret_text)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	while (sem_timedwait(&e->done, &until) < 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	lock_scope(&e->lock);
+	if (ret_text)
+		*ret_text = take_ptr(e->text);
+	return e->err;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An outcome that one thread waits for and another tells, once: that of starting a backend, and that of stopping it.
+ */
+#ifndef KXFS_BACKEND_IMPL_END_H
+#define KXFS_BACKEND_IMPL_END_H
+
+#include <semaphore.h>
+
+#include "backend/base/lock.h"
+
+struct end {
+	sem_t done;
+	struct lock lock; /* of what is below */
+	bool over;
+	int err;
+	char *text;
+};
+
+void end_init(struct end *e);
+void end_clear(struct end *e);
+/* Tell the outcome: 0, or a negative errno with TEXT (NULL: none). Any thread. */
+void end_reach(struct end *e, int err, const char *text);
+/* Wait for it, at most SECONDS (-ETIMEDOUT). *RET_TEXT, if wanted, is its text, malloc'ed or NULL. */
+int end_wait(struct end *e, unsigned seconds, char **ret_text);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an implementation of the backend (local/, kube/) provides, and what it finds in struct backend. For
+ * these two, backend.c and request.c only: what stands below them is given what it needs.
+ */
+#ifndef KXFS_BACKEND_IMPL_IMPL_H
+#define KXFS_BACKEND_IMPL_IMPL_H
+
+#include <stdatomic.h>
+
+#include "backend/backend.h"
+#include "backend/impl/end.h"
+#include "backend/jobs/store.h"
+#include "backend/output/output.h"
+
+struct backend_request;
+
+struct backend_ops {
+	/* What the default state directory is named after: as backend_key. */
+	int (*key)(const struct backend_config *config, char **ret, char **ret_text);
+	/* Calls backend_set_impl(). Before the loop runs; no waiting. */
+	int (*init)(struct backend *b, char **ret_text);
+	/* On the I/O thread. Calls backend_started() once the first list is in, or with an error. */
+	void (*start)(struct backend *b);
+	/* On the I/O thread. Calls backend_stopped() when nothing of it runs any more. */
+	void (*stop)(struct backend *b);
+	void (*fini)(struct backend *b);
+	/*
+	 * Requests, on the I/O thread: answer with backend_answer(), now or later, exactly once. The
+	 * job of id and uid is in the store, in the right place. Whether it allows the action is for
+	 * the implementation to see, which may know more than the snapshot does.
+	 */
+	void (*submit)(struct backend *b, struct backend_request *rq);
+	void (*dry_run)(struct backend *b, struct backend_request *rq);
+	void (*cancel)(struct backend *b, struct backend_request *rq);
+	void (*control)(struct backend *b, struct backend_request *rq);
+	void (*forget)(struct backend *b, struct backend_request *rq);
+	/* Any thread. */
+	int (*text)(struct backend *b, const struct spec_job *job, enum backend_text which,
+		    char **ret, size_t *ret_len);
+	/* As backend.h says. NULL: there is no such thing. */
+	int (*events)(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
+		      int64_t *ret_changed);
+	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
+	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
+	int (*info)(struct backend *b, FILE *out);
+	int (*metrics)(struct backend *b, FILE *out);
+};
+
+extern const struct backend_ops local_ops, kube_ops;
+
+enum backend_request_kind {
+	BACKEND_SUBMIT,
+	BACKEND_DRY_RUN,
+	BACKEND_CANCEL,
+	BACKEND_CONTROL,
+	BACKEND_FORGET,
+	BACKEND_N_REQUESTS
+};
+
+struct backend {
+	const struct backend_ops *ops;
+	struct backend_config config; /* strings owned */
+	struct backend_events events;
+	struct loop *loop;
+	struct store *store;
+	struct output *output;
+	void *impl; /* the implementation's own (backend_set_impl) */
+
+	/* Only for backend.c and request.c: */
+	struct end started, stopped;
+	bool up;				       /* between start and stop; I/O thread */
+	atomic_ullong answered[BACKEND_N_REQUESTS][2]; /* [1]: with an error */
+};
+
+/* A request under way. The strings are owned by it and stay until backend_answer. */
+struct backend_request {
+	struct backend *b;
+	enum backend_request_kind kind;
+	uint64_t since; /* ms */
+	char *file;
+	char *text;
+	size_t len;
+	char *submitter;
+	char *id;
+	char *uid;
+	enum spec_action action;
+	backend_reply_fn reply;
+	void *data;
+};
+
+/* Reply and free RQ. TEXT may be NULL. */
+void backend_answer(struct backend_request *rq, int err, const char *id, const char *text);
+/* The same for a dry run that has made MANIFEST. */
+void backend_answer_dry_run(struct backend_request *rq, const char *manifest);
+/* The same for an action that a job in PHASE ignores: -EINVAL. */
+void backend_answer_no_effect(struct backend_request *rq, const char *phase);
+
+/* --- what an implementation says --- */
+
+static inline void backend_set_impl(struct backend *b, void *impl)
+{
+	b->impl = impl;
+}
+
+/* The first list is in, or can't be had: TEXT says why. */
+static inline void backend_started(struct backend *b, int err, const char *text)
+{
+	end_reach(&b->started, err, text);
+}
+
+/* Nothing of it runs any more. */
+static inline void backend_stopped(struct backend *b)
+{
+	output_stop(b->output);
+	end_reach(&b->stopped, 0, NULL);
+}
+
+/* As backend_events.launched. */
+static inline void backend_launched(struct backend *b, const char *file, const char *id,
+				    int64_t time)
+{
+	if (b->events.launched)
+		b->events.launched(b->events.data, file, id, time);
+}
+
+/* "submit", ... */
+const char *request_name(enum backend_request_kind kind);
+
+#endif

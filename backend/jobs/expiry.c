@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All that is over is checked each minute, when the next job is due, and soon after something has changed.
+ * Nothing is checked while a removal is under way; its end leads to the next check.
+ */
+#include "backend/jobs/expiry.h"
+
+#include <inttypes.h>
+
+#include "backend/base/diag.h"
+#include "backend/output/output.h"
+#include "spec/base/mem.h"
+
+#define SOON_MS	  1000
+#define SELDOM_MS 60000
+
+struct expiry {
+	struct expiry_config config;
+	struct loop_timer *timer; /* the next check */
+	uint64_t at;		  /* when, as loop_now_ms */
+	bool warned;		  /* that there is no room to be made */
+};
+
+static void check(void *data);
+
+/* Check in DELAY_MS or before: what comes often does not put it off. */
+static void check_in(struct expiry *x, unsigned delay_ms)
+{
+	uint64_t at = loop_now_ms() + delay_ms;
+
+	if (!x || (x->timer && x->at <= at))
+		return;
+	loop_timer_free(x->timer);
+	x->at = at;
+	x->timer = loop_timer_new(x->config.loop, delay_ms, 0, check, x);
+}
+
+void expiry_soon(struct expiry *x)
+{
+	check_in(x, SOON_MS);
+}
+
+void expiry_now(struct expiry *x)
+{
+	check_in(x, 0);
+}
+
+struct expiry *expiry_new(const struct expiry_config *config)
+{
+	struct expiry *x = new0(struct expiry);
+
+	x->config = *config;
+	return x;
+}
+
+void expiry_free(struct expiry *x)
+{
+	if (!x)
+		return;
+	loop_timer_free(x->timer);
+	free(x);
+}
+
+struct jobs {
+	const struct spec_job **v;
+	size_t n;
+};
+
+static void jobs_clear(struct jobs *jobs)
+{
+	for (size_t i = 0; i < jobs->n; i++)
+		spec_job_unref(jobs->v[i]);
+	free(jobs->v);
+}
+
+static void list(struct expiry *x, enum backend_place place, struct jobs *ret)
+{
+	store_list(x->config.store, place, &ret->v, &ret->n);
+}
+
+static bool is_busy(const struct expiry *x)
+{
+	return x->config.is_busy(x->config.data);
+}
+
+static bool may_go(const struct expiry *x, const struct spec_job *job)
+{
+	return spec_state_is_final(job->state) && x->config.may_go(x->config.data, job);
+}
+
+/* Remove what has been in history long enough. In how many ms the next of them has been. */
+static unsigned remove_old(struct expiry *x, const struct jobs *history)
+{
+	int64_t time = x->config.history_keep * INT64_C(1000000000);
+	int64_t next = SELDOM_MS * INT64_C(1000000);
+	int64_t now = loop_time_ns();
+
+	for (size_t i = 0; i < history->n; i++) {
+		const struct spec_job *job = history->v[i];
+		int64_t left = time - (now - job->changed);
+
+		if (!may_go(x, job))
+			continue;
+		if (left <= 0)
+			x->config.remove(x->config.data, job);
+		else
+			next = min_of(next, left);
+	}
+	return (unsigned)(next / 1000000 + 1);
+}
+
+static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs)
+{
+	const struct spec_job *found = NULL;
+
+	for (size_t i = 0; i < jobs->n; i++)
+		if (may_go(x, jobs->v[i]) && (!found || jobs->v[i]->changed < found->changed))
+			found = jobs->v[i];
+	return found;
+}
+
+/* Make room: one job at a time, since only when it is gone it is known how much it gave. */
+static void make_room(struct expiry *x, const struct jobs *history)
+{
+	cleanup(jobs_clear) struct jobs jobs = {0};
+	const struct spec_job *job = oldest(x, history);
+
+	if (!job) {
+		list(x, BACKEND_JOBS, &jobs);
+		job = oldest(x, &jobs);
+	}
+	if (!job && !x->warned)
+		diag(DIAG_WARNING,
+		     "the spool has %" PRIu64 " bytes, more than its limit of %" PRIu64
+		     ", and all of it is of jobs that may still print; nothing is removed",
+		     output_bytes(x->config.output), x->config.spool_limit);
+	x->warned = !job;
+	if (!job)
+		return;
+	diag(DIAG_INFO,
+	     "%s: removed with its output, as the oldest: the spool is over its limit of %" PRIu64
+	     " bytes",
+	     job->id, x->config.spool_limit);
+	x->config.remove(x->config.data, job);
+}
+
+static void check(void *data)
+{
+	struct expiry *x = data;
+	cleanup(jobs_clear) struct jobs history = {0};
+	unsigned next;
+
+	loop_timer_free(take_ptr(x->timer));
+	check_in(x, SELDOM_MS);
+	if (is_busy(x))
+		return;
+	list(x, BACKEND_HISTORY, &history);
+	next = remove_old(x, &history);
+	if (output_bytes(x->config.output) <= x->config.spool_limit)
+		x->warned = false;
+	else if (!is_busy(x))
+		make_room(x, &history);
+	if (!is_busy(x))
+		check_in(x, next);
+}

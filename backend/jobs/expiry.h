@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long jobs that are over stay: those in history for history_keep, and any of them until
+ * the spool limit needs the room: the oldest of the history go first, then the oldest finished ones
+ * in jobs/. What may still run is never removed. I/O thread only.
+ */
+#ifndef KXFS_BACKEND_JOBS_EXPIRY_H
+#define KXFS_BACKEND_JOBS_EXPIRY_H
+
+#include "backend/base/loop.h"
+#include "backend/jobs/store.h"
+
+struct expiry;
+struct output;
+
+struct expiry_config {
+	struct loop *loop;
+	struct store *store;
+	struct output *output; /* whose bytes count */
+	uint64_t spool_limit;  /* bytes */
+	int64_t history_keep;  /* seconds */
+	/* Does the finished JOB have output on disk that nothing writes to any more? */
+	bool (*may_go)(void *data, const struct spec_job *job);
+	/* Is something being removed? Then nothing else is, until expiry_now or expiry_soon. */
+	bool (*is_busy)(void *data);
+	/* Begin to remove JOB (in jobs/: its output), and call expiry_now when that is done. */
+	void (*remove)(void *data, const struct spec_job *job);
+	void *data;
+};
+
+/* CONFIG is copied, what it points to borrowed. The owner calls expiry_soon when all jobs are known. */
+struct expiry *expiry_new(const struct expiry_config *config);
+void expiry_free(struct expiry *x); /* NULL is allowed */
+
+/*
+ * A job has finished, moved to history, or gone: see in a second or at once what is to go; many calls lead to one
+ * check. X may be NULL: the mount ends.
+ */
+void expiry_soon(struct expiry *x);
+void expiry_now(struct expiry *x);
+
+#endif

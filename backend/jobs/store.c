@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each job is an entry, found by uid, and by id within its place. A place also has its entries in an array ordered
+ * by creation, so that a listing is one pass; a new job is nearly always the newest, so it is nearly always
+ * appended. The listener is called when the lock is free again and all tables are as they will be.
+ */
+#include "backend/jobs/store.h"
+
+#include <assert.h>
+#include <uthash.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/lock.h"
+#include "backend/base/loop.h"
+#include "spec/base/mem.h"
+
+struct store_entry {
+	struct spec_job *job;
+	char *id; /* own copies: the keys of the tables outlive a snapshot */
+	char *uid;
+	int64_t created; /* as first seen: its position in the list */
+	enum backend_place place;
+	UT_hash_handle hh;    /* by uid */
+	UT_hash_handle hh_id; /* by id, in its place */
+};
+
+struct store_place {
+	struct store_entry *by_id;
+	struct store_entry **list;
+	size_t n, room;
+	int64_t changed;
+};
+
+struct store {
+	struct store_events events;
+	struct lock lock; /* for all below */
+	struct store_entry *by_uid;
+	struct store_place place[BACKEND_N_PLACES];
+};
+
+struct store *store_new(const struct store_events *events)
+{
+	struct store *store = new0(struct store);
+
+	store->events = *events;
+	store->lock = (struct lock)LOCK_INIT;
+	for (size_t i = 0; i < BACKEND_N_PLACES; i++)
+		store->place[i].changed = loop_time_ns();
+	return store;
+}
+
+static void store_entry_free(struct store_entry *e)
+{
+	if (!e)
+		return;
+	spec_job_unref(e->job);
+	free(e->id);
+	free(e->uid);
+	free(e);
+}
+
+static void store_entry_freep(struct store_entry **e)
+{
+	store_entry_free(*e);
+}
+
+void store_free(struct store *store)
+{
+	struct store_entry *e, *next;
+
+	if (!store)
+		return;
+	for (size_t i = 0; i < BACKEND_N_PLACES; i++) {
+		HASH_CLEAR(hh_id, store->place[i].by_id);
+		free(store->place[i].list);
+	}
+	HASH_ITER(hh, store->by_uid, e, next) {
+		HASH_DEL(store->by_uid, e);
+		store_entry_free(e);
+	}
+	free(store);
+}
+
+static struct store_entry *store_entry_new(struct spec_job *job)
+{
+	struct store_entry *e = new0(struct store_entry);
+
+	e->job = job;
+	e->id = text_copy(job->id);
+	e->uid = text_copy(job->uid);
+	e->created = job->created;
+	e->place = job->history ? BACKEND_HISTORY : BACKEND_JOBS;
+	return e;
+}
+
+static int store_order(const struct store_entry *a, const struct store_entry *b)
+{
+	int c;
+
+	if (a->created != b->created)
+		return a->created < b->created ? -1 : 1;
+	c = strcmp(a->id, b->id);
+	return c ? c : strcmp(a->uid, b->uid);
+}
+
+/* Where E is in the list of P, or would be. */
+static size_t store_position(const struct store_place *p, const struct store_entry *e)
+{
+	size_t low = 0, high = p->n;
+
+	if (p->n > 0 && store_order(p->list[p->n - 1], e) < 0)
+		return p->n;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (store_order(p->list[mid], e) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void store_touch(struct store_place *p)
+{
+	p->changed = max_of(loop_time_ns(), p->changed + 1);
+}
+
+/* Take E out of all tables. */
+static void store_drop(struct store *store, struct store_entry *e)
+{
+	struct store_place *p = &store->place[e->place];
+	size_t at = store_position(p, e);
+
+	assert(at < p->n && p->list[at] == e);
+	memmove(p->list + at, p->list + at + 1, (p->n - at - 1) * sizeof(struct store_entry *));
+	p->n--;
+	HASH_DELETE(hh_id, p->by_id, e);
+	HASH_DELETE(hh, store->by_uid, e);
+	store_touch(p);
+}
+
+/* Put E into all tables. */
+static void store_add(struct store *store, struct store_entry *e)
+{
+	struct store_place *p = &store->place[e->place];
+	size_t at = store_position(p, e);
+
+	if (p->n == p->room) {
+		p->room = p->room ? 2 * p->room : 64;
+		p->list = mem_grow(p->list, p->room, sizeof(struct store_entry *));
+	}
+	HASH_ADD_KEYPTR(hh, store->by_uid, e->uid, strlen(e->uid), e);
+	HASH_ADD_KEYPTR(hh_id, p->by_id, e->id, strlen(e->id), e);
+	memmove(p->list + at + 1, p->list + at, (p->n - at) * sizeof(struct store_entry *));
+	p->list[at] = e;
+	p->n++;
+	store_touch(p);
+}
+
+static struct store_entry *store_find_id(struct store *store, enum backend_place place,
+					 const char *id)
+{
+	struct store_entry *e;
+
+	HASH_FIND(hh_id, store->place[place].by_id, id, strlen(id), e);
+	return e;
+}
+
+static struct store_entry *store_find_uid(struct store *store, const char *uid)
+{
+	struct store_entry *e;
+
+	HASH_FIND(hh, store->by_uid, uid, strlen(uid), e);
+	return e;
+}
+
+/*
+ * Make FRESH's snapshot the current one of its uid. What nobody finds any more is handed out: the
+ * uid's entry of the other place in *GONE, another job that had the id in *DISPLACED.
+ * *OLD is the snapshot before.
+ */
+static void store_swap(struct store *store, struct store_entry **fresh, struct store_entry **gone,
+		       struct store_entry **displaced, const struct spec_job **old)
+{
+	struct store_entry *f = *fresh;
+	struct store_entry *e = store_find_uid(store, f->uid);
+
+	if (e && e->place == f->place) {
+		assert(streq(e->id, f->id));
+		*old = e->job;
+		e->job = take_ptr(f->job);
+		return;
+	}
+	*displaced = store_find_id(store, f->place, f->id);
+	if (*displaced)
+		store_drop(store, *displaced);
+	if (e) {
+		f->created = e->created;
+		store_drop(store, e);
+		*old = take_ptr(e->job);
+	}
+	*gone = e;
+	store_add(store, take_ptr(*fresh));
+}
+
+static bool is_finished(const struct spec_job *job)
+{
+	return spec_state_is_final(job->state) && !job->suspended;
+}
+
+/* For those who read .kxfs/log: a job has come to its end. */
+static void log_end(const struct spec_job *old, const struct spec_job *now)
+{
+	if (!old || !now || is_finished(old) || !is_finished(now))
+		return;
+	diag(DIAG_INFO, "%s: %s%s%s%s%s", now->id, spec_state_name(now->state),
+	     *now->reason ? ", " : "", now->reason, *now->message ? ": " : "", now->message);
+}
+
+static void store_notify(struct store *store, const struct spec_job *old,
+			 const struct spec_job *new_job)
+{
+	lock_assert_none();
+	log_end(old, new_job);
+	if (store->events.changed)
+		store->events.changed(store->events.data, old, new_job);
+}
+
+void store_put(struct store *store, struct spec_job *job)
+{
+	struct store_entry *fresh cleanup(store_entry_freep) = store_entry_new(job);
+	struct store_entry *gone cleanup(store_entry_freep) = NULL;
+	struct store_entry *displaced cleanup(store_entry_freep) = NULL;
+	const struct spec_job *old cleanup_job = NULL;
+	const struct spec_job *now cleanup_job = NULL;
+
+	{
+		lock_scope(&store->lock);
+		store_swap(store, &fresh, &gone, &displaced, &old);
+	}
+	now = spec_job_ref(job); /* a listener may put the next snapshot */
+	if (displaced)
+		store_notify(store, displaced->job, NULL);
+	store_notify(store, old, now);
+}
+
+void store_remove(struct store *store, const char *uid)
+{
+	struct store_entry *e cleanup(store_entry_freep) = NULL;
+
+	{
+		lock_scope(&store->lock);
+		e = store_find_uid(store, uid);
+		if (!e)
+			return;
+		store_drop(store, e);
+	}
+	store_notify(store, e->job, NULL);
+}
+
+const struct spec_job *store_get(struct store *store, enum backend_place place, const char *id)
+{
+	struct store_entry *e;
+
+	lock_scope(&store->lock);
+	e = store_find_id(store, place, id);
+	return e ? spec_job_ref(e->job) : NULL;
+}
+
+const struct spec_job *store_get_uid(struct store *store, const char *uid)
+{
+	struct store_entry *e;
+
+	lock_scope(&store->lock);
+	e = store_find_uid(store, uid);
+	return e ? spec_job_ref(e->job) : NULL;
+}
+
+/* Fill LIST, which has room for ROOM. False: there are more; *N says how many. */
+static bool store_fill(struct store *store, enum backend_place place, const struct spec_job **list,
+		       size_t room, size_t *n)
+{
+	struct store_place *p = &store->place[place];
+
+	lock_scope(&store->lock);
+	*n = p->n;
+	if (p->n > room)
+		return false;
+	for (size_t i = 0; i < p->n; i++)
+		list[i] = spec_job_ref(p->list[i]->job);
+	return true;
+}
+
+void store_list(struct store *store, enum backend_place place, const struct spec_job ***ret,
+		size_t *ret_n)
+{
+	size_t n = store_count(store, place);
+
+	for (;;) {
+		size_t room = n + n / 8 + 16;
+		const struct spec_job **list = new0_n(const struct spec_job *, room);
+
+		if (store_fill(store, place, list, room, &n)) {
+			*ret = list;
+			*ret_n = n;
+			return;
+		}
+		free(list);
+	}
+}
+
+size_t store_count(struct store *store, enum backend_place place)
+{
+	lock_scope(&store->lock);
+	return store->place[place].n;
+}
+
+int64_t store_changed(struct store *store, enum backend_place place)
+{
+	lock_scope(&store->lock);
+	return store->place[place].changed;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which snapshot is the current one of each job: two tables (jobs, history) by id, one by uid.
+ * The I/O thread alone writes it, any thread reads. One lock, a leaf. After each write the listener is
+ * called without the lock.
+ *
+ * The folder jobs/ is what is known of jobs whatever runs them: the store, and expiry, which removes what is old.
+ * The backend owns the store, its implementation the expiry.
+ */
+#ifndef KXFS_BACKEND_JOBS_STORE_H
+#define KXFS_BACKEND_JOBS_STORE_H
+
+#include "spec/job/job.h"
+
+enum backend_place { BACKEND_JOBS, BACKEND_HISTORY };
+#define BACKEND_N_PLACES 2
+
+struct store;
+
+struct store_events {
+	/* As backend_events.job. May be NULL. */
+	void (*changed)(void *data, const struct spec_job *old, const struct spec_job *new_job);
+	void *data;
+};
+
+struct store *store_new(const struct store_events *events);
+void store_free(struct store *store);
+
+/*
+ * I/O thread: make JOB (whose reference the store takes over) the current snapshot of its uid. It
+ * stands in the place that JOB->history says, and leaves the other; a job of another uid that has
+ * its id in that place is gone for good.
+ */
+void store_put(struct store *store, struct spec_job *job);
+/* I/O thread: the job of this uid is gone for good. */
+void store_remove(struct store *store, const char *uid);
+
+/* Any thread; as in backend.h. */
+const struct spec_job *store_get(struct store *store, enum backend_place place, const char *id);
+const struct spec_job *store_get_uid(struct store *store, const char *uid);
+void store_list(struct store *store, enum backend_place place, const struct spec_job ***ret,
+		size_t *ret_n);
+size_t store_count(struct store *store, enum backend_place place);
+int64_t store_changed(struct store *store, enum backend_place place);
+
+#endif

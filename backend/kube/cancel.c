@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ending jobs: a DELETE whose precondition is the job's uid, so that it can be sent again after a lost reply, and
+ * never ends another job of the name.
+ */
+#include <errno.h>
+
+#include "backend/kube/parts.h"
+#include "spec/api/refusal.h"
+#include "spec/base/mem.h"
+
+#define DELETE_MS 25000
+#define REPLY_MAX (8u << 20) /* the object may come back */
+
+struct cancel {
+	struct request r;
+	const struct kube_parts *k;
+	char *body;
+	bool lost; /* a try may have been acted on, though no reply said so */
+};
+
+static void cancel_free(struct request *r)
+{
+	struct cancel *c = container_of(r, struct cancel, r);
+
+	free(c->body);
+	free(c);
+}
+
+static void on_deleted(void *data, const struct http_reply *reply)
+{
+	struct cancel *c = data;
+	const struct kube_parts *k = c->k;
+	const struct spec_asked asked = {
+		.verb = "delete",
+		.resource = k->resource,
+		.namespace = k->namespace,
+		.name = c->r.rq->id,
+	};
+	cleanup_free char *text = NULL;
+	int err;
+
+	request_replied(&c->r);
+	err = !reply->err && reply->status / 100 == 2 ? 0 : request_refusal(reply, &asked, &text);
+	/* The job is gone already, perhaps by an earlier try; another job may have its name by now. */
+	if (!err || err == -ENOENT || (err == -ESTALE && c->lost)) {
+		publish_leave(k->publish, c->r.rq->uid);
+		request_answer(&c->r, 0, NULL, NULL);
+		return;
+	}
+	/* A DELETE may be sent again: the second one changes nothing. */
+	if (reply->err && reply->sent) {
+		c->lost = true;
+		if (request_again(&c->r, reply->wait_ms))
+			return;
+	}
+	request_answer(&c->r, err, NULL, text);
+}
+
+static void send_delete(struct request *r)
+{
+	struct cancel *c = container_of(r, struct cancel, r);
+	const struct http_call call = {
+		.method = HTTP_DELETE,
+		.body = c->body,
+		.len = strlen(c->body),
+		.deadline_ms = DELETE_MS,
+		.max_body = REPLY_MAX,
+		.retry = true,
+		.done = on_deleted,
+		.data = c,
+	};
+
+	request_call(r, r->rq->id, "", &call);
+}
+
+static const struct request_ops cancel_ops = {.send = send_delete, .free = cancel_free};
+
+void kube_cancel(struct backend *b, struct backend_request *rq)
+{
+	const struct kube_parts *k = kube_parts_of(b);
+	cleanup_free char *offline = watches_offline(k->watches);
+	struct cancel *c;
+
+	/* A rmdir blocks its directory while it waits, so what can't succeed now fails at once. */
+	if (offline) {
+		backend_answer(rq, -EHOSTUNREACH, NULL, offline);
+		return;
+	}
+	c = new0(struct cancel);
+	c->k = k;
+	c->body = text_print("{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\","
+			     "\"propagationPolicy\":\"Background\","
+			     "\"preconditions\":{\"uid\":\"%s\"}}",
+			     rq->uid);
+	request_begin(k->requests, &c->r, rq, &cancel_ops);
+	send_delete(&c->r);
+}

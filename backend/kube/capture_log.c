@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The capture of one log. At any time it is in one of these states:
+ *
+ *	state	what is under way		what ends it				next
+ *	OPENING	the log's writer is opened	it is open				(proceed)
+ *						it can't be				PAUSING
+ *	WRITING	bytes go to the disk		all are written				(proceed)
+ *	READING	the end of the log is read	it is read				ASKING
+ *						it can't be				PAUSING
+ *	ASKING	an attempt			its outcome				as below
+ *						a deadline, once the run has ended	(proceed)
+ *	PAUSING	a timer				it fires; the run ends; it is urgent	(proceed)
+ *	CLOSING	bytes go to the disk		all are written				(done)
+ *	any	bytes go to the disk		the disk fails				PAUSING
+ *
+ * (proceed) is WRITING if bytes wait for the disk; CLOSING if the pod is gone; else READING. An attempt asks for what
+ * there is now, for somebody who waits (FIRST); for that and all that comes (STREAM); for what is left of a run that
+ * has ended (REST); or whether what is in the log is of the run before the newest (PROBE). What its outcome
+ * leads to stands above on_outcome.
+ */
+#include "backend/kube/capture_log.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/random.h"
+#include "backend/client/podlog.h"
+#include "backend/output/writer.h"
+#include "spec/base/mem.h"
+
+#define DELAY_MS       1000 /* before a first attempt again */
+#define DELAY_MAX_MS   30000
+#define DELAY_ENDED_MS 5000
+#define DELAY_HURRY_MS 1000
+#define DISK_MS	       10000 /* a disk that failed is tried again after this */
+/* The stream of a run that has ended ends by itself, or, when nothing has come for so long, is ended: */
+#define ENDING_MS 5000
+#define HURRY_MS  500	 /* when the pod is on its way out */
+#define GONE_MS	  30000	 /* when nothing can be asked for after it */
+#define FLOW_MS	  600000 /* and after this also if something has */
+#define LATELY_MS 5000	 /* all had come, and then the pod is gone: that was all */
+/* Where nobody waits, a pause of so long in the stream, or so many checks, count as the end of what there was. */
+#define QUIET_MS    100
+#define QUIET_LOOKS 20
+/*
+ * Attempts that bring nothing of a run that has ended, before it is given up for now. TRIES_NONE: in which the
+ * server says that there is nothing.
+ */
+#define TRIES_MAX  12
+#define TRIES_NONE 3
+#define ASKED_MAX  3 /* times that the server does not say which run it is */
+/* A node keeps the stream of a container open for longer than this if the container runs, else not. */
+#define OPEN_MS	   2000
+#define AT_ONCE_MS 1000
+/* Bytes of the log's end that a stream is compared with: at first, and how many more where that does not help. */
+#define WINDOW	    (64u << 10)
+#define WINDOW_MORE 32
+#define WINDOW_MAX  (64u << 20)
+
+enum state { OPENING, WRITING, READING, ASKING, PAUSING, CLOSING };
+
+enum kind { FIRST, STREAM, REST, PROBE };
+
+struct capture_log {
+	struct capture_log_config config; /* its strings are KEY and so on */
+	char *key, *namespace, *pod, *container;
+	enum state state;
+	struct log_writer *writer; /* NULL: it is to be opened again */
+	struct loop_timer *timer;  /* PAUSING: the pause; ASKING: the deadline, NULL: none */
+	struct loop_timer *quiet;  /* until it has arrived: checks for a pause in the stream */
+	uint64_t quiet_size;	   /* of the log at the last check */
+	unsigned quiet_looks;
+	bool arrived;
+	bool fetched; /* what there was at the start has been fetched, as far as it can be */
+	bool warned;
+	unsigned gaps;
+	uint64_t all_ms; /* when all had come, as far as is known; 0: not yet */
+
+	/* What is known of the run: */
+	bool hurry, ended;
+	bool rerun; /* the container runs again, so this run can be had as the previous one */
+	enum capture_end end;
+	uint64_t ended_ms;
+
+	/* The attempt, or the one to come: */
+	struct podlog *attempt; /* ASKING */
+	enum kind kind;
+	bool previous;
+	bool probing;	   /* the next attempt is a PROBE */
+	bool probed;	   /* the container has not run again, and still the stream does not fit */
+	bool force;	   /* the next attempt takes what does not fit */
+	bool early;	   /* the last stream ended properly just now, after a while */
+	bool partial;	   /* it knows less than the whole log */
+	size_t window;	   /* how much of it it knows */
+	uint64_t came;	   /* podlog_came when its end was awaited last */
+	unsigned delay_ms; /* of the next pause */
+	unsigned tries;	   /* that brought nothing, in a row */
+	unsigned unanswered; /* times that the server did not say which run it is */
+
+	/* CLOSING: done(ERR, TEXT) */
+	int err;
+	char *text;
+
+	struct spec_logline_past past; /* what the streams so far have shown */
+};
+
+static void proceed(struct capture_log *c);
+
+void capture_log_stop(struct capture_log *c)
+{
+	loop_timer_free(c->timer);
+	loop_timer_free(c->quiet);
+	podlog_stop(c->attempt);
+	log_writer_close(c->writer);
+	free(c->key);
+	free(c->namespace);
+	free(c->pod);
+	free(c->container);
+	free(c->text);
+	free(c);
+}
+
+/* --- news for the owner, messages for the user --- */
+
+static void arrived(struct capture_log *c)
+{
+	loop_timer_free(take_ptr(c->quiet));
+	if (c->arrived)
+		return;
+	c->arrived = true;
+	c->config.arrived(c->config.data);
+}
+
+/* Report once what is wrong; "": nothing is any more. */
+static void warn(struct capture_log *c, const char *text)
+{
+	if (*text && !c->warned)
+		diag(DIAG_WARNING, "output of %s, container %s: %s; trying again", c->pod,
+		     c->container, text);
+	else if (!*text && c->warned)
+		diag(DIAG_INFO, "output of %s, container %s: goes on", c->pod, c->container);
+	c->warned = *text;
+}
+
+static void on_gap(void *data)
+{
+	struct capture_log *c = data;
+
+	diag(DIAG_WARNING,
+	     "output of %s, container %s: what it printed while it could not be followed may be "
+	     "lost",
+	     c->pod, c->container);
+	c->config.gap(c->config.data, ++c->gaps);
+}
+
+/* --- its end --- */
+
+static void done(struct capture_log *c)
+{
+	const struct capture_log_config config = c->config;
+	cleanup_free char *text = take_ptr(c->text);
+	int err = c->err;
+
+	arrived(c);
+	capture_log_stop(c);
+	config.done(config.data, err, text);
+}
+
+/* It is over as soon as all is written. */
+static void finish(struct capture_log *c, int err, const char *text)
+{
+	loop_timer_free(take_ptr(c->timer));
+	c->state = CLOSING;
+	c->err = err;
+	free(c->text);
+	c->text = text_copy(text);
+	if (!c->writer || log_writer_pending(c->writer) == 0)
+		done(c);
+}
+
+/* Nothing more can be had, for ERR, which is the result unless all had come. */
+static void lost(struct capture_log *c, int err, const char *text)
+{
+	bool all = c->all_ms && loop_now_ms() - c->all_ms < LATELY_MS;
+
+	finish(c, all ? 0 : err, all ? "" : text);
+}
+
+/* --- time --- */
+
+static void on_timer(void *data);
+
+static void set_timer(struct capture_log *c, unsigned ms)
+{
+	loop_timer_free(c->timer);
+	c->timer = loop_timer_new(c->config.loop, ms, 0, on_timer, c);
+}
+
+static void pause_for(struct capture_log *c, unsigned ms)
+{
+	c->state = PAUSING;
+	set_timer(c, random_about(ms));
+}
+
+/* The attempt brought nothing: pause, longer each time. */
+static void back_off(struct capture_log *c, unsigned at_least_ms)
+{
+	/* What is left of a run that has ended may soon be gone. */
+	unsigned max = c->hurry ? DELAY_HURRY_MS : c->ended ? DELAY_ENDED_MS : DELAY_MAX_MS;
+	unsigned ms = max_of(min_of(c->delay_ms, max), at_least_ms);
+
+	c->delay_ms = min_of(2 * c->delay_ms, max);
+	pause_for(c, ms);
+}
+
+/* The attempt should end by itself, or when nothing comes any more. */
+static void set_deadline(struct capture_log *c)
+{
+	c->came = podlog_came(c->attempt);
+	set_timer(c, c->end == CAPTURE_GONE ? GONE_MS : c->hurry ? HURRY_MS : ENDING_MS);
+}
+
+/* Is the attempt worth waiting for: it brings something, or the disk is so far behind that no other could begin? */
+static bool is_of_use(const struct capture_log *c)
+{
+	return (podlog_came(c->attempt) != c->came || podlog_is_asking(c->attempt) ||
+		log_writer_pending(c->writer) > 0) &&
+	       loop_now_ms() - c->ended_ms < FLOW_MS;
+}
+
+static void on_timer(void *data)
+{
+	struct capture_log *c = data;
+
+	loop_timer_free(take_ptr(c->timer));
+	if (c->state == PAUSING) {
+		proceed(c);
+	} else if (podlog_is_unsure(c->attempt) && c->end == CAPTURE_GONE) {
+		set_deadline(c);
+		podlog_accept(c->attempt); /* the pod is gone: nothing better can be asked for */
+	} else if (is_of_use(c)) {
+		set_deadline(c);
+	} else {
+		podlog_stop(take_ptr(c->attempt)); /* it should have ended by itself */
+		c->all_ms = 0;
+		proceed(c);
+	}
+}
+
+static void on_quiet(void *data)
+{
+	struct capture_log *c = data;
+	uint64_t size = c->writer ? log_writer_size(c->writer) : 0;
+	bool paused = size == c->quiet_size && c->writer && log_writer_pending(c->writer) == 0;
+	bool streaming =
+		c->attempt && podlog_has_begun(c->attempt) && !podlog_is_unsure(c->attempt);
+
+	c->quiet_size = size;
+	if (streaming && (paused || ++c->quiet_looks >= QUIET_LOOKS))
+		arrived(c);
+}
+
+/* --- the disk --- */
+
+static void on_failed(struct capture_log *c, int err)
+{
+	warn(c, strerror(-err));
+	podlog_stop(take_ptr(c->attempt));
+	/* Bytes that were not written are fetched again, from the last one on that is on disk. */
+	log_writer_close(take_ptr(c->writer));
+	arrived(c);
+	pause_for(c, DISK_MS);
+}
+
+static void on_opened(void *data, int err)
+{
+	struct capture_log *c = data;
+
+	if (err < 0)
+		on_failed(c, err);
+	else
+		proceed(c);
+}
+
+static void on_written(void *data, int err)
+{
+	struct capture_log *c = data;
+
+	if (err < 0)
+		on_failed(c, err);
+	else if (c->state == CLOSING)
+		done(c);
+	else if (c->state == WRITING)
+		proceed(c);
+}
+
+/* --- what an outcome means --- */
+
+/*
+ * A stream has ended properly while nothing says that its run is over. If it had been open for long, another is
+ * asked for at once: a node would keep that one open too if the container still ran.
+ */
+static void ended_early(struct capture_log *c, uint64_t open_ms)
+{
+	bool at_once = c->early && open_ms < AT_ONCE_MS;
+
+	if (!c->early && !c->config.reruns && open_ms >= OPEN_MS) {
+		c->early = true;
+		proceed(c);
+		return;
+	}
+	if (at_once)
+		c->all_ms = loop_now_ms();
+	c->early = at_once;
+	back_off(c, 0);
+}
+
+/* The attempt brought all that there is. */
+static void got_all(struct capture_log *c, const struct podlog_result *r)
+{
+	c->tries = 0;
+	/* Otherwise the connection or a fetch has ended, and more may have been printed since. */
+	if (c->kind == STREAM && (c->ended || c->hurry))
+		c->all_ms = loop_now_ms();
+	c->fetched |= c->kind == FIRST;
+	warn(c, "");
+	if (c->kind == REST || c->kind == PROBE || (c->ended && c->end == CAPTURE_GONE))
+		finish(c, 0, "");
+	else if (c->kind == FIRST || c->ended)
+		proceed(c);
+	else
+		ended_early(c, r->open_ms);
+}
+
+/* The attempt brought nothing. ERR: there is nothing, which counts if the server says it again; 0: it refused. */
+static void got_nothing(struct capture_log *c, int err, const struct podlog_result *r)
+{
+	unsigned tries = err ? TRIES_NONE : c->config.again ? 1 : TRIES_MAX;
+
+	c->fetched = true; /* as far as it can be */
+	c->early = false;
+	arrived(c);
+	if (c->ended && c->end == CAPTURE_GONE)
+		lost(c, -ENOENT, r->text);
+	else if (c->ended && !r->more && ++c->tries >= tries)
+		lost(c, err ? err : -EAGAIN, r->text);
+	else
+		back_off(c, r->wait_ms);
+}
+
+/* The stream does not show the known end of the log. */
+static void got_other(struct capture_log *c)
+{
+	if (c->partial && c->window < WINDOW_MAX) {
+		c->window *= WINDOW_MORE; /* maybe the clock was set back */
+		c->probing = c->kind == PROBE;
+		proceed(c);
+	} else if (c->kind == PROBE) {
+		/* The known end was rotated away: what there is now comes after it. */
+		c->probed = true;
+		c->force = true;
+		proceed(c);
+	} else if (c->ended && c->force) {
+		finish(c, 0, ""); /* and there is nothing newer */
+	} else if (c->ended) {
+		c->force = true;
+		proceed(c);
+	} else if (!c->probed) {
+		c->probing = true;
+		proceed(c);
+	} else {
+		c->force = true;
+		back_off(c, 0);
+	}
+}
+
+/* There is no such run, or it has not begun. */
+static void got_no_run(struct capture_log *c, const struct podlog_result *r)
+{
+	/* Of the newest run, of which there is output already, this can't be true; of the one before it can. */
+	if (c->previous)
+		got_nothing(c, -EINVAL, r);
+	else
+		got_nothing(c, log_writer_size(c->writer) == 0 ? -ENODATA : 0, r);
+}
+
+/*
+ *	outcome		FIRST, STREAM			REST				PROBE
+ *	ALL		(proceed); PAUSING if a	CLOSING				CLOSING
+ *			stream has ended too early
+ *	LESS		PAUSING; after many as ALL	the same			as OTHER
+ *	OTHER		first with more of the log's end known, then:
+ *			PROBE, then with FORCE		with FORCE, then CLOSING	with FORCE
+ *	AGAIN, SILENT	(proceed)			(proceed)			(proceed)
+ *	SLOW		(proceed): WRITING		the same			the same
+ *	NEXT_RUN	(proceed) with REST		-				-
+ *	WHICH_RUN	PAUSING				-				-
+ *	GONE		CLOSING				CLOSING				as OTHER
+ *	NO_RUN		PAUSING				PAUSING; after 3 CLOSING	as OTHER
+ *	any other	PAUSING				PAUSING; after 12 CLOSING	PAUSING
+ */
+static void on_outcome(struct capture_log *c, const struct podlog_result *r)
+{
+	bool probe = c->kind == PROBE;
+
+	switch (r->outcome) {
+	case PODLOG_ALL:
+		return got_all(c, r);
+	case PODLOG_LESS:
+		if (probe)
+			return got_other(c);
+		return ++c->tries < TRIES_MAX ? back_off(c, 0) : got_all(c, r);
+	case PODLOG_OTHER:
+		return got_other(c);
+	case PODLOG_SLOW:
+		warn(c, "the disk does not keep up");
+		return proceed(c); /* when all is written */
+	case PODLOG_AGAIN:
+	case PODLOG_SILENT:
+		return proceed(c);
+	case PODLOG_NEXT_RUN:
+		c->rerun = true;
+		return proceed(c);
+	case PODLOG_WHICH_RUN:
+		c->unanswered++;
+		return back_off(c, r->wait_ms);
+	case PODLOG_NO_RUN:
+		return probe ? got_other(c) : got_no_run(c, r);
+	case PODLOG_GONE:
+		return probe ? got_other(c) : lost(c, -ENOENT, r->text);
+	case PODLOG_NEVER_RAN:
+		return got_nothing(c, -ENODATA, r);
+	case PODLOG_MESSAGE:
+		if (probe)
+			return got_other(c);
+		break;
+	case PODLOG_CUT:
+		return got_nothing(c, 0, r);
+	case PODLOG_REFUSED:
+	case PODLOG_BROKEN:
+		break;
+	}
+	warn(c, r->text);
+	got_nothing(c, 0, r);
+}
+
+static void on_done(void *data, const struct podlog_result *r)
+{
+	struct capture_log *c = data;
+
+	c->attempt = NULL;
+	loop_timer_free(take_ptr(c->timer));
+	if (r->more) {
+		c->force = c->probed = false;
+		spec_logline_compare_again(&c->past);
+		c->window = WINDOW;
+		c->delay_ms = DELAY_MS;
+		c->tries = 0;
+	}
+	if (r->begun && c->kind == STREAM && (r->more || r->open_ms >= AT_ONCE_MS))
+		c->all_ms = 0; /* there was more, or may have been */
+	on_outcome(c, r);
+}
+
+/* --- attempts --- */
+
+static int on_bytes(void *data, int64_t ns, const char *bytes, size_t n)
+{
+	struct capture_log *c = data;
+
+	if (!log_writer_has_room(c->writer, n))
+		return -ENOBUFS;
+	log_writer_add(c->writer, ns, bytes, n);
+	return 0;
+}
+
+static void on_paused(void *data)
+{
+	struct capture_log *c = data;
+
+	log_writer_flush(c->writer);
+}
+
+static enum kind next_kind(const struct capture_log *c)
+{
+	if (c->probing)
+		return PROBE;
+	if (c->ended || c->rerun)
+		return REST;
+	return c->config.first && !c->fetched ? FIRST : STREAM;
+}
+
+/* Begin an attempt; KNOWN is the end of the log. */
+static void ask(struct capture_log *c, const struct spec_logline_known *known)
+{
+	struct podlog_config config = {
+		.http = c->config.http,
+		.namespace = c->namespace,
+		.pod = c->pod,
+		.container = c->container,
+		.restart = c->config.restart,
+		.started = c->config.started,
+		.trust = c->unanswered + 1 >= ASKED_MAX,
+		.known = *known,
+		.past = &c->past,
+		.bytes = on_bytes,
+		.paused = on_paused,
+		.gap = on_gap,
+		.done = on_done,
+		.data = c,
+	};
+
+	c->kind = next_kind(c);
+	c->probing = false;
+	c->previous = c->kind == PROBE || c->rerun || (c->ended && c->end == CAPTURE_PREVIOUS);
+	c->partial = known->from > 0;
+	config.follow = c->kind == STREAM;
+	config.previous = c->previous;
+	config.ask_run = c->config.reruns && !c->previous && known->size == 0;
+	config.force = c->force && c->kind != PROBE;
+	if (c->kind == STREAM && !c->arrived && !c->quiet)
+		c->quiet = loop_timer_new(c->config.loop, QUIET_MS, QUIET_MS, on_quiet, c);
+	c->state = ASKING;
+	c->attempt = podlog_start(&config);
+}
+
+static void on_known(void *data, int err, struct log_known *known)
+{
+	struct capture_log *c = data;
+	struct spec_logline_known k = {
+		.from = known->from,
+		.size = known->size,
+		.bytes = take_ptr(known->bytes),
+		.n_lines = known->n_lines,
+	};
+
+	if (err < 0) {
+		free(k.bytes);
+		on_failed(c, err);
+		return;
+	}
+	if (c->ended && c->end == CAPTURE_GONE) {
+		free(k.bytes);
+		lost(c, -ENOENT, "the pod is gone");
+		return;
+	}
+	k.lines = mem_zero_n(k.n_lines, sizeof(k.lines[0]));
+	for (size_t i = 0; i < k.n_lines; i++)
+		k.lines[i] = (struct spec_line){known->lines[i].at, known->lines[i].ns};
+	ask(c, &k);
+}
+
+static void proceed(struct capture_log *c)
+{
+	const struct log_writer_events events = {on_opened, on_written, c};
+	const struct spec_logline_known nothing = {0};
+
+	assert(!c->attempt && !c->timer && c->state != CLOSING);
+	if (!c->writer) {
+		c->state = OPENING;
+		c->writer = log_writer_new(c->config.output, c->key, &events);
+		return;
+	}
+	if (log_writer_pending(c->writer) > 0) {
+		c->state = WRITING;
+		return;
+	}
+	if (c->fetched)
+		arrived(c);
+	if (c->ended && c->end == CAPTURE_GONE) {
+		lost(c, -ENOENT, "the pod is gone");
+	} else if (log_writer_size(c->writer) == 0) {
+		ask(c, &nothing);
+	} else {
+		c->state = READING;
+		log_writer_known(c->writer, c->window, on_known, c);
+	}
+}
+
+/* --- its life --- */
+
+struct capture_log *capture_log_start(const struct capture_log_config *config)
+{
+	struct capture_log *c = new0(struct capture_log);
+
+	assert(loop_is_here(config->loop));
+	c->config = *config;
+	c->key = text_copy(config->key);
+	c->namespace = text_copy(config->namespace);
+	c->pod = text_copy(config->pod);
+	c->container = text_copy(config->container);
+	c->delay_ms = DELAY_MS;
+	c->window = WINDOW;
+	c->warned = config->warned;
+	c->gaps = config->gaps;
+	proceed(c);
+	return c;
+}
+
+void capture_log_hurry(struct capture_log *c)
+{
+	if (c->hurry)
+		return;
+	c->hurry = true;
+	/* A log that is paused is tried now; an attempt that should end gets less time. */
+	if (c->state == PAUSING)
+		pause_for(c, 0);
+	else if (c->state == ASKING && c->timer)
+		set_deadline(c);
+}
+
+void capture_log_ended(struct capture_log *c, enum capture_end end)
+{
+	if (c->ended && c->end == end)
+		return;
+	c->ended = true;
+	c->ended_ms = loop_now_ms();
+	c->end = end;
+	c->tries = 0;
+	c->delay_ms = DELAY_MS;
+	if (!c->writer || c->state == OPENING || c->state == READING || c->state == CLOSING)
+		return;
+	/* The attempt may be showing another run by now. */
+	if (c->attempt && end == CAPTURE_PREVIOUS &&
+	    (podlog_is_unsure(c->attempt) || (c->kind == REST && !c->previous)))
+		podlog_stop(take_ptr(c->attempt));
+	if (c->attempt && !(podlog_is_unsure(c->attempt) && end == CAPTURE_GONE))
+		set_deadline(c);
+	else if (c->attempt)
+		set_timer(c, 0);
+	else
+		pause_for(c, 0); /* later, not in the middle of the caller's work */
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command of a job goes through these steps:
+ *
+ *	step	under way			what ends it			next
+ *	NONE	nothing				commands_begin			ASKED
+ *	ASKED	the asker reads the job,	it was taken, or may have been	TAKEN
+ *		and sends the request		it was refused			NONE
+ *	TAKEN	the controller obeys, or not	an outcome is seen		DONE
+ *					30 s without one			NONE, ignored
+ *	DONE	the outcome is being shown	it is shown			NONE
+ *
+ * An outcome may be seen in ASKED too, when the watch is faster than the reply; that is DONE as well. When
+ * the job leaves jobs/, each step ends in NONE. A command that was ignored is remembered in NONE until the next one.
+ */
+#include "backend/kube/commands.h"
+
+#include <errno.h>
+
+#include <uthash.h>
+
+#include "backend/base/diag.h"
+#include "spec/base/mem.h"
+#include "spec/view/view.h"
+
+#define IGNORED_MS 30000
+
+enum step { STEP_NONE, STEP_ASKED, STEP_TAKEN, STEP_DONE };
+
+struct command {
+	struct commands *cs;
+	char *uid;
+	char *id;
+	enum step step;
+	enum spec_action action;
+	unsigned ignored; /* as in spec_job */
+	char *phase;	  /* of the job when it was sent; NULL: it is not sent yet */
+	unsigned retries; /* of the job at that time */
+	bool unsure;	  /* no reply said that it was taken */
+	enum spec_control_outcome outcome;
+	struct loop_timer *timer; /* until it counts as ignored; NULL: it was not taken yet */
+	command_ended_fn ended;	  /* NULL: the asker has gone */
+	void *data;
+	UT_hash_handle hh; /* by uid */
+};
+
+struct commands {
+	struct loop *loop;
+	void (*changed)(void *data, const char *uid);
+	void *data;
+	struct command *all;
+};
+
+static struct command *find(const struct commands *cs, const char *uid)
+{
+	struct command *cmd;
+
+	HASH_FIND_STR(cs->all, uid, cmd);
+	return cmd;
+}
+
+/* The command that is under way; NULL: none is. */
+static struct command *find_open(const struct commands *cs, const char *uid)
+{
+	struct command *cmd = find(cs, uid);
+
+	return cmd && cmd->step != STEP_NONE ? cmd : NULL;
+}
+
+static void set_none(struct command *cmd)
+{
+	cmd->step = STEP_NONE;
+	loop_timer_free(take_ptr(cmd->timer));
+	free(take_ptr(cmd->phase));
+	cmd->ended = NULL;
+	cmd->unsure = false;
+	cmd->outcome = SPEC_CONTROL_OPEN;
+}
+
+/* The command is over. Its asker is called last, since it may ask for the next one then. */
+static void end(struct command *cmd, enum command_end how, const char *text)
+{
+	command_ended_fn ended = cmd->ended;
+	void *data = cmd->data;
+
+	set_none(cmd);
+	if (ended)
+		ended(data, how, text);
+}
+
+static void on_ignored(void *data)
+{
+	struct command *cmd = data;
+
+	diag(DIAG_WARNING, "%s: %s %s %d s ago, but nothing has come of it: it was ignored%s",
+	     cmd->id, spec_action_name(cmd->action),
+	     cmd->unsure ? "may have been taken" : "was taken", IGNORED_MS / 1000,
+	     cmd->unsure ? ", or never came" : "");
+	cmd->ignored = 1u << cmd->action;
+	cmd->cs->changed(cmd->cs->data, cmd->uid);
+	end(cmd, COMMAND_IGNORED, "nothing has come of it");
+}
+
+int commands_begin(struct commands *cs, const char *uid, const char *id, enum spec_action action,
+		   command_ended_fn ended, void *data)
+{
+	struct command *cmd = find(cs, uid);
+
+	if (cmd && cmd->step != STEP_NONE)
+		return -EBUSY;
+	if (!cmd) {
+		cmd = new0(struct command);
+		cmd->cs = cs;
+		cmd->uid = text_copy(uid);
+		cmd->id = text_copy(id);
+		HASH_ADD_KEYPTR(hh, cs->all, cmd->uid, strlen(cmd->uid), cmd);
+	}
+	cmd->step = STEP_ASKED;
+	cmd->action = action;
+	cmd->ignored = 0;
+	cmd->ended = ended;
+	cmd->data = data;
+	return 0;
+}
+
+void commands_sent(struct commands *cs, const char *uid, const struct spec_job_view *view)
+{
+	struct command *cmd = find_open(cs, uid);
+
+	if (!cmd)
+		return;
+	text_set(&cmd->phase, "%s", view->phase);
+	cmd->retries = view->retries;
+}
+
+void commands_taken(struct commands *cs, const char *uid, bool unsure)
+{
+	struct command *cmd = find_open(cs, uid);
+
+	if (!cmd)
+		return;
+	if (!cmd->timer)
+		cmd->timer = loop_timer_new(cs->loop, IGNORED_MS, 0, on_ignored, cmd);
+	cmd->unsure = unsure;
+	if (cmd->step == STEP_ASKED)
+		cmd->step = STEP_TAKEN;
+	cs->changed(cs->data, uid);
+}
+
+void commands_drop(struct commands *cs, const char *uid)
+{
+	struct command *cmd = find_open(cs, uid);
+
+	if (cmd)
+		set_none(cmd);
+}
+
+void commands_detach(struct commands *cs, const char *uid)
+{
+	struct command *cmd = find_open(cs, uid);
+
+	if (cmd)
+		cmd->ended = NULL;
+}
+
+bool commands_check(struct commands *cs, const char *uid, const struct spec_control *control,
+		    const struct spec_job_view *view)
+{
+	struct command *cmd = find_open(cs, uid);
+
+	if (!cmd || !cmd->phase)
+		return false;
+	if (cmd->step != STEP_DONE) {
+		const struct spec_control_mark before = {.phase = cmd->phase,
+							 .retries = cmd->retries};
+
+		cmd->outcome = control->outcome(cmd->action, &before, view);
+		if (cmd->outcome != SPEC_CONTROL_OPEN)
+			cmd->step = STEP_DONE;
+	}
+	return cmd->step == STEP_DONE;
+}
+
+unsigned commands_pending(const struct commands *cs, const char *uid)
+{
+	const struct command *cmd = find(cs, uid);
+
+	return cmd && cmd->step == STEP_TAKEN ? 1u << cmd->action : 0;
+}
+
+unsigned commands_ignored(const struct commands *cs, const char *uid)
+{
+	const struct command *cmd = find(cs, uid);
+
+	return cmd ? cmd->ignored : 0;
+}
+
+void commands_shown(struct commands *cs, const char *uid, const char *phase)
+{
+	struct command *cmd = find_open(cs, uid);
+	cleanup_free char *text = NULL;
+
+	if (!cmd || cmd->step != STEP_DONE)
+		return;
+	if (cmd->outcome != SPEC_CONTROL_LATE) {
+		end(cmd, COMMAND_OBEYED, NULL);
+		return;
+	}
+	text = text_print("%s came too late: the job is %s", spec_action_name(cmd->action), phase);
+	if (!cmd->ended)
+		diag(DIAG_WARNING, "%s: %s", cmd->id, text);
+	end(cmd, COMMAND_LATE, text);
+}
+
+static void command_free(struct command *cmd)
+{
+	set_none(cmd);
+	HASH_DEL(cmd->cs->all, cmd);
+	free(cmd->uid);
+	free(cmd->id);
+	free(cmd);
+}
+
+void commands_gone(struct commands *cs, const char *uid)
+{
+	struct command *cmd = find(cs, uid);
+	command_ended_fn ended = cmd ? cmd->ended : NULL;
+	void *data = cmd ? cmd->data : NULL;
+
+	if (cmd)
+		command_free(cmd);
+	if (ended)
+		ended(data, COMMAND_GONE, NULL);
+}
+
+struct commands *commands_new(struct loop *loop, void (*changed)(void *data, const char *uid),
+			      void *data)
+{
+	struct commands *cs = new0(struct commands);
+
+	cs->loop = loop;
+	cs->changed = changed;
+	cs->data = data;
+	return cs;
+}
+
+void commands_stop(struct commands *cs)
+{
+	struct command *cmd, *next;
+
+	HASH_ITER(hh, cs->all, cmd, next)
+		command_free(cmd);
+}
+
+void commands_free(struct commands *cs)
+{
+	if (cs)
+		commands_stop(cs);
+	free(cs);
+}

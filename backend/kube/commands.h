@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What users asked for through ctl: a command of a job is remembered until its outcome shows in the job, or until
+ * nothing has come of it for so long that it counts as ignored. Whoever asked hears of the outcome once, unless it
+ * has gone before. At most one command of a job is under way. I/O thread only.
+ */
+#ifndef KXFS_BACKEND_KUBE_COMMANDS_H
+#define KXFS_BACKEND_KUBE_COMMANDS_H
+
+#include "backend/base/loop.h"
+#include "spec/view/control.h"
+
+struct commands;
+
+enum command_end {
+	COMMAND_OBEYED,
+	COMMAND_LATE,	 /* the job has gone where the action is ignored */
+	COMMAND_IGNORED, /* nothing has come of it */
+	COMMAND_GONE,	 /* the job has left */
+};
+
+/* Called once, when the command is over. TEXT says more for people; NULL: there is nothing to say. */
+typedef void (*command_ended_fn)(void *data, enum command_end end, const char *text);
+
+/* CHANGED(DATA, uid): what is to be shown of the command of job UID has changed. */
+struct commands *commands_new(struct loop *loop, void (*changed)(void *data, const char *uid),
+			      void *data);
+/* Forget all commands, and call nobody any more. */
+void commands_stop(struct commands *cs);
+void commands_free(struct commands *cs); /* NULL is allowed */
+
+/* --- for the one who asks --- */
+
+/* ACTION is asked for of job UID, called ID. -EBUSY: another command is under way. */
+int commands_begin(struct commands *cs, const char *uid, const char *id, enum spec_action action,
+		   command_ended_fn ended, void *data);
+/* The request is about to be sent, and the job is as VIEW says. */
+void commands_sent(struct commands *cs, const char *uid, const struct spec_job_view *view);
+/* The controller may obey it from now on. UNSURE: or not, since no reply said that the server has taken it. */
+void commands_taken(struct commands *cs, const char *uid, bool unsure);
+/* The server refused it, or nothing was sent: forget it, and call nobody. */
+void commands_drop(struct commands *cs, const char *uid);
+/* The asker has gone, and is not called any more. */
+void commands_detach(struct commands *cs, const char *uid);
+
+/* --- for the one who shows the job --- */
+
+/* VIEW is about to be shown. True: it shows the outcome of the command. */
+bool commands_check(struct commands *cs, const char *uid, const struct spec_control *control,
+		    const struct spec_job_view *view);
+/* As spec_job.pending and spec_job.ignored. */
+unsigned commands_pending(const struct commands *cs, const char *uid);
+unsigned commands_ignored(const struct commands *cs, const char *uid);
+/* The job is shown in PHASE: if that is the outcome of its command, the asker is called. */
+void commands_shown(struct commands *cs, const char *uid, const char *phase);
+/* The job has left jobs/: its asker is called, and its command is forgotten. */
+void commands_gone(struct commands *cs, const char *uid);
+
+#endif

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is written to ctl. The server takes whatever it is asked, also what its controller then ignores; so the job
+ * is read right before, and the write is answered when the job has gone where the action leads, or after a while. The
+ * command is remembered longer (commands.h), and meanwhile no other action is taken. What to ask the server for is the
+ * kind's business (spec/view/control.h).
+ *
+ *	step	what is under way		what ends it			next
+ *	DRAIN	the job's logs come in as far	all have, or DRAIN_MS		READ
+ *		as they have been printed
+ *	READ	a GET of the job		it obeys the action now		ASK
+ *						it would not			answer: refused
+ *						it is lost			READ, later
+ *	ASK	the request of the kind		it was taken			WAIT
+ *						it was refused			answer: refused
+ *						it is lost			READ, later
+ *	WAIT	nothing				the outcome shows, or WAIT_MS	answer
+ *
+ * After a lost reply the job is read again. An action that it has not obeyed is asked for once more, unless that could
+ * be done twice: then the outcome is only waited for, and the user hears that it is not known.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "backend/base/random.h"
+#include "backend/kube/parts.h"
+#include "spec/api/refusal.h"
+#include "spec/base/mem.h"
+#include "spec/view/control.h"
+
+#define DRAIN_MS   2000
+#define CALL_MS	   4000
+#define WAIT_MS	   5000 /* for the outcome to show, from the beginning on */
+#define GIVE_UP_MS 8000 /* asking again after a lost reply */
+#define REPLY_MAX  (8u << 20)
+
+struct control;
+
+/* Waits for the logs of the job. It may outlive the request. */
+struct drain {
+	struct control *c; /* NULL: the request is over */
+};
+
+/* One request, until it is answered. */
+struct control {
+	struct request r;
+	const struct kube_parts *k;
+	char *uid;
+	enum spec_action action;
+	bool has_command;		     /* it hears of the outcome of its command */
+	struct spec_control_request request; /* made when the job has been read first */
+	char *lost; /* why a try may have been acted on, though no reply said so; NULL: none may */
+	struct drain *drain;
+	struct loop_timer *timer; /* the end of DRAIN, then of WAIT */
+};
+
+static struct control *control_of(struct request *r)
+{
+	return container_of(r, struct control, r);
+}
+
+/* --- the end --- */
+
+static void control_free(struct request *r)
+{
+	struct control *c = control_of(r);
+
+	if (c->drain)
+		c->drain->c = NULL;
+	if (c->has_command)
+		commands_detach(c->k->commands, c->uid);
+	loop_timer_free(c->timer);
+	spec_control_request_clear(&c->request);
+	free(c->lost);
+	free(c->uid);
+	free(c);
+}
+
+static void answer(struct control *c, int err, const char *text)
+{
+	request_answer(&c->r, err, NULL, text);
+}
+
+/* Nothing was sent, or the server refused it. */
+static void refuse(struct control *c, int err, const char *text)
+{
+	if (c->has_command)
+		commands_drop(c->k->commands, c->uid);
+	c->has_command = false;
+	answer(c, err, text);
+}
+
+static void on_ended(void *data, enum command_end end, const char *text)
+{
+	struct control *c = data;
+
+	c->has_command = false;
+	switch (end) {
+	case COMMAND_OBEYED:
+		return answer(c, 0, NULL);
+	case COMMAND_LATE:
+		return answer(c, -EINVAL, text);
+	case COMMAND_IGNORED:
+		return answer(c, -ETIMEDOUT, text);
+	default:
+		return answer(c, -ENOENT, "the job was deleted meanwhile");
+	}
+}
+
+/* --- waiting --- */
+
+/* Neither the server's answer nor the job says whether the server has taken it. */
+static void give_up(struct control *c)
+{
+	cleanup_free char *text =
+		text_print("whether %s was taken could not be found out: %s; look at status before "
+			   "you ask for it again",
+			   spec_action_name(c->action), c->lost);
+
+	answer(c, -ETIMEDOUT, text);
+}
+
+static void on_waited(void *data)
+{
+	struct control *c = data;
+
+	if (c->lost)
+		give_up(c);
+	else
+		answer(c, 0, NULL);
+}
+
+/* Answer at UNTIL ms after the beginning, should nothing else do it. */
+static void answer_after(struct control *c, uint64_t until)
+{
+	uint64_t age = request_age(&c->r);
+
+	loop_timer_free(c->timer);
+	c->timer = loop_timer_new(c->k->b->loop, age < until ? (unsigned)(until - age) : 0, 0,
+				  on_waited, c);
+}
+
+static bool is_once(const struct control *c)
+{
+	return c->k->kind->control->once & 1u << c->action;
+}
+
+/* Read the job again after a while, to see what came of the request. */
+static void read_later(struct control *c, unsigned wait_ms)
+{
+	commands_taken(c->k->commands, c->uid, true);
+	if (request_age(&c->r) < GIVE_UP_MS && request_again(&c->r, wait_ms))
+		answer_after(c, GIVE_UP_MS);
+	else
+		give_up(c);
+}
+
+static void on_lost(struct control *c, const struct http_reply *reply, const char *why)
+{
+	text_set(&c->lost, "%s", why);
+	read_later(c, reply->wait_ms);
+}
+
+/* --- asking --- */
+
+/* This request has failed with ERR. May the server have done what it asks for all the same? */
+static bool may_be_done(const struct control *c, const struct http_reply *reply, int err)
+{
+	if (reply->err)
+		return reply->sent;
+	/* 503 comes from a server that did nothing, or from a proxy that lost the answer. */
+	return err && reply->status >= 500 && (reply->status != 503 || is_once(c));
+}
+
+static void on_asked(void *data, const struct http_reply *reply)
+{
+	struct control *c = data;
+	const struct spec_asked asked = {
+		.verb = c->request.patch ? "patch" : "create",
+		.resource = c->request.resource,
+		.namespace = c->k->namespace,
+		.name = c->r.rq->id,
+	};
+	cleanup_free char *text = NULL;
+	int err;
+
+	request_replied(&c->r);
+	err = !reply->err && reply->status / 100 == 2 ? 0 : request_refusal(reply, &asked, &text);
+	/* Nobody else has chosen this name: a try whose reply was lost has arrived. */
+	if (err == -EEXIST && !c->request.patch)
+		err = 0;
+	/* An earlier try may still be obeyed, whatever the server answers to this one. */
+	if (may_be_done(c, reply, err) || (err && c->lost)) {
+		on_lost(c, reply, text ? text : strerror(-err));
+		return;
+	}
+	if (err) {
+		refuse(c, err, text);
+		return;
+	}
+	commands_taken(c->k->commands, c->uid, false);
+	free(take_ptr(c->lost));
+	answer_after(c, WAIT_MS);
+}
+
+static void ask(struct control *c)
+{
+	const struct http_call call = {
+		.method = c->request.patch ? HTTP_PATCH : HTTP_POST,
+		.path = c->request.path,
+		.body = c->request.body,
+		.len = strlen(c->request.body),
+		.deadline_ms = CALL_MS,
+		.max_body = REPLY_MAX,
+		.retry = !is_once(c),
+		.done = on_asked,
+		.data = c,
+	};
+
+	request_call(&c->r, NULL, "", &call);
+}
+
+/* Make the request that is to be sent: the job, as VIEW says, obeys the action now. */
+static int make_request(struct control *c, const struct spec_job_view *view)
+{
+	char name[32];
+	uint64_t random;
+	int err = random_bytes(&random, sizeof(random));
+	const struct spec_control_asked asked = {
+		.job = view,
+		.namespace = c->k->namespace,
+		.action = c->action,
+		.name = name,
+	};
+
+	if (err)
+		return err;
+	snprintf(name, sizeof(name), "kxfs-%016" PRIx64, random);
+	return c->k->kind->control->request(&asked, &c->request);
+}
+
+static void refuse_action(struct control *c, const struct spec_job_view *view)
+{
+	const char *why = c->k->kind->control->refusal(view, c->action);
+	cleanup_free char *text = NULL;
+
+	if (why)
+		text = text_print("%s is refused: %s", spec_action_name(c->action), why);
+	else
+		text = text_print("%s would have no effect: the job is %s; ctl lists what has",
+				  spec_action_name(c->action),
+				  *view->phase ? view->phase : "not yet seen by its controller");
+	refuse(c, -EINVAL, text);
+}
+
+/* The job has been read, and is as VIEW says: ask, wait, or refuse. */
+static void decide(struct control *c, const struct spec_job_view *view)
+{
+	const struct spec_control *control = c->k->kind->control;
+	int err;
+
+	if (c->request.body) {
+		/* After a lost reply: if the job has obeyed, the answer comes when that is shown. */
+		if (commands_check(c->k->commands, c->uid, control, view)) {
+			publish_again(c->k->publish, c->uid);
+			return;
+		}
+		if (is_once(c))
+			read_later(c, 0);
+		else
+			ask(c);
+		return;
+	}
+	if (!(control->actions(view) & 1u << c->action)) {
+		refuse_action(c, view);
+		return;
+	}
+	err = make_request(c, view);
+	if (err) {
+		refuse(c, err, NULL);
+		return;
+	}
+	commands_sent(c->k->commands, c->uid, view);
+	ask(c);
+}
+
+static void on_read(void *data, const struct http_reply *reply)
+{
+	struct control *c = data;
+	const struct spec_asked asked = {
+		.verb = "get",
+		.resource = c->k->resource,
+		.namespace = c->k->namespace,
+		.name = c->r.rq->id,
+	};
+	cleanup_free char *text = NULL;
+	const struct world_job *job;
+	int err;
+
+	request_replied(&c->r);
+	if (reply->err || reply->status != 200) {
+		err = request_refusal(reply, &asked, &text);
+		if (c->lost)
+			on_lost(c, reply, text ? text : strerror(-err));
+		else
+			refuse(c, err, text);
+		return;
+	}
+	job = world_reply(c->k->world, reply->body, reply->len);
+	if (!job)
+		refuse(c, -ENOENT, "the job was deleted meanwhile");
+	else if (!streq(job->uid, c->uid))
+		refuse(c, -ESTALE, "it is another job by now; look at it again");
+	else
+		decide(c, job->view);
+}
+
+static void read_job(struct request *r)
+{
+	struct control *c = control_of(r);
+	const struct http_call call = {
+		.method = HTTP_GET,
+		.deadline_ms = CALL_MS,
+		.max_body = REPLY_MAX,
+		.retry = true,
+		.done = on_read,
+		.data = c,
+	};
+
+	request_call(r, r->rq->id, "", &call);
+}
+
+/* --- the logs of pods that the action will delete --- */
+
+static void on_drain_over(void *data)
+{
+	struct control *c = data;
+
+	loop_timer_free(take_ptr(c->timer));
+	if (c->drain)
+		c->drain->c = NULL;
+	c->drain = NULL;
+	read_job(&c->r);
+}
+
+static void on_drained(void *data)
+{
+	struct drain *d = data;
+	struct control *c = d->c;
+
+	free(d);
+	if (c) {
+		c->drain = NULL;
+		on_drain_over(c);
+	}
+}
+
+/* Wait until all that was printed is in; the streams are open then, and take what pods print until they are gone. */
+static void drain(struct control *c)
+{
+	c->timer = loop_timer_new(c->k->b->loop, DRAIN_MS, 0, on_drain_over, c);
+	c->drain = new0(struct drain);
+	c->drain->c = c;
+	capture_wait(c->k->capture, c->uid, on_drained, c->drain);
+}
+
+/* --- the request --- */
+
+static const struct request_ops control_ops = {.send = read_job, .free = control_free};
+
+void kube_control(struct backend *b, struct backend_request *rq)
+{
+	const struct kube_parts *k = kube_parts_of(b);
+	const struct spec_control *control = k->kind->control;
+	const struct world_job *job = world_find(k->world, rq->uid);
+	cleanup_free char *offline = watches_offline(k->watches);
+	struct control *c;
+
+	if (!control || !(control->known & 1u << rq->action)) {
+		backend_answer(rq, -EOPNOTSUPP, NULL, "jobs of this kind have no such action");
+		return;
+	}
+	if (offline) {
+		backend_answer(rq, -EHOSTUNREACH, NULL, offline);
+		return;
+	}
+	if (!job || !job->view) {
+		backend_answer(rq, -ENOENT, NULL, "the job is gone");
+		return;
+	}
+	c = new0(struct control);
+	if (commands_begin(k->commands, rq->uid, rq->id, rq->action, on_ended, c) < 0) {
+		free(c);
+		backend_answer(rq, -EBUSY, NULL,
+			       "another action is under way; status has it as pending_command");
+		return;
+	}
+	c->k = k;
+	c->uid = text_copy(rq->uid);
+	c->action = rq->action;
+	c->has_command = true;
+	request_begin(k->requests, &c->r, rq, &control_ops);
+	drain(c);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each event stands in two lists: in that of its job (or in that of the events whose job is not known yet), and in
+ * that of all jobs. Both are in the order in which events came last, so that the first gives way to a new one.
+ */
+#include "backend/kube/events.h"
+
+#include <uthash.h>
+#include <utlist.h>
+
+#include "backend/base/lock.h"
+#include "spec/base/mem.h"
+
+struct event {
+	struct spec_event_view *v;
+	struct event_job *job; /* NULL: its job is not known yet */
+	struct event *prev, *next;
+	struct event *all_prev, *all_next;
+};
+
+struct event_job {
+	char *uid;
+	struct event *list;
+	size_t n;
+	UT_hash_handle hh;
+};
+
+struct events {
+	struct lock lock; /* for all below */
+	struct event_job *jobs;
+	struct event *waiting;
+	size_t n_waiting;
+	struct event *all; /* of jobs */
+	size_t n_all;
+};
+
+struct events *events_new(void)
+{
+	struct events *ev = new0(struct events);
+
+	ev->lock = (struct lock)LOCK_INIT;
+	return ev;
+}
+
+/* Take E out of all lists, and forget its job if E was the last of it. The view stays. */
+static void unlink_event(struct events *ev, struct event *e)
+{
+	struct event_job *job = e->job;
+
+	if (!job) {
+		DL_DELETE(ev->waiting, e);
+		ev->n_waiting--;
+		return;
+	}
+	DL_DELETE(job->list, e);
+	job->n--;
+	DL_DELETE2(ev->all, e, all_prev, all_next);
+	ev->n_all--;
+	if (job->n > 0)
+		return;
+	HASH_DEL(ev->jobs, job);
+	free(job->uid);
+	free(job);
+}
+
+static void drop(struct events *ev, struct event *e)
+{
+	unlink_event(ev, e);
+	spec_event_view_unref(e->v);
+	free(e);
+}
+
+void events_free(struct events *ev)
+{
+	if (!ev)
+		return;
+	while (ev->waiting)
+		drop(ev, ev->waiting);
+	while (ev->all)
+		drop(ev, ev->all);
+	free(ev);
+}
+
+static struct event_job *find_job(struct events *ev, const char *uid)
+{
+	struct event_job *job;
+
+	HASH_FIND_STR(ev->jobs, uid, job);
+	return job;
+}
+
+static struct event_job *need_job(struct events *ev, const char *uid)
+{
+	struct event_job *job = find_job(ev, uid);
+
+	if (job)
+		return job;
+	job = new0(struct event_job);
+	job->uid = text_copy(uid);
+	HASH_ADD_KEYPTR(hh, ev->jobs, job->uid, strlen(job->uid), job);
+	return job;
+}
+
+static struct event *find_same(struct event *list, const struct spec_event_view *v)
+{
+	struct event *e;
+
+	DL_FOREACH(list, e)
+		if (spec_event_view_same(e->v, v))
+			return e;
+	return NULL;
+}
+
+/* The last event with the object and the reason of V; noise counts only if V is noise too. NULL: none. */
+static const struct spec_event_view *last_like(const struct event_job *job,
+					       const struct spec_event_view *v)
+{
+	const struct spec_event_view *ret = NULL;
+	const struct event *e;
+
+	DL_FOREACH(job->list, e)
+		if (streq(e->v->about, v->about) && streq(e->v->reason, v->reason) &&
+		    (!spec_event_view_is_noise(e->v) || spec_event_view_is_noise(v)))
+			ret = e->v;
+	return ret;
+}
+
+static void append(struct events *ev, struct event_job *job, struct event *e)
+{
+	e->job = job;
+	DL_APPEND(job->list, e);
+	job->n++;
+	DL_APPEND2(ev->all, e, all_prev, all_next);
+	ev->n_all++;
+	if (job->n > EVENTS_JOB_MAX)
+		drop(ev, job->list);
+	if (ev->n_all > EVENTS_MAX)
+		drop(ev, ev->all);
+}
+
+/* E has come again, as V, which is taken over. */
+static void renew(struct events *ev, struct event *e, struct spec_event_view *v)
+{
+	spec_event_view_unref(e->v);
+	e->v = v;
+	DL_DELETE(e->job->list, e);
+	DL_APPEND(e->job->list, e);
+	DL_DELETE2(ev->all, e, all_prev, all_next);
+	DL_APPEND2(ev->all, e, all_prev, all_next);
+}
+
+/* Does V tell the reader of `why` something that LAST did not, in a phase that began at BEGAN? */
+static bool is_other(const struct spec_event_view *v, const struct spec_event_view *last,
+		     int64_t began)
+{
+	return !spec_event_view_same(last, v) ||
+	       (spec_event_view_is_old(last, began) && !spec_event_view_is_old(v, began));
+}
+
+/* Give E, which is in no list, to JOB. True: it says something that the last one of its sort did not. */
+static bool put_event(struct events *ev, struct event_job *job, int64_t began, struct event *e)
+{
+	struct event *old = find_same(job->list, e->v);
+	const struct spec_event_view *last = last_like(job, e->v);
+	bool news = spec_event_view_tells(e->v) && (!last || is_other(e->v, last, began));
+
+	/* Noise says only that there is some: after the first it is no news. */
+	if (last && spec_event_view_is_noise(e->v))
+		news = false;
+	if (old) {
+		renew(ev, old, e->v);
+		free(e);
+	} else {
+		append(ev, job, e);
+	}
+	return news;
+}
+
+static void put_waiting(struct events *ev, struct event *e)
+{
+	struct event *old = find_same(ev->waiting, e->v);
+
+	if (old)
+		drop(ev, old);
+	DL_APPEND(ev->waiting, e);
+	ev->n_waiting++;
+	if (ev->n_waiting > EVENTS_WAITING_MAX)
+		drop(ev, ev->waiting);
+}
+
+bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v)
+{
+	struct event *e = new0(struct event);
+	lock_scope(&ev->lock);
+
+	e->v = v;
+	if (job)
+		return put_event(ev, need_job(ev, job), began, e);
+	put_waiting(ev, e);
+	return false;
+}
+
+bool events_adopt(struct events *ev, const char *about, const char *job)
+{
+	struct event *e, *next;
+	bool news = false;
+	lock_scope(&ev->lock);
+
+	DL_FOREACH_SAFE(ev->waiting, e, next) {
+		if (!streq(e->v->about, about))
+			continue;
+		unlink_event(ev, e);
+		news |= put_event(ev, need_job(ev, job), 0, e);
+	}
+	return news;
+}
+
+void events_forget(struct events *ev, const char *job)
+{
+	struct event_job *j;
+	lock_scope(&ev->lock);
+
+	j = find_job(ev, job);
+	for (size_t n = j ? j->n : 0; n > 0; n--)
+		drop(ev, j->list);
+}
+
+void events_get(struct events *ev, const char *job, struct events_list *ret)
+{
+	const struct event_job *j;
+	const struct event *e;
+
+	*ret = (struct events_list){new0_n(struct spec_event_view *, EVENTS_JOB_MAX), 0};
+	lock_scope(&ev->lock);
+	j = find_job(ev, job);
+	if (j)
+		DL_FOREACH(j->list, e)
+			ret->v[ret->n++] = spec_event_view_ref(e->v);
+}
+
+void events_release(struct events_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		spec_event_view_unref(list->v[i]);
+	free(take_ptr(list->v));
+	list->n = 0;
+}

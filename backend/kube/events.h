@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events of jobs: of each job the newest for each cause, at most EVENTS_JOB_MAX of them. An event may
+ * come before the object that it is about: the newest EVENTS_WAITING_MAX of such events wait for it. Written
+ * by the I/O thread, read by any; one lock, a leaf.
+ */
+#ifndef KXFS_BACKEND_KUBE_EVENTS_H
+#define KXFS_BACKEND_KUBE_EVENTS_H
+
+#include "spec/view/watched.h"
+
+#define EVENTS_JOB_MAX	   64
+#define EVENTS_WAITING_MAX 512
+#define EVENTS_MAX	   32768 /* of all jobs; the oldest give way */
+
+struct events;
+
+struct events *events_new(void);
+void events_free(struct events *ev); /* NULL is allowed */
+
+/*
+ * V, whose reference is taken over, is about job JOB (its uid; NULL: not known yet whose it is), whose
+ * present phase began at BEGAN. True: `why` may say something else now.
+ */
+bool events_put(struct events *ev, const char *job, int64_t began, struct spec_event_view *v);
+/* The object of uid ABOUT has turned out to be JOB's. True as above. */
+bool events_adopt(struct events *ev, const char *about, const char *job);
+/* JOB is not known any more. */
+void events_forget(struct events *ev, const char *job);
+
+/* Events of a job, each a reference, oldest first; malloc'ed. */
+struct events_list {
+	struct spec_event_view **v;
+	size_t n;
+};
+
+/* Any thread: those of JOB, which may be none. */
+void events_get(struct events *ev, const char *job, struct events_list *ret);
+void events_release(struct events_list *list);
+
+#endif

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/* What stands on disk is from outside: any of it may be missing, damaged, or of another version. */
+#include "backend/kube/folder_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/file.h"
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+#include "spec/job/snapshot.h"
+
+#define UUID_LEN       36
+#define SUBMISSION_MAX (UUID_LEN + 1 + NAME_MAX + 1)
+#define UNDER_WAY_MAX  (2 * (NAME_MAX + 1) + SPEC_MAX_FILE)
+#define UID_MAX	       255
+#define SNAPSHOT_MAX   (64u << 20)
+
+static void dir_close(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+/* Read NAME in the folder ID. 0; -ENOENT; -EINVAL: it is not a file of ours; any other errno: it can't be read now. */
+static int read_file(const char *state_dir, const char *id, const char *name, size_t max,
+		     char **ret, size_t *ret_len)
+{
+	cleanup_free char *path = file_path(state_dir, id, name);
+	int err = file_read(path, max, ret, ret_len);
+
+	return err == -EFBIG || err == -ELOOP || err == -ENOTDIR ? -EINVAL : err;
+}
+
+/* --- a folder, at the start --- */
+
+static bool has_output(const char *state_dir, const char *id)
+{
+	cleanup_free char *path = file_path(state_dir, id, "logs");
+	DIR *dir cleanup(dir_close) = opendir(path);
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir)))
+		if (spec_name_is_file(e->d_name))
+			return true;
+	return false;
+}
+
+static int load_snapshot(const char *state_dir, struct folder_found *f)
+{
+	cleanup_free char *text = NULL;
+	size_t len;
+	int err = read_file(state_dir, f->id, "job.json", SNAPSHOT_MAX, &text, &len);
+
+	if (!err)
+		err = spec_snapshot_parse(text, len, &f->snapshot);
+	if (!err && !streq(f->snapshot->id, f->id)) {
+		spec_job_unref(take_ptr(f->snapshot));
+		err = -EINVAL;
+	}
+	if (err == -ENOENT && !f->dropped && has_output(state_dir, f->id)) {
+		f->unread = true; /* an earlier mount ended before it had written its job.json */
+	} else if (err == -EINVAL || err == -ENOTSUP) {
+		f->unread = !f->dropped;
+		diag(DIAG_WARNING,
+		     "%s/jobs/%s/job.json %s; unless the cluster still has the job it is not shown, "
+		     "and its output stays in that folder",
+		     state_dir, f->id, file_fault(err));
+	} else {
+		return err == -ENOENT ? 0 : err;
+	}
+	return 0;
+}
+
+static int load_submission(const char *state_dir, struct folder_found *f)
+{
+	cleanup_free char *path = file_path(state_dir, f->id, "submission");
+	char *newline;
+	struct stat st;
+	size_t len;
+	int err = read_file(state_dir, f->id, "submission", SUBMISSION_MAX, &f->submission, &len);
+
+	if (err)
+		return err;
+	newline = strchr(f->submission, '\n');
+	if (!newline || stat(path, &st) < 0)
+		return 0;
+	*newline = '\0';
+	f->file = mem_copy(newline + 1, strcspn(newline + 1, "\n"));
+	f->written = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+	return 0;
+}
+
+static int load_folder(const char *state_dir, struct folder_found *f)
+{
+	size_t len;
+	int err = load_submission(state_dir, f);
+
+	if (!err || err == -ENOENT || err == -EINVAL)
+		err = read_file(state_dir, f->id, "dropped", UID_MAX, &f->dropped, &len);
+	if (err && err != -ENOENT && err != -EINVAL)
+		return err;
+	return load_snapshot(state_dir, f);
+}
+
+/* --- submissions that were under way when a mount ended --- */
+
+/* The path of STATE/submissions (UUID is NULL), or of UUID in it. */
+static char *under_way_path(const char *state_dir, const char *uuid)
+{
+	return text_print("%s/submissions%s%s", state_dir, uuid ? "/" : "", uuid ? uuid : "");
+}
+
+/* Write NAME in DIR, unless it has this text already, and set its time to that of the submission. */
+static int complete_file(const char *dir, const char *name, const char *text, size_t len,
+			 const struct timespec *time)
+{
+	const struct timespec times[2] = {*time, *time};
+	cleanup_free char *path = text_print("%s/%s", dir, name);
+	cleanup_free char *now = NULL;
+	size_t n;
+	int err = file_read(path, len, &now, &n);
+
+	if (!err && n == len && memcmp(now, text, len) == 0)
+		return 0;
+	err = file_write(dir, name, text, len);
+	if (!err && utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW) < 0)
+		err = -errno;
+	return err;
+}
+
+/* Does the folder ID belong to another submission by now? */
+static bool is_of_another(const char *state_dir, const char *id, const char *uuid)
+{
+	cleanup_free char *text = NULL;
+	size_t len;
+	int err = read_file(state_dir, id, "submission", SUBMISSION_MAX, &text, &len);
+
+	return !err && len > UUID_LEN && text[UUID_LEN] == '\n' &&
+	       strncmp(text, uuid, UUID_LEN) != 0;
+}
+
+/* Make the folder of the submission UUID whole. TEXT is its file in STATE/submissions, written at TIME. */
+static int complete(const char *state_dir, const char *uuid, char *text, size_t len,
+		    const struct timespec *time)
+{
+	char *id = text, *file = memchr(text, '\n', len);
+	char *app = file ? memchr(file + 1, '\n', len - (size_t)(file + 1 - text)) : NULL;
+	cleanup_free char *dir = NULL, *submission = NULL;
+	int err;
+
+	if (!app || strlen(uuid) != UUID_LEN)
+		return -EINVAL;
+	*file++ = '\0';
+	*app++ = '\0';
+	if (!spec_name_is_file(id))
+		return -EINVAL;
+	if (is_of_another(state_dir, id, uuid))
+		return folder_files_forget(state_dir, uuid);
+	dir = file_path(state_dir, id, NULL);
+	submission = text_print("%s\n%s\n", uuid, file);
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	err = complete_file(dir, "app.yaml", app, len - (size_t)(app - text), time);
+	if (!err)
+		err = complete_file(dir, "submission", submission, strlen(submission), time);
+	return err ? err : folder_files_sync(state_dir, id, uuid);
+}
+
+static int complete_submission(const char *state_dir, const char *uuid)
+{
+	cleanup_free char *path = under_way_path(state_dir, uuid);
+	cleanup_free char *text = NULL;
+	struct stat st;
+	size_t len;
+	int err = file_read(path, UNDER_WAY_MAX, &text, &len);
+
+	if (!err && stat(path, &st) < 0)
+		err = -errno;
+	if (!err)
+		err = complete(state_dir, uuid, text, len, &st.st_mtim);
+	/* The start goes on without a file that is damaged or not ours. */
+	switch (err) {
+	case -EINVAL:
+	case -EFBIG:
+	case -ELOOP:
+	case -ENOTDIR:
+	case -EISDIR:
+	case -ENOENT:
+		diag(DIAG_WARNING, "%s %s", path, file_fault(-EINVAL));
+		return 0;
+	default:
+		return err;
+	}
+}
+
+static int complete_submissions(const char *state_dir)
+{
+	cleanup_free char *path = under_way_path(state_dir, NULL);
+	DIR *dir cleanup(dir_close) = NULL;
+	struct dirent *e;
+	int err = 0;
+
+	if (mkdir(path, 0700) == 0)
+		err = file_sync_dir(state_dir);
+	else if (errno != EEXIST)
+		err = -errno;
+	if (err)
+		return err;
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	while (!err && (e = readdir(dir))) {
+		if (spec_name_is_file(e->d_name))
+			err = complete_submission(state_dir, e->d_name);
+		else if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
+			unlinkat(dirfd(dir), e->d_name, 0); /* never finished */
+	}
+	return err;
+}
+
+int folder_files_load(const char *state_dir, struct folder_found **ret)
+{
+	cleanup_free char *path = text_print("%s/jobs", state_dir);
+	DIR *dir cleanup(dir_close) = NULL;
+	struct dirent *e;
+	int err;
+
+	*ret = NULL;
+	err = complete_submissions(state_dir);
+	if (err)
+		return err;
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	while (!err && (e = readdir(dir))) {
+		struct folder_found *f;
+
+		if (!spec_name_is_file(e->d_name))
+			continue;
+		f = new0(struct folder_found);
+		f->next = *ret;
+		*ret = f;
+		f->id = text_copy(e->d_name);
+		err = load_folder(state_dir, f);
+	}
+	return err;
+}
+
+void folder_found_free(struct folder_found *f)
+{
+	spec_job_unref(f->snapshot);
+	free(f->id);
+	free(f->submission);
+	free(f->file);
+	free(f->dropped);
+	free(f);
+}
+
+/* --- a submission --- */
+
+/* Make NAME in DIR without a sync. */
+static int write_unsynced(const char *dir, const char *name, const char *text, size_t len)
+{
+	cleanup_free char *path = text_print("%s/%s", dir, name);
+	cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : file_write_all(fd, text, len);
+}
+
+int folder_files_submit(const char *state_dir, const struct folder_submission *s)
+{
+	cleanup_free char *dir = file_path(state_dir, s->id, NULL);
+	cleanup_free char *under_way = under_way_path(state_dir, NULL);
+	cleanup_free char *submission = text_print("%s\n%s\n", s->uuid, s->file);
+	cleanup_free char *head = text_print("%s\n%s\n", s->id, s->file);
+	cleanup_free char *all = NULL;
+	size_t n = strlen(head);
+	int err;
+
+	if (mkdir(dir, 0700) < 0)
+		return -errno;
+	err = write_unsynced(dir, "app.yaml", s->text, s->len);
+	if (!err)
+		err = write_unsynced(dir, "submission", submission, strlen(submission));
+	if (err)
+		return err;
+	all = mem_grow(NULL, n + s->len + 1, 1);
+	memcpy(stpcpy(all, head), s->text, s->len);
+	err = file_write(under_way, s->uuid, all, n + s->len);
+	if (err)
+		(void)folder_files_forget(state_dir, s->uuid);
+	return err;
+}
+
+static int sync_file(const char *state_dir, const char *id, const char *name)
+{
+	cleanup_free char *path = file_path(state_dir, id, name);
+	cleanup_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+int folder_files_sync(const char *state_dir, const char *id, const char *uuid)
+{
+	cleanup_free char *dir = file_path(state_dir, id, NULL);
+	cleanup_free char *jobs = text_print("%s/jobs", state_dir);
+	int err = sync_file(state_dir, id, "app.yaml");
+
+	if (!err)
+		err = sync_file(state_dir, id, "submission");
+	if (!err)
+		err = file_sync_dir(dir);
+	if (!err)
+		err = file_sync_dir(jobs);
+	/* The folder may have been removed meanwhile. */
+	return err && err != -ENOENT ? err : folder_files_forget(state_dir, uuid);
+}
+
+int folder_files_forget(const char *state_dir, const char *uuid)
+{
+	cleanup_free char *path = under_way_path(state_dir, uuid);
+
+	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* --- a snapshot, and the end --- */
+
+int folder_files_save(const char *state_dir, const struct spec_job *job, bool unread,
+		      char **ret_place)
+{
+	cleanup_free char *dir = file_path(state_dir, job->id, NULL);
+	cleanup_free char *from = text_print("%s/job.json", dir);
+	cleanup_free char *to = text_print("%s/job.json.unread", dir);
+	cleanup_free char *text = spec_snapshot_text(job);
+	int err = unread ? file_aside(from, to, ret_place) : 0;
+
+	/* The old one may have gone aside before a crash, and the new one was not written then. */
+	if (err && err != -ENOENT)
+		return err;
+	return file_write(dir, "job.json", text, strlen(text));
+}
+
+int folder_files_drop(const char *state_dir, const char *id, const char *uid)
+{
+	cleanup_free char *dir = file_path(state_dir, id, NULL);
+	cleanup_free char *snapshot = file_path(state_dir, id, "job.json");
+	int err = file_write(dir, "dropped", uid, strlen(uid));
+
+	return !err && unlink(snapshot) < 0 && errno != ENOENT ? -errno : err;
+}
+
+int folder_files_aside(const char *state_dir, const char *id, char **ret_place)
+{
+	cleanup_free char *from = file_path(state_dir, id, NULL);
+	cleanup_free char *unread = text_print("%s/unread", state_dir);
+	cleanup_free char *to = text_print("%s/%s", unread, id);
+
+	if (mkdir(unread, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	return file_aside(from, to, ret_place);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The files of a job's folder in the state directory of a mount of a cluster, but for its output (output.h):
+ *
+ *	STATE/submissions/UUID	a submission that is under way: "ID\nFILE\n" and the text that was written
+ *	STATE/jobs/ID/
+ *		app.yaml	the text that was written
+ *		submission	"UUID\nFILE\n": the job was submitted from here, as FILE
+ *		job.json	the newest snapshot of a job whose output is captured
+ *		dropped		its uid, instead of job.json: its output was removed to make room
+ *	STATE/unread/		folders of which nobody can tell whose they are, moved out of the way
+ *
+ * Before anything is sent, STATE/submissions/UUID is synced, which takes two fsyncs (of the file and of its directory)
+ * and is all that a start after a crash needs to know that the job is ours. The folder is made before that without
+ * a sync, synced when the submission has been answered, and made again by the next start otherwise.
+ *
+ * All functions wait for the disk and are for the pool; 0 or a negative errno.
+ */
+#ifndef KXFS_BACKEND_KUBE_FOLDER_FILES_H
+#define KXFS_BACKEND_KUBE_FOLDER_FILES_H
+
+#include "spec/job/job.h"
+
+/* What a start has found of a folder. */
+struct folder_found {
+	char *id;
+	char *submission;	   /* NULL: not submitted from here */
+	char *file;		   /* as which it was written; NULL: not known */
+	int64_t written;	   /* when, ns */
+	char *dropped;		   /* uid of the job whose output was removed; NULL: none was */
+	struct spec_job *snapshot; /* NULL: there is none */
+	bool unread;		   /* there is output, and nobody can tell whose */
+	struct folder_found *next;
+};
+
+/* All folders, after submissions that a crash has cut off were completed. *RET is the caller's also with an error. */
+int folder_files_load(const char *state_dir, struct folder_found **ret);
+void folder_found_free(struct folder_found *found);
+
+struct folder_submission {
+	const char *id;
+	const char *uuid;
+	const char *file;
+	const char *text;
+	size_t len;
+};
+
+/* Make the folder, and what a start needs to know of it. -EEXIST: there is a folder of that name, nothing is done. */
+int folder_files_submit(const char *state_dir, const struct folder_submission *s);
+/* The submission UUID of ID was answered, and its folder stays: sync it. */
+int folder_files_sync(const char *state_dir, const char *id, const char *uuid);
+/* The submission UUID is forgotten, before its folder is removed. */
+int folder_files_forget(const char *state_dir, const char *uuid);
+
+/* Write the snapshot; UNREAD: one that can't be read goes out of the way before, to *RET_PLACE (malloc'ed). */
+int folder_files_save(const char *state_dir, const struct spec_job *job, bool unread,
+		      char **ret_place);
+/* Write down that the output of job UID, whose folder is ID, is removed. */
+int folder_files_drop(const char *state_dir, const char *id, const char *uid);
+/* Move the folder to STATE/unread/; *RET_PLACE (malloc'ed) is where it is now. */
+int folder_files_aside(const char *state_dir, const char *id, char **ret_place);
+
+#endif

@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of folders by id, and the snapshots that are to be written, one after the other: soon after a job has
+ * changed, and again when it has changed meanwhile. What is written is the newest snapshot that the store has then.
+ *
+ * What is done to a folder, one thing at a time:
+ *
+ *	state	  what is under way			what ends it		next
+ *	READY	  nothing				folders_remove		REMOVING
+ *						folders_drop_output		DROPPING
+ *						another job claims a folder
+ *						that nobody can read		ASIDE
+ *	DROPPING  its output is being removed		that is done		READY
+ *						folders_remove			DROPPING, then REMOVING
+ *	REMOVING  all of it is being removed		that is done		(freed)
+ *	ASIDE	  it is being moved to STATE/unread	that is done		(freed)
+ *						it can't be moved		ASIDE for ever, with a message
+ */
+#include "backend/kube/folders.h"
+
+#include <errno.h>
+
+#include <uthash.h>
+#include <utlist.h>
+
+#include "backend/base/diag.h"
+#include "backend/kube/folder_files.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+
+#define SOON_MS 1000
+
+enum state { FOLDER_READY, FOLDER_DROPPING, FOLDER_REMOVING, FOLDER_ASIDE };
+
+struct entry {
+	struct folder folder;
+	struct folders *f;
+	enum state state;
+	bool removal;	 /* in DROPPING: REMOVING is next */
+	bool unread;	 /* its job.json can't be read, and is not to be written over */
+	bool under_way;	 /* its submission has not been answered */
+	loop_fn removed; /* called when it is removed; may be NULL */
+	void *data;
+	UT_hash_handle hh; /* by id */
+};
+
+/* A snapshot that is to be written. */
+struct save {
+	struct folders *f;
+	char *uid;
+	const struct spec_job *job; /* while it is being written */
+	bool unread;		    /* there is one that can't be read, and is moved aside before */
+	char *place;		    /* where that is now */
+	int err;
+	struct save *prev, *next;
+	UT_hash_handle hh; /* by uid */
+};
+
+struct folders {
+	struct folders_config config;
+	struct entry *all;
+	struct save *saves, *save_list; /* by uid, and in the order in which they are written */
+	struct loop_timer *save_timer;
+	bool saving; /* one is being written */
+	bool stopping;
+};
+
+static struct entry *find(const struct folders *f, const char *id)
+{
+	struct entry *e;
+
+	HASH_FIND_STR(f->all, id, e);
+	return e;
+}
+
+static struct entry *add(struct folders *f, const char *id, const char *submission, const char *uid)
+{
+	struct entry *e = new0(struct entry);
+
+	e->f = f;
+	e->folder.id = text_copy(id);
+	e->folder.uid = text_copy(uid);
+	e->folder.submission = text_copy(submission);
+	HASH_ADD_KEYPTR(hh, f->all, e->folder.id, strlen(e->folder.id), e);
+	return e;
+}
+
+static void entry_free(struct entry *e)
+{
+	HASH_DEL(e->f->all, e);
+	free(e->folder.id);
+	free(e->folder.uid);
+	free(e->folder.submission);
+	free(e->folder.file);
+	free(e);
+}
+
+/* --- whose a folder is --- */
+
+/* Without annotations (no_annotations) only the name can tell, if it is one that nobody else would choose. */
+static bool is_submission(const struct folder *folder, const struct spec_job_view *view)
+{
+	const char *dash = strrchr(folder->id, '-');
+
+	if (*view->submission)
+		return streq(folder->submission, view->submission);
+	return *folder->submission && dash && spec_name_is_suffix(dash + 1);
+}
+
+static bool is_going(const struct entry *e)
+{
+	return e->removal || e->state == FOLDER_REMOVING || e->state == FOLDER_ASIDE;
+}
+
+static struct entry *find_of(const struct folders *f, const struct spec_job_view *view)
+{
+	struct entry *e = find(f, view->meta.name);
+
+	if (!e || is_going(e))
+		return NULL;
+	if (*e->folder.uid)
+		return streq(e->folder.uid, view->meta.uid) ? e : NULL;
+	return is_submission(&e->folder, view) ? e : NULL;
+}
+
+const struct folder *folders_find(const struct folders *f, const char *id)
+{
+	const struct entry *e = find(f, id);
+
+	return e ? &e->folder : NULL;
+}
+
+const struct folder *folders_of(const struct folders *f, const struct spec_job_view *view)
+{
+	const struct entry *e = find_of(f, view);
+
+	return e ? &e->folder : NULL;
+}
+
+void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
+		  void *data)
+{
+	struct entry *e, *next;
+
+	HASH_ITER(hh, f->all, e, next)
+		fn(data, &e->folder);
+}
+
+size_t folders_count(const struct folders *f)
+{
+	return HASH_COUNT(f->all);
+}
+
+bool folders_holds(const struct folders *f, const char *id, const char *uid)
+{
+	const struct entry *e = find(f, id);
+
+	return e && e->folder.output && !is_going(e) && streq(e->folder.uid, uid);
+}
+
+void folders_bind(struct folders *f, const struct spec_job_view *view)
+{
+	struct entry *e = find_of(f, view);
+
+	if (e && !*e->folder.uid)
+		text_set(&e->folder.uid, "%s", view->meta.uid);
+}
+
+/* --- submissions --- */
+
+void folders_add(struct folders *f, const char *id, const char *submission)
+{
+	add(f, id, submission, "")->under_way = true;
+}
+
+/* A piece of work of the pool on a folder. */
+struct errand {
+	struct folders *f;
+	char *id;
+	char *uid;   /* of its job; of a sync: the UUID of its submission */
+	char *place; /* where the folder was moved to */
+	int err;
+	loop_fn done; /* called when it is done; may be NULL */
+	void *data;
+};
+
+static struct errand *errand_new(struct folders *f, const char *id, const char *uid)
+{
+	struct errand *a = new0(struct errand);
+
+	a->f = f;
+	a->id = text_copy(id);
+	a->uid = text_copy(uid);
+	return a;
+}
+
+static void errand_free(struct errand *a)
+{
+	free(a->id);
+	free(a->uid);
+	free(a->place);
+	free(a);
+}
+
+static void sync_work(void *data)
+{
+	struct errand *a = data;
+
+	a->err = folder_files_sync(a->f->config.state_dir, a->id, a->uid);
+}
+
+static void on_synced(void *data)
+{
+	struct errand *a = data;
+
+	if (a->err)
+		diag(DIAG_WARNING, "%s: what it was made from may not be on disk yet: %s", a->id,
+		     strerror(-a->err));
+	group_leave(a->f->config.group);
+	errand_free(a);
+}
+
+void folders_submitted(struct folders *f, const char *id, const char *uid)
+{
+	struct entry *e = find(f, id);
+
+	if (!e || is_going(e))
+		return;
+	if (!*e->folder.uid)
+		text_set(&e->folder.uid, "%s", uid);
+	if (!e->under_way)
+		return;
+	e->under_way = false;
+	group_enter(f->config.group);
+	loop_work(f->config.loop, sync_work, on_synced, errand_new(f, id, e->folder.submission));
+}
+
+/* --- folders that are removed --- */
+
+static void freed(struct folders *f, const char *id)
+{
+	f->config.events.freed(f->config.events.data, id);
+}
+
+static void on_removed(void *data)
+{
+	struct entry *e = data;
+	loop_fn fn = e->removed;
+	void *arg = e->data;
+
+	freed(e->f, e->folder.id);
+	entry_free(e);
+	if (fn)
+		fn(arg);
+}
+
+static void forget_work(void *data)
+{
+	struct entry *e = data;
+
+	/* If that fails, the next start finds out that it was never launched. */
+	(void)folder_files_forget(e->f->config.state_dir, e->folder.submission);
+}
+
+static void remove_rest(void *data)
+{
+	struct entry *e = data;
+
+	output_job_remove(e->f->config.output, e->folder.id, on_removed, e);
+}
+
+static void remove_now(struct entry *e)
+{
+	e->state = FOLDER_REMOVING;
+	if (e->under_way)
+		loop_work(e->f->config.loop, forget_work, remove_rest, e);
+	else
+		remove_rest(e);
+}
+
+void folders_remove(struct folders *f, const char *id, loop_fn done, void *data)
+{
+	struct entry *e = find(f, id);
+
+	if (!e) {
+		output_job_remove(f->config.output, id, done, data);
+		return;
+	}
+	if (is_going(e)) {
+		if (done)
+			loop_post(f->config.loop, done, data);
+		return;
+	}
+	e->removed = done;
+	e->data = data;
+	if (e->state == FOLDER_DROPPING)
+		e->removal = true; /* by then another job may have the name */
+	else
+		remove_now(e);
+}
+
+/* --- output that is removed --- */
+
+static void on_dropped(void *data)
+{
+	struct errand *a = data;
+	struct entry *e = find(a->f, a->id);
+
+	if (e && e->removal)
+		remove_now(e);
+	else if (e)
+		e->state = FOLDER_READY;
+	freed(a->f, a->id);
+	if (a->done)
+		a->done(a->data);
+	errand_free(a);
+}
+
+static void drop_rest(void *data)
+{
+	struct errand *a = data;
+
+	if (a->err)
+		diag(DIAG_ERROR, "%s: that its output is removed can't be recorded: %s", a->id,
+		     strerror(-a->err));
+	output_logs_remove(a->f->config.output, a->id, on_dropped, a);
+}
+
+/* The file `dropped` is written first, or the next mount would fetch all output again. */
+static void drop_work(void *data)
+{
+	struct errand *a = data;
+
+	a->err = folder_files_drop(a->f->config.state_dir, a->id, a->uid);
+}
+
+void folders_drop_output(struct folders *f, const char *id, loop_fn done, void *data)
+{
+	struct entry *e = find(f, id);
+	struct errand *a;
+
+	if (!e || e->state != FOLDER_READY) {
+		if (done)
+			loop_post(f->config.loop, done, data);
+		return;
+	}
+	e->state = FOLDER_DROPPING;
+	e->folder.dropped = true;
+	e->folder.output = false;
+	a = errand_new(f, id, e->folder.uid);
+	a->done = done;
+	a->data = data;
+	loop_work(f->config.loop, drop_work, drop_rest, a);
+}
+
+/* --- folders that make room for another job --- */
+
+static void aside_work(void *data)
+{
+	struct errand *a = data;
+
+	a->err = folder_files_aside(a->f->config.state_dir, a->id, &a->place);
+}
+
+static void on_aside(void *data)
+{
+	struct errand *a = data;
+	struct folders *f = a->f;
+
+	if (!a->err) {
+		diag(DIAG_WARNING,
+		     "%s: another job of this name has output now; the old is kept in %s", a->id,
+		     a->place);
+		entry_free(find(f, a->id));
+		freed(f, a->id);
+	} else {
+		diag(DIAG_ERROR,
+		     "%s: its output is not captured: %s/jobs/%s has that of another job, which "
+		     "can't be read and can't be moved to %s/unread/%s: %s",
+		     a->id, f->config.state_dir, a->id, f->config.state_dir, a->id,
+		     strerror(-a->err));
+	}
+	errand_free(a);
+}
+
+/* E belongs to another job. It is removed if that job is history, and moved aside if nobody can tell whose it is. */
+static void displace(struct folders *f, struct entry *e)
+{
+	if (is_going(e))
+		return;
+	if (e->unread) {
+		e->state = FOLDER_ASIDE;
+		loop_work(f->config.loop, aside_work, on_aside,
+			  errand_new(f, e->folder.id, e->folder.uid));
+		return;
+	}
+	if (!*e->folder.uid || f->config.events.in_use(f->config.events.data, e->folder.uid))
+		return;
+	diag(DIAG_INFO, "%s: another job of this name has output now; that of the old is removed",
+	     e->folder.id);
+	store_remove(f->config.store, e->folder.uid);
+	folders_remove(f, e->folder.id, NULL, NULL);
+}
+
+int folders_claim(struct folders *f, const struct spec_job_view *view)
+{
+	struct entry *e = find(f, view->meta.name);
+
+	if (e && !find_of(f, view)) {
+		displace(f, e);
+		return -EBUSY;
+	}
+	if (e && e->state != FOLDER_READY)
+		return -EBUSY;
+	if (!e)
+		e = add(f, view->meta.name, "", view->meta.uid);
+	text_set(&e->folder.uid, "%s", view->meta.uid);
+	e->folder.output = true;
+	return 0;
+}
+
+/* --- snapshots --- */
+
+static void save_next(struct folders *f);
+
+static void on_save_timer(void *data)
+{
+	struct folders *f = data;
+
+	loop_timer_free(take_ptr(f->save_timer));
+	save_next(f);
+}
+
+static void save_soon(struct folders *f)
+{
+	if (!f->save_timer && !f->stopping)
+		f->save_timer = loop_timer_new(f->config.loop, SOON_MS, 0, on_save_timer, f);
+}
+
+static void save_free(struct save *s)
+{
+	group_leave(s->f->config.group);
+	spec_job_unref(s->job);
+	free(s->place);
+	free(s->uid);
+	free(s);
+}
+
+static void save_work(void *data)
+{
+	struct save *s = data;
+
+	s->err = folder_files_save(s->f->config.state_dir, s->job, s->unread, &s->place);
+}
+
+static void on_saved(void *data)
+{
+	struct save *s = data;
+	struct folders *f = s->f;
+	struct entry *e = find(f, s->job->id);
+	/* On a slow disk the output may not have made the folder yet: try again later. */
+	bool again = s->err == -ENOENT && !f->stopping && folders_holds(f, s->job->id, s->uid);
+
+	if (s->unread && !s->err && e)
+		e->unread = false;
+	if (s->place)
+		diag(DIAG_WARNING, "%s: what could not be read is kept in %s", s->job->id,
+		     s->place);
+	if (s->err && s->err != -ENOENT)
+		diag(DIAG_ERROR, "%s: what is known of it can't be kept: %s", s->job->id,
+		     strerror(-s->err));
+	f->saving = false;
+	f->config.events.saved(f->config.events.data);
+	if (again)
+		folders_save(f, s->uid, false); /* the others follow in their order */
+	save_free(s);
+	if (!again)
+		save_next(f);
+}
+
+/* Take S, which is in no list any more: write its snapshot, or forget it if there is nothing to write. */
+static void save_one(struct folders *f, struct save *s)
+{
+	const struct entry *e;
+
+	s->job = store_get_uid(f->config.store, s->uid);
+	if (!s->job || !folders_holds(f, s->job->id, s->uid)) {
+		save_free(s);
+		return;
+	}
+	e = find(f, s->job->id);
+	s->unread = e->unread;
+	f->saving = true;
+	loop_work(f->config.loop, save_work, on_saved, s);
+}
+
+static void save_next(struct folders *f)
+{
+	struct save *s, *next;
+
+	DL_FOREACH_SAFE(f->save_list, s, next) {
+		if (f->saving)
+			return;
+		DL_DELETE(f->save_list, s);
+		HASH_DEL(f->saves, s);
+		save_one(f, s);
+	}
+}
+
+void folders_save(struct folders *f, const char *uid, bool now)
+{
+	struct save *s;
+
+	HASH_FIND_STR(f->saves, uid, s);
+	if (!s) {
+		s = new0(struct save);
+		s->f = f;
+		s->uid = text_copy(uid);
+		group_enter(f->config.group);
+		HASH_ADD_KEYPTR(hh, f->saves, s->uid, strlen(s->uid), s);
+		DL_APPEND(f->save_list, s);
+	}
+	if (now || f->stopping)
+		save_next(f);
+	else
+		save_soon(f);
+}
+
+/* --- the start --- */
+
+struct load {
+	struct folders *f;
+	struct folder_found *found;
+	int err;
+	void (*fn)(void *data, int err);
+	void *data;
+};
+
+static void load_work(void *data)
+{
+	struct load *l = data;
+
+	l->err = folder_files_load(l->f->config.state_dir, &l->found);
+}
+
+static void take_found(struct folders *f, struct folder_found *found)
+{
+	const char *uid = found->snapshot  ? found->snapshot->uid
+			  : found->dropped ? found->dropped
+					   : "";
+	struct entry *e = add(f, found->id, found->submission ? found->submission : "", uid);
+
+	e->folder.file = take_ptr(found->file);
+	e->folder.written = found->written;
+	e->folder.output = found->snapshot || found->unread;
+	e->unread = found->unread;
+	e->folder.dropped = found->dropped;
+	if (found->snapshot)
+		store_put(f->config.store, take_ptr(found->snapshot));
+	else if (found->dropped)
+		folders_drop_output(f, found->id, NULL, NULL); /* a crash may have cut that off */
+}
+
+static void on_loaded(void *data)
+{
+	struct load *l = data;
+	struct folders *f = l->f;
+	void (*fn)(void *data, int err) = l->fn;
+	void *arg = l->data;
+	int err = l->err;
+	struct folder_found *found;
+
+	while ((found = l->found)) {
+		l->found = found->next;
+		if (!err)
+			take_found(f, found);
+		folder_found_free(found);
+	}
+	free(l);
+	group_leave(f->config.group);
+	fn(arg, err);
+}
+
+void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data)
+{
+	struct load *l = new0(struct load);
+
+	*l = (struct load){.f = f, .fn = fn, .data = data};
+	group_enter(f->config.group);
+	loop_work(f->config.loop, load_work, on_loaded, l);
+}
+
+/* --- life --- */
+
+struct folders *folders_new(const struct folders_config *config)
+{
+	struct folders *f = new0(struct folders);
+
+	f->config = *config;
+	return f;
+}
+
+void folders_stop(struct folders *f)
+{
+	f->stopping = true;
+	loop_timer_free(take_ptr(f->save_timer));
+	save_next(f);
+}
+
+void folders_free(struct folders *f)
+{
+	struct entry *e, *next;
+
+	if (!f)
+		return;
+	HASH_ITER(hh, f->all, e, next)
+		entry_free(e);
+	free(f);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The folders of the state directory (folder_files.h), one a job that was submitted from here or whose output is on
+ * disk. What stands there says which jobs are ours, also after a crash in the middle of a submission. Names of jobs
+ * come again, so a folder is a job's by its uid, or, as long as that is not known, by the UUID of its submission.
+ * Folders are made by submissions and by output; they are removed when nobody needs them, and make room for another
+ * job of their name. I/O thread; whatever touches the disk runs on the pool.
+ */
+#ifndef KXFS_BACKEND_KUBE_FOLDERS_H
+#define KXFS_BACKEND_KUBE_FOLDERS_H
+
+#include "backend/base/group.h"
+#include "backend/jobs/store.h"
+#include "backend/output/output.h"
+#include "spec/view/view.h"
+
+struct folders;
+
+/* Written by folders.c alone. */
+struct folder {
+	char *id;
+	char *uid;	  /* "" not known yet */
+	char *submission; /* "" not submitted from here */
+	char *file; /* name under which an earlier mount submitted it; NULL: none did, or it is not known */
+	int64_t written; /* when, ns */
+	bool output;	 /* there is some: the job becomes history when it leaves */
+	bool dropped;	 /* its output was removed to make room: it is not captured again */
+};
+
+struct folders_events {
+	/* The folder ID is free, or can be captured into again: a job of that name may wait for it. */
+	void (*freed)(void *data, const char *id);
+	/* Is job UID in the cluster, or is something of it still captured? Then its folder is not displaced. */
+	bool (*in_use)(void *data, const char *uid);
+	/* A snapshot has been written. */
+	void (*saved)(void *data);
+	void *data;
+};
+
+struct folders_config {
+	struct loop *loop;
+	struct store *store;
+	struct output *output;
+	const char *state_dir; /* borrowed */
+	struct group *group;   /* entered by whatever the end of the mount waits for */
+	struct folders_events events;
+};
+
+struct folders *folders_new(const struct folders_config *config);
+/* Write the snapshots that are still to be written, without waiting for more. */
+void folders_stop(struct folders *f);
+void folders_free(struct folders *f); /* NULL is allowed */
+
+/* Read all folders, and put the snapshots in them into the store; then FN(DATA, err). */
+void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data);
+
+/* --- whose a folder is --- */
+
+const struct folder *folders_find(const struct folders *f, const char *id);
+/* The folder of this very job; NULL: it has none. */
+const struct folder *folders_of(const struct folders *f, const struct spec_job_view *view);
+/* Call FN for each folder; it may remove that one. */
+void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
+		  void *data);
+size_t folders_count(const struct folders *f);
+/* The folder of ID holds output of job UID to which nothing else is being done. */
+bool folders_holds(const struct folders *f, const char *id, const char *uid);
+
+/* --- folders that are made --- */
+
+/* The folder of a new submission was made (folder_files_submit). */
+void folders_add(struct folders *f, const char *id, const char *submission);
+/* The submission whose folder is ID was answered, and the folder stays. UID: of its job; "" not known. */
+void folders_submitted(struct folders *f, const char *id, const char *uid);
+/* The folder of VIEW's name, if it is that job's, belongs to its uid from now on. */
+void folders_bind(struct folders *f, const struct spec_job_view *view);
+/*
+ * Output of this job is about to come: its folder, made if there is none. 0; or -EBUSY: another job of that name has
+ * the folder, which is being cleared if nobody needs it, or moved aside if nobody can tell whose it is. freed() is
+ * called then.
+ */
+int folders_claim(struct folders *f, const struct spec_job_view *view);
+
+/* --- what is written and removed --- */
+
+/* The newest snapshot of UID, whose job has a folder, is to be on disk soon, or (NOW) at once. */
+void folders_save(struct folders *f, const char *uid, bool now);
+/* Remove the folder ID with all that is in it; DONE (may be NULL) is called after that. */
+void folders_remove(struct folders *f, const char *id, loop_fn done, void *data);
+/*
+ * Remove the output in the folder ID, whose job has finished and is still in the cluster; all else of the job stays,
+ * and the next mount knows of it too. DONE (may be NULL) is called after that.
+ */
+void folders_drop_output(struct folders *f, const char *id, loop_fn done, void *data);
+
+#endif

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Kubernetes implementation: jobs of one kind in one namespace. The cluster is a world, and publishing is a
+ * consequence of its changes:
+ *
+ *	watches   of jobs, pods, groups, events and queues; all that they bring goes into the world
+ *	world     the tables of these, joined; it knows no command, no log, no folder (events.h: its events)
+ *	capture   which containers' logs are followed, for whom, in which places (run.h: what a log's key means)
+ *	folders   whose the folders of the state directory are; snapshots on disk (folder_files.h: their files)
+ *	commands  what was asked for through ctl, until its outcome shows
+ *	publish   the one place that knows these four: a job that has changed goes from the world through its
+ *		  command, its captured logs and its new snapshot into the store and onto the disk; what is over is
+ *		  forgotten
+ *	requests  what users asked for and is under way: submit, cancel, control; and removal, which needs no server
+ *	kube      (here) makes and owns all of them, hands each the callbacks of the others, starts and stops them,
+ *		  and is the face to backend.c
+ *
+ * World, capture, folders and commands know nothing of each other: a job has a part in each, found by its uid. Each
+ * says what has happened by callbacks that only take note of it (a job is queued in publish); what follows is done in
+ * the loop's next turn. All of it belongs to the I/O thread. What runs on the pool has copies. Other threads read the
+ * store, and what the headers say "any thread" of, under a lock or by atomic counters.
+ *
+ * The start: (which kind the cluster serves,) the folders, the first lists of jobs and pods, then all is published. The
+ * end: whatever is under way is in one group, and the backend has stopped when that is empty.
+ */
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/file.h"
+#include "backend/base/print.h"
+#include "backend/base/tally.h"
+#include "backend/kube/discover.h"
+#include "backend/kube/parts.h"
+#include "spec/api/object.h"
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/sha256.h"
+
+struct kube {
+	struct kube_parts parts;
+	struct spec_connection connection;
+	struct credential *credential;
+	struct http *http;
+	struct discover *discover; /* NULL: the kind is known */
+	char *resource;
+	struct group group; /* what is under way, for the end */
+	bool stopping;
+};
+
+static struct kube *kube_of(struct backend *b)
+{
+	return container_of(kube_parts_of(b), struct kube, parts);
+}
+
+/* --- news of one part for another --- */
+
+static void on_world_changed(void *data, const struct world_job *job)
+{
+	const struct kube *k = data;
+
+	publish_changed(k->parts.publish, job);
+}
+
+static const char *on_told_up_to(void *data)
+{
+	const struct kube *k = data;
+
+	return watches_version(k->parts.watches);
+}
+
+static void on_job_changed(void *data, const char *uid)
+{
+	const struct kube *k = data;
+
+	publish_again(k->parts.publish, uid);
+}
+
+static int on_claim(void *data, const char *uid)
+{
+	const struct kube *k = data;
+	const struct world_job *job = world_find(k->parts.world, uid);
+
+	return job && job->view ? folders_claim(k->parts.folders, job->view) : -EBUSY;
+}
+
+static const struct spec_pod_view *on_pod(void *data, const char *uid, const char *pod, size_t n)
+{
+	const struct kube *k = data;
+
+	return world_pod(k->parts.world, uid, pod, n);
+}
+
+static void on_folder_freed(void *data, const char *id)
+{
+	const struct kube *k = data;
+
+	publish_name(k->parts.publish, id);
+}
+
+static bool is_in_use(void *data, const char *uid)
+{
+	const struct kube *k = data;
+
+	return world_find(k->parts.world, uid);
+}
+
+static void on_saved(void *data)
+{
+	const struct kube *k = data;
+
+	removals_soon(k->parts.removals);
+}
+
+static void on_launched(void *data, const char *file, const char *id, int64_t time)
+{
+	const struct kube *k = data;
+
+	backend_launched(k->parts.b, file, id, time);
+}
+
+static void on_listed(void *data)
+{
+	struct kube *k = data;
+
+	publish_begin(k->parts.publish, on_launched, k);
+	removals_soon(k->parts.removals);
+	backend_started(k->parts.b, 0, NULL);
+}
+
+static void on_failed(void *data, int err, const char *text)
+{
+	const struct kube *k = data;
+
+	backend_started(k->parts.b, err, text);
+}
+
+static void on_confirmed(void *data, int64_t since)
+{
+	const struct kube *k = data;
+
+	publish_set_stale(k->parts.publish, since);
+	capture_away(k->parts.capture, since);
+}
+
+/* Somebody opens a log, as output_fetch_fn says. */
+static void on_open(void *data, const char *id, const char *key, loop_fn done, void *arg)
+{
+	const struct kube *k = data;
+	const struct spec_job *snapshot cleanup_job =
+		store_get(k->parts.b->store, BACKEND_JOBS, id);
+
+	if (snapshot)
+		capture_open(k->parts.capture, snapshot, key, done, arg);
+	else
+		done(arg);
+}
+
+/* --- making --- */
+
+/* A hash of the server's address: the address is no file name, and two servers may differ in their path alone. */
+static int kube_key(const struct backend_config *config, char **ret, char **ret_text)
+{
+	struct spec_connection c cleanup(spec_connection_clear) = {0};
+	char digest[65];
+	int err = discover_connection(config, &c, ret_text);
+
+	if (err)
+		return err;
+	spec_sha256(c.server, strlen(c.server), digest);
+	*ret = text_print("%s-%s-%.12s", config->kind, c.namespace, digest);
+	return 0;
+}
+
+/* Run options were accepted if any of the kinds has them that SOURCE may mean; now the kind is known. */
+static int check_options(const struct kube *k, char **ret_text)
+{
+	const struct backend_config *c = &k->parts.b->config;
+	const struct spec_kind *kind = k->parts.kind;
+	cleanup_free char *text = NULL;
+	int err = 0;
+
+	for (size_t i = 0; i < c->n_args && !err; i++)
+		err = spec_option_check(kind->name, kind->options, c->args[i].key, c->args[i].value,
+					&text);
+	if (err)
+		*ret_text =
+			text_print("%s\nThe jobs of this mount are %s of %s: leave that option "
+				   "out.",
+				   text ? text : strerror(-err), kind->plural, kind->api_version);
+	return err;
+}
+
+/* Its jobs are of KIND. */
+static int set_kind(struct kube *k, const struct spec_kind *kind, char **ret_text)
+{
+	cleanup_free char *path = text_print("/apis/%s/namespaces/%s/%s", kind->api_version,
+					     k->connection.namespace, kind->plural);
+
+	text_set(&k->resource, "%s.%.*s", kind->plural, (int)strcspn(kind->api_version, "/"),
+		 kind->api_version);
+	k->parts.kind = kind;
+	k->parts.resource = k->resource;
+	world_set_kind(k->parts.world, kind);
+	requests_set_path(k->parts.requests, path);
+	return check_options(k, ret_text);
+}
+
+/* The queue of the mount's own jobs, as -o queue says; "" none. */
+static const char *own_queue(const struct backend_config *c)
+{
+	for (size_t i = 0; i < c->n_args; i++)
+		if (streq(c->args[i].key, "queue"))
+			return c->args[i].value;
+	return "";
+}
+
+static void make_parts(struct kube *k, struct backend *b)
+{
+	struct kube_parts *parts = &k->parts;
+	const char *namespace = k->connection.namespace;
+	const struct world_events world = {on_world_changed, on_told_up_to, k};
+
+	parts->b = b;
+	parts->namespace = namespace;
+	parts->world = world_new(b->loop, &world);
+	parts->commands = commands_new(b->loop, on_job_changed, k);
+	parts->folders = folders_new(&(struct folders_config){
+		.loop = b->loop,
+		.store = b->store,
+		.output = b->output,
+		.state_dir = b->config.state_dir,
+		.group = &k->group,
+		.events = {on_folder_freed, is_in_use, on_saved, k},
+	});
+	parts->capture = capture_new(&(struct capture_config){
+		.loop = b->loop,
+		.http = k->http,
+		.output = b->output,
+		.namespace = namespace,
+		.events = {on_claim, on_pod, on_job_changed, k},
+	});
+	parts->watches = watches_new(&(struct watches_config){
+		.loop = b->loop,
+		.http = k->http,
+		.world = parts->world,
+		.namespace = namespace,
+		.selector = b->config.selector,
+		.own_queue = own_queue(&b->config),
+		.events = {on_listed, on_failed, on_confirmed, k},
+	});
+	parts->publish = publish_new(&(struct publish_config){
+		.loop = b->loop,
+		.store = b->store,
+		.world = parts->world,
+		.folders = parts->folders,
+		.capture = parts->capture,
+		.commands = parts->commands,
+		.namespace = namespace,
+		.mode = b->config.capture,
+	});
+	parts->requests = requests_new(b->loop, k->http, &k->group);
+	parts->removals = removals_new(parts);
+}
+
+static void kube_fini(struct backend *b)
+{
+	struct kube *k = b->impl ? kube_of(b) : NULL;
+
+	if (!k)
+		return;
+	removals_free(k->parts.removals);
+	requests_free(k->parts.requests);
+	publish_free(k->parts.publish);
+	watches_free(k->parts.watches);
+	capture_free(k->parts.capture);
+	folders_free(k->parts.folders);
+	commands_free(k->parts.commands);
+	world_free(k->parts.world);
+	http_free(k->http);
+	credential_free(k->credential);
+	spec_connection_clear(&k->connection);
+	free(k->resource);
+	free(k);
+	backend_set_impl(b, NULL);
+}
+
+/* Pool: read the connection from the kubeconfig again, relative to the directory where kxfs was started. */
+static int load_again(void *data, struct spec_connection *ret)
+{
+	const struct kube *k = data;
+	struct backend_config config = k->parts.b->config;
+	cleanup_free char *path = NULL, *text = NULL;
+
+	config.context = k->connection.context;
+	if (*config.kubeconfig && *config.kubeconfig != '/') {
+		path = text_print("%s/%s", config.work_dir, config.kubeconfig);
+		config.kubeconfig = path;
+	}
+	return discover_connection(&config, ret, &text);
+}
+
+static int kube_init(struct backend *b, char **ret_text)
+{
+	struct kube *k = new0(struct kube);
+	int err;
+
+	backend_set_impl(b, &k->parts);
+	group_init(&k->group, b->loop);
+	err = discover_connection(&b->config, &k->connection, ret_text);
+	if (!err)
+		err = credential_new(b->loop, &k->connection, &k->credential, ret_text);
+	if (!err) {
+		credential_set_load(k->credential, load_again, k);
+		err = http_new(b->loop, &k->connection, k->credential, &k->http, ret_text);
+	}
+	if (!err) {
+		make_parts(k, b);
+		/* If the name may mean several kinds, kube_start asks the cluster which it serves. */
+		if (!spec_served_at(b->config.kind, 1))
+			err = set_kind(k, spec_kind_find(b->config.kind), ret_text);
+	}
+	if (err) {
+		kube_fini(b);
+		return err;
+	}
+	output_set_fetch(b->output, on_open, k);
+	return 0;
+}
+
+/* --- start and stop --- */
+
+static void on_loaded(void *data, int err)
+{
+	struct kube *k = data;
+	cleanup_free char *text = NULL;
+
+	if (k->stopping)
+		return;
+	if (!err) {
+		watches_start(k->parts.watches);
+		return;
+	}
+	text = text_print("%s: %s", k->parts.b->config.state_dir, strerror(-err));
+	backend_started(k->parts.b, err, text);
+}
+
+static void on_discovered(void *data, const struct spec_served *served, int err, const char *text)
+{
+	struct kube *k = data;
+	cleanup_free char *why = NULL;
+
+	discover_free(take_ptr(k->discover));
+	if (!err)
+		err = set_kind(k, served->kind, &why);
+	if (err) {
+		backend_started(k->parts.b, err, why ? why : text);
+		return;
+	}
+	diag(DIAG_INFO, "the cluster serves %s of %s", served->plural, served->api_version);
+	folders_load(k->parts.folders, on_loaded, k);
+}
+
+static void kube_start(struct backend *b)
+{
+	struct kube *k = kube_of(b);
+
+	if (k->parts.kind)
+		folders_load(k->parts.folders, on_loaded, k);
+	else
+		k->discover = discover_new(k->http, b->config.kind, on_discovered, k);
+}
+
+static void on_http_stopped(void *data)
+{
+	struct kube *k = data;
+
+	group_leave(&k->group);
+}
+
+static void on_stopped(void *data)
+{
+	const struct kube *k = data;
+
+	backend_stopped(k->parts.b);
+}
+
+static void kube_stop(struct backend *b)
+{
+	struct kube *k = kube_of(b);
+
+	k->stopping = true;
+	publish_stop(k->parts.publish);
+	removals_stop(k->parts.removals);
+	discover_free(take_ptr(k->discover));
+	watches_stop(k->parts.watches);
+	world_stop(k->parts.world);
+	requests_stop(k->parts.requests);
+	commands_stop(k->parts.commands);
+	capture_stop(k->parts.capture);
+	folders_stop(k->parts.folders);
+	credential_stop(k->credential);
+	group_enter(&k->group);
+	http_stop(k->http, on_http_stopped, k);
+	group_when_empty(&k->group, on_stopped, k);
+}
+
+/* --- texts --- */
+
+static int read_appdef(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len)
+{
+	cleanup_free char *path = file_path(b->config.state_dir, job->id, "app.yaml");
+	int err = job->own ? file_read(path, SPEC_MAX_FILE, ret, ret_len) : -ENOENT;
+
+	if (err != -ENOENT || !job->object)
+		return err;
+	return spec_object_appdef(job->object->text, job->object->len, ret, ret_len);
+}
+
+static int kube_text(struct backend *b, const struct spec_job *job, enum backend_text which,
+		     char **ret, size_t *ret_len)
+{
+	if (which == BACKEND_APPDEF)
+		return read_appdef(b, job, ret, ret_len);
+	if (!job->object)
+		return -ENOENT;
+	return spec_object_yaml(job->object->text, job->object->len, ret, ret_len);
+}
+
+static int kube_events_text(struct backend *b, const struct spec_job *job, char **ret,
+			    size_t *ret_len, int64_t *ret_changed)
+{
+	const struct kube_parts *k = kube_parts_of(b);
+	struct events_list events cleanup(events_release) = {0};
+
+	if (!watches_know(k->watches, WORLD_EVENTS))
+		return -ENOENT;
+	world_events_of(k->world, job->uid, &events);
+	spec_event_view_text(events.v, events.n, ret, ret_len, ret_changed);
+	return 0;
+}
+
+static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n)
+{
+	const struct kube_parts *k = kube_parts_of(b);
+
+	if (!watches_know(k->watches, WORLD_QUEUES) && !watches_know(k->watches, WORLD_OWN_QUEUE))
+		return -ENOENT;
+	*ret = world_queues(k->world, ret_n);
+	return 0;
+}
+
+static struct spec_queue_view *kube_queue(struct backend *b, const char *name)
+{
+	return world_queue(kube_parts_of(b)->world, name);
+}
+
+static int kube_info(struct backend *b, FILE *out)
+{
+	struct kube *k = kube_of(b);
+
+	print_text(out, "server", k->connection.server);
+	print_text(out, "context", k->connection.context);
+	print_text(out, "namespace", k->connection.namespace);
+	if (k->parts.kind)
+		print_text(out, "api", k->parts.kind->api_version);
+	print_text(out, "state", b->config.state_dir);
+	watches_info(k->parts.watches, out);
+	return 0;
+}
+
+static int kube_metrics(struct backend *b, FILE *out)
+{
+	struct kube *k = kube_of(b);
+	struct capture_counts logs;
+	struct http_counts http;
+
+	http_count(k->http, &http);
+	capture_count(k->parts.capture, &logs);
+	const struct print_metric metrics[] = {
+		{"pods", "gauge", "Pods of the jobs in jobs/", world_n_pods(k->parts.world)},
+		{"server_failures_total", "counter", "Requests that got no whole answer",
+		 http.failed},
+		{"server_retries_total", "counter", "Requests sent again", http.retried},
+		{"server_connections", "gauge", "Connections to the server", http.connections},
+		{"watch_events_total", "counter", "Objects that the server told of",
+		 watches_n_told(k->parts.watches)},
+		{"log_streams", "gauge", "Logs that are followed", logs.streams},
+		{"log_streams_waiting", "gauge", "Logs that wait for a stream", logs.waiting},
+	};
+
+	print_metrics(out, metrics, array_size(metrics));
+	print_metric_head(out, "server_requests_total", "counter",
+			  "Requests sent to the server, by the code of its answer");
+	tally_print(http.answers, out, "server_requests_total",
+		    (const char *const[]){"verb", "resource", "code"});
+	watches_metrics(k->parts.watches, out);
+	return 0;
+}
+
+const struct backend_ops kube_ops = {
+	.key = kube_key,
+	.init = kube_init,
+	.start = kube_start,
+	.stop = kube_stop,
+	.fini = kube_fini,
+	.submit = kube_submit,
+	.dry_run = kube_submit,
+	.cancel = kube_cancel,
+	.control = kube_control,
+	.forget = kube_forget,
+	.text = kube_text,
+	.events = kube_events_text,
+	.queues = kube_queues,
+	.queue = kube_queue,
+	.info = kube_info,
+	.metrics = kube_metrics,
+};

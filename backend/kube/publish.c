@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A job may change many times in one turn of the loop (each pod of a gang starts), so it is queued and shown once.
+ * Making a snapshot is cheap but not free, so one turn publishes for a limited time, and requests of the FUSE thread
+ * are served between turns. Until the first lists are in nothing is shown: a job without its pods would look changed.
+ *
+ * A job leaves jobs/ when its object is gone, or when a user of this mount has cancelled it, though the cluster may
+ * still have it then. It is forgotten when its object and its pods are gone and its output is on disk.
+ */
+#include "backend/kube/publish.h"
+
+#include <uthash.h>
+#include <utlist.h>
+
+#include "spec/base/mem.h"
+#include "spec/job/snapshot.h"
+
+#define PUBLISH_MS 20
+
+/* What is known here of a job, as long as the world knows it. */
+struct shown {
+	struct publish *p;
+	char *uid;
+	bool queued;
+	bool gone;		   /* its object is, as the world said last */
+	bool left;		   /* it is not in jobs/ any more */
+	struct shown *prev, *next; /* in the queue */
+	UT_hash_handle hh;	   /* by uid */
+};
+
+struct publish {
+	struct publish_config config;
+	struct shown *all;
+	struct shown *queue;
+	bool begun;
+	bool posted; /* the next turn has been posted to the loop */
+	bool stopping;
+	int64_t stale_since;
+};
+
+static struct shown *need(struct publish *p, const char *uid)
+{
+	struct shown *s;
+
+	HASH_FIND_STR(p->all, uid, s);
+	if (s)
+		return s;
+	s = new0(struct shown);
+	s->p = p;
+	s->uid = text_copy(uid);
+	HASH_ADD_KEYPTR(hh, p->all, s->uid, strlen(s->uid), s);
+	return s;
+}
+
+static void unqueue(struct shown *s)
+{
+	if (s->queued)
+		DL_DELETE(s->p->queue, s);
+	s->queued = false;
+}
+
+static void shown_free(struct shown *s)
+{
+	unqueue(s);
+	HASH_DEL(s->p->all, s);
+	free(s->uid);
+	free(s);
+}
+
+/* --- snapshots --- */
+
+static void queue_unrefp(struct spec_queue_view **queue)
+{
+	spec_queue_view_unref(*queue);
+}
+
+static bool is_wanted(const struct publish *p, const struct spec_job *snapshot)
+{
+	return p->config.mode == BACKEND_CAPTURE_ALL ||
+	       (p->config.mode == BACKEND_CAPTURE_OWN && snapshot->own);
+}
+
+/* A snapshot of JOB as it is now. */
+static struct spec_job *snapshot_of(struct publish *p, const struct world_job *job, bool history)
+{
+	const struct publish_config *c = &p->config;
+	const struct spec_job *before cleanup_job = store_get_uid(c->store, job->uid);
+	struct spec_queue_view *queue cleanup(queue_unrefp) =
+		world_queue(c->world, job->view->queue);
+	struct events_list events cleanup(events_release) = {0};
+	const struct folder *folder = folders_of(c->folders, job->view);
+	const struct spec_kind *kind = world_kind(c->world);
+	const struct spec_pod_view **pods cleanup_free = NULL;
+	struct spec_view_context ctx = {
+		.reader = kind->reader,
+		.control = kind->control,
+		.backend = kind->name,
+		.namespace = c->namespace,
+		.now = loop_time_ns(),
+		.stale_since = history ? 0 : p->stale_since,
+		.own = folder && *folder->submission,
+		.history = history,
+		.since = job->since,
+		.group = world_group(c->world, job),
+		.queue = queue,
+		.events_known = world_is_confirmed(c->world, WORLD_EVENTS),
+		.before = before,
+	};
+	struct spec_job *snapshot;
+	size_t n;
+
+	pods = world_pods(job, &n);
+	world_events_of(c->world, job->uid, &events);
+	ctx.events = events.v;
+	ctx.n_events = events.n;
+	snapshot = spec_view_job(job->view, pods, n, &ctx);
+	snapshot->object = spec_text_ref(job->object);
+	snapshot->pending = history ? 0 : commands_pending(c->commands, job->uid);
+	snapshot->ignored = history ? 0 : commands_ignored(c->commands, job->uid);
+	capture_fill(c->capture, snapshot, is_wanted(p, snapshot), folder && folder->dropped);
+	return snapshot;
+}
+
+/* --- one job --- */
+
+static void show(struct publish *p, struct shown *s, const struct world_job *job)
+{
+	const struct publish_config *c = &p->config;
+	const struct folder *folder;
+	struct spec_job *snapshot;
+
+	unqueue(s);
+	if (!job->view)
+		return;
+	folders_bind(c->folders, job->view);
+	folder = folders_of(c->folders, job->view);
+	/* A job that has left jobs/ without a byte of output is no longer shown. */
+	if (s->left && !(folder && folder->output))
+		return;
+	commands_check(c->commands, job->uid, world_kind(c->world)->control, job->view);
+	snapshot = snapshot_of(p, job, s->left);
+	world_set_waiting(job,
+			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
+	capture_look(c->capture, snapshot,
+		     !s->left && is_wanted(p, snapshot) && !(folder && folder->dropped));
+	store_put(c->store, snapshot);
+	if (s->left || capture_has(c->capture, job->uid))
+		folders_save(c->folders, job->uid, s->left);
+	commands_shown(c->commands, job->uid, job->view->phase);
+}
+
+static void leave(struct publish *p, struct shown *s, const struct world_job *job)
+{
+	const struct publish_config *c = &p->config;
+	const struct folder *folder = job->view ? folders_of(c->folders, job->view) : NULL;
+
+	s->left = true;
+	commands_gone(c->commands, s->uid);
+	/* The output may be of an earlier mount. */
+	if (folder && folder->output) {
+		show(p, s, job);
+		return;
+	}
+	unqueue(s);
+	store_remove(c->store, s->uid);
+	if (folder)
+		folders_remove(c->folders, folder->id, NULL, NULL);
+}
+
+/* Have all parts forget the job of S if nothing of it is left. */
+static void forget(struct publish *p, struct shown *s, const struct world_job *job)
+{
+	const struct publish_config *c = &p->config;
+
+	if (s->queued || (job && (job->n_pods || (job->view && !job->gone))))
+		return; /* its last change has not been shown yet, or the cluster still has it */
+	if (!capture_is_over(c->capture, s->uid))
+		return;
+	capture_forget(c->capture, s->uid);
+	commands_gone(c->commands, s->uid);
+	if (job)
+		world_forget(job);
+	shown_free(s);
+}
+
+static void reconcile(struct publish *p, struct shown *s)
+{
+	const struct world_job *job = world_find(p->config.world, s->uid);
+
+	unqueue(s);
+	if (job && s->gone && !s->left)
+		leave(p, s, job);
+	else if (job)
+		show(p, s, job);
+	forget(p, s, job);
+}
+
+/* --- turns --- */
+
+static void post_turn(struct publish *p);
+
+static void turn(void *data)
+{
+	struct publish *p = data;
+	uint64_t until = loop_now_ms() + PUBLISH_MS;
+
+	p->posted = false;
+	while (p->queue && !p->stopping) {
+		reconcile(p, p->queue);
+		if (loop_now_ms() >= until)
+			break;
+	}
+	post_turn(p);
+}
+
+static void post_turn(struct publish *p)
+{
+	if (!p->queue || p->posted || !p->begun || p->stopping)
+		return;
+	p->posted = true;
+	loop_post(p->config.loop, turn, p);
+}
+
+static void enqueue(struct publish *p, struct shown *s)
+{
+	/* A job that goes is handled first, so that a new job of its name finds room. */
+	bool first = s->gone && !s->left;
+
+	if (first)
+		unqueue(s);
+	if (first)
+		DL_PREPEND(p->queue, s);
+	else if (!s->queued)
+		DL_APPEND(p->queue, s);
+	s->queued = true;
+	post_turn(p);
+}
+
+void publish_changed(struct publish *p, const struct world_job *job)
+{
+	struct shown *s = need(p, job->uid);
+
+	if (s->gone && !job->gone)
+		s->left = false; /* it had lost the labels that are shown, and has them again */
+	s->gone = job->gone;
+	enqueue(p, s);
+}
+
+void publish_again(struct publish *p, const char *uid)
+{
+	struct shown *s;
+
+	HASH_FIND_STR(p->all, uid, s);
+	if (s)
+		enqueue(p, s);
+}
+
+void publish_name(struct publish *p, const char *id)
+{
+	for (struct shown *s = p->all; s; s = s->hh.next) {
+		const struct world_job *job = world_find(p->config.world, s->uid);
+
+		if (job && job->view && streq(job->view->meta.name, id))
+			enqueue(p, s);
+	}
+}
+
+void publish_set_stale(struct publish *p, int64_t since)
+{
+	p->stale_since = since;
+	for (struct shown *s = p->all; s; s = s->hh.next)
+		enqueue(p, s);
+}
+
+void publish_now(struct publish *p, const struct world_job *job)
+{
+	show(p, need(p, job->uid), job);
+}
+
+void publish_leave(struct publish *p, const char *uid)
+{
+	const struct world_job *job = world_find(p->config.world, uid);
+	struct shown *s = job ? need(p, uid) : NULL;
+
+	if (!s || s->left)
+		return;
+	leave(p, s, job);
+	forget(p, s, job);
+}
+
+/* --- the start --- */
+
+/* The cluster no longer has a job that an earlier mount has seen: its last snapshot becomes its history. */
+static void make_history(struct publish *p, const struct spec_job *old)
+{
+	cleanup_free char *text = spec_snapshot_text(old);
+	struct spec_job *job;
+
+	if (spec_snapshot_parse(text, strlen(text), &job) < 0)
+		return;
+	job->history = true;
+	job->changed = loop_time_ns();
+	/* Logs that are not complete lack something, since no mount was there to capture it. */
+	for (size_t i = 0; is_wanted(p, job) && i < job->n_replicas; i++) {
+		for (size_t j = 0; j < job->replicas[i].n_logs; j++) {
+			struct spec_log *l = &job->replicas[i].logs[j];
+
+			if (!l->complete)
+				l->gap = max_of(l->gap, (uint64_t)1);
+		}
+	}
+	if (!spec_state_is_final(job->state)) {
+		job->state = SPEC_CANCELLED;
+		job->finished = job->changed;
+	}
+	store_put(p->config.store, job);
+	folders_save(p->config.folders, old->uid, true);
+}
+
+struct begin {
+	struct publish *p;
+	void (*launched)(void *data, const char *file, const char *id, int64_t time);
+	void *data;
+};
+
+static void bind_folder(void *data, const struct world_job *job)
+{
+	struct publish *p = data;
+
+	if (job->view)
+		folders_bind(p->config.folders, job->view);
+}
+
+/* Decide what to do with a folder of an earlier mount. */
+static void begin_folder(void *data, const struct folder *folder)
+{
+	const struct begin *begin = data;
+	struct publish *p = begin->p;
+	const struct spec_job *job cleanup_job = store_get_uid(p->config.store, folder->uid);
+	const struct world_job *live = world_find(p->config.world, folder->uid);
+	bool is_there = live && live->view;
+
+	if (folder->file && (job || is_there))
+		begin->launched(begin->data, folder->file, folder->id, folder->written);
+	if ((job && job->history) || is_there)
+		return;
+	if (job)
+		make_history(p, job);
+	else if (!folder->output) /* it was never launched */
+		folders_remove(p->config.folders, folder->id, NULL, NULL);
+}
+
+void publish_begin(struct publish *p,
+		   void (*launched)(void *data, const char *file, const char *id, int64_t time),
+		   void *data)
+{
+	struct begin begin = {p, launched, data};
+	struct shown *s, *next;
+
+	p->begun = true;
+	world_each(p->config.world, bind_folder, p);
+	folders_each(p->config.folders, begin_folder, &begin);
+	HASH_ITER(hh, p->all, s, next)
+		reconcile(p, s);
+}
+
+/* --- life --- */
+
+struct publish *publish_new(const struct publish_config *config)
+{
+	struct publish *p = new0(struct publish);
+
+	p->config = *config;
+	return p;
+}
+
+void publish_stop(struct publish *p)
+{
+	p->stopping = true;
+}
+
+void publish_free(struct publish *p)
+{
+	struct shown *s, *next;
+
+	if (!p)
+		return;
+	HASH_ITER(hh, p->all, s, next)
+		shown_free(s);
+	free(p);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the world to what users see: when something of a job has changed, the job is reconciled once, in the loop's
+ * next turn. Its command is checked for an outcome; capture learns which of its logs have begun or ended; its new
+ * snapshot goes into the store, and onto the disk if the job has a folder. When nothing of the job is left, all parts
+ * forget it. This is the only place that knows all of these parts. I/O thread only.
+ */
+#ifndef KXFS_BACKEND_KUBE_PUBLISH_H
+#define KXFS_BACKEND_KUBE_PUBLISH_H
+
+#include "backend/backend.h"
+#include "backend/kube/capture.h"
+#include "backend/kube/commands.h"
+#include "backend/kube/folders.h"
+#include "backend/kube/world.h"
+
+struct publish;
+
+struct publish_config {
+	struct loop *loop;
+	struct store *store;
+	struct world *world;
+	struct folders *folders;
+	struct capture *capture;
+	struct commands *commands;
+	const char *namespace; /* borrowed */
+	enum backend_capture mode;
+};
+
+struct publish *publish_new(const struct publish_config *config);
+/*
+ * The first lists are in: show all jobs. What an earlier mount knew and the cluster no longer has becomes history, and
+ * LAUNCHED(DATA, file, id, time) is called for each job of which an earlier mount may not have shown that it was
+ * launched.
+ */
+void publish_begin(struct publish *p,
+		   void (*launched)(void *data, const char *file, const char *id, int64_t time),
+		   void *data);
+/* Nothing is shown any more. */
+void publish_stop(struct publish *p);
+void publish_free(struct publish *p); /* NULL is allowed */
+
+/* JOB has changed in the world. It is only put into the queue. */
+void publish_changed(struct publish *p, const struct world_job *job);
+/* The output or the command of job UID has changed. It is only put into the queue. */
+void publish_again(struct publish *p, const char *uid);
+/* The folder of this name has changed, for which jobs of the name may wait. They are only put into the queue. */
+void publish_name(struct publish *p, const char *id);
+/* The server has not confirmed since SINCE (ns) what is shown; 0: it has. */
+void publish_set_stale(struct publish *p, int64_t since);
+
+/* Show JOB now, before anybody is answered. */
+void publish_now(struct publish *p, const struct world_job *job);
+/* Job UID leaves jobs/ now: for the history if there is output of it, else for good. */
+void publish_leave(struct publish *p, const char *uid);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Removing jobs: those of the history for good, because somebody asked for it or they are too old; and, where room is
+ * short, the output of finished jobs that are still in the cluster. jobs/expiry.h decides when.
+ */
+#include <errno.h>
+
+#include "backend/jobs/expiry.h"
+#include "backend/kube/parts.h"
+#include "spec/base/mem.h"
+
+struct removals {
+	const struct kube_parts *k;
+	struct expiry *expiry; /* NULL: the mount ends */
+	size_t n;	       /* under way */
+};
+
+struct removal {
+	struct removals *all;
+	struct backend_request *rq; /* NULL: nobody asked */
+	char *uid;
+	bool history;
+};
+
+static void on_removed(void *data)
+{
+	struct removal *r = data;
+	struct removals *all = r->all;
+
+	if (r->history)
+		store_remove(all->k->b->store, r->uid);
+	all->n--;
+	expiry_now(all->expiry);
+	if (r->rq)
+		backend_answer(r->rq, 0, NULL, NULL);
+	free(r->uid);
+	free(r);
+}
+
+static void begin(struct removals *all, const struct spec_job *job, struct backend_request *rq)
+{
+	const struct kube_parts *k = all->k;
+	const struct folder *folder = folders_find(k->folders, job->id);
+	struct removal *r = new0(struct removal);
+
+	*r = (struct removal){
+		.all = all,
+		.rq = rq,
+		.uid = text_copy(job->uid),
+		.history = job->history,
+	};
+	all->n++;
+	capture_forget(k->capture, job->uid);
+	/* The folder may belong to another job of that name by now. */
+	if (!folder || (*folder->uid && !streq(folder->uid, job->uid)))
+		loop_post(k->b->loop, on_removed, r);
+	else if (job->history)
+		folders_remove(k->folders, job->id, on_removed, r);
+	else
+		folders_drop_output(k->folders, job->id, on_removed, r);
+	/* Its output may have been all for which the job was still known. */
+	publish_again(k->publish, job->uid);
+}
+
+void kube_forget(struct backend *b, struct backend_request *rq)
+{
+	const struct spec_job *job cleanup_job = store_get_uid(b->store, rq->uid);
+
+	if (job)
+		begin(kube_parts_of(b)->removals, job, rq);
+	else
+		backend_answer(rq, -ENOENT, NULL, NULL);
+}
+
+/* --- when nobody asks --- */
+
+static bool may_go(void *data, const struct spec_job *job)
+{
+	const struct removals *all = data;
+	const struct kube_parts *k = all->k;
+
+	return folders_holds(k->folders, job->id, job->uid) && !job->suspended &&
+	       capture_is_quiet(k->capture, job->uid);
+}
+
+static bool is_busy(void *data)
+{
+	const struct removals *all = data;
+
+	return all->n > 0;
+}
+
+static void remove_job(void *data, const struct spec_job *job)
+{
+	begin(data, job, NULL);
+}
+
+struct removals *removals_new(const struct kube_parts *k)
+{
+	struct removals *all = new0(struct removals);
+	const struct expiry_config config = {
+		.loop = k->b->loop,
+		.store = k->b->store,
+		.output = k->b->output,
+		.spool_limit = k->b->config.spool_limit,
+		.history_keep = k->b->config.history_keep,
+		.may_go = may_go,
+		.is_busy = is_busy,
+		.remove = remove_job,
+		.data = all,
+	};
+
+	all->k = k;
+	all->expiry = expiry_new(&config);
+	return all;
+}
+
+void removals_soon(struct removals *all)
+{
+	expiry_soon(all->expiry);
+}
+
+void removals_stop(struct removals *all)
+{
+	expiry_free(take_ptr(all->expiry));
+}
+
+void removals_free(struct removals *all)
+{
+	if (!all)
+		return;
+	removals_stop(all);
+	free(all);
+}

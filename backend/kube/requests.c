@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* A list of requests; each is in the group that the end of the mount waits for. */
+#include "backend/kube/requests.h"
+
+#include <errno.h>
+
+#include <utlist.h>
+
+#include "spec/api/refusal.h"
+#include "spec/base/mem.h"
+
+#define RETRY_MIN_MS 500u
+#define RETRY_MAX_MS 15000u
+
+struct requests {
+	struct loop *loop;
+	struct http *http;
+	struct group *group;
+	char *jobs_path;
+	bool stopping;
+	struct request *list;
+};
+
+void request_begin(struct requests *all, struct request *r, struct backend_request *rq,
+		   const struct request_ops *ops)
+{
+	r->ops = ops;
+	r->rq = rq;
+	r->all = all;
+	r->since = loop_now_ms();
+	DL_APPEND(all->list, r);
+	group_enter(all->group);
+}
+
+void request_set_working(struct request *r, bool working)
+{
+	r->working = working;
+}
+
+void request_set_unclear(struct request *r, bool unclear)
+{
+	r->unclear = unclear;
+}
+
+static void request_end(struct request *r)
+{
+	struct requests *all = r->all;
+
+	if (r->call)
+		http_cancel(r->call);
+	loop_timer_free(r->timer);
+	DL_DELETE(all->list, r);
+	r->ops->free(r);
+	group_leave(all->group);
+}
+
+uint64_t request_age(const struct request *r)
+{
+	return loop_now_ms() - r->since;
+}
+
+void request_call(struct request *r, const char *id, const char *query,
+		  const struct http_call *call)
+{
+	struct http_call copy = *call;
+	cleanup_free char *path =
+		text_print("%s%s%s%s", r->all->jobs_path, id ? "/" : "", id ? id : "", query);
+
+	if (!copy.path)
+		copy.path = path;
+	r->call = http_send(r->all->http, &copy);
+}
+
+void request_replied(struct request *r)
+{
+	r->call = NULL;
+}
+
+static void on_retry(void *data)
+{
+	struct request *r = data;
+
+	loop_timer_free(take_ptr(r->timer));
+	r->ops->send(r);
+}
+
+bool request_again(struct request *r, unsigned wait_ms)
+{
+	unsigned doubled = min_of(r->tries, 5u);
+	unsigned delay = min_of(RETRY_MIN_MS << doubled, RETRY_MAX_MS);
+
+	if (request_age(r) > REQUEST_FIND_OUT_MS)
+		return false;
+	r->tries++;
+	r->timer = loop_timer_new(r->all->loop, max_of(delay, wait_ms), 0, on_retry, r);
+	return true;
+}
+
+void request_answer(struct request *r, int err, const char *id, const char *text)
+{
+	backend_answer(take_ptr(r->rq), err, id, text);
+	request_end(r);
+}
+
+void request_answer_dry_run(struct request *r, const char *manifest)
+{
+	backend_answer_dry_run(take_ptr(r->rq), manifest);
+	request_end(r);
+}
+
+int request_refusal(const struct http_reply *reply, const struct spec_asked *asked, char **ret_text)
+{
+	if (!reply->err)
+		return spec_reply_errno(reply->status, reply->body, reply->len, asked, ret_text);
+	*ret_text = text_print("%s %s: %s", asked->verb, asked->resource,
+			       *reply->text ? reply->text : strerror(-reply->err));
+	return reply->err;
+}
+
+struct requests *requests_new(struct loop *loop, struct http *http, struct group *group)
+{
+	struct requests *all = new0(struct requests);
+
+	*all = (struct requests){.loop = loop, .http = http, .group = group};
+	return all;
+}
+
+void requests_set_path(struct requests *all, const char *jobs_path)
+{
+	all->jobs_path = text_copy(jobs_path);
+}
+
+bool requests_are_stopping(const struct requests *all)
+{
+	return all->stopping;
+}
+
+void requests_stop(struct requests *all)
+{
+	struct request *r, *next;
+
+	all->stopping = true;
+	DL_FOREACH_SAFE(all->list, r, next) {
+		if (r->working)
+			continue;
+		if (r->unclear)
+			request_answer(r, -EINPROGRESS, NULL,
+				       "kxfs is ending, and whether this was launched is not known "
+				       "yet: the next mount says so here");
+		else
+			request_answer(r, -ECANCELED, NULL, "kxfs is ending");
+	}
+}
+
+void requests_free(struct requests *all)
+{
+	if (!all)
+		return;
+	free(all->jobs_path);
+	free(all);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* A key is UID.CONTAINER.RESTART, and none of the three holds a dot. */
+#include "backend/kube/run.h"
+
+size_t run_pod_len(const char *key)
+{
+	return strcspn(key, ".");
+}
+
+/* Are the bytes from FROM to TO equal to NAME? */
+static bool is_part(const char *from, const char *to, const char *name)
+{
+	return strncmp(from, name, (size_t)(to - from)) == 0 && !name[to - from];
+}
+
+bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret)
+{
+	const char *name = strchr(key, '.'), *restart = strrchr(key, '.');
+
+	if (!pod || !name || restart == name)
+		return false;
+	ret->pod = pod;
+	ret->restart = (unsigned)strtoul(restart + 1, NULL, 10);
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		ret->container = &pod->containers[i];
+		if (is_part(name + 1, restart, ret->container->name))
+			return true;
+	}
+	return false;
+}
+
+/* Is the container between two runs? It waits then, and its count of restarts is still that of the run before. */
+static bool is_between(const struct run *run)
+{
+	return run->container->state == SPEC_WAITING && run->container->last_exit_code >= 0;
+}
+
+bool run_has_begun(const struct run *run)
+{
+	return run->restart < run->container->restarts || run->container->state != SPEC_WAITING ||
+	       is_between(run);
+}
+
+bool run_has_ended(const struct run *run, enum capture_end *ret)
+{
+	if (run->restart + 1 < run->container->restarts)
+		*ret = CAPTURE_GONE; /* only the run before the present one can still be had */
+	else if (run->restart < run->container->restarts)
+		*ret = CAPTURE_PREVIOUS;
+	else if (run->container->state == SPEC_TERMINATED || is_between(run))
+		*ret = CAPTURE_LAST;
+	else
+		return false;
+	return true;
+}
+
+bool run_was_started(const struct run *run)
+{
+	return run->container->started || is_between(run);
+}
+
+unsigned run_missed_before(const struct spec_replica *r, size_t i)
+{
+	const char *key = r->logs[i].key, *dot = strrchr(key, '.');
+	unsigned long run = dot ? strtoul(dot + 1, NULL, 10) : 0;
+	unsigned long first = 0; /* of those that may be missing */
+
+	if (i > 0 && dot && strncmp(r->logs[i - 1].key, key, (size_t)(dot + 1 - key)) == 0)
+		first = strtoul(r->logs[i - 1].key + (dot + 1 - key), NULL, 10) + 1;
+	return run > first ? (unsigned)(run - first) : 0;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A submission. On the pool a name and a UUID are chosen, the manifest is made, and what a start after a crash needs is
+ * written (folder_files.h); then the manifest is sent. So the job is launched exactly once: a try whose reply was lost
+ * is made again under the same name, and a name that is taken is ours when the object has our UUID. Once the
+ * server may have acted on a try, a refusal is final only after it was asked who has the name: our own job may be what
+ * uses up the quota. The job is in the store before the request is answered.
+ *
+ *	step	what is under way		what ends it			next
+ *	PREPARE	the pool makes the manifest	it is made			POST
+ *						the document is wrong		CLEAN
+ *	POST	a POST, or a pause before one	created				answer: launched
+ *						refused				CLEAN
+ *						the name is taken, or a try
+ *						may have been acted on		HOLDER
+ *						no answer			POST, later
+ *	HOLDER	a GET of who has the name	it is ours			answer: launched
+ *						another has the name that the
+ *						document gives			CLEAN, then PREPARE
+ *						nobody has it, or another	CLEAN
+ *						it can't be found out		answer: unclear
+ *	CLEAN	the folder is being removed	it is removed			answer: refused
+ *	RENDER	the pool writes the manifest	it is written			answer: dry run
+ *		of a dry run as YAML
+ *
+ * A dry run takes the same way from PREPARE to POST, but keeps nothing, and asks the server for no more than its
+ * opinion; then comes RENDER. While a part is on the pool (PREPARE, RENDER), the submission belongs to it.
+ */
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/random.h"
+#include "backend/kube/folder_files.h"
+#include "backend/kube/parts.h"
+#include "spec/api/refusal.h"
+#include "spec/api/object.h"
+#include "spec/base/mem.h"
+#include "spec/kinds/manifest.h"
+
+#define POST_MS	     25000
+#define REPLY_MAX    (8u << 20)
+#define SERVER_TRIES 4	/* after which an internal error of the server is the answer */
+#define NAME_TRIES   16 /* a name has 64 random bits: a second try is already a surprise */
+
+struct submit {
+	struct request r;
+	const struct kube_parts *k;
+	struct spec_manifest *m;
+	char uuid[37];	/* of the submission */
+	bool lost;	/* a try may have been acted on, though no reply said so */
+	unsigned names; /* tried */
+	bool beside;	/* whoever has the first of them is still there */
+	bool has_folder;
+	int err;    /* what is wrong; while HOLDER: so far */
+	char *text; /* for people; of a dry run that was approved: the manifest */
+};
+
+static struct submit *submit_of(struct request *r)
+{
+	return container_of(r, struct submit, r);
+}
+
+static bool is_dry(const struct submit *s)
+{
+	return s->r.rq->kind == BACKEND_DRY_RUN;
+}
+
+static void submit_free(struct request *r)
+{
+	struct submit *s = submit_of(r);
+
+	spec_manifest_free(s->m);
+	free(s->text);
+	free(s);
+}
+
+/* --- on the pool --- */
+
+static int make_manifest(struct submit *s)
+{
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	const struct backend_config *config = &s->k->b->config;
+	const struct backend_request *rq = s->r.rq;
+	struct spec_manifest_request mr = {
+		.kind = s->k->kind,
+		.options = config->args,
+		.n_options = config->n_args,
+		.home = config->home,
+		.identity = {.namespace = s->k->namespace,
+			     .submission = s->uuid,
+			     .submitter = rq->submitter,
+			     /* A document that gives its name: the first try keeps it. */
+			     .rename = s->names > 0,
+			     .beside = s->beside},
+	};
+	int err = random_bytes(mr.identity.random, sizeof(mr.identity.random));
+
+	if (!err && !*s->uuid)
+		err = random_uuid(s->uuid);
+	if (err)
+		return err;
+	err = spec_manifest_make(rq->text, rq->len, &mr, &s->m, &e);
+	if (err)
+		s->text = spec_errors_text(&e, rq->file);
+	return err;
+}
+
+static int make_folder(struct submit *s)
+{
+	const struct backend_request *rq = s->r.rq;
+	const struct folder_submission made = {
+		.id = s->m->id,
+		.uuid = s->uuid,
+		.file = rq->file,
+		.text = rq->text,
+		.len = rq->len,
+	};
+	int err = folder_files_submit(s->k->b->config.state_dir, &made);
+
+	s->has_folder = err != -EEXIST;
+	return err;
+}
+
+/* There is a folder of the name already: does the cluster still have its job? */
+static bool is_there(const struct submit *s)
+{
+	const struct spec_job *job cleanup_job = store_get(s->k->b->store, BACKEND_JOBS, s->m->id);
+
+	return job;
+}
+
+static void prepare(void *data)
+{
+	struct submit *s = data;
+
+	do {
+		spec_manifest_free(take_ptr(s->m));
+		s->err = make_manifest(s);
+		if (s->err || is_dry(s))
+			return;
+		s->err = make_folder(s);
+		s->beside |= s->err == -EEXIST && is_there(s);
+	} while (s->err == -EEXIST && ++s->names < NAME_TRIES);
+	if (s->err)
+		text_set(&s->text,
+			 "%s: the job can't be recorded in %s: %s; nothing was launched\n",
+			 s->r.rq->file, s->k->b->config.state_dir, strerror(-s->err));
+}
+
+static void prepared(void *data);
+
+/* On the pool, since a large manifest takes a while to write as YAML. */
+static void render(void *data)
+{
+	struct submit *s = data;
+	size_t len;
+
+	spec_manifest_yaml(s->m, &s->text, &len);
+}
+
+static void rendered(void *data)
+{
+	struct submit *s = data;
+
+	request_answer_dry_run(&s->r, s->text);
+}
+
+/* --- answers --- */
+
+static void cleaned(void *data)
+{
+	struct submit *s = data;
+
+	request_answer(&s->r, s->err, NULL, s->text);
+}
+
+/* Nothing was launched: remove the folder, then answer. */
+static void refuse(struct submit *s, int err)
+{
+	s->err = err;
+	if (!s->has_folder) {
+		cleaned(s);
+		return;
+	}
+	request_set_working(&s->r, true);
+	folders_remove(s->k->folders, s->m->id, cleaned, s);
+}
+
+static void launched(struct submit *s, const char *object, size_t len)
+{
+	const struct world_job *job = len ? world_reply(s->k->world, object, len) : NULL;
+
+	folders_submitted(s->k->folders, s->m->id, job ? job->uid : "");
+	if (job) /* NULL: the watch will bring it */
+		publish_now(s->k->publish, job);
+	request_answer(&s->r, 0, s->m->id, NULL);
+}
+
+/* It can't be found out whether the job was launched: the folder stays, in case the job appears. */
+static void give_up(struct submit *s, int err, const char *why)
+{
+	cleanup_free char *text = text_print(
+		"%s: sent as %s, but whether it was launched could not be found out: %s\n"
+		"Look for jobs/%s before it is submitted again.\n",
+		s->r.rq->file, s->m->id, why, s->m->id);
+
+	folders_submitted(s->k->folders, s->m->id, "");
+	request_answer(&s->r, err, NULL, text);
+}
+
+/* --- calls --- */
+
+/* Has the watch brought the job, though no reply did? */
+static bool is_known(struct submit *s)
+{
+	for (int place = BACKEND_JOBS; place <= BACKEND_HISTORY; place++) {
+		const struct spec_job *job cleanup_job =
+			store_get(s->k->b->store, (enum backend_place)place, s->m->id);
+
+		if (job && streq(job->submission, s->uuid))
+			return true;
+	}
+	return false;
+}
+
+/* Send the same POST again after a while. WHY: what came instead of an answer. */
+static void post_again(struct submit *s, const struct http_reply *reply, const char *why)
+{
+	if (!request_again(&s->r, reply->wait_ms))
+		give_up(s, -ETIMEDOUT, why);
+}
+
+static struct spec_asked asked_of(const struct submit *s, const char *verb)
+{
+	return (struct spec_asked){
+		.verb = verb,
+		.resource = s->k->resource,
+		.namespace = s->k->namespace,
+		.name = s->m->id,
+		.sent = s->m->json_len,
+	};
+}
+
+static void name_given_back(void *data)
+{
+	struct submit *s = data;
+
+	s->has_folder = false;
+	loop_work(s->k->b->loop, prepare, prepared, s);
+}
+
+/* Somebody has the name that the document gives: make the same job under another one. */
+static void take_another_name(struct submit *s)
+{
+	s->names++;
+	s->beside = true;
+	request_set_working(&s->r, true);
+	if (s->has_folder)
+		folders_remove(s->k->folders, s->m->id, name_given_back, s);
+	else
+		name_given_back(s);
+}
+
+/* Which job has the name, as a GET of it says. */
+enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
+
+static enum holder holder_of(const struct submit *s, const struct http_reply *reply)
+{
+	if (reply->err)
+		return HOLDER_UNCLEAR;
+	if (reply->status == 404)
+		return HOLDER_NONE;
+	if (reply->status != 200)
+		return HOLDER_UNCLEAR;
+	if (spec_object_is_submission(reply->body, reply->len, s->uuid))
+		return HOLDER_OURS;
+	/* Without annotations (no_annotations) our object looks like any other. */
+	return spec_object_is_submission(s->m->json, s->m->json_len, s->uuid) ? HOLDER_OTHER
+									      : HOLDER_UNCLEAR;
+}
+
+/* The server refused a try after one whose outcome is not known. */
+static void refused_late(struct submit *s, enum holder holder)
+{
+	cleanup_free char *why = NULL;
+
+	if (holder != HOLDER_UNCLEAR) {
+		refuse(s, s->err);
+		return;
+	}
+	why = take_ptr(s->text);
+	give_up(s, s->err, why ? why : strerror(-s->err));
+}
+
+/* The name is taken. */
+static void taken(struct submit *s, enum holder holder, const struct http_reply *reply)
+{
+	if (holder == HOLDER_NONE && !s->lost) {
+		post_again(s, reply, "its name is taken and free in turns");
+	} else if (!s->m->named && holder != HOLDER_OTHER) {
+		/* Nobody else would choose this name: it is our job, perhaps gone by now, or not readable for us. */
+		launched(s, "", 0);
+	} else if (holder != HOLDER_OTHER && s->lost) {
+		give_up(s, -EEXIST, "a job of that name is there or was, and may be another");
+	} else if (s->m->named && s->names < NAME_TRIES) {
+		take_another_name(s);
+	} else {
+		text_set(&s->text, "%s: a job named %s exists already; nothing was launched\n",
+			 s->r.rq->file, s->m->id);
+		refuse(s, -EEXIST);
+	}
+}
+
+static void on_holder(void *data, const struct http_reply *reply)
+{
+	struct submit *s = data;
+	enum holder holder = holder_of(s, reply);
+
+	request_replied(&s->r);
+	if (holder == HOLDER_OURS)
+		launched(s, reply->body, reply->len);
+	else if (reply->err || reply->status >= 500 || reply->status == 429)
+		post_again(s, reply,
+			   *reply->text ? reply->text : "the server does not say who has the name");
+	else if (s->err)
+		refused_late(s, holder);
+	else
+		taken(s, holder, reply);
+}
+
+static void ask_holder(struct submit *s)
+{
+	const struct http_call call = {
+		.method = HTTP_GET,
+		.deadline_ms = POST_MS,
+		.max_body = REPLY_MAX,
+		.retry = true,
+		.done = on_holder,
+		.data = s,
+	};
+
+	request_call(&s->r, s->m->id, "", &call);
+}
+
+/* May the server have acted on a try that it did not answer with success? */
+static bool is_unknown(const struct http_reply *reply, int err)
+{
+	if (reply->err)
+		return reply->sent;
+	return reply->status >= 500 && reply->status != 503 && err != -EFBIG;
+}
+
+/* The POST has failed, at the server or on the way to it. */
+static void not_posted(struct submit *s, const struct http_reply *reply)
+{
+	const struct spec_asked asked = asked_of(s, "create");
+	cleanup_free char *text = NULL;
+	bool unknown;
+
+	s->err = request_refusal(reply, &asked, &text);
+	if (s->err == -EEXIST) {
+		s->err = 0;
+		ask_holder(s);
+		return;
+	}
+	unknown = !is_dry(s) && is_unknown(reply, s->err);
+	s->lost |= unknown;
+	request_set_unclear(&s->r, s->lost);
+	/* A server that answers with failures is tried a few times; one that can't be reached, until it can. */
+	if (s->lost &&
+	    (reply->err || s->err == -EAGAIN || (unknown && s->r.tries < SERVER_TRIES))) {
+		diag(DIAG_WARNING, "%s: trying again, since it may have been launched: %s",
+		     s->m->id, text ? text : "");
+		post_again(s, reply, text ? text : strerror(-s->err));
+		return;
+	}
+	text_set(&s->text, "%s: %s\n", s->r.rq->file, text ? text : strerror(-s->err));
+	if (s->lost)
+		ask_holder(s);
+	else
+		refuse(s, s->err);
+}
+
+static void on_posted(void *data, const struct http_reply *reply)
+{
+	struct submit *s = data;
+
+	request_replied(&s->r);
+	request_set_unclear(&s->r, s->lost);
+	s->err = 0;
+	free(take_ptr(s->text));
+	if (reply->err || reply->status / 100 != 2) {
+		not_posted(s, reply);
+	} else if (is_dry(s)) {
+		request_set_working(&s->r, true);
+		loop_work(s->k->b->loop, render, rendered, s);
+	} else {
+		launched(s, reply->body, reply->len);
+	}
+}
+
+static void post(struct request *r)
+{
+	struct submit *s = submit_of(r);
+	const struct http_call call = {
+		.method = HTTP_POST,
+		.body = s->m->json,
+		.len = s->m->json_len,
+		.deadline_ms = POST_MS,
+		.max_body = REPLY_MAX,
+		.retry = true,
+		.done = on_posted,
+		.data = s,
+	};
+
+	if (s->lost && is_known(s)) {
+		launched(s, "", 0);
+		return;
+	}
+	request_call(r, NULL,
+		     is_dry(s) ? "?fieldManager=kxfs&fieldValidation=Strict&dryRun=All"
+			       : "?fieldManager=kxfs&fieldValidation=Strict",
+		     &call);
+	request_set_unclear(r, !is_dry(s));
+}
+
+static void prepared(void *data)
+{
+	struct submit *s = data;
+
+	request_set_working(&s->r, false);
+	if (s->has_folder)
+		folders_add(s->k->folders, s->m->id, s->uuid);
+	if (!s->err && requests_are_stopping(s->k->requests)) {
+		s->err = -ECANCELED;
+		text_set(&s->text, "kxfs is ending; nothing was launched\n");
+	}
+	if (s->err)
+		refuse(s, s->err);
+	else
+		post(&s->r);
+}
+
+static const struct request_ops submit_ops = {.send = post, .free = submit_free};
+
+void kube_submit(struct backend *b, struct backend_request *rq)
+{
+	const struct kube_parts *k = kube_parts_of(b);
+	struct submit *s = new0(struct submit);
+
+	s->k = k;
+	request_begin(k->requests, &s->r, rq, &submit_ops);
+	request_set_working(&s->r, true);
+	loop_work(b->loop, prepare, prepared, s);
+}

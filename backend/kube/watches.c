@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One table says what there is to watch; a row of it is a sort of the world. Optional watches begin when the first
+ * lists are in. The watch of events begins only when that of groups is known to work or not to: an event about a group
+ * that is not known yet has to wait, and only few events can. Queues belong to the whole cluster. Users who may not see
+ * all of them may still see the one that the mount submits to, so that one is watched alone when the watch of all
+ * queues is refused.
+ */
+#include "backend/kube/watches.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/lock.h"
+#include "backend/base/print.h"
+#include "backend/base/tally.h"
+#include "backend/client/watch.h"
+#include "spec/base/mem.h"
+#include "spec/base/time.h"
+
+/* First pages: a pod of a large job has hundreds of KiB. */
+#define PAGE_JOBS  100
+#define PAGE_PODS  50
+#define PAGE_OTHER 500
+
+enum api { API_KIND, API_CORE, API_SCHEDULING };
+
+static const struct watch_def {
+	const char *plural; /* NULL: that of the kind */
+	enum api api;
+	bool cluster; /* its objects are in no namespace */
+	unsigned page;
+	const char *cost; /* what users lack without it; NULL: it is not optional */
+} defs[WORLD_N_SORTS] = {
+	[WORLD_JOBS] = {NULL, API_KIND, false, PAGE_JOBS, NULL},
+	[WORLD_PODS] = {"pods", API_CORE, false, PAGE_PODS, NULL},
+	[WORLD_GROUPS] = {"podgroups", API_SCHEDULING, false, PAGE_OTHER,
+			  "why can't tell of gangs, and of jobs that the scheduler does not let "
+			  "in"},
+	[WORLD_EVENTS] = {"events", API_CORE, false, PAGE_OTHER,
+			  "there is no events file; why can't tell of pods that can't be made, of "
+			  "volumes that can't be mounted, of queues and a cluster that are full"},
+	[WORLD_QUEUES] = {"queues", API_SCHEDULING, true, PAGE_OTHER,
+			  "queues/ has at most the queue of this mount"},
+	[WORLD_OWN_QUEUE] = {"queues", API_SCHEDULING, true, PAGE_OTHER,
+			     "there is no queues/; why can't tell what a queue has"},
+};
+
+enum access {
+	ACCESS_UNKNOWN, /* the watch has said nothing yet */
+	ACCESS_GIVEN,	/* what the world knows is confirmed */
+	ACCESS_FORBIDDEN,
+	ACCESS_NOT_SERVED,
+	ACCESS_AWAY, /* the server can't be reached, or does not say */
+};
+
+struct watched {
+	struct watches *w;
+	enum world_sort sort;
+	struct watch *watch; /* NULL: it is not wanted */
+	char *resource;	     /* "podgroups.scheduling.volcano.sh"; set before the watch */
+	bool listed;	     /* its first list is in */
+	int err;	     /* that the watch has reported last */
+	/* Under watches.lock: */
+	enum access access;
+	bool known; /* as it is, or as it was when the server could be reached last */
+	const char *verb;
+	char *text; /* why it is not given; "" nothing was said */
+};
+
+/* Whether the start is over. */
+enum phase { PHASE_LISTING, PHASE_LISTED, PHASE_FAILED };
+
+struct watches {
+	struct watches_config config;
+	struct watched all[WORLD_N_SORTS];
+	enum phase phase;
+	struct lock lock; /* for what .kxfs/info reads */
+	int64_t stale_since;
+	char *stale_text; /* why; NULL: connected */
+	/* For metrics, read by any thread: */
+	atomic_size_t n_told;
+	struct tally ends;
+};
+
+static void start(struct watches *w, enum world_sort sort);
+
+/* --- what is shown is confirmed, or not --- */
+
+static void check_confirmed(struct watches *w)
+{
+	const struct watched *jobs = &w->all[WORLD_JOBS], *pods = &w->all[WORLD_PODS];
+	const struct watched *failing = jobs->err ? jobs : pods->err ? pods : NULL;
+	bool changed;
+	int64_t since;
+
+	{
+		lock_scope(&w->lock);
+		changed = (failing != NULL) != (w->stale_since != 0);
+		if (changed)
+			w->stale_since = failing ? loop_time_ns() : 0;
+		since = w->stale_since;
+		free(take_ptr(w->stale_text));
+		if (failing)
+			w->stale_text = text_copy(failing->text);
+	}
+	if (!changed)
+		return;
+	if (failing)
+		diag(DIAG_INFO, "what is shown is no longer confirmed: %s", failing->text);
+	else
+		diag(DIAG_INFO, "connected");
+	w->config.events.confirmed(w->config.events.data, since);
+}
+
+/* Before the first lists are in, the first error ends the start. */
+static void needed_state(struct watched *x)
+{
+	struct watches *w = x->w;
+
+	if (w->phase == PHASE_LISTING && x->err) {
+		w->phase = PHASE_FAILED;
+		w->config.events.failed(w->config.events.data, x->err, x->text);
+	} else if (w->all[WORLD_JOBS].listed && w->all[WORLD_PODS].listed) {
+		check_confirmed(w);
+	}
+}
+
+static void start_optional(struct watches *w)
+{
+	if (world_kind(w->config.world)->scheduling_api) {
+		start(w, WORLD_GROUPS);
+		start(w, WORLD_QUEUES);
+	} else {
+		start(w, WORLD_EVENTS);
+	}
+}
+
+static void needed_listed(struct watches *w)
+{
+	if (w->phase != PHASE_LISTING || !w->all[WORLD_JOBS].listed || !w->all[WORLD_PODS].listed)
+		return;
+	w->phase = PHASE_LISTED;
+	w->config.events.listed(w->config.events.data);
+	start_optional(w);
+}
+
+/* --- optional watches --- */
+
+static void stop_optional(struct watched *x)
+{
+	watch_free(take_ptr(x->watch));
+	{
+		lock_scope(&x->w->lock);
+		x->access = ACCESS_UNKNOWN;
+		x->known = false;
+		free(take_ptr(x->text));
+	}
+	world_unknown(x->w->config.world, x->sort);
+}
+
+static void choose_queues(struct watches *w)
+{
+	struct watched *all = &w->all[WORLD_QUEUES], *own = &w->all[WORLD_OWN_QUEUE];
+
+	if (all->access == ACCESS_FORBIDDEN && !own->watch && *w->config.own_queue)
+		start(w, WORLD_OWN_QUEUE);
+	else if (all->access == ACCESS_GIVEN && own->watch)
+		stop_optional(own);
+}
+
+static void optional_state(struct watched *x, bool first, bool lost)
+{
+	struct watches *w = x->w;
+
+	if (lost)
+		world_unknown(w->config.world, x->sort);
+	world_set_confirmed(w->config.world, x->sort, x->access == ACCESS_GIVEN);
+	/* Reasons that `why` gives only when this sort is known may be given now, or no longer. */
+	if (first || lost)
+		world_waiting_changed(w->config.world);
+	if (x->sort == WORLD_QUEUES)
+		choose_queues(w);
+	if (x->sort == WORLD_GROUPS && !w->all[WORLD_EVENTS].watch)
+		start(w, WORLD_EVENTS);
+}
+
+/* --- news of a watch --- */
+
+static void on_begin(void *data)
+{
+	struct watched *x = data;
+
+	world_list_begins(x->w->config.world, x->sort);
+}
+
+static void on_object(void *data, const char *json, size_t len, bool gone)
+{
+	struct watched *x = data;
+
+	atomic_fetch_add(&x->w->n_told, 1);
+	world_told(x->w->config.world, x->sort, json, len, gone);
+}
+
+static void on_listed(void *data)
+{
+	struct watched *x = data;
+
+	world_list_ends(x->w->config.world, x->sort);
+	x->listed = true;
+	if (!defs[x->sort].cost)
+		needed_listed(x->w);
+}
+
+static enum access access_of(int err)
+{
+	switch (err) {
+	case 0:
+		return ACCESS_GIVEN;
+	case -EACCES:
+		return ACCESS_FORBIDDEN;
+	case -EOPNOTSUPP:
+		return ACCESS_NOT_SERVED;
+	default:
+		return ACCESS_AWAY;
+	}
+}
+
+static void on_state(void *data, int err, const char *text)
+{
+	struct watched *x = data;
+	enum access access = access_of(err);
+	bool first = access == ACCESS_GIVEN && x->access != ACCESS_GIVEN;
+	bool lost = x->known && (access == ACCESS_FORBIDDEN || access == ACCESS_NOT_SERVED);
+
+	x->err = err;
+	{
+		lock_scope(&x->w->lock);
+		x->access = access;
+		x->known = access == ACCESS_GIVEN || (x->known && !lost);
+		x->verb = watch_verb(x->watch);
+		text_set(&x->text, "%s", text);
+	}
+	if (defs[x->sort].cost)
+		optional_state(x, first, lost);
+	else
+		needed_state(x);
+}
+
+/* --- life --- */
+
+static const char *api_version(const struct watches *w, enum api api)
+{
+	const struct spec_kind *kind = world_kind(w->config.world);
+
+	return api == API_CORE ? "v1" : api == API_KIND ? kind->api_version : kind->scheduling_api;
+}
+
+static void start(struct watches *w, enum world_sort sort)
+{
+	const struct watch_def *def = &defs[sort];
+	const struct spec_kind *kind = world_kind(w->config.world);
+	struct watched *x = &w->all[sort];
+	const char *version = api_version(w, def->api);
+	const char *plural = def->plural ? def->plural : kind->plural;
+	const char *namespace = w->config.namespace;
+	cleanup_free char *path = NULL, *field = NULL;
+	struct watch_config config = {
+		.loop = w->config.loop,
+		.http = w->config.http,
+		.selector = sort == WORLD_JOBS	 ? w->config.selector
+			    : sort == WORLD_PODS ? kind->pod_selector
+						 : "",
+		.namespace = def->cluster ? "" : namespace,
+		.page = def->page,
+		.drop_env = sort == WORLD_PODS,
+		.optional = def->cost,
+		.ends = &w->ends,
+		.begin = on_begin,
+		.object = on_object,
+		.listed = on_listed,
+		.state = on_state,
+		.data = x,
+	};
+
+	path = text_print("%s/%s%s%s/%s", def->api == API_CORE ? "/api" : "/apis", version,
+			  def->cluster ? "" : "/namespaces/", def->cluster ? "" : namespace,
+			  plural);
+	if (!x->resource)
+		x->resource = def->api == API_CORE
+				      ? text_copy(plural)
+				      : text_print("%s.%.*s", plural, (int)strcspn(version, "/"),
+						   version);
+	if (sort == WORLD_OWN_QUEUE)
+		field = text_print("metadata.name=%s", w->config.own_queue);
+	config.path = path;
+	config.field = field;
+	config.resource = x->resource;
+	x->watch = watch_new(&config);
+}
+
+void watches_start(struct watches *w)
+{
+	start(w, WORLD_JOBS);
+	start(w, WORLD_PODS);
+}
+
+void watches_stop(struct watches *w)
+{
+	for (size_t i = 0; i < WORLD_N_SORTS; i++)
+		watch_free(take_ptr(w->all[i].watch));
+}
+
+struct watches *watches_new(const struct watches_config *config)
+{
+	struct watches *w = new0(struct watches);
+
+	w->config = *config;
+	w->lock = (struct lock)LOCK_INIT;
+	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
+		w->all[i].w = w;
+		w->all[i].sort = (enum world_sort)i;
+	}
+	return w;
+}
+
+void watches_free(struct watches *w)
+{
+	if (!w)
+		return;
+	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
+		free(w->all[i].text);
+		free(w->all[i].resource);
+	}
+	free(w->stale_text);
+	free(w);
+}
+
+/* --- questions of other parts --- */
+
+const char *watches_version(const struct watches *w)
+{
+	return watch_version(w->all[WORLD_JOBS].watch);
+}
+
+char *watches_offline(const struct watches *w)
+{
+	const struct watched *jobs = &w->all[WORLD_JOBS];
+
+	if (jobs->err != -EHOSTUNREACH && jobs->err != -EIO && jobs->err != -ETIMEDOUT)
+		return NULL;
+	return text_copy(jobs->text);
+}
+
+bool watches_know(struct watches *w, enum world_sort sort)
+{
+	lock_scope(&w->lock);
+	return w->all[sort].known;
+}
+
+size_t watches_n_told(const struct watches *w)
+{
+	return atomic_load(&w->n_told);
+}
+
+/* Print why the server refuses X, as one item of a list; ANY: the list has begun. True: it has one item or more. */
+static bool print_refused(struct watched *x, bool any, FILE *out)
+{
+	struct watches *w = x->w;
+	cleanup_free char *text = NULL;
+	const char *verb = NULL;
+
+	{
+		lock_scope(&w->lock);
+		/* Two watches are of queues: one refusal of them is enough. */
+		bool twice = x->sort == WORLD_QUEUES &&
+			     w->all[WORLD_OWN_QUEUE].access == ACCESS_FORBIDDEN;
+
+		if (x->access == ACCESS_FORBIDDEN && !twice) {
+			verb = x->verb;
+			text = text_copy(x->text);
+		}
+	}
+	if (!verb)
+		return false;
+	fprintf(out, "%s- verb: %s\n", any ? "" : "refused:\n", verb);
+	fprintf(out, "  resource: %s\n", x->resource);
+	print_text(out, "  cost", defs[x->sort].cost);
+	print_text(out, "  answer", text);
+	return true;
+}
+
+void watches_info(struct watches *w, FILE *out)
+{
+	cleanup_free char *why = NULL;
+	char since[32];
+	int64_t stale;
+	bool any = false;
+
+	{
+		lock_scope(&w->lock);
+		stale = w->stale_since;
+		why = text_copy(w->stale_text ? w->stale_text : "");
+	}
+	fprintf(out, "connected: %s\n", stale ? "false" : "true");
+	if (stale) {
+		spec_time_text(stale, since);
+		fprintf(out, "stale_since: %s\n", since);
+		print_text(out, "stale_reason", why);
+	}
+	for (size_t i = 0; i < WORLD_N_SORTS; i++)
+		if (defs[i].cost)
+			any |= print_refused(&w->all[i], any, out);
+	if (!any)
+		fputs("refused: []\n", out);
+}
+
+void watches_metrics(struct watches *w, FILE *out)
+{
+	int64_t since;
+
+	{
+		lock_scope(&w->lock);
+		since = w->stale_since;
+	}
+	print_metric_head(out, "view_unconfirmed_seconds", "gauge",
+			  "How long the cluster has not confirmed what is shown; 0 while it does");
+	fprintf(out, "kxfs_view_unconfirmed_seconds %.3f\n",
+		since ? (double)max_of(loop_time_ns() - since, (int64_t)0) / 1e9 : 0.0);
+	print_metric_head(out, "watch_restarts_total", "counter",
+			  "Watches that ended and were asked for anew, by why they ended");
+	tally_print(&w->ends, out, "watch_restarts_total",
+		    (const char *const[]){"resource", "reason", NULL});
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The watches of a mount. Those of the jobs of its kind and of their pods it can't do without: when both first lists
+ * are in, the start is over, and their errors say whether what is shown is confirmed. The others (pod groups, events,
+ * queues) are optional: a mount works without what it may not see, and .kxfs/info says what that costs. Whatever
+ * they bring goes to the world. I/O thread, but for what says "any thread".
+ */
+#ifndef KXFS_BACKEND_KUBE_WATCHES_H
+#define KXFS_BACKEND_KUBE_WATCHES_H
+
+#include "backend/client/http.h"
+#include "backend/kube/world.h"
+
+struct watches;
+
+struct watches_events {
+	/* Both first lists are in. */
+	void (*listed)(void *data);
+	/* They can't be had, for the reason TEXT; instead of listed(). */
+	void (*failed)(void *data, int err, const char *text);
+	/* The server has not confirmed since SINCE (ns) what is shown; 0: it has again. Only after listed(). */
+	void (*confirmed)(void *data, int64_t since);
+	void *data;
+};
+
+/* All is borrowed. */
+struct watches_config {
+	struct loop *loop;
+	struct http *http;
+	struct world *world;
+	const char *namespace;
+	const char *selector;  /* labels of the jobs; "" all */
+	const char *own_queue; /* the queue of the mount's own jobs; "" none is known */
+	struct watches_events events;
+};
+
+struct watches *watches_new(const struct watches_config *config);
+/* Begin, with the watches that are needed; the world knows its kind. */
+void watches_start(struct watches *w);
+void watches_stop(struct watches *w);
+void watches_free(struct watches *w); /* NULL is allowed */
+
+/* The version up to which the watch of the jobs has brought all changes; "" while it lists anew. */
+const char *watches_version(const struct watches *w);
+/* Why the server can't be reached, as the watch of the jobs last found; malloc'ed. NULL: it can. */
+char *watches_offline(const struct watches *w);
+
+/* Any thread: does the world know this sort, as it is now or as it was when the server could be reached last? */
+bool watches_know(struct watches *w, enum world_sort sort);
+/* Any thread: what .kxfs/info and .kxfs/metrics say of them. */
+void watches_info(struct watches *w, FILE *out);
+void watches_metrics(struct watches *w, FILE *out);
+/* Any thread: how many objects have come from the server. */
+size_t watches_n_told(const struct watches *w);
+
+#endif

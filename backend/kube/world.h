@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cluster as a world: all that its watches, and replies to requests, have brought of jobs, their pods, the pod
+ * groups of the scheduler, events and queues. The world joins them (a pod and a group belong to the job of their
+ * controller's uid, an event to the job of the object that it is about, whichever of the two comes first), says
+ * which job has changed, and does not know what follows from that. I/O thread, but for functions that say "any thread".
+ */
+#ifndef KXFS_BACKEND_KUBE_WORLD_H
+#define KXFS_BACKEND_KUBE_WORLD_H
+
+#include "backend/base/loop.h"
+#include "backend/kube/events.h"
+#include "spec/kinds/kind.h"
+#include "spec/view/view.h"
+
+struct world;
+
+/* The sorts of objects that the cluster has; each comes by a watch of its own. */
+enum world_sort {
+	WORLD_JOBS,
+	WORLD_PODS,
+	WORLD_GROUPS,
+	WORLD_EVENTS,
+	WORLD_QUEUES,	 /* all of the cluster */
+	WORLD_OWN_QUEUE, /* the one of the mount, where the others may not be seen */
+	WORLD_N_SORTS
+};
+
+/*
+ * A job, from when its object or a pod of it is seen until world_forget. Written by world.c alone. A pod that is
+ * gone is remembered as long as its job: its last state says how that attempt has ended.
+ */
+struct world_job {
+	char *uid;
+	struct spec_job_view *view; /* NULL: only pods of it have been seen */
+	struct spec_text *object;   /* its JSON */
+	bool gone;		    /* the object is no longer in the cluster */
+	size_t n_pods;		    /* of it in the cluster */
+	int64_t since;		    /* when it was seen first, or made; ns */
+};
+
+struct world_events {
+	/* What is known of JOB has changed. It is called in the middle of that change, so it may only take note. */
+	void (*changed)(void *data, const struct world_job *job);
+	/* The version up to which the watch of jobs has brought all changes; "" while it lists anew. */
+	const char *(*told_up_to)(void *data);
+	void *data;
+};
+
+struct world *world_new(struct loop *loop, const struct world_events *events);
+/* Its jobs are of KIND. To be called before any object comes. */
+void world_set_kind(struct world *w, const struct spec_kind *kind);
+const struct spec_kind *world_kind(const struct world *w);
+/* No timer of it runs any more. */
+void world_stop(struct world *w);
+void world_free(struct world *w); /* NULL is allowed */
+
+/* --- objects that come --- */
+
+/* A list begins: an object of this sort that has not come by its end is gone. */
+void world_list_begins(struct world *w, enum world_sort sort);
+/* JSON is an object of this sort, as it is now, or (GONE) as it was last. */
+void world_told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone);
+void world_list_ends(struct world *w, enum world_sort sort);
+/* The mount may no longer see objects of this sort: the world forgets them, as if a list had been empty. */
+void world_unknown(struct world *w, enum world_sort sort);
+/*
+ * The reply to a request has brought the job JSON, which may be older than what the watch has brought meanwhile.
+ * Returns the job as it is known now; NULL: it can't be read, or is gone already.
+ */
+const struct world_job *world_reply(struct world *w, const char *json, size_t len);
+
+/* --- what is known --- */
+
+/* Confirmed: objects of this sort that the world does not know do not exist, as its watch has said last. */
+void world_set_confirmed(struct world *w, enum world_sort sort, bool confirmed);
+bool world_is_confirmed(const struct world *w, enum world_sort sort);
+const struct world_job *world_find(const struct world *w, const char *uid);
+/* Call FN for each job; it may forget that one. */
+void world_each(struct world *w, void (*fn)(void *data, const struct world_job *job), void *data);
+/* The pods of JOB, also those that are gone: malloc'ed, the views borrowed. */
+const struct spec_pod_view **world_pods(const struct world_job *job, size_t *ret_n);
+/* The pod in the cluster whose uid is the N bytes at UID, if it is one of job JOB; else NULL. */
+const struct spec_pod_view *world_pod(const struct world *w, const char *job, const char *uid,
+				      size_t n);
+/* What the scheduler says of the pods of JOB; NULL: nothing is known. */
+const struct spec_group_view *world_group(const struct world *w, const struct world_job *job);
+/* JOB was shown as one that has not started (WAITS): changed() is called when what it waits for changes. */
+void world_set_waiting(const struct world_job *job, bool waits);
+/* What is known about queues or groups as a whole has changed: changed() is called for each job that waits. */
+void world_waiting_changed(struct world *w);
+/* Free JOB, of which nobody needs anything any more. */
+void world_forget(const struct world_job *job);
+
+/* Any thread: the events of job UID, to be released by events_release. */
+void world_events_of(struct world *w, const char *uid, struct events_list *ret);
+/* Any thread: the queue NAME, a new reference; NULL: none. */
+struct spec_queue_view *world_queue(struct world *w, const char *name);
+/* Any thread: references to all queues, in a malloc'ed array. */
+struct spec_queue_view **world_queues(struct world *w, size_t *ret_n);
+/* Any thread: pods in the cluster. I/O thread: jobs. */
+size_t world_n_pods(const struct world *w);
+size_t world_n_jobs(const struct world *w);
+
+#endif

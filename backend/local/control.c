@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests about jobs, and those that wait until the published job fulfils them. */
+#include "backend/local/control.h"
+
+#include <errno.h>
+#include <utlist.h>
+
+#include "spec/base/mem.h"
+
+#define CONTROL_WAIT_MS 5000
+
+enum wait_kind { WAIT_SUBMIT, WAIT_CONTROL, WAIT_CANCEL, WAIT_FORGET };
+
+struct wait {
+	struct wait *prev, *next;
+	struct control *control;
+	struct local_job *job;
+	struct backend_request *rq;
+	enum wait_kind kind;
+	struct loop_timer *timer; /* CONTROL: how long the answer waits */
+};
+
+struct control {
+	struct backend *b;
+	struct local_jobs *jobs;
+	struct saved *saved;
+	struct wait *waits;
+};
+
+struct control *control_new(struct backend *b, struct local_jobs *jobs, struct saved *saved)
+{
+	struct control *c = new0(struct control);
+
+	c->b = b;
+	c->jobs = jobs;
+	c->saved = saved;
+	return c;
+}
+
+void control_free(struct control *c)
+{
+	struct wait *w, *next;
+
+	if (!c)
+		return;
+	DL_FOREACH_SAFE(c->waits, w, next)
+		free(w);
+	free(c);
+}
+
+static void answer(void *data)
+{
+	struct wait *w = data;
+	struct backend_request *rq = w->rq;
+	const char *id = local_job_record(w->job)->id;
+
+	DL_DELETE(w->control->waits, w);
+	loop_timer_free(w->timer);
+	free(w);
+	backend_answer(rq, 0, id, NULL);
+}
+
+static void wait_for(struct control *c, struct local_job *job, enum wait_kind kind,
+		     struct backend_request *rq)
+{
+	struct wait *w = new0(struct wait);
+
+	w->control = c;
+	w->job = job;
+	w->rq = rq;
+	w->kind = kind;
+	if (kind == WAIT_CONTROL)
+		w->timer = loop_timer_new(c->b->loop, CONTROL_WAIT_MS, 0, answer, w);
+	DL_APPEND(c->waits, w);
+}
+
+void control_await(struct control *c, struct local_job *job, struct backend_request *rq)
+{
+	wait_for(c, job, WAIT_SUBMIT, rq);
+}
+
+static bool is_fulfilled(const struct wait *w, const struct spec_job *snap)
+{
+	bool final = spec_state_is_final(snap->state) && !snap->suspended;
+
+	switch (w->kind) {
+	case WAIT_SUBMIT:
+		return true;
+	case WAIT_CANCEL:
+		return snap->history;
+	case WAIT_FORGET:
+		return false;
+	case WAIT_CONTROL:
+		break;
+	}
+	switch (w->rq->action) {
+	case SPEC_SUSPEND:
+		return snap->suspended || final;
+	case SPEC_RESUME:
+		return !snap->suspended;
+	case SPEC_RESTART:
+		return final || streq(snap->phase, "Running");
+	default:
+		return final;
+	}
+}
+
+void control_published(struct control *c, struct local_job *job, const struct spec_job *snap)
+{
+	struct wait *w, *next;
+
+	DL_FOREACH_SAFE(c->waits, w, next)
+		if (w->job == job && is_fulfilled(w, snap))
+			answer(w);
+}
+
+void control_leaving(struct control *c, struct local_job *job)
+{
+	struct wait *w, *next;
+
+	DL_FOREACH_SAFE(c->waits, w, next) {
+		if (w->job != job)
+			continue;
+		if (w->kind != WAIT_FORGET) {
+			answer(w);
+			continue;
+		}
+		DL_DELETE(c->waits, w);
+		saved_change(c->saved, SAVED_FORGET, local_job_record(job)->uid, w->rq);
+		free(w);
+	}
+}
+
+void control_cancel(struct control *c, struct backend_request *rq)
+{
+	struct local_job *job = local_jobs_find(c->jobs, rq->id);
+
+	if (!job) {
+		saved_change(c->saved, SAVED_CANCEL, rq->uid, rq);
+		return;
+	}
+	wait_for(c, job, WAIT_CANCEL, rq);
+	local_job_cancel(job);
+}
+
+/* Does the published job allow the action? If not, RQ is answered here. */
+static bool allows(struct control *c, struct backend_request *rq)
+{
+	const struct spec_job *job cleanup_job = store_get_uid(c->b->store, rq->uid);
+
+	if (job && job->actions & 1u << rq->action)
+		return true;
+	backend_answer_no_effect(rq, job ? job->phase : "gone");
+	return false;
+}
+
+/* Does the job still allow ACTION, with all that has been decided and is not published yet? */
+static bool still_allows(const struct local_job *job, enum spec_action action)
+{
+	if (local_job_is_ending(job))
+		return false;
+	if (action == SPEC_SUSPEND || action == SPEC_RESUME)
+		return local_job_record(job)->suspended == (action == SPEC_RESUME);
+	return true;
+}
+
+void control_action(struct control *c, struct backend_request *rq)
+{
+	struct local_job *job = local_jobs_find(c->jobs, rq->id);
+	enum spec_action action = rq->action;
+
+	if (!allows(c, rq))
+		return;
+	if (!job || !still_allows(job, action)) {
+		backend_answer(rq, -EINVAL, NULL, "the job's phase has just changed; look again");
+		return;
+	}
+	wait_for(c, job, WAIT_CONTROL, rq);
+	if (action == SPEC_SUSPEND)
+		local_job_suspend(job);
+	else if (action == SPEC_RESUME)
+		local_job_resume(job);
+	else if (action == SPEC_RESTART)
+		local_job_restart(job);
+	else
+		local_job_end(job, SPEC_GOAL_TERMINATE);
+}
+
+void control_forget(struct control *c, struct backend_request *rq)
+{
+	struct local_job *job = local_jobs_find(c->jobs, rq->id);
+
+	if (!job) {
+		saved_change(c->saved, SAVED_FORGET, rq->uid, rq);
+		return;
+	}
+	wait_for(c, job, WAIT_FORGET, rq);
+	local_job_kill(job);
+}

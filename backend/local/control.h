@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests about a job that exists: cancel, control, forget. What concerns programs that run is done at once; the
+ * answer comes when the published job shows it. A job that is only on disk is changed there (saved.h). I/O thread.
+ */
+#ifndef KXFS_BACKEND_LOCAL_CONTROL_H
+#define KXFS_BACKEND_LOCAL_CONTROL_H
+
+#include "backend/local/job.h"
+#include "backend/local/saved.h"
+
+struct control;
+
+struct control *control_new(struct backend *b, struct local_jobs *jobs, struct saved *saved);
+void control_free(struct control *c);
+
+void control_cancel(struct control *c, struct backend_request *rq);
+void control_action(struct control *c, struct backend_request *rq);
+void control_forget(struct control *c, struct backend_request *rq);
+/* RQ, which has launched JOB, is answered when JOB is published. */
+void control_await(struct control *c, struct local_job *job, struct backend_request *rq);
+
+/* As local_jobs_events. */
+void control_published(struct control *c, struct local_job *job, const struct spec_job *snap);
+void control_leaving(struct control *c, struct local_job *job);
+
+#endif

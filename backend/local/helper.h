@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the daemon (task.c) and the helper of one attempt of a replica (helper.c) agree on.
+ *
+ * The helper is started as HELPER_NAME in the job's folder, with an order as standard input and a listening
+ * Unix socket (SOCK_SEQPACKET) as standard output. Of one attempt there is on disk, in the job's folder:
+ *
+ *	tasks/NAME.sock		the socket. The daemon binds it before the helper is started, and every later
+ *				daemon connects to it: that succeeds only if the helper lives
+ *	tasks/NAME.new		is made by the helper right before it starts the program, with room for the end
+ *	tasks/NAME		how the attempt has ended: NAME.new, written, synced and renamed
+ *
+ * The order is a file of texts, each with its NUL: the log's key, NAME, the working directory, the soft limit of
+ * descriptors that the program gets, how many arguments there are, these, and then the environment.
+ *
+ * A helper may outlive the kxfs that started it, so all of this belongs to the format of the state directory:
+ * whoever changes it raises the version in fs/mount/state.c, and a newer kxfs refuses what an older one left running.
+ */
+#ifndef KXFS_BACKEND_LOCAL_HELPER_H
+#define KXFS_BACKEND_LOCAL_HELPER_H
+
+#include <stdint.h>
+
+/* argv[0], and the name in ps. Not like kxfs: "pkill kxfs" means the daemon. */
+#define HELPER_NAME "job-helper"
+
+#define HELPER_DIR  "tasks"
+#define HELPER_SOCK ".sock"
+#define HELPER_NEW  ".new"
+
+enum task_how {
+	TASK_NOT_STARTED, /* for WHY and ERR */
+	TASK_ENDED,	  /* with EXIT_CODE or by SIG */
+	TASK_KILLED,	  /* the helper was, by SIG (0: unknown), and the program with it */
+};
+
+/* What could not be done for a program that was not started. */
+enum task_why { TASK_HELPER, TASK_OUTPUT, TASK_CWD, TASK_EXEC, TASK_SEARCH };
+
+/*
+ * How an attempt has ended. Times are ns since 1970. Plain data: the helper fills it in, and so does the daemon for
+ * an attempt whose helper could not be started or is gone.
+ */
+struct task_end {
+	enum task_how how;
+	enum task_why why;
+	int err;       /* an errno */
+	int exit_code; /* -1: none */
+	int sig;       /* 0: none */
+	int lost;      /* the errno for which output was lost; 0: none was */
+	int late;      /* 1: the output was still open after all of the attempt was gone */
+	int left;      /* 1: something of it can't be killed */
+	int64_t started, finished;
+};
+
+/* From the helper; the first is sent to each daemon that connects once the program runs. */
+enum helper_kind { HELPER_STARTED, HELPER_GROWN, HELPER_LOST, HELPER_ENDED };
+
+struct helper_news {
+	enum helper_kind kind;
+	int value;	     /* STARTED: the program's pid; LOST: the errno */
+	int64_t time;	     /* of STARTED */
+	struct task_end end; /* of ENDED */
+};
+
+/* To the helper: a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT), or that HELPER_GROWN has been seen. */
+#define HELPER_SEEN 0
+
+struct helper_ask {
+	int sig;
+};
+
+/* The end of an attempt as it stands in DIR/tasks/NAME. 0 or a negative errno; -EINVAL: it is damaged. */
+int helper_end_read(const char *dir, const char *name, struct task_end *ret);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Local jobs that are not over yet, or whose end is not on disk yet: starting and ending their replicas, retries, and
+ * the record and the snapshot that follow from that. A job that is over is freed, and is then only a snapshot in the
+ * store and a folder on disk (saved.h). I/O thread.
+ */
+#ifndef KXFS_BACKEND_LOCAL_JOB_H
+#define KXFS_BACKEND_LOCAL_JOB_H
+
+#include "backend/base/group.h"
+#include "backend/impl/impl.h"
+#include "backend/local/task.h"
+#include "spec/record/record.h"
+
+struct local_job;
+struct local_jobs;
+
+struct local_jobs_events {
+	/* The store shows SNAP of JOB now. */
+	void (*published)(void *data, struct local_job *job, const struct spec_job *snap);
+	/* JOB is freed now: it is over on disk and in the store, or it outlives the mount. */
+	void (*leaving)(void *data, struct local_job *job);
+	/* Some job was freed. */
+	void (*left)(void *data);
+	void *data;
+};
+
+/* GROUP is entered for each job, and by helpers. */
+struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
+				  const struct local_jobs_events *events);
+/* After the loop has stopped. What still runs goes on, and is taken over at the next start. NULL is allowed. */
+void local_jobs_free(struct local_jobs *jobs);
+/* The mount ends: end all jobs, or with LINGER let those run on that nobody has ended. */
+void local_jobs_stop(struct local_jobs *jobs, bool linger);
+size_t local_jobs_count(const struct local_jobs *jobs);
+struct local_job *local_jobs_find(struct local_jobs *jobs, const char *id);
+/* For .kxfs/metrics; any thread. */
+void local_jobs_metrics(struct local_jobs *jobs, FILE *out);
+
+/* A new job of REC, which is taken over and on disk. NULL with errno: its folder can't be opened; REC is freed. */
+struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec);
+/* Start it. */
+void local_job_launch(struct local_job *job);
+
+/* Pool: what became of the attempts of a job of an earlier daemon. new0_n(rec->n_replicas), to be freed. */
+struct task_found *local_job_look(const char *state_dir, const struct spec_record *rec);
+/* Go on with a job of an earlier daemon, as local_job_look has found it (descriptors in FOUND are taken over). */
+void local_job_go_on(struct local_job *job, const struct task_found *found);
+
+const struct spec_record *local_job_record(const struct local_job *job);
+/* Has it ended, or has somebody decided that it ends? */
+bool local_job_is_ending(const struct local_job *job);
+/* End all its processes and with them the job. The first goal counts. */
+void local_job_end(struct local_job *job, enum spec_goal goal);
+/* Show it in the history from now on; if it still runs, cancel it. */
+void local_job_cancel(struct local_job *job);
+void local_job_suspend(struct local_job *job);
+void local_job_resume(struct local_job *job);
+/* Start all of it again. */
+void local_job_restart(struct local_job *job);
+/* Send SIGKILL now to all that still has time to end. */
+void local_job_kill(struct local_job *job);
+
+#endif

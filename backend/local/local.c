@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The local backend: jobs run as processes of this machine. This file is what backend.c sees of it: its
+ * start and end, texts, info and metrics. The others, each above those that it uses:
+ *
+ *	helper	    the process that runs one attempt of a replica, writes its output and end to disk, outlives us
+ *	task	    our side of one helper: started here, or taken over from an earlier daemon
+ *	program     what a program is given: arguments, environment
+ *	record_file the record of a job on disk, and its writer
+ *	job	    jobs that are not over, with their replicas: one automaton (its table is at the head of job.c)
+ *	saved	    jobs that are over, which are only on disk and in the store; and reading all at the start
+ *	control     requests about jobs; submit: requests that make some
+ *
+ * local_jobs owns the jobs, a job its replicas, a replica the task of its newest attempt; the record (job.json) and
+ * the snapshot in the store are made from these. All of it belongs to the I/O thread; what waits for the disk runs on
+ * the pool with copies. A job has on disk: job.json, app.yaml, logs/ and lines/ (the helper writes them), and tasks/
+ * (helper.h) while it is not over. A crash ends no job: the next start connects to the sockets in tasks/, and reads
+ * there how the other attempts have ended.
+ */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/file.h"
+#include "backend/base/print.h"
+#include "backend/jobs/expiry.h"
+#include "backend/local/control.h"
+#include "backend/local/job.h"
+#include "backend/local/record_file.h"
+#include "backend/local/saved.h"
+#include "backend/local/submit.h"
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+
+/* How long stopping may take beyond grace: processes go after SIGKILL, and records are written. */
+#define STOP_MORE_MS 8000
+
+struct local {
+	struct backend *b;
+	struct group group; /* all that has to be over before the backend has stopped */
+	struct local_jobs *jobs;
+	struct saved *saved;
+	struct control *control;
+	struct submit_context submit;
+	struct expiry *expiry; /* what becomes of old jobs */
+	bool stopped;
+	struct loop_timer *deadline; /* of stopping */
+};
+
+static struct local *local_of(struct backend *b)
+{
+	return b->impl;
+}
+
+/* --- how long what is over is kept --- */
+
+static bool may_go(void *data, const struct spec_job *job)
+{
+	return !local_jobs_find(local_of(data)->jobs, job->id);
+}
+
+static bool is_removing(void *data)
+{
+	return saved_is_busy(local_of(data)->saved);
+}
+
+static void remove_job(void *data, const struct spec_job *job)
+{
+	saved_change(local_of(data)->saved, SAVED_EXPIRE, job->uid, NULL);
+}
+
+static struct expiry *new_expiry(struct backend *b)
+{
+	const struct expiry_config config = {
+		.loop = b->loop,
+		.store = b->store,
+		.output = b->output,
+		.spool_limit = b->config.spool_limit,
+		.history_keep = b->config.history_keep,
+		.may_go = may_go,
+		.is_busy = is_removing,
+		.remove = remove_job,
+		.data = b,
+	};
+
+	return expiry_new(&config);
+}
+
+/* --- news of jobs --- */
+
+static void on_published(void *data, struct local_job *job, const struct spec_job *snap)
+{
+	struct local *l = data;
+
+	control_published(l->control, job, snap);
+}
+
+static void on_leaving(void *data, struct local_job *job)
+{
+	struct local *l = data;
+
+	control_leaving(l->control, job);
+}
+
+static void on_left(void *data)
+{
+	struct local *l = data;
+
+	expiry_soon(l->expiry);
+}
+
+/* --- life --- */
+
+/* All local mounts of a user share one default state directory, which one mount at a time may use. */
+static int local_key(const struct backend_config *config, char **ret, char **ret_text)
+{
+	(void)ret_text;
+	*ret = text_copy(config->kind);
+	return 0;
+}
+
+static int local_init(struct backend *b, char **ret_text)
+{
+	cleanup_free char *jobs = text_print("%s/jobs", b->config.state_dir);
+	struct local_jobs_events events = {on_published, on_leaving, on_left, NULL};
+	struct local *l;
+
+	if (mkdir(jobs, 0700) < 0 && errno != EEXIST) {
+		int err = -errno;
+
+		*ret_text =
+			text_print("state directory %s: %s", b->config.state_dir, strerror(-err));
+		return err;
+	}
+	l = new0(struct local);
+	l->b = b;
+	backend_set_impl(b, l);
+	events.data = l;
+	group_init(&l->group, b->loop);
+	l->expiry = new_expiry(b);
+	l->jobs = local_jobs_new(b, &l->group, &events);
+	l->saved = saved_new(b, &l->group, l->jobs, l->expiry);
+	l->control = control_new(b, l->jobs, l->saved);
+	l->submit = (struct submit_context){.b = b,
+					    .group = &l->group,
+					    .jobs = l->jobs,
+					    .control = l->control};
+	return 0;
+}
+
+static void local_start(struct backend *b)
+{
+	saved_recover(local_of(b)->saved);
+}
+
+static void on_stopped(void *data)
+{
+	struct local *l = data;
+
+	loop_timer_free(take_ptr(l->deadline));
+	if (l->stopped)
+		return;
+	l->stopped = true;
+	return backend_stopped(l->b);
+}
+
+static void on_stop_late(void *data)
+{
+	struct local *l = data;
+
+	diag(DIAG_ERROR,
+	     "%zu jobs have not ended or can't be recorded; they are taken up again at the next start",
+	     local_jobs_count(l->jobs));
+	return on_stopped(l);
+}
+
+static void local_stop(struct backend *b)
+{
+	struct local *l = local_of(b);
+
+	l->submit.stopping = true;
+	saved_stop(l->saved);
+	expiry_free(take_ptr(l->expiry));
+	l->deadline =
+		loop_timer_new(b->loop, b->config.grace_ms + STOP_MORE_MS, 0, on_stop_late, l);
+	local_jobs_stop(l->jobs, b->config.linger);
+	group_when_empty(&l->group, on_stopped, l);
+}
+
+static void local_fini(struct backend *b)
+{
+	struct local *l = local_of(b);
+
+	if (!l)
+		return;
+	local_jobs_free(l->jobs);
+	control_free(l->control);
+	saved_free(l->saved);
+	expiry_free(l->expiry);
+	free(l);
+	backend_set_impl(b, NULL);
+}
+
+/* --- requests --- */
+
+static void local_submit(struct backend *b, struct backend_request *rq)
+{
+	submit_begin(&local_of(b)->submit, rq);
+}
+
+static void local_dry_run(struct backend *b, struct backend_request *rq)
+{
+	submit_dry_run(&local_of(b)->submit, rq);
+}
+
+static void local_cancel(struct backend *b, struct backend_request *rq)
+{
+	control_cancel(local_of(b)->control, rq);
+}
+
+static void local_control(struct backend *b, struct backend_request *rq)
+{
+	control_action(local_of(b)->control, rq);
+}
+
+static void local_forget(struct backend *b, struct backend_request *rq)
+{
+	control_forget(local_of(b)->control, rq);
+}
+
+/* --- texts --- */
+
+static int manifest(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len)
+{
+	cleanup(record_freep) struct spec_record *rec = NULL;
+	int err = record_read(b->config.state_dir, job->id, &rec);
+
+	if (err < 0)
+		return err;
+	spec_record_yaml(rec, ret, ret_len);
+	return 0;
+}
+
+static int local_text(struct backend *b, const struct spec_job *job, enum backend_text which,
+		      char **ret, size_t *ret_len)
+{
+	cleanup_free char *path = NULL;
+
+	if (which == BACKEND_MANIFEST)
+		return manifest(b, job, ret, ret_len);
+	path = text_print("%s/jobs/%s/app.yaml", b->config.state_dir, job->id);
+	return file_read(path, SPEC_MAX_FILE, ret, ret_len);
+}
+
+static int local_info(struct backend *b, FILE *out)
+{
+	print_text(out, "state", b->config.state_dir);
+	print_text(out, "work_dir", b->config.work_dir);
+	fprintf(out, "grace: %u.%03u # seconds\n", b->config.grace_ms / 1000,
+		b->config.grace_ms % 1000);
+	return 0;
+}
+
+static int local_metrics(struct backend *b, FILE *out)
+{
+	local_jobs_metrics(local_of(b)->jobs, out);
+	return 0;
+}
+
+const struct backend_ops local_ops = {
+	.key = local_key,
+	.init = local_init,
+	.start = local_start,
+	.stop = local_stop,
+	.fini = local_fini,
+	.submit = local_submit,
+	.dry_run = local_dry_run,
+	.cancel = local_cancel,
+	.control = local_control,
+	.forget = local_forget,
+	.text = local_text,
+	.info = local_info,
+	.metrics = local_metrics,
+};

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* Ends of attempts in words. */
+#include "backend/local/outcome.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "spec/base/mem.h"
+
+static void print_signal(int sig, char ret[32])
+{
+	const char *name = sigabbrev_np(sig);
+
+	if (name)
+		snprintf(ret, 32, "%d (SIG%s)", sig, name);
+	else
+		snprintf(ret, 32, "%d", sig);
+}
+
+/* Why the program could not be started, with the name of the file, which exec's errno does not say. */
+static char *why_not_started(const struct spec_record *rec, const struct spec_record_replica *rep,
+			     const struct task_end *end)
+{
+	const char *entrypoint = rec->app->roles[rep->role].entrypoint;
+
+	switch (end->why) {
+	case TASK_OUTPUT:
+		return text_print("its output can't be kept: %s", strerror(end->err));
+	case TASK_CWD:
+		return text_print("working directory \"%s\": %s", rec->work_dir,
+				  strerror(end->err));
+	case TASK_EXEC:
+		return text_print("exec: \"%s\": %s", entrypoint, strerror(end->err));
+	case TASK_SEARCH:
+		return text_print("exec: \"%s\": not found in PATH", entrypoint);
+	case TASK_HELPER:
+		break;
+	}
+	return text_copy(strerror(end->err));
+}
+
+char *outcome_text(const struct spec_record *rec, const struct spec_record_replica *rep,
+		   const struct task_end *end)
+{
+	char name[32];
+
+	print_signal(end->sig, name);
+	if (end->how == TASK_NOT_STARTED)
+		return why_not_started(rec, rep, end);
+	if (end->how == TASK_KILLED && end->sig)
+		return text_print("the helper process that ran it was ended by signal %s", name);
+	if (end->how == TASK_KILLED)
+		return text_copy("the helper process that ran it was killed");
+	if (end->sig)
+		return text_print("ended by signal %s", name);
+	return end->exit_code ? text_print("exit code %d", end->exit_code) : text_copy("");
+}
+
+const char *outcome_reason(const struct spec_record_replica *rep, const struct task_end *end)
+{
+	if (end->how == TASK_NOT_STARTED)
+		return "StartError";
+	if (rep->again)
+		return "Restarting";
+	if (end->how == TASK_KILLED)
+		return "HelperKilled";
+	if (end->sig)
+		return "Signal";
+	return end->exit_code ? "Error" : "Completed";
+}
+
+bool outcome_passes(const struct task_end *end)
+{
+	return end->how == TASK_NOT_STARTED && (end->err == EAGAIN || end->err == ENOMEM ||
+						end->err == EMFILE || end->err == ENFILE);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How an attempt has ended, for people: the message and the reason of its replica. Pure.
+ */
+#ifndef KXFS_BACKEND_LOCAL_OUTCOME_H
+#define KXFS_BACKEND_LOCAL_OUTCOME_H
+
+#include "backend/local/helper.h"
+#include "spec/record/record.h"
+
+/* The message; "" if it has ended well. malloc'ed. */
+char *outcome_text(const struct spec_record *rec, const struct spec_record_replica *rep,
+		   const struct task_end *end);
+/* The reason, one word. */
+const char *outcome_reason(const struct spec_record_replica *rep, const struct task_end *end);
+/* Was the program not started for want of something that comes back, such as memory? */
+bool outcome_passes(const struct task_end *end);
+
+#endif

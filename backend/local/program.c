@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* Arguments with their macros, and an environment in which each variable stands once. */
+#include "backend/local/program.h"
+
+#include "spec/app/macro.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+
+/* Which host rank 0 is on, by which variable ($rank0_env). */
+#define RANK0 "TORCHX_RANK0_HOST"
+
+struct strings {
+	char **v; /* NULL-terminated */
+	size_t n, room;
+};
+
+/* Append TEXT, which is taken over. */
+static void add(struct strings *s, char *text)
+{
+	if (s->n + 1 >= s->room) {
+		s->room = s->room ? 2 * s->room : 64;
+		s->v = mem_grow(s->v, s->room, sizeof(*s->v));
+	}
+	s->v[s->n++] = text;
+	s->v[s->n] = NULL;
+}
+
+static char *expand(const char *text, const struct spec_macros *m)
+{
+	char *ret = spec_macro_expand(text, m);
+
+	if (!ret)
+		mem_out();
+	return ret;
+}
+
+static size_t key_len(const char *pair)
+{
+	return strcspn(pair, "=");
+}
+
+/* A variable as it was set, and how late; the latest counts. */
+struct setting {
+	char *pair;
+	size_t order;
+};
+
+static int by_key_and_order(const void *a, const void *b)
+{
+	const struct setting *x = a, *y = b;
+	size_t nx = key_len(x->pair), ny = key_len(y->pair);
+	int cmp = memcmp(x->pair, y->pair, min_of(nx, ny));
+
+	if (cmp != 0)
+		return cmp;
+	if (nx != ny)
+		return nx < ny ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+/* Of variables that were set several times keep the last. */
+static void make_unique(struct strings *s)
+{
+	cleanup_free struct setting *all = new0_n(struct setting, s->n);
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		all[i] = (struct setting){s->v[i], i};
+	qsort(all, s->n, sizeof(*all), by_key_and_order);
+	for (size_t i = 0; i < s->n; i++) {
+		size_t len = key_len(all[i].pair);
+
+		if (i + 1 < s->n && key_len(all[i + 1].pair) == len &&
+		    memcmp(all[i].pair, all[i + 1].pair, len) == 0)
+			free(all[i].pair);
+		else
+			s->v[kept++] = all[i].pair;
+	}
+	s->n = kept;
+	s->v[kept] = NULL;
+}
+
+void program_make(struct program *p, const struct spec_record *rec,
+		  const struct spec_record_replica *rep)
+{
+	const struct spec_role *role = &rec->app->roles[rep->role];
+	cleanup_free char *dir = spec_name_replica_dir(role->name, rep->id);
+	cleanup_free char *id = text_print("%u", rep->id);
+	struct strings args = {0}, env = {0};
+	const struct spec_macros m = {
+		.app_id = rec->id,
+		.replica_id = id,
+		.img_root = "",
+		.base_img_root = "DEPRECATED",
+		.rank0_env = RANK0,
+	};
+
+	add(&args, text_copy(role->entrypoint));
+	for (size_t i = 0; i < role->n_args; i++)
+		add(&args, expand(role->args[i], &m));
+	for (char **e = environ; *e; e++)
+		add(&env, text_copy(*e));
+	for (size_t i = 0; i < role->env.n; i++) {
+		cleanup_free char *value = expand(role->env.v[i].value, &m);
+
+		add(&env, text_print("%s=%s", role->env.v[i].key, value));
+	}
+	add(&env, text_print("TORCHX_JOB_ID=local://torchx/%s", rec->id));
+	add(&env, text_copy(RANK0 "=localhost"));
+	add(&env, text_print("KXFS_JOB=%s", rec->id));
+	add(&env, text_print("KXFS_REPLICA=%s", dir));
+	make_unique(&env);
+	*p = (struct program){args.v, env.v};
+}
+
+static void clear(char **v)
+{
+	for (char **text = v; text && *text; text++)
+		free(*text);
+	free(v);
+}
+
+void program_clear(struct program *p)
+{
+	clear(p->args);
+	clear(p->env);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the program of a replica is given: its arguments and its environment. Pure, but for the daemon's own
+ * environment, which programs inherit.
+ */
+#ifndef KXFS_BACKEND_LOCAL_PROGRAM_H
+#define KXFS_BACKEND_LOCAL_PROGRAM_H
+
+#include "spec/record/record.h"
+
+struct program {
+	char **args, **env; /* NULL-terminated */
+};
+
+void program_make(struct program *p, const struct spec_record *rec,
+		  const struct spec_record_replica *rep);
+void program_clear(struct program *p);
+
+#endif

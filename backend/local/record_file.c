@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Records on disk: reading and writing them, and the writer of one that changes. */
+#include "backend/local/record_file.h"
+
+#include <errno.h>
+
+#include "backend/base/file.h"
+#include "spec/base/mem.h"
+
+/* The largest possible record is much smaller than this. */
+#define RECORD_MAX (64u << 20)
+#define RETRY_MS   2000
+#define RECORD	   "job.json"
+
+int record_read(const char *state_dir, const char *id, struct spec_record **ret)
+{
+	cleanup_free char *path = text_print("%s/jobs/%s/" RECORD, state_dir, id);
+	cleanup(record_freep) struct spec_record *rec = NULL;
+	cleanup_free char *text = NULL;
+	size_t len = 0;
+	int err = file_read(path, RECORD_MAX, &text, &len);
+
+	if (err == 0)
+		err = spec_record_parse(text, len, &rec);
+	if (err < 0)
+		return err;
+	/* A folder that somebody has copied has the record of another job. */
+	if (!streq(rec->id, id))
+		return -EINVAL;
+	*ret = take_ptr(rec);
+	return 0;
+}
+
+int record_write(const char *state_dir, const struct spec_record *rec)
+{
+	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, rec->id);
+	cleanup_free char *text = spec_record_text(rec);
+
+	return file_write(dir, RECORD, text, strlen(text));
+}
+
+struct record_writer {
+	struct loop *loop;
+	char *dir;
+	const struct record_writer_events *events;
+	void *data;
+	uint64_t change; /* the newest */
+	uint64_t taken;	 /* the newest change that is in TEXT or on disk */
+	bool posted;	 /* a write is due in this turn */
+	bool writing;	 /* on the pool */
+	bool freed;	 /* while POSTED: its owner is gone */
+	bool last;	 /* no retries */
+	struct loop_timer *retry;
+	char *text; /* for the pool */
+	int err;
+};
+
+static void write_now(void *data);
+
+struct record_writer *record_writer_new(struct loop *loop, const char *dir,
+					const struct record_writer_events *events, void *data)
+{
+	struct record_writer *w = new0(struct record_writer);
+
+	w->loop = loop;
+	w->dir = text_copy(dir);
+	w->events = events;
+	w->data = data;
+	return w;
+}
+
+void record_writer_free(struct record_writer *w)
+{
+	loop_timer_free(take_ptr(w->retry));
+	if (w->posted) {
+		w->freed = true;
+		return;
+	}
+	free(w->text);
+	free(w->dir);
+	free(w);
+}
+
+static void post(struct record_writer *w)
+{
+	if (w->posted || w->writing)
+		return;
+	w->posted = true;
+	loop_post(w->loop, write_now, w);
+}
+
+uint64_t record_writer_changed(struct record_writer *w)
+{
+	post(w);
+	return ++w->change;
+}
+
+void record_writer_last(struct record_writer *w)
+{
+	w->last = true;
+	loop_timer_free(take_ptr(w->retry));
+}
+
+static void write_work(void *data)
+{
+	struct record_writer *w = data;
+
+	w->err = file_write(w->dir, RECORD, w->text, strlen(w->text));
+}
+
+static void on_retry(void *data)
+{
+	struct record_writer *w = data;
+
+	loop_timer_free(take_ptr(w->retry));
+	record_writer_changed(w);
+}
+
+static void write_done(void *data)
+{
+	struct record_writer *w = data;
+	bool pending = w->change > w->taken;
+
+	w->writing = false;
+	free(take_ptr(w->text));
+	loop_timer_free(take_ptr(w->retry));
+	if (pending)
+		post(w);
+	else if (w->err < 0 && !w->last)
+		w->retry = loop_timer_new(w->loop, RETRY_MS, 0, on_retry, w);
+	return w->events->written(w->data, w->err, w->taken, pending || w->retry);
+}
+
+static void write_now(void *data)
+{
+	struct record_writer *w = data;
+
+	w->posted = false;
+	if (w->freed) {
+		record_writer_free(w);
+		return;
+	}
+	w->taken = w->change;
+	w->text = w->events->text(w->data);
+	if (!w->text)
+		return;
+	w->writing = true;
+	loop_work(w->loop, write_work, write_done, w);
+}

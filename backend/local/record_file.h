@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The record of a local job on disk (job.json in the job's folder, see spec/record/record.h), which is replaced as a
+ * whole in one synced step; and, for a job that changes, the object that writes it again and again.
+ */
+#ifndef KXFS_BACKEND_LOCAL_RECORD_FILE_H
+#define KXFS_BACKEND_LOCAL_RECORD_FILE_H
+
+#include "backend/base/loop.h"
+#include "spec/record/record.h"
+
+/* Any thread; both wait for the disk. 0 or a negative errno; file_fault() has words for those of reading. */
+int record_read(const char *state_dir, const char *id, struct spec_record **ret);
+int record_write(const char *state_dir, const struct spec_record *rec);
+
+static inline void record_freep(struct spec_record **rec)
+{
+	spec_record_free(*rec);
+}
+
+/* Below: I/O thread. One write at a time; what changes meanwhile goes into the next. */
+
+struct record_writer;
+
+struct record_writer_events {
+	/*
+	 * The record is about to be written: its text as it is now (malloc'ed). NULL: not yet, there will be
+	 * another change.
+	 */
+	char *(*text)(void *data);
+	/*
+	 * It has been written, with all changes up to number CHANGE; or could not be, for ERR. PENDING: there
+	 * has been a change since, and it is written again. The writer may be freed here if nothing is pending.
+	 */
+	void (*written)(void *data, int err, uint64_t change, bool pending);
+};
+
+/* For the job's folder DIR. What could not be written is tried again every two seconds. */
+struct record_writer *record_writer_new(struct loop *loop, const char *dir,
+					const struct record_writer_events *events, void *data);
+/* Nothing is being written. */
+void record_writer_free(struct record_writer *w);
+/* The record has changed: it is written after this turn of the loop. Returns the change's number, from 1. */
+uint64_t record_writer_changed(struct record_writer *w);
+/* From now on a failed write is not tried again by itself. */
+void record_writer_last(struct record_writer *w);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/* Changes of jobs that are only on disk, in a queue; and the start, which reads all that is there. */
+#include "backend/local/saved.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <utlist.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/file.h"
+#include "backend/jobs/expiry.h"
+#include "backend/local/record_file.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+
+struct change {
+	struct change *prev, *next;
+	struct saved *saved;
+	enum saved_change kind;
+	struct backend_request *rq;
+	char *uid;
+	const struct spec_job *job; /* its snapshot when the change begins */
+	struct spec_job *moved;	    /* the snapshot in its new place */
+	int err;
+};
+
+struct saved {
+	struct backend *b;
+	struct group *group;
+	struct local_jobs *jobs;
+	struct expiry *expiry; /* NULL: the mount ends */
+	struct change *changes;
+	bool busy; /* the first of them is under way */
+};
+
+struct saved *saved_new(struct backend *b, struct group *group, struct local_jobs *jobs,
+			struct expiry *expiry)
+{
+	struct saved *saved = new0(struct saved);
+
+	saved->b = b;
+	saved->group = group;
+	saved->jobs = jobs;
+	saved->expiry = expiry;
+	return saved;
+}
+
+void saved_free(struct saved *saved)
+{
+	free(saved);
+}
+
+void saved_stop(struct saved *saved)
+{
+	saved->expiry = NULL;
+}
+
+bool saved_is_busy(const struct saved *saved)
+{
+	return saved->changes;
+}
+
+/* --- changes --- */
+
+static void next_change(struct saved *saved);
+
+static void end_change(struct change *c, int err, const char *text)
+{
+	bool more = c->kind == SAVED_EXPIRE;
+	struct saved *saved = c->saved;
+
+	if (c->rq)
+		backend_answer(c->rq, err, c->rq->id, text);
+	DL_DELETE(saved->changes, c);
+	free(c->uid);
+	spec_job_unref(c->job);
+	spec_job_unref(c->moved);
+	free(c);
+	saved->busy = false;
+	group_leave(saved->group);
+	next_change(saved);
+	if (more)
+		expiry_now(saved->expiry);
+	else
+		expiry_soon(saved->expiry);
+}
+
+/* Pool: write into the record that the job is history. */
+static void move_work(void *data)
+{
+	struct change *c = data;
+	const char *state_dir = c->saved->b->config.state_dir;
+	cleanup(record_freep) struct spec_record *rec = NULL;
+
+	c->err = record_read(state_dir, c->job->id, &rec);
+	if (c->err < 0)
+		return;
+	rec->history = true;
+	rec->changed = loop_time_ns();
+	c->moved = spec_record_job(rec);
+	c->err = record_write(state_dir, rec);
+}
+
+static void move_done(void *data)
+{
+	struct change *c = data;
+	cleanup_free char *text = NULL;
+
+	if (c->err == 0)
+		store_put(c->saved->b->store, take_ptr(c->moved));
+	else
+		text = text_print("%s: its record can't be changed: %s", c->job->id,
+				  strerror(-c->err));
+	return end_change(c, c->err, text);
+}
+
+static void remove_done(void *data)
+{
+	struct change *c = data;
+
+	store_remove(c->saved->b->store, c->job->uid);
+	return end_change(c, 0, NULL);
+}
+
+static void next_change(struct saved *saved)
+{
+	struct change *c = saved->changes;
+
+	if (!c || saved->busy)
+		return;
+	saved->busy = true;
+	/* An earlier change in the queue may have moved or removed the job. */
+	c->job = store_get_uid(saved->b->store, c->uid);
+	if (!c->job || (c->kind == SAVED_CANCEL && c->job->history))
+		end_change(c, -ENOENT, NULL);
+	else if (c->kind == SAVED_CANCEL)
+		loop_work(saved->b->loop, move_work, move_done, c);
+	else
+		output_job_remove(saved->b->output, c->job->id, remove_done, c);
+}
+
+void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
+		  struct backend_request *rq)
+{
+	struct change *c = new0(struct change);
+
+	c->saved = saved;
+	c->kind = kind;
+	c->uid = text_copy(uid);
+	c->rq = rq;
+	group_enter(saved->group);
+	DL_APPEND(saved->changes, c);
+	next_change(saved);
+}
+
+/* --- the start --- */
+
+struct item {
+	struct spec_job *job;	  /* of a job that is over; else NULL */
+	struct spec_record *rec;  /* of one that is not, */
+	struct task_found *found; /* and what became of its replicas */
+};
+
+struct recover {
+	struct saved *saved;
+	struct item *items;
+	size_t n, room;
+	int err;
+};
+
+static void item_clear(struct item *item)
+{
+	spec_job_unref(item->job);
+	for (size_t i = 0; item->rec && item->found && i < item->rec->n_replicas; i++)
+		if (item->found[i].fd >= 0)
+			close(item->found[i].fd);
+	free(item->found);
+	spec_record_free(item->rec);
+}
+
+static void read_one(struct recover *r, const char *id)
+{
+	const char *state_dir = r->saved->b->config.state_dir;
+	struct spec_record *rec = NULL;
+	struct item *item;
+	int err = record_read(state_dir, id, &rec);
+
+	if (err < 0) {
+		diag(DIAG_WARNING,
+		     "%s/jobs/%s/job.json %s; the job is not shown, and its output stays in that folder",
+		     state_dir, id, file_fault(err));
+		return;
+	}
+	if (r->n == r->room) {
+		r->room = r->room ? 2 * r->room : 64;
+		r->items = mem_grow(r->items, r->room, sizeof(*r->items));
+	}
+	item = &r->items[r->n++];
+	*item = (struct item){0};
+	if (rec->finished) {
+		cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, id);
+
+		item->job = spec_record_job(rec);
+		spec_record_free(rec);
+		task_clean(dir);
+	} else {
+		item->rec = rec;
+		item->found = local_job_look(state_dir, rec);
+	}
+}
+
+static void recover_work(void *data)
+{
+	struct recover *r = data;
+	cleanup_free char *path = text_print("%s/jobs", r->saved->b->config.state_dir);
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	if (!dir) {
+		r->err = -errno;
+		return;
+	}
+	while ((entry = readdir(dir)))
+		if (spec_name_is_file(entry->d_name))
+			read_one(r, entry->d_name);
+	closedir(dir);
+}
+
+/* Go on with a job that is not over. */
+static void go_on(struct saved *saved, struct item *item)
+{
+	struct spec_record *rec = item->rec;
+	cleanup_free char *id = text_copy(rec->id);
+	struct local_job *job;
+
+	backend_launched(saved->b, rec->file, rec->id, rec->created);
+	job = local_jobs_find(saved->jobs, rec->id) ? NULL : local_job_new(saved->jobs, rec);
+	if (!job) {
+		item->rec = NULL;
+		diag(DIAG_ERROR, "%s: its logs can't be opened: %s; it is not shown", id,
+		     strerror(errno));
+		return;
+	}
+	local_job_go_on(job, item->found);
+	item->rec = NULL;
+}
+
+static void recover_done(void *data)
+{
+	struct recover *r = data;
+	struct saved *saved = r->saved;
+	struct backend *b = saved->b;
+	cleanup_free char *text = NULL;
+
+	if (!saved->expiry)
+		r->err = -ECANCELED; /* the thread that started the backend no longer waits */
+	for (size_t i = 0; i < r->n; i++) {
+		struct item *item = &r->items[i];
+
+		if (r->err == 0 && item->rec)
+			go_on(saved, item);
+		else if (r->err == 0)
+			store_put(b->store, take_ptr(item->job));
+		item_clear(item);
+	}
+	if (r->err < 0)
+		text = text_print("%s/jobs can't be read: %s", b->config.state_dir,
+				  strerror(-r->err));
+	backend_started(b, r->err, text);
+	if (r->err == 0)
+		expiry_soon(saved->expiry);
+	free(r->items);
+	free(r);
+	group_leave(saved->group);
+}
+
+void saved_recover(struct saved *saved)
+{
+	struct recover *r = new0(struct recover);
+
+	r->saved = saved;
+	group_enter(saved->group);
+	loop_work(saved->b->loop, recover_work, recover_done, r);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* Pieces of a log, read from disk: see feed.h. */
+#include "backend/output/feed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/base/file.h"
+#include "backend/output/folder.h"
+
+#define FEED_BUFFER (256u << 10)
+#define FEED_MAX    (4u << 20) /* bytes looked at in one run */
+
+/* One run. */
+struct run {
+	struct feed *f;
+	int fd, lines_fd; /* LINES_FD: -1: there is no table */
+	struct cutter cutter;
+	struct lines_reader lines;
+	struct lines_record next; /* the first record after the cutter's place, if HAS_NEXT */
+	bool has_next;
+	int64_t ns;
+};
+
+static int64_t time_of(const struct lines_record *r)
+{
+	return r->line.ns ? r->line.ns : PIECE_UNTIMED;
+}
+
+/* Where the pieces begin, and the time of what is there. */
+static void run_begin(struct run *r)
+{
+	struct feed *f = r->f;
+	struct lines_record now;
+	char last = '\n';
+
+	r->ns = PIECE_UNTIMED;
+	lines_open(&r->lines, r->lines_fd);
+	if (r->lines_fd >= 0 && lines_find(&r->lines, 0, f->from, &now) == 0) {
+		r->ns = time_of(&now);
+		r->has_next = lines_next(&r->lines, &r->next) == 0;
+	}
+	if (f->from > 0 && pread(r->fd, &last, 1, (off_t)f->from - 1) < 1)
+		last = '\n';
+	cutter_begin(&r->cutter, f->from, last != '\n', r->ns);
+}
+
+/* N bytes at BUF are next, which may have lines of several times. */
+static void run_cut(struct run *r, const char *buf, size_t n)
+{
+	while (n > 0) {
+		uint64_t at = r->cutter.at;
+		size_t part = n;
+
+		if (r->has_next && r->next.line.at <= at) {
+			r->ns = time_of(&r->next);
+			r->has_next = lines_next(&r->lines, &r->next) == 0;
+			continue;
+		}
+		if (r->has_next && r->next.line.at - at < n)
+			part = (size_t)(r->next.line.at - at);
+		cutter_add(&r->cutter, r->ns, buf, part, &r->f->pieces);
+		buf += part;
+		n -= part;
+	}
+}
+
+static int run_read(struct run *r)
+{
+	struct feed *f = r->f;
+	cleanup_free char *buf = malloc(FEED_BUFFER);
+
+	if (!buf)
+		return -ENOMEM;
+	while (f->seen < f->size && f->seen - f->from < FEED_MAX) {
+		size_t want = (size_t)min_of(f->size - f->seen, (uint64_t)FEED_BUFFER);
+		ssize_t n = file_read_at(r->fd, buf, want, f->seen);
+
+		if (n < 0)
+			return (int)n;
+		if (n == 0)
+			f->size = f->seen; /* somebody has cut it off */
+		if (n > 0)
+			run_cut(r, buf, (size_t)n);
+		f->seen += (size_t)n;
+	}
+	return 0;
+}
+
+int feed_run(struct feed *f)
+{
+	cleanup_fd int fd = folder_open(f->dir_fd, f->id, "logs", f->key, O_RDONLY);
+	cleanup_fd int lines_fd = -1;
+	struct run r = {.f = f, .fd = fd, .lines_fd = -1};
+	struct stat st;
+	int err;
+
+	f->seen = f->size = f->from;
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd; /* somebody has removed it: there is no more */
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (f->timed)
+		lines_fd = folder_open(f->dir_fd, f->id, "lines", f->key, O_RDONLY);
+	r.lines_fd = lines_fd;
+	f->size = max_of(min_of((uint64_t)st.st_size, f->limit), f->from);
+	run_begin(&r);
+	err = run_read(&r);
+	if (err == 0 && f->seen == f->size) {
+		cutter_pause(&r.cutter, &f->pieces);
+		if (f->final)
+			cutter_end(&r.cutter, &f->pieces);
+	}
+	return err;
+}

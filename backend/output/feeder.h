@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a log's writer (writer.c) needs of the job that the log belongs to (output.c): when it may begin, and whom it
+ * gives what it has written, so that the merged log gets that from memory. Only these two use it. I/O thread.
+ */
+#ifndef KXFS_BACKEND_OUTPUT_FEEDER_H
+#define KXFS_BACKEND_OUTPUT_FEEDER_H
+
+#include "backend/output/file.h"
+#include "backend/output/output.h"
+#include "backend/output/piece.h"
+#include "backend/output/room.h"
+
+/* What a writer has of its log and its job, for as long as the log is entered or the writer is open. */
+struct feeder {
+	struct output_log *log;
+	struct file *file;
+	struct loop *loop;
+	struct room *room; /* to which it adds what its table takes */
+	size_t *pending;   /* bytes that wait for the disk, of all writers */
+};
+
+/* Of the log KEY of J, which has begun. */
+struct feeder output_log_feeder(struct output_job *j, const char *key);
+/* FN(DATA) is called when its file is there, or is refused; at once if that is so. NULL: not any more. One may wait. */
+void output_log_when_open(struct output_log *l, loop_fn fn, void *data);
+/* Something is done to its files: until output_log_leave its job stays, and it does not end. */
+void output_log_enter(struct output_log *l);
+void output_log_leave(struct output_log *l);
+/* Bytes FROM..TO of it are on disk now, as these pieces, and a line that has no end yet. */
+void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
+			const struct pieces *pieces);
+/* TO bytes of it are on disk now. What is new has to be read there. */
+void output_log_found(struct output_log *l, uint64_t to);
+
+#endif

@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Logs on disk and their readers: see file.h. A reader is a form of the file: two of them are part of each file.
+ * Descriptors are open while there are readers.
+ */
+#include "backend/output/file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uthash.h>
+
+#include "backend/base/file.h"
+#include "backend/base/lock.h"
+#include "backend/output/folder.h"
+#include "backend/output/merged.h"
+#include "spec/base/mem.h"
+
+struct log {
+	struct file *file;
+	enum log_form form;
+	bool opened;		  /* somebody has had it; lock */
+	struct stamp_place size;  /* where counting goes on; lock */
+	struct stamp_place place; /* where the next read probably begins; lock */
+};
+
+struct files {
+	void *owner;
+	int dir_fd;
+	struct output_events events;
+	bool expect_more;
+	atomic_uint refs;
+	struct lock lock;
+	struct file *table; /* lock */
+};
+
+struct file {
+	struct files *all; /* a reference */
+	char *name;	   /* "ID/KEY"; merged: "ID/" */
+	char *id;
+	const char *key; /* in NAME; NULL: merged */
+	struct log forms[2];
+	atomic_bool ended;
+	atomic_uint fetching;
+	atomic_uint_least64_t size; /* the largest that was seen */
+
+	/* Lock: */
+	unsigned refs; /* readers' too */
+	unsigned readers;
+	bool listed;
+	bool begun; /* a job that is open has it */
+	UT_hash_handle hh;
+	int fd, lines_fd;      /* while there are readers; -1: none */
+	struct merged *merged; /* the same, of a merged log; NULL: none */
+	bool published;
+	struct index_size index; /* if it is published */
+};
+
+/* --- the table --- */
+
+struct files *files_new(void *owner, int dir_fd, const struct output_events *events)
+{
+	struct files *all = new0(struct files);
+
+	all->owner = owner;
+	all->dir_fd = dir_fd;
+	all->events = *events;
+	all->lock = (struct lock)LOCK_INIT;
+	atomic_store(&all->refs, 1);
+	return all;
+}
+
+void files_unref(struct files *all)
+{
+	if (!all || atomic_fetch_sub(&all->refs, 1) > 1)
+		return;
+	close(all->dir_fd);
+	free(all);
+}
+
+int files_dir(const struct files *all)
+{
+	return all->dir_fd;
+}
+
+void files_expect_more(struct files *all)
+{
+	all->expect_more = true;
+}
+
+static char *file_name(const char *id, const char *key)
+{
+	return text_print("%s/%s", id, key ? key : "");
+}
+
+static struct file *file_new(struct files *all, const char *id, const char *key)
+{
+	struct file *f = new0(struct file);
+
+	atomic_fetch_add(&all->refs, 1);
+	f->all = all;
+	f->name = file_name(id, key);
+	f->id = text_copy(id);
+	f->key = key ? f->name + strlen(id) + 1 : NULL;
+	f->fd = f->lines_fd = -1;
+	f->forms[LOG_PLAIN] = (struct log){.file = f, .form = LOG_PLAIN};
+	f->forms[LOG_STAMPED] = (struct log){.file = f, .form = LOG_STAMPED};
+	atomic_store(&f->ended, !all->expect_more);
+	return f;
+}
+
+static void file_free(struct file *f)
+{
+	if (!f)
+		return;
+	assert(!f->merged);
+	files_unref(f->all);
+	free(f->name);
+	free(f->id);
+	free(f);
+}
+
+struct file *file_find(struct files *all, const char *id, const char *key)
+{
+	cleanup_free char *name = file_name(id, key);
+	struct file *f;
+
+	lock_scope(&all->lock);
+	HASH_FIND_STR(all->table, name, f);
+	if (f)
+		f->refs++;
+	return f;
+}
+
+struct file *file_get(struct files *all, const char *id, const char *key)
+{
+	struct file *f = file_new(all, id, key), *other;
+
+	{
+		lock_scope(&all->lock);
+		HASH_FIND_STR(all->table, f->name, other);
+		if (!other) {
+			HASH_ADD_KEYPTR(hh, all->table, f->name, strlen(f->name), f);
+			f->listed = true;
+			other = take_ptr(f);
+		}
+		other->refs++;
+	}
+	file_free(f);
+	return other;
+}
+
+struct file *file_ref(struct file *f)
+{
+	lock_scope(&f->all->lock);
+	f->refs++;
+	return f;
+}
+
+void file_unref(struct file *f)
+{
+	if (!f)
+		return;
+	{
+		lock_scope(&f->all->lock);
+		if (--f->refs > 0)
+			return;
+		if (f->listed)
+			HASH_DEL(f->all->table, f);
+	}
+	file_free(f);
+}
+
+void files_forget(struct files *all, const char *id)
+{
+	struct file *f, *next;
+
+	lock_scope(&all->lock);
+	HASH_ITER(hh, all->table, f, next) {
+		if (!streq(f->id, id))
+			continue;
+		HASH_DEL(all->table, f);
+		f->listed = false;
+	}
+}
+
+const char *file_id(const struct file *f)
+{
+	return f->id;
+}
+
+const char *file_key(const struct file *f)
+{
+	return f->key;
+}
+
+void *file_owner(const struct file *f)
+{
+	return f->all->owner;
+}
+
+int file_dir(const struct file *f)
+{
+	return f->all->dir_fd;
+}
+
+bool file_is_listed(struct file *f)
+{
+	lock_scope(&f->all->lock);
+	return f->listed;
+}
+
+/* --- what its job knows of it --- */
+
+void file_begin(struct file *f)
+{
+	lock_scope(&f->all->lock);
+	f->begun = true;
+	atomic_store(&f->ended, false);
+}
+
+void file_end(struct file *f)
+{
+	atomic_store(&f->ended, true);
+}
+
+bool file_has_ended(const struct file *f)
+{
+	return atomic_load(&f->ended);
+}
+
+void file_publish(struct file *f, const struct index_size *size)
+{
+	lock_scope(&f->all->lock);
+	f->index = *size;
+	f->published = true;
+}
+
+void file_notify(struct file *f)
+{
+	const struct output_events *events = &f->all->events;
+
+	lock_assert_none();
+	for (size_t i = 0; events->log && i < array_size(f->forms); i++) {
+		bool opened;
+
+		{
+			lock_scope(&f->all->lock);
+			opened = f->forms[i].opened;
+		}
+		if (opened)
+			events->log(events->data, &f->forms[i]);
+	}
+}
+
+unsigned file_fetch(struct file *f, int more)
+{
+	return atomic_fetch_add(&f->fetching, (unsigned)more) + (unsigned)more;
+}
+
+void file_hold(struct file *f)
+{
+	{
+		lock_scope(&f->all->lock);
+		if (!f->merged)
+			return;
+		f->readers++;
+		f->refs++;
+	}
+	merged_hold(f->merged);
+	log_unref(&f->forms[LOG_PLAIN]);
+}
+
+/* --- readers --- */
+
+/* Descriptors of a container's log. Output that is still to come has a file already, which is empty. */
+static int file_open_log(struct file *f, bool made, int *ret_fd, int *ret_lines_fd)
+{
+	int dir = f->all->dir_fd, err;
+
+	*ret_fd = folder_open(dir, f->id, "logs", f->key, O_RDONLY);
+	if (*ret_fd == -ENOENT && made) {
+		cleanup_fd int fd = -1;
+
+		err = folder_make(dir, f->id);
+		fd = err ? err : folder_open_log(dir, f->id, f->key, NULL);
+		*ret_fd = fd < 0 ? fd : folder_open(dir, f->id, "logs", f->key, O_RDONLY);
+	}
+	if (*ret_fd >= 0)
+		*ret_lines_fd = folder_open(dir, f->id, "lines", f->key, O_RDONLY);
+	return min_of(*ret_fd, 0);
+}
+
+static int file_check(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? 0 : -EIO;
+}
+
+static int file_open_merged(struct file *f)
+{
+	cleanup_fd int fd = folder_open(f->all->dir_fd, f->id, NULL, "merged", O_RDONLY);
+
+	/* A job without output has no merged index. */
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	return file_check(fd);
+}
+
+int file_open(struct file *f, enum log_form form, struct log **ret)
+{
+	cleanup_fd int fd = -1, lines_fd = -1;
+	bool made, have;
+	int err;
+
+	{
+		lock_scope(&f->all->lock);
+		made = f->all->expect_more || f->begun;
+		have = f->readers > 0;
+	}
+	if (!f->key)
+		err = have ? 0 : file_open_merged(f);
+	else
+		err = file_open_log(f, made, &fd, &lines_fd);
+	if (err == 0 && f->key)
+		err = file_check(fd);
+	if (err < 0)
+		return err;
+	lock_scope(&f->all->lock);
+	if (f->fd < 0)
+		f->fd = take_fd(&fd);
+	if (f->lines_fd < 0)
+		f->lines_fd = take_fd(&lines_fd);
+	if (!f->key && !f->merged)
+		f->merged = merged_new(&f->all->lock, f->all->dir_fd, f->id);
+	f->readers++;
+	f->refs++;
+	f->forms[form].opened = true;
+	*ret = &f->forms[form];
+	return 0;
+}
+
+struct file *log_file(struct log *log)
+{
+	return log->file;
+}
+
+void log_unref(struct log *log)
+{
+	int fd = -1, lines_fd = -1;
+	struct merged *merged = NULL;
+	struct file *f;
+
+	if (!log)
+		return;
+	f = log->file;
+	{
+		lock_scope(&f->all->lock);
+		if (--f->readers == 0) {
+			fd = take_fd(&f->fd);
+			lines_fd = take_fd(&f->lines_fd);
+			merged = take_ptr(f->merged);
+		}
+	}
+	merged_free(merged);
+	base_close_fd(&fd);
+	base_close_fd(&lines_fd);
+	file_unref(f);
+}
+
+/* --- size and bytes --- */
+
+/* Sizes of a file come in any order from two threads; what is shown only grows. */
+static uint64_t file_grow(struct file *f, uint64_t size)
+{
+	uint64_t seen = atomic_load(&f->size);
+
+	while (seen < size && !atomic_compare_exchange_weak(&f->size, &seen, size))
+		;
+	return max_of(seen, size);
+}
+
+/* The index as its job has published it, or as it is on disk. */
+static int file_index(struct file *f, struct index_size *ret)
+{
+	cleanup_fd int fd = -1;
+	int err;
+
+	{
+		lock_scope(&f->all->lock);
+		*ret = f->index;
+		if (f->published)
+			return 0;
+	}
+	fd = folder_open(f->all->dir_fd, f->id, NULL, "merged", O_RDONLY);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	err = index_size_read(fd, ret);
+	lock_scope(&f->all->lock);
+	if (f->published)
+		*ret = f->index;
+	return err;
+}
+
+/* The table of lines, which may have been made since F was opened; -1: there is none. */
+static int file_lines(struct file *f)
+{
+	cleanup_fd int fd = -1;
+
+	{
+		lock_scope(&f->all->lock);
+		if (f->lines_fd >= 0)
+			return f->lines_fd;
+	}
+	fd = folder_open(f->all->dir_fd, f->id, "lines", f->key, O_RDONLY);
+	lock_scope(&f->all->lock);
+	if (f->lines_fd < 0 && fd >= 0)
+		f->lines_fd = take_fd(&fd);
+	return f->lines_fd;
+}
+
+static struct stamper *stamper_new(int fd)
+{
+	struct stamper *s = mem_zero(sizeof(*s));
+
+	stamper_open(s, fd);
+	return s;
+}
+
+/* How long a container's log of SIZE bytes is in LOG's form. */
+static int log_size(struct log *log, uint64_t size, uint64_t *ret)
+{
+	struct file *f = log->file;
+	cleanup_free struct stamper *s = NULL;
+	struct stamp_place place;
+	int err;
+
+	*ret = size;
+	if (log->form == LOG_PLAIN)
+		return 0;
+	{
+		lock_scope(&f->all->lock);
+		place = log->size;
+	}
+	s = stamper_new(file_lines(f));
+	err = stamped_size(f->fd, s, size, &place, ret);
+	lock_scope(&f->all->lock);
+	if (err == 0)
+		log->size = place;
+	return err;
+}
+
+int log_stat(struct log *log, struct log_stat *ret)
+{
+	struct file *f = log->file;
+	struct index_size index;
+	struct stat st;
+	int err;
+
+	ret->ended = atomic_load(&f->ended);
+	if (!f->key) {
+		err = file_index(f, &index);
+		ret->size = err ? 0 : merged_size(&index, log->form);
+		ret->mtime = err ? 0 : index.mtime;
+		return err;
+	}
+	if (fstat(f->fd, &st) < 0)
+		return -errno;
+	ret->mtime = folder_mtime(&st);
+	return log_size(log, file_grow(f, (uint64_t)st.st_size), &ret->size);
+}
+
+static ssize_t log_read_plain(struct file *f, char *buf, size_t n, uint64_t off)
+{
+	ssize_t got = file_read_at(f->fd, buf, n, off);
+
+	/* What can be read has a size; a read beyond the end is no byte. */
+	if (got > 0)
+		file_grow(f, off + (uint64_t)got);
+	return got;
+}
+
+static ssize_t log_read_stamped(struct log *log, char *buf, size_t n, uint64_t off)
+{
+	struct file *f = log->file;
+	cleanup_free struct stamper *s = stamper_new(file_lines(f));
+	struct stamp_place place;
+	struct stat st;
+	ssize_t got;
+
+	if (fstat(f->fd, &st) < 0)
+		return -errno;
+	{
+		lock_scope(&f->all->lock);
+		place = log->place;
+	}
+	got = stamped_read(f->fd, s, file_grow(f, (uint64_t)st.st_size), &place, buf, n, off);
+	lock_scope(&f->all->lock);
+	log->place = place;
+	return got;
+}
+
+ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off)
+{
+	struct file *f = log->file;
+	struct index_size index;
+	int err;
+
+	lock_assert_none();
+	if (off > INT64_MAX || n == 0)
+		return 0;
+	n = min_of(n, (size_t)SSIZE_MAX);
+	if (f->key)
+		return log->form == LOG_PLAIN ? log_read_plain(f, buf, n, off)
+					      : log_read_stamped(log, buf, n, off);
+	err = file_index(f, &index);
+	return err ? err : merged_read(f->merged, &index, log->form, buf, n, off);
+}
+
+/* A container's log that nobody has open. */
+static int stat_unread(struct files *all, const char *id, const char *key, enum log_form form,
+		       struct log_stat *ret)
+{
+	cleanup_fd int fd = folder_open(all->dir_fd, id, "logs", key, O_RDONLY), lines_fd = -1;
+	cleanup_free struct stamper *s = NULL;
+	struct stamp_place place = {0};
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	ret->size = (uint64_t)st.st_size;
+	ret->mtime = folder_mtime(&st);
+	if (form == LOG_PLAIN)
+		return 0;
+	lines_fd = folder_open(all->dir_fd, id, "lines", key, O_RDONLY);
+	s = stamper_new(lines_fd);
+	return stamped_size(fd, s, ret->size, &place, &ret->size);
+}
+
+int file_stat(struct file *f, enum log_form form, struct log_stat *ret)
+{
+	bool read, made;
+	int err;
+
+	{
+		lock_scope(&f->all->lock);
+		made = f->all->expect_more || f->begun;
+		read = f->readers > 0;
+		f->readers += read;
+		f->refs += read;
+	}
+	if (read || !f->key) {
+		err = log_stat(&f->forms[form], ret);
+		if (read)
+			log_unref(&f->forms[form]);
+		return err;
+	}
+	*ret = (struct log_stat){.ended = atomic_load(&f->ended)};
+	err = stat_unread(f->all, f->id, f->key, form, ret);
+	return err == -ENOENT && made ? 0 : err;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* The folder of a job: see folder.h. */
+#include "backend/output/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/base/file.h"
+
+#define FOLDER_READ_MAX (64u << 20)
+
+bool folder_path(char ret[FOLDER_PATH_MAX], const char *id, const char *sub, const char *name)
+{
+	int n = snprintf(ret, FOLDER_PATH_MAX, "%s/%s%s%s", id, sub ? sub : "", sub ? "/" : "",
+			 name);
+
+	return n < FOLDER_PATH_MAX;
+}
+
+int folder_open(int dir_fd, const char *id, const char *sub, const char *name, int flags)
+{
+	char path[FOLDER_PATH_MAX];
+	int fd;
+
+	if (!folder_path(path, id, sub, name))
+		return -ENAMETOOLONG;
+	if ((flags & O_ACCMODE) == O_RDONLY)
+		flags |= O_NONBLOCK; /* whatever stands there, a reader never hangs */
+	fd = openat(dir_fd, path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+int folder_read(int dir_fd, const char *id, const char *name, char **ret, size_t *ret_len)
+{
+	cleanup_fd int fd = folder_open(dir_fd, id, NULL, name, O_RDONLY);
+
+	return fd < 0 ? fd : file_read_fd(fd, FOLDER_READ_MAX, ret, ret_len);
+}
+
+int64_t folder_mtime(const struct stat *st)
+{
+	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+int folder_make_one(int dir_fd, const char *name)
+{
+	if (mkdirat(dir_fd, name, 0700) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return fchmodat(dir_fd, name, 0700, 0) < 0 ? -errno : 0;
+}
+
+int folder_make(int dir_fd, const char *id)
+{
+	static const char *const subs[] = {"logs", "lines"};
+	char path[FOLDER_PATH_MAX];
+	int err = folder_make_one(dir_fd, id);
+
+	for (size_t i = 0; err == 0 && i < array_size(subs); i++)
+		err = folder_path(path, id, NULL, subs[i]) ? folder_make_one(dir_fd, path)
+							   : -ENAMETOOLONG;
+	return err;
+}
+
+int folder_open_log(int dir_fd, const char *id, const char *key, uint64_t *ret_size)
+{
+	cleanup_fd int fd =
+		folder_open(dir_fd, id, "logs", key, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if ((st.st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0)
+		return -errno;
+	if (fcntl(fd, F_SETFL, O_APPEND) < 0)
+		return -errno;
+	if (ret_size)
+		*ret_size = (uint64_t)st.st_size;
+	return take_fd(&fd);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The index of a job's merged log on disk: `merged` and `merged.keys`, whose format is merge.h's. It is loaded on the
+ * pool, goes on in memory on the I/O thread, and is written on the pool, one batch at a time. What can't be written
+ * (a full disk) stays in memory, at most INDEX_WAITING_MAX records; the logs themselves are not touched here.
+ */
+#ifndef KXFS_BACKEND_OUTPUT_INDEX_H
+#define KXFS_BACKEND_OUTPUT_INDEX_H
+
+#include "backend/base/loop.h"
+#include "backend/output/merge.h"
+
+#define INDEX_WAITING_MAX 1024
+
+struct index;
+
+/* What of an index is on disk, for its readers. */
+struct index_size {
+	uint64_t records;
+	uint64_t end;	 /* bytes of the merged log */
+	uint64_t stamps; /* lines that begin in it */
+	int64_t mtime;	 /* ns */
+};
+
+/* What the open file FD has: whole records up to the last that can be right. Any thread. 0 or a negative errno. */
+int index_size_read(int fd, struct index_size *ret);
+
+/*
+ * Reads the index of the job whose folder is ID in DIR_FD, and cuts off what is torn. Any thread; what it gives
+ * belongs to the I/O thread. 0 or a negative errno.
+ */
+int index_load(int dir_fd, const char *id, struct index **ret);
+/*
+ * Not while a batch is being written. NULL is allowed.
+ */
+void index_free(struct index *x);
+
+/* The number of a log, which gets one if it has none. KEY and PREFIX are valid (merge_key_is_valid). */
+uint32_t index_number(struct index *x, const char *key, const char *prefix);
+/* How many bytes of that log are in the index, written or not. */
+uint64_t index_indexed(const struct index *x, uint32_t number);
+/* P, which is the next of log NUMBER, is next in the merged log. There is room (index_room). */
+void index_append(struct index *x, uint32_t number, const struct piece *p);
+size_t index_room(const struct index *x);
+/* If the merged log ends in the middle of a line, that ends. False: it did not. */
+bool index_end_line(struct index *x);
+
+/* Records that were appended, and those of them that are on disk. */
+uint64_t index_appended(const struct index *x);
+const struct index_size *index_written(const struct index *x);
+/*
+ * Have what waits written, if anything does and nothing is being written; WRITTEN(DATA, err) is called then.
+ * True: it will be.
+ */
+bool index_write(struct index *x, struct loop *loop, void (*written)(void *data, int err),
+		 void *data);
+/* Wait for what is being written, MS at most, and take it into account at once. False: it still is. */
+bool index_wait(struct index *x, unsigned ms);
+
+#endif

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading a merged log: see merged.h. */
+#include "backend/output/merged.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "backend/base/file.h"
+#include "backend/output/folder.h"
+#include "spec/base/mem.h"
+
+#define MERGED_BATCH	64  /* records read at once */
+#define MERGED_KEPT	64  /* logs whose descriptors are kept open */
+#define MERGED_HELD	512 /* the same once the job is being removed */
+#define MERGED_STAMPERS 16  /* of one read */
+
+/* A log that it is made of. */
+struct merged_log {
+	char *key;
+	char *prefix;
+	int fd, lines_fd; /* kept open; -1: not; lock */
+};
+
+struct merged {
+	struct lock *lock;
+	int dir_fd;
+	char *id;
+	int fd;			  /* of the index; -1 until it is needed; lock */
+	struct merged_log **logs; /* lock; what they point to stays */
+	size_t n_logs;
+	size_t n_kept;	  /* logs with descriptors; lock */
+	uint64_t hint[2]; /* the record that was read last, of each form; lock */
+};
+
+struct merged *merged_new(struct lock *lock, int dir_fd, const char *id)
+{
+	struct merged *m = new0(struct merged);
+
+	m->lock = lock;
+	m->dir_fd = dir_fd;
+	m->id = text_copy(id);
+	m->fd = -1;
+	return m;
+}
+
+static void close_if(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void merged_free(struct merged *m)
+{
+	if (!m)
+		return;
+	for (size_t i = 0; i < m->n_logs; i++) {
+		close_if(m->logs[i]->fd);
+		close_if(m->logs[i]->lines_fd);
+		free(m->logs[i]->key);
+		free(m->logs[i]->prefix);
+		free(m->logs[i]);
+	}
+	free(m->logs);
+	close_if(m->fd);
+	free(m->id);
+	free(m);
+}
+
+uint64_t merged_size(const struct index_size *size, enum log_form form)
+{
+	return size->end + (form == LOG_STAMPED ? STAMP * size->stamps : 0);
+}
+
+/* --- the index --- */
+
+static int merged_index(struct merged *m)
+{
+	cleanup_fd int fd = -1;
+
+	{
+		lock_scope(m->lock);
+		if (m->fd >= 0)
+			return m->fd;
+	}
+	fd = folder_open(m->dir_fd, m->id, NULL, "merged", O_RDONLY);
+	if (fd < 0)
+		return fd;
+	lock_scope(m->lock);
+	if (m->fd < 0)
+		m->fd = take_fd(&fd);
+	return m->fd; /* another thread may have been faster */
+}
+
+/* Where R ends in FORM. */
+static uint64_t record_end(const struct merge_record *r, enum log_form form)
+{
+	return r->end + (form == LOG_STAMPED ? STAMP * r->stamps : 0);
+}
+
+static int merged_record(int fd, uint64_t i, struct merge_record *ret)
+{
+	uint8_t bytes[MERGE_RECORD];
+	ssize_t n = file_read_at(fd, bytes, sizeof(bytes), MERGE_HEAD + i * MERGE_RECORD);
+
+	if (n < 0)
+		return (int)n;
+	return n < MERGE_RECORD || merge_decode(bytes, i, ret) < 0 ? -EIO : 0;
+}
+
+/* The first record that ends after OFF, and where it begins. */
+static int merged_find(int fd, const struct index_size *size, enum log_form form, uint64_t hint,
+		       uint64_t off, uint64_t *ret_i, uint64_t *ret_base)
+{
+	uint64_t low = 0, high = size->records; /* it is in [low, high) */
+	uint64_t mid = hint < high ? hint : high / 2;
+	struct merge_record r = {0};
+
+	*ret_base = 0;
+	while (low < high) {
+		int err = merged_record(fd, mid, &r);
+
+		if (err < 0)
+			return err;
+		if (record_end(&r, form) <= off) {
+			low = mid + 1;
+			*ret_base = record_end(&r, form);
+			/* Who reads on is in this one or in the next. */
+			mid = mid == hint && low < high ? low : low + (high - low) / 2;
+		} else {
+			high = mid;
+			mid = mid == hint && mid > low ? mid - 1 : low + (high - low) / 2;
+		}
+	}
+	*ret_i = low;
+	return low < size->records ? 0 : -EIO;
+}
+
+/* --- the logs that it is made of --- */
+
+/* Take the keys that M does not have yet. */
+static int merged_load_logs(struct merged *m)
+{
+	cleanup(merge_keys_clear) struct merge_keys keys = {0};
+	cleanup_free char *text = NULL;
+	size_t len;
+	int err = folder_read(m->dir_fd, m->id, "merged.keys", &text, &len);
+
+	if (err < 0)
+		return err;
+	merge_keys_parse(&keys, text, len);
+	lock_scope(m->lock);
+	if (keys.n > m->n_logs)
+		m->logs = mem_grow(m->logs, keys.n, sizeof(void *));
+	for (; m->n_logs < keys.n; m->n_logs++) {
+		struct merged_log *l = m->logs[m->n_logs] = new0(struct merged_log);
+
+		l->key = take_ptr(keys.v[m->n_logs].key);
+		l->prefix = take_ptr(keys.v[m->n_logs].prefix);
+		l->fd = l->lines_fd = -1;
+	}
+	return 0;
+}
+
+static struct merged_log *merged_have(struct merged *m, uint32_t number)
+{
+	lock_scope(m->lock);
+	return number < m->n_logs ? m->logs[number] : NULL;
+}
+
+static int merged_log(struct merged *m, uint32_t number, struct merged_log **ret)
+{
+	int err = 0;
+
+	*ret = merged_have(m, number);
+	if (!*ret)
+		err = merged_load_logs(m);
+	if (!*ret && err == 0)
+		*ret = merged_have(m, number);
+	return err < 0 ? err : *ret ? 0 : -EIO;
+}
+
+/*
+ * Descriptors of L and of its lines (-1: it has none). *RET_OWN: the caller closes them, since M keeps KEEP logs'
+ * already.
+ */
+static int merged_open(struct merged *m, struct merged_log *l, size_t keep, int *ret_fd,
+		       int *ret_lines_fd, bool *ret_own)
+{
+	*ret_own = false;
+	{
+		lock_scope(m->lock);
+		*ret_fd = l->fd;
+		*ret_lines_fd = l->lines_fd;
+		if (l->fd >= 0)
+			return 0;
+	}
+	*ret_fd = folder_open(m->dir_fd, m->id, "logs", l->key, O_RDONLY);
+	if (*ret_fd < 0)
+		return *ret_fd;
+	*ret_lines_fd = folder_open(m->dir_fd, m->id, "lines", l->key, O_RDONLY);
+	lock_scope(m->lock);
+	*ret_own = l->fd >= 0 || m->n_kept >= keep;
+	if (*ret_own)
+		return 0;
+	l->fd = *ret_fd;
+	l->lines_fd = *ret_lines_fd;
+	m->n_kept++;
+	return 0;
+}
+
+void merged_hold(struct merged *m)
+{
+	struct merged_log *l;
+
+	if (merged_index(m) < 0)
+		return;
+	for (uint32_t i = 0; i < MERGED_HELD && merged_log(m, i, &l) == 0; i++) {
+		int fd, lines_fd;
+		bool own;
+
+		if (merged_open(m, l, MERGED_HELD, &fd, &lines_fd, &own) == 0 && own) {
+			close(fd);
+			close_if(lines_fd);
+		}
+	}
+}
+
+/* --- reading --- */
+
+/* One read. Threads may read at the same time, so what it keeps in between is its own. */
+struct merged_read {
+	struct merged *m;
+	enum log_form form;
+	char *src; /* room for the bytes of a record */
+	char *out;
+	size_t n;    /* room left in OUT */
+	uint64_t at; /* offset in the merged log of what comes next */
+	struct stamper *stampers[MERGED_STAMPERS];
+};
+
+static struct stamper *read_stamper(struct merged_read *m, uint32_t number, int lines_fd)
+{
+	struct stamper **s = &m->stampers[number % MERGED_STAMPERS];
+
+	if (!*s)
+		*s = mem_zero(sizeof(**s));
+	else if ((*s)->lines.fd == lines_fd)
+		return *s;
+	stamper_open(*s, lines_fd);
+	return *s;
+}
+
+static int read_record(struct merged_read *m, const struct merge_record *r, uint64_t base)
+{
+	struct merge_style style = {0};
+	struct merged_log *l;
+	size_t have, n;
+	ssize_t got;
+	int fd, lines_fd, err;
+	bool own;
+
+	err = merged_log(m->m, r->log, &l);
+	if (err == 0)
+		err = merged_open(m->m, l, MERGED_KEPT, &fd, &lines_fd, &own);
+	if (err < 0)
+		return err;
+	got = file_read_at(fd, m->src, r->length, r->offset); /* fewer if the disk has lost some */
+	have = (size_t)max_of(got, (ssize_t)0);
+	style.prefix = l->prefix;
+	if (m->form == LOG_STAMPED) {
+		style.stamp = stamper_stamp;
+		style.data = read_stamper(m, r->log, lines_fd);
+	}
+	n = merge_render(r, record_end(r, m->form) - base, &style, m->src, have, m->at - base,
+			 m->out, m->n);
+	if (own) {
+		close(fd);
+		close_if(lines_fd);
+		free(take_ptr(m->stampers[r->log % MERGED_STAMPERS]));
+	}
+	m->out += n;
+	m->n -= n;
+	m->at += n;
+	return 0;
+}
+
+/* Render records from I on, which begins at BASE, until there is no room. */
+static int read_records(struct merged_read *m, int fd, const struct index_size *size, uint64_t i,
+			uint64_t base)
+{
+	uint8_t bytes[MERGED_BATCH * MERGE_RECORD];
+	struct merge_record r = {0};
+
+	while (m->n > 0 && i < size->records) {
+		uint64_t want = min_of(size->records - i, (uint64_t)MERGED_BATCH);
+		ssize_t got = pread(fd, bytes, want * MERGE_RECORD,
+				    (off_t)(MERGE_HEAD + i * MERGE_RECORD));
+
+		if (got < MERGE_RECORD)
+			return got < 0 ? -errno : -EIO;
+		for (const uint8_t *at = bytes; got >= MERGE_RECORD && m->n > 0; i++) {
+			bool good = merge_decode(at, i, &r) == 0 && record_end(&r, m->form) >= base;
+			int err = good ? read_record(m, &r, base) : -EIO;
+
+			if (err < 0)
+				return err;
+			base = record_end(&r, m->form);
+			at += MERGE_RECORD;
+			got -= MERGE_RECORD;
+		}
+	}
+	lock_scope(m->m->lock);
+	m->m->hint[m->form] = i > 0 ? i - 1 : 0;
+	return 0;
+}
+
+ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_form form, char *buf,
+		    size_t n, uint64_t off)
+{
+	struct merged_read r = {.m = m, .form = form, .out = buf, .at = off};
+	uint64_t end = merged_size(size, form), hint, i, base;
+	cleanup_free char *src = NULL;
+	int err, fd;
+
+	if (off >= end)
+		return 0;
+	r.n = (size_t)min_of((uint64_t)n, end - off);
+	r.src = src = malloc(MERGE_LENGTH_MAX);
+	if (!src)
+		return -ENOMEM;
+	{
+		lock_scope(m->lock);
+		hint = m->hint[form];
+	}
+	fd = merged_index(m);
+	err = fd < 0 ? fd : merged_find(fd, size, form, hint, off, &i, &base);
+	if (err == 0)
+		err = read_records(&r, fd, size, i, base);
+	for (size_t k = 0; k < MERGED_STAMPERS; k++)
+		free(r.stampers[k]);
+	/* What was read before an error counts; the next call meets the error. */
+	return r.at > off ? (ssize_t)(r.at - off) : err;
+}

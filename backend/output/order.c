@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* The order of lines in the merged log: see order.h. The sources with pieces that wait are a heap. */
+#include "backend/output/order.h"
+
+#include <assert.h>
+
+#include "spec/base/mem.h"
+
+/* Of a source that is far behind, pieces of so near a time go as one. */
+#define BEHIND_BYTES  (256u << 10)
+#define BEHIND_NS     1000000
+#define WAITING_MAX   16384 /* pieces of a source */
+#define WAITING_FIRST 16
+
+struct waiting {
+	struct piece piece;
+	uint32_t due; /* the tick at which it has waited long enough */
+};
+
+struct order_source {
+	struct order *order;
+	void *data;
+	struct waiting *queue; /* from FIRST on */
+	size_t first, n, room;
+	uint64_t bytes;	   /* in the queue */
+	size_t place;	   /* in the heap, from 1; 0: nothing waits */
+	uint64_t turn;	   /* of two of one time the lower one goes first */
+	uint64_t hurried;  /* what begins before this byte is wanted soon */
+	unsigned expected; /* ticks for which all others still wait for it; 0: they do not */
+	bool open, reading;
+	bool is_due; /* what waits first has waited long enough */
+};
+
+struct order {
+	struct order_source **sources;
+	size_t n_sources;
+	struct order_source **heap;
+	size_t n_heap;
+	size_t n_open;	       /* sources that are */
+	size_t n_open_waiting; /* and in the heap */
+	size_t n_due;	       /* in the heap, with a piece that is due */
+	size_t n_awaited;      /* sources that are expected or read */
+	uint64_t turns;
+	uint32_t now; /* ticks */
+	bool draining;
+};
+
+/* --- the heap --- */
+
+static const struct waiting *head(const struct order_source *s)
+{
+	return &s->queue[s->first];
+}
+
+static bool order_before(const struct order_source *a, const struct order_source *b)
+{
+	int64_t x = head(a)->piece.ns, y = head(b)->piece.ns;
+
+	return x != y ? x < y : a->turn < b->turn;
+}
+
+static void order_put(struct order *o, size_t place, struct order_source *s)
+{
+	o->heap[place - 1] = s;
+	s->place = place;
+}
+
+/* S belongs to PLACE, or above or below it. */
+static void order_sift(struct order *o, size_t place, struct order_source *s)
+{
+	while (place > 1 && order_before(s, o->heap[place / 2 - 1])) {
+		order_put(o, place, o->heap[place / 2 - 1]);
+		place /= 2;
+	}
+	for (;;) {
+		size_t below = 2 * place;
+
+		if (below < o->n_heap && order_before(o->heap[below], o->heap[below - 1]))
+			below++;
+		if (below > o->n_heap || !order_before(o->heap[below - 1], s))
+			break;
+		order_put(o, place, o->heap[below - 1]);
+		place = below;
+	}
+	order_put(o, place, s);
+}
+
+static void order_note_due(struct order_source *s)
+{
+	struct order *o = s->order;
+	bool due = s->place > 0 && head(s)->due <= o->now;
+
+	if (due != s->is_due)
+		o->n_due += due ? 1 : (size_t)-1;
+	s->is_due = due;
+}
+
+/* --- sources --- */
+
+struct order *order_new(void)
+{
+	return new0(struct order);
+}
+
+void order_free(struct order *o)
+{
+	if (!o)
+		return;
+	for (size_t i = 0; i < o->n_sources; i++) {
+		free(o->sources[i]->queue);
+		free(o->sources[i]);
+	}
+	free(o->sources);
+	free(o->heap);
+	free(o);
+}
+
+struct order_source *order_add(struct order *o, void *data)
+{
+	struct order_source *s = new0(struct order_source);
+
+	s->order = o;
+	s->data = data;
+	o->sources = mem_grow(o->sources, o->n_sources + 1, sizeof(void *));
+	o->heap = mem_grow(o->heap, o->n_sources + 1, sizeof(void *));
+	o->sources[o->n_sources++] = s;
+	return s;
+}
+
+void *order_data(const struct order_source *s)
+{
+	return s->data;
+}
+
+void order_open(struct order_source *s)
+{
+	if (s->open)
+		return;
+	s->open = true;
+	s->order->n_open++;
+	s->order->n_open_waiting += s->place > 0;
+}
+
+void order_close(struct order_source *s)
+{
+	order_expect(s, false);
+	if (!s->open)
+		return;
+	s->open = false;
+	s->order->n_open--;
+	s->order->n_open_waiting -= s->place > 0;
+}
+
+static bool is_awaited(const struct order_source *s)
+{
+	return s->expected > 0 || s->reading;
+}
+
+static void order_await(struct order_source *s, unsigned expected, bool reading)
+{
+	s->order->n_awaited -= is_awaited(s);
+	s->expected = expected;
+	s->reading = reading;
+	s->order->n_awaited += is_awaited(s);
+}
+
+void order_expect(struct order_source *s, bool expected)
+{
+	order_await(s, expected ? ORDER_EXPECT_TICKS : 0, s->reading);
+}
+
+void order_read(struct order_source *s, bool reading)
+{
+	order_await(s, s->expected, reading);
+}
+
+/* --- what waits --- */
+
+/* Are A and B, of the same source, to go as one, as soon as they follow each other? */
+static bool order_is_near(const struct order_source *s, const struct piece *a,
+			  const struct piece *b)
+{
+	if (a->ns == b->ns)
+		return true;
+	return s->bytes > BEHIND_BYTES && b->ns > a->ns && b->ns - a->ns < BEHIND_NS;
+}
+
+static struct waiting *order_append(struct order_source *s)
+{
+	if (s->queue && s->first + s->n == s->room && s->first > s->room / 2) {
+		memmove(s->queue, s->queue + s->first, s->n * sizeof(*s->queue));
+		s->first = 0;
+	} else if (s->first + s->n == s->room) {
+		s->room = s->room ? 2 * s->room : WAITING_FIRST;
+		s->queue = mem_grow(s->queue, s->room, sizeof(*s->queue));
+	}
+	return &s->queue[s->first + s->n++];
+}
+
+void order_feed(struct order_source *s, const struct piece *p)
+{
+	struct order *o = s->order;
+	struct waiting *last = s->n > 0 ? &s->queue[s->first + s->n - 1] : NULL;
+
+	s->bytes += p->length;
+	if (last && order_is_near(s, &last->piece, p) && piece_join(&last->piece, p))
+		return;
+	*order_append(s) =
+		(struct waiting){.piece = *p,
+				 .due = o->now + (p->from < s->hurried ? 1 : ORDER_WAIT_TICKS)};
+	if (s->place > 0)
+		return;
+	s->turn = ++o->turns;
+	order_sift(o, ++o->n_heap, s);
+	o->n_open_waiting += s->open;
+	order_note_due(s);
+}
+
+bool order_is_full(const struct order_source *s)
+{
+	return s->n >= WAITING_MAX;
+}
+
+bool order_is_empty(const struct order_source *s)
+{
+	return s->n == 0;
+}
+
+void order_hurry(struct order_source *s, uint64_t to)
+{
+	s->hurried = max_of(s->hurried, to);
+	for (size_t i = s->first; i < s->first + s->n && s->queue[i].piece.from < to; i++)
+		s->queue[i].due = min_of(s->queue[i].due, s->order->now + 1);
+}
+
+/* --- whose turn it is --- */
+
+bool order_may_go(const struct order *o)
+{
+	if (o->n_heap == 0)
+		return false;
+	if (o->draining || head(o->heap[0])->piece.ns == PIECE_UNTIMED)
+		return true;
+	return o->n_awaited == 0 && (o->n_open_waiting == o->n_open || o->n_due > 0);
+}
+
+static void order_remove(struct order_source *s)
+{
+	struct order *o = s->order;
+	struct order_source *last = o->heap[--o->n_heap];
+
+	if (last != s)
+		order_sift(o, s->place, last);
+	s->place = 0;
+	s->first = 0;
+	o->n_open_waiting -= s->open;
+	if (s->room > BEHIND_BYTES / sizeof(*s->queue)) {
+		free(take_ptr(s->queue));
+		s->room = 0;
+	}
+}
+
+bool order_next(struct order *o, struct order_source **ret_source, struct piece *ret)
+{
+	struct order_source *s;
+
+	if (!order_may_go(o))
+		return false;
+	s = *ret_source = o->heap[0];
+	*ret = head(s)->piece;
+	s->bytes -= ret->length;
+	s->n--;
+	s->first++;
+	if (s->n > 0) {
+		s->turn = ++o->turns;
+		order_sift(o, 1, s);
+	} else {
+		order_remove(s);
+	}
+	order_note_due(s);
+	return true;
+}
+
+bool order_waits(const struct order *o)
+{
+	return o->n_heap > 0;
+}
+
+void order_tick(struct order *o)
+{
+	o->now++;
+	for (size_t i = 0; o->n_awaited > 0 && i < o->n_sources; i++)
+		if (o->sources[i]->expected > 0)
+			order_await(o->sources[i], o->sources[i]->expected - 1,
+				    o->sources[i]->reading);
+	for (size_t i = 0; i < o->n_heap; i++)
+		order_note_due(o->heap[i]);
+}
+
+void order_drain(struct order *o)
+{
+	o->draining = true;
+}

@@ -1,0 +1,1304 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The output of jobs. A job that is open has its logs (struct output_log), the order in which their lines go into the
+ * merged log (order.c), and the index of that (index.c). Each log has a file (file.c), which its readers share; a log
+ * that is fetched has a writer (writer.c) while something is fetched. Readers know of files alone.
+ *
+ * A writer puts bytes on the disk and then gives their pieces to the log, from memory, through feeder.h. The log gives
+ * them to the order, and the order to the index. The pool reads pieces from the disk instead (feed.c) for a log that a
+ * local job's helper writes, for what was there before kxfs started, and where more waited than memory may hold.
+ *
+ * All of it belongs to the I/O thread, but for struct file. The disk is touched on the pool, with one piece of work for
+ * a log at a time. Whatever happens puts the log into the queue of its job and posts job_step, which alone moves things
+ * on, and calls last who waits; so all of them are in one file. A job goes when the group WORK is empty.
+ *
+ *	a job is| what is under way			| what ends it		| next
+ *	LOADING	| the pool makes its folder, reads its	| done			| OPEN
+ *		| index; what is begun waits		| refused		| REFUSED
+ *	REFUSED	| a second passes			| the timer		| LOADING
+ *	OPEN	| logs move on; the index is written	| closed, and whole if	| GONE
+ *		|					| its end was asked for	|
+ *	GONE	| work of the pool; nobody finds it	| all of that is over	| freed
+ *
+ *	a log is| what is under way			| what ends it		| next
+ *	NEW	| its job is not open yet; or the disk	| its job is; a second	| MAKING
+ *		| refuses its file			| has passed		|
+ *	MAKING	| the pool makes its file		| done			| LIVE
+ *		|					| refused		| NEW
+ *	LIVE	| its writer writes, or it is read	| its end was asked for,| FED
+ *		|					| all of it was given	|
+ *	FED	| readers know that it has ended; its	| the index has all of	| ENDED
+ *		| pieces wait, or are being written	| it on disk		|
+ *	ENDED	| nothing				| it begins again	| NEW
+ */
+#include "backend/output/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/group.h"
+#include "backend/output/feed.h"
+#include "backend/output/feeder.h"
+#include "backend/output/folder.h"
+#include "backend/output/index.h"
+#include "backend/output/order.h"
+#include "backend/output/room.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+
+#define OUTPUT_RETRY_MS	 1000
+#define OUTPUT_DRAIN_MS	 5000
+#define OUTPUT_STEP	 (4u << 20) /* bytes that one step takes into an index */
+#define OUTPUT_STASH_MAX 16384 /* pieces of a log that wait until what is before them was read */
+
+enum log_life { LOG_NEW, LOG_MAKING, LOG_LIVE, LOG_FED, LOG_ENDED };
+
+struct output_log {
+	struct output_job *job;
+	struct file *file;
+	char *prefix;
+	uint32_t number;	     /* in the index */
+	struct order_source *source; /* NULL before its job is open */
+	enum log_life life;
+	bool queued;  /* the next step of the job moves it on */
+	bool ending;  /* no byte will be written any more */
+	bool fetched; /* its writer is ours: its pieces have times, and SIZE is all that there is */
+	bool expected;
+	bool grown;	  /* another process writes it, and has written more */
+	bool refused;	  /* by the disk: it is tried again */
+	bool working;	  /* the pool has something of it: MAKING, or it is being read */
+	unsigned writers; /* that have something on the pool */
+	uint64_t size;	  /* bytes that are on disk, as far as is known */
+	uint64_t
+		seen; /* those that were given to the order, or have to wait for the end of their line */
+	uint64_t given;	     /* those that were given to the order */
+	uint64_t looks;	     /* how often it was read to its end, if it is not fetched */
+	uint64_t counted;    /* bytes that are part of what is on disk in all */
+	uint64_t whole;	     /* FED: so many records the index has with all of it */
+	struct pieces stash; /* what was written while it is read from disk */
+	bool stash_lost;     /* there is more of that */
+	loop_fn opened;	     /* to be called when its file is there, or is refused; NULL: nothing */
+	void *opened_data;
+	loop_fn ended; /* to be called when it has ended; NULL: nothing */
+	void *ended_data;
+	bool calling;			/* that is due */
+	struct output_log *prev, *next; /* queued */
+	UT_hash_handle hh;
+};
+
+enum job_state { JOB_LOADING, JOB_REFUSED, JOB_OPEN, JOB_GONE };
+
+struct output_job {
+	struct output *output;
+	char *id;
+	enum job_state state;
+	struct group work;
+	struct file *merged;
+	struct output_log *logs; /* by key */
+	struct output_log *queue;
+	struct order *order;
+	struct index *index;	  /* NULL: not loaded yet */
+	struct loop_timer *tick;  /* while pieces wait */
+	struct loop_timer *retry; /* something was refused by the disk */
+	bool loading;		  /* the pool does it */
+	bool posted;		  /* a step is */
+	uint64_t published;	  /* records that readers know of */
+	bool failing;		  /* the index can't be written */
+	bool warned;
+	bool end_asked, ended, closed;
+	size_t n_live;	  /* logs that have not ended */
+	size_t n_calling; /* logs with a function that is due */
+	loop_fn gone;	  /* to be called when it is; NULL: nothing */
+	void *gone_data;
+	UT_hash_handle hh;
+	struct output_job *next; /* gone */
+};
+
+/* Somebody waits until what had been printed can be read. */
+struct arrival {
+	struct file *file;
+	loop_fn fn;
+	void *data;
+	bool aimed; /* it is known what for: */
+	struct arrival_target {
+		struct output_log *log;
+		uint64_t looks; /* it has to be read so often */
+		uint64_t size;	/* and all before this byte has to be in the index */
+	} * targets;
+	size_t n;
+	bool appended; /* it is, but not on disk before there are so many records: */
+	uint64_t records;
+	struct arrival *next;
+};
+
+struct output {
+	struct loop *loop;
+	struct files *files;
+	struct room *room;
+	output_fetch_fn fetch; /* NULL: all output is here by itself */
+	void *fetch_data;
+	struct output_job *jobs; /* open ones, by id */
+	struct output_job *gone;
+	struct arrival *arrivals;
+	size_t pending; /* bytes that wait for the disk, of all writers */
+	bool stopped;
+	atomic_ullong captured_bytes, captured_lines;
+};
+
+/* --- finding jobs and logs, and posting their next step --- */
+
+static void job_step(void *data);
+
+/* Have J's next step made. */
+static void job_wake(struct output_job *j)
+{
+	if (j->posted || j->state == JOB_GONE)
+		return;
+	j->posted = true;
+	group_enter(&j->work);
+	loop_post(j->output->loop, job_step, j);
+}
+
+/* Have L moved on in the next step of its job. */
+static void log_queue(struct output_log *l)
+{
+	if (!l->queued)
+		DL_APPEND(l->job->queue, l);
+	l->queued = true;
+	job_wake(l->job);
+}
+
+static struct output_job *find_job(struct output *o, const char *id)
+{
+	struct output_job *j;
+
+	HASH_FIND_STR(o->jobs, id, j);
+	return j;
+}
+
+/* The job of this name that is gone, but not freed yet. */
+static struct output_job *find_gone(struct output *o, const char *id)
+{
+	struct output_job *j = o->gone;
+
+	while (j && !streq(j->id, id))
+		j = j->next;
+	return j;
+}
+
+static struct output_log *find_log(struct output_job *j, const char *key)
+{
+	struct output_log *l;
+
+	HASH_FIND_STR(j->logs, key, l);
+	return l;
+}
+
+static void on_retry(void *data)
+{
+	struct output_job *j = data;
+
+	loop_timer_free(take_ptr(j->retry));
+	if (j->state == JOB_REFUSED)
+		j->state = JOB_LOADING;
+	for (struct output_log *l = j->logs; l; l = l->hh.next) {
+		if (l->refused)
+			log_queue(l);
+		l->refused = false;
+	}
+	j->failing = false;
+	job_wake(j);
+}
+
+/* The disk refuses something of J because of ERR: the user is told once, and J tries again each second. */
+static void job_refused(struct output_job *j, int err)
+{
+	struct output *o = j->output;
+
+	if (!j->warned)
+		diag(DIAG_ERROR, "%s: its merged log can't be made: %s; trying again every second",
+		     j->id, strerror(-err));
+	j->warned = true;
+	if (!j->retry && !o->stopped && j->state != JOB_GONE)
+		j->retry = loop_timer_new(o->loop, OUTPUT_RETRY_MS, 0, on_retry, j);
+	job_wake(j);
+}
+
+/* --- who waits for output to arrive --- */
+
+/* Note what A waits for: all that there is now of each log. */
+static void arrival_aim(struct output_job *j, struct arrival *a)
+{
+	a->aimed = true;
+	a->targets = mem_zero_n(HASH_COUNT(j->logs) + 1, sizeof(*a->targets));
+	for (struct output_log *l = j->logs; l; l = l->hh.next) {
+		struct arrival_target *t = &a->targets[a->n];
+
+		if (l->life != LOG_LIVE && l->life != LOG_FED)
+			continue;
+		*t = (struct arrival_target){.log = l, .size = l->size};
+		a->n++;
+		if (!l->fetched && l->life == LOG_LIVE) {
+			l->grown = true;
+			t->looks = l->looks + 1 + l->working;
+			log_queue(l);
+		}
+		order_hurry(l->source, l->size);
+	}
+}
+
+static bool target_is_met(struct output_job *j, struct arrival_target *t)
+{
+	struct output_log *l = t->log;
+
+	if (l->life == LOG_LIVE && l->looks < t->looks)
+		return false;
+	if (t->looks > 0) {
+		t->looks = 0;
+		t->size = l->size;
+		order_hurry(l->source, t->size);
+	}
+	if (l->life == LOG_LIVE && l->seen < t->size)
+		return false;
+	return order_is_empty(l->source) || index_indexed(j->index, l->number) >= t->size;
+}
+
+static bool arrival_is_due(struct output *o, struct arrival *a)
+{
+	struct output_job *j = find_job(o, file_id(a->file));
+
+	if (o->stopped)
+		return true;
+	if (file_fetch(a->file, 0) > 0)
+		return false;
+	if (file_key(a->file) || !j || !file_is_listed(a->file) || j->state == JOB_REFUSED)
+		return true;
+	if (j->state != JOB_OPEN)
+		return false;
+	for (struct output_log *l = j->logs; l && !a->aimed; l = l->hh.next)
+		if ((l->life == LOG_NEW || l->life == LOG_MAKING) && !l->refused)
+			return false;
+	if (!a->aimed)
+		arrival_aim(j, a);
+	for (size_t i = 0; i < a->n && !a->appended; i++) {
+		if (a->targets[i].log->refused)
+			return true;
+		if (!target_is_met(j, &a->targets[i]))
+			return false;
+	}
+	if (!a->appended)
+		a->records = index_appended(j->index);
+	a->appended = true;
+	return j->failing || index_written(j->index)->records >= a->records;
+}
+
+/* Have those called for whom it has; ID is that of a job of which something has moved on, or NULL. */
+static void arrivals_check(struct output *o, const char *id)
+{
+	struct arrival *a, *next;
+
+	LL_FOREACH_SAFE(o->arrivals, a, next)
+	{
+		if ((id && !streq(file_id(a->file), id)) || !arrival_is_due(o, a))
+			continue;
+		LL_DELETE(o->arrivals, a);
+		loop_post(o->loop, a->fn, a->data);
+		file_unref(a->file);
+		free(a->targets);
+		free(a);
+	}
+}
+
+/* The job ID is gone: nobody waits for anything of it any more. */
+static void arrivals_forget(struct output *o, const char *id)
+{
+	struct arrival *a;
+
+	LL_FOREACH(o->arrivals, a) {
+		if (!streq(file_id(a->file), id))
+			continue;
+		free(take_ptr(a->targets));
+		a->n = 0;
+		a->aimed = a->appended = false;
+	}
+}
+
+bool log_has_arrived(struct log *log)
+{
+	struct file *f = log_file(log);
+
+	return file_fetch(f, 0) == 0 && (file_key(f) || file_has_ended(f));
+}
+
+static void arrival_begin(void *data)
+{
+	struct arrival *a = data;
+	struct output *o = file_owner(a->file);
+
+	LL_APPEND(o->arrivals, a);
+	arrivals_check(o, file_id(a->file));
+}
+
+void log_when_arrived(struct log *log, void (*fn)(void *data), void *data)
+{
+	struct output *o = file_owner(log_file(log));
+	struct arrival *a;
+
+	if (log_has_arrived(log)) {
+		loop_post(o->loop, fn, data);
+		return;
+	}
+	a = new0(struct arrival);
+	a->file = file_ref(log_file(log));
+	a->fn = fn;
+	a->data = data;
+	loop_post(o->loop, arrival_begin, a);
+}
+
+/* --- a log: its file is made --- */
+
+/* Work of the pool for a log, which stays meanwhile. */
+struct making {
+	struct output_log *log;
+	uint64_t size;
+	int err;
+};
+
+static void make_work(void *data)
+{
+	struct making *m = data;
+	struct file *f = m->log->file;
+	cleanup_fd int fd = folder_open_log(file_dir(f), file_id(f), file_key(f), &m->size);
+
+	m->err = min_of(fd, 0);
+}
+
+/* Who waits for L's file may go on, or hear by itself why it can't. */
+static void log_call_opened(struct output_log *l)
+{
+	if (l->opened)
+		take_ptr(l->opened)(l->opened_data);
+}
+
+static void log_set_size(struct output_log *l, uint64_t size)
+{
+	if (size > l->counted) {
+		room_add(l->job->output->room, (int64_t)(size - l->counted));
+		l->counted = size;
+	}
+	if (size <= l->size)
+		return;
+	l->size = size;
+	file_notify(l->file);
+}
+
+static void make_done(void *data)
+{
+	struct making *m = data;
+	struct output_log *l = m->log;
+
+	l->working = false;
+	l->life = m->err < 0 ? LOG_NEW : LOG_LIVE;
+	l->refused = m->err < 0;
+	if (m->err == 0) {
+		l->counted = m->size; /* by room_count, or nothing yet */
+		log_set_size(l, m->size);
+		l->grown = true;
+	} else {
+		job_refused(l->job, m->err);
+	}
+	log_call_opened(l);
+	log_queue(l);
+	group_leave(&l->job->work);
+	free(m);
+}
+
+/* L has a number, in the order in which logs have begun, and a place in the order of lines. */
+static void log_join(struct output_log *l)
+{
+	struct output_job *j = l->job;
+
+	if (l->source || j->state != JOB_OPEN)
+		return;
+	l->number = index_number(j->index, file_key(l->file), l->prefix);
+	l->source = order_add(j->order, l);
+	l->given = l->seen = index_indexed(j->index, l->number);
+	if (l->expected)
+		order_expect(l->source, true);
+}
+
+static void log_make(struct output_log *l)
+{
+	struct output_job *j = l->job;
+	struct making *m = new0(struct making);
+
+	order_open(l->source);
+	m->log = l;
+	l->life = LOG_MAKING;
+	l->working = true;
+	group_enter(&j->work);
+	loop_work(j->output->loop, make_work, make_done, m);
+}
+
+/* --- a log: it has grown --- */
+
+/* PIECES follow what was given of L, or begin with some of it. False: something is missing in between. */
+static bool log_give(struct output_log *l, const struct pieces *pieces)
+{
+	for (size_t i = 0; i < pieces->n; i++) {
+		const struct piece *p = &pieces->v[i];
+
+		if (p->from + p->length <= l->given)
+			continue;
+		if (p->from != l->given || order_is_full(l->source))
+			return false;
+		order_feed(l->source, p);
+		l->given += p->length;
+	}
+	return true;
+}
+
+static void log_stash(struct output_log *l, const struct pieces *pieces)
+{
+	for (size_t i = 0; i < pieces->n && l->stash.n < OUTPUT_STASH_MAX; i++)
+		pieces_add(&l->stash, &pieces->v[i]);
+	l->stash_lost |= l->stash.n == OUTPUT_STASH_MAX;
+}
+
+void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
+			const struct pieces *pieces)
+{
+	if (l->life == LOG_LIVE && l->working)
+		log_stash(l, pieces);
+	else if (l->life == LOG_LIVE && l->seen == from && log_give(l, pieces))
+		l->seen = to;
+	log_set_size(l, to);
+	log_queue(l);
+}
+
+void output_log_found(struct output_log *l, uint64_t to)
+{
+	l->stash_lost = true;
+	log_set_size(l, to);
+	log_queue(l);
+}
+
+struct reading {
+	struct feed feed;
+	struct output_log *log;
+	int err;
+};
+
+static void read_work(void *data)
+{
+	struct reading *r = data;
+
+	r->err = feed_run(&r->feed);
+}
+
+/* What R has found. */
+static void log_take(struct output_log *l, const struct reading *r)
+{
+	const struct feed *f = &r->feed;
+	bool whole = f->seen >= f->size;
+
+	if (log_give(l, &f->pieces))
+		l->seen = f->seen;
+	if (!l->fetched)
+		log_set_size(l, f->size);
+	if (whole && f->size < min_of(f->limit, l->size))
+		l->size = f->size; /* somebody has cut it off */
+	/* What was written meanwhile is in memory, if it was not too much. */
+	if (l->stash.n > 0 && !l->stash_lost && l->seen >= f->size && log_give(l, &l->stash))
+		l->seen = l->size;
+	l->looks += whole;
+	if (f->final && l->seen >= l->size)
+		l->life = LOG_FED;
+}
+
+static void read_done(void *data)
+{
+	struct reading *r = data;
+	struct output_log *l = r->log;
+
+	l->working = false;
+	order_read(l->source, false);
+	l->refused = r->err < 0;
+	if (r->err < 0)
+		job_refused(l->job, r->err);
+	log_take(l, r);
+	pieces_clear(&l->stash);
+	l->stash_lost = false;
+	log_queue(l);
+	group_leave(&l->job->work);
+	pieces_clear(&r->feed.pieces);
+	free(r);
+}
+
+static void log_read_disk(struct output_log *l)
+{
+	struct output *o = l->job->output;
+	struct reading *r = new0(struct reading);
+
+	r->log = l;
+	r->feed = (struct feed){.dir_fd = files_dir(o->files),
+				.id = l->job->id,
+				.key = file_key(l->file),
+				.from = l->given,
+				.limit = l->fetched ? l->size : UINT64_MAX,
+				.timed = l->fetched,
+				.final = l->ending && l->writers == 0};
+	l->grown = false;
+	l->working = true;
+	if (l->fetched)
+		order_read(l->source, true);
+	group_enter(&l->job->work);
+	loop_work(o->loop, read_work, read_done, r);
+}
+
+/* --- a log: its end --- */
+
+/* The function that waits for the end of L is due. */
+static void log_call_ended(struct output_log *l)
+{
+	if (l->ended && !l->calling)
+		l->job->n_calling++;
+	l->calling = l->ended;
+	if (l->calling)
+		job_wake(l->job);
+}
+
+/* For readers L has ended. */
+static void log_show_end(struct output_log *l)
+{
+	if (file_has_ended(l->file))
+		return;
+	file_end(l->file);
+	file_notify(l->file);
+}
+
+/* L is FED: is all of it on disk? */
+static void log_finish(struct output_log *l)
+{
+	struct output_job *j = l->job;
+
+	log_show_end(l);
+	l->expected = false;
+	order_close(l->source);
+	if (!order_is_empty(l->source) || index_indexed(j->index, l->number) < l->given)
+		return;
+	if (l->whole == 0)
+		l->whole = index_appended(j->index);
+	if (index_written(j->index)->records < l->whole)
+		return;
+	l->life = LOG_ENDED;
+	j->n_live--;
+	log_call_ended(l);
+}
+
+/* Does anything of L have to be read from disk, and may be? */
+static bool log_is_behind(const struct output_log *l)
+{
+	if (order_is_full(l->source))
+		return false;
+	return l->seen < l->size || (l->grown && !l->fetched) || (l->ending && l->writers == 0);
+}
+
+/* L moves on, as far as it can without waiting. */
+static void log_step(struct output_log *l)
+{
+	if (l->refused && l->ending) {
+		log_show_end(l);
+		log_call_ended(l); /* who waits for the end need not wait for the disk */
+	}
+	if (l->working || l->refused)
+		return;
+	if (l->life == LOG_NEW && l->job->state == JOB_OPEN)
+		log_make(l);
+	else if (l->life == LOG_LIVE && log_is_behind(l))
+		log_read_disk(l);
+	else if (l->life == LOG_FED)
+		log_finish(l);
+}
+
+/* --- a job: loading --- */
+
+struct loading {
+	struct output_job *job;
+	int dir_fd;
+	struct index *index;
+	int err;
+};
+
+static void load_work(void *data)
+{
+	struct loading *l = data;
+
+	l->err = folder_make(l->dir_fd, l->job->id);
+	if (l->err == 0)
+		l->err = index_load(l->dir_fd, l->job->id, &l->index);
+}
+
+static void load_done(void *data)
+{
+	struct loading *l = data;
+	struct output_job *j = l->job;
+
+	j->loading = false;
+	if (j->state == JOB_GONE) {
+		index_free(l->index);
+	} else if (l->err < 0) {
+		j->state = JOB_REFUSED;
+		job_refused(j, l->err);
+		for (struct output_log *log = j->logs; log; log = log->hh.next) {
+			log->refused = true;
+			log_call_opened(log);
+			log_queue(log);
+		}
+	} else {
+		j->state = JOB_OPEN;
+		j->index = l->index;
+		j->published = index_written(j->index)->records;
+		file_publish(j->merged, index_written(j->index));
+		for (struct output_log *log = j->logs; log; log = log->hh.next) {
+			log_join(log);
+			log_queue(log);
+		}
+		job_wake(j);
+	}
+	group_leave(&j->work);
+	free(l);
+}
+
+/* Not while something of an earlier job of that name is still under way. */
+static void job_load(struct output_job *j)
+{
+	struct loading *l;
+
+	if (j->loading || find_gone(j->output, j->id))
+		return;
+	j->loading = true;
+	l = new0(struct loading);
+	l->job = j;
+	l->dir_fd = files_dir(j->output->files);
+	group_enter(&j->work);
+	loop_work(j->output->loop, load_work, load_done, l);
+}
+
+/* --- a job: its end --- */
+
+static void log_free(struct output_log *l)
+{
+	pieces_clear(&l->stash);
+	file_unref(l->file);
+	free(l->prefix);
+	free(l);
+}
+
+static void job_free(struct output_job *j)
+{
+	struct output_log *l, *next;
+
+	HASH_ITER(hh, j->logs, l, next) {
+		HASH_DEL(j->logs, l);
+		log_free(l);
+	}
+	order_free(j->order);
+	index_free(j->index);
+	file_unref(j->merged);
+	free(j->id);
+	free(j);
+}
+
+/* Nothing of J is under way any more. */
+static void job_over(void *data)
+{
+	struct output_job *j = data, *heir;
+	struct output *o = j->output;
+	loop_fn gone = j->gone;
+	void *arg = j->gone_data;
+
+	LL_DELETE(o->gone, j);
+	heir = find_job(o, j->id);
+	job_free(j);
+	if (heir && !o->stopped)
+		job_load(heir);
+	if (gone)
+		return gone(arg);
+}
+
+/* Nobody finds J any more. */
+static void job_go(struct output_job *j)
+{
+	struct output *o = j->output;
+
+	j->state = JOB_GONE;
+	HASH_DEL(o->jobs, j);
+	loop_timer_free(take_ptr(j->tick));
+	loop_timer_free(take_ptr(j->retry));
+	LL_PREPEND(o->gone, j);
+	arrivals_forget(o, j->id);
+	arrivals_check(o, j->id);
+	group_when_empty(&j->work, job_over, j);
+}
+
+/* --- a job: its steps --- */
+
+static void on_tick(void *data)
+{
+	struct output_job *j = data;
+
+	order_tick(j->order);
+	job_wake(j);
+}
+
+/* What may go is in the index. True: there may be more of it. */
+static bool job_merge(struct output_job *j)
+{
+	struct output *o = j->output;
+	uint64_t bytes = 0, lines = 0;
+	struct order_source *s;
+	struct piece p;
+
+	while (bytes < OUTPUT_STEP && index_room(j->index) > 0 && order_next(j->order, &s, &p)) {
+		struct output_log *l = order_data(s);
+
+		index_append(j->index, l->number, &p);
+		bytes += p.length;
+		lines += p.lines;
+		if (!l->queued && (l->seen < l->size || l->ending))
+			log_queue(l);
+	}
+	atomic_fetch_add_explicit(&o->captured_bytes, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&o->captured_lines, lines, memory_order_relaxed);
+	return index_room(j->index) > 0 && order_may_go(j->order);
+}
+
+static void on_index_written(void *data, int err);
+
+static void job_write(struct output_job *j)
+{
+	if (!j->failing && index_write(j->index, j->output->loop, on_index_written, j))
+		group_enter(&j->work);
+}
+
+/* Show readers what is on disk. */
+static void job_publish(struct output_job *j)
+{
+	const struct index_size *size = index_written(j->index);
+	uint64_t more = size->records - j->published;
+
+	if (more == 0)
+		return;
+	j->published = size->records;
+	room_add(j->output->room, (int64_t)(more * MERGE_RECORD));
+	file_publish(j->merged, size);
+	file_notify(j->merged);
+}
+
+static void on_index_written(void *data, int err)
+{
+	struct output_job *j = data;
+
+	j->failing = err < 0;
+	if (err == 0)
+		j->warned = false;
+	else
+		job_refused(j, err);
+	job_publish(j);
+	for (struct output_log *l = j->logs; l; l = l->hh.next) {
+		if (l->life != LOG_FED)
+			continue;
+		if (err < 0)
+			log_call_ended(l);
+		log_queue(l);
+	}
+	job_wake(j);
+	group_leave(&j->work);
+}
+
+/* Are all of J's logs in its index, on disk? */
+static bool job_is_whole(const struct output_job *j)
+{
+	return j->state == JOB_OPEN && j->n_live == 0 &&
+	       index_written(j->index)->records == index_appended(j->index);
+}
+
+/* If J's end was asked for, and it is whole, the merged log ends, with the end of a line. */
+static void job_finish(struct output_job *j)
+{
+	if (!j->end_asked || j->ended || !job_is_whole(j))
+		return;
+	if (index_end_line(j->index)) {
+		job_write(j);
+		return;
+	}
+	j->ended = true;
+	file_end(j->merged);
+	file_notify(j->merged);
+}
+
+/* The next function that is due, which J's owner has passed; there is none any more if it has closed J. */
+static loop_fn job_take_call(struct output_job *j, void **ret_data)
+{
+	for (struct output_log *l = j->logs; l && j->n_calling > 0; l = l->hh.next) {
+		if (!l->calling)
+			continue;
+		l->calling = false;
+		j->n_calling--;
+		*ret_data = l->ended_data;
+		if (l->ended)
+			return take_ptr(l->ended);
+	}
+	return NULL;
+}
+
+/* Whatever can be done now is done. */
+static void job_move(struct output_job *j)
+{
+	struct output_log *l;
+	bool more = false;
+
+	while ((l = j->queue)) {
+		DL_DELETE(j->queue, l);
+		l->queued = false;
+		log_step(l);
+	}
+	if (j->state != JOB_OPEN)
+		return;
+	more = job_merge(j);
+	job_write(j);
+	if (more)
+		job_wake(j);
+	if (order_waits(j->order) && !j->tick)
+		j->tick = loop_timer_new(j->output->loop, ORDER_TICK_MS, ORDER_TICK_MS, on_tick, j);
+	else if (!order_waits(j->order))
+		loop_timer_free(take_ptr(j->tick));
+	job_finish(j);
+}
+
+static void job_step(void *data)
+{
+	struct output_job *j = data;
+	void *arg = NULL;
+	loop_fn call;
+
+	j->posted = false;
+	group_leave(&j->work);
+	if (j->state == JOB_GONE || j->output->stopped)
+		return;
+	if (j->state == JOB_LOADING)
+		job_load(j);
+	job_move(j);
+	arrivals_check(j->output, j->id);
+	call = job_take_call(j, &arg);
+	if (j->n_calling > 0)
+		job_wake(j);
+	if (j->closed && (j->ended || !j->end_asked))
+		return job_go(j);
+	if (call)
+		return call(arg);
+}
+
+/* --- jobs, as their owners see them --- */
+
+struct output_job *output_job_open(struct output *o, const char *id)
+{
+	struct output_job *j = find_job(o, id);
+
+	if (j) {
+		j->closed = false;
+		return j;
+	}
+	if (!spec_name_is_file(id)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	j = new0(struct output_job);
+	j->output = o;
+	j->id = text_copy(id);
+	group_init(&j->work, o->loop);
+	j->order = order_new();
+	j->merged = file_get(o->files, id, NULL);
+	file_begin(j->merged);
+	HASH_ADD_KEYPTR(hh, o->jobs, j->id, strlen(j->id), j);
+	job_load(j);
+	return j;
+}
+
+void output_job_end(struct output_job *j)
+{
+	j->end_asked = true;
+	job_wake(j);
+}
+
+void output_job_resume(struct output_job *j)
+{
+	j->end_asked = j->ended = false;
+	file_begin(j->merged);
+}
+
+void output_job_close(struct output_job *j)
+{
+	if (!j)
+		return;
+	j->closed = true;
+	for (struct output_log *l = j->logs; l; l = l->hh.next)
+		l->ended = NULL;
+	/* One that has ended stays until its index is whole; any other is taken up at the next start. */
+	if (j->end_asked && !j->output->stopped)
+		job_wake(j);
+	else
+		job_go(j);
+}
+
+/* --- logs, as their owners see them --- */
+
+static struct output_log *log_new(struct output_job *j, const char *key, const char *prefix)
+{
+	struct output_log *l = new0(struct output_log);
+
+	l->job = j;
+	l->file = file_get(j->output->files, j->id, key);
+	l->prefix = text_copy(prefix);
+	l->life = LOG_ENDED;
+	HASH_ADD_KEYPTR(hh, j->logs, file_key(l->file), strlen(key), l);
+	return l;
+}
+
+int output_log_begin(struct output_job *j, const char *key, const char *prefix)
+{
+	struct output_log *l = find_log(j, key);
+
+	if (!merge_key_is_valid(key, prefix))
+		return -EINVAL;
+	if (!l)
+		l = log_new(j, key, prefix);
+	l->fetched = j->output->fetch;
+	l->ending = false;
+	l->whole = 0;
+	file_begin(l->file);
+	if (l->life == LOG_ENDED)
+		j->n_live++;
+	if (l->life == LOG_ENDED || l->life == LOG_FED)
+		l->life = LOG_NEW;
+	l->refused = j->state == JOB_REFUSED;
+	log_join(l);
+	log_queue(l);
+	return 0;
+}
+
+void output_log_grown(struct output_job *j, const char *key)
+{
+	struct output_log *l = find_log(j, key);
+
+	if (!l || l->fetched)
+		return;
+	l->grown = true;
+	log_queue(l);
+}
+
+void output_log_hold(struct output_job *j, const char *key, bool hold)
+{
+	struct output_log *l = find_log(j, key);
+
+	if (!l || l->life == LOG_FED || l->life == LOG_ENDED)
+		return;
+	l->expected = hold;
+	if (l->source)
+		order_expect(l->source, hold);
+	job_wake(j);
+}
+
+void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data)
+{
+	struct output_log *l = find_log(j, key);
+
+	assert(l);
+	l->ended = fn;
+	l->ended_data = data;
+	if (l->life == LOG_ENDED) {
+		log_call_ended(l);
+		return;
+	}
+	l->ending = true;
+	l->grown = true;
+	log_queue(l);
+}
+
+/* --- what writers need --- */
+
+struct feeder output_log_feeder(struct output_job *j, const char *key)
+{
+	struct output_log *l = find_log(j, key);
+	struct output *o = j->output;
+
+	assert(l);
+	l->fetched = true;
+	return (struct feeder){l, l->file, o->loop, o->room, &o->pending};
+}
+
+void output_log_when_open(struct output_log *l, loop_fn fn, void *data)
+{
+	l->opened = fn;
+	l->opened_data = data;
+	if (l->refused || (l->life != LOG_NEW && l->life != LOG_MAKING))
+		log_call_opened(l);
+}
+
+void output_log_enter(struct output_log *l)
+{
+	l->writers++;
+	group_enter(&l->job->work);
+}
+
+void output_log_leave(struct output_log *l)
+{
+	l->writers--;
+	if (l->ending)
+		log_queue(l);
+	group_leave(&l->job->work);
+}
+
+/* --- removing --- */
+
+struct removal {
+	struct output *output;
+	char *id;
+	bool logs; /* alone */
+	loop_fn done;
+	void *data;
+};
+
+static void removal_run(void *data)
+{
+	struct removal *r = data;
+
+	room_remove(r->output->room, r->id, r->logs, r->done, r->data);
+	free(r->id);
+	free(r);
+}
+
+static void output_remove(struct output *o, const char *id, bool logs, loop_fn done, void *data)
+{
+	struct removal *r = new0(struct removal);
+	struct output_job *j = find_job(o, id);
+
+	assert(!j || j->closed);
+	r->output = o;
+	r->id = text_copy(id);
+	r->logs = logs;
+	r->done = done;
+	r->data = data;
+	if (j)
+		job_go(j);
+	j = find_gone(o, id);
+	/* Not while its files may be made or written yet. */
+	if (!j || j->gone)
+		return removal_run(r);
+	j->gone = removal_run;
+	j->gone_data = r;
+}
+
+void output_job_remove(struct output *o, const char *id, loop_fn done, void *data)
+{
+	output_remove(o, id, false, done, data);
+}
+
+void output_logs_remove(struct output *o, const char *id, loop_fn done, void *data)
+{
+	output_remove(o, id, true, done, data);
+}
+
+/* --- readers --- */
+
+/* What was to be fetched of a file has come. */
+static void fetched(void *data)
+{
+	struct file *f = data;
+	struct output *o = file_owner(f);
+	struct output_job *j = find_job(o, file_id(f));
+
+	if (file_fetch(f, -1) == 0) {
+		/* Has nobody begun it? Then no byte will come. */
+		if (!j || (file_key(f) && !find_log(j, file_key(f)))) {
+			file_end(f);
+			file_notify(f);
+		}
+		arrivals_check(o, file_id(f));
+	}
+	file_unref(f);
+}
+
+static void fetch_here(void *data)
+{
+	struct file *f = data;
+	struct output *o = file_owner(f);
+
+	if (o->stopped)
+		return fetched(f);
+	return o->fetch(o->fetch_data, file_id(f), file_key(f), fetched, f);
+}
+
+static bool log_is_named(const char *id, const char *key)
+{
+	char path[FOLDER_PATH_MAX];
+
+	return spec_name_is_file(id) && (!key || spec_name_is_file(key)) &&
+	       folder_path(path, id, "lines", key ? key : "");
+}
+
+int output_log(struct output *o, const char *id, const char *key, enum log_form form,
+	       struct log **ret)
+{
+	struct file *f;
+	int err;
+
+	if (!log_is_named(id, key))
+		return -ENOENT;
+	f = file_get(o->files, id, key);
+	err = file_open(f, form, ret);
+	if (err == 0 && o->fetch) {
+		file_fetch(f, 1);
+		loop_post(o->loop, fetch_here, file_ref(f));
+	}
+	file_unref(f);
+	return err;
+}
+
+int output_log_stat(struct output *o, const char *id, const char *key, enum log_form form,
+		    struct log_stat *ret)
+{
+	struct file *f;
+	int err;
+
+	if (!log_is_named(id, key))
+		return -ENOENT;
+	f = file_get(o->files, id, key);
+	err = file_stat(f, form, ret);
+	file_unref(f);
+	return err;
+}
+
+/* --- all of it --- */
+
+static void on_counted(void *data)
+{
+	struct output *o = data;
+
+	for (struct output_job *j = o->jobs; j; j = j->hh.next)
+		for (struct output_log *l = j->logs; l; l = l->hh.next)
+			l->counted = l->size;
+}
+
+static int open_dir(const char *dir)
+{
+	int err = folder_make_one(AT_FDCWD, dir);
+	cleanup_fd int fd = -1;
+
+	if (err < 0)
+		return err;
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0)
+		return -errno;
+	return take_fd(&fd);
+}
+
+int output_new(struct loop *loop, const char *state_dir, const struct output_events *events,
+	       struct output **ret, char **ret_text)
+{
+	cleanup_free char *dir = text_print("%s/jobs", state_dir);
+	int fd = open_dir(dir);
+	struct output *o;
+
+	if (fd < 0) {
+		*ret_text = text_print("can't keep jobs in %s: %s", dir, strerror(-fd));
+		return fd;
+	}
+	o = new0(struct output);
+	o->loop = loop;
+	o->files = files_new(o, fd, events);
+	o->room = room_new(loop, o->files, &(struct room_events){on_counted, o});
+	*ret = o;
+	return 0;
+}
+
+void output_set_fetch(struct output *o, output_fetch_fn fetch, void *data)
+{
+	o->fetch = fetch;
+	o->fetch_data = data;
+	files_expect_more(o->files);
+}
+
+void output_start(struct output *o)
+{
+	room_count(o->room);
+}
+
+/* What waits in J is in its index, on disk, if that takes no longer than until DEADLINE. */
+static void job_drain(struct output_job *j, uint64_t deadline)
+{
+	order_drain(j->order);
+	for (uint64_t now = loop_now_ms(); j->state == JOB_OPEN && now < deadline;
+	     now = loop_now_ms()) {
+		uint64_t before = index_appended(j->index);
+		bool more = job_merge(j);
+
+		job_write(j);
+		if (!index_wait(j->index, (unsigned)(deadline - now)))
+			return;
+		job_publish(j);
+		if (!more && index_appended(j->index) == before)
+			return;
+	}
+}
+
+void output_stop(struct output *o)
+{
+	uint64_t deadline = loop_now_ms() + OUTPUT_DRAIN_MS;
+
+	for (struct output_job *j = o->jobs; j; j = j->hh.next) {
+		job_drain(j, deadline);
+		loop_timer_free(take_ptr(j->tick));
+		loop_timer_free(take_ptr(j->retry));
+	}
+	o->stopped = true;
+	arrivals_check(o, NULL);
+}
+
+void output_free(struct output *o)
+{
+	struct output_job *j, *next;
+
+	if (!o)
+		return;
+	HASH_ITER(hh, o->jobs, j, next) {
+		HASH_DEL(o->jobs, j);
+		job_free(j);
+	}
+	LL_FOREACH_SAFE(o->gone, j, next)
+	{
+		job_free(j);
+	}
+	room_free(o->room);
+	files_unref(o->files);
+	free(o);
+}
+
+uint64_t output_bytes(struct output *o)
+{
+	return room_bytes(o->room);
+}
+
+void output_captured(struct output *o, uint64_t *ret_bytes, uint64_t *ret_lines)
+{
+	*ret_bytes = atomic_load(&o->captured_bytes);
+	*ret_lines = atomic_load(&o->captured_lines);
+}

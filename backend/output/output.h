@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Output on disk, below the state directory, one directory a job:
+ *
+ *	STATE/jobs/ID/			0700
+ *		job.json		the implementation's record of the job (its own business)
+ *		app.yaml		the file as it was submitted
+ *		logs/KEY		bytes of one container in one attempt, 0600
+ *		lines/KEY		where its lines begin, and when they were printed (lines.h)
+ *		merged			index of the merged log: references into logs/, never copies
+ *		merged.keys		names of the logs that it refers to, and their prefixes
+ *
+ * Each log has one writer, which writes its table too, before the log's bytes: of a local job the helper process,
+ * after which output_log_grown is called; of a job in a cluster a log_writer (writer.h). This folder only reads what
+ * a helper writes.
+ *
+ * The merged index has the lines of fetched logs in the order of their times, as far as they come within about a second
+ * of each other, and those of local logs in the order in which they were seen. It never changes once it is written. Who
+ * opens it gets what is there, without that wait. Each line has the prefix "ROLE/K " before it; a line ends with
+ * '\n', or with a '\r' that no '\n' follows, as TorchX prints them.
+ */
+#ifndef KXFS_BACKEND_OUTPUT_OUTPUT_H
+#define KXFS_BACKEND_OUTPUT_OUTPUT_H
+
+#include "backend/base/loop.h"
+#include "backend/output/log.h"
+
+struct output;
+struct output_job; /* what there is of one job: its logs and its merged index */
+
+/* EVENTS is copied. *RET_TEXT is malloc'ed, if this fails. */
+int output_new(struct loop *loop, const char *state_dir, const struct output_events *events,
+	       struct output **ret, char **ret_text);
+void output_free(struct output *o); /* after loop_stop; NULL is allowed */
+
+/*
+ * For output that is fetched: whenever a log is opened, FETCH(DATA, id, key (NULL: merged), done, arg)
+ * is called on the I/O thread. It begins what is to be begun (output_log_begin), and calls DONE(ARG) on
+ * the I/O thread, once: what had been printed by then is on disk, or can't be had. Until then
+ * the log has not arrived. A log that nobody has begun by then has ended. Set before the loop runs.
+ */
+typedef void (*output_fetch_fn)(void *data, const char *id, const char *key, loop_fn done,
+				void *arg);
+void output_set_fetch(struct output *o, output_fetch_fn fetch, void *data);
+
+/* --- I/O thread --- */
+
+/* Count what is there. */
+void output_start(struct output *o);
+/* Nothing of it runs any more. Whoever waits for a log to arrive is called. */
+void output_stop(struct output *o);
+
+/*
+ * What there is of job ID, found, or made: then its folder is made and its index is read on the pool, and what is
+ * begun meanwhile waits for that. What the disk refuses is said and tried again each second. NULL with errno:
+ * -EINVAL, ID can't be a name.
+ */
+struct output_job *output_job_open(struct output *o, const char *id);
+/*
+ * A log of the job begins (or, after a restart of kxfs, is known): KEY, and the prefix of its lines
+ * in the merged log ("trainer/0 "). Its file is made, on the pool, when it is not there. A log that has ended before
+ * may begin and end again: what the merged index lacks of it is added, nothing twice. -EINVAL: KEY or PREFIX can't be.
+ */
+int output_log_begin(struct output_job *j, const char *key, const char *prefix);
+/* Another process, which writes the log KEY and its table, has written more. */
+void output_log_grown(struct output_job *j, const char *key);
+/*
+ * What this log's program has printed so far is on its way (HOLD), so the merged log goes on with no other
+ * log's lines until it has come (not HOLD), or the log has ended, or some seconds have passed.
+ */
+void output_log_hold(struct output_job *j, const char *key, bool hold);
+/*
+ * No byte will be written any more. The rest is taken into the merged index; when that is done, or the disk refuses
+ * it, FN(DATA) (may be NULL) is called, not at once. For readers it ends as soon as all of it can be read.
+ */
+void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data);
+/* No log will begin any more, all have ended: the merged log ends when all of them are in it. */
+void output_job_end(struct output_job *j);
+/* The other way round, for a job that comes back to life. */
+void output_job_resume(struct output_job *j);
+/*
+ * Forget it in memory (files stay; readers keep theirs). No function of output_log_end is called any more. NULL is
+ * allowed.
+ */
+void output_job_close(struct output_job *j);
+/* Remove its directory, on the pool; readers that have it open read on. It is not open. */
+void output_job_remove(struct output *o, const char *id, loop_fn done, void *data);
+/* The same for the output alone: what else is in the directory stays. */
+void output_logs_remove(struct output *o, const char *id, loop_fn done, void *data);
+
+/* --- any thread --- */
+
+/*
+ * A log of a job that is not open (output_job_open) is what its files hold, and has ended; there may
+ * be 10 000 such jobs, and they cost nothing until somebody opens a log.
+ */
+int output_log(struct output *o, const char *id, const char *key, enum log_form form,
+	       struct log **ret);
+int output_log_stat(struct output *o, const char *id, const char *key, enum log_form form,
+		    struct log_stat *ret);
+/* Bytes of all output on disk, as last counted; less at once when output_job_remove is done. */
+uint64_t output_bytes(struct output *o);
+/* What this mount has taken into the merged logs: bytes of output, and how many lines of them have ended. */
+void output_captured(struct output *o, uint64_t *ret_bytes, uint64_t *ret_lines);
+
+#endif

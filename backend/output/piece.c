@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* Cutting a log's bytes into pieces: see piece.h. */
+#include "backend/output/piece.h"
+
+#include "spec/base/mem.h"
+
+bool piece_join(struct piece *a, const struct piece *b)
+{
+	if (a->from + a->length != b->from || a->length + b->length > PIECE_MAX)
+		return false;
+	a->starts += b->starts;
+	if (a->flags & PIECE_ENDS || (a->flags & PIECE_CR && !(b->flags & PIECE_NEWLINE)))
+		a->starts++;
+	a->length += b->length;
+	a->lines += b->lines;
+	a->flags = (a->flags & PIECE_NEWLINE) | (b->flags & ~PIECE_NEWLINE);
+	return true;
+}
+
+void pieces_add(struct pieces *all, const struct piece *p)
+{
+	struct piece *last = all->n > 0 ? &all->v[all->n - 1] : NULL;
+
+	if (last && last->ns == p->ns && piece_join(last, p))
+		return;
+	/* Doubled at each power of two. */
+	if ((all->n & (all->n - 1)) == 0)
+		all->v = mem_grow(all->v, all->n ? 2 * all->n : 1, sizeof(*all->v));
+	all->v[all->n++] = *p;
+}
+
+void pieces_clear(struct pieces *all)
+{
+	free(all->v);
+	*all = (struct pieces){0};
+}
+
+void cutter_begin(struct cutter *c, uint64_t at, bool midline, int64_t ns)
+{
+	*c = (struct cutter){.at = at, .midline = midline, .ns = ns};
+}
+
+static void cutter_give(struct cutter *c, uint32_t flags, struct pieces *ret)
+{
+	struct piece p = c->open;
+
+	p.flags |= flags;
+	c->open.length = c->bar.length = 0;
+	pieces_add(ret, &p);
+}
+
+void cutter_pause(struct cutter *c, struct pieces *ret)
+{
+	struct piece bar = c->bar;
+
+	if (bar.length == 0)
+		return;
+	/* Its prefix is counted where the two follow each other. */
+	c->open.starts -= bar.starts + 1;
+	c->open.from += bar.length;
+	c->open.length -= bar.length;
+	c->open.flags = 0;
+	c->bar.length = 0;
+	pieces_add(ret, &bar);
+}
+
+void cutter_end(struct cutter *c, struct pieces *ret)
+{
+	if (c->open.length > 0)
+		cutter_give(c, c->cr ? PIECE_CR : 0, ret);
+}
+
+/* The line is too long for one piece. A '\r' at its end stays open, since a '\n' may follow. */
+static void cutter_give_part(struct cutter *c, struct pieces *ret)
+{
+	struct piece cr = {.from = c->at - 1, .ns = c->ns, .length = 1};
+
+	if (!c->cr) {
+		cutter_give(c, 0, ret);
+		return;
+	}
+	if (c->bar.length + 1 == c->open.length) {
+		cutter_pause(c, ret);
+		return;
+	}
+	c->open.length--;
+	cutter_give(c, 0, ret);
+	c->open = cr;
+}
+
+/* A '\r' that ends LENGTH bytes of what is open is followed by something else than '\n'. */
+static void cutter_note_bar(struct cutter *c, uint32_t length)
+{
+	c->bar = c->open;
+	c->bar.length = length;
+	c->bar.flags |= PIECE_CR;
+	c->open.starts++;
+}
+
+/* N bytes of one line, which fit into what is open; only the last may be '\n'. */
+static void cutter_take(struct cutter *c, const char *bytes, size_t n)
+{
+	uint32_t before = c->open.length;
+
+	if (before == 0)
+		c->open = (struct piece){.from = c->at,
+					 .ns = c->ns,
+					 .flags = *bytes == '\n' ? PIECE_NEWLINE : 0};
+	else if (c->cr && *bytes != '\n')
+		cutter_note_bar(c, before);
+	for (const char *cr = bytes; (cr = memchr(cr, '\r', (size_t)(bytes + n - cr)));) {
+		cr++;
+		if (cr == bytes + n)
+			break;
+		if (*cr != '\n')
+			cutter_note_bar(c, before + (uint32_t)(cr - bytes));
+	}
+	c->open.length += (uint32_t)n;
+	c->at += n;
+	c->cr = bytes[n - 1] == '\r';
+}
+
+void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct pieces *ret)
+{
+	while (n > 0) {
+		size_t room = min_of(n, (size_t)(PIECE_MAX - c->open.length));
+		const char *nl = memchr(bytes, '\n', room);
+		size_t take = nl ? (size_t)(nl - bytes) + 1 : room;
+
+		if (!c->midline)
+			c->ns = ns;
+		c->midline = !nl;
+		cutter_take(c, bytes, take);
+		if (nl) {
+			c->open.lines = 1;
+			cutter_give(c, PIECE_ENDS, ret);
+		} else if (c->open.length == PIECE_MAX) {
+			cutter_give_part(c, ret);
+		}
+		bytes += take;
+		n -= take;
+	}
+}

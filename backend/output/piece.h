@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pieces: what the merged log is put together from. A piece is some whole lines of one log, or a part of a line that
+ * is too long for one, or what a program that prints a progress bar has ended with '\r' so far. The cutter makes
+ * pieces of a log's bytes as they come. Pure.
+ */
+#ifndef KXFS_BACKEND_OUTPUT_PIECE_H
+#define KXFS_BACKEND_OUTPUT_PIECE_H
+
+#include "spec/base/base.h"
+
+#define PIECE_MAX     65536	/* bytes of a piece; a longer line is cut */
+#define PIECE_UNTIMED INT64_MIN /* the time of what goes into the merged log as it comes */
+
+#define PIECE_ENDS    1u /* it ends with '\n' */
+#define PIECE_CR      2u /* it ends with '\r' */
+#define PIECE_NEWLINE 4u /* its first byte is '\n' */
+
+struct piece {
+	uint64_t from;	 /* where it begins in its log */
+	int64_t ns;	 /* the time of its first line */
+	uint32_t length; /* bytes, at most PIECE_MAX */
+	uint32_t
+		starts; /* prefixes that it needs after its first byte: one for each line, '\r' lines too */
+	uint32_t lines; /* that end in it, with '\n' */
+	uint32_t flags;
+};
+
+/* A, and B which follows it in the same log, become A. False: they do not follow each other, or are too long. */
+bool piece_join(struct piece *a, const struct piece *b);
+
+/* Pieces of one log, in their order. All 0: none. */
+struct pieces {
+	struct piece *v; /* malloc'ed */
+	size_t n;
+};
+
+/* P becomes one more, or a part of the last one, if their times are the same. */
+void pieces_add(struct pieces *all, const struct piece *p);
+void pieces_clear(struct pieces *all);
+
+struct cutter {
+	uint64_t at; /* of the next byte in the log */
+	int64_t ns;  /* of the line that is open */
+	bool midline;
+	bool cr;	   /* the last byte was '\r' */
+	struct piece open; /* bytes that are in no piece yet */
+	struct piece
+		bar; /* those of them before the last '\r' that no '\n' follows; length 0: there is none */
+};
+
+/* The next byte is at AT. It belongs to a line that began before, if MIDLINE, at the time NS. */
+void cutter_begin(struct cutter *c, uint64_t at, bool midline, int64_t ns);
+/* N bytes follow; lines that begin in them were printed at NS. RET gets each piece that is whole. */
+void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct pieces *ret);
+/* There is no more now: what ends with '\r' need not wait for it. */
+void cutter_pause(struct cutter *c, struct pieces *ret);
+/* No byte will follow: the rest is a piece. */
+void cutter_end(struct cutter *c, struct pieces *ret);
+
+#endif

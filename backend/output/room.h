@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How much room the jobs' folders take on disk, and making room: counting and removing run on the pool, since both
+ * may take long. I/O thread, unless said otherwise.
+ */
+#ifndef KXFS_BACKEND_OUTPUT_ROOM_H
+#define KXFS_BACKEND_OUTPUT_ROOM_H
+
+#include "backend/base/loop.h"
+#include "backend/output/file.h"
+
+struct room;
+
+struct room_events {
+	/* All is counted anew: what the logs that grow have by now is part of it. */
+	void (*counted)(void *data);
+	void *data;
+};
+
+struct room *room_new(struct loop *loop, struct files *files, const struct room_events *events);
+void room_free(struct room *room); /* after the loop; NULL is allowed */
+void room_count(struct room *room);
+/* Any thread. */
+void room_add(struct room *room, int64_t bytes);
+uint64_t room_bytes(const struct room *room);
+/*
+ * Remove the folder of job ID, or (OUTPUT) what it has of output alone; who reads it reads on. Then DONE(DATA) is
+ * called, if it is not NULL. Nothing is done to the folder any more by anybody else.
+ */
+void room_remove(struct room *room, const char *id, bool output, loop_fn done, void *data);
+
+#endif

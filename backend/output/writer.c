@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A log's writer: see writer.h. One piece of work at a time is on the pool; what is added meanwhile is the next one.
+ *
+ *	state	| what is under way			| what ends it		| next
+ *	WAITING	| the log's file is made (output.c)	| it is there, refused	| OPENING
+ *	OPENING	| the pool opens it, mends its table	| done; refused		| READY; FAILED
+ *	READY	| nothing, or a pause of a busy log	| flush, the timer	| WRITING
+ *	WRITING	| the pool writes a batch		| done, and no more is	| READY; FAILED
+ *		|					| flushed; refused	|
+ *	LOOKING	| the pool reads the end of the log	| done			| READY
+ *	FAILED	| nothing				| close			| gone
+ *
+ * One that is closed goes as soon as nothing is under way; what was flushed before is written by then.
+ */
+#include "backend/output/writer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/base/file.h"
+#include "backend/output/feeder.h"
+#include "backend/output/folder.h"
+#include "spec/base/mem.h"
+
+#define KEPT_BUFFER (4u << 20) /* a buffer of this size is used again while the log is busy */
+/*
+ * What may wait for the disk: of one log, of all together, and of one when that is reached. A disk that
+ * stands still for some tenths of a second is usual, and what has no room has to be fetched again.
+ */
+#define PENDING_ONE   (32u << 20)
+#define PENDING_ALL   (128u << 20)
+#define PENDING_LEAST (256u << 10)
+/* When this much comes within WRITE_PAUSE_MS, writing waits for that long, so that it is worth the work around it. */
+#define WRITE_PAUSE_MS 5
+#define WRITE_BUSY     (16u << 10)
+#define WRITE_ENOUGH   (1u << 20)
+
+struct bytes {
+	char *v;
+	size_t len, room;
+};
+
+/* What is to be written, or is being written. */
+struct batch {
+	uint64_t from; /* where it begins in the log */
+	struct bytes bytes;
+	struct bytes lines; /* of the table */
+	struct pieces pieces;
+};
+
+enum writer_state { WAITING, OPENING, READY, WRITING, LOOKING, FAILED };
+
+struct log_writer {
+	struct feeder feeder; /* its log is entered while the pool has something of it */
+	struct log_writer_events events;
+	enum writer_state state;
+	bool closed;
+	struct batch next;
+	bool flushed;	   /* NEXT is to be written */
+	uint64_t began_ms; /* the last write */
+	size_t began_len;
+	struct loop_timer *pause;
+	struct lines_encoder lines;
+	struct cutter cutter;
+
+	/* Pool, while OPENING, WRITING or LOOKING: */
+	int dir_fd;
+	char *id, *key;
+	int fd;
+	uint64_t on_disk; /* bytes of the log */
+	bool timed;	  /* the table of lines can be written */
+	struct batch work;
+	struct log_known known; /* in LOOKING */
+	int err;
+
+	log_known_fn known_fn;
+	void *known_data;
+};
+
+static void bytes_add(struct bytes *b, const void *bytes, size_t n)
+{
+	if (n == 0)
+		return;
+	if (b->len + n > b->room) {
+		b->room = max_of(b->len + n, 2 * b->room);
+		b->v = mem_grow(b->v, b->room, 1);
+	}
+	memcpy(b->v + b->len, bytes, n);
+	b->len += n;
+}
+
+static size_t batch_size(const struct batch *b)
+{
+	return b->bytes.len + b->lines.len;
+}
+
+static void batch_clear(struct log_writer *w, struct batch *b)
+{
+	*w->feeder.pending -= batch_size(b);
+	free(b->bytes.v);
+	free(b->lines.v);
+	pieces_clear(&b->pieces);
+	*b = (struct batch){0};
+}
+
+/* The same, but its buffer may be used again soon. */
+static void batch_reuse(struct log_writer *w, struct batch *b)
+{
+	struct bytes bytes = b->bytes;
+
+	if (bytes.room > KEPT_BUFFER) {
+		batch_clear(w, b);
+		return;
+	}
+	*w->feeder.pending -= batch_size(b);
+	b->lines.len = b->bytes.len = 0;
+	pieces_clear(&b->pieces);
+}
+
+/* --- on the pool --- */
+
+/* What is in FOLDER beside the log, made. A descriptor, or -1. Another log's writer may make the folder meanwhile. */
+static int open_beside(const struct log_writer *w, const char *folder, int flags)
+{
+	char dir[FOLDER_PATH_MAX];
+	int fd = folder_open(w->dir_fd, w->id, folder, w->key, flags | O_CREAT | O_NONBLOCK);
+
+	if (fd == -ENOENT && folder_path(dir, w->id, NULL, folder) &&
+	    folder_make_one(w->dir_fd, dir) == 0)
+		fd = folder_open(w->dir_fd, w->id, folder, w->key, flags | O_CREAT | O_NONBLOCK);
+	return max_of(fd, -1);
+}
+
+/* Without its table a log has no times, and the merged log a worse order; nothing is lost. */
+static void lines_write(struct log_writer *w)
+{
+	cleanup_fd int fd = -1;
+
+	if (!w->timed || w->work.lines.len == 0)
+		return;
+	fd = open_beside(w, "lines", O_WRONLY | O_APPEND);
+	/* After a part of a record nothing must follow. */
+	w->timed = fd >= 0 && file_write_all(fd, w->work.lines.v, w->work.lines.len) == 0;
+}
+
+static void write_work(void *data)
+{
+	struct log_writer *w = data;
+	struct stat st;
+
+	lines_write(w);
+	w->err = file_write_all(w->fd, w->work.bytes.v, w->work.bytes.len);
+	if (w->err == 0)
+		w->on_disk += w->work.bytes.len;
+	else if (fstat(w->fd, &st) == 0)
+		w->on_disk = (uint64_t)st.st_size;
+}
+
+/* Make the table fit the log, which can be read from FD. */
+static void lines_begin(struct log_writer *w, int fd)
+{
+	cleanup_fd int table = open_beside(w, "lines", O_RDWR);
+	char last = '\n';
+
+	w->timed = table >= 0 && lines_mend(table, fd, w->on_disk, &w->lines) == 0;
+	if (w->timed)
+		return;
+	if (w->on_disk > 0 && pread(fd, &last, 1, (off_t)w->on_disk - 1) < 1)
+		last = '\n';
+	w->lines = (struct lines_encoder){.size = w->on_disk, .midline = last != '\n'};
+}
+
+static void open_work(void *data)
+{
+	struct log_writer *w = data;
+	cleanup_fd int fd = -1;
+
+	w->fd = w->err = folder_open_log(w->dir_fd, w->id, w->key, &w->on_disk);
+	if (w->err < 0)
+		return;
+	fd = w->err = folder_open(w->dir_fd, w->id, "logs", w->key, O_RDONLY);
+	if (w->err < 0)
+		return;
+	lines_begin(w, fd);
+}
+
+/* The record of the line that byte AT is in; or, of records that follow one another with its time, the first. */
+static int find_first(struct lines_reader *r, uint64_t at, struct lines_record *ret)
+{
+	struct lines_record before;
+	int err = lines_find(r, 0, at, ret);
+
+	while (err == 0 && ret->line.at > 0 && lines_find(r, 0, ret->line.at - 1, &before) == 0 &&
+	       before.line.ns == ret->line.ns)
+		*ret = before;
+	return err < 0 ? err : lines_find(r, 0, ret->line.at, ret);
+}
+
+/* The lines of the end of the log. */
+static void read_lines(int fd, struct log_known *k)
+{
+	struct lines_reader r;
+	struct lines_record record;
+	size_t room = 0;
+	int err;
+
+	lines_open(&r, fd);
+	for (err = find_first(&r, k->from, &record); err == 0; err = lines_next(&r, &record)) {
+		if (k->n_lines == room) {
+			room = max_of(2 * room, (size_t)64);
+			k->lines = mem_grow(k->lines, room, sizeof(k->lines[0]));
+		}
+		k->lines[k->n_lines++] = record.line;
+	}
+}
+
+static void known_work(void *data)
+{
+	struct log_writer *w = data;
+	struct log_known *k = &w->known;
+	size_t n = (size_t)(k->size - k->from);
+	cleanup_fd int fd = folder_open(w->dir_fd, w->id, "logs", w->key, O_RDONLY);
+	cleanup_fd int table = folder_open(w->dir_fd, w->id, "lines", w->key, O_RDONLY);
+	ssize_t got;
+
+	k->bytes = mem_grow(NULL, n + 1, 1);
+	got = fd < 0 ? fd : file_read_at(fd, k->bytes, n, k->from);
+	/* One that is shorter was cut by somebody. */
+	w->err = got < 0 ? (int)got : (size_t)got < n ? -EIO : 0;
+	if (table >= 0)
+		read_lines(table, k);
+}
+
+/* It may wait for the disk too: what was written goes to a server by then. */
+static void close_work(void *data)
+{
+	struct log_writer *w = data;
+
+	close(w->fd);
+}
+
+/* --- on the I/O thread --- */
+
+static void writer_free(void *data)
+{
+	struct log_writer *w = data;
+
+	batch_clear(w, &w->next);
+	batch_clear(w, &w->work);
+	free(w->known.bytes);
+	free(w->known.lines);
+	free(w->id);
+	free(w->key);
+	output_log_leave(w->feeder.log);
+	free(w);
+}
+
+/* W, which nobody uses any more, goes. */
+static void writer_end(struct log_writer *w)
+{
+	output_log_enter(w->feeder.log);
+	if (w->fd < 0)
+		writer_free(w);
+	else
+		loop_work(w->feeder.loop, close_work, writer_free, w);
+}
+
+static void write_done(void *data);
+
+static void write_next(struct log_writer *w)
+{
+	struct batch done = w->work;
+
+	w->work = w->next;
+	w->next = done;
+	w->flushed = false;
+	w->state = WRITING;
+	w->began_ms = loop_now_ms();
+	w->began_len = w->work.bytes.len;
+	output_log_enter(w->feeder.log);
+	loop_work(w->feeder.loop, write_work, write_done, w);
+}
+
+static void on_pause(void *data)
+{
+	struct log_writer *w = data;
+
+	loop_timer_free(take_ptr(w->pause));
+	write_next(w);
+}
+
+/* What is flushed is to be written, when it is enough. */
+static void write_soon(struct log_writer *w)
+{
+	size_t n = w->next.bytes.len;
+	bool busy = n + w->began_len >= WRITE_BUSY && n < WRITE_ENOUGH;
+
+	if (w->pause)
+		return;
+	if (!w->closed && busy && loop_now_ms() - w->began_ms < WRITE_PAUSE_MS)
+		w->pause = loop_timer_new(w->feeder.loop, WRITE_PAUSE_MS, 0, on_pause, w);
+	else
+		write_next(w);
+}
+
+static void write_done(void *data)
+{
+	struct log_writer *w = data;
+	struct batch *b = &w->work;
+	bool failed = w->err < 0;
+
+	w->state = failed ? FAILED : READY;
+	room_add(w->feeder.room, (int64_t)b->lines.len);
+	if (failed)
+		output_log_found(w->feeder.log, w->on_disk);
+	else
+		output_log_written(w->feeder.log, b->from, w->on_disk, &b->pieces);
+	batch_reuse(w, b);
+	output_log_leave(w->feeder.log);
+	if (w->flushed && !failed)
+		return write_soon(w);
+	if (w->closed)
+		return writer_end(w);
+	batch_clear(w, &w->work);
+	if (failed)
+		batch_clear(w, &w->next);
+	return w->events.written(w->events.data, w->err);
+}
+
+static void open_done(void *data)
+{
+	struct log_writer *w = data;
+
+	w->state = w->err < 0 ? FAILED : READY;
+	cutter_begin(&w->cutter, w->lines.size, w->lines.midline,
+		     w->lines.last.line.ns ? w->lines.last.line.ns : PIECE_UNTIMED);
+	output_log_leave(w->feeder.log);
+	if (w->closed)
+		return writer_end(w);
+	return w->events.opened(w->events.data, min_of(w->err, 0));
+}
+
+/* The log's file is there, or is refused: then W hears by itself why. */
+static void writer_open(void *data)
+{
+	struct log_writer *w = data;
+
+	w->state = OPENING;
+	output_log_enter(w->feeder.log);
+	loop_work(w->feeder.loop, open_work, open_done, w);
+}
+
+struct log_writer *log_writer_new(struct output_job *j, const char *key,
+				  const struct log_writer_events *events)
+{
+	struct log_writer *w = new0(struct log_writer);
+	const struct file *f;
+
+	w->feeder = output_log_feeder(j, key);
+	w->events = *events;
+	w->fd = -1;
+	f = w->feeder.file;
+	w->dir_fd = file_dir(f);
+	w->id = text_copy(file_id(f));
+	w->key = text_copy(key);
+	w->state = WAITING;
+	output_log_when_open(w->feeder.log, writer_open, w);
+	return w;
+}
+
+bool log_writer_has_room(const struct log_writer *w, size_t n)
+{
+	size_t mine = batch_size(&w->next) + batch_size(&w->work) + n;
+
+	return mine <= PENDING_LEAST ||
+	       (mine <= PENDING_ONE && *w->feeder.pending + n <= PENDING_ALL);
+}
+
+void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t n)
+{
+	struct batch *b = &w->next;
+	uint8_t lines[LINES_ADDED_MAX];
+	size_t before = batch_size(b);
+
+	assert((w->state == READY || w->state == WRITING) && n > 0);
+	if (b->bytes.len == 0)
+		b->from = w->lines.size;
+	ns = max_of(ns, (int64_t)0);
+	for (size_t at = 0; at < n; at += LINES_SPAN)
+		bytes_add(&b->lines, lines,
+			  lines_add(&w->lines, ns, bytes + at, min_of(n - at, (size_t)LINES_SPAN),
+				    lines));
+	if (ns == 0)
+		ns = w->lines.last.line.ns;
+	cutter_add(&w->cutter, ns ? ns : PIECE_UNTIMED, bytes, n, &b->pieces);
+	bytes_add(&b->bytes, bytes, n);
+	*w->feeder.pending += batch_size(b) - before;
+}
+
+void log_writer_flush(struct log_writer *w)
+{
+	if (w->next.bytes.len == 0)
+		return;
+	cutter_pause(&w->cutter, &w->next.pieces);
+	w->flushed = true;
+	if (w->state == READY)
+		write_soon(w);
+}
+
+size_t log_writer_pending(const struct log_writer *w)
+{
+	return w->next.bytes.len + w->work.bytes.len;
+}
+
+uint64_t log_writer_size(const struct log_writer *w)
+{
+	return w->state == WAITING || w->state == OPENING ? 0 : w->lines.size;
+}
+
+static void known_done(void *data)
+{
+	struct log_writer *w = data;
+	struct log_known known = w->known;
+
+	w->state = READY;
+	w->known = (struct log_known){0};
+	output_log_leave(w->feeder.log);
+	if (w->closed)
+		writer_end(w);
+	else
+		w->known_fn(w->known_data, w->err, &known);
+	free(known.bytes);
+	free(known.lines);
+}
+
+void log_writer_known(struct log_writer *w, size_t least, log_known_fn fn, void *data)
+{
+	const uint64_t size = w->lines.size;
+
+	assert(w->state == READY && log_writer_pending(w) == 0);
+	w->known = (struct log_known){.size = size, .from = size - min_of(size, least)};
+	w->known_fn = fn;
+	w->known_data = data;
+	w->state = LOOKING;
+	output_log_enter(w->feeder.log);
+	loop_work(w->feeder.loop, known_work, known_done, w);
+}
+
+void log_writer_close(struct log_writer *w)
+{
+	if (!w)
+		return;
+	w->closed = true;
+	if (w->state == WAITING)
+		output_log_when_open(w->feeder.log, NULL, NULL);
+	loop_timer_free(take_ptr(w->pause));
+	if (w->state == READY && w->flushed)
+		write_next(w);
+	else if (w->state != OPENING && w->state != WRITING && w->state != LOOKING)
+		writer_end(w);
+}

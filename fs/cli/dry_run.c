@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a dry run needs from outside: the file, randomness, the time, the user and the directory. The manifest is
+ * made by spec/kinds/dry_run.c.
+ */
+#include "fs/cli/dry_run.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+#include "backend/base/loop.h"
+#include "fs/cli/options.h"
+#include "fs/cli/who.h"
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/kinds/dry_run.h"
+
+/* The file ("-": standard input), or as much of it as shows that it is too large. */
+static int read_file(const char *path, char **ret, size_t *ret_len)
+{
+	cleanup_file FILE *f = fopen(streq(path, "-") ? "/dev/stdin" : path, "rbe");
+
+	if (!f)
+		return -errno;
+	*ret = mem_zero(SPEC_MAX_FILE + 1);
+	*ret_len = fread(*ret, 1, SPEC_MAX_FILE + 1, f);
+	return ferror(f) ? -errno : 0;
+}
+
+static int print(const char *text, size_t len)
+{
+	if (fwrite(text, 1, len, stdout) == len && fflush(stdout) == 0)
+		return EXIT_SUCCESS;
+	fprintf(stderr, "kxfs: can't write: %s\n", strerror(errno));
+	return EXIT_FAILURE;
+}
+
+static int print_errors(struct spec_errors *e, const char *file)
+{
+	cleanup_free char *text = spec_errors_text(e, file);
+
+	fputs(text ? text : "kxfs: out of memory\n", stderr);
+	spec_errors_clear(e);
+	return EXIT_FAILURE;
+}
+
+int dry_run_main(const struct options *o)
+{
+	cleanup_free char *submitter = NULL, *home = NULL, *work_dir = getcwd(NULL, 0);
+	cleanup_free char *text = NULL, *manifest = NULL;
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	size_t len = 0, manifest_len = 0;
+	int err;
+	struct spec_dry_run d = {
+		.backend = o->backend,
+		.namespace = o->namespace,
+		.args = o->args,
+		.n_args = o->n_args,
+		.file = o->dry_run,
+		.work_dir = work_dir,
+		.now = loop_time_ns(),
+	};
+
+	who_am_i(&submitter, &home);
+	d.submitter = submitter;
+	d.home = home;
+	err = read_file(o->dry_run, &text, &len);
+	if (!err && getrandom(d.random, sizeof(d.random), 0) != (ssize_t)sizeof(d.random))
+		err = -EIO;
+	if (err) {
+		fprintf(stderr, "kxfs: %s: %s\n", o->dry_run, strerror(-err));
+		return EXIT_FAILURE;
+	}
+	if (spec_dry_run(&d, text, len, &manifest, &manifest_len, &e) < 0)
+		return print_errors(&e, o->dry_run);
+	return print(manifest, manifest_len);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/* All options of kxfs itself, and how the value of each is read. */
+#include "fs/cli/option_table.h"
+
+#include <errno.h>
+
+#include "fs/cli/refuse.h"
+#include "spec/base/mem.h"
+
+/*
+ * --- numbers that a person writes, with a unit: decimal, whole and bounded. strtoull takes signs, blanks and 0x, which
+ * no option has; so the digits are counted before it is called ---
+ */
+
+struct unit {
+	char letter;
+	uint64_t factor;
+};
+
+static int parse_quantity(const char *text, int base, const struct unit *units, uint64_t min,
+			  uint64_t max, uint64_t *ret)
+{
+	size_t digits = strspn(text, base == 8 ? "01234567" : "0123456789");
+	uint64_t factor = 1;
+	uint64_t v;
+
+	if (!digits)
+		return -EINVAL;
+	if (text[digits]) {
+		while (units->letter && units->letter != text[digits])
+			units++;
+		if (!units->letter || text[digits + 1])
+			return -EINVAL;
+		factor = units->factor;
+	}
+	errno = 0;
+	v = strtoull(text, NULL, base);
+	if (errno || __builtin_mul_overflow(v, factor, &v) || v < min || v > max)
+		return -ERANGE;
+	*ret = v;
+	return 0;
+}
+
+/* Bytes: digits and one of K M G T (powers of 1024), or nothing. 0, -EINVAL or -ERANGE. */
+static int parse_size(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	static const struct unit units[] = {
+		{'K', UINT64_C(1) << 10},
+		{'M', UINT64_C(1) << 20},
+		{'G', UINT64_C(1) << 30},
+		{'T', UINT64_C(1) << 40},
+		{0},
+	};
+
+	return parse_quantity(text, 10, units, min, max, ret);
+}
+
+/* Seconds: digits and one of s m h d, or nothing. */
+static int parse_time(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	static const struct unit units[] = {
+		{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {0},
+	};
+
+	return parse_quantity(text, 10, units, min, max, ret);
+}
+
+/* Digits of BASE (8 or 10) alone. */
+static int parse_number(const char *text, int base, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	static const struct unit none[] = {{0}};
+
+	return parse_quantity(text, base, none, min, max, ret);
+}
+
+/* --- values --- */
+
+#define SETTER(fn)                                                                                 \
+	static int fn(struct options *o, const struct option_def *def, const char *value,          \
+		      char **ret_text)
+
+static void *field_of(struct options *o, const struct option_def *def)
+{
+	return (char *)o + def->field;
+}
+
+static int bad_value(const struct option_def *def, const char *value, const char *wanted,
+		     char **ret_text)
+{
+	return refuse(-EINVAL, ret_text, "-o %s=%s: not %s", def->name, value, wanted);
+}
+
+/* A bool, which the option turns on. */
+SETTER(set_on)
+{
+	(void)value, (void)ret_text;
+	*(bool *)field_of(o, def) = true;
+	return 0;
+}
+
+SETTER(set_text)
+{
+	(void)ret_text;
+	text_set(field_of(o, def), "%s", value);
+	return 0;
+}
+
+/* An enum whose values are named in the row's ARG, "own|all|none", in their order. */
+SETTER(set_choice)
+{
+	size_t len = strlen(value);
+	unsigned i = 0;
+
+	for (const char *word = def->arg; word; word = strchr(word, '|'), i++) {
+		word += *word == '|';
+		if (len > 0 && strcspn(word, "|") == len && strncmp(word, value, len) == 0) {
+			*(unsigned *)field_of(o, def) = i;
+			return 0;
+		}
+	}
+	return bad_value(def, value, def->arg, ret_text);
+}
+
+SETTER(set_help)
+{
+	(void)def, (void)value, (void)ret_text;
+	o->action = OPTIONS_HELP;
+	return 0;
+}
+
+SETTER(set_version)
+{
+	(void)def, (void)value, (void)ret_text;
+	o->action = OPTIONS_VERSION;
+	return 0;
+}
+
+SETTER(set_dry_run)
+{
+	o->action = OPTIONS_DRY_RUN;
+	return set_text(o, def, value, ret_text);
+}
+
+SETTER(set_uid)
+{
+	uint64_t v;
+
+	if (parse_number(value, 10, 0, UINT32_MAX - 1, &v) < 0)
+		return bad_value(def, value, "a number of a user", ret_text);
+	o->uid = (uid_t)v;
+	return 0;
+}
+
+SETTER(set_gid)
+{
+	uint64_t v;
+
+	if (parse_number(value, 10, 0, UINT32_MAX - 1, &v) < 0)
+		return bad_value(def, value, "a number of a group", ret_text);
+	o->gid = (gid_t)v;
+	return 0;
+}
+
+SETTER(set_umask)
+{
+	uint64_t v;
+
+	if (parse_number(value, 8, 0, 0777, &v) < 0)
+		return bad_value(def, value, "an octal number up to 777", ret_text);
+	o->umask = (mode_t)v;
+	return 0;
+}
+
+SETTER(set_grace)
+{
+	uint64_t v;
+
+	if (parse_time(value, 0, 3600, &v) < 0)
+		return bad_value(def, value, "a time from 0s to 1h, like 30s or 2m", ret_text);
+	o->grace_ms = (unsigned)v * 1000;
+	return 0;
+}
+
+SETTER(set_spool_limit)
+{
+	if (parse_size(value, UINT64_C(1) << 20, UINT64_C(1) << 60, &o->spool_limit) < 0)
+		return bad_value(def, value, "a size from 1M, like 500M or 10G", ret_text);
+	return 0;
+}
+
+SETTER(set_history_keep)
+{
+	uint64_t v;
+
+	if (parse_time(value, 0, UINT64_C(3650) * 86400, &v) < 0)
+		return bad_value(def, value, "a time up to 3650d, like 12h or 7d", ret_text);
+	o->history_keep = (int64_t)v;
+	return 0;
+}
+
+#define FIELD(name) offsetof(struct options, name)
+
+const struct option_def option_table[] = {
+	{'f', NULL, NULL, NULL, "stay in the foreground", set_on, FIELD(foreground)},
+	{'d', NULL, NULL, NULL, "add debug messages", set_on, FIELD(debug)},
+	{'h', "help", NULL, NULL, "print this and exit", set_help, 0},
+	{'V', "version", NULL, NULL, "print the version and exit", set_version, 0},
+	{OPTION_LONG_ONLY, "dry-run", "FILE", NULL,
+	 "print the manifest that FILE (-: stdin) would make", set_dry_run, FIELD(dry_run)},
+	{'o', NULL, "OPTION[,OPTION]...", NULL, "options of the mount, see below", NULL, 0},
+
+	{0, "state", "DIR", "~/.local/state/kxfs/KEY; root: /var/lib/kxfs/KEY",
+	 "where submit/, local jobs, output and history are kept", set_text, FIELD(state)},
+	{0, "kubeconfig", "FILE", "$KUBECONFIG or ~/.kube/config", "how to reach the cluster",
+	 set_text, FIELD(kubeconfig)},
+	{0, "as", "USER", NULL, "impersonate this user of the cluster", set_text, FIELD(as)},
+	{0, "selector", "LABELS", NULL, "show only jobs with these labels", set_text,
+	 FIELD(selector)},
+	{0, "capture", "own|all|none", "own", "whose output is captured before it is read",
+	 set_choice, FIELD(capture)},
+	{0, "cancel", "own|all|none", "own", "whose jobs rm -r may cancel", set_choice,
+	 FIELD(cancel)},
+	{0, "grace", "TIME", "10s", "from SIGTERM to SIGKILL when a job is ended", set_grace, 0},
+	{0, "linger", NULL, NULL, "local jobs run on when the mount is taken down", set_on,
+	 FIELD(linger)},
+	{0, "spool_limit", "SIZE", "10G", "bytes of output kept on disk", set_spool_limit, 0},
+	{0, "history_keep", "TIME", "7d", "how long cancelled jobs stay in history/",
+	 set_history_keep, 0},
+	{0, "ro", NULL, NULL, "mount read-only: nothing can be submitted or cancelled", set_on,
+	 FIELD(read_only)},
+	{0, "allow_other", NULL, NULL, "let other users in, with permissions checked", set_on,
+	 FIELD(allow_other)},
+	{0, "uid", "N", "who mounts", "owner of the files", set_uid, 0},
+	{0, "gid", "N", "who mounts", "group of the files", set_gid, 0},
+	{0, "umask", "OCTAL", "of who mounts", "permissions that the files do not have", set_umask,
+	 0},
+	{0, "log_level", "error|warning|info|debug", "info", "which messages to keep and print",
+	 set_choice, FIELD(log_level)},
+	{0},
+};
+
+_Static_assert(array_size(option_table) <= OPTIONS_MAX + 1, "rows above OPTIONS_MAX");
+_Static_assert(sizeof(enum options_capture) == sizeof(unsigned) &&
+		       sizeof(enum options_cancel) == sizeof(unsigned) &&
+		       sizeof(enum diag_level) == sizeof(unsigned),
+	       "what set_choice writes");

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Errors with words: an errno for the program and a sentence for the person, in one return. */
+#ifndef KXFS_FS_CLI_REFUSE_H
+#define KXFS_FS_CLI_REFUSE_H
+
+#include "spec/base/base.h"
+
+/*
+ * Set *RET_TEXT (malloc'ed) to what is wrong and what to do, without a newline.
+ * Returns ERR, for "return refuse(-EINVAL, ret_text, ...)".
+ */
+int refuse(int err, char **ret_text, const char *fmt, ...) printf_like(3, 4);
+
+/* Print it for who gave the command. TEXT may quote a server or a plugin; NULL: the words of ERR are printed. */
+void refuse_say(int err, const char *text);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Run options on the command line. Which there are is the business of the kinds of jobs; here they
+ * are collected until it is known which kind is meant.
+ */
+#include "fs/cli/run_options.h"
+
+#include <errno.h>
+
+#include "fs/cli/refuse.h"
+#include "spec/base/mem.h"
+#include "spec/kinds/kind.h"
+
+/* The first kind that has the option NAME; NULL: none. */
+static const struct spec_kind *find_kind(const char *name)
+{
+	const struct spec_kind *kind;
+
+	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
+		if (spec_option_find(kind->options, name))
+			return kind;
+	}
+	return NULL;
+}
+
+const struct spec_option *run_option_find(const char *name)
+{
+	const struct spec_kind *kind = find_kind(name);
+
+	return kind ? spec_option_find(kind->options, name) : NULL;
+}
+
+int run_option_add(struct options *o, const struct spec_option *option, const char *value,
+		   char **ret_text)
+{
+	if (!value && option->type != SPEC_OPTION_BOOL)
+		return refuse(-EINVAL, ret_text, "-o %s needs a value: %s=VALUE", option->name,
+			      option->name);
+	o->args = mem_grow(o->args, o->n_args + 1, sizeof(*o->args));
+	o->args[o->n_args++] =
+		(struct spec_pair){text_copy(option->name), text_copy(value ? value : "true")};
+	return 0;
+}
+
+/* The kind whose option NAME is, of those that the mount's SOURCE may turn out to mean. */
+static const struct spec_kind *meant_kind(const struct options *o, const char *name)
+{
+	const struct spec_kind *kind = spec_kind_find(o->backend);
+	const struct spec_served *served;
+
+	for (size_t i = 0; o->action == OPTIONS_MOUNT && (served = spec_served_at(o->backend, i));
+	     i++) {
+		if (served->kind && spec_option_find(served->kind->options, name))
+			return served->kind;
+	}
+	return kind ? kind : find_kind(name);
+}
+
+int run_options_check(const struct options *o, char **ret_text)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < o->n_args && r == 0; i++) {
+		const struct spec_kind *kind = meant_kind(o, o->args[i].key);
+
+		r = spec_option_check(kind->name, kind->options, o->args[i].key, o->args[i].value,
+				      ret_text);
+	}
+	return r;
+}
+
+size_t run_option_names(const char **ret, size_t max)
+{
+	const struct spec_kind *kind;
+	size_t n = 0;
+
+	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
+		for (const struct spec_option *d = kind->options; d->name && n < max; d++)
+			ret[n++] = d->name;
+	}
+	return n;
+}
+
+void run_options_help(FILE *out)
+{
+	static const char *const types[] = {"=TEXT", "=NAME", "=N", ""};
+	const struct spec_kind *kind;
+
+	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
+		fprintf(out, "\nRun options (-o) of %s:\n", kind->name);
+		for (const struct spec_option *d = kind->options; d->name; d++) {
+			char head[64];
+
+			snprintf(head, sizeof(head), "%s%s", d->name, types[d->type]);
+			fprintf(out, "  %-35s %s%s\n", head, d->help,
+				d->required ? " (required)" : "");
+		}
+	}
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SOURCE of the command line: [BACKEND:][CONTEXT/]NAMESPACE. BACKEND is the text before the first
+ * ':' only if it names one; the last '/' splits CONTEXT from NAMESPACE, since names of contexts
+ * may hold both.
+ */
+#ifndef KXFS_FS_CLI_SOURCE_H
+#define KXFS_FS_CLI_SOURCE_H
+
+#include "spec/base/base.h"
+
+struct source {
+	char *backend;	 /* "" not given */
+	char *context;	 /* "" not given */
+	char *namespace; /* "" not given */
+};
+
+/* Parse TEXT. 0, or -EINVAL with *RET_TEXT (malloc'ed). The texts of *RET are the caller's in both cases. */
+int source_parse(const char *text, struct source *ret, char **ret_text);
+
+/* Does TEXT begin with a backend and a colon? */
+bool source_has_backend(const char *text);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* Fork, and a pipe on which one byte says that the child is up; its end without one says no. */
+#include "fs/mount/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+void daemon_prepare(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO && fcntl(fd, F_SETFD, 0) == 0);
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int wait_for_verdict(int fd, pid_t child)
+{
+	char byte;
+	int status;
+	ssize_t n;
+
+	do
+		n = read(fd, &byte, 1);
+	while (n < 0 && errno == EINTR);
+	if (n == 1)
+		return EXIT_SUCCESS;
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return EXIT_FAILURE;
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "kxfs: ended by signal %d (%s) while it started\n",
+			WTERMSIG(status), strsignal(WTERMSIG(status)));
+	return EXIT_FAILURE;
+}
+
+int daemon_fork(struct daemon *d, int *ret_status)
+{
+	int fds[2];
+	pid_t child;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	child = fork();
+	if (child < 0) {
+		int err = errno;
+
+		close(fds[0]);
+		close(fds[1]);
+		return -err;
+	}
+	if (child == 0) {
+		close(fds[0]);
+		d->verdict_fd = fds[1];
+		return 0;
+	}
+	close(fds[1]);
+	*ret_status = wait_for_verdict(fds[0], child);
+	close(fds[0]);
+	return 1;
+}
+
+int daemon_ready(struct daemon *d)
+{
+	cleanup_fd int verdict = take_fd(&d->verdict_fd);
+	cleanup_fd int null = -1;
+
+	if (chdir("/") < 0)
+		return -errno;
+	if (verdict < 0)
+		return 0;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0)
+		return -errno;
+	setsid();
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	/* At last: once the parent has gone, nothing of the terminal may be left to us. */
+	return write(verdict, "", 1) == 1 ? 0 : -EPIPE;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Becoming a daemon in two steps: fork before anything has a thread, and let go of the terminal
+ * only when all is well. Between them the child's messages reach the user; the parent waits for
+ * its verdict and makes it the command's exit status.
+ */
+#ifndef KXFS_FS_MOUNT_DAEMON_H
+#define KXFS_FS_MOUNT_DAEMON_H
+
+#include "spec/base/base.h"
+
+struct daemon {
+	int verdict_fd; /* -1: in the foreground */
+};
+
+#define DAEMON_INIT ((struct daemon){.verdict_fd = -1})
+
+/*
+ * First of all: descriptors 0 to 2 are open, those that the caller forgot to close are closed (a
+ * daemon must not keep a shell's pipe open, nor hand it to jobs), SIGPIPE is ignored.
+ */
+void daemon_prepare(void);
+
+/*
+ * Fork. In the child: 0. In the parent, once the child has come up or failed: 1, and *RET_STATUS
+ * is what to exit with. A negative errno: there is no child.
+ */
+int daemon_fork(struct daemon *d, int *ret_status);
+
+/*
+ * All is well: leave the parent's terminal, session and directory, and let it end with success. -EPIPE: the parent is
+ * gone, nobody wants us any more. In the foreground only the directory is left.
+ */
+int daemon_ready(struct daemon *d);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* kxfs: batch jobs as a directory. The command; what it does is in run.c. */
+#include "backend/backend.h"
+#include "fs/cli/dry_run.h"
+#include "fs/cli/options.h"
+#include "fs/mount/run.h"
+
+/* A --help that could not be printed is a failure like any other. */
+static int printed(void)
+{
+	return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o cleanup(options_clear);
+	cleanup_free char *why = NULL;
+
+	backend_helper(argv);
+	if (options_parse(argc, argv, &o, &why) < 0) {
+		fprintf(stderr, "kxfs: %s\n", why);
+		return EXIT_FAILURE;
+	}
+	switch (o.action) {
+	case OPTIONS_HELP:
+		options_help(stdout);
+		return printed();
+	case OPTIONS_VERSION:
+		printf("kxfs %s\n", KXFS_VERSION);
+		return printed();
+	case OPTIONS_DRY_RUN:
+		return dry_run_main(&o);
+	case OPTIONS_MOUNT:
+		break;
+	}
+	return run(&o);
+}

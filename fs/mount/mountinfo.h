@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What /proc/self/mountinfo says of a mount. Nothing here asks the file system that is mounted,
+ * so it never waits for one that is dead, or for ourselves.
+ */
+#ifndef KXFS_FS_MOUNT_MOUNTINFO_H
+#define KXFS_FS_MOUNT_MOUNTINFO_H
+
+#include "spec/base/base.h"
+
+struct mountinfo {
+	int id; /* reused after the mount has gone; together with the device it tells mounts apart */
+	unsigned major, minor;
+	char *path; /* where it is mounted */
+	char *type; /* "fuse.kxfs" */
+	char *source;
+};
+
+/* The mount that PATH is in. 0 or a negative errno. *RET is to be cleared. */
+int mountinfo_of(const char *path, struct mountinfo *ret);
+
+/* Is this mount still mounted anywhere? When the list can't be read: yes. */
+bool mountinfo_is_there(const struct mountinfo *m);
+
+void mountinfo_clear(struct mountinfo *m);
+#define cleanup_mountinfo cleanup(mountinfo_clear)
+
+#endif

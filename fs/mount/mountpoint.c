@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* Checks of a mount point, each with words that say what to do, and unmounting. */
+#include "fs/mount/mountpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "fs/cli/refuse.h"
+#include "fs/mount/mountinfo.h"
+#include "spec/base/mem.h"
+
+#define TYPE	    "fuse.kxfs"
+#define MAX_DEAD    16	  /* dead mounts that may lie on each other */
+#define HELPER_MS   10000 /* fusermount3 gets this long */
+#define FUSE_DEVICE "/dev/fuse"
+
+/* Run fusermount3 with ARGV, quiet on standard output. Its status, or a negative errno. */
+static int run_helper(char *const *argv)
+{
+	posix_spawn_file_actions_t files;
+	cleanup_fd int fd = -1;
+	int status;
+	pid_t pid;
+	int r;
+
+	if (posix_spawn_file_actions_init(&files) != 0)
+		return -ENOMEM;
+	r = posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	if (r == 0)
+		r = posix_spawnp(&pid, argv[0], &files, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	if (r != 0)
+		return -r;
+	fd = pidfd_open(pid, 0);
+	if (fd >= 0) {
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+
+		do
+			r = poll(&p, 1, HELPER_MS);
+		while (r < 0 && errno == EINTR);
+		if (r == 0)
+			kill(pid, SIGKILL);
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -EIO;
+}
+
+static int check_helper(char **ret_text)
+{
+	char name[] = "fusermount3";
+	char arg[] = "--version";
+	char *argv[] = {name, arg, NULL};
+
+	if (run_helper(argv) == 0)
+		return 0;
+	return refuse(-ENOENT, ret_text,
+		      "fusermount3 can't be run, and only it lets an ordinary user mount: install "
+		      "the package fuse3");
+}
+
+int mountpoint_check_fuse(char **ret_text)
+{
+	cleanup_fd int fd = open(FUSE_DEVICE, O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		return geteuid() == 0 ? 0 : check_helper(ret_text);
+	if (errno == EACCES)
+		return refuse(-errno, ret_text,
+			      FUSE_DEVICE
+			      ": no permission to use FUSE: as root, chmod 666 " FUSE_DEVICE
+			      " (or add yourself to its group)");
+	return refuse(-errno, ret_text,
+		      FUSE_DEVICE ": %m: no FUSE here: as root, modprobe fuse; a container must be "
+				  "started with --device " FUSE_DEVICE " --cap-add SYS_ADMIN");
+}
+
+int mountpoint_resolve(const char *name, char **ret_path, char **ret_text)
+{
+	cleanup_fd int fd = open(name, O_PATH | O_CLOEXEC);
+	char link[64];
+	char path[PATH_MAX];
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 && errno == ENOENT)
+		return refuse(-errno, ret_text, "%s: no such directory: mkdir -p %s", name, name);
+	if (fd < 0)
+		return refuse(-errno, ret_text, "%s: can't be reached: %m", name);
+	if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode))
+		return refuse(-ENOTDIR, ret_text, "%s: not a directory: give one to mount on",
+			      name);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0)
+		return refuse(-EIO, ret_text, "%s: can't be read: %m: is /proc mounted?", link);
+	path[n] = 0;
+	*ret_path = text_copy(path);
+	return 0;
+}
+
+bool mountpoint_is_kxfs(const char *path)
+{
+	cleanup_mountinfo struct mountinfo m;
+
+	return mountinfo_of(path, &m) == 0 && streq(m.path, path) && streq(m.type, TYPE);
+}
+
+int mountpoint_detach(const char *path)
+{
+	char name[] = "fusermount3";
+	char how[] = "-uzq";
+	char end[] = "--";
+	cleanup_free char *copy = text_copy(path);
+	char *argv[] = {name, how, end, copy, NULL};
+	int r;
+
+	if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+		return 0;
+	r = run_helper(argv);
+	return r > 0 ? -EPERM : r;
+}
+
+/* Does nobody serve PATH any more? The kernel's memory of its attributes is not asked. */
+static bool is_dead(const char *path)
+{
+	struct statx st;
+
+	return statx(AT_FDCWD, path, AT_STATX_FORCE_SYNC, STATX_TYPE, &st) < 0 &&
+	       (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
+/* Take away the dead mounts of kxfs on PATH; refuse a live one. */
+static int replace_dead(const char *path, char **ret_text)
+{
+	for (int i = 0; i < MAX_DEAD && mountpoint_is_kxfs(path); i++) {
+		if (!is_dead(path))
+			return refuse(-EBUSY, ret_text,
+				      "%s: a kxfs is mounted here already: use it, or end it with "
+				      "fusermount3 -u %s",
+				      path, path);
+		if (mountpoint_detach(path) < 0)
+			return refuse(-EBUSY, ret_text,
+				      "%s: a kxfs that is dead is mounted here, and it can't be "
+				      "taken away: as root, umount -l %s",
+				      path, path);
+	}
+	if (is_dead(path))
+		return refuse(
+			-errno, ret_text,
+			"%s: another file system that is dead is mounted here: as root, umount "
+			"-l %s",
+			path, path);
+	return 0;
+}
+
+static void close_dir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+static int check_empty(const char *path, char **ret_text)
+{
+	DIR *d cleanup(close_dir) = opendir(path);
+	struct dirent *e;
+
+	if (!d)
+		return refuse(-errno, ret_text, "%s: can't be read: %m", path);
+	while ((e = readdir(d)))
+		if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
+			return refuse(-ENOTEMPTY, ret_text,
+				      "%s: not empty: its files (%s ...) would be hidden; give an "
+				      "empty directory",
+				      path, e->d_name);
+	return 0;
+}
+
+int mountpoint_prepare(const char *path, char **ret_text)
+{
+	int r = replace_dead(path, ret_text);
+
+	if (r < 0)
+		return r;
+	if (access(path, W_OK) < 0 && errno != EROFS)
+		return refuse(-errno, ret_text,
+			      "%s: no permission to mount here: give a directory of your own",
+			      path);
+	return check_empty(path, ret_text);
+}
+
+bool mountpoint_is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (n == 1) /* "/" */
+		return true;
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == 0);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The directory that is mounted on: what must be right before, dead mounts of a kxfs that
+ * crashed, and taking a mount away.
+ */
+#ifndef KXFS_FS_MOUNT_MOUNTPOINT_H
+#define KXFS_FS_MOUNT_MOUNTPOINT_H
+
+#include "spec/base/base.h"
+
+/* Can this process mount with FUSE at all? 0, or a negative errno with *RET_TEXT. */
+int mountpoint_check_fuse(char **ret_text);
+
+/* The canonical path of NAME, which must be a directory; its mount may be dead. */
+int mountpoint_resolve(const char *name, char **ret_path, char **ret_text);
+
+/*
+ * Make PATH (canonical) ready to be mounted on: dead mounts of kxfs are taken away; a live one, a
+ * directory that is not empty or not ours to mount on is refused with *RET_TEXT.
+ */
+int mountpoint_prepare(const char *path, char **ret_text);
+
+/* Is PATH where a kxfs is mounted, dead or alive? Asks nobody. */
+bool mountpoint_is_kxfs(const char *path);
+
+/* Take away what is mounted on PATH, also when it is in use. 0 or a negative errno. Bounded. */
+int mountpoint_detach(const char *path);
+
+/* Is PATH the directory DIR or below it? Both canonical. */
+bool mountpoint_is_below(const char *path, const char *dir);
+
+#endif

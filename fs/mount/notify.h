@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Telling systemd (or who else set NOTIFY_SOCKET) how far we are: sd_notify's protocol. */
+#ifndef KXFS_FS_MOUNT_NOTIFY_H
+#define KXFS_FS_MOUNT_NOTIFY_H
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "spec/base/base.h"
+
+struct notify {
+	struct sockaddr_un address;
+	socklen_t len; /* 0: nobody wants to know */
+};
+
+/* Read $NOTIFY_SOCKET and take it out of the environment, so that jobs do not inherit it. */
+void notify_init(struct notify *n);
+
+/* Send "READY=1" and the like, lines separated by newlines. Never waits; failures change nothing. */
+void notify_send(const struct notify *n, const char *fmt, ...) printf_like(2, 3);
+
+#endif

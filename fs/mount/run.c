@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One run: check, fork, make the modules, start them, serve, and take all down in reverse (T8:
+ * nothing has a thread before the fork). Signals end the run on the I/O thread; everything else
+ * here is the FUSE thread, which is the main thread.
+ */
+#include "fs/mount/run.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "fs/cli/refuse.h"
+#include "fs/cli/who.h"
+#include "fs/mount/daemon.h"
+#include "fs/mount/mountpoint.h"
+#include "fs/mount/notify.h"
+#include "fs/mount/session.h"
+#include "fs/mount/state.h"
+#include "fs/submit/submit.h"
+#include "fs/tree/tree.h"
+#include "fs/vfs/fs.h"
+#include "spec/base/mem.h"
+
+#define HOLDER_MS      10000 /* beyond the grace: how long to wait for who ends */
+#define DEFAULT_PATH   "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define PATIENCE_MS    3000 /* whoever waits longer for the mount gets a message that says why */
+#define EXPIRE_MS      3600000
+#define EXPIRE_SOON_MS 60000
+#define ROOT_MAX       8
+
+struct run {
+	const struct options *options;
+	const char *kind; /* found in the cluster; NULL: as the options say */
+	struct loop *loop;
+	struct backend *backend;
+	struct fs *fs;
+	struct tree tree;
+	struct submit *submit, *dryrun;
+	struct node_entry_def root[ROOT_MAX]; /* what is in the root of the mount */
+	struct daemon daemon;
+	struct notify notify;
+	struct state *state;
+	struct session *session;
+	char *mountpoint;
+	char *work_dir;
+	char *submitter;
+	char *home;	/* NULL: unknown */
+	bool started;	/* the loop */
+	atomic_bool up; /* the backend: the first list is in, or can't be had */
+	int signal_err; /* of loop_signal; set on the I/O thread before backend_start returns */
+};
+
+static void clear(struct run *r)
+{
+	state_close(r->state);
+	free(r->mountpoint);
+	free(r->work_dir);
+	free(r->submitter);
+	free(r->home);
+}
+
+/* Jobs run where the command is given; in the mount itself they would keep it busy for ever. */
+static int check_work_dir(struct run *r, char **why)
+{
+	r->work_dir = getcwd(NULL, 0);
+	if (!r->work_dir)
+		return refuse(-errno, why, "the working directory, in which jobs run: %m");
+	if (mountpoint_is_below(r->work_dir, r->mountpoint))
+		return refuse(-EINVAL, why,
+			      "%s: jobs run in the working directory, and this one is in the mount "
+			      "point: cd to another one first",
+			      r->work_dir);
+	return 0;
+}
+
+/* What is mounted, but for what depends on the state directory. */
+static struct backend_config config_of(const struct run *r)
+{
+	static const enum backend_capture capture[] = {
+		[OPTIONS_CAPTURE_OWN] = BACKEND_CAPTURE_OWN,
+		[OPTIONS_CAPTURE_ALL] = BACKEND_CAPTURE_ALL,
+		[OPTIONS_CAPTURE_NONE] = BACKEND_CAPTURE_NONE,
+	};
+	const struct options *o = r->options;
+
+	return (struct backend_config){
+		.kind = r->kind ? r->kind : o->backend,
+		.context = o->context,
+		.namespace = o->namespace,
+		.kubeconfig = o->kubeconfig,
+		.as = o->as,
+		.selector = o->selector,
+		.capture = capture[o->capture],
+		.state_dir = r->state ? state_dir(r->state) : NULL,
+		.work_dir = r->work_dir,
+		.submitter = r->submitter,
+		.home = r->home,
+		.args = o->args,
+		.n_args = o->n_args,
+		.grace_ms = o->grace_ms,
+		.linger = o->linger,
+		.spool_limit = o->spool_limit,
+		.history_keep = o->history_keep,
+	};
+}
+
+/* What SOURCE leaves open: of a cluster what it serves, Volcano first. */
+static int choose_kind(struct run *r, char **why)
+{
+	const struct backend_config config = config_of(r);
+
+	return *r->options->backend ? 0 : backend_find_kind(&config, &r->kind, why);
+}
+
+/* Where the state is kept: as the options say, or named after what is mounted. */
+static int choose_state(const struct run *r, char **ret, char **why)
+{
+	const struct backend_config config = config_of(r);
+	cleanup_free char *key = NULL;
+	int err;
+
+	if (r->options->state[0]) {
+		*ret = text_copy(r->options->state);
+		return 0;
+	}
+	err = backend_key(&config, &key, why);
+	return err ? err : state_default(key, ret, why);
+}
+
+/* All that can be known to be wrong before anything is started. */
+static int check(struct run *r, char **why)
+{
+	const struct options *o = r->options;
+	cleanup_free char *dir = NULL;
+	int err;
+
+	err = mountpoint_resolve(o->mountpoint, &r->mountpoint, why);
+	if (!err)
+		err = check_work_dir(r, why);
+	who_am_i(&r->submitter, &r->home);
+	if (!err)
+		err = mountpoint_check_fuse(why);
+	if (!err)
+		err = choose_kind(r, why);
+	if (!err)
+		err = choose_state(r, &dir, why);
+	if (!err)
+		err = state_open(dir, r->mountpoint, o->grace_ms + HOLDER_MS, &r->state, why);
+	if (!err)
+		err = mountpoint_prepare(r->mountpoint, why);
+	return err;
+}
+
+static void on_launched(void *data, const char *file, const char *id, int64_t time)
+{
+	const struct run *r = data;
+
+	submit_launched(r->submit, file, id, time);
+}
+
+static void on_job(void *data, const struct spec_job *old, const struct spec_job *job)
+{
+	struct run *r = data;
+
+	tree_job_event(&r->tree, old, job);
+}
+
+static void on_log(void *data, struct log *log)
+{
+	struct run *r = data;
+
+	tree_log_event(&r->tree, log);
+}
+
+static int make_backend(struct run *r, char **why)
+{
+	const struct backend_config config = config_of(r);
+	const struct backend_events events = {
+		.launched = on_launched,
+		.job = on_job,
+		.log = on_log,
+		.data = r,
+	};
+
+	return backend_new(r->loop, &config, &events, &r->backend, why);
+}
+
+/* --- the root of the mount --- */
+
+static int root_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
+{
+	return node_lookup_in(fs, dir, dir->object, name, ret);
+}
+
+static int root_list(struct fs *fs, struct node *dir, struct listing *l)
+{
+	(void)fs;
+	node_list_in(dir, dir->object, l);
+	return 0;
+}
+
+/* Its object is the table of what is in it: each entry is about one part of the mount. */
+static const struct node_class root_class = {
+	.name = "root",
+	.mode = S_IFDIR | 0755,
+	.lookup = root_lookup,
+	.list = root_list,
+};
+
+static void make_root(struct run *r)
+{
+	const struct node_entry_def root[ROOT_MAX] = {
+		{.name = "submit", .class = &submit_class, .object = r->submit},
+		{.name = "dryrun", .class = &dryrun_class, .object = r->dryrun},
+		{.name = "jobs", .class = &jobs_class, .object = &r->tree},
+		{.name = "history", .class = &history_class, .object = &r->tree},
+		{.name = "queues",
+		 .class = &queues_class,
+		 .when = queues_are_known,
+		 .object = &r->tree},
+		{.name = "changes", .class = &changes_link_class, .object = &r->tree},
+		{.name = ".kxfs", .class = &control_class.class, .object = &r->tree},
+		{0},
+	};
+
+	memcpy(r->root, root, sizeof(root));
+}
+
+/* Make every module; none has a thread yet. */
+static int make(struct run *r, char **why)
+{
+	const struct options *o = r->options;
+	const struct fs_config fs = {o->uid, o->gid, o->umask, state_dir(r->state)};
+	struct submit_config submit = {
+		.state_dir = state_dir(r->state),
+		.mountpoint = r->mountpoint,
+		.submitter = r->submitter,
+		.allow_other = o->allow_other,
+	};
+	int err;
+
+	loop_new(&r->loop);
+	r->fs = fs_new(r->loop, &fs, &root_class, r->root);
+	err = make_backend(r, why);
+	if (err)
+		return err;
+	submit.backend = r->backend;
+	r->tree = (struct tree){
+		.fs = r->fs,
+		.backend = r->backend,
+		.submitter = r->submitter,
+		.may_end_own = o->cancel != OPTIONS_CANCEL_NONE,
+		.may_end_others = o->cancel == OPTIONS_CANCEL_ALL,
+	};
+	err = submit_new(r->fs, &submit, &submit_class, &r->submit, why);
+	if (!err)
+		err = submit_new(r->fs, &submit, &dryrun_class, &r->dryrun, why);
+	if (!err)
+		err = session_new(r->fs, o, r->mountpoint, &r->session);
+	make_root(r);
+	return err;
+}
+
+static void on_signal(void *data)
+{
+	struct run *r = data;
+
+	diag(DIAG_INFO, "a signal ends this mount");
+	session_stop(r->session);
+}
+
+static void on_patience(void *data)
+{
+	struct run *r = data;
+
+	if (!atomic_load(&r->up))
+		diag(DIAG_INFO, "the list of jobs of %s is not in yet; still trying",
+		     r->options->source);
+}
+
+static void on_expire(void *data)
+{
+	struct run *r = data;
+
+	submit_expire(r->submit, loop_time_ns());
+	submit_expire(r->dryrun, loop_time_ns());
+}
+
+/* The I/O thread's part, before the backend starts. */
+static void begin(void *data)
+{
+	struct run *r = data;
+	int err;
+
+	err = loop_signal(r->loop, SIGTERM, on_signal, r);
+	if (!err)
+		err = loop_signal(r->loop, SIGINT, on_signal, r);
+	if (!err && r->options->foreground)
+		err = loop_signal(r->loop, SIGHUP, on_signal, r);
+	loop_timer_new(r->loop, PATIENCE_MS, 0, on_patience, r);
+	loop_timer_new(r->loop, EXPIRE_SOON_MS, EXPIRE_MS, on_expire, r);
+	r->signal_err = err;
+}
+
+static int start(struct run *r, char **why)
+{
+	int err;
+
+	err = loop_start(r->loop);
+	if (err)
+		return refuse(err, why, "can't start a thread: %s", strerror(-err));
+	r->started = true;
+	loop_post(r->loop, begin, r);
+	notify_send(&r->notify, "STATUS=Reading %s", state_dir(r->state));
+	err = backend_start(r->backend, why);
+	atomic_store(&r->up, true);
+	if (!err)
+		err = r->signal_err;
+	if (err)
+		return err;
+	submit_recover(r->submit);
+	err = session_mount(r->session);
+	if (err == -ECANCELED)
+		return refuse(err, why, "ended by a signal while it started");
+	if (err)
+		return refuse(err, why, "can't mount on %s: see the message above%s", r->mountpoint,
+			      r->options->allow_other && geteuid() != 0
+				      ? "; allow_other needs user_allow_other in /etc/fuse.conf"
+				      : "");
+	return 0;
+}
+
+/* Mounted, and the first list is in. 0, or an error when nobody wants it any more. */
+static int tell_ready(struct run *r)
+{
+	const struct options *o = r->options;
+	int err;
+
+	state_enter(r->state, STATE_MOUNTED);
+	if (!o->foreground) {
+		signal(SIGHUP, SIG_IGN);
+		diag_setup(o->log_level, false);
+	}
+	err = daemon_ready(&r->daemon);
+	if (err)
+		return err;
+	diag(DIAG_INFO, "%s is mounted on %s", o->source, r->mountpoint);
+	notify_send(&r->notify, "READY=1\nSTATUS=%s is mounted on %s", o->source, r->mountpoint);
+	return 0;
+}
+
+static void end(struct run *r)
+{
+	state_enter(r->state, STATE_ENDING);
+	notify_send(&r->notify, "STOPPING=1\nSTATUS=Ending jobs");
+	if (r->session)
+		session_end(r->session);
+	if (r->started) {
+		backend_stop(r->backend);
+		loop_stop(r->loop);
+	}
+}
+
+/* In the order in which they hold each other. */
+static void unmake(struct run *r)
+{
+	if (r->fs)
+		fs_close(r->fs);
+	submit_free(r->submit);
+	submit_free(r->dryrun);
+	backend_free(r->backend);
+	session_free(r->session);
+	fs_free(r->fs);
+	loop_free(r->loop);
+}
+
+/* Signals wait for the I/O thread, which takes them (loop_signal): this thread is for requests. */
+static void leave_signals(void)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < array_size(signals); i++)
+		sigaddset(&set, signals[i]);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+/* The child's, or without a fork the process's, whole life. */
+static int live(struct run *r, char **why)
+{
+	int err;
+
+	leave_signals();
+	state_enter(r->state, STATE_STARTING);
+	err = make(r, why);
+	if (!err)
+		err = start(r, why);
+	if (!err) {
+		err = tell_ready(r);
+		if (!err)
+			err = session_serve(r->session);
+		if (err)
+			diag(DIAG_ERROR, "serving %s ended: %s", r->mountpoint, strerror(-err));
+	} else {
+		refuse_say(err, *why);
+	}
+	end(r);
+	unmake(r);
+	return err;
+}
+
+int run(const struct options *o)
+{
+	struct run r cleanup(clear) = {.options = o, .daemon = DAEMON_INIT};
+	cleanup_free char *why = NULL;
+	int status;
+	int err;
+
+	daemon_prepare();
+	setenv("PATH", DEFAULT_PATH, false); /* mount(8) takes it away */
+	diag_setup(o->log_level, true);
+	notify_init(&r.notify);
+	err = check(&r, &why);
+	if (err) {
+		refuse_say(err, why);
+		return EXIT_FAILURE;
+	}
+	if (!o->foreground) {
+		err = daemon_fork(&r.daemon, &status);
+		if (err < 0)
+			fprintf(stderr, "kxfs: fork: %s\n", strerror(-err));
+		if (err)
+			return err > 0 ? status : EXIT_FAILURE;
+	}
+	return live(&r, &why) ? EXIT_FAILURE : EXIT_SUCCESS;
+}

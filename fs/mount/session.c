@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The FUSE session. Three things are not left to libfuse: waking its loop for certain, seeing
+ * that the mount is gone while somebody still has files open in it (umount -l), and unmounting,
+ * which it would do by path, whoever's mount is there by then.
+ */
+#include "fs/mount/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "backend/base/loop.h"
+#include "fs/mount/mountinfo.h"
+#include "fs/mount/mountpoint.h"
+#include "fs/vfs/park.h"
+#include "spec/base/mem.h"
+
+#define WAKE_MS	  20
+#define MAX_BOUND 16 /* mounts of ours that may lie on each other */
+
+struct session {
+	struct fs *fs;
+	struct fuse_session *fuse;
+	const char *mountpoint;
+	pthread_t thread; /* the FUSE thread */
+	bool mounted;	  /* FUSE thread */
+	struct mountinfo mount;
+	atomic_bool served; /* session_serve has returned: no need to wake it */
+	/* I/O thread: */
+	bool stopping;
+	struct loop_timer *wake;
+	int mounts_fd; /* /proc/self/mountinfo */
+	struct loop_watch *watch;
+};
+
+static printf_like(2, 0) void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	cleanup_free char *text = text_vprint(fmt, ap);
+
+	text[strcspn(text, "\n")] = 0;
+	diag(level <= FUSE_LOG_ERR	 ? DIAG_ERROR
+	     : level <= FUSE_LOG_WARNING ? DIAG_WARNING
+					 : DIAG_DEBUG,
+	     "%s", text);
+}
+
+static void on_wake_signal(int sig)
+{
+	(void)sig; /* that it came is enough: a system call that waits returns */
+}
+
+static struct fuse_session *open_session(struct fs *fs, const struct options *o)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	struct fuse_session *se = NULL;
+	cleanup_free char *list =
+		text_print("fsname=%s,subtype=kxfs,nosuid,nodev%s%s%s%s", o->source,
+			   o->read_only ? ",ro" : "",
+			   o->allow_other ? ",allow_other,default_permissions" : "",
+			   o->mount_options[0] ? "," : "", o->mount_options);
+
+	if (fuse_opt_add_arg(&args, "kxfs") == 0 && fuse_opt_add_arg(&args, "-o") == 0 &&
+	    fuse_opt_add_arg(&args, list) == 0)
+		se = fuse_session_new(&args, &fs_ops, sizeof(fs_ops), fs);
+	fuse_opt_free_args(&args);
+	return se;
+}
+
+int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
+		struct session **ret)
+{
+	struct sigaction wake = {.sa_handler = on_wake_signal}; /* no SA_RESTART */
+	struct fuse_session *se;
+
+	fuse_set_log_func(log_fuse);
+	sigaction(SIGUSR1, &wake, NULL);
+	se = open_session(fs, o);
+	if (!se)
+		return -EINVAL;
+	*ret = new0(struct session);
+	(*ret)->fs = fs;
+	(*ret)->fuse = se;
+	(*ret)->mountpoint = mountpoint;
+	(*ret)->thread = pthread_self();
+	(*ret)->mounts_fd = -1;
+	return 0;
+}
+
+/*
+ * The signal may come after libfuse has tested its flag and before its read, and is then lost; so
+ * it is sent until the loop has returned.
+ */
+static void wake(void *data)
+{
+	struct session *s = data;
+
+	if (!atomic_load(&s->served)) {
+		pthread_kill(s->thread, SIGUSR1);
+		return;
+	}
+	loop_timer_free(s->wake);
+	s->wake = NULL;
+}
+
+void session_stop(struct session *s)
+{
+	if (s->stopping)
+		return;
+	s->stopping = true;
+	park_end(s->fs->park);
+	fuse_session_exit(s->fuse);
+	s->wake = loop_timer_new(s->fs->loop, 0, WAKE_MS, wake, s);
+}
+
+static void check_mount(void *data)
+{
+	struct session *s = data;
+
+	if (s->stopping || mountinfo_is_there(&s->mount))
+		return;
+	diag(DIAG_INFO, "the mount on %s was taken away", s->mountpoint);
+	session_stop(s);
+}
+
+static void watch_mounts(void *data)
+{
+	struct session *s = data;
+
+	s->mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	if (s->mounts_fd >= 0)
+		s->watch = loop_watch_new(s->fs->loop, s->mounts_fd, true, check_mount, s);
+	if (!s->watch)
+		diag(DIAG_WARNING, "/proc/self/mountinfo can't be watched (%m): umount -l will not "
+				   "end this process");
+	check_mount(s);
+}
+
+/* The kernel's first request: only when it is answered the mount can be used. */
+static int serve_first(struct session *s)
+{
+	struct fuse_session *se = s->fuse;
+	struct fuse_buf buf = {0};
+	int n;
+
+	do
+		n = fuse_session_receive_buf(se, &buf);
+	while (n == -EINTR && !fuse_session_exited(se));
+	if (n > 0)
+		fuse_session_process_buf(se, &buf);
+	free(buf.mem);
+	if (fuse_session_exited(se))
+		return -ECANCELED;
+	return n > 0 ? 0 : n < 0 ? n : -EIO;
+}
+
+int session_mount(struct session *s)
+{
+	int r;
+
+	if (fuse_session_exited(s->fuse))
+		return -ECANCELED;
+	if (fuse_session_mount(s->fuse, s->mountpoint) != 0)
+		return -EIO;
+	r = mountinfo_of(s->mountpoint, &s->mount);
+	if (r < 0) {
+		fuse_session_unmount(s->fuse);
+		return r;
+	}
+	s->mounted = true;
+	loop_post(s->fs->loop, watch_mounts, s);
+	return serve_first(s);
+}
+
+int session_serve(struct session *s)
+{
+	return fuse_session_loop(s->fuse);
+}
+
+/*
+ * Put a pipe without a reader in the place of the FUSE device. Closing the device ends every
+ * request that nobody will answer now; that its number stays taken means that a late answer can't
+ * reach somebody else's file; and a pipe in this state tells fuse_session_unmount (as the
+ * device does when nothing is mounted) to leave whatever is mounted at the path alone.
+ */
+static void cut(struct session *s)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0) {
+		diag(DIAG_ERROR, "pipe: %m");
+		return;
+	}
+	close(fds[0]);
+	dup3(fds[1], fuse_session_fd(s->fuse), O_CLOEXEC);
+	close(fds[1]);
+}
+
+/*
+ * Unmount what is mounted at our path as long as it is our file system: somebody else may have
+ * mounted there meanwhile, or ours may have been bound onto itself.
+ */
+static void detach(const struct session *s)
+{
+	const char *path = s->mountpoint;
+
+	for (int i = 0; i < MAX_BOUND; i++) {
+		cleanup_mountinfo struct mountinfo now;
+
+		if (mountinfo_of(path, &now) < 0 || now.major != s->mount.major ||
+		    now.minor != s->mount.minor)
+			return;
+		if (mountpoint_detach(path) < 0)
+			break;
+	}
+	diag(DIAG_WARNING, "%s can't be unmounted: as root, umount -l %s", path, path);
+}
+
+void session_end(struct session *s)
+{
+	sigset_t set;
+
+	atomic_store(&s->served, true);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	park_end(s->fs->park);
+	if (!s->mounted)
+		return;
+	detach(s);
+	cut(s);
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	if (s->mounted)
+		fuse_session_unmount(s->fuse); /* frees; the mount itself is gone, see cut() */
+	fuse_session_destroy(s->fuse);
+	if (s->mounts_fd >= 0)
+		close(s->mounts_fd);
+	mountinfo_clear(&s->mount);
+	free(s);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The life of the FUSE session: mount, serve, notice that the mount was taken away, stop, unmount.
+ * The thread that calls session_new is the FUSE thread (rule T1).
+ */
+#ifndef KXFS_FS_MOUNT_SESSION_H
+#define KXFS_FS_MOUNT_SESSION_H
+
+#include "fs/cli/options.h"
+#include "fs/vfs/fs.h"
+
+struct session;
+
+/*
+ * Make a session that serves FS and is to be mounted on MOUNTPOINT (borrowed) as O says. 0 or a negative errno;
+ * libfuse's own words go to diag.
+ */
+int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
+		struct session **ret);
+
+/*
+ * Mount, and answer the kernel's first request; the loop runs. 0; -ECANCELED: session_stop was
+ * called meanwhile; or a negative errno. FUSE thread.
+ */
+int session_mount(struct session *s);
+
+/*
+ * Answer requests until session_stop, or until nothing is mounted any more. 0 or a negative errno.
+ * FUSE thread.
+ */
+int session_serve(struct session *s);
+
+/* End what waits, and make session_serve return. I/O thread; may be called again. */
+void session_stop(struct session *s);
+
+/*
+ * Take the mount away, in use or not, if it is there; whoever is in it gets ENOTCONN from
+ * here on. Answers that come later go nowhere. FUSE thread, after session_serve.
+ */
+void session_end(struct session *s);
+
+/* After loop_stop. NULL is allowed. */
+void session_free(struct session *s);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state directory: where it is, that it is ours alone, that it can be written, and that only
+ * one mount uses it. The lock is flock() on STATE/lock, so it ends with its holder however that
+ * ends; what the file says is for people, and for who waits for a holder that is ending. STATE/version says what
+ * the directory is written in: one of another version is refused, and nothing in it is changed.
+ */
+#ifndef KXFS_FS_MOUNT_STATE_H
+#define KXFS_FS_MOUNT_STATE_H
+
+#include "spec/base/base.h"
+
+enum state_phase { STATE_STARTING, STATE_MOUNTED, STATE_ENDING };
+
+struct state;
+
+/* The default directory of KEY: $XDG_STATE_HOME/kxfs/KEY and so on. */
+int state_default(const char *key, char **ret, char **ret_text);
+
+/*
+ * Make and lock DIR (relative to the working directory). MOUNTPOINT (canonical) must not hold it,
+ * nor lie in it. If its holder is ending, wait for it, up to WAIT_MS. 0, or a negative errno with
+ * *RET_TEXT. The lock is shared with children that are forked, not with programs that they run.
+ */
+int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct state **ret,
+	       char **ret_text);
+/* Canonical. */
+const char *state_dir(const struct state *s);
+/* This process holds it now, and is so far. */
+void state_enter(struct state *s, enum state_phase phase);
+/* Releases the lock (unless a forked process still has it). NULL is allowed. */
+void state_close(struct state *s);
+
+#endif

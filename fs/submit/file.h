@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The files of submit/ and dryrun/ as nodes. FUSE thread. */
+#ifndef KXFS_FS_SUBMIT_FILE_H
+#define KXFS_FS_SUBMIT_FILE_H
+
+#include "fs/submit/save.h"
+#include "fs/vfs/node.h"
+
+/* The node of U under DIR, as a reference. */
+struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u);
+/* Make the handle in FI for U, which the caller has opened; the handle closes it. */
+void submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
+		      struct fuse_file_info *fi);
+
+#endif

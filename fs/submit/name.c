@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Names in submit/ and dryrun/; see name.h. */
+#include "fs/submit/name.h"
+
+#include <errno.h>
+
+#include "spec/base/name.h"
+
+enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1])
+{
+	static const struct {
+		const char *suffix;
+		enum submit_name kind;
+	} kinds[] = {
+		{SUBMIT_JOB_SUFFIX, SUBMIT_NAME_JOB},
+		{SUBMIT_ERROR_SUFFIX, SUBMIT_NAME_ERROR},
+	};
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < array_size(kinds) && len <= NAME_MAX; i++) {
+		size_t n = strlen(kinds[i].suffix);
+
+		if (len <= n || !streq(name + len - n, kinds[i].suffix))
+			continue;
+		memcpy(ret_base, name, len - n);
+		ret_base[len - n] = '\0';
+		if (spec_name_submits(ret_base))
+			return kinds[i].kind;
+	}
+	return SUBMIT_NAME_FILE;
+}
+
+int submit_name_check(const char *name)
+{
+	size_t max = NAME_MAX - (spec_name_submits(name) ? strlen(SUBMIT_ERROR_SUFFIX) : 0);
+	char base[NAME_MAX + 1];
+
+	if (strlen(name) > max)
+		return -ENAMETOOLONG;
+	/* Leading dots are for scratch files; all else as everywhere in the tree. */
+	if (!spec_name_is_file(name + strspn(name, ".")))
+		return -EINVAL;
+	return submit_name_kind(name, base) == SUBMIT_NAME_FILE ? 0 : -EPERM;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Names in submit/ and dryrun/: which may be made, and which are those of verdicts. Pure. */
+#ifndef KXFS_FS_SUBMIT_NAME_H
+#define KXFS_FS_SUBMIT_NAME_H
+
+#include <limits.h>
+
+#include "spec/base/base.h"
+
+#define SUBMIT_JOB_SUFFIX   ".job"
+#define SUBMIT_ERROR_SUFFIX ".error"
+
+enum submit_name { SUBMIT_NAME_FILE, SUBMIT_NAME_JOB, SUBMIT_NAME_ERROR };
+
+/* 0: a file of this name may be made; -EINVAL, -ENAMETOOLONG, -EPERM (names of verdicts). */
+int submit_name_check(const char *name);
+/* What NAME stands for. If it is that of a verdict, *RET_BASE is the name that it is about. */
+enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1]);
+
+#endif

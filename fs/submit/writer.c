@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What /proc says of a process that writes: see writer.h. Runs on the FUSE thread, so nothing here
+ * may make a request to our own mount: what a descriptor refers to is read from its fdinfo, and a statx that takes what
+ * the kernel has in memory says whether that is in our mount.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "fs/submit/writer.h"
+
+/* include/linux/sched.h; part of what /proc/PID/stat has always shown in its field 9. */
+#define WRITER_PF_SIGNALED 0x400
+
+/* The text after "\nKEY:" (or at the start), without the blanks that follow; NULL: no such line. */
+static const char *writer_line(const char *text, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (const char *p = text; p; p = strchr(p, '\n')) {
+		if (*p == '\n')
+			p++;
+		if (strncmp(p, key, len) == 0 && p[len] == ':') {
+			p += len + 1;
+			return p + strspn(p, " \t");
+		}
+	}
+	return NULL;
+}
+
+static bool writer_number(const char *text, int base, uint64_t *ret)
+{
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*ret = strtoull(text, &end, base);
+	return errno == 0 && (*end == '\n' || *end == ' ' || *end == '\t' || *end == '\0');
+}
+
+pid_t writer_parse_tgid(const char *status)
+{
+	uint64_t pid;
+
+	if (!writer_number(writer_line(status, "Tgid"), 10, &pid) || pid > INT32_MAX)
+		return 0;
+	return (pid_t)pid;
+}
+
+bool writer_parse_killed(const char *stat)
+{
+	/* The second field is a name in parentheses, and may itself hold blanks and parentheses. */
+	const char *p = strrchr(stat, ')');
+	uint64_t flags;
+
+	for (int field = 2; p && field < 9; field++) {
+		p = strchr(p, ' ');
+		p = p ? p + 1 : NULL;
+	}
+	return writer_number(p, 10, &flags) && (flags & WRITER_PF_SIGNALED);
+}
+
+int writer_parse_fdinfo(const char *text, struct writer_fd *ret)
+{
+	uint64_t flags;
+
+	if (!writer_number(writer_line(text, "flags"), 8, &flags) ||
+	    !writer_number(writer_line(text, "ino"), 10, &ret->ino))
+		return -EINVAL;
+	ret->writable = (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH);
+	return 0;
+}
+
+/* A short text file of /proc, cut at the buffer's size: what we need is near the beginning. */
+static int writer_read(int dir, const char *path, char *buf, size_t size)
+{
+	int fd cleanup_fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, buf, size - 1);
+	if (n < 0)
+		return -errno;
+	buf[n] = '\0';
+	return 0;
+}
+
+pid_t writer_process(pid_t tid)
+{
+	char path[64], buf[1024] = "";
+
+	if (tid <= 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	if (writer_read(AT_FDCWD, path, buf, sizeof(buf)) < 0)
+		return 0;
+	return writer_parse_tgid(buf);
+}
+
+bool writer_killed(pid_t tid)
+{
+	char path[64], buf[1024] = "";
+
+	if (tid <= 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
+	return writer_read(AT_FDCWD, path, buf, sizeof(buf)) == 0 && writer_parse_killed(buf);
+}
+
+/*
+ * Is descriptor NAME of the process on the filesystem of MOUNTPOINT? st_ino is a hash of a name, so
+ * two mounts of kxfs give the same numbers. AT_STATX_DONT_SYNC with an empty mask asks no
+ * filesystem anything. When in doubt: yes.
+ */
+static bool writer_same_mount(int fds, const char *name, const char *mountpoint)
+{
+	const int flags = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT;
+	struct statx ours, theirs;
+
+	if (statx(AT_FDCWD, mountpoint, flags, 0, &ours) < 0 ||
+	    statx(fds, name, flags, 0, &theirs) < 0)
+		return true;
+	return ours.stx_dev_major == theirs.stx_dev_major &&
+	       ours.stx_dev_minor == theirs.stx_dev_minor;
+}
+
+static void writer_closedir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint)
+{
+	DIR *infos cleanup(writer_closedir) = NULL;
+	int fds cleanup_fd = -1;
+	const struct dirent *d;
+	char path[64];
+	int n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo", (int)pid);
+	infos = opendir(path);
+	if (!infos)
+		return -errno;
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	fds = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (errno = 0; (d = readdir(infos)); errno = 0) {
+		struct writer_fd fd;
+		char buf[1024] = "";
+		int err;
+
+		if (d->d_name[0] == '.')
+			continue;
+		if (++n > WRITER_MAX_FDS)
+			return -E2BIG;
+		err = writer_read(dirfd(infos), d->d_name, buf, sizeof(buf));
+		if (err == -ENOENT)
+			continue; /* closed meanwhile by another thread */
+		if (err < 0)
+			return err;
+		err = writer_parse_fdinfo(buf, &fd);
+		if (err < 0)
+			return err;
+		if (fd.writable && fd.ino == ino && writer_same_mount(fds, d->d_name, mountpoint))
+			return 1;
+	}
+	return -errno;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file `changes`: every job as it is now, a line "TIME - SYNC", then a line for every change.
+ * What a reader has not fetched yet is kept for it within a bound; beyond, lines are dropped
+ * and counted in a line "TIME - LOST N". What is read is made on the I/O thread.
+ */
+#include "fs/tree/changes.h"
+
+#include <errno.h>
+
+#include "spec/base/mem.h"
+#include "spec/base/time.h"
+#include "spec/job/status.h"
+
+/* Bytes kept for a reader that has fallen behind, beyond the jobs as they were at its open. */
+#define CHANGES_MAX (1u << 20)
+
+#define CHANGES_TARGET ".kxfs/.live/changes"
+
+struct changes {
+	struct stream stream;
+	struct backend *backend;
+	char *text;
+	size_t head; /* bytes of TEXT that have been read */
+	size_t len, room;
+	uint64_t base; /* the offset in the stream of TEXT's first byte */
+	size_t bound;  /* bytes that may be kept */
+	uint64_t lost; /* lines since the last that was kept */
+};
+
+static struct changes *changes_of(struct stream *s)
+{
+	return container_of(s, struct changes, stream);
+}
+
+static void changes_append(struct changes *c, const char *line)
+{
+	size_t n = strlen(line);
+
+	if (c->len + n > c->room) {
+		c->room = max_of(c->len + n, c->room ? 2 * c->room : (size_t)4096);
+		c->text = mem_grow(c->text, c->room, 1);
+	}
+	memcpy(c->text + c->len, line, n);
+	c->len += n;
+}
+
+/* "TIME - WORD[ N]" */
+static void changes_add_word(struct changes *c, const char *word, uint64_t n)
+{
+	char time[32], line[96];
+
+	spec_time_text(loop_time_ns(), time);
+	if (n)
+		snprintf(line, sizeof(line), "%s\t-\t%s\t%llu\n", time, word,
+			 (unsigned long long)n);
+	else
+		snprintf(line, sizeof(line), "%s\t-\t%s\n", time, word);
+	changes_append(c, line);
+}
+
+static void changes_add(struct changes *c, const struct spec_job *job, int64_t time)
+{
+	char *line cleanup_free = spec_status_change(job, time);
+
+	changes_append(c, line);
+}
+
+static void changes_add_lost(struct changes *c)
+{
+	if (c->lost)
+		changes_add_word(c, "LOST", c->lost);
+	c->lost = 0;
+}
+
+static int changes_start(struct stream *s)
+{
+	struct changes *c = changes_of(s);
+	const struct spec_job **jobs = NULL;
+	size_t n = 0;
+	int err = backend_jobs(c->backend, BACKEND_JOBS, &jobs, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		changes_add(c, jobs[i], jobs[i]->changed);
+		spec_job_unref(jobs[i]);
+	}
+	free(jobs);
+	changes_add_word(c, "SYNC", 0);
+	c->bound = c->len + CHANGES_MAX;
+	return err;
+}
+
+/* Forget what has been read; rarely, since shells read byte by byte. */
+static void changes_compact(struct changes *c)
+{
+	if (c->head < 65536 || c->head < c->len / 2)
+		return;
+	c->len -= c->head;
+	c->base += c->head;
+	memmove(c->text, c->text + c->head, c->len);
+	c->head = 0;
+}
+
+static ssize_t changes_read(struct stream *s, char *buf, size_t size, uint64_t off)
+{
+	struct changes *c = changes_of(s);
+
+	/* A read at OFF says that everything before has arrived. */
+	if (off < c->base + c->head || off > c->base + c->len)
+		return -ESPIPE;
+	c->head = off - c->base;
+	if (c->head == c->len)
+		changes_add_lost(c);
+	if (c->head == c->len)
+		return -EAGAIN;
+	size = min_of(size, c->len - c->head);
+	if (buf)
+		memcpy(buf, c->text + c->head, size);
+	changes_compact(c);
+	return (ssize_t)size;
+}
+
+/* Does a reader of this file want to know? */
+static bool changes_differ(const struct spec_job *old, const struct spec_job *job)
+{
+	return !old || old->state != job->state || !streq(old->reason, job->reason) ||
+	       old->history != job->history;
+}
+
+static void changes_take(struct changes *c, const struct spec_job *old, const struct spec_job *job)
+{
+	/* A job that goes from the history has left jobs/ before; nothing changes here. */
+	if (c->stream.err || !job || (old && old->history) || !changes_differ(old, job))
+		return;
+	if (c->len - c->head > c->bound) {
+		c->lost++;
+		return;
+	}
+	changes_add_lost(c);
+	changes_add(c, job, loop_time_ns());
+}
+
+static void changes_stop(struct stream *s)
+{
+	free(changes_of(s)->text);
+}
+
+static const struct stream_class changes_stream = {
+	.size = sizeof(struct changes),
+	.start = changes_start,
+	.read = changes_read,
+	.stop = changes_stop,
+};
+
+bool changes_job_event(struct stream *s, const struct spec_job *old, const struct spec_job *job)
+{
+	if (s->class != &changes_stream)
+		return false;
+	changes_take(changes_of(s), old, job);
+	return true;
+}
+
+/* --- the file and the link to it; FUSE thread --- */
+
+static void changes_open(struct fs *fs, fuse_req_t req, struct node *node,
+			 struct fuse_file_info *fi)
+{
+	struct changes *c = changes_of(stream_new(fs, &changes_stream));
+
+	c->backend = tree_of(node)->backend;
+	stream_open(&c->stream, req, fi);
+}
+
+const struct node_class changes_class = {
+	.name = "changes",
+	.mode = S_IFREG | 0644,
+	.open = changes_open,
+	STREAM_OPS,
+};
+
+static int changes_readlink(struct fs *fs, struct node *node, char **ret)
+{
+	(void)fs, (void)node;
+	*ret = text_copy(CHANGES_TARGET);
+	return 0;
+}
+
+const struct node_class changes_link_class = {
+	.name = "changes-link",
+	.mode = S_IFLNK | 0777,
+	.readlink = changes_readlink,
+};

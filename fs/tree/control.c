@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* MOUNT/.kxfs, what the daemon says of itself: info, metrics, log, help, and the hidden .live/changes. */
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "fs/tree/changes.h"
+#include "fs/vfs/park.h"
+#include "fs/vfs/text.h"
+#include "spec/base/mem.h"
+#include "spec/base/time.h"
+
+/* What .kxfs/help shows. A test holds its names against the tree. */
+static const char help_text[] =
+	"submit/                 copy an AppDef here (*.yaml, *.yml, *.json) and it runs\n"
+	"  NAME                  reads back as it was written\n"
+	"  NAME.job              link to the job that the last accepted write of NAME launched\n"
+	"  NAME.error            why the last write of NAME was refused\n"
+	"dryrun/                 the same, but nothing runs: NAME becomes the manifest it would "
+	"make\n"
+	"jobs/ID/                one directory a job; rmdir or rm -r cancels it\n"
+	"  state                 one word: PENDING, RUNNING, SUCCEEDED, FAILED, CANCELLED, ...\n"
+	"  status                everything known, as YAML\n"
+	"  status.json           the same as JSON\n"
+	"  why                   why it does not run, or why it failed; else empty\n"
+	"  manifest.yaml         the object in the cluster, or the record of a local job\n"
+	"  app.yaml              the file it was made from, if that is known\n"
+	"  events                in a cluster: what it tells of the job and its pods, a line each\n"
+	"  ctl                   write suspend, resume, restart, terminate; read: what works\n"
+	"  log                   output of all replicas, each line with its replica before it\n"
+	"  stamped               as log, each line behind its time; awk '$1 >= \"2026-11-22T04:35\"'\n"
+	"  wait                  reading blocks until the job has finished, then gives its state\n"
+	"  follow                as log, but reading blocks for more until the job has finished\n"
+	"  logs/ROLE-K.log       links to the logs of all replicas\n"
+	"  ROLE-K/               one directory a replica\n"
+	"    state, status       of this replica\n"
+	"    log                 its output, byte for byte; tail -f works\n"
+	"    stamped             as log, each line behind its time\n"
+	"    log.0, log.1, ...   output of earlier attempts, oldest first\n"
+	"    CONTAINER.log       in a cluster: output of other containers of its pod\n"
+	"    follow              as log, but reading blocks until the replica has finished\n"
+	"history/ID/             jobs that have left jobs/; rm -r removes one for good\n"
+	"queues/NAME/status      with Volcano: what a queue has, and its jobs\n"
+	"changes                 reading blocks; each job, SYNC, then a line for each change\n"
+	".kxfs/                  info (also: is the cluster there?), metrics, log (the daemon's\n"
+	"                        own messages), help (this)\n"
+	"\n"
+	"  cp app.yaml submit/ && grep -qx SUCCEEDED submit/app.yaml.job/wait && echo done\n"
+	"\n"
+	"Manual: kxfs(1), kxfs-layout(5), appdef(5).\n";
+
+/* WRITE into a malloc'ed text. */
+static int control_text(const struct tree *t, int (*write)(const struct tree *, FILE *), char **ret,
+			size_t *ret_len)
+{
+	FILE *out = text_stream(ret, ret_len);
+	int err = write(t, out);
+
+	text_stream_close(out);
+	if (err)
+		free(take_ptr(*ret));
+	return err;
+}
+
+static int control_write_info(const struct tree *t, FILE *out)
+{
+	char time[32];
+
+	spec_time_text(t->fs->started, time);
+	fprintf(out, "version: %s\n", KXFS_VERSION);
+	fprintf(out, "pid: %d\n", (int)getpid());
+	fprintf(out, "started: %s\n", time);
+	fprintf(out, "submitter: '%s'\n", t->submitter);
+	return backend_info(t->backend, out);
+}
+
+static int control_write_metrics(const struct tree *t, FILE *out)
+{
+	static const char *const kinds[PARK_N_KINDS] = {
+		[PARK_READ] = "read",	[PARK_OPEN] = "open", [PARK_CLOSE] = "close",
+		[PARK_WRITE] = "write", [PARK_DIR] = "dir",
+	};
+
+	fprintf(out,
+		"# HELP kxfs_fuse_requests_total Requests of the kernel.\n"
+		"# TYPE kxfs_fuse_requests_total counter\nkxfs_fuse_requests_total %llu\n",
+		(unsigned long long)t->fs->requests);
+	fprintf(out, "# HELP kxfs_parked_requests Requests of the kernel that wait.\n"
+		     "# TYPE kxfs_parked_requests gauge\n");
+	for (size_t i = 0; i < PARK_N_KINDS; i++)
+		fprintf(out, "kxfs_parked_requests{kind=\"%s\"} %zu\n", kinds[i],
+			park_count(t->fs->park, (enum park_kind)i));
+	fprintf(out,
+		"# HELP kxfs_streams Open blocking files.\n# TYPE kxfs_streams gauge\n"
+		"kxfs_streams %zu\n",
+		streams_count(t->fs));
+	return backend_metrics(t->backend, out);
+}
+
+static int control_info(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	(void)fs;
+	return control_text(tree_of(node), control_write_info, ret, ret_len);
+}
+
+static int control_metrics(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	(void)fs;
+	return control_text(tree_of(node), control_write_metrics, ret, ret_len);
+}
+
+static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	(void)fs, (void)node;
+	*ret = diag_text(ret_len);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int control_help(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	(void)fs, (void)node;
+	*ret = text_copy(help_text);
+	*ret_len = strlen(help_text);
+	return 0;
+}
+
+#define CONTROL_TEXT(file, render_fn)                                                              \
+	static const struct text_class file = {                                                    \
+		.class =                                                                           \
+			{                                                                          \
+				.name = #file,                                                     \
+				.mode = S_IFREG | 0644,                                            \
+				.live = true,                                                      \
+				.getattr = text_getattr,                                           \
+				TEXT_OPS,                                                          \
+			},                                                                         \
+		.render = render_fn,                                                               \
+	}
+
+CONTROL_TEXT(control_info_text, control_info);
+CONTROL_TEXT(control_metrics_text, control_metrics);
+CONTROL_TEXT(control_log_text, control_log);
+CONTROL_TEXT(control_help_text, control_help);
+
+static const struct node_entry_def control_live_table[] = {
+	{.name = "changes", .class = &changes_class},
+	{0},
+};
+
+static const struct node_dir_class control_live_class = {
+	.class = {.name = "control-live", NODE_DIR_OPS},
+	.entries = control_live_table,
+};
+
+static const struct node_entry_def control_table[] = {
+	{.name = "info", .class = &control_info_text.class},
+	{.name = "metrics", .class = &control_metrics_text.class},
+	{.name = "log", .class = &control_log_text.class},
+	{.name = "help", .class = &control_help_text.class},
+	{.name = ".live", .class = &control_live_class.class, .hidden = true},
+	{0},
+};
+
+const struct node_dir_class control_class = {
+	.class = {.name = "control", NODE_DIR_OPS},
+	.entries = control_table,
+};

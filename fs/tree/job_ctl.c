@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file ctl of a job: reading it lists the actions that the job would obey now, writing one word
+ * does it. The write fails if the action does; .kxfs/log says why.
+ */
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "fs/tree/job.h"
+#include "fs/vfs/park.h"
+#include "spec/base/mem.h"
+#include "spec/job/status.h"
+
+/* backend_control answers within 5 s; this is for when it does not. */
+#define JOB_CTL_MS 10000
+
+static int job_render_ctl(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	const struct spec_job *job cleanup_job = place_job(node);
+
+	(void)fs;
+	if (!job)
+		return -ENOENT;
+	spec_status_ctl(job, ret, ret_len);
+	return 0;
+}
+
+struct job_ctl {
+	struct fs *fs;
+	uint64_t ticket;
+	size_t size;
+	char *id; /* of the job, for messages */
+};
+
+static void job_ctl_free(struct job_ctl *c)
+{
+	free(c->id);
+	free(c);
+}
+
+static void job_ctl_done(void *data, const struct backend_result *result)
+{
+	struct job_ctl *c = data;
+	fuse_req_t req = park_claim(c->fs->park, c->ticket);
+
+	if (result->err && *result->text)
+		diag(DIAG_WARNING, "%s/ctl: %s", c->id, result->text);
+	if (req && result->err)
+		fuse_reply_err(req, -result->err);
+	else if (req)
+		fuse_reply_write(req, c->size);
+	job_ctl_free(c);
+}
+
+/* The one word of a write, without white space around it; -EINVAL: it is no action. */
+static int job_ctl_parse(const char *buf, size_t size)
+{
+	char word[32];
+	size_t start = 0;
+
+	while (start < size && strchr(" \t\n", buf[start]) && buf[start])
+		start++;
+	while (size > start && strchr(" \t\n", buf[size - 1]) && buf[size - 1])
+		size--;
+	if (size - start >= sizeof(word) || memchr(buf + start, '\0', size - start))
+		return -EINVAL;
+	memcpy(word, buf + start, size - start);
+	word[size - start] = '\0';
+	return spec_action_parse(word);
+}
+
+/* 0: ACTION may be asked of the job. */
+static int job_ctl_check(const struct node *node, int action)
+{
+	const struct spec_job *job cleanup_job = place_job(node);
+
+	if (action < 0) {
+		diag(DIAG_WARNING, "%s/ctl: write one of suspend, resume, restart, terminate",
+		     place_of(node)->id);
+		return action;
+	}
+	return job ? place_may_end(place_of(node)->tree, job) : -ENOENT;
+}
+
+static void job_ctl_write(struct fs *fs, fuse_req_t req, struct node *node, const char *buf,
+			  size_t size, off_t off, struct fuse_file_info *fi)
+{
+	const struct place *p = place_of(node);
+	int action = job_ctl_parse(buf, size);
+	int err = job_ctl_check(node, action);
+	struct job_ctl *c;
+
+	(void)off, (void)fi;
+	if (err) {
+		fuse_reply_err(req, -err);
+		return;
+	}
+	c = new0(struct job_ctl);
+	c->fs = fs;
+	c->size = size;
+	c->id = text_copy(p->id);
+	c->ticket = park_add(fs->park, req, PARK_WRITE, JOB_CTL_MS);
+	if (c->ticket)
+		backend_control(p->tree->backend, p->id, p->uid, (enum spec_action)action,
+				job_ctl_done, c);
+	else
+		job_ctl_free(c);
+}
+
+const struct text_class job_ctl_text = {
+	.class =
+		{
+			.name = "ctl",
+			.mode = S_IFREG | 0644,
+			.getattr = place_text_getattr,
+			TEXT_OPS,
+			.write = job_ctl_write,
+		},
+	.render = job_render_ctl,
+};

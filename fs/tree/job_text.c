@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* The texts of a job: state, status, status.json, why, manifest.yaml, app.yaml, events. */
+#include <errno.h>
+
+#include "fs/tree/job.h"
+#include "spec/base/mem.h"
+#include "spec/job/status.h"
+
+static int job_render_state(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	const struct spec_job *job cleanup_job = place_job(node);
+
+	(void)fs;
+	if (!job)
+		return -ENOENT;
+	*ret = text_copy(spec_status_state(job->state));
+	*ret_len = strlen(*ret);
+	return 0;
+}
+
+/* A file whose text is a function of the snapshot alone. */
+static int job_render(const struct node *node,
+		      void (*text)(const struct spec_job *, char **, size_t *), char **ret,
+		      size_t *ret_len)
+{
+	const struct spec_job *job cleanup_job = place_job(node);
+
+	if (!job)
+		return -ENOENT;
+	text(job, ret, ret_len);
+	return 0;
+}
+
+static int job_render_status(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	(void)fs;
+	return job_render(node, spec_status_yaml, ret, ret_len);
+}
+
+static int job_render_json(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	(void)fs;
+	return job_render(node, spec_status_json, ret, ret_len);
+}
+
+static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	(void)fs;
+	return job_render(node, spec_status_why, ret, ret_len);
+}
+
+/* A text that the backend has; its size is known without rendering it. */
+static int job_backend_text(struct node *node, enum backend_text which, char **ret, size_t *ret_len)
+{
+	const struct spec_job *job cleanup_job = place_job(node);
+
+	return job ? backend_text(place_of(node)->tree->backend, job, which, ret, ret_len)
+		   : -ENOENT;
+}
+
+static int job_render_manifest(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	(void)fs;
+	return job_backend_text(node, BACKEND_MANIFEST, ret, ret_len);
+}
+
+static int job_render_appdef(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	(void)fs;
+	return job_backend_text(node, BACKEND_APPDEF, ret, ret_len);
+}
+
+/* The file `events` has the time of its last line, since an event is no change of the job. */
+static int job_events(const struct node *node, char **ret, size_t *ret_len, int64_t *ret_changed)
+{
+	const struct spec_job *job cleanup_job = place_job(node);
+
+	return job ? backend_events(place_of(node)->tree->backend, job, ret, ret_len, ret_changed)
+		   : -ENOENT;
+}
+
+static int job_render_events(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	int64_t changed;
+
+	(void)fs;
+	return job_events(node, ret, ret_len, &changed);
+}
+
+static int job_events_getattr(struct fs *fs, struct node *node, struct stat *st)
+{
+	char *text cleanup_free = NULL;
+	int64_t changed;
+	size_t len;
+	int err = place_getattr(fs, node, st);
+
+	if (!err)
+		err = job_events(node, &text, &len, &changed);
+	if (err)
+		return err;
+	if (changed)
+		node_set_times(st, changed, changed);
+	st->st_size = (off_t)len;
+	return 0;
+}
+
+static int job_backend_getattr(struct node *node, enum backend_text which, struct stat *st)
+{
+	const struct spec_job *job cleanup_job = place_job(node);
+	size_t len = 0;
+	int err =
+		job ? backend_text_size(place_of(node)->tree->backend, job, which, &len) : -ENOENT;
+
+	if (err)
+		return err;
+	node_set_times(st, which == BACKEND_APPDEF ? job->created : job->changed, job->created);
+	st->st_size = (off_t)len;
+	return 0;
+}
+
+static int job_manifest_getattr(struct fs *fs, struct node *node, struct stat *st)
+{
+	(void)fs;
+	return job_backend_getattr(node, BACKEND_MANIFEST, st);
+}
+
+static int job_appdef_getattr(struct fs *fs, struct node *node, struct stat *st)
+{
+	(void)fs;
+	return job_backend_getattr(node, BACKEND_APPDEF, st);
+}
+
+#define JOB_TEXT(file, render_fn, getattr_fn)                                                      \
+	const struct text_class file = {                                                           \
+		.class =                                                                           \
+			{                                                                          \
+				.name = #file,                                                     \
+				.mode = S_IFREG | 0644,                                            \
+				.getattr = getattr_fn,                                             \
+				TEXT_OPS,                                                          \
+			},                                                                         \
+		.render = render_fn,                                                               \
+	}
+
+JOB_TEXT(job_state_text, job_render_state, place_text_getattr);
+JOB_TEXT(job_status_text, job_render_status, place_text_getattr);
+JOB_TEXT(job_json_text, job_render_json, place_text_getattr);
+JOB_TEXT(job_why_text, job_render_why, place_text_getattr);
+JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr);
+JOB_TEXT(job_events_text, job_render_events, job_events_getattr);
+JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr);

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A log as a file, as it was printed or with stamps: it grows, its size is true, a read at its end returns nothing.
+ * Opening a log waits until what had been printed by then is in it.
+ */
+#include <errno.h>
+
+#include "fs/vfs/handle.h"
+#include "fs/tree/job.h"
+#include "fs/vfs/park.h"
+#include "spec/base/mem.h"
+
+/* How long an open waits for output that is on its way. */
+#define LOG_OPEN_MS 10000
+
+struct log_node {
+	struct node node;
+	bool merged;
+	enum log_form form;
+	char *key; /* NULL: merged; or the replica's first attempt, which has not begun */
+};
+
+struct log_handle {
+	struct handle handle;
+	struct log *log;
+};
+
+static void log_handle_free(struct handle *h)
+{
+	struct log_handle *lh = container_of(h, struct log_handle, handle);
+
+	log_unref(lh->log);
+	free(lh);
+}
+
+/* Has what NODE shows begun by now? Finds its key when it has. FUSE thread. */
+static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
+{
+	const struct spec_replica *r;
+
+	if (ln->merged || ln->key)
+		return true;
+	r = place_replica(&ln->node, job);
+	if (!r || r->n_logs == 0 || *r->logs[0].container)
+		return false;
+	ln->key = text_copy(r->logs[0].key);
+	return true;
+}
+
+/* Open what NODE shows. *RET is NULL when it has not begun. */
+static int log_file_find(struct node *node, struct log **ret)
+{
+	struct log_node *ln = container_of(node, struct log_node, node);
+	const struct spec_job *job cleanup_job = place_job(node);
+
+	*ret = NULL;
+	if (!job)
+		return -ENOENT;
+	return log_file_begun(ln, job)
+		       ? backend_log(place_of(node)->tree->backend, job, ln->key, ln->form, ret)
+		       : 0;
+}
+
+static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
+{
+	struct log_node *ln = container_of(node, struct log_node, node);
+	const struct spec_job *job cleanup_job = place_job(node);
+	struct log_stat ls = {0};
+	int err = job ? 0 : -ENOENT;
+
+	(void)fs;
+	if (!err && log_file_begun(ln, job))
+		err = backend_log_stat(place_of(node)->tree->backend, job, ln->key, ln->form, &ls);
+	if (err)
+		return err;
+	node_set_times(st, ls.mtime ? ls.mtime : job->created, job->created);
+	st->st_size = (off_t)ls.size;
+	return 0;
+}
+
+/* An open that waits until what has been printed has arrived. */
+struct log_open {
+	struct fs *fs;
+	uint64_t ticket;
+	struct fuse_file_info fi;
+};
+
+static void log_file_arrived(void *data)
+{
+	struct log_open *o = data;
+	fuse_req_t req = park_claim(o->fs->park, o->ticket);
+
+	/* Interrupted or too late: the open has failed, so its handle goes. */
+	if (req)
+		handle_reply(o->fs, req, &o->fi);
+	else
+		handle_close(o->fs, &o->fi);
+	free(o);
+}
+
+static void log_file_wait(struct fs *fs, fuse_req_t req, struct log *log, struct fuse_file_info *fi)
+{
+	struct log_open *o = new0(struct log_open);
+
+	o->fs = fs;
+	o->fi = *fi;
+	o->ticket = park_add(fs->park, req, PARK_OPEN, LOG_OPEN_MS);
+	log_when_arrived(log, log_file_arrived, o);
+}
+
+static void log_file_open(struct fs *fs, fuse_req_t req, struct node *node,
+			  struct fuse_file_info *fi)
+{
+	struct log_handle *lh = new0(struct log_handle);
+	int err = log_file_find(node, &lh->log);
+
+	if (err) {
+		free(lh);
+		fuse_reply_err(req, -err);
+		return;
+	}
+	handle_open(fs, &lh->handle, log_handle_free, fi);
+	if (!lh->log || log_has_arrived(lh->log))
+		handle_reply(fs, req, fi);
+	else
+		log_file_wait(fs, req, lh->log, fi);
+}
+
+static void log_file_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
+			  struct fuse_file_info *fi)
+{
+	struct log_handle *lh = handle_of(fi);
+	char *buf = fs_buffer(fs, size);
+	ssize_t n = 0;
+
+	/* What had not begun at the open may have begun since. */
+	if (!lh->log)
+		n = log_file_find(node, &lh->log);
+	if (lh->log && n == 0)
+		n = log_read(lh->log, buf, size, (uint64_t)off);
+	if (n < 0)
+		fuse_reply_err(req, (int)-n);
+	else
+		fuse_reply_buf(req, buf, (size_t)n);
+}
+
+static void log_node_free(struct node *node)
+{
+	free(container_of(node, struct log_node, node)->key);
+}
+
+static const struct node_class log_file_class = {
+	.name = "log",
+	.mode = S_IFREG | 0644,
+	.size = sizeof(struct log_node),
+	.live = true,
+	.getattr = log_file_getattr,
+	.open = log_file_open,
+	.read = log_file_read,
+	.free = log_node_free,
+};
+
+static struct node *log_node_new(struct fs *fs, struct node *dir, const char *tag, const char *key,
+				 bool merged, enum log_form form)
+{
+	struct node *node = node_get(fs, dir, &log_file_class, tag, NULL);
+	struct log_node *ln = container_of(node, struct log_node, node);
+
+	ln->merged = merged;
+	ln->form = form;
+	if (key && !ln->key)
+		ln->key = text_copy(key);
+	return node;
+}
+
+struct node *log_node_merged(struct fs *fs, struct node *dir, enum log_form form)
+{
+	return log_node_new(fs, dir, form == LOG_PLAIN ? "log@" : "stamped@", NULL, true, form);
+}
+
+struct node *log_node_get(struct fs *fs, struct node *dir, const char *name, const char *key,
+			  bool first, enum log_form form)
+{
+	char *tag cleanup_free = NULL;
+
+	if (first)
+		return log_node_new(fs, dir, form == LOG_PLAIN ? "log@first" : "stamped@first", key,
+				    false, form);
+	/* The key is in the tag: a new attempt's "log" is a new file, the old one stays as it was. */
+	tag = text_print("%s@%s", name, key);
+	return log_node_new(fs, dir, tag, key, false, form);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* What all files below a job need: which job that is, its times, and what removing means. */
+#include "fs/tree/place.h"
+
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "fs/vfs/text.h"
+
+void place_free(struct node *node)
+{
+	struct place *p = &container_of(node, struct place_node, node)->place;
+
+	free(p->id);
+	free(p->uid);
+	free(p->replica);
+}
+
+const struct spec_job *place_job(const struct node *node)
+{
+	const struct place *p = place_of(node);
+
+	return backend_job_by_uid(p->tree->backend, p->uid);
+}
+
+const struct spec_replica *place_replica(const struct node *node, const struct spec_job *job)
+{
+	return job ? spec_job_replica(job, place_of(node)->replica) : NULL;
+}
+
+bool place_in_jobs(void *place, struct node *dir)
+{
+	const struct place *p = place;
+
+	(void)dir;
+	return !p->history;
+}
+
+int place_getattr(struct fs *fs, struct node *node, struct stat *st)
+{
+	const struct spec_job *job cleanup_job = place_job(node);
+
+	(void)fs;
+	if (!job)
+		return -ENOENT;
+	node_set_times(st, job->changed, job->created);
+	/* Who has read that a job has ended must find its times changed as well. */
+	node_set_live(node, !job->finished);
+	return 0;
+}
+
+int place_text_getattr(struct fs *fs, struct node *node, struct stat *st)
+{
+	int err = place_getattr(fs, node, st);
+
+	return err ? err : text_size(fs, node, &st->st_size);
+}
+
+void place_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
+{
+	struct node *node = NULL;
+	int err = dir->class->lookup(fs, dir, name, &node);
+
+	if (!err)
+		node_put(fs, node);
+	fuse_reply_err(req, -err);
+}
+
+void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
+{
+	struct node *node = NULL;
+	int err = dir->class->lookup(fs, dir, name, &node);
+
+	if (!err) {
+		/*
+		 * The kernel marks the inode of a removed directory dead: were the job to stay,
+		 * nothing could be found in it any more. A new node takes its place.
+		 */
+		node_forget_name(fs, node);
+		node_put(fs, node);
+	}
+	fuse_reply_err(req, -err);
+}
+
+int place_may_end(const struct tree *t, const struct spec_job *job)
+{
+	if (job->own ? t->may_end_own : t->may_end_others)
+		return 0;
+	if (t->may_end_own)
+		diag(DIAG_WARNING,
+		     "%s: left alone: it was not submitted through this mount (-o cancel=all "
+		     "allows it)",
+		     job->id);
+	else
+		diag(DIAG_WARNING, "%s: left alone: the mount has -o cancel=none", job->id);
+	return -EPERM;
+}

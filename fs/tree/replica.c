@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The directory of a replica, ID/ROLE-K: its state and status, its newest log, the logs of earlier
+ * attempts (log.0 is the oldest), and those of other containers.
+ */
+#include <errno.h>
+
+#include "fs/tree/job.h"
+#include "fs/tree/job_live.h"
+#include "fs/vfs/listing.h"
+#include "spec/base/mem.h"
+#include "spec/job/status.h"
+
+static int replica_render_state(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	const struct spec_job *job cleanup_job = place_job(node);
+	const struct spec_replica *r = place_replica(node, job);
+
+	(void)fs;
+	if (!r)
+		return -ENOENT;
+	*ret = text_copy(spec_status_state(r->state));
+	*ret_len = strlen(*ret);
+	return 0;
+}
+
+static int replica_render_status(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	const struct spec_job *job cleanup_job = place_job(node);
+	const struct spec_replica *r = place_replica(node, job);
+
+	(void)fs;
+	if (!r)
+		return -ENOENT;
+	spec_status_replica(job, r, ret, ret_len);
+	return 0;
+}
+
+static const struct text_class replica_state_text = {
+	.class =
+		{
+			.name = "replica-state",
+			.mode = S_IFREG | 0644,
+			.getattr = place_text_getattr,
+			TEXT_OPS,
+		},
+	.render = replica_render_state,
+};
+
+static const struct text_class replica_status_text = {
+	.class =
+		{
+			.name = "replica-status",
+			.mode = S_IFREG | 0644,
+			.getattr = place_text_getattr,
+			TEXT_OPS,
+		},
+	.render = replica_render_status,
+};
+
+static const struct node_entry_def replica_table[] = {
+	{.name = "state", .class = &replica_state_text.class},
+	{.name = "status", .class = &replica_status_text.class},
+	{.name = "follow", .class = &live_link_class, .when = place_in_jobs},
+	{.name = ".live",
+	 .class = &replica_live_class.class,
+	 .hidden = true,
+	 .when = place_in_jobs},
+	{0},
+};
+
+/* The logs of R stand in groups, one a container: the end of the one that begins at FIRST. */
+static size_t replica_logs_end(const struct spec_replica *r, size_t first)
+{
+	size_t end = first + 1;
+
+	while (end < r->n_logs && streq(r->logs[end].container, r->logs[first].container))
+		end++;
+	return end;
+}
+
+/* The file name of log I of N of CONTAINER: "log", "log.0", "CONTAINER.log.0". malloc'ed. */
+static char *replica_log_name(const char *container, size_t i, size_t n)
+{
+	const char *dot = *container ? "." : "";
+
+	/* The newest of a container has no number. */
+	return i + 1 == n ? text_print("%s%slog", container, dot)
+			  : text_print("%s%slog.%zu", container, dot, i);
+}
+
+/* Which of N logs may be called NAME, if any: the number at its end, or else the newest. */
+static size_t replica_log_number(const char *name, size_t n)
+{
+	const char *dot = strrchr(name, '.');
+
+	if (!dot || dot[1] < '0' || dot[1] > '9')
+		return n - 1;
+	return strtoul(dot + 1, NULL, 10);
+}
+
+/* Will R have a log? It is shown already: `tail -f` right after a submission is to work. */
+static bool replica_log_is_due(const struct spec_replica *r)
+{
+	return !r->finished && (r->n_logs == 0 || *r->logs[0].container);
+}
+
+/* The log that NAME is; "stamped" is the newest one of the replica itself, in its other form. */
+static struct node *replica_find_log(struct fs *fs, struct node *dir, const struct spec_replica *r,
+				     const char *name)
+{
+	enum log_form form = streq(name, "stamped") ? LOG_STAMPED : LOG_PLAIN;
+	const char *wanted = form == LOG_STAMPED ? "log" : name;
+	size_t end;
+
+	for (size_t first = 0; first < r->n_logs; first = end) {
+		char *log cleanup_free = NULL;
+		size_t i;
+
+		end = replica_logs_end(r, first);
+		i = replica_log_number(wanted, end - first);
+		if (i >= end - first)
+			continue;
+		log = replica_log_name(r->logs[first].container, i, end - first);
+		if (streq(log, wanted))
+			return log_node_get(fs, dir, name, r->logs[first + i].key,
+					    first + i == 0 && streq(wanted, "log"), form);
+	}
+	return streq(wanted, "log") && replica_log_is_due(r)
+		       ? log_node_get(fs, dir, name, NULL, true, form)
+		       : NULL;
+}
+
+static int replica_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
+{
+	const struct spec_job *job cleanup_job = place_job(dir);
+	const struct spec_replica *r = place_replica(dir, job);
+
+	if (!r)
+		return -ENOENT;
+	if (node_lookup_in(fs, dir, replica_table, name, ret) == 0)
+		return 0;
+	*ret = replica_find_log(fs, dir, r, name);
+	return *ret ? 0 : -ENOENT;
+}
+
+static int replica_list(struct fs *fs, struct node *dir, struct listing *l)
+{
+	const struct spec_job *job cleanup_job = place_job(dir);
+	const struct spec_replica *r = place_replica(dir, job);
+
+	(void)fs;
+	if (!r)
+		return -ENOENT;
+	node_list_in(dir, replica_table, l);
+	if (replica_log_is_due(r))
+		listing_add(l, "log");
+	if (replica_log_is_due(r) || (r->n_logs > 0 && !*r->logs[0].container))
+		listing_add(l, "stamped");
+	for (size_t first = 0, end; first < r->n_logs; first = end) {
+		end = replica_logs_end(r, first);
+		for (size_t i = first; i < end; i++) {
+			const char *container = r->logs[first].container;
+			char *log cleanup_free =
+				replica_log_name(container, i - first, end - first);
+
+			listing_add(l, log);
+		}
+	}
+	return 0;
+}
+
+static const struct node_class replica_class = {
+	.name = "replica",
+	.mode = S_IFDIR | 0755,
+	.size = sizeof(struct place_node),
+	.getattr = place_getattr,
+	.lookup = replica_lookup,
+	.list = replica_list,
+	.unlink = place_unlink,
+	.rmdir = place_rmdir,
+	.free = place_free,
+};
+
+struct node *replica_node(struct fs *fs, struct node *job_dir, const char *name)
+{
+	const struct place *job = place_of(job_dir);
+	bool fresh;
+	struct node *node = node_get(fs, job_dir, &replica_class, name, &fresh);
+	struct place *p = &container_of(node, struct place_node, node)->place;
+
+	if (fresh) {
+		*p = (struct place){job->tree, text_copy(job->id), text_copy(job->uid),
+				    text_copy(name), job->history};
+		node_set_object(node, p);
+	}
+	return node;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* The backend's news, handed on to the blocking files that are open. I/O thread. */
+#include "fs/tree/tree.h"
+
+#include "fs/tree/changes.h"
+#include "fs/tree/job_live.h"
+
+struct job_event {
+	const struct spec_job *old, *job;
+};
+
+static void tree_on_job(struct stream *s, void *data)
+{
+	const struct job_event *e = data;
+
+	if (changes_job_event(s, e->old, e->job) ||
+	    job_live_is_of(s, e->job ? e->job->uid : e->old->uid))
+		stream_wake(s);
+}
+
+void tree_job_event(void *data, const struct spec_job *old, const struct spec_job *job)
+{
+	struct tree *t = data;
+	struct job_event e = {old, job};
+
+	streams_visit(t->fs, tree_on_job, &e);
+}
+
+static void tree_on_log(struct stream *s, void *data)
+{
+	if (job_live_reads(s, data))
+		stream_wake(s);
+}
+
+void tree_log_event(void *data, struct log *log)
+{
+	struct tree *t = data;
+
+	streams_visit(t->fs, tree_on_log, log);
+}

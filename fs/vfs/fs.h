@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One FUSE session below its classes: what every operation needs, whatever the tree above shows. The objects in it
+ * are made and freed here and guard themselves; the other fields are set by fs_new and then only read.
+ *
+ * Objects of this folder: a node is a place that the kernel knows (node.h), a class says how such a place behaves;
+ * a handle is an open file (handle.h), a listing the names of an open directory; a parked request waits (park.h);
+ * a text is rendered at open (text.h), a stream blocks its readers (stream.h). struct fs owns the tables of all of
+ * them. Nodes and listings belong to the FUSE thread, streams to the I/O thread; handles and parked requests have a
+ * lock each, which is a leaf. Nothing here knows what the tree means: a node carries its meaning as an opaque object.
+ */
+#ifndef KXFS_FS_VFS_FS_H
+#define KXFS_FS_VFS_FS_H
+
+#include <sys/types.h>
+
+#include "fs/vfs/fuse.h"
+#include "spec/base/base.h"
+
+struct handles;
+struct loop;
+struct node_class;
+struct node_table;
+struct park;
+struct streams;
+
+/* How nodes look unless their class says otherwise. */
+struct fs_config {
+	uid_t uid;
+	gid_t gid;
+	mode_t umask;
+	const char *disk; /* a path: statfs shows how full its file system is; not copied */
+};
+
+struct fs {
+	struct fs_config config;
+	int64_t started; /* ns; the time of everything that has none of its own */
+	struct loop *loop;
+	struct park *park;
+	struct node_table *nodes;
+	struct handles *handles;
+	struct streams *streams;
+	uint64_t requests; /* answered or parked so far; FUSE thread */
+	char *buffer;	   /* fs_buffer; FUSE thread */
+	size_t buffer_size;
+};
+
+/* A session whose root is of class ROOT and means OBJECT. LOOP, which need not run yet, is borrowed. */
+struct fs *fs_new(struct loop *loop, const struct fs_config *config, const struct node_class *root,
+		  void *object);
+/*
+ * Free the open handles, streams and nodes that are left; when no thread uses them any more. What they refer to
+ * must still be there.
+ */
+void fs_close(struct fs *fs);
+void fs_free(struct fs *fs); /* after fs_close; NULL is allowed */
+
+/* The session of a request, which is counted. FUSE thread. */
+struct fs *fs_of_request(fuse_req_t req);
+/* SIZE bytes that stay until the next call. FUSE thread. */
+char *fs_buffer(struct fs *fs, size_t size);
+
+/* How long the kernel may keep names and attributes (rule T5), seconds. */
+#define FS_TIMEOUT 1.0
+
+/* The operations of the session (ops.c); its user data is the struct fs. */
+extern const struct fuse_lowlevel_ops fs_ops;
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Open files and directories: every structure that fi->fh points at begins with struct handle, and all are in one
+ * list. So what the kernel never releases, because its mount is taken away, is freed all the same.
+ * Streams have their own list, on the I/O thread (stream.h). Any thread.
+ */
+#ifndef KXFS_FS_VFS_HANDLE_H
+#define KXFS_FS_VFS_HANDLE_H
+
+#include "fs/vfs/fs.h"
+
+struct handle {
+	void (*free)(struct handle *h); /* frees the whole structure */
+	struct handle *prev, *next;
+};
+
+struct handles;
+
+struct handles *handles_new(void);
+void handles_free(struct handles *all); /* and every handle that is left; NULL is allowed */
+
+/* H, which is zeroed, becomes the handle of FI: direct_io, and not flushed at close. */
+void handle_open(struct fs *fs, struct handle *h, void (*free_fn)(struct handle *),
+		 struct fuse_file_info *fi);
+static inline void *handle_of(const struct fuse_file_info *fi)
+{
+	return (void *)(uintptr_t)fi->fh;
+}
+/* Take the handle of FI out of the list and free it. */
+void handle_close(struct fs *fs, struct fuse_file_info *fi);
+
+/* Answer an open with the handle in FI; when nobody wants the answer any more, close it. */
+void handle_reply(struct fs *fs, fuse_req_t req, struct fuse_file_info *fi);
+
+#endif

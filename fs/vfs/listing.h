@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a directory held when it was opened: a snapshot of names that its handle keeps, so that a
+ * reader neither skips nor repeats an entry while jobs come and go. FUSE thread only.
+ */
+#ifndef KXFS_FS_VFS_LISTING_H
+#define KXFS_FS_VFS_LISTING_H
+
+#include "spec/base/base.h"
+
+struct listing {
+	char *names; /* NUL-terminated, one after the other */
+	size_t used, room;
+	size_t *starts; /* offset of each name */
+	size_t n, slots;
+};
+
+/* "." and ".." are in it. */
+struct listing *listing_new(void);
+void listing_free(struct listing *l);
+static inline void listing_freep(struct listing **l)
+{
+	listing_free(*l);
+}
+
+/* Append a copy of NAME. */
+void listing_add(struct listing *l, const char *name);
+
+/* The I-th name; NULL at the end. */
+const char *listing_name(const struct listing *l, size_t i);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of nodes: found by key, kept while the kernel, a handle or a child needs them. All of
+ * this runs on the FUSE thread, so there is no lock.
+ */
+#include <errno.h>
+#include <utlist.h>
+
+#include "fs/vfs/listing.h"
+#include "fs/vfs/node.h"
+#include "spec/base/mem.h"
+
+struct node_table {
+	struct node *by_key;
+	struct node *all; /* also those that are not found by their key any more */
+	struct node *root;
+};
+
+/* FNV-1a: short keys, no adversary gains by a collision of numbers that only find -samefile reads. */
+static uint64_t node_hash(const char *key)
+{
+	uint64_t h = 14695981039346656037u;
+
+	for (; *key; key++)
+		h = (h ^ (unsigned char)*key) * 1099511628211u;
+	/* 0 is no inode number, and 1 is the root's. */
+	return h < 2 ? h + 2 : h;
+}
+
+static char *node_key(const struct node *parent, const char *tag)
+{
+	size_t len = strlen(parent->key), tag_size = strlen(tag) + 1;
+	char *key = mem_grow(NULL, len + 1 + tag_size, 1);
+
+	/* Not text_print: ls of 10 000 jobs comes here 10 000 times. */
+	memcpy(key, parent->key, len);
+	key[len] = '/';
+	memcpy(key + len + 1, tag, tag_size);
+	return key;
+}
+
+static struct node *node_find(struct node_table *t, const char *key)
+{
+	struct node *node;
+
+	HASH_FIND_STR(t->by_key, key, node);
+	return node;
+}
+
+static struct node *node_ref(struct node *node)
+{
+	node->refs++;
+	return node;
+}
+
+static struct node *node_make(struct node_table *t, struct node *parent,
+			      const struct node_class *class, char *key)
+{
+	struct node *node = mem_zero(class->size ? class->size : sizeof(*node));
+
+	node->class = class;
+	node->live = class->live;
+	node->key = key;
+	node->ino = parent ? node_hash(key) : FUSE_ROOT_ID;
+	node->parent = parent ? node_ref(parent) : NULL;
+	node->object = parent ? parent->object : NULL;
+	node->refs = 1;
+	HASH_ADD_KEYPTR(hh, t->by_key, node->key, strlen(node->key), node);
+	DL_APPEND(t->all, node);
+	return node;
+}
+
+struct node *node_get(struct fs *fs, struct node *parent, const struct node_class *class,
+		      const char *tag, bool *fresh)
+{
+	char *key = node_key(parent, tag);
+	struct node *node = node_find(fs->nodes, key);
+
+	if (node && node->class != class) {
+		/* The name means another kind of thing now; who holds the old one keeps it. */
+		node_forget_name(fs, node);
+		node = NULL;
+	}
+	if (fresh)
+		*fresh = !node;
+	if (!node)
+		return node_make(fs->nodes, parent, class, key);
+	free(key);
+	return node_ref(node);
+}
+
+static void node_free(struct node_table *t, struct node *node)
+{
+	if (!node->stale)
+		HASH_DEL(t->by_key, node);
+	DL_DELETE(t->all, node);
+	if (node->class->free)
+		node->class->free(node);
+	free(node->key);
+	free(node);
+}
+
+void node_put(struct fs *fs, struct node *node)
+{
+	while (node && --node->refs == 0) {
+		struct node *parent = node->parent;
+
+		node_free(fs->nodes, node);
+		node = parent;
+	}
+}
+
+void node_forget_name(struct fs *fs, struct node *node)
+{
+	if (!node->stale)
+		HASH_DEL(fs->nodes->by_key, node);
+	node->stale = true;
+}
+
+void node_set_object(struct node *node, void *object)
+{
+	node->object = object;
+}
+
+void node_set_live(struct node *node, bool live)
+{
+	node->live = live;
+}
+
+const char *node_name(const struct node *node)
+{
+	return strrchr(node->key, '/') + 1;
+}
+
+struct node *node_known(struct fs *fs, const struct node *parent, const char *tag)
+{
+	char *key cleanup_free = node_key(parent, tag);
+
+	return node_find(fs->nodes, key);
+}
+
+struct node *node_root(struct fs *fs)
+{
+	return fs->nodes->root;
+}
+
+static fuse_ino_t node_id(struct fs *fs, const struct node *node)
+{
+	return node == fs->nodes->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
+}
+
+struct node *node_of(struct fs *fs, fuse_ino_t id)
+{
+	return id == FUSE_ROOT_ID ? fs->nodes->root : (struct node *)(uintptr_t)id;
+}
+
+void node_looked_up(struct node *node)
+{
+	if (node->lookups++ == 0)
+		node_ref(node);
+}
+
+void node_forget(struct fs *fs, struct node *node, uint64_t n)
+{
+	assert(node->lookups >= n);
+	node->lookups -= n;
+	if (node->lookups == 0 && n > 0)
+		node_put(fs, node);
+}
+
+static struct timespec node_time(int64_t ns)
+{
+	return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+}
+
+void node_set_times(struct stat *st, int64_t mtime, int64_t ctime)
+{
+	st->st_mtim = node_time(mtime);
+	st->st_atim = st->st_mtim;
+	st->st_ctim = node_time(ctime);
+}
+
+/* Everything that can be said of any node: type, mode, owner, st_ino, times of the mount. */
+static void node_stat(struct fs *fs, const struct node *node, struct stat *st)
+{
+	memset(st, 0, sizeof(*st));
+	st->st_ino = node->ino;
+	st->st_mode = node->class->mode & ~fs->config.umask;
+	if (S_ISLNK(node->class->mode))
+		st->st_mode = node->class->mode;
+	st->st_nlink = S_ISDIR(node->class->mode) ? 2 : 1;
+	st->st_uid = fs->config.uid;
+	st->st_gid = fs->config.gid;
+	st->st_blksize = 4096;
+	node_set_times(st, fs->started, fs->started);
+}
+
+/* The size of a link is that of its target. */
+static int node_link_size(struct fs *fs, struct node *node, struct stat *st)
+{
+	char *target cleanup_free = NULL;
+	int err = node->class->readlink(fs, node, &target);
+
+	if (!err)
+		st->st_size = (off_t)strlen(target);
+	return err;
+}
+
+int node_getattr(struct fs *fs, struct node *node, struct stat *st)
+{
+	int err = 0;
+
+	node_stat(fs, node, st);
+	if (S_ISLNK(node->class->mode))
+		err = node_link_size(fs, node, st);
+	if (!err && node->class->getattr)
+		err = node->class->getattr(fs, node, st);
+	st->st_blocks = (st->st_size + 511) / 512;
+	return err;
+}
+
+/* What a node of entry E in DIR is about. */
+static void *node_entry_object(const struct node_entry_def *e, const struct node *dir)
+{
+	return e->object ? e->object : dir->object;
+}
+
+static bool node_entry_is_there(const struct node_entry_def *e, struct node *dir)
+{
+	return !e->when || e->when(node_entry_object(e, dir), dir);
+}
+
+int node_lookup_in(struct fs *fs, struct node *dir, const struct node_entry_def *table,
+		   const char *name, struct node **ret)
+{
+	for (; table->name; table++) {
+		if (!streq(table->name, name) || !node_entry_is_there(table, dir))
+			continue;
+		*ret = node_get(fs, dir, table->class, name, NULL);
+		(*ret)->object = node_entry_object(table, dir);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+void node_list_in(struct node *dir, const struct node_entry_def *table, struct listing *l)
+{
+	for (; table->name; table++)
+		if (!table->hidden && node_entry_is_there(table, dir))
+			listing_add(l, table->name);
+}
+
+static const struct node_entry_def *node_dir_entries(const struct node *dir)
+{
+	return container_of(dir->class, const struct node_dir_class, class)->entries;
+}
+
+int node_dir_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
+{
+	return node_lookup_in(fs, dir, node_dir_entries(dir), name, ret);
+}
+
+int node_dir_list(struct fs *fs, struct node *dir, struct listing *l)
+{
+	(void)fs;
+	node_list_in(dir, node_dir_entries(dir), l);
+	return 0;
+}
+
+struct node_table *node_table_new(const struct node_class *root, void *object)
+{
+	struct node_table *t = new0(struct node_table);
+
+	t->root = node_make(t, NULL, root, text_copy(""));
+	t->root->object = object;
+	return t;
+}
+
+/* The kernel forgets nothing when it unmounts, so what it still counts is freed here. */
+void node_table_free(struct node_table *t)
+{
+	struct node *node, *next;
+
+	if (!t)
+		return;
+	DL_FOREACH_SAFE(t->all, node, next)
+		node_free(t, node);
+	free(t);
+}
+
+int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e)
+{
+	int err;
+
+	memset(e, 0, sizeof(*e));
+	err = node_getattr(fs, node, &e->attr);
+	if (err)
+		return err;
+	e->ino = node_id(fs, node);
+	e->generation = 1;
+	/* A node may be live while its name is not: of a job that runs only the times change. */
+	e->entry_timeout = node->class->live ? 0 : FS_TIMEOUT;
+	e->attr_timeout = node->live ? 0 : FS_TIMEOUT;
+	node_looked_up(node);
+	return 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes: what the kernel knows of the tree. A node is a place in the tree that has been looked
+ * up; its class says how such a place behaves. Only the FUSE thread touches nodes (no lock).
+ *
+ * A node is found again by its key: its parent's key, "/", and a tag that is its name or, where
+ * one name can mean different things in turn (the log of a new attempt, a job of the same id),
+ * tells them apart. st_ino is a hash of the key, so it is the same after a remount. The nodeid is
+ * the node's address. A node lives while the kernel counts lookups of it, a handle is open on it,
+ * or a child of it lives.
+ *
+ * What a node is about is its object, which this folder never looks into: the classes that are put together to a
+ * tree agree on its type. A new node has the object of its parent, unless its class or its entry gives it another.
+ */
+#ifndef KXFS_FS_VFS_NODE_H
+#define KXFS_FS_VFS_NODE_H
+
+#include <sys/stat.h>
+#include <uthash.h>
+
+#include "fs/vfs/fs.h"
+
+struct listing;
+struct node;
+
+/*
+ * What a kind of place does. An operation that is absent answers as the comment says. Those with
+ * a request must answer it, at once or by parking it (fs/vfs/park.h); they never wait.
+ */
+struct node_class {
+	const char *name;
+	mode_t mode; /* type and permissions, before umask; types decide most defaults */
+	size_t size; /* of the structure that begins with struct node; 0: struct node itself */
+
+	bool live; /* node.live of a new node; its name too may mean another one at any moment */
+
+	/* Fill what differs from the defaults of any node. 0 or a negative errno. Absent: defaults. */
+	int (*getattr)(struct fs *fs, struct node *node, struct stat *st);
+	/* Find NAME: *RET is a node from node_get(). Absent or -ENOENT: no such name. */
+	int (*lookup)(struct fs *fs, struct node *dir, const char *name, struct node **ret);
+	/* Add all names but "." and ".." with listing_add(). 0 or a negative errno. */
+	int (*list)(struct fs *fs, struct node *dir, struct listing *l);
+	/* malloc'ed target of a symbolic link; its length is the link's size. */
+	int (*readlink)(struct fs *fs, struct node *node, char **ret);
+
+	/* Absent: opened without a handle; EPERM for writing. */
+	void (*open)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+	void (*read)(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
+		     struct fuse_file_info *fi);
+	void (*write)(struct fs *fs, fuse_req_t req, struct node *node, const char *buf,
+		      size_t size, off_t off, struct fuse_file_info *fi); /* absent: EPERM */
+	void (*flush)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+	void (*fsync)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+	void (*release)(struct fs *fs, fuse_req_t req, struct node *node,
+			struct fuse_file_info *fi);
+	void (*poll)(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi,
+		     struct fuse_pollhandle *ph); /* absent: always ready */
+	/* Absent: times are accepted and ignored, size 0 too on a writable file; else EPERM. */
+	void (*setattr)(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,
+			int to_set, struct fuse_file_info *fi);
+
+	/* Of a directory. Absent: EPERM. */
+	void (*create)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
+		       mode_t mode, struct fuse_file_info *fi);
+	void (*unlink)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
+	void (*rmdir)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name);
+	void (*rename)(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
+		       struct node *newdir, const char *newname, unsigned flags);
+
+	/* Release what the structure holds beyond struct node. */
+	void (*free)(struct node *node);
+};
+
+struct node {
+	const struct node_class *class;
+	struct node *parent; /* a reference; NULL for the root */
+	void *object;	     /* what it is about; borrowed */
+	char *key;
+	uint64_t ino;	  /* st_ino */
+	uint64_t lookups; /* counted by the kernel */
+	unsigned refs;	  /* lookups > 0 counts once; children and handles one each */
+	bool live;	  /* attributes change at any moment: the kernel keeps them for no time */
+	bool stale;	  /* out of the table: the next lookup of the name makes a new node */
+	UT_hash_handle hh;
+	struct node *prev, *next; /* of all nodes */
+};
+
+/* A table with a root of class ROOT, which is about OBJECT. */
+struct node_table *node_table_new(const struct node_class *root, void *object);
+/* Frees all nodes that are left; after the session. NULL is allowed. */
+void node_table_free(struct node_table *t);
+/* Borrowed. */
+struct node *node_root(struct fs *fs);
+
+/*
+ * The node of CLASS under PARENT with TAG, found or made, as a new reference that the caller gives
+ * to the kernel (ops.c) or drops (node_put). A made one is zeroed beyond struct node: *FRESH (which may be NULL)
+ * says so, and the caller fills it.
+ */
+struct node *node_get(struct fs *fs, struct node *parent, const struct node_class *class,
+		      const char *tag, bool *fresh);
+void node_put(struct fs *fs, struct node *node);
+/* The next lookup of this place makes a new node with the same st_ino. */
+void node_forget_name(struct fs *fs, struct node *node);
+
+/* From now on it is about OBJECT, and LIVE or not. */
+void node_set_object(struct node *node, void *object);
+void node_set_live(struct node *node, bool live);
+
+/* The last part of a node's key: its name, where the tag is the name. */
+const char *node_name(const struct node *node);
+
+/* The node of this place if the kernel or a handle knows it; borrowed; NULL: none. */
+struct node *node_known(struct fs *fs, const struct node *parent, const char *tag);
+
+/* The node whose nodeid the kernel gives; the root is FUSE_ROOT_ID. */
+struct node *node_of(struct fs *fs, fuse_ino_t id);
+
+/* The kernel counts one lookup more / N less. */
+void node_looked_up(struct node *node);
+void node_forget(struct fs *fs, struct node *node, uint64_t n);
+
+/* What can be said of any node (type, mode, owner, st_ino, times of the mount), then the class's getattr. */
+int node_getattr(struct fs *fs, struct node *node, struct stat *st);
+
+/* Times of ST in ns since 1970; atime is mtime. */
+void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
+
+/*
+ * What a lookup or create is answered with. On success the kernel's lookup is counted: when the reply
+ * can't be sent, node_forget(..., 1). The caller's own reference stays the caller's.
+ */
+int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
+
+/*
+ * A directory whose entries are fixed: a table that ends with a NULL name. HIDDEN ones are found but not
+ * listed. WHEN, if given, decides whether the entry is there. OBJECT: what its node is about; NULL: the same as
+ * the directory.
+ */
+struct node_entry_def {
+	const char *name;
+	const struct node_class *class;
+	bool hidden;
+	bool (*when)(void *object, struct node *dir); /* OBJECT as above */
+	void *object;
+};
+int node_lookup_in(struct fs *fs, struct node *dir, const struct node_entry_def *table,
+		   const char *name, struct node **ret);
+void node_list_in(struct node *dir, const struct node_entry_def *table, struct listing *l);
+
+/* A class that is nothing but such a directory: struct node_dir_class { .class = { ..., NODE_DIR_OPS }, .entries }. */
+struct node_dir_class {
+	struct node_class class;
+	const struct node_entry_def *entries;
+};
+int node_dir_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret);
+int node_dir_list(struct fs *fs, struct node *dir, struct listing *l);
+
+#define NODE_DIR_OPS .mode = S_IFDIR | 0755, .lookup = node_dir_lookup, .list = node_dir_list
+
+#endif

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The operations that the kernel calls: find the node, call its class, or give the answer that a
+ * class without that operation stands for (node.h). No operation waits (rule T1). Extended attributes and locks are
+ * left out of the table on purpose: the kernel then answers alone.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/statvfs.h>
+
+#include "fs/vfs/fs.h"
+#include "fs/vfs/handle.h"
+#include "fs/vfs/listing.h"
+#include "fs/vfs/node.h"
+#include "spec/base/mem.h"
+
+static void ops_init(void *data, struct fuse_conn_info *conn)
+{
+	(void)data;
+	conn->want |= conn->capable & (FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_READDIRPLUS);
+	/*
+	 * ls reads all names before it asks for the first attribute, so the kernel's guess
+	 * whether attributes will be wanted would be wrong for every directory of many jobs.
+	 */
+	conn->want &= ~(FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
+			FUSE_CAP_AUTO_INVAL_DATA);
+}
+
+static void ops_reply_entry(struct fs *fs, fuse_req_t req, struct node *node)
+{
+	struct fuse_entry_param e;
+	int err = node_entry(fs, node, &e);
+
+	if (err)
+		fuse_reply_err(req, -err);
+	else if (fuse_reply_entry(req, &e) == -ENOENT)
+		node_forget(fs, node, 1);
+}
+
+/* Entry NAME of DIR, *RET with a reference; or a negative errno. */
+static int ops_find(struct fs *fs, struct node *dir, const char *name, struct node **ret)
+{
+	if (strlen(name) > NAME_MAX)
+		return -ENAMETOOLONG;
+	return dir->class->lookup ? dir->class->lookup(fs, dir, name, ret) : -ENOENT;
+}
+
+static void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *node = NULL;
+	int err = ops_find(fs, node_of(fs, parent), name, &node);
+
+	if (err) {
+		fuse_reply_err(req, -err);
+		return;
+	}
+	ops_reply_entry(fs, req, node);
+	node_put(fs, node);
+}
+
+static void ops_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
+{
+	struct fs *fs = fs_of_request(req);
+
+	if (ino != FUSE_ROOT_ID)
+		node_forget(fs, node_of(fs, ino), n);
+	fuse_reply_none(req);
+}
+
+static void ops_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *v)
+{
+	struct fs *fs = fs_of_request(req);
+
+	for (size_t i = 0; i < count; i++)
+		if (v[i].ino != FUSE_ROOT_ID)
+			node_forget(fs, node_of(fs, v[i].ino), v[i].nlookup);
+	fuse_reply_none(req);
+}
+
+static void ops_reply_attr(struct fs *fs, fuse_req_t req, struct node *node)
+{
+	struct stat st;
+	int err = node_getattr(fs, node, &st);
+
+	if (err)
+		fuse_reply_err(req, -err);
+	else
+		fuse_reply_attr(req, &st, node->live ? 0 : FS_TIMEOUT);
+}
+
+static void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of_request(req);
+
+	(void)fi;
+	ops_reply_attr(fs, req, node_of(fs, ino));
+}
+
+static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+			struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *node = node_of(fs, ino);
+
+	if (node->class->setattr)
+		node->class->setattr(fs, req, node, attr, to_set, fi);
+	else if ((to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) ||
+		 ((to_set & FUSE_SET_ATTR_SIZE) && !node->class->write))
+		fuse_reply_err(req, EPERM);
+	else
+		ops_reply_attr(fs, req, node);
+}
+
+static void ops_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *node = node_of(fs, ino);
+	char *target cleanup_free = NULL;
+	int err = node->class->readlink ? node->class->readlink(fs, node, &target) : -EINVAL;
+
+	if (err)
+		fuse_reply_err(req, -err);
+	else
+		fuse_reply_readlink(req, target);
+}
+
+/* --- names --- */
+
+static void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		       struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *dir = node_of(fs, parent);
+
+	if (dir->class->create)
+		dir->class->create(fs, req, dir, name, mode, fi);
+	else
+		fuse_reply_err(req, EPERM);
+}
+
+static void ops_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *dir = node_of(fs, parent);
+
+	if (dir->class->unlink)
+		dir->class->unlink(fs, req, dir, name);
+	else
+		fuse_reply_err(req, EPERM);
+}
+
+static void ops_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *dir = node_of(fs, parent);
+
+	if (dir->class->rmdir)
+		dir->class->rmdir(fs, req, dir, name);
+	else
+		fuse_reply_err(req, EPERM);
+}
+
+static void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
+		       const char *newname, unsigned flags)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *dir = node_of(fs, parent);
+
+	if (dir->class->rename)
+		dir->class->rename(fs, req, dir, name, node_of(fs, newparent), newname, flags);
+	else
+		fuse_reply_err(req, EPERM);
+}
+
+/* Making directories, links and devices has no meaning anywhere in the tree. */
+static void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	(void)parent, (void)name, (void)mode;
+	fuse_reply_err(req, EPERM);
+}
+
+static void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev)
+{
+	(void)parent, (void)name, (void)mode, (void)dev;
+	fuse_reply_err(req, EPERM);
+}
+
+static void ops_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+	(void)target, (void)parent, (void)name;
+	fuse_reply_err(req, EPERM);
+}
+
+static void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const char *newname)
+{
+	(void)ino, (void)newparent, (void)newname;
+	fuse_reply_err(req, EPERM);
+}
+
+/* --- files --- */
+
+static void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *node = node_of(fs, ino);
+
+	if (!node->class->open || ((fi->flags & O_ACCMODE) != O_RDONLY && !node->class->write))
+		fuse_reply_err(req, EPERM);
+	else
+		node->class->open(fs, req, node, fi);
+}
+
+static void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		     struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *node = node_of(fs, ino);
+
+	if (node->class->read)
+		node->class->read(fs, req, node, size, off, fi);
+	else
+		fuse_reply_err(req, EBADF);
+}
+
+static void ops_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+		      struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *node = node_of(fs, ino);
+
+	if (node->class->write)
+		node->class->write(fs, req, node, buf, size, off, fi);
+	else
+		fuse_reply_err(req, EPERM);
+}
+
+static void ops_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *node = node_of(fs, ino);
+
+	if (node->class->flush)
+		node->class->flush(fs, req, node, fi);
+	else
+		fuse_reply_err(req, 0);
+}
+
+static void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *node = node_of(fs, ino);
+
+	(void)datasync;
+	if (node->class->fsync)
+		node->class->fsync(fs, req, node, fi);
+	else
+		fuse_reply_err(req, 0);
+}
+
+static void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *node = node_of(fs, ino);
+
+	if (node->class->release) {
+		node->class->release(fs, req, node, fi);
+		return;
+	}
+	handle_close(fs, fi);
+	fuse_reply_err(req, 0);
+}
+
+static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
+		     struct fuse_pollhandle *ph)
+{
+	struct fs *fs = fs_of_request(req);
+	struct node *node = node_of(fs, ino);
+
+	if (node->class->poll) {
+		node->class->poll(fs, req, node, fi, ph);
+		return;
+	}
+	/* Not ENOSYS: that would switch poll off for the whole mount. */
+	if (ph)
+		fuse_pollhandle_destroy(ph);
+	fuse_reply_poll(req, POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM);
+}
+
+/*
+ * --- directories: the names are listed when one is opened, so that a reader sees each once; the attributes are those
+ * of the moment in which an entry is handed over ---
+ */
+
+struct dir_handle {
+	struct handle handle;
+	struct listing *listing;
+	bool read; /* once begun, reading from the start again is rewinddir(3) */
+};
+
+static void ops_free_dir(struct handle *h)
+{
+	struct dir_handle *dir = container_of(h, struct dir_handle, handle);
+
+	listing_free(dir->listing);
+	free(dir);
+}
+
+static int ops_list(struct fs *fs, struct node *node, struct listing **ret)
+{
+	struct listing *l cleanup(listing_freep) = listing_new();
+	int err = node->class->list ? node->class->list(fs, node, l) : 0;
+
+	if (!err)
+		*ret = take_ptr(l);
+	return err;
+}
+
+static void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of_request(req);
+	struct listing *l = NULL;
+	struct dir_handle *dir;
+	int err = ops_list(fs, node_of(fs, ino), &l);
+
+	if (err) {
+		fuse_reply_err(req, -err);
+		return;
+	}
+	dir = new0(struct dir_handle);
+	dir->listing = l;
+	handle_open(fs, &dir->handle, ops_free_dir, fi);
+	handle_reply(fs, req, fi);
+}
+
+/*
+ * Add entry I of a directory to BUF. The bytes it took; 0: it does not fit. An entry that has gone
+ * meanwhile takes none and *GONE is set.
+ */
+static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
+			    size_t i, char *buf, size_t room, bool *gone)
+{
+	struct fuse_entry_param e = {0};
+	struct node *node = NULL;
+	size_t need = fuse_add_direntry_plus(req, NULL, 0, name, NULL, 0);
+
+	*gone = false;
+	if (need > room)
+		return 0;
+	if (i < 2) { /* "." and "..": the kernel takes only the number and the type */
+		e.attr.st_ino = i == 1 && dir->parent ? dir->parent->ino : dir->ino;
+		e.attr.st_mode = S_IFDIR;
+		return fuse_add_direntry_plus(req, buf, room, name, &e, i + 1);
+	}
+	*gone = ops_find(fs, dir, name, &node) || node_entry(fs, node, &e);
+	node_put(fs, node);
+	return *gone ? 0 : fuse_add_direntry_plus(req, buf, room, name, &e, i + 1);
+}
+
+/* Names that have come and gone since the directory was opened. */
+static void ops_rewind(struct fs *fs, struct node *node, struct dir_handle *dir)
+{
+	struct listing *l = NULL;
+
+	/* A directory that has gone meanwhile is read as it was. */
+	if (ops_list(fs, node, &l))
+		return;
+	listing_free(dir->listing);
+	dir->listing = l;
+}
+
+static void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+			    struct fuse_file_info *fi)
+{
+	struct fs *fs = fs_of_request(req);
+	struct dir_handle *dir = handle_of(fi);
+	char *buf = fs_buffer(fs, size);
+	const char *name;
+	size_t used = 0;
+
+	if (off == 0 && dir->read)
+		ops_rewind(fs, node_of(fs, ino), dir);
+	dir->read = true;
+	for (size_t i = (size_t)off; (name = listing_name(dir->listing, i)); i++) {
+		bool gone;
+		size_t n = ops_add_entry(fs, req, node_of(fs, ino), name, i, buf + used,
+					 size - used, &gone);
+
+		if (n == 0 && !gone)
+			break;
+		used += n;
+	}
+	fuse_reply_buf(req, buf, used);
+}
+
+static void ops_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	handle_close(fs_of_request(req), fi);
+	fuse_reply_err(req, 0);
+}
+
+static void ops_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct fs *fs = fs_of_request(req);
+	struct statvfs st;
+
+	(void)ino;
+	if (statvfs(fs->config.disk, &st)) {
+		fuse_reply_err(req, errno);
+		return;
+	}
+	st.f_namemax = NAME_MAX;
+	fuse_reply_statfs(req, &st);
+}
+
+const struct fuse_lowlevel_ops fs_ops = {
+	.init = ops_init,
+	.lookup = ops_lookup,
+	.forget = ops_forget,
+	.forget_multi = ops_forget_multi,
+	.getattr = ops_getattr,
+	.setattr = ops_setattr,
+	.readlink = ops_readlink,
+	.opendir = ops_opendir,
+	.readdirplus = ops_readdirplus,
+	.releasedir = ops_releasedir,
+	.create = ops_create,
+	.unlink = ops_unlink,
+	.rmdir = ops_rmdir,
+	.rename = ops_rename,
+	.mkdir = ops_mkdir,
+	.mknod = ops_mknod,
+	.symlink = ops_symlink,
+	.link = ops_link,
+	.open = ops_open,
+	.read = ops_read,
+	.write = ops_write,
+	.flush = ops_flush,
+	.fsync = ops_fsync,
+	.release = ops_release,
+	.poll = ops_poll,
+	.statfs = ops_statfs,
+};

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Rendered texts: the handle holds the bytes, reads copy from it. FUSE thread only. */
+#include "backend/base/loop.h"
+#include "fs/vfs/handle.h"
+#include "fs/vfs/text.h"
+#include "spec/base/mem.h"
+
+struct text_handle {
+	struct handle handle;
+	char *text;
+	size_t len;
+};
+
+static int text_render(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	return container_of(node->class, struct text_class, class)->render(fs, node, ret, ret_len);
+}
+
+int text_size(struct fs *fs, struct node *node, off_t *ret)
+{
+	char *text cleanup_free = NULL;
+	size_t len;
+	int err = text_render(fs, node, &text, &len);
+
+	if (err)
+		return err;
+	*ret = (off_t)len;
+	return 0;
+}
+
+int text_getattr(struct fs *fs, struct node *node, struct stat *st)
+{
+	int64_t now = loop_time_ns();
+
+	node_set_times(st, now, fs->started);
+	return text_size(fs, node, &st->st_size);
+}
+
+static void text_free(struct handle *h)
+{
+	struct text_handle *t = container_of(h, struct text_handle, handle);
+
+	free(t->text);
+	free(t);
+}
+
+void text_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi)
+{
+	struct text_handle *t = new0(struct text_handle);
+	int err = text_render(fs, node, &t->text, &t->len);
+
+	if (err) {
+		free(t);
+		fuse_reply_err(req, -err);
+		return;
+	}
+	handle_open(fs, &t->handle, text_free, fi);
+	handle_reply(fs, req, fi);
+}
+
+void text_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
+	       struct fuse_file_info *fi)
+{
+	const struct text_handle *t = handle_of(fi);
+
+	(void)fs, (void)node;
+	if ((uint64_t)off >= t->len)
+		fuse_reply_buf(req, NULL, 0);
+	else
+		fuse_reply_buf(req, t->text + off, min_of(size, t->len - (size_t)off));
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files that are texts rendered when they are opened: one reader reads one version, however long
+ * it takes. A class gives .render (struct text_class) and these operations.
+ */
+#ifndef KXFS_FS_VFS_TEXT_H
+#define KXFS_FS_VFS_TEXT_H
+
+#include "fs/vfs/node.h"
+
+struct text_class {
+	struct node_class class;
+	/* The text now, malloc'ed. 0 or a negative errno. */
+	int (*render)(struct fs *fs, struct node *node, char **ret, size_t *ret_len);
+};
+
+/* The size that a render would give now. */
+int text_size(struct fs *fs, struct node *node, off_t *ret);
+/* getattr of a text that has no times of its own: those of this moment. */
+int text_getattr(struct fs *fs, struct node *node, struct stat *st);
+void text_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi);
+void text_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
+	       struct fuse_file_info *fi);
+
+#define TEXT_OPS .open = text_open, .read = text_read
+
+#endif

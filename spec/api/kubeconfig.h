@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kubeconfig files as kubectl reads them, and what exec credential plugins are told and answer. Files are read by
+ * the caller (rule D1): each is parsed on its own and merged into the ones before it, where the first
+ * value of a field counts. The result is one connection: a server, and the credentials for it.
+ * No message holds a token, a password or a key.
+ */
+#ifndef KXFS_SPEC_API_KUBECONFIG_H
+#define KXFS_SPEC_API_KUBECONFIG_H
+
+#include "spec/base/error.h"
+#include "spec/base/pair.h"
+
+struct spec_kubeconfig;
+
+/* An exec credential plugin; command is NULL when there is none. */
+struct spec_exec {
+	char *command; /* a path relative to the file is absolute by now; a bare word is for PATH */
+	char **args;   /* n_args */
+	size_t n_args;
+	struct spec_pair *env;
+	size_t n_env;
+	char *api_version; /* client.authentication.k8s.io/v1 or v1beta1 */
+	char *install_hint;
+	bool provide_cluster_info;
+	char *cluster_config; /* JSON: what the cluster's entry has for plugins; "" nothing */
+};
+
+/*
+ * Every string is never NULL; "" is "not given". Paths are absolute. What becomes a header line has
+ * no control characters, a server or proxy is a URL of a scheme that is known.
+ */
+struct spec_connection {
+	char *context;
+	char *namespace; /* "default" when the context names none */
+	char *server;	 /* https://host:port/prefix (or http), without a slash at its end */
+	char *tls_server_name;
+	char *proxy_url;
+	bool insecure;
+	char *ca_file;
+	char *ca_pem; /* decoded; wins over the file */
+	char *token;
+	char *token_file;      /* wins over token, which is used while the file can't be read */
+	char *user, *password; /* not with a token */
+	char *cert_file, *key_file;
+	char *cert_pem, *key_pem; /* each wins over its file; a certificate has a key */
+	char *as, *as_uid;
+	char **as_groups;
+	size_t n_as_groups;
+	struct spec_pair *as_extra; /* key, value; a key may occur again */
+	size_t n_as_extra;
+	struct spec_exec exec;
+};
+
+void spec_connection_clear(struct spec_connection *c);
+
+/* An empty one, to merge into. */
+struct spec_kubeconfig *spec_kubeconfig_new(void);
+void spec_kubeconfig_free(struct spec_kubeconfig *k);
+static inline void spec_kubeconfig_freep(struct spec_kubeconfig **k)
+{
+	spec_kubeconfig_free(*k);
+}
+
+/*
+ * Merge the text of one file, whose relative paths are relative to where FILE, an absolute path, is.
+ * Unknown fields are ignored, as kubectl does; an empty file is allowed and adds nothing. 0 or the errno
+ * of E, whose positions are in this file.
+ */
+int spec_kubeconfig_merge(struct spec_kubeconfig *k, const char *file, const char *text, size_t len,
+			  struct spec_errors *e);
+
+/*
+ * The connection of CONTEXT ("": the current one). An unknown context (with a suggestion), cluster or
+ * user, a server that is no URL, data that is no base64, an auth-provider (no longer served by
+ * Kubernetes), a plugin that wants a terminal: an error in E with the position (file and line, in its
+ * path) and what to do; only the first is reported. E is empty before. *RET is to be cleared in any
+ * case.
+ */
+int spec_kubeconfig_connect(const struct spec_kubeconfig *k, const char *context,
+			    struct spec_connection *ret, struct spec_errors *e);
+
+/*
+ * The connection of a pod of the cluster (service account): HOST and PORT are from its environment,
+ * NAMESPACE is from its file, or "". 0, -EINVAL.
+ */
+int spec_kubeconfig_in_cluster(const char *host, const char *port, const char *namespace,
+			       struct spec_connection *ret);
+
+/*
+ * The value of KUBERNETES_EXEC_INFO for the plugin of C; CA_PEM is what c->ca_file holds, or NULL.
+ * malloc'ed.
+ */
+char *spec_exec_info(const struct spec_connection *c, const char *ca_pem);
+
+struct spec_credential {
+	char *token;		  /* "" none */
+	char *cert_pem, *key_pem; /* both or neither */
+	int64_t expires;	  /* ns since 1970; 0: does not */
+};
+
+void spec_credential_clear(struct spec_credential *c);
+/*
+ * A plugin's stdout. API_VERSION is what the kubeconfig asked for. 0 or the errno of E. *RET is to be
+ * cleared in any case.
+ */
+int spec_exec_reply(const char *text, size_t len, const char *api_version,
+		    struct spec_credential *ret, struct spec_errors *e);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Searching kubeconfig files for the entries of a connection. Private to spec/api/. */
+#ifndef KXFS_SPEC_API_KUBECONFIG_FIND_H
+#define KXFS_SPEC_API_KUBECONFIG_FIND_H
+
+#include "spec/api/kubeconfig.h"
+#include "spec/yaml/yaml.h"
+
+/* An entry of one of the lists: the map that it names, NULL when it is empty. All are borrowed. */
+struct kubeconfig_entry {
+	const char *file;	      /* an absolute path */
+	const struct spec_yaml *item; /* {name: NAME, KIND: body} */
+	const struct spec_yaml *body;
+};
+
+/* The entry NAME of the KIND "context", "cluster" or "user". */
+bool kubeconfig_find(const struct spec_kubeconfig *k, const char *kind, const char *name,
+		     struct kubeconfig_entry *ret);
+
+/* The name of the current context, and in which file it is given; NULL: in none. */
+const struct spec_yaml *kubeconfig_current(const struct spec_kubeconfig *k, const char **ret_file);
+
+/* The names of all entries of KIND, borrowed, in an array that is to be freed and ends with NULL. */
+const char **kubeconfig_names(const struct spec_kubeconfig *k, const char *kind);
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an answer that is no success means to a user. Servers, webhooks and proxies all answer in this way;
+ * a refusal that is known gets a text of ours, any other is quoted, cleaned and shortened.
+ */
+#include "spec/api/refusal.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/read.h"
+#include "spec/base/tree.h"
+#include "spec/base/words.h"
+
+#define MESSAGE_MAX 600 /* bytes of a text from outside that a person is shown */
+#define MANY	    8	/* fields that are named; further ones are counted */
+
+struct reply {
+	int status;
+	const struct spec_asked *asked;
+	struct json_object *object; /* NULL: the body is no JSON object */
+	char *message;		    /* "" none */
+	const char *reason;
+	FILE *out; /* the text for people */
+};
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+static bool has(const struct reply *r, const char *part)
+{
+	return strstr(r->message, part) != NULL;
+}
+
+/* The text between FROM and TO in the message, in *RET with its length; false: it is not there. */
+static bool between(const struct reply *r, const char *from, const char *to, const char **ret,
+		    int *n)
+{
+	const char *at = strstr(r->message, from), *end;
+
+	if (!at)
+		return false;
+	at += strlen(from);
+	end = *to ? strstr(at, to) : at + strlen(at);
+	if (!end)
+		return false;
+	*ret = at;
+	*n = (int)min_of(end - at, (ptrdiff_t)MESSAGE_MAX);
+	return true;
+}
+
+/* The server's message, "" if it is nothing for people (a page of a proxy, a dump). */
+static char *read_message(struct json_object *o, const char *body, size_t len)
+{
+	char *ret;
+
+	while (len > 0 && isspace((unsigned char)*body))
+		body++, len--;
+	if (o)
+		ret = text_copy(spec_read_text(o, "message"));
+	else
+		ret = mem_copy(body, len > 0 && *body == '<' ? 0 : len);
+	(void)spec_words_undump(ret);
+	spec_words_clean(ret, MESSAGE_MAX);
+	return ret;
+}
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+/* Write the text of an answer. Returns ERR. */
+static int put(struct reply *r, int err, const char *fmt, ...) printf_like(3, 4);
+static int put(struct reply *r, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vfprintf(r->out, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+/* "create jobs.batch.volcano.sh NAME" */
+static void put_asked(struct reply *r)
+{
+	fprintf(r->out, "%s %s%s%s", r->asked->verb, r->asked->resource, *r->asked->name ? " " : "",
+		r->asked->name);
+}
+
+/* What was asked, WHAT became of it, and the server's message. */
+static int put_failed(struct reply *r, int err, const char *what)
+{
+	put_asked(r);
+	return put(r, err, ": %s (%d)%s%s", what, r->status, *r->message ? ": " : "", r->message);
+}
+
+/* --- each kind of refusal ------------------------------------------------------------------- */
+
+/* ... "exceeded quota: q1, requested: count/jobs=1, used: count/jobs=2, limited: count/jobs=0" */
+static int quota(struct reply *r)
+{
+	const char *name, *requested, *used, *limited;
+	int n[4];
+
+	if (!between(r, "exceeded quota: ", ", requested: ", &name, &n[0]) ||
+	    !between(r, ", requested: ", ", used: ", &requested, &n[1]) ||
+	    !between(r, ", used: ", ", limited: ", &used, &n[2]) ||
+	    !between(r, ", limited: ", "", &limited, &n[3]))
+		return put_failed(r, -EDQUOT, "a quota is used up");
+	return put(
+		r, -EDQUOT,
+		"the quota %.*s of namespace %s has no room: requested %.*s, used %.*s, limit "
+		"%.*s\nRemove jobs that are not needed any more, or ask who runs the cluster for a "
+		"larger quota.",
+		n[0], name, r->asked->namespace, n[1], requested, n[2], used, n[3], limited);
+}
+
+static int forbidden(struct reply *r)
+{
+	const char *user = "this user", *quotas;
+	int n = (int)strlen(user), quotas_n;
+
+	if (has(r, "exceeded quota"))
+		return quota(r);
+	if (between(r, "status unknown for quota: ", ", resources: ", &quotas, &quotas_n))
+		return put(r, -EAGAIN,
+			   "what is in use of the quota %.*s of namespace %s is not counted yet\n"
+			   "Nothing was done. Try again in a moment.",
+			   quotas_n, quotas, r->asked->namespace);
+	if (has(r, "because it is being terminated"))
+		return put(r, -EACCES, "namespace %s is being deleted: it takes nothing new",
+			   r->asked->namespace);
+	/* This is not about rights: an admission plugin of the server refuses the object. */
+	if (*r->message && !has(r, " cannot ") && strcmp(r->reason, "Forbidden") == 0)
+		return put_failed(r, -EACCES, "forbidden");
+	if (between(r, "User \"", "\"", &user, &n) && strncmp(user, "system:anonymous", 16) == 0)
+		return put(
+			r, -EACCES,
+			"the server does not know who asks (%.*s): it may not %s %s in namespace "
+			"%s\nThe kubeconfig's user has no credentials that this server takes.",
+			n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
+	if (!*r->asked->namespace)
+		return put(r, -EACCES,
+			   "forbidden: user %.*s may not %s %s, which belong to the whole cluster\n"
+			   "Ask who runs the cluster for the right.",
+			   n, user, r->asked->verb, r->asked->resource);
+	return put(
+		r, -EACCES,
+		"forbidden: user %.*s may not %s %s in namespace %s, which is missing or "
+		"forbidden\nCheck the name of the namespace, or ask who runs the cluster for the "
+		"right.",
+		n, user, r->asked->verb, r->asked->resource, r->asked->namespace);
+}
+
+/* ... strict decoding error: unknown field "a.b", unknown field "c", duplicate field "d" */
+static int strict(struct reply *r)
+{
+	const char *at = strstr(r->message, "strict decoding error: ");
+	unsigned n = 0;
+
+	at += strlen("strict decoding error: ");
+	fputs("the server does not know all of it: ", r->out);
+	for (const char *next; *at; at = next) {
+		size_t len;
+
+		next = strstr(at, ", unknown field ");
+		next = next ? next : strstr(at, ", duplicate field ");
+		len = next ? (size_t)(next - at) : strlen(at);
+		if (n++ < MANY)
+			fprintf(r->out, "%s%.*s", n > 1 ? ", " : "", (int)len, at);
+		next = at + len + (next ? 2 : 0);
+	}
+	if (n > MANY)
+		fprintf(r->out, " and %u more", n - MANY);
+	return -EINVAL;
+}
+
+/* The message is that of a webhook about the object. */
+static int webhook(struct reply *r)
+{
+	const char *text = strstr(r->message, " denied the request: ");
+	const char *queue, *state;
+	int n, m;
+
+	text = text ? text + strlen(" denied the request: ") : "a webhook denied the request";
+	if (between(r, "queue.scheduling.volcano.sh \"", "\" not found", &queue, &n) &&
+	    has(r, "unable to find job queue"))
+		return put(
+			r, -EINVAL,
+			"there is no queue \"%.*s\"\nName another: queue in scheduler_args, or -o "
+			"queue=NAME of the mount.",
+			n, queue);
+	if (between(r, "`Open`, queue `", "` status is `", &queue, &n) &&
+	    between(r, "` status is `", "`", &state, &m))
+		return put(r, -EINVAL,
+			   "the queue \"%.*s\" takes no jobs: it is %.*s\nName another (queue in "
+			   "scheduler_args, or -o queue=NAME of the mount), or ask who runs the "
+			   "cluster to open it.",
+			   n, queue, m, state);
+	return put(r, -EINVAL, "the cluster refuses it: %s", text);
+}
+
+static bool is_webhook(const struct reply *r)
+{
+	return strncmp(r->message, "admission webhook ", strlen("admission webhook ")) == 0;
+}
+
+static int bad_request(struct reply *r)
+{
+	if (is_webhook(r))
+		return webhook(r);
+	if (has(r, "strict decoding error: "))
+		return strict(r);
+	if (!*r->message)
+		return put_failed(r, -EINVAL, "the server refuses it");
+	if (has(r, "unable to parse requirement: "))
+		return put(r, -EINVAL, "the selector of labels is wrong: %s",
+			   strstr(r->message, "unable to parse"));
+	return put(r, -EINVAL, "the cluster refuses it: %s", r->message);
+}
+
+/* 422: each cause has a field and a message. */
+static int invalid(struct reply *r)
+{
+	struct json_object *causes = spec_read_list(spec_read_map(r->object, "details"), "causes");
+	size_t n = causes ? json_object_array_length(causes) : 0;
+	const char *text = strstr(r->message, " is invalid: ");
+
+	if (is_webhook(r))
+		return webhook(r);
+	if (n == 0)
+		return put(r, -EINVAL, "the cluster refuses it: %s",
+			   text		 ? text + strlen(" is invalid: ")
+			   : *r->message ? r->message
+					 : "invalid");
+	fputs("the cluster refuses it: ", r->out);
+	for (size_t i = 0; i < n && i < MANY; i++) {
+		struct json_object *cause = json_object_array_get_idx(causes, i);
+		char *field cleanup_free = text_copy(spec_read_text(cause, "field"));
+		char *message cleanup_free = text_copy(spec_read_text(cause, "message"));
+
+		spec_words_clean(field, MESSAGE_MAX);
+		spec_words_clean(message, MESSAGE_MAX);
+		fprintf(r->out, "%s%s%s%s", i ? "; " : "", field, *field ? ": " : "", message);
+	}
+	if (n > MANY)
+		fprintf(r->out, "; and %zu more", n - MANY);
+	return -EINVAL;
+}
+
+/* What RESOURCE comes with. */
+static const char *product(const char *resource)
+{
+	if (strstr(resource, ".volcano.sh"))
+		return "Volcano";
+	return strstr(resource, ".codeflare.dev") ? "MCAD" : "what they belong to";
+}
+
+static int not_found(struct reply *r)
+{
+	const char *name = spec_read_text(spec_read_map(r->object, "details"), "name");
+	const char *kind = spec_read_text(spec_read_map(r->object, "details"), "kind");
+
+	if (!*name)
+		return put(r, -EOPNOTSUPP,
+			   "the cluster has no %s: %s is not installed there, or in a version that "
+			   "does not fit\nIs it the right cluster? Else ask who runs it to install "
+			   "it.",
+			   r->asked->resource, product(r->asked->resource));
+	/* The kubelet answers so; the pod itself exists, else the server would have answered without asking it. */
+	if (strcmp(kind, "pods/log") == 0)
+		return put(r, -EAGAIN, "its node does not know the pod %s yet, or any more",
+			   r->asked->name);
+	if (strcmp(kind, "namespaces") == 0)
+		return put(r, -ENOENT, "there is no namespace %s", r->asked->namespace);
+	return put(r, -ENOENT, "%s", *r->message ? r->message : "it is not there");
+}
+
+static int conflict(struct reply *r)
+{
+	if (strcmp(r->asked->verb, "delete") == 0)
+		return put(r, -ESTALE,
+			   "%s is not the one that was meant: it is gone, and another of "
+			   "this name is there",
+			   *r->asked->name ? r->asked->name : r->asked->resource);
+	if (strcmp(r->reason, "Conflict") == 0)
+		return put_failed(r, -EAGAIN, "nothing was done, try again");
+	return put(r, -EEXIST, "%s %s exists already in namespace %s", r->asked->resource,
+		   r->asked->name, r->asked->namespace);
+}
+
+static bool is_too_large(const struct reply *r)
+{
+	return r->status == 413 || has(r, "request is too large") || has(r, "larger than max");
+}
+
+static int too_large(struct reply *r)
+{
+	size_t limit = SPEC_MAX_OBJECT;
+	const char *text;
+	int n;
+
+	if (between(r, " vs. ", ")", &text, &n) || between(r, "limit is ", "", &text, &n))
+		limit = strtoul(text, NULL, 10);
+	return put(
+		r, -EFBIG,
+		"the object has %zu bytes, and the cluster takes at most %s%zu\nFewer replicas, or "
+		"shorter args and env, make it smaller.",
+		r->asked->sent, limit == SPEC_MAX_OBJECT ? "about " : "", limit);
+}
+
+static int server_error(struct reply *r)
+{
+	const char *name, *why;
+	int n, m;
+
+	if (between(r, "failed calling webhook \"", "\"", &name, &n)) {
+		why = strrchr(r->message, ':');
+		m = why ? (int)strlen(why) : 0;
+		return put(r, -EIO,
+			   "the cluster can't check it: its webhook %.*s does not answer%.*s\nTell "
+			   "who "
+			   "runs the cluster.",
+			   n, name, m, why ? why : "");
+	}
+	return put_failed(r, -EIO, "the server failed");
+}
+
+static int explain(struct reply *r)
+{
+	if (is_too_large(r))
+		return too_large(r);
+	switch (r->status) {
+	case 401:
+		return put(r, -EACCES,
+			   "the server does not accept who asks (401)\nThe credentials in the "
+			   "kubeconfig are wrong or have expired: log in again.");
+	case 403:
+		return is_webhook(r) ? webhook(r) : forbidden(r);
+	case 404:
+		return not_found(r);
+	case 405:
+		return put_failed(r, -EOPNOTSUPP, "the server can't do that");
+	case 409:
+		return conflict(r);
+	case 410:
+		return put_failed(r, -ESTALE, "what was asked for is too old");
+	case 422:
+		return invalid(r);
+	case 429:
+	case 503:
+		return put_failed(r, -EAGAIN,
+				  "the server is too busy or not ready, try again later");
+	case 408:
+	case 504:
+		return put_failed(r, -ETIMEDOUT, "the server did not finish in time");
+	default:
+		if (r->status >= 500)
+			return server_error(r);
+		return r->status >= 400 ? bad_request(r)
+					: put_failed(r, -EIO, "this is no answer of Kubernetes");
+	}
+}
+
+int spec_reply_errno(int status, const char *body, size_t len, const struct spec_asked *asked,
+		     char **ret_text)
+{
+	cleanup_free char *text = mem_copy(body ? body : "", body ? strnlen(body, len) : 0);
+	struct json_object *object cleanup_json = spec_tree_parse(text);
+	struct reply r = {.status = status, .asked = asked};
+	cleanup_free char *message = NULL;
+	size_t text_len;
+	int err;
+
+	if (json_object_is_type(object, json_type_object))
+		r.object = object;
+	message = read_message(r.object, text, strlen(text));
+	r.message = message;
+	r.reason = spec_read_text(r.object, "reason");
+	r.out = text_stream(ret_text, &text_len);
+	err = explain(&r);
+	text_stream_close(r.out);
+	return err;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an answer that is no success means: an errno, and a text for people (docs/kxfs-layout.5, errors).
+ */
+#ifndef KXFS_SPEC_API_REFUSAL_H
+#define KXFS_SPEC_API_REFUSAL_H
+
+#include "spec/base/base.h"
+
+/* What was asked, for the text of an answer. */
+struct spec_asked {
+	const char *verb;     /* "create" */
+	const char *resource; /* "jobs.batch.volcano.sh" */
+	const char *namespace;
+	const char *name; /* "" none */
+	size_t sent;	  /* bytes of the body that was sent; for EFBIG */
+};
+
+/*
+ * The errno of a reply that is not 2xx, with its text for people: one to three lines without a newline
+ * at the end, no Go dump, no credential; says what to do where that is known. BODY is a Status
+ * object, or anything. Never 0: -EINVAL, -EFBIG, -EACCES, -EDQUOT, -ENOENT, -EOPNOTSUPP, -EEXIST,
+ * -ESTALE (a precondition; 410), -EAGAIN (nothing was done; may be asked again), -ETIMEDOUT, -EIO.
+ * *RET_TEXT is malloc'ed.
+ */
+int spec_reply_errno(int status, const char *body, size_t len, const struct spec_asked *asked,
+		     char **ret_text);
+
+#endif

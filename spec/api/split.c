@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One pass over the bytes, by an automaton that knows what may come next (the state), where it is (a
+ * stack of levels, each with its place in an object), and whether what it reads is copied to the output.
+ *
+ *   state         what comes next                    and then
+ *   TOP           the "{" of a document              KEY_OR_END
+ *   KEY_OR_END    a key, or "}"                      STRING (of a key), or as after a value
+ *   KEY           a key                              STRING (of a key)
+ *   COLON         ":"                                VALUE
+ *   VALUE         a value                            STRING, LITERAL, KEY_OR_END or VALUE_OR_END
+ *   VALUE_OR_END  a value, or "]"                    the same, or as after a value
+ *   STRING        bytes of a string, a quote         COLON after a key, else as after a value
+ *   ESCAPE        the byte behind a backslash        STRING
+ *   LITERAL       a number, true, false, null        as after a value
+ *   NEXT          "," or the bracket that closes     KEY or VALUE, or as after a value
+ *   DONE          only white space: a LIST is over   (an error)
+ *   After a value: NEXT within a level; outside of all, DONE in a LIST and TOP in a watch.
+ */
+#include "spec/api/split.h"
+
+#include <errno.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/tree.h"
+
+#define MAX_LEVELS (2 * SPEC_MAX_DEPTH)
+#define MAX_KEY	   24	/* longer than all keys that matter */
+#define END	   (-1) /* no byte is left */
+#define FIRST_ROOM 4096
+#define MOST_ROOM  (1u << 20) /* a larger buffer is given back after use */
+
+enum state {
+	TOP,
+	VALUE,
+	VALUE_OR_END,
+	KEY,
+	KEY_OR_END,
+	COLON,
+	NEXT,
+	STRING,
+	ESCAPE,
+	LITERAL,
+	DONE
+};
+
+/* The places that matter: where objects stand, and what is dropped in them. */
+enum place {
+	OTHER,
+	LIST,
+	ITEMS,
+	LIST_METADATA,
+	EVENT,
+	OBJECT,
+	METADATA,
+	SPEC,
+	CONTAINERS,
+	CONTAINER,
+	DROPPED
+};
+
+struct level {
+	bool list;
+	bool some; /* a member was copied */
+	enum place place;
+};
+
+struct spec_split {
+	enum spec_split_form form;
+	bool drop_env;
+	spec_split_fn fn;
+	void *data;
+
+	int err;
+	enum state state;
+	struct level levels[MAX_LEVELS];
+	unsigned depth;
+	bool in_key;
+	char key[MAX_KEY];
+	size_t key_len; /* may be larger than MAX_KEY: a long key */
+
+	bool copying;	      /* what is read goes to OUT */
+	unsigned captured_at; /* depth around what is copied */
+	unsigned dropped_at;  /* depth around what is dropped within that; 0: nothing */
+	char *out;	      /* with a NUL at its end once there is something */
+	size_t out_len, out_room;
+	size_t key_at; /* where the present member begins in OUT */
+
+	bool has_items, has_metadata;
+	char *resource_version, *next;
+};
+
+struct spec_split *spec_split_new(enum spec_split_form form, bool drop_env, spec_split_fn fn,
+				  void *data)
+{
+	struct spec_split *s = new0(struct spec_split);
+
+	s->form = form;
+	s->drop_env = drop_env;
+	s->fn = fn;
+	s->data = data;
+	return s;
+}
+
+void spec_split_free(struct spec_split *s)
+{
+	if (!s)
+		return;
+	free(s->out);
+	free(s->resource_version);
+	free(s->next);
+	free(s);
+}
+
+/* --- the output ----------------------------------------------------------------------------- */
+
+static int copy(struct spec_split *s, const char *bytes, size_t n)
+{
+	if (!s->copying)
+		return 0;
+	if (n > SPEC_MAX_WATCHED - s->out_len)
+		return -EFBIG;
+	if (s->out_len + n >= s->out_room) {
+		s->out_room = max_of(s->out_room, (size_t)FIRST_ROOM);
+		while (s->out_len + n >= s->out_room)
+			s->out_room *= 2;
+		s->out = mem_grow(s->out, s->out_room, 1);
+	}
+	memcpy(s->out + s->out_len, bytes, n);
+	s->out_len += n;
+	s->out[s->out_len] = '\0';
+	return 0;
+}
+
+static void capture(struct spec_split *s)
+{
+	s->copying = true;
+	s->captured_at = s->depth;
+}
+
+static int copy_text(struct json_object *o, const char *key, char **ret)
+{
+	struct json_object *value;
+
+	if (!json_object_object_get_ex(o, key, &value) || !value)
+		return 0;
+	if (!json_object_is_type(value, json_type_string))
+		return -EINVAL;
+	*ret = text_copy(json_object_get_string(value));
+	return 0;
+}
+
+/* The output is the metadata of a list: its version and the token of its next page. */
+static int take_metadata(struct spec_split *s)
+{
+	struct json_object *o cleanup_json = spec_tree_parse(s->out);
+	int err;
+
+	if (s->has_metadata || !o)
+		return -EINVAL;
+	s->has_metadata = true;
+	err = copy_text(o, "resourceVersion", &s->resource_version);
+	return err ? err : copy_text(o, "continue", &s->next);
+}
+
+/* What was captured is whole. PLACE is what it was. */
+static int deliver(struct spec_split *s, enum place place)
+{
+	int err;
+
+	s->copying = false;
+	err = place == LIST_METADATA ? take_metadata(s) : s->fn(s->data, s->out, s->out_len);
+	s->out_len = 0;
+	if (s->out_room > MOST_ROOM) {
+		free(take_ptr(s->out));
+		s->out_room = 0;
+	}
+	return err;
+}
+
+/* --- structure ------------------------------------------------------------------------------ */
+
+/* The places that a level's members lead to; a KEY of NULL is each item of a list. */
+static const struct {
+	enum place from, to;
+	const char *key;
+} ways[] = {
+	{LIST, ITEMS, "items"},
+	{LIST, LIST_METADATA, "metadata"},
+	{ITEMS, OBJECT, NULL},
+	{EVENT, OBJECT, "object"},
+	{OBJECT, METADATA, "metadata"},
+	{METADATA, DROPPED, "managedFields"},
+	{OBJECT, SPEC, "spec"},
+	{SPEC, CONTAINERS, "containers"},
+	{SPEC, CONTAINERS, "initContainers"},
+	{SPEC, CONTAINERS, "ephemeralContainers"},
+	{CONTAINERS, CONTAINER, NULL},
+	{CONTAINER, DROPPED, "env"},
+};
+
+/* What stands at PLACE under KEY, of N bytes; KEY is NULL: each item of a list there. */
+static enum place place_of(enum place place, const char *key, size_t n)
+{
+	for (size_t i = 0; i < array_size(ways) && place != OTHER; i++) {
+		const char *want = ways[i].key;
+
+		if (ways[i].from != place || !key != !want)
+			continue;
+		if (!key || (strlen(want) == n && memcmp(key, want, n) == 0))
+			return ways[i].to;
+	}
+	return OTHER;
+}
+
+static struct level *top(struct spec_split *s)
+{
+	return &s->levels[s->depth - 1];
+}
+
+/* Where the next value of the present level stands. */
+static enum place next_place(struct spec_split *s)
+{
+	const struct level *l = top(s);
+	enum place ret = place_of(l->place, l->list ? NULL : s->key, s->key_len);
+
+	return ret == SPEC && !s->drop_env ? OTHER : ret;
+}
+
+/* A value has ended; the depth is that around it. */
+static int value_done(struct spec_split *s, enum place place)
+{
+	s->state = NEXT;
+	if (s->dropped_at > 0 && s->dropped_at == s->depth) {
+		s->dropped_at = 0;
+		s->copying = true;
+		return 0;
+	}
+	if (s->depth > 0)
+		top(s)->some = true;
+	else
+		s->state = s->form == SPEC_SPLIT_LIST ? DONE : TOP;
+	return s->copying && s->captured_at == s->depth ? deliver(s, place) : 0;
+}
+
+static int open_level(struct spec_split *s, char c, enum place place)
+{
+	if (s->depth == MAX_LEVELS)
+		return -EINVAL;
+	if (place == EVENT || place == LIST_METADATA || (place == OBJECT && !s->copying))
+		capture(s);
+	s->levels[s->depth++] = (struct level){.list = c == '[', .place = place};
+	s->state = c == '[' ? VALUE_OR_END : KEY_OR_END;
+	return copy(s, &c, 1);
+}
+
+static int close_level(struct spec_split *s, char c)
+{
+	enum place place = top(s)->place;
+	int err;
+
+	if (top(s)->list != (c == ']'))
+		return -EINVAL;
+	err = copy(s, &c, 1);
+	s->depth--;
+	return err ? err : value_done(s, place);
+}
+
+static bool is_literal(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       c == '-' || c == '+' || c == '.';
+}
+
+/* Does a value that begins with C fit the form of a LIST, at PLACE? */
+static bool fits(struct spec_split *s, char c, enum place place)
+{
+	if (place == ITEMS) {
+		bool again = s->has_items;
+
+		s->has_items = true;
+		/* Go writes null for a list without items. */
+		return !again && (c == '[' || c == 'n');
+	}
+	return c == '{' || (place != LIST_METADATA && top(s)->place != ITEMS);
+}
+
+static int begin_value(struct spec_split *s, char c)
+{
+	enum place place = next_place(s);
+
+	if (!fits(s, c, place))
+		return -EINVAL;
+	if (c == '{' || c == '[')
+		return open_level(s, c, place);
+	if (c != '"' && !is_literal(c))
+		return -EINVAL;
+	s->state = c == '"' ? STRING : LITERAL;
+	s->in_key = false;
+	return copy(s, &c, 1);
+}
+
+static int begin_key(struct spec_split *s)
+{
+	int err = 0;
+
+	s->key_at = s->out_len;
+	if (top(s)->some)
+		err = copy(s, ",", 1);
+	s->in_key = true;
+	s->key_len = 0;
+	s->state = STRING;
+	return err ? err : copy(s, "\"", 1);
+}
+
+static void end_key(struct spec_split *s)
+{
+	s->state = COLON;
+	if (!s->copying || next_place(s) != DROPPED)
+		return;
+	s->out_len = s->key_at;
+	s->copying = false;
+	s->dropped_at = s->depth;
+}
+
+static int next_member(struct spec_split *s)
+{
+	if (!top(s)->list) {
+		s->state = KEY; /* begin_key writes the comma if the member is copied */
+		return 0;
+	}
+	s->state = VALUE;
+	return copy(s, ",", 1);
+}
+
+static int begin_document(struct spec_split *s, char c)
+{
+	return c == '{' ? open_level(s, c, s->form == SPEC_SPLIT_LIST ? LIST : EVENT) : -EINVAL;
+}
+
+/* A character outside strings, literals and white space. */
+static int structure(struct spec_split *s, char c)
+{
+	switch (s->state) {
+	case TOP:
+		return begin_document(s, c);
+	case VALUE_OR_END:
+		return c == ']' ? close_level(s, c) : begin_value(s, c);
+	case VALUE:
+		return begin_value(s, c);
+	case KEY_OR_END:
+		if (c == '}')
+			return close_level(s, c);
+		return c == '"' ? begin_key(s) : -EINVAL;
+	case KEY:
+		return c == '"' ? begin_key(s) : -EINVAL;
+	case COLON:
+		s->state = VALUE;
+		return c == ':' ? copy(s, &c, 1) : -EINVAL;
+	case NEXT:
+		if (c == ',')
+			return next_member(s);
+		return c == '}' || c == ']' ? close_level(s, c) : -EINVAL;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* --- runs of bytes -------------------------------------------------------------------------- */
+
+static void note_key(struct spec_split *s, const char *bytes, size_t n)
+{
+	if (s->key_len + n <= MAX_KEY)
+		memcpy(s->key + s->key_len, bytes, n);
+	s->key_len += n;
+}
+
+/* Where the run of plain characters ends that begins at P. */
+static const char *string_run(const char *p, const char *end)
+{
+	while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20)
+		p++;
+	return p;
+}
+
+static int string_end(struct spec_split *s)
+{
+	if (!s->in_key)
+		return value_done(s, OTHER);
+	end_key(s);
+	return 0;
+}
+
+static int string_bytes(struct spec_split *s, const char **p, const char *end)
+{
+	const char *from = *p, *to = string_run(from, end);
+	int stop = to < end ? (unsigned char)*to++ : END;
+	int err;
+
+	*p = to;
+	if (s->in_key)
+		note_key(s, from, (size_t)(to - from) - (stop != END));
+	err = copy(s, from, (size_t)(to - from));
+	if (err)
+		return err;
+	if (stop == '"')
+		return string_end(s);
+	if (stop == '\\')
+		s->state = ESCAPE;
+	return stop == '\\' || stop == END ? 0 : -EINVAL;
+}
+
+static int escaped_byte(struct spec_split *s, const char **p)
+{
+	const char *at = (*p)++;
+
+	if ((unsigned char)*at < 0x20)
+		return -EINVAL;
+	/* A key with escapes is taken for an unknown one. */
+	s->key_len = s->in_key ? MAX_KEY + 1 : s->key_len;
+	s->state = STRING;
+	return copy(s, at, 1);
+}
+
+static int literal_bytes(struct spec_split *s, const char **p, const char *end)
+{
+	const char *from = *p, *to = from;
+	int err;
+
+	while (to < end && is_literal(*to))
+		to++;
+	*p = to;
+	err = copy(s, from, (size_t)(to - from));
+	return err || to == end ? err : value_done(s, OTHER);
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+static int advance(struct spec_split *s, const char **p, const char *end)
+{
+	switch (s->state) {
+	case STRING:
+		return string_bytes(s, p, end);
+	case ESCAPE:
+		return escaped_byte(s, p);
+	case LITERAL:
+		return literal_bytes(s, p, end);
+	default: {
+		char c = *(*p)++;
+
+		return is_space(c) ? 0 : structure(s, c);
+	}
+	}
+}
+
+int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
+{
+	const char *p = bytes, *end = bytes + n;
+
+	while (!s->err && p < end)
+		s->err = advance(s, &p, end);
+	return s->err;
+}
+
+int spec_split_end(struct spec_split *s, struct spec_list_meta *ret)
+{
+	if (!s->err && s->form == SPEC_SPLIT_LIST && (s->state != DONE || !s->has_items))
+		s->err = -EINVAL;
+	if (!s->err && ret)
+		*ret = (struct spec_list_meta){
+			.resource_version = s->resource_version ? s->resource_version : "",
+			.next = s->next ? s->next : "",
+		};
+	return s->err;
+}

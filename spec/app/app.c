@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The AppDef and its roles: the tables of their fields, the defaults, the checks of one role and those
+ * that look at several. What a cluster would refuse later is refused now. Field names and their meaning
+ * are TorchX's. How single values are read is in app_value.c.
+ */
+#include "spec/app/app.h"
+
+#include <errno.h>
+#include <json-c/linkhash.h>
+
+#include "spec/app/app_value.h"
+#include "spec/app/named_resource.h"
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+
+#define SUFFIX_LEN    (SPEC_SUFFIX_MAX - 1)
+#define PORT_NAME_MAX 15
+
+#define FIELD(key, must, reader, at)                                                               \
+	{                                                                                          \
+		.name = key, .required = must, .load = reader, .offset = at                        \
+	}
+#define NUMBER(key, must, at, least, most)                                                         \
+	{                                                                                          \
+		.name = key, .required = must, .offset = at, .min = least, .max = most             \
+	}
+
+static void free_table(struct lh_table **t)
+{
+	lh_table_free(*t);
+}
+
+static const char *const retry_names[] = {
+	[SPEC_RETRY_APPLICATION] = "APPLICATION",
+	[SPEC_RETRY_REPLICA] = "REPLICA",
+	[SPEC_RETRY_ROLE] = "ROLE",
+	[SPEC_RETRY_HOT_SPARE] = "HOT_SPARE",
+	NULL,
+};
+
+const char *spec_retry_name(enum spec_retry retry)
+{
+	return retry_names[retry];
+}
+
+static void clear_map(struct spec_map *map)
+{
+	for (size_t i = 0; i < map->n; i++) {
+		free(map->v[i].key);
+		free(map->v[i].value);
+	}
+	free(map->v);
+	*map = (struct spec_map){0};
+}
+
+static void clear_counts(struct spec_counts *counts)
+{
+	for (size_t i = 0; i < counts->n; i++)
+		free(counts->v[i].key);
+	free(counts->v);
+	*counts = (struct spec_counts){0};
+}
+
+static void clear_role(struct spec_role *role)
+{
+	free(role->name);
+	free(role->image);
+	free(role->base_image);
+	free(role->entrypoint);
+	for (size_t i = 0; i < role->n_args; i++)
+		free(role->args[i]);
+	free(role->args);
+	clear_map(&role->env);
+	spec_resource_clear(&role->resource);
+	clear_counts(&role->port_map);
+	for (size_t i = 0; i < role->n_mounts; i++)
+		spec_mount_clear(&role->mounts[i]);
+	free(role->mounts);
+	free(role->metadata);
+}
+
+void spec_app_free(struct spec_app *app)
+{
+	if (!app)
+		return;
+	free(app->name);
+	for (size_t i = 0; i < app->n_roles; i++)
+		clear_role(&app->roles[i]);
+	free(app->roles);
+	clear_map(&app->metadata);
+	free(app->scheduler);
+	free(app->scheduler_args);
+	free(app);
+}
+
+/* --- roles --- */
+
+static void read_args(struct app_reader *r, const struct app_path *path,
+		      const struct spec_yaml *node, void *member)
+{
+	struct spec_role *role = member;
+
+	if (!app_is(r, path, node, SPEC_YAML_LIST,
+		    "write each argument as an item, [--lr, 0.1], for there is no shell that would "
+		    "split them"))
+		return;
+	for (size_t i = 0; i < node->n; i++) {
+		struct app_path at = {.up = path, .index = i};
+		char *arg = NULL;
+
+		app_read_text(r, &at, node->v[i], &arg);
+		if (arg)
+			*(char **)app_add(&role->args, &role->n_args, sizeof(arg)) = arg;
+	}
+}
+
+/* Names of variables must get through execve and the API server. */
+static void check_env_name(struct app_reader *r, const struct app_path *path,
+			   const struct spec_yaml *key)
+{
+	if (!*key->text)
+		app_error(r, path, key, "the name of a variable must not be empty");
+	else if (strchr(key->text, '='))
+		app_error(r, path, key, "the name of a variable must not hold \"=\"");
+	for (const char *s = key->text; *s; s++) {
+		if ((unsigned char)*s < 0x20 || *s == 0x7f) {
+			app_error(r, path, key,
+				  "the name of a variable must not hold control characters");
+			return;
+		}
+	}
+}
+
+static void read_env(struct app_reader *r, const struct app_path *path,
+		     const struct spec_yaml *node, void *member)
+{
+	app_read_text_map(r, path, node, member);
+	if (node->type != SPEC_YAML_MAP)
+		return;
+	for (size_t i = 0; i < node->n; i += 2) {
+		struct app_path at = {.up = path, .key = node->v[i]->text};
+
+		check_env_name(r, &at, node->v[i]);
+	}
+}
+
+/* A map of names to whole numbers from MIN to MAX. */
+static void read_counts(struct app_reader *r, const struct app_path *path,
+			const struct spec_yaml *node, int64_t min, int64_t max,
+			struct spec_counts *counts)
+{
+	if (!app_is(r, path, node, SPEC_YAML_MAP, "write NAME: NUMBER"))
+		return;
+	for (size_t i = 0; i < node->n; i += 2) {
+		struct app_path at = {.up = path, .key = node->v[i]->text};
+		struct spec_count *count;
+		int64_t value;
+
+		if (!app_int(r, &at, node->v[i + 1], min, max, &value))
+			continue;
+		count = app_add(&counts->v, &counts->n, sizeof(*count));
+		count->key = text_copy(node->v[i]->text);
+		count->value = value;
+	}
+}
+
+/* --- ports --- */
+
+/* What is wrong with the name of a port; NULL: nothing. The rules are Kubernetes's. */
+static const char *port_name_error(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (len == 0)
+		return "the name of a port must not be empty";
+	if (len > PORT_NAME_MAX)
+		return "the name of a port must have at most 15 characters";
+	if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != len)
+		return "the name of a port must be of lower-case letters, digits and -";
+	if (!strpbrk(name, "abcdefghijklmnopqrstuvwxyz"))
+		return "the name of a port must hold a letter";
+	if (name[0] == '-' || name[len - 1] == '-' || strstr(name, "--"))
+		return "the name of a port must not begin or end with -, nor hold --";
+	return NULL;
+}
+
+/* Each number may stand once. */
+static void check_port_numbers(struct app_reader *r, const struct app_path *path,
+			       const struct spec_yaml *node)
+{
+	uint8_t seen[65536 / 8] = {0};
+
+	for (size_t i = 0; i < node->n; i += 2) {
+		struct app_path at = {.up = path, .key = node->v[i]->text};
+		const struct spec_yaml *value = node->v[i + 1];
+		long port = spec_yaml_resolve(value) == SPEC_YAML_INT
+				    ? strtol(value->text, NULL, 10)
+				    : 0;
+
+		if (port < 1 || port > 65535)
+			continue;
+		if (seen[port / 8] & 1u << port % 8)
+			app_error(r, &at, value, "port %ld has another name already", port);
+		seen[port / 8] |= (uint8_t)(1u << port % 8);
+	}
+}
+
+static void read_ports(struct app_reader *r, const struct app_path *path,
+		       const struct spec_yaml *node, void *member)
+{
+	read_counts(r, path, node, 1, 65535, member);
+	if (node->type != SPEC_YAML_MAP)
+		return;
+	for (size_t i = 0; i < node->n; i += 2) {
+		struct app_path at = {.up = path, .key = node->v[i]->text};
+		const char *error = port_name_error(node->v[i]->text);
+
+		if (error)
+			app_error(r, &at, node->v[i], "%s", error);
+	}
+	check_port_numbers(r, path, node);
+}
+
+/* --- resources --- */
+
+static void read_devices(struct app_reader *r, const struct app_path *path,
+			 const struct spec_yaml *node, void *member)
+{
+	read_counts(r, path, node, 0, INT32_MAX, member);
+}
+
+static void read_capabilities(struct app_reader *r, const struct app_path *path,
+			      const struct spec_yaml *node, void *member)
+{
+	struct spec_map *map = member;
+
+	if (!app_is(r, path, node, SPEC_YAML_MAP, "write NAME: VALUE"))
+		return;
+	for (size_t i = 0; i < node->n; i += 2) {
+		const struct spec_yaml *value = node->v[i + 1];
+		struct app_path at = {.up = path, .key = node->v[i]->text};
+		struct spec_pair *pair;
+		char *text;
+
+		if (!app_is(r, &at, value, value->type, ""))
+			continue;
+		text = app_any(r, &at, value);
+		if (!text)
+			continue;
+		pair = app_add(&map->v, &map->n, sizeof(*pair));
+		pair->key = text_copy(node->v[i]->text);
+		pair->value = text;
+	}
+}
+
+static const struct app_field resource_fields[] = {
+	FIELD("cpu", true, app_read_number, offsetof(struct spec_resource, cpu)),
+	NUMBER("gpu", true, offsetof(struct spec_resource, gpu), INT32_MIN, INT32_MAX),
+	FIELD("memMB", true, app_read_number, offsetof(struct spec_resource, mem_mb)),
+	FIELD("capabilities", false, read_capabilities,
+	      offsetof(struct spec_resource, capabilities)),
+	FIELD("devices", false, read_devices, offsetof(struct spec_resource, devices)),
+	{0},
+};
+
+static void read_named_resource(struct app_reader *r, const struct app_path *path,
+				const struct spec_yaml *node, struct spec_resource *resource)
+{
+	const char *near = NULL;
+
+	if (spec_named_resource(node->text, resource, &near) == 0)
+		return;
+	if (near)
+		app_error(r, path, node, "there is no resource \"%s\"; did you mean %s?",
+			  node->text, near);
+	else
+		app_error(
+			r, path, node,
+			"there is no resource \"%s\"; appdef(5) lists them, or write a map: {cpu: "
+			"1, gpu: 0, memMB: 1024}",
+			node->text);
+}
+
+static void read_resource(struct app_reader *r, const struct app_path *path,
+			  const struct spec_yaml *node, void *member)
+{
+	if (node->type == SPEC_YAML_MAP)
+		app_read_map(r, path, node, resource_fields, member);
+	else if (app_is(r, path, node, SPEC_YAML_SCALAR,
+			"write the name of a resource, or a map: {cpu: 1, gpu: 0, memMB: 1024}"))
+		read_named_resource(r, path, node, member);
+}
+
+/* --- mounts --- */
+
+static void read_mount(struct app_reader *r, const struct app_path *path,
+		       const struct spec_yaml *node, struct spec_role *role)
+{
+	cleanup_free char *where = app_path_text(path);
+
+	spec_mount_parse(node, where, r->rules->home, &role->mounts, &role->n_mounts, r->e);
+}
+
+static void read_mounts(struct app_reader *r, const struct app_path *path,
+			const struct spec_yaml *node, void *member)
+{
+	struct spec_role *role = member;
+
+	if (node->type == SPEC_YAML_SCALAR) {
+		read_mount(r, path, node, role);
+		return;
+	}
+	if (!app_is(r, path, node, SPEC_YAML_LIST, "begin each mount with \"- \""))
+		return;
+	for (size_t i = 0; i < node->n; i++) {
+		struct app_path at = {.up = path, .index = i};
+
+		read_mount(r, &at, node->v[i], role);
+	}
+}
+
+/* --- replicas and retries --- */
+
+static void read_retry_policy(struct app_reader *r, const struct app_path *path,
+			      const struct spec_yaml *node, void *member)
+{
+	enum spec_retry *retry = member;
+	const char *near;
+
+	if (!app_is(r, path, node, SPEC_YAML_SCALAR, ""))
+		return;
+	for (size_t i = 0; retry_names[i]; i++) {
+		if (streq(node->text, retry_names[i])) {
+			*retry = (enum spec_retry)i;
+			return;
+		}
+	}
+	near = spec_suggest(node->text, retry_names);
+	app_error(r, path, node, "there is no policy \"%s\"; %s%s%s", node->text,
+		  near ? "did you mean " : "it is APPLICATION, REPLICA, ROLE or HOT_SPARE",
+		  near ? near : "", near ? "?" : "");
+}
+
+static void check_min_replicas(struct app_reader *r, const struct app_path *path,
+			       const struct spec_yaml *node, const struct spec_role *role)
+{
+	struct app_path at = {.up = path, .key = "min_replicas"};
+	const struct spec_yaml *min = spec_yaml_get(node, at.key);
+
+	if (min && role->min_replicas > role->num_replicas)
+		app_error(r, &at, min, "is %lld, more than num_replicas, which is %lld",
+			  (long long)role->min_replicas, (long long)role->num_replicas);
+}
+
+static const struct app_field role_fields[] = {
+	FIELD("name", true, app_read_name, offsetof(struct spec_role, name)),
+	FIELD("image", true, app_read_word, offsetof(struct spec_role, image)),
+	FIELD("entrypoint", true, app_read_word, offsetof(struct spec_role, entrypoint)),
+	FIELD("args", false, read_args, 0),
+	FIELD("env", false, read_env, offsetof(struct spec_role, env)),
+	NUMBER("num_replicas", false, offsetof(struct spec_role, num_replicas), 1,
+	       SPEC_MAX_REPLICAS),
+	NUMBER("min_replicas", false, offsetof(struct spec_role, min_replicas), 0, INT32_MAX),
+	NUMBER("max_retries", false, offsetof(struct spec_role, max_retries), 0, INT32_MAX),
+	FIELD("retry_policy", false, read_retry_policy, offsetof(struct spec_role, retry_policy)),
+	FIELD("resource", false, read_resource, offsetof(struct spec_role, resource)),
+	FIELD("port_map", false, read_ports, offsetof(struct spec_role, port_map)),
+	FIELD("mounts", false, read_mounts, 0),
+	FIELD("metadata", false, app_read_json, offsetof(struct spec_role, metadata)),
+	FIELD("base_image", false, app_read_text, offsetof(struct spec_role, base_image)),
+	{0},
+};
+
+static void read_role(struct app_reader *r, const struct app_path *path,
+		      const struct spec_yaml *node, struct spec_role *role)
+{
+	role->num_replicas = 1;
+	role->min_replicas = -1;
+	role->resource.cpu = role->resource.gpu = -1;
+	role->resource.mem_mb = -1;
+	if (!app_is(r, path, node, SPEC_YAML_MAP, "a role has name, image, entrypoint"))
+		return;
+	app_read_map(r, path, node, role_fields, role);
+	check_min_replicas(r, path, node, role);
+	if (!role->metadata)
+		role->metadata = text_copy("{}");
+}
+
+/* --- fields of the whole --- */
+
+static void read_roles(struct app_reader *r, const struct app_path *path,
+		       const struct spec_yaml *node, void *member)
+{
+	struct spec_app *app = member;
+
+	if (!app_is(r, path, node, SPEC_YAML_LIST, "begin each role with \"- name: \""))
+		return;
+	if (node->n == 0)
+		app_error(r, path, node, "must hold at least one role");
+	for (size_t i = 0; i < node->n; i++) {
+		struct app_path at = {.up = path, .index = i};
+
+		read_role(r, &at, node->v[i],
+			  app_add(&app->roles, &app->n_roles, sizeof(*app->roles)));
+	}
+}
+
+static void read_scheduler(struct app_reader *r, const struct app_path *path,
+			   const struct spec_yaml *node, void *member)
+{
+	const char *names[SPEC_MAX_SCHEDULERS + 1] = {NULL};
+	cleanup_free char *all = NULL;
+	size_t n = r->rules->n_known;
+	const char *near;
+
+	if (!app_is(r, path, node, SPEC_YAML_SCALAR, ""))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		names[i] = r->rules->known[i].name;
+		if (streq(node->text, names[i])) {
+			app_read_text(r, path, node, member);
+			return;
+		}
+		text_set(&all, "%s%s%s", all ? all : "",
+			 !all	     ? ""
+			 : i + 1 < n ? ", "
+				     : " or ",
+			 names[i]);
+	}
+	near = spec_suggest(node->text, names);
+	app_error(r, path, node, "there is no scheduler \"%s\"; %s%s%s", node->text,
+		  near ? "did you mean " : "it is ", near ? near : all, near ? "?" : "");
+}
+
+static const struct app_field app_fields[] = {
+	FIELD("name", true, app_read_name, offsetof(struct spec_app, name)),
+	FIELD("roles", true, read_roles, 0),
+	FIELD("metadata", false, app_read_text_map, offsetof(struct spec_app, metadata)),
+	FIELD("scheduler", false, read_scheduler, offsetof(struct spec_app, scheduler)),
+	FIELD("scheduler_args", false, app_read_json, offsetof(struct spec_app, scheduler_args)),
+	{0},
+};
+
+const char *spec_app_field(size_t i)
+{
+	static const struct app_field *const tables[] = {app_fields, role_fields, resource_fields};
+
+	for (size_t t = 0; t < array_size(tables); t++) {
+		for (size_t k = 0; tables[t][k].name; k++) {
+			if (i-- == 0)
+				return tables[t][k].name;
+		}
+	}
+	return NULL;
+}
+
+/* --- checks of names --- */
+
+struct checker {
+	struct app_reader *r;
+	const struct spec_app *app;
+	const struct spec_yaml *root;
+	const struct spec_scheduler *scheduler; /* whose rules names follow */
+	struct lh_table *tasks;			/* normalised role name -> index + 1 */
+	size_t app_len;				/* of the normalised app name */
+	size_t pod_len;				/* of the longest pod name */
+	size_t pod_role;			/* whose it is */
+};
+
+/* NAME as it will be part of the names of jobs and pods; NULL: nothing is left, an error. */
+static char *norm(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		  const char *name)
+{
+	char *ret = spec_name_norm(name);
+
+	if (*ret)
+		return ret;
+	app_error(r, path, node,
+		  "must hold a letter or digit (A-Z, a-z, 0-9): the names of jobs and pods "
+		  "are made of it");
+	free(ret);
+	return NULL;
+}
+
+/* Two roles of one normal form would have tasks of the same name. Takes NAME over. */
+static void check_task(struct checker *c, const struct app_path *path, const struct spec_yaml *node,
+		       size_t i, char *name)
+{
+	struct lh_entry *found = lh_table_lookup_entry(c->tasks, name);
+	size_t other;
+
+	if (!found) {
+		if (lh_table_insert(c->tasks, name, (void *)(uintptr_t)(i + 1)) < 0)
+			mem_out();
+		return;
+	}
+	other = (size_t)(uintptr_t)lh_entry_v(found) - 1;
+	if (streq(c->app->roles[i].name, c->app->roles[other].name))
+		app_error(c->r, path, node, "roles[%zu] has the same name", other);
+	else
+		app_error(c->r, path, node,
+			  "\"%s\" and roles[%zu], \"%s\", both give tasks of the name \"%s\" (only "
+			  "a-z, 0-9 and - count)",
+			  c->app->roles[i].name, other, c->app->roles[other].name, name);
+	free(name);
+}
+
+/* LAST is the index in the job of the last task of role I. */
+static void measure_pod(struct checker *c, size_t i, size_t role_len, size_t last)
+{
+	size_t k = (size_t)c->app->roles[i].num_replicas - 1;
+	size_t len = c->scheduler->pod_name_len(c->app_len, role_len, k, last);
+
+	if (len > c->pod_len) {
+		c->pod_len = len;
+		c->pod_role = i;
+	}
+}
+
+static void check_roles(struct checker *c)
+{
+	const struct app_path roles = {.key = "roles"};
+	const struct spec_yaml *list = spec_yaml_get(c->root, "roles");
+	size_t tasks = 0;
+
+	for (size_t i = 0; i < c->app->n_roles; i++) {
+		const struct app_path role = {.up = &roles, .index = i};
+		const struct app_path path = {.up = &role, .key = "name"};
+		const struct spec_yaml *node = spec_yaml_get(list->v[i], "name");
+		char *name;
+
+		tasks += (size_t)c->app->roles[i].num_replicas;
+		if (!c->app->roles[i].name)
+			continue;
+		name = norm(c->r, &path, node, c->app->roles[i].name);
+		if (!name)
+			continue;
+		if (c->scheduler->pod_name_len)
+			measure_pod(c, i, strlen(name), tasks - 1);
+		check_task(c, &path, node, i, name);
+	}
+	if (tasks > SPEC_MAX_REPLICAS)
+		spec_errors_add(c->r->e, -EFBIG, list->line, list->column, "roles",
+				"there are %zu replicas in all; a job can have at most %u", tasks,
+				SPEC_MAX_REPLICAS);
+}
+
+/* A name that is too long for all its pods can only be refused. */
+static void check_length(struct checker *c, const struct spec_yaml *node)
+{
+	const struct app_path path = {.key = "name"};
+
+	if (c->pod_len <= SPEC_MAX_NAME)
+		return;
+	app_error(c->r, &path, node,
+		  "pods of role \"%s\" would have names of %zu characters, and %u are allowed; "
+		  "shorten the name of the app or of the role, by %zu together (a job's name has a "
+		  "suffix of %d characters)",
+		  c->app->roles[c->pod_role].name, c->pod_len, SPEC_MAX_NAME,
+		  c->pod_len - SPEC_MAX_NAME, SUFFIX_LEN + 1);
+}
+
+static void free_name(struct lh_entry *entry)
+{
+	free(lh_entry_k(entry));
+}
+
+/* The scheduler of this name; NULL: none. */
+static const struct spec_scheduler *find_scheduler(const struct spec_app_rules *rules,
+						   const char *name)
+{
+	for (size_t i = 0; name && i < rules->n_known; i++) {
+		if (streq(rules->known[i].name, name))
+			return &rules->known[i];
+	}
+	return NULL;
+}
+
+static void check_names(struct app_reader *r, const struct spec_app *app,
+			const struct spec_yaml *root, const struct spec_scheduler *scheduler)
+{
+	cleanup(free_table) struct lh_table *tasks = lh_kchar_table_new(16, free_name);
+	const struct app_path path = {.key = "name"};
+	const struct spec_yaml *node = spec_yaml_get(root, "name");
+	struct checker c = {.r = r,
+			    .app = app,
+			    .root = root,
+			    .scheduler = scheduler ? scheduler : &r->rules->known[0],
+			    .tasks = tasks};
+	cleanup_free char *name = NULL;
+
+	if (!tasks)
+		mem_out();
+	if (app->name)
+		name = norm(r, &path, node, app->name);
+	c.app_len = name ? strlen(name) : 0;
+	check_roles(&c);
+	if (name)
+		check_length(&c, node);
+}
+
+/* --- the document --- */
+
+static void check_scheduler(struct app_reader *r, const struct spec_app *app,
+			    const struct spec_yaml *root, const struct spec_scheduler *scheduler)
+{
+	const struct app_path path = {.key = "scheduler"};
+
+	if (app->scheduler && !streq(app->scheduler, scheduler->name) &&
+	    !(scheduler->also && streq(app->scheduler, scheduler->also)))
+		app_error(r, &path, spec_yaml_get(root, "scheduler"),
+			  "is %s, but jobs are run by %s here", app->scheduler, scheduler->name);
+}
+
+int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rules,
+		  struct spec_app **ret, struct spec_errors *e)
+{
+	cleanup(spec_app_freep) struct spec_app *app = NULL;
+	struct app_reader r = {.rules = rules, .e = e};
+	const struct spec_scheduler *scheduler = find_scheduler(rules, rules->scheduler);
+
+	if (!app_is(&r, NULL, root, SPEC_YAML_MAP, "an AppDef begins with \"name: \""))
+		return e->err;
+	app = new0(struct spec_app);
+	app_read_map(&r, NULL, root, app_fields, app);
+	if (scheduler)
+		check_scheduler(&r, app, root, scheduler);
+	else
+		scheduler = find_scheduler(rules, app->scheduler);
+	check_names(&r, app, root, scheduler);
+	if (e->err)
+		return e->err;
+	*ret = take_ptr(app);
+	return 0;
+}

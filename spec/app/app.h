@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The AppDef: what a user writes. Fields, types and defaults are TorchX 0.7.0's (with the retry policy
+ * ROLE of later versions), read strictly: an unknown field, a duplicate key, a wrong type or a missing
+ * required field is an error with line, column and path. docs/appdef.5 is its manual.
+ *
+ * The folder: app.c reads a spec_app and its roles from a YAML tree (app_value.c single values, mount.c
+ * mounts, named_resource.c the names of resources), app_json.c writes it with all defaults. run_options.h
+ * is what is given beside it, macro.h and label.h are for those who make objects of it. The folder knows
+ * no kinds of jobs: what reading depends on (which schedulers there are, whose rules names follow, which
+ * options) is an argument.
+ */
+#ifndef KXFS_SPEC_APP_APP_H
+#define KXFS_SPEC_APP_APP_H
+
+#include "spec/app/mount.h"
+#include "spec/base/error.h"
+#include "spec/base/pair.h"
+
+struct spec_count {
+	char *key;
+	int64_t value;
+};
+
+/* An ordered map of text to whole numbers. Plain data: whoever makes one fills it in. */
+struct spec_counts {
+	struct spec_count *v;
+	size_t n;
+};
+
+enum spec_retry {
+	SPEC_RETRY_APPLICATION,
+	SPEC_RETRY_REPLICA,
+	SPEC_RETRY_ROLE,
+	SPEC_RETRY_HOT_SPARE
+};
+
+/* Plain data: app.c fills it in from a document, record_app.c from a record. */
+struct spec_resource {
+	double cpu;    /* logical cores; <= 0: not set */
+	int64_t gpu;   /* <= 0: not set */
+	double mem_mb; /* decimal megabytes; <= 0: not set */
+	struct spec_map capabilities;
+	struct spec_counts devices;
+};
+
+/* Plain data: app.c fills it in from a document, record_app.c from a record. */
+struct spec_role {
+	char *name;
+	char *image;
+	char *base_image; /* NULL: none; recorded, otherwise ignored as in TorchX */
+	char *entrypoint;
+	char **args;
+	size_t n_args;
+	struct spec_map env; /* in the document's order */
+	int64_t num_replicas;
+	int64_t min_replicas; /* -1: not given */
+	int64_t max_retries;
+	enum spec_retry retry_policy;
+	struct spec_resource resource;
+	struct spec_counts port_map;
+	struct spec_mount *mounts;
+	size_t n_mounts;
+	char *metadata; /* JSON text of a map */
+};
+
+/* Plain data, as its roles are. It owns all that it points to. */
+struct spec_app {
+	char *name;
+	struct spec_role *roles;
+	size_t n_roles; /* at least 1 */
+	struct spec_map metadata;
+	char *scheduler;      /* NULL: not given */
+	char *scheduler_args; /* JSON text of a map; NULL: not given */
+};
+
+/* Something that runs jobs, as far as an AppDef depends on it. */
+struct spec_scheduler {
+	const char *name; /* as a document's `scheduler` has it: "volcano" */
+	const char *also; /* another name that a document may give it; NULL: none */
+	/*
+	 * The length of the longest pod name of a role whose last replica is K and the LAST-th task of
+	 * the job (from 0); APP and ROLE are the lengths of normal forms. NULL: names are made to fit.
+	 */
+	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
+};
+
+#define SPEC_MAX_SCHEDULERS 8
+
+/* What the reading of an AppDef depends on beside the document; the caller fills it in. */
+struct spec_app_rules {
+	/* What a leading "~" of a string-form bind source stands for; NULL: such a source is refused. */
+	const char *home;
+	/*
+	 * All schedulers that a document may name; the first is the strictest about names, and its rules
+	 * hold where the document names none.
+	 */
+	struct spec_scheduler known[SPEC_MAX_SCHEDULERS];
+	size_t n_known;
+	/*
+	 * Which of them will run the job: another one in the document is an error. NULL: the one that the
+	 * document names.
+	 */
+	const char *scheduler;
+};
+
+/*
+ * Read and check a document. RULES are used during the call only. Errors that E holds already are no
+ * obstacle to reading, but make it fail. 0 and *RET (free with spec_app_free), or the errno of E,
+ * which then holds at least one error.
+ */
+int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rules,
+		  struct spec_app **ret, struct spec_errors *e);
+void spec_app_free(struct spec_app *app);
+static inline void spec_app_freep(struct spec_app **app)
+{
+	spec_app_free(*app);
+}
+
+/*
+ * The names of the fields that spec_app_read knows, of the AppDef, a role and a resource in turn;
+ * NULL at the end: for documentation and tests.
+ */
+const char *spec_app_field(size_t i);
+
+/* The checked AppDef with all defaults filled in, as JSON text, malloc'ed. */
+char *spec_app_json(const struct spec_app *app);
+
+/* "APPLICATION", "REPLICA", "ROLE", "HOT_SPARE" */
+const char *spec_retry_name(enum spec_retry retry);
+
+#endif

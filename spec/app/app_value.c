@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The values of an AppDef: text, numbers, maps. Text is taken as it is written. A number must be
+ * written so that every reader of YAML takes it for the same one: what readers disagree on ("010" is 8
+ * to one and 10 to another) is refused with the reason.
+ */
+#include "spec/app/app_value.h"
+
+#include <errno.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/tree.h"
+
+/* More than any machine has, and exact as whole numbers when multiplied by 1000. */
+#define NUMBER_MAX 1e12
+
+/* Can KEY stand in a path as it is? */
+static bool is_simple(const char *key)
+{
+	size_t n = strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+	return n > 0 && key[n] == '\0';
+}
+
+static void put_path(FILE *out, const struct app_path *path)
+{
+	if (!path)
+		return;
+	put_path(out, path->up);
+	if (!path->key)
+		fprintf(out, "[%zu]", path->index);
+	else if (is_simple(path->key))
+		fprintf(out, "%s%s", path->up ? "." : "", path->key);
+	else
+		fprintf(out, "[\"%s\"]", path->key);
+}
+
+char *app_path_text(const struct app_path *path)
+{
+	char *ret;
+	size_t len;
+	FILE *out = text_stream(&ret, &len);
+
+	put_path(out, path);
+	text_stream_close(out);
+	return ret;
+}
+
+/*
+ * A file with very many errors must not cost as many texts: an error at NODE is only counted when there
+ * is no room for more and NODE is behind all that are reported.
+ */
+static bool is_dropped(struct app_reader *r, const struct spec_yaml *node)
+{
+	const struct spec_error *last = r->e->n ? &r->e->v[r->e->n - 1] : NULL;
+
+	if (r->e->n < SPEC_MAX_ERRORS || node->line < last->line ||
+	    (node->line == last->line && node->column < last->column))
+		return false;
+	spec_errors_drop(r->e);
+	return true;
+}
+
+void app_error(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+	       const char *fmt, ...)
+{
+	cleanup_free char *where = NULL;
+	cleanup_free char *text = NULL;
+	va_list ap;
+
+	if (is_dropped(r, node))
+		return;
+	where = app_path_text(path);
+	va_start(ap, fmt);
+	text = text_vprint(fmt, ap);
+	va_end(ap);
+	spec_errors_add(r->e, -EINVAL, node->line, node->column, where, "%s", text);
+}
+
+static const char *type_name(enum spec_yaml_type type)
+{
+	return type == SPEC_YAML_MAP ? "a map" : type == SPEC_YAML_LIST ? "a list" : "text";
+}
+
+bool app_is(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+	    enum spec_yaml_type type, const char *hint)
+{
+	if (spec_yaml_is_null(node))
+		app_error(r, path, node,
+			  node->len ? "must not be null; leave out what has no value, or put "
+				      "\"%s\" in quotes if that is the text"
+				    : "has no value%s; give one, or leave it out",
+			  node->text);
+	else if (node->type != type)
+		app_error(r, path, node, "must be %s, not %s%s%s", type_name(type),
+			  type_name(node->type), *hint ? "; " : "", hint);
+	else if (type == SPEC_YAML_SCALAR && strlen(node->text) != node->len)
+		app_error(r, path, node, "must not hold a NUL character");
+	else
+		return true;
+	return false;
+}
+
+/* --- maps --- */
+
+#define MAX_FIELDS 20
+
+static void unknown_field(struct app_reader *r, const struct app_path *path,
+			  const struct spec_yaml *key, const struct app_field *fields)
+{
+	const char *words[MAX_FIELDS + 1], *near;
+	char all[500];
+	size_t n = 0, len = 0;
+
+	if (is_dropped(r, key))
+		return;
+	for (; fields[n].name && n < MAX_FIELDS; n++) {
+		words[n] = fields[n].name;
+		len += (size_t)snprintf(all + len, sizeof(all) - len, "%s%s", n ? ", " : "",
+					words[n]);
+		len = min_of(len, sizeof(all) - 1);
+	}
+	words[n] = NULL;
+	near = spec_suggest(key->text, words);
+	if (near)
+		app_error(r, path, key, "unknown field; did you mean %s?", near);
+	else
+		app_error(r, path, key, "unknown field; the fields here are %s", all);
+}
+
+static const struct app_field *find_field(const struct app_field *fields, const char *name)
+{
+	for (; fields->name; fields++) {
+		if (streq(fields->name, name))
+			return fields;
+	}
+	return NULL;
+}
+
+void app_read_map(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		  const struct app_field *fields, void *into)
+{
+	bool seen[MAX_FIELDS] = {0};
+
+	for (size_t i = 0; i < node->n; i += 2) {
+		const struct spec_yaml *key = node->v[i], *value = node->v[i + 1];
+		const struct app_field *field = find_field(fields, key->text);
+		struct app_path at = {.up = path, .key = key->text};
+
+		if (!field) {
+			unknown_field(r, &at, key, fields);
+			continue;
+		}
+		/* The parser has reported a key that stands twice; the first counts. */
+		if (seen[field - fields])
+			continue;
+		seen[field - fields] = true;
+		if (spec_yaml_is_null(value))
+			app_is(r, &at, value, value->type, "");
+		else if (field->load)
+			field->load(r, &at, value, (char *)into + field->offset);
+		else
+			app_int(r, &at, value, field->min, field->max,
+				(int64_t *)(void *)((char *)into + field->offset));
+	}
+	for (size_t i = 0; fields[i].name; i++) {
+		if (fields[i].required && !seen[i])
+			app_error(r, path, node, "%s is missing", fields[i].name);
+	}
+}
+
+void *app_add(void *v, size_t *n, size_t size)
+{
+	void **array = v;
+
+	/* The array doubles at powers of two. */
+	if ((*n & (*n - 1)) == 0)
+		*array = mem_grow(*array, *n ? 2 * *n : 1, size);
+	return memset((char *)*array + (*n)++ * size, 0, size);
+}
+
+/* --- text --- */
+
+void app_read_text(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		   void *member)
+{
+	if (app_is(r, path, node, SPEC_YAML_SCALAR, ""))
+		*(char **)member = text_copy(node->text);
+}
+
+void app_read_word(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		   void *member)
+{
+	if (!app_is(r, path, node, SPEC_YAML_SCALAR, ""))
+		return;
+	if (!*node->text)
+		app_error(r, path, node, "must not be empty");
+	else
+		*(char **)member = text_copy(node->text);
+}
+
+static bool has_control(const char *text)
+{
+	for (; *text; text++) {
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return true;
+	}
+	return false;
+}
+
+void app_read_name(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		   void *member)
+{
+	if (app_is(r, path, node, SPEC_YAML_SCALAR, "") && has_control(node->text))
+		app_error(r, path, node, "must not hold control characters or line breaks");
+	else
+		app_read_word(r, path, node, member);
+}
+
+void app_read_text_map(struct app_reader *r, const struct app_path *path,
+		       const struct spec_yaml *node, void *member)
+{
+	struct spec_map *map = member;
+
+	if (!app_is(r, path, node, SPEC_YAML_MAP, "write NAME: VALUE"))
+		return;
+	for (size_t i = 0; i < node->n; i += 2) {
+		struct app_path at = {.up = path, .key = node->v[i]->text};
+		struct spec_pair *pair;
+
+		if (!app_is(r, &at, node->v[i + 1], SPEC_YAML_SCALAR, ""))
+			continue;
+		pair = app_add(&map->v, &map->n, sizeof(*pair));
+		pair->key = text_copy(node->v[i]->text);
+		pair->value = text_copy(node->v[i + 1]->text);
+	}
+}
+
+/* --- numbers --- */
+
+/* Why TEXT can't be taken for a number though it looks like one; NULL: it does not. */
+static const char *why_not(const char *text)
+{
+	const char *s = text + (*text == '-' || *text == '+');
+	size_t digits = strspn(s, "0123456789");
+
+	if (digits > 1 && *s == '0' && strspn(s, "0123456789.eE+-") == strlen(s))
+		return "is ambiguous, since some readers of YAML take a leading 0 for octal; write "
+		       "it without";
+	if (*s == '0' && strchr("xXoObB", s[1]) && s[1])
+		return "is not decimal; write it as a decimal number";
+	if (digits && s[digits] == '_')
+		return "is ambiguous, since some readers of YAML skip the _; write only digits";
+	if (digits && s[digits] == ':')
+		return "is ambiguous, since some readers of YAML take it for a number of base 60; "
+		       "write a decimal number";
+	if (streq(text, ".inf") || streq(text, "-.inf") || streq(text, ".nan"))
+		return "is not a finite number";
+	return NULL;
+}
+
+/* NODE is not the number that is wanted; the error says why. */
+static void refuse(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		   const char *wanted)
+{
+	struct spec_yaml plain = *node;
+	enum spec_yaml_value value;
+	const char *why;
+
+	if (!app_is(r, path, node, node->type, ""))
+		return;
+	if (node->type != SPEC_YAML_SCALAR) {
+		app_error(r, path, node, "must be %s, not a %s", wanted,
+			  node->type == SPEC_YAML_MAP ? "map" : "list");
+		return;
+	}
+	plain.plain = true;
+	value = spec_yaml_resolve(&plain);
+	why = why_not(node->text);
+	if (!node->plain && (value == SPEC_YAML_INT || value == SPEC_YAML_FLOAT))
+		app_error(r, path, node, "must be %s, not text; write %s without quotes", wanted,
+			  node->text);
+	else if (why)
+		app_error(r, path, node, "\"%s\" %s", node->text, why);
+	else
+		app_error(r, path, node, "must be %s, not \"%s\"", wanted, node->text);
+}
+
+bool app_int(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+	     int64_t min, int64_t max, int64_t *ret)
+{
+	int64_t value;
+
+	if (spec_yaml_resolve(node) != SPEC_YAML_INT) {
+		refuse(r, path, node, "a whole number");
+		return false;
+	}
+	errno = 0;
+	value = strtoll(node->text, NULL, 10);
+	if (value < min || (errno && *node->text == '-'))
+		app_error(r, path, node, "must be at least %lld, not %s", (long long)min,
+			  node->text);
+	else if (value > max || errno)
+		app_error(r, path, node, "must be at most %lld, not %s", (long long)max,
+			  node->text);
+	else {
+		*ret = value;
+		return true;
+	}
+	return false;
+}
+
+void app_read_number(struct app_reader *r, const struct app_path *path,
+		     const struct spec_yaml *node, void *member)
+{
+	enum spec_yaml_value value = spec_yaml_resolve(node);
+	double number;
+
+	if (value != SPEC_YAML_INT && value != SPEC_YAML_FLOAT) {
+		refuse(r, path, node, "a number");
+		return;
+	}
+	number = strtod(node->text, NULL);
+	if (number > NUMBER_MAX || number < -NUMBER_MAX)
+		app_error(r, path, node, "must be at most %.0f, not %s", NUMBER_MAX, node->text);
+	else
+		memcpy(member, &number, sizeof(number));
+}
+
+/* --- anything --- */
+
+/* No NUL anywhere in NODE. */
+static bool check_any(struct app_reader *r, const struct app_path *path,
+		      const struct spec_yaml *node)
+{
+	bool map = node->type == SPEC_YAML_MAP, ok = true;
+
+	if (node->type == SPEC_YAML_SCALAR && strlen(node->text) != node->len) {
+		app_error(r, path, node, "must not hold a NUL character");
+		return false;
+	}
+	for (size_t i = 0; i < node->n; i += map ? 2 : 1) {
+		struct app_path at = {.up = path, .key = map ? node->v[i]->text : NULL, .index = i};
+
+		ok &= check_any(r, &at, node->v[map ? i + 1 : i]);
+	}
+	return ok;
+}
+
+char *app_any(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node)
+{
+	struct json_object *value cleanup_json = NULL;
+
+	if (!check_any(r, path, node))
+		return NULL;
+	if (node->type == SPEC_YAML_SCALAR)
+		return text_copy(node->text);
+	spec_yaml_to_json(node, &value);
+	return spec_tree_print(value);
+}
+
+void app_read_json(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		   void *member)
+{
+	if (app_is(r, path, node, SPEC_YAML_MAP, "write NAME: VALUE"))
+		*(char **)member = app_any(r, path, node);
+}

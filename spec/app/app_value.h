@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading an AppDef value by value: the position of a value, what it may be, and the errors otherwise.
+ * Private to spec/app/. Every function adds its errors to the reader's list and goes on, so that all
+ * errors of a document are reported at once.
+ */
+#ifndef KXFS_SPEC_APP_APP_VALUE_H
+#define KXFS_SPEC_APP_APP_VALUE_H
+
+#include "spec/app/app.h"
+#include "spec/yaml/yaml.h"
+
+struct app_reader {
+	const struct spec_app_rules *rules;
+	struct spec_errors *e;
+};
+
+/* One step of a path; a chain from the value up to the document. Made into text only for errors. */
+struct app_path {
+	const struct app_path *up;
+	const char *key; /* of a map; NULL: of a list */
+	size_t index;
+};
+
+/*
+ * A field of a map: its name, and what reads it into the struct (at OFFSET). Where LOAD is NULL, it is a
+ * whole number from MIN to MAX (int64_t). A null is refused before.
+ */
+struct app_field {
+	const char *name;
+	bool required;
+	void (*load)(struct app_reader *r, const struct app_path *path,
+		     const struct spec_yaml *node, void *member);
+	size_t offset;
+	int64_t min, max;
+};
+
+/* Add an error at NODE. */
+void app_error(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+	       const char *fmt, ...) printf_like(4, 5);
+
+/* PATH as text, "roles[0].env.A"; malloc'ed. */
+char *app_path_text(const struct app_path *path);
+
+/*
+ * Read a map field by field into INTO, which is empty. Unknown and missing fields are errors.
+ * FIELDS ends with an empty one.
+ */
+void app_read_map(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		  const struct app_field *fields, void *into);
+
+/* If NODE is not of TYPE, or null: an error, and false. HINT says how to write it; may be "". */
+bool app_is(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+	    enum spec_yaml_type type, const char *hint);
+
+/* Readers of fields; the type of *MEMBER is in their names' comment. */
+void app_read_text(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		   void *member); /* char *: may be empty */
+void app_read_word(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		   void *member); /* char *: not empty */
+void app_read_name(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		   void *member); /* char *: of an app or role */
+void app_read_number(struct app_reader *r, const struct app_path *path,
+		     const struct spec_yaml *node, void *member); /* double */
+void app_read_text_map(struct app_reader *r, const struct app_path *path,
+		       const struct spec_yaml *node, void *member); /* struct spec_map */
+void app_read_json(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		   void *member); /* char *: JSON text of a map */
+
+/* A whole number from MIN to MAX. */
+bool app_int(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+	     int64_t min, int64_t max, int64_t *ret);
+
+/* The value as text (a collection as JSON), malloc'ed; NULL: an error was added. */
+char *app_any(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node);
+
+/*
+ * Add a zeroed member of SIZE bytes to the array that V is the address of, which has *N of them. Returns
+ * its place.
+ */
+void *app_add(void *v, size_t *n, size_t size);
+
+#endif

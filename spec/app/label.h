@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Values of Kubernetes labels: at most 63 of [A-Za-z0-9._-], beginning and ending with a letter or
+ * a digit, or empty. Names as users write them are cleaned, so that they always fit.
+ */
+#ifndef KXFS_SPEC_APP_LABEL_H
+#define KXFS_SPEC_APP_LABEL_H
+
+#include "spec/base/base.h"
+
+bool spec_label_is_valid(const char *value);
+
+/*
+ * VALUE as a label value: each other character becomes ".", what is then neither letter nor digit
+ * at the ends is dropped, the rest is cut to 63. A valid value stays as it is. malloc'ed.
+ */
+char *spec_label_clean(const char *value);
+
+#endif

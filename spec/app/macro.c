@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Macro replacement. Everything that is not a known macro or "$$" is copied as it stands, a lone
+ * or trailing "$" and an unclosed "${" included; then reading goes on behind that "$", and what
+ * follows it may be a macro.
+ */
+#include "spec/app/macro.h"
+
+#include "spec/base/mem.h"
+
+static bool is_ident(char c, bool first)
+{
+	return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (!first && c >= '0' && c <= '9');
+}
+
+static size_t ident_len(const char *s)
+{
+	size_t n = 0;
+
+	while (is_ident(s[n], n == 0))
+		n++;
+	return n;
+}
+
+static const char *macro_value(const struct spec_macros *m, const char *name, size_t len)
+{
+	const struct {
+		const char *name, *value;
+	} known[] = {
+		{"app_id", m->app_id},	     {"replica_id", m->replica_id},
+		{"img_root", m->img_root},   {"base_img_root", m->base_img_root},
+		{"rank0_env", m->rank0_env},
+	};
+
+	for (size_t i = 0; i < array_size(known); i++)
+		if (strlen(known[i].name) == len && memcmp(known[i].name, name, len) == 0)
+			return known[i].value;
+	return NULL;
+}
+
+/*
+ * TEXT begins with "$". Returns how many bytes of it are replaced by *VALUE; 0: it is no macro.
+ */
+static size_t match(const char *text, const struct spec_macros *m, const char **value)
+{
+	bool braced = text[1] == '{';
+	const char *name = text + 1 + braced;
+	size_t len;
+
+	if (text[1] == '$') {
+		*value = "$";
+		return 2;
+	}
+	len = ident_len(name);
+	if (len == 0 || (braced && name[len] != '}'))
+		return 0;
+	*value = macro_value(m, name, len);
+	return *value ? 1 + len + 2 * braced : 0;
+}
+
+char *spec_macro_expand(const char *text, const struct spec_macros *m)
+{
+	char *ret;
+	size_t len;
+	FILE *out = text_stream(&ret, &len);
+
+	for (;;) {
+		const char *dollar = strchrnul(text, '$');
+		const char *value;
+		size_t n;
+
+		fwrite(text, 1, (size_t)(dollar - text), out);
+		if (!*dollar)
+			break;
+		n = match(dollar, m, &value);
+		if (n)
+			fputs(value, out);
+		else
+			fputc('$', out);
+		text = dollar + (n ? n : 1);
+	}
+	text_stream_close(out);
+	return ret;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Macros in args and env values, by the grammar of Python's string.Template.safe_substitute:
+ * "$$" is "$"; "$name" and "${name}" are replaced when known and left as they stand otherwise.
+ * One pass, no recursion.
+ */
+#ifndef KXFS_SPEC_APP_MACRO_H
+#define KXFS_SPEC_APP_MACRO_H
+
+#include "spec/base/base.h"
+
+struct spec_macros {
+	const char *app_id;
+	const char *replica_id; /* decimal */
+	const char *img_root;
+	const char *base_img_root;
+	const char *rank0_env; /* the name of the variable that holds rank 0's host */
+};
+
+/* TEXT with macros replaced, malloc'ed. */
+char *spec_macro_expand(const char *text, const struct spec_macros *m);
+
+#endif

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mounts in both forms: the map, whose fields are named as TorchX's classes name them, and the string of
+ * TorchX's command line, quirks included ("readonly=false" is read only, a later option replaces an
+ * earlier one).
+ */
+#include "spec/app/mount.h"
+
+#include <errno.h>
+
+#include "spec/base/mem.h"
+
+enum mount_option { MOUNT_TYPE, MOUNT_SRC, MOUNT_DST, MOUNT_READ_ONLY, MOUNT_PERM, MOUNT_N };
+
+struct mount_kind {
+	const char *name;
+	const char *fields[MOUNT_N]; /* names in the map form; NULL: not a field of this kind */
+	const char *form;	     /* the string form, for messages */
+};
+
+/* by enum spec_mount_type */
+static const struct mount_kind mount_kinds[] = {
+	[SPEC_MOUNT_BIND] = {"bind",
+			     {"type", "src_path", "dst_path", "read_only", NULL},
+			     "type=bind,src=HOST_PATH,dst=CONTAINER_PATH[,readonly]"},
+	[SPEC_MOUNT_VOLUME] = {"volume",
+			       {"type", "src", "dst_path", "read_only", NULL},
+			       "type=volume,src=CLAIM,dst=CONTAINER_PATH[,readonly]"},
+	[SPEC_MOUNT_DEVICE] = {"device",
+			       {"type", "src_path", "dst_path", NULL, "permissions"},
+			       "type=device,src=DEVICE[,dst=CONTAINER_PATH][,perm=rwm]"},
+};
+
+/* What is being read, and what of it is known so far. */
+struct mount_reader {
+	const struct spec_yaml *node;
+	const char *path;
+	const char *home; /* string form only */
+	struct spec_errors *e;
+	bool failed;
+	struct spec_mount *v;
+	size_t n;
+};
+
+void spec_mount_clear(struct spec_mount *m)
+{
+	free(m->src);
+	free(m->dst);
+	free(m->permissions);
+	*m = (struct spec_mount){0};
+}
+
+/* Add an error at NODE, in its field KEY; "": in the mount as a whole. */
+static void wrong(struct mount_reader *r, const struct spec_yaml *node, const char *key,
+		  const char *fmt, ...) printf_like(4, 5);
+static void wrong(struct mount_reader *r, const struct spec_yaml *node, const char *key,
+		  const char *fmt, ...)
+{
+	cleanup_free char *path = text_print("%s%s%s", r->path, *key ? "." : "", key);
+	cleanup_free char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = text_vprint(fmt, ap);
+	va_end(ap);
+	spec_errors_add(r->e, -EINVAL, node->line, node->column, path, "%s", text);
+	r->failed = true;
+}
+
+/* The enum spec_mount_type that is called WORD; -1: none. */
+static int kind_of(const char *word)
+{
+	for (size_t i = 0; i < array_size(mount_kinds); i++)
+		if (streq(word, mount_kinds[i].name))
+			return (int)i;
+	return -1;
+}
+
+/* The first character of PERM that is no permission; 0: all are. */
+static char bad_permission(const char *perm)
+{
+	return perm[strspn(perm, "rwm")];
+}
+
+/* Append M, which is taken over. */
+static void append(struct mount_reader *r, struct spec_mount *m)
+{
+	r->v = mem_grow(r->v, r->n + 1, sizeof(*r->v));
+	r->v[r->n++] = *m;
+	*m = (struct spec_mount){0};
+}
+
+/* --- the map form --- */
+
+static bool is_text(const struct spec_yaml *node)
+{
+	return node->type == SPEC_YAML_SCALAR && !spec_yaml_is_null(node) &&
+	       strlen(node->text) == node->len;
+}
+
+/* The text of NODE, the value of KEY, borrowed; NULL: it is no text, which is an error. */
+static const char *text_of(struct mount_reader *r, const struct spec_yaml *node, const char *key)
+{
+	if (!is_text(node)) {
+		wrong(r, node, key, "must be text");
+		return NULL;
+	}
+	return node->text;
+}
+
+static bool bool_of(struct mount_reader *r, const struct spec_yaml *node, const char *key)
+{
+	static const char *const words[] = {"false", "true", "False", "True", "FALSE", "TRUE"};
+
+	if (is_text(node) && node->plain)
+		for (size_t i = 0; i < array_size(words); i++)
+			if (streq(node->text, words[i]))
+				return i % 2;
+	wrong(r, node, key, "must be true or false");
+	return false;
+}
+
+/* Set *FIELD to TEXT, which is taken over. A key that stands twice sets it twice; the parser has refused that. */
+static void replace(char **field, char *text)
+{
+	free(*field);
+	*field = text;
+}
+
+static void map_field(struct mount_reader *r, const struct mount_kind *kind,
+		      const struct spec_yaml *key, const struct spec_yaml *value,
+		      struct spec_mount *m)
+{
+	const char *words[MOUNT_N + 1], *text;
+	size_t n = 0;
+	int option = -1;
+
+	for (int i = 0; i < MOUNT_N; i++) {
+		if (kind->fields[i])
+			words[n++] = kind->fields[i];
+		if (streq(kind->fields[i], key->text) && key->len == strlen(key->text))
+			option = i;
+	}
+	words[n] = NULL;
+	switch (option) {
+	case MOUNT_TYPE:
+		return;
+	case MOUNT_READ_ONLY:
+		m->read_only = bool_of(r, value, key->text);
+		return;
+	case MOUNT_SRC:
+	case MOUNT_DST:
+	case MOUNT_PERM:
+		break;
+	default:
+		text = spec_suggest(key->text, words);
+		wrong(r, key, key->text, "unknown field of a %s mount%s%s%s", kind->name,
+		      text ? "; did you mean " : "", text ? text : "", text ? "?" : "");
+		return;
+	}
+	text = text_of(r, value, key->text);
+	if (!text)
+		return;
+	if (option == MOUNT_PERM && bad_permission(text))
+		wrong(r, value, key->text, "\"%s\" must be made of r, w and m", text);
+	else if (option != MOUNT_PERM && !*text)
+		wrong(r, value, key->text, "must not be empty");
+	else
+		replace(option == MOUNT_SRC   ? &m->src
+			: option == MOUNT_DST ? &m->dst
+					      : &m->permissions,
+			mem_copy(text, value->len));
+}
+
+static void read_map(struct mount_reader *r)
+{
+	const struct spec_yaml *type = spec_yaml_get(r->node, "type");
+	struct spec_mount m cleanup(spec_mount_clear) = {0};
+	const struct mount_kind *kind;
+	int k;
+
+	if (!type) {
+		wrong(r, r->node, "", "type is missing: add \"type: bind\", volume or device");
+		return;
+	}
+	k = is_text(type) ? kind_of(type->text) : -1;
+	if (k < 0) {
+		wrong(r, type, "type", "must be bind, volume or device");
+		return;
+	}
+	kind = &mount_kinds[k];
+	m.type = (enum spec_mount_type)k;
+	for (size_t i = 0; i + 1 < r->node->n; i += 2)
+		map_field(r, kind, r->node->v[i], r->node->v[i + 1], &m);
+	for (int i = MOUNT_SRC; i <= MOUNT_DST; i++)
+		if (!spec_yaml_get(r->node, kind->fields[i]))
+			wrong(r, r->node, "", "%s is missing: a %s mount needs it", kind->fields[i],
+			      kind->name);
+	if (m.type == SPEC_MOUNT_DEVICE && !spec_yaml_get(r->node, "permissions"))
+		m.permissions = mem_copy("rwm", 3);
+	if (!r->failed)
+		append(r, &m);
+}
+
+/* --- the string form --- */
+
+/* The names of options in the string form. */
+static const struct {
+	const char *word;
+	enum mount_option option;
+} string_options[] = {
+	{"type", MOUNT_TYPE},
+	{"dst", MOUNT_DST},
+	{"destination", MOUNT_DST},
+	{"target", MOUNT_DST},
+	{"src", MOUNT_SRC},
+	{"source", MOUNT_SRC},
+	{"readonly", MOUNT_READ_ONLY},
+	{"read_only", MOUNT_READ_ONLY},
+	{"perm", MOUNT_PERM},
+};
+
+/* Options of one mount as they stand in the string; text is NULL where an option was not given. */
+struct options {
+	struct {
+		const char *text;
+		size_t len;
+	} v[MOUNT_N];
+};
+
+static int option_of(const char *word, size_t len)
+{
+	for (size_t i = 0; i < array_size(string_options); i++)
+		if (strlen(string_options[i].word) == len &&
+		    memcmp(string_options[i].word, word, len) == 0)
+			return (int)string_options[i].option;
+	return -1;
+}
+
+static void unknown_option(struct mount_reader *r, const char *word, size_t len)
+{
+	const char *words[array_size(string_options) + 1];
+	cleanup_free char *name = mem_copy(word, len);
+	const char *near;
+
+	for (size_t i = 0; i < array_size(string_options); i++)
+		words[i] = string_options[i].word;
+	words[array_size(string_options)] = NULL;
+	near = spec_suggest(name, words);
+	if (near)
+		wrong(r, r->node, "", "unknown mount option \"%s\"; did you mean %s?", name, near);
+	else
+		wrong(r, r->node, "",
+		      "unknown mount option \"%s\": must be one of type, src, source, dst, "
+		      "destination, target, readonly, read_only, perm",
+		      name);
+}
+
+/* SRC of a bind mount, a leading "~" replaced. malloc'ed; NULL: it can't be, which is an error. */
+static char *expand_home(struct mount_reader *r, const char *src, size_t len)
+{
+	size_t home_len = r->home ? strlen(r->home) : 0;
+
+	if (len == 0 || src[0] != '~')
+		return mem_copy(src, len);
+	if (!r->home || (len > 1 && src[1] != '/')) {
+		wrong(r, r->node, "", "src=%.*s: only your own home can be written as ~%s",
+		      (int)min_of(len, (size_t)200), src,
+		      r->home ? "; write the path in full"
+			      : ", and it is not known here; write the path in full");
+		return NULL;
+	}
+	while (home_len > 0 && r->home[home_len - 1] == '/')
+		home_len--;
+	if (home_len == 0 && len == 1)
+		return mem_copy("/", 1);
+	return text_print("%.*s%.*s", (int)home_len, r->home, (int)(len - 1), src + 1);
+}
+
+/* Is OPTION there? If it is missing or empty, that is an error, for a mount of this KIND needs it. */
+static bool is_given(struct mount_reader *r, const struct options *o, enum mount_option option,
+		     const struct mount_kind *kind)
+{
+	const char *name = option == MOUNT_SRC ? "src" : "dst";
+
+	if (o->v[option].text && o->v[option].len > 0)
+		return true;
+	wrong(r, r->node, "", "%s of a %s mount is %s: write %s", name, kind->name,
+	      o->v[option].text ? "empty" : "missing", kind->form);
+	return false;
+}
+
+/* The options of one mount are complete. */
+static void end_mount(struct mount_reader *r, struct options *o, const struct mount_kind *kind)
+{
+	struct spec_mount m cleanup(spec_mount_clear) = {0};
+	bool device;
+	int given;
+
+	if (!kind)
+		return;
+	m.type = (enum spec_mount_type)(kind - mount_kinds);
+	device = m.type == SPEC_MOUNT_DEVICE;
+	if (device && !o->v[MOUNT_DST].text)
+		o->v[MOUNT_DST] = o->v[MOUNT_SRC];
+	given = is_given(r, o, MOUNT_SRC, kind);
+	if (!device || o->v[MOUNT_DST].text)
+		given &= is_given(r, o, MOUNT_DST, kind);
+	if (device && !o->v[MOUNT_PERM].text)
+		m.permissions = mem_copy("rwm", 3);
+	else if (device)
+		m.permissions = mem_copy(o->v[MOUNT_PERM].text, o->v[MOUNT_PERM].len);
+	if (device && m.permissions && bad_permission(m.permissions))
+		wrong(r, r->node, "", "perm=%s must be made of r, w and m", m.permissions);
+	if (given) {
+		m.src = m.type == SPEC_MOUNT_BIND
+				? expand_home(r, o->v[MOUNT_SRC].text, o->v[MOUNT_SRC].len)
+				: mem_copy(o->v[MOUNT_SRC].text, o->v[MOUNT_SRC].len);
+		m.dst = mem_copy(o->v[MOUNT_DST].text, o->v[MOUNT_DST].len);
+	}
+	m.read_only = !device && o->v[MOUNT_READ_ONLY].text;
+	if (!r->failed)
+		append(r, &m);
+}
+
+/* The kind of mount that begins; NULL: there is none of this name, which is an error. */
+static const struct mount_kind *begin_mount(struct mount_reader *r, const char *name, size_t len)
+{
+	cleanup_free char *word = mem_copy(name, len);
+	int k = kind_of(word);
+
+	if (k < 0)
+		wrong(r, r->node, "", "invalid mount type \"%s\": must be bind, volume or device",
+		      word);
+	return k < 0 ? NULL : &mount_kinds[k];
+}
+
+static void read_text(struct mount_reader *r)
+{
+	const char *text = r->node->text;
+	const struct mount_kind *kind = NULL;
+	struct options o = {0};
+	bool begun = false;
+
+	for (;;) {
+		size_t len = strcspn(text, ",");
+		const char *eq = memchr(text, '=', len);
+		size_t key_len = eq ? (size_t)(eq - text) : len;
+		const char *value = eq ? eq + 1 : text + len;
+		size_t value_len = (size_t)(text + len - value);
+		int option = option_of(text, key_len);
+
+		if (option < 0) {
+			unknown_option(r, text, key_len);
+		} else if (option == MOUNT_TYPE) {
+			end_mount(r, &o, kind);
+			kind = begin_mount(r, value, value_len);
+			o = (struct options){0};
+			begun = true;
+		} else if (!begun) {
+			wrong(r, r->node, "", "type must be specified first, as in %s",
+			      mount_kinds[SPEC_MOUNT_BIND].form);
+			return;
+		} else {
+			o.v[option].text = value;
+			o.v[option].len = value_len;
+		}
+		if (!text[len])
+			break;
+		text += len + 1;
+	}
+	end_mount(r, &o, kind);
+}
+
+/* --- both --- */
+
+int spec_mount_parse(const struct spec_yaml *node, const char *path, const char *home,
+		     struct spec_mount **v, size_t *n, struct spec_errors *e)
+{
+	struct mount_reader r = {.node = node, .path = path, .home = home, .e = e};
+
+	if (node->type == SPEC_YAML_MAP)
+		read_map(&r);
+	else if (is_text(node))
+		read_text(&r);
+	else
+		wrong(&r, node, "", "must be a map with \"type\", or text such as %s",
+		      mount_kinds[SPEC_MOUNT_BIND].form);
+	for (size_t i = 0; i < r.n && r.failed; i++)
+		spec_mount_clear(&r.v[i]);
+	if (r.n > 0 && !r.failed) {
+		*v = mem_grow(*v, *n + r.n, sizeof(**v));
+		memcpy(&(*v)[*n], r.v, r.n * sizeof(**v));
+		*n += r.n;
+	}
+	free(r.v);
+	return r.failed ? -EINVAL : 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mounts of a role: bind (a host folder), volume (a claim), device. Written as a map with
+ * "type", or in TorchX's comma form ("type=bind,src=/a,dst=/b,readonly"), one string of which
+ * may hold several.
+ */
+#ifndef KXFS_SPEC_APP_MOUNT_H
+#define KXFS_SPEC_APP_MOUNT_H
+
+#include "spec/base/error.h"
+#include "spec/yaml/yaml.h"
+
+enum spec_mount_type { SPEC_MOUNT_BIND, SPEC_MOUNT_VOLUME, SPEC_MOUNT_DEVICE };
+
+/* Plain data: mount.c fills it in from a document, record_app.c from a record. */
+struct spec_mount {
+	enum spec_mount_type type;
+	char *src; /* host path, or the claim's name */
+	char *dst;
+	bool read_only;	   /* bind, volume */
+	char *permissions; /* device: of r, w, m; NULL otherwise */
+};
+
+void spec_mount_clear(struct spec_mount *m);
+
+/*
+ * Append the mounts that NODE (a map or a string) describes to *V, *N. HOME replaces a leading
+ * "~" of a bind source in the string form. Errors go to E under PATH; their errno is returned.
+ */
+int spec_mount_parse(const struct spec_yaml *node, const char *path, const char *home,
+		     struct spec_mount **v, size_t *n, struct spec_errors *e);
+
+#endif

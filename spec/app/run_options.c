@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Run options: text and JSON in, typed values out. A value of the wrong type is refused, never
+ * converted from one JSON type to another, as TorchX does.
+ */
+#include "spec/app/run_options.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+#include "spec/base/tree.h"
+
+#define MAX_OPTIONS 16 /* of a kind's table */
+
+struct value {
+	bool given;
+	bool refused;	/* an error about it was reported */
+	char *text;	/* TEXT */
+	int64_t number; /* INT, BOOL */
+};
+
+struct spec_options {
+	const char *whose;
+	const struct spec_option *table;
+	struct value v[MAX_OPTIONS]; /* as in the table */
+};
+
+const struct spec_option *spec_option_find(const struct spec_option *table, const char *name)
+{
+	for (const struct spec_option *o = table; o->name; o++) {
+		if (streq(o->name, name))
+			return o;
+	}
+	return NULL;
+}
+
+struct spec_options *spec_options_new(const char *whose, const struct spec_option *table)
+{
+	struct spec_options *o = new0(struct spec_options);
+	size_t n = 0;
+
+	while (table[n].name)
+		n++;
+	assert(n <= MAX_OPTIONS);
+	o->whose = whose;
+	o->table = table;
+	return o;
+}
+
+static void value_clear(struct value *v)
+{
+	free(v->text);
+	*v = (struct value){0};
+}
+
+void spec_options_free(struct spec_options *o)
+{
+	if (!o)
+		return;
+	for (size_t i = 0; i < MAX_OPTIONS; i++)
+		value_clear(&o->v[i]);
+	free(o);
+}
+
+static struct value *value_of(struct spec_options *o, const struct spec_option *option)
+{
+	return &o->v[option - o->table];
+}
+
+static int refuse_unknown(const struct spec_options *o, const char *path, const char *name,
+			  struct spec_errors *e)
+{
+	const char *names[MAX_OPTIONS + 1] = {NULL};
+	const char *near;
+	char *all cleanup_free = NULL;
+
+	for (size_t i = 0; o->table[i].name; i++) {
+		names[i] = o->table[i].name;
+		text_set(&all, "%s%s%s", all ? all : "", all ? ", " : "", names[i]);
+	}
+	near = spec_suggest(name, names);
+	if (near)
+		return spec_errors_add(e, -EINVAL, 0, 0, path,
+				       "%s has no such run option; did you mean %s?", o->whose,
+				       near);
+	return spec_errors_add(e, -EINVAL, 0, 0, path, "%s has no such run option; it has %s",
+			       o->whose, all);
+}
+
+static int set_text(struct value *v, const struct spec_option *option, const char *text,
+		    const char *path, struct spec_errors *e)
+{
+	if (option->type == SPEC_OPTION_NAME && *text && !spec_name_is_object(text))
+		return spec_errors_add(
+			e, -EINVAL, 0, 0, path,
+			"\"%s\" can't be a name in Kubernetes: only lower-case letters, "
+			"digits, dots and dashes, with a letter or digit at the ends",
+			text);
+	value_clear(v);
+	*v = (struct value){.given = true, .text = text_copy(text)};
+	return 0;
+}
+
+static int set_number(struct value *v, const struct spec_option *option, int64_t number,
+		      const char *path, struct spec_errors *e)
+{
+	if (option->type == SPEC_OPTION_INT && (number < option->min || number > option->max))
+		return spec_errors_add(e, -EINVAL, 0, 0, path, "must be between %lld and %lld",
+				       (long long)option->min, (long long)option->max);
+	value_clear(v);
+	*v = (struct value){.given = true, .number = number};
+	return 0;
+}
+
+/* A decimal number, all of TEXT; out of range counts as one at the range's end. */
+static bool parse_int(const char *text, int64_t *ret)
+{
+	const char *digits = text + (*text == '-' || *text == '+');
+	size_t n = strspn(digits, "0123456789");
+
+	if (n == 0 || digits[n] != '\0' || (n > 1 && digits[0] == '0'))
+		return false;
+	*ret = strtoll(text, NULL, 10);
+	return true;
+}
+
+static bool parse_bool(const char *text, int64_t *ret)
+{
+	static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
+
+	for (size_t i = 0; i < array_size(words); i++) {
+		if (strcasecmp(text, words[i]) == 0) {
+			*ret = (int64_t)(i % 2);
+			return true;
+		}
+	}
+	return false;
+}
+
+static int set_from_text(struct value *v, const struct spec_option *option, const char *text,
+			 const char *path, struct spec_errors *e)
+{
+	int64_t number;
+
+	switch (option->type) {
+	case SPEC_OPTION_INT:
+		if (!parse_int(text, &number))
+			return spec_errors_add(e, -EINVAL, 0, 0, path,
+					       "must be a whole number, not \"%s\"", text);
+		return set_number(v, option, number, path, e);
+	case SPEC_OPTION_BOOL:
+		if (!parse_bool(text, &number))
+			return spec_errors_add(e, -EINVAL, 0, 0, path,
+					       "must be true or false, not \"%s\"", text);
+		return set_number(v, option, number, path, e);
+	case SPEC_OPTION_TEXT:
+	case SPEC_OPTION_NAME:
+		break;
+	}
+	return set_text(v, option, text, path, e);
+}
+
+int spec_options_set(struct spec_options *o, const char *name, const char *value,
+		     struct spec_errors *e)
+{
+	const struct spec_option *option = spec_option_find(o->table, name);
+	char *path cleanup_free = text_print("-o %s", name);
+	struct value *v;
+	int ret;
+
+	if (!option)
+		return refuse_unknown(o, path, name, e);
+	v = value_of(o, option);
+	ret = set_from_text(v, option, value, path, e);
+	v->refused = ret < 0;
+	return ret;
+}
+
+int spec_option_check(const char *whose, const struct spec_option *table, const char *name,
+		      const char *value, char **ret_text)
+{
+	struct spec_options *o cleanup(spec_options_freep) = spec_options_new(whose, table);
+	struct spec_errors e cleanup(spec_errors_clear) = SPEC_ERRORS_INIT;
+	int err = spec_options_set(o, name, value, &e);
+
+	if (err)
+		*ret_text = text_print("%s: %s", e.v[0].path, e.v[0].text);
+	return err;
+}
+
+/* "namespace" is accepted in scheduler_args, but has no effect: it must be the mount's. */
+static int check_namespace(struct json_object *value, const char *namespace, struct spec_errors *e)
+{
+	const char *path = "scheduler_args.namespace";
+
+	if (!value)
+		return 0;
+	if (!json_object_is_type(value, json_type_string))
+		return spec_errors_add(e, -EINVAL, 0, 0, path, "must be text");
+	if (json_object_get_string_len(value) == 0 ||
+	    streq(json_object_get_string(value), namespace))
+		return 0;
+	return spec_errors_add(
+		e, -EINVAL, 0, 0, path,
+		"is \"%s\", but this is the namespace \"%s\": one mount submits to one "
+		"namespace",
+		json_object_get_string(value), namespace);
+}
+
+static int set_from_json(struct value *v, const struct spec_option *option,
+			 struct json_object *value, const char *path, struct spec_errors *e)
+{
+	static const char *const wanted[] = {"text", "text", "a whole number", "true or false"};
+	static const json_type types[] = {json_type_string, json_type_string, json_type_int,
+					  json_type_boolean};
+	const char *text = json_object_get_string(value);
+
+	if (!json_object_is_type(value, types[option->type]))
+		return spec_errors_add(e, -EINVAL, 0, 0, path, "must be %s, but is %s",
+				       wanted[option->type], json_object_to_json_string(value));
+	if (option->type == SPEC_OPTION_INT || option->type == SPEC_OPTION_BOOL)
+		return set_number(v, option, json_object_get_int64(value), path, e);
+	if (strlen(text) != (size_t)json_object_get_string_len(value))
+		return spec_errors_add(e, -EINVAL, 0, 0, path, "must not hold a NUL character");
+	return set_text(v, option, text, path, e);
+}
+
+static int merge_one(struct spec_options *o, const char *name, struct json_object *value,
+		     struct spec_errors *e)
+{
+	const struct spec_option *option = spec_option_find(o->table, name);
+	char *path cleanup_free = text_print("scheduler_args.%s", name);
+	struct value *v;
+	int ret;
+
+	if (!option)
+		return refuse_unknown(o, path, name, e);
+	v = value_of(o, option);
+	if (!value) {
+		value_clear(v);
+		return 0;
+	}
+	ret = set_from_json(v, option, value, path, e);
+	v->refused = ret < 0;
+	return ret;
+}
+
+int spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
+		       struct spec_errors *e)
+{
+	struct json_object *args;
+	int ret = 0;
+
+	if (!json)
+		return 0;
+	args = spec_tree_parse(json);
+	json_object_object_foreach(args, name, value) {
+		int err = streq(name, "namespace") ? check_namespace(value, namespace, e)
+						   : merge_one(o, name, value, e);
+
+		ret = ret ? ret : err;
+	}
+	json_object_put(args);
+	return ret;
+}
+
+int spec_options_check(const struct spec_options *o, struct spec_errors *e)
+{
+	int ret = 0;
+
+	for (size_t i = 0; o->table[i].name; i++) {
+		const char *name = o->table[i].name;
+		char *path cleanup_free = NULL;
+
+		if (!o->table[i].required || o->v[i].given || o->v[i].refused)
+			continue;
+		path = text_print("scheduler_args.%s", name);
+		ret = spec_errors_add(e, -EINVAL, 0, 0, path,
+				      "%s needs this run option: give it here, or to all jobs with "
+				      "-o %s=VALUE",
+				      o->whose, name);
+	}
+	return ret;
+}
+
+static const struct value *option_value(const struct spec_options *o, const char *name)
+{
+	const struct spec_option *option = spec_option_find(o->table, name);
+
+	assert(option);
+	return &o->v[option - o->table];
+}
+
+const char *spec_options_text(const struct spec_options *o, const char *name)
+{
+	return option_value(o, name)->text;
+}
+
+bool spec_options_int(const struct spec_options *o, const char *name, int64_t *ret)
+{
+	const struct value *v = option_value(o, name);
+
+	if (v->given)
+		*ret = v->number;
+	return v->given;
+}
+
+bool spec_options_bool(const struct spec_options *o, const char *name)
+{
+	return option_value(o, name)->number != 0;
+}

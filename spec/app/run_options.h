@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Run options: what TorchX's schedulers take in addition to the AppDef, under their own names. A mount
+ * has some ("-o queue=research"), a job may have its own (scheduler_args), which take precedence. All are
+ * typed and checked by a table of options, which the caller has.
+ */
+#ifndef KXFS_SPEC_APP_RUN_OPTIONS_H
+#define KXFS_SPEC_APP_RUN_OPTIONS_H
+
+#include "spec/base/error.h"
+
+enum spec_option_type {
+	SPEC_OPTION_TEXT,
+	SPEC_OPTION_NAME, /* text that is the name of an object in the cluster, or "" */
+	SPEC_OPTION_INT,
+	SPEC_OPTION_BOOL
+};
+
+struct spec_option {
+	const char *name;
+	enum spec_option_type type;
+	bool required;
+	int64_t min, max; /* of an INT */
+	const char *help; /* one line for people */
+};
+
+/* The option NAME of TABLE, which ends with one whose name is NULL; NULL: it has none. */
+const struct spec_option *spec_option_find(const struct spec_option *table, const char *name);
+
+/* The options of a table with their values, none of which is given at first. */
+struct spec_options;
+
+/* WHOSE is named in errors ("volcano"). Both arguments are borrowed until spec_options_free. */
+struct spec_options *spec_options_new(const char *whose, const struct spec_option *table);
+void spec_options_free(struct spec_options *o);
+static inline void spec_options_freep(struct spec_options **o)
+{
+	spec_options_free(*o);
+}
+
+/*
+ * Set an option from text, as on the command line. An unknown name or a value of the wrong type is
+ * an error of path "-o NAME". 0 or the errno.
+ */
+int spec_options_set(struct spec_options *o, const char *name, const char *value,
+		     struct spec_errors *e);
+
+/* Is VALUE one of the option NAME of TABLE? 0, or the errno with *RET_TEXT (malloc'ed, a line). */
+int spec_option_check(const char *whose, const struct spec_option *table, const char *name,
+		      const char *value, char **ret_text);
+
+/*
+ * Set options from a job's scheduler_args (JSON text of a map; NULL: none). null gives an option its
+ * default back. "namespace" may only repeat NAMESPACE. Errors have the path "scheduler_args.NAME".
+ */
+int spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
+		       struct spec_errors *e);
+
+/* Are all required options given? */
+int spec_options_check(const struct spec_options *o, struct spec_errors *e);
+
+/* The value of an option that the kind has (another is a bug); NULL, false: not given. */
+const char *spec_options_text(const struct spec_options *o, const char *name);
+bool spec_options_int(const struct spec_options *o, const char *name, int64_t *ret);
+bool spec_options_bool(const struct spec_options *o, const char *name);
+
+#endif

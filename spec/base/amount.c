@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Amounts of resources. The grammar is that of Kubernetes' Quantity: a decimal number, then a decimal
+ * or binary suffix, or an exponent of ten.
+ */
+#include "spec/base/amount.h"
+
+#include "spec/base/mem.h"
+#include "spec/base/read.h"
+
+#define MAX_AMOUNTS 64 /* resources in a list; more are left out */
+#define MAX_DIGITS  40
+
+void spec_amounts_read(struct spec_amounts *a, struct json_object *map)
+{
+	struct json_object_iterator it, end;
+	size_t n = map ? (size_t)json_object_object_length(map) : 0;
+
+	if (n == 0)
+		return;
+	n = min_of(n, (size_t)MAX_AMOUNTS);
+	a->v = new0_n(struct spec_amount, n);
+	end = json_object_iter_end(map);
+	for (it = json_object_iter_begin(map); a->n < n && !json_object_iter_equal(&it, &end);
+	     json_object_iter_next(&it)) {
+		const char *text = json_object_get_string(json_object_iter_peek_value(&it));
+		struct spec_amount *to = &a->v[a->n++];
+
+		spec_read_copy(&to->name, json_object_iter_peek_name(&it), READ_MAX_WORD);
+		spec_read_copy(&to->text, text ? text : "", READ_MAX_WORD);
+	}
+}
+
+void spec_amounts_clear(struct spec_amounts *a)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		spec_unset(&a->v[i].name);
+		spec_unset(&a->v[i].text);
+	}
+	free(a->v);
+	*a = (struct spec_amounts){0};
+}
+
+const char *spec_amounts_get(const struct spec_amounts *a, const char *name)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (streq(a->v[i].name, name))
+			return a->v[i].text;
+	return "";
+}
+
+bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++)
+		if (!streq(a->v[i].name, b->v[i].name) || !streq(a->v[i].text, b->v[i].text))
+			return false;
+	return true;
+}
+
+/* What SUFFIX multiplies by; 0: there is no such suffix. */
+static double scale(const char *suffix)
+{
+	static const struct {
+		const char *suffix;
+		double by;
+	} scales[] = {
+		{"", 1},	{"n", 1e-9},	{"u", 1e-6},	{"m", 1e-3},
+		{"k", 1e3},	{"M", 1e6},	{"G", 1e9},	{"T", 1e12},
+		{"P", 1e15},	{"E", 1e18},	{"Ki", 0x1p10}, {"Mi", 0x1p20},
+		{"Gi", 0x1p30}, {"Ti", 0x1p40}, {"Pi", 0x1p50}, {"Ei", 0x1p60},
+	};
+	char *end;
+	long exponent;
+	double by = 1;
+
+	for (size_t i = 0; i < array_size(scales); i++)
+		if (streq(scales[i].suffix, suffix))
+			return scales[i].by;
+	if ((*suffix != 'e' && *suffix != 'E') || !suffix[1])
+		return 0;
+	exponent = strtol(suffix + 1, &end, 10);
+	if (*end || exponent < -18 || exponent > 18)
+		return 0;
+	for (; exponent > 0; exponent--)
+		by *= 10;
+	for (; exponent < 0; exponent++)
+		by /= 10;
+	return by;
+}
+
+double spec_amount_value(const char *text)
+{
+	size_t whole = strspn(text, "0123456789");
+	size_t fraction = text[whole] == '.' ? strspn(text + whole + 1, "0123456789") : 0;
+	size_t n = whole + (text[whole] == '.') + fraction;
+	double value = 0, digit = 1, by = scale(text + n);
+
+	/* strtod takes more than this grammar allows, and asks the locale what the decimal point is. */
+	if (whole + fraction == 0 || n > MAX_DIGITS || by == 0)
+		return -1;
+	for (size_t i = 0; i < whole; i++)
+		value = value * 10 + (text[i] - '0');
+	for (size_t i = 0; i < fraction; i++)
+		value += (text[whole + 1 + i] - '0') * (digit /= 10);
+	return value * by;
+}
+
+/* Is NAME counted in bytes? */
+static bool is_bytes(const char *name)
+{
+	return strstr(name, "memory") || strstr(name, "storage") ||
+	       strncmp(name, "hugepages-", strlen("hugepages-")) == 0;
+}
+
+/* At most DIGITS behind the point, and no zeros at the end. */
+static void put_number(FILE *out, double value, int digits)
+{
+	char text[400];
+	size_t n = (size_t)snprintf(text, sizeof(text), "%.*f", digits, value);
+
+	while (digits > 0 && n > 0 && text[n - 1] == '0')
+		n--;
+	if (digits > 0 && n > 0 && (text[n - 1] < '0' || text[n - 1] > '9'))
+		n--;
+	fprintf(out, "%.*s", (int)n, text);
+}
+
+void spec_amount_print(FILE *out, const char *name, double value)
+{
+	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+	size_t unit = 0;
+
+	if (!is_bytes(name)) {
+		put_number(out, value, 3);
+		return;
+	}
+	for (; value >= 1024 && unit + 1 < array_size(units); unit++)
+		value /= 1024;
+	put_number(out, value, 1);
+	fprintf(out, " %s", units[unit]);
+}

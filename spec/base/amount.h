@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Amounts of resources as Kubernetes writes them ("2400m", "456M", "1Gi"): lists of them, their values,
+ * and how a person reads them.
+ */
+#ifndef KXFS_SPEC_BASE_AMOUNT_H
+#define KXFS_SPEC_BASE_AMOUNT_H
+
+#include "spec/base/base.h"
+
+struct json_object; /* json-c; never leaves spec/ (rule D4) */
+
+struct spec_amount {
+	char *name; /* "cpu" */
+	char *text; /* "2400m", as the server wrote it */
+};
+
+struct spec_amounts {
+	struct spec_amount *v; /* in the server's order */
+	size_t n;
+};
+
+/* From a map of resources, which may be NULL; A is empty before. */
+void spec_amounts_read(struct spec_amounts *a, struct json_object *map);
+void spec_amounts_clear(struct spec_amounts *a);
+/* The amount of NAME, borrowed; "" if the list has none. */
+const char *spec_amounts_get(const struct spec_amounts *a, const char *name);
+bool spec_amounts_equal(const struct spec_amounts *a, const struct spec_amounts *b);
+
+/* The value of TEXT in whole units (cores, bytes, pieces); negative: it is no amount. */
+double spec_amount_value(const char *text);
+/* VALUE of resource NAME for people: "2.4", "1.5 GiB". */
+void spec_amount_print(FILE *out, const char *name, double value);
+
+#endif

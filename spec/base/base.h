@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Small helpers that every file of kxfs may use: cleanup by scope (rule E3: a reader can see from one
+ * function alone that it does not leak), moving ownership, and a few macros.
+ *
+ * The folder: what every part of spec/ stands on, and depends on nothing of ours. mem.h allocates (and
+ * never fails), error.h is the list of a document's errors, tree.h makes and parses JSON values, read.h
+ * reads the members of objects from outside, span.h finds members in JSON text without parsing it, time.h,
+ * amount.h, name.h, words.h, utf8.h and line.h know the notations of times, quantities, names and texts,
+ * and base64.h, sha256.h and url.h those of bytes. limits.h has every bound on data from outside. All of
+ * it is pure and may be called on any thread; values that it returns belong to the caller.
+ */
+#ifndef KXFS_SPEC_BASE_BASE_H
+#define KXFS_SPEC_BASE_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Run FN(&variable) when the variable's scope ends. FN must accept a pointer to NULL. */
+#define cleanup(fn)	       __attribute__((cleanup(fn)))
+#define printf_like(fmt, args) __attribute__((format(printf, fmt, args)))
+#define must_check	       __attribute__((warn_unused_result))
+
+static inline void base_free_ptr(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void base_close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+static inline void base_fclose(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+#define cleanup_free cleanup(base_free_ptr)
+#define cleanup_fd   cleanup(base_close_fd)
+#define cleanup_file cleanup(base_fclose)
+
+/* Hand over what P owns; P is empty afterwards. */
+#define take_ptr(p)                                                                                \
+	({                                                                                         \
+		__typeof__(p) *take_from_ = &(p);                                                  \
+		__typeof__(p) taken_ = *take_from_;                                                \
+		*take_from_ = NULL;                                                                \
+		taken_;                                                                            \
+	})
+
+static inline int take_fd(int *fd)
+{
+	int taken = *fd;
+
+	*fd = -1;
+	return taken;
+}
+
+#define array_size(a) (sizeof(a) / sizeof((a)[0]))
+
+#define container_of(ptr, type, member)                                                            \
+	({                                                                                         \
+		const __typeof__(((type *)0)->member) *member_ = (ptr);                            \
+		(type *)((uintptr_t)member_ - offsetof(type, member));                             \
+	})
+
+#define min_of(a, b)                                                                               \
+	({                                                                                         \
+		__typeof__(a) min_a_ = (a);                                                        \
+		__typeof__(b) min_b_ = (b);                                                        \
+		min_a_ < min_b_ ? min_a_ : min_b_;                                                 \
+	})
+
+#define max_of(a, b)                                                                               \
+	({                                                                                         \
+		__typeof__(a) max_a_ = (a);                                                        \
+		__typeof__(b) max_b_ = (b);                                                        \
+		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
+	})
+
+/* Equal as strings; NULL equals only NULL. */
+static inline bool streq(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Base64 with the standard alphabet and padding (RFC 4648), as kubeconfig files and HTTP use it. */
+#ifndef KXFS_SPEC_BASE_BASE64_H
+#define KXFS_SPEC_BASE_BASE64_H
+
+#include "spec/base/base.h"
+
+/*
+ * The bytes that TEXT encodes (*RET_LEN, and a NUL behind them), malloc'ed; line breaks in TEXT are
+ * ignored. NULL: TEXT is no base64.
+ */
+char *spec_base64_decode(const char *text, size_t len, size_t *ret_len);
+
+/* malloc'ed */
+char *spec_base64_encode(const void *data, size_t len);
+
+#endif

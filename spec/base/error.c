@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The list of a document's errors. It is sorted in the order of the document, so that a person
+ * reads it from top to bottom whatever order the checks ran in. Bytes of the document end up in
+ * these texts and the texts on terminals: control characters are escaped, long texts shortened.
+ */
+#include "spec/base/error.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/utf8.h"
+
+/* A longer text loses its middle: its beginning has what is wrong, and its end what to do. */
+#define TEXT_MAX  1000
+#define TEXT_HEAD 600
+#define TEXT_TAIL 300
+
+#define SUGGEST_MAX 64
+#define PART_MIN    4 /* shorter words are part of too many others */
+
+static void clear(struct spec_error *x)
+{
+	free(x->path);
+	free(x->text);
+}
+
+void spec_errors_clear(struct spec_errors *e)
+{
+	for (size_t i = 0; i < e->n; i++)
+		clear(&e->v[i]);
+	free(e->v);
+	*e = SPEC_ERRORS_INIT;
+}
+
+static bool is_continuation(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* TEXT (taken over) without its middle when it is too long; cut between characters. */
+static void shorten(char *text)
+{
+	static const char gap[] = " ... ";
+	size_t len = strlen(text), n = strlen(gap), head = TEXT_HEAD, tail;
+
+	if (len <= TEXT_MAX)
+		return;
+	tail = len - TEXT_TAIL;
+	while (is_continuation(text[head]))
+		head--;
+	while (is_continuation(text[tail]))
+		tail++;
+	for (size_t i = 0; i < n; i++)
+		text[head + i] = gap[i];
+	memmove(text + head + n, text + tail, len - tail + 1);
+}
+
+/* A copy of TEXT, clean and short. */
+static char *printable(const char *text)
+{
+	char *ret = spec_utf8_clean_copy(text, "");
+
+	shorten(ret);
+	return ret;
+}
+
+static bool is_before(const struct spec_error *a, const struct spec_error *b)
+{
+	return a->line != b->line ? a->line < b->line : a->column < b->column;
+}
+
+/* Put NEW (taken over) in its place; where there is no room, the last error of the document is dropped. */
+static void insert(struct spec_errors *e, struct spec_error *new)
+{
+	size_t at;
+
+	if (e->n == SPEC_MAX_ERRORS) {
+		struct spec_error *last = &e->v[e->n - 1];
+
+		e->dropped++;
+		if (!is_before(new, last)) {
+			clear(new);
+			return;
+		}
+		clear(last);
+		e->n--;
+	}
+	if (!e->v)
+		e->v = new0_n(struct spec_error, SPEC_MAX_ERRORS);
+	for (at = e->n; at > 0 && is_before(new, &e->v[at - 1]); at--)
+		e->v[at] = e->v[at - 1];
+	e->v[at] = *new;
+	e->n++;
+}
+
+void spec_errors_drop(struct spec_errors *e)
+{
+	e->dropped++;
+}
+
+int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned column,
+		    const char *path, const char *fmt, ...)
+{
+	struct spec_error new = {.line = line, .column = column, .path = printable(path)};
+	cleanup_free char *text = NULL;
+	va_list ap;
+
+	if (!e->err || err == -EFBIG)
+		e->err = err;
+	va_start(ap, fmt);
+	text = text_vprint(fmt, ap);
+	va_end(ap);
+	new.text = printable(text);
+	insert(e, &new);
+	return err;
+}
+
+void spec_errors_locate(struct spec_errors *e, spec_errors_find find, void *data)
+{
+	struct spec_error *v = take_ptr(e->v);
+	size_t n = e->n;
+
+	e->n = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!v[i].line && !find(data, v[i].path, &v[i].line, &v[i].column))
+			v[i].line = v[i].column = 0;
+		insert(e, &v[i]);
+	}
+	free(v);
+}
+
+char *spec_errors_text(const struct spec_errors *e, const char *file)
+{
+	cleanup_free char *name = printable(file ? file : "");
+	char *ret = NULL;
+	size_t len;
+	FILE *out = text_stream(&ret, &len);
+
+	for (size_t i = 0; i < e->n; i++) {
+		const struct spec_error *x = &e->v[i];
+
+		if (*name)
+			fprintf(out, "%s:", name);
+		if (x->line)
+			fprintf(out, "%u:%u:", x->line, x->column);
+		if (*name || x->line)
+			fputc(' ', out);
+		if (*x->path)
+			fprintf(out, "%s: ", x->path);
+		fprintf(out, "%s\n", x->text);
+	}
+	if (e->dropped)
+		fprintf(out, "%s%s%zu more error%s\n", name, *name ? ": " : "", e->dropped,
+			e->dropped == 1 ? "" : "s");
+	text_stream_close(out);
+	return ret;
+}
+
+/* Edit distance with transpositions of neighbours, ignoring case. Both at most SUGGEST_MAX long. */
+static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	size_t rows[3][SUGGEST_MAX + 1];
+	size_t *before = rows[0], *last = rows[1], *now = rows[2];
+
+	for (size_t j = 0; j <= b_len; j++)
+		last[j] = j;
+	for (size_t i = 1; i <= a_len; i++) {
+		size_t *spare = before;
+		int ca = tolower((unsigned char)a[i - 1]);
+
+		now[0] = i;
+		for (size_t j = 1; j <= b_len; j++) {
+			int cb = tolower((unsigned char)b[j - 1]);
+			size_t d = last[j - 1] + (ca != cb);
+
+			d = min_of(d, last[j] + 1);
+			d = min_of(d, now[j - 1] + 1);
+			if (i > 1 && j > 1 && ca == tolower((unsigned char)b[j - 2]) &&
+			    cb == tolower((unsigned char)a[i - 2]))
+				d = min_of(d, before[j - 2] + 1);
+			now[j] = d;
+		}
+		before = last;
+		last = now;
+		now = spare;
+	}
+	return last[b_len];
+}
+
+const char *spec_suggest(const char *word, const char *const *words)
+{
+	size_t len = strnlen(word, SUGGEST_MAX + 1), best = 1 + len / 4;
+	const char *ret = NULL, *part = NULL;
+
+	if (len == 0 || len > SUGGEST_MAX)
+		return NULL;
+	for (; *words; words++) {
+		size_t n = strlen(*words), d;
+
+		if (n > SUGGEST_MAX)
+			continue;
+		d = distance(word, len, *words, n);
+		/* as many edits as letters make any word of any other */
+		if (d < max_of(len, n) && (ret ? d < best : d <= best)) {
+			best = d;
+			ret = *words;
+		}
+		if (!part && len >= PART_MIN && strcasestr(*words, word))
+			part = *words;
+	}
+	return ret ? ret : part;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is wrong with a document, for the person who wrote it: a bounded list of errors with
+ * position and path. Functions that read documents take a list and go on after an error, so
+ * that all errors of a file are reported at once (at most SPEC_MAX_ERRORS; further ones are counted).
+ */
+#ifndef KXFS_SPEC_BASE_ERROR_H
+#define KXFS_SPEC_BASE_ERROR_H
+
+#include "spec/base/base.h"
+
+struct spec_error {
+	unsigned line;	 /* from 1; 0: the error has no position */
+	unsigned column; /* from 1, in characters */
+	char *path;	 /* "roles[0].args[2]"; "" for the whole document */
+	char *text;	 /* what is wrong and, where known, what to do */
+};
+
+struct spec_errors {
+	struct spec_error *v;
+	size_t n;
+	size_t dropped; /* errors beyond SPEC_MAX_ERRORS */
+	int err;	/* the errno of the worst: -EFBIG (a bound) or -EINVAL; 0: none */
+};
+
+#define SPEC_ERRORS_INIT ((struct spec_errors){0})
+
+/* Release what E holds; E is empty afterwards. */
+void spec_errors_clear(struct spec_errors *e);
+
+/* Count an error without a text, as spec_errors_add does when there is no room for more. */
+void spec_errors_drop(struct spec_errors *e);
+
+/* Add one error. ERR is -EINVAL or -EFBIG. Returns ERR, for "return spec_errors_add(...)". */
+int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned column,
+		    const char *path, const char *fmt, ...) printf_like(6, 7);
+
+/*
+ * Ask FIND for the position of each error that has none, by its path (it returns false: not known). The errors are in
+ * the order of the document afterwards.
+ */
+typedef bool (*spec_errors_find)(void *data, const char *path, unsigned *ret_line,
+				 unsigned *ret_column);
+void spec_errors_locate(struct spec_errors *e, spec_errors_find find, void *data);
+
+/*
+ * The text for people, one error a line: "FILE:LINE:COLUMN: path: text\n" (parts that are not
+ * known are left out), then a line that counts what was dropped. malloc'ed.
+ */
+char *spec_errors_text(const struct spec_errors *e, const char *file);
+
+/*
+ * The word of WORDS (NULL-terminated) nearest to WORD, for "did you mean"; NULL when none is
+ * near: edit distance (with transpositions, ignoring case) at most 1 + length/4, or else the
+ * first that holds WORD as a part ("replicas": "num_replicas").
+ */
+const char *spec_suggest(const char *word, const char *const *words);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Small allocations; the one place that decides what happens when memory is out (rule E4). */
+#include "spec/base/mem.h"
+
+void mem_out(void)
+{
+	fputs("kxfs: out of memory\n", stderr);
+	abort();
+}
+
+void *mem_zero(size_t size)
+{
+	return mem_zero_n(1, size);
+}
+
+void *mem_zero_n(size_t n, size_t size)
+{
+	void *p = calloc(max_of(n, (size_t)1), max_of(size, (size_t)1));
+
+	if (!p)
+		mem_out();
+	return p;
+}
+
+void *mem_grow(void *p, size_t n, size_t size)
+{
+	p = reallocarray(p, max_of(n, (size_t)1), max_of(size, (size_t)1));
+	if (!p)
+		mem_out();
+	return p;
+}
+
+char *mem_copy(const void *bytes, size_t n)
+{
+	char *copy = n < SIZE_MAX ? malloc(n + 1) : NULL;
+
+	if (!copy)
+		mem_out();
+	memcpy(copy, bytes, n);
+	copy[n] = '\0';
+	return copy;
+}
+
+char *text_copy(const char *text)
+{
+	return mem_copy(text, strlen(text));
+}
+
+char *text_vprint(const char *fmt, va_list ap)
+{
+	char *text;
+
+	if (vasprintf(&text, fmt, ap) < 0)
+		mem_out();
+	return text;
+}
+
+char *text_print(const char *fmt, ...)
+{
+	va_list ap;
+	char *text;
+
+	va_start(ap, fmt);
+	text = text_vprint(fmt, ap);
+	va_end(ap);
+	return text;
+}
+
+void text_set(char **field, const char *fmt, ...)
+{
+	char *old = *field;
+	va_list ap;
+
+	va_start(ap, fmt);
+	*field = text_vprint(fmt, ap);
+	va_end(ap);
+	free(old);
+}
+
+void text_wipe(char **field)
+{
+	if (*field)
+		explicit_bzero(*field, strlen(*field));
+	free(*field);
+	*field = NULL;
+}
+
+FILE *text_stream(char **ret, size_t *ret_len)
+{
+	FILE *f = open_memstream(ret, ret_len);
+
+	if (!f)
+		mem_out();
+	return f;
+}
+
+void text_stream_close(FILE *f)
+{
+	bool failed = ferror(f);
+
+	if (fclose(f) || failed)
+		mem_out();
+}
+
+/* What every empty field points at: never written, never freed. */
+static const char empty_text[] = "";
+
+char *spec_empty(void)
+{
+	return (char *)(uintptr_t)empty_text;
+}
+
+void spec_unset(char **field)
+{
+	if (*field != empty_text)
+		free(*field);
+	*field = NULL;
+}
+
+void spec_set(char **field, const char *value)
+{
+	char *copy = value && *value ? text_copy(value) : spec_empty();
+
+	spec_unset(field);
+	*field = copy;
+}

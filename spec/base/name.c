@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names as TorchX makes them, and the checks of names that come from outside before they are
+ * used as labels or file names.
+ */
+#include "spec/base/name.h"
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/utf8.h"
+
+/* No vowels, no y, no 8: no word comes out by chance. The first 20 are the letters. */
+static const char suffix_alphabet[] = "bcdfghjklmnpqrstvwxz012345679";
+
+#define MAX_OBJECT_NAME 253
+
+#define SUFFIX_LETTERS 20
+#define SUFFIX_ALL     29
+#define SUFFIX_USUAL   12 /* one in 2 000 of all 64-bit numbers makes fewer */
+
+void spec_name_suffix(uint64_t v, char ret[SPEC_SUFFIX_MAX])
+{
+	size_t n = 0;
+
+	while (v > 0) {
+		unsigned base = n == 0 ? SUFFIX_LETTERS : SUFFIX_ALL;
+
+		ret[n++] = suffix_alphabet[v % base];
+		v /= base;
+	}
+	ret[n] = '\0';
+}
+
+bool spec_name_is_suffix(const char *text)
+{
+	size_t n = strlen(text);
+
+	return n >= SUFFIX_USUAL && n < SPEC_SUFFIX_MAX &&
+	       memchr(suffix_alphabet, *text, SUFFIX_LETTERS) && strspn(text, suffix_alphabet) == n;
+}
+
+static bool is_lower_or_digit(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/*
+ * The next character of *S in lower case, 0 when it is dropped. Of all characters outside ASCII,
+ * only U+0130 and U+212A have a lower-case form that holds an ASCII letter.
+ */
+static char norm_next(const char **s)
+{
+	const char *p = *s;
+
+	if (strncmp(p, "\xc4\xb0", 2) == 0) {
+		*s += 2;
+		return 'i';
+	}
+	if (strncmp(p, "\xe2\x84\xaa", 3) == 0) {
+		*s += 3;
+		return 'k';
+	}
+	*s += 1;
+	if (*p >= 'A' && *p <= 'Z')
+		return (char)(*p - 'A' + 'a');
+	return is_lower_or_digit(*p) || *p == '-' ? *p : 0;
+}
+
+char *spec_name_norm(const char *name)
+{
+	char *ret = new0_n(char, strlen(name) + 1);
+	size_t n = 0;
+
+	while (*name) {
+		char c = norm_next(&name);
+
+		if (c && (c != '-' || n > 0))
+			ret[n++] = c;
+	}
+	while (n > 0 && ret[n - 1] == '-')
+		n--;
+	ret[n] = '\0';
+	return ret;
+}
+
+char *spec_name_job(const char *app, uint64_t v)
+{
+	char *norm cleanup_free = spec_name_norm(app);
+	char suffix[SPEC_SUFFIX_MAX];
+
+	spec_name_suffix(v, suffix);
+	return text_print("%s%s%s", norm, *norm && *suffix ? "-" : "", suffix);
+}
+
+void spec_name_uuid(const unsigned char random[16], char ret[37])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < 16; i++) {
+		unsigned b = random[i];
+
+		if (i == 6)
+			b = (b & 0x0f) | 0x40;
+		if (i == 8)
+			b = (b & 0x3f) | 0x80;
+		n += (size_t)snprintf(ret + n, 37 - n, "%s%02x",
+				      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b);
+	}
+}
+
+/* Are the N characters at NAME a label, however many they are? */
+static bool is_label(const char *name, size_t n)
+{
+	if (n == 0 || name[0] == '-' || name[n - 1] == '-')
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!is_lower_or_digit(name[i]) && name[i] != '-')
+			return false;
+	return true;
+}
+
+bool spec_name_is_label(const char *name)
+{
+	return strlen(name) <= SPEC_MAX_NAME && is_label(name, strlen(name));
+}
+
+bool spec_name_is_object(const char *name)
+{
+	size_t n = strlen(name) <= MAX_OBJECT_NAME ? strcspn(name, ".") : 0;
+
+	while (is_label(name, n)) {
+		if (name[n] == '\0')
+			return true;
+		name += n + 1;
+		n = strcspn(name, ".");
+	}
+	return false;
+}
+
+bool spec_name_is_file(const char *name)
+{
+	return *name && *name != '.' && strlen(name) <= 255 && !strchr(name, '/') &&
+	       spec_utf8_is_clean(name, "");
+}
+
+/* Can ROLE be the beginning of a file name just as it is? */
+static bool is_plain(const char *role)
+{
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+	return *role && *role != '.' && *role != '-' && role[strspn(role, allowed)] == '\0';
+}
+
+char *spec_name_replica_dir(const char *role, unsigned k)
+{
+	char *norm cleanup_free = spec_name_norm(role);
+
+	if (!is_plain(role))
+		role = *norm ? norm : "role";
+	return text_print("%s-%u", role, k);
+}
+
+bool spec_name_submits(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && name[0] != '.' &&
+	       (streq(dot, ".yaml") || streq(dot, ".yml") || streq(dot, ".json"));
+}

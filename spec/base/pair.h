@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Pairs of texts, and maps of them that keep their order: environments, metadata, options. */
+#ifndef KXFS_SPEC_BASE_PAIR_H
+#define KXFS_SPEC_BASE_PAIR_H
+
+#include "spec/base/base.h"
+
+/* Plain data: whoever makes one sets both texts. */
+struct spec_pair {
+	char *key;
+	char *value;
+};
+
+/* An ordered map of text to text. Plain data: whoever makes one fills it in. */
+struct spec_map {
+	struct spec_pair *v;
+	size_t n;
+};
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finding members in JSON text without parsing it: by counting brackets outside strings. For objects
+ * of a megabyte of which a few bytes are wanted. Private to spec/.
+ */
+#ifndef KXFS_SPEC_BASE_SPAN_H
+#define KXFS_SPEC_BASE_SPAN_H
+
+#include "spec/base/base.h"
+
+/* A part of the text, END is behind it. */
+struct spec_span {
+	const char *p, *end;
+};
+
+static inline size_t spec_span_len(struct spec_span s)
+{
+	return (size_t)(s.end - s.p);
+}
+
+/*
+ * The value of KEY in the map that S is: the last, if there are several, as a parser would take it; a
+ * key with escapes is not recognised. False: the map has no such member, or what comes before it is no JSON.
+ */
+bool spec_span_member(struct spec_span s, const char *key, struct spec_span *ret);
+
+/* Is S the string TEXT? */
+bool spec_span_is(struct spec_span s, const char *text);
+
+#endif

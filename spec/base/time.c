@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * RFC 3339 by hand: strptime has no fractions and no bound, and both are needed for each line of a log.
+ */
+#include "spec/base/time.h"
+
+#include <time.h>
+
+#define NS_PER_S 1000000000
+
+struct cursor {
+	const char *at, *end;
+};
+
+static bool take_char(struct cursor *c, char a, char b)
+{
+	if (c->at == c->end || (*c->at != a && *c->at != b))
+		return false;
+	c->at++;
+	return true;
+}
+
+/* Exactly N digits, from MIN to MAX. */
+static bool take_number(struct cursor *c, size_t n, int min, int max, int *ret)
+{
+	int value = 0;
+
+	if ((size_t)(c->end - c->at) < n)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (c->at[i] < '0' || c->at[i] > '9')
+			return false;
+		value = 10 * value + (c->at[i] - '0');
+	}
+	if (value < min || value > max)
+		return false;
+	c->at += n;
+	*ret = value;
+	return true;
+}
+
+/* Digits after a dot, as ns. */
+static bool take_fraction(struct cursor *c, int64_t *ret)
+{
+	int64_t unit = NS_PER_S;
+	const char *begin = c->at;
+
+	for (*ret = 0; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
+		unit /= 10;
+		*ret += unit * (*c->at - '0');
+	}
+	return c->at > begin;
+}
+
+/* Seconds east of Greenwich. */
+static bool take_offset(struct cursor *c, int *ret)
+{
+	int sign, hours, minutes;
+
+	*ret = 0;
+	if (take_char(c, 'Z', 'z'))
+		return true;
+	if (c->at == c->end)
+		return false;
+	sign = *c->at == '-' ? -1 : 1;
+	if (!take_char(c, '+', '-') || !take_number(c, 2, 0, 23, &hours) ||
+	    !take_char(c, ':', ':') || !take_number(c, 2, 0, 59, &minutes))
+		return false;
+	*ret = sign * (hours * 3600 + minutes * 60);
+	return true;
+}
+
+/* Days since 1970-01-01 of a day of the Gregorian calendar. Years begin in March here, so leap days end them. */
+static int64_t days_of(int year, int month, int day)
+{
+	static const int before_month[] = {306, 337, 0, 31, 61, 92, 122, 153, 184, 214, 245, 275};
+	int64_t y = month <= 2 ? year - 1 : year;
+	int64_t leap_days = (y >= 0 ? y / 4 - y / 100 + y / 400 : -1);
+
+	return 365 * y + leap_days + before_month[month - 1] + day - 1 - 719468;
+}
+
+static int64_t to_ns(int64_t seconds, int64_t fraction)
+{
+	int64_t ns;
+
+	if (__builtin_mul_overflow(seconds, (int64_t)NS_PER_S, &ns) ||
+	    __builtin_add_overflow(ns, fraction, &ns))
+		return seconds < 0 ? INT64_MIN : INT64_MAX;
+	return ns;
+}
+
+size_t spec_time_parse(const char *text, size_t len, int64_t *ret_ns)
+{
+	struct cursor c = {text, text + len};
+	int year, month, day, hour, minute, second, offset;
+	int64_t fraction = 0, seconds;
+
+	if (!take_number(&c, 4, 0, 9999, &year) || !take_char(&c, '-', '-') ||
+	    !take_number(&c, 2, 1, 12, &month) || !take_char(&c, '-', '-') ||
+	    !take_number(&c, 2, 1, 31, &day) || !take_char(&c, 'T', 't') ||
+	    !take_number(&c, 2, 0, 23, &hour) || !take_char(&c, ':', ':') ||
+	    !take_number(&c, 2, 0, 59, &minute) || !take_char(&c, ':', ':') ||
+	    !take_number(&c, 2, 0, 60, &second))
+		return 0;
+	if (take_char(&c, '.', '.') && !take_fraction(&c, &fraction))
+		return 0;
+	if (!take_offset(&c, &offset))
+		return 0;
+	seconds = days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset;
+	*ret_ns = to_ns(seconds, fraction);
+	return (size_t)(c.at - text);
+}
+
+void spec_time_text(int64_t ns, char ret[32])
+{
+	time_t seconds = ns / NS_PER_S;
+	struct tm tm;
+
+	ret[0] = '\0';
+	if (ns && gmtime_r(&seconds, &tm))
+		strftime(ret, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}

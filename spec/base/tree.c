@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* Making values of a JSON tree. */
+#include "spec/base/tree.h"
+
+#include <errno.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+
+/* Deeper than any document, within an object around it. */
+#define MAX_DEPTH (2 * SPEC_MAX_DEPTH)
+
+static struct json_object *made(struct json_object *value)
+{
+	if (!value)
+		mem_out();
+	return value;
+}
+
+struct json_object *spec_tree_map(void)
+{
+	return made(json_object_new_object());
+}
+
+struct json_object *spec_tree_list(size_t n)
+{
+	return made(json_object_new_array_ext(n > 0 ? (int)n : 1));
+}
+
+struct json_object *spec_tree_string(const char *text)
+{
+	return made(json_object_new_string(text));
+}
+
+struct json_object *spec_tree_format(const char *fmt, ...)
+{
+	char *text cleanup_free = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = text_vprint(fmt, ap);
+	va_end(ap);
+	return spec_tree_string(text);
+}
+
+struct json_object *spec_tree_int(int64_t value)
+{
+	return made(json_object_new_int64(value));
+}
+
+struct json_object *spec_tree_bool(bool value)
+{
+	return made(json_object_new_boolean(value));
+}
+
+void spec_tree_set(struct json_object *o, const char *key, struct json_object *value)
+{
+	if (json_object_object_add(o, key, value) != 0)
+		mem_out();
+}
+
+void spec_tree_add_all(struct json_object *o, struct json_object *from)
+{
+	json_object_object_foreach(from, key, value)
+		spec_tree_add(o, key, json_object_get(value));
+}
+
+static void free_tokener(struct json_tokener **tok)
+{
+	json_tokener_free(*tok);
+}
+
+static struct json_tokener *new_tokener(int depth)
+{
+	struct json_tokener *tok = json_tokener_new_ex(depth);
+
+	if (!tok)
+		mem_out();
+	return tok;
+}
+
+struct json_object *spec_tree_parse(const char *text)
+{
+	struct json_tokener *tok cleanup(free_tokener) = new_tokener(MAX_DEPTH);
+
+	return json_tokener_parse_ex(tok, text, -1);
+}
+
+int spec_tree_parse_map(const char *json, size_t len, struct json_object **ret)
+{
+	/* A splitter lets through what is nested less deep than this. */
+	struct json_tokener *tok cleanup(free_tokener) = new_tokener(MAX_DEPTH + 2);
+	struct json_object *o;
+
+	if (len > SPEC_MAX_WATCHED)
+		return -EINVAL;
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
+	o = json_tokener_parse_ex(tok, json, (int)len);
+	if (json_tokener_get_error(tok) == json_tokener_success &&
+	    json_object_is_type(o, json_type_object)) {
+		*ret = o;
+		return 0;
+	}
+	json_object_put(o);
+	return -EINVAL;
+}
+
+char *spec_tree_print(struct json_object *value)
+{
+	size_t len;
+	const char *text = json_object_to_json_string_length(
+		value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
+
+	if (!text)
+		mem_out();
+	return mem_copy(text, len);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Building JSON values member by member. Unless said otherwise, keys are literals and each is added
+ * once. Memory does not fail (rule E4). Private to spec/.
+ */
+#ifndef KXFS_SPEC_BASE_TREE_H
+#define KXFS_SPEC_BASE_TREE_H
+
+#include <json-c/json.h>
+
+#include "spec/base/mem.h"
+
+static inline void spec_tree_put(struct json_object **o)
+{
+	json_object_put(*o);
+}
+#define cleanup_json cleanup(spec_tree_put)
+
+/* Add VALUE, which is taken over; NULL is JSON's null. Returns it, borrowed. */
+static inline struct json_object *spec_tree_add(struct json_object *o, const char *key,
+						struct json_object *value)
+{
+	const unsigned flags = JSON_C_OBJECT_ADD_KEY_IS_NEW | JSON_C_OBJECT_KEY_IS_CONSTANT;
+
+	if (json_object_object_add_ex(o, key, value, flags) != 0)
+		mem_out();
+	return value;
+}
+
+/* Append VALUE, which is taken over, to the list LIST. Returns it, borrowed. */
+static inline struct json_object *spec_tree_append(struct json_object *list,
+						   struct json_object *value)
+{
+	if (json_object_array_add(list, value) != 0)
+		mem_out();
+	return value;
+}
+
+static inline void spec_tree_null(struct json_object *o, const char *key)
+{
+	if (json_object_object_add(o, key, NULL) != 0)
+		mem_out();
+}
+
+/* Values; a list has room for N. */
+struct json_object *spec_tree_map(void);
+struct json_object *spec_tree_list(size_t n);
+struct json_object *spec_tree_string(const char *text);
+struct json_object *spec_tree_format(const char *fmt, ...) printf_like(1, 2);
+struct json_object *spec_tree_int(int64_t value);
+struct json_object *spec_tree_bool(bool value);
+
+static inline void spec_tree_text(struct json_object *o, const char *key, const char *text)
+{
+	spec_tree_add(o, key, spec_tree_string(text));
+}
+
+static inline void spec_tree_number(struct json_object *o, const char *key, int64_t number)
+{
+	spec_tree_add(o, key, spec_tree_int(number));
+}
+
+/* A value from JSON text, nested as deep as documents may be; NULL: it is null, or no JSON. */
+struct json_object *spec_tree_parse(const char *text);
+
+/*
+ * A map from JSON text of a server, strictly JSON, of at most SPEC_MAX_WATCHED bytes. 0 and *RET, or
+ * -EINVAL.
+ */
+int spec_tree_parse_map(const char *json, size_t len, struct json_object **ret);
+
+/* VALUE as JSON text on one line without spaces, malloc'ed. */
+char *spec_tree_print(struct json_object *value);
+
+/* As spec_tree_add, but KEY is copied, and O may have it already. */
+void spec_tree_set(struct json_object *o, const char *key, struct json_object *value);
+
+/* Add all members of FROM, whose keys are literals; the values are shared. */
+void spec_tree_add_all(struct json_object *o, struct json_object *from);
+
+#endif

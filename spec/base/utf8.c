@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * UTF-8 as its standard has it: no overlong forms, no surrogates, nothing beyond U+10FFFF. Where bytes are
+ * no UTF-8, the first of them is escaped alone and reading goes on behind it.
+ */
+#include "spec/base/utf8.h"
+
+#include "spec/base/mem.h"
+
+size_t spec_utf8_char(const unsigned char *s, size_t len, uint32_t *ret)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = s[0] < 0x80	 ? 1
+		   : s[0] < 0xc2 ? 0
+		   : s[0] < 0xe0 ? 2
+		   : s[0] < 0xf0 ? 3
+		   : s[0] < 0xf5 ? 4
+				 : 0;
+	uint32_t c;
+
+	if (n == 0 || n > len)
+		return 0;
+	c = n == 1 ? s[0] : s[0] & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	if (n > 1 && (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)))
+		return 0;
+	*ret = c;
+	return n;
+}
+
+bool spec_utf8_is(const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	uint32_t c;
+	size_t n = 1;
+
+	for (; n && *s; s += n)
+		n = spec_utf8_char(s, strnlen((const char *)s, 4), &c);
+	return n > 0;
+}
+
+static bool is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0);
+}
+
+/*
+ * The length of the character at S, which is not the end; 0: it is no UTF-8. *RET_CLEAN says whether it may
+ * be copied as it is.
+ */
+static size_t read_char(const unsigned char *s, const char *keep, bool *ret_clean)
+{
+	uint32_t c;
+	size_t n = spec_utf8_char(s, strnlen((const char *)s, 4), &c);
+
+	*ret_clean = n > 0 && (!is_control(c) || (c < 0x80 && strchr(keep, (int)c)));
+	return n;
+}
+
+bool spec_utf8_is_clean(const char *text, const char *keep)
+{
+	bool clean = true;
+
+	while (clean && *text)
+		text += read_char((const unsigned char *)text, keep, &clean);
+	return clean;
+}
+
+static char *put_escape(char *to, unsigned char c)
+{
+	static const char hex[] = "0123456789abcdef";
+
+	*to++ = '\\';
+	if (c == '\n' || c == '\t' || c == '\r') {
+		*to++ = c == '\n' ? 'n' : c == '\t' ? 't' : 'r';
+	} else {
+		*to++ = 'x';
+		*to++ = hex[c >> 4];
+		*to++ = hex[c & 15];
+	}
+	return to;
+}
+
+char *spec_utf8_clean(char *to, const char *text, const char *keep)
+{
+	const unsigned char *s = (const unsigned char *)text;
+
+	while (*s) {
+		bool clean;
+		size_t n = read_char(s, keep, &clean);
+
+		if (clean) {
+			memcpy(to, s, n);
+			to += n;
+		} else {
+			to = put_escape(to, s[max_of(n, (size_t)1) - 1]);
+		}
+		s += max_of(n, (size_t)1);
+	}
+	*to = '\0';
+	return to;
+}
+
+char *spec_utf8_clean_copy(const char *text, const char *keep)
+{
+	char *ret = new0_n(char, 4 * strlen(text) + 1);
+
+	spec_utf8_clean(ret, text, keep);
+	return ret;
+}

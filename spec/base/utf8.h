@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Characters in bytes from outside, and texts that are safe on a terminal and in formats that want
+ * UTF-8: text from a server, a plugin or a file goes through here before it is shown.
+ */
+#ifndef KXFS_SPEC_BASE_UTF8_H
+#define KXFS_SPEC_BASE_UTF8_H
+
+#include "spec/base/base.h"
+
+/*
+ * Decode one character of valid or invalid UTF-8 (at least 1 byte); returns its length in
+ * bytes, 0 if the bytes are not UTF-8.
+ */
+size_t spec_utf8_char(const unsigned char *s, size_t len, uint32_t *ret);
+
+/* Is TEXT UTF-8? */
+bool spec_utf8_is(const char *text);
+
+/* Is TEXT UTF-8 without control characters (C0, DEL, C1) other than those in KEEP? */
+bool spec_utf8_is_clean(const char *text, const char *keep);
+
+/*
+ * Copy TEXT to TO, which has room for 4 bytes of each of TEXT's and a NUL; control characters other
+ * than those in KEEP, and bytes that are no UTF-8, become escapes ("\n", "\x1b"). Returns the end, as
+ * stpcpy does.
+ */
+char *spec_utf8_clean(char *to, const char *text, const char *keep);
+
+/* The same as a malloc'ed copy. */
+char *spec_utf8_clean_copy(const char *text, const char *keep);
+
+#endif

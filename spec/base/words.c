@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* Finding the cause in the error chains of kubelet, runtime and scheduler. */
+#include "spec/base/words.h"
+
+static const struct spec_words nothing = {"", 0};
+
+static struct spec_words to_end(const char *p)
+{
+	return (struct spec_words){p, strlen(p)};
+}
+
+/* The quoted text right behind KEY; empty: there is none. */
+static struct spec_words quoted(const char *text, const char *key)
+{
+	const char *p = strstr(text, key);
+	const char *end;
+
+	if (!p)
+		return nothing;
+	p += strlen(key);
+	end = *p == '"' ? strchr(p + 1, '"') : NULL;
+	return end ? (struct spec_words){p + 1, (size_t)(end - p - 1)} : nothing;
+}
+
+/* The last part of a chain of errors, which are joined by ": ". */
+static struct spec_words last_link(const char *text)
+{
+	const char *ret = NULL;
+
+	for (const char *p = text; (p = strstr(p, ": ")); p += 2)
+		ret = p + 2;
+	return ret && *ret ? to_end(ret) : nothing;
+}
+
+bool spec_words_is_pull(const char *reason)
+{
+	static const char *const reasons[] = {"ErrImagePull",	     "ImagePullBackOff",
+					      "ErrImageNeverPull",   "InvalidImageName",
+					      "RegistryUnavailable", "ImageInspectError"};
+
+	for (size_t i = 0; i < array_size(reasons); i++)
+		if (streq(reason, reasons[i]))
+			return true;
+	return false;
+}
+
+struct spec_words spec_words_image(const char *message)
+{
+	static const char *const keys[] = {"pulling image ", "pull and unpack image ",
+					   "pull image ",    "image name ",
+					   "image ",	     "image: "};
+
+	for (size_t i = 0; i < array_size(keys); i++) {
+		struct spec_words w = quoted(message, keys[i]);
+
+		if (w.n > 0)
+			return w;
+	}
+	return nothing;
+}
+
+struct spec_words spec_words_pull(const char *message)
+{
+	struct spec_words w = last_link(message);
+
+	/* Some chains end with "Back-off pulling image ...": that the pull is tried again is no cause. */
+	return strstr(w.p, "pulling image ") ? nothing : w;
+}
+
+struct spec_words spec_words_start(const char *message)
+{
+	static const char key[] = "unable to start container process: ";
+	static const char tail[] = ": unknown";
+	const char *p = strstr(message, key);
+	struct spec_words w = to_end(p ? p + strlen(key) : message);
+
+	if (w.n > strlen(tail) && streq(w.p + w.n - strlen(tail), tail))
+		w.n -= strlen(tail);
+	return w;
+}
+
+struct spec_words spec_words_unschedulable(const char *message)
+{
+	const char *preemption = strstr(message, " preemption: ");
+	const char *end = strstr(message, ". ");
+
+	/* The sentence that counts the nodes is the cause; what plugins add about preemption is cut off. */
+	return preemption && end && end < preemption
+		       ? (struct spec_words){message, (size_t)(end + 1 - message)}
+		       : to_end(message);
+}
+
+struct spec_words spec_words_claim(const char *message)
+{
+	struct spec_words w = quoted(message, "persistentvolumeclaim ");
+
+	return w.n > 0 && strncmp(w.p + w.n + 1, " not found", strlen(" not found")) == 0 ? w
+											  : nothing;
+}
+
+bool spec_words_undump(char *text)
+{
+	static const char mark[] = "Message:\"";
+	char *from = strstr(text, mark), *to = text;
+
+	if (!from)
+		return false;
+	for (from += strlen(mark); *from && *from != '"'; from++) {
+		if (*from == '\\' && from[1])
+			from++;
+		*to++ = *from;
+	}
+	*to = '\0';
+	return true;
+}
+
+void spec_words_clean(char *text, size_t max)
+{
+	size_t n = 0;
+
+	for (char *p = text; *p; p++) {
+		bool space = (unsigned char)*p <= 0x20 || *p == 0x7f;
+
+		if (n >= max && ((unsigned char)*p & 0xc0) != 0x80)
+			break;
+		if (!space || (n > 0 && text[n - 1] != ' '))
+			text[n++] = space ? ' ' : *p;
+	}
+	while (n > 0 && strchr(" ;", text[n - 1]))
+		n--;
+	text[n] = '\0';
+}

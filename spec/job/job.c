@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs. The folder says what a job is at one moment, whatever runs it, and the texts that show it:
+ *
+ *   transition.c  the states, and when each phase of a job began
+ *   job.c         struct spec_job: a job, its roles, its replicas and their logs
+ *   status.c      the texts of state, status, status.json, ctl, changes and of a replica
+ *   why.c         the paragraph of why
+ *   snapshot.c    a job on disk, and back
+ *
+ * A backend makes a job, fills it, and publishes it; from then on it never changes and belongs to all who hold a
+ * reference, on any thread. Only the object's text is shared between jobs. A mount may show ten thousand jobs, so a
+ * job, its roles and its replicas are one block of memory, and all empty strings are one.
+ */
+#include "spec/job/job.h"
+
+#include <assert.h>
+#include <errno.h>
+
+static const char *const action_names[SPEC_N_ACTIONS] = {
+	[SPEC_SUSPEND] = "suspend",
+	[SPEC_RESUME] = "resume",
+	[SPEC_RESTART] = "restart",
+	[SPEC_TERMINATE] = "terminate",
+};
+
+const char *spec_action_name(enum spec_action action)
+{
+	assert((unsigned)action < SPEC_N_ACTIONS);
+	return action_names[action];
+}
+
+int spec_action_parse(const char *word)
+{
+	if (streq(word, "abort"))
+		return SPEC_SUSPEND;
+	for (int i = 0; i < SPEC_N_ACTIONS; i++)
+		if (streq(word, action_names[i]))
+			return i;
+	return -EINVAL;
+}
+
+struct spec_text *spec_text_new(const char *text, size_t len)
+{
+	struct spec_text *t = mem_zero(sizeof(*t) + len + 1);
+
+	t->refs = 1;
+	t->len = len;
+	memcpy(t->text, text, len);
+	return t;
+}
+
+struct spec_text *spec_text_ref(struct spec_text *t)
+{
+	__atomic_fetch_add(&t->refs, 1, __ATOMIC_RELAXED);
+	return t;
+}
+
+void spec_text_unref(struct spec_text *t)
+{
+	if (t && __atomic_fetch_sub(&t->refs, 1, __ATOMIC_ACQ_REL) == 1)
+		free(t);
+}
+
+struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
+{
+	size_t roles_at = sizeof(struct spec_job);
+	size_t replicas_at = roles_at + n_roles * sizeof(struct spec_role_status);
+	struct spec_job *job = mem_zero(replicas_at + n_replicas * sizeof(struct spec_replica));
+
+	job->refs = 1;
+	job->id = job->uid = job->app = job->phase = job->reason = job->message = spec_empty();
+	job->cause = (struct spec_cause){.reason = "", .text = spec_empty(), .advice = ""};
+	job->backend = job->namespace = job->queue = job->submitter = job->submission =
+		spec_empty();
+	job->roles = (void *)((char *)job + roles_at);
+	job->n_roles = n_roles;
+	job->replicas = (void *)((char *)job + replicas_at);
+	job->n_replicas = n_replicas;
+	for (size_t i = 0; i < n_roles; i++)
+		job->roles[i].name = spec_empty();
+	for (size_t i = 0; i < n_replicas; i++) {
+		struct spec_replica *r = &job->replicas[i];
+
+		r->name = r->pod = r->node = r->reason = r->message = spec_empty();
+		r->exit_code = -1;
+	}
+	return job;
+}
+
+/* Where a log of CONTAINER belongs: behind the others of its group; the replica's own come first. */
+static size_t log_place(const struct spec_replica *r, const char *container)
+{
+	size_t i = r->n_logs;
+
+	while (i > 0 && !streq(r->logs[i - 1].container, container))
+		i--;
+	return i == 0 && *container ? r->n_logs : i;
+}
+
+void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
+{
+	const char *container = from->container ? from->container : "";
+	struct spec_log log = {.complete = from->complete, .gap = from->gap};
+	size_t at = log_place(r, container);
+
+	spec_set(&log.key, from->key);
+	spec_set(&log.container, container);
+	r->logs = mem_grow(r->logs, r->n_logs + 1, sizeof(*r->logs));
+	memmove(&r->logs[at + 1], &r->logs[at], (r->n_logs - at) * sizeof(*r->logs));
+	r->logs[at] = log;
+	r->n_logs++;
+}
+
+void spec_replica_add_log(struct spec_replica *r, const char *key, const char *container)
+{
+	const struct spec_log log = {.key = (char *)(uintptr_t)key,
+				     .container = (char *)(uintptr_t)container};
+
+	spec_replica_copy_log(r, &log);
+}
+
+const struct spec_job *spec_job_ref(const struct spec_job *job)
+{
+	struct spec_job *mutable = (struct spec_job *)(uintptr_t)job;
+
+	__atomic_fetch_add(&mutable->refs, 1, __ATOMIC_RELAXED);
+	return job;
+}
+
+static void replica_clear(struct spec_replica *r)
+{
+	spec_unset(&r->name);
+	spec_unset(&r->pod);
+	spec_unset(&r->node);
+	spec_unset(&r->reason);
+	spec_unset(&r->message);
+	for (size_t i = 0; i < r->n_logs; i++) {
+		spec_unset(&r->logs[i].key);
+		spec_unset(&r->logs[i].container);
+	}
+	free(r->logs);
+}
+
+static void job_free(struct spec_job *job)
+{
+	spec_unset(&job->id);
+	spec_unset(&job->uid);
+	spec_unset(&job->app);
+	spec_unset(&job->phase);
+	spec_unset(&job->reason);
+	spec_unset(&job->message);
+	spec_unset(&job->cause.text);
+	spec_unset(&job->backend);
+	spec_unset(&job->namespace);
+	spec_unset(&job->queue);
+	spec_unset(&job->submitter);
+	spec_unset(&job->submission);
+	for (size_t i = 0; i < job->n_roles; i++)
+		spec_unset(&job->roles[i].name);
+	for (size_t i = 0; i < job->n_replicas; i++)
+		replica_clear(&job->replicas[i]);
+	spec_transitions_clear(&job->transitions);
+	spec_text_unref(job->object);
+	free(job);
+}
+
+void spec_job_unref(const struct spec_job *job)
+{
+	struct spec_job *mutable = (struct spec_job *)(uintptr_t)job;
+	unsigned before;
+
+	if (!job)
+		return;
+	/* Release: this thread has done reading the job. Acquire: before it is freed, all others have too. */
+	before = __atomic_fetch_sub(&mutable->refs, 1, __ATOMIC_ACQ_REL);
+	assert(before > 0);
+	if (before == 1)
+		job_free(mutable);
+}
+
+/* The number behind the last dash of NAME; false: there is none, or it is too large to be one. */
+static bool trailing_number(const char *name, size_t *ret)
+{
+	const char *dash = strrchr(name, '-');
+	size_t n = dash ? strspn(dash + 1, "0123456789") : 0;
+
+	if (n == 0 || n > 9 || dash[1 + n])
+		return false;
+	*ret = strtoul(dash + 1, NULL, 10);
+	return true;
+}
+
+bool spec_job_is_over(const struct spec_job *job)
+{
+	for (size_t i = 0; i < job->n_replicas; i++)
+		if (!job->replicas[i].finished)
+			return false;
+	return spec_state_is_final(job->state) && !job->suspended;
+}
+
+const struct spec_replica *spec_job_replica(const struct spec_job *job, const char *name)
+{
+	size_t k;
+
+	/* Usually replica K is the K-th of its role: listing a large job must not be quadratic. */
+	if (trailing_number(name, &k)) {
+		for (size_t i = 0; i < job->n_roles; i++) {
+			const struct spec_role_status *role = &job->roles[i];
+
+			if (k < role->n && streq(job->replicas[role->first + k].name, name))
+				return &job->replicas[role->first + k];
+		}
+	}
+	for (size_t i = 0; i < job->n_replicas; i++)
+		if (streq(job->replicas[i].name, name))
+			return &job->replicas[i];
+	return NULL;
+}
+
+/* --- the replica that status and why name ---------------------------------------------------- */
+
+bool spec_replica_waits_for_gang(const struct spec_replica *r)
+{
+	return r->state == SPEC_PENDING && (strstr(r->message, "tasks in gang") ||
+					    strstr(r->message, "pod group is not ready"));
+}
+
+const struct spec_replica *spec_job_first_failed(const struct spec_job *job, size_t *ret_n)
+{
+	const struct spec_replica *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+
+		if (r->state != SPEC_FAILED)
+			continue;
+		n++;
+		if (!first || (r->finished && (!first->finished || r->finished < first->finished)))
+			first = r;
+	}
+	if (ret_n)
+		*ret_n = n;
+	return first;
+}
+
+const struct spec_replica *spec_job_first_waiting(const struct spec_job *job, size_t *ret_n)
+{
+	const struct spec_replica *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+
+		if (r->state != SPEC_PENDING || !*r->message ||
+		    streq(r->reason, SPEC_REASON_RESTARTING) || spec_replica_waits_for_gang(r))
+			continue;
+		first = first ? first : r;
+		n += streq(r->reason, first->reason);
+	}
+	if (ret_n)
+		*ret_n = n;
+	return first;
+}

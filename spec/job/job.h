@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A job as it is at one moment, whatever runs it. Once published, a struct spec_job never
+ * changes: a change is a new one (rule T3). Reference counted with atomics, so snapshots may be
+ * held by any thread. All times are nanoseconds since 1970 UTC, 0: none. All strings are never
+ * NULL in a published job unless said so; "" means nothing to say.
+ */
+#ifndef KXFS_SPEC_JOB_JOB_H
+#define KXFS_SPEC_JOB_JOB_H
+
+#include "spec/base/mem.h"
+#include "spec/job/transition.h"
+
+/* A text that several snapshots share: immutable, reference counted as they are. Plain data. */
+struct spec_text {
+	unsigned refs; /* atomic; only spec_text_ref and spec_text_unref touch it */
+	size_t len;
+	char text[]; /* and a NUL */
+};
+
+/* A copy of LEN bytes, with one reference. */
+struct spec_text *spec_text_new(const char *text, size_t len);
+struct spec_text *spec_text_ref(struct spec_text *t);
+void spec_text_unref(struct spec_text *t); /* NULL is allowed */
+
+/* One stream of output: of one container in one attempt. Plain data. */
+struct spec_log {
+	char *key;	 /* the backend's name of it; unique in the job, stable for ever */
+	char *container; /* "": the replica's own container */
+	bool complete;	 /* in a cluster: it has ended, and all of it is kept here */
+	bool waiting;	 /* in a cluster: it waits at this moment to be fetched */
+	uint64_t gap;	 /* how often some of it was lost, or may have been */
+};
+
+/* The reason of a replica that is started again because the job is, and not because of itself. */
+#define SPEC_REASON_RESTARTING "Restarting"
+
+/* Plain data: filled by the backend that runs it. */
+struct spec_replica {
+	char *name;    /* of its directory: ROLE-K */
+	unsigned role; /* index in spec_job.roles */
+	unsigned id;   /* K */
+	enum spec_state state;
+	char *pod;  /* local: "" */
+	char *node; /* local: "" */
+	char *reason;
+	char *message;
+	unsigned attempt; /* from 0 */
+	int exit_code;	  /* -1: none */
+	int signal;	  /* 0: none */
+	int64_t started;
+	int64_t finished;      /* of the replica as a whole: no further attempt comes */
+	struct spec_log *logs; /* grouped by container ("" first), each group oldest first */
+	size_t n_logs;
+};
+
+/* Plain data. */
+struct spec_role_status {
+	char *name;
+	unsigned desired;
+	unsigned minimum;
+	size_t first, n; /* its replicas in spec_job.replicas */
+};
+
+/*
+ * Why a job waits, as events, the scheduler and the queue tell it. It is shown in the place of the job's reason and
+ * message; its changes are no changes of the job. Plain data.
+ */
+struct spec_cause {
+	const char *reason; /* static; "": nothing is known, or what the replicas say comes first */
+	char *text;	    /* a sentence without its full stop */
+	const char *advice; /* static: a sentence on what to do; "" none */
+	bool of_replica;    /* TEXT begins with the name of a replica, and tells of it alone */
+};
+
+/* Plain data: filled by the backend that runs it, until it is published. */
+struct spec_job {
+	unsigned refs; /* atomic; only spec_job_ref and spec_job_unref touch it */
+	char *id;      /* name of its directory */
+	char *uid;     /* tells it from any other job that ever had this id */
+	char *app;
+	enum spec_state state;
+	char *phase; /* the backend's own word */
+	char *reason;
+	char *message;
+	struct spec_cause cause;
+	char *backend;
+	char *namespace;
+	char *queue;
+	char *submitter;  /* user@host; "" unknown */
+	char *submission; /* UUID of the write that made it; "" not ours */
+	bool own;	  /* submitted through a mount with this state directory */
+	bool has_appdef;  /* app.yaml can be read */
+	bool history;	  /* it has left jobs/ */
+	bool suspended;	  /* may come back to life: its output goes on though its state is final */
+	unsigned retries;
+	unsigned max_retries;
+	int64_t created;
+	int64_t started;
+	int64_t finished;
+	struct spec_transitions transitions; /* when each phase began */
+	int64_t changed;     /* of state, reason, message, a replica: the directory's mtime */
+	int64_t stale_since; /* 0: confirmed */
+	struct spec_role_status *roles;
+	size_t n_roles;
+	struct spec_replica *replicas;
+	size_t n_replicas;
+	/* Bit sets of 1u << enum spec_action: */
+	unsigned actions;	  /* what ctl would do now */
+	unsigned pending;	  /* in a cluster: what was asked for, and has not shown yet */
+	unsigned ignored;	  /* what was asked for, and nothing came of it */
+	struct spec_text *object; /* in a cluster: its JSON; NULL: none */
+};
+
+enum spec_action { SPEC_SUSPEND, SPEC_RESUME, SPEC_RESTART, SPEC_TERMINATE, SPEC_N_ACTIONS };
+
+/* "suspend", ... */
+const char *spec_action_name(enum spec_action action);
+/* The action that WORD names ("abort" is suspend); -EINVAL: none. */
+int spec_action_parse(const char *word);
+
+/*
+ * A new job, all empty ("", 0, exit codes -1), with one reference, to be filled and published. Its roles and replicas
+ * are part of it; who fills it sets first and n of each role. Every string of it is set with spec_set.
+ */
+struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas);
+/*
+ * Add a log to R as the newest of CONTAINER (NULL counts as "", the replica's own, which stands
+ * first).
+ */
+void spec_replica_add_log(struct spec_replica *r, const char *key, const char *container);
+/* The same with all fields of LOG but waiting. */
+void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *log);
+
+const struct spec_job *spec_job_ref(const struct spec_job *job);
+void spec_job_unref(const struct spec_job *job); /* NULL is allowed */
+/* P is the address of a (const) struct spec_job pointer. */
+static inline void spec_job_unrefp(void *p)
+{
+	spec_job_unref(*(const struct spec_job *const *)p);
+}
+#define cleanup_job cleanup(spec_job_unrefp)
+
+/* Has it ended, and have all its replicas? A cluster may tell of the job's end before the ends of its pods. */
+bool spec_job_is_over(const struct spec_job *job);
+/* The replica whose directory is NAME; NULL: none. */
+const struct spec_replica *spec_job_replica(const struct spec_job *job, const char *name);
+
+/* Does R say no more than that all pods of its job wait for each other? */
+bool spec_replica_waits_for_gang(const struct spec_replica *r);
+/*
+ * The replica that status and why name. The one that failed first: one whose end has no time comes after those that
+ * have one. *RET_N (unless RET_N is NULL): how many have failed. NULL: none has.
+ */
+const struct spec_replica *spec_job_first_failed(const struct spec_job *job, size_t *ret_n);
+/*
+ * And where none has failed: the first that waits and says for what itself. *RET_N (unless RET_N is NULL): how many
+ * wait for the same. NULL: none does.
+ */
+const struct spec_replica *spec_job_first_waiting(const struct spec_job *job, size_t *ret_n);
+
+#endif

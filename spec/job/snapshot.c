@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Snapshots as tables of fields. The object is written as one text, byte for byte: it is the server's, and may hold
+ * anything.
+ */
+#include "spec/job/snapshot.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "spec/yaml/field.h"
+#include "spec/base/limits.h"
+#include "spec/base/name.h"
+
+#define SNAPSHOT_VERSION  2
+#define SNAPSHOT_DEPTH	  8
+#define SNAPSHOT_MAX_LOGS 100000 /* of one replica */
+
+#define JOB(name, type, ...)	 SPEC_FIELD(struct spec_job, name, type, __VA_ARGS__)
+#define ROLE(name, type, ...)	 SPEC_FIELD(struct spec_role_status, name, type, __VA_ARGS__)
+#define REPLICA(name, type, ...) SPEC_FIELD(struct spec_replica, name, type, __VA_ARGS__)
+#define LOG(name, type, ...)	 SPEC_FIELD(struct spec_log, name, type, __VA_ARGS__)
+
+static const struct spec_field job_fields[] = {
+	JOB(id, SPEC_FIELD_TEXT),
+	JOB(uid, SPEC_FIELD_TEXT),
+	JOB(app, SPEC_FIELD_TEXT, .optional = true),
+	JOB(state, SPEC_FIELD_WORD, .words = spec_state_words),
+	JOB(phase, SPEC_FIELD_TEXT),
+	JOB(reason, SPEC_FIELD_TEXT, .optional = true),
+	JOB(message, SPEC_FIELD_TEXT, .optional = true),
+	JOB(backend, SPEC_FIELD_TEXT, .optional = true),
+	JOB(namespace, SPEC_FIELD_TEXT, .optional = true),
+	JOB(queue, SPEC_FIELD_TEXT, .optional = true),
+	JOB(submitter, SPEC_FIELD_TEXT, .optional = true),
+	JOB(submission, SPEC_FIELD_TEXT, .optional = true),
+	JOB(own, SPEC_FIELD_BOOL),
+	JOB(has_appdef, SPEC_FIELD_BOOL),
+	JOB(history, SPEC_FIELD_BOOL),
+	JOB(suspended, SPEC_FIELD_BOOL),
+	JOB(retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	JOB(max_retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	JOB(created, SPEC_FIELD_TIME),
+	JOB(started, SPEC_FIELD_TIME),
+	JOB(finished, SPEC_FIELD_TIME),
+	JOB(changed, SPEC_FIELD_TIME),
+};
+
+static const struct spec_field role_fields[] = {
+	ROLE(name, SPEC_FIELD_TEXT),
+	ROLE(desired, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	ROLE(minimum, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+};
+
+static const struct spec_field replica_fields[] = {
+	REPLICA(name, SPEC_FIELD_TEXT),
+	REPLICA(role, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	REPLICA(id, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	REPLICA(state, SPEC_FIELD_WORD, .words = spec_state_words),
+	REPLICA(pod, SPEC_FIELD_TEXT, .optional = true),
+	REPLICA(node, SPEC_FIELD_TEXT, .optional = true),
+	REPLICA(reason, SPEC_FIELD_TEXT, .optional = true),
+	REPLICA(message, SPEC_FIELD_TEXT, .optional = true),
+	REPLICA(attempt, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	REPLICA(exit_code, SPEC_FIELD_INT, .min = INT_MIN, .max = INT_MAX),
+	REPLICA(signal, SPEC_FIELD_INT, .max = INT_MAX),
+	REPLICA(started, SPEC_FIELD_TIME),
+	REPLICA(finished, SPEC_FIELD_TIME),
+};
+
+static const struct spec_field log_fields[] = {
+	LOG(key, SPEC_FIELD_TEXT),
+	LOG(container, SPEC_FIELD_TEXT),
+	LOG(complete, SPEC_FIELD_BOOL, .optional = true),
+	LOG(gap, SPEC_FIELD_UINT64),
+};
+
+/* --- out --- */
+
+static void write_replica(struct json_object *list, const struct spec_replica *r)
+{
+	struct json_object *o = spec_tree_append(list, spec_tree_map());
+	struct json_object *logs = spec_tree_add(o, "logs", spec_tree_list(r->n_logs));
+
+	spec_fields_write(o, replica_fields, array_size(replica_fields), r, false);
+	for (size_t i = 0; i < r->n_logs; i++) {
+		o = spec_tree_append(logs, spec_tree_map());
+		spec_fields_write(o, log_fields, array_size(log_fields), &r->logs[i], false);
+	}
+}
+
+char *spec_snapshot_text(const struct spec_job *job)
+{
+	struct json_object *root cleanup_json = spec_tree_map();
+	struct json_object *list;
+
+	spec_tree_number(root, "version", SNAPSHOT_VERSION);
+	spec_fields_write(root, job_fields, array_size(job_fields), job, false);
+	spec_transitions_write(root, &job->transitions);
+	list = spec_tree_add(root, "roles", spec_tree_list(job->n_roles));
+	for (size_t i = 0; i < job->n_roles; i++)
+		spec_fields_write(spec_tree_append(list, spec_tree_map()), role_fields,
+				  array_size(role_fields), &job->roles[i], false);
+	list = spec_tree_add(root, "replicas", spec_tree_list(job->n_replicas));
+	for (size_t i = 0; i < job->n_replicas; i++)
+		write_replica(list, &job->replicas[i]);
+	if (job->object)
+		spec_tree_add(root, "object",
+			      json_object_new_string_len(job->object->text, (int)job->object->len));
+	return text_print("%s\n",
+			  json_object_to_json_string_ext(root,
+							 JSON_C_TO_STRING_PLAIN |
+								 JSON_C_TO_STRING_NOSLASHESCAPE));
+}
+
+/* --- in --- */
+
+static int read_logs(struct json_object *o, struct spec_replica *r)
+{
+	struct json_object *list;
+
+	if (!json_object_object_get_ex(o, "logs", &list) ||
+	    !json_object_is_type(list, json_type_array) ||
+	    json_object_array_length(list) > SNAPSHOT_MAX_LOGS)
+		return -EINVAL;
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		struct spec_log log = {0};
+		int err = spec_fields_read(json_object_array_get_idx(list, i), log_fields,
+					   array_size(log_fields), &log);
+
+		if (err == 0)
+			err = spec_name_is_file(log.key) ? 0 : -EINVAL;
+		if (err == 0)
+			spec_replica_copy_log(r, &log);
+		spec_fields_unset(log_fields, array_size(log_fields), &log);
+		if (err < 0)
+			return err;
+	}
+	return 0;
+}
+
+/* The replicas of each role follow each other, in the order of the roles. */
+static int read_replicas(struct json_object *list, struct spec_job *job)
+{
+	unsigned role = 0;
+
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		struct json_object *o = json_object_array_get_idx(list, i);
+		struct spec_replica *r = &job->replicas[i];
+		int err = spec_fields_read(o, replica_fields, array_size(replica_fields), r);
+
+		if (err == 0)
+			err = read_logs(o, r);
+		if (err < 0)
+			return err;
+		if (r->role < role || r->role >= job->n_roles || !spec_name_is_file(r->name))
+			return -EINVAL;
+		if (r->role > role || i == 0)
+			job->roles[r->role].first = i;
+		role = r->role;
+		job->roles[role].n++;
+	}
+	return 0;
+}
+
+static int read_roles(struct json_object *list, struct spec_job *job)
+{
+	for (size_t i = 0; i < job->n_roles; i++) {
+		int err = spec_fields_read(json_object_array_get_idx(list, i), role_fields,
+					   array_size(role_fields), &job->roles[i]);
+
+		if (err < 0)
+			return err;
+	}
+	return 0;
+}
+
+static int read_object(struct json_object *root, struct spec_job *job)
+{
+	struct json_object *o;
+
+	if (!json_object_object_get_ex(root, "object", &o))
+		return 0;
+	if (!json_object_is_type(o, json_type_string))
+		return -EINVAL;
+	job->object =
+		spec_text_new(json_object_get_string(o), (size_t)json_object_get_string_len(o));
+	return 0;
+}
+
+/* The list KEY of at most MAX values; NULL: it is none. */
+static struct json_object *get_list(struct json_object *root, const char *key, size_t max)
+{
+	struct json_object *list;
+
+	if (!json_object_object_get_ex(root, key, &list) ||
+	    !json_object_is_type(list, json_type_array) || json_object_array_length(list) > max)
+		return NULL;
+	return list;
+}
+
+int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret)
+{
+	struct json_object *root cleanup_json = NULL;
+	struct json_object *roles, *replicas;
+	cleanup_job struct spec_job *job = NULL;
+	int err = spec_fields_parse(text, len, SNAPSHOT_DEPTH, &root);
+
+	if (err == 0)
+		err = spec_fields_version(root, SNAPSHOT_VERSION);
+	if (err < 0)
+		return err;
+	roles = get_list(root, "roles", SPEC_MAX_REPLICAS);
+	replicas = get_list(root, "replicas", SPEC_MAX_REPLICAS);
+	if (!roles || !replicas)
+		return -EINVAL;
+	job = spec_job_new(json_object_array_length(roles), json_object_array_length(replicas));
+	err = spec_fields_read(root, job_fields, array_size(job_fields), job);
+	if (err == 0)
+		err = spec_transitions_read(root, &job->transitions);
+	if (err == 0)
+		err = read_roles(roles, job);
+	if (err == 0)
+		err = read_replicas(replicas, job);
+	if (err == 0)
+		err = read_object(root, job);
+	if (err == 0 && (!spec_name_is_file(job->id) || !*job->uid))
+		err = -EINVAL;
+	if (err == 0)
+		*ret = take_ptr(job);
+	return err;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A snapshot of a job as text for the state directory, and back: what is known of a job whose output is
+ * kept after the cluster has forgotten it.
+ */
+#ifndef KXFS_SPEC_JOB_SNAPSHOT_H
+#define KXFS_SPEC_JOB_SNAPSHOT_H
+
+#include "spec/job/job.h"
+
+/* JSON with a newline at its end; malloc'ed. */
+char *spec_snapshot_text(const struct spec_job *job);
+
+/*
+ * The text may be anything (the disk is outside). 0 and a job with one reference, to be published or
+ * changed before; -ENOTSUP: another version of kxfs wrote it; -EINVAL: it is damaged.
+ */
+int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret);
+
+#endif

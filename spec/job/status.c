@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The texts of state, status, status.json, ctl, changes and of a replica's status. status and
+ * status.json are one tree, written twice, so they can't say different things.
+ */
+#include "spec/base/time.h"
+#include "spec/job/status.h"
+
+#include "spec/base/line.h"
+#include "spec/base/tree.h"
+#include "spec/base/utf8.h"
+#include "spec/yaml/yaml.h"
+
+/* Levels of status in block style: the job, its list of roles, a role, its list of replicas. */
+#define STATUS_BLOCK_DEPTH 4
+
+const char *spec_status_state(enum spec_state state)
+{
+	static const char *const lines[SPEC_N_STATES] = {
+		[SPEC_SUBMITTED] = "SUBMITTED\n", [SPEC_PENDING] = "PENDING\n",
+		[SPEC_RUNNING] = "RUNNING\n",	  [SPEC_SUCCEEDED] = "SUCCEEDED\n",
+		[SPEC_FAILED] = "FAILED\n",	  [SPEC_CANCELLED] = "CANCELLED\n",
+		[SPEC_UNKNOWN] = "UNKNOWN\n",
+	};
+
+	return lines[state];
+}
+
+static void put_time(struct json_object *o, const char *key, int64_t ns)
+{
+	char text[32];
+
+	spec_time_text(ns, text);
+	if (*text)
+		spec_tree_add(o, key, spec_yaml_new_time(text));
+	else
+		spec_tree_null(o, key);
+}
+
+/* NUMBER, or null when it is NONE. */
+static void put_number(struct json_object *o, const char *key, int number, int none)
+{
+	if (number == none)
+		spec_tree_null(o, key);
+	else
+		spec_tree_number(o, key, number);
+}
+
+/* The action that the bit set SET holds, or null. */
+static void put_action(struct json_object *o, const char *key, unsigned set)
+{
+	if (set)
+		spec_tree_text(o, key, spec_action_name((enum spec_action)__builtin_ctz(set)));
+	else
+		spec_tree_null(o, key);
+}
+
+/*
+ * TEXT may come from outside. Both formats have escapes for the control characters of ASCII, but JSON would pass on
+ * other characters that a terminal obeys, and bytes that are no UTF-8.
+ */
+static void put_text(struct json_object *o, const char *key, const char *text)
+{
+	static const char escaped[] = "\x01\x02\x03\x04\x05\x06\x07\b\t\n\v\f\r\x0e\x0f\x10\x11"
+				      "\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f";
+	cleanup_free char *clean = NULL;
+
+	if (!spec_utf8_is_clean(text, escaped))
+		clean = spec_utf8_clean_copy(text, escaped);
+	spec_tree_text(o, key, clean ? clean : text);
+}
+
+static uint64_t gaps_of(const struct spec_replica *r)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < r->n_logs; i++)
+		n += r->logs[i].gap;
+	return n;
+}
+
+static int waiting_of(const struct spec_replica *r)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < r->n_logs; i++)
+		n += r->logs[i].waiting;
+	return n;
+}
+
+static void put_replica(struct json_object *o, const struct spec_replica *r)
+{
+	spec_tree_number(o, "id", r->id);
+	put_text(o, "state", spec_state_name(r->state));
+	put_text(o, "pod", r->pod);
+	put_text(o, "node", r->node);
+	spec_tree_number(o, "attempt", r->attempt);
+	put_number(o, "exit_code", r->exit_code, -1);
+	put_number(o, "signal", r->signal, 0);
+	put_text(o, "reason", r->reason);
+	put_text(o, "message", r->message);
+}
+
+static void put_role(struct json_object *o, const struct spec_job *job,
+		     const struct spec_role_status *role)
+{
+	struct json_object *list;
+	int64_t running = 0;
+
+	for (size_t i = 0; i < role->n; i++)
+		running += job->replicas[role->first + i].state == SPEC_RUNNING;
+	put_text(o, "name", role->name);
+	spec_tree_number(o, "desired", role->desired);
+	spec_tree_number(o, "minimum", role->minimum);
+	spec_tree_number(o, "running", running);
+	list = spec_tree_add(o, "replicas", spec_tree_list(role->n));
+	for (size_t i = 0; i < role->n; i++)
+		put_replica(spec_tree_append(list, spec_tree_map()),
+			    &job->replicas[role->first + i]);
+}
+
+static void put_transitions(struct json_object *o, const struct spec_transitions *from)
+{
+	struct json_object *list = spec_tree_add(o, "transitions", spec_tree_list(from->n));
+
+	for (size_t i = 0; i < from->n; i++) {
+		struct json_object *one = spec_tree_append(list, spec_tree_map());
+
+		put_time(one, "time", from->v[i].time);
+		spec_tree_text(one, "state", spec_state_name(from->v[i].state));
+		put_text(one, "phase", from->v[i].phase);
+	}
+}
+
+static struct json_object *status_tree(const struct spec_job *job)
+{
+	struct json_object *o = spec_tree_map(), *roles;
+	int64_t waiting = 0;
+
+	for (size_t i = 0; i < job->n_replicas; i++)
+		waiting += waiting_of(&job->replicas[i]);
+	put_text(o, "id", job->id);
+	put_text(o, "app", job->app);
+	put_text(o, "state", spec_state_name(job->state));
+	put_text(o, "phase", job->phase);
+	put_text(o, "reason", *job->cause.reason ? job->cause.reason : job->reason);
+	put_text(o, "message", *job->cause.reason ? job->cause.text : job->message);
+	put_text(o, "backend", job->backend);
+	put_text(o, "namespace", job->namespace);
+	put_text(o, "queue", job->queue);
+	put_text(o, "submitter", job->submitter);
+	spec_tree_number(o, "retries", job->retries);
+	spec_tree_number(o, "max_retries", job->max_retries);
+	put_time(o, "created", job->created);
+	put_time(o, "started", job->started);
+	put_time(o, "finished", job->finished);
+	put_time(o, "stale_since", job->stale_since);
+	put_action(o, "pending_command", job->pending);
+	put_action(o, "ignored_command", job->ignored);
+	spec_tree_number(o, "logs_waiting", waiting);
+	put_transitions(o, &job->transitions);
+	roles = spec_tree_add(o, "roles", spec_tree_list(job->n_roles));
+	for (size_t i = 0; i < job->n_roles; i++)
+		put_role(spec_tree_append(roles, spec_tree_map()), job, &job->roles[i]);
+	return o;
+}
+
+void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len)
+{
+	cleanup_json struct json_object *o = status_tree(job);
+
+	spec_yaml_emit(o, STATUS_BLOCK_DEPTH, ret, ret_len);
+}
+
+void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len)
+{
+	cleanup_json struct json_object *o = status_tree(job);
+
+	*ret = text_print("%s\n", json_object_to_json_string_ext(
+					  o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+						     JSON_C_TO_STRING_NOSLASHESCAPE));
+	*ret_len = strlen(*ret);
+}
+
+void spec_status_replica(const struct spec_job *job, const struct spec_replica *r, char **ret,
+			 size_t *ret_len)
+{
+	cleanup_json struct json_object *o = spec_tree_map();
+
+	(void)job;
+	put_replica(o, r);
+	put_time(o, "started", r->started);
+	put_time(o, "finished", r->finished);
+	spec_tree_add(o, "gap", json_object_new_uint64(gaps_of(r)));
+	spec_tree_number(o, "logs_waiting", waiting_of(r));
+	spec_yaml_emit(o, 0, ret, ret_len);
+}
+
+void spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len)
+{
+	char text[64], *to = text;
+
+	for (int i = 0; i < SPEC_N_ACTIONS; i++) {
+		if (!(job->actions & 1u << i))
+			continue;
+		to = stpcpy(to, spec_action_name((enum spec_action)i));
+		*to++ = '\n';
+	}
+	*to = '\0';
+	*ret_len = (size_t)(to - text);
+	*ret = mem_copy(text, *ret_len);
+}
+
+char *spec_status_change(const struct spec_job *job, int64_t time)
+{
+	const char *state = spec_state_name(job->state);
+	const char *reason = job->history ? "Removed" : job->reason;
+	cleanup_free char *id = spec_line_field(job->id);
+	cleanup_free char *why = spec_line_field(reason);
+	char time_text[32];
+
+	spec_time_text(time, time_text);
+	return text_print("%s\t%s\t%s\t%s\n", time_text, id, state, why);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The texts of a job's files: state, status, status.json, why, and a replica's state and status.
+ * They depend on the snapshot alone, so two readers of one snapshot read the same bytes.
+ * Each gives a malloc'ed, NUL-terminated text with its length, and returns 0.
+ */
+#ifndef KXFS_SPEC_JOB_STATUS_H
+#define KXFS_SPEC_JOB_STATUS_H
+
+#include "spec/job/job.h"
+
+/* "RUNNING\n"; static. */
+const char *spec_status_state(enum spec_state state);
+
+void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len);
+void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len);
+/* One short paragraph and a newline; empty when there is nothing to say. */
+void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len);
+void spec_status_replica(const struct spec_job *job, const struct spec_replica *r, char **ret,
+			 size_t *ret_len);
+/* The words that ctl would take now, one a line. */
+void spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len);
+
+/*
+ * A line of `changes`: TIME ID STATE REASON, tab-separated, newline at the end; tabs, newlines
+ * and backslashes in a field are escaped as \t, \n, \\. The reason of a job that has left jobs/
+ * is "Removed".
+ */
+char *spec_status_change(const struct spec_job *job, int64_t time);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * States, and when each phase of a job began: the newest phases, oldest first. Times are ns since 1970 and never
+ * decrease.
+ */
+#ifndef KXFS_SPEC_JOB_TRANSITION_H
+#define KXFS_SPEC_JOB_TRANSITION_H
+
+#include "spec/base/base.h"
+
+#define SPEC_MAX_TRANSITIONS 64
+
+/* TorchX's AppState, without UNSUBMITTED. */
+enum spec_state {
+	SPEC_SUBMITTED,
+	SPEC_PENDING,
+	SPEC_RUNNING,
+	SPEC_SUCCEEDED,
+	SPEC_FAILED,
+	SPEC_CANCELLED,
+	SPEC_UNKNOWN,
+	SPEC_N_STATES
+};
+
+/* "RUNNING", ... by enum spec_state; ends with NULL. */
+extern const char *const spec_state_words[];
+/* "RUNNING" */
+const char *spec_state_name(enum spec_state state);
+/* The state that WORD names; -EINVAL: none. */
+int spec_state_parse(const char *word);
+/* SUCCEEDED, FAILED and CANCELLED: what ends wait. */
+bool spec_state_is_final(enum spec_state state);
+
+struct json_object;
+
+/* Plain data. */
+struct spec_transition {
+	int64_t time;
+	enum spec_state state;
+	char *phase; /* the backend's own word; "": it has said none yet */
+};
+
+/* Empty when all is 0. */
+struct spec_transitions {
+	struct spec_transition *v;
+	size_t n;
+};
+
+/*
+ * From TIME on the job is in STATE and PHASE; nothing is added if it was so already. Beyond SPEC_MAX_TRANSITIONS the
+ * oldest is forgotten.
+ */
+void spec_transitions_add(struct spec_transitions *t, enum spec_state state, const char *phase,
+			  int64_t time);
+/* TO is empty. */
+void spec_transitions_copy(struct spec_transitions *to, const struct spec_transitions *from);
+void spec_transitions_clear(struct spec_transitions *t);
+
+/* As the member "transitions" of O, for the state directory. */
+void spec_transitions_write(struct json_object *o, const struct spec_transitions *t);
+/* And back; O without one is no error. 0 or -EINVAL. */
+int spec_transitions_read(struct json_object *o, struct spec_transitions *t);
+
+#endif

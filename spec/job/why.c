@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The text of `why`: what a person would otherwise piece together from status and logs. It is one paragraph, and empty
+ * for a job that does what it should. Texts from outside are made one line.
+ */
+#include "spec/base/mem.h"
+#include "spec/base/utf8.h"
+#include "spec/base/words.h"
+#include "spec/job/status.h"
+
+/* Longer messages are cut here; the whole is in status. */
+#define MESSAGE_MAX 500
+
+/* Print W as a part of one line, cut when it is long. */
+static void put_words(FILE *out, struct spec_words w)
+{
+	for (size_t i = 0; i < w.n; i++) {
+		unsigned char c = (unsigned char)w.p[i];
+
+		/* It is cut between characters only. */
+		if (i >= MESSAGE_MAX && (c & 0xc0) != 0x80) {
+			fputs(" ...", out);
+			return;
+		}
+		fputc(c < 0x20 || c == 0x7f ? ' ' : c, out);
+	}
+}
+
+static void put_clean(FILE *out, const char *text)
+{
+	put_words(out, (struct spec_words){text, strlen(text)});
+}
+
+/* The same as the end of a sentence. */
+static void put_words_end(FILE *out, struct spec_words w)
+{
+	put_words(out, w);
+	if (w.n == 0 || (w.n <= MESSAGE_MAX && !strchr(".!?", w.p[w.n - 1])))
+		fputc('.', out);
+}
+
+static void put_end(FILE *out, const char *text)
+{
+	put_words_end(out, (struct spec_words){text, strlen(text)});
+}
+
+/* --- a replica that failed --- */
+
+static const char *exit_hint(int code)
+{
+	switch (code) {
+	case 126:
+		return " (a shell's way to say that a command can't be executed)";
+	case 127:
+		return " (a shell's way to say that a command was not found)";
+	default:
+		return "";
+	}
+}
+
+static void put_signal(FILE *out, int signal)
+{
+	const char *name = sigabbrev_np(signal);
+
+	fprintf(out, "signal %d", signal);
+	if (name)
+		fprintf(out, " (SIG%s)", name);
+	if (streq(name, "KILL"))
+		fputs(", which the kernel also sends when memory runs out", out);
+}
+
+/* Did R's program end by itself? Else its reason says who ended it. */
+static bool is_own_end(const struct spec_replica *r)
+{
+	return !*r->reason || streq(r->reason, "Error") || streq(r->reason, "Signal") ||
+	       streq(r->reason, "CrashLoopBackOff") || streq(r->reason, "Completed");
+}
+
+/* Print "WHAT (REASON): MESSAGE." */
+static void put_trouble(FILE *out, const char *what, const struct spec_replica *r)
+{
+	fputs(what, out);
+	if (*r->reason && *r->message && !streq(r->reason, "Error")) {
+		fputs(" (", out);
+		put_clean(out, r->reason);
+		fputc(')', out);
+	}
+	fputs(": ", out);
+	put_end(out, *r->message ? r->message : r->reason);
+}
+
+/* Print what became of R, as the rest of a sentence that begins with its name. */
+static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
+{
+	if (streq(r->reason, "StartError")) {
+		fputs(" could not be started: ", out);
+		put_words_end(out, spec_words_start(r->message));
+		if (strncmp(r->message, "working directory", strlen("working directory")) == 0)
+			return;
+		fputs(" Check the entrypoint of role ", out);
+		put_clean(out, job->roles[r->role].name);
+		fputs(": it must be a program in PATH or the path of an executable file.", out);
+	} else if (streq(r->reason, "OOMKilled")) {
+		fputs(" was ended because it used more memory than its limit. Role ", out);
+		put_clean(out, job->roles[r->role].name);
+		fputs(" needs more memory, or must use less.", out);
+	} else if (streq(r->reason, "OutputLost")) {
+		fputs(" failed: ", out);
+		put_end(out, r->message);
+	} else if (r->signal) {
+		fputs(" was ended by ", out);
+		put_signal(out, r->signal);
+		fputc('.', out);
+	} else if (r->exit_code > 0 && is_own_end(r)) {
+		fprintf(out, " ended with exit code %d%s.", r->exit_code, exit_hint(r->exit_code));
+	} else {
+		put_trouble(out, " failed", r);
+	}
+}
+
+static void put_retries(FILE *out, const struct spec_job *job)
+{
+	if (job->max_retries == 0 && job->retries == 0)
+		fputs(" It was not tried again, because max_retries is 0.", out);
+	else
+		fprintf(out, " Retries used: %u; max_retries is %u.", job->retries,
+			job->max_retries);
+}
+
+/* Is it known why R failed? */
+static bool is_explained(const struct spec_replica *r)
+{
+	return r->exit_code > 0 || r->signal || (*r->reason && *r->message) ||
+	       streq(r->reason, "StartError");
+}
+
+static void why_failed(FILE *out, const struct spec_job *job)
+{
+	size_t n;
+	const struct spec_replica *r = spec_job_first_failed(job, &n);
+
+	if (!r || !is_explained(r) || streq(job->phase, "Terminated")) {
+		fputs(streq(job->phase, "Terminated") ? "The job was ended: " : "The job failed: ",
+		      out);
+		put_end(out, *job->message ? job->message : job->reason);
+		return;
+	}
+	put_clean(out, r->name);
+	put_failure(out, job, r);
+	if (n > 1)
+		fprintf(out, " It was the first of %zu replicas that failed.", n);
+	put_retries(out, job);
+	if (r->started) {
+		fputs(" Its output is in ", out);
+		put_clean(out, r->name);
+		fputs("/log.", out);
+	}
+}
+
+/* --- jobs that have not failed --- */
+
+static void why_cancelled(FILE *out, const struct spec_job *job)
+{
+	if (job->suspended) {
+		fputs("The job is suspended.", out);
+		if (job->actions & 1u << SPEC_RESUME)
+			fprintf(out,
+				" To let it go on, write resume to its ctl; to end it, %sremove its directory.",
+				job->actions & 1u << SPEC_TERMINATE ? "write terminate there or "
+								    : "");
+		return;
+	}
+	fputs("The job was cancelled", out);
+	if (*job->message) {
+		fputs(": ", out);
+		put_end(out, job->message);
+	} else {
+		fputc('.', out);
+	}
+}
+
+static void put_pull(FILE *out, const struct spec_replica *r)
+{
+	const struct spec_words image = spec_words_image(r->message);
+	struct spec_words why = spec_words_pull(r->message);
+
+	if (image.n == 0 && why.n == 0)
+		why = (struct spec_words){r->message, strlen(r->message)};
+
+	fputs(" can't start: its image", out);
+	if (image.n > 0) {
+		fputc(' ', out);
+		put_words(out, image);
+	}
+	fputs(" can't be pulled", out);
+	if (why.n > 0) {
+		fputs(": ", out);
+		put_words(out, why);
+	}
+	fputs(". Check the image's name and tag, and that the cluster's nodes may pull it.", out);
+}
+
+static void put_unschedulable(FILE *out, const struct spec_job *job, const struct spec_replica *r)
+{
+	const struct spec_words claim = spec_words_claim(r->message);
+
+	if (claim.n > 0) {
+		fputs(" can't start: there is no persistent volume claim ", out);
+		put_words(out, claim);
+		fputs(" in namespace ", out);
+		put_clean(out, job->namespace);
+		fputs(". It starts by itself when there is one.", out);
+		return;
+	}
+	fputs(" fits on no node: ", out);
+	put_words_end(out, spec_words_unschedulable(r->message));
+}
+
+/* Print why R can't start, or not yet; N replicas wait for the same. */
+static void put_waiting(FILE *out, const struct spec_job *job, const struct spec_replica *r,
+			size_t n)
+{
+	put_clean(out, r->name);
+	if (streq(r->reason, "StartDelayed")) {
+		fputs(" can't be started yet, and is tried again: ", out);
+		put_end(out, r->message);
+	} else if (spec_words_is_pull(r->reason)) {
+		put_pull(out, r);
+	} else if (streq(r->reason, "Unschedulable")) {
+		put_unschedulable(out, job, r);
+	} else if (streq(r->reason, "CreateContainerConfigError")) {
+		fputs(" can't start: ", out);
+		put_end(out, r->message);
+		fputs(" It starts by itself when that is there.", out);
+	} else {
+		put_trouble(out, " can't start yet", r);
+	}
+	if (n > 1)
+		fprintf(out, " It is the first of %zu replicas that wait so.", n);
+}
+
+static void put_cause(FILE *out, const struct spec_job *job)
+{
+	if (!job->cause.of_replica)
+		fputs(job->state == SPEC_RUNNING ? "Not all of the job runs: " : "The job waits: ",
+		      out);
+	put_end(out, job->cause.text);
+	if (*job->cause.advice)
+		fprintf(out, " %s", job->cause.advice);
+}
+
+static void why_unfinished(FILE *out, const struct spec_job *job)
+{
+	size_t n;
+	const struct spec_replica *failed = spec_job_first_failed(job, &n);
+	const struct spec_replica *r = spec_job_first_waiting(job, &n);
+
+	if (failed) {
+		put_clean(out, failed->name);
+		put_failure(out, job, failed);
+		put_retries(out, job);
+	} else if (*job->cause.reason) {
+		put_cause(out, job);
+	} else if (r && ((r->exit_code < 0 && !r->signal) || streq(r->reason, "StartDelayed"))) {
+		put_waiting(out, job, r, n);
+	} else if (r) {
+		put_clean(out, r->name);
+		put_failure(out, job, r);
+		fputs(" It is about to be started again.", out);
+		put_retries(out, job);
+	} else if (*job->message && job->state != SPEC_RUNNING) {
+		put_end(out, job->message);
+	}
+}
+
+void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
+{
+	cleanup_free char *text = NULL;
+	FILE *out = text_stream(&text, ret_len);
+
+	if (job->state == SPEC_FAILED)
+		why_failed(out, job);
+	else if (job->state == SPEC_CANCELLED)
+		why_cancelled(out, job);
+	else if (job->state != SPEC_SUCCEEDED)
+		why_unfinished(out, job);
+	else if (streq(job->reason, "OutputLost"))
+		put_end(out, job->message);
+	if (ftell(out) > 0)
+		fputc('\n', out);
+	text_stream_close(out);
+	/* The texts that it quotes come from outside. */
+	*ret = spec_utf8_is_clean(text, "\n\t") ? take_ptr(text)
+						: spec_utf8_clean_copy(text, "\n\t");
+	*ret_len = strlen(*ret);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * AppWrapper v1beta2, which has taken MCAD's place: each pod, pod group and service is a component. It
+ * has no queue of its own; where Kueue runs, a label chooses one of Kueue's, and Kueue's webhook then
+ * sets spec.suspend until there is room.
+ */
+#include "spec/kinds/appwrapper/make.h"
+#include "spec/kinds/wrap.h"
+
+static const struct spec_option options[] = {
+	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "queue of Kueue that jobs wait in"},
+	WRAP_OPTIONS,
+	{.name = "no_annotations",
+	 .type = SPEC_OPTION_BOOL,
+	 .help = "leave the annotations kxfs/... out"},
+	{0},
+};
+
+/* Later controllers find out which pods a component has; earlier ones have to be told. */
+static struct json_object *make_component(struct json_object *object, bool is_pod)
+{
+	struct json_object *component = spec_tree_map(), *sets = spec_tree_list(1);
+
+	if (is_pod) {
+		struct json_object *set = spec_tree_map();
+
+		spec_tree_number(set, "replicas", 1);
+		spec_tree_text(set, "path", "template");
+		spec_tree_append(sets, set);
+	}
+	spec_tree_add(component, "podSets", sets);
+	spec_tree_add(component, "template", object);
+	return component;
+}
+
+static void put_queue(struct wrap *w, struct json_object *metadata)
+{
+	const char *queue = spec_options_text(w->build->options, "queue");
+	struct json_object *labels;
+
+	if (!queue || !*queue)
+		return;
+	labels = spec_tree_map();
+	spec_tree_text(labels, APPWRAPPER_QUEUE, queue);
+	spec_tree_add(metadata, "labels", labels);
+}
+
+/* Unless it is told otherwise, the controller would try three times more. */
+static void put_retries(struct wrap *w, struct json_object *metadata)
+{
+	struct json_object *notes = spec_tree_map();
+
+	spec_tree_add(notes, APPWRAPPER_RETRIES,
+		      spec_tree_format("%lld", (long long)wrap_retries(w)));
+	spec_tree_add(metadata, "annotations", notes);
+}
+
+static struct json_object *make_object(struct wrap *w)
+{
+	const struct spec_build *b = w->build;
+	struct json_object *spec = spec_tree_map(), *metadata;
+	struct json_object *ret = wrap_object(w, b->kind->api_version, b->kind->kind,
+					      spec_tree_string(b->id), &metadata);
+
+	put_queue(w, metadata);
+	put_retries(w, metadata);
+	spec_tree_add(ret, "metadata", metadata);
+	spec_tree_add(spec, "components", json_object_get(w->items));
+	spec_tree_add(ret, "spec", spec);
+	return ret;
+}
+
+static int appwrapper_build(struct spec_build *b)
+{
+	struct wrap w cleanup(wrap_clear) = {.build = b, .item = make_component};
+	int err = wrap_all(&w);
+
+	if (err)
+		return err;
+	b->object = make_object(&w);
+	return 0;
+}
+
+const struct spec_kind spec_appwrapper = {
+	.name = "appwrapper",
+	.also = "mcad",
+	.scheduler = "kubernetes_mcad",
+	.api_version = "workload.codeflare.dev/v1beta2",
+	.kind = "AppWrapper",
+	.plural = "appwrappers",
+	.pod_selector = "workload.codeflare.dev/appwrapper",
+	.options = options,
+	.build = appwrapper_build,
+	.reader = &spec_appwrapper_reader,
+	.control = &spec_appwrapper_control,
+};

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* From a document to the text of what it would make. Names and ids are as random as real ones. */
+#include "spec/kinds/dry_run.h"
+
+#include <errno.h>
+
+#include "spec/base/mem.h"
+#include "spec/kinds/local.h"
+#include "spec/kinds/manifest.h"
+#include "spec/base/name.h"
+#include "spec/kinds/ready_manifest.h"
+#include "spec/record/record.h"
+
+/* How the random bytes are used. */
+struct chance {
+	uint64_t name[2];
+	unsigned char uid[16], submission[16];
+};
+
+static struct chance chance_of(const struct spec_dry_run *d)
+{
+	struct chance ret;
+
+	_Static_assert(sizeof(ret) == sizeof(d->random), "all bytes are used");
+	memcpy(&ret, d->random, sizeof(ret));
+	return ret;
+}
+
+/* --- a job of a cluster --- */
+
+/*
+ * The mount's options for KIND, *RET (malloc'ed; the strings are D's). The options of a local mount are for documents
+ * of every kind, so those that KIND does not have are left out. On the mount of a cluster they are an error.
+ */
+static size_t choose_options(const struct spec_dry_run *d, const struct spec_kind *kind,
+			     struct spec_pair **ret)
+{
+	size_t n = 0;
+
+	*ret = new0_n(struct spec_pair, d->n_args);
+	for (size_t i = 0; i < d->n_args; i++) {
+		if (!streq(d->backend, "local") || spec_option_find(kind->options, d->args[i].key))
+			(*ret)[n++] = d->args[i];
+	}
+	return n;
+}
+
+static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *kind,
+			 const char *text, size_t len, char **ret, size_t *ret_len,
+			 struct spec_errors *e)
+{
+	cleanup(spec_manifest_freep) struct spec_manifest *m = NULL;
+	cleanup_free struct spec_pair *options = NULL;
+	struct chance chance = chance_of(d);
+	char submission[37];
+	struct spec_manifest_request rq = {
+		.kind = kind,
+		.home = d->home,
+		.identity = {.namespace = *d->namespace ? d->namespace : "default",
+			     .submission = submission,
+			     .submitter = d->submitter},
+	};
+	int err;
+
+	rq.n_options = choose_options(d, kind, &options);
+	rq.options = options;
+	memcpy(rq.identity.random, chance.name, sizeof(rq.identity.random));
+	spec_name_uuid(chance.submission, submission);
+	err = spec_manifest_make(text, len, &rq, &m, e);
+	if (!err)
+		spec_manifest_yaml(m, ret, ret_len);
+	return err;
+}
+
+/* --- a local job --- */
+
+static void free_record(struct spec_record **r)
+{
+	spec_record_free(*r);
+}
+
+/* APP is taken over. */
+static int make_record(const struct spec_dry_run *d, struct spec_app *app, char **ret,
+		       size_t *ret_len)
+{
+	cleanup(free_record) struct spec_record *r = NULL;
+	cleanup_free char *id = NULL;
+	struct chance chance = chance_of(d);
+	char uid[37], submission[37];
+	struct spec_record_origin origin = {
+		.uid = uid,
+		.submission = submission,
+		.submitter = d->submitter,
+		.file = d->file,
+		.work_dir = d->work_dir,
+		.created = d->now,
+	};
+
+	spec_name_uuid(chance.uid, uid);
+	spec_name_uuid(chance.submission, submission);
+	id = spec_name_job(app->name, chance.name[0]);
+	origin.id = id;
+	r = spec_record_new(app);
+	spec_record_begin(r, &origin);
+	spec_record_yaml(r, ret, ret_len);
+	return 0;
+}
+
+/* --- either --- */
+
+/* The kind of cluster job that a document says it is; NULL: none. */
+static const struct spec_kind *kind_of(const struct spec_yaml *root)
+{
+	const struct spec_yaml *scheduler;
+
+	if (spec_ready_is(root))
+		return spec_ready_kind(root);
+	scheduler = root->type == SPEC_YAML_MAP ? spec_yaml_get(root, "scheduler") : NULL;
+	if (!scheduler || scheduler->type != SPEC_YAML_SCALAR)
+		return NULL;
+	return spec_kind_find(scheduler->text);
+}
+
+static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root, char **ret,
+		      size_t *ret_len, struct spec_errors *e)
+{
+	cleanup(spec_app_freep) struct spec_app *app = NULL;
+	int err = spec_local_read(root, d->home, &app, e);
+
+	if (err)
+		return err;
+	if (!app->scheduler && !*d->backend)
+		return spec_errors_add(e, -EINVAL, 0, 0, "scheduler",
+				       "is not given: add it to the file, or say for what, as in "
+				       "kxfs --dry-run=%s volcano:NAMESPACE",
+				       d->file);
+	return make_record(d, take_ptr(app), ret, ret_len);
+}
+
+int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, char **ret,
+		 size_t *ret_len, struct spec_errors *e)
+{
+	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+	const struct spec_kind *kind = spec_kind_find(d->backend);
+	int err;
+
+	if (!kind) {
+		err = spec_yaml_parse(text, len, &root, e);
+		if (!root)
+			return err;
+		kind = kind_of(root);
+	}
+	if (!kind)
+		return make_local(d, root, ret, ret_len, e);
+	spec_errors_clear(e); /* it is parsed again */
+	return make_manifest(d, kind, text, len, ret, ret_len, e);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Dry runs: the object that a document would make, as YAML, with nothing launched. Behind
+ * kxfs --dry-run=FILE, which needs neither a mount nor a cluster, and behind dryrun/ in a mount of
+ * local jobs. Pure: chance and time are parameters.
+ */
+#ifndef KXFS_SPEC_KINDS_DRY_RUN_H
+#define KXFS_SPEC_KINDS_DRY_RUN_H
+
+#include "spec/app/app.h"
+
+/* Plain data. */
+struct spec_dry_run {
+	const char *backend;   /* "local", "volcano", "mcad"; "": what the document says */
+	const char *namespace; /* of a cluster; "": "default" */
+	/* Run options. With local:, those that the document's kind does not have are ignored. */
+	const struct spec_pair *args;
+	size_t n_args;
+	const char *file; /* for messages and the record */
+	const char *submitter;
+	const char *home;	  /* NULL: unknown */
+	const char *work_dir;	  /* where local jobs run */
+	int64_t now;		  /* ns since 1970 */
+	unsigned char random[48]; /* for names and ids */
+};
+
+/*
+ * The manifest of a document, *RET (malloc'ed); of a local job, its record. Also with local:, a document that names
+ * another scheduler, or is a ready manifest, gives a manifest of that kind. 0, or the errno of E, which then says
+ * what is wrong.
+ */
+int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, char **ret,
+		 size_t *ret_len, struct spec_errors *e);
+
+#endif

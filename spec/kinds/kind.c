@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables of kinds, and of what clusters serve.
+ */
+#include "spec/kinds/kind.h"
+
+#include <assert.h>
+
+static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_mcad, &spec_appwrapper};
+
+const struct spec_kind *spec_kind_at(size_t i)
+{
+	return i < array_size(kinds) ? kinds[i] : NULL;
+}
+
+const struct spec_kind *spec_kind_find(const char *name)
+{
+	for (size_t i = 0; i < array_size(kinds); i++) {
+		if (streq(kinds[i]->name, name))
+			return kinds[i];
+	}
+	return NULL;
+}
+
+void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind, const char *home)
+{
+	const size_t n = array_size(kinds);
+
+	*ret = (struct spec_app_rules){.home = home,
+				       .n_known = n + 1,
+				       .scheduler = kind ? kind->name : NULL};
+	static_assert(array_size(kinds) < SPEC_MAX_SCHEDULERS, "there is room for each kind");
+	for (size_t i = 0; i < n; i++)
+		ret->known[i] = (struct spec_scheduler){.name = kinds[i]->name,
+							.also = kinds[i]->also,
+							.pod_name_len = kinds[i]->pod_name_len};
+	/* A job that runs here today should run in a cluster tomorrow, and Volcano has the strictest rules. */
+	ret->known[n] =
+		(struct spec_scheduler){.name = "local", .pod_name_len = spec_volcano.pod_name_len};
+}
+
+static const struct spec_served served[] = {
+	{
+		.source = "volcano",
+		.api_version = "batch.volcano.sh/v1alpha1",
+		.plural = "jobs",
+		.kind = &spec_volcano,
+	},
+	{
+		.source = "mcad",
+		.api_version = "workload.codeflare.dev/v1beta2",
+		.plural = "appwrappers",
+		.kind = &spec_appwrapper,
+	},
+	{
+		.source = "mcad",
+		.api_version = "workload.codeflare.dev/v1beta1",
+		.plural = "appwrappers",
+		.kind = &spec_mcad,
+	},
+	{
+		.source = "mcad",
+		.api_version = "mcad.ibm.com/v1beta1",
+		.plural = "appwrappers",
+		.instead =
+			"It has an MCAD older than 1.34. Ask who runs it to install MCAD 1.34.1 or "
+			"newer, or AppWrapper, its successor.",
+	},
+};
+
+const struct spec_served *spec_served_at(const char *source, size_t i)
+{
+	for (size_t k = 0; k < array_size(served); k++) {
+		if (*source && !streq(served[k].source, source))
+			continue;
+		if (i-- == 0)
+			return &served[k];
+	}
+	return NULL;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Documents to objects. This is the main file of the folder, which knows what a cluster can be asked to run:
+ *
+ *   kind.c            the table of kinds, and of what clusters serve; struct spec_kind is one row
+ *   volcano/, mcad/, appwrapper/   a kind each: make.c its objects, read.c them back (struct spec_reader), control.c
+ *                     what ctl does (struct spec_control)
+ *   pod.c, overlay.c  the pods of all kinds, and what an AppDef lays over them
+ *   wrap.c            what an AppWrapper of any version wraps
+ *   ready_manifest.c  documents that are an object already
+ *   manifest.c        struct spec_manifest: parse, options, build by the kind, annotations, size
+ *   local.c, dry_run.c   AppDefs that run here, and documents that do not run at all
+ *
+ * A build (struct spec_build) belongs to the call that makes a manifest; the caller owns the manifest. All of it is
+ * pure and has no thread. Errors that come from the kinds have a path; manifest.c finds where it is in the document.
+ */
+#include "spec/kinds/manifest.h"
+
+#include <errno.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/kinds/pod.h"
+#include "spec/kinds/ready_manifest.h"
+#include "spec/base/sha256.h"
+
+#define JSON_FORM (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
+
+/* An object that is at most so many times too large is made, so that its exact size can be told. */
+#define FAR_TOO_LARGE 4
+
+void spec_manifest_free(struct spec_manifest *m)
+{
+	if (!m)
+		return;
+	free(m->id);
+	free(m->json);
+	free(m);
+}
+
+/* --- where errors are ----------------------------------------------------------------------- */
+
+/* How many bytes of PATH are KEY, as "key", ".key" or "[\"key\"]"; 0: PATH does not begin with it. */
+static size_t match_key(const char *path, const char *key)
+{
+	size_t n = strlen(key);
+
+	if (strncmp(path, "[\"", 2) == 0)
+		return strncmp(path + 2, key, n) == 0 && strncmp(path + 2 + n, "\"]", 2) == 0
+			       ? n + 4
+			       : 0;
+	if (*path == '.')
+		return strncmp(path + 1, key, n) == 0 && strchr(".[", path[1 + n]) ? n + 1 : 0;
+	return strncmp(path, key, n) == 0 && strchr(".[", path[n]) ? n : 0;
+}
+
+/* The node that the first step of *PATH leads to from NODE, *PATH moved behind the step; NULL: none. */
+static const struct spec_yaml *step(const struct spec_yaml *node, const char **path)
+{
+	if (node->type == SPEC_YAML_LIST && **path == '[') {
+		char *end;
+		size_t i = strtoul(*path + 1, &end, 10);
+
+		*path = *end ? end + 1 : end;
+		return i < node->n ? node->v[i] : NULL;
+	}
+	for (size_t i = 0; node->type == SPEC_YAML_MAP && i < node->n; i += 2) {
+		size_t n = match_key(*path, node->v[i]->text);
+
+		if (n > 0) {
+			*path += n;
+			return node->v[i + 1];
+		}
+	}
+	return NULL;
+}
+
+/* The position of PATH in the document, or of the longest part of PATH that the document has. */
+static bool find_position(void *data, const char *path, unsigned *ret_line, unsigned *ret_column)
+{
+	const struct spec_yaml *root = data, *node = root, *next;
+
+	while (*path && (next = step(node, &path)))
+		node = next;
+	*ret_line = node->line;
+	*ret_column = node->column;
+	return node != root;
+}
+
+/* --- building ------------------------------------------------------------------------------- */
+
+static void build_clear(struct spec_build *b)
+{
+	free(b->id);
+	json_object_put(b->object);
+}
+
+static uint64_t count_replicas(const struct spec_app *app)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < app->n_roles; i++)
+		n += (uint64_t)app->roles[i].num_replicas;
+	return n;
+}
+
+/* APP is NULL for a ready manifest, whose replicas are not known. */
+static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, struct spec_errors *e)
+{
+	uint64_t replicas = app ? count_replicas(app) : 0;
+	uint64_t each = size / max_of(replicas, (uint64_t)1);
+	const char *least = exact ? "" : "at least ";
+
+	if (!app)
+		return spec_errors_add(
+			e, -EFBIG, 0, 0, "",
+			"the object has %llu bytes, and the cluster stores at most %u",
+			(unsigned long long)size, SPEC_MAX_OBJECT);
+	return spec_errors_add(
+		e, -EFBIG, 0, 0, "roles",
+		"the object would have %s%llu bytes, and the cluster stores at most %u; "
+		"with %s%llu bytes a replica, there is room for about %llu of the %llu",
+		least, (unsigned long long)size, SPEC_MAX_OBJECT, least, (unsigned long long)each,
+		(unsigned long long)(SPEC_MAX_OBJECT / max_of(each, (uint64_t)1)),
+		(unsigned long long)replicas);
+}
+
+/* B's options are the mount's; here they become the job's. */
+static int build_app(struct spec_build *b, struct spec_options *options)
+{
+	const struct spec_app *app = b->app;
+	uint64_t floor = spec_pods_floor(app);
+
+	spec_options_merge(options, app->scheduler_args, b->identity->namespace, b->errors);
+	spec_options_check(options, b->errors);
+	if (b->errors->err)
+		return b->errors->err;
+	if (floor > FAR_TOO_LARGE * (uint64_t)SPEC_MAX_OBJECT)
+		return refuse_size(app, floor, false, b->errors);
+	return b->kind->build(b);
+}
+
+/* --- what kxfs adds ------------------------------------------------------------------------- */
+
+/* The map FIELD of MAP, made if it is not there. */
+static struct json_object *need_map(struct json_object *map, const char *field)
+{
+	struct json_object *ret = json_object_object_get(map, field);
+
+	return ret ? ret : spec_tree_add(map, field, spec_tree_map());
+}
+
+static void note_app(struct json_object *notes, const char *text, size_t len)
+{
+	char digest[65];
+
+	if (len <= SPEC_MAX_APPDEF_NOTE) {
+		spec_tree_set(notes, "kxfs/appdef", json_object_new_string_len(text, (int)len));
+		return;
+	}
+	spec_sha256(text, len, digest);
+	spec_tree_set(notes, "kxfs/appdef-sha256", spec_tree_string(digest));
+}
+
+static void annotate(struct spec_build *b, const char *text, size_t len)
+{
+	struct json_object *metadata = json_object_object_get(b->object, "metadata");
+	struct json_object *notes = need_map(metadata, "annotations");
+
+	spec_tree_set(notes, "kxfs/submitter", spec_tree_string(b->identity->submitter));
+	spec_tree_set(notes, "kxfs/submission", spec_tree_string(b->identity->submission));
+	if (b->app)
+		note_app(notes, text, len);
+}
+
+/* --- the whole ------------------------------------------------------------------------------ */
+
+static int finish(struct spec_build *b, struct spec_manifest **ret)
+{
+	struct spec_manifest *m;
+	size_t len;
+	const char *json = json_object_to_json_string_length(b->object, JSON_FORM, &len);
+
+	if (len > SPEC_MAX_OBJECT)
+		return refuse_size(b->app, len, true, b->errors);
+	m = new0(struct spec_manifest);
+	m->json = mem_copy(json, len);
+	m->json_len = len;
+	m->id = take_ptr(b->id);
+	m->named = !b->app && !b->identity->rename;
+	*ret = m;
+	return 0;
+}
+
+static int make(const struct spec_yaml *root, const char *text, size_t len,
+		const struct spec_manifest_request *rq, struct spec_manifest **ret,
+		struct spec_errors *e)
+{
+	cleanup(spec_options_freep) struct spec_options *options =
+		spec_options_new(rq->kind->name, rq->kind->options);
+	cleanup(spec_app_freep) struct spec_app *app = NULL;
+	cleanup(build_clear) struct spec_build b = {.kind = rq->kind,
+						    .options = options,
+						    .identity = &rq->identity,
+						    .errors = e};
+	struct spec_app_rules rules;
+
+	for (size_t i = 0; i < rq->n_options; i++)
+		spec_options_set(options, rq->options[i].key, rq->options[i].value, e);
+	if (spec_ready_is(root)) {
+		if (spec_ready_read(root, rq->kind, &rq->identity, &b.object, &b.id, e) < 0)
+			return e->err;
+	} else {
+		spec_kind_app_rules(&rules, rq->kind, rq->home);
+		spec_app_read(root, &rules, &app, e);
+		b.app = app;
+		if (!app || build_app(&b, options) < 0)
+			return e->err;
+	}
+	if (!spec_options_bool(options, "no_annotations"))
+		annotate(&b, text, len);
+	return e->err ? e->err : finish(&b, ret);
+}
+
+int spec_manifest_make(const char *text, size_t len, const struct spec_manifest_request *rq,
+		       struct spec_manifest **ret, struct spec_errors *e)
+{
+	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+	int err = spec_yaml_parse(text, len, &root, e);
+
+	if (!root)
+		return err;
+	err = make(root, text, len, rq, ret, e);
+	spec_errors_locate(e, find_position, root);
+	return err;
+}
+
+void spec_manifest_yaml(const struct spec_manifest *m, char **ret, size_t *ret_len)
+{
+	struct json_object *object cleanup_json = spec_tree_parse(m->json);
+
+	spec_yaml_emit(object, 0, ret, ret_len);
+}

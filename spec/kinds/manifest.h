@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the text of a document to the object that is sent to a cluster: an AppDef is built into one
+ * of the mount's kind, a ready manifest (apiVersion and kind) is checked and passed on. Pure: what is
+ * random or from outside is a parameter.
+ */
+#ifndef KXFS_SPEC_KINDS_MANIFEST_H
+#define KXFS_SPEC_KINDS_MANIFEST_H
+
+#include "spec/app/app.h"
+#include "spec/kinds/kind.h"
+
+/* What a manifest is made for. Plain data. */
+struct spec_manifest_request {
+	const struct spec_kind *kind;	 /* the mount's */
+	const struct spec_pair *options; /* the mount's run options: "-o key=value" */
+	size_t n_options;
+	const char *home; /* as in spec_app_parse */
+	struct spec_identity identity;
+};
+
+struct spec_manifest {
+	char *id;   /* the object's name */
+	bool named; /* the document gave it; else it is random */
+	char *json; /* the object, on one line */
+	size_t json_len;
+};
+
+/*
+ * Make the object of the document TEXT. 0 and *RET, or the errno of E, which then says what is
+ * wrong: -EFBIG if the object is over SPEC_MAX_OBJECT.
+ */
+int spec_manifest_make(const char *text, size_t len, const struct spec_manifest_request *rq,
+		       struct spec_manifest **ret, struct spec_errors *e);
+void spec_manifest_free(struct spec_manifest *m);
+static inline void spec_manifest_freep(struct spec_manifest **m)
+{
+	spec_manifest_free(*m);
+}
+
+/* The object as YAML. 0 and a malloc'ed, NUL-terminated *RET. */
+void spec_manifest_yaml(const struct spec_manifest *m, char **ret, size_t *ret_len);
+
+#endif

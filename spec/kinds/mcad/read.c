@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MCAD's AppWrappers (v1beta1), as its controller writes them. It tells late or never that a job has ended; its counts
+ * of pods are not read. Its conditions are a list to which each type and reason is added once, so the last one is what
+ * last happened for the first time. If the job waits, it says what for.
+ */
+#include "spec/base/mem.h"
+#include "spec/kinds/kind.h"
+#include "spec/kinds/wrap.h"
+
+static const struct spec_phase phases[] = {
+	{.name = "Pending", .state = SPEC_PENDING},
+	{.name = "Running", .state = SPEC_RUNNING},
+	{.name = "RunningHoldCompletion", .state = SPEC_RUNNING},
+	{.name = "Completed", .state = SPEC_SUCCEEDED, .ending = true},
+	{.name = "Failed", .state = SPEC_FAILED, .ending = true},
+	{.name = "Deleted", .state = SPEC_CANCELLED, .ending = true},
+	{0},
+};
+
+/* What the types of conditions mean to somebody who waits; other types mean nothing to them. */
+static const struct {
+	const char *type;
+	const char *text; /* before MCAD's own message, if there is one */
+} words[] = {
+	{"Init", "MCAD has not put the job into its queue yet"},
+	{"Queueing", "The job waits in MCAD's queue until those before it have been dispatched"},
+	{"HeadOfLine", "The job is at the head of MCAD's queue"},
+	{"Backoff", "MCAD can't dispatch the job yet, and tries again by itself"},
+	{"PreemptCandidate", "MCAD has taken the job back into its queue"},
+	{"Preempted", "MCAD has taken the job back into its queue"},
+};
+
+static struct json_object *wrapped(struct json_object *object, const char **ret_key)
+{
+	struct json_object *resources = spec_read_map(spec_read_map(object, "spec"), "resources");
+
+	*ret_key = "generictemplate";
+	return spec_read_list(resources, "GenericItems");
+}
+
+static size_t read_job(struct json_object *object, struct spec_job_view *v,
+		       struct spec_task_source **ret_tasks)
+{
+	struct json_object *spec = spec_read_map(object, "spec");
+	struct json_object *scheduling = spec_read_map(spec, "schedulingSpec");
+	struct json_object *requeuing = spec_read_map(scheduling, "requeuing");
+	const char *key;
+	struct json_object *items = wrapped(object, &key);
+
+	v->minimum = (unsigned)spec_read_int(scheduling, "minAvailable", 0);
+	v->max_retries = (unsigned)spec_read_int(requeuing, "maxNumRequeuings", 0);
+	/* When fewer pods than that run or have succeeded, MCAD dispatches the job again. */
+	v->restarts = v->minimum > 0;
+	return wrap_tasks(items, key, v, ret_tasks);
+}
+
+/* What a condition of TYPE means for a job in STATE; NULL: nothing that has to be said. */
+static const char *text_of(const char *state, const char *type)
+{
+	/* When a job runs again, its last condition is older than that. */
+	if (strncmp(state, "Running", strlen("Running")) == 0 || streq(state, "Completed"))
+		return NULL;
+	if (streq(type, "Failed"))
+		return "MCAD could not create what the job consists of";
+	if (streq(state, "Failed") || streq(state, "Deleted"))
+		return "MCAD has ended the job";
+	for (size_t i = 0; i < array_size(words); i++)
+		if (streq(words[i].type, type))
+			return words[i].text;
+	return NULL;
+}
+
+/* What CONDITION says to somebody who asks why the job does not run, or has ended. */
+static void explain(struct json_object *condition, struct spec_job_view *v)
+{
+	const char *text = text_of(v->phase, spec_read_text(condition, "type"));
+	const char *message = spec_read_text(condition, "message");
+	const char *reason = spec_read_text(condition, "reason");
+	char *whole cleanup_free = NULL, *word cleanup_free = NULL;
+	char again[64] = "";
+
+	if (!text)
+		return;
+	if (v->retries > 0 && streq(v->phase, "Pending"))
+		snprintf(again, sizeof(again), " (requeued %u time%s)", v->retries,
+			 v->retries == 1 ? "" : "s");
+	whole = text_print("%s%s%s%s", text, again, *message ? ": " : "", message);
+	spec_read_copy(&v->message, whole, READ_MAX_MESSAGE);
+	/* The reason is one word, which MCAD sometimes ends with a full stop. */
+	word = mem_copy(reason, strcspn(reason, "."));
+	spec_read_copy(&v->reason, word, READ_MAX_WORD);
+}
+
+static void read_status(struct json_object *object, struct spec_job_view *v)
+{
+	struct json_object *status = spec_read_map(object, "status");
+	struct json_object *list = spec_read_list(status, "conditions");
+	size_t n = spec_read_count(list);
+	struct json_object *last = n > 0 ? spec_read_at(list, n - 1) : NULL;
+
+	v->retries = (unsigned)spec_read_int(status, "numberOfRequeueings", 0);
+	v->changed = spec_read_time(last, "lastTransitionMicroTime");
+	spec_read_copy(&v->phase, spec_read_text(status, "state"), READ_MAX_WORD);
+	explain(last, v);
+}
+
+const struct spec_reader spec_mcad_reader = {
+	.job = read_job,
+	.status = read_status,
+	.pod = wrap_pod,
+	.wrapped = wrapped,
+	.phases = phases,
+	.pods_decide = true,
+};

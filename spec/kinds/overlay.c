@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Overlays. Merging copies the maps that lead to a change and shares everything else, so that an overlay over a
+ * thousand replicas costs little.
+ */
+#include "spec/kinds/overlay.h"
+
+#include <errno.h>
+
+#include "spec/base/mem.h"
+#include "spec/base/tree.h"
+
+#define FORMAT_KEY "__torchx_overlays__"
+#define KIND_KEY   "V1Pod"
+#define PUT	   "__put__:"
+#define DEL	   "__del__:"
+#define JOIN	   "__join__:"
+
+static bool is_map(struct json_object *v)
+{
+	return json_object_is_type(v, json_type_object);
+}
+
+static bool is_list(struct json_object *v)
+{
+	return json_object_is_type(v, json_type_array);
+}
+
+/* Can KEY be written in a path without quotes? */
+static bool is_simple(const char *key)
+{
+	size_t n = strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+	return n > 0 && key[n] == '\0';
+}
+
+static const char *type_name(struct json_object *v)
+{
+	return is_map(v) ? "a map" : is_list(v) ? "a list" : v ? "a single value" : "null";
+}
+
+static bool has_prefix(const char *key, const char *prefix)
+{
+	return strncmp(key, prefix, strlen(prefix)) == 0;
+}
+
+/* The field that KEY is about: what follows the operator. */
+static const char *key_field(const char *key)
+{
+	static const char *const operators[] = {PUT, DEL, JOIN};
+
+	for (size_t i = 0; i < array_size(operators); i++) {
+		if (has_prefix(key, operators[i]))
+			return key + strlen(operators[i]);
+	}
+	return key;
+}
+
+/* At the top only the members of a pod are allowed. TorchX drops any other member silently. */
+static int check_top(struct json_object *overlay, const char *path, struct spec_errors *e)
+{
+	static const char *const known[] = {"metadata", "spec", "apiVersion", "kind", NULL};
+	int ret = 0;
+
+	json_object_object_foreach(overlay, key, value) {
+		const char *field = key_field(key);
+		const char *near = spec_suggest(field, known);
+		char *at cleanup_free = NULL;
+		bool ok = false;
+
+		(void)value;
+		for (size_t i = 0; known[i]; i++)
+			ok |= streq(field, known[i]);
+		if (ok)
+			continue;
+		at = text_print(is_simple(key) ? "%s.%s" : "%s[\"%s\"]", path, key);
+		ret = spec_errors_add(e, -EINVAL, 0, 0, at,
+				      "a pod overlay has metadata and spec, not this%s%s%s",
+				      near ? "; did you mean " : "", near ? near : "",
+				      near ? "?" : "");
+	}
+	return ret;
+}
+
+/* KINDS is {V1Pod: OVERLAY}. */
+static int check_kind(struct json_object *kinds, struct json_object *overlay, const char *path,
+		      const char *at, struct spec_errors *e)
+{
+	if (!is_map(overlay))
+		return spec_errors_add(e, -EINVAL, 0, 0, at, "must be a map, but is %s",
+				       type_name(overlay));
+	json_object_object_foreach(kinds, key, value) {
+		(void)value;
+		if (!streq(key, KIND_KEY) && !streq(key, FORMAT_KEY))
+			return spec_errors_add(e, -EINVAL, 0, 0, path,
+					       "%s beside " KIND_KEY ": put it into " KIND_KEY,
+					       key);
+	}
+	return check_top(overlay, at, e);
+}
+
+int spec_overlay_find(struct json_object *metadata, const char *path, struct json_object **ret,
+		      char **ret_path, struct spec_errors *e)
+{
+	struct json_object *found, *overlay;
+	char *at cleanup_free = NULL, *inner cleanup_free = NULL;
+	int err;
+
+	*ret = NULL;
+	if (!is_map(metadata) || !json_object_object_get_ex(metadata, "kubernetes", &found))
+		return 0;
+	at = text_print("%s.metadata.kubernetes", path);
+	inner = text_print("%s." KIND_KEY, at);
+	if (json_object_is_type(found, json_type_string))
+		return spec_errors_add(
+			e, -EINVAL, 0, 0, at,
+			"a file is not read from here: write the overlay itself, a map");
+	if (!is_map(found))
+		return spec_errors_add(e, -EINVAL, 0, 0, at, "must be a map, but is %s",
+				       type_name(found));
+	if (json_object_object_get_ex(found, KIND_KEY, &overlay)) {
+		err = check_kind(found, overlay, at, inner, e);
+		*ret_path = take_ptr(inner);
+	} else if (json_object_object_get_ex(found, FORMAT_KEY, NULL) ||
+		   json_object_object_length(found) == 0) {
+		/* FORMAT_KEY says that there is an overlay for each kind of object, but there is none for pods. */
+		return 0;
+	} else {
+		overlay = found;
+		err = check_top(found, at, e);
+		*ret_path = take_ptr(at);
+	}
+	*ret = overlay;
+	return err;
+}
+
+/* --- applying ------------------------------------------------------------------------------ */
+
+struct merge {
+	struct spec_errors *errors;
+	int err;
+};
+
+/* A place in the overlay: a chain of keys, the first of which is the path of the overlay itself. */
+struct place {
+	const struct place *up;
+	const char *key;
+};
+
+static void print_place(FILE *f, const struct place *at)
+{
+	if (!at->up) {
+		fputs(at->key, f);
+		return;
+	}
+	print_place(f, at->up);
+	fprintf(f, is_simple(at->key) ? ".%s" : "[\"%s\"]", at->key);
+}
+
+static void refuse(struct merge *m, const struct place *at, const char *text)
+{
+	char *path cleanup_free = NULL;
+	size_t size;
+	FILE *f = text_stream(&path, &size);
+
+	print_place(f, at);
+	text_stream_close(f);
+	m->err = spec_errors_add(m->errors, -EINVAL, 0, 0, path, "%s", text);
+}
+
+static void refuse_type(struct merge *m, const struct place *at, struct json_object *base,
+			struct json_object *over)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "must be %s, as in the pod, but is %s", type_name(base),
+		 type_name(over));
+	refuse(m, at, text);
+}
+
+/* A new map with MAP's entries but its nulls, which count as absent. */
+static struct json_object *copy_map(struct json_object *map)
+{
+	struct json_object *ret = spec_tree_map();
+
+	json_object_object_foreach(map, key, value) {
+		if (value)
+			spec_tree_set(ret, key, json_object_get(value));
+	}
+	return ret;
+}
+
+static struct json_object *concat(struct json_object *a, struct json_object *b)
+{
+	size_t na = json_object_array_length(a), nb = json_object_array_length(b);
+	struct json_object *ret = spec_tree_list(na + nb);
+
+	for (size_t i = 0; i < na + nb; i++) {
+		struct json_object *item =
+			json_object_array_get_idx(i < na ? a : b, i < na ? i : i - na);
+
+		spec_tree_append(ret, json_object_get(item));
+	}
+	return ret;
+}
+
+static void merge_into(struct merge *m, const struct place *at, struct json_object *map,
+		       struct json_object *overlay);
+
+/* The value that a field gets. BASE is NULL if the pod does not have the field. */
+static struct json_object *merge_value(struct merge *m, const struct place *at,
+				       struct json_object *base, struct json_object *over)
+{
+	if (is_map(over) && (!base || is_map(base))) {
+		struct json_object *ret = base ? copy_map(base) : spec_tree_map();
+
+		merge_into(m, at, ret, over);
+		return ret;
+	}
+	if (is_list(over) && is_list(base))
+		return concat(base, over);
+	if (base && (is_map(base) || is_list(base) || is_map(over) || is_list(over))) {
+		refuse_type(m, at, base, over);
+		return NULL;
+	}
+	return json_object_get(over);
+}
+
+/* The index of the last item of LIST, as in TorchX, whose KEY is that of ITEM; SIZE_MAX: there is none. */
+static size_t find_item(struct json_object *list, const char *key, struct json_object *item)
+{
+	struct json_object *wanted, *value;
+
+	if (!json_object_object_get_ex(item, key, &wanted))
+		return SIZE_MAX;
+	for (size_t i = json_object_array_length(list); i-- > 0;) {
+		if (json_object_object_get_ex(json_object_array_get_idx(list, i), key, &value) &&
+		    json_object_equal(value, wanted))
+			return i;
+	}
+	return SIZE_MAX;
+}
+
+static bool all_maps(struct json_object *list)
+{
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		if (!is_map(json_object_array_get_idx(list, i)))
+			return false;
+	}
+	return true;
+}
+
+/* LIST's items with the fields of the items of OVER that have the same KEY, then OVER's others. */
+static struct json_object *join(struct json_object *list, struct json_object *over, const char *key)
+{
+	struct json_object *ret = spec_tree_list(json_object_array_length(list));
+
+	for (size_t i = 0; i < json_object_array_length(list); i++)
+		spec_tree_append(ret, copy_map(json_object_array_get_idx(list, i)));
+	for (size_t i = 0; i < json_object_array_length(over); i++) {
+		struct json_object *item = json_object_array_get_idx(over, i);
+		size_t at = find_item(list, key, item);
+
+		if (at == SIZE_MAX) {
+			spec_tree_append(ret, json_object_get(item));
+			continue;
+		}
+		json_object_object_foreach(item, k, v) {
+			if (v)
+				spec_tree_set(json_object_array_get_idx(ret, at), k,
+					      json_object_get(v));
+			else
+				json_object_object_del(json_object_array_get_idx(ret, at), k);
+		}
+	}
+	return ret;
+}
+
+/* KEY is __join__:FIELD:ON. */
+static void apply_join(struct merge *m, const struct place *at, struct json_object *map,
+		       const char *key, struct json_object *over)
+{
+	char *field cleanup_free = text_copy(key_field(key));
+	struct json_object *base;
+	char *on = strchr(field, ':');
+
+	if (!on || on == field || on[1] == '\0') {
+		refuse(m, at, "must be " JOIN "FIELD:KEY");
+		return;
+	}
+	*on++ = '\0';
+	base = json_object_object_get(map, field);
+	if (!is_list(over) || !all_maps(over) || (base && (!is_list(base) || !all_maps(base))))
+		refuse(m, at, "only a list of maps can be joined to one");
+	else
+		spec_tree_set(map, field, base ? join(base, over, on) : json_object_get(over));
+}
+
+static void apply_key(struct merge *m, const struct place *at, struct json_object *map,
+		      const char *key, struct json_object *over)
+{
+	const char *field = key_field(key);
+	struct json_object *value;
+
+	if (has_prefix(key, JOIN)) {
+		apply_join(m, at, map, key, over);
+		return;
+	}
+	if (has_prefix(key, DEL))
+		value = NULL;
+	else if (has_prefix(key, PUT))
+		value = json_object_get(over);
+	else
+		value = merge_value(m, at, json_object_object_get(map, field), over);
+	if (value)
+		spec_tree_set(map, field, value);
+	else
+		json_object_object_del(map, field);
+}
+
+/* MAP is not shared, and is changed. */
+static void merge_into(struct merge *m, const struct place *at, struct json_object *map,
+		       struct json_object *overlay)
+{
+	json_object_object_foreach(overlay, key, over) {
+		struct place here = {.up = at, .key = key};
+
+		if (m->err)
+			return;
+		apply_key(m, &here, map, key, over);
+	}
+}
+
+/* Make FIELD of POD, which must be a map, one that is not shared. */
+static void own_map(struct merge *m, const struct place *at, struct json_object *pod,
+		    const char *field)
+{
+	struct json_object *value = json_object_object_get(pod, field);
+	struct place here = {.up = at, .key = field};
+
+	if (value && !is_map(value))
+		refuse(m, &here, "must be a map");
+	else
+		spec_tree_set(pod, field, value ? copy_map(value) : spec_tree_map());
+}
+
+int spec_overlay_apply(struct json_object *base, struct json_object *overlay, const char *path,
+		       struct json_object **ret, struct spec_errors *e)
+{
+	struct merge m = {.errors = e};
+	struct place at = {.key = path};
+	struct json_object *pod cleanup_json = copy_map(base);
+
+	merge_into(&m, &at, pod, overlay);
+	if (!m.err) {
+		own_map(&m, &at, pod, "metadata");
+		own_map(&m, &at, pod, "spec");
+	}
+	if (m.err)
+		return m.err;
+	*ret = take_ptr(pod);
+	return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A role's pods, as all kinds have them: container, resources, volumes, variables, labels, and the
+ * overlay. What replicas share is made once and shared by reference, so that a thousand of them
+ * take milliseconds. Private to spec/kinds.
+ */
+#ifndef KXFS_SPEC_KINDS_POD_H
+#define KXFS_SPEC_KINDS_POD_H
+
+#include "spec/app/app.h"
+#include "spec/kinds/kind.h"
+#include "spec/base/tree.h"
+
+#define POD_TORCHX_VERSION "0.7.0" /* the version that manifests equal */
+
+/* What a kind is given, and what it makes. Plain data. */
+struct spec_build {
+	const struct spec_kind *kind;
+	const struct spec_app *app;
+	const struct spec_options *options;
+	const struct spec_identity *identity;
+	struct spec_errors *errors;
+	char *id;		    /* made by the kind: the object's name */
+	struct json_object *object; /* made by the kind */
+};
+
+/* Report what is wrong with a field; returns -EINVAL. */
+int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
+	printf_like(3, 4);
+
+/* What all pods of a job share. Plain data: the kind sets the texts and numbers, pod.c the rest. */
+struct spec_pods {
+	struct spec_build *build;
+	const char *app_name;	 /* for labels */
+	const char *rank0_env;	 /* the variable that holds rank 0's host, for all but rank 0 */
+	const char *network;	 /* Multus network; NULL: none */
+	int64_t reserved_cpu;	 /* millicores of the host that requests leave out */
+	int64_t reserved_memory; /* MB, likewise */
+	int64_t efa;		 /* count of vpc.amazonaws.com/efa; -1: as the role says */
+	struct json_object *labels;
+	struct json_object *annotations;
+	struct json_object *job_id; /* the variable TORCHX_JOB_ID */
+	struct json_object *rank0;  /* the variable of rank 0 */
+};
+
+/* Make what the kind has not set. The build's id has been chosen. */
+void spec_pods_init(struct spec_pods *p);
+void spec_pods_clear(struct spec_pods *p);
+
+/* Labels of any object of the job: name, managed-by, instance. */
+struct json_object *spec_pods_object_labels(struct spec_pods *p);
+
+/* What all pods of a role share. Plain data: made by pod.c; a kind may add to labels, spec and more_env. */
+struct spec_pod_role {
+	struct spec_pods *pods;
+	const struct spec_role *role;
+	size_t index;
+	struct json_object *labels;
+	struct json_object *spec;      /* of the pod, without its container; a kind may add to it */
+	struct json_object *container; /* without name, image, command and variables */
+	struct json_object *image;
+	struct json_object *command;  /* NULL: it has macros */
+	struct json_object **env;     /* one for each variable of the role; NULL: it has macros */
+	struct json_object *more_env; /* variables that the kind adds behind */
+	struct json_object *metadata; /* the role's, which holds the overlay */
+	struct json_object *overlay;  /* NULL: none */
+	char *overlay_path;
+};
+
+/* Prepare role INDEX. 0, or an errno that is in the build's errors. *R is to be cleared anyway. */
+int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t index);
+void spec_pod_role_clear(struct spec_pod_role *r);
+
+/*
+ * The pod of replica K, whose container is NAME: {metadata, spec}, both its own. NULL: an error, which is in the
+ * build's errors.
+ */
+struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const char *name);
+
+/* A lower bound of the bytes that the pods of APP take as JSON: tells what is far too large before it is made. */
+uint64_t spec_pods_floor(const struct spec_app *app);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ready manifests: documents that are an object for the cluster already, written by hand or read from
+ * jobs/ID/manifest.yaml. Private to spec/kinds.
+ */
+#ifndef KXFS_SPEC_KINDS_READY_MANIFEST_H
+#define KXFS_SPEC_KINDS_READY_MANIFEST_H
+
+#include "spec/kinds/kind.h"
+#include "spec/yaml/yaml.h"
+
+/* Has the document what only a manifest has? */
+bool spec_ready_is(const struct spec_yaml *root);
+/* The kind that such a document is of, by its apiVersion and kind; NULL: none that is known. */
+const struct spec_kind *spec_ready_kind(const struct spec_yaml *root);
+
+/*
+ * Check a manifest for KIND and the namespace of WHO. 0, the object without what the server sets in *RET and its name
+ * (malloc'ed) in *ID, which is a new one if WHO wants that. Or the errno of E.
+ */
+int spec_ready_read(const struct spec_yaml *root, const struct spec_kind *kind,
+		    const struct spec_identity *who, struct json_object **ret, char **id,
+		    struct spec_errors *e);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Volcano's Jobs and their pods, as Volcano's controller writes them. Its counts of pods are not read, since it removes
+ * them when a job has finished, and the pods tell more.
+ */
+#include "spec/base/mem.h"
+#include "spec/kinds/kind.h"
+#include "spec/view/reader.h"
+
+/* What Volcano's webhook makes of a maxRetry of 0. */
+#define DEFAULT_RETRIES 3
+
+static const struct spec_phase phases[] = {
+	{.name = "Pending", .state = SPEC_PENDING},
+	{.name = "Running", .state = SPEC_RUNNING},
+	{.name = "Restarting", .state = SPEC_RUNNING},
+	{.name = "Completing", .state = SPEC_RUNNING, .ending = true},
+	{.name = "Terminating", .state = SPEC_RUNNING, .ending = true},
+	{.name = "Aborting", .state = SPEC_RUNNING, .ending = true},
+	{.name = "Aborted", .state = SPEC_CANCELLED, .ending = true, .suspended = true},
+	{.name = "Completed", .state = SPEC_SUCCEEDED, .ending = true},
+	{.name = "Terminated", .state = SPEC_FAILED, .ending = true},
+	{.name = "Failed", .state = SPEC_FAILED, .ending = true},
+	{0},
+};
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+static bool any_restarts(struct json_object *policies)
+{
+	for (size_t i = 0; i < spec_read_count(policies); i++)
+		if (strncmp(spec_read_text(spec_read_at(policies, i), "action"), "Restart", 7) == 0)
+			return true;
+	return false;
+}
+
+static void read_task(struct json_object *task, struct spec_task_source *ret)
+{
+	struct json_object *labels = spec_view_labels(spec_read_map(task, "template"));
+	int id = spec_read_digits(spec_read_text(labels, "torchx.pytorch.org/replica-id"));
+
+	ret->name = spec_read_text(task, "name");
+	ret->replicas = (unsigned)spec_read_int(task, "replicas", 1);
+	ret->minimum = (unsigned)spec_read_int(task, "minAvailable", (int)ret->replicas);
+	ret->role = id < 0 ? "" : spec_read_text(labels, "torchx.pytorch.org/role-name");
+	ret->replica = id < 0 ? 0 : (unsigned)id;
+}
+
+static void read_status(struct json_object *object, struct spec_job_view *v)
+{
+	struct json_object *status = spec_read_map(object, "status");
+	struct json_object *state = spec_read_map(status, "state");
+	struct json_object *conditions = spec_read_list(status, "conditions");
+
+	v->retries = (unsigned)spec_read_int(status, "retryCount", 0);
+	v->changed = spec_read_time(state, "lastTransitionTime");
+	spec_read_copy(&v->phase, spec_read_text(state, "phase"), READ_MAX_WORD);
+	spec_read_copy(&v->reason, spec_read_text(state, "reason"), READ_MAX_WORD);
+	spec_read_copy(&v->message, spec_read_text(state, "message"), READ_MAX_MESSAGE);
+	/* There is one condition for each phase, the newest last. */
+	for (size_t i = 0; i < spec_read_count(conditions); i++) {
+		struct json_object *one = spec_read_at(conditions, i);
+		cleanup(spec_unset) char *phase = NULL;
+
+		spec_read_copy(&phase, spec_read_text(one, "status"), READ_MAX_WORD);
+		spec_transitions_add(&v->conditions, SPEC_UNKNOWN, phase,
+				     spec_read_time(one, "lastTransitionTime"));
+	}
+}
+
+static size_t read_job(struct json_object *object, struct spec_job_view *v,
+		       struct spec_task_source **ret_tasks)
+{
+	struct json_object *spec = spec_read_map(object, "spec");
+	struct json_object *list = spec_read_list(spec, "tasks");
+	struct json_object *labels =
+		spec_view_labels(spec_read_map(spec_read_at(list, 0), "template"));
+	int retries = spec_read_int(spec, "maxRetry", 0);
+	size_t n = spec_read_count(list);
+
+	*ret_tasks = new0_n(struct spec_task_source, n);
+	v->restarts = any_restarts(spec_read_list(spec, "policies"));
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *task = spec_read_at(list, i);
+
+		v->restarts |= any_restarts(spec_read_list(task, "policies"));
+		read_task(task, &(*ret_tasks)[i]);
+	}
+	/* A webhook sets the default. In a job that no policy restarts, nobody has asked for it. */
+	if (v->restarts || retries != DEFAULT_RETRIES)
+		v->max_retries = (unsigned)retries;
+	v->retry_limit = (unsigned)retries;
+	v->minimum = (unsigned)spec_read_int(spec, "minAvailable", 0);
+	spec_read_copy(&v->queue, spec_read_text(spec, "queue"), READ_MAX_WORD);
+	spec_read_copy(&v->app, spec_read_text(labels, "torchx.pytorch.org/app-name"),
+		       READ_MAX_WORD);
+	return n;
+}
+
+/* --- pods ------------------------------------------------------------------------------------ */
+
+/* The number behind the last dash of a pod's name, JOB-TASK-INDEX; -1: there is none. */
+static int index_of(const char *name)
+{
+	const char *dash = strrchr(name, '-');
+
+	return dash ? spec_read_digits(dash + 1) : -1;
+}
+
+/* Volcano writes what it says of a pod as an annotation, and much of it as a label too. */
+static const char *note_of(struct json_object *object, const char *key)
+{
+	struct json_object *metadata = spec_read_map(object, "metadata");
+	const char *text = spec_read_text(spec_read_map(metadata, "annotations"), key);
+
+	return *text ? text : spec_read_text(spec_view_labels(object), key);
+}
+
+static void read_pod(struct json_object *object, struct spec_pod_view *v)
+{
+	int index = spec_read_digits(note_of(object, "volcano.sh/task-index"));
+	int retry = spec_read_digits(note_of(object, "volcano.sh/job-retry-count"));
+
+	if (index < 0)
+		index = index_of(v->meta.name);
+	v->index = index < 0 ? UINT32_MAX : (unsigned)index; /* of no task */
+	v->retry = retry < 0 ? 0 : (unsigned)retry;
+	spec_read_copy(&v->task, note_of(object, "volcano.sh/task-spec"), READ_MAX_WORD);
+	spec_read_copy(&v->main, spec_pod_choose_main(object, v->task), READ_MAX_WORD);
+}
+
+const struct spec_reader spec_volcano_reader = {
+	.job = read_job,
+	.status = read_status,
+	.pod = read_pod,
+	.phases = phases,
+};

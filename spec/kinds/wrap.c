@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an AppWrapper wraps, whatever its version: names, pod groups, pods and the service, and how its pods are found
+ * again in its object and in the cluster. Names are TorchX's, with what does not work corrected; their lengths count
+ * characters, as Python does.
+ */
+#include "spec/kinds/wrap.h"
+
+#include <ctype.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+
+#define TORCHX	     "torchx.pytorch.org/"
+#define DEFAULT_PORT 29500 /* of the service, when no role has a port */
+#define MAX_SUFFIX   ((int64_t)14)
+#define MIN_SUFFIX   ((int64_t)8)  /* characters, which have 3e11 values */
+#define MIN_ROOM     ((int64_t)24) /* for name and suffix, however many roles there are */
+#define NAME_RESERVE                                                                               \
+	7 /* of 63 characters, for what is put behind names; and one more for each role */
+
+void wrap_clear(struct wrap *w)
+{
+	spec_pods_clear(&w->pods);
+	json_object_put(w->items);
+	json_object_put(w->pull_secrets);
+	free(w->app_name);
+	free(w->rank0_env);
+}
+
+/* --- names ---------------------------------------------------------------------------------- */
+
+/* The normal form of NAME without digits and dashes in front. */
+static char *clean(const char *name)
+{
+	char *ret = spec_name_norm(name);
+	size_t skip = strspn(ret, "0123456789-");
+
+	memmove(ret, ret + skip, strlen(ret + skip) + 1);
+	return ret;
+}
+
+static size_t count_chars(const char *s)
+{
+	size_t n = 0;
+
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+/* The first N characters of S. */
+static char *cut_chars(const char *s, size_t n)
+{
+	const char *end = s;
+
+	for (; *end; end++) {
+		if (((unsigned char)*end & 0xc0) != 0x80 && n-- == 0)
+			break;
+	}
+	return mem_copy(s, (size_t)(end - s));
+}
+
+/* N characters of TorchX's alphabet, out of two random values, since one is not enough for 14. */
+static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX + 1])
+{
+	char more[SPEC_SUFFIX_MAX];
+	size_t half = MAX_SUFFIX / 2, have;
+
+	spec_name_suffix(random[0], ret);
+	have = min_of(strlen(ret), half);
+	spec_name_suffix(random[1], more);
+	snprintf(ret + have, MAX_SUFFIX + 1 - have, "%.*s", (int)half, more);
+	if (strlen(ret) > n)
+		ret[n] = '\0';
+}
+
+/*
+ * Choose the job's id, which leaves room for what is put behind it for each role. TorchX's suffix shrinks down to 3
+ * characters, which are too few to tell jobs apart; here the app's name is cut before that happens.
+ */
+static void make_id(struct wrap *w)
+{
+	const struct spec_app *app = w->build->app;
+	int64_t room = SPEC_MAX_NAME - NAME_RESERVE - (int64_t)app->n_roles;
+	int64_t suffix_len = min_of(room - (int64_t)count_chars(app->name), MAX_SUFFIX);
+	char suffix[SPEC_SUFFIX_MAX];
+	char *name cleanup_free = NULL;
+
+	if (suffix_len < MIN_SUFFIX) {
+		suffix_len = MIN_SUFFIX;
+		room = max_of(room, MIN_ROOM);
+	}
+	make_suffix(w->build->identity->random, (size_t)suffix_len, suffix);
+	w->app_name = cut_chars(app->name, (size_t)(room - suffix_len));
+	name = clean(w->app_name);
+	w->build->id = text_print("%s%s%s", name, *name ? "-" : "", suffix);
+}
+
+/* The variable that holds the host of replica 0 of ROLE; malloc'ed. */
+static char *hosts_env(const char *role)
+{
+	char *name cleanup_free = clean(role);
+	char *ret = text_print("TORCHX_MCAD_%s_0_HOSTS", name), *to = ret;
+
+	for (const char *from = ret; *from; from++) {
+		if (*from != '-')
+			*to++ = (char)toupper((unsigned char)*from);
+	}
+	*to = '\0';
+	return ret;
+}
+
+/* Pods of role 0 have the names that TorchX gives to all pods; those of other roles have their role's index too. */
+static struct json_object *pod_name(struct wrap *w, size_t role, unsigned k)
+{
+	if (role == 0)
+		return spec_tree_format("%s-%u", w->build->id, k);
+	return spec_tree_format("%s-%zu-%u", w->build->id, role, k);
+}
+
+/* --- items ---------------------------------------------------------------------------------- */
+
+static void add_item(struct wrap *w, struct json_object *object, bool is_pod)
+{
+
+	spec_tree_append(w->items, w->item(object, is_pod));
+}
+
+struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,
+				struct json_object *name, struct json_object **metadata)
+{
+	struct json_object *ret = spec_tree_map();
+
+	*metadata = spec_tree_map();
+	spec_tree_text(ret, "apiVersion", version);
+	spec_tree_text(ret, "kind", kind);
+	spec_tree_add(*metadata, "name", name);
+	spec_tree_text(*metadata, "namespace", w->build->identity->namespace);
+	return ret;
+}
+
+static struct json_object *group_name(struct wrap *w, size_t role)
+{
+	return spec_tree_format("%s-pg%zu", w->build->id, role);
+}
+
+static void add_pod_group(struct wrap *w, size_t index)
+{
+	struct json_object *labels = spec_pods_object_labels(&w->pods), *spec = spec_tree_map(),
+			   *metadata;
+	struct json_object *group = wrap_object(w, "scheduling.sigs.k8s.io/v1alpha1", "PodGroup",
+						group_name(w, index), &metadata);
+
+	spec_tree_text(labels, "appwrapper.workload.codeflare.dev", w->build->id);
+	spec_tree_add(metadata, "labels", labels);
+	spec_tree_add(group, "metadata", metadata);
+	spec_tree_number(spec, "minMember", w->build->app->roles[index].num_replicas);
+	spec_tree_add(group, "spec", spec);
+	add_item(w, group, false);
+}
+
+static int64_t service_port(const struct spec_app *app)
+{
+	int64_t ret = DEFAULT_PORT;
+
+	for (size_t i = 0; i < app->n_roles; i++) {
+		const struct spec_counts *ports = &app->roles[i].port_map;
+
+		if (ports->n > 0)
+			ret = ports->v[ports->n - 1].value;
+	}
+	return ret;
+}
+
+/* The names that it prints into JSON are DNS labels. */
+static void add_service(struct wrap *w)
+{
+	const char *id = w->build->id;
+	long long port = service_port(w->build->app);
+	char *spec cleanup_free = text_print(
+		"{\"clusterIP\": \"None\", \"publishNotReadyAddresses\": true,"
+		" \"ports\": [{\"protocol\": \"TCP\", \"port\": %lld, \"targetPort\": %lld}],"
+		" \"selector\": {\"app.kubernetes.io/instance\": \"%s\"},"
+		" \"sessionAffinity\": \"None\", \"type\": \"ClusterIP\"}",
+		port, port, id);
+	struct json_object *metadata;
+	struct json_object *service =
+		wrap_object(w, "v1", "Service", spec_tree_string(id), &metadata);
+
+	spec_tree_add(metadata, "labels", spec_pods_object_labels(&w->pods));
+	spec_tree_add(service, "metadata", metadata);
+	spec_tree_add(service, "spec", spec_tree_parse(spec));
+	spec_tree_add(service, "status", spec_tree_parse("{\"loadBalancer\": {}}"));
+	add_item(w, service, false);
+}
+
+/* --- pods ----------------------------------------------------------------------------------- */
+
+static struct json_object *hosts_variable(struct wrap *w, const char *name, size_t role)
+{
+	struct json_object *ret = spec_tree_map(), *pod cleanup_json = pod_name(w, role, 0);
+
+	spec_tree_text(ret, "name", name);
+	spec_tree_add(ret, "value",
+		      spec_tree_format("%s.%s", json_object_get_string(pod), w->build->id));
+	return ret;
+}
+
+/* The host of rank 0, which rank0_env names, and that of the role's own replica 0. */
+static void add_hosts(struct wrap *w, struct spec_pod_role *r)
+{
+	char *own cleanup_free = hosts_env(r->role->name);
+
+	r->more_env = spec_tree_list(2);
+	spec_tree_append(r->more_env, hosts_variable(w, w->rank0_env, 0));
+	if (!streq(own, w->rank0_env))
+		spec_tree_append(r->more_env, hosts_variable(w, own, r->index));
+}
+
+/* Add what wrapped pods have in their spec beside what all pods have. */
+static void extend_spec(struct wrap *w, struct spec_pod_role *r)
+{
+	const struct spec_build *b = w->build;
+	const char *priority = spec_options_text(b->options, "priority_class_name");
+
+	spec_tree_text(r->spec, "subdomain", b->id);
+	if (w->pull_secrets)
+		spec_tree_add(r->spec, "imagePullSecrets", json_object_get(w->pull_secrets));
+	if (w->coscheduler) {
+		spec_tree_text(r->spec, "schedulerName", w->coscheduler);
+		spec_tree_add(r->labels, "pod-group.scheduling.sigs.k8s.io",
+			      group_name(w, r->index));
+	}
+	if (priority)
+		spec_tree_text(r->spec, "priorityClassName", priority);
+}
+
+/* An overlay can't change name, namespace and host name: the pods find each other by them. */
+static void add_pod(struct wrap *w, struct json_object *name, struct json_object *pod)
+{
+	struct json_object *spec = json_object_object_get(pod, "spec"), *metadata;
+	struct json_object *whole = wrap_object(w, "v1", "Pod", json_object_get(name), &metadata);
+
+	json_object_object_foreach(json_object_object_get(pod, "metadata"), key, value) {
+		if (!streq(key, "name") && !streq(key, "namespace"))
+			spec_tree_set(metadata, key, json_object_get(value));
+	}
+	spec_tree_add(whole, "metadata", metadata);
+	spec_tree_set(spec, "hostname", json_object_get(name));
+	spec_tree_add(whole, "spec", json_object_get(spec));
+	add_item(w, whole, true);
+}
+
+static int make_pod(struct wrap *w, struct spec_pod_role *r, unsigned k)
+{
+	struct json_object *name cleanup_json = pod_name(w, r->index, k);
+	struct json_object *pod cleanup_json = spec_pod_make(r, k, json_object_get_string(name));
+
+	if (!pod)
+		return w->build->errors->err;
+	add_pod(w, name, pod);
+	return 0;
+}
+
+static int add_pods(struct wrap *w, size_t index)
+{
+	struct spec_pod_role r cleanup(spec_pod_role_clear);
+	int err = spec_pod_role_init(&r, &w->pods, index);
+
+	if (err)
+		return err;
+	add_hosts(w, &r);
+	extend_spec(w, &r);
+	for (unsigned k = 0; !err && k < r.role->num_replicas; k++)
+		err = make_pod(w, &r, k);
+	return err;
+}
+
+/* --- the whole ------------------------------------------------------------------------------ */
+
+static void start(struct wrap *w)
+{
+	const char *secret = spec_options_text(w->build->options, "image_secret");
+	struct spec_pods *p = &w->pods;
+
+	make_id(w);
+	w->coscheduler = spec_options_text(w->build->options, "coscheduler_name");
+	w->rank0_env = hosts_env(w->build->app->roles[0].name);
+	p->build = w->build;
+	p->app_name = w->app_name;
+	p->rank0_env = w->rank0_env;
+	p->network = spec_options_text(w->build->options, "network");
+	p->reserved_cpu = 100;
+	p->reserved_memory = 1024;
+	p->efa = -1;
+	w->items = spec_tree_list(16);
+	if (secret) {
+		struct json_object *reference = spec_tree_map();
+
+		spec_tree_text(reference, "name", secret);
+		w->pull_secrets = spec_tree_list(1);
+		spec_tree_append(w->pull_secrets, reference);
+	}
+	spec_pods_init(p);
+}
+
+int64_t wrap_retries(const struct wrap *w)
+{
+	const struct spec_app *app = w->build->app;
+	int64_t least = app->roles[0].max_retries;
+
+	for (size_t i = 1; i < app->n_roles; i++)
+		least = min_of(least, app->roles[i].max_retries);
+	return max_of(least, INT64_C(0));
+}
+
+int wrap_all(struct wrap *w)
+{
+	const struct spec_app *app = w->build->app;
+	int ret = 0;
+
+	start(w);
+	for (size_t i = 0; w->coscheduler && i < app->n_roles; i++)
+		add_pod_group(w, i);
+	for (size_t i = 0; i < app->n_roles; i++) {
+		int err = add_pods(w, i);
+
+		ret = ret ? ret : err;
+	}
+	if (!ret)
+		add_service(w);
+	return ret;
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+/*
+ * What a pod is found by. TorchX's pods, and ours, say by labels which replica they are: "ROLE.REPLICA", made in KEY,
+ * since the names of TorchX's pods lack the role. Other pods are found by their names.
+ */
+static const char *key_of(struct json_object *object, char *key, size_t size)
+{
+	struct json_object *labels = spec_view_labels(object);
+	int role = spec_read_digits(spec_read_text(labels, TORCHX "role-index"));
+	int replica = spec_read_digits(spec_read_text(labels, TORCHX "replica-id"));
+
+	if (role < 0 || replica < 0 || !*spec_read_text(labels, TORCHX "role-name"))
+		return spec_read_text(spec_read_map(object, "metadata"), "name");
+	snprintf(key, size, "%d.%d", role, replica);
+	return key;
+}
+
+static void read_task(struct json_object *pod, struct spec_task_source *ret)
+{
+	struct json_object *labels = spec_view_labels(pod);
+	int id = spec_read_digits(spec_read_text(labels, TORCHX "replica-id"));
+
+	ret->name = key_of(pod, ret->key, sizeof(ret->key));
+	ret->replicas = ret->minimum = 1;
+	ret->role = id < 0 ? "" : spec_read_text(labels, TORCHX "role-name");
+	ret->replica = id < 0 ? 0 : (unsigned)id;
+}
+
+static bool is_pod(struct json_object *object)
+{
+	return streq(spec_read_text(object, "kind"), "Pod") &&
+	       streq(spec_read_text(object, "apiVersion"), "v1");
+}
+
+/* Is OBJECT of a kind that has no pods of its own? */
+static bool is_quiet(struct json_object *object)
+{
+	static const char *const kinds[] = {"Service",	      "PodGroup", "ConfigMap",
+					    "Secret",	      "Ingress",  "NetworkPolicy",
+					    "ServiceAccount", "Role",	  "PersistentVolumeClaim",
+					    "RoleBinding",    "Route"};
+	const char *kind = spec_read_text(object, "kind");
+
+	for (size_t i = 0; i < array_size(kinds); i++)
+		if (streq(kind, kinds[i]))
+			return true;
+	return false;
+}
+
+size_t wrap_tasks(struct json_object *list, const char *key, struct spec_job_view *v,
+		  struct spec_task_source **ret_tasks)
+{
+	size_t n = 0;
+
+	*ret_tasks = new0_n(struct spec_task_source, spec_read_count(list));
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		struct json_object *pod = spec_read_map(spec_read_at(list, i), key);
+
+		if (!is_pod(pod)) {
+			v->hidden |= !is_quiet(pod);
+			continue;
+		}
+		if (n == 0)
+			spec_read_copy(&v->app,
+				       spec_read_text(spec_view_labels(pod), TORCHX "app-name"),
+				       READ_MAX_WORD);
+		read_task(pod, &(*ret_tasks)[n++]);
+	}
+	return n;
+}
+
+void wrap_pod(struct json_object *object, struct spec_pod_view *v)
+{
+	char key[sizeof(((struct spec_task_source *)NULL)->key)];
+
+	v->index = 0;
+	v->retry = SPEC_RETRY_UNKNOWN;
+	spec_read_copy(&v->task, key_of(object, key, sizeof(key)), READ_MAX_WORD);
+	spec_read_copy(&v->main, spec_pod_choose_main(object, v->meta.name), READ_MAX_WORD);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an AppWrapper wraps, whatever its version: pod groups, pods and one headless service, as TorchX makes them for
+ * MCAD; and how its pods are read. The file of a version says how each object stands in its list. Private to
+ * spec/kinds.
+ */
+#ifndef KXFS_SPEC_KINDS_WRAP_H
+#define KXFS_SPEC_KINDS_WRAP_H
+
+#include "spec/kinds/pod.h"
+#include "spec/view/reader.h"
+
+/* Run options of all versions, for the kind's table. */
+#define WRAP_OPTIONS                                                                               \
+	{.name = "service_account",                                                                \
+	 .type = SPEC_OPTION_NAME,                                                                 \
+	 .help = "service account of the pods"},                                                   \
+		{.name = "image_repo", .help = "repository of local images (sha256:...)"},         \
+		{.name = "image_secret",                                                           \
+		 .type = SPEC_OPTION_NAME,                                                         \
+		 .help = "secret to pull images with"},                                            \
+		{.name = "coscheduler_name",                                                       \
+		 .help = "scheduler that places the pods of a role together"},                     \
+		{.name = "priority_class_name",                                                    \
+		 .type = SPEC_OPTION_NAME,                                                         \
+		 .help = "priority class of the pods"},                                            \
+	{                                                                                          \
+		.name = "network", .help = "additional network of the pods (Multus)"               \
+	}
+
+/* An AppWrapper while its items are made. BUILD and ITEM are set by its version, all else by wrap.c. */
+struct wrap {
+	struct spec_build *build;
+	/* OBJECT (taken over) as one of the list; IS_POD: it is a pod. */
+	struct json_object *(*item)(struct json_object *object, bool is_pod);
+	struct spec_pods pods; /* its tree is the object's */
+	struct json_object *items;
+	const char *coscheduler;	  /* NULL: none */
+	struct json_object *pull_secrets; /* NULL: none */
+	char *app_name;			  /* cut, if the whole leaves no room for a suffix */
+	char *rank0_env;
+};
+
+/* Choose the job's name and make all items. 0, or an errno that is in the build's errors. */
+int wrap_all(struct wrap *w);
+void wrap_clear(struct wrap *w);
+
+/*
+ * An object with its version and kind. The caller adds labels to *METADATA, and then *METADATA to the object.
+ */
+struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,
+				struct json_object *name, struct json_object **metadata);
+/* How often the whole job may be tried again: the least that any role allows. */
+int64_t wrap_retries(const struct wrap *w);
+
+/*
+ * As spec_reader.job for the items of LIST, each of which holds its object under KEY: its pods are the tasks. What
+ * wraps pods in turn, such as a batch Job, is not looked into. Sets the app's name too.
+ */
+size_t wrap_tasks(struct json_object *list, const char *key, struct spec_job_view *v,
+		  struct spec_task_source **ret_tasks);
+/* As spec_reader.pod. */
+void wrap_pod(struct json_object *object, struct spec_pod_view *v);
+
+#endif

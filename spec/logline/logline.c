@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading one stream of a log: times are taken off, and the stream's beginning, which repeats what is known, is
+ * compared with that (overlap.c) until the first new byte. From there on all output is given out.
+ *
+ *	PLACE	what the next byte is		ends with			next
+ *	BEFORE	of a time, or a message		a time and its blank		CONTENT
+ *						anything else			OTHER, or BEFORE at a newline
+ *	CONTENT	output				the end of the line		BEFORE
+ *						as many bytes as make a part	MIDDLE
+ *	MIDDLE	perhaps of a part's time	a time and its blank		CONTENT
+ *						anything else, which is output	CONTENT, or BEFORE at a newline
+ *	OTHER	of a message			the end of the line		BEFORE
+ */
+#include "spec/logline/logline.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+#include "spec/base/mem.h"
+#include "spec/base/time.h"
+#include "spec/logline/overlap.h"
+
+#define SECOND	     INT64_C(1000000000)
+#define PREFIX_MAX   48 /* bytes of a time; what is longer is none */
+#define TEXT_MAX     512
+#define SECOND_CHARS 20 /* "2026-11-21T09:08:40." */
+/* Between two parts of a line; what a program prints where a line is cut is hardly a time so near. */
+#define PART_MAX (INT64_C(30) * 86400 * SECOND)
+
+enum place { BEFORE, CONTENT, MIDDLE, OTHER };
+
+struct spec_logline {
+	struct overlap *overlap; /* NULL: what comes is new */
+	struct spec_logline_past *past;
+	int64_t since; /* the stream was asked for from then on; 0: from the log's start */
+	bool force, gap;
+	enum place place;
+	uint64_t n;   /* bytes of the stream */
+	size_t entry; /* bytes of content since the last time, up to SPEC_LOGLINE_ENTRY */
+	bool any;     /* a line has begun */
+	int64_t line_ns;
+	char prefix[PREFIX_MAX]; /* what may be a time, and came in pieces */
+	size_t n_prefix;
+	char second[SECOND_CHARS]; /* the last time that was parsed, down to the second */
+	int64_t second_ns;
+	char text[TEXT_MAX];
+	size_t n_text;
+};
+
+void spec_logline_compare_again(struct spec_logline_past *past)
+{
+	past->blind = false;
+}
+
+struct spec_logline *spec_logline_new(struct spec_logline_known *known, bool force,
+				      struct spec_logline_past *past)
+{
+	struct spec_logline *l = new0(struct spec_logline);
+
+	l->force = force;
+	l->past = past;
+	if (known->size > 0)
+		l->overlap = overlap_new(known);
+	if (l->overlap)
+		overlap_since(l->overlap, &l->since);
+	return l;
+}
+
+void spec_logline_free(struct spec_logline *l)
+{
+	if (l)
+		overlap_free(l->overlap);
+	free(l);
+}
+
+bool spec_logline_since(const struct spec_logline *l, int64_t *ret_ns)
+{
+	*ret_ns = l->since;
+	return l->since > 0;
+}
+
+bool spec_logline_gap(const struct spec_logline *l)
+{
+	return l->gap;
+}
+
+const char *spec_logline_text(const struct spec_logline *l)
+{
+	return l->any ? "" : l->text;
+}
+
+static void add_text(struct spec_logline *l, const char *bytes, size_t n)
+{
+	for (size_t i = 0; !l->any && i < n && l->n_text + 1 < sizeof(l->text); i++) {
+		unsigned char c = (unsigned char)bytes[i];
+
+		l->text[l->n_text++] = c == '\n' || (c >= ' ' && c < 0x7f) ? (char)c : '?';
+	}
+}
+
+/* --- lines and their content --- */
+
+/* All that was known has come, or is missing: what follows is new. */
+static int begin_new(struct spec_logline *l, spec_logline_fn fn, void *data)
+{
+	int err = overlap_release(l->overlap, fn, data);
+
+	overlap_free(take_ptr(l->overlap));
+	return err;
+}
+
+/* The stream does not show what is known. LINE: the line that begins now is the first that is newer. */
+static int not_found(struct spec_logline *l, bool line, spec_logline_fn fn, void *data)
+{
+	if (!l->force)
+		return -ESTALE;
+	l->past->blind = !line;
+	if (!line)
+		return -EAGAIN;
+	l->gap = true;
+	return begin_new(l, fn, data);
+}
+
+/* A line of time NS begins, or (PART) a part of one, with N bytes of content that are at hand. */
+static int begin_line(struct spec_logline *l, int64_t ns, bool part, const char *next, size_t n,
+		      spec_logline_fn fn, void *data)
+{
+	const char *newline;
+
+	l->line_ns = max_of(ns, (int64_t)0); /* no log is that old */
+	l->place = CONTENT;
+	l->entry = 0;
+	l->any = true;
+	if (!l->overlap)
+		return 0;
+	if (l->force && l->past->blind && overlap_is_newer(l->overlap, l->line_ns))
+		return not_found(l, true, fn, data);
+	n = min_of(n, (size_t)SPEC_LOGLINE_ENTRY);
+	newline = memchr(next, '\n', n);
+	if (newline)
+		n = (size_t)(newline + 1 - next);
+	switch (overlap_line(l->overlap, l->line_ns, part, next, n)) {
+	case OVERLAP_NEW:
+		return begin_new(l, fn, data);
+	case OVERLAP_NONE:
+		return not_found(l, !overlap_has_skipped(l->overlap), fn, data);
+	default:
+		return 0;
+	}
+}
+
+/* Bytes of a line, without its time. */
+static int take_content(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
+			void *data)
+{
+	int err = 0;
+
+	while (n > 0 && l->overlap && err == 0) {
+		size_t taken;
+		enum overlap_answer answer = overlap_bytes(l->overlap, bytes, n, &taken);
+
+		if (answer == OVERLAP_NEW)
+			err = begin_new(l, fn, data);
+		if (answer == OVERLAP_NONE)
+			err = not_found(l, false, fn, data);
+		bytes += taken;
+		n -= taken;
+	}
+	if (err == 0 && n > 0)
+		err = fn(data, l->line_ns, bytes, n);
+	return min_of(err, 0);
+}
+
+/* --- times --- */
+
+/* Nine digits, or -1. */
+static int64_t parse_fraction(const char *text)
+{
+	int64_t ret = 0;
+
+	for (size_t i = 0; i < 9; i++) {
+		unsigned digit = (unsigned char)text[i] - (unsigned)'0';
+
+		if (digit > 9)
+			return -1;
+		ret = 10 * ret + digit;
+	}
+	return ret;
+}
+
+/*
+ * The time at BYTES, as spec_time_parse gives it. Most lines are of the same second as the one before, and have nine
+ * digits, so that only these are looked at.
+ */
+static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, int64_t *ret_ns)
+{
+	const size_t len = SECOND_CHARS + strlen("123456789Z");
+	size_t got;
+
+	if (n > len && bytes[len - 1] == 'Z' && memcmp(bytes, l->second, SECOND_CHARS) == 0) {
+		int64_t fraction = parse_fraction(bytes + SECOND_CHARS);
+
+		*ret_ns = l->second_ns + fraction;
+		return fraction < 0 ? spec_time_parse(bytes, n, ret_ns) : len;
+	}
+	got = spec_time_parse(bytes, n, ret_ns);
+	if (got == len && bytes[len - 1] == 'Z' && *ret_ns >= 0) {
+		memcpy(l->second, bytes, SECOND_CHARS);
+		l->second_ns = *ret_ns - *ret_ns % SECOND;
+	}
+	return got;
+}
+
+/* What is before a line's content, where it comes in pieces: one byte of its time, or of something else. */
+static int take_prefix(struct spec_logline *l, char c, const char *next, size_t n,
+		       spec_logline_fn fn, void *data)
+{
+	int64_t ns;
+
+	if (c == ' ' && l->n_prefix > 0 &&
+	    spec_time_parse(l->prefix, l->n_prefix, &ns) == l->n_prefix) {
+		l->n_prefix = 0;
+		return begin_line(l, ns, false, next, n, fn, data);
+	}
+	l->prefix[l->n_prefix++] = c;
+	if (c == '\n' || c == ' ' || l->n_prefix == sizeof(l->prefix)) {
+		add_text(l, l->prefix, l->n_prefix);
+		l->n_prefix = 0;
+		l->place = c == '\n' ? BEFORE : OTHER;
+	}
+	return 0;
+}
+
+/* The same of a whole time and its blank, where they are in one piece: how many bytes; 0: they are not. */
+static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
+			void *data, int *ret_err)
+{
+	size_t len;
+	int64_t ns;
+
+	if (l->n_prefix > 0 || n <= PREFIX_MAX)
+		return 0;
+	len = parse_time(l, bytes, n, &ns);
+	if (len == 0 || len >= PREFIX_MAX || bytes[len] != ' ')
+		return 0;
+	len++;
+	*ret_err = begin_line(l, ns, false, bytes + len, n - len, fn, data);
+	return len;
+}
+
+/* --- times in the middle of lines --- */
+
+/* May these be the beginning of a time, as a kubelet writes it, and its blank? */
+static bool may_be_time(const char *text, size_t n)
+{
+	static const char form[] = "0000-00-00T00:00:00.";
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (i >= sizeof(form) - 1 ? !isdigit(c) && !strchr("Z+-: ", c)
+		    : form[i] == '0'	  ? !isdigit(c)
+					  : c != (unsigned char)form[i])
+			return false;
+	}
+	return n < PREFIX_MAX && !memchr(text, '\0', n);
+}
+
+/* What looked like a time is output after all. */
+static int release_prefix(struct spec_logline *l, spec_logline_fn fn, void *data)
+{
+	size_t n = l->n_prefix;
+
+	l->n_prefix = 0;
+	l->place = CONTENT;
+	return n > 0 ? take_content(l, l->prefix, n, fn, data) : 0;
+}
+
+/* A line has been cut, and C comes next: of the time of the next part, or of its content. NEXT: N bytes after it. */
+static int take_middle(struct spec_logline *l, char c, const char *next, size_t n,
+		       spec_logline_fn fn, void *data)
+{
+	int64_t ns;
+	int err;
+
+	l->prefix[l->n_prefix++] = c;
+	if (c == ' ' && l->n_prefix > 1 &&
+	    spec_time_parse(l->prefix, l->n_prefix, &ns) + 1 == l->n_prefix && ns >= l->line_ns &&
+	    ns - l->line_ns < PART_MAX) {
+		l->n_prefix = 0;
+		return begin_line(l, ns, true, next, n, fn, data);
+	}
+	if (c != ' ' && may_be_time(l->prefix, l->n_prefix))
+		return 0;
+	l->past->plain |= c != '\n' || l->n_prefix > 1;
+	err = release_prefix(l, fn, data);
+	if (c == '\n')
+		l->place = BEFORE;
+	return err;
+}
+
+/* --- the bytes of a stream --- */
+
+/* Content, up to the end of its line, or to where it may be cut. How many bytes. */
+static size_t take_line(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
+			void *data, int *ret_err)
+{
+	const char *newline;
+
+	if (!l->past->plain)
+		n = min_of(n, SPEC_LOGLINE_ENTRY - l->entry);
+	newline = memchr(bytes, '\n', n);
+	if (newline)
+		n = (size_t)(newline + 1 - bytes);
+	*ret_err = take_content(l, bytes, n, fn, data);
+	l->entry = min_of(l->entry + n, (size_t)SPEC_LOGLINE_ENTRY);
+	if (newline)
+		l->place = BEFORE;
+	else if (!l->past->plain && l->entry == SPEC_LOGLINE_ENTRY)
+		l->place = MIDDLE;
+	return n;
+}
+
+/* Some of N bytes that are no content. How many. */
+static size_t take_other(struct spec_logline *l, const char *bytes, size_t n)
+{
+	const char *newline = memchr(bytes, '\n', n);
+
+	if (newline)
+		n = (size_t)(newline + 1 - bytes);
+	add_text(l, bytes, n);
+	if (newline)
+		l->place = BEFORE;
+	return n;
+}
+
+int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
+		      void *data)
+{
+	const char *end = bytes + n;
+	int err = 0;
+
+	l->n += n;
+	while (bytes < end && err == 0) {
+		size_t left = (size_t)(end - bytes), taken = 0;
+
+		switch (l->place) {
+		case CONTENT:
+			taken = take_line(l, bytes, left, fn, data, &err);
+			break;
+		case MIDDLE:
+			taken = 1;
+			err = take_middle(l, *bytes, bytes + 1, left - 1, fn, data);
+			break;
+		case BEFORE:
+			taken = take_time(l, bytes, left, fn, data, &err);
+			if (taken > 0)
+				break;
+			taken = 1;
+			err = take_prefix(l, *bytes, bytes + 1, left - 1, fn, data);
+			break;
+		case OTHER:
+			taken = take_other(l, bytes, left);
+			break;
+		}
+		bytes += taken;
+	}
+	return min_of(err, 0);
+}
+
+/* Has the stream before this one ended here too? Then it is likely to be whole; else that is noted for the next one. */
+static bool has_ended_again(struct spec_logline *l)
+{
+	struct spec_logline_past *past = l->past;
+	bool again = past->ended && past->n == l->n && past->since == l->since;
+
+	past->ended = true;
+	past->n = l->n;
+	past->since = l->since;
+	return again;
+}
+
+int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data)
+{
+	bool again;
+
+	if (l->place == MIDDLE && l->n_prefix > 0) {
+		/* A line has been cut, and the stream ends within what may be the time of its next part. */
+		if (!has_ended_again(l))
+			return -EAGAIN;
+		if (!l->overlap)
+			return release_prefix(l, fn, data);
+	}
+	add_text(l, l->prefix, l->n_prefix);
+	if (!l->overlap)
+		return 0;
+	if (!overlap_is_found(l->overlap))
+		return -ESTALE;
+	again = has_ended_again(l);
+	return overlap_end(l->overlap, again) == OVERLAP_NEW ? begin_new(l, fn, data) : -EAGAIN;
+}

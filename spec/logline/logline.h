@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One stream of one container's log, as the API server gives it ("timestamps=true"): the bytes that the program
+ * printed, with the time of each line. A log is fetched by many streams, one after the other, since a stream may
+ * break at any byte. Each begins with a repetition of what is known already, which is compared with the end of
+ * the log itself (struct spec_logline_known); only what comes after that is given out. So every byte is given out
+ * once, in whatever pieces the streams come and however often they break. Pure; belongs to one thread.
+ *
+ * A stream is asked for from a whole second on, the earliest second of a line in the known end. So it shows all lines
+ * of that end, unless they were rotated away, and perhaps lines from before it, which are skipped. overlap.h says
+ * how the end of the repetition is found.
+ *
+ * What the server does: before each line that begins in the stream stand its time and a blank. The runtime
+ * cuts lines over 16 KiB into parts that have times of their own, which show in no stream, but because of which a
+ * stream may begin in the middle of a line, without a time. A message of the kubelet has no time either: text
+ * without a time is never output. Kubelets before 1.26 give the time of each part, also in the middle of a line: a
+ * time that stands where the runtime cuts, and is no earlier than the part before, is not output, unless a line
+ * of this log went on there without one before.
+ */
+#ifndef KXFS_SPEC_LOGLINE_LOGLINE_H
+#define KXFS_SPEC_LOGLINE_LOGLINE_H
+
+#include "spec/base/base.h"
+
+#define SPEC_LOGLINE_ENTRY 16384 /* bytes in which the runtime cuts a line */
+
+/* A line of the log begins at byte AT; its time in ns since 1970, 0: it is not known. */
+struct spec_line {
+	uint64_t at;
+	int64_t ns;
+};
+
+/*
+ * The end of the log, as far as it is known. Plain data: who reads the log fills it in for spec_logline_new. BYTES are
+ * those from FROM to SIZE. LINES are in the order of the log, the first of them is the one in which FROM lies, or one
+ * before it (none: no time is known). Lines of one time share the record of the first of them; of the last record it
+ * is not certain that the lines after it share its time, since a crash of the machine may have lost records.
+ */
+struct spec_logline_known {
+	uint64_t from, size;
+	char *bytes;
+	struct spec_line *lines;
+	size_t n_lines;
+};
+
+/* What the streams before this one have taught; all 0 at first. Belongs to the caller, who keeps it for the next. */
+struct spec_logline_past {
+	bool plain; /* a line went on past SPEC_LOGLINE_ENTRY without a time there */
+	bool blind; /* what is known is not there: if FORCE, what is newer is taken without a comparison */
+	/* The last stream ended within what is known, after so many bytes, when it was asked for from SINCE on. */
+	bool ended;
+	uint64_t n;
+	int64_t since;
+};
+
+/* Output has come since: the next stream is compared with what is known, whatever was seen before. */
+void spec_logline_compare_again(struct spec_logline_past *past);
+
+struct spec_logline;
+
+/*
+ * A stream begins. KNOWN is taken over: its BYTES and LINES (malloc'ed) are freed as soon as they are not needed
+ * any more. FORCE: where the stream does not show what is known, take what is newer than that all the same,
+ * and count it as a gap; else that is -ESTALE. PAST is borrowed.
+ */
+struct spec_logline *spec_logline_new(struct spec_logline_known *known, bool force,
+				      struct spec_logline_past *past);
+void spec_logline_free(struct spec_logline *l);
+
+/* *RET_NS is the time (a whole second) from which on the stream is to be asked for; false: from the log's start. */
+bool spec_logline_since(const struct spec_logline *l, int64_t *ret_ns);
+
+/*
+ * Bytes of output, to be appended; borrowed. NS is the time of their line: of the last one that began, as the
+ * stream gives it. A negative errno: they are not taken; it ends the feeding.
+ */
+typedef int (*spec_logline_fn)(void *data, int64_t ns, const char *bytes, size_t n);
+
+/*
+ * The next bytes of the stream. 0; -EAGAIN (only if FORCE): some of what is new was taken for known at first, begin
+ * another stream; -ESTALE: the stream does not show what is known (it was rotated away, or this
+ * is another run's output, or, if the known end does not begin at 0, the clock was set back); what FN returned.
+ */
+int spec_logline_feed(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
+		      void *data);
+
+/*
+ * The stream is over, properly; FN may get the last of it. 0: all that it had is known now. -EAGAIN: it ended within
+ * what is known already, so there may be more. -ESTALE: it has none of that. What FN returned.
+ */
+int spec_logline_end(struct spec_logline *l, spec_logline_fn fn, void *data);
+
+/* Output was lost before what was given out, or may have been (FORCE). */
+bool spec_logline_gap(const struct spec_logline *l);
+/* The beginning of what the stream had instead of output; "": nothing, or it had output. */
+const char *spec_logline_text(const struct spec_logline *l);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* Guesses of how a stream lies beside the known end of its log: see overlap.h. */
+#include "spec/logline/overlap.h"
+
+#include "spec/base/mem.h"
+
+#define SECOND	    INT64_C(1000000000)
+#define GUESSES_MAX 256
+/* Bytes by which a line whose time is not known is recognised. */
+#define PROOF 256
+
+struct guess {
+	uint64_t at; /* the byte of the log that comes next in the stream */
+	uint64_t n;  /* bytes since the guess was made */
+	bool timed;  /* the line that it was made for is known by its time */
+};
+
+struct overlap {
+	struct spec_logline_known known;
+	int64_t earliest, latest; /* times of known lines; EARLIEST is 0 if one is not known */
+	bool begun;		  /* a line of the stream has begun */
+	int64_t ns;		  /* its time */
+	bool skipped; /* a line that is newer than all that is known was taken for known */
+	struct guess guesses[GUESSES_MAX];
+	size_t n_guesses;
+
+	/* A guess has reached the end of the log, and what has come since then is held: */
+	bool reached;
+	char *held;
+	size_t n_held, held_room;
+	struct spec_line *held_lines; /* AT counts from the first byte that is held */
+	size_t n_held_lines, held_lines_room;
+};
+
+/* --- the known end --- */
+
+/* Lines that follow with the same time share one record, and the first record tells of where FROM lies. */
+static void normalise(struct spec_logline_known *k)
+{
+	struct spec_line *lines = mem_zero_n(k->n_lines + 1, sizeof(*lines));
+	size_t n = 0;
+
+	if (k->n_lines == 0 || k->lines[0].at > k->from)
+		lines[n++] = (struct spec_line){0};
+	for (size_t i = 0; i < k->n_lines; i++)
+		if (k->lines[i].at < k->size && (n == 0 || k->lines[i].ns != lines[n - 1].ns))
+			lines[n++] = k->lines[i];
+	free(k->lines);
+	k->lines = lines;
+	k->n_lines = n;
+}
+
+struct overlap *overlap_new(struct spec_logline_known *known)
+{
+	struct overlap *o = new0(struct overlap);
+
+	o->known = *known;
+	*known = (struct spec_logline_known){0};
+	normalise(&o->known);
+	o->earliest = INT64_MAX;
+	for (size_t i = 0; i < o->known.n_lines; i++) {
+		o->earliest = min_of(o->earliest, o->known.lines[i].ns);
+		o->latest = max_of(o->latest, o->known.lines[i].ns);
+	}
+	return o;
+}
+
+void overlap_free(struct overlap *o)
+{
+	if (!o)
+		return;
+	free(o->known.bytes);
+	free(o->known.lines);
+	free(o->held);
+	free(o->held_lines);
+	free(o);
+}
+
+bool overlap_since(const struct overlap *o, int64_t *ret_ns)
+{
+	/* What was printed after the clock had been set back shows only in a stream from before that. */
+	if (o->known.from == 0 || o->earliest == 0)
+		return false;
+	*ret_ns = o->earliest / SECOND * SECOND;
+	return true;
+}
+
+/* The record of the line that byte AT lies in. */
+static size_t record_of(const struct overlap *o, uint64_t at)
+{
+	size_t low = 0, high = o->known.n_lines;
+
+	while (high - low > 1) {
+		size_t middle = (low + high) / 2;
+
+		if (o->known.lines[middle].at <= at)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Are the N bytes the known ones at AT, as far as there are any, and they are at hand? */
+static bool is_same(const struct overlap *o, uint64_t at, const char *bytes, size_t n)
+{
+	const struct spec_logline_known *k = &o->known;
+
+	if (at < k->from) {
+		uint64_t unseen = min_of(k->from - at, (uint64_t)n);
+
+		at += unseen;
+		bytes += unseen;
+		n -= (size_t)unseen;
+	}
+	n = (size_t)min_of((uint64_t)n, k->size - at);
+	return n == 0 || memcmp(k->bytes + (at - k->from), bytes, n) == 0;
+}
+
+/* The byte after the next newline from AT on, but not after END. */
+static uint64_t next_line(const struct overlap *o, uint64_t at, uint64_t end)
+{
+	const char *begin = o->known.bytes + (at - o->known.from), *newline;
+
+	newline = at < end ? memchr(begin, '\n', (size_t)(end - at)) : NULL;
+	return newline ? at + (uint64_t)(newline - begin) + 1 : end;
+}
+
+/* --- guesses --- */
+
+/* What begins a line of the stream. */
+struct line_start {
+	int64_t ns;
+	const char *next; /* N bytes of the line */
+	size_t n;
+};
+
+static void add_guess(struct overlap *o, uint64_t at, bool timed, const struct line_start *s)
+{
+	if (o->n_guesses < GUESSES_MAX && is_same(o, at, s->next, s->n))
+		o->guesses[o->n_guesses++] = (struct guess){.at = at, .timed = timed};
+}
+
+/*
+ * Guesses for the places after LINE, up to END, where a line begins (EACH: all of them may have the time of the
+ * stream's line, and TIMED: they are known to), and where the runtime may have cut one.
+ */
+static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool each, bool timed,
+			 const struct line_start *s)
+{
+	/* Where lines begin is not known before FROM. */
+	uint64_t at = max_of(line, o->known.from);
+	bool is_start = at == line;
+
+	while (at < end) {
+		uint64_t next = next_line(o, at, end);
+
+		if (each && is_start && at != line)
+			add_guess(o, at, timed, s);
+		for (uint64_t part = at + SPEC_LOGLINE_ENTRY; is_start && part < next;
+		     part += SPEC_LOGLINE_ENTRY)
+			add_guess(o, part, true, s);
+		is_start = true;
+		at = next;
+	}
+}
+
+/* Which known lines may be the one that begins in the stream? The first of them are the better guesses. */
+static void make_guesses(struct overlap *o, const struct line_start *s, bool first)
+{
+	const struct spec_logline_known *k = &o->known;
+
+	/* A stream may repeat a whole second of lines from before the known end. */
+	if (s->ns < o->earliest)
+		return;
+	for (size_t i = 0; i < k->n_lines; i++) {
+		const struct spec_line *line = &k->lines[i];
+		uint64_t end = i + 1 < k->n_lines ? line[1].at : k->size;
+		bool timed = line->ns == s->ns && line->ns > 0;
+		bool any = line->ns == 0 || (line->ns < s->ns && i + 1 == k->n_lines);
+
+		if (timed || line->ns == 0)
+			add_guess(o, line->at, timed || (first && line->at == 0), s);
+		/* Parts of a line may be later than it. */
+		if (timed || any || (line->ns < s->ns && end - line->at > SPEC_LOGLINE_ENTRY))
+			guess_within(o, line->at, end, timed || any, timed, s);
+	}
+}
+
+/* May G be right when a line of time NS, or a part of one, begins in the stream here? */
+static bool may_begin(const struct overlap *o, const struct guess *g, int64_t ns, bool part)
+{
+	size_t i = record_of(o, g->at);
+	const struct spec_line *line = &o->known.lines[i];
+
+	if (line->ns == 0 || part)
+		return ns >= line->ns;
+	if (line->at == g->at || i + 1 < o->known.n_lines)
+		return ns == line->ns;
+	return ns >= line->ns;
+}
+
+static void drop(struct overlap *o, size_t i)
+{
+	o->guesses[i] = o->guesses[--o->n_guesses];
+}
+
+/* --- what is held --- */
+
+static void hold_line(struct overlap *o)
+{
+	if (o->n_held_lines == o->held_lines_room) {
+		o->held_lines_room = max_of(2 * o->held_lines_room, (size_t)16);
+		o->held_lines =
+			mem_grow(o->held_lines, o->held_lines_room, sizeof(o->held_lines[0]));
+	}
+	o->held_lines[o->n_held_lines++] = (struct spec_line){o->n_held, o->ns};
+}
+
+/* Never more than the known end has bytes, since a guess says so of each. */
+static void hold_bytes(struct overlap *o, const char *bytes, size_t n)
+{
+	if (o->n_held + n > o->held_room) {
+		o->held_room = max_of(2 * o->held_room, o->n_held + n);
+		o->held = mem_grow(o->held, o->held_room, 1);
+	}
+	memcpy(o->held + o->n_held, bytes, n);
+	o->n_held += n;
+}
+
+int overlap_release(struct overlap *o, spec_logline_fn fn, void *data)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < o->n_held_lines && err == 0; i++) {
+		size_t at = (size_t)o->held_lines[i].at;
+		size_t end = i + 1 < o->n_held_lines ? (size_t)o->held_lines[i + 1].at : o->n_held;
+
+		if (end > at)
+			err = fn(data, o->held_lines[i].ns, o->held + at, end - at);
+	}
+	return min_of(err, 0);
+}
+
+/* --- the stream --- */
+
+enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const char *next,
+				 size_t n)
+{
+	const struct line_start start = {ns, next, n};
+	bool first = !o->begun;
+
+	o->begun = true;
+	o->ns = ns;
+	for (size_t i = o->n_guesses; i-- > 0;)
+		if (!may_begin(o, &o->guesses[i], ns, part))
+			drop(o, i);
+	if (o->n_guesses == 0 && o->reached)
+		return OVERLAP_NEW;
+	if (o->reached)
+		hold_line(o);
+	/* A line that is known is found among the guesses for any line before it that is, or for itself. */
+	if (o->n_guesses == 0)
+		make_guesses(o, &start, first);
+	if (o->n_guesses == 0 && ns > o->latest)
+		return OVERLAP_NONE;
+	o->skipped |= ns > o->latest;
+	return OVERLAP_KNOWN;
+}
+
+/* The guess number I says that all that is known has come. */
+static void reach(struct overlap *o, size_t i)
+{
+	const struct guess g = o->guesses[i];
+
+	drop(o, i);
+	if (!g.timed && g.n < PROOF)
+		return;
+	o->reached = true;
+	o->n_held = o->n_held_lines = 0;
+	hold_line(o);
+}
+
+enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n, size_t *ret_n)
+{
+	bool guessed = o->n_guesses > 0;
+
+	for (size_t i = 0; i < o->n_guesses; i++)
+		n = (size_t)min_of((uint64_t)n, o->known.size - o->guesses[i].at);
+	*ret_n = n;
+	for (size_t i = o->n_guesses; i-- > 0;)
+		if (!is_same(o, o->guesses[i].at, bytes, n))
+			drop(o, i);
+	if (o->reached && o->n_guesses == 0) {
+		*ret_n = 0;
+		return OVERLAP_NEW;
+	}
+	if (o->reached)
+		hold_bytes(o, bytes, n);
+	for (size_t i = o->n_guesses; i-- > 0;) {
+		o->guesses[i].at += n;
+		o->guesses[i].n += n;
+		if (o->guesses[i].at == o->known.size)
+			reach(o, i);
+	}
+	if (o->n_guesses > 0)
+		return OVERLAP_KNOWN;
+	if (o->reached)
+		return OVERLAP_NEW;
+	return guessed && o->ns > o->latest ? OVERLAP_NONE : OVERLAP_KNOWN;
+}
+
+bool overlap_is_newer(const struct overlap *o, int64_t ns)
+{
+	return ns > o->latest;
+}
+
+bool overlap_has_skipped(const struct overlap *o)
+{
+	return o->skipped;
+}
+
+bool overlap_is_found(const struct overlap *o)
+{
+	return o->reached || o->n_guesses > 0;
+}
+
+enum overlap_answer overlap_end(struct overlap *o, bool again)
+{
+	/* A stream may end anywhere; but one that ends there twice is likely to be whole. */
+	return o->reached && again ? OVERLAP_NEW : OVERLAP_KNOWN;
+}

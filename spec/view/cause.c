@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Why a job waits, as far as neither it nor its pods say so: its pods can't be made, a volume can't be mounted, its
+ * gang finds no room, its queue or the cluster is full, no controller or scheduler has acted on it. It is found in
+ * events, in the job's pod group and in its queue. Only the first obstacle is shown: that pods can't be made comes
+ * before all else, and what a replica says of itself before the gang. Nothing is guessed.
+ */
+#include "spec/view/cause.h"
+
+#include "spec/base/mem.h"
+#include "spec/base/read.h"
+#include "spec/base/words.h"
+#include "spec/view/watched.h"
+
+#define WAITS_FOR_ROOM "It starts by itself when there is room."
+
+/* The causes: the reason in status, and what a person may do, which follows the sentence in `why`. */
+struct sort {
+	const char *reason;
+	const char *advice;
+};
+
+static const struct sort no_controller = {
+	"NoController", "If that lasts, the cluster's controller of such jobs may be down."};
+static const struct sort no_scheduler = {
+	"NoScheduler", "If that lasts, the cluster's scheduler of such jobs may be down."};
+static const struct sort failed_create = {"FailedCreate", ""};
+static const struct sort quota_exceeded = {"QuotaExceeded",
+					   "It goes on by itself when the quota has room."};
+static const struct sort no_service_account = {
+	"NoServiceAccount", "Create it, or submit the job with another service_account."};
+static const struct sort no_priority_class = {
+	"NoPriorityClass", "Create it, or submit the job with another priority_class."};
+static const struct sort failed_mount = {"FailedMount", "It starts by itself when that is mended."};
+static const struct sort gang_short = {"GangShort", WAITS_FOR_ROOM};
+static const struct sort cluster_full = {"ClusterFull", WAITS_FOR_ROOM};
+static const struct sort queue_full = {"QueueFull", WAITS_FOR_ROOM};
+static const struct sort queue_too_small = {"QueueTooSmall",
+					    "Submit it to another queue, or with less."};
+static const struct sort queue_closed = {"QueueClosed",
+					 "Submit it to another queue, or have this one opened."};
+static const struct sort unschedulable = {"Unschedulable", ""};
+
+/* What a cause is found in. */
+struct facts {
+	const struct spec_job *job;
+	const struct spec_job_view *view;
+	struct spec_placed_pods pods;
+	const struct spec_view_context *ctx;
+};
+
+static struct spec_cause none(void)
+{
+	return (struct spec_cause){.reason = "", .text = spec_empty(), .advice = ""};
+}
+
+static struct spec_cause made(const struct sort *sort, const char *text)
+{
+	struct spec_cause ret = {.reason = sort->reason, .advice = sort->advice};
+
+	spec_read_copy(&ret.text, text, READ_MAX_MESSAGE);
+	return ret;
+}
+
+static struct spec_cause make(const struct sort *sort, const char *fmt, ...) printf_like(2, 3);
+static struct spec_cause make(const struct sort *sort, const char *fmt, ...)
+{
+	char *text cleanup_free = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = text_vprint(fmt, ap);
+	va_end(ap);
+	return made(sort, text);
+}
+
+/* A text that is put together from several parts and becomes the text of the cause. */
+struct paragraph {
+	FILE *out;
+	char *text;
+	size_t len;
+};
+
+static struct spec_cause paragraph_end(struct paragraph *p, const struct sort *sort)
+{
+	struct spec_cause ret;
+
+	text_stream_close(p->out);
+	ret = made(sort, p->text);
+	free(p->text);
+	return ret;
+}
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+/* The newest event about UID with REASON that says something; NULL: there is none. */
+static const struct spec_event_view *newest(const struct facts *f, const char *uid,
+					    const char *reason)
+{
+	const struct spec_event_view *ret = NULL;
+
+	for (size_t i = 0; i < f->ctx->n_events; i++) {
+		const struct spec_event_view *e = f->ctx->events[i];
+
+		if (streq(e->about, uid) && streq(e->reason, reason) &&
+		    !spec_event_view_is_noise(e) && (!ret || e->last >= ret->last))
+			ret = e;
+	}
+	return ret;
+}
+
+static bool any_about(const struct facts *f, const char *uid)
+{
+	for (size_t i = 0; i < f->ctx->n_events; i++)
+		if (streq(f->ctx->events[i]->about, uid))
+			return true;
+	return false;
+}
+
+/* The part of TEXT behind KEY; all of TEXT if KEY is not there. */
+static const char *behind(const char *text, const char *key)
+{
+	const char *p = strstr(text, key);
+
+	return p ? p + strlen(key) : text;
+}
+
+/* The word behind KEY in TEXT, without quotes; its length in *N. NULL: there is none. */
+static const char *word_behind(const char *text, const char *key, size_t *n)
+{
+	const char *p = strstr(text, key);
+
+	if (!p)
+		return NULL;
+	p += strlen(key);
+	p += *p == '"';
+	*n = strcspn(p, "\", \n");
+	return *n > 0 ? p : NULL;
+}
+
+/* Has enough time passed since SINCE to say that something is missing? */
+static bool has_waited(const struct facts *f, int64_t since)
+{
+	return f->ctx->now - since >= SPEC_PATIENCE;
+}
+
+/* --- pods that can't be made ------------------------------------------------------------------- */
+
+/*
+ * Which replicas have a pod in the cluster now; malloc'ed, one for each. A replica also names the pod of an earlier
+ * attempt, which may be gone.
+ */
+static bool *made_replicas(const struct facts *f)
+{
+	bool *ret = new0_n(bool, f->job->n_replicas);
+
+	for (size_t i = 0; i < f->pods.n; i++)
+		if (!f->pods.v[i].pod->gone)
+			ret[f->pods.v[i].replica] = true;
+	return ret;
+}
+
+static bool any_unmade(const struct facts *f)
+{
+	bool *is_made cleanup_free = made_replicas(f);
+
+	for (size_t i = 0; i < f->job->n_replicas; i++)
+		if (!is_made[i] && f->job->replicas[i].state == SPEC_PENDING)
+			return true;
+	return false;
+}
+
+/* The server has refused to make the pods, with TEXT. */
+static struct spec_cause refused(const struct facts *f, const char *text)
+{
+	const char *word;
+	size_t n;
+
+	word = word_behind(text, "exceeded quota: ", &n);
+	if (word)
+		return make(&quota_exceeded, "its pods can't be made: quota %.*s is used up%s%s%s",
+			    (int)n, word, word[n] == ',' ? " (" : "",
+			    word[n] == ',' ? word + n + 2 : "", word[n] == ',' ? ")" : "");
+	word = word_behind(text, "serviceaccount ", &n);
+	if (word && strstr(text, "not found"))
+		return make(
+			&no_service_account,
+			"its pods can't be made: there is no service account %.*s in namespace %s",
+			(int)n, word, f->ctx->namespace);
+	word = word_behind(text, "no PriorityClass with name ", &n);
+	if (word)
+		return make(&no_priority_class,
+			    "its pods can't be made: there is no priority class %.*s", (int)n,
+			    word);
+	return make(&failed_create, "its pods can't be made: %s", behind(text, "forbidden: "));
+}
+
+static struct spec_cause find_unmade(const struct facts *f)
+{
+	const struct spec_event_view *e = newest(f, f->view->meta.uid, SPEC_EVENT_FAILED_CREATE);
+	char *text cleanup_free = NULL;
+
+	if (!e || spec_event_view_is_old(e, f->view->changed) || !any_unmade(f))
+		return none();
+	/* The controller prints the server's whole answer, with the server's own words in it. */
+	text = text_copy(e->message);
+	return spec_words_undump(text) && *text ? refused(f, text) : none();
+}
+
+/* --- volumes ----------------------------------------------------------------------------------- */
+
+static bool is_mount_failure(const struct spec_event_view *e)
+{
+	return streq(e->reason, SPEC_EVENT_FAILED_MOUNT) ||
+	       streq(e->reason, SPEC_EVENT_FAILED_ATTACH);
+}
+
+/* The replica whose pod E is about, while nothing of it has started; NULL: none. */
+static const struct spec_replica *replica_of(const struct facts *f, const struct spec_event_view *e)
+{
+	for (size_t i = 0; i < f->pods.n; i++) {
+		const struct spec_pod_view *pod = f->pods.v[i].pod;
+		const struct spec_replica *r = &f->job->replicas[f->pods.v[i].replica];
+
+		if (streq(pod->meta.uid, e->about))
+			return !pod->gone && r->state == SPEC_PENDING && !r->started ? r : NULL;
+	}
+	return NULL;
+}
+
+/* Has something happened to the pod since FAILURE that happens only when its volumes are there? */
+static bool is_mounted(const struct facts *f, const struct spec_event_view *failure)
+{
+	static const char *const later[] = {"SuccessfulAttachVolume", "Pulling", "Pulled",
+					    "Created", "Started"};
+
+	for (size_t i = 0; i < f->ctx->n_events; i++) {
+		const struct spec_event_view *e = f->ctx->events[i];
+
+		if (!streq(e->about, failure->about) || e->last < failure->last)
+			continue;
+		for (size_t k = 0; k < array_size(later); k++)
+			if (streq(e->reason, later[k]))
+				return true;
+	}
+	return false;
+}
+
+static struct spec_cause not_mounted(const struct spec_replica *r, const char *message)
+{
+	struct spec_cause ret;
+	size_t n;
+	const char *volume = word_behind(message, "for volume ", &n);
+
+	if (volume)
+		ret = make(&failed_mount, "%s can't start: its volume %.*s can't be mounted: %s",
+			   r->name, (int)n, volume, behind(volume + n, ": "));
+	else
+		ret = make(&failed_mount, "%s can't start: %s", r->name, message);
+	ret.of_replica = true;
+	return ret;
+}
+
+static struct spec_cause find_mount(const struct facts *f)
+{
+	const struct spec_event_view *first = NULL;
+	const struct spec_replica *replica = NULL;
+
+	for (size_t i = 0; i < f->ctx->n_events; i++) {
+		const struct spec_event_view *e = f->ctx->events[i];
+		const struct spec_replica *r =
+			is_mount_failure(e) && !is_mounted(f, e) ? replica_of(f, e) : NULL;
+
+		if (r && (!replica || r < replica || (r == replica && e->last >= first->last))) {
+			replica = r;
+			first = e;
+		}
+	}
+	return replica ? not_mounted(replica, first->message) : none();
+}
+
+/* --- the gang ---------------------------------------------------------------------------------- */
+
+static bool any_waits_for_gang(const struct spec_job *job)
+{
+	for (size_t i = 0; i < job->n_replicas; i++)
+		if (spec_replica_waits_for_gang(&job->replicas[i]))
+			return true;
+	return false;
+}
+
+static struct spec_cause find_gang(const struct facts *f)
+{
+	const struct spec_group_view *g = f->ctx->group;
+	unsigned minimum = g && g->minimum ? g->minimum : f->view->minimum;
+	bool is_short = g && g->is_short && !streq(g->phase, "Running");
+	bool *is_made cleanup_free = NULL;
+	unsigned n = 0;
+
+	if (!is_short && !any_waits_for_gang(f->job))
+		return none();
+	is_made = made_replicas(f);
+	for (size_t i = 0; i < f->job->n_replicas; i++)
+		n += is_made[i];
+	if (n < minimum)
+		return make(&gang_short,
+			    "%u pods must start together, and there %s only %u of them", minimum,
+			    n == 1 ? "is" : "are", n);
+	return make(&gang_short,
+		    "%u pods must start together, and there is no room for all of them", minimum);
+}
+
+/* --- the queue and the cluster ------------------------------------------------------------------ */
+
+static void put_amount(FILE *out, const char *name, const char *text)
+{
+	double value = spec_amount_value(text);
+
+	if (value < 0) /* not an amount that we can read: print the server's own words */
+		fputs(text, out);
+	else
+		spec_amount_print(out, name, value);
+}
+
+/* The next resource of TEXT ("overused cpu, overused memory") behind KEY, copied; false: no more. */
+static bool next_resource(const char **text, const char *key, char name[256])
+{
+	const char *p = strstr(*text, key);
+	size_t n;
+
+	if (!p)
+		return false;
+	p += strlen(key);
+	n = strcspn(p, ",; \n");
+	*text = p + n;
+	snprintf(name, 256, "%.*s", (int)n, p);
+	return n > 0;
+}
+
+/* Print "it needs 2.4 cpu at once". */
+static void put_need(FILE *out, const char *name, const char *need)
+{
+	bool bytes = strstr(name, "memory") || strstr(name, "storage");
+
+	fputs("it needs ", out);
+	put_amount(out, name, need);
+	fprintf(out, "%s %s at once", bytes ? " of" : "", name);
+}
+
+static struct spec_cause cluster_is_full(const struct facts *f, const char *text)
+{
+	const char *sep = ": ";
+	char name[256];
+	struct paragraph p;
+
+	p.out = text_stream(&p.text, &p.len);
+	fputs("the cluster has no room for it now", p.out);
+	while (next_resource(&text, "overused ", name)) {
+		const char *need = spec_amounts_get(&f->ctx->group->needs, name);
+
+		fputs(sep, p.out);
+		if (*need)
+			put_need(p.out, name, need);
+		else
+			fprintf(p.out, "there is not enough %s", name);
+		sep = "; ";
+	}
+	return paragraph_end(&p, &cluster_full);
+}
+
+/* All that queue Q may use of NAME; negative: that is not limited, or not known. */
+static double queue_limit(const struct spec_queue_view *q, const char *name)
+{
+	return q ? spec_amount_value(spec_amounts_get(&q->capability, name)) : -1;
+}
+
+/* Print what the queue has of NAME: ", and 1 of the queue's 4 is free". */
+static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char *name, double need)
+{
+	double all = queue_limit(q, name);
+	double used = q ? spec_amount_value(spec_amounts_get(&q->allocated, name)) : 0;
+	double left = used > 0 ? all - used : all;
+
+	if (all < 0)
+		return;
+	/* If enough seems to be free, other jobs that were let in but do not run yet have it. */
+	if (need > all || left >= need) {
+		fputs(", and the queue may use ", out);
+		spec_amount_print(out, name, all);
+		fputs(" in all", out);
+		return;
+	}
+	fputs(", and ", out);
+	spec_amount_print(out, name, left > 0 ? left : 0);
+	fputs(" of the queue's ", out);
+	spec_amount_print(out, name, all);
+	fputs(" is free", out);
+}
+
+static struct spec_cause queue_is_full(const struct facts *f, const char *text)
+{
+	const struct spec_queue_view *q = f->ctx->queue;
+	const char *sep = ": ";
+	bool never = false;
+	char name[256];
+	struct paragraph p;
+
+	p.out = text_stream(&p.text, &p.len);
+	fprintf(p.out, "queue %s has no room for it now", f->view->queue);
+	while (next_resource(&text, "insufficient ", name)) {
+		const char *need = spec_amounts_get(&f->ctx->group->needs, name);
+		double value = spec_amount_value(need), all = queue_limit(q, name);
+
+		fputs(sep, p.out);
+		if (value >= 0) {
+			put_need(p.out, name, need);
+			put_queue_has(p.out, q, name, value);
+		} else {
+			fprintf(p.out, "there is not enough %s", name);
+		}
+		never |= all >= 0 && value > all;
+		sep = "; ";
+	}
+	return paragraph_end(&p, never ? &queue_too_small : &queue_full);
+}
+
+/* The scheduler has not let the job's pod group in. */
+static struct spec_cause find_pending(const struct facts *f)
+{
+	static const char quota[] = "queue resource quota insufficient";
+	const struct spec_group_view *g = f->ctx->group;
+	const struct spec_queue_view *q = f->ctx->queue;
+	const struct spec_event_view *e;
+
+	if (!g || (*g->phase && !streq(g->phase, "Pending")))
+		return none();
+	if (q && (streq(q->state, "Closed") || streq(q->state, "Closing")))
+		return make(&queue_closed, "queue %s is closed", f->view->queue);
+	e = newest(f, g->meta.uid, SPEC_EVENT_UNSCHEDULABLE);
+	if (e && strstr(e->message, "resource in cluster is overused"))
+		return cluster_is_full(f, e->message);
+	if (e && strstr(e->message, quota))
+		return queue_is_full(f, behind(e->message, quota));
+	if (e)
+		return make(&unschedulable, "the scheduler says: %s", e->message);
+	if (f->ctx->events_known && !any_about(f, g->meta.uid) && has_waited(f, g->seen))
+		return make(&no_scheduler, "no scheduler has looked at it yet");
+	return none();
+}
+
+/* --- the whole --------------------------------------------------------------------------------- */
+
+struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_job_view *view,
+				  struct spec_placed_pods pods, const struct spec_view_context *ctx)
+{
+	const struct facts f = {job, view, pods, ctx};
+	struct spec_cause ret = none();
+
+	/* A replica that has failed says more than anything that the others wait for. */
+	if (spec_state_is_final(job->state) || job->state == SPEC_UNKNOWN || job->history ||
+	    spec_job_first_failed(job, NULL))
+		return ret;
+	if (!*view->phase) {
+		/* No controller has acted on it: it has neither a group nor pods. */
+		if (job->state == SPEC_SUBMITTED && !ctx->stale_since && has_waited(&f, ctx->since))
+			ret = make(&no_controller, "no controller has looked at it yet");
+		return ret;
+	}
+	ret = find_unmade(&f);
+	if (*ret.reason || spec_job_first_waiting(job, NULL))
+		return ret;
+	ret = find_mount(&f);
+	if (*ret.reason || job->state == SPEC_RUNNING)
+		return ret;
+	ret = find_gang(&f);
+	return *ret.reason ? ret : find_pending(&f);
+}

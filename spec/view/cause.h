@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* What blocks a job that waits, as far as neither it nor its pods say so. Private to spec/view. */
+#ifndef KXFS_SPEC_VIEW_CAUSE_H
+#define KXFS_SPEC_VIEW_CAUSE_H
+
+#include "spec/view/pod.h"
+
+/* The cause of JOB, which is not ending and has its state and its replicas. The text is the caller's. */
+struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_job_view *view,
+				  struct spec_placed_pods pods,
+				  const struct spec_view_context *ctx);
+
+#endif

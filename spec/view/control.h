@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What ctl does to the jobs of a kind: which actions its controller would obey now, the request that
+ * asks for one, and what came of it. Pure functions, a struct of them a kind; the request is sent by
+ * backend/kube/control.c.
+ */
+#ifndef KXFS_SPEC_VIEW_CONTROL_H
+#define KXFS_SPEC_VIEW_CONTROL_H
+
+#include "spec/job/job.h"
+
+struct spec_job_view;
+
+/* An action that is asked for. Plain data. */
+struct spec_control_asked {
+	const struct spec_job_view *job; /* as the server has it now */
+	const char *namespace;
+	enum spec_action action;
+	const char *
+		name; /* of an object that asks for it: new, but the same when the request is repeated */
+};
+
+/* The request to the server that asks for it. Plain data. */
+struct spec_control_request {
+	bool patch; /* a JSON merge patch of what PATH names; else an object to be created */
+	const char *resource; /* for messages: "commands.bus.volcano.sh" */
+	char *path;	      /* below the server, with its query */
+	char *body;	      /* JSON */
+};
+
+static inline void spec_control_request_clear(struct spec_control_request *rq)
+{
+	free(rq->path);
+	free(rq->body);
+}
+
+/* How a job was when an action was asked for. Plain data. */
+struct spec_control_mark {
+	const char *phase;
+	unsigned retries;
+};
+
+enum spec_control_outcome {
+	SPEC_CONTROL_OPEN,   /* nothing has come of it yet */
+	SPEC_CONTROL_OBEYED, /* the job goes where the action leads */
+	SPEC_CONTROL_LATE,   /* the job has gone another way, where the action is ignored */
+};
+
+struct spec_control {
+	unsigned known; /* bit set: actions that the kind has at all */
+	/*
+	 * Bit set: actions that might be done twice if they were asked for twice, so that a request must not be
+	 * repeated when it may have arrived. The controller ignores any other action that it has obeyed.
+	 */
+	unsigned once;
+	/* Bit set of 1u << enum spec_action: actions that the controller would obey now. */
+	unsigned (*actions)(const struct spec_job_view *job);
+	/* For people: why ACTION would not be obeyed; NULL: because of the phase. Static. */
+	const char *(*refusal)(const struct spec_job_view *job, enum spec_action action);
+	/* Always 0. */
+	int (*request)(const struct spec_control_asked *asked, struct spec_control_request *ret);
+	enum spec_control_outcome (*outcome)(enum spec_action action,
+					     const struct spec_control_mark *before,
+					     const struct spec_job_view *now);
+};
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects of the cluster. The folder turns what a server's watches tell into what a user sees:
+ *
+ *   meta.c      the metadata that all objects have
+ *   job.c       struct spec_job_view: a job's object, its tasks in the order of its replicas
+ *   pod.c       struct spec_pod_view: a pod, and what it says of itself
+ *   watched.c   struct spec_group_view, spec_event_view, spec_queue_view: what else may be watched
+ *   state.c     how the job is, out of the controller's word and the pods
+ *   replica.c   how one replica is, out of its pods
+ *   cause.c     what blocks a job that waits, out of events, pod group and queue
+ *   snapshot.c  struct spec_job, the immutable snapshot: calls the three above, each of which returns a
+ *               value, and alone writes the job's fields
+ *
+ * How the objects of a kind are read is a table of functions of that kind (struct spec_reader). Views of jobs, pods
+ * and groups belong to who has parsed them, on the loop's thread; events and queues are counted and may be held by
+ * any thread. All of it is pure: the time and the snapshot before are arguments.
+ */
+#include "spec/view/meta.h"
+
+#include <errno.h>
+
+#include "spec/base/name.h"
+
+#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
+
+struct json_object *spec_view_labels(struct json_object *object)
+{
+	return spec_read_map(spec_read_map(object, "metadata"), "labels");
+}
+
+void spec_meta_init(struct spec_meta *m)
+{
+	m->name = m->uid = m->resource_version = m->owner_uid = spec_empty();
+}
+
+void spec_meta_clear(struct spec_meta *m)
+{
+	spec_unset(&m->name);
+	spec_unset(&m->uid);
+	spec_unset(&m->resource_version);
+	spec_unset(&m->owner_uid);
+}
+
+/* Names and uids become parts of paths, file names and keys of logs. */
+static bool is_name(const char *text)
+{
+	return strlen(text) < 254 && spec_name_is_file(text) &&
+	       text[strspn(text, NAME_CHARS "._")] == '\0';
+}
+
+static bool is_uid(const char *text)
+{
+	size_t n = strlen(text);
+
+	return n > 0 && n <= 64 && strspn(text, NAME_CHARS) == n;
+}
+
+static const char *controller_uid(struct json_object *metadata)
+{
+	struct json_object *owners = spec_read_list(metadata, "ownerReferences");
+
+	for (size_t i = 0; i < spec_read_count(owners); i++) {
+		struct json_object *owner = spec_read_at(owners, i);
+		const char *uid = spec_read_text(owner, "uid");
+
+		if (spec_read_bool(owner, "controller") && is_uid(uid))
+			return uid;
+	}
+	return "";
+}
+
+int spec_meta_read(struct json_object *object, struct spec_meta *m)
+{
+	struct json_object *metadata = spec_read_map(object, "metadata");
+	const char *name = spec_read_text(metadata, "name");
+	const char *uid = spec_read_text(metadata, "uid");
+
+	if (!is_name(name) || !is_uid(uid))
+		return -EINVAL;
+	m->created = spec_read_time(metadata, "creationTimestamp");
+	m->deleted = spec_read_time(metadata, "deletionTimestamp");
+	/* The server writes when the object must be gone; its deletion was asked for a grace period earlier. */
+	if (m->deleted)
+		m->deleted -= 1000000000 *
+			      (int64_t)spec_read_int(metadata, "deletionGracePeriodSeconds", 0);
+	spec_set(&m->name, name);
+	spec_set(&m->uid, uid);
+	spec_read_copy(&m->resource_version, spec_read_text(metadata, "resourceVersion"),
+		       READ_MAX_WORD);
+	spec_set(&m->owner_uid, controller_uid(metadata));
+	return 0;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The metadata that all objects have in common. Private to spec/view. */
+#ifndef KXFS_SPEC_VIEW_META_H
+#define KXFS_SPEC_VIEW_META_H
+
+#include "spec/base/mem.h"
+#include "spec/base/tree.h"
+#include "spec/view/reader.h"
+
+void spec_meta_init(struct spec_meta *m);
+/* Fill M, which has been initialised. 0; -EINVAL: the name or the uid is not one that can be shown. */
+int spec_meta_read(struct json_object *object, struct spec_meta *m);
+void spec_meta_clear(struct spec_meta *m);
+
+#endif

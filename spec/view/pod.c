@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pods: reading one, and finding its state, why it waits or how it has ended, and its containers. Which task of
+ * a job it belongs to is written differently by each controller, and is read by the kind.
+ */
+#include "spec/view/pod.h"
+
+#include <errno.h>
+
+#include "spec/base/name.h"
+#include "spec/view/meta.h"
+
+#define MAX_CONTAINERS 64
+
+void spec_pod_view_free(struct spec_pod_view *v)
+{
+	if (!v)
+		return;
+	spec_meta_clear(&v->meta);
+	spec_unset(&v->task);
+	spec_unset(&v->phase);
+	spec_unset(&v->node);
+	spec_unset(&v->reason);
+	spec_unset(&v->message);
+	spec_unset(&v->main);
+	for (size_t i = 0; i < v->n_containers; i++) {
+		spec_unset(&v->containers[i].name);
+		spec_unset(&v->containers[i].reason);
+		spec_unset(&v->containers[i].message);
+	}
+	free(v->containers);
+	free(v);
+}
+
+static void pod_freep(struct spec_pod_view **v)
+{
+	spec_pod_view_free(*v);
+}
+
+static struct spec_pod_view *pod_new(void)
+{
+	struct spec_pod_view *v = new0(struct spec_pod_view);
+
+	spec_meta_init(&v->meta);
+	v->task = v->phase = v->node = v->reason = v->message = v->main = spec_empty();
+	return v;
+}
+
+const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod)
+{
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		const struct spec_container_view *c = &pod->containers[i];
+
+		if (!c->init && streq(c->name, pod->main))
+			return c;
+	}
+	return NULL;
+}
+
+enum spec_state spec_pod_state(const struct spec_pod_view *pod)
+{
+	static const struct {
+		const char *phase;
+		enum spec_state state;
+	} states[] = {
+		{"", SPEC_PENDING},	   {"Pending", SPEC_PENDING},
+		{"Running", SPEC_RUNNING}, {"Succeeded", SPEC_SUCCEEDED},
+		{"Failed", SPEC_FAILED},
+	};
+	const struct spec_container_view *c = spec_pod_main(pod);
+
+	for (size_t i = 0; i < array_size(states); i++) {
+		if (!streq(pod->phase, states[i].phase))
+			continue;
+		/* A running pod waits before its container's first run, and between two runs. */
+		if (states[i].state == SPEC_RUNNING && c && c->state == SPEC_WAITING)
+			return SPEC_PENDING;
+		return states[i].state;
+	}
+	return SPEC_UNKNOWN;
+}
+
+bool spec_pod_was_stopped(const struct spec_pod_view *pod)
+{
+	const struct spec_container_view *c = spec_pod_main(pod);
+
+	if (!spec_state_is_final(spec_pod_state(pod)))
+		return pod->gone;
+	return pod->meta.deleted && (!c || !c->finished || c->finished >= pod->meta.deleted);
+}
+
+int spec_pod_end(const struct spec_pod_view *pod)
+{
+	enum spec_state state = spec_pod_state(pod);
+
+	return spec_state_is_final(state) && !spec_pod_was_stopped(pod) ? (int)state : -1;
+}
+
+static bool has_container(struct json_object *list, const char *name)
+{
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		if (*name && streq(spec_read_text(spec_read_at(list, i), "name"), name))
+			return true;
+	return false;
+}
+
+const char *spec_pod_choose_main(struct json_object *object, const char *task)
+{
+	struct json_object *list = spec_read_list(spec_read_map(object, "spec"), "containers");
+	struct json_object *notes = spec_read_map(spec_read_map(object, "metadata"), "annotations");
+	const char *chosen = spec_read_text(notes, "kubectl.kubernetes.io/default-container");
+
+	if (has_container(list, task))
+		return task;
+	if (has_container(list, chosen))
+		return chosen;
+	return spec_read_text(spec_read_at(list, 0), "name");
+}
+
+/* --- containers ----------------------------------------------------------------------------- */
+
+static void read_words(struct spec_container_view *c, struct json_object *o)
+{
+	spec_read_copy(&c->reason, spec_read_text(o, "reason"), READ_MAX_WORD);
+	spec_read_copy(&c->message, spec_read_text(o, "message"), READ_MAX_MESSAGE);
+}
+
+static void read_terminated(struct spec_container_view *c, struct json_object *o)
+{
+	c->state = SPEC_TERMINATED;
+	c->started = spec_read_time(o, "startedAt");
+	c->finished = spec_read_time(o, "finishedAt");
+	c->signal = spec_read_int(o, "signal", 0);
+	/* The kubelet writes 137 for a container of which it does not know how it ended: that is no exit code. */
+	if (!streq(spec_read_text(o, "reason"), "ContainerStatusUnknown"))
+		c->exit_code = spec_read_int(o, "exitCode", -1);
+	read_words(c, o);
+}
+
+static void read_container(struct spec_container_view *c, struct json_object *status)
+{
+	struct json_object *state = spec_read_map(status, "state");
+	struct json_object *terminated = spec_read_map(state, "terminated");
+	struct json_object *running = spec_read_map(state, "running");
+	struct json_object *last = spec_read_map(spec_read_map(status, "lastState"), "terminated");
+
+	c->exit_code = -1;
+	c->reason = c->message = spec_empty();
+	c->restarts = (unsigned)spec_read_int(status, "restartCount", 0);
+	c->last_exit_code = spec_read_int(last, "exitCode", -1);
+	if (terminated) {
+		read_terminated(c, terminated);
+	} else if (running) {
+		c->state = SPEC_STARTED;
+		c->started = spec_read_time(running, "startedAt");
+	} else {
+		read_words(c, spec_read_map(state, "waiting"));
+	}
+}
+
+/* A container whose name can't be a file's is left out. */
+static void read_containers(struct spec_pod_view *v, struct json_object *status)
+{
+	static const char *const keys[] = {"initContainerStatuses", "containerStatuses",
+					   "ephemeralContainerStatuses"};
+
+	for (size_t i = 0; i < array_size(keys); i++) {
+		struct json_object *list = spec_read_list(status, keys[i]);
+
+		for (size_t k = 0; k < spec_read_count(list); k++) {
+			struct json_object *one = spec_read_at(list, k);
+			const char *name = spec_read_text(one, "name");
+			struct spec_container_view *c;
+
+			if (v->n_containers == MAX_CONTAINERS || !spec_name_is_label(name))
+				continue;
+			v->containers = mem_grow(v->containers, v->n_containers + 1,
+						 sizeof(*v->containers));
+			c = &v->containers[v->n_containers++];
+			*c = (struct spec_container_view){.init = i == 0};
+			c->name = text_copy(name);
+			read_container(c, one);
+		}
+	}
+}
+
+/* --- the pod -------------------------------------------------------------------------------- */
+
+/* Does the policy of a pod, or a container's own, let a container run again? */
+static bool is_rerun(struct json_object *o)
+{
+	const char *policy = spec_read_text(o, "restartPolicy");
+
+	return *policy && !streq(policy, "Never");
+}
+
+/* The server fills in the policies that nobody has set. */
+static bool reruns(struct json_object *spec)
+{
+	static const char *const keys[] = {"initContainers", "containers"};
+
+	for (size_t i = 0; i < array_size(keys); i++) {
+		struct json_object *list = spec_read_list(spec, keys[i]);
+
+		for (size_t k = 0; k < spec_read_count(list); k++)
+			if (is_rerun(spec_read_at(list, k)))
+				return true;
+	}
+	return is_rerun(spec);
+}
+
+/* The condition that says why the pod is not scheduled; NULL: it is, or no scheduler has tried. */
+static struct json_object *unscheduled(struct json_object *status)
+{
+	struct json_object *list = spec_read_list(status, "conditions");
+
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		struct json_object *condition = spec_read_at(list, i);
+
+		if (streq(spec_read_text(condition, "type"), "PodScheduled") &&
+		    streq(spec_read_text(condition, "status"), "False"))
+			return condition;
+	}
+	return NULL;
+}
+
+static void read_status(struct spec_pod_view *v, struct json_object *status)
+{
+	struct json_object *why = status;
+
+	if (!*spec_read_text(status, "reason") && !*spec_read_text(status, "message"))
+		why = unscheduled(status);
+	spec_read_copy(&v->phase, spec_read_text(status, "phase"), READ_MAX_WORD);
+	spec_read_copy(&v->reason, spec_read_text(why, "reason"), READ_MAX_WORD);
+	spec_read_copy(&v->message, spec_read_text(why, "message"), READ_MAX_MESSAGE);
+	read_containers(v, status);
+}
+
+int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size_t len,
+			struct spec_pod_view **ret)
+{
+	cleanup(pod_freep) struct spec_pod_view *v = NULL;
+	struct json_object *o cleanup_json = NULL, *spec;
+
+	if (spec_tree_parse_map(json, len, &o) < 0)
+		return -EINVAL;
+	v = pod_new();
+	if (spec_meta_read(o, &v->meta) < 0)
+		return -EINVAL;
+	spec = spec_read_map(o, "spec");
+	read_status(v, spec_read_map(o, "status"));
+	spec_read_copy(&v->node, spec_read_text(spec, "nodeName"), READ_MAX_WORD);
+	v->reruns = reruns(spec);
+	reader->pod(o, v);
+	*ret = take_ptr(v);
+	return 0;
+}
+
+void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before)
+{
+	/* When the pod has ended the kubelet shortens the grace period, so the deletion seems to have begun later. */
+	if (before->meta.deleted && before->meta.deleted < now->meta.deleted)
+		now->meta.deleted = before->meta.deleted;
+}
+
+char *spec_view_log_key(const struct spec_pod_view *pod, const char *container, unsigned restart)
+{
+	return text_print("%s.%s.%u", pod->meta.uid, container, restart);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The state of a pod by itself, and the pods of a job in the order of its replicas. Private to spec/view. */
+#ifndef KXFS_SPEC_VIEW_POD_H
+#define KXFS_SPEC_VIEW_POD_H
+
+#include "spec/view/view.h"
+
+/* A pod of a job, and the index of its replica. Plain data. */
+struct spec_placed_pod {
+	size_t replica;
+	const struct spec_pod_view *pod;
+};
+
+/* Pods of a job, or of one of its replicas: by replica, those of one replica oldest first. Plain data. */
+struct spec_placed_pods {
+	const struct spec_placed_pod *v;
+	size_t n;
+};
+
+/* The container whose output is the replica's; NULL: the server has not shown it yet. */
+const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod);
+/* What the pod's own status says, whatever became of its job. */
+enum spec_state spec_pod_state(const struct spec_pod_view *pod);
+/* Has it ended because somebody deleted it, and not by itself before? */
+bool spec_pod_was_stopped(const struct spec_pod_view *pod);
+/* The state that POD ended in by itself; -1: it has not, or was stopped. */
+int spec_pod_end(const struct spec_pod_view *pod);
+
+#endif

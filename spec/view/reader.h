@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a kind of job provides so that its objects can be shown, and what helps it to read them. Only kinds
+ * include this.
+ */
+#ifndef KXFS_SPEC_VIEW_READER_H
+#define KXFS_SPEC_VIEW_READER_H
+
+#include "spec/base/read.h"
+#include "spec/view/view.h"
+
+/* A task as it stands in a job's object: plain data; strings are borrowed from the object. */
+struct spec_task_source {
+	const char *name;
+	const char *
+		role; /* TorchX's role, of which the task is one replica; "": TorchX did not make it */
+	unsigned replica;  /* TorchX's id of it */
+	unsigned replicas; /* pods of the task */
+	unsigned minimum;
+	char key[32]; /* room for a name that the reader makes; nobody else reads it */
+};
+
+/* What a phase of the kind's controller means. */
+struct spec_phase {
+	const char *name; /* NULL: the end of the table */
+	enum spec_state state;
+	bool ending;	/* a pod that is stopped in this phase is not started again by itself */
+	bool suspended; /* the job may come back to life */
+	bool asked;	/* the row holds only if somebody has asked for it (spec_job_view.asked) */
+	bool by_pods; /* the pods have been made, but all may still wait: then the job is PENDING */
+};
+
+struct spec_reader {
+	/*
+	 * Set what follows from the object's spec. Returns the number of its tasks, which are malloc'ed in
+	 * *RET_TASKS, in the object's order.
+	 */
+	size_t (*job)(struct json_object *object, struct spec_job_view *v,
+		      struct spec_task_source **ret_tasks);
+	/* Set what follows from its status: phase, reason, message, retries, changed. */
+	void (*status)(struct json_object *object, struct spec_job_view *v);
+	/* Set task, index, retry and main. */
+	void (*pod)(struct json_object *object, struct spec_pod_view *v);
+	/*
+	 * The objects that this one makes under names of their own: a list in it, each object being the member
+	 * *RET_KEY of an item. NULL: the kind makes none.
+	 */
+	struct json_object *(*wrapped)(struct json_object *object, const char **ret_key);
+	const struct spec_phase *phases;
+	/*
+	 * The controller may write minutes later, or never, that a running job is over. When all its pods have
+	 * ended by themselves, the job has ended too, unless it is to be started again.
+	 */
+	bool pods_decide;
+};
+
+/* The labels of an object, borrowed; NULL: it has none. */
+struct json_object *spec_view_labels(struct json_object *object);
+/* Of a pod's object: the container named TASK, else the pod's default one, else the first. Borrowed. */
+const char *spec_pod_choose_main(struct json_object *object, const char *task);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A replica as its pods show it. Its state follows from the newest pod; its logs from all pods and from the snapshot
+ * before.
+ */
+#include "spec/view/replica.h"
+
+#include "spec/base/mem.h"
+
+/* --- its state ------------------------------------------------------------------------------- */
+
+/* After how many retries of the job POD was made; 0 if that is not known. */
+static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_view *job)
+{
+	if (!job->began)
+		return pod->retry == SPEC_RETRY_UNKNOWN ? 0 : pod->retry;
+	return pod->meta.created < job->began ? 0 : job->retries;
+}
+
+/* Does POD, in STATE, belong to an attempt that is over, while the pod of the next one has not been made yet? */
+static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
+			const struct spec_job_view *job)
+{
+	if (pod->retry == SPEC_RETRY_UNKNOWN && !job->began)
+		return state == SPEC_FAILED && pod->gone && job->restarts;
+	return state == SPEC_FAILED && retry_of(pod, job) < job->retries;
+}
+
+static enum spec_state state_of(const struct spec_pod_view *pod, const struct spec_job_view *job,
+				const struct spec_standing *standing)
+{
+	enum spec_state state = spec_pod_state(pod);
+
+	if (spec_pod_was_stopped(pod))
+		return standing->over || standing->ending ? SPEC_CANCELLED : SPEC_PENDING;
+	if (!standing->over && !standing->ending && is_followed(pod, state, job))
+		return SPEC_PENDING;
+	return state;
+}
+
+/* --- why ------------------------------------------------------------------------------------- */
+
+/* Does C wait for something that may never come by itself? */
+static bool waits(const struct spec_container_view *c)
+{
+	return c->state == SPEC_WAITING && *c->reason && !streq(c->reason, "ContainerCreating") &&
+	       !streq(c->reason, "PodInitializing");
+}
+
+static bool failed(const struct spec_container_view *c)
+{
+	return c->state == SPEC_TERMINATED && !streq(c->reason, "Completed") && c->exit_code != 0;
+}
+
+/* The container that keeps POD from going on, or that has ended it; its main one if this is one of them. */
+static const struct spec_container_view *culprit(const struct spec_pod_view *pod)
+{
+	const struct spec_container_view *c = spec_pod_main(pod);
+
+	if (c && (waits(c) || failed(c)))
+		return c;
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		c = &pod->containers[i];
+		if (waits(c) || (failed(c) && !streq(pod->phase, "Running")))
+			return c;
+	}
+	return NULL;
+}
+
+static void explain_by(struct spec_replica *r, const struct spec_pod_view *pod,
+		       const struct spec_container_view *c)
+{
+	char *text cleanup_free = NULL;
+	char code[64] = "";
+
+	if (c->state == SPEC_TERMINATED && !*c->message && c->exit_code >= 0)
+		snprintf(code, sizeof(code), "exit code %d", c->exit_code);
+	spec_set(&r->reason, c->reason);
+	if (streq(c->name, pod->main)) {
+		spec_set(&r->message, *code ? code : c->message);
+		return;
+	}
+	text = text_print("%scontainer %s: %s", c->init ? "init " : "", c->name,
+			  *code		? code
+			  : *c->message ? c->message
+					: c->reason);
+	spec_set(&r->message, text);
+}
+
+static void explain_with(struct spec_replica *r, const char *reason, const char *message)
+{
+	spec_set(&r->reason, reason);
+	spec_set(&r->message, message);
+}
+
+static void explain(struct spec_replica *r, const struct spec_pod_view *pod)
+{
+	const struct spec_container_view *c = culprit(pod);
+
+	if (spec_pod_was_stopped(pod) && r->state == SPEC_CANCELLED)
+		explain_with(r, "Deleted", "its pod was deleted");
+	else if (spec_pod_was_stopped(pod))
+		explain_with(r, SPEC_REASON_RESTARTING, "");
+	else if (*pod->reason && r->state != SPEC_RUNNING && r->state != SPEC_SUCCEEDED)
+		explain_with(r, pod->reason, pod->message);
+	else if (r->state == SPEC_UNKNOWN)
+		explain_with(r, pod->phase, "the node does not tell how its pod is");
+	else if (r->state == SPEC_SUCCEEDED)
+		explain_with(r, "Completed", "");
+	else if (c)
+		explain_by(r, pod, c);
+}
+
+/* --- its attempts ---------------------------------------------------------------------------- */
+
+static bool has_log(const struct spec_replica *r, const char *key)
+{
+	for (size_t i = 0; i < r->n_logs; i++)
+		if (streq(r->logs[i].key, key))
+			return true;
+	return false;
+}
+
+static void add_log(struct spec_replica *r, const struct spec_pod_view *pod,
+		    const struct spec_container_view *c, unsigned restart)
+{
+	char *key cleanup_free = spec_view_log_key(pod, c->name, restart);
+	bool is_main = !c->init && streq(c->name, pod->main);
+
+	if (!has_log(r, key))
+		spec_replica_add_log(r, key, is_main ? "" : c->name);
+}
+
+/*
+ * Add the logs of C: that of its present run, if this has begun, and that of the run before. The server has none of
+ * earlier runs; if they were captured, the snapshot before names them.
+ */
+static void add_logs(struct spec_replica *r, const struct spec_pod_view *pod,
+		     const struct spec_container_view *c)
+{
+	/* While a container waits, restarts is the number of the run that has ended. */
+	if (c->state == SPEC_WAITING && c->last_exit_code < 0)
+		return;
+	/* A container that could not be started has printed nothing. */
+	if (c->state == SPEC_TERMINATED && !c->started && c->restarts == 0)
+		return;
+	if (c->restarts > 0)
+		add_log(r, pod, c, c->restarts - 1);
+	add_log(r, pod, c, c->restarts);
+}
+
+static void fill_logs(struct spec_replica *r, struct spec_placed_pods pods,
+		      const struct spec_replica *before)
+{
+	for (size_t i = 0; before && i < before->n_logs; i++)
+		spec_replica_copy_log(r, &before->logs[i]);
+	for (size_t i = 0; i < pods.n; i++)
+		for (size_t k = 0; k < pods.v[i].pod->n_containers; k++)
+			add_logs(r, pods.v[i].pod, &pods.v[i].pod->containers[k]);
+}
+
+static unsigned restarts_of(const struct spec_pod_view *pod)
+{
+	const struct spec_container_view *c = spec_pod_main(pod);
+
+	return c ? c->restarts : 0;
+}
+
+/* The number of attempts before the present one, also where their pods are forgotten. */
+static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_view *job,
+			   const struct spec_replica *before)
+{
+	const struct spec_pod_view *newest = pods.v[pods.n - 1].pod;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < pods.n; i++)
+		n += restarts_of(pods.v[i].pod) + UINT64_C(1);
+	n = max_of(n - 1, (uint64_t)retry_of(newest, job) + restarts_of(newest));
+	n = before ? max_of(n, (uint64_t)before->attempt) : n;
+	return (unsigned)min_of(n, (uint64_t)INT32_MAX);
+}
+
+/* --- the whole ------------------------------------------------------------------------------- */
+
+/*
+ * Is STATE the last state of the replica? The end of a job may be known before the ends of its pods, whose output is
+ * still to come then.
+ */
+static bool is_end(enum spec_state state, const struct spec_job_view *job,
+		   const struct spec_standing *standing)
+{
+	return (standing->over && (spec_state_is_final(state) || standing->left)) ||
+	       state == SPEC_SUCCEEDED || (state == SPEC_FAILED && !job->restarts);
+}
+
+static int64_t first_of(int64_t a, int64_t b, int64_t c)
+{
+	return a ? a : b ? b : c;
+}
+
+/* R has no pod. If it had ended in the snapshot before, it stays as it was. */
+static void fill_without(struct spec_replica *r, const struct spec_standing *standing,
+			 const struct spec_replica *before)
+{
+	int64_t ended = standing->over ? standing->ended : 0;
+
+	if (before)
+		r->attempt = before->attempt;
+	if (before && (before->state == SPEC_SUCCEEDED ||
+		       (standing->over && spec_state_is_final(before->state)))) {
+		r->state = before->state;
+		r->exit_code = before->exit_code;
+		r->signal = before->signal;
+		r->started = before->started;
+		r->finished = first_of(before->finished, ended, 0);
+		spec_set(&r->pod, before->pod);
+		spec_set(&r->node, before->node);
+		explain_with(r, before->reason, before->message);
+		return;
+	}
+	r->state = SPEC_PENDING;
+	if (standing->over)
+		r->state = before || standing->cancelled ? SPEC_CANCELLED : SPEC_UNKNOWN;
+	r->finished = ended;
+}
+
+static void fill_from(struct spec_replica *r, struct spec_placed_pods pods,
+		      const struct spec_job_view *job, const struct spec_standing *standing,
+		      const struct spec_replica *before)
+{
+	const struct spec_pod_view *pod = pods.v[pods.n - 1].pod;
+	const struct spec_container_view *c = spec_pod_main(pod);
+
+	r->state = state_of(pod, job, standing);
+	r->attempt = attempt_of(pods, job, before);
+	if (c) {
+		r->exit_code = c->state == SPEC_WAITING ? c->last_exit_code : c->exit_code;
+		r->signal = c->signal;
+		r->started = c->started;
+	}
+	if (is_end(r->state, job, standing))
+		r->finished =
+			first_of(c ? c->finished : 0, pod->meta.deleted,
+				 before && before->finished ? before->finished : standing->ended);
+	spec_set(&r->pod, pod->meta.name);
+	spec_set(&r->node, pod->node);
+	explain(r, pod);
+}
+
+void spec_replica_fill(struct spec_replica *r, struct spec_placed_pods pods,
+		       const struct spec_job_view *job, const struct spec_standing *standing,
+		       const struct spec_replica *before)
+{
+	fill_logs(r, pods, before);
+	if (pods.n > 0)
+		fill_from(r, pods, job, standing, before);
+	else
+		fill_without(r, standing, before);
+}

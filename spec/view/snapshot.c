@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The snapshot that a job's object and its pods make: which pod belongs to which replica, all replicas, the job's
+ * times and its transitions. Everything else is decided in state.c, replica.c and cause.c; this file alone writes the
+ * fields of the job.
+ */
+#include "spec/base/mem.h"
+#include "spec/view/cause.h"
+#include "spec/view/control.h"
+#include "spec/view/replica.h"
+
+/* --- pods ------------------------------------------------------------------------------------ */
+
+/* Index of the replica to which POD belongs; SIZE_MAX: to none. */
+static size_t replica_of(const struct spec_job_view *view, const struct spec_pod_view *pod)
+{
+	size_t low = 0, high = view->n_tasks;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct spec_task_view *task = &view->tasks[view->by_name[middle]];
+		int diff = strcmp(pod->task, task->name);
+
+		if (diff == 0)
+			return pod->index < task->n ? task->first + pod->index : SIZE_MAX;
+		if (diff < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return SIZE_MAX;
+}
+
+static int compare(int64_t a, int64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* By replica, then by age. Times have whole seconds only; of two that are equal, the pod that is gone is older. */
+static int by_age(const void *a, const void *b)
+{
+	const struct spec_placed_pod *x = a, *y = b;
+	int diff = compare((int64_t)x->replica, (int64_t)y->replica);
+
+	diff = diff ? diff : compare(x->pod->meta.created, y->pod->meta.created);
+	diff = diff ? diff : compare(x->pod->retry, y->pod->retry);
+	diff = diff ? diff : y->pod->gone - x->pod->gone;
+	diff = diff ? diff : (y->pod->meta.deleted != 0) - (x->pod->meta.deleted != 0);
+	return diff ? diff : strcmp(x->pod->meta.uid, y->pod->meta.uid);
+}
+
+/* Those of PODS that belong to the job, in order; the list is malloc'ed. */
+static struct spec_placed_pods place_pods(const struct spec_job_view *view,
+					  const struct spec_pod_view *const *pods, size_t n)
+{
+	struct spec_placed_pod *v = new0_n(struct spec_placed_pod, n);
+	struct spec_placed_pods ret = {.v = v};
+
+	for (size_t i = 0; i < n; i++) {
+		size_t replica = replica_of(view, pods[i]);
+
+		if (replica != SIZE_MAX)
+			v[ret.n++] = (struct spec_placed_pod){replica, pods[i]};
+	}
+	qsort(v, ret.n, sizeof(*v), by_age);
+	return ret;
+}
+
+/* --- roles and replicas ------------------------------------------------------------------------ */
+
+/* The replica NAME of the snapshot before, where it usually stands in the same place. */
+static const struct spec_replica *before_of(const struct spec_job *before, size_t i,
+					    const char *name)
+{
+	if (!before)
+		return NULL;
+	if (i < before->n_replicas && streq(before->replicas[i].name, name))
+		return &before->replicas[i];
+	return spec_job_replica(before, name);
+}
+
+static void fill_replicas(struct spec_job *job, const struct spec_job_view *view,
+			  struct spec_placed_pods pods, const struct spec_standing *standing,
+			  const struct spec_job *before)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < view->n_tasks; i++) {
+		const struct spec_task_view *task = &view->tasks[i];
+
+		for (unsigned k = 0; k < task->n; k++) {
+			size_t place = task->first + k;
+			struct spec_replica *r = &job->replicas[place];
+			struct spec_placed_pods its = {.v = &pods.v[at]};
+			char *name cleanup_free = NULL;
+
+			for (; at < pods.n && pods.v[at].replica == place; at++)
+				its.n++;
+			r->role = task->role;
+			r->id = task->replica + k;
+			name = text_print("%s-%u", view->roles[task->role].dir, r->id);
+			spec_set(&r->name, name);
+			spec_replica_fill(r, its, view, standing, before_of(before, place, name));
+		}
+	}
+}
+
+static void fill_roles(struct spec_job *job, const struct spec_job_view *view)
+{
+	for (size_t i = 0; i < job->n_roles; i++) {
+		const struct spec_role_view *from = &view->roles[i];
+		struct spec_role_status *role = &job->roles[i];
+
+		role->desired = from->desired;
+		role->minimum = from->minimum;
+		role->first = from->first;
+		role->n = from->n;
+		spec_set(&role->name, from->name);
+	}
+}
+
+/* --- times ------------------------------------------------------------------------------------- */
+
+static int64_t started(struct spec_placed_pods pods, const struct spec_job *before)
+{
+	int64_t ret = before ? before->started : 0;
+
+	for (size_t i = 0; i < pods.n; i++) {
+		const struct spec_container_view *c = spec_pod_main(pods.v[i].pod);
+
+		if (c && c->started && (!ret || c->started < ret))
+			ret = c->started;
+	}
+	return ret;
+}
+
+static int64_t finished(const struct spec_job *job, const struct spec_standing *standing,
+			const struct spec_view_context *ctx)
+{
+	const struct spec_job *before = ctx->before;
+	int64_t ret = 0;
+
+	if (!spec_state_is_final(job->state) || job->suspended)
+		return 0;
+	if (before && before->state == job->state && before->finished)
+		return before->finished;
+	if (standing->over)
+		return standing->ended;
+	for (size_t i = 0; i < job->n_replicas; i++)
+		ret = max_of(ret, job->replicas[i].finished);
+	return ret ? ret : ctx->now;
+}
+
+static bool same_replica(const struct spec_replica *a, const struct spec_replica *b)
+{
+	return a->state == b->state && a->exit_code == b->exit_code && a->attempt == b->attempt &&
+	       streq(a->reason, b->reason) && streq(a->message, b->message) &&
+	       streq(a->pod, b->pod);
+}
+
+static bool same(const struct spec_job *a, const struct spec_job *b)
+{
+	if (a->state != b->state || a->n_replicas != b->n_replicas || a->history != b->history ||
+	    !streq(a->reason, b->reason) || !streq(a->message, b->message))
+		return false;
+	for (size_t i = 0; i < a->n_replicas; i++)
+		if (!same_replica(&a->replicas[i], &b->replicas[i]))
+			return false;
+	return true;
+}
+
+/* When the job changed last: now, unless it is as before; of a job that is new, the last time in its objects. */
+static int64_t changed(const struct spec_job *job, const struct spec_job_view *view,
+		       struct spec_placed_pods pods, const struct spec_view_context *ctx)
+{
+	int64_t ret = max_of(job->created, view->changed);
+
+	if (ctx->before)
+		return same(job, ctx->before) ? ctx->before->changed : ctx->now;
+	for (size_t i = 0; i < pods.n; i++) {
+		const struct spec_container_view *c = spec_pod_main(pods.v[i].pod);
+
+		ret = max_of(ret, pods.v[i].pod->meta.created);
+		ret = max_of(ret, c ? c->started : 0);
+		ret = max_of(ret, c ? c->finished : 0);
+	}
+	return ret ? ret : ctx->now;
+}
+
+/* --- transitions ------------------------------------------------------------------------------- */
+
+static enum spec_state state_in(const struct spec_reader *reader, const char *phase)
+{
+	for (const struct spec_phase *p = reader->phases; p->name; p++)
+		if (streq(p->name, phase))
+			return p->state;
+	return SPEC_UNKNOWN;
+}
+
+/* The index of PHASE in C; its length: it is not there. */
+static size_t place_of(const struct spec_transitions *c, const char *phase)
+{
+	size_t i = 0;
+
+	while (i < c->n && !streq(c->v[i].phase, phase))
+		i++;
+	return i;
+}
+
+/*
+ * When the I-th phase of C began, which nobody has seen. The time of Volcano's condition for a phase moves with each
+ * change within the phase, so RUNNING began when the first container started, if that was earlier.
+ */
+static int64_t began(const struct spec_job *job, const struct spec_transitions *c, size_t i,
+		     enum spec_state state)
+{
+	int64_t first = i > 0 ? c->v[i - 1].time : job->created;
+
+	/* The first container has started in this phase. */
+	if (state == SPEC_RUNNING && job->started > first && job->started < c->v[i].time)
+		return job->started;
+	return c->v[i].time;
+}
+
+/* Add the phases that the controller lists and that are newer than the newest one known. */
+static void add_unseen(struct spec_job *job, const struct spec_job_view *view,
+		       const struct spec_reader *reader)
+{
+	const struct spec_transitions *c = &view->conditions;
+	struct spec_transitions *t = &job->transitions;
+	const struct spec_transition last = t->v[t->n - 1];
+	size_t place = place_of(c, last.phase);
+	/* If no controller had acted before, all of them are newer, even where times of whole seconds are the same. */
+	bool newer = !*last.phase;
+
+	for (size_t i = 0; i < c->n; i++) {
+		enum spec_state state = state_in(reader, c->v[i].phase);
+
+		newer |= i != place && (c->v[i].time > last.time || (place < c->n && i > place));
+		if (newer && !(i + 1 == c->n && streq(c->v[i].phase, view->phase)))
+			spec_transitions_add(t, state, c->v[i].phase, began(job, c, i, state));
+	}
+}
+
+/* When each phase began: the time at which it was seen, or, where nobody has seen it, the controller's. */
+static void fill_transitions(struct spec_job *job, const struct spec_job_view *view,
+			     const struct spec_view_context *ctx)
+{
+	const struct spec_transitions *c = &view->conditions;
+	struct spec_transitions *t = &job->transitions;
+	bool seen = ctx->before && ctx->before->transitions.n > 0;
+	int64_t time = view->changed ? view->changed : ctx->now;
+
+	if (seen)
+		spec_transitions_copy(t, &ctx->before->transitions);
+	else
+		spec_transitions_add(t, SPEC_SUBMITTED, "", job->created);
+	add_unseen(job, view, ctx->reader);
+	/* In the same phase only the pods have changed the state, and the controller has no time for that. */
+	if (streq(t->v[t->n - 1].phase, job->phase))
+		time = job->finished ? job->finished : ctx->now;
+	else if (!seen && c->n && streq(c->v[c->n - 1].phase, job->phase))
+		time = began(job, c, c->n - 1, job->state);
+	spec_transitions_add(t, job->state, job->phase, time);
+}
+
+/* --- the whole --------------------------------------------------------------------------------- */
+
+static void fill_head(struct spec_job *job, const struct spec_job_view *view,
+		      const struct spec_view_context *ctx)
+{
+	spec_set(&job->id, view->meta.name);
+	spec_set(&job->uid, view->meta.uid);
+	spec_set(&job->app, view->app);
+	spec_set(&job->phase, view->phase);
+	spec_set(&job->backend, ctx->backend);
+	spec_set(&job->namespace, ctx->namespace);
+	spec_set(&job->queue, view->queue);
+	spec_set(&job->submitter, view->submitter);
+	spec_set(&job->submission, view->submission);
+	job->own = ctx->own;
+	job->history = ctx->history;
+	job->stale_since = ctx->stale_since;
+	job->has_appdef = view->has_appdef;
+	job->retries = view->retries;
+	job->max_retries = view->max_retries;
+	job->created = view->meta.created;
+}
+
+static void fill_verdict(struct spec_job *job, struct spec_verdict v)
+{
+	job->state = v.state;
+	job->suspended = v.suspended;
+	spec_set(&job->reason, v.reason);
+	spec_set(&job->message, v.message);
+	free(v.message);
+}
+
+struct spec_job *spec_view_job(const struct spec_job_view *view,
+			       const struct spec_pod_view *const *pods, size_t n_pods,
+			       const struct spec_view_context *ctx)
+{
+	struct spec_job *job = spec_job_new(view->n_roles, view->n_replicas);
+	struct spec_placed_pods placed = place_pods(view, pods, n_pods);
+	const struct spec_standing standing = spec_standing_of(view, placed, ctx);
+
+	fill_head(job, view, ctx);
+	fill_roles(job, view);
+	fill_replicas(job, view, placed, &standing, ctx->before);
+	fill_verdict(job, spec_verdict_of(job, view, placed, &standing, ctx));
+	if (ctx->control && !job->history)
+		job->actions = ctx->control->actions(view);
+	if (!standing.ending)
+		job->cause = spec_cause_find(job, view, placed, ctx);
+	job->started = started(placed, ctx->before);
+	job->finished = finished(job, &standing, ctx);
+	job->changed = changed(job, view, placed, ctx);
+	fill_transitions(job, view, ctx);
+	free((void *)(uintptr_t)placed.v);
+	return job;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state of a job and the reason for it, from its object and its replicas. The phase that the controller has
+ * written counts first; where it is missing or late, the pods decide.
+ */
+#include "spec/view/state.h"
+
+#include "spec/base/mem.h"
+
+/* --- before the replicas are known --- */
+
+/* The row of the kind's table for the phase of the object. */
+static const struct spec_phase *phase_of(const struct spec_job_view *view,
+					 const struct spec_view_context *ctx)
+{
+	for (const struct spec_phase *p = ctx->reader->phases; p->name; p++)
+		if (streq(p->name, view->phase) && (!p->asked || view->asked))
+			return p;
+	return NULL;
+}
+
+/* How the newest pods of all replicas have ended. */
+struct ends {
+	size_t succeeded, failed;
+	bool gone;    /* a pod that failed is no longer in the cluster */
+	int64_t time; /* of the last end; 0: not known */
+};
+
+/* Count the ends of N_REPLICAS replicas. False: not all have ended by themselves. */
+static bool count_ends(struct spec_placed_pods pods, size_t n_replicas, struct ends *ret)
+{
+	*ret = (struct ends){0};
+	for (size_t i = 0; i < pods.n; i++) {
+		const struct spec_pod_view *pod = pods.v[i].pod;
+		const struct spec_container_view *c = spec_pod_main(pod);
+		int end = spec_pod_end(pod);
+
+		if (i + 1 < pods.n && pods.v[i + 1].replica == pods.v[i].replica)
+			continue; /* an earlier attempt */
+		if (end != SPEC_SUCCEEDED && end != SPEC_FAILED)
+			return false;
+		ret->succeeded += end == SPEC_SUCCEEDED;
+		ret->failed += end == SPEC_FAILED;
+		ret->gone |= end == SPEC_FAILED && pod->gone;
+		ret->time = max_of(ret->time, c ? c->finished : 0);
+	}
+	return pods.n > 0 && ret->succeeded + ret->failed == n_replicas;
+}
+
+/* Will the controller start the job again after such ENDS? */
+static bool goes_on(const struct spec_job_view *v, const struct ends *ends)
+{
+	return ends->failed > 0 && v->restarts && ends->succeeded < v->minimum &&
+	       (ends->gone || v->max_retries == 0 || v->retries < v->max_retries);
+}
+
+struct spec_standing spec_standing_of(const struct spec_job_view *view,
+				      struct spec_placed_pods pods,
+				      const struct spec_view_context *ctx)
+{
+	const struct spec_job *before = ctx->before;
+	struct spec_standing s = {.phase = phase_of(view, ctx), .left = ctx->history};
+	bool final = s.phase && spec_state_is_final(s.phase->state);
+	bool suspended = s.phase && s.phase->suspended;
+	struct ends ends;
+
+	s.over = s.left || (final && !suspended);
+	s.ending = s.phase && s.phase->ending;
+	s.cancelled = s.left ? !final || suspended : final && s.phase->state == SPEC_CANCELLED;
+	if (before && before->finished)
+		s.ended = before->finished;
+	else
+		s.ended = final && view->changed ? view->changed : ctx->now;
+	/* Where the controller is late, the job is over when all its pods are. */
+	if (!ctx->reader->pods_decide || !s.phase || s.phase->state != SPEC_RUNNING ||
+	    view->hidden || !count_ends(pods, view->n_replicas, &ends) || goes_on(view, &ends))
+		return s;
+	s.failed = ends.failed > 0;
+	s.over = true;
+	s.cancelled = false;
+	if (ends.time && !(before && before->finished))
+		s.ended = ends.time;
+	return s;
+}
+
+/* --- when the replicas are known --- */
+
+static bool any(const struct spec_job *job, enum spec_state state)
+{
+	for (size_t i = 0; i < job->n_replicas; i++)
+		if (job->replicas[i].state == state)
+			return true;
+	return false;
+}
+
+static bool all(const struct spec_job *job, enum spec_state state)
+{
+	for (size_t i = 0; i < job->n_replicas; i++)
+		if (job->replicas[i].state != state)
+			return false;
+	return job->n_replicas > 0;
+}
+
+static enum spec_state state_of(const struct spec_job *job, const struct spec_job_view *view,
+				bool has_pods, const struct spec_standing *s)
+{
+	if (s->phase && spec_state_is_final(s->phase->state))
+		return s->phase->state;
+	if (s->failed)
+		return SPEC_FAILED;
+	if (all(job, SPEC_SUCCEEDED) && !view->hidden && !s->ending)
+		return SPEC_SUCCEEDED;
+	if (s->left)
+		return SPEC_CANCELLED;
+	if (s->phase && s->phase->by_pods && all(job, SPEC_PENDING))
+		return SPEC_PENDING;
+	if (s->phase)
+		return s->phase->state;
+	if (*view->phase)
+		return SPEC_UNKNOWN;
+	if (any(job, SPEC_RUNNING))
+		return SPEC_RUNNING;
+	return has_pods ? SPEC_PENDING : SPEC_SUBMITTED;
+}
+
+static void explain(struct spec_verdict *v, const char *reason, const char *message)
+{
+	v->reason = reason;
+	v->message = text_copy(message);
+}
+
+/*
+ * The replica whose reason becomes that of the job, and which `why` names too: the first that failed, else the first
+ * that has a reason for waiting, else the first that waits. NULL: there is none.
+ */
+static const struct spec_replica *spokesman(const struct spec_job *job, enum spec_state state)
+{
+	const struct spec_replica *r = spec_job_first_failed(job, NULL);
+
+	if (!r && state != SPEC_FAILED)
+		r = spec_job_first_waiting(job, NULL);
+	for (size_t i = 0; !r && state != SPEC_FAILED && i < job->n_replicas; i++)
+		if (job->replicas[i].state == SPEC_PENDING && *job->replicas[i].message)
+			r = &job->replicas[i];
+	return r;
+}
+
+static void explain_by(struct spec_verdict *v, const struct spec_replica *r)
+{
+	v->reason = r->reason;
+	v->message = text_print("%s%s%s", r->name, *r->message ? ": " : "", r->message);
+}
+
+struct spec_verdict spec_verdict_of(const struct spec_job *job, const struct spec_job_view *view,
+				    struct spec_placed_pods pods,
+				    const struct spec_standing *standing,
+				    const struct spec_view_context *ctx)
+{
+	const struct spec_phase *phase = standing->phase;
+	struct spec_verdict v = {.state = state_of(job, view, pods.n > 0, standing)};
+	const struct spec_replica *r = spokesman(job, v.state);
+	bool removed = standing->left && v.state == SPEC_CANCELLED &&
+		       !(phase && spec_state_is_final(phase->state));
+
+	v.suspended = phase && phase->suspended && !ctx->history;
+	/* The reason in the object of a job that was removed is what it was waiting for, not why it ended. */
+	if ((*view->reason || *view->message) && !removed)
+		explain(&v, view->reason, view->message);
+	else if (v.state == SPEC_SUCCEEDED)
+		explain(&v, "Completed", "");
+	else if (v.suspended)
+		explain(&v, "Suspended", "");
+	else if (v.state == SPEC_CANCELLED)
+		explain(&v, "Deleted", "it was removed from the cluster");
+	else if (v.state == SPEC_UNKNOWN)
+		explain(&v, "UnknownPhase", "this version of kxfs does not know the phase");
+	else if (v.state == SPEC_FAILED && (!r || streq(view->phase, "Terminated")))
+		explain(&v, view->phase, "");
+	else if (r)
+		explain_by(&v, r);
+	else
+		explain(&v, "", "");
+	return v;
+}

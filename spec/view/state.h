@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* The state of a job, from its controller's phase and from its pods. Private to spec/view. */
+#ifndef KXFS_SPEC_VIEW_STATE_H
+#define KXFS_SPEC_VIEW_STATE_H
+
+#include "spec/view/pod.h"
+#include "spec/view/reader.h"
+
+/* What is known of a job before its replicas are made: whether they may start again. Plain data. */
+struct spec_standing {
+	const struct spec_phase *phase; /* NULL: the object has none, or an unknown one */
+	bool over;	/* nothing of it starts again, unless somebody asks for it */
+	bool left;	/* it is no longer in the cluster */
+	bool ending;	/* it is over, or on the way there */
+	bool cancelled; /* it ends, or has ended, as CANCELLED */
+	bool failed;	/* its pods have failed, whatever the phase is */
+	int64_t ended;	/* when it ended, for replicas that have no time of their own */
+};
+
+/* How a job is. Plain data; the reason is borrowed from what it was made of, the message is malloc'ed. */
+struct spec_verdict {
+	enum spec_state state;
+	bool suspended;
+	const char *reason;
+	char *message;
+};
+
+struct spec_standing spec_standing_of(const struct spec_job_view *view,
+				      struct spec_placed_pods pods,
+				      const struct spec_view_context *ctx);
+/* JOB has its replicas. */
+struct spec_verdict spec_verdict_of(const struct spec_job *job, const struct spec_job_view *view,
+				    struct spec_placed_pods pods,
+				    const struct spec_standing *standing,
+				    const struct spec_view_context *ctx);
+
+#endif

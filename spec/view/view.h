@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What kxfs keeps of the objects of a cluster: a job's view, its pods' views, and the snapshot that both make
+ * (struct spec_job). The kind knows how an object is read (spec/view/reader.h); pods are the same for all kinds.
+ * Views belong to one thread and do not change once read, but for spec_pod_view.gone. Times are ns since 1970, 0: none;
+ * strings are never NULL, and bounded.
+ */
+#ifndef KXFS_SPEC_VIEW_VIEW_H
+#define KXFS_SPEC_VIEW_VIEW_H
+
+#include "spec/job/job.h"
+
+struct spec_control;	/* control.h */
+struct spec_reader;	/* reader.h */
+struct spec_event_view; /* watched.h, as the next two */
+struct spec_group_view;
+struct spec_queue_view;
+
+/* How long (ns) `why` does not say that something is missing, since most things come by themselves in a moment. */
+#define SPEC_PATIENCE INT64_C(5000000000)
+
+/* What is common to all objects. Plain data. */
+struct spec_meta {
+	char *name; /* can be a file name, and a part of a path of the API */
+	char *uid;  /* letters, digits and dashes */
+	char *resource_version;
+	char *owner_uid; /* of the controller; "" none */
+	int64_t created;
+	int64_t deleted; /* when its deletion was asked for */
+};
+
+enum spec_container_state { SPEC_WAITING, SPEC_STARTED, SPEC_TERMINATED };
+
+/* A container's present run, and how the run before ended. Plain data. */
+struct spec_container_view {
+	char *name;
+	bool init;
+	enum spec_container_state state;
+	char *reason; /* of waiting and terminated */
+	char *message;
+	int exit_code; /* of this run; -1: none */
+	int signal;
+	unsigned restarts;
+	int64_t started, finished;
+	int last_exit_code; /* of the run before this one; -1: there is none */
+};
+
+/* A pod. Plain data: the kind's reader fills a part of it. */
+struct spec_pod_view {
+	struct spec_meta meta;
+	char *task;	/* of the job's object */
+	unsigned index; /* in its task */
+	unsigned retry; /* the job's count of retries when the controller made the pod, or: */
+#define SPEC_RETRY_UNKNOWN UINT32_MAX
+	char *phase;
+	char *node;
+	char *reason; /* of the pod: Evicted ...; or why it is not scheduled */
+	char *message;
+	char *main;  /* the container whose output is the replica's */
+	bool reruns; /* a container that has ended may be run again */
+	/*
+	 * It is no longer in the cluster, and the view is its last state. The owner of the view sets this, and keeps
+	 * the view, since it shows how an attempt ended.
+	 */
+	bool gone;
+	struct spec_container_view *containers; /* init containers first */
+	size_t n_containers;
+};
+
+/* A task of the job's object. Plain data. */
+struct spec_task_view {
+	char *name;	  /* in the object, and in its pods */
+	unsigned role;	  /* index in roles */
+	unsigned replica; /* id of the replica whose pod has index 0 */
+	unsigned n;	  /* replicas that are shown; a job shows at most SPEC_MAX_REPLICAS */
+	size_t first;	  /* index of the first in the snapshot's replicas */
+};
+
+/* A role of TorchX, of which each replica is a task; or a task. Plain data. */
+struct spec_role_view {
+	char *name;
+	char *dir; /* directories of its replicas: DIR-K; no two roles have the same */
+	unsigned desired, minimum;
+	size_t first, n; /* replicas */
+};
+
+/* A job's object. Plain data: the kind's reader fills a part of it. */
+struct spec_job_view {
+	struct spec_meta meta;
+	char *app;
+	char *phase; /* "": no controller has acted on it yet */
+	char *reason;
+	char *message;
+	char *queue;
+	char *submitter;
+	char *submission;
+	bool has_appdef;     /* spec_object_appdef (object.h) finds it */
+	char *appdef_sha256; /* of one that did not fit the object; "" none */
+	unsigned retries, max_retries;
+	unsigned retry_limit; /* after so many retries the job is not started again; 0: not known */
+	unsigned minimum;     /* pods that the gang needs */
+	bool restarts;	      /* its controller may start again what has failed */
+	bool asked;	      /* its spec asks for it to be suspended */
+	bool hidden;	      /* it may have pods that are not shown */
+	int64_t changed;      /* of the phase */
+	/* A pod that was made earlier belongs to an attempt that is over; 0: each pod says to which it belongs. */
+	int64_t began;
+	struct spec_transitions
+		conditions; /* phases and times that the controller lists; there may be none */
+	int generation;	    /* number of the spec's version; 0: not known */
+	struct spec_role_view *roles;
+	size_t n_roles;
+	struct spec_task_view *tasks; /* in the order of roles, then of replicas */
+	size_t n_tasks;
+	unsigned *by_name; /* indices of tasks, in the order of their names */
+	size_t n_replicas;
+};
+
+/* 0; -EINVAL: it is no such object, or its name can't be a file's. */
+int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
+			struct spec_job_view **ret);
+/*
+ * The same, much faster for large jobs: what follows from the object's spec is copied from the view
+ * that FIND knows of this uid (NULL: none), if the server says that the spec has not changed since.
+ */
+typedef const struct spec_job_view *(*spec_job_view_find)(void *data, const char *uid);
+int spec_job_view_parse_again(const struct spec_reader *reader, const char *json, size_t len,
+			      spec_job_view_find find, void *data, struct spec_job_view **ret);
+void spec_job_view_free(struct spec_job_view *v); /* NULL is allowed */
+int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size_t len,
+			struct spec_pod_view **ret);
+void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
+/*
+ * NOW replaces BEFORE, an earlier view of the same pod: it takes over what the server forgets (when the
+ * deletion was asked for, once the pod has ended).
+ */
+void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
+
+/* All that a snapshot needs beside the objects. Plain data. */
+struct spec_view_context {
+	const struct spec_reader *reader;
+	const struct spec_control *control; /* what ctl does to such jobs; NULL: nothing */
+	const char *backend;		    /* its name, as in status */
+	const char *namespace;
+	int64_t now;
+	int64_t stale_since;
+	bool own;      /* submitted through this state directory */
+	bool history;  /* it has left jobs/ */
+	int64_t since; /* when the job was seen first, or made */
+	/* What else is known of it; NULL: nothing, or we are not allowed to watch it. */
+	const struct spec_group_view *group;
+	const struct spec_queue_view *queue;
+	struct spec_event_view *const *events; /* about the job, its group and its pods */
+	size_t n_events;
+	bool events_known; /* we may watch events, so if there is none, nothing has happened */
+	/* The snapshot before this one; NULL: there is none. What pods no longer show is taken from it. */
+	const struct spec_job *before;
+};
+
+/*
+ * The snapshot of JOB and its PODS, in any order. PODS may hold those of earlier attempts, those that are gone but
+ * whose end is remembered, and some that belong to no task of the job, which are left out. A job that has left jobs/
+ * before it had finished is CANCELLED.
+ */
+struct spec_job *spec_view_job(const struct spec_job_view *job,
+			       const struct spec_pod_view *const *pods, size_t n_pods,
+			       const struct spec_view_context *ctx);
+
+/* The key of a container's log in one attempt, as in spec_log.key: UID.CONTAINER.RESTART. malloc'ed. */
+char *spec_view_log_key(const struct spec_pod_view *pod, const char *container, unsigned restart);
+
+#endif

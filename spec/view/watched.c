@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What may be watched beside jobs and pods: pod groups, which say how the scheduler treats a job's pods together;
+ * events; queues. With the texts of `events` and of queues/NAME/status.
+ */
+#include "spec/view/watched.h"
+
+#include <errno.h>
+
+#include "spec/base/line.h"
+#include "spec/base/time.h"
+#include "spec/view/meta.h"
+#include "spec/yaml/yaml.h"
+
+/* --- pod groups ------------------------------------------------------------------------------ */
+
+void spec_group_view_free(struct spec_group_view *v)
+{
+	if (!v)
+		return;
+	spec_meta_clear(&v->meta);
+	spec_unset(&v->phase);
+	spec_amounts_clear(&v->needs);
+	free(v);
+}
+
+static void group_freep(struct spec_group_view **v)
+{
+	spec_group_view_free(*v);
+}
+
+/* When condition TYPE became true; 0: it is not. */
+static int64_t true_since(struct json_object *conditions, const char *type)
+{
+	int64_t ret = 0;
+
+	for (size_t i = 0; i < spec_read_count(conditions); i++) {
+		struct json_object *c = spec_read_at(conditions, i);
+
+		if (streq(spec_read_text(c, "type"), type) &&
+		    streq(spec_read_text(c, "status"), "True"))
+			ret = max_of(spec_read_time(c, "lastTransitionTime"), INT64_C(1));
+	}
+	return ret;
+}
+
+int spec_group_view_parse(const char *json, size_t len, struct spec_group_view **ret)
+{
+	cleanup(group_freep) struct spec_group_view *v = NULL;
+	struct json_object *o cleanup_json = NULL, *spec, *status, *conditions;
+
+	if (spec_tree_parse_map(json, len, &o) < 0)
+		return -EINVAL;
+	v = new0(struct spec_group_view);
+	spec_meta_init(&v->meta);
+	v->phase = spec_empty();
+	if (spec_meta_read(o, &v->meta) < 0)
+		return -EINVAL;
+	spec = spec_read_map(o, "spec");
+	status = spec_read_map(o, "status");
+	conditions = spec_read_list(status, "conditions");
+	v->minimum = (unsigned)spec_read_int(spec, "minMember", 0);
+	/* The scheduler leaves the old condition in place when it has changed its mind. */
+	v->is_short = true_since(conditions, "Unschedulable") > true_since(conditions, "Scheduled");
+	spec_read_copy(&v->phase, spec_read_text(status, "phase"), READ_MAX_WORD);
+	spec_amounts_read(&v->needs, spec_read_map(spec, "minResources"));
+	*ret = take_ptr(v);
+	return 0;
+}
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+struct spec_event_view *spec_event_view_ref(struct spec_event_view *v)
+{
+	__atomic_fetch_add(&v->refs, 1, __ATOMIC_RELAXED);
+	return v;
+}
+
+void spec_event_view_unref(struct spec_event_view *v)
+{
+	if (!v || __atomic_fetch_sub(&v->refs, 1, __ATOMIC_ACQ_REL) != 1)
+		return;
+	spec_unset(&v->about);
+	spec_unset(&v->kind);
+	spec_unset(&v->name);
+	spec_unset(&v->type);
+	spec_unset(&v->reason);
+	spec_unset(&v->message);
+	free(v);
+}
+
+/* Recorders of different ages write the time and the count in different places. */
+static void read_series(struct spec_event_view *v, struct json_object *o)
+{
+	struct json_object *series = spec_read_map(o, "series");
+	const int64_t times[] = {
+		spec_read_time(series, "lastObservedTime"),
+		spec_read_time(o, "lastTimestamp"),
+		spec_read_time(o, "eventTime"),
+		spec_read_time(o, "firstTimestamp"),
+		spec_read_time(spec_read_map(o, "metadata"), "creationTimestamp"),
+	};
+
+	for (size_t i = 0; i < array_size(times) && !v->last; i++)
+		v->last = times[i];
+	v->count = (unsigned)spec_read_int(series, "count", spec_read_int(o, "count", 1));
+	v->count = max_of(v->count, 1u);
+}
+
+int spec_event_view_parse(const char *json, size_t len, struct spec_event_view **ret)
+{
+	struct json_object *o cleanup_json = NULL, *about;
+	struct spec_event_view *v;
+
+	if (spec_tree_parse_map(json, len, &o) < 0)
+		return -EINVAL;
+	about = spec_read_map(o, "involvedObject");
+	if (!*spec_read_text(about, "uid"))
+		return -EINVAL;
+	v = new0(struct spec_event_view);
+	v->refs = 1;
+	read_series(v, o);
+	spec_read_copy(&v->about, spec_read_text(about, "uid"), READ_MAX_WORD);
+	spec_read_copy(&v->kind, spec_read_text(about, "kind"), READ_MAX_WORD);
+	spec_read_copy(&v->name, spec_read_text(about, "name"), READ_MAX_WORD);
+	spec_read_copy(&v->type, spec_read_text(o, "type"), READ_MAX_WORD);
+	spec_read_copy(&v->reason, spec_read_text(o, "reason"), READ_MAX_WORD);
+	spec_read_copy(&v->message, spec_read_text(o, "message"), READ_MAX_MESSAGE);
+	*ret = v;
+	return 0;
+}
+
+bool spec_event_view_same(const struct spec_event_view *a, const struct spec_event_view *b)
+{
+	return streq(a->about, b->about) && streq(a->reason, b->reason) &&
+	       streq(a->message, b->message);
+}
+
+bool spec_event_view_tells(const struct spec_event_view *v)
+{
+	return streq(v->reason, SPEC_EVENT_UNSCHEDULABLE) ||
+	       streq(v->reason, SPEC_EVENT_FAILED_CREATE) ||
+	       streq(v->reason, SPEC_EVENT_FAILED_MOUNT) ||
+	       streq(v->reason, SPEC_EVENT_FAILED_ATTACH);
+}
+
+bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began)
+{
+	return v->last + 1000000000 < began; /* times have whole seconds */
+}
+
+bool spec_event_view_is_noise(const struct spec_event_view *v)
+{
+	static const char noise[] = "0/0 tasks in gang";
+
+	return strncmp(v->message, noise, strlen(noise)) == 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct spec_event_view *x = *(struct spec_event_view *const *)a;
+	const struct spec_event_view *y = *(struct spec_event_view *const *)b;
+
+	return x->last < y->last ? -1 : x->last > y->last;
+}
+
+static void put_event(FILE *out, const struct spec_event_view *v)
+{
+	cleanup_free char *kind = spec_line_field(v->kind);
+	cleanup_free char *name = spec_line_field(v->name);
+	cleanup_free char *type = spec_line_field(v->type);
+	cleanup_free char *reason = spec_line_field(v->reason);
+	cleanup_free char *message = spec_line_field(v->message);
+	char time[32];
+
+	spec_time_text(v->last, time);
+	fprintf(out, "%s\t%s/%s\t%s\t%s\t%u\t%s\n", time, kind, name, type, reason, v->count,
+		message);
+}
+
+void spec_event_view_text(struct spec_event_view **v, size_t n, char **ret, size_t *ret_len,
+			  int64_t *ret_changed)
+{
+	FILE *out = text_stream(ret, ret_len);
+
+	*ret_changed = 0;
+	qsort(v, n, sizeof(struct spec_event_view *), by_time);
+	for (size_t i = 0; i < n; i++) {
+		if (spec_event_view_is_noise(v[i]))
+			continue;
+		put_event(out, v[i]);
+		*ret_changed = v[i]->last;
+	}
+	text_stream_close(out);
+}
+
+/* --- queues ---------------------------------------------------------------------------------- */
+
+struct spec_queue_view *spec_queue_view_ref(struct spec_queue_view *v)
+{
+	__atomic_fetch_add(&v->refs, 1, __ATOMIC_RELAXED);
+	return v;
+}
+
+void spec_queue_view_unref(struct spec_queue_view *v)
+{
+	if (!v || __atomic_fetch_sub(&v->refs, 1, __ATOMIC_ACQ_REL) != 1)
+		return;
+	spec_meta_clear(&v->meta);
+	spec_unset(&v->state);
+	spec_amounts_clear(&v->capability);
+	spec_amounts_clear(&v->allocated);
+	spec_amounts_clear(&v->reserved);
+	free(v);
+}
+
+static void queue_unrefp(struct spec_queue_view **v)
+{
+	spec_queue_view_unref(*v);
+}
+
+int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view **ret)
+{
+	cleanup(queue_unrefp) struct spec_queue_view *v = NULL;
+	struct json_object *o cleanup_json = NULL, *spec, *status;
+
+	if (spec_tree_parse_map(json, len, &o) < 0)
+		return -EINVAL;
+	v = new0(struct spec_queue_view);
+	v->refs = 1;
+	v->state = spec_empty();
+	spec_meta_init(&v->meta);
+	if (spec_meta_read(o, &v->meta) < 0)
+		return -EINVAL;
+	spec = spec_read_map(o, "spec");
+	status = spec_read_map(o, "status");
+	v->weight = (unsigned)spec_read_int(spec, "weight", 1);
+	spec_read_copy(&v->state, spec_read_text(status, "state"), READ_MAX_WORD);
+	spec_amounts_read(&v->capability, spec_read_map(spec, "capability"));
+	spec_amounts_read(&v->allocated, spec_read_map(status, "allocated"));
+	spec_amounts_read(&v->reserved,
+			  spec_read_map(spec_read_map(status, "reservation"), "resource"));
+	*ret = take_ptr(v);
+	return 0;
+}
+
+bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b)
+{
+	return streq(a->meta.uid, b->meta.uid) && streq(a->state, b->state) &&
+	       a->weight == b->weight && spec_amounts_equal(&a->capability, &b->capability) &&
+	       spec_amounts_equal(&a->allocated, &b->allocated) &&
+	       spec_amounts_equal(&a->reserved, &b->reserved);
+}
+
+static void put_amounts(struct json_object *o, const char *key, const struct spec_amounts *a)
+{
+	struct json_object *map = spec_tree_add(o, key, spec_tree_map());
+
+	for (size_t i = 0; i < a->n; i++)
+		spec_tree_set(map, a->v[i].name, spec_tree_string(a->v[i].text));
+}
+
+void spec_queue_view_text(const struct spec_queue_view *v, size_t pending, size_t running,
+			  char **ret, size_t *ret_len)
+{
+	cleanup_json struct json_object *o = spec_tree_map();
+
+	spec_tree_text(o, "name", v->meta.name);
+	spec_tree_text(o, "state", v->state);
+	spec_tree_number(o, "weight", v->weight);
+	put_amounts(o, "capability", &v->capability);
+	put_amounts(o, "allocated", &v->allocated);
+	put_amounts(o, "reserved", &v->reserved);
+	spec_tree_number(o, "pending", (int64_t)pending);
+	spec_tree_number(o, "running", (int64_t)running);
+	spec_yaml_emit(o, 0, ret, ret_len);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What kxfs keeps of objects that it watches beside jobs and pods, if it is allowed to: the group of a job's pods as
+ * the scheduler sees it, events, and queues. The conventions of view.h hold here. Events and queues do not change once
+ * read, and are counted: any thread may hold them.
+ */
+#ifndef KXFS_SPEC_VIEW_WATCHED_H
+#define KXFS_SPEC_VIEW_WATCHED_H
+
+#include "spec/base/amount.h"
+#include "spec/view/view.h"
+
+/* The reasons of events that `why` is made of. */
+#define SPEC_EVENT_UNSCHEDULABLE "Unschedulable"
+#define SPEC_EVENT_FAILED_CREATE "FailedCreate"
+#define SPEC_EVENT_FAILED_MOUNT	 "FailedMount"
+#define SPEC_EVENT_FAILED_ATTACH "FailedAttachVolume"
+
+/* Plain data; the owner of the view sets SEEN. */
+struct spec_group_view {
+	struct spec_meta meta;	   /* owner_uid: the job's */
+	char *phase;		   /* "": no scheduler has seen it */
+	unsigned minimum;	   /* pods that are to start at once */
+	struct spec_amounts needs; /* of all these together */
+	bool is_short;		   /* the scheduler says that they find no room */
+	int64_t seen;		   /* when it was seen first, or made */
+};
+
+struct spec_event_view {
+	unsigned refs; /* atomic; only spec_event_view_ref and _unref touch it */
+	char *about;   /* uid of the object that it is about */
+	char *kind;    /* of that object */
+	char *name;
+	char *type; /* Normal, Warning */
+	char *reason;
+	char *message;
+	unsigned count;
+	int64_t last; /* when it happened last */
+};
+
+/* Plain data; the owner of the view sets CHANGED before it is shared. */
+struct spec_queue_view {
+	unsigned refs; /* atomic, as above */
+	struct spec_meta meta;
+	char *state;
+	unsigned weight;
+	struct spec_amounts capability, allocated, reserved;
+	int64_t changed; /* when it was seen first as it is */
+};
+
+/* 0; -EINVAL: it is no such object. */
+int spec_group_view_parse(const char *json, size_t len, struct spec_group_view **ret);
+void spec_group_view_free(struct spec_group_view *v); /* NULL is allowed */
+
+int spec_event_view_parse(const char *json, size_t len, struct spec_event_view **ret);
+struct spec_event_view *spec_event_view_ref(struct spec_event_view *v);
+void spec_event_view_unref(struct spec_event_view *v); /* NULL is allowed */
+/* Are both about the same thing, at whatever time? */
+bool spec_event_view_same(const struct spec_event_view *a, const struct spec_event_view *b);
+/* May `why` change because of it? */
+bool spec_event_view_tells(const struct spec_event_view *v);
+/* Is it about an attempt of the job before the one that began at BEGAN (ns, of the server's clock)? */
+bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began);
+/* Do healthy jobs have such events as well, so that it means nothing? */
+bool spec_event_view_is_noise(const struct spec_event_view *v);
+/*
+ * The text of `events`: a line for each of V, oldest first: TIME, KIND/NAME, TYPE, REASON, COUNT,
+ * MESSAGE, tab-separated; tabs, newlines and backslashes in a field are escaped; noise is left out.
+ * *RET_CHANGED is when the last of them happened, 0: there are none. V is put in order.
+ */
+void spec_event_view_text(struct spec_event_view **v, size_t n, char **ret, size_t *ret_len,
+			  int64_t *ret_changed);
+
+int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view **ret);
+struct spec_queue_view *spec_queue_view_ref(struct spec_queue_view *v);
+void spec_queue_view_unref(struct spec_queue_view *v); /* NULL is allowed */
+/* Would both be shown in the same way? */
+bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);
+/* The text of queues/NAME/status, YAML, with the numbers of jobs of this namespace in it. */
+void spec_queue_view_text(const struct spec_queue_view *v, size_t pending, size_t running,
+			  char **ret, size_t *ret_len);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Structs as JSON maps, by a table of their fields. What is written is read back the same; what is read
+ * may be anything (the disk is outside). Private to spec/.
+ */
+#ifndef KXFS_SPEC_YAML_FIELD_H
+#define KXFS_SPEC_YAML_FIELD_H
+
+#include "spec/base/tree.h"
+
+enum spec_field_type {
+	SPEC_FIELD_TEXT, /* char *, set by spec_set */
+	SPEC_FIELD_WORD, /* an enum, written as one of WORDS */
+	SPEC_FIELD_BOOL,
+	SPEC_FIELD_INT,
+	SPEC_FIELD_UNSIGNED,
+	SPEC_FIELD_INT64,
+	SPEC_FIELD_UINT64,
+	SPEC_FIELD_TIME, /* int64_t, ns since 1970 */
+};
+
+struct spec_field {
+	const char *key;
+	enum spec_field_type type;
+	/*
+	 * It may be missing; then the struct's value stays as it is. A field that is added to a format
+	 * later must be optional, or the format's version is raised.
+	 */
+	bool optional;
+	size_t at;
+	int64_t min, max;	  /* INT, UNSIGNED, INT64 */
+	const char *const *words; /* WORD: what each value is called; ends with NULL */
+};
+
+/* The field NAME of STRUCTURE, of type KIND; then further members of struct spec_field. */
+#define SPEC_FIELD(structure, name, kind, ...)                                                     \
+	{                                                                                          \
+		.key = #name, .type = kind, .at = offsetof(structure, name), __VA_ARGS__           \
+	}
+
+/* Release the texts of *BASE. */
+void spec_fields_unset(const struct spec_field *fields, size_t n, void *base);
+/* Add all fields of *BASE to O. For PEOPLE, a time is a date; a program wants the whole number back. */
+void spec_fields_write(struct json_object *o, const struct spec_field *fields, size_t n,
+		       const void *base, bool people);
+/* Is O's member "version" VERSION? 0; -ENOTSUP: it is another; -EINVAL: there is none. */
+int spec_fields_version(struct json_object *o, int64_t version);
+/* All of FIELDS from O; what else O holds is ignored. 0, -EINVAL. */
+int spec_fields_read(struct json_object *o, const struct spec_field *fields, size_t n, void *base);
+/* A text that is one JSON map, nested at most DEPTH deep. 0, -EINVAL. */
+int spec_fields_parse(const char *text, size_t len, int depth, struct json_object **ret);
+
+#endif

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads a document into a tree of nodes. libyaml scans and parses; this file builds the tree from its
+ * events, because libyaml's own tree drops what is checked here (plain or quoted, tags) and shares what
+ * aliases repeat. Bounds are counted while the tree grows, so that a small hostile document can't make
+ * a large one. The keys of each map are checked when it is complete; merge keys ("<<") are expanded
+ * when the whole tree is.
+ */
+#include "spec/yaml/yaml.h"
+
+#include <errno.h>
+#include <json-c/linkhash.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/yaml/yaml_input.h"
+
+struct anchor {
+	struct spec_yaml *node;
+	bool open; /* its node is not complete yet */
+};
+
+struct reader {
+	yaml_parser_t parser;
+	const char *text;
+	size_t len;
+	struct spec_errors *e;
+	struct lh_table *anchors; /* name -> struct anchor */
+	size_t nodes;
+	size_t expanded; /* bytes made by aliases */
+};
+
+static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth,
+		     struct spec_yaml **ret);
+
+void spec_yaml_free(struct spec_yaml *root)
+{
+	if (!root)
+		return;
+	for (size_t i = 0; i < root->n; i++)
+		spec_yaml_free(root->v[i]);
+	free(root->v);
+	free(root->text);
+	free(root);
+}
+
+static void free_event(yaml_event_t *event)
+{
+	yaml_event_delete(event);
+}
+
+static void free_anchor(struct lh_entry *entry)
+{
+	free(lh_entry_k(entry));
+	free(lh_entry_v(entry));
+}
+
+/* A table with texts as keys and room for N; FREE_ENTRY may be NULL. */
+static struct lh_table *new_table(size_t n, lh_entry_free_fn *free_entry)
+{
+	struct lh_table *table = lh_kchar_table_new((int)n, free_entry);
+
+	if (!table)
+		mem_out();
+	return table;
+}
+
+static void insert(struct lh_table *table, const char *key, const void *value)
+{
+	if (lh_table_insert(table, key, value) < 0)
+		mem_out();
+}
+
+static void free_table(struct lh_table **table)
+{
+	lh_table_free(*table);
+}
+
+static int error_at(struct reader *r, int err, const yaml_mark_t *mark, const char *text)
+{
+	return spec_errors_add(r->e, err, (unsigned)mark->line + 1, (unsigned)mark->column + 1, "",
+			       "%s", text);
+}
+
+static int next_event(struct reader *r, yaml_event_t *event)
+{
+	if (yaml_parser_parse(&r->parser, event))
+		return 0;
+	memset(event, 0, sizeof(*event));
+	return yaml_input_explain(&r->parser, r->text, r->len, r->e);
+}
+
+/* --- nodes --- */
+
+static int new_node(struct reader *r, enum spec_yaml_type type, unsigned line, unsigned column,
+		    unsigned depth, struct spec_yaml **ret)
+{
+	if (depth > SPEC_MAX_DEPTH && type != SPEC_YAML_SCALAR)
+		return spec_errors_add(r->e, -EFBIG, line, column, "",
+				       "maps and lists are nested more than %u deep",
+				       SPEC_MAX_DEPTH);
+	if (++r->nodes > SPEC_MAX_NODES)
+		return spec_errors_add(r->e, -EFBIG, line, column, "",
+				       "the document has more than %u values (aliases expanded)",
+				       SPEC_MAX_NODES);
+	*ret = new0(struct spec_yaml);
+	(*ret)->type = type;
+	(*ret)->line = line;
+	(*ret)->column = column;
+	return 0;
+}
+
+/* Append CHILD, which is taken over. The array doubles at powers of two. */
+static void append(struct spec_yaml *parent, struct spec_yaml *child)
+{
+	size_t n = parent->n;
+
+	if ((n & (n - 1)) == 0)
+		parent->v = mem_grow(parent->v, n ? 2 * n : 1, sizeof(struct spec_yaml *));
+	parent->v[parent->n++] = child;
+}
+
+/* Remember NODE under NAME; a later anchor of the same name takes its place, as YAML says. */
+static struct anchor *set_anchor(struct reader *r, const yaml_char_t *name, struct spec_yaml *node)
+{
+	void *found;
+	struct anchor *a;
+
+	if (!name)
+		return NULL;
+	if (!r->anchors)
+		r->anchors = new_table(16, free_anchor);
+	if (lh_table_lookup_ex(r->anchors, name, &found)) {
+		a = found;
+	} else {
+		a = new0(struct anchor);
+		insert(r->anchors, text_copy((const char *)name), a);
+	}
+	*a = (struct anchor){.node = node, .open = true};
+	return a;
+}
+
+static int copy_node(struct reader *r, const struct spec_yaml *from, unsigned depth,
+		     struct spec_yaml **ret)
+{
+	cleanup(spec_yaml_freep) struct spec_yaml *node = NULL;
+	int err;
+
+	r->expanded += from->len + 1;
+	if (r->expanded > SPEC_MAX_EXPANDED)
+		return spec_errors_add(r->e, -EFBIG, from->line, from->column, "",
+				       "aliases (\"*NAME\") expand this to more than %u bytes",
+				       SPEC_MAX_EXPANDED);
+	err = new_node(r, from->type, from->line, from->column, depth, &node);
+	if (err < 0)
+		return err;
+	node->plain = from->plain;
+	node->len = from->len;
+	if (from->text)
+		node->text = mem_copy(from->text, from->len);
+	for (size_t i = 0; i < from->n; i++) {
+		struct spec_yaml *child = NULL;
+
+		err = copy_node(r, from->v[i], depth + 1, &child);
+		if (err < 0)
+			return err;
+		append(node, child);
+	}
+	*ret = take_ptr(node);
+	return 0;
+}
+
+static int read_alias(struct reader *r, const yaml_event_t *event, unsigned depth,
+		      struct spec_yaml **ret)
+{
+	const char *name = (const char *)event->data.alias.anchor;
+	unsigned line = (unsigned)event->start_mark.line + 1;
+	unsigned column = (unsigned)event->start_mark.column + 1;
+	const struct anchor *a;
+	void *found;
+
+	if (!r->anchors || !lh_table_lookup_ex(r->anchors, name, &found))
+		return spec_errors_add(
+			r->e, -EINVAL, line, column, "",
+			"there is no \"&%s\" before this \"*%s\"; text that begins with "
+			"\"*\" needs quotes",
+			name, name);
+	a = found;
+	if (a->open)
+		return spec_errors_add(r->e, -EINVAL, line, column, "",
+				       "\"*%s\" stands inside of what it repeats", name);
+	return copy_node(r, a->node, depth, ret);
+}
+
+/* --- tags ("!!str 1"): those of YAML's core schema are known, and have to fit --- */
+
+/* May an explicit tag other than !!str say this of a scalar? */
+static bool tag_fits(const char *tag, const struct spec_yaml *node)
+{
+	enum spec_yaml_value value = spec_yaml_resolve(node);
+
+	return (streq(tag, YAML_NULL_TAG) && value == SPEC_YAML_NULL) ||
+	       (streq(tag, YAML_BOOL_TAG) && value == SPEC_YAML_BOOL) ||
+	       (streq(tag, YAML_INT_TAG) && value == SPEC_YAML_INT) ||
+	       (streq(tag, YAML_FLOAT_TAG) && (value == SPEC_YAML_FLOAT || value == SPEC_YAML_INT));
+}
+
+/*
+ * Check TAG (as libyaml gives it; NULL: none), and set whether NODE is plain by it. A tag that does not
+ * fit is an error that does not end the reading.
+ */
+static void check_tag(struct spec_yaml *node, const yaml_char_t *given, struct spec_errors *e)
+{
+	static const char *const core[] = {YAML_STR_TAG,  YAML_INT_TAG,	 YAML_FLOAT_TAG,
+					   YAML_BOOL_TAG, YAML_NULL_TAG, YAML_MAP_TAG,
+					   YAML_SEQ_TAG};
+	static const char prefix[] = "tag:yaml.org,2002:";
+	const char *tag = (const char *)given;
+	bool is_core, known = false;
+
+	if (!tag)
+		return;
+	if (node->type == SPEC_YAML_SCALAR && streq(tag, YAML_STR_TAG)) {
+		node->plain = false;
+		return;
+	}
+	if ((node->type == SPEC_YAML_MAP && streq(tag, YAML_MAP_TAG)) ||
+	    (node->type == SPEC_YAML_LIST && streq(tag, YAML_SEQ_TAG)))
+		return;
+	for (size_t i = 0; i < array_size(core); i++)
+		known |= streq(tag, core[i]);
+	is_core = strncmp(tag, prefix, strlen(prefix)) == 0;
+	if (!known) {
+		spec_errors_add(e, -EINVAL, node->line, node->column, "",
+				"the tag %s%s is not supported; text that begins with \"!\" needs "
+				"quotes",
+				is_core ? "!!" : "", is_core ? tag + strlen(prefix) : tag);
+		return;
+	}
+	node->plain = node->type == SPEC_YAML_SCALAR;
+	if (!node->plain || !tag_fits(tag, node))
+		spec_errors_add(e, -EINVAL, node->line, node->column, "",
+				"the value does not fit its tag !!%s", tag + strlen(prefix));
+}
+
+/* --- keys --- */
+
+/*
+ * The keys of a complete map: each must be text. One that stands twice is an error that does not end the
+ * reading.
+ */
+static int check_keys(const struct spec_yaml *map, struct spec_errors *e)
+{
+	cleanup(free_table) struct lh_table *seen = new_table(map->n + 1, NULL);
+
+	for (size_t i = 0; i < map->n; i += 2) {
+		const struct spec_yaml *key = map->v[i];
+		const struct lh_entry *found;
+
+		if (key->type != SPEC_YAML_SCALAR)
+			return spec_errors_add(e, -EINVAL, key->line, key->column, "",
+					       "a key must be text, not a %s",
+					       key->type == SPEC_YAML_MAP ? "map" : "list");
+		if (strlen(key->text) != key->len)
+			return spec_errors_add(e, -EINVAL, key->line, key->column, "",
+					       "a key can't hold a NUL character");
+		found = lh_table_lookup_entry(seen, key->text);
+		if (!found)
+			insert(seen, key->text, key);
+		else
+			spec_errors_add(e, -EINVAL, key->line, key->column, "",
+					"the key \"%s\" stands here twice; the first is at line %u",
+					key->text,
+					((const struct spec_yaml *)lh_entry_v(found))->line);
+	}
+	return 0;
+}
+
+static bool is_merge_key(const struct spec_yaml *key)
+{
+	return key->plain && streq(key->text, "<<");
+}
+
+/*
+ * A map in the making, with the outcome that PyYAML has: what is merged comes first (of a list of maps
+ * the last first), a key that is there already keeps its place and takes the later value, and the map's
+ * own keys win.
+ */
+struct merged {
+	struct spec_yaml *map;
+	struct lh_table *index; /* key -> position in map->v */
+};
+
+/* Add a pair, which is taken over. */
+static void put_pair(struct merged *m, struct spec_yaml *key, struct spec_yaml *value)
+{
+	struct lh_entry *found = lh_table_lookup_entry(m->index, key->text);
+	size_t at = found ? (size_t)(uintptr_t)lh_entry_v(found) : m->map->n;
+
+	if (found) {
+		spec_yaml_free(m->map->v[at + 1]);
+		m->map->v[at + 1] = value;
+		spec_yaml_free(key);
+		return;
+	}
+	append(m->map, key);
+	append(m->map, value);
+	insert(m->index, key->text, (void *)(uintptr_t)at);
+}
+
+/* Move the pairs of FROM, which is left empty. */
+static void put_all(struct merged *m, struct spec_yaml *from)
+{
+	for (size_t i = 0; i < from->n; i += 2)
+		put_pair(m, from->v[i], from->v[i + 1]);
+	from->n = 0;
+}
+
+static bool is_source(const struct spec_yaml *value)
+{
+	if (value->type != SPEC_YAML_LIST)
+		return value->type == SPEC_YAML_MAP;
+	for (size_t i = 0; i < value->n; i++) {
+		if (value->v[i]->type != SPEC_YAML_MAP)
+			return false;
+	}
+	return true;
+}
+
+/* Add what a merge key brings; VALUE is taken over. */
+static void put_source(struct merged *m, struct spec_yaml *value, struct spec_errors *e)
+{
+	if (!is_source(value)) {
+		spec_errors_add(e, -EINVAL, value->line, value->column, "<<",
+				"only a map or a list of maps can be merged; a key that is called "
+				"\"<<\" needs quotes");
+	} else if (value->type == SPEC_YAML_MAP) {
+		put_all(m, value);
+	} else {
+		for (size_t i = value->n; i-- > 0;)
+			put_all(m, value->v[i]);
+	}
+	spec_yaml_free(value);
+}
+
+static void merge_map(struct spec_yaml *map, struct spec_errors *e)
+{
+	cleanup(free_table) struct lh_table *index = new_table(map->n + 1, NULL);
+	struct spec_yaml old = *map;
+	struct merged m = {.map = map, .index = index};
+
+	map->v = NULL;
+	map->n = 0;
+	for (size_t i = 0; i < old.n; i += 2) {
+		if (!is_merge_key(old.v[i]))
+			continue;
+		put_source(&m, old.v[i + 1], e);
+		spec_yaml_free(old.v[i]);
+		old.v[i] = NULL;
+	}
+	for (size_t i = 0; i < old.n; i += 2) {
+		if (old.v[i])
+			put_pair(&m, old.v[i], old.v[i + 1]);
+	}
+	free(old.v);
+}
+
+/* Replace the merge keys of all maps under ROOT by what they merge. */
+static void merge(struct spec_yaml *root, struct spec_errors *e)
+{
+	bool merges = false;
+
+	for (size_t i = 0; i < root->n; i++) {
+		merge(root->v[i], e);
+		merges |= root->type == SPEC_YAML_MAP && i % 2 == 0 && is_merge_key(root->v[i]);
+	}
+	if (merges)
+		merge_map(root, e);
+}
+
+/* --- events --- */
+
+static void read_scalar(struct reader *r, const yaml_event_t *event, struct spec_yaml *node)
+{
+	struct anchor *anchor = set_anchor(r, event->data.scalar.anchor, node);
+
+	if (anchor)
+		anchor->open = false;
+	node->text = mem_copy(event->data.scalar.value, event->data.scalar.length);
+	node->len = event->data.scalar.length;
+	node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+	check_tag(node, event->data.scalar.tag, r->e);
+}
+
+/* The children of NODE, up to the event END. */
+static int read_children(struct reader *r, struct spec_yaml *node, yaml_event_type_t end,
+			 unsigned depth)
+{
+	for (;;) {
+		cleanup(free_event) yaml_event_t event = {0};
+		struct spec_yaml *child = NULL;
+		int err = next_event(r, &event);
+
+		if (err < 0)
+			return err;
+		if (event.type == end)
+			return 0;
+		err = read_node(r, &event, depth + 1, &child);
+		if (err < 0)
+			return err;
+		append(node, child);
+	}
+}
+
+static int read_collection(struct reader *r, const yaml_event_t *event, struct spec_yaml *node,
+			   unsigned depth)
+{
+	bool map = node->type == SPEC_YAML_MAP;
+	struct anchor *anchor;
+	int err;
+
+	check_tag(node, map ? event->data.mapping_start.tag : event->data.sequence_start.tag, r->e);
+	anchor = set_anchor(r,
+			    map ? event->data.mapping_start.anchor
+				: event->data.sequence_start.anchor,
+			    node);
+	err = read_children(r, node, map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT, depth);
+	if (err < 0)
+		return err;
+	if (anchor && anchor->node == node)
+		anchor->open = false;
+	return map ? check_keys(node, r->e) : 0;
+}
+
+static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth,
+		     struct spec_yaml **ret)
+{
+	cleanup(spec_yaml_freep) struct spec_yaml *node = NULL;
+	enum spec_yaml_type type = event->type == YAML_MAPPING_START_EVENT    ? SPEC_YAML_MAP
+				   : event->type == YAML_SEQUENCE_START_EVENT ? SPEC_YAML_LIST
+									      : SPEC_YAML_SCALAR;
+	int err;
+
+	if (event->type == YAML_ALIAS_EVENT)
+		return read_alias(r, event, depth, ret);
+	err = new_node(r, type, (unsigned)event->start_mark.line + 1,
+		       (unsigned)event->start_mark.column + 1, depth, &node);
+	if (err < 0)
+		return err;
+	if (type == SPEC_YAML_SCALAR)
+		read_scalar(r, event, node);
+	else
+		err = read_collection(r, event, node, depth);
+	if (err == 0)
+		*ret = take_ptr(node);
+	return err;
+}
+
+/* The stream: its start, one document, its end. */
+static int read_stream(struct reader *r, struct spec_yaml **ret)
+{
+	for (;;) {
+		cleanup(free_event) yaml_event_t event = {0};
+		int err = next_event(r, &event);
+
+		if (err < 0)
+			return err;
+		switch (event.type) {
+		case YAML_STREAM_END_EVENT:
+			if (*ret &&
+			    ((*ret)->type != SPEC_YAML_SCALAR || (*ret)->len || !(*ret)->plain))
+				return 0;
+			return spec_errors_add(r->e, -EINVAL, 0, 0, "", "the document is empty");
+		case YAML_STREAM_START_EVENT:
+		case YAML_DOCUMENT_END_EVENT:
+			break;
+		case YAML_DOCUMENT_START_EVENT:
+			if (*ret)
+				return error_at(r, -EINVAL, &event.start_mark,
+						"a second document begins here; write one document "
+						"a file");
+			break;
+		default:
+			err = read_node(r, &event, 1, ret);
+			if (err < 0)
+				return err;
+		}
+	}
+}
+
+static void free_reader(struct reader *r)
+{
+	yaml_parser_delete(&r->parser);
+	if (r->anchors)
+		lh_table_free(r->anchors);
+}
+
+int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
+{
+	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+	cleanup_free char *adapted = NULL;
+	cleanup(free_reader) struct reader r = {.e = e};
+	size_t before = e->n + e->dropped;
+	int err;
+
+	*ret = NULL;
+	err = yaml_input_begin(&text, &len, e);
+	if (err < 0)
+		return err;
+	adapted = yaml_input_from_json(text, &len);
+	r.text = adapted ? adapted : text;
+	r.len = len;
+	err = yaml_input_check(r.text, len, e);
+	if (err < 0)
+		return err;
+	if (!yaml_parser_initialize(&r.parser))
+		mem_out();
+	yaml_parser_set_input_string(&r.parser, (const unsigned char *)r.text, len);
+	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
+	err = read_stream(&r, &root);
+	if (err < 0)
+		return err;
+	merge(root, e);
+	*ret = take_ptr(root);
+	return e->n + e->dropped > before ? e->err : 0;
+}
+
+const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key)
+{
+	if (m->type != SPEC_YAML_MAP)
+		return NULL;
+	for (size_t i = 0; i < m->n; i += 2) {
+		if (m->v[i]->type == SPEC_YAML_SCALAR && streq(m->v[i]->text, key))
+			return m->v[i + 1];
+	}
+	return NULL;
+}

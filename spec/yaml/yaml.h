@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * YAML in and out. In: one document (JSON is YAML) -> a tree of nodes with positions in which
+ * plain scalars keep the text as it was written; bounded in bytes, depth and aliases
+ * (spec/base/limits.h), duplicate keys are errors. Out: a JSON value -> block YAML that any YAML 1.1
+ * or 1.2 reader takes for the same value. Pure; a tree belongs to one thread.
+ *
+ * The folder: yaml.c makes the tree (yaml_input.c prepares its bytes and explains libyaml's errors),
+ * yaml_json.c decides what a scalar means and makes a JSON value of a tree, yaml_emit.c writes one. field.h
+ * writes structs as JSON and reads them back, by tables of their fields.
+ */
+#ifndef KXFS_SPEC_YAML_YAML_H
+#define KXFS_SPEC_YAML_YAML_H
+
+#include "spec/base/error.h"
+
+struct json_object; /* json-c; never leaves spec/ (rule D4) */
+
+enum spec_yaml_type { SPEC_YAML_SCALAR, SPEC_YAML_LIST, SPEC_YAML_MAP };
+
+/* Plain data: a tree is only read once it is parsed; a reader may make a node of its own, say for a position. */
+struct spec_yaml {
+	enum spec_yaml_type type;
+	unsigned line, column; /* from 1 */
+	/* scalar: */
+	char *text; /* UTF-8; LEN bytes, which may include NUL */
+	size_t len;
+	bool plain; /* not quoted, not block text, no explicit !!str: may be a null, number, boolean */
+	/* list: items; map: keys and values in turn (2 * pairs), in the document's order */
+	struct spec_yaml **v;
+	size_t n;
+};
+
+/*
+ * Parse exactly one document. On success *RET is the root (free with spec_yaml_free). An empty
+ * document, two documents, a syntax error, an unknown alias, a tag other than the core ones, a
+ * key that is not a scalar or holds NUL, a duplicate key: an error in E, and its errno is
+ * returned. Merge keys ("<<") are expanded as PyYAML does: merged keys first, own ones win.
+ * Aliases become copies (which keep the positions of what they repeat), counted against
+ * SPEC_MAX_EXPANDED. *RET is set in spite of errors where the tree is whole (duplicate keys, tags), so
+ * that the caller can look for more; else it is NULL.
+ */
+int spec_yaml_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
+void spec_yaml_free(struct spec_yaml *root);
+static inline void spec_yaml_freep(struct spec_yaml **root)
+{
+	spec_yaml_free(*root);
+}
+
+/* The value of KEY in map M; NULL when absent. */
+const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key);
+
+/*
+ * What a scalar is: by YAML 1.2's core schema if it is plain, text otherwise. Numbers are decimal
+ * (strtoll, strtod read them); "010", "0x10", "1_000", "1:30", ".inf" are text here.
+ */
+enum spec_yaml_value {
+	SPEC_YAML_NULL,
+	SPEC_YAML_BOOL,
+	SPEC_YAML_INT,
+	SPEC_YAML_FLOAT,
+	SPEC_YAML_TEXT
+};
+enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *scalar);
+
+/* Is this plain scalar YAML's null (~, null, Null, NULL or nothing)? */
+bool spec_yaml_is_null(const struct spec_yaml *node);
+
+/*
+ * The tree (one that was parsed without errors) as a JSON value, whose reference the caller owns.
+ * Plain scalars are what spec_yaml_resolve says; a null is NULL, also at the root.
+ */
+void spec_yaml_to_json(const struct spec_yaml *node, struct json_object **ret);
+
+/*
+ * A double as the shortest decimal that reads back as the same value, in a form that is a float
+ * to JSON, YAML 1.1 and 1.2 alike ("0.1", "2.0", "1.0e+22"). RET has room for 32 bytes.
+ */
+void spec_yaml_double(double value, char ret[32]);
+
+/*
+ * VALUE as YAML text, keys in the object's order, strings that look like another type quoted,
+ * multi-line text as literal blocks where that is lossless, Unicode kept. Collections nested
+ * deeper than FLOW_DEPTH levels (the root is level 1; 0: none) are written in flow style on
+ * one line. *RET is malloc'ed and NUL-terminated.
+ */
+void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len);
+
+/*
+ * A string that is a time, as JSON value: spec_yaml_emit writes it without quotes, though readers of
+ * YAML 1.1 take it for a time then.
+ */
+struct json_object *spec_yaml_new_time(const char *text);
+
+#endif

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes a JSON value as YAML that YAML 1.1 and 1.2 readers take for the same value. Not
+ * libyaml's emitter: it escapes all characters beyond U+FFFF, and leaves it to its caller to
+ * know which plain text a reader takes for another type. One string is written
+ *   plain          if no reader can take it for anything else;
+ *   as a block     if it has several lines, in block context;
+ *   'single' or "double" quoted otherwise.
+ * Readers differ in what they take plain text for: YAML 1.1 has many booleans, octal, binary and base-60
+ * numbers and dates, 1.2 fewer. To quote one string too many costs nothing, one too few changes a value,
+ * so strings are quoted in case of doubt.
+ */
+#include "spec/yaml/yaml.h"
+
+#include <json-c/json.h>
+#include <strings.h>
+
+#include "spec/base/mem.h"
+#include "spec/base/utf8.h"
+#include "spec/yaml/yaml_input.h"
+
+/* A longer key must be written "? key"; readers look only 1024 characters ahead for its ":". */
+#define SIMPLE_KEY_MAX 1000
+
+/* Marks a string as a time; its address alone counts. */
+static const char time_mark[] = "time";
+
+enum style { STYLE_PLAIN, STYLE_SINGLE, STYLE_DOUBLE };
+
+struct emitter {
+	FILE *out;
+	unsigned flow_depth; /* 0: none */
+};
+
+static void emit_value(struct emitter *em, struct json_object *value, unsigned level,
+		       unsigned indent, bool in_list);
+
+struct json_object *spec_yaml_new_time(const char *text)
+{
+	struct json_object *ret = json_object_new_string(text);
+
+	if (!ret)
+		mem_out();
+	json_object_set_userdata(ret, (void *)(uintptr_t)time_mark, NULL);
+	return ret;
+}
+
+/* --- the style of a string --- */
+
+/* Words that some reader takes for null, a boolean, a number, or a special key. */
+static bool is_word(const char *text, size_t len)
+{
+	static const char *const words[] = {"~",     "null", "true", "false", "yes",  "no",
+					    "on",    "off",  "y",    "n",     ".inf", "-.inf",
+					    "+.inf", ".nan", "=",    "<<",    "nan",  "inf"};
+
+	for (size_t i = 0; i < array_size(words); i++) {
+		if (strlen(words[i]) == len && strncasecmp(text, words[i], len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Could this be a number or a date in some notation: only their characters, and a digit? */
+static bool is_numeric(const char *text, size_t len)
+{
+	bool digit = false, letter = false;
+
+	if (!strchr("0123456789+-.", text[0]))
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (!text[i] || !strchr("0123456789abcdefABCDEFxXoOtTzZ_.:+- ", text[i]))
+			return false;
+		digit |= text[i] >= '0' && text[i] <= '9';
+		letter |= (text[i] | 0x20) >= 'a' && (text[i] | 0x20) <= 'z';
+	}
+	return digit || !letter;
+}
+
+/* May plain text begin like this, and not be taken for syntax? */
+static bool begins_plain(const char *text, size_t len)
+{
+	if (strchr("?:,[]{}#&*!|>'\"%@` ", text[0]))
+		return false;
+	if (len >= 3 && (strncmp(text, "---", 3) == 0 || strncmp(text, "...", 3) == 0))
+		return false;
+	return text[0] != '-' || (len > 1 && text[1] != ' ');
+}
+
+/* Is every character printable, those of EXTRA counted in? */
+static bool is_printable(const char *text, size_t len, const char *extra)
+{
+	const unsigned char *s = (const unsigned char *)text, *end = s + len;
+
+	while (s < end) {
+		uint32_t c;
+		size_t n = spec_utf8_char(s, (size_t)(end - s), &c);
+
+		if (n == 0 ||
+		    (!yaml_input_is_printable(c) && (c == 0 || c > 0x7f || !strchr(extra, (int)c))))
+			return false;
+		s += n;
+	}
+	return true;
+}
+
+/* TEXT is printable and not empty. */
+static bool is_plain(const char *text, size_t len, bool flow)
+{
+	if (!begins_plain(text, len) || text[len - 1] == ' ' || text[len - 1] == ':')
+		return false;
+	for (size_t i = 1; i < len; i++) {
+		if ((text[i - 1] == ':' && text[i] == ' ') ||
+		    (text[i - 1] == ' ' && text[i] == '#'))
+			return false;
+	}
+	for (size_t i = 0; flow && i < len; i++) {
+		if (strchr(",[]{}:?", text[i]))
+			return false;
+	}
+	return !is_word(text, len) && !is_numeric(text, len);
+}
+
+/* The plainest style for TEXT on one line; FLOW: inside of [] or {}. */
+static enum style choose_style(const char *text, size_t len, bool flow)
+{
+	if (len == 0 || !is_printable(text, len, ""))
+		return STYLE_DOUBLE;
+	if (is_plain(text, len, flow))
+		return STYLE_PLAIN;
+	/* Single quotes need no escapes, and are easier to read where double quotes would. */
+	if (memchr(text, '"', len) || memchr(text, '\\', len))
+		return STYLE_SINGLE;
+	return STYLE_DOUBLE;
+}
+
+/* Is a literal block lossless for TEXT, and easier to read? */
+static bool is_literal(const char *text, size_t len)
+{
+	bool content = false;
+
+	if (!memchr(text, '\n', len) || !is_printable(text, len, "\n\t"))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		content |= text[i] != '\n' && text[i] != ' ' && text[i] != '\t';
+	return content;
+}
+
+/* --- writing --- */
+
+static void put_indent(struct emitter *em, unsigned indent)
+{
+	fprintf(em->out, "%*s", (int)indent, "");
+}
+
+/* The characters of TEXT, escaped for double quotes. Bytes that are not UTF-8 become U+FFFD. */
+static void put_double_quoted(FILE *out, const char *text, size_t len)
+{
+	const unsigned char *s = (const unsigned char *)text, *end = s + len;
+
+	fputc('"', out);
+	while (s < end) {
+		uint32_t c = 0xfffd;
+		size_t n = spec_utf8_char(s, (size_t)(end - s), &c);
+
+		if (c == '"' || c == '\\')
+			fprintf(out, "\\%c", (int)c);
+		else if (c == '\n' || c == '\t' || c == '\r')
+			fprintf(out, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
+		else if (n == 0)
+			fputs("\xef\xbf\xbd", out);
+		else if (yaml_input_is_printable(c))
+			fwrite(s, 1, n, out);
+		else
+			fprintf(out, c < 0x100 ? "\\x%02x" : "\\u%04x", c);
+		s += n ? n : 1;
+	}
+	fputc('"', out);
+}
+
+static void put_single_quoted(FILE *out, const char *text, size_t len)
+{
+	fputc('\'', out);
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '\'')
+			fputc('\'', out);
+		fputc(text[i], out);
+	}
+	fputc('\'', out);
+}
+
+/* Write a string on the current line. */
+static void put_inline(struct emitter *em, const char *text, size_t len, bool flow)
+{
+	switch (choose_style(text, len, flow)) {
+	case STYLE_PLAIN:
+		fwrite(text, 1, len, em->out);
+		break;
+	case STYLE_SINGLE:
+		put_single_quoted(em->out, text, len);
+		break;
+	default:
+		put_double_quoted(em->out, text, len);
+	}
+}
+
+/* The string VALUE on the current line. */
+static void put_string(struct emitter *em, struct json_object *value, bool flow)
+{
+	if (json_object_get_userdata(value) == time_mark)
+		fputs(json_object_get_string(value), em->out);
+	else
+		put_inline(em, json_object_get_string(value),
+			   (size_t)json_object_get_string_len(value), flow);
+}
+
+/*
+ * A literal block, its lines at INDENT + 2 where INDENT is the column of the collection around
+ * it. For text that begins with white space the indentation is written as a number, since a reader could
+ * not tell it from the text.
+ */
+static void put_literal(struct emitter *em, const char *text, size_t len, unsigned indent)
+{
+	const char *end = text + len;
+
+	fputc('|', em->out);
+	if (*text == ' ' || *text == '\t' || *text == '\n')
+		fputc('2', em->out);
+	if (end[-1] != '\n')
+		fputc('-', em->out);
+	else if (len > 1 && end[-2] == '\n')
+		fputc('+', em->out);
+	fputc('\n', em->out);
+	while (text < end) {
+		const char *nl = memchr(text, '\n', (size_t)(end - text));
+		size_t n = (size_t)((nl ? nl : end) - text);
+
+		if (n) {
+			put_indent(em, indent + 2);
+			fwrite(text, 1, n, em->out);
+		}
+		fputc('\n', em->out);
+		text += n + 1;
+	}
+}
+
+/* Numbers, booleans, null. */
+static void put_other(struct emitter *em, struct json_object *value)
+{
+	char text[32];
+
+	if (json_object_get_type(value) == json_type_double) {
+		spec_yaml_double(json_object_get_double(value), text);
+		fputs(text, em->out);
+	} else {
+		fputs(json_object_to_json_string(value), em->out);
+	}
+}
+
+static void put_flow(struct emitter *em, struct json_object *value)
+{
+	const char *sep = "";
+
+	switch (json_object_get_type(value)) {
+	case json_type_object: {
+		fputc('{', em->out);
+		json_object_object_foreach(value, key, child) {
+			size_t len = strlen(key);
+
+			fputs(sep, em->out);
+			if (len > SIMPLE_KEY_MAX)
+				fputs("? ", em->out);
+			put_inline(em, key, len, true);
+			fputs(len > SIMPLE_KEY_MAX ? " : " : ": ", em->out);
+			put_flow(em, child);
+			sep = ", ";
+		}
+		fputc('}', em->out);
+		break;
+	}
+	case json_type_array:
+		fputc('[', em->out);
+		for (size_t i = 0; i < json_object_array_length(value); i++) {
+			fputs(sep, em->out);
+			put_flow(em, json_object_array_get_idx(value, i));
+			sep = ", ";
+		}
+		fputc(']', em->out);
+		break;
+	case json_type_string:
+		put_string(em, value, true);
+		break;
+	default:
+		put_other(em, value);
+	}
+}
+
+/* Does VALUE fill lines of its own, below a key or dash? */
+static bool is_block(const struct emitter *em, struct json_object *value, unsigned level)
+{
+	if (em->flow_depth && level > em->flow_depth)
+		return false;
+	if (json_object_is_type(value, json_type_object))
+		return json_object_object_length(value) > 0;
+	return json_object_is_type(value, json_type_array) && json_object_array_length(value) > 0;
+}
+
+/* The pairs of a block map at INDENT, whose first line is indented already. */
+static void emit_map(struct emitter *em, struct json_object *map, unsigned level, unsigned indent)
+{
+	bool first = true;
+
+	json_object_object_foreach(map, key, value) {
+		size_t len = strlen(key);
+
+		if (!first)
+			put_indent(em, indent);
+		first = false;
+		if (len > SIMPLE_KEY_MAX) {
+			fputs("? ", em->out);
+			put_inline(em, key, len, false);
+			fputc('\n', em->out);
+			put_indent(em, indent);
+		} else {
+			put_inline(em, key, len, false);
+		}
+		fputc(':', em->out);
+		emit_value(em, value, level + 1, indent, false);
+	}
+}
+
+static void emit_list(struct emitter *em, struct json_object *list, unsigned level, unsigned indent)
+{
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		if (i)
+			put_indent(em, indent);
+		fputc('-', em->out);
+		emit_value(em, json_object_array_get_idx(list, i), level + 1, indent, true);
+	}
+}
+
+/*
+ * VALUE after the ":" or "-" of a collection at column INDENT, to the end of its last line. In
+ * a list, a collection begins on the line of the dash; in a map, on the next, and a list there
+ * is not indented further.
+ */
+static void emit_value(struct emitter *em, struct json_object *value, unsigned level,
+		       unsigned indent, bool in_list)
+{
+	if (is_block(em, value, level)) {
+		bool map = json_object_is_type(value, json_type_object);
+		unsigned in = indent + (map || in_list ? 2 : 0);
+
+		fputc(in_list ? ' ' : '\n', em->out);
+		if (!in_list)
+			put_indent(em, in);
+		if (map)
+			emit_map(em, value, level, in);
+		else
+			emit_list(em, value, level, in);
+		return;
+	}
+	fputc(' ', em->out);
+	if (json_object_is_type(value, json_type_string)) {
+		const char *text = json_object_get_string(value);
+		size_t len = (size_t)json_object_get_string_len(value);
+
+		if (is_literal(text, len)) {
+			put_literal(em, text, len, indent);
+			return;
+		}
+		put_string(em, value, false);
+	} else {
+		put_flow(em, value);
+	}
+	fputc('\n', em->out);
+}
+
+void spec_yaml_emit(struct json_object *value, unsigned flow_depth, char **ret, size_t *ret_len)
+{
+	struct emitter em = {.out = text_stream(ret, ret_len), .flow_depth = flow_depth};
+
+	if (is_block(&em, value, 1)) {
+		if (json_object_is_type(value, json_type_object))
+			emit_map(&em, value, 1, 0);
+		else
+			emit_list(&em, value, 1, 0);
+	} else {
+		put_flow(&em, value);
+		fputc('\n', em.out);
+	}
+	text_stream_close(em.out);
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bytes of a document on their way to libyaml, and libyaml's errors on their way to a person. The
+ * encoding and the characters are checked before libyaml sees them, because here the message can have
+ * the position and what to do. JSON's surrogate pairs, which YAML lacks, are replaced. libyaml's errors are
+ * fixed texts of its scanner and parser; a table puts them into words for who wrote the document, and
+ * one that is not in it is passed on as it is.
+ */
+#include "spec/yaml/yaml_input.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/utf8.h"
+
+bool yaml_input_is_printable(uint32_t c)
+{
+	if (c < 0xa0)
+		return c >= 0x20 && c < 0x7f;
+	/* line breaks to some readers, byte order mark, noncharacters of the first plane */
+	return c != 0x2028 && c != 0x2029 && c != 0xfeff && c != 0xfffe && c != 0xffff;
+}
+
+static int refuse_encoding(const char *text, size_t len, struct spec_errors *e)
+{
+	static const struct {
+		const char *mark, *name;
+		size_t n;
+	} marks[] = {{"\xff\xfe\0\0", "UTF-32", 4},
+		     {"\0\0\xfe\xff", "UTF-32", 4},
+		     {"\xff\xfe", "UTF-16", 2},
+		     {"\xfe\xff", "UTF-16", 2}};
+
+	for (size_t i = 0; i < array_size(marks); i++) {
+		if (len >= marks[i].n && memcmp(text, marks[i].mark, marks[i].n) == 0)
+			return spec_errors_add(e, -EINVAL, 1, 1, "",
+					       "the file is encoded in %s; save it as UTF-8",
+					       marks[i].name);
+	}
+	return 0;
+}
+
+static int refuse_char(uint32_t c, unsigned line, unsigned column, struct spec_errors *e)
+{
+	const char *what = "the control character";
+
+	if (c == 0)
+		return spec_errors_add(e, -EINVAL, line, column, "",
+				       "the file holds a NUL byte; is it text?");
+	if (c == 0x85 || c == 0x2028 || c == 0x2029)
+		what = "the line separator";
+	else if (c == 0xfeff)
+		what = "a byte order mark inside the text,";
+	else if (c > 0xa0)
+		what = "the character";
+	return spec_errors_add(
+		e, -EINVAL, line, column, "",
+		"%s U+%04X can't stand in a file; write it as \"\\u%04x\", in double "
+		"quotes",
+		what, c, c);
+}
+
+int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e)
+{
+	int r;
+
+	if (*len > SPEC_MAX_FILE)
+		return spec_errors_add(e, -EFBIG, 0, 0, "",
+				       "the file has %zu bytes; at most %u (1 MiB) are read", *len,
+				       SPEC_MAX_FILE);
+	r = refuse_encoding(*text, *len, e);
+	if (r < 0)
+		return r;
+	if (*len >= 3 && memcmp(*text, "\xef\xbb\xbf", 3) == 0) {
+		*text += 3;
+		*len -= 3;
+	}
+	return 0;
+}
+
+/*
+ * %TAG names tags of its own, none of which is known here. It is refused before libyaml sees it:
+ * there, many of them take time that grows with their square, and a long one is copied at each
+ * use.
+ */
+static bool is_tag_directive(const unsigned char *s, size_t len)
+{
+	static const char word[] = "%TAG";
+
+	return len >= strlen(word) && memcmp(s, word, strlen(word)) == 0;
+}
+
+int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
+{
+	const unsigned char *s = (const unsigned char *)text, *end = s + len;
+	unsigned line = 1, column = 1;
+	uint32_t c;
+	size_t n;
+
+	for (; s < end; s += n, column++) {
+		if (column == 1 && is_tag_directive(s, (size_t)(end - s)))
+			return spec_errors_add(e, -EINVAL, line, column, "",
+					       "%%TAG is not supported; a line of text can't begin "
+					       "with it either");
+		n = spec_utf8_char(s, (size_t)(end - s), &c);
+		if (n == 0)
+			return spec_errors_add(e, -EINVAL, line, column, "",
+					       "byte 0x%02x is not UTF-8; save the file as UTF-8",
+					       *s);
+		if (c == '\n' || (c == '\r' && (s + 1 == end || s[1] != '\n'))) {
+			line++;
+			column = 0;
+		} else if (c != '\t' && c != '\r' && !yaml_input_is_printable(c)) {
+			return refuse_char(c, line, column, e);
+		}
+	}
+	return 0;
+}
+
+/* Is TEXT JSON in the strict sense? Then every backslash in it stands between double quotes. */
+static bool is_json(const char *text, size_t len)
+{
+	struct json_tokener *tok = json_tokener_new_ex(SPEC_MAX_DEPTH + 1);
+	struct json_object *value;
+	bool ret;
+
+	if (!tok)
+		mem_out();
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
+	value = json_tokener_parse_ex(tok, text, (int)len);
+	ret = value && json_tokener_get_error(tok) == json_tokener_success;
+	json_object_put(value);
+	json_tokener_free(tok);
+	return ret;
+}
+
+/* The value of four hexadecimal digits; UINT32_MAX: S begins with no four digits. */
+static uint32_t hex4(const char *s, const char *end)
+{
+	uint32_t ret = 0;
+
+	if (end - s < 4)
+		return UINT32_MAX;
+	for (int i = 0; i < 4; i++) {
+		int c = s[i] | 0x20;
+
+		if (c >= '0' && c <= '9')
+			ret = ret << 4 | (uint32_t)(c - '0');
+		else if (c >= 'a' && c <= 'f')
+			ret = ret << 4 | (uint32_t)(c - 'a' + 10);
+		else
+			return UINT32_MAX;
+	}
+	return ret;
+}
+
+/* If a surrogate pair begins at S ("\uD8xx\uDCxx", 12 bytes), its character, else 0. */
+static uint32_t pair_at(const char *s, const char *end)
+{
+	uint32_t high, low;
+
+	if (end - s < 12 || s[1] != 'u' || s[6] != '\\' || s[7] != 'u')
+		return 0;
+	high = hex4(s + 2, end);
+	low = hex4(s + 8, end);
+	if (high < 0xd800 || high > 0xdbff || low < 0xdc00 || low > 0xdfff)
+		return 0;
+	return 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+}
+
+/* Does TEXT hold what JSON may and YAML may not: a surrogate pair, a character to be escaped? */
+static bool needs_adapting(const char *text, size_t len)
+{
+	const unsigned char *s = (const unsigned char *)text, *end = s + len;
+
+	if (memmem(text, len, "\\ud", 3) || memmem(text, len, "\\uD", 3))
+		return true;
+	while (s < end) {
+		uint32_t c;
+		size_t n = spec_utf8_char(s, (size_t)(end - s), &c);
+
+		if (n && c > ' ' && !yaml_input_is_printable(c))
+			return true;
+		s += n ? n : 1;
+	}
+	return false;
+}
+
+/* Copy one character or escape of JSON from S to OUT, as YAML; returns its length in S. */
+static size_t adapt(const char *s, const char *end, FILE *out)
+{
+	uint32_t c = *s == '\\' ? pair_at(s, end) : 0;
+	size_t n;
+
+	if (c) {
+		fprintf(out, "\\U%08x", c);
+		return 12;
+	}
+	if (*s == '\\' && s + 1 < end) {
+		/* its second character is never the beginning of another escape */
+		fwrite(s, 1, 2, out);
+		return 2;
+	}
+	n = spec_utf8_char((const unsigned char *)s, (size_t)(end - s), &c);
+	if (n && c > ' ' && !yaml_input_is_printable(c))
+		fprintf(out, "\\u%04x", c);
+	else
+		fwrite(s, 1, n ? n : 1, out);
+	return n ? n : 1;
+}
+
+char *yaml_input_from_json(const char *text, size_t *len)
+{
+	const char *end = text + *len, *s = text;
+	char *ret = NULL;
+	FILE *out;
+
+	while (s < end && (*s == ' ' || *s == '\t' || *s == '\r' || *s == '\n'))
+		s++;
+	if (s == end || (*s != '{' && *s != '[') || !needs_adapting(text, *len) ||
+	    !is_json(text, *len))
+		return NULL;
+	out = text_stream(&ret, len);
+	for (s = text; s < end;)
+		s += adapt(s, end, out);
+	text_stream_close(out);
+	return ret;
+}
+
+/* --- libyaml's errors --- */
+
+enum place {
+	HERE,	   /* where libyaml stopped */
+	BEGINNING, /* where the thing that it was reading begins */
+	HERE_FROM, /* where libyaml stopped; the text says where the thing begins */
+};
+
+#define TAB_TEXT "a tab can't be used to indent; use spaces"
+#define TAG_TEXT                                                                                   \
+	"this is not a tag (\"!NAME\") that is known here; text that begins with \"!\" needs "     \
+	"quotes"
+
+static const struct {
+	const char *problem;
+	const char *context; /* NULL: any */
+	enum place place;
+	const char *text;
+} explanations[] = {
+	{"could not find expected ':'", NULL, BEGINNING,
+	 "a key needs a \":\" after it; if this is no key, check the indentation"},
+	{"mapping values are not allowed in this context", NULL, HERE,
+	 "a \"KEY: VALUE\" can't stand here; check the indentation, and put text that holds \": \" "
+	 "in "
+	 "quotes"},
+	{"block sequence entries are not allowed in this context", NULL, HERE,
+	 "a list item (\"- \") can't begin here; put it on a line of its own"},
+	{"mapping keys are not allowed in this context", NULL, HERE,
+	 "a key marked with \"? \" can't begin here; put text that begins with \"?\" in quotes"},
+	{"did not find expected key", NULL, HERE_FROM,
+	 "this does not belong to the map around it; check the indentation, and the quotes before "
+	 "it"},
+	{"did not find expected '-' indicator", NULL, HERE_FROM,
+	 "this is not an item (\"- \") of the list around it; check the indentation"},
+	{"did not find expected ',' or ']'", NULL, HERE_FROM,
+	 "a \",\" or the closing \"]\" of the list is missing here"},
+	{"did not find expected ',' or '}'", NULL, HERE_FROM,
+	 "a \",\" or the closing \"}\" of the map is missing here"},
+	{"did not find expected node content", NULL, HERE, "a value is missing here"},
+	{"found unexpected end of stream", NULL, BEGINNING, "this quoted text is never closed"},
+	{"found unexpected document indicator", NULL, BEGINNING,
+	 "this quoted text is not closed before a line that begins with \"---\" or \"...\""},
+	{"found unexpected ':'", NULL, HERE, "a \":\" can't stand here; put the text in quotes"},
+	{"found unknown escape character", NULL, HERE,
+	 "this escape is not known; a backslash in double quotes is written \"\\\\\", or use "
+	 "single "
+	 "quotes"},
+	{"did not find expected hexdecimal number", NULL, HERE,
+	 "the escapes \\x, \\u and \\U need 2, 4 and 8 hexadecimal digits"},
+	{"found invalid Unicode character escape code", NULL, HERE,
+	 "this escape is not a character of Unicode"},
+	{"found a tab character where an indentation space is expected", NULL, HERE, TAB_TEXT},
+	{"found a tab character that violates indentation", NULL, HERE, TAB_TEXT},
+	{"found an indentation indicator equal to 0", NULL, HERE,
+	 "the indentation after \"|\" or \">\" is a digit from 1 to 9"},
+	{"did not find expected comment or line break", "while scanning a block scalar", HERE,
+	 "after \"|\" or \">\" the text begins on the next line; text that begins with them needs "
+	 "quotes"},
+	{"did not find expected alphabetic or numeric character", NULL, BEGINNING,
+	 "\"&\" and \"*\" begin an anchor or alias here; put text that begins with them in quotes"},
+	{"found undefined tag handle", NULL, HERE, TAG_TEXT},
+	{"found incompatible YAML document", NULL, HERE, "only YAML 1.1 and 1.2 are read"},
+	{"did not find expected <document start>", NULL, HERE,
+	 "the document has ended before this; check the indentation and the brackets"},
+};
+
+/* What a whole family of errors means when its problem is not in the table. */
+static const struct {
+	const char *context;
+	const char *text;
+} families[] = {
+	{"while scanning a tag", TAG_TEXT},
+	{"while parsing a tag", TAG_TEXT},
+	{"while scanning a directive",
+	 "this \"%\" directive is not valid; text that begins with \"%\" "
+	 "needs quotes"},
+	{"while scanning a %YAML directive", "this is not \"%YAML 1.2\" or \"%YAML 1.1\""},
+};
+
+/* The byte at which character INDEX of TEXT stands; NUL at the end. */
+static char char_at(const char *text, size_t len, size_t index)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (((unsigned char)text[i] & 0xc0) == 0x80)
+			continue;
+		if (index-- == 0)
+			return text[i];
+	}
+	return '\0';
+}
+
+static int add_at(struct spec_errors *e, yaml_mark_t mark, const char *text)
+{
+	return spec_errors_add(e, -EINVAL, (unsigned)mark.line + 1, (unsigned)mark.column + 1, "",
+			       "%s", text);
+}
+
+static int explain_char(const yaml_parser_t *p, const char *text, size_t len, struct spec_errors *e)
+{
+	char c = char_at(text, len, p->problem_mark.index);
+
+	if (c == '\t')
+		return add_at(e, p->problem_mark, TAB_TEXT);
+	return spec_errors_add(e, -EINVAL, (unsigned)p->problem_mark.line + 1,
+			       (unsigned)p->problem_mark.column + 1, "",
+			       "text can't begin with \"%c\"; put it in quotes", c ? c : ' ');
+}
+
+int yaml_input_explain(const yaml_parser_t *p, const char *text, size_t len, struct spec_errors *e)
+{
+	const char *problem = p->problem ? p->problem : "unknown error";
+	const char *context = p->context ? p->context : "";
+
+	if (p->error == YAML_MEMORY_ERROR)
+		mem_out();
+	if (streq(problem, "found character that cannot start any token"))
+		return explain_char(p, text, len, e);
+	for (size_t i = 0; i < array_size(explanations); i++) {
+		enum place place = explanations[i].place;
+
+		if (!streq(problem, explanations[i].problem) ||
+		    (explanations[i].context && !streq(context, explanations[i].context)))
+			continue;
+		if (place == HERE_FROM && *context)
+			return spec_errors_add(e, -EINVAL, (unsigned)p->problem_mark.line + 1,
+					       (unsigned)p->problem_mark.column + 1, "",
+					       "%s (it begins at line %zu, column %zu)",
+					       explanations[i].text, p->context_mark.line + 1,
+					       p->context_mark.column + 1);
+		return add_at(e, place == BEGINNING && *context ? p->context_mark : p->problem_mark,
+			      explanations[i].text);
+	}
+	for (size_t i = 0; i < array_size(families); i++) {
+		if (streq(context, families[i].context))
+			return add_at(e, p->problem_mark, families[i].text);
+	}
+	return spec_errors_add(e, -EINVAL, (unsigned)p->problem_mark.line + 1,
+			       (unsigned)p->problem_mark.column + 1, "", "not valid YAML: %s%s%s",
+			       context, *context ? ": " : "", problem);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bytes of a document on their way to libyaml, and libyaml's errors on their way to a person.
+ * Private to spec/yaml/.
+ */
+#ifndef KXFS_SPEC_YAML_YAML_INPUT_H
+#define KXFS_SPEC_YAML_YAML_INPUT_H
+
+#include <yaml.h>
+
+#include "spec/base/error.h"
+
+/*
+ * Refuse a file that is too large or in another encoding. On success *TEXT, *LEN are without
+ * the byte order mark. 0, -EINVAL, -EFBIG.
+ */
+int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e);
+
+/*
+ * JSON writes characters beyond U+FFFF as two escapes, "\ud83d\ude00", and may hold characters
+ * as they are that YAML wants escaped. If TEXT is JSON with such: a copy (malloc'ed) as YAML has
+ * it, of the same lines, and *LEN is its length. NULL: TEXT can be read as it is.
+ */
+char *yaml_input_from_json(const char *text, size_t *len);
+
+/*
+ * Refuse bytes that libyaml would refuse, or read differently from what an editor shows: not
+ * UTF-8, control characters, Unicode's own line breaks, %TAG. 0, -EINVAL.
+ */
+int yaml_input_check(const char *text, size_t len, struct spec_errors *e);
+
+/* Add the error at which PARSER stopped, in our words; TEXT is what it read. -EINVAL. */
+int yaml_input_explain(const yaml_parser_t *parser, const char *text, size_t len,
+		       struct spec_errors *e);
+
+/* May the character stand in YAML text as it is, in every reader? (No line breaks, no tab.) */
+bool yaml_input_is_printable(uint32_t c);
+
+#endif

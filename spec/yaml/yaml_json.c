@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What plain scalars mean, and the tree as a JSON value. The rules are YAML 1.2's core schema
+ * without what another reader might take differently: a number is decimal and has no leading
+ * zero, a boolean is true or false; all else is text.
+ */
+#include "spec/yaml/yaml.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "spec/base/tree.h"
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+	for (; *words; words++) {
+		if (streq(text, *words))
+			return true;
+	}
+	return false;
+}
+
+static const char *skip_digits(const char *s)
+{
+	while (*s >= '0' && *s <= '9')
+		s++;
+	return s;
+}
+
+/* [-+]?(0|[1-9][0-9]*) is an integer; with a fraction or exponent (also [-+]?.[0-9]+), a float. */
+static enum spec_yaml_value number(const char *text)
+{
+	enum spec_yaml_value ret = SPEC_YAML_INT;
+	const char *s = text + (*text == '-' || *text == '+');
+	const char *end = skip_digits(s);
+	bool digits = end > s;
+
+	if (*s == '0' && end > s + 1)
+		return SPEC_YAML_TEXT;
+	if (*end == '.') {
+		s = end + 1;
+		end = skip_digits(s);
+		digits |= end > s;
+		ret = SPEC_YAML_FLOAT;
+	}
+	if (!digits)
+		return SPEC_YAML_TEXT;
+	if (*end == 'e' || *end == 'E') {
+		s = end + 1;
+		s += *s == '-' || *s == '+';
+		end = skip_digits(s);
+		if (end == s)
+			return SPEC_YAML_TEXT;
+		ret = SPEC_YAML_FLOAT;
+	}
+	if (*end || (ret == SPEC_YAML_FLOAT && !isfinite(strtod(text, NULL))))
+		return SPEC_YAML_TEXT;
+	return ret;
+}
+
+enum spec_yaml_value spec_yaml_resolve(const struct spec_yaml *node)
+{
+	static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
+	static const char *const bools[] = {"true",  "True",  "TRUE", "false",
+					    "False", "FALSE", NULL};
+
+	if (node->type != SPEC_YAML_SCALAR || !node->plain || strlen(node->text) != node->len)
+		return SPEC_YAML_TEXT;
+	if (is_one_of(node->text, nulls))
+		return SPEC_YAML_NULL;
+	if (is_one_of(node->text, bools))
+		return SPEC_YAML_BOOL;
+	return number(node->text);
+}
+
+bool spec_yaml_is_null(const struct spec_yaml *node)
+{
+	return spec_yaml_resolve(node) == SPEC_YAML_NULL && node->type == SPEC_YAML_SCALAR;
+}
+
+void spec_yaml_double(double value, char ret[32])
+{
+	char *e;
+	size_t len;
+
+	if (!isfinite(value)) {
+		snprintf(ret, 32, "%s", isnan(value) ? ".nan" : value < 0 ? "-.inf" : ".inf");
+		return;
+	}
+	for (int digits = 15; digits <= 17; digits++) {
+		len = (size_t)snprintf(ret, 32, "%.*g", digits, value);
+		if (strtod(ret, NULL) == value)
+			break;
+	}
+	if (strchr(ret, '.'))
+		return;
+	e = strchr(ret, 'e');
+	if (!e)
+		e = ret + len;
+	memmove(e + 2, e, strlen(e) + 1);
+	e[0] = '.';
+	e[1] = '0';
+}
+
+static struct json_object *new_double(double value)
+{
+	char text[32];
+
+	spec_yaml_double(value, text);
+	return json_object_new_double_s(value, text);
+}
+
+static struct json_object *new_int(const char *text)
+{
+	int64_t value;
+
+	errno = 0;
+	value = strtoll(text, NULL, 10);
+	if (errno == 0)
+		return json_object_new_int64(value);
+	errno = 0;
+	if (*text != '-') {
+		uint64_t big = strtoull(text, NULL, 10);
+
+		if (errno == 0)
+			return json_object_new_uint64(big);
+	}
+	/* Beyond 64 bits, JSON readers take a number as a double. */
+	return isfinite(strtod(text, NULL)) ? new_double(strtod(text, NULL))
+					    : json_object_new_string(text);
+}
+
+/* JSON's null is NULL. */
+static struct json_object *scalar_to_json(const struct spec_yaml *node)
+{
+	struct json_object *ret;
+
+	switch (spec_yaml_resolve(node)) {
+	case SPEC_YAML_NULL:
+		return NULL;
+	case SPEC_YAML_BOOL:
+		ret = json_object_new_boolean((node->text[0] | 0x20) == 't');
+		break;
+	case SPEC_YAML_INT:
+		ret = new_int(node->text);
+		break;
+	case SPEC_YAML_FLOAT:
+		ret = new_double(strtod(node->text, NULL));
+		break;
+	default:
+		ret = json_object_new_string_len(node->text, (int)node->len);
+	}
+	if (!ret)
+		mem_out();
+	return ret;
+}
+
+static struct json_object *to_json(const struct spec_yaml *node)
+{
+	struct json_object *ret;
+
+	if (node->type == SPEC_YAML_SCALAR)
+		return scalar_to_json(node);
+	if (node->type == SPEC_YAML_LIST) {
+		ret = spec_tree_list(node->n);
+		for (size_t i = 0; i < node->n; i++)
+			spec_tree_append(ret, to_json(node->v[i]));
+		return ret;
+	}
+	ret = spec_tree_map();
+	for (size_t i = 0; i < node->n; i += 2)
+		spec_tree_set(ret, node->v[i]->text, to_json(node->v[i + 1]));
+	return ret;
+}
+
+void spec_yaml_to_json(const struct spec_yaml *node, struct json_object **ret)
+{
+	*ret = to_json(node);
+}

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""The rules of docs/design.md on folders and files (A1, A2), by what the build has made: dependencies run one way,
+no circle, no other folder's private header, a struct's fields are written in one file."""
+
+import concurrent.futures
+import json
+import pathlib
+import re
+import shlex
+
+import pytest
+from architecture import BUILD, TOPS, USES, calls, circles, floor, includes, library_of, objects, public_headers
+from files import C_FILES, ROOT, name_of
+
+LIBRARIES = sorted(USES)
+
+
+def test_every_folder_is_a_library():
+    """What holds C files is a folder of the drawing, and the drawing has no folder that is not there."""
+    found = {library_of(name_of(path)) for path in C_FILES}
+    assert None not in found
+    assert found == set(USES)
+    assert all((ROOT / library / "meson.build").exists() for library in USES)
+
+
+def test_the_drawing_has_no_circle():
+    below = set()
+    for library, uses in USES.items():
+        assert set(uses) <= below, f"{library} uses what stands above it"
+        below.add(library)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_meson_declares_the_drawing(library):
+    """A library is linked with what the drawing allows it, and with no other of ours."""
+    text = (ROOT / library / "meson.build").read_text()
+    found = re.search(r"static_library\((.*?)^\)", text, re.S | re.M)[1]
+    declared = set(re.search(r"dependencies: \[(.*?)\]", found, re.S)[1].replace(",", " ").split())
+    ours = {other for other in USES if other.replace("/", "_") in declared}
+    assert declared - {o.replace("/", "_") for o in ours} <= {"dep_json", "dep_yaml", "dep_m", "dep_uv", "dep_curl",
+                                                              "dep_fuse", "dep_threads"}
+    assert ours <= floor(library), f"{sorted(ours - floor(library))} stands above {library}"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_no_arrow_up(library):
+    """What a library refers to is defined in it or below it."""
+    wrong = [f"{a} uses {', '.join(sorted(names))} of {b}" for (a, b), names in sorted(calls().items())
+             if library_of(a) == library and library_of(b) not in floor(library)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_no_circle_of_files(library):
+    inside = {obj.source for obj in objects() if obj.library == library}
+    arrows = {(a, b) for a, b in calls() if a in inside and b in inside}
+    found = circles(inside, arrows)
+    names = ["\n".join(f"{a} uses {', '.join(sorted(calls()[a, b]))} of {b}" for a, b in sorted(arrows)
+                       if a in group and b in group) for group in found]
+    assert not found, "\n\n".join(names)
+
+
+@pytest.mark.parametrize("path", C_FILES, ids=name_of)
+def test_includes_of_other_folders(path):
+    """Another folder's header is one that it names for others, and that folder stands below."""
+    library = library_of(name_of(path))
+    wrong = []
+    for header in includes(path):
+        other = library_of(header)
+        if other == library:
+            continue
+        if other not in floor(library):
+            wrong.append(f"{header}: {other} does not stand below {library}")
+        elif header not in public_headers(other):
+            wrong.append(f"{header} is private to {other}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_public_headers_are_used(library):
+    """A header that no other folder includes is not named for others."""
+    used = {header for path in C_FILES if library_of(name_of(path)) != library for header in includes(path)}
+    todo = set(used)
+    while todo:  # what a public header itself includes is public too
+        more = {h for header in todo if (ROOT / header).exists() for h in includes(ROOT / header)} - used
+        used |= more
+        todo = more
+    assert public_headers(library) <= used, f"{sorted(public_headers(library) - used)}: nobody includes it"
+
+
+def test_no_shared_private_structs():
+    """No header hands every sibling everything."""
+    wrong = [name_of(path) for path in C_FILES if path.name.endswith("_impl.h")]
+    assert not wrong
+
+
+# --- whose a struct is -------------------------------------------------------------------------------------------
+
+
+def compile_arguments():
+    """What each source is compiled with, as far as the parser needs it."""
+    rows = json.loads((BUILD / "compile_commands.json").read_text())
+    found = {}
+    for row in rows:
+        source = (BUILD / row["file"]).resolve()
+        words = shlex.split(row["command"])
+        found[source] = [f"-I{(BUILD / w[2:]).resolve()}" if w.startswith("-I") else w
+                         for w in words if re.match(r"-(I|D|std=)", w)]
+    return found
+
+
+def written_fields(source, arguments):
+    """The structs of headers whose fields this file writes: {(header, struct)}."""
+    from clang.cindex import CursorKind, Index
+
+    unit = Index.create().parse(str(source), args=arguments)
+    errors = [str(d) for d in unit.diagnostics if d.severity >= d.Error]
+    assert not errors, errors
+    found = set()
+
+    def note(cursor):
+        """CURSOR is written: remember the struct of each member on the way."""
+        while cursor.kind in (CursorKind.UNEXPOSED_EXPR, CursorKind.PAREN_EXPR, CursorKind.ARRAY_SUBSCRIPT_EXPR):
+            children = list(cursor.get_children())
+            if not children:
+                return
+            cursor = children[0]
+        if cursor.kind != CursorKind.MEMBER_REF_EXPR or not cursor.referenced:
+            return
+        struct = cursor.referenced.semantic_parent
+        place = struct.location.file
+        if place and place.name.endswith(".h"):
+            try:
+                found.add((pathlib.Path(place.name).resolve().relative_to(ROOT).as_posix(), struct.spelling))
+            except ValueError:
+                pass  # a library's
+
+    def is_assignment(cursor, left):
+        """Between the two operands stands "=": the tokens say it, the cursor does not."""
+        tokens = [t.spelling for t in cursor.get_tokens()]
+        n = len(list(left.get_tokens()))
+        return n < len(tokens) and tokens[n] == "="
+
+    def walk(cursor):
+        for child in cursor.get_children():
+            if child.location.file and child.location.file.name != str(source) and \
+                    cursor.kind == CursorKind.TRANSLATION_UNIT:
+                continue
+            if child.kind == CursorKind.COMPOUND_ASSIGNMENT_OPERATOR:
+                note(next(child.get_children()))
+            elif child.kind == CursorKind.BINARY_OPERATOR:
+                left = next(child.get_children())
+                if is_assignment(child, left):
+                    note(left)
+            elif child.kind == CursorKind.UNARY_OPERATOR:
+                tokens = [t.spelling for t in child.get_tokens()]
+                if tokens and ("++" in (tokens[0], tokens[-1]) or "--" in (tokens[0], tokens[-1])):
+                    note(next(child.get_children()))
+            walk(child)
+
+    walk(unit.cursor)
+    return found
+
+
+def is_plain_data(header, struct):
+    """Its comment says so: a struct that is data, which anybody may fill."""
+    text = (ROOT / header).read_text()
+    place = re.search(rf"^struct {struct} \{{", text, re.M)
+    if not place:
+        return True  # nested, or without a name: part of one that is looked at
+    before = text[:place.start()].rstrip()
+    comment = before[before.rfind("/*"):] if before.endswith("*/") else ""
+    return "plain data" in comment.lower()
+
+
+def written_by(row):
+    source, arguments = row
+    return source, written_fields(source, arguments)
+
+
+def test_fields_are_written_in_one_file():
+    """A2: who defines a struct in a header says that it is plain data, or one file alone writes its fields."""
+    rows = [(s, a) for s, a in compile_arguments().items()
+            if s.suffix == ".c" and s.relative_to(ROOT).parts[0] in TOPS]
+    assert len(rows) > 50
+    writers = {}
+    with concurrent.futures.ProcessPoolExecutor(2) as pool:
+        for source, found in pool.map(written_by, rows, chunksize=4):
+            for struct in found:
+                writers.setdefault(struct, set()).add(name_of(source))
+    wrong = [f"{header}: struct {struct} is written by {', '.join(sorted(files))}"
+             for (header, struct), files in sorted(writers.items())
+             if header.startswith(TOPS) and len(files) > 1 and not is_plain_data(header, struct)]
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+"""What the documents for readers of the code name is there: files, folders, rules."""
+
+import re
+
+import pytest
+from files import ROOT
+
+PAGES = ["CONTRIBUTING.md", "README.md", "docs/design.md", "docs/facts.md", "docs/deviations.md", "docs/versions.md",
+         "tests/bench/README.md", "tests/replay/README.md"]
+PATH = re.compile(r"`((?:spec|backend|fs|tests|contrib|docs)/[\w./-]+)`")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_paths_exist(page):
+    named = set(PATH.findall((ROOT / page).read_text()))
+    missing = sorted(path for path in named if not (ROOT / path).exists() and not path.startswith("fs/kxfs"))
+    assert not missing
+
+
+def test_each_fact_says_what_copes_with_it():
+    """A fact that the code copes with names the file; one that nothing can be done about is told as it is."""
+    text = (ROOT / "docs/facts.md").read_text()
+    facts = re.split(r"^### ", text, flags=re.M)[1:]
+    assert len(facts) > 20
+    without = [fact.split("\n")[0] for fact in facts if not PATH.search(fact)]
+    assert without == ["A rotated log loses the part of a line for who follows it"]

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: MIT
+"""Local jobs run under helpers: a crash of kxfs ends none of them, and nothing that a job does to its parent, its
+session or its environment reaches kxfs or another job, or outlives the job.
+
+KXFS_TEST_CRASHES is how often test_many_crashes kills kxfs (default 10), under KXFS_TEST_CRASH_JOBS jobs (10).
+"""
+
+import os
+import pathlib
+import random
+import signal
+import threading
+import time
+
+import pytest
+from harness import alive, app, err_of, kill, run, wait_for, write_ctl
+
+CRASHES = int(os.environ.get("KXFS_TEST_CRASHES", "10"))
+JOBS = int(os.environ.get("KXFS_TEST_CRASH_JOBS", "10"))
+
+# Prints its pid, that of a process in another session without its environment, and then waits.
+FAMILY = """
+echo $$
+env -i setsid /bin/sh -c 'echo $$ > .pid; mv .pid pid; exec sleep 10000' &
+while [ ! -e pid ]; do sleep 0.02; done
+cat pid
+"""
+UNTIL_END = "while [ ! -e end ]; do sleep 0.02; done\n"
+
+
+def pids_of(job, n=2):
+    wait_for(lambda: len(job.log().split()) >= n, what="the pids")
+    return [int(word) for word in job.log().split()[:n]]
+
+
+def helpers(kx):
+    """The processes that keep the output of this mount's jobs."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            name = pathlib.Path(f"/proc/{entry}/comm").read_text().strip()
+            if name in ("job-helper", "job-guard") and os.readlink(f"/proc/{entry}/cwd").startswith(str(kx.state)):
+                found.append(int(entry))
+        except OSError:
+            pass
+    return found
+
+
+def all_gone(kx, pids):
+    wait_for(lambda: not any(alive(pid) for pid in pids), what="all that the job has started to end")
+    wait_for(lambda: not [pid for pid in helpers(kx) if alive(pid)], what="the helpers to end")
+
+
+# --- a crash --------------------------------------------------------------------------------------
+
+
+def test_jobs_run_on(kx):
+    """What runs goes on over a crash, in its log too; `wait` and `follow` of the next mount end with it."""
+    job = kx.submit(app(FAMILY + UNTIL_END + "echo last; exit 3"))
+    pids = pids_of(job)
+    kx.end(signal.SIGKILL)
+    assert all(alive(pid) for pid in pids)
+    kx.start()
+    assert job.state() == "RUNNING" and all(alive(pid) for pid in pids)
+    got = {}
+    threads = [threading.Thread(target=lambda name=name: got.update({name: job.read(name)}))
+               for name in ("wait", "follow", "main-0/follow")]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    (kx.work / "end").touch()
+    for thread in threads:
+        thread.join(60)
+    text = f"{pids[0]}\n{pids[1]}\nlast\n"
+    assert got == {"wait": "FAILED\n", "main-0/follow": text,
+                   "follow": "".join(f"main/0 {line}\n" for line in text.splitlines())}
+    assert job.log().decode() == text
+    assert (job.replica()["exit_code"], job.replica()["reason"]) == (3, "Error")
+    all_gone(kx, pids)
+    assert not (kx.state / "jobs" / job.id / "tasks").exists()
+
+
+@pytest.mark.parametrize("script, code, sig, state", [
+    ("exit 0", 0, None, "SUCCEEDED"), ("exit 7", 7, None, "FAILED"), ("kill -TERM $$", None, 15, "FAILED")])
+def test_ends_meanwhile(kx, script, code, sig, state):
+    """How a job ended while no daemon ran is known at the next start."""
+    job = kx.submit(app(FAMILY + UNTIL_END + "echo last; " + script))
+    pids = pids_of(job)
+    kx.end(signal.SIGKILL)
+    (kx.work / "end").touch()
+    all_gone(kx, pids)
+    ended = time.time()
+    time.sleep(1.1)
+    kx.start()
+    job.finish(state)
+    replica = job.replica()
+    assert (replica["exit_code"], replica["signal"]) == (code, sig)
+    assert job.log().decode() == f"{pids[0]}\n{pids[1]}\nlast\n"
+    assert job.read("wait") == f"{state}\n"
+    finished = run(f"date -u -d $(sed -n 's/^finished: //p' {job.dir}/main-0/status) +%s").stdout
+    assert int(finished) <= ended
+
+
+def test_retries_go_on(kx):
+    """Over each crash what is left of the retries is left, and each attempt keeps its log."""
+    job = kx.submit(app("echo try $$; while [ ! -e go ]; do sleep 0.02; done; rm go; exit 1", max_retries=3))
+    for attempt in range(4):
+        job.until_logged(b"try ")
+        wait_for(lambda n=attempt: job.replica()["attempt"] == n and job.state() == "RUNNING")
+        job.until_logged(b"try ")
+        pid = int(job.log().split()[1])
+        kx.end(signal.SIGKILL)
+        (kx.work / "go").touch()
+        if attempt % 2:
+            wait_for(lambda: not alive(pid))
+        kx.start()
+        if attempt < 3:
+            wait_for(lambda n=attempt: job.replica()["attempt"] == n + 1)
+    job.finish("FAILED")
+    assert job.status()["retries"] == 3 and job.replica()["exit_code"] == 1
+    for name in ("log", "log.0", "log.1", "log.2"):
+        assert job.log(name=name).startswith(b"try ")
+
+
+def test_cancel_and_ctl(make_kx):
+    kx = make_kx("grace=2")
+    removed, suspended, terminated, restarted = [
+        kx.submit(app("echo $$; trap 'echo bye; exit 0' TERM; while :; do sleep 0.02; done", name=name))
+        for name in ("removed", "suspended", "terminated", "restarted")]
+    pids = {job.id: pids_of(job, 1)[0] for job in (removed, suspended, terminated, restarted)}
+    write_ctl(suspended, "suspend")
+    kx.end(signal.SIGKILL)
+    kx.start()
+    assert suspended.status()["phase"] == "Suspended"
+    write_ctl(terminated, "terminate")
+    write_ctl(restarted, "restart")
+    os.rmdir(removed.dir)
+    terminated.until("FAILED")
+    wait_for(lambda: "phase: Cancelled" in (removed.old / "status").read_text())
+    assert (removed.old / "main-0/log").read_text().endswith("bye\n") and not alive(pids[removed.id])
+    assert terminated.log().endswith(b"bye\n") and not alive(pids[terminated.id])
+    wait_for(lambda: restarted.replica()["attempt"] == 1 and restarted.log())
+    assert not alive(pids[restarted.id]) and restarted.log(name="log.0").endswith(b"bye\n")
+    assert alive(pids[suspended.id])
+    write_ctl(suspended, "resume")
+    wait_for(lambda: suspended.state() == "RUNNING")
+    os.rmdir(suspended.dir)
+    wait_for(lambda: not alive(pids[suspended.id]))
+
+
+def test_crash_while_cancelling(make_kx):
+    """What was on its way out when kxfs was killed goes there."""
+    kx = make_kx("grace=1")
+    job = kx.submit(app(FAMILY + "trap '' TERM\n" + UNTIL_END))
+    pids = pids_of(job)
+    os.rmdir(job.dir)
+    kx.end(signal.SIGKILL)
+    kx.start()
+    all_gone(kx, pids)
+    wait_for(lambda: (job.old / "state").read_text() == "CANCELLED\n")
+    wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text())
+
+
+def test_many_crashes(kx):
+    """kxfs is killed again and again at random: all jobs succeed, and their logs are exact."""
+    lines = 8 * CRASHES
+    seed = random.randrange(1 << 32)
+    rng = random.Random(seed)
+    print(f"seed {seed}")
+    script = (f"i=0; while [ $i -lt {lines} ]; do echo line $i; i=$((i + 1)); sleep 0.1; done; "
+              "[ $N = 0 ] || [ -e again-$KXFS_JOB-$N ] || { touch again-$KXFS_JOB-$N; exit 1; }")
+    jobs = [kx.submit(app(script, env={"N": str(i % 2)}, max_retries=i % 2)) for i in range(JOBS)]
+    for _ in range(CRASHES):
+        time.sleep(rng.uniform(0, 0.5))
+        kx.end(signal.SIGKILL)
+        time.sleep(rng.choice((0, 0, 0.1, 0.3)))
+        kx.start()
+    expected = "".join(f"line {i}\n" for i in range(lines))
+    for i, job in enumerate(jobs):
+        job.finish(timeout=600)
+        names = ("log.0", "log") if i % 2 else ("log",)
+        for name in names:
+            assert job.log(name=name).decode() == expected
+        merged = "".join(f"main/0 {line}\n" for line in expected.splitlines())
+        assert job.read("log") == merged * len(names)
+        assert job.read("follow") == merged * len(names)
+    assert len(kx.ls("jobs")) == JOBS
+    all_gone(kx, [])
+
+
+# --- what a job does to its parent ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sig", ["TERM", "HUP", "INT", "USR1"])
+def test_signal_to_the_parent(kx, sig):
+    other = kx.submit(app("echo $$; exec sleep 10000"))
+    job = kx.submit(app(f"echo up; kill -{sig} $PPID; kill -{sig} $(cut -d' ' -f4 /proc/$PPID/stat); sleep 0.2; echo down"))
+    job.finish()
+    assert job.log() == b"up\ndown\n"
+    assert other.state() == "RUNNING" and alive(pids_of(other, 1)[0])
+
+
+def test_kill_of_the_parent(kx):
+    """That ends the replica with all that it has started, and nothing else; and it is told."""
+    other = kx.submit(app("echo $$; exec sleep 10000", name="other"))
+    job = kx.submit(app(FAMILY + "kill -9 $PPID\nexec sleep 10000"))
+    pids = pids_of(job)
+    job.finish("FAILED")
+    wait_for(lambda: not any(alive(pid) for pid in pids))
+    assert job.log().decode() == f"{pids[0]}\n{pids[1]}\n"
+    assert job.replica()["reason"] == "HelperKilled"
+    assert "helper process" in job.read("why") and "SIGKILL" in job.replica()["message"]
+    assert other.state() == "RUNNING" and alive(pids_of(other, 1)[0])
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_kill_of_the_helper(kx, down):
+    """The same by anybody's hand, and while no daemon runs."""
+    job = kx.submit(app(FAMILY + "exec sleep 10000"))
+    pids = pids_of(job)
+    guard = int(run(f"cut -d' ' -f4 /proc/{pids[0]}/stat").stdout)
+    helper = int(run(f"cut -d' ' -f4 /proc/{guard}/stat").stdout)
+    if down:
+        kx.end(signal.SIGKILL)
+    kill(helper)
+    wait_for(lambda: not any(alive(pid) for pid in (*pids, guard)))
+    if down:
+        kx.start()
+    job.finish("FAILED")
+    assert job.replica()["reason"] == "HelperKilled"
+    assert job.log().decode() == f"{pids[0]}\n{pids[1]}\n"
+
+
+def test_nothing_outlives_a_job(kx):
+    """A process with another session, parent and environment ends with the job, also after a crash."""
+    job = kx.submit(app(FAMILY + UNTIL_END))
+    pids = pids_of(job)
+    kx.restart(signal.SIGKILL)
+    (kx.work / "end").touch()
+    job.finish()
+    all_gone(kx, pids)
+
+
+# --- unmounting -----------------------------------------------------------------------------------
+
+
+def test_unmount_ends_all(kx):
+    job = kx.submit(app(FAMILY + "exec sleep 10000"))
+    pids = pids_of(job)
+    kx.restart(signal.SIGKILL)
+    assert kx.end() == 0
+    assert not any(alive(pid) for pid in pids)
+    all_gone(kx, pids)
+    kx.start()
+    assert job.state() == "CANCELLED"
+
+
+def test_linger(make_kx):
+    """With -o linger an unmount ends no job; the next mount has them."""
+    kx = make_kx("linger")
+    job = kx.submit(app(FAMILY + UNTIL_END + "echo last"))
+    ends = kx.submit(app("echo $$; while [ ! -e ends ]; do sleep 0.02; done; exit 4", name="ends"))
+    pids = pids_of(job)
+    mine = pids_of(ends, 1)
+    assert kx.end() == 0
+    assert err_of(os.stat, kx.mnt / "jobs") == "ENOENT"
+    assert all(alive(pid) for pid in pids + mine)
+    (kx.work / "ends").touch()
+    wait_for(lambda: not alive(mine[0]))
+    kx.start()
+    assert job.state() == "RUNNING" and all(alive(pid) for pid in pids)
+    ends.finish("FAILED")
+    assert ends.replica()["exit_code"] == 4
+    (kx.work / "end").touch()
+    job.finish()
+    assert job.log().decode() == f"{pids[0]}\n{pids[1]}\nlast\n"
+    all_gone(kx, pids)
+    last = kx.submit(app("exec sleep 10000", name="last"))
+    last.until("RUNNING")
+    os.rmdir(last.dir)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""stamped: the lines of log, each behind the time at which it came."""
+
+import os
+import re
+import time
+
+from harness import app, popen, python_app, run, wait_for
+
+LINE = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([^\n]*\n?)")
+PRINTER = """
+import os, time
+for i in range(5):
+    os.write(1, b"line %d\\n" % i)
+    time.sleep(0.3)
+os.write(1, b"no end")
+"""
+
+
+def split(stamped):
+    """The times and the lines of STAMPED, which has nothing else in it."""
+    found = LINE.findall(stamped)
+    assert b"".join(time + b" " + line for time, line in found) == stamped
+    return [time.decode() for time, _ in found], b"".join(line for _, line in found)
+
+
+def now():
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+
+
+def test_replica(kx):
+    begin = now()
+    job = kx.submit(python_app(PRINTER))
+    job.finish()
+    stamped = (job / "main-0/stamped").read_bytes()
+    times, lines = split(stamped)
+    assert lines == job.log() == b"".join(b"line %d\n" % i for i in range(5)) + b"no end"
+    assert os.stat(job / "main-0/stamped").st_size == len(stamped)
+    assert times == sorted(times) and begin <= times[0] and times[-1] <= now() + "Z"
+    # Each line has its own time, and so one can ask for what came since then.
+    assert len(set(times[:5])) >= 4
+    since = run(["awk", f'$1 >= "{times[2]}"', str(job / "main-0/stamped")]).stdout
+    assert "line 2" in since and "line 4" in since and "line 0" not in since
+
+
+def test_merged(kx):
+    job = kx.submit(app("echo a; echo b", num_replicas=2))
+    job.finish()
+    stamped = (job / "stamped").read_bytes()
+    _, lines = split(stamped)
+    assert lines == (job / "log").read_bytes()
+    assert sorted(lines.splitlines()) == [b"main/0 a", b"main/0 b", b"main/1 a", b"main/1 b"]
+    assert os.stat(job / "stamped").st_size == len(stamped)
+    run(["rm", "-r", str(job.dir)])
+    assert (job.old / "stamped").read_bytes() == stamped
+    assert split((job.old / "main-0/stamped").read_bytes())[1] == b"a\nb\n"
+
+
+def test_follow(kx):
+    """tail -f shows what comes, and it is there before the program has printed anything."""
+    job = kx.submit(app("while ! test -e go; do sleep 0.05; done; echo one; "
+                        "while ! test -e on; do sleep 0.05; done; echo two"))
+    path, got = job / "main-0/stamped", kx.base / "got"
+    with got.open("wb") as f:
+        tail = popen(["tail", "-n", "+1", "-f", "-s", "0.1", str(path)], stdout=f)
+        try:
+            (kx.work / "go").touch()
+            wait_for(lambda: split(got.read_bytes())[1] == b"one\n")
+            (kx.work / "on").touch()
+            wait_for(lambda: split(got.read_bytes())[1] == b"one\ntwo\n")
+        finally:
+            tail.kill()
+            tail.wait()
+    assert got.read_bytes() == path.read_bytes()

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages: what .kxfs/log shows of them, and that the ring stays bounded and whole. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/lock.h"
+
+static char *text_now(void)
+{
+	size_t len;
+	char *text = diag_text(&len);
+
+	assert_non_null(text);
+	assert_int_equal(strlen(text), len);
+	return text;
+}
+
+static void test_message(void **state)
+{
+	cleanup_free char *text = NULL;
+	char *line;
+
+	(void)state;
+	diag_setup(DIAG_INFO, false);
+	errno = ENOSPC;
+	diag(DIAG_WARNING, "disk of %s is\tfull\nreally\x1b[31m\x9b\xc2\x9b", "node-1");
+	assert_int_equal(errno, ENOSPC);
+	diag(DIAG_DEBUG, "not wanted");
+	text = text_now();
+	line = strstr(text, "Z warning ");
+	assert_non_null(line);
+	assert_string_equal(line,
+			    "Z warning disk of node-1 is\\tfull | really\\x1b[31m\\x9b\\x9b\n");
+	/* 2026-11-21T09:08:40.123 */
+	assert_int_equal(line - text, 23);
+	assert_int_equal(text[10], 'T');
+}
+
+static void test_level(void **state)
+{
+	cleanup_free char *text = NULL;
+
+	(void)state;
+	diag_setup(DIAG_DEBUG, false);
+	diag(DIAG_DEBUG, "wanted now");
+	text = text_now();
+	assert_non_null(strstr(text, "debug wanted now\n"));
+	assert_int_equal(diag_level_parse("error"), DIAG_ERROR);
+	assert_int_equal(diag_level_parse("debug"), DIAG_DEBUG);
+	assert_int_equal(diag_level_parse("loud"), -EINVAL);
+	assert_int_equal(diag_level_parse(NULL), -EINVAL);
+}
+
+static void test_long(void **state)
+{
+	char big[5000];
+	cleanup_free char *text = NULL;
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	diag(DIAG_ERROR, "%s", big);
+	memset(big, '\x01', sizeof(big) - 1);
+	diag(DIAG_ERROR, "%s", big);
+	text = text_now();
+	assert_non_null(strstr(text, "xxx...\n"));
+}
+
+static void test_ring(void **state)
+{
+	cleanup_free char *text = NULL;
+	unsigned expect = 0, first = 0, i;
+	char *line;
+
+	(void)state;
+	for (i = 0; i < 20000; i++)
+		diag(DIAG_INFO, "number %u", i);
+	text = text_now();
+	assert_in_range(strlen(text), 100000, 200000);
+	/* Whole lines, none missing in between, the last one is the newest. */
+	for (line = text; *line; line = strchr(line, '\n') + 1) {
+		unsigned n;
+		char *at = strstr(line, " info number ");
+
+		assert_non_null(at);
+		assert_int_equal(sscanf(at, " info number %u\n", &n), 1);
+		if (!first)
+			first = expect = n;
+		assert_int_equal(n, expect);
+		expect++;
+	}
+	assert_int_equal(expect, 20000);
+	assert_true(first > 0);
+}
+
+static void *writer(void *data)
+{
+	for (unsigned i = 0; i < 2000; i++)
+		diag(DIAG_INFO, "thread %s %u", (const char *)data, i);
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	static const char *const names[] = {"a", "b", "c"};
+	pthread_t thread[3];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(thread); i++)
+		pthread_create(&thread[i], NULL, writer, (void *)(uintptr_t)names[i]);
+	for (size_t i = 0; i < 20; i++) {
+		cleanup_free char *text = text_now();
+
+		assert_int_equal(text[strlen(text) - 1], '\n');
+	}
+	for (size_t i = 0; i < array_size(thread); i++)
+		pthread_join(thread[i], NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_message), cmocka_unit_test(test_level),
+		cmocka_unit_test(test_long),	cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

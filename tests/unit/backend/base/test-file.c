@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whole files and whole writes, on a disk that takes and gives a few bytes at a time and is interrupted: the
+ * calls of libc are the test's own.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "backend/base/file.h"
+#include "backend/base/random.h"
+
+#define PIECE 7
+
+static char dir[64];
+static unsigned calls;
+static bool full; /* the disk takes nothing and gives no error */
+
+/* Every third call is interrupted. */
+static bool interrupted(void)
+{
+	errno = EINTR;
+	return ++calls % 3 == 0;
+}
+
+ssize_t write(int fd, const void *p, size_t n)
+{
+	if (full)
+		return 0;
+	return interrupted() ? -1 : syscall(SYS_write, fd, p, min_of(n, (size_t)PIECE));
+}
+
+ssize_t pwrite(int fd, const void *p, size_t n, off_t off)
+{
+	return interrupted() ? -1 : syscall(SYS_pwrite64, fd, p, min_of(n, (size_t)PIECE), off);
+}
+
+ssize_t pread(int fd, void *p, size_t n, off_t off)
+{
+	return interrupted() ? -1 : syscall(SYS_pread64, fd, p, min_of(n, (size_t)PIECE), off);
+}
+
+static char *in_dir(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
+static void expect(const char *name, const char *text)
+{
+	cleanup_free char *got = NULL;
+	size_t len = 0;
+
+	assert_int_equal(file_read(in_dir(name), 1000, &got, &len), 0);
+	assert_int_equal(len, strlen(text));
+	assert_string_equal(got, text);
+}
+
+static void test_write_and_read(void **state)
+{
+	static const char text[] = "a text that is written and read in more than one piece";
+	cleanup_free char *got = NULL;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(file_write(dir, "a", text, strlen(text)), 0);
+	expect("a", text);
+	assert_int_equal(file_write(dir, "a", "", 0), 0);
+	expect("a", "");
+	assert_int_equal(access(in_dir(".a.new"), F_OK), -1);
+
+	assert_int_equal(file_write(dir, "a", "12345", 5), 0);
+	assert_int_equal(file_read(in_dir("a"), 4, &got, &len), -EFBIG);
+	assert_int_equal(file_read(in_dir("none"), 4, &got, &len), -ENOENT);
+	assert_int_equal(file_read(dir, 4000, &got, &len), -EINVAL);
+	assert_int_equal(file_sync_dir(dir), 0);
+}
+
+static void test_links(void **state)
+{
+	cleanup_free char *got = NULL;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(file_write(dir, "b", "text", 4), 0);
+	assert_int_equal(symlink("b", in_dir("link")), 0);
+	assert_int_equal(file_read(in_dir("link"), 10, &got, &len), -ELOOP);
+	assert_int_equal(file_read_other(in_dir("link"), 10, &got, &len), 0);
+	assert_string_equal(got, "text");
+}
+
+static void test_places(void **state)
+{
+	cleanup_fd int fd = open(in_dir("c"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	cleanup_free char *got = NULL;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(file_write_all(fd, "0123456789", 10), 0);
+	assert_int_equal(file_pwrite_all(fd, "abcdefghij", 10, 5), 0);
+	assert_int_equal(lseek(fd, 0, SEEK_CUR), 10);
+	assert_int_equal(file_read_fd(fd, 15, &got, &len), 0);
+	assert_int_equal(len, 15);
+	assert_string_equal(got, "01234abcdefghij");
+	assert_int_equal(lseek(fd, 0, SEEK_CUR), 10);
+	full = true;
+	assert_int_equal(file_write_all(fd, "x", 1), -EIO);
+	full = false;
+}
+
+static void test_aside(void **state)
+{
+	cleanup_free char *from = strdup(in_dir("d")), *to = strdup(in_dir("e"));
+	cleanup_free char *first = NULL, *second = NULL;
+
+	(void)state;
+	assert_int_equal(file_write(dir, "d", "1", 1), 0);
+	assert_int_equal(file_aside(from, to, &first), 0);
+	assert_string_equal(first, to);
+	assert_int_equal(file_write(dir, "d", "2", 1), 0);
+	assert_int_equal(file_aside(from, to, &second), 0);
+	assert_string_equal(second, in_dir("e.1"));
+	expect("e", "1");
+	expect("e.1", "2");
+}
+
+static void test_about(void **state)
+{
+	unsigned least = 4000, most = 0;
+
+	(void)state;
+	for (int i = 0; i < 10000; i++) {
+		unsigned ms = random_about(1000);
+
+		least = min_of(least, ms);
+		most = max_of(most, ms);
+	}
+	assert_in_range(least, 750, 800);
+	assert_in_range(most, 1200, 1250);
+	assert_int_equal(random_about(0), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(dir, "/tmp/kxfs-file-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_write_and_read), cmocka_unit_test(test_links),
+		cmocka_unit_test(test_places),	       cmocka_unit_test(test_aside),
+		cmocka_unit_test(test_about),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/* The I/O thread: order of posts, timers, watches, signals, children, the pool, and its end. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "backend/base/uv.h"
+#include "backend/base/lock.h"
+
+#define WAIT_S 60
+
+static struct loop *loop;
+
+static void sem_wait_or_fail(sem_t *sem)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WAIT_S;
+	while (sem_timedwait(sem, &until) < 0)
+		assert_int_equal(errno, EINTR);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	loop_new(&loop);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	loop_stop(loop);
+	loop_free(loop);
+	return 0;
+}
+
+/* Run FN(DATA) on the loop and wait for its end. */
+struct call {
+	loop_fn fn;
+	void *data;
+	sem_t done;
+};
+
+static void call_run(void *data)
+{
+	struct call *c = data;
+
+	c->fn(c->data);
+	sem_post(&c->done);
+}
+
+static void call(loop_fn fn, void *data)
+{
+	struct call c = {.fn = fn, .data = data};
+
+	sem_init(&c.done, 0, 0);
+	loop_post(loop, call_run, &c);
+	sem_wait_or_fail(&c.done);
+	sem_destroy(&c.done);
+}
+
+static void nothing(void *data)
+{
+	(void)data;
+}
+
+#define POSTERS 4
+#define POSTS	5000
+
+static struct {
+	unsigned next[POSTERS]; /* I/O thread */
+	unsigned wrong;
+} order;
+
+struct number {
+	unsigned poster, n;
+};
+
+static void on_number(void *data)
+{
+	struct number *num = data;
+
+	if (order.next[num->poster]++ != num->n || !loop_is_here(loop))
+		order.wrong++;
+	free(num);
+}
+
+static void *poster(void *data)
+{
+	for (unsigned i = 0; i < POSTS; i++) {
+		struct number *num = malloc(sizeof(*num));
+
+		num->poster = (unsigned)(uintptr_t)data;
+		num->n = i;
+		loop_post(loop, on_number, num);
+	}
+	return NULL;
+}
+
+static void test_order(void **state)
+{
+	pthread_t thread[POSTERS];
+
+	(void)state;
+	memset(&order, 0, sizeof(order));
+	poster((void *)0); /* before the start: kept */
+	assert_int_equal(order.next[0], 0);
+	assert_int_equal(loop_start(loop), 0);
+	assert_false(loop_is_here(loop));
+	for (uintptr_t i = 1; i < POSTERS; i++)
+		pthread_create(&thread[i], NULL, poster, (void *)i);
+	for (size_t i = 1; i < POSTERS; i++)
+		pthread_join(thread[i], NULL);
+	call(nothing, NULL);
+	for (size_t i = 0; i < POSTERS; i++)
+		assert_int_equal(order.next[i], POSTS);
+	assert_int_equal(order.wrong, 0);
+}
+
+static void post_more(void *data)
+{
+	unsigned *left = data;
+
+	if (*left && --*left)
+		loop_post(loop, post_more, left);
+}
+
+static void test_stop_drains(void **state)
+{
+	unsigned left = 100;
+
+	(void)state;
+	memset(&order, 0, sizeof(order));
+	loop_start(loop);
+	poster((void *)1);
+	loop_post(loop, post_more, &left);
+	loop_stop(loop);
+	assert_int_equal(order.next[1], POSTS);
+	assert_int_equal(left, 0);
+	/* What comes later is never run; loop_free releases it. */
+	left = 5;
+	loop_post(loop, post_more, &left);
+	loop_stop(loop);
+	assert_int_equal(left, 5);
+}
+
+static int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void test_fork_before_start(void **state)
+{
+	int before = count_fds();
+	int status;
+	pid_t pid;
+
+	(void)state;
+	/* The loop of setup() exists: it must have neither thread nor descriptor yet. */
+	pid = fork();
+	if (pid == 0) {
+		sem_t done;
+
+		sem_init(&done, 0, 0);
+		if (count_fds() != before || loop_start(loop) < 0)
+			_exit(1);
+		loop_stop(loop);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_close_on_exec(void **state)
+{
+	DIR *dir;
+	struct dirent *e;
+
+	(void)state;
+	loop_start(loop);
+	call(nothing, NULL);
+	dir = opendir("/proc/self/fd");
+	while ((e = readdir(dir))) {
+		int fd = atoi(e->d_name);
+
+		if (e->d_name[0] == '.' || fd <= 2)
+			continue;
+		if (fcntl(fd, F_GETFD) < 0) /* inherited ones of the test runner may race */
+			continue;
+		char link[64], target[256];
+		ssize_t n;
+
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, target, sizeof(target) - 1);
+		target[n > 0 ? n : 0] = '\0';
+		if (strstr(target, "event")) /* [eventpoll], [eventfd] */
+			assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	}
+	closedir(dir);
+}
+
+static struct {
+	struct loop_timer *timer, *never;
+	unsigned ticks;
+	uint64_t begin, first;
+	sem_t done;
+} timing;
+
+static void on_never(void *data)
+{
+	(void)data;
+	timing.ticks = 1000;
+}
+
+static void on_tick(void *data)
+{
+	(void)data;
+	if (timing.ticks++ == 0)
+		timing.first = loop_now_ms();
+	if (timing.ticks == 3) {
+		loop_timer_free(timing.timer);
+		sem_post(&timing.done);
+	}
+}
+
+static void start_timer(void *data)
+{
+	(void)data;
+	timing.begin = loop_now_ms();
+	timing.timer = loop_timer_new(loop, 20, 5, on_tick, NULL);
+	timing.never = loop_timer_new(loop, 10, 0, on_never, NULL);
+	loop_timer_free(timing.never);
+	loop_timer_free(NULL);
+	/* Left to loop_stop: */
+	loop_timer_new(loop, 3600 * 1000, 0, on_never, NULL);
+}
+
+static void test_timer(void **state)
+{
+	(void)state;
+	memset(&timing, 0, sizeof(timing));
+	sem_init(&timing.done, 0, 0);
+	loop_start(loop);
+	call(start_timer, NULL);
+	sem_wait_or_fail(&timing.done);
+	call(nothing, NULL);
+	assert_int_equal(timing.ticks, 3);
+	assert_true(timing.first - timing.begin >= 19);
+}
+
+static struct {
+	int fd[2];
+	struct loop_watch *watch;
+	sem_t done;
+	char got;
+} pipes;
+
+static void on_pipe(void *data)
+{
+	(void)data;
+	assert_int_equal(read(pipes.fd[0], &pipes.got, 1), 1);
+	sem_post(&pipes.done);
+}
+
+static void start_watch(void *data)
+{
+	(void)data;
+	pipes.watch = loop_watch_new(loop, pipes.fd[0], false, on_pipe, NULL);
+	assert_non_null(pipes.watch);
+}
+
+static void end_watch(void *data)
+{
+	(void)data;
+	loop_watch_free(pipes.watch);
+	loop_watch_free(NULL);
+	assert_null(loop_watch_new(loop, 9999, false, on_pipe, NULL));
+}
+
+static void test_watch(void **state)
+{
+	(void)state;
+	sem_init(&pipes.done, 0, 0);
+	assert_int_equal(pipe2(pipes.fd, O_CLOEXEC), 0);
+	loop_start(loop);
+	call(start_watch, NULL);
+	assert_int_equal(write(pipes.fd[1], "x", 1), 1);
+	sem_wait_or_fail(&pipes.done);
+	assert_int_equal(pipes.got, 'x');
+	call(end_watch, NULL);
+	close(pipes.fd[0]);
+	close(pipes.fd[1]);
+}
+
+static void on_sigusr1(void *data)
+{
+	sem_post(data);
+}
+
+static void start_signal(void *data)
+{
+	assert_int_equal(loop_signal(loop, SIGUSR1, on_sigusr1, data), 0);
+	assert_true(loop_signal(loop, SIGKILL, on_sigusr1, data) < 0);
+}
+
+static void get_mask(void *data)
+{
+	pthread_sigmask(SIG_SETMASK, NULL, data);
+}
+
+static void test_signal(void **state)
+{
+	sigset_t block, old, mask;
+	sem_t done;
+
+	(void)state;
+	sem_init(&done, 0, 0);
+	sigemptyset(&block);
+	sigaddset(&block, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &block, &old);
+	loop_start(loop);
+	call(start_signal, &done);
+	kill(getpid(), SIGUSR1);
+	sem_wait_or_fail(&done);
+	call(get_mask, &mask);
+	assert_true(sigismember(&mask, SIGTERM));
+	assert_true(sigismember(&mask, SIGHUP));
+	assert_false(sigismember(&mask, SIGUSR1));
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+static struct {
+	uv_process_t process;
+	int64_t status;
+	sem_t done;
+} child;
+
+static void on_child(uv_process_t *process, int64_t status, int sig)
+{
+	(void)sig;
+	child.status = status;
+	uv_close((uv_handle_t *)process, NULL);
+	sem_post(&child.done);
+}
+
+static void start_child(void *data)
+{
+	char sh[] = "/bin/sh", c[] = "-c", script[] = "exit 7";
+	char *args[] = {sh, c, script, NULL};
+	uv_process_options_t options = {.exit_cb = on_child, .file = sh, .args = args};
+
+	(void)data;
+	assert_int_equal(uv_spawn(loop_uv(loop), &child.process, &options), 0);
+}
+
+static void test_child(void **state)
+{
+	sigset_t all, old;
+
+	(void)state;
+	sem_init(&child.done, 0, 0);
+	/* As in kxfs: no other thread takes SIGCHLD. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	loop_start(loop);
+	call(start_child, NULL);
+	sem_wait_or_fail(&child.done);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	assert_int_equal(child.status, 7);
+}
+
+static struct {
+	bool worked_here, done_here;
+	unsigned n;
+	sem_t done;
+} work;
+
+static void work_slow(void *data)
+{
+	struct timespec pause = {.tv_nsec = 50000000};
+
+	(void)data;
+	work.worked_here = loop_is_here(loop);
+	nanosleep(&pause, NULL);
+	work.n++;
+}
+
+static void work_done(void *data)
+{
+	(void)data;
+	work.done_here = loop_is_here(loop);
+	work.n++;
+	/* What a late end starts is closed too. */
+	loop_timer_new(loop, 3600 * 1000, 0, nothing, NULL);
+}
+
+static void start_work(void *data)
+{
+	(void)data;
+	loop_work(loop, work_slow, work_done, NULL);
+}
+
+static void test_work(void **state)
+{
+	(void)state;
+	memset(&work, 0, sizeof(work));
+	loop_start(loop);
+	call(start_work, NULL);
+	loop_stop(loop); /* waits for the pool */
+	assert_int_equal(work.n, 2);
+	assert_false(work.worked_here);
+	assert_true(work.done_here);
+}
+
+int main(void)
+{
+#define loop_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		loop_test(test_order),
+		loop_test(test_stop_drains),
+		loop_test(test_fork_before_start),
+		loop_test(test_timer),
+		loop_test(test_watch),
+		loop_test(test_signal),
+		loop_test(test_child),
+		loop_test(test_work),
+		loop_test(test_close_on_exec),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

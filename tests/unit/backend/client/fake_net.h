@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A loop without time and a server without sockets, for tests of what runs on the loop: loop.h and
+ * http.h are defined here, so the library's own are not linked. All runs in the test's thread, in an
+ * order that the test decides: fake_run does what is posted, fake_wait lets time pass to the next timer,
+ * and requests wait in a list until the test answers them.
+ */
+#ifndef KXFS_TESTS_FAKE_NET_H
+#define KXFS_TESTS_FAKE_NET_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <utlist.h>
+
+#include "backend/client/http.h"
+#include "backend/base/uv.h"
+
+struct fake_job {
+	loop_fn work, fn; /* work: NULL, or to be done before, as the pool does */
+	void *data;
+	struct fake_job *prev, *next;
+};
+
+struct loop_timer {
+	uint64_t at, period;
+	loop_fn fn;
+	void *data;
+	struct loop_timer *prev, *next;
+};
+
+struct http_request {
+	struct http_call call;
+	char *path, *body;
+	struct http_request *prev, *next;
+};
+
+static struct {
+	uint64_t now; /* ms */
+	struct fake_job *posted, *pool;
+	struct loop_timer *timers;
+	struct http_request *requests; /* not answered yet, oldest first */
+	size_t n_sent;
+	bool refusing; /* http_send gives NULL */
+} fake;
+
+/* --- loop.h --- */
+
+void loop_post(struct loop *loop, loop_fn fn, void *data)
+{
+	struct fake_job *j = calloc(1, sizeof(*j));
+
+	(void)loop;
+	assert_non_null(j);
+	j->fn = fn;
+	j->data = data;
+	DL_APPEND(fake.posted, j);
+}
+
+bool loop_is_here(const struct loop *loop)
+{
+	(void)loop;
+	return true;
+}
+
+struct loop_timer *loop_timer_new(struct loop *loop, unsigned delay_ms, unsigned period_ms,
+				  loop_fn fn, void *data)
+{
+	struct loop_timer *t = calloc(1, sizeof(*t));
+
+	(void)loop;
+	assert_non_null(t);
+	t->at = fake.now + delay_ms;
+	t->period = period_ms;
+	t->fn = fn;
+	t->data = data;
+	DL_APPEND(fake.timers, t);
+	return t;
+}
+
+void loop_timer_free(struct loop_timer *t)
+{
+	if (!t)
+		return;
+	DL_DELETE(fake.timers, t);
+	free(t);
+}
+
+/* Nothing is ever told of descriptors: the spool has its own timer where that matters. */
+struct loop_watch *loop_watch_new(struct loop *loop, int fd, bool priority, loop_fn fn, void *data)
+{
+	(void)loop;
+	(void)fd;
+	(void)priority;
+	(void)fn;
+	(void)data;
+	return NULL;
+}
+
+void loop_watch_free(struct loop_watch *watch)
+{
+	(void)watch;
+}
+
+void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data)
+{
+	struct fake_job *j = calloc(1, sizeof(*j));
+
+	(void)loop;
+	assert_non_null(j);
+	j->work = work;
+	j->fn = done;
+	j->data = data;
+	DL_APPEND(fake.pool, j);
+}
+
+int64_t loop_time_ns(void)
+{
+	return (int64_t)(1700000000000 + fake.now) * 1000000;
+}
+
+uint64_t loop_now_ms(void)
+{
+	return fake.now;
+}
+
+uv_loop_t *loop_uv(struct loop *loop)
+{
+	(void)loop;
+	return NULL;
+}
+
+static inline bool fake_step(struct fake_job **list)
+{
+	struct fake_job *j = *list;
+
+	if (!j)
+		return false;
+	DL_DELETE(*list, j);
+	if (j->work)
+		j->work(j->data);
+	j->fn(j->data);
+	free(j);
+	return true;
+}
+
+/* All that is posted, and all work of the pool. */
+static inline void fake_run(void)
+{
+	while (fake_step(&fake.posted) || fake_step(&fake.pool))
+		;
+}
+
+/* Time passes to the next timer, which runs. False: there is none within MS. */
+static inline bool fake_wait(uint64_t ms)
+{
+	struct loop_timer *t, *next = NULL;
+
+	DL_FOREACH(fake.timers, t)
+		if (!next || t->at < next->at)
+			next = t;
+	if (!next || next->at > fake.now + ms)
+		return false;
+	fake.now = max_of(fake.now, next->at);
+	next->at += max_of(next->period, (uint64_t)1);
+	next->fn(next->data);
+	fake_run();
+	return true;
+}
+
+/* Whatever happens within MS. */
+static inline void fake_pass(uint64_t ms)
+{
+	uint64_t until = fake.now + ms;
+
+	while (fake_wait(until - fake.now))
+		;
+	fake.now = until;
+}
+
+/* --- http.h --- */
+
+struct http {
+	loop_fn stopped;
+	void *data;
+};
+
+int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
+	     struct http **ret, char **ret_text)
+{
+	(void)loop;
+	(void)c;
+	(void)cr;
+	*ret_text = NULL;
+	*ret = calloc(1, sizeof(**ret));
+	return 0;
+}
+
+void http_free(struct http *http)
+{
+	free(http);
+}
+
+static inline void fake_forget(struct http_request *rq)
+{
+	DL_DELETE(fake.requests, rq);
+	free(rq->path);
+	free(rq->body);
+	free(rq);
+}
+
+void http_stop(struct http *http, loop_fn fn, void *data)
+{
+	while (fake.requests)
+		fake_forget(fake.requests);
+	loop_post(NULL, fn, data);
+	(void)http;
+}
+
+struct http_request *http_send(struct http *http, const struct http_call *call)
+{
+	struct http_request *rq;
+
+	(void)http;
+	assert_true(call->deadline_ms && call->done);
+	if (fake.refusing)
+		return NULL;
+	rq = calloc(1, sizeof(*rq));
+	assert_non_null(rq);
+	rq->call = *call;
+	rq->path = strdup(call->path);
+	rq->body = call->body ? strndup(call->body, call->len) : NULL;
+	rq->call.path = rq->path;
+	rq->call.body = rq->body;
+	DL_APPEND(fake.requests, rq);
+	fake.n_sent++;
+	return rq;
+}
+
+void http_cancel(struct http_request *rq)
+{
+	fake_forget(rq);
+}
+
+void http_count(struct http *http, struct http_counts *ret)
+{
+	(void)http;
+	*ret = (struct http_counts){0};
+}
+
+/* The oldest request whose path has PART; NULL: none. */
+static inline struct http_request *fake_find(const char *part)
+{
+	struct http_request *rq;
+
+	DL_FOREACH(fake.requests, rq)
+		if (strstr(rq->path, part))
+			return rq;
+	return NULL;
+}
+
+static inline void fake_end(struct http_request *rq, const struct http_reply *reply)
+{
+	struct http_reply r = *reply;
+	struct http_call call = rq->call;
+
+	r.text = r.text ? r.text : "";
+	r.body = r.body ? r.body : "";
+	r.len = strlen(r.body);
+	fake_forget(rq); /* no owner may cancel it from within its end */
+	call.done(call.data, &r);
+}
+
+/* A reply of the server; a stream gets BODY through its bytes when it is a 2xx. */
+static inline void fake_answer(struct http_request *rq, int status, const char *body)
+{
+	struct http_reply reply = {.status = status, .body = body};
+
+	if (status / 100 == 2 && rq->call.head)
+		rq->call.head(rq->call.data, status);
+	if (status / 100 == 2 && rq->call.bytes) {
+		int err = *body ? rq->call.bytes(rq->call.data, body, strlen(body)) : 0;
+
+		reply.err = err < 0 ? err : 0;
+		reply.body = "";
+	}
+	fake_end(rq, &reply);
+}
+
+/* The connection breaks; SENT: the request may have been acted on. */
+static inline void fake_break(struct http_request *rq, int err, bool sent)
+{
+	fake_end(rq, &(struct http_reply){.err = err, .sent = sent, .text = "it broke"});
+}
+
+/* Timers that nobody has ended. */
+static inline void fake_forget_timers(void)
+{
+	struct loop_timer *t, *next;
+
+	DL_FOREACH_SAFE(fake.timers, t, next)
+		loop_timer_free(t);
+}
+
+#endif

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the tests of http need: the servers of http_server.py, a loop, credentials that a test sets, and
+ * calls whose end a test waits for. Descriptors are counted before and after each test.
+ */
+#ifndef KXFS_TESTS_HTTP_RIG_H
+#define KXFS_TESTS_HTTP_RIG_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "backend/client/http.h"
+
+#define WAIT_S	120
+#define MANY_MS 110000 /* a deadline that no test reaches */
+
+extern char **environ;
+
+static struct {
+	pid_t pid;
+	int in;
+	FILE *out;
+	char line[512];
+} server;
+
+/* What credential_get answers; set by tests. I/O thread. */
+static struct {
+	int err;
+	const char *text;
+	struct credential_view view;
+	const char *next_authorization; /* after a refusal; NULL: asking again does not help */
+	bool later;			/* answer from a timer */
+	bool never;
+	unsigned refusals;
+	struct loop_timer *timer;
+	credential_fn fn;
+	void *data;
+} credentials;
+
+static struct {
+	struct loop *loop;
+	struct spec_connection connection;
+	struct http *http;
+	size_t descriptors, inherited; /* before the test */
+	char url[64];
+} rig;
+
+/* --- waiting --- */
+
+static inline void sem_wait_or_fail(sem_t *sem)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WAIT_S;
+	while (sem_timedwait(sem, &until) < 0)
+		assert_int_equal(errno, EINTR);
+}
+
+struct rig_run {
+	loop_fn fn;
+	void *data;
+	sem_t done;
+};
+
+static inline void rig_run_now(void *data)
+{
+	struct rig_run *r = data;
+
+	r->fn(r->data);
+	sem_post(&r->done);
+}
+
+/* Run FN(DATA) on the I/O thread and wait for its end. */
+static inline void rig_run(loop_fn fn, void *data)
+{
+	struct rig_run r = {.fn = fn, .data = data};
+
+	sem_init(&r.done, 0, 0);
+	loop_post(rig.loop, rig_run_now, &r);
+	sem_wait_or_fail(&r.done);
+	sem_destroy(&r.done);
+}
+
+/* --- credentials --- */
+
+static inline void credential_on_timer(void *data)
+{
+	(void)data;
+	loop_timer_free(take_ptr(credentials.timer));
+	credentials.fn(credentials.data, credentials.err, &credentials.view, credentials.text);
+}
+
+uint64_t credential_get(struct credential *cr, credential_fn fn, void *data)
+{
+	(void)cr;
+	if (credentials.never)
+		return 1;
+	if (!credentials.later) {
+		fn(data, credentials.err, &credentials.view, credentials.text);
+		return 0;
+	}
+	credentials.fn = fn;
+	credentials.data = data;
+	credentials.timer = loop_timer_new(rig.loop, 10, 0, credential_on_timer, NULL);
+	return 1;
+}
+
+void credential_cancel(struct credential *cr, uint64_t ticket)
+{
+	(void)cr;
+	assert_int_equal(ticket, 1);
+	loop_timer_free(take_ptr(credentials.timer));
+}
+
+bool credential_refused(struct credential *cr, uint64_t generation)
+{
+	(void)cr;
+	if (generation != credentials.view.generation)
+		return true;
+	credentials.refusals++;
+	if (!credentials.next_authorization)
+		return false;
+	credentials.view.authorization = credentials.next_authorization;
+	credentials.next_authorization = NULL;
+	credentials.view.generation++;
+	return true;
+}
+
+/* --- the servers --- */
+
+static inline int server_start(void **state)
+{
+	const char *const args[] = {"/usr/bin/python3",
+				    TEST_SOURCE "/tests/unit/backend/client/http_server.py", NULL};
+	posix_spawn_file_actions_t actions;
+	int in[2], out[2];
+
+	(void)state;
+	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, in[0], 0);
+	posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+	assert_int_equal(posix_spawn(&server.pid, args[0], &actions, NULL,
+				     (char *const *)(uintptr_t)args, environ),
+			 0);
+	posix_spawn_file_actions_destroy(&actions);
+	close(in[0]);
+	close(out[1]);
+	server.in = in[1];
+	server.out = fdopen(out[0], "r");
+	assert_non_null(fgets(server.line, sizeof(server.line), server.out));
+	/* The first loop of a process opens descriptors that stay. */
+	loop_new(&rig.loop);
+	assert_int_equal(loop_start(rig.loop), 0);
+	loop_stop(rig.loop);
+	loop_free(take_ptr(rig.loop));
+	return 0;
+}
+
+static inline int server_end(void **state)
+{
+	int status;
+
+	(void)state;
+	close(server.in); /* it ends, and removes what it made */
+	assert_int_equal(waitpid(server.pid, &status, 0), server.pid);
+	(void)fclose(server.out);
+	return 0;
+}
+
+static inline unsigned server_port(const char *name)
+{
+	char key[32];
+	const char *at;
+
+	(void)snprintf(key, sizeof(key), " %s ", name);
+	at = strstr(server.line, key);
+	assert_non_null(at);
+	return (unsigned)strtoul(at + strlen(key), NULL, 10);
+}
+
+/* The text of a certificate or key that the server made. To be freed. */
+static inline char *server_pem(const char *name)
+{
+	cleanup_free char *path = NULL;
+	FILE *f cleanup(base_fclose) = NULL;
+	char *text = calloc(1, 65536);
+
+	assert_true(asprintf(&path, "%.*s/%s.pem", (int)strcspn(server.line, " "), server.line,
+			     name) > 0);
+	if (strchr(name, '.'))
+		path[strlen(path) - strlen(".pem")] = '\0';
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_true(fread(text, 1, 65535, f) > 0);
+	return text;
+}
+
+/* --- a connection --- */
+
+/* Those that are open; or that a child would inherit. */
+static inline size_t rig_descriptors(bool inherited)
+{
+	DIR *d = opendir("/proc/self/fd");
+	struct dirent *e;
+	size_t n = 0;
+
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		n += !inherited || fcntl((int)strtol(e->d_name, NULL, 10), F_GETFD) == 0;
+	closedir(d);
+	return n;
+}
+
+static inline void rig_set(char **field, const char *value)
+{
+	free(*field);
+	*field = strdup(value);
+}
+
+/* The connection to server NAME, with all that is verified by its CA. http comes with rig_connect. */
+static inline void rig_prepare(const char *name)
+{
+	struct spec_connection *c = &rig.connection;
+
+	memset(&credentials, 0, sizeof(credentials));
+	*c = (struct spec_connection){0};
+	rig_set(&c->context, "test");
+	(void)snprintf(rig.url, sizeof(rig.url), "http%s://localhost:%u",
+		       strcmp(name, "plain") == 0 ? "" : "s", server_port(name));
+	rig_set(&c->server, rig.url);
+	c->ca_pem = server_pem("ca");
+	rig_set(&c->tls_server_name, "");
+	rig_set(&c->proxy_url, "");
+	rig_set(&c->ca_file, "");
+	rig_set(&c->as, "");
+	rig_set(&c->as_uid, "");
+}
+
+static inline void rig_connect(void)
+{
+	cleanup_free char *text = NULL;
+
+	assert_int_equal(http_new(rig.loop, &rig.connection, NULL, &rig.http, &text), 0);
+	assert_null(text);
+}
+
+static inline void rig_connection_clear(void)
+{
+	struct spec_connection *c = &rig.connection;
+
+	free(c->context);
+	free(c->server);
+	free(c->ca_pem);
+	free(c->tls_server_name);
+	free(c->proxy_url);
+	free(c->ca_file);
+	free(c->as);
+	free(c->as_uid);
+	*c = (struct spec_connection){0};
+}
+
+static inline void rig_post(void *data)
+{
+	sem_post(data);
+}
+
+static inline void rig_stop_now(void *data)
+{
+	http_stop(rig.http, rig_post, data);
+}
+
+/* End what is under way; nothing is told any more. */
+static inline void rig_disconnect(void)
+{
+	sem_t done;
+
+	if (rig.http) {
+		sem_init(&done, 0, 0);
+		rig_run(rig_stop_now, &done);
+		sem_wait_or_fail(&done);
+		sem_destroy(&done);
+		http_free(take_ptr(rig.http));
+	}
+	rig_connection_clear();
+}
+
+static inline int rig_setup(void **state)
+{
+	(void)state;
+	rig.descriptors = rig_descriptors(false);
+	rig.inherited = rig_descriptors(true);
+	loop_new(&rig.loop);
+	return loop_start(rig.loop);
+}
+
+static inline int rig_teardown(void **state)
+{
+	(void)state;
+	rig_disconnect();
+	loop_stop(rig.loop);
+	loop_free(take_ptr(rig.loop));
+	/* curl's thread that looks up names may still be about to close its own. */
+	for (int i = 0; i < WAIT_S * 100 && rig_descriptors(false) > rig.descriptors; i++)
+		usleep(10000);
+	assert_int_equal(rig_descriptors(false), rig.descriptors);
+	return 0;
+}
+
+/* --- calls --- */
+
+/* A call and how it has ended. Zeroed, with CALL as wanted; rig_send sets the rest. */
+struct rig_call {
+	struct http_call call;
+	struct http_request *request;
+	sem_t done;
+	bool over;
+	int err, status;
+	bool sent;
+	unsigned wait_ms;
+	char text[512];
+	char *body; /* freed by rig_clear */
+	size_t len;
+
+	/* What the callbacks told, and what they are to do: */
+	atomic_uint heads;
+	atomic_size_t bytes;
+	sem_t head_came;
+	size_t fail_after; /* bytes: then fail with FAIL */
+	int fail;
+	void (*on_head)(struct rig_call *c);
+	void (*on_bytes)(struct rig_call *c);
+	void (*on_done)(struct rig_call *c);
+};
+
+static inline void rig_on_head(void *data, int status)
+{
+	struct rig_call *c = data;
+
+	assert_false(c->over);
+	assert_int_equal(status / 100, 2);
+	atomic_fetch_add(&c->heads, 1);
+	sem_post(&c->head_came);
+	if (c->on_head)
+		c->on_head(c);
+}
+
+static inline int rig_on_bytes(void *data, const char *bytes, size_t n)
+{
+	struct rig_call *c = data;
+
+	(void)bytes;
+	assert_false(c->over);
+	assert_int_equal(atomic_load(&c->heads), 1);
+	atomic_fetch_add(&c->bytes, n);
+	if (c->on_bytes)
+		c->on_bytes(c);
+	return c->fail && atomic_load(&c->bytes) >= c->fail_after ? c->fail : 0;
+}
+
+static inline void rig_on_done(void *data, const struct http_reply *reply)
+{
+	struct rig_call *c = data;
+
+	assert_false(c->over);
+	c->over = true;
+	c->request = NULL;
+	c->err = reply->err;
+	c->status = reply->status;
+	c->sent = reply->sent;
+	c->wait_ms = reply->wait_ms;
+	(void)snprintf(c->text, sizeof(c->text), "%s", reply->text);
+	c->body = malloc(reply->len + 1);
+	memcpy(c->body, reply->body, reply->len);
+	c->body[reply->len] = '\0';
+	c->len = reply->len;
+	if (c->on_done)
+		c->on_done(c);
+	sem_post(&c->done);
+}
+
+static inline void rig_send_now(void *data)
+{
+	struct rig_call *c = data;
+
+	c->request = http_send(rig.http, &c->call);
+	assert_non_null(c->request);
+	assert_false(c->over);
+}
+
+/* STREAM: head() and bytes() are told. */
+static inline void rig_send(struct rig_call *c, const char *path)
+{
+	sem_init(&c->done, 0, 0);
+	sem_init(&c->head_came, 0, 0);
+	c->call.path = path;
+	if (!c->call.deadline_ms)
+		c->call.deadline_ms = MANY_MS;
+	if (c->call.stream) {
+		c->call.head = rig_on_head;
+		c->call.bytes = rig_on_bytes;
+	}
+	c->call.done = rig_on_done;
+	c->call.data = c;
+	rig_run(rig_send_now, c);
+}
+
+static inline void rig_wait(struct rig_call *c)
+{
+	sem_wait_or_fail(&c->done);
+}
+
+static inline void rig_cancel_now(void *data)
+{
+	struct rig_call *c = data;
+
+	if (c->request)
+		http_cancel(take_ptr(c->request));
+}
+
+/* What is still under way ends; nothing is told of it. */
+static inline void rig_clear(struct rig_call *c)
+{
+	if (rig.http)
+		rig_run(rig_cancel_now, c);
+	free(c->body);
+	sem_destroy(&c->done);
+	sem_destroy(&c->head_came);
+}
+
+/* Ask and wait. To be cleared. */
+static inline struct rig_call *rig_ask_call(struct rig_call *c, const char *path)
+{
+	rig_send(c, path);
+	rig_wait(c);
+	return c;
+}
+
+/* Expect 200 and BODY for a GET of PATH. */
+static inline void rig_expect(const char *path, const char *body)
+{
+	struct rig_call c cleanup(rig_clear) = {0};
+
+	rig_ask_call(&c, path);
+	assert_string_equal(c.text, "");
+	assert_int_equal(c.err, 0);
+	assert_int_equal(c.status, 200);
+	if (body)
+		assert_string_equal(c.body, body);
+}
+
+/* What /stats says of ID. */
+struct rig_stats {
+	unsigned seen, connections, open, most;
+};
+
+static inline struct rig_stats rig_stats(const char *id)
+{
+	struct rig_call c cleanup(rig_clear) = {0};
+	struct rig_stats s;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/stats?id=%s", id);
+	rig_ask_call(&c, path);
+	assert_int_equal(sscanf(c.body, "%u %u %u %u", &s.seen, &s.connections, &s.open, &s.most),
+			 4);
+	return s;
+}
+
+#endif

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: MIT */
+/* http: calls with a deadline: what is sent, how they end, when they are sent again. */
+#include "tests/unit/backend/client/http_rig.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "backend/base/tally.h"
+
+#define call_scope struct rig_call cleanup(rig_clear)
+
+static int plain(void **state)
+{
+	if (rig_setup(state))
+		return -1;
+	rig_prepare("plain");
+	rig_connect();
+	rig_expect("/reset", NULL);
+	return 0;
+}
+
+static struct http_counts counts(void)
+{
+	struct http_counts n;
+
+	http_count(rig.http, &n);
+	return n;
+}
+
+/* --- what is sent, and what comes back --- */
+
+static void test_get(void **state)
+{
+	call_scope c = {0};
+
+	(void)state;
+	rig_ask_call(&c, "/echo/../x?a=b%20c");
+	assert_int_equal(c.status, 200);
+	assert_non_null(strstr(c.body, "\"method\": \"GET\""));
+	assert_non_null(strstr(c.body, "\"target\": \"/echo/../x?a=b%20c\""));
+	assert_non_null(strstr(c.body, "[\"accept\", \"application/json, */*\"]"));
+	assert_non_null(strstr(c.body, "[\"user-agent\", \"kxfs/" KXFS_VERSION "\"]"));
+	assert_null(strstr(c.body, "accept-encoding"));
+	assert_null(strstr(c.body, "authorization"));
+	assert_false(c.sent);
+	assert_int_equal(counts().failed, 0);
+}
+
+static void test_post(void **state)
+{
+	static const char body[] = "{\"a\": 1}";
+	call_scope c = {.call = {.method = HTTP_POST, .body = body, .len = sizeof(body) - 1}};
+
+	(void)state;
+	credentials.view.authorization = "Authorization: Bearer abc";
+	rig_ask_call(&c, "/echo");
+	assert_int_equal(c.status, 200);
+	assert_non_null(strstr(c.body, "\"method\": \"POST\""));
+	assert_non_null(strstr(c.body, "\"body\": \"{\\\"a\\\": 1}\""));
+	assert_non_null(strstr(c.body, "[\"content-type\", \"application/json\"]"));
+	assert_non_null(strstr(c.body, "[\"authorization\", \"Bearer abc\"]"));
+	assert_null(strstr(c.body, "expect"));
+}
+
+static void test_delete(void **state)
+{
+	static const char body[] = "{}";
+	call_scope with = {.call = {.method = HTTP_DELETE, .body = body, .len = 2}};
+	call_scope without = {.call = {.method = HTTP_DELETE}};
+
+	(void)state;
+	rig_ask_call(&with, "/echo");
+	assert_non_null(strstr(with.body, "\"method\": \"DELETE\""));
+	assert_non_null(strstr(with.body, "\"body\": \"{}\""));
+	rig_ask_call(&without, "/echo");
+	assert_non_null(strstr(without.body, "\"method\": \"DELETE\""));
+	assert_non_null(strstr(without.body, "\"body\": \"\""));
+}
+
+static void test_compressed(void **state)
+{
+	call_scope c = {.call = {.compress = true}};
+
+	(void)state;
+	rig_ask_call(&c, "/echo");
+	assert_int_equal(c.status, 200);
+	assert_non_null(strstr(c.body, "[\"accept-encoding\", \"gzip\"]"));
+}
+
+static void test_refusals(void **state)
+{
+	call_scope not_found = {0}, conflict = {.call = {.method = HTTP_POST}}, moved = {0};
+
+	(void)state;
+	rig_ask_call(&not_found, "/nothing");
+	assert_int_equal(not_found.err, 0);
+	assert_int_equal(not_found.status, 404);
+	assert_string_equal(not_found.body, "no such thing");
+	rig_ask_call(&conflict, "/status?status=409&body=there");
+	assert_int_equal(conflict.status, 409);
+	assert_false(conflict.sent);
+	assert_string_equal(conflict.body, "there");
+	/* Credentials never go to where a server points. */
+	rig_ask_call(&moved, "/redirect");
+	assert_int_equal(moved.status, 302);
+	assert_string_equal(moved.body, "elsewhere");
+}
+
+/* What could make a second request or a header of its own is not sent. */
+static void test_injection(void **state)
+{
+	static const char *const paths[] = {"/echo HTTP/1.1", "/echo\r\nX: y", "/a#b", "echo", ""};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(paths); i++) {
+		call_scope c = {0};
+
+		rig_ask_call(&c, paths[i]);
+		assert_int_equal(c.err, -EINVAL);
+		assert_false(c.sent);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		call_scope c = {0};
+
+		credentials.view.authorization = i ? "Authorization: Bearer a\nX: y" : "A: \x7f";
+		rig_ask_call(&c, "/echo");
+		assert_int_equal(c.err, -EACCES);
+		assert_false(c.sent);
+		assert_null(strstr(c.text, "Bearer"));
+	}
+}
+
+static void test_sizes(void **state)
+{
+	call_scope fits = {0}, large = {0}, allowed = {.call = {.max_body = 1 << 20}};
+	call_scope words = {0};
+
+	(void)state;
+	rig_ask_call(&fits, "/pieces?n=1&size=65536");
+	assert_int_equal(fits.err, 0);
+	assert_int_equal(fits.len, 65536);
+	rig_ask_call(&large, "/pieces?n=1&size=65537");
+	assert_int_equal(large.err, -EFBIG);
+	assert_non_null(strstr(large.text, "too large"));
+	rig_ask_call(&allowed, "/pieces?n=8&size=131072");
+	assert_int_equal(allowed.err, 0);
+	assert_int_equal(allowed.len, 1 << 20);
+	assert_int_equal(allowed.body[(1 << 20) - 1], 'h');
+	/* The beginning of an error's words is enough. */
+	rig_ask_call(&words, "/pieces?status=500&n=3&size=60000");
+	assert_int_equal(words.err, 0);
+	assert_int_equal(words.status, 500);
+	assert_int_equal(words.len, 65536);
+}
+
+/* --- deadlines --- */
+
+static void test_deadline(void **state)
+{
+	call_scope get = {.call = {.deadline_ms = 1000}};
+	call_scope post = {.call = {.deadline_ms = 1000, .method = HTTP_POST}};
+	call_scope half = {.call = {.deadline_ms = 2000, .method = HTTP_POST}};
+
+	(void)state;
+	rig_expect("/status", NULL); /* then there is a connection */
+	rig_ask_call(&get, "/silent");
+	assert_int_equal(get.err, -ETIMEDOUT);
+	assert_int_equal(get.status, 0);
+	assert_non_null(strstr(get.text, "no answer within 1.0 s"));
+	rig_ask_call(&post, "/silent");
+	assert_int_equal(post.err, -ETIMEDOUT);
+	assert_true(post.sent);
+	rig_ask_call(&half, "/pieces?end=hang&status=201");
+	assert_int_equal(half.err, -ETIMEDOUT);
+	assert_int_equal(half.status, 201);
+	assert_true(half.sent);
+	assert_int_equal(counts().failed, 3);
+	rig_expect("/status", NULL);
+}
+
+static void test_deadline_of_credentials(void **state)
+{
+	call_scope c = {.call = {.deadline_ms = 200, .method = HTTP_POST}};
+
+	(void)state;
+	credentials.never = true;
+	rig_ask_call(&c, "/echo");
+	assert_int_equal(c.err, -ETIMEDOUT);
+	assert_false(c.sent);
+	assert_non_null(strstr(c.text, "no credential"));
+}
+
+/* --- what is counted --- */
+
+static char *answers(void)
+{
+	char *text;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	tally_print(counts().answers, out, "r", (const char *const[]){"verb", "resource", "code"});
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+/* Verb and resource of each request, as the server's rules of access have them. */
+static void test_names(void **state)
+{
+	static const struct {
+		enum http_method method;
+		const char *path, *verb, *resource;
+	} cases[] = {
+		{HTTP_GET, "/api/v1/namespaces/a/pods?limit=5", "list", "pods"},
+		{HTTP_GET, "/api/v1/namespaces/a/pods?watch=true&x=/y", "watch", "pods"},
+		{HTTP_GET, "/api/v1/namespaces/a/pods/p", "get", "pods"},
+		{HTTP_GET, "/api/v1/namespaces/a/pods/p/log?follow=true", "get", "pods/log"},
+		{HTTP_GET, "/apis/batch.volcano.sh/v1alpha1/namespaces/a/jobs", "list",
+		 "jobs.batch.volcano.sh"},
+		{HTTP_POST, "/apis/batch.volcano.sh/v1alpha1/namespaces/a/jobs", "create",
+		 "jobs.batch.volcano.sh"},
+		{HTTP_PATCH, "/apis/x.dev/v1beta2/namespaces/a/appwrappers/w?y", "patch",
+		 "appwrappers.x.dev"},
+		{HTTP_DELETE, "/apis/x.dev/v1/namespaces/a/jobs/j/status", "delete",
+		 "jobs.x.dev/status"},
+		{HTTP_GET, "/apis/scheduling.volcano.sh/v1beta1/queues?watch=true", "watch",
+		 "queues.scheduling.volcano.sh"},
+		{HTTP_GET, "/apis/scheduling.volcano.sh/v1beta1/queues/q", "get",
+		 "queues.scheduling.volcano.sh"},
+		{HTTP_GET, "/api/v1/namespaces/a", "get", "namespaces"},
+		{HTTP_GET, "/apis/batch.volcano.sh/v1alpha1", "get", ""},
+		{HTTP_GET, "/version", "get", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(cases); i++) {
+		call_scope c = {.call = {.method = cases[i].method}};
+		cleanup_free char *line = NULL;
+		cleanup_free char *before = answers();
+		cleanup_free char *after = NULL;
+		int n = asprintf(&line, "kxfs_r{verb=\"%s\",resource=\"%s\",code=\"404\"} ",
+				 cases[i].verb, cases[i].resource);
+
+		assert_true(n > 0);
+		rig_ask_call(&c, cases[i].path);
+		assert_int_equal(c.status, 404);
+		after = answers();
+		assert_string_not_equal(before, after);
+		assert_non_null(strstr(after, line));
+	}
+}
+
+/* --- credentials --- */
+
+static void test_no_credential(void **state)
+{
+	call_scope c = {.call = {.method = HTTP_POST, .retry = true}};
+	unsigned asked = atomic_load(&counts().answers->n_rows);
+
+	(void)state;
+	credentials.err = -ENOENT;
+	credentials.text = "no token there";
+	credentials.later = true;
+	rig_ask_call(&c, "/echo");
+	assert_int_equal(c.err, -EACCES);
+	assert_string_equal(c.text, "no token there");
+	assert_false(c.sent);
+	assert_int_equal(atomic_load(&counts().answers->n_rows), asked);
+}
+
+static void test_unauthorized(void **state)
+{
+	call_scope fresh = {.call = {.method = HTTP_POST}}, still = {.call = {.method = HTTP_POST}};
+
+	(void)state;
+	credentials.later = true;
+	credentials.view.authorization = "Authorization: Bearer old";
+	credentials.next_authorization = "Authorization: Bearer new";
+	rig_ask_call(&fresh, "/token?token=new&id=t");
+	assert_int_equal(fresh.status, 200);
+	assert_string_equal(fresh.body, "in");
+	assert_int_equal(rig_stats("t").seen, 2);
+	/* Once more, not for ever. */
+	credentials.next_authorization = "Authorization: Bearer newer";
+	rig_ask_call(&still, "/token?token=other&id=u");
+	assert_int_equal(still.status, 401);
+	assert_string_equal(still.body, "who are you");
+	assert_int_equal(rig_stats("u").seen, 2);
+	assert_int_equal(credentials.refusals, 2);
+}
+
+static void test_unauthorized_for_good(void **state)
+{
+	call_scope c = {0};
+
+	(void)state;
+	rig_ask_call(&c, "/token?token=new&id=t");
+	assert_int_equal(c.status, 401);
+	assert_int_equal(rig_stats("t").seen, 1);
+}
+
+/* --- connections that break --- */
+
+/* A peer that has gone without a word is noticed also by a stream that only waits. */
+static void test_silent_peers(void **state)
+{
+	size_t n = 0;
+
+	(void)state;
+	for (int fd = 3; fd < 256; fd++) {
+		int domain = 0, alive = 0, after = 0;
+		unsigned dead = 0;
+		socklen_t size = sizeof(int);
+
+		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 || domain == AF_UNIX)
+			continue;
+		n++;
+		getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &alive, &size);
+		getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &after, &size);
+		getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, &size);
+		assert_int_equal(alive, 1);
+		assert_int_equal(after, 20);
+		assert_int_equal(dead, 30000);
+	}
+	assert_int_equal(n, 1);
+}
+
+static void test_cut(void **state)
+{
+	call_scope get = {0}, post = {.call = {.method = HTTP_POST, .retry = true}};
+	call_scope half = {.call = {.method = HTTP_POST, .retry = true}};
+	call_scope head = {.call = {.method = HTTP_POST, .retry = true}};
+
+	(void)state;
+	rig_ask_call(&get, "/cut?id=g");
+	assert_int_equal(get.err, -EIO);
+	assert_true(strlen(get.text) > 0);
+	/* The server may have acted on it: it is the owner's to find out. */
+	rig_ask_call(&post, "/cut?id=p");
+	assert_int_equal(post.err, -EIO);
+	assert_int_equal(post.status, 0);
+	assert_true(post.sent);
+	assert_int_equal(rig_stats("p").seen, 1);
+	rig_ask_call(&half, "/pieces?n=2&status=201&end=cut&id=h");
+	assert_int_equal(half.err, -EIO);
+	assert_int_equal(half.status, 201);
+	assert_true(half.sent);
+	assert_int_equal(rig_stats("h").seen, 1);
+	/* Curl takes this for an answer. */
+	rig_ask_call(&head, "/half-head?id=hh");
+	assert_int_equal(head.err, -EIO);
+	assert_int_equal(head.status, 0);
+	assert_true(head.sent);
+	assert_int_equal(rig_stats("hh").seen, 1);
+}
+
+/* A connection that has served before breaks: curl would send again by itself. */
+static void test_cut_of_a_used_connection(void **state)
+{
+	static const enum http_method methods[] = {HTTP_POST, HTTP_DELETE};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(methods); i++) {
+		call_scope c = {.call = {.method = methods[i], .retry = true}};
+		char path[32], id[2] = {(char)('a' + i)};
+
+		rig_expect("/status", NULL);
+		(void)snprintf(path, sizeof(path), "/cut?times=1&id=%s", id);
+		rig_ask_call(&c, path);
+		assert_int_equal(c.err, -EIO);
+		assert_true(c.sent);
+		assert_non_null(strstr(c.text, "before an answer came"));
+		assert_int_equal(rig_stats(id).seen, 1);
+	}
+}
+
+static void test_cut_of_a_get(void **state)
+{
+	call_scope c = {.call = {.retry = true}}, told = {.call = {.retry = true, .stream = true}};
+
+	(void)state;
+	rig_ask_call(&c, "/cut?times=2&id=c");
+	assert_int_equal(c.err, 0);
+	assert_int_equal(c.status, 200);
+	assert_string_equal(c.body, "fine");
+	assert_int_equal(rig_stats("c").seen, 3);
+	/* What its owner has seen can't be taken back. */
+	rig_ask_call(&told, "/pieces?n=2&end=cut&id=t");
+	assert_int_equal(told.err, -EIO);
+	assert_int_equal(told.status, 200);
+	assert_int_equal(told.bytes, 20);
+	assert_int_equal(rig_stats("t").seen, 1);
+}
+
+static void test_nobody_listens(void **state)
+{
+	call_scope once = {.call = {.method = HTTP_POST}};
+	call_scope again = {.call = {.method = HTTP_POST, .retry = true, .deadline_ms = 1500}};
+	call_scope unknown = {0};
+
+	(void)state;
+	rig_disconnect();
+	rig_prepare("plain");
+	rig_set(&rig.connection.server, "http://127.0.0.1:1");
+	rig_connect();
+	rig_ask_call(&once, "/echo");
+	assert_int_equal(once.err, -EHOSTUNREACH);
+	assert_false(once.sent);
+	assert_non_null(strstr(once.text, "127.0.0.1:1: "));
+	rig_ask_call(&again, "/echo");
+	assert_int_equal(again.err, -EHOSTUNREACH);
+	assert_false(again.sent);
+	assert_true(counts().retried >= 1);
+	rig_disconnect();
+
+	rig_prepare("plain");
+	rig_set(&rig.connection.server, "http://no-such-host.invalid");
+	rig_connect();
+	rig_ask_call(&unknown, "/echo");
+	assert_int_equal(unknown.err, -EHOSTUNREACH);
+	assert_non_null(strstr(unknown.text, "no-such-host.invalid"));
+}
+
+/* --- a server that asks to wait --- */
+
+static void test_retry_after(void **state)
+{
+	call_scope c = {.call = {.method = HTTP_POST, .retry = true}}, late = c, no = {0};
+	uint64_t since = loop_now_ms();
+
+	(void)state;
+	rig_ask_call(&c, "/status?status=429&times=1&after=1&id=a");
+	assert_int_equal(c.status, 200);
+	assert_true(loop_now_ms() - since >= 1000);
+	assert_int_equal(counts().retried, 1);
+	/* Not within its deadline: told at once. */
+	late.call.deadline_ms = 20000;
+	rig_ask_call(&late, "/status?status=503&after=90&body=later&id=b");
+	assert_int_equal(late.err, 0);
+	assert_int_equal(late.status, 503);
+	assert_int_equal(late.wait_ms, 60000);
+	assert_string_equal(late.body, "later");
+	assert_int_equal(rig_stats("b").seen, 1);
+	/* Its owner tries again itself. */
+	rig_ask_call(&no, "/status?status=429&after=2&id=c");
+	assert_int_equal(no.status, 429);
+	assert_int_equal(no.wait_ms, 2000);
+	assert_int_equal(rig_stats("c").seen, 1);
+}
+
+/* After 250 ms or so, then twice that, and so on. */
+static void test_backoff(void **state)
+{
+	call_scope c = {.call = {.retry = true, .deadline_ms = 1800}};
+	uint64_t since = loop_now_ms();
+	unsigned seen;
+
+	(void)state;
+	rig_ask_call(&c, "/status?status=503&body=no&id=y");
+	assert_int_equal(c.status, 503);
+	assert_true(loop_now_ms() - since >= 187 + 375);
+	seen = rig_stats("y").seen;
+	assert_true(seen == 3 || seen == 4);
+}
+
+/* However many calls there are, a server in trouble is not asked much more often for it. */
+static void test_budget(void **state)
+{
+	enum { N = 60 };
+	struct rig_call *c = calloc(N, sizeof(*c));
+	uint64_t since = loop_now_ms();
+	unsigned seen;
+
+	(void)state;
+	for (size_t i = 0; i < N; i++) {
+		c[i].call.retry = true;
+		c[i].call.deadline_ms = 5000;
+		rig_send(&c[i], "/status?status=503&body=no&id=x");
+	}
+	for (size_t i = 0; i < N; i++) {
+		rig_wait(&c[i]);
+		assert_int_equal(c[i].err, 0);
+		assert_int_equal(c[i].status, 503);
+		assert_string_equal(c[i].body, "no");
+		rig_clear(&c[i]);
+	}
+	seen = rig_stats("x").seen;
+	assert_true(seen > N);
+	assert_true(seen <= N + 32 + (loop_now_ms() - since) / 500 + 1);
+	assert_int_equal(counts().retried, seen - N);
+	free(c);
+}
+
+int main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(test_##t, plain, rig_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(get),
+		TEST(post),
+		TEST(delete),
+		TEST(compressed),
+		TEST(refusals),
+		TEST(injection),
+		TEST(sizes),
+		TEST(deadline),
+		TEST(deadline_of_credentials),
+		TEST(names),
+		TEST(no_credential),
+		TEST(unauthorized),
+		TEST(unauthorized_for_good),
+		TEST(silent_peers),
+		TEST(cut),
+		TEST(cut_of_a_used_connection),
+		TEST(cut_of_a_get),
+		TEST(nobody_listens),
+		TEST(retry_after),
+		TEST(backoff),
+		TEST(budget),
+	};
+
+	return cmocka_run_group_tests(tests, server_start, server_end);
+}

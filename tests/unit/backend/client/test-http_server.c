@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* http without a server: what is made of a kubeconfig, which proxy, what curl's errors mean. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <sys/syscall.h>
+
+#include "backend/client/http_easy.h"
+#include "backend/client/http_proxy.h"
+#include "backend/client/http_server.h"
+
+/* --- the connection --- */
+
+#define STR(text) ((char *)(uintptr_t)(text)) /* nobody writes to it */
+
+static struct spec_connection plain(void)
+{
+	return (struct spec_connection){
+		.context = STR("prod"),
+		.server = STR("https://api.example.org:6443/k8s/clusters/c1"),
+		.tls_server_name = STR(""),
+		.proxy_url = STR(""),
+		.ca_file = STR(""),
+		.ca_pem = STR(""),
+		.as = STR(""),
+		.as_uid = STR(""),
+	};
+}
+
+static void server_init_fails(const struct spec_connection *c, const char *says)
+{
+	cleanup_free char *text = NULL;
+	struct http_server s;
+
+	assert_int_equal(http_server_init(&s, c, &text), -EINVAL);
+	assert_non_null(text);
+	if (!strstr(text, says))
+		fail_msg("no \"%s\" in \"%s\"", says, text);
+}
+
+static void test_server(void **state)
+{
+	struct spec_connection c = plain();
+	struct http_server s;
+	char *text;
+
+	(void)state;
+	assert_int_equal(http_server_init(&s, &c, &text), 0);
+	assert_string_equal(s.url, "https://api.example.org:6443/k8s/clusters/c1");
+	assert_string_equal(s.name, "api.example.org:6443");
+	assert_string_equal(s.proxy, "");
+	assert_null(s.connect_to);
+	http_server_fini(&s);
+
+	c.server = STR("https://[2001:db8::1]");
+	c.tls_server_name = STR("kubernetes");
+	assert_int_equal(http_server_init(&s, &c, &text), 0);
+	assert_string_equal(s.url, "https://kubernetes");
+	assert_string_equal(s.connect_to, "::[2001:db8::1]:443");
+	assert_string_equal(s.host, "Host: [2001:db8::1]:443");
+	http_server_fini(&s);
+}
+
+/* A disk may give less than was asked for. */
+ssize_t read(int fd, void *p, size_t n)
+{
+	return syscall(SYS_read, fd, p, min_of(n, (size_t)1000));
+}
+
+ssize_t pread(int fd, void *p, size_t n, off_t off)
+{
+	return syscall(SYS_pread64, fd, p, min_of(n, (size_t)1000), off);
+}
+
+static void test_ca_file(void **state)
+{
+	char path[] = "/tmp/kxfs-ca-XXXXXX";
+	struct spec_connection c = plain();
+	struct http_server s;
+	FILE *out = fdopen(mkstemp(path), "w");
+	char *text;
+
+	(void)state;
+	for (int i = 0; i < 300; i++)
+		fputs("-----BEGIN CERTIFICATE-----\n", out);
+	fputs("the end", out);
+	assert_int_equal(fclose(out), 0);
+	c.ca_file = path;
+	assert_int_equal(http_server_init(&s, &c, &text), 0);
+	assert_int_equal(strlen(s.ca_pem), 300 * 28 + 7);
+	assert_string_equal(s.ca_pem + 300 * 28, "the end");
+	http_server_fini(&s);
+	unlink(path);
+}
+
+static void test_server_refused(void **state)
+{
+	static const char *const servers[] = {"",	  "ftp://a",	   "file:///etc/passwd",
+					      "https://", "https://u:p@a", "https://a b"};
+	struct spec_connection c = plain();
+	char *groups[] = {STR("fine"), STR("bad\r\nX: y")};
+	struct spec_pair extra[] = {{STR("k"), STR("a\nb")}};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(servers); i++) {
+		c.server = STR(servers[i]);
+		server_init_fails(&c, "the server of context prod");
+	}
+	c = plain();
+	c.tls_server_name = STR("a/b");
+	server_init_fails(&c, "tls-server-name");
+	c = plain();
+	c.proxy_url = STR("socks4://a");
+	server_init_fails(&c, "http, https or socks5");
+	c = plain();
+	c.ca_pem = STR("rubbish");
+	server_init_fails(&c, "no PEM");
+	c = plain();
+	c.ca_file = STR("/");
+	server_init_fails(&c, "certificate authority / of");
+	c = plain();
+	c.as = STR("a\r\nb");
+	server_init_fails(&c, "Impersonate-User");
+	c = plain();
+	c.as_groups = groups;
+	c.n_as_groups = 2;
+	server_init_fails(&c, "Impersonate-Group");
+	c = plain();
+	c.as_extra = extra;
+	c.n_as_extra = 1;
+	server_init_fails(&c, "Impersonate-Extra-k");
+}
+
+/* --- proxies of the environment --- */
+
+static const char *upper, *lower, *rules;
+
+static char *get(const char *name)
+{
+	const char *value = NULL;
+
+	if (streq(name, "HTTPS_PROXY"))
+		value = upper;
+	else if (streq(name, "https_proxy"))
+		value = lower;
+	else if (streq(name, "NO_PROXY"))
+		value = rules;
+	else if (streq(name, "ALL_PROXY") || streq(name, "http_proxy"))
+		value = "http://wrong";
+	return STR(value);
+}
+
+static bool has_proxy(const char *no_proxy, const char *host, unsigned port)
+{
+	upper = "http://p:3128";
+	rules = no_proxy;
+	return *http_proxy_choose(true, host, port, get);
+}
+
+static void test_proxy(void **state)
+{
+	(void)state;
+	upper = lower = rules = NULL;
+	assert_string_equal(http_proxy_choose(true, "a", 443, get), "");
+	assert_string_equal(http_proxy_choose(false, "a", 80, get), "http://wrong");
+	lower = "http://lower";
+	assert_string_equal(http_proxy_choose(true, "a", 443, get), "http://lower");
+	upper = "http://upper";
+	assert_string_equal(http_proxy_choose(true, "a", 443, get), "http://upper");
+}
+
+static void test_no_proxy(void **state)
+{
+	static const struct {
+		const char *rules, *host;
+		bool proxy;
+	} rows[] = {
+		{NULL, "api.example.org", true},
+		{NULL, "localhost", false},
+		{NULL, "127.9.9.9", false},
+		{NULL, "::1", false},
+		{NULL, "128.0.0.1", true},
+		{"*", "api.example.org", false},
+		{"example.org", "example.org", false},
+		{"example.org", "API.Example.ORG", false},
+		{"example.org", "notexample.org", true},
+		{".example.org", "api.example.org", false},
+		{".example.org", "example.org", true},
+		{"*.example.org", "api.example.org", false},
+		{"*.example.org", "example.org", true},
+		{"a, b ,example.org", "example.org", false},
+		{"example.org:6443", "example.org", false},
+		{"example.org:443", "example.org", true},
+		{"10.0.0.0/8", "10.1.2.3", false},
+		{"10.0.0.0/8", "11.1.2.3", true},
+		{"10.128.0.0/9", "10.1.2.3", true},
+		{"10.0.0.0/8", "10.example.org", true},
+		{"10.0.0.0/99", "10.0.0.0", true},
+		{"10.0.0.0/", "10.0.0.0", true},
+		{"10.1.2.3", "10.1.2.3", false},
+		{"10.1.2.3:6443", "10.1.2.3", false},
+		{"10.1.2.3:1", "10.1.2.3", true},
+		{"2001:db8::1", "2001:db8::1", false},
+		{"[2001:db8::1]:6443", "2001:db8:0::1", false},
+		{"[2001:db8::1]:1", "2001:db8::1", true},
+		{"2001:db8::/32", "2001:db8:9::1", false},
+		{",,: .,*.,", "example.org", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++)
+		if (has_proxy(rows[i].rules, rows[i].host, 6443) != rows[i].proxy)
+			fail_msg("%s: %s", rows[i].rules, rows[i].host);
+}
+
+/* --- words --- */
+
+static void test_errors(void **state)
+{
+	struct http_server s = {.name = STR("a:1"), .proxy = STR("")};
+	cleanup_free char *text = http_error_text(CURLE_COULDNT_CONNECT, "", &s);
+
+	(void)state;
+	assert_string_equal(text, "a:1: Couldn't connect to server; is server of the kubeconfig "
+				  "right, and can it be reached from here (VPN, proxy)?");
+	assert_int_equal(http_error_errno(CURLE_COULDNT_RESOLVE_HOST), -EHOSTUNREACH);
+	assert_int_equal(http_error_errno(CURLE_PEER_FAILED_VERIFICATION), -EIO);
+	assert_false(http_error_passes(CURLE_PEER_FAILED_VERIFICATION));
+	assert_true(http_error_passes(CURLE_RECV_ERROR));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_server), cmocka_unit_test(test_server_refused),
+		cmocka_unit_test(test_proxy),  cmocka_unit_test(test_no_proxy),
+		cmocka_unit_test(test_errors), cmocka_unit_test(test_ca_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT */
+/* http: streams, cancelling and stopping at any moment, and hundreds at once. */
+#include "tests/unit/backend/client/http_rig.h"
+
+#define call_scope struct rig_call cleanup(rig_clear)
+#define MANY	   300
+
+static int on(const char *name, void **state)
+{
+	if (rig_setup(state))
+		return -1;
+	rig_prepare(name);
+	rig_connect();
+	rig_expect("/reset", NULL);
+	return 0;
+}
+
+static int plain(void **state)
+{
+	return on("plain", state);
+}
+
+static int tls(void **state)
+{
+	return on("tls", state);
+}
+
+static int two(void **state)
+{
+	return on("h2", state);
+}
+
+/* --- one stream --- */
+
+static void test_stream(void **state)
+{
+	call_scope c = {.call = {.stream = true}};
+
+	(void)state;
+	rig_ask_call(&c, "/pieces?n=5&size=100000&gap=0.01");
+	assert_int_equal(c.err, 0);
+	assert_int_equal(c.status, 200);
+	assert_int_equal(c.heads, 1);
+	assert_int_equal(c.bytes, 500000);
+	assert_int_equal(c.len, 0);
+}
+
+/* The head is told when it comes, though no byte follows; and no deadline ends the stream then. */
+static void test_quiet(void **state)
+{
+	call_scope c = {.call = {.stream = true, .deadline_ms = 3000}};
+
+	(void)state;
+	rig_send(&c, "/pieces?n=0&end=hang");
+	sem_wait_or_fail(&c.head_came);
+	usleep(3500000);
+	assert_false(c.over);
+	assert_int_equal(c.bytes, 0);
+}
+
+static void test_no_head(void **state)
+{
+	call_scope c = {.call = {.stream = true, .deadline_ms = 300}};
+
+	(void)state;
+	rig_ask_call(&c, "/silent");
+	assert_int_equal(c.err, -ETIMEDOUT);
+	assert_int_equal(c.status, 0);
+	assert_int_equal(c.heads, 0);
+}
+
+/* The words of a refusal have a deadline too. */
+static void test_refused(void **state)
+{
+	call_scope c = {.call = {.stream = true}},
+		   slow = {.call = {.stream = true, .deadline_ms = 500}};
+
+	(void)state;
+	rig_ask_call(&c, "/status?status=400&body=not+yet");
+	assert_int_equal(c.status, 400);
+	assert_int_equal(c.heads, 0);
+	assert_string_equal(c.body, "not yet");
+	rig_ask_call(&slow, "/pieces?status=400&end=hang");
+	assert_int_equal(slow.err, -ETIMEDOUT);
+}
+
+static void test_idle(void **state)
+{
+	call_scope c = {.call = {.stream = true, .idle_ms = 2000}};
+	uint64_t since = loop_now_ms();
+
+	(void)state;
+	rig_ask_call(&c, "/pieces?n=12&gap=0.2&end=hang");
+	assert_int_equal(c.err, -ETIMEDOUT);
+	assert_int_equal(c.status, 200);
+	assert_int_equal(c.bytes, 120);
+	assert_true(loop_now_ms() - since >= 4200);
+	assert_non_null(strstr(c.text, "no byte came within 2.0 s"));
+}
+
+static void test_cut(void **state)
+{
+	call_scope c = {.call = {.stream = true}};
+
+	(void)state;
+	rig_ask_call(&c, "/pieces?n=3&end=cut");
+	assert_int_equal(c.err, -EIO);
+	assert_int_equal(c.status, 200);
+	assert_int_equal(c.bytes, 30);
+}
+
+static void test_reader_fails(void **state)
+{
+	call_scope c = {.call = {.stream = true}, .fail_after = 20, .fail = -ECANCELED};
+
+	(void)state;
+	rig_ask_call(&c, "/pieces?n=100&gap=0.01&end=hang");
+	assert_int_equal(c.err, -ECANCELED);
+	assert_true(c.bytes < 100);
+	rig_expect("/status", NULL);
+}
+
+/* Of the stream of test_fairness, in bytes: when what is posted had its turn last, and the longest that it waited. */
+static size_t served_at, longest;
+static bool posted;
+
+static void serve_post(void *data)
+{
+	struct rig_call *c = data;
+
+	longest = max_of(longest, atomic_load(&c->bytes) - served_at);
+	served_at = atomic_load(&c->bytes);
+	posted = false;
+}
+
+/* The reader is slower than the server, so that there is always something to read. */
+static void post_and_dawdle(struct rig_call *c)
+{
+	if (!posted)
+		loop_post(rig.loop, serve_post, c);
+	posted = true;
+	usleep(200);
+}
+
+/* A stream that comes without pause does not keep others from the loop. */
+static void test_fairness(void **state)
+{
+	call_scope c = {.call = {.stream = true}, .on_bytes = post_and_dawdle};
+
+	(void)state;
+	served_at = longest = 0;
+	rig_ask_call(&c, "/pieces?n=24&size=1000000");
+	assert_int_equal(c.err, 0);
+	assert_int_equal(c.bytes, 24000000);
+	assert_in_range(longest, 1, 8000000);
+}
+
+/* --- cancelling --- */
+
+static void cancel_it(struct rig_call *c)
+{
+	rig_cancel_now(c);
+}
+
+static struct rig_call *other;
+
+static void cancel_other(struct rig_call *c)
+{
+	(void)c;
+	rig_cancel_now(other);
+}
+
+/* C was cancelled: it is told nothing more, and others go on. */
+static void assert_gone(struct rig_call *c)
+{
+	size_t bytes = c->bytes;
+
+	rig_expect("/pieces?n=3&gap=0.05", "aaaaaaaaaabbbbbbbbbbcccccccccc");
+	assert_false(c->over);
+	assert_null(c->request);
+	assert_int_equal(c->bytes, bytes);
+}
+
+static void send_and_cancel(void *data)
+{
+	struct rig_call *c = data;
+
+	c->request = http_send(rig.http, &c->call);
+	assert_non_null(c->request);
+	rig_cancel_now(c);
+}
+
+static void test_cancel(void **state)
+{
+	static const unsigned when[] = {0, 1, 3, 10, 30, 100, 300};
+
+	(void)state;
+	for (size_t i = 0; i < 3 * array_size(when); i++) {
+		call_scope c = {.call = {.stream = i % 3 == 0,
+					 .method = i % 3 == 1 ? HTTP_POST : HTTP_GET}};
+
+		rig_send(&c, i % 3 ? "/silent" : "/pieces?n=1000000&gap=0.001");
+		usleep(when[i / 3] * 1000);
+		rig_run(rig_cancel_now, &c);
+		assert_gone(&c);
+	}
+	{
+		call_scope c = {.call = {.path = "/echo",
+					 .deadline_ms = MANY_MS,
+					 .done = rig_on_done,
+					 .data = &c}};
+
+		rig_run(send_and_cancel, &c);
+		assert_gone(&c);
+	}
+}
+
+static void test_cancel_while_waiting(void **state)
+{
+	call_scope c = {.call = {.retry = true}}, d = {0};
+
+	(void)state;
+	rig_send(&c, "/status?status=429&after=60&id=w");
+	while (rig_stats("w").seen == 0)
+		usleep(10000);
+	rig_run(rig_cancel_now, &c);
+	assert_gone(&c);
+	credentials.never = true;
+	rig_send(&d, "/echo");
+	usleep(20000);
+	rig_run(rig_cancel_now, &d);
+	credentials.never = false;
+	assert_gone(&d);
+}
+
+/* From within its own callbacks, and those of another. */
+static void test_cancel_within(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		void (*what)(struct rig_call *) = i % 2 ? cancel_other : cancel_it;
+		call_scope c = {.call = {.stream = true}}, victim = {.call = {.stream = true}};
+
+		other = &victim;
+		if (i / 2 == 0)
+			c.on_head = what;
+		else if (i / 2 == 1)
+			c.on_bytes = what;
+		else
+			c.on_done = what;
+		rig_send(&victim, "/pieces?n=1000&gap=0.001&end=hang");
+		sem_wait_or_fail(&victim.head_came);
+		rig_send(&c, "/pieces?n=3&gap=0.01");
+		if (i % 2 || i / 2 == 2)
+			rig_wait(&c); /* cancelling in one's own done() does nothing */
+		else
+			sem_wait_or_fail(&c.head_came);
+		if (i % 2)
+			assert_gone(&victim);
+		else
+			rig_run(rig_cancel_now, &victim);
+		rig_expect("/status", NULL);
+		assert_int_equal(c.over, i % 2 || i / 2 == 2);
+	}
+}
+
+static void send_next(struct rig_call *c)
+{
+	(void)c;
+	rig_send_now(other);
+}
+
+/* A new request from within a callback. */
+static void test_send_within(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		call_scope c = {.call = {.stream = true}};
+		call_scope next = {.call = {.path = "/status?body=next",
+					    .deadline_ms = MANY_MS,
+					    .done = rig_on_done,
+					    .data = &next}};
+
+		sem_init(&next.done, 0, 0);
+		sem_init(&next.head_came, 0, 0);
+		other = &next;
+		if (i == 0)
+			c.on_head = send_next;
+		else if (i == 1)
+			c.on_bytes = send_next;
+		else
+			c.on_done = send_next;
+		rig_ask_call(&c, "/pieces?n=1");
+		rig_wait(&next);
+		assert_string_equal(next.body, "next");
+	}
+}
+
+/* --- stopping --- */
+
+static sem_t stopped;
+
+static void stop_within(struct rig_call *c)
+{
+	(void)c;
+	http_stop(rig.http, rig_post, &stopped);
+}
+
+static void test_stop_within(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		call_scope c = {.call = {.stream = true}}, d = {.call = {.stream = true}};
+
+		sem_init(&stopped, 0, 0);
+		if (i == 0)
+			c.on_head = stop_within;
+		else if (i == 1)
+			c.on_bytes = stop_within;
+		else
+			c.on_done = stop_within;
+		rig_send(&d, "/stream");
+		rig_send(&c, "/pieces?n=1");
+		sem_wait_or_fail(&stopped);
+		sem_destroy(&stopped);
+		assert_false(d.over);
+		c.request = d.request = NULL;
+		http_free(take_ptr(rig.http));
+		rig_connect();
+		rig_expect("/status", NULL);
+	}
+}
+
+static void test_stop_unused(void **state)
+{
+	(void)state;
+	rig_disconnect();
+	rig_prepare("plain");
+	rig_connect();
+	rig_disconnect();
+	rig_prepare("plain");
+	rig_connect();
+	http_free(take_ptr(rig.http));
+}
+
+/* --- many --- */
+
+/* N streams that are busy for as long as the test likes; those of which the first byte has come. */
+static struct rig_call *begin_many(size_t n, const char *path)
+{
+	struct rig_call *c = calloc(n, sizeof(*c));
+
+	assert_non_null(c);
+	for (size_t i = 0; i < n; i++) {
+		c[i].call.stream = true;
+		c[i].call.retry = true; /* a busy machine may fail to connect in time */
+		rig_send(&c[i], path);
+	}
+	for (size_t i = 0; i < n; i++) {
+		for (int t = 0; atomic_load(&c[i].bytes) == 0 && t < WAIT_S * 100; t++) {
+			if (c[i].over)
+				fail_msg("stream %zu of %zu: %d %s", i, n, c[i].err, c[i].text);
+			usleep(10000);
+		}
+		assert_true(atomic_load(&c[i].bytes) > 0);
+	}
+	return c;
+}
+
+static void clear_many(struct rig_call *c, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		rig_clear(&c[i]);
+	free(c);
+}
+
+static void check_many(unsigned connections)
+{
+	struct rig_call *c = begin_many(MANY, "/stream?gap=2");
+	struct http_counts n;
+	uint64_t since;
+
+	http_count(rig.http, &n);
+	assert_int_equal(n.streams, MANY);
+	assert_int_equal(rig_descriptors(true), rig.inherited);
+	/* One more for calls. */
+	print_message("%u connections, at most %u streams\n", n.connections, rig_stats("").most);
+	assert_int_equal(n.connections, connections + 1);
+	for (int i = 0; i < 5; i++) {
+		call_scope post = {.call = {.method = HTTP_POST}};
+
+		since = loop_now_ms();
+		rig_ask_call(&post, "/echo");
+		assert_int_equal(post.err, 0);
+		print_message("a write beside %u streams: %llu ms\n", MANY,
+			      (unsigned long long)(loop_now_ms() - since));
+	}
+	rig_expect("/release", NULL);
+	for (size_t i = 0; i < MANY; i++) {
+		rig_wait(&c[i]);
+		assert_int_equal(c[i].err, 0);
+	}
+	clear_many(c, MANY);
+}
+
+static void test_many_two(void **state)
+{
+	(void)state;
+	check_many(4);
+	assert_true(rig_stats("").most <= 90);
+}
+
+static void test_many_one(void **state)
+{
+	(void)state;
+	check_many(MANY);
+}
+
+static void test_stop_many(void **state)
+{
+	struct rig_call *c = begin_many(MANY, "/stream?gap=2");
+
+	(void)state;
+	rig_disconnect();
+	for (size_t i = 0; i < MANY; i++)
+		assert_false(c[i].over);
+	clear_many(c, MANY);
+}
+
+/* --- HTTP/2 --- */
+
+/* A connection that the server wants to be rid of: what runs on it goes on, what is new goes elsewhere. */
+static void test_goaway(void **state)
+{
+	call_scope c = {.call = {.stream = true}}, away = {0},
+		   post = {.call = {.method = HTTP_POST}};
+
+	(void)state;
+	rig_send(&c, "/stream");
+	sem_wait_or_fail(&c.head_came);
+	rig_ask_call(&away, "/goaway");
+	assert_int_equal(away.err, 0);
+	assert_string_equal(away.body, "bye");
+	rig_ask_call(&post, "/echo");
+	assert_int_equal(post.err, 0);
+	assert_int_equal(post.status, 200);
+	assert_false(c.over);
+	rig_expect("/release", NULL);
+	rig_wait(&c);
+	assert_int_equal(c.err, 0);
+}
+
+int main(void)
+{
+#define TEST(server, t) cmocka_unit_test_setup_teardown(test_##t, server, rig_teardown)
+#define EACH(t)                                                                                    \
+	{#t " (plain)", test_##t, plain, rig_teardown, NULL},                                      \
+		{#t " (TLS)", test_##t, tls, rig_teardown, NULL},                                  \
+	{                                                                                          \
+#t " (HTTP/2)", test_##t, two, rig_teardown, NULL                                  \
+	}
+	const struct CMUnitTest tests[] = {
+		EACH(stream),	      EACH(quiet),
+		EACH(no_head),	      EACH(refused),
+		EACH(idle),	      EACH(cut),
+		EACH(reader_fails),   EACH(fairness),
+		EACH(cancel),	      EACH(cancel_while_waiting),
+		EACH(cancel_within),  EACH(send_within),
+		EACH(stop_within),    TEST(plain, stop_unused),
+		TEST(two, many_two),  TEST(tls, many_one),
+		TEST(two, stop_many), TEST(tls, stop_many),
+		TEST(two, goaway),    TEST(plain, goaway),
+	};
+
+	if (getenv("ONLY"))
+		cmocka_set_test_filter(getenv("ONLY"));
+	return cmocka_run_group_tests(tests, server_start, server_end);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/* http: who the server is and who we are: certificates, proxies, impersonation. */
+#include "tests/unit/backend/client/http_rig.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#define STR(text)  ((char *)(uintptr_t)(text)) /* nobody writes to it */
+#define call_scope struct rig_call cleanup(rig_clear)
+
+/* A POST to /echo with what the test has put into rig.connection. */
+static void ask(struct rig_call *c)
+{
+	c->call.method = HTTP_POST;
+	rig_ask_call(c, "/echo");
+}
+
+static void assert_in(const struct rig_call *c, const char *text)
+{
+	if (!strstr(c->body, text))
+		fail_msg("no %s in %s", text, c->body);
+}
+
+/* --- the server's certificate --- */
+
+static void test_verified(void **state)
+{
+	static const char *const names[] = {"tls", "h2"};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(names); i++) {
+		call_scope c = {0};
+
+		rig_prepare(names[i]);
+		rig_connect();
+		ask(&c);
+		assert_string_equal(c.text, "");
+		assert_int_equal(c.status, 200);
+		rig_disconnect();
+	}
+}
+
+/* Another CA than the kubeconfig's does not do, nor another name; and no byte has gone out. */
+static void test_not_verified(void **state)
+{
+	call_scope c = {.call = {.retry = true}}, d = {0}, e = {0};
+
+	(void)state;
+	rig_prepare("h2");
+	free(rig.connection.ca_pem);
+	rig.connection.ca_pem = server_pem("other-ca");
+	rig_connect();
+	ask(&c);
+	assert_int_equal(c.err, -EIO);
+	assert_false(c.sent);
+	assert_non_null(strstr(c.text, "localhost:"));
+	assert_non_null(strstr(c.text, "certificate-authority and tls-server-name"));
+	rig_disconnect();
+
+	rig_prepare("h2");
+	rig_set(&rig.connection.ca_pem, "");
+	rig_connect();
+	ask(&d);
+	assert_int_equal(d.err, -EIO);
+	assert_non_null(strstr(d.text, "names no certificate-authority"));
+	rig_disconnect();
+
+	rig_prepare("named");
+	rig_connect();
+	ask(&e);
+	assert_int_equal(e.err, -EIO);
+	assert_non_null(strstr(e.text, "target host name 'localhost'"));
+}
+
+/* What fails before the request can have gone out has done nothing. */
+static void test_no_handshake(void **state)
+{
+	call_scope other = {0}, hung = {.call = {.deadline_ms = 300}}, next = hung;
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(a);
+	cleanup_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char url[64];
+
+	(void)state;
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &size), 0);
+	rig_prepare("h2");
+	(void)snprintf(url, sizeof(url), "https://127.0.0.1:%u", ntohs(a.sin_port));
+	rig_set(&rig.connection.server, url);
+	rig_connect();
+	/* It hangs up; then it says nothing. */
+	other.call.method = HTTP_POST;
+	rig_send(&other, "/echo");
+	close(accept(fd, NULL, NULL));
+	rig_wait(&other);
+	assert_true(other.err == -EIO || other.err == -EHOSTUNREACH);
+	assert_false(other.sent);
+	rig_send(&next, "/echo");
+	ask(&hung);
+	assert_int_equal(hung.err, -ETIMEDOUT);
+	assert_false(hung.sent);
+	assert_non_null(strstr(hung.text, "no connection within 0.3 s"));
+	rig_wait(&next);
+	assert_int_equal(next.err, -ETIMEDOUT);
+	rig_disconnect();
+}
+
+static void test_insecure(void **state)
+{
+	call_scope c = {0};
+
+	(void)state;
+	rig_prepare("named");
+	rig_set(&rig.connection.ca_pem, "");
+	rig.connection.insecure = true;
+	rig_connect();
+	ask(&c);
+	assert_int_equal(c.status, 200);
+}
+
+static void test_ca_file(void **state)
+{
+	char file[64] = "/tmp/kxfs-ca-XXXXXX";
+	cleanup_free char *text = NULL;
+	call_scope c = {0};
+	struct http *http;
+	int fd;
+
+	(void)state;
+	rig_prepare("h2");
+	fd = mkstemp(file);
+	assert_true(fd >= 0);
+	assert_true(write(fd, rig.connection.ca_pem, strlen(rig.connection.ca_pem)) > 0);
+	rig_set(&rig.connection.ca_pem, "");
+	rig_set(&rig.connection.ca_file, file);
+	rig_connect();
+	ask(&c);
+	assert_int_equal(c.status, 200);
+
+	assert_int_equal(ftruncate(fd, 0), 0);
+	close(fd);
+	assert_int_equal(http_new(rig.loop, &rig.connection, NULL, &http, &text), -EINVAL);
+	assert_non_null(strstr(text, file));
+	free(take_ptr(text));
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(http_new(rig.loop, &rig.connection, NULL, &http, &text), -ENOENT);
+	assert_non_null(strstr(text, file));
+}
+
+/* The name is for TLS; the request is for the host that was asked. */
+static void test_server_name(void **state)
+{
+	call_scope c = {0};
+	char host[64];
+
+	(void)state;
+	rig_prepare("named");
+	rig_set(&rig.connection.tls_server_name, "kubernetes.test");
+	rig_connect();
+	ask(&c);
+	assert_string_equal(c.text, "");
+	assert_int_equal(c.status, 200);
+	(void)snprintf(host, sizeof(host), "\"localhost:%u\"]", server_port("named"));
+	assert_in(&c, host);
+}
+
+/* --- our certificate --- */
+
+static void test_client_certificate(void **state)
+{
+	cleanup_free char *alice = server_pem("alice"), *alice_key = server_pem("alice.key");
+	cleanup_free char *bob = server_pem("bob"), *bob_key = server_pem("bob.key");
+	call_scope as_alice = {0}, as_bob = {0}, stream = {.call = {.stream = true}};
+	struct http_counts n;
+
+	(void)state;
+	rig_prepare("mtls");
+	rig_connect();
+	credentials.view =
+		(struct credential_view){.cert_pem = alice, .key_pem = alice_key, .generation = 1};
+	rig_send(&stream, "/stream");
+	sem_wait_or_fail(&stream.head_came);
+	ask(&as_alice);
+	assert_in(&as_alice, "\"peer\": \"alice\"");
+	/* A new one: new connections, and the old ones serve what runs on them. */
+	credentials.view =
+		(struct credential_view){.cert_pem = bob, .key_pem = bob_key, .generation = 2};
+	ask(&as_bob);
+	assert_in(&as_bob, "\"peer\": \"bob\"");
+	assert_false(stream.over);
+	rig_expect("/release", NULL);
+	rig_wait(&stream);
+	assert_int_equal(stream.err, 0);
+	http_count(rig.http, &n);
+	assert_int_equal(n.connections, 3);
+}
+
+static void test_bad_certificate(void **state)
+{
+	cleanup_free char *alice = server_pem("alice"), *locked = server_pem("locked.key");
+	cleanup_free char *bob_key = server_pem("bob.key");
+	const struct credential_view views[] = {
+		{0},
+		{.cert_pem = alice, .key_pem = locked}, /* and nobody is asked for the phrase */
+		{.cert_pem = alice, .key_pem = bob_key},
+		{.cert_pem = "no PEM", .key_pem = "no PEM"},
+	};
+
+	(void)state;
+	rig_prepare("mtls");
+	rig_connect();
+	for (size_t i = 0; i < array_size(views); i++) {
+		call_scope c = {0};
+
+		credentials.view = views[i];
+		ask(&c);
+		assert_int_equal(c.err, -EIO);
+		assert_true(strlen(c.text) > 0);
+		if (i > 0)
+			assert_non_null(strstr(c.text, "client-certificate and client-key"));
+		assert_null(strstr(c.text, "BEGIN"));
+	}
+}
+
+/* --- proxies --- */
+
+/* The host's name is known to the proxies only. */
+static void by_proxy(const char *kind, const char *name, const char *proxy)
+{
+	call_scope c = {0};
+	char url[64];
+
+	rig_prepare(name);
+	(void)snprintf(url, sizeof(url), "http%s://only-the-proxy.test:%u",
+		       strcmp(name, "plain") == 0 ? "" : "s", server_port(name));
+	rig_set(&rig.connection.server, url);
+	if (strcmp(name, "plain") != 0)
+		rig_set(&rig.connection.tls_server_name, "localhost");
+	if (kind) {
+		(void)snprintf(url, sizeof(url), "%s://127.0.0.1:%u", kind, server_port(proxy));
+		rig_set(&rig.connection.proxy_url, url);
+	}
+	rig_connect();
+	credentials.view.authorization = "Authorization: Bearer abc";
+	ask(&c);
+	assert_string_equal(c.text, "");
+	assert_int_equal(c.status, 200);
+	assert_in(&c, "Bearer abc");
+	assert_in(&c, "only-the-proxy.test");
+	rig_disconnect();
+}
+
+static void test_proxy(void **state)
+{
+	char url[64];
+
+	(void)state;
+	by_proxy("http", "tls", "proxy");
+	by_proxy("http", "h2", "proxy");
+	by_proxy("socks5", "plain", "socks");
+	by_proxy("socks5", "tls", "socks");
+	by_proxy("socks5h", "h2", "socks");
+	(void)snprintf(url, sizeof(url), "http://127.0.0.1:%u", server_port("proxy"));
+	setenv("HTTPS_PROXY", url, 1);
+	by_proxy(NULL, "h2", "proxy");
+	unsetenv("HTTPS_PROXY");
+}
+
+/* What curl would take from the environment, kubectl does not. */
+static void test_no_proxy(void **state)
+{
+	call_scope c = {0}, d = {0};
+
+	(void)state;
+	setenv("ALL_PROXY", "http://127.0.0.1:1", 1);
+	setenv("HTTPS_PROXY", "http://127.0.0.1:1", 1);
+	rig_prepare("h2");
+	rig_connect();
+	ask(&c);
+	assert_int_equal(c.status, 200);
+	rig_disconnect();
+	unsetenv("ALL_PROXY");
+	unsetenv("HTTPS_PROXY");
+
+	rig_prepare("h2");
+	rig_set(&rig.connection.proxy_url, "http://127.0.0.1:1");
+	rig_connect();
+	ask(&d);
+	assert_int_equal(d.err, -EHOSTUNREACH);
+	assert_non_null(strstr(d.text, "proxy"));
+	assert_false(d.sent);
+}
+
+/* --- acting for others --- */
+
+static void test_impersonation(void **state)
+{
+	char *groups[] = {STR("system:authenticated"), STR("data science")};
+	struct spec_pair extra[] = {{STR("scopes"), STR("view")},
+				    {STR("scopes"), STR("edit")},
+				    {STR("acme.org/Team"), STR("a b")}};
+	call_scope c = {0};
+
+	(void)state;
+	rig_prepare("h2");
+	rig_set(&rig.connection.as, "j\xc3\xb6rg@example.org");
+	rig_set(&rig.connection.as_uid, "42");
+	rig.connection.as_groups = groups;
+	rig.connection.n_as_groups = 2;
+	rig.connection.as_extra = extra;
+	rig.connection.n_as_extra = 3;
+	rig_connect();
+	ask(&c);
+	assert_int_equal(c.status, 200);
+	assert_in(&c, "[\"impersonate-user\", \"j\\u00f6rg@example.org\"]");
+	assert_in(&c, "[\"impersonate-uid\", \"42\"]");
+	assert_in(&c, "[\"impersonate-group\", \"system:authenticated\"]");
+	assert_in(&c, "[\"impersonate-group\", \"data science\"]");
+	assert_in(&c, "[\"impersonate-extra-scopes\", \"view\"]");
+	assert_in(&c, "[\"impersonate-extra-scopes\", \"edit\"]");
+	assert_in(&c, "[\"impersonate-extra-acme.org%2fteam\", \"a b\"]");
+}
+
+static int teardown(void **state)
+{
+	unsetenv("ALL_PROXY");
+	unsetenv("HTTPS_PROXY");
+	return rig_teardown(state);
+}
+
+int main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(test_##t, rig_setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(verified), TEST(not_verified), TEST(no_handshake),	      TEST(insecure),
+		TEST(ca_file),	TEST(server_name),  TEST(client_certificate), TEST(bad_certificate),
+		TEST(proxy),	TEST(no_proxy),	    TEST(impersonation),
+	};
+
+	return cmocka_run_group_tests(tests, server_start, server_end);
+}

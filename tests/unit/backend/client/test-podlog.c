@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One attempt at one log: what it asks for, what it gives out, and how each answer counts. Requests are answered by
+ * the test (fake_net.h).
+ */
+#include <stdio.h>
+
+#include "tests/unit/backend/client/fake_net.h"
+
+#include "backend/client/podlog.h"
+
+#define T(second) "2026-11-21T09:08:" second ".000000000Z "
+#define STARTED	  INT64_C(1795252120000000000) /* 2026-11-21T09:08:40Z */
+#define QUESTION  "previous=true&limitBytes=64"
+
+static struct {
+	struct podlog *p;
+	struct spec_logline_past past;
+	char got[4096];
+	size_t n;
+	int64_t ns;
+	unsigned pauses, gaps, done;
+	int refuse; /* what is returned for output */
+	struct podlog_result result;
+	char text[256];
+} rig;
+
+static int on_bytes(void *data, int64_t ns, const char *bytes, size_t n)
+{
+	(void)data;
+	assert_true(rig.n + n < sizeof(rig.got));
+	if (rig.refuse)
+		return rig.refuse;
+	memcpy(rig.got + rig.n, bytes, n);
+	rig.n += n;
+	rig.ns = ns;
+	return 0;
+}
+
+static void on_paused(void *data)
+{
+	(void)data;
+	rig.pauses++;
+}
+
+static void on_gap(void *data)
+{
+	(void)data;
+	rig.gaps++;
+}
+
+static void on_done(void *data, const struct podlog_result *result)
+{
+	(void)data;
+	rig.p = NULL;
+	rig.done++;
+	rig.result = *result;
+	snprintf(rig.text, sizeof(rig.text), "%s", result->text);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	fake.now = 1000;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	podlog_stop(rig.p);
+	assert_null(fake.requests);
+	return 0;
+}
+
+static void begin(struct podlog_config config)
+{
+	config.namespace = "ns";
+	config.pod = "pod";
+	config.container = "main";
+	config.past = &rig.past;
+	config.bytes = on_bytes;
+	config.paused = on_paused;
+	config.gap = on_gap;
+	config.done = on_done;
+	rig.p = podlog_start(&config);
+	assert_non_null(rig.p);
+	assert_int_equal(rig.done, 0);
+}
+
+/* The log ends with TEXT, whose first line was printed at NS. */
+static struct spec_logline_known known(const char *text, int64_t ns, uint64_t from)
+{
+	struct spec_logline_known k = {
+		.from = from,
+		.size = from + strlen(text),
+		.bytes = strdup(text),
+		.lines = calloc(1, sizeof(*k.lines)),
+		.n_lines = 1,
+	};
+
+	k.lines[0] = (struct spec_line){from, ns};
+	return k;
+}
+
+static void holds(const char *text)
+{
+	rig.got[rig.n] = '\0';
+	assert_string_equal(rig.got, text);
+}
+
+static void is_over(enum podlog_outcome outcome, bool more)
+{
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.result.outcome, outcome);
+	assert_int_equal(rig.result.more, more);
+	assert_null(fake.requests);
+}
+
+static void test_path(void **state)
+{
+	(void)state;
+	begin((struct podlog_config){.follow = true});
+	assert_string_equal(
+		fake.requests->path,
+		"/api/v1/namespaces/ns/pods/pod/log?container=main&timestamps=true&follow=true");
+	podlog_stop(take_ptr(rig.p));
+	assert_null(fake.requests);
+	begin((struct podlog_config){.previous = true, .known = known("one\n", STARTED + 1, 100)});
+	assert_string_equal(
+		fake.requests->path,
+		"/api/v1/namespaces/ns/pods/pod/log?container=main&timestamps=true&previous=true&"
+		"sinceTime=2026-11-21T09:08:40Z");
+}
+
+static void test_all(void **state)
+{
+	(void)state;
+	begin((struct podlog_config){.follow = true});
+	assert_false(podlog_has_begun(rig.p));
+	fake.requests->call.head(fake.requests->call.data, 200);
+	assert_true(podlog_has_begun(rig.p));
+	assert_int_equal(fake.requests->call.bytes(fake.requests->call.data, T("40") "one\n",
+						   strlen(T("40") "one\n")),
+			 0);
+	holds("one\n");
+	assert_int_equal(rig.ns, STARTED);
+	assert_int_equal(rig.pauses, 1);
+	assert_int_equal(podlog_came(rig.p), strlen(T("40") "one\n"));
+	fake.now += 3000;
+	fake_end(fake.requests, &(struct http_reply){.status = 200});
+	is_over(PODLOG_ALL, true);
+	assert_true(rig.result.begun);
+	assert_int_equal(rig.result.open_ms, 3000);
+}
+
+/* What is known comes again, and is not given out. */
+static void test_known(void **state)
+{
+	(void)state;
+	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
+	fake_answer(fake.requests, 200, T("40") "one\n" T("41") "two\n");
+	is_over(PODLOG_ALL, true);
+	holds("two\n");
+	setup(state);
+	begin((struct podlog_config){.known = known("one\ntwo\n", STARTED, 0)});
+	fake_answer(fake.requests, 200, T("40") "one\n");
+	is_over(PODLOG_LESS, false);
+}
+
+/* What is known does not come: with FORCE what is newer is taken, and counted as a gap. */
+static void test_other(void **state)
+{
+	for (int force = 0; force < 2; force++) {
+		setup(state);
+		begin((struct podlog_config){.force = force, .known = known("one\n", STARTED, 0)});
+		fake_answer(fake.requests, 200, T("41") "two\n");
+		is_over(force ? PODLOG_ALL : PODLOG_OTHER, force);
+		assert_int_equal(rig.gaps, force);
+		holds(force ? "two\n" : "");
+	}
+}
+
+/* A kubelet that has no log says so in a text without a time. */
+static void test_message(void **state)
+{
+	(void)state;
+	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
+	fake_answer(fake.requests, 200, "unable to retrieve container logs");
+	is_over(PODLOG_MESSAGE, false);
+	assert_string_equal(rig.text, "unable to retrieve container logs");
+}
+
+static const char no_pod[] = "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404,"
+			     "\"message\":\"pods \\\"pod\\\" not found\","
+			     "\"details\":{\"name\":\"pod\",\"kind\":\"pods\"}}";
+
+static void test_refused(void **state)
+{
+	static const struct {
+		int status;
+		const char *body;
+		enum podlog_outcome outcome;
+	} cases[] = {
+		{204, "", PODLOG_NEVER_RAN}, {400, "{}", PODLOG_NO_RUN},
+		{404, no_pod, PODLOG_GONE},  {404, "{}", PODLOG_REFUSED},
+		{403, "{}", PODLOG_REFUSED}, {429, "{}", PODLOG_REFUSED},
+		{500, "{}", PODLOG_REFUSED},
+	};
+
+	for (size_t i = 0; i < array_size(cases); i++) {
+		setup(state);
+		begin((struct podlog_config){0});
+		fake_end(fake.requests, &(struct http_reply){.status = cases[i].status,
+							     .body = cases[i].body,
+							     .wait_ms = 7});
+		is_over(cases[i].outcome, false);
+		assert_true(*rig.text);
+		assert_int_equal(rig.result.wait_ms, cases[i].status == 204 ? 0 : 7);
+	}
+}
+
+static void test_broken(void **state)
+{
+	for (int i = 0; i < 5; i++) {
+		static const enum podlog_outcome outcomes[] = {PODLOG_BROKEN, PODLOG_CUT,
+							       PODLOG_BROKEN, PODLOG_SILENT,
+							       PODLOG_BROKEN};
+
+		setup(state);
+		begin((struct podlog_config){.follow = i > 1});
+		if (i % 2 || i == 4)
+			fake.requests->call.head(fake.requests->call.data, 200);
+		fake_break(fake.requests, i < 2 ? -EIO : i < 4 ? -ETIMEDOUT : -EHOSTUNREACH, true);
+		is_over(outcomes[i], false);
+		assert_string_equal(rig.text, "it broke");
+	}
+}
+
+/* The owner takes no more. */
+static void test_slow(void **state)
+{
+	(void)state;
+	begin((struct podlog_config){0});
+	rig.refuse = -ENOBUFS;
+	fake_answer(fake.requests, 200, T("40") "one\n");
+	is_over(PODLOG_SLOW, false);
+}
+
+/* --- which run it is --- */
+
+static void begin_unsure(bool trust)
+{
+	begin((struct podlog_config){.follow = true, .ask_run = true, .trust = trust});
+	assert_true(podlog_is_unsure(rig.p));
+	assert_false(podlog_is_asking(rig.p));
+	fake.requests->call.head(fake.requests->call.data, 200);
+	assert_true(podlog_is_asking(rig.p));
+	assert_int_equal(fake.requests->call.bytes(fake.requests->call.data, T("40") "one\n",
+						   strlen(T("40") "one\n")),
+			 0);
+	holds("");
+}
+
+static void test_this_run(void **state)
+{
+	(void)state;
+	begin_unsure(false);
+	fake_answer(fake_find(QUESTION), 400, "{}");
+	assert_false(podlog_is_unsure(rig.p));
+	holds("one\n");
+	fake_end(fake.requests, &(struct http_reply){.status = 200});
+	is_over(PODLOG_ALL, true);
+}
+
+static void test_later_run(void **state)
+{
+	(void)state;
+	begin_unsure(false);
+	fake_answer(fake_find(QUESTION), 200, "");
+	is_over(PODLOG_NEXT_RUN, false);
+	holds("");
+}
+
+static void test_no_answer(void **state)
+{
+	for (int trust = 0; trust < 2; trust++) {
+		setup(state);
+		begin_unsure(trust);
+		fake_end(fake_find(QUESTION), &(struct http_reply){.status = 500, .wait_ms = 9});
+		if (trust) {
+			holds("one\n");
+			podlog_stop(take_ptr(rig.p));
+			continue;
+		}
+		is_over(PODLOG_WHICH_RUN, false);
+		assert_int_equal(rig.result.wait_ms, 9);
+	}
+}
+
+/* The stream ends before the answer. */
+static void test_ended_unsure(void **state)
+{
+	for (int accept = 0; accept < 2; accept++) {
+		setup(state);
+		begin_unsure(false);
+		fake_end(fake.requests, &(struct http_reply){.status = 200});
+		assert_int_equal(rig.done, 0);
+		if (accept)
+			podlog_accept(rig.p);
+		else
+			fake_answer(fake_find(QUESTION), 400, "{}");
+		is_over(PODLOG_ALL, true);
+		holds("one\n");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_path, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_all, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_known, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_message, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_broken, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_later_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ended_unsure, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

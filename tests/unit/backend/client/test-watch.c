@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: MIT */
+/* LIST and WATCH, against a server that the test plays by hand: what the owner is told, and when. */
+#include <errno.h>
+
+#include "tests/unit/backend/client/fake_net.h"
+
+#include "backend/base/diag.h"
+#include "backend/client/watch.h"
+
+static struct {
+	struct watch *w;
+	char told[65536]; /* one word for each call */
+	int err;	  /* as told last */
+	char text[256];
+} world;
+
+static void tell(const char *word)
+{
+	size_t n = strlen(world.told);
+
+	snprintf(world.told + n, sizeof(world.told) - n, "%s ", word);
+}
+
+static void on_begin(void *data)
+{
+	(void)data;
+	tell("begin");
+}
+
+static void on_object(void *data, const char *json, size_t len, bool gone)
+{
+	const char *name = strstr(json, "\"name\":\"");
+	char word[64];
+
+	(void)data;
+	assert_int_equal(strlen(json), len);
+	snprintf(word, sizeof(word), "%s%.*s", gone ? "-" : "+",
+		 name ? (int)strcspn(name + 8, "\"") : 1, name ? name + 8 : "?");
+	tell(word);
+}
+
+static void on_listed(void *data)
+{
+	(void)data;
+	tell("listed");
+}
+
+static void on_state(void *data, int err, const char *text)
+{
+	char word[32];
+
+	(void)data;
+	world.err = err;
+	snprintf(world.text, sizeof(world.text), "%s", text);
+	snprintf(word, sizeof(word), "state%d", err);
+	tell(word);
+}
+
+/* FIELD: a selector of fields, for what may be forbidden; NULL: what must be had. */
+static void begin_with(const char *field)
+{
+	const struct watch_config config = {
+		.path = "/api/v1/namespaces/ns/pods",
+		.selector = "a=b,c",
+		.resource = "pods",
+		.namespace = "ns",
+		.page = 50,
+		.drop_env = true,
+		.field = field,
+		.optional = field,
+		.begin = on_begin,
+		.object = on_object,
+		.listed = on_listed,
+		.state = on_state,
+	};
+
+	memset(&fake, 0, sizeof(fake));
+	memset(&world, 0, sizeof(world));
+	fake.now = 1000;
+	diag_setup(DIAG_ERROR, false);
+	world.w = watch_new(&config);
+	assert_non_null(world.w);
+}
+
+static void begin(void)
+{
+	begin_with(NULL);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	watch_free(take_ptr(world.w));
+	assert_null(fake.requests);
+	assert_null(fake.timers);
+	return 0;
+}
+
+/* What was told since the last call. */
+static void expect_told(const char *words)
+{
+	assert_string_equal(world.told, words);
+	*world.told = '\0';
+}
+
+/* The one request under way; its path ends as given. */
+static struct http_request *request(const char *part)
+{
+	assert_non_null(fake.requests);
+	assert_null(fake.requests->next);
+	assert_non_null(fake.requests->path);
+	if (!strstr(fake.requests->path, part))
+		fail_msg("%s is not in %s", part, fake.requests->path);
+	return fake.requests;
+}
+
+#define OBJECT(name, version)                                                                      \
+	"{\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"" version "\"}}"
+#define PAGE(version, next, items)                                                                 \
+	"{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"" version                       \
+	"\",\"continue\":\"" next "\"},\"items\":[" items "]}"
+#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
+#define ERROR(code)	    EVENT("ERROR", "{\"kind\":\"Status\",\"code\":" code "}")
+
+static void list_and_watch(void)
+{
+	begin();
+	fake_answer(request("limit=50&labelSelector=a%3Db%2Cc"), 200,
+		    PAGE("7", "", OBJECT("one", "5")));
+	expect_told("begin +one listed state0 ");
+	request("watch=true&allowWatchBookmarks=true");
+	request("resourceVersion=7&labelSelector=a%3Db%2Cc");
+}
+
+static void head(void)
+{
+	struct http_request *rq = request("watch=true");
+
+	rq->call.head(rq->call.data, 200);
+}
+
+static int feed(const char *text)
+{
+	struct http_request *rq = request("watch=true");
+
+	return rq->call.bytes(rq->call.data, text, strlen(text));
+}
+
+/* The watch ends without an error, after having stood for MS. */
+static void end_after(uint64_t ms)
+{
+	fake_pass(ms);
+	fake_end(request("watch=true"), &(struct http_reply){.status = 200});
+}
+
+static void test_pages(void **state)
+{
+	struct http_request *rq;
+
+	(void)state;
+	begin();
+	rq = request("limit=50");
+	assert_true(rq->call.compress && rq->call.retry && rq->call.stream);
+	fake_answer(rq, 200, PAGE("7", "a/b=", OBJECT("one", "5") "," OBJECT("two", "6")));
+	expect_told("begin +one +two ");
+	fake_answer(request("limit=500&labelSelector=a%3Db%2Cc&continue=a%2Fb%3D"), 200,
+		    PAGE("7", "", OBJECT("three", "4")));
+	expect_told("+three listed state0 ");
+	request("resourceVersion=7");
+}
+
+/* Pages are made so that about 4 MiB come. */
+static void test_page_size(void **state)
+{
+	struct http_request *rq;
+	char *pad = malloc(2 << 20);
+
+	(void)state;
+	begin();
+	rq = request("limit=50");
+	memset(pad, ' ', (2 << 20) - 1);
+	pad[(2 << 20) - 1] = '\0';
+	assert_int_equal(rq->call.bytes(rq->call.data, pad, strlen(pad)), 0);
+	fake_answer(rq, 200, PAGE("7", "x", OBJECT("one", "5")));
+	free(pad);
+	request("limit=1&");
+	/* An empty page says nothing of the size of objects. */
+	fake_answer(request("continue=x"), 200, PAGE("7", "y", ""));
+	request("limit=1&");
+}
+
+static void test_events(void **state)
+{
+	(void)state;
+	list_and_watch();
+	head();
+	/* Events come in any pieces. */
+	assert_int_equal(
+		feed("{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"two\",\"reso"), 0);
+	expect_told("");
+	assert_int_equal(feed("urceVersion\":\"8\"}}}\n" EVENT("MODIFIED", OBJECT("one", "9"))), 0);
+	expect_told("+two +one ");
+	assert_int_equal(feed(EVENT("DELETED", OBJECT("two", "10"))), 0);
+	expect_told("-two ");
+	end_after(300000);
+	request("resourceVersion=10&");
+	expect_told("");
+}
+
+static void test_bookmark(void **state)
+{
+	(void)state;
+	list_and_watch();
+	head();
+	assert_int_equal(feed(EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"99\"}}")), 0);
+	end_after(300000);
+	request("resourceVersion=99&");
+	expect_told("");
+}
+
+/* What breaks goes on where it was, and the view stays confirmed while the server can be reached. */
+static void test_broken_stream(void **state)
+{
+	(void)state;
+	list_and_watch();
+	head();
+	assert_int_equal(feed(EVENT("ADDED", OBJECT("two", "8")) "{\"type\":\"ADDED\",\"obj"), 0);
+	fake_end(request("watch=true"), &(struct http_reply){.err = -EIO, .status = 200});
+	expect_told("+two ");
+	assert_null(fake.requests);
+	assert_true(fake_wait(500));
+	request("resourceVersion=8&");
+	fake_break(request("watch=true"), -EHOSTUNREACH, false);
+	expect_told("state-113 ");
+	assert_non_null(strstr(world.text, "it broke"));
+	assert_true(fake_wait(1000));
+	head();
+	expect_told("state0 ");
+}
+
+/* N times: WHAT happens to the request under way. Returns the least time that passed between two. */
+static uint64_t least_pause(unsigned n, void (*what)(struct http_request *rq))
+{
+	uint64_t least = UINT64_MAX, last = fake.now;
+	size_t lists = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct http_request *rq = request("");
+		bool list = !strstr(rq->path, "watch=true") && !strstr(rq->path, "continue=");
+
+		if (list && lists++ > 1)
+			least = min_of(least, fake.now - last);
+		if (list)
+			last = fake.now;
+		what(rq);
+		if (!fake.requests)
+			assert_true(fake_wait(60000));
+	}
+	return least;
+}
+
+static void lists_then_410(struct http_request *rq)
+{
+	if (strstr(rq->path, "watch=true"))
+		fake_answer(rq, 410, "{\"kind\":\"Status\",\"code\":410}");
+	else
+		fake_answer(rq, 200, PAGE("7", "", ""));
+}
+
+static void lists_then_event_410(struct http_request *rq)
+{
+	if (strstr(rq->path, "watch=true"))
+		fake_answer(rq, 200, EVENT("ADDED", OBJECT("x", "8")) ERROR("410"));
+	else
+		fake_answer(rq, 200, PAGE("7", "", ""));
+}
+
+static void page_then_410(struct http_request *rq)
+{
+	if (strstr(rq->path, "continue="))
+		fake_answer(rq, 410, "{\"kind\":\"Status\",\"code\":410}");
+	else
+		fake_answer(rq, 200, PAGE("7", "more", ""));
+}
+
+/* The watch says nothing for as long as it may. */
+static void fall_silent(void)
+{
+	struct http_request *rq = request("watch=true");
+
+	fake_pass(rq->call.idle_ms);
+	fake_end(rq, &(struct http_reply){.err = -ETIMEDOUT, .status = 200, .text = "no byte"});
+}
+
+/* A server that hangs, or is gone without a word, is found out in little more than a minute. */
+static void test_silent(void **state)
+{
+	struct http_request *rq;
+	unsigned ms;
+
+	(void)state;
+	list_and_watch();
+	head();
+	ms = request("watch=true")->call.idle_ms;
+	fall_silent();
+	expect_told("");
+	rq = request("resourceVersion=7");
+	assert_true(rq->call.fresh);
+	ms += rq->call.deadline_ms;
+	assert_in_range(ms, 61000, 80000); /* a bookmark comes each minute */
+	fake_break(rq, -ETIMEDOUT, true);
+	expect_told("state-110 ");
+	fake_pass(30000);
+	assert_true(request("resourceVersion=7")->call.fresh);
+	head();
+	expect_told("state0 ");
+}
+
+/* A server that has nothing to say, and sends no bookmarks, is not asked every minute for ever. */
+static void test_quiet(void **state)
+{
+	uint64_t begin;
+	size_t sent;
+
+	(void)state;
+	list_and_watch();
+	begin = fake.now;
+	sent = fake.n_sent;
+	while (fake.now - begin < 3600000) {
+		head();
+		fall_silent();
+	}
+	expect_told("");
+	assert_in_range(fake.n_sent - sent, 6, 18);
+	head();
+	assert_int_equal(feed(EVENT("BOOKMARK", OBJECT("", "9"))), 0);
+	fall_silent();
+	assert_in_range(request("resourceVersion=9")->call.idle_ms, 61000, 80000);
+}
+
+/* The view is listed anew at once; a server that says so again and again is not hurried. */
+static void test_expired(void **state)
+{
+	(void)state;
+	for (int form = 0; form < 2; form++) {
+		list_and_watch();
+		head();
+		fake_pass(10000);
+		if (form)
+			fake_answer(request("watch=true"), 410, "{\"code\":410}");
+		else
+			assert_int_equal(feed(ERROR("410")), -ECANCELED);
+		if (!form)
+			fake_end(request("watch=true"),
+				 &(struct http_reply){.err = -ECANCELED, .status = 200});
+		fake_answer(request("limit="), 200, PAGE("20", "", OBJECT("two", "19")));
+		expect_told("begin +two listed ");
+		request("resourceVersion=20&");
+		watch_free(take_ptr(world.w));
+	}
+	begin();
+	assert_true(least_pause(40, lists_then_410) >= 125);
+	assert_true(least_pause(10, lists_then_410) >= 15000);
+	watch_free(take_ptr(world.w));
+	begin();
+	assert_true(least_pause(40, lists_then_event_410) >= 125);
+	assert_true(least_pause(10, lists_then_event_410) >= 15000);
+	watch_free(take_ptr(world.w));
+	begin();
+	assert_true(least_pause(40, page_then_410) >= 125);
+	assert_true(least_pause(10, page_then_410) >= 15000);
+}
+
+/* Any other error in the stream, also one without a code, is a reason to list anew, but not to hurry. */
+static void test_error_events(void **state)
+{
+	static const char *const events[] = {
+		ERROR("504"),
+		ERROR("\"x\""),
+		EVENT("ERROR", "{}"),
+		EVENT("SURPRISE", "{\"metadata\":{\"resourceVersion\":\"9\"}}"),
+		"no JSON\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(events); i++) {
+		list_and_watch();
+		fake_answer(request("watch=true"), 200, events[i]);
+		assert_null(fake.requests);
+		assert_true(fake_wait(500));
+		fake_answer(request("limit="), 200, PAGE("30", "", ""));
+		expect_told("begin listed ");
+		watch_free(take_ptr(world.w));
+	}
+}
+
+/* A server that was set back does not know our version, and says so with a status. */
+static void test_version_refused(void **state)
+{
+	static const int codes[] = {400, 504};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(codes); i++) {
+		list_and_watch();
+		fake_answer(request("watch=true"), codes[i], "{}");
+		assert_true(fake_wait(500));
+		request("limit=");
+		watch_free(take_ptr(world.w));
+		*world.told = '\0';
+	}
+}
+
+/* A list whose middle fails goes on there: it may have a thousand pages. */
+static void test_page_again(void **state)
+{
+	(void)state;
+	begin();
+	fake_answer(request("limit="), 200, PAGE("7", "next", OBJECT("one", "5")));
+	fake_end(request("continue=next"), &(struct http_reply){.err = -EIO, .status = 200});
+	expect_told("begin +one state-5 ");
+	assert_true(fake_wait(500));
+	fake_answer(request("continue=next"), 503, "{}");
+	assert_true(fake_wait(1000));
+	fake_answer(request("continue=next"), 200, PAGE("7", "", OBJECT("two", "5")));
+	expect_told("state-11 +two listed state0 ");
+	watch_free(take_ptr(world.w));
+	/* A token that the server does not take is given up. */
+	begin();
+	fake_answer(request("limit="), 200, PAGE("7", "next", ""));
+	fake_answer(request("continue=next"), 400, "{}");
+	assert_true(fake_wait(500));
+	assert_null(strstr(request("limit=")->path, "continue"));
+}
+
+/* A page that did not come in time is asked for in smaller parts. */
+static void test_page_shrinks(void **state)
+{
+	(void)state;
+	begin();
+	fake_break(request("limit=50&"), -ETIMEDOUT, true);
+	assert_true(fake_wait(500));
+	request("limit=25&");
+}
+
+static void refuses(struct http_request *rq)
+{
+	fake_answer(rq, 500, "{}");
+}
+
+/* Ends without having told anything: allowed, but no reason to ask all the time. */
+static void ends(struct http_request *rq)
+{
+	fake_answer(rq, 200, strstr(rq->path, "watch=true") ? "" : PAGE("7", "", ""));
+}
+
+static void tells_and_ends(struct http_request *rq)
+{
+	fake_answer(rq, 200,
+		    strstr(rq->path, "watch=true") ? EVENT("ADDED", OBJECT("x", "8"))
+						   : PAGE("7", "", ""));
+}
+
+static void test_backoff(void **state)
+{
+	static void (*const whats[])(struct http_request * rq) = {refuses, ends, tells_and_ends};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(whats); i++) {
+		uint64_t from;
+
+		begin();
+		from = fake.now;
+		least_pause(100, whats[i]);
+		assert_true(fake.now - from > 100 * 10000);
+		watch_free(take_ptr(world.w));
+	}
+	/* What the server asks for is at least waited for. */
+	begin();
+	fake_end(request("limit="),
+		 &(struct http_reply){.status = 429, .wait_ms = 40000, .body = "{}", .text = ""});
+	fake_pass(39999);
+	assert_null(fake.requests);
+	fake_pass(1);
+	/* After a watch that stood, all is in order again. */
+	fake_answer(request("limit="), 200, PAGE("7", "", ""));
+	head();
+	end_after(300000);
+	request("resourceVersion=7");
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	begin();
+	fake_answer(request("limit="), 403,
+		    "{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\",\"message\":"
+		    "\"pods is forbidden: User \\\"ada\\\" cannot list resource\"}");
+	assert_int_equal(world.err, -EACCES);
+	watch_free(take_ptr(world.w));
+	begin();
+	fake_answer(request("limit="), 404, "{\"kind\":\"Status\",\"code\":404}");
+	assert_int_equal(world.err, -EOPNOTSUPP);
+	assert_non_null(strstr(world.text, "pods"));
+	fake_pass(59999); /* it may be installed later */
+	assert_null(fake.requests);
+	fake_pass(1);
+	fake_answer(request("limit="), 200, PAGE("7", "", ""));
+	assert_int_equal(world.err, 0);
+	/* And taken away again: what it had is listed anew when it is back. */
+	fake_answer(request("watch="), 404, "{\"kind\":\"Status\",\"code\":404}");
+	assert_int_equal(world.err, -EOPNOTSUPP);
+	assert_true(fake_wait(60000));
+	request("limit=");
+}
+
+/* What may be done without is asked for again after five minutes, however it was refused. */
+static void test_optional(void **state)
+{
+	static const char forbidden[] = "{\"kind\":\"Status\",\"code\":403}";
+
+	(void)state;
+	begin_with("metadata.name=q");
+	fake_answer(request("&fieldSelector=metadata.name%3Dq"), 403, forbidden);
+	assert_int_equal(world.err, -EACCES);
+	assert_string_equal(watch_verb(world.w), "list");
+	fake_pass(WATCH_FORBIDDEN_MS - 1);
+	assert_null(fake.requests);
+	fake_pass(1);
+	fake_answer(request("limit="), 200, PAGE("7", "", ""));
+	assert_int_equal(world.err, 0);
+	/* A server that has just been started may refuse it for a moment: that is borne. */
+	for (unsigned i = 0; i < 5; i++) {
+		fake_answer(request("watch=true"), 403, forbidden);
+		assert_int_equal(world.err, -EAGAIN);
+		assert_true(fake_wait(10000));
+	}
+	fake_answer(request("watch=true"), 403, forbidden);
+	assert_int_equal(world.err, -EACCES);
+	assert_string_equal(watch_verb(world.w), "watch");
+	assert_null(fake.requests);
+	fake_pass(WATCH_FORBIDDEN_MS);
+	request("limit=");
+}
+
+/* A list that is none is never taken for an empty one. */
+static void test_garbage(void **state)
+{
+	static const char *const lists[] = {
+		"",
+		"{}",
+		"[]",
+		"<html>",
+		"{\"items\":[]",
+		"{\"items\":[{\"metadata\":{\"name\":\"one\"}}]}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(lists); i++) {
+		begin();
+		fake_answer(request("limit="), 200, lists[i]);
+		assert_null(strstr(world.told, "listed"));
+		assert_true(world.err < 0);
+		assert_true(fake_wait(500));
+		request("limit=");
+		watch_free(take_ptr(world.w));
+	}
+}
+
+static void test_huge_event(void **state)
+{
+	char *huge = malloc(9 << 20);
+
+	(void)state;
+	list_and_watch();
+	memset(huge, 'x', (9 << 20) - 1);
+	huge[(9 << 20) - 1] = '\0';
+	head();
+	assert_int_equal(feed("{\"type\":\"ADDED\",\"object\":{\"a\":\""), 0);
+	assert_int_equal(feed(huge), -EFBIG);
+	free(huge);
+	fake_end(request("watch="), &(struct http_reply){.err = -EFBIG, .status = 200});
+	expect_told("");
+	assert_true(fake_wait(500));
+	request("limit=");
+}
+
+/* Freed at any moment, it leaves no request and no timer. */
+static void test_freed(void **state)
+{
+	(void)state;
+	for (int moment = 0; moment < 5; moment++) {
+		begin();
+		if (moment >= 1)
+			fake_answer(request("limit="), 200, PAGE("7", "x", OBJECT("one", "5")));
+		if (moment >= 2)
+			fake_answer(request("limit="), 200, PAGE("7", "", OBJECT("two", "5")));
+		if (moment >= 3)
+			fake_break(request("watch="), -EIO, true);
+		if (moment >= 4)
+			assert_true(fake_wait(500));
+		teardown(NULL);
+	}
+	watch_free(NULL);
+}
+
+/* No memory for a request: another try later. */
+static void test_no_request(void **state)
+{
+	(void)state;
+	list_and_watch();
+	fake.refusing = true;
+	fake_break(request("watch="), -EIO, true);
+	assert_true(fake_wait(500));
+	assert_null(fake.requests);
+	fake.refusing = false;
+	assert_true(fake_wait(30000));
+	request("resourceVersion=7");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_pages, teardown),
+		cmocka_unit_test_teardown(test_page_size, teardown),
+		cmocka_unit_test_teardown(test_page_again, teardown),
+		cmocka_unit_test_teardown(test_page_shrinks, teardown),
+		cmocka_unit_test_teardown(test_events, teardown),
+		cmocka_unit_test_teardown(test_bookmark, teardown),
+		cmocka_unit_test_teardown(test_broken_stream, teardown),
+		cmocka_unit_test_teardown(test_silent, teardown),
+		cmocka_unit_test_teardown(test_quiet, teardown),
+		cmocka_unit_test_teardown(test_expired, teardown),
+		cmocka_unit_test_teardown(test_error_events, teardown),
+		cmocka_unit_test_teardown(test_version_refused, teardown),
+		cmocka_unit_test_teardown(test_backoff, teardown),
+		cmocka_unit_test_teardown(test_refused, teardown),
+		cmocka_unit_test_teardown(test_optional, teardown),
+		cmocka_unit_test_teardown(test_garbage, teardown),
+		cmocka_unit_test_teardown(test_huge_event, teardown),
+		cmocka_unit_test_teardown(test_freed, teardown),
+		cmocka_unit_test_teardown(test_no_request, teardown),
+	};
+
+	return cmocka_run_group_tests_name("watch", tests, NULL, NULL);
+}

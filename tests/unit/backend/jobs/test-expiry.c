@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* Which jobs go, in which order and when; the clock, the timer and the bytes on disk are the test's. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "backend/base/diag.h"
+#include "backend/jobs/expiry.h"
+#include "backend/output/output.h"
+#include "spec/base/mem.h"
+
+#define S INT64_C(1000000000)
+
+/* --- what expiry finds below itself --- */
+
+struct loop_timer {
+	uint64_t at;
+	loop_fn fn;
+	void *data;
+};
+
+static uint64_t now; /* ms */
+static struct loop_timer *timer;
+static uint64_t bytes;
+
+struct loop_timer *loop_timer_new(struct loop *loop, unsigned delay_ms, unsigned period_ms,
+				  loop_fn fn, void *data)
+{
+	(void)loop;
+	assert_int_equal(period_ms, 0);
+	assert_null(timer); /* there is never more than one */
+	timer = new0(struct loop_timer);
+	*timer = (struct loop_timer){now + delay_ms, fn, data};
+	return timer;
+}
+
+void loop_timer_free(struct loop_timer *t)
+{
+	if (!t)
+		return;
+	assert_ptr_equal(t, timer);
+	free(t);
+	timer = NULL;
+}
+
+uint64_t loop_now_ms(void)
+{
+	return now;
+}
+
+int64_t loop_time_ns(void)
+{
+	return (int64_t)now * 1000000;
+}
+
+uint64_t output_bytes(struct output *output)
+{
+	(void)output;
+	return bytes;
+}
+
+/* --- the rig --- */
+
+static struct store *store;
+static struct expiry *x;
+static bool busy, slow; /* SLOW: a removal stays under way */
+static char removed[256];
+static const char *held; /* this job may not go */
+
+static bool may_go(void *data, const struct spec_job *job)
+{
+	(void)data;
+	return !streq(job->id, held);
+}
+
+static bool is_busy(void *data)
+{
+	(void)data;
+	return busy;
+}
+
+static void remove_job(void *data, const struct spec_job *job)
+{
+	(void)data;
+	strcat(strcat(removed, job->id), " ");
+	busy = slow;
+	bytes -= min_of(bytes, (uint64_t)100);
+	store_remove(store, job->uid);
+	if (!slow)
+		expiry_now(x);
+}
+
+static void put(const char *id, enum spec_state state, int64_t changed, bool history)
+{
+	struct spec_job *job = spec_job_new(0, 0);
+
+	spec_set(&job->id, id);
+	spec_set(&job->uid, id);
+	job->state = state;
+	job->changed = changed;
+	job->history = history;
+	store_put(store, job);
+}
+
+/* Let MS pass. */
+static void pass(uint64_t ms)
+{
+	uint64_t until = now + ms;
+
+	while (timer && timer->at <= until) {
+		now = max_of(now, timer->at);
+		timer->fn(timer->data);
+	}
+	now = until;
+}
+
+static int setup(void **state)
+{
+	const struct store_events events = {0};
+	const struct expiry_config config = {
+		.spool_limit = 1000,
+		.history_keep = 3600,
+		.may_go = may_go,
+		.is_busy = is_busy,
+		.remove = remove_job,
+	};
+	struct expiry_config c = config;
+
+	(void)state;
+	diag_setup(DIAG_DEBUG, false);
+	now = 0;
+	bytes = 0;
+	busy = slow = false;
+	held = NULL;
+	removed[0] = '\0';
+	store = c.store = store_new(&events);
+	x = expiry_new(&c);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	expiry_free(x);
+	assert_null(timer);
+	store_free(store);
+	return 0;
+}
+
+/* --- tests --- */
+
+static void test_time(void **state)
+{
+	(void)state;
+	put("old", SPEC_FAILED, 0, true);
+	put("new", SPEC_SUCCEEDED, 100 * S, true);
+	put("finished", SPEC_SUCCEEDED, 0, false); /* what is in jobs/ stays */
+	put("gone", SPEC_UNKNOWN, 0, true);	   /* it has not ended */
+	pass(100000000);
+	assert_string_equal(removed, ""); /* not before expiry_soon */
+	now = 0;
+	expiry_soon(x);
+	pass(3600 * 1000 - 1);
+	assert_string_equal(removed, "");
+	pass(2);
+	assert_string_equal(removed, "old ");
+	pass(99 * 1000);
+	assert_string_equal(removed, "old ");
+	pass(1002);
+	assert_string_equal(removed, "old new ");
+	pass(1000000000);
+	assert_string_equal(removed, "old new ");
+}
+
+static void test_soon(void **state)
+{
+	(void)state;
+	put("a", SPEC_FAILED, -3600 * S, true);
+	expiry_soon(x);
+	pass(900);
+	expiry_soon(x); /* does not put it off */
+	assert_string_equal(removed, "");
+	pass(100);
+	assert_string_equal(removed, "a ");
+	put("b", SPEC_FAILED, -3600 * S, true);
+	expiry_now(x);
+	pass(0);
+	assert_string_equal(removed, "a b ");
+	expiry_soon(NULL);
+	expiry_now(NULL);
+}
+
+static void test_room(void **state)
+{
+	(void)state;
+	put("h2", SPEC_FAILED, -2 * S, true);
+	put("h1", SPEC_FAILED, -3 * S, true);
+	put("j1", SPEC_SUCCEEDED, -9 * S, false);
+	put("j2", SPEC_SUCCEEDED, -8 * S, false);
+	put("runs", SPEC_RUNNING, -10 * S, false);
+	bytes = 1300;
+	expiry_soon(x);
+	pass(1000);
+	assert_string_equal(removed,
+			    "h1 h2 j1 "); /* history first, the oldest first, no more than needed */
+	bytes = 1001;
+	held = "j2";
+	pass(60000);
+	assert_string_equal(removed, "h1 h2 j1 "); /* of what is left, all may still print */
+	held = NULL;
+	pass(60000);
+	assert_string_equal(removed, "h1 h2 j1 j2 ");
+}
+
+/* While a removal is under way nothing else goes. */
+static void test_busy(void **state)
+{
+	(void)state;
+	put("h1", SPEC_FAILED, -3 * S, true);
+	put("h2", SPEC_FAILED, -2 * S, true);
+	bytes = 1200;
+	slow = true;
+	expiry_now(x);
+	pass(0);
+	assert_string_equal(removed, "h1 ");
+	pass(200000);
+	assert_string_equal(removed, "h1 ");
+	busy = slow = false;
+	expiry_now(x);
+	pass(0);
+	assert_string_equal(removed, "h1 h2 ");
+}
+
+int main(void)
+{
+#define expiry_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		expiry_test(test_time),
+		expiry_test(test_soon),
+		expiry_test(test_room),
+		expiry_test(test_busy),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* The store: places, order, who is told what and when, and many readers at once. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "backend/base/lock.h"
+#include "backend/jobs/store.h"
+
+static struct store *store;
+static char told[4096];
+
+/* Writes "old>new " with "id:phase" of each, "-" for none, and whether the store shows it. */
+static void on_job(void *data, const struct spec_job *old, const struct spec_job *new_job)
+{
+	size_t n = strlen(told);
+
+	(void)data;
+	assert_int_equal(lock_held, 0);
+	if (new_job) {
+		const struct spec_job *now cleanup_job = store_get_uid(store, new_job->uid);
+
+		assert_ptr_equal(now, new_job);
+	}
+	snprintf(told + n, sizeof(told) - n, "%s%s%s>%s%s%s ", old ? old->id : "-", old ? ":" : "",
+		 old ? old->phase : "", new_job ? new_job->id : "-", new_job ? ":" : "",
+		 new_job ? new_job->phase : "");
+}
+
+static const struct store_events events = {.changed = on_job};
+static const struct store_events no_events;
+
+static int setup(void **state)
+{
+	(void)state;
+	told[0] = '\0';
+	store = store_new(&events);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	store_free(store);
+	store = NULL;
+	return 0;
+}
+
+static struct spec_job *job_new(const char *id, const char *uid, int64_t created, const char *phase,
+				bool history)
+{
+	struct spec_job *job = spec_job_new(0, 0);
+
+	assert_non_null(job);
+	spec_set(&job->id, id);
+	spec_set(&job->uid, uid);
+	spec_set(&job->phase, phase);
+	job->created = created;
+	job->history = history;
+	return job;
+}
+
+static void put(const char *id, const char *uid, int64_t created, const char *phase, bool history)
+{
+	store_put(store, job_new(id, uid, created, phase, history));
+}
+
+static void expect_list(enum backend_place place, const char *ids)
+{
+	const struct spec_job **jobs;
+	char got[1024] = "";
+	size_t n;
+
+	store_list(store, place, &jobs, &n);
+	assert_int_equal(n, store_count(store, place));
+	for (size_t i = 0; i < n; i++) {
+		strcat(got, jobs[i]->id);
+		strcat(got, " ");
+		spec_job_unref(jobs[i]);
+	}
+	free(jobs);
+	assert_string_equal(got, ids);
+}
+
+static void expect_phase(enum backend_place place, const char *id, const char *phase)
+{
+	const struct spec_job *job cleanup_job = store_get(store, place, id);
+
+	assert_string_equal(job ? job->phase : "none", phase);
+}
+
+static void test_life_of_a_job(void **state)
+{
+	const struct spec_job *old cleanup_job = NULL;
+	int64_t jobs, history;
+
+	(void)state;
+	jobs = store_changed(store, BACKEND_JOBS);
+	history = store_changed(store, BACKEND_HISTORY);
+	put("a", "u1", 1, "one", false);
+	assert_true(store_changed(store, BACKEND_JOBS) > jobs);
+	jobs = store_changed(store, BACKEND_JOBS);
+	old = store_get(store, BACKEND_JOBS, "a");
+	put("a", "u1", 1, "two", false);
+	assert_string_equal(old->phase, "one"); /* a snapshot never changes */
+	expect_phase(BACKEND_JOBS, "a", "two");
+	assert_int_equal(store_changed(store, BACKEND_JOBS), jobs); /* same names */
+	assert_int_equal(store_changed(store, BACKEND_HISTORY), history);
+
+	put("a", "u1", 1, "three", true);
+	expect_phase(BACKEND_JOBS, "a", "none");
+	expect_phase(BACKEND_HISTORY, "a", "three");
+	assert_true(store_changed(store, BACKEND_JOBS) > jobs);
+	assert_true(store_changed(store, BACKEND_HISTORY) > history);
+	history = store_changed(store, BACKEND_HISTORY);
+
+	store_remove(store, "u1");
+	store_remove(store, "u1");
+	expect_phase(BACKEND_HISTORY, "a", "none");
+	assert_null(store_get_uid(store, "u1"));
+	assert_true(store_changed(store, BACKEND_HISTORY) > history);
+	assert_string_equal(told, "->a:one a:one>a:two a:two>a:three a:three>- ");
+}
+
+static void test_order(void **state)
+{
+	(void)state;
+	put("c", "u3", 30, "", false);
+	put("a", "u1", 10, "", false);
+	put("z", "u4", 20, "", false);
+	put("b", "u2", 20, "", false);
+	expect_list(BACKEND_JOBS, "a b z c ");
+	put("z", "u4", 99, "later snapshot, same place in the list", false);
+	expect_list(BACKEND_JOBS, "a b z c ");
+	put("b", "u2", 20, "", true);
+	put("a", "u1", 10, "", true);
+	expect_list(BACKEND_JOBS, "z c ");
+	expect_list(BACKEND_HISTORY, "a b ");
+	put("a", "u1", 10, "", false);
+	expect_list(BACKEND_JOBS, "a z c ");
+	store_remove(store, "u4");
+	expect_list(BACKEND_JOBS, "a c ");
+	expect_list(BACKEND_HISTORY, "b ");
+}
+
+static void test_same_id(void **state)
+{
+	(void)state;
+	put("a", "u1", 1, "first", true);
+	put("a", "u2", 2, "second", false);
+	expect_phase(BACKEND_HISTORY, "a", "first");
+	expect_phase(BACKEND_JOBS, "a", "second");
+	told[0] = '\0';
+	put("a", "u2", 2, "second", true); /* takes the name of the first */
+	assert_string_equal(told, "a:first>- a:second>a:second ");
+	expect_phase(BACKEND_HISTORY, "a", "second");
+	assert_null(store_get_uid(store, "u1"));
+	expect_list(BACKEND_HISTORY, "a ");
+	expect_list(BACKEND_JOBS, "");
+}
+
+#define MANY 3000
+
+static atomic_bool reading;
+static atomic_uint wrong;
+
+static void *reader(void *data)
+{
+	(void)data;
+	while (atomic_load(&reading)) {
+		const struct spec_job **jobs;
+		size_t n;
+
+		store_list(store, BACKEND_JOBS, &jobs, &n);
+		for (size_t i = 0; i < n; i++) {
+			if (i > 0 && jobs[i - 1]->created > jobs[i]->created)
+				atomic_fetch_add(&wrong, 1);
+		}
+		for (size_t i = 0; i < n; i++)
+			spec_job_unref(jobs[i]);
+		free(jobs);
+		spec_job_unref(store_get(store, BACKEND_HISTORY, "job-7"));
+		spec_job_unref(store_get_uid(store, "uid-9"));
+	}
+	return NULL;
+}
+
+static void test_readers(void **state)
+{
+	pthread_t thread[2];
+	char id[32], uid[32];
+
+	(void)state;
+	store_free(store);
+	store = store_new(&no_events);
+	atomic_store(&reading, true);
+	for (size_t i = 0; i < array_size(thread); i++)
+		pthread_create(&thread[i], NULL, reader, NULL);
+	for (int i = 0; i < MANY; i++) {
+		snprintf(id, sizeof(id), "job-%d", i);
+		snprintf(uid, sizeof(uid), "uid-%d", i);
+		put(id, uid, (i * 7919) % MANY, "", false);
+		put(id, uid, (i * 7919) % MANY, "", i % 3 == 0);
+		if (i % 5 == 0)
+			store_remove(store, uid);
+	}
+	atomic_store(&reading, false);
+	for (size_t i = 0; i < array_size(thread); i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(atomic_load(&wrong), 0);
+	assert_int_equal(store_count(store, BACKEND_JOBS), MANY * 8 / 15);
+	assert_int_equal(store_count(store, BACKEND_HISTORY), MANY * 4 / 15);
+}
+
+int main(void)
+{
+#define store_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		store_test(test_life_of_a_job),
+		store_test(test_order),
+		store_test(test_same_id),
+		store_test(test_readers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A mount of a cluster whose server is the test's own: jobs as they were created, replies as the test
+ * wants them, watches that tell what the test says. All in one thread (fake_net.h).
+ */
+#ifndef KXFS_TESTS_KUBE_RIG_H
+#define KXFS_TESTS_KUBE_RIG_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/backend/client/fake_net.h"
+#include "tests/unit/scratch.h"
+
+#include "backend/base/diag.h"
+#include "backend/base/file.h"
+#include "backend/kube/capture_log.h"
+#include "backend/kube/parts.h"
+
+#define RIG_JOBS "/apis/batch.volcano.sh/v1alpha1/namespaces/ns/jobs"
+#define RIG_MAX	 4096
+
+struct rig_object {
+	char *name, *submission, *json; /* as it is in the cluster */
+	bool there;
+};
+
+static struct {
+	char dir[64];
+	char kubeconfig[96];
+	enum backend_capture capture;
+	uint64_t spool_limit; /* 0: plenty */
+	int64_t history_keep; /* 0: a week */
+	struct backend *b;
+	const struct kube_parts *k;
+	struct rig_object objects[RIG_MAX]; /* all that ever were; the uid is u-INDEX */
+	size_t n_objects;
+	unsigned version;
+	size_t n_events;  /* that fs/ heard of jobs */
+	size_t n_answers; /* to requests */
+	int err;	  /* of the last one */
+	char text[4096], id[256];
+	char launched[256]; /* the last job that an earlier mount may not have told of */
+	struct capture_log *follows;
+} rig;
+
+/* --- streams of output, which the test lets end --- */
+
+struct capture_log {
+	struct capture_log_config config;
+	bool hurry, ended;
+	enum capture_end end;
+	struct capture_log *prev, *next;
+};
+
+struct capture_log *capture_log_start(const struct capture_log_config *config)
+{
+	struct capture_log *f = calloc(1, sizeof(*f));
+
+	f->config = *config;
+	DL_APPEND(rig.follows, f);
+	return f;
+}
+
+void capture_log_hurry(struct capture_log *f)
+{
+	f->hurry = true;
+}
+
+void capture_log_ended(struct capture_log *f, enum capture_end end)
+{
+	f->ended = true;
+	f->end = end;
+}
+
+void capture_log_stop(struct capture_log *f)
+{
+	DL_DELETE(rig.follows, f);
+	free(f);
+}
+
+static inline void rig_follow_over(struct capture_log *f, int err)
+{
+	struct capture_log_config config = f->config;
+
+	capture_log_stop(f);
+	config.done(config.data, err, "");
+	fake_run();
+}
+
+static inline void rig_follow_done(struct capture_log *f)
+{
+	rig_follow_over(f, 0);
+}
+
+static inline struct capture_counts rig_logs(void)
+{
+	struct capture_counts counts;
+
+	capture_count(rig.k->capture, &counts);
+	return counts;
+}
+
+/* The stream of log KEY; NULL: there is none. */
+static inline struct capture_log *rig_follow(const char *key)
+{
+	struct capture_log *f;
+
+	DL_FOREACH(rig.follows, f)
+		if (streq(f->config.key, key))
+			return f;
+	return NULL;
+}
+
+/* --- life --- */
+
+static inline void rig_on_job(void *data, const struct spec_job *old, const struct spec_job *now)
+{
+	(void)data;
+	(void)old;
+	(void)now;
+	rig.n_events++;
+}
+
+static inline void rig_on_launched(void *data, const char *file, const char *id, int64_t time)
+{
+	(void)data;
+	assert_string_equal(file, "app.yaml");
+	assert_true(time > 0);
+	snprintf(rig.launched, sizeof(rig.launched), "%s", id);
+}
+
+static inline void rig_new(void)
+{
+	static const struct backend_events events = {.job = rig_on_job,
+						     .launched = rig_on_launched};
+	const struct backend_config config = {
+		.kind = "volcano",
+		.context = "",
+		.namespace = "ns",
+		.kubeconfig = rig.kubeconfig,
+		.as = "",
+		.selector = "",
+		.capture = rig.capture,
+		.state_dir = rig.dir,
+		.work_dir = "/",
+		.submitter = "ada@login1",
+		.grace_ms = 100,
+		.spool_limit = rig.spool_limit ? rig.spool_limit : 1u << 30,
+		.history_keep = rig.history_keep ? rig.history_keep : 604800,
+	};
+	cleanup_free char *text = NULL;
+
+	if (backend_new(NULL, &config, &events, &rig.b, &text) < 0)
+		fail_msg("%s", text ? text : "no backend");
+	rig.k = kube_parts_of(rig.b);
+	rig.b->up = true;
+	output_start(rig.b->output);
+	rig.b->ops->start(rig.b);
+	fake_run();
+}
+
+/* A LIST of ITEMS for the watch of PART. */
+static inline void rig_list(const char *part, const char *items)
+{
+	struct http_request *rq = fake_find(part);
+	cleanup_free char *page = NULL;
+
+	assert_non_null(rq);
+	assert_true(asprintf(&page, "{\"metadata\":{\"resourceVersion\":\"%u\"},\"items\":[%s]}",
+			     rig.version, items) > 0);
+	fake_answer(rq, 200, page);
+	fake_run();
+}
+
+static inline void rig_start(const char *jobs, const char *pods)
+{
+	rig_new();
+	rig_list("jobs?limit", jobs);
+	rig_list("pods?limit", pods);
+	assert_true(rig.b->started.over);
+	assert_int_equal(rig.b->started.err, 0);
+}
+
+/* Up to the end that backend_stop waits for. */
+static inline void rig_stop(void)
+{
+	int over;
+
+	rig.b->up = false;
+	rig.b->ops->stop(rig.b);
+	fake_run();
+	sem_getvalue(&rig.b->stopped.done, &over);
+	assert_int_equal(over, 1);
+	backend_free(take_ptr(rig.b));
+	assert_null(rig.follows);
+	assert_null(fake.requests);
+}
+
+static inline int rig_setup(void **state)
+{
+	FILE *f;
+
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	fake.now = 1000;
+	rig.version = 100;
+	diag_setup(DIAG_DEBUG, false);
+	strcpy(rig.dir, "/tmp/kxfs-kube-XXXXXX");
+	assert_non_null(mkdtemp(rig.dir));
+	snprintf(rig.kubeconfig, sizeof(rig.kubeconfig), "%s/config", rig.dir);
+	f = fopen(rig.kubeconfig, "w");
+	assert_non_null(f);
+	fputs("clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+	      "users: [{name: u, user: {}}]\n"
+	      "contexts: [{name: x, context: {cluster: c, user: u, namespace: ns}}]\n"
+	      "current-context: x\n",
+	      f);
+	fclose(f);
+	return 0;
+}
+
+static inline int rig_teardown(void **state)
+{
+	(void)state;
+	if (rig.b)
+		rig_stop();
+	fake_forget_timers();
+	for (size_t i = 0; i < rig.n_objects; i++) {
+		free(rig.objects[i].name);
+		free(rig.objects[i].submission);
+		free(rig.objects[i].json);
+	}
+	scratch_remove(rig.dir);
+	return 0;
+}
+
+/* --- what the watches tell --- */
+
+static inline void rig_event(const char *part, const char *type, const char *object)
+{
+	struct http_request *rq = fake_find(part);
+	cleanup_free char *event = NULL;
+
+	assert_non_null(rq);
+	assert_true(asprintf(&event, "{\"type\":\"%s\",\"object\":%s}\n", type, object) > 0);
+	assert_int_equal(rq->call.bytes(rq->call.data, event, strlen(event)), 0);
+}
+
+static inline void rig_job_event(const char *type, const char *object)
+{
+	rig_event("jobs?watch", type, object);
+	fake_run();
+}
+
+static inline void rig_pod_event(const char *type, const char *object)
+{
+	rig_event("pods?watch", type, object);
+	fake_run();
+}
+
+/* A job of one task "a" with REPLICAS, made by somebody else. malloc'ed. */
+static inline char *rig_job(const char *name, const char *uid, const char *phase, unsigned replicas)
+{
+	char *json;
+
+	assert_true(
+		asprintf(&json,
+			 "{\"apiVersion\":\"batch.volcano.sh/v1alpha1\",\"kind\":\"Job\","
+			 "\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"%u\","
+			 "\"creationTimestamp\":\"2026-11-21T09:08:40Z\"},\"spec\":{\"tasks\":[{"
+			 "\"name\":\"a\",\"replicas\":%u}]},\"status\":{\"state\":{\"phase\":\"%"
+			 "s\"}}}",
+			 name, uid, ++rig.version, replicas, phase) > 0);
+	return json;
+}
+
+/* Pod INDEX of task "a" of the job OWNER; STATE: of its container, JSON. malloc'ed. */
+static inline char *rig_pod(const char *uid, const char *owner, unsigned index, const char *phase,
+			    const char *state)
+{
+	char *json;
+
+	assert_true(
+		asprintf(&json,
+			 "{\"metadata\":{\"name\":\"pod-%s\",\"uid\":\"%s\",\"resourceVersion\":\"%"
+			 "u\","
+			 "\"creationTimestamp\":\"2026-11-21T09:08:41Z\",\"annotations\":{"
+			 "\"volcano.sh/task-index\":\"%u\",\"volcano.sh/task-spec\":\"a\"},"
+			 "\"ownerReferences\":[{\"controller\":true,\"uid\":\"%s\"}]},\"spec\":{"
+			 "\"containers\":[{\"name\":\"a\"}]},\"status\":{\"phase\":\"%s\","
+			 "\"containerStatuses\":[{\"name\":\"a\",\"restartCount\":0,\"state\":%s}]}"
+			 "}",
+			 uid, uid, ++rig.version, index, owner, phase, state) > 0);
+	return json;
+}
+
+#define RIG_RUNNING "{\"running\":{\"startedAt\":\"2026-11-21T09:08:45Z\"}}"
+#define RIG_EXIT(code)                                                                             \
+	"{\"terminated\":{\"exitCode\":" code ",\"reason\":\"Error\",\"startedAt\":"               \
+	"\"2026-11-21T09:08:45Z\",\"finishedAt\":\"2026-11-21T09:08:50Z\"}}"
+
+/* --- the server's side of requests --- */
+
+static inline struct rig_object *rig_object(const char *name)
+{
+	for (size_t i = 0; i < rig.n_objects; i++)
+		if (rig.objects[i].there && strcmp(rig.objects[i].name, name) == 0)
+			return &rig.objects[i];
+	return NULL;
+}
+
+/* What stands behind KEY in TEXT, up to the next quote; "" nothing. malloc'ed. */
+static inline char *rig_behind(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	at = at ? at + strlen(key) : "";
+	return strndup(at, strcspn(at, "\""));
+}
+
+static inline struct rig_object *rig_create(const char *body)
+{
+	static const char key[] = "\"metadata\":{";
+	const char *at = strstr(body, key);
+	struct rig_object *o = &rig.objects[rig.n_objects];
+
+	assert_non_null(at);
+	assert_true(rig.n_objects < RIG_MAX);
+	o->name = rig_behind(at, "\"name\":\"");
+	o->submission = rig_behind(body, "\"kxfs/submission\":\"");
+	assert_true(asprintf(&o->json,
+			     "%.*s\"uid\":\"u-%zu\",\"resourceVersion\":\"%u\","
+			     "\"creationTimestamp\":\"2026-11-21T09:08:40Z\",%s",
+			     (int)(at - body + (int)strlen(key)), body, rig.n_objects,
+			     ++rig.version, at + strlen(key)) > 0);
+	o->there = true;
+	rig.n_objects++;
+	return o;
+}
+
+#define RIG_STATUS(code, reason, message)                                                          \
+	"{\"kind\":\"Status\",\"code\":" code ",\"reason\":\"" reason "\",\"message\":\"" message  \
+	"\",\"details\":{\"name\":\"x\",\"kind\":\"jobs\"}}"
+
+/* Do what RQ asks for. The status; *RET_BODY is borrowed. */
+static inline int rig_act(const struct http_request *rq, const char **ret_body)
+{
+	const char *slash = strrchr(rq->path, '/');
+	cleanup_free char *name = NULL;
+	struct rig_object *o;
+
+	if (rq->call.method == HTTP_POST) {
+		name = rig_behind(strstr(rq->body, "\"metadata\":{"), "\"name\":\"");
+		*ret_body = RIG_STATUS("409", "AlreadyExists", "it exists");
+		if (rig_object(name))
+			return 409;
+		*ret_body = rig_create(rq->body)->json;
+		return 201;
+	}
+	o = rig_object(slash + 1);
+	*ret_body = RIG_STATUS("404", "NotFound", "not found");
+	if (!o)
+		return 404;
+	*ret_body = o->json;
+	if (rq->call.method == HTTP_DELETE)
+		o->there = false;
+	return 200;
+}
+
+/* The oldest request that is no list and no watch; NULL: none. */
+static inline struct http_request *rig_request(void)
+{
+	struct http_request *rq;
+
+	DL_FOREACH(fake.requests, rq)
+		if (!strstr(rq->path, "?limit") && !strstr(rq->path, "?watch"))
+			return rq;
+	return NULL;
+}
+
+/* Time passes until there is one. */
+static inline void rig_until_request(void)
+{
+	while (!rig_request())
+		assert_true(fake_wait(30000));
+}
+
+/* Answer it as a server in order does. */
+static inline void rig_serve(void)
+{
+	struct http_request *rq = rig_request();
+	const char *body;
+	int status;
+
+	assert_non_null(rq);
+	status = rig_act(rq, &body);
+	fake_answer(rq, status, body);
+	fake_run();
+}
+
+static inline void rig_answer(int status, const char *body)
+{
+	assert_non_null(rig_request());
+	fake_answer(rig_request(), status, body);
+	fake_run();
+}
+
+/* The connection breaks; ACTED: but the request was done. */
+static inline void rig_lose(bool acted)
+{
+	const char *body;
+
+	assert_non_null(rig_request());
+	if (acted)
+		(void)rig_act(rig_request(), &body);
+	fake_break(rig_request(), -EIO, true);
+	fake_run();
+}
+
+/* --- the user's side --- */
+
+static inline void rig_reply(void *data, const struct backend_result *result)
+{
+	(void)data;
+	rig.n_answers++;
+	rig.err = result->err;
+	snprintf(rig.text, sizeof(rig.text), "%s", result->text);
+	snprintf(rig.id, sizeof(rig.id), "%s", result->id);
+}
+
+#define RIG_APP                                                                                    \
+	"name: app\nscheduler_args: {queue: q}\nroles: [{name: a, image: i, entrypoint: sh, "      \
+	"resource: {cpu: 1, memMB: 1, "                                                            \
+	"gpu: "                                                                                    \
+	"0}}]\n"
+#define RIG_READY(annotations)                                                                     \
+	"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: mine" annotations      \
+	"}\nspec: {tasks: []}\n"
+
+static inline void rig_submit(const char *text)
+{
+	const struct backend_submission s = {"app.yaml", text, strlen(text), "ada@login1"};
+
+	rig.n_answers = 0;
+	backend_submit(rig.b, &s, rig_reply, NULL);
+	fake_run();
+}
+
+static inline void rig_cancel(const char *id, const char *uid)
+{
+	rig.n_answers = 0;
+	backend_cancel(rig.b, id, uid, rig_reply, NULL);
+	fake_run();
+}
+
+static inline bool rig_has_folder(const char *id)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/jobs/%s", rig.dir, id);
+	return access(path, F_OK) == 0;
+}
+
+/* Do ID's states read so in PLACE? NULL: it must not be there. */
+static inline void rig_expect(enum backend_place place, const char *id, const char *state)
+{
+	const struct spec_job *job cleanup_job = backend_job(rig.b, place, id);
+
+	if (!state)
+		assert_null(job);
+	else
+		assert_non_null(job);
+	if (job)
+		assert_string_equal(spec_state_name(job->state), state);
+}
+
+#endif

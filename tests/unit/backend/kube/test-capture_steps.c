@@ -1,0 +1,838 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A log that is followed: its beginning, its end, a slow disk, and which run of its container a stream is of.
+ * Requests are answered by the test, and time and the disk go on as it says (fake_net.h).
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/backend/client/fake_net.h"
+#include "tests/unit/scratch.h"
+
+#include "backend/base/diag.h"
+#include "backend/kube/capture_log.h"
+#include "backend/output/log.h"
+
+#define T(second) "2026-11-21T09:08:" second ".000000000Z "
+
+static struct {
+	char dir[64];
+	struct output *spool;
+	struct output_job *job;
+	struct capture_log *f;
+	unsigned settled, done, gaps;
+	int err;
+} rig;
+
+static void on_arrived(void *data)
+{
+	(void)data;
+	rig.settled++;
+}
+
+static void on_gap(void *data, unsigned total)
+{
+	(void)data;
+	rig.gaps = total;
+}
+
+static void on_done(void *data, int err, const char *text)
+{
+	(void)data;
+	(void)text;
+	rig.f = NULL;
+	rig.done++;
+	rig.err = err;
+}
+
+static int setup(void **state)
+{
+	static const struct output_events events;
+	char *text = NULL;
+
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	fake.now = 1000;
+	diag_setup(DIAG_DEBUG, false);
+	strcpy(rig.dir, "/tmp/kxfs-capture_steps-XXXXXX");
+	assert_non_null(mkdtemp(rig.dir));
+	assert_int_equal(output_new(NULL, rig.dir, &events, &rig.spool, &text), 0);
+	output_start(rig.spool);
+	rig.job = output_job_open(rig.spool, "job");
+	assert_non_null(rig.job);
+	assert_int_equal(output_log_begin(rig.job, "log", "a/0 "), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (rig.f)
+		capture_log_stop(rig.f);
+	fake_run();
+	assert_null(fake.requests);
+	output_log_end(rig.job, "log", NULL, NULL);
+	output_job_close(rig.job);
+	fake_run();
+	output_stop(rig.spool);
+	fake_run();
+	fake_forget_timers();
+	output_free(rig.spool);
+	return scratch_remove(rig.dir);
+}
+
+static void begin(struct capture_log_config config)
+{
+	config.output = rig.job;
+	config.key = config.key ? config.key : "log";
+	config.namespace = "ns";
+	config.pod = "pod";
+	config.container = "main";
+	config.arrived = on_arrived;
+	config.gap = on_gap;
+	config.done = on_done;
+	rig.f = capture_log_start(&config);
+	assert_non_null(rig.f);
+	fake_run();
+}
+
+static void start(bool first)
+{
+	begin((struct capture_log_config){.first = first});
+}
+
+/* The only request there is, which asks for WHAT. */
+static struct http_request *request(const char *what)
+{
+	const char *path;
+
+	assert_non_null(fake.requests);
+	assert_null(fake.requests->next);
+	path = fake.requests->path;
+	if (!path || !strstr(path, what))
+		fail_msg("%s is no %s", path ? path : "nothing", what);
+	return fake.requests;
+}
+
+static void head(struct http_request *rq)
+{
+	rq->call.head(rq->call.data, 200);
+	fake_run();
+}
+
+static void bytes(struct http_request *rq, const char *text)
+{
+	assert_int_equal(rq->call.bytes(rq->call.data, text, strlen(text)), 0);
+	fake_run();
+}
+
+static void end(struct http_request *rq)
+{
+	fake_end(rq, &(struct http_reply){.status = 200});
+	fake_run();
+}
+
+static void refuse(struct http_request *rq, int status)
+{
+	fake_answer(rq, status, "{}");
+	fake_run();
+}
+
+/* The log holds TEXT and nothing else. */
+static void holds(const char *text)
+{
+	char path[128], got[4096] = "";
+	FILE *f;
+
+	fake_run();
+	snprintf(path, sizeof(path), "%s/jobs/job/logs/log", rig.dir);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	got[fread(got, 1, sizeof(got) - 1, f)] = '\0';
+	fclose(f);
+	assert_string_equal(got, text);
+}
+
+static uint64_t size_of(const char *key)
+{
+	struct log_stat st = {0};
+
+	assert_int_equal(output_log_stat(rig.spool, "job", key, LOG_PLAIN, &st), 0);
+	return st.size;
+}
+
+static void ended(enum capture_end how)
+{
+	capture_log_ended(rig.f, how);
+	fake_run();
+}
+
+/* --- the end --- */
+
+/*
+ * The run has ended and its pod is going, or gone: what still comes is waited for as long as it comes, since
+ * nothing can be asked for after it.
+ */
+static void test_still_comes(void **state)
+{
+	static const enum capture_end ends[] = {CAPTURE_LAST, CAPTURE_GONE};
+	char all[4096] = "one\n";
+	size_t n = strlen(all);
+
+	(void)state;
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	capture_log_hurry(rig.f);
+	for (size_t i = 0; i < array_size(ends); i++) {
+		ended(ends[i]);
+		for (int k = 0; k < 30; k++) {
+			fake_pass(ends[i] == CAPTURE_LAST ? 200 : 15000);
+			assert_int_equal(rig.done, 0);
+			bytes(request("follow=true"), T("02") "more\n");
+			n += (size_t)snprintf(all + n, sizeof(all) - n, "more\n");
+		}
+	}
+	assert_int_equal(fake.n_sent, 1);
+	end(fake.requests);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+	holds(all);
+}
+
+/* Nothing comes any more: the stream is ended, and what may be left is asked for. */
+static void test_falls_silent(void **state)
+{
+	(void)state;
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	ended(CAPTURE_LAST);
+	fake_pass(3000);
+	bytes(fake.requests, T("02") "two\n");
+	fake_pass(3000);
+	request("follow=true");
+	fake_pass(6000);
+	assert_null(strstr(request("")->path, "follow=true"));
+	fake_answer(fake.requests, 200, T("01") "one\n" T("02") "two\n" T("03") "three\n");
+	fake_run();
+	assert_int_equal(rig.err, 0);
+	assert_int_equal(rig.done, 1);
+	holds("one\ntwo\nthree\n");
+}
+
+/* One that never ends is ended, also if it goes on and on. */
+static void test_never_ends(void **state)
+{
+	(void)state;
+	start(false);
+	head(request("follow=true"));
+	ended(CAPTURE_GONE);
+	for (int i = 0; i < 100 && !rig.done; i++) {
+		bytes(request("follow=true"), T("02") "more\n");
+		fake_pass(10000);
+	}
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, -ENOENT);
+}
+
+/* The run has ended, one line of it is known, and what is left is asked for. */
+static void ended_after_one(bool again)
+{
+	begin((struct capture_log_config){.again = again});
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	fake_break(fake.requests, -EIO, true);
+	fake_run();
+	ended(CAPTURE_LAST);
+	fake_pass(100);
+}
+
+/* It is refused, in any way, so often that it is not asked for any more just now. */
+static void test_refused(void **state)
+{
+	(void)state;
+	ended_after_one(false);
+	for (int i = 0; i < 12; i++) {
+		assert_int_equal(rig.done, 0);
+		if (i % 4 == 3)
+			fake_break(request("timestamps=true"), -EHOSTUNREACH, false);
+		else
+			refuse(request("timestamps=true"), i % 4 == 2 ? 429 : i % 4 ? 500 : 403);
+		fake_pass(8000);
+	}
+	assert_null(fake.requests);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, -EAGAIN);
+	holds("one\n");
+}
+
+/* That was so before: once is enough then. But not while something comes each time. */
+static void test_refused_again(void **state)
+{
+	static const char *const lines[] = {T("02") "two\n", T("03") "three\n"};
+
+	(void)state;
+	ended_after_one(true);
+	for (size_t i = 0; i < array_size(lines); i++) {
+		head(request("timestamps=true"));
+		bytes(fake.requests, T("01") "one\n");
+		if (i > 0)
+			bytes(fake.requests, lines[0]);
+		bytes(fake.requests, lines[i]);
+		fake_break(fake.requests, -EIO, true);
+		fake_pass(8000);
+		assert_int_equal(rig.done, 0);
+	}
+	refuse(request("timestamps=true"), 500);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, -EAGAIN);
+	holds("one\ntwo\nthree\n");
+}
+
+/* There is nothing, says the node: of the run before the present one that is final. Else it should know better. */
+static void test_refused_for_good(void **state)
+{
+	static const enum capture_end ends[] = {CAPTURE_PREVIOUS, CAPTURE_LAST};
+
+	for (size_t i = 0; i < array_size(ends); i++) {
+		if (i > 0)
+			assert_int_equal(setup(state), 0);
+		ended_after_one(false);
+		if (ends[i] == CAPTURE_PREVIOUS)
+			ended(CAPTURE_PREVIOUS);
+		while (!rig.done) {
+			while (!fake.requests)
+				assert_true(fake_wait(10000));
+			refuse(fake.requests, 400);
+		}
+		assert_int_equal(rig.err, ends[i] == CAPTURE_LAST ? -EAGAIN : -EINVAL);
+		if (i == 0)
+			assert_int_equal(teardown(state), 0);
+	}
+}
+
+/* --- was that all? --- */
+
+/* A pod that is gone: some of its output may be lost, but not when its stream had just ended by itself. */
+static void gone_after(bool hurry, int err)
+{
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	if (hurry)
+		capture_log_hurry(rig.f);
+	end(fake.requests);
+	ended(CAPTURE_GONE);
+	fake_pass(100);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, err);
+	holds("one\n");
+}
+
+static void test_gone_while_going(void **state)
+{
+	(void)state;
+	gone_after(true, 0);
+}
+
+/* Streams end for many reasons: while nothing says that the run is at its end, that is none. */
+static void test_gone_while_running(void **state)
+{
+	(void)state;
+	gone_after(false, -ENOENT);
+}
+
+/* A stream that has been open for LIVED ms ends properly, before any news of the run's end. */
+static void ends_early(uint64_t lived)
+{
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	fake_pass(lived);
+	end(fake.requests);
+}
+
+/* The next one, asked for at once, has nothing new, and ends properly after MS. */
+static void ends_again(uint64_t ms)
+{
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	fake_pass(ms);
+	end(fake.requests);
+}
+
+static void gone_with(int err)
+{
+	ended(CAPTURE_GONE);
+	fake_pass(100);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, err);
+	holds("one\n");
+}
+
+/*
+ * A node ends the stream of a container that has ended, and so it does with the next at once; it keeps that of one
+ * that runs. So that was all, though no news said so before the pod was gone.
+ */
+static void test_gone_before_news(void **state)
+{
+	(void)state;
+	ends_early(3000);
+	ends_again(20);
+	gone_with(0);
+}
+
+/* The same, when the server's word on the pod comes before the watch's. */
+static void test_gone_before_watch(void **state)
+{
+	(void)state;
+	ends_early(3000);
+	ends_again(20);
+	ended(CAPTURE_LAST);
+	fake_pass(10);
+	fake_answer(request("timestamps=true"), 404,
+		    "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404,\"message\":\"pods "
+		    "\\\"pod\\\" not found\",\"details\":{\"name\":\"pod\",\"kind\":\"pods\"}}");
+	fake_run();
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+}
+
+/* What looks like it, and is not: then the gap is counted. */
+static void test_gone_unproven(void **state)
+{
+	for (int i = 0; i < 7; i++) {
+		if (i > 0)
+			assert_int_equal(setup(state), 0);
+		ends_early(i == 0 ? 100 : 3000); /* 0: no stream stays open there */
+		if (i == 1)
+			ends_again(3000); /* all of them end */
+		if (i == 2)
+			fake_break(request("follow=true"), -EIO, true);
+		if (i == 3)
+			refuse(request("follow=true"), 404); /* a node that has just been started */
+		if (i == 4) {
+			head(request("follow=true")); /* it has gone on */
+			fake_pass(3000);
+			fake_break(fake.requests, -EIO, true);
+			fake_run();
+		}
+		if (i == 5) {
+			ends_again(20);
+			fake_pass(2000);
+			head(request("follow=true")); /* the same, later */
+			fake_pass(2000);
+			fake_break(fake.requests, -EIO, true);
+			fake_run();
+		}
+		if (i == 6) {
+			ends_again(20); /* long ago */
+			for (int k = 0; k < 5; k++) {
+				while (!fake.requests)
+					assert_true(fake_wait(60000));
+				refuse(fake.requests, 500);
+			}
+		}
+		gone_with(-ENOENT);
+		if (i < 6)
+			assert_int_equal(teardown(state), 0);
+	}
+}
+
+/* Where containers are run again, the next stream may be the next run's. */
+static void test_gone_of_reruns(void **state)
+{
+	(void)state;
+	begin((struct capture_log_config){.reruns = true});
+	head(fake_find("follow=true"));
+	bytes(fake_find("follow=true"), T("01") "one\n");
+	fake_answer(fake_find("limitBytes"), 400, "{}");
+	fake_run();
+	fake_pass(3000);
+	end(request("follow=true"));
+	assert_null(fake.requests);
+	gone_with(-ENOENT);
+}
+
+/* What a reader was fetched is what there was then, and says nothing about the rest. */
+static void test_gone_after_first(void **state)
+{
+	(void)state;
+	start(true);
+	capture_log_hurry(rig.f);
+	assert_null(strstr(request("")->path, "follow=true"));
+	fake_answer(fake.requests, 200, T("01") "one\n");
+	fake_run();
+	assert_int_equal(rig.settled, 1);
+	head(request("follow=true"));
+	fake_break(fake.requests, -EIO, true);
+	fake_run();
+	ended(CAPTURE_GONE);
+	fake_pass(100);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, -ENOENT);
+}
+
+/* --- who waits for what there is --- */
+
+/* By a request of its own: when that is written, whatever becomes of the stream. */
+static void test_first(void **state)
+{
+	(void)state;
+	start(true);
+	assert_null(strstr(request("")->path, "follow=true"));
+	fake_pass(20000);
+	assert_int_equal(rig.settled, 0);
+	head(fake.requests);
+	bytes(fake.requests, T("01") "one\n");
+	fake_pass(20000);
+	assert_int_equal(rig.settled, 0);
+	end(fake.requests);
+	assert_int_equal(rig.settled, 1);
+	holds("one\n");
+	request("follow=true");
+	fake_pass(5000);
+	assert_int_equal(rig.settled, 1);
+}
+
+/* It can't be had: who waits is not kept waiting. */
+static void test_first_refused(void **state)
+{
+	(void)state;
+	start(true);
+	refuse(request(""), 500);
+	assert_int_equal(rig.settled, 1);
+	assert_int_equal(rig.done, 0);
+	fake_pass(2000);
+	request("follow=true");
+}
+
+/* Without one: a pause in the stream is the end of what there was. */
+static void test_pause(void **state)
+{
+	(void)state;
+	start(false);
+	fake_pass(1000);
+	assert_int_equal(rig.settled, 0);
+	head(request("follow=true"));
+	for (int i = 0; i < 5; i++) {
+		bytes(fake.requests, T("01") "more\n");
+		fake_pass(100);
+		assert_int_equal(rig.settled, 0);
+	}
+	fake_pass(300);
+	assert_int_equal(rig.settled, 1);
+}
+
+/* One without a pause ends the waiting too. */
+static void test_no_pause(void **state)
+{
+	(void)state;
+	start(false);
+	head(request("follow=true"));
+	for (int i = 0; i < 30; i++) {
+		bytes(fake.requests, T("01") "more\n");
+		fake_pass(100);
+	}
+	assert_int_equal(rig.settled, 1);
+}
+
+/* --- a slow disk --- */
+
+#define LINE (1u << 20)
+
+/* Nothing of it is written yet. 0, or how the stream ends. */
+static int bytes_unwritten(struct http_request *rq, const char *text)
+{
+	int err = rq->call.bytes(rq->call.data, text, strlen(text));
+
+	while (fake_step(&fake.posted))
+		;
+	return err;
+}
+
+/* A disk that stands still costs the stream of a log that prints much, for as long as it does, and no other. */
+static void test_slow_disk(void **state)
+{
+	char *line = malloc(LINE + 1);
+	struct capture_log *slow, *other;
+	struct http_request *rq;
+	size_t n_sent, len, lines = 0;
+	cleanup_free char *said = NULL;
+
+	(void)state;
+	assert_non_null(line);
+	memset(line, 'x', LINE);
+	memcpy(line, T("01"), strlen(T("01")));
+	line[LINE - 1] = '\n';
+	line[LINE] = '\0';
+	start(false);
+	slow = rig.f;
+	head(fake_find("follow"));
+	rq = fake.requests;
+	assert_int_equal(output_log_begin(rig.job, "other", "a/1 "), 0);
+	begin((struct capture_log_config){.key = "other"});
+	other = rig.f;
+	head(rq->next);
+	while (bytes_unwritten(rq, line) == 0)
+		assert_true(++lines < 1000);
+	assert_in_range(lines, 16, 64);
+	n_sent = fake.n_sent;
+	fake_end(rq, &(struct http_reply){.err = -ENOBUFS});
+	said = diag_text(&len);
+	assert_non_null(strstr(said, "output of pod, container main: the disk does not keep up"));
+	assert_int_equal(bytes_unwritten(fake.requests, T("02") "one\n"), 0);
+	assert_int_equal(bytes_unwritten(fake.requests, T("03") "two\n"), 0);
+	assert_int_equal(fake.n_sent, n_sent); /* it is not asked for what can't be taken */
+	fake_run();
+	assert_int_equal(fake.n_sent, n_sent + 1);
+	rq = fake.requests->next;
+	head(rq);
+	for (size_t i = 0; i < lines; i++)
+		bytes(rq, line);
+	bytes(rq, T("04") "end\n");
+	capture_log_stop(slow);
+	capture_log_stop(other);
+	rig.f = NULL;
+	fake_run();
+	output_log_end(rig.job, "other", NULL, NULL);
+	assert_int_equal(size_of("log"), lines * (LINE - strlen(T("01"))) + strlen("end\n"));
+	assert_int_equal(size_of("other"), strlen("one\ntwo\n"));
+	assert_int_equal(rig.gaps, 0);
+	free(line);
+}
+
+/* A disk that takes nothing: it is tried again, what came meanwhile is asked for again, and that is said once. */
+static void test_bad_disk(void **state)
+{
+	struct rlimit limit;
+	size_t len;
+	cleanup_free char *said = NULL;
+	rlim_t before;
+
+	(void)state;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	before = limit.rlim_cur;
+	limit.rlim_cur = 4;
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	for (int i = 0; i < 3; i++) {
+		bytes(request("follow=true"), T("02") "two\n");
+		assert_null(fake.requests);
+		fake_pass(30000);
+		head(request("follow=true"));
+		bytes(fake.requests, T("01") "one\n");
+	}
+	limit.rlim_cur = before;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	bytes(request("follow=true"), T("02") "two\n");
+	holds("one\ntwo\n");
+	said = diag_text(&len);
+	assert_non_null(strstr(said, "File too large; trying again"));
+	assert_null(strstr(strstr(said, "File too large") + 1, "File too large"));
+	assert_int_equal(rig.gaps, 0);
+}
+
+/* --- which run it is --- */
+
+#define QUESTION "previous=true&limitBytes=64"
+#define STARTED	 INT64_C(1795252120000000000) /* 2026-11-21T09:08:40Z */
+
+/* One whose container may be run again, and has been RESTART times: its stream has begun with BYTES. */
+static struct http_request *start_unsure(unsigned restart, const char *text)
+{
+	begin((struct capture_log_config){.reruns = true, .restart = restart, .started = STARTED});
+	assert_null(fake_find(QUESTION));
+	head(request("follow=true"));
+	bytes(fake.requests, text);
+	fake_pass(1000);
+	holds("");
+	assert_int_equal(rig.settled, 0);
+	assert_non_null(fake_find(QUESTION));
+	return fake_find(QUESTION);
+}
+
+static void answer(struct http_request *rq, int status, const char *body)
+{
+	fake_answer(rq, status, body);
+	fake_run();
+}
+
+/* It is the first run, since there is none before; that is asked once. */
+static void test_this_run(void **state)
+{
+	(void)state;
+	answer(start_unsure(0, T("41") "one\n"), 400, "{}");
+	holds("one\n");
+	bytes(request("follow=true"), T("42") "two\n");
+	fake_pass(1000);
+	assert_int_equal(rig.settled, 1);
+	end(fake.requests);
+	fake_pass(2000);
+	head(request("follow=true"));
+	bytes(request("follow=true"), T("41") "one\n" T("42") "two\n" T("43") "three\n");
+	holds("one\ntwo\nthree\n");
+}
+
+/* It is the next run's: this one's is the previous log, and all of it. */
+static void test_next_run(void **state)
+{
+	(void)state;
+	answer(start_unsure(0, T("42") "next\n"), 200, "");
+	assert_null(strstr(request("previous=true")->path, "limitBytes"));
+	answer(fake.requests, 200, T("40") "one\n" T("41") "failed\n");
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+	holds("one\nfailed\n");
+}
+
+/* One of many runs: the log before it tells, by what was printed after this run began. */
+static void test_later_runs(void **state)
+{
+	struct http_request *rq = start_unsure(2, T("42") "one\n");
+
+	(void)state;
+	assert_non_null(strstr(rq->path, "sinceTime=2026-11-21T09:08:41Z"));
+	answer(rq, 200, "");
+	holds("one\n");
+}
+
+static void test_after_later_runs(void **state)
+{
+	(void)state;
+	answer(start_unsure(2, T("50") "next\n"), 200, T("42") "one\n");
+	answer(request("previous=true"), 200, T("42") "one\n");
+	assert_int_equal(rig.done, 1);
+	holds("one\n");
+}
+
+/* A server that does not answer: it is asked again, but not for ever. */
+static void test_not_answered(void **state)
+{
+	struct http_request *rq = start_unsure(0, T("41") "one\n");
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		answer(rq, i ? 500 : 403, "{}");
+		assert_null(fake.requests);
+		fake_pass(10000);
+		head(request("follow=true"));
+		bytes(fake.requests, T("41") "one\n");
+		holds("");
+		rq = fake_find(QUESTION);
+		assert_non_null(rq);
+	}
+	fake_break(rq, -EIO, true);
+	holds("one\n");
+	request("follow=true");
+}
+
+/* What is fetched for a reader may be there before the answer. */
+static void test_first_of_run(void **state)
+{
+	(void)state;
+	begin((struct capture_log_config){.first = true, .reruns = true, .started = STARTED});
+	head(request("timestamps=true"));
+	bytes(fake.requests, T("41") "one\n");
+	end(fake.requests);
+	fake_pass(1000);
+	assert_int_equal(rig.settled, 0);
+	holds("");
+	answer(request(QUESTION), 400, "{}");
+	assert_int_equal(rig.settled, 1);
+	holds("one\n");
+	request("follow=true");
+}
+
+/* The news comes before the answer. */
+static void test_news_of_run(void **state)
+{
+	(void)state;
+	start_unsure(0, T("42") "next\n");
+	ended(CAPTURE_PREVIOUS);
+	fake_pass(100);
+	assert_null(strstr(request("previous=true")->path, "limitBytes"));
+	answer(fake.requests, 200, T("40") "one\n");
+	assert_int_equal(rig.err, 0);
+	holds("one\n");
+}
+
+/* The pod is gone before the answer: better another run's than none. */
+static void test_gone_before_answer(void **state)
+{
+	(void)state;
+	start_unsure(0, T("41") "one\n");
+	ended(CAPTURE_GONE);
+	fake_pass(100);
+	assert_int_equal(rig.done, 0);
+	bytes(request("follow=true"), T("42") "two\n");
+	end(fake.requests);
+	assert_int_equal(rig.err, 0);
+	holds("one\ntwo\n");
+}
+
+/* What is held has a bound; the rest is fetched again. */
+static void test_much_before_answer(void **state)
+{
+	struct http_request *rq = start_unsure(0, T("41") "one\n");
+	char *much = calloc(1, (256 << 10) + 1);
+
+	(void)state;
+	memset(much, 'x', 256 << 10);
+	fake.requests->call.bytes(fake.requests->call.data, much, 100);
+	assert_int_equal(fake.requests->call.bytes(fake.requests->call.data, much, 256 << 10),
+			 -EAGAIN);
+	free(much);
+	fake_break(fake.requests, -EAGAIN, false);
+	fake_run();
+	assert_ptr_equal(request(QUESTION), rq);
+	answer(rq, 400, "{}");
+	head(request("follow=true"));
+	bytes(fake.requests, T("41") "one\n" T("42") "two\n");
+	assert_int_equal(rig.gaps, 0);
+	holds("one\ntwo\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_still_comes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_falls_silent, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_never_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_for_good, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_while_going, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_while_running, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_before_news, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_before_watch, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_unproven, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_of_reruns, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_after_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_first_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_pause, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_next_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_later_runs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_after_later_runs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_answered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_first_of_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_news_of_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone_before_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_much_before_answer, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

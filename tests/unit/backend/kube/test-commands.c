@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* What was asked for through ctl: until its outcome shows, it counts as ignored, or the job leaves. */
+#include "tests/unit/backend/client/fake_net.h"
+
+#include <errno.h>
+
+#include "backend/kube/commands.h"
+#include "spec/view/view.h"
+
+static struct {
+	struct commands *cs;
+	size_t n_changed, n_ended;
+	enum command_end end;
+	char text[256];
+	enum spec_control_outcome outcome; /* what the kind sees */
+} rig;
+
+static void on_changed(void *data, const char *uid)
+{
+	(void)data;
+	assert_string_equal(uid, "u1");
+	rig.n_changed++;
+}
+
+static void on_ended(void *data, enum command_end end, const char *text)
+{
+	(void)data;
+	rig.n_ended++;
+	rig.end = end;
+	snprintf(rig.text, sizeof(rig.text), "%s", text ? text : "");
+}
+
+static enum spec_control_outcome outcome_of(enum spec_action action,
+					    const struct spec_control_mark *before,
+					    const struct spec_job_view *now)
+{
+	(void)action;
+	assert_string_equal(before->phase, "Running");
+	assert_non_null(now);
+	return rig.outcome;
+}
+
+static const struct spec_control control = {.outcome = outcome_of};
+static struct spec_job_view view = {.phase = (char[]){"Running"}};
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	rig.cs = commands_new(NULL, on_changed, NULL);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	commands_free(rig.cs);
+	assert_null(fake.timers);
+	return 0;
+}
+
+static void begin(void)
+{
+	assert_int_equal(commands_begin(rig.cs, "u1", "one", SPEC_SUSPEND, on_ended, NULL), 0);
+}
+
+static void take(void)
+{
+	begin();
+	commands_sent(rig.cs, "u1", &view);
+	commands_taken(rig.cs, "u1", false);
+}
+
+static void show(void)
+{
+	(void)commands_check(rig.cs, "u1", &control, &view);
+	commands_shown(rig.cs, "u1", view.phase);
+}
+
+static void test_obeyed(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(commands_begin(rig.cs, "u1", "one", SPEC_RESUME, on_ended, NULL), -EBUSY);
+	assert_int_equal(commands_pending(rig.cs, "u1"), 0); /* it is not taken yet */
+	commands_sent(rig.cs, "u1", &view);
+	commands_taken(rig.cs, "u1", false);
+	assert_int_equal(rig.n_changed, 1);
+	assert_int_equal(commands_pending(rig.cs, "u1"), 1u << SPEC_SUSPEND);
+	show();
+	assert_int_equal(rig.n_ended, 0);
+	rig.outcome = SPEC_CONTROL_OBEYED;
+	assert_true(commands_check(rig.cs, "u1", &control, &view));
+	assert_int_equal(commands_pending(rig.cs, "u1"), 0);
+	assert_int_equal(rig.n_ended, 0); /* nobody has seen it yet */
+	commands_shown(rig.cs, "u1", view.phase);
+	assert_int_equal(rig.n_ended, 1);
+	assert_int_equal(rig.end, COMMAND_OBEYED);
+	begin(); /* the next may be asked for */
+}
+
+/* The watch is faster than the reply that it was taken. */
+static void test_shown_before_taken(void **state)
+{
+	(void)state;
+	begin();
+	commands_sent(rig.cs, "u1", &view);
+	rig.outcome = SPEC_CONTROL_OBEYED;
+	show();
+	assert_int_equal(rig.end, COMMAND_OBEYED);
+	assert_int_equal(rig.n_ended, 1);
+	commands_taken(rig.cs, "u1", false);
+	assert_int_equal(commands_pending(rig.cs, "u1"), 0);
+}
+
+static void test_late(void **state)
+{
+	(void)state;
+	take();
+	rig.outcome = SPEC_CONTROL_LATE;
+	show();
+	assert_int_equal(rig.end, COMMAND_LATE);
+	assert_non_null(strstr(rig.text, "too late: the job is Running"));
+}
+
+static void test_ignored(void **state)
+{
+	(void)state;
+	take();
+	commands_detach(rig.cs, "u1");
+	fake_pass(29000);
+	assert_int_equal(commands_ignored(rig.cs, "u1"), 0);
+	fake_pass(2000);
+	assert_int_equal(commands_ignored(rig.cs, "u1"), 1u << SPEC_SUSPEND);
+	assert_int_equal(commands_pending(rig.cs, "u1"), 0);
+	assert_int_equal(rig.n_ended, 0); /* who asked has gone */
+	assert_int_equal(rig.n_changed, 2);
+	/* The next one takes the place of what was ignored. */
+	begin();
+	assert_int_equal(commands_ignored(rig.cs, "u1"), 0);
+	commands_drop(rig.cs, "u1");
+	assert_int_equal(rig.n_ended, 0);
+}
+
+static void test_gone(void **state)
+{
+	(void)state;
+	take();
+	commands_gone(rig.cs, "u1");
+	assert_int_equal(rig.n_ended, 1);
+	assert_int_equal(rig.end, COMMAND_GONE);
+	assert_null(fake.timers);
+	commands_gone(rig.cs, "u1");
+	assert_int_equal(rig.n_ended, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_obeyed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shown_before_taken, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ignored, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* Events of jobs: the newest for each cause, bounded, and found a job however late that is known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "backend/kube/events.h"
+
+static struct spec_event_view *event(const char *about, const char *reason, const char *message,
+				     unsigned count)
+{
+	struct spec_event_view *v;
+	cleanup_free char *json = NULL;
+
+	assert_true(
+		asprintf(&json,
+			 "{\"involvedObject\":{\"kind\":\"Pod\",\"name\":\"p\",\"uid\":\"%s\"},"
+			 "\"reason\":\"%s\",\"message\":\"%s\",\"count\":%u,\"type\":\"Normal\","
+			 "\"lastTimestamp\":\"2026-11-21T09:13:%02uZ\"}",
+			 about, reason, message, count, count % 60) > 0);
+	assert_int_equal(spec_event_view_parse(json, strlen(json), &v), 0);
+	return v;
+}
+
+static void assert_text(struct events *ev, const char *job, const char *want)
+{
+	struct events_list list cleanup(events_release) = {0};
+	cleanup_free char *text = NULL;
+	int64_t changed;
+	size_t len;
+
+	events_get(ev, job, &list);
+	spec_event_view_text(list.v, list.n, &text, &len, &changed);
+	assert_string_equal(text, want);
+	assert_int_equal(len, strlen(want));
+	assert_int_equal(changed != 0, len > 0);
+}
+
+static size_t count(struct events *ev, const char *job)
+{
+	struct events_list list cleanup(events_release) = {0};
+
+	events_get(ev, job, &list);
+	return list.n;
+}
+
+static void test_newest(void **state)
+{
+	struct events *ev = events_new();
+
+	(void)state;
+	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 1)));
+	/* The same again is no news, another reason is; then the first is news again. */
+	assert_false(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 2)));
+	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "over", 3)));
+	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 4)));
+	/* What why does not speak of never is. */
+	assert_false(events_put(ev, "j", 0, event("p", "Pulled", "a\\tb\\nc\\\\d", 5)));
+	assert_text(ev, "j",
+		    "2026-11-21T09:13:03Z\tPod/p\tNormal\tUnschedulable\t3\tover\n"
+		    "2026-11-21T09:13:04Z\tPod/p\tNormal\tUnschedulable\t4\tfull\n"
+		    "2026-11-21T09:13:05Z\tPod/p\tNormal\tPulled\t5\ta\\tb\\nc\\\\d\n");
+	assert_text(ev, "other", "");
+	events_forget(ev, "j");
+	assert_text(ev, "j", "");
+	events_free(ev);
+}
+
+/* The same words of a further try of the job are news, once. */
+static void test_of_a_further_try(void **state)
+{
+	const int64_t first = INT64_C(1795252400) * 1000000000; /* 2026-11-21T09:13:20Z */
+	struct events *ev = events_new();
+
+	(void)state;
+	assert_true(events_put(ev, "j", first, event("j", "FailedCreate", "quota", 20)));
+	assert_false(events_put(ev, "j", first, event("j", "FailedCreate", "quota", 21)));
+	assert_false(
+		events_put(ev, "j", first + 30000000000, event("j", "FailedCreate", "quota", 22)));
+	assert_true(
+		events_put(ev, "j", first + 30000000000, event("j", "FailedCreate", "quota", 50)));
+	assert_false(
+		events_put(ev, "j", first + 30000000000, event("j", "FailedCreate", "quota", 51)));
+	events_free(ev);
+}
+
+/* A gang that waits: two series each second, one of which says nothing. */
+static void test_noise(void **state)
+{
+	struct events *ev = events_new();
+	unsigned news = 0;
+
+	(void)state;
+	for (unsigned i = 1; i < 600; i++) {
+		news += events_put(ev, "j", 0, event("g", "Unschedulable", "overused cpu", i));
+		news += events_put(ev, "j", 0,
+				   event("g", "Unschedulable",
+					 "0/0 tasks in gang unschedulable: pod group is not ready",
+					 i));
+	}
+	assert_int_equal(news, 1);
+	assert_int_equal(count(ev, "j"), 2);
+	assert_text(ev, "j",
+		    "2026-11-21T09:13:59Z\tPod/p\tNormal\tUnschedulable\t599\toverused cpu\n");
+	events_free(ev);
+}
+
+static void test_bounds(void **state)
+{
+	struct events *ev = events_new();
+	char text[32], job[32];
+
+	(void)state;
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(text, sizeof(text), "message %u", i);
+		events_put(ev, "j", 0, event("p", "Some", text, i));
+	}
+	assert_int_equal(count(ev, "j"), EVENTS_JOB_MAX);
+	for (unsigned i = 0; i < 2 * EVENTS_MAX; i++) {
+		snprintf(job, sizeof(job), "j%u", i / 32);
+		snprintf(text, sizeof(text), "message %u", i);
+		events_put(ev, job, 0, event("p", "Some", text, i));
+	}
+	/* The oldest have given way. */
+	assert_int_equal(count(ev, "j"), 0);
+	assert_int_equal(count(ev, "j0"), 0);
+	assert_int_equal(count(ev, job), 32);
+	events_free(ev);
+}
+
+static void test_before_its_object(void **state)
+{
+	struct events *ev = events_new();
+	char about[32];
+
+	(void)state;
+	assert_false(events_put(ev, NULL, 0, event("g", "Unschedulable", "full", 1)));
+	assert_false(events_put(ev, NULL, 0, event("g", "Unschedulable", "full", 2)));
+	assert_false(events_adopt(ev, "other", "j"));
+	assert_int_equal(count(ev, "j"), 0);
+	assert_true(events_adopt(ev, "g", "j"));
+	assert_int_equal(count(ev, "j"), 1);
+	assert_false(events_adopt(ev, "g", "j"));
+	/* Of what is nobody's, the newest wait. */
+	for (unsigned i = 0; i < 2 * EVENTS_WAITING_MAX; i++) {
+		snprintf(about, sizeof(about), "o%u", i);
+		events_put(ev, NULL, 0, event(about, "FailedMount", "no volume", 1));
+	}
+	assert_false(events_adopt(ev, "o0", "k"));
+	assert_true(events_adopt(ev, about, "k"));
+	events_free(ev);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_newest),
+		cmocka_unit_test(test_of_a_further_try),
+		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_before_its_object),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

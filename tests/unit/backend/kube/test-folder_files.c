@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* The files of a job's folder: what a start finds of a submission, wherever a crash or a power cut came. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "backend/base/file.h"
+#include "backend/kube/folder_files.h"
+#include "spec/base/mem.h"
+#include "tests/unit/scratch.h"
+
+#define UUID_A "11111111-2222-4333-8444-555555555555"
+#define UUID_B "99999999-2222-4333-8444-555555555555"
+
+static char dir[64];
+
+static char *path_of(const char *name)
+{
+	return text_print("%s/%s", dir, name);
+}
+
+static int setup(void **state)
+{
+	cleanup_free char *jobs = NULL;
+	struct folder_found *found;
+
+	(void)state;
+	strcpy(dir, "/tmp/kxfs-folder-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	jobs = path_of("jobs");
+	assert_int_equal(mkdir(jobs, 0700), 0);
+	/* The first start makes what is missing. */
+	assert_int_equal(folder_files_load(dir, &found), 0);
+	assert_null(found);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return scratch_remove(dir);
+}
+
+static bool exists(const char *name)
+{
+	cleanup_free char *path = path_of(name);
+
+	return access(path, F_OK) == 0;
+}
+
+static void write_text(const char *name, const char *text)
+{
+	cleanup_free char *path = path_of(name);
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void expect_text(const char *name, const char *expected)
+{
+	cleanup_free char *path = path_of(name), *text = NULL;
+	size_t len;
+
+	assert_int_equal(file_read(path, 4096, &text, &len), 0);
+	assert_string_equal(text, expected);
+}
+
+static int submit(const char *id, const char *uuid)
+{
+	const struct folder_submission s = {id, uuid, "a.yaml", "name: a\n", 8};
+
+	return folder_files_submit(dir, &s);
+}
+
+/* The only folder, as a start finds it. To be freed. */
+static struct folder_found *load_one(void)
+{
+	struct folder_found *found;
+
+	assert_int_equal(folder_files_load(dir, &found), 0);
+	assert_non_null(found);
+	assert_null(found->next);
+	return found;
+}
+
+static void expect_submission(const char *id, const char *uuid)
+{
+	struct folder_found *found = load_one();
+
+	assert_string_equal(found->id, id);
+	assert_string_equal(found->submission, uuid);
+	assert_string_equal(found->file, "a.yaml");
+	assert_true(found->written > 0);
+	assert_null(found->snapshot);
+	assert_false(found->unread);
+	folder_found_free(found);
+	expect_text("jobs/one/app.yaml", "name: a\n");
+}
+
+static void test_submit(void **state)
+{
+	(void)state;
+	assert_int_equal(submit("one", UUID_A), 0);
+	assert_int_equal(submit("one", UUID_B), -EEXIST);
+	assert_true(exists("submissions/" UUID_A));
+	assert_false(exists("submissions/" UUID_B));
+	assert_int_equal(folder_files_sync(dir, "one", UUID_A), 0);
+	assert_false(exists("submissions/" UUID_A));
+	expect_submission("one", UUID_A);
+	/* A folder that was removed meanwhile is not missed. */
+	assert_int_equal(folder_files_sync(dir, "two", UUID_B), 0);
+}
+
+/* What was not synced before a power cut may be there, in part, or not at all. */
+static void test_completed(void **state)
+{
+	struct stat before, after;
+	cleanup_free char *was = path_of("submissions/" UUID_A),
+			  *is = path_of("jobs/one/submission");
+	cleanup_free char *folder = path_of("jobs/one");
+
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		assert_int_equal(submit("one", UUID_A), 0);
+		assert_int_equal(stat(was, &before), 0);
+		if (how == 1)
+			write_text("jobs/one/submission", "");
+		if (how == 2)
+			write_text("jobs/one/app.yaml", "name: a\n and more than was written");
+		if (how == 3)
+			scratch_remove(folder);
+		expect_submission("one", UUID_A);
+		assert_false(exists("submissions/" UUID_A));
+		/* When it was written is not forgotten by that. */
+		assert_int_equal(stat(is, &after), 0);
+		assert_in_range(after.st_mtime, before.st_mtime - 1, before.st_mtime);
+		scratch_remove(folder);
+	}
+}
+
+/* The name is another submission's by now: nothing of that is touched. */
+static void test_of_another(void **state)
+{
+	(void)state;
+	assert_int_equal(submit("one", UUID_B), 0);
+	assert_int_equal(folder_files_sync(dir, "one", UUID_B), 0);
+	write_text("submissions/" UUID_A, "one\nb.yaml\nname: b\n");
+	expect_submission("one", UUID_B);
+	assert_false(exists("submissions/" UUID_A));
+}
+
+/* One damaged file ends no start, and what was never finished goes. */
+static void test_damaged(void **state)
+{
+	static const char *const texts[] = {"", "one", "one\na.yaml", "../x\na.yaml\nname: a\n"};
+	struct folder_found *found;
+	cleanup_free char *path = path_of("submissions/directory");
+
+	(void)state;
+	assert_int_equal(mkdir(path, 0700), 0);
+	write_text("submissions/." UUID_B ".new", "one\n");
+	for (size_t i = 0; i < array_size(texts); i++) {
+		write_text("submissions/" UUID_A, texts[i]);
+		assert_int_equal(folder_files_load(dir, &found), 0);
+		assert_null(found);
+	}
+	assert_false(exists("submissions/." UUID_B ".new"));
+	assert_false(exists("x"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_submit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_completed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_of_another, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs of a cluster, against a server that the test plays: what is shown, and ended. */
+#include "tests/unit/backend/kube/kube_story.h"
+
+static void test_join(void **state)
+{
+	const struct spec_job *job;
+
+	(void)state;
+	rig_start("", "");
+	/* Pods may come before their job. */
+	story_pod("ADDED", "p0", "u0", 0, "Running", RIG_RUNNING);
+	story_pod("ADDED", "p1", "u0", 1, "Pending", "{}");
+	rig_expect(BACKEND_JOBS, "one", NULL);
+	story_job("ADDED", "one", "u0", "Running");
+	job = backend_job(rig.b, BACKEND_JOBS, "one");
+	assert_int_equal(job->replicas[0].state, SPEC_RUNNING);
+	assert_int_equal(job->replicas[1].state, SPEC_PENDING);
+	spec_job_unref(job);
+	/* A pod that is gone is remembered as it was last. */
+	story_pod("MODIFIED", "p0", "u0", 0, "Failed", RIG_EXIT("3"));
+	story_pod("DELETED", "p0", "u0", 0, "Failed", RIG_EXIT("3"));
+	story_pod("DELETED", "p1", "u0", 1, "Pending", "{}");
+	story_job("MODIFIED", "one", "u0", "Failed");
+	job = backend_job(rig.b, BACKEND_JOBS, "one");
+	assert_int_equal(job->state, SPEC_FAILED);
+	assert_int_equal(job->replicas[0].exit_code, 3);
+	spec_job_unref(job);
+	/* Pods of nobody, and what can't be read, are left out. */
+	rig_pod_event("ADDED", "{\"metadata\":{\"name\":\"x\",\"uid\":\"x\",\"resourceVersion\":"
+			       "\"7\"}}");
+	rig_pod_event("ADDED", "{\"metadata\":{\"name\":\"../x\",\"uid\":\"x\",\"resourceVersion\":"
+			       "\"7\"}}");
+	assert_int_equal(world_n_pods(rig.k->world), 0);
+	story_job("DELETED", "one", "u0", "Failed");
+	rig_expect(BACKEND_JOBS, "one", NULL);
+	rig_expect(BACKEND_HISTORY, "one", NULL);
+	assert_int_equal(world_n_jobs(rig.k->world), 0);
+}
+
+/* Many events of one turn are one change. */
+static void test_once_a_turn(void **state)
+{
+	cleanup_free char *json = rig_job("one", "u0", "Running", 2);
+	size_t before;
+
+	(void)state;
+	rig_start(json, "");
+	before = rig.n_events;
+	for (int i = 0; i < 10; i++) {
+		cleanup_free char *pod = rig_pod("p0", "u0", 0, "Running", RIG_RUNNING);
+
+		rig_event("pods?watch", i ? "MODIFIED" : "ADDED", pod);
+	}
+	fake_run();
+	assert_int_equal(rig.n_events - before, 1);
+}
+
+/* A new list is compared with what is known. */
+static void test_relist(void **state)
+{
+	cleanup_free char *one = rig_job("one", "u1", "Running", 1);
+	cleanup_free char *two = rig_job("two", "u2", "Running", 1);
+	cleanup_free char *pod = rig_pod("p1", "u1", 0, "Running", RIG_RUNNING);
+	cleanup_free char *both = NULL;
+
+	(void)state;
+	assert_true(asprintf(&both, "%s,%s", one, two) > 0);
+	rig_start(both, pod);
+	rig_expect(BACKEND_JOBS, "one", "RUNNING");
+	fake_pass(10000);
+	rig_event("jobs?watch", "MODIFIED", two);
+	fake_answer(fake_find("jobs?watch"), 410, "{}");
+	fake_pass(1000);
+	/* Until the new list is whole, all stays. */
+	rig_expect(BACKEND_JOBS, "one", "RUNNING");
+	rig_list("jobs?limit", two);
+	rig_expect(BACKEND_JOBS, "one", NULL);
+	rig_expect(BACKEND_JOBS, "two", "RUNNING");
+	fake_answer(fake_find("pods?watch"), 410, "{}");
+	fake_pass(1000);
+	rig_list("pods?limit", "");
+	assert_int_equal(world_n_pods(rig.k->world), 0);
+	assert_int_equal(world_n_jobs(rig.k->world), 1);
+}
+
+/* A job that lost the labels that are shown, and got them back. */
+static void test_comes_back(void **state)
+{
+	(void)state;
+	rig_start("", "");
+	story_job("ADDED", "one", "u1", "Running");
+	story_pod("ADDED", "p1", "u1", 0, "Running", RIG_RUNNING);
+	story_job("DELETED", "one", "u1", "Running");
+	rig_expect(BACKEND_JOBS, "one", NULL);
+	story_job("ADDED", "one", "u1", "Running");
+	rig_expect(BACKEND_JOBS, "one", "RUNNING");
+}
+
+/* What can't be confirmed is marked, with the reason of the watch that still fails. */
+static void test_stale(void **state)
+{
+	cleanup_free char *info = NULL;
+	size_t len;
+	FILE *out;
+
+	(void)state;
+	rig_start("", "");
+	story_job("ADDED", "one", "u1", "Running");
+	fake_end(fake_find("jobs?watch"),
+		 &(struct http_reply){.err = -EHOSTUNREACH, .text = "no jobs"});
+	fake_end(fake_find("pods?watch"),
+		 &(struct http_reply){.err = -EHOSTUNREACH, .text = "no pods"});
+	fake_run();
+	rig_cancel("one", "u1");
+	assert_int_equal(rig.err, -EHOSTUNREACH); /* at once */
+	assert_non_null(strstr(rig.text, "no jobs"));
+	while (!fake_find("jobs?watch"))
+		assert_true(fake_wait(1000));
+	fake_find("jobs?watch")->call.head(fake_find("jobs?watch")->call.data, 200);
+	fake_run();
+	out = open_memstream(&info, &len);
+	assert_int_equal(backend_info(rig.b, out), 0);
+	fclose(out);
+	assert_non_null(strstr(info, "connected: false"));
+	assert_non_null(strstr(info, "no pods"));
+}
+
+static void test_cancel(void **state)
+{
+	(void)state;
+	rig_start("", "");
+	for (int i = 0; i < 6; i++) {
+		char name[16], uid[16];
+
+		snprintf(name, sizeof(name), "job-%d", i);
+		snprintf(uid, sizeof(uid), "u%d", i);
+		story_job("ADDED", name, uid, "Running");
+		rig_cancel(name, uid);
+		assert_int_equal(rig_request()->call.method, HTTP_DELETE);
+		assert_non_null(strstr(rig_request()->body, uid));
+		assert_non_null(strstr(rig_request()->body, "Background"));
+		switch (i) {
+		case 0:
+			rig_answer(200, "{}");
+			break;
+		case 1:
+			rig_answer(404, RIG_STATUS("404", "NotFound", "gone"));
+			break;
+		case 2: /* done, but the reply was lost, and the name is another job's by now */
+			rig_lose(false);
+			rig_until_request();
+			rig_answer(409, RIG_STATUS("409", "Conflict", "the UID does not match"));
+			break;
+		case 3:
+			rig_answer(409, RIG_STATUS("409", "Conflict", "the UID does not match"));
+			assert_int_equal(rig.err, -ESTALE);
+			rig_expect(BACKEND_JOBS, name, "RUNNING");
+			continue;
+		case 4:
+			rig_answer(403, RIG_STATUS("403", "Forbidden", "no"));
+			assert_int_equal(rig.err, -EACCES);
+			rig_expect(BACKEND_JOBS, name, "RUNNING");
+			continue;
+		default:
+			fake_break(rig_request(), -EHOSTUNREACH, false);
+			fake_run();
+			assert_int_equal(rig.err, -EHOSTUNREACH);
+			rig_expect(BACKEND_JOBS, name, "RUNNING");
+			continue;
+		}
+		assert_int_equal(rig.n_answers, 1);
+		assert_int_equal(rig.err, 0);
+		rig_expect(BACKEND_JOBS, name, NULL);
+		/* What the server still tells of it does not bring it back. */
+		story_job("MODIFIED", name, uid, "Terminating");
+		rig_expect(BACKEND_JOBS, name, NULL);
+	}
+}
+
+static void test_stop(void **state)
+{
+	(void)state;
+	for (int moment = 0; moment < 9; moment++) {
+		rig.capture = BACKEND_CAPTURE_ALL;
+		if (moment == 0)
+			rig_new();
+		else
+			rig_start("", "");
+		rig.n_answers = 0;
+		rig.err = 0;
+		if (moment == 2)
+			story_run("one", "u1", "p1");
+		if (moment == 3) {
+			const struct backend_submission s = {"a.yaml", RIG_APP, strlen(RIG_APP),
+							     "a"};
+
+			/* While it is on the pool. */
+			backend_submit(rig.b, &s, rig_reply, NULL);
+			fake_step(&fake.posted);
+		}
+		if (moment >= 4)
+			rig_submit(RIG_APP);
+		if (moment == 5)
+			rig_lose(true);
+		if (moment == 6)
+			rig_answer(409, RIG_STATUS("409", "AlreadyExists", "x"));
+		if (moment == 7) {
+			fake_break(rig_request(), -EHOSTUNREACH,
+				   false); /* its folder is being removed */
+			assert_int_equal(rig.n_answers, 0);
+		}
+		if (moment == 8) {
+			story_job("ADDED", "one", "u1", "Running");
+			rig_cancel("one", "u1");
+			rig.n_answers = 1; /* of the submission and of the cancel */
+		}
+		rig_stop();
+		if (moment >= 3)
+			assert_true(rig.n_answers >= 1 && rig.err < 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_join, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_once_a_turn, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_relist, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_comes_back, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_stale, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_cancel, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_stop, rig_setup, rig_teardown),
+	};
+
+	return cmocka_run_group_tests_name("kube", tests, NULL, NULL);
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+/* What is kept of a cluster's jobs: their output, and what is told of them when they are gone. */
+#include "tests/unit/backend/kube/kube_story.h"
+#include "tests/unit/backend/output/output_print.h"
+
+static void test_history(void **state)
+{
+	(void)state;
+	story_begin();
+	assert_non_null(rig.follows);
+	story_job("DELETED", "one", "u1", "Running");
+	rig_expect(BACKEND_JOBS, "one", NULL);
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	/* Its last output still comes, and ends with the pod. */
+	assert_non_null(rig.follows);
+	assert_false(rig.follows->ended);
+	story_pod("DELETED", "p1", "u1", 0, "Running", RIG_RUNNING);
+	assert_true(rig.follows->ended);
+	assert_int_equal(rig.follows->end, CAPTURE_GONE);
+	rig_follow_done(rig.follows);
+	assert_int_equal(world_n_jobs(rig.k->world), 0);
+	fake_pass(5000);
+	/* It is there after a remount, and can be removed for good. */
+	rig_stop();
+	rig_start("", "");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	backend_forget(rig.b, "one", "u1", rig_reply, NULL);
+	fake_run();
+	assert_int_equal(rig.err, 0);
+	rig_expect(BACKEND_HISTORY, "one", NULL);
+	assert_false(rig_has_folder("one"));
+}
+
+/* Output that an earlier mount captured is history too, though nothing of it is followed now. */
+static void test_earlier_output(void **state)
+{
+	cleanup_free char *json = rig_job("one", "u1", "Completed", 2);
+
+	(void)state;
+	story_begin();
+	fake_pass(5000);
+	rig_stop();
+	rig.capture = BACKEND_CAPTURE_NONE;
+	rig_start(json, "");
+	rig_expect(BACKEND_JOBS, "one", "SUCCEEDED");
+	story_job("DELETED", "one", "u1", "Completed");
+	rig_expect(BACKEND_HISTORY, "one", "SUCCEEDED");
+	assert_true(rig_has_folder("one"));
+}
+
+static bool has_file(const char *id, const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/jobs/%s/%s", rig.dir, id, name);
+	return access(path, F_OK) == 0;
+}
+
+/* What is known of a job waits until there is a folder for it, however long the disk takes to make that. */
+static void test_folder_later(void **state)
+{
+	char path[512];
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	snprintf(path, sizeof(path), "%s/jobs/one", rig.dir);
+	assert_int_equal(symlink("nowhere", path), 0);
+	story_run("one", "u1", "p1");
+	fake_pass(5000);
+	assert_int_equal(unlink(path), 0);
+	assert_false(has_file("one", "job.json"));
+	fake_pass(5000);
+	assert_true(has_file("one", "job.json"));
+	assert_true(has_file("one", "logs/p1.a.0"));
+}
+
+static void expect_own(const char *id)
+{
+	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, id);
+
+	assert_non_null(job);
+	assert_true(job->own);
+}
+
+/* The output of a finished job gives way to the spool's limit; the job stays its submitter's. */
+static void test_spool_limit(void **state)
+{
+	cleanup_free char *pod = rig_pod("p1", "u-0", 0, "Succeeded", RIG_EXIT("0"));
+	cleanup_free char *json = NULL;
+	cleanup_free char *id = NULL;
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_OWN;
+	rig.spool_limit = 10;
+	rig_start("", "");
+	rig_submit(RIG_APP);
+	rig_serve();
+	assert_int_equal(rig.err, 0);
+	id = strdup(rig.id);
+	story_run(id, "u-0", "p1");
+	assert_non_null(rig.follows);
+	output_print(output_job_open(rig.b->output, id), "p1.a.0", "more than ten bytes\n");
+	rig_pod_event("MODIFIED", pod);
+	rig_follow_done(rig.follows);
+	json = rig_job(id, "u-0", "Completed", 1);
+	rig_job_event("MODIFIED", json);
+	fake_pass(120000);
+	assert_false(has_file(id, "logs"));
+	assert_false(has_file(id, "job.json"));
+	assert_true(has_file(id, "app.yaml"));
+	expect_own(id);
+	rig_stop();
+	rig_start(json, pod);
+	expect_own(id);
+	assert_null(rig.follows); /* else it would be fetched and dropped again at each start */
+	rig_job_event("DELETED", json);
+	rig_expect(BACKEND_JOBS, id, NULL);
+	rig_expect(BACKEND_HISTORY, id, NULL);
+	fake_pass(5000);
+	assert_false(rig_has_folder(id));
+}
+
+static void expect_said(const char *part)
+{
+	size_t len;
+	cleanup_free char *said = diag_text(&len);
+
+	if (!strstr(said, part))
+		fail_msg("\"%s\" was not said", part);
+}
+
+/* The job NAME, with uid and pod of its own, has run and ended so: PHASE, or (NULL) it was deleted. */
+static void kept_job(const char *name, const char *phase)
+{
+	char uid[32], pod[32];
+
+	snprintf(uid, sizeof(uid), "u-%s", name);
+	snprintf(pod, sizeof(pod), "p-%s", name);
+	story_run(name, uid, pod);
+	if (phase) {
+		story_pod("MODIFIED", pod, uid, 0, "Succeeded", RIG_EXIT("0"));
+		story_job("MODIFIED", name, uid, phase);
+		while (rig.follows)
+			rig_follow_done(rig.follows);
+	} else {
+		story_end(name, uid, pod);
+	}
+	fake_pass(5000);
+	assert_true(has_file(name, "logs"));
+	assert_true(has_file(name, "job.json"));
+}
+
+/* Jobs as they were, and their pods, as lists. malloc'ed. */
+static char *list_of(const char *const *names, const char *const *phases, size_t n, bool pods)
+{
+	char *ret = strdup("");
+
+	for (size_t i = 0; i < n; i++) {
+		cleanup_free char *before = ret, *one = NULL;
+		char uid[32], pod[32];
+
+		snprintf(uid, sizeof(uid), "u-%s", names[i]);
+		snprintf(pod, sizeof(pod), "p-%s", names[i]);
+		if (!pods)
+			one = rig_job(names[i], uid, phases[i], 2);
+		else if (streq(phases[i], "Running"))
+			one = rig_pod(pod, uid, 0, "Running", RIG_RUNNING);
+		else
+			one = rig_pod(pod, uid, 0, "Succeeded", RIG_EXIT("0"));
+		assert_true(asprintf(&ret, "%s%s%s", before, i ? "," : "", one) > 0);
+	}
+	return ret;
+}
+
+/* Room is made by the oldest of the history, then by finished jobs; never by one that runs, or may again. */
+static void test_spool_order(void **state)
+{
+	static const char *const names[] = {"done-1", "done-2", "aborted", "live"};
+	static const char *const phases[] = {"Completed", "Failed", "Aborted", "Running"};
+	static const char *const order[] = {"gone-1", "gone-2", "done-1", "done-2"};
+	cleanup_free char *jobs = list_of(names, phases, array_size(names), false);
+	cleanup_free char *pods = list_of(names, phases, array_size(names), true);
+	cleanup_free char *said = NULL;
+	const char *at;
+	size_t len;
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig_start("", "");
+	for (size_t i = 0; i < 3; i++)
+		kept_job(names[i], phases[i]);
+	kept_job("gone-1", NULL);
+	kept_job("gone-2", NULL);
+	story_run("live", "u-live", "p-live");
+	fake_pass(5000);
+	rig_stop();
+	rig.spool_limit = 10;
+	rig_start(jobs, pods);
+	fake_pass(120000);
+	said = diag_text(&len);
+	at = said;
+	for (size_t i = 0; i < array_size(order); i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "%s: removed with its output", order[i]);
+		at = at ? strstr(at, text) : NULL;
+		if (!at)
+			fail_msg("%s did not go in its turn:\n%s", order[i], said);
+		assert_false(has_file(order[i], "logs"));
+	}
+	rig_expect(BACKEND_HISTORY, "gone-1", NULL);
+	rig_expect(BACKEND_HISTORY, "gone-2", NULL);
+	rig_expect(BACKEND_JOBS, "done-1", "SUCCEEDED");
+	assert_true(has_file("aborted", "logs/p-aborted.a.0"));
+	assert_true(has_file("live", "logs/p-live.a.0"));
+	/* That is said, once. */
+	expect_said("more than its limit of 10, and all of it is of jobs that may still print");
+	free(take_ptr(said));
+	said = diag_text(&len);
+	at = strstr(said, "may still print");
+	assert_null(at ? strstr(at + 1, "may still print") : "not said");
+}
+
+/* What has been in the history for its time goes. */
+static void test_history_keep(void **state)
+{
+	cleanup_free char *json = rig_job("done", "u-done", "Completed", 2);
+	cleanup_free char *pod = rig_pod("p-done", "u-done", 0, "Succeeded", RIG_EXIT("0"));
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_ALL;
+	rig.history_keep = 3600;
+	rig_start("", "");
+	kept_job("done", "Completed");
+	kept_job("gone-1", NULL);
+	fake_pass(1800000);
+	kept_job("gone-2", NULL);
+	fake_pass(1700000);
+	rig_expect(BACKEND_HISTORY, "gone-1", "CANCELLED");
+	/* Its age is not forgotten by a restart. */
+	rig_stop();
+	rig_start(json, pod);
+	fake_pass(200000);
+	rig_expect(BACKEND_HISTORY, "gone-1", NULL);
+	assert_false(rig_has_folder("gone-1"));
+	rig_expect(BACKEND_HISTORY, "gone-2", "CANCELLED");
+	fake_pass(1800000);
+	rig_expect(BACKEND_HISTORY, "gone-2", NULL);
+	assert_false(rig_has_folder("gone-2"));
+	/* Not what is in the cluster. */
+	rig_expect(BACKEND_JOBS, "done", "SUCCEEDED");
+	assert_true(has_file("done", "logs/p-done.a.0"));
+}
+
+/* Names come again: what one job printed is not the next one's to remove. */
+static void test_same_name(void **state)
+{
+	(void)state;
+	story_begin();
+	story_end("one", "u1", "p1");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	/* The second prints nothing, and goes. */
+	story_job("ADDED", "one", "u2", "Pending");
+	story_job("DELETED", "one", "u2", "Pending");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	assert_true(rig_has_folder("one"));
+	/* The third begins while the second is still there, and goes before the second's pods do. */
+	story_run("one", "u3", "p3");
+	fake_pass(5000);
+	story_job("DELETED", "one", "u3", "Running");
+	story_run("one", "u4", "p4");
+	story_pod("DELETED", "p3", "u3", 0, "Running", RIG_RUNNING);
+	while (rig.follows)
+		rig_follow_done(rig.follows);
+	story_pod("MODIFIED", "p4", "u4", 0, "Running", RIG_RUNNING);
+	fake_pass(5000);
+	story_pod("MODIFIED", "p4", "u4", 0, "Running", RIG_RUNNING);
+	rig_expect(BACKEND_JOBS, "one", "RUNNING");
+	assert_non_null(rig.follows);
+	assert_true(rig_has_folder("one"));
+	story_end("one", "u4", "p4");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+}
+
+/* Output is removed to make room, and meanwhile a new job of that name begins: what that prints stays. */
+static void test_dropped_and_displaced(void **state)
+{
+	cleanup_free char *job = rig_job("one", "u2", "Running", 2);
+	cleanup_free char *pod = rig_pod("p2", "u2", 0, "Running", RIG_RUNNING);
+
+	(void)state;
+	story_begin();
+	story_end("one", "u1", "p1");
+	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+	folders_drop_output(rig.k->folders, "one", NULL, NULL);
+	rig_event("jobs?watch", "ADDED", job);
+	rig_event("pods?watch", "ADDED", pod);
+	/* The pool is slow. */
+	do {
+		while (fake_step(&fake.posted))
+			;
+	} while (fake_step(&fake.pool));
+	assert_non_null(rig_follow("p2.a.0"));
+	assert_true(has_file("one", "logs/p2.a.0"));
+	assert_false(has_file("one", "dropped"));
+	fake_pass(5000);
+	assert_true(has_file("one", "job.json"));
+}
+
+/* Replace NAME in the folder ID by TEXT; NULL: remove it. */
+static void set_file(const char *id, const char *name, const char *text)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/jobs/%s/%s", rig.dir, id, name);
+	if (!text) {
+		assert_int_equal(unlink(path), 0);
+		return;
+	}
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void expect_text(const char *path, const char *expected)
+{
+	cleanup_free char *full = NULL, *text = NULL;
+	size_t len;
+
+	assert_true(asprintf(&full, "%s/%s", rig.dir, path) > 0);
+	assert_int_equal(file_read(full, 1 << 20, &text, &len), 0);
+	assert_string_equal(text, expected);
+}
+
+/* Output of which nobody can tell the job is kept, and not mixed with that of the next one of its name. */
+static void test_unread(void **state)
+{
+	static const struct {
+		const char *record, *place, *said;
+	} table[] = {
+		{"{\"id\": [", "unread/one", "jobs/one/job.json is damaged"},
+		{"{\"version\":1}", "unread/one.1",
+		 "jobs/one/job.json was written by another version of kxfs"},
+		{NULL, "unread/one.2", "unread/one.2"},
+	};
+	char old[2] = "a", uid[3] = "u1", pod[64];
+
+	(void)state;
+	story_begin();
+	story_end("one", "u1", "p1");
+	for (size_t i = 0; i < array_size(table); i++) {
+		cleanup_free char *job = NULL, *json = NULL;
+
+		rig_stop();
+		set_file("one", "job.json", table[i].record);
+		set_file("one", "logs/p1.a.0", old);
+		/* As long as there is no such job, it stays where it is. */
+		rig_start("", "");
+		rig_stop();
+		assert_true(has_file("one", "logs/p1.a.0"));
+		uid[1]++;
+		job = rig_job("one", uid, "Running", 2);
+		json = rig_pod("p1", uid, 0, "Running", RIG_RUNNING);
+		rig_start(job, json);
+		fake_pass(5000);
+		expect_said(table[i].said);
+		snprintf(pod, sizeof(pod), "%s/logs/p1.a.0", table[i].place);
+		expect_text(pod, old);
+		assert_non_null(rig_follow("p1.a.0"));
+		expect_text("jobs/one/logs/p1.a.0", "");
+		assert_true(has_file("one", "job.json"));
+		old[0]++;
+	}
+}
+
+/* Of a job that was submitted from here it is known whose it is. */
+static void test_unread_own(void **state)
+{
+	cleanup_free char *pod = rig_pod("p1", "u-0", 0, "Running", RIG_RUNNING);
+	cleanup_free char *json = NULL;
+	cleanup_free char *id = NULL;
+	char path[512];
+
+	(void)state;
+	rig.capture = BACKEND_CAPTURE_OWN;
+	rig_start("", "");
+	rig_submit(RIG_APP);
+	rig_serve();
+	assert_int_equal(rig.err, 0);
+	id = strdup(rig.id);
+	json = rig_job(id, "u-0", "Running", 1);
+	rig_job_event("ADDED", json);
+	rig_pod_event("ADDED", pod);
+	fake_pass(5000);
+	assert_true(has_file(id, "job.json"));
+	for (unsigned i = 0; i < 2; i++) {
+		rig_stop();
+		set_file(id, "job.json", i ? "newer" : "new");
+		set_file(id, "logs/p1.a.0", "a");
+		rig_start("", "");
+		rig_stop();
+		snprintf(path, sizeof(path), "jobs/%s/job.json", id);
+		expect_text(path, i ? "newer" : "new");
+		rig_start(json, pod);
+		fake_pass(5000);
+		expect_own(id);
+		snprintf(path, sizeof(path), "jobs/%s/job.json.unread%s", id, i ? ".1" : "");
+		expect_text(path, i ? "newer" : "new");
+		assert_true(has_file(id, "logs/p1.a.0"));
+		assert_true(has_file(id, "job.json"));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_history, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_folder_later, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_earlier_output, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_spool_limit, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_spool_order, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_history_keep, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_same_name, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_dropped_and_displaced, rig_setup,
+						rig_teardown),
+		cmocka_unit_test_setup_teardown(test_unread, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_unread_own, rig_setup, rig_teardown),
+	};
+
+	return cmocka_run_group_tests_name("kube_kept", tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* How an attempt has ended, as a helper leaves it on disk: what is damaged is not believed. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "tests/unit/scratch.h"
+
+#include "backend/local/helper.h"
+#include "spec/base/base.h"
+
+static char root[] = "/tmp/kxfs-helper.XXXXXX";
+
+static int read_text(const char *text, struct task_end *ret)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/tasks/0.0", root);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+	return helper_end_read(root, "0.0", ret);
+}
+
+static void test_end(void **state)
+{
+	struct task_end e;
+
+	(void)state;
+	assert_int_equal(helper_end_read(root, "0.0", &e), -ENOENT);
+	assert_int_equal(read_text("1 1 0 0 7 0 0 1 0 1700000000000000000 1700000001000000000\n",
+				   &e),
+			 0);
+	assert_int_equal(e.how, TASK_ENDED);
+	assert_int_equal(e.exit_code, 7);
+	assert_int_equal(e.late, 1);
+	assert_int_equal(e.left, 0);
+	assert_true(e.finished - e.started == INT64_C(1000000000));
+	assert_int_equal(read_text("1 2 0 0 -1 9 28 0 0 0 5\n", &e), 0);
+	assert_int_equal(e.how, TASK_KILLED);
+	assert_int_equal(e.sig, 9);
+	assert_int_equal(e.lost, 28);
+}
+
+static void test_damaged(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"\n\n\n\n",
+		"1 1 0 0 7",
+		"2 1 0 0 7 0 0 0 0 1 2\n",
+		"1 3 0 0 7 0 0 0 0 1 2\n",
+		"1 -1 0 0 7 0 0 0 0 1 2\n",
+		"1 1 9 0 7 0 0 0 0 1 2\n",
+		"1 1 0 0 256 0 0 0 0 1 2\n",
+		"1 1 0 0 -2 0 0 0 0 1 2\n",
+		"1 1 0 0 7 128 0 0 0 1 2\n",
+		"1 1 0 0 7 0 0 0 0 -1 2\n",
+		"1 1 0 0 7 0 0 0 0 1 2 3\n",
+		"1 1 0 0 7 0 0 0 0 1 2\nmore",
+	};
+	struct task_end e;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(texts); i++)
+		assert_int_equal(read_text(texts[i], &e), -EINVAL);
+}
+
+static int setup(void **state)
+{
+	char path[64];
+
+	(void)state;
+	if (!mkdtemp(root))
+		return -1;
+	snprintf(path, sizeof(path), "%s/tasks", root);
+	return mkdir(path, 0700);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	scratch_remove(root);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_damaged),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is done to local jobs while they run: they are tried again, suspended, restarted, cancelled and
+ * forgotten.
+ */
+#include "tests/unit/backend/local/local-world.h"
+
+#include <sys/resource.h>
+
+/* --- retries --- */
+
+/* Replica 1 of role a fails once, when all have spoken; they wait until it has come back. */
+static char *submit_retry(struct world *w, const char *policy)
+{
+	cleanup_free char *text = NULL;
+
+	assert_true(asprintf(&text,
+			     "name: test\n"
+			     "roles:\n"
+			     "  - &a\n"
+			     "    name: a\n"
+			     "    image: x\n"
+			     "    entrypoint: sh\n"
+			     "    args: [-c, 'echo $N; touch said-$N; if [ $N = 1 ]; then "
+			     "until [ -e said-0 -a -e said-b ]; do sleep 0.02; done; "
+			     "[ -e failed ] || { touch failed; exit 9; }; touch done; fi; "
+			     "while ! [ -e done ]; do sleep 0.02; done']\n"
+			     "    env: {N: '${replica_id}'}\n"
+			     "    num_replicas: 2\n"
+			     "    max_retries: 2\n"
+			     "    retry_policy: %s\n"
+			     "  - {<<: *a, name: b, num_replicas: 1, env: {N: b}}\n",
+			     policy) > 0);
+	return submit(w, text);
+}
+
+static void test_retry_policies(void **state)
+{
+	static const struct {
+		const char *policy;
+		unsigned attempts[3];
+	} cases[] = {
+		{"APPLICATION", {1, 1, 1}},
+		{"ROLE", {1, 1, 0}},
+		{"REPLICA", {0, 1, 0}},
+		{"HOT_SPARE", {0, 1, 0}},
+	};
+	static const char *const names[] = {"a-0", "a-1", "b-0"};
+	static const char *const said[] = {"0\n", "1\n", "b\n"};
+	static const char *const files[] = {"failed", "done", "said-0", "said-1", "said-b"};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < array_size(cases); i++) {
+		cleanup_free char *id = submit_retry(w, cases[i].policy);
+		cleanup_job const struct spec_job *job = NULL;
+		char path[128];
+
+		until(has_state(w, id, SPEC_SUCCEEDED));
+		job = job_of(w, id);
+		assert_int_equal(job->retries, 1);
+		assert_int_equal(job->max_retries, 2);
+		for (size_t r = 0; r < 3; r++) {
+			assert_int_equal(job->replicas[r].attempt, cases[i].attempts[r]);
+			for (unsigned a = 0; a <= cases[i].attempts[r]; a++) {
+				char key[16];
+
+				snprintf(key, sizeof(key), "%s.%u", names[r], a);
+				assert_true(log_is(w, id, key, said[r]));
+			}
+		}
+		for (size_t f = 0; f < array_size(files); f++) {
+			snprintf(path, sizeof(path), "%s/%s", w->work, files[f]);
+			unlink(path);
+		}
+	}
+}
+
+static void test_retries_used_up(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w, "echo try; exit 3", 1, "    max_retries: 2\n");
+	cleanup_job const struct spec_job *job = NULL;
+
+	until(has_state(w, id, SPEC_FAILED));
+	job = job_of(w, id);
+	assert_int_equal(job->retries, 2);
+	assert_int_equal(job->replicas[0].attempt, 2);
+	assert_int_equal(job->replicas[0].n_logs, 3);
+	assert_true(log_is(w, id, "main-0.2", "try\n"));
+	assert_true(log_is(w, id, NULL, "main/0 try\nmain/0 try\nmain/0 try\n"));
+	/* 100 ms and 200 ms between the attempts */
+	assert_true(job->finished - job->started > 300 * INT64_C(1000000));
+}
+
+/* No descriptor is left to start with: it is tried again, not failed. */
+static void test_start_delayed(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(
+		w, "while ! [ -e go ]; do sleep 0.02; done; [ -e once ] || { touch once; exit 1; }",
+		1, "    max_retries: 1\n");
+	struct rlimit none, was;
+	bool delayed = false;
+
+	until(has_state(w, id, SPEC_RUNNING));
+	getrlimit(RLIMIT_NOFILE, &was);
+	none = was;
+	touch(w, "go");
+	none.rlim_cur = 3;
+	setrlimit(RLIMIT_NOFILE, &none);
+	for (int i = 0; i < 20000 && !delayed; i++) {
+		cleanup_job const struct spec_job *job = job_of(w, id);
+
+		delayed = streq(job->replicas[0].reason, "StartDelayed");
+		pause_ms(1);
+	}
+	setrlimit(RLIMIT_NOFILE, &was);
+	assert_true(delayed);
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	{
+		cleanup_job const struct spec_job *job = job_of(w, id);
+
+		assert_int_equal(job->replicas[0].attempt, 1);
+	}
+}
+
+/* --- ctl --- */
+
+static void test_suspend_and_resume(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(
+		w,
+		"setsid sh -c 'echo $$; exec sleep 1000' & while ! [ -e go ]; do sleep 0.02; done",
+		1, NULL);
+	pid_t daemon = log_pid(w, id, "main-0.0");
+
+	assert_int_equal(control(w, id, SPEC_RESUME), -EINVAL);
+	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
+	assert_true(has_phase(w, id, "Suspended"));
+	assert_true(has_state(w, id, SPEC_CANCELLED));
+	until(process_state(daemon) == 'T');
+	assert_int_equal(control(w, id, SPEC_SUSPEND), -EINVAL);
+	touch(w, "go");
+	pause_ms(100);
+	assert_true(has_phase(w, id, "Suspended"));
+	assert_int_equal(control(w, id, SPEC_RESUME), 0);
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	assert_int_equal(control(w, id, SPEC_RESUME), -EINVAL);
+	assert_int_equal(control(w, id, SPEC_TERMINATE), -EINVAL);
+	until(!is_alive(daemon));
+}
+
+static void test_restart(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w, "echo $$; exec sleep 1000", 2, NULL);
+	pid_t first = log_pid(w, id, "main-0.0");
+	cleanup_job const struct spec_job *job = NULL;
+
+	log_pid(w, id, "main-1.0");
+	assert_int_equal(control(w, id, SPEC_RESTART), 0);
+	assert_true(has_phase(w, id, "Running"));
+	assert_false(is_alive(first));
+	assert_true(is_alive(log_pid(w, id, "main-0.1")));
+	assert_true(is_alive(log_pid(w, id, "main-1.1")));
+	/* a stopped one too */
+	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
+	assert_int_equal(control(w, id, SPEC_RESTART), 0);
+	assert_true(is_alive(log_pid(w, id, "main-1.2")));
+	job = job_of(w, id);
+	assert_int_equal(job->state, SPEC_RUNNING);
+	assert_int_equal(job->retries, 0);
+	assert_int_equal(cancel(w, id), 0);
+}
+
+static void test_terminate(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id =
+		submit_sh(w, "trap '' TERM; echo $$; while :; do sleep 0.05; done", 2, NULL);
+	pid_t pid = log_pid(w, id, "main-0.0");
+	cleanup_job const struct spec_job *job = NULL;
+
+	log_pid(w, id, "main-1.0");
+	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
+	assert_int_equal(control(w, id, SPEC_TERMINATE), 0);
+	until(has_phase(w, id, "Terminated"));
+	job = job_of(w, id);
+	assert_int_equal(job->state, SPEC_FAILED);
+	assert_string_equal(job->reason, "Terminated");
+	assert_false(job->history);
+	assert_int_equal(job->replicas[1].state, SPEC_CANCELLED);
+	assert_int_equal(job->replicas[1].signal, SIGKILL);
+	assert_false(is_alive(pid));
+}
+
+/* --- cancel and forget --- */
+
+static void test_cancel(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(
+		w, "trap 'echo last words; exit 0' TERM; echo $$; while :; do sleep 0.02; done", 1,
+		NULL);
+	pid_t pid = log_pid(w, id, "main-0.0");
+
+	assert_int_equal(cancel(w, id), 0);
+	assert_false(is_in(w, BACKEND_JOBS, id));
+	assert_true(is_in(w, BACKEND_HISTORY, id));
+	assert_true(has_state(w, id, SPEC_CANCELLED));
+	until(has_phase(w, id, "Cancelled"));
+	assert_false(is_alive(pid));
+	assert_true(log_has(w, id, "main-0.0", "\nlast words\n"));
+	assert_true(log_has(w, id, NULL, "\nmain/0 last words\n"));
+	until(!exists(w, "state/jobs/%s/.job.json.new", id));
+	assert_int_equal(forget(w, id), 0);
+	assert_false(is_in(w, BACKEND_HISTORY, id));
+	assert_false(exists(w, "state/jobs/%s", id));
+}
+
+static void test_cancel_other(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w, "exec sleep 1000", 1, NULL);
+	cleanup_answer struct answer a = {0};
+
+	sem_init(&a.done, 0, 0);
+	backend_cancel(w->b, id, "another-uid", answer_take, &a);
+	answer_wait(&a);
+	assert_int_equal(a.err, -ESTALE);
+	assert_true(is_in(w, BACKEND_JOBS, id));
+	assert_true(has_state(w, id, SPEC_RUNNING));
+}
+
+/* One that does not hear SIGTERM, one that has daemons, one that is stopped. */
+static void test_cancel_of_the_unwilling(void **state)
+{
+	static const char *const scripts[] = {
+		"trap '' TERM; echo $$; while :; do sleep 0.05; done",
+		("setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done' & exec "
+		 "sleep "
+		 "1000"),
+		"echo $$; exec sleep 1000",
+	};
+	struct world *w = *state;
+
+	world_stop(w);
+	w->config.grace_ms = 300;
+	assert_int_equal(world_start(w), 0);
+	for (size_t i = 0; i < array_size(scripts); i++) {
+		cleanup_free char *id = submit_sh(w, scripts[i], 2, NULL);
+		pid_t pids[] = {log_pid(w, id, "main-0.0"), log_pid(w, id, "main-1.0")};
+
+		if (i == 2)
+			assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
+		assert_int_equal(cancel(w, id), 0);
+		assert_true(has_state(w, id, SPEC_CANCELLED));
+		until(has_phase(w, id, "Cancelled"));
+		assert_false(is_alive(pids[0]));
+		assert_false(is_alive(pids[1]));
+	}
+}
+
+static void test_cancel_when_finished(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w, "echo done", 1, NULL);
+
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	assert_int_equal(cancel(w, id), 0);
+	assert_true(is_in(w, BACKEND_HISTORY, id));
+	assert_false(is_in(w, BACKEND_JOBS, id));
+	assert_true(has_state(w, id, SPEC_SUCCEEDED));
+	assert_true(log_is(w, id, "main-0.0", "done\n"));
+	assert_int_equal(forget(w, id), 0);
+	assert_false(exists(w, "state/jobs/%s", id));
+}
+
+/* Forgetting does not wait for grace. */
+static void test_forget_while_ending(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = NULL;
+	pid_t pid;
+
+	world_stop(w);
+	w->config.grace_ms = 30000;
+	assert_int_equal(world_start(w), 0);
+	id = submit_sh(w, "trap '' TERM; echo $$; while :; do sleep 0.05; done", 1, NULL);
+	pid = log_pid(w, id, "main-0.0");
+	assert_int_equal(cancel(w, id), 0);
+	assert_true(is_alive(pid));
+	assert_int_equal(forget(w, id), 0);
+	assert_false(is_alive(pid));
+	assert_false(is_in(w, BACKEND_HISTORY, id));
+	assert_false(exists(w, "state/jobs/%s", id));
+	w->config.grace_ms = 0;
+}
+
+#define world_test(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		world_test(test_retry_policies),
+		world_test(test_retries_used_up),
+		world_test(test_start_delayed),
+		world_test(test_suspend_and_resume),
+		world_test(test_restart),
+		world_test(test_terminate),
+		world_test(test_cancel),
+		world_test(test_cancel_other),
+		world_test(test_cancel_of_the_unwilling),
+		world_test(test_cancel_when_finished),
+		world_test(test_forget_while_ending),
+	};
+
+	(void)argc;
+	backend_helper(argv);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

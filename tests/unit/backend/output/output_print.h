@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Output that comes into the spool as a follow stream brings it, without one; with the loop of fake_net.h. */
+#ifndef KXFS_TESTS_OUTPUT_PRINT_H
+#define KXFS_TESTS_OUTPUT_PRINT_H
+
+#include "tests/unit/backend/client/fake_net.h"
+
+#include "backend/output/writer.h"
+
+static inline void output_print_opened(void *data, int err)
+{
+	(void)data;
+	assert_int_equal(err, 0);
+}
+
+static inline void output_print_written(void *data, int err)
+{
+	(void)data;
+	assert_int_equal(err, 0);
+}
+
+/* TEXT is printed into the log KEY of J, which has begun and is not followed. */
+static inline void output_print(struct output_job *j, const char *key, const char *text)
+{
+	const struct log_writer_events events = {output_print_opened, output_print_written, NULL};
+	struct log_writer *w = log_writer_new(j, key, &events);
+
+	assert_non_null(w);
+	fake_run();
+	log_writer_add(w, 1, text, strlen(text));
+	log_writer_flush(w);
+	fake_run();
+	log_writer_close(w);
+	fake_run();
+}
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of lines: what is added is found again, whatever is torn, grows, jumps or holds rubbish. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/output/lines.h"
+
+#define N 5000
+
+static struct {
+	int fd, log;
+	struct lines_encoder e;
+	struct log_line lines[N + 1]; /* as they were added */
+	size_t n;
+} rig;
+
+static int new_file(void)
+{
+	FILE *file = tmpfile();
+	int fd;
+
+	assert_non_null(file);
+	fd = dup(fileno(file));
+	fclose(file);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	rig.fd = new_file();
+	rig.log = new_file();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	close(rig.fd);
+	close(rig.log);
+	return 0;
+}
+
+static void add(int64_t ns, const char *bytes, size_t n)
+{
+	uint8_t table[LINES_ADDED_MAX];
+	uint64_t at = rig.e.table;
+	size_t len = lines_add(&rig.e, ns, bytes, n, table);
+
+	assert_true(len <= sizeof(table) && rig.e.table == at + len);
+	assert_int_equal(pwrite(rig.fd, table, len, (off_t)at), len);
+	assert_int_equal(pwrite(rig.log, bytes, n, (off_t)(rig.e.size - n)), n);
+}
+
+/* A line of 1 to 10 bytes. */
+static void add_line(int64_t ns)
+{
+	size_t n = 1 + rig.n % 10;
+	char text[10];
+
+	memset(text, 'x', sizeof(text));
+	text[n - 1] = '\n';
+	rig.lines[rig.n++] = (struct log_line){rig.e.size, ns};
+	add(ns, text, n);
+}
+
+/* Each line is found, by its place and by that of its stamp, and has its time. */
+static void expect_all(size_t n)
+{
+	struct lines_record got;
+	struct lines_reader r;
+
+	lines_open(&r, rig.fd);
+	for (size_t i = 0; i < n; i += 1 + n / 500) {
+		assert_int_equal(lines_find(&r, 0, rig.lines[i].at, &got), 0);
+		assert_true(got.line.at <= rig.lines[i].at && got.number <= i);
+		assert_int_equal(got.line.ns, rig.lines[i].ns);
+		assert_int_equal(got.line.at, rig.lines[got.number].at);
+		assert_int_equal(lines_find(&r, 28, rig.lines[i].at + 28 * i, &got), 0);
+		assert_int_equal(got.line.ns, rig.lines[i].ns);
+		assert_int_equal(got.line.at, rig.lines[got.number].at);
+	}
+}
+
+static void test_find(void **state)
+{
+	struct lines_record got;
+	struct lines_reader r;
+	size_t records = 1;
+
+	(void)state;
+	lines_open(&r, rig.fd);
+	assert_int_equal(lines_find(&r, 0, 0, &got), -ENOENT);
+	/* The clock goes back now and then, and stands still. */
+	for (int64_t i = 0; i < N; i++)
+		add_line(1700000000000000000 + i / 3 * 1000 - (i % 17 ? 0 : 5000000000));
+	assert_int_equal(rig.e.lines, N);
+	assert_true(rig.e.table > LINES_BLOCK && rig.e.table < 6 * N);
+	expect_all(N);
+	assert_int_equal(lines_find(&r, 0, 0, &got), 0);
+	for (uint64_t at = got.line.at; lines_next(&r, &got) == 0; at = got.line.at) {
+		assert_true(got.line.at > at);
+		assert_int_equal(got.line.ns, rig.lines[got.number].ns);
+		records++;
+	}
+	assert_true(records > N / 3 && records < N);
+	/* It grows while it is read. */
+	add_line(5);
+	assert_int_equal(lines_next(&r, &got), 0);
+	assert_int_equal(got.number, N);
+	assert_int_equal(got.line.ns, 5);
+	assert_int_equal(lines_next(&r, &got), -ENOENT);
+}
+
+static void test_shared(void **state)
+{
+	static char chunk[LINES_SPAN];
+
+	(void)state;
+	memset(chunk, 'x', sizeof(chunk));
+	add(7, "begun", 5);
+	add(8, " and", 4); /* still the line of 7 */
+	assert_int_equal(rig.e.lines, 1);
+	add(9, " ended\nnext\n", 12); /* the next one is of 9 */
+	add(9, "third\n", 6);
+	add(0, "fourth\n", 7); /* unknown: shared */
+	assert_int_equal(rig.e.lines, 4);
+	assert_int_equal(rig.e.last.line.ns, 9);
+	assert_int_equal(rig.e.last.line.at, 16);
+	assert_int_equal(rig.e.last.number, 1);
+	/* A line far on has a record of its own, and a long line does not need any. */
+	add(9, chunk, sizeof(chunk));
+	add(9, chunk, sizeof(chunk));
+	assert_int_equal(rig.e.last.number, 1);
+	add(9, "\nx", 2);
+	assert_int_equal(rig.e.last.number, 5);
+	assert_true(rig.e.midline);
+}
+
+static void test_mend(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < N - 250; i++)
+		add_line(1000 + i * i);
+	/* Whatever is torn of the table and of the log: the one fits the other after it. */
+	for (unsigned cut = 0; cut < 100; cut++) {
+		struct lines_encoder e;
+		uint64_t size = rig.e.size - 3 * cut, table = rig.e.table - 2 * cut;
+
+		assert_int_equal(ftruncate(rig.fd, (off_t)table), 0);
+		assert_int_equal(lines_mend(rig.fd, rig.log, size, &e), 0);
+		assert_int_equal(e.size, size);
+		assert_true(e.last.line.at < size);
+		assert_int_equal(lseek(rig.fd, 0, SEEK_END), e.table);
+		rig.n = rig.e.last.number = e.lines - e.midline;
+		rig.e = e;
+		expect_all(e.last.number);
+		if (rig.e.midline)
+			add(1, "\n", 1);
+		rig.n = e.lines;
+		add_line(4000 + cut);
+		assert_int_equal(rig.e.last.line.ns, 4000 + cut);
+	}
+}
+
+/* Lines of which there is no table get one of unknown time. */
+static void test_none(void **state)
+{
+	struct lines_record got;
+	struct lines_reader r;
+
+	(void)state;
+	for (unsigned i = 0; i < N; i++)
+		add_line(1000 + i);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(ftruncate(rig.fd, i ? 24 + 3 : 0), 0);
+		assert_int_equal(lines_mend(rig.fd, rig.log, rig.e.size, &rig.e), 0);
+		assert_int_equal(rig.e.lines, N);
+	}
+	lines_open(&r, rig.fd);
+	assert_int_equal(lines_find(&r, 0, 0, &got), 0);
+	assert_int_equal(got.line.ns, 0);
+}
+
+static void test_rubbish(void **state)
+{
+	struct lines_record got;
+	struct lines_reader r;
+	struct lines_encoder e;
+
+	(void)state;
+	for (unsigned i = 0; i < N; i++)
+		add_line(1000 + i * i);
+	for (unsigned i = 0; i < 300; i++) {
+		uint64_t junk = (uint64_t)i * 0x9e3779b97f4a7c15u;
+
+		assert_int_equal(pwrite(rig.fd, &junk, 8, (off_t)(i * rig.e.table / 300)), 8);
+		lines_open(&r, rig.fd);
+		for (uint64_t at = 0; at < 30000; at += 999)
+			if (lines_find(&r, 0, at, &got) == 0)
+				assert_true(got.line.at <= at);
+	}
+	assert_int_equal(lines_mend(rig.fd, rig.log, rig.e.size, &e), 0);
+	assert_int_equal(e.size, rig.e.size);
+	assert_true(e.table <= rig.e.table + LINES_BLOCK);
+}
+
+int main(void)
+{
+#define lines_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		lines_test(test_find), lines_test(test_shared),	 lines_test(test_mend),
+		lines_test(test_none), lines_test(test_rubbish),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

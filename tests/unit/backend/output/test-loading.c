@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs and logs that are fetched, while the disk hangs and when it goes on: nothing of what is begun, printed or ended
+ * meanwhile is lost. The disk goes on when the test says so (fake_net.h).
+ */
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/scratch.h"
+#include "tests/unit/backend/output/output_print.h"
+
+#include "backend/base/diag.h"
+#include "backend/output/log.h"
+
+static struct {
+	char dir[64];
+	struct output *output;
+	struct output_job *job;
+	unsigned removed;
+} rig;
+
+static void on_fetch(void *data, const char *id, const char *key, loop_fn done, void *arg)
+{
+	(void)data;
+	(void)id;
+	(void)key;
+	done(arg);
+}
+
+static void up(void)
+{
+	static const struct output_events events;
+	char *text = NULL;
+
+	assert_int_equal(output_new(NULL, rig.dir, &events, &rig.output, &text), 0);
+	output_set_fetch(rig.output, on_fetch, NULL);
+	output_start(rig.output);
+	fake_run();
+}
+
+static void down(void)
+{
+	if (rig.job)
+		output_job_close(take_ptr(rig.job));
+	fake_run();
+	output_stop(rig.output);
+	fake_run();
+	fake_forget_timers();
+	output_free(rig.output);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	fake.now = 1000;
+	diag_setup(DIAG_DEBUG, false);
+	strcpy(rig.dir, "/tmp/kxfs-loading-XXXXXX");
+	assert_non_null(mkdtemp(rig.dir));
+	up();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	down();
+	return scratch_remove(rig.dir);
+}
+
+/* The disk hangs: nothing of this is done before the next fake_run. */
+static void begin(const char *key, const char *prefix)
+{
+	rig.job = output_job_open(rig.output, "job");
+	assert_non_null(rig.job);
+	assert_int_equal(output_log_begin(rig.job, key, prefix), 0);
+}
+
+static bool is_there(const char *name)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/jobs/%s", rig.dir, name);
+	return access(path, F_OK) == 0;
+}
+
+static void merged_is(const char *text)
+{
+	struct log *log = NULL;
+	char got[256] = "";
+
+	assert_int_equal(output_log(rig.output, "job", NULL, LOG_PLAIN, &log), 0);
+	fake_pass(5000);
+	assert_int_equal(log_read(log, got, sizeof(got) - 1, 0), strlen(text));
+	assert_string_equal(got, text);
+	log_unref(log);
+}
+
+/* Ended before it was open, and what is known from before has its place. */
+static void test_later(void **state)
+{
+	(void)state;
+	begin("b", "r/1 ");
+	assert_int_equal(output_log_begin(rig.job, "a", "r/0 "), 0);
+	assert_false(is_there("job"));
+	output_print(rig.job, "b", "one\n");
+	output_print(rig.job, "a", "two\n");
+	output_log_end(rig.job, "a", NULL, NULL);
+	output_log_end(rig.job, "b", NULL, NULL);
+	fake_pass(5000);
+	assert_true(is_there("job/logs/a"));
+	assert_true(is_there("job/lines/a")); /* kept as long as the log */
+	down();
+	up();
+	begin("c", "r/2 ");
+	assert_int_equal(output_log_begin(rig.job, "b", "r/1 "), 0);
+	output_print(rig.job, "b", "three\n");
+	output_log_end(rig.job, "b", NULL, NULL);
+	output_print(rig.job, "c", "four\n");
+	output_log_end(rig.job, "c", NULL, NULL);
+	merged_is("r/1 one\nr/0 two\nr/1 three\nr/2 four\n");
+}
+
+static void begin_number(unsigned i)
+{
+	char key[16], prefix[16];
+
+	snprintf(key, sizeof(key), "k%u", i);
+	snprintf(prefix, sizeof(prefix), "r/%u ", i);
+	assert_int_equal(output_log_begin(rig.job, key, prefix), 0);
+}
+
+static void print_number(unsigned i, const char *text)
+{
+	char key[16];
+
+	snprintf(key, sizeof(key), "k%u", i);
+	output_print(rig.job, key, text);
+	output_log_end(rig.job, key, NULL, NULL);
+}
+
+/* Many at once, of which the index has some, and more of them when it is read. */
+static void test_many(void **state)
+{
+	enum { KNOWN = 3, ALL = 37 };
+	static char got[8192];
+	struct log *log = NULL;
+	ssize_t n;
+
+	(void)state;
+	rig.job = output_job_open(rig.output, "job");
+	assert_non_null(rig.job);
+	for (unsigned i = 0; i < KNOWN; i++)
+		begin_number(2 * i);
+	for (unsigned i = 0; i < KNOWN; i++)
+		print_number(2 * i, "before\n");
+	fake_pass(5000);
+	down();
+	up();
+	rig.job = output_job_open(rig.output, "job");
+	assert_non_null(rig.job);
+	for (unsigned i = ALL; i > 0; i--)
+		begin_number(i - 1);
+	fake_run();
+	for (unsigned i = ALL; i < 2 * ALL; i++)
+		begin_number(i);
+	for (unsigned i = 0; i < 2 * ALL; i++)
+		print_number(i, "after\n");
+	fake_pass(20000);
+	assert_int_equal(output_log(rig.output, "job", NULL, LOG_PLAIN, &log), 0);
+	n = log_read(log, got, sizeof(got) - 1, 0);
+	log_unref(log);
+	for (unsigned i = 0; i < 2 * ALL; i++) {
+		char before[32], after[32];
+
+		snprintf(before, sizeof(before), "r/%u before\n", i);
+		snprintf(after, sizeof(after), "r/%u after\n", i);
+		assert_int_equal(!!strstr(got, before), i % 2 == 0 && i < 2 * KNOWN);
+		assert_non_null(strstr(got, after));
+		n -= (ssize_t)strlen(after) + (strstr(got, before) ? (ssize_t)strlen(before) : 0);
+	}
+	assert_int_equal(n, 0);
+}
+
+static void on_removed(void *data)
+{
+	(void)data;
+	rig.removed++;
+}
+
+/* Closed and removed while its folders are being made: they are gone in the end. */
+static void test_removed(void **state)
+{
+	(void)state;
+	begin("a", "r/0 ");
+	output_job_close(take_ptr(rig.job));
+	output_job_remove(rig.output, "job", on_removed, NULL);
+	assert_int_equal(rig.removed, 0);
+	fake_run();
+	assert_int_equal(rig.removed, 1);
+	assert_false(is_there("job"));
+}
+
+/* What the disk refuses is tried again. */
+static void test_refused(void **state)
+{
+	char path[200];
+	FILE *f;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/jobs/job", rig.dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fclose(f);
+	begin("a", "r/0 ");
+	fake_run();
+	fake_pass(3000);
+	assert_false(is_there("job/logs"));
+	assert_int_equal(unlink(path), 0);
+	fake_pass(3000);
+	assert_true(is_there("job/logs/a"));
+	output_print(rig.job, "a", "one\n");
+	merged_is("r/0 one\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The order of lines in the merged log: writers of fetched logs, whose lines have times, and what a reader of the
+ * merged log sees, whenever the lines come, and after a start of kxfs in between.
+ */
+#include "tests/unit/backend/output/output_rig.h"
+
+#include "backend/output/writer.h"
+
+#define N_LOGS	8
+#define N_LINES 2000
+
+static struct follow {
+	char key[32], prefix[32];
+	struct log_writer *w;
+	atomic_bool open, written;
+} logs[N_LOGS];
+
+/* --- calls on the I/O thread --- */
+
+static void on_opened(void *data, int err)
+{
+	struct follow *f = data;
+
+	assert_int_equal(err, 0);
+	atomic_store(&f->open, true);
+}
+
+static void on_written(void *data, int err)
+{
+	struct follow *f = data;
+
+	assert_int_equal(err, 0);
+	atomic_store(&f->written, true);
+}
+
+/* How many logs there are, and which are held: from which number on. */
+struct world {
+	size_t n, held;
+};
+
+/* All at once, as when kxfs sees a job. */
+static void do_begin(void *data)
+{
+	const struct world *world = data;
+
+	for (size_t i = 0; i < world->n; i++) {
+		struct follow *f = &logs[i];
+		const struct log_writer_events events = {on_opened, on_written, f};
+
+		snprintf(f->key, sizeof(f->key), "k%zu", i);
+		snprintf(f->prefix, sizeof(f->prefix), "r/%zu ", i);
+		assert_int_equal(output_log_begin(rig.job, f->key, f->prefix), 0);
+		if (i >= world->held)
+			output_log_hold(rig.job, f->key, true);
+		f->w = log_writer_new(rig.job, f->key, &events);
+	}
+}
+
+static void do_close(void *data)
+{
+	struct follow *f = data;
+
+	log_writer_close(take_ptr(f->w));
+	atomic_store(&f->open, false);
+}
+
+static void do_hold(void *data)
+{
+	for (size_t i = 0; i < N_LOGS; i++)
+		output_log_hold(rig.job, logs[i].key, *(const bool *)data);
+}
+
+static void hold(bool held)
+{
+	rig_here(do_hold, &held);
+}
+
+struct line {
+	size_t log;
+	int64_t ns;
+	char text[32];
+};
+
+static void do_print(void *data)
+{
+	struct line *line = data;
+
+	atomic_store(&logs[line->log].written, false);
+	log_writer_add(logs[line->log].w, line->ns, line->text, strlen(line->text));
+	log_writer_flush(logs[line->log].w);
+}
+
+/* --- the same, from the test --- */
+
+static void begin(size_t n, size_t held)
+{
+	struct world world = {n, held};
+
+	rig_open("job");
+	rig_here(do_begin, &world);
+	for (size_t i = 0; i < n; i++)
+		rig_until(atomic_load(&logs[i].open));
+}
+
+static void end(size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		rig_here(do_close, &logs[i]);
+		rig_end(logs[i].key);
+	}
+}
+
+/* Log I prints a line at the time NS, which is its text too. */
+static void print(size_t i, int64_t ns)
+{
+	struct line line = {.log = i, .ns = ns};
+
+	snprintf(line.text, sizeof(line.text), "%lld\n", (long long)ns);
+	rig_here(do_print, &line);
+}
+
+/* The merged log has been told of all that the logs have printed. */
+static void written(size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		rig_until(atomic_load(&logs[i].written));
+}
+
+/* All that the merged log has when it is SIZE bytes long. */
+static void expect_merged(const char *text)
+{
+	struct log *merged = rig_log("job", NULL);
+	cleanup_free char *got = NULL;
+	size_t n;
+
+	rig_until(rig_stat(merged).size >= strlen(text));
+	got = rig_read(merged, &n);
+	assert_string_equal(got, text);
+	log_unref(merged);
+}
+
+static void on_arrived(void *data)
+{
+	sem_post(data);
+}
+
+static uint64_t file_size(const char *name)
+{
+	char path[200];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/jobs/job/%s", rig.state, name);
+	return stat(path, &st) < 0 ? 0 : (uint64_t)st.st_size;
+}
+
+/* Bytes in all logs. */
+static uint64_t logged(size_t n)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "logs/k%zu", i);
+		sum += file_size(name);
+	}
+	return sum;
+}
+
+/* --- the tests --- */
+
+static void test_by_time(void **state)
+{
+	(void)state;
+	begin(2, 0);
+	print(0, 1);
+	print(0, 3);
+	print(0, 5);
+	print(1, 2);
+	print(1, 4);
+	print(1, 6);
+	written(2);
+	hold(false);
+	/* Log 0 may still have a line before 6, which is waited for, but not for ever. */
+	expect_merged("r/0 1\nr/1 2\nr/0 3\nr/1 4\nr/0 5\nr/1 6\n");
+	end(2);
+	/* The times are kept as long as the logs. */
+	assert_true(file_size("lines/k0") > 0 && file_size("lines/k1") > 0);
+}
+
+/* What a third log may still print is waited for, but not for ever. */
+static void test_late(void **state)
+{
+	(void)state;
+	begin(3, 3);
+	print(1, 9);
+	print(0, 10);
+	print(0, 11);
+	expect_merged("r/1 9\nr/0 10\nr/0 11\n");
+	print(2, 5);
+	expect_merged("r/1 9\nr/0 10\nr/0 11\nr/2 5\n");
+	end(3);
+}
+
+/* Lines that were printed before wait for what is still to be fetched. */
+static void test_hold(void **state)
+{
+	struct log *merged;
+
+	(void)state;
+	begin(2, 1);
+	print(0, 20);
+	print(0, 40);
+	merged = rig_log("job", NULL);
+	written(1);
+	rig_sleep(1500); /* so long they would not wait for anything else */
+	assert_int_equal(rig_stat(merged).size, 0);
+	print(1, 10);
+	print(1, 30);
+	written(2);
+	hold(false);
+	expect_merged("r/1 10\nr/0 20\nr/1 30\nr/0 40\n");
+	log_unref(merged);
+	end(2);
+}
+
+/* Who opens it gets all that is there. */
+static void test_settle(void **state)
+{
+	struct log *merged;
+	sem_t done;
+
+	(void)state;
+	sem_init(&done, 0, 0);
+	begin(2, 2);
+	merged = rig_log("job", NULL);
+	print(1, 1);
+	print(0, 2);
+	written(2);
+	log_when_arrived(merged, on_arrived, &done);
+	while (sem_wait(&done) < 0)
+		assert_int_equal(errno, EINTR);
+	assert_int_equal(rig_stat(merged).size, 12);
+	expect_merged("r/1 1\nr/0 2\n");
+	log_unref(merged);
+	sem_destroy(&done);
+	end(2);
+}
+
+/* A line counts by when it began. */
+static void test_parts(void **state)
+{
+	struct line part = {.log = 0, .ns = 1, .text = "be"};
+
+	(void)state;
+	begin(2, 2);
+	rig_here(do_print, &part);
+	print(1, 2);
+	expect_merged("r/1 2\n");
+	strcpy(part.text, "gun\n");
+	rig_here(do_print, &part);
+	expect_merged("r/1 2\nr/0 begun\n");
+	print(1, 3);
+	expect_merged("r/1 2\nr/0 begun\nr/1 3\n");
+	strcpy(part.text, "never ended");
+	rig_here(do_print, &part);
+	written(1);
+	end(2);
+	expect_merged("r/1 2\nr/0 begun\nr/1 3\nr/0 never ended");
+}
+
+/* Somebody empties a log whose lines wait: what is left ends all the same. */
+static void test_emptied(void **state)
+{
+	char path[200];
+	struct log *merged;
+
+	(void)state;
+	atomic_store(&rig.ended, 0);
+	begin(1, 0);
+	print(0, 1);
+	written(1);
+	snprintf(path, sizeof(path), "%s/jobs/job/logs/k0", rig.state);
+	assert_int_equal(truncate(path, 0), 0);
+	end(1);
+	rig_until(atomic_load(&rig.ended) == 1);
+	rig_here(rig_do_job_end, NULL);
+	merged = rig_log("job", NULL);
+	rig_until(rig_stat(merged).ended);
+	log_unref(merged);
+}
+
+static size_t any(size_t n)
+{
+	return (size_t)rand() % n;
+}
+
+/* As after a crash, when BYTES have been written. */
+static void again(uint64_t bytes)
+{
+	rig_until(logged(N_LOGS) == bytes);
+	for (size_t i = 0; i < N_LOGS; i++)
+		rig_here(do_close, &logs[i]);
+	rig_down(false);
+	rig_up();
+	begin(N_LOGS, 0);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+
+	return x->ns < y->ns ? -1 : x->ns > y->ns;
+}
+
+static char *sorted(struct line *lines, size_t n)
+{
+	char *text = malloc(n * 64), *at = text;
+
+	qsort(lines, n, sizeof(*lines), by_time);
+	for (size_t i = 0; i < n; i++)
+		at += sprintf(at, "r/%zu %s", lines[i].log, lines[i].text);
+	return text;
+}
+
+/* However they come, and whatever was indexed when kxfs was ended: all in order if the rest is awaited. */
+static void test_any_order(void **state)
+{
+	static struct line lines[N_LINES];
+	cleanup_free char *expected = NULL;
+	int64_t ns[N_LOGS] = {0};
+	uint64_t bytes = 0;
+	unsigned seed = (unsigned)loop_time_ns();
+
+	(void)state;
+	print_message("seed %u\n", seed);
+	srand(seed);
+	begin(N_LOGS, 0);
+	for (size_t i = 0; i < N_LINES; i++) {
+		size_t log = any(1 + any(N_LOGS));
+
+		/* No two of one time: its last digit is the log's number. */
+		ns[log] += (int64_t)(1 + any(any(2) ? 3 : 3000)) * 10;
+		print(log, ns[log] + (int64_t)log);
+		lines[i] = (struct line){.log = log, .ns = ns[log] + (int64_t)log};
+		snprintf(lines[i].text, sizeof(lines[i].text), "%lld\n", (long long)lines[i].ns);
+		bytes += strlen(lines[i].text);
+		if (any(N_LINES / 3) == 0)
+			again(bytes);
+		hold(true); /* for longer */
+	}
+	written(N_LOGS);
+	hold(false);
+	expected = sorted(lines, N_LINES);
+	expect_merged(expected);
+	end(N_LOGS);
+}
+
+/* Times that are damaged, or gone, cost the order alone. */
+static void test_damaged(void **state)
+{
+	static const char *const files[] = {"lines/k0", "lines/k1"};
+	struct log *merged;
+	cleanup_free char *got = NULL;
+	size_t n;
+
+	(void)state;
+	begin(3, 2);
+	for (int64_t i = 1; i <= 50; i++)
+		print((size_t)i % 2, i);
+	rig_until(logged(2) == 50 * 3 - 9);
+	for (size_t i = 0; i < 3; i++)
+		rig_here(do_close, &logs[i]);
+	rig_down(false);
+	for (size_t i = 0; i < array_size(files); i++) {
+		char path[200];
+		int fd;
+
+		snprintf(path, sizeof(path), "%s/jobs/job/%s", rig.state, files[i]);
+		fd = open(path, O_WRONLY | O_TRUNC);
+		assert_true(fd >= 0);
+		for (unsigned k = 0; i == 0 && k < 200; k++)
+			assert_int_equal(write(fd, "rubbish", 7), 7);
+		close(fd);
+	}
+	rig_up();
+	begin(3, 3);
+	end(3);
+	merged = rig_log("job", NULL);
+	rig_until(rig_stat(merged).size == 50 * 7 - 9);
+	got = rig_read(merged, &n);
+	for (int i = 1; i <= 50; i++) {
+		char line[32];
+
+		snprintf(line, sizeof(line), "r/%d %d\n", i % 2, i);
+		assert_non_null(strstr(got, line));
+	}
+	log_unref(merged);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_by_time, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_late, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_hold, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_settle, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_parts, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_emptied, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_any_order, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_damaged, rig_setup, rig_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/* The order of lines in the merged log, on a clock that the test counts. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backend/output/order.h"
+
+#define N 4
+
+static struct {
+	struct order *o;
+	struct order_source *s[N];
+	uint64_t at[N]; /* where the next piece begins */
+	char got[256];
+} rig;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	rig.o = order_new();
+	for (size_t i = 0; i < N; i++)
+		rig.s[i] = order_add(rig.o, &rig.at[i]);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	order_free(rig.o);
+	return 0;
+}
+
+static void open_sources(size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		order_open(rig.s[i]);
+}
+
+static void feed_long(size_t i, int64_t ns, uint32_t length)
+{
+	struct piece p = {
+		.from = rig.at[i], .ns = ns, .length = length, .flags = PIECE_ENDS, .lines = 1};
+
+	order_feed(rig.s[i], &p);
+	rig.at[i] += length;
+}
+
+static void feed(size_t i, int64_t ns)
+{
+	feed_long(i, ns, 10);
+}
+
+/* What goes now: "SOURCE:TIME " of each piece. */
+static void expect(const char *text)
+{
+	struct order_source *s;
+	struct piece p;
+	size_t n = 0;
+
+	rig.got[0] = '\0';
+	while (order_next(rig.o, &s, &p))
+		n += (size_t)snprintf(rig.got + n, sizeof(rig.got) - n, "%td:%lld ",
+				      (uint64_t *)order_data(s) - rig.at, (long long)p.ns);
+	assert_string_equal(rig.got, text);
+}
+
+static void tick(unsigned n)
+{
+	while (n-- > 0)
+		order_tick(rig.o);
+}
+
+static void test_by_time(void **state)
+{
+	(void)state;
+	open_sources(2);
+	assert_false(order_waits(rig.o));
+	feed(0, 1);
+	feed(0, 3);
+	feed(0, 5);
+	expect("");
+	feed(1, 2);
+	feed(1, 4);
+	feed(1, 6);
+	/* The first may still have one before 6. */
+	expect("0:1 1:2 0:3 1:4 0:5 ");
+	assert_true(order_waits(rig.o) && order_is_empty(rig.s[0]));
+	tick(ORDER_WAIT_TICKS - 1);
+	expect("");
+	tick(1);
+	expect("1:6 ");
+	assert_false(order_waits(rig.o));
+}
+
+/* What has ended is not waited for. */
+static void test_closed(void **state)
+{
+	(void)state;
+	open_sources(3);
+	feed(0, 2);
+	feed(1, 1);
+	order_close(rig.s[2]);
+	expect("1:1 ");
+	order_close(rig.s[1]);
+	expect("0:2 ");
+	/* What is left of one that is closed goes too. */
+	feed(1, 4);
+	expect("");
+	feed(0, 9);
+	expect("1:4 0:9 ");
+}
+
+/* What has waited long enough goes with all that is before it, and nothing that has not. */
+static void test_late(void **state)
+{
+	(void)state;
+	open_sources(3);
+	feed(1, 9);
+	tick(2);
+	feed(0, 3);
+	feed(0, 10);
+	tick(ORDER_WAIT_TICKS - 2);
+	expect("0:3 1:9 ");
+	tick(2);
+	expect("0:10 ");
+	feed(2, 5);
+	tick(ORDER_WAIT_TICKS);
+	expect("2:5 ");
+}
+
+static void test_expected(void **state)
+{
+	(void)state;
+	open_sources(2);
+	order_expect(rig.s[1], true);
+	feed(0, 20);
+	tick(3 * ORDER_WAIT_TICKS);
+	expect("");
+	feed(1, 10);
+	feed(1, 30);
+	expect("");
+	order_expect(rig.s[1], false);
+	expect("1:10 0:20 ");
+	tick(ORDER_WAIT_TICKS);
+	expect("1:30 ");
+	/* Not for ever. */
+	order_expect(rig.s[1], true);
+	feed(0, 40);
+	tick(ORDER_EXPECT_TICKS - 1);
+	expect("");
+	tick(1);
+	expect("0:40 ");
+	/* What ends is not expected any more. */
+	order_expect(rig.s[1], true);
+	feed(0, 50);
+	order_close(rig.s[1]);
+	expect("0:50 ");
+}
+
+/* What is read from disk is waited for as long as it takes. */
+static void test_read(void **state)
+{
+	(void)state;
+	open_sources(2);
+	order_read(rig.s[1], true);
+	feed(0, 20);
+	tick(10 * ORDER_EXPECT_TICKS);
+	expect("");
+	feed(1, 10);
+	order_read(rig.s[1], false);
+	expect("1:10 0:20 ");
+}
+
+static void test_hurry(void **state)
+{
+	(void)state;
+	open_sources(2);
+	feed(0, 1);
+	order_hurry(rig.s[0], 15);
+	expect("");
+	tick(1);
+	expect("0:1 ");
+	feed(0, 2); /* begins before byte 15 */
+	feed(0, 3);
+	tick(1);
+	expect("0:2 ");
+	tick(ORDER_WAIT_TICKS - 1);
+	expect("0:3 ");
+}
+
+/* Without times there is nothing to wait for, and who has more waiting does not keep others out. */
+static void test_untimed(void **state)
+{
+	(void)state;
+	open_sources(3);
+	for (unsigned i = 0; i < 2; i++) {
+		feed_long(0, PIECE_UNTIMED, PIECE_MAX);
+		feed_long(1, PIECE_UNTIMED, PIECE_MAX);
+	}
+	order_expect(rig.s[2], true);
+	expect("0:-9223372036854775808 1:-9223372036854775808 "
+	       "0:-9223372036854775808 1:-9223372036854775808 ");
+}
+
+static void test_drain(void **state)
+{
+	(void)state;
+	open_sources(3);
+	order_read(rig.s[2], true);
+	feed(0, 2);
+	feed(1, 1);
+	order_drain(rig.o);
+	expect("1:1 0:2 ");
+}
+
+/* Times that go back within one log stay in its order. */
+static void test_back(void **state)
+{
+	(void)state;
+	open_sources(2);
+	feed(0, 5);
+	feed(0, 1);
+	feed(1, 3);
+	feed(1, 9);
+	expect("1:3 0:5 0:1 ");
+}
+
+/* Pieces of a time are one; of a source that is far behind also those of nearly one time. None is lost. */
+static void test_behind(void **state)
+{
+	uint64_t fed = 0, got = 0;
+	struct order_source *s;
+	struct piece p;
+	size_t n = 0;
+
+	(void)state;
+	open_sources(1);
+	while (!order_is_full(rig.s[0])) {
+		feed_long(0, (int64_t)fed, 100);
+		fed += 100;
+	}
+	while (order_next(rig.o, &s, &p)) {
+		assert_int_equal(p.from, got);
+		got += p.length;
+		n++;
+	}
+	assert_int_equal(got, fed);
+	assert_true(n < fed / 100 / 2);
+	assert_true(order_is_empty(rig.s[0]));
+}
+
+/* However pieces come, if all sources have some waiting: in the order of their times. */
+static void test_any_order(void **state)
+{
+	int64_t next[N] = {0}, last = -1;
+	unsigned seed = 1700000000;
+	struct order_source *s;
+	struct piece p;
+	size_t n = 0;
+
+	(void)state;
+	open_sources(N);
+	for (unsigned i = 0; i < 20000; i++) {
+		size_t k = (seed = seed * 1664525 + 1013904223) >> 20 & (N - 1);
+
+		next[k] += 10 + (seed >> 8) % 1000 * 10;
+		feed(k, next[k] + (int64_t)k); /* no two of one time */
+		while (order_next(rig.o, &s, &p)) {
+			assert_true(p.ns > last);
+			last = p.ns;
+			n += p.length;
+		}
+	}
+	order_drain(rig.o);
+	while (order_next(rig.o, &s, &p)) {
+		assert_true(p.ns > last);
+		last = p.ns;
+		n += p.length;
+	}
+	assert_int_equal(n, 200000);
+}
+
+int main(void)
+{
+#define order_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		order_test(test_by_time),  order_test(test_closed),    order_test(test_late),
+		order_test(test_expected), order_test(test_read),      order_test(test_hurry),
+		order_test(test_untimed),  order_test(test_drain),     order_test(test_back),
+		order_test(test_behind),   order_test(test_any_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

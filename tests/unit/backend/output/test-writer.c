@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writers of fetched logs on a disk that does not keep up: how much may wait for it, of one log and of all
+ * together. While the I/O thread is busy here nothing counts as written, so that the disk stands still.
+ */
+#include "tests/unit/backend/output/output_rig.h"
+
+#include "backend/output/writer.h"
+
+#define MIB	  (1u << 20)
+#define PIECE	  (64u << 10)
+#define N_WRITERS 7
+
+static struct {
+	const char *key;
+	struct log_writer *w;
+	atomic_bool open, written;
+	size_t added;
+} logs[N_WRITERS] = {{.key = "a"}, {.key = "b"}, {.key = "c"}, {.key = "d"},
+		     {.key = "e"}, {.key = "f"}, {.key = "g"}};
+
+static char piece[PIECE];
+
+static void on_opened(void *data, int err)
+{
+	size_t i = *(const size_t *)data;
+
+	assert_int_equal(err, 0);
+	atomic_store(&logs[i].open, true);
+}
+
+static void on_written(void *data, int err)
+{
+	assert_int_equal(err, 0);
+	atomic_store(&logs[*(const size_t *)data].written, true);
+}
+
+static void do_new(void *data)
+{
+	const struct log_writer_events events = {on_opened, on_written, data};
+	size_t i = *(const size_t *)data;
+
+	logs[i].w = log_writer_new(rig.job, logs[i].key, &events);
+}
+
+static void fill(size_t i)
+{
+	while (log_writer_has_room(logs[i].w, PIECE)) {
+		log_writer_add(logs[i].w, -1, piece, PIECE);
+		log_writer_flush(logs[i].w);
+		logs[i].added += PIECE;
+	}
+}
+
+static void do_fill(void *data)
+{
+	(void)data;
+	for (size_t i = 0; i < N_WRITERS; i++)
+		fill(i);
+}
+
+static void do_close(void *data)
+{
+	(void)data;
+	for (size_t i = 0; i < N_WRITERS; i++) {
+		assert_true(log_writer_has_room(logs[i].w, 32 * MIB));
+		log_writer_close(logs[i].w);
+	}
+}
+
+static void test_room(void **state)
+{
+	static size_t numbers[N_WRITERS];
+
+	(void)state;
+	rig_open("job");
+	for (size_t i = 0; i < N_WRITERS; i++) {
+		numbers[i] = i;
+		rig_begin(logs[i].key, "a/0 ");
+		rig_here(do_new, &numbers[i]);
+		assert_non_null(logs[i].w);
+		rig_until(atomic_load(&logs[i].open));
+	}
+	rig_here(do_fill, NULL);
+	/* Four logs have all that one may have, which is all that there is; others go on a little. */
+	for (size_t i = 0; i < N_WRITERS; i++)
+		assert_in_range(logs[i].added, (i < 4 ? 32 * MIB : 256 << 10) - PIECE,
+				i < 4 ? 32 * MIB : 256 << 10);
+	for (size_t i = 0; i < N_WRITERS; i++) {
+		struct log *log = rig_log("job", logs[i].key);
+
+		rig_until(atomic_load(&logs[i].written));
+		assert_int_equal(rig_stat(log).size, logs[i].added);
+		log_unref(log);
+		rig_end(logs[i].key);
+	}
+	rig_here(do_close, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_room, rig_setup, rig_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the backend does around an implementation: its life, what requests are refused before the
+ * implementation sees them, exactly one reply each. The implementation here is the test's own: it stands
+ * in for local by having its name.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "tests/unit/scratch.h"
+
+#include "backend/base/diag.h"
+#include "backend/impl/impl.h"
+
+static struct {
+	char state[64];
+	struct loop *loop;
+	struct backend *b;
+	char seen[256]; /* calls that reached the implementation; I/O thread */
+	int init_err, start_err;
+	struct backend_request *held;
+} world;
+
+static int fake_init(struct backend *b, char **ret_text)
+{
+	(void)b;
+	if (world.init_err)
+		*ret_text = strdup("no good");
+	return world.init_err;
+}
+
+static void fake_start(struct backend *b)
+{
+	backend_started(b, world.start_err, world.start_err ? "can't list" : NULL);
+}
+
+static void fake_stop(struct backend *b)
+{
+	backend_stopped(b);
+}
+
+static void fake_fini(struct backend *b)
+{
+	(void)b;
+}
+
+static void fake_submit(struct backend *b, struct backend_request *rq)
+{
+	struct spec_job *job = spec_job_new(0, 0);
+	char id[32];
+
+	snprintf(world.seen, sizeof(world.seen), "submit %s %.*s %s", rq->file, (int)rq->len,
+		 rq->text, rq->submitter);
+	if (strncmp(rq->text, "hold", 4) == 0) {
+		spec_job_unref(job);
+		world.held = rq;
+		return;
+	}
+	snprintf(id, sizeof(id), "%.*s-1", (int)rq->len, rq->text);
+	spec_set(&job->id, id);
+	spec_set(&job->uid, "uid-1");
+	spec_set(&job->phase, "Running");
+	store_put(b->store, job);
+	backend_answer(rq, 0, id, NULL);
+}
+
+static void fake_dry_run(struct backend *b, struct backend_request *rq)
+{
+	(void)b;
+	snprintf(world.seen, sizeof(world.seen), "dry run %s by %s", rq->file, rq->submitter);
+	backend_answer_dry_run(rq, rq->text);
+}
+
+static void fake_cancel(struct backend *b, struct backend_request *rq)
+{
+	(void)b;
+	snprintf(world.seen, sizeof(world.seen), "cancel %s %s", rq->id, rq->uid);
+	backend_answer(rq, -EIO, NULL, "disk");
+}
+
+static void fake_control(struct backend *b, struct backend_request *rq)
+{
+	(void)b;
+	snprintf(world.seen, sizeof(world.seen), "control %s %d", rq->id, rq->action);
+	if (rq->action == SPEC_RESUME)
+		backend_answer_no_effect(rq, "Running");
+	else
+		backend_answer(rq, 0, NULL, NULL);
+}
+
+static void fake_forget(struct backend *b, struct backend_request *rq)
+{
+	(void)b;
+	snprintf(world.seen, sizeof(world.seen), "forget %s", rq->id);
+	backend_answer(rq, 0, NULL, NULL);
+}
+
+static int fake_text(struct backend *b, const struct spec_job *job, enum backend_text which,
+		     char **ret, size_t *ret_len)
+{
+	(void)b;
+	(void)job;
+	(void)which;
+	*ret = strdup("text");
+	*ret_len = 4;
+	return 0;
+}
+
+static int fake_print(struct backend *b, FILE *out)
+{
+	(void)b;
+	fputs("fake: 1\n", out);
+	return 0;
+}
+
+const struct backend_ops local_ops = {
+	.init = fake_init,
+	.start = fake_start,
+	.stop = fake_stop,
+	.fini = fake_fini,
+	.submit = fake_submit,
+	.dry_run = fake_dry_run,
+	.cancel = fake_cancel,
+	.control = fake_control,
+	.forget = fake_forget,
+	.text = fake_text,
+	.info = fake_print,
+	.metrics = fake_print,
+};
+
+static int make(const char *kind, char **text)
+{
+	struct backend_config config = {
+		.kind = kind,
+		.state_dir = world.state,
+		.work_dir = "/",
+		.submitter = "ada@login1",
+		.grace_ms = 100,
+		.spool_limit = 12345,
+	};
+	struct backend_events events = {0};
+
+	return backend_new(world.loop, &config, &events, &world.b, text);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&world, 0, sizeof(world));
+	diag_setup(DIAG_DEBUG, false);
+	strcpy(world.state, "/tmp/kxfs-unit-backend-XXXXXX");
+	assert_non_null(mkdtemp(world.state));
+	loop_new(&world.loop);
+	return 0;
+}
+
+static int start(void **state)
+{
+	char *text = NULL;
+
+	setup(state);
+	assert_int_equal(make("local", &text), 0);
+	assert_int_equal(loop_start(world.loop), 0);
+	assert_int_equal(backend_start(world.b, &text), 0);
+	assert_null(text);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	loop_stop(world.loop);
+	backend_free(world.b);
+	loop_free(world.loop);
+	return scratch_remove(world.state);
+}
+
+struct answer {
+	sem_t done;
+	unsigned times;
+	int err;
+	bool here;
+	bool dry; /* ask for a manifest */
+	char manifest[64];
+	char id[64];
+	char text[256];
+};
+
+static void on_reply(void *data, const struct backend_result *r)
+{
+	struct answer *a = data;
+
+	a->times++;
+	a->err = r->err;
+	a->here = loop_is_here(world.loop);
+	snprintf(a->id, sizeof(a->id), "%s", r->id);
+	snprintf(a->manifest, sizeof(a->manifest), "%s", r->manifest);
+	snprintf(a->text, sizeof(a->text), "%s", r->text);
+	sem_post(&a->done);
+}
+
+static void expect(struct answer *a, int err, const char *text)
+{
+	while (sem_wait(&a->done) < 0)
+		assert_int_equal(errno, EINTR);
+	assert_int_equal(a->times, 1);
+	assert_true(a->here);
+	assert_string_equal(a->text, text);
+	assert_int_equal(a->err, err);
+	a->times = 0;
+}
+
+static void submit(struct answer *a, const char *text)
+{
+	char copy[32];
+	struct backend_submission s = {"app.yaml", copy, strlen(text), "ada@login1"};
+
+	strcpy(copy, text);
+	sem_init(&a->done, 0, 0);
+	if (a->dry)
+		backend_dry_run(world.b, &s, on_reply, a);
+	else
+		backend_submit(world.b, &s, on_reply, a);
+	memset(copy, 'x', sizeof(copy)); /* all was copied */
+}
+
+static void test_kinds(void **state)
+{
+	char *text = NULL;
+
+	(void)state;
+	assert_int_equal(make("moon", &text), -EOPNOTSUPP);
+	assert_string_equal(
+		text, "there is no backend 'moon'; use volcano:, mcad:, appwrapper: or local:");
+	free(text);
+	world.init_err = -EACCES;
+	assert_int_equal(make("local", &text), -EACCES);
+	assert_string_equal(text, "no good");
+	free(text);
+	strcat(world.state, "/missing");
+	assert_int_equal(make("local", &text), -ENOENT);
+	assert_non_null(strstr(text, "/missing/jobs: No such file"));
+	free(text);
+	*strrchr(world.state, '/') = '\0';
+	assert_null(world.b);
+}
+
+static void test_start_fails(void **state)
+{
+	char *text = NULL;
+
+	(void)state;
+	world.start_err = -EHOSTUNREACH;
+	assert_int_equal(make("local", &text), 0);
+	assert_int_equal(loop_start(world.loop), 0);
+	assert_int_equal(backend_start(world.b, &text), -EHOSTUNREACH);
+	assert_string_equal(text, "can't list");
+	free(text);
+	backend_stop(world.b);
+}
+
+static void test_requests(void **state)
+{
+	struct answer a = {0};
+
+	(void)state;
+	submit(&a, "app");
+	expect(&a, 0, "");
+	assert_string_equal(a.id, "app-1");
+	assert_string_equal(world.seen, "submit app.yaml app ada@login1");
+	assert_int_equal(backend_n_jobs(world.b, BACKEND_JOBS), 1);
+	a.dry = true;
+	submit(&a, "dry");
+	expect(&a, 0, "");
+	assert_string_equal(a.id, "");
+	assert_string_equal(a.manifest, "dry");
+	assert_string_equal(world.seen, "dry run app.yaml by ada@login1");
+	assert_int_equal(backend_n_jobs(world.b, BACKEND_JOBS), 1);
+
+	backend_control(world.b, "app-1", "uid-1", SPEC_SUSPEND, on_reply, &a);
+	expect(&a, 0, "");
+	assert_string_equal(world.seen, "control app-1 0");
+	backend_cancel(world.b, "app-1", "uid-1", on_reply, &a);
+	expect(&a, -EIO, "disk");
+	assert_string_equal(world.seen, "cancel app-1 uid-1");
+
+	backend_control(world.b, "app-1", "uid-1", SPEC_RESUME, on_reply, &a);
+	expect(&a, -EINVAL, "resume would have no effect: the job is Running; ctl lists what has");
+
+	/* These never reach it. */
+	strcpy(world.seen, "nothing");
+	backend_cancel(world.b, "app-1", "uid-2", on_reply, &a);
+	expect(&a, -ESTALE, "app-1 is another job by now; look at it again");
+	backend_cancel(world.b, "app-2", "uid-1", on_reply, &a);
+	expect(&a, -ENOENT, "there is no job app-2 in jobs/");
+	backend_forget(world.b, "app-1", "uid-1", on_reply, &a);
+	expect(&a, -ENOENT, "there is no job app-1 in history/");
+	assert_string_equal(world.seen, "nothing");
+	backend_stop(world.b);
+}
+
+static void answer_held(void *data)
+{
+	(void)data;
+	backend_answer(world.held, 0, "late-1", NULL);
+}
+
+static void test_later(void **state)
+{
+	struct answer held = {0}, a = {0};
+
+	(void)state;
+	submit(&held, "hold");
+	submit(&a, "app");
+	expect(&a, 0, "");
+	assert_int_equal(held.times, 0);
+	loop_post(world.loop, answer_held, NULL);
+	expect(&held, 0, "");
+	assert_string_equal(held.id, "late-1");
+	backend_stop(world.b);
+	/* After the end: an answer, too. */
+	submit(&a, "app");
+	expect(&a, -ENOTCONN, "kxfs is ending");
+}
+
+static char *print(int (*fn)(struct backend *, FILE *))
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_int_equal(fn(world.b, out), 0);
+	fclose(out);
+	return text;
+}
+
+static void test_texts(void **state)
+{
+	const struct spec_job *job cleanup_job = NULL;
+	struct answer a = {0};
+	char *text;
+	size_t len;
+
+	(void)state;
+	submit(&a, "app");
+	expect(&a, 0, "");
+	job = backend_job(world.b, BACKEND_JOBS, "app-1");
+	assert_non_null(job);
+	assert_int_equal(backend_text_size(world.b, job, BACKEND_MANIFEST, &len), 0);
+	assert_int_equal(len, 4);
+	assert_int_equal(backend_text_size(world.b, job, BACKEND_APPDEF, &len), -ENOENT);
+
+	text = print(backend_info);
+	assert_non_null(strstr(text, "backend: local\n"));
+	assert_non_null(strstr(text, "fake: 1\n"));
+	free(text);
+	text = print(backend_metrics);
+	assert_non_null(strstr(text, "kxfs_spool_limit_bytes 12345\n"));
+	assert_non_null(strstr(text, "kxfs_requests_total{request=\"submit\",result=\"ok\"} 1\n"));
+	assert_non_null(strstr(text, "fake: 1\n"));
+	free(text);
+	text = diag_text(&len);
+	assert_non_null(strstr(text, "debug submit app.yaml: done, app-1"));
+	free(text);
+	backend_stop(world.b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_kinds, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_start_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_requests, start, teardown),
+		cmocka_unit_test_setup_teardown(test_later, start, teardown),
+		cmocka_unit_test_setup_teardown(test_texts, start, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line as users type it: what is taken, and the exact words of what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <sys/stat.h>
+
+#include "fs/cli/options.h"
+
+#define MAX_WORDS 16
+
+struct line {
+	char *words; /* owned storage of argv */
+	char *argv[MAX_WORDS];
+	int argc;
+};
+
+/* Split TEXT at blanks; "''" is an empty word. */
+static void line_split(struct line *l, const char *text)
+{
+	char *save = NULL;
+
+	*l = (struct line){.words = strdup(text)};
+	for (char *w = strtok_r(l->words, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+		assert_true(l->argc < MAX_WORDS - 1);
+		l->argv[l->argc++] = streq(w, "''") ? w + 2 : w;
+	}
+}
+
+static int parse(const char *text, struct options *o, char **why)
+{
+	struct line l;
+	int r;
+
+	line_split(&l, text);
+	r = options_parse(l.argc, l.argv, o, why);
+	free(l.words);
+	return r;
+}
+
+static void assert_parsed(const char *text, struct options *o)
+{
+	char *why = NULL;
+	int r = parse(text, o, &why);
+
+	if (r < 0)
+		fail_msg("%s: refused: %s", text, why);
+	assert_null(why);
+}
+
+static const struct {
+	const char *line;
+	const char *why;
+} refused[] = {
+	/* operands */
+	{"kxfs", "the mount point is missing: kxfs [OPTIONS] [SOURCE] MOUNTPOINT"},
+	{"kxfs local:", "the mount point is missing: kxfs local: MOUNTPOINT"},
+	{"kxfs local: ''", "the mount point is empty"},
+	{"kxfs local: /mnt/kx more", "more: too many words; kxfs [OPTIONS] [SOURCE] MOUNTPOINT"},
+	/* sources */
+	{"kxfs local:x /mnt/kx", "local:x: local: takes nothing after the colon"},
+	{"kxfs local:a/b /mnt/kx", "local:a/b: local: takes nothing after the colon"},
+	{"kxfs local:/ /mnt/kx", "local:/: local: takes nothing after the colon"},
+	{"kxfs /data/ada/training /mnt/kx",
+	 "/data/ada/training: a source does not begin with '/'; mount(8) makes a path of a word "
+	 "that is the name of a file here: write it with its backend, like local:"},
+	{"kxfs volcano:Training /mnt/kx",
+	 "volcano:Training: 'Training' can't be the name of a namespace"},
+	{"kxfs lokal: /mnt/kx", "lokal:: unknown backend; did you mean local: ?"},
+	{"kxfs local /mnt/kx", "local: unknown backend; did you mean local: ?"},
+	{"kxfs slurm:training /mnt/kx",
+	 "slurm:training: unknown backend 'slurm'; backends are volcano:, mcad:, appwrapper: and "
+	 "local:"},
+	/* flags */
+	{"kxfs -x local: /mnt/kx", "-x: unknown option; kxfs --help lists all"},
+	{"kxfs local: /mnt/kx -o", "-o needs a value"},
+	{"kxfs --hepl", "--hepl: unknown option; did you mean --help?; kxfs --help lists all"},
+	{"kxfs --frobnicate local: /m", "--frobnicate: unknown option; kxfs --help lists all"},
+	/* words of -o */
+	{"kxfs -o stat=/x local: /m",
+	 "-o stat: unknown option; did you mean state?; kxfs --help lists all"},
+	{"kxfs -o alow_other local: /m",
+	 "-o alow_other: unknown option; did you mean allow_other?; kxfs --help lists all"},
+	{"kxfs -o noexce local: /m",
+	 "-o noexce: unknown option; did you mean noexec?; kxfs --help lists all"},
+	{"kxfs -o frobnicate local: /m", "-o frobnicate: unknown option; kxfs --help lists all"},
+	{"kxfs -o ro,frobnicate=3,rw local: /m",
+	 "-o frobnicate: unknown option; kxfs --help lists all"},
+	{"kxfs -o state local: /m", "-o state needs a value: state=DIR"},
+	{"kxfs -o state= local: /m", "-o state needs a value: state=DIR"},
+	{"kxfs -o ro=1 local: /m", "-o ro takes no value"},
+	{"kxfs -o cancel=mine local: /m", "-o cancel=mine: not own|all|none"},
+	{"kxfs -o cancel=al local: /m", "-o cancel=al: not own|all|none"},
+	{"kxfs -o log_level=loud local: /m", "-o log_level=loud: not error|warning|info|debug"},
+	/* dry runs and run options */
+	{"kxfs --dry-run", "--dry-run needs a value"},
+	{"kxfs --dry-rum=f local:",
+	 "--dry-rum=f: unknown option; did you mean --dry-run?; kxfs --help "
+	 "lists all"},
+	{"kxfs --dry-run=f local: more",
+	 "more: too many words; kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
+	{"kxfs --dry-run=f -o queue volcano:", "-o queue needs a value: queue=VALUE"},
+	{"kxfs --dry-run=f -o queue=q mcad:",
+	 "-o queue: mcad has no such run option; it has service_account, image_repo, image_secret, "
+	 "coscheduler_name, priority_class_name, network, priority, no_annotations"},
+	{"kxfs --dry-run=f -o priority=high mcad:",
+	 "-o priority: must be a whole number, not \"high\""},
+	{"kxfs --dry-run=f -o prioritty=1 mcad:",
+	 "-o prioritty: unknown option; did you mean priority?; kxfs --help lists all"},
+	{"kxfs -o priority=high local: /m", "-o priority: must be a whole number, not \"high\""},
+	{"kxfs -o no_annotations=5 local: /m",
+	 "-o no_annotations: must be true or false, not \"5\""},
+	/* numbers */
+	{"kxfs -o grace=-1 local: /m", "-o grace=-1: not a time from 0s to 1h, like 30s or 2m"},
+	{"kxfs -o grace=2h local: /m", "-o grace=2h: not a time from 0s to 1h, like 30s or 2m"},
+	{"kxfs -o grace=1.5s local: /m", "-o grace=1.5s: not a time from 0s to 1h, like 30s or 2m"},
+	{"kxfs -o spool_limit=10GB local: /m",
+	 "-o spool_limit=10GB: not a size from 1M, like 500M or 10G"},
+	{"kxfs -o spool_limit=1K local: /m",
+	 "-o spool_limit=1K: not a size from 1M, like 500M or 10G"},
+	{"kxfs -o spool_limit=99999999999999999999 local: /m",
+	 "-o spool_limit=99999999999999999999: not a size from 1M, like 500M or 10G"},
+	{"kxfs -o spool_limit=18014398509481984K local: /m",
+	 "-o spool_limit=18014398509481984K: not a size from 1M, like 500M or 10G"},
+	{"kxfs -o history_keep=0x7d local: /m",
+	 "-o history_keep=0x7d: not a time up to 3650d, like 12h or 7d"},
+	{"kxfs -o uid=ada local: /m", "-o uid=ada: not a number of a user"},
+	{"kxfs -o uid=4294967295 local: /m", "-o uid=4294967295: not a number of a user"},
+	{"kxfs -o gid=+5 local: /m", "-o gid=+5: not a number of a group"},
+	{"kxfs -o umask=088 local: /m", "-o umask=088: not an octal number up to 777"},
+	{"kxfs -o umask=1000 local: /m", "-o umask=1000: not an octal number up to 777"},
+};
+
+static void test_refused(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(refused); i++) {
+		struct options o;
+		char *why = NULL;
+
+		if (parse(refused[i].line, &o, &why) == 0)
+			fail_msg("%s: not refused", refused[i].line);
+		assert_string_equal(why, refused[i].why);
+		options_clear(&o);
+		free(why);
+	}
+}
+
+/* What a line mounts: backend, context, namespace. */
+static void test_sources(void **state)
+{
+	static const char *const sources[][5] = {
+		{"kxfs /m", "kxfs", "", "", ""},
+		{"kxfs mcad:ctx/training /m", "mcad:ctx/training", "mcad", "ctx", "training"},
+		{"kxfs training /m", "training", "", "", "training"},
+		{"kxfs volcano:training /m", "volcano:training", "volcano", "", "training"},
+		{"kxfs volcano: /m", "volcano:", "volcano", "", ""},
+		{"kxfs volcano:arn:aws:eks:eu-1:12:cluster/x/training /m",
+		 "volcano:arn:aws:eks:eu-1:12:cluster/x/training", "volcano",
+		 "arn:aws:eks:eu-1:12:cluster/x", "training"},
+		{"kxfs arn:aws:eks:eu-1:12:cluster/x/training /m",
+		 "arn:aws:eks:eu-1:12:cluster/x/training", "", "arn:aws:eks:eu-1:12:cluster/x",
+		 "training"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(sources); i++) {
+		struct options o;
+
+		assert_parsed(sources[i][0], &o);
+		assert_string_equal(o.source, sources[i][1]);
+		assert_string_equal(o.backend, sources[i][2]);
+		assert_string_equal(o.context, sources[i][3]);
+		assert_string_equal(o.namespace, sources[i][4]);
+		assert_string_equal(o.mountpoint, "/m");
+		options_clear(&o);
+	}
+}
+
+static void test_defaults(void **state)
+{
+	mode_t mask = umask(027);
+	struct options o;
+
+	(void)state;
+	assert_parsed("kxfs local: /mnt/kx", &o);
+	umask(mask);
+	assert_int_equal(o.action, OPTIONS_MOUNT);
+	assert_string_equal(o.source, "local:");
+	assert_string_equal(o.backend, "local");
+	assert_string_equal(o.context, "");
+	assert_string_equal(o.namespace, "");
+	assert_string_equal(o.mountpoint, "/mnt/kx");
+	assert_false(o.foreground || o.debug || o.read_only || o.allow_other);
+	assert_int_equal(o.cancel, OPTIONS_CANCEL_OWN);
+	assert_int_equal(o.log_level, DIAG_INFO);
+	assert_string_equal(o.state, "");
+	assert_int_equal(o.grace_ms, 10000);
+	assert_int_equal(o.spool_limit, UINT64_C(10) << 30);
+	assert_int_equal(o.history_keep, 7 * 86400);
+	assert_int_equal(o.uid, getuid());
+	assert_int_equal(o.gid, getgid());
+	assert_int_equal(o.umask, 027);
+	assert_string_equal(o.mount_options, "");
+	options_clear(&o);
+}
+
+static void test_values(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_parsed("kxfs -f -o state=/s\\,t,cancel=all,,grace=2m local: -oro,allow_other,uid=7 "
+		      "/m -o gid=8,umask=0077,log_level=error,spool_limit=500M,history_keep=0",
+		      &o);
+	assert_true(o.foreground && o.read_only && o.allow_other);
+	assert_false(o.debug);
+	assert_string_equal(o.state, "/s,t");
+	assert_int_equal(o.cancel, OPTIONS_CANCEL_ALL);
+	assert_int_equal(o.grace_ms, 120000);
+	assert_int_equal(o.uid, 7);
+	assert_int_equal(o.gid, 8);
+	assert_int_equal(o.umask, 077);
+	assert_int_equal(o.log_level, DIAG_ERROR);
+	assert_int_equal(o.spool_limit, UINT64_C(500) << 20);
+	assert_int_equal(o.history_keep, 0);
+	assert_string_equal(o.mountpoint, "/m");
+	options_clear(&o);
+}
+
+static void test_debug_wins(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_parsed("kxfs -d -o log_level=error local: /m", &o);
+	assert_int_equal(o.log_level, DIAG_DEBUG);
+	options_clear(&o);
+}
+
+/* The last of two opposite or equal words counts, as with mount(8). */
+static void test_last_wins(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_parsed("kxfs -o ro,cancel=none -o rw,cancel=own local: /m", &o);
+	assert_false(o.read_only);
+	assert_int_equal(o.cancel, OPTIONS_CANCEL_OWN);
+	options_clear(&o);
+}
+
+/* What mount.fuse3 and fstab pass is accepted; only what the kernel does anything with goes on. */
+static void test_generic(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_parsed("kxfs local: /m -o rw,dev,suid,nodev,nosuid,exec,noexec,atime,noatime,"
+		      "relatime,sync,async,dirsync,nofail,_netdev,user,users,nouser,noauto,auto,"
+		      "defaults,owner,group,x-systemd.automount,x-a=b,comment=c,fsname=d,subtype=e,"
+		      "user=ada",
+		      &o);
+	assert_string_equal(o.mount_options, "exec,noexec,atime,noatime,sync,async,dirsync");
+	options_clear(&o);
+}
+
+static void test_help_and_version(void **state)
+{
+	static const struct {
+		const char *line;
+		enum options_action action;
+	} lines[] = {
+		{"kxfs -h", OPTIONS_HELP},
+		{"kxfs --help", OPTIONS_HELP},
+		{"kxfs -o ro --help volcano:x y z", OPTIONS_HELP},
+		{"kxfs -V", OPTIONS_VERSION},
+		{"kxfs --version", OPTIONS_VERSION},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(lines); i++) {
+		struct options o;
+
+		assert_parsed(lines[i].line, &o);
+		assert_int_equal(o.action, lines[i].action);
+		options_clear(&o);
+	}
+}
+
+static void test_dry_run(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_parsed("kxfs --dry-run=a/b.yaml -o image_repo=a\\,b,no_annotations volcano:ctx/ns",
+		      &o);
+	assert_int_equal(o.action, OPTIONS_DRY_RUN);
+	assert_string_equal(o.dry_run, "a/b.yaml");
+	assert_string_equal(o.backend, "volcano");
+	assert_string_equal(o.context, "ctx");
+	assert_string_equal(o.namespace, "ns");
+	assert_int_equal(o.n_args, 2);
+	assert_string_equal(o.args[0].key, "image_repo");
+	assert_string_equal(o.args[0].value, "a,b");
+	assert_string_equal(o.args[1].key, "no_annotations");
+	assert_string_equal(o.args[1].value, "true");
+	options_clear(&o);
+	assert_parsed("kxfs --dry-run f -o priority=1", &o);
+	assert_string_equal(o.backend, "");
+	assert_string_equal(o.namespace, "");
+	assert_int_equal(o.n_args, 1);
+	options_clear(&o);
+}
+
+static void test_help_text(void **state)
+{
+	cleanup_free char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	(void)state;
+	options_help(out);
+	fclose(out);
+	assert_non_null(
+		strstr(text, "  -f                                  stay in the foreground\n"));
+	assert_non_null(strstr(text, "  -V, --version                       print the version"));
+	assert_non_null(strstr(text, "  cancel=own|all|none                 whose jobs"));
+	assert_non_null(strstr(text, "(default 7d)\n"));
+	for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+		assert_true(strcspn(line, "\n") <= 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refused),	   cmocka_unit_test(test_sources),
+		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_values),
+		cmocka_unit_test(test_debug_wins), cmocka_unit_test(test_last_wins),
+		cmocka_unit_test(test_generic),	   cmocka_unit_test(test_help_and_version),
+		cmocka_unit_test(test_help_text),  cmocka_unit_test(test_dry_run),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

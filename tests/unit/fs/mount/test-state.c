@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/* The state directory: where it is by default, what is refused and how, and its lock. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "tests/unit/scratch.h"
+
+#include "fs/mount/state.h"
+
+#define FOREVER_MS 120000
+
+static char top[64];
+
+static const char *at(const char *name)
+{
+	static char path[4][256];
+	static int next;
+
+	next = (next + 1) % 4;
+	snprintf(path[next], sizeof(path[0]), "%s%s%s", top, name[0] ? "/" : "", name);
+	return path[next];
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(top, sizeof(top), "/tmp/kxfs-test-state-XXXXXX");
+	return mkdtemp(top) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return scratch_remove(top);
+}
+
+static struct state *opened(const char *dir, const char *mountpoint)
+{
+	struct state *s = NULL;
+	char *why = NULL;
+
+	if (state_open(dir, mountpoint, 0, &s, &why) < 0)
+		fail_msg("%s: %s", dir, why);
+	return s;
+}
+
+/* WHY has "%s" where the test's directory stands. */
+static void assert_refused(const char *dir, const char *mountpoint, int err, const char *why)
+{
+	struct state *s = NULL;
+	char *text = NULL;
+	char *want = NULL;
+	const char *rest = strstr(why, "%s");
+
+	assert_int_equal(state_open(dir, mountpoint, 0, &s, &text), err);
+	assert_null(s);
+	assert_true(asprintf(&want, "%.*s%s%s", (int)(rest - why), why, top, rest + 2) > 0);
+	assert_string_equal(text, want);
+	free(text);
+	free(want);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static char *read_lock(const char *dir)
+{
+	char *path = NULL;
+	char *text = calloc(1, 512);
+	FILE *f;
+
+	assert_true(asprintf(&path, "%s/lock", dir) > 0);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_true(fread(text, 1, 511, f) > 0);
+	fclose(f);
+	free(path);
+	return text;
+}
+
+static void test_default(void **state)
+{
+	char *dir = NULL;
+	char *why = NULL;
+
+	(void)state;
+	setenv("XDG_STATE_HOME", "/xdg", 1);
+	assert_int_equal(state_default("local", &dir, &why), 0);
+	assert_string_equal(dir, "/xdg/kxfs/local");
+	free(dir);
+	setenv("XDG_STATE_HOME", "relative", 1); /* to be ignored */
+	setenv("HOME", "/h/ada", 1);
+	assert_int_equal(state_default("local", &dir, &why), 0);
+	assert_string_equal(dir, geteuid() == 0 ? "/var/lib/kxfs/local"
+						: "/h/ada/.local/state/kxfs/local");
+	free(dir);
+}
+
+static void test_made_private(void **state)
+{
+	struct stat st;
+	struct state *s;
+
+	(void)state;
+	s = opened(at("a/b/c//"), "/mnt");
+	assert_string_equal(state_dir(s), at("a/b/c"));
+	assert_int_equal(stat(at("a"), &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	assert_int_equal(stat(at("a/b/c"), &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	state_close(s);
+	/* One that was used before, with other permissions. */
+	assert_int_equal(chmod(at("a/b/c"), 0755), 0);
+	s = opened(at("a/b/c"), "/mnt");
+	assert_int_equal(stat(at("a/b/c"), &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	state_close(s);
+}
+
+static void test_relative(void **state)
+{
+	char *cwd = getcwd(NULL, 0);
+	struct state *s;
+
+	(void)state;
+	assert_int_equal(chdir(top), 0);
+	s = opened("new/dir", "/mnt");
+	assert_string_equal(state_dir(s), at("new/dir"));
+	state_close(s);
+	assert_int_equal(chdir(cwd), 0);
+	free(cwd);
+}
+
+static void test_not_ours(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir(at("full"), 0755), 0);
+	write_file(at("full/thesis.tex"), "x");
+	assert_refused(at("full"), "/mnt", -ENOTEMPTY,
+		       "%s/full: not empty, and no kxfs has used it: give an empty directory with "
+		       "-o state=DIR");
+	write_file(at("file"), "x");
+	assert_refused(at("file"), "/mnt", -ENOTDIR,
+		       "%s/file: the state can't be kept here: Not a directory: give another "
+		       "directory with -o state=DIR");
+	assert_refused(at("file/below"), "/mnt", -ENOTDIR,
+		       "%s/file/below: the state can't be kept here: Not a directory: give another "
+		       "directory with -o state=DIR");
+	if (geteuid() == 0) {
+		assert_int_equal(mkdir(at("theirs"), 0777), 0);
+		assert_int_equal(chown(at("theirs"), 7, 7), 0);
+		assert_refused(at("theirs"), "/mnt", -EPERM,
+			       "%s/theirs: belongs to another user (uid 7), who could change jobs: "
+			       "give a directory of your own with -o state=DIR");
+	}
+}
+
+/* What another version has kept is refused, and left as it is. */
+static void test_version(void **state)
+{
+	struct state *s = opened(at("state"), "/mnt");
+	const char *why =
+		"%s/state: was kept by another version of kxfs, and this one can't read it: end the jobs that "
+		"run there with that version, then mv ";
+	char *text = NULL;
+
+	(void)state;
+	state_close(s);
+	assert_int_equal(access(at("state/version"), F_OK), 0);
+	s = opened(at("state"), "/mnt"); /* its own */
+	state_close(s);
+	write_file(at("state/version"), "kxfs state 3\n");
+	assert_int_equal(state_open(at("state"), "/mnt", 0, &s, &text), -ENOTSUP);
+	assert_non_null(strstr(text, strstr(why, "/state: was")));
+	free(text);
+	/* As 0.1.0 left it. */
+	assert_int_equal(mkdir(at("old"), 0700), 0);
+	assert_int_equal(mkdir(at("old/submit"), 0700), 0);
+	write_file(at("old/lock"), "pid 1\nphase ending\nmountpoint /mnt\n");
+	assert_int_equal(state_open(at("old"), "/mnt", 0, &s, &text), -ENOTSUP);
+	assert_non_null(strstr(text, "/old.old, or give another directory with -o state=DIR"));
+	free(text);
+	assert_int_equal(access(at("old/version"), F_OK), -1);
+	assert_int_equal(access(at("old/submit"), F_OK), 0);
+	/* Nothing was kept there yet. */
+	assert_int_equal(rmdir(at("old/submit")), 0);
+	s = opened(at("old"), "/mnt");
+	state_close(s);
+	assert_int_equal(access(at("old/version"), F_OK), 0);
+}
+
+static void test_in_each_other(void **state)
+{
+	char *why = NULL;
+	struct state *s = NULL;
+
+	(void)state;
+	assert_int_equal(mkdir(at("mnt"), 0755), 0);
+	assert_int_equal(state_open(at("mnt/state"), at("mnt"), 0, &s, &why), -EINVAL);
+	assert_non_null(strstr(why, "must not lie in each other"));
+	free(why);
+	assert_int_equal(access(at("mnt/state"), F_OK), -1);
+	assert_int_equal(state_open(at("mnt"), at("mnt/jobs"), 0, &s, &why), -EINVAL);
+	free(why);
+	s = opened(at("mnt2"), at("mnt")); /* a name that only begins alike */
+	state_close(s);
+}
+
+/* A file system without room: a small tmpfs. */
+static void test_full(void **state)
+{
+	pid_t pid;
+	int status;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("needs root\n");
+		skip();
+	}
+	assert_int_equal(mkdir(at("small"), 0700), 0);
+	assert_int_equal(mount("kxfs-test", at("small"), "tmpfs", 0, "size=16k"), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct state *s = NULL;
+		char *why = NULL;
+
+		if (state_open(at("small/state"), "/mnt", 0, &s, &why) != -ENOSPC)
+			_exit(1);
+		if (!strstr(why, "/small/state: no room for the state (No space left on device): "
+				 "make room, or give another directory with -o state=DIR"))
+			_exit(2);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(umount2(at("small"), MNT_DETACH), 0);
+	assert_int_equal(status, 0);
+}
+
+static void test_lock(void **state)
+{
+	struct state *s = opened(at("state"), "/mnt/first");
+	char *want = NULL;
+	char *text;
+
+	(void)state;
+	text = read_lock(at("state"));
+	assert_true(asprintf(&want, "pid %d\nphase starting\nmountpoint /mnt/first\n", getpid()) >
+		    0);
+	assert_string_equal(text, want);
+	free(text);
+	free(want);
+	assert_true(asprintf(&want,
+			     "%%s/state: in use by process %d, which is about to mount on "
+			     "/mnt/first: use that, or give another directory with -o state=DIR",
+			     getpid()) > 0);
+	assert_refused(at("state"), "/mnt/second", -EBUSY, want);
+	free(want);
+	state_close(s);
+	s = opened(at("state"), "/mnt/second");
+	state_close(s);
+}
+
+/* The lock is the child's after a fork, also when the parent closes its own. */
+static void test_lock_after_fork(void **state)
+{
+	struct state *s = opened(at("state"), "/mnt/first");
+	char *want = NULL;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	state_close(s);
+	assert_true(asprintf(&want,
+			     "%%s/state: in use by process %d, which is about to mount on "
+			     "/mnt/first: use that, or give another directory with -o state=DIR",
+			     getpid()) > 0);
+	assert_refused(at("state"), "/mnt/second", -EBUSY, want);
+	free(want);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	s = opened(at("state"), "/mnt/second");
+	state_close(s);
+}
+
+/* A holder whose mount is gone is waited for. */
+static void test_wait_for_ending(void **state)
+{
+	struct state *s = opened(at("state"), "/mnt/first");
+	char *why = NULL;
+	char *want = NULL;
+	int go[2];
+	int status;
+	char c;
+	pid_t pid;
+
+	(void)state;
+	/* "Mounted", but nothing is mounted there: somebody took it away. */
+	state_enter(s, STATE_MOUNTED);
+	assert_true(
+		asprintf(&want,
+			 "%%s/state: process %d still ends the jobs of its mount on /mnt/first: "
+			 "try again later, or kill -9 %d",
+			 getpid(), getpid()) > 0);
+	assert_refused(at("state"), "/mnt", -EBUSY, want);
+	free(want);
+	state_enter(s, STATE_ENDING);
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		/* Holds it until the parent is known to wait for it, and a little longer. */
+		close(go[1]);
+		(void)!read(go[0], &c, 1);
+		usleep(300 * 1000);
+		_exit(0);
+	}
+	state_close(s);
+	close(go[0]);
+	close(go[1]);
+	assert_int_equal(state_open(at("state"), "/mnt", FOREVER_MS, &s, &why), 0);
+	state_close(s);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_default),
+		cmocka_unit_test_setup_teardown(test_made_private, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_relative, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_version, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_in_each_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lock, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lock_after_fork, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_wait_for_ending, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

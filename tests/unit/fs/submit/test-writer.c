@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* fs/submit/writer.c: what texts of /proc say, and what this very process's /proc says. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "fs/submit/writer.h"
+
+static void test_tgid(void **state)
+{
+	(void)state;
+	assert_int_equal(writer_parse_tgid("Name:\tcp\nUmask:\t0022\nTgid:\t4711\nNgid:\t0\n"),
+			 4711);
+	assert_int_equal(writer_parse_tgid("Tgid: 1\n"), 1);
+	assert_int_equal(writer_parse_tgid(""), 0);
+	assert_int_equal(writer_parse_tgid("Name:\tcp\n"), 0);
+	assert_int_equal(writer_parse_tgid("Name:\tTgid:\t12\nTgid:\t34\n"), 34);
+	assert_int_equal(writer_parse_tgid("NoTgid:\t12\n"), 0);
+	assert_int_equal(writer_parse_tgid("Tgid:\t-5\n"), 0);
+	assert_int_equal(writer_parse_tgid("Tgid:\t12x\n"), 0);
+	assert_int_equal(writer_parse_tgid("Tgid:\t99999999999999999999999\n"), 0);
+}
+
+static void test_killed(void **state)
+{
+	(void)state;
+	assert_true(writer_parse_killed("7 (cp) R 1 7 7 0 -1 4195328 95 0 0 0 0 0"));
+	assert_false(writer_parse_killed("7 (cp) R 1 7 7 0 -1 4194304 95 0 0 0 0 0"));
+	/* A name that looks like more fields. */
+	assert_true(writer_parse_killed("7 (a) R 1 7) R 1 7 7 0 -1 1024 95"));
+	assert_false(writer_parse_killed("7 (a) R 1 7 7 0 -1 1024 95) R 1 7 7 0 -1 0 95"));
+	assert_false(writer_parse_killed(""));
+	assert_false(writer_parse_killed("7 (cp) R 1 7"));
+	assert_false(writer_parse_killed("7 (cp) R 1 7 7 0 -1 "));
+	assert_false(writer_parse_killed("7 (cp) R 1 7 7 0 -1 x1024 9"));
+}
+
+static void test_fdinfo(void **state)
+{
+	struct writer_fd fd;
+
+	(void)state;
+	assert_int_equal(writer_parse_fdinfo("pos:\t0\nflags:\t0100001\nmnt_id:\t30\nino:\t99\n",
+					     &fd),
+			 0);
+	assert_true(fd.writable);
+	assert_int_equal(fd.ino, 99);
+	assert_int_equal(writer_parse_fdinfo("pos:\t0\nflags:\t02100002\nmnt_id:\t30\n"
+					     "ino:\t18446744073709551615\n",
+					     &fd),
+			 0);
+	assert_true(fd.writable);
+	assert_true(fd.ino == UINT64_MAX);
+	assert_int_equal(writer_parse_fdinfo("flags:\t0100000\nino:\t99\n", &fd), 0);
+	assert_false(fd.writable);
+	/* O_PATH: open, but for nothing. */
+	assert_int_equal(writer_parse_fdinfo("flags:\t010000001\nino:\t99\n", &fd), 0);
+	assert_false(fd.writable);
+	assert_int_equal(writer_parse_fdinfo("pos:\t0\nflags:\t0100001\nmnt_id:\t30\n", &fd),
+			 -EINVAL);
+	assert_int_equal(writer_parse_fdinfo("ino:\t1\n", &fd), -EINVAL);
+	assert_int_equal(writer_parse_fdinfo("", &fd), -EINVAL);
+}
+
+static void *thread_process(void *data)
+{
+	pid_t *ret = data;
+
+	*ret = writer_process((pid_t)syscall(SYS_gettid));
+	return NULL;
+}
+
+static void test_process(void **state)
+{
+	pthread_t thread;
+	pid_t pid = 0;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, thread_process, &pid), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(pid, getpid());
+	assert_int_equal(writer_process(0), 0);
+	assert_int_equal(writer_process(-1), 0);
+	assert_false(writer_killed(getpid()));
+	assert_false(writer_killed(0));
+}
+
+static void test_holds(void **state)
+{
+	char path[] = "/tmp/kxfs-writer-XXXXXX";
+	int fd = mkstemp(path);
+	int readable = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	pid_t child;
+
+	(void)state;
+	assert_true(fd >= 0 && readable >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(writer_holds(getpid(), st.st_ino, "/tmp"), 1);
+	/* The same number on another filesystem is another file. */
+	assert_int_equal(writer_holds(getpid(), st.st_ino, "/proc"), 0);
+	/* In doubt it is the same. */
+	assert_int_equal(writer_holds(getpid(), st.st_ino, "/nonexistent"), 1);
+	close(fd);
+	assert_int_equal(writer_holds(getpid(), st.st_ino, "/tmp"), 0);
+	close(readable);
+	unlink(path);
+
+	child = fork();
+	if (child == 0)
+		_exit(0);
+	waitpid(child, NULL, 0);
+	assert_int_equal(writer_holds(child, st.st_ino, "/tmp"), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tgid),   cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_fdinfo), cmocka_unit_test(test_process),
+		cmocka_unit_test(test_holds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

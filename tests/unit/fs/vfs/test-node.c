@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* fs/node: nodes are found again, live as long as somebody needs them, and keep their numbers. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "backend/base/loop.h"
+#include "fs/vfs/node.h"
+
+static int freed;
+
+static void count_free(struct node *node)
+{
+	(void)node;
+	freed++;
+}
+
+static const struct node_class dir_class = {.name = "dir",
+					    .mode = S_IFDIR | 0755,
+					    .free = count_free};
+static const struct node_class file_class = {.name = "file",
+					     .mode = S_IFREG | 0644,
+					     .free = count_free};
+
+struct fixture {
+	struct loop *loop;
+	struct fs *fs;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	const struct fs_config config = {.umask = 022};
+
+	loop_new(&f->loop);
+	f->fs = fs_new(f->loop, &config, &dir_class, f);
+	freed = 0;
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	fs_close(f->fs);
+	fs_free(f->fs);
+	loop_free(f->loop);
+	free(f);
+	return 0;
+}
+
+static void test_object(void **state)
+{
+	struct fs *fs = ((struct fixture *)*state)->fs;
+	int other = 0;
+	const struct node_entry_def table[] = {
+		{.name = "same", .class = &file_class},
+		{.name = "other", .class = &file_class, .object = &other},
+		{0},
+	};
+	struct node *same, *node;
+
+	/* A child has the object of its parent unless its entry names another. */
+	assert_int_equal(node_lookup_in(fs, node_root(fs), table, "same", &same), 0);
+	assert_ptr_equal(same->object, *state);
+	assert_int_equal(node_lookup_in(fs, node_root(fs), table, "other", &node), 0);
+	assert_ptr_equal(node->object, &other);
+	node_put(fs, same);
+	same = node_get(fs, node, &file_class, "below", NULL);
+	assert_ptr_equal(same->object, &other);
+	node_put(fs, same);
+	node_put(fs, node);
+	assert_int_equal(node_lookup_in(fs, node_root(fs), table, "none", &node), -ENOENT);
+}
+
+static void test_found_again(void **state)
+{
+	struct fs *fs = ((struct fixture *)*state)->fs;
+	bool fresh;
+	struct node *a = node_get(fs, node_root(fs), &file_class, "state", &fresh);
+	struct node *b;
+
+	assert_true(fresh);
+	b = node_get(fs, node_root(fs), &file_class, "state", &fresh);
+	assert_ptr_equal(a, b);
+	assert_false(fresh);
+	node_put(fs, a);
+	node_put(fs, b);
+	assert_int_equal(freed, 1);
+	assert_null(node_known(fs, node_root(fs), "state"));
+}
+
+static void test_child_keeps_parent(void **state)
+{
+	struct fs *fs = ((struct fixture *)*state)->fs;
+	struct node *dir = node_get(fs, node_root(fs), &dir_class, "job", NULL);
+	struct node *file = node_get(fs, dir, &file_class, "state", NULL);
+
+	node_put(fs, dir);
+	assert_int_equal(freed, 0);
+	node_put(fs, file);
+	assert_int_equal(freed, 2);
+}
+
+static void test_kernel_counts(void **state)
+{
+	struct fs *fs = ((struct fixture *)*state)->fs;
+	struct node *file = node_get(fs, node_root(fs), &file_class, "state", NULL);
+
+	node_looked_up(file);
+	node_looked_up(file);
+	node_put(fs, file);
+	node_forget(fs, file, 1);
+	assert_int_equal(freed, 0);
+	node_forget(fs, file, 1);
+	assert_int_equal(freed, 1);
+}
+
+/* After an accepted rmdir the name must lead to a new node with the number of the old one. */
+static void test_forgotten_name(void **state)
+{
+	struct fs *fs = ((struct fixture *)*state)->fs;
+	struct node *old = node_get(fs, node_root(fs), &dir_class, "trainer-0", NULL);
+	struct node *new_node;
+
+	node_forget_name(fs, old);
+	new_node = node_get(fs, node_root(fs), &dir_class, "trainer-0", NULL);
+	assert_ptr_not_equal(old, new_node);
+	assert_int_equal(old->ino, new_node->ino);
+	node_put(fs, old);
+	assert_ptr_equal(node_known(fs, node_root(fs), "trainer-0"), new_node);
+	node_put(fs, new_node);
+}
+
+static void test_numbers_differ(void **state)
+{
+	struct fs *fs = ((struct fixture *)*state)->fs;
+	struct node *a = node_get(fs, node_root(fs), &file_class, "log@trainer-0.0", NULL);
+	struct node *b = node_get(fs, node_root(fs), &file_class, "log@trainer-0.1", NULL);
+
+	assert_int_not_equal(a->ino, b->ino);
+	assert_true(a->ino > FUSE_ROOT_ID);
+	node_put(fs, a);
+	node_put(fs, b);
+}
+
+static void test_umask(void **state)
+{
+	struct fixture *f = *state;
+	struct node *file = node_get(f->fs, node_root(f->fs), &file_class, "state", NULL);
+	struct stat st;
+
+	f->fs->config.umask = 077;
+	assert_int_equal(node_getattr(f->fs, file, &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0600);
+	node_put(f->fs, file);
+}
+
+/* What the kernel still counts when the mount ends is freed with the table. */
+static void test_fini_frees_all(void **state)
+{
+	struct fs *fs = ((struct fixture *)*state)->fs;
+	struct node *dir = node_get(fs, node_root(fs), &dir_class, "job", NULL);
+	struct node *file = node_get(fs, dir, &file_class, "state", NULL);
+
+	node_looked_up(dir);
+	node_looked_up(file);
+	node_forget_name(fs, dir);
+	fs_close(fs);
+	assert_int_equal(freed, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_object, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_found_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_child_keeps_parent, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_kernel_counts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_forgotten_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_numbers_differ, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_umask, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fini_frees_all, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fs/park on a kernel of the test's own: the other end of a socket pair sends requests and counts
+ * replies. Each request must get exactly one, whoever comes first.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cmocka.h>
+#include <linux/fuse.h>
+
+#include "backend/base/loop.h"
+#include "fs/vfs/park.h"
+
+#define MANY 2000
+
+struct fixture {
+	struct fuse_session *se;
+	struct loop *loop;
+	struct park *park;
+	int kernel; /* the test's end */
+	pthread_t thread;
+	unsigned deadline_ms;
+	uint64_t tickets[MANY + 16];
+	size_t n_tickets;
+	pthread_mutex_t lock;
+	pthread_cond_t parked;
+};
+
+/* Every READ is parked; OFFSET is where its ticket goes. */
+static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		    struct fuse_file_info *fi)
+{
+	struct fixture *f = fuse_req_userdata(req);
+	uint64_t ticket = park_add(f->park, req, PARK_READ, f->deadline_ms);
+
+	(void)ino, (void)size, (void)fi;
+	pthread_mutex_lock(&f->lock);
+	f->tickets[off] = ticket;
+	f->n_tickets++;
+	pthread_cond_signal(&f->parked);
+	pthread_mutex_unlock(&f->lock);
+}
+
+static const struct fuse_lowlevel_ops ops = {.read = on_read};
+
+static ssize_t io_writev(int fd, struct iovec *iov, int count, void *data)
+{
+	(void)data;
+	return writev(fd, iov, count);
+}
+
+static ssize_t io_read(int fd, void *buf, size_t len, void *data)
+{
+	(void)data;
+	return read(fd, buf, len);
+}
+
+static void *run(void *data)
+{
+	struct fixture *f = data;
+
+	fuse_session_loop(f->se);
+	return NULL;
+}
+
+/* --- the kernel's side --- */
+
+static void send_request(struct fixture *f, uint32_t opcode, uint64_t unique, const void *arg,
+			 size_t size)
+{
+	struct fuse_in_header h = {
+		.len = (uint32_t)(sizeof(h) + size),
+		.opcode = opcode,
+		.unique = unique,
+		.nodeid = 1,
+	};
+	struct iovec iov[] = {{&h, sizeof(h)}, {(void *)(uintptr_t)arg, size}};
+
+	assert_int_equal(writev(f->kernel, iov, 2), (ssize_t)h.len);
+}
+
+static void send_read(struct fixture *f, uint64_t unique, uint64_t off)
+{
+	struct fuse_read_in in = {.offset = off, .size = 10};
+
+	send_request(f, FUSE_READ, unique, &in, sizeof(in));
+}
+
+static void send_interrupt(struct fixture *f, uint64_t of)
+{
+	struct fuse_interrupt_in in = {.unique = of};
+
+	send_request(f, FUSE_INTERRUPT, of + 1, &in, sizeof(in));
+}
+
+/* The next reply: which request, and its errno. */
+static int receive(struct fixture *f, uint64_t *unique)
+{
+	char buf[4096];
+	struct fuse_out_header h;
+	ssize_t n = read(f->kernel, buf, sizeof(buf));
+
+	assert_true(n >= (ssize_t)sizeof(h));
+	memcpy(&h, buf, sizeof(h));
+	*unique = h.unique;
+	return -h.error;
+}
+
+static void wait_parked(struct fixture *f, size_t n)
+{
+	pthread_mutex_lock(&f->lock);
+	while (f->n_tickets < n)
+		pthread_cond_wait(&f->parked, &f->lock);
+	pthread_mutex_unlock(&f->lock);
+}
+
+static void init_session(struct fixture *f)
+{
+	static const char *const argv[] = {"test", NULL};
+	struct fuse_args args = FUSE_ARGS_INIT(1, (char **)(uintptr_t)argv);
+	static const struct fuse_custom_io io = {.writev = io_writev, .read = io_read};
+	struct fuse_init_in in = {.major = FUSE_KERNEL_VERSION, .minor = 36, .max_readahead = 4096};
+	uint64_t unique;
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	f->kernel = pair[0];
+	f->se = fuse_session_new(&args, &ops, sizeof(ops), f);
+	assert_non_null(f->se);
+	assert_int_equal(fuse_session_custom_io(f->se, &io, pair[1]), 0);
+	fuse_opt_free_args(&args);
+	assert_int_equal(pthread_create(&f->thread, NULL, run, f), 0);
+	send_request(f, FUSE_INIT, 1, &in, sizeof(in));
+	assert_int_equal(receive(f, &unique), 0);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->parked, NULL);
+	loop_new(&f->loop);
+	assert_int_equal(loop_start(f->loop), 0);
+	f->park = park_new(f->loop);
+	init_session(f);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	park_end(f->park);
+	close(f->kernel); /* the session reads the end of its file */
+	pthread_join(f->thread, NULL);
+	loop_stop(f->loop);
+	park_free(f->park);
+	loop_free(f->loop);
+	fuse_session_destroy(f->se);
+	free(f);
+	return 0;
+}
+
+static void test_claimed_once(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t unique;
+	fuse_req_t req;
+
+	send_read(f, 10, 0);
+	wait_parked(f, 1);
+	assert_int_equal(park_count(f->park, PARK_READ), 1);
+	assert_true(park_waits(f->park, f->tickets[0]));
+	req = park_claim(f->park, f->tickets[0]);
+	assert_non_null(req);
+	assert_null(park_claim(f->park, f->tickets[0]));
+	assert_false(park_waits(f->park, f->tickets[0]));
+	fuse_reply_buf(req, "x", 1);
+	assert_int_equal(receive(f, &unique), 0);
+	assert_int_equal(unique, 10);
+	assert_int_equal(park_count(f->park, PARK_READ), 0);
+}
+
+static void test_interrupt(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t unique;
+
+	send_read(f, 10, 0);
+	wait_parked(f, 1);
+	send_interrupt(f, 10);
+	assert_int_equal(receive(f, &unique), EINTR);
+	assert_int_equal(unique, 10);
+	assert_null(park_claim(f->park, f->tickets[0]));
+}
+
+/* The kernel may send the interrupt before the request that it is for. */
+static void test_interrupt_comes_first(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t unique;
+	int err;
+
+	send_interrupt(f, 10);
+	send_read(f, 10, 0);
+	err = receive(f, &unique);
+	if (unique ==
+	    11) { /* "unknown request: try again", which libfuse sends when it waits long */
+		assert_int_equal(err, EAGAIN);
+		err = receive(f, &unique);
+	}
+	assert_int_equal(unique, 10);
+	assert_int_equal(err, EINTR);
+}
+
+static void test_deadline(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t unique;
+
+	f->deadline_ms = 1;
+	send_read(f, 10, 0);
+	assert_int_equal(receive(f, &unique), ETIMEDOUT);
+	assert_int_equal(unique, 10);
+	/* The clock that looks at deadlines stops when nothing is parked, and starts again. */
+	send_read(f, 12, 1);
+	assert_int_equal(receive(f, &unique), ETIMEDOUT);
+	assert_int_equal(unique, 12);
+}
+
+static void test_end(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t unique;
+
+	send_read(f, 10, 0);
+	wait_parked(f, 1);
+	park_end(f->park);
+	assert_int_equal(receive(f, &unique), ENOTCONN);
+	send_read(f, 12, 1);
+	assert_int_equal(receive(f, &unique), ENOTCONN);
+	assert_int_equal(unique, 12);
+}
+
+/* --- interrupts, claims and deadlines at the same time --- */
+
+static void *claimer(void *data)
+{
+	struct fixture *f = data;
+
+	for (size_t i = 0; i < MANY; i++) {
+		fuse_req_t req;
+		uint64_t ticket;
+
+		wait_parked(f, i + 1);
+		pthread_mutex_lock(&f->lock);
+		ticket = f->tickets[i];
+		pthread_mutex_unlock(&f->lock);
+		req = park_claim(f->park, ticket);
+		if (req)
+			fuse_reply_buf(req, "x", 1);
+	}
+	return NULL;
+}
+
+static void *interrupter(void *data)
+{
+	struct fixture *f = data;
+
+	for (size_t i = 0; i < MANY; i++) {
+		send_read(f, 100 + 2 * i, i);
+		send_interrupt(f, 100 + 2 * i);
+	}
+	return NULL;
+}
+
+static void test_race(void **state)
+{
+	struct fixture *f = *state;
+	pthread_t claim, interrupt;
+	static char answered[MANY];
+	size_t n = 0;
+
+	memset(answered, 0, sizeof(answered));
+	pthread_create(&claim, NULL, claimer, f);
+	pthread_create(&interrupt, NULL, interrupter, f);
+	while (n < MANY) {
+		uint64_t unique;
+		int err = receive(f, &unique);
+
+		if (unique % 2) /* an interrupt that came too late for its request */
+			continue;
+		assert_true(err == 0 || err == EINTR);
+		assert_int_equal(answered[(unique - 100) / 2]++, 0);
+		n++;
+	}
+	pthread_join(claim, NULL);
+	pthread_join(interrupt, NULL);
+	assert_int_equal(park_count(f->park, PARK_READ), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_claimed_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_interrupt, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_interrupt_comes_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_race, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* Events of a watch, and what answers that are no success mean. Most answers are recorded ones. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/api/event.h"
+#include "spec/api/refusal.h"
+
+static struct spec_event parse(const char *json)
+{
+	struct spec_event e;
+
+	assert_int_equal(spec_event_parse(json, strlen(json), &e), 0);
+	return e;
+}
+
+static void test_object(void **state)
+{
+	struct spec_event e =
+		parse("{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"resourceVersion\":"
+		      "\"17\",\"x\":[\"}\\\"]\"]},\"a\":{}}}");
+
+	(void)state;
+	assert_int_equal(e.type, SPEC_EVENT_MODIFIED);
+	assert_string_equal(e.resource_version, "17");
+	assert_string_equal(e.object, "{\"metadata\":{\"resourceVersion\":\"17\",\"x\":[\"}\\\"]\"]"
+				      "},\"a\":{}}");
+	assert_int_equal(e.len, strlen(e.object));
+	assert_int_equal(e.code, 0);
+	spec_event_clear(&e);
+}
+
+static void test_types(void **state)
+{
+	static const char *const names[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"};
+
+	(void)state;
+	for (unsigned i = 0; i < array_size(names); i++) {
+		struct spec_event e;
+		char text[128];
+
+		snprintf(text, sizeof(text),
+			 " { \"object\" : { \"metadata\" : { \"resourceVersion\" : \"9\" } } , "
+			 "\"type\" : \"%s\" } ",
+			 names[i]);
+		e = parse(text);
+		assert_int_equal(e.type, i);
+		assert_string_equal(e.resource_version, "9");
+		spec_event_clear(&e);
+	}
+}
+
+static void test_error(void **state)
+{
+	struct spec_event e = parse(
+		"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
+		"\"metadata\":{},\"status\":\"Failure\",\"message\":\"too old resource version: 1 "
+		"(2130)\",\"reason\":\"Expired\",\"code\":410}}");
+
+	(void)state;
+	assert_int_equal(e.type, SPEC_EVENT_ERROR);
+	assert_int_equal(e.code, 410);
+	assert_string_equal(e.resource_version, "");
+	spec_event_clear(&e);
+}
+
+static void test_no_event(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"{}",
+		"[]",
+		"\"type\"",
+		"{\"type\":\"ADDED\"}",
+		"{\"type\":\"ADDED\",\"object\":[]}",
+		"{\"type\":\"ADDED\",\"object\":{}}",
+		"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"\"}}}",
+		"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":5}}}",
+		"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"1\"}",
+		"{\"type\":\"SOMETHING\",\"object\":{\"metadata\":{\"resourceVersion\":\"1\"}}}",
+		"{\"type\":5,\"object\":{\"metadata\":{\"resourceVersion\":\"1\"}}}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(bad); i++) {
+		struct spec_event e;
+
+		assert_int_equal(spec_event_parse(bad[i], strlen(bad[i]), &e), -EINVAL);
+		assert_null(e.object);
+	}
+}
+
+/* --- answers -------------------------------------------------------------------------------- */
+
+#define JOBS "jobs.batch.volcano.sh"
+
+struct answer {
+	const char *verb;
+	int status, err;
+	const char *body;
+	const char *text;
+};
+
+#define STATUS(message) "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"" message "\"}"
+
+static const struct answer answers[] = {
+	{"create", 400, -EINVAL,
+	 STATUS("Job in version \\\"v1alpha1\\\" cannot be handled as a Job: strict decoding "
+		"error: unknown field \\\"spec.maxRetryy\\\", unknown field "
+		"\\\"spec.tasks[0].maxRetryy\\\", duplicate field \\\"spec.queue\\\""),
+	 "the server does not know all of it: unknown field \"spec.maxRetryy\", unknown field "
+	 "\"spec.tasks[0].maxRetryy\", duplicate field \"spec.queue\""},
+	{"create", 400, -EINVAL,
+	 STATUS("admission webhook \\\"validatejob.volcano.sh\\\" denied the request: unable to "
+		"find "
+		"job queue: queue.scheduling.volcano.sh \\\"nosuch\\\" not found;"),
+	 "there is no queue \"nosuch\"\nName another: queue in scheduler_args, or -o queue=NAME of "
+	 "the mount."},
+	{"create", 400, -EINVAL,
+	 STATUS("admission webhook \\\"validatejob.volcano.sh\\\" denied the request: can only "
+		"submit "
+		"job to queue with state `Open`, queue `q` status is `Closed`;"),
+	 "the queue \"q\" takes no jobs: it is Closed\nName another (queue in scheduler_args, or "
+	 "-o "
+	 "queue=NAME of the mount), or ask who runs the cluster to open it."},
+	{"create", 400, -EINVAL,
+	 STATUS("admission webhook \\\"validatejob.volcano.sh\\\" denied the request: job "
+		"'minAvailable' should not be greater than total replicas in tasks;\\n "),
+	 "the cluster refuses it: job 'minAvailable' should not be greater than total replicas in "
+	 "tasks"},
+	{"create", 403, -EINVAL,
+	 STATUS("admission webhook \\\"policy\\\" denied the request: no team label"),
+	 "the cluster refuses it: no team label"},
+	{"create", 400, -EINVAL, STATUS("the object is no good"),
+	 "the cluster refuses it: the object is no good"},
+	{"create", 401, -EACCES,
+	 "{\"kind\":\"Status\",\"message\":\"Unauthorized\",\"reason\":\"Unauthorized\",\"code\":"
+	 "401}",
+	 "the server does not accept who asks (401)\nThe credentials in the kubeconfig are wrong "
+	 "or "
+	 "have expired: log in again."},
+	{"create", 403, -EACCES,
+	 "{\"kind\":\"Status\",\"message\":\"pods is forbidden: User \\\"system:anonymous\\\" "
+	 "cannot "
+	 "list resource \\\"pods\\\" in API group \\\"\\\" in the namespace \\\"default\\\"\","
+	 "\"reason\":\"Forbidden\",\"details\":{\"kind\":\"pods\"},\"code\":403}",
+	 "the server does not know who asks (system:anonymous): it may not create " JOBS
+	 " in namespace training\nThe kubeconfig's user has no credentials that this server "
+	 "takes."},
+	{"create", 403, -EACCES,
+	 "{\"message\":\"" JOBS
+	 " is forbidden: User \\\"ada\\\" cannot create resource \\\"jobs\\\" in "
+	 "API group \\\"batch.volcano.sh\\\" in the namespace \\\"training\\\"\",\"reason\":"
+	 "\"Forbidden\"}",
+	 "forbidden: user ada may not create " JOBS " in namespace training, which is missing or "
+	 "forbidden\nCheck the name of the namespace, or ask who runs the cluster for the right."},
+	{"create", 403, -EDQUOT,
+	 "{\"message\":\"" JOBS " \\\"t-quota\\\" is forbidden: exceeded quota: q1, requested: "
+	 "count/" JOBS "=1, used: count/" JOBS "=2, limited: count/" JOBS "=2\",\"reason\":"
+	 "\"Forbidden\"}",
+	 "the quota q1 of namespace training has no room: requested count/" JOBS
+	 "=1, used count/" JOBS "=2, limit count/" JOBS
+	 "=2\nRemove jobs that are not needed any more, or ask who runs the "
+	 "cluster for a larger quota."},
+	{"create", 403, -EAGAIN,
+	 "{\"message\":\"" JOBS " \\\"a-1\\\" is forbidden: status unknown for quota: few, "
+	 "resources: count/" JOBS "\",\"reason\":\"Forbidden\"}",
+	 "what is in use of the quota few of namespace training is not counted yet\n"
+	 "Nothing was done. Try again in a moment."},
+	{"create", 403, -EACCES,
+	 "{\"message\":\"jobs \\\"x\\\" is forbidden: unable to create new content in namespace x "
+	 "because it is being terminated\",\"reason\":\"Forbidden\"}",
+	 "namespace training is being deleted: it takes nothing new"},
+	{"create", 403, -EACCES,
+	 "{\"message\":\"jobs \\\"x\\\" is forbidden: violates "
+	 "PodSecurity\",\"reason\":\"Forbidden\"}",
+	 "create " JOBS " x-1: forbidden (403): jobs \"x\" is forbidden: violates PodSecurity"},
+	{"create", 404, -EOPNOTSUPP, "404 page not found\n",
+	 "the cluster has no " JOBS ": Volcano is not installed there, or in a version that does "
+	 "not fit\nIs it the right cluster? Else ask who runs it to install it."},
+	{"list", 400, -EINVAL,
+	 "{\"message\":\"unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, "
+	 "gt, lt\",\"reason\":\"BadRequest\"}",
+	 "the selector of labels is wrong: unable to parse requirement: found 'b', expected: in, "
+	 "notin, =, ==, !=, gt, lt"},
+	{"get", 404, -ENOENT,
+	 "{\"message\":\"" JOBS " \\\"x-1\\\" not found\",\"reason\":\"NotFound\",\"details\":{"
+	 "\"name\":\"x-1\",\"kind\":\"jobs\"}}",
+	 JOBS " \"x-1\" not found"},
+	{"get", 404, -EAGAIN,
+	 "{\"message\":\"the server could not find the requested resource ( pods/log x-1-a-0)\","
+	 "\"reason\":\"NotFound\",\"details\":{\"name\":\"x-1-a-0\",\"kind\":\"pods/log\"}}",
+	 "its node does not know the pod x-1 yet, or any more"},
+	{"create", 404, -ENOENT,
+	 "{\"message\":\"namespaces \\\"training\\\" not "
+	 "found\",\"reason\":\"NotFound\",\"details\":{"
+	 "\"name\":\"training\",\"kind\":\"namespaces\"}}",
+	 "there is no namespace training"},
+	{"create", 409, -EEXIST,
+	 "{\"message\":\"" JOBS " \\\"x-1\\\" already exists\",\"reason\":\"AlreadyExists\"}",
+	 JOBS " x-1 exists already in namespace training"},
+	{"create", 409, -EAGAIN,
+	 "{\"message\":\"Operation cannot be fulfilled on resourcequotas \\\"q\\\": the object has "
+	 "been modified\",\"reason\":\"Conflict\"}",
+	 "create " JOBS " x-1: nothing was done, try again (409): Operation cannot be fulfilled on "
+	 "resourcequotas \"q\": the object has been modified"},
+	{"delete", 409, -ESTALE,
+	 "{\"message\":\"Operation cannot be fulfilled on jobs \\\"x-1\\\": the UID in the "
+	 "precondition "
+	 "(a) does not match\",\"reason\":\"Conflict\"}",
+	 "x-1 is not the one that was meant: it is gone, and another of this name is there"},
+	{"list", 410, -ESTALE, "{\"message\":\"too old\",\"reason\":\"Expired\"}",
+	 "list " JOBS " x-1: what was asked for is too old (410): too old"},
+	{"create", 413, -EFBIG, "",
+	 "the object has 2865000 bytes, and the cluster takes at most about 1433600\nFewer "
+	 "replicas, "
+	 "or shorter args and env, make it smaller."},
+	{"create", 500, -EFBIG, STATUS("etcdserver: request is too large"),
+	 "the object has 2865000 bytes, and the cluster takes at most about 1433600\nFewer "
+	 "replicas, "
+	 "or shorter args and env, make it smaller."},
+	{"create", 500, -EFBIG,
+	 STATUS("rpc error: code = ResourceExhausted desc = trying to send message larger than max "
+		"(2865147 vs. 2097152)"),
+	 "the object has 2865000 bytes, and the cluster takes at most 2097152\nFewer replicas, or "
+	 "shorter args and env, make it smaller."},
+	{"create", 422, -EINVAL,
+	 "{\"message\":\"Job.batch.volcano.sh \\\"x\\\" is invalid: a, b\",\"reason\":\"Invalid\","
+	 "\"details\":{\"causes\":[{\"message\":\"Too long: may not be more than 262144 bytes\","
+	 "\"field\":\"metadata.annotations\"},{\"message\":\"no\",\"field\":\"spec.queue\"}]}}",
+	 "the cluster refuses it: metadata.annotations: Too long: may not be more than 262144 "
+	 "bytes; "
+	 "spec.queue: no"},
+	{"create", 422, -EINVAL,
+	 STATUS("Job.batch.volcano.sh \\\"x\\\" is invalid: spec.queue: Required value"),
+	 "the cluster refuses it: spec.queue: Required value"},
+	{"create", 429, -EAGAIN, STATUS("too many requests"),
+	 "create " JOBS
+	 " x-1: the server is too busy or not ready, try again later (429): too many "
+	 "requests"},
+	{"create", 503, -EAGAIN, "upstream connect error\n",
+	 "create " JOBS
+	 " x-1: the server is too busy or not ready, try again later (503): upstream "
+	 "connect error"},
+	{"create", 504, -ETIMEDOUT, STATUS("Timeout: request did not complete"),
+	 "create " JOBS " x-1: the server did not finish in time (504): Timeout: request did not "
+	 "complete"},
+	{"create", 500, -EIO,
+	 STATUS("Internal error occurred: failed calling webhook \\\"mutatejob.volcano.sh\\\": "
+		"failed to "
+		"call webhook: Post \\\"https://a.b.svc:443/x?timeout=10s\\\": dial tcp "
+		"10.0.0.1:443: "
+		"connect: connection refused"),
+	 "the cluster can't check it: its webhook mutatejob.volcano.sh does not answer: connection "
+	 "refused\nTell who runs the cluster."},
+	{"create", 500, -EIO,
+	 STATUS("&errors.StatusError{ErrStatus:v1.Status{TypeMeta:v1.TypeMeta{Kind:\\\"\\\"}, "
+		"Message:\\\"it is \\\\\\\"so\\\\\\\"\\\", Reason:\\\"Forbidden\\\"}}"),
+	 "create " JOBS " x-1: the server failed (500): it is \"so\""},
+	{"create", 502, -EIO, "<html><body>Bad Gateway</body></html>",
+	 "create " JOBS " x-1: the server failed (502)"},
+	{"create", 302, -EIO, "", "create " JOBS " x-1: this is no answer of Kubernetes (302)"},
+	{"create", 405, -EOPNOTSUPP, STATUS("no"),
+	 "create " JOBS " x-1: the server can't do that (405): no"},
+};
+
+static void test_answers(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(answers); i++) {
+		const struct answer *a = &answers[i];
+		const struct spec_asked asked = {
+			.verb = a->verb,
+			.resource = JOBS,
+			.namespace = "training",
+			.name = "x-1",
+			.sent = 2865000,
+		};
+		char *text cleanup_free = NULL;
+		int err = spec_reply_errno(a->status, a->body, strlen(a->body), &asked, &text);
+
+		assert_string_equal(text, a->text);
+		assert_int_equal(err, a->err);
+	}
+}
+
+/* However long and odd the words of the server are. */
+static void test_bounded(void **state)
+{
+	const struct spec_asked asked = {"list", JOBS, "training", "", 0};
+	char *text cleanup_free = NULL;
+	char body[60000];
+
+	(void)state;
+	snprintf(body, sizeof(body), "a\tb\x1b[2J\n\n\nc");
+	memset(body + strlen(body), 'x', sizeof(body) - strlen(body));
+	assert_int_equal(spec_reply_errno(500, body, sizeof(body), &asked, &text), -EIO);
+	assert_true(strlen(text) < 1000);
+	assert_non_null(strstr(text, "a b [2J c"));
+	free(take_ptr(text));
+	assert_int_equal(spec_reply_errno(200, NULL, 0, &asked, &text), -EIO);
+	assert_non_null(text);
+}
+
+/* Of a resource that is in no namespace. */
+static void test_forbidden_everywhere(void **state)
+{
+	const struct spec_asked asked = {"list", "queues.scheduling.volcano.sh", "", "", 0};
+	static const char body[] =
+		"{\"message\":\"queues.scheduling.volcano.sh is forbidden: User \\\"ada\\\" cannot "
+		"list resource \\\"queues\\\" in API group \\\"scheduling.volcano.sh\\\" at the "
+		"cluster scope\",\"reason\":\"Forbidden\"}";
+	char *text;
+
+	(void)state;
+	assert_int_equal(spec_reply_errno(403, body, strlen(body), &asked, &text), -EACCES);
+	assert_string_equal(text,
+			    "forbidden: user ada may not list queues.scheduling.volcano.sh, which "
+			    "belong to the whole cluster\nAsk who runs the cluster for the right.");
+	free(text);
+}
+
+static void test_many_fields(void **state)
+{
+	const struct spec_asked asked = {"create", JOBS, "training", "", 0};
+	char *text cleanup_free = NULL;
+	char body[4096] = "{\"message\":\"strict decoding error: ";
+	size_t n = strlen(body);
+
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		n += (size_t)snprintf(body + n, sizeof(body) - n, "%sunknown field \\\"f%d\\\"",
+				      i ? ", " : "", i);
+	snprintf(body + n, sizeof(body) - n, "\"}");
+	assert_int_equal(spec_reply_errno(400, body, strlen(body), &asked, &text), -EINVAL);
+	assert_non_null(strstr(text, "unknown field \"f7\" and 12 more"));
+	assert_null(strstr(text, "f8"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_object),	    cmocka_unit_test(test_types),
+		cmocka_unit_test(test_error),	    cmocka_unit_test(test_no_event),
+		cmocka_unit_test(test_answers),	    cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_many_fields), cmocka_unit_test(test_forbidden_everywhere),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

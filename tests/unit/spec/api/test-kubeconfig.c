@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kubeconfig files: what they say, how they are merged, what is refused and how; and the answers of exec
+ * plugins. Times and base64, which they are made of.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/base/base64.h"
+#include "spec/api/kubeconfig.h"
+#include "spec/base/time.h"
+
+struct world {
+	struct spec_kubeconfig *k;
+	struct spec_connection c;
+	struct spec_errors e;
+};
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	w->k = spec_kubeconfig_new();
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	spec_kubeconfig_free(w->k);
+	spec_connection_clear(&w->c);
+	spec_errors_clear(&w->e);
+	free(w);
+	return 0;
+}
+
+static int merge(struct world *w, const char *file, const char *text)
+{
+	return spec_kubeconfig_merge(w->k, file, text, strlen(text), &w->e);
+}
+
+static int connect_to(struct world *w, const char *context)
+{
+	spec_connection_clear(&w->c);
+	spec_errors_clear(&w->e);
+	return spec_kubeconfig_connect(w->k, context, &w->c, &w->e);
+}
+
+/* The errors' text, which holds WHAT and not SECRET. */
+static void assert_says(struct world *w, const char *what, const char *secret)
+{
+	cleanup_free char *text = spec_errors_text(&w->e, NULL);
+
+	assert_non_null(text);
+	if (!strstr(text, what))
+		fail_msg("\"%s\" is not in: %s", what, text);
+	if (secret && strstr(text, secret))
+		fail_msg("the secret is in: %s", text);
+}
+
+/* "-----BEGIN X-----" */
+#define PEM64 "LS0tLS1CRUdJTiBYLS0tLS0="
+
+static const char full[] =
+	"apiVersion: v1\n"
+	"kind: Config\n"
+	"preferences: {}\n"
+	"unknown: [1, 2]\n"
+	"current-context: dev\n"
+	"contexts:\n"
+	"- name: dev\n"
+	"  context: {cluster: c1, user: u1, namespace: team, more: x}\n"
+	"- name: arn:aws:eks:eu/prod\n"
+	"  context: {cluster: c2, user: u2}\n"
+	"- {name: anonymous, context: {cluster: c1}}\n"
+	"clusters:\n"
+	"- name: c1\n"
+	"  cluster:\n"
+	"    server: https://one:6443/prefix/\n"
+	"    certificate-authority: ca.crt\n"
+	"    tls-server-name: other\n"
+	"    proxy-url: socks5://u:p@proxy:1080\n"
+	"- name: c2\n"
+	"  cluster: {server: 'http://127.0.0.1:8001', certificate-authority-data: " PEM64 "}\n"
+	"users:\n"
+	"- name: u1\n"
+	"  user:\n"
+	"    token: abc\n"
+	"    tokenFile: /run/token\n"
+	"    client-certificate: ../pki/me.crt\n"
+	"    client-key-data: " PEM64 "\n"
+	"    as: boss\n"
+	"    as-uid: '17'\n"
+	"    as-groups: [a, b]\n"
+	"    as-user-extra: {scopes: [x, y]}\n"
+	"- name: u2\n"
+	"  user:\n"
+	"    exec:\n"
+	"      apiVersion: client.authentication.k8s.io/v1\n"
+	"      command: ./bin/login\n"
+	"      args: [--cluster, 010, yes]\n"
+	"      env: [{name: PROFILE, value: 12}]\n"
+	"      installHint: get it\n"
+	"      interactiveMode: IfAvailable\n"
+	"      provideClusterInfo: true\n";
+
+static void test_full(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(merge(w, "/users/ada/.kube/config", full), 0);
+	assert_int_equal(connect_to(w, ""), 0);
+	assert_string_equal(w->c.context, "dev");
+	assert_string_equal(w->c.namespace, "team");
+	assert_string_equal(w->c.server, "https://one:6443/prefix");
+	assert_string_equal(w->c.ca_file, "/users/ada/.kube/ca.crt");
+	assert_string_equal(w->c.tls_server_name, "other");
+	assert_string_equal(w->c.proxy_url, "socks5://u:p@proxy:1080");
+	assert_string_equal(w->c.token, "abc");
+	assert_string_equal(w->c.token_file, "/run/token");
+	assert_string_equal(w->c.cert_file, "/users/ada/.kube/../pki/me.crt");
+	assert_string_equal(w->c.key_pem, "-----BEGIN X-----");
+	assert_string_equal(w->c.key_file, "");
+	assert_string_equal(w->c.as, "boss");
+	assert_string_equal(w->c.as_uid, "17");
+	assert_int_equal(w->c.n_as_groups, 2);
+	assert_string_equal(w->c.as_groups[1], "b");
+	assert_int_equal(w->c.n_as_extra, 2);
+	assert_string_equal(w->c.as_extra[1].key, "scopes");
+	assert_string_equal(w->c.as_extra[1].value, "y");
+	assert_null(w->c.exec.command);
+	assert_int_equal(connect_to(w, "anonymous"), 0);
+	assert_string_equal(w->c.token, "");
+}
+
+static void test_exec_entry(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(merge(w, "/users/ada/.kube/config", full), 0);
+	assert_int_equal(connect_to(w, "arn:aws:eks:eu/prod"), 0);
+	assert_string_equal(w->c.namespace, "default");
+	assert_string_equal(w->c.ca_pem, "-----BEGIN X-----");
+	assert_string_equal(w->c.exec.command, "/users/ada/.kube/./bin/login");
+	assert_int_equal(w->c.exec.n_args, 3);
+	assert_string_equal(w->c.exec.args[1], "010");
+	assert_string_equal(w->c.exec.args[2], "yes");
+	assert_string_equal(w->c.exec.env[0].key, "PROFILE");
+	assert_string_equal(w->c.exec.env[0].value, "12");
+	assert_string_equal(w->c.exec.install_hint, "get it");
+	assert_true(w->c.exec.provide_cluster_info);
+}
+
+static void test_merge(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(merge(w, "/a/1", "# nothing\n---\n"), 0);
+	assert_int_equal(merge(w, "/a/2",
+			       "users: [{name: u, user: {username: me}}]\ncurrent-context: ''\n"
+			       "contexts: null\n"),
+			 0);
+	assert_int_equal(merge(w, "/b/3",
+			       "current-context: k\n"
+			       "contexts: [{name: k, context: {cluster: c, user: u}}]\n"
+			       "users: [{name: u, user: {password: secret}}]\n"
+			       "clusters: [{name: c, cluster: {server: https://first, "
+			       "certificate-authority: x}}]\n"),
+			 0);
+	assert_int_equal(merge(w, "/c/4",
+			       "{\"current-context\": \"other\", \"clusters\": [{\"name\": \"c\", "
+			       "\"cluster\": {\"server\": \"https://second\"}}]}"),
+			 0);
+	assert_int_equal(connect_to(w, ""), 0);
+	assert_string_equal(w->c.context, "k");
+	assert_string_equal(w->c.server, "https://first");
+	assert_string_equal(w->c.ca_file, "/b/x");
+	/* the first entry of a name counts, whole */
+	assert_string_equal(w->c.user, "me");
+	assert_string_equal(w->c.password, "");
+}
+
+/* One cluster and one user of the given fields. */
+static int connect_one(struct world *w, const char *cluster, const char *user)
+{
+	char text[4096];
+
+	spec_kubeconfig_free(w->k);
+	w->k = spec_kubeconfig_new();
+	snprintf(text, sizeof(text),
+		 "current-context: k\ncontexts: [{name: k, context: {cluster: c, user: u}}]\n"
+		 "clusters:\n- {name: c, cluster: {%s}}\nusers:\n- {name: u, user: {%s}}\n",
+		 cluster, user);
+	spec_errors_clear(&w->e);
+	assert_int_equal(merge(w, "/d/config", text), 0);
+	return connect_to(w, "");
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *cluster, *user, *says;
+	} cases[] = {
+		{"", "", "/d/config:4:3: the cluster has no server"},
+		{"server: one", "", "/d/config:4:31: server is no URL"},
+		{"server: 'https://'", "", "server is no URL"},
+		{"server: 'https://a b'", "", "server is no URL"},
+		{"server: 'https://s3cret:s3cret@h'", "", "holds a \"@\""},
+		{"server: https://h, proxy-url: 'ftp://s3cret'", "", "proxy-url is no URL"},
+		{"server: https://h, certificate-authority-data: s3cret!", "", "is no base64"},
+		{"server: https://h, certificate-authority-data: czNjcmV0", "", "PEM"},
+		{"server: https://h, insecure-skip-tls-verify: s3cret", "", "true or false"},
+		{"server: https://h, insecure-skip-tls-verify: true, certificate-authority: x", "",
+		 "makes no sense"},
+		{"server: https://h", "token: \"a\\r\\ns3cret\"",
+		 "/d/config:6:27: token holds a line"},
+		{"server: https://h", "token: [s3cret]", "token must be text"},
+		{"server: https://h", "token: s3cret, username: u", "keep one"},
+		{"server: https://h", "client-certificate: x", "without its key"},
+		{"server: https://h", "client-key: x", "without its certificate"},
+		{"server: https://h", "auth-provider: {name: gcp}", "no longer known"},
+		{"server: https://h", "as-groups: [x]", "need \"as\""},
+		{"server: https://h", "as: \"x\\ny\"", "control character"},
+		{"server: https://h", "exec: {command: x}", "apiVersion must be"},
+		{"server: https://h", "exec: {apiVersion: client.authentication.k8s.io/v1}",
+		 "has no command"},
+		{"server: https://h",
+		 "exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}",
+		 "apiVersion must be"},
+		{"server: https://h",
+		 "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, "
+		 "interactiveMode: Always}",
+		 "terminal"},
+		{"server: https://h",
+		 "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, env: [{name: "
+		 "''}]}",
+		 "name: NAME"},
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < array_size(cases); i++) {
+		assert_int_equal(connect_one(w, cases[i].cluster, cases[i].user), -EINVAL);
+		assert_says(w, cases[i].says, "s3cret");
+	}
+}
+
+static void test_unknown(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(connect_to(w, ""), -EINVAL);
+	assert_says(w, "no current-context", NULL);
+	assert_int_equal(merge(w, "/a", full), 0);
+	assert_int_equal(connect_to(w, "dv"), -EINVAL);
+	assert_says(w, "did you mean \"dev\"", NULL);
+	assert_int_equal(merge(w, "/b",
+			       "contexts:\n- {name: x, context: {cluster: nope}}\n"
+			       "- {name: y, context: {cluster: c1, user: nope}}\n- name: z\n"),
+			 0);
+	assert_int_equal(connect_to(w, "x"), -EINVAL);
+	assert_says(w, "/b:2:32: the context's cluster \"nope\" is not", NULL);
+	assert_int_equal(connect_to(w, "y"), -EINVAL);
+	assert_says(w, "/b:3:42: the context's user \"nope\" is not", NULL);
+	assert_int_equal(connect_to(w, "z"), -EINVAL);
+	assert_says(w, "/b:4:3: the context names no cluster", NULL);
+}
+
+static void test_bad_files(void **state)
+{
+	static const char *const bad[][2] = {
+		{"- 1\n", "1:1: this is no kubeconfig"},
+		{"kind: Pod\n", "no kubeconfig file"},
+		{"clusters: {a: b}\n", "1:11: clusters: must be a list"},
+		{"clusters: [{name: a}, {name: b}, {name: a}]\n", "\"a\" stands here twice"},
+		{"clusters: [{cluster: {}}]\n", "must be {name: NAME"},
+		{"users: [{name: a, user: 1}]\n", "user must be a map"},
+		{"users: [1]\n", "must be {name: NAME"},
+		{"current-context: [a]\n", "name of a context"},
+		{"users:\n\t- a\n", "tab"},
+		{"password: *s3cret\n", "needs quotes"},
+		{"password: !s3cret x\n", "needs quotes"},
+		{"a: 1\n---\nb: 2\n", "second document"},
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < array_size(bad); i++) {
+		spec_errors_clear(&w->e);
+		assert_int_equal(merge(w, "/x", bad[i][0]), -EINVAL);
+		assert_says(w, bad[i][1], "s3cret");
+	}
+}
+
+static void test_in_cluster(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(spec_kubeconfig_in_cluster("10.0.0.1", "443", "team", &w->c), 0);
+	assert_string_equal(w->c.server, "https://10.0.0.1:443");
+	assert_string_equal(w->c.namespace, "team");
+	assert_string_equal(w->c.token, "");
+	spec_connection_clear(&w->c);
+	assert_int_equal(spec_kubeconfig_in_cluster("fd00::1", "6443", "", &w->c), 0);
+	assert_string_equal(w->c.server, "https://[fd00::1]:6443");
+	assert_string_equal(w->c.namespace, "default");
+	spec_connection_clear(&w->c);
+	assert_int_equal(spec_kubeconfig_in_cluster("a/b", "443", "", &w->c), -EINVAL);
+}
+
+static void test_exec_info(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *with = NULL, *without = NULL, *file = NULL;
+
+	assert_int_equal(merge(w, "/a", full), 0);
+	assert_int_equal(connect_to(w, "arn:aws:eks:eu/prod"), 0);
+	with = spec_exec_info(&w->c, NULL);
+	assert_string_equal(with, "{\"kind\":\"ExecCredential\","
+				  "\"apiVersion\":\"client.authentication.k8s.io/v1\",\"spec\":{"
+				  "\"cluster\":{\"server\":\"http://127.0.0.1:8001\","
+				  "\"certificate-authority-data\":\"" PEM64 "\"},"
+				  "\"interactive\":false}}");
+	w->c.ca_pem[0] = '\0';
+	file = spec_exec_info(&w->c, "x");
+	assert_non_null(strstr(file, "\"certificate-authority-data\":\"eA==\""));
+	w->c.exec.provide_cluster_info = false;
+	without = spec_exec_info(&w->c, NULL);
+	assert_null(strstr(without, "cluster"));
+}
+
+static void test_exec_config(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *text = NULL;
+
+	assert_int_equal(
+		connect_one(w,
+			    "server: https://h, extensions: [{name: x, extension: 1}, {name: "
+			    "client.authentication.k8s.io/exec, extension: {audience: [a, 1]}}]",
+			    "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: x, "
+			    "provideClusterInfo: true}"),
+		0);
+	text = spec_exec_info(&w->c, NULL);
+	assert_non_null(strstr(text, "\"config\":{\"audience\":[\"a\",1]}"));
+}
+
+#define V1    "client.authentication.k8s.io/v1"
+#define REPLY "{\"kind\": \"ExecCredential\", \"apiVersion\": \"" V1 "\", \"status\": {"
+
+static int reply(const char *text, struct spec_credential *ret, struct spec_errors *e)
+{
+	return spec_exec_reply(text, strlen(text), V1, ret, e);
+}
+
+static void test_exec_reply(void **state)
+{
+	struct spec_credential c;
+	struct spec_errors e = SPEC_ERRORS_INIT;
+
+	(void)state;
+	assert_int_equal(reply(REPLY "\"token\": \"t\", \"expirationTimestamp\": "
+				     "\"2026-11-21T09:08:40Z\"}}",
+			       &c, &e),
+			 0);
+	assert_string_equal(c.token, "t");
+	assert_string_equal(c.cert_pem, "");
+	assert_int_equal(c.expires, 1795252120ll * 1000000000);
+	spec_credential_clear(&c);
+	assert_int_equal(reply(REPLY "\"clientCertificateData\": \"-----BEGIN C\\n\", "
+				     "\"clientKeyData\": \"-----BEGIN K\\n\", "
+				     "\"expirationTimestamp\": null}}",
+			       &c, &e),
+			 0);
+	assert_string_equal(c.key_pem, "-----BEGIN K\n");
+	assert_int_equal(c.expires, 0);
+	spec_credential_clear(&c);
+}
+
+static void test_exec_reply_bad(void **state)
+{
+	static const char *const bad[][2] = {
+		{"", "is not JSON"},
+		{"s3cret", "not an object"},
+		{"*s3cret", "1:1: the plugin's answer is no ExecCredential: it is not JSON"},
+		{"{\"kind\": \"s3cret\"}", "its kind is another"},
+		{"{\"kind\": \"ExecCredential\", \"apiVersion\": \"s3cret\"}", "another version"},
+		{"{\"kind\": \"ExecCredential\", \"apiVersion\": \"" V1 "\"}", "no status"},
+		{REPLY "}}", "neither a token"},
+		{REPLY "\"token\": {\"s3cret\": 1}}}", "must be text"},
+		{REPLY "\"token\": \"s3cret\\r\\nX: y\"}}", "line break"},
+		{REPLY "\"token\": \"s3cret\\u0000\"}}", "must be text"},
+		{REPLY "\"token\": \"s3cret\", \"clientKeyData\": \"s3cret\"}}", "without its"},
+		{REPLY "\"clientCertificateData\": \"s3cret\", \"clientKeyData\": \"s3cret\"}}",
+		 "PEM"},
+		{REPLY "\"token\": \"s3cret\", \"expirationTimestamp\": \"s3cret\"}}", "no time"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(bad); i++) {
+		struct world w = {0};
+		struct spec_credential c;
+
+		assert_int_equal(reply(bad[i][0], &c, &w.e), -EINVAL);
+		assert_says(&w, bad[i][1], "s3cret");
+		spec_credential_clear(&c);
+		spec_errors_clear(&w.e);
+	}
+}
+
+static void test_base64(void **state)
+{
+	static const char *const pairs[][2] = {
+		{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob\xff", "Zm9vYv8="},
+	};
+	static const char *const bad[] = {"Z",	      "Zg",   "Zg=",  "Zm9v=", "Zh==",	  "Z===",
+					  "Zg==Zg==", "Zm9*", "====", "Zm 9v", "Zm9v\x80"};
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(pairs); i++) {
+		cleanup_free char *to = spec_base64_encode(pairs[i][0], strlen(pairs[i][0]));
+		cleanup_free char *from = spec_base64_decode(pairs[i][1], strlen(pairs[i][1]), &n);
+
+		assert_string_equal(to, pairs[i][1]);
+		assert_string_equal(from, pairs[i][0]);
+		assert_int_equal(n, strlen(pairs[i][0]));
+	}
+	for (size_t i = 0; i < array_size(bad); i++)
+		assert_null(spec_base64_decode(bad[i], strlen(bad[i]), &n));
+	free(spec_base64_decode("Zm\r\n9v\n", 7, &n));
+	assert_int_equal(n, 3);
+}
+
+static void test_time(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		int64_t ns;
+	} good[] = {
+		{"1970-01-01T00:00:00Z", 20, 0},
+		{"2026-11-21T09:08:40.123456789Z x", 30, 1795252120123456789},
+		{"2026-11-21T09:08:40.5+02:30 x", 27, 1795243120500000000},
+		{"2026-11-21t09:08:40.1234567891z", 31, 1795252120123456789},
+		{"1969-12-31T23:59:59.75-00:00", 28, -250000000},
+		{"0001-01-01T00:00:00Z", 20, INT64_MIN},
+		{"9999-12-31T23:59:60Z", 20, INT64_MAX},
+	};
+	static const char *const bad[] = {
+		"",
+		"2026-11-21",
+		"2026-11-21 09:08:40Z",
+		"2026-11-21T09:08:40",
+		"2026-11-21T09:08:40.Z",
+		"2026-13-21T09:08:40Z",
+		"2026-11-21T24:08:40Z",
+		"2026-11-21T09:08:40+1:00",
+		"+026-11-21T09:08:40Z",
+	};
+	int64_t ns;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(good); i++) {
+		assert_int_equal(spec_time_parse(good[i].text, strlen(good[i].text), &ns),
+				 good[i].len);
+		assert_true(ns == good[i].ns);
+	}
+	for (size_t i = 0; i < array_size(bad); i++)
+		assert_int_equal(spec_time_parse(bad[i], strlen(bad[i]), &ns), 0);
+	for (size_t n = 0; n < 30; n++)
+		assert_int_equal(spec_time_parse(good[1].text, n, &ns), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_exec_entry, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_merge, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_files, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_in_cluster, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_exec_info, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_exec_config, setup, teardown),
+		cmocka_unit_test(test_exec_reply),
+		cmocka_unit_test(test_exec_reply_bad),
+		cmocka_unit_test(test_base64),
+		cmocka_unit_test(test_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spec/api/object.h: objects as a server may have them.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/api/object.h"
+
+#define OURS                                                                                       \
+	"{\"metadata\":{\"name\":\"a\",\"annotations\":{\"kxfs/submission\":\"u-1\","              \
+	"\"kxfs/appdef\":\"name: a\\nroles: []\\n\"}}}"
+
+static bool is_u1(const char *json)
+{
+	return spec_object_is_submission(json, strlen(json), "u-1");
+}
+
+static void test_submission(void **state)
+{
+	(void)state;
+	assert_true(is_u1(OURS));
+	assert_false(spec_object_is_submission(OURS, strlen(OURS), "u-2"));
+	assert_false(is_u1("{\"metadata\":{\"annotations\":{\"kxfs/submission\":1}}}"));
+	assert_false(is_u1("{\"metadata\":{\"annotations\":[]}}"));
+	assert_false(is_u1("{\"metadata\":{\"name\":\"u-1\"}}"));
+	assert_false(is_u1("[]"));
+	assert_false(is_u1("{\"metadata\":"));
+	assert_false(is_u1(""));
+}
+
+static void test_appdef(void **state)
+{
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(spec_object_appdef(OURS, strlen(OURS), &text, &len), 0);
+	assert_string_equal(text, "name: a\nroles: []\n");
+	assert_int_equal(len, strlen(text));
+	assert_int_equal(spec_object_appdef("{}", 2, &text, &len), -ENOENT);
+}
+
+static void test_yaml(void **state)
+{
+	static const char json[] =
+		"{\"kind\":\"Job\",\"metadata\":{\"managedFields\":[{}],\"name\":"
+		"\"a\"},\"managedFields\":\"stays\"}";
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(spec_object_yaml(json, strlen(json), &text, &len), 0);
+	assert_string_equal(text, "kind: Job\nmetadata:\n  name: a\nmanagedFields: stays\n");
+	assert_int_equal(len, strlen(text));
+	free(take_ptr(text));
+	assert_int_equal(spec_object_yaml("{", 1, &text, &len), -EINVAL);
+	assert_int_equal(spec_object_yaml("[]", 2, &text, &len), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_submission),
+		cmocka_unit_test(test_appdef),
+		cmocka_unit_test(test_yaml),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

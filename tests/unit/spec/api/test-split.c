@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* Cutting LISTs and watches into objects: any pieces, what is dropped, bounds, what is refused. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/base/limits.h"
+#include "spec/api/split.h"
+
+struct seen {
+	char *text; /* the objects, one a line */
+	size_t len;
+	unsigned n;
+	unsigned stop_at; /* refuse this one */
+};
+
+static int see(void *data, const char *json, size_t len)
+{
+	struct seen *seen = data;
+
+	assert_int_equal(strlen(json), len);
+	if (++seen->n == seen->stop_at)
+		return -ENOSPC;
+	seen->text = realloc(seen->text, seen->len + len + 2);
+	assert_non_null(seen->text);
+	memcpy(seen->text + seen->len, json, len);
+	seen->len += len + 1;
+	memcpy(seen->text + seen->len - 1, "\n", 2);
+	return 0;
+}
+
+/* The objects of TEXT in pieces of PIECE bytes, to be freed; they and the result must be as wanted. */
+static char *cut(enum spec_split_form form, bool drop_env, const char *text, size_t piece, int want,
+		 const char *meta)
+{
+	struct seen seen = {0};
+	struct spec_split *s = spec_split_new(form, drop_env, see, &seen);
+	struct spec_list_meta got;
+	size_t len = strlen(text);
+	char both[256];
+	int err = 0;
+
+	assert_non_null(s);
+	for (size_t at = 0; at < len && !err; at += piece)
+		err = spec_split_feed(s, text + at, min_of(piece, len - at));
+	err = err ? err : spec_split_end(s, &got);
+	assert_int_equal(err, want);
+	if (err)
+		assert_int_equal(spec_split_feed(s, " ", 1), err);
+	if (!err && meta) {
+		snprintf(both, sizeof(both), "%s|%s", got.resource_version, got.next);
+		assert_string_equal(both, meta);
+	}
+	spec_split_free(s);
+	return seen.text ? seen.text : strdup("");
+}
+
+static void check(enum spec_split_form form, bool drop_env, const char *text, const char *want,
+		  const char *meta)
+{
+	for (size_t piece = 1; piece <= strlen(text); piece += 1 + piece / 7) {
+		char *got cleanup_free = cut(form, drop_env, text, piece, 0, meta);
+
+		assert_string_equal(got, want);
+	}
+}
+
+static void refused(enum spec_split_form form, const char *text)
+{
+	for (size_t piece = 1; piece <= 3; piece++) {
+		free(cut(form, true, text, piece, -EINVAL, NULL));
+	}
+}
+
+static void test_list(void **state)
+{
+	(void)state;
+	check(SPEC_SPLIT_LIST, false,
+	      "{\"kind\":\"JobList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
+	      "\"17\","
+	      "\"continue\":\"tok\",\"remainingItemCount\":3},\"items\":[{\"a\":1}, {\"b\":[ "
+	      "]}]}\n",
+	      "{\"a\":1}\n{\"b\":[]}\n", "17|tok");
+	check(SPEC_SPLIT_LIST, false,
+	      "{ \"items\" : [ {} ] , \"metadata\" : { \"resourceVersion\" : \"17\" } , "
+	      "\"kind\" : \"L\" }",
+	      "{}\n", "17|");
+	check(SPEC_SPLIT_LIST, false, "{\"metadata\":{},\"items\":null}", "", "|");
+	check(SPEC_SPLIT_LIST, false, "{\"items\":[]}", "", "|");
+}
+
+/* Names that matter at one place matter at no other. */
+static void test_list_places(void **state)
+{
+	(void)state;
+	check(SPEC_SPLIT_LIST, true,
+	      "{\"x\":{\"items\":[{\"no\":1}],\"metadata\":{\"resourceVersion\":\"no\"}},"
+	      "\"items\":[{\"items\":[{}],\"metadata\":{\"resourceVersion\":\"5\"}}]}",
+	      "{\"items\":[{}],\"metadata\":{\"resourceVersion\":\"5\"}}\n", "|");
+}
+
+static void test_watch(void **state)
+{
+	(void)state;
+	check(SPEC_SPLIT_WATCH, false,
+	      "{\"type\":\"ADDED\",\"object\":{\"a\":\"}\"}}\n{\"object\":{},\"type\":\"DELETED\"}"
+	      "{\"type\":\"torn",
+	      "{\"type\":\"ADDED\",\"object\":{\"a\":\"}\"}}\n"
+	      "{\"object\":{},\"type\":\"DELETED\"}\n",
+	      "|");
+}
+
+#define POD                                                                                        \
+	"{\"metadata\":{\"name\":\"p\",\"managedFields\":[{\"x\":\"]}\\\"\"}],\"labels\":{"        \
+	"\"managedFields\":\"stays\"}},"                                                           \
+	"\"spec\":{\"containers\":[{\"env\":[{\"name\":\"A\"}],\"name\":\"c\"},{\"name\":\"d\","   \
+	"\"env\":null},{\"env\":[]}],\"initContainers\":[{\"name\":\"i\",\"env\":[],"              \
+	"\"image\":\"x\"}],\"ephemeralContainers\":[{\"env\":{}}],\"env\":\"stays\"},"             \
+	"\"env\":1}"
+
+#define POD_WITHOUT                                                                                \
+	"{\"metadata\":{\"name\":\"p\",\"labels\":{\"managedFields\":\"stays\"}},\"spec\":{"       \
+	"\"containers\":[{\"name\":\"c\"},{\"name\":\"d\"},{}],\"initContainers\":[{\"name\":"     \
+	"\"i\",\"image\":\"x\"}],\"ephemeralContainers\":[{}],\"env\":\"stays\"},\"env\":1}"
+
+static void test_dropped(void **state)
+{
+	(void)state;
+	check(SPEC_SPLIT_LIST, true, "{\"items\":[" POD "," POD "]}",
+	      POD_WITHOUT "\n" POD_WITHOUT "\n", "|");
+	check(SPEC_SPLIT_WATCH, true, "{\"type\":\"ADDED\",\"object\":" POD "}",
+	      "{\"type\":\"ADDED\",\"object\":" POD_WITHOUT "}\n", "|");
+	check(SPEC_SPLIT_LIST, false,
+	      "{\"items\":[{\"metadata\":{\"managedFields\":[]},\"spec\":{\"containers\":[{\"env\":"
+	      "[]"
+	      "}]}}]}",
+	      "{\"metadata\":{},\"spec\":{\"containers\":[{\"env\":[]}]}}\n", "|");
+}
+
+static void test_strings(void **state)
+{
+	(void)state;
+	check(SPEC_SPLIT_WATCH, true,
+	      "{\"a\\\"\":\"\\\\\",\"b\":\"\\\\\\\"]}{[,:\",\"\":\"\\u00e9\xc3\xa9\",\"c\":-1.5e+"
+	      "3}",
+	      "{\"a\\\"\":\"\\\\\",\"b\":\"\\\\\\\"]}{[,:\",\"\":\"\\u00e9\xc3\xa9\",\"c\":-1.5e+3}"
+	      "\n",
+	      "|");
+}
+
+static void test_refused(void **state)
+{
+	static const char *const lists[] = {
+		"",
+		"x",
+		"[]",
+		"{}",
+		"{\"items\":[",
+		"{\"items\":[{}]",
+		"{\"items\":{}}",
+		"{\"items\":[1]}",
+		"{\"items\":[[]]}",
+		"{\"items\":[{}],\"items\":[]}",
+		"{\"items\":[]}{",
+		"{\"items\":[],\"metadata\":[]}",
+		"{\"items\":[],\"metadata\":{\"continue\":5}}",
+		"{\"items\":[{}{}]}",
+		"{\"items\":[{},]}",
+		"{\"items\":[{\"a\":1,}]}",
+		"{\"items\":[{\"a\" 1}]}",
+		"{\"items\":[{\"a\"}]}",
+		"{\"items\":[{a:1}]}",
+		"{\"items\":[{\"a\":1 2}]}",
+		"{\"items\":[{\"a\":}]}",
+		"{\"items\":[{\"a\":[}]}",
+		"{\"items\":[{\"a\":\"\n\"}]}",
+		"{\"items\":[{]}",
+		"{\"kind\":\"Status\",\"code\":410}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(lists); i++)
+		refused(SPEC_SPLIT_LIST, *lists[i] ? lists[i] : " ");
+	refused(SPEC_SPLIT_WATCH, "404 page not found\n");
+	refused(SPEC_SPLIT_WATCH, "{\"type\":\"ADDED\"}x");
+}
+
+static void test_nul_in_string(void **state)
+{
+	struct seen seen = {0};
+	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, false, see, &seen);
+
+	(void)state;
+	assert_int_equal(spec_split_feed(s, "{\"a\":\"\0\"}", 10), -EINVAL);
+	assert_int_equal(seen.n, 0);
+	spec_split_free(s);
+}
+
+static void test_depth(void **state)
+{
+	(void)state;
+	/* with the brackets of the event, as deep as may be, and one more */
+	for (int depth = 2 * SPEC_MAX_DEPTH - 1; depth <= 2 * SPEC_MAX_DEPTH; depth++) {
+		char open[2 * SPEC_MAX_DEPTH + 1] = "", close[2 * SPEC_MAX_DEPTH + 1] = "";
+		char text[2 * sizeof(open) + 16];
+
+		memset(open, '[', (size_t)depth);
+		memset(close, ']', (size_t)depth);
+		snprintf(text, sizeof(text), "{\"a\":%s%s}", open, close);
+		free(cut(SPEC_SPLIT_WATCH, false, text, 64,
+			 depth < 2 * SPEC_MAX_DEPTH ? 0 : -EINVAL, NULL));
+	}
+}
+
+/* As many bytes as there may be, and one more; what is dropped does not count. */
+static void test_size(void **state)
+{
+	static const char head[] = "{\"items\":[{\"metadata\":{\"managedFields\":\"",
+			  mid[] = "\"},\"a\":\"";
+	size_t want = SPEC_MAX_WATCHED - strlen("{\"metadata\":{},\"a\":\"\"}");
+	char *much = malloc(SPEC_MAX_WATCHED);
+
+	(void)state;
+	memset(much, 'x', SPEC_MAX_WATCHED);
+	for (size_t more = 0; more < 2; more++) {
+		struct seen seen = {0};
+		struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, false, see, &seen);
+
+		assert_int_equal(spec_split_feed(s, head, strlen(head)), 0);
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(spec_split_feed(s, much, SPEC_MAX_WATCHED), 0);
+		assert_int_equal(spec_split_feed(s, mid, strlen(mid)), 0);
+		spec_split_feed(s, much, want + more);
+		spec_split_feed(s, "\"}]}", 4);
+		assert_int_equal(spec_split_end(s, NULL), more ? -EFBIG : 0);
+		if (!more)
+			assert_int_equal(seen.len, SPEC_MAX_WATCHED + 1);
+		spec_split_free(s);
+		free(seen.text);
+	}
+	free(much);
+}
+
+static void test_stopped(void **state)
+{
+	struct seen seen = {.stop_at = 2};
+	struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, false, see, &seen);
+	const char *text = "{\"items\":[{},{},{}]}";
+
+	(void)state;
+	assert_int_equal(spec_split_feed(s, text, strlen(text)), -ENOSPC);
+	assert_int_equal(spec_split_end(s, NULL), -ENOSPC);
+	assert_int_equal(seen.n, 2);
+	spec_split_free(s);
+	free(seen.text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_list),	      cmocka_unit_test(test_list_places),
+		cmocka_unit_test(test_watch),	      cmocka_unit_test(test_dropped),
+		cmocka_unit_test(test_strings),	      cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_nul_in_string), cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_size),	      cmocka_unit_test(test_stopped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* AppDefs of tests of spec/ that know no kinds: what runs jobs is made up here. */
+#ifndef KXFS_TESTS_UNIT_SPEC_APP_DOCUMENT_H
+#define KXFS_TESTS_UNIT_SPEC_APP_DOCUMENT_H
+
+#include "spec/app/app.h"
+
+/* APP-SUFFIX-ROLE-K-0, as Volcano makes them, its webhook's LAST in the place of the 0. */
+static inline size_t document_pod_name_len(size_t app, size_t role, size_t k, size_t last)
+{
+	return app + 16 + role + (size_t)snprintf(NULL, 0, "-%zu-%zu", k, last);
+}
+
+static inline int document_parse(const char *text, size_t len, const char *home,
+				 struct spec_app **ret, struct spec_errors *e)
+{
+	const struct spec_app_rules rules = {
+		.home = home,
+		.known = {{.name = "volcano", .pod_name_len = document_pod_name_len},
+			  {.name = "mcad"},
+			  {.name = "appwrapper", .also = "mcad"},
+			  {.name = "local", .pod_name_len = document_pod_name_len}},
+		.n_known = 4,
+	};
+	struct spec_yaml *root = NULL;
+	int err = spec_yaml_parse(text, len, &root, e);
+
+	if (root)
+		err = spec_app_read(root, &rules, ret, e);
+	spec_yaml_free(root);
+	return err;
+}
+
+#endif

@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * AppDefs: what each field is read as, its default, and what is said when it is wrong. Messages
+ * are compared in full, since they are all that a user gets.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <time.h>
+
+#include "spec/base/limits.h"
+#include "tests/unit/spec/app-document.h"
+
+static struct spec_app *parse(const char *text)
+{
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app *app = NULL;
+
+	if (document_parse(text, strlen(text), "/var/ada", &app, &e) < 0)
+		fail_msg("%s", spec_errors_text(&e, NULL));
+	assert_int_equal(e.n, 0);
+	return app;
+}
+
+/* TEXT is refused with the errors EXPECTED. */
+static void check(const char *text, size_t len, int err, const char *expected)
+{
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app *app = NULL;
+	int got = document_parse(text, len, "/var/ada", &app, &e);
+	char *errors = spec_errors_text(&e, NULL);
+
+	assert_string_equal(errors, expected);
+	assert_int_equal(got, err);
+	assert_null(app);
+	free(errors);
+	spec_errors_clear(&e);
+}
+
+static void check_text(const char *text, const char *expected)
+{
+	check(text, strlen(text), -EINVAL, expected);
+}
+
+/* --- what is read --- */
+
+static void test_defaults(void **state)
+{
+	struct spec_app *app =
+		parse("name: hello\nroles:\n- {name: echo, image: i, entrypoint: e}\n");
+	const struct spec_role *role = &app->roles[0];
+
+	(void)state;
+	assert_string_equal(app->name, "hello");
+	assert_int_equal(app->n_roles, 1);
+	assert_int_equal(app->metadata.n, 0);
+	assert_null(app->scheduler);
+	assert_null(app->scheduler_args);
+	assert_string_equal(role->name, "echo");
+	assert_string_equal(role->image, "i");
+	assert_string_equal(role->entrypoint, "e");
+	assert_null(role->base_image);
+	assert_int_equal(role->n_args, 0);
+	assert_int_equal(role->env.n, 0);
+	assert_int_equal(role->num_replicas, 1);
+	assert_int_equal(role->min_replicas, -1);
+	assert_int_equal(role->max_retries, 0);
+	assert_int_equal(role->retry_policy, SPEC_RETRY_APPLICATION);
+	assert_true(role->resource.cpu == -1 && role->resource.mem_mb == -1);
+	assert_int_equal(role->resource.gpu, -1);
+	assert_int_equal(role->port_map.n, 0);
+	assert_int_equal(role->n_mounts, 0);
+	assert_string_equal(role->metadata, "{}");
+	spec_app_free(app);
+}
+
+static const char full[] =
+	"name: Train_1\n"
+	"scheduler: local\n"
+	"scheduler_args: {queue: research, priority: 5, x: [yes, 1.5]}\n"
+	"metadata: {team: vision, run: 010}\n"
+	"roles:\n"
+	"- name: trainer\n"
+	"  image: img:1\n"
+	"  base_image: old\n"
+	"  entrypoint: 7\n"
+	"  args: [--lr, 1e-3, yes, 010, 'null', \"\", \"a\\tb\"]\n"
+	"  env: {Z: 1, A: b=c, TRUE: true, D: 2024-01-01}\n"
+	"  num_replicas: 4\n"
+	"  min_replicas: 0\n"
+	"  max_retries: 3\n"
+	"  retry_policy: HOT_SPARE\n"
+	"  resource: {cpu: 2.5, gpu: 0, memMB: 1e5, devices: {x/y: 4, z: 0},\n"
+	"    capabilities: {node.kubernetes.io/instance-type: 42, n: {x: [1, yes]}}}\n"
+	"  port_map: {http: 8080, p2: 1}\n"
+	"  mounts:\n"
+	"  - {type: bind, src_path: /a, dst_path: /b, read_only: true}\n"
+	"  - type=bind,src=~/x,dst=/d,type=volume,src=c,dst=/e,readonly\n"
+	"  metadata: {kubernetes: {spec: {a: [1, '1', null]}}}\n"
+	"- {name: reader, image: i, entrypoint: e, resource: gpu.small,\n"
+	"   mounts: 'type=device,src=/dev/null'}\n";
+
+static void test_full(void **state)
+{
+	static const char *const args[] = {"--lr", "1e-3", "yes", "010", "null", "", "a\tb"};
+	static const char *const env[][2] = {{"Z", "1"},
+					     {"A", "b=c"},
+					     {"TRUE", "true"},
+					     {"D", "2024-01-01"}};
+	struct spec_app *app = parse(full);
+	const struct spec_role *role = &app->roles[0];
+
+	(void)state;
+	assert_int_equal(app->n_roles, 2);
+	assert_string_equal(app->name, "Train_1");
+	assert_string_equal(app->scheduler, "local");
+	assert_string_equal(app->scheduler_args,
+			    "{\"queue\":\"research\",\"priority\":5,\"x\":[\"yes\",1.5]}");
+	assert_int_equal(app->metadata.n, 2);
+	assert_string_equal(app->metadata.v[1].value, "010");
+	assert_string_equal(role->base_image, "old");
+	assert_string_equal(role->entrypoint, "7");
+	assert_int_equal(role->n_args, array_size(args));
+	for (size_t i = 0; i < array_size(args); i++)
+		assert_string_equal(role->args[i], args[i]);
+	assert_int_equal(role->env.n, array_size(env));
+	for (size_t i = 0; i < array_size(env); i++) {
+		assert_string_equal(role->env.v[i].key, env[i][0]);
+		assert_string_equal(role->env.v[i].value, env[i][1]);
+	}
+	assert_int_equal(role->num_replicas, 4);
+	assert_int_equal(role->min_replicas, 0);
+	assert_int_equal(role->max_retries, 3);
+	assert_int_equal(role->retry_policy, SPEC_RETRY_HOT_SPARE);
+	assert_int_equal(role->port_map.n, 2);
+	assert_string_equal(role->port_map.v[0].key, "http");
+	assert_int_equal(role->port_map.v[0].value, 8080);
+	assert_string_equal(role->metadata, "{\"kubernetes\":{\"spec\":{\"a\":[1,\"1\",null]}}}");
+	spec_app_free(app);
+}
+
+static void test_resources(void **state)
+{
+	struct spec_app *app = parse(full);
+	const struct spec_resource *r = &app->roles[0].resource;
+
+	(void)state;
+	assert_true(r->cpu == 2.5);
+	assert_int_equal(r->gpu, 0);
+	assert_true(r->mem_mb == 1e5);
+	assert_int_equal(r->devices.n, 2);
+	assert_string_equal(r->devices.v[0].key, "x/y");
+	assert_int_equal(r->devices.v[0].value, 4);
+	assert_int_equal(r->capabilities.n, 2);
+	assert_string_equal(r->capabilities.v[0].value, "42");
+	assert_string_equal(r->capabilities.v[1].value, "{\"x\":[1,\"yes\"]}");
+	r = &app->roles[1].resource;
+	assert_true(r->cpu == 8 && r->mem_mb == 32768);
+	assert_int_equal(r->gpu, 1);
+	spec_app_free(app);
+}
+
+static void test_mounts(void **state)
+{
+	struct spec_app *app = parse(full);
+	const struct spec_role *role = &app->roles[0];
+
+	(void)state;
+	assert_int_equal(role->n_mounts, 3);
+	assert_string_equal(role->mounts[0].src, "/a");
+	assert_true(role->mounts[0].read_only);
+	assert_string_equal(role->mounts[1].src, "/var/ada/x");
+	assert_int_equal(role->mounts[2].type, SPEC_MOUNT_VOLUME);
+	assert_true(role->mounts[2].read_only);
+	assert_int_equal(app->roles[1].n_mounts, 1);
+	assert_string_equal(app->roles[1].mounts[0].permissions, "rwm");
+	spec_app_free(app);
+}
+
+/* The JSON form holds everything, and is an AppDef itself. */
+static void test_json(void **state)
+{
+	static const char expected[] =
+		"{\"name\":\"a\",\"roles\":[{\"name\":\"r\",\"image\":\"i\",\"entrypoint\":\"e/f\","
+		"\"args\":[\"\\u0007\",\"\x7f\"],\"env\":{},\"num_replicas\":1,\"max_retries\":0,"
+		"\"retry_policy\":\"ROLE\",\"resource\":{\"cpu\":-1,\"gpu\":-1,\"memMB\":-1,"
+		"\"capabilities\":{},\"devices\":{}},\"port_map\":{},\"mounts\":[],"
+		"\"metadata\":{}}],\"metadata\":{}}";
+	struct spec_app *app =
+		parse("name: a\nroles:\n- {name: r, image: i, entrypoint: e/f, retry_policy: ROLE, "
+		      "args: [\"\\a\", \"\\x7f\"]}\n");
+	char *text = spec_app_json(app), *again;
+
+	(void)state;
+	assert_string_equal(text, expected);
+	spec_app_free(app);
+	free(text);
+
+	app = parse(full);
+	text = spec_app_json(app);
+	spec_app_free(app);
+	app = parse(text);
+	again = spec_app_json(app);
+	assert_string_equal(text, again);
+	spec_app_free(app);
+	free(text);
+	free(again);
+}
+
+/* --- errors of one field --- */
+
+/* A role (its lines begin at line 6) with one more field. */
+static void check_role(const char *field, const char *expected)
+{
+	char text[2000];
+
+	snprintf(text, sizeof(text),
+		 "name: n\nroles:\n- name: r\n  image: i\n  entrypoint: e\n  %s\n", field);
+	check_text(text, expected);
+}
+
+struct pair {
+	const char *text, *expected;
+};
+
+static void check_roles(const struct pair *table, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		check_role(table[i].text, table[i].expected);
+}
+
+static void test_fields(void **state)
+{
+	static const struct pair table[] = {
+		{"imgae: x", "6:3: roles[0].imgae: unknown field; did you mean image?\n"},
+		{"replicas: 3", "6:3: roles[0].replicas: unknown field; did you mean "
+				"num_replicas?\n"},
+		{"command: x",
+		 "6:3: roles[0].command: unknown field; the fields here are name, image, "
+		 "entrypoint, args, env, num_replicas, min_replicas, max_retries, retry_policy, "
+		 "resource, port_map, mounts, metadata, base_image\n"},
+		{"\"a b\": 1", "6:3: roles[0][\"a b\"]: unknown field; the fields here are name, "
+			       "image, entrypoint, args, env, num_replicas, min_replicas, "
+			       "max_retries, retry_policy, resource, port_map, mounts, metadata, "
+			       "base_image\n"},
+		{"image: j", "6:3: the key \"image\" stands here twice; the first is at line 4\n"},
+		{"args: --lr 0.1",
+		 "6:9: roles[0].args: must be a list, not text; write each argument as an item, "
+		 "[--lr, 0.1], for there is no shell that would split them\n"},
+		{"args: [a, [b], {c: d}, null, ]",
+		 "6:13: roles[0].args[1]: must be text, not a list\n"
+		 "6:18: roles[0].args[2]: must be text, not a map\n"
+		 "6:26: roles[0].args[3]: must not be null; leave out what has no value, or put "
+		 "\"null\" in quotes if that is the text\n"},
+		{"args:", "6:8: roles[0].args: has no value; give one, or leave it out\n"},
+		{"args: [\"a\\0\"]", "6:10: roles[0].args[0]: must not hold a NUL character\n"},
+		{"env: [A=1]", "6:8: roles[0].env: must be a map, not a list; write NAME: VALUE\n"},
+		{"env: {A: ~, B: [1]}",
+		 "6:12: roles[0].env.A: must not be null; leave out what has no value, or put "
+		 "\"~\" in quotes if that is the text\n"
+		 "6:18: roles[0].env.B: must be text, not a list\n"},
+		{"env: {\"\": 1, A=B: 2, \"C\\n\": 3}",
+		 "6:9: roles[0].env[\"\"]: the name of a variable must not be empty\n"
+		 "6:16: roles[0].env[\"A=B\"]: the name of a variable must not hold \"=\"\n"
+		 "6:24: roles[0].env[\"C\\n\"]: the name of a variable must not hold control "
+		 "characters\n"},
+		{"retry_policy: application",
+		 "6:17: roles[0].retry_policy: there is no policy \"application\"; did you mean "
+		 "APPLICATION?\n"},
+		{"retry_policy: never",
+		 "6:17: roles[0].retry_policy: there is no policy \"never\"; it is APPLICATION, "
+		 "REPLICA, ROLE or HOT_SPARE\n"},
+		{"base_image: []", "6:15: roles[0].base_image: must be text, not a list\n"},
+		{"metadata: x", "6:13: roles[0].metadata: must be a map, not text; write NAME: "
+				"VALUE\n"},
+		{"metadata: {a: [b, \"\\0\"]}",
+		 "6:21: roles[0].metadata.a[1]: must not hold a NUL character\n"},
+	};
+
+	(void)state;
+	check_roles(table, array_size(table));
+}
+
+static void test_numbers(void **state)
+{
+	static const struct pair table[] = {
+		{"num_replicas: 0", "6:17: roles[0].num_replicas: must be at least 1, not 0\n"},
+		{"num_replicas: -99999999999999999999",
+		 "6:17: roles[0].num_replicas: must be at least 1, not -99999999999999999999\n"},
+		{"num_replicas: 10001",
+		 "6:17: roles[0].num_replicas: must be at most 10000, not 10001\n"},
+		{"num_replicas: \"2\"", "6:17: roles[0].num_replicas: must be a whole number, not "
+					"text; write 2 without quotes\n"},
+		{"num_replicas: 1.5",
+		 "6:17: roles[0].num_replicas: must be a whole number, not \"1.5\"\n"},
+		{"num_replicas: true",
+		 "6:17: roles[0].num_replicas: must be a whole number, not \"true\"\n"},
+		{"num_replicas: [1]",
+		 "6:17: roles[0].num_replicas: must be a whole number, not a list\n"},
+		{"num_replicas: 010",
+		 "6:17: roles[0].num_replicas: \"010\" is ambiguous, since some readers of YAML "
+		 "take a leading 0 for octal; write it without\n"},
+		{"num_replicas: 1_000",
+		 "6:17: roles[0].num_replicas: \"1_000\" is ambiguous, since some readers of YAML "
+		 "skip the _; write only digits\n"},
+		{"num_replicas: 0x10", "6:17: roles[0].num_replicas: \"0x10\" is not decimal; "
+				       "write it as a decimal number\n"},
+		{"num_replicas: 1:30",
+		 "6:17: roles[0].num_replicas: \"1:30\" is ambiguous, since some readers of YAML "
+		 "take it for a number of base 60; write a decimal number\n"},
+		{"min_replicas: 2",
+		 "6:17: roles[0].min_replicas: is 2, more than num_replicas, which is 1\n"},
+		{"min_replicas: -1", "6:17: roles[0].min_replicas: must be at least 0, not -1\n"},
+		{"max_retries: -1", "6:16: roles[0].max_retries: must be at least 0, not -1\n"},
+		{"max_retries: 2147483648",
+		 "6:16: roles[0].max_retries: must be at most 2147483647, not 2147483648\n"},
+	};
+
+	(void)state;
+	check_roles(table, array_size(table));
+}
+
+static void test_resource_errors(void **state)
+{
+	static const struct pair table[] = {
+		{"resource: gpu.smal",
+		 "6:13: roles[0].resource: there is no resource \"gpu.smal\"; did you mean "
+		 "gpu.small?\n"},
+		{"resource: large-one",
+		 "6:13: roles[0].resource: there is no resource \"large-one\"; appdef(5) lists "
+		 "them, or write a map: {cpu: 1, gpu: 0, memMB: 1024}\n"},
+		{"resource: null",
+		 "6:13: roles[0].resource: must not be null; leave out what has no value, or put "
+		 "\"null\" in quotes if that is the text\n"},
+		{"resource: [1]", "6:13: roles[0].resource: must be text, not a list; write the "
+				  "name of a resource, or a map: {cpu: 1, gpu: 0, memMB: 1024}\n"},
+		{"resource: {cpu: 1}", "6:13: roles[0].resource: gpu is missing\n"
+				       "6:13: roles[0].resource: memMB is missing\n"},
+		{"resource: {cpu: .inf, gpu: 0.5, memMB: \"100\"}",
+		 "6:19: roles[0].resource.cpu: \".inf\" is not a finite number\n"
+		 "6:30: roles[0].resource.gpu: must be a whole number, not \"0.5\"\n"
+		 "6:42: roles[0].resource.memMB: must be a number, not text; write 100 without "
+		 "quotes\n"},
+		{"resource: {cpu: 01.5, gpu: 3000000000, memMB: 1e13}",
+		 "6:19: roles[0].resource.cpu: \"01.5\" is ambiguous, since some readers of YAML "
+		 "take a leading 0 for octal; write it without\n"
+		 "6:30: roles[0].resource.gpu: must be at most 2147483647, not 3000000000\n"
+		 "6:49: roles[0].resource.memMB: must be at most 1000000000000, not 1e13\n"},
+		{"resource: {cpu: 1, gpu: 0, memmb: 1, memMB: 1}",
+		 "6:30: roles[0].resource.memmb: unknown field; did you mean memMB?\n"},
+		{"resource: {cpu: 1, gpu: 0, memMB: 1, devices: {a: -1, b: x}}",
+		 "6:53: roles[0].resource.devices.a: must be at least 0, not -1\n"
+		 "6:60: roles[0].resource.devices.b: must be a whole number, not \"x\"\n"},
+		{"resource: {cpu: 1, gpu: 0, memMB: 1, capabilities: {a: null}}",
+		 "6:58: roles[0].resource.capabilities.a: must not be null; leave out what has no "
+		 "value, or put \"null\" in quotes if that is the text\n"},
+	};
+
+	(void)state;
+	check_roles(table, array_size(table));
+}
+
+static void test_port_errors(void **state)
+{
+	static const struct pair table[] = {
+		{"port_map: {a: 0, b: 65536, c: '80', d: http}",
+		 "6:17: roles[0].port_map.a: must be at least 1, not 0\n"
+		 "6:23: roles[0].port_map.b: must be at most 65535, not 65536\n"
+		 "6:33: roles[0].port_map.c: must be a whole number, not text; write 80 without "
+		 "quotes\n"
+		 "6:42: roles[0].port_map.d: must be a whole number, not \"http\"\n"},
+		{"port_map: {a: 80, b: 81, c: 80}",
+		 "6:31: roles[0].port_map.c: port 80 has another name already\n"},
+		{"port_map: {HTTP: 1, \"1\": 2, a-name-too-long-: 3, -a: 4, a--b: 5, \"\": 6}",
+		 "6:14: roles[0].port_map.HTTP: the name of a port must be of lower-case letters, "
+		 "digits and -\n"
+		 "6:23: roles[0].port_map.1: the name of a port must hold a letter\n"
+		 "6:31: roles[0].port_map.a-name-too-long-: the name of a port must have at most "
+		 "15 characters\n"
+		 "6:52: roles[0].port_map.-a: the name of a port must not begin or end with -, nor "
+		 "hold --\n"
+		 "6:59: roles[0].port_map.a--b: the name of a port must not begin or end with -, "
+		 "nor hold --\n"
+		 "6:68: roles[0].port_map[\"\"]: the name of a port must not be empty\n"},
+	};
+
+	(void)state;
+	check_roles(table, array_size(table));
+}
+
+static void test_mount_errors(void **state)
+{
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	static const char *const bad[] = {"mounts: {type: bind, src_path: /a, dst_path: /b}",
+					  "mounts: ''", "mounts: [type=x]",
+					  "mounts: [{type: tmpfs}]", "mounts: [null]"};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(bad); i++) {
+		struct spec_app *app = NULL;
+		char text[500];
+
+		snprintf(text, sizeof(text),
+			 "name: n\nroles:\n- name: r\n  image: i\n  entrypoint: e\n  %s\n", bad[i]);
+		assert_int_equal(document_parse(text, strlen(text), NULL, &app, &e), -EINVAL);
+		assert_int_equal(e.v[0].line, 6);
+		assert_memory_equal(e.v[0].path, "roles[0].mounts", 15);
+		spec_errors_clear(&e);
+	}
+}
+
+/* --- errors of the whole --- */
+
+static void test_document(void **state)
+{
+	static const struct pair table[] = {
+		{"", "the document is empty\n"},
+		{"hello\n", "1:1: must be a map, not text; an AppDef begins with \"name: \"\n"},
+		{"- name: a\n",
+		 "1:1: must be a map, not a list; an AppDef begins with \"name: \"\n"},
+		{"{}", "1:1: name is missing\n1:1: roles is missing\n"},
+		{"name: a\nroles: []\n", "2:8: roles: must hold at least one role\n"},
+		{"name: a\nroles: {r: {}}\n",
+		 "2:8: roles: must be a list, not a map; begin each role with \"- name: \"\n"},
+		{"name: a\nroles: [b, {}]\n",
+		 "2:9: roles[0]: must be a map, not text; a role has name, image, entrypoint\n"
+		 "2:12: roles[1]: name is missing\n"
+		 "2:12: roles[1]: image is missing\n"
+		 "2:12: roles[1]: entrypoint is missing\n"},
+		{"name: a\nrole: []\nroles:\n- {name: r, image: \"\", entrypoint: ''}\n",
+		 "2:1: role: unknown field; did you mean roles?\n"
+		 "4:20: roles[0].image: must not be empty\n"
+		 "4:36: roles[0].entrypoint: must not be empty\n"},
+		{"name: a\nroles: x\nroles:\n- {name: a, name: b, image: i, entrypoint: e}\n",
+		 "2:8: roles: must be a list, not text; begin each role with \"- name: \"\n"
+		 "3:1: the key \"roles\" stands here twice; the first is at line 2\n"
+		 "4:13: the key \"name\" stands here twice; the first is at line 4\n"},
+		{"name: a\nscheduler: volcan\nmetadata: {a: [1]}\nscheduler_args: q\nroles:\n"
+		 "- {name: r, image: i, entrypoint: e}\n",
+		 "2:12: scheduler: there is no scheduler \"volcan\"; did you mean volcano?\n"
+		 "3:15: metadata.a: must be text, not a list\n"
+		 "4:17: scheduler_args: must be a map, not text; write NAME: VALUE\n"},
+		{"name: a\nscheduler: slurm\nroles:\n- {name: r, image: i, entrypoint: e}\n",
+		 "2:12: scheduler: there is no scheduler \"slurm\"; it is volcano, mcad, "
+		 "appwrapper or local\n"},
+		{"name: a\nkind: Job\nroles:\n- {name: r, image: i, entrypoint: e}\n",
+		 "2:1: kind: unknown field; the fields here are name, roles, metadata, scheduler, "
+		 "scheduler_args\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++)
+		check_text(table[i].text, table[i].expected);
+}
+
+static void test_names(void **state)
+{
+	static const struct pair table[] = {
+		{"name: ___\nroles:\n- {name: '...', image: i, entrypoint: e}\n",
+		 "1:7: name: must hold a letter or digit (A-Z, a-z, 0-9): the names of jobs and "
+		 "pods are made of it\n"
+		 "3:10: roles[0].name: must hold a letter or digit (A-Z, a-z, 0-9): the names of "
+		 "jobs and pods are made of it\n"},
+		{"name: \"\"\nroles:\n- {name: \"a\\nb\", image: i, entrypoint: e}\n",
+		 "1:7: name: must not be empty\n"
+		 "3:10: roles[0].name: must not hold control characters or line breaks\n"},
+		{"name: a\nroles:\n- &r {name: a_b, image: i, entrypoint: e}\n- {<<: *r, name: "
+		 "ab}\n- {<<: *r, name: AB}\n- *r\n",
+		 "3:13: roles[3].name: roles[0] has the same name\n"
+		 "4:18: roles[1].name: \"ab\" and roles[0], \"a_b\", both give tasks of the name "
+		 "\"ab\" (only a-z, 0-9 and - count)\n"
+		 "5:18: roles[2].name: \"AB\" and roles[0], \"a_b\", both give tasks of the name "
+		 "\"ab\" (only a-z, 0-9 and - count)\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++)
+		check_text(table[i].text, table[i].expected);
+}
+
+/* APP-SUFFIX-ROLE-K-INDEX: 43 characters of app and role together are the most. */
+static void test_pod_names(void **state)
+{
+	static const char a42[] = "abcdefghijabcdefghijabcdefghijabcdefghijab";
+	char text[400];
+
+	(void)state;
+	snprintf(text, sizeof(text), "name: %s\nroles:\n- {name: r, image: i, entrypoint: e}\n",
+		 a42);
+	spec_app_free(parse(text));
+	/* characters that do not get into names do not count */
+	snprintf(text, sizeof(text), "name: _%s_\nroles:\n- {name: R., image: i, entrypoint: e}\n",
+		 a42);
+	spec_app_free(parse(text));
+	/* a second digit of K, one of the index */
+	snprintf(text, sizeof(text),
+		 "name: %s\nroles:\n- {name: r, image: i, entrypoint: e, num_replicas: 11}\n", a42);
+	check_text(text, "1:7: name: pods of role \"r\" would have names of 65 characters, and 63 "
+			 "are allowed; shorten the name of the app or of the role, by 2 together "
+			 "(a job's name has a suffix of 15 characters)\n");
+	snprintf(text, sizeof(text),
+		 "name: %s\nroles:\n- {name: r, image: i, entrypoint: e}\n- {name: role, image: i, "
+		 "entrypoint: e}\n",
+		 a42);
+	check_text(text,
+		   "1:7: name: pods of role \"role\" would have names of 66 characters, and "
+		   "63 are allowed; shorten the name of the app or of the role, by 3 together "
+		   "(a job's name has a suffix of 15 characters)\n");
+	/* MCAD's names are cut to fit */
+	snprintf(text, sizeof(text),
+		 "name: %s%s\nscheduler: mcad\nroles:\n- {name: r, image: i, entrypoint: e}\n", a42,
+		 a42);
+	spec_app_free(parse(text));
+}
+
+/* --- bounds --- */
+
+static void test_replicas(void **state)
+{
+	static const char text[] = "name: a\nroles:\n"
+				   "- {name: a, image: i, entrypoint: e, num_replicas: 6000}\n"
+				   "- {name: b, image: i, entrypoint: e, num_replicas: 4001}\n";
+
+	(void)state;
+	check(text, strlen(text), -EFBIG,
+	      "3:1: roles: there are 10001 replicas in all; a job can have at most 10000\n");
+}
+
+static void test_many_errors(void **state)
+{
+	char *text = malloc(SPEC_MAX_FILE), *to;
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app *app = NULL;
+	clock_t start = clock();
+
+	(void)state;
+	assert_non_null(text);
+	to = stpcpy(text, "name: a\nroles:\n- name: r\n  image: i\n  entrypoint: e\n");
+	for (int i = 0; i < 50000; i++)
+		to += sprintf(to, "  x%d: [1]\n", i);
+	assert_int_equal(document_parse(text, strlen(text), NULL, &app, &e), -EINVAL);
+	assert_int_equal(e.n, SPEC_MAX_ERRORS);
+	assert_int_equal(e.n + e.dropped, 50000);
+	assert_int_equal(e.v[0].line, 6);
+	assert_true((clock() - start) / CLOCKS_PER_SEC < 10);
+	spec_errors_clear(&e);
+	free(text);
+}
+
+static void test_many_roles(void **state)
+{
+	char *text = malloc(SPEC_MAX_FILE), *to;
+	clock_t start = clock();
+	struct spec_app *app;
+
+	(void)state;
+	assert_non_null(text);
+	to = stpcpy(text, "name: a\nroles:\n");
+	for (int i = 0; i < SPEC_MAX_REPLICAS; i++)
+		to += sprintf(to, "- {name: r%d, image: i, entrypoint: e, args: [x, y]}\n", i);
+	app = parse(text);
+	assert_int_equal(app->n_roles, SPEC_MAX_REPLICAS);
+	assert_string_equal(app->roles[9999].name, "r9999");
+	assert_true((clock() - start) / CLOCKS_PER_SEC < 10);
+	spec_app_free(app);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),    cmocka_unit_test(test_full),
+		cmocka_unit_test(test_resources),   cmocka_unit_test(test_mounts),
+		cmocka_unit_test(test_json),	    cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_numbers),	    cmocka_unit_test(test_resource_errors),
+		cmocka_unit_test(test_port_errors), cmocka_unit_test(test_mount_errors),
+		cmocka_unit_test(test_document),    cmocka_unit_test(test_names),
+		cmocka_unit_test(test_pod_names),   cmocka_unit_test(test_replicas),
+		cmocka_unit_test(test_many_errors), cmocka_unit_test(test_many_roles),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * docs/appdef.5 and contrib/examples/ against the parser: every field and named resource is in
+ * the manual, with its values; every example is accepted; an example in the manual is the file.
+ * TEST_SOURCE is the source tree.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <glob.h>
+#include <libgen.h>
+
+#include "spec/app/named_resource.h"
+#include "tests/unit/spec/app-document.h"
+
+static char *read_file(const char *path)
+{
+	cleanup_file FILE *f = fopen(path, "re");
+	char *ret = NULL;
+	size_t room = 0;
+
+	if (!f)
+		fail_msg("%s can't be opened", path);
+	if (getdelim(&ret, &room, '\0', f) < 0)
+		fail_msg("%s can't be read", path);
+	return ret;
+}
+
+static char *manual(void)
+{
+	return read_file(TEST_SOURCE "/docs/appdef.5");
+}
+
+static void test_fields(void **state)
+{
+	cleanup_free char *page = manual();
+
+	(void)state;
+	assert_non_null(spec_app_field(0));
+	for (size_t i = 0; spec_app_field(i); i++) {
+		cleanup_free char *item = NULL;
+
+		assert_true(asprintf(&item, "\n.It Cm %s : ", spec_app_field(i)) > 0);
+		if (!strstr(page, item))
+			fail_msg("the field %s is not in the manual", spec_app_field(i));
+	}
+}
+
+static void test_retry_policies(void **state)
+{
+	cleanup_free char *page = manual();
+
+	(void)state;
+	for (int i = SPEC_RETRY_APPLICATION; i <= SPEC_RETRY_HOT_SPARE; i++) {
+		cleanup_free char *item = NULL;
+
+		assert_true(asprintf(&item, "\n.It Cm %s\n", spec_retry_name(i)) > 0);
+		assert_non_null(strstr(page, item));
+	}
+}
+
+static int64_t count(const struct spec_counts *counts, const char *key)
+{
+	for (size_t i = 0; i < counts->n; i++) {
+		if (streq(counts->v[i].key, key))
+			return counts->v[i].value;
+	}
+	return 0;
+}
+
+/* The line of the tables in the manual that a resource should have. */
+static char *resource_line(const char *name)
+{
+	struct spec_resource r = {0};
+	char devices[64] = "";
+	const char *near;
+	int64_t efa, neuron;
+	char *ret;
+
+	assert_int_equal(spec_named_resource(name, &r, &near), 0);
+	efa = count(&r.devices, "vpc.amazonaws.com/efa");
+	neuron = count(&r.devices, "aws.amazon.com/neurondevice");
+	assert_int_equal(r.devices.n, (efa > 0) + (neuron > 0));
+	if (efa)
+		snprintf(devices, sizeof(devices), "  efa %d", (int)efa);
+	if (neuron)
+		snprintf(devices + strlen(devices), sizeof(devices) - strlen(devices),
+			 "%s neuron %d", efa ? "," : " ", (int)neuron);
+	assert_true(asprintf(&ret, "\n%-22s %5.0f %4d %8.0f%s\n", name, r.cpu, (int)r.gpu, r.mem_mb,
+			     devices) > 0);
+	spec_resource_clear(&r);
+	return ret;
+}
+
+static void test_resources(void **state)
+{
+	cleanup_free char *page = manual();
+	const char *name;
+
+	(void)state;
+	for (size_t i = 0; (name = spec_named_resource_name(i)); i++) {
+		cleanup_free char *line = NULL;
+
+		/* the null resource is described in words */
+		if (streq(name, "NULL") || streq(name, "MISSING"))
+			continue;
+		line = resource_line(name);
+		if (!strstr(page, line))
+			fail_msg("the manual lacks this line:%s", line);
+	}
+}
+
+/* An example that the manual names must stand in it as it is, without its first line. */
+static void check_in_manual(const char *page, char *path, const char *text)
+{
+	cleanup_free char *named = NULL, *block = NULL;
+
+	assert_true(asprintf(&named, "\n.Pa %s :", basename(path)) > 0);
+	if (!strstr(page, named) && !streq(basename(path), "hello.yaml"))
+		return;
+	assert_memory_equal(text, "# SPDX", 6);
+	assert_true(asprintf(&block, ".Bd -literal -offset indent\n%s.Ed\n",
+			     strchr(text, '\n') + 1) > 0);
+	if (!strstr(page, block))
+		fail_msg("%s is not what the manual shows", path);
+}
+
+static void test_examples(void **state)
+{
+	cleanup_free char *page = manual();
+	glob_t found;
+
+	(void)state;
+	assert_int_equal(glob(TEST_SOURCE "/contrib/examples/*.yaml", 0, NULL, &found), 0);
+	assert_true(found.gl_pathc >= 4);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		cleanup_free char *text = read_file(found.gl_pathv[i]);
+		struct spec_errors e = SPEC_ERRORS_INIT;
+		struct spec_app *app = NULL;
+
+		if (document_parse(text, strlen(text), NULL, &app, &e) < 0)
+			fail_msg("%s", spec_errors_text(&e, found.gl_pathv[i]));
+		spec_app_free(app);
+		check_in_manual(page, found.gl_pathv[i], text);
+	}
+	globfree(&found);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_retry_policies),
+		cmocka_unit_test(test_resources),
+		cmocka_unit_test(test_examples),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

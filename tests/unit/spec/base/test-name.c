@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* Names: TorchX's suffixes and normal forms, and the checks of names from outside. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/base/name.h"
+
+static void test_suffix(void **state)
+{
+	static const struct {
+		uint64_t v;
+		const char *suffix;
+	} table[] = {
+		{UINT64_C(0), ""},
+		{UINT64_C(1), "c"},
+		{UINT64_C(19), "z"},
+		{UINT64_C(20), "bc"},
+		{UINT64_C(21), "cc"},
+		{UINT64_C(579), "z9"},
+		{UINT64_C(580), "bbc"},
+		{UINT64_C(580), "bbc"},
+		{UINT64_C(16820), "bbbc"},
+		{UINT64_C(123456789), "mt5d1l"},
+		{UINT64_C(4294967296), "vb4fxrn"},
+		{UINT64_C(9223372036854775808), "ljk1ssxp5ch3lc"},
+		{UINT64_C(18446744073709551615), "tqsrbbl31fnwwd"},
+		{UINT64_C(12345678901234567890), "nlvfzdsf2mkw1c"},
+	};
+	char got[SPEC_SUFFIX_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		spec_name_suffix(table[i].v, got);
+		assert_string_equal(got, table[i].suffix);
+	}
+}
+
+static void test_norm(void **state)
+{
+	static const char *const table[][2] = {
+		{"trainer", "trainer"},
+		{"My_Train.App 01", "mytrainapp01"},
+		{"Trainer_Role.A", "trainerrolea"},
+		{"-lead", "lead"},
+		{"---lead--", "lead"},
+		{"_-x-_", "x"},
+		{"a--b", "a--b"},
+		{"123-abc", "123-abc"},
+		{"___", ""},
+		{"---", ""},
+		{"", ""},
+		/* U+0130 and U+212A leave i and k; other letters outside ASCII vanish. */
+		{"\u0130zmir", "izmir"},
+		{"\u212aelvin", "kelvin"},
+		{"-\u212a-", "k"},
+		{"\u00c4pfel\u0131", "pfel"},
+		{"\u65e5\u672c", ""},
+		{"\xc4", ""},
+		{"a\xe2\x84", "a"},
+		{"x\xc4\xc4\xb0", "xi"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		char *got cleanup_free = spec_name_norm(table[i][0]);
+
+		assert_non_null(got);
+		assert_string_equal(got, table[i][1]);
+	}
+}
+
+#define A10 "aaaaaaaaaa"
+#define A60 A10 A10 A10 A10 A10 A10
+
+static void test_label(void **state)
+{
+	(void)state;
+	assert_true(spec_name_is_label("a"));
+	assert_true(spec_name_is_label("0"));
+	assert_true(spec_name_is_label("a-b--c9"));
+	assert_true(spec_name_is_label(A60 "aaa"));
+	assert_false(spec_name_is_label(A60 "aaaa"));
+	assert_false(spec_name_is_label(""));
+	assert_false(spec_name_is_label("-a"));
+	assert_false(spec_name_is_label("a-"));
+	assert_false(spec_name_is_label("-"));
+	assert_false(spec_name_is_label("A"));
+	assert_false(spec_name_is_label("a.b"));
+	assert_false(spec_name_is_label("a_b"));
+	assert_false(spec_name_is_label("\u00e4"));
+	assert_false(spec_name_is_label("a\n"));
+	assert_true(spec_name_is_object("a"));
+	assert_true(spec_name_is_object("a.b-c.0"));
+	assert_false(spec_name_is_object(""));
+	assert_false(spec_name_is_object("."));
+	assert_false(spec_name_is_object("a."));
+	assert_false(spec_name_is_object(".a"));
+	assert_false(spec_name_is_object("a..b"));
+	assert_false(spec_name_is_object("a.-b"));
+	assert_false(spec_name_is_object("A.b"));
+}
+
+static void test_file(void **state)
+{
+	static const char *const good[] = {
+		"a",	      "a b",	"A.b_c-1",
+		"-x",	      "\u00e9", "\u65e5\u672c",
+		"\U0001f600", "\u00a0", A60 A60 A60 A60 A10 "aaaaa",
+	};
+	static const char *const bad[] = {
+		"",
+		".",
+		"..",
+		".x",
+		"a/b",
+		"/",
+		"a\n",
+		"\x7f",
+		"\x1b[0m",
+		"a\tb",
+		"\xc2\x80",
+		"\xc2\x9f", /* C1 control characters */
+		"\x80",
+		"\xff",
+		"a\xc3",
+		"\xc3(", /* not UTF-8 */
+		"\xc0\xaf",
+		"\xe0\x80\xaf",
+		"\xf0\x80\x80\xaf", /* "/" in too many bytes */
+		"\xed\xa0\x80",
+		"\xf4\x90\x80\x80",
+		"\xf8\x88\x80\x80\x80",
+		"\xe2\x84",
+		A60 A60 A60 A60 A10 "aaaaaa",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(good); i++)
+		assert_true(spec_name_is_file(good[i]));
+	for (size_t i = 0; i < array_size(bad); i++)
+		assert_false(spec_name_is_file(bad[i]));
+}
+
+static void test_replica_dir(void **state)
+{
+	static const struct {
+		const char *role;
+		unsigned k;
+		const char *dir;
+	} table[] = {
+		{"trainer", 0, "trainer-0"},
+		{"Trainer_Role.A", 12, "Trainer_Role.A-12"},
+		{"a-1", 4294967295u, "a-1-4294967295"},
+		{"-lead", 0, "lead-0"},
+		{".hidden", 1, "hidden-1"},
+		{"my role", 2, "myrole-2"},
+		{"a/../b", 3, "ab-3"},
+		{"\u65e5\u672c", 0, "role-0"},
+		{"", 0, "role-0"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		char *got cleanup_free = spec_name_replica_dir(table[i].role, table[i].k);
+
+		assert_non_null(got);
+		assert_string_equal(got, table[i].dir);
+	}
+}
+
+static void test_submits(void **state)
+{
+	static const char *const yes[] = {"a.yaml",   "a.yml",	  "a.json",
+					  "a.b.yaml", "x y.json", "~.yml"};
+	static const char *const no[] = {
+		"a",	   "a.yaml~", ".yaml", ".a.yaml.swp", ".a.yaml",
+		"a.YAML",  "a.yam",   "yaml",  "a.yaml.job",  "a.yaml.error",
+		"a.json5", "",	      "4913",  "a.yaml.tmp",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(yes); i++)
+		assert_true(spec_name_submits(yes[i]));
+	for (size_t i = 0; i < array_size(no); i++)
+		assert_false(spec_name_submits(no[i]));
+}
+
+static void test_job(void **state)
+{
+	static const struct {
+		const char *app;
+		uint64_t v;
+		const char *name;
+	} table[] = {
+		{"app", 1, "app-c"}, {"My App_1", 1, "myapp1-c"},
+		{"-a-", 20, "a-bc"}, {"app", 0, "app"},
+		{"___", 1, "c"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		char *name cleanup_free = spec_name_job(table[i].app, table[i].v);
+
+		assert_string_equal(name, table[i].name);
+	}
+}
+
+static void test_uuid(void **state)
+{
+	unsigned char bytes[16];
+	char text[37];
+
+	(void)state;
+	memset(bytes, 0xff, sizeof(bytes));
+	spec_name_uuid(bytes, text);
+	assert_string_equal(text, "ffffffff-ffff-4fff-bfff-ffffffffffff");
+	for (unsigned char i = 0; i < 16; i++)
+		bytes[i] = i;
+	spec_name_uuid(bytes, text);
+	assert_string_equal(text, "00010203-0405-4607-8809-0a0b0c0d0e0f");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_suffix),	    cmocka_unit_test(test_norm),
+		cmocka_unit_test(test_label),	    cmocka_unit_test(test_file),
+		cmocka_unit_test(test_replica_dir), cmocka_unit_test(test_submits),
+		cmocka_unit_test(test_job),	    cmocka_unit_test(test_uuid),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/* Snapshots: words, fields, order of logs, finding replicas, and references from several threads. */
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/job/job.h"
+
+static void test_words(void **state)
+{
+	static const char *const names[] = {"SUBMITTED", "PENDING",   "RUNNING", "SUCCEEDED",
+					    "FAILED",	 "CANCELLED", "UNKNOWN"};
+
+	(void)state;
+	assert_int_equal(array_size(names), SPEC_N_STATES);
+	for (int i = 0; i < SPEC_N_STATES; i++) {
+		assert_string_equal(spec_state_name((enum spec_state)i), names[i]);
+		assert_int_equal(spec_state_parse(names[i]), i);
+	}
+	assert_int_equal(spec_state_parse("running"), -EINVAL);
+	assert_int_equal(spec_state_parse(""), -EINVAL);
+	assert_true(spec_state_is_final(SPEC_SUCCEEDED));
+	assert_true(spec_state_is_final(SPEC_FAILED));
+	assert_true(spec_state_is_final(SPEC_CANCELLED));
+	assert_false(spec_state_is_final(SPEC_RUNNING));
+	assert_false(spec_state_is_final(SPEC_UNKNOWN));
+
+	assert_string_equal(spec_action_name(SPEC_RESTART), "restart");
+	assert_int_equal(spec_action_parse("suspend"), SPEC_SUSPEND);
+	assert_int_equal(spec_action_parse("abort"), SPEC_SUSPEND);
+	assert_int_equal(spec_action_parse("resume"), SPEC_RESUME);
+	assert_int_equal(spec_action_parse("terminate"), SPEC_TERMINATE);
+	assert_int_equal(spec_action_parse("Suspend"), -EINVAL);
+	assert_int_equal(spec_action_parse(""), -EINVAL);
+}
+
+static void test_new_is_empty(void **state)
+{
+	struct spec_job *job cleanup_job = spec_job_new(1, 2);
+
+	(void)state;
+	assert_non_null(job);
+	assert_string_equal(job->id, "");
+	assert_string_equal(job->submission, "");
+	assert_string_equal(job->roles[0].name, "");
+	assert_string_equal(job->replicas[1].message, "");
+	assert_int_equal(job->replicas[1].exit_code, -1);
+	assert_int_equal(job->n_roles, 1);
+	assert_int_equal(job->n_replicas, 2);
+}
+
+static void test_set(void **state)
+{
+	char *field = NULL, *other = NULL;
+
+	(void)state;
+	spec_set(&field, "");
+	spec_set(&other, NULL);
+	assert_string_equal(field, "");
+	assert_ptr_equal(field, other);
+	spec_set(&field, "text");
+	assert_string_equal(field, "text");
+	spec_set(&field, field + 1);
+	assert_string_equal(field, "ext");
+	spec_set(&field, NULL);
+	assert_string_equal(field, "");
+	spec_unset(&field);
+	assert_null(field);
+}
+
+static void test_logs_are_grouped(void **state)
+{
+	static const char *const add[][2] = {
+		{"side.0", "side"}, {"r.0", ""},	{"init.0", "init"},
+		{"r.1", NULL},	    {"side.1", "side"},
+	};
+	static const char *const want[] = {"r.0", "r.1", "side.0", "side.1", "init.0"};
+	struct spec_job *job cleanup_job = spec_job_new(0, 1);
+	struct spec_replica *r = &job->replicas[0];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(add); i++)
+		spec_replica_add_log(r, add[i][0], add[i][1]);
+	assert_int_equal(r->n_logs, array_size(want));
+	for (size_t i = 0; i < array_size(want); i++)
+		assert_string_equal(r->logs[i].key, want[i]);
+}
+
+static void test_find_replica(void **state)
+{
+	static const char *const names[] = {"a-0", "a-1", "a-1-0", "odd", "b-7"};
+	struct spec_job *job cleanup_job = spec_job_new(2, array_size(names));
+
+	(void)state;
+	for (size_t i = 0; i < array_size(names); i++)
+		spec_set(&job->replicas[i].name, names[i]);
+	job->roles[0].n = 2;
+	job->roles[1].first = 2;
+	job->roles[1].n = 3;
+	for (size_t i = 0; i < array_size(names); i++)
+		assert_ptr_equal(spec_job_replica(job, names[i]), &job->replicas[i]);
+	assert_null(spec_job_replica(job, "a-2"));
+	assert_null(spec_job_replica(job, "a-01"));
+	assert_null(spec_job_replica(job, "a-"));
+	assert_null(spec_job_replica(job, "a-99999999999999999999"));
+	assert_null(spec_job_replica(job, ""));
+}
+
+/* The first that failed: an end without a time comes after those that have one, wherever it stands. */
+static void test_first_failed(void **state)
+{
+	struct spec_job *job cleanup_job = spec_job_new(1, 4);
+	size_t n;
+
+	(void)state;
+	assert_null(spec_job_first_failed(job, &n));
+	assert_int_equal(n, 0);
+	for (size_t i = 0; i < 3; i++)
+		job->replicas[i].state = SPEC_FAILED;
+	job->replicas[3].finished = 1; /* but has not failed */
+	assert_ptr_equal(spec_job_first_failed(job, NULL), &job->replicas[0]);
+	job->replicas[1].finished = 30;
+	job->replicas[2].finished = 20;
+	assert_ptr_equal(spec_job_first_failed(job, &n), &job->replicas[2]);
+	assert_int_equal(n, 3);
+	job->replicas[0].finished = 20;
+	assert_ptr_equal(spec_job_first_failed(job, NULL), &job->replicas[0]);
+}
+
+/* The first that says itself what it waits for, not that it waits for the others or for a restart. */
+static void test_first_waiting(void **state)
+{
+	static const char *const texts[][2] = {
+		{"Unschedulable", "3/3 tasks in gang unschedulable: pod group is not ready"},
+		{SPEC_REASON_RESTARTING, "ended by signal TERM"},
+		{"ImagePullBackOff", "no such host"},
+		{"Unschedulable", "0/1 nodes are available"},
+		{"ImagePullBackOff", "no such image"},
+	};
+	struct spec_job *job cleanup_job = spec_job_new(1, array_size(texts));
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(texts); i++) {
+		spec_set(&job->replicas[i].reason, texts[i][0]);
+		spec_set(&job->replicas[i].message, texts[i][1]);
+	}
+	assert_null(spec_job_first_waiting(job, NULL));
+	for (size_t i = 0; i < array_size(texts); i++)
+		job->replicas[i].state = SPEC_PENDING;
+	assert_ptr_equal(spec_job_first_waiting(job, &n), &job->replicas[2]);
+	assert_int_equal(n, 2);
+	assert_true(spec_replica_waits_for_gang(&job->replicas[0]));
+	assert_false(spec_replica_waits_for_gang(&job->replicas[3]));
+}
+
+/* Ten thousand finished jobs stay in memory; what one costs is a promise. */
+static void test_memory(void **state)
+{
+	size_t total;
+	struct spec_job *job cleanup_job = spec_job_new(1, 1);
+	struct spec_replica *r = &job->replicas[0];
+	char **fields[] = {&job->id,	     &job->uid,		  &job->app,
+			   &job->phase,	     &job->backend,	  &job->submitter,
+			   &job->submission, &job->roles[0].name, &r->name};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(fields); i++)
+		spec_set(fields[i], "0b9f6f2e-7a59-4b1e-9c0a-3d2f1e0c9b8a");
+	spec_replica_add_log(r, "trainer-0.0", "");
+	total = malloc_usable_size(job) + malloc_usable_size(r->logs) +
+		malloc_usable_size(r->logs[0].key) + 3 * sizeof(size_t);
+	for (size_t i = 0; i < array_size(fields); i++)
+		total += malloc_usable_size(*fields[i]) + sizeof(size_t);
+	assert_in_range(total, 1, 1536);
+}
+
+#define THREADS 4
+#define ROUNDS	20000
+
+static const struct spec_job *shared;
+
+static void *hold_and_drop(void *data)
+{
+	(void)data;
+	for (int i = 0; i < ROUNDS; i++) {
+		const struct spec_job *mine cleanup_job = spec_job_ref(shared);
+
+		if (!streq(mine->id, "shared"))
+			return (void *)1;
+	}
+	spec_job_unref(shared);
+	return NULL;
+}
+
+/* The last reference goes in whichever thread is last; TSan and ASan watch. */
+static void test_threads(void **state)
+{
+	pthread_t threads[THREADS];
+	struct spec_job *job = spec_job_new(1, 1);
+	void *result;
+
+	(void)state;
+	spec_set(&job->id, "shared");
+	shared = job;
+	for (int i = 1; i < THREADS; i++)
+		spec_job_ref(job);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, hold_and_drop, NULL), 0);
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(threads[i], &result), 0);
+		assert_null(result);
+	}
+}
+
+/* Two snapshots show the same text; it stays until both are gone. */
+static void test_text(void **state)
+{
+	struct spec_text *text = spec_text_new("a\0b-", 3);
+	struct spec_job *old = spec_job_new(0, 0), *new_job = spec_job_new(0, 0);
+
+	(void)state;
+	assert_non_null(text);
+	old->object = spec_text_ref(text);
+	new_job->object = text;
+	spec_job_unref(old);
+	assert_int_equal(new_job->object->len, 3);
+	assert_memory_equal(new_job->object->text, "a\0b", 4);
+	spec_job_unref(new_job);
+	spec_text_unref(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words),	     cmocka_unit_test(test_new_is_empty),
+		cmocka_unit_test(test_set),	     cmocka_unit_test(test_logs_are_grouped),
+		cmocka_unit_test(test_find_replica), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_first_failed), cmocka_unit_test(test_first_waiting),
+		cmocka_unit_test(test_threads),	     cmocka_unit_test(test_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

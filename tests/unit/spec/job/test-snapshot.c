@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spec/job/snapshot.h: what is written is read back the same; what is not ours is refused.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/job/snapshot.h"
+#include "spec/job/status.h"
+
+#define OBJECT "{\"metadata\":{\"name\":\"a\"}}"
+
+static struct spec_job *sample(void)
+{
+	struct spec_job *job = spec_job_new(2, 3);
+
+	spec_set(&job->id, "a-x7k2");
+	spec_set(&job->uid, "u-1");
+	spec_set(&job->message, "line\n\"two\" \xc3\xa4");
+	job->state = SPEC_FAILED;
+	job->created = 1763715600123456789;
+	job->own = job->history = true;
+	job->object = spec_text_new(OBJECT, strlen(OBJECT));
+	for (unsigned i = 0; i < 3; i++) {
+		static const char *const names[] = {"ps-0", "trainer-0", "trainer-1"};
+		struct spec_replica *r = &job->replicas[i];
+
+		spec_set(&r->name, names[i]);
+		r->role = i > 0;
+		r->id = i > 0 ? i - 1 : 0;
+		r->exit_code = (int)i;
+	}
+	spec_replica_add_log(&job->replicas[1], "p.c.0", NULL);
+	spec_replica_add_log(&job->replicas[1], "p.side.0", "side");
+	job->replicas[1].logs[1].complete = true;
+	job->replicas[1].logs[1].gap = 3;
+	spec_set(&job->roles[0].name, "ps");
+	spec_set(&job->roles[1].name, "trainer");
+	job->roles[0].n = 1;
+	job->roles[1].first = 1;
+	job->roles[1].n = 2;
+	return job;
+}
+
+static void test_same(void **state)
+{
+	const struct spec_job *job cleanup_job = sample();
+	const struct spec_job *read cleanup_job = NULL;
+	cleanup_free char *text = spec_snapshot_text(job), *again = NULL;
+	cleanup_free char *status = NULL, *status_again = NULL;
+	struct spec_job *parsed;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(spec_snapshot_parse(text, strlen(text), &parsed), 0);
+	read = parsed;
+	again = spec_snapshot_text(read);
+	assert_string_equal(again, text);
+	spec_status_yaml(job, &status, &len);
+	spec_status_yaml(read, &status_again, &len);
+	assert_string_equal(status_again, status);
+	assert_string_equal(read->object->text, OBJECT);
+	assert_string_equal(read->replicas[1].logs[1].container, "side");
+	assert_true(read->replicas[1].logs[1].complete);
+	assert_int_equal(read->replicas[1].logs[1].gap, 3);
+	assert_int_equal(read->roles[1].first, 1);
+	assert_int_equal(read->roles[1].n, 2);
+}
+
+/* A snapshot with FROM replaced by TO. */
+static int parse_with(const char *from, const char *to, struct spec_job **ret)
+{
+	const struct spec_job *job cleanup_job = sample();
+	cleanup_free char *text = spec_snapshot_text(job), *bad = NULL;
+	const char *at = strstr(text, from);
+
+	assert_non_null(at);
+	assert_true(asprintf(&bad, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) > 0);
+	return spec_snapshot_parse(bad, strlen(bad), ret);
+}
+
+static void refuse(const char *from, const char *to)
+{
+	struct spec_job *parsed;
+
+	assert_int_equal(parse_with(from, to, &parsed), -EINVAL);
+}
+
+/* What only describes may be missing; what would then be told wrongly may not. */
+static void test_missing(void **state)
+{
+	const struct spec_job *read cleanup_job = NULL;
+	struct spec_job *parsed;
+
+	(void)state;
+	assert_int_equal(parse_with("\"message\":\"line\\n\\\"two\\\" \xc3\xa4\",", "", &parsed),
+			 0);
+	read = parsed;
+	assert_string_equal(read->message, "");
+	refuse("\"state\":\"FAILED\",", "");
+	refuse(",\"gap\":0", "");
+}
+
+static void test_version(void **state)
+{
+	struct spec_job *parsed;
+
+	(void)state;
+	assert_int_equal(parse_with("\"version\":2", "\"version\":1", &parsed), -ENOTSUP);
+	assert_int_equal(parse_with("\"version\":2", "\"version\":3", &parsed), -ENOTSUP);
+	refuse("\"version\":2", "\"version\":\"2\"");
+	refuse("\"version\":2,", "");
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	refuse("\"id\":\"a-x7k2\"", "\"id\":\"../a\"");
+	refuse("\"name\":\"trainer-0\"", "\"name\":\"a/b\"");
+	refuse("\"uid\":\"u-1\"", "\"uid\":\"\"");
+	refuse("\"key\":\"p.c.0\"", "\"key\":\"..\"");
+	refuse("\"role\":0", "\"role\":7");
+	refuse("\"state\":\"FAILED\"", "\"state\":\"WELL\"");
+	refuse("}\n", "");
+	refuse("}\n", "}}\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_version),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

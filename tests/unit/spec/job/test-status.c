@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* The texts of state, status, status.json, ctl, changes and of a replica, as users read them. */
+#include <errno.h>
+#include <json-c/json.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "spec/base/time.h"
+#include "spec/job/status.h"
+#include "spec/yaml/yaml.h"
+
+/* 2026-11-21T09:08:40.999Z */
+#define CREATED (INT64_C(1795252120) * 1000000000 + 999000000)
+#define SECOND	INT64_C(1000000000)
+
+static void set(char **field, const char *value)
+{
+	spec_set(field, value);
+}
+
+static struct spec_job *example(void)
+{
+	struct spec_job *job = spec_job_new(2, 3);
+
+	assert_non_null(job);
+	set(&job->id, "trainer-x7k2pd0");
+	set(&job->app, "trainer");
+	set(&job->phase, "Running");
+	set(&job->backend, "volcano");
+	set(&job->namespace, "training");
+	set(&job->queue, "research");
+	set(&job->submitter, "ada@login1");
+	job->state = SPEC_RUNNING;
+	job->max_retries = 3;
+	job->created = CREATED;
+	job->started = CREATED + 5 * SECOND;
+	spec_transitions_add(&job->transitions, SPEC_RUNNING, "Running", job->started);
+	set(&job->roles[0].name, "trainer");
+	job->roles[0].desired = 2;
+	job->roles[0].minimum = 1;
+	job->roles[0].n = 2;
+	set(&job->roles[1].name, "yes");
+	job->roles[1].desired = 1;
+	job->roles[1].minimum = 1;
+	job->roles[1].first = 2;
+	job->roles[1].n = 1;
+	for (unsigned i = 0; i < 3; i++) {
+		struct spec_replica *r = &job->replicas[i];
+		char pod[64];
+
+		r->role = i / 2;
+		r->id = i % 2;
+		r->state = i == 1 ? SPEC_FAILED : SPEC_RUNNING;
+		snprintf(pod, sizeof(pod), "trainer-x7k2pd0-trainer-%u-0", i);
+		set(&r->pod, pod);
+		set(&r->node, "gpu-17");
+		r->started = CREATED + 6 * SECOND;
+	}
+	job->replicas[1].exit_code = 137;
+	job->replicas[1].signal = 9;
+	job->replicas[1].attempt = 2;
+	spec_replica_add_log(&job->replicas[1], "p.c.0", NULL);
+	spec_replica_add_log(&job->replicas[1], "p.c.1", NULL);
+	job->replicas[1].logs[0].gap = UINT64_C(18446744073709551614);
+	job->replicas[1].logs[1].gap = 1;
+	job->replicas[1].logs[1].waiting = true;
+	job->replicas[1].finished = CREATED + 60 * SECOND;
+	set(&job->replicas[1].reason, "OOMKilled");
+	set(&job->replicas[1].message, "no: memory, {left}\n\x1b[0m");
+	return job;
+}
+
+static void test_state(void **state)
+{
+	(void)state;
+	for (int i = 0; i < SPEC_N_STATES; i++) {
+		char line[32];
+
+		snprintf(line, sizeof(line), "%s\n", spec_state_name((enum spec_state)i));
+		assert_string_equal(spec_status_state((enum spec_state)i), line);
+	}
+}
+
+static void test_time(void **state)
+{
+	char text[32];
+
+	(void)state;
+	spec_time_text(CREATED, text);
+	assert_string_equal(text, "2026-11-21T09:08:40Z");
+	spec_time_text(1, text);
+	assert_string_equal(text, "1970-01-01T00:00:00Z");
+	spec_time_text(INT64_MAX, text);
+	assert_string_equal(text, "2262-04-11T23:47:16Z");
+	spec_time_text(0, text);
+	assert_string_equal(text, "");
+}
+
+static void test_yaml(void **state)
+{
+	cleanup_job struct spec_job *job = example();
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	(void)state;
+	spec_status_yaml(job, &text, &len);
+	assert_int_equal(len, strlen(text));
+	assert_string_equal(
+		text, "id: trainer-x7k2pd0\n"
+		      "app: trainer\n"
+		      "state: RUNNING\n"
+		      "phase: Running\n"
+		      "reason: \"\"\n"
+		      "message: \"\"\n"
+		      "backend: volcano\n"
+		      "namespace: training\n"
+		      "queue: research\n"
+		      "submitter: ada@login1\n"
+		      "retries: 0\n"
+		      "max_retries: 3\n"
+		      "created: 2026-11-21T09:08:40Z\n"
+		      "started: 2026-11-21T09:08:45Z\n"
+		      "finished: null\n"
+		      "stale_since: null\n"
+		      "pending_command: null\n"
+		      "ignored_command: null\n"
+		      "logs_waiting: 1\n"
+		      "transitions:\n"
+		      "- time: 2026-11-21T09:08:45Z\n"
+		      "  state: RUNNING\n"
+		      "  phase: Running\n"
+		      "roles:\n"
+		      "- name: trainer\n"
+		      "  desired: 2\n"
+		      "  minimum: 1\n"
+		      "  running: 1\n"
+		      "  replicas:\n"
+		      "  - {id: 0, state: RUNNING, pod: trainer-x7k2pd0-trainer-0-0, node: gpu-17, "
+		      "attempt: 0, exit_code: null, signal: null, reason: \"\", message: \"\"}\n"
+		      "  - {id: 1, state: FAILED, pod: trainer-x7k2pd0-trainer-1-0, node: gpu-17, "
+		      "attempt: 2, exit_code: 137, signal: 9, reason: OOMKilled, "
+		      "message: \"no: memory, {left}\\n\\x1b[0m\"}\n"
+		      "- name: \"yes\"\n"
+		      "  desired: 1\n"
+		      "  minimum: 1\n"
+		      "  running: 1\n"
+		      "  replicas:\n"
+		      "  - {id: 0, state: RUNNING, pod: trainer-x7k2pd0-trainer-2-0, node: gpu-17, "
+		      "attempt: 0, exit_code: null, signal: null, reason: \"\", message: \"\"}\n");
+}
+
+/* status and status.json say the same, number by number and text by text. */
+static void test_json(void **state)
+{
+	static const char head[] = "{\n  \"id\": \"trainer-x7k2pd0\",\n  \"app\": \"trainer\",\n";
+	cleanup_job struct spec_job *job = example();
+	cleanup(spec_yaml_freep) struct spec_yaml *yaml = NULL;
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup_free char *text = NULL, *status = NULL;
+	struct json_object *from_json, *from_yaml;
+	size_t len;
+
+	(void)state;
+	spec_status_json(job, &text, &len);
+	assert_int_equal(len, strlen(text));
+	assert_true(strncmp(text, head, strlen(head)) == 0);
+	assert_string_equal(text + len - 3, "\n}\n");
+	from_json = json_tokener_parse(text);
+	assert_non_null(from_json);
+
+	spec_status_yaml(job, &status, &len);
+	assert_int_equal(spec_yaml_parse(status, len, &yaml, &e), 0);
+	spec_yaml_to_json(yaml, &from_yaml);
+	assert_true(json_object_equal(from_json, from_yaml));
+	json_object_put(from_json);
+	json_object_put(from_yaml);
+}
+
+static void test_replica(void **state)
+{
+	cleanup_job struct spec_job *job = example();
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	(void)state;
+	spec_status_replica(job, &job->replicas[1], &text, &len);
+	assert_int_equal(len, strlen(text));
+	assert_string_equal(text, "id: 1\n"
+				  "state: FAILED\n"
+				  "pod: trainer-x7k2pd0-trainer-1-0\n"
+				  "node: gpu-17\n"
+				  "attempt: 2\n"
+				  "exit_code: 137\n"
+				  "signal: 9\n"
+				  "reason: OOMKilled\n"
+				  "message: \"no: memory, {left}\\n\\x1b[0m\"\n"
+				  "started: 2026-11-21T09:08:46Z\n"
+				  "finished: 2026-11-21T09:09:40Z\n"
+				  "gap: 18446744073709551615\n"
+				  "logs_waiting: 1\n");
+}
+
+static void test_ctl(void **state)
+{
+	cleanup_job struct spec_job *job = example();
+	char *text;
+	size_t len;
+
+	(void)state;
+	spec_status_ctl(job, &text, &len);
+	assert_string_equal(text, "");
+	assert_int_equal(len, 0);
+	free(text);
+	job->actions = 1u << SPEC_SUSPEND | 1u << SPEC_TERMINATE;
+	spec_status_ctl(job, &text, &len);
+	assert_string_equal(text, "suspend\nterminate\n");
+	assert_int_equal(len, strlen(text));
+	free(text);
+	job->actions = (1u << SPEC_N_ACTIONS) - 1;
+	spec_status_ctl(job, &text, &len);
+	assert_string_equal(text, "suspend\nresume\nrestart\nterminate\n");
+	free(text);
+}
+
+static void test_change(void **state)
+{
+	cleanup_job struct spec_job *job = example();
+	char *line = spec_status_change(job, CREATED);
+
+	(void)state;
+	assert_string_equal(line, "2026-11-21T09:08:40Z\ttrainer-x7k2pd0\tRUNNING\t\n");
+	free(line);
+	set(&job->reason, "a\tb\nc\\d\\t");
+	job->state = SPEC_FAILED;
+	line = spec_status_change(job, CREATED);
+	assert_string_equal(line,
+			    "2026-11-21T09:08:40Z\ttrainer-x7k2pd0\tFAILED\ta\\tb\\nc\\\\d\\\\t\n");
+	free(line);
+	job->history = true;
+	line = spec_status_change(job, CREATED);
+	assert_string_equal(line, "2026-11-21T09:08:40Z\ttrainer-x7k2pd0\tFAILED\tRemoved\n");
+	free(line);
+	job->history = false;
+	set(&job->id, "\t\t\t");
+	set(&job->reason, "\n");
+	line = spec_status_change(job, 0);
+	assert_string_equal(line, "\t\\t\\t\\t\tFAILED\t\\n\n");
+	free(line);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_state),	cmocka_unit_test(test_time),
+		cmocka_unit_test(test_yaml),	cmocka_unit_test(test_json),
+		cmocka_unit_test(test_replica), cmocka_unit_test(test_ctl),
+		cmocka_unit_test(test_change),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* Lists of transitions, in memory and on disk. */
+#include <errno.h>
+#include <json-c/json.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/base/time.h"
+#include "spec/base/tree.h"
+#include "spec/job/job.h"
+
+#define SECOND INT64_C(1000000000)
+
+/* "09:11:24 PENDING Pending" a line. */
+static void assert_transitions(const struct spec_transitions *t, const char *want)
+{
+	char text[4096] = "", time[32];
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		spec_time_text(t->v[i].time, time);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%.8s %s %s\n", time + 11,
+				      spec_state_name(t->v[i].state), t->v[i].phase);
+	}
+	assert_string_equal(text, want);
+}
+
+static void test_list(void **state)
+{
+	struct spec_transitions t = {0}, copy = {0};
+	char phase[16];
+
+	(void)state;
+	spec_transitions_add(&t, SPEC_PENDING, "Pending", 5 * SECOND);
+	spec_transitions_add(&t, SPEC_PENDING, "Pending", 7 * SECOND);
+	spec_transitions_add(&t, SPEC_RUNNING, "Running", 4 * SECOND);
+	assert_transitions(&t, "00:00:05 PENDING Pending\n00:00:05 RUNNING Running\n");
+	for (unsigned i = 0; i < 2 * SPEC_MAX_TRANSITIONS; i++) {
+		snprintf(phase, sizeof(phase), "P%u", i);
+		spec_transitions_add(&t, SPEC_RUNNING, phase, i * SECOND);
+	}
+	assert_int_equal(t.n, SPEC_MAX_TRANSITIONS);
+	assert_string_equal(t.v[0].phase, "P64");
+	assert_string_equal(t.v[63].phase, "P127");
+	spec_transitions_copy(&copy, &t);
+	assert_int_equal(copy.n, t.n);
+	assert_string_equal(copy.v[63].phase, "P127");
+	spec_transitions_clear(&copy);
+	spec_transitions_clear(&t);
+}
+
+static void test_disk(void **state)
+{
+	struct json_object *o = json_object_new_object();
+	struct spec_transitions t = {0}, back = {0};
+
+	(void)state;
+	assert_int_equal(spec_transitions_read(o, &back), 0);
+	spec_transitions_add(&t, SPEC_PENDING, "Pending", 5 * SECOND);
+	spec_transitions_add(&t, SPEC_FAILED, "", 6 * SECOND);
+	spec_transitions_write(o, &t);
+	assert_int_equal(spec_transitions_read(o, &back), 0);
+	assert_transitions(&back, "00:00:05 PENDING Pending\n00:00:06 FAILED \n");
+	spec_transitions_clear(&back);
+	spec_transitions_clear(&t);
+	json_object_object_add(o, "transitions", json_tokener_parse("[{\"time\":1}]"));
+	assert_int_equal(spec_transitions_read(o, &back), -EINVAL);
+	spec_transitions_clear(&back);
+	json_object_put(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_disk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

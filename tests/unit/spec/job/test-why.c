@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* The paragraph of `why`: for each way a job can be in trouble, what its owner is told. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/job/status.h"
+
+static void set(char **field, const char *value)
+{
+	spec_set(field, value);
+}
+
+/* A job of three replicas in STATE, which have nothing to say. */
+static struct spec_job *job_in(enum spec_state state, const char *phase)
+{
+	static const char *const names[] = {"trainer-0", "trainer-1", "reader-0"};
+	struct spec_job *job = spec_job_new(2, array_size(names));
+
+	assert_non_null(job);
+	job->state = state;
+	set(&job->phase, phase);
+	set(&job->roles[0].name, "trainer");
+	set(&job->roles[1].name, "reader");
+	for (size_t i = 0; i < array_size(names); i++) {
+		set(&job->replicas[i].name, names[i]);
+		job->replicas[i].role = i / 2;
+		job->replicas[i].state = state;
+		job->replicas[i].started = 1;
+	}
+	return job;
+}
+
+static struct spec_replica *failed(struct spec_job *job, size_t i, int64_t finished, int exit_code,
+				   int signal)
+{
+	struct spec_replica *r = &job->replicas[i];
+
+	r->state = SPEC_FAILED;
+	r->finished = finished;
+	r->exit_code = exit_code;
+	r->signal = signal;
+	set(&r->reason, signal ? "Signal" : "Error");
+	set(&r->message, "what the backend says");
+	return r;
+}
+
+static void assert_why(const struct spec_job *job, const char *want)
+{
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	spec_status_why(job, &text, &len);
+	assert_int_equal(len, strlen(text));
+	assert_string_equal(text, want);
+}
+
+static void test_nothing_to_say(void **state)
+{
+	static const enum spec_state states[] = {SPEC_SUBMITTED, SPEC_PENDING, SPEC_RUNNING,
+						 SPEC_SUCCEEDED, SPEC_UNKNOWN};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(states); i++) {
+		cleanup_job struct spec_job *job = job_in(states[i], "Some");
+
+		assert_why(job, "");
+	}
+}
+
+/* The first to fail is named, not the first in the list, nor those ended because of it. */
+static void test_first_failure(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+
+	(void)state;
+	failed(job, 0, 300, -1, 15);
+	failed(job, 1, 200, 3, 0);
+	job->replicas[2].state = SPEC_CANCELLED;
+	job->replicas[2].finished = 100;
+	assert_why(job, "trainer-1 ended with exit code 3. It was the first of 2 replicas that "
+			"failed. It was not tried again, because max_retries is 0. Its output is "
+			"in trainer-1/log.\n");
+}
+
+static void test_signal_and_retries(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+
+	(void)state;
+	job->replicas[0].state = job->replicas[1].state = SPEC_CANCELLED;
+	failed(job, 2, 5, -1, 11);
+	job->retries = 2;
+	job->max_retries = 2;
+	assert_why(job, "reader-0 was ended by signal 11 (SIGSEGV). Retries used: 2; max_retries "
+			"is 2. Its output is in reader-0/log.\n");
+	job->replicas[2].signal = 9;
+	assert_why(job, "reader-0 was ended by signal 9 (SIGKILL), which the kernel also sends "
+			"when memory runs out. Retries used: 2; max_retries is 2. Its output is "
+			"in reader-0/log.\n");
+	job->replicas[2].signal = 40;
+	assert_why(job, "reader-0 was ended by signal 40. Retries used: 2; max_retries is 2. Its "
+			"output is in reader-0/log.\n");
+}
+
+static void test_exit_code_hints(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+
+	(void)state;
+	job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
+	failed(job, 0, 5, 127, 0);
+	assert_why(job, "trainer-0 ended with exit code 127 (a shell's way to say that a command "
+			"was not found). It was not tried again, because max_retries is 0. Its "
+			"output is in trainer-0/log.\n");
+	job->replicas[0].exit_code = 126;
+	assert_why(job, "trainer-0 ended with exit code 126 (a shell's way to say that a command "
+			"can't be executed). It was not tried again, because max_retries is 0. "
+			"Its output is in trainer-0/log.\n");
+}
+
+static void test_start_error(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+	struct spec_replica *r = failed(job, 1, 5, 128, 0);
+
+	(void)state;
+	job->replicas[0].state = job->replicas[2].state = SPEC_CANCELLED;
+	r->started = 0;
+	set(&r->reason, "StartError");
+	set(&r->message, "exec: \"pyton3\": not found in PATH");
+	assert_why(job,
+		   "trainer-1 could not be started: exec: \"pyton3\": not found in PATH. Check "
+		   "the entrypoint of role trainer: it must be a program in PATH or the path "
+		   "of an executable file. It was not tried again, because max_retries is "
+		   "0.\n");
+	set(&r->message, "working directory \"/x\": No such file or directory");
+	assert_why(job, "trainer-1 could not be started: working directory \"/x\": No such file or "
+			"directory. It was not tried again, because max_retries is 0.\n");
+}
+
+/* Its output could not be kept: that is the reason, whatever the program made of it. */
+static void test_output_lost(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+	struct spec_replica *r = failed(job, 1, 5, -1, 13);
+
+	(void)state;
+	job->replicas[0].state = job->replicas[2].state = SPEC_CANCELLED;
+	set(&r->reason, "OutputLost");
+	set(&r->message,
+	    "ended by signal 13 (SIGPIPE); its output can't be written: No space left on device");
+	assert_why(job,
+		   "trainer-1 failed: ended by signal 13 (SIGPIPE); its output can't be written: "
+		   "No space left on device. It was not tried again, because max_retries is 0. "
+		   "Its output is in trainer-1/log.\n");
+	job->state = SPEC_SUCCEEDED;
+	assert_why(job, "");
+	set(&job->reason, "OutputLost");
+	set(&job->message, "trainer-1: its output can't be written: No space left on device");
+	assert_why(job, "trainer-1: its output can't be written: No space left on device.\n");
+}
+
+/* What happened to the job as a whole is told by the job. */
+static void test_job_says_it(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+
+	(void)state;
+	set(&job->message, "kxfs ended without stopping the job");
+	set(&job->replicas[0].reason, "KxfsRestarted");
+	assert_why(job, "The job failed: kxfs ended without stopping the job.\n");
+	set(&job->phase, "Terminated");
+	set(&job->message, "terminated through ctl");
+	failed(job, 0, 1, -1, 15);
+	assert_why(job, "The job was ended: terminated through ctl.\n");
+}
+
+static void test_cancelled(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_CANCELLED, "Cancelled");
+
+	(void)state;
+	assert_why(job, "The job was cancelled.\n");
+	set(&job->message, "its directory was removed");
+	assert_why(job, "The job was cancelled: its directory was removed.\n");
+	job->suspended = true;
+	/* Where ctl can't resume it, nobody is told to try. */
+	assert_why(job, "The job is suspended.\n");
+	job->actions = 1u << SPEC_RESUME;
+	assert_why(job,
+		   "The job is suspended. To let it go on, write resume to its ctl; to end it, "
+		   "remove its directory.\n");
+	job->actions |= 1u << SPEC_TERMINATE;
+	assert_why(job,
+		   "The job is suspended. To let it go on, write resume to its ctl; to end it, "
+		   "write terminate there or remove its directory.\n");
+}
+
+static void test_waiting(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_RUNNING, "Running");
+	struct spec_replica *r = failed(job, 1, 0, 1, 0);
+
+	(void)state;
+	r->state = SPEC_PENDING;
+	job->retries = 1;
+	job->max_retries = 3;
+	/* One that is only taken along by a restart is not the cause. */
+	job->replicas[0].state = SPEC_PENDING;
+	set(&job->replicas[0].reason, "Restarting");
+	set(&job->replicas[0].message, "ended by signal TERM");
+	assert_why(job,
+		   "trainer-1 ended with exit code 1. It is about to be started again. Retries "
+		   "used: 1; max_retries is 3.\n");
+	set(&r->reason, "StartDelayed");
+	set(&r->message, "Resource temporarily unavailable");
+	assert_why(job, "trainer-1 can't be started yet, and is tried again: Resource temporarily "
+			"unavailable.\n");
+}
+
+/* What a cluster says of a pod that can't start. */
+static void test_cluster_waiting(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_PENDING, "Pending");
+	struct spec_replica *r = &job->replicas[1];
+
+	(void)state;
+	set(&job->message, "trainer-1: no such host");
+	set(&r->reason, "ImagePullBackOff");
+	set(&r->message, "no such host");
+	assert_why(job, "trainer-1 can't start: its image can't be pulled: no such host. Check "
+			"the image's name and tag, and that the cluster's nodes may pull it.\n");
+	set(&r->reason, "Unschedulable");
+	set(&r->message, "0/1 nodes are available");
+	assert_why(job, "trainer-1 fits on no node: 0/1 nodes are available.\n");
+}
+
+static void test_cluster_failed(void **state)
+{
+	static const struct {
+		const char *reason, *message;
+		int exit_code;
+		const char *why;
+	} table[] = {
+		{"OOMKilled", "exit code 137", 137,
+		 "trainer-0 was ended because it used more memory than its limit. Role trainer "
+		 "needs "
+		 "more memory, or must use less."},
+		{"Evicted", "The node was low on resource: memory", 137,
+		 "trainer-0 failed (Evicted): The node was low on resource: memory."},
+		{"Error", "container side: exit code 1", 0,
+		 "trainer-0 failed: container side: exit code 1."},
+		{"Error", "exit code 3", 3, "trainer-0 ended with exit code 3."},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+		struct spec_replica *r = failed(job, 0, 1, table[i].exit_code, 0);
+		char want[512];
+
+		job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
+		job->max_retries = 1;
+		set(&r->reason, table[i].reason);
+		set(&r->message, table[i].message);
+		snprintf(want, sizeof(want),
+			 "%s Retries used: 0; max_retries is 1. Its output is in trainer-0/log.\n",
+			 table[i].why);
+		assert_why(job, want);
+	}
+}
+
+static void test_one_line(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_PENDING, "Pending");
+	char text[2000], want[2000];
+
+	(void)state;
+	set(&job->message, "two\nlines,\tand \x1b[31mred!");
+	assert_why(job, "two lines, and  [31mred!\n");
+
+	/* A long message is cut between characters. */
+	memset(text, 'x', sizeof(text));
+	memcpy(text + 499, "\u00e9", 2);
+	text[1000] = '\0';
+	set(&job->message, text);
+	snprintf(want, sizeof(want), "%.501s ...\n", text);
+	assert_why(job, want);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_to_say),	   cmocka_unit_test(test_first_failure),
+		cmocka_unit_test(test_signal_and_retries), cmocka_unit_test(test_exit_code_hints),
+		cmocka_unit_test(test_start_error),	   cmocka_unit_test(test_job_says_it),
+		cmocka_unit_test(test_cancelled),	   cmocka_unit_test(test_waiting),
+		cmocka_unit_test(test_cluster_waiting),	   cmocka_unit_test(test_cluster_failed),
+		cmocka_unit_test(test_one_line),	   cmocka_unit_test(test_output_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cluster for tests of views: a job and its pods as a watch tells of them, event by event, and the
+ * snapshots that they make. Recorded events come from tests/replay/data.
+ */
+#ifndef KXFS_TESTS_UNIT_SPEC_KINDS_CLUSTER_WORLD_H
+#define KXFS_TESTS_UNIT_SPEC_KINDS_CLUSTER_WORLD_H
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/api/event.h"
+#include "spec/kinds/kind.h"
+#include "spec/api/split.h"
+#include "spec/view/watched.h"
+
+#define WORLD_PODS   64
+#define WORLD_EVENTS 64
+#define WORLD_SHOWN  32 /* replicas of a job that are told of */
+#define SECOND	     INT64_C(1000000000)
+
+struct world {
+	const struct spec_kind *kind; /* NULL: Volcano */
+	struct spec_job_view *job;
+	bool left; /* its object is gone */
+	struct spec_pod_view *pods[WORLD_PODS];
+	size_t n_pods;
+	const struct spec_job *last;
+	int64_t now;   /* seconds */
+	int64_t since; /* when the job was seen first, ns */
+	/* What else is known of it. */
+	struct spec_group_view *group;
+	struct spec_queue_view *queue;
+	struct spec_event_view *events[WORLD_EVENTS];
+	size_t n_events;
+	bool events_known;
+	char told[65536]; /* what changed, one a line */
+};
+
+/* FMT with ' as ". Static: good until the eighth text after it. */
+static inline const char *world_json(const char *fmt, ...) printf_like(1, 2);
+static inline const char *world_json(const char *fmt, ...)
+{
+	static char buffers[8][8192];
+	static unsigned next;
+	char *ret = buffers[next++ % array_size(buffers)];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(ret, sizeof(buffers[0]), fmt, ap);
+	va_end(ap);
+	assert_in_range(n, 1, sizeof(buffers[0]) - 1);
+	for (char *p = ret; *p; p++)
+		*p = *p == '\'' ? '"' : *p;
+	return ret;
+}
+
+static inline const struct spec_kind *world_kind(const struct world *w)
+{
+	return w->kind ? w->kind : &spec_volcano;
+}
+
+static inline void world_clear(struct world *w)
+{
+	const struct spec_kind *kind = w->kind;
+
+	spec_job_view_free(w->job);
+	for (size_t i = 0; i < w->n_pods; i++)
+		spec_pod_view_free(w->pods[i]);
+	for (size_t i = 0; i < w->n_events; i++)
+		spec_event_view_unref(w->events[i]);
+	spec_group_view_free(w->group);
+	spec_queue_view_unref(w->queue);
+	spec_job_unref(w->last);
+	*w = (struct world){.kind = kind};
+}
+
+/* The state of the job and of its replicas: "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING". */
+static inline void world_describe(const struct spec_job *job, char ret[4096])
+{
+	size_t n = (size_t)snprintf(ret, 4096, "%s", spec_state_name(job->state));
+
+	for (size_t i = 0; i < job->n_replicas && i < WORLD_SHOWN; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+
+		n += (size_t)snprintf(ret + n, 4096 - n, " %s=%s", r->name,
+				      spec_state_name(r->state));
+		if (r->exit_code >= 0)
+			n += (size_t)snprintf(ret + n, 4096 - n, "/%d", r->exit_code);
+		if (*r->reason)
+			n += (size_t)snprintf(ret + n, 4096 - n, "/%s", r->reason);
+		if (r->attempt > 0)
+			n += (size_t)snprintf(ret + n, 4096 - n, "/attempt %u", r->attempt);
+	}
+	snprintf(ret + n, 4096 - n, "\n");
+}
+
+/* Make a snapshot of what is known; note it if a user would see a difference. */
+static inline void world_look(struct world *w)
+{
+	const struct spec_view_context ctx = {
+		.reader = world_kind(w)->reader,
+		.control = world_kind(w)->control,
+		.backend = world_kind(w)->name,
+		.namespace = "ns",
+		.now = ++w->now * SECOND,
+		.own = true,
+		.history = w->left,
+		.since = w->since,
+		.group = w->group,
+		.queue = w->queue,
+		.events = w->events,
+		.n_events = w->n_events,
+		.events_known = w->events_known,
+		.before = w->last,
+	};
+	struct spec_job *job;
+	char line[4096];
+	size_t len = strlen(w->told);
+	const char *before;
+
+	if (!w->job)
+		return;
+	job = spec_view_job(w->job, (const struct spec_pod_view *const *)w->pods, w->n_pods, &ctx);
+	assert_non_null(job);
+	spec_job_unref(w->last);
+	w->last = job;
+	world_describe(job, line);
+	before = len > 0 ? memrchr(w->told, '\n', len - 1) : NULL;
+	before = before ? before + 1 : w->told;
+	if (!streq(before, line))
+		snprintf(w->told + len, sizeof(w->told) - len, "%s", line);
+}
+
+static inline const struct spec_job_view *world_find(void *data, const char *uid)
+{
+	const struct world *w = data;
+
+	return w->job && streq(w->job->meta.uid, uid) ? w->job : NULL;
+}
+
+static inline void world_job(struct world *w, const char *json, bool gone)
+{
+	struct spec_job_view *view;
+
+	assert_int_equal(spec_job_view_parse_again(world_kind(w)->reader, json, strlen(json),
+						   world_find, w, &view),
+			 0);
+	spec_job_view_free(w->job);
+	w->job = view;
+	w->left = gone;
+	world_look(w);
+}
+
+static inline void world_pod(struct world *w, const char *json, bool gone)
+{
+	struct spec_pod_view *view;
+	size_t i = 0;
+
+	assert_int_equal(spec_pod_view_parse(world_kind(w)->reader, json, strlen(json), &view), 0);
+	while (i < w->n_pods && !streq(w->pods[i]->meta.uid, view->meta.uid))
+		i++;
+	assert_true(i < WORLD_PODS);
+	if (i < w->n_pods) {
+		spec_pod_view_inherit(view, w->pods[i]);
+		spec_pod_view_free(w->pods[i]);
+	} else {
+		w->n_pods++;
+	}
+	view->gone = gone;
+	w->pods[i] = view;
+	world_look(w);
+}
+
+/* --- what else is watched -------------------------------------------------------------------- */
+
+static inline void world_group(struct world *w, const char *json, bool gone)
+{
+	spec_group_view_free(w->group);
+	w->group = NULL;
+	if (!gone) {
+		assert_int_equal(spec_group_view_parse(json, strlen(json), &w->group), 0);
+		w->group->seen = w->group->meta.created;
+	}
+	world_look(w);
+}
+
+/* Of each cause the newest, as events.c keeps them. */
+static inline void world_event(struct world *w, const char *json)
+{
+	struct spec_event_view *view;
+	size_t i = 0;
+
+	assert_int_equal(spec_event_view_parse(json, strlen(json), &view), 0);
+	while (i < w->n_events && !spec_event_view_same(w->events[i], view))
+		i++;
+	assert_true(i < WORLD_EVENTS);
+	if (i < w->n_events)
+		spec_event_view_unref(w->events[i]);
+	else
+		w->n_events++;
+	w->events[i] = view;
+	world_look(w);
+}
+
+static inline void world_queue(struct world *w, const char *json)
+{
+	spec_queue_view_unref(w->queue);
+	assert_int_equal(spec_queue_view_parse(json, strlen(json), &w->queue), 0);
+	world_look(w);
+}
+
+/* --- recordings ------------------------------------------------------------------------------ */
+
+enum world_file { WORLD_FILE_JOBS, WORLD_FILE_PODS, WORLD_FILE_GROUPS, WORLD_FILE_EVENTS };
+
+struct world_change {
+	long version;
+	enum world_file file;
+	bool gone;
+	char *object;
+};
+
+struct world_changes {
+	struct world_change v[512];
+	size_t n;
+	enum world_file file;
+};
+
+static inline int world_change_add(void *data, const char *json, size_t len)
+{
+	struct world_changes *events = data;
+	struct spec_event e;
+
+	assert_int_equal(spec_event_parse(json, len, &e), 0);
+	if (e.type == SPEC_EVENT_BOOKMARK || e.type == SPEC_EVENT_ERROR) {
+		spec_event_clear(&e);
+		return 0;
+	}
+	assert_true(events->n < array_size(events->v));
+	events->v[events->n++] = (struct world_change){
+		.version = strtol(e.resource_version, NULL, 10),
+		.file = events->file,
+		.gone = e.type == SPEC_EVENT_DELETED,
+		.object = take_ptr(e.object),
+	};
+	spec_event_clear(&e);
+	return 0;
+}
+
+static inline void world_read(struct world_changes *events, const struct spec_kind *kind,
+			      const char *scenario, enum world_file which)
+{
+	static const char *const files[] = {
+		[WORLD_FILE_JOBS] = "volcano-jobs.jsonl",
+		[WORLD_FILE_PODS] = "pods.jsonl",
+		[WORLD_FILE_GROUPS] = "podgroups.jsonl",
+		[WORLD_FILE_EVENTS] = "events.jsonl",
+	};
+	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, true, world_change_add, events);
+	bool wrapped = kind != &spec_volcano && which == WORLD_FILE_JOBS;
+	char path[1024], bytes[777];
+	cleanup_file FILE *f = NULL;
+	size_t n;
+
+	snprintf(path, sizeof(path), TEST_SOURCE "/tests/replay/data/recordings/%s/%s", scenario,
+		 wrapped ? "appwrappers.jsonl" : files[which]);
+	events->file = which;
+	f = fopen(path, "re");
+	/* A gang that never started has no pods. */
+	if (!f && which == WORLD_FILE_PODS) {
+		spec_split_free(s);
+		return;
+	}
+	assert_non_null(f);
+	while ((n = fread(bytes, 1, sizeof(bytes), f)) > 0)
+		assert_int_equal(spec_split_feed(s, bytes, n), 0);
+	assert_int_equal(spec_split_end(s, NULL), 0);
+	spec_split_free(s);
+}
+
+static inline int world_by_version(const void *a, const void *b)
+{
+	const struct world_change *x = a, *y = b;
+
+	return x->version < y->version ? -1 : x->version > y->version;
+}
+
+static inline void world_apply(struct world *w, const struct world_change *c)
+{
+	switch (c->file) {
+	case WORLD_FILE_JOBS:
+		world_job(w, c->object, c->gone);
+		break;
+	case WORLD_FILE_PODS:
+		world_pod(w, c->object, c->gone);
+		break;
+	case WORLD_FILE_GROUPS:
+		world_group(w, c->object, c->gone);
+		break;
+	case WORLD_FILE_EVENTS:
+		world_event(w, c->object);
+		break;
+	}
+}
+
+/* Play the files of a recording up to LAST, in the order in which the server wrote; LOOK after each. */
+static inline void world_play_files(struct world *w, const char *scenario, enum world_file last,
+				    void (*look)(struct world *w, void *data), void *data)
+{
+	struct world_changes *changes = calloc(1, sizeof(*changes));
+
+	assert_non_null(changes);
+	for (int file = 0; file <= (int)last; file++)
+		world_read(changes, world_kind(w), scenario, (enum world_file)file);
+	qsort(changes->v, changes->n, sizeof(changes->v[0]), world_by_version);
+	for (size_t i = 0; i < changes->n; i++) {
+		world_apply(w, &changes->v[i]);
+		free(changes->v[i].object);
+		if (look)
+			look(w, data);
+	}
+	free(changes);
+}
+
+/* Play a recording, jobs and pods. */
+static inline void world_play(struct world *w, const char *scenario)
+{
+	world_play_files(w, scenario, WORLD_FILE_PODS, NULL, NULL);
+}
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * AppWrappers of v1beta2: what users see while a real controller runs them, and of objects that no
+ * recording has: in Kueue, with other objects inside, in trouble.
+ */
+#include "tests/unit/spec/kinds/cluster-world.h"
+
+static const struct scenario {
+	const char *name;
+	const char *told;
+	const char *reason, *message;
+	unsigned retries, max_retries;
+} scenarios[] = {
+	{"appwrapper_success",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING/0 trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING/0 trainer-1=RUNNING/0\n"
+	 "RUNNING trainer-0=RUNNING/0 trainer-1=SUCCEEDED/0/Completed\n"
+	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
+	 "Completed", "", 0, 3},
+	{"appwrapper_fail",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING/3/Error\n"
+	 "RUNNING trainer-0=RUNNING/3/Error trainer-1=RUNNING/3/Error\n"
+	 "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING/3/Error\n"
+	 "RUNNING trainer-0=FAILED/3/Error trainer-1=FAILED/3/Error\n"
+	 "FAILED trainer-0=FAILED/3/Error trainer-1=FAILED/3/Error\n",
+	 "Error", "trainer-0: exit code 3", 0, 0},
+	{"appwrapper_retry",
+	 "SUBMITTED trainer-0=PENDING\n"
+	 "PENDING trainer-0=PENDING\n"
+	 "RUNNING trainer-0=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING/3/Error\n"
+	 "RUNNING trainer-0=FAILED/3/Error\n"
+	 "PENDING trainer-0=PENDING/3/Error\n"
+	 "PENDING trainer-0=PENDING/attempt 1\n"
+	 "RUNNING trainer-0=RUNNING/attempt 1\n"
+	 "RUNNING trainer-0=RUNNING/3/Error/attempt 1\n"
+	 "RUNNING trainer-0=FAILED/3/Error/attempt 1\n"
+	 "PENDING trainer-0=PENDING/3/Error/attempt 1\n"
+	 "PENDING trainer-0=PENDING/attempt 2\n"
+	 "RUNNING trainer-0=RUNNING/attempt 2\n"
+	 "RUNNING trainer-0=RUNNING/3/Error/attempt 2\n"
+	 "RUNNING trainer-0=FAILED/3/Error/attempt 2\n"
+	 "FAILED trainer-0=FAILED/3/Error/attempt 2\n",
+	 "Error", "trainer-0: exit code 3", 2, 2},
+	{"appwrapper_pending",
+	 "SUBMITTED trainer-0=PENDING\n"
+	 "PENDING trainer-0=PENDING\n"
+	 "PENDING trainer-0=PENDING/Unschedulable\n"
+	 "PENDING trainer-0=PENDING/Restarting\n"
+	 "RUNNING trainer-0=CANCELLED/Deleted\n"
+	 "CANCELLED trainer-0=CANCELLED/Deleted\n",
+	 "Deleted", "it was removed from the cluster", 0, 3},
+	{"appwrapper_suspend_resume",
+	 "SUBMITTED trainer-0=PENDING\n"
+	 "PENDING trainer-0=PENDING\n"
+	 "RUNNING trainer-0=RUNNING\n"
+	 "RUNNING trainer-0=CANCELLED/0/Deleted\n"
+	 "CANCELLED trainer-0=CANCELLED/0/Deleted\n"
+	 "PENDING trainer-0=PENDING/0/Restarting\n"
+	 "PENDING trainer-0=PENDING/attempt 1\n"
+	 "RUNNING trainer-0=RUNNING/attempt 1\n"
+	 "RUNNING trainer-0=RUNNING/0/attempt 1\n"
+	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed/attempt 1\n",
+	 "Completed", "", 0, 3},
+	{"appwrapper_delete_running",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=PENDING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=CANCELLED/0/Deleted\n"
+	 "RUNNING trainer-0=CANCELLED/0/Deleted trainer-1=CANCELLED/0/Deleted\n"
+	 "CANCELLED trainer-0=CANCELLED/0/Deleted trainer-1=CANCELLED/0/Deleted\n",
+	 "Deleted", "it was removed from the cluster", 0, 3},
+};
+
+static void test_recordings(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(scenarios); i++) {
+		struct world w = {.kind = &spec_appwrapper};
+
+		world_play(&w, scenarios[i].name);
+		assert_string_equal(w.told, scenarios[i].told);
+		assert_string_equal(w.last->reason, scenarios[i].reason);
+		assert_string_equal(w.last->message, scenarios[i].message);
+		assert_int_equal(w.last->retries, scenarios[i].retries);
+		assert_int_equal(w.last->max_retries, scenarios[i].max_retries);
+		world_clear(&w);
+	}
+}
+
+/* --- objects that no recording has ------------------------------------------------------------ */
+
+#define POD(name, labels)                                                                          \
+	"{'template':{'apiVersion':'v1','kind':'Pod','metadata':{'name':'" name                    \
+	"','labels':{" labels "}}}}"
+#define ROLE(role, id)                                                                             \
+	"'torchx.pytorch.org/app-name':'App','torchx.pytorch.org/role-name':'" role                \
+	"','torchx.pytorch.org/replica-id':'" id "'"
+#define CONDITION(type, value, reason, message, second)                                            \
+	"{'type':'" type "','status':'" value "','reason':'" reason "','message':'" message        \
+	"','lastTransitionTime':'1970-01-01T00:00:" second "Z'}"
+
+/* TEXT with ' as ", in RET. */
+static void quote(const char *text, char ret[8192])
+{
+	snprintf(ret, 8192, "%s", text);
+	for (char *p = ret; *p; p++)
+		*p = *p == '\'' ? '"' : *p;
+}
+
+/* A job with these labels, spec and status, all without the braces around them. */
+static void job(struct world *w, const char *labels, const char *spec, const char *status)
+{
+	char *text cleanup_free = NULL;
+	char json[8192];
+
+	assert_true(asprintf(&text,
+			     "{'metadata':{'name':'j','uid':'u','generation':%lld,'labels':{%s}},"
+			     "'spec':{%s},'status':{%s}}",
+			     (long long)w->now + 1, labels, spec, status) > 0);
+	quote(text, json);
+	world_job(w, json, false);
+}
+
+static void pod(struct world *w, const char *name, const char *uid, unsigned created,
+		const char *status)
+{
+	char *text cleanup_free = NULL;
+	char json[8192];
+
+	assert_true(asprintf(&text,
+			     "{'metadata':{'name':'%s','uid':'%s','creationTimestamp':"
+			     "'1970-01-01T00:00:%02uZ'},'spec':{'containers':[{'name':'c'}]},"
+			     "'status':{'phase':'%s'}}",
+			     name, uid, created, status) > 0);
+	quote(text, json);
+	world_pod(w, json, false);
+}
+
+static void assert_job(const struct world *w, enum spec_state state, bool suspended,
+		       const char *reason, const char *message)
+{
+	assert_string_equal(spec_state_name(w->last->state), spec_state_name(state));
+	assert_int_equal(w->last->suspended, suspended);
+	assert_string_equal(w->last->reason, reason);
+	assert_string_equal(w->last->message, message);
+}
+
+static void test_phases(void **state)
+{
+	static const struct {
+		const char *phase, *suspend;
+		enum spec_state state;
+		bool suspended;
+		const char *reason;
+	} table[] = {
+		{"", "false", SPEC_SUBMITTED, false, ""},
+		{"Suspended", "false", SPEC_PENDING, false, ""},
+		{"Suspended", "true", SPEC_CANCELLED, true, "Suspended"},
+		{"Resuming", "false", SPEC_PENDING, false, ""},
+		{"Running", "false", SPEC_PENDING, false, ""},
+		{"Resetting", "false", SPEC_PENDING, false, ""},
+		{"Suspending", "false", SPEC_RUNNING, false, ""},
+		{"Suspending", "true", SPEC_RUNNING, false, ""},
+		{"Terminating", "false", SPEC_RUNNING, false, ""},
+		{"Succeeded", "false", SPEC_SUCCEEDED, false, "Completed"},
+		{"Failed", "false", SPEC_FAILED, false, "Failed"},
+		{"Failed", "true", SPEC_FAILED, false, "Failed"},
+		{"Dreaming", "false", SPEC_UNKNOWN, false, "UnknownPhase"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {.kind = &spec_appwrapper};
+		char spec[256], status[256];
+
+		snprintf(spec, sizeof(spec), "'suspend':%s,'components':[%s]", table[i].suspend,
+			 POD("j-0", ""));
+		snprintf(status, sizeof(status), "'phase':'%s'", table[i].phase);
+		job(&w, "", spec, status);
+		assert_job(&w, table[i].state, table[i].suspended, table[i].reason,
+			   table[i].state == SPEC_UNKNOWN
+				   ? "this version of kxfs does not know the phase"
+				   : "");
+		assert_string_equal(w.last->phase, table[i].phase);
+		world_clear(&w);
+	}
+}
+
+/* In a queue of Kueue, a job that is suspended waits; without one, somebody has stopped it. */
+static void test_kueue(void **state)
+{
+	struct world w = {.kind = &spec_appwrapper};
+	const char *spec = "'suspend':true,'components':[" POD("j-0", "") "]";
+
+	(void)state;
+	job(&w, "'kueue.x-k8s.io/queue-name':'research'", spec, "'phase':'Suspended'");
+	assert_job(&w, SPEC_PENDING, false, "QueuedInKueue",
+		   "it waits for Kueue to admit it from queue research");
+	assert_string_equal(w.last->queue, "research");
+	job(&w, "'kueue.x-k8s.io/queue-name':'research'", "'components':[" POD("j-0", "") "]",
+	    "'phase':'Running'");
+	assert_job(&w, SPEC_PENDING, false, "", "");
+	pod(&w, "j-0", "p", 10, "Running");
+	assert_job(&w, SPEC_RUNNING, false, "", "");
+	/* it takes the room back for another */
+	job(&w, "'kueue.x-k8s.io/queue-name':'research'", spec, "'phase':'Suspending'");
+	assert_job(&w, SPEC_RUNNING, false, "", "");
+	world_clear(&w);
+}
+
+/* What the controller found, where pods do not tell. */
+static void test_unhealthy(void **state)
+{
+	struct world w = {.kind = &spec_appwrapper};
+	const char *spec = "'components':[" POD("j-0", "") "]";
+
+	(void)state;
+	job(&w, "", spec,
+	    "'phase':'Failed','conditions':[" CONDITION("Unhealthy", "True", "CreateFailed",
+							"error creating components: no", "20") "]");
+	assert_job(&w, SPEC_FAILED, false, "CreateFailed", "error creating components: no");
+	assert_int_equal(w.last->finished, 20 * SECOND);
+	world_clear(&w);
+	job(&w, "", spec,
+	    "'phase':'Resetting','resettingCount':1,'conditions':[" CONDITION(
+		    "Unhealthy", "True", "InsufficientPodsReady", "1 pods pending", "20") "]");
+	assert_job(&w, SPEC_PENDING, false, "InsufficientPodsReady", "1 pods pending");
+	assert_int_equal(w.last->retries, 1);
+	/* the next try: that was the last one's trouble */
+	job(&w, "", spec,
+	    "'phase':'Resuming','resettingCount':1,'conditions':[" CONDITION(
+		    "Unhealthy", "True", "InsufficientPodsReady", "1 pods pending", "20") "]");
+	assert_job(&w, SPEC_PENDING, false, "", "");
+	world_clear(&w);
+}
+
+/* Ended when its quota was given back, not when what was left of it had been deleted. */
+static void test_end(void **state)
+{
+	struct world w = {.kind = &spec_appwrapper};
+
+	(void)state;
+	job(&w, "", "'components':[" POD("j-0", "") "]",
+	    "'phase':'Succeeded','conditions':[" CONDITION(
+		    "QuotaReserved", "False", "Succeeded", "",
+		    "20") "," CONDITION("ResourcesDeployed", "False", "Succeeded", "", "50") "]");
+	assert_int_equal(w.last->finished, 20 * SECOND);
+	world_clear(&w);
+}
+
+/* TorchX's roles, whatever else is inside. */
+static void test_roles(void **state)
+{
+	struct world w = {.kind = &spec_appwrapper};
+
+	(void)state;
+	job(&w, "",
+	    "'components':[{'template':{'apiVersion':'scheduling.sigs.k8s.io/v1alpha1','kind':"
+	    "'PodGroup'}}," POD("j-1", ROLE("trainer", "1")) "," POD(
+		    "j-0",
+		    ROLE("trainer",
+			 "0")) "," POD("j-1-0",
+				       ROLE("reader",
+					    "0")) ",{'podSets':[],'template':{'apiVersion':'v1',"
+						  "'kind':'Service','metadata':{'name':'j'}}}]",
+	    "'phase':'Running'");
+	assert_string_equal(w.last->app, "App");
+	assert_int_equal(w.last->n_roles, 2);
+	assert_string_equal(w.told,
+			    "PENDING trainer-0=PENDING trainer-1=PENDING reader-0=PENDING\n");
+	pod(&w, "j-0", "p0", 10, "Succeeded");
+	pod(&w, "j-1", "p1", 10, "Succeeded");
+	assert_job(&w, SPEC_RUNNING, false, "", "");
+	/* not waiting for the controller's word */
+	pod(&w, "j-1-0", "p2", 10, "Succeeded");
+	assert_job(&w, SPEC_SUCCEEDED, false, "Completed", "");
+	world_clear(&w);
+}
+
+/* Pods of another controller's objects are not shown: those that are do not tell the job's end. */
+static void test_hidden(void **state)
+{
+	struct world w = {.kind = &spec_appwrapper};
+	const char *spec = "'components':[" POD("j-0", "") ",{'template':{'apiVersion':'batch/v1',"
+							   "'kind':'Job'}}]";
+
+	(void)state;
+	job(&w, "", spec, "'phase':'Running'");
+	pod(&w, "j-0", "p", 10, "Succeeded");
+	assert_job(&w, SPEC_RUNNING, false, "", "");
+	job(&w, "", spec, "'phase':'Succeeded'");
+	assert_job(&w, SPEC_SUCCEEDED, false, "Completed", "");
+	world_clear(&w);
+	/* with none at all */
+	job(&w, "", "'components':[{'template':{'apiVersion':'batch/v1','kind':'Job'}}]",
+	    "'phase':'Running'");
+	assert_job(&w, SPEC_RUNNING, false, "", "");
+	assert_int_equal(w.last->n_replicas, 0);
+	world_clear(&w);
+}
+
+/* A mount that comes late counts the tries that it has not seen. */
+static void test_tries(void **state)
+{
+	struct world w = {.kind = &spec_appwrapper};
+	const char *spec = "'components':[" POD("j-0", "") "]";
+
+	(void)state;
+	job(&w, "", spec,
+	    "'phase':'Running','resettingCount':2,'conditions':[" CONDITION(
+		    "ResourcesDeployed", "True", "Resuming", "Reset complete", "30") "]");
+	pod(&w, "j-0", "p3", 30, "Running");
+	assert_int_equal(w.last->replicas[0].attempt, 2);
+	pod(&w, "j-0", "p3", 30, "Failed");
+	assert_int_equal(w.last->replicas[0].state, SPEC_FAILED);
+	job(&w, "", spec, "'phase':'Resetting','resettingCount':3");
+	assert_int_equal(w.last->replicas[0].state, SPEC_PENDING);
+	world_clear(&w);
+}
+
+/* Of wrong types: as if they were not there. */
+static void test_nonsense(void **state)
+{
+	static const char *const specs[] = {
+		"'components':{}",
+		"'components':[1,null,[],{},{'template':1},{'template':{'kind':5}}]",
+		"'components':[{'template':{'apiVersion':'v1','kind':'Pod','metadata':[]}}]",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(specs); i++) {
+		struct world w = {.kind = &spec_appwrapper};
+
+		job(&w, "'kueue.x-k8s.io/queue-name':[]", specs[i],
+		    "'phase':'Running','conditions':[1,{'type':[]}],'resettingCount':'x'");
+		assert_int_equal(w.last->retries, 0);
+		assert_string_equal(w.last->queue, "");
+		world_clear(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_recordings), cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_kueue),	   cmocka_unit_test(test_unhealthy),
+		cmocka_unit_test(test_end),	   cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_hidden),	   cmocka_unit_test(test_tries),
+		cmocka_unit_test(test_nonsense),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

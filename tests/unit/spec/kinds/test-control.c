@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* What ctl asks of a kind's controller: in which phases, how, and what tells that it was obeyed. */
+#include <json-c/json.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/kinds/kind.h"
+#include "spec/view/control.h"
+#include "spec/view/view.h"
+
+#define BUSY	(1u << SPEC_SUSPEND | 1u << SPEC_RESTART | 1u << SPEC_TERMINATE)
+#define CONTROL (&spec_volcano_control)
+
+static char name[] = "trainer", uid[] = "u-1";
+
+/* A job in PHASE, some of whose RETRIES of 3 are used up. */
+static struct spec_job_view job(const char *phase, unsigned retries)
+{
+	return (struct spec_job_view){
+		.meta = {.name = name, .uid = uid},
+		.phase = (char *)(uintptr_t)phase,
+		.retries = retries,
+		.retry_limit = 3,
+	};
+}
+
+static unsigned actions(const char *phase, unsigned retries)
+{
+	const struct spec_job_view v = job(phase, retries);
+
+	return CONTROL->actions(&v);
+}
+
+static void test_phases(void **state)
+{
+	static const char *const none[] = {"",		"Restarting", "Completing", "Terminating",
+					   "Completed", "Failed",     "Terminated", "Inventing"};
+
+	(void)state;
+	assert_int_equal(actions("Pending", 0), BUSY);
+	assert_int_equal(actions("Running", 0), BUSY);
+	assert_int_equal(actions("Aborting", 0), 1u << SPEC_RESUME);
+	assert_int_equal(actions("Aborted", 0), 1u << SPEC_RESUME);
+	for (size_t i = 0; i < array_size(none); i++)
+		assert_int_equal(actions(none[i], 0), 0);
+}
+
+/* What costs a retry is not offered when there is none; and why is said. */
+static void test_retries(void **state)
+{
+	struct spec_job_view v = job("Running", 2);
+
+	(void)state;
+	assert_int_equal(actions("Running", 1), BUSY);
+	assert_int_equal(actions("Running", 2), BUSY & ~(1u << SPEC_RESTART));
+	assert_int_equal(actions("Aborted", 2), 0);
+	assert_non_null(strstr(CONTROL->refusal(&v, SPEC_RESTART), "none left"));
+	assert_null(CONTROL->refusal(&v, SPEC_RESUME)); /* because of the phase */
+	v.retry_limit = 0;
+	assert_int_equal(CONTROL->actions(&v), BUSY);
+	v.meta.deleted = 1;
+	assert_int_equal(CONTROL->actions(&v), 0);
+	assert_non_null(strstr(CONTROL->refusal(&v, SPEC_RESTART), "being deleted"));
+}
+
+static void test_request(void **state)
+{
+	const struct spec_job_view v = job("Running", 0);
+	const struct spec_control_asked asked = {&v, "ns", SPEC_TERMINATE, "kxfs-1"};
+	struct spec_control_request rq;
+
+	(void)state;
+	assert_int_equal(CONTROL->request(&asked, &rq), 0);
+	assert_false(rq.patch);
+	assert_string_equal(rq.resource, "commands.bus.volcano.sh");
+	assert_string_equal(
+		rq.path, "/apis/bus.volcano.sh/v1alpha1/namespaces/ns/commands?fieldManager=kxfs");
+	assert_string_equal(
+		rq.body,
+		"{\"metadata\":{\"name\":\"kxfs-1\",\"namespace\":\"ns\",\"ownerReferences\":[{"
+		"\"apiVersion\":\"batch.volcano.sh/v1alpha1\",\"kind\":\"Job\",\"name\":"
+		"\"trainer\",\"uid\":\"u-1\"}]},\"apiVersion\":\"bus.volcano.sh/v1alpha1\","
+		"\"kind\":\"Command\",\"action\":\"TerminateJob\",\"target\":{\"apiVersion\":"
+		"\"batch.volcano.sh/v1alpha1\",\"kind\":\"Job\",\"name\":\"trainer\",\"uid\":"
+		"\"u-1\"}}");
+	spec_control_request_clear(&rq);
+}
+
+static void test_outcome(void **state)
+{
+	static const struct {
+		enum spec_action action;
+		const char *before, *now;
+		unsigned retries; /* now; before: 0 */
+		enum spec_control_outcome outcome;
+	} table[] = {
+		{SPEC_SUSPEND, "Running", "Running", 0, SPEC_CONTROL_OPEN},
+		{SPEC_SUSPEND, "Running", "Aborting", 0, SPEC_CONTROL_OBEYED},
+		{SPEC_SUSPEND, "Running", "Aborted", 0, SPEC_CONTROL_OBEYED},
+		{SPEC_SUSPEND, "Pending", "Running", 0, SPEC_CONTROL_OPEN},
+		{SPEC_SUSPEND, "Running", "Restarting", 1, SPEC_CONTROL_OPEN},
+		{SPEC_SUSPEND, "Running", "Completed", 0, SPEC_CONTROL_LATE},
+		{SPEC_RESUME, "Aborting", "Aborted", 0, SPEC_CONTROL_OPEN},
+		{SPEC_RESUME, "Aborted", "Restarting", 1, SPEC_CONTROL_OBEYED},
+		{SPEC_RESUME, "Aborted", "Pending", 1, SPEC_CONTROL_OBEYED},
+		{SPEC_RESTART, "Running", "Running", 0, SPEC_CONTROL_OPEN},
+		{SPEC_RESTART, "Running", "Running", 1, SPEC_CONTROL_OBEYED},
+		{SPEC_RESTART, "Running", "Completing", 0, SPEC_CONTROL_LATE},
+		{SPEC_TERMINATE, "Running", "Terminating", 0, SPEC_CONTROL_OBEYED},
+		{SPEC_TERMINATE, "Running", "Terminated", 0, SPEC_CONTROL_OBEYED},
+		{SPEC_TERMINATE, "Running", "Failed", 0, SPEC_CONTROL_LATE},
+		{SPEC_TERMINATE, "Running", "Aborted", 0, SPEC_CONTROL_LATE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		const struct spec_control_mark before = {table[i].before, 0};
+		const struct spec_job_view now = job(table[i].now, table[i].retries);
+
+		assert_int_equal(CONTROL->outcome(table[i].action, &before, &now),
+				 table[i].outcome);
+	}
+}
+
+/* --- AppWrapper v1beta2 ---------------------------------------------------------------------- */
+
+#define WRAPPER (&spec_appwrapper_control)
+
+static struct spec_job_view wrapper(const char *phase, bool asked, const char *queue)
+{
+	return (struct spec_job_view){
+		.meta = {.name = name, .uid = uid},
+		.phase = (char *)(uintptr_t)phase,
+		.queue = (char *)(uintptr_t)queue,
+		.asked = asked,
+	};
+}
+
+static void test_wrapper_actions(void **state)
+{
+	static const char *const open[] = {"",	      "Suspended", "Resuming",
+					   "Running", "Resetting", "Suspending"};
+	static const char *const over[] = {"Succeeded", "Failed", "Terminating"};
+	struct spec_job_view v;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(open); i++) {
+		v = wrapper(open[i], false, "");
+		assert_int_equal(WRAPPER->actions(&v), 1u << SPEC_SUSPEND);
+		v = wrapper(open[i], true, "");
+		assert_int_equal(WRAPPER->actions(&v), 1u << SPEC_RESUME);
+		v = wrapper(open[i], false, "research");
+		assert_int_equal(WRAPPER->actions(&v), 0);
+		assert_non_null(strstr(WRAPPER->refusal(&v, SPEC_SUSPEND), "Kueue"));
+	}
+	for (size_t i = 0; i < array_size(over); i++) {
+		v = wrapper(over[i], false, "");
+		assert_int_equal(WRAPPER->actions(&v), 0);
+		assert_null(WRAPPER->refusal(&v, SPEC_SUSPEND)); /* because of the phase */
+	}
+	assert_int_equal(WRAPPER->known, 1u << SPEC_SUSPEND | 1u << SPEC_RESUME);
+}
+
+static void test_wrapper_request(void **state)
+{
+	const struct spec_job_view v = wrapper("Running", false, "");
+	const struct spec_control_asked asked = {&v, "ns", SPEC_SUSPEND, "kxfs-1"};
+	struct spec_control_request rq;
+
+	(void)state;
+	assert_int_equal(WRAPPER->request(&asked, &rq), 0);
+	assert_true(rq.patch);
+	assert_string_equal(rq.path, "/apis/workload.codeflare.dev/v1beta2/namespaces/ns/"
+				     "appwrappers/trainer?fieldManager=kxfs");
+	assert_string_equal(rq.body,
+			    "{\"metadata\":{\"uid\":\"u-1\"},\"spec\":{\"suspend\":true}}");
+	spec_control_request_clear(&rq);
+}
+
+static void test_wrapper_outcome(void **state)
+{
+	static const struct {
+		enum spec_action action;
+		const char *phase;
+		bool asked;
+		enum spec_control_outcome outcome;
+	} table[] = {
+		{SPEC_SUSPEND, "Running", false, SPEC_CONTROL_OPEN},
+		{SPEC_SUSPEND, "Running", true, SPEC_CONTROL_OPEN},
+		{SPEC_SUSPEND, "Suspended", false, SPEC_CONTROL_OPEN}, /* of before it began */
+		{SPEC_SUSPEND, "Suspending", true, SPEC_CONTROL_OBEYED},
+		{SPEC_SUSPEND, "Suspended", true, SPEC_CONTROL_OBEYED},
+		{SPEC_SUSPEND, "Succeeded", true, SPEC_CONTROL_LATE},
+		{SPEC_RESUME, "Suspended", true, SPEC_CONTROL_OPEN},
+		{SPEC_RESUME, "Suspended", false, SPEC_CONTROL_OPEN},
+		{SPEC_RESUME, "Resuming", false, SPEC_CONTROL_OBEYED},
+		{SPEC_RESUME, "Running", false, SPEC_CONTROL_OBEYED},
+		{SPEC_RESUME, "Terminating", false, SPEC_CONTROL_LATE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		const struct spec_job_view v = wrapper(table[i].phase, table[i].asked, "");
+		const struct spec_control_mark before = {"Running", 0};
+
+		assert_int_equal(WRAPPER->outcome(table[i].action, &before, &v), table[i].outcome);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_phases),		cmocka_unit_test(test_retries),
+		cmocka_unit_test(test_request),		cmocka_unit_test(test_outcome),
+		cmocka_unit_test(test_wrapper_actions), cmocka_unit_test(test_wrapper_request),
+		cmocka_unit_test(test_wrapper_outcome),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

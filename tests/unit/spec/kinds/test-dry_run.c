@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Who decides what a dry run is for: the source, else the document; and which run options count. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "spec/kinds/dry_run.h"
+
+#define ROLES "roles: [{name: r, image: i, entrypoint: e}]\n"
+
+/* The first lines of what is made for BACKEND of TEXT with "-o KEY=VALUE", or the errors. */
+static char *make(const char *backend, const char *text, const char *key, const char *value)
+{
+	struct spec_pair option = {(char *)(uintptr_t)key, (char *)(uintptr_t)value};
+	struct spec_dry_run d = {
+		.backend = backend,
+		.namespace = "",
+		.args = &option,
+		.n_args = key ? 1 : 0,
+		.file = "a.yaml",
+		.submitter = "ada@login1",
+		.work_dir = "/w",
+		.now = INT64_C(1700000000000000000),
+		.random = {1, 2, 3, 4, 5, 6, 7, 8, 9},
+	};
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	char *ret = NULL;
+	size_t len;
+	int err = spec_dry_run(&d, text, strlen(text), &ret, &len, &e);
+
+	assert_int_equal(err, e.err);
+	if (err)
+		ret = spec_errors_text(&e, d.file);
+	else
+		assert_int_equal(strlen(ret), len);
+	spec_errors_clear(&e);
+	assert_non_null(ret);
+	return ret;
+}
+
+static void assert_made(const char *backend, const char *text, const char *key, const char *value,
+			const char *wanted)
+{
+	char *got = make(backend, text, key, value);
+
+	if (!strstr(got, wanted))
+		fail_msg("%s is not in: %s", wanted, got);
+	free(got);
+}
+
+static void test_source_decides(void **state)
+{
+	(void)state;
+	assert_made("volcano", "name: a\n" ROLES, "queue", "q", "\n  queue: q\n");
+	assert_made("mcad", "name: a\n" ROLES, NULL, NULL, "\nkind: AppWrapper\n");
+	assert_made("local", "name: a\n" ROLES, NULL, NULL, "\nwork_dir: /w\n");
+	assert_made("mcad", "scheduler: volcano\nname: a\n" ROLES, NULL, NULL,
+		    "a.yaml:1:12: scheduler: is volcano, but jobs are run by mcad here");
+}
+
+static void test_document_decides(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		const char *backend = i ? "local" : "";
+
+		assert_made(backend, "scheduler: volcano\nname: a\n" ROLES, "queue", "q",
+			    "\n  queue: q\n");
+		assert_made(backend, "scheduler: mcad\nname: a\n" ROLES, NULL, NULL,
+			    "\nkind: AppWrapper\n");
+		assert_made(backend, "scheduler: local\nname: a\n" ROLES, NULL, NULL,
+			    "\nfile: a.yaml\n");
+		assert_made(backend,
+			    "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n"
+			    "metadata: {name: x}\n",
+			    NULL, NULL, "\n  name: x\n");
+	}
+	assert_made("", "name: a\n" ROLES, NULL, NULL, "a.yaml: scheduler: is not given");
+}
+
+/* All that is wrong is told at once, as for the source of that kind. */
+static void test_errors(void **state)
+{
+	static const char text[] = "scheduler: volcano\nname: a\nname: b\nscheduler_args: {x: 1}\n"
+				   "roles: [{name: r, image: i, entrypoint: e, more: 1}]\n";
+	char *by_document = make("local", text, NULL, NULL);
+	char *by_source = make("volcano", text, NULL, NULL);
+
+	(void)state;
+	assert_string_equal(by_document, by_source);
+	assert_non_null(strstr(by_source, "more: unknown field"));
+	free(by_document);
+	free(by_source);
+}
+
+static void test_options(void **state)
+{
+	(void)state;
+	/* Those of a local mount are for all kinds, those of one document only for its own. */
+	assert_made("local", "scheduler: mcad\nname: a\n" ROLES, "queue", "q",
+		    "\nkind: AppWrapper\n");
+	assert_made("", "scheduler: mcad\nname: a\n" ROLES, "queue", "q",
+		    "a.yaml: -o queue: mcad has no such run option");
+	assert_made("mcad", "name: a\n" ROLES, "queue", "q",
+		    "a.yaml: -o queue: mcad has no such run option");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_source_decides),
+		cmocka_unit_test(test_document_decides),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_options),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

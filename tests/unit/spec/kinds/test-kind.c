@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of kinds, and what AppDefs and local jobs are told of it.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/kinds/kind.h"
+#include "spec/kinds/local.h"
+
+static void test_table(void **state)
+{
+	(void)state;
+	assert_ptr_equal(spec_kind_find("volcano"), &spec_volcano);
+	assert_ptr_equal(spec_kind_find("mcad"), &spec_mcad);
+	assert_null(spec_kind_find("local"));
+	for (size_t i = 0; spec_kind_at(i); i++) {
+		const struct spec_kind *kind = spec_kind_at(i);
+
+		assert_ptr_equal(spec_kind_find(kind->name), kind);
+		assert_non_null(spec_option_find(kind->options, "no_annotations"));
+		assert_null(spec_option_find(kind->options, "namespace"));
+	}
+}
+
+/* Reading an AppDef for KIND says EXPECTED; "": it is accepted. */
+static void check_read(const char *text, const struct spec_kind *kind, const char *expected)
+{
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app_rules rules;
+	struct spec_yaml *root = NULL;
+	struct spec_app *app = NULL;
+	char *errors;
+
+	spec_kind_app_rules(&rules, kind, NULL);
+	assert_int_equal(spec_yaml_parse(text, strlen(text), &root, &e), 0);
+	spec_app_read(root, &rules, &app, &e);
+	errors = spec_errors_text(&e, NULL);
+	assert_string_equal(errors, expected);
+	free(errors);
+	spec_app_free(app);
+	spec_yaml_free(root);
+	spec_errors_clear(&e);
+}
+
+/* Which schedulers a document may name for a mount of each kind. */
+static void test_rules(void **state)
+{
+	static const char mcad[] =
+		"name: a\nscheduler: mcad\nroles:\n- {name: r, image: i, entrypoint: e}\n";
+	static const char local[] =
+		"name: a\nscheduler: local\nroles:\n- {name: r, image: i, entrypoint: e}\n";
+
+	(void)state;
+	check_read(mcad, NULL, "");
+	check_read(local, NULL, "");
+	check_read(mcad, &spec_mcad, "");
+	check_read(mcad, &spec_appwrapper, "");
+	check_read(mcad, &spec_volcano,
+		   "2:12: scheduler: is mcad, but jobs are run by volcano here\n");
+	check_read(local, &spec_mcad, "2:12: scheduler: is local, but jobs are run by mcad here\n");
+}
+
+/* Whose names are too long for Volcano's pods: local jobs have its rules, those of the others have none. */
+static void test_names(void **state)
+{
+	static const char text[] =
+		"name: a23456789012345678901234567890\nscheduler: %s\nroles:\n"
+		"- {name: r23456789012345678901234567890, image: i, entrypoint: e}\n";
+	static const char *const names[] = {"volcano", "local", "mcad", "appwrapper"};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(names); i++) {
+		struct spec_errors e = SPEC_ERRORS_INIT;
+		struct spec_app *app = NULL;
+		char document[200];
+
+		snprintf(document, sizeof(document), text, names[i]);
+		assert_int_equal(spec_local_parse(document, strlen(document), NULL, &app, &e),
+				 i < 2 ? -EINVAL : 0);
+		spec_app_free(app);
+		spec_errors_clear(&e);
+	}
+}
+
+static void check_local(const char *text, int err, const char *expected)
+{
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app *app = NULL;
+	char *errors;
+
+	assert_int_equal(spec_local_parse(text, strlen(text), NULL, &app, &e), err);
+	errors = spec_errors_text(&e, NULL);
+	assert_string_equal(errors, expected);
+	free(errors);
+	spec_app_free(app);
+	spec_errors_clear(&e);
+}
+
+static void test_local(void **state)
+{
+	(void)state;
+	check_local("name: a\nroles:\n- {name: r, image: i, entrypoint: e}\n", 0, "");
+	check_local(
+		"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec: {}\n", -EINVAL,
+		"1:1: this is a ready manifest (kind: Job), which only the mount of a cluster can "
+		"send; write an AppDef, see appdef(5)\n");
+	check_local(
+		"apiVersion: v1\nkind: Pod\nspec: {}\n", -EINVAL,
+		"1:1: this is a manifest of another kind (Pod), which nobody can send here; write "
+		"an AppDef, see appdef(5)\n");
+	check_local(
+		"name: a\nkind: Job\nroles:\n- {name: r, image: i, entrypoint: e}\n", -EINVAL,
+		"2:1: kind: unknown field; the fields here are name, roles, metadata, scheduler, "
+		"scheduler_args\n");
+	check_local("- a\n", -EINVAL,
+		    "1:1: must be a map, not a list; an AppDef begins with \"name: \"\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_local),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Manifests beyond what the golden cases hold: names, annotations, ready manifests, sizes, where
+ * errors are said to be.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <json-c/json.h>
+
+#include "spec/base/limits.h"
+#include "spec/kinds/manifest.h"
+#include "spec/base/name.h"
+
+#define APP                                                                                        \
+	"name: app\nroles:\n- name: r\n  image: i\n  entrypoint: e\n  resource: {cpu: 1, gpu: 0, " \
+	"memMB: 2000}\n"
+
+static struct spec_pair queue[] = {{(char[]){"queue"}, (char[]){"q"}}};
+
+static struct spec_manifest_request request(const struct spec_kind *kind)
+{
+	return (struct spec_manifest_request){
+		.kind = kind,
+		.options = queue,
+		.n_options = kind == &spec_volcano,
+		.identity = {.random = {1234567890123456789u, 9876543210987654321u},
+			     .namespace = "ns",
+			     .submission = "uuid",
+			     .submitter = "ada@login1"},
+	};
+}
+
+static struct json_object *make(const struct spec_manifest_request *rq, const char *text)
+{
+	cleanup(spec_manifest_freep) struct spec_manifest *m = NULL;
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct json_object *ret, *metadata, *name;
+
+	if (spec_manifest_make(text, strlen(text), rq, &m, &e) < 0) {
+		char *errors cleanup_free = spec_errors_text(&e, "f");
+
+		fail_msg("%s", errors);
+	}
+	assert_int_equal(strlen(m->json), m->json_len);
+	ret = json_tokener_parse(m->json);
+	assert_non_null(ret);
+	assert_true(json_object_object_get_ex(ret, "metadata", &metadata));
+	assert_true(json_object_object_get_ex(metadata, "name", &name));
+	assert_string_equal(json_object_get_string(name), m->id);
+	return ret;
+}
+
+/* The errors of TEXT, one a line. */
+static char *refuse(const struct spec_manifest_request *rq, const char *text, int err)
+{
+	struct spec_manifest *m = NULL;
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	char *ret;
+
+	assert_int_equal(spec_manifest_make(text, strlen(text), rq, &m, &e), err);
+	assert_null(m);
+	assert_int_equal(e.err, err);
+	ret = spec_errors_text(&e, "f");
+	assert_non_null(ret);
+	spec_errors_clear(&e);
+	return ret;
+}
+
+static struct json_object *member(struct json_object *o, const char *a, const char *b)
+{
+	struct json_object *inner = NULL, *ret = NULL;
+
+	if (json_object_object_get_ex(o, a, &inner))
+		json_object_object_get_ex(inner, b, &ret);
+	return ret;
+}
+
+static const char *text_of(struct json_object *o, const char *a, const char *b)
+{
+	return json_object_get_string(member(o, a, b));
+}
+
+static void test_names(void **state)
+{
+	struct spec_manifest_request volcano = request(&spec_volcano), mcad = request(&spec_mcad);
+	struct json_object *a = make(&volcano, APP), *b = make(&mcad, APP);
+	char suffix[SPEC_SUFFIX_MAX], name[64];
+
+	(void)state;
+	spec_name_suffix(volcano.identity.random[0], suffix);
+	snprintf(name, sizeof(name), "app-%s", suffix);
+	assert_string_equal(text_of(a, "metadata", "name"), name);
+	assert_null(member(a, "metadata", "namespace"));
+	assert_int_equal(strlen(text_of(b, "metadata", "name")), strlen("app-") + 14);
+	assert_string_equal(text_of(b, "metadata", "namespace"), "ns");
+	json_object_put(a);
+	json_object_put(b);
+	/* Nothing random: names are still legal and as long as promised. */
+	mcad.identity.random[0] = mcad.identity.random[1] = 0;
+	b = make(&mcad, APP);
+	assert_memory_equal(text_of(b, "metadata", "name"), "app", 3);
+	json_object_put(b);
+}
+
+static void test_annotations(void **state)
+{
+	struct spec_manifest_request rq = request(&spec_mcad);
+	struct json_object *o = make(&rq, APP), *notes;
+	char *large cleanup_free = malloc(SPEC_MAX_APPDEF_NOTE + sizeof(APP));
+
+	(void)state;
+	notes = member(o, "metadata", "annotations");
+	assert_int_equal(json_object_object_length(notes), 3);
+	assert_string_equal(json_object_get_string(json_object_object_get(notes, "kxfs/appdef")),
+			    APP);
+	assert_string_equal(json_object_get_string(json_object_object_get(notes, "kxfs/submitter")),
+			    "ada@login1");
+	assert_string_equal(json_object_get_string(
+				    json_object_object_get(notes, "kxfs/submission")),
+			    "uuid");
+	json_object_put(o);
+
+	assert_non_null(large);
+	strcpy(large, APP);
+	memset(large + strlen(APP), '#', SPEC_MAX_APPDEF_NOTE);
+	large[SPEC_MAX_APPDEF_NOTE] = '\0';
+	o = make(&rq, large);
+	notes = member(o, "metadata", "annotations");
+	assert_non_null(json_object_object_get(notes, "kxfs/appdef"));
+	json_object_put(o);
+	strcat(large, "#");
+	o = make(&rq, large);
+	notes = member(o, "metadata", "annotations");
+	assert_null(json_object_object_get(notes, "kxfs/appdef"));
+	assert_int_equal(strlen(json_object_get_string(
+				 json_object_object_get(notes, "kxfs/appdef-sha256"))),
+			 64);
+	json_object_put(o);
+
+	o = make(&rq, APP "scheduler_args: {no_annotations: true}\n");
+	assert_null(member(o, "metadata", "annotations"));
+	json_object_put(o);
+}
+
+/* All errors at once, each where it stands. */
+static void test_positions(void **state)
+{
+	struct spec_manifest_request rq = request(&spec_volcano);
+	char *text cleanup_free = NULL;
+
+	(void)state;
+	text = refuse(&rq,
+		      "name: app\n"
+		      "roles:\n"
+		      "- name: a\n"
+		      "  image: 'sha256:1'\n"
+		      "  entrypoint: e\n"
+		      "  retry_policy: HOT_SPARE\n"
+		      "  max_retries: 1\n"
+		      "  mounts: [{type: bind, src_path: /a, dst_path: /dev/shm}]\n"
+		      "- name: b\n"
+		      "  image: i\n"
+		      "  entrypoint: e\n"
+		      "  metadata: {kubernetes: {spec: {volumes: {}}}}\n",
+		      -EINVAL);
+	assert_string_equal(text, "f:4:10: roles[0].image: is the id of a local image; the run "
+				  "option image_repo has to "
+				  "name the repository it was pushed to\n"
+				  "f:6:17: roles[0].retry_policy: Volcano can't do HOT_SPARE: use "
+				  "APPLICATION or REPLICA, "
+				  "or max_retries: 0\n"
+				  "f:8:11: roles[0].mounts: /dev/shm is mounted twice: every pod "
+				  "has memory mounted there\n"
+				  "f:12:43: roles[1].metadata.kubernetes.spec.volumes: must be a "
+				  "list, as in the pod, but "
+				  "is a map\n");
+	free(text);
+	text = refuse(&rq, APP "scheduler: mcad\n", -EINVAL);
+	assert_string_equal(text, "f:7:12: scheduler: is mcad, but jobs are run by volcano here\n");
+	free(text);
+	rq.n_options = 0;
+	text = refuse(&rq, APP, -EINVAL);
+	assert_memory_equal(text, "f: scheduler_args.queue: ", 25);
+}
+
+/* What the API server would refuse later, in either kind. */
+static void test_values(void **state)
+{
+	static const char *const cases[][2] = {
+		{"image: ' i', entrypoint: e", "image: must not begin or end with a space"},
+		{"image: i, entrypoint: e, mounts: [{type: bind, src_path: /a/../b, dst_path: /x}]",
+		 "mounts: /a/../b: a path of the host must not hold \"..\""},
+		{"image: i, entrypoint: e, mounts: ['type=volume,src=c,dst=/a:b']",
+		 "mounts: /a:b: a path in the container must not hold \":\""},
+		{"image: i, entrypoint: e, mounts: ['type=volume,src=c,dst=/a', "
+		 "'type=device,src=/a']",
+		 "mounts: /a is mounted twice"},
+		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 0, memMB: 1, devices: {fpga: "
+		 "1}}",
+		 "resource.devices: \"fpga\" is no resource"},
+		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 0, memMB: 1, devices: {'a/b c': "
+		 "1}}",
+		 "resource.devices: \"a/b c\" is no resource"},
+		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]'}", "env.A: names no field"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * array_size(cases); i++) {
+		struct spec_manifest_request rq = request(spec_kind_at(i % 2));
+		char *document cleanup_free = NULL, *text cleanup_free = NULL;
+
+		assert_true(asprintf(&document, "name: a\nroles: [{name: r, %s}]\n",
+				     cases[i / 2][0]) > 0);
+		text = refuse(&rq, document, -EINVAL);
+		assert_memory_equal(text, "f:2:", 4);
+		if (!strstr(text, cases[i / 2][1]))
+			fail_msg("%s", text);
+	}
+}
+
+/* Names are checked by the rules of the kind, whether the document names it or not. */
+static void test_long_names(void **state)
+{
+	static const char text[] = "name: a123456789a123456789a123456789a123456789a123456789\n"
+				   "roles: [{name: r, image: i, entrypoint: e}]\n";
+	struct spec_manifest_request volcano = request(&spec_volcano), mcad = request(&spec_mcad);
+	struct json_object *made = make(&mcad, text);
+	char *errors cleanup_free = refuse(&volcano, text, -EINVAL);
+
+	(void)state;
+	json_object_put(made);
+	assert_memory_equal(errors, "f:1:7: name: pods of role \"r\" would have names of ", 50);
+}
+
+#define VOLCANO "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n"
+
+static void test_ready(void **state)
+{
+	struct spec_manifest_request rq = request(&spec_volcano);
+	struct json_object *o = make(&rq, VOLCANO "metadata:\n"
+						  "  name: mine\n"
+						  "  namespace: ns\n"
+						  "  uid: x\n"
+						  "  resourceVersion: '5'\n"
+						  "  generation: 2\n"
+						  "  creationTimestamp: '2026-11-21T09:08:40Z'\n"
+						  "  selfLink: /x\n"
+						  "  managedFields: [{manager: m}]\n"
+						  "  ownerReferences: [{uid: y}]\n"
+						  "  annotations: {a: b, kxfs/submission: old, "
+						  "kxfs/appdef: old}\n"
+						  "spec: {queue: x, n: 1.5, b: true}\n"
+						  "status: {state: {}}\n");
+	struct json_object *wanted = json_tokener_parse(
+		"{\"apiVersion\":\"batch.volcano.sh/v1alpha1\",\"kind\":\"Job\",\"metadata\":{"
+		"\"name\":\"mine\",\"namespace\":\"ns\",\"annotations\":{\"a\":\"b\","
+		"\"kxfs/submitter\":\"ada@login1\",\"kxfs/submission\":\"uuid\"}},"
+		"\"spec\":{\"queue\":\"x\",\"n\":1.5,\"b\":true}}");
+
+	(void)state;
+	if (!json_object_equal(o, wanted))
+		fail_msg("%s", json_object_to_json_string(o));
+	json_object_put(o);
+	json_object_put(wanted);
+	/* The queue is its own business. */
+	rq.n_options = 0;
+	o = make(&rq, VOLCANO "metadata: {name: mine}\n");
+	json_object_put(o);
+}
+
+/* A name that is taken gets another suffix, in place of the one that kxfs gave it before. */
+static void test_ready_renamed(void **state)
+{
+	static const char *const names[][2] = {
+		{"mine", "mine-mqkf5pcm9b1ch"},
+		{"trainer-v5mn39x7hrcl7", "trainer-mqkf5pcm9b1ch"},
+		{"trainer-large", "trainer-large-mqkf5pcm9b1ch"},
+		{"a23456789012345678901234567890123456789012345678901234567890123",
+		 "a23456789012345678901234567890123456789012345678-mqkf5pcm9b1ch"},
+	};
+	struct spec_manifest_request rq = request(&spec_volcano);
+
+	(void)state;
+	rq.identity.rename = true;
+	for (size_t i = 0; i < array_size(names); i++) {
+		cleanup(spec_manifest_freep) struct spec_manifest *m = NULL;
+		struct spec_errors e = SPEC_ERRORS_INIT;
+		cleanup_free char *text = NULL;
+
+		assert_true(asprintf(&text, VOLCANO "metadata: {name: %s}\n", names[i][0]) > 0);
+		assert_int_equal(spec_manifest_make(text, strlen(text), &rq, &m, &e), 0);
+		assert_string_equal(m->id, names[i][1]);
+		assert_non_null(strstr(m->json, names[i][1]));
+		assert_true(strlen(m->id) <= 63);
+		assert_false(m->named);
+	}
+}
+
+#define WRAPPER(name, wrapped)                                                                     \
+	"apiVersion: workload.codeflare.dev/v1beta2\nkind: AppWrapper\nmetadata: {name: " name     \
+	"}\nspec: {components: [{template: {kind: Pod, metadata: " wrapped "}}]}\n"
+
+/* A suffixed name stands for the job wherever it is, and all of these follow. */
+static void test_ready_renamed_inside(void **state)
+{
+	struct spec_manifest_request rq = request(&spec_appwrapper);
+	struct json_object *o, *want;
+
+	(void)state;
+	rq.identity.rename = rq.identity.beside = true;
+	o = make(&rq, WRAPPER("a-v5mn39x7hrcl",
+			      "{name: a-v5mn39x7hrcl-1-0}, spec: {subdomain: a-v5mn39x7hrcl, n: 1, "
+			      "args: ['a-v5mn39x7hrcl-0.a-v5mn39x7hrcl:9', ba-v5mn39x7hrcl, "
+			      "a-v5mn39x7hrcl7, /x/a-v5mn39x7hrcl/a-v5mn39x7hrclz, a]}"));
+	/* Not longer than the old one, so that what is made of it fits as well. */
+	want = json_tokener_parse(
+		"[{\"template\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a-mqkf5pcm9b1c-1-0\"},"
+		"\"spec\":{\"subdomain\":\"a-mqkf5pcm9b1c\",\"n\":1,\"args\":["
+		"\"a-mqkf5pcm9b1c-0.a-mqkf5pcm9b1c:9\",\"ba-v5mn39x7hrcl\",\"a-v5mn39x7hrcl7\","
+		"\"/x/a-mqkf5pcm9b1c/a-v5mn39x7hrclz\",\"a\"]}}}]");
+	assert_string_equal(text_of(o, "metadata", "name"), "a-mqkf5pcm9b1c");
+	if (!json_object_equal(member(o, "spec", "components"), want))
+		fail_msg("%s", json_object_to_json_string(o));
+	json_object_put(o);
+	json_object_put(want);
+}
+
+/* Any other name may be a common word: what is called otherwise can't be there twice. */
+static void test_ready_beside(void **state)
+{
+	struct spec_manifest_request rq = request(&spec_appwrapper);
+	struct json_object *o;
+	char *text;
+
+	(void)state;
+	rq.identity.rename = rq.identity.beside = true;
+	text = refuse(&rq, WRAPPER("train", "{name: train-0}, args: [train]"), -EEXIST);
+	assert_string_equal(text, "f:3:18: metadata.name: a job named train is there, and wraps "
+				  "Pod train-0: both need other names; nothing was launched\n");
+	free(text);
+	free(refuse(&rq, WRAPPER("a-v5mn39x7hrcl", "{name: worker}"), -EEXIST));
+	o = make(&rq, WRAPPER("train", "{generateName: train-}, args: [train]"));
+	assert_string_equal(text_of(o, "metadata", "name"), "train-mqkf5pcm9b1ch");
+	assert_non_null(strstr(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN),
+			       "\"args\":[\"train\"]"));
+	json_object_put(o);
+	rq.identity.beside = false;
+	json_object_put(make(&rq, WRAPPER("train", "{name: train-0}")));
+}
+
+static void test_ready_refused(void **state)
+{
+	static const char *const table[][2] = {
+		{"kind: Job\nmetadata: {name: a}\n",
+		 "f:1:1: apiVersion: is missing from the manifest\n"},
+		{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n",
+		 "f:2:7: kind: is Pod of v1; only a Job of batch.volcano.sh/v1alpha1 can be "
+		 "submitted "
+		 "here\n"},
+		{"apiVersion: workload.codeflare.dev/v1beta1\nkind: AppWrapper\nmetadata: {name: "
+		 "a}\n",
+		 "f:2:7: kind: is mcad's AppWrapper; jobs here are of volcano "
+		 "(batch.volcano.sh/v1alpha1, Job)\n"},
+		{VOLCANO, "f:1:1: metadata: is missing from the manifest\n"},
+		{VOLCANO "metadata: []\n", "f:3:11: metadata: must be a map\n"},
+		{VOLCANO "metadata: {}\n", "f:3:11: metadata.name: is missing from the manifest\n"},
+		{VOLCANO "metadata: {name: a/b}\n",
+		 "f:3:18: metadata.name: must be 1 to 63 lower-case letters, digits and dashes, "
+		 "with no "
+		 "dash at its ends\n"},
+		{VOLCANO "metadata: {name: a, namespace: other}\n",
+		 "f:3:32: metadata.namespace: is \"other\", but this is the namespace \"ns\": one "
+		 "mount "
+		 "submits to one namespace\n"},
+		{VOLCANO "metadata: {name: a, annotations: 1}\n",
+		 "f:3:34: metadata.annotations: must be a map\n"},
+	};
+	struct spec_manifest_request rq = request(&spec_volcano);
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		char *text cleanup_free = refuse(&rq, table[i][0], -EINVAL);
+
+		assert_string_equal(text, table[i][1]);
+	}
+}
+
+static char *large_app(unsigned replicas, size_t arg)
+{
+	char *ret;
+
+	assert_true(asprintf(&ret, "%s  num_replicas: %u\n  args: ['%0*d']\n", APP, replicas,
+			     (int)arg, 0) > 0);
+	return ret;
+}
+
+/* 900 replicas fit, 2 000 do not; the size is told whether the object was made or not. */
+static void test_size(void **state)
+{
+	struct spec_manifest_request rq = request(&spec_volcano);
+	char *fits cleanup_free = large_app(900, 1), *many cleanup_free = large_app(2000, 1);
+	char *huge cleanup_free = large_app(9999, 900000), *text cleanup_free = NULL;
+	unsigned long long size, limit, each;
+	struct json_object *o = make(&rq, fits);
+
+	(void)state;
+	json_object_put(o);
+	text = refuse(&rq, many, -EFBIG);
+	assert_int_equal(
+		sscanf(text,
+		       "f:3:1: roles: the object would have %llu bytes, and the cluster stores "
+		       "at most %llu; with %llu bytes a replica",
+		       &size, &limit, &each),
+		3);
+	assert_int_equal(limit, SPEC_MAX_OBJECT);
+	assert_true(size > limit && size / 2000 == each);
+	free(text);
+	text = refuse(&rq, huge, -EFBIG);
+	assert_int_equal(sscanf(text, "f:3:1: roles: the object would have at least %llu bytes",
+				&size),
+			 1);
+	assert_true(size > 9999ull * 900000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),	      cmocka_unit_test(test_annotations),
+		cmocka_unit_test(test_positions),     cmocka_unit_test(test_ready),
+		cmocka_unit_test(test_size),	      cmocka_unit_test(test_ready_refused),
+		cmocka_unit_test(test_ready_renamed), cmocka_unit_test(test_ready_renamed_inside),
+		cmocka_unit_test(test_ready_beside),  cmocka_unit_test(test_values),
+		cmocka_unit_test(test_long_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

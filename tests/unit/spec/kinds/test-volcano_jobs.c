@@ -1,0 +1,722 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs and pods that no recording has: made by vcctl and kubectl, with several replicas a task and
+ * several containers, in trouble of every kind, with names and numbers that nobody should believe.
+ */
+#include "tests/unit/spec/kinds/cluster-world.h"
+
+#include "spec/base/limits.h"
+
+/* TEXT with ' as ". In one of a few buffers in turn. */
+static const char *json(const char *fmt, ...) printf_like(1, 2);
+static const char *json(const char *fmt, ...)
+{
+	static char buffers[8][8192];
+	static unsigned next;
+	char *ret = buffers[next++ % array_size(buffers)];
+	char *text cleanup_free = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	assert_in_range(n, 1, sizeof(buffers[0]) - 1);
+	snprintf(ret, sizeof(buffers[0]), "%s", text);
+	for (char *p = ret; *p; p++)
+		*p = *p == '\'' ? '"' : *p;
+	return ret;
+}
+
+#define JOB_META "'metadata':{'name':'j','uid':'u-1','creationTimestamp':'1970-01-01T00:01:40Z'}"
+
+/* A job of the given tasks, in PHASE ("": no status). */
+static void job(struct world *w, const char *tasks, const char *phase)
+{
+	const char *status = *phase ? json("{'state':{'phase':'%s'}}", phase) : "{}";
+
+	world_job(w,
+		  json("{" JOB_META ",'spec':{'queue':'q','tasks':[%s]},'status':%s}", tasks,
+		       status),
+		  false);
+}
+
+/* A pod of TASK-INDEX with this status; CREATED is in seconds since 1970, below 60. */
+static void pod(struct world *w, const char *uid, const char *task, unsigned index,
+		unsigned created, const char *status)
+{
+	world_pod(
+		w,
+		json("{'metadata':{'name':'j-%s-%u','uid':'%s','creationTimestamp':"
+		     "'1970-01-01T00:00:%02uZ','annotations':{'volcano.sh/task-spec':'%s',"
+		     "'volcano.sh/task-index':'%u'}},'spec':{'nodeName':'n1','containers':[{'name':"
+		     "'main'},{'name':'side'}]},'status':%s}",
+		     task, index, uid, created, task, index, status),
+		false);
+}
+
+static const char *container(const char *name, const char *state, unsigned restarts)
+{
+	return json("{'name':'%s','restartCount':%u,'state':%s}", name, restarts, state);
+}
+
+#define RUNNING "{'running':{'startedAt':'1970-01-01T00:02:00Z'}}"
+#define ENDED(code, reason)                                                                        \
+	"{'terminated':{'exitCode':" #code ",'reason':'" reason                                    \
+	"','startedAt':'1970-01-01T00:02:00Z','finishedAt':'1970-01-01T00:03:00Z'}}"
+
+static const struct spec_replica *replica(const struct world *w, const char *name)
+{
+	const struct spec_replica *r = spec_job_replica(w->last, name);
+
+	assert_non_null(r);
+	return r;
+}
+
+/* The logs of a replica: "KEY CONTAINER,..." */
+static void assert_logs(const struct world *w, const char *name, const char *want)
+{
+	const struct spec_replica *r = replica(w, name);
+	char text[2048] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_logs; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s:%s", i ? " " : "",
+				      r->logs[i].key, r->logs[i].container);
+	assert_string_equal(text, want);
+}
+
+static void assert_replica(const struct world *w, const char *name, enum spec_state state,
+			   const char *reason, const char *message)
+{
+	const struct spec_replica *r = replica(w, name);
+
+	assert_string_equal(spec_state_name(r->state), spec_state_name(state));
+	assert_string_equal(r->reason, reason);
+	assert_string_equal(r->message, message);
+}
+
+/* --- jobs of others -------------------------------------------------------------------------- */
+
+static void test_no_torchx(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, "{'name':'ps','replicas':1},{'name':'worker','replicas':3,'minAvailable':2}",
+	    "Running");
+	assert_string_equal(w.last->app, "j");
+	assert_string_equal(w.last->queue, "q");
+	assert_int_equal(w.last->n_roles, 2);
+	assert_string_equal(w.last->roles[1].name, "worker");
+	assert_int_equal(w.last->roles[1].desired, 3);
+	assert_int_equal(w.last->roles[1].minimum, 2);
+	assert_int_equal(w.last->roles[0].minimum, 1);
+	pod(&w, "p1", "worker", 2, 10,
+	    json("{'phase':'Running','containerStatuses':[%s,%s]}", container("side", RUNNING, 0),
+		 container("main", RUNNING, 0)));
+	assert_string_equal(strrchr(w.told, 'w'), "worker-2=RUNNING\n");
+	assert_string_equal(replica(&w, "worker-2")->pod, "j-worker-2");
+	assert_string_equal(replica(&w, "worker-2")->node, "n1");
+	assert_int_equal(replica(&w, "worker-2")->started, 120 * SECOND);
+	assert_logs(&w, "worker-2", "p1.main.0: p1.side.0:side");
+	/* a pod of another task, or beyond the replicas, is none of its */
+	pod(&w, "p2", "other", 0, 10, "{'phase':'Failed'}");
+	pod(&w, "p3", "worker", 7, 10, "{'phase':'Failed'}");
+	assert_int_equal(w.last->n_replicas, 4);
+	assert_replica(&w, "worker-0", SPEC_PENDING, "", "");
+	world_clear(&w);
+}
+
+/* Without a container called like the task: the pod's default one, else the first. */
+static void test_main_container(void **state)
+{
+	struct spec_pod_view *v;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		const char *text =
+			json("{'metadata':{'name':'j-w-12','uid':'p','labels':{'volcano.sh/"
+			     "task-spec':'w'},"
+			     "'annotations':{'x':''%s}},'spec':{'containers':[{'name':'a'},{'name':"
+			     "'b'},{"
+			     "'name':'%s'}]}}",
+			     i == 1 ? ",'kubectl.kubernetes.io/default-container':'b'" : "",
+			     i == 2 ? "w" : "c");
+
+		assert_int_equal(spec_pod_view_parse(&spec_volcano_reader, text, strlen(text), &v),
+				 0);
+		assert_string_equal(v->main, i == 0 ? "a" : i == 1 ? "b" : "w");
+		assert_string_equal(v->task, "w");
+		assert_int_equal(v->index, 12); /* of the name, since no label says it */
+		spec_pod_view_free(v);
+	}
+}
+
+/* Init containers and what they printed; a sidecar that fails the pod. */
+static void test_containers(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, "{'name':'t','replicas':1}", "Running");
+	pod(&w, "p", "t", 0, 10,
+	    json("{'phase':'Pending','initContainerStatuses':[%s],'containerStatuses':[%s]}",
+		 container("prep", "{'waiting':{'reason':'CrashLoopBackOff','message':'back-off'}}",
+			   0),
+		 container("main", "{'waiting':{'reason':'PodInitializing'}}", 0)));
+	assert_replica(&w, "t-0", SPEC_PENDING, "CrashLoopBackOff",
+		       "init container prep: back-off");
+	assert_string_equal(w.last->message, "t-0: init container prep: back-off");
+	assert_logs(&w, "t-0", "");
+	pod(&w, "p", "t", 0, 10,
+	    json("{'phase':'Failed','initContainerStatuses':[%s],'containerStatuses':[%s,%s]}",
+		 container("prep", ENDED(0, "Completed"), 0),
+		 container("main", ENDED(0, "Completed"), 0),
+		 container("side", ENDED(5, "Error"), 0)));
+	assert_replica(&w, "t-0", SPEC_FAILED, "Error", "container side: exit code 5");
+	assert_int_equal(replica(&w, "t-0")->exit_code, 0);
+	assert_logs(&w, "t-0", "p.main.0: p.prep.0:prep p.side.0:side");
+	world_clear(&w);
+}
+
+/* --- TorchX's --------------------------------------------------------------------------------- */
+
+#define ROLE(task, role, id, more)                                                                 \
+	"{'name':'" task "','replicas':1" more ",'template':{'metadata':{'labels':{"               \
+	"'torchx.pytorch.org/app-name':'App','torchx.pytorch.org/role-name':'" role                \
+	"','torchx.pytorch.org/replica-id':'" id "'}}}}"
+
+static void test_torchx(void **state)
+{
+	struct world w = {0};
+	const char *names[] = {"Trainer-0", "Trainer-1", "Trainer-10", "reader-0"};
+
+	(void)state;
+	/* by their ids, whatever the order of the tasks */
+	job(&w,
+	    ROLE("trainer-10", "Trainer", "10", ",'minAvailable':0") "," ROLE(
+		    "reader-0", "reader", "0",
+		    "") "," ROLE("trainer-1", "Trainer", "1",
+				 ",'minAvailable':1") "," ROLE("trainer-0", "Trainer", "0", ""),
+	    "Pending");
+	assert_string_equal(w.last->app, "App");
+	assert_int_equal(w.last->n_roles, 2);
+	assert_string_equal(w.last->roles[0].name, "Trainer");
+	assert_int_equal(w.last->roles[0].n, 3);
+	assert_int_equal(w.last->roles[0].minimum, 2);
+	for (size_t i = 0; i < array_size(names); i++)
+		assert_string_equal(w.last->replicas[i].name, names[i]);
+	assert_int_equal(w.last->replicas[2].id, 10);
+	assert_int_equal(w.last->replicas[3].role, 1);
+	world_clear(&w);
+}
+
+/* Labels that somebody has copied, and names of one normal form: every replica has its directory. */
+static void test_names_part(void **state)
+{
+	static const struct {
+		const char *tasks, *names;
+	} table[] = {
+		{ROLE("a", "r", "0", "") "," ROLE("b", "r", "0", ""), "a-0 b-0"},
+		{ROLE("a", "r", "x", "") "," ROLE("b", "r", "", ""), "a-0 b-0"},
+		{"{'name':'a','replicas':2,'template':{'metadata':{'labels':{"
+		 "'torchx.pytorch.org/role-name':'r','torchx.pytorch.org/replica-id':'0'}}}}",
+		 "a-0 a-1"},
+		{"{'name':'a'},{'name':'a'},{'name':'b'},{'name':'a'}", "a-0 a~1-0 b-0 a~3-0"},
+		{"{'name':'A/b'},{'name':'ab'}", "ab-0 ab~1-0"},
+		{"{'name':'..'},{'name':''},{'name':'/etc'},{'name':'.x'}",
+		 "role-0 role~1-0 etc-0 x-0"},
+		{ROLE("a", "a-1", "0", "") "," ROLE("b", "a", "1", "") ",{'name':'a-1'}",
+		 "a-1-0 a-1 a-1~2-0"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {0};
+		char names[512] = "";
+		size_t n = 0;
+
+		job(&w, table[i].tasks, "Pending");
+		for (size_t k = 0; k < w.last->n_replicas; k++)
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", k ? " " : "",
+					      w.last->replicas[k].name);
+		assert_string_equal(names, table[i].names);
+		world_clear(&w);
+	}
+}
+
+static void test_too_many_replicas(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w,
+	    "{'name':'a','replicas':9000},{'name':'b','replicas':2000000000},{'name':'c','replicas'"
+	    ":"
+	    "2147483648},{'name':'d','replicas':-4}",
+	    "Running");
+	assert_int_equal(w.last->n_replicas, SPEC_MAX_REPLICAS);
+	assert_int_equal(w.last->roles[1].desired, 2000000000);
+	assert_int_equal(w.last->roles[1].n, 1000);
+	assert_int_equal(w.last->roles[2].n, 0);
+	assert_string_equal(w.last->replicas[9999].name, "b-999");
+	world_clear(&w);
+}
+
+/* --- trouble --------------------------------------------------------------------------------- */
+
+static void test_reasons(void **state)
+{
+	static const struct {
+		const char *status;
+		enum spec_state state;
+		int exit_code;
+		const char *reason, *message;
+	} table[] = {
+		{"{'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False','reason'"
+		 ":"
+		 "'Unschedulable','message':'0/1 nodes are available'}]}",
+		 SPEC_PENDING, -1, "Unschedulable", "0/1 nodes are available"},
+		{"{'phase':'Pending','containerStatuses':[{'name':'main','state':{'waiting':{'"
+		 "reason':"
+		 "'CreateContainerConfigError','message':'secret \\'nope\\' not found'}}}]}",
+		 SPEC_PENDING, -1, "CreateContainerConfigError", "secret \"nope\" not found"},
+		/* the pod is said to run, but a volume is missing */
+		{"{'phase':'Running','containerStatuses':[{'name':'main','state':{'waiting':{'"
+		 "reason':"
+		 "'ContainerCreating'}}}]}",
+		 SPEC_PENDING, -1, "", ""},
+		{"{'phase':'Failed','containerStatuses':[{'name':'main','state':{'terminated':{"
+		 "'exitCode':137,'reason':'OOMKilled','startedAt':'2026-11-21T09:00:00Z'}}}]}",
+		 SPEC_FAILED, 137, "OOMKilled", "exit code 137"},
+		{"{'phase':'Failed','containerStatuses':[{'name':'main','state':{'terminated':{"
+		 "'exitCode':128,'reason':'StartError','message':'exec: \\'x\\': not found',"
+		 "'startedAt':'1970-01-01T00:00:00Z'}}}]}",
+		 SPEC_FAILED, 128, "StartError", "exec: \"x\": not found"},
+		{"{'phase':'Failed','reason':'Evicted','message':'The node was low on memory',"
+		 "'containerStatuses':[{'name':'main','state':{'terminated':{'exitCode':137,'"
+		 "reason':"
+		 "'ContainerStatusUnknown','message':'lost'}}}]}",
+		 SPEC_FAILED, -1, "Evicted", "The node was low on memory"},
+		{"{'phase':'Unknown'}", SPEC_UNKNOWN, -1, "Unknown",
+		 "the node does not tell how its pod is"},
+		{"{'phase':'Sleeping'}", SPEC_UNKNOWN, -1, "Sleeping",
+		 "the node does not tell how its pod is"},
+		{"{}", SPEC_PENDING, -1, "", ""},
+		{"[]", SPEC_PENDING, -1, "", ""},
+		{"{'phase':5,'containerStatuses':{'a':1},'conditions':'x'}", SPEC_PENDING, -1, "",
+		 ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {0};
+
+		job(&w, "{'name':'t'}", "Running");
+		pod(&w, "p", "t", 0, 10, table[i].status);
+		assert_replica(&w, "t-0", table[i].state, table[i].reason, table[i].message);
+		assert_int_equal(replica(&w, "t-0")->exit_code, table[i].exit_code);
+		if (streq(table[i].reason, "StartError"))
+			assert_int_equal(replica(&w, "t-0")->started, 0);
+		world_clear(&w);
+	}
+}
+
+static void test_phases(void **state)
+{
+	static const struct {
+		const char *phase;
+		enum spec_state state;
+		bool suspended;
+		const char *reason;
+	} table[] = {
+		{"", SPEC_SUBMITTED, false, ""},
+		{"Pending", SPEC_PENDING, false, ""},
+		{"Running", SPEC_RUNNING, false, ""},
+		{"Restarting", SPEC_RUNNING, false, ""},
+		{"Completing", SPEC_RUNNING, false, ""},
+		{"Terminating", SPEC_RUNNING, false, ""},
+		{"Aborting", SPEC_RUNNING, false, ""},
+		{"Aborted", SPEC_CANCELLED, true, "Suspended"},
+		{"Completed", SPEC_SUCCEEDED, false, "Completed"},
+		{"Failed", SPEC_FAILED, false, "Failed"},
+		{"Terminated", SPEC_FAILED, false, "Terminated"},
+		{"Dreaming", SPEC_UNKNOWN, false, "UnknownPhase"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {0};
+
+		job(&w, "{'name':'t'}", table[i].phase);
+		assert_string_equal(spec_state_name(w.last->state),
+				    spec_state_name(table[i].state));
+		assert_string_equal(w.last->phase, table[i].phase);
+		assert_string_equal(w.last->reason, table[i].reason);
+		assert_int_equal(w.last->suspended, table[i].suspended);
+		assert_int_equal(w.last->finished != 0,
+				 spec_state_is_final(table[i].state) && !table[i].suspended);
+		world_clear(&w);
+	}
+}
+
+/* What the controller says goes before what pods say. */
+static void test_controllers_word(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	world_job(&w,
+		  json("{" JOB_META ",'spec':{'tasks':[{'name':'t'}]},'status':{'state':{'phase':"
+		       "'Pending','reason':'Why','message':'so'}}}"),
+		  false);
+	pod(&w, "p", "t", 0, 10, "{'phase':'Pending','reason':'x','message':'y'}");
+	assert_string_equal(w.last->reason, "Why");
+	assert_string_equal(w.last->message, "so");
+	world_clear(&w);
+}
+
+/* All pods have succeeded, the phase is behind. */
+static void test_pods_decide(void **state)
+{
+	struct world w = {0};
+	const char *ended = json("{'phase':'Succeeded','containerStatuses':[%s]}",
+				 container("main", ENDED(0, "Completed"), 0));
+
+	(void)state;
+	job(&w, "{'name':'t','replicas':2}", "Running");
+	pod(&w, "p1", "t", 0, 10, ended);
+	assert_int_equal(w.last->state, SPEC_RUNNING);
+	pod(&w, "p2", "t", 1, 10,
+	    json("{'phase':'Succeeded','containerStatuses':[%s]}",
+		 container("main", ENDED(0, "Completed"), 0)));
+	assert_int_equal(w.last->state, SPEC_SUCCEEDED);
+	assert_string_equal(w.last->phase, "Running");
+	assert_int_equal(w.last->finished, 180 * SECOND);
+	world_clear(&w);
+}
+
+/* --- attempts --------------------------------------------------------------------------------- */
+
+static void test_restarts(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, "{'name':'t'}", "Running");
+	for (unsigned i = 0; i < 3; i++)
+		pod(&w, "p", "t", 0, 10,
+		    json("{'phase':'Running','containerStatuses':[%s]}",
+			 container("main", RUNNING, i)));
+	/* waits between two runs: the present one has ended */
+	pod(&w, "p", "t", 0, 10,
+	    json("{'phase':'Running','containerStatuses':[{'name':'main','restartCount':2,'state':{"
+		 "'waiting':{'reason':'CrashLoopBackOff','message':'back-off 10s'}},'lastState':{"
+		 "'terminated':{'exitCode':4,'reason':'Error'}}}]}"));
+	assert_replica(&w, "t-0", SPEC_PENDING, "CrashLoopBackOff", "back-off 10s");
+	assert_int_equal(replica(&w, "t-0")->exit_code, 4);
+	assert_int_equal(replica(&w, "t-0")->attempt, 2);
+	assert_logs(&w, "t-0", "p.main.0: p.main.1: p.main.2:");
+	world_clear(&w);
+	/* seen for the first time: only the run before the present one can still be had */
+	job(&w, "{'name':'t'}", "Running");
+	pod(&w, "p", "t", 0, 10,
+	    json("{'phase':'Running','containerStatuses':[%s]}", container("main", RUNNING, 7)));
+	assert_logs(&w, "t-0", "p.main.6: p.main.7:");
+	assert_int_equal(replica(&w, "t-0")->attempt, 7);
+	world_clear(&w);
+}
+
+/* Pods of one replica, told in any order, are attempts in the order of their creation. */
+static void test_order_of_attempts(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, "{'name':'t'}", "Running");
+	pod(&w, "zz", "t", 0, 10,
+	    json("{'phase':'Failed','containerStatuses':[%s]}",
+		 container("main", ENDED(1, "Error"), 0)));
+	pod(&w, "cc", "t", 0, 30,
+	    json("{'phase':'Running','containerStatuses':[%s]}", container("main", RUNNING, 0)));
+	assert_logs(&w, "t-0", "zz.main.0: cc.main.0:");
+	assert_replica(&w, "t-0", SPEC_RUNNING, "", "");
+	assert_int_equal(replica(&w, "t-0")->attempt, 1);
+	assert_int_equal(replica(&w, "t-0")->exit_code, -1);
+	world_clear(&w);
+}
+
+/* The pods of a finished job are removed: what they told stays. */
+static void test_pods_forgotten(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, "{'name':'t','replicas':2}", "Running");
+	pod(&w, "p1", "t", 0, 10,
+	    json("{'phase':'Failed','containerStatuses':[%s]}",
+		 container("main", ENDED(3, "Error"), 0)));
+	pod(&w, "p2", "t", 1, 10,
+	    json("{'phase':'Running','containerStatuses':[%s]}", container("main", RUNNING, 0)));
+	job(&w, "{'name':'t','replicas':2}", "Failed");
+	/* the second is not known to have ended */
+	while (w.n_pods > 0)
+		spec_pod_view_free(w.pods[--w.n_pods]);
+	job(&w, "{'name':'t','replicas':2}", "Failed");
+	assert_replica(&w, "t-0", SPEC_FAILED, "Error", "exit code 3");
+	assert_int_equal(replica(&w, "t-0")->exit_code, 3);
+	assert_string_equal(replica(&w, "t-0")->pod, "j-t-0");
+	assert_int_equal(replica(&w, "t-1")->state, SPEC_CANCELLED);
+	assert_true(replica(&w, "t-1")->finished != 0);
+	assert_logs(&w, "t-0", "p1.main.0:");
+	assert_logs(&w, "t-1", "p2.main.0:");
+	assert_string_equal(w.last->message, "t-0: exit code 3");
+	world_clear(&w);
+}
+
+/* A finished job that is seen for the first time, without its pods. */
+static void test_nothing_known(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, "{'name':'t'}", "Completed");
+	assert_int_equal(w.last->state, SPEC_SUCCEEDED);
+	assert_int_equal(replica(&w, "t-0")->state, SPEC_UNKNOWN);
+	world_clear(&w);
+}
+
+/* A pod that vanished while it ran: its replica waits, and is cancelled when the job is over. */
+static void test_vanished(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, "{'name':'t'}", "Running");
+	pod(&w, "p", "t", 0, 10,
+	    json("{'phase':'Running','containerStatuses':[%s]}", container("main", RUNNING, 0)));
+	w.pods[0]->gone = true;
+	world_look(&w);
+	assert_replica(&w, "t-0", SPEC_PENDING, "Restarting", "");
+	assert_int_equal(replica(&w, "t-0")->finished, 0);
+	job(&w, "{'name':'t'}", "Aborted");
+	assert_replica(&w, "t-0", SPEC_CANCELLED, "Deleted", "its pod was deleted");
+	assert_int_equal(replica(&w, "t-0")->finished, 0); /* it may come back */
+	job(&w, "{'name':'t'}", "Terminated");
+	assert_replica(&w, "t-0", SPEC_CANCELLED, "Deleted", "its pod was deleted");
+	assert_true(replica(&w, "t-0")->finished != 0);
+	world_clear(&w);
+}
+
+/* A replica that failed is at its end, unless a policy may start it again. */
+static void test_end_of_replica(void **state)
+{
+	(void)state;
+	for (int restarts = 0; restarts < 2; restarts++) {
+		struct world w = {0};
+
+		job(&w,
+		    json("{'name':'t','policies':[{'event':'PodFailed','action':'%s'}]}",
+			 restarts ? "RestartJob" : "AbortJob"),
+		    "Running");
+		pod(&w, "p", "t", 0, 10,
+		    json("{'phase':'Failed','containerStatuses':[%s]}",
+			 container("main", ENDED(3, "Error"), 0)));
+		assert_int_equal(replica(&w, "t-0")->state, SPEC_FAILED);
+		assert_int_equal(replica(&w, "t-0")->finished, restarts ? 0 : 180 * SECOND);
+		world_clear(&w);
+	}
+}
+
+/* Jobs and pods are told by two watches: the job's end may come first. */
+static void test_end_of_job_first(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, "{'name':'t'}", "Running");
+	pod(&w, "p", "t", 0, 10, json("{'phase':'Pending'}"));
+	job(&w, "{'name':'t'}", "Completed");
+	assert_int_equal(w.last->state, SPEC_SUCCEEDED);
+	assert_int_equal(replica(&w, "t-0")->finished, 0);
+	pod(&w, "p", "t", 0, 10,
+	    json("{'phase':'Running','containerStatuses':[%s]}", container("main", RUNNING, 0)));
+	assert_int_equal(replica(&w, "t-0")->finished, 0);
+	pod(&w, "p", "t", 0, 10,
+	    json("{'phase':'Succeeded','containerStatuses':[%s]}",
+		 container("main", ENDED(0, "Completed"), 0)));
+	assert_int_equal(replica(&w, "t-0")->finished, 180 * SECOND);
+	world_clear(&w);
+}
+
+/* --- times ------------------------------------------------------------------------------------ */
+
+static void test_changed(void **state)
+{
+	struct world w = {0};
+	int64_t changed;
+
+	(void)state;
+	job(&w, "{'name':'t'}", "Running");
+	assert_int_equal(w.last->created, 100 * SECOND);
+	assert_int_equal(w.last->changed, 100 * SECOND);
+	w.now = 1000;
+	pod(&w, "p", "t", 0, 10, "{'phase':'Pending'}");
+	changed = w.last->changed;
+	assert_true(changed > 1000 * SECOND);
+	pod(&w, "p", "t", 0, 10, "{'phase':'Pending','qosClass':'Burstable'}");
+	assert_int_equal(w.last->changed, changed);
+	pod(&w, "p", "t", 0, 10, "{'phase':'Running'}");
+	assert_true(w.last->changed > changed);
+	world_clear(&w);
+}
+
+/* --- objects ---------------------------------------------------------------------------------- */
+
+static void test_not_an_object(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"5",
+		"[]",
+		"{",
+		"{}",
+		"{'metadata':{'name':'a'}}",
+		"{'metadata':{'uid':'a'}}",
+		"{'metadata':{'name':'a/b','uid':'u'}}",
+		"{'metadata':{'name':'..','uid':'u'}}",
+		"{'metadata':{'name':'.a','uid':'u'}}",
+		"{'metadata':{'name':'','uid':'u'}}",
+		"{'metadata':{'name':'a\\n','uid':'u'}}",
+		"{'metadata':{'name':'a?b','uid':'u'}}",
+		"{'metadata':{'name':'a','uid':'../u'}}",
+		"{'metadata':{'name':5,'uid':'u'}}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(bad); i++) {
+		const char *text = *bad[i] ? json("%s", bad[i]) : "";
+		struct spec_job_view *j = NULL;
+		struct spec_pod_view *p = NULL;
+
+		assert_int_equal(spec_job_view_parse(&spec_volcano_reader, text, strlen(text), &j),
+				 -EINVAL);
+		assert_int_equal(spec_pod_view_parse(&spec_volcano_reader, text, strlen(text), &p),
+				 -EINVAL);
+	}
+}
+
+/* May a container of it be run again? */
+static void test_reruns(void **state)
+{
+	static const struct {
+		const char *spec;
+		bool reruns;
+	} pods[] = {
+		{"{}", false},
+		{"{'restartPolicy':'Never','containers':[{'name':'a'}]}", false},
+		{"{'restartPolicy':'OnFailure','containers':[{'name':'a'}]}", true},
+		{"{'restartPolicy':'Always'}", true},
+		{"{'restartPolicy':'Never','initContainers':[{'restartPolicy':'Always'}]}", true},
+		{"{'restartPolicy':'Never','containers':[{},{'restartPolicy':'OnFailure'}]}", true},
+		{"{'restartPolicy':5,'containers':[7]}", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(pods); i++) {
+		const char *text =
+			json("{'metadata':{'name':'a','uid':'u'},'spec':%s}", pods[i].spec);
+		struct spec_pod_view *p = NULL;
+
+		assert_int_equal(spec_pod_view_parse(&spec_volcano_reader, text, strlen(text), &p),
+				 0);
+		assert_int_equal(p->reruns, pods[i].reruns);
+		spec_pod_view_free(p);
+	}
+}
+
+static void test_notes(void **state)
+{
+	struct world w = {0};
+	const char *text =
+		json("{'metadata':{'name':'j','uid':'u','annotations':{'kxfs/submitter':"
+		     "'ada@login1','kxfs/submission':'1-2','kxfs/appdef':'name: x\\nroles: []'"
+		     "}},'spec':{'tasks':[],'maxRetry':2},'status':{'retryCount':1}}");
+
+	(void)state;
+	world_job(&w, text, false);
+	assert_string_equal(w.last->submitter, "ada@login1");
+	assert_string_equal(w.last->submission, "1-2");
+	assert_true(w.last->has_appdef);
+	assert_true(w.last->own);
+	assert_int_equal(w.last->retries, 1);
+	assert_int_equal(w.last->max_retries, 2);
+	assert_string_equal(w.last->backend, "volcano");
+	assert_string_equal(w.last->namespace, "ns");
+	world_clear(&w);
+}
+
+/* A spec is read again when the server says that it has changed, and only then. */
+static void test_generation(void **state)
+{
+	struct world w = {0};
+	static const char fmt[] =
+		"{'metadata':{'name':'j','uid':'u','generation':%d,'annotations':{"
+		"'kxfs/submitter':'%s'}},'spec':{'queue':'%s','tasks':[{'name':'%s',"
+		"'replicas':%d}]},'status':{'state':{'phase':'%s'}}}";
+
+	(void)state;
+	world_job(&w, json(fmt, 1, "ada", "q1", "a", 2, "Pending"), false);
+	world_job(&w, json(fmt, 1, "eve", "q2", "b", 3, "Running"), false);
+	assert_string_equal(w.last->submitter, "eve");
+	assert_int_equal(w.last->state, SPEC_RUNNING);
+	assert_string_equal(w.last->queue, "q1");
+	assert_string_equal(w.last->replicas[1].name, "a-1");
+	assert_int_equal(w.last->n_replicas, 2);
+	world_job(&w, json(fmt, 2, "eve", "q2", "b", 3, "Running"), false);
+	assert_string_equal(w.last->queue, "q2");
+	assert_string_equal(w.last->replicas[2].name, "b-2");
+	/* nobody says of which generation it is */
+	world_job(&w, json(fmt, 0, "eve", "q3", "c", 1, "Running"), false);
+	world_job(&w, json(fmt, 0, "eve", "q4", "d", 1, "Running"), false);
+	assert_string_equal(w.last->queue, "q4");
+	assert_string_equal(w.last->replicas[0].name, "d-0");
+	world_clear(&w);
+}
+
+/* Texts from a server are bounded, and cut between characters. */
+static void test_long_texts(void **state)
+{
+	struct world w = {0};
+	char text[6000] = "";
+
+	(void)state;
+	for (int i = 0; i < 2000; i++)
+		snprintf(text + 3 * i, sizeof(text) - 3 * (size_t)i, "%s",
+			 i < 1999 ? "\xe2\x82\xac" : "");
+	job(&w, "{'name':'t'}", "Pending");
+	pod(&w, "p", "t", 0, 10, json("{'phase':'Pending','reason':'x','message':'%s'}", text));
+	assert_int_equal(strlen(replica(&w, "t-0")->message), 2046);
+	world_clear(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_torchx),	 cmocka_unit_test(test_main_container),
+		cmocka_unit_test(test_containers),	 cmocka_unit_test(test_torchx),
+		cmocka_unit_test(test_names_part),	 cmocka_unit_test(test_too_many_replicas),
+		cmocka_unit_test(test_reasons),		 cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_controllers_word), cmocka_unit_test(test_pods_decide),
+		cmocka_unit_test(test_restarts),	 cmocka_unit_test(test_order_of_attempts),
+		cmocka_unit_test(test_pods_forgotten),	 cmocka_unit_test(test_nothing_known),
+		cmocka_unit_test(test_vanished),	 cmocka_unit_test(test_end_of_replica),
+		cmocka_unit_test(test_end_of_job_first), cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_not_an_object),	 cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_reruns),		 cmocka_unit_test(test_generation),
+		cmocka_unit_test(test_long_texts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

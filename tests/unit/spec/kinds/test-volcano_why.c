@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For each cause why a job of a cluster waits or has failed, what its owner is told: the exact sentence
+ * of `why`, and the reason in `status`. Objects and messages are those that a real cluster gave.
+ */
+#include "tests/unit/spec/kinds/cluster-world.h"
+
+#include "spec/job/status.h"
+
+#define META(name, uid, more)                                                                      \
+	"'metadata':{'name':'" name "','uid':'" uid                                                \
+	"','creationTimestamp':'1970-01-01T00:00:01Z'" more "}"
+
+/* Job j of N replicas of task t, in queue q. */
+static void job(struct world *w, unsigned n, const char *phase)
+{
+	const char *status =
+		*phase ? world_json("{'state':{'phase':'%s','lastTransitionTime':'1970-01-01T00:00:"
+				    "02Z'}}",
+				    phase)
+		       : "{}";
+
+	w->since = SECOND;
+	w->events_known = true;
+	world_job(w,
+		  world_json("{" META("j", "u-j",
+				      "") ",'spec':{'queue':'q','minAvailable':%u,'tasks':[{"
+					  "'name':'t','replicas':%u}]},'status':%s}",
+			     n, n, status),
+		  false);
+}
+
+static void pod(struct world *w, unsigned index, const char *status)
+{
+	world_pod(w,
+		  world_json("{'metadata':{'name':'j-t-%u','uid':'u-p%u','creationTimestamp':"
+			     "'1970-01-01T00:00:03Z','annotations':{'volcano.sh/task-spec':'t',"
+			     "'volcano.sh/task-index':'%u'}},'spec':{'containers':[{'name':'t'}]},"
+			     "'status':%s}",
+			     index, index, index, status),
+		  false);
+}
+
+#define STATE(phase, state)                                                                        \
+	"{'phase':'" phase "','containerStatuses':[{'name':'t','restartCount':0,'state':" state    \
+	"}]}"
+#define WAITING(reason, message)                                                                   \
+	STATE("Pending", "{'waiting':{'reason':'" reason "','message':'" message "'}}")
+#define ENDED(code, reason, message)                                                               \
+	STATE("Failed",                                                                            \
+	      "{'terminated':{'exitCode':" code ",'reason':'" reason "','message':'" message       \
+	      "','startedAt':'1970-01-01T00:00:04Z','finishedAt'"                                  \
+	      ":'1970-01-01T00:00:05Z'}}")
+#define UNSCHEDULABLE(message)                                                                     \
+	"{'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False','reason':"       \
+	"'Unschedulable','message':'" message "'}]}"
+
+static void group(struct world *w, const char *phase, const char *conditions)
+{
+	world_group(
+		w,
+		world_json(
+			"{" META("j-u-j", "u-g",
+				 ",'ownerReferences':[{'controller':true,'uid':'u-j'}]") ",'spec':{"
+											 "'minMembe"
+											 "r':"
+											 "3,'"
+											 "minResour"
+											 "ces'"
+											 ":{'cpu':'"
+											 "2400m','"
+											 "memory':'"
+											 "3Gi'"
+											 "}},'"
+											 "status':{"
+											 "'phase':'"
+											 "%s',"
+											 "'conditio"
+											 "ns':"
+											 "[%s]}}",
+			phase, conditions),
+		false);
+}
+
+/* MESSAGE is as in JSON. */
+static void event(struct world *w, const char *about, const char *reason, const char *message,
+		  unsigned second)
+{
+	world_event(w,
+		    world_json("{'involvedObject':{'kind':'K','name':'n','uid':'%s'},'reason':'%s',"
+			       "'message':'%s','lastTimestamp':'1970-01-01T00:00:%02uZ'}",
+			       about, reason, message, second));
+}
+
+static void queue(struct world *w, const char *state, const char *capability, const char *allocated)
+{
+	world_queue(w, world_json("{" META("q", "u-q", "") ",'spec':{'capability':{%s}},'status':{"
+							   "'state':'%s','allocated':{%s}}}",
+				  capability, state, allocated));
+}
+
+static void assert_why(const struct world *w, const char *want)
+{
+	char *text cleanup_free = NULL;
+	size_t len;
+
+	spec_status_why(w->last, &text, &len);
+	assert_string_equal(text, want);
+}
+
+static void assert_reason(const struct world *w, const char *reason)
+{
+	char *text cleanup_free = NULL;
+	cleanup_free char *line = NULL;
+	size_t len;
+
+	spec_status_yaml(w->last, &text, &len);
+	assert_true(asprintf(&line, "\nreason: %s\n", reason) > 0);
+	if (!strstr(text, line))
+		fail_msg("not \"%s\" in %s", line, text);
+}
+
+/* --- nobody acts --- */
+
+static void test_nobody(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 3, "");
+	assert_why(&w, "");
+	for (int i = 0; i < 4; i++)
+		world_look(&w);
+	assert_why(&w, "");
+	world_look(&w);
+	assert_why(&w, "The job waits: no controller has looked at it yet. If that lasts, the "
+		       "cluster's controller of such jobs may be down.\n");
+	assert_reason(&w, "NoController");
+	job(&w, 3, "Pending");
+	assert_why(&w, "");
+	group(&w, "Pending", "");
+	assert_why(&w, "The job waits: no scheduler has looked at it yet. If that lasts, the "
+		       "cluster's scheduler of such jobs may be down.\n");
+	assert_reason(&w, "NoScheduler");
+	/* Without events it is not known. */
+	w.events_known = false;
+	world_look(&w);
+	assert_why(&w, "");
+	w.events_known = true;
+	event(&w, "u-g", "Unschedulable", "0/0 tasks in gang unschedulable: pod group is not ready",
+	      9);
+	assert_why(&w, "");
+	world_clear(&w);
+}
+
+/* --- no room --- */
+
+/* As recorded: never a change of the job. */
+static void look_quiet(struct world *w, void *data)
+{
+	int64_t *changed = data;
+
+	if (!w->last || w->left)
+		return;
+	if (streq(w->last->phase, "Pending") && !*changed)
+		*changed = w->last->changed;
+	if (*changed && w->n_pods == 0)
+		assert_int_equal(w->last->changed, *changed);
+}
+
+/* The last word before the job is gone. */
+struct last_why {
+	int64_t changed;
+	char *text;
+};
+
+static void look_why(struct world *w, void *data)
+{
+	struct last_why *last = data;
+	size_t len;
+
+	look_quiet(w, &last->changed);
+	if (!w->last || w->left || !w->group || w->last->history)
+		return;
+	free(last->text);
+	spec_status_why(w->last, &last->text, &len);
+}
+
+static void assert_recorded(const char *scenario, const char *why)
+{
+	struct world w = {0};
+	struct last_why last = {0};
+
+	world_play_files(&w, scenario, WORLD_FILE_EVENTS, look_why, &last);
+	assert_string_equal(last.text, why);
+	free(last.text);
+	world_clear(&w);
+}
+
+static void test_recorded(void **state)
+{
+	(void)state;
+	assert_recorded("pending_unschedulable",
+			"The job waits: the cluster has no room for it now: it needs 127.8 cpu at "
+			"once. It starts by itself when there is room.\n");
+	assert_recorded("gang_too_big",
+			"The job waits: queue default has no room for it now: it needs 2.4 cpu at "
+			"once. It starts by itself when there is room.\n");
+	assert_recorded("image_pull_failure",
+			"trainer-0 can't start: its image nosuch.invalid/none:1 can't be pulled: "
+			"no such host. Check the image's name and tag, and that the cluster's "
+			"nodes may pull it.\n");
+	assert_recorded("success", "");
+}
+
+static void test_queue_full(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 3, "Pending");
+	group(&w, "Pending", "");
+	queue(&w, "Open", "'cpu':'4','memory':'8Gi'", "'cpu':'3','memory':'6Gi'");
+	event(&w, "u-g", "Unschedulable",
+	      "queue resource quota insufficient: insufficient cpu, insufficient memory", 9);
+	assert_why(&w,
+		   "The job waits: queue q has no room for it now: it needs 2.4 cpu at once, and "
+		   "1 of the queue's 4 is free; it needs 3 GiB of memory at once, and 2 GiB of "
+		   "the queue's 8 GiB is free. It starts by itself when there is room.\n");
+	assert_reason(&w, "QueueFull");
+	/* Other jobs that are let in but do not run yet count too, and are not told. */
+	queue(&w, "Open", "'cpu':'4'", "'cpu':'1'");
+	event(&w, "u-g", "Unschedulable", "queue resource quota insufficient: insufficient cpu",
+	      10);
+	assert_why(&w, "The job waits: queue q has no room for it now: it needs 2.4 cpu at once, "
+		       "and the queue may use 4 in all. It starts by itself when there is "
+		       "room.\n");
+	queue(&w, "Open", "'cpu':'2'", "");
+	assert_why(&w, "The job waits: queue q has no room for it now: it needs 2.4 cpu at once, "
+		       "and the queue may use 2 in all. Submit it to another queue, or with "
+		       "less.\n");
+	assert_reason(&w, "QueueTooSmall");
+	queue(&w, "Closed", "'cpu':'2'", "");
+	assert_why(&w, "The job waits: queue q is closed. Submit it to another queue, or have "
+		       "this one opened.\n");
+	assert_reason(&w, "QueueClosed");
+	/* What is not understood is told as it is. */
+	queue(&w, "Open", "", "");
+	event(&w, "u-g", "Unschedulable", "something new", 11);
+	assert_why(&w, "The job waits: the scheduler says: something new.\n");
+	world_clear(&w);
+}
+
+static void test_gang(void **state)
+{
+	static const char condition[] =
+		"{'type':'Unschedulable','status':'True','reason':'NotEnoughResources','message':"
+		"'3/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 3 "
+		"minAvailable','lastTransitionTime':'1970-01-01T00:00:05Z'}";
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 3, "Pending");
+	pod(&w, 0, "{'phase':'Pending'}");
+	group(&w, "Inqueue", condition);
+	assert_why(&w, "The job waits: 3 pods must start together, and there is only 1 of them. "
+		       "It starts by itself when there is room.\n");
+	pod(&w, 1, "{'phase':'Pending'}");
+	pod(&w, 2,
+	    UNSCHEDULABLE("3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 "
+			  "minAvailable"));
+	assert_why(&w, "The job waits: 3 pods must start together, and there is no room for all "
+		       "of them. It starts by itself when there is room.\n");
+	assert_reason(&w, "GangShort");
+	/* The pods say it too, should groups be forbidden. */
+	world_group(&w, "", true);
+	assert_why(&w, "The job waits: 3 pods must start together, and there is no room for all "
+		       "of them. It starts by itself when there is room.\n");
+	/* A node that does not fit says more, an image too. */
+	pod(&w, 1,
+	    UNSCHEDULABLE("0/1 nodes are unavailable: 1 Insufficient cpu. preemption: 0/1 "
+			  "nodes are available: 1 No preemption victims found."));
+	assert_why(&w, "t-1 fits on no node: 0/1 nodes are unavailable: 1 Insufficient cpu.\n");
+	/* The old condition stays when there is room again. */
+	group(&w, "Running",
+	      world_json("%s,{'type':'Scheduled','status':'True','lastTransitionTime':"
+			 "'1970-01-01T00:00:06Z'}",
+			 condition));
+	pod(&w, 1, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:07Z'}}"));
+	pod(&w, 2, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:07Z'}}"));
+	pod(&w, 0, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:07Z'}}"));
+	job(&w, 3, "Running");
+	assert_why(&w, "");
+	world_clear(&w);
+}
+
+/* --- pods that can't be made --- */
+
+static void pod_gone(struct world *w, unsigned index, const char *status)
+{
+	pod(w, index, status);
+	w->pods[index]->gone = true;
+	world_look(w);
+}
+
+#define DUMP(message)                                                                              \
+	"Error creating pods: [failed to create pod j-t-2, err: &errors.StatusError{ErrStatus:v1." \
+	"Status{TypeMeta:v1.TypeMeta{Kind:\\\"\\\", APIVersion:\\\"\\\"}, "                        \
+	"Status:\\\"Failure\\\", "                                                                 \
+	"Message:\\\"" message "\\\", Reason:\\\"Forbidden\\\", Code:403}}]"
+
+/* The pods of a try before are no pods of this one, though the replicas still name them. */
+static void test_unmade_again(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 2, "Pending");
+	pod_gone(&w, 0, "{'phase':'Pending'}");
+	pod_gone(&w, 1, "{'phase':'Pending'}");
+	event(&w, "u-j", "FailedCreate",
+	      DUMP("pods \\\\\\\"j-t-1\\\\\\\" is forbidden: exceeded quota: few, requested: "
+		   "pods=1, "
+		   "used: pods=1, limited: pods=1"),
+	      5);
+	assert_reason(&w, "QuotaExceeded");
+	world_clear(&w);
+}
+
+static void test_unmade(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 3, "Pending");
+	pod(&w, 0, "{'phase':'Pending'}");
+	group(&w, "Inqueue",
+	      "{'type':'Unschedulable','status':'True','lastTransitionTime':"
+	      "'1970-01-01T00:00:05Z'}");
+	event(&w, "u-j", "FailedCreate",
+	      DUMP("pods \\\\\\\"j-t-2\\\\\\\" is forbidden: exceeded quota: few, requested: "
+		   "pods=1, used: pods=1, limited: pods=1"),
+	      5);
+	assert_why(&w, "The job waits: its pods can't be made: quota few is used up (requested: "
+		       "pods=1, used: pods=1, limited: pods=1). It goes on by itself when the "
+		       "quota has room.\n");
+	assert_reason(&w, "QuotaExceeded");
+	event(&w, "u-j", "FailedCreate",
+	      DUMP("pods \\\\\\\"j-t-2\\\\\\\" is forbidden: error looking up service account "
+		   "ns/nope: serviceaccount \\\\\\\"nope\\\\\\\" not found"),
+	      6);
+	assert_why(&w, "The job waits: its pods can't be made: there is no service account nope "
+		       "in namespace ns. Create it, or submit the job with another "
+		       "service_account.\n");
+	assert_reason(&w, "NoServiceAccount");
+	event(&w, "u-j", "FailedCreate",
+	      "(combined from similar events): " DUMP(
+		      "pods \\\\\\\"j-t-2\\\\\\\" is forbidden: no PriorityClass with name nope "
+		      "was found"),
+	      7);
+	assert_why(&w, "The job waits: its pods can't be made: there is no priority class nope. "
+		       "Create it, or submit the job with another priority_class.\n");
+	assert_reason(&w, "NoPriorityClass");
+	event(&w, "u-j", "FailedCreate",
+	      DUMP("pods \\\\\\\"j-t-2\\\\\\\" is forbidden: violates PodSecurity"), 8);
+	assert_why(&w, "The job waits: its pods can't be made: violates PodSecurity.\n");
+	/* A dump without a message is not shown. */
+	event(&w, "u-j", "FailedCreate", "&errors.StatusError{}", 9);
+	assert_reason(&w, "GangShort");
+	/* What was said of an earlier try is over. */
+	world_job(&w,
+		  world_json("{" META("j", "u-j",
+				      "") ",'spec':{'queue':'q','minAvailable':3,'tasks':[{"
+					  "'name':'t','replicas':3}]},'status':{'state':{"
+					  "'phase':'Pending','lastTransitionTime':"
+					  "'1970-01-01T00:00:30Z'}}}"),
+		  false);
+	assert_reason(&w, "GangShort");
+	world_clear(&w);
+}
+
+/* --- pods that can't start --- */
+
+static void test_not_starting(void **state)
+{
+	static const struct {
+		const char *pod, *why;
+	} table[] = {
+		{UNSCHEDULABLE(
+			 "0/1 nodes are unavailable: 1 node(s) didn\\u0027t match Pod\\u0027s "
+			 "node affinity/selector."),
+		 "t-0 fits on no node: 0/1 nodes are unavailable: 1 node(s) didn't match Pod's "
+		 "node affinity/selector.\n"},
+		{UNSCHEDULABLE("0/1 nodes are available: 1 Insufficient cpu. no new claims to "
+			       "deallocate, preemption: 0/1 nodes are available: 1 No preemption "
+			       "victims found for incoming pod."),
+		 "t-0 fits on no node: 0/1 nodes are available: 1 Insufficient cpu.\n"},
+		{UNSCHEDULABLE("0/1 nodes are available: persistentvolumeclaim \\\"nope\\\" not "
+			       "found. preemption: 0/1 nodes are available."),
+		 "t-0 can't start: there is no persistent volume claim nope in namespace ns. It "
+		 "starts by itself when there is one.\n"},
+		{UNSCHEDULABLE("0/1 nodes are available: pod has unbound immediate "
+			       "PersistentVolumeClaims."),
+		 "t-0 fits on no node: 0/1 nodes are available: pod has unbound immediate "
+		 "PersistentVolumeClaims.\n"},
+		{WAITING("ErrImagePull",
+			 "failed to pull and unpack image \\\"docker.io/library/nope:1\\\": failed "
+			 "to resolve reference \\\"docker.io/library/nope:1\\\": pull access "
+			 "denied, repository does not exist or may require authorization: server "
+			 "message: insufficient_scope: authorization failed"),
+		 "t-0 can't start: its image docker.io/library/nope:1 can't be pulled: "
+		 "authorization failed. Check the image's name and tag, and that the cluster's "
+		 "nodes may pull it.\n"},
+		{WAITING("ImagePullBackOff", "Back-off pulling image \\\"nope:1\\\""),
+		 "t-0 can't start: its image nope:1 can't be pulled. Check the image's name and "
+		 "tag, and that the cluster's nodes may pull it.\n"},
+		{WAITING("CreateContainerConfigError", "secret \\\"nope\\\" not found"),
+		 "t-0 can't start: secret \"nope\" not found. It starts by itself when that is "
+		 "there.\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {0};
+
+		job(&w, 1, "Pending");
+		/* Comes before what the gang says. */
+		group(&w, "Running",
+		      "{'type':'Unschedulable','status':'True','lastTransitionTime':"
+		      "'1970-01-01T00:00:05Z'}");
+		pod(&w, 0, table[i].pod);
+		assert_why(&w, table[i].why);
+		assert_string_equal(w.last->cause.reason, "");
+		world_clear(&w);
+	}
+}
+
+static void test_several(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 3, "Pending");
+	for (unsigned i = 1; i < 3; i++)
+		pod(&w, i, WAITING("CreateContainerConfigError", "secret \\\"nope\\\" not found"));
+	assert_why(&w, "t-1 can't start: secret \"nope\" not found. It starts by itself when that "
+		       "is there. It is the first of 2 replicas that wait so.\n");
+	world_clear(&w);
+}
+
+/* The pod and the job say Running; only the event tells. */
+static void test_mount(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 1, "Running");
+	pod(&w, 0, STATE("Running", "{'waiting':{'reason':'ContainerCreating'}}"));
+	assert_why(&w, "");
+	event(&w, "u-p0", "FailedMount",
+	      "MountVolume.SetUp failed for volume \\\"config\\\" : configmap \\\"nope\\\" not "
+	      "found",
+	      9);
+	assert_why(&w, "t-0 can't start: its volume config can't be mounted: configmap \"nope\" "
+		       "not found. It starts by itself when that is mended.\n");
+	assert_reason(&w, "FailedMount");
+	/* the kubelet has tried again since */
+	event(&w, "u-p0", "Pulling", "Pulling image", 10);
+	assert_why(&w, "");
+	pod(&w, 0, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:07Z'}}"));
+	assert_why(&w, "");
+	world_clear(&w);
+}
+
+/* --- pods that have failed --- */
+
+static void test_failed(void **state)
+{
+	static const struct {
+		const char *pod, *why;
+	} table[] = {
+		{ENDED("128", "StartError",
+		       "failed to create containerd task: failed to create shim task: OCI runtime "
+		       "create failed: runc create failed: unable to start container process: "
+		       "exec: \\\"nosuchbinary\\\": executable file not found in $PATH: unknown"),
+		 "t-0 could not be started: exec: \"nosuchbinary\": executable file not found in "
+		 "$PATH. Check the entrypoint of role t: it must be a program in PATH or the "
+		 "path of an executable file."},
+		{ENDED("137", "OOMKilled", ""),
+		 "t-0 was ended because it used more memory than its limit. Role t needs more "
+		 "memory, or must use less."},
+		{ENDED("3", "Error", ""), "t-0 ended with exit code 3."},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {0};
+		char want[1024];
+
+		job(&w, 1, "Running");
+		pod(&w, 0, table[i].pod);
+		job(&w, 1, "Failed");
+		snprintf(want, sizeof(want),
+			 "%s It was not tried again, because max_retries is 0. Its output is in "
+			 "t-0/log.\n",
+			 table[i].why);
+		assert_why(&w, want);
+		world_clear(&w);
+	}
+}
+
+/* --- status and why name the same replica --- */
+
+static void assert_message(const struct world *w, const char *message)
+{
+	char *text cleanup_free = NULL;
+	cleanup_free char *line = NULL;
+	size_t len;
+
+	spec_status_yaml(w->last, &text, &len);
+	assert_true(asprintf(&line, "\nmessage: \"%s\"\n", message) > 0);
+	if (!strstr(text, line))
+		fail_msg("not \"%s\" in %s", line, text);
+}
+
+/* While a job runs on, the replica that failed counts more than one that waits. */
+static void test_same_failed(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 3, "Running");
+	pod(&w, 0, WAITING("ImagePullBackOff", "no such host"));
+	pod(&w, 1, ENDED("3", "Error", ""));
+	assert_why(&w, "t-1 ended with exit code 3. It was not tried again, because max_retries "
+		       "is 0.\n");
+	assert_reason(&w, "Error");
+	assert_message(&w, "t-1: exit code 3");
+	/* Nor does a cause that the cluster tells of hide it. */
+	event(&w, "u-j", "FailedCreate", "pods \\\"j-t-2\\\" is forbidden: violates PodSecurity",
+	      9);
+	event(&w, "u-p0", "FailedMount", "no volume", 9);
+	assert_why(&w, "t-1 ended with exit code 3. It was not tried again, because max_retries "
+		       "is 0.\n");
+	assert_reason(&w, "Error");
+	assert_message(&w, "t-1: exit code 3");
+	world_clear(&w);
+}
+
+/* Of those that wait, one that says for what counts more than one that waits for the others. */
+static void test_same_waiting(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 2, "Pending");
+	pod(&w, 0,
+	    UNSCHEDULABLE("2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 "
+			  "minAvailable"));
+	pod(&w, 1, WAITING("CreateContainerConfigError", "no secret"));
+	assert_why(&w, "t-1 can't start: no secret. It starts by itself when that is there.\n");
+	assert_reason(&w, "CreateContainerConfigError");
+	assert_message(&w, "t-1: no secret");
+	world_clear(&w);
+}
+
+/* --- the cause is not the job's --- */
+
+static void test_not_a_change(void **state)
+{
+	struct world w = {0};
+	int64_t changed;
+
+	(void)state;
+	job(&w, 3, "Pending");
+	group(&w, "Pending", "");
+	changed = w.last->changed;
+	event(&w, "u-g", "Unschedulable", "resource in cluster is overused: overused cpu", 9);
+	assert_reason(&w, "ClusterFull");
+	assert_int_equal(w.last->changed, changed);
+	assert_string_equal(w.last->reason, "");
+	/* A job that ends has nothing more to wait for. */
+	job(&w, 3, "Aborted");
+	assert_string_equal(w.last->cause.reason, "");
+	world_clear(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nobody),	     cmocka_unit_test(test_recorded),
+		cmocka_unit_test(test_queue_full),   cmocka_unit_test(test_gang),
+		cmocka_unit_test(test_unmade),	     cmocka_unit_test(test_unmade_again),
+		cmocka_unit_test(test_not_starting), cmocka_unit_test(test_several),
+		cmocka_unit_test(test_mount),	     cmocka_unit_test(test_failed),
+		cmocka_unit_test(test_not_a_change), cmocka_unit_test(test_same_failed),
+		cmocka_unit_test(test_same_waiting),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

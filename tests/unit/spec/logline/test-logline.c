@@ -1,0 +1,921 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Output out of streams: a kubelet is played, which keeps what a runtime has cut out of a program's bytes,
+ * and answers from a second on; streams are cut anywhere and fed in any pieces, and the log and the table of its lines
+ * are cut in between, as a kill or a crash leaves them. What comes out must be the program's bytes.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "spec/logline/logline.h"
+
+#define SECOND INT64_C(1000000000)
+#define START  (1795252120 * SECOND)
+#define PART   64    /* where the runtime of the test cuts lines */
+#define ENTRY  16384 /* where a real one does */
+
+/* --- the kubelet --- */
+
+struct part {
+	int64_t ns;
+	size_t at, n;
+};
+
+struct kubelet {
+	char *out; /* what the program printed */
+	size_t n, room;
+	struct part *parts;
+	size_t n_parts, parts_room;
+	size_t rotated; /* parts that it does not have any more */
+	bool old;	/* it gives the time of each part, also in the middle of a line */
+	int64_t now;
+};
+
+static uint64_t seed;
+
+static uint64_t any(uint64_t below)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (seed >> 33) % below;
+}
+
+static void add_part(struct kubelet *k, const char *bytes, size_t n)
+{
+	if (k->n + n > k->room) {
+		k->room = 2 * (k->n + n);
+		k->out = realloc(k->out, k->room);
+	}
+	if (k->n_parts == k->parts_room) {
+		k->parts_room = k->parts_room ? 2 * k->parts_room : 64;
+		k->parts = realloc(k->parts, k->parts_room * sizeof(*k->parts));
+	}
+	if (!k->out || !k->parts)
+		abort();
+	memcpy(k->out + k->n, bytes, n);
+	k->parts[k->n_parts++] = (struct part){k->now, k->n, n};
+	k->n += n;
+}
+
+/* The program prints a line of any bytes, perhaps the same as before, perhaps without its end. */
+static void print_any(struct kubelet *k)
+{
+	static const char *const usual[] = {"x\n", "\n", "same line\n", "\r50%\r60%\r\n",
+					    "\xff\xfe\n"};
+	const char *text;
+	char line[5 * PART];
+	size_t n = any(4 * PART);
+
+	switch (any(4)) {
+	case 0:
+		text = usual[any(5)];
+		add_part(k, text, strlen(text));
+		return;
+	case 1:
+		n = any(3) ? any(9) : n;
+		break;
+	default:
+		break;
+	}
+	for (size_t i = 0; i < n; i++) {
+		line[i] = (char)any(256);
+		if (line[i] == '\n')
+			line[i] = '\0';
+	}
+	line[n++] = '\n';
+	for (size_t at = 0; at < n; at += PART) {
+		add_part(k, line + at, min_of(n - at, (size_t)PART));
+		if (any(3) == 0)
+			k->now += (int64_t)any(SECOND);
+	}
+}
+
+static void pass_time(struct kubelet *k)
+{
+	switch (any(8)) {
+	case 0:
+		k->now += (int64_t)any(5 * SECOND);
+		break;
+	case 1:
+	case 2:
+		k->now += (int64_t)any(SECOND / 4);
+		break;
+	case 3:
+		k->now++;
+		break;
+	case 4:
+		k->now -= any(20) ? 0 : (int64_t)any(4 * SECOND); /* the clock is set */
+		break;
+	default:
+		break; /* many lines of one time */
+	}
+}
+
+static void time_text(int64_t ns, char ret[48])
+{
+	time_t seconds = ns / SECOND;
+	struct tm tm;
+	size_t n;
+
+	gmtime_r(&seconds, &tm);
+	n = strftime(ret, 48, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(ret + n, 48 - n, ".%09lldZ ", (long long)(ns % SECOND));
+}
+
+/* The body of GET .../log from SINCE on, as the kubelet makes it. */
+static char *body(const struct kubelet *k, bool since, int64_t ns, size_t *ret_n)
+{
+	char *ret = NULL;
+	FILE *out = open_memstream(&ret, ret_n);
+	bool begins = true;
+
+	for (size_t i = k->rotated; i < k->n_parts; i++) {
+		const struct part *p = &k->parts[i];
+		char time[48];
+
+		if (!since || p->ns >= ns) {
+			time_text(p->ns, time);
+			if (begins || k->old)
+				fputs(time, out);
+			fwrite(k->out + p->at, 1, p->n, out);
+		}
+		begins = k->out[p->at + p->n - 1] == '\n';
+	}
+	fclose(out);
+	return ret;
+}
+
+/* --- the reader --- */
+
+struct reader {
+	char *got;
+	size_t n, room;
+	bool balks; /* now and then nothing is taken */
+	/* The table beside the log: lines whose time is not that of the line before. */
+	struct spec_line *lines;
+	size_t n_lines, lines_room;
+	int64_t last_ns; /* that was given out */
+	/* How much of the log was there before and after its last write. */
+	size_t before, written;
+	size_t window; /* bytes of the log's end that are looked at first */
+	struct spec_logline_past past;
+	unsigned gaps;
+};
+
+static void note_line(struct reader *r, int64_t ns)
+{
+	bool begins = r->n == 0 || r->got[r->n - 1] == '\n';
+
+	if (!begins || (r->n_lines > 0 && r->lines[r->n_lines - 1].ns == ns))
+		return;
+	if (r->n_lines == r->lines_room) {
+		r->lines_room = 2 * r->lines_room + 64;
+		r->lines = realloc(r->lines, r->lines_room * sizeof(r->lines[0]));
+	}
+	r->lines[r->n_lines++] = (struct spec_line){r->n, ns};
+}
+
+static int keep(void *data, int64_t ns, const char *bytes, size_t n)
+{
+	struct reader *r = data;
+
+	assert_true(ns >= 0 && n > 0);
+	if (r->balks && any(10) == 0)
+		return -ENOMEM;
+	note_line(r, ns);
+	r->last_ns = ns;
+	if (r->n + n > r->room) {
+		r->room = 2 * (r->n + n);
+		r->got = realloc(r->got, r->room);
+	}
+	memcpy(r->got + r->n, bytes, n);
+	r->n += n;
+	return 0;
+}
+
+static void reader_open(struct reader *r)
+{
+	*r = (struct reader){.window = 64 << 10};
+}
+
+static void reader_close(struct reader *r)
+{
+	free(r->got);
+	free(r->lines);
+}
+
+/* All there is, in one write. */
+static void flush(struct reader *r)
+{
+	if (r->n == r->written)
+		return;
+	r->before = r->written;
+	r->written = r->n;
+}
+
+/* The end of the log, of about WINDOW bytes. */
+static struct spec_logline_known known_of(const struct reader *r, size_t window)
+{
+	struct spec_logline_known k = {.from = r->n - min_of(r->n, window), .size = r->n};
+	size_t first = 0;
+
+	while (first + 1 < r->n_lines && r->lines[first + 1].at <= k.from)
+		first++;
+	k.n_lines = r->n_lines - first;
+	k.bytes = malloc(r->n - k.from + 1);
+	k.lines = malloc(k.n_lines * sizeof(k.lines[0]) + 1);
+	if (r->n > 0)
+		memcpy(k.bytes, r->got + k.from, r->n - k.from);
+	if (k.n_lines > 0)
+		memcpy(k.lines, r->lines + first, k.n_lines * sizeof(k.lines[0]));
+	return k;
+}
+
+static struct spec_logline *begin(struct reader *r, bool force, size_t window)
+{
+	struct spec_logline_known known = known_of(r, window);
+	struct spec_logline *l = spec_logline_new(&known, force, &r->past);
+
+	assert_non_null(l);
+	free(known.bytes); /* if it was empty */
+	free(known.lines);
+	return l;
+}
+
+/* Feed N bytes in pieces, of which one or some make a write. */
+static int feed(struct reader *r, struct spec_logline *l, const char *bytes, size_t n)
+{
+	int err = 0;
+
+	for (size_t at = 0; at < n && err == 0;) {
+		size_t piece = min_of(n - at, (size_t)(any(3) ? 1 + any(20) : 1 + any(2000)));
+
+		err = spec_logline_feed(l, bytes + at, piece, keep, r);
+		at += piece;
+		if (any(3))
+			flush(r);
+	}
+	flush(r);
+	return err;
+}
+
+static int end(struct reader *r, struct spec_logline *l)
+{
+	int err = spec_logline_end(l, keep, r);
+
+	flush(r);
+	return err;
+}
+
+enum how {
+	WHOLE,	/* to its end */
+	CUT,	/* broken off anywhere */
+	ENDING, /* it ends properly, but anywhere: so does one of a server that loses the kubelet */
+};
+
+static int stream_window(struct reader *r, const struct kubelet *k, enum how how, bool force,
+			 size_t window)
+{
+	struct spec_logline *l = begin(r, force, window);
+	int64_t since = 0;
+	bool from = spec_logline_since(l, &since);
+	size_t n;
+	cleanup_free char *text = body(k, from, since, &n);
+	int err;
+
+	assert_true(!from || since % SECOND == 0);
+	err = feed(r, l, text, how == WHOLE ? n : any(n + 1));
+	if (err == 0 && how != CUT)
+		err = end(r, l);
+	r->gaps += spec_logline_gap(l);
+	spec_logline_free(l);
+	return err;
+}
+
+/* One stream. Before it counts as one that does not show what is known, more of the log's end is looked at. */
+static int stream_how(struct reader *r, const struct kubelet *k, enum how how, bool force)
+{
+	size_t window = force ? SIZE_MAX : r->window;
+	int err = stream_window(r, k, how, force, window);
+
+	while (err == -ESTALE && window < r->n) {
+		window *= 16;
+		err = stream_window(r, k, how, force, window);
+	}
+	return err;
+}
+
+static int stream_ending(struct reader *r, const struct kubelet *k, bool force)
+{
+	return stream_how(r, k, ENDING, force);
+}
+
+/* One stream, cut anywhere, or (WHOLE) to its end. */
+static int stream(struct reader *r, const struct kubelet *k, bool whole, bool force)
+{
+	return stream_how(r, k, whole ? WHOLE : CUT, force);
+}
+
+/* As after a start of kxfs that finds N bytes. */
+static void restart(struct reader *r, size_t n)
+{
+	assert_true(n <= r->n);
+	while (r->n_lines > 0 && r->lines[r->n_lines - 1].at >= n)
+		r->n_lines--;
+	r->past = (struct spec_logline_past){0};
+	r->n = r->before = r->written = n;
+}
+
+/* kxfs is killed, perhaps within its last write; and of that up to TORN bytes more are lost. */
+static void killed(struct reader *r, size_t torn)
+{
+	size_t n = r->before + any(r->written - r->before + 1);
+
+	restart(r, n - any(min_of(n, torn) + 1));
+}
+
+static void assert_whole(const struct reader *r, const struct kubelet *k)
+{
+	assert_int_equal(r->n, k->n);
+	assert_memory_equal(r->got, k->out, k->n);
+	assert_int_equal(r->gaps, 0);
+}
+
+static void kubelet_clear(struct kubelet *k)
+{
+	free(k->out);
+	free(k->parts);
+	*k = (struct kubelet){0};
+}
+
+/* --- tests --- */
+
+/* As capture does, until all is known. */
+static void follow(struct reader *r, const struct kubelet *k)
+{
+	bool force = false;
+	int err = -EAGAIN;
+
+	/* a stream that ends anywhere, properly, proves nothing; that two do so at one place is unlikely */
+	if (any(3) == 0)
+		force |= stream_ending(r, k, force) == -ESTALE;
+	for (int i = 0; err != 0 && i < 20; i++) {
+		err = stream(r, k, true, force);
+		force |= err == -ESTALE;
+	}
+	assert_int_equal(err, 0);
+}
+
+static void run_any(void)
+{
+	struct kubelet k = {.now = START + (int64_t)any(SECOND)};
+	struct reader r;
+	int err;
+
+	reader_open(&r);
+	for (unsigned round = 0; round < 12; round++) {
+		for (uint64_t lines = any(40); lines > 0; lines--) {
+			print_any(&k);
+			pass_time(&k);
+		}
+		r.balks = any(4) == 0;
+		err = stream(&r, &k, any(4) == 0, false);
+		r.balks = false;
+		if (err != -EAGAIN && err != -ENOMEM && err != 0)
+			fail_msg("%d in round %u", err, round);
+		if (any(3) == 0)
+			restart(&r, r.n);
+	}
+	/* the program ends, without a newline */
+	if (any(2))
+		add_part(&k, "the end", 7);
+	for (unsigned i = 0; (err = stream(&r, &k, true, false)) == -EAGAIN && i < 20; i++)
+		;
+	if (err)
+		fail_msg("the last stream: %d", err);
+	assert_whole(&r, &k);
+	kubelet_clear(&k);
+	reader_close(&r);
+}
+
+static void test_any_cut(void **state)
+{
+	(void)state;
+	for (seed = 1; seed < 3000; seed++) {
+		uint64_t this = seed;
+
+		run_any();
+		seed = this;
+	}
+}
+
+static void print(struct kubelet *k, const char *text, int64_t later)
+{
+	k->now += later;
+	add_part(k, text, strlen(text));
+}
+
+/* A program prints N bytes of one line, which the runtime cuts, and perhaps its end. */
+static void print_long(struct kubelet *k, size_t n, bool ends)
+{
+	static char line[5 * ENTRY + 1];
+
+	for (size_t i = 0; i < n; i++)
+		line[i] = (char)('a' + any(26));
+	if (ends)
+		line[n++] = '\n';
+	for (size_t at = 0; at < n;) {
+		/* a newline needs no room of its own */
+		size_t rest = n - at,
+		       part = rest == ENTRY + 1 && ends ? rest : min_of(rest, (size_t)ENTRY);
+
+		add_part(k, line + at, part);
+		k->now += (int64_t)any(SECOND);
+		at += part;
+	}
+}
+
+/* The kubelet's times in the middle of lines are none of the program's. */
+static void test_old_kubelet(void **state)
+{
+	(void)state;
+	for (seed = 1; seed < 60; seed++) {
+		uint64_t this = seed;
+		struct kubelet k = {.now = START, .old = seed % 4};
+		struct reader r;
+		int err;
+
+		reader_open(&r);
+		for (int round = 0; round < 8; round++) {
+			for (uint64_t lines = any(4); lines > 0; lines--)
+				print_long(&k, any(3) ? any(5) * ENTRY : any(5 * ENTRY), true);
+			err = stream(&r, &k, any(3) == 0, false);
+			if (err != -EAGAIN && err != 0)
+				fail_msg("%d in round %d", err, round);
+			if (any(3) == 0)
+				restart(&r, r.n);
+		}
+		print_long(&k, any(2 * ENTRY), false);
+		for (int i = 0; (err = stream(&r, &k, true, false)) == -EAGAIN && i < 20; i++)
+			;
+		assert_int_equal(err, 0);
+		assert_whole(&r, &k);
+		kubelet_clear(&k);
+		reader_close(&r);
+		seed = this;
+	}
+}
+
+/* What looks like such a time, but is the program's. */
+static void test_own_times(void **state)
+{
+	static const char *const own[] = {
+		"2026-11-21T09:08:40.123456789Z x\n", /* of long ago */
+		"2026-11-21T09:08:40.1234567",
+		"20",
+		"2026-11-21 \n",
+		" \n",
+		"\n",
+		"2026-11-21T\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(own); i++) {
+		struct kubelet k = {.now = START + 86400 * SECOND};
+		struct reader r;
+
+		reader_open(&r);
+		print_long(&k, ENTRY, false);
+		print(&k, own[i], SECOND);
+		seed = i;
+		for (int tries = 0; tries < 4; tries++)
+			stream(&r, &k, false, false);
+		follow(&r, &k);
+		assert_whole(&r, &k);
+		kubelet_clear(&k);
+		reader_close(&r);
+	}
+}
+
+/* A stream ends properly, since the server has lost the kubelet, in a time in the middle of a line: it is no output. */
+static void test_cut_time(void **state)
+{
+	struct kubelet k = {.now = START, .old = true};
+	const size_t head = strlen("2026-11-21T09:08:40.000000000Z ");
+	struct reader r;
+	size_t n;
+
+	(void)state;
+	reader_open(&r);
+	print_long(&k, 2 * ENTRY, true);
+	for (size_t i = 1; i < head; i++) {
+		struct spec_logline *l = begin(&r, false, r.window);
+		cleanup_free char *text = body(&k, false, 0, &n);
+
+		assert_int_equal(feed(&r, l, text, head + ENTRY + i), 0);
+		assert_int_equal(end(&r, l), -EAGAIN);
+		assert_int_equal(r.n, ENTRY);
+		spec_logline_free(l);
+	}
+	follow(&r, &k);
+	assert_whole(&r, &k);
+	kubelet_clear(&k);
+	reader_close(&r);
+}
+
+/* The clock steps back while nobody listens. */
+static void test_clock_back(void **state)
+{
+	struct kubelet k = {.now = START};
+	struct reader r;
+
+	(void)state;
+	reader_open(&r);
+	print(&k, "one\n", 0);
+	print(&k, "two\n", 5 * SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	print(&k, "three\n", -3 * SECOND);
+	print(&k, "four\n", 1);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	print(&k, "five\n", 7 * SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	assert_whole(&r, &k);
+	kubelet_clear(&k);
+	reader_close(&r);
+}
+
+/* The same while somebody does: later seconds are no longer where to begin. */
+static void test_clock_back_seen(void **state)
+{
+	struct kubelet k = {.now = START};
+	struct reader r;
+
+	(void)state;
+	reader_open(&r);
+	print(&k, "one\n", 0);
+	print(&k, "two\n", 5 * SECOND);
+	print(&k, "three\n", -3 * SECOND);
+	for (int i = 0; i < 3000; i++)
+		print(&k, "more than may be repeated without need\n", 1);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	print(&k, "four\n", 1);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	assert_whole(&r, &k);
+	kubelet_clear(&k);
+	reader_close(&r);
+}
+
+/* A log that was rotated while nobody listened, with and without an overlap. */
+static void test_rotated(void **state)
+{
+	struct kubelet k = {.now = START};
+	struct reader r;
+
+	(void)state;
+	reader_open(&r);
+	for (int i = 0; i < 50; i++)
+		print(&k, i % 2 ? "odd\n" : "even\n", 1000);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	k.rotated = 45;
+	print(&k, "more\n", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	assert_whole(&r, &k);
+	k.rotated = k.n_parts + 3;
+	for (int i = 0; i < 6; i++)
+		print(&k, "lost or not\n", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), -ESTALE);
+	assert_int_equal(stream(&r, &k, true, true), 0);
+	assert_int_equal(r.gaps, 1);
+	assert_int_equal(r.n, k.n - 3 * strlen("lost or not\n"));
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	assert_int_equal(r.gaps, 1);
+	kubelet_clear(&k);
+	reader_close(&r);
+}
+
+/* Rotated at any place: nothing is doubled, and what is lost is said. */
+static void test_any_rotation(void **state)
+{
+	(void)state;
+	for (seed = 1; seed < 1000; seed++) {
+		uint64_t this = seed;
+		struct kubelet k = {.now = START};
+		struct reader r;
+		int err;
+
+		reader_open(&r);
+		for (int i = 0; i < 300; i++) {
+			char line[64];
+
+			snprintf(line, sizeof(line), "line %d\n", i);
+			print(&k, line, (int64_t)any(SECOND / 50));
+		}
+		for (int i = 0; i < 4; i++)
+			stream(&r, &k, i == 0, false);
+		k.rotated = any(k.n_parts);
+		for (int i = 300; i < 310; i++) {
+			char line[64];
+
+			snprintf(line, sizeof(line), "line %d\n", i);
+			print(&k, line, (int64_t)any(SECOND / 10));
+		}
+		for (unsigned i = 0; (err = stream(&r, &k, true, false)) == -EAGAIN && i < 20; i++)
+			;
+		assert_int_equal(err, 0);
+		assert_whole(&r, &k);
+		kubelet_clear(&k);
+		reader_close(&r);
+		seed = this;
+	}
+}
+
+/* The table of lines is older than the log, or there is none. */
+static void test_known(void **state)
+{
+	struct kubelet k = {.now = START};
+	struct reader r;
+	size_t size;
+
+	(void)state;
+	reader_open(&r);
+	print(&k, "one\n", 0);
+	print(&k, "two\n", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	print(&k, "three\n", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	/* the machine has crashed: the table is older */
+	assert_int_equal(r.n_lines--, 3);
+	restart(&r, r.n);
+	print(&k, "four", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	assert_whole(&r, &k);
+	/* none at all */
+	r.n_lines = 0;
+	restart(&r, r.n);
+	print(&k, " and\n", SECOND);
+	print(&k, "five\n", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	assert_whole(&r, &k);
+	print(&k, "six\n", SECOND);
+	assert_int_equal(stream(&r, &k, true, false), 0);
+	assert_whole(&r, &k);
+	/* other bytes than the server's */
+	r.n = r.n_lines = 0;
+	keep(&r, START, "other", 5);
+	r.n_lines = 0;
+	assert_int_equal(stream(&r, &k, true, false), -ESTALE);
+	assert_int_equal(r.gaps, 0);
+	size = r.n;
+	follow(&r, &k);
+	assert_int_equal(r.gaps, 1);
+	assert_int_equal(r.n - size, k.n);
+	assert_memory_equal(r.got + size, k.out, k.n);
+	kubelet_clear(&k);
+	reader_close(&r);
+}
+
+/* Any end of the table is lost, and the known end begins anywhere: the bytes tell where to go on. */
+static void test_lost_lines(void **state)
+{
+	(void)state;
+	for (seed = 1; seed < 300; seed++) {
+		uint64_t this = seed;
+		struct kubelet k = {.now = START, .old = seed % 3 == 0};
+		struct reader r;
+
+		reader_open(&r);
+		for (int i = 0; i < 100; i++) {
+			print_any(&k);
+			k.now += 1 + (int64_t)any(SECOND / 4);
+		}
+		if (k.old) {
+			kubelet_clear(&k);
+			k = (struct kubelet){.now = START, .old = true};
+			for (int i = 0; i < 5; i++)
+				print_long(&k, 1 + any(3 * ENTRY), true);
+		}
+		assert_int_equal(stream(&r, &k, true, false), 0);
+		r.n_lines = any(r.n_lines + 1);
+		r.window = 1 + any(r.n);
+		print(&k, "more\n", SECOND);
+		assert_int_equal(stream(&r, &k, true, false), 0);
+		assert_whole(&r, &k);
+		kubelet_clear(&k);
+		reader_close(&r);
+		seed = this;
+	}
+}
+
+/* The end of what was kept is torn off; even when the log has been rotated, that is found again. */
+static void test_torn(void **state)
+{
+	(void)state;
+	for (seed = 1; seed < 300; seed++) {
+		uint64_t this = seed;
+		struct kubelet k = {.now = START};
+		struct reader r;
+		int err;
+
+		reader_open(&r);
+		for (int i = 0; i < 100; i++) {
+			print_any(&k);
+			pass_time(&k);
+		}
+		assert_int_equal(stream(&r, &k, true, false), 0);
+		restart(&r, r.n - any(min_of(r.n, (size_t)600) + 1));
+		if (any(2))
+			k.rotated = k.n_parts - min_of(k.n_parts, (size_t)60);
+		print(&k, "more\n", SECOND);
+		for (int i = 0; (err = stream(&r, &k, true, false)) == -EAGAIN && i < 20; i++)
+			;
+		assert_int_equal(err, 0);
+		assert_whole(&r, &k);
+		kubelet_clear(&k);
+		reader_close(&r);
+		seed = this;
+	}
+}
+
+static void print_many(struct kubelet *k)
+{
+	for (uint64_t lines = any(60); lines > 0; lines--) {
+		if (k->old && any(4) == 0)
+			print_long(k, any(3 * ENTRY), true);
+		else if (any(2))
+			print(k, "the same\n", 0);
+		else if (k->old)
+			print(k, "\n", 1);
+		else
+			print_any(k);
+		k->now += any(2) ? 0 : (int64_t)any(SECOND / 4);
+	}
+}
+
+/*
+ * All goes but the last KEEP parts that begin within the first N bytes, and those of the time of the first of them:
+ * which of two equal lines of one time is left nobody could tell.
+ */
+static void rotate(struct kubelet *k, size_t n, size_t keep)
+{
+	size_t i = k->n_parts;
+
+	while (i > 0 && k->parts[i - 1].at >= n)
+		i--;
+	i -= min_of(i, keep);
+	while (i > 0 && (k->parts[i].ns == k->parts[i - 1].ns ||
+			 (!k->old && k->out[k->parts[i].at - 1] != '\n')))
+		i--;
+	k->rotated = max_of(k->rotated, i);
+}
+
+/*
+ * A log is rotated, and kxfs killed, at any time, and what they leave is just enough: nothing is lost or
+ * doubled, and no gap is said, also when many lines have one time and are the same.
+ */
+static void test_any_end(void **state)
+{
+	const char *more = getenv("KXFS_LOGLINE_SEEDS");
+	const uint64_t seeds = more ? strtoull(more, NULL, 10) : 300;
+
+	(void)state;
+	for (seed = 1; seed < seeds; seed++) {
+		uint64_t this = seed;
+		struct kubelet k = {.now = START, .old = seed % 3 == 0};
+		struct reader r;
+
+		reader_open(&r);
+		for (int round = 0; round < 10; round++) {
+			print_many(&k);
+			if (any(2))
+				stream(&r, &k, false, false);
+			else
+				follow(&r, &k);
+			if (any(2))
+				rotate(&k, r.before, 1 + any(60));
+			if (any(3) == 0)
+				killed(&r, 0);
+		}
+		follow(&r, &k);
+		if (r.n != k.n || memcmp(r.got, k.out, r.n) != 0 || r.gaps > 0)
+			fail_msg("seed %u: %zu of %zu bytes, gaps: %u", (unsigned)this, r.n, k.n,
+				 r.gaps);
+		kubelet_clear(&k);
+		reader_close(&r);
+		seed = this;
+	}
+}
+
+/* What the kubelet says instead of output. */
+static void test_messages(void **state)
+{
+	static const char gone[] = "unable to retrieve container logs for containerd://4711";
+	static const char late[] = "2026-11-21T09:08:40.1Z out\nfailed to watch log file\n"
+				   "2026-11-21T09:08:40.2Z put\n";
+	struct spec_logline *l;
+	struct reader r;
+
+	(void)state;
+	reader_open(&r);
+	l = begin(&r, false, r.window);
+	assert_int_equal(feed(&r, l, gone, strlen(gone)), 0);
+	assert_int_equal(end(&r, l), 0);
+	assert_string_equal(spec_logline_text(l), gone);
+	assert_int_equal(r.n, 0);
+	spec_logline_free(l);
+	l = begin(&r, false, r.window);
+	assert_string_equal(spec_logline_text(l), "");
+	assert_int_equal(feed(&r, l, late, strlen(late)), 0);
+	assert_int_equal(r.n, 8);
+	assert_memory_equal(r.got, "out\nput\n", 8);
+	assert_string_equal(spec_logline_text(l), "");
+	assert_int_equal(r.last_ns, START + SECOND / 5);
+	spec_logline_free(l);
+	/* nothing of it is there any more */
+	l = begin(&r, false, r.window);
+	assert_int_equal(feed(&r, l, gone, strlen(gone)), 0);
+	assert_int_equal(end(&r, l), -ESTALE);
+	spec_logline_free(l);
+	reader_close(&r);
+}
+
+/*
+ * kxfs is killed before, within or after its last write, and the log is rotated to the last line of which some was
+ * written: the time of that was kept with it.
+ */
+static void test_killed(void **state)
+{
+	const size_t before = strlen("one\n"), all = before + 2 * strlen("the same\n");
+
+	(void)state;
+	for (size_t n = before; n <= all; n++) {
+		struct kubelet k = {.now = START};
+		cleanup_free char *text = NULL;
+		struct spec_logline *l;
+		struct reader r;
+		size_t len;
+
+		reader_open(&r);
+		print(&k, "one\n", 0);
+		assert_int_equal(stream(&r, &k, true, false), 0);
+		print(&k, "the same\n", SECOND);
+		print(&k, "the same\n", 1);
+		text = body(&k, false, 0, &len);
+		l = begin(&r, false, r.window);
+		assert_int_equal(spec_logline_feed(l, text, len, keep, &r), 0);
+		spec_logline_free(l);
+		flush(&r);
+		assert_int_equal(r.written, all);
+		restart(&r, n);
+		k.rotated = n == before ? 0 : n <= (before + all) / 2 ? 1 : 2;
+		print(&k, "the same\n", 1);
+		follow(&r, &k);
+		assert_whole(&r, &k);
+		kubelet_clear(&k);
+		reader_close(&r);
+	}
+}
+
+/* The table is older than the log: in that, parts of lines may begin where a runtime cuts. */
+static void test_known_parts(void **state)
+{
+	(void)state;
+	for (size_t rotated = 0; rotated < 4; rotated++) {
+		struct kubelet k = {.now = START, .old = true};
+		struct reader r;
+
+		reader_open(&r);
+		print(&k, "one\n", 0);
+		assert_int_equal(stream(&r, &k, true, false), 0);
+		seed = rotated;
+		print_long(&k, 3 * ENTRY - 100, true);
+		assert_int_equal(stream(&r, &k, true, false), 0);
+		r.n_lines = 1;
+		restart(&r, r.n);
+		k.rotated = rotated;
+		print(&k, "two\n", SECOND);
+		follow(&r, &k);
+		assert_whole(&r, &k);
+		kubelet_clear(&k);
+		reader_close(&r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_any_cut),		cmocka_unit_test(test_clock_back),
+		cmocka_unit_test(test_clock_back_seen), cmocka_unit_test(test_rotated),
+		cmocka_unit_test(test_any_rotation),	cmocka_unit_test(test_known),
+		cmocka_unit_test(test_messages),	cmocka_unit_test(test_lost_lines),
+		cmocka_unit_test(test_old_kubelet),	cmocka_unit_test(test_own_times),
+		cmocka_unit_test(test_cut_time),	cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_known_parts),	cmocka_unit_test(test_torn),
+		cmocka_unit_test(test_any_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

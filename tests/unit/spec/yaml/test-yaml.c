@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/* YAML in: what a document means, where its errors are and what they say, and the bounds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <json-c/json.h>
+#include <time.h>
+
+#include "spec/base/limits.h"
+#include "spec/yaml/yaml.h"
+
+#define SIZED(s) (s), sizeof(s) - 1
+
+/* --- meaning --- */
+
+/* TEXT means the JSON value EXPECTED; with errors, they are what is compared. */
+static void check(const char *text, size_t len, const char *expected)
+{
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct json_object *value = NULL;
+	struct spec_yaml *root = NULL;
+	int err = spec_yaml_parse(text, len, &root, &e);
+	char *errors = spec_errors_text(&e, NULL);
+
+	assert_non_null(errors);
+	assert_int_equal(err, e.err);
+	if (err < 0) {
+		assert_string_equal(errors, expected);
+	} else {
+		spec_yaml_to_json(root, &value);
+		assert_string_equal(json_object_to_json_string_ext(
+					    value, JSON_C_TO_STRING_PLAIN |
+							   JSON_C_TO_STRING_NOSLASHESCAPE),
+				    expected);
+	}
+	json_object_put(value);
+	spec_yaml_free(root);
+	free(errors);
+	spec_errors_clear(&e);
+}
+
+struct pair {
+	const char *text, *expected;
+};
+
+static void check_all(const struct pair *table, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		check(table[i].text, strlen(table[i].text), table[i].expected);
+}
+
+static void test_scalars(void **state)
+{
+	static const struct pair table[] = {
+		{"[1, -1, +5, 0, -0]", "[1,-1,5,0,0]"},
+		{"[1.5, .5, 5., 1e3, 1E-3, -0.0]", "[1.5,0.5,5.0,1000.0,0.001,-0.0]"},
+		/* numbers to some readers only */
+		{"[010, 0x10, 0o10, 0b1, 1_000, 1:30, 00, 1.5.1]",
+		 "[\"010\",\"0x10\",\"0o10\",\"0b1\",\"1_000\",\"1:30\",\"00\",\"1.5.1\"]"},
+		{"[.inf, .nan, 1e999, ., -, e1, 1e, +]",
+		 "[\".inf\",\".nan\",\"1e999\",\".\",\"-\",\"e1\",\"1e\",\"+\"]"},
+		{"[9223372036854775807, 18446744073709551615, -9223372036854775808]",
+		 "[9223372036854775807,18446744073709551615,-9223372036854775808]"},
+		{"[18446744073709551616, -9223372036854775809]",
+		 "[1.8446744073709552e+19,-9.223372036854776e+18]"},
+		{"[true, True, FALSE, yes, no, on, off, y]",
+		 "[true,true,false,\"yes\",\"no\",\"on\",\"off\",\"y\"]"},
+		{"[null, ~, Null, nULL, ]", "[null,null,null,\"nULL\"]"},
+		{"{a: , b:\n}", "{\"a\":null,\"b\":null}"},
+		{"['1', \"true\", '', \"~\"]", "[\"1\",\"true\",\"\",\"~\"]"},
+		{"[!!str 1, !!str true, !!str '']", "[\"1\",\"true\",\"\"]"},
+		{"[!!int '1', !!float 1, !!float '1.5', !!bool \"true\", !!null '']",
+		 "[1,1,1.5,true,null]"},
+		{"[2024-01-01, 1.2.3, a:b, -x, http://a/b]",
+		 "[\"2024-01-01\",\"1.2.3\",\"a:b\",\"-x\",\"http://a/b\"]"},
+	};
+
+	(void)state;
+	check_all(table, array_size(table));
+}
+
+static void test_styles(void **state)
+{
+	static const struct pair table[] = {
+		{"a: plain words # not this", "{\"a\":\"plain words\"}"},
+		{"a: 'it''s \\n'", "{\"a\":\"it's \\\\n\"}"},
+		{"a: \"\\x41\\u00e9\\U0001F600\\/\"", "{\"a\":\"A\xc3\xa9\xf0\x9f\x98\x80/\"}"},
+		{"a: |\n  x\n   y\n\n  z\n", "{\"a\":\"x\\n y\\n\\nz\\n\"}"},
+		{"a: |-\n  x\nb: |+\n  y\n\n", "{\"a\":\"x\",\"b\":\"y\\n\\n\"}"},
+		{"a: >\n  x\n  y\n\n  z\n", "{\"a\":\"x y\\nz\\n\"}"},
+		{"a: |2\n    x\n", "{\"a\":\"  x\\n\"}"},
+		{"a: |\r\n  x\r\n  y\r\nb: 1\r\n", "{\"a\":\"x\\ny\\n\",\"b\":1}"},
+		{"\xef\xbb\xbf"
+		 "a: 1",
+		 "{\"a\":1}"},
+		{"%YAML 1.2\n---\na: 1\n...\n", "{\"a\":1}"},
+		{"? a\n: b\n", "{\"a\":\"b\"}"},
+		{"- - a\n  - b\n-\n  c: d\n", "[[\"a\",\"b\"],{\"c\":\"d\"}]"},
+		{"{\"a\":1,\n\t\"b\":[true,null]}", "{\"a\":1,\"b\":[true,null]}"},
+		{"1: a\ntrue: b\n", "{\"1\":\"a\",\"true\":\"b\"}"},
+	};
+
+	(void)state;
+	check_all(table, array_size(table));
+	check(SIZED("a: \"x\\0y\""), "{\"a\":\"x\\u0000y\"}");
+}
+
+/* JSON files, as other programs write them. */
+static void test_json(void **state)
+{
+	static const struct pair table[] = {
+		{"{\"a\": \"\\ud83d\\ude00\"}", "{\"a\":\"\xf0\x9f\x98\x80\"}"},
+		{"[\"\\\\ud83d\\\\ude00\"]", "[\"\\\\ud83d\\\\ude00\"]"},
+		{"[\"\\ud83d\\ude00\", \"\\\\\\ud83d\\ude00\"]",
+		 "[\"\xf0\x9f\x98\x80\",\"\\\\\xf0\x9f\x98\x80\"]"},
+		/* characters that YAML wants escaped */
+		{"{\"\x7f\": \"\xe2\x80\xa8\xef\xbb\xbf\xc2\x85\"}",
+		 "{\"\x7f\":\"\xe2\x80\xa8\xef\xbb\xbf\xc2\x85\"}"},
+		/* not JSON: single quotes hold no escapes */
+		{"{a: '\\ud83d\\ude00'}", "{\"a\":\"\\\\ud83d\\\\ude00\"}"},
+		{"[\"\\ud83d\"]", "1:5: this escape is not a character of Unicode\n"},
+	};
+
+	(void)state;
+	check_all(table, array_size(table));
+}
+
+static void test_aliases_and_merges(void **state)
+{
+	static const struct pair table[] = {
+		{"a: &x [1, {b: 2}]\nc: *x\n", "{\"a\":[1,{\"b\":2}],\"c\":[1,{\"b\":2}]}"},
+		{"a: &x 1\nb: &x 2\nc: *x\n", "{\"a\":1,\"b\":2,\"c\":2}"},
+		{"&k a: b\nc: *k\n", "{\"a\":\"b\",\"c\":\"a\"}"},
+		{"a: &x {p: 1, q: 2}\nb:\n  <<: *x\n  q: 3\n  r: 4\n",
+		 "{\"a\":{\"p\":1,\"q\":2},\"b\":{\"p\":1,\"q\":3,\"r\":4}}"},
+		{"a: {r: 4, p: 3, <<: {p: 1, q: 2}}", "{\"a\":{\"p\":3,\"q\":2,\"r\":4}}"},
+		/* of a list, the first that has a key wins */
+		{"<<: [{a: 1, b: 1}, {b: 2, c: 2}]\nd: 3\n", "{\"b\":1,\"c\":2,\"a\":1,\"d\":3}"},
+		{"a: &x {<<: &y {p: 1}}\nb: *x\nc: *y\n",
+		 "{\"a\":{\"p\":1},\"b\":{\"p\":1},\"c\":{\"p\":1}}"},
+		{"\"<<\": 1", "{\"<<\":1}"},
+		{"<<: 1", "1:5: <<: only a map or a list of maps can be merged; a key that is "
+			  "called \"<<\" needs quotes\n"},
+	};
+
+	(void)state;
+	check_all(table, array_size(table));
+}
+
+static void test_positions(void **state)
+{
+	static const char text[] = "# caf\xc3\xa9\n\xc3\xa9t\xc3\xa9: {a: 'x', b: [1, &z yes]}\n"
+				   "c: *z\n";
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	const struct spec_yaml *map, *list;
+	struct spec_yaml *root;
+
+	(void)state;
+	assert_int_equal(spec_yaml_parse(text, strlen(text), &root, &e), 0);
+	assert_int_equal(root->line, 2);
+	assert_int_equal(root->column, 1);
+	map = spec_yaml_get(root, "\xc3\xa9t\xc3\xa9");
+	assert_int_equal(map->type, SPEC_YAML_MAP);
+	/* columns count characters, not bytes */
+	assert_int_equal(map->column, 6);
+	assert_false(spec_yaml_get(map, "a")->plain);
+	list = spec_yaml_get(map, "b");
+	assert_int_equal(list->n, 2);
+	assert_int_equal(list->v[1]->column, 22);
+	assert_true(list->v[1]->plain);
+	assert_string_equal(list->v[1]->text, "yes");
+	/* what an alias repeats has the place where it is written */
+	assert_int_equal(spec_yaml_get(root, "c")->line, 2);
+	assert_null(spec_yaml_get(root, "d"));
+	assert_null(spec_yaml_get(list, "d"));
+	spec_yaml_free(root);
+}
+
+/* --- errors --- */
+
+static void test_documents(void **state)
+{
+	static const struct pair table[] = {
+		{"", "the document is empty\n"},
+		{"# nothing\n", "the document is empty\n"},
+		{"---\n", "the document is empty\n"},
+		{"a: 1\n---\nb: 2\n",
+		 "2:1: a second document begins here; write one document a file\n"},
+		{"a: 1\nb: 2\na: 3\n\"b\": 4\n",
+		 "3:1: the key \"a\" stands here twice; the first is at line 1\n"
+		 "4:1: the key \"b\" stands here twice; the first is at line 2\n"},
+		{"[a]: 1\n", "1:1: a key must be text, not a list\n"},
+		{"? {a: 1}\n: 1\n", "1:3: a key must be text, not a map\n"},
+		{"\"a\\0\": 1\n", "1:1: a key can't hold a NUL character\n"},
+		{"a: *b\n", "1:4: there is no \"&b\" before this \"*b\"; text that begins with "
+			    "\"*\" needs quotes\n"},
+		{"a: &a [*a]\n", "1:8: \"*a\" stands inside of what it repeats\n"},
+		{"a: !!binary aGk=\nb: !x y\nc: !!int z\n",
+		 "1:4: the tag !!binary is not supported; text that begins with \"!\" needs "
+		 "quotes\n"
+		 "2:4: the tag !x is not supported; text that begins with \"!\" needs quotes\n"
+		 "3:4: the value does not fit its tag !!int\n"},
+		{"a: !!map []\nb: !!seq {}\nc: !!str []\n",
+		 "1:4: the value does not fit its tag !!map\n"
+		 "2:4: the value does not fit its tag !!seq\n"
+		 "3:4: the value does not fit its tag !!str\n"},
+	};
+
+	(void)state;
+	check_all(table, array_size(table));
+}
+
+static void test_bytes(void **state)
+{
+	(void)state;
+	check(SIZED("a: b\nc: caf\xe9\n"), "2:7: byte 0xe9 is not UTF-8; save the file as UTF-8\n");
+	check(SIZED("a: \xed\xa0\x80"), "1:4: byte 0xed is not UTF-8; save the file as UTF-8\n");
+	check(SIZED("a: \xc0\x80"), "1:4: byte 0xc0 is not UTF-8; save the file as UTF-8\n");
+	check(SIZED("a: \xf4\x90\x80\x80"),
+	      "1:4: byte 0xf4 is not UTF-8; save the file as UTF-8\n");
+	check(SIZED("a: \xe2\x82"), "1:4: byte 0xe2 is not UTF-8; save the file as UTF-8\n");
+	check(SIZED("\xff\xfe"
+		    "a\0:\0"),
+	      "1:1: the file is encoded in UTF-16; save it as UTF-8\n");
+	check(SIZED("\xff\xfe\0\0a\0\0\0"),
+	      "1:1: the file is encoded in UTF-32; save it as UTF-8\n");
+	check(SIZED("a: b\0c"), "1:5: the file holds a NUL byte; is it text?\n");
+	check(SIZED("a: \x1b[1m"), "1:4: the control character U+001B can't stand in a file; write "
+				   "it as \"\\u001b\", in double quotes\n");
+	check(SIZED("a:\r\nb: \xc2\x85"), "2:4: the line separator U+0085 can't stand in a file; "
+					  "write it as \"\\u0085\", in double quotes\n");
+	check(SIZED("a:\rb: \xef\xbb\xbf"),
+	      "2:4: a byte order mark inside the text, U+FEFF can't stand in a file; write it as "
+	      "\"\\ufeff\", in double quotes\n");
+}
+
+static void test_syntax(void **state)
+{
+	static const struct pair table[] = {
+		{"a:\n\tb: 1\n", "2:1: a tab can't be used to indent; use spaces\n"},
+		{"a:\n  b: 1\n\tc: 2\n", "3:1: a tab can't be used to indent; use spaces\n"},
+		{"a: 1\nb\nc: 2\n",
+		 "2:1: a key needs a \":\" after it; if this is no key, check the indentation\n"},
+		{"a: b: c\n", "1:5: a \"KEY: VALUE\" can't stand here; check the indentation, and "
+			      "put text that holds \": \" in quotes\n"},
+		{"a: 1\n  b: 2\n", "2:4: a \"KEY: VALUE\" can't stand here; check the indentation, "
+				   "and put text that holds \": \" in quotes\n"},
+		{"a: [1, 2\nb: 3\n",
+		 "2:2: a \",\" or the closing \"]\" of the list is missing here (it begins at line "
+		 "1, column 4)\n"},
+		{"a: {b: 1\n",
+		 "2:1: a \",\" or the closing \"}\" of the map is missing here (it begins at line "
+		 "1, column 4)\n"},
+		{"a: \"x\nb: 1\n", "1:4: this quoted text is never closed\n"},
+		{"a: 'x\n---\n", "1:4: this quoted text is not closed before a line that begins "
+				 "with \"---\" or \"...\"\n"},
+		{"a: \"\\d\"\n", "1:5: this escape is not known; a backslash in double quotes is "
+				 "written \"\\\\\", or use single quotes\n"},
+		{"a: \"\\xg\"\n", "1:7: the escapes \\x, \\u and \\U need 2, 4 and 8 hexadecimal "
+				  "digits\n"},
+		{"a: @x\n", "1:4: text can't begin with \"@\"; put it in quotes\n"},
+		{"a: %x\n", "1:4: text can't begin with \"%\"; put it in quotes\n"},
+		{"a: *.log\n", "1:4: \"&\" and \"*\" begin an anchor or alias here; put text that "
+			       "begins with them in quotes\n"},
+		{"a: !e!x y\n", "1:4: this is not a tag (\"!NAME\") that is known here; text that "
+				"begins with \"!\" needs quotes\n"},
+		{"a: \"x\" y\n", "1:8: this does not belong to the map around it; check the "
+				 "indentation, and the quotes before it (it begins at line 1, "
+				 "column 1)\n"},
+		{"- a\nb: 1\n",
+		 "2:1: this is not an item (\"- \") of the list around it; check the "
+		 "indentation (it begins at line 1, column 1)\n"},
+		{"a: - b\n", "1:4: a list item (\"- \") can't begin here; put it on a line of its "
+			     "own\n"},
+		{"a: |x\n  b\n", "1:5: after \"|\" or \">\" the text begins on the next line; text "
+				 "that begins with them needs quotes\n"},
+		{"a: |0\n", "1:5: the indentation after \"|\" or \">\" is a digit from 1 to 9\n"},
+		{"a: [b, , c]\n", "1:8: a value is missing here\n"},
+		{"{a: 1}}\n", "1:7: the document has ended before this; check the indentation and "
+			      "the brackets\n"},
+		{"%TAG !e! tag:yaml.org,2002:\n---\na\n",
+		 "1:1: %TAG is not supported; a line of text can't begin with it either\n"},
+		{"a\n...\n%TAG !e! x\n---\na\n",
+		 "3:1: %TAG is not supported; a line of text can't begin with it either\n"},
+		{"%YAML 3.0\n---\na\n", "1:1: only YAML 1.1 and 1.2 are read\n"},
+	};
+
+	(void)state;
+	check_all(table, array_size(table));
+}
+
+/* --- bounds --- */
+
+/* COUNT times TEXT, between BEFORE and AFTER; malloc'ed. */
+static char *repeat(const char *before, const char *text, size_t count, const char *after)
+{
+	size_t len = strlen(text);
+	char *ret = malloc(strlen(before) + len * count + strlen(after) + 1), *to;
+
+	assert_non_null(ret);
+	to = stpcpy(ret, before);
+	for (size_t i = 0; i < count; i++)
+		to = stpcpy(to, text);
+	strcpy(to, after);
+	return ret;
+}
+
+/* As repeat; BEFORE is freed. */
+static char *repeat_after(char *before, const char *text, size_t count, const char *after)
+{
+	char *ret = repeat(before, text, count, after);
+
+	free(before);
+	return ret;
+}
+
+/* TEXT (freed) is refused with -EFBIG, and a message that holds EXPECTED; or accepted, if NULL. */
+static void check_bound(char *text, const char *expected)
+{
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_yaml *root = NULL;
+	clock_t start = clock();
+	int err = spec_yaml_parse(text, strlen(text), &root, &e);
+
+	assert_int_equal(err, expected ? -EFBIG : 0);
+	if (expected && !strstr(e.v[0].text, expected))
+		fail_msg("%s, not %s", e.v[0].text, expected);
+	/* anything that is not linear takes minutes */
+	assert_true((clock() - start) / CLOCKS_PER_SEC < 10);
+	spec_yaml_free(root);
+	spec_errors_clear(&e);
+	free(text);
+}
+
+static void test_size(void **state)
+{
+	(void)state;
+	check_bound(repeat("", "x", SPEC_MAX_FILE, ""), NULL);
+	check_bound(repeat("", "x", SPEC_MAX_FILE + 1, ""),
+		    "the file has 1048577 bytes; at most 1048576 (1 MiB) are read");
+	check_bound(repeat("a: |\n", "  line\n", 100000, ""), NULL);
+	check_bound(repeat("a: \"", "word \\\n", 100000, "\""), NULL);
+	check_bound(repeat("a: 1", "\n", 1000000, "b: 2\n"), NULL);
+	check_bound(repeat("a: 1 ", "#", 1000000, "\n"), NULL);
+}
+
+static void test_depth(void **state)
+{
+	static const char too_deep[] = "maps and lists are nested more than 64 deep";
+
+	(void)state;
+	check_bound(repeat_after(repeat("", "[", 64, "x"), "]", 64, ""), NULL);
+	check_bound(repeat("", "[", 65, "x"), too_deep);
+	check_bound(repeat("", "[", 1000000, ""), too_deep);
+	check_bound(repeat("", "{a: ", 200000, ""), too_deep);
+	check_bound(repeat("", "- ", 65, "x"), too_deep);
+	check_bound(repeat("", "? ", 500000, ""), too_deep);
+	/* an alias adds the depth of what it repeats */
+	check_bound(repeat_after(repeat("a: &a ", "[", 40, ""), "]", 40,
+				 "\nb: [[[[[[[[[[[[[[[[[[[[[[[[*a]]]]]]]]]]]]]]]]]]]]]]]]\n"),
+		    too_deep);
+}
+
+static void test_nodes(void **state)
+{
+	(void)state;
+	check_bound(repeat("[", "x,", SPEC_MAX_NODES - 1, "]"), NULL);
+	check_bound(repeat("[", "x,", SPEC_MAX_NODES, "]"), "more than 200000 values");
+}
+
+static void test_bombs(void **state)
+{
+	char laughs[600] = "a: &a [x,x,x,x,x,x,x,x,x,x]\n";
+
+	(void)state;
+	for (char c = 'b'; c < 'j'; c++) {
+		size_t len = strlen(laughs);
+
+		snprintf(laughs + len, sizeof(laughs) - len,
+			 "%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c - 1, c - 1,
+			 c - 1, c - 1, c - 1, c - 1, c - 1, c - 1, c - 1, c - 1);
+	}
+	check_bound(repeat(laughs, "", 0, ""), "more than 200000 values (aliases expanded)");
+	/* few values, many bytes */
+	check_bound(repeat_after(repeat("a: &a ", "x", 100000, "\nb: ["), "*a,", 9, "]\n"), NULL);
+	check_bound(repeat_after(repeat("a: &a ", "x", 100000, "\nb: ["), "*a,", 11, "]\n"),
+		    "expand this to more than 1048576 bytes");
+}
+
+/* Work that grows with the square of the input would show in these. */
+static void test_linear(void **state)
+{
+	char *keys = malloc(1 << 20), *to = keys;
+	char *anchors = malloc(1 << 20);
+
+	(void)state;
+	assert_non_null(keys);
+	assert_non_null(anchors);
+	for (int i = 0; i < 60000; i++)
+		to += sprintf(to, "k%d: v\n", i);
+	check_bound(keys, NULL);
+	to = anchors + sprintf(anchors, "[");
+	for (int i = 0; i < 40000; i++)
+		to += sprintf(to, "&a%d x, *a%d,", i, i / 2);
+	strcpy(to, "]");
+	check_bound(anchors, NULL);
+	check_bound(repeat("{a: 1", ", <<: {b: 1}", 1, "}"), NULL);
+}
+
+static void test_resolve_double(void **state)
+{
+	static const struct {
+		double value;
+		const char *text;
+	} table[] = {
+		{0.1, "0.1"},
+		{2, "2.0"},
+		{1e22, "1.0e+22"},
+		{1.5e-7, "1.5e-07"},
+		{-0.0, "-0.0"},
+		{1.0 / 3, "0.3333333333333333"},
+		{5e-324, "4.94065645841247e-324"},
+		{123456789, "123456789.0"},
+	};
+	char got[32];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		spec_yaml_double(table[i].value, got);
+		assert_string_equal(got, table[i].text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_scalars),	  cmocka_unit_test(test_styles),
+		cmocka_unit_test(test_json),	  cmocka_unit_test(test_aliases_and_merges),
+		cmocka_unit_test(test_positions), cmocka_unit_test(test_documents),
+		cmocka_unit_test(test_bytes),	  cmocka_unit_test(test_syntax),
+		cmocka_unit_test(test_size),	  cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_nodes),	  cmocka_unit_test(test_bombs),
+		cmocka_unit_test(test_linear),	  cmocka_unit_test(test_resolve_double),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
