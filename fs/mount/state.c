@@ -12,6 +12,7 @@
 
 #include "backend/base/file.h"
 #include "backend/base/loop.h"
+#include "backend/base/process.h"
 #include "fs/cli/refuse.h"
 #include "fs/mount/mountpoint.h"
 #include "spec/base/mem.h"
@@ -251,19 +252,9 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
  */
 static bool is_dead(const struct holder *h)
 {
-	char path[64], text[256];
-	const char *after;
-	ssize_t n = 0;
-	cleanup_fd int fd = -1;
+	struct process_stat stat;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", h->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		n = read(fd, text, sizeof(text) - 1);
-	text[max_of(n, (ssize_t)0)] = 0;
-	/* "PID (NAME) STATE ...", where NAME may hold anything. */
-	after = strrchr(text, ')');
-	return h->pid && (!after || strncmp(after, ") Z", 3) == 0 || strncmp(after, ") X", 3) == 0);
+	return h->pid && (process_stat(h->pid, &stat) < 0 || stat.remains);
 }
 
 static int lock(struct state *s, unsigned wait_ms, char **ret_text)
