@@ -359,7 +359,6 @@ static void got_nothing(struct capture_log *c, int err, const struct podlog_resu
 
 	c->fetched = true; /* as far as it can be */
 	c->early = false;
-	c->force = c->probed = false; /* by the next attempt the container may run again */
 	arrived(c);
 	if (c->ended && c->end == CAPTURE_GONE)
 		lost(c, -ENOENT, r->text);
@@ -514,8 +513,10 @@ static void on_done(void *data, const struct podlog_result *r)
 	c->attempt = NULL;
 	c->slowed = false;
 	loop_timer_free(take_ptr(c->timer));
-	if (r->more) {
+	/* By the next attempt the container may run again, so what a probe has shown is not kept for later ones. */
+	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
 		c->force = c->probed = false;
+	if (r->more) {
 		spec_logline_compare_again(&c->past);
 		c->window = WINDOW;
 		c->delay_ms = DELAY_MS;
