@@ -63,6 +63,14 @@ struct backend_events {
  */
 int backend_find_kind(const struct backend_config *config, const char **ret, char **ret_text);
 /*
+ * The contexts of the kubeconfig (a file; "" where kubectl looks) with their namespaces, "CONTEXT/NAMESPACE": an array
+ * that ends with NULL; it and its texts are malloc'ed. 0, or a negative errno with *RET_TEXT. Any time.
+ */
+int backend_contexts(const char *kubeconfig, char ***ret, char **ret_text);
+/* The libraries that the backend runs with, "libuv 1.44.2, ...", and what they can do, "https http2 ...": malloc'ed. */
+char *backend_libraries(void);
+char *backend_features(void);
+/*
  * What tells the jobs of CONFIG (no state_dir yet) from those of any other mount: a file name,
  * malloc'ed, for the default state directory. Reads the kubeconfig; 0, or a negative errno with
  * *RET_TEXT. Any time.
