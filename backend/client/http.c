@@ -10,7 +10,9 @@
  *	RUNNING | curl has it; when a stream's head | curl's end: after a 401    | QUEUED
  *	        | is there, the timer is the time   |   it may be sent again     | WAITING
  *	        | between two bytes                 |   else                     | OVER
- *	WAITING | the timer, until it is sent again | the timer                  | QUEUED
+ *	WAITING | the timer, until it is sent again | the timer; the server has  | QUEUED
+ *	        |                                   |   recovered, unless it has |
+ *	        |                                   |   asked for that time      |
  *	OVER    | it waits to be released           | release_dead, posted       | (freed)
  *
  * The deadline, http_cancel and http_stop make each OVER. Curl calls us back from where neither its handles may be
@@ -66,9 +68,13 @@ struct http {
 	struct lane calls, streams;
 	struct http_request *requests; /* all that are not OVER */
 	struct http_request *dead;     /* those that are, until they are released */
-	unsigned tokens;	       /* retries that may be made now */
-	uint64_t tokens_since;	       /* loop_now_ms when the last token came */
-	struct tally answers;	       /* by verb, resource and code */
+	bool failing;		       /* the last request that ended had failed */
+	bool recovered;		       /* then one had success; to be told by work */
+	loop_fn on_recovered;	       /* may be NULL */
+	void *recovered_data;
+	unsigned tokens;       /* retries that may be made now */
+	uint64_t tokens_since; /* loop_now_ms when the last token came */
+	struct tally answers;  /* by verb, resource and code */
 	atomic_ullong n_failed, n_retried;
 	atomic_uint n_connections, n_streams;
 };
@@ -84,8 +90,9 @@ struct http_request {
 	uint64_t deadline, due; /* loop_now_ms; DUE: when NEW or WAITING ends */
 	uint64_t ticket;	/* of credential_get; 0: none */
 	unsigned tries;
-	bool renewed;  /* it was sent again with other credentials after a 401 */
-	bool starting; /* counted in its lane */
+	bool told_when; /* in WAITING: the server has asked for that time */
+	bool renewed;	/* it was sent again with other credentials after a 401 */
+	bool starting;	/* counted in its lane */
 	struct http_request *prev, *next;
 	struct http_request *queue_prev, *queue_next;
 
@@ -126,6 +133,13 @@ static bool is_good(const struct http_request *rq)
 /* The present attempt has been answered (its head is there), or never will be. */
 static void count_answer(struct http_request *rq)
 {
+	struct http *http = rq->http;
+
+	if (is_good(rq) && http->failing) {
+		http->failing = false;
+		http->recovered = true;
+		post_work(http);
+	}
 	http_tally_add(&rq->http->answers, rq->call.method, rq->call.path,
 		       rq->head ? rq->status : 0);
 }
@@ -207,6 +221,7 @@ static void finish(struct http_request *rq, int err, const char *text)
 
 	if (err)
 		atomic_fetch_add(&rq->http->n_failed, 1);
+	rq->http->failing |= err || rq->status == 401 || rq->status >= 500;
 	end_request(rq);
 	rq->call.done(rq->call.data, &reply);
 }
@@ -394,6 +409,8 @@ static bool wait_to_retry(struct http_request *rq, unsigned asked)
 	started(rq);
 	drop_attempt(rq);
 	rq->state = WAITING;
+	rq->told_when = asked;
+	rq->http->failing = true;
 	arm(rq, rq->due = now + wait);
 	return true;
 }
@@ -459,6 +476,8 @@ static void try_request(struct http_request *rq)
 	}
 	rq->starting = true;
 	m->starting++;
+	if (rq->call.hurried && rq->tries == 0)
+		credential_hurry(rq->http->credential);
 	rq->tries++;
 	rq->state = ASKING;
 	/* RQ stays until the loop goes on, also when it has ended within this call. */
@@ -559,11 +578,25 @@ static void start_queued(struct lane *m)
 	}
 }
 
+/* The server is there again: nobody waits for it any longer. */
+static void recovered(struct http *http)
+{
+	struct http_request *rq;
+
+	DL_FOREACH(http->requests, rq) {
+		if (rq->state == WAITING && !rq->told_when)
+			arm(rq, rq->due = loop_now_ms());
+	}
+	if (http->on_recovered)
+		return http->on_recovered(http->recovered_data);
+}
+
 static void work(void *data)
 {
 	struct http *http = data;
+	bool tell = http->recovered && !http->stopping;
 
-	http->work_posted = false;
+	http->work_posted = http->recovered = false;
 	release_dead(http);
 	if (http->stopping) {
 		curl_loop_free(take_ptr(http->calls.curl));
@@ -573,6 +606,8 @@ static void work(void *data)
 		start_queued(&http->streams);
 	}
 	group_leave(&http->group);
+	if (tell)
+		return recovered(http);
 }
 
 /* --- calls --- */
@@ -660,6 +695,12 @@ int http_new(struct loop *loop, const struct spec_connection *c, struct credenti
 	group_init(&http->group, loop);
 	*ret = take_ptr(http);
 	return 0;
+}
+
+void http_set_recovered(struct http *http, loop_fn fn, void *data)
+{
+	http->on_recovered = fn;
+	http->recovered_data = data;
 }
 
 void http_stop(struct http *http, loop_fn fn, void *data)
