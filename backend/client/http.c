@@ -103,6 +103,7 @@ struct http_request {
 	bool head;	     /* the reply's head is whole */
 	bool passed_on;	     /* head() or bytes() was called: it can't be sent again unnoticed */
 	int status;
+	int64_t date; /* of the head; 0: none */
 	int body_err; /* why we ended it from within */
 	uint64_t last_byte;
 	char *body;
@@ -212,6 +213,7 @@ static void finish(struct http_request *rq, int err, const char *text)
 	const struct http_reply reply = {
 		.err = err,
 		.status = rq->status,
+		.date = rq->date,
 		.sent = err && rq->sent,
 		.wait_ms = rq->easy.curl ? retry_after(rq) : 0,
 		.text = text ? text : "",
@@ -288,6 +290,22 @@ static int before_sending(void *data, char *remote_ip, char *local_ip, int remot
 	return CURL_PREREQFUNC_OK;
 }
 
+/* If LINE, of N bytes, is the Date of a head, the time in s since 1970; else 0. */
+static int64_t date_of(const char *line, size_t n)
+{
+	static const char name[] = "date:";
+	char value[64];
+	time_t date;
+
+	if (n < sizeof(name) || n - sizeof(name) >= sizeof(value) ||
+	    strncasecmp(line, name, sizeof(name) - 1) != 0)
+		return 0;
+	snprintf(value, sizeof(value), "%.*s", (int)(n - sizeof(name) + 1),
+		 line + sizeof(name) - 1);
+	date = curl_getdate(value, NULL);
+	return max_of((int64_t)date, (int64_t)0);
+}
+
 /* A head ends with an empty line. Those of 1xx are not it; trailers come later. */
 static size_t on_header(char *line, size_t size, size_t n, void *data)
 {
@@ -298,6 +316,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	if (rq->state == OVER)
 		return 0;
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_RESPONSE_CODE, &status);
+	if (!empty && !rq->head)
+		rq->date = max_of(rq->date, date_of(line, size * n));
 	if (!empty || rq->head || status < 200)
 		return size * n;
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_HTTP_VERSION, &version);

@@ -43,6 +43,7 @@ struct http_reply {
 	 */
 	bool sent;
 	unsigned wait_ms; /* Retry-After; 0: none. At most 60 s */
+	int64_t date;	  /* the server's clock (Date), in s since 1970; 0: it does not say */
 	const char *text; /* for people: what went wrong below HTTP, curl's words or the plugin's */
 	/* Of a reply that is not 2xx (its first 64 KiB); of 2xx when there is no BYTES function. */
 	const char *body;

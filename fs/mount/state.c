@@ -9,6 +9,7 @@
 #include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "backend/base/file.h"
 #include "backend/base/loop.h"
@@ -335,6 +336,24 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 	if (r == 0)
 		state_enter(s, STATE_STARTING);
 	return r;
+}
+
+int state_look(const char *dir, char **ret_text)
+{
+	cleanup_free char *path = canonical(dir);
+	cleanup_free char *there = path ? text_copy(path) : NULL;
+	struct statvfs room;
+
+	if (!path)
+		return explain(-errno, dir, ret_text);
+	while (access(there, F_OK) < 0 && errno == ENOENT && strlen(there) > 1)
+		*max_of(strrchr(there, '/'), there + 1) = '\0';
+	if (access(there, W_OK | X_OK) < 0 || statvfs(there, &room) < 0)
+		return explain(-errno, path, ret_text);
+	*ret_text = text_print("%s %s, %.1f GiB free", path,
+			       streq(there, path) ? "can be written" : "can be made",
+			       (double)room.f_bavail * (double)room.f_frsize / (1 << 30));
+	return 0;
 }
 
 int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct state **ret,
