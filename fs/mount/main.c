@@ -5,6 +5,7 @@
 #include "fs/cli/mount_helper.h"
 #include "fs/cli/options.h"
 #include "fs/mount/about.h"
+#include "fs/mount/doctor.h"
 #include "fs/mount/run.h"
 
 /* A --help that could not be printed is a failure like any other. */
@@ -40,6 +41,8 @@ int main(int argc, char **argv)
 		return about_sources(&o) < 0 ? EXIT_FAILURE : printed();
 	case OPTIONS_DRY_RUN:
 		return dry_run_main(&o);
+	case OPTIONS_DOCTOR:
+		return doctor_main(&o);
 	case OPTIONS_MOUNT:
 		break;
 	}

@@ -82,11 +82,12 @@ t() {{ COMP_LINE="$1" COMP_POINT=${{#1}} COMPREPLY=(); _kxfs; printf '%s\\n' "${
         assert complete(f"kxfs -o {name}") == values
         # Readline replaces what follows the last '='.
         assert complete(f"kxfs -o ro,{name}") == values
-    assert complete("kxfs ") == SOURCES and complete("kxfs pr") == {"prod/training"}
+    assert complete("kxfs ") == SOURCES | {"doctor"} and complete("kxfs pr") == {"prod/training"}
     assert complete("kxfs volcano:pr") == {"prod/training"}
     assert complete("kxfs lo") == {"local:"} and complete("kxfs -o ro lo") == {"local:"}
     assert complete("kxfs mn") == {"mnt"}
     assert complete("kxfs local: mn") == {"mnt"} == complete("kxfs -o ro prod/training mn")
+    assert complete("kxfs doctor pr") == {"prod/training"}
     assert complete("kxfs --dry-run=con") == {"config"}
     assert complete("kxfs -o kubeconfig=con") == {"config"} and complete("kxfs -o state=m") == {"mnt"}
 
@@ -106,7 +107,8 @@ def test_fish(binary, shell):
     assert complete("kxfs -o ro,st") == {"ro,state="}
     for name, values in choices(binary).items():
         assert complete(f"kxfs -o ro,{name}") == {f"ro,{name}{value}" for value in values}
-    assert complete("kxfs ") >= SOURCES
+    assert complete("kxfs ") >= SOURCES | {"doctor"}
+    assert complete("kxfs doctor pr") == {"prod/training"}
     assert complete("kxfs volcano:pr") == {"volcano:prod/training"}
     assert complete("kxfs local: mn") == {"mnt/"}
 
@@ -157,6 +159,8 @@ def test_zsh(binary, shell):
             "kxfs --dry-run=con": "kxfs --dry-run=config",
             "kxfs loc": "kxfs local:",
             "kxfs prod": "kxfs prod/training",
+            "kxfs doc": "kxfs doctor",
+            "kxfs doctor prod": "kxfs doctor prod/training",
             "kxfs volcano:pr": "kxfs volcano:prod/training",
             "kxfs local: mn": "kxfs local: mnt/",
         }.items():
