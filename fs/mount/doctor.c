@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 
 #include "backend/backend.h"
+#include "fs/mount/about.h"
 #include "fs/mount/mountpoint.h"
 #include "fs/mount/state.h"
 #include "spec/base/mem.h"
