@@ -127,6 +127,10 @@ int backend_jobs(struct backend *b, enum backend_place place, const struct spec_
 size_t backend_n_jobs(struct backend *b, enum backend_place place);
 /* Grows with every change of the place's list of jobs; for a directory's mtime. ns. */
 int64_t backend_changed(struct backend *b, enum backend_place place);
+/* Another one after every change of any job of the place, also of one that is no change for its directory. */
+uint64_t backend_revision(struct backend *b, enum backend_place place);
+/* Since when what jobs/ shows has not been confirmed (ns); 0: it is. */
+int64_t backend_stale_since(struct backend *b);
 
 /* --- texts; any thread; may read the state directory --- */
 
