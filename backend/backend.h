@@ -28,6 +28,7 @@ struct backend_config {
 	enum backend_capture capture; /* whose output is captured without being read */
 	const char *state_dir;	      /* absolute; exists, is ours, is locked */
 	const char *work_dir;	      /* where local replicas run */
+	const char *mountpoint;	      /* where they must not run; NULL: anywhere */
 	const char *submitter;	      /* user@host of the mount */
 	const char *home;	      /* for "~" in mounts; NULL: none */
 	const struct spec_pair *args; /* run options of the mount; not copied */
