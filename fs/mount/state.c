@@ -9,6 +9,7 @@
 #include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "backend/base/file.h"
 #include "backend/base/loop.h"
@@ -337,6 +338,24 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 	return r;
 }
 
+int state_look(const char *dir, char **ret_text)
+{
+	cleanup_free char *path = canonical(dir);
+	cleanup_free char *there = path ? text_copy(path) : NULL;
+	struct statvfs room;
+
+	if (!path)
+		return explain(-errno, dir, ret_text);
+	while (access(there, F_OK) < 0 && errno == ENOENT && strlen(there) > 1)
+		*max_of(strrchr(there, '/'), there + 1) = '\0';
+	if (access(there, W_OK | X_OK) < 0 || statvfs(there, &room) < 0)
+		return explain(-errno, path, ret_text);
+	*ret_text = text_print("%s %s, %.1f GiB free", path,
+			       streq(there, path) ? "can be written" : "can be made",
+			       (double)room.f_bavail * (double)room.f_frsize / (1 << 30));
+	return 0;
+}
+
 int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct state **ret,
 	       char **ret_text)
 {
@@ -348,7 +367,7 @@ int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct
 	s->dir = canonical(dir);
 	if (!s->dir)
 		r = explain(-errno, dir, ret_text);
-	else if (mountpoint_is_below(s->dir, mountpoint) || mountpoint_is_below(mountpoint, s->dir))
+	else if (file_is_below(s->dir, mountpoint) || file_is_below(mountpoint, s->dir))
 		r = refuse(-EINVAL, ret_text,
 			   "%s: the state directory and the mount point %s must not lie in each "
 			   "other: give another directory with -o state=DIR",
