@@ -213,6 +213,16 @@ int64_t backend_changed(struct backend *b, enum backend_place place)
 	return store_changed(b->store, place);
 }
 
+uint64_t backend_revision(struct backend *b, enum backend_place place)
+{
+	return store_revision(b->store, place);
+}
+
+int64_t backend_stale_since(struct backend *b)
+{
+	return b->ops->stale_since ? b->ops->stale_since(b) : 0;
+}
+
 /* --- texts --- */
 
 int backend_text(struct backend *b, const struct spec_job *job, enum backend_text which, char **ret,

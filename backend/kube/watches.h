@@ -59,6 +59,7 @@ char *watches_offline(struct watches *w);
 /* Any thread: does the world know this sort, as it is now or as it was when the server could be reached last? */
 bool watches_know(struct watches *w, enum world_sort sort);
 /* Any thread: what .kxfs/info and .kxfs/metrics say of them. */
+int64_t watches_stale_since(struct watches *w); /* 0: what is shown is confirmed; any thread */
 void watches_info(struct watches *w, FILE *out);
 void watches_metrics(struct watches *w, FILE *out);
 /* Any thread: how many objects have come from the server. */
