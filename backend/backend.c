@@ -41,6 +41,7 @@ static const size_t backend_config_strings[] = {
 	offsetof(struct backend_config, as),	    offsetof(struct backend_config, selector),
 	offsetof(struct backend_config, state_dir), offsetof(struct backend_config, work_dir),
 	offsetof(struct backend_config, submitter), offsetof(struct backend_config, home),
+	offsetof(struct backend_config, mountpoint),
 };
 
 static char **backend_config_string(struct backend_config *c, size_t i)

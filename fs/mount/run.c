@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "backend/base/file.h"
 #include "fs/cli/refuse.h"
 #include "fs/cli/who.h"
 #include "fs/mount/daemon.h"
@@ -67,7 +68,7 @@ static int check_work_dir(struct run *r, char **why)
 	r->work_dir = getcwd(NULL, 0);
 	if (!r->work_dir)
 		return refuse(-errno, why, "the working directory, in which jobs run: %m");
-	if (mountpoint_is_below(r->work_dir, r->mountpoint))
+	if (file_is_below(r->work_dir, r->mountpoint))
 		return refuse(-EINVAL, why,
 			      "%s: jobs run in the working directory, and this one is in the mount "
 			      "point: cd to another one first",
@@ -95,6 +96,7 @@ static struct backend_config config_of(const struct run *r)
 		.capture = capture[o->capture],
 		.state_dir = r->state ? state_dir(r->state) : NULL,
 		.work_dir = r->work_dir,
+		.mountpoint = r->mountpoint,
 		.submitter = r->submitter,
 		.home = r->home,
 		.args = o->args,
