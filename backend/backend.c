@@ -354,6 +354,23 @@ int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue
 	return 0;
 }
 
+int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *ret_len)
+{
+	struct spec_queue_view *queue = backend_queue(b, name);
+	struct spec_cluster_queue_view *cluster = NULL;
+	struct backend_queue_jobs jobs;
+
+	if (!queue)
+		return -ENOENT;
+	if (queue->local)
+		cluster = b->ops->cluster_queue(b, queue->local->cluster_queue);
+	backend_queue_jobs(b, name, &jobs);
+	spec_queue_view_text(queue, cluster, jobs.pending, jobs.running, ret, ret_len);
+	spec_cluster_queue_view_unref(cluster);
+	spec_queue_view_unref(queue);
+	return 0;
+}
+
 /* --- output --- */
 
 int backend_log(struct backend *b, const struct spec_job *job, const char *key, enum log_form form,

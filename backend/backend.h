@@ -139,6 +139,8 @@ struct backend_queue_jobs {
 	int64_t changed; /* when one of its jobs last did, or jobs/ itself */
 };
 int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue_jobs *ret);
+/* The text of queues/NAME/status; -ENOENT: there is no such queue. */
+int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *ret_len);
 
 /* --- output; any thread --- */
 
