@@ -62,6 +62,21 @@ struct backend_events {
  * *RET_TEXT. When no thread runs yet.
  */
 int backend_find_kind(const struct backend_config *config, const char **ret, char **ret_text);
+
+enum backend_grade {
+	BACKEND_FINE,
+	BACKEND_LACKS, /* a mount works, without something */
+	BACKEND_WRONG, /* there would be no mount */
+};
+/*
+ * Ask the cluster of CONFIG (as above; its kind may be "") for all that a mount needs of it, and change nothing there:
+ * the connection, the server's version and clock, what it serves, each right. FN is told each finding, a line for
+ * people without a secret in it, as soon as it is known, while this waits: bounded. When no thread runs yet.
+ */
+void backend_examine(const struct backend_config *config,
+		     void (*fn)(void *data, enum backend_grade grade, const char *text),
+		     void *data);
+
 /*
  * What tells the jobs of CONFIG (no state_dir yet) from those of any other mount: a file name,
  * malloc'ed, for the default state directory. Reads the kubeconfig; 0, or a negative errno with

@@ -10,7 +10,9 @@
  *	RUNNING | curl has it; when a stream's head | curl's end: after a 401    | QUEUED
  *	        | is there, the timer is the time   |   it may be sent again     | WAITING
  *	        | between two bytes                 |   else                     | OVER
- *	WAITING | the timer, until it is sent again | the timer                  | QUEUED
+ *	WAITING | the timer, until it is sent again | the timer; the server has  | QUEUED
+ *	        |                                   |   recovered, unless it has |
+ *	        |                                   |   asked for that time      |
  *	OVER    | it waits to be released           | release_dead, posted       | (freed)
  *
  * The deadline, http_cancel and http_stop make each OVER. Curl calls us back from where neither its handles may be
@@ -66,9 +68,13 @@ struct http {
 	struct lane calls, streams;
 	struct http_request *requests; /* all that are not OVER */
 	struct http_request *dead;     /* those that are, until they are released */
-	unsigned tokens;	       /* retries that may be made now */
-	uint64_t tokens_since;	       /* loop_now_ms when the last token came */
-	struct tally answers;	       /* by verb, resource and code */
+	bool failing;		       /* the last request that ended had failed */
+	bool recovered;		       /* then one had success; to be told by work */
+	loop_fn on_recovered;	       /* may be NULL */
+	void *recovered_data;
+	unsigned tokens;       /* retries that may be made now */
+	uint64_t tokens_since; /* loop_now_ms when the last token came */
+	struct tally answers;  /* by verb, resource and code */
 	atomic_ullong n_failed, n_retried;
 	atomic_uint n_connections, n_streams;
 };
@@ -84,8 +90,9 @@ struct http_request {
 	uint64_t deadline, due; /* loop_now_ms; DUE: when NEW or WAITING ends */
 	uint64_t ticket;	/* of credential_get; 0: none */
 	unsigned tries;
-	bool renewed;  /* it was sent again with other credentials after a 401 */
-	bool starting; /* counted in its lane */
+	bool told_when; /* in WAITING: the server has asked for that time */
+	bool renewed;	/* it was sent again with other credentials after a 401 */
+	bool starting;	/* counted in its lane */
 	struct http_request *prev, *next;
 	struct http_request *queue_prev, *queue_next;
 
@@ -96,6 +103,7 @@ struct http_request {
 	bool head;	     /* the reply's head is whole */
 	bool passed_on;	     /* head() or bytes() was called: it can't be sent again unnoticed */
 	int status;
+	int64_t date; /* of the head; 0: none */
 	int body_err; /* why we ended it from within */
 	uint64_t last_byte;
 	char *body;
@@ -126,6 +134,13 @@ static bool is_good(const struct http_request *rq)
 /* The present attempt has been answered (its head is there), or never will be. */
 static void count_answer(struct http_request *rq)
 {
+	struct http *http = rq->http;
+
+	if (is_good(rq) && http->failing) {
+		http->failing = false;
+		http->recovered = true;
+		post_work(http);
+	}
 	http_tally_add(&rq->http->answers, rq->call.method, rq->call.path,
 		       rq->head ? rq->status : 0);
 }
@@ -198,6 +213,7 @@ static void finish(struct http_request *rq, int err, const char *text)
 	const struct http_reply reply = {
 		.err = err,
 		.status = rq->status,
+		.date = rq->date,
 		.sent = err && rq->sent,
 		.wait_ms = rq->easy.curl ? retry_after(rq) : 0,
 		.text = text ? text : "",
@@ -207,6 +223,7 @@ static void finish(struct http_request *rq, int err, const char *text)
 
 	if (err)
 		atomic_fetch_add(&rq->http->n_failed, 1);
+	rq->http->failing |= err || rq->status == 401 || rq->status >= 500;
 	end_request(rq);
 	rq->call.done(rq->call.data, &reply);
 }
@@ -273,6 +290,22 @@ static int before_sending(void *data, char *remote_ip, char *local_ip, int remot
 	return CURL_PREREQFUNC_OK;
 }
 
+/* If LINE, of N bytes, is the Date of a head, the time in s since 1970; else 0. */
+static int64_t date_of(const char *line, size_t n)
+{
+	static const char name[] = "date:";
+	char value[64];
+	time_t date;
+
+	if (n < sizeof(name) || n - sizeof(name) >= sizeof(value) ||
+	    strncasecmp(line, name, sizeof(name) - 1) != 0)
+		return 0;
+	snprintf(value, sizeof(value), "%.*s", (int)(n - sizeof(name) + 1),
+		 line + sizeof(name) - 1);
+	date = curl_getdate(value, NULL);
+	return max_of((int64_t)date, (int64_t)0);
+}
+
 /* A head ends with an empty line. Those of 1xx are not it; trailers come later. */
 static size_t on_header(char *line, size_t size, size_t n, void *data)
 {
@@ -283,6 +316,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	if (rq->state == OVER)
 		return 0;
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_RESPONSE_CODE, &status);
+	if (!empty && !rq->head)
+		rq->date = max_of(rq->date, date_of(line, size * n));
 	if (!empty || rq->head || status < 200)
 		return size * n;
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_HTTP_VERSION, &version);
@@ -394,6 +429,8 @@ static bool wait_to_retry(struct http_request *rq, unsigned asked)
 	started(rq);
 	drop_attempt(rq);
 	rq->state = WAITING;
+	rq->told_when = asked;
+	rq->http->failing = true;
 	arm(rq, rq->due = now + wait);
 	return true;
 }
@@ -459,6 +496,8 @@ static void try_request(struct http_request *rq)
 	}
 	rq->starting = true;
 	m->starting++;
+	if (rq->call.hurried && rq->tries == 0)
+		credential_hurry(rq->http->credential);
 	rq->tries++;
 	rq->state = ASKING;
 	/* RQ stays until the loop goes on, also when it has ended within this call. */
@@ -559,11 +598,25 @@ static void start_queued(struct lane *m)
 	}
 }
 
+/* The server is there again: nobody waits for it any longer. */
+static void recovered(struct http *http)
+{
+	struct http_request *rq;
+
+	DL_FOREACH(http->requests, rq) {
+		if (rq->state == WAITING && !rq->told_when)
+			arm(rq, rq->due = loop_now_ms());
+	}
+	if (http->on_recovered)
+		return http->on_recovered(http->recovered_data);
+}
+
 static void work(void *data)
 {
 	struct http *http = data;
+	bool tell = http->recovered && !http->stopping;
 
-	http->work_posted = false;
+	http->work_posted = http->recovered = false;
 	release_dead(http);
 	if (http->stopping) {
 		curl_loop_free(take_ptr(http->calls.curl));
@@ -573,6 +626,8 @@ static void work(void *data)
 		start_queued(&http->streams);
 	}
 	group_leave(&http->group);
+	if (tell)
+		return recovered(http);
 }
 
 /* --- calls --- */
@@ -660,6 +715,12 @@ int http_new(struct loop *loop, const struct spec_connection *c, struct credenti
 	group_init(&http->group, loop);
 	*ret = take_ptr(http);
 	return 0;
+}
+
+void http_set_recovered(struct http *http, loop_fn fn, void *data)
+{
+	http->on_recovered = fn;
+	http->recovered_data = data;
 }
 
 void http_stop(struct http *http, loop_fn fn, void *data)

@@ -341,6 +341,7 @@ static void got_nothing(struct capture_log *c, int err, const struct podlog_resu
 
 	c->fetched = true; /* as far as it can be */
 	c->early = false;
+	c->force = c->probed = false; /* by the next attempt the container may run again */
 	arrived(c);
 	if (c->ended && c->end == CAPTURE_GONE)
 		lost(c, -ENOENT, r->text);
@@ -350,55 +351,96 @@ static void got_nothing(struct capture_log *c, int err, const struct podlog_resu
 		back_off(c, r->wait_ms);
 }
 
+/* From now on an attempt takes what does not fit. */
+static void begin_force(struct capture_log *c)
+{
+	if (!c->force)
+		spec_logline_compare_again(&c->past);
+	c->force = true;
+}
+
+/* The run before the newest does not show the known end of the log; or (NONE) there is no such run. */
+static void probed_other(struct capture_log *c, bool none)
+{
+	if (c->config.restart == 0 && !none) {
+		/* So this run, the first, is not the newest. How it can be had, the pod's status will say. */
+		c->rerun = true;
+		back_off(c, 0);
+		return;
+	}
+	/* The known end was rotated away: what there is now comes after it. */
+	c->probed = true;
+	begin_force(c);
+	proceed(c);
+}
+
 /* The stream does not show the known end of the log. */
 static void got_other(struct capture_log *c)
 {
+	bool may_be_next = !c->previous && c->config.reruns; /* it may be the next run's */
+
 	if (c->partial && c->window < WINDOW_MAX) {
 		c->window *= WINDOW_MORE; /* maybe the clock was set back */
 		c->probing = c->kind == PROBE;
 		proceed(c);
 	} else if (c->kind == PROBE) {
-		/* The known end was rotated away: what there is now comes after it. */
-		c->probed = true;
-		c->force = true;
-		proceed(c);
+		probed_other(c, false);
 	} else if (c->ended && c->force) {
 		finish(c, 0, ""); /* and there is nothing newer */
-	} else if (c->ended) {
-		c->force = true;
+	} else if (c->ended && (!may_be_next || c->probed)) {
+		begin_force(c);
 		proceed(c);
+	} else if (c->rerun) {
+		back_off(c, 0);
 	} else if (!c->probed) {
 		c->probing = true;
 		proceed(c);
 	} else {
-		c->force = true;
+		begin_force(c);
 		back_off(c, 0);
 	}
+}
+
+/* A probe that tells nothing: neither that the run is the one before the newest, nor that it is not. */
+static void probed_nothing(struct capture_log *c)
+{
+	if (++c->tries < TRIES_MAX)
+		back_off(c, 0);
+	else
+		got_other(c);
 }
 
 /* There is no such run, or it has not begun. */
 static void got_no_run(struct capture_log *c, const struct podlog_result *r)
 {
 	/* Of the newest run, of which there is output already, this can't be true; of the one before it can. */
-	if (c->previous)
+	if (c->kind == PROBE) {
+		probed_other(c, true);
+	} else if (c->previous) {
+		c->rerun =
+			false; /* the newest is this run, unless the pod's status says that it is not */
 		got_nothing(c, -EINVAL, r);
-	else
+	} else {
 		got_nothing(c, log_writer_size(c->writer) == 0 ? -ENODATA : 0, r);
+	}
 }
 
 /*
  *	outcome		FIRST, STREAM			REST				PROBE
  *	ALL		(proceed); PAUSING if a	CLOSING				CLOSING
  *			stream has ended too early
- *	LESS		PAUSING; after many as ALL	the same			as OTHER
+ *	LESS		PAUSING; after many as ALL	the same			PAUSING; after many as OTHER
  *	OTHER		first with more of the log's end known, then:
- *			PROBE, then with FORCE		with FORCE, then CLOSING	with FORCE
+ *			PROBE, then with FORCE		PROBE where it may be the	with FORCE; of the first
+ *							next run's, then with FORCE,	run PAUSING
+ *							then CLOSING
  *	AGAIN, SILENT	(proceed)			(proceed)			(proceed)
  *	SLOW		(proceed): WRITING		the same			the same
  *	NEXT_RUN	(proceed) with REST		-				-
  *	WHICH_RUN	PAUSING				-				-
- *	GONE		CLOSING				CLOSING				as OTHER
- *	NO_RUN		PAUSING				PAUSING; after 3 CLOSING	as OTHER
+ *	GONE		CLOSING				CLOSING				with FORCE
+ *	NO_RUN		PAUSING				PAUSING; after 3 CLOSING	with FORCE
+ *	MESSAGE		PAUSING				PAUSING; after 12 CLOSING	as LESS
  *	any other	PAUSING				PAUSING; after 12 CLOSING	PAUSING
  */
 static void on_outcome(struct capture_log *c, const struct podlog_result *r)
@@ -410,7 +452,7 @@ static void on_outcome(struct capture_log *c, const struct podlog_result *r)
 		return got_all(c, r);
 	case PODLOG_LESS:
 		if (probe)
-			return got_other(c);
+			return probed_nothing(c);
 		return ++c->tries < TRIES_MAX ? back_off(c, 0) : got_all(c, r);
 	case PODLOG_OTHER:
 		return got_other(c);
@@ -427,14 +469,14 @@ static void on_outcome(struct capture_log *c, const struct podlog_result *r)
 		c->unanswered++;
 		return back_off(c, r->wait_ms);
 	case PODLOG_NO_RUN:
-		return probe ? got_other(c) : got_no_run(c, r);
+		return got_no_run(c, r);
 	case PODLOG_GONE:
-		return probe ? got_other(c) : lost(c, -ENOENT, r->text);
+		return probe ? probed_other(c, true) : lost(c, -ENOENT, r->text);
 	case PODLOG_NEVER_RAN:
 		return got_nothing(c, -ENODATA, r);
 	case PODLOG_MESSAGE:
 		if (probe)
-			return got_other(c);
+			return probed_nothing(c);
 		break;
 	case PODLOG_CUT:
 		return got_nothing(c, 0, r);

@@ -41,7 +41,8 @@ struct kube {
 	struct spec_connection connection;
 	struct credential *credential;
 	struct http *http;
-	struct discover *discover; /* NULL: the kind is known */
+	struct discover *discover;	  /* under way; NULL: the kind is known */
+	const struct spec_served *served; /* what was found; NULL: SOURCE can mean but one kind */
 	char *resource;
 	struct group group; /* what is under way, for the end */
 	bool stopping;
@@ -124,6 +125,12 @@ static void on_listed(void *data)
 
 	publish_begin(k->parts.publish, on_launched, k);
 	removals_soon(k->parts.removals);
+}
+
+static void on_ready(void *data)
+{
+	const struct kube *k = data;
+
 	backend_started(k->parts.b, 0, NULL);
 }
 
@@ -140,6 +147,13 @@ static void on_confirmed(void *data, int64_t since)
 
 	publish_set_stale(k->parts.publish, since);
 	capture_away(k->parts.capture, since);
+}
+
+static void on_recovered(void *data)
+{
+	const struct kube *k = data;
+
+	watches_hurry(k->parts.watches);
 }
 
 /* Somebody opens a log, as output_fetch_fn says. */
@@ -172,10 +186,9 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 }
 
 /* Run options were accepted if any of the kinds has them that SOURCE may mean; now the kind is known. */
-static int check_options(const struct kube *k, char **ret_text)
+static int check_options(const struct kube *k, const struct spec_kind *kind, char **ret_text)
 {
 	const struct backend_config *c = &k->parts.b->config;
-	const struct spec_kind *kind = k->parts.kind;
 	cleanup_free char *text = NULL;
 	int err = 0;
 
@@ -202,7 +215,36 @@ static int set_kind(struct kube *k, const struct spec_kind *kind, char **ret_tex
 	k->parts.resource = k->resource;
 	world_set_kind(k->parts.world, kind);
 	requests_set_path(k->parts.requests, path);
-	return check_options(k, ret_text);
+	return check_options(k, kind, ret_text);
+}
+
+/* The cluster may have become one that serves another of the kinds that were meant: MCAD's successor, for one. */
+static void on_found_again(void *data, const struct spec_served *served, int err, const char *text)
+{
+	struct kube *k = data;
+	cleanup_free char *why = NULL;
+
+	discover_free(take_ptr(k->discover));
+	if (err || served->kind == k->parts.kind)
+		return;
+	if (check_options(k, served->kind, &why) < 0) {
+		diag(DIAG_WARNING, "the cluster now serves %s of %s, but: %s", served->plural,
+		     served->api_version, why);
+		return;
+	}
+	(void)text;
+	diag(DIAG_INFO, "the cluster now serves %s of %s", served->plural, served->api_version);
+	k->served = served;
+	set_kind(k, served->kind, &why);
+	watches_switch(k->parts.watches);
+}
+
+static void on_unserved(void *data)
+{
+	struct kube *k = data;
+
+	if (k->served && !k->discover && !k->stopping && spec_served_at(k->served->source, 1))
+		k->discover = discover_new(k->http, k->served->source, on_found_again, k);
 }
 
 /* The queue of the mount's own jobs, as -o queue says; "" none. */
@@ -246,7 +288,7 @@ static void make_parts(struct kube *k, struct backend *b)
 		.namespace = namespace,
 		.selector = b->config.selector,
 		.own_queue = own_queue(&b->config),
-		.events = {on_listed, on_failed, on_confirmed, k},
+		.events = {on_listed, on_ready, on_failed, on_confirmed, on_unserved, k},
 	});
 	parts->publish = publish_new(&(struct publish_config){
 		.loop = b->loop,
@@ -314,6 +356,7 @@ static int kube_init(struct backend *b, char **ret_text)
 		err = http_new(b->loop, &k->connection, k->credential, &k->http, ret_text);
 	}
 	if (!err) {
+		http_set_recovered(k->http, on_recovered, k);
 		make_parts(k, b);
 		/* If the name may mean several kinds, kube_start asks the cluster which it serves. */
 		if (!spec_served_at(b->config.kind, 1))
@@ -356,6 +399,7 @@ static void on_discovered(void *data, const struct spec_served *served, int err,
 		backend_started(k->parts.b, err, why ? why : text);
 		return;
 	}
+	k->served = served;
 	diag(DIAG_INFO, "the cluster serves %s of %s", served->plural, served->api_version);
 	folders_load(k->parts.folders, on_loaded, k);
 }

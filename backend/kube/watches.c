@@ -24,6 +24,9 @@
 #define PAGE_PODS  50
 #define PAGE_OTHER 500
 
+/* How long the start waits for the queues once all else is in. */
+#define READY_MS 5000
+
 enum api { API_KIND, API_CORE, API_SCHEDULING };
 
 static const struct watch_def {
@@ -70,13 +73,14 @@ struct watched {
 };
 
 /* Whether the start is over. */
-enum phase { PHASE_LISTING, PHASE_LISTED, PHASE_FAILED };
+enum phase { PHASE_LISTING, PHASE_LISTED, PHASE_READY, PHASE_FAILED };
 
 struct watches {
 	struct watches_config config;
 	struct watched all[WORLD_N_SORTS];
 	enum phase phase;
-	struct lock lock; /* for what .kxfs/info reads */
+	struct loop_timer *ready; /* in PHASE_LISTED */
+	struct lock lock;	  /* for what .kxfs/info reads */
 	int64_t stale_since;
 	char *stale_text; /* why; NULL: connected */
 	/* For metrics, read by any thread: */
@@ -124,7 +128,31 @@ static void needed_state(struct watched *x)
 		w->config.events.failed(w->config.events.data, x->err, x->text);
 	} else if (w->all[WORLD_JOBS].listed && w->all[WORLD_PODS].listed) {
 		check_confirmed(w);
+		if (x->sort == WORLD_JOBS && x->err == -EOPNOTSUPP)
+			return w->config.events.unserved(w->config.events.data);
 	}
+}
+
+static void on_ready(void *data)
+{
+	struct watches *w = data;
+
+	loop_timer_free(take_ptr(w->ready));
+	w->phase = PHASE_READY;
+	return w->config.events.ready(w->config.events.data);
+}
+
+/* Has the watch of X, if there is one, not said yet whether it may see anything? */
+static bool is_unknown(const struct watched *x)
+{
+	return x->watch && x->access == ACCESS_UNKNOWN;
+}
+
+static void check_ready(struct watches *w)
+{
+	if (w->phase == PHASE_LISTED && !is_unknown(&w->all[WORLD_QUEUES]) &&
+	    !is_unknown(&w->all[WORLD_OWN_QUEUE]))
+		return on_ready(w);
 }
 
 static void start_optional(struct watches *w)
@@ -144,6 +172,8 @@ static void needed_listed(struct watches *w)
 	w->phase = PHASE_LISTED;
 	w->config.events.listed(w->config.events.data);
 	start_optional(w);
+	w->ready = loop_timer_new(w->config.loop, READY_MS, 0, on_ready, w);
+	return check_ready(w);
 }
 
 /* --- optional watches --- */
@@ -184,6 +214,7 @@ static void optional_state(struct watched *x, bool first, bool lost)
 		choose_queues(w);
 	if (x->sort == WORLD_GROUPS && !w->all[WORLD_EVENTS].watch)
 		start(w, WORLD_EVENTS);
+	return check_ready(w);
 }
 
 /* --- news of a watch --- */
@@ -306,8 +337,29 @@ void watches_start(struct watches *w)
 	start(w, WORLD_PODS);
 }
 
+void watches_switch(struct watches *w)
+{
+	const enum world_sort needed[] = {WORLD_JOBS, WORLD_PODS};
+
+	for (size_t i = 0; i < array_size(needed); i++) {
+		struct watched *x = &w->all[needed[i]];
+
+		watch_free(take_ptr(x->watch));
+		free(take_ptr(x->resource));
+	}
+	watches_start(w);
+}
+
+void watches_hurry(struct watches *w)
+{
+	for (size_t i = 0; i < WORLD_N_SORTS; i++)
+		if (w->all[i].watch)
+			watch_hurry(w->all[i].watch);
+}
+
 void watches_stop(struct watches *w)
 {
+	loop_timer_free(take_ptr(w->ready));
 	for (size_t i = 0; i < WORLD_N_SORTS; i++)
 		watch_free(take_ptr(w->all[i].watch));
 }
@@ -344,10 +396,13 @@ const char *watches_version(const struct watches *w)
 	return watch_version(w->all[WORLD_JOBS].watch);
 }
 
-char *watches_offline(const struct watches *w)
+char *watches_offline(struct watches *w)
 {
 	const struct watched *jobs = &w->all[WORLD_JOBS];
 
+	if (!jobs->err)
+		return NULL;
+	watches_hurry(w);
 	if (jobs->err != -EHOSTUNREACH && jobs->err != -EIO && jobs->err != -ETIMEDOUT)
 		return NULL;
 	return text_copy(jobs->text);

@@ -39,9 +39,10 @@ struct job {
 	struct pod *pods; /* those that are gone stand at the end, the oldest first */
 	size_t n_gone;
 	unsigned round;
-	bool waits;	   /* it was shown as one that has not started */
-	bool waited;	   /* SPEC_PATIENCE has passed since it was seen first */
-	UT_hash_handle hh; /* by uid */
+	const struct spec_kind *kind; /* that VIEW was read as */
+	bool waits;		      /* it was shown as one that has not started */
+	bool waited;		      /* SPEC_PATIENCE has passed since it was seen first */
+	UT_hash_handle hh;	      /* by uid */
 };
 
 struct pod_group {
@@ -132,7 +133,7 @@ static const struct spec_job_view *known_view(void *data, const char *uid)
 {
 	const struct job *job = find_job(data, uid);
 
-	return job ? job->j.view : NULL;
+	return job && job->kind == job->w->kind ? job->j.view : NULL;
 }
 
 /* NULL: it can't be read. */
@@ -177,6 +178,7 @@ static struct job *take_job(struct world *w, struct spec_job_view *view, const c
 	spec_job_view_free(job->j.view);
 	spec_text_unref(job->j.object);
 	job->j.view = view;
+	job->kind = w->kind;
 	job->j.object = spec_text_new(json, len);
 	job->round = w->rounds[WORLD_JOBS];
 	job->j.gone = false; /* it may have lost the labels that are shown, and have them again */

@@ -48,7 +48,10 @@ struct world_events {
 };
 
 struct world *world_new(struct loop *loop, const struct world_events *events);
-/* Its jobs are of KIND. To be called before any object comes. */
+/*
+ * Its jobs are of KIND. To be called before any object comes; and again when the cluster serves another kind in place of
+ * it. Then the next list says which of the jobs there still are.
+ */
 void world_set_kind(struct world *w, const struct spec_kind *kind);
 const struct spec_kind *world_kind(const struct world *w);
 /* No timer of it runs any more. */

@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "fs/cli/dry_run.h"
 #include "fs/cli/options.h"
+#include "fs/mount/doctor.h"
 #include "fs/mount/run.h"
 
 /* A --help that could not be printed is a failure like any other. */
@@ -30,6 +31,8 @@ int main(int argc, char **argv)
 		return printed();
 	case OPTIONS_DRY_RUN:
 		return dry_run_main(&o);
+	case OPTIONS_DOCTOR:
+		return doctor_main(&o);
 	case OPTIONS_MOUNT:
 		break;
 	}

@@ -262,7 +262,7 @@ for i in range(100):
 
 
 def test_follow_of_attempts(kx):
-    """A replica's follow goes through its attempts to the end."""
+    """A replica's follow goes through all its attempts to the end, also when it is opened after the first of them."""
     job = kx.submit(app("echo first line of an attempt; [ -e go ] || { while [ ! -e again ]; do sleep 0.02; done; touch go; exit 1; }",
                         max_retries=1))
     job.until_logged("first")
@@ -270,6 +270,7 @@ def test_follow_of_attempts(kx):
         (kx.work / "again").touch()
         assert p.communicate(timeout=120)[0] == b"first line of an attempt\n" * 2
     job.finish()
+    assert job.read("main-0", "follow") == "first line of an attempt\n" * 2
     assert job.read("log") == "main/0 first line of an attempt\n" * 2
 
 

@@ -42,9 +42,12 @@ QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespa
 PODS = Resource("", "v1", "pods", "Pod", custom=False)
 EVENTS = Resource("", "v1", "events", "Event", custom=False)
 APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta1", "appwrappers", "AppWrapper")
+NEW_APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
 OLD_APPWRAPPERS = Resource("mcad.ibm.com", "v1beta1", "appwrappers", "AppWrapper")
+REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
+                   namespaced=False, custom=False, verbs=["create"])
 VOLCANO = (JOBS, COMMANDS, PODGROUPS, QUEUES)
-CORE = (PODS, EVENTS)
+CORE = (PODS, EVENTS, REVIEWS)
 
 
 def encode(resource, obj):

@@ -553,6 +553,31 @@ def test_containers(server, make_mount):
     assert all("container" in req.query for req in log_requests(server))
 
 
+def test_merged_is_of_the_replicas(server, make_mount):
+    """The merged log has what the replicas' own containers print, and nothing of the others of their pods."""
+    group, pod = others(server, containers=("main", "side"), init=("prep",))
+    logs = {name: server.api.log(pod, name) for name in ("prep", "side", "main")}
+    for name, log in logs.items():
+        log.append(f"I am {name}\n")
+    kx = make_mount(server, options="capture=all")
+    job = harness.Job(kx, "theirs")
+    for name in ("main-0/log", "main-0/side.log", "main-0/prep.log"):
+        harness.wait_for(lambda name=name: (job / name).stat().st_size > 0)
+    logs["side"].append("still here\n")
+    logs["main"].append("and here\n")
+    harness.wait_for(lambda: (job / "main-0/side.log").stat().st_size == 21)
+    merged = "main/0 I am main\nmain/0 and here\n"
+    harness.wait_for(lambda: job.read("log") == merged)
+    for log in logs.values():
+        log.end()
+    server.store.remove(st.PODS, "test", pod.name)
+    server.store.remove(st.JOBS, "test", group.name)
+    harness.wait_for(lambda: "theirs" in kx.ls("history"))
+    assert kx.read("history", "theirs", "log") == merged
+    assert kx.read("history", "theirs", "main-0", "side.log") == "I am side\nstill here\n"
+    assert kx.read("history", "theirs", "main-0", "prep.log") == "I am prep\n"
+
+
 def test_errors_that_come_with_200(server, make_mount):
     """The kubelet's own words are no output."""
     _, pod = others(server, phase="Succeeded")

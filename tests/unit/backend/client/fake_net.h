@@ -204,6 +204,13 @@ void http_free(struct http *http)
 	free(http);
 }
 
+void http_set_recovered(struct http *http, loop_fn fn, void *data)
+{
+	(void)http;
+	(void)fn;
+	(void)data;
+}
+
 static inline void fake_forget(struct http_request *rq)
 {
 	DL_DELETE(fake.requests, rq);

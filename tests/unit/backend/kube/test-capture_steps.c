@@ -801,6 +801,131 @@ static void test_much_before_answer(void **state)
 	holds("one\ntwo\n");
 }
 
+/* --- whether the container runs again --- */
+
+static void wait_for_request(void)
+{
+	while (!fake.requests)
+		assert_true(fake_wait(60000));
+}
+
+/* Two lines of a run are known, and its stream has broken. */
+static void broken_after_two(struct capture_log_config config)
+{
+	begin(config);
+	head(fake_find("follow=true"));
+	bytes(fake_find("follow=true"), T("01") "one\n" T("02") "two\n");
+	if (config.reruns)
+		answer(fake_find(QUESTION), 400, "{}");
+	fake_break(request("follow=true"), -EIO, true);
+	wait_for_request();
+}
+
+/*
+ * The container runs again, and no news says so. Whatever is answered to the question for the run before, but that
+ * there is none, is no proof that the newest stream is this run's: of which later lines would be lost, and the others
+ * be mixed into its log.
+ */
+static void test_run_before(void **state)
+{
+	static const char *const texts[] = {
+		"unable to retrieve container logs for containerd://0123456789abcdef",
+		T("01") "one\n", /* an end that comes too early */
+		T("01") "on",
+	};
+
+	for (size_t i = 0; i < array_size(texts); i++) {
+		if (i > 0)
+			assert_int_equal(setup(state), 0);
+		broken_after_two((struct capture_log_config){});
+		for (int k = 0; k < 3; k++) {
+			answer(request("follow=true"), 200, T("04") "next\n");
+			answer(request("previous=true"), 200, texts[i]);
+			holds("one\ntwo\n");
+			wait_for_request();
+		}
+		answer(request("follow=true"), 200, T("04") "next\n");
+		answer(request("previous=true"), 200,
+		       T("01") "one\n" T("02") "two\n" T("03") "three\n");
+		assert_int_equal(rig.done, 1);
+		assert_int_equal(rig.err, 0);
+		assert_int_equal(rig.gaps, 0);
+		holds("one\ntwo\nthree\n");
+		if (i + 1 < array_size(texts))
+			assert_int_equal(teardown(state), 0);
+	}
+}
+
+/* It has ended, says the pod's status, which is late: the container runs again. */
+static void test_run_before_ended(void **state)
+{
+	(void)state;
+	broken_after_two((struct capture_log_config){.reruns = true, .started = STARTED});
+	ended(CAPTURE_LAST);
+	answer(request("timestamps=true"), 200, T("04") "next\n");
+	answer(request("previous=true"), 200, T("01") "one\n" T("02") "two\n" T("03") "three\n");
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+	assert_int_equal(rig.gaps, 0);
+	holds("one\ntwo\nthree\n");
+}
+
+/*
+ * A run came before the newest, and it is not this one, which is the first: maybe two have begun since. The pod's
+ * status will say how this one's can be had, and until then nothing is taken from another.
+ */
+static void test_runs_after_first(void **state)
+{
+	static const enum capture_end ends[] = {CAPTURE_PREVIOUS, CAPTURE_GONE};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(ends); i++) {
+		if (i > 0)
+			assert_int_equal(setup(state), 0);
+		broken_after_two((struct capture_log_config){});
+		answer(request("follow=true"), 200, T("05") "third\n");
+		for (int k = 0; k < 3; k++) {
+			answer(request("previous=true"), 200, T("04") "second\n");
+			holds("one\ntwo\n");
+			if (k < 2)
+				wait_for_request();
+		}
+		ended(ends[i]);
+		fake_pass(100);
+		if (ends[i] == CAPTURE_PREVIOUS) {
+			/* It is, but its beginning was rotated away. */
+			answer(request("previous=true"), 200, T("03") "three\n");
+			answer(request("previous=true"), 200, T("03") "three\n");
+			assert_int_equal(rig.gaps, 1);
+			holds("one\ntwo\nthree\n");
+		}
+		assert_int_equal(rig.done, 1);
+		assert_int_equal(rig.err, ends[i] == CAPTURE_GONE ? -ENOENT : 0);
+		if (i + 1 < array_size(ends))
+			assert_int_equal(teardown(state), 0);
+	}
+}
+
+/*
+ * No run came before the newest: so the end that is known was rotated away, and what is newer is taken. After a
+ * refusal that is asked again, since the container may have been run again meanwhile.
+ */
+static void test_rotated(void **state)
+{
+	(void)state;
+	broken_after_two((struct capture_log_config){});
+	answer(request("follow=true"), 200, T("04") "four\n");
+	refuse(request("previous=true"), 400);
+	refuse(request("follow=true"), 500);
+	wait_for_request();
+	answer(request("follow=true"), 200, T("04") "four\n");
+	refuse(request("previous=true"), 400);
+	head(request("follow=true"));
+	bytes(fake.requests, T("04") "four\n");
+	holds("one\ntwo\nfour\n");
+	assert_int_equal(rig.gaps, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -832,6 +957,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_news_of_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_before_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_much_before_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_run_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_run_before_ended, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_runs_after_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rotated, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of rights, the ones without which there is no mount first. */
+#include "spec/kinds/right.h"
+
+static const struct spec_right rights[] = {
+	{{&spec_volcano}, "batch.volcano.sh", "jobs", {"get", "list", "watch"}, false, NULL},
+	{{&spec_mcad, &spec_appwrapper},
+	 "workload.codeflare.dev",
+	 "appwrappers",
+	 {"get", "list", "watch"},
+	 false,
+	 NULL},
+	{{NULL}, "", "pods", {"list", "watch"}, false, NULL},
+	{{NULL}, "", "pods/log", {"get"}, false, "logs stay empty"},
+	{{&spec_volcano},
+	 "batch.volcano.sh",
+	 "jobs",
+	 {"create"},
+	 false,
+	 "no job can be submitted (a mount with -o ro needs none)"},
+	{{&spec_volcano},
+	 "batch.volcano.sh",
+	 "jobs",
+	 {"delete"},
+	 false,
+	 "no job can be cancelled (a mount with -o ro needs none)"},
+	{{&spec_mcad, &spec_appwrapper},
+	 "workload.codeflare.dev",
+	 "appwrappers",
+	 {"create"},
+	 false,
+	 "no job can be submitted (a mount with -o ro needs none)"},
+	{{&spec_mcad, &spec_appwrapper},
+	 "workload.codeflare.dev",
+	 "appwrappers",
+	 {"delete"},
+	 false,
+	 "no job can be cancelled (a mount with -o ro needs none)"},
+	{{&spec_appwrapper},
+	 "workload.codeflare.dev",
+	 "appwrappers",
+	 {"patch"},
+	 false,
+	 "ctl can't suspend and resume"},
+	{{&spec_volcano}, "bus.volcano.sh", "commands", {"create"}, false, "ctl does nothing"},
+	{{&spec_volcano},
+	 "scheduling.volcano.sh",
+	 "podgroups",
+	 {"list", "watch"},
+	 false,
+	 "why can't tell of gangs, and of jobs that the scheduler does not let in"},
+	{{NULL},
+	 "",
+	 "events",
+	 {"list", "watch"},
+	 false,
+	 "there is no events file; why can't tell of pods that can't be made, of volumes that "
+	 "can't be mounted, of queues and a cluster that are full"},
+	{{&spec_volcano},
+	 "scheduling.volcano.sh",
+	 "queues",
+	 {"list", "watch"},
+	 true,
+	 "queues/ has at most the queue of the mount"},
+};
+
+const struct spec_right *spec_right_at(size_t i)
+{
+	return i < array_size(rights) ? &rights[i] : NULL;
+}
+
+bool spec_right_is_for(const struct spec_right *right, const struct spec_kind *kind)
+{
+	return !right->kinds[0] || right->kinds[0] == kind || right->kinds[1] == kind;
+}
