@@ -212,6 +212,13 @@ int64_t backend_changed(struct backend *b, enum backend_place place)
 	return store_changed(b->store, place);
 }
 
+void backend_wanted(struct backend *b, const struct spec_job *job)
+{
+	lock_assert_none();
+	if (b->ops->wanted && !job->history)
+		b->ops->wanted(b, job);
+}
+
 /* --- texts --- */
 
 int backend_text(struct backend *b, const struct spec_job *job, enum backend_text which, char **ret,

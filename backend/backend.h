@@ -120,6 +120,12 @@ size_t backend_n_jobs(struct backend *b, enum backend_place place);
 /* Grows with every change of the place's list of jobs; for a directory's mtime. ns. */
 int64_t backend_changed(struct backend *b, enum backend_place place);
 
+/*
+ * Somebody reads what is known of JOB. What its server tells only when it is asked (the place in a queue) is asked for
+ * now, and for a while again and again; it comes with later snapshots.
+ */
+void backend_wanted(struct backend *b, const struct spec_job *job);
+
 /* --- texts; any thread; may read the state directory --- */
 
 enum backend_text { BACKEND_MANIFEST, BACKEND_APPDEF };

@@ -46,6 +46,8 @@ struct backend_ops {
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
 	/* The ClusterQueue NAME, a new reference; NULL: none is known. */
 	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
+	/* As backend_wanted. NULL: nothing is told only when it is asked for. */
+	void (*wanted)(struct backend *b, const struct spec_job *job);
 	int (*info)(struct backend *b, FILE *out);
 	int (*metrics)(struct backend *b, FILE *out);
 };

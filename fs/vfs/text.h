@@ -12,6 +12,8 @@ struct text_class {
 	struct node_class class;
 	/* The text now, malloc'ed. 0 or a negative errno. */
 	int (*render)(struct fs *fs, struct node *node, char **ret, size_t *ret_len);
+	/* Somebody has opened it, and reads the text that was rendered. NULL: nobody needs to know. */
+	void (*opened)(struct node *node);
 };
 
 /* The size that a render would give now. */
