@@ -41,6 +41,7 @@ static const size_t backend_config_strings[] = {
 	offsetof(struct backend_config, as),	    offsetof(struct backend_config, selector),
 	offsetof(struct backend_config, state_dir), offsetof(struct backend_config, work_dir),
 	offsetof(struct backend_config, submitter), offsetof(struct backend_config, home),
+	offsetof(struct backend_config, mountpoint),
 };
 
 static char **backend_config_string(struct backend_config *c, size_t i)
@@ -217,6 +218,16 @@ void backend_wanted(struct backend *b, const struct spec_job *job)
 	lock_assert_none();
 	if (b->ops->wanted && !job->history)
 		b->ops->wanted(b, job);
+}
+
+uint64_t backend_revision(struct backend *b, enum backend_place place)
+{
+	return store_revision(b->store, place);
+}
+
+int64_t backend_stale_since(struct backend *b)
+{
+	return b->ops->stale_since ? b->ops->stale_since(b) : 0;
 }
 
 /* --- texts --- */

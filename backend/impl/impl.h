@@ -42,6 +42,7 @@ struct backend_ops {
 	/* As backend.h says. NULL: there is no such thing. */
 	int (*events)(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		      int64_t *ret_changed);
+	int64_t (*stale_since)(struct backend *b);
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
 	/* The ClusterQueue NAME, a new reference; NULL: none is known. */

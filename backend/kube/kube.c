@@ -507,6 +507,11 @@ static int kube_events_text(struct backend *b, const struct spec_job *job, char 
 	return 0;
 }
 
+static int64_t kube_stale_since(struct backend *b)
+{
+	return watches_stale_since(kube_parts_of(b)->watches);
+}
+
 static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n)
 {
 	const struct kube_parts *k = kube_parts_of(b);
@@ -597,6 +602,7 @@ const struct backend_ops kube_ops = {
 	.forget = kube_forget,
 	.text = kube_text,
 	.events = kube_events_text,
+	.stale_since = kube_stale_since,
 	.queues = kube_queues,
 	.queue = kube_queue,
 	.cluster_queue = kube_cluster_queue,

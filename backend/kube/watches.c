@@ -476,6 +476,12 @@ void watches_print_refused(struct watches_refused *list, const char *verb, const
 	print_text(list->out, "  answer", answer);
 }
 
+int64_t watches_stale_since(struct watches *w)
+{
+	lock_scope(&w->lock);
+	return w->stale_since;
+}
+
 void watches_info(struct watches *w, FILE *out)
 {
 	cleanup_free char *why = NULL;
@@ -504,12 +510,8 @@ void watches_refused(struct watches *w, struct watches_refused *list)
 
 void watches_metrics(struct watches *w, FILE *out)
 {
-	int64_t since;
+	int64_t since = watches_stale_since(w);
 
-	{
-		lock_scope(&w->lock);
-		since = w->stale_since;
-	}
 	print_metric_head(out, "view_unconfirmed_seconds", "gauge",
 			  "How long the cluster has not confirmed what is shown; 0 while it does");
 	fprintf(out, "kxfs_view_unconfirmed_seconds %.3f\n",

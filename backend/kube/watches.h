@@ -61,6 +61,7 @@ char *watches_offline(struct watches *w);
 /* Any thread: does the world know this sort, as it is now or as it was when the server could be reached last? */
 bool watches_know(struct watches *w, enum world_sort sort);
 /* Any thread: what .kxfs/info and .kxfs/metrics say of them. */
+int64_t watches_stale_since(struct watches *w); /* 0: what is shown is confirmed; any thread */
 void watches_info(struct watches *w, FILE *out);
 /* The list of what the server refuses, as .kxfs/info shows it, while it is written. */
 struct watches_refused {

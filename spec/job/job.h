@@ -9,19 +9,8 @@
 #define KXFS_SPEC_JOB_JOB_H
 
 #include "spec/base/mem.h"
+#include "spec/base/shared.h"
 #include "spec/job/transition.h"
-
-/* A text that several snapshots share: immutable, reference counted as they are. Plain data. */
-struct spec_text {
-	unsigned refs; /* atomic; only spec_text_ref and spec_text_unref touch it */
-	size_t len;
-	char text[]; /* and a NUL */
-};
-
-/* A copy of LEN bytes, with one reference. */
-struct spec_text *spec_text_new(const char *text, size_t len);
-struct spec_text *spec_text_ref(struct spec_text *t);
-void spec_text_unref(struct spec_text *t); /* NULL is allowed */
 
 /* One stream of output: of one container in one attempt. Plain data. */
 struct spec_log {
@@ -103,6 +92,8 @@ struct spec_job {
 	struct spec_transitions transitions; /* when each phase began */
 	int64_t changed;     /* of state, reason, message, a replica: the directory's mtime */
 	int64_t stale_since; /* 0: confirmed */
+	uint64_t
+		revision; /* of the store: no two published snapshots of a mount have the same; 0: not published */
 	struct spec_role_status *roles;
 	size_t n_roles;
 	struct spec_replica *replicas;

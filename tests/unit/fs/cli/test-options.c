@@ -73,6 +73,7 @@ static const struct {
 	{"kxfs slurm:training /mnt/kx",
 	 "slurm:training: unknown backend 'slurm'; backends are volcano:, mcad:, appwrapper: and "
 	 "local:"},
+	{"kxfs --list-sources local:", "local:: too many words; kxfs --list-sources [OPTIONS]"},
 	/* flags */
 	{"kxfs -x local: /mnt/kx", "-x: unknown option; kxfs --help lists all"},
 	{"kxfs local: /mnt/kx -o", "-o needs a value"},

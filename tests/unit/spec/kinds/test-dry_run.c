@@ -23,7 +23,7 @@ static char *make(const char *backend, const char *text, const char *key, const 
 		.n_args = key ? 1 : 0,
 		.file = "a.yaml",
 		.submitter = "ada@login1",
-		.work_dir = "/w",
+		.machine.work_dir = "/w",
 		.now = INT64_C(1700000000000000000),
 		.random = {1, 2, 3, 4, 5, 6, 7, 8, 9},
 	};
