@@ -30,6 +30,9 @@ struct spec_phase {
 	bool by_pods; /* the pods have been made, but all may still wait: then the job is PENDING */
 };
 
+/* The reason of a job that is suspended in a queue of Kueue, which says by itself why (kueue_cause.c). */
+#define SPEC_REASON_QUEUED "QueuedInKueue"
+
 struct spec_reader {
 	/*
 	 * Set what follows from the object's spec. Returns the number of its tasks, which are malloc'ed in

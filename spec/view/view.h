@@ -15,6 +15,8 @@ struct spec_reader;	/* reader.h */
 struct spec_event_view; /* watched.h, as the next two */
 struct spec_group_view;
 struct spec_queue_view;
+struct spec_workload_view; /* kueue.h, as the next */
+struct spec_cluster_queue_view;
 
 /* How long (ns) `why` does not say that something is missing, since most things come by themselves in a moment. */
 #define SPEC_PATIENCE INT64_C(5000000000)
@@ -140,6 +142,16 @@ void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
  */
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
 
+/* What is known of a job in a queue of Kueue. Plain data. */
+struct spec_kueue_facts {
+	bool known; /* we may watch Workloads, so if there is none, Kueue has made none */
+	const struct spec_workload_view *workload; /* NULL: none is known */
+	const struct spec_cluster_queue_view
+		*cluster_queue; /* of the job's queue; NULL: not known */
+	const char *preemptor;	/* the job for which its pods were ended last; NULL: not known */
+	unsigned place;		/* 1 is next; 0: not known */
+};
+
 /* All that a snapshot needs beside the objects. Plain data. */
 struct spec_view_context {
 	const struct spec_reader *reader;
@@ -156,6 +168,7 @@ struct spec_view_context {
 	const struct spec_queue_view *queue;
 	struct spec_event_view *const *events; /* about the job, its group and its pods */
 	size_t n_events;
+	struct spec_kueue_facts kueue;
 	bool events_known; /* we may watch events, so if there is none, nothing has happened */
 	/* The snapshot before this one; NULL: there is none. What pods no longer show is taken from it. */
 	const struct spec_job *before;

@@ -148,7 +148,7 @@ static void read_queue(struct cluster *c, const char *line, size_t len)
 	if (spec_queue_view_parse(line, len, &queue) < 0)
 		return;
 	assert(spec_name_is_file(queue->meta.name) && spec_queue_view_same(queue, queue));
-	spec_queue_view_text(queue, 1, 2, &text, &text_len);
+	spec_queue_view_text(queue, NULL, 1, 2, &text, &text_len);
 	free(text);
 	spec_queue_view_unref(c->queue);
 	c->queue = queue;
