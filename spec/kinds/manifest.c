@@ -178,7 +178,7 @@ int spec_manifest_make(const char *text, size_t len, const struct spec_manifest_
 		       struct spec_manifest **ret, struct spec_errors *e)
 {
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
-	int err = spec_yaml_parse(text, len, &root, e);
+	int err = spec_app_parse(text, len, &root, e);
 
 	if (!root)
 		return err;

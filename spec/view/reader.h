@@ -42,7 +42,7 @@ struct spec_reader {
 		      struct spec_task_source **ret_tasks);
 	/* Set what follows from its status: phase, reason, message, retries, changed. */
 	void (*status)(struct json_object *object, struct spec_job_view *v);
-	/* Set task, index, retry and main. */
+	/* Set task, index, retry and main. OBJECT has what the table of pod.c keeps of a pod, maybe nothing else. */
 	void (*pod)(struct json_object *object, struct spec_pod_view *v);
 	/*
 	 * The objects that this one makes under names of their own: a list in it, each object being the member
