@@ -148,6 +148,7 @@ def test_whole_recording(server, make, scenario):
 
     left = load(server, scenario, ended)
     if over:
+        harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job to be shown")
         harness.Job(kx, "app").until(over[0].upper())
         assert "queue" not in kx.read("jobs/app/why")
     for step in left:
