@@ -59,13 +59,27 @@ uint64_t room_bytes(const struct room *room)
 
 /* --- on the pool --- */
 
+/* What a job's folder has of output. */
+static const char *const parts[] = {"merged", "merged.keys", "logs", "lines"};
+
+static bool is_part(const char *name)
+{
+	for (size_t i = 0; i < array_size(parts); i++)
+		if (streq(name, parts[i]))
+			return true;
+	return false;
+}
+
 struct room_walk {
-	uint64_t bytes;
+	uint64_t bytes; /* of output */
 	bool remove;
 };
 
-/* Count, and if so wanted remove, what is in the folder NAME of DIR. Never follows a link. */
-static void room_walk(int dir, const char *name, unsigned depth, struct room_walk *w)
+/*
+ * Count, and if so wanted remove, what is in the folder NAME of DIR, which at DEPTH 0 is that of a job and has output
+ * in its PARTS alone, else (OUTPUT) only output, or none. Never follows a link.
+ */
+static void room_walk(int dir, const char *name, unsigned depth, bool output, struct room_walk *w)
 {
 	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -78,12 +92,14 @@ static void room_walk(int dir, const char *name, unsigned depth, struct room_wal
 		return;
 	}
 	while ((e = readdir(d))) {
+		bool counts = depth == 0 ? is_part(e->d_name) : output;
+
 		if (streq(e->d_name, ".") || streq(e->d_name, "..") ||
 		    fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (S_ISDIR(st.st_mode) && depth < ROOM_DEPTH)
-			room_walk(fd, e->d_name, depth + 1, w);
-		else if (S_ISREG(st.st_mode))
+			room_walk(fd, e->d_name, depth + 1, counts, w);
+		else if (S_ISREG(st.st_mode) && counts)
 			w->bytes += (uint64_t)st.st_size;
 		if (w->remove)
 			unlinkat(fd, e->d_name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
@@ -115,10 +131,10 @@ static void count_work(void *data)
 		struct room_walk left = {.remove = true};
 
 		if (strncmp(e->d_name, ROOM_REMOVED, strlen(ROOM_REMOVED)) == 0) {
-			room_walk(dir, e->d_name, 0, &left);
+			room_walk(dir, e->d_name, 0, true, &left);
 			unlinkat(dir, e->d_name, AT_REMOVEDIR);
 		} else if (e->d_name[0] != '.') {
-			room_walk(dir, e->d_name, 0, &c->walk);
+			room_walk(dir, e->d_name, 0, true, &c->walk);
 		}
 	}
 	closedir(d);
@@ -163,7 +179,6 @@ struct room_removal {
 /* Take the output out of the folder of R, into NAME. 0 or a negative errno. */
 static int remove_output(struct room_removal *r, const char *name)
 {
-	static const char *const parts[] = {"merged", "merged.keys", "logs", "lines"};
 	int dir = files_dir(r->room->files);
 	cleanup_fd int from = openat(dir, r->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	cleanup_fd int to = -1;
@@ -195,7 +210,7 @@ static void remove_work(void *data)
 	if (r->err == -ENOENT)
 		r->err = 0;
 	/* What was taken out goes, also when the rest could not be. */
-	room_walk(dir, name, 0, &r->walk);
+	room_walk(dir, name, 0, true, &r->walk);
 	if (unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT && !r->err)
 		r->err = -errno;
 }
