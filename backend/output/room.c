@@ -16,7 +16,8 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define ROOM_DEPTH 16 /* folders in folders that are counted or removed */
+#define ROOM_DEPTH   16	  /* folders in folders that are counted or removed */
+#define ROOM_ENTRIES 4096 /* bytes of entries that are read at once */
 
 /* The name of a job on its way out: it is not there any more at once, also after a crash halfway. */
 #define ROOM_REMOVED ".removed-"
@@ -75,36 +76,51 @@ struct room_walk {
 	bool remove;
 };
 
+static void room_walk(int dir, const char *name, unsigned depth, bool output, struct room_walk *w);
+
+/* One entry of the folder FD. */
+static void room_entry(int fd, const char *name, unsigned char type, unsigned depth, bool output,
+		       struct room_walk *w)
+{
+	bool counts = depth == 0 ? is_part(name) : output;
+	bool folder = type == DT_DIR;
+	struct stat st = {0};
+
+	if (streq(name, ".") || streq(name, ".."))
+		return;
+	/* Not all filesystems say what an entry is. */
+	if (!folder) {
+		if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return;
+		folder = S_ISDIR(st.st_mode);
+	}
+	if (folder && depth < ROOM_DEPTH)
+		room_walk(fd, name, depth + 1, counts, w);
+	else if (S_ISREG(st.st_mode) && counts)
+		w->bytes += (uint64_t)st.st_size;
+	if (w->remove)
+		unlinkat(fd, name, folder ? AT_REMOVEDIR : 0);
+}
+
 /*
  * Count, and if so wanted remove, what is in the folder NAME of DIR, which at DEPTH 0 is that of a job and has output
- * in its PARTS alone, else (OUTPUT) only output, or none. Never follows a link.
+ * in its PARTS alone, else (OUTPUT) only output, or none. Never follows a link. A start does so for all jobs, most of
+ * which have a file or two, so it reads entries without a DIR, which takes 32 KiB and three calls.
  */
 static void room_walk(int dir, const char *name, unsigned depth, bool output, struct room_walk *w)
 {
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
-	struct stat st = {0};
+	cleanup_fd int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	_Alignas(struct dirent64) char buf[ROOM_ENTRIES];
+	ssize_t n;
 
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	while ((e = readdir(d))) {
-		bool counts = depth == 0 ? is_part(e->d_name) : output;
+	while (fd >= 0 && (n = getdents64(fd, buf, sizeof(buf))) > 0) {
+		for (char *p = buf; p < buf + n;) {
+			const struct dirent64 *e = (const void *)p;
 
-		if (streq(e->d_name, ".") || streq(e->d_name, "..") ||
-		    fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		if (S_ISDIR(st.st_mode) && depth < ROOM_DEPTH)
-			room_walk(fd, e->d_name, depth + 1, counts, w);
-		else if (S_ISREG(st.st_mode) && counts)
-			w->bytes += (uint64_t)st.st_size;
-		if (w->remove)
-			unlinkat(fd, e->d_name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
+			room_entry(fd, e->d_name, e->d_type, depth, output, w);
+			p += e->d_reclen;
+		}
 	}
-	closedir(d);
 }
 
 /* --- how much there is --- */
