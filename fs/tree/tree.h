@@ -8,8 +8,8 @@
  * blocking files (job_live.c, changes.c) are streams; the backend's news wake them (tree.c).
  *
  * Below stands place; on it job_text, job_ctl, job_live and log_file, which are kinds of files; replica, job and jobs
- * put them together to directories; list, queues, changes and control stand by themselves. All but the streams and the news
- * runs on the FUSE thread.
+ * put them together to directories; list, queues, changes and control stand by themselves. All but the streams and
+ * the news runs on the FUSE thread.
  */
 #ifndef KXFS_FS_TREE_TREE_H
 #define KXFS_FS_TREE_TREE_H

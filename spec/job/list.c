@@ -29,42 +29,20 @@ static const char *const titles[N_COLUMNS] = {"ID",    "STATE",	  "AGE",       "
 struct row {
 	uint64_t revision;
 	int64_t changed, created; /* ns */
-	const char *bytes;	  /* in the kept text; or made anew, and then owned */
+	const char *bytes;	  /* in the kept text; of a fresh row malloc'ed */
 	size_t len;
-	bool fresh;
+	bool fresh, wanted; /* while a new text is made */
 };
 
 struct spec_list {
 	enum spec_list_form form;
 	struct row *rows; /* as they are shown */
 	size_t n;
-	const struct row **by_revision;
+	struct row *
+		*index; /* by revision: a table of mask + 1 places, at most half of them taken */
+	size_t mask;
 	struct spec_text *kept; /* the bytes of all rows, one after the other */
 };
-
-struct spec_list *spec_list_new(enum spec_list_form form)
-{
-	struct spec_list *list = new0(struct spec_list);
-
-	list->form = form;
-	list->kept = spec_text_new("", 0);
-	return list;
-}
-
-static void list_clear(struct spec_list *list)
-{
-	free(list->rows);
-	free(list->by_revision);
-	spec_text_unref(list->kept);
-}
-
-void spec_list_free(struct spec_list *list)
-{
-	if (!list)
-		return;
-	list_clear(list);
-	free(list);
-}
 
 /* --- the cells of a line, each ended by a NUL; there is none for the age --- */
 
@@ -146,16 +124,32 @@ static struct age age_of(int64_t created, int64_t now)
 			    created + (age / units[i].seconds + 1) * units[i].seconds};
 }
 
+/* printf takes a third of the time in which all of a table is made. */
+static size_t print_number(int64_t number, char unit, char ret[32])
+{
+	char digits[32], *from = digits + sizeof(digits);
+	size_t len;
+
+	*--from = '\0';
+	*--from = unit;
+	do
+		*--from = (char)('0' + number % 10);
+	while (number /= 10);
+	len = (size_t)(digits + sizeof(digits) - from);
+	memcpy(ret, from, len);
+	return len - 1;
+}
+
 /* "12m"; "-" of a job whose creation is not known. *UNTIL (s) becomes earlier if the age ends before it. */
 static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *until)
 {
 	struct age age;
 
 	if (!created)
-		return (size_t)snprintf(ret, 32, "-");
+		return (size_t)(stpcpy(ret, "-") - ret);
 	age = age_of(created / SECOND, now);
 	*until = min_of(*until, age.until);
-	return (size_t)snprintf(ret, 32, "%lld%c", (long long)age.number, age.unit);
+	return print_number(age.number, age.unit, ret);
 }
 
 /* --- the table --- */
@@ -255,13 +249,6 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 
 /* --- the bytes of all rows --- */
 
-static int compare_revisions(const void *a, const void *b)
-{
-	const struct row *const *x = a, *const *y = b;
-
-	return (*x)->revision < (*y)->revision ? -1 : (*x)->revision > (*y)->revision;
-}
-
 /* What is shown first: the last changed, of those the newest. */
 static int compare_rows(const void *a, const void *b)
 {
@@ -271,33 +258,46 @@ static int compare_rows(const void *a, const void *b)
 		return x->changed > y->changed ? -1 : 1;
 	if (x->created != y->created)
 		return x->created > y->created ? -1 : 1;
-	return compare_revisions(&x, &y);
+	return x->revision > y->revision ? -1 : x->revision < y->revision;
 }
 
-static const struct row *find_row(const struct spec_list *list, uint64_t revision)
+static struct row *find_row(const struct spec_list *list, uint64_t revision)
 {
-	const struct row key = {.revision = revision}, *at = &key, **found;
-
-	if (!revision || list->n == 0)
+	if (!revision)
 		return NULL;
-	found = bsearch(&at, list->by_revision, list->n, sizeof(const struct row *),
-			compare_revisions);
-	return found ? *found : NULL;
+	for (size_t i = revision & list->mask; list->index[i]; i = (i + 1) & list->mask)
+		if (list->index[i]->revision == revision)
+			return list->index[i];
+	return NULL;
 }
 
-/* The row of JOB: the one that was there before, or a fresh one. */
-static struct row make_row(const struct spec_list *list, const struct spec_job *job)
+/* Revisions are numbers one after the other, so their low bits serve as a hash. */
+static void index_rows(struct spec_list *list)
 {
-	const struct row *known = find_row(list, job->revision);
+	size_t room = 2;
+
+	while (room < 2 * list->n)
+		room *= 2;
+	list->index = new0_n(struct row *, room);
+	list->mask = room - 1;
+	for (size_t r = 0; r < list->n; r++) {
+		size_t i = list->rows[r].revision & list->mask;
+
+		while (list->index[i])
+			i = (i + 1) & list->mask;
+		list->index[i] = &list->rows[r];
+	}
+}
+
+static struct row make_row(enum spec_list_form form, const struct spec_job *job)
+{
 	struct row row = {.revision = job->revision,
 			  .changed = job->changed,
 			  .created = job->created,
 			  .fresh = true};
 	char *bytes;
 
-	if (known)
-		return *known;
-	if (list->form == SPEC_LIST_TABLE)
+	if (form == SPEC_LIST_TABLE)
 		make_cells(job, &bytes, &row.len);
 	else
 		spec_status_json_line(job, &bytes, &row.len);
@@ -305,7 +305,25 @@ static struct row make_row(const struct spec_list *list, const struct spec_job *
 	return row;
 }
 
-/* Move the bytes of ROWS, which are in their order, into one text. */
+/* All rows in their order: the old ones that are WANTED, which are in theirs, and N_FRESH of FRESH. */
+static void merge_rows(const struct spec_list *list, struct row *fresh, size_t n_fresh,
+		       struct row *to)
+{
+	size_t f = 0;
+
+	qsort(fresh, n_fresh, sizeof(struct row), compare_rows);
+	for (size_t i = 0; i < list->n; i++) {
+		if (!list->rows[i].wanted)
+			continue;
+		while (f < n_fresh && compare_rows(&fresh[f], &list->rows[i]) < 0)
+			*to++ = fresh[f++];
+		*to++ = list->rows[i];
+	}
+	while (f < n_fresh)
+		*to++ = fresh[f++];
+}
+
+/* Move the bytes of all rows into one text. */
 static struct spec_text *keep_rows(struct row *rows, size_t n)
 {
 	struct spec_text *kept;
@@ -320,31 +338,60 @@ static struct spec_text *keep_rows(struct row *rows, size_t n)
 		memcpy(to, rows[i].bytes, rows[i].len);
 		if (rows[i].fresh)
 			free((char *)(uintptr_t)rows[i].bytes);
-		rows[i].fresh = false;
+		rows[i].fresh = rows[i].wanted = false;
 		rows[i].bytes = to;
 		to += rows[i].len;
 	}
 	return kept;
 }
 
+static void list_clear(struct spec_list *list)
+{
+	free(list->rows);
+	free(list->index);
+	spec_text_unref(list->kept);
+}
+
 static void list_update(struct spec_list *list, const struct spec_job *const *jobs, size_t n)
 {
+	struct row *fresh cleanup_free = new0_n(struct row, n);
 	struct row *rows = new0_n(struct row, n);
-	const struct row **by_revision = new0_n(const struct row *, n);
 	struct spec_text *kept;
+	size_t n_fresh = 0;
 
-	for (size_t i = 0; i < n; i++)
-		rows[i] = make_row(list, jobs[i]);
-	qsort(rows, n, sizeof(struct row), compare_rows);
+	for (size_t i = 0; i < n; i++) {
+		struct row *known = find_row(list, jobs[i]->revision);
+
+		if (known)
+			known->wanted = true;
+		else
+			fresh[n_fresh++] = make_row(list->form, jobs[i]);
+	}
+	merge_rows(list, fresh, n_fresh, rows);
 	kept = keep_rows(rows, n);
-	for (size_t i = 0; i < n; i++)
-		by_revision[i] = &rows[i];
-	qsort(by_revision, n, sizeof(const struct row *), compare_revisions);
 	list_clear(list);
 	list->rows = rows;
 	list->n = n;
-	list->by_revision = by_revision;
 	list->kept = kept;
+	index_rows(list);
+}
+
+struct spec_list *spec_list_new(enum spec_list_form form)
+{
+	struct spec_list *list = new0(struct spec_list);
+
+	list->form = form;
+	list->kept = spec_text_new("", 0);
+	index_rows(list);
+	return list;
+}
+
+void spec_list_free(struct spec_list *list)
+{
+	if (!list)
+		return;
+	list_clear(list);
+	free(list);
 }
 
 struct spec_text *spec_list_text(struct spec_list *list, const struct spec_job *const *jobs,

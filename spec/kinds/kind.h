@@ -33,6 +33,7 @@ struct spec_kind {
 	const char *pod_selector; /* labels that all pods of its jobs have; "" none */
 	/* The API of the groups of its pods and of its queues; NULL: it has none that are shown. */
 	const char *scheduling_api;
+	bool in_kueue;			   /* its jobs may be in queues of Kueue */
 	const struct spec_option *options; /* ends with one whose name is NULL */
 	/* As in struct spec_scheduler. */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);

@@ -418,7 +418,7 @@ static struct json_object *expand_variable(const struct spec_pair *pair,
 
 /*
  * The user's variables in their order, then TorchX's. One of TorchX's that the user has set too
- * stands where the user put it, with TorchX's value.
+ * stands where the user put it, with TorchX's value; but a handle of TorchX's scheduler kxfs is right.
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
@@ -442,6 +442,8 @@ static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 			if (!own[k].variable || !streq(env->v[i].key, own[k].name))
 				continue;
 			set[k] = true;
+			if (k == 0 && spec_name_is_handle(env->v[i].value))
+				continue;
 			json_object_put(variable);
 			variable = json_object_get(own[k].variable);
 		}
