@@ -298,6 +298,11 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 	}
 	if (ret->action == OPTIONS_DRY_RUN)
 		r = set_dry_operands(ret, argc - optind, argv + optind, ret_text);
+	else if (ret->action == OPTIONS_LIST_SOURCES)
+		r = argc > optind ? refuse(-EINVAL, ret_text,
+					   "%s: too many words; kxfs --list-sources [OPTIONS]",
+					   argv[optind])
+				  : 0;
 	else if (ret->action == OPTIONS_DOCTOR)
 		r = set_doctor_operands(ret, argc - optind, argv + optind, ret_text);
 	else
@@ -330,8 +335,9 @@ static void help_row(FILE *out, const struct option_def *d)
 {
 	char head[64];
 
-	if (d->letter == OPTION_LONG_ONLY)
-		snprintf(head, sizeof(head), "--%s=%s", d->name, d->arg);
+	if (d->letter >= OPTION_LONG_ONLY)
+		snprintf(head, sizeof(head), "--%s%s%s", d->name, d->arg ? "=" : "",
+			 d->arg ? d->arg : "");
 	else if (d->letter)
 		snprintf(head, sizeof(head), "-%c%s%s%s%s", d->letter, d->name ? ", --" : "",
 			 d->name ? d->name : "", d->arg ? " " : "", d->arg ? d->arg : "");

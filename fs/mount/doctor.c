@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 
 #include "backend/backend.h"
+#include "fs/mount/about.h"
 #include "fs/mount/mountpoint.h"
 #include "fs/mount/state.h"
 #include "spec/base/mem.h"
@@ -96,7 +97,7 @@ int doctor_main(const struct options *o)
 	struct report r = {0};
 
 	diag_setup(o->log_level, true);
-	printf("kxfs %s\n", KXFS_VERSION);
+	about_version();
 	look_at_machine(o, &r);
 	if (!streq(o->backend, "local"))
 		look_at_cluster(o, &r);

@@ -88,7 +88,8 @@ bool spec_pod_was_stopped(const struct spec_pod_view *pod)
 
 	if (!spec_state_is_final(spec_pod_state(pod)))
 		return pod->gone;
-	return pod->meta.deleted && (!c || !c->finished || c->finished >= pod->meta.deleted);
+	return pod->meta.deleted && !pod->ended &&
+	       (!c || !c->finished || c->finished >= pod->meta.deleted);
 }
 
 int spec_pod_end(const struct spec_pod_view *pod)
@@ -313,6 +314,7 @@ int spec_pod_view_parse_whole(const struct spec_reader *reader, const char *json
 	spec_read_copy(&v->node, spec_read_text(spec, "nodeName"), READ_MAX_WORD);
 	v->reruns = reruns(spec);
 	reader->pod(o, v);
+	v->ended = !v->meta.deleted && spec_state_is_final(spec_pod_state(v));
 	*ret = take_ptr(v);
 	return 0;
 }
@@ -322,6 +324,8 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
 	/* When the pod has ended the kubelet shortens the grace period, so the deletion seems to have begun later. */
 	if (before->meta.deleted && before->meta.deleted < now->meta.deleted)
 		now->meta.deleted = before->meta.deleted;
+	/* Times have whole seconds, and a controller may delete a pod in the second in which it ends. */
+	now->ended |= before->ended;
 }
 
 char *spec_view_log_key(const struct spec_pod_view *pod, const char *container, unsigned restart)
