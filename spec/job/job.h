@@ -60,6 +60,7 @@ struct spec_cause {
 	char *text;	    /* a sentence without its full stop */
 	const char *advice; /* static: a sentence on what to do; "" none */
 	bool of_replica;    /* TEXT begins with the name of a replica, and tells of it alone */
+	bool stops;	    /* it is why the pods of a job that runs are being ended */
 };
 
 /* Plain data: filled by the backend that runs it, until it is published. */
@@ -76,12 +77,14 @@ struct spec_job {
 	char *backend;
 	char *namespace;
 	char *queue;
-	char *submitter;  /* user@host; "" unknown */
-	char *submission; /* UUID of the write that made it; "" not ours */
-	bool own;	  /* submitted through a mount with this state directory */
-	bool has_appdef;  /* app.yaml can be read */
-	bool history;	  /* it has left jobs/ */
-	bool suspended;	  /* may come back to life: its output goes on though its state is final */
+	unsigned queue_position; /* in it, where places are told of: 1 is next; 0: not known */
+	char *submitter;	 /* user@host; "" unknown */
+	char *submission;	 /* UUID of the write that made it; "" not ours */
+	bool own;		 /* submitted through a mount with this state directory */
+	bool has_appdef;	 /* app.yaml can be read */
+	bool history;		 /* it has left jobs/ */
+	bool suspended; /* may come back to life: its output goes on though its state is final */
+	bool dropped;	/* of a local job: its output was removed to make room */
 	unsigned retries;
 	unsigned max_retries;
 	int64_t created;
