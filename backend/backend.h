@@ -28,6 +28,7 @@ struct backend_config {
 	enum backend_capture capture; /* whose output is captured without being read */
 	const char *state_dir;	      /* absolute; exists, is ours, is locked */
 	const char *work_dir;	      /* where local replicas run */
+	const char *mountpoint;	      /* where they must not run; NULL: anywhere */
 	const char *submitter;	      /* user@host of the mount */
 	const char *home;	      /* for "~" in mounts; NULL: none */
 	const struct spec_pair *args; /* run options of the mount; not copied */
@@ -127,6 +128,16 @@ int backend_jobs(struct backend *b, enum backend_place place, const struct spec_
 size_t backend_n_jobs(struct backend *b, enum backend_place place);
 /* Grows with every change of the place's list of jobs; for a directory's mtime. ns. */
 int64_t backend_changed(struct backend *b, enum backend_place place);
+/* Another one after every change of any job of the place, also of one that is no change for its directory. */
+uint64_t backend_revision(struct backend *b, enum backend_place place);
+/* Since when what jobs/ shows has not been confirmed (ns); 0: it is. */
+int64_t backend_stale_since(struct backend *b);
+
+/*
+ * Somebody reads what is known of JOB. What its server tells only when it is asked (the place in a queue) is asked for
+ * now, and for a while again and again; it comes with later snapshots.
+ */
+void backend_wanted(struct backend *b, const struct spec_job *job);
 
 /* --- texts; any thread; may read the state directory --- */
 
@@ -162,6 +173,8 @@ struct backend_queue_jobs {
 	int64_t changed; /* when one of its jobs last did, or jobs/ itself */
 };
 int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue_jobs *ret);
+/* The text of queues/NAME/status; -ENOENT: there is no such queue. */
+int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *ret_len);
 
 /* --- output; any thread --- */
 

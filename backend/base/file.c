@@ -165,6 +165,15 @@ int file_aside(const char *from, const char *to, char **ret)
 	return -EEXIST;
 }
 
+bool file_is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (n == 1) /* "/" */
+		return true;
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == 0);
+}
+
 const char *file_fault(int err)
 {
 	if (err == -ENOTSUP)

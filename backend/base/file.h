@@ -42,6 +42,8 @@ int file_sync_dir(const char *dir);
  * Nobody else may make files there meanwhile.
  */
 int file_aside(const char *from, const char *to, char **ret);
+/* Is PATH the directory DIR or below it? Both canonical. */
+bool file_is_below(const char *path, const char *dir);
 /* Why a file could not be read, for people: -ENOTSUP and -EINVAL are what the reader of its text has found. */
 const char *file_fault(int err);
 

@@ -27,7 +27,7 @@
 /* How long the start waits for the queues once all else is in. */
 #define READY_MS 5000
 
-enum api { API_KIND, API_CORE, API_SCHEDULING };
+enum api { API_KIND, API_CORE, API_SCHEDULING, API_KUEUE };
 
 static const struct watch_def {
 	const char *plural; /* NULL: that of the kind */
@@ -48,6 +48,14 @@ static const struct watch_def {
 			  "queues/ has at most the queue of this mount"},
 	[WORLD_OWN_QUEUE] = {"queues", API_SCHEDULING, true, PAGE_OTHER,
 			     "there is no queues/; why can't tell what a queue has"},
+	[WORLD_WORKLOADS] = {"workloads", API_KUEUE, false, PAGE_JOBS,
+			     "why can't tell what a job in a queue of Kueue waits for, nor that it "
+			     "was deactivated"},
+	[WORLD_LOCAL_QUEUES] = {"localqueues", API_KUEUE, false, PAGE_OTHER,
+				"there is no queues/; why can't tell who has stopped a queue"},
+	[WORLD_CLUSTER_QUEUES] = {"clusterqueues", API_KUEUE, true, PAGE_OTHER,
+				  "queues/ has no nominal quota; why can't tell of StrictFIFO, and "
+				  "less of cluster queues that are stopped"},
 };
 
 enum access {
@@ -79,6 +87,7 @@ struct watches {
 	struct watches_config config;
 	struct watched all[WORLD_N_SORTS];
 	enum phase phase;
+	const char *kueue;	  /* version of Kueue's API; NULL: it is not known to be served */
 	struct loop_timer *ready; /* in PHASE_LISTED */
 	struct lock lock;	  /* for what .kxfs/info reads */
 	int64_t stale_since;
@@ -285,7 +294,16 @@ static const char *api_version(const struct watches *w, enum api api)
 {
 	const struct spec_kind *kind = world_kind(w->config.world);
 
-	return api == API_CORE ? "v1" : api == API_KIND ? kind->api_version : kind->scheduling_api;
+	switch (api) {
+	case API_CORE:
+		return "v1";
+	case API_KIND:
+		return kind->api_version;
+	case API_SCHEDULING:
+		return kind->scheduling_api;
+	default:
+		return w->kueue;
+	}
 }
 
 static void start(struct watches *w, enum world_sort sort)
@@ -335,6 +353,14 @@ void watches_start(struct watches *w)
 {
 	start(w, WORLD_JOBS);
 	start(w, WORLD_PODS);
+}
+
+void watches_start_kueue(struct watches *w, const char *version)
+{
+	w->kueue = version;
+	start(w, WORLD_WORKLOADS);
+	start(w, WORLD_LOCAL_QUEUES);
+	start(w, WORLD_CLUSTER_QUEUES);
 }
 
 void watches_switch(struct watches *w)
@@ -419,8 +445,8 @@ size_t watches_n_told(const struct watches *w)
 	return atomic_load(&w->n_told);
 }
 
-/* Print why the server refuses X, as one item of a list; ANY: the list has begun. True: it has one item or more. */
-static bool print_refused(struct watched *x, bool any, FILE *out)
+/* Print why the server refuses X, as one item of a list. */
+static void print_refused(struct watched *x, struct watches_refused *list)
 {
 	struct watches *w = x->w;
 	cleanup_free char *text = NULL;
@@ -437,13 +463,23 @@ static bool print_refused(struct watched *x, bool any, FILE *out)
 			text = text_copy(x->text);
 		}
 	}
-	if (!verb)
-		return false;
-	fprintf(out, "%s- verb: %s\n", any ? "" : "refused:\n", verb);
-	fprintf(out, "  resource: %s\n", x->resource);
-	print_text(out, "  cost", defs[x->sort].cost);
-	print_text(out, "  answer", text);
-	return true;
+	if (verb)
+		watches_print_refused(list, verb, x->resource, defs[x->sort].cost, text);
+}
+
+void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
+			   const char *cost, const char *answer)
+{
+	fprintf(list->out, "%s- verb: %s\n", list->n++ ? "" : "refused:\n", verb);
+	fprintf(list->out, "  resource: %s\n", resource);
+	print_text(list->out, "  cost", cost);
+	print_text(list->out, "  answer", answer);
+}
+
+int64_t watches_stale_since(struct watches *w)
+{
+	lock_scope(&w->lock);
+	return w->stale_since;
 }
 
 void watches_info(struct watches *w, FILE *out)
@@ -451,7 +487,6 @@ void watches_info(struct watches *w, FILE *out)
 	cleanup_free char *why = NULL;
 	char since[32];
 	int64_t stale;
-	bool any = false;
 
 	{
 		lock_scope(&w->lock);
@@ -464,21 +499,19 @@ void watches_info(struct watches *w, FILE *out)
 		fprintf(out, "stale_since: %s\n", since);
 		print_text(out, "stale_reason", why);
 	}
+}
+
+void watches_refused(struct watches *w, struct watches_refused *list)
+{
 	for (size_t i = 0; i < WORLD_N_SORTS; i++)
 		if (defs[i].cost)
-			any |= print_refused(&w->all[i], any, out);
-	if (!any)
-		fputs("refused: []\n", out);
+			print_refused(&w->all[i], list);
 }
 
 void watches_metrics(struct watches *w, FILE *out)
 {
-	int64_t since;
+	int64_t since = watches_stale_since(w);
 
-	{
-		lock_scope(&w->lock);
-		since = w->stale_since;
-	}
 	print_metric_head(out, "view_unconfirmed_seconds", "gauge",
 			  "How long the cluster has not confirmed what is shown; 0 while it does");
 	fprintf(out, "kxfs_view_unconfirmed_seconds %.3f\n",

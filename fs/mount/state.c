@@ -367,7 +367,7 @@ int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct
 	s->dir = canonical(dir);
 	if (!s->dir)
 		r = explain(-errno, dir, ret_text);
-	else if (mountpoint_is_below(s->dir, mountpoint) || mountpoint_is_below(mountpoint, s->dir))
+	else if (file_is_below(s->dir, mountpoint) || file_is_below(mountpoint, s->dir))
 		r = refuse(-EINVAL, ret_text,
 			   "%s: the state directory and the mount point %s must not lie in each "
 			   "other: give another directory with -o state=DIR",

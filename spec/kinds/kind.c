@@ -22,6 +22,15 @@ const struct spec_kind *spec_kind_find(const char *name)
 	return NULL;
 }
 
+const struct spec_kind *spec_kind_of_scheduler(const char *scheduler)
+{
+	for (size_t i = 0; i < array_size(kinds); i++) {
+		if (streq(kinds[i]->name, scheduler) || streq(kinds[i]->scheduler, scheduler))
+			return kinds[i];
+	}
+	return NULL;
+}
+
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind, const char *home)
 {
 	const size_t n = array_size(kinds);
@@ -33,10 +42,12 @@ void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kin
 	for (size_t i = 0; i < n; i++)
 		ret->known[i] = (struct spec_scheduler){.name = kinds[i]->name,
 							.also = kinds[i]->also,
+							.torchx = kinds[i]->scheduler,
 							.pod_name_len = kinds[i]->pod_name_len};
 	/* A job that runs here today should run in a cluster tomorrow, and Volcano has the strictest rules. */
-	ret->known[n] =
-		(struct spec_scheduler){.name = "local", .pod_name_len = spec_volcano.pod_name_len};
+	ret->known[n] = (struct spec_scheduler){.name = "local",
+						.torchx = "local_cwd",
+						.pod_name_len = spec_volcano.pod_name_len};
 }
 
 static const struct spec_served served[] = {

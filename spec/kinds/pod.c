@@ -409,7 +409,7 @@ static void share_env(struct spec_pod_role *r)
 
 	r->env = new0_n(struct json_object *, env->n);
 	for (size_t i = 0; i < env->n; i++) {
-		if (streq(env->v[i].key, JOB_ID))
+		if (streq(env->v[i].key, JOB_ID) && !spec_name_is_handle(env->v[i].value))
 			r->env[i] = json_object_get(r->pods->job_id);
 		else if (!has_macros(env->v[i].value))
 			r->env[i] = variable(env->v[i].key, env->v[i].value);
@@ -521,7 +521,7 @@ static struct json_object *expand_variable(const struct spec_pair *pair,
 
 /*
  * The user's variables in their order, then TorchX's. One of TorchX's that the user has set too
- * stands where the user put it, with TorchX's value.
+ * stands where the user put it, with TorchX's value; but a handle of TorchX's scheduler kxfs is right.
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)

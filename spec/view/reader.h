@@ -30,6 +30,9 @@ struct spec_phase {
 	bool by_pods; /* the pods have been made, but all may still wait: then the job is PENDING */
 };
 
+/* The reason of a job that is suspended in a queue of Kueue, which says by itself why (kueue_cause.c). */
+#define SPEC_REASON_QUEUED "QueuedInKueue"
+
 struct spec_reader {
 	/*
 	 * Set what follows from the object's spec. Returns the number of its tasks, which are malloc'ed in
@@ -39,7 +42,7 @@ struct spec_reader {
 		      struct spec_task_source **ret_tasks);
 	/* Set what follows from its status: phase, reason, message, retries, changed. */
 	void (*status)(struct json_object *object, struct spec_job_view *v);
-	/* Set task, index, retry and main. */
+	/* Set task, index, retry and main. OBJECT has what the table of pod.c keeps of a pod, maybe nothing else. */
 	void (*pod)(struct json_object *object, struct spec_pod_view *v);
 	/*
 	 * The objects that this one makes under names of their own: a list in it, each object being the member

@@ -148,7 +148,7 @@ static void read_queue(struct cluster *c, const char *line, size_t len)
 	if (spec_queue_view_parse(line, len, &queue) < 0)
 		return;
 	assert(spec_name_is_file(queue->meta.name) && spec_queue_view_same(queue, queue));
-	spec_queue_view_text(queue, 1, 2, &text, &text_len);
+	spec_queue_view_text(queue, NULL, 1, 2, &text, &text_len);
 	free(text);
 	spec_queue_view_unref(c->queue);
 	c->queue = queue;
@@ -196,10 +196,53 @@ static void check_events(struct cluster *c)
 	free(text);
 }
 
-static void read_line(struct cluster *c, const char *line, size_t len)
+static void check_same_container(const struct spec_container_view *a,
+				 const struct spec_container_view *b)
+{
+	assert(strcmp(a->name, b->name) == 0 && strcmp(a->reason, b->reason) == 0);
+	assert(strcmp(a->message, b->message) == 0 && a->init == b->init && a->state == b->state);
+	assert(a->exit_code == b->exit_code && a->signal == b->signal);
+	assert(a->started == b->started && a->finished == b->finished);
+	assert(a->restarts == b->restarts && a->last_exit_code == b->last_exit_code);
+}
+
+/* Read by a tree of the whole object, a pod is the same; POD is NULL: it can't be read. */
+static void check_whole(const struct spec_kind *kind, const struct spec_pod_view *a,
+			const char *line, size_t len)
+{
+	struct spec_pod_view *b = NULL;
+
+	assert((spec_pod_view_parse_whole(kind->reader, line, len, &b) == 0) == (a != NULL));
+	if (!a)
+		return;
+	assert(strcmp(a->meta.name, b->meta.name) == 0 && strcmp(a->meta.uid, b->meta.uid) == 0);
+	assert(strcmp(a->meta.resource_version, b->meta.resource_version) == 0);
+	assert(strcmp(a->meta.owner_uid, b->meta.owner_uid) == 0);
+	assert(a->meta.created == b->meta.created && a->meta.deleted == b->meta.deleted);
+	assert(strcmp(a->task, b->task) == 0 && a->index == b->index && a->retry == b->retry);
+	assert(strcmp(a->phase, b->phase) == 0 && strcmp(a->node, b->node) == 0);
+	assert(strcmp(a->reason, b->reason) == 0 && strcmp(a->message, b->message) == 0);
+	assert(strcmp(a->main, b->main) == 0 && a->reruns == b->reruns && a->gone == b->gone);
+	assert(a->n_containers == b->n_containers);
+	for (size_t i = 0; i < a->n_containers; i++)
+		check_same_container(&a->containers[i], &b->containers[i]);
+	spec_pod_view_free(b);
+}
+
+/* A pod, if there is room for it. */
+static void read_pod(struct cluster *c, const char *line, size_t len)
 {
 	struct spec_pod_view *pod;
 
+	if (spec_pod_view_parse(c->kind->reader, line, len, &pod) < 0)
+		pod = NULL;
+	check_whole(c->kind, pod, line, len);
+	if (pod)
+		c->pods[c->n++] = pod;
+}
+
+static void read_line(struct cluster *c, const char *line, size_t len)
+{
 	if (read_watched(c, line, len))
 		return;
 	if (!c->job) {
@@ -207,8 +250,8 @@ static void read_line(struct cluster *c, const char *line, size_t len)
 			c->job = NULL;
 		else
 			check_again(c->kind, c->job, line, len);
-	} else if (c->n < MAX_PODS && spec_pod_view_parse(c->kind->reader, line, len, &pod) == 0) {
-		c->pods[c->n++] = pod;
+	} else if (c->n < MAX_PODS) {
+		read_pod(c, line, len);
 	}
 }
 

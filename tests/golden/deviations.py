@@ -175,6 +175,25 @@ def bug_13(job, case):
     return change(job)
 
 
+def bug_23(job, case):
+    """maxRetry counts attempts."""
+    if case.kind == "volcano":
+        for holder in (job["spec"], *job["spec"]["tasks"]):
+            if holder.get("maxRetry"):
+                holder["maxRetry"] += 1
+    return job
+
+
+def bug_24(job, case):
+    """REPLICA has a policy: the task, which is one replica, is started again."""
+    if case.kind == "volcano":
+        for index, _, _, task in case.pods(job):
+            if "policies" in task and case.roles[index].get("retry_policy") == "REPLICA":
+                assert task["policies"] == []
+                task["policies"] = [{"event": event, "action": "RestartTask"} for event in ("PodEvicted", "PodFailed")]
+    return job
+
+
 # --- newer TorchX ------------------------------------------------------------------------------
 
 def new_field_path(job, case):
@@ -278,8 +297,8 @@ def namespace_of_mount(job, case):
 
 DEVIATIONS = {
     "BUG-1": bug_1, "BUG-4": bug_4, "BUG-6": bug_6, "BUG-7": bug_7, "BUG-9": bug_9, "BUG-10": bug_10,
-    "BUG-13": bug_13, "NEW-field-path": new_field_path, "NEW-reserved": new_reserved, "NEW-efa": new_efa,
-    "NEW-overlay": new_overlay, "TEXT-scalars": text_values, "OPTION-namespace": namespace_of_mount,
+    "BUG-13": bug_13, "BUG-23": bug_23, "BUG-24": bug_24, "NEW-field-path": new_field_path,
+    "NEW-reserved": new_reserved, "NEW-efa": new_efa, "NEW-overlay": new_overlay, "TEXT-scalars": text_values, "OPTION-namespace": namespace_of_mount,
 }
 
 

@@ -169,7 +169,8 @@ def expect_refusal(app, kind):
 
 
 def expected(theirs, case):
-    for name in ("BUG-10", "BUG-9", "BUG-1", "BUG-13", "BUG-4", "BUG-6", "BUG-7", "NEW-field-path", "NEW-reserved"):
+    for name in ("BUG-10", "BUG-9", "BUG-1", "BUG-13", "BUG-4", "BUG-6", "BUG-7", "BUG-23", "BUG-24",
+                 "NEW-field-path", "NEW-reserved"):
         if name == "BUG-13" and len(case.app["name"]) + 7 + len(case.roles) + 8 <= 63:
             continue
         theirs = DEVIATIONS[name](theirs, case)

@@ -2,13 +2,16 @@
 """Local jobs: real processes, retry policies, exit codes, signals, cancel, big and odd output."""
 
 import hashlib
+import json
 import os
 import pathlib
+import re
 import resource
 import signal
 import time
 
 import pytest
+import yaml
 from harness import FINAL, alive, app, err_of, python_app, run, sh_role, wait_for
 
 
@@ -74,6 +77,40 @@ except OSError:
     assert "leader True" in lines and "pipe True" in lines
     assert "blocked 0" in lines and "ignored 0" in lines
     assert "no tty" in lines
+
+
+def in_dir(path):
+    return json.dumps({**json.loads(app("pwd")), "scheduler_args": {"cwd": str(path)}}, indent=1)
+
+
+def test_directory_of_a_job(kx, tmp_path):
+    """The run option cwd: programs are started there, whatever the mount's directory is."""
+    tmp_path.chmod(0o755)
+    for place in (tmp_path / "a b ü", tmp_path / "link"):
+        if place.name == "link":
+            place.symlink_to(tmp_path / "a b ü")
+        else:
+            place.mkdir()
+        job = kx.submit(in_dir(place))
+        job.finish()
+        assert os.path.samefile(job.log().decode().strip(), place)
+        assert yaml.safe_load(job.read("manifest.yaml"))["work_dir"] == str(place)
+
+
+@pytest.mark.parametrize("door", ["submit", "dryrun"])
+def test_directory_that_is_none(kx, tmp_path, door):
+    (tmp_path / "file").write_text("")
+    cases = {"work": "must be an absolute path"}
+    for place, why in [(tmp_path / "missing", "No such file or directory: no job can run there"),
+                       (tmp_path / "file", "Not a directory: no job can run there"),
+                       (kx.mnt, "is in the mount, which a job would keep busy: name another directory"),
+                       (kx.mnt / "jobs", "is in the mount, which a job would keep busy: name another directory")]:
+        cases[place] = f"{place}: {why}"
+    for place, why in cases.items():
+        assert err_of(kx.write, f"{door}/x.yaml", in_dir(place)) == "EINVAL"
+        said = kx.read(door, "x.yaml.error")
+        assert re.fullmatch(rf"x.yaml:\d+:\d+: scheduler_args.cwd: {re.escape(why)}\n", said), said
+    assert kx.ls("jobs") == []
 
 
 def test_arguments_are_not_split(kx):

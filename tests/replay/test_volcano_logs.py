@@ -180,7 +180,7 @@ def test_ends_while_away(kx, server, volcano):
     log.append("lost\n")
     server.store.remove(st.JOBS, "test", job.id)
     server.back()
-    harness.wait_for(lambda: job.id in kx.ls("history"))
+    harness.wait_for(lambda: job.id in kx.history())
     assert (job.old / "main-0/log").read_bytes() == b"before\n"
     harness.wait_for(lambda: job.gap(where=job.old) == 1)
 
@@ -524,7 +524,7 @@ def test_capture_all(server, make_mount):
     harness.wait_for(lambda: (job / "main-0/log").stat().st_size == 6)
     server.store.remove(st.PODS, "test", pod.name)
     server.store.remove(st.JOBS, "test", "theirs")
-    harness.wait_for(lambda: "theirs" in kx.ls("history"))
+    harness.wait_for(lambda: "theirs" in kx.history())
     assert kx.read("history", "theirs", "main-0", "log") == "hello\n"
 
 

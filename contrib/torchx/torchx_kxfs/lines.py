@@ -16,7 +16,7 @@ POLL_SECONDS = 0.5
 
 def log_lines(job: Job, replica: pathlib.Path, since: datetime | None, until: datetime | None,
               should_tail: bool) -> Iterator[str]:
-    """Lines with their newline. With SHOULD_TAIL they come as they are printed, until the replica has finished."""
+    """Lines with their newline. With SHOULD_TAIL they come as they are printed, until there can be no more."""
     should_tail = should_tail and job.is_listed
     if since or until:
         lines = _window(_growing(replica, until) if should_tail else _read(replica / "stamped"), since, until)
@@ -48,7 +48,7 @@ def _stamp(when: datetime) -> bytes:
 
 
 def _growing(replica: pathlib.Path, until: datetime | None) -> Iterator[bytes]:
-    """The lines of `stamped` as they come, of each attempt that begins, until the replica has finished or UNTIL is over."""
+    """The lines of `stamped` as they come, of each attempt that begins, until the job has finished or UNTIL is over."""
     path = replica / "stamped"
     over = False
     while not over:
@@ -71,7 +71,7 @@ def _has_ended(replica: pathlib.Path, until: datetime | None) -> bool:
     if until and time.time() > until.timestamp():
         return True
     try:
-        return (replica / "state").read_text().strip() in FINAL
+        return (replica.parent / "state").read_text().strip() in FINAL
     except FileNotFoundError:  # the job has left jobs/
         return True
 

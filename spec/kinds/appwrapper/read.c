@@ -88,6 +88,17 @@ static bool is_true(struct json_object *c)
 	return streq(spec_read_text(c, "status"), "True");
 }
 
+/* A job that has ended stays what it was while it is being deleted. */
+static const char *phase_of(struct json_object *status)
+{
+	const char *phase = spec_read_text(status, "phase");
+	const char *ended = spec_read_text(condition(status, "QuotaReserved"), "reason");
+
+	return streq(phase, "Terminating") && (streq(ended, "Succeeded") || streq(ended, "Failed"))
+		       ? ended
+		       : phase;
+}
+
 /* When the phase began, or the last thing happened since. */
 static int64_t changed(struct json_object *status)
 {
@@ -96,7 +107,7 @@ static int64_t changed(struct json_object *status)
 	int64_t ret = 0;
 
 	/* The quota is given back once, when the job ends; conditions go on changing while it is cleared up. */
-	if (quota && streq(spec_read_text(quota, "reason"), spec_read_text(status, "phase")))
+	if (quota && streq(spec_read_text(quota, "reason"), phase_of(status)))
 		return spec_read_time(quota, "lastTransitionTime");
 	for (size_t i = 0; i < spec_read_count(list); i++)
 		ret = max_of(ret, spec_read_time(spec_read_at(list, i), "lastTransitionTime"));
@@ -125,7 +136,7 @@ static void explain(struct json_object *object, struct spec_job_view *v)
 
 	if (streq(v->phase, "Suspended") && *queue) {
 		text = text_print("it waits for Kueue to admit it from queue %s", queue);
-		spec_set(&v->reason, "QueuedInKueue");
+		spec_set(&v->reason, SPEC_REASON_QUEUED);
 		spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
 		return;
 	}
@@ -140,11 +151,12 @@ static void explain(struct json_object *object, struct spec_job_view *v)
 static void read_status(struct json_object *object, struct spec_job_view *v)
 {
 	struct json_object *status = spec_read_map(object, "status");
+	const char *phase = phase_of(status);
 
 	v->retries = (unsigned)spec_read_int(status, "resettingCount", 0);
 	v->changed = changed(status);
-	v->began = began(status, spec_read_text(status, "phase"));
-	spec_read_copy(&v->phase, spec_read_text(status, "phase"), READ_MAX_WORD);
+	v->began = began(status, phase);
+	spec_read_copy(&v->phase, phase, READ_MAX_WORD);
 	explain(object, v);
 }
 

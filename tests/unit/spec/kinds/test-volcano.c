@@ -56,7 +56,6 @@ static const struct scenario {
 	 "RUNNING trainer-0=RUNNING/attempt 1\n"
 	 "RUNNING trainer-0=RUNNING/3/Error/attempt 1\n"
 	 "RUNNING trainer-0=FAILED/3/Error/attempt 1\n"
-	 "RUNNING trainer-0=PENDING/3/Error/attempt 1\n"
 	 "FAILED trainer-0=FAILED/3/Error/attempt 1\n",
 	 "Error", "trainer-0: exit code 3"},
 	{"suspend_resume",
