@@ -286,6 +286,19 @@ def test_queue_without_cluster_queues(server, make):
     assert queue(kx)["strategy"] is None
 
 
+def test_events(server, make):
+    """Kueue's events are about the Workload, and shown with the job's."""
+    load(server, "kueue_appwrapper_quota_wait", says("more needed"))
+    kx = make("kueue_appwrapper_quota_wait")
+    (workload,) = [w for w in server.store.objects(st.WORKLOADS)[0] if w.name.startswith("appwrapper-app-")]
+    server.store.add(st.EVENTS, {
+        "metadata": {"name": "e", "namespace": "test"}, "type": "Warning", "reason": "Pending", "message": "no room",
+        "involvedObject": {"kind": "Workload", "name": workload.name, "uid": workload.uid},
+        "eventTime": "2026-11-22T06:20:48.000000Z"})
+    harness.wait_for(lambda: kx.read("jobs/app/events") == (
+        f"2026-11-22T06:20:48Z\tWorkload/{workload.name}\tWarning\tPending\t1\tno room\n"), what="the event")
+
+
 # --- rights, and clusters without ---
 
 
