@@ -72,6 +72,12 @@ static const char *controller_uid(struct json_object *metadata)
 	return "";
 }
 
+void spec_pod_view_owned(struct spec_pod_view *v, const char *uid)
+{
+	if (is_uid(uid))
+		spec_set(&v->meta.owner_uid, uid);
+}
+
 int spec_meta_read(struct json_object *object, struct spec_meta *m)
 {
 	struct json_object *metadata = spec_read_map(object, "metadata");
