@@ -19,7 +19,7 @@ struct backend;
 enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE_NONE };
 
 struct backend_config {
-	const char *kind;	      /* "local", "volcano", "mcad", "appwrapper" */
+	const char *kind;	      /* "local", "volcano", "mcad", "appwrapper", "jobset" */
 	const char *context;	      /* of the kubeconfig; "" its current one */
 	const char *namespace;	      /* "" that of the context */
 	const char *kubeconfig;	      /* a file; "" where kubectl looks */
@@ -28,6 +28,7 @@ struct backend_config {
 	enum backend_capture capture; /* whose output is captured without being read */
 	const char *state_dir;	      /* absolute; exists, is ours, is locked */
 	const char *work_dir;	      /* where local replicas run */
+	const char *mountpoint;	      /* where they must not run; NULL: anywhere */
 	const char *submitter;	      /* user@host of the mount */
 	const char *home;	      /* for "~" in mounts; NULL: none */
 	const struct spec_pair *args; /* run options of the mount; not copied */
@@ -62,6 +63,29 @@ struct backend_events {
  * *RET_TEXT. When no thread runs yet.
  */
 int backend_find_kind(const struct backend_config *config, const char **ret, char **ret_text);
+
+enum backend_grade {
+	BACKEND_FINE,
+	BACKEND_LACKS, /* a mount works, without something */
+	BACKEND_WRONG, /* there would be no mount */
+};
+/*
+ * Ask the cluster of CONFIG (as above; its kind may be "") for all that a mount needs of it, and change nothing there:
+ * the connection, the server's version and clock, what it serves, each right. FN is told each finding, a line for
+ * people without a secret in it, as soon as it is known, while this waits: bounded. When no thread runs yet.
+ */
+void backend_examine(const struct backend_config *config,
+		     void (*fn)(void *data, enum backend_grade grade, const char *text),
+		     void *data);
+
+/*
+ * The contexts of the kubeconfig (a file; "" where kubectl looks) with their namespaces, "CONTEXT/NAMESPACE": an array
+ * that ends with NULL; it and its texts are malloc'ed. 0, or a negative errno with *RET_TEXT. Any time.
+ */
+int backend_contexts(const char *kubeconfig, char ***ret, char **ret_text);
+/* The libraries that the backend runs with, "libuv 1.44.2, ...", and what they can do, "https http2 ...": malloc'ed. */
+char *backend_libraries(void);
+char *backend_features(void);
 /*
  * What tells the jobs of CONFIG (no state_dir yet) from those of any other mount: a file name,
  * malloc'ed, for the default state directory. Reads the kubeconfig; 0, or a negative errno with
@@ -104,6 +128,16 @@ int backend_jobs(struct backend *b, enum backend_place place, const struct spec_
 size_t backend_n_jobs(struct backend *b, enum backend_place place);
 /* Grows with every change of the place's list of jobs; for a directory's mtime. ns. */
 int64_t backend_changed(struct backend *b, enum backend_place place);
+/* Another one after every change of any job of the place, also of one that is no change for its directory. */
+uint64_t backend_revision(struct backend *b, enum backend_place place);
+/* Since when what jobs/ shows has not been confirmed (ns); 0: it is. */
+int64_t backend_stale_since(struct backend *b);
+
+/*
+ * Somebody reads what is known of JOB. What its server tells only when it is asked (the place in a queue) is asked for
+ * now, and for a while again and again; it comes with later snapshots.
+ */
+void backend_wanted(struct backend *b, const struct spec_job *job);
 
 /* --- texts; any thread; may read the state directory --- */
 
@@ -139,6 +173,8 @@ struct backend_queue_jobs {
 	int64_t changed; /* when one of its jobs last did, or jobs/ itself */
 };
 int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue_jobs *ret);
+/* The text of queues/NAME/status; -ENOENT: there is no such queue. */
+int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *ret_len);
 
 /* --- output; any thread --- */
 

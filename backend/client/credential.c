@@ -549,6 +549,15 @@ bool credential_refused(struct credential *cr, uint64_t generation)
 	return true;
 }
 
+void credential_hurry(struct credential *cr)
+{
+	cr->refused_ms = 0;
+	if (cr->plugin_err < 0)
+		cr->plugin_ms = 0;
+	if (cr->files_err < 0)
+		cr->files_due_ms = 0;
+}
+
 /* --- life --- */
 
 int credential_new(struct loop *loop, const struct spec_connection *c, struct credential **ret,

@@ -55,5 +55,10 @@ void credential_cancel(struct credential *cr, uint64_t ticket);
  * The server answered 401 to GENERATION: get it anew (not more often than each 5 s). True: asking again may help.
  */
 bool credential_refused(struct credential *cr, uint64_t generation);
+/*
+ * A user waits for what is asked for next, and may have logged in anew just now: a failure is no answer any more, and
+ * what the server refuses is made anew, however short ago that was done last.
+ */
+void credential_hurry(struct credential *cr);
 
 #endif

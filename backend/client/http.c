@@ -10,7 +10,9 @@
  *	RUNNING | curl has it; when a stream's head | curl's end: after a 401    | QUEUED
  *	        | is there, the timer is the time   |   it may be sent again     | WAITING
  *	        | between two bytes                 |   else                     | OVER
- *	WAITING | the timer, until it is sent again | the timer                  | QUEUED
+ *	WAITING | the timer, until it is sent again | the timer; the server has  | QUEUED
+ *	        |                                   |   recovered, unless it has |
+ *	        |                                   |   asked for that time      |
  *	OVER    | it waits to be released           | release_dead, posted       | (freed)
  *
  * The deadline, http_cancel and http_stop make each OVER. Curl calls us back from where neither its handles may be
@@ -36,6 +38,8 @@
 #define BODY_MAX     (64u << 10)
 #define WAIT_MAX_MS  60000
 #define CALL_SOCKETS 64 /* connections for calls; those for streams are bounded by descriptors */
+#define PAUSED_MAX                                                                                 \
+	8 /* streams of HTTP/2 that wait at once, each with up to 32 MiB in curl's memory */
 
 /* All calls share one budget of retries, so that a server in trouble is not asked more often for more jobs. */
 #define BUDGET_MAX  32	/* retries at once */
@@ -66,9 +70,14 @@ struct http {
 	struct lane calls, streams;
 	struct http_request *requests; /* all that are not OVER */
 	struct http_request *dead;     /* those that are, until they are released */
-	unsigned tokens;	       /* retries that may be made now */
-	uint64_t tokens_since;	       /* loop_now_ms when the last token came */
-	struct tally answers;	       /* by verb, resource and code */
+	unsigned n_paused;	       /* streams of HTTP/2 that wait */
+	bool failing;		       /* the last request that ended had failed */
+	bool recovered;		       /* then one had success; to be told by work */
+	loop_fn on_recovered;	       /* may be NULL */
+	void *recovered_data;
+	unsigned tokens;       /* retries that may be made now */
+	uint64_t tokens_since; /* loop_now_ms when the last token came */
+	struct tally answers;  /* by verb, resource and code */
 	atomic_ullong n_failed, n_retried;
 	atomic_uint n_connections, n_streams;
 };
@@ -84,8 +93,12 @@ struct http_request {
 	uint64_t deadline, due; /* loop_now_ms; DUE: when NEW or WAITING ends */
 	uint64_t ticket;	/* of credential_get; 0: none */
 	unsigned tries;
-	bool renewed;  /* it was sent again with other credentials after a 401 */
-	bool starting; /* counted in its lane */
+	bool told_when; /* in WAITING: the server has asked for that time */
+	bool renewed;	/* it was sent again with other credentials after a 401 */
+	bool starting;	/* counted in its lane */
+	bool paused;	/* its bytes wait */
+	bool counted;	/* in http.n_paused */
+	bool resumes;	/* curl is to be told that they wait no longer */
 	struct http_request *prev, *next;
 	struct http_request *queue_prev, *queue_next;
 
@@ -94,8 +107,10 @@ struct http_request {
 	uint64_t generation; /* of its credential */
 	bool sent;	     /* bytes of it may have gone out */
 	bool head;	     /* the reply's head is whole */
+	bool shares;	     /* the reply came over HTTP/2 */
 	bool passed_on;	     /* head() or bytes() was called: it can't be sent again unnoticed */
 	int status;
+	int64_t date; /* of the head; 0: none */
 	int body_err; /* why we ended it from within */
 	uint64_t last_byte;
 	char *body;
@@ -126,6 +141,13 @@ static bool is_good(const struct http_request *rq)
 /* The present attempt has been answered (its head is there), or never will be. */
 static void count_answer(struct http_request *rq)
 {
+	struct http *http = rq->http;
+
+	if (is_good(rq) && http->failing) {
+		http->failing = false;
+		http->recovered = true;
+		post_work(http);
+	}
 	http_tally_add(&rq->http->answers, rq->call.method, rq->call.path,
 		       rq->head ? rq->status : 0);
 }
@@ -164,6 +186,12 @@ static void started(struct http_request *rq)
 		post_work(rq->http);
 }
 
+static void stop_waiting(struct http_request *rq)
+{
+	rq->http->n_paused -= rq->counted;
+	rq->paused = rq->counted = false;
+}
+
 /* Nobody hears of RQ any more. Its memory stays at least until the loop goes on. */
 static void end_request(struct http_request *rq)
 {
@@ -172,6 +200,7 @@ static void end_request(struct http_request *rq)
 	if (rq->state == QUEUED)
 		DL_DELETE2(lane_of(rq)->queue, rq, queue_prev, queue_next);
 	started(rq);
+	stop_waiting(rq);
 	rq->state = OVER;
 	uv_timer_stop(&rq->timer);
 	if (rq->ticket)
@@ -198,6 +227,7 @@ static void finish(struct http_request *rq, int err, const char *text)
 	const struct http_reply reply = {
 		.err = err,
 		.status = rq->status,
+		.date = rq->date,
 		.sent = err && rq->sent,
 		.wait_ms = rq->easy.curl ? retry_after(rq) : 0,
 		.text = text ? text : "",
@@ -207,6 +237,7 @@ static void finish(struct http_request *rq, int err, const char *text)
 
 	if (err)
 		atomic_fetch_add(&rq->http->n_failed, 1);
+	rq->http->failing |= err || rq->status == 401 || rq->status >= 500;
 	end_request(rq);
 	rq->call.done(rq->call.data, &reply);
 }
@@ -273,6 +304,22 @@ static int before_sending(void *data, char *remote_ip, char *local_ip, int remot
 	return CURL_PREREQFUNC_OK;
 }
 
+/* If LINE, of N bytes, is the Date of a head, the time in s since 1970; else 0. */
+static int64_t date_of(const char *line, size_t n)
+{
+	static const char name[] = "date:";
+	char value[64];
+	time_t date;
+
+	if (n < sizeof(name) || n - sizeof(name) >= sizeof(value) ||
+	    strncasecmp(line, name, sizeof(name) - 1) != 0)
+		return 0;
+	snprintf(value, sizeof(value), "%.*s", (int)(n - sizeof(name) + 1),
+		 line + sizeof(name) - 1);
+	date = curl_getdate(value, NULL);
+	return max_of((int64_t)date, (int64_t)0);
+}
+
 /* A head ends with an empty line. Those of 1xx are not it; trailers come later. */
 static size_t on_header(char *line, size_t size, size_t n, void *data)
 {
@@ -283,10 +330,14 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	if (rq->state == OVER)
 		return 0;
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_RESPONSE_CODE, &status);
+	if (!empty && !rq->head)
+		rq->date = max_of(rq->date, date_of(line, size * n));
 	if (!empty || rq->head || status < 200)
 		return size * n;
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_HTTP_VERSION, &version);
-	lane_of(rq)->shares = version >= CURL_HTTP_VERSION_2_0;
+	rq->shares = version >= CURL_HTTP_VERSION_2_0;
+	if (!rq->call.alone)
+		lane_of(rq)->shares = rq->shares;
 	if (lane_of(rq)->queue)
 		post_work(rq->http);
 	rq->head = true;
@@ -335,13 +386,14 @@ static int take_bytes(struct http_request *rq, const char *bytes, size_t n)
 	return call->bytes(call->data, bytes, n);
 }
 
-/* A stream is never paused. */
 static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 {
 	struct http_request *rq = data;
 
 	if (rq->state == OVER)
 		return 0;
+	if (rq->paused)
+		return CURL_WRITEFUNC_PAUSE; /* it comes again */
 	rq->last_byte = loop_now_ms();
 	curl_loop_count_piece(lane_of(rq)->curl);
 	if (size * n == 0)
@@ -394,6 +446,8 @@ static bool wait_to_retry(struct http_request *rq, unsigned asked)
 	started(rq);
 	drop_attempt(rq);
 	rq->state = WAITING;
+	rq->told_when = asked;
+	rq->http->failing = true;
 	arm(rq, rq->due = now + wait);
 	return true;
 }
@@ -459,6 +513,8 @@ static void try_request(struct http_request *rq)
 	}
 	rq->starting = true;
 	m->starting++;
+	if (rq->call.hurried && rq->tries == 0)
+		credential_hurry(rq->http->credential);
 	rq->tries++;
 	rq->state = ASKING;
 	/* RQ stays until the loop goes on, also when it has ended within this call. */
@@ -474,7 +530,9 @@ static void on_timer(uv_timer_t *timer)
 	bool idle = rq->call.stream && is_good(rq);
 	uint64_t at = begins ? rq->due : idle ? rq->last_byte + rq->call.idle_ms : rq->deadline;
 
-	if (loop_now_ms() < at)
+	if (rq->paused)
+		arm(rq, loop_now_ms() + rq->call.idle_ms);
+	else if (loop_now_ms() < at)
 		arm(rq, at);
 	else if (begins)
 		try_request(rq);
@@ -549,6 +607,34 @@ static void release_dead(struct http *http)
 	}
 }
 
+/* Curl gives out what it has kept for RQ, from within this call, and goes on with it. */
+static void resume_now(struct http_request *rq)
+{
+	CURLcode code;
+
+	rq->resumes = false;
+	if (rq->state != RUNNING)
+		return;
+	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
+	/* That it could not give it out it tells nobody else. */
+	if (code != CURLE_OK && rq->state == RUNNING)
+		attempt_ended(rq, code);
+}
+
+static void resume_all(struct http *http)
+{
+	struct http_request *rq = http->requests;
+
+	while (rq && !http->stopping) {
+		if (!rq->resumes) {
+			rq = rq->next;
+			continue;
+		}
+		resume_now(rq);
+		rq = http->requests; /* it may have ended, and others with it */
+	}
+}
+
 static void start_queued(struct lane *m)
 {
 	while (m->queue && may_start(m)) {
@@ -559,11 +645,26 @@ static void start_queued(struct lane *m)
 	}
 }
 
+/* The server is there again: nobody waits for it any longer. */
+static void recovered(struct http *http)
+{
+	struct http_request *rq;
+
+	DL_FOREACH(http->requests, rq) {
+		if (rq->state == WAITING && !rq->told_when)
+			arm(rq, rq->due = loop_now_ms());
+	}
+	if (http->on_recovered)
+		return http->on_recovered(http->recovered_data);
+}
+
 static void work(void *data)
 {
 	struct http *http = data;
+	bool tell = http->recovered && !http->stopping;
 
-	http->work_posted = false;
+	http->work_posted = http->recovered = false;
+	resume_all(http);
 	release_dead(http);
 	if (http->stopping) {
 		curl_loop_free(take_ptr(http->calls.curl));
@@ -573,6 +674,8 @@ static void work(void *data)
 		start_queued(&http->streams);
 	}
 	group_leave(&http->group);
+	if (tell)
+		return recovered(http);
 }
 
 /* --- calls --- */
@@ -626,6 +729,30 @@ void http_cancel(struct http_request *rq)
 		end_request(rq);
 }
 
+bool http_pause(struct http_request *rq)
+{
+	struct http *http = rq->http;
+
+	if (rq->paused || rq->state == OVER)
+		return true;
+	if (rq->shares && http->n_paused == PAUSED_MAX)
+		return false;
+	rq->paused = true;
+	rq->counted = rq->shares;
+	http->n_paused += rq->counted;
+	return true;
+}
+
+void http_resume(struct http_request *rq)
+{
+	if (!rq->paused)
+		return;
+	stop_waiting(rq);
+	rq->last_byte = loop_now_ms();
+	rq->resumes = true;
+	post_work(rq->http);
+}
+
 void http_count(struct http *http, struct http_counts *ret)
 {
 	*ret = (struct http_counts){
@@ -660,6 +787,12 @@ int http_new(struct loop *loop, const struct spec_connection *c, struct credenti
 	group_init(&http->group, loop);
 	*ret = take_ptr(http);
 	return 0;
+}
+
+void http_set_recovered(struct http *http, loop_fn fn, void *data)
+{
+	http->on_recovered = fn;
+	http->recovered_data = data;
 }
 
 void http_stop(struct http *http, loop_fn fn, void *data)

@@ -70,9 +70,10 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	SET(code, e, CURLOPT_TCP_KEEPINTVL, PROBE_EACH_S);
 	/* Whether a server without TLS has HTTP/2 is not known in advance. */
 	SET(code, e, CURLOPT_HTTP_VERSION,
-	    s->tls ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
+	    s->tls && !c->call->alone ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
 	SET(code, e, CURLOPT_PIPEWAIT, 1L);
-	SET(code, e, CURLOPT_FRESH_CONNECT, c->call->fresh ? 1L : 0L);
+	SET(code, e, CURLOPT_FRESH_CONNECT, c->call->fresh || c->call->alone ? 1L : 0L);
+	SET(code, e, CURLOPT_FORBID_REUSE, c->call->alone ? 1L : 0L);
 	SET(code, e, CURLOPT_PROXY, s->proxy);
 	SET(code, e, CURLOPT_NOPROXY, "");
 	SET(code, e, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);

@@ -170,3 +170,17 @@ int kubeconfig_load(const char *option, const char *context, struct spec_connect
 	err = spec_kubeconfig_connect(k, context, ret, &e);
 	return err < 0 ? refuse_errors(ret_text, &e, NULL) : 0;
 }
+
+int kubeconfig_contexts(const char *option, char ***ret, char **ret_text)
+{
+	cleanup(spec_kubeconfig_freep) struct spec_kubeconfig *k = spec_kubeconfig_new();
+	cleanup_free char *missing = NULL;
+	int err;
+
+	*ret_text = NULL;
+	err = add_files(k, option, &missing, ret_text);
+	if (err < 0)
+		return err;
+	*ret = spec_kubeconfig_contexts(k);
+	return 0;
+}

@@ -17,4 +17,10 @@
 int kubeconfig_load(const char *option, const char *context, struct spec_connection *ret,
 		    char **ret_text);
 
+/*
+ * What the same files name, as spec_kubeconfig_contexts; without a file, also in a pod, that is nothing. 0, or
+ * a negative errno with *RET_TEXT.
+ */
+int kubeconfig_contexts(const char *option, char ***ret, char **ret_text);
+
 #endif

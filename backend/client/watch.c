@@ -11,7 +11,7 @@
  *	         |                             | its end, sooner                       | WAITING
  *	         |                             | 410: VERSION is too old by now        | LISTING (again so: WAITING)
  *	         |                             | an ERROR event, or it is no watch     | WAITING, to list anew
- *	WAITING  | a timer                     | it fires                              | ASKING; LISTING without VERSION
+ *	WAITING  | a timer                     | it fires; watch_hurry                 | ASKING; LISTING without VERSION
  *
  * A watch that ends cleanly is the rule: the server ends each after the time that it was asked for. While a new list
  * comes, the old view stays.
@@ -52,6 +52,7 @@
  */
 #define PAGE_BYTES (4u << 20)
 #define PAGE_MAX   500
+#define HURRY_MS   2000	 /* what waits is hurried no more often */
 #define ABSENT_MS  60000 /* until a resource that is not served is asked for again */
 #define STEADY_MS  5000	 /* a watch that stood so long was in order: no backoff after it */
 
@@ -76,6 +77,9 @@ struct watch {
 		backoff; /* ms; 0: all was in order. A watch that stands for long resets it, nothing else */
 	unsigned silent;  /* ms without a byte after which the watch is asked for anew */
 	unsigned head_ms; /* until the next reply begins */
+	uint64_t hurried; /* when it was hurried last, loop_now_ms; 0: never */
+	bool may_hurry;	  /* in WAITING: there was no answer, and no time is to be kept */
+	bool bookmarks;	  /* the server has sent one: it does so each minute */
 	bool fresh;	  /* the last request got no answer at all: its connection may be why */
 	int event_err;	  /* code of an ERROR event in the stream; 0 none, -1 without a code */
 	int err;	  /* as the owner was last told; ERR_NONE_YET */
@@ -117,10 +121,22 @@ static void wait_ms(struct watch *w, unsigned ms)
 	w->timer = loop_timer_new(w->config.loop, ms, 0, on_timer, w);
 }
 
+void watch_hurry(struct watch *w)
+{
+	uint64_t now = loop_now_ms();
+
+	if (w->state != WAITING || !w->may_hurry || (w->hurried && now - w->hurried < HURRY_MS))
+		return;
+	w->hurried = now;
+	w->backoff /= 2; /* should it fail again, the next pause is as long as this one */
+	on_timer(w);
+}
+
 /* Longer each time, and AT_LEAST the ms that the server asked for. */
 static void back_off(struct watch *w, unsigned at_least)
 {
 	w->backoff = w->backoff ? min_of(w->backoff * 2, BACKOFF_MAX) : BACKOFF_MIN;
+	w->may_hurry = at_least == 0;
 	wait_ms(w, max_of(random_about(w->backoff), at_least));
 }
 
@@ -154,11 +170,14 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	if (err == -EOPNOTSUPP) {
 		forget_version(w);
 		wait_ms(w, ABSENT_MS);
+		w->may_hurry = false;
 	} else if (forbidden && err != -EAGAIN) {
 		forget_version(w);
 		wait_ms(w, WATCH_FORBIDDEN_MS);
+		w->may_hurry = false;
 	} else {
 		back_off(w, reply->wait_ms);
+		w->may_hurry &= reply->err || reply->status == 401 || reply->status >= 500;
 	}
 	return notify(w, err, text ? text : strerror(-err));
 }
@@ -278,6 +297,7 @@ static int on_event(void *data, const char *json, size_t len)
 		w->config.object(w->config.data, e.object, e.len, e.type == SPEC_EVENT_DELETED);
 		break;
 	case SPEC_EVENT_BOOKMARK:
+		w->bookmarks = true;
 		break;
 	case SPEC_EVENT_ERROR:
 		w->event_err = e.code ? e.code : -1;
@@ -320,7 +340,9 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	w->request = NULL;
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->fresh = silent;
-	count_end(w, reply);
+	/* Of a server that sends no bookmarks, silence is not news, but in the answer to it. */
+	if (!silent || !steady || w->bookmarks)
+		count_end(w, reply);
 	if (silent && steady && !w->page_bytes)
 		w->silent = min_of(w->silent * 2, SILENT_MAX_MS);
 	if (steady)

@@ -55,6 +55,12 @@ struct watch *watch_new(const struct watch_config *config);
 /* The owner hears nothing any more. NULL is allowed. Of its functions only state() may call this. */
 void watch_free(struct watch *w);
 
+/*
+ * The server may be there again, or somebody wants to know: what waits since a request failed is asked for now. Not more
+ * often than each 2 s, and not where the server has said when, or that it refuses.
+ */
+void watch_hurry(struct watch *w);
+
 /* What it asked for last: "list" or "watch". */
 const char *watch_verb(const struct watch *w);
 

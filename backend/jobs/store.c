@@ -29,11 +29,13 @@ struct store_place {
 	struct store_entry **list;
 	size_t n, room;
 	int64_t changed;
+	uint64_t revision; /* of the last change of any of its jobs */
 };
 
 struct store {
 	struct store_events events;
-	struct lock lock; /* for all below */
+	struct lock lock;  /* for all below */
+	uint64_t revision; /* of the last change of any job */
 	struct store_entry *by_uid;
 	struct store_place place[BACKEND_N_PLACES];
 };
@@ -126,6 +128,12 @@ static void store_touch(struct store_place *p)
 	p->changed = max_of(loop_time_ns(), p->changed + 1);
 }
 
+/* A snapshot of PLACE has come, or one has gone; the number of the change. */
+static uint64_t store_revise(struct store *store, enum backend_place place)
+{
+	return store->place[place].revision = ++store->revision;
+}
+
 /* Take E out of all tables. */
 static void store_drop(struct store *store, struct store_entry *e)
 {
@@ -138,6 +146,7 @@ static void store_drop(struct store *store, struct store_entry *e)
 	HASH_DELETE(hh_id, p->by_id, e);
 	HASH_DELETE(hh, store->by_uid, e);
 	store_touch(p);
+	store_revise(store, e->place);
 }
 
 /* Put E into all tables. */
@@ -186,6 +195,7 @@ static void store_swap(struct store *store, struct store_entry **fresh, struct s
 	struct store_entry *f = *fresh;
 	struct store_entry *e = store_find_uid(store, f->uid);
 
+	f->job->revision = store_revise(store, f->place);
 	if (e && e->place == f->place) {
 		assert(streq(e->id, f->id));
 		*old = e->job;
@@ -320,4 +330,10 @@ int64_t store_changed(struct store *store, enum backend_place place)
 {
 	lock_scope(&store->lock);
 	return store->place[place].changed;
+}
+
+uint64_t store_revision(struct store *store, enum backend_place place)
+{
+	lock_scope(&store->lock);
+	return store->place[place].revision;
 }

@@ -29,7 +29,7 @@ void store_free(struct store *store);
 /*
  * I/O thread: make JOB (whose reference the store takes over) the current snapshot of its uid. It
  * stands in the place that JOB->history says, and leaves the other; a job of another uid that has
- * its id in that place is gone for good.
+ * its id in that place is gone for good. JOB gets its revision here.
  */
 void store_put(struct store *store, struct spec_job *job);
 /* I/O thread: the job of this uid is gone for good. */
@@ -42,5 +42,6 @@ void store_list(struct store *store, enum backend_place place, const struct spec
 		size_t *ret_n);
 size_t store_count(struct store *store, enum backend_place place);
 int64_t store_changed(struct store *store, enum backend_place place);
+uint64_t store_revision(struct store *store, enum backend_place place);
 
 #endif

@@ -75,7 +75,7 @@ struct job {
 struct captured {
 	struct job *job;
 	char *key;
-	char *prefix; /* of its lines in the merged log */
+	char *prefix; /* of its lines in the merged log; NULL: they are not part of it */
 	char *pod, *container;
 	bool reruns; /* as in capture_log_config, like the next two */
 	unsigned restart;
@@ -415,7 +415,7 @@ static struct captured *log_new(struct job *job, const char *key, const char *pr
 	log->job = job;
 	log->first = first;
 	log->key = text_copy(key);
-	log->prefix = text_copy(prefix);
+	log->prefix = prefix ? text_copy(prefix) : NULL;
 	log->pod = text_copy(run->pod->meta.name);
 	log->container = text_copy(run->container->name);
 	log->reruns = run->pod->reruns && run_was_started(run);
@@ -569,11 +569,17 @@ static void check_run(struct captured *log)
 		log_ended(log, end);
 }
 
-/* What the lines of R's output begin with in the merged log. */
-static void print_prefix(const struct spec_job *snapshot, const struct spec_replica *r,
-			 char ret[PREFIX_MAX])
+/*
+ * What the lines of R's log L begin with in the merged log, printed into BUF. NULL: it is of another container than the
+ * replica's own, and so no part of that.
+ */
+static const char *prefix_of(const struct spec_job *snapshot, const struct spec_replica *r,
+			     const struct spec_log *l, char buf[PREFIX_MAX])
 {
-	snprintf(ret, PREFIX_MAX, "%s/%u ", snapshot->roles[r->role].name, r->id);
+	if (*l->container)
+		return NULL;
+	snprintf(buf, PREFIX_MAX, "%s/%u ", snapshot->roles[r->role].name, r->id);
+	return buf;
 }
 
 /* Begin with the gaps of L that an earlier mount has counted. */
@@ -587,11 +593,11 @@ static void look_at_logs(struct capture *c, const struct spec_job *snapshot, boo
 {
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
-		char prefix[PREFIX_MAX];
+		char buf[PREFIX_MAX];
 
-		print_prefix(snapshot, r, prefix);
 		for (size_t j = 0; j < r->n_logs; j++) {
 			const char *key = r->logs[j].key;
+			const char *prefix = prefix_of(snapshot, r, &r->logs[j], buf);
 			struct captured *log = find_log(find_job(c, snapshot->uid), key);
 
 			if (log) {
@@ -751,9 +757,8 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 
 	for (size_t i = 0; i < snapshot->n_replicas && !c->stopping; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
-		char prefix[PREFIX_MAX];
+		char buf[PREFIX_MAX];
 
-		print_prefix(snapshot, r, prefix);
 		for (size_t j = 0; j < r->n_logs; j++) {
 			const struct spec_log *l = &r->logs[j];
 			struct captured *log;
@@ -763,7 +768,8 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 				continue;
 			log = find_log(find_job(c, snapshot->uid), l->key);
 			if (!log && !l->complete) {
-				log = follow_key(c, snapshot, l->key, prefix, true);
+				log = follow_key(c, snapshot, l->key,
+						 prefix_of(snapshot, r, l, buf), true);
 				if (log)
 					go_on_counting(log, l);
 			}

@@ -58,6 +58,7 @@
 #define WINDOW	    (64u << 10)
 #define WINDOW_MORE 32
 #define WINDOW_MAX  (64u << 20)
+#define SLACK	    (128u << 10) /* room for the pieces that may come when a stream is slowed */
 
 enum state { OPENING, WRITING, READING, ASKING, PAUSING, CLOSING };
 
@@ -88,15 +89,17 @@ struct capture_log {
 	struct podlog *attempt; /* ASKING */
 	enum kind kind;
 	bool previous;
-	bool probing;	   /* the next attempt is a PROBE */
-	bool probed;	   /* the container has not run again, and still the stream does not fit */
-	bool force;	   /* the next attempt takes what does not fit */
-	bool early;	   /* the last stream ended properly just now, after a while */
-	bool partial;	   /* it knows less than the whole log */
-	size_t window;	   /* how much of it it knows */
-	uint64_t came;	   /* podlog_came when its end was awaited last */
-	unsigned delay_ms; /* of the next pause */
-	unsigned tries;	   /* that brought nothing, in a row */
+	bool probing;  /* the next attempt is a PROBE */
+	bool probed;   /* the container has not run again, and still the stream does not fit */
+	bool force;    /* the next attempt takes what does not fit */
+	bool early;    /* the last stream ended properly just now, after a while */
+	bool partial;  /* it knows less than the whole log */
+	size_t window; /* how much of it it knows */
+	bool alone;    /* it has a connection of its own, since the disk did not keep up before */
+	bool slowed;   /* it waits for the disk */
+	uint64_t came; /* podlog_came when its end was awaited last */
+	unsigned delay_ms;   /* of the next pause */
+	unsigned tries;	     /* that brought nothing, in a row */
 	unsigned unanswered; /* times that the server did not say which run it is */
 
 	/* CLOSING: done(ERR, TEXT) */
@@ -230,6 +233,12 @@ static bool is_of_use(const struct capture_log *c)
 	       loop_now_ms() - c->ended_ms < FLOW_MS;
 }
 
+static void stop_attempt(struct capture_log *c)
+{
+	podlog_stop(take_ptr(c->attempt));
+	c->slowed = false;
+}
+
 static void on_timer(void *data)
 {
 	struct capture_log *c = data;
@@ -243,7 +252,7 @@ static void on_timer(void *data)
 	} else if (is_of_use(c)) {
 		set_deadline(c);
 	} else {
-		podlog_stop(take_ptr(c->attempt)); /* it should have ended by itself */
+		stop_attempt(c); /* it should have ended by itself */
 		c->all_ms = 0;
 		proceed(c);
 	}
@@ -267,7 +276,7 @@ static void on_quiet(void *data)
 static void on_failed(struct capture_log *c, int err)
 {
 	warn(c, strerror(-err));
-	podlog_stop(take_ptr(c->attempt));
+	stop_attempt(c);
 	/* Bytes that were not written are fetched again, from the last one on that is on disk. */
 	log_writer_close(take_ptr(c->writer));
 	arrived(c);
@@ -284,6 +293,13 @@ static void on_opened(void *data, int err)
 		proceed(c);
 }
 
+/* The disk has caught up with the stream. */
+static void go_on(struct capture_log *c)
+{
+	c->slowed = false;
+	podlog_resume(c->attempt);
+}
+
 static void on_written(void *data, int err)
 {
 	struct capture_log *c = data;
@@ -294,6 +310,8 @@ static void on_written(void *data, int err)
 		done(c);
 	else if (c->state == WRITING)
 		proceed(c);
+	else if (c->attempt && c->slowed)
+		go_on(c);
 }
 
 /* --- what an outcome means --- */
@@ -350,55 +368,96 @@ static void got_nothing(struct capture_log *c, int err, const struct podlog_resu
 		back_off(c, r->wait_ms);
 }
 
+/* From now on an attempt takes what does not fit. */
+static void begin_force(struct capture_log *c)
+{
+	if (!c->force)
+		spec_logline_compare_again(&c->past);
+	c->force = true;
+}
+
+/* The run before the newest does not show the known end of the log; or (NONE) there is no such run. */
+static void probed_other(struct capture_log *c, bool none)
+{
+	if (c->config.restart == 0 && !none) {
+		/* So this run, the first, is not the newest. How it can be had, the pod's status will say. */
+		c->rerun = true;
+		back_off(c, 0);
+		return;
+	}
+	/* The known end was rotated away: what there is now comes after it. */
+	c->probed = true;
+	begin_force(c);
+	proceed(c);
+}
+
 /* The stream does not show the known end of the log. */
 static void got_other(struct capture_log *c)
 {
+	bool may_be_next = !c->previous && c->config.reruns; /* it may be the next run's */
+
 	if (c->partial && c->window < WINDOW_MAX) {
 		c->window *= WINDOW_MORE; /* maybe the clock was set back */
 		c->probing = c->kind == PROBE;
 		proceed(c);
 	} else if (c->kind == PROBE) {
-		/* The known end was rotated away: what there is now comes after it. */
-		c->probed = true;
-		c->force = true;
-		proceed(c);
+		probed_other(c, false);
 	} else if (c->ended && c->force) {
 		finish(c, 0, ""); /* and there is nothing newer */
-	} else if (c->ended) {
-		c->force = true;
+	} else if (c->ended && (!may_be_next || c->probed)) {
+		begin_force(c);
 		proceed(c);
+	} else if (c->rerun) {
+		back_off(c, 0);
 	} else if (!c->probed) {
 		c->probing = true;
 		proceed(c);
 	} else {
-		c->force = true;
+		begin_force(c);
 		back_off(c, 0);
 	}
+}
+
+/* A probe that tells nothing: neither that the run is the one before the newest, nor that it is not. */
+static void probed_nothing(struct capture_log *c)
+{
+	if (++c->tries < TRIES_MAX)
+		back_off(c, 0);
+	else
+		got_other(c);
 }
 
 /* There is no such run, or it has not begun. */
 static void got_no_run(struct capture_log *c, const struct podlog_result *r)
 {
 	/* Of the newest run, of which there is output already, this can't be true; of the one before it can. */
-	if (c->previous)
+	if (c->kind == PROBE) {
+		probed_other(c, true);
+	} else if (c->previous) {
+		c->rerun =
+			false; /* the newest is this run, unless the pod's status says that it is not */
 		got_nothing(c, -EINVAL, r);
-	else
+	} else {
 		got_nothing(c, log_writer_size(c->writer) == 0 ? -ENODATA : 0, r);
+	}
 }
 
 /*
  *	outcome		FIRST, STREAM			REST				PROBE
  *	ALL		(proceed); PAUSING if a	CLOSING				CLOSING
  *			stream has ended too early
- *	LESS		PAUSING; after many as ALL	the same			as OTHER
+ *	LESS		PAUSING; after many as ALL	the same			PAUSING; after many as OTHER
  *	OTHER		first with more of the log's end known, then:
- *			PROBE, then with FORCE		with FORCE, then CLOSING	with FORCE
+ *			PROBE, then with FORCE		PROBE where it may be the	with FORCE; of the first
+ *							next run's, then with FORCE,	run PAUSING
+ *							then CLOSING
  *	AGAIN, SILENT	(proceed)			(proceed)			(proceed)
  *	SLOW		(proceed): WRITING		the same			the same
  *	NEXT_RUN	(proceed) with REST		-				-
  *	WHICH_RUN	PAUSING				-				-
- *	GONE		CLOSING				CLOSING				as OTHER
- *	NO_RUN		PAUSING				PAUSING; after 3 CLOSING	as OTHER
+ *	GONE		CLOSING				CLOSING				with FORCE
+ *	NO_RUN		PAUSING				PAUSING; after 3 CLOSING	with FORCE
+ *	MESSAGE		PAUSING				PAUSING; after 12 CLOSING	as LESS
  *	any other	PAUSING				PAUSING; after 12 CLOSING	PAUSING
  */
 static void on_outcome(struct capture_log *c, const struct podlog_result *r)
@@ -410,12 +469,13 @@ static void on_outcome(struct capture_log *c, const struct podlog_result *r)
 		return got_all(c, r);
 	case PODLOG_LESS:
 		if (probe)
-			return got_other(c);
+			return probed_nothing(c);
 		return ++c->tries < TRIES_MAX ? back_off(c, 0) : got_all(c, r);
 	case PODLOG_OTHER:
 		return got_other(c);
 	case PODLOG_SLOW:
 		warn(c, "the disk does not keep up");
+		c->alone = true;
 		return proceed(c); /* when all is written */
 	case PODLOG_AGAIN:
 	case PODLOG_SILENT:
@@ -427,14 +487,14 @@ static void on_outcome(struct capture_log *c, const struct podlog_result *r)
 		c->unanswered++;
 		return back_off(c, r->wait_ms);
 	case PODLOG_NO_RUN:
-		return probe ? got_other(c) : got_no_run(c, r);
+		return got_no_run(c, r);
 	case PODLOG_GONE:
-		return probe ? got_other(c) : lost(c, -ENOENT, r->text);
+		return probe ? probed_other(c, true) : lost(c, -ENOENT, r->text);
 	case PODLOG_NEVER_RAN:
 		return got_nothing(c, -ENODATA, r);
 	case PODLOG_MESSAGE:
 		if (probe)
-			return got_other(c);
+			return probed_nothing(c);
 		break;
 	case PODLOG_CUT:
 		return got_nothing(c, 0, r);
@@ -451,9 +511,12 @@ static void on_done(void *data, const struct podlog_result *r)
 	struct capture_log *c = data;
 
 	c->attempt = NULL;
+	c->slowed = false;
 	loop_timer_free(take_ptr(c->timer));
-	if (r->more) {
+	/* By the next attempt the container may run again, so what a probe has shown is not kept for later ones. */
+	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
 		c->force = c->probed = false;
+	if (r->more) {
 		spec_logline_compare_again(&c->past);
 		c->window = WINDOW;
 		c->delay_ms = DELAY_MS;
@@ -481,6 +544,9 @@ static void on_paused(void *data)
 	struct capture_log *c = data;
 
 	log_writer_flush(c->writer);
+	/* A log without room has bytes that wait for the disk, so on_written follows. */
+	if (!c->slowed && !log_writer_has_room(c->writer, SLACK))
+		c->slowed = podlog_pause(c->attempt);
 }
 
 static enum kind next_kind(const struct capture_log *c)
@@ -517,6 +583,7 @@ static void ask(struct capture_log *c, const struct spec_logline_known *known)
 	c->previous = c->kind == PROBE || c->rerun || (c->ended && c->end == CAPTURE_PREVIOUS);
 	c->partial = known->from > 0;
 	config.follow = c->kind == STREAM;
+	config.alone = c->alone;
 	config.previous = c->previous;
 	config.ask_run = c->config.reruns && !c->previous && known->size == 0;
 	config.force = c->force && c->kind != PROBE;
@@ -625,7 +692,7 @@ void capture_log_ended(struct capture_log *c, enum capture_end end)
 	/* The attempt may be showing another run by now. */
 	if (c->attempt && end == CAPTURE_PREVIOUS &&
 	    (podlog_is_unsure(c->attempt) || (c->kind == REST && !c->previous)))
-		podlog_stop(take_ptr(c->attempt));
+		stop_attempt(c);
 	if (c->attempt && !(podlog_is_unsure(c->attempt) && end == CAPTURE_GONE))
 		set_deadline(c);
 	else if (c->attempt)

@@ -168,7 +168,7 @@ bool commands_check(struct commands *cs, const char *uid, const struct spec_cont
 {
 	struct command *cmd = find_open(cs, uid);
 
-	if (!cmd || !cmd->phase)
+	if (!cmd || !cmd->phase || !control)
 		return false;
 	if (cmd->step != STEP_DONE) {
 		const struct spec_control_mark before = {.phase = cmd->phase,

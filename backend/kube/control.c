@@ -45,6 +45,7 @@ struct drain {
 struct control {
 	struct request r;
 	const struct kube_parts *k;
+	const struct spec_control *control; /* of the kind that the job had when it was asked for */
 	char *uid;
 	enum spec_action action;
 	bool has_command;		     /* it hears of the outcome of its command */
@@ -142,7 +143,7 @@ static void answer_after(struct control *c, uint64_t until)
 
 static bool is_once(const struct control *c)
 {
-	return c->k->kind->control->once & 1u << c->action;
+	return c->control->once & 1u << c->action;
 }
 
 /* Read the job again after a while, to see what came of the request. */
@@ -236,12 +237,12 @@ static int make_request(struct control *c, const struct spec_job_view *view)
 	if (err)
 		return err;
 	snprintf(name, sizeof(name), "kxfs-%016" PRIx64, random);
-	return c->k->kind->control->request(&asked, &c->request);
+	return c->control->request(&asked, &c->request);
 }
 
 static void refuse_action(struct control *c, const struct spec_job_view *view)
 {
-	const char *why = c->k->kind->control->refusal(view, c->action);
+	const char *why = c->control->refusal(view, c->action);
 	cleanup_free char *text = NULL;
 
 	if (why)
@@ -256,7 +257,7 @@ static void refuse_action(struct control *c, const struct spec_job_view *view)
 /* The job has been read, and is as VIEW says: ask, wait, or refuse. */
 static void decide(struct control *c, const struct spec_job_view *view)
 {
-	const struct spec_control *control = c->k->kind->control;
+	const struct spec_control *control = c->control;
 	int err;
 
 	if (c->request.body) {
@@ -396,6 +397,7 @@ void kube_control(struct backend *b, struct backend_request *rq)
 		return;
 	}
 	c->k = k;
+	c->control = control;
 	c->uid = text_copy(rq->uid);
 	c->action = rq->action;
 	c->has_command = true;

@@ -1,37 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which kind a cluster serves, asked before there is a backend, whose state directory is named after it: on a loop of
- * its own that ends with the answer.
- */
+/* Which kind a cluster serves, asked before there is a backend, whose state directory is named after it. */
 #include <errno.h>
-#include <semaphore.h>
 
+#include "backend/kube/asking.h"
 #include "backend/kube/discover.h"
 #include "spec/base/mem.h"
 
-/* All that it takes to ask a server. */
 struct finding {
-	struct spec_connection connection;
-	struct loop *loop;
-	struct credential *credential;
-	struct http *http;
+	struct asking *asking;
 	struct discover *discover;
 	const char *source;
-	sem_t done; /* posted with the answer, and when all is stopped */
 	const char *found;
 	int err;
 	char *text;
 };
-
-static void finding_clear(struct finding *f)
-{
-	http_free(f->http);
-	credential_free(f->credential);
-	loop_free(f->loop);
-	spec_connection_clear(&f->connection);
-	sem_destroy(&f->done);
-	free(f->text);
-}
 
 static void on_found(void *data, const struct spec_served *served, int err, const char *text)
 {
@@ -40,61 +22,38 @@ static void on_found(void *data, const struct spec_served *served, int err, cons
 	f->found = served ? served->source : NULL;
 	f->err = err;
 	f->text = text_copy(text);
-	sem_post(&f->done);
+	asking_over(f->asking);
 }
 
-static void finding_begin(void *data)
+static void finding_begin(void *data, struct asking *a, struct http *http)
 {
 	struct finding *f = data;
 
-	f->discover = discover_new(f->http, f->source, on_found, f);
-}
-
-static void on_stopped(void *data)
-{
-	struct finding *f = data;
-
-	sem_post(&f->done);
+	f->asking = a;
+	f->discover = discover_new(http, f->source, on_found, f);
 }
 
 static void finding_end(void *data)
 {
 	struct finding *f = data;
 
-	discover_free(take_ptr(f->discover));
-	credential_stop(f->credential);
-	http_stop(f->http, on_stopped, f);
-}
-
-static void finding_wait(struct finding *f)
-{
-	while (sem_wait(&f->done) < 0)
-		;
+	discover_free(f->discover);
 }
 
 int backend_find_kind(const struct backend_config *config, const char **ret, char **ret_text)
 {
-	struct finding f cleanup(finding_clear) = {.source = config->kind};
-	int err;
+	static const struct asking_ops ops = {.begin = finding_begin, .end = finding_end};
+	struct spec_connection connection cleanup(spec_connection_clear) = {0};
+	struct finding f = {.source = config->kind};
+	int err = discover_connection(config, &connection, ret_text);
 
-	sem_init(&f.done, 0, 0);
-	err = discover_connection(config, &f.connection, ret_text);
-	loop_new(&f.loop);
 	if (!err)
-		err = credential_new(f.loop, &f.connection, &f.credential, ret_text);
-	if (!err)
-		err = http_new(f.loop, &f.connection, f.credential, &f.http, ret_text);
-	if (!err)
-		err = loop_start(f.loop);
+		err = asking_run(&connection, &ops, &f, ret_text);
 	if (err)
 		return err;
-	loop_post(f.loop, finding_begin, &f);
-	finding_wait(&f);
-	loop_post(f.loop, finding_end, &f);
-	finding_wait(&f);
-	loop_stop(f.loop);
 	*ret = f.found;
 	if (f.err < 0)
 		*ret_text = take_ptr(f.text);
+	free(f.text);
 	return f.err;
 }

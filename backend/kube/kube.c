@@ -11,6 +11,7 @@
  *	publish   the one place that knows these four: a job that has changed goes from the world through its
  *		  command, its captured logs and its new snapshot into the store and onto the disk; what is over is
  *		  forgotten
+ *	kueue     whether the cluster has Kueue, and who stands where in its queues, which is asked while somebody reads
  *	requests  what users asked for and is under way: submit, cancel, control; and removal, which needs no server
  *	kube      (here) makes and owns all of them, hands each the callbacks of the others, starts and stops them,
  *		  and is the face to backend.c
@@ -30,6 +31,7 @@
 #include "backend/base/print.h"
 #include "backend/base/tally.h"
 #include "backend/kube/discover.h"
+#include "backend/kube/kueue.h"
 #include "backend/kube/parts.h"
 #include "spec/api/object.h"
 #include "spec/base/limits.h"
@@ -41,7 +43,8 @@ struct kube {
 	struct spec_connection connection;
 	struct credential *credential;
 	struct http *http;
-	struct discover *discover; /* NULL: the kind is known */
+	struct discover *discover;	  /* under way; NULL: the kind is known */
+	const struct spec_served *served; /* what was found; NULL: SOURCE can mean but one kind */
 	char *resource;
 	struct group group; /* what is under way, for the end */
 	bool stopping;
@@ -124,6 +127,22 @@ static void on_listed(void *data)
 
 	publish_begin(k->parts.publish, on_launched, k);
 	removals_soon(k->parts.removals);
+	if (k->parts.kind->in_kueue)
+		kueue_start(k->parts.kueue);
+}
+
+static void on_kueue(void *data, const char *version)
+{
+	const struct kube *k = data;
+
+	diag(DIAG_INFO, "the cluster serves %s", version);
+	watches_start_kueue(k->parts.watches, version);
+}
+
+static void on_ready(void *data)
+{
+	const struct kube *k = data;
+
 	backend_started(k->parts.b, 0, NULL);
 }
 
@@ -140,6 +159,13 @@ static void on_confirmed(void *data, int64_t since)
 
 	publish_set_stale(k->parts.publish, since);
 	capture_away(k->parts.capture, since);
+}
+
+static void on_recovered(void *data)
+{
+	const struct kube *k = data;
+
+	watches_hurry(k->parts.watches);
 }
 
 /* Somebody opens a log, as output_fetch_fn says. */
@@ -172,10 +198,9 @@ static int kube_key(const struct backend_config *config, char **ret, char **ret_
 }
 
 /* Run options were accepted if any of the kinds has them that SOURCE may mean; now the kind is known. */
-static int check_options(const struct kube *k, char **ret_text)
+static int check_options(const struct kube *k, const struct spec_kind *kind, char **ret_text)
 {
 	const struct backend_config *c = &k->parts.b->config;
-	const struct spec_kind *kind = k->parts.kind;
 	cleanup_free char *text = NULL;
 	int err = 0;
 
@@ -202,7 +227,38 @@ static int set_kind(struct kube *k, const struct spec_kind *kind, char **ret_tex
 	k->parts.resource = k->resource;
 	world_set_kind(k->parts.world, kind);
 	requests_set_path(k->parts.requests, path);
-	return check_options(k, ret_text);
+	return check_options(k, kind, ret_text);
+}
+
+/* The cluster may have become one that serves another of the kinds that were meant: MCAD's successor, for one. */
+static void on_found_again(void *data, const struct spec_served *served, int err, const char *text)
+{
+	struct kube *k = data;
+	cleanup_free char *why = NULL;
+
+	discover_free(take_ptr(k->discover));
+	if (err || served->kind == k->parts.kind)
+		return;
+	if (check_options(k, served->kind, &why) < 0) {
+		diag(DIAG_WARNING, "the cluster now serves %s of %s, but: %s", served->plural,
+		     served->api_version, why);
+		return;
+	}
+	(void)text;
+	diag(DIAG_INFO, "the cluster now serves %s of %s", served->plural, served->api_version);
+	k->served = served;
+	set_kind(k, served->kind, &why);
+	watches_switch(k->parts.watches);
+	if (served->kind->in_kueue)
+		kueue_start(k->parts.kueue);
+}
+
+static void on_unserved(void *data)
+{
+	struct kube *k = data;
+
+	if (k->served && !k->discover && !k->stopping && spec_served_at(k->served->source, 1))
+		k->discover = discover_new(k->http, k->served->source, on_found_again, k);
 }
 
 /* The queue of the mount's own jobs, as -o queue says; "" none. */
@@ -246,7 +302,15 @@ static void make_parts(struct kube *k, struct backend *b)
 		.namespace = namespace,
 		.selector = b->config.selector,
 		.own_queue = own_queue(&b->config),
-		.events = {on_listed, on_failed, on_confirmed, k},
+		.events = {on_listed, on_ready, on_failed, on_confirmed, on_unserved, k},
+	});
+	parts->kueue = kueue_new(&(struct kueue_config){
+		.loop = b->loop,
+		.http = k->http,
+		.world = parts->world,
+		.namespace = namespace,
+		.served = on_kueue,
+		.data = k,
 	});
 	parts->publish = publish_new(&(struct publish_config){
 		.loop = b->loop,
@@ -272,6 +336,7 @@ static void kube_fini(struct backend *b)
 	requests_free(k->parts.requests);
 	publish_free(k->parts.publish);
 	watches_free(k->parts.watches);
+	kueue_free(k->parts.kueue);
 	capture_free(k->parts.capture);
 	folders_free(k->parts.folders);
 	commands_free(k->parts.commands);
@@ -314,6 +379,7 @@ static int kube_init(struct backend *b, char **ret_text)
 		err = http_new(b->loop, &k->connection, k->credential, &k->http, ret_text);
 	}
 	if (!err) {
+		http_set_recovered(k->http, on_recovered, k);
 		make_parts(k, b);
 		/* If the name may mean several kinds, kube_start asks the cluster which it serves. */
 		if (!spec_served_at(b->config.kind, 1))
@@ -356,6 +422,7 @@ static void on_discovered(void *data, const struct spec_served *served, int err,
 		backend_started(k->parts.b, err, why ? why : text);
 		return;
 	}
+	k->served = served;
 	diag(DIAG_INFO, "the cluster serves %s of %s", served->plural, served->api_version);
 	folders_load(k->parts.folders, on_loaded, k);
 }
@@ -392,6 +459,7 @@ static void kube_stop(struct backend *b)
 	publish_stop(k->parts.publish);
 	removals_stop(k->parts.removals);
 	discover_free(take_ptr(k->discover));
+	kueue_stop(k->parts.kueue);
 	watches_stop(k->parts.watches);
 	world_stop(k->parts.world);
 	requests_stop(k->parts.requests);
@@ -439,11 +507,17 @@ static int kube_events_text(struct backend *b, const struct spec_job *job, char 
 	return 0;
 }
 
+static int64_t kube_stale_since(struct backend *b)
+{
+	return watches_stale_since(kube_parts_of(b)->watches);
+}
+
 static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n)
 {
 	const struct kube_parts *k = kube_parts_of(b);
 
-	if (!watches_know(k->watches, WORLD_QUEUES) && !watches_know(k->watches, WORLD_OWN_QUEUE))
+	if (!watches_know(k->watches, WORLD_QUEUES) && !watches_know(k->watches, WORLD_OWN_QUEUE) &&
+	    !watches_know(k->watches, WORLD_LOCAL_QUEUES))
 		return -ENOENT;
 	*ret = world_queues(k->world, ret_n);
 	return 0;
@@ -454,9 +528,21 @@ static struct spec_queue_view *kube_queue(struct backend *b, const char *name)
 	return world_queue(kube_parts_of(b)->world, name);
 }
 
+static struct spec_cluster_queue_view *kube_cluster_queue(struct backend *b, const char *name)
+{
+	return world_cluster_queue(kube_parts_of(b)->world, name);
+}
+
+static void kube_wanted(struct backend *b, const struct spec_job *job)
+{
+	if (*job->queue && (job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED))
+		kueue_wanted(kube_parts_of(b)->kueue, job->queue);
+}
+
 static int kube_info(struct backend *b, FILE *out)
 {
 	struct kube *k = kube_of(b);
+	struct watches_refused refused = {.out = out};
 
 	print_text(out, "server", k->connection.server);
 	print_text(out, "context", k->connection.context);
@@ -464,7 +550,13 @@ static int kube_info(struct backend *b, FILE *out)
 	if (k->parts.kind)
 		print_text(out, "api", k->parts.kind->api_version);
 	print_text(out, "state", b->config.state_dir);
+	if (k->parts.kind && k->parts.kind->in_kueue)
+		kueue_info(k->parts.kueue, out);
 	watches_info(k->parts.watches, out);
+	watches_refused(k->parts.watches, &refused);
+	kueue_refused(k->parts.kueue, &refused);
+	if (refused.n == 0)
+		fputs("refused: []\n", out);
 	return 0;
 }
 
@@ -510,8 +602,11 @@ const struct backend_ops kube_ops = {
 	.forget = kube_forget,
 	.text = kube_text,
 	.events = kube_events_text,
+	.stale_since = kube_stale_since,
 	.queues = kube_queues,
 	.queue = kube_queue,
+	.cluster_queue = kube_cluster_queue,
+	.wanted = kube_wanted,
 	.info = kube_info,
 	.metrics = kube_metrics,
 };

@@ -68,6 +68,7 @@ void request_call(struct request *r, const char *id, const char *query,
 
 	if (!copy.path)
 		copy.path = path;
+	copy.hurried = true;
 	r->call = http_send(r->all->http, &copy);
 }
 
@@ -127,7 +128,7 @@ struct requests *requests_new(struct loop *loop, struct http *http, struct group
 
 void requests_set_path(struct requests *all, const char *jobs_path)
 {
-	all->jobs_path = text_copy(jobs_path);
+	text_set(&all->jobs_path, "%s", jobs_path);
 }
 
 bool requests_are_stopping(const struct requests *all)

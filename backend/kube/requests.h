@@ -40,7 +40,7 @@ struct request {
 
 /* HTTP and GROUP, which each request is in, are borrowed. */
 struct requests *requests_new(struct loop *loop, struct http *http, struct group *group);
-/* The collection of the jobs, below the server: "/apis/...". Copied; before the first request. */
+/* The collection of the jobs, below the server: "/apis/...". Copied; at first before the first request. */
 void requests_set_path(struct requests *all, const char *jobs_path);
 /* Answer all but those that are on the pool, which see that the mount ends when they come back. */
 void requests_stop(struct requests *all);

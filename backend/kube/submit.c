@@ -45,6 +45,7 @@
 struct submit {
 	struct request r;
 	const struct kube_parts *k;
+	const struct spec_kind *kind;
 	struct spec_manifest *m;
 	char uuid[37];	/* of the submission */
 	bool lost;	/* a try may have been acted on, though no reply said so */
@@ -82,7 +83,7 @@ static int make_manifest(struct submit *s)
 	const struct backend_config *config = &s->k->b->config;
 	const struct backend_request *rq = s->r.rq;
 	struct spec_manifest_request mr = {
-		.kind = s->k->kind,
+		.kind = s->kind,
 		.options = config->args,
 		.n_options = config->n_args,
 		.home = config->home,
@@ -446,9 +447,17 @@ static const struct request_ops submit_ops = {.send = post, .free = submit_free}
 void kube_submit(struct backend *b, struct backend_request *rq)
 {
 	const struct kube_parts *k = kube_parts_of(b);
-	struct submit *s = new0(struct submit);
+	cleanup_free char *offline = watches_offline(k->watches), *text = NULL;
+	struct submit *s;
 
+	if (offline) {
+		text = text_print("%s: %s; nothing was launched\n", rq->file, offline);
+		backend_answer(rq, -EHOSTUNREACH, NULL, text);
+		return;
+	}
+	s = new0(struct submit);
 	s->k = k;
+	s->kind = k->kind;
 	request_begin(k->requests, &s->r, rq, &submit_ops);
 	request_set_working(&s->r, true);
 	loop_work(b->loop, prepare, prepared, s);

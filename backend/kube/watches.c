@@ -24,7 +24,10 @@
 #define PAGE_PODS  50
 #define PAGE_OTHER 500
 
-enum api { API_KIND, API_CORE, API_SCHEDULING };
+/* How long the start waits for the queues once all else is in. */
+#define READY_MS 5000
+
+enum api { API_KIND, API_CORE, API_SCHEDULING, API_KUEUE };
 
 static const struct watch_def {
 	const char *plural; /* NULL: that of the kind */
@@ -45,6 +48,14 @@ static const struct watch_def {
 			  "queues/ has at most the queue of this mount"},
 	[WORLD_OWN_QUEUE] = {"queues", API_SCHEDULING, true, PAGE_OTHER,
 			     "there is no queues/; why can't tell what a queue has"},
+	[WORLD_WORKLOADS] = {"workloads", API_KUEUE, false, PAGE_JOBS,
+			     "why can't tell what a job in a queue of Kueue waits for, nor that it "
+			     "was deactivated"},
+	[WORLD_LOCAL_QUEUES] = {"localqueues", API_KUEUE, false, PAGE_OTHER,
+				"there is no queues/; why can't tell who has stopped a queue"},
+	[WORLD_CLUSTER_QUEUES] = {"clusterqueues", API_KUEUE, true, PAGE_OTHER,
+				  "queues/ has no nominal quota; why can't tell of StrictFIFO, and "
+				  "less of cluster queues that are stopped"},
 };
 
 enum access {
@@ -70,13 +81,15 @@ struct watched {
 };
 
 /* Whether the start is over. */
-enum phase { PHASE_LISTING, PHASE_LISTED, PHASE_FAILED };
+enum phase { PHASE_LISTING, PHASE_LISTED, PHASE_READY, PHASE_FAILED };
 
 struct watches {
 	struct watches_config config;
 	struct watched all[WORLD_N_SORTS];
 	enum phase phase;
-	struct lock lock; /* for what .kxfs/info reads */
+	const char *kueue;	  /* version of Kueue's API; NULL: it is not known to be served */
+	struct loop_timer *ready; /* in PHASE_LISTED */
+	struct lock lock;	  /* for what .kxfs/info reads */
 	int64_t stale_since;
 	char *stale_text; /* why; NULL: connected */
 	/* For metrics, read by any thread: */
@@ -124,7 +137,31 @@ static void needed_state(struct watched *x)
 		w->config.events.failed(w->config.events.data, x->err, x->text);
 	} else if (w->all[WORLD_JOBS].listed && w->all[WORLD_PODS].listed) {
 		check_confirmed(w);
+		if (x->sort == WORLD_JOBS && x->err == -EOPNOTSUPP)
+			return w->config.events.unserved(w->config.events.data);
 	}
+}
+
+static void on_ready(void *data)
+{
+	struct watches *w = data;
+
+	loop_timer_free(take_ptr(w->ready));
+	w->phase = PHASE_READY;
+	return w->config.events.ready(w->config.events.data);
+}
+
+/* Has the watch of X, if there is one, not said yet whether it may see anything? */
+static bool is_unknown(const struct watched *x)
+{
+	return x->watch && x->access == ACCESS_UNKNOWN;
+}
+
+static void check_ready(struct watches *w)
+{
+	if (w->phase == PHASE_LISTED && !is_unknown(&w->all[WORLD_QUEUES]) &&
+	    !is_unknown(&w->all[WORLD_OWN_QUEUE]))
+		return on_ready(w);
 }
 
 static void start_optional(struct watches *w)
@@ -144,6 +181,8 @@ static void needed_listed(struct watches *w)
 	w->phase = PHASE_LISTED;
 	w->config.events.listed(w->config.events.data);
 	start_optional(w);
+	w->ready = loop_timer_new(w->config.loop, READY_MS, 0, on_ready, w);
+	return check_ready(w);
 }
 
 /* --- optional watches --- */
@@ -184,6 +223,7 @@ static void optional_state(struct watched *x, bool first, bool lost)
 		choose_queues(w);
 	if (x->sort == WORLD_GROUPS && !w->all[WORLD_EVENTS].watch)
 		start(w, WORLD_EVENTS);
+	return check_ready(w);
 }
 
 /* --- news of a watch --- */
@@ -254,7 +294,16 @@ static const char *api_version(const struct watches *w, enum api api)
 {
 	const struct spec_kind *kind = world_kind(w->config.world);
 
-	return api == API_CORE ? "v1" : api == API_KIND ? kind->api_version : kind->scheduling_api;
+	switch (api) {
+	case API_CORE:
+		return "v1";
+	case API_KIND:
+		return kind->api_version;
+	case API_SCHEDULING:
+		return kind->scheduling_api;
+	default:
+		return w->kueue;
+	}
 }
 
 static void start(struct watches *w, enum world_sort sort)
@@ -306,8 +355,37 @@ void watches_start(struct watches *w)
 	start(w, WORLD_PODS);
 }
 
+void watches_start_kueue(struct watches *w, const char *version)
+{
+	w->kueue = version;
+	start(w, WORLD_WORKLOADS);
+	start(w, WORLD_LOCAL_QUEUES);
+	start(w, WORLD_CLUSTER_QUEUES);
+}
+
+void watches_switch(struct watches *w)
+{
+	const enum world_sort needed[] = {WORLD_JOBS, WORLD_PODS};
+
+	for (size_t i = 0; i < array_size(needed); i++) {
+		struct watched *x = &w->all[needed[i]];
+
+		watch_free(take_ptr(x->watch));
+		free(take_ptr(x->resource));
+	}
+	watches_start(w);
+}
+
+void watches_hurry(struct watches *w)
+{
+	for (size_t i = 0; i < WORLD_N_SORTS; i++)
+		if (w->all[i].watch)
+			watch_hurry(w->all[i].watch);
+}
+
 void watches_stop(struct watches *w)
 {
+	loop_timer_free(take_ptr(w->ready));
 	for (size_t i = 0; i < WORLD_N_SORTS; i++)
 		watch_free(take_ptr(w->all[i].watch));
 }
@@ -344,10 +422,13 @@ const char *watches_version(const struct watches *w)
 	return watch_version(w->all[WORLD_JOBS].watch);
 }
 
-char *watches_offline(const struct watches *w)
+char *watches_offline(struct watches *w)
 {
 	const struct watched *jobs = &w->all[WORLD_JOBS];
 
+	if (!jobs->err)
+		return NULL;
+	watches_hurry(w);
 	if (jobs->err != -EHOSTUNREACH && jobs->err != -EIO && jobs->err != -ETIMEDOUT)
 		return NULL;
 	return text_copy(jobs->text);
@@ -364,8 +445,8 @@ size_t watches_n_told(const struct watches *w)
 	return atomic_load(&w->n_told);
 }
 
-/* Print why the server refuses X, as one item of a list; ANY: the list has begun. True: it has one item or more. */
-static bool print_refused(struct watched *x, bool any, FILE *out)
+/* Print why the server refuses X, as one item of a list. */
+static void print_refused(struct watched *x, struct watches_refused *list)
 {
 	struct watches *w = x->w;
 	cleanup_free char *text = NULL;
@@ -382,13 +463,23 @@ static bool print_refused(struct watched *x, bool any, FILE *out)
 			text = text_copy(x->text);
 		}
 	}
-	if (!verb)
-		return false;
-	fprintf(out, "%s- verb: %s\n", any ? "" : "refused:\n", verb);
-	fprintf(out, "  resource: %s\n", x->resource);
-	print_text(out, "  cost", defs[x->sort].cost);
-	print_text(out, "  answer", text);
-	return true;
+	if (verb)
+		watches_print_refused(list, verb, x->resource, defs[x->sort].cost, text);
+}
+
+void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
+			   const char *cost, const char *answer)
+{
+	fprintf(list->out, "%s- verb: %s\n", list->n++ ? "" : "refused:\n", verb);
+	fprintf(list->out, "  resource: %s\n", resource);
+	print_text(list->out, "  cost", cost);
+	print_text(list->out, "  answer", answer);
+}
+
+int64_t watches_stale_since(struct watches *w)
+{
+	lock_scope(&w->lock);
+	return w->stale_since;
 }
 
 void watches_info(struct watches *w, FILE *out)
@@ -396,7 +487,6 @@ void watches_info(struct watches *w, FILE *out)
 	cleanup_free char *why = NULL;
 	char since[32];
 	int64_t stale;
-	bool any = false;
 
 	{
 		lock_scope(&w->lock);
@@ -409,21 +499,19 @@ void watches_info(struct watches *w, FILE *out)
 		fprintf(out, "stale_since: %s\n", since);
 		print_text(out, "stale_reason", why);
 	}
+}
+
+void watches_refused(struct watches *w, struct watches_refused *list)
+{
 	for (size_t i = 0; i < WORLD_N_SORTS; i++)
 		if (defs[i].cost)
-			any |= print_refused(&w->all[i], any, out);
-	if (!any)
-		fputs("refused: []\n", out);
+			print_refused(&w->all[i], list);
 }
 
 void watches_metrics(struct watches *w, FILE *out)
 {
-	int64_t since;
+	int64_t since = watches_stale_since(w);
 
-	{
-		lock_scope(&w->lock);
-		since = w->stale_since;
-	}
 	print_metric_head(out, "view_unconfirmed_seconds", "gauge",
 			  "How long the cluster has not confirmed what is shown; 0 while it does");
 	fprintf(out, "kxfs_view_unconfirmed_seconds %.3f\n",

@@ -16,10 +16,14 @@ struct watches;
 struct watches_events {
 	/* Both first lists are in. */
 	void (*listed)(void *data);
-	/* They can't be had, for the reason TEXT; instead of listed(). */
+	/* Then, also which queues there are, or it is known that they can't be had soon. */
+	void (*ready)(void *data);
+	/* The first lists can't be had, for the reason TEXT; instead of listed(). */
 	void (*failed)(void *data, int err, const char *text);
 	/* The server has not confirmed since SINCE (ns) what is shown; 0: it has again. Only after listed(). */
 	void (*confirmed)(void *data, int64_t since);
+	/* The server no longer serves jobs of this kind. Only after listed(), and again after a while. */
+	void (*unserved)(void *data);
 	void *data;
 };
 
@@ -37,18 +41,36 @@ struct watches_config {
 struct watches *watches_new(const struct watches_config *config);
 /* Begin, with the watches that are needed; the world knows its kind. */
 void watches_start(struct watches *w);
+/* The cluster has Kueue, with its API in VERSION (static): watch what it says of the jobs. At most once. */
+void watches_start_kueue(struct watches *w, const char *version);
+/* The world has another kind now: ask for its jobs and pods, in place of those of the old one. */
+void watches_switch(struct watches *w);
+/* The server has answered somebody else: what waits for it needn't wait longer. */
+void watches_hurry(struct watches *w);
 void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */
 
 /* The version up to which the watch of the jobs has brought all changes; "" while it lists anew. */
 const char *watches_version(const struct watches *w);
-/* Why the server can't be reached, as the watch of the jobs last found; malloc'ed. NULL: it can. */
-char *watches_offline(const struct watches *w);
+/*
+ * Why the server can't be reached, as the watch of the jobs last found; malloc'ed. NULL: it can. Who asks wants to use
+ * it, so the watches find out at once whether that is still so.
+ */
+char *watches_offline(struct watches *w);
 
 /* Any thread: does the world know this sort, as it is now or as it was when the server could be reached last? */
 bool watches_know(struct watches *w, enum world_sort sort);
 /* Any thread: what .kxfs/info and .kxfs/metrics say of them. */
+int64_t watches_stale_since(struct watches *w); /* 0: what is shown is confirmed; any thread */
 void watches_info(struct watches *w, FILE *out);
+/* The list of what the server refuses, as .kxfs/info shows it, while it is written. */
+struct watches_refused {
+	FILE *out;
+	size_t n;
+};
+void watches_refused(struct watches *w, struct watches_refused *list);
+void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
+			   const char *cost, const char *answer);
 void watches_metrics(struct watches *w, FILE *out);
 /* Any thread: how many objects have come from the server. */
 size_t watches_n_told(const struct watches *w);

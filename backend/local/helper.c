@@ -36,6 +36,7 @@
 
 #include "backend/backend.h"
 #include "backend/base/file.h"
+#include "backend/base/process.h"
 #include "backend/output/lines.h"
 #include "spec/base/mem.h"
 
@@ -105,28 +106,6 @@ struct process {
 	bool wanted;
 };
 
-/* The parent of process PID; 0: there is no such process, or only its remains. */
-static pid_t parent_of(pid_t pid)
-{
-	char path[32], text[512], state;
-	cleanup_fd int fd = -1;
-	long parent;
-	const char *p;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	/* The name, in parentheses, may hold any byte, so the fields after it begin behind the last parenthesis. */
-	p = strrchr(text, ')');
-	if (!p || sscanf(p + 1, " %c %ld", &state, &parent) != 2 || state == 'Z' || state == 'X')
-		return 0;
-	return (pid_t)parent;
-}
-
 static size_t list_processes(struct process **ret)
 {
 	DIR *proc = opendir("/proc");
@@ -137,15 +116,15 @@ static size_t list_processes(struct process **ret)
 	while (proc && (entry = readdir(proc))) {
 		char *end;
 		long pid = strtol(entry->d_name, &end, 10);
-		pid_t parent = pid > 1 && !*end ? parent_of((pid_t)pid) : 0;
+		struct process_stat stat;
 
-		if (parent <= 0)
+		if (*end || pid <= 1 || process_stat((pid_t)pid, &stat) < 0 || stat.remains)
 			continue;
 		if (n == room) {
 			room = room ? 2 * room : 256;
 			*ret = mem_grow(*ret, room, sizeof(**ret));
 		}
-		(*ret)[n++] = (struct process){.pid = (pid_t)pid, .parent = parent};
+		(*ret)[n++] = (struct process){.pid = (pid_t)pid, .parent = stat.parent};
 	}
 	if (proc)
 		closedir(proc);

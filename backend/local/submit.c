@@ -3,6 +3,7 @@
 #include "backend/local/submit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "backend/base/diag.h"
@@ -49,6 +50,42 @@ static void submit_free(struct submit *s)
 	group_leave(group);
 }
 
+/* --- where jobs run --- */
+
+/* The canonical path of DIR, malloc'ed; NULL: programs can't be started there, as errno says. */
+static char *find_dir(const char *dir)
+{
+	char *ret cleanup_free = realpath(dir, NULL);
+	int fd cleanup_fd = ret ? open(ret, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (fd < 0 || faccessat(fd, ".", X_OK, AT_EACCESS) < 0)
+		return NULL;
+	return take_ptr(ret);
+}
+
+/* A dir_error of struct spec_machine. A job in the mount itself would keep it busy for ever. */
+static char *dir_error(void *data, const char *dir)
+{
+	const struct backend_config *config = data;
+	char *path cleanup_free = find_dir(dir);
+
+	if (!path)
+		return text_print("%s: %s: no job can run there", dir, strerror(errno));
+	if (config->mountpoint && file_is_below(path, config->mountpoint))
+		return text_print("%s: is in the mount, which a job would keep busy: name another "
+				  "directory",
+				  dir);
+	return NULL;
+}
+
+static struct spec_machine machine_of(struct backend *b)
+{
+	return (struct spec_machine){.home = b->config.home,
+				     .work_dir = b->config.work_dir,
+				     .dir_error = dir_error,
+				     .data = &b->config};
+}
+
 /* --- dry runs --- */
 
 /* The manifest of the document in RQ. 0, or an errno, with errors in E if the document is to blame. */
@@ -63,8 +100,7 @@ static int make_manifest(struct backend *b, const struct backend_request *rq, ch
 		.n_args = config->n_args,
 		.file = rq->file,
 		.submitter = rq->submitter,
-		.home = config->home,
-		.work_dir = config->work_dir,
+		.machine = machine_of(b),
 		.now = loop_time_ns(),
 	};
 	size_t len;
@@ -121,12 +157,13 @@ static int refuse_scheduler(struct submit *s, const char *scheduler, struct spec
 	return -EINVAL;
 }
 
-static int parse(struct submit *s, struct spec_app **ret)
+static int parse(struct submit *s, struct spec_app **ret, char **ret_dir)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	const struct backend_request *rq = s->rq;
-	int err = spec_local_parse(rq->text, rq->len, s->c->b->config.home, &app, &e);
+	const struct spec_machine machine = machine_of(s->c->b);
+	int err = spec_local_parse(rq->text, rq->len, &machine, &app, ret_dir, &e);
 
 	if (err == 0 && app->scheduler && !streq(app->scheduler, "local"))
 		return refuse_scheduler(s, app->scheduler, &e);
@@ -163,7 +200,8 @@ static int make_dir(struct submit *s, const char *app)
 	return -EEXIST;
 }
 
-static int fill(struct submit *s)
+/* DIR is where the job runs. */
+static int fill(struct submit *s, const char *dir)
 {
 	const struct backend_request *rq = s->rq;
 	char uid[37], submission[37];
@@ -173,7 +211,7 @@ static int fill(struct submit *s)
 		.submission = submission,
 		.submitter = rq->submitter,
 		.file = rq->file,
-		.work_dir = s->c->b->config.work_dir,
+		.work_dir = dir,
 		.created = loop_time_ns(),
 	};
 
@@ -191,7 +229,7 @@ static int store_files(struct submit *s)
 	int err = file_write(dir, "app.yaml", s->rq->text, s->rq->len);
 
 	if (err == 0)
-		err = record_write(state_dir, s->rec);
+		err = record_write_first(state_dir, s->rec);
 	if (err == 0)
 		err = file_sync_dir(jobs);
 	return err;
@@ -199,7 +237,7 @@ static int store_files(struct submit *s)
 
 static void remove_files(struct submit *s)
 {
-	static const char *const names[] = {"job.json", "app.yaml"};
+	static const char *const names[] = {"job.json", ".job.json.room", "app.yaml"};
 	cleanup_free char *dir = text_print("%s/jobs/%s", s->c->b->config.state_dir, s->id);
 
 	for (size_t i = 0; i < array_size(names); i++) {
@@ -224,7 +262,8 @@ static void explain(struct submit *s)
 static int submit_try(struct submit *s)
 {
 	struct spec_app *app = NULL;
-	int err = parse(s, &app);
+	char *dir cleanup_free = NULL;
+	int err = parse(s, &app, &dir);
 
 	if (err < 0)
 		return err;
@@ -234,7 +273,7 @@ static int submit_try(struct submit *s)
 		return err;
 	}
 	s->rec = spec_record_new(app);
-	err = fill(s);
+	err = fill(s, dir);
 	if (err == 0)
 		err = store_files(s);
 	if (err < 0)

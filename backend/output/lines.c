@@ -80,6 +80,12 @@ static size_t put_difference(uint8_t *to, const struct lines_record *last,
 	return n + put_varint(to + n, r->number - last->number);
 }
 
+/* May a record be AT bytes and NUMBER lines after LAST? Each line has at least one byte. */
+static bool may_follow(const struct lines_record *last, uint64_t at, uint64_t number)
+{
+	return at > 0 && at <= INT64_MAX - last->line.at && number > 0 && number <= at;
+}
+
 /* How many bytes the record at FROM has, of LEN that are there; 0: there is none that can be right. */
 static size_t get_difference(const uint8_t *from, size_t len, const struct lines_record *last,
 			     struct lines_record *ret)
@@ -89,8 +95,7 @@ static size_t get_difference(const uint8_t *from, size_t len, const struct lines
 	size_t n_ns = n_at ? get_varint(from + n_at, len - n_at, &ns) : 0;
 	size_t n_number = n_ns ? get_varint(from + n_at + n_ns, len - n_at - n_ns, &number) : 0;
 
-	/* Each line has at least one byte. */
-	if (!n_number || at == 0 || at > INT64_MAX - last->line.at || number == 0 || number > at)
+	if (!n_number || !may_follow(last, at, number))
 		return 0;
 	ret->line.at = last->line.at + at;
 	ret->line.ns = (int64_t)((uint64_t)last->line.ns + (uint64_t)unzigzag(ns));
@@ -301,7 +306,9 @@ int lines_next(struct lines_reader *r, struct lines_record *ret)
 	if (r->n < LINES_BLOCK)
 		return -ENOENT;
 	err = read_block(r, r->block + 1);
-	if (err == 0 && (r->last.line.at <= last.line.at || r->last.number <= last.number))
+	/* What goes back becomes a number that is too large. */
+	if (err == 0 &&
+	    !may_follow(&last, r->last.line.at - last.line.at, r->last.number - last.number))
 		err = -ENOENT;
 	if (err == 0) {
 		*ret = r->last;

@@ -63,9 +63,9 @@ enum log_life { LOG_NEW, LOG_MAKING, LOG_LIVE, LOG_FED, LOG_ENDED };
 struct output_log {
 	struct output_job *job;
 	struct file *file;
-	char *prefix;
+	char *prefix;		     /* NULL: it is no part of the merged log */
 	uint32_t number;	     /* in the index */
-	struct order_source *source; /* NULL before its job is open */
+	struct order_source *source; /* NULL before its job is open, and where there is no PREFIX */
 	enum log_life life;
 	bool queued;  /* the next step of the job moves it on */
 	bool ending;  /* no byte will be written any more */
@@ -241,7 +241,7 @@ static void arrival_aim(struct output_job *j, struct arrival *a)
 	for (struct output_log *l = j->logs; l; l = l->hh.next) {
 		struct arrival_target *t = &a->targets[a->n];
 
-		if (l->life != LOG_LIVE && l->life != LOG_FED)
+		if (!l->source || (l->life != LOG_LIVE && l->life != LOG_FED))
 			continue;
 		*t = (struct arrival_target){.log = l, .size = l->size};
 		a->n++;
@@ -425,7 +425,7 @@ static void log_join(struct output_log *l)
 {
 	struct output_job *j = l->job;
 
-	if (l->source || j->state != JOB_OPEN)
+	if (l->source || !l->prefix || j->state != JOB_OPEN)
 		return;
 	l->number = index_number(j->index, file_key(l->file), l->prefix);
 	l->source = order_add(j->order, l);
@@ -439,7 +439,8 @@ static void log_make(struct output_log *l)
 	struct output_job *j = l->job;
 	struct making *m = new0(struct making);
 
-	order_open(l->source);
+	if (l->source)
+		order_open(l->source);
 	m->log = l;
 	l->life = LOG_MAKING;
 	l->working = true;
@@ -477,7 +478,7 @@ void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 {
 	if (l->life == LOG_LIVE && l->working)
 		log_stash(l, pieces);
-	else if (l->life == LOG_LIVE && l->seen == from && log_give(l, pieces))
+	else if (l->life == LOG_LIVE && l->prefix && l->seen == from && log_give(l, pieces))
 		l->seen = to;
 	log_set_size(l, to);
 	log_queue(l);
@@ -611,6 +612,17 @@ static bool log_is_behind(const struct output_log *l)
 	return l->seen < l->size || (l->grown && !l->fetched) || (l->ending && l->writers == 0);
 }
 
+/* L, which is no part of the merged log, is over as soon as its writer is done. */
+static void log_finish_alone(struct output_log *l)
+{
+	if (!l->ending || l->writers > 0)
+		return;
+	log_show_end(l);
+	l->life = LOG_ENDED;
+	l->job->n_live--;
+	log_call_ended(l);
+}
+
 /* L moves on, as far as it can without waiting. */
 static void log_step(struct output_log *l)
 {
@@ -622,6 +634,8 @@ static void log_step(struct output_log *l)
 		return;
 	if (l->life == LOG_NEW && l->job->state == JOB_OPEN)
 		log_make(l);
+	else if (l->life == LOG_LIVE && !l->prefix)
+		log_finish_alone(l);
 	else if (l->life == LOG_LIVE && log_is_behind(l))
 		log_read_disk(l);
 	else if (l->life == LOG_FED)
@@ -967,7 +981,7 @@ static struct output_log *log_new(struct output_job *j, const char *key, const c
 
 	l->job = j;
 	l->file = file_get(j->output->files, j->id, key);
-	l->prefix = text_copy(prefix);
+	l->prefix = prefix ? text_copy(prefix) : NULL;
 	l->life = LOG_ENDED;
 	HASH_ADD_KEYPTR(hh, j->logs, file_key(l->file), strlen(key), l);
 	return l;
@@ -977,7 +991,7 @@ int output_log_begin(struct output_job *j, const char *key, const char *prefix)
 {
 	struct output_log *l = find_log(j, key);
 
-	if (!merge_key_is_valid(key, prefix))
+	if (!merge_key_is_valid(key, prefix ? prefix : ""))
 		return -EINVAL;
 	if (!l)
 		l = log_new(j, key, prefix);

@@ -57,13 +57,13 @@ int dry_run_main(const struct options *o)
 		.args = o->args,
 		.n_args = o->n_args,
 		.file = o->dry_run,
-		.work_dir = work_dir,
+		.machine.work_dir = work_dir ? work_dir : "",
 		.now = loop_time_ns(),
 	};
 
 	who_am_i(&submitter, &home);
 	d.submitter = submitter;
-	d.home = home;
+	d.machine.home = home;
 	err = read_file(o->dry_run, &text, &len);
 	if (!err && getrandom(d.random, sizeof(d.random), 0) != (ssize_t)sizeof(d.random))
 		err = -EIO;

@@ -141,6 +141,13 @@ SETTER(set_dry_run)
 	return set_text(o, def, value, ret_text);
 }
 
+SETTER(set_list_sources)
+{
+	(void)def, (void)value, (void)ret_text;
+	o->action = OPTIONS_LIST_SOURCES;
+	return 0;
+}
+
 SETTER(set_uid)
 {
 	uint64_t v;
@@ -205,8 +212,10 @@ const struct option_def option_table[] = {
 	{'d', NULL, NULL, NULL, "add debug messages", set_on, FIELD(debug)},
 	{'h', "help", NULL, NULL, "print this and exit", set_help, 0},
 	{'V', "version", NULL, NULL, "print the version and exit", set_version, 0},
-	{OPTION_LONG_ONLY, "dry-run", "FILE", NULL,
+	{OPTION_DRY_RUN, "dry-run", "FILE", NULL,
 	 "print the manifest that FILE (-: stdin) would make", set_dry_run, FIELD(dry_run)},
+	{OPTION_LIST_SOURCES, "list-sources", NULL, NULL,
+	 "print the words that a SOURCE can be made of", set_list_sources, 0},
 	{'o', NULL, "OPTION[,OPTION]...", NULL, "options of the mount, see below", NULL, 0},
 
 	{0, "state", "DIR", "~/.local/state/kxfs/KEY; root: /var/lib/kxfs/KEY",

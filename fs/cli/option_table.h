@@ -8,12 +8,15 @@
 
 #include "fs/cli/options.h"
 
-#define OPTION_LONG_ONLY 256 /* above all letters */
+/* Flags without a letter: above all letters, each another. */
+#define OPTION_LONG_ONLY    256
+#define OPTION_DRY_RUN	    256
+#define OPTION_LIST_SOURCES 257
 
 #define OPTIONS_MAX 64 /* rows */
 
 struct option_def {
-	int letter;	  /* of a flag, or OPTION_LONG_ONLY; 0: a word of the -o list */
+	int letter;	  /* of a flag, or one of OPTION_*; 0: a word of the -o list */
 	const char *name; /* the word; of a flag its long name, NULL: none */
 	const char *arg;  /* what follows, as --help names it; NULL: nothing */
 	const char *def;  /* default, as --help shows it; NULL: not worth saying */

@@ -180,6 +180,21 @@ static int set_dry_operands(struct options *o, int n, char **v, char **ret_text)
 	return n == 1 ? set_source(o, v[0], ret_text) : 0;
 }
 
+/* The operands behind the word doctor: [SOURCE]. */
+static int set_doctor_operands(struct options *o, int n, char **v, char **ret_text)
+{
+	if (n > 1)
+		return refuse(-EINVAL, ret_text,
+			      "%s: too many words; kxfs doctor [OPTIONS] [SOURCE]", v[1]);
+	if (n == 1 && (v[0][0] == '/' || v[0][0] == '.'))
+		return refuse(
+			-EINVAL, ret_text,
+			"%s: is no SOURCE, and doctor is a command; to mount a namespace that is "
+			"called doctor, name its backend: kxfs volcano:doctor %s",
+			v[0], v[0]);
+	return n == 1 ? set_source(o, v[0], ret_text) : 0;
+}
+
 /* The operands: [SOURCE] MOUNTPOINT. */
 static int set_operands(struct options *o, int n, char **v, char **ret_text)
 {
@@ -277,8 +292,19 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 	}
 	if (ret->debug)
 		ret->log_level = DIAG_DEBUG;
+	if (ret->action == OPTIONS_MOUNT && optind < argc && streq(argv[optind], "doctor")) {
+		ret->action = OPTIONS_DOCTOR;
+		optind++;
+	}
 	if (ret->action == OPTIONS_DRY_RUN)
 		r = set_dry_operands(ret, argc - optind, argv + optind, ret_text);
+	else if (ret->action == OPTIONS_LIST_SOURCES)
+		r = argc > optind ? refuse(-EINVAL, ret_text,
+					   "%s: too many words; kxfs --list-sources [OPTIONS]",
+					   argv[optind])
+				  : 0;
+	else if (ret->action == OPTIONS_DOCTOR)
+		r = set_doctor_operands(ret, argc - optind, argv + optind, ret_text);
 	else
 		r = set_operands(ret, argc - optind, argv + optind, ret_text);
 	return r < 0 ? r : run_options_check(ret, ret_text);
@@ -309,8 +335,9 @@ static void help_row(FILE *out, const struct option_def *d)
 {
 	char head[64];
 
-	if (d->letter == OPTION_LONG_ONLY)
-		snprintf(head, sizeof(head), "--%s=%s", d->name, d->arg);
+	if (d->letter >= OPTION_LONG_ONLY)
+		snprintf(head, sizeof(head), "--%s%s%s", d->name, d->arg ? "=" : "",
+			 d->arg ? d->arg : "");
 	else if (d->letter)
 		snprintf(head, sizeof(head), "-%c%s%s%s%s", d->letter, d->name ? ", --" : "",
 			 d->name ? d->name : "", d->arg ? " " : "", d->arg ? d->arg : "");
@@ -326,6 +353,7 @@ void options_help(FILE *out)
 {
 	fprintf(out, "Usage: kxfs [OPTIONS] [SOURCE] MOUNTPOINT\n"
 		     "       kxfs --dry-run=FILE [OPTIONS] [SOURCE]\n"
+		     "       kxfs doctor [OPTIONS] [SOURCE]\n"
 		     "Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"
 		     "SOURCE is [BACKEND:][CONTEXT/]NAMESPACE of a Kubernetes cluster, where "
 		     "BACKEND is volcano,\n"

@@ -11,7 +11,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-static const char *const backends[] = {"volcano", "mcad", "appwrapper", "local", NULL};
+const char *const source_backends[] = {"volcano", "mcad", "appwrapper", "jobset", "local", NULL};
 
 /* The backend that TEXT begins with; NULL: none. */
 static const char *find_backend(const char *text)
@@ -20,7 +20,7 @@ static const char *find_backend(const char *text)
 
 	if (!colon)
 		return NULL;
-	for (const char *const *b = backends; *b; b++)
+	for (const char *const *b = source_backends; *b; b++)
 		if (strlen(*b) == (size_t)(colon - text) && strncmp(*b, text, strlen(*b)) == 0)
 			return *b;
 	return NULL;
@@ -36,16 +36,17 @@ static int refuse_unknown(const char *text, char **ret_text)
 {
 	const char *colon = strchr(text, ':');
 	cleanup_free char *word = mem_copy(text, colon ? (size_t)(colon - text) : strlen(text));
-	const char *near = spec_suggest(word, backends);
+	const char *near = spec_suggest(word, source_backends);
 
 	if (near)
 		return refuse(-EINVAL, ret_text, "%s: unknown backend; did you mean %s: ?", text,
 			      near);
 	if (colon && !strchr(text, '/'))
-		return refuse(-EINVAL, ret_text,
-			      "%s: unknown backend '%s'; backends are volcano:, mcad:, appwrapper: "
-			      "and local:",
-			      text, word);
+		return refuse(
+			-EINVAL, ret_text,
+			"%s: unknown backend '%s'; backends are volcano:, mcad:, appwrapper:, jobset: "
+			"and local:",
+			text, word);
 	return 0;
 }
 

@@ -21,4 +21,7 @@ int source_parse(const char *text, struct source *ret, char **ret_text);
 /* Does TEXT begin with a backend and a colon? */
 bool source_has_backend(const char *text);
 
+/* The backends that there are, without colons, up to NULL. */
+extern const char *const source_backends[];
+
 #endif

@@ -2,7 +2,10 @@
 /* kxfs: batch jobs as a directory. The command; what it does is in run.c. */
 #include "backend/backend.h"
 #include "fs/cli/dry_run.h"
+#include "fs/cli/mount_helper.h"
 #include "fs/cli/options.h"
+#include "fs/mount/about.h"
+#include "fs/mount/doctor.h"
 #include "fs/mount/run.h"
 
 /* A --help that could not be printed is a failure like any other. */
@@ -13,11 +16,17 @@ static int printed(void)
 
 int main(int argc, char **argv)
 {
-	struct options o cleanup(options_clear);
+	struct options o cleanup(options_clear) = {0};
 	cleanup_free char *why = NULL;
+	cleanup_free char **words = NULL;
+	int r = 0;
 
 	backend_helper(argv);
-	if (options_parse(argc, argv, &o, &why) < 0) {
+	if (argc > 0 && mount_helper_is(argv[0])) {
+		r = mount_helper_args(argc, argv, &argc, &words, &why);
+		argv = words;
+	}
+	if (r < 0 || options_parse(argc, argv, &o, &why) < 0) {
 		fprintf(stderr, "kxfs: %s\n", why);
 		return EXIT_FAILURE;
 	}
@@ -26,10 +35,14 @@ int main(int argc, char **argv)
 		options_help(stdout);
 		return printed();
 	case OPTIONS_VERSION:
-		printf("kxfs %s\n", KXFS_VERSION);
+		about_version();
 		return printed();
+	case OPTIONS_LIST_SOURCES:
+		return about_sources(&o) < 0 ? EXIT_FAILURE : printed();
 	case OPTIONS_DRY_RUN:
 		return dry_run_main(&o);
+	case OPTIONS_DOCTOR:
+		return doctor_main(&o);
 	case OPTIONS_MOUNT:
 		break;
 	}

@@ -198,12 +198,3 @@ int mountpoint_prepare(const char *path, char **ret_text)
 			      path);
 	return check_empty(path, ret_text);
 }
-
-bool mountpoint_is_below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	if (n == 1) /* "/" */
-		return true;
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == 0);
-}

@@ -26,7 +26,4 @@ bool mountpoint_is_kxfs(const char *path);
 /* Take away what is mounted on PATH, also when it is in use. 0 or a negative errno. Bounded. */
 int mountpoint_detach(const char *path);
 
-/* Is PATH the directory DIR or below it? Both canonical. */
-bool mountpoint_is_below(const char *path, const char *dir);
-
 #endif

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "backend/base/file.h"
 #include "fs/cli/refuse.h"
 #include "fs/cli/who.h"
 #include "fs/mount/daemon.h"
@@ -28,7 +29,7 @@
 #define PATIENCE_MS    3000 /* whoever waits longer for the mount gets a message that says why */
 #define EXPIRE_MS      3600000
 #define EXPIRE_SOON_MS 60000
-#define ROOT_MAX       8
+#define ROOT_MAX       10
 
 struct run {
 	const struct options *options;
@@ -67,7 +68,7 @@ static int check_work_dir(struct run *r, char **why)
 	r->work_dir = getcwd(NULL, 0);
 	if (!r->work_dir)
 		return refuse(-errno, why, "the working directory, in which jobs run: %m");
-	if (mountpoint_is_below(r->work_dir, r->mountpoint))
+	if (file_is_below(r->work_dir, r->mountpoint))
 		return refuse(-EINVAL, why,
 			      "%s: jobs run in the working directory, and this one is in the mount "
 			      "point: cd to another one first",
@@ -95,6 +96,7 @@ static struct backend_config config_of(const struct run *r)
 		.capture = capture[o->capture],
 		.state_dir = r->state ? state_dir(r->state) : NULL,
 		.work_dir = r->work_dir,
+		.mountpoint = r->mountpoint,
 		.submitter = r->submitter,
 		.home = r->home,
 		.args = o->args,
@@ -209,17 +211,20 @@ static const struct node_class root_class = {
 	.list = root_list,
 };
 
+/* history/ comes first: who removes all in this order keeps what was cancelled by that. */
 static void make_root(struct run *r)
 {
 	const struct node_entry_def root[ROOT_MAX] = {
 		{.name = "submit", .class = &submit_class, .object = r->submit},
 		{.name = "dryrun", .class = &dryrun_class, .object = r->dryrun},
-		{.name = "jobs", .class = &jobs_class, .object = &r->tree},
 		{.name = "history", .class = &history_class, .object = &r->tree},
+		{.name = "jobs", .class = &jobs_class, .object = &r->tree},
 		{.name = "queues",
 		 .class = &queues_class,
 		 .when = queues_are_known,
 		 .object = &r->tree},
+		{.name = "list", .class = &list_jobs_table.text.class, .object = &r->tree},
+		{.name = "list.jsonl", .class = &list_jobs_json.text.class, .object = &r->tree},
 		{.name = "changes", .class = &changes_link_class, .object = &r->tree},
 		{.name = ".kxfs", .class = &control_class.class, .object = &r->tree},
 		{0},
@@ -251,8 +256,10 @@ static int make(struct run *r, char **why)
 		.fs = r->fs,
 		.backend = r->backend,
 		.submitter = r->submitter,
+		.rendered = rendered_new(),
 		.may_end_own = o->cancel != OPTIONS_CANCEL_NONE,
 		.may_end_others = o->cancel == OPTIONS_CANCEL_ALL,
+		.lists = lists_new(),
 	};
 	err = submit_new(r->fs, &submit, &submit_class, &r->submit, why);
 	if (!err)
@@ -368,11 +375,13 @@ static void unmake(struct run *r)
 {
 	if (r->fs)
 		fs_close(r->fs);
+	lists_free(r->tree.lists);
 	submit_free(r->submit);
 	submit_free(r->dryrun);
 	backend_free(r->backend);
 	session_free(r->session);
 	fs_free(r->fs);
+	rendered_free(r->tree.rendered);
 	loop_free(r->loop);
 }
 

@@ -9,9 +9,11 @@
 #include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "backend/base/file.h"
 #include "backend/base/loop.h"
+#include "backend/base/process.h"
 #include "fs/cli/refuse.h"
 #include "fs/mount/mountpoint.h"
 #include "spec/base/mem.h"
@@ -251,19 +253,9 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
  */
 static bool is_dead(const struct holder *h)
 {
-	char path[64], text[256];
-	const char *after;
-	ssize_t n = 0;
-	cleanup_fd int fd = -1;
+	struct process_stat stat;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", h->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		n = read(fd, text, sizeof(text) - 1);
-	text[max_of(n, (ssize_t)0)] = 0;
-	/* "PID (NAME) STATE ...", where NAME may hold anything. */
-	after = strrchr(text, ')');
-	return h->pid && (!after || strncmp(after, ") Z", 3) == 0 || strncmp(after, ") X", 3) == 0);
+	return h->pid && (process_stat(h->pid, &stat) < 0 || stat.remains);
 }
 
 static int lock(struct state *s, unsigned wait_ms, char **ret_text)
@@ -346,6 +338,24 @@ static int take(struct state *s, unsigned wait_ms, char **ret_text)
 	return r;
 }
 
+int state_look(const char *dir, char **ret_text)
+{
+	cleanup_free char *path = canonical(dir);
+	cleanup_free char *there = path ? text_copy(path) : NULL;
+	struct statvfs room;
+
+	if (!path)
+		return explain(-errno, dir, ret_text);
+	while (access(there, F_OK) < 0 && errno == ENOENT && strlen(there) > 1)
+		*max_of(strrchr(there, '/'), there + 1) = '\0';
+	if (access(there, W_OK | X_OK) < 0 || statvfs(there, &room) < 0)
+		return explain(-errno, path, ret_text);
+	*ret_text = text_print("%s %s, %.1f GiB free", path,
+			       streq(there, path) ? "can be written" : "can be made",
+			       (double)room.f_bavail * (double)room.f_frsize / (1 << 30));
+	return 0;
+}
+
 int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct state **ret,
 	       char **ret_text)
 {
@@ -357,7 +367,7 @@ int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct
 	s->dir = canonical(dir);
 	if (!s->dir)
 		r = explain(-errno, dir, ret_text);
-	else if (mountpoint_is_below(s->dir, mountpoint) || mountpoint_is_below(mountpoint, s->dir))
+	else if (file_is_below(s->dir, mountpoint) || file_is_below(mountpoint, s->dir))
 		r = refuse(-EINVAL, ret_text,
 			   "%s: the state directory and the mount point %s must not lie in each "
 			   "other: give another directory with -o state=DIR",

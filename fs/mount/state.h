@@ -14,6 +14,12 @@ enum state_phase { STATE_STARTING, STATE_MOUNTED, STATE_ENDING };
 
 struct state;
 
+/*
+ * Could DIR, which need not exist, keep the state? Changes nothing. 0 with *RET_TEXT: where, and how much room
+ * there is; or a negative errno with *RET_TEXT.
+ */
+int state_look(const char *dir, char **ret_text);
+
 /* The default directory of KEY: $XDG_STATE_HOME/kxfs/KEY and so on. */
 int state_default(const char *key, char **ret, char **ret_text);
 

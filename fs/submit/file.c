@@ -9,6 +9,7 @@
 #include <fcntl.h>
 
 #include "backend/base/loop.h"
+#include "backend/base/process.h"
 #include "fs/submit/launch.h"
 #include "fs/submit/writer.h"
 #include "fs/vfs/handle.h"
@@ -100,8 +101,11 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 /* If the writer of H is being killed, it has written only a part, until somebody writes the file again. */
 static void file_note_killed(struct open_file *h, pid_t tid, pid_t process)
 {
+	struct process_stat stat;
+
 	if (h->writer.dirty && process != 0 &&
-	    (process == h->writer.opener || process == h->wrote) && writer_killed(tid))
+	    (process == h->writer.opener || process == h->wrote) && process_stat(tid, &stat) == 0 &&
+	    stat.killed)
 		upload_set_flaw(h->upload, ECANCELED);
 }
 

@@ -11,9 +11,6 @@
 
 #include "fs/submit/writer.h"
 
-/* include/linux/sched.h; part of what /proc/PID/stat has always shown in its field 9. */
-#define WRITER_PF_SIGNALED 0x400
-
 /* The text after "\nKEY:" (or at the start), without the blanks that follow; NULL: no such line. */
 static const char *writer_line(const char *text, const char *key)
 {
@@ -48,19 +45,6 @@ pid_t writer_parse_tgid(const char *status)
 	if (!writer_number(writer_line(status, "Tgid"), 10, &pid) || pid > INT32_MAX)
 		return 0;
 	return (pid_t)pid;
-}
-
-bool writer_parse_killed(const char *stat)
-{
-	/* The second field is a name in parentheses, and may itself hold blanks and parentheses. */
-	const char *p = strrchr(stat, ')');
-	uint64_t flags;
-
-	for (int field = 2; p && field < 9; field++) {
-		p = strchr(p, ' ');
-		p = p ? p + 1 : NULL;
-	}
-	return writer_number(p, 10, &flags) && (flags & WRITER_PF_SIGNALED);
 }
 
 int writer_parse_fdinfo(const char *text, struct writer_fd *ret)
@@ -99,16 +83,6 @@ pid_t writer_process(pid_t tid)
 	if (writer_read(AT_FDCWD, path, buf, sizeof(buf)) < 0)
 		return 0;
 	return writer_parse_tgid(buf);
-}
-
-bool writer_killed(pid_t tid)
-{
-	char path[64], buf[1024] = "";
-
-	if (tid <= 0)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
-	return writer_read(AT_FDCWD, path, buf, sizeof(buf)) == 0 && writer_parse_killed(buf);
 }
 
 /*

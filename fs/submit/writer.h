@@ -2,9 +2,10 @@
 /*
  * Find out which process is writing a file, and whether it is done. The kernel says neither: a FLUSH comes
  * at each close of each copy of a descriptor, with the number of a thread. /proc has what is missing: to
- * which process the thread belongs, whether it is being killed, and which descriptors the process
- * still has. Parsers are pure functions of text; the other functions read /proc, never wait, and return an error
- * when they can't know (another user, hidepid, another pid namespace).
+ * which process the thread belongs, and which descriptors the process still has. (Whether a signal is
+ * ending it is in backend/base/process.h.) Parsers are pure functions of text; the other functions read
+ * /proc, never wait, and return an error when they can't know (another user, hidepid, another pid
+ * namespace).
  */
 #ifndef KXFS_FS_SUBMIT_WRITER_H
 #define KXFS_FS_SUBMIT_WRITER_H
@@ -23,15 +24,11 @@ struct writer_fd {
 
 /* Tgid of the text of /proc/TID/status; 0: it has none. */
 pid_t writer_parse_tgid(const char *status);
-/* Does the text of /proc/TID/stat say that a signal is killing it (PF_SIGNALED)? */
-bool writer_parse_killed(const char *stat);
 /* The text of /proc/PID/fdinfo/N. -EINVAL: inode number or flags are missing. */
 int writer_parse_fdinfo(const char *text, struct writer_fd *ret);
 
 /* The process of thread TID; 0: not known. */
 pid_t writer_process(pid_t tid);
-/* Is thread TID being killed by a signal? false also when that can't be known. */
-bool writer_killed(pid_t tid);
 /*
  * Has process PID a descriptor, open for writing, of the file with inode number INO on the filesystem that is
  * mounted on MOUNTPOINT? 1 or 0; a negative errno: not known.

@@ -40,6 +40,8 @@ static const char help_text[] =
 	"    follow              as log, but reading blocks until the replica has finished\n"
 	"history/ID/             jobs that have left jobs/; rm -r removes one for good\n"
 	"queues/NAME/status      with Volcano: what a queue has, and its jobs\n"
+	"list, list.jsonl        all jobs at one look: a table, and status.json of each on a line;\n"
+	"                        history/ has both too\n"
 	"changes                 reading blocks; each job, SYNC, then a line for each change\n"
 	".kxfs/                  info (also: is the cluster there?), metrics, log (the daemon's\n"
 	"                        own messages), help (this)\n"

@@ -66,22 +66,22 @@ static const struct stream_class wait_stream = {
 /* --- follow --- */
 
 /*
- * The key of the attempt after the one that is being read (of the newest when none is). NULL: none
- * yet, then *LAST says that none will come.
+ * The key of the attempt after the one that is being read (of the first when KEY is NULL). NULL: none yet, then *LAST
+ * says that none will come.
  */
 static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
 {
-	const char *newest = NULL;
+	bool passed = !key;
 
 	*last = r->finished != 0;
 	for (size_t i = 0; i < r->n_logs; i++) {
 		if (*r->logs[i].container)
 			continue;
-		if (key && newest && streq(newest, key))
+		if (passed)
 			return r->logs[i].key;
-		newest = r->logs[i].key;
+		passed = streq(r->logs[i].key, key);
 	}
-	return key ? NULL : newest;
+	return NULL;
 }
 
 /* Read the next log, which begins at BASE. 0; -ENODATA: there will be none; -EAGAIN: not yet. */
@@ -94,7 +94,7 @@ static int follow_switch(struct job_stream *j, uint64_t base)
 	bool last;
 	int err;
 
-	if (!job)
+	if (!job || job->dropped)
 		return -ENODATA;
 	if (*j->replica) {
 		r = spec_job_replica(job, j->replica);

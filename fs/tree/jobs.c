@@ -28,15 +28,61 @@ static int jobs_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
+/* What is in the directory beside its jobs. */
+static const struct node_entry_def *jobs_files(const struct node *dir)
+{
+	static const struct node_entry_def none[] = {{0}};
+	static const struct node_entry_def of_history[] = {
+		{.name = "list", .class = &list_history_table.text.class},
+		{.name = "list.jsonl", .class = &list_history_json.text.class},
+		{0},
+	};
+
+	return jobs_place(dir) == BACKEND_HISTORY ? of_history : none;
+}
+
+static bool jobs_is_file(const struct node *dir, const char *name, size_t len)
+{
+	for (const struct node_entry_def *e = jobs_files(dir); e->name; e++)
+		if (strlen(e->name) == len && memcmp(e->name, name, len) == 0)
+			return true;
+	return false;
+}
+
+/* A job whose id is the name of a file here is shown under its id and a "-", with which no id ends. */
+static const struct spec_job *jobs_find(const struct node *dir, const char *name)
+{
+	size_t len = strlen(name);
+	char *id cleanup_free = NULL;
+
+	if (jobs_is_file(dir, name, len))
+		return NULL;
+	if (len > 0 && name[len - 1] == '-' && jobs_is_file(dir, name, len - 1))
+		len--;
+	id = mem_copy(name, len);
+	return backend_job(tree_of(dir)->backend, jobs_place(dir), id);
+}
+
 static int jobs_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
-	enum backend_place place = jobs_place(dir);
-	const struct spec_job *job cleanup_job = backend_job(tree_of(dir)->backend, place, name);
+	const struct spec_job *job cleanup_job = NULL;
 
+	if (node_lookup_in(fs, dir, jobs_files(dir), name, ret) == 0)
+		return 0;
+	job = jobs_find(dir, name);
 	if (!job)
 		return -ENOENT;
-	*ret = job_node(fs, dir, job, place == BACKEND_HISTORY);
+	*ret = job_node(fs, dir, job, jobs_place(dir) == BACKEND_HISTORY);
 	return 0;
+}
+
+static void jobs_list_job(const struct node *dir, const char *id, struct listing *l)
+{
+	char *name cleanup_free = NULL;
+
+	if (jobs_is_file(dir, id, strlen(id)))
+		name = text_print("%s-", id);
+	listing_add(l, name ? name : id);
 }
 
 static int jobs_list(struct fs *fs, struct node *dir, struct listing *l)
@@ -46,8 +92,9 @@ static int jobs_list(struct fs *fs, struct node *dir, struct listing *l)
 	int err = backend_jobs(tree_of(dir)->backend, jobs_place(dir), &jobs, &n);
 
 	(void)fs;
+	node_list_in(dir, jobs_files(dir), l);
 	for (size_t i = 0; i < n; i++) {
-		listing_add(l, jobs[i]->id);
+		jobs_list_job(dir, jobs[i]->id, l);
 		spec_job_unref(jobs[i]);
 	}
 	free(jobs);
@@ -84,7 +131,7 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 {
 	const struct tree *t = tree_of(dir);
 	enum backend_place place = jobs_place(dir);
-	const struct spec_job *job cleanup_job = backend_job(t->backend, place, name);
+	const struct spec_job *job cleanup_job = jobs_find(dir, name);
 	struct jobs_removal *r;
 	int err = job ? 0 : -ENOENT;
 
@@ -96,7 +143,7 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	}
 	r = new0(struct jobs_removal);
 	r->fs = fs;
-	r->id = text_copy(name);
+	r->id = text_copy(job->id);
 	r->ticket = park_add(fs->park, req, PARK_DIR, JOBS_RMDIR_MS);
 	if (!r->ticket)
 		jobs_removal_free(r);
@@ -104,6 +151,13 @@ static void jobs_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		backend_cancel(t->backend, job->id, job->uid, jobs_removed, r);
 	else
 		backend_forget(t->backend, job->id, job->uid, jobs_removed, r);
+}
+
+/* The files of history/ are no job's: removing them is accepted and changes nothing. */
+static void jobs_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
+{
+	(void)fs;
+	fuse_reply_err(req, jobs_is_file(dir, name, strlen(name)) ? 0 : EPERM);
 }
 
 const struct node_class jobs_class = {
@@ -121,5 +175,6 @@ const struct node_class history_class = {
 	.getattr = jobs_getattr,
 	.lookup = jobs_lookup,
 	.list = jobs_list,
+	.unlink = jobs_unlink,
 	.rmdir = jobs_rmdir,
 };

@@ -33,11 +33,13 @@ static void log_handle_free(struct handle *h)
 	free(lh);
 }
 
-/* Has what NODE shows begun by now? Finds its key when it has. FUSE thread. */
+/* Has what LN shows begun by now, and is it still there? Finds its key when it has. FUSE thread. */
 static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 {
 	const struct spec_replica *r;
 
+	if (job->dropped)
+		return false;
 	if (ln->merged || ln->key)
 		return true;
 	r = place_replica(&ln->node, job);

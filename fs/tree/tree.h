@@ -4,25 +4,30 @@
  *
  * There is one struct tree a mount, made and owned by fs/mount; it is the object (fs/vfs/node.h) of every node that is
  * not below a job. Below a job the object is a struct place (place.h), which says which job and which replica. Nothing
- * of a job is stored here: a file asks the backend for the snapshot when it is opened, and renders from that. The
- * blocking files (job_live.c, changes.c) are streams; the backend's news wake them (tree.c).
+ * of a job is stored here: a file asks the backend for the snapshot when it is opened, and renders from that; of the
+ * texts that were rendered last some are kept (rendered.c). The blocking files (job_live.c, changes.c) are streams; the backend's news wake them (tree.c).
  *
  * Below stands place; on it job_text, job_ctl, job_live and log_file, which are kinds of files; replica, job and jobs
- * put them together to directories; queues, changes and control stand by themselves. All but the streams and the news
- * runs on the FUSE thread.
+ * put them together to directories; list, queues, changes and control stand by themselves. All but the streams and
+ * the news runs on the FUSE thread.
  */
 #ifndef KXFS_FS_TREE_TREE_H
 #define KXFS_FS_TREE_TREE_H
 
 #include "backend/backend.h"
+#include "fs/tree/rendered.h"
 #include "fs/vfs/node.h"
+#include "fs/vfs/text.h"
+#include "spec/job/list.h"
 
 /* Set by who makes it, before the mount is up; then only read. */
 struct tree {
 	struct fs *fs;
 	struct backend *backend;
 	const char *submitter;		  /* user@host of the mount */
+	struct rendered *rendered;	  /* texts of jobs */
 	bool may_end_own, may_end_others; /* may this mount cancel and control jobs? (-o cancel) */
+	struct lists *lists;		  /* the texts of list and list.jsonl (list.h) */
 };
 
 /* Of a node that is not below a job. */
@@ -31,15 +36,29 @@ static inline struct tree *tree_of(const struct node *node)
 	return node->object;
 }
 
+/* The texts of `list` and `list.jsonl`, of which none is made yet (list.c). */
+struct lists *lists_new(void);
+void lists_free(struct lists *lists); /* NULL is allowed */
+
+/* A file of all jobs of a place, in a form. */
+struct list_class {
+	struct text_class text;
+	enum backend_place place;
+	enum spec_list_form form;
+};
+
 /* backend_events; DATA is the struct tree. I/O thread. */
 void tree_job_event(void *data, const struct spec_job *old, const struct spec_job *job);
 void tree_log_event(void *data, struct log *log);
 
 /* The places in the root of the mount, each about a struct tree. */
 extern const struct node_class jobs_class, history_class; /* jobs.c */
-extern const struct node_class queues_class;		  /* queues.c */
-extern const struct node_class changes_link_class;	  /* changes.c: the link `changes` */
-extern const struct node_dir_class control_class;	  /* control.c: .kxfs */
+/* list.c: `list` and `list.jsonl`, in the root and in history/ */
+extern const struct list_class list_jobs_table, list_jobs_json, list_history_table,
+	list_history_json;
+extern const struct node_class queues_class;	   /* queues.c */
+extern const struct node_class changes_link_class; /* changes.c: the link `changes` */
+extern const struct node_dir_class control_class;  /* control.c: .kxfs */
 /* For the entry of queues/: is it there? (queues.c) */
 bool queues_are_known(void *tree, struct node *dir);
 

@@ -7,24 +7,44 @@
 
 struct text_handle {
 	struct handle handle;
-	char *text;
+	const char *text;
 	size_t len;
+	char *own; /* what it is part of: of the two, one is NULL */
+	struct spec_text *shared;
 };
 
-static int text_render(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+static void text_release(struct text_handle *t)
 {
-	return container_of(node->class, struct text_class, class)->render(fs, node, ret, ret_len);
+	free(t->own);
+	spec_text_unref(t->shared);
+}
+
+static int text_take(struct fs *fs, struct node *node, struct text_handle *t)
+{
+	const struct text_class *class = container_of(node->class, struct text_class, class);
+	int err;
+
+	if (!class->share) {
+		err = class->render(fs, node, &t->own, &t->len);
+		t->text = t->own;
+		return err;
+	}
+	err = class->share(fs, node, &t->shared);
+	if (err)
+		return err;
+	t->text = t->shared->text;
+	t->len = t->shared->len;
+	return 0;
 }
 
 int text_size(struct fs *fs, struct node *node, off_t *ret)
 {
-	char *text cleanup_free = NULL;
-	size_t len;
-	int err = text_render(fs, node, &text, &len);
+	struct text_handle t cleanup(text_release) = {0};
+	int err = text_take(fs, node, &t);
 
 	if (err)
 		return err;
-	*ret = (off_t)len;
+	*ret = (off_t)t.len;
 	return 0;
 }
 
@@ -40,20 +60,23 @@ static void text_free(struct handle *h)
 {
 	struct text_handle *t = container_of(h, struct text_handle, handle);
 
-	free(t->text);
+	text_release(t);
 	free(t);
 }
 
 void text_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi)
 {
+	const struct text_class *class = container_of(node->class, struct text_class, class);
 	struct text_handle *t = new0(struct text_handle);
-	int err = text_render(fs, node, &t->text, &t->len);
+	int err = text_take(fs, node, t);
 
 	if (err) {
-		free(t);
+		text_free(&t->handle);
 		fuse_reply_err(req, -err);
 		return;
 	}
+	if (class->opened)
+		class->opened(node);
 	handle_open(fs, &t->handle, text_free, fi);
 	handle_reply(fs, req, fi);
 }

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files that are texts rendered when they are opened: one reader reads one version, however long
- * it takes. A class gives .render (struct text_class) and these operations.
+ * it takes. A class gives .render or .share (struct text_class) and these operations.
  */
 #ifndef KXFS_FS_VFS_TEXT_H
 #define KXFS_FS_VFS_TEXT_H
 
 #include "fs/vfs/node.h"
+#include "spec/base/shared.h"
 
 struct text_class {
 	struct node_class class;
 	/* The text now, malloc'ed. 0 or a negative errno. */
 	int (*render)(struct fs *fs, struct node *node, char **ret, size_t *ret_len);
+	/* Somebody has opened it, and reads the text that was rendered. NULL: nobody needs to know. */
+	void (*opened)(struct node *node);
+	/* Instead of .render, for a large text that stays the same for long: a new reference. */
+	int (*share)(struct fs *fs, struct node *node, struct spec_text **ret);
 };
 
 /* The size that a render would give now. */

@@ -272,3 +272,25 @@ const char **kubeconfig_names(const struct spec_kubeconfig *k, const char *kind)
 	}
 	return ret;
 }
+
+char **spec_kubeconfig_contexts(const struct spec_kubeconfig *k)
+{
+	cleanup_free const char **names = kubeconfig_names(k, "context");
+	size_t n = 0;
+	char **ret;
+
+	while (names[n])
+		n++;
+	ret = new0_n(char *, n + 1);
+	for (size_t i = 0; i < n; i++) {
+		struct kubeconfig_entry entry = {0};
+		const struct spec_yaml *namespace = NULL;
+
+		if (kubeconfig_find(k, "context", names[i], &entry) && entry.body)
+		namespace = spec_yaml_get(entry.body, "namespace");
+		if (namespace && (namespace->type != SPEC_YAML_SCALAR || !namespace->len))
+		namespace = NULL;
+		ret[i] = text_print("%s/%s", names[i], namespace ? namespace->text : "default");
+	}
+	return ret;
+}

@@ -81,6 +81,12 @@ int spec_kubeconfig_connect(const struct spec_kubeconfig *k, const char *context
 			    struct spec_connection *ret, struct spec_errors *e);
 
 /*
+ * What can be mounted: each context with its namespace, "CONTEXT/NAMESPACE" as on the command line, in the order of the
+ * files. An array that ends with NULL; it and its texts are malloc'ed.
+ */
+char **spec_kubeconfig_contexts(const struct spec_kubeconfig *k);
+
+/*
  * The connection of a pod of the cluster (service account): HOST and PORT are from its environment,
  * NAMESPACE is from its file, or "". 0, -EINVAL.
  */

@@ -104,7 +104,7 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 
 /* --- maps --- */
 
-#define MAX_FIELDS 20
+#define MAX_FIELDS 24
 
 static void unknown_field(struct app_reader *r, const struct app_path *path,
 			  const struct spec_yaml *key, const struct app_field *fields)
@@ -156,6 +156,8 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 		if (seen[field - fields])
 			continue;
 		seen[field - fields] = true;
+		if (spec_yaml_is_null(value) && field->nullable)
+			continue;
 		if (spec_yaml_is_null(value))
 			app_is(r, &at, value, value->type, "");
 		else if (field->load)

@@ -7,8 +7,9 @@
  * never fails), error.h is the list of a document's errors, tree.h makes and parses JSON values, read.h
  * reads the members of objects from outside, span.h finds members in JSON text without parsing it, time.h,
  * amount.h, name.h, words.h, utf8.h and line.h know the notations of times, quantities, names and texts,
- * and base64.h, sha256.h and url.h those of bytes. limits.h has every bound on data from outside. All of
- * it is pure and may be called on any thread; values that it returns belong to the caller.
+ * and base64.h, sha256.h and url.h those of bytes. shared.h is a text that several hold. limits.h has every
+ * bound on data from outside. All of it is pure and may be called on any thread; values that it returns belong
+ * to the caller.
  */
 #ifndef KXFS_SPEC_BASE_BASE_H
 #define KXFS_SPEC_BASE_BASE_H

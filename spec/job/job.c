@@ -6,6 +6,7 @@
  *   job.c         struct spec_job: a job, its roles, its replicas and their logs
  *   status.c      the texts of state, status, status.json, ctl, changes and of a replica
  *   why.c         the paragraph of why
+ *   list.c        the texts of list and list.jsonl: all jobs of a place
  *   snapshot.c    a job on disk, and back
  *
  * A backend makes a job, fills it, and publishes it; from then on it never changes and belongs to all who hold a
@@ -38,28 +39,6 @@ int spec_action_parse(const char *word)
 		if (streq(word, action_names[i]))
 			return i;
 	return -EINVAL;
-}
-
-struct spec_text *spec_text_new(const char *text, size_t len)
-{
-	struct spec_text *t = mem_zero(sizeof(*t) + len + 1);
-
-	t->refs = 1;
-	t->len = len;
-	memcpy(t->text, text, len);
-	return t;
-}
-
-struct spec_text *spec_text_ref(struct spec_text *t)
-{
-	__atomic_fetch_add(&t->refs, 1, __ATOMIC_RELAXED);
-	return t;
-}
-
-void spec_text_unref(struct spec_text *t)
-{
-	if (t && __atomic_fetch_sub(&t->refs, 1, __ATOMIC_ACQ_REL) == 1)
-		free(t);
 }
 
 struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)

@@ -9,19 +9,8 @@
 #define KXFS_SPEC_JOB_JOB_H
 
 #include "spec/base/mem.h"
+#include "spec/base/shared.h"
 #include "spec/job/transition.h"
-
-/* A text that several snapshots share: immutable, reference counted as they are. Plain data. */
-struct spec_text {
-	unsigned refs; /* atomic; only spec_text_ref and spec_text_unref touch it */
-	size_t len;
-	char text[]; /* and a NUL */
-};
-
-/* A copy of LEN bytes, with one reference. */
-struct spec_text *spec_text_new(const char *text, size_t len);
-struct spec_text *spec_text_ref(struct spec_text *t);
-void spec_text_unref(struct spec_text *t); /* NULL is allowed */
 
 /* One stream of output: of one container in one attempt. Plain data. */
 struct spec_log {
@@ -76,6 +65,7 @@ struct spec_cause {
 	char *text;	    /* a sentence without its full stop */
 	const char *advice; /* static: a sentence on what to do; "" none */
 	bool of_replica;    /* TEXT begins with the name of a replica, and tells of it alone */
+	bool stops;	    /* it is why the pods of a job that runs are being ended */
 };
 
 /* Plain data: filled by the backend that runs it, until it is published. */
@@ -92,12 +82,14 @@ struct spec_job {
 	char *backend;
 	char *namespace;
 	char *queue;
-	char *submitter;  /* user@host; "" unknown */
-	char *submission; /* UUID of the write that made it; "" not ours */
-	bool own;	  /* submitted through a mount with this state directory */
-	bool has_appdef;  /* app.yaml can be read */
-	bool history;	  /* it has left jobs/ */
-	bool suspended;	  /* may come back to life: its output goes on though its state is final */
+	unsigned queue_position; /* in it, where places are told of: 1 is next; 0: not known */
+	char *submitter;	 /* user@host; "" unknown */
+	char *submission;	 /* UUID of the write that made it; "" not ours */
+	bool own;		 /* submitted through a mount with this state directory */
+	bool has_appdef;	 /* app.yaml can be read */
+	bool history;		 /* it has left jobs/ */
+	bool suspended; /* may come back to life: its output goes on though its state is final */
+	bool dropped;	/* of a local job: its output was removed to make room */
 	unsigned retries;
 	unsigned max_retries;
 	int64_t created;
@@ -106,6 +98,8 @@ struct spec_job {
 	struct spec_transitions transitions; /* when each phase began */
 	int64_t changed;     /* of state, reason, message, a replica: the directory's mtime */
 	int64_t stale_since; /* 0: confirmed */
+	uint64_t
+		revision; /* of the store: no two published snapshots of a mount have the same; 0: not published */
 	struct spec_role_status *roles;
 	size_t n_roles;
 	struct spec_replica *replicas;

@@ -148,6 +148,7 @@ static struct json_object *status_tree(const struct spec_job *job)
 	put_text(o, "backend", job->backend);
 	put_text(o, "namespace", job->namespace);
 	put_text(o, "queue", job->queue);
+	put_number(o, "queue_position", (int)min_of(job->queue_position, (unsigned)INT32_MAX), 0);
 	put_text(o, "submitter", job->submitter);
 	spec_tree_number(o, "retries", job->retries);
 	spec_tree_number(o, "max_retries", job->max_retries);
@@ -172,14 +173,24 @@ void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len)
 	spec_yaml_emit(o, STATUS_BLOCK_DEPTH, ret, ret_len);
 }
 
-void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len)
+static void print_json(const struct spec_job *job, int flags, char **ret, size_t *ret_len)
 {
 	cleanup_json struct json_object *o = status_tree(job);
 
-	*ret = text_print("%s\n", json_object_to_json_string_ext(
-					  o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-						     JSON_C_TO_STRING_NOSLASHESCAPE));
+	*ret = text_print("%s\n",
+			  json_object_to_json_string_ext(o,
+							 flags | JSON_C_TO_STRING_NOSLASHESCAPE));
 	*ret_len = strlen(*ret);
+}
+
+void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len)
+{
+	print_json(job, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED, ret, ret_len);
+}
+
+void spec_status_json_line(const struct spec_job *job, char **ret, size_t *ret_len)
+{
+	print_json(job, JSON_C_TO_STRING_PLAIN, ret, ret_len);
 }
 
 void spec_status_replica(const struct spec_job *job, const struct spec_replica *r, char **ret,

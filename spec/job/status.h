@@ -14,6 +14,8 @@ const char *spec_status_state(enum spec_state state);
 
 void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len);
+/* The same on one line, malloc'ed. */
+void spec_status_json_line(const struct spec_job *job, char **ret, size_t *ret_len);
 /* One short paragraph and a newline; empty when there is nothing to say. */
 void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_replica(const struct spec_job *job, const struct spec_replica *r, char **ret,

@@ -184,8 +184,27 @@ static void why_failed(FILE *out, const struct spec_job *job)
 
 /* --- jobs that have not failed --- */
 
+static void put_cause(FILE *out, const struct spec_job *job)
+{
+	if (!job->cause.of_replica)
+		fputs(job->cause.stops		   ? "The job is being stopped: "
+		      : job->suspended		   ? "The job is suspended: "
+		      : job->state == SPEC_RUNNING ? "Not all of the job runs: "
+						   : "The job waits: ",
+		      out);
+	put_end(out, job->cause.text);
+	if (job->queue_position)
+		fprintf(out, " Its place in the queue is %u.", job->queue_position);
+	if (*job->cause.advice)
+		fprintf(out, " %s", job->cause.advice);
+}
+
 static void why_cancelled(FILE *out, const struct spec_job *job)
 {
+	if (job->suspended && *job->cause.reason) {
+		put_cause(out, job);
+		return;
+	}
 	if (job->suspended) {
 		fputs("The job is suspended.", out);
 		if (job->actions & 1u << SPEC_RESUME)
@@ -295,16 +314,6 @@ static void put_loop(FILE *out, const struct spec_replica *r)
 	else
 		fputs(" by itself.", out);
 	put_output(out, r);
-}
-
-static void put_cause(FILE *out, const struct spec_job *job)
-{
-	if (!job->cause.of_replica)
-		fputs(job->state == SPEC_RUNNING ? "Not all of the job runs: " : "The job waits: ",
-		      out);
-	put_end(out, job->cause.text);
-	if (*job->cause.advice)
-		fprintf(out, " %s", job->cause.advice);
 }
 
 static void why_unfinished(FILE *out, const struct spec_job *job)

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "spec/base/mem.h"
-#include "spec/kinds/local.h"
 #include "spec/kinds/manifest.h"
 #include "spec/base/name.h"
 #include "spec/kinds/ready_manifest.h"
@@ -55,7 +54,7 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 	char submission[37];
 	struct spec_manifest_request rq = {
 		.kind = kind,
-		.home = d->home,
+		.home = d->machine.home,
 		.identity = {.namespace = *d->namespace ? d->namespace : "default",
 			     .submission = submission,
 			     .submitter = d->submitter},
@@ -79,9 +78,9 @@ static void free_record(struct spec_record **r)
 	spec_record_free(*r);
 }
 
-/* APP is taken over. */
-static int make_record(const struct spec_dry_run *d, struct spec_app *app, char **ret,
-		       size_t *ret_len)
+/* APP, which is to run in DIR, is taken over. */
+static int make_record(const struct spec_dry_run *d, struct spec_app *app, const char *dir,
+		       char **ret, size_t *ret_len)
 {
 	cleanup(free_record) struct spec_record *r = NULL;
 	cleanup_free char *id = NULL;
@@ -92,7 +91,7 @@ static int make_record(const struct spec_dry_run *d, struct spec_app *app, char 
 		.submission = submission,
 		.submitter = d->submitter,
 		.file = d->file,
-		.work_dir = d->work_dir,
+		.work_dir = dir,
 		.created = d->now,
 	};
 
@@ -118,14 +117,15 @@ static const struct spec_kind *kind_of(const struct spec_yaml *root)
 	scheduler = root->type == SPEC_YAML_MAP ? spec_yaml_get(root, "scheduler") : NULL;
 	if (!scheduler || scheduler->type != SPEC_YAML_SCALAR)
 		return NULL;
-	return spec_kind_find(scheduler->text);
+	return spec_kind_of_scheduler(scheduler->text);
 }
 
 static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root, char **ret,
 		      size_t *ret_len, struct spec_errors *e)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	int err = spec_local_read(root, d->home, &app, e);
+	char *dir cleanup_free = NULL;
+	int err = spec_local_read(root, &d->machine, &app, &dir, e);
 
 	if (err)
 		return err;
@@ -134,7 +134,7 @@ static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root
 				       "is not given: add it to the file, or say for what, as in "
 				       "kxfs --dry-run=%s volcano:NAMESPACE",
 				       d->file);
-	return make_record(d, take_ptr(app), ret, ret_len);
+	return make_record(d, take_ptr(app), dir, ret, ret_len);
 }
 
 int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, char **ret,
@@ -145,7 +145,7 @@ int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, cha
 	int err;
 
 	if (!kind) {
-		err = spec_yaml_parse(text, len, &root, e);
+		err = spec_app_parse(text, len, &root, e);
 		if (!root)
 			return err;
 		kind = kind_of(root);

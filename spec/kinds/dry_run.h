@@ -7,7 +7,7 @@
 #ifndef KXFS_SPEC_KINDS_DRY_RUN_H
 #define KXFS_SPEC_KINDS_DRY_RUN_H
 
-#include "spec/app/app.h"
+#include "spec/kinds/local.h"
 
 /* Plain data. */
 struct spec_dry_run {
@@ -18,8 +18,7 @@ struct spec_dry_run {
 	size_t n_args;
 	const char *file; /* for messages and the record */
 	const char *submitter;
-	const char *home;	  /* NULL: unknown */
-	const char *work_dir;	  /* where local jobs run */
+	struct spec_machine machine;
 	int64_t now;		  /* ns since 1970 */
 	unsigned char random[48]; /* for names and ids */
 };

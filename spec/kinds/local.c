@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading AppDefs of local jobs: by the rules of all kinds, since the same file may go to a cluster tomorrow. */
+/*
+ * Reading AppDefs of local jobs: by the rules of all kinds, since the same file may go to a cluster tomorrow. Their run
+ * options are given by a document alone.
+ */
 #include "spec/kinds/local.h"
 
 #include <errno.h>
 
+#include "spec/base/mem.h"
+#include "spec/base/tree.h"
 #include "spec/kinds/ready_manifest.h"
 
 /* A manifest is no AppDef at all. To list its fields as unknown would only mislead. */
@@ -25,23 +30,115 @@ static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 		name);
 }
 
-int spec_local_read(const struct spec_yaml *root, const char *home, struct spec_app **ret,
-		    struct spec_errors *e)
+/* --- run options --- */
+
+static const struct spec_option options[] = {
+	{.name = "cwd", .type = SPEC_OPTION_TEXT, .help = "directory in which the job runs"},
+	/* What TorchX's scheduler local_cwd has too, and only its defaults can be had here. */
+	{.name = "log_dir", .type = SPEC_OPTION_TEXT},
+	{.name = "prepend_cwd", .type = SPEC_OPTION_BOOL},
+	{.name = "auto_set_cuda_visible_devices", .type = SPEC_OPTION_BOOL},
+	{0},
+};
+
+static int wrong_option(const char *name, const char *text, struct spec_errors *e)
 {
+	char *path cleanup_free = text_print("scheduler_args.%s", name);
+
+	return spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
+}
+
+/* Is NAME for jobs of a cluster? The same file may go to one tomorrow. */
+static bool is_of_cluster(const char *name)
+{
+	const struct spec_kind *kind;
+
+	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
+		if (spec_option_find(kind->options, name))
+			return true;
+	}
+	return streq(name, "namespace");
+}
+
+/* ARGS (JSON text of a map) without what is for jobs of a cluster. */
+static char *own_args(const char *args)
+{
+	struct json_object *all cleanup_json = spec_tree_parse(args);
+	struct json_object *own cleanup_json = spec_tree_map();
+
+	json_object_object_foreach(all, name, value) {
+		if (!is_of_cluster(name))
+			spec_tree_set(own, name, json_object_get(value));
+	}
+	return spec_tree_print(own);
+}
+
+static void refuse_torchx_options(const struct spec_options *o, struct spec_errors *e)
+{
+	const char *log_dir = spec_options_text(o, "log_dir");
+
+	if (log_dir && *log_dir)
+		wrong_option("log_dir",
+			     "can't be chosen: what a job prints is in its directory, as log", e);
+	if (spec_options_bool(o, "prepend_cwd"))
+		wrong_option("prepend_cwd", "is not done here: write ./PROGRAM, or set PATH in env",
+			     e);
+	if (spec_options_bool(o, "auto_set_cuda_visible_devices"))
+		wrong_option("auto_set_cuda_visible_devices",
+			     "is not done here: set CUDA_VISIBLE_DEVICES in env", e);
+}
+
+/* The directory in which APP runs, malloc'ed; NULL: an error was added. */
+static char *choose_dir(const struct spec_app *app, const struct spec_machine *m,
+			struct spec_errors *e)
+{
+	cleanup(spec_options_freep) struct spec_options *o = spec_options_new("local", options);
+	char *args cleanup_free = app->scheduler_args ? own_args(app->scheduler_args) : NULL;
+	char *why cleanup_free = NULL;
+	const char *dir;
+
+	spec_options_merge(o, args, "", e);
+	refuse_torchx_options(o, e);
+	dir = spec_options_text(o, "cwd");
+	if (dir && *dir != '/')
+		wrong_option("cwd", "must be an absolute path", e);
+	else if (dir && m->dir_error)
+		why = m->dir_error(m->data, dir);
+	if (why)
+		wrong_option("cwd", why, e);
+	return e->err ? NULL : text_copy(dir ? dir : m->work_dir);
+}
+
+/* --- the whole --- */
+
+int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
+		    struct spec_app **ret, char **ret_dir, struct spec_errors *e)
+{
+	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	struct spec_app_rules rules;
 
 	if (root->type == SPEC_YAML_MAP && spec_yaml_get(root, "kind") &&
 	    spec_yaml_get(root, "apiVersion"))
 		return refuse_manifest(root, e);
-	spec_kind_app_rules(&rules, NULL, home);
-	return spec_app_read(root, &rules, ret, e);
+	spec_kind_app_rules(&rules, NULL, m->home);
+	if (spec_app_read(root, &rules, &app, e) < 0)
+		return e->err;
+	if (!app->scheduler || streq(app->scheduler, "local"))
+		*ret_dir = choose_dir(app, m, e);
+	else
+		*ret_dir = text_copy(m->work_dir);
+	spec_errors_locate(e, spec_yaml_find, (void *)(uintptr_t)root);
+	if (e->err)
+		return e->err;
+	*ret = take_ptr(app);
+	return 0;
 }
 
-int spec_local_parse(const char *text, size_t len, const char *home, struct spec_app **ret,
-		     struct spec_errors *e)
+int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
+		     struct spec_app **ret, char **ret_dir, struct spec_errors *e)
 {
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
-	int err = spec_yaml_parse(text, len, &root, e);
+	int err = spec_app_parse(text, len, &root, e);
 
-	return root ? spec_local_read(root, home, ret, e) : err;
+	return root ? spec_local_read(root, m, ret, ret_dir, e) : err;
 }

@@ -12,7 +12,8 @@
  *   local.c, dry_run.c   AppDefs that run here, and documents that do not run at all
  *
  * A build (struct spec_build) belongs to the call that makes a manifest; the caller owns the manifest. All of it is
- * pure and has no thread. Errors that come from the kinds have a path; manifest.c finds where it is in the document.
+ * pure and has no thread. Errors that come from the kinds have a path, whose place in the document is looked for in
+ * the end.
  */
 #include "spec/kinds/manifest.h"
 
@@ -36,55 +37,6 @@ void spec_manifest_free(struct spec_manifest *m)
 	free(m->id);
 	free(m->json);
 	free(m);
-}
-
-/* --- where errors are ----------------------------------------------------------------------- */
-
-/* How many bytes of PATH are KEY, as "key", ".key" or "[\"key\"]"; 0: PATH does not begin with it. */
-static size_t match_key(const char *path, const char *key)
-{
-	size_t n = strlen(key);
-
-	if (strncmp(path, "[\"", 2) == 0)
-		return strncmp(path + 2, key, n) == 0 && strncmp(path + 2 + n, "\"]", 2) == 0
-			       ? n + 4
-			       : 0;
-	if (*path == '.')
-		return strncmp(path + 1, key, n) == 0 && strchr(".[", path[1 + n]) ? n + 1 : 0;
-	return strncmp(path, key, n) == 0 && strchr(".[", path[n]) ? n : 0;
-}
-
-/* The node that the first step of *PATH leads to from NODE, *PATH moved behind the step; NULL: none. */
-static const struct spec_yaml *step(const struct spec_yaml *node, const char **path)
-{
-	if (node->type == SPEC_YAML_LIST && **path == '[') {
-		char *end;
-		size_t i = strtoul(*path + 1, &end, 10);
-
-		*path = *end ? end + 1 : end;
-		return i < node->n ? node->v[i] : NULL;
-	}
-	for (size_t i = 0; node->type == SPEC_YAML_MAP && i < node->n; i += 2) {
-		size_t n = match_key(*path, node->v[i]->text);
-
-		if (n > 0) {
-			*path += n;
-			return node->v[i + 1];
-		}
-	}
-	return NULL;
-}
-
-/* The position of PATH in the document, or of the longest part of PATH that the document has. */
-static bool find_position(void *data, const char *path, unsigned *ret_line, unsigned *ret_column)
-{
-	const struct spec_yaml *root = data, *node = root, *next;
-
-	while (*path && (next = step(node, &path)))
-		node = next;
-	*ret_line = node->line;
-	*ret_column = node->column;
-	return node != root;
 }
 
 /* --- building ------------------------------------------------------------------------------- */
@@ -129,7 +81,7 @@ static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, st
 static int build_app(struct spec_build *b, struct spec_options *options)
 {
 	const struct spec_app *app = b->app;
-	uint64_t floor = spec_pods_floor(app);
+	uint64_t floor = spec_pods_floor(b->kind, app);
 
 	spec_options_merge(options, app->scheduler_args, b->identity->namespace, b->errors);
 	spec_options_check(options, b->errors);
@@ -226,12 +178,12 @@ int spec_manifest_make(const char *text, size_t len, const struct spec_manifest_
 		       struct spec_manifest **ret, struct spec_errors *e)
 {
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
-	int err = spec_yaml_parse(text, len, &root, e);
+	int err = spec_app_parse(text, len, &root, e);
 
 	if (!root)
 		return err;
 	err = make(root, text, len, rq, ret, e);
-	spec_errors_locate(e, find_position, root);
+	spec_errors_locate(e, spec_yaml_find, root);
 	return err;
 }
 

@@ -33,6 +33,18 @@ int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, .
 	return spec_errors_add(b->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
+int spec_build_name(struct spec_build *b, const char *controller)
+{
+	b->id = spec_name_job(b->app->name, b->identity->random[0]);
+	if (*b->id >= '0' && *b->id <= '9')
+		return spec_build_refuse(
+			b, "name",
+			"jobs of this name would be called %s: a name that %s makes "
+			"a Service of must begin with a letter",
+			b->id, controller);
+	return 0;
+}
+
 static struct json_object *label(const char *value)
 {
 	char *clean cleanup_free = spec_label_clean(value);
@@ -77,7 +89,7 @@ void spec_pods_init(struct spec_pods *p)
 		text_print("%s://torchx/%s:%s", b->kind->scheduler, b->identity->namespace, b->id);
 
 	p->job_id = variable(JOB_ID, handle);
-	p->rank0 = variable(RANK0_HOST, "localhost");
+	p->rank0 = variable(RANK0_HOST, p->replica_id ? p->rank0_host : "localhost");
 	p->labels = spec_pods_object_labels(p);
 	spec_tree_text(p->labels, "torchx.pytorch.org/version", POD_TORCHX_VERSION);
 	spec_tree_add(p->labels, "torchx.pytorch.org/app-name", label(p->app_name));
@@ -94,6 +106,7 @@ void spec_pods_clear(struct spec_pods *p)
 	json_object_put(p->annotations);
 	json_object_put(p->job_id);
 	json_object_put(p->rank0);
+	json_object_put(p->number);
 }
 
 /* --- the parts of a role's pods --------------------------------------------------------------- */
@@ -409,7 +422,7 @@ static void share_env(struct spec_pod_role *r)
 
 	r->env = new0_n(struct json_object *, env->n);
 	for (size_t i = 0; i < env->n; i++) {
-		if (streq(env->v[i].key, JOB_ID))
+		if (streq(env->v[i].key, JOB_ID) && !spec_name_is_handle(env->v[i].value))
 			r->env[i] = json_object_get(r->pods->job_id);
 		else if (!has_macros(env->v[i].value))
 			r->env[i] = variable(env->v[i].key, env->v[i].value);
@@ -521,7 +534,8 @@ static struct json_object *expand_variable(const struct spec_pair *pair,
 
 /*
  * The user's variables in their order, then TorchX's. One of TorchX's that the user has set too
- * stands where the user put it, with TorchX's value.
+ * stands where the user put it, with TorchX's value; but a handle of TorchX's scheduler kxfs is right. What
+ * others refer to comes before them.
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
@@ -531,6 +545,8 @@ static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 	struct json_object *ret = spec_tree_list(env->n + 4);
 	bool has_job_id = false, has_rank0 = false;
 
+	if (p->number)
+		spec_tree_append(ret, json_object_get(p->number));
 	for (size_t i = 0; i < env->n; i++) {
 		has_job_id |= streq(env->v[i].key, JOB_ID);
 		if (rank0 && streq(env->v[i].key, RANK0_HOST)) {
@@ -554,7 +570,7 @@ static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 static struct json_object *make_spec(struct spec_pod_role *r, unsigned k, const char *name)
 {
 	struct spec_pods *p = r->pods;
-	bool rank0 = r->index == 0 && k == 0;
+	bool rank0 = p->replica_id || (r->index == 0 && k == 0);
 	struct json_object *ret, *container = spec_tree_map(), *containers = spec_tree_list(1);
 	struct spec_macros m = {
 		.app_id = p->build->id,
@@ -565,7 +581,7 @@ static struct json_object *make_spec(struct spec_pod_role *r, unsigned k, const 
 	char replica_id[16];
 
 	snprintf(replica_id, sizeof(replica_id), "%u", k);
-	m.replica_id = replica_id;
+	m.replica_id = p->replica_id ? p->replica_id : replica_id;
 	spec_tree_text(container, "name", name);
 	spec_tree_add(container, "image", json_object_get(r->image));
 	spec_tree_add(container, "command", make_command(r, &m));
@@ -598,7 +614,8 @@ static int set_labels(struct spec_pod_role *r, struct json_object *metadata, uns
 	}
 	json_object_object_foreach(r->labels, key, own)
 		spec_tree_set(labels, key, json_object_get(own));
-	spec_tree_set(labels, "torchx.pytorch.org/replica-id", spec_tree_format("%u", k));
+	if (!r->pods->replica_id)
+		spec_tree_set(labels, "torchx.pytorch.org/replica-id", spec_tree_format("%u", k));
 	spec_tree_set(metadata, "labels", labels);
 	return 0;
 }
@@ -627,7 +644,7 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 
 /* --- size ----------------------------------------------------------------------------------- */
 
-uint64_t spec_pods_floor(const struct spec_app *app)
+uint64_t spec_pods_floor(const struct spec_kind *kind, const struct spec_app *app)
 {
 	uint64_t sum = 0;
 
@@ -644,7 +661,7 @@ uint64_t spec_pods_floor(const struct spec_app *app)
 		for (size_t j = 0; j < r->n_mounts; j++)
 			bytes += strlen(r->mounts[j].src) + strlen(r->mounts[j].dst);
 		bytes += 30 * r->port_map.n;
-		sum += bytes * (uint64_t)r->num_replicas;
+		sum += bytes * (kind->one_template ? 1 : (uint64_t)r->num_replicas);
 	}
 	return sum;
 }

@@ -10,6 +10,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/read.h"
 #include "spec/base/words.h"
+#include "spec/view/kueue_cause.h"
 #include "spec/view/watched.h"
 
 #define WAITS_FOR_ROOM "It starts by itself when there is room."
@@ -469,6 +470,8 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	const struct facts f = {job, view, pods, ctx};
 	struct spec_cause ret = none();
 
+	if (job->suspended && spec_kueue_is_off(ctx))
+		return spec_kueue_cause(job, view, ctx);
 	/* A replica that has failed says more than anything that the others wait for. */
 	if (spec_state_is_final(job->state) || job->state == SPEC_UNKNOWN || job->history ||
 	    spec_job_first_failed(job, NULL))
@@ -479,6 +482,10 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 			ret = make(&no_controller, "no controller has looked at it yet");
 		return ret;
 	}
+	if (*view->queue)
+		ret = spec_kueue_cause(job, view, ctx);
+	if (*ret.reason)
+		return ret;
 	ret = find_unmade(&f);
 	if (!*ret.reason && job->state != SPEC_RUNNING)
 		ret = find_closed(&f);

@@ -6,6 +6,7 @@
 #include "spec/view/state.h"
 
 #include "spec/base/mem.h"
+#include "spec/view/kueue_cause.h"
 
 /* --- before the replicas are known --- */
 
@@ -13,8 +14,11 @@
 static const struct spec_phase *phase_of(const struct spec_job_view *view,
 					 const struct spec_view_context *ctx)
 {
+	/* Kueue suspends what waits in its queue, and nobody has asked for that but where it is off. */
+	bool asked = view->asked || spec_kueue_is_off(ctx);
+
 	for (const struct spec_phase *p = ctx->reader->phases; p->name; p++)
-		if (streq(p->name, view->phase) && (!p->asked || view->asked))
+		if (streq(p->name, view->phase) && (!p->asked || asked))
 			return p;
 	return NULL;
 }
@@ -171,11 +175,13 @@ struct spec_verdict spec_verdict_of(const struct spec_job *job, const struct spe
 	struct spec_verdict v = {.state = state_of(job, view, pods.n > 0, standing)};
 	const struct spec_replica *r = spokesman(job, v.state);
 	bool removed = standing->left && v.state == SPEC_CANCELLED &&
-		       !(phase && spec_state_is_final(phase->state));
+		       !(phase && spec_state_is_final(phase->state) && !phase->suspended);
 
 	v.suspended = phase && phase->suspended && !ctx->history;
 	/* The reason in the object of a job that was removed is what it was waiting for, not why it ended. */
-	if ((*view->reason || *view->message) && !removed)
+	if (v.suspended && spec_kueue_is_off(ctx))
+		explain(&v, "Deactivated", "");
+	else if ((*view->reason || *view->message) && !removed)
 		explain(&v, view->reason, view->message);
 	else if (v.state == SPEC_SUCCEEDED)
 		explain(&v, "Completed", "");

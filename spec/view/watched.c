@@ -10,6 +10,7 @@
 #include "spec/base/line.h"
 #include "spec/base/time.h"
 #include "spec/base/words.h"
+#include "spec/view/kueue.h"
 #include "spec/view/meta.h"
 #include "spec/yaml/yaml.h"
 
@@ -211,6 +212,7 @@ void spec_queue_view_unref(struct spec_queue_view *v)
 	spec_amounts_clear(&v->capability);
 	spec_amounts_clear(&v->allocated);
 	spec_amounts_clear(&v->reserved);
+	spec_local_queue_free(v->local);
 	free(v);
 }
 
@@ -249,7 +251,8 @@ bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_que
 	return streq(a->meta.uid, b->meta.uid) && streq(a->state, b->state) &&
 	       a->weight == b->weight && spec_amounts_equal(&a->capability, &b->capability) &&
 	       spec_amounts_equal(&a->allocated, &b->allocated) &&
-	       spec_amounts_equal(&a->reserved, &b->reserved);
+	       spec_amounts_equal(&a->reserved, &b->reserved) &&
+	       spec_local_queue_same(a->local, b->local);
 }
 
 static void put_amounts(struct json_object *o, const char *key, const struct spec_amounts *a)
@@ -260,11 +263,17 @@ static void put_amounts(struct json_object *o, const char *key, const struct spe
 		spec_tree_set(map, a->v[i].name, spec_tree_string(a->v[i].text));
 }
 
-void spec_queue_view_text(const struct spec_queue_view *v, size_t pending, size_t running,
-			  char **ret, size_t *ret_len)
+void spec_queue_view_text(const struct spec_queue_view *v,
+			  const struct spec_cluster_queue_view *cluster, size_t pending,
+			  size_t running, char **ret, size_t *ret_len)
 {
-	cleanup_json struct json_object *o = spec_tree_map();
+	cleanup_json struct json_object *o = NULL;
 
+	if (v->local) {
+		spec_local_queue_text(v, cluster, pending, running, ret, ret_len);
+		return;
+	}
+	o = spec_tree_map();
 	spec_tree_text(o, "name", v->meta.name);
 	spec_tree_text(o, "state", v->state);
 	spec_tree_number(o, "weight", v->weight);

@@ -6,8 +6,8 @@
  * or 1.2 reader takes for the same value. Pure; a tree belongs to one thread.
  *
  * The folder: yaml.c makes the tree (yaml_input.c prepares its bytes and explains libyaml's errors),
- * yaml_json.c decides what a scalar means and makes a JSON value of a tree, yaml_emit.c writes one. field.h
- * writes structs as JSON and reads them back, by tables of their fields.
+ * yaml_json.c decides what a scalar means and makes a JSON value of a tree, yaml_path.c finds where a path leads,
+ * yaml_emit.c writes a JSON value. field.h writes structs as JSON and reads them back, by tables of their fields.
  */
 #ifndef KXFS_SPEC_YAML_YAML_H
 #define KXFS_SPEC_YAML_YAML_H
@@ -49,6 +49,12 @@ static inline void spec_yaml_freep(struct spec_yaml **root)
 
 /* The value of KEY in map M; NULL when absent. */
 const struct spec_yaml *spec_yaml_get(const struct spec_yaml *m, const char *key);
+
+/*
+ * A spec_errors_find: the position of PATH in the document ROOT, or of the longest part of PATH that it has. False: it
+ * has none of it.
+ */
+bool spec_yaml_find(void *root, const char *path, unsigned *ret_line, unsigned *ret_column);
 
 /*
  * What a scalar is: by YAML 1.2's core schema if it is plain, text otherwise. Numbers are decimal

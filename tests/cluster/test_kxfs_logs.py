@@ -80,14 +80,14 @@ def test_history(kx, world):
     wait_for(lambda: (job.old / "main-0/log").read_text() == "hello\nbye\n", what="its last words")
     assert (job.old / "state").read_text() == "CANCELLED\n" and job.id not in kx.ls("jobs")
     run(["rm", "-r", str(job.old)])
-    assert job.id not in kx.ls("history")
+    assert job.id not in kx.history()
 
 
 def test_deleted_by_others(kx, world):
     job = kx.submit(app(HOLD))
     wait_for(lambda: job.log() == b"begin\n", what="the first line")
     world.kubectl("delete", "jobs.batch.volcano.sh", job.id)
-    wait_for(lambda: job.id in kx.ls("history"), what="the job in the history")
+    wait_for(lambda: job.id in kx.history(), what="the job in the history")
     assert (job.old / "main-0/log").read_text() == "begin\n" and job.id not in kx.ls("jobs")
 
 

@@ -12,6 +12,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static const struct spec_machine machine = {.home = "/var/empty", .work_dir = "/w"};
+
 static void check_bounds(const struct spec_app *app)
 {
 	int64_t replicas = 0;
@@ -32,15 +34,16 @@ static void check_json(const struct spec_app *app)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_app *again = NULL;
-	char *text = spec_app_json(app), *same;
+	char *text = spec_app_json(app), *same, *dir = NULL;
 
 	assert(text);
 	/* all defaults filled in, it may be beyond the bound of files */
 	if (strlen(text) <= SPEC_MAX_FILE) {
-		assert(spec_local_parse(text, strlen(text), NULL, &again, &e) == 0);
+		assert(spec_local_parse(text, strlen(text), &machine, &again, &dir, &e) == 0);
 		same = spec_app_json(again);
 		assert(streq(text, same));
 		free(same);
+		free(dir);
 	}
 	spec_app_free(again);
 	spec_errors_clear(&e);
@@ -51,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_app *app = NULL;
-	int err = spec_local_parse((const char *)data, size, "/var/empty", &app, &e);
+	char *dir = NULL;
+	int err = spec_local_parse((const char *)data, size, &machine, &app, &dir, &e);
 	char *text = spec_errors_text(&e, "file");
 
 	assert(text);
@@ -59,7 +63,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (app) {
 		check_bounds(app);
 		check_json(app);
+		assert(*dir == '/');
 	}
+	free(dir);
 	spec_app_free(app);
 	spec_errors_clear(&e);
 	free(text);

@@ -375,6 +375,10 @@ class Kxfs:
     def ls(self, *names):
         return sorted(os.listdir(self.mnt.joinpath(*names)))
 
+    def history(self):
+        """The jobs of history/; it has a list of them too."""
+        return [name for name in self.ls("history") if name not in ("list", "list.jsonl")]
+
     def write(self, name, text):
         """As cp does: open, write, close; OSError is what close() said."""
         data = text.encode() if isinstance(text, str) else text

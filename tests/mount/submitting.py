@@ -50,7 +50,7 @@ def launched(kx):
     """The ids of all jobs that there are."""
     ids = set(kx.ls("jobs"))
     with contextlib.suppress(FileNotFoundError):
-        ids |= set(kx.ls("history"))
+        ids |= set(kx.history())
     return ids
 
 

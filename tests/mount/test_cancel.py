@@ -97,7 +97,7 @@ def test_all_at_once(kx):
         job.until("RUNNING" if i % 2 else "SUCCEEDED")
     run(f"rm -r {kx.mnt}/jobs/*")
     assert kx.ls("jobs") == []
-    assert kx.ls("history") == sorted(job.id for job in jobs)
+    assert kx.history() == sorted(job.id for job in jobs)
     for i, job in enumerate(jobs):
         expected = "CANCELLED\n" if i % 2 else "SUCCEEDED\n"
         wait_for(lambda: (job.old / "state").read_text() == expected)
@@ -120,7 +120,7 @@ def test_find_all_jobs(kx):
     jobs = [started(kx)[0] for _ in range(3)]
     run(f"find {kx.mnt}/jobs -mindepth 1 -delete")
     assert kx.ls("jobs") == []
-    assert kx.ls("history") == sorted(job.id for job in jobs)
+    assert kx.history() == sorted(job.id for job in jobs)
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -144,7 +144,7 @@ def test_cancel_own_and_all(make_kx, options):
     wait_for(lambda: not alive(pid))
     assert (job.old / "state").read_text() == "CANCELLED\n"
     run(["rm", "-r", str(job.old)])
-    assert kx.ls("history") == []
+    assert kx.history() == []
 
 
 def test_read_only_mount(make_kx):
@@ -167,7 +167,7 @@ def test_job_of_the_same_name_again(kx):
     second = kx.submit(app("true", name="again"), "again.yaml")
     second.finish()
     assert first.id != second.id
-    assert isinstance(second, Job) and kx.ls("history") == [first.id]
+    assert isinstance(second, Job) and kx.history() == [first.id]
 
 
 def test_user_exists():

@@ -44,7 +44,7 @@ def made(kx, name="x.yaml"):
 
 def nothing_runs(kx):
     """No job, and GOOD's program, which would leave a file, was not started."""
-    return kx.ls("jobs") == kx.ls("history") == [] and not (kx.work / "started").exists()
+    return kx.ls("jobs") == kx.history() == [] and not (kx.work / "started").exists()
 
 
 def on_command_line(kx, text, *words):

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Local jobs: real processes, retry policies, exit codes, signals, cancel, big and odd output."""
 
+import contextlib
 import hashlib
+import json
 import os
 import pathlib
+import re
 import resource
 import signal
 import time
 
 import pytest
+import yaml
 from harness import FINAL, alive, app, err_of, python_app, run, sh_role, wait_for
 
 
@@ -74,6 +78,40 @@ except OSError:
     assert "leader True" in lines and "pipe True" in lines
     assert "blocked 0" in lines and "ignored 0" in lines
     assert "no tty" in lines
+
+
+def in_dir(path):
+    return json.dumps({**json.loads(app("pwd")), "scheduler_args": {"cwd": str(path)}}, indent=1)
+
+
+def test_directory_of_a_job(kx, tmp_path):
+    """The run option cwd: programs are started there, whatever the mount's directory is."""
+    tmp_path.chmod(0o755)
+    for place in (tmp_path / "a b ü", tmp_path / "link"):
+        if place.name == "link":
+            place.symlink_to(tmp_path / "a b ü")
+        else:
+            place.mkdir()
+        job = kx.submit(in_dir(place))
+        job.finish()
+        assert os.path.samefile(job.log().decode().strip(), place)
+        assert yaml.safe_load(job.read("manifest.yaml"))["work_dir"] == str(place)
+
+
+@pytest.mark.parametrize("door", ["submit", "dryrun"])
+def test_directory_that_is_none(kx, tmp_path, door):
+    (tmp_path / "file").write_text("")
+    cases = {"work": "must be an absolute path"}
+    for place, why in [(tmp_path / "missing", "No such file or directory: no job can run there"),
+                       (tmp_path / "file", "Not a directory: no job can run there"),
+                       (kx.mnt, "is in the mount, which a job would keep busy: name another directory"),
+                       (kx.mnt / "jobs", "is in the mount, which a job would keep busy: name another directory")]:
+        cases[place] = f"{place}: {why}"
+    for place, why in cases.items():
+        assert err_of(kx.write, f"{door}/x.yaml", in_dir(place)) == "EINVAL"
+        said = kx.read(door, "x.yaml.error")
+        assert re.fullmatch(rf"x.yaml:\d+:\d+: scheduler_args.cwd: {re.escape(why)}\n", said), said
+    assert kx.ls("jobs") == []
 
 
 def test_arguments_are_not_split(kx):
@@ -347,6 +385,37 @@ def test_full_disk(kx):
     assert (replica["reason"], replica["signal"]) == ("OutputLost", signal.SIGPIPE)
     for text in (replica["message"], job.status()["message"], job.read("why"), kx.read(".kxfs", "log")):
         assert "its output can't be written: File too large" in text
+
+
+def test_end_on_a_full_disk(make_kx):
+    """What `wait` has told is true for the next mount too: the room for it was taken when the job was launched."""
+    kx = make_kx(start=False)
+    run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "kxfs-test", str(kx.state)])
+    try:
+        kx.start()
+        jobs = [kx.submit(app("while [ ! -e go ]; do sleep 0.02; done; exit $N", num_replicas=n,
+                              env={"N": "${replica_id}"}))
+                for n in (1, 2, 1)]
+        for job in jobs:
+            job.until("RUNNING")
+        with contextlib.suppress(OSError), open(kx.state / "filler", "wb", buffering=0) as f:
+            while True:
+                f.write(b"x" * 4096)
+        (kx.work / "go").touch()
+        told = [job.read("wait") for job in jobs]
+        assert told == ["SUCCEEDED\n", "FAILED\n", "SUCCEEDED\n"]
+        status = [job.status() for job in jobs]
+        kx.end()
+        os.remove(kx.state / "filler")
+        kx.start()
+        assert [job.read("wait") for job in jobs] == told
+        assert [job.status() for job in jobs] == status
+        assert not list(kx.state.glob("jobs/*/.*"))
+        assert kx.end() == 0
+    finally:
+        if kx.proc:
+            kx.end()
+        run(["umount", "-l", str(kx.state)])
 
 
 def test_many_replicas(kx):

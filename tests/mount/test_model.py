@@ -243,7 +243,7 @@ class Walk:
         for name in model.error:
             assert self.kx.read("submit", f"{name}.error")
         assert set(self.kx.ls("jobs")) == model.jobs
-        assert set(self.kx.ls("history")) == model.history
+        assert set(self.kx.history()) == model.history
 
     def step(self):
         op = self.rng.choices(

@@ -51,7 +51,7 @@ def test_finished_jobs(kx, several, sig):
                  for name, job in several.items() if name != "removed"}
         submit = {name: os.readlink(kx / "submit" / name) if name.endswith(".job")
                   else (kx / "submit" / name).read_bytes() for name in kx.ls("submit")}
-        return files, times, submit, kx.ls("jobs"), kx.ls("history")
+        return files, times, submit, kx.ls("jobs"), kx.history()
 
     before = look()
     kx.restart(sig)

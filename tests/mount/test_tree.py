@@ -41,10 +41,11 @@ def walk(top):
 
 
 def test_root(kx):
-    assert kx.ls() == [".kxfs", "changes", "dryrun", "history", "jobs", "submit"]
+    assert kx.ls() == [".kxfs", "changes", "dryrun", "history", "jobs", "list", "list.jsonl", "submit"]
     assert os.readlink(kx / "changes") == ".kxfs/.live/changes"
     assert kx.ls(".kxfs") == ["help", "info", "log", "metrics"]
-    assert kx.ls("submit") == kx.ls("jobs") == kx.ls("history") == []
+    assert kx.ls("submit") == kx.ls("jobs") == []
+    assert kx.ls("history") == ["list", "list.jsonl"]
 
 
 def test_job_directory(kx, job):
@@ -84,7 +85,7 @@ def test_contents(kx, job, text):
 def test_status(kx, job):
     status = yaml.safe_load(job.read("status"))
     assert list(status) == ["id", "app", "state", "phase", "reason", "message", "backend",
-                            "namespace", "queue", "submitter", "retries", "max_retries", "created",
+                            "namespace", "queue", "queue_position", "submitter", "retries", "max_retries", "created",
                             "started", "finished", "stale_since", "pending_command",
                             "ignored_command", "logs_waiting", "transitions", "roles"]
     # PyYAML makes a datetime of what is a time; the text is what counts.
@@ -125,7 +126,7 @@ def test_info_log_help(kx, job):
         assert re.match(r"^\d{4}-\d\d-\d\dT\S+Z \w+ ", line), line
     text = kx.read(".kxfs", "help")
     for name in JOB_FILES | {"wait", "follow", "logs", "submit", "jobs", "history", "changes",
-                             "metrics", "info"}:
+                             "list", "list.jsonl", "metrics", "info"}:
         assert re.search(rf"\b{re.escape(name)}\b", text), name
 
 
@@ -278,7 +279,7 @@ def test_no_extended_attributes(kx, job):
 def test_history(kx, job):
     log = job.log()
     os.rmdir(job.dir)
-    assert kx.ls("jobs") == [] and kx.ls("history") == [job.id]
+    assert kx.ls("jobs") == [] and kx.history() == [job.id]
     assert set(os.listdir(job.old)) == HISTORY_FILES | {"logs", "main-0", "main-1"}
     assert sorted(os.listdir(job.old / "main-0")) == ["log", "stamped", "state", "status"]
     assert (job.old / "state").read_text() == "SUCCEEDED\n"
@@ -286,7 +287,7 @@ def test_history(kx, job):
     # The verdict's link leads to a job that has left.
     assert not os.path.exists(kx / "submit/tree.yaml.job")
     run(["rm", "-r", str(job.old)])
-    assert kx.ls("history") == []
+    assert kx.history() == []
     assert not any(job.id in path for path in walk(kx.state / "jobs"))
 
 

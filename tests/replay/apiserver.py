@@ -18,6 +18,7 @@ import functools
 import gzip
 import threading
 
+import admission
 import answers
 import faults as fl
 import recordings
@@ -77,6 +78,7 @@ class ApiServer:
         self.passwords = {}  # user -> password
         self.forbidden = []  # what Request.is_ takes, also user=; 403 for these
         self.bookmark_every = 60.0
+        self.date = None  # the server's clock, as the header Date has it; None: the true one
         self.requests = []
         self.connections = set()
         self.n_connections = 0
@@ -293,6 +295,8 @@ class ApiServer:
     def _answer(self, req):
         try:
             self._authorize(req)
+            if req.resource is st.REVIEWS:
+                return self._review(req)
             return self.api.answer(req)
         except replies.Reply as reply:
             return reply
@@ -319,10 +323,23 @@ class ApiServer:
             raise replies.forbidden(req.user, req.verb, req.resource, req.namespace, req.name,
                                     req.subresource)
 
-    @staticmethod
-    def _respond(req, reply):
+    def _review(self, req):
+        """Whether who asks has the right that the review names: as `forbidden` says."""
+        review = admission.decode(req.body)
+        wanted = review["spec"]["resourceAttributes"]
+        asked = Request("", "", "", {})
+        asked.user, asked.verb = req.user, wanted["verb"]
+        asked.namespace, asked.subresource = wanted.get("namespace", ""), wanted.get("subresource", "")
+        asked.resource = next((r for r in self.api.resources
+                               if (r.group, r.plural) == (wanted["group"], wanted["resource"])), None)
+        refused = any(asked.is_(**rule) for rule in list(self.forbidden))
+        return replies.json_reply({**review, "status": {"allowed": not refused}}, 201)
+
+    def _respond(self, req, reply):
         req.code = reply.code
         headers = {"Audit-Id": f"{id(req):x}", "Cache-Control": "no-cache, private", **reply.headers}
+        if self.date:
+            headers["Date"] = self.date
         body = reply.body
         if reply.code == 204:
             headers.pop("Content-Type")

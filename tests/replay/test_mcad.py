@@ -278,14 +278,38 @@ def test_volcano_first(make_mount, server):
     assert info(make_mount(server, source="mcad:test"))["api"] == "workload.codeflare.dev/v1beta1"
 
 
+def test_successor(kx, server, mcad):
+    """MCAD makes way for AppWrapper v1beta2 under a mount: jobs that still are there are read as what they are now,
+    the others are gone, and what is submitted is of the new kind."""
+    job = kx.submit(APP)
+    stays = server.store.find(st.APPWRAPPERS, "test", kx.submit(APP).id).tree()
+    assert info(kx)["api"] == "workload.codeflare.dev/v1beta1"
+    server.uninstall(st.APPWRAPPERS)
+    server.install(st.NEW_APPWRAPPERS)
+    mcad.keep_pods = True
+    server.store.add(st.NEW_APPWRAPPERS, {
+        **stays, "apiVersion": st.NEW_APPWRAPPERS.api_version, "status": {"phase": "Running"},
+        "spec": {"components": [{"template": item["generictemplate"]}
+                                for item in stays["spec"]["resources"]["GenericItems"]]}})
+    server.end_streams("end", verb="watch", resource="appwrappers")
+    harness.wait_for(lambda: info(kx)["api"] == "workload.codeflare.dev/v1beta2" and info(kx)["connected"],
+                     what="the other kind")
+    name = stays["metadata"]["name"]
+    assert kx.ls("jobs") == [name] and job.id in kx.ls("history") + [job.id]
+    assert harness.Job(kx, name).status()["phase"] == "Running"
+    kx.write("submit/new.yaml", APP)
+    made = server.store.find(st.NEW_APPWRAPPERS, "test", kx.job_of("new.yaml").id)
+    assert "components" in made.tree()["spec"]
+
+
 def test_nothing_is_served(said, server):  # noqa: F811
     server.uninstall(st.APPWRAPPERS)
     assert said(source="mcad:test") == (
         "kxfs: the cluster has no appwrappers.workload.codeflare.dev: MCAD is not installed there, or in a version "
         "that does not fit\nIs it the right cluster? Else ask who runs it to install it.\n")
     assert said(source="test") == (
-        "kxfs: the cluster serves neither Volcano's jobs nor AppWrappers\nIs it the right cluster? Else ask who runs "
-        "it to install Volcano or AppWrapper.\n")
+        "kxfs: the cluster serves no Volcano jobs, AppWrappers or JobSets\nIs it the right cluster? Else ask who runs "
+        "it to install Volcano, AppWrapper or JobSet.\n")
 
 
 @pytest.mark.parametrize("source", ["mcad:test", "test"])

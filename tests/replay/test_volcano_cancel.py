@@ -153,7 +153,7 @@ def test_cancelled_by_somebody_else(kx, server, volcano):
     assert waiting.communicate(timeout=harness.LIMIT)[0] == b"CANCELLED\n"
     harness.wait_for(lambda: job.id not in kx.ls("jobs"))
     assert (job.old / "main-0/log").read_bytes() == b"hello\n"
-    assert kx.ls("history") == [job.id]
+    assert kx.history() == [job.id]
 
 
 def test_offline(kx, server, volcano):

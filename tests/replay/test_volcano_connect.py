@@ -183,6 +183,34 @@ def test_plugin_that_fails(secure, make_mount, tmp_path):
     assert kx.ls("jobs") == ["one"]
 
 
+def test_login_while_a_plugin_fails(secure, make_mount, tmp_path):
+    """Who logs in and submits needs not wait until the plugin is asked again by itself; then all goes on."""
+    flag = tmp_path / "bad"
+    command = plugin(tmp_path, f"""\
+        if test -e {flag}; then echo "Session over, run: login again" >&2; exit 7; fi
+        echo '{kubeconfig.plugin_reply(token="second")}'
+        """)
+    secure.tokens["second"] = "tester"
+    kx = make_mount(secure, config=kubeconfig.config(secure, kubeconfig.plugin(command)))
+    flag.touch()
+    del secure.tokens["second"]
+    secure.end_streams("end")
+    harness.wait_for(lambda: "login again" in kx.read(".kxfs", "info"), what="the plugin's words")
+    for name in ("a", "b", "c", "d"):  # whenever the plugin was asked last
+        assert harness.err_of(kx.write, f"submit/{name}.yaml", harness.app("true")) == "EACCES"
+        secure.tokens["second"] = "tester"
+        flag.unlink()
+        kx.write(f"submit/{name}.yaml", harness.app("true"))
+        flag.touch()
+        del secure.tokens["second"]
+        secure.end_streams("end")
+        harness.wait_for(lambda: "login again" in kx.read(".kxfs", "info"), what="the plugin's words")
+    secure.tokens["second"] = "tester"
+    flag.unlink()
+    kx.write("submit/e.yaml", harness.app("true"))
+    goes_on(secure, kx, "three")
+
+
 def test_plugin_that_is_missing(secure, make_mount):
     config = kubeconfig.config(secure, kubeconfig.plugin("/no/such/plugin"))
     assert "/no/such/plugin" in refused(make_mount(secure, config=config, start=False))

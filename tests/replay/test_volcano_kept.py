@@ -23,7 +23,7 @@ def cancelled(kx, volcano, text):
     """One that was removed, and is in the history with all that it has printed."""
     job, _ = printed(kx, volcano, text)
     job.cancel()
-    harness.wait_for(lambda: job.id in kx.ls("history"))
+    harness.wait_for(lambda: job.id in kx.history())
     harness.wait_for(lambda: (kx.state / "jobs" / job.id / "job.json").exists())
     harness.wait_for(lambda: (job.old / "log").read_text().count("\n") == text.count("\n"))
     return job
@@ -54,10 +54,10 @@ def test_history(kx, volcano):
         kx.start()
         assert files(job.old) == before
     harness.run(["rm", "-r", str(job.old)])
-    assert kx.ls("history") == []
+    assert kx.history() == []
     harness.wait_for(lambda: not folder.exists())
     kx.restart()
-    assert kx.ls("history") == [] and kx.ls("jobs") == [later.id]
+    assert kx.history() == [] and kx.ls("jobs") == [later.id]
 
 
 @pytest.mark.waits
@@ -67,8 +67,8 @@ def test_history_keep(make_mount, server, volcano):
     stays, pod = printed(kx, volcano, "stays\n")
     goes, _ = printed(kx, volcano, "goes\n")
     goes.cancel()
-    harness.wait_for(lambda: kx.ls("history") == [goes.id])
-    harness.wait_for(lambda: kx.ls("history") == [], what="it to expire")
+    harness.wait_for(lambda: kx.history() == [goes.id])
+    harness.wait_for(lambda: kx.history() == [], what="it to expire")
     harness.wait_for(lambda: not (kx.state / "jobs" / goes.id).exists())
     volcano.finish(pod)
     stays.finish()
@@ -118,7 +118,7 @@ def test_damaged(kx, volcano, how):
     for job in jobs.values():
         if job.old.exists():
             harness.run(["rm", "-r", str(job.old)])
-    assert kx.ls("history") == []
+    assert kx.history() == []
     again, pod = printed(kx, volcano, "again\n")
     volcano.finish(pod)
     again.finish()
@@ -135,7 +135,7 @@ def check_damaged(name, before, now):
 
 def check_unknown(kx, job, log, how):
     """Nobody can tell what it was; its output is still in its folder, and that is said."""
-    assert job.id not in kx.ls("history")
+    assert job.id not in kx.history()
     if how != "missing":
         assert f"jobs/{job.id}/job.json" in kx.read(".kxfs", "log")
     (kept,) = (kx.state / "jobs" / job.id / "logs").iterdir()

@@ -180,7 +180,7 @@ def test_ends_while_away(kx, server, volcano):
     log.append("lost\n")
     server.store.remove(st.JOBS, "test", job.id)
     server.back()
-    harness.wait_for(lambda: job.id in kx.ls("history"))
+    harness.wait_for(lambda: job.id in kx.history())
     assert (job.old / "main-0/log").read_bytes() == b"before\n"
     harness.wait_for(lambda: job.gap(where=job.old) == 1)
 
@@ -524,7 +524,7 @@ def test_capture_all(server, make_mount):
     harness.wait_for(lambda: (job / "main-0/log").stat().st_size == 6)
     server.store.remove(st.PODS, "test", pod.name)
     server.store.remove(st.JOBS, "test", "theirs")
-    harness.wait_for(lambda: "theirs" in kx.ls("history"))
+    harness.wait_for(lambda: "theirs" in kx.history())
     assert kx.read("history", "theirs", "main-0", "log") == "hello\n"
 
 
@@ -551,6 +551,31 @@ def test_containers(server, make_mount):
     assert [job.log(name=name) for name in ("log", "side.log", "prep.log")] == [
         b"I am main\n", b"I am side\n", b"I am prep\n"]
     assert all("container" in req.query for req in log_requests(server))
+
+
+def test_merged_is_of_the_replicas(server, make_mount):
+    """The merged log has what the replicas' own containers print, and nothing of the others of their pods."""
+    group, pod = others(server, containers=("main", "side"), init=("prep",))
+    logs = {name: server.api.log(pod, name) for name in ("prep", "side", "main")}
+    for name, log in logs.items():
+        log.append(f"I am {name}\n")
+    kx = make_mount(server, options="capture=all")
+    job = harness.Job(kx, "theirs")
+    for name in ("main-0/log", "main-0/side.log", "main-0/prep.log"):
+        harness.wait_for(lambda name=name: (job / name).stat().st_size > 0)
+    logs["side"].append("still here\n")
+    logs["main"].append("and here\n")
+    harness.wait_for(lambda: (job / "main-0/side.log").stat().st_size == 21)
+    merged = "main/0 I am main\nmain/0 and here\n"
+    harness.wait_for(lambda: job.read("log") == merged)
+    for log in logs.values():
+        log.end()
+    server.store.remove(st.PODS, "test", pod.name)
+    server.store.remove(st.JOBS, "test", group.name)
+    harness.wait_for(lambda: "theirs" in kx.ls("history"))
+    assert kx.read("history", "theirs", "log") == merged
+    assert kx.read("history", "theirs", "main-0", "side.log") == "I am side\nstill here\n"
+    assert kx.read("history", "theirs", "main-0", "prep.log") == "I am prep\n"
 
 
 def test_errors_that_come_with_200(server, make_mount):

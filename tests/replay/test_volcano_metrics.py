@@ -55,6 +55,18 @@ def test_lists_and_watches(server, make_mount):
     until(kx, lambda now: now("pods") == 6)
 
 
+@pytest.mark.waits
+def test_server_without_bookmarks(server, make_mount):
+    """That such a server says nothing for a while is no silence."""
+    server.bookmark_every = 1e9
+    kx = make_mount(server)
+    until(kx, lambda now: asked(now, "watch", JOBS, 200) == 1 and asked(now, "watch", "pods", 200) == 1)
+    harness.wait_for(lambda: server.count(verb="watch", resource="pods") == 2, timeout=200, what="the next watch")
+    harness.wait_for(lambda: server.count(verb="watch", resource="jobs") == 2, what="that of the jobs")
+    until(kx, lambda now: asked(now, "watch", JOBS, 200) == 2)
+    assert not Metrics(kx).sum("watch_restarts_total", reason="silent")
+
+
 def test_refused(server, make_mount):
     kx = make_mount(server)
     until(kx, lambda now: asked(now, "watch", JOBS, 200) == 1)

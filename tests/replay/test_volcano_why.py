@@ -158,8 +158,8 @@ def test_queues(server, make_mount):
     server.store.add(st.QUEUES, queue("default"))
     job = server.store.add(st.JOBS, watching.job("one", "Running"))
     server.store.add(st.JOBS, watching.job("two", "Pending"))
+    server.faults.add("slow", amount=100, delay=0.05, verb="list", resource="queues")
     kx = make_mount(server)
-    harness.wait_for(lambda: (kx / "queues").exists(), what="queues/")
     assert kx.ls("queues") == ["default"]
     assert kx.read("queues/default/status") == (
         'name: default\nstate: Open\nweight: 2\ncapability:\n  cpu: "4"\nallocated: {}\nreserved: {}\n'
@@ -184,10 +184,19 @@ def test_own_queue(server, make_mount):
     server.store.add(st.QUEUES, queue("default"))
     server.store.add(st.QUEUES, queue("other"))
     server.forbidden.append({"resource": "queues", "fields": ""})
+    server.faults.add("slow", times=2, amount=100, delay=0.05, verb="list", resource="queues")
     kx = make_mount(server)
-    harness.wait_for(lambda: (kx / "queues").exists(), what="queues/")
     assert kx.ls("queues") == ["default"]
     assert info(kx)["refused"][0]["resource"] == "queues.scheduling.volcano.sh"
+
+
+def test_queues_that_do_not_come(server, make_mount):
+    """The start waits for them, but not for ever."""
+    server.store.add(st.QUEUES, queue("default"))
+    server.store.add(st.JOBS, watching.job("one", "Running"))
+    server.faults.add("silent", verb="list", resource="queues")
+    kx = make_mount(server)
+    assert kx.ls("jobs") == ["one"] and not (kx / "queues").exists()
 
 
 # --- what is forbidden -----------------------------------------------------------------------------

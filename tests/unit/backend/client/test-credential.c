@@ -118,6 +118,7 @@ static int teardown(void **state)
 
 struct ask {
 	unsigned n; /* how many */
+	bool hurry;
 	bool refuse;
 	bool may_help;
 	uint64_t generation; /* in: refused */
@@ -147,6 +148,8 @@ static void ask_now(void *data)
 	struct ask *a = data;
 	unsigned n = a->n;
 
+	if (a->hurry)
+		credential_hurry(cr);
 	if (a->refuse)
 		a->may_help = credential_refused(cr, a->generation);
 	while (n-- > 0)
@@ -395,6 +398,31 @@ static void test_plugin_fails(void **state)
 	a.generation = 1;
 	refuse(&a);
 	assert_string_equal(a.line, "Authorization: Bearer t");
+	/* A second refusal is too soon, but for somebody who waits. */
+	write_plugin(ANSWER("\"token\": \"u\""));
+	refuse(&a);
+	assert_false(a.may_help);
+	a.hurry = true;
+	refuse(&a);
+	assert_true(a.may_help);
+	assert_string_equal(a.line, "Authorization: Bearer u");
+}
+
+/* Somebody who waits has the plugin asked although it failed just now. */
+static void test_plugin_hurried(void **state)
+{
+	struct ask a;
+
+	(void)state;
+	write_plugin("exit 7\n");
+	begin(EXEC);
+	a = ask(1);
+	assert_int_equal(a.err, -EACCES);
+	write_plugin(ANSWER("\"token\": \"t\""));
+	assert_int_equal(ask(1).err, -EACCES);
+	a.hurry = true;
+	ask_all(&a);
+	assert_string_equal(a.line, "Authorization: Bearer t");
 }
 
 static void test_plugin_answers_badly(void **state)
@@ -593,6 +621,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_plugin_cert, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_expired, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_plugin_hurried, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_answers_badly, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_daemon, setup, teardown),

@@ -464,6 +464,49 @@ static void test_backoff(void **state)
 	assert_true(seen == 3 || seen == 4);
 }
 
+static void count_one(void *data)
+{
+	atomic_fetch_add((atomic_uint *)data, 1);
+}
+
+/* The first success after a failure is news, and what waits to be sent again goes at once. */
+static void test_recovered(void **state)
+{
+	call_scope bad = {0}, good = {0}, again = {0}, last = {0};
+	call_scope waits = {.call = {.retry = true, .deadline_ms = 60000}};
+	atomic_uint n = 0;
+
+	(void)state;
+	http_set_recovered(rig.http, count_one, &n);
+	rig_ask_call(&good, "/echo");
+	rig_ask_call(&bad, "/status?status=503&body=no");
+	rig_ask_call(&again, "/echo");
+	rig_ask_call(&last, "/echo");
+	assert_int_equal(atomic_load(&n), 1);
+	rig_send(&waits, "/status?status=503&times=6&id=w"); /* 16 s by itself */
+	while (rig_stats("w").seen < 7) {
+		call_scope more = {0};
+
+		rig_ask_call(&more, "/echo");
+	}
+	rig_wait(&waits);
+	assert_int_equal(waits.status, 200);
+	assert_true(atomic_load(&n) > 1);
+}
+
+/* A user waits: the first attempt has the credential asked for anew. */
+static void test_hurried(void **state)
+{
+	call_scope hurried = {.call = {.retry = true, .hurried = true}}, plain_one = {0};
+
+	(void)state;
+	credentials.hurries = 0;
+	rig_ask_call(&plain_one, "/echo");
+	assert_int_equal(credentials.hurries, 0);
+	rig_ask_call(&hurried, "/status?status=503&times=1&id=h");
+	assert_int_equal(credentials.hurries, 1);
+}
+
 /* However many calls there are, a server in trouble is not asked much more often for it. */
 static void test_budget(void **state)
 {
@@ -516,6 +559,8 @@ int main(void)
 		TEST(nobody_listens),
 		TEST(retry_after),
 		TEST(backoff),
+		TEST(recovered),
+		TEST(hurried),
 		TEST(budget),
 	};
 

@@ -5,7 +5,9 @@
 #include "tests/unit/backend/client/fake_net.h"
 
 #include "backend/base/diag.h"
+#include "backend/base/tally.h"
 #include "backend/client/watch.h"
+#include "spec/base/mem.h"
 
 static struct {
 	struct watch *w;
@@ -13,6 +15,8 @@ static struct {
 	int err;	  /* as told last */
 	char text[256];
 } world;
+
+static struct tally n_ends;
 
 static void tell(const char *word)
 {
@@ -68,6 +72,7 @@ static void begin_with(const char *field)
 		.drop_env = true,
 		.field = field,
 		.optional = field,
+		.ends = &n_ends,
 		.begin = on_begin,
 		.object = on_object,
 		.listed = on_listed,
@@ -316,9 +321,23 @@ static void test_silent(void **state)
 	expect_told("state0 ");
 }
 
+static unsigned n_silent(void)
+{
+	cleanup_free char *text = NULL;
+	size_t len;
+	FILE *out = text_stream(&text, &len);
+
+	tally_print(&n_ends, out, "ends", (const char *const[]){"resource", "reason", NULL});
+	fclose(out);
+	return strstr(text, "silent")
+		       ? (unsigned)strtoul(strchr(strstr(text, "silent"), '}') + 1, NULL, 10)
+		       : 0;
+}
+
 /* A server that has nothing to say, and sends no bookmarks, is not asked every minute for ever. */
 static void test_quiet(void **state)
 {
+	unsigned silent = n_silent();
 	uint64_t begin;
 	size_t sent;
 
@@ -332,9 +351,11 @@ static void test_quiet(void **state)
 	}
 	expect_told("");
 	assert_in_range(fake.n_sent - sent, 6, 18);
+	assert_int_equal(n_silent(), silent);
 	head();
 	assert_int_equal(feed(EVENT("BOOKMARK", OBJECT("", "9"))), 0);
 	fall_silent();
+	assert_int_equal(n_silent(), silent + 1);
 	assert_in_range(request("resourceVersion=9")->call.idle_ms, 61000, 80000);
 }
 
@@ -488,6 +509,40 @@ static void test_backoff(void **state)
 	request("resourceVersion=7");
 }
 
+/* What waits since there was no answer is asked for when the server has answered somebody else, if not too often. */
+static void test_hurried(void **state)
+{
+	(void)state;
+	begin();
+	for (int i = 0; i < 20; i++) {
+		fake_break(request("limit="), -EHOSTUNREACH, false);
+		assert_true(fake_wait(60000));
+	}
+	fake_break(request("limit="), -EHOSTUNREACH, false);
+	watch_hurry(world.w);
+	fake_break(request("limit="), -EHOSTUNREACH, false);
+	watch_hurry(world.w);
+	assert_null(fake.requests);
+	fake_pass(2000);
+	watch_hurry(world.w);
+	fake_answer(request("limit="), 200, PAGE("7", "", ""));
+	watch_hurry(world.w); /* it does not wait */
+	assert_int_equal(world.err, 0);
+	request("watch=true");
+	watch_free(take_ptr(world.w));
+	/* What the server says itself is obeyed. */
+	begin();
+	fake_end(request("limit="),
+		 &(struct http_reply){.status = 503, .wait_ms = 40000, .body = "{}", .text = ""});
+	watch_hurry(world.w);
+	assert_null(fake.requests);
+	watch_free(take_ptr(world.w));
+	begin();
+	fake_answer(request("limit="), 404, "{\"kind\":\"Status\",\"code\":404}");
+	watch_hurry(world.w);
+	assert_null(fake.requests);
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -633,6 +688,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_error_events, teardown),
 		cmocka_unit_test_teardown(test_version_refused, teardown),
 		cmocka_unit_test_teardown(test_backoff, teardown),
+		cmocka_unit_test_teardown(test_hurried, teardown),
 		cmocka_unit_test_teardown(test_refused, teardown),
 		cmocka_unit_test_teardown(test_optional, teardown),
 		cmocka_unit_test_teardown(test_garbage, teardown),

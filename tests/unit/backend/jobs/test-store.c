@@ -93,6 +93,36 @@ static void expect_phase(enum backend_place place, const char *id, const char *p
 	assert_string_equal(job ? job->phase : "none", phase);
 }
 
+/* Every change has a number of its own; the place says the last of its own. */
+static void test_revision(void **state)
+{
+	uint64_t jobs = store_revision(store, BACKEND_JOBS);
+	uint64_t history = store_revision(store, BACKEND_HISTORY);
+	const struct spec_job *first cleanup_job = NULL;
+	const struct spec_job *second cleanup_job = NULL;
+
+	(void)state;
+	put("a", "u1", 1, "one", false);
+	first = store_get(store, BACKEND_JOBS, "a");
+	assert_int_equal(store_revision(store, BACKEND_JOBS), first->revision);
+	assert_true(first->revision > jobs);
+	put("a", "u1", 1, "two", false);
+	second = store_get(store, BACKEND_JOBS, "a");
+	assert_true(second->revision > first->revision);
+	assert_int_equal(store_revision(store, BACKEND_JOBS), second->revision);
+	assert_int_equal(store_revision(store, BACKEND_HISTORY), history);
+	jobs = second->revision;
+
+	put("a", "u1", 1, "three", true);
+	assert_true(store_revision(store, BACKEND_JOBS) > jobs);
+	assert_true(store_revision(store, BACKEND_HISTORY) > history);
+	jobs = store_revision(store, BACKEND_JOBS);
+	history = store_revision(store, BACKEND_HISTORY);
+	store_remove(store, "u1");
+	assert_true(store_revision(store, BACKEND_HISTORY) > history);
+	assert_int_equal(store_revision(store, BACKEND_JOBS), jobs);
+}
+
 static void test_life_of_a_job(void **state)
 {
 	const struct spec_job *old cleanup_job = NULL;
@@ -221,6 +251,7 @@ int main(void)
 #define store_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		store_test(test_life_of_a_job),
+		store_test(test_revision),
 		store_test(test_order),
 		store_test(test_same_id),
 		store_test(test_readers),

@@ -180,6 +180,8 @@ static inline void rig_start(const char *jobs, const char *pods)
 	rig_new();
 	rig_list("jobs?limit", jobs);
 	rig_list("pods?limit", pods);
+	assert_false(rig.b->started.over); /* it waits for the queues */
+	rig_list("queues?limit", "");
 	assert_true(rig.b->started.over);
 	assert_int_equal(rig.b->started.err, 0);
 }

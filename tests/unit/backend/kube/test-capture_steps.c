@@ -556,55 +556,106 @@ static int bytes_unwritten(struct http_request *rq, const char *text)
 	return err;
 }
 
-/* A disk that stands still costs the stream of a log that prints much, for as long as it does, and no other. */
-static void test_slow_disk(void **state)
+/* A line of LINE bytes. malloc'ed. */
+static char *long_line(void)
 {
 	char *line = malloc(LINE + 1);
-	struct capture_log *slow, *other;
-	struct http_request *rq;
-	size_t n_sent, len, lines = 0;
-	cleanup_free char *said = NULL;
 
-	(void)state;
 	assert_non_null(line);
 	memset(line, 'x', LINE);
 	memcpy(line, T("01"), strlen(T("01")));
 	line[LINE - 1] = '\n';
 	line[LINE] = '\0';
+	return line;
+}
+
+/* A log that prints much and another are followed. *RET_OTHER is the stream of that, the result that of the first. */
+static struct http_request *follow_two(struct capture_log *ret[2], struct http_request **ret_other)
+{
+	struct http_request *rq;
+
 	start(false);
-	slow = rig.f;
+	ret[0] = rig.f;
 	head(fake_find("follow"));
 	rq = fake.requests;
 	assert_int_equal(output_log_begin(rig.job, "other", "a/1 "), 0);
 	begin((struct capture_log_config){.key = "other"});
-	other = rig.f;
-	head(rq->next);
+	ret[1] = rig.f;
+	*ret_other = rq->next;
+	head(*ret_other);
+	return rq;
+}
+
+static void end_two(struct capture_log *const logs[2], size_t size, const char *other)
+{
+	capture_log_stop(logs[0]);
+	capture_log_stop(logs[1]);
+	rig.f = NULL;
+	fake_run();
+	output_log_end(rig.job, "other", NULL, NULL);
+	assert_int_equal(size_of("log"), size);
+	assert_int_equal(size_of("other"), strlen(other));
+	assert_int_equal(rig.gaps, 0);
+}
+
+/* A disk that stands still slows the stream of a log that prints much, for as long as it does, and no other. */
+static void test_slow_disk(void **state)
+{
+	cleanup_free char *line = long_line();
+	struct http_request *rq, *other;
+	struct capture_log *logs[2];
+	size_t lines = 0;
+
+	(void)state;
+	rq = follow_two(logs, &other);
+	for (int i = 0; i < 3; i++) {
+		size_t before = lines;
+
+		while (!rq->paused) {
+			assert_int_equal(bytes_unwritten(rq, line), 0);
+			assert_true(++lines < before + 1000);
+		}
+		assert_in_range(lines - before, 16, 64);
+		assert_int_equal(bytes_unwritten(other, T("02") "one\n"), 0);
+		assert_false(other->paused);
+		assert_true(rq->paused);
+		fake_run();
+		fake_pass(100);
+		assert_false(rq->paused);
+	}
+	assert_int_equal(fake.n_sent, 2);
+	end_two(logs, lines * (LINE - strlen(T("01"))), "one\none\none\n");
+}
+
+/* The same, where no more streams can be slowed: it is ended, and asked for again on a connection of its own. */
+static void test_slow_disk_for_many(void **state)
+{
+	cleanup_free char *line = long_line();
+	struct http_request *rq, *other;
+	struct capture_log *logs[2];
+	size_t len, lines = 0;
+	cleanup_free char *said = NULL;
+
+	(void)state;
+	fake.never_pauses = true;
+	rq = follow_two(logs, &other);
 	while (bytes_unwritten(rq, line) == 0)
 		assert_true(++lines < 1000);
 	assert_in_range(lines, 16, 64);
-	n_sent = fake.n_sent;
 	fake_end(rq, &(struct http_reply){.err = -ENOBUFS});
 	said = diag_text(&len);
 	assert_non_null(strstr(said, "output of pod, container main: the disk does not keep up"));
-	assert_int_equal(bytes_unwritten(fake.requests, T("02") "one\n"), 0);
-	assert_int_equal(bytes_unwritten(fake.requests, T("03") "two\n"), 0);
-	assert_int_equal(fake.n_sent, n_sent); /* it is not asked for what can't be taken */
+	assert_int_equal(bytes_unwritten(other, T("02") "one\n"), 0);
+	assert_int_equal(fake.n_sent, 2); /* it is not asked for what can't be taken */
 	fake_run();
-	assert_int_equal(fake.n_sent, n_sent + 1);
-	rq = fake.requests->next;
+	assert_int_equal(fake.n_sent, 3);
+	rq = other->next;
+	assert_true(rq->call.alone);
 	head(rq);
 	for (size_t i = 0; i < lines; i++)
 		bytes(rq, line);
 	bytes(rq, T("04") "end\n");
-	capture_log_stop(slow);
-	capture_log_stop(other);
-	rig.f = NULL;
-	fake_run();
-	output_log_end(rig.job, "other", NULL, NULL);
-	assert_int_equal(size_of("log"), lines * (LINE - strlen(T("01"))) + strlen("end\n"));
-	assert_int_equal(size_of("other"), strlen("one\ntwo\n"));
-	assert_int_equal(rig.gaps, 0);
-	free(line);
+	end_two(logs, lines * (LINE - strlen(T("01"))) + strlen("end\n"), "one\n");
 }
 
 /* A disk that takes nothing: it is tried again, what came meanwhile is asked for again, and that is said once. */
@@ -801,6 +852,131 @@ static void test_much_before_answer(void **state)
 	holds("one\ntwo\n");
 }
 
+/* --- whether the container runs again --- */
+
+static void wait_for_request(void)
+{
+	while (!fake.requests)
+		assert_true(fake_wait(60000));
+}
+
+/* Two lines of a run are known, and its stream has broken. */
+static void broken_after_two(struct capture_log_config config)
+{
+	begin(config);
+	head(fake_find("follow=true"));
+	bytes(fake_find("follow=true"), T("01") "one\n" T("02") "two\n");
+	if (config.reruns)
+		answer(fake_find(QUESTION), 400, "{}");
+	fake_break(request("follow=true"), -EIO, true);
+	wait_for_request();
+}
+
+/*
+ * The container runs again, and no news says so. Whatever is answered to the question for the run before, but that
+ * there is none, is no proof that the newest stream is this run's: of which later lines would be lost, and the others
+ * be mixed into its log.
+ */
+static void test_run_before(void **state)
+{
+	static const char *const texts[] = {
+		"unable to retrieve container logs for containerd://0123456789abcdef",
+		T("01") "one\n", /* an end that comes too early */
+		T("01") "on",
+	};
+
+	for (size_t i = 0; i < array_size(texts); i++) {
+		if (i > 0)
+			assert_int_equal(setup(state), 0);
+		broken_after_two((struct capture_log_config){});
+		for (int k = 0; k < 3; k++) {
+			answer(request("follow=true"), 200, T("04") "next\n");
+			answer(request("previous=true"), 200, texts[i]);
+			holds("one\ntwo\n");
+			wait_for_request();
+		}
+		answer(request("follow=true"), 200, T("04") "next\n");
+		answer(request("previous=true"), 200,
+		       T("01") "one\n" T("02") "two\n" T("03") "three\n");
+		assert_int_equal(rig.done, 1);
+		assert_int_equal(rig.err, 0);
+		assert_int_equal(rig.gaps, 0);
+		holds("one\ntwo\nthree\n");
+		if (i + 1 < array_size(texts))
+			assert_int_equal(teardown(state), 0);
+	}
+}
+
+/* It has ended, says the pod's status, which is late: the container runs again. */
+static void test_run_before_ended(void **state)
+{
+	(void)state;
+	broken_after_two((struct capture_log_config){.reruns = true, .started = STARTED});
+	ended(CAPTURE_LAST);
+	answer(request("timestamps=true"), 200, T("04") "next\n");
+	answer(request("previous=true"), 200, T("01") "one\n" T("02") "two\n" T("03") "three\n");
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+	assert_int_equal(rig.gaps, 0);
+	holds("one\ntwo\nthree\n");
+}
+
+/*
+ * A run came before the newest, and it is not this one, which is the first: maybe two have begun since. The pod's
+ * status will say how this one's can be had, and until then nothing is taken from another.
+ */
+static void test_runs_after_first(void **state)
+{
+	static const enum capture_end ends[] = {CAPTURE_PREVIOUS, CAPTURE_GONE};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(ends); i++) {
+		if (i > 0)
+			assert_int_equal(setup(state), 0);
+		broken_after_two((struct capture_log_config){});
+		answer(request("follow=true"), 200, T("05") "third\n");
+		for (int k = 0; k < 3; k++) {
+			answer(request("previous=true"), 200, T("04") "second\n");
+			holds("one\ntwo\n");
+			if (k < 2)
+				wait_for_request();
+		}
+		ended(ends[i]);
+		fake_pass(100);
+		if (ends[i] == CAPTURE_PREVIOUS) {
+			/* It is, but its beginning was rotated away. */
+			answer(request("previous=true"), 200, T("03") "three\n");
+			answer(request("previous=true"), 200, T("03") "three\n");
+			assert_int_equal(rig.gaps, 1);
+			holds("one\ntwo\nthree\n");
+		}
+		assert_int_equal(rig.done, 1);
+		assert_int_equal(rig.err, ends[i] == CAPTURE_GONE ? -ENOENT : 0);
+		if (i + 1 < array_size(ends))
+			assert_int_equal(teardown(state), 0);
+	}
+}
+
+/*
+ * No run came before the newest: so the end that is known was rotated away, and what is newer is taken. After a
+ * refusal that is asked again, since the container may have been run again meanwhile.
+ */
+static void test_rotated(void **state)
+{
+	(void)state;
+	broken_after_two((struct capture_log_config){});
+	answer(request("follow=true"), 200, T("04") "four\n");
+	refuse(request("previous=true"), 400);
+	refuse(request("follow=true"), 500);
+	wait_for_request();
+	answer(request("follow=true"), 200, T("04") "four\n");
+	refuse(request("previous=true"), 400);
+	head(request("follow=true"));
+	bytes(fake.requests, T("04") "four\n");
+	holds("one\ntwo\nfour\n");
+	assert_int_equal(rig.gaps, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -822,6 +998,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_disk_for_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_next_run, setup, teardown),
@@ -832,6 +1009,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_news_of_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_before_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_much_before_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_run_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_run_before_ended, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_runs_after_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rotated, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,8 +71,9 @@ static const struct {
 	{"kxfs lokal: /mnt/kx", "lokal:: unknown backend; did you mean local: ?"},
 	{"kxfs local /mnt/kx", "local: unknown backend; did you mean local: ?"},
 	{"kxfs slurm:training /mnt/kx",
-	 "slurm:training: unknown backend 'slurm'; backends are volcano:, mcad:, appwrapper: and "
-	 "local:"},
+	 "slurm:training: unknown backend 'slurm'; backends are volcano:, mcad:, appwrapper:, "
+	 "jobset: and local:"},
+	{"kxfs --list-sources local:", "local:: too many words; kxfs --list-sources [OPTIONS]"},
 	/* flags */
 	{"kxfs -x local: /mnt/kx", "-x: unknown option; kxfs --help lists all"},
 	{"kxfs local: /mnt/kx -o", "-o needs a value"},
@@ -101,6 +102,10 @@ static const struct {
 	 "lists all"},
 	{"kxfs --dry-run=f local: more",
 	 "more: too many words; kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
+	{"kxfs doctor volcano:a b", "b: too many words; kxfs doctor [OPTIONS] [SOURCE]"},
+	{"kxfs doctor /mnt/kx",
+	 "/mnt/kx: is no SOURCE, and doctor is a command; to mount a namespace that is called "
+	 "doctor, name its backend: kxfs volcano:doctor /mnt/kx"},
 	{"kxfs --dry-run=f -o queue volcano:", "-o queue needs a value: queue=VALUE"},
 	{"kxfs --dry-run=f -o queue=q mcad:",
 	 "-o queue: mcad has no such run option; it has service_account, image_repo, image_secret, "
@@ -315,6 +320,27 @@ static void test_dry_run(void **state)
 	options_clear(&o);
 }
 
+static void test_doctor(void **state)
+{
+	struct options o;
+
+	(void)state;
+	assert_parsed("kxfs doctor", &o);
+	assert_int_equal(o.action, OPTIONS_DOCTOR);
+	assert_string_equal(o.namespace, "");
+	options_clear(&o);
+	assert_parsed("kxfs doctor -o as=ada ctx/training", &o);
+	assert_int_equal(o.action, OPTIONS_DOCTOR);
+	assert_string_equal(o.context, "ctx");
+	assert_string_equal(o.namespace, "training");
+	assert_string_equal(o.as, "ada");
+	options_clear(&o);
+	assert_parsed("kxfs volcano:doctor /mnt/kx", &o);
+	assert_int_equal(o.action, OPTIONS_MOUNT);
+	assert_string_equal(o.namespace, "doctor");
+	options_clear(&o);
+}
+
 static void test_help_text(void **state)
 {
 	cleanup_free char *text = NULL;
@@ -341,6 +367,7 @@ int main(void)
 		cmocka_unit_test(test_debug_wins), cmocka_unit_test(test_last_wins),
 		cmocka_unit_test(test_generic),	   cmocka_unit_test(test_help_and_version),
 		cmocka_unit_test(test_help_text),  cmocka_unit_test(test_dry_run),
+		cmocka_unit_test(test_doctor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

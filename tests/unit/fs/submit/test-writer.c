@@ -28,20 +28,6 @@ static void test_tgid(void **state)
 	assert_int_equal(writer_parse_tgid("Tgid:\t99999999999999999999999\n"), 0);
 }
 
-static void test_killed(void **state)
-{
-	(void)state;
-	assert_true(writer_parse_killed("7 (cp) R 1 7 7 0 -1 4195328 95 0 0 0 0 0"));
-	assert_false(writer_parse_killed("7 (cp) R 1 7 7 0 -1 4194304 95 0 0 0 0 0"));
-	/* A name that looks like more fields. */
-	assert_true(writer_parse_killed("7 (a) R 1 7) R 1 7 7 0 -1 1024 95"));
-	assert_false(writer_parse_killed("7 (a) R 1 7 7 0 -1 1024 95) R 1 7 7 0 -1 0 95"));
-	assert_false(writer_parse_killed(""));
-	assert_false(writer_parse_killed("7 (cp) R 1 7"));
-	assert_false(writer_parse_killed("7 (cp) R 1 7 7 0 -1 "));
-	assert_false(writer_parse_killed("7 (cp) R 1 7 7 0 -1 x1024 9"));
-}
-
 static void test_fdinfo(void **state)
 {
 	struct writer_fd fd;
@@ -88,8 +74,6 @@ static void test_process(void **state)
 	assert_int_equal(pid, getpid());
 	assert_int_equal(writer_process(0), 0);
 	assert_int_equal(writer_process(-1), 0);
-	assert_false(writer_killed(getpid()));
-	assert_false(writer_killed(0));
 }
 
 static void test_holds(void **state)
@@ -123,8 +107,9 @@ static void test_holds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tgid),   cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_fdinfo), cmocka_unit_test(test_process),
+		cmocka_unit_test(test_tgid),
+		cmocka_unit_test(test_fdinfo),
+		cmocka_unit_test(test_process),
 		cmocka_unit_test(test_holds),
 	};
 

@@ -157,6 +157,29 @@ static void test_exec_entry(void **state)
 	assert_true(w->c.exec.provide_cluster_info);
 }
 
+static void test_contexts(void **state)
+{
+	static const char *const expected[] = {"prod/training", "arn:x/y/default", "bare/default",
+					       "late/default", NULL};
+	struct world *w = *state;
+	char **got;
+	size_t n = 0;
+
+	assert_int_equal(merge(w, "/a",
+			       "contexts:\n- {name: prod, context: {namespace: training}}\n"
+			       "- {name: arn:x/y, context: {namespace: ''}}\n- {name: bare}\n"),
+			 0);
+	assert_int_equal(merge(w, "/b", "contexts:\n- {name: late, context: {namespace: [x]}}\n"),
+			 0);
+	got = spec_kubeconfig_contexts(w->k);
+	for (; expected[n]; n++)
+		assert_string_equal(got[n], expected[n]);
+	assert_null(got[n]);
+	while (n > 0)
+		free(got[--n]);
+	free(got);
+}
+
 static void test_merge(void **state)
 {
 	struct world *w = *state;
@@ -481,6 +504,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exec_entry, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_contexts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_merge, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "spec/base/mem.h"
 #include "spec/kinds/kind.h"
 #include "spec/kinds/local.h"
 
@@ -60,6 +61,12 @@ static void test_rules(void **state)
 	check_read(local, NULL, "");
 	check_read(mcad, &spec_mcad, "");
 	check_read(mcad, &spec_appwrapper, "");
+	check_read("name: a\nscheduler: kubernetes_mcad\nroles:\n"
+		   "- {name: r, image: i, entrypoint: e}\n",
+		   &spec_appwrapper, "");
+	check_read("name: a\nscheduler: kubernetes\nroles:\n"
+		   "- {name: r, image: i, entrypoint: e}\n",
+		   &spec_mcad, "2:12: scheduler: is volcano, but jobs are run by mcad here\n");
 	check_read(mcad, &spec_volcano,
 		   "2:12: scheduler: is mcad, but jobs are run by volcano here\n");
 	check_read(local, &spec_mcad, "2:12: scheduler: is local, but jobs are run by mcad here\n");
@@ -75,28 +82,45 @@ static void test_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < array_size(names); i++) {
+		static const struct spec_machine machine = {.work_dir = "/w"};
 		struct spec_errors e = SPEC_ERRORS_INIT;
 		struct spec_app *app = NULL;
-		char document[200];
+		char document[200], *dir = NULL;
 
 		snprintf(document, sizeof(document), text, names[i]);
-		assert_int_equal(spec_local_parse(document, strlen(document), NULL, &app, &e),
+		assert_int_equal(spec_local_parse(document, strlen(document), &machine, &app, &dir,
+						  &e),
 				 i < 2 ? -EINVAL : 0);
+		free(dir);
 		spec_app_free(app);
 		spec_errors_clear(&e);
 	}
 }
 
+/* All but one directory are missing. */
+static char *dir_error(void *data, const char *path)
+{
+	return streq(path, data) ? NULL : text_copy("is missing");
+}
+
+static char there[] = "/there";
+static const struct spec_machine machine = {
+	.work_dir = "/w",
+	.dir_error = dir_error,
+	.data = there,
+};
+
 static void check_local(const char *text, int err, const char *expected)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_app *app = NULL;
-	char *errors;
+	char *errors, *dir = NULL;
 
-	assert_int_equal(spec_local_parse(text, strlen(text), NULL, &app, &e), err);
+	assert_int_equal(spec_local_parse(text, strlen(text), &machine, &app, &dir, &e), err);
 	errors = spec_errors_text(&e, NULL);
 	assert_string_equal(errors, expected);
 	free(errors);
+	free(dir);
 	spec_app_free(app);
 	spec_errors_clear(&e);
 }
@@ -121,13 +145,68 @@ static void test_local(void **state)
 		    "1:1: must be a map, not a list; an AppDef begins with \"name: \"\n");
 }
 
+#define APP "name: a\nroles: [{name: r, image: i, entrypoint: e}]\n"
+
+static void assert_dir(const char *text, const char *wanted)
+{
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app *app = NULL;
+	char *dir = NULL;
+
+	assert_int_equal(spec_local_parse(text, strlen(text), &machine, &app, &dir, &e), 0);
+	assert_string_equal(dir, wanted);
+	free(dir);
+	spec_app_free(app);
+	spec_errors_clear(&e);
+}
+
+/* Where a local job runs: the mount's directory, or its own. Options of clusters do not matter. */
+static void test_dir(void **state)
+{
+	(void)state;
+	assert_dir(APP, "/w");
+	assert_dir(APP "scheduler_args: {cwd: /there}\n", "/there");
+	assert_dir(APP "scheduler_args: {cwd: null}\n", "/w");
+	assert_dir(APP "scheduler: local\nscheduler_args: {cwd: /there, queue: q, namespace: n}\n",
+		   "/there");
+	assert_dir(APP "scheduler: volcano\nscheduler_args: {cwd: /nowhere}\n", "/w");
+	check_local(APP "scheduler_args:\n  cwd: there\n", -EINVAL,
+		    "4:8: scheduler_args.cwd: must be an absolute path\n");
+	check_local(APP "scheduler_args: {cwd: ''}\n", -EINVAL,
+		    "3:23: scheduler_args.cwd: must be an absolute path\n");
+	check_local(APP "scheduler_args: {cwd: [/there]}\n", -EINVAL,
+		    "3:23: scheduler_args.cwd: must be text, but is [ \"\\/there\" ]\n");
+	check_local(APP "scheduler_args: {cwd: /nowhere}\n", -EINVAL,
+		    "3:23: scheduler_args.cwd: is missing\n");
+	check_local(APP "scheduler_args: {cdw: /there}\n", -EINVAL,
+		    "3:23: scheduler_args.cdw: local has no such run option; did you mean cwd?\n");
+}
+
+/* What TorchX's local_cwd is told: that it shall do nothing of it is fine. */
+static void test_torchx_options(void **state)
+{
+	(void)state;
+	assert_dir(APP "scheduler_args: {log_dir: null, prepend_cwd: false,"
+		       " auto_set_cuda_visible_devices: false}\n",
+		   "/w");
+	check_local(
+		APP "scheduler_args:\n  log_dir: /tmp/x\n  prepend_cwd: true\n"
+		    "  auto_set_cuda_visible_devices: true\n",
+		-EINVAL,
+		"4:12: scheduler_args.log_dir: can't be chosen: what a job prints is in its "
+		"directory, as log\n"
+		"5:16: scheduler_args.prepend_cwd: is not done here: write ./PROGRAM, or set PATH "
+		"in env\n"
+		"6:34: scheduler_args.auto_set_cuda_visible_devices: is not done here: set "
+		"CUDA_VISIBLE_DEVICES in env\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_local),
+		cmocka_unit_test(test_table), cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_names), cmocka_unit_test(test_local),
+		cmocka_unit_test(test_dir),   cmocka_unit_test(test_torchx_options),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

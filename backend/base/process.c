@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * /proc/PID/stat: "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ...". See proc(5).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/base/process.h"
+
+/* PF_SIGNALED of the kernel's include/linux/sched.h, which has always been part of FLAGS. */
+#define FLAG_SIGNALED 0x400
+
+int process_parse_stat(const char *text, struct process_stat *ret)
+{
+	/* The name may hold any byte, so the fields after it begin behind the last parenthesis. */
+	const char *p = strrchr(text, ')');
+	char state;
+	int parent;
+	unsigned flags;
+
+	if (!p || sscanf(p + 1, " %c %d %*d %*d %*d %*d %u ", &state, &parent, &flags) != 3)
+		return -EINVAL;
+	*ret = (struct process_stat){
+		.parent = parent,
+		.remains = state == 'Z' || state == 'X',
+		.killed = flags & FLAG_SIGNALED,
+	};
+	return 0;
+}
+
+int process_stat(pid_t pid, struct process_stat *ret)
+{
+	char path[32], text[512];
+	cleanup_fd int fd = -1;
+	ssize_t n;
+
+	if (pid <= 0)
+		return -ESRCH;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return -ESRCH;
+	text[n] = '\0';
+	return process_parse_stat(text, ret) < 0 ? -ESRCH : 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What /proc/PID/stat says of a process or thread. Any thread; nothing waits.
+ */
+#ifndef KXFS_BACKEND_BASE_PROCESS_H
+#define KXFS_BACKEND_BASE_PROCESS_H
+
+#include <sys/types.h>
+
+#include "spec/base/base.h"
+
+struct process_stat {
+	pid_t parent; /* 0: it has none that we can see */
+	bool remains; /* It has ended, and only its parent still has to hear of it. */
+	bool killed;  /* A signal is ending it. */
+};
+
+/* The text of /proc/PID/stat. -EINVAL: it is not one. */
+int process_parse_stat(const char *text, struct process_stat *ret);
+/* Process or thread PID. -ESRCH: there is none, or it can't be seen. */
+int process_stat(pid_t pid, struct process_stat *ret);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All that it takes to ask a server: a loop, the credentials, HTTP. The caller is woken twice: when all is
+ * answered, and when all is stopped.
+ */
+#include "backend/kube/asking.h"
+
+#include <semaphore.h>
+
+struct asking {
+	const struct asking_ops *ops;
+	void *data;
+	struct loop *loop;
+	struct credential *credential;
+	struct http *http;
+	sem_t done; /* posted when all is answered, and when all is stopped */
+};
+
+static void asking_clear(struct asking *a)
+{
+	http_free(a->http);
+	credential_free(a->credential);
+	loop_free(a->loop);
+	sem_destroy(&a->done);
+}
+
+static void begin(void *data)
+{
+	struct asking *a = data;
+
+	a->ops->begin(a->data, a, a->http);
+}
+
+static void on_stopped(void *data)
+{
+	struct asking *a = data;
+
+	sem_post(&a->done);
+}
+
+static void end(void *data)
+{
+	struct asking *a = data;
+
+	a->ops->end(a->data);
+	credential_stop(a->credential);
+	http_stop(a->http, on_stopped, a);
+}
+
+static void await(struct asking *a)
+{
+	while (sem_wait(&a->done) < 0)
+		;
+}
+
+void asking_over(struct asking *a)
+{
+	sem_post(&a->done);
+}
+
+int asking_run(const struct spec_connection *connection, const struct asking_ops *ops, void *data,
+	       char **ret_text)
+{
+	struct asking a cleanup(asking_clear) = {.ops = ops, .data = data};
+	int err;
+
+	sem_init(&a.done, 0, 0);
+	loop_new(&a.loop);
+	err = credential_new(a.loop, connection, &a.credential, ret_text);
+	if (!err)
+		err = http_new(a.loop, connection, a.credential, &a.http, ret_text);
+	if (!err)
+		err = loop_start(a.loop);
+	if (err)
+		return err;
+	loop_post(a.loop, begin, &a);
+	await(&a);
+	loop_post(a.loop, end, &a);
+	await(&a);
+	loop_stop(a.loop);
+	return 0;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a cluster offers a mount, found out by asking for one thing after the other:
+ *
+ *	state    asked                                          ended by         next
+ *	VERSION  /version                                       its reply        SERVED; OVER: nothing can be asked
+ *	SERVED   the list of resources of each kind's API       the last reply   RIGHTS; OVER: there is no kind to mount
+ *	RIGHTS   a review of each verb that the kind needs      the last reply   OVER
+ *	OVER
+ *
+ * Each reply has a deadline, so all of it is bounded.
+ */
+#include <errno.h>
+
+#include "backend/kube/asking.h"
+#include "backend/kube/discover.h"
+#include "backend/kube/requests.h"
+#include "spec/api/refusal.h"
+#include "spec/api/review.h"
+#include "spec/base/mem.h"
+#include "spec/kinds/right.h"
+
+#define DEADLINE_MS 15000
+#define REPLY_MAX   (1u << 20)
+#define CLOCK_S	    3 /* a reply has whole seconds, and was some time under way */
+
+enum state { VERSION, SERVED, RIGHTS, OVER };
+
+struct examine {
+	const struct backend_config *config;
+	void (*fn)(void *data, enum backend_grade grade, const char *text);
+	void *data;
+	struct spec_connection connection;
+	struct asking *asking;
+	struct http *http;
+	enum state state;
+	size_t i, verb; /* which row, and which of its verbs, is asked for */
+	const struct spec_kind *kind;
+	bool missing[array_size(((struct spec_right *)NULL)->verbs)]; /* of the row I */
+	struct http_request *request;
+};
+
+static void printf_like(3, 4)
+	say(const struct examine *e, enum backend_grade grade, const char *fmt, ...)
+{
+	cleanup_free char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = text_vprint(fmt, ap);
+	va_end(ap);
+	e->fn(e->data, grade, text);
+}
+
+static void ask(struct examine *e);
+static size_t right_from(const struct examine *e, size_t i);
+
+static void enter(struct examine *e, enum state state)
+{
+	e->state = state;
+	e->i = state == RIGHTS ? right_from(e, 0) : 0;
+	if (state == OVER)
+		asking_over(e->asking);
+	else
+		ask(e);
+}
+
+/* What REPLY to a question about RESOURCE says that is no success. */
+static void say_refused(const struct examine *e, enum backend_grade grade,
+			const struct http_reply *reply, const char *verb, const char *resource)
+{
+	const struct spec_asked asked = {
+		.verb = verb,
+		.resource = resource,
+		.namespace = "",
+		.name = "",
+	};
+	cleanup_free char *text = NULL;
+	int err = request_refusal(reply, &asked, &text);
+
+	say(e, grade, "%s", text ? text : strerror(-err));
+}
+
+/* --- the server: its version and its clock --- */
+
+static void check_clock(const struct examine *e, int64_t theirs)
+{
+	int64_t ahead = theirs - loop_time_ns() / 1000000000;
+
+	if (!theirs)
+		return;
+	if (ahead >= -CLOCK_S && ahead <= CLOCK_S)
+		say(e, BACKEND_FINE, "the clocks of the server and of this machine agree");
+	else
+		say(e, BACKEND_LACKS,
+		    "the server's clock is %lld s %s that of this machine: ages are wrong by as "
+		    "much; set the clock that is wrong",
+		    llabs((long long)ahead), ahead > 0 ? "ahead of" : "behind");
+}
+
+static void version_replied(struct examine *e, const struct http_reply *reply)
+{
+	cleanup_free char *version = NULL;
+
+	if (reply->err || reply->status == 401) {
+		say_refused(e, BACKEND_WRONG, reply, "get", "/version");
+		enter(e, OVER);
+		return;
+	}
+	if (reply->status == 200 && spec_version_reply(reply->body, reply->len, &version) == 0)
+		say(e, BACKEND_FINE, "%s answers: Kubernetes %s", e->connection.server, version);
+	else
+		say(e, BACKEND_LACKS, "%s answers, but does not say its version (%d)",
+		    e->connection.server, reply->status);
+	check_clock(e, reply->date);
+	enter(e, SERVED);
+}
+
+/* --- what it serves --- */
+
+/* What is missing where there is no kind for the mount, and what brings it. */
+static const struct product {
+	const char *source; /* "": any */
+	const char *jobs, *name;
+} products[] = {
+	{"volcano", "Volcano's jobs", "Volcano"},
+	{"mcad", "AppWrappers", "AppWrapper"},
+	{"appwrapper", "AppWrappers of version v1beta2", "AppWrapper"},
+	{"jobset", "JobSets", "JobSet"},
+	{"", "jobs that kxfs knows", "Volcano, AppWrapper or JobSet"},
+};
+
+/* All kinds were asked for. */
+static void served_over(struct examine *e)
+{
+	const struct product *p = products;
+
+	if (e->kind) {
+		enter(e, RIGHTS);
+		return;
+	}
+	while (*p->source && !streq(p->source, e->config->kind))
+		p++;
+	say(e, BACKEND_WRONG,
+	    "the cluster does not serve %s: is it the right cluster? Else ask who runs it to "
+	    "install %s",
+	    p->jobs, p->name);
+	enter(e, OVER);
+}
+
+/* May a mount as CONFIG says be of what ROW serves? */
+static bool is_wanted(const struct examine *e, const struct spec_served *row)
+{
+	const char *wanted = e->config->kind;
+
+	return row->kind &&
+	       (!*wanted || streq(wanted, row->source) || streq(wanted, row->kind->name));
+}
+
+static void served_replied(struct examine *e, const struct http_reply *reply)
+{
+	const struct spec_served *row = spec_served_at("", e->i);
+
+	if (reply->err) {
+		say_refused(e, BACKEND_WRONG, reply, "get", row->api_version);
+		enter(e, OVER);
+		return;
+	}
+	if (reply->status == 200 || (reply->status == 403 && is_wanted(e, row))) {
+		say(e, BACKEND_FINE, "%s of %s %s%s", row->plural, row->api_version,
+		    reply->status == 200 ? "are served" : "may be served: it does not say",
+		    row->kind ? "" : ", which kxfs does not know");
+		if (!e->kind && is_wanted(e, row))
+			e->kind = row->kind;
+	}
+	e->i++;
+	if (spec_served_at("", e->i))
+		ask(e);
+	else
+		served_over(e);
+}
+
+/* --- the rights --- */
+
+static char *words(const struct spec_right *right, const bool *only)
+{
+	char *text = text_copy("");
+
+	for (size_t i = 0; i < array_size(right->verbs) && right->verbs[i]; i++)
+		if (!only || only[i])
+			text_set(&text, "%s%s%s", text, *text ? ", " : "", right->verbs[i]);
+	return text;
+}
+
+static void say_right(const struct examine *e, const struct spec_right *right)
+{
+	cleanup_free char *all = words(right, NULL), *missing = words(right, e->missing);
+	cleanup_free char *resource =
+		text_print("%s%s%s", right->resource, *right->group ? "." : "", right->group);
+
+	if (!*missing)
+		say(e, BACKEND_FINE, "%s: %s", resource, all);
+	else if (right->cost)
+		say(e, BACKEND_LACKS, "%s: may not %s: %s", resource, missing, right->cost);
+	else
+		say(e, BACKEND_WRONG,
+		    "%s: may not %s, which each mount needs: check the namespace, or ask who runs "
+		    "the cluster for the rights of rbac.yaml",
+		    resource, missing);
+}
+
+/* The first row from I on that is about jobs of the kind. */
+static size_t right_from(const struct examine *e, size_t i)
+{
+	while (spec_right_at(i) && !spec_right_is_for(spec_right_at(i), e->kind))
+		i++;
+	return i;
+}
+
+static void right_replied(struct examine *e, const struct http_reply *reply)
+{
+	const struct spec_right *right = spec_right_at(e->i);
+	bool allowed = false;
+
+	if (reply->err || reply->status / 100 != 2 ||
+	    spec_review_reply(reply->body, reply->len, &allowed) < 0) {
+		say(e, BACKEND_LACKS, "the server does not say which rights there are (%s)",
+		    reply->err ? reply->text : "the review of rights is refused");
+		enter(e, OVER);
+		return;
+	}
+	e->missing[e->verb++] = !allowed;
+	if (e->verb == array_size(right->verbs) || !right->verbs[e->verb]) {
+		say_right(e, right);
+		memset(e->missing, 0, sizeof(e->missing));
+		e->i = right_from(e, e->i + 1);
+		e->verb = 0;
+	}
+	if (spec_right_at(e->i))
+		ask(e);
+	else
+		enter(e, OVER);
+}
+
+/* --- one question after the other --- */
+
+static void on_reply(void *data, const struct http_reply *reply)
+{
+	struct examine *e = data;
+
+	e->request = NULL;
+	switch (e->state) {
+	case VERSION:
+		version_replied(e, reply);
+		break;
+	case SERVED:
+		served_replied(e, reply);
+		break;
+	case RIGHTS:
+		right_replied(e, reply);
+		break;
+	case OVER:
+		break;
+	}
+}
+
+static char *path_of(const struct examine *e)
+{
+	switch (e->state) {
+	case VERSION:
+		return text_copy("/version");
+	case SERVED:
+		return text_print("/apis/%s", spec_served_at("", e->i)->api_version);
+	default:
+		return text_copy(SPEC_REVIEW_PATH);
+	}
+}
+
+static void ask(struct examine *e)
+{
+	cleanup_free char *path = path_of(e), *body = NULL;
+	struct http_call call = {
+		.method = HTTP_GET,
+		.path = path,
+		.deadline_ms = DEADLINE_MS,
+		.max_body = REPLY_MAX,
+		.retry = e->state != VERSION, /* that it is away is said at once */
+		.done = on_reply,
+		.data = e,
+	};
+
+	if (e->state == RIGHTS) {
+		const struct spec_right *right = spec_right_at(e->i);
+
+		body = spec_review_ask(right->group, right->resource, right->verbs[e->verb],
+				       right->cluster ? "" : e->connection.namespace);
+		call.method = HTTP_POST;
+		call.body = body;
+		call.len = strlen(body);
+	}
+	e->request = http_send(e->http, &call);
+}
+
+static void examine_begin(void *data, struct asking *a, struct http *http)
+{
+	struct examine *e = data;
+
+	e->asking = a;
+	e->http = http;
+	enter(e, VERSION);
+}
+
+static void examine_end(void *data)
+{
+	struct examine *e = data;
+
+	if (e->request)
+		http_cancel(e->request);
+}
+
+/* --- the connection --- */
+
+static const char *credential_words(const struct spec_connection *c)
+{
+	return c->exec.command		       ? "a credential plugin"
+	       : *c->token_file || *c->token   ? "a token"
+	       : *c->user		       ? "a user and a password"
+	       : *c->cert_pem || *c->cert_file ? "a client certificate"
+					       : "no credentials";
+}
+
+void backend_examine(const struct backend_config *config,
+		     void (*fn)(void *data, enum backend_grade grade, const char *text), void *data)
+{
+	static const struct asking_ops ops = {.begin = examine_begin, .end = examine_end};
+	struct examine e = {.config = config, .fn = fn, .data = data};
+	cleanup_free char *text = NULL;
+	int err = discover_connection(config, &e.connection, &text);
+
+	if (!err) {
+		say(&e, BACKEND_FINE, "context %s, namespace %s, as%s%s with %s",
+		    *e.connection.context ? e.connection.context : "(of this pod)",
+		    e.connection.namespace, *e.connection.as ? " " : " its user", e.connection.as,
+		    credential_words(&e.connection));
+		err = asking_run(&e.connection, &ops, &e, &text);
+	}
+	if (err)
+		say(&e, BACKEND_WRONG, "%s", text ? text : strerror(-err));
+	spec_connection_clear(&e.connection);
+}

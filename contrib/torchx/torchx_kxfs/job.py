@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""One job of a mount: its status, its end, its replicas. A job is in jobs/, later perhaps in history/, and is read in
+the same way in both."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+
+from torchx_kxfs.mount import KxfsError, Mount
+
+FINAL = ("SUCCEEDED", "FAILED", "CANCELLED")
+
+
+class Job:
+    def __init__(self, mount: Mount, path: pathlib.Path) -> None:
+        self.mount = mount
+        self.path = path
+
+    @property
+    def is_listed(self) -> bool:
+        """Is it in jobs/, not in history/?"""
+        return self.path.parent.name == "jobs"
+
+    def status(self) -> dict[str, Any]:
+        """status.json; kxfs-layout(5) describes it."""
+        found: dict[str, Any] = json.loads((self.path / "status.json").read_text(encoding="utf-8"))
+        return found
+
+    def why(self) -> str:
+        """Why it does not run, or has failed, in words; "" if there is nothing to say."""
+        return (self.path / "why").read_text(encoding="utf-8").strip()
+
+    def document(self) -> dict[str, Any]:
+        """The AppDef that it was made from, all scalars as text; empty if that is not known or is a manifest."""
+        try:
+            text = (self.path / "app.yaml").read_text(encoding="utf-8")
+            found = yaml.load(text, Loader=yaml.BaseLoader)
+        except (FileNotFoundError, yaml.YAMLError):
+            return {}
+        return found if isinstance(found, dict) and isinstance(found.get("roles"), list) else {}
+
+    def remove(self) -> None:
+        """Cancel it; or take it out of the history for good, if it is there."""
+        try:
+            os.rmdir(self.path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise self._refused("remove", error) from error
+
+    def actions(self) -> list[str]:
+        """The words that its ctl takes now."""
+        with contextlib.suppress(FileNotFoundError):
+            return (self.path / "ctl").read_text().split()
+        return []
+
+    def control(self, word: str) -> None:
+        """Write WORD to its ctl."""
+        try:
+            (self.path / "ctl").write_text(word)
+        except OSError as error:
+            raise self._refused(word, error) from error
+
+    def replica(self, role: str, k: int) -> pathlib.Path:
+        """The directory of replica K of ROLE."""
+        taken: dict[str, str] = {}
+        for number, known in enumerate(self.status()["roles"]):
+            directory = _directory(known["name"])
+            if directory in taken:
+                directory = f"{directory}~{number}"
+            taken[directory] = known["name"]
+            if known["name"] != role:
+                continue
+            ids = [replica["id"] for replica in known["replicas"]]
+            if k in ids:
+                return self.path / f"{directory}-{k}"
+            raise ValueError(f"{self.path.name} has no replica {k} of the role {role}, only {_list(ids)}")
+        raise ValueError(f"{self.path.name} has no role {role}, only {_list(taken.values())}")
+
+    def _refused(self, verb: str, error: OSError) -> KxfsError:
+        return KxfsError(f"{verb} {self.path}: {error.strerror}; {self.mount.path}/.kxfs/log says why")
+
+
+def find_job(mounts: Iterable[Mount], ident: str) -> Job | None:
+    """The job with this id in the first of MOUNTS that has it."""
+    if "/" in ident or ident.startswith("."):
+        return None
+    for mount in mounts:
+        for place in ("jobs", "history"):
+            path = mount.path / place / ident
+            if path.is_dir():
+                return Job(mount, path)
+    return None
+
+
+def _directory(role: str) -> str:
+    """What the directories of a role's replicas begin with: kxfs-layout(5), Replicas."""
+    if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", role):
+        return role
+    return re.sub(r"[^a-z0-9-]", "", role.lower()).strip("-") or "role"
+
+
+def _list(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values)) or "none yet"

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""Which mounts of kxfs there are, and which one is meant."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import json
+import os
+import pathlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+VARIABLE = "KXFS_MOUNT"
+MOUNTINFO = "/proc/self/mountinfo"
+
+
+class KxfsError(RuntimeError):
+    """What the user reads: what is wrong, and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Mount:
+    """A mount that answers."""
+
+    path: pathlib.Path
+    backend: str
+
+    @property
+    def is_local(self) -> bool:
+        """Do jobs run as processes of this machine?"""
+        return self.backend == "local"
+
+    def statuses(self) -> list[dict[str, Any]]:
+        """status.json of each job in jobs/."""
+        lines = (self.path / "list.jsonl").read_text(encoding="utf-8").split("\n")
+        return [json.loads(line) for line in lines if line]
+
+
+def open_mount(path: str | os.PathLike[str]) -> Mount:
+    """The mount at PATH, if that is one."""
+    top = pathlib.Path(os.path.abspath(os.path.expanduser(path)))
+    try:
+        info = yaml.safe_load((top / ".kxfs/info").read_text(encoding="utf-8"))
+    except OSError as error:
+        if error.errno == errno.ENOTCONN:
+            raise KxfsError(f"kxfs has ended and left {top} behind: mount again with `kxfs SOURCE {top}`") from error
+        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            raise KxfsError(f"nothing of kxfs is mounted at {top}: mount it with `kxfs SOURCE {top}`") from error
+        raise KxfsError(f"{top} can't be read: {error.strerror}") from error
+    return Mount(top, info["backend"])
+
+
+def mount_points() -> list[str]:
+    """Where this user has mounted kxfs; without any, where others let everybody in."""
+    own, others = [], []
+    with open(MOUNTINFO, encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            left, _, right = line.partition(" - ")
+            kind, _, options = right.split(" ", 2)
+            if kind != "fuse.kxfs":
+                continue
+            path = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), left.split(" ")[4])
+            words = options.strip().split(",")
+            if f"user_id={os.getuid()}" in words:
+                own.append(path)
+            elif "allow_other" in words:
+                others.append(path)
+    return list(dict.fromkeys(own or others))
+
+
+def all_mounts() -> Iterator[Mount]:
+    """Those of them that answer, at least one: a dead one has no jobs to show."""
+    found = False
+    for path in mount_points():
+        with contextlib.suppress(KxfsError):
+            yield open_mount(path)
+            found = True
+    if not found:
+        raise KxfsError("nothing of kxfs is mounted: mount it with `kxfs SOURCE DIRECTORY`, where SOURCE is local: or "
+                        "names a namespace of a cluster")
+
+
+def named_mount(given: str | None) -> Mount | None:
+    """The mount at GIVEN, else that of $KXFS_MOUNT; None if neither says anything."""
+    path = given or os.environ.get(VARIABLE)
+    return open_mount(path) if path else None
+
+
+def the_mount(given: str | None) -> Mount:
+    """The mount that is named, else the only one that there is."""
+    named = named_mount(given)
+    if named:
+        return named
+    first, *more = all_mounts()
+    if more:
+        names = ", ".join(str(mount.path) for mount in [first, *more])
+        raise KxfsError(f"there are several mounts of kxfs ({names}): say which one is meant with -cfg mount=DIRECTORY, "
+                        f"in .torchxconfig, or by the variable {VARIABLE}")
+    return first

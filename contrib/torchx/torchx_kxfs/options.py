@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""The run options: what TorchX is told of them, and which of them the mount gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torchx.specs import CfgVal, runopts
+
+# Options of the mount's jobs, which check them: kxfs(1), Run options.
+OF_JOBS: dict[str, tuple[type, str]] = {
+    "queue": (str, "(Volcano, AppWrapper) queue that the job waits in"),
+    "service_account": (str, "(cluster) service account of the pods"),
+    "priority_class": (str, "(Volcano) priority class of the job"),
+    "reserved_millicpu": (int, "(Volcano) thousandths of a CPU that a role asks for and does not request"),
+    "reserved_memmb": (int, "(Volcano) memory in MB that a role asks for and does not request"),
+    "efa_device_count": (int, "(Volcano) number of devices vpc.amazonaws.com/efa, whatever the resource says"),
+    "image_secret": (str, "(MCAD, AppWrapper) secret to pull images with"),
+    "coscheduler_name": (str, "(MCAD, AppWrapper) scheduler that places the pods of a role together"),
+    "priority_class_name": (str, "(MCAD, AppWrapper) priority class of the pods"),
+    "network": (str, "(MCAD, AppWrapper) additional network of the pods"),
+    "priority": (int, "(MCAD) priority of the job in its queue"),
+    "no_annotations": (bool, "(cluster) leave out the annotations of kxfs"),
+    "cwd": (str, "(local:) directory in which the job runs, absolute; default: the workspace"),
+}
+
+
+def run_opts() -> runopts:
+    """All of them but image_repo and quiet, which TorchX's Docker workspaces add."""
+    opts = runopts()
+    opts.add("mount", type_=str,
+             help="directory where kxfs is mounted; default: $KXFS_MOUNT, else the only mount of this user")
+    for name, (kind, help_text) in OF_JOBS.items():
+        opts.add(name, type_=kind, help=help_text)
+    return opts
+
+
+def scheduler_args(cfg: Mapping[str, CfgVal]) -> dict[str, CfgVal]:
+    """Those that were given, for the document."""
+    return {name: cfg[name] for name in OF_JOBS if cfg.get(name) is not None}

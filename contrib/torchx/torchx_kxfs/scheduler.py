@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: MIT
+"""TorchX's interface of a scheduler, in terms of the files of a mount.
+
+What TorchX asks of a job names the job alone, not its mount; so it is looked for in all mounts of the user, those
+first that are named.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, List, Optional
+
+import docker.errors
+from torchx.schedulers.api import DescribeAppResponse, ListAppResponse, Scheduler, Stream, filter_regex
+from torchx.specs import (
+    NONE,
+    AppDef,
+    AppDryRunInfo,
+    AppState,
+    CfgVal,
+    ReplicaStatus,
+    Role,
+    RoleStatus,
+    runopts,
+)
+from torchx.workspace.docker_workspace import DockerWorkspaceMixin
+
+from torchx_kxfs import options
+from torchx_kxfs.job import Job, find_job
+from torchx_kxfs.lines import log_lines
+from torchx_kxfs.mount import KxfsError, Mount, all_mounts, named_mount, the_mount
+from torchx_kxfs.submit import dry_run, submit
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+# Where a role keeps the directory of its workspace between its build and the document.
+CWD = "kxfs.cwd"
+
+
+class KxfsJob:
+    """What would be submitted: a document for a mount, and the images to push before."""
+
+    def __init__(self, mount: Mount, document: dict[str, Any], images: dict[str, tuple[str, str]]) -> None:
+        self.mount = mount
+        self.document = document
+        self.images = images
+
+    def text(self) -> str:
+        try:
+            return json.dumps(self.document, indent=1, ensure_ascii=False)
+        except TypeError as error:
+            raise KxfsError(f"the AppDef can't be written as JSON: {error}; look at the metadata of its roles") from error
+
+    def __str__(self) -> str:
+        return dry_run(self.mount, self.text())
+
+
+class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
+    """Runs jobs through a mount of kxfs."""
+
+    def __init__(self, session_name: str, docker_client: DockerClient | None = None) -> None:
+        super().__init__("kxfs", session_name, docker_client=docker_client)
+        self._mounts: list[Mount] = []  # those that were named when something was submitted
+
+    # --- submitting ---
+
+    def _run_opts(self) -> runopts:
+        return options.run_opts()
+
+    def _validate(self, app: AppDef, scheduler: str, cfg: Any = None) -> None:
+        """The mount checks; a role may well be without a resource."""
+
+    def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KxfsJob]:
+        mount = the_mount(_text(cfg, "mount"))
+        images = {} if mount.is_local else self.dryrun_push_images(app, cfg)
+        return AppDryRunInfo(KxfsJob(mount, _document(app, cfg), images), str)
+
+    def schedule(self, dryrun_info: AppDryRunInfo[KxfsJob]) -> str:
+        job = dryrun_info.request
+        self.push_images(job.images)
+        ident = submit(job.mount, job.text())
+        if job.mount not in self._mounts:
+            self._mounts.append(job.mount)
+        return ident
+
+    # --- workspaces ---
+
+    @property
+    def _docker_client(self) -> DockerClient:
+        try:
+            return super()._docker_client
+        except docker.errors.DockerException as error:
+            raise KxfsError(f"the workspace is built into an image, and no Docker daemon answers ({error}): start one, or "
+                            "give --workspace '' to run the image as it is") from error
+
+    def build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
+        """An image with the workspace in it; on a local mount the directory in which the job runs."""
+        if the_mount(_text(cfg, "mount")).is_local:
+            role.metadata[CWD] = _directory(workspace)
+        elif cfg.get("image_repo"):
+            super().build_workspace_and_update_role(role, workspace, cfg)
+        else:
+            raise KxfsError("the workspace is built into an image, which the cluster pulls from a repository: name it "
+                            "with -cfg image_repo=REPOSITORY, or give --workspace '' to run the image as it is")
+
+    def caching_build_workspace_and_update_role(self, role: Role, cfg: Mapping[str, CfgVal],
+                                                build_cache: dict[object, object]) -> None:
+        """As TorchX since 2026 asks for it, where each role has a workspace of its own."""
+        workspace = role.workspace
+        if workspace and the_mount(_text(cfg, "mount")).is_local:
+            if not workspace.is_unmapped_single_project():
+                raise KxfsError(f"a local job runs in one directory; the workspace {workspace} is made of several")
+            self.build_workspace_and_update_role(role, str(workspace), cfg)
+        else:
+            super().caching_build_workspace_and_update_role(role, cfg, build_cache)
+        role.workspace = None  # what is still there when the document is made was not built
+
+    # --- jobs ---
+
+    def describe(self, app_id: str) -> Optional[DescribeAppResponse]:
+        job = self._find(app_id)
+        return _description(job) if job else None
+
+    def list(self, cfg: Optional[Mapping[str, CfgVal]] = None) -> List[ListAppResponse]:
+        named = named_mount(_text(cfg or {}, "mount"))
+        statuses = {status["id"]: status for mount in ([named] if named else all_mounts()) for status in mount.statuses()}
+        return [_list_entry(status) for status in statuses.values()]
+
+    def _cancel_existing(self, app_id: str) -> None:
+        """A TorchX that has `delete` leaves a job that it cancels where it is. A local one is kept in history/."""
+        job = self._existing(app_id)
+        if hasattr(Scheduler, "delete") and not job.mount.is_local and "suspend" in job.actions():
+            job.control("suspend")
+        elif job.is_listed:
+            job.remove()
+
+    def _delete_existing(self, app_id: str) -> None:
+        self._existing(app_id).remove()
+
+    def log_iter(self, app_id: str, role_name: str, k: int = 0, regex: Optional[str] = None,
+                 since: Optional[datetime] = None, until: Optional[datetime] = None, should_tail: bool = False,
+                 streams: Optional[Stream] = None) -> Iterable[str]:
+        if streams not in (None, Stream.COMBINED):
+            raise ValueError("standard output and standard error of a job are one stream: leave --streams out, or say "
+                             "combined")
+        job = self._existing(app_id)
+        lines = log_lines(job, job.replica(role_name, k), since, until, should_tail)
+        return filter_regex(regex, lines) if regex else lines
+
+    def _find(self, app_id: str) -> Job | None:
+        named = named_mount(None)
+        return find_job(itertools.chain(self._mounts, [named] if named else [], all_mounts()), app_id)
+
+    def _existing(self, app_id: str) -> Job:
+        job = self._find(app_id)
+        if job is None:
+            raise ValueError(f"there is no job {app_id}")
+        return job
+
+
+def create_scheduler(session_name: str, **kwargs: Any) -> KxfsScheduler:
+    """TorchX calls it with the parameters of all schedulers."""
+    return KxfsScheduler(session_name, docker_client=kwargs.get("docker_client"))
+
+
+def _text(cfg: Mapping[str, CfgVal], name: str) -> str | None:
+    value = cfg.get(name)
+    return str(value) if value else None
+
+
+def _directory(workspace: str) -> str:
+    """The directory that a workspace names."""
+    path = os.path.abspath(os.path.expanduser(workspace[7:] if workspace.startswith("file://") else workspace))
+    if not os.path.isdir(path):
+        raise KxfsError(f"a local job runs in its workspace, and {workspace} is no directory of this machine: give "
+                        "--workspace DIRECTORY, or --workspace '' to run where kxfs was started")
+    return path
+
+
+def _document(app: AppDef, cfg: Mapping[str, CfgVal]) -> dict[str, Any]:
+    """The AppDef as appdef(5) describes it, with the run options."""
+    document = dataclasses.asdict(app)
+    directories = {role["metadata"].pop(CWD) for role in document["roles"] if CWD in role["metadata"]}
+    for role in document["roles"]:
+        role.pop("overrides", None)  # asdict has obeyed them
+    args = options.scheduler_args(cfg)
+    if directories and "cwd" not in args:
+        if len(directories) > 1:
+            raise KxfsError(f"a local job runs in one directory, and its roles have several workspaces: "
+                            f"{', '.join(sorted(directories))}")
+        args["cwd"] = directories.pop()
+    return {**document, "scheduler_args": args}
+
+
+def _state(word: str) -> AppState:
+    """The words of a mount are TorchX's own."""
+    return AppState.__members__.get(word, AppState.UNKNOWN)
+
+
+def _list_entry(status: dict[str, Any]) -> ListAppResponse:
+    entry = ListAppResponse(app_id=status["id"], state=_state(status["state"]))
+    entry.name = status["app"]  # TorchX 0.7.0 does not show it
+    return entry
+
+
+def _description(job: Job) -> DescribeAppResponse:
+    status, document = job.status(), job.document()
+    written = {role.get("name"): role for role in document.get("roles", ()) if isinstance(role, dict)}
+    description = DescribeAppResponse(
+        app_id=status["id"],
+        state=_state(status["state"]),
+        num_restarts=status["retries"],
+        msg=job.why() or NONE,
+        ui_url=job.path.as_uri(),
+        roles=[_role(role, written.get(role["name"], {})) for role in status["roles"]],
+        roles_statuses=[RoleStatus(role["name"], [_replica(role["name"], replica, status) for replica in role["replicas"]])
+                        for role in status["roles"]],
+    )
+    metadata = document.get("metadata")
+    description.metadata = metadata if isinstance(metadata, dict) else {}  # TorchX 0.7.0 does not show it
+    return description
+
+
+def _role(status: dict[str, Any], written: dict[str, Any]) -> Role:
+    """A role as far as the mount knows it: what was written of it, if that is known."""
+    role = Role(name=status["name"], image=written.get("image", ""), num_replicas=status["desired"])
+    role.entrypoint = written.get("entrypoint", role.entrypoint)
+    if isinstance(written.get("args"), list):
+        role.args = written["args"]
+    if isinstance(written.get("env"), dict):
+        role.env = written["env"]
+    return role
+
+
+def _replica(role: str, replica: dict[str, Any], status: dict[str, Any]) -> ReplicaStatus:
+    """Its failure, if it has failed, in the form in which TorchX shows those of its own programs."""
+    error = NONE
+    if replica["state"] == "FAILED":
+        code = replica["exit_code"] if replica["exit_code"] is not None else -(replica["signal"] or 0)
+        seen = datetime.fromisoformat(status["transitions"][-1]["time"].replace("Z", "+00:00"))
+        error = json.dumps({"message": {"message": replica["message"], "errorCode": code,
+                                        "extraInfo": {"timestamp": int(seen.timestamp())}}})
+    return ReplicaStatus(id=replica["id"], state=_state(replica["state"]), role=role, hostname=replica["node"],
+                         structured_error_msg=error)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""How a document becomes a job, exactly once: it is written to submit/ under a name that nobody else has, and what
+becomes of it stands beside it, in NAME.job or NAME.error.
+
+The mount launches the file when it is closed. Whatever happens to us after that, the job is launched at most once, and
+NAME.job names it: an interrupted close ends our waiting, not the request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import pathlib
+import secrets
+import time
+
+from torchx_kxfs.mount import KxfsError, Mount
+
+# The mount itself asks a cluster for at most ten minutes what became of a request whose answer was lost.
+VERDICT_SECONDS = 660
+# A close that ends with one of these says nothing about the job.
+UNDECIDED = (errno.ETIMEDOUT, errno.EINTR)
+
+logger = logging.getLogger(__name__)
+
+
+def submit(mount: Mount, document: str) -> str:
+    """Launch DOCUMENT. Returns the id of the job; KxfsError has the reason of a refusal."""
+    path = _new_name(mount.path / "submit")
+    try:
+        error = _write(path, document)
+        ident = _verdict(path, error)
+    except KeyboardInterrupt:
+        logger.warning("Interrupted while the job was being submitted. If it runs, the link %s.job names it; if it was "
+                       "refused, %s.error says why.", path, path)
+        raise
+    _remove(path, ".job")
+    return ident
+
+
+def dry_run(mount: Mount, document: str) -> str:
+    """The manifest that DOCUMENT would make, as YAML; nothing is launched."""
+    path = _new_name(mount.path / "dryrun")
+    try:
+        error = _write(path, document)
+        if error:
+            raise KxfsError(_reason(path) or f"{path}: {error.strerror}") from None
+        return path.read_text(encoding="utf-8")
+    finally:
+        _remove(path, ".error")
+
+
+def _new_name(directory: pathlib.Path) -> pathlib.Path:
+    return directory / f"torchx-{secrets.token_hex(8)}.json"
+
+
+def _write(path: pathlib.Path, document: str) -> OSError | None:
+    """Write the file and close it; returns what the close failed with."""
+    data = document.encode("utf-8")
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        return error
+    try:
+        while data:
+            data = data[os.write(fd, data):]
+    except OSError as error:
+        _abandon(fd)
+        return error
+    except BaseException:
+        _abandon(fd)
+        _remove(path)
+        raise
+    try:
+        os.close(fd)
+    except OSError as error:
+        return error
+    return None
+
+
+def _abandon(fd: int) -> None:
+    """Close what is not whole: an empty file submits nothing."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(fd, 0)
+    with contextlib.suppress(OSError):
+        os.close(fd)
+
+
+def _verdict(path: pathlib.Path, error: OSError | None) -> str:
+    """The id of the job that the file became. ERROR is what its close failed with."""
+    end = time.monotonic() + VERDICT_SECONDS
+    told = False
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            return os.path.basename(os.readlink(f"{path}.job"))
+        reason = _reason(path)
+        if reason or (error and error.errno not in UNDECIDED):
+            _remove(path, ".error")
+            raise KxfsError(reason or f"{path}: {error and error.strerror}") from None
+        if time.monotonic() > end:
+            raise KxfsError(f"whether the job was launched is not known yet. The link {path}.job will name it, or "
+                            f"{path}.error will say why it was not; do not submit it again before.") from None
+        if not told:
+            logger.info("waiting for the cluster's answer (%s.job or %s.error)", path, path)
+            told = True
+        time.sleep(0.2)
+
+
+def _reason(path: pathlib.Path) -> str:
+    try:
+        return path.with_name(f"{path.name}.error").read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""
+
+
+def _remove(path: pathlib.Path, *verdicts: str) -> None:
+    """The mount has read the file: it would only fill the directory."""
+    for name in (path.name, *(path.name + verdict for verdict in verdicts)):
+        with contextlib.suppress(OSError):
+            path.with_name(name).unlink()

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* From "mount.kxfs SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-t TYPE] [-o OPTIONS]" to kxfs's own words. */
+#include "fs/cli/mount_helper.h"
+
+#include <errno.h>
+#include <getopt.h>
+
+#include "fs/cli/refuse.h"
+#include "spec/base/mem.h"
+
+bool mount_helper_is(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return streq(slash ? slash + 1 : name, "mount.kxfs");
+}
+
+/* What LETTER asks for that kxfs does not do; NULL: it is done anyhow, or about mount(8)'s own words and tables. */
+static const char *not_done(int letter)
+{
+	switch (letter) {
+	case 'f':
+		return "-f: there is no pretending to mount";
+	case 'N':
+		return "-N: there is no mounting in another namespace; use nsenter(1)";
+	case ':':
+		return "-o needs a value";
+	case '?':
+		return "unknown option; mount(8) says what helpers are given";
+	default:
+		return NULL;
+	}
+}
+
+int mount_helper_args(int argc, char **argv, int *ret_argc, char ***ret_argv, char **ret_text)
+{
+	static char dash_o[] = "-o",
+		    end[] = "--"; /* argv is of char *, though nobody writes to it */
+	cleanup_free char **words = new0_n(char *, 2 * (size_t)argc + 2);
+	int n = 0, c;
+
+	words[n++] = argv[0];
+	optind = 0; /* starts anew, also in a second call */
+	while ((c = getopt(argc, argv, ":sfnvN:t:o:")) != -1) {
+		const char *why = not_done(c);
+
+		if (why)
+			return refuse(-EINVAL, ret_text, "%s", why);
+		if (c != 'o')
+			continue;
+		words[n++] = dash_o;
+		words[n++] = optarg;
+	}
+	words[n++] = end;
+	while (optind < argc)
+		words[n++] = argv[optind++];
+	*ret_argc = n;
+	*ret_argv = take_ptr(words);
+	return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* What --version and --list-sources print; shell completion reads the second. */
+#include "fs/mount/about.h"
+
+#include "backend/backend.h"
+#include "fs/cli/options.h"
+#include "fs/cli/refuse.h"
+#include "fs/cli/source.h"
+#include "fs/vfs/fuse.h"
+#include "spec/base/mem.h"
+#include "spec/yaml/libraries.h"
+
+void about_version(void)
+{
+	cleanup_free char *backend = backend_libraries(), *spec = spec_libraries();
+	cleanup_free char *features = backend_features();
+
+	printf("kxfs %s\nlibraries: libfuse %s, %s, %s\nfeatures: %s\nbackends:", KXFS_VERSION,
+	       fuse_pkgversion(), backend, spec, features);
+	for (const char *const *b = source_backends; *b; b++)
+		printf(" %s", *b);
+	printf("\n");
+}
+
+int about_sources(const struct options *o)
+{
+	cleanup_free char *why = NULL;
+	cleanup_free char **contexts = NULL;
+	int r;
+
+	for (const char *const *b = source_backends; *b; b++)
+		printf("%s:\n", *b);
+	r = backend_contexts(o->kubeconfig, &contexts, &why);
+	if (r < 0) {
+		refuse_say(r, why);
+		return r;
+	}
+	for (char **c = contexts; *c; c++) {
+		printf("%s\n", *c);
+		free(*c);
+	}
+	return 0;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The report's parts: this machine (FUSE, the state directory) is looked at here, the cluster by backend_examine, whose
+ * findings are printed as they come.
+ */
+#include "fs/mount/doctor.h"
+
+#include <sys/utsname.h>
+
+#include "backend/backend.h"
+#include "fs/mount/about.h"
+#include "fs/mount/mountpoint.h"
+#include "fs/mount/state.h"
+#include "spec/base/mem.h"
+
+struct report {
+	bool lacks, wrong;
+};
+
+static void on_finding(void *data, enum backend_grade grade, const char *text)
+{
+	static const char *const words[] = {
+		[BACKEND_FINE] = "ok",
+		[BACKEND_LACKS] = "missing",
+		[BACKEND_WRONG] = "wrong",
+	};
+	struct report *r = data;
+	const char *end;
+
+	r->lacks |= grade == BACKEND_LACKS;
+	r->wrong |= grade == BACKEND_WRONG;
+	printf("  %-9s", words[grade]);
+	while ((end = strchr(text, '\n'))) {
+		printf("%.*s\n%11s", (int)(end - text), text, "");
+		text = end + 1;
+	}
+	printf("%s\n", text);
+	fflush(stdout);
+}
+
+static void look_at_fuse(struct report *r)
+{
+	cleanup_free char *why = NULL;
+
+	if (mountpoint_check_fuse(&why) < 0)
+		on_finding(r, BACKEND_WRONG, why);
+	else if (geteuid() == 0)
+		on_finding(r, BACKEND_FINE, "FUSE: root may mount");
+	else
+		on_finding(r, BACKEND_FINE, "FUSE: /dev/fuse and fusermount3 can be used");
+}
+
+static void look_at_state(const struct options *o, struct report *r)
+{
+	cleanup_free char *dir = NULL, *text = NULL;
+	int err = 0;
+
+	if (o->state[0])
+		dir = text_copy(o->state);
+	else
+		err = state_default("", &dir, &text);
+	if (!err)
+		err = state_look(dir, &text);
+	on_finding(r, err ? BACKEND_WRONG : BACKEND_FINE, text);
+}
+
+static void look_at_machine(const struct options *o, struct report *r)
+{
+	cleanup_free char *system = NULL;
+	struct utsname u;
+
+	printf("This machine\n");
+	uname(&u);
+	system = text_print("%s %s %s", u.sysname, u.release, u.machine);
+	on_finding(r, BACKEND_FINE, system);
+	look_at_fuse(r);
+	look_at_state(o, r);
+}
+
+static void look_at_cluster(const struct options *o, struct report *r)
+{
+	const struct backend_config config = {
+		.kind = o->backend,
+		.context = o->context,
+		.namespace = o->namespace,
+		.kubeconfig = o->kubeconfig,
+		.as = o->as,
+	};
+
+	printf("The cluster\n");
+	fflush(stdout);
+	backend_examine(&config, on_finding, r);
+}
+
+int doctor_main(const struct options *o)
+{
+	struct report r = {0};
+
+	diag_setup(o->log_level, true);
+	about_version();
+	look_at_machine(o, &r);
+	if (!streq(o->backend, "local"))
+		look_at_cluster(o, &r);
+	printf("%s\n", r.wrong	 ? "A mount would not work."
+		       : r.lacks ? "A mount would work, without what is missing."
+				 : "A mount would work.");
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return EXIT_FAILURE;
+	return r.wrong ? EXIT_FAILURE : EXIT_SUCCESS;
+}

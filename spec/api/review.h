@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a server says of itself and of who asks: its version, and whether somebody has a right
+ * (SelfSubjectAccessReview of authorization.k8s.io/v1, which everybody may create who is known).
+ */
+#ifndef KXFS_SPEC_API_REVIEW_H
+#define KXFS_SPEC_API_REVIEW_H
+
+#include "spec/base/base.h"
+
+#define SPEC_REVIEW_PATH "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+/*
+ * The question whether who asks may VERB the RESOURCE ("pods/log") of GROUP in NAMESPACE ("": in the whole cluster), as
+ * the JSON text of a review. malloc'ed.
+ */
+char *spec_review_ask(const char *group, const char *resource, const char *verb,
+		      const char *namespace);
+/* The answer to it. 0, or -EINVAL: it is none. */
+int spec_review_reply(const char *json, size_t len, bool *ret_allowed);
+
+/* The version in the reply to "/version" ("v1.30.2"), made harmless, malloc'ed; -EINVAL: it has none. */
+int spec_version_reply(const char *json, size_t len, char **ret);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Texts that several hold at once: what snapshots of one job have in common, and what all who have opened a file
+ * read. Immutable once others can see it, reference counted with atomics: any thread may hold one.
+ */
+#ifndef KXFS_SPEC_BASE_SHARED_H
+#define KXFS_SPEC_BASE_SHARED_H
+
+#include "spec/base/base.h"
+
+/* Plain data. */
+struct spec_text {
+	unsigned refs; /* atomic; only spec_text_ref and spec_text_unref touch it */
+	size_t len;
+	char text[]; /* and a NUL */
+};
+
+/* A copy of LEN bytes, with one reference; of zeros, for the caller to fill, if TEXT is NULL. */
+struct spec_text *spec_text_new(const char *text, size_t len);
+struct spec_text *spec_text_ref(struct spec_text *t);
+void spec_text_unref(struct spec_text *t); /* NULL is allowed */
+
+#endif

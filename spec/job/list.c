@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A list keeps the bytes of all jobs, in the order in which they are shown: of list.jsonl its lines, of the table the
+ * cells of each line but for its age. A new text takes over the bytes of the snapshots that it has seen before, which
+ * it knows by their revision, and makes those of the others. The table is then put together from its cells, since the
+ * width of a column depends on all jobs and an age on the time.
+ *
+ * An age has one unit, of which there are at least two: 119s, 119m, 47h, 2d. So the text of old jobs stays the same
+ * for long. Ages are counted in whole seconds, so that ages alone change a text at most once a second.
+ */
+#include "spec/job/list.h"
+
+#include "spec/base/time.h"
+#include "spec/base/utf8.h"
+#include "spec/job/status.h"
+
+enum column { ID, STATE, AGE, QUEUE, READY, RETRIES, SUBMITTER, REASON, N_COLUMNS };
+
+static const char *const titles[N_COLUMNS] = {"ID",    "STATE",	  "AGE",       "QUEUE",
+					      "READY", "RETRIES", "SUBMITTER", "REASON"};
+
+#define SECOND INT64_C(1000000000)
+#define GAP    2 /* blanks between two columns */
+/* An id is never cut, since it is the name of a directory; a longer one than this has its line to itself. */
+#define ID_WIDTH   64
+#define ID_MAX	   255
+#define CELL_WIDTH 40
+
+struct row {
+	uint64_t revision;
+	int64_t changed, created; /* ns */
+	const char *bytes;	  /* in the kept text; of a fresh row malloc'ed */
+	size_t len;
+	bool fresh, wanted; /* while a new text is made */
+};
+
+struct spec_list {
+	enum spec_list_form form;
+	struct row *rows; /* as they are shown */
+	size_t n;
+	struct row *
+		*index; /* by revision: a table of mask + 1 places, at most half of them taken */
+	size_t mask;
+	struct spec_text *kept; /* the bytes of all rows, one after the other */
+};
+
+/* --- the cells of a line, each ended by a NUL; there is none for the age --- */
+
+/* TEXT as one word of at most MAX bytes. */
+static char *put_cell(char *to, const char *text, size_t max)
+{
+	char *const begin = to;
+	const char *rest = text;
+
+	while (*rest && (size_t)(to - begin) < max) {
+		const unsigned char *c = (const unsigned char *)rest;
+		uint32_t code;
+		size_t n = spec_utf8_char(c, min_of(strlen(rest), (size_t)4), &code);
+
+		*to++ = *c > ' ' && *c < 0x7f ? (char)*c : '?';
+		rest += max_of(n, (size_t)1);
+	}
+	if (*rest)
+		memcpy(to - 3, "...", 3);
+	if (to == begin)
+		*to++ = '-';
+	*to++ = '\0';
+	return to;
+}
+
+/* How many replicas run or have done so with success, of those that are wanted. */
+static void put_ready(const struct spec_job *job, char ret[32])
+{
+	uint64_t desired = 0;
+	size_t ready = 0;
+
+	for (size_t i = 0; i < job->n_roles; i++)
+		desired += job->roles[i].desired;
+	for (size_t i = 0; i < job->n_replicas; i++)
+		ready += job->replicas[i].state == SPEC_RUNNING ||
+			 job->replicas[i].state == SPEC_SUCCEEDED;
+	snprintf(ret, 32, "%zu/%llu", ready, (unsigned long long)desired);
+}
+
+static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
+{
+	char cells[ID_MAX + 1 + (N_COLUMNS - 2) * (CELL_WIDTH + 1)];
+	char ready[32], retries[16], *to = cells;
+
+	put_ready(job, ready);
+	snprintf(retries, sizeof(retries), "%u", job->retries);
+	to = put_cell(to, job->id, ID_MAX);
+	to = put_cell(to, spec_state_name(job->state), CELL_WIDTH);
+	to = put_cell(to, job->queue, CELL_WIDTH);
+	to = put_cell(to, ready, CELL_WIDTH);
+	to = put_cell(to, retries, CELL_WIDTH);
+	to = put_cell(to, job->submitter, CELL_WIDTH);
+	to = put_cell(to, *job->cause.reason ? job->cause.reason : job->reason, CELL_WIDTH);
+	*ret_len = (size_t)(to - cells);
+	*ret = mem_copy(cells, *ret_len);
+}
+
+/* --- ages --- */
+
+struct age {
+	int64_t number;
+	char unit;
+	int64_t until; /* s since 1970: then it is another one */
+};
+
+/* CREATED and NOW in s since 1970. What was made in the future, by another clock, is new. */
+static struct age age_of(int64_t created, int64_t now)
+{
+	static const struct {
+		int64_t seconds, below;
+		char unit;
+	} units[] = {{1, 120, 's'}, {60, 7200, 'm'}, {3600, 172800, 'h'}, {86400, INT64_MAX, 'd'}};
+	int64_t age = max_of(now - created, (int64_t)0);
+	size_t i = 0;
+
+	while (age >= units[i].below)
+		i++;
+	return (struct age){age / units[i].seconds, units[i].unit,
+			    created + (age / units[i].seconds + 1) * units[i].seconds};
+}
+
+/* printf takes a third of the time in which all of a table is made. */
+static size_t print_number(int64_t number, char unit, char ret[32])
+{
+	char digits[32], *from = digits + sizeof(digits);
+	size_t len;
+
+	*--from = '\0';
+	*--from = unit;
+	do
+		*--from = (char)('0' + number % 10);
+	while (number /= 10);
+	len = (size_t)(digits + sizeof(digits) - from);
+	memcpy(ret, from, len);
+	return len - 1;
+}
+
+/* "12m"; "-" of a job whose creation is not known. *UNTIL (s) becomes earlier if the age ends before it. */
+static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *until)
+{
+	struct age age;
+
+	if (!created)
+		return (size_t)(stpcpy(ret, "-") - ret);
+	age = age_of(created / SECOND, now);
+	*until = min_of(*until, age.until);
+	return print_number(age.number, age.unit, ret);
+}
+
+/* --- the table --- */
+
+struct table {
+	size_t width[N_COLUMNS];
+	size_t size; /* of all lines, at most */
+	char *to;
+};
+
+/* The widths of the columns, and how much room all lines need at most. */
+static void measure(struct table *t, const struct row *rows, size_t n, int64_t now, int64_t *until)
+{
+	char age[32];
+	size_t line = 1, long_ids = 0;
+
+	for (size_t i = 0; i < N_COLUMNS; i++)
+		t->width[i] = strlen(titles[i]);
+	for (size_t i = 0; i < n; i++) {
+		const char *cell = rows[i].bytes;
+
+		t->width[AGE] = max_of(t->width[AGE], print_age(rows[i].created, now, age, until));
+		for (size_t c = 0; c < N_COLUMNS; c++) {
+			size_t len = c == AGE ? 0 : strlen(cell);
+
+			if (c == AGE)
+				continue;
+			if (c == ID && len > ID_WIDTH) {
+				long_ids += len;
+				len = ID_WIDTH;
+			}
+			t->width[c] = max_of(t->width[c], len);
+			cell += strlen(cell) + 1;
+		}
+	}
+	for (size_t c = 0; c < N_COLUMNS; c++)
+		line += t->width[c] + GAP;
+	t->size = (n + 1) * line + long_ids;
+}
+
+/* The last column is not filled up with blanks. */
+static void put_column(struct table *t, enum column column, const char *cell)
+{
+	size_t len = strlen(cell), all = max_of(t->width[column], len) + GAP;
+
+	memcpy(t->to, cell, len);
+	t->to += len;
+	if (column == N_COLUMNS - 1) {
+		*t->to++ = '\n';
+		return;
+	}
+	memset(t->to, ' ', all - len);
+	t->to += all - len;
+}
+
+static void put_line(struct table *t, const struct row *row, int64_t now)
+{
+	const char *cell = row->bytes;
+	int64_t until = 0;
+	char age[32];
+
+	print_age(row->created, now, age, &until);
+	for (enum column c = 0; c < N_COLUMNS; c++) {
+		put_column(t, c, c == AGE ? age : cell);
+		if (c != AGE)
+			cell += strlen(cell) + 1;
+	}
+}
+
+static struct spec_text *make_table(const struct spec_list *list, int64_t stale_since, int64_t now,
+				    int64_t *ret_until)
+{
+	struct spec_text *text;
+	struct table t;
+	char stale[128] = "", since[32];
+	int64_t until = INT64_MAX / SECOND;
+
+	now /= SECOND;
+	if (stale_since) {
+		spec_time_text(stale_since, since);
+		snprintf(stale, sizeof(stale),
+			 "stale_since: %s (the cluster is away; this is what was known then)\n",
+			 since);
+	}
+	measure(&t, list->rows, list->n, now, &until);
+	text = spec_text_new(NULL, strlen(stale) + t.size);
+	t.to = stpcpy(text->text, stale);
+	for (enum column c = 0; c < N_COLUMNS; c++)
+		put_column(&t, c, titles[c]);
+	for (size_t i = 0; i < list->n; i++)
+		put_line(&t, &list->rows[i], now);
+	text->len = (size_t)(t.to - text->text);
+	text->text[text->len] = '\0';
+	*ret_until = until * SECOND;
+	return text;
+}
+
+/* --- the bytes of all rows --- */
+
+/* What is shown first: the last changed, of those the newest. */
+static int compare_rows(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->changed != y->changed)
+		return x->changed > y->changed ? -1 : 1;
+	if (x->created != y->created)
+		return x->created > y->created ? -1 : 1;
+	return x->revision > y->revision ? -1 : x->revision < y->revision;
+}
+
+static struct row *find_row(const struct spec_list *list, uint64_t revision)
+{
+	if (!revision)
+		return NULL;
+	for (size_t i = revision & list->mask; list->index[i]; i = (i + 1) & list->mask)
+		if (list->index[i]->revision == revision)
+			return list->index[i];
+	return NULL;
+}
+
+/* Revisions are numbers one after the other, so their low bits serve as a hash. */
+static void index_rows(struct spec_list *list)
+{
+	size_t room = 2;
+
+	while (room < 2 * list->n)
+		room *= 2;
+	list->index = new0_n(struct row *, room);
+	list->mask = room - 1;
+	for (size_t r = 0; r < list->n; r++) {
+		size_t i = list->rows[r].revision & list->mask;
+
+		while (list->index[i])
+			i = (i + 1) & list->mask;
+		list->index[i] = &list->rows[r];
+	}
+}
+
+static struct row make_row(enum spec_list_form form, const struct spec_job *job)
+{
+	struct row row = {.revision = job->revision,
+			  .changed = job->changed,
+			  .created = job->created,
+			  .fresh = true};
+	char *bytes;
+
+	if (form == SPEC_LIST_TABLE)
+		make_cells(job, &bytes, &row.len);
+	else
+		spec_status_json_line(job, &bytes, &row.len);
+	row.bytes = bytes;
+	return row;
+}
+
+/* All rows in their order: the old ones that are WANTED, which are in theirs, and N_FRESH of FRESH. */
+static void merge_rows(const struct spec_list *list, struct row *fresh, size_t n_fresh,
+		       struct row *to)
+{
+	size_t f = 0;
+
+	qsort(fresh, n_fresh, sizeof(struct row), compare_rows);
+	for (size_t i = 0; i < list->n; i++) {
+		if (!list->rows[i].wanted)
+			continue;
+		while (f < n_fresh && compare_rows(&fresh[f], &list->rows[i]) < 0)
+			*to++ = fresh[f++];
+		*to++ = list->rows[i];
+	}
+	while (f < n_fresh)
+		*to++ = fresh[f++];
+}
+
+/* Move the bytes of all rows into one text. */
+static struct spec_text *keep_rows(struct row *rows, size_t n)
+{
+	struct spec_text *kept;
+	size_t size = 0;
+	char *to;
+
+	for (size_t i = 0; i < n; i++)
+		size += rows[i].len;
+	kept = spec_text_new(NULL, size);
+	to = kept->text;
+	for (size_t i = 0; i < n; i++) {
+		memcpy(to, rows[i].bytes, rows[i].len);
+		if (rows[i].fresh)
+			free((char *)(uintptr_t)rows[i].bytes);
+		rows[i].fresh = rows[i].wanted = false;
+		rows[i].bytes = to;
+		to += rows[i].len;
+	}
+	return kept;
+}
+
+static void list_clear(struct spec_list *list)
+{
+	free(list->rows);
+	free(list->index);
+	spec_text_unref(list->kept);
+}
+
+static void list_update(struct spec_list *list, const struct spec_job *const *jobs, size_t n)
+{
+	struct row *fresh cleanup_free = new0_n(struct row, n);
+	struct row *rows = new0_n(struct row, n);
+	struct spec_text *kept;
+	size_t n_fresh = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct row *known = find_row(list, jobs[i]->revision);
+
+		if (known)
+			known->wanted = true;
+		else
+			fresh[n_fresh++] = make_row(list->form, jobs[i]);
+	}
+	merge_rows(list, fresh, n_fresh, rows);
+	kept = keep_rows(rows, n);
+	list_clear(list);
+	list->rows = rows;
+	list->n = n;
+	list->kept = kept;
+	index_rows(list);
+}
+
+struct spec_list *spec_list_new(enum spec_list_form form)
+{
+	struct spec_list *list = new0(struct spec_list);
+
+	list->form = form;
+	list->kept = spec_text_new("", 0);
+	index_rows(list);
+	return list;
+}
+
+void spec_list_free(struct spec_list *list)
+{
+	if (!list)
+		return;
+	list_clear(list);
+	free(list);
+}
+
+struct spec_text *spec_list_text(struct spec_list *list, const struct spec_job *const *jobs,
+				 size_t n, int64_t stale_since, int64_t now, int64_t *ret_until)
+{
+	list_update(list, jobs, n);
+	*ret_until = INT64_MAX;
+	return list->form == SPEC_LIST_JSON ? spec_text_ref(list->kept)
+					    : make_table(list, stale_since, now, ret_until);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rights that a mount asks of a cluster, and what is missed without each. contrib/rbac.yaml gives these and no
+ * others, which a test compares.
+ */
+#ifndef KXFS_SPEC_KINDS_RIGHT_H
+#define KXFS_SPEC_KINDS_RIGHT_H
+
+#include "spec/kinds/kind.h"
+
+struct spec_right {
+	const struct spec_kind *kinds[2]; /* whose jobs need it; both NULL: those of any kind */
+	const char *group;		  /* of the API; "": the core */
+	const char *resource;		  /* "pods/log" */
+	const char *verbs[4];		  /* ends with NULL */
+	bool cluster;			  /* the resource is in no namespace */
+	const char *cost; /* what is missed without it; NULL: without it there is no mount */
+};
+
+/* The I-th; NULL: no more. */
+const struct spec_right *spec_right_at(size_t i);
+bool spec_right_is_for(const struct spec_right *right, const struct spec_kind *kind);
+
+#endif

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""kxfs doctor on a machine without a cluster: what it says of FUSE and of the state directory."""
+
+import os
+import re
+
+import harness
+
+
+def doctor(kx, *words, **kwargs):
+    p = harness.run([kx.binary, "doctor", *words], check=False, **kwargs)
+    assert p.stderr == ""
+    return p.returncode, p.stdout
+
+
+def test_local(make_kx, tmp_path):
+    kx = make_kx(start=False)
+    status, said = doctor(kx, "-o", f"state={tmp_path}/not/yet/there", "local:")
+    assert status == 0
+    assert re.fullmatch(rf"""kxfs \S+
+libraries: .*
+features: .*
+backends: .*
+This machine
+  ok       Linux \S+ {os.uname().machine}
+  ok       FUSE: root may mount
+  ok       {re.escape(str(tmp_path))}/not/yet/there can be made, [\d.]+ GiB free
+A mount would work\.
+""", said)
+    assert not (tmp_path / "not").exists()
+
+
+def test_while_mounted(kx):
+    """A report is made when something is odd, which is when the state directory is in use."""
+    status, said = doctor(kx, "-o", f"state={kx.state}", "local:")
+    assert status == 0 and f"  ok       {kx.state} can be written, " in said
+
+
+def test_state_can_not_be_kept(kx, tmp_path):
+    (tmp_path / "file").write_text("")
+    status, said = doctor(kx, "-o", f"state={tmp_path}/file/state", "local:")
+    assert status == 1 and said.endswith("A mount would not work.\n")
+    assert f"  wrong    {tmp_path}/file/state: the state can't be kept here: Not a directory" in said

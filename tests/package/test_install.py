@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""meson install and ninja uninstall: each file in its place, whatever prefix and DESTDIR say."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+from harness import ROOT, run
+
+BUILT = pathlib.Path(os.environ.get("KXFS_BINARY", ROOT / "build/fs/kxfs")).resolve().parents[1]
+
+FILES = {
+    "bin/kxfs",
+    "sbin/mount.kxfs",
+    "share/bash-completion/completions/kxfs",
+    "share/doc/kxfs/CHANGELOG.md",
+    "share/doc/kxfs/README.md",
+    "share/doc/kxfs/SECURITY.md",
+    "share/doc/kxfs/docs/deviations.md",
+    "share/doc/kxfs/docs/install.md",
+    "share/doc/kxfs/docs/versions.md",
+    "share/doc/kxfs/rbac.yaml",
+    "share/fish/vendor_completions.d/kxfs.fish",
+    "share/licenses/kxfs/LICENSE",
+    "share/zsh/site-functions/_kxfs",
+    *(f"share/doc/kxfs/examples/{p.name}" for p in (ROOT / "contrib/examples").iterdir()),
+    *(f"share/man/man{p.suffix[1:]}/{p.name}" for p in (ROOT / "docs").glob("*.[0-9]")),
+}
+UNITS = {"lib/systemd/system/kxfs@.service", "lib/systemd/user/kxfs@.service"}
+# A unit with one of these has a mount namespace, and what it mounts can be seen nowhere else.
+OWN_VIEW = re.compile(r"^(Private(Devices|IPC|Mounts|Tmp|Users)|Protect(ControlGroups|Home|Kernel\w+|Proc|System)|ProcSubset|"
+                      r"(ReadOnly|ReadWrite|Inaccessible|Exec|NoExec|Bind\w*)Paths|TemporaryFileSystem|Root\w+|MountFlags|"
+                      r"DynamicUser)=", re.M)
+
+
+def found(top):
+    return {str(p.relative_to(top)) for p in top.rglob("*") if not p.is_dir() or p.is_symlink()}
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory):
+    """A build with a prefix that is no default, of the program that is tested."""
+    dir_ = tmp_path_factory.mktemp("install") / "build"
+    prefix = dir_.parent / "prefix"
+    env = {"CCACHE_DIR": os.environ.get("CCACHE_DIR", ""), "PATH": os.environ["PATH"]}
+    run(["meson", "setup", dir_, ROOT, f"--prefix={prefix}", "-Dtests=false", "--buildtype=plain"], env=env)
+    run(["ninja", "-C", dir_], env=env, timeout=1200)
+    return dir_, prefix
+
+
+def test_prefix_and_uninstall(build):
+    dir_, prefix = build
+    run(["meson", "install", "-C", dir_, "--no-rebuild"])
+    assert found(prefix) == FILES | UNITS
+    assert run([prefix / "sbin/mount.kxfs"], check=False).stderr.startswith("kxfs: the mount point is missing")
+    for unit in UNITS:
+        text = (prefix / unit).read_text()
+        assert f"ExecStart={prefix}/bin/kxfs -f " in text and "@BINDIR@" not in text
+    run(["ninja", "-C", dir_, "uninstall"])
+    assert found(prefix) == set()
+
+
+def test_destdir(build, tmp_path):
+    dir_, prefix = build
+    run(["meson", "install", "-C", dir_, "--no-rebuild"], env={"DESTDIR": str(tmp_path)})
+    assert found(tmp_path / str(prefix)[1:]) == FILES | UNITS and found(prefix) == set()
+    assert os.readlink(tmp_path / str(prefix)[1:] / "sbin/mount.kxfs") == "../bin/kxfs"
+    run(["ninja", "-C", dir_, "uninstall"], env={"DESTDIR": str(tmp_path)})
+    assert found(tmp_path) == set()
+
+
+@pytest.mark.parametrize("kind", ["system", "user"])
+def test_units(build, kind):
+    """systemd takes each line of them; none gives the service a view of the file system of its own."""
+    dir_, prefix = build
+    run(["meson", "install", "-C", dir_, "--no-rebuild"])
+    try:
+        unit = prefix / f"lib/systemd/{kind}/kxfs@.service"
+        # The instance whose mount point is /mnt/kx. Without the manual: it is not in man's path.
+        instance = unit.with_name("kxfs@mnt-kx.service")
+        instance.write_text(unit.read_text())
+        p = run(["systemd-analyze", "verify", "--man=no", f"--{kind}", instance], check=False,
+                stderr=subprocess.STDOUT, env={"XDG_RUNTIME_DIR": str(prefix)})
+        said = [line for line in p.stdout.splitlines() if instance.name in line or "kxfs" in line]
+        assert p.returncode == 0 and said == []
+        assert not OWN_VIEW.search(unit.read_text())
+        instance.unlink()
+    finally:
+        run(["ninja", "-C", dir_, "uninstall"])
+
+
+def test_unit_is_confined(build):
+    """What systemd-analyze itself thinks of the exposure, out of 10; a unit that confines nothing has 9.6."""
+    dir_, _ = build
+    unit = dir_ / "contrib/systemd/system-kxfs@.service"
+    p = run(["systemd-analyze", "security", "--offline=true", "--threshold=67", "--no-pager", unit], check=False)
+    assert p.returncode == 0, p.stdout[-3000:]

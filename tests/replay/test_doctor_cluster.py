@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""kxfs doctor: what it says of a cluster, and when a mount would work."""
+
+import kubeconfig
+import pytest
+import store as st
+import yaml
+from harness import ROOT, run
+
+
+@pytest.fixture
+def doctor(make_kx, server, tmp_path):
+    """doctor(config, source, *options) -> (exit status, what it says without this machine's part)."""
+
+    def ask(config=None, source="volcano:test", *options):
+        kx = make_kx(start=False)
+        path = kubeconfig.write(tmp_path / "config", config or kubeconfig.config(server))
+        p = run([kx.binary, "doctor", *options, *([source] if source else [])], check=False,
+                env={**kx.env(), "KUBECONFIG": str(path)})
+        assert p.stderr == "" and "test-token" not in p.stdout
+        return p.returncode, p.stdout[p.stdout.index("The cluster\n"):]
+
+    return ask
+
+
+def test_all_is_well(doctor, server):
+    status, said = doctor()
+    assert status == 0
+    assert said == f"""The cluster
+  ok       context test, namespace test, as its user with a token
+  ok       {server.url} answers: Kubernetes v1.36.1
+  ok       the clocks of the server and of this machine agree
+  ok       jobs of batch.volcano.sh/v1alpha1 are served
+  ok       jobs.batch.volcano.sh: get, list, watch
+  ok       pods: list, watch
+  ok       pods/log: get
+  ok       jobs.batch.volcano.sh: create
+  ok       jobs.batch.volcano.sh: delete
+  ok       commands.bus.volcano.sh: create
+  ok       podgroups.scheduling.volcano.sh: list, watch
+  ok       events: list, watch
+  ok       queues.scheduling.volcano.sh: list, watch
+A mount would work.
+"""
+    assert not server.seen(verb="create", resource="jobs") and not server.seen(verb="list")
+
+
+def test_a_right_is_missing(doctor, server):
+    server.forbidden += [{"resource": "events", "verb": "watch"}, {"resource": "queues"}, {"subresource": "log"}]
+    status, said = doctor()
+    assert status == 0 and said.endswith("A mount would work, without what is missing.\n")
+    assert "  missing  events: may not watch: there is no events file; " in said
+    assert "  missing  queues.scheduling.volcano.sh: may not list, watch: queues/ has at most the queue" in said
+    assert "  missing  pods/log: may not get: logs stay empty\n" in said
+    assert "  ok       pods: list, watch\n" in said
+
+
+def test_a_needed_right_is_missing(doctor, server):
+    server.forbidden.append({"resource": "pods", "verb": "list", "subresource": ""})
+    status, said = doctor()
+    assert status == 1 and said.endswith("A mount would not work.\n")
+    assert "  wrong    pods: may not list, which each mount needs: check the namespace, or ask who runs the " in said
+
+
+def test_what_is_served_is_found(doctor, server):
+    server.uninstall(*st.VOLCANO)
+    server.install(st.APPWRAPPERS)
+    status, said = doctor(None, "")
+    assert status == 0
+    assert "  ok       appwrappers of workload.codeflare.dev/v1beta1 are served\n" in said
+    assert "  ok       appwrappers.workload.codeflare.dev: get, list, watch\n" in said and "volcano" not in said
+    status, said = doctor()
+    assert status == 1
+    assert said.endswith("  wrong    the cluster does not serve Volcano's jobs: is it the right cluster? Else ask who "
+                         "runs it to install Volcano\nA mount would not work.\n")
+
+
+def test_clock(doctor, server):
+    server.date = "Wed, 21 Oct 2015 07:28:00 GMT"
+    status, said = doctor()
+    assert status == 0 and "  missing  the server's clock is " in said and " s behind that of this machine: " in said
+
+
+def test_no_server(doctor, server):
+    server.away()
+    status, said = doctor()
+    assert status == 1 and "  wrong    get /version" in said and said.endswith("A mount would not work.\n")
+
+
+def test_wrong_token(doctor, server):
+    status, said = doctor(kubeconfig.config(server, user=kubeconfig.token("old")))
+    assert status == 1 and "  wrong    the server does not accept who asks (401)\n" in said
+
+
+def test_rbac_has_these_rights(doctor, server):
+    """contrib/rbac.yaml gives what is asked for, and nothing else."""
+    asked = set()
+    for resources, source in ((None, "volcano:test"), ((st.APPWRAPPERS,), "mcad:test"), ((st.NEW_APPWRAPPERS,), "appwrapper:test"),
+                               ((st.JOBSETS,), "jobset:test")):
+        if resources:
+            server.install(*resources)
+        assert doctor(None, source)[0] == 0
+    for req in server.seen(resource="selfsubjectaccessreviews"):
+        right = yaml.safe_load(req.body)["spec"]["resourceAttributes"]
+        sub = f"/{right['subresource']}" if "subresource" in right else ""
+        asked.add((right["group"], right["resource"] + sub, right["verb"]))
+    given = {(group, resource, verb)
+             for role in yaml.safe_load_all((ROOT / "contrib/rbac.yaml").read_text()) for rule in role["rules"]
+             for group in rule["apiGroups"] for resource in rule["resources"] for verb in rule["verbs"]}
+    assert asked == given
