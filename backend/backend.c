@@ -30,7 +30,8 @@ static const struct backend_impl {
 } backend_impls[] = {{"local", &local_ops},
 		     {"volcano", &kube_ops},
 		     {"mcad", &kube_ops},
-		     {"appwrapper", &kube_ops}};
+		     {"appwrapper", &kube_ops},
+		     {"jobset", &kube_ops}};
 
 /* --- life --- */
 
@@ -71,9 +72,9 @@ static const struct backend_ops *backend_find(const char *kind, char **ret_text)
 		if (streq(backend_impls[i].kind, kind))
 			return backend_impls[i].ops;
 	}
-	*ret_text =
-		text_print("there is no backend '%s'; use volcano:, mcad:, appwrapper: or local:",
-			   kind);
+	*ret_text = text_print(
+		"there is no backend '%s'; use volcano:, mcad:, appwrapper:, jobset: or local:",
+		kind);
 	return NULL;
 }
 

@@ -33,6 +33,18 @@ int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, .
 	return spec_errors_add(b->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
+int spec_build_name(struct spec_build *b, const char *controller)
+{
+	b->id = spec_name_job(b->app->name, b->identity->random[0]);
+	if (*b->id >= '0' && *b->id <= '9')
+		return spec_build_refuse(
+			b, "name",
+			"jobs of this name would be called %s: a name that %s makes "
+			"a Service of must begin with a letter",
+			b->id, controller);
+	return 0;
+}
+
 static struct json_object *label(const char *value)
 {
 	char *clean cleanup_free = spec_label_clean(value);
@@ -77,7 +89,7 @@ void spec_pods_init(struct spec_pods *p)
 		text_print("%s://torchx/%s:%s", b->kind->scheduler, b->identity->namespace, b->id);
 
 	p->job_id = variable(JOB_ID, handle);
-	p->rank0 = variable(RANK0_HOST, "localhost");
+	p->rank0 = variable(RANK0_HOST, p->replica_id ? p->rank0_host : "localhost");
 	p->labels = spec_pods_object_labels(p);
 	spec_tree_text(p->labels, "torchx.pytorch.org/version", POD_TORCHX_VERSION);
 	spec_tree_add(p->labels, "torchx.pytorch.org/app-name", label(p->app_name));
@@ -94,6 +106,7 @@ void spec_pods_clear(struct spec_pods *p)
 	json_object_put(p->annotations);
 	json_object_put(p->job_id);
 	json_object_put(p->rank0);
+	json_object_put(p->number);
 }
 
 /* --- the parts of a role's pods --------------------------------------------------------------- */
@@ -418,7 +431,8 @@ static struct json_object *expand_variable(const struct spec_pair *pair,
 
 /*
  * The user's variables in their order, then TorchX's. One of TorchX's that the user has set too
- * stands where the user put it, with TorchX's value; but a handle of TorchX's scheduler kxfs is right.
+ * stands where the user put it, with TorchX's value; but a handle of TorchX's scheduler kxfs is right. What
+ * others refer to comes before them.
  */
 static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
@@ -435,6 +449,8 @@ static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 	bool set[array_size(own)] = {0};
 	struct json_object *ret = spec_tree_list(env->n + array_size(own) + 2);
 
+	if (r->pods->number)
+		spec_tree_append(ret, json_object_get(r->pods->number));
 	for (size_t i = 0; i < env->n; i++) {
 		struct json_object *variable = json_object_get(r->env[i]);
 
@@ -499,6 +515,17 @@ static struct json_object *expand_all(struct json_object *value, const struct sp
 	return ret;
 }
 
+/* Is the role's overlay, expanded by M, another for each replica? */
+static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_macros *m)
+{
+	struct spec_macros other = *m;
+	struct json_object *one cleanup_json = expand_all(r->overlay, m), *two cleanup_json = NULL;
+
+	other.replica_id = "";
+	two = expand_all(r->overlay, &other);
+	return !json_object_equal(one, two);
+}
+
 /* *POD with the role's overlay over it. 0, or an errno that is in the build's errors. */
 static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 			 struct json_object **pod)
@@ -508,6 +535,12 @@ static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
 
 	if (!r->overlay)
 		return 0;
+	if (r->pods->replica_id && r->overlay_varies && overlay_names_replica(r, m))
+		return spec_build_refuse(
+			r->pods->build, r->overlay_path,
+			"%s makes all pods of a role alike, so ${replica_id} can't stand "
+			"in an overlay: use args or env, or a scheduler other than %s",
+			r->pods->build->kind->kind, r->pods->build->kind->name);
 	overlay = r->overlay_varies ? expand_all(r->overlay, m) : json_object_get(r->overlay);
 	err = spec_overlay_apply(*pod, overlay, r->overlay_path, &overlaid, r->pods->build->errors);
 	if (err)
@@ -537,7 +570,8 @@ static int set_labels(struct spec_pod_role *r, struct json_object *metadata, uns
 	}
 	json_object_object_foreach(r->labels, key, own)
 		spec_tree_set(labels, key, json_object_get(own));
-	spec_tree_set(labels, "torchx.pytorch.org/replica-id", spec_tree_format("%u", k));
+	if (!r->pods->replica_id)
+		spec_tree_set(labels, "torchx.pytorch.org/replica-id", spec_tree_format("%u", k));
 	spec_tree_set(metadata, "labels", labels);
 	return 0;
 }
@@ -546,11 +580,11 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 {
 	struct spec_pods *p = r->pods;
 	struct json_object *pod cleanup_json = spec_tree_map(), *metadata = spec_tree_map();
-	bool rank0 = r->index == 0 && k == 0;
+	bool rank0 = p->replica_id || (r->index == 0 && k == 0);
 	char replica_id[16];
 	const struct spec_macros m = {
 		.app_id = p->build->id,
-		.replica_id = replica_id,
+		.replica_id = p->replica_id ? p->replica_id : replica_id,
 		.img_root = "",
 		.base_img_root = "DEPRECATED",
 		.rank0_env = rank0 ? RANK0_HOST : p->rank0_env,
@@ -569,7 +603,7 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 
 /* --- size ----------------------------------------------------------------------------------- */
 
-uint64_t spec_pods_floor(const struct spec_app *app)
+uint64_t spec_pods_floor(const struct spec_kind *kind, const struct spec_app *app)
 {
 	uint64_t sum = 0;
 
@@ -586,7 +620,7 @@ uint64_t spec_pods_floor(const struct spec_app *app)
 		for (size_t j = 0; j < r->n_mounts; j++)
 			bytes += strlen(r->mounts[j].src) + strlen(r->mounts[j].dst);
 		bytes += 30 * r->port_map.n;
-		sum += bytes * (uint64_t)r->num_replicas;
+		sum += bytes * (kind->one_template ? 1 : (uint64_t)r->num_replicas);
 	}
 	return sum;
 }
