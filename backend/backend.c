@@ -30,17 +30,18 @@ static const struct backend_impl {
 } backend_impls[] = {{"local", &local_ops},
 		     {"volcano", &kube_ops},
 		     {"mcad", &kube_ops},
-		     {"appwrapper", &kube_ops}};
+		     {"appwrapper", &kube_ops},
+		     {"jobset", &kube_ops}};
 
 /* --- life --- */
 
 /* The strings of a config. */
 static const size_t backend_config_strings[] = {
-	offsetof(struct backend_config, kind),	    offsetof(struct backend_config, context),
-	offsetof(struct backend_config, namespace), offsetof(struct backend_config, kubeconfig),
-	offsetof(struct backend_config, as),	    offsetof(struct backend_config, selector),
-	offsetof(struct backend_config, state_dir), offsetof(struct backend_config, work_dir),
-	offsetof(struct backend_config, submitter), offsetof(struct backend_config, home),
+	offsetof(struct backend_config, kind),	     offsetof(struct backend_config, context),
+	offsetof(struct backend_config, namespace),  offsetof(struct backend_config, kubeconfig),
+	offsetof(struct backend_config, as),	     offsetof(struct backend_config, selector),
+	offsetof(struct backend_config, state_dir),  offsetof(struct backend_config, work_dir),
+	offsetof(struct backend_config, submitter),  offsetof(struct backend_config, home),
 	offsetof(struct backend_config, mountpoint),
 };
 
@@ -71,9 +72,9 @@ static const struct backend_ops *backend_find(const char *kind, char **ret_text)
 		if (streq(backend_impls[i].kind, kind))
 			return backend_impls[i].ops;
 	}
-	*ret_text =
-		text_print("there is no backend '%s'; use volcano:, mcad:, appwrapper: or local:",
-			   kind);
+	*ret_text = text_print(
+		"there is no backend '%s'; use volcano:, mcad:, appwrapper:, jobset: or local:",
+		kind);
 	return NULL;
 }
 

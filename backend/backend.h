@@ -19,7 +19,7 @@ struct backend;
 enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE_NONE };
 
 struct backend_config {
-	const char *kind;	      /* "local", "volcano", "mcad", "appwrapper" */
+	const char *kind;	      /* "local", "volcano", "mcad", "appwrapper", "jobset" */
 	const char *context;	      /* of the kubeconfig; "" its current one */
 	const char *namespace;	      /* "" that of the context */
 	const char *kubeconfig;	      /* a file; "" where kubectl looks */

@@ -118,24 +118,33 @@ static void version_replied(struct examine *e, const struct http_reply *reply)
 
 /* --- what it serves --- */
 
+/* What is missing where there is no kind for the mount, and what brings it. */
+static const struct product {
+	const char *source; /* "": any */
+	const char *jobs, *name;
+} products[] = {
+	{"volcano", "Volcano's jobs", "Volcano"},
+	{"mcad", "AppWrappers", "AppWrapper"},
+	{"appwrapper", "AppWrappers of version v1beta2", "AppWrapper"},
+	{"jobset", "JobSets", "JobSet"},
+	{"", "jobs that kxfs knows", "Volcano, AppWrapper or JobSet"},
+};
+
 /* All kinds were asked for. */
 static void served_over(struct examine *e)
 {
-	const char *wanted = e->config->kind;
+	const struct product *p = products;
 
 	if (e->kind) {
 		enter(e, RIGHTS);
 		return;
 	}
+	while (*p->source && !streq(p->source, e->config->kind))
+		p++;
 	say(e, BACKEND_WRONG,
 	    "the cluster does not serve %s: is it the right cluster? Else ask who runs it to "
 	    "install %s",
-	    !*wanted		       ? "jobs that kxfs knows"
-	    : streq(wanted, "volcano") ? "Volcano's jobs"
-				       : "AppWrappers as SOURCE says",
-	    !*wanted		       ? "Volcano or AppWrapper"
-	    : streq(wanted, "volcano") ? "Volcano"
-				       : "AppWrapper");
+	    p->jobs, p->name);
 	enter(e, OVER);
 }
 

@@ -318,7 +318,9 @@ void publish_leave(struct publish *p, const char *uid)
 /* The cluster no longer has a job that an earlier mount has seen: its last snapshot becomes its history. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
+	const struct folder *folder = folders_find(p->config.folders, old->id);
 	cleanup_free char *text = spec_snapshot_text(old);
+	bool dropped = folder && folder->dropped;
 	struct spec_job *job;
 
 	if (spec_snapshot_parse(text, strlen(text), &job) < 0)
@@ -326,7 +328,7 @@ static void make_history(struct publish *p, const struct spec_job *old)
 	job->history = true;
 	job->changed = loop_time_ns();
 	/* Logs that are not complete lack something, since no mount was there to capture it. */
-	for (size_t i = 0; is_wanted(p, job) && i < job->n_replicas; i++) {
+	for (size_t i = 0; is_wanted(p, job) && !dropped && i < job->n_replicas; i++) {
 		for (size_t j = 0; j < job->replicas[i].n_logs; j++) {
 			struct spec_log *l = &job->replicas[i].logs[j];
 

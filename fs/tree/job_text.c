@@ -19,15 +19,13 @@ static int job_render_state(struct fs *fs, struct node *node, char **ret, size_t
 }
 
 /* A file whose text is a function of the snapshot alone. */
-static int job_render(const struct node *node,
-		      void (*text)(const struct spec_job *, char **, size_t *), char **ret,
-		      size_t *ret_len)
+static int job_render(const struct node *node, rendered_fn text, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
 
 	if (!job)
 		return -ENOENT;
-	text(job, ret, ret_len);
+	rendered_text(place_of(node)->tree->rendered, job, text, ret, ret_len);
 	return 0;
 }
 

@@ -84,6 +84,7 @@ struct spec_job {
 	bool has_appdef;	 /* app.yaml can be read */
 	bool history;		 /* it has left jobs/ */
 	bool suspended; /* may come back to life: its output goes on though its state is final */
+	bool dropped;	/* of a local job: its output was removed to make room */
 	unsigned retries;
 	unsigned max_retries;
 	int64_t created;

@@ -6,7 +6,8 @@
 
 #include <assert.h>
 
-static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_mcad, &spec_appwrapper};
+static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
+						&spec_jobset};
 
 const struct spec_kind *spec_kind_at(size_t i)
 {
@@ -68,6 +69,12 @@ static const struct spec_served served[] = {
 		.api_version = "workload.codeflare.dev/v1beta1",
 		.plural = "appwrappers",
 		.kind = &spec_mcad,
+	},
+	{
+		.source = "jobset",
+		.api_version = "jobset.x-k8s.io/v1alpha2",
+		.plural = "jobsets",
+		.kind = &spec_jobset,
 	},
 	{
 		.source = "mcad",

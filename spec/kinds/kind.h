@@ -33,6 +33,7 @@ struct spec_kind {
 	const char *pod_selector; /* labels that all pods of its jobs have; "" none */
 	/* The API of the groups of its pods and of its queues; NULL: it has none that are shown. */
 	const char *scheduling_api;
+	bool one_template; /* the pods of a role stand in the object once, however many replicas it has */
 	bool in_kueue;			   /* its jobs may be in queues of Kueue */
 	const struct spec_option *options; /* ends with one whose name is NULL */
 	/* As in struct spec_scheduler. */
@@ -47,11 +48,14 @@ struct spec_kind {
 extern const struct spec_kind spec_volcano;
 extern const struct spec_kind spec_mcad;
 extern const struct spec_kind spec_appwrapper;
+extern const struct spec_kind spec_jobset;
 extern const struct spec_reader spec_volcano_reader;
 extern const struct spec_reader spec_mcad_reader;
 extern const struct spec_reader spec_appwrapper_reader;
+extern const struct spec_reader spec_jobset_reader;
 extern const struct spec_control spec_volcano_control;
 extern const struct spec_control spec_appwrapper_control;
+extern const struct spec_control spec_jobset_control;
 
 /* The I-th kind; NULL: no more. */
 const struct spec_kind *spec_kind_at(size_t i);

@@ -69,6 +69,14 @@ static struct spec_job_view *job_new(void)
 	return v;
 }
 
+void spec_job_view_queued(struct spec_job_view *v, const char *queue)
+{
+	char *text cleanup_free = text_print("it waits for Kueue to admit it from queue %s", queue);
+
+	spec_set(&v->reason, SPEC_REASON_QUEUED);
+	spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
+}
+
 /* --- the order of tasks ---------------------------------------------------------------------- */
 
 static bool is_replica(const struct spec_task_source *task)

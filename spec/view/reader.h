@@ -17,7 +17,7 @@ struct spec_task_source {
 	unsigned replica;  /* TorchX's id of it */
 	unsigned replicas; /* pods of the task */
 	unsigned minimum;
-	char key[32]; /* room for a name that the reader makes; nobody else reads it */
+	char key[80]; /* room for a name that the reader makes; nobody else reads it */
 };
 
 /* What a phase of the kind's controller means. */
@@ -57,6 +57,10 @@ struct spec_reader {
 	bool pods_decide;
 };
 
+/* V is suspended in QUEUE, one of Kueue's. */
+void spec_job_view_queued(struct spec_job_view *v, const char *queue);
+/* V is what the object with this uid has made, whatever its own controller is. Ignored: UID is none. */
+void spec_pod_view_owned(struct spec_pod_view *v, const char *uid);
 /* The labels of an object, borrowed; NULL: it has none. */
 struct json_object *spec_view_labels(struct json_object *object);
 /* Of a pod's object: the container named TASK, else the pod's default one, else the first. Borrowed. */

@@ -12,7 +12,7 @@
 #include "spec/base/limits.h"
 #include "spec/base/name.h"
 #include "spec/job/status.h"
-#include "spec/view/watched.h"
+#include "spec/view/kueue.h"
 
 #define MAX_PODS   32
 #define MAX_EVENTS 64
@@ -100,6 +100,9 @@ struct cluster {
 	struct spec_pod_view *pods[MAX_PODS];
 	struct spec_group_view *group;
 	struct spec_queue_view *queue;
+	struct spec_workload_view *workload;
+	struct spec_cluster_queue_view *cluster_queue;
+	unsigned place;
 	struct spec_event_view *events[MAX_EVENTS];
 	size_t n_events;
 	size_t n;
@@ -139,19 +142,56 @@ static void check_again(const struct spec_kind *kind, struct spec_job_view *v, c
 	spec_job_view_free(again);
 }
 
-static void read_queue(struct cluster *c, const char *line, size_t len)
+static void read_queue(struct cluster *c, bool local, const char *line, size_t len)
 {
 	struct spec_queue_view *queue;
 	char *text;
 	size_t text_len;
 
-	if (spec_queue_view_parse(line, len, &queue) < 0)
+	if ((local ? spec_local_queue_parse(line, len, &queue)
+		   : spec_queue_view_parse(line, len, &queue)) < 0)
 		return;
+	assert(!local == !queue->local);
 	assert(spec_name_is_file(queue->meta.name) && spec_queue_view_same(queue, queue));
-	spec_queue_view_text(queue, NULL, 1, 2, &text, &text_len);
+	spec_queue_view_text(queue, c->cluster_queue, 1, 2, &text, &text_len);
 	free(text);
 	spec_queue_view_unref(c->queue);
 	c->queue = queue;
+}
+
+static void read_workload(struct cluster *c, const char *line, size_t len)
+{
+	struct spec_workload_view *workload;
+
+	if (spec_workload_view_parse(line, len, &workload) < 0)
+		return;
+	assert(spec_name_is_file(workload->meta.name));
+	spec_workload_view_free(c->workload);
+	c->workload = workload;
+}
+
+static void read_cluster_queue(struct cluster *c, const char *line, size_t len)
+{
+	struct spec_cluster_queue_view *queue;
+
+	if (spec_cluster_queue_view_parse(line, len, &queue) < 0)
+		return;
+	spec_cluster_queue_view_unref(c->cluster_queue);
+	c->cluster_queue = queue;
+}
+
+static void read_places(struct cluster *c, const char *line, size_t len)
+{
+	struct spec_place *v;
+	size_t n;
+
+	if (spec_places_parse(line, len, &v, &n) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		c->place = spec_places_find(v, n, v[i].uid);
+		assert(c->place > 0 && *v[i].uid);
+	}
+	free(v);
 }
 
 /* Objects beside jobs and pods: a letter, then the object. */
@@ -172,7 +212,20 @@ static bool read_watched(struct cluster *c, const char *line, size_t len)
 			c->n_events++;
 		return true;
 	case 'q':
-		read_queue(c, line + 1, len - 1);
+		read_queue(c, false, line + 1, len - 1);
+		return true;
+	case 'l':
+		read_queue(c, true, line + 1, len - 1);
+		return true;
+	case 'w':
+		read_workload(c, line + 1, len - 1);
+		return true;
+	case 'c':
+		read_cluster_queue(c, line + 1, len - 1);
+		return true;
+	case 'p':
+		read_places(c, line + 1, len - 1);
+		spec_kueue_version(line + 1, len - 1);
 		return true;
 	default:
 		return false;
@@ -271,6 +324,10 @@ static const struct spec_job *look(const struct cluster *c, size_t n, bool left,
 		.events = c->events,
 		.n_events = c->n_events,
 		.events_known = c->n_events > 0,
+		.kueue = {.known = true,
+			  .workload = c->workload,
+			  .cluster_queue = c->cluster_queue,
+			  .place = c->place},
 		.before = before,
 	};
 	const struct spec_job *job =
@@ -315,6 +372,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		spec_event_view_unref(c.events[i]);
 	spec_group_view_free(c.group);
 	spec_queue_view_unref(c.queue);
+	spec_workload_view_free(c.workload);
+	spec_cluster_queue_view_unref(c.cluster_queue);
 	spec_job_view_free(c.job);
 	return 0;
 }

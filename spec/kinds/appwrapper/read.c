@@ -132,12 +132,9 @@ static void explain(struct json_object *object, struct spec_job_view *v)
 	struct json_object *unhealthy = condition(status, "Unhealthy");
 	const char *queue = label_of(object, APPWRAPPER_QUEUE);
 	const char *reason = spec_read_text(unhealthy, "reason");
-	char *text cleanup_free = NULL;
 
 	if (streq(v->phase, "Suspended") && *queue) {
-		text = text_print("it waits for Kueue to admit it from queue %s", queue);
-		spec_set(&v->reason, SPEC_REASON_QUEUED);
-		spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
+		spec_job_view_queued(v, queue);
 		return;
 	}
 	/* If pods have failed, they say themselves which, and why. */

@@ -75,18 +75,6 @@ static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 	return app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + role + 1 + digits(k) + 1 + digits(last);
 }
 
-static int make_id(struct spec_build *b)
-{
-	b->id = spec_name_job(b->app->name, b->identity->random[0]);
-	if (isdigit((unsigned char)b->id[0]))
-		return spec_build_refuse(
-			b, "name",
-			"jobs of this name would be called %s: a name that Volcano makes "
-			"a Service of must begin with a letter",
-			b->id);
-	return 0;
-}
-
 /* Volcano's variable for the hosts of a task: its name in upper case, dashes as underscores. */
 static char *make_rank0_env(const struct spec_app *app)
 {
@@ -107,6 +95,7 @@ static void start(struct volcano *v)
 	p->build = b;
 	p->app_name = b->app->name;
 	p->rank0_env = v->rank0_env;
+	p->hosts_dir = "/etc/volcano";
 	p->reserved_cpu = RESERVED_MILLICPU;
 	p->reserved_memory = RESERVED_MEMORY;
 	p->efa = -1;
@@ -240,7 +229,7 @@ static struct json_object *make_object(struct volcano *v)
 static int volcano_build(struct spec_build *b)
 {
 	struct volcano v cleanup(volcano_clear) = {.build = b};
-	int ret = make_id(b);
+	int ret = spec_build_name(b, "Volcano");
 
 	start(&v);
 	for (size_t i = 0; i < b->app->n_roles; i++) {

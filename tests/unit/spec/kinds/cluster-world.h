@@ -340,7 +340,6 @@ static inline void world_read(struct world_changes *events, const struct spec_ki
 			      const char *scenario, enum world_file which)
 {
 	static const char *const files[] = {
-		[WORLD_FILE_JOBS] = "volcano-jobs.jsonl",
 		[WORLD_FILE_PODS] = "pods.jsonl",
 		[WORLD_FILE_GROUPS] = "podgroups.jsonl",
 		[WORLD_FILE_EVENTS] = "events.jsonl",
@@ -349,13 +348,14 @@ static inline void world_read(struct world_changes *events, const struct spec_ki
 		[WORLD_FILE_CLUSTER_QUEUES] = "clusterqueues.jsonl",
 	};
 	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, true, world_change_add, events);
-	bool wrapped = kind != &spec_volcano && which == WORLD_FILE_JOBS;
-	char path[1024], bytes[777];
+	char path[1024], jobs[64], bytes[777];
 	cleanup_file FILE *f = NULL;
 	size_t n;
 
+	snprintf(jobs, sizeof(jobs), "%s%s.jsonl", kind == &spec_volcano ? "volcano-" : "",
+		 kind->plural);
 	snprintf(path, sizeof(path), TEST_SOURCE "/tests/replay/data/recordings/%s/%s", scenario,
-		 wrapped ? "appwrappers.jsonl" : files[which]);
+		 which == WORLD_FILE_JOBS ? jobs : files[which]);
 	events->file = which;
 	f = fopen(path, "re");
 	/* A gang that never started has no pods, and a queue may be missing. */
