@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """generate.py HELP TEMPLATE: the completion script that TEMPLATE becomes with the options of HELP, a file.
 
-It is what kxfs --help printed, the table by which options are parsed; so a script made of it completes what the program takes.
+It is what kxfs --help printed, from the table by which options are parsed; so a script made of it completes what the
+program takes.
 """
 
 import pathlib

@@ -123,7 +123,7 @@ def test_help_and_version(binary):
     version = re.search(r"^    version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)[1]
     libraries = r"libfuse 3\.\S+, libuv 1\.\S+, libcurl \S+, OpenSSL/\S+, json-c 0\.\S+, libyaml 0\.\S+"
     assert re.fullmatch(rf"kxfs {re.escape(version)}\nlibraries: {libraries}\nfeatures: (\S+ )*http2 .*\n"
-                        r"backends: volcano mcad appwrapper local\n", run([binary, "--version"]).stdout)
+                        r"backends: (\S+ )+local\n", run([binary, "--version"]).stdout)
     assert run([binary, "--help"]).stdout == run([binary, "-h"]).stdout
     assert run(f"{binary} --help > /dev/full", check=False).returncode == 1
 
