@@ -343,6 +343,7 @@ def test_without_kueue(server, make_mount, source):
         "metadata": {"name": "app", "namespace": "test", "labels": {"kueue.x-k8s.io/queue-name": "team"}},
         "spec": {"suspend": True, "components": []}, "status": {"phase": "Suspended"}})
     if source.startswith("appwrapper"):
+        harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job")
         why(kx, "it waits for Kueue to admit it from queue team.")
         assert harness.Job(kx, "app").status()["queue_position"] is None
     assert [req.path for req in server.requests if "kueue" in req.path] == \
