@@ -36,11 +36,11 @@ static const struct backend_impl {
 
 /* The strings of a config. */
 static const size_t backend_config_strings[] = {
-	offsetof(struct backend_config, kind),	    offsetof(struct backend_config, context),
-	offsetof(struct backend_config, namespace), offsetof(struct backend_config, kubeconfig),
-	offsetof(struct backend_config, as),	    offsetof(struct backend_config, selector),
-	offsetof(struct backend_config, state_dir), offsetof(struct backend_config, work_dir),
-	offsetof(struct backend_config, submitter), offsetof(struct backend_config, home),
+	offsetof(struct backend_config, kind),	     offsetof(struct backend_config, context),
+	offsetof(struct backend_config, namespace),  offsetof(struct backend_config, kubeconfig),
+	offsetof(struct backend_config, as),	     offsetof(struct backend_config, selector),
+	offsetof(struct backend_config, state_dir),  offsetof(struct backend_config, work_dir),
+	offsetof(struct backend_config, submitter),  offsetof(struct backend_config, home),
 	offsetof(struct backend_config, mountpoint),
 };
 
@@ -248,6 +248,17 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 		return errno == ENOENT ? backend_text(b, job, which, &text, ret_len) : -errno;
 	*ret_len = (size_t)st.st_size;
 	return 0;
+}
+
+mode_t backend_text_readable(struct backend *b, const struct spec_job *job)
+{
+	cleanup_free char *path = file_path(b->config.state_dir, job->id, "app.yaml");
+	struct stat st;
+
+	/* The file on disk has the mode; nobody else comes to it there. */
+	if (stat(path, &st) < 0)
+		return errno == ENOENT && !job->own ? S_IRGRP | S_IROTH : 0;
+	return st.st_mode & (S_IRGRP | S_IROTH);
 }
 
 int backend_events(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
