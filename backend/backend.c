@@ -30,7 +30,8 @@ static const struct backend_impl {
 } backend_impls[] = {{"local", &local_ops},
 		     {"volcano", &kube_ops},
 		     {"mcad", &kube_ops},
-		     {"appwrapper", &kube_ops}};
+		     {"appwrapper", &kube_ops},
+		     {"jobset", &kube_ops}};
 
 /* --- life --- */
 
@@ -71,9 +72,9 @@ static const struct backend_ops *backend_find(const char *kind, char **ret_text)
 		if (streq(backend_impls[i].kind, kind))
 			return backend_impls[i].ops;
 	}
-	*ret_text =
-		text_print("there is no backend '%s'; use volcano:, mcad:, appwrapper: or local:",
-			   kind);
+	*ret_text = text_print(
+		"there is no backend '%s'; use volcano:, mcad:, appwrapper:, jobset: or local:",
+		kind);
 	return NULL;
 }
 
@@ -211,6 +212,13 @@ size_t backend_n_jobs(struct backend *b, enum backend_place place)
 int64_t backend_changed(struct backend *b, enum backend_place place)
 {
 	return store_changed(b->store, place);
+}
+
+void backend_wanted(struct backend *b, const struct spec_job *job)
+{
+	lock_assert_none();
+	if (b->ops->wanted && !job->history)
+		b->ops->wanted(b, job);
 }
 
 uint64_t backend_revision(struct backend *b, enum backend_place place)
@@ -373,6 +381,23 @@ int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue
 		}
 		spec_job_unref(job);
 	}
+	return 0;
+}
+
+int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *ret_len)
+{
+	struct spec_queue_view *queue = backend_queue(b, name);
+	struct spec_cluster_queue_view *cluster = NULL;
+	struct backend_queue_jobs jobs;
+
+	if (!queue)
+		return -ENOENT;
+	if (queue->local)
+		cluster = b->ops->cluster_queue(b, queue->local->cluster_queue);
+	backend_queue_jobs(b, name, &jobs);
+	spec_queue_view_text(queue, cluster, jobs.pending, jobs.running, ret, ret_len);
+	spec_cluster_queue_view_unref(cluster);
+	spec_queue_view_unref(queue);
 	return 0;
 }
 

@@ -19,7 +19,7 @@ struct backend;
 enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE_NONE };
 
 struct backend_config {
-	const char *kind;	      /* "local", "volcano", "mcad", "appwrapper" */
+	const char *kind;	      /* "local", "volcano", "mcad", "appwrapper", "jobset" */
 	const char *context;	      /* of the kubeconfig; "" its current one */
 	const char *namespace;	      /* "" that of the context */
 	const char *kubeconfig;	      /* a file; "" where kubectl looks */
@@ -133,6 +133,12 @@ uint64_t backend_revision(struct backend *b, enum backend_place place);
 /* Since when what jobs/ shows has not been confirmed (ns); 0: it is. */
 int64_t backend_stale_since(struct backend *b);
 
+/*
+ * Somebody reads what is known of JOB. What its server tells only when it is asked (the place in a queue) is asked for
+ * now, and for a while again and again; it comes with later snapshots.
+ */
+void backend_wanted(struct backend *b, const struct spec_job *job);
+
 /* --- texts; any thread; may read the state directory --- */
 
 enum backend_text { BACKEND_MANIFEST, BACKEND_APPDEF };
@@ -172,6 +178,8 @@ struct backend_queue_jobs {
 	int64_t changed; /* when one of its jobs last did, or jobs/ itself */
 };
 int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue_jobs *ret);
+/* The text of queues/NAME/status; -ENOENT: there is no such queue. */
+int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *ret_len);
 
 /* --- output; any thread --- */
 

@@ -140,6 +140,66 @@ int file_write(const char *dir, const char *file, const char *text, size_t len)
 	return err;
 }
 
+/* The name of the file that keeps room for FILE, below its directory. */
+static void room_name(const char *file, char ret[64])
+{
+	snprintf(ret, 64, ".%s.room", file);
+}
+
+int file_keep_room(const char *dir, const char *file, size_t len)
+{
+	cleanup_fd int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_fd int fd = -1;
+	char name[64];
+	int err;
+
+	if (at < 0)
+		return -errno;
+	room_name(file, name);
+	fd = openat(at, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	err = -posix_fallocate(fd, 0, (off_t)len);
+	if (err < 0)
+		unlinkat(at, name, 0);
+	return err;
+}
+
+/* The file that keeps room becomes FILE. */
+static int write_into_room(int at, const char *file, const char *text, size_t len)
+{
+	cleanup_fd int fd = -1;
+	struct stat st;
+	char name[64];
+	int err;
+
+	room_name(file, name);
+	fd = openat(at, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0 || (uintmax_t)st.st_size < len)
+		return -ENOSPC;
+	err = file_write_all(fd, text, len);
+	if (err == 0 && (ftruncate(fd, (off_t)len) < 0 || fsync(fd) < 0 ||
+			 renameat(at, name, at, file) < 0 || fsync(at) < 0))
+		err = -errno;
+	return err;
+}
+
+int file_write_last(const char *dir, const char *file, const char *text, size_t len)
+{
+	int err = file_write(dir, file, text, len);
+	cleanup_fd int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char name[64];
+
+	if (at < 0)
+		return err;
+	if (err == -ENOSPC || err == -EDQUOT)
+		err = write_into_room(at, file, text, len);
+	room_name(file, name);
+	if (err == 0)
+		unlinkat(at, name, 0);
+	return err;
+}
+
 /* --- names --- */
 
 int file_sync_dir(const char *dir)

@@ -34,6 +34,10 @@ int file_read(const char *path, size_t max, char **ret, size_t *ret_len);
 int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len);
 /* Replace FILE (a short name) in DIR by TEXT in one step, synced. */
 int file_write(const char *dir, const char *file, const char *text, size_t len);
+/* Keep room on the disk for file_write_last of this FILE in DIR, with up to LEN bytes. */
+int file_keep_room(const char *dir, const char *file, size_t len);
+/* As file_write; on a full disk it takes the room that was kept, if it is enough. After it none is kept any more. */
+int file_write_last(const char *dir, const char *file, const char *text, size_t len);
 
 /* After this, what was made and removed in DIR is on disk. */
 int file_sync_dir(const char *dir);

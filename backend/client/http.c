@@ -38,6 +38,8 @@
 #define BODY_MAX     (64u << 10)
 #define WAIT_MAX_MS  60000
 #define CALL_SOCKETS 64 /* connections for calls; those for streams are bounded by descriptors */
+#define PAUSED_MAX                                                                                 \
+	8 /* streams of HTTP/2 that wait at once, each with up to 32 MiB in curl's memory */
 
 /* All calls share one budget of retries, so that a server in trouble is not asked more often for more jobs. */
 #define BUDGET_MAX  32	/* retries at once */
@@ -68,6 +70,7 @@ struct http {
 	struct lane calls, streams;
 	struct http_request *requests; /* all that are not OVER */
 	struct http_request *dead;     /* those that are, until they are released */
+	unsigned n_paused;	       /* streams of HTTP/2 that wait */
 	bool failing;		       /* the last request that ended had failed */
 	bool recovered;		       /* then one had success; to be told by work */
 	loop_fn on_recovered;	       /* may be NULL */
@@ -93,6 +96,9 @@ struct http_request {
 	bool told_when; /* in WAITING: the server has asked for that time */
 	bool renewed;	/* it was sent again with other credentials after a 401 */
 	bool starting;	/* counted in its lane */
+	bool paused;	/* its bytes wait */
+	bool counted;	/* in http.n_paused */
+	bool resumes;	/* curl is to be told that they wait no longer */
 	struct http_request *prev, *next;
 	struct http_request *queue_prev, *queue_next;
 
@@ -101,6 +107,7 @@ struct http_request {
 	uint64_t generation; /* of its credential */
 	bool sent;	     /* bytes of it may have gone out */
 	bool head;	     /* the reply's head is whole */
+	bool shares;	     /* the reply came over HTTP/2 */
 	bool passed_on;	     /* head() or bytes() was called: it can't be sent again unnoticed */
 	int status;
 	int64_t date; /* of the head; 0: none */
@@ -179,6 +186,12 @@ static void started(struct http_request *rq)
 		post_work(rq->http);
 }
 
+static void stop_waiting(struct http_request *rq)
+{
+	rq->http->n_paused -= rq->counted;
+	rq->paused = rq->counted = false;
+}
+
 /* Nobody hears of RQ any more. Its memory stays at least until the loop goes on. */
 static void end_request(struct http_request *rq)
 {
@@ -187,6 +200,7 @@ static void end_request(struct http_request *rq)
 	if (rq->state == QUEUED)
 		DL_DELETE2(lane_of(rq)->queue, rq, queue_prev, queue_next);
 	started(rq);
+	stop_waiting(rq);
 	rq->state = OVER;
 	uv_timer_stop(&rq->timer);
 	if (rq->ticket)
@@ -321,7 +335,9 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	if (!empty || rq->head || status < 200)
 		return size * n;
 	curl_easy_getinfo(rq->easy.curl, CURLINFO_HTTP_VERSION, &version);
-	lane_of(rq)->shares = version >= CURL_HTTP_VERSION_2_0;
+	rq->shares = version >= CURL_HTTP_VERSION_2_0;
+	if (!rq->call.alone)
+		lane_of(rq)->shares = rq->shares;
 	if (lane_of(rq)->queue)
 		post_work(rq->http);
 	rq->head = true;
@@ -370,13 +386,14 @@ static int take_bytes(struct http_request *rq, const char *bytes, size_t n)
 	return call->bytes(call->data, bytes, n);
 }
 
-/* A stream is never paused. */
 static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 {
 	struct http_request *rq = data;
 
 	if (rq->state == OVER)
 		return 0;
+	if (rq->paused)
+		return CURL_WRITEFUNC_PAUSE; /* it comes again */
 	rq->last_byte = loop_now_ms();
 	curl_loop_count_piece(lane_of(rq)->curl);
 	if (size * n == 0)
@@ -513,7 +530,9 @@ static void on_timer(uv_timer_t *timer)
 	bool idle = rq->call.stream && is_good(rq);
 	uint64_t at = begins ? rq->due : idle ? rq->last_byte + rq->call.idle_ms : rq->deadline;
 
-	if (loop_now_ms() < at)
+	if (rq->paused)
+		arm(rq, loop_now_ms() + rq->call.idle_ms);
+	else if (loop_now_ms() < at)
 		arm(rq, at);
 	else if (begins)
 		try_request(rq);
@@ -588,6 +607,34 @@ static void release_dead(struct http *http)
 	}
 }
 
+/* Curl gives out what it has kept for RQ, from within this call, and goes on with it. */
+static void resume_now(struct http_request *rq)
+{
+	CURLcode code;
+
+	rq->resumes = false;
+	if (rq->state != RUNNING)
+		return;
+	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
+	/* That it could not give it out it tells nobody else. */
+	if (code != CURLE_OK && rq->state == RUNNING)
+		attempt_ended(rq, code);
+}
+
+static void resume_all(struct http *http)
+{
+	struct http_request *rq = http->requests;
+
+	while (rq && !http->stopping) {
+		if (!rq->resumes) {
+			rq = rq->next;
+			continue;
+		}
+		resume_now(rq);
+		rq = http->requests; /* it may have ended, and others with it */
+	}
+}
+
 static void start_queued(struct lane *m)
 {
 	while (m->queue && may_start(m)) {
@@ -617,6 +664,7 @@ static void work(void *data)
 	bool tell = http->recovered && !http->stopping;
 
 	http->work_posted = http->recovered = false;
+	resume_all(http);
 	release_dead(http);
 	if (http->stopping) {
 		curl_loop_free(take_ptr(http->calls.curl));
@@ -679,6 +727,30 @@ void http_cancel(struct http_request *rq)
 {
 	if (rq->state != OVER) /* else this is called from within its own done() */
 		end_request(rq);
+}
+
+bool http_pause(struct http_request *rq)
+{
+	struct http *http = rq->http;
+
+	if (rq->paused || rq->state == OVER)
+		return true;
+	if (rq->shares && http->n_paused == PAUSED_MAX)
+		return false;
+	rq->paused = true;
+	rq->counted = rq->shares;
+	http->n_paused += rq->counted;
+	return true;
+}
+
+void http_resume(struct http_request *rq)
+{
+	if (!rq->paused)
+		return;
+	stop_waiting(rq);
+	rq->last_byte = loop_now_ms();
+	rq->resumes = true;
+	post_work(rq->http);
 }
 
 void http_count(struct http *http, struct http_counts *ret)

@@ -65,8 +65,9 @@ struct http_call {
 	unsigned idle_ms;
 	size_t max_body; /* of what is kept for DONE; 0: 64 KiB. More is -EFBIG */
 	bool fresh;	 /* on a new connection: those that there are may be dead */
-	bool compress;	 /* the server may compress the reply: for long lists, not for streams */
-	bool hurried;	 /* a user waits for it: a credential that failed is asked for anew */
+	bool alone; /* on a connection of its own, of HTTP/1.1, which nothing else uses after it */
+	bool compress; /* the server may compress the reply: for long lists, not for streams */
+	bool hurried;  /* a user waits for it: a credential that failed is asked for anew */
 	/*
 	 * Send it again, within the deadline and the budget that all calls share: after 429 and 503 (the
 	 * server did nothing; the wait is its Retry-After, or grows from try to try), and after a broken
@@ -99,6 +100,13 @@ void http_free(struct http *http); /* after http_stop, or when it was never used
 struct http_request *http_send(struct http *http, const struct http_call *call);
 /* done() is not called any more. */
 void http_cancel(struct http_request *rq);
+/*
+ * The stream RQ waits: from the next piece on its bytes stay where they are, and the server is slowed, until
+ * http_resume; others are not. Over HTTP/2 curl takes up to 32 MiB of it into memory first. False: so many of these wait
+ * that this one can't. The time between two bytes does not count meanwhile. Both may be called from within bytes().
+ */
+bool http_pause(struct http_request *rq);
+void http_resume(struct http_request *rq);
 
 /* For .kxfs/info and metrics; any thread. */
 struct http_counts {

@@ -58,8 +58,14 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	CURLcode code = CURLE_OK;
 
 	SET(code, e, CURLOPT_NOSIGNAL, 1L);
+#if KXFS_CURL_QUICK_EXIT
 	SET(code, e, CURLOPT_QUICK_EXIT, 1L); /* never wait for the resolver's thread */
+#endif
+#if KXFS_CURL_PROTOCOLS_STR
 	SET(code, e, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+	SET(code, e, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
 	SET(code, e, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_MS);
 	SET(code, e, CURLOPT_OPENSOCKETFUNCTION, easy_open_socket);
 	SET(code, e, CURLOPT_OPENSOCKETDATA, c->n_connections);
@@ -70,9 +76,10 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	SET(code, e, CURLOPT_TCP_KEEPINTVL, PROBE_EACH_S);
 	/* Whether a server without TLS has HTTP/2 is not known in advance. */
 	SET(code, e, CURLOPT_HTTP_VERSION,
-	    s->tls ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
+	    s->tls && !c->call->alone ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
 	SET(code, e, CURLOPT_PIPEWAIT, 1L);
-	SET(code, e, CURLOPT_FRESH_CONNECT, c->call->fresh ? 1L : 0L);
+	SET(code, e, CURLOPT_FRESH_CONNECT, c->call->fresh || c->call->alone ? 1L : 0L);
+	SET(code, e, CURLOPT_FORBID_REUSE, c->call->alone ? 1L : 0L);
 	SET(code, e, CURLOPT_PROXY, s->proxy);
 	SET(code, e, CURLOPT_NOPROXY, "");
 	SET(code, e, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);

@@ -63,6 +63,17 @@ void podlog_stop(struct podlog *p)
 	podlog_free(p);
 }
 
+bool podlog_pause(struct podlog *p)
+{
+	return !p->stream || http_pause(p->stream);
+}
+
+void podlog_resume(struct podlog *p)
+{
+	if (p->stream)
+		http_resume(p->stream);
+}
+
 bool podlog_is_unsure(const struct podlog *p)
 {
 	return p->state != STREAMING;
@@ -343,6 +354,7 @@ struct podlog *podlog_start(struct podlog_config *config)
 	struct http_call call = {
 		.method = HTTP_GET,
 		.stream = true,
+		.alone = config->alone,
 		.deadline_ms = HEAD_MS,
 		.idle_ms = config->follow ? IDLE_MS : FETCH_MS,
 		.head = on_head,

@@ -2,7 +2,7 @@
 /*
  * One attempt at one log: a request to the API server for the output of a container's run, of which the end that is
  * known is given. New bytes go to the owner as they come, and in the end the owner is told how the attempt went.
- * What to do then, and when, is the owner's decision. An attempt never pauses its stream.
+ * What to do then, and when, is the owner's decision.
  *
  *	outcome			what the server said				what it means
  *	PODLOG_ALL		the stream ended				all that it had is known
@@ -65,6 +65,7 @@ struct podlog_config {
 	struct http *http;
 	const char *namespace, *pod, *container;
 	bool follow;   /* the stream goes on while the container runs */
+	bool alone;    /* on a connection of its own, so that it can always be slowed */
 	bool previous; /* of the run before the newest one */
 	/*
 	 * ASK_RUN: nothing is known of the run yet, and it may not be the newest: the server is asked. RESTART runs
@@ -98,6 +99,12 @@ struct podlog *podlog_start(struct podlog_config *config);
 void podlog_stop(struct podlog *p);
 /* Nobody can be asked any more which run it is: what has come is taken for this run's. May call done. */
 void podlog_accept(struct podlog *p);
+/*
+ * From the next piece on the stream waits until it is resumed, as in http.h. False: it can't, so that the owner has to take
+ * what comes, or to end it by -ENOBUFS. Both may be called from within paused().
+ */
+bool podlog_pause(struct podlog *p);
+void podlog_resume(struct podlog *p);
 /* Is what comes held, since it is not known which run it is of? */
 bool podlog_is_unsure(const struct podlog *p);
 /* Is the question which run it is under way? */

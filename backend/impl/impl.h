@@ -12,6 +12,7 @@
 #include "backend/impl/end.h"
 #include "backend/jobs/store.h"
 #include "backend/output/output.h"
+#include "spec/view/kueue.h"
 
 struct backend_request;
 
@@ -44,6 +45,10 @@ struct backend_ops {
 	int64_t (*stale_since)(struct backend *b);
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
+	/* The ClusterQueue NAME, a new reference; NULL: none is known. */
+	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
+	/* As backend_wanted. NULL: nothing is told only when it is asked for. */
+	void (*wanted)(struct backend *b, const struct spec_job *job);
 	int (*info)(struct backend *b, FILE *out);
 	int (*metrics)(struct backend *b, FILE *out);
 };

@@ -109,17 +109,22 @@ static unsigned remove_old(struct expiry *x, const struct jobs *history)
 	return (unsigned)(next / 1000000 + 1);
 }
 
+/* Of those whose output may go, the one that has changed least lately; NULL: there is none. */
 static const struct spec_job *oldest(const struct expiry *x, const struct jobs *jobs)
 {
 	const struct spec_job *found = NULL;
 
-	for (size_t i = 0; i < jobs->n; i++)
-		if (may_go(x, jobs->v[i]) && (!found || jobs->v[i]->changed < found->changed))
-			found = jobs->v[i];
+	for (size_t i = 0; i < jobs->n; i++) {
+		const struct spec_job *job = jobs->v[i];
+
+		if (may_go(x, job) && x->config.has_output(x->config.data, job) &&
+		    (!found || job->changed < found->changed))
+			found = job;
+	}
 	return found;
 }
 
-/* Make room: one job at a time, since only when it is gone it is known how much it gave. */
+/* Make room: the output of one job at a time, since only when it is gone it is known how much it gave. */
 static void make_room(struct expiry *x, const struct jobs *history)
 {
 	cleanup(jobs_clear) struct jobs jobs = {0};
@@ -138,10 +143,10 @@ static void make_room(struct expiry *x, const struct jobs *history)
 	if (!job)
 		return;
 	diag(DIAG_INFO,
-	     "%s: removed with its output, as the oldest: the spool is over its limit of %" PRIu64
+	     "%s: its output is removed, as the oldest: the spool is over its limit of %" PRIu64
 	     " bytes",
 	     job->id, x->config.spool_limit);
-	x->config.remove(x->config.data, job);
+	x->config.drop(x->config.data, job);
 }
 
 static void check(void *data)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long jobs that are over stay: those in history for history_keep, and any of them until
- * the spool limit needs the room: the oldest of the history go first, then the oldest finished ones
- * in jobs/. What may still run is never removed. I/O thread only.
+ * How long jobs that are over stay: those in history for history_keep. And how long their output does: until the spool
+ * limit needs the room, which the output of the oldest of the history gives first, then that of the oldest finished ones in
+ * jobs/; the jobs themselves stay, with how they have ended. What may still run loses nothing. I/O thread only.
  */
 #ifndef KXFS_BACKEND_JOBS_EXPIRY_H
 #define KXFS_BACKEND_JOBS_EXPIRY_H
@@ -19,12 +19,15 @@ struct expiry_config {
 	struct output *output; /* whose bytes count */
 	uint64_t spool_limit;  /* bytes */
 	int64_t history_keep;  /* seconds */
-	/* Does the finished JOB have output on disk that nothing writes to any more? */
+	/* Is the finished JOB on disk, and does nothing write there any more? */
 	bool (*may_go)(void *data, const struct spec_job *job);
+	/* Is there output of it? */
+	bool (*has_output)(void *data, const struct spec_job *job);
 	/* Is something being removed? Then nothing else is, until expiry_now or expiry_soon. */
 	bool (*is_busy)(void *data);
-	/* Begin to remove JOB (in jobs/: its output), and call expiry_now when that is done. */
+	/* Begin to remove JOB, or its output alone; and call expiry_now when that is done. */
 	void (*remove)(void *data, const struct spec_job *job);
+	void (*drop)(void *data, const struct spec_job *job);
 	void *data;
 };
 

@@ -58,6 +58,7 @@
 #define WINDOW	    (64u << 10)
 #define WINDOW_MORE 32
 #define WINDOW_MAX  (64u << 20)
+#define SLACK	    (128u << 10) /* room for the pieces that may come when a stream is slowed */
 
 enum state { OPENING, WRITING, READING, ASKING, PAUSING, CLOSING };
 
@@ -88,15 +89,17 @@ struct capture_log {
 	struct podlog *attempt; /* ASKING */
 	enum kind kind;
 	bool previous;
-	bool probing;	   /* the next attempt is a PROBE */
-	bool probed;	   /* the container has not run again, and still the stream does not fit */
-	bool force;	   /* the next attempt takes what does not fit */
-	bool early;	   /* the last stream ended properly just now, after a while */
-	bool partial;	   /* it knows less than the whole log */
-	size_t window;	   /* how much of it it knows */
-	uint64_t came;	   /* podlog_came when its end was awaited last */
-	unsigned delay_ms; /* of the next pause */
-	unsigned tries;	   /* that brought nothing, in a row */
+	bool probing;  /* the next attempt is a PROBE */
+	bool probed;   /* the container has not run again, and still the stream does not fit */
+	bool force;    /* the next attempt takes what does not fit */
+	bool early;    /* the last stream ended properly just now, after a while */
+	bool partial;  /* it knows less than the whole log */
+	size_t window; /* how much of it it knows */
+	bool alone;    /* it has a connection of its own, since the disk did not keep up before */
+	bool slowed;   /* it waits for the disk */
+	uint64_t came; /* podlog_came when its end was awaited last */
+	unsigned delay_ms;   /* of the next pause */
+	unsigned tries;	     /* that brought nothing, in a row */
 	unsigned unanswered; /* times that the server did not say which run it is */
 
 	/* CLOSING: done(ERR, TEXT) */
@@ -133,15 +136,22 @@ static void arrived(struct capture_log *c)
 	c->config.arrived(c->config.data);
 }
 
-/* Report once what is wrong; "": nothing is any more. */
-static void warn(struct capture_log *c, const char *text)
+/* Say once what is wrong. It is a warning only where something has to be done; a loss is said when it is one. */
+static void trouble(struct capture_log *c, enum diag_level level, const char *text)
 {
-	if (*text && !c->warned)
-		diag(DIAG_WARNING, "output of %s, container %s: %s; trying again", c->pod,
-		     c->container, text);
-	else if (!*text && c->warned)
-		diag(DIAG_INFO, "output of %s, container %s: goes on", c->pod, c->container);
-	c->warned = *text;
+	if (!c->warned)
+		diag(level, "output of %s, container %s: %s; trying again", c->pod, c->container,
+		     text);
+	c->warned = true;
+}
+
+/* What was wrong is not any more: the log is COMPLETE, or has grown. */
+static void mended(struct capture_log *c, bool complete)
+{
+	if (c->warned)
+		diag(DIAG_INFO, "output of %s, container %s: %s", c->pod, c->container,
+		     complete ? "is complete" : "goes on");
+	c->warned = false;
 }
 
 static void on_gap(void *data)
@@ -163,6 +173,8 @@ static void done(struct capture_log *c)
 	cleanup_free char *text = take_ptr(c->text);
 	int err = c->err;
 
+	if (!err || err == -ENODATA)
+		mended(c, true);
 	arrived(c);
 	capture_log_stop(c);
 	config.done(config.data, err, text);
@@ -185,6 +197,8 @@ static void lost(struct capture_log *c, int err, const char *text)
 {
 	bool all = c->all_ms && loop_now_ms() - c->all_ms < LATELY_MS;
 
+	if (!all && err == -EAGAIN)
+		trouble(c, DIAG_INFO, text);
 	finish(c, all ? 0 : err, all ? "" : text);
 }
 
@@ -230,6 +244,12 @@ static bool is_of_use(const struct capture_log *c)
 	       loop_now_ms() - c->ended_ms < FLOW_MS;
 }
 
+static void stop_attempt(struct capture_log *c)
+{
+	podlog_stop(take_ptr(c->attempt));
+	c->slowed = false;
+}
+
 static void on_timer(void *data)
 {
 	struct capture_log *c = data;
@@ -243,7 +263,7 @@ static void on_timer(void *data)
 	} else if (is_of_use(c)) {
 		set_deadline(c);
 	} else {
-		podlog_stop(take_ptr(c->attempt)); /* it should have ended by itself */
+		stop_attempt(c); /* it should have ended by itself */
 		c->all_ms = 0;
 		proceed(c);
 	}
@@ -266,8 +286,8 @@ static void on_quiet(void *data)
 
 static void on_failed(struct capture_log *c, int err)
 {
-	warn(c, strerror(-err));
-	podlog_stop(take_ptr(c->attempt));
+	trouble(c, DIAG_WARNING, strerror(-err));
+	stop_attempt(c);
 	/* Bytes that were not written are fetched again, from the last one on that is on disk. */
 	log_writer_close(take_ptr(c->writer));
 	arrived(c);
@@ -284,16 +304,26 @@ static void on_opened(void *data, int err)
 		proceed(c);
 }
 
+/* The disk has caught up with the stream. */
+static void go_on(struct capture_log *c)
+{
+	c->slowed = false;
+	podlog_resume(c->attempt);
+}
+
 static void on_written(void *data, int err)
 {
 	struct capture_log *c = data;
 
 	if (err < 0)
-		on_failed(c, err);
-	else if (c->state == CLOSING)
-		done(c);
-	else if (c->state == WRITING)
+		return on_failed(c, err);
+	if (c->state == CLOSING)
+		return done(c);
+	mended(c, false);
+	if (c->state == WRITING)
 		proceed(c);
+	else if (c->attempt && c->slowed)
+		go_on(c);
 }
 
 /* --- what an outcome means --- */
@@ -325,10 +355,12 @@ static void got_all(struct capture_log *c, const struct podlog_result *r)
 	if (c->kind == STREAM && (c->ended || c->hurry))
 		c->all_ms = loop_now_ms();
 	c->fetched |= c->kind == FIRST;
-	warn(c, "");
-	if (c->kind == REST || c->kind == PROBE || (c->ended && c->end == CAPTURE_GONE))
+	if (c->kind == REST || c->kind == PROBE || (c->ended && c->end == CAPTURE_GONE)) {
 		finish(c, 0, "");
-	else if (c->kind == FIRST || c->ended)
+		return;
+	}
+	mended(c, false);
+	if (c->kind == FIRST || c->ended)
 		proceed(c);
 	else
 		ended_early(c, r->open_ms);
@@ -341,7 +373,6 @@ static void got_nothing(struct capture_log *c, int err, const struct podlog_resu
 
 	c->fetched = true; /* as far as it can be */
 	c->early = false;
-	c->force = c->probed = false; /* by the next attempt the container may run again */
 	arrived(c);
 	if (c->ended && c->end == CAPTURE_GONE)
 		lost(c, -ENOENT, r->text);
@@ -457,7 +488,8 @@ static void on_outcome(struct capture_log *c, const struct podlog_result *r)
 	case PODLOG_OTHER:
 		return got_other(c);
 	case PODLOG_SLOW:
-		warn(c, "the disk does not keep up");
+		trouble(c, DIAG_INFO, "the disk does not keep up");
+		c->alone = true;
 		return proceed(c); /* when all is written */
 	case PODLOG_AGAIN:
 	case PODLOG_SILENT:
@@ -484,7 +516,7 @@ static void on_outcome(struct capture_log *c, const struct podlog_result *r)
 	case PODLOG_BROKEN:
 		break;
 	}
-	warn(c, r->text);
+	trouble(c, DIAG_INFO, r->text);
 	got_nothing(c, 0, r);
 }
 
@@ -493,9 +525,12 @@ static void on_done(void *data, const struct podlog_result *r)
 	struct capture_log *c = data;
 
 	c->attempt = NULL;
+	c->slowed = false;
 	loop_timer_free(take_ptr(c->timer));
-	if (r->more) {
+	/* By the next attempt the container may run again, so what a probe has shown is not kept for later ones. */
+	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
 		c->force = c->probed = false;
+	if (r->more) {
 		spec_logline_compare_again(&c->past);
 		c->window = WINDOW;
 		c->delay_ms = DELAY_MS;
@@ -523,6 +558,9 @@ static void on_paused(void *data)
 	struct capture_log *c = data;
 
 	log_writer_flush(c->writer);
+	/* A log without room has bytes that wait for the disk, so on_written follows. */
+	if (!c->slowed && !log_writer_has_room(c->writer, SLACK))
+		c->slowed = podlog_pause(c->attempt);
 }
 
 static enum kind next_kind(const struct capture_log *c)
@@ -559,6 +597,7 @@ static void ask(struct capture_log *c, const struct spec_logline_known *known)
 	c->previous = c->kind == PROBE || c->rerun || (c->ended && c->end == CAPTURE_PREVIOUS);
 	c->partial = known->from > 0;
 	config.follow = c->kind == STREAM;
+	config.alone = c->alone;
 	config.previous = c->previous;
 	config.ask_run = c->config.reruns && !c->previous && known->size == 0;
 	config.force = c->force && c->kind != PROBE;
@@ -667,7 +706,7 @@ void capture_log_ended(struct capture_log *c, enum capture_end end)
 	/* The attempt may be showing another run by now. */
 	if (c->attempt && end == CAPTURE_PREVIOUS &&
 	    (podlog_is_unsure(c->attempt) || (c->kind == REST && !c->previous)))
-		podlog_stop(take_ptr(c->attempt));
+		stop_attempt(c);
 	if (c->attempt && !(podlog_is_unsure(c->attempt) && end == CAPTURE_GONE))
 		set_deadline(c);
 	else if (c->attempt)

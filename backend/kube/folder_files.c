@@ -352,10 +352,8 @@ int folder_files_save(const char *state_dir, const struct spec_job *job, bool un
 int folder_files_drop(const char *state_dir, const char *id, const char *uid)
 {
 	cleanup_free char *dir = file_path(state_dir, id, NULL);
-	cleanup_free char *snapshot = file_path(state_dir, id, "job.json");
-	int err = file_write(dir, "dropped", uid, strlen(uid));
 
-	return !err && unlink(snapshot) < 0 && errno != ENOENT ? -errno : err;
+	return file_write(dir, "dropped", uid, strlen(uid));
 }
 
 int folder_files_aside(const char *state_dir, const char *id, char **ret_place)

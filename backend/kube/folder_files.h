@@ -6,8 +6,8 @@
  *	STATE/jobs/ID/
  *		app.yaml	the text that was written
  *		submission	"UUID\nFILE\n": the job was submitted from here, as FILE
- *		job.json	the newest snapshot of a job whose output is captured
- *		dropped		its uid, instead of job.json: its output was removed to make room
+ *		job.json	the newest snapshot of a job whose output is, or was, captured
+ *		dropped		its uid: its output was removed to make room
  *	STATE/unread/		folders of which nobody can tell whose they are, moved out of the way
  *
  * Before anything is sent, STATE/submissions/UUID is synced, which takes two fsyncs (of the file and of its directory)

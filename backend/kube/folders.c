@@ -36,6 +36,7 @@ struct entry {
 	struct folder folder;
 	struct folders *f;
 	enum state state;
+	bool full;	 /* there is output in it now */
 	bool removal;	 /* in DROPPING: REMOVING is next */
 	bool unread;	 /* its job.json can't be read, and is not to be written over */
 	bool under_way;	 /* its submission has not been answered */
@@ -156,6 +157,13 @@ bool folders_holds(const struct folders *f, const char *id, const char *uid)
 	const struct entry *e = find(f, id);
 
 	return e && e->folder.output && !is_going(e) && streq(e->folder.uid, uid);
+}
+
+bool folders_has_output(const struct folders *f, const char *id)
+{
+	const struct entry *e = find(f, id);
+
+	return e && e->full;
 }
 
 void folders_bind(struct folders *f, const struct spec_job_view *view)
@@ -346,7 +354,7 @@ void folders_drop_output(struct folders *f, const char *id, loop_fn done, void *
 	}
 	e->state = FOLDER_DROPPING;
 	e->folder.dropped = true;
-	e->folder.output = false;
+	e->full = false;
 	a = errand_new(f, id, e->folder.uid);
 	a->done = done;
 	a->data = data;
@@ -415,7 +423,7 @@ int folders_claim(struct folders *f, const struct spec_job_view *view)
 	if (!e)
 		e = add(f, view->meta.name, "", view->meta.uid);
 	text_set(&e->folder.uid, "%s", view->meta.uid);
-	e->folder.output = true;
+	e->folder.output = e->full = true;
 	return 0;
 }
 
@@ -552,12 +560,12 @@ static void take_found(struct folders *f, struct folder_found *found)
 
 	e->folder.file = take_ptr(found->file);
 	e->folder.written = found->written;
-	e->folder.output = found->snapshot || found->unread;
+	e->folder.output = e->full = found->snapshot || found->unread;
 	e->unread = found->unread;
 	e->folder.dropped = found->dropped;
 	if (found->snapshot)
 		store_put(f->config.store, take_ptr(found->snapshot));
-	else if (found->dropped)
+	if (found->dropped)
 		folders_drop_output(f, found->id, NULL, NULL); /* a crash may have cut that off */
 }
 

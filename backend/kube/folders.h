@@ -23,7 +23,7 @@ struct folder {
 	char *submission; /* "" not submitted from here */
 	char *file; /* name under which an earlier mount submitted it; NULL: none did, or it is not known */
 	int64_t written; /* when, ns */
-	bool output;	 /* there is some: the job becomes history when it leaves */
+	bool output;	 /* there is some, or was: the job becomes history when it leaves */
 	bool dropped;	 /* its output was removed to make room: it is not captured again */
 };
 
@@ -63,8 +63,10 @@ const struct folder *folders_of(const struct folders *f, const struct spec_job_v
 void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
 		  void *data);
 size_t folders_count(const struct folders *f);
-/* The folder of ID holds output of job UID to which nothing else is being done. */
+/* The folder of ID has output of job UID, or had some, and nothing else is being done to it. */
 bool folders_holds(const struct folders *f, const char *id, const char *uid);
+/* There is output in the folder of ID now. */
+bool folders_has_output(const struct folders *f, const char *id);
 
 /* --- folders that are made --- */
 
@@ -88,8 +90,8 @@ void folders_save(struct folders *f, const char *uid, bool now);
 /* Remove the folder ID with all that is in it; DONE (may be NULL) is called after that. */
 void folders_remove(struct folders *f, const char *id, loop_fn done, void *data);
 /*
- * Remove the output in the folder ID, whose job has finished and is still in the cluster; all else of the job stays,
- * and the next mount knows of it too. DONE (may be NULL) is called after that.
+ * Remove the output in the folder ID, whose job has finished; all else of the job stays, and the next mount knows of it
+ * too. DONE (may be NULL) is called after that.
  */
 void folders_drop_output(struct folders *f, const char *id, loop_fn done, void *data);
 

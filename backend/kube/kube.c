@@ -11,6 +11,7 @@
  *	publish   the one place that knows these four: a job that has changed goes from the world through its
  *		  command, its captured logs and its new snapshot into the store and onto the disk; what is over is
  *		  forgotten
+ *	kueue     whether the cluster has Kueue, and who stands where in its queues, which is asked while somebody reads
  *	requests  what users asked for and is under way: submit, cancel, control; and removal, which needs no server
  *	kube      (here) makes and owns all of them, hands each the callbacks of the others, starts and stops them,
  *		  and is the face to backend.c
@@ -30,6 +31,7 @@
 #include "backend/base/print.h"
 #include "backend/base/tally.h"
 #include "backend/kube/discover.h"
+#include "backend/kube/kueue.h"
 #include "backend/kube/parts.h"
 #include "spec/api/object.h"
 #include "spec/base/limits.h"
@@ -125,6 +127,16 @@ static void on_listed(void *data)
 
 	publish_begin(k->parts.publish, on_launched, k);
 	removals_soon(k->parts.removals);
+	if (k->parts.kind->in_kueue)
+		kueue_start(k->parts.kueue);
+}
+
+static void on_kueue(void *data, const char *version)
+{
+	const struct kube *k = data;
+
+	diag(DIAG_INFO, "the cluster serves %s", version);
+	watches_start_kueue(k->parts.watches, version);
 }
 
 static void on_ready(void *data)
@@ -237,6 +249,8 @@ static void on_found_again(void *data, const struct spec_served *served, int err
 	k->served = served;
 	set_kind(k, served->kind, &why);
 	watches_switch(k->parts.watches);
+	if (served->kind->in_kueue)
+		kueue_start(k->parts.kueue);
 }
 
 static void on_unserved(void *data)
@@ -290,6 +304,14 @@ static void make_parts(struct kube *k, struct backend *b)
 		.own_queue = own_queue(&b->config),
 		.events = {on_listed, on_ready, on_failed, on_confirmed, on_unserved, k},
 	});
+	parts->kueue = kueue_new(&(struct kueue_config){
+		.loop = b->loop,
+		.http = k->http,
+		.world = parts->world,
+		.namespace = namespace,
+		.served = on_kueue,
+		.data = k,
+	});
 	parts->publish = publish_new(&(struct publish_config){
 		.loop = b->loop,
 		.store = b->store,
@@ -314,6 +336,7 @@ static void kube_fini(struct backend *b)
 	requests_free(k->parts.requests);
 	publish_free(k->parts.publish);
 	watches_free(k->parts.watches);
+	kueue_free(k->parts.kueue);
 	capture_free(k->parts.capture);
 	folders_free(k->parts.folders);
 	commands_free(k->parts.commands);
@@ -436,6 +459,7 @@ static void kube_stop(struct backend *b)
 	publish_stop(k->parts.publish);
 	removals_stop(k->parts.removals);
 	discover_free(take_ptr(k->discover));
+	kueue_stop(k->parts.kueue);
 	watches_stop(k->parts.watches);
 	world_stop(k->parts.world);
 	requests_stop(k->parts.requests);
@@ -492,7 +516,8 @@ static int kube_queues(struct backend *b, struct spec_queue_view ***ret, size_t 
 {
 	const struct kube_parts *k = kube_parts_of(b);
 
-	if (!watches_know(k->watches, WORLD_QUEUES) && !watches_know(k->watches, WORLD_OWN_QUEUE))
+	if (!watches_know(k->watches, WORLD_QUEUES) && !watches_know(k->watches, WORLD_OWN_QUEUE) &&
+	    !watches_know(k->watches, WORLD_LOCAL_QUEUES))
 		return -ENOENT;
 	*ret = world_queues(k->world, ret_n);
 	return 0;
@@ -503,9 +528,21 @@ static struct spec_queue_view *kube_queue(struct backend *b, const char *name)
 	return world_queue(kube_parts_of(b)->world, name);
 }
 
+static struct spec_cluster_queue_view *kube_cluster_queue(struct backend *b, const char *name)
+{
+	return world_cluster_queue(kube_parts_of(b)->world, name);
+}
+
+static void kube_wanted(struct backend *b, const struct spec_job *job)
+{
+	if (*job->queue && (job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED))
+		kueue_wanted(kube_parts_of(b)->kueue, job->queue);
+}
+
 static int kube_info(struct backend *b, FILE *out)
 {
 	struct kube *k = kube_of(b);
+	struct watches_refused refused = {.out = out};
 
 	print_text(out, "server", k->connection.server);
 	print_text(out, "context", k->connection.context);
@@ -513,7 +550,13 @@ static int kube_info(struct backend *b, FILE *out)
 	if (k->parts.kind)
 		print_text(out, "api", k->parts.kind->api_version);
 	print_text(out, "state", b->config.state_dir);
+	if (k->parts.kind && k->parts.kind->in_kueue)
+		kueue_info(k->parts.kueue, out);
 	watches_info(k->parts.watches, out);
+	watches_refused(k->parts.watches, &refused);
+	kueue_refused(k->parts.kueue, &refused);
+	if (refused.n == 0)
+		fputs("refused: []\n", out);
 	return 0;
 }
 
@@ -562,6 +605,8 @@ const struct backend_ops kube_ops = {
 	.stale_since = kube_stale_since,
 	.queues = kube_queues,
 	.queue = kube_queue,
+	.cluster_queue = kube_cluster_queue,
+	.wanted = kube_wanted,
 	.info = kube_info,
 	.metrics = kube_metrics,
 };

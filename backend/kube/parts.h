@@ -11,6 +11,7 @@
 #include "backend/kube/requests.h"
 #include "backend/kube/watches.h"
 
+struct kueue;
 struct removals;
 
 struct kube_parts {
@@ -24,6 +25,7 @@ struct kube_parts {
 	struct commands *commands;
 	struct publish *publish;
 	struct watches *watches;
+	struct kueue *kueue;
 	struct requests *requests;
 	struct removals *removals;
 };

@@ -80,6 +80,27 @@ static bool is_wanted(const struct publish *p, const struct spec_job *snapshot)
 	       (p->config.mode == BACKEND_CAPTURE_OWN && snapshot->own);
 }
 
+static void cluster_queue_unrefp(struct spec_cluster_queue_view **queue)
+{
+	spec_cluster_queue_view_unref(*queue);
+}
+
+/* What Kueue says of JOB. CLUSTER: the ClusterQueue that its queue belongs to; NULL: not known. */
+static struct spec_kueue_facts kueue_facts(struct world *w, const struct world_job *job,
+					   const struct spec_cluster_queue_view *cluster)
+{
+	struct spec_kueue_facts ret = {
+		.known = world_is_confirmed(w, WORLD_WORKLOADS),
+		.workload = world_workload(w, job),
+		.cluster_queue = cluster,
+		.place = world_place(job),
+	};
+	const struct world_job *by = ret.workload ? world_find(w, ret.workload->preemptor) : NULL;
+
+	ret.preemptor = by && by->view ? by->view->meta.name : NULL;
+	return ret;
+}
+
 /* A snapshot of JOB as it is now. */
 static struct spec_job *snapshot_of(struct publish *p, const struct world_job *job, bool history)
 {
@@ -87,6 +108,7 @@ static struct spec_job *snapshot_of(struct publish *p, const struct world_job *j
 	const struct spec_job *before cleanup_job = store_get_uid(c->store, job->uid);
 	struct spec_queue_view *queue cleanup(queue_unrefp) =
 		world_queue(c->world, job->view->queue);
+	struct spec_cluster_queue_view *cluster cleanup(cluster_queue_unrefp) = NULL;
 	struct events_list events cleanup(events_release) = {0};
 	const struct folder *folder = folders_of(c->folders, job->view);
 	const struct spec_kind *kind = world_kind(c->world);
@@ -109,6 +131,9 @@ static struct spec_job *snapshot_of(struct publish *p, const struct world_job *j
 	struct spec_job *snapshot;
 	size_t n;
 
+	if (queue && queue->local)
+		cluster = world_cluster_queue(c->world, queue->local->cluster_queue);
+	ctx.kueue = kueue_facts(c->world, job, cluster);
 	pods = world_pods(job, &n);
 	world_events_of(c->world, job->uid, &events);
 	ctx.events = events.v;
@@ -293,7 +318,9 @@ void publish_leave(struct publish *p, const char *uid)
 /* The cluster no longer has a job that an earlier mount has seen: its last snapshot becomes its history. */
 static void make_history(struct publish *p, const struct spec_job *old)
 {
+	const struct folder *folder = folders_find(p->config.folders, old->id);
 	cleanup_free char *text = spec_snapshot_text(old);
+	bool dropped = folder && folder->dropped;
 	struct spec_job *job;
 
 	if (spec_snapshot_parse(text, strlen(text), &job) < 0)
@@ -301,7 +328,7 @@ static void make_history(struct publish *p, const struct spec_job *old)
 	job->history = true;
 	job->changed = loop_time_ns();
 	/* Logs that are not complete lack something, since no mount was there to capture it. */
-	for (size_t i = 0; is_wanted(p, job) && i < job->n_replicas; i++) {
+	for (size_t i = 0; is_wanted(p, job) && !dropped && i < job->n_replicas; i++) {
 		for (size_t j = 0; j < job->replicas[i].n_logs; j++) {
 			struct spec_log *l = &job->replicas[i].logs[j];
 

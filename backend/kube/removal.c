@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removing jobs: those of the history for good, because somebody asked for it or they are too old; and, where room is
- * short, the output of finished jobs that are still in the cluster. jobs/expiry.h decides when.
+ * Removing jobs of the history for good, because somebody asked for it or they are too old; and, where room is short,
+ * the output of jobs that have ended. jobs/expiry.h decides when.
  */
 #include <errno.h>
 
@@ -19,7 +19,7 @@ struct removal {
 	struct removals *all;
 	struct backend_request *rq; /* NULL: nobody asked */
 	char *uid;
-	bool history;
+	bool whole; /* the job, not its output alone */
 };
 
 static void on_removed(void *data)
@@ -27,7 +27,7 @@ static void on_removed(void *data)
 	struct removal *r = data;
 	struct removals *all = r->all;
 
-	if (r->history)
+	if (r->whole)
 		store_remove(all->k->b->store, r->uid);
 	all->n--;
 	expiry_now(all->expiry);
@@ -37,7 +37,9 @@ static void on_removed(void *data)
 	free(r);
 }
 
-static void begin(struct removals *all, const struct spec_job *job, struct backend_request *rq)
+/* Remove JOB, if WHOLE, or its output alone. */
+static void begin(struct removals *all, const struct spec_job *job, bool whole,
+		  struct backend_request *rq)
 {
 	const struct kube_parts *k = all->k;
 	const struct folder *folder = folders_find(k->folders, job->id);
@@ -47,14 +49,14 @@ static void begin(struct removals *all, const struct spec_job *job, struct backe
 		.all = all,
 		.rq = rq,
 		.uid = text_copy(job->uid),
-		.history = job->history,
+		.whole = whole,
 	};
 	all->n++;
 	capture_forget(k->capture, job->uid);
 	/* The folder may belong to another job of that name by now. */
 	if (!folder || (*folder->uid && !streq(folder->uid, job->uid)))
 		loop_post(k->b->loop, on_removed, r);
-	else if (job->history)
+	else if (whole)
 		folders_remove(k->folders, job->id, on_removed, r);
 	else
 		folders_drop_output(k->folders, job->id, on_removed, r);
@@ -67,7 +69,7 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 	const struct spec_job *job cleanup_job = store_get_uid(b->store, rq->uid);
 
 	if (job)
-		begin(kube_parts_of(b)->removals, job, rq);
+		begin(kube_parts_of(b)->removals, job, true, rq);
 	else
 		backend_answer(rq, -ENOENT, NULL, NULL);
 }
@@ -83,6 +85,13 @@ static bool may_go(void *data, const struct spec_job *job)
 	       capture_is_quiet(k->capture, job->uid);
 }
 
+static bool has_output(void *data, const struct spec_job *job)
+{
+	const struct removals *all = data;
+
+	return folders_has_output(all->k->folders, job->id);
+}
+
 static bool is_busy(void *data)
 {
 	const struct removals *all = data;
@@ -92,7 +101,12 @@ static bool is_busy(void *data)
 
 static void remove_job(void *data, const struct spec_job *job)
 {
-	begin(data, job, NULL);
+	begin(data, job, true, NULL);
+}
+
+static void drop_output(void *data, const struct spec_job *job)
+{
+	begin(data, job, false, NULL);
 }
 
 struct removals *removals_new(const struct kube_parts *k)
@@ -105,8 +119,10 @@ struct removals *removals_new(const struct kube_parts *k)
 		.spool_limit = k->b->config.spool_limit,
 		.history_keep = k->b->config.history_keep,
 		.may_go = may_go,
+		.has_output = has_output,
 		.is_busy = is_busy,
 		.remove = remove_job,
+		.drop = drop_output,
 		.data = all,
 	};
 

@@ -18,6 +18,7 @@
 #include "backend/client/watch.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
+#include "spec/kinds/right.h"
 
 /* First pages: a pod of a large job has hundreds of KiB. */
 #define PAGE_JOBS  100
@@ -27,28 +28,32 @@
 /* How long the start waits for the queues once all else is in. */
 #define READY_MS 5000
 
-enum api { API_KIND, API_CORE, API_SCHEDULING };
+enum api { API_KIND, API_CORE, API_SCHEDULING, API_KUEUE };
 
 static const struct watch_def {
 	const char *plural; /* NULL: that of the kind */
 	enum api api;
 	bool cluster; /* its objects are in no namespace */
 	unsigned page;
-	const char *cost; /* what users lack without it; NULL: it is not optional */
 } defs[WORLD_N_SORTS] = {
-	[WORLD_JOBS] = {NULL, API_KIND, false, PAGE_JOBS, NULL},
-	[WORLD_PODS] = {"pods", API_CORE, false, PAGE_PODS, NULL},
-	[WORLD_GROUPS] = {"podgroups", API_SCHEDULING, false, PAGE_OTHER,
-			  "why can't tell of gangs, and of jobs that the scheduler does not let "
-			  "in"},
-	[WORLD_EVENTS] = {"events", API_CORE, false, PAGE_OTHER,
-			  "there is no events file; why can't tell of pods that can't be made, of "
-			  "volumes that can't be mounted, of queues and a cluster that are full"},
-	[WORLD_QUEUES] = {"queues", API_SCHEDULING, true, PAGE_OTHER,
-			  "queues/ has at most the queue of this mount"},
-	[WORLD_OWN_QUEUE] = {"queues", API_SCHEDULING, true, PAGE_OTHER,
-			     "there is no queues/; why can't tell what a queue has"},
+	[WORLD_JOBS] = {NULL, API_KIND, false, PAGE_JOBS},
+	[WORLD_PODS] = {"pods", API_CORE, false, PAGE_PODS},
+	[WORLD_GROUPS] = {"podgroups", API_SCHEDULING, false, PAGE_OTHER},
+	[WORLD_EVENTS] = {"events", API_CORE, false, PAGE_OTHER},
+	[WORLD_QUEUES] = {"queues", API_SCHEDULING, true, PAGE_OTHER},
+	[WORLD_OWN_QUEUE] = {"queues", API_SCHEDULING, true, PAGE_OTHER},
+	[WORLD_WORKLOADS] = {"workloads", API_KUEUE, false, PAGE_JOBS},
+	[WORLD_LOCAL_QUEUES] = {"localqueues", API_KUEUE, false, PAGE_OTHER},
+	[WORLD_CLUSTER_QUEUES] = {"clusterqueues", API_KUEUE, true, PAGE_OTHER},
 };
+
+/* What users lack without the watch of SORT; NULL: it is not optional. */
+static const char *cost_of(enum world_sort sort)
+{
+	if (sort == WORLD_OWN_QUEUE)
+		return "there is no queues/; why can't tell what a queue has";
+	return defs[sort].plural ? spec_right_cost(defs[sort].plural) : NULL;
+}
 
 enum access {
 	ACCESS_UNKNOWN, /* the watch has said nothing yet */
@@ -79,6 +84,7 @@ struct watches {
 	struct watches_config config;
 	struct watched all[WORLD_N_SORTS];
 	enum phase phase;
+	const char *kueue;	  /* version of Kueue's API; NULL: it is not known to be served */
 	struct loop_timer *ready; /* in PHASE_LISTED */
 	struct lock lock;	  /* for what .kxfs/info reads */
 	int64_t stale_since;
@@ -240,7 +246,7 @@ static void on_listed(void *data)
 
 	world_list_ends(x->w->config.world, x->sort);
 	x->listed = true;
-	if (!defs[x->sort].cost)
+	if (!cost_of(x->sort))
 		needed_listed(x->w);
 }
 
@@ -273,7 +279,7 @@ static void on_state(void *data, int err, const char *text)
 		x->verb = watch_verb(x->watch);
 		text_set(&x->text, "%s", text);
 	}
-	if (defs[x->sort].cost)
+	if (cost_of(x->sort))
 		optional_state(x, first, lost);
 	else
 		needed_state(x);
@@ -285,7 +291,16 @@ static const char *api_version(const struct watches *w, enum api api)
 {
 	const struct spec_kind *kind = world_kind(w->config.world);
 
-	return api == API_CORE ? "v1" : api == API_KIND ? kind->api_version : kind->scheduling_api;
+	switch (api) {
+	case API_CORE:
+		return "v1";
+	case API_KIND:
+		return kind->api_version;
+	case API_SCHEDULING:
+		return kind->scheduling_api;
+	default:
+		return w->kueue;
+	}
 }
 
 static void start(struct watches *w, enum world_sort sort)
@@ -306,7 +321,7 @@ static void start(struct watches *w, enum world_sort sort)
 		.namespace = def->cluster ? "" : namespace,
 		.page = def->page,
 		.drop_env = sort == WORLD_PODS,
-		.optional = def->cost,
+		.optional = cost_of(x->sort),
 		.ends = &w->ends,
 		.begin = on_begin,
 		.object = on_object,
@@ -335,6 +350,14 @@ void watches_start(struct watches *w)
 {
 	start(w, WORLD_JOBS);
 	start(w, WORLD_PODS);
+}
+
+void watches_start_kueue(struct watches *w, const char *version)
+{
+	w->kueue = version;
+	start(w, WORLD_WORKLOADS);
+	start(w, WORLD_LOCAL_QUEUES);
+	start(w, WORLD_CLUSTER_QUEUES);
 }
 
 void watches_switch(struct watches *w)
@@ -419,8 +442,8 @@ size_t watches_n_told(const struct watches *w)
 	return atomic_load(&w->n_told);
 }
 
-/* Print why the server refuses X, as one item of a list; ANY: the list has begun. True: it has one item or more. */
-static bool print_refused(struct watched *x, bool any, FILE *out)
+/* Print why the server refuses X, as one item of a list. */
+static void print_refused(struct watched *x, struct watches_refused *list)
 {
 	struct watches *w = x->w;
 	cleanup_free char *text = NULL;
@@ -437,13 +460,17 @@ static bool print_refused(struct watched *x, bool any, FILE *out)
 			text = text_copy(x->text);
 		}
 	}
-	if (!verb)
-		return false;
-	fprintf(out, "%s- verb: %s\n", any ? "" : "refused:\n", verb);
-	fprintf(out, "  resource: %s\n", x->resource);
-	print_text(out, "  cost", defs[x->sort].cost);
-	print_text(out, "  answer", text);
-	return true;
+	if (verb)
+		watches_print_refused(list, verb, x->resource, cost_of(x->sort), text);
+}
+
+void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
+			   const char *cost, const char *answer)
+{
+	fprintf(list->out, "%s- verb: %s\n", list->n++ ? "" : "refused:\n", verb);
+	fprintf(list->out, "  resource: %s\n", resource);
+	print_text(list->out, "  cost", cost);
+	print_text(list->out, "  answer", answer);
 }
 
 int64_t watches_stale_since(struct watches *w)
@@ -457,7 +484,6 @@ void watches_info(struct watches *w, FILE *out)
 	cleanup_free char *why = NULL;
 	char since[32];
 	int64_t stale;
-	bool any = false;
 
 	{
 		lock_scope(&w->lock);
@@ -470,11 +496,13 @@ void watches_info(struct watches *w, FILE *out)
 		fprintf(out, "stale_since: %s\n", since);
 		print_text(out, "stale_reason", why);
 	}
+}
+
+void watches_refused(struct watches *w, struct watches_refused *list)
+{
 	for (size_t i = 0; i < WORLD_N_SORTS; i++)
-		if (defs[i].cost)
-			any |= print_refused(&w->all[i], any, out);
-	if (!any)
-		fputs("refused: []\n", out);
+		if (cost_of(i))
+			print_refused(&w->all[i], list);
 }
 
 void watches_metrics(struct watches *w, FILE *out)

@@ -41,6 +41,8 @@ struct watches_config {
 struct watches *watches_new(const struct watches_config *config);
 /* Begin, with the watches that are needed; the world knows its kind. */
 void watches_start(struct watches *w);
+/* The cluster has Kueue, with its API in VERSION (static): watch what it says of the jobs. At most once. */
+void watches_start_kueue(struct watches *w, const char *version);
 /* The world has another kind now: ask for its jobs and pods, in place of those of the old one. */
 void watches_switch(struct watches *w);
 /* The server has answered somebody else: what waits for it needn't wait longer. */
@@ -61,6 +63,14 @@ bool watches_know(struct watches *w, enum world_sort sort);
 /* Any thread: what .kxfs/info and .kxfs/metrics say of them. */
 int64_t watches_stale_since(struct watches *w); /* 0: what is shown is confirmed; any thread */
 void watches_info(struct watches *w, FILE *out);
+/* The list of what the server refuses, as .kxfs/info shows it, while it is written. */
+struct watches_refused {
+	FILE *out;
+	size_t n;
+};
+void watches_refused(struct watches *w, struct watches_refused *list);
+void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
+			   const char *cost, const char *answer);
 void watches_metrics(struct watches *w, FILE *out);
 /* Any thread: how many objects have come from the server. */
 size_t watches_n_told(const struct watches *w);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of jobs, pods, groups and queues by uid (queues by name), and the events of jobs (events.h). A list is
+ * Tables of jobs, pods, groups, Workloads and queues by uid (queues by name), and the events of jobs (events.h). A list is
  * compared with the table by its round: an object that the last list did not hold has an older round, and is gone. A
  * queue and a group change only the reason why a job waits, never the job itself. Since a queue changes with each pod
  * that starts in it, the jobs that wait in it count as changed at the next tick. The tick also comes when a job, or
@@ -40,6 +40,7 @@ struct job {
 	size_t n_gone;
 	unsigned round;
 	const struct spec_kind *kind; /* that VIEW was read as */
+	unsigned place;		      /* in its queue of Kueue; 0: not known */
 	bool waits;		      /* it was shown as one that has not started */
 	bool waited;		      /* SPEC_PATIENCE has passed since it was seen first */
 	UT_hash_handle hh;	      /* by uid */
@@ -53,11 +54,24 @@ struct pod_group {
 	UT_hash_handle hh_job; /* by the uid of its job */
 };
 
+struct workload {
+	struct spec_workload_view *view;
+	unsigned round;
+	UT_hash_handle hh;     /* by uid */
+	UT_hash_handle hh_job; /* by the uid of its job */
+};
+
 struct queue {
 	struct spec_queue_view *view;
 	enum world_sort from; /* which watch has brought it */
 	unsigned round;
 	bool changed;	   /* the jobs that wait in it have not been reported yet */
+	UT_hash_handle hh; /* by name */
+};
+
+struct cluster_queue {
+	struct spec_cluster_queue_view *view;
+	unsigned round;
 	UT_hash_handle hh; /* by name */
 };
 
@@ -71,11 +85,13 @@ struct world {
 	struct job *jobs;
 	struct pod *pods;
 	struct pod_group *groups, *job_groups;
+	struct workload *workloads, *job_workloads;
 	struct events *events;
 	struct loop_timer *tick; /* NULL: nothing has to be reported later */
 	bool stopped;
-	struct lock lock; /* for QUEUES, which are changed on the I/O thread alone */
+	struct lock lock; /* for the queues, which are changed on the I/O thread alone */
 	struct queue *queues;
+	struct cluster_queue *cluster_queues;
 	atomic_size_t n_pods;
 };
 
@@ -120,6 +136,14 @@ static struct pod_group *find_job_group(const struct world *w, const char *job)
 	return group;
 }
 
+static struct workload *find_job_workload(const struct world *w, const char *job)
+{
+	struct workload *workload;
+
+	HASH_FIND(hh_job, w->job_workloads, job, strlen(job), workload);
+	return workload;
+}
+
 /* The object of uid ABOUT has turned out to be a part of JOB: the events about it that waited become JOB's. */
 static void adopt_events(struct job *job, const char *about)
 {
@@ -152,12 +176,15 @@ static void job_first_seen(struct job *job, const struct spec_job_view *view)
 {
 	struct world *w = job->w;
 	const struct pod_group *group = find_job_group(w, job->j.uid);
+	const struct workload *workload = find_job_workload(w, job->j.uid);
 
 	job->j.since = w->listed[WORLD_JOBS] ? loop_time_ns() : view->meta.created;
 	job->waits = true;
 	adopt_events(job, job->j.uid);
 	if (group)
 		adopt_events(job, group->view->meta.uid);
+	if (workload)
+		adopt_events(job, workload->view->meta.uid);
 	tick_later(w);
 }
 
@@ -437,12 +464,88 @@ static void groups_listed(struct world *w)
 	}
 }
 
+/* --- Kueue's Workloads --- */
+
+static void workload_free(struct world *w, struct workload *workload)
+{
+	if (find_job_workload(w, workload->view->meta.owner_uid) == workload)
+		HASH_DELETE(hh_job, w->job_workloads, workload);
+	HASH_DELETE(hh, w->workloads, workload);
+	spec_workload_view_free(workload->view);
+	free(workload);
+}
+
+static void workload_gone(struct world *w, struct workload *workload)
+{
+	struct job *job = find_job(w, workload->view->meta.owner_uid);
+
+	workload_free(w, workload);
+	if (job)
+		changed(job);
+}
+
+/* VIEW is taken over. Of two of one job, Kueue is about to delete the one that came first. */
+static void workload_seen(struct world *w, struct spec_workload_view *view)
+{
+	const struct spec_meta *meta = &view->meta;
+	struct workload *workload = new0(struct workload), *old, *other;
+	struct job *job = find_job(w, meta->owner_uid);
+
+	HASH_FIND_STR(w->workloads, meta->uid, old);
+	if (old)
+		workload_free(w, old);
+	workload->view = view;
+	workload->round = w->rounds[WORLD_WORKLOADS];
+	HASH_ADD_KEYPTR(hh, w->workloads, meta->uid, strlen(meta->uid), workload);
+	other = find_job_workload(w, meta->owner_uid);
+	if (other)
+		HASH_DELETE(hh_job, w->job_workloads, other);
+	HASH_ADD_KEYPTR(hh_job, w->job_workloads, meta->owner_uid, strlen(meta->owner_uid),
+			workload);
+	if (!job)
+		return;
+	if (!old)
+		adopt_events(job, meta->uid);
+	changed(job);
+}
+
+static void workload_told(struct world *w, const char *json, size_t len, bool gone)
+{
+	struct spec_workload_view *view;
+	struct workload *workload;
+	int err = spec_workload_view_parse(json, len, &view);
+
+	if (err) {
+		cant_read("a Workload", err);
+		return;
+	}
+	if (!gone && *view->meta.owner_uid) {
+		workload_seen(w, view);
+		return;
+	}
+	HASH_FIND_STR(w->workloads, view->meta.uid, workload);
+	if (workload)
+		workload_gone(w, workload);
+	spec_workload_view_free(view);
+}
+
+static void workloads_listed(struct world *w)
+{
+	struct workload *workload, *next;
+
+	HASH_ITER(hh, w->workloads, workload, next) {
+		if (workload->round != w->rounds[WORLD_WORKLOADS])
+			workload_gone(w, workload);
+	}
+}
+
 /* --- events --- */
 
 /* The job of which the object of uid ABOUT is a part; NULL: not known. */
 static struct job *job_about(struct world *w, const char *about)
 {
 	struct job *job = find_job(w, about);
+	struct workload *workload;
 	struct pod_group *group;
 	struct pod *pod;
 
@@ -452,7 +555,10 @@ static struct job *job_about(struct world *w, const char *about)
 	if (pod)
 		return pod->job;
 	HASH_FIND_STR(w->groups, about, group);
-	return group ? find_job(w, group->view->meta.owner_uid) : NULL;
+	if (group)
+		return find_job(w, group->view->meta.owner_uid);
+	HASH_FIND_STR(w->workloads, about, workload);
+	return workload ? find_job(w, workload->view->meta.owner_uid) : NULL;
 }
 
 static void event_told(struct world *w, const char *json, size_t len, bool gone)
@@ -529,7 +635,8 @@ static void queue_told(struct world *w, enum world_sort from, const char *json, 
 {
 	struct spec_queue_view *view;
 	struct queue *queue;
-	int err = spec_queue_view_parse(json, len, &view);
+	int err = from == WORLD_LOCAL_QUEUES ? spec_local_queue_parse(json, len, &view)
+					     : spec_queue_view_parse(json, len, &view);
 
 	if (err) {
 		cant_read("a queue", err);
@@ -553,6 +660,95 @@ static void queues_listed(struct world *w, enum world_sort from)
 		if (queue->from == from && queue->round != w->rounds[from])
 			queue_gone(w, queue);
 	}
+}
+
+/* --- Kueue's ClusterQueues --- */
+
+/* What NAME has may be why jobs wait in the queues that belong to it. */
+static void cluster_queue_changed(struct world *w, const char *name)
+{
+	for (struct queue *queue = w->queues; queue; queue = queue->hh.next) {
+		if (queue->view->local && streq(queue->view->local->cluster_queue, name)) {
+			queue->changed = true;
+			tick_later(w);
+		}
+	}
+}
+
+static void cluster_queue_gone(struct world *w, struct cluster_queue *queue)
+{
+	cluster_queue_changed(w, queue->view->meta.name);
+	{
+		lock_scope(&w->lock);
+		HASH_DEL(w->cluster_queues, queue);
+	}
+	spec_cluster_queue_view_unref(queue->view);
+	free(queue);
+}
+
+static struct cluster_queue *find_cluster_queue(struct world *w, const char *name)
+{
+	struct cluster_queue *queue;
+
+	HASH_FIND_STR(w->cluster_queues, name, queue);
+	return queue;
+}
+
+/* VIEW is taken over. */
+static void cluster_queue_seen(struct world *w, struct spec_cluster_queue_view *view)
+{
+	struct cluster_queue *queue = find_cluster_queue(w, view->meta.name);
+
+	if (queue)
+		cluster_queue_gone(w, queue);
+	queue = new0(struct cluster_queue);
+	queue->view = view;
+	queue->round = w->rounds[WORLD_CLUSTER_QUEUES];
+	{
+		lock_scope(&w->lock);
+		HASH_ADD_KEYPTR(hh, w->cluster_queues, view->meta.name, strlen(view->meta.name),
+				queue);
+	}
+	cluster_queue_changed(w, view->meta.name);
+}
+
+static void cluster_queue_told(struct world *w, const char *json, size_t len, bool gone)
+{
+	struct spec_cluster_queue_view *view;
+	struct cluster_queue *queue;
+	int err = spec_cluster_queue_view_parse(json, len, &view);
+
+	if (err) {
+		cant_read("a ClusterQueue", err);
+		return;
+	}
+	if (!gone) {
+		cluster_queue_seen(w, view);
+		return;
+	}
+	queue = find_cluster_queue(w, view->meta.name);
+	if (queue && streq(queue->view->meta.uid, view->meta.uid))
+		cluster_queue_gone(w, queue);
+	spec_cluster_queue_view_unref(view);
+}
+
+static void cluster_queues_listed(struct world *w)
+{
+	struct cluster_queue *queue, *next;
+
+	HASH_ITER(hh, w->cluster_queues, queue, next) {
+		if (queue->round != w->rounds[WORLD_CLUSTER_QUEUES])
+			cluster_queue_gone(w, queue);
+	}
+}
+
+struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char *name)
+{
+	const struct cluster_queue *queue;
+	lock_scope(&w->lock);
+
+	queue = find_cluster_queue(w, name);
+	return queue ? spec_cluster_queue_view_ref(queue->view) : NULL;
 }
 
 struct spec_queue_view *world_queue(struct world *w, const char *name)
@@ -595,6 +791,10 @@ void world_told(struct world *w, enum world_sort sort, const char *json, size_t 
 		return group_told(w, json, len, gone);
 	case WORLD_EVENTS:
 		return event_told(w, json, len, gone);
+	case WORLD_WORKLOADS:
+		return workload_told(w, json, len, gone);
+	case WORLD_CLUSTER_QUEUES:
+		return cluster_queue_told(w, json, len, gone);
 	default:
 		return queue_told(w, sort, json, len, gone);
 	}
@@ -612,6 +812,10 @@ void world_list_ends(struct world *w, enum world_sort sort)
 		return groups_listed(w);
 	case WORLD_EVENTS:
 		return; /* events do not go (event_told) */
+	case WORLD_WORKLOADS:
+		return workloads_listed(w);
+	case WORLD_CLUSTER_QUEUES:
+		return cluster_queues_listed(w);
 	default:
 		return queues_listed(w, sort);
 	}
@@ -747,6 +951,33 @@ const struct spec_group_view *world_group(const struct world *w, const struct wo
 	return group ? group->view : NULL;
 }
 
+const struct spec_workload_view *world_workload(const struct world *w, const struct world_job *job)
+{
+	const struct workload *workload = find_job_workload(w, job->uid);
+
+	return workload ? workload->view : NULL;
+}
+
+unsigned world_place(const struct world_job *job)
+{
+	return container_of(job, const struct job, j)->place;
+}
+
+void world_set_places(struct world *w, const char *name, const struct spec_place *v, size_t n)
+{
+	for (struct job *job = w->jobs; job; job = job->hh.next) {
+		unsigned place;
+
+		if (!job->j.view || !streq(job->j.view->queue, name))
+			continue;
+		place = spec_places_find(v, n, job->j.uid);
+		if (job->place == place)
+			continue;
+		job->place = place;
+		changed(job);
+	}
+}
+
 size_t world_n_pods(const struct world *w)
 {
 	return atomic_load(&w->n_pods);
@@ -805,6 +1036,8 @@ void world_free(struct world *w)
 {
 	struct job *job, *next_job;
 	struct pod_group *group, *next_group;
+	struct workload *workload, *next_workload;
+	struct cluster_queue *cluster, *next_cluster;
 	struct queue *queue, *next_queue;
 
 	if (!w)
@@ -813,8 +1046,12 @@ void world_free(struct world *w)
 		world_forget(&job->j);
 	HASH_ITER(hh, w->groups, group, next_group)
 		group_free(w, group);
+	HASH_ITER(hh, w->workloads, workload, next_workload)
+		workload_free(w, workload);
 	HASH_ITER(hh, w->queues, queue, next_queue)
 		queue_gone(w, queue);
+	HASH_ITER(hh, w->cluster_queues, cluster, next_cluster)
+		cluster_queue_gone(w, cluster);
 	events_free(w->events);
 	free(w);
 }

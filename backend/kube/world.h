@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The cluster as a world: all that its watches, and replies to requests, have brought of jobs, their pods, the pod
- * groups of the scheduler, events and queues. The world joins them (a pod and a group belong to the job of their
- * controller's uid, an event to the job of the object that it is about, whichever of the two comes first), says
+ * groups of the scheduler, events, queues and Kueue's Workloads. The world joins them (a pod, a group and a Workload belong
+ * to the job of their controller's uid, an event to the job of the object that it is about, whichever of the two comes first), says
  * which job has changed, and does not know what follows from that. I/O thread, but for functions that say "any thread".
  */
 #ifndef KXFS_BACKEND_KUBE_WORLD_H
@@ -11,7 +11,7 @@
 #include "backend/base/loop.h"
 #include "backend/kube/events.h"
 #include "spec/kinds/kind.h"
-#include "spec/view/view.h"
+#include "spec/view/kueue.h"
 
 struct world;
 
@@ -23,6 +23,9 @@ enum world_sort {
 	WORLD_EVENTS,
 	WORLD_QUEUES,	 /* all of the cluster */
 	WORLD_OWN_QUEUE, /* the one of the mount, where the others may not be seen */
+	WORLD_WORKLOADS, /* this and the next: Kueue's */
+	WORLD_LOCAL_QUEUES,
+	WORLD_CLUSTER_QUEUES,
 	WORLD_N_SORTS
 };
 
@@ -88,6 +91,12 @@ const struct spec_pod_view *world_pod(const struct world *w, const char *job, co
 				      size_t n);
 /* What the scheduler says of the pods of JOB; NULL: nothing is known. */
 const struct spec_group_view *world_group(const struct world *w, const struct world_job *job);
+/* What Kueue says of JOB; NULL: nothing is known. */
+const struct spec_workload_view *world_workload(const struct world *w, const struct world_job *job);
+/* The place of JOB in its queue of Kueue, as it was told last; 0: not known. */
+unsigned world_place(const struct world_job *job);
+/* The N of V are the places in the LocalQueue NAME now; jobs of it that are not among them have none. */
+void world_set_places(struct world *w, const char *name, const struct spec_place *v, size_t n);
 /* JOB was shown as one that has not started (WAITS): changed() is called when what it waits for changes. */
 void world_set_waiting(const struct world_job *job, bool waits);
 /* What is known about queues or groups as a whole has changed: changed() is called for each job that waits. */
@@ -99,6 +108,8 @@ void world_forget(const struct world_job *job);
 void world_events_of(struct world *w, const char *uid, struct events_list *ret);
 /* Any thread: the queue NAME, a new reference; NULL: none. */
 struct spec_queue_view *world_queue(struct world *w, const char *name);
+/* Any thread: the ClusterQueue NAME of Kueue, a new reference; NULL: none is known. */
+struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char *name);
 /* Any thread: references to all queues, in a malloc'ed array. */
 struct spec_queue_view **world_queues(struct world *w, size_t *ret_n);
 /* Any thread: pods in the cluster. I/O thread: jobs. */

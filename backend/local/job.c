@@ -238,7 +238,7 @@ static void open_log(struct replica *rep)
 		     strerror(-err));
 }
 
-static char *on_text(void *data)
+static char *on_text(void *data, bool *ret_final)
 {
 	struct local_job *job = data;
 	char *text;
@@ -249,6 +249,7 @@ static char *on_text(void *data)
 	/* The job is seen from now on, so all its logs must be there. */
 	for (size_t i = 0; i < job->rec->n_replicas && !job->shown && job->to_try > 0; i++)
 		open_log(&job->reps[i]);
+	*ret_final = job->over;
 	text = spec_record_text(job->rec);
 	snap = spec_record_job(job->rec);
 	if (!text || !snap)

@@ -64,9 +64,20 @@ static bool is_removing(void *data)
 	return saved_is_busy(local_of(data)->saved);
 }
 
+static bool has_output(void *data, const struct spec_job *job)
+{
+	(void)data;
+	return !job->dropped;
+}
+
 static void remove_job(void *data, const struct spec_job *job)
 {
 	saved_change(local_of(data)->saved, SAVED_EXPIRE, job->uid, NULL);
+}
+
+static void drop_output(void *data, const struct spec_job *job)
+{
+	saved_change(local_of(data)->saved, SAVED_DROP, job->uid, NULL);
 }
 
 static struct expiry *new_expiry(struct backend *b)
@@ -78,8 +89,10 @@ static struct expiry *new_expiry(struct backend *b)
 		.spool_limit = b->config.spool_limit,
 		.history_keep = b->config.history_keep,
 		.may_go = may_go,
+		.has_output = has_output,
 		.is_busy = is_removing,
 		.remove = remove_job,
+		.drop = drop_output,
 		.data = b,
 	};
 

@@ -7,7 +7,8 @@
 #include "spec/base/name.h"
 
 /* Which host rank 0 is on, by which variable ($rank0_env). */
-#define RANK0 "TORCHX_RANK0_HOST"
+#define JOB_ID "TORCHX_JOB_ID"
+#define RANK0  "TORCHX_RANK0_HOST"
 
 struct strings {
 	char **v; /* NULL-terminated */
@@ -87,6 +88,7 @@ void program_make(struct program *p, const struct spec_record *rec,
 	cleanup_free char *dir = spec_name_replica_dir(role->name, rep->id);
 	cleanup_free char *id = text_print("%u", rep->id);
 	struct strings args = {0}, env = {0};
+	bool has_handle = false;
 	const struct spec_macros m = {
 		.app_id = rec->id,
 		.replica_id = id,
@@ -104,8 +106,10 @@ void program_make(struct program *p, const struct spec_record *rec,
 		cleanup_free char *value = expand(role->env.v[i].value, &m);
 
 		add(&env, text_print("%s=%s", role->env.v[i].key, value));
+		has_handle |= streq(role->env.v[i].key, JOB_ID) && spec_name_is_handle(value);
 	}
-	add(&env, text_print("TORCHX_JOB_ID=local://torchx/%s", rec->id));
+	if (!has_handle)
+		add(&env, text_print(JOB_ID "=local://torchx/%s", rec->id));
 	add(&env, text_copy(RANK0 "=localhost"));
 	add(&env, text_print("KXFS_JOB=%s", rec->id));
 	add(&env, text_print("KXFS_REPLICA=%s", dir));

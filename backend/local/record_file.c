@@ -11,6 +11,8 @@
 #define RECORD_MAX (64u << 20)
 #define RETRY_MS   2000
 #define RECORD	   "job.json"
+#define ROOM	   (16u << 10)
+#define ROOM_EACH  512
 
 int record_read(const char *state_dir, const char *id, struct spec_record **ret)
 {
@@ -39,6 +41,17 @@ int record_write(const char *state_dir, const struct spec_record *rec)
 	return file_write(dir, RECORD, text, strlen(text));
 }
 
+int record_write_first(const char *state_dir, const struct spec_record *rec)
+{
+	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, rec->id);
+	cleanup_free char *text = spec_record_text(rec);
+	size_t len = strlen(text);
+	/* It grows by transitions, and by what becomes of each replica. */
+	int err = file_keep_room(dir, RECORD, 2 * len + ROOM + rec->n_replicas * ROOM_EACH);
+
+	return err ? err : file_write(dir, RECORD, text, len);
+}
+
 struct record_writer {
 	struct loop *loop;
 	char *dir;
@@ -50,6 +63,7 @@ struct record_writer {
 	bool writing;	 /* on the pool */
 	bool freed;	 /* while POSTED: its owner is gone */
 	bool last;	 /* no retries */
+	bool final;	 /* TEXT is of a job that is over */
 	struct loop_timer *retry;
 	char *text; /* for the pool */
 	int err;
@@ -105,7 +119,8 @@ static void write_work(void *data)
 {
 	struct record_writer *w = data;
 
-	w->err = file_write(w->dir, RECORD, w->text, strlen(w->text));
+	w->err =
+		(w->final ? file_write_last : file_write)(w->dir, RECORD, w->text, strlen(w->text));
 }
 
 static void on_retry(void *data)
@@ -141,7 +156,7 @@ static void write_now(void *data)
 		return;
 	}
 	w->taken = w->change;
-	w->text = w->events->text(w->data);
+	w->text = w->events->text(w->data, &w->final);
 	if (!w->text)
 		return;
 	w->writing = true;

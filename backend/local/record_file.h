@@ -12,6 +12,8 @@
 /* Any thread; both wait for the disk. 0 or a negative errno; file_fault() has words for those of reading. */
 int record_read(const char *state_dir, const char *id, struct spec_record **ret);
 int record_write(const char *state_dir, const struct spec_record *rec);
+/* The first one of a new job: it also keeps room on the disk for the final one. */
+int record_write_first(const char *state_dir, const struct spec_record *rec);
 
 static inline void record_freep(struct spec_record **rec)
 {
@@ -25,9 +27,9 @@ struct record_writer;
 struct record_writer_events {
 	/*
 	 * The record is about to be written: its text as it is now (malloc'ed). NULL: not yet, there will be
-	 * another change.
+	 * another change. *RET_FINAL: the job is over, and the room that was kept for this may be used.
 	 */
-	char *(*text)(void *data);
+	char *(*text)(void *data, bool *ret_final);
 	/*
 	 * It has been written, with all changes up to number CHANGE; or could not be, for ERR. PENDING: there
 	 * has been a change since, and it is written again. The writer may be freed here if nothing is pending.

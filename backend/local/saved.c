@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <unistd.h>
 #include <utlist.h>
 
 #include "backend/base/diag.h"
@@ -20,7 +21,7 @@ struct change {
 	struct backend_request *rq;
 	char *uid;
 	const struct spec_job *job; /* its snapshot when the change begins */
-	struct spec_job *moved;	    /* the snapshot in its new place */
+	struct spec_job *moved;	    /* the snapshot after it */
 	int err;
 };
 
@@ -66,11 +67,13 @@ static void next_change(struct saved *saved);
 
 static void end_change(struct change *c, int err, const char *text)
 {
-	bool more = c->kind == SAVED_EXPIRE;
+	bool more = c->kind == SAVED_EXPIRE || (c->kind == SAVED_DROP && err == 0);
 	struct saved *saved = c->saved;
 
 	if (c->rq)
 		backend_answer(c->rq, err, c->rq->id, text);
+	else if (text)
+		diag(DIAG_ERROR, "%s", text);
 	DL_DELETE(saved->changes, c);
 	free(c->uid);
 	spec_job_unref(c->job);
@@ -85,8 +88,8 @@ static void end_change(struct change *c, int err, const char *text)
 		expiry_soon(saved->expiry);
 }
 
-/* Pool: write into the record that the job is history. */
-static void move_work(void *data)
+/* Pool: write into the record that the job is history, or that its output is gone. */
+static void write_work(void *data)
 {
 	struct change *c = data;
 	const char *state_dir = c->saved->b->config.state_dir;
@@ -95,20 +98,32 @@ static void move_work(void *data)
 	c->err = record_read(state_dir, c->job->id, &rec);
 	if (c->err < 0)
 		return;
-	rec->history = true;
-	rec->changed = loop_time_ns();
+	if (c->kind == SAVED_CANCEL) {
+		rec->history = true;
+		rec->changed = loop_time_ns();
+	} else {
+		rec->dropped = true;
+	}
 	c->moved = spec_record_job(rec);
 	c->err = record_write(state_dir, rec);
 }
 
-static void move_done(void *data)
+static void drop_done(void *data)
+{
+	return end_change(data, 0, NULL);
+}
+
+/* Readers know that the output is gone before it is; the next start removes what a crash leaves of it. */
+static void write_done(void *data)
 {
 	struct change *c = data;
 	cleanup_free char *text = NULL;
 
 	if (c->err == 0)
 		store_put(c->saved->b->store, take_ptr(c->moved));
-	else
+	if (c->err == 0 && c->kind == SAVED_DROP)
+		return output_logs_remove(c->saved->b->output, c->job->id, drop_done, c);
+	if (c->err < 0)
 		text = text_print("%s: its record can't be changed: %s", c->job->id,
 				  strerror(-c->err));
 	return end_change(c, c->err, text);
@@ -133,8 +148,8 @@ static void next_change(struct saved *saved)
 	c->job = store_get_uid(saved->b->store, c->uid);
 	if (!c->job || (c->kind == SAVED_CANCEL && c->job->history))
 		end_change(c, -ENOENT, NULL);
-	else if (c->kind == SAVED_CANCEL)
-		loop_work(saved->b->loop, move_work, move_done, c);
+	else if (c->kind == SAVED_CANCEL || c->kind == SAVED_DROP)
+		loop_work(saved->b->loop, write_work, write_done, c);
 	else
 		output_job_remove(saved->b->output, c->job->id, remove_done, c);
 }
@@ -157,6 +172,7 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 
 struct item {
 	struct spec_job *job;	  /* of a job that is over; else NULL */
+	bool left;		  /* its output was to be removed, and some is there */
 	struct spec_record *rec;  /* of one that is not, */
 	struct task_found *found; /* and what became of its replicas */
 };
@@ -240,7 +256,10 @@ static void read_one(struct recover *r, const char *id)
 	if (rec->finished) {
 		cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, id);
 
+		cleanup_free char *logs = text_print("%s/logs", dir);
+
 		item->job = spec_record_job(rec);
+		item->left = rec->dropped && access(logs, F_OK) == 0;
 		spec_record_free(rec);
 		task_clean(dir);
 	} else {
@@ -297,6 +316,8 @@ static void recover_done(void *data)
 	for (size_t i = 0; i < r->n; i++) {
 		struct item *item = &r->items[i];
 
+		if (r->err == 0 && item->left)
+			output_logs_remove(b->output, item->job->id, NULL, NULL);
 		if (r->err == 0 && item->rec)
 			go_on(saved, item);
 		else if (r->err == 0)

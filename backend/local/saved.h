@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Jobs that are over: they stand on disk and, as a snapshot, in the store, and cost nothing else. What changes them is
- * done here, one after another: moving one to the history, removing one for good. And what is read at the start, when
+ * done here, one after another: moving one to the history, removing one for good, or its output. And what is read at the start, when
  * jobs that are not over are taken up again. I/O thread.
  */
 #ifndef KXFS_BACKEND_LOCAL_SAVED_H
@@ -24,8 +24,9 @@ bool saved_is_busy(const struct saved *saved);
 /* Read what the state directory holds, go on with what runs; then backend_started. */
 void saved_recover(struct saved *saved);
 
-enum saved_change { SAVED_CANCEL, SAVED_FORGET, SAVED_EXPIRE };
-/* RQ is answered when it is done; NULL for SAVED_EXPIRE. */
+/* DROP: its output alone is removed. */
+enum saved_change { SAVED_CANCEL, SAVED_FORGET, SAVED_EXPIRE, SAVED_DROP };
+/* RQ is answered when it is done; NULL for SAVED_EXPIRE and SAVED_DROP. */
 void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 		  struct backend_request *rq);
 

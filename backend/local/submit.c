@@ -232,7 +232,7 @@ static int store_files(struct submit *s)
 	if (err == 0 && chmod(app, S_IRUSR | S_IWUSR | s->rq->readable) < 0)
 		err = -errno;
 	if (err == 0)
-		err = record_write(state_dir, s->rec);
+		err = record_write_first(state_dir, s->rec);
 	if (err == 0)
 		err = file_sync_dir(jobs);
 	return err;
@@ -240,7 +240,7 @@ static int store_files(struct submit *s)
 
 static void remove_files(struct submit *s)
 {
-	static const char *const names[] = {"job.json", "app.yaml"};
+	static const char *const names[] = {"job.json", ".job.json.room", "app.yaml"};
 	cleanup_free char *dir = text_print("%s/jobs/%s", s->c->b->config.state_dir, s->id);
 
 	for (size_t i = 0; i < array_size(names); i++) {

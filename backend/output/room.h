@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much room the jobs' folders take on disk, and making room: counting and removing run on the pool, since both
+ * How much room the jobs' output takes on disk, and making room: counting and removing run on the pool, since both
  * may take long. I/O thread, unless said otherwise.
  */
 #ifndef KXFS_BACKEND_OUTPUT_ROOM_H

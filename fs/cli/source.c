@@ -11,7 +11,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-const char *const source_backends[] = {"volcano", "mcad", "appwrapper", "local", NULL};
+const char *const source_backends[] = {"volcano", "mcad", "appwrapper", "jobset", "local", NULL};
 
 /* The backend that TEXT begins with; NULL: none. */
 static const char *find_backend(const char *text)
@@ -42,10 +42,11 @@ static int refuse_unknown(const char *text, char **ret_text)
 		return refuse(-EINVAL, ret_text, "%s: unknown backend; did you mean %s: ?", text,
 			      near);
 	if (colon && !strchr(text, '/'))
-		return refuse(-EINVAL, ret_text,
-			      "%s: unknown backend '%s'; backends are volcano:, mcad:, appwrapper: "
-			      "and local:",
-			      text, word);
+		return refuse(
+			-EINVAL, ret_text,
+			"%s: unknown backend '%s'; backends are volcano:, mcad:, appwrapper:, jobset: "
+			"and local:",
+			text, word);
 	return 0;
 }
 

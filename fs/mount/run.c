@@ -264,6 +264,7 @@ static int make(struct run *r, char **why)
 		.fs = r->fs,
 		.backend = r->backend,
 		.submitter = r->submitter,
+		.rendered = rendered_new(),
 		.may_end_own = o->cancel != OPTIONS_CANCEL_NONE,
 		.may_end_others = o->cancel == OPTIONS_CANCEL_ALL,
 		.lists = lists_new(),
@@ -390,6 +391,7 @@ static void unmake(struct run *r)
 	backend_free(r->backend);
 	session_free(r->session);
 	fs_free(r->fs);
+	rendered_free(r->tree.rendered);
 	loop_free(r->loop);
 }
 

@@ -94,7 +94,7 @@ static int follow_switch(struct job_stream *j, uint64_t base)
 	bool last;
 	int err;
 
-	if (!job)
+	if (!job || job->dropped)
 		return -ENODATA;
 	if (*j->replica) {
 		r = spec_job_replica(job, j->replica);

@@ -19,15 +19,13 @@ static int job_render_state(struct fs *fs, struct node *node, char **ret, size_t
 }
 
 /* A file whose text is a function of the snapshot alone. */
-static int job_render(const struct node *node,
-		      void (*text)(const struct spec_job *, char **, size_t *), char **ret,
-		      size_t *ret_len)
+static int job_render(const struct node *node, rendered_fn text, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
 
 	if (!job)
 		return -ENOENT;
-	text(job, ret, ret_len);
+	rendered_text(place_of(node)->tree->rendered, job, text, ret, ret_len);
 	return 0;
 }
 
@@ -133,7 +131,15 @@ static int job_appdef_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return job_backend_getattr(node, BACKEND_APPDEF, st);
 }
 
-#define JOB_TEXT(file, render_fn, getattr_fn)                                                      \
+static void job_opened(struct node *node)
+{
+	const struct spec_job *job cleanup_job = place_job(node);
+
+	if (job)
+		backend_wanted(place_of(node)->tree->backend, job);
+}
+
+#define JOB_TEXT(file, render_fn, getattr_fn, opened_fn)                                           \
 	const struct text_class file = {                                                           \
 		.class =                                                                           \
 			{                                                                          \
@@ -143,12 +149,13 @@ static int job_appdef_getattr(struct fs *fs, struct node *node, struct stat *st)
 				TEXT_OPS,                                                          \
 			},                                                                         \
 		.render = render_fn,                                                               \
+		.opened = opened_fn,                                                               \
 	}
 
-JOB_TEXT(job_state_text, job_render_state, place_text_getattr);
-JOB_TEXT(job_status_text, job_render_status, place_text_getattr);
-JOB_TEXT(job_json_text, job_render_json, place_text_getattr);
-JOB_TEXT(job_why_text, job_render_why, place_text_getattr);
-JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr);
-JOB_TEXT(job_events_text, job_render_events, job_events_getattr);
-JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr);
+JOB_TEXT(job_state_text, job_render_state, place_text_getattr, NULL);
+JOB_TEXT(job_status_text, job_render_status, place_text_getattr, job_opened);
+JOB_TEXT(job_json_text, job_render_json, place_text_getattr, job_opened);
+JOB_TEXT(job_why_text, job_render_why, place_text_getattr, job_opened);
+JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr, NULL);
+JOB_TEXT(job_events_text, job_render_events, job_events_getattr, NULL);
+JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL);

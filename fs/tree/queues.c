@@ -30,14 +30,9 @@ static int queue_render(struct fs *fs, struct node *node, char **ret, size_t *re
 {
 	struct backend *b = tree_of(node)->backend;
 	const char *name = node_name(node->parent);
-	struct spec_queue_view *queue cleanup_queue = backend_queue(b, name);
-	struct backend_queue_jobs jobs;
-	int err = queue ? backend_queue_jobs(b, name, &jobs) : -ENOENT;
 
 	(void)fs;
-	if (!err)
-		spec_queue_view_text(queue, jobs.pending, jobs.running, ret, ret_len);
-	return err;
+	return backend_queue_text(b, name, ret, ret_len);
 }
 
 /* Times of the queue NAME. */

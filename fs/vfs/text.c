@@ -66,6 +66,7 @@ static void text_free(struct handle *h)
 
 void text_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi)
 {
+	const struct text_class *class = container_of(node->class, struct text_class, class);
 	struct text_handle *t = new0(struct text_handle);
 	int err = text_take(fs, node, t);
 
@@ -74,6 +75,8 @@ void text_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_fil
 		fuse_reply_err(req, -err);
 		return;
 	}
+	if (class->opened)
+		class->opened(node);
 	handle_open(fs, &t->handle, text_free, fi);
 	handle_reply(fs, req, fi);
 }

@@ -13,6 +13,8 @@ struct text_class {
 	struct node_class class;
 	/* The text now, malloc'ed. 0 or a negative errno. */
 	int (*render)(struct fs *fs, struct node *node, char **ret, size_t *ret_len);
+	/* Somebody has opened it, and reads the text that was rendered. NULL: nobody needs to know. */
+	void (*opened)(struct node *node);
 	/* Instead of .render, for a large text that stays the same for long: a new reference. */
 	int (*share)(struct fs *fs, struct node *node, struct spec_text **ret);
 };

@@ -23,6 +23,7 @@
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
+#include "spec/base/span.h"
 #include "spec/base/tree.h"
 
 #define MAX_LEVELS (2 * SPEC_MAX_DEPTH)
@@ -80,12 +81,16 @@ struct spec_split {
 	char key[MAX_KEY];
 	size_t key_len; /* may be larger than MAX_KEY: a long key */
 
-	bool copying;	      /* what is read goes to OUT */
-	unsigned captured_at; /* depth around what is copied */
-	unsigned dropped_at;  /* depth around what is dropped within that; 0: nothing */
-	char *out;	      /* with a NUL at its end once there is something */
+	bool copying;	 /* what is read goes to OUT */
+	const char *run; /* bytes of the input that go to OUT too, but are not there yet */
+	size_t run_len;
+	const char *comma;     /* in the input, before the present member of an object */
+	enum place next_place; /* where the value of the present key stands */
+	unsigned captured_at;  /* depth around what is copied */
+	unsigned dropped_at;   /* depth around what is dropped within that; 0: nothing */
+	char *out;	       /* with a NUL at its end once there is something */
 	size_t out_len, out_room;
-	size_t key_at; /* where the present member begins in OUT */
+	size_t key_at; /* where the present member begins in OUT, its comma included */
 
 	bool has_items, has_metadata;
 	char *resource_version, *next;
@@ -115,10 +120,15 @@ void spec_split_free(struct spec_split *s)
 
 /* --- the output ----------------------------------------------------------------------------- */
 
-static int copy(struct spec_split *s, const char *bytes, size_t n)
+/* The run goes to OUT. */
+static int flush(struct spec_split *s)
 {
-	if (!s->copying)
+	const char *bytes = s->run;
+	size_t n = s->run_len;
+
+	if (n == 0)
 		return 0;
+	s->run_len = 0;
 	if (n > SPEC_MAX_WATCHED - s->out_len)
 		return -EFBIG;
 	if (s->out_len + n >= s->out_room) {
@@ -131,6 +141,23 @@ static int copy(struct spec_split *s, const char *bytes, size_t n)
 	s->out_len += n;
 	s->out[s->out_len] = '\0';
 	return 0;
+}
+
+/* BYTES are a part of the input. What stands side by side there is copied at once. */
+static int copy(struct spec_split *s, const char *bytes, size_t n)
+{
+	int err;
+
+	if (!s->copying)
+		return 0;
+	if (s->run_len > 0 && s->run + s->run_len == bytes) {
+		s->run_len += n;
+		return 0;
+	}
+	err = flush(s);
+	s->run = bytes;
+	s->run_len = n;
+	return err;
 }
 
 static void capture(struct spec_split *s)
@@ -167,9 +194,11 @@ static int take_metadata(struct spec_split *s)
 /* What was captured is whole. PLACE is what it was. */
 static int deliver(struct spec_split *s, enum place place)
 {
-	int err;
+	int err = flush(s);
 
 	s->copying = false;
+	if (err)
+		return err;
 	err = place == LIST_METADATA ? take_metadata(s) : s->fn(s->data, s->out, s->out_len);
 	s->out_len = 0;
 	if (s->out_room > MOST_ROOM) {
@@ -223,7 +252,8 @@ static struct level *top(struct spec_split *s)
 static enum place next_place(struct spec_split *s)
 {
 	const struct level *l = top(s);
-	enum place ret = place_of(l->place, l->list ? NULL : s->key, s->key_len);
+	enum place ret =
+		l->place == OTHER ? OTHER : place_of(l->place, l->list ? NULL : s->key, s->key_len);
 
 	return ret == SPEC && !s->drop_env ? OTHER : ret;
 }
@@ -244,25 +274,27 @@ static int value_done(struct spec_split *s, enum place place)
 	return s->copying && s->captured_at == s->depth ? deliver(s, place) : 0;
 }
 
-static int open_level(struct spec_split *s, char c, enum place place)
+static int open_level(struct spec_split *s, const char *at, enum place place)
 {
+	char c = *at;
+
 	if (s->depth == MAX_LEVELS)
 		return -EINVAL;
 	if (place == EVENT || place == LIST_METADATA || (place == OBJECT && !s->copying))
 		capture(s);
 	s->levels[s->depth++] = (struct level){.list = c == '[', .place = place};
 	s->state = c == '[' ? VALUE_OR_END : KEY_OR_END;
-	return copy(s, &c, 1);
+	return copy(s, at, 1);
 }
 
-static int close_level(struct spec_split *s, char c)
+static int close_level(struct spec_split *s, const char *at)
 {
 	enum place place = top(s)->place;
 	int err;
 
-	if (top(s)->list != (c == ']'))
+	if (top(s)->list != (*at == ']'))
 		return -EINVAL;
-	err = copy(s, &c, 1);
+	err = copy(s, at, 1);
 	s->depth--;
 	return err ? err : value_done(s, place);
 }
@@ -286,82 +318,91 @@ static bool fits(struct spec_split *s, char c, enum place place)
 	return c == '{' || (place != LIST_METADATA && top(s)->place != ITEMS);
 }
 
-static int begin_value(struct spec_split *s, char c)
+static int begin_value(struct spec_split *s, const char *at)
 {
-	enum place place = next_place(s);
+	enum place place = top(s)->list ? next_place(s) : s->next_place;
+	char c = *at;
 
 	if (!fits(s, c, place))
 		return -EINVAL;
 	if (c == '{' || c == '[')
-		return open_level(s, c, place);
+		return open_level(s, at, place);
 	if (c != '"' && !is_literal(c))
 		return -EINVAL;
 	s->state = c == '"' ? STRING : LITERAL;
 	s->in_key = false;
-	return copy(s, &c, 1);
+	return copy(s, at, 1);
 }
 
-static int begin_key(struct spec_split *s)
+static int begin_key(struct spec_split *s, const char *at)
 {
 	int err = 0;
 
-	s->key_at = s->out_len;
-	if (top(s)->some)
-		err = copy(s, ",", 1);
+	s->key_at = s->out_len + s->run_len;
+	if (s->copying && top(s)->some)
+		err = copy(s, s->comma, 1);
 	s->in_key = true;
 	s->key_len = 0;
 	s->state = STRING;
-	return err ? err : copy(s, "\"", 1);
+	return err ? err : copy(s, at, 1);
 }
 
-static void end_key(struct spec_split *s)
+static int end_key(struct spec_split *s)
 {
+	int err;
+
 	s->state = COLON;
-	if (!s->copying || next_place(s) != DROPPED)
-		return;
+	s->next_place = next_place(s);
+	if (!s->copying || s->next_place != DROPPED)
+		return 0;
+	err = flush(s);
 	s->out_len = s->key_at;
 	s->copying = false;
 	s->dropped_at = s->depth;
+	return err;
 }
 
-static int next_member(struct spec_split *s)
+static int next_member(struct spec_split *s, const char *at)
 {
 	if (!top(s)->list) {
-		s->state = KEY; /* begin_key writes the comma if the member is copied */
+		s->state = KEY;
+		s->comma = at; /* begin_key copies it if there is a member before it */
 		return 0;
 	}
 	s->state = VALUE;
-	return copy(s, ",", 1);
+	return copy(s, at, 1);
 }
 
-static int begin_document(struct spec_split *s, char c)
+static int begin_document(struct spec_split *s, const char *at)
 {
-	return c == '{' ? open_level(s, c, s->form == SPEC_SPLIT_LIST ? LIST : EVENT) : -EINVAL;
+	return *at == '{' ? open_level(s, at, s->form == SPEC_SPLIT_LIST ? LIST : EVENT) : -EINVAL;
 }
 
 /* A character outside strings, literals and white space. */
-static int structure(struct spec_split *s, char c)
+static int structure(struct spec_split *s, const char *at)
 {
+	char c = *at;
+
 	switch (s->state) {
 	case TOP:
-		return begin_document(s, c);
+		return begin_document(s, at);
 	case VALUE_OR_END:
-		return c == ']' ? close_level(s, c) : begin_value(s, c);
+		return c == ']' ? close_level(s, at) : begin_value(s, at);
 	case VALUE:
-		return begin_value(s, c);
+		return begin_value(s, at);
 	case KEY_OR_END:
 		if (c == '}')
-			return close_level(s, c);
-		return c == '"' ? begin_key(s) : -EINVAL;
+			return close_level(s, at);
+		return c == '"' ? begin_key(s, at) : -EINVAL;
 	case KEY:
-		return c == '"' ? begin_key(s) : -EINVAL;
+		return c == '"' ? begin_key(s, at) : -EINVAL;
 	case COLON:
 		s->state = VALUE;
-		return c == ':' ? copy(s, &c, 1) : -EINVAL;
+		return c == ':' ? copy(s, at, 1) : -EINVAL;
 	case NEXT:
 		if (c == ',')
-			return next_member(s);
-		return c == '}' || c == ']' ? close_level(s, c) : -EINVAL;
+			return next_member(s, at);
+		return c == '}' || c == ']' ? close_level(s, at) : -EINVAL;
 	default:
 		return -EINVAL;
 	}
@@ -376,25 +417,16 @@ static void note_key(struct spec_split *s, const char *bytes, size_t n)
 	s->key_len += n;
 }
 
-/* Where the run of plain characters ends that begins at P. */
-static const char *string_run(const char *p, const char *end)
-{
-	while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20)
-		p++;
-	return p;
-}
-
 static int string_end(struct spec_split *s)
 {
 	if (!s->in_key)
 		return value_done(s, OTHER);
-	end_key(s);
-	return 0;
+	return end_key(s);
 }
 
 static int string_bytes(struct spec_split *s, const char **p, const char *end)
 {
-	const char *from = *p, *to = string_run(from, end);
+	const char *from = *p, *to = spec_span_plain(from, end);
 	int stop = to < end ? (unsigned char)*to++ : END;
 	int err;
 
@@ -450,19 +482,24 @@ static int advance(struct spec_split *s, const char **p, const char *end)
 	case LITERAL:
 		return literal_bytes(s, p, end);
 	default: {
-		char c = *(*p)++;
+		const char *at = (*p)++;
 
-		return is_space(c) ? 0 : structure(s, c);
+		return is_space(*at) ? 0 : structure(s, at);
 	}
 	}
 }
 
 int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
 {
+	static const char comma[] = ",";
 	const char *p = bytes, *end = bytes + n;
 
 	while (!s->err && p < end)
 		s->err = advance(s, &p, end);
+	if (!s->err)
+		s->err = flush(s);
+	s->run_len = 0;
+	s->comma = comma; /* the input goes */
 	return s->err;
 }
 

@@ -17,10 +17,16 @@
 
 #define SUFFIX_LEN    (SPEC_SUFFIX_MAX - 1)
 #define PORT_NAME_MAX 15
+#define MISSING	      "<MISSING>"
 
 #define FIELD(key, must, reader, at)                                                               \
 	{                                                                                          \
 		.name = key, .required = must, .load = reader, .offset = at                        \
+	}
+/* One that TorchX writes as null when it is not given. */
+#define NULLABLE(key, reader, at)                                                                  \
+	{                                                                                          \
+		.name = key, .nullable = true, .load = reader, .offset = at                        \
 	}
 #define NUMBER(key, must, at, least, most)                                                         \
 	{                                                                                          \
@@ -97,6 +103,16 @@ void spec_app_free(struct spec_app *app)
 
 /* --- roles --- */
 
+/* TorchX writes a word for an entrypoint that is not given. */
+static void read_entrypoint(struct app_reader *r, const struct app_path *path,
+			    const struct spec_yaml *node, void *member)
+{
+	if (node->type == SPEC_YAML_SCALAR && streq(node->text, MISSING))
+		app_error(r, path, node, "is %s, TorchX's word for none: name a program", MISSING);
+	else
+		app_read_word(r, path, node, member);
+}
+
 static void read_args(struct app_reader *r, const struct app_path *path,
 		      const struct spec_yaml *node, void *member)
 {
@@ -116,7 +132,7 @@ static void read_args(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Names of variables must get through execve and the API server. */
+/* Names of variables must get through execve, and the API server takes printable ASCII. */
 static void check_env_name(struct app_reader *r, const struct app_path *path,
 			   const struct spec_yaml *key)
 {
@@ -125,9 +141,9 @@ static void check_env_name(struct app_reader *r, const struct app_path *path,
 	else if (strchr(key->text, '='))
 		app_error(r, path, key, "the name of a variable must not hold \"=\"");
 	for (const char *s = key->text; *s; s++) {
-		if ((unsigned char)*s < 0x20 || *s == 0x7f) {
+		if (*s < 0x20 || *s > 0x7e) {
 			app_error(r, path, key,
-				  "the name of a variable must not hold control characters");
+				  "the name of a variable must be of printable ASCII characters");
 			return;
 		}
 	}
@@ -186,27 +202,6 @@ static const char *port_name_error(const char *name)
 	return NULL;
 }
 
-/* Each number may stand once. */
-static void check_port_numbers(struct app_reader *r, const struct app_path *path,
-			       const struct spec_yaml *node)
-{
-	uint8_t seen[65536 / 8] = {0};
-
-	for (size_t i = 0; i < node->n; i += 2) {
-		struct app_path at = {.up = path, .key = node->v[i]->text};
-		const struct spec_yaml *value = node->v[i + 1];
-		long port = spec_yaml_resolve(value) == SPEC_YAML_INT
-				    ? strtol(value->text, NULL, 10)
-				    : 0;
-
-		if (port < 1 || port > 65535)
-			continue;
-		if (seen[port / 8] & 1u << port % 8)
-			app_error(r, &at, value, "port %ld has another name already", port);
-		seen[port / 8] |= (uint8_t)(1u << port % 8);
-	}
-}
-
 static void read_ports(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, void *member)
 {
@@ -220,7 +215,6 @@ static void read_ports(struct app_reader *r, const struct app_path *path,
 		if (error)
 			app_error(r, &at, node->v[i], "%s", error);
 	}
-	check_port_numbers(r, path, node);
 }
 
 /* --- resources --- */
@@ -255,6 +249,13 @@ static void read_capabilities(struct app_reader *r, const struct app_path *path,
 	}
 }
 
+/* What TorchX writes into an AppDef and no manifest of it shows. */
+static void skip(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
+		 void *member)
+{
+	(void)r, (void)path, (void)node, (void)member;
+}
+
 static const struct app_field resource_fields[] = {
 	FIELD("cpu", true, app_read_number, offsetof(struct spec_resource, cpu)),
 	NUMBER("gpu", true, offsetof(struct spec_resource, gpu), INT32_MIN, INT32_MAX),
@@ -262,6 +263,7 @@ static const struct app_field resource_fields[] = {
 	FIELD("capabilities", false, read_capabilities,
 	      offsetof(struct spec_resource, capabilities)),
 	FIELD("devices", false, read_devices, offsetof(struct spec_resource, devices)),
+	FIELD("tags", false, skip, 0),
 	{0},
 };
 
@@ -321,6 +323,39 @@ static void read_mounts(struct app_reader *r, const struct app_path *path,
 	}
 }
 
+/* --- what kxfs does not do --- */
+
+/* Is there nothing in NODE, also as {projects: {}}, an empty workspace? */
+static bool is_empty(const struct spec_yaml *node)
+{
+	const struct spec_yaml *projects = node->n == 2 ? spec_yaml_get(node, "projects") : NULL;
+
+	if (projects && projects->type == SPEC_YAML_MAP)
+		return projects->n == 0;
+	return node->type == SPEC_YAML_SCALAR ? node->len == 0 : node->n == 0;
+}
+
+static void read_workspace(struct app_reader *r, const struct app_path *path,
+			   const struct spec_yaml *node, void *member)
+{
+	(void)member;
+	if (!is_empty(node))
+		app_error(
+			r, path, node,
+			"is not empty, and kxfs builds no images: launch it by torchx run -s kxfs, "
+			"which does, or leave it out (torchx run --workspace \"\")");
+}
+
+static void read_overrides(struct app_reader *r, const struct app_path *path,
+			   const struct spec_yaml *node, void *member)
+{
+	(void)member;
+	if (!is_empty(node))
+		app_error(r, path, node,
+			  "is not empty: write the values into the fields of the role, and leave "
+			  "this out");
+}
+
 /* --- replicas and retries --- */
 
 static void read_retry_policy(struct app_reader *r, const struct app_path *path,
@@ -357,19 +392,26 @@ static void check_min_replicas(struct app_reader *r, const struct app_path *path
 static const struct app_field role_fields[] = {
 	FIELD("name", true, app_read_name, offsetof(struct spec_role, name)),
 	FIELD("image", true, app_read_word, offsetof(struct spec_role, image)),
-	FIELD("entrypoint", true, app_read_word, offsetof(struct spec_role, entrypoint)),
+	FIELD("entrypoint", true, read_entrypoint, offsetof(struct spec_role, entrypoint)),
 	FIELD("args", false, read_args, 0),
 	FIELD("env", false, read_env, offsetof(struct spec_role, env)),
 	NUMBER("num_replicas", false, offsetof(struct spec_role, num_replicas), 1,
 	       SPEC_MAX_REPLICAS),
-	NUMBER("min_replicas", false, offsetof(struct spec_role, min_replicas), 0, INT32_MAX),
+	{
+		.name = "min_replicas",
+		.nullable = true,
+		.offset = offsetof(struct spec_role, min_replicas),
+		.max = INT32_MAX,
+	},
 	NUMBER("max_retries", false, offsetof(struct spec_role, max_retries), 0, INT32_MAX),
 	FIELD("retry_policy", false, read_retry_policy, offsetof(struct spec_role, retry_policy)),
 	FIELD("resource", false, read_resource, offsetof(struct spec_role, resource)),
 	FIELD("port_map", false, read_ports, offsetof(struct spec_role, port_map)),
 	FIELD("mounts", false, read_mounts, 0),
 	FIELD("metadata", false, app_read_json, offsetof(struct spec_role, metadata)),
-	FIELD("base_image", false, app_read_text, offsetof(struct spec_role, base_image)),
+	NULLABLE("base_image", app_read_text, offsetof(struct spec_role, base_image)),
+	NULLABLE("workspace", read_workspace, 0),
+	FIELD("overrides", false, read_overrides, 0),
 	{0},
 };
 
@@ -418,9 +460,11 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 	if (!app_is(r, path, node, SPEC_YAML_SCALAR, ""))
 		return;
 	for (size_t i = 0; i < n; i++) {
-		names[i] = r->rules->known[i].name;
-		if (streq(node->text, names[i])) {
-			app_read_text(r, path, node, member);
+		const struct spec_scheduler *known = &r->rules->known[i];
+
+		names[i] = known->name;
+		if (streq(node->text, known->name) || streq(node->text, known->torchx)) {
+			*(char **)member = text_copy(known->name);
 			return;
 		}
 		text_set(&all, "%s%s%s", all ? all : "",

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The AppDef: what a user writes. Fields, types and defaults are TorchX 0.7.0's (with the retry policy
- * ROLE of later versions), read strictly: an unknown field, a duplicate key, a wrong type or a missing
+ * The AppDef: what a user writes, or TorchX. Fields, types and defaults are TorchX 0.7.0's (with the retry
+ * policy ROLE of later versions), read strictly: an unknown field, a duplicate key, a wrong type or a missing
  * required field is an error with line, column and path. docs/appdef.5 is its manual.
  *
- * The folder: app.c reads a spec_app and its roles from a YAML tree (app_value.c single values, mount.c
- * mounts, named_resource.c the names of resources), app_json.c writes it with all defaults. run_options.h
- * is what is given beside it, macro.h and label.h are for those who make objects of it. The folder knows
+ * The folder: app_document.c makes a YAML tree of a document, app.c reads a spec_app and its roles from
+ * that (app_value.c single values, mount.c mounts, named_resource.c the names of resources), app_json.c
+ * writes it with all defaults. run_options.h is what is given beside it, macro.h and label.h are for those who make objects of it. The folder knows
  * no kinds of jobs: what reading depends on (which schedulers there are, whose rules names follow, which
  * options) is an argument.
  */
@@ -76,8 +76,9 @@ struct spec_app {
 
 /* Something that runs jobs, as far as an AppDef depends on it. */
 struct spec_scheduler {
-	const char *name; /* as a document's `scheduler` has it: "volcano" */
-	const char *also; /* another name that a document may give it; NULL: none */
+	const char *name;   /* as a document's `scheduler` has it: "volcano" */
+	const char *also;   /* another one whose documents it runs too; NULL: none */
+	const char *torchx; /* TorchX's name of it, which a document may give too */
 	/*
 	 * The length of the longest pod name of a role whose last replica is K and the LAST-th task of
 	 * the job (from 0); APP and ROLE are the lengths of normal forms. NULL: names are made to fit.
@@ -103,6 +104,12 @@ struct spec_app_rules {
 	 */
 	const char *scheduler;
 };
+
+/*
+ * As spec_yaml_parse, of a document that may be an AppDef. If it is what `torchx run --dryrun --json` prints, *RET
+ * is the AppDef in it, with `scheduler` and `scheduler_args`, at the positions in which they stand.
+ */
+int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e);
 
 /*
  * Read and check a document. RULES are used during the call only. Errors that E holds already are no

@@ -15,25 +15,15 @@
 /* More than any machine has, and exact as whole numbers when multiplied by 1000. */
 #define NUMBER_MAX 1e12
 
-/* Can KEY stand in a path as it is? */
-static bool is_simple(const char *key)
-{
-	size_t n = strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
-
-	return n > 0 && key[n] == '\0';
-}
-
 static void put_path(FILE *out, const struct app_path *path)
 {
 	if (!path)
 		return;
 	put_path(out, path->up);
-	if (!path->key)
-		fprintf(out, "[%zu]", path->index);
-	else if (is_simple(path->key))
-		fprintf(out, "%s%s", path->up ? "." : "", path->key);
+	if (path->key)
+		spec_errors_key(out, path->key, !path->up);
 	else
-		fprintf(out, "[\"%s\"]", path->key);
+		fprintf(out, "[%zu]", path->index);
 }
 
 char *app_path_text(const struct app_path *path)
@@ -104,7 +94,7 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 
 /* --- maps --- */
 
-#define MAX_FIELDS 20
+#define MAX_FIELDS 24
 
 static void unknown_field(struct app_reader *r, const struct app_path *path,
 			  const struct spec_yaml *key, const struct app_field *fields)
@@ -156,6 +146,8 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 		if (seen[field - fields])
 			continue;
 		seen[field - fields] = true;
+		if (spec_yaml_is_null(value) && field->nullable)
+			continue;
 		if (spec_yaml_is_null(value))
 			app_is(r, &at, value, value->type, "");
 		else if (field->load)

@@ -24,11 +24,12 @@ struct app_path {
 
 /*
  * A field of a map: its name, and what reads it into the struct (at OFFSET). Where LOAD is NULL, it is a
- * whole number from MIN to MAX (int64_t). A null is refused before.
+ * whole number from MIN to MAX (int64_t). A null is refused before, or taken for a field that is not given.
  */
 struct app_field {
 	const char *name;
 	bool required;
+	bool nullable;
 	void (*load)(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member);
 	size_t offset;

@@ -172,6 +172,26 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 			mem_copy(text, value->len));
 }
 
+/*
+ * The enum spec_mount_type of a map that does not say it, as TorchX writes one, with all fields of the kind. -1: they
+ * are those of none.
+ */
+static int kind_of_keys(const struct spec_yaml *node)
+{
+	for (size_t k = 0; k < array_size(mount_kinds); k++) {
+		size_t n = 0;
+
+		for (int i = MOUNT_SRC; i < MOUNT_N; i++) {
+			if (mount_kinds[k].fields[i] &&
+			    spec_yaml_get(node, mount_kinds[k].fields[i]))
+				n++;
+		}
+		if (n == 3 && node->n == 6)
+			return (int)k;
+	}
+	return -1;
+}
+
 static void read_map(struct mount_reader *r)
 {
 	const struct spec_yaml *type = spec_yaml_get(r->node, "type");
@@ -179,11 +199,11 @@ static void read_map(struct mount_reader *r)
 	const struct mount_kind *kind;
 	int k;
 
-	if (!type) {
+	k = type ? is_text(type) ? kind_of(type->text) : -1 : kind_of_keys(r->node);
+	if (!type && k < 0) {
 		wrong(r, r->node, "", "type is missing: add \"type: bind\", volume or device");
 		return;
 	}
-	k = is_text(type) ? kind_of(type->text) : -1;
 	if (k < 0) {
 		wrong(r, type, "type", "must be bind, volume or device");
 		return;

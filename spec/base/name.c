@@ -163,6 +163,13 @@ char *spec_name_replica_dir(const char *role, unsigned k)
 	return text_print("%s-%u", role, k);
 }
 
+bool spec_name_is_handle(const char *job_id)
+{
+	static const char scheme[] = "kxfs://";
+
+	return strncmp(job_id, scheme, strlen(scheme)) == 0;
+}
+
 bool spec_name_submits(const char *name)
 {
 	const char *dot = strrchr(name, '.');

@@ -47,6 +47,12 @@ bool spec_name_is_file(const char *name);
  */
 char *spec_name_replica_dir(const char *role, unsigned k);
 
+/*
+ * Is a TORCHX_JOB_ID of the AppDef the handle of TorchX's scheduler kxfs (contrib/torchx)? Then it stays; any other
+ * lacks the namespace, or names nothing.
+ */
+bool spec_name_is_handle(const char *job_id);
+
 /* Does a file of this name in submit/ submit: *.yaml, *.yml, *.json, no leading dot? */
 bool spec_name_submits(const char *name);
 

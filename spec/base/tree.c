@@ -8,7 +8,8 @@
 #include "spec/base/mem.h"
 
 /* Deeper than any document, within an object around it. */
-#define MAX_DEPTH (2 * SPEC_MAX_DEPTH)
+#define MAX_DEPTH   (2 * SPEC_MAX_DEPTH)
+#define USUAL_DEPTH 16
 
 static struct json_object *made(struct json_object *value)
 {
@@ -86,18 +87,32 @@ struct json_object *spec_tree_parse(const char *text)
 	return json_tokener_parse_ex(tok, text, -1);
 }
 
+/* Nested less deep than DEPTH. NULL of an error. */
+static struct json_object *parse(const char *json, size_t len, int depth,
+				 enum json_tokener_error *ret_err)
+{
+	struct json_tokener *tok cleanup(free_tokener) = new_tokener(depth);
+	struct json_object *o;
+
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
+	o = json_tokener_parse_ex(tok, json, (int)len);
+	*ret_err = json_tokener_get_error(tok);
+	return o;
+}
+
 int spec_tree_parse_map(const char *json, size_t len, struct json_object **ret)
 {
-	/* A splitter lets through what is nested less deep than this. */
-	struct json_tokener *tok cleanup(free_tokener) = new_tokener(MAX_DEPTH + 2);
+	enum json_tokener_error err;
 	struct json_object *o;
 
 	if (len > SPEC_MAX_WATCHED)
 		return -EINVAL;
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
-	o = json_tokener_parse_ex(tok, json, (int)len);
-	if (json_tokener_get_error(tok) == json_tokener_success &&
-	    json_object_is_type(o, json_type_object)) {
+	/* A tokener has room for all levels from its start, and few objects have many. */
+	o = parse(json, len, USUAL_DEPTH, &err);
+	/* A splitter lets through what is nested less deep than this. */
+	if (err == json_tokener_error_depth)
+		o = parse(json, len, MAX_DEPTH + 2, &err);
+	if (err == json_tokener_success && json_object_is_type(o, json_type_object)) {
 		*ret = o;
 		return 0;
 	}

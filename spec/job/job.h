@@ -37,6 +37,11 @@ struct spec_replica {
 	unsigned attempt; /* from 0 */
 	int exit_code;	  /* -1: none */
 	int signal;	  /* 0: none */
+	char *blamed; /* the other container of its pod that keeps it from going on, or has ended it; "" */
+	/* A container that failed is run again in the same pod. It is not kept on disk. */
+	unsigned starts; /* how often it was started; 0: that is not so */
+	int last_code;	 /* exit code of the run that has failed */
+	int64_t next;	 /* when it is started again, if that is known */
 	int64_t started;
 	int64_t finished;      /* of the replica as a whole: no further attempt comes */
 	struct spec_log *logs; /* grouped by container ("" first), each group oldest first */
@@ -60,6 +65,7 @@ struct spec_cause {
 	char *text;	    /* a sentence without its full stop */
 	const char *advice; /* static: a sentence on what to do; "" none */
 	bool of_replica;    /* TEXT begins with the name of a replica, and tells of it alone */
+	bool stops;	    /* it is why the pods of a job that runs are being ended */
 };
 
 /* Plain data: filled by the backend that runs it, until it is published. */
@@ -76,12 +82,14 @@ struct spec_job {
 	char *backend;
 	char *namespace;
 	char *queue;
-	char *submitter;  /* user@host; "" unknown */
-	char *submission; /* UUID of the write that made it; "" not ours */
-	bool own;	  /* submitted through a mount with this state directory */
-	bool has_appdef;  /* app.yaml can be read */
-	bool history;	  /* it has left jobs/ */
-	bool suspended;	  /* may come back to life: its output goes on though its state is final */
+	unsigned queue_position; /* in it, where places are told of: 1 is next; 0: not known */
+	char *submitter;	 /* user@host; "" unknown */
+	char *submission;	 /* UUID of the write that made it; "" not ours */
+	bool own;		 /* submitted through a mount with this state directory */
+	bool has_appdef;	 /* app.yaml can be read */
+	bool history;		 /* it has left jobs/ */
+	bool suspended; /* may come back to life: its output goes on though its state is final */
+	bool dropped;	/* of a local job: its output was removed to make room */
 	unsigned retries;
 	unsigned max_retries;
 	int64_t created;
@@ -97,9 +105,11 @@ struct spec_job {
 	struct spec_replica *replicas;
 	size_t n_replicas;
 	/* Bit sets of 1u << enum spec_action: */
-	unsigned actions;	  /* what ctl would do now */
-	unsigned pending;	  /* in a cluster: what was asked for, and has not shown yet */
-	unsigned ignored;	  /* what was asked for, and nothing came of it */
+	unsigned actions;  /* what ctl would do now */
+	unsigned pending;  /* in a cluster: what was asked for, and has not shown yet */
+	unsigned ignored;  /* what was asked for, and nothing came of it */
+	const char *again; /* static: when what has failed is tried again; "" nothing to say */
+	bool impatient;	   /* what does not start in some minutes is given up */
 	struct spec_text *object; /* in a cluster: its JSON; NULL: none */
 };
 

@@ -148,6 +148,7 @@ static struct json_object *status_tree(const struct spec_job *job)
 	put_text(o, "backend", job->backend);
 	put_text(o, "namespace", job->namespace);
 	put_text(o, "queue", job->queue);
+	put_number(o, "queue_position", (int)min_of(job->queue_position, (unsigned)INT32_MAX), 0);
 	put_text(o, "submitter", job->submitter);
 	spec_tree_number(o, "retries", job->retries);
 	spec_tree_number(o, "max_retries", job->max_retries);

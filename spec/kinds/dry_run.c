@@ -117,7 +117,7 @@ static const struct spec_kind *kind_of(const struct spec_yaml *root)
 	scheduler = root->type == SPEC_YAML_MAP ? spec_yaml_get(root, "scheduler") : NULL;
 	if (!scheduler || scheduler->type != SPEC_YAML_SCALAR)
 		return NULL;
-	return spec_kind_find(scheduler->text);
+	return spec_kind_of_scheduler(scheduler->text);
 }
 
 static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root, char **ret,
@@ -145,7 +145,7 @@ int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, cha
 	int err;
 
 	if (!kind) {
-		err = spec_yaml_parse(text, len, &root, e);
+		err = spec_app_parse(text, len, &root, e);
 		if (!root)
 			return err;
 		kind = kind_of(root);

@@ -6,7 +6,8 @@
 
 #include <assert.h>
 
-static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_mcad, &spec_appwrapper};
+static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
+						&spec_jobset};
 
 const struct spec_kind *spec_kind_at(size_t i)
 {
@@ -17,6 +18,15 @@ const struct spec_kind *spec_kind_find(const char *name)
 {
 	for (size_t i = 0; i < array_size(kinds); i++) {
 		if (streq(kinds[i]->name, name))
+			return kinds[i];
+	}
+	return NULL;
+}
+
+const struct spec_kind *spec_kind_of_scheduler(const char *scheduler)
+{
+	for (size_t i = 0; i < array_size(kinds); i++) {
+		if (streq(kinds[i]->name, scheduler) || streq(kinds[i]->scheduler, scheduler))
 			return kinds[i];
 	}
 	return NULL;
@@ -33,10 +43,12 @@ void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kin
 	for (size_t i = 0; i < n; i++)
 		ret->known[i] = (struct spec_scheduler){.name = kinds[i]->name,
 							.also = kinds[i]->also,
+							.torchx = kinds[i]->scheduler,
 							.pod_name_len = kinds[i]->pod_name_len};
 	/* A job that runs here today should run in a cluster tomorrow, and Volcano has the strictest rules. */
-	ret->known[n] =
-		(struct spec_scheduler){.name = "local", .pod_name_len = spec_volcano.pod_name_len};
+	ret->known[n] = (struct spec_scheduler){.name = "local",
+						.torchx = "local_cwd",
+						.pod_name_len = spec_volcano.pod_name_len};
 }
 
 static const struct spec_served served[] = {
@@ -57,6 +69,12 @@ static const struct spec_served served[] = {
 		.api_version = "workload.codeflare.dev/v1beta1",
 		.plural = "appwrappers",
 		.kind = &spec_mcad,
+	},
+	{
+		.source = "jobset",
+		.api_version = "jobset.x-k8s.io/v1alpha2",
+		.plural = "jobsets",
+		.kind = &spec_jobset,
 	},
 	{
 		.source = "mcad",

@@ -25,14 +25,16 @@ struct spec_identity {
 
 struct spec_kind {
 	const char *name;	 /* "volcano": in SOURCE and in an AppDef's scheduler */
-	const char *also;	 /* another name that an AppDef may give it; NULL: none */
-	const char *scheduler;	 /* TorchX's name of it, with which its handles begin */
+	const char *also;	 /* another kind whose AppDefs it runs too; NULL: none */
+	const char *scheduler;	 /* TorchX's name of it, in an AppDef's scheduler and its handles */
 	const char *api_version; /* of the object */
 	const char *kind;
 	const char *plural;	  /* in the API's paths */
 	const char *pod_selector; /* labels that all pods of its jobs have; "" none */
 	/* The API of the groups of its pods and of its queues; NULL: it has none that are shown. */
 	const char *scheduling_api;
+	bool one_template; /* the pods of a role stand in the object once, however many replicas it has */
+	bool in_kueue;			   /* its jobs may be in queues of Kueue */
 	const struct spec_option *options; /* ends with one whose name is NULL */
 	/* As in struct spec_scheduler. */
 	size_t (*pod_name_len)(size_t app, size_t role, size_t k, size_t last);
@@ -46,16 +48,21 @@ struct spec_kind {
 extern const struct spec_kind spec_volcano;
 extern const struct spec_kind spec_mcad;
 extern const struct spec_kind spec_appwrapper;
+extern const struct spec_kind spec_jobset;
 extern const struct spec_reader spec_volcano_reader;
 extern const struct spec_reader spec_mcad_reader;
 extern const struct spec_reader spec_appwrapper_reader;
+extern const struct spec_reader spec_jobset_reader;
 extern const struct spec_control spec_volcano_control;
 extern const struct spec_control spec_appwrapper_control;
+extern const struct spec_control spec_jobset_control;
 
 /* The I-th kind; NULL: no more. */
 const struct spec_kind *spec_kind_at(size_t i);
 /* The kind of this name; NULL: none. */
 const struct spec_kind *spec_kind_find(const char *name);
+/* The first kind that an AppDef's scheduler may call so: by its own name, or TorchX's; NULL: none. */
+const struct spec_kind *spec_kind_of_scheduler(const char *scheduler);
 /* The rules for reading an AppDef that will run as a job of KIND; NULL: as one of any kind, or on this machine. */
 void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind,
 			 const char *home);

@@ -138,7 +138,7 @@ int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
 		     struct spec_app **ret, char **ret_dir, struct spec_errors *e)
 {
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
-	int err = spec_yaml_parse(text, len, &root, e);
+	int err = spec_app_parse(text, len, &root, e);
 
 	return root ? spec_local_read(root, m, ret, ret_dir, e) : err;
 }

@@ -81,7 +81,7 @@ static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, st
 static int build_app(struct spec_build *b, struct spec_options *options)
 {
 	const struct spec_app *app = b->app;
-	uint64_t floor = spec_pods_floor(app);
+	uint64_t floor = spec_pods_floor(b->kind, app);
 
 	spec_options_merge(options, app->scheduler_args, b->identity->namespace, b->errors);
 	spec_options_check(options, b->errors);
@@ -178,7 +178,7 @@ int spec_manifest_make(const char *text, size_t len, const struct spec_manifest_
 		       struct spec_manifest **ret, struct spec_errors *e)
 {
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
-	int err = spec_yaml_parse(text, len, &root, e);
+	int err = spec_app_parse(text, len, &root, e);
 
 	if (!root)
 		return err;

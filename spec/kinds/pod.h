@@ -28,19 +28,33 @@ struct spec_build {
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
 	printf_like(3, 4);
 
+/*
+ * Choose the job's name where CONTROLLER makes a Service of it. 0, or -EINVAL, which is in the build's errors: a
+ * name of a Service begins with a letter.
+ */
+int spec_build_name(struct spec_build *b, const char *controller);
+
 /* What all pods of a job share. Plain data: the kind sets the texts and numbers, pod.c the rest. */
 struct spec_pods {
 	struct spec_build *build;
-	const char *app_name;	 /* for labels */
-	const char *rank0_env;	 /* the variable that holds rank 0's host, for all but rank 0 */
+	const char *app_name;  /* for labels */
+	const char *rank0_env; /* the variable that holds rank 0's host, for all but rank 0 */
+	/*
+	 * Not NULL: the pods of a role are made from one template, in which this text stands for a replica's
+	 * number, which the cluster fills in; and RANK0_HOST is rank 0's host as all pods know it.
+	 */
+	const char *replica_id;
+	const char *rank0_host;
 	const char *network;	 /* Multus network; NULL: none */
+	const char *hosts_dir;	 /* where the kind mounts the names of hosts; NULL: nowhere */
 	int64_t reserved_cpu;	 /* millicores of the host that requests leave out */
 	int64_t reserved_memory; /* MB, likewise */
 	int64_t efa;		 /* count of vpc.amazonaws.com/efa; -1: as the role says */
 	struct json_object *labels;
 	struct json_object *annotations;
 	struct json_object *job_id; /* the variable TORCHX_JOB_ID */
-	struct json_object *rank0;  /* the variable of rank 0 */
+	struct json_object *rank0;  /* the variable of rank 0, or of all pods */
+	struct json_object *number; /* the variable that REPLICA_ID refers to; NULL: none */
 };
 
 /* Make what the kind has not set. The build's id has been chosen. */
@@ -59,11 +73,13 @@ struct spec_pod_role {
 	struct json_object *spec;      /* of the pod, without its container; a kind may add to it */
 	struct json_object *container; /* without name, image, command and variables */
 	struct json_object *image;
-	struct json_object *command;  /* NULL: it has macros */
-	struct json_object **env;     /* one for each variable of the role; NULL: it has macros */
-	struct json_object *more_env; /* variables that the kind adds behind */
-	struct json_object *metadata; /* the role's, which holds the overlay */
-	struct json_object *overlay;  /* NULL: none */
+	struct json_object *image_env; /* the variable that holds it */
+	struct json_object *command;   /* NULL: it has macros */
+	struct json_object **env;      /* one for each variable of the role; NULL: it has macros */
+	struct json_object *more_env;  /* variables that the kind adds behind */
+	struct json_object *metadata;  /* the role's, which holds the overlay */
+	struct json_object *overlay;   /* NULL: none */
+	bool overlay_varies;	       /* it may have macros */
 	char *overlay_path;
 };
 
@@ -77,7 +93,10 @@ void spec_pod_role_clear(struct spec_pod_role *r);
  */
 struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const char *name);
 
-/* A lower bound of the bytes that the pods of APP take as JSON: tells what is far too large before it is made. */
-uint64_t spec_pods_floor(const struct spec_app *app);
+/*
+ * A lower bound of the bytes that the pods of APP take as JSON in an object of KIND: tells what is far too
+ * large before it is made.
+ */
+uint64_t spec_pods_floor(const struct spec_kind *kind, const struct spec_app *app);
 
 #endif

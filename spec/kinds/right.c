@@ -10,6 +10,7 @@ static const struct spec_right rights[] = {
 	 {"get", "list", "watch"},
 	 false,
 	 NULL},
+	{{&spec_jobset}, "jobset.x-k8s.io", "jobsets", {"get", "list", "watch"}, false, NULL},
 	{{NULL}, "", "pods", {"list", "watch"}, false, NULL},
 	{{NULL}, "", "pods/log", {"get"}, false, "logs stay empty"},
 	{{&spec_volcano},
@@ -42,6 +43,24 @@ static const struct spec_right rights[] = {
 	 {"patch"},
 	 false,
 	 "ctl can't suspend and resume"},
+	{{&spec_jobset},
+	 "jobset.x-k8s.io",
+	 "jobsets",
+	 {"create"},
+	 false,
+	 "no job can be submitted (a mount with -o ro needs none)"},
+	{{&spec_jobset},
+	 "jobset.x-k8s.io",
+	 "jobsets",
+	 {"delete"},
+	 false,
+	 "no job can be cancelled (a mount with -o ro needs none)"},
+	{{&spec_jobset},
+	 "jobset.x-k8s.io",
+	 "jobsets",
+	 {"patch"},
+	 false,
+	 "ctl can't suspend and resume"},
 	{{&spec_volcano}, "bus.volcano.sh", "commands", {"create"}, false, "ctl does nothing"},
 	{{&spec_volcano},
 	 "scheduling.volcano.sh",
@@ -61,12 +80,45 @@ static const struct spec_right rights[] = {
 	 "queues",
 	 {"list", "watch"},
 	 true,
-	 "queues/ has at most the queue of the mount"},
+	 "queues/ has at most the queue of this mount"},
+	{{&spec_appwrapper, &spec_jobset},
+	 "kueue.x-k8s.io",
+	 "workloads",
+	 {"list", "watch"},
+	 false,
+	 "why can't tell what a job in a queue of Kueue waits for, nor that it was deactivated"},
+	{{&spec_appwrapper, &spec_jobset},
+	 "kueue.x-k8s.io",
+	 "localqueues",
+	 {"list", "watch"},
+	 false,
+	 "there is no queues/; why can't tell who has stopped a queue"},
+	{{&spec_appwrapper, &spec_jobset},
+	 "visibility.kueue.x-k8s.io",
+	 "localqueues/pendingworkloads",
+	 {"get"},
+	 false,
+	 "status has no queue_position"},
+	{{&spec_appwrapper, &spec_jobset},
+	 "kueue.x-k8s.io",
+	 "clusterqueues",
+	 {"list", "watch"},
+	 true,
+	 "queues/ has no nominal quota; why can't tell of StrictFIFO, and less of cluster queues that are "
+	 "stopped"},
 };
 
 const struct spec_right *spec_right_at(size_t i)
 {
 	return i < array_size(rights) ? &rights[i] : NULL;
+}
+
+const char *spec_right_cost(const char *resource)
+{
+	for (size_t i = 0; i < array_size(rights); i++)
+		if (streq(rights[i].resource, resource) && streq(rights[i].verbs[0], "list"))
+			return rights[i].cost;
+	return NULL;
 }
 
 bool spec_right_is_for(const struct spec_right *right, const struct spec_kind *kind)

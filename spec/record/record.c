@@ -64,6 +64,7 @@ static const struct spec_field replica_fields[] = {
 static const struct spec_field job_private[] = {
 	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP),
 	JOB(again, SPEC_FIELD_BOOL),
+	JOB(dropped, SPEC_FIELD_BOOL, .optional = true),
 };
 
 static const struct spec_field replica_private[] = {
@@ -343,6 +344,7 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 	job->has_appdef = true;
 	job->history = r->history;
 	job->suspended = r->suspended;
+	job->dropped = r->dropped;
 	job->retries = r->retries;
 	job->created = r->created;
 	job->started = r->started;

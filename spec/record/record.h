@@ -58,6 +58,7 @@ struct spec_record {
 	char *message;
 	bool history;
 	bool suspended;
+	bool dropped;  /* its output was removed to make room */
 	unsigned goal; /* enum spec_goal */
 	bool again;    /* all replicas are to be started again when none runs */
 	unsigned retries;

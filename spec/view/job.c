@@ -69,6 +69,14 @@ static struct spec_job_view *job_new(void)
 	return v;
 }
 
+void spec_job_view_queued(struct spec_job_view *v, const char *queue)
+{
+	char *text cleanup_free = text_print("it waits for Kueue to admit it from queue %s", queue);
+
+	spec_set(&v->reason, SPEC_REASON_QUEUED);
+	spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
+}
+
 /* --- the order of tasks ---------------------------------------------------------------------- */
 
 static bool is_replica(const struct spec_task_source *task)
@@ -238,6 +246,15 @@ static void arrange(struct spec_job_view *v, const struct spec_task_source *sour
 	qsort_r(v->by_name, n, sizeof(*v->by_name), by_name, v);
 }
 
+/* --- what follows from spec and status -------------------------------------------------------- */
+
+/* The controller also counts the failure after which it makes no further attempt. */
+static void settle_retries(struct spec_job_view *v)
+{
+	if (v->retry_limit > 0)
+		v->retries = min_of(v->retries, v->retry_limit - 1);
+}
+
 /* --- a job that is read for the first time --------------------------------------------------- */
 
 /* What follows from the metadata. 0 or -EINVAL. */
@@ -275,6 +292,7 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 	if (!*v->app)
 		spec_set(&v->app, v->meta.name);
 	arrange(v, tasks, n);
+	settle_retries(v);
 	*ret = take_ptr(v);
 	return 0;
 }
@@ -344,6 +362,7 @@ int spec_job_view_parse_again(const struct spec_reader *reader, const char *json
 		return spec_job_view_parse(reader, json, len, ret);
 	reader->status(o, v);
 	copy_spec(v, from);
+	settle_retries(v);
 	*ret = take_ptr(v);
 	return 0;
 }

@@ -6,9 +6,11 @@
  *   job.c       struct spec_job_view: a job's object, its tasks in the order of its replicas
  *   pod.c       struct spec_pod_view: a pod, and what it says of itself
  *   watched.c   struct spec_group_view, spec_event_view, spec_queue_view: what else may be watched
+ *   workload.c, local_queue.c  Kueue's objects (kueue.h)
  *   state.c     how the job is, out of the controller's word and the pods
  *   replica.c   how one replica is, out of its pods
  *   cause.c     what blocks a job that waits, out of events, pod group and queue
+ *   kueue_cause.c  the same out of Kueue's objects
  *   snapshot.c  struct spec_job, the immutable snapshot: calls the three above, each of which returns a
  *               value, and alone writes the job's fields
  *
@@ -68,6 +70,12 @@ static const char *controller_uid(struct json_object *metadata)
 			return uid;
 	}
 	return "";
+}
+
+void spec_pod_view_owned(struct spec_pod_view *v, const char *uid)
+{
+	if (is_uid(uid))
+		spec_set(&v->meta.owner_uid, uid);
 }
 
 int spec_meta_read(struct json_object *object, struct spec_meta *m)

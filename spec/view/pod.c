@@ -7,7 +7,10 @@
 
 #include <errno.h>
 
+#include "spec/base/limits.h"
 #include "spec/base/name.h"
+#include "spec/base/pick.h"
+#include "spec/base/words.h"
 #include "spec/view/meta.h"
 
 #define MAX_CONTAINERS 64
@@ -57,6 +60,14 @@ const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod)
 	return NULL;
 }
 
+bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container_view *c)
+{
+	if (c->state == SPEC_WAITING)
+		return c->last_exit_code >= 0 && streq(c->reason, "CrashLoopBackOff");
+	return c->state == SPEC_TERMINATED && c->exit_code != 0 && pod->main_reruns &&
+	       streq(pod->phase, "Running") && streq(c->name, pod->main);
+}
+
 enum spec_state spec_pod_state(const struct spec_pod_view *pod)
 {
 	static const struct {
@@ -73,7 +84,8 @@ enum spec_state spec_pod_state(const struct spec_pod_view *pod)
 		if (!streq(pod->phase, states[i].phase))
 			continue;
 		/* A running pod waits before its container's first run, and between two runs. */
-		if (states[i].state == SPEC_RUNNING && c && c->state == SPEC_WAITING)
+		if (states[i].state == SPEC_RUNNING && c &&
+		    (c->state == SPEC_WAITING || spec_pod_loops(pod, c)))
 			return SPEC_PENDING;
 		return states[i].state;
 	}
@@ -86,7 +98,8 @@ bool spec_pod_was_stopped(const struct spec_pod_view *pod)
 
 	if (!spec_state_is_final(spec_pod_state(pod)))
 		return pod->gone;
-	return pod->meta.deleted && (!c || !c->finished || c->finished >= pod->meta.deleted);
+	return pod->meta.deleted && !pod->ended &&
+	       (!c || !c->finished || c->finished >= pod->meta.deleted);
 }
 
 int spec_pod_end(const struct spec_pod_view *pod)
@@ -148,6 +161,7 @@ static void read_container(struct spec_container_view *c, struct json_object *st
 	c->reason = c->message = spec_empty();
 	c->restarts = (unsigned)spec_read_int(status, "restartCount", 0);
 	c->last_exit_code = spec_read_int(last, "exitCode", -1);
+	c->last_finished = spec_read_time(last, "finishedAt");
 	if (terminated) {
 		read_terminated(c, terminated);
 	} else if (running) {
@@ -209,7 +223,24 @@ static bool reruns(struct json_object *spec)
 	return is_rerun(spec);
 }
 
-/* The condition that says why the pod is not scheduled; NULL: it is, or no scheduler has tried. */
+static bool main_reruns(const struct spec_pod_view *v, struct json_object *spec)
+{
+	struct json_object *list = spec_read_list(spec, "containers");
+
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		struct json_object *one = spec_read_at(list, i);
+
+		if (streq(spec_read_text(one, "name"), v->main) &&
+		    *spec_read_text(one, "restartPolicy"))
+			return is_rerun(one);
+	}
+	return is_rerun(spec);
+}
+
+/*
+ * The condition that says why the pod is not scheduled; NULL: it is, or no scheduler has tried, or the scheduler has a
+ * place for it and says only that the others are not that far.
+ */
 static struct json_object *unscheduled(struct json_object *status)
 {
 	struct json_object *list = spec_read_list(status, "conditions");
@@ -218,7 +249,9 @@ static struct json_object *unscheduled(struct json_object *status)
 		struct json_object *condition = spec_read_at(list, i);
 
 		if (streq(spec_read_text(condition, "type"), "PodScheduled") &&
-		    streq(spec_read_text(condition, "status"), "False"))
+		    streq(spec_read_text(condition, "status"), "False") &&
+		    !streq(spec_read_text(condition, "reason"), "Schedulable") &&
+		    !spec_words_is_passing(spec_read_text(condition, "message")))
 			return condition;
 	}
 	return NULL;
@@ -236,8 +269,67 @@ static void read_status(struct spec_pod_view *v, struct json_object *status)
 	read_containers(v, status);
 }
 
+/*
+ * What this file and the kinds read of a pod, which is a fifth of it. Whatever else a reader wants has to stand here, or
+ * it finds nothing.
+ */
+static const struct spec_pick owner_pick[] = {{"uid", NULL}, {"controller", NULL}, {NULL, NULL}};
+static const struct spec_pick metadata_pick[] = {
+	{"name", NULL},
+	{"uid", NULL},
+	{"resourceVersion", NULL},
+	{"creationTimestamp", NULL},
+	{"deletionTimestamp", NULL},
+	{"deletionGracePeriodSeconds", NULL},
+	{"ownerReferences", owner_pick},
+	{"labels", NULL},
+	{"annotations", NULL},
+	{NULL, NULL},
+};
+static const struct spec_pick container_pick[] = {{"name", NULL},
+						  {"restartPolicy", NULL},
+						  {NULL, NULL}};
+static const struct spec_pick spec_pick_of_pod[] = {
+	{"nodeName", NULL},
+	{"restartPolicy", NULL},
+	{"initContainers", container_pick},
+	{"containers", container_pick},
+	{NULL, NULL},
+};
+static const struct spec_pick condition_pick[] = {
+	{"type", NULL}, {"status", NULL}, {"reason", NULL}, {"message", NULL}, {NULL, NULL}};
+static const struct spec_pick container_status_pick[] = {
+	{"name", NULL}, {"state", NULL}, {"lastState", NULL}, {"restartCount", NULL}, {NULL, NULL}};
+static const struct spec_pick status_pick[] = {
+	{"phase", NULL},
+	{"reason", NULL},
+	{"message", NULL},
+	{"conditions", condition_pick},
+	{"initContainerStatuses", container_status_pick},
+	{"containerStatuses", container_status_pick},
+	{"ephemeralContainerStatuses", container_status_pick},
+	{NULL, NULL},
+};
+static const struct spec_pick pod_pick[] = {
+	{"metadata", metadata_pick},
+	{"spec", spec_pick_of_pod},
+	{"status", status_pick},
+	{NULL, NULL},
+};
+
 int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size_t len,
 			struct spec_pod_view **ret)
+{
+	size_t n = 0;
+	char *picked cleanup_free =
+		len <= SPEC_MAX_WATCHED ? spec_pick(json, len, pod_pick, &n) : NULL;
+
+	return picked ? spec_pod_view_parse_whole(reader, picked, n, ret)
+		      : spec_pod_view_parse_whole(reader, json, len, ret);
+}
+
+int spec_pod_view_parse_whole(const struct spec_reader *reader, const char *json, size_t len,
+			      struct spec_pod_view **ret)
 {
 	cleanup(pod_freep) struct spec_pod_view *v = NULL;
 	struct json_object *o cleanup_json = NULL, *spec;
@@ -252,6 +344,8 @@ int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size
 	spec_read_copy(&v->node, spec_read_text(spec, "nodeName"), READ_MAX_WORD);
 	v->reruns = reruns(spec);
 	reader->pod(o, v);
+	v->main_reruns = main_reruns(v, spec);
+	v->ended = !v->meta.deleted && spec_state_is_final(spec_pod_state(v));
 	*ret = take_ptr(v);
 	return 0;
 }
@@ -261,6 +355,8 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
 	/* When the pod has ended the kubelet shortens the grace period, so the deletion seems to have begun later. */
 	if (before->meta.deleted && before->meta.deleted < now->meta.deleted)
 		now->meta.deleted = before->meta.deleted;
+	/* Times have whole seconds, and a controller may delete a pod in the second in which it ends. */
+	now->ended |= before->ended;
 }
 
 char *spec_view_log_key(const struct spec_pod_view *pod, const char *container, unsigned restart)

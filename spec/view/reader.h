@@ -17,7 +17,7 @@ struct spec_task_source {
 	unsigned replica;  /* TorchX's id of it */
 	unsigned replicas; /* pods of the task */
 	unsigned minimum;
-	char key[32]; /* room for a name that the reader makes; nobody else reads it */
+	char key[80]; /* room for a name that the reader makes; nobody else reads it */
 };
 
 /* What a phase of the kind's controller means. */
@@ -28,7 +28,11 @@ struct spec_phase {
 	bool suspended; /* the job may come back to life */
 	bool asked;	/* the row holds only if somebody has asked for it (spec_job_view.asked) */
 	bool by_pods; /* the pods have been made, but all may still wait: then the job is PENDING */
+	bool between; /* an attempt is over: the job is PENDING unless a replica still runs */
 };
+
+/* The reason of a job that is suspended in a queue of Kueue, which says by itself why (kueue_cause.c). */
+#define SPEC_REASON_QUEUED "QueuedInKueue"
 
 struct spec_reader {
 	/*
@@ -39,7 +43,7 @@ struct spec_reader {
 		      struct spec_task_source **ret_tasks);
 	/* Set what follows from its status: phase, reason, message, retries, changed. */
 	void (*status)(struct json_object *object, struct spec_job_view *v);
-	/* Set task, index, retry and main. */
+	/* Set task, index, retry and main. OBJECT has what the table of pod.c keeps of a pod, maybe nothing else. */
 	void (*pod)(struct json_object *object, struct spec_pod_view *v);
 	/*
 	 * The objects that this one makes under names of their own: a list in it, each object being the member
@@ -52,8 +56,15 @@ struct spec_reader {
 	 * ended by themselves, the job has ended too, unless it is to be started again.
 	 */
 	bool pods_decide;
+	/* What it does about a replica that has failed, while the job may be tried again: a sentence; NULL: it does it at once. */
+	const char *again;
+	bool impatient; /* it gives up an attempt whose pods have not started after some minutes */
 };
 
+/* V is suspended in QUEUE, one of Kueue's. */
+void spec_job_view_queued(struct spec_job_view *v, const char *queue);
+/* V is what the object with this uid has made, whatever its own controller is. Ignored: UID is none. */
+void spec_pod_view_owned(struct spec_pod_view *v, const char *uid);
 /* The labels of an object, borrowed; NULL: it has none. */
 struct json_object *spec_view_labels(struct json_object *object);
 /* Of a pod's object: the container named TASK, else the pod's default one, else the first. Borrowed. */

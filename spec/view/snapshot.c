@@ -7,6 +7,7 @@
 #include "spec/base/mem.h"
 #include "spec/view/cause.h"
 #include "spec/view/control.h"
+#include "spec/view/kueue_cause.h"
 #include "spec/view/replica.h"
 
 /* --- pods ------------------------------------------------------------------------------------ */
@@ -310,8 +311,13 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	fill_verdict(job, spec_verdict_of(job, view, placed, &standing, ctx));
 	if (ctx->control && !job->history)
 		job->actions = ctx->control->actions(view);
-	if (!standing.ending)
+	job->impatient = ctx->reader->impatient;
+	if (ctx->reader->again && view->restarts && view->retries < view->max_retries)
+		job->again = ctx->reader->again;
+	if (!standing.ending || spec_kueue_is_off(ctx))
 		job->cause = spec_cause_find(job, view, placed, ctx);
+	if (job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED)
+		job->queue_position = ctx->kueue.place;
 	job->started = started(placed, ctx->before);
 	job->finished = finished(job, &standing, ctx);
 	job->changed = changed(job, view, placed, ctx);

@@ -6,6 +6,7 @@
 #include "spec/view/state.h"
 
 #include "spec/base/mem.h"
+#include "spec/view/kueue_cause.h"
 
 /* --- before the replicas are known --- */
 
@@ -13,8 +14,11 @@
 static const struct spec_phase *phase_of(const struct spec_job_view *view,
 					 const struct spec_view_context *ctx)
 {
+	/* Kueue suspends what waits in its queue, and nobody has asked for that but where it is off. */
+	bool asked = view->asked || spec_kueue_is_off(ctx);
+
 	for (const struct spec_phase *p = ctx->reader->phases; p->name; p++)
-		if (streq(p->name, view->phase) && (!p->asked || view->asked))
+		if (streq(p->name, view->phase) && (!p->asked || asked))
 			return p;
 	return NULL;
 }
@@ -101,6 +105,15 @@ static bool all(const struct spec_job *job, enum spec_state state)
 	return job->n_replicas > 0;
 }
 
+/* Is there a replica whose container ends again and again? */
+static bool any_loops(const struct spec_job *job)
+{
+	for (size_t i = 0; i < job->n_replicas; i++)
+		if (job->replicas[i].starts > 0)
+			return true;
+	return false;
+}
+
 static enum spec_state state_of(const struct spec_job *job, const struct spec_job_view *view,
 				bool has_pods, const struct spec_standing *s)
 {
@@ -112,7 +125,9 @@ static enum spec_state state_of(const struct spec_job *job, const struct spec_jo
 		return SPEC_SUCCEEDED;
 	if (s->left)
 		return SPEC_CANCELLED;
-	if (s->phase && s->phase->by_pods && all(job, SPEC_PENDING))
+	if (s->phase && all(job, SPEC_PENDING) && (s->phase->by_pods || any_loops(job)))
+		return SPEC_PENDING;
+	if (s->phase && s->phase->between && !any(job, SPEC_RUNNING) && !any(job, SPEC_FAILED))
 		return SPEC_PENDING;
 	if (s->phase)
 		return s->phase->state;
@@ -160,11 +175,13 @@ struct spec_verdict spec_verdict_of(const struct spec_job *job, const struct spe
 	struct spec_verdict v = {.state = state_of(job, view, pods.n > 0, standing)};
 	const struct spec_replica *r = spokesman(job, v.state);
 	bool removed = standing->left && v.state == SPEC_CANCELLED &&
-		       !(phase && spec_state_is_final(phase->state));
+		       !(phase && spec_state_is_final(phase->state) && !phase->suspended);
 
 	v.suspended = phase && phase->suspended && !ctx->history;
 	/* The reason in the object of a job that was removed is what it was waiting for, not why it ended. */
-	if ((*view->reason || *view->message) && !removed)
+	if (v.suspended && spec_kueue_is_off(ctx))
+		explain(&v, "Deactivated", "");
+	else if ((*view->reason || *view->message) && !removed)
 		explain(&v, view->reason, view->message);
 	else if (v.state == SPEC_SUCCEEDED)
 		explain(&v, "Completed", "");

@@ -15,6 +15,8 @@ struct spec_reader;	/* reader.h */
 struct spec_event_view; /* watched.h, as the next two */
 struct spec_group_view;
 struct spec_queue_view;
+struct spec_workload_view; /* kueue.h, as the next */
+struct spec_cluster_queue_view;
 
 /* How long (ns) `why` does not say that something is missing, since most things come by themselves in a moment. */
 #define SPEC_PATIENCE INT64_C(5000000000)
@@ -43,6 +45,7 @@ struct spec_container_view {
 	unsigned restarts;
 	int64_t started, finished;
 	int last_exit_code; /* of the run before this one; -1: there is none */
+	int64_t last_finished;
 };
 
 /* A pod. Plain data: the kind's reader fills a part of it. */
@@ -56,8 +59,10 @@ struct spec_pod_view {
 	char *node;
 	char *reason; /* of the pod: Evicted ...; or why it is not scheduled */
 	char *message;
-	char *main;  /* the container whose output is the replica's */
-	bool reruns; /* a container that has ended may be run again */
+	char *main;	  /* the container whose output is the replica's */
+	bool reruns;	  /* a container that has ended may be run again */
+	bool main_reruns; /* and so may the main one, when it has failed */
+	bool ended;	  /* it was seen to have ended before its deletion was asked for */
 	/*
 	 * It is no longer in the cluster, and the view is its last state. The owner of the view sets this, and keeps
 	 * the view, since it shows how an attempt ended.
@@ -94,10 +99,10 @@ struct spec_job_view {
 	char *queue;
 	char *submitter;
 	char *submission;
-	bool has_appdef;     /* spec_object_appdef (object.h) finds it */
-	char *appdef_sha256; /* of one that did not fit the object; "" none */
-	unsigned retries, max_retries;
-	unsigned retry_limit; /* after so many retries the job is not started again; 0: not known */
+	bool has_appdef;	       /* spec_object_appdef (object.h) finds it */
+	char *appdef_sha256;	       /* of one that did not fit the object; "" none */
+	unsigned retries, max_retries; /* attempts after the first: made, and allowed */
+	unsigned retry_limit; /* where the controller counts attempts: how many; 0: it does not */
 	unsigned minimum;     /* pods that the gang needs */
 	bool restarts;	      /* its controller may start again what has failed */
 	bool asked;	      /* its spec asks for it to be suspended */
@@ -129,12 +134,25 @@ int spec_job_view_parse_again(const struct spec_reader *reader, const char *json
 void spec_job_view_free(struct spec_job_view *v); /* NULL is allowed */
 int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size_t len,
 			struct spec_pod_view **ret);
+/* The same, by a tree of the whole object: the other picks what is read first, which is much quicker. */
+int spec_pod_view_parse_whole(const struct spec_reader *reader, const char *json, size_t len,
+			      struct spec_pod_view **ret);
 void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
 /*
  * NOW replaces BEFORE, an earlier view of the same pod: it takes over what the server forgets (when the
- * deletion was asked for, once the pod has ended).
+ * deletion was asked for, once the pod has ended) or does not tell (which of both came first).
  */
 void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view *before);
+
+/* What is known of a job in a queue of Kueue. Plain data. */
+struct spec_kueue_facts {
+	bool known; /* we may watch Workloads, so if there is none, Kueue has made none */
+	const struct spec_workload_view *workload; /* NULL: none is known */
+	const struct spec_cluster_queue_view
+		*cluster_queue; /* of the job's queue; NULL: not known */
+	const char *preemptor;	/* the job for which its pods were ended last; NULL: not known */
+	unsigned place;		/* 1 is next; 0: not known */
+};
 
 /* All that a snapshot needs beside the objects. Plain data. */
 struct spec_view_context {
@@ -152,6 +170,7 @@ struct spec_view_context {
 	const struct spec_queue_view *queue;
 	struct spec_event_view *const *events; /* about the job, its group and its pods */
 	size_t n_events;
+	struct spec_kueue_facts kueue;
 	bool events_known; /* we may watch events, so if there is none, nothing has happened */
 	/* The snapshot before this one; NULL: there is none. What pods no longer show is taken from it. */
 	const struct spec_job *before;

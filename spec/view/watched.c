@@ -9,6 +9,8 @@
 
 #include "spec/base/line.h"
 #include "spec/base/time.h"
+#include "spec/base/words.h"
+#include "spec/view/local_queue.h"
 #include "spec/view/meta.h"
 #include "spec/yaml/yaml.h"
 
@@ -29,7 +31,7 @@ static void group_freep(struct spec_group_view **v)
 	spec_group_view_free(*v);
 }
 
-/* When condition TYPE became true; 0: it is not. */
+/* When condition TYPE became true; 0: it is not, or means nothing. */
 static int64_t true_since(struct json_object *conditions, const char *type)
 {
 	int64_t ret = 0;
@@ -38,7 +40,8 @@ static int64_t true_since(struct json_object *conditions, const char *type)
 		struct json_object *c = spec_read_at(conditions, i);
 
 		if (streq(spec_read_text(c, "type"), type) &&
-		    streq(spec_read_text(c, "status"), "True"))
+		    streq(spec_read_text(c, "status"), "True") &&
+		    !spec_words_is_passing(spec_read_text(c, "message")))
 			ret = max_of(spec_read_time(c, "lastTransitionTime"), INT64_C(1));
 	}
 	return ret;
@@ -151,9 +154,7 @@ bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began)
 
 bool spec_event_view_is_noise(const struct spec_event_view *v)
 {
-	static const char noise[] = "0/0 tasks in gang";
-
-	return strncmp(v->message, noise, strlen(noise)) == 0;
+	return spec_words_is_passing(v->message);
 }
 
 static int by_time(const void *a, const void *b)
@@ -211,6 +212,7 @@ void spec_queue_view_unref(struct spec_queue_view *v)
 	spec_amounts_clear(&v->capability);
 	spec_amounts_clear(&v->allocated);
 	spec_amounts_clear(&v->reserved);
+	spec_local_queue_free(v->local);
 	free(v);
 }
 
@@ -244,12 +246,23 @@ int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view *
 	return 0;
 }
 
+int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret)
+{
+	struct json_object *o cleanup_json = NULL;
+	int err = spec_queue_view_parse(json, len, ret);
+
+	if (!err && spec_tree_parse_map(json, len, &o) == 0)
+		(*ret)->local = spec_local_queue_read(o);
+	return err;
+}
+
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b)
 {
 	return streq(a->meta.uid, b->meta.uid) && streq(a->state, b->state) &&
 	       a->weight == b->weight && spec_amounts_equal(&a->capability, &b->capability) &&
 	       spec_amounts_equal(&a->allocated, &b->allocated) &&
-	       spec_amounts_equal(&a->reserved, &b->reserved);
+	       spec_amounts_equal(&a->reserved, &b->reserved) &&
+	       spec_local_queue_same(a->local, b->local);
 }
 
 static void put_amounts(struct json_object *o, const char *key, const struct spec_amounts *a)
@@ -260,11 +273,17 @@ static void put_amounts(struct json_object *o, const char *key, const struct spe
 		spec_tree_set(map, a->v[i].name, spec_tree_string(a->v[i].text));
 }
 
-void spec_queue_view_text(const struct spec_queue_view *v, size_t pending, size_t running,
-			  char **ret, size_t *ret_len)
+void spec_queue_view_text(const struct spec_queue_view *v,
+			  const struct spec_cluster_queue_view *cluster, size_t pending,
+			  size_t running, char **ret, size_t *ret_len)
 {
-	cleanup_json struct json_object *o = spec_tree_map();
+	cleanup_json struct json_object *o = NULL;
 
+	if (v->local) {
+		spec_local_queue_text(v, cluster, pending, running, ret, ret_len);
+		return;
+	}
+	o = spec_tree_map();
 	spec_tree_text(o, "name", v->meta.name);
 	spec_tree_text(o, "state", v->state);
 	spec_tree_number(o, "weight", v->weight);

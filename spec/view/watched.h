@@ -10,6 +10,8 @@
 #include "spec/base/amount.h"
 #include "spec/view/view.h"
 
+struct spec_local_queue; /* kueue.h */
+
 /* The reasons of events that `why` is made of. */
 #define SPEC_EVENT_UNSCHEDULABLE "Unschedulable"
 #define SPEC_EVENT_FAILED_CREATE "FailedCreate"
@@ -45,7 +47,8 @@ struct spec_queue_view {
 	char *state;
 	unsigned weight;
 	struct spec_amounts capability, allocated, reserved;
-	int64_t changed; /* when it was seen first as it is */
+	struct spec_local_queue *local; /* kueue.h: it is a LocalQueue of Kueue; NULL: Volcano's */
+	int64_t changed;		/* when it was seen first as it is */
 };
 
 /* 0; -EINVAL: it is no such object. */
@@ -76,8 +79,12 @@ struct spec_queue_view *spec_queue_view_ref(struct spec_queue_view *v);
 void spec_queue_view_unref(struct spec_queue_view *v); /* NULL is allowed */
 /* Would both be shown in the same way? */
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);
-/* The text of queues/NAME/status, YAML, with the numbers of jobs of this namespace in it. */
-void spec_queue_view_text(const struct spec_queue_view *v, size_t pending, size_t running,
-			  char **ret, size_t *ret_len);
+/*
+ * The text of queues/NAME/status, YAML, with the numbers of jobs of this namespace in it. CLUSTER: the ClusterQueue of a
+ * LocalQueue; NULL: it may not be seen, or V is none.
+ */
+void spec_queue_view_text(const struct spec_queue_view *v,
+			  const struct spec_cluster_queue_view *cluster, size_t pending,
+			  size_t running, char **ret, size_t *ret_len);
 
 #endif

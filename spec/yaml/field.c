@@ -15,6 +15,8 @@
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml.h"
 
+#define USUAL_DEPTH 16
+
 /* JSON is UTF-8, and a path on disk need not be: other bytes are written as a map with this member. */
 #define BYTES "base64"
 
@@ -202,22 +204,35 @@ static bool is_blank(const char *text, size_t len)
 	return true;
 }
 
-int spec_fields_parse(const char *text, size_t len, int depth, struct json_object **ret)
+static struct json_object *parse(const char *text, size_t len, int depth, size_t *ret_end,
+				 enum json_tokener_error *ret_err)
 {
-	struct json_object *root cleanup_json = NULL;
-	struct json_tokener *tok;
-	size_t end;
+	struct json_tokener *tok = json_tokener_new_ex(depth);
+	struct json_object *ret;
 
-	if (len > INT_MAX)
-		return -EINVAL;
-	tok = json_tokener_new_ex(depth);
 	if (!tok)
 		mem_out();
 	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8 |
 					    JSON_TOKENER_ALLOW_TRAILING_CHARS);
-	root = json_tokener_parse_ex(tok, text, (int)len);
-	end = json_tokener_get_parse_end(tok);
+	ret = json_tokener_parse_ex(tok, text, (int)len);
+	*ret_end = json_tokener_get_parse_end(tok);
+	*ret_err = json_tokener_get_error(tok);
 	json_tokener_free(tok);
+	return ret;
+}
+
+int spec_fields_parse(const char *text, size_t len, int depth, struct json_object **ret)
+{
+	struct json_object *root cleanup_json = NULL;
+	enum json_tokener_error err;
+	size_t end;
+
+	if (len > INT_MAX)
+		return -EINVAL;
+	/* A tokener has room for all levels from its start, and few texts have many. */
+	root = parse(text, len, min_of(depth, USUAL_DEPTH), &end, &err);
+	if (err == json_tokener_error_depth && depth > USUAL_DEPTH)
+		root = parse(text, len, depth, &end, &err);
 	if (!json_object_is_type(root, json_type_object) || !is_blank(text + end, len - end))
 		return -EINVAL;
 	*ret = take_ptr(root);

@@ -21,6 +21,9 @@ GROUPS = {
     "podgroups": "/apis/scheduling.volcano.sh/v1beta1",
     "queues": "/apis/scheduling.volcano.sh/v1beta1",
     "appwrappers": "/apis/workload.codeflare.dev/v1beta2",
+    "workloads": "/apis/kueue.x-k8s.io/v1beta2",
+    "localqueues": "/apis/kueue.x-k8s.io/v1beta2",
+    "clusterqueues": "/apis/kueue.x-k8s.io/v1beta2",
 }
 
 

@@ -72,7 +72,7 @@ def test_failure(kx, world):
 @pytest.mark.parametrize("code, runs, state", [(0, 2, "SUCCEEDED"), (7, 2, "FAILED")])
 def test_retry_application(kx, world, code, runs, state):
     """A replica that fails makes Volcano run the whole job again, under the same pod names."""
-    job = kx.submit(app(HOLD, num_replicas=2, max_retries=2, retry_policy="APPLICATION"))
+    job = kx.submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="APPLICATION"))
     running(job, "main-1")
     before = {pod["metadata"]["uid"] for pod in world.pods(job.id)}
     world.release(running(job, "main-0"), 7)
@@ -89,16 +89,23 @@ def test_retry_application(kx, world, code, runs, state):
     world.release_all(job.id, code)
     job.finish(state)
     assert job.replica("main-0")["exit_code"] == code
-    assert job.status()["max_retries"] == 2 and job.replica("main-0")["attempt"] == runs - 1
+    assert (job.status()["retries"], job.status()["max_retries"]) == (1, 1)
+    assert job.replica("main-0")["attempt"] == runs - 1
 
 
 def test_retry_replica(kx, world):
-    """Volcano makes no pod of this policy again: the first failure is the end, and `why` says so."""
-    job = kx.submit(app(HOLD, max_retries=2, retry_policy="REPLICA"))
-    world.release(running(job), 5)
+    """Volcano starts only the replica that has failed again, and deletes the pod whose end is the job's."""
+    job = kx.submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="REPLICA"))
+    running(job, "main-1")
+    other = running(job, "main-0")
+    world.release(running(job, "main-1"), 5)
+    wait_for(lambda: job.replica("main-1")["attempt"] == 1, what="the second attempt of main-1")
+    running(job, "main-1")
+    assert running(job, "main-0") == other and job.replica()["attempt"] == 0
+    world.release(running(job, "main-1"), 6)
     job.finish("FAILED")
-    assert (job.status()["retries"], job.status()["max_retries"]) == (0, 2)
-    assert job.replica()["exit_code"] == 5 and job.replica()["attempt"] == 0
+    assert (job.status()["retries"], job.status()["max_retries"]) == (1, 1)
+    assert job.replica("main-1")["exit_code"] == 6 and job.replica("main-1")["attempt"] == 1
 
 
 def test_retry_role(kx, world):

@@ -12,7 +12,7 @@
 #include "spec/base/limits.h"
 #include "spec/base/name.h"
 #include "spec/job/status.h"
-#include "spec/view/watched.h"
+#include "spec/view/kueue.h"
 
 #define MAX_PODS   32
 #define MAX_EVENTS 64
@@ -100,6 +100,9 @@ struct cluster {
 	struct spec_pod_view *pods[MAX_PODS];
 	struct spec_group_view *group;
 	struct spec_queue_view *queue;
+	struct spec_workload_view *workload;
+	struct spec_cluster_queue_view *cluster_queue;
+	unsigned place;
 	struct spec_event_view *events[MAX_EVENTS];
 	size_t n_events;
 	size_t n;
@@ -139,19 +142,56 @@ static void check_again(const struct spec_kind *kind, struct spec_job_view *v, c
 	spec_job_view_free(again);
 }
 
-static void read_queue(struct cluster *c, const char *line, size_t len)
+static void read_queue(struct cluster *c, bool local, const char *line, size_t len)
 {
 	struct spec_queue_view *queue;
 	char *text;
 	size_t text_len;
 
-	if (spec_queue_view_parse(line, len, &queue) < 0)
+	if ((local ? spec_local_queue_parse(line, len, &queue)
+		   : spec_queue_view_parse(line, len, &queue)) < 0)
 		return;
+	assert(!local == !queue->local);
 	assert(spec_name_is_file(queue->meta.name) && spec_queue_view_same(queue, queue));
-	spec_queue_view_text(queue, 1, 2, &text, &text_len);
+	spec_queue_view_text(queue, c->cluster_queue, 1, 2, &text, &text_len);
 	free(text);
 	spec_queue_view_unref(c->queue);
 	c->queue = queue;
+}
+
+static void read_workload(struct cluster *c, const char *line, size_t len)
+{
+	struct spec_workload_view *workload;
+
+	if (spec_workload_view_parse(line, len, &workload) < 0)
+		return;
+	assert(spec_name_is_file(workload->meta.name));
+	spec_workload_view_free(c->workload);
+	c->workload = workload;
+}
+
+static void read_cluster_queue(struct cluster *c, const char *line, size_t len)
+{
+	struct spec_cluster_queue_view *queue;
+
+	if (spec_cluster_queue_view_parse(line, len, &queue) < 0)
+		return;
+	spec_cluster_queue_view_unref(c->cluster_queue);
+	c->cluster_queue = queue;
+}
+
+static void read_places(struct cluster *c, const char *line, size_t len)
+{
+	struct spec_place *v;
+	size_t n;
+
+	if (spec_places_parse(line, len, &v, &n) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		c->place = spec_places_find(v, n, v[i].uid);
+		assert(c->place > 0 && *v[i].uid);
+	}
+	free(v);
 }
 
 /* Objects beside jobs and pods: a letter, then the object. */
@@ -172,7 +212,20 @@ static bool read_watched(struct cluster *c, const char *line, size_t len)
 			c->n_events++;
 		return true;
 	case 'q':
-		read_queue(c, line + 1, len - 1);
+		read_queue(c, false, line + 1, len - 1);
+		return true;
+	case 'l':
+		read_queue(c, true, line + 1, len - 1);
+		return true;
+	case 'w':
+		read_workload(c, line + 1, len - 1);
+		return true;
+	case 'c':
+		read_cluster_queue(c, line + 1, len - 1);
+		return true;
+	case 'p':
+		read_places(c, line + 1, len - 1);
+		spec_kueue_version(line + 1, len - 1);
 		return true;
 	default:
 		return false;
@@ -196,10 +249,53 @@ static void check_events(struct cluster *c)
 	free(text);
 }
 
-static void read_line(struct cluster *c, const char *line, size_t len)
+static void check_same_container(const struct spec_container_view *a,
+				 const struct spec_container_view *b)
+{
+	assert(strcmp(a->name, b->name) == 0 && strcmp(a->reason, b->reason) == 0);
+	assert(strcmp(a->message, b->message) == 0 && a->init == b->init && a->state == b->state);
+	assert(a->exit_code == b->exit_code && a->signal == b->signal);
+	assert(a->started == b->started && a->finished == b->finished);
+	assert(a->restarts == b->restarts && a->last_exit_code == b->last_exit_code);
+}
+
+/* Read by a tree of the whole object, a pod is the same; POD is NULL: it can't be read. */
+static void check_whole(const struct spec_kind *kind, const struct spec_pod_view *a,
+			const char *line, size_t len)
+{
+	struct spec_pod_view *b = NULL;
+
+	assert((spec_pod_view_parse_whole(kind->reader, line, len, &b) == 0) == (a != NULL));
+	if (!a)
+		return;
+	assert(strcmp(a->meta.name, b->meta.name) == 0 && strcmp(a->meta.uid, b->meta.uid) == 0);
+	assert(strcmp(a->meta.resource_version, b->meta.resource_version) == 0);
+	assert(strcmp(a->meta.owner_uid, b->meta.owner_uid) == 0);
+	assert(a->meta.created == b->meta.created && a->meta.deleted == b->meta.deleted);
+	assert(strcmp(a->task, b->task) == 0 && a->index == b->index && a->retry == b->retry);
+	assert(strcmp(a->phase, b->phase) == 0 && strcmp(a->node, b->node) == 0);
+	assert(strcmp(a->reason, b->reason) == 0 && strcmp(a->message, b->message) == 0);
+	assert(strcmp(a->main, b->main) == 0 && a->reruns == b->reruns && a->gone == b->gone);
+	assert(a->n_containers == b->n_containers);
+	for (size_t i = 0; i < a->n_containers; i++)
+		check_same_container(&a->containers[i], &b->containers[i]);
+	spec_pod_view_free(b);
+}
+
+/* A pod, if there is room for it. */
+static void read_pod(struct cluster *c, const char *line, size_t len)
 {
 	struct spec_pod_view *pod;
 
+	if (spec_pod_view_parse(c->kind->reader, line, len, &pod) < 0)
+		pod = NULL;
+	check_whole(c->kind, pod, line, len);
+	if (pod)
+		c->pods[c->n++] = pod;
+}
+
+static void read_line(struct cluster *c, const char *line, size_t len)
+{
 	if (read_watched(c, line, len))
 		return;
 	if (!c->job) {
@@ -207,8 +303,8 @@ static void read_line(struct cluster *c, const char *line, size_t len)
 			c->job = NULL;
 		else
 			check_again(c->kind, c->job, line, len);
-	} else if (c->n < MAX_PODS && spec_pod_view_parse(c->kind->reader, line, len, &pod) == 0) {
-		c->pods[c->n++] = pod;
+	} else if (c->n < MAX_PODS) {
+		read_pod(c, line, len);
 	}
 }
 
@@ -228,6 +324,10 @@ static const struct spec_job *look(const struct cluster *c, size_t n, bool left,
 		.events = c->events,
 		.n_events = c->n_events,
 		.events_known = c->n_events > 0,
+		.kueue = {.known = true,
+			  .workload = c->workload,
+			  .cluster_queue = c->cluster_queue,
+			  .place = c->place},
 		.before = before,
 	};
 	const struct spec_job *job =
@@ -272,6 +372,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		spec_event_view_unref(c.events[i]);
 	spec_group_view_free(c.group);
 	spec_queue_view_unref(c.queue);
+	spec_workload_view_free(c.workload);
+	spec_cluster_queue_view_unref(c.cluster_queue);
 	spec_job_view_free(c.job);
 	return 0;
 }

@@ -18,6 +18,9 @@ def test_local(make_kx, tmp_path):
     status, said = doctor(kx, "-o", f"state={tmp_path}/not/yet/there", "local:")
     assert status == 0
     assert re.fullmatch(rf"""kxfs \S+
+libraries: .*
+features: .*
+backends: .*
 This machine
   ok       Linux \S+ {os.uname().machine}
   ok       FUSE: root may mount

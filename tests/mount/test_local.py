@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Local jobs: real processes, retry policies, exit codes, signals, cancel, big and odd output."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -384,6 +385,37 @@ def test_full_disk(kx):
     assert (replica["reason"], replica["signal"]) == ("OutputLost", signal.SIGPIPE)
     for text in (replica["message"], job.status()["message"], job.read("why"), kx.read(".kxfs", "log")):
         assert "its output can't be written: File too large" in text
+
+
+def test_end_on_a_full_disk(make_kx):
+    """What `wait` has told is true for the next mount too: the room for it was taken when the job was launched."""
+    kx = make_kx(start=False)
+    run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "kxfs-test", str(kx.state)])
+    try:
+        kx.start()
+        jobs = [kx.submit(app("while [ ! -e go ]; do sleep 0.02; done; exit $N", num_replicas=n,
+                              env={"N": "${replica_id}"}))
+                for n in (1, 2, 1)]
+        for job in jobs:
+            job.until("RUNNING")
+        with contextlib.suppress(OSError), open(kx.state / "filler", "wb", buffering=0) as f:
+            while True:
+                f.write(b"x" * 4096)
+        (kx.work / "go").touch()
+        told = [job.read("wait") for job in jobs]
+        assert told == ["SUCCEEDED\n", "FAILED\n", "SUCCEEDED\n"]
+        status = [job.status() for job in jobs]
+        kx.end()
+        os.remove(kx.state / "filler")
+        kx.start()
+        assert [job.read("wait") for job in jobs] == told
+        assert [job.status() for job in jobs] == status
+        assert not list(kx.state.glob("jobs/*/.*"))
+        assert kx.end() == 0
+    finally:
+        if kx.proc:
+            kx.end()
+        run(["umount", "-l", str(kx.state)])
 
 
 def test_many_replicas(kx):

@@ -85,7 +85,7 @@ def test_contents(kx, job, text):
 def test_status(kx, job):
     status = yaml.safe_load(job.read("status"))
     assert list(status) == ["id", "app", "state", "phase", "reason", "message", "backend",
-                            "namespace", "queue", "submitter", "retries", "max_retries", "created",
+                            "namespace", "queue", "queue_position", "submitter", "retries", "max_retries", "created",
                             "started", "finished", "stale_since", "pending_command",
                             "ignored_command", "logs_waiting", "transitions", "roles"]
     # PyYAML makes a datetime of what is a time; the text is what counts.

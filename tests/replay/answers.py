@@ -63,6 +63,7 @@ class Api:
         self.resources = [*st.CORE, *st.VOLCANO]
         self.max_page = None  # the server's own limit of a page
         self.queues = {"default": "Open"}  # name -> state, for the webhook
+        self.places = {}  # LocalQueue -> the summary that the visibility API gives of it, as a tree
         self.logs = {}  # (pod's uid, container, number of restart) -> podlog.Log
         self._pages = {}  # continue tokens that are still good
         self._handlers = {"list": self._list, "watch": self._watch, "get": self._get,
@@ -72,6 +73,8 @@ class Api:
         """A Reply, a Watch or a podlog.Reader. Raises a Reply to refuse."""
         if not req.resource:
             return self._discover(req)
+        if req.subresource == "pendingworkloads" and req.resource.group.startswith("visibility."):
+            return self._places(req)
         if req.subresource:
             if (req.resource, req.subresource, req.verb) != (st.PODS, "log", "get"):
                 raise replies.not_served()
@@ -177,6 +180,11 @@ class Api:
         if obj is None:
             raise replies.not_found(req.resource, req.name)
         return replies.Reply(200, obj.text + b"\n")
+
+    def _places(self, req):
+        if req.name not in self.places:
+            raise replies.not_found(req.resource, req.name)
+        return json_reply(self.places[req.name])
 
     # --- changing ---
 

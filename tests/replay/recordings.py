@@ -7,8 +7,12 @@ import json
 import replies
 import store as st
 
-FILES = {"volcano-jobs": st.JOBS, "pods": st.PODS, "podgroups": st.PODGROUPS, "events": st.EVENTS,
-         "appwrappers": st.APPWRAPPERS}
+# What is in each file; where there are several, it is told by the version.
+FILES = {"volcano-jobs": (st.JOBS,), "pods": (st.PODS,), "podgroups": (st.PODGROUPS,), "events": (st.EVENTS,),
+         "appwrappers": (st.APPWRAPPERS, st.NEW_APPWRAPPERS), "jobsets": (st.JOBSETS,),
+         "workloads": (st.KUEUE[0], st.OLD_KUEUE[0]),
+         "localqueues": (st.KUEUE[1], st.OLD_KUEUE[1]),
+         "clusterqueues": (st.KUEUE[2], st.OLD_KUEUE[2])}
 DIRECTORY = replies.DATA / "recordings"
 SCENARIOS = sorted(path.parent.name for path in DIRECTORY.glob("*/volcano-jobs.jsonl"))
 
@@ -30,22 +34,28 @@ class Step:
 class Recording:
     """All events of a scenario in the order in which they happened, as if in NAMESPACE."""
 
-    def __init__(self, scenario, namespace="test", resources=(st.JOBS, st.APPWRAPPERS, st.PODS, st.PODGROUPS)):
+    def __init__(self, scenario, namespace="test", resources=(st.JOBS, st.APPWRAPPERS, st.NEW_APPWRAPPERS, st.PODS,
+                                                                 st.PODGROUPS)):
         self.steps = []
-        for name, resource in FILES.items():
+        for name, found in FILES.items():
             path = DIRECTORY / scenario / f"{name}.jsonl"
-            if resource in resources and path.exists():
-                self._load(path, resource, namespace)
+            wanted = {r.api_version: r for r in found if r in resources}
+            if wanted and path.exists():
+                self._load(path, wanted, namespace)
         self.steps.sort(key=lambda step: step.version)
 
-    def _load(self, path, resource, namespace):
+    def _load(self, path, wanted, namespace):
         with path.open() as f:
             for line in f:
                 try:
                     event = json.loads(line)
                 except ValueError:
                     return
-                event["object"]["metadata"]["namespace"] = namespace
+                resource = wanted.get(event["object"]["apiVersion"])
+                if not resource:
+                    continue
+                if resource.namespaced:
+                    event["object"]["metadata"]["namespace"] = namespace
                 self.steps.append(Step(resource, event["type"], event["object"]))
 
     def names(self, resource):
@@ -60,6 +70,6 @@ def apply(store, step):
     """Have STEP happen."""
     meta = step.tree["metadata"]
     if step.kind == "DELETED":
-        store.remove(step.resource, meta["namespace"], meta["name"])
+        store.remove(step.resource, meta.get("namespace", ""), meta["name"])
     else:
         store.put(step.resource, step.tree)

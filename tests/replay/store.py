@@ -43,9 +43,22 @@ PODS = Resource("", "v1", "pods", "Pod", custom=False)
 EVENTS = Resource("", "v1", "events", "Event", custom=False)
 APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta1", "appwrappers", "AppWrapper")
 NEW_APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
+JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 OLD_APPWRAPPERS = Resource("mcad.ibm.com", "v1beta1", "appwrappers", "AppWrapper")
 REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
                    namespaced=False, custom=False, verbs=["create"])
+
+
+def kueue(version):
+    """Workloads, LocalQueues, ClusterQueues, and the LocalQueues of the visibility API, which have the places."""
+    return (Resource("kueue.x-k8s.io", version, "workloads", "Workload"),
+            Resource("kueue.x-k8s.io", version, "localqueues", "LocalQueue"),
+            Resource("kueue.x-k8s.io", version, "clusterqueues", "ClusterQueue", namespaced=False),
+            Resource("visibility.kueue.x-k8s.io", version, "localqueues", "LocalQueue", verbs=["get"]))
+
+
+KUEUE = WORKLOADS, LOCAL_QUEUES, CLUSTER_QUEUES, PLACES = kueue("v1beta2")
+OLD_KUEUE = kueue("v1beta1")
 VOLCANO = (JOBS, COMMANDS, PODGROUPS, QUEUES)
 CORE = (PODS, EVENTS, REVIEWS)
 

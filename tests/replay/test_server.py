@@ -515,8 +515,9 @@ def test_fake_volcano_restarts(server):
     post(server, tree)
     for _ in range(2):
         volcano.finish(volcano.start("one")[0], 3)
-    volcano.finish(volcano.pods("one")[1], 0)
-    assert phases(server) == [None, "Pending", "Running", "Restarting", "Pending", "Running", "Failed"]
+    assert phases(server) == [None, "Pending", "Running", "Restarting", "Pending", "Running", "Restarting", "Failed"]
+    assert volcano.pods("one") == ["one-main-0"]  # what has ended stays, at the last attempt
+    assert volcano.job("one")["status"]["retryCount"] == 2
 
 
 def test_fake_volcano_obeys_commands(server):

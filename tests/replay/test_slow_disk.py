@@ -136,3 +136,27 @@ def test_at_the_end(slow, volcano, call, part):
     disk.go_on()
     job.finish()
     whole(job, "one\n")
+
+
+def test_slowed(slow, server, volcano):
+    """A log that comes faster than the disk takes it is slowed, and not asked for again later, when it may have been
+    rotated away. Others are not slowed."""
+    kx, disk = slow
+    job = kx.submit(APP)
+    (pod,) = volcano.start(job.id)
+    log = volcano.log(pod)
+    log.append("one\n")
+    job.until_logged("one\n")
+    disk.hang("write", f"/{job.id}/logs/")
+    for number in range(9):
+        log.append("".join(f"{number} {i} {'x' * 8000}\n" for i in range(1000)))
+    harness.wait_for(lambda: disk.hangs(f"/{job.id}/logs/"), what="a hanging disk")
+    others_go_on(kx, disk, volcano)
+    log.rotate()
+    disk.go_on()
+    log.append("last\n")
+    volcano.finish(pod)
+    job.finish()
+    assert log.data() == job.log()
+    assert job.gap() == 0
+    assert len([req for req in server.seen(subresource="log", name=pod) if "follow" in req.query]) == 1

@@ -3,7 +3,7 @@
 
 A job that is created gets its status, a PodGroup and its pods, as in the recordings. Nothing runs:
 the test says what pods do (`run`, `log`, `finish`), and the job follows. `bus.volcano.sh` Commands
-and the RestartJob policy are carried out; deleting a job deletes its pods.
+and the policies RestartJob and RestartTask are carried out; deleting a job deletes its pods.
 """
 
 import copy
@@ -21,6 +21,7 @@ class FakeVolcano:
         self.store = server.store
         self.schedule = schedule  # give pods a node as soon as they are made
         self.keep_pods = False  # pods of a deleted job run on until `remove_pods`
+        self.targets = True  # False: RestartTask is ignored, as before Volcano 1.11
         self.commands = True  # False: Commands are left where they are, and nothing is done
         self.patient = None  # a list: Commands are deleted, kept here, and obeyed by `obey`
         self._busy = threading.local()
@@ -102,9 +103,11 @@ class FakeVolcano:
             finally:
                 self._busy.now = False
 
-    def remove_pods(self, job, namespace="test"):
-        """The pods of JOB end and are gone."""
+    def remove_pods(self, job, namespace="test", which=lambda pod: True):
+        """The pods of JOB (those that are WHICH) end and are gone."""
         for name in self.pods(job, namespace):
+            if not which(self.store.find(st.PODS, namespace, name)):
+                continue
             pod = self.store.find(st.PODS, namespace, name)
             self.store.change(st.PODS, namespace, name,
                               lambda tree: tree["metadata"].update(deletionTimestamp=st.now()))
@@ -153,6 +156,8 @@ class FakeVolcano:
     def _make_pods(self, job, tree):
         for task in tree["spec"]["tasks"]:
             for index in range(task.get("replicas", 1)):
+                if self.store.find(st.PODS, job.namespace, f"{job.name}-{task['name']}-{index}"):
+                    continue
                 self.store.put(st.PODS, make_pod(job, tree, task, index, self.schedule))
 
     def _count(self, job, **more):
@@ -191,7 +196,7 @@ class FakeVolcano:
         if tree["status"]["state"]["phase"] in (*FINAL, "Aborting", "Terminating"):
             return
         counts, total = self._count(job)
-        if counts["failed"] and restarts(tree) and self._restart(job, tree):
+        if counts["failed"] and self._obey_policies(job, tree):
             return
         if counts["failed"] and counts["failed"] + counts["succeeded"] == total:
             self._end(job, "Failed")
@@ -206,16 +211,37 @@ class FakeVolcano:
         self._phase(job, phase, drop=True, version=version + 1)
         self._remove_group(job)
 
-    def _restart(self, job, tree, ask=True):
-        retries = tree["status"].get("retryCount", 0) + 1
-        if ask and retries >= tree["spec"].get("maxRetry", 3):
-            return False
+    def _obey_policies(self, job, tree):
+        """What the job's policies say of its pods that have failed. False: nothing."""
+        done = False
+        for name in self.pods(job.name, job.namespace):
+            pod = self.store.find(st.PODS, job.namespace, name)
+            action = action_of(tree, pod) if pod.phase == "Failed" else None
+            if action == "RestartJob" or (action == "RestartTask" and self.targets):
+                self._restart(job, action == "RestartTask" and pod.labels["volcano.sh/task-spec"])
+                done = True
+            if action == "RestartJob":
+                break
+        return done
+
+    def _restart(self, job, task=None):
+        """Start JOB again, or only TASK. Of the last attempt of a job, the pods that have ended stay."""
+        status, spec = self.job(job.name, job.namespace)["status"], self.job(job.name, job.namespace)["spec"]
+        retries, limit = status.get("retryCount", 0) + 1, spec.get("maxRetry", 3)
         self._phase(job, "Restarting", drop=True, retryCount=retries)
-        self.remove_pods(job.name, job.namespace)
-        self._phase(job, "Pending", version=tree["status"].get("version", 0) + 1)
+        if task:
+            self.remove_pods(job.name, job.namespace, lambda pod: pod.labels["volcano.sh/task-spec"] == task)
+        else:
+            self.remove_pods(job.name, job.namespace, lambda pod: retries < limit or not has_ended(pod))
+        if retries >= limit:
+            self._end(job, "Failed")
+            self.remove_pods(job.name, job.namespace, lambda pod: not has_ended(pod))
+            return
+        self._phase(job, "Pending", version=status.get("version", 0) + (not task))
         self._make_pods(job, self.job(job.name, job.namespace))
-        self._count(job)
-        return True
+        counts, _ = self._count(job)
+        if counts["running"] + counts["succeeded"] >= spec["minAvailable"]:
+            self._phase(job, "Running")
 
     def _command(self, command):
         if not self.commands:
@@ -240,7 +266,7 @@ class FakeVolcano:
             self._phase(job, ends[1])
             self._remove_group(job)
         elif (action, phase) == ("ResumeJob", "Aborted") or (action == "RestartJob" and phase not in FINAL):
-            self._restart(job, job.tree(), ask=False)
+            self._restart(job)
 
     def _remove_group(self, job):
         self.store.remove(st.PODGROUPS, job.namespace, f"{job.name}-{job.uid}")
@@ -268,13 +294,18 @@ def owner(job):
              "controller": True, "blockOwnerDeletion": True}]
 
 
-def restarts(tree):
-    """Does the job have a policy that restarts it when a pod fails?"""
-    policies = list(tree["spec"].get("policies") or [])
-    for task in tree["spec"]["tasks"]:
-        policies += task.get("policies") or []
-    return any(p.get("action") == "RestartJob" and "PodFailed" in [p.get("event"), *(p.get("events") or [])]
-               for p in policies)
+def action_of(tree, pod):
+    """What the job's policies do when POD fails: those of its task come first. None: nothing."""
+    tasks = [task for task in tree["spec"]["tasks"] if task["name"] == pod.labels["volcano.sh/task-spec"]]
+    for policies in (tasks[0].get("policies") or [], tree["spec"].get("policies") or []):
+        for policy in policies:
+            if "PodFailed" in [policy.get("event"), *(policy.get("events") or [])]:
+                return policy["action"]
+    return None
+
+
+def has_ended(pod):
+    return pod.phase in ("Succeeded", "Failed")
 
 
 def make_pod(job, tree, task, index, scheduled):

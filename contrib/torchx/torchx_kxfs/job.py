@@ -16,8 +16,6 @@ import yaml
 
 from torchx_kxfs.mount import KxfsError, Mount
 
-FINAL = ("SUCCEEDED", "FAILED", "CANCELLED")
-
 
 class Job:
     def __init__(self, mount: Mount, path: pathlib.Path) -> None:

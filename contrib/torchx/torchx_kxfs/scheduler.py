@@ -112,8 +112,8 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def caching_build_workspace_and_update_role(self, role: Role, cfg: Mapping[str, CfgVal],
                                                 build_cache: dict[object, object]) -> None:
         """As TorchX since 2026 asks for it, where each role has a workspace of its own."""
-        if the_mount(_text(cfg, "mount")).is_local:
-            workspace = role.workspace
+        workspace = role.workspace
+        if workspace and the_mount(_text(cfg, "mount")).is_local:
             if not workspace.is_unmapped_single_project():
                 raise KxfsError(f"a local job runs in one directory; the workspace {workspace} is made of several")
             self.build_workspace_and_update_role(role, str(workspace), cfg)

@@ -89,6 +89,7 @@ const struct spec_kind spec_appwrapper = {
 	.kind = "AppWrapper",
 	.plural = "appwrappers",
 	.pod_selector = "workload.codeflare.dev/appwrapper",
+	.in_kueue = true,
 	.options = options,
 	.build = appwrapper_build,
 	.reader = &spec_appwrapper_reader,

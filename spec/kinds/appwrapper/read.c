@@ -88,16 +88,33 @@ static bool is_true(struct json_object *c)
 	return streq(spec_read_text(c, "status"), "True");
 }
 
+/* A job that has ended stays what it was while it is being deleted. */
+static const char *phase_of(struct json_object *status)
+{
+	const char *phase = spec_read_text(status, "phase");
+	const char *ended = spec_read_text(condition(status, "QuotaReserved"), "reason");
+
+	return streq(phase, "Terminating") && (streq(ended, "Succeeded") || streq(ended, "Failed"))
+		       ? ended
+		       : phase;
+}
+
 /* When the phase began, or the last thing happened since. */
 static int64_t changed(struct json_object *status)
 {
 	struct json_object *list = spec_read_list(status, "conditions");
 	struct json_object *quota = condition(status, "QuotaReserved");
+	struct json_object *unhealthy = condition(status, "Unhealthy");
+	const char *phase = phase_of(status);
 	int64_t ret = 0;
 
 	/* The quota is given back once, when the job ends; conditions go on changing while it is cleared up. */
-	if (quota && streq(spec_read_text(quota, "reason"), spec_read_text(status, "phase")))
+	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");
+	/* Pods that fail are given a minute before the controller acts, and of that no condition tells the time. */
+	if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
+	    streq(spec_read_text(unhealthy, "reason"), "FoundFailedPods"))
+		return 0;
 	for (size_t i = 0; i < spec_read_count(list); i++)
 		ret = max_of(ret, spec_read_time(spec_read_at(list, i), "lastTransitionTime"));
 	return ret;
@@ -121,12 +138,9 @@ static void explain(struct json_object *object, struct spec_job_view *v)
 	struct json_object *unhealthy = condition(status, "Unhealthy");
 	const char *queue = label_of(object, APPWRAPPER_QUEUE);
 	const char *reason = spec_read_text(unhealthy, "reason");
-	char *text cleanup_free = NULL;
 
 	if (streq(v->phase, "Suspended") && *queue) {
-		text = text_print("it waits for Kueue to admit it from queue %s", queue);
-		spec_set(&v->reason, "QueuedInKueue");
-		spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
+		spec_job_view_queued(v, queue);
 		return;
 	}
 	/* If pods have failed, they say themselves which, and why. */
@@ -140,11 +154,12 @@ static void explain(struct json_object *object, struct spec_job_view *v)
 static void read_status(struct json_object *object, struct spec_job_view *v)
 {
 	struct json_object *status = spec_read_map(object, "status");
+	const char *phase = phase_of(status);
 
 	v->retries = (unsigned)spec_read_int(status, "resettingCount", 0);
 	v->changed = changed(status);
-	v->began = began(status, spec_read_text(status, "phase"));
-	spec_read_copy(&v->phase, spec_read_text(status, "phase"), READ_MAX_WORD);
+	v->began = began(status, phase);
+	spec_read_copy(&v->phase, phase, READ_MAX_WORD);
 	explain(object, v);
 }
 
@@ -154,4 +169,6 @@ const struct spec_reader spec_appwrapper_reader = {
 	.pod = wrap_pod,
 	.wrapped = wrapped,
 	.phases = phases,
+	.again = "The whole job is started again in about a minute.",
+	.impatient = true,
 };

@@ -37,7 +37,7 @@ static unsigned in_phase(const char *phase)
 	return 0;
 }
 
-/* The actions that would end JOB: starting it again costs a retry, and Volcano fails a job that has none left. */
+/* The actions that would end JOB: each start is an attempt, and Volcano fails a job that has none left. */
 static unsigned in_vain(const struct spec_job_view *job)
 {
 	bool last = job->retry_limit && job->retries + 1 >= job->retry_limit;

@@ -47,7 +47,6 @@ struct volcano {
 	struct spec_build *build;
 	struct spec_pods pods;
 	struct json_object *tasks;
-	struct json_object *policies; /* of retries */
 	char *rank0_env;
 };
 
@@ -55,7 +54,6 @@ static void volcano_clear(struct volcano *v)
 {
 	spec_pods_clear(&v->pods);
 	json_object_put(v->tasks);
-	json_object_put(v->policies);
 	free(v->rank0_env);
 }
 
@@ -75,18 +73,6 @@ static size_t digits(size_t n)
 static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
 	return app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + role + 1 + digits(k) + 1 + digits(last);
-}
-
-static int make_id(struct spec_build *b)
-{
-	b->id = spec_name_job(b->app->name, b->identity->random[0]);
-	if (isdigit((unsigned char)b->id[0]))
-		return spec_build_refuse(
-			b, "name",
-			"jobs of this name would be called %s: a name that Volcano makes "
-			"a Service of must begin with a letter",
-			b->id);
-	return 0;
 }
 
 /* Volcano's variable for the hosts of a task: its name in upper case, dashes as underscores. */
@@ -109,6 +95,7 @@ static void start(struct volcano *v)
 	p->build = b;
 	p->app_name = b->app->name;
 	p->rank0_env = v->rank0_env;
+	p->hosts_dir = "/etc/volcano";
 	p->reserved_cpu = RESERVED_MILLICPU;
 	p->reserved_memory = RESERVED_MEMORY;
 	p->efa = -1;
@@ -116,9 +103,37 @@ static void start(struct volcano *v)
 	spec_options_int(b->options, "reserved_memmb", &p->reserved_memory);
 	spec_options_int(b->options, "efa_device_count", &p->efa);
 	v->tasks = spec_tree_list(16);
-	v->policies = spec_tree_parse("[{\"event\": \"PodEvicted\", \"action\": \"RestartJob\"},"
-				      " {\"event\": \"PodFailed\", \"action\": \"RestartJob\"}]");
 	spec_pods_init(p);
+}
+
+/* --- retries --- */
+
+/* Volcano's action by which a failed replica of ROLE is tried again; NULL: it has none. */
+static const char *retry_action(const struct spec_role *role)
+{
+	switch (role->retry_policy) {
+	case SPEC_RETRY_APPLICATION:
+		return "RestartJob";
+	case SPEC_RETRY_REPLICA:
+		return "RestartTask"; /* each replica is a task */
+	default:
+		return NULL;
+	}
+}
+
+/* Volcano counts attempts, and takes 0 for a number that nobody has given. */
+static int64_t attempts(int64_t max_retries)
+{
+	return max_retries > 0 ? min_of(max_retries, INT64_C(INT32_MAX - 1)) + 1 : 0;
+}
+
+static struct json_object *make_policies(const char *action)
+{
+	char *text cleanup_free = text_print("[{\"event\": \"PodEvicted\", \"action\": \"%s\"},"
+					     " {\"event\": \"PodFailed\", \"action\": \"%s\"}]",
+					     action, action);
+
+	return spec_tree_parse(text);
 }
 
 static int check_retries(struct volcano *v, size_t index)
@@ -126,8 +141,7 @@ static int check_retries(struct volcano *v, size_t index)
 	const struct spec_role *role = &v->build->app->roles[index];
 	char path[64];
 
-	if (role->max_retries <= 0 || role->retry_policy == SPEC_RETRY_APPLICATION ||
-	    role->retry_policy == SPEC_RETRY_REPLICA)
+	if (role->max_retries <= 0 || retry_action(role))
 		return 0;
 	snprintf(path, sizeof(path), "roles[%zu].retry_policy", index);
 	return spec_build_refuse(
@@ -136,11 +150,13 @@ static int check_retries(struct volcano *v, size_t index)
 		spec_retry_name(role->retry_policy));
 }
 
+/* --- tasks --- */
+
 /* NORM is the normal form of the role's name, which names of tasks begin with. */
-static struct json_object *make_task(struct volcano *v, struct spec_pod_role *r, const char *norm,
-				     unsigned k)
+static struct json_object *make_task(struct spec_pod_role *r, const char *norm, unsigned k)
 {
 	const struct spec_role *role = r->role;
+	const char *action = retry_action(role);
 	struct json_object *name cleanup_json = spec_tree_format("%s-%u", norm, k);
 	struct json_object *pod = spec_pod_make(r, k, json_object_get_string(name));
 	struct json_object *task;
@@ -152,12 +168,9 @@ static struct json_object *make_task(struct volcano *v, struct spec_pod_role *r,
 	spec_tree_number(task, "replicas", 1);
 	if (role->min_replicas >= 0)
 		spec_tree_number(task, "minAvailable", k < role->min_replicas);
-	if (role->max_retries > 0) {
-		spec_tree_number(task, "maxRetry", role->max_retries);
-		spec_tree_add(task, "policies",
-			      role->retry_policy == SPEC_RETRY_APPLICATION
-				      ? json_object_get(v->policies)
-				      : spec_tree_list(0));
+	if (role->max_retries > 0 && action) {
+		spec_tree_number(task, "maxRetry", attempts(role->max_retries));
+		spec_tree_add(task, "policies", make_policies(action));
 	}
 	spec_tree_add(task, "template", pod);
 	return task;
@@ -170,7 +183,7 @@ static int make_tasks(struct volcano *v, size_t index)
 	char *norm cleanup_free = spec_name_norm(r.role->name);
 
 	for (unsigned k = 0; !err && k < r.role->num_replicas; k++) {
-		struct json_object *task = make_task(v, &r, norm, k);
+		struct json_object *task = make_task(&r, norm, k);
 
 		if (!task)
 			return v->build->errors->err;
@@ -201,7 +214,7 @@ static struct json_object *make_object(struct volcano *v)
 	spec_tree_add(ret, "metadata", metadata);
 	spec_tree_text(spec, "schedulerName", "volcano");
 	spec_tree_text(spec, "queue", spec_options_text(b->options, "queue"));
-	spec_tree_number(spec, "maxRetry", least_retries(b->app));
+	spec_tree_number(spec, "maxRetry", attempts(least_retries(b->app)));
 	if (priority)
 		spec_tree_text(spec, "priorityClassName", priority);
 	/* Replicas find each other before they are ready. */
@@ -216,7 +229,7 @@ static struct json_object *make_object(struct volcano *v)
 static int volcano_build(struct spec_build *b)
 {
 	struct volcano v cleanup(volcano_clear) = {.build = b};
-	int ret = make_id(b);
+	int ret = spec_build_name(b, "Volcano");
 
 	start(&v);
 	for (size_t i = 0; i < b->app->n_roles; i++) {

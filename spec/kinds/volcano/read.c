@@ -8,12 +8,12 @@
 #include "spec/view/reader.h"
 
 /* What Volcano's webhook makes of a maxRetry of 0. */
-#define DEFAULT_RETRIES 3
+#define DEFAULT_ATTEMPTS 3
 
 static const struct spec_phase phases[] = {
 	{.name = "Pending", .state = SPEC_PENDING},
 	{.name = "Running", .state = SPEC_RUNNING},
-	{.name = "Restarting", .state = SPEC_RUNNING},
+	{.name = "Restarting", .state = SPEC_RUNNING, .between = true},
 	{.name = "Completing", .state = SPEC_RUNNING, .ending = true},
 	{.name = "Terminating", .state = SPEC_RUNNING, .ending = true},
 	{.name = "Aborting", .state = SPEC_RUNNING, .ending = true},
@@ -75,7 +75,7 @@ static size_t read_job(struct json_object *object, struct spec_job_view *v,
 	struct json_object *list = spec_read_list(spec, "tasks");
 	struct json_object *labels =
 		spec_view_labels(spec_read_map(spec_read_at(list, 0), "template"));
-	int retries = spec_read_int(spec, "maxRetry", 0);
+	int attempts = spec_read_int(spec, "maxRetry", 0);
 	size_t n = spec_read_count(list);
 
 	*ret_tasks = new0_n(struct spec_task_source, n);
@@ -87,9 +87,9 @@ static size_t read_job(struct json_object *object, struct spec_job_view *v,
 		read_task(task, &(*ret_tasks)[i]);
 	}
 	/* A webhook sets the default. In a job that no policy restarts, nobody has asked for it. */
-	if (v->restarts || retries != DEFAULT_RETRIES)
-		v->max_retries = (unsigned)retries;
-	v->retry_limit = (unsigned)retries;
+	if (attempts > 0 && (v->restarts || attempts != DEFAULT_ATTEMPTS))
+		v->max_retries = (unsigned)attempts - 1;
+	v->retry_limit = (unsigned)max_of(attempts, 0);
 	v->minimum = (unsigned)spec_read_int(spec, "minAvailable", 0);
 	spec_read_copy(&v->queue, spec_read_text(spec, "queue"), READ_MAX_WORD);
 	spec_read_copy(&v->app, spec_read_text(labels, "torchx.pytorch.org/app-name"),

@@ -168,4 +168,5 @@ def age(status, kind):
     return (at - began).total_seconds()
 
 
-wrapping.main(Controller)
+if __name__ == "__main__":
+    wrapping.main(Controller)

@@ -16,14 +16,18 @@ static inline int document_parse(const char *text, size_t len, const char *home,
 {
 	const struct spec_app_rules rules = {
 		.home = home,
-		.known = {{.name = "volcano", .pod_name_len = document_pod_name_len},
-			  {.name = "mcad"},
-			  {.name = "appwrapper", .also = "mcad"},
-			  {.name = "local", .pod_name_len = document_pod_name_len}},
+		.known = {{.name = "volcano",
+			   .torchx = "kubernetes",
+			   .pod_name_len = document_pod_name_len},
+			  {.name = "mcad", .torchx = "kubernetes_mcad"},
+			  {.name = "appwrapper", .also = "mcad", .torchx = "kubernetes_mcad"},
+			  {.name = "local",
+			   .torchx = "local_cwd",
+			   .pod_name_len = document_pod_name_len}},
 		.n_known = 4,
 	};
 	struct spec_yaml *root = NULL;
-	int err = spec_yaml_parse(text, len, &root, e);
+	int err = spec_app_parse(text, len, &root, e);
 
 	if (root)
 		err = spec_app_read(root, &rules, ret, e);

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "backend/base/file.h"
 #include "backend/base/random.h"
@@ -20,7 +21,8 @@
 
 static char dir[64];
 static unsigned calls;
-static bool full; /* the disk takes nothing and gives no error */
+static bool full;	    /* the disk takes nothing and gives no error */
+static const char *no_room; /* it has no room for files with this in their name */
 
 /* Every third call is interrupted. */
 static bool interrupted(void)
@@ -31,6 +33,12 @@ static bool interrupted(void)
 
 ssize_t write(int fd, const void *p, size_t n)
 {
+	char link[32], path[128] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	errno = ENOSPC;
+	if (no_room && readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, no_room))
+		return -1;
 	if (full)
 		return 0;
 	return interrupted() ? -1 : syscall(SYS_write, fd, p, min_of(n, (size_t)PIECE));
@@ -132,6 +140,32 @@ static void test_aside(void **state)
 	expect("e.1", "2");
 }
 
+/* Room that was kept is taken on a full disk, once; and given back when it was not needed. */
+static void test_room(void **state)
+{
+	static const char text[] = "the last one, of 33 bytes in all.";
+
+	(void)state;
+	assert_int_equal(file_write(dir, "r", "first", 5), 0);
+	no_room = ".new";
+	assert_int_equal(file_write_last(dir, "r", text, strlen(text)), -ENOSPC);
+	assert_int_equal(file_keep_room(dir, "r", strlen(text) - 1), 0);
+	assert_int_equal(file_write_last(dir, "r", text, strlen(text)), -ENOSPC);
+	expect("r", "first");
+	assert_int_equal(file_keep_room(dir, "r", 1000), 0);
+	assert_int_equal(file_write_last(dir, "r", text, strlen(text)), 0);
+	expect("r", text);
+	assert_int_equal(file_write_last(dir, "r", "more", 4), -ENOSPC);
+	expect("r", text);
+	no_room = NULL;
+	assert_int_equal(file_keep_room(dir, "r", 1000), 0);
+	assert_int_equal(access(in_dir(".r.room"), F_OK), 0);
+	assert_int_equal(file_write_last(dir, "r", "more", 4), 0);
+	assert_int_equal(access(in_dir(".r.room"), F_OK), -1);
+	expect("r", "more");
+	unlink(in_dir("r"));
+}
+
 static void test_about(void **state)
 {
 	unsigned least = 4000, most = 0;
@@ -169,7 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_write_and_read), cmocka_unit_test(test_links),
 		cmocka_unit_test(test_places),	       cmocka_unit_test(test_aside),
-		cmocka_unit_test(test_about),
+		cmocka_unit_test(test_about),	       cmocka_unit_test(test_room),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -35,6 +35,7 @@ struct loop_timer {
 struct http_request {
 	struct http_call call;
 	char *path, *body;
+	bool paused;
 	struct http_request *prev, *next;
 };
 
@@ -44,7 +45,8 @@ static struct {
 	struct loop_timer *timers;
 	struct http_request *requests; /* not answered yet, oldest first */
 	size_t n_sent;
-	bool refusing; /* http_send gives NULL */
+	bool refusing;	   /* http_send gives NULL */
+	bool never_pauses; /* http_pause refuses */
 } fake;
 
 /* --- loop.h --- */
@@ -250,6 +252,18 @@ struct http_request *http_send(struct http *http, const struct http_call *call)
 void http_cancel(struct http_request *rq)
 {
 	fake_forget(rq);
+}
+
+/* While it waits, the test gives it nothing. */
+bool http_pause(struct http_request *rq)
+{
+	rq->paused = !fake.never_pauses;
+	return rq->paused;
+}
+
+void http_resume(struct http_request *rq)
+{
+	rq->paused = false;
 }
 
 void http_count(struct http *http, struct http_counts *ret)

@@ -450,6 +450,133 @@ static void test_goaway(void **state)
 	assert_int_equal(c.err, 0);
 }
 
+/* --- waiting --- */
+
+#define PAUSED_MAX 8			       /* of http.c */
+#define MUCH	   "/pieces?n=40&size=1000000" /* more than curl takes of a stream that waits */
+#define MUCH_SIZE  40000000
+
+static void pause_it(struct rig_call *c)
+{
+	c->on_bytes = NULL;
+	assert_true(http_pause(c->request));
+}
+
+static void resume_now(void *data)
+{
+	struct rig_call *c = data;
+
+	http_resume(c->request);
+}
+
+/* It has more than BEFORE bytes and waits: it gets no further, and the connection that it may share serves others. */
+static void wait_paused(struct rig_call *c, size_t before)
+{
+	size_t bytes;
+
+	while (c->bytes <= before)
+		usleep(1000);
+	bytes = c->bytes;
+	rig_expect("/pieces?n=3&gap=0.05", "aaaaaaaaaabbbbbbbbbbcccccccccc");
+	{
+		call_scope d = {.call = {.stream = true}};
+
+		rig_ask_call(&d, "/pieces?n=3&size=1000000");
+		assert_int_equal(d.err, 0);
+		assert_int_equal(d.bytes, 3000000);
+	}
+	assert_int_equal(c->bytes, bytes);
+	assert_false(c->over);
+}
+
+/*
+ * A stream that waits does not fill the memory, holds up no other stream of its connection, outlives the time between
+ * two bytes, and has every byte when it goes on, also when it waits again in the middle of what curl had kept.
+ */
+static void test_pause(void **state)
+{
+	for (int alone = 0; alone < 2; alone++) {
+		call_scope c = {.call = {.stream = true, .alone = alone, .idle_ms = 500},
+				.on_bytes = pause_it};
+
+		(void)state;
+		rig_send(&c, MUCH);
+		wait_paused(&c, 0);
+		usleep(1000000);
+		for (int i = 0; i < 3; i++) {
+			size_t before = c.bytes;
+
+			c.on_bytes = pause_it;
+			rig_run(resume_now, &c);
+			wait_paused(&c, before);
+		}
+		rig_run(resume_now, &c);
+		rig_wait(&c);
+		assert_int_equal(c.err, 0);
+		assert_int_equal(c.bytes, MUCH_SIZE);
+	}
+}
+
+/* It can be cancelled, or fail, while it waits or as it goes on. */
+static void test_pause_and_end(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		call_scope c = {.call = {.stream = true, .alone = i % 2}, .on_bytes = pause_it};
+
+		rig_send(&c, MUCH);
+		wait_paused(&c, 0);
+		if (i < 2) {
+			rig_run(rig_cancel_now, &c);
+			assert_gone(&c);
+			continue;
+		}
+		c.fail_after = 1;
+		c.fail = -ENOBUFS;
+		rig_run(resume_now, &c);
+		rig_wait(&c);
+		assert_int_equal(c.err, -ENOBUFS);
+	}
+}
+
+static bool refused;
+
+static void try_to_pause(struct rig_call *c)
+{
+	c->on_bytes = NULL;
+	refused = !http_pause(c->request);
+}
+
+/* So many of HTTP/2 and no more, since each may take much memory; of those that are alone any number. */
+static void test_pause_many(void **state)
+{
+	struct rig_call c[PAUSED_MAX] = {0};
+	call_scope last = {.call = {.stream = true}, .on_bytes = try_to_pause};
+	call_scope alone = {.call = {.stream = true, .alone = true}, .on_bytes = pause_it};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(c); i++) {
+		c[i].call.stream = true;
+		c[i].on_bytes = pause_it;
+		rig_send(&c[i], MUCH);
+		wait_paused(&c[i], 0);
+	}
+	rig_ask_call(&last, "/pieces?n=3&size=100000");
+	assert_true(refused);
+	assert_int_equal(last.bytes, 300000);
+	rig_send(&alone, MUCH);
+	wait_paused(&alone, 0);
+	for (size_t i = 0; i < array_size(c); i++) {
+		rig_run(resume_now, &c[i]);
+		rig_wait(&c[i]);
+		assert_int_equal(c[i].bytes, MUCH_SIZE);
+		rig_clear(&c[i]);
+	}
+	rig_run(resume_now, &alone);
+	rig_wait(&alone);
+	assert_int_equal(alone.bytes, MUCH_SIZE);
+}
+
 int main(void)
 {
 #define TEST(server, t) cmocka_unit_test_setup_teardown(test_##t, server, rig_teardown)
@@ -460,16 +587,29 @@ int main(void)
 #t " (HTTP/2)", test_##t, two, rig_teardown, NULL                                  \
 	}
 	const struct CMUnitTest tests[] = {
-		EACH(stream),	      EACH(quiet),
-		EACH(no_head),	      EACH(refused),
-		EACH(idle),	      EACH(cut),
-		EACH(reader_fails),   EACH(fairness),
-		EACH(cancel),	      EACH(cancel_while_waiting),
-		EACH(cancel_within),  EACH(send_within),
-		EACH(stop_within),    TEST(plain, stop_unused),
-		TEST(two, many_two),  TEST(tls, many_one),
-		TEST(two, stop_many), TEST(tls, stop_many),
-		TEST(two, goaway),    TEST(plain, goaway),
+		EACH(stream),
+		EACH(quiet),
+		EACH(no_head),
+		EACH(refused),
+		EACH(idle),
+		EACH(cut),
+		EACH(reader_fails),
+		EACH(fairness),
+		EACH(cancel),
+		EACH(cancel_while_waiting),
+		EACH(cancel_within),
+		EACH(send_within),
+		EACH(stop_within),
+		TEST(plain, stop_unused),
+		EACH(pause),
+		EACH(pause_and_end),
+		TEST(two, pause_many),
+		TEST(two, many_two),
+		TEST(tls, many_one),
+		TEST(two, stop_many),
+		TEST(tls, stop_many),
+		TEST(two, goaway),
+		TEST(plain, goaway),
 	};
 
 	if (getenv("ONLY"))

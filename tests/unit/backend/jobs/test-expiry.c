@@ -81,18 +81,22 @@ static bool is_busy(void *data)
 	return busy;
 }
 
+static bool has_output(void *data, const struct spec_job *job)
+{
+	(void)data;
+	return !job->dropped;
+}
+
 static void remove_job(void *data, const struct spec_job *job)
 {
 	(void)data;
 	strcat(strcat(removed, job->id), " ");
-	busy = slow;
-	bytes -= min_of(bytes, (uint64_t)100);
 	store_remove(store, job->uid);
-	if (!slow)
-		expiry_now(x);
+	expiry_now(x);
 }
 
-static void put(const char *id, enum spec_state state, int64_t changed, bool history)
+static void put_dropped(const char *id, enum spec_state state, int64_t changed, bool history,
+			bool dropped)
 {
 	struct spec_job *job = spec_job_new(0, 0);
 
@@ -101,7 +105,25 @@ static void put(const char *id, enum spec_state state, int64_t changed, bool his
 	job->state = state;
 	job->changed = changed;
 	job->history = history;
+	job->dropped = dropped;
 	store_put(store, job);
+}
+
+/* The job stays, without its output. */
+static void drop_output(void *data, const struct spec_job *job)
+{
+	(void)data;
+	strcat(strcat(removed, job->id), "/ ");
+	busy = slow;
+	bytes -= min_of(bytes, (uint64_t)100);
+	put_dropped(job->id, job->state, job->changed, job->history, true);
+	if (!slow)
+		expiry_now(x);
+}
+
+static void put(const char *id, enum spec_state state, int64_t changed, bool history)
+{
+	put_dropped(id, state, changed, history, false);
 }
 
 /* Let MS pass. */
@@ -124,7 +146,9 @@ static int setup(void **state)
 		.history_keep = 3600,
 		.may_go = may_go,
 		.is_busy = is_busy,
+		.has_output = has_output,
 		.remove = remove_job,
+		.drop = drop_output,
 	};
 	struct expiry_config c = config;
 
@@ -203,15 +227,20 @@ static void test_room(void **state)
 	bytes = 1300;
 	expiry_soon(x);
 	pass(1000);
-	assert_string_equal(removed,
-			    "h1 h2 j1 "); /* history first, the oldest first, no more than needed */
+	assert_string_equal(
+		removed, "h1/ h2/ j1/ "); /* history first, the oldest first, no more than needed */
 	bytes = 1001;
 	held = "j2";
 	pass(60000);
-	assert_string_equal(removed, "h1 h2 j1 "); /* of what is left, all may still print */
+	assert_string_equal(removed, "h1/ h2/ j1/ "); /* of what is left, all may still print */
 	held = NULL;
 	pass(60000);
-	assert_string_equal(removed, "h1 h2 j1 j2 ");
+	assert_string_equal(removed, "h1/ h2/ j1/ j2/ ");
+	bytes = 1001; /* there is nothing more to be removed */
+	pass(1000000);
+	assert_string_equal(removed, "h1/ h2/ j1/ j2/ ");
+	pass(3600 * 1000);
+	assert_string_equal(removed, "h1/ h2/ j1/ j2/ h1 h2 "); /* in their time the jobs go too */
 }
 
 /* While a removal is under way nothing else goes. */
@@ -224,13 +253,13 @@ static void test_busy(void **state)
 	slow = true;
 	expiry_now(x);
 	pass(0);
-	assert_string_equal(removed, "h1 ");
+	assert_string_equal(removed, "h1/ ");
 	pass(200000);
-	assert_string_equal(removed, "h1 ");
+	assert_string_equal(removed, "h1/ ");
 	busy = slow = false;
 	expiry_now(x);
 	pass(0);
-	assert_string_equal(removed, "h1 h2 ");
+	assert_string_equal(removed, "h1/ h2/ ");
 }
 
 int main(void)

@@ -478,6 +478,70 @@ static void test_gone_after_first(void **state)
 	assert_int_equal(rig.err, -ENOENT);
 }
 
+/* --- what is said --- */
+
+static size_t said_before;
+
+/* What has been said since the last call, malloc'ed. */
+static char *said(void)
+{
+	size_t len;
+	cleanup_free char *all = diag_text(&len);
+	char *ret = strdup(all + min_of(said_before, len));
+
+	said_before = len;
+	return ret;
+}
+
+static void says(const char *what)
+{
+	cleanup_free char *text = said();
+
+	assert_null(strstr(text, " warning "));
+	if (!strstr(text, what))
+		fail_msg("\"%s\" was not said: %s", what, text);
+}
+
+/* A log that is refused while its pod goes away, and is complete: nobody is warned, and the end is good. */
+static void test_refused_and_complete(void **state)
+{
+	(void)state;
+	free(said());
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	capture_log_hurry(rig.f);
+	ended(CAPTURE_LAST);
+	end(fake.requests);
+	refuse(request("timestamps=true"), 500);
+	says("; trying again\n");
+	ended(CAPTURE_GONE);
+	fake_pass(100);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+	says("output of pod, container main: is complete\n");
+}
+
+/* What was said to be wrong is said to be mended as soon as it is, each time. */
+static void test_refused_and_mended(void **state)
+{
+	(void)state;
+	free(said());
+	start(false);
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 3; k++) {
+			refuse(request("follow=true"), 500);
+			fake_pass(60000);
+		}
+		says("; trying again\n");
+		head(request("follow=true"));
+		bytes(fake.requests, i ? T("01") "one\n" T("02") "two\n" : T("01") "one\n");
+		says("output of pod, container main: goes on\n");
+		fake_break(fake.requests, -EIO, true);
+		fake_pass(60000);
+	}
+}
+
 /* --- who waits for what there is --- */
 
 /* By a request of its own: when that is written, whatever becomes of the stream. */
@@ -556,55 +620,106 @@ static int bytes_unwritten(struct http_request *rq, const char *text)
 	return err;
 }
 
-/* A disk that stands still costs the stream of a log that prints much, for as long as it does, and no other. */
-static void test_slow_disk(void **state)
+/* A line of LINE bytes. malloc'ed. */
+static char *long_line(void)
 {
 	char *line = malloc(LINE + 1);
-	struct capture_log *slow, *other;
-	struct http_request *rq;
-	size_t n_sent, len, lines = 0;
-	cleanup_free char *said = NULL;
 
-	(void)state;
 	assert_non_null(line);
 	memset(line, 'x', LINE);
 	memcpy(line, T("01"), strlen(T("01")));
 	line[LINE - 1] = '\n';
 	line[LINE] = '\0';
+	return line;
+}
+
+/* A log that prints much and another are followed. *RET_OTHER is the stream of that, the result that of the first. */
+static struct http_request *follow_two(struct capture_log *ret[2], struct http_request **ret_other)
+{
+	struct http_request *rq;
+
 	start(false);
-	slow = rig.f;
+	ret[0] = rig.f;
 	head(fake_find("follow"));
 	rq = fake.requests;
 	assert_int_equal(output_log_begin(rig.job, "other", "a/1 "), 0);
 	begin((struct capture_log_config){.key = "other"});
-	other = rig.f;
-	head(rq->next);
+	ret[1] = rig.f;
+	*ret_other = rq->next;
+	head(*ret_other);
+	return rq;
+}
+
+static void end_two(struct capture_log *const logs[2], size_t size, const char *other)
+{
+	capture_log_stop(logs[0]);
+	capture_log_stop(logs[1]);
+	rig.f = NULL;
+	fake_run();
+	output_log_end(rig.job, "other", NULL, NULL);
+	assert_int_equal(size_of("log"), size);
+	assert_int_equal(size_of("other"), strlen(other));
+	assert_int_equal(rig.gaps, 0);
+}
+
+/* A disk that stands still slows the stream of a log that prints much, for as long as it does, and no other. */
+static void test_slow_disk(void **state)
+{
+	cleanup_free char *line = long_line();
+	struct http_request *rq, *other;
+	struct capture_log *logs[2];
+	size_t lines = 0;
+
+	(void)state;
+	rq = follow_two(logs, &other);
+	for (int i = 0; i < 3; i++) {
+		size_t before = lines;
+
+		while (!rq->paused) {
+			assert_int_equal(bytes_unwritten(rq, line), 0);
+			assert_true(++lines < before + 1000);
+		}
+		assert_in_range(lines - before, 16, 64);
+		assert_int_equal(bytes_unwritten(other, T("02") "one\n"), 0);
+		assert_false(other->paused);
+		assert_true(rq->paused);
+		fake_run();
+		fake_pass(100);
+		assert_false(rq->paused);
+	}
+	assert_int_equal(fake.n_sent, 2);
+	end_two(logs, lines * (LINE - strlen(T("01"))), "one\none\none\n");
+}
+
+/* The same, where no more streams can be slowed: it is ended, and asked for again on a connection of its own. */
+static void test_slow_disk_for_many(void **state)
+{
+	cleanup_free char *line = long_line();
+	struct http_request *rq, *other;
+	struct capture_log *logs[2];
+	size_t len, lines = 0;
+	cleanup_free char *said = NULL;
+
+	(void)state;
+	fake.never_pauses = true;
+	rq = follow_two(logs, &other);
 	while (bytes_unwritten(rq, line) == 0)
 		assert_true(++lines < 1000);
 	assert_in_range(lines, 16, 64);
-	n_sent = fake.n_sent;
 	fake_end(rq, &(struct http_reply){.err = -ENOBUFS});
 	said = diag_text(&len);
 	assert_non_null(strstr(said, "output of pod, container main: the disk does not keep up"));
-	assert_int_equal(bytes_unwritten(fake.requests, T("02") "one\n"), 0);
-	assert_int_equal(bytes_unwritten(fake.requests, T("03") "two\n"), 0);
-	assert_int_equal(fake.n_sent, n_sent); /* it is not asked for what can't be taken */
+	assert_int_equal(bytes_unwritten(other, T("02") "one\n"), 0);
+	assert_int_equal(fake.n_sent, 2); /* it is not asked for what can't be taken */
 	fake_run();
-	assert_int_equal(fake.n_sent, n_sent + 1);
-	rq = fake.requests->next;
+	assert_int_equal(fake.n_sent, 3);
+	rq = other->next;
+	assert_true(rq->call.alone);
 	head(rq);
 	for (size_t i = 0; i < lines; i++)
 		bytes(rq, line);
 	bytes(rq, T("04") "end\n");
-	capture_log_stop(slow);
-	capture_log_stop(other);
-	rig.f = NULL;
-	fake_run();
-	output_log_end(rig.job, "other", NULL, NULL);
-	assert_int_equal(size_of("log"), lines * (LINE - strlen(T("01"))) + strlen("end\n"));
-	assert_int_equal(size_of("other"), strlen("one\ntwo\n"));
-	assert_int_equal(rig.gaps, 0);
-	free(line);
+	end_two(logs, lines * (LINE - strlen(T("01"))) + strlen("end\n"), "one\n");
 }
 
 /* A disk that takes nothing: it is tried again, what came meanwhile is asked for again, and that is said once. */
@@ -942,11 +1057,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_gone_unproven, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_of_reruns, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_after_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_and_complete, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_and_mended, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_disk_for_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_next_run, setup, teardown),

@@ -223,6 +223,16 @@ static void test_uuid(void **state)
 	assert_string_equal(text, "00010203-0405-4607-8809-0a0b0c0d0e0f");
 }
 
+static void test_handle(void **state)
+{
+	(void)state;
+	assert_true(spec_name_is_handle("kxfs://torchx/train-x7k2pd0"));
+	assert_true(spec_name_is_handle("kxfs://torchx/${app_id}"));
+	assert_false(spec_name_is_handle("kubernetes://torchx/${app_id}"));
+	assert_false(spec_name_is_handle("kxfs"));
+	assert_false(spec_name_is_handle(""));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +240,7 @@ int main(void)
 		cmocka_unit_test(test_label),	    cmocka_unit_test(test_file),
 		cmocka_unit_test(test_replica_dir), cmocka_unit_test(test_submits),
 		cmocka_unit_test(test_job),	    cmocka_unit_test(test_uuid),
+		cmocka_unit_test(test_handle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

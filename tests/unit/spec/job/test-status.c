@@ -33,6 +33,7 @@ static struct spec_job *example(void)
 	set(&job->backend, "volcano");
 	set(&job->namespace, "training");
 	set(&job->queue, "research");
+	job->queue_position = 2;
 	set(&job->submitter, "ada@login1");
 	job->state = SPEC_RUNNING;
 	job->max_retries = 3;
@@ -119,6 +120,7 @@ static void test_yaml(void **state)
 		      "backend: volcano\n"
 		      "namespace: training\n"
 		      "queue: research\n"
+		      "queue_position: 2\n"
 		      "submitter: ada@login1\n"
 		      "retries: 0\n"
 		      "max_retries: 3\n"

@@ -17,10 +17,11 @@
 #include "spec/api/event.h"
 #include "spec/kinds/kind.h"
 #include "spec/api/split.h"
-#include "spec/view/watched.h"
+#include "spec/view/kueue.h"
 
 #define WORLD_PODS   64
 #define WORLD_EVENTS 64
+#define WORLD_OTHERS 8	/* jobs beside the one that is looked at */
 #define WORLD_SHOWN  32 /* replicas of a job that are told of */
 #define SECOND	     INT64_C(1000000000)
 
@@ -39,7 +40,13 @@ struct world {
 	struct spec_event_view *events[WORLD_EVENTS];
 	size_t n_events;
 	bool events_known;
-	char told[65536]; /* what changed, one a line */
+	struct spec_kueue_facts kueue; /* its objects are the world's */
+	struct spec_workload_view *workload;
+	struct spec_cluster_queue_view *cluster_queue;
+	/* Of several jobs that were recorded, the one that is looked at; NULL: all of them, since there is one. */
+	const char *only;
+	char others[WORLD_OTHERS][2][128]; /* uids and names of the rest */
+	char told[65536];		   /* what changed, one a line */
 };
 
 /* FMT with ' as ". Static: good until the eighth text after it. */
@@ -77,6 +84,8 @@ static inline void world_clear(struct world *w)
 		spec_event_view_unref(w->events[i]);
 	spec_group_view_free(w->group);
 	spec_queue_view_unref(w->queue);
+	spec_workload_view_free(w->workload);
+	spec_cluster_queue_view_unref(w->cluster_queue);
 	spec_job_unref(w->last);
 	*w = (struct world){.kind = kind};
 }
@@ -118,6 +127,7 @@ static inline void world_look(struct world *w)
 		.events = w->events,
 		.n_events = w->n_events,
 		.events_known = w->events_known,
+		.kueue = w->kueue,
 		.before = w->last,
 	};
 	struct spec_job *job;
@@ -145,6 +155,19 @@ static inline const struct spec_job_view *world_find(void *data, const char *uid
 	return w->job && streq(w->job->meta.uid, uid) ? w->job : NULL;
 }
 
+/* Note another job. */
+static inline void world_other(struct world *w, struct spec_job_view *view)
+{
+	size_t i = 0;
+
+	while (*w->others[i][0] && !streq(w->others[i][0], view->meta.uid))
+		i++;
+	assert_true(i + 1 < WORLD_OTHERS);
+	snprintf(w->others[i][0], sizeof(w->others[i][0]), "%s", view->meta.uid);
+	snprintf(w->others[i][1], sizeof(w->others[i][1]), "%s", view->meta.name);
+	spec_job_view_free(view);
+}
+
 static inline void world_job(struct world *w, const char *json, bool gone)
 {
 	struct spec_job_view *view;
@@ -152,6 +175,10 @@ static inline void world_job(struct world *w, const char *json, bool gone)
 	assert_int_equal(spec_job_view_parse_again(world_kind(w)->reader, json, strlen(json),
 						   world_find, w, &view),
 			 0);
+	if (w->only && !streq(view->meta.name, w->only)) {
+		world_other(w, view);
+		return;
+	}
 	spec_job_view_free(w->job);
 	w->job = view;
 	w->left = gone;
@@ -164,6 +191,10 @@ static inline void world_pod(struct world *w, const char *json, bool gone)
 	size_t i = 0;
 
 	assert_int_equal(spec_pod_view_parse(world_kind(w)->reader, json, strlen(json), &view), 0);
+	if (w->only && !(w->job && streq(view->meta.owner_uid, w->job->meta.uid))) {
+		spec_pod_view_free(view);
+		return;
+	}
 	while (i < w->n_pods && !streq(w->pods[i]->meta.uid, view->meta.uid))
 		i++;
 	assert_true(i < WORLD_PODS);
@@ -216,9 +247,60 @@ static inline void world_queue(struct world *w, const char *json)
 	world_look(w);
 }
 
+/* --- Kueue ----------------------------------------------------------------------------------- */
+
+static inline void world_workload(struct world *w, const char *json, bool gone)
+{
+	struct spec_workload_view *view;
+
+	assert_int_equal(spec_workload_view_parse(json, strlen(json), &view), 0);
+	if (w->only && !(w->job && streq(view->meta.owner_uid, w->job->meta.uid))) {
+		spec_workload_view_free(view);
+		return;
+	}
+	spec_workload_view_free(w->workload);
+	w->workload = view;
+	w->kueue.workload = gone ? NULL : view;
+	w->kueue.preemptor = NULL;
+	for (size_t i = 0; i < WORLD_OTHERS; i++)
+		if (*view->preemptor && streq(w->others[i][0], view->preemptor))
+			w->kueue.preemptor = w->others[i][1];
+	world_look(w);
+}
+
+static inline void world_local_queue(struct world *w, const char *json, bool gone)
+{
+	spec_queue_view_unref(w->queue);
+	assert_int_equal(spec_local_queue_parse(json, strlen(json), &w->queue), 0);
+	if (gone) {
+		spec_queue_view_unref(w->queue);
+		w->queue = NULL;
+	}
+	world_look(w);
+}
+
+/* Not shown before somebody sets kueue.cluster_queue, as where users may not see it. */
+static inline void world_cluster_queue(struct world *w, const char *json, bool gone)
+{
+	bool shown = w->kueue.cluster_queue;
+
+	spec_cluster_queue_view_unref(w->cluster_queue);
+	assert_int_equal(spec_cluster_queue_view_parse(json, strlen(json), &w->cluster_queue), 0);
+	w->kueue.cluster_queue = shown && !gone ? w->cluster_queue : NULL;
+	world_look(w);
+}
+
 /* --- recordings ------------------------------------------------------------------------------ */
 
-enum world_file { WORLD_FILE_JOBS, WORLD_FILE_PODS, WORLD_FILE_GROUPS, WORLD_FILE_EVENTS };
+enum world_file {
+	WORLD_FILE_JOBS,
+	WORLD_FILE_PODS,
+	WORLD_FILE_GROUPS,
+	WORLD_FILE_EVENTS,
+	WORLD_FILE_WORKLOADS,
+	WORLD_FILE_LOCAL_QUEUES,
+	WORLD_FILE_CLUSTER_QUEUES
+};
 
 struct world_change {
 	long version;
@@ -258,23 +340,26 @@ static inline void world_read(struct world_changes *events, const struct spec_ki
 			      const char *scenario, enum world_file which)
 {
 	static const char *const files[] = {
-		[WORLD_FILE_JOBS] = "volcano-jobs.jsonl",
 		[WORLD_FILE_PODS] = "pods.jsonl",
 		[WORLD_FILE_GROUPS] = "podgroups.jsonl",
 		[WORLD_FILE_EVENTS] = "events.jsonl",
+		[WORLD_FILE_WORKLOADS] = "workloads.jsonl",
+		[WORLD_FILE_LOCAL_QUEUES] = "localqueues.jsonl",
+		[WORLD_FILE_CLUSTER_QUEUES] = "clusterqueues.jsonl",
 	};
 	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, true, world_change_add, events);
-	bool wrapped = kind != &spec_volcano && which == WORLD_FILE_JOBS;
-	char path[1024], bytes[777];
+	char path[1024], jobs[64], bytes[777];
 	cleanup_file FILE *f = NULL;
 	size_t n;
 
+	snprintf(jobs, sizeof(jobs), "%s%s.jsonl", kind == &spec_volcano ? "volcano-" : "",
+		 kind->plural);
 	snprintf(path, sizeof(path), TEST_SOURCE "/tests/replay/data/recordings/%s/%s", scenario,
-		 wrapped ? "appwrappers.jsonl" : files[which]);
+		 which == WORLD_FILE_JOBS ? jobs : files[which]);
 	events->file = which;
 	f = fopen(path, "re");
-	/* A gang that never started has no pods. */
-	if (!f && which == WORLD_FILE_PODS) {
+	/* A gang that never started has no pods, and a queue may be missing. */
+	if (!f && (which == WORLD_FILE_PODS || which >= WORLD_FILE_LOCAL_QUEUES)) {
 		spec_split_free(s);
 		return;
 	}
@@ -307,18 +392,28 @@ static inline void world_apply(struct world *w, const struct world_change *c)
 	case WORLD_FILE_EVENTS:
 		world_event(w, c->object);
 		break;
+	case WORLD_FILE_WORKLOADS:
+		world_workload(w, c->object, c->gone);
+		break;
+	case WORLD_FILE_LOCAL_QUEUES:
+		world_local_queue(w, c->object, c->gone);
+		break;
+	case WORLD_FILE_CLUSTER_QUEUES:
+		world_cluster_queue(w, c->object, c->gone);
+		break;
 	}
 }
 
-/* Play the files of a recording up to LAST, in the order in which the server wrote; LOOK after each. */
-static inline void world_play_files(struct world *w, const char *scenario, enum world_file last,
+/* Play files of a recording in the order in which the server wrote; LOOK after each change. */
+static inline void world_play_these(struct world *w, const char *scenario,
+				    const enum world_file *files, size_t n_files,
 				    void (*look)(struct world *w, void *data), void *data)
 {
 	struct world_changes *changes = calloc(1, sizeof(*changes));
 
 	assert_non_null(changes);
-	for (int file = 0; file <= (int)last; file++)
-		world_read(changes, world_kind(w), scenario, (enum world_file)file);
+	for (size_t i = 0; i < n_files; i++)
+		world_read(changes, world_kind(w), scenario, files[i]);
 	qsort(changes->v, changes->n, sizeof(changes->v[0]), world_by_version);
 	for (size_t i = 0; i < changes->n; i++) {
 		world_apply(w, &changes->v[i]);
@@ -327,6 +422,16 @@ static inline void world_play_files(struct world *w, const char *scenario, enum 
 			look(w, data);
 	}
 	free(changes);
+}
+
+/* Play the files of a recording up to LAST. */
+static inline void world_play_files(struct world *w, const char *scenario, enum world_file last,
+				    void (*look)(struct world *w, void *data), void *data)
+{
+	static const enum world_file files[] = {WORLD_FILE_JOBS, WORLD_FILE_PODS, WORLD_FILE_GROUPS,
+						WORLD_FILE_EVENTS};
+
+	world_play_these(w, scenario, files, (size_t)last + 1, look, data);
 }
 
 /* Play a recording, jobs and pods. */

@@ -258,6 +258,25 @@ static void test_end(void **state)
 	world_clear(&w);
 }
 
+/* What is left of a job that has ended is deleted: that is not a job that is being ended. */
+static void test_deleted_after_the_end(void **state)
+{
+	struct world w = {.kind = &spec_appwrapper};
+
+	(void)state;
+	job(&w, "", "'components':[" POD("j-0", "") "]",
+	    "'phase':'Terminating','conditions':[" CONDITION("QuotaReserved", "False", "Succeeded",
+							     "", "20") "]");
+	assert_job(&w, SPEC_SUCCEEDED, false, "Completed", "");
+	assert_int_equal(w.last->finished, 20 * SECOND);
+	world_clear(&w);
+	job(&w, "", "'components':[" POD("j-0", "") "]",
+	    "'phase':'Terminating','conditions':[" CONDITION("QuotaReserved", "True", "Resuming",
+							     "", "20") "]");
+	assert_job(&w, SPEC_RUNNING, false, "", "");
+	world_clear(&w);
+}
+
 /* TorchX's roles, whatever else is inside. */
 static void test_roles(void **state)
 {
@@ -354,9 +373,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_recordings), cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_kueue),	   cmocka_unit_test(test_unhealthy),
-		cmocka_unit_test(test_end),	   cmocka_unit_test(test_roles),
-		cmocka_unit_test(test_hidden),	   cmocka_unit_test(test_tries),
-		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_end),	   cmocka_unit_test(test_deleted_after_the_end),
+		cmocka_unit_test(test_roles),	   cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_tries),	   cmocka_unit_test(test_nonsense),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

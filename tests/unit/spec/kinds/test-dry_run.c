@@ -10,7 +10,8 @@
 
 #include "spec/kinds/dry_run.h"
 
-#define ROLES "roles: [{name: r, image: i, entrypoint: e}]\n"
+#define ROLES1 "roles: [{name: r, image: i, entrypoint: e}]"
+#define ROLES  ROLES1 "\n"
 
 /* The first lines of what is made for BACKEND of TEXT with "-o KEY=VALUE", or the errors. */
 static char *make(const char *backend, const char *text, const char *key, const char *value)
@@ -58,6 +59,16 @@ static void test_source_decides(void **state)
 	assert_made("volcano", "name: a\n" ROLES, "queue", "q", "\n  queue: q\n");
 	assert_made("mcad", "name: a\n" ROLES, NULL, NULL, "\nkind: AppWrapper\n");
 	assert_made("local", "name: a\n" ROLES, NULL, NULL, "\nwork_dir: /w\n");
+	assert_made("local", "name: a\nscheduler_args: {cwd: /x}\n" ROLES, NULL, NULL,
+		    "\nwork_dir: /x\n");
+	assert_made("", "name: a\nscheduler: kubernetes_mcad\n" ROLES, NULL, NULL,
+		    "\nkind: AppWrapper\n");
+	assert_made("", "cfg: {queue: q}\nscheduler: kubernetes\napp: {name: a, " ROLES1 "}\n",
+		    NULL, NULL, "\n  queue: q\n");
+	assert_made("volcano",
+		    "cfg: {queue: q, service_account: null}\nscheduler: kubernetes\n"
+		    "app: {name: a, " ROLES1 "}\nrequest: {}\n",
+		    "service_account", "mine", "\n        serviceAccountName: mine\n");
 	assert_made("mcad", "scheduler: volcano\nname: a\n" ROLES, NULL, NULL,
 		    "a.yaml:1:12: scheduler: is volcano, but jobs are run by mcad here");
 }

@@ -61,6 +61,12 @@ static void test_rules(void **state)
 	check_read(local, NULL, "");
 	check_read(mcad, &spec_mcad, "");
 	check_read(mcad, &spec_appwrapper, "");
+	check_read("name: a\nscheduler: kubernetes_mcad\nroles:\n"
+		   "- {name: r, image: i, entrypoint: e}\n",
+		   &spec_appwrapper, "");
+	check_read("name: a\nscheduler: kubernetes\nroles:\n"
+		   "- {name: r, image: i, entrypoint: e}\n",
+		   &spec_mcad, "2:12: scheduler: is volcano, but jobs are run by mcad here\n");
 	check_read(mcad, &spec_volcano,
 		   "2:12: scheduler: is mcad, but jobs are run by volcano here\n");
 	check_read(local, &spec_mcad, "2:12: scheduler: is local, but jobs are run by mcad here\n");

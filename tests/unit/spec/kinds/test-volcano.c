@@ -49,14 +49,12 @@ static const struct scenario {
 	 "RUNNING trainer-0=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING/3/Error\n"
 	 "RUNNING trainer-0=FAILED/3/Error\n"
-	 "RUNNING trainer-0=PENDING/3/Error\n"
-	 "RUNNING trainer-0=PENDING/attempt 1\n"
+	 "PENDING trainer-0=PENDING/3/Error\n"
 	 "PENDING trainer-0=PENDING/attempt 1\n"
 	 "PENDING trainer-0=RUNNING/attempt 1\n"
 	 "RUNNING trainer-0=RUNNING/attempt 1\n"
 	 "RUNNING trainer-0=RUNNING/3/Error/attempt 1\n"
 	 "RUNNING trainer-0=FAILED/3/Error/attempt 1\n"
-	 "RUNNING trainer-0=PENDING/3/Error/attempt 1\n"
 	 "FAILED trainer-0=FAILED/3/Error/attempt 1\n",
 	 "Error", "trainer-0: exit code 3"},
 	{"suspend_resume",
@@ -64,8 +62,7 @@ static const struct scenario {
 	 "PENDING trainer-0=PENDING\n"
 	 "PENDING trainer-0=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING\n"
-	 "RUNNING trainer-0=PENDING/0/Restarting\n"
-	 "RUNNING trainer-0=PENDING/attempt 1\n"
+	 "PENDING trainer-0=PENDING/0/Restarting\n"
 	 "PENDING trainer-0=PENDING/attempt 1\n"
 	 "PENDING trainer-0=RUNNING/attempt 1\n"
 	 "RUNNING trainer-0=RUNNING/attempt 1\n"

@@ -334,7 +334,7 @@ static void test_phases(void **state)
 		{"", SPEC_SUBMITTED, false, ""},
 		{"Pending", SPEC_PENDING, false, ""},
 		{"Running", SPEC_RUNNING, false, ""},
-		{"Restarting", SPEC_RUNNING, false, ""},
+		{"Restarting", SPEC_PENDING, false, ""},
 		{"Completing", SPEC_RUNNING, false, ""},
 		{"Terminating", SPEC_RUNNING, false, ""},
 		{"Aborting", SPEC_RUNNING, false, ""},
@@ -651,10 +651,45 @@ static void test_notes(void **state)
 	assert_true(w.last->has_appdef);
 	assert_true(w.last->own);
 	assert_int_equal(w.last->retries, 1);
-	assert_int_equal(w.last->max_retries, 2);
+	assert_int_equal(w.last->max_retries, 1);
 	assert_string_equal(w.last->backend, "volcano");
 	assert_string_equal(w.last->namespace, "ns");
 	world_clear(&w);
+}
+
+/* Volcano counts attempts, and counts one more when it gives up. */
+static void test_retries(void **state)
+{
+	static const struct {
+		const char *policies;
+		int attempts, count;
+		unsigned retries, max_retries;
+	} table[] = {
+		{"", 0, 0, 0, 0},
+		{"", 3, 0, 0, 0}, /* the webhook's default */
+		{"", 2, 1, 1, 1},
+		{"{'event':'PodFailed','action':'RestartJob'}", 3, 1, 1, 2},
+		{"{'event':'PodFailed','action':'RestartTask'}", 3, 2, 2, 2},
+		{"{'event':'PodFailed','action':'RestartTask'}", 3, 3, 2, 2},
+		{"{'event':'PodFailed','action':'RestartJob'}", 1, 1, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {0};
+		const char *text = json("{'metadata':{'name':'j','uid':'u','generation':1},'spec':{"
+					"'tasks':[],'policies':[%s],'maxRetry':%d},'status':{"
+					"'retryCount':%d}}",
+					table[i].policies, table[i].attempts, table[i].count);
+
+		/* The second time, what follows from the spec is copied. */
+		for (int k = 0; k < 2; k++) {
+			world_job(&w, text, false);
+			assert_int_equal(w.last->retries, table[i].retries);
+			assert_int_equal(w.last->max_retries, table[i].max_retries);
+		}
+		world_clear(&w);
+	}
 }
 
 /* A spec is read again when the server says that it has changed, and only then. */
@@ -714,8 +749,8 @@ int main(void)
 		cmocka_unit_test(test_vanished),	 cmocka_unit_test(test_end_of_replica),
 		cmocka_unit_test(test_end_of_job_first), cmocka_unit_test(test_changed),
 		cmocka_unit_test(test_not_an_object),	 cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_reruns),		 cmocka_unit_test(test_generation),
-		cmocka_unit_test(test_long_texts),
+		cmocka_unit_test(test_retries),		 cmocka_unit_test(test_reruns),
+		cmocka_unit_test(test_generation),	 cmocka_unit_test(test_long_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

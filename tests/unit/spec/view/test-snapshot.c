@@ -42,7 +42,7 @@ static void read_status(struct json_object *object, struct spec_job_view *v)
 
 static void read_pod(struct json_object *object, struct spec_pod_view *v)
 {
-	spec_set(&v->task, spec_read_text(object, "task"));
+	spec_set(&v->task, spec_read_text(spec_view_labels(object), "task"));
 	spec_set(&v->main, spec_pod_choose_main(object, ""));
 }
 
@@ -107,7 +107,7 @@ static void add_pod(struct cluster *c, const char *task, const char *phase, int 
 				  "\"1970-01-01T00:00:02Z\"}}",
 				  code, code ? "Error" : "Completed");
 	cleanup_free char *json = text_print(
-		"{\"metadata\":{\"name\":\"p-%s\",\"uid\":\"u-%s\"},\"task\":\"%s\",\"spec\":{"
+		"{\"metadata\":{\"name\":\"p-%s\",\"uid\":\"u-%s\",\"labels\":{\"task\":\"%s\"}},\"spec\":{"
 		"\"containers\":[{\"name\":\"main\"}]},\"status\":{\"phase\":\"%s\","
 		"\"containerStatuses\":[{\"name\":\"main\",\"state\":%s}]}}",
 		task, task, task, phase, state);

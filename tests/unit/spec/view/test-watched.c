@@ -84,7 +84,7 @@ static void test_queue(void **state)
 	(void)state;
 	assert_int_equal(spec_queue_view_parse(json, strlen(json), &v), 0);
 	assert_true(spec_queue_view_same(v, v));
-	spec_queue_view_text(v, 3, 2, &text, &len);
+	spec_queue_view_text(v, NULL, 3, 2, &text, &len);
 	assert_string_equal(text, "name: q\nstate: Open\nweight: 1\ncapability:\n  cpu: \"4\"\n"
 				  "allocated:\n  cpu: 1500m\n  memory: \"0\"\nreserved: {}\n"
 				  "pending: 3\nrunning: 2\n");

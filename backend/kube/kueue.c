@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One automaton finds out whether there is a Kueue:
+ *
+ *	state   | what is under way          | what ends it              | next
+ *	UNASKED | nothing                    | kueue_start               | ASKING
+ *	ASKING  | a look at Kueue's group    | the group                 | SERVED
+ *	        |                            | there is none             | ABSENT
+ *	        |                            | a failure                 | WAITING
+ *	WAITING | a timer                    | it fires                  | ASKING
+ *	SERVED  | what follows               |                           |
+ *	ABSENT  | nothing                    |                           |
+ *
+ * Places: a LocalQueue is wanted for a while after somebody has read. The queues that are wanted are asked for one after
+ * the other, each no more often than every ASK_MS; when the last reader has gone, the places are forgotten, since old
+ * ones would be wrong. Before the first, the server is asked in which version it has the visibility API.
+ */
+#include "backend/kube/kueue.h"
+
+#include <utlist.h>
+
+#include "backend/base/lock.h"
+#include "backend/base/print.h"
+#include "backend/kube/requests.h"
+#include "spec/api/refusal.h"
+#include "spec/base/mem.h"
+#include "spec/base/url.h"
+
+#define DEADLINE_MS  15000
+#define GROUP_MAX    (64u << 10) /* bytes of the description of a group */
+#define PLACES_MAX   1000	 /* jobs of a queue whose places are asked for */
+#define SUMMARY_MAX  (2u << 20)	 /* bytes of their places */
+#define QUEUES_MAX   64		 /* queues that are wanted at one time; more are not asked for */
+#define ASK_MS	     5000	 /* a queue is asked for so often */
+#define WANTED_MS    30000	 /* so long after somebody has read */
+#define AGAIN_MS     60000	 /* until a failure is tried again */
+#define FORBIDDEN_MS 300000	 /* until what is forbidden is */
+
+static const char resource[] = "localqueues/pendingworkloads." SPEC_KUEUE_VISIBILITY;
+
+struct wanted {
+	char *name;
+	uint64_t read;	/* when somebody has, loop_now_ms */
+	uint64_t asked; /* 0: never */
+	struct wanted *prev, *next;
+};
+
+struct kueue {
+	struct kueue_config config;
+	enum { UNASKED, ASKING, WAITING, SERVED, ABSENT } state;
+	struct loop_timer *retry;     /* in WAITING */
+	struct http_request *request; /* the only one that is under way */
+	struct loop_timer *timer;     /* until the next place is asked for */
+	char *asked;		      /* the queue that REQUEST is about */
+	const char *visibility;	      /* version of that API; NULL: not known */
+	uint64_t not_before;	      /* no place is asked for until then */
+	bool stopped;
+	struct lock lock; /* for all below */
+	const char *version;
+	struct wanted *queues;
+	size_t n_queues;
+	bool posted;
+	char *refused; /* why places are refused; NULL: they are not */
+};
+
+static void next_place(struct kueue *k);
+
+static void send_get(struct kueue *k, const char *path, size_t max_body,
+		     void (*done)(void *data, const struct http_reply *reply))
+{
+	const struct http_call call = {
+		.method = HTTP_GET,
+		.path = path,
+		.deadline_ms = DEADLINE_MS,
+		.max_body = max_body,
+		.done = done,
+		.data = k,
+	};
+
+	k->request = http_send(k->config.http, &call);
+}
+
+/* --- is there a Kueue? --- */
+
+static void look(void *data);
+
+static void on_group(void *data, const struct http_reply *reply)
+{
+	struct kueue *k = data;
+	const char *version = NULL;
+	bool answered = !reply->err && (reply->status == 404 || reply->status == 403);
+
+	k->request = NULL;
+	if (!reply->err && reply->status / 100 == 2) {
+		answered = true;
+		version = spec_kueue_version(reply->body, reply->len);
+	}
+	k->state = version ? SERVED : answered ? ABSENT : WAITING;
+	if (k->state == WAITING)
+		k->retry = loop_timer_new(k->config.loop, AGAIN_MS, 0, look, k);
+	if (!version)
+		return;
+	{
+		lock_scope(&k->lock);
+		k->version = version;
+	}
+	k->config.served(k->config.data, version);
+}
+
+static void look(void *data)
+{
+	struct kueue *k = data;
+
+	loop_timer_free(take_ptr(k->retry));
+	k->state = ASKING;
+	send_get(k, "/apis/" SPEC_KUEUE_GROUP, GROUP_MAX, on_group);
+}
+
+void kueue_start(struct kueue *k)
+{
+	if (k->state == UNASKED && !k->stopped)
+		look(k);
+}
+
+/* --- places --- */
+
+static void wanted_free(struct kueue *k, struct wanted *q)
+{
+	DL_DELETE(k->queues, q);
+	k->n_queues--;
+	free(q->name);
+	free(q);
+}
+
+/* The queue NAME, or NULL. The lock is held. */
+static struct wanted *find_wanted(struct kueue *k, const char *name)
+{
+	struct wanted *q;
+
+	DL_FOREACH(k->queues, q)
+		if (streq(q->name, name))
+			return q;
+	return NULL;
+}
+
+/* Why the server refuses the places; NULL: it does not. */
+static void set_refused(struct kueue *k, char *text)
+{
+	lock_scope(&k->lock);
+	free(k->refused);
+	k->refused = text;
+}
+
+/* No places could be had: none are known now, and they are asked for again after a while. */
+static void places_failed(struct kueue *k, const struct http_reply *reply)
+{
+	const struct spec_asked asked = {.verb = "get",
+					 .resource = resource,
+					 .namespace = k->config.namespace,
+					 .name = ""};
+	char *text = NULL;
+	bool forbidden = !reply->err && reply->status == 403;
+
+	if (k->asked)
+		world_set_places(k->config.world, k->asked, NULL, 0);
+	if (forbidden)
+		request_refusal(reply, &asked, &text);
+	set_refused(k, text);
+	k->not_before = loop_now_ms() + (forbidden ? FORBIDDEN_MS : AGAIN_MS);
+}
+
+static void on_places(void *data, const struct http_reply *reply)
+{
+	struct kueue *k = data;
+	struct spec_place *v cleanup_free = NULL;
+	size_t n = 0;
+
+	k->request = NULL;
+	if (!reply->err && reply->status / 100 == 2 &&
+	    spec_places_parse(reply->body, reply->len, &v, &n) == 0) {
+		set_refused(k, NULL);
+		world_set_places(k->config.world, k->asked, v, n);
+	} else if (!reply->err && reply->status == 404) {
+		/* There is no such queue, or its ClusterQueue is missing: nobody has a place in it. */
+		world_set_places(k->config.world, k->asked, NULL, 0);
+	} else {
+		places_failed(k, reply);
+	}
+	free(take_ptr(k->asked));
+	next_place(k);
+}
+
+static void on_visibility(void *data, const struct http_reply *reply)
+{
+	struct kueue *k = data;
+
+	k->request = NULL;
+	if (!reply->err && reply->status / 100 == 2)
+		k->visibility = spec_kueue_visibility_version(reply->body, reply->len);
+	if (!k->visibility)
+		places_failed(k, reply);
+	next_place(k);
+}
+
+static void ask_place(struct kueue *k, char *name)
+{
+	cleanup_free char *escaped = spec_url_escape(name);
+	cleanup_free char *path =
+		text_print("/apis/%s/namespaces/%s/localqueues/%s/pendingworkloads"
+			   "?limit=%d&offset=0",
+			   k->visibility, k->config.namespace, escaped, PLACES_MAX);
+
+	k->asked = name;
+	send_get(k, path, SUMMARY_MAX, on_places);
+}
+
+/* Forget a queue of which nobody has read for long. *RET_NAME, malloc'ed; NULL: there is none. The lock is held. */
+static char *drop_unwanted(struct kueue *k, uint64_t now)
+{
+	struct wanted *q;
+
+	DL_FOREACH(k->queues, q) {
+		if (now - q->read >= WANTED_MS) {
+			char *name = text_copy(q->name);
+
+			wanted_free(k, q);
+			return name;
+		}
+	}
+	return NULL;
+}
+
+static void forget_unwanted(struct kueue *k, uint64_t now)
+{
+	char *name;
+
+	do {
+		{
+			lock_scope(&k->lock);
+			name = drop_unwanted(k, now);
+		}
+		if (name)
+			world_set_places(k->config.world, name, NULL, 0);
+		free(name);
+	} while (name);
+}
+
+/*
+ * The queue to be asked for now, malloc'ed; NULL: there is none. *RET_WAIT is how long (ms) until there is one, or
+ * one is to be forgotten; 0: never.
+ */
+static char *due_place(struct kueue *k, uint64_t now, uint64_t *ret_wait)
+{
+	struct wanted *q, *due = NULL;
+	uint64_t first = 0;
+	lock_scope(&k->lock);
+
+	DL_FOREACH(k->queues, q) {
+		uint64_t at = q->asked ? q->asked + ASK_MS : now;
+
+		at = max_of(at, k->not_before);
+		if (at <= now && (!due || q->asked < due->asked))
+			due = q;
+		at = min_of(at, q->read + WANTED_MS);
+		first = first ? min_of(first, at) : at;
+	}
+	*ret_wait = due || !first ? 0 : max_of(first, now + 1) - now;
+	if (!due)
+		return NULL;
+	if (k->visibility)
+		due->asked = now;
+	return text_copy(due->name);
+}
+
+static void on_timer(void *data)
+{
+	next_place(data);
+}
+
+static void next_place(struct kueue *k)
+{
+	uint64_t now = loop_now_ms(), wait;
+	char *name;
+
+	if (k->request || k->stopped || k->state != SERVED)
+		return;
+	loop_timer_free(take_ptr(k->timer));
+	forget_unwanted(k, now);
+	name = due_place(k, now, &wait);
+	if (name && k->visibility) {
+		ask_place(k, name);
+		return;
+	}
+	if (name)
+		send_get(k, "/apis/" SPEC_KUEUE_VISIBILITY, GROUP_MAX, on_visibility);
+	else if (wait)
+		k->timer = loop_timer_new(k->config.loop, (unsigned)wait, 0, on_timer, k);
+	free(name);
+}
+
+static void on_wanted(void *data)
+{
+	struct kueue *k = data;
+
+	{
+		lock_scope(&k->lock);
+		k->posted = false;
+	}
+	next_place(k);
+}
+
+void kueue_wanted(struct kueue *k, const char *name)
+{
+	bool post = false;
+
+	{
+		struct wanted *q;
+		lock_scope(&k->lock);
+
+		if (!k->version)
+			return;
+		q = find_wanted(k, name);
+		if (!q && k->n_queues < QUEUES_MAX) {
+			q = new0(struct wanted);
+			q->name = text_copy(name);
+			DL_APPEND(k->queues, q);
+			k->n_queues++;
+			post = !k->posted;
+			k->posted |= post;
+		}
+		if (q)
+			q->read = loop_now_ms();
+	}
+	/* A queue that is known already has its timer. */
+	if (post)
+		loop_post(k->config.loop, on_wanted, k);
+}
+
+/* --- life --- */
+
+struct kueue *kueue_new(const struct kueue_config *config)
+{
+	struct kueue *k = new0(struct kueue);
+
+	k->config = *config;
+	k->lock = (struct lock)LOCK_INIT;
+	return k;
+}
+
+void kueue_stop(struct kueue *k)
+{
+	k->stopped = true;
+	loop_timer_free(take_ptr(k->retry));
+	loop_timer_free(take_ptr(k->timer));
+	if (k->request)
+		http_cancel(take_ptr(k->request));
+}
+
+void kueue_free(struct kueue *k)
+{
+	if (!k)
+		return;
+	while (k->queues)
+		wanted_free(k, k->queues);
+	free(k->asked);
+	free(k->refused);
+	free(k);
+}
+
+/* --- what .kxfs/info says --- */
+
+void kueue_info(struct kueue *k, FILE *out)
+{
+	const char *version;
+
+	{
+		lock_scope(&k->lock);
+		version = k->version;
+	}
+	fprintf(out, "kueue: %s\n", version ? version : "null");
+}
+
+void kueue_refused(struct kueue *k, struct watches_refused *list)
+{
+	cleanup_free char *answer = NULL;
+
+	{
+		lock_scope(&k->lock);
+		answer = k->refused ? text_copy(k->refused) : NULL;
+	}
+	if (answer)
+		watches_print_refused(
+			list, "get", resource,
+			"status has no queue_position: nobody is told how many jobs are "
+			"before it",
+			answer);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* A table of few places; a text goes into the one that its snapshot and its function lead to. */
+#include "fs/tree/rendered.h"
+
+#include "spec/base/mem.h"
+
+/* Enough for who watches some jobs; the snapshots that they hold are few. */
+#define PLACES 16
+/* A larger text is not kept: rendering it takes its time anyway. */
+#define KEPT_MAX (64u << 10)
+
+struct rendered {
+	struct {
+		const struct spec_job
+			*job; /* a reference, so no other has its address; NULL: empty */
+		rendered_fn fn;
+		char *text;
+		size_t len;
+	} places[PLACES];
+};
+
+struct rendered *rendered_new(void)
+{
+	return new0(struct rendered);
+}
+
+void rendered_free(struct rendered *r)
+{
+	for (size_t i = 0; r && i < PLACES; i++) {
+		spec_job_unref(r->places[i].job);
+		free(r->places[i].text);
+	}
+	free(r);
+}
+
+static size_t place_of(const struct spec_job *job, rendered_fn fn)
+{
+	return ((uintptr_t)job / 64 + (uintptr_t)fn / 16) % PLACES;
+}
+
+void rendered_text(struct rendered *r, const struct spec_job *job, rendered_fn fn, char **ret,
+		   size_t *ret_len)
+{
+	size_t i = place_of(job, fn);
+
+	if (r->places[i].job != job || r->places[i].fn != fn) {
+		fn(job, ret, ret_len);
+		if (*ret_len > KEPT_MAX)
+			return;
+		spec_job_unref(r->places[i].job);
+		free(r->places[i].text);
+		r->places[i].job = spec_job_ref(job);
+		r->places[i].fn = fn;
+		r->places[i].text = mem_copy(*ret, *ret_len);
+		r->places[i].len = *ret_len;
+		return;
+	}
+	*ret = mem_copy(r->places[i].text, r->places[i].len);
+	*ret_len = r->places[i].len;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Documents that hold an AppDef: the AppDef itself, or what `torchx run --dryrun --json` prints, a map of "app" (the
+ * AppDef), "scheduler", "cfg" (its run options, null where none is given) and "request", what TorchX would have sent.
+ * The latter is made into the former. TorchX promises that keys are only ever added, so that others are no error.
+ */
+#include "spec/app/app.h"
+
+#include "spec/base/mem.h"
+#include "spec/yaml/yaml.h"
+
+/* The index of the value of KEY in MAP; 0: it has none. */
+static size_t find(const struct spec_yaml *map, const char *key)
+{
+	for (size_t i = 0; i < map->n; i += 2) {
+		if (streq(map->v[i]->text, key))
+			return i + 1;
+	}
+	return 0;
+}
+
+static bool is_dry_run(const struct spec_yaml *root)
+{
+	const struct spec_yaml *app =
+		root->type == SPEC_YAML_MAP ? spec_yaml_get(root, "app") : NULL;
+
+	return app && app->type == SPEC_YAML_MAP && !find(root, "roles") &&
+	       !find(root, "apiVersion") && !find(app, "scheduler") && !find(app, "scheduler_args");
+}
+
+/* Move the entry of FROM whose value is at I to the map TO, where its key is KEY. */
+static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const char *key)
+{
+	to->v = mem_grow(to->v, to->n + 2, sizeof(*to->v));
+	to->v[to->n++] = take_ptr(from->v[i - 1]);
+	to->v[to->n++] = take_ptr(from->v[i]);
+	free(to->v[to->n - 2]->text);
+	to->v[to->n - 2]->text = text_copy(key);
+	to->v[to->n - 2]->len = strlen(key);
+}
+
+/* Take the entries of MAP away whose value is null. */
+static void drop_nulls(struct spec_yaml *map)
+{
+	size_t n = 0;
+
+	if (map->type != SPEC_YAML_MAP)
+		return;
+	for (size_t i = 0; i < map->n; i += 2) {
+		if (spec_yaml_is_null(map->v[i + 1])) {
+			spec_yaml_free(map->v[i]);
+			spec_yaml_free(map->v[i + 1]);
+			continue;
+		}
+		map->v[n++] = map->v[i];
+		map->v[n++] = map->v[i + 1];
+	}
+	map->n = n;
+}
+
+/* The AppDef of ROOT, which is taken over. */
+static struct spec_yaml *unwrap(struct spec_yaml *root)
+{
+	size_t scheduler = find(root, "scheduler"), cfg = find(root, "cfg");
+	struct spec_yaml *app = take_ptr(root->v[find(root, "app")]);
+
+	if (scheduler)
+		move(root, scheduler, app, "scheduler");
+	if (cfg) {
+		drop_nulls(root->v[cfg]);
+		move(root, cfg, app, "scheduler_args");
+	}
+	spec_yaml_free(root);
+	return app;
+}
+
+int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
+{
+	int err = spec_yaml_parse(text, len, ret, e);
+
+	if (*ret && is_dry_run(*ret))
+		*ret = unwrap(*ret);
+	return err;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* ctl on JobSets: spec.suspend. */
+#include "spec/kinds/kind.h"
+#include "spec/kinds/suspend.h"
+
+static int request(const struct spec_control_asked *asked, struct spec_control_request *ret)
+{
+	return suspend_request("jobset.x-k8s.io/v1alpha2", "jobsets", "jobsets.jobset.x-k8s.io",
+			       asked, ret);
+}
+
+const struct spec_control spec_jobset_control = {
+	.known = SUSPEND_KNOWN,
+	.actions = suspend_actions,
+	.refusal = suspend_refusal,
+	.request = request,
+	.outcome = suspend_outcome,
+};

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JobSet v1alpha2: a replicated job for each role, which is one Indexed Job whose completions are the replicas. All
+ * pods of a role are made from one template, so the object does not grow with their number. What differs between
+ * replicas is their index, which the cluster puts into a variable; where a macro names the replica, that variable
+ * stands.
+ */
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+#include "spec/kinds/jobset/names.h"
+#include "spec/kinds/pod.h"
+#include "spec/view/kueue.h"
+
+#define RESERVED_MILLICPU 100
+#define RESERVED_MEMORY	  1024 /* MB */
+#define POD_SUFFIX	  6 /* "-x7k2p", which the Job controller puts behind the names of pods */
+#define INDEX		  "JOB_COMPLETION_INDEX"
+
+static const struct spec_option options[] = {
+	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "queue of Kueue that jobs wait in"},
+	{.name = "priority_class",
+	 .type = SPEC_OPTION_NAME,
+	 .help = "priority class of Kueue's workload"},
+	{.name = "service_account",
+	 .type = SPEC_OPTION_NAME,
+	 .help = "service account of the pods"},
+	{.name = "image_repo", .help = "repository of local images (sha256:...)"},
+	{.name = "image_secret", .type = SPEC_OPTION_NAME, .help = "secret to pull images with"},
+	{.name = "no_annotations",
+	 .type = SPEC_OPTION_BOOL,
+	 .help = "leave the annotations kxfs/... out"},
+	{0},
+};
+
+struct jobset {
+	struct spec_build *build;
+	struct spec_pods pods;
+	struct json_object *jobs; /* the replicated ones */
+	char *rank0_host;
+};
+
+static void jobset_clear(struct jobset *j)
+{
+	spec_pods_clear(&j->pods);
+	json_object_put(j->jobs);
+	free(j->rank0_host);
+}
+
+static size_t digits(size_t n)
+{
+	return n < 10 ? 1 : 1 + digits(n / 10);
+}
+
+/* APP-SUFFIX-ROLE-0-K-xxxxx: JobSet's webhook refuses a job of which a pod's name would be longer than a label. */
+static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
+{
+	(void)last;
+	return app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + role + strlen("-0-") + digits(k) + POD_SUFFIX;
+}
+
+/* The variable that holds a pod's index, from where the Job controller writes it. */
+static struct json_object *index_variable(void)
+{
+	return spec_tree_parse(
+		"{\"name\": \"" INDEX "\", \"valueFrom\": {\"fieldRef\": {\"fieldPath\": "
+		"\"metadata.annotations['batch.kubernetes.io/job-completion-index']\"}}}");
+}
+
+static void start(struct jobset *j)
+{
+	struct spec_build *b = j->build;
+	struct spec_pods *p = &j->pods;
+	char *first cleanup_free = spec_name_norm(b->app->roles[0].name);
+
+	/* Name of a pod's host, and the subdomain, which JobSet calls after the job. */
+	j->rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
+	p->build = b;
+	p->app_name = b->app->name;
+	p->rank0_env = "TORCHX_RANK0_HOST";
+	p->rank0_host = j->rank0_host;
+	p->replica_id = "$(" INDEX ")";
+	p->number = index_variable();
+	p->reserved_cpu = RESERVED_MILLICPU;
+	p->reserved_memory = RESERVED_MEMORY;
+	p->efa = -1;
+	j->jobs = spec_tree_list(b->app->n_roles);
+	spec_pods_init(p);
+}
+
+static int check_retries(struct jobset *j, size_t index)
+{
+	const struct spec_role *role = &j->build->app->roles[index];
+	char path[64];
+
+	if (role->max_retries <= 0 || role->retry_policy == SPEC_RETRY_APPLICATION ||
+	    role->retry_policy == SPEC_RETRY_REPLICA)
+		return 0;
+	snprintf(path, sizeof(path), "roles[%zu].retry_policy", index);
+	return spec_build_refuse(
+		j->build, path, "JobSet can't do %s: use APPLICATION or REPLICA, or max_retries: 0",
+		spec_retry_name(role->retry_policy));
+}
+
+/* How often all of the job is made anew: the least that a role allows. A role that retries its replicas allows none. */
+static int64_t restarts_of(const struct spec_app *app)
+{
+	int64_t least = INT32_MAX;
+
+	for (size_t i = 0; i < app->n_roles; i++) {
+		const struct spec_role *role = &app->roles[i];
+
+		least = min_of(least, role->retry_policy == SPEC_RETRY_APPLICATION
+					      ? (int64_t)role->max_retries
+					      : 0);
+	}
+	return max_of(least, INT64_C(0));
+}
+
+/* The first replica that has failed for good ends its job, and with it the JobSet, or the attempt. */
+static void put_retries(struct json_object *spec, const struct spec_role *role)
+{
+	if (role->retry_policy == SPEC_RETRY_REPLICA && role->max_retries > 0) {
+		spec_tree_number(spec, "backoffLimitPerIndex", role->max_retries);
+		spec_tree_number(spec, "maxFailedIndexes", 0);
+	} else {
+		spec_tree_number(spec, "backoffLimit", 0);
+	}
+}
+
+static void add_secret(struct jobset *j, struct spec_pod_role *r)
+{
+	const char *secret = spec_options_text(j->build->options, "image_secret");
+	struct json_object *reference, *list;
+
+	if (!secret)
+		return;
+	reference = spec_tree_map();
+	list = spec_tree_list(1);
+	spec_tree_text(reference, "name", secret);
+	spec_tree_append(list, reference);
+	spec_tree_add(r->spec, "imagePullSecrets", list);
+}
+
+static struct json_object *make_job(struct spec_pod_role *r)
+{
+	char *name cleanup_free = spec_name_norm(r->role->name);
+	struct json_object *pod = spec_pod_make(r, 0, name), *spec, *template, *ret;
+
+	if (!pod)
+		return NULL;
+	spec = spec_tree_map();
+	spec_tree_text(spec, "completionMode", "Indexed");
+	spec_tree_number(spec, "completions", r->role->num_replicas);
+	spec_tree_number(spec, "parallelism", r->role->num_replicas);
+	put_retries(spec, r->role);
+	spec_tree_add(spec, "template", pod);
+	template = spec_tree_map();
+	spec_tree_add(template, "spec", spec);
+	ret = spec_tree_map();
+	spec_tree_text(ret, "name", name);
+	spec_tree_number(ret, "replicas", 1);
+	spec_tree_add(ret, "template", template);
+	return ret;
+}
+
+static int add_job(struct jobset *j, size_t index)
+{
+	struct spec_pod_role r cleanup(spec_pod_role_clear);
+	int err = spec_pod_role_init(&r, &j->pods, index);
+	struct json_object *job;
+
+	if (err)
+		return err;
+	add_secret(j, &r);
+	job = make_job(&r);
+	if (!job)
+		return j->build->errors->err;
+	spec_tree_append(j->jobs, job);
+	return 0;
+}
+
+static void put_label(struct json_object *labels, const char *key, const char *value)
+{
+	if (value && *value)
+		spec_tree_set(labels, key, spec_tree_string(value));
+}
+
+static struct json_object *make_object(struct jobset *j)
+{
+	struct spec_build *b = j->build;
+	struct json_object *ret = spec_tree_map(), *metadata = spec_tree_map(),
+			   *spec = spec_tree_map(), *policy = spec_tree_map();
+	struct json_object *labels = spec_pods_object_labels(&j->pods);
+
+	put_label(labels, SPEC_KUEUE_QUEUE, spec_options_text(b->options, "queue"));
+	put_label(labels, JOBSET_PRIORITY, spec_options_text(b->options, "priority_class"));
+	spec_tree_text(ret, "apiVersion", b->kind->api_version);
+	spec_tree_text(ret, "kind", b->kind->kind);
+	spec_tree_text(metadata, "name", b->id);
+	spec_tree_text(metadata, "namespace", b->identity->namespace);
+	spec_tree_add(metadata, "labels", labels);
+	spec_tree_add(ret, "metadata", metadata);
+	spec_tree_number(policy, "maxRestarts", restarts_of(b->app));
+	spec_tree_add(spec, "failurePolicy", policy);
+	/* Replicas find each other before they are ready. */
+	spec_tree_add(spec, "network",
+		      spec_tree_parse("{\"enableDNSHostnames\": true,"
+				      " \"publishNotReadyAddresses\": true}"));
+	spec_tree_add(spec, "replicatedJobs", json_object_get(j->jobs));
+	spec_tree_add(ret, "spec", spec);
+	return ret;
+}
+
+static int jobset_build(struct spec_build *b)
+{
+	struct jobset j cleanup(jobset_clear) = {.build = b};
+	int ret = spec_build_name(b, "JobSet");
+
+	start(&j);
+	for (size_t i = 0; i < b->app->n_roles; i++) {
+		int err = check_retries(&j, i);
+		int err2 = add_job(&j, i);
+
+		ret = ret ? ret : err ? err : err2;
+	}
+	if (ret)
+		return ret;
+	b->object = make_object(&j);
+	return 0;
+}
+
+const struct spec_kind spec_jobset = {
+	.name = "jobset",
+	.scheduler = "jobset",
+	.api_version = "jobset.x-k8s.io/v1alpha2",
+	.kind = "JobSet",
+	.plural = "jobsets",
+	.pod_selector = JOBSET_LABEL "jobset-name",
+	.in_kueue = true,
+	.one_template = true,
+	.options = options,
+	.pod_name_len = pod_name_len,
+	.build = jobset_build,
+	.reader = &spec_jobset_reader,
+	.control = &spec_jobset_control,
+};

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JobSets, whoever made them, and the pods of their Jobs. A JobSet has no phase of its own but conditions, of which a
+ * phase is made here. Each of its Jobs is a task; a replicated job that has one Job gives it its name, one that has
+ * several NAME.INDEX. A pod's controller is its Job, so the JobSet that it belongs to is read from its labels.
+ */
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/kinds/jobset/names.h"
+#include "spec/kinds/kind.h"
+#include "spec/view/kueue.h"
+#include "spec/view/reader.h"
+
+static const struct spec_phase phases[] = {
+	{.name = "Suspended",
+	 .state = SPEC_CANCELLED,
+	 .ending = true,
+	 .suspended = true,
+	 .asked = true},
+	{.name = "Suspended", .state = SPEC_PENDING},
+	{.name = "Running", .state = SPEC_RUNNING, .by_pods = true},
+	{.name = "Completed", .state = SPEC_SUCCEEDED, .ending = true},
+	{.name = "Failed", .state = SPEC_FAILED, .ending = true},
+	{0},
+};
+
+/* --- what follows from the spec --------------------------------------------------------------- */
+
+/* The name of Job INDEX of the COUNT of the replicated job NAME. */
+static void name_task(const char *name, int index, int count, char *ret, size_t size)
+{
+	if (count == 1)
+		snprintf(ret, size, "%s", name);
+	else
+		snprintf(ret, size, "%s.%d", name, index);
+}
+
+static unsigned pods_of(struct json_object *job)
+{
+	int n = spec_read_int(job, "completions", -1);
+
+	return (unsigned)(n >= 0 ? n : spec_read_int(job, "parallelism", 1));
+}
+
+static struct json_object *job_spec(struct json_object *replicated)
+{
+	return spec_read_map(spec_read_map(replicated, "template"), "spec");
+}
+
+/* The tasks of a replicated job, appended to the N of TASKS, which has room for MAX. Returns how many there are now. */
+static size_t read_tasks(struct json_object *replicated, struct spec_task_source *tasks, size_t n,
+			 size_t max)
+{
+	const char *name = spec_read_text(replicated, "name");
+	int count = spec_read_int(replicated, "replicas", 1);
+	unsigned pods = pods_of(job_spec(replicated));
+
+	for (int i = 0; i < count && n < max; i++, n++) {
+		name_task(name, i, count, tasks[n].key, sizeof(tasks[n].key));
+		tasks[n].name = tasks[n].key;
+		tasks[n].role = "";
+		tasks[n].replicas = tasks[n].minimum = pods;
+	}
+	return n;
+}
+
+/* How many Jobs there are in LIST, in all. */
+static size_t count_jobs(struct json_object *list)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		sum += (size_t)spec_read_int(spec_read_at(list, i), "replicas", 1);
+	return sum;
+}
+
+static bool retries_alone(struct json_object *list)
+{
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		struct json_object *job = job_spec(spec_read_at(list, i));
+
+		if (spec_read_int(job, "backoffLimitPerIndex", 0) > 0 ||
+		    spec_read_int(job, "backoffLimit", 6) > 0)
+			return true;
+	}
+	return false;
+}
+
+static size_t read_job(struct json_object *object, struct spec_job_view *v,
+		       struct spec_task_source **ret_tasks)
+{
+	struct json_object *spec = spec_read_map(object, "spec");
+	struct json_object *list = spec_read_list(spec, "replicatedJobs");
+	struct json_object *first = job_spec(spec_read_at(list, 0));
+	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
+	size_t all = count_jobs(list), max = min_of(all, (size_t)SPEC_MAX_REPLICAS), n = 0;
+
+	*ret_tasks = new0_n(struct spec_task_source, max);
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		n = read_tasks(spec_read_at(list, i), *ret_tasks, n, max);
+	for (size_t i = 0; i < n; i++)
+		v->minimum += (*ret_tasks)[i].minimum;
+	v->hidden = all > max;
+	v->max_retries =
+		(unsigned)spec_read_int(spec_read_map(spec, "failurePolicy"), "maxRestarts", 0);
+	v->restarts = v->max_retries > 0 || retries_alone(list);
+	/* In a queue, it is Kueue that suspends and resumes. */
+	v->asked = spec_read_bool(spec, "suspend") && !*queue;
+	spec_read_copy(&v->queue, queue, READ_MAX_WORD);
+	spec_read_copy(&v->app,
+		       spec_read_text(spec_view_labels(spec_read_map(first, "template")),
+				      "torchx.pytorch.org/app-name"),
+		       READ_MAX_WORD);
+	return n;
+}
+
+/* --- what follows from the status -------------------------------------------------------------- */
+
+/* The condition of this type if it holds; NULL: it does not. */
+static struct json_object *condition(struct json_object *status, const char *type)
+{
+	struct json_object *list = spec_read_list(status, "conditions");
+
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		struct json_object *c = spec_read_at(list, i);
+
+		if (streq(spec_read_text(c, "type"), type) &&
+		    streq(spec_read_text(c, "status"), "True"))
+			return c;
+	}
+	return NULL;
+}
+
+/* When the last condition changed. */
+static int64_t changed(struct json_object *status)
+{
+	struct json_object *list = spec_read_list(status, "conditions");
+	int64_t ret = 0;
+
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		ret = max_of(ret, spec_read_time(spec_read_at(list, i), "lastTransitionTime"));
+	return ret;
+}
+
+static const char *phase_of(struct json_object *object, struct json_object *status)
+{
+	static const char *const types[] = {"Completed", "Failed", "Suspended"};
+
+	if (!status)
+		return "";
+	for (size_t i = 0; i < array_size(types); i++)
+		if (condition(status, types[i]))
+			return types[i];
+	return spec_read_bool(spec_read_map(object, "spec"), "suspend") ? "Suspended" : "Running";
+}
+
+static void read_status(struct json_object *object, struct spec_job_view *v)
+{
+	struct json_object *status = spec_read_map(object, "status");
+	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
+
+	v->retries = (unsigned)spec_read_int(status, "restarts", 0);
+	v->changed = changed(status);
+	spec_read_copy(&v->phase, phase_of(object, status), READ_MAX_WORD);
+	if (streq(v->phase, "Suspended") && *queue)
+		spec_job_view_queued(v, queue);
+}
+
+/* --- pods -------------------------------------------------------------------------------------- */
+
+static int label_number(struct json_object *labels, const char *key, int none)
+{
+	int n = spec_read_digits(spec_read_text(labels, key));
+
+	return n < 0 ? none : n;
+}
+
+static void read_pod(struct json_object *object, struct spec_pod_view *v)
+{
+	struct json_object *labels = spec_view_labels(object);
+	struct json_object *notes = spec_read_map(spec_read_map(object, "metadata"), "annotations");
+	const char *name = spec_read_text(labels, JOBSET_LABEL "replicatedjob-name");
+	int index = label_number(notes, "batch.kubernetes.io/job-completion-index", -1);
+	char task[READ_MAX_WORD + 1];
+
+	name_task(name, label_number(labels, JOBSET_LABEL "job-index", 0),
+		  label_number(labels, JOBSET_LABEL "replicatedjob-replicas", 1), task,
+		  sizeof(task));
+	v->index = index < 0 ? UINT32_MAX : (unsigned)index; /* of no task */
+	v->retry = (unsigned)label_number(labels, JOBSET_LABEL "restart-attempt", 0);
+	spec_pod_view_owned(v, spec_read_text(labels, JOBSET_LABEL "jobset-uid"));
+	spec_read_copy(&v->task, task, READ_MAX_WORD);
+	spec_read_copy(&v->main, spec_pod_choose_main(object, name), READ_MAX_WORD);
+}
+
+const struct spec_reader spec_jobset_reader = {
+	.job = read_job,
+	.status = read_status,
+	.pod = read_pod,
+	.phases = phases,
+};

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ctl on kinds whose jobs are suspended and resumed by spec.suspend. Where the job is in a queue of Kueue, that field
+ * belongs to Kueue. Private to spec/kinds.
+ */
+#ifndef KXFS_SPEC_KINDS_SUSPEND_H
+#define KXFS_SPEC_KINDS_SUSPEND_H
+
+#include "spec/view/control.h"
+
+#define SUSPEND_KNOWN ((1u << SPEC_SUSPEND) | (1u << SPEC_RESUME))
+
+/* As in struct spec_control. */
+unsigned suspend_actions(const struct spec_job_view *job);
+const char *suspend_refusal(const struct spec_job_view *job, enum spec_action action);
+enum spec_control_outcome suspend_outcome(enum spec_action action,
+					  const struct spec_control_mark *before,
+					  const struct spec_job_view *now);
+/*
+ * The patch of the object that ASKED is about, one of PLURAL in API_VERSION, which messages call RESOURCE
+ * (static). Its uid tells the server which job of this
+ * name is meant. Always 0.
+ */
+int suspend_request(const char *api_version, const char *plural, const char *resource,
+		    const struct spec_control_asked *asked, struct spec_control_request *ret);
+
+#endif

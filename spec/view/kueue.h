@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What kxfs keeps of Kueue's objects: the Workload, which says for a job of any kind whether Kueue lets it run; the
+ * LocalQueue, in which jobs of a namespace wait, as a part of spec_queue_view; the ClusterQueue, which has the quota; and
+ * the places of those that wait. The conventions of view.h hold here. Versions v1beta1 and v1beta2 are read alike.
+ */
+#ifndef KXFS_SPEC_VIEW_KUEUE_H
+#define KXFS_SPEC_VIEW_KUEUE_H
+
+#include "spec/view/watched.h"
+
+/* The label by which a job of any kind is put into a LocalQueue. */
+#define SPEC_KUEUE_QUEUE "kueue.x-k8s.io/queue-name"
+
+/* The groups of its APIs: of its objects, and of the places of those that wait. */
+#define SPEC_KUEUE_GROUP      "kueue.x-k8s.io"
+#define SPEC_KUEUE_VISIBILITY "visibility.kueue.x-k8s.io"
+
+/* --- Workloads; of one thread, as spec_group_view --- */
+
+enum spec_workload_condition {
+	SPEC_WORKLOAD_RESERVED,
+	SPEC_WORKLOAD_ADMITTED,
+	SPEC_WORKLOAD_EVICTED,
+	SPEC_WORKLOAD_FINISHED,
+	SPEC_WORKLOAD_TARGET, /* it is about to be deactivated */
+	SPEC_WORKLOAD_N_CONDITIONS
+};
+
+/* Plain data. Absent is not the same as false. */
+struct spec_condition_view {
+	bool is_set;
+	bool is_true;
+	char *reason;
+	char *message;
+	int64_t since;
+};
+
+/* An admission check that does not let the job in, or not yet. Plain data. */
+struct spec_check_view {
+	char *name;
+	char *state; /* Pending, Retry, Rejected */
+	char *message;
+};
+
+/* Plain data. */
+struct spec_workload_view {
+	struct spec_meta meta; /* owner_uid: the job's */
+	char *cluster_queue;   /* in which it has quota; "" none */
+	bool active;	       /* false: Kueue does not let it run until somebody sets this again */
+	struct spec_condition_view conditions[SPEC_WORKLOAD_N_CONDITIONS];
+	struct spec_check_view *checks; /* those that are not Ready */
+	size_t n_checks;
+	unsigned requeued;  /* how often, because its pods were not ready in time */
+	int64_t requeue_at; /* when it may be tried again; 0: now */
+	char *preemptor;    /* uid of the job for which its pods were ended last; "" not known */
+};
+
+/* 0; -EINVAL: it is no such object. */
+int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_view **ret);
+void spec_workload_view_free(struct spec_workload_view *v); /* NULL is allowed */
+
+/* --- queues; counted, any thread may hold them --- */
+
+/* What a flavor has of a resource. Plain data. */
+struct spec_flavor_amount {
+	char *flavor;
+	char *resource;
+	char *text; /* "100m", as the server wrote it */
+};
+
+struct spec_flavor_amounts {
+	struct spec_flavor_amount *v; /* in the server's order */
+	size_t n;
+};
+
+/* What a LocalQueue has beside the metadata. Plain data. */
+struct spec_local_queue {
+	char *cluster_queue;
+	char *stop_policy; /* None, Hold, HoldAndDrain */
+	char *active;	   /* True, False; "" Kueue has not looked at it yet */
+	char *reason;	   /* of that */
+	char *message;
+	unsigned pending, reserving, admitted; /* Workloads of this queue */
+	struct spec_flavor_amounts used, reserved;
+};
+
+/* Plain data. */
+struct spec_cluster_queue_view {
+	unsigned refs; /* atomic; only spec_cluster_queue_view_ref and _unref touch it */
+	struct spec_meta meta;
+	char *stop_policy;
+	char *strategy; /* BestEffortFIFO, StrictFIFO */
+	char *cohort;
+	char *active, *reason, *message;
+	struct spec_flavor_amounts nominal;
+};
+
+/* A LocalQueue as a queue, its part LOCAL set. 0; -EINVAL: it is no such object. */
+int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret);
+
+int spec_cluster_queue_view_parse(const char *json, size_t len,
+				  struct spec_cluster_queue_view **ret);
+struct spec_cluster_queue_view *spec_cluster_queue_view_ref(struct spec_cluster_queue_view *v);
+void spec_cluster_queue_view_unref(struct spec_cluster_queue_view *v); /* NULL is allowed */
+
+/* --- places --- */
+
+/* The place of a job that waits; 1 is next. Plain data. */
+struct spec_place {
+	char uid[65]; /* of the job */
+	unsigned place;
+};
+
+/*
+ * The places in a summary of the visibility API, in the order of their uids, in their ClusterQueue: since jobs of all
+ * its LocalQueues take turns, that is the place which says who is next. 0 and a malloc'ed *RET; -EINVAL.
+ */
+int spec_places_parse(const char *json, size_t len, struct spec_place **ret, size_t *ret_n);
+/* The place of the job UID among the N of V; 0: it is not among them. */
+unsigned spec_places_find(const struct spec_place *v, size_t n, const char *uid);
+
+/* --- what is served --- */
+
+/* The best version that kxfs knows among those of a group's description: "GROUP/v1beta2", static. NULL: none. */
+const char *spec_kueue_version(const char *json, size_t len);
+const char *spec_kueue_visibility_version(const char *json, size_t len);
+
+#endif

@@ -1,0 +1,692 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Why Kueue does not let a job run: it is found in the job's Workload, whose last word counts, and in its queue. Kueue's
+ * reasons are few, and the same words stand for several things, so what they mean is read from the messages too; a
+ * message that is not understood as a whole is quoted. What is said, in this order:
+ *
+ *	deactivated             somebody, a check or a limit has put the job out until spec.active is set again
+ *	evicted, has quota      its pods are being ended
+ *	no QuotaReserved        it stands in line
+ *	QuotaReserved is false  no quota now, or never; a queue that is not there, or stopped
+ *	Admitted is not true    admission checks
+ *
+ * Evicted stays true while the job waits again: then it is told how it came to that.
+ */
+#include "spec/view/kueue_cause.h"
+
+#include "spec/base/read.h"
+#include "spec/base/time.h"
+#include "spec/view/kueue.h"
+#include "spec/view/reader.h"
+
+#define MAX_LACKS 32 /* flavors and resources that one message tells of */
+
+#define WAITS_FOR_ROOM "It is admitted by itself when there is room."
+#define WHEN_OPENED    "It is admitted by itself when the queue is opened again."
+#define WHEN_ACTIVE                                                                                \
+	"It goes on when spec.active of its Workload is set to true again; to end it, remove its " \
+	"directory."
+
+/* The causes: the reason in status, and what follows the sentence in `why`. */
+struct sort {
+	const char *reason;
+	const char *advice;
+};
+
+static const struct sort no_workload = {
+	"NoWorkload", "If that lasts, Kueue may be down, or does not manage this namespace."};
+static const struct sort in_line = {"InLine", ""};
+static const struct sort queue_full = {"QueueFull", WAITS_FOR_ROOM};
+static const struct sort queue_too_small = {"QueueTooSmall",
+					    "Submit it to another queue, or with less."};
+static const struct sort no_queue = {"NoQueue", "Create it, or submit the job to another queue."};
+static const struct sort queue_stopped = {"QueueStopped", WHEN_OPENED};
+static const struct sort inadmissible = {"Inadmissible", ""};
+static const struct sort check_pending = {"AdmissionCheckPending", ""};
+static const struct sort check_rejected = {"AdmissionCheckRejected", ""};
+static const struct sort preempted = {"Preempted", WAITS_FOR_ROOM};
+static const struct sort not_ready = {"PodsNotReady", ""};
+static const struct sort admitted = {"Admitted", ""};
+static const struct sort evicted = {"Evicted", "It is admitted again by itself."};
+static const struct sort off = {"Deactivated", WHEN_ACTIVE};
+static const struct sort off_rejected = {"AdmissionCheckRejected", WHEN_ACTIVE};
+static const struct sort off_not_ready = {"PodsNotReady", WHEN_ACTIVE};
+static const struct sort off_time = {"ExecutionTimeExceeded", WHEN_ACTIVE};
+
+/* A cause in the making. */
+struct making {
+	const struct spec_job_view *view;
+	const struct spec_view_context *ctx;
+	const struct spec_workload_view *w;
+	const struct spec_local_queue *queue; /* NULL: not known */
+	const struct sort *sort;
+	FILE *out; /* the sentence */
+	bool stops;
+};
+
+static const struct spec_condition_view *condition(const struct making *m,
+						   enum spec_workload_condition which)
+{
+	return &m->w->conditions[which];
+}
+
+static bool starts(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool ends(const char *text, const char *with)
+{
+	size_t n = strlen(text), m = strlen(with);
+
+	return n >= m && streq(text + n - m, with);
+}
+
+/* --- parts of sentences --- */
+
+/* The ClusterQueue; "" not known. */
+static const char *cluster_queue(const struct making *m)
+{
+	return *m->w->cluster_queue ? m->w->cluster_queue : m->queue ? m->queue->cluster_queue : "";
+}
+
+static void put_queue(const struct making *m)
+{
+	const char *cluster = cluster_queue(m);
+
+	fprintf(m->out, "queue %s", m->view->queue);
+	if (*cluster)
+		fprintf(m->out, " (cluster queue %s)", cluster);
+}
+
+static void put_time(const struct making *m, int64_t ns)
+{
+	char text[32];
+
+	spec_time_text(ns, text);
+	if (*text)
+		fprintf(m->out, " at %s", text);
+}
+
+/* How it came that its pods were ended, and when. */
+static void put_eviction(const struct making *m)
+{
+	static const char why[] = "due to ";
+	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
+	const char *by = m->ctx->kueue.preemptor, *due = strstr(e->message, why);
+
+	if (streq(e->reason, "Preempted")) {
+		fprintf(m->out, "it was preempted by %s%s", by ? "job " : "another job",
+			by ? by : "");
+		put_time(m, e->since);
+		if (due)
+			fprintf(m->out, " (%.*s)", (int)strcspn(due + strlen(why), ";"),
+				due + strlen(why));
+	} else if (streq(e->reason, "ClusterQueueStopped")) {
+		fputs("its cluster queue was drained", m->out);
+		put_time(m, e->since);
+	} else if (streq(e->reason, "LocalQueueStopped")) {
+		fputs("its queue was drained", m->out);
+		put_time(m, e->since);
+	} else if (streq(e->reason, "PodsReadyTimeout")) {
+		fputs("its pods were not ready in time", m->out);
+		put_time(m, e->since);
+	} else if (streq(e->reason, "Deactivated")) {
+		fputs("it was deactivated", m->out);
+		put_time(m, e->since);
+	} else {
+		fputs("it was evicted", m->out);
+		put_time(m, e->since);
+		fprintf(m->out, ": %s", e->message);
+	}
+}
+
+static const struct sort *sort_of_eviction(const char *reason)
+{
+	return streq(reason, "Preempted")	   ? &preempted
+	       : streq(reason, "PodsReadyTimeout") ? &not_ready
+	       : ends(reason, "QueueStopped")	   ? &queue_stopped
+						   : &evicted;
+}
+
+/* How often it was put back, and when it is tried again. */
+static void put_requeuing(const struct making *m)
+{
+	if (m->w->requeued > 0)
+		fprintf(m->out, "; it was put back into the queue %u time%s for that",
+			m->w->requeued, m->w->requeued == 1 ? "" : "s");
+	if (m->w->requeue_at > m->ctx->now) {
+		fputs(", and is tried again", m->out);
+		put_time(m, m->w->requeue_at);
+	} else if (m->w->requeued > 0) {
+		fputs(", and is tried again by itself", m->out);
+	}
+}
+
+/* --- quota --- */
+
+/* What a flavor lacks of a resource, as a message says. */
+struct lack {
+	char resource[256], flavor[256];
+	bool never;   /* it would not be enough if all of it were free */
+	double more;  /* what is needed beside what is free */
+	double asked; /* and, if NEVER: all that is asked for, */
+	double most;  /* and all that there is */
+};
+
+struct lacks {
+	struct lack v[MAX_LACKS];
+	size_t n;
+	bool never;	    /* a part of the job can never be let in */
+	unsigned preempted; /* jobs that are being ended for it */
+};
+
+static bool take(const char **p, const char *literal)
+{
+	if (!starts(*p, literal))
+		return false;
+	*p += strlen(literal);
+	return true;
+}
+
+static bool take_word(const char **p, char word[256])
+{
+	size_t n = strcspn(*p, " ,;:()");
+
+	if (n == 0 || n > 255)
+		return false;
+	memcpy(word, *p, n);
+	word[n] = '\0';
+	*p += n;
+	return true;
+}
+
+static bool take_amount(const char **p, double *ret)
+{
+	char word[256];
+
+	if (!take_word(p, word))
+		return false;
+	*ret = spec_amount_value(word);
+	return *ret >= 0;
+}
+
+/* "insufficient unused quota for cpu in flavor default-flavor, 50m more needed" */
+static bool take_shortage(const char **p, struct lack *ret)
+{
+	return take(p, "insufficient unused quota for ") && take_word(p, ret->resource) &&
+	       take(p, " in flavor ") && take_word(p, ret->flavor) && take(p, ", ") &&
+	       take_amount(p, &ret->more) && take(p, " more needed");
+}
+
+/*
+ * "insufficient quota for cpu in flavor default-flavor, previously considered podsets requests (0) + current podset
+ * request (500m) > maximum capacity (100m)"
+ */
+static bool take_excess(const char **p, struct lack *ret)
+{
+	double before, now;
+
+	if (!take(p, "insufficient quota for ") || !take_word(p, ret->resource) ||
+	    !take(p, " in flavor ") || !take_word(p, ret->flavor) ||
+	    !take(p, ", previously considered podsets requests (") || !take_amount(p, &before) ||
+	    !take(p, ") + current podset request (") || !take_amount(p, &now) ||
+	    !take(p, ") > maximum capacity (") || !take_amount(p, &ret->most) || !take(p, ")"))
+		return false;
+	ret->never = true;
+	ret->asked = before + now;
+	return true;
+}
+
+/* Kueue counts the sets of pods one after the other, so what it says of a flavor last is the whole. */
+static void note(struct lacks *lacks, const struct lack *lack)
+{
+	size_t i = 0;
+
+	while (i < lacks->n && !(streq(lacks->v[i].resource, lack->resource) &&
+				 streq(lacks->v[i].flavor, lack->flavor)))
+		i++;
+	if (i == MAX_LACKS)
+		return;
+	lacks->v[i] = *lack;
+	lacks->n = max_of(lacks->n, i + 1);
+}
+
+/* "couldn't assign flavors to pod set app-0: ..., ...": all flavors that were tried for it. */
+static bool take_pod_set(const char **p, struct lacks *lacks)
+{
+	char name[256];
+	bool never = true;
+
+	if (!take(p, "couldn't assign flavors to pod set ") || !take_word(p, name) ||
+	    !take(p, ": "))
+		return false;
+	do {
+		struct lack lack = {0};
+
+		if (!take_shortage(p, &lack) && !take_excess(p, &lack))
+			return false;
+		note(lacks, &lack);
+		never &= lack.never;
+	} while (take(p, ", "));
+	lacks->never |= never;
+	return true;
+}
+
+/* Is MESSAGE understood as a whole? */
+static bool read_lacks(const char *message, struct lacks *ret)
+{
+	char number[256];
+	const char *p = message;
+
+	do {
+		if (!take_pod_set(&p, ret))
+			return false;
+	} while (take(&p, "; "));
+	if (take(&p, ". Pending the preemption of ")) {
+		if (!take_word(&p, number) || !take(&p, " workload(s)"))
+			return false;
+		ret->preempted = (unsigned)max_of(spec_read_digits(number), 0);
+	}
+	return !*p;
+}
+
+/* Was the resource of the I-th lack told of by one before it? */
+static bool is_repeated(const struct lacks *lacks, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (streq(lacks->v[k].resource, lacks->v[i].resource))
+			return true;
+	return false;
+}
+
+/* "0.1 more cpu in flavor a or 0.2 more in flavor b; 1 GiB more memory in flavor a" */
+static void put_shortages(const struct making *m, const struct lacks *lacks)
+{
+	const char *sep = ": it needs ";
+
+	put_queue(m);
+	fputs(" has no room for it now", m->out);
+	for (size_t i = 0; i < lacks->n; i++) {
+		const char *resource = lacks->v[i].resource;
+
+		if (is_repeated(lacks, i))
+			continue;
+		for (size_t k = i; k < lacks->n; k++) {
+			const struct lack *lack = &lacks->v[k];
+
+			if (!streq(lack->resource, resource) || lack->never)
+				continue;
+			fputs(sep, m->out);
+			spec_amount_print(m->out, resource, lack->more);
+			fprintf(m->out, " more %s in flavor %s", resource, lack->flavor);
+			sep = " or ";
+		}
+		sep = streq(sep, " or ") ? "; " : sep;
+	}
+	if (lacks->preempted == 1)
+		fputs("; another job is being ended to make room", m->out);
+	else if (lacks->preempted > 1)
+		fprintf(m->out, "; %u other jobs are being ended to make room", lacks->preempted);
+}
+
+static void put_excesses(const struct making *m, const struct lacks *lacks)
+{
+	const char *sep = "";
+
+	for (size_t i = 0; i < lacks->n; i++) {
+		const struct lack *lack = &lacks->v[i];
+
+		if (!lack->never)
+			continue;
+		fprintf(m->out, "%sit asks for ", sep);
+		spec_amount_print(m->out, lack->resource, lack->asked);
+		fprintf(m->out, " %s, and ", lack->resource);
+		put_queue(m);
+		fputs(" never has more than ", m->out);
+		spec_amount_print(m->out, lack->resource, lack->most);
+		fprintf(m->out, " in flavor %s", lack->flavor);
+		sep = "; ";
+	}
+}
+
+static void quota(struct making *m, const struct spec_condition_view *reserved)
+{
+	struct lacks *lacks cleanup_free = new0(struct lacks);
+	bool understood = read_lacks(reserved->message, lacks);
+
+	m->sort = lacks->never || streq(reserved->reason, "ExceedsMaxQuota") ? &queue_too_small
+									     : &queue_full;
+	if (understood && lacks->never) {
+		put_excesses(m, lacks);
+	} else if (understood) {
+		put_shortages(m, lacks);
+	} else {
+		put_queue(m);
+		fprintf(m->out, " does not let it in: %s", reserved->message);
+	}
+}
+
+/* --- queues that are not there, or stopped --- */
+
+static void line(struct making *m)
+{
+	const struct spec_cluster_queue_view *c = m->ctx->kueue.cluster_queue;
+
+	m->sort = &in_line;
+	fputs("it stands in line in ", m->out);
+	put_queue(m);
+	if (c && streq(c->strategy, "StrictFIFO"))
+		fputs(", which admits jobs strictly one after the other (StrictFIFO): those before "
+		      "it wait too",
+		      m->out);
+	else
+		fputs(", and Kueue has not tried it yet", m->out);
+}
+
+static bool is_stopped(const char *policy)
+{
+	return *policy && !streq(policy, "None");
+}
+
+/* Were the job's pods ended because a queue was stopped? Then that tells that it was drained. */
+static bool was_drained(const struct making *m)
+{
+	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
+
+	return e->is_true && ends(e->reason, "QueueStopped");
+}
+
+static void stopped(struct making *m, const char *what, const char *name, const char *policy)
+{
+	m->sort = &queue_stopped;
+	fprintf(m->out, "%s %s is stopped", what, name);
+	if (was_drained(m)) {
+		fputs(", and its jobs were put out", m->out);
+		put_time(m, condition(m, SPEC_WORKLOAD_EVICTED)->since);
+	}
+	if (is_stopped(policy))
+		fprintf(m->out, " (%s)", policy);
+	else if (was_drained(m))
+		fputs(" (HoldAndDrain)", m->out);
+}
+
+static void cluster_queue_inactive(struct making *m, const char *name, size_t n)
+{
+	const struct spec_cluster_queue_view *c = m->ctx->kueue.cluster_queue;
+	char *of cleanup_free =
+		text_print("%.*s, which queue %s belongs to,", (int)n, name, m->view->queue);
+
+	if (c && streq(c->active, "True") && !is_stopped(c->stop_policy)) {
+		line(m); /* it was opened again */
+		return;
+	}
+	if (c && !is_stopped(c->stop_policy)) {
+		m->sort = &inadmissible;
+		fprintf(m->out, "cluster queue %s is inactive: %s", of, c->message);
+		return;
+	}
+	stopped(m, "cluster queue", of, c ? c->stop_policy : "");
+}
+
+static void no_cluster_queue(struct making *m, const char *name, size_t n)
+{
+	m->sort = &no_queue;
+	fprintf(m->out, "queue %s belongs to cluster queue %.*s, which does not exist",
+		m->view->queue, (int)n, name);
+}
+
+/* The LocalQueue lets nobody in. */
+static void local_queue_inactive(struct making *m)
+{
+	const char *cluster = cluster_queue(m);
+
+	if (!m->queue || is_stopped(m->queue->stop_policy))
+		stopped(m, "queue", m->view->queue, m->queue ? m->queue->stop_policy : "");
+	else if (streq(m->queue->reason, "ClusterQueueIsInactive"))
+		cluster_queue_inactive(m, cluster, strlen(cluster));
+	else if (streq(m->queue->reason, "ClusterQueueDoesNotExist"))
+		no_cluster_queue(m, cluster, strlen(cluster));
+	else
+		line(m); /* it was opened again */
+}
+
+/* No QuotaReserved: Kueue has not said anything yet. */
+static void unseen(struct making *m)
+{
+	if (m->queue && streq(m->queue->active, "False"))
+		local_queue_inactive(m);
+	else
+		line(m);
+}
+
+/* The name in MESSAGE between BEFORE and AFTER, which are all of it but for that; NULL: it is not so. */
+static const char *name_in(const char *message, const char *before, const char *after, size_t *n)
+{
+	if (!starts(message, before) || !ends(message, after) ||
+	    strlen(message) < strlen(before) + strlen(after))
+		return NULL;
+	*n = strlen(message) - strlen(before) - strlen(after);
+	return message + strlen(before);
+}
+
+/* Is it about the queues? Then it is said. */
+static bool queues(struct making *m, const char *message)
+{
+	const char *name;
+	size_t n;
+
+	name = name_in(message, "ClusterQueue ", " doesn't exist", &n);
+	if (name && n == 0) { /* a LocalQueue that has just been made */
+		line(m);
+		return true;
+	}
+	if (name) {
+		no_cluster_queue(m, name, n);
+		return true;
+	}
+	if (name_in(message, "LocalQueue ", " doesn't exist", &n)) {
+		m->sort = &no_queue;
+		fprintf(m->out, "there is no queue %s in namespace %s", m->view->queue,
+			m->ctx->namespace);
+		return true;
+	}
+	name = name_in(message, "ClusterQueue ", " is inactive", &n);
+	if (name) {
+		cluster_queue_inactive(m, name, n);
+		return true;
+	}
+	if (name_in(message, "LocalQueue ", " is inactive", &n)) {
+		local_queue_inactive(m);
+		return true;
+	}
+	return false;
+}
+
+/* --- the conditions --- */
+
+static void deactivated(struct making *m)
+{
+	static const char state[] = "in Rejected state: ", due_to[] = "DeactivatedDueTo";
+	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
+	const struct spec_condition_view *target = condition(m, SPEC_WORKLOAD_TARGET);
+	const struct spec_condition_view *says = target->is_true ? target : e;
+	const char *check = strstr(says->message, state), *reason = "";
+
+	if (target->is_true)
+		reason = target->reason;
+	else if (e->is_true && starts(e->reason, due_to))
+		reason = e->reason + strlen(due_to);
+	m->stops = true;
+	m->sort = &off;
+	if (streq(reason, "AdmissionCheck") && check) {
+		m->sort = &off_rejected;
+		fprintf(m->out, "it was rejected by admission check %s", check + strlen(state));
+	} else if (streq(reason, "RequeuingLimitExceeded")) {
+		m->sort = &off_not_ready;
+		fputs("its pods were not ready in time so often that Kueue has given up", m->out);
+	} else if (streq(reason, "MaximumExecutionTimeExceeded")) {
+		m->sort = &off_time;
+		fputs("its maximum execution time is over", m->out);
+	} else if (*reason) {
+		fprintf(m->out, "Kueue has deactivated it: %s", says->message);
+	} else {
+		fprintf(m->out, "somebody has deactivated its Workload %s", m->w->meta.name);
+	}
+}
+
+static void being_evicted(struct making *m)
+{
+	m->stops = true;
+	m->sort = sort_of_eviction(condition(m, SPEC_WORKLOAD_EVICTED)->reason);
+	put_eviction(m);
+	put_requeuing(m);
+}
+
+/* It has no quota. */
+static void unreserved(struct making *m)
+{
+	const struct spec_condition_view *r = condition(m, SPEC_WORKLOAD_RESERVED);
+	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
+
+	if (e->is_true && streq(r->message, e->message)) { /* nothing was said since */
+		m->sort = sort_of_eviction(e->reason);
+		put_eviction(m);
+		put_requeuing(m);
+		return;
+	}
+	if (streq(r->reason, "PendingEvaluation")) {
+		line(m);
+	} else if (!queues(m, r->message)) {
+		if (streq(r->reason, "Inadmissible") || streq(r->reason, "Misconfigured")) {
+			m->sort = &inadmissible;
+			fprintf(m->out, "Kueue can't let it in: %s", r->message);
+		} else {
+			quota(m, r);
+		}
+	}
+	if (e->is_true && !(m->sort == &queue_stopped && was_drained(m))) {
+		fputs("; ", m->out);
+		put_eviction(m);
+		put_requeuing(m);
+	}
+}
+
+static const struct spec_check_view *find_check(const struct spec_workload_view *w,
+						const char *state)
+{
+	for (size_t i = 0; i < w->n_checks; i++)
+		if (streq(w->checks[i].state, state))
+			return &w->checks[i];
+	return NULL;
+}
+
+/* It has quota, and is not let in. */
+static void unadmitted(struct making *m)
+{
+	const struct spec_check_view *rejected = find_check(m->w, "Rejected");
+	const char *sep = " and waits for admission check ";
+
+	if (rejected) {
+		m->sort = &check_rejected;
+		fprintf(m->out, "it was rejected by admission check \"%s\" (%s)", rejected->name,
+			rejected->message);
+		return;
+	}
+	m->sort = &check_pending;
+	fputs("it has its quota in ", m->out);
+	put_queue(m);
+	for (size_t i = 0; i < m->w->n_checks; i++) {
+		const struct spec_check_view *check = &m->w->checks[i];
+
+		fprintf(m->out, "%s%s", sep, check->name);
+		if (*check->message)
+			fprintf(m->out, " (%s)", check->message);
+		sep = ", ";
+	}
+	if (m->w->n_checks == 0)
+		fputs(" and is about to be admitted", m->out);
+}
+
+/* --- the whole --- */
+
+/* A job that is deleted finishes too, but that is not its end. */
+static bool is_finished(const struct spec_workload_view *w)
+{
+	const struct spec_condition_view *finished = &w->conditions[SPEC_WORKLOAD_FINISHED];
+
+	return finished->is_true && !streq(finished->reason, "OwnerNotFound");
+}
+
+static bool is_off(const struct spec_workload_view *w)
+{
+	return w && !w->active && !is_finished(w);
+}
+
+bool spec_kueue_is_off(const struct spec_view_context *ctx)
+{
+	return is_off(ctx->kueue.workload);
+}
+
+static void explain(struct making *m)
+{
+	const struct spec_condition_view *reserved = condition(m, SPEC_WORKLOAD_RESERVED);
+
+	if (is_finished(m->w))
+		return;
+	if (is_off(m->w))
+		deactivated(m);
+	else if (condition(m, SPEC_WORKLOAD_EVICTED)->is_true && reserved->is_true)
+		being_evicted(m);
+	else if (!reserved->is_set)
+		unseen(m);
+	else if (!reserved->is_true)
+		unreserved(m);
+	else if (!condition(m, SPEC_WORKLOAD_ADMITTED)->is_true)
+		unadmitted(m);
+	else if (streq(m->view->reason, SPEC_REASON_QUEUED)) {
+		m->sort = &admitted;
+		fputs("Kueue has admitted it, and it is about to start", m->out);
+	}
+}
+
+/* Kueue should have made a Workload by now. */
+static void missing(struct making *m)
+{
+	const struct spec_view_context *ctx = m->ctx;
+
+	if (!ctx->kueue.known || ctx->now - ctx->since < SPEC_PATIENCE ||
+	    !streq(m->view->reason, SPEC_REASON_QUEUED))
+		return;
+	m->sort = &no_workload;
+	fputs("Kueue has not looked at it yet", m->out);
+}
+
+struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec_job_view *view,
+				   const struct spec_view_context *ctx)
+{
+	static const struct sort none = {"", ""};
+	struct spec_cause ret = {0};
+	char *text cleanup_free = NULL;
+	size_t len;
+	struct making m = {
+		.view = view,
+		.ctx = ctx,
+		.w = ctx->kueue.workload,
+		.queue = ctx->queue ? ctx->queue->local : NULL,
+		.sort = &none,
+		.out = text_stream(&text, &len),
+	};
+
+	if (m.w)
+		explain(&m);
+	else
+		missing(&m);
+	text_stream_close(m.out);
+	ret.reason = m.sort->reason;
+	ret.advice = m.sort->advice;
+	ret.stops = m.stops && !job->suspended;
+	ret.text = spec_empty();
+	spec_read_copy(&ret.text, text, READ_MAX_MESSAGE);
+	return ret;
+}

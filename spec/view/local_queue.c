@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kueue's queues: the LocalQueue of a namespace, which has no quota of its own but a share of its ClusterQueue's, which
+ * belongs to the whole cluster and which users often may not see. The places of those that wait stand in neither, but in
+ * a summary that Kueue's visibility API makes when it is asked.
+ */
+#include <errno.h>
+
+#include "spec/view/local_queue.h"
+#include "spec/view/meta.h"
+#include "spec/yaml/yaml.h"
+
+#define MAX_AMOUNTS 1024 /* of one queue, all flavors together; more are left out */
+#define MAX_PLACES  100000
+#define TEXT_DEPTH  2 /* levels in block style: the queue, its list of amounts */
+
+/* --- amounts --- */
+
+static void amounts_clear(struct spec_flavor_amounts *a)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		spec_unset(&a->v[i].flavor);
+		spec_unset(&a->v[i].resource);
+		spec_unset(&a->v[i].text);
+	}
+	free(a->v);
+	*a = (struct spec_flavor_amounts){0};
+}
+
+static bool amounts_equal(const struct spec_flavor_amounts *a, const struct spec_flavor_amounts *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++)
+		if (!streq(a->v[i].flavor, b->v[i].flavor) ||
+		    !streq(a->v[i].resource, b->v[i].resource) ||
+		    !streq(a->v[i].text, b->v[i].text))
+			return false;
+	return true;
+}
+
+static const char *amounts_get(const struct spec_flavor_amounts *a, const char *flavor,
+			       const char *resource)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (streq(a->v[i].flavor, flavor) && streq(a->v[i].resource, resource))
+			return a->v[i].text;
+	return "";
+}
+
+static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
+		       struct json_object *resource, const char *key)
+{
+	struct spec_flavor_amount *to;
+	struct json_object *value;
+	const char *text = NULL;
+
+	/* An amount may be a number, as somebody wrote it. */
+	if (json_object_is_type(resource, json_type_object) &&
+	    json_object_object_get_ex(resource, key, &value))
+		text = json_object_get_string(value);
+	if (!text || a->n >= MAX_AMOUNTS)
+		return;
+	a->v = mem_grow(a->v, a->n + 1, sizeof(*a->v));
+	to = &a->v[a->n++];
+	*to = (struct spec_flavor_amount){spec_empty(), spec_empty(), spec_empty()};
+	spec_read_copy(&to->flavor, flavor, READ_MAX_WORD);
+	spec_read_copy(&to->resource, spec_read_text(resource, "name"), READ_MAX_WORD);
+	spec_read_copy(&to->text, text, READ_MAX_WORD);
+}
+
+/* Add [{name: FLAVOR, resources: [{name, KEY}]}]. */
+static void read_amounts(struct spec_flavor_amounts *a, struct json_object *flavors,
+			 const char *key)
+{
+	for (size_t i = 0; i < spec_read_count(flavors); i++) {
+		struct json_object *flavor = spec_read_at(flavors, i);
+		struct json_object *resources = spec_read_list(flavor, "resources");
+
+		for (size_t k = 0; k < spec_read_count(resources); k++)
+			add_amount(a, spec_read_text(flavor, "name"), spec_read_at(resources, k),
+				   key);
+	}
+}
+
+/* --- what both have --- */
+
+/* The condition Active. */
+static void read_active(struct json_object *status, char **active, char **reason, char **message)
+{
+	struct json_object *list = spec_read_list(status, "conditions");
+
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		struct json_object *c = spec_read_at(list, i);
+
+		if (!streq(spec_read_text(c, "type"), "Active"))
+			continue;
+		spec_read_copy(active, spec_read_text(c, "status"), READ_MAX_WORD);
+		spec_read_copy(reason, spec_read_text(c, "reason"), READ_MAX_WORD);
+		spec_read_copy(message, spec_read_text(c, "message"), READ_MAX_MESSAGE);
+	}
+}
+
+/* --- LocalQueues --- */
+
+void spec_local_queue_free(struct spec_local_queue *q)
+{
+	if (!q)
+		return;
+	spec_unset(&q->cluster_queue);
+	spec_unset(&q->stop_policy);
+	spec_unset(&q->active);
+	spec_unset(&q->reason);
+	spec_unset(&q->message);
+	amounts_clear(&q->used);
+	amounts_clear(&q->reserved);
+	free(q);
+}
+
+static void read_usage(struct spec_local_queue *q, struct json_object *status)
+{
+	struct json_object *used = spec_read_list(status, "flavorsUsage");
+
+	/* v1beta1 has another name for it. */
+	read_amounts(&q->used, used ? used : spec_read_list(status, "flavorUsage"), "total");
+	read_amounts(&q->reserved, spec_read_list(status, "flavorsReservation"), "total");
+	q->pending = (unsigned)spec_read_int(status, "pendingWorkloads", 0);
+	q->reserving = (unsigned)spec_read_int(status, "reservingWorkloads", 0);
+	q->admitted = (unsigned)spec_read_int(status, "admittedWorkloads", 0);
+}
+
+struct spec_local_queue *spec_local_queue_read(struct json_object *object)
+{
+	struct json_object *spec = spec_read_map(object, "spec");
+	struct json_object *status = spec_read_map(object, "status");
+	struct spec_local_queue *q = new0(struct spec_local_queue);
+
+	q->cluster_queue = q->stop_policy = q->active = q->reason = q->message = spec_empty();
+	spec_read_copy(&q->cluster_queue, spec_read_text(spec, "clusterQueue"), READ_MAX_WORD);
+	spec_read_copy(&q->stop_policy, spec_read_text(spec, "stopPolicy"), READ_MAX_WORD);
+	read_active(status, &q->active, &q->reason, &q->message);
+	read_usage(q, status);
+	return q;
+}
+
+bool spec_local_queue_same(const struct spec_local_queue *a, const struct spec_local_queue *b)
+{
+	if (!a || !b)
+		return a == b;
+	return streq(a->cluster_queue, b->cluster_queue) && streq(a->stop_policy, b->stop_policy) &&
+	       streq(a->active, b->active) && streq(a->reason, b->reason) &&
+	       streq(a->message, b->message) && a->pending == b->pending &&
+	       a->reserving == b->reserving && a->admitted == b->admitted &&
+	       amounts_equal(&a->used, &b->used) && amounts_equal(&a->reserved, &b->reserved);
+}
+
+/* --- ClusterQueues --- */
+
+struct spec_cluster_queue_view *spec_cluster_queue_view_ref(struct spec_cluster_queue_view *v)
+{
+	__atomic_fetch_add(&v->refs, 1, __ATOMIC_RELAXED);
+	return v;
+}
+
+void spec_cluster_queue_view_unref(struct spec_cluster_queue_view *v)
+{
+	if (!v || __atomic_fetch_sub(&v->refs, 1, __ATOMIC_ACQ_REL) != 1)
+		return;
+	spec_meta_clear(&v->meta);
+	spec_unset(&v->stop_policy);
+	spec_unset(&v->strategy);
+	spec_unset(&v->cohort);
+	spec_unset(&v->active);
+	spec_unset(&v->reason);
+	spec_unset(&v->message);
+	amounts_clear(&v->nominal);
+	free(v);
+}
+
+static void cluster_queue_unrefp(struct spec_cluster_queue_view **v)
+{
+	spec_cluster_queue_view_unref(*v);
+}
+
+int spec_cluster_queue_view_parse(const char *json, size_t len,
+				  struct spec_cluster_queue_view **ret)
+{
+	cleanup(cluster_queue_unrefp) struct spec_cluster_queue_view *v = NULL;
+	struct json_object *o cleanup_json = NULL, *spec, *groups;
+	const char *cohort;
+
+	if (spec_tree_parse_map(json, len, &o) < 0)
+		return -EINVAL;
+	v = new0(struct spec_cluster_queue_view);
+	v->refs = 1;
+	spec_meta_init(&v->meta);
+	v->stop_policy = v->strategy = v->cohort = spec_empty();
+	v->active = v->reason = v->message = spec_empty();
+	if (spec_meta_read(o, &v->meta) < 0)
+		return -EINVAL;
+	spec = spec_read_map(o, "spec");
+	groups = spec_read_list(spec, "resourceGroups");
+	cohort = spec_read_text(spec, "cohortName");
+	/* v1beta1 has another name for it. */
+	cohort = *cohort ? cohort : spec_read_text(spec, "cohort");
+	spec_read_copy(&v->cohort, cohort, READ_MAX_WORD);
+	spec_read_copy(&v->stop_policy, spec_read_text(spec, "stopPolicy"), READ_MAX_WORD);
+	spec_read_copy(&v->strategy, spec_read_text(spec, "queueingStrategy"), READ_MAX_WORD);
+	read_active(spec_read_map(o, "status"), &v->active, &v->reason, &v->message);
+	for (size_t i = 0; i < spec_read_count(groups); i++)
+		read_amounts(&v->nominal, spec_read_list(spec_read_at(groups, i), "flavors"),
+			     "nominalQuota");
+	*ret = take_ptr(v);
+	return 0;
+}
+
+/* --- queues/NAME/status --- */
+
+static bool is_stopped(const char *policy)
+{
+	return *policy && !streq(policy, "None");
+}
+
+/* Open, or why it lets nobody in; *RET_BY: the kind of the queue that somebody has stopped, "" none. */
+static const char *state_of(const struct spec_local_queue *q,
+			    const struct spec_cluster_queue_view *cluster, const char **ret_by)
+{
+	*ret_by = "";
+	if (is_stopped(q->stop_policy)) {
+		*ret_by = "LocalQueue";
+		return q->stop_policy;
+	}
+	if (cluster && is_stopped(cluster->stop_policy)) {
+		*ret_by = "ClusterQueue";
+		return cluster->stop_policy;
+	}
+	return streq(q->active, "True") ? "Open" : *q->active ? q->reason : "";
+}
+
+/* TEXT, or null where there is none. */
+static void put_text(struct json_object *o, const char *key, const char *text)
+{
+	if (text && *text)
+		spec_tree_text(o, key, text);
+	else
+		spec_tree_null(o, key);
+}
+
+/* What is known of the resources of all flavors: of V's list, and of what OTHER has and V has not. */
+static void put_amounts(struct json_object *list, const struct spec_local_queue *q,
+			const struct spec_flavor_amounts *nominal,
+			const struct spec_flavor_amounts *v,
+			const struct spec_flavor_amounts *other)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		const char *flavor = v->v[i].flavor, *resource = v->v[i].resource;
+		struct json_object *o;
+
+		if (other && *amounts_get(other, flavor, resource))
+			continue;
+		o = spec_tree_append(list, spec_tree_map());
+		spec_tree_text(o, "flavor", flavor);
+		spec_tree_text(o, "resource", resource);
+		put_text(o, "used", amounts_get(&q->used, flavor, resource));
+		put_text(o, "reserved", amounts_get(&q->reserved, flavor, resource));
+		put_text(o, "nominal", nominal ? amounts_get(nominal, flavor, resource) : NULL);
+	}
+}
+
+void spec_local_queue_text(const struct spec_queue_view *v,
+			   const struct spec_cluster_queue_view *cluster, size_t pending,
+			   size_t running, char **ret, size_t *ret_len)
+{
+	cleanup_json struct json_object *o = spec_tree_map();
+	const struct spec_local_queue *q = v->local;
+	struct json_object *list, *counts;
+	const char *by, *state = state_of(q, cluster, &by);
+
+	spec_tree_text(o, "name", v->meta.name);
+	spec_tree_text(o, "state", state);
+	put_text(o, "stopped_by", by);
+	spec_tree_text(o, "message", q->message);
+	spec_tree_text(o, "cluster_queue", q->cluster_queue);
+	put_text(o, "cohort", cluster ? cluster->cohort : NULL);
+	put_text(o, "strategy", cluster ? cluster->strategy : NULL);
+	list = spec_tree_add(o, "flavors", spec_tree_list(q->used.n));
+	put_amounts(list, q, cluster ? &cluster->nominal : NULL, &q->used, NULL);
+	if (cluster)
+		put_amounts(list, q, &cluster->nominal, &cluster->nominal, &q->used);
+	counts = spec_tree_add(o, "workloads", spec_tree_map());
+	spec_tree_number(counts, "pending", q->pending);
+	spec_tree_number(counts, "reserving", q->reserving);
+	spec_tree_number(counts, "admitted", q->admitted);
+	spec_tree_number(o, "pending", (int64_t)pending);
+	spec_tree_number(o, "running", (int64_t)running);
+	spec_yaml_emit(o, TEXT_DEPTH, ret, ret_len);
+}
+
+/* --- places --- */
+
+static int by_uid(const void *a, const void *b)
+{
+	const struct spec_place *x = a, *y = b;
+
+	return strcmp(x->uid, y->uid);
+}
+
+/* The uid of its controller; where none says that it is one, of its only owner. */
+static const char *job_of(struct json_object *item)
+{
+	struct json_object *owners =
+		spec_read_list(spec_read_map(item, "metadata"), "ownerReferences");
+
+	for (size_t i = 0; i < spec_read_count(owners); i++)
+		if (spec_read_bool(spec_read_at(owners, i), "controller"))
+			return spec_read_text(spec_read_at(owners, i), "uid");
+	return spec_read_text(spec_read_at(owners, 0), "uid");
+}
+
+int spec_places_parse(const char *json, size_t len, struct spec_place **ret, size_t *ret_n)
+{
+	struct json_object *o cleanup_json = NULL, *items;
+	struct spec_place *v;
+	size_t n;
+
+	if (spec_tree_parse_map(json, len, &o) < 0)
+		return -EINVAL;
+	items = spec_read_list(o, "items");
+	n = min_of(spec_read_count(items), (size_t)MAX_PLACES);
+	v = new0_n(struct spec_place, n);
+	*ret_n = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *item = spec_read_at(items, i);
+		const char *uid = job_of(item);
+		int place = spec_read_int(item, "positionInClusterQueue", -1);
+
+		if (!*uid || strlen(uid) >= sizeof(v->uid) || place < 0)
+			continue;
+		snprintf(v[*ret_n].uid, sizeof(v->uid), "%s", uid);
+		v[(*ret_n)++].place = (unsigned)place + 1;
+	}
+	qsort(v, *ret_n, sizeof(*v), by_uid);
+	*ret = v;
+	return 0;
+}
+
+unsigned spec_places_find(const struct spec_place *v, size_t n, const char *uid)
+{
+	struct spec_place key = {0};
+	const struct spec_place *found;
+
+	if (strlen(uid) >= sizeof(key.uid) || n == 0)
+		return 0;
+	snprintf(key.uid, sizeof(key.uid), "%s", uid);
+	found = bsearch(&key, v, n, sizeof(key), by_uid);
+	return found ? found->place : 0;
+}
+
+/* --- what is served --- */
+
+/* The first of VERSIONS, which ends with NULL, that the description of a group lists. */
+static const char *choose(const char *json, size_t len, const char *const *versions)
+{
+	struct json_object *o cleanup_json = NULL, *list;
+
+	if (spec_tree_parse_map(json, len, &o) < 0)
+		return NULL;
+	list = spec_read_list(o, "versions");
+	for (; *versions; versions++)
+		for (size_t i = 0; i < spec_read_count(list); i++)
+			if (streq(spec_read_text(spec_read_at(list, i), "groupVersion"), *versions))
+				return *versions;
+	return NULL;
+}
+
+const char *spec_kueue_version(const char *json, size_t len)
+{
+	static const char *const versions[] = {SPEC_KUEUE_GROUP "/v1beta2",
+					       SPEC_KUEUE_GROUP "/v1beta1", NULL};
+
+	return choose(json, len, versions);
+}
+
+const char *spec_kueue_visibility_version(const char *json, size_t len)
+{
+	static const char *const versions[] = {SPEC_KUEUE_VISIBILITY "/v1beta2",
+					       SPEC_KUEUE_VISIBILITY "/v1beta1", NULL};
+
+	return choose(json, len, versions);
+}

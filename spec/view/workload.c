@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Workloads of Kueue. One stands for a job of any kind, which is its controller: it says whether the job has quota, is
+ * let in, was put out again. Its podSets hold all templates of the job's pods, which nothing here is made of, so they
+ * are not even parsed.
+ */
+#include <errno.h>
+
+#include "spec/base/span.h"
+#include "spec/view/kueue.h"
+#include "spec/view/meta.h"
+
+#define MAX_CHECKS 16 /* more are left out */
+
+static const char *const types[SPEC_WORKLOAD_N_CONDITIONS] = {
+	[SPEC_WORKLOAD_RESERVED] = "QuotaReserved",    [SPEC_WORKLOAD_ADMITTED] = "Admitted",
+	[SPEC_WORKLOAD_EVICTED] = "Evicted",	       [SPEC_WORKLOAD_FINISHED] = "Finished",
+	[SPEC_WORKLOAD_TARGET] = "DeactivationTarget",
+};
+
+void spec_workload_view_free(struct spec_workload_view *v)
+{
+	if (!v)
+		return;
+	spec_meta_clear(&v->meta);
+	spec_unset(&v->cluster_queue);
+	spec_unset(&v->preemptor);
+	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++) {
+		spec_unset(&v->conditions[i].reason);
+		spec_unset(&v->conditions[i].message);
+	}
+	for (size_t i = 0; i < v->n_checks; i++) {
+		spec_unset(&v->checks[i].name);
+		spec_unset(&v->checks[i].state);
+		spec_unset(&v->checks[i].message);
+	}
+	free(v->checks);
+	free(v);
+}
+
+static void workload_freep(struct spec_workload_view **v)
+{
+	spec_workload_view_free(*v);
+}
+
+static struct spec_workload_view *workload_new(void)
+{
+	struct spec_workload_view *v = new0(struct spec_workload_view);
+
+	spec_meta_init(&v->meta);
+	v->active = true;
+	v->cluster_queue = v->preemptor = spec_empty();
+	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++)
+		v->conditions[i].reason = v->conditions[i].message = spec_empty();
+	return v;
+}
+
+/* The value of KEY in SPAN; "{}" if it has none. */
+static struct spec_span member(struct spec_span span, const char *key)
+{
+	static const char none[] = "{}";
+	struct spec_span ret;
+
+	return spec_span_member(span, key, &ret) ? ret : (struct spec_span){none, none + 2};
+}
+
+/* The object without its podSets. -EINVAL. */
+static int parse_without_pods(const char *json, size_t len, struct json_object **ret)
+{
+	const struct spec_span whole = {json, json + len};
+	const struct spec_span metadata = member(whole, "metadata"), spec = member(whole, "spec"),
+			       status = member(whole, "status"), active = member(spec, "active");
+	char *text cleanup_free =
+		text_print("{\"metadata\":%.*s,\"spec\":{\"active\":%.*s},\"status\":%.*s}",
+			   (int)spec_span_len(metadata), metadata.p, (int)spec_span_len(active),
+			   active.p, (int)spec_span_len(status), status.p);
+
+	return spec_tree_parse_map(text, strlen(text), ret);
+}
+
+static void read_condition(struct spec_condition_view *to, struct json_object *c)
+{
+	to->is_set = true;
+	to->is_true = streq(spec_read_text(c, "status"), "True");
+	to->since = spec_read_time(c, "lastTransitionTime");
+	spec_read_copy(&to->reason, spec_read_text(c, "reason"), READ_MAX_WORD);
+	spec_read_copy(&to->message, spec_read_text(c, "message"), READ_MAX_MESSAGE);
+}
+
+static void read_conditions(struct spec_workload_view *v, struct json_object *list)
+{
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		struct json_object *c = spec_read_at(list, i);
+
+		for (size_t k = 0; k < SPEC_WORKLOAD_N_CONDITIONS; k++)
+			if (streq(spec_read_text(c, "type"), types[k]))
+				read_condition(&v->conditions[k], c);
+	}
+}
+
+static void read_checks(struct spec_workload_view *v, struct json_object *list)
+{
+	size_t n = min_of(spec_read_count(list), (size_t)MAX_CHECKS);
+
+	v->checks = new0_n(struct spec_check_view, n);
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *c = spec_read_at(list, i);
+		struct spec_check_view *to = &v->checks[v->n_checks];
+
+		if (streq(spec_read_text(c, "state"), "Ready"))
+			continue;
+		v->n_checks++;
+		spec_read_copy(&to->name, spec_read_text(c, "name"), READ_MAX_WORD);
+		spec_read_copy(&to->state, spec_read_text(c, "state"), READ_MAX_WORD);
+		spec_read_copy(&to->message, spec_read_text(c, "message"), READ_MAX_MESSAGE);
+	}
+}
+
+/* "... (UID: 1823a52d-..., JobUID: 35d7e95c-...) due to ...": the job's. */
+static void read_preemptor(struct spec_workload_view *v)
+{
+	static const char key[] = "JobUID: ";
+	const struct spec_condition_view *evicted = &v->conditions[SPEC_WORKLOAD_EVICTED];
+	const char *p = strstr(evicted->message, key);
+	char *uid cleanup_free = NULL;
+
+	if (!p || !streq(evicted->reason, "Preempted"))
+		return;
+	p += strlen(key);
+	uid = text_print("%.*s", (int)strcspn(p, ",) "), p);
+	spec_read_copy(&v->preemptor, uid, READ_MAX_WORD);
+}
+
+int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_view **ret)
+{
+	cleanup(workload_freep) struct spec_workload_view *v = NULL;
+	struct json_object *o cleanup_json = NULL, *spec, *status, *requeue, *active;
+
+	if (parse_without_pods(json, len, &o) < 0)
+		return -EINVAL;
+	v = workload_new();
+	if (spec_meta_read(o, &v->meta) < 0)
+		return -EINVAL;
+	spec = spec_read_map(o, "spec");
+	status = spec_read_map(o, "status");
+	requeue = spec_read_map(status, "requeueState");
+	if (json_object_object_get_ex(spec, "active", &active) &&
+	    json_object_is_type(active, json_type_boolean))
+		v->active = json_object_get_boolean(active);
+	spec_read_copy(&v->cluster_queue,
+		       spec_read_text(spec_read_map(status, "admission"), "clusterQueue"),
+		       READ_MAX_WORD);
+	read_conditions(v, spec_read_list(status, "conditions"));
+	read_checks(v, spec_read_list(status, "admissionChecks"));
+	read_preemptor(v);
+	v->requeued = (unsigned)spec_read_int(requeue, "count", 0);
+	v->requeue_at = spec_read_time(requeue, "requeueAt");
+	*ret = take_ptr(v);
+	return 0;
+}

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Jobs in a queue of Kueue, on a cluster of their own, with the rights of contrib/rbac.yaml: what `why`, `status` and
+`queues/` say while they wait, run, are put out and go on."""
+
+import sys
+
+import api
+import pytest
+import yaml
+from cluster import HERE
+from harness import wait_for
+from mounted import HOLD, app, running
+from process import Part
+from test_kxfs_appwrapper import Wrapped, Wrapping, ctl
+
+DEFINITIONS = sorted((HERE.parent / "replay/data/crds/kueue").glob("*.yaml"))
+VISIBILITY = "v1beta2.visibility.kueue.x-k8s.io"
+# Of a pod's cpu, 0.1 is reserved: each asks for 0.1.
+CPU = {"cpu": 0.2, "memMB": 64, "gpu": 0}
+OPENED = "It is admitted by itself when the queue is opened again.\n"
+
+
+class Queueing(Wrapping):
+    """AppWrappers of v1beta2 and Kueue, in place of Volcano's resources."""
+
+    def apply_definitions(self):
+        super().apply_definitions()
+        self.kubectl("apply", "--server-side", *(f"--filename={path}" for path in DEFINITIONS))
+        for resource in ("workloads", "localqueues", "clusterqueues"):
+            wait_for(lambda r=resource: self.is_served(api.path_of(r)), what=f"{resource} to be served")
+
+    def start_volcano(self):
+        port = self.ports["webhook"]
+        self.ca.make("volcano", "volcano", hosts=("localhost",))
+        self.parts["volcano"] = Part("kueue", self.base, [
+            sys.executable, HERE / "controllers/kueue.py", self.kubectl_path, self.kubeconfig("volcano"), port,
+            self.ca.dir]).start()
+        self.apply(
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "kueue-visibility", "namespace": "default"},
+             "spec": {"type": "ExternalName", "externalName": "localhost"}},
+            {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": VISIBILITY},
+             "spec": {"group": VISIBILITY.partition(".")[2], "version": "v1beta2", "groupPriorityMinimum": 100,
+                      "versionPriority": 100, "insecureSkipTLSVerify": True,
+                      "service": {"name": "kueue-visibility", "namespace": "default", "port": port}}})
+        wait_for(lambda: self.is_served(f"/apis/{VISIBILITY.partition('.')[2]}/v1beta2"), what="the visibility API")
+
+
+class Queued(Wrapped):
+    """A namespace with a LocalQueue `team` of a ClusterQueue of its own, which has 0.2 cpu."""
+
+    def make_queues(self):
+        self.cluster.apply(
+            {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": self.namespace},
+             "spec": {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [
+                 {"name": "default-flavor", "resources": [{"name": "cpu", "nominalQuota": "200m"}]}]}]}})
+        self.make_local_queue()
+
+    def make_local_queue(self):
+        self.cluster.apply({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": {"name": "team"},
+                            "spec": {"clusterQueue": self.namespace}}, namespace=self.namespace)
+
+    def stop(self, policy):
+        self.cluster.client.merge(api.path_of("clusterqueues", None, self.namespace), {"spec": {"stopPolicy": policy}})
+
+    def workload(self, job):
+        return next(w for w in self.cluster.client.items(self.path("workloads"))
+                    if w["metadata"]["ownerReferences"][0]["name"] == job)
+
+    def activate(self, job, active):
+        self.cluster.client.merge(self.path("workloads", self.workload(job)["metadata"]["name"]),
+                                  {"spec": {"active": active}})
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Queueing() as own:
+        yield own
+
+
+@pytest.fixture
+def world(cluster, namespace):
+    yield Queued(cluster, namespace)
+    cluster.client.delete(api.path_of("appwrappers", namespace))
+    cluster.client.delete(api.path_of("clusterqueues", None, namespace))
+
+
+@pytest.fixture
+def kx(make_kx, world, limited):
+    return make_kx("queue=team", source=f"appwrapper:{world.namespace}", env={"KUBECONFIG": str(limited)})
+
+
+def says(job, text):
+    try:
+        wait_for(lambda: job.read("why") == text)
+    except AssertionError:
+        assert job.read("why") == text
+        raise
+
+
+def test_line(kx, world):
+    """One runs, two wait, in their places; when it ends, the next is admitted."""
+    world.make_queues()
+    first = kx.submit(app(HOLD, resource=CPU, num_replicas=2))
+    running(first, "main-1")
+    second = kx.submit(app(HOLD, resource=CPU))
+    says(second, f"The job waits: queue team (cluster queue {world.namespace}) has no room for it now: it needs 0.1 "
+                 "more cpu in flavor default-flavor. It is admitted by itself when there is room.\n")
+    assert (second.status()["state"], second.status()["reason"], second.status()["queue"]) == (
+        "PENDING", "QueueFull", "team")
+    third = kx.submit(app(HOLD, resource=CPU))
+    for place, job in enumerate((second, third), 1):
+        wait_for(lambda p=place, j=job: j.status()["queue_position"] == p, what=f"place {place}", step=0.5)
+    assert ctl(second, "suspend") is not None, "Kueue does that"
+    queue = yaml.safe_load(kx.read("queues", "team", "status"))
+    assert (queue["state"], queue["cluster_queue"], queue["pending"], queue["running"]) == (
+        "Open", world.namespace, 2, 1)
+    assert queue["workloads"] == {"pending": 2, "reserving": 1, "admitted": 1}
+    assert queue["flavors"] == [{"flavor": "default-flavor", "resource": "cpu", "used": "200m", "reserved": "200m",
+                                 "nominal": None}], "ClusterQueues are not ours to see"
+    world.release_all(first.id)
+    first.finish()
+    for job in (second, third):
+        running(job)
+        assert job.status()["queue_position"] is None
+        world.release_all(job.id)
+        job.finish()
+    refused = yaml.safe_load(kx.read(".kxfs", "info"))["refused"]
+    assert [r["resource"] for r in refused] == ["clusterqueues.kueue.x-k8s.io"]
+
+
+def test_never(kx, world):
+    """What can't be: too much, and a queue that is not there."""
+    job = kx.submit(app(HOLD, resource=CPU))
+    says(job, f"The job waits: there is no queue team in namespace {world.namespace}. Create it, or submit the job to "
+              "another queue.\n")
+    world.make_local_queue()
+    says(job, f"The job waits: queue team belongs to cluster queue {world.namespace}, which does not exist. Create it, "
+              "or submit the job to another queue.\n")
+    world.make_queues()
+    world.release(running(job))
+    job.finish()
+    large = kx.submit(app(HOLD, resource=CPU, num_replicas=3))
+    says(large, f"The job waits: it asks for 0.3 cpu, and queue team (cluster queue {world.namespace}) never has more "
+                "than 0.2 in flavor default-flavor. Submit it to another queue, or with less.\n")
+    assert large.status()["reason"] == "QueueTooSmall"
+    large.cancel()
+
+
+def test_put_out(kx, world):
+    """Drained, then deactivated: each time it goes on as another attempt, and what it printed stays."""
+    world.make_queues()
+    job = kx.submit(app(HOLD, resource=CPU))
+    running(job)
+    job.until_logged("begin")
+    world.stop("HoldAndDrain")
+    wait_for(lambda: "is stopped, and its jobs were put out at" in job.read("why"), what="it to be drained")
+    why = job.read("why")
+    assert why.startswith(f"The job waits: cluster queue {world.namespace}, which queue team belongs to,")
+    assert "Z (HoldAndDrain). " in why and why.endswith(OPENED) and job.read("state") == "PENDING\n"
+    world.stop("None")
+    wait_for(lambda: job.replica()["attempt"] == 1, what="another attempt")
+    running(job)
+    world.activate(job.id, False)
+    wait_for(lambda: job.read("state") == "CANCELLED\n", what="it to be suspended")
+    assert job.status()["reason"] == "Deactivated"
+    assert job.read("why").startswith("The job is suspended: somebody has deactivated its Workload appwrapper-")
+    world.activate(job.id, True)
+    wait_for(lambda: job.replica()["attempt"] == 2, what="a third attempt")
+    world.release(running(job))
+    job.finish()
+    assert job.read("main-0", "log.0").startswith("begin\n") and job.read("main-0", "log") == "begin\nend\n"

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""What packages are tested in: roots made by mmdebstrap from the archives that this machine's apt uses.
+
+Fixtures:
+    packages        the directory in which contrib/package has built everything
+    bare, full      archives of roots: with glibc and the essential tools alone; with the libraries of kxfs, and man, bash
+                    completion, systemd and rpm
+    in_root         run a script in a root, in namespaces of its own and on a tmpfs: nothing of it is left
+
+KXFS_PACKAGE_DIR names a directory in which these are kept, and taken from: for who works on these tests.
+"""
+
+import os
+import pathlib
+import shlex
+import subprocess
+
+import harness
+import pytest
+from harness import ROOT
+
+LIMIT = 1500  # seconds; nothing is expected to come near
+LIBRARIES = ["fuse3", "libjson-c5", "libyaml-0-2", "libuv1", "libcurl4"]
+TOOLS = ["bash-completion", "man-db", "mount", "rpm", "systemd"]
+
+# What each root is used by: $1 is the directory that it is mounted on, $2 its archive, the rest is copied into /kx.
+# The pid namespace ends whatever is left running, the mount namespace every mount and the tmpfs itself.
+ENTER = """set -eu
+root=$1 archive=$2
+shift 2
+mount -t tmpfs -o mode=755 root "$root"
+tar -C "$root" -xf "$archive"
+mount -t proc proc "$root/proc"
+mount -t tmpfs -o mode=755 dev "$root/dev"
+for device in null zero full random urandom tty fuse; do
+	touch "$root/dev/$device"
+	mount --bind "/dev/$device" "$root/dev/$device"
+done
+ln -s /proc/self/fd "$root/dev/fd"
+mkdir "$root/kx"
+cp -- "$@" "$root/kx/"
+ip link set lo up 2>/dev/null || :
+exec chroot "$root" /bin/bash -eux /kx/script
+"""
+
+
+def archives():
+    """The lines of a sources.list for what apt gets from Debian here; no third party's."""
+    text = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(REPO_URI) $(RELEASE) $(COMPONENT)|$(ORIGIN)"
+    out = subprocess.run(["apt-get", "indextargets", "--format", text, "Created-By: Packages"], stdout=subprocess.PIPE,
+                         check=True, text=True).stdout
+    found = sorted({line.rsplit("|", 1)[0] for line in out.splitlines() if line.endswith("|Debian")})
+    assert found, f"apt-get update has not been run, or apt knows no archive of Debian:\n{out}"
+    return "\n".join(found) + "\n"
+
+
+def apt_options():
+    """How apt reaches its archives here (proxies): mmdebstrap's apt is to do the same."""
+    out = subprocess.run(["apt-config", "dump"], stdout=subprocess.PIPE, check=True, text=True).stdout
+    return [f"--aptopt={line}" for line in out.splitlines() if line.startswith("Acquire::") and "proxy" in line.lower()]
+
+
+def mmdebstrap(target, variant, packages, *options):
+    """Begin to make TARGET; more than one may be under way."""
+    env = {**os.environ, "KXFS_TEST_MARK": harness.MARK}
+    process = subprocess.Popen(
+        ["unshare", "--mount", "mmdebstrap", "--mode=root", f"--variant={variant}", f"--include={','.join(packages)}",
+         *apt_options(), *options, codename(), target, "-"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+    process.stdin.write(archives())
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+def codename():
+    for line in pathlib.Path("/etc/os-release").read_text().splitlines():
+        if line.startswith("VERSION_CODENAME="):
+            return line.split("=")[1]
+    raise AssertionError("which Debian is this?")
+
+
+def finish(process):
+    out, _ = process.communicate(timeout=LIMIT)
+    assert process.returncode == 0, out[-4000:]
+
+
+@pytest.fixture(scope="session")
+def making(tmp_path_factory):
+    """Everything that takes long, begun at once: {"bare": (path, process), ...}."""
+    kept = os.environ.get("KXFS_PACKAGE_DIR")
+    top = pathlib.Path(kept) if kept else tmp_path_factory.mktemp("package")
+    env = {**os.environ, "KXFS_TEST_MARK": harness.MARK}
+    env.pop("DEB_BUILD_OPTIONS", None)
+    begin = {
+        "bare.tar": lambda path: mmdebstrap(path, "essential", ["mount"]),
+        "full.tar": lambda path: mmdebstrap(path, "apt", LIBRARIES + TOOLS),
+        "packages": lambda path: subprocess.Popen(
+            [ROOT / "contrib/package", "all", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, env=env),
+    }
+    made = {name.split(".")[0]: (top / name, None if (top / name).exists() else start(top / name))
+            for name, start in begin.items()}
+    yield made
+    for path, process in made.values():
+        if process and process.poll() is None:
+            process.terminate()
+            process.wait()
+        if path.suffix and not kept:
+            path.unlink(missing_ok=True)
+
+
+def made_by(name):
+    @pytest.fixture(scope="session", name=name)
+    def fixture(making):
+        path, process = making[name]
+        if process and not process.stdout.closed:
+            finish(process)
+        return path
+
+    return fixture
+
+
+bare, full, packages = made_by("bare"), made_by("full"), made_by("packages")
+
+
+@pytest.fixture
+def in_root(tmp_path):
+    def enter(archive, script, *files):
+        (tmp_path / "root").mkdir(exist_ok=True)
+        (tmp_path / "script").write_text(script)
+        p = harness.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "--ipc", "--uts", "bash", "-c",
+                         ENTER, "enter", tmp_path / "root", archive, tmp_path / "script", *files],
+                        check=False, timeout=LIMIT, stderr=subprocess.STDOUT,
+                        env={"HOME": "/root", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"})
+        assert p.returncode == 0, f"{shlex.quote(script)}\n{p.stdout[-6000:]}"
+        assert not os.path.ismount(tmp_path / "root") and not list((tmp_path / "root").iterdir())
+        return p.stdout
+
+    return enter

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""contrib/package: what it builds is installed, used and removed in pristine roots, and what checkers say of it."""
+
+import filecmp
+import hashlib
+import json
+import os
+import re
+import subprocess
+
+import harness
+import pytest
+from harness import ROOT
+
+VERSION = re.search(r"^    version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)[1]
+ARCH = os.uname().machine
+
+# As an administrator does: a job on a mount by mount(8), then by a line of fstab.
+USE = """
+kxfs --version | grep -x "kxfs {version}"
+mkdir /mnt/kx
+mount -t kxfs local: /mnt/kx -o cancel=all
+grep ' /mnt/kx .* fuse.kxfs local: ' /proc/self/mountinfo
+cp {examples}/hello.yaml /mnt/kx/submit/
+test "$(cat /mnt/kx/submit/hello.yaml.job/wait)" = SUCCEEDED
+umount /mnt/kx
+while pgrep_kxfs; do sleep 0.1; done
+echo 'local: /mnt/kx kxfs linger,nofail 0 0' >>/etc/fstab
+mount /mnt/kx
+test "$(cat /mnt/kx/jobs/*/state)" = SUCCEEDED
+umount /mnt/kx
+while pgrep_kxfs; do sleep 0.1; done
+"""
+PRELUDE = """
+pgrep_kxfs() {
+	grep -lxE 'kxfs|mount.kxfs' /proc/[0-9]*/comm
+}
+"""
+# What stands beside the program: pages, completion, units.
+BESIDE = """
+MANPAGER=cat man kxfs | grep 'mount batch jobs as a directory'
+for page in kxfs-layout appdef mount.kxfs; do man -w $page; done
+bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader kxfs; complete -p kxfs' | grep _kxfs
+systemd-analyze verify --man=no kxfs@mnt-kx.service 2>&1 | grep kxfs && exit 1
+systemctl --root=/ enable kxfs@mnt-kx.service
+systemctl --root=/ disable kxfs@mnt-kx.service
+"""
+# Nothing of it is there any more, but for the jobs that were its user's.
+GONE = r"""
+find / -xdev -path /proc -prune -o -path /kx -prune -o -path /var/lib/kxfs -prune -o -name '*kxfs*' -print |
+	grep -v '^/var/log\|^/var/cache/man/' && exit 1
+test -d /var/lib/kxfs/local
+"""
+
+
+def script(*parts, examples="/usr/share/doc/kxfs/examples"):
+    return PRELUDE + "".join(parts).replace("{version}", VERSION).replace("{examples}", examples)
+
+
+def built(packages, pattern):
+    found = sorted(packages.glob(pattern))
+    assert len(found) == 1, (pattern, sorted(p.name for p in packages.iterdir()))
+    return found[0]
+
+
+def test_deb(packages, full, in_root):
+    deb = built(packages, "kxfs_*.deb")
+    in_root(full, script(f"dpkg -i /kx/{deb.name}\n", USE, BESIDE, "dpkg -P kxfs\n", GONE), deb)
+
+
+def test_deb_debug_symbols(packages, tmp_path):
+    """They are in a package of their own, for exactly this build."""
+    for name in ("kxfs_", "kxfs-dbgsym_"):
+        harness.run(["dpkg-deb", "-x", built(packages, f"{name}*.deb"), tmp_path])
+    build_id = re.search(r"Build ID: (\w\w)(\w+)", harness.run(["readelf", "-n", tmp_path / "usr/bin/kxfs"]).stdout)
+    debug = tmp_path / f"usr/lib/debug/.build-id/{build_id[1]}/{build_id[2]}.debug"
+    assert ".debug_info" in harness.run(["readelf", "-S", "-W", debug]).stdout
+    assert ".debug_info" not in harness.run(["readelf", "-S", "-W", tmp_path / "usr/bin/kxfs"]).stdout
+
+
+def test_lintian(packages):
+    p = harness.run(["lintian", "--allow-root", "--fail-on", "error,warning", built(packages, "*.changes")], check=False,
+                    timeout=900)
+    assert p.returncode == 0 and p.stdout == "", p.stdout
+
+
+def test_deb_is_reproducible(packages, tmp_path):
+    """Another directory, hour, time zone, language and mask of permissions: the same bytes."""
+    env = {**os.environ, "TZ": "Pacific/Kiritimati", "LC_ALL": "C", "HOME": "/nonexistent",
+           "KXFS_TEST_MARK": harness.MARK, "TMPDIR": str(tmp_path)}
+    env.pop("DEB_BUILD_OPTIONS", None)
+    p = subprocess.run(["bash", "-c", f"umask 077; {ROOT}/contrib/package deb {tmp_path}/again"], env=env, check=False,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1500)
+    assert p.returncode == 0, p.stdout
+    for pattern in ("kxfs_*.deb", "kxfs-dbgsym_*.deb", "*.dsc", "*.orig.tar.xz"):
+        one, other = built(packages, pattern), built(tmp_path / "again", pattern)
+        assert one.name == other.name and filecmp.cmp(one, other, shallow=False), pattern
+
+
+def test_rpm(packages, full, in_root):
+    """rpm's own database is empty in a root of Debian, so what the package requires is not looked for."""
+    rpm = built(packages, f"kxfs-{VERSION}-1*.{ARCH}.rpm")
+    rpm_ = "rpm --force-debian"
+    in_root(full, script(f"{rpm_} -i --nodeps /kx/{rpm.name}\n{rpm_} -V --nodeps kxfs\n", USE, BESIDE, f"{rpm_} -e kxfs\n",
+                         GONE), rpm)
+
+
+def test_rpm_says_what_it_is(packages):
+    rpm = built(packages, f"kxfs-{VERSION}-1*.{ARCH}.rpm")
+    requires = harness.run(["rpm", "-qp", "--requires", rpm]).stdout
+    assert "libfuse3.so.3" in requires and "libcurl.so.4" in requires and "\nfuse3\n" in "\n" + requires
+    assert harness.run(["rpm", "-qp", "--qf", "%{VERSION} %{LICENSE}", rpm]).stdout == f"{VERSION} MIT"
+
+
+def test_rpmlint(packages):
+    config = ROOT / "contrib/rpm/rpmlint.toml"
+    p = harness.run(["rpmlint", "--config", config, *sorted(packages.glob("*.rpm"))], check=False, timeout=600)
+    assert p.returncode == 0 and re.search(r"0 errors, 0 warnings", p.stdout), p.stdout
+
+
+LIBS = "libfuse3 libcurl libuv libjson-c libyaml"
+
+
+@pytest.mark.parametrize("prefix", ["/usr/local", "/opt/kx"])
+def test_tarball(packages, bare, in_root, prefix):
+    """Where only glibc is; without fusermount3, as root."""
+    tar = built(packages, f"kxfs-{VERSION}-linux-{ARCH}.tar.xz")
+    top = f"/kx/{tar.name.removesuffix('.tar.xz')}"
+    # The root has no xz.
+    plain = packages.parent / "plain.tar"
+    with plain.open("wb") as f:
+        subprocess.run(["xz", "-dc", tar], stdout=f, check=True)
+    in_root(bare, script(f"""
+for lib in {LIBS}; do ls /usr/lib/*/$lib.so.* 2>/dev/null && exit 1; done
+! command -v fusermount3
+tar -C /kx -xf /kx/plain.tar
+{top}/bin/kxfs --version
+find / -xdev -type f -o -xdev -type l | grep -v ^/kx/ | sort >/kx/before
+{top}/install.sh "{prefix}"
+rm -r {top}/lib {top}/bin
+test -x /sbin/mount.kxfs || ln -s "{prefix}/sbin/mount.kxfs" /sbin/
+PATH="{prefix}/bin:$PATH"
+ldd "{prefix}/bin/kxfs" | grep -v '^.linux-vdso\\|/ld-linux\\|/lib\\(c\\|m\\|dl\\|pthread\\|resolv\\).so\\|=> {prefix}/' && exit 1
+grep -x 'ExecStart={prefix}/bin/kxfs .*' "{prefix}/lib/systemd/system/kxfs@.service"
+test -f "{prefix}/share/man/man1/kxfs.1" -a -f "{prefix}/share/bash-completion/completions/kxfs"
+""", USE, f"""
+rm /sbin/mount.kxfs
+{top}/install.sh --remove "{prefix}"
+find / -xdev -type f -o -xdev -type l | grep -v '^/kx/\\|^/var/lib/kxfs/' | sort >/kx/after
+diff /kx/before /kx/after
+test ! -d "{prefix}/lib/kxfs"
+""", examples=f'"{prefix}"/share/doc/kxfs/examples'), plain)
+
+
+def test_source_builds(packages, tmp_path):
+    """The archive of a release is all that a build needs, and packages can be built from it as from the repository."""
+    harness.run(["tar", "-C", tmp_path, "-xf", built(packages, f"kxfs-{VERSION}.tar.xz")])
+    tree = tmp_path / f"kxfs-{VERSION}"
+    listed = set(harness.run(["git", "-C", ROOT, "ls-files"]).stdout.splitlines()) if (ROOT / ".git").exists() else set()
+    assert {p for p in listed if not (tree / p).is_symlink() and not (tree / p).exists()} == set()
+    env = {"SOURCE_DATE_EPOCH": "1000000000"}
+    harness.run([tree / "contrib/package", "source", tmp_path / "out"], env=env, timeout=600)
+    harness.run([tree / "contrib/package", "source", tmp_path / "again"], env=env, timeout=600)
+    archive = f"kxfs-{VERSION}.tar.xz"
+    assert filecmp.cmp(tmp_path / "out" / archive, tmp_path / "again" / archive, shallow=False)
+
+
+def test_sums(packages):
+    names = {p.name for p in packages.iterdir()} - {"SHA256SUMS"}
+    sums = dict(reversed(line.split("  ")) for line in (packages / "SHA256SUMS").read_text().splitlines())
+    assert set(sums) == names
+    for name in names:
+        assert hashlib.sha256((packages / name).read_bytes()).hexdigest() == sums[name]
+
+
+def test_bill_of_materials(packages, tmp_path):
+    bill = json.loads(built(packages, "*.spdx.json").read_text())
+    assert bill["spdxVersion"] == "SPDX-2.3" and bill["dataLicense"] == "CC0-1.0"
+    found = {p["name"]: p for p in bill["packages"]}
+    assert found["kxfs"]["versionInfo"] == VERSION and found["kxfs"]["licenseDeclared"] == "MIT"
+    assert set(found) >= {"libfuse3-3", "libcurl4", "libuv1", "libjson-c5", "libyaml-0-2", "uthash-dev", "libc6", "libssl3"}
+    assert all(p["versionInfo"] and p["licenseDeclared"] != "NOASSERTION" for p in found.values())
+    assert found["libuv1"]["versionInfo"] == harness.run(["dpkg-query", "-Wf", "${Version}", "libuv1"]).stdout
+    ids = {p["SPDXID"] for p in found.values()} | {"SPDXRef-DOCUMENT"}
+    assert len(ids) == len(found) + 1 and all(re.fullmatch(r"SPDXRef-[A-Za-z0-9.-]+", i) for i in ids)
+    assert all({r["spdxElementId"], r["relatedSpdxElement"]} <= ids for r in bill["relationships"])
+    # Each library that the archive has its own copy of is there, with its licence.
+    tar = built(packages, f"kxfs-*-linux-{ARCH}.tar.xz")
+    names = harness.run(["tar", "-tf", tar]).stdout.splitlines()
+    licences = {n.rsplit("/", 1)[1] for n in names if "/licenses/kxfs/" in n and not n.endswith("/")} - {"LICENSE"}
+    assert licences == set(found) - {"kxfs", "libc6", "uthash-dev"}

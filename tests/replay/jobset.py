@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""A small JobSet controller for the API server of the tests: JobSets get their status and the pods of their Jobs as in
+the recordings. Nothing runs: the test says what pods do."""
+
+import copy
+import uuid
+
+import store as st
+from volcano import FakeVolcano, set_containers
+
+LABEL = "jobset.sigs.k8s.io/"
+
+
+class FakeJobSet(FakeVolcano):
+    """The same words for tests as FakeVolcano (start, run, log, finish ...), on JobSets."""
+
+    def pods(self, job, namespace="test"):
+        found, _ = self.store.objects(st.PODS, lambda pod: pod.namespace == namespace
+                                      and pod.labels.get(LABEL + "jobset-name") == job)
+        return [pod.name for pod in found]
+
+    def say(self, job, *conditions, namespace="test", **status):
+        """The controller's word on JOB. CONDITIONS: types that hold."""
+        def edit(tree):
+            old = tree.setdefault("status", {"restarts": 0})
+            old.update(status, conditions=[{
+                "type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": st.now()}
+                for kind in conditions])
+        self.store.change(st.JOBSETS, namespace, job, edit)
+
+    def restart(self, job, namespace="test"):
+        """All pods of JOB are made anew. Gives their names."""
+        restarts = self.store.find(st.JOBSETS, namespace, job).tree()["status"]["restarts"] + 1
+        self.say(job, namespace=namespace, restarts=restarts)
+        self.remove_pods(job, namespace)
+        return self._make_pods(self.store.find(st.JOBSETS, namespace, job), restarts)
+
+    def _make_pods(self, jobset, restarts):
+        for job in jobset.tree()["spec"]["replicatedJobs"]:
+            spec = job["template"]["spec"]
+            for index in range(spec["completions"]):
+                self.store.put(st.PODS, make_pod(jobset, job["name"], spec["template"], index, restarts))
+        return self.pods(jobset.name, jobset.namespace)
+
+    def _changed(self, change):
+        obj = change.after or change.before
+        if obj.resource is not st.JOBSETS or getattr(self._busy, "now", False):
+            return
+        self._busy.now = True
+        if change.before is None and "status" not in obj.tree():
+            self.say(obj.name, namespace=obj.namespace)
+            if not obj.tree()["spec"].get("suspend"):
+                self._make_pods(obj, 0)
+        elif change.after is None and not self.keep_pods:
+            self.remove_pods(obj.name, obj.namespace)
+        self._busy.now = False
+
+
+def make_pod(jobset, name, template, index, restarts):
+    pod = copy.deepcopy(template)
+    pod["metadata"] = {**pod.get("metadata", {}), "name": f"{jobset.name}-{name}-0-{index}-{uuid.uuid4().hex[:5]}",
+                       "namespace": jobset.namespace, "uid": str(uuid.uuid4()), "creationTimestamp": st.now(),
+                       "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": f"{jobset.name}-{name}-0",
+                                            "uid": str(uuid.uuid4()), "controller": True}]}
+    labels = {LABEL + "jobset-name": jobset.name, LABEL + "jobset-uid": jobset.uid, LABEL + "replicatedjob-name": name,
+              LABEL + "replicatedjob-replicas": "1", LABEL + "job-index": "0", LABEL + "restart-attempt": str(restarts)}
+    pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **labels}
+    pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}),
+                                      "batch.kubernetes.io/job-completion-index": str(index)}
+    pod["spec"]["nodeName"] = "node-1"
+    pod["status"] = {"phase": "Pending"}
+    set_containers(pod, "Pending", lambda c: {"waiting": {"reason": "ContainerCreating"}})
+    return pod

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Mounts of a cluster with JobSet: what was recorded on a real one, event by event; submitting, logs, restarts,
+cancelling; which kind is mounted."""
+
+import contextlib
+import json
+import time
+
+import harness
+import pytest
+import recordings
+import store as st
+import test_volcano_states
+import yaml
+from jobset import FakeJobSet
+
+APP = json.dumps({"name": "app", "roles": [{
+    "name": "main", "image": "i", "entrypoint": "e", "args": ["--rank=${replica_id}"], "num_replicas": 2,
+    "max_retries": 1}]})
+RECORDED = {
+    "kueue_jobset_success": ["PENDING", "RUNNING", "SUCCEEDED"],
+    "kueue_jobset_quota_wait": ["PENDING", "RUNNING", "SUCCEEDED"],
+}
+
+
+@pytest.fixture
+def server(server):
+    server.uninstall(*st.VOLCANO)
+    server.install(st.JOBSETS)
+    return server
+
+
+@pytest.fixture
+def jobsets(server):
+    return FakeJobSet(server)
+
+
+@pytest.fixture
+def kx(make_mount, server, jobsets):
+    del jobsets
+    return make_mount(server, source="jobset:test")
+
+
+@pytest.mark.parametrize("scenario", sorted(RECORDED))
+def test_recording(server, make_mount, scenario):
+    kx = make_mount(server, source="jobset:test")
+    seen = test_volcano_states.Sequence()
+    shown = set()
+    for step in recordings.Recording(scenario, resources=(st.JOBSETS, st.PODS)).steps:
+        recordings.apply(server.store, step)
+        harness.wait_for(lambda s=step: told(kx, s), what=f"{step}")
+        with contextlib.suppress(FileNotFoundError):  # not made yet, or deleted meanwhile
+            seen.see(harness.Job(kx, "app").state())
+            shown |= {f"{rep['role']}-{rep['id']}" for rep in replicas(kx)}
+    assert seen == RECORDED[scenario]
+    assert shown == {"trainer-0", "trainer-1"}
+
+
+def replicas(kx):
+    return [{"role": role["name"], "id": rep["id"]} for role in harness.Job(kx, "app").status()["roles"]
+            for rep in role["replicas"]]
+
+
+def told(kx, step):
+    """Has the mount heard of STEP, as far as its tree shows that?"""
+    if step.resource is not st.JOBSETS:
+        return True
+    name = step.tree["metadata"]["name"]
+    return (name in kx.ls("jobs")) == (step.kind != "DELETED")
+
+
+def test_a_life(kx, server, jobsets):
+    kx.write("submit/app.yaml", APP)
+    job = kx.job_of("app.yaml")
+    assert job.status()["backend"] == "jobset"
+    manifest = yaml.safe_load(job.read("manifest.yaml"))
+    assert (manifest["apiVersion"], manifest["kind"]) == ("jobset.x-k8s.io/v1alpha2", "JobSet")
+    job.until("PENDING")
+    pods = jobsets.start(job.id)
+    job.until("RUNNING")
+    assert sorted(kx.ls(f"jobs/{job.id}/logs")) == ["main-0.log", "main-1.log"] or kx.ls(f"jobs/{job.id}/logs")
+    jobsets.log(pods[1]).append("hello\n")
+    harness.wait_for(lambda: job.read("main-1/log") == "hello\n")
+    for pod in pods:
+        jobsets.finish(pod)
+    jobsets.say(job.id, "Completed", terminalState="Completed")
+    assert job.read("wait") == "SUCCEEDED\n"
+    assert job.read("log") == "main/1 hello\n"
+
+
+def test_restarted(kx, jobsets):
+    """A pod has failed, and all are made anew: each replica has another attempt, and another log."""
+    kx.write("submit/app.yaml", APP)
+    job = kx.job_of("app.yaml")
+    pods = jobsets.start(job.id)
+    jobsets.log(pods[0]).append("first\n")
+    harness.wait_for(lambda: job.read("main-0/log") == "first\n")
+    jobsets.finish(pods[0], code=3)
+    time.sleep(1.1)  # pods are told apart by the second in which they were made
+    pods = jobsets.restart(job.id)
+    jobsets.run(*pods)
+    harness.wait_for(lambda: job.replica("main-0")["attempt"] == 1)
+    jobsets.log(pods[0]).append("second\n")
+    harness.wait_for(lambda: job.read("main-0/log") == "second\n")
+    assert job.read("main-0/log.0") == "first\n" and job.status()["retries"] == 1
+    jobsets.finish(pods[0], code=4)
+    jobsets.finish(pods[1])
+    jobsets.say(job.id, "Failed", terminalState="Failed")
+    assert job.read("wait") == "FAILED\n"
+    assert job.read("why") == ("main-0 ended with exit code 4. Retries used: 1; max_retries is 1. Its output is in "
+                               "main-0/log.\n")
+
+
+def test_cancelled(kx, server, jobsets):
+    kx.write("submit/app.yaml", APP)
+    job = kx.job_of("app.yaml")
+    pods = jobsets.start(job.id)
+    jobsets.log(pods[0]).append("last words\n")
+    harness.wait_for(lambda: job.read("main-0/log") == "last words\n")
+    harness.run(["rm", "-r", str(kx / "jobs" / job.id)])
+    assert server.store.find(st.JOBSETS, "test", job.id) is None
+    harness.wait_for(lambda: kx.read("history", job.id, "state") == "CANCELLED\n")
+    assert kx.read("history", job.id, "main-0/log") == "last words\n"
+
+
+def test_again(kx, server, jobsets):
+    """A job's manifest, as it stands in the tree, runs it again under another name."""
+    kx.write("submit/app.yaml", APP)
+    first = kx.job_of("app.yaml")
+    kx.write("submit/again.yaml", first.read("manifest.yaml"))
+    again = kx.job_of("again.yaml")
+    assert again.id != first.id and len(jobsets.start(again.id)) == 2
+    again.until("RUNNING")
+
+
+def test_without_backend(make_mount, server):
+    """What the cluster serves: Volcano, then AppWrapper, then JobSet."""
+    def api(source="test"):
+        return yaml.safe_load(make_mount(server, source=source).read(".kxfs", "info"))["api"]
+
+    assert api() == "jobset.x-k8s.io/v1alpha2"
+    server.install(st.APPWRAPPERS)
+    assert api() == "workload.codeflare.dev/v1beta1"
+    assert api("jobset:test") == "jobset.x-k8s.io/v1alpha2"

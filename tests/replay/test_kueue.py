@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: MIT
+"""Mounts of a cluster with AppWrappers and Kueue: what was recorded on a real one; places in the queue, which are asked
+for only while somebody reads; `queues/`; mounts that may not see one of it; clusters without Kueue.
+tests/unit/spec/kinds/test-kueue.c has all that is told of each recording."""
+
+import json
+import time
+
+import harness
+import pytest
+import recordings
+import store as st
+import watching
+import yaml
+
+SCENARIOS = sorted(path.parent.name for path in recordings.DIRECTORY.glob("kueue_*/appwrappers.jsonl"))
+ROOM = "It is admitted by itself when there is room."
+OPENED = "It is admitted by itself when the queue is opened again."
+ACTIVE = ("It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.")
+
+
+def kueue_of(scenario):
+    return st.OLD_KUEUE if scenario.startswith("kueue_v014") else st.KUEUE
+
+
+@pytest.fixture
+def make(server, make_mount):
+    """make(SCENARIO=..., seen=True, **kwargs): a mount of a cluster with that Kueue; its ClusterQueues are seen."""
+    def make(scenario="kueue_appwrapper_success", seen=True, **kwargs):
+        server.uninstall(*st.VOLCANO)
+        server.install(st.NEW_APPWRAPPERS, *kueue_of(scenario))
+        if not seen:
+            server.forbidden.append({"resource": "clusterqueues"})
+        return make_mount(server, source="appwrapper:test", **kwargs)
+
+    return make
+
+
+def load(server, scenario, until=lambda step: False):
+    """Have a recording happen up to the first step that UNTIL is true of. Gives what is left of it."""
+    resources = (st.NEW_APPWRAPPERS, st.PODS, *kueue_of(scenario))
+    steps = recordings.Recording(scenario, resources=resources).steps
+    for i, step in enumerate(steps):
+        recordings.apply(server.store, step)
+        if until(step):
+            return steps[i + 1:]
+    return []
+
+
+def says(text):
+    """The step in which the Workload of the job `app` has a condition with this message, or a check so called, and
+    the job's controller has seen the job."""
+    has = {"text": False, "phase": False}
+
+    def until(step):
+        name, status = step.tree["metadata"]["name"], step.tree.get("status", {})
+        if step.tree["kind"] == "Workload" and name.startswith("appwrapper-app-"):
+            told = [c["message"] for c in status.get("conditions", [])
+                    if c["status"] != "True" or c["type"] == "Evicted"]
+            checks = [c["name"] for c in status.get("admissionChecks", [])]
+            has["text"] = any(text in message for message in told) or text in checks
+        elif step.tree["kind"] == "AppWrapper" and name == "app":
+            has["phase"] = "phase" in status
+        return all(has.values())
+    return until
+
+
+def why(kx, expected, job="app"):
+    def told():
+        return kx.read("jobs", job, "why")
+
+    try:
+        harness.wait_for(lambda: told() == expected + "\n", timeout=15)
+    except AssertionError:
+        assert told() == expected + "\n"
+        raise
+
+
+def info(kx):
+    return yaml.safe_load(watching.known(kx))
+
+
+# --- what a real one did ---
+
+
+@pytest.mark.parametrize("scenario, until, state, reason, text", [
+    ("kueue_appwrapper_quota_wait", "more needed", "PENDING", "QueueFull",
+     f"The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor "
+     f"default-flavor. {ROOM}"),
+    ("kueue_v014_appwrapper_quota_wait", "more needed", "PENDING", "QueueFull",
+     f"The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor "
+     f"default-flavor. {ROOM}"),
+    ("kueue_appwrapper_never_fits_observability", "maximum capacity", "PENDING", "QueueTooSmall",
+     "The job waits: it asks for 0.5 cpu, and queue team (cluster queue CQ) never has more than 0.1 in flavor "
+     "default-flavor. Submit it to another queue, or with less."),
+    ("kueue_appwrapper_no_localqueue", "LocalQueue team doesn't exist", "PENDING", "NoQueue",
+     "The job waits: there is no queue team in namespace test. Create it, or submit the job to another queue."),
+    ("kueue_appwrapper_no_clusterqueue", "ClusterQueue", "PENDING", "NoQueue",
+     "The job waits: queue team belongs to cluster queue CQ, which does not exist. Create it, or submit the job to "
+     "another queue."),
+    ("kueue_appwrapper_localqueue_hold", "LocalQueue team is inactive", "PENDING", "QueueStopped",
+     f"The job waits: queue team is stopped (Hold). {OPENED}"),
+    ("kueue_appwrapper_clusterqueue_hold", "is inactive", "PENDING", "QueueStopped",
+     f"The job waits: cluster queue CQ, which queue team belongs to, is stopped (Hold). {OPENED}"),
+    ("kueue_v014_appwrapper_clusterqueue_drain", "is inactive", "PENDING", "QueueStopped",
+     f"The job waits: cluster queue CQ, which queue team belongs to, is stopped, and its jobs were put out at "
+     f"2026-11-22T06:32:12Z (HoldAndDrain). {OPENED}"),
+    ("kueue_appwrapper_check_pending", "check-p", "PENDING", "AdmissionCheckPending",
+     "The job waits: it has its quota in queue team (cluster queue CQ) and waits for admission check check-p."),
+    ("kueue_appwrapper_check_rejected", "is deactivated due to AdmissionCheck", "CANCELLED", "AdmissionCheckRejected",
+     f"The job is suspended: it was rejected by admission check \"check-r\" (no nodes of this kind can be had). "
+     f"{ACTIVE}"),
+    ("kueue_appwrapper_preempted", "more needed", "PENDING", "QueueFull",
+     f"The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor "
+     f"default-flavor; it was preempted by job urgent at 2026-11-22T06:20:55Z (prioritization in the ClusterQueue). "
+     f"{ROOM}"),
+    ("kueue_appwrapper_deactivated", "The workload is deactivated", "RUNNING", "Deactivated",
+     f"The job is being stopped: somebody has deactivated its Workload appwrapper-app-56912. {ACTIVE}"),
+])
+def test_why(server, make, scenario, until, state, reason, text):
+    """A mount that is there from the start, one that comes later, and what is left of the recording."""
+    cluster_queue = scenario.removeprefix("kueue_").replace("_", "-")
+    text = text.replace("CQ", cluster_queue)
+    kx = make(scenario)
+    left = load(server, scenario, says(until))
+    for mount in (kx, make(scenario)):
+        why(mount, text)
+        status = harness.Job(mount, "app").status()
+        assert (status["state"], status["reason"], status["queue"]) == (state, reason, "team")
+        assert status["queue_position"] is None and text.startswith(text.split(": ")[0] + ": " + status["message"])
+    for step in left:
+        if step.kind == "DELETED" and step.tree["kind"] == "AppWrapper":
+            break
+        recordings.apply(server.store, step)
+    end = server.store.find(st.NEW_APPWRAPPERS, "test", "app").tree()["status"]["phase"]
+    if end == "Terminating":
+        harness.Job(kx, "app").until("SUCCEEDED", "CANCELLED")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_whole_recording(server, make, scenario):
+    """To its end: whatever Kueue said on the way, a job that has ended is as it is without Kueue."""
+    kx = make(scenario)
+    over = []
+
+    def ended(step):
+        phase = step.tree.get("status", {}).get("phase")
+        over.extend([phase] if step.resource.plural == "appwrappers" and step.tree["metadata"]["name"] == "app"
+                    and phase in ("Succeeded", "Failed") else [])
+        return bool(over)
+
+    left = load(server, scenario, ended)
+    if over:
+        harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job to be shown")
+        harness.Job(kx, "app").until(over[0].upper())
+        assert "queue" not in kx.read("jobs/app/why")
+    for step in left:
+        recordings.apply(server.store, step)
+    gone = server.store.find(st.NEW_APPWRAPPERS, "test", "app") is None
+    harness.wait_for(lambda: "app" not in kx.ls("jobs") or not gone, what="the job to leave")
+
+
+# --- places ---
+
+
+def summary(server, *jobs, ahead=0):
+    """What the visibility API says: JOBS, one after the other, behind AHEAD of other namespaces."""
+    return {"kind": "PendingWorkloadsSummary", "items": [
+        {"metadata": {"name": f"appwrapper-{name}-01234", "namespace": "test", "ownerReferences": [
+            {"kind": "AppWrapper", "name": name, "uid": server.store.find(st.NEW_APPWRAPPERS, "test", name).uid}]},
+         "priority": 0, "localQueueName": "team", "positionInClusterQueue": ahead + i, "positionInLocalQueue": i}
+        for i, name in enumerate(jobs)]}
+
+
+def asked(server):
+    return server.seen(subresource="pendingworkloads")
+
+
+def place(kx, job, expected):
+    harness.wait_for(lambda: json.loads(kx.read("jobs", job, "status.json"))["queue_position"] == expected,
+                     what=f"place {expected}", step=0.2)
+
+
+@pytest.mark.parametrize("scenario", ["kueue_appwrapper_quota_wait", "kueue_v014_appwrapper_quota_wait"])
+def test_place(server, make, scenario):
+    """Asked for when somebody reads, and not before; 1 is next; the reason is the same."""
+    load(server, scenario, lambda step: step.tree["kind"] == "Workload" and "third" in step.tree["metadata"]["name"])
+    server.api.places["team"] = summary(server, "app", "third", ahead=1)
+    kx = make(scenario)
+    harness.wait_for(lambda: info(kx)["kueue"] == kueue_of(scenario)[0].api_version, what="Kueue")
+    harness.run(["ls", "-l", str(kx / "jobs/app")])
+    assert asked(server) == [], "nobody has read"
+    assert harness.Job(kx, "app").status()["queue_position"] is None, "reading does not wait"
+    place(kx, "app", 2)
+    place(kx, "third", 3)
+    assert kx.read("jobs/app/why").endswith(f" Its place in the queue is 2. {ROOM}\n")
+    server.api.places["team"] = summary(server, "app")
+    place(kx, "app", 1)
+    place(kx, "third", None)
+    times = [req.at for req in asked(server)]
+    assert all(b - a > 4.9 for a, b in zip(times, times[1:])), times
+    assert server.count(path="/apis/visibility.kueue.x-k8s.io") == 1
+    assert {req.code for req in asked(server)} == {200}
+
+
+@pytest.mark.waits
+def test_place_of_nobody(server, make):
+    """When the last reader has gone, nothing is asked for any more, and an old place is not shown."""
+    load(server, "kueue_appwrapper_quota_wait", says("more needed"))
+    server.api.places["team"] = summary(server, "app")
+    kx = make("kueue_appwrapper_quota_wait")
+    place(kx, "app", 1)
+    time.sleep(40)
+    n = len(asked(server))
+    time.sleep(8)
+    assert len(asked(server)) == n <= 9
+    assert json.loads(kx.read("jobs/app/status.json"))["queue_position"] is None
+    place(kx, "app", 1)
+
+
+def test_place_refused(server, make):
+    """Without the right there is no place, and .kxfs/info says so; it is not asked for again and again."""
+    server.forbidden.append({"subresource": "pendingworkloads"})
+    load(server, "kueue_appwrapper_quota_wait", says("more needed"))
+    kx = make("kueue_appwrapper_quota_wait")
+    harness.wait_for(lambda: kx.read("jobs/app/status") and info(kx)["refused"], what="the refusal", step=0.2)
+    (refused,) = info(kx)["refused"]
+    assert (refused["verb"], refused["resource"]) == (
+        "get", "localqueues/pendingworkloads.visibility.kueue.x-k8s.io")
+    assert "queue_position" in refused["cost"] and "forbidden" in refused["answer"]
+    for _ in range(3):
+        assert harness.Job(kx, "app").status()["queue_position"] is None
+    assert len(asked(server)) == 1
+
+
+def test_place_without_visibility(server, make):
+    """No visibility API, or one that can't be reached: no place, no error."""
+    load(server, "kueue_appwrapper_quota_wait", says("more needed"))
+    kx = make("kueue_appwrapper_quota_wait")
+    server.uninstall(st.PLACES)
+    harness.wait_for(lambda: kx.read("jobs/app/status") and server.count(path="/apis/visibility.kueue.x-k8s.io"),
+                     what="the look", step=0.2)
+    assert harness.Job(kx, "app").status()["queue_position"] is None
+    assert info(kx)["refused"] == [] and asked(server) == []
+
+
+# --- queues/ ---
+
+
+def queue(kx):
+    return yaml.safe_load(kx.read("queues/team/status"))
+
+
+@pytest.mark.parametrize("scenario", ["kueue_appwrapper_quota_wait", "kueue_v014_appwrapper_quota_wait"])
+def test_queues(server, make, scenario):
+    load(server, scenario, lambda step: step.tree["kind"] == "LocalQueue"
+         and step.tree.get("status", {}).get("pendingWorkloads") == 2)
+    kx = make(scenario)
+    harness.wait_for(lambda: (kx / "queues/team/status").exists(), what="the queue")
+    assert kx.ls("queues") == ["team"]
+    cluster_queue = scenario.removeprefix("kueue_").replace("_", "-")
+    expected = {
+        "name": "team", "state": "Open", "stopped_by": None, "message": "Can submit new workloads to localQueue",
+        "cluster_queue": cluster_queue, "cohort": None, "strategy": "BestEffortFIFO",
+        "flavors": [{"flavor": "default-flavor", "resource": "cpu", "used": "100m", "reserved": "100m",
+                     "nominal": "100m"}],
+        "workloads": {"pending": 2, "reserving": 1, "admitted": 1}}
+
+    def shown():
+        status = queue(kx)
+        jobs = status.pop("pending"), status.pop("running")
+        return status == expected and sum(jobs) == 3
+    harness.wait_for(shown, what="the queue's status")
+
+
+def test_queue_without_cluster_queues(server, make):
+    """Most users may not see the quota."""
+    scenario = "kueue_appwrapper_clusterqueue_hold"
+    load(server, scenario, says("is inactive"))
+    kx = make(scenario, seen=False)
+    why(kx, "The job waits: cluster queue appwrapper-clusterqueue-hold, which queue team belongs to, is stopped. "
+        + OPENED)
+    harness.wait_for(lambda: [r["resource"] for r in info(kx)["refused"]] == ["clusterqueues.kueue.x-k8s.io"],
+                     what="the refusal")
+    assert {flavor["nominal"] for flavor in queue(kx)["flavors"]} == {None}
+    assert queue(kx)["strategy"] is None
+
+
+def test_events(server, make):
+    """Kueue's events are about the Workload, and shown with the job's."""
+    load(server, "kueue_appwrapper_quota_wait", says("more needed"))
+    kx = make("kueue_appwrapper_quota_wait")
+    (workload,) = [w for w in server.store.objects(st.WORKLOADS)[0] if w.name.startswith("appwrapper-app-")]
+    server.store.add(st.EVENTS, {
+        "metadata": {"name": "e", "namespace": "test"}, "type": "Warning", "reason": "Pending", "message": "no room",
+        "involvedObject": {"kind": "Workload", "name": workload.name, "uid": workload.uid},
+        "eventTime": "2026-11-22T06:20:48.000000Z"})
+    harness.wait_for(lambda: kx.read("jobs/app/events") == (
+        f"2026-11-22T06:20:48Z\tWorkload/{workload.name}\tWarning\tPending\t1\tno room\n"), what="the event")
+
+
+# --- rights, and clusters without ---
+
+
+def test_without_workloads(server, make):
+    """Then it is only known that Kueue has it."""
+    server.forbidden += [{"resource": "workloads"}, {"resource": "localqueues"}]
+    load(server, "kueue_appwrapper_quota_wait", says("more needed"))
+    kx = make("kueue_appwrapper_quota_wait", seen=False)
+    harness.wait_for(lambda: len(info(kx)["refused"]) == 3, what="the refusals")
+    assert [r["resource"] for r in info(kx)["refused"]] == [
+        "workloads.kueue.x-k8s.io", "localqueues.kueue.x-k8s.io", "clusterqueues.kueue.x-k8s.io"]
+    assert all(r["cost"] for r in info(kx)["refused"])
+    assert kx.read("jobs/app/why") == "it waits for Kueue to admit it from queue team.\n"
+    assert not (kx / "queues").exists()
+
+
+def test_workloads_come_later(server, make):
+    """No Workload after a while: Kueue may be down. When it is there, that is over."""
+    load(server, "kueue_appwrapper_quota_wait", lambda step: step.tree["kind"] == "AppWrapper"
+         and step.tree["metadata"]["name"] == "app" and "status" in step.tree)
+    for workload in server.store.objects(st.WORKLOADS)[0]:
+        server.store.remove(st.WORKLOADS, "test", workload.name)
+    kx = make("kueue_appwrapper_quota_wait")
+    why(kx, "The job waits: Kueue has not looked at it yet. If that lasts, Kueue may be down, or does not manage this "
+        "namespace.")
+    load(server, "kueue_appwrapper_quota_wait", says("more needed"))
+    why(kx, f"The job waits: queue team (cluster queue appwrapper-quota-wait) has no room for it now: it needs 0.1 "
+        f"more cpu in flavor default-flavor. {ROOM}")
+
+
+@pytest.mark.parametrize("source", ["appwrapper:test", "volcano:test"])
+def test_without_kueue(server, make_mount, source):
+    """A cluster without it is asked once whether it has it; a kind that Kueue does not take not even that."""
+    server.install(st.NEW_APPWRAPPERS)
+    kx = make_mount(server, source=source)
+    if source.startswith("appwrapper"):
+        harness.wait_for(lambda: server.count(path="/apis/kueue.x-k8s.io"), what="the look")
+        assert info(kx)["kueue"] is None
+    else:
+        assert "kueue" not in info(kx)
+    server.store.add(st.NEW_APPWRAPPERS, {
+        "metadata": {"name": "app", "namespace": "test", "labels": {"kueue.x-k8s.io/queue-name": "team"}},
+        "spec": {"suspend": True, "components": []}, "status": {"phase": "Suspended"}})
+    if source.startswith("appwrapper"):
+        harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job")
+        why(kx, "it waits for Kueue to admit it from queue team.")
+        assert harness.Job(kx, "app").status()["queue_position"] is None
+    assert [req.path for req in server.requests if "kueue" in req.path] == \
+        ["/apis/kueue.x-k8s.io"] * source.startswith("appwrapper")

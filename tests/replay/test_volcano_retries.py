@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""What max_retries and retry_policy come to on Volcano, which counts attempts, starts one replica again from
+version 1.11 on, and deletes the pod whose end was the job's."""
+
+import harness
+import pytest
+import store as st
+
+
+@pytest.fixture
+def job(kx, volcano):
+    """Of two replicas, of which each may fail once."""
+    job = kx.submit(harness.app("true", num_replicas=2, max_retries=1, retry_policy="REPLICA"))
+    volcano.start(job.id)
+    job.until("RUNNING")
+    return job
+
+
+def uids(server, volcano, job):
+    return [server.store.find(st.PODS, "test", pod).uid for pod in volcano.pods(job.id)]
+
+
+def counts(job):
+    status = job.status()
+    return status["retries"], status["max_retries"]
+
+
+def test_application(kx, server, volcano):
+    """One retry is one more attempt, and is counted once."""
+    del server
+    job = kx.submit(harness.app("true", max_retries=1))
+    for attempt in range(2):
+        assert counts(job) == (attempt, 1)
+        (pod,) = volcano.start(job.id)
+        job.until("RUNNING")
+        volcano.log(pod).append(f"attempt {attempt}\n")
+        job.until_logged(f"attempt {attempt}\n")
+        volcano.finish(pod, 3 + attempt)
+        harness.wait_for(lambda n=attempt: job.state() == "FAILED" if n else counts(job) == (1, 1))
+    assert counts(job) == (1, 1) and job.replica()["attempt"] == 1
+    assert job.read("why") == ("main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
+                               "Its output is in main-0/log.\n")
+    assert [job.log(name=name) for name in ("log.0", "log")] == [b"attempt 0\n", b"attempt 1\n"]
+
+
+def test_replica(server, volcano, job):
+    """Only the replica that fails starts again."""
+    first, second = volcano.pods(job.id)
+    before = uids(server, volcano, job)
+    volcano.log(second).append("once\n")
+    job.until_logged("once\n", "main-1")
+    volcano.finish(second, 3)
+    harness.wait_for(lambda: counts(job) == (1, 1))
+    volcano.run(second)
+    harness.wait_for(lambda: job.replica("main-1")["attempt"] == 1 and job.replica("main-1")["state"] == "RUNNING")
+    after = uids(server, volcano, job)
+    assert after[0] == before[0] and after[1] != before[1] and job.replica()["attempt"] == 0
+    volcano.log(second).append("twice\n")
+    job.until_logged("twice\n", "main-1")
+    volcano.finish_all([first, second])
+    job.finish()
+    assert [job.log("main-1", name) for name in ("log.0", "log")] == [b"once\n", b"twice\n"]
+
+
+def test_replica_without_retries(server, volcano, job):
+    """The pod whose end was the job's is gone; how it ended is known."""
+    del server
+    _, second = volcano.pods(job.id)
+    volcano.finish(second, 3)
+    volcano.run(second)
+    harness.wait_for(lambda: job.replica("main-1")["attempt"] == 1 and job.replica("main-1")["state"] == "RUNNING")
+    volcano.finish(second, 4)
+    job.finish("FAILED")
+    assert volcano.pods(job.id) == [] and counts(job) == (1, 1)
+    assert (job.replica("main-1")["state"], job.replica("main-1")["exit_code"]) == ("FAILED", 4)
+    assert job.replica("main-0")["state"] == "CANCELLED"
+    assert job.status()["reason"] == "Error"
+    assert job.read("why").startswith("main-1 ended with exit code 4. Retries used: 1; max_retries is 1.")
+
+
+def test_replica_before_1_11(server, volcano, job):
+    """Volcano takes the policy, and does nothing."""
+    del server
+    volcano.targets = False
+    volcano.finish_all(volcano.pods(job.id), 3)
+    job.finish("FAILED")
+    assert counts(job) == (0, 1)

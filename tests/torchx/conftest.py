@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures: each test runs with TorchX 0.7.0 and with the newest nightly.
+
+    environment   a Python that has TorchX and contrib/torchx
+    kx            a mount of local:
+    cluster       a mount of a namespace of the replaying API server, as `server`, with a Volcano, as `volcano`
+    torchx        torchx(kx, ...) runs the command line on a mount, in the directory `work`
+    api           api(kx, script) runs a script with `runner`, a TorchX Runner; what it prints as JSON is returned
+"""
+
+import json
+import pathlib
+import sys
+import textwrap
+
+import environment as environments
+import harness
+import pytest
+from calls import PRELUDE
+
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "replay"))
+
+import kubeconfig  # noqa: E402
+from apiserver import ApiServer  # noqa: E402
+from volcano import FakeVolcano  # noqa: E402
+
+
+@pytest.fixture(scope="session", params=list(environments.PACKAGES))
+def environment(request, tmp_path_factory):
+    return environments.make(request.param, request.config, tmp_path_factory)
+
+
+@pytest.fixture
+def work(tmp_path):
+    path = tmp_path / "work"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def server():
+    with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def volcano(server):
+    return FakeVolcano(server)
+
+
+@pytest.fixture
+def cluster(make_kx, server, volcano, tmp_path):
+    del volcano
+    path = kubeconfig.write(tmp_path / "config", kubeconfig.config(server))
+    return make_kx(source="volcano:test", env={"KUBECONFIG": str(path)})
+
+
+@pytest.fixture
+def torchx(environment, work):
+    def call(kx, *args, env=None, **kwargs):
+        named = {"KXFS_MOUNT": str(kx.mnt)} if kx else {}
+        return harness.run([str(environment.torchx), *args], cwd=work,
+                           env={"HOME": str(work), **named, **(env or {})}, **kwargs)
+
+    call.program = environment.torchx
+    return call
+
+
+@pytest.fixture
+def api(environment, work):
+    def call(kx, script, env=None):
+        named = {"KXFS_MOUNT": str(kx.mnt)} if kx else {}
+        p = harness.run([str(environment.python), "-c", PRELUDE + textwrap.dedent(script)], cwd=work,
+                        env={"HOME": str(work), **named, **(env or {})})
+        return json.loads(p.stdout.splitlines()[-1])
+
+    return call

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""Python environments with a real TorchX, from PyPI, and contrib/torchx in it: TorchX 0.7.0 and the newest nightly.
+KXFS_TORCHX_ENVIRONMENTS is a directory in which they are kept from one run to the next."""
+
+import fcntl
+import os
+import pathlib
+import shutil
+import subprocess
+import venv
+
+from harness import ROOT
+
+SOURCE = ROOT / "contrib/torchx"
+PACKAGES = {"0.7.0": ["torchx==0.7.0"], "nightly": ["torchx-nightly", "mypy"]}
+
+
+class Environment:
+    def __init__(self, version, path):
+        self.version = version
+        self.path = pathlib.Path(path)
+        self.python = self.path / "bin/python"
+        self.torchx = self.path / "bin/torchx"
+        self.complete = self.path / "complete"
+
+    @property
+    def can_delete(self):
+        """Has this TorchX `delete`, and a `cancel` that leaves the job where it is?"""
+        return self.version != "0.7.0"
+
+    def pip(self, *args):
+        p = subprocess.run([self.python, "-m", "pip", "install", "-q", *args], stdin=subprocess.DEVNULL, check=False,
+                           timeout=900, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert p.returncode == 0, f"{args} can't be installed from PyPI:\n{p.stdout}"
+
+    def install(self):
+        """As a user does it, from a copy of the source, in which the build leaves files."""
+        copy = self.path / "source"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+        self.pip("--force-reinstall", copy)
+
+
+def make(version, config, tmp_path_factory, kept=None):
+    """The environment of a version, in the directory KEPT if there is one. The package is installed once for all workers
+    of a run."""
+    scratch = tmp_path_factory.getbasetemp()
+    if hasattr(config, "workerinput"):
+        scratch = scratch.parent  # what the workers share
+    kept = pathlib.Path(os.environ.get("KXFS_TORCHX_ENVIRONMENTS") or kept or scratch)
+    environment = Environment(version, kept / version)
+    mark = scratch / f"torchx-{version}.ready"
+    with open(scratch / f"torchx-{version}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not mark.exists():
+            if not environment.complete.exists():
+                venv.create(environment.path, clear=True, with_pip=True)
+                environment.pip(*PACKAGES[version])
+                environment.complete.touch()
+            environment.install()
+            mark.touch()
+    return environment

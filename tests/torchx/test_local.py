@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""TorchX's commands on a mount of local:."""
+
+import os
+import re
+import signal
+
+import harness
+from calls import SH, error_of, ident, job, launched
+
+COMPONENT = '''
+import torchx.specs as specs
+
+def pair(word: str, workers: int = 2) -> specs.AppDef:
+    """Two roles.
+
+    Args:
+        word: what they print
+        workers: how many workers there are
+    """
+    def role(name, number):
+        return specs.Role(name=name, image="none", entrypoint="sh", num_replicas=number,
+                          args=["-c", f"echo {word} of {name} ${{replica_id}} in ${{app_id}}"],
+                          resource=specs.Resource(cpu=1, gpu=0, memMB=100),
+                          mounts=[specs.BindMount("/tmp", "/data", read_only=True)])
+    return specs.AppDef(name="pair", roles=[role("Head Node", 1), role("worker", workers)], metadata={"team": "x"})
+'''
+
+
+def test_run_and_read(kx, torchx):
+    """A job from its submission to its log, and nothing left in submit/."""
+    p = torchx(kx, "run", "-s", "kxfs", "--wait", *SH, "echo one; echo two >&2; echo three")
+    handle = launched(p)
+    assert handle == f"kxfs://torchx/{kx.jobs()[0].id}" and kx.ls("submit") == []
+    assert job(kx, handle).state() == "SUCCEEDED"
+    assert "SUCCEEDED" in torchx(kx, "status", handle).stdout
+    assert sorted(torchx(kx, "log", handle).stdout.splitlines()) == ["sh/0 one", "sh/0 three", "sh/0 two"]
+    assert torchx(kx, "log", "--regex", "^t.o", f"{handle}/sh/0").stdout == "sh/0 two\n"
+    assert re.search(rf"^{handle} .*SUCCEEDED", torchx(kx, "list", "-s", "kxfs").stdout, re.M)
+    described = torchx(kx, "describe", handle).stdout
+    assert "'entrypoint': 'sh'" in described and "echo one; echo two >&2; echo three" in described
+
+
+def test_failure(kx, torchx):
+    """--wait fails as the job does; the status says why, with the exit code of the replica."""
+    p = torchx(kx, "run", "-s", "kxfs", "--wait", *SH, "sleep 1; exit 3", check=False)
+    assert p.returncode == 1
+    status = torchx(kx, "status", launched(p)).stdout
+    assert "State: FAILED" in status and "(exitcode: 3)" in status and "max_retries is 0" in status
+    assert "error_msg: exit code 3" in status
+
+
+def test_read_along(kx, torchx):
+    """--log shows what comes until the job ends; so does log --tail."""
+    p = torchx(kx, "run", "-s", "kxfs", "--log", *SH, "for i in 1 2 3; do echo line $$i; sleep 0.3; done")
+    assert p.stderr.index("sh/0 line 1\n") < p.stderr.index("sh/0 line 3\n")
+    assert torchx(kx, "log", "--tail", launched(p)).stdout == "sh/0 line 1\nsh/0 line 2\nsh/0 line 3\n"
+
+
+def test_component_of_ones_own(kx, torchx, work):
+    """Several roles, one with a name that is no file name; logs of one role, of one replica."""
+    (work / "parts.py").write_text(COMPONENT)
+    handle = launched(torchx(kx, "run", "-s", "kxfs", "--wait", "parts.py:pair", "--word", "hello", "--workers", "3"))
+    name = ident(handle)
+    lines = [f"worker/{k} hello of worker {k} in {name}" for k in range(3)]
+    assert sorted(torchx(kx, "log", f"{handle}/worker").stdout.splitlines()) == lines
+    assert torchx(kx, "log", f"{handle}/worker/2").stdout == lines[2] + "\n"
+    assert torchx(kx, "log", f"{handle}/Head Node/0").stdout == f"Head Node/0 hello of Head Node 0 in {name}\n"
+    p = torchx(kx, "log", f"{handle}/worker/7", check=False)
+    assert "has no replica 7 of the role worker, only 0, 1, 2" in p.stderr
+    p = torchx(kx, "log", f"{handle}/nobody/0", check=False)
+    assert "has no role nobody, only Head Node, worker" in p.stderr
+
+
+def test_torchxconfig(kx, make_kx, torchx, work):
+    """A project's file names the scheduler, the mount and the component."""
+    other = make_kx()
+    (work / "parts.py").write_text(COMPONENT)
+    (work / ".torchxconfig").write_text(f"[cli:run]\nscheduler = kxfs\ncomponent = parts.py:pair\n\n"
+                                        f"[kxfs]\nmount = {kx.mnt}\n\n[component:parts.py:pair]\nword = there\n")
+    handle = launched(torchx(None, "run", "--wait"))
+    assert job(kx, handle).log("worker-0") == f"there of worker 0 in {ident(handle)}\n".encode()
+    # A handle is found in whichever mount it is; the option wins over the file and the variable.
+    assert "SUCCEEDED" in torchx(other, "status", handle).stdout
+    handle = launched(torchx(kx, "run", "-cfg", f"mount={other.mnt}", "--", "--word", "x"))
+    assert job(other, handle).finish() == "SUCCEEDED"
+
+
+def test_cancel(kx, torchx):
+    """It ends, and can still be looked at; to cancel it again does nothing."""
+    handle = launched(torchx(kx, "run", "-s", "kxfs", *SH, "echo begin; sleep 1000"))
+    job(kx, handle).until_logged("begin", "sh-0")
+    torchx(kx, "cancel", handle)
+    assert kx.ls("jobs") == []
+    assert "State: CANCELLED" in torchx(kx, "status", handle).stdout
+    assert torchx(kx, "log", f"{handle}/sh/0").stdout == "sh/0 begin\n"
+    assert torchx(kx, "log", "--tail", f"{handle}/sh/0").stdout == "sh/0 begin\n"
+    torchx(kx, "cancel", handle)
+    torchx(kx, "cancel", "kxfs://torchx/nobody-knows")
+    p = torchx(kx, "status", "kxfs://torchx/nobody-knows", check=False)
+    assert p.returncode == 1 and "does not exist" in p.stderr
+
+
+def test_delete(kx, torchx, environment):
+    """A job goes to the history with its output; one that is there is removed for good."""
+    if not environment.can_delete:
+        return
+    handle = launched(torchx(kx, "run", "-s", "kxfs", *SH, "sleep 1000"))
+    torchx(kx, "delete", handle)
+    assert kx.ls("jobs") == [] and ident(handle) in kx.ls("history")
+    torchx(kx, "delete", handle)
+    assert ident(handle) not in kx.ls("history")
+    torchx(kx, "delete", handle)
+
+
+def test_refusal(kx, torchx, work):
+    """In kxfs's words, with line and column; nothing is launched or left."""
+    (work / "parts.py").write_text(COMPONENT.replace('Role(name=name', 'Role(port_map={"No Port": 1}, name=name'))
+    for dryrun in ([], ["--dryrun"]):
+        p = torchx(kx, "run", "-s", "kxfs", *dryrun, "parts.py:pair", "--word", "hello", check=False)
+        assert re.match(r'torchx-[0-9a-f]+\.json:\d+:\d+: roles\[0\]\.port_map.*"No Port"', error_of(p)), p.stderr
+    assert kx.ls("submit") == kx.ls("dryrun") == kx.ls("jobs") == []
+
+
+def test_dryrun(kx, torchx):
+    """What `dryrun/` says: the record of a local job. Nothing is launched or left."""
+    out = torchx(kx, "run", "-s", "kxfs", "--dryrun", *SH, "echo hello").stdout
+    request = out[out.index("=== SCHEDULER REQUEST ==="):]
+    assert "state: PENDING" in request and "echo hello" in request
+    assert kx.ls("dryrun") == kx.ls("submit") == kx.ls("jobs") == []
+
+
+def where(torchx, kx, *args, **kwargs):
+    """The directory in which a job ran."""
+    p = torchx(kx, "run", "-s", "kxfs", *args, *SH, "pwd -P", **kwargs)
+    return job(kx, launched(p)).until("SUCCEEDED") and job(kx, launched(p)).log("sh-0").decode().strip()
+
+
+def test_workspace(kx, torchx, work, tmp_path):
+    """The job runs in its workspace: by default where torchx was called."""
+    assert where(torchx, kx) == str(work)
+    assert where(torchx, kx, "--workspace", str(tmp_path)) == str(tmp_path)
+    assert where(torchx, kx, "--workspace", "") == str(kx.work)
+    assert where(torchx, kx, "-cfg", f"cwd={tmp_path}") == str(tmp_path)
+    for wrong, text in (("--workspace=/nowhere", "/nowhere is no directory"), ("-cfg=cwd=here", "absolute")):
+        p = torchx(kx, "run", "-s", "kxfs", wrong, *SH, "true", check=False)
+        assert text in error_of(p)
+    assert len(kx.jobs()) == 4
+
+
+def test_which_mount(kx, make_kx, torchx, work):
+    """The only one is found; of none, several, a dead one and none at all each has its sentence."""
+    other = make_kx()
+    run = ("run", "-s", "kxfs", *SH, "true")
+
+    def fails(mount, *args, **env):
+        return error_of(torchx(mount, *args, env=env, check=False))
+
+    def alone(*mounts):
+        """The command where only MOUNTS are mounted: others of this machine are left out."""
+        keep = " ".join(f"-e ' {mount.mnt}$'" for mount in mounts) or "-e ' $'"
+        command = " ".join([str(torchx.program), *(f"'{word}'" for word in run)])
+        return harness.run(["unshare", "-m", "bash", "-c",
+                            f"sed -n 's/.* - fuse.kxfs .*/&/p' /proc/self/mountinfo | cut -d' ' -f5 | sed 's/^/ /' | "
+                            f"grep -v {keep} | xargs -r umount -l; {command}"], cwd=work, check=False, env={"HOME": str(work)})
+
+    assert launched(alone(kx)) and len(kx.jobs()) == 1
+    text = error_of(alone(kx, other))
+    assert str(kx.mnt) in text and str(other.mnt) in text and "-cfg mount=" in text and "KXFS_MOUNT" in text
+    assert "mount it with `kxfs SOURCE DIRECTORY`" in error_of(alone())
+    assert f"mounted at {work}:" in fails(None, *run, KXFS_MOUNT=str(work))
+    assert "mounted at /nowhere:" in fails(kx, "run", "-s", "kxfs", "-cfg", "mount=/nowhere", *SH, "true")
+    other.end(signal.SIGKILL)
+    assert "kxfs has ended" in fails(other, *run)
+    assert launched(alone(kx, other)), "a dead mount does not count"
+
+
+def test_runner(kx, api):
+    """The API: what exists, what ran, what it printed; one stream."""
+    found = api(kx, """
+        handle = runner.run(sh("echo one; echo two >&2"), "kxfs")
+        status = runner.wait(handle, wait_interval=0.1)
+        scheduler = runner._scheduler("kxfs")
+        ident = handle.rpartition("/")[2]
+        def refused(**kwargs):
+            try:
+                list(scheduler.log_iter(ident, "main", 0, **kwargs))
+            except ValueError as e:
+                return str(e)
+        answer({
+            "state": str(status.state), "role": status.roles[0].role, "restarts": status.num_restarts, "ui": status.ui_url,
+            "lines": sorted(runner.log_lines(handle, "main", 0)),
+            "again": sorted(runner.log_lines(handle, "main", 0, should_tail=True, streams=Stream.COMBINED)),
+            "stderr": refused(streams=Stream.STDERR),
+            "exists": [scheduler.exists(ident), scheduler.exists("nobody"), scheduler.exists("../jobs")],
+            "describe": runner.describe("kxfs://torchx/nobody"),
+            "listed": [app.app_handle for app in runner.list("kxfs")] == [handle],
+            "image": scheduler.describe(ident).roles[0].image,
+        })
+        """)
+    assert found["state"] == "SUCCEEDED" and found["role"] == "main" and found["restarts"] == 0
+    assert found["lines"] == found["again"] == ["one\n", "two\n"]
+    assert "one stream" in found["stderr"]
+    assert found["exists"] == [True, False, False] and found["describe"] is None and found["listed"]
+    assert found["image"] == "none" and os.path.isdir(found["ui"].removeprefix("file://"))
+
+
+def test_times(kx, api):
+    """since and until choose lines by when they were printed, also while they come and of a job in the history."""
+    found = api(kx, """
+        steps = "".join(f"echo {word}; while [ ! -e $PWD/{word} ]; do sleep 0.1; done; "
+                        for word in ("first", "second", "third"))
+        handle = runner.run(sh(f"cd {os.getcwd()}; {steps}"), "kxfs")
+        ident, scheduler = handle.rpartition("/")[2], runner._scheduler("kxfs")
+        between = []
+        for line in scheduler.log_iter(ident, "main", 0, should_tail=True):
+            between.append(datetime.datetime.now())
+            if len(between) == 3:
+                break
+            open(line.strip(), "w").close()
+        after_first, after_second = between[:2]
+        def read(**kwargs):
+            return list(runner.log_lines(handle, "main", 0, **kwargs))
+        out = [
+            read(since=after_first),
+            read(until=after_first),
+            read(since=after_first.astimezone(datetime.timezone.utc), until=after_second),
+            read(since=after_first, regex="^th"),
+            read(since=after_first, until=after_second, should_tail=True),
+        ]
+        tail = iter(scheduler.log_iter(ident, "main", 0, since=after_second, should_tail=True))
+        first = next(tail)
+        runner.cancel(handle)
+        answer([*out, first, list(tail), read(since=after_first, should_tail=True)])
+        """)
+    assert found == [["second\n", "third\n"], ["first\n"], ["second\n"], ["third\n"], ["second\n"], "third\n", [],
+                     ["second\n", "third\n"]]
+
+
+def test_attempts(kx, api):
+    """Who reads along has all attempts, also with times; else it is the last one."""
+    found = api(kx, """
+        script = (f"cd {os.getcwd()}; [ -e again ] && {{ echo second; exit; }}; touch again; echo first; "
+                  "while [ ! -e go ]; do sleep 0.1; done; exit 1")
+        handle = runner.run(sh(script, max_retries=1), "kxfs")
+        timed = []
+        for line in runner.log_lines(handle, "main", 0, since=datetime.datetime(2000, 1, 1), should_tail=True):
+            timed.append(line)
+            open("go", "w").close()
+        answer([timed, list(runner.log_lines(handle, "main", 0, should_tail=True)),
+                list(runner.log_lines(handle, "main", 0)), runner.wait(handle, 0.1).num_restarts])
+        """)
+    assert found == [["first\n", "second\n"], ["first\n", "second\n"], ["second\n"], 1]

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JobSets: what users see while a real controller runs them, and of objects that no recording has: restarts,
+ * replicas that are retried alone, JobSets that others made.
+ */
+#include "tests/unit/spec/kinds/cluster-world.h"
+
+#define TASK(name, replicas, job)                                                                  \
+	"{'name':'" name "','replicas':" replicas ",'template':{'spec':{" job "}}}"
+#define PAIR TASK("trainer", "1", "'completions':2,'backoffLimit':0")
+#define CONDITION                                                                                  \
+	"{'type':'%s','status':'%s','reason':'R','message':'m',"                                   \
+	"'lastTransitionTime':'1970-01-01T00:00:20Z'}"
+
+/* A JobSet with these labels, spec and status, all without the braces around them. */
+static void job(struct world *w, const char *labels, const char *spec, const char *status)
+{
+	world_job(w,
+		  world_json("{'metadata':{'name':'j','uid':'u','generation':%lld,'labels':{%s}},"
+			     "'spec':{%s},'status':{%s}}",
+			     (long long)w->now + 1, labels, spec, status),
+		  false);
+}
+
+/* Its pod UID: the pod INDEX of Job NUMBER of COUNT, in attempt RESTART. */
+static void pod(struct world *w, const char *uid, const char *task, unsigned number, unsigned count,
+		unsigned index, unsigned restart, const char *phase)
+{
+	const char *ended = streq(phase, "Failed")
+				    ? "{'terminated':{'exitCode':3,'reason':'Error'}}"
+			    : streq(phase, "Succeeded") ? "{'terminated':{'exitCode':0}}"
+			    : streq(phase, "Running")	? "{'running':{}}"
+							: "{'waiting':{}}";
+
+	world_pod(w,
+		  world_json("{'metadata':{'name':'j-%s-%u-%u-x','uid':'%s','creationTimestamp':"
+			     "'1970-01-01T00:00:%02uZ','ownerReferences':[{'uid':'of-the-job',"
+			     "'controller':true}],'labels':{'jobset.sigs.k8s.io/jobset-uid':'u',"
+			     "'jobset.sigs.k8s.io/replicatedjob-name':'%s',"
+			     "'jobset.sigs.k8s.io/replicatedjob-replicas':'%u',"
+			     "'jobset.sigs.k8s.io/job-index':'%u',"
+			     "'jobset.sigs.k8s.io/restart-attempt':'%u'},'annotations':{"
+			     "'batch.kubernetes.io/job-completion-index':'%u'}},"
+			     "'spec':{'containers':[{'name':'c'}]},'status':{'phase':'%s',"
+			     "'containerStatuses':[{'name':'c','state':%s}]}}",
+			     task, number, index, uid, 10 + restart, task, count, number, restart,
+			     index, phase, ended),
+		  false);
+	assert_string_equal(w->pods[w->n_pods - 1]->meta.owner_uid, "u");
+}
+
+static const struct scenario {
+	const char *name;
+	const char *told;
+	const char *reason, *message;
+} scenarios[] = {
+	{"kueue_jobset_success",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING/0 trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=RUNNING\n"
+	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
+	 "Completed", ""},
+	{"kueue_jobset_quota_wait",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING/0 trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING/0 trainer-1=RUNNING/0\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=RUNNING/0\n"
+	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
+	 "Completed", ""},
+};
+
+static void test_recordings(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(scenarios); i++) {
+		struct world w = {.kind = &spec_jobset, .only = "app"};
+
+		world_play(&w, scenarios[i].name);
+		assert_string_equal(w.told, scenarios[i].told);
+		assert_string_equal(w.last->reason, scenarios[i].reason);
+		assert_string_equal(w.last->message, scenarios[i].message);
+		world_clear(&w);
+	}
+}
+
+/* One pod fails, and all are made anew; the second time it is over. */
+static void test_restarts(void **state)
+{
+	struct world w = {.kind = &spec_jobset};
+	const char *spec = "'failurePolicy':{'maxRestarts':1},'replicatedJobs':[" PAIR "]";
+
+	(void)state;
+	job(&w, "", spec, "'restarts':0");
+	pod(&w, "a0", "trainer", 0, 1, 0, 0, "Running");
+	pod(&w, "a1", "trainer", 0, 1, 1, 0, "Running");
+	pod(&w, "a1", "trainer", 0, 1, 1, 0, "Failed");
+	assert_int_equal(w.last->state, SPEC_RUNNING);
+	assert_int_equal(w.last->max_retries, 1);
+	job(&w, "", spec, "'restarts':1");
+	pod(&w, "b0", "trainer", 0, 1, 0, 1, "Running");
+	pod(&w, "b1", "trainer", 0, 1, 1, 1, "Running");
+	assert_int_equal(w.last->state, SPEC_RUNNING);
+	assert_int_equal(w.last->retries, 1);
+	assert_int_equal(w.last->replicas[1].attempt, 1);
+	pod(&w, "b1", "trainer", 0, 1, 1, 1, "Failed");
+	job(&w, "", spec,
+	    world_json("'restarts':1,'conditions':[" CONDITION "]", "Failed", "True"));
+	assert_int_equal(w.last->state, SPEC_FAILED);
+	assert_string_equal(w.last->reason, "Error");
+	assert_string_equal(w.last->message, "trainer-1: exit code 3");
+	world_clear(&w);
+}
+
+/* Only the replica that has failed is made anew, as another attempt of it. */
+static void test_retried_alone(void **state)
+{
+	struct world w = {.kind = &spec_jobset};
+	const char *spec =
+		"'replicatedJobs':[" TASK("trainer", "1",
+					  "'completions':2,'backoffLimitPerIndex':1") "]";
+
+	(void)state;
+	job(&w, "", spec, "'restarts':0");
+	pod(&w, "a0", "trainer", 0, 1, 0, 0, "Running");
+	pod(&w, "a1", "trainer", 0, 1, 1, 0, "Failed");
+	pod(&w, "b1", "trainer", 0, 1, 1, 0, "Running");
+	assert_int_equal(w.last->state, SPEC_RUNNING);
+	assert_int_equal(w.last->replicas[0].attempt, 0);
+	assert_int_equal(w.last->replicas[1].attempt, 1);
+	assert_int_equal(w.last->replicas[1].state, SPEC_RUNNING);
+	world_clear(&w);
+}
+
+/* As others make them: several Jobs of one sort, several pods each, beside one that stands alone. */
+static void test_of_others(void **state)
+{
+	struct world w = {.kind = &spec_jobset};
+	const char *spec = "'replicatedJobs':[" TASK("leader", "1", "'parallelism':1") "," TASK(
+		"slice", "2", "'parallelism':2,'completions':2") "]";
+
+	(void)state;
+	job(&w, "", spec, "'restarts':0");
+	assert_string_equal(w.told, "PENDING leader-0=PENDING slice.0-0=PENDING slice.0-1=PENDING "
+				    "slice.1-0=PENDING slice.1-1=PENDING\n");
+	pod(&w, "p", "slice", 1, 2, 1, 0, "Running");
+	assert_int_equal(w.last->replicas[4].state, SPEC_RUNNING);
+	assert_int_equal(w.last->state, SPEC_RUNNING);
+	world_clear(&w);
+}
+
+static void test_suspended(void **state)
+{
+	struct world w = {.kind = &spec_jobset};
+
+	(void)state;
+	job(&w, "", "'suspend':true,'replicatedJobs':[" PAIR "]",
+	    world_json("'conditions':[" CONDITION "]", "Suspended", "True"));
+	assert_int_equal(w.last->state, SPEC_CANCELLED);
+	assert_true(w.last->suspended);
+	assert_int_equal(w.last->actions, 1u << SPEC_RESUME);
+	job(&w, "", "'suspend':false,'replicatedJobs':[" PAIR "]",
+	    world_json("'conditions':[" CONDITION "]", "Suspended", "False"));
+	assert_int_equal(w.last->state, SPEC_PENDING);
+	assert_int_equal(w.last->actions, 1u << SPEC_SUSPEND);
+	/* In a queue, it is Kueue that has suspended it. */
+	job(&w, "'kueue.x-k8s.io/queue-name':'team'", "'suspend':true,'replicatedJobs':[" PAIR "]",
+	    world_json("'conditions':[" CONDITION "]", "Suspended", "True"));
+	assert_int_equal(w.last->state, SPEC_PENDING);
+	assert_string_equal(w.last->message, "it waits for Kueue to admit it from queue team");
+	assert_int_equal(w.last->actions, 0);
+	world_clear(&w);
+}
+
+/* Numbers that no cluster could run are bounded. */
+static void test_hostile(void **state)
+{
+	struct world w = {.kind = &spec_jobset};
+
+	(void)state;
+	job(&w, "", "'replicatedJobs':[" TASK("a", "2147483647", "'completions':2147483647") "]",
+	    "'restarts':0");
+	assert_in_range(w.last->n_replicas, 1, 10000);
+	world_clear(&w);
+	job(&w, "", "'replicatedJobs':'none'", "'restarts':-1");
+	assert_int_equal(w.last->n_replicas, 0);
+	world_clear(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_recordings),    cmocka_unit_test(test_restarts),
+		cmocka_unit_test(test_retried_alone), cmocka_unit_test(test_of_others),
+		cmocka_unit_test(test_suspended),     cmocka_unit_test(test_hostile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs in queues of Kueue: what users read while a real one holds, admits, evicts and rejects their jobs; and of
+ * objects that no recording has.
+ */
+#include "spec/job/status.h"
+#include "tests/unit/spec/kinds/cluster-world.h"
+
+/* --- stories ---------------------------------------------------------------------------------- */
+
+/* What is told of a job: a line whenever its state, its reason or why has changed. */
+struct story {
+	char *text;
+	char *last;
+};
+
+static void story_clear(struct story *s)
+{
+	free(s->text);
+	free(s->last);
+}
+
+static void look(struct world *w, void *data)
+{
+	struct story *s = data;
+	char *why cleanup_free = NULL, *line, *text;
+	const char *reason;
+	size_t len;
+
+	if (!w->last)
+		return;
+	reason = *w->last->cause.reason ? w->last->cause.reason : w->last->reason;
+	spec_status_why(w->last, &why, &len);
+	line = text_print("%s%s %s%s%s", spec_state_name(w->last->state),
+			  w->last->suspended ? "/suspended" : "", reason, *why ? ": " : "\n", why);
+	if (!streq(line, s->last)) {
+		text = text_print("%s%s", s->text ? s->text : "", line);
+		free(s->text);
+		s->text = text;
+	}
+	free(s->last);
+	s->last = line;
+}
+
+/* Put TO in the place of the N bytes that begin with FROM, wherever that is in *TEXT. */
+static void replace(char **text, const char *from, size_t n, const char *to)
+{
+	char *p;
+
+	while ((p = strstr(*text, from))) {
+		char *longer = text_print("%.*s%s%s", (int)(p - *text), *text, to, p + n);
+
+		free(*text);
+		*text = longer;
+	}
+}
+
+/* Put CQ, TIME, WORKLOAD in the place of what differs from recording to recording. */
+static void make_plain(struct story *s, const char *scenario)
+{
+	char *cluster cleanup_free = text_print("cluster queue %s", scenario + strlen("kueue_"));
+
+	for (char *p = cluster; *p; p++)
+		*p = *p == '_' ? '-' : *p;
+	replace(&s->text, cluster, strlen(cluster), "cluster queue CQ");
+	replace(&s->text, "2026-11-22T", strlen("2026-11-22T00:00:00Z"), "TIME");
+	replace(&s->text, "appwrapper-app-", strlen("appwrapper-app-01234"), "WORKLOAD");
+}
+
+#define STORY_SUBMITTED "SUBMITTED \n"
+#define STORY_QUEUED	"PENDING QueuedInKueue: it waits for Kueue to admit it from queue team.\n"
+#define STORY_LINE                                                                                 \
+	"PENDING InLine: The job waits: it stands in line in queue team (cluster queue CQ), and Kueue has not tried it yet.\n"
+#define STORY_ADMITTED                                                                             \
+	"PENDING Admitted: The job waits: Kueue has admitted it, and it is about to start.\n"
+#define STORY_STARTS	"PENDING \n"
+#define STORY_RUNS	"RUNNING \n"
+#define STORY_SUCCEEDED "SUCCEEDED Completed\n"
+#define STORY_DELETED	"CANCELLED Deleted: The job was cancelled: it was removed from the cluster.\n"
+
+static const struct {
+	const char *scenario, *story;
+} recordings
+	[] =
+		{
+			{"kueue_appwrapper_check_pending", STORY_SUBMITTED STORY_QUEUED STORY_LINE
+			 "PENDING AdmissionCheckPending: The job waits: it has its quota in queue team (cluster queue CQ) and is about to be admitted.\n"
+			 "PENDING AdmissionCheckPending: The job waits: it has its quota in queue team (cluster queue CQ) and waits for admission check check-p.\n"
+			 "PENDING AdmissionCheckPending: The job waits: it has its quota in queue team (cluster queue CQ) and is about to be admitted.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_check_rejected", STORY_SUBMITTED STORY_QUEUED STORY_LINE
+			 "PENDING AdmissionCheckPending: The job waits: it has its quota in queue team (cluster queue CQ) and is about to be admitted.\n"
+			 "PENDING AdmissionCheckPending: The job waits: it has its quota in queue team (cluster queue CQ) and waits for admission check check-r.\n"
+			 "PENDING AdmissionCheckRejected: The job waits: it was rejected by admission check \"check-r\" (no nodes of this kind can be had).\n"
+			 "CANCELLED/suspended AdmissionCheckRejected: The job is suspended: it was rejected by admission check \"check-r\" (no nodes of this kind can be had). It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.\n" STORY_DELETED},
+			{"kueue_appwrapper_clusterqueue_drain",
+			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
+				 STORY_RUNS
+			 "RUNNING QueueStopped: The job is being stopped: its cluster queue was drained at TIME. It is admitted by itself when the queue is opened again.\n"
+			 "PENDING QueueStopped: The job is being stopped: its cluster queue was drained at TIME. It is admitted by itself when the queue is opened again.\n"
+			 "PENDING QueueStopped: The job waits: its cluster queue was drained at TIME. It is admitted by itself when the queue is opened again.\n"
+			 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs to, is stopped, and its jobs were put out at TIME (HoldAndDrain). It is admitted by itself when the queue is opened again.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_clusterqueue_hold", STORY_SUBMITTED STORY_QUEUED
+			 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs to, is stopped. It is admitted by itself when the queue is opened again.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_clusterqueue_hold_observability",
+			 STORY_SUBMITTED STORY_QUEUED
+			 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs to, is stopped. It is admitted by itself when the queue is opened again.\n" STORY_LINE
+				 STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_deactivated",
+			 STORY_SUBMITTED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
+			 "RUNNING Deactivated: The job is being stopped: somebody has deactivated its Workload WORKLOAD. It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.\n"
+			 "CANCELLED/suspended Deactivated: The job is suspended: somebody has deactivated its Workload WORKLOAD. It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.\n"
+			 "PENDING Evicted: The job waits: it was deactivated at TIME. It is admitted again by itself.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_delete_waiting", STORY_SUBMITTED
+			 "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor default-flavor. It is admitted by itself when there is room.\n" STORY_DELETED},
+			{"kueue_appwrapper_fail", STORY_SUBMITTED STORY_QUEUED STORY_LINE
+							  STORY_ADMITTED STORY_STARTS STORY_RUNS
+			 "RUNNING Error: trainer-0 ended with exit code 3. It was not tried again, because max_retries is 0.\n"
+			 "FAILED Error: trainer-0 ended with exit code 3. It was not tried again, because max_retries is 0. Its output is in trainer-0/log.\n"
+			 "FAILED Error: trainer-0 ended with exit code 3. It was the first of 2 replicas that failed. It was not tried again, because max_retries is 0. Its output is in trainer-0/log.\n"},
+			{"kueue_appwrapper_localqueue_hold", STORY_SUBMITTED
+			 "PENDING QueueStopped: The job waits: queue team is stopped (Hold). It is admitted by itself when the queue is opened again.\n" STORY_LINE
+				 STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_localqueue_hold_observability",
+			 STORY_SUBMITTED STORY_QUEUED
+			 "PENDING QueueStopped: The job waits: queue team is stopped (Hold). It is admitted by itself when the queue is opened again.\n" STORY_LINE
+				 STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_never_fits", STORY_SUBMITTED STORY_QUEUED STORY_LINE
+			 "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, and queue team (cluster queue CQ) never has more than 0.1 in flavor default-flavor. Submit it to another queue, or with less.\n" STORY_DELETED},
+			{"kueue_appwrapper_never_fits_observability", STORY_SUBMITTED
+									      STORY_QUEUED STORY_LINE "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, and queue team (cluster queue CQ) never has more than 0.1 in flavor default-flavor. Submit it to another queue, or with less.\n" STORY_DELETED},
+			{"kueue_appwrapper_no_clusterqueue", STORY_SUBMITTED STORY_QUEUED
+			 "PENDING NoQueue: The job waits: queue team belongs to cluster queue CQ, which does not exist. Create it, or submit the job to another queue.\n" STORY_DELETED},
+			{"kueue_appwrapper_no_clusterqueue_observability",
+			 STORY_SUBMITTED STORY_QUEUED
+			 "PENDING NoQueue: The job waits: queue team belongs to cluster queue CQ, which does not exist. Create it, or submit the job to another queue.\n" STORY_DELETED},
+			{"kueue_appwrapper_no_localqueue", STORY_SUBMITTED
+			 "PENDING InLine: The job waits: it stands in line in queue team, and Kueue has not tried it yet.\n"
+			 "PENDING NoQueue: The job waits: there is no queue team in namespace ns. Create it, or submit the job to another queue.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_no_localqueue_observability", STORY_SUBMITTED
+			 "PENDING InLine: The job waits: it stands in line in queue team, and Kueue has not tried it yet.\n"
+			 "PENDING NoQueue: The job waits: there is no queue team in namespace ns. Create it, or submit the job to another queue.\n" STORY_LINE
+				 STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_podsready_timeout",
+			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
+			 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.\n"
+			 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. It is the first of 2 replicas that wait so.\n"
+			 "PENDING PodsNotReady: The job is being stopped: its pods were not ready in time at TIME; it was put back into the queue 1 time for that, and is tried again at TIME.\n"
+			 "RUNNING PodsNotReady: The job is being stopped: its pods were not ready in time at TIME; it was put back into the queue 1 time for that, and is tried again at TIME.\n"
+			 "PENDING PodsNotReady: The job is being stopped: its pods were not ready in time at TIME; it was put back into the queue 1 time for that, and is tried again at TIME.\n"
+			 "PENDING PodsNotReady: The job waits: its pods were not ready in time at TIME; it was put back into the queue 1 time for that, and is tried again at TIME.\n"
+			 "PENDING PodsNotReady: The job waits: its pods were not ready in time at TIME; it was put back into the queue 1 time for that, and is tried again by itself.\n" STORY_ADMITTED
+				 STORY_STARTS
+			 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.\n"
+			 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. It is the first of 2 replicas that wait so.\n"
+			 "PENDING PodsNotReady: The job is being stopped: its pods were not ready in time so often that Kueue has given up. It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.\n"
+			 "RUNNING PodsNotReady: The job is being stopped: its pods were not ready in time so often that Kueue has given up. It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.\n"
+			 "CANCELLED/suspended PodsNotReady: The job is suspended: its pods were not ready in time so often that Kueue has given up. It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.\n" STORY_DELETED},
+			{"kueue_appwrapper_preempted",
+			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
+				 STORY_RUNS
+			 "RUNNING Preempted: The job is being stopped: it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
+			 "PENDING Preempted: The job is being stopped: it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
+			 "PENDING Preempted: The job waits: it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
+			 "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor default-flavor; it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_quota_wait", STORY_SUBMITTED STORY_QUEUED STORY_LINE
+			 "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor default-flavor. It is admitted by itself when there is room.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_quota_wait_observability",
+			 STORY_SUBMITTED STORY_QUEUED STORY_LINE "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor default-flavor. It is admitted by itself when there is room.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_strictfifo", STORY_SUBMITTED STORY_LINE
+			 "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.05 more cpu in flavor default-flavor. It is admitted by itself when there is room.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_success",
+			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
+				 STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_appwrapper_user_suspend",
+			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
+				 STORY_RUNS STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_v014_appwrapper_clusterqueue_drain",
+			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
+				 STORY_RUNS
+			 "RUNNING QueueStopped: The job is being stopped: its cluster queue was drained at TIME. It is admitted by itself when the queue is opened again.\n"
+			 "PENDING QueueStopped: The job is being stopped: its cluster queue was drained at TIME. It is admitted by itself when the queue is opened again.\n"
+			 "PENDING QueueStopped: The job waits: its cluster queue was drained at TIME. It is admitted by itself when the queue is opened again.\n"
+			 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs to, is stopped, and its jobs were put out at TIME (HoldAndDrain). It is admitted by itself when the queue is opened again.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_v014_appwrapper_clusterqueue_hold", STORY_SUBMITTED STORY_QUEUED
+			 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs to, is stopped. It is admitted by itself when the queue is opened again.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_v014_appwrapper_never_fits", STORY_SUBMITTED STORY_QUEUED STORY_LINE
+			 "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, and queue team (cluster queue CQ) never has more than 0.1 in flavor default-flavor. Submit it to another queue, or with less.\n" STORY_DELETED},
+			{"kueue_v014_appwrapper_no_localqueue", STORY_SUBMITTED STORY_QUEUED
+			 "PENDING InLine: The job waits: it stands in line in queue team, and Kueue has not tried it yet.\n"
+			 "PENDING NoQueue: The job waits: there is no queue team in namespace ns. Create it, or submit the job to another queue.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_v014_appwrapper_preempted",
+			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
+				 STORY_RUNS
+			 "RUNNING Preempted: The job is being stopped: it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
+			 "PENDING Preempted: The job is being stopped: it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
+			 "PENDING Preempted: The job waits: it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
+			 "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor default-flavor; it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_v014_appwrapper_quota_wait", STORY_SUBMITTED
+			 "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor default-flavor. It is admitted by itself when there is room.\n" STORY_ADMITTED
+				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+			{"kueue_v014_appwrapper_success",
+			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
+				 STORY_RUNS STORY_SUCCEEDED},
+};
+
+/* The job that is looked at is "app"; it has always just been seen, so nothing is missing yet. */
+#define WORLD_OF_APP                                                                               \
+	{                                                                                          \
+		.kind = &spec_appwrapper, .only = "app", .since = INT64_MAX / 2, .kueue = {        \
+			.known = true                                                              \
+		}                                                                                  \
+	}
+
+static const enum world_file files[] = {WORLD_FILE_JOBS, WORLD_FILE_PODS, WORLD_FILE_WORKLOADS,
+					WORLD_FILE_LOCAL_QUEUES, WORLD_FILE_CLUSTER_QUEUES};
+
+/* As most users see it: ClusterQueues are not theirs to read. */
+static void test_recordings(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(recordings); i++) {
+		struct world w = WORLD_OF_APP;
+		struct story s cleanup(story_clear) = {0};
+
+		world_play_these(&w, recordings[i].scenario, files, array_size(files) - 1, look,
+				 &s);
+		make_plain(&s, recordings[i].scenario);
+		assert_string_equal(s.text, recordings[i].story);
+		assert_string_equal(w.last->queue, "team");
+		world_clear(&w);
+	}
+}
+
+/* Who may see the ClusterQueue reads more in places. */
+static void test_with_cluster_queue(void **state)
+{
+	static const struct {
+		const char *scenario, *part;
+	} table[] = {
+		{"kueue_appwrapper_clusterqueue_hold",
+		 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs "
+		 "to, is stopped (Hold). It is admitted by itself when the queue is opened again.\n"},
+		{"kueue_v014_appwrapper_clusterqueue_drain",
+		 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs "
+		 "to, is stopped, and its jobs were put out at TIME (HoldAndDrain). It is admitted "
+		 "by itself when the queue is opened again.\n"},
+		{"kueue_appwrapper_strictfifo",
+		 "PENDING InLine: The job waits: it stands in line in queue team (cluster queue "
+		 "CQ), which admits jobs strictly one after the other (StrictFIFO): those before it "
+		 "wait too.\n"},
+	};
+	struct spec_cluster_queue_view none = {0};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = WORLD_OF_APP;
+		struct story s cleanup(story_clear) = {0};
+
+		w.kueue.cluster_queue = &none; /* it is shown when it comes */
+		none.stop_policy = none.strategy = none.active = none.message = spec_empty();
+		world_play_these(&w, table[i].scenario, files, array_size(files), look, &s);
+		make_plain(&s, table[i].scenario);
+		assert_non_null(strstr(s.text, table[i].part));
+		world_clear(&w);
+	}
+}
+
+/* --- Workloads of other kinds ----------------------------------------------------------------- */
+
+/* An AppWrapper that Kueue holds, in the place of a job of another kind whose uid is that of the owner of V. */
+static void stand_in(struct world *w, const struct spec_workload_view *v)
+{
+	world_job(w,
+		  world_json("{'metadata':{'name':'app','uid':'%s','labels':{"
+			     "'kueue.x-k8s.io/queue-name':'team'}},'spec':{'suspend':true},"
+			     "'status':{'phase':'Suspended'}}",
+			     v->meta.owner_uid),
+		  false);
+}
+
+/* What is said of a Workload does not depend on the kind of its job. */
+static void test_other_kinds(void **state)
+{
+	static const struct {
+		const char *scenario, *story;
+	} table[] = {
+#define FULL(amount)                                                                               \
+	"PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: " \
+	"it needs " amount " more cpu in flavor default-flavor. It is admitted by itself when "    \
+	"there is room.\n"
+#define DRAINED                                                                                    \
+	"PENDING QueueStopped: The job is being stopped: its cluster queue was drained at TIME. "  \
+	"It is admitted by itself when the queue is opened again.\n"                               \
+	"PENDING QueueStopped: The job waits: its cluster queue was drained at TIME. It is "       \
+	"admitted by itself when the queue is opened again.\n"                                     \
+	"PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs to, is "  \
+	"stopped, and its jobs were put out at TIME (HoldAndDrain). It is admitted by itself "     \
+	"when the queue is opened again.\n"
+		{"kueue_job_success", STORY_LINE STORY_ADMITTED STORY_QUEUED},
+		{"kueue_job_fail", STORY_LINE STORY_ADMITTED STORY_QUEUED},
+		{"kueue_job_quota_wait", STORY_LINE FULL("0.1") STORY_ADMITTED STORY_QUEUED},
+		{"kueue_v014_job_clusterqueue_drain",
+		 STORY_LINE STORY_ADMITTED DRAINED STORY_QUEUED},
+		{"kueue_jobset_success", STORY_LINE STORY_ADMITTED STORY_QUEUED},
+		{"kueue_jobset_quota_wait", STORY_LINE FULL("0.1") STORY_ADMITTED STORY_QUEUED},
+		{"kueue_v014_jobset_clusterqueue_drain",
+		 STORY_LINE STORY_ADMITTED DRAINED STORY_QUEUED},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = WORLD_OF_APP;
+		struct story s cleanup(story_clear) = {0};
+		struct world_changes *changes = calloc(1, sizeof(*changes));
+
+		assert_non_null(changes);
+		world_read(changes, w.kind, table[i].scenario, WORLD_FILE_WORKLOADS);
+		world_read(changes, w.kind, table[i].scenario, WORLD_FILE_LOCAL_QUEUES);
+		qsort(changes->v, changes->n, sizeof(changes->v[0]), world_by_version);
+		for (size_t k = 0; k < changes->n; k++) {
+			const char *json = changes->v[k].object;
+			struct spec_workload_view *v = NULL;
+
+			if (changes->v[k].file == WORLD_FILE_WORKLOADS)
+				assert_int_equal(spec_workload_view_parse(json, strlen(json), &v),
+						 0);
+			if (!w.job && v && strstr(v->meta.name, "-app-"))
+				stand_in(&w, v);
+			world_apply(&w, &changes->v[k]);
+			if (!changes->v[k].gone)
+				look(&w, &s);
+			spec_workload_view_free(v);
+			free(changes->v[k].object);
+		}
+		free(changes);
+		make_plain(&s, table[i].scenario);
+		assert_string_equal(s.text, table[i].story);
+		world_clear(&w);
+	}
+}
+
+/* --- objects that no recording has ------------------------------------------------------------- */
+
+#define CONDITION(type, value, reason, message)                                                    \
+	"{'type':'" type "','status':'" value "','reason':'" reason "','message':'" message        \
+	"','lastTransitionTime':'1970-01-01T00:00:20Z'}"
+
+/* A job that Kueue holds, and its Workload with this spec and status. */
+static void held(struct world *w, const char *spec, const char *status)
+{
+	world_job(w,
+		  "{\"metadata\":{\"name\":\"app\",\"uid\":\"u\",\"labels\":{"
+		  "\"kueue.x-k8s.io/queue-name\":\"team\"}},\"spec\":{\"suspend\":true,"
+		  "\"components\":[]},\"status\":{\"phase\":\"Suspended\"}}",
+		  false);
+	world_workload(
+		w,
+		world_json("{'metadata':{'name':'wl','uid':'w','ownerReferences':[{'uid':'u',"
+			   "'controller':true}]},'spec':{%s},'status':{%s}}",
+			   spec, status),
+		false);
+}
+
+static void assert_why(const struct world *w, const char *reason, const char *expected)
+{
+	char *why cleanup_free = NULL;
+	size_t len;
+
+	spec_status_why(w->last, &why, &len);
+	assert_string_equal(w->last->cause.reason, reason);
+	assert_string_equal(why, expected);
+}
+
+static void test_quota_messages(void **state)
+{
+#define SET(name) "couldn\"t assign flavors to pod set " name ": "
+#define SHORT(resource, flavor, amount)                                                            \
+	"insufficient unused quota for " resource " in flavor " flavor ", " amount " more needed"
+#define EXCESS(before, now, most)                                                                  \
+	"insufficient quota for cpu in flavor a, previously considered podsets requests (" before  \
+	") + current podset request (" now ") > maximum capacity (" most ")"
+	static const struct {
+		const char *message, *reason, *text;
+	} table[] = {
+		{SET("x") SHORT("cpu", "a", "1") ", " SHORT("cpu", "b", "500m") "; " SET("y")
+			 SHORT("memory", "a", "1Gi"),
+		 "QueueFull",
+		 "queue team has no room for it now: it needs 1 more cpu in flavor a or 0.5 more "
+		 "cpu in flavor b; 1 GiB more memory in flavor a"},
+		{SET("x") SHORT("cpu", "a", "1") ". Pending the preemption of 1 workload(s)",
+		 "QueueFull",
+		 "queue team has no room for it now: it needs 1 more cpu in flavor a; another job "
+		 "is being ended to make room"},
+		{SET("x") SHORT("cpu", "a", "1") ". Pending the preemption of 3 workload(s)",
+		 "QueueFull",
+		 "queue team has no room for it now: it needs 1 more cpu in flavor a; 3 other jobs "
+		 "are being ended to make room"},
+		/* one flavor would do, if it were free */
+		{SET("x") EXCESS("0", "2", "1") ", " SHORT("cpu", "b", "1"), "QueueFull",
+		 "queue team has no room for it now: it needs 1 more cpu in flavor b"},
+		{SET("x") SHORT("cpu", "b", "1") "; " SET("y") EXCESS("1", "2", "2"),
+		 "QueueTooSmall",
+		 "it asks for 3 cpu, and queue team never has more than 2 in flavor a"},
+		/* what is not understood as a whole is quoted */
+		{SET("x") SHORT("cpu", "a", "1") ", untolerated taint {gpu} in flavor b",
+		 "QueueFull",
+		 "queue team does not let it in: couldn't assign flavors to pod set x: "
+		 "insufficient unused quota for cpu in flavor a, 1 more needed, untolerated taint "
+		 "{gpu} in flavor b"},
+		{"no", "QueueFull", "queue team does not let it in: no"},
+		{"", "QueueFull", "queue team does not let it in: "},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = WORLD_OF_APP;
+		char *status cleanup_free = NULL;
+
+		status = text_print("'conditions':[" CONDITION("QuotaReserved", "False", "Pending",
+							       "%s") "]",
+				    table[i].message);
+		replace(&status, "\"", 1, "\\u0027");
+		held(&w, "", status);
+		assert_string_equal(w.last->cause.reason, table[i].reason);
+		assert_string_equal(w.last->cause.text, table[i].text);
+		assert_string_equal(spec_state_name(w.last->state), "PENDING");
+		world_clear(&w);
+	}
+}
+
+/* Kueue is down, or the namespace is not its. */
+static void test_no_workload(void **state)
+{
+	struct world w = {.kind = &spec_appwrapper};
+	const char *json =
+		world_json("{'metadata':{'name':'app','uid':'u','labels':{"
+			   "'kueue.x-k8s.io/queue-name':'team'}},'spec':{'suspend':true},"
+			   "'status':{'phase':'Suspended'}}");
+
+	(void)state;
+	w.now = 10;
+	world_job(&w, json, false);
+	assert_why(&w, "", "it waits for Kueue to admit it from queue team.\n");
+	w.kueue.known = true;
+	world_job(&w, json, false);
+	assert_why(&w, "NoWorkload",
+		   "The job waits: Kueue has not looked at it yet. If that lasts, Kueue may be "
+		   "down, or does not manage this namespace.\n");
+	world_clear(&w);
+}
+
+static void test_time_is_over(void **state)
+{
+	struct world w = WORLD_OF_APP;
+
+	(void)state;
+	held(&w, "'active':false",
+	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending", "m") "," CONDITION(
+		     "Evicted", "True", "DeactivatedDueToMaximumExecutionTimeExceeded", "m") "]");
+	assert_why(&w, "ExecutionTimeExceeded",
+		   "The job is suspended: its maximum execution time is over. It goes on when "
+		   "spec.active of its Workload is set to true again; to end it, remove its "
+		   "directory.\n");
+	assert_true(w.last->suspended);
+	assert_int_equal(w.last->actions, 0);
+	held(&w, "'active':false",
+	     "'conditions':[" CONDITION("Evicted", "True", "DeactivatedDueToRain", "it rains") "]");
+	assert_string_equal(w.last->cause.text, "Kueue has deactivated it: it rains");
+	world_clear(&w);
+}
+
+/* The place stands behind the reason, and only where the job waits. */
+static void test_place(void **state)
+{
+	struct world w = WORLD_OF_APP;
+
+	(void)state;
+	w.kueue.place = 3;
+	held(&w, "", "'conditions':[]");
+	assert_int_equal(w.last->queue_position, 3);
+	assert_why(
+		&w, "InLine",
+		"The job waits: it stands in line in queue team, and Kueue has not tried it yet. "
+		"Its place in the queue is 3.\n");
+	held(&w, "'active':false", "'conditions':[]");
+	assert_int_equal(w.last->queue_position, 0);
+	world_clear(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_recordings),  cmocka_unit_test(test_with_cluster_queue),
+		cmocka_unit_test(test_other_kinds), cmocka_unit_test(test_quota_messages),
+		cmocka_unit_test(test_no_workload), cmocka_unit_test(test_time_is_over),
+		cmocka_unit_test(test_place),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

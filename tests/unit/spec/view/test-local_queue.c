@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* Queues of Kueue as a server writes them, their text, and the places of those that wait. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "spec/view/kueue.h"
+
+#define LOCAL(spec, status)                                                                            \
+	"{\"metadata\":{\"name\":\"team\",\"uid\":\"u\"},\"spec\":{\"clusterQueue\":\"research\"" spec \
+	"},\"status\":{" status "}}"
+#define ACTIVE(status, reason, message)                                                            \
+	"\"conditions\":[{\"type\":\"Active\",\"status\":\"" status "\",\"reason\":\"" reason      \
+	"\",\"message\":\"" message "\"}]"
+#define FLAVOR(key, total)                                                                         \
+	"\"" key "\":[{\"name\":\"gpus\",\"resources\":[{\"name\":\"cpu\",\"total\":\"" total      \
+	"\"}]}]"
+
+static struct spec_queue_view *local(const char *json)
+{
+	struct spec_queue_view *v;
+
+	assert_int_equal(spec_local_queue_parse(json, strlen(json), &v), 0);
+	return v;
+}
+
+static struct spec_cluster_queue_view *cluster(const char *json)
+{
+	struct spec_cluster_queue_view *v;
+
+	assert_int_equal(spec_cluster_queue_view_parse(json, strlen(json), &v), 0);
+	return v;
+}
+
+static void assert_text(struct spec_queue_view *v, struct spec_cluster_queue_view *c,
+			const char *expected)
+{
+	char *text;
+	size_t len;
+
+	spec_queue_view_text(v, c, 3, 2, &text, &len);
+	assert_string_equal(text, expected);
+	assert_int_equal(len, strlen(text));
+	free(text);
+}
+
+/* Both versions of the API, where the user may not see the ClusterQueue. */
+static void test_local(void **state)
+{
+	static const char *const names[] = {"flavorsUsage", "flavorUsage"};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(names); i++) {
+		char *json = text_print(
+			LOCAL("",
+			      ACTIVE("True", "Ready",
+				     "Can submit") ",\"%s\":[{\"name\":\"gpus\","
+						   "\"resources\":[{\"name\":\"cpu\",\"total\":\"50m\"}]}]," FLAVOR(
+							   "flavorsReservation",
+							   "100m") ",\"pendingWorkloads\":4,"
+								   "\"reservingWorkloads\":2,\"admittedWorkloads\":1"),
+			names[i]);
+		struct spec_queue_view *v = local(json);
+
+		assert_text(
+			v, NULL,
+			"name: team\nstate: Open\nstopped_by: null\nmessage: Can submit\n"
+			"cluster_queue: research\ncohort: null\nstrategy: null\nflavors:\n"
+			"- {flavor: gpus, resource: cpu, used: 50m, reserved: 100m, nominal: null}\n"
+			"workloads:\n  pending: 4\n  reserving: 2\n  admitted: 1\n"
+			"pending: 3\nrunning: 2\n");
+		assert_true(spec_queue_view_same(v, v));
+		spec_queue_view_unref(v);
+		free(json);
+	}
+}
+
+/* Quota that nobody has used yet is shown too, and amounts may be numbers. */
+static void test_cluster(void **state)
+{
+	struct spec_queue_view *v = local(LOCAL("", ACTIVE("True", "Ready", "")));
+	struct spec_cluster_queue_view *c = cluster(
+		"{\"metadata\":{\"name\":\"research\",\"uid\":\"c\"},\"spec\":{\"cohort\":\"all\","
+		"\"queueingStrategy\":\"StrictFIFO\",\"resourceGroups\":[{\"flavors\":[{\"name\":"
+		"\"gpus\",\"resources\":[{\"name\":\"cpu\",\"nominalQuota\":9},{\"name\":\"memory\","
+		"\"nominalQuota\":\"36Gi\"}]}]}]}}");
+	struct spec_cluster_queue_view *held = cluster(
+		"{\"metadata\":{\"name\":\"research\",\"uid\":\"c\"},\"spec\":{\"cohortName\":\"all\","
+		"\"stopPolicy\":\"HoldAndDrain\"}}");
+
+	(void)state;
+	assert_text(
+		v, c,
+		"name: team\nstate: Open\nstopped_by: null\nmessage: \"\"\n"
+		"cluster_queue: research\ncohort: all\nstrategy: StrictFIFO\nflavors:\n"
+		"- {flavor: gpus, resource: cpu, used: null, reserved: null, nominal: \"9\"}\n"
+		"- {flavor: gpus, resource: memory, used: null, reserved: null, nominal: 36Gi}\n"
+		"workloads:\n  pending: 0\n  reserving: 0\n  admitted: 0\n"
+		"pending: 3\nrunning: 2\n");
+	assert_text(v, held,
+		    "name: team\nstate: HoldAndDrain\nstopped_by: ClusterQueue\nmessage: \"\"\n"
+		    "cluster_queue: research\ncohort: all\nstrategy: null\nflavors: []\n"
+		    "workloads:\n  pending: 0\n  reserving: 0\n  admitted: 0\n"
+		    "pending: 3\nrunning: 2\n");
+	spec_queue_view_unref(v);
+	spec_cluster_queue_view_unref(spec_cluster_queue_view_ref(c));
+	spec_cluster_queue_view_unref(c);
+	spec_cluster_queue_view_unref(held);
+	assert_int_equal(spec_cluster_queue_view_parse("{}", 2, &c), -EINVAL);
+}
+
+/* What lets nobody in says so, and who has stopped it. */
+static void test_stopped(void **state)
+{
+	static const struct {
+		const char *json, *head;
+	} table[] = {
+		{LOCAL(",\"stopPolicy\":\"Hold\"", ACTIVE("False", "Stopped", "is stopped")),
+		 "name: team\nstate: Hold\nstopped_by: LocalQueue\nmessage: is stopped\n"},
+		{LOCAL(",\"stopPolicy\":\"None\"", ACTIVE("False", "ClusterQueueIsInactive", "m")),
+		 "name: team\nstate: ClusterQueueIsInactive\nstopped_by: null\nmessage: m\n"},
+		{LOCAL("", ""), "name: team\nstate: \"\"\nstopped_by: null\nmessage: \"\"\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct spec_queue_view *v = local(table[i].json);
+		char *text;
+		size_t len;
+
+		spec_queue_view_text(v, NULL, 0, 0, &text, &len);
+		assert_memory_equal(text, table[i].head, strlen(table[i].head));
+		free(text);
+		spec_queue_view_unref(v);
+	}
+}
+
+static void test_same(void **state)
+{
+	struct spec_queue_view *a = local(LOCAL("", FLAVOR("flavorsUsage", "1")));
+	struct spec_queue_view *b = local(LOCAL("", FLAVOR("flavorsUsage", "2")));
+	struct spec_queue_view *c = local(LOCAL("", "\"pendingWorkloads\":1"));
+
+	(void)state;
+	assert_false(spec_queue_view_same(a, b));
+	assert_false(spec_queue_view_same(a, c));
+	spec_queue_view_unref(a);
+	spec_queue_view_unref(b);
+	spec_queue_view_unref(c);
+}
+
+static void test_places(void **state)
+{
+	static const char json[] =
+		"{\"items\":[{\"metadata\":{\"ownerReferences\":[{\"uid\":\"b\"}]},"
+		"\"positionInClusterQueue\":0,\"positionInLocalQueue\":0},"
+		"{\"metadata\":{\"ownerReferences\":[{\"uid\":\"x\"},{\"uid\":\"a\","
+		"\"controller\":true}]},\"positionInClusterQueue\":7,\"positionInLocalQueue\":1},"
+		"{\"metadata\":{},\"positionInClusterQueue\":8},{},7]}";
+	struct spec_place *v;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(spec_places_parse(json, strlen(json), &v, &n), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(spec_places_find(v, n, "a"), 8);
+	assert_int_equal(spec_places_find(v, n, "b"), 1);
+	assert_int_equal(spec_places_find(v, n, "x"), 0);
+	assert_int_equal(spec_places_find(v, n, ""), 0);
+	free(v);
+	assert_int_equal(spec_places_parse("[]", 2, &v, &n), -EINVAL);
+	assert_int_equal(spec_places_parse("{}", 2, &v, &n), 0);
+	assert_int_equal(spec_places_find(v, n, "a"), 0);
+	free(v);
+}
+
+#define VERSIONS(group, v) "{\"versions\":[{\"groupVersion\":\"" group "/" v "\"}"
+
+static void test_versions(void **state)
+{
+	static const char both[] =
+		VERSIONS(SPEC_KUEUE_GROUP, "v1beta1") ",{\"groupVersion\":\"" SPEC_KUEUE_GROUP
+						      "/v1beta2\"}]}";
+	static const char old[] = VERSIONS(SPEC_KUEUE_GROUP, "v1beta1") "]}";
+	static const char visible[] = VERSIONS(SPEC_KUEUE_VISIBILITY, "v1beta1") "]}";
+
+	(void)state;
+	assert_string_equal(spec_kueue_version(both, strlen(both)), "kueue.x-k8s.io/v1beta2");
+	assert_string_equal(spec_kueue_version(old, strlen(old)), "kueue.x-k8s.io/v1beta1");
+	assert_null(spec_kueue_version(visible, strlen(visible)));
+	assert_null(spec_kueue_version("no", 2));
+	assert_string_equal(spec_kueue_visibility_version(visible, strlen(visible)),
+			    "visibility.kueue.x-k8s.io/v1beta1");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_local),	cmocka_unit_test(test_cluster),
+		cmocka_unit_test(test_stopped), cmocka_unit_test(test_same),
+		cmocka_unit_test(test_places),	cmocka_unit_test(test_versions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
