@@ -37,11 +37,11 @@ static const struct backend_impl {
 
 /* The strings of a config. */
 static const size_t backend_config_strings[] = {
-	offsetof(struct backend_config, kind),	    offsetof(struct backend_config, context),
-	offsetof(struct backend_config, namespace), offsetof(struct backend_config, kubeconfig),
-	offsetof(struct backend_config, as),	    offsetof(struct backend_config, selector),
-	offsetof(struct backend_config, state_dir), offsetof(struct backend_config, work_dir),
-	offsetof(struct backend_config, submitter), offsetof(struct backend_config, home),
+	offsetof(struct backend_config, kind),	     offsetof(struct backend_config, context),
+	offsetof(struct backend_config, namespace),  offsetof(struct backend_config, kubeconfig),
+	offsetof(struct backend_config, as),	     offsetof(struct backend_config, selector),
+	offsetof(struct backend_config, state_dir),  offsetof(struct backend_config, work_dir),
+	offsetof(struct backend_config, submitter),  offsetof(struct backend_config, home),
 	offsetof(struct backend_config, mountpoint),
 };
 

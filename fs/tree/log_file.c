@@ -12,6 +12,8 @@
 
 /* How long an open waits for output that is on its way. */
 #define LOG_OPEN_MS 10000
+/* What a reader is told to read at once: cat, cp and others then ask a few times for a large log. */
+#define LOG_READ (1 << 20)
 
 struct log_node {
 	struct node node;
@@ -77,6 +79,7 @@ static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 		return err;
 	node_set_times(st, ls.mtime ? ls.mtime : job->created, job->created);
 	st->st_size = (off_t)ls.size;
+	st->st_blksize = LOG_READ;
 	return 0;
 }
 

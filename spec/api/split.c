@@ -23,6 +23,7 @@
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
+#include "spec/base/span.h"
 #include "spec/base/tree.h"
 
 #define MAX_LEVELS (2 * SPEC_MAX_DEPTH)
@@ -251,7 +252,8 @@ static struct level *top(struct spec_split *s)
 static enum place next_place(struct spec_split *s)
 {
 	const struct level *l = top(s);
-	enum place ret = place_of(l->place, l->list ? NULL : s->key, s->key_len);
+	enum place ret =
+		l->place == OTHER ? OTHER : place_of(l->place, l->list ? NULL : s->key, s->key_len);
 
 	return ret == SPEC && !s->drop_env ? OTHER : ret;
 }
@@ -415,14 +417,6 @@ static void note_key(struct spec_split *s, const char *bytes, size_t n)
 	s->key_len += n;
 }
 
-/* Where the run of plain characters ends that begins at P. */
-static const char *string_run(const char *p, const char *end)
-{
-	while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20)
-		p++;
-	return p;
-}
-
 static int string_end(struct spec_split *s)
 {
 	if (!s->in_key)
@@ -432,7 +426,7 @@ static int string_end(struct spec_split *s)
 
 static int string_bytes(struct spec_split *s, const char **p, const char *end)
 {
-	const char *from = *p, *to = string_run(from, end);
+	const char *from = *p, *to = spec_span_plain(from, end);
 	int stop = to < end ? (unsigned char)*to++ : END;
 	int err;
 

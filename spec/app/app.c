@@ -132,7 +132,7 @@ static void read_args(struct app_reader *r, const struct app_path *path,
 	}
 }
 
-/* Names of variables must get through execve and the API server. */
+/* Names of variables must get through execve, and the API server takes printable ASCII. */
 static void check_env_name(struct app_reader *r, const struct app_path *path,
 			   const struct spec_yaml *key)
 {
@@ -141,9 +141,9 @@ static void check_env_name(struct app_reader *r, const struct app_path *path,
 	else if (strchr(key->text, '='))
 		app_error(r, path, key, "the name of a variable must not hold \"=\"");
 	for (const char *s = key->text; *s; s++) {
-		if ((unsigned char)*s < 0x20 || *s == 0x7f) {
+		if (*s < 0x20 || *s > 0x7e) {
 			app_error(r, path, key,
-				  "the name of a variable must not hold control characters");
+				  "the name of a variable must be of printable ASCII characters");
 			return;
 		}
 	}
@@ -202,27 +202,6 @@ static const char *port_name_error(const char *name)
 	return NULL;
 }
 
-/* Each number may stand once. */
-static void check_port_numbers(struct app_reader *r, const struct app_path *path,
-			       const struct spec_yaml *node)
-{
-	uint8_t seen[65536 / 8] = {0};
-
-	for (size_t i = 0; i < node->n; i += 2) {
-		struct app_path at = {.up = path, .key = node->v[i]->text};
-		const struct spec_yaml *value = node->v[i + 1];
-		long port = spec_yaml_resolve(value) == SPEC_YAML_INT
-				    ? strtol(value->text, NULL, 10)
-				    : 0;
-
-		if (port < 1 || port > 65535)
-			continue;
-		if (seen[port / 8] & 1u << port % 8)
-			app_error(r, &at, value, "port %ld has another name already", port);
-		seen[port / 8] |= (uint8_t)(1u << port % 8);
-	}
-}
-
 static void read_ports(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, void *member)
 {
@@ -236,7 +215,6 @@ static void read_ports(struct app_reader *r, const struct app_path *path,
 		if (error)
 			app_error(r, &at, node->v[i], "%s", error);
 	}
-	check_port_numbers(r, path, node);
 }
 
 /* --- resources --- */

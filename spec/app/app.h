@@ -4,9 +4,9 @@
  * policy ROLE of later versions), read strictly: an unknown field, a duplicate key, a wrong type or a missing
  * required field is an error with line, column and path. docs/appdef.5 is its manual.
  *
- * The folder: app_document.c makes a YAML tree of a document, app.c reads a spec_app and its roles from a YAML tree (app_value.c single values, mount.c
- * mounts, named_resource.c the names of resources), app_json.c writes it with all defaults. run_options.h
- * is what is given beside it, macro.h and label.h are for those who make objects of it. The folder knows
+ * The folder: app_document.c makes a YAML tree of a document, app.c reads a spec_app and its roles from
+ * that (app_value.c single values, mount.c mounts, named_resource.c the names of resources), app_json.c
+ * writes it with all defaults. run_options.h is what is given beside it, macro.h and label.h are for those who make objects of it. The folder knows
  * no kinds of jobs: what reading depends on (which schedulers there are, whose rules names follow, which
  * options) is an argument.
  */

@@ -15,25 +15,15 @@
 /* More than any machine has, and exact as whole numbers when multiplied by 1000. */
 #define NUMBER_MAX 1e12
 
-/* Can KEY stand in a path as it is? */
-static bool is_simple(const char *key)
-{
-	size_t n = strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
-
-	return n > 0 && key[n] == '\0';
-}
-
 static void put_path(FILE *out, const struct app_path *path)
 {
 	if (!path)
 		return;
 	put_path(out, path->up);
-	if (!path->key)
-		fprintf(out, "[%zu]", path->index);
-	else if (is_simple(path->key))
-		fprintf(out, "%s%s", path->up ? "." : "", path->key);
+	if (path->key)
+		spec_errors_key(out, path->key, !path->up);
 	else
-		fprintf(out, "[\"%s\"]", path->key);
+		fprintf(out, "[%zu]", path->index);
 }
 
 char *app_path_text(const struct app_path *path)

@@ -173,8 +173,8 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 }
 
 /*
- * The enum spec_mount_type of a map that does not say it, as TorchX writes one: with all fields of the kind. -1: another
- * kind has them too, or none.
+ * The enum spec_mount_type of a map that does not say it, as TorchX writes one, with all fields of the kind. -1: they
+ * are those of none.
  */
 static int kind_of_keys(const struct spec_yaml *node)
 {

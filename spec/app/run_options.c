@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run options: text and JSON in, typed values out. A value of the wrong type is refused, never
- * converted from one JSON type to another, as TorchX does.
+ * Run options: text and JSON in, typed values out. A value of the wrong type is refused, as TorchX does, and never
+ * converted; but a whole number where text is wanted is that text, as in other fields.
  */
 #include "spec/app/run_options.h"
 
@@ -216,10 +216,17 @@ static int set_from_json(struct value *v, const struct spec_option *option,
 	static const json_type types[] = {json_type_string, json_type_string, json_type_int,
 					  json_type_boolean};
 	const char *text = json_object_get_string(value);
+	bool scalar = !json_object_is_type(value, json_type_array) &&
+		      !json_object_is_type(value, json_type_object);
 
+	if (types[option->type] == json_type_string && json_object_is_type(value, json_type_int))
+		return set_text(v, option, text, path, e);
 	if (!json_object_is_type(value, types[option->type]))
-		return spec_errors_add(e, -EINVAL, 0, 0, path, "must be %s, but is %s",
-				       wanted[option->type], json_object_to_json_string(value));
+		return spec_errors_add(e, -EINVAL, 0, 0, path, "must be %s, but is %s%s",
+				       wanted[option->type], json_object_to_json_string(value),
+				       scalar && types[option->type] == json_type_string
+					       ? "; put it into quotes"
+					       : "");
 	if (option->type == SPEC_OPTION_INT || option->type == SPEC_OPTION_BOOL)
 		return set_number(v, option, json_object_get_int64(value), path, e);
 	if (strlen(text) != (size_t)json_object_get_string_len(value))

@@ -132,6 +132,16 @@ void spec_errors_locate(struct spec_errors *e, spec_errors_find find, void *data
 	free(v);
 }
 
+void spec_errors_key(FILE *out, const char *key, bool first)
+{
+	size_t n = strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+	if (n > 0 && key[n] == '\0')
+		fprintf(out, "%s%s", first ? "" : ".", key);
+	else
+		fprintf(out, "[\"%s\"]", key);
+}
+
 char *spec_errors_text(const struct spec_errors *e, const char *file)
 {
 	cleanup_free char *name = printable(file ? file : "");

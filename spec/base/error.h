@@ -49,6 +49,9 @@ void spec_errors_locate(struct spec_errors *e, spec_errors_find find, void *data
  */
 char *spec_errors_text(const struct spec_errors *e, const char *file);
 
+/* How KEY of a map is added to the path of an error, as ".KEY" or ["KEY"]; without a dot if it is the FIRST step. */
+void spec_errors_key(FILE *out, const char *key, bool first);
+
 /*
  * The word of WORDS (NULL-terminated) nearest to WORD, for "did you mean"; NULL when none is
  * near: edit distance (with transpositions, ignoring case) at most 1 + length/4, or else the

@@ -6,6 +6,7 @@
 #include "spec/base/pick.h"
 
 #include "spec/base/mem.h"
+#include "spec/base/span.h"
 
 /* json-c takes deeper ones; few objects are. */
 #define DEPTH_MAX 48
@@ -61,8 +62,7 @@ static bool string(struct scan *s, bool escapes)
 	const char *p = s->p;
 
 	for (;;) {
-		while (p < s->end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20)
-			p++;
+		p = spec_span_plain(p, s->end);
 		if (p == s->end || (unsigned char)*p < 0x20)
 			return false;
 		s->p = p + 1;

@@ -104,3 +104,22 @@ bool spec_span_member(struct spec_span object, const char *key, struct spec_span
 	} while (take_char(&object, ','));
 	return found;
 }
+
+/* Of eight bytes: has one the value C; is one below C? Whoever is told so looks at each. */
+#define EACH(c)	       (UINT64_C(0x0101010101010101) * (c))
+#define HAS_LESS(w, c) (((w)-EACH(c)) & ~(w)&EACH(0x80))
+#define HAS(w, c)      HAS_LESS((w) ^ EACH(c), 1)
+
+const char *spec_span_plain(const char *p, const char *end)
+{
+	uint64_t w;
+
+	for (; end - p >= (ptrdiff_t)sizeof(w); p += sizeof(w)) {
+		memcpy(&w, p, sizeof(w));
+		if (HAS(w, '"') || HAS(w, '\\') || HAS_LESS(w, 0x20))
+			break;
+	}
+	while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20)
+		p++;
+	return p;
+}

@@ -27,4 +27,7 @@ bool spec_span_member(struct spec_span s, const char *key, struct spec_span *ret
 /* Is S the string TEXT? */
 bool spec_span_is(struct spec_span s, const char *text);
 
+/* Where the run of plain characters of a string ends that begins at P: at END, a quote, a backslash or a control. */
+const char *spec_span_plain(const char *p, const char *end);
+
 #endif

@@ -9,6 +9,8 @@
 #include "spec/base/words.h"
 #include "spec/job/status.h"
 
+#define LOCAL_ID_LEN 64
+
 /* Longer messages are cut here; the whole is in status. */
 #define MESSAGE_MAX 500
 
@@ -287,6 +289,36 @@ static void why_cancelled(FILE *out, const struct spec_job *job)
 	}
 }
 
+/*
+ * The id, as hexadecimal digits, of which kxfs and TorchX make the tag of a local image ("sha256:ID" is REPO:ID then).
+ * Empty: IMAGE has no such tag.
+ */
+static struct spec_words local_id(struct spec_words image)
+{
+	const char *id;
+
+	if (image.n < LOCAL_ID_LEN + 2)
+		return (struct spec_words){"", 0};
+	id = image.p + image.n - LOCAL_ID_LEN;
+	if (id[-1] != ':' || strspn(id, "0123456789abcdef") < LOCAL_ID_LEN ||
+	    memmem(image.p, image.n, "@sha256:", strlen("@sha256:")))
+		return (struct spec_words){"", 0};
+	return (struct spec_words){id, LOCAL_ID_LEN};
+}
+
+/* How the local image ID gets to where the cluster looks for it, as IMAGE. */
+static void put_push(FILE *out, struct spec_words id, struct spec_words image)
+{
+	fputs(". It is an image of a local Docker; on the machine that has it, push it: docker tag "
+	      "sha256:",
+	      out);
+	put_words(out, id);
+	fputc(' ', out);
+	put_words(out, image);
+	fputs(" && docker push ", out);
+	put_words(out, image);
+}
+
 static void put_pull(FILE *out, const struct spec_replica *r)
 {
 	const struct spec_words image = spec_words_image(r->message);
@@ -305,7 +337,11 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 		fputs(": ", out);
 		put_words(out, why);
 	}
-	fputs(". Check the image's name and tag, and that the cluster's nodes may pull it.", out);
+	if (local_id(image).n > 0)
+		put_push(out, local_id(image), image);
+	else
+		fputs(". Check the image's name and tag, and that the cluster's nodes may pull it.",
+		      out);
 }
 
 /* Print the end of a sentence that says what a replica waits for. */

@@ -26,14 +26,6 @@ static bool is_list(struct json_object *v)
 	return json_object_is_type(v, json_type_array);
 }
 
-/* Can KEY be written in a path without quotes? */
-static bool is_simple(const char *key)
-{
-	size_t n = strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
-
-	return n > 0 && key[n] == '\0';
-}
-
 static const char *type_name(struct json_object *v)
 {
 	return is_map(v) ? "a map" : is_list(v) ? "a list" : v ? "a single value" : "null";
@@ -42,6 +34,33 @@ static const char *type_name(struct json_object *v)
 static bool has_prefix(const char *key, const char *prefix)
 {
 	return strncmp(key, prefix, strlen(prefix)) == 0;
+}
+
+/* A place in the overlay: a chain of keys, the first of which is the path of the overlay itself. */
+struct place {
+	const struct place *up;
+	const char *key;
+};
+
+static void print_place(FILE *f, const struct place *at)
+{
+	if (!at->up) {
+		fputs(at->key, f);
+		return;
+	}
+	print_place(f, at->up);
+	spec_errors_key(f, at->key, false);
+}
+
+static char *place_text(const struct place *at)
+{
+	char *ret;
+	size_t size;
+	FILE *f = text_stream(&ret, &size);
+
+	print_place(f, at);
+	text_stream_close(f);
+	return ret;
 }
 
 /* The field that KEY is about: what follows the operator. */
@@ -56,24 +75,32 @@ static const char *key_field(const char *key)
 	return key;
 }
 
+/* Is it said of the overlay, rightly, that it is for a pod? That is no part of the pod. */
+static bool is_type(const char *key, struct json_object *value)
+{
+	const char *wanted = streq(key, "apiVersion") ? "v1" : streq(key, "kind") ? "Pod" : NULL;
+
+	return wanted && json_object_is_type(value, json_type_string) &&
+	       streq(json_object_get_string(value), wanted);
+}
+
 /* At the top only the members of a pod are allowed. TorchX drops any other member silently. */
 static int check_top(struct json_object *overlay, const char *path, struct spec_errors *e)
 {
-	static const char *const known[] = {"metadata", "spec", "apiVersion", "kind", NULL};
+	static const char *const known[] = {"metadata", "spec", NULL};
 	int ret = 0;
 
 	json_object_object_foreach(overlay, key, value) {
 		const char *field = key_field(key);
 		const char *near = spec_suggest(field, known);
 		char *at cleanup_free = NULL;
-		bool ok = false;
+		bool ok = is_type(key, value);
 
-		(void)value;
 		for (size_t i = 0; known[i]; i++)
 			ok |= streq(field, known[i]);
 		if (ok)
 			continue;
-		at = text_print(is_simple(key) ? "%s.%s" : "%s[\"%s\"]", path, key);
+		at = place_text(&(struct place){.up = &(struct place){.key = path}, .key = key});
 		ret = spec_errors_add(e, -EINVAL, 0, 0, at,
 				      "a pod overlay has metadata and spec, not this%s%s%s",
 				      near ? "; did you mean " : "", near ? near : "",
@@ -141,30 +168,10 @@ struct merge {
 	int err;
 };
 
-/* A place in the overlay: a chain of keys, the first of which is the path of the overlay itself. */
-struct place {
-	const struct place *up;
-	const char *key;
-};
-
-static void print_place(FILE *f, const struct place *at)
-{
-	if (!at->up) {
-		fputs(at->key, f);
-		return;
-	}
-	print_place(f, at->up);
-	fprintf(f, is_simple(at->key) ? ".%s" : "[\"%s\"]", at->key);
-}
-
 static void refuse(struct merge *m, const struct place *at, const char *text)
 {
-	char *path cleanup_free = NULL;
-	size_t size;
-	FILE *f = text_stream(&path, &size);
+	char *path cleanup_free = place_text(at);
 
-	print_place(f, at);
-	text_stream_close(f);
 	m->err = spec_errors_add(m->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
@@ -327,6 +334,8 @@ static void merge_into(struct merge *m, const struct place *at, struct json_obje
 
 		if (m->err)
 			return;
+		if (!at->up && is_type(key, over))
+			continue;
 		apply_key(m, &here, map, key, over);
 	}
 }

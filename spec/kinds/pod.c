@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The pods of a job, in three steps: what all of them share, what those of a role share (image, resources, ports,
- * volumes, node selector, with the checks of each), and the pod of one replica, with its macros filled in, the overlay,
+ * volumes, node selector), and the pod of one replica, with its macros filled in, the overlay,
  * and TorchX's labels over that. Order and spelling of everything is TorchX's; docs/deviations.md lists what is not.
  */
 #include "spec/kinds/pod.h"
@@ -13,13 +13,13 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/kinds/overlay.h"
+#include "spec/kinds/pod_check.h"
 
 #define JOB_ID	      "TORCHX_JOB_ID"
 #define RANK0_HOST    "TORCHX_RANK0_HOST"
-#define FIELD_PATH    "[FIELD_PATH]" /* a value that begins so names a field of the pod */
+#define IMAGE	      "TORCHX_IMAGE"
 #define INSTANCE_TYPE "node.kubernetes.io/instance-type"
 #define EFA	      "vpc.amazonaws.com/efa"
-#define GPU	      "nvidia.com/gpu"
 #define LOCAL_IMAGE   "sha256:" /* the id of an image of the local Docker daemon */
 
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
@@ -58,12 +58,12 @@ static struct json_object *variable(const char *name, const char *value)
 	struct json_object *ret = spec_tree_map(), *source, *field;
 
 	spec_tree_text(ret, "name", name);
-	if (strncmp(value, FIELD_PATH, strlen(FIELD_PATH)) != 0) {
+	if (strncmp(value, POD_FIELD_PATH, strlen(POD_FIELD_PATH)) != 0) {
 		spec_tree_text(ret, "value", value);
 		return ret;
 	}
 	field = spec_tree_map();
-	spec_tree_text(field, "fieldPath", value + strlen(FIELD_PATH));
+	spec_tree_text(field, "fieldPath", value + strlen(POD_FIELD_PATH));
 	source = spec_tree_map();
 	spec_tree_add(source, "fieldRef", field);
 	spec_tree_add(ret, "valueFrom", source);
@@ -185,8 +185,8 @@ static void make_resources(struct spec_pod_role *r)
 	if (have->mem_mb > 0)
 		put_amount(limits, requests, "memory", have->mem_mb, 'M', r->pods->reserved_memory);
 	if (have->gpu > 0) {
-		spec_tree_set(limits, GPU, spec_tree_format("%lld", (long long)have->gpu));
-		spec_tree_set(requests, GPU, spec_tree_format("%lld", (long long)have->gpu));
+		spec_tree_set(limits, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
+		spec_tree_set(requests, POD_GPU, spec_tree_format("%lld", (long long)have->gpu));
 	}
 	put_devices(r, limits);
 }
@@ -265,57 +265,6 @@ static void make_mounts(struct spec_pod_role *r)
 	spec_tree_add(r->container, "securityContext", security);
 }
 
-/* Has PATH a part that is ".."? */
-static bool climbs(const char *path)
-{
-	for (;; path++) {
-		size_t n = strcspn(path, "/");
-
-		if (n == 2 && strncmp(path, "..", 2) == 0)
-			return true;
-		path += n;
-		if (!*path)
-			return false;
-	}
-}
-
-/* Check one mount for what the API server would refuse. */
-static int check_mount(struct spec_pod_role *r, const struct spec_mount *m, const char *path)
-{
-	if (strchr(m->dst, ':'))
-		return spec_build_refuse(r->pods->build, path,
-					 "%s: a path in the container must not hold \":\"", m->dst);
-	if (m->type != SPEC_MOUNT_VOLUME && climbs(m->src))
-		return spec_build_refuse(r->pods->build, path,
-					 "%s: a path of the host must not hold \"..\"", m->src);
-	return 0;
-}
-
-/* The API server accepts each path of the container only once. */
-static int check_mounts(struct spec_pod_role *r)
-{
-	const struct spec_role *role = r->role;
-	struct json_object *seen cleanup_json = spec_tree_map();
-	char path[64];
-	int ret = 0;
-
-	spec_tree_set(seen, "/dev/shm", spec_tree_bool(true));
-	role_path(r, "mounts", path);
-	for (size_t i = 0; i < role->n_mounts; i++) {
-		const char *dst = role->mounts[i].dst;
-
-		if (json_object_object_get_ex(seen, dst, NULL))
-			ret = spec_build_refuse(r->pods->build, path, "%s is mounted twice%s", dst,
-						streq(dst, "/dev/shm")
-							? ": every pod has memory mounted there"
-							: "");
-		spec_tree_set(seen, dst, spec_tree_bool(true));
-		if (check_mount(r, &role->mounts[i], path) < 0)
-			ret = -EINVAL;
-	}
-	return ret;
-}
-
 static int make_node_selector(struct spec_pod_role *r)
 {
 	const struct spec_map *has = &r->role->resource.capabilities;
@@ -339,61 +288,24 @@ static int make_node_selector(struct spec_pod_role *r)
 	return ret;
 }
 
-/* Is NAME a resource of containers: one of Kubernetes' own, or DOMAIN/NAME? */
-static bool is_resource(const char *name)
-{
-	static const char *const own[] = {"cpu", "memory", "ephemeral-storage"};
-	const char *slash = strchr(name, '/');
-	char *domain cleanup_free = slash ? mem_copy(name, (size_t)(slash - name)) : NULL;
-
-	for (size_t i = 0; i < array_size(own); i++)
-		if (streq(name, own[i]))
-			return true;
-	if (strncmp(name, "hugepages-", 10) == 0)
-		return spec_label_is_valid(name);
-	return domain && spec_name_is_object(domain) && slash[1] && spec_label_is_valid(slash + 1);
-}
-
-static int check_devices(struct spec_pod_role *r)
-{
-	const struct spec_counts *devices = &r->role->resource.devices;
-	char path[64];
-	int ret = 0;
-
-	role_path(r, "resource.devices", path);
-	for (size_t i = 0; i < devices->n; i++)
-		if (!is_resource(devices->v[i].key))
-			ret = spec_build_refuse(
-				r->pods->build, path,
-				"\"%s\" is no resource that a container can ask for: "
-				"write it with its domain, like nvidia.com/gpu",
-				devices->v[i].key);
-	return ret;
-}
-
 /* Make image, container and spec of R. 0, or an errno that is in the build's errors. */
 static int make_parts(struct spec_pod_role *r)
 {
 	const char *account = spec_options_text(r->pods->build->options, "service_account");
-	int errs[4] = {0};
+	int err;
 
 	r->container = spec_tree_map();
 	r->spec = spec_tree_map();
 	spec_tree_text(r->spec, "restartPolicy", "Never");
 	if (account)
 		spec_tree_text(r->spec, "serviceAccountName", account);
-	errs[0] = make_image(r);
+	err = make_image(r);
 	make_resources(r);
 	make_ports(r);
 	make_mounts(r);
-	errs[1] = check_mounts(r);
-	errs[2] = make_node_selector(r);
-	errs[3] = check_devices(r);
-	for (size_t i = 0; i < array_size(errs); i++) {
-		if (errs[i])
-			return errs[i];
-	}
-	return 0;
+	if (make_node_selector(r) < 0)
+		err = -EINVAL;
+	return err;
 }
 
 /* --- a role --------------------------------------------------------------------------------- */
@@ -422,29 +334,9 @@ static void share_env(struct spec_pod_role *r)
 
 	r->env = new0_n(struct json_object *, env->n);
 	for (size_t i = 0; i < env->n; i++) {
-		if (streq(env->v[i].key, JOB_ID) && !spec_name_is_handle(env->v[i].value))
-			r->env[i] = json_object_get(r->pods->job_id);
-		else if (!has_macros(env->v[i].value))
+		if (!has_macros(env->v[i].value))
 			r->env[i] = variable(env->v[i].key, env->v[i].value);
 	}
-}
-
-static int check_env(struct spec_pod_role *r)
-{
-	const struct spec_map *env = &r->role->env;
-	int ret = 0;
-
-	for (size_t i = 0; i < env->n; i++) {
-		char *path cleanup_free = NULL;
-
-		if (!streq(env->v[i].value, FIELD_PATH))
-			continue;
-		path = text_print("roles[%zu].env.%s", r->index, env->v[i].key);
-		ret = spec_build_refuse(r->pods->build, path,
-					"names no field: write one behind it, like " FIELD_PATH
-					"spec.nodeName");
-	}
-	return ret;
 }
 
 static void share_labels(struct spec_pod_role *r)
@@ -466,24 +358,28 @@ static int find_overlay(struct spec_pod_role *r)
 	if (!r->role->metadata)
 		return 0;
 	r->metadata = spec_tree_parse(r->role->metadata);
+	r->overlay_varies = has_macros(r->role->metadata);
 	return spec_overlay_find(r->metadata, path, &r->overlay, &r->overlay_path, b->errors);
 }
 
 int spec_pod_role_init(struct spec_pod_role *r, struct spec_pods *p, size_t index)
 {
-	int err, err2, err3;
+	int errs[3] = {0};
 
 	*r = (struct spec_pod_role){.pods = p,
 				    .role = &p->build->app->roles[index],
 				    .index = index};
-	err = make_parts(r);
-	err2 = find_overlay(r);
-	err3 = check_env(r);
-	if (err || err2 || err3)
-		return err ? err : err2 ? err2 : err3;
+	errs[0] = make_parts(r);
+	errs[1] = find_overlay(r);
+	errs[2] = pod_check(r);
+	for (size_t i = 0; i < array_size(errs); i++) {
+		if (errs[i])
+			return errs[i];
+	}
 	share_labels(r);
 	share_command(r);
 	share_env(r);
+	r->image_env = variable(IMAGE, json_object_get_string(r->image));
 	return 0;
 }
 
@@ -496,6 +392,7 @@ void spec_pod_role_clear(struct spec_pod_role *r)
 	json_object_put(r->spec);
 	json_object_put(r->container);
 	json_object_put(r->image);
+	json_object_put(r->image_env);
 	json_object_put(r->command);
 	json_object_put(r->more_env);
 	json_object_put(r->metadata);
@@ -541,57 +438,116 @@ static struct json_object *make_env(struct spec_pod_role *r, bool rank0,
 				    const struct spec_macros *m)
 {
 	const struct spec_map *env = &r->role->env;
-	struct spec_pods *p = r->pods;
-	struct json_object *ret = spec_tree_list(env->n + 4);
-	bool has_job_id = false, has_rank0 = false;
+	const struct {
+		const char *name;
+		struct json_object *variable;
+	} own[] = {
+		{JOB_ID, r->pods->job_id},
+		{RANK0_HOST, rank0 ? r->pods->rank0 : NULL},
+		{IMAGE, r->image_env},
+	};
+	bool set[array_size(own)] = {0};
+	struct json_object *ret = spec_tree_list(env->n + array_size(own) + 2);
 
-	if (p->number)
-		spec_tree_append(ret, json_object_get(p->number));
+	if (r->pods->number)
+		spec_tree_append(ret, json_object_get(r->pods->number));
 	for (size_t i = 0; i < env->n; i++) {
-		has_job_id |= streq(env->v[i].key, JOB_ID);
-		if (rank0 && streq(env->v[i].key, RANK0_HOST)) {
-			has_rank0 = true;
-			spec_tree_append(ret, json_object_get(p->rank0));
-		} else if (r->env[i]) {
-			spec_tree_append(ret, json_object_get(r->env[i]));
-		} else {
-			spec_tree_append(ret, expand_variable(&env->v[i], m));
+		struct json_object *variable = json_object_get(r->env[i]);
+
+		for (size_t k = 0; k < array_size(own); k++) {
+			if (!own[k].variable || !streq(env->v[i].key, own[k].name))
+				continue;
+			set[k] = true;
+			if (k == 0 && spec_name_is_handle(env->v[i].value))
+				continue;
+			json_object_put(variable);
+			variable = json_object_get(own[k].variable);
 		}
+		spec_tree_append(ret, variable ? variable : expand_variable(&env->v[i], m));
 	}
-	if (!has_job_id)
-		spec_tree_append(ret, json_object_get(p->job_id));
-	if (rank0 && !has_rank0)
-		spec_tree_append(ret, json_object_get(p->rank0));
+	for (size_t k = 0; k < array_size(own); k++) {
+		if (own[k].variable && !set[k])
+			spec_tree_append(ret, json_object_get(own[k].variable));
+	}
 	for (size_t i = 0; r->more_env && i < json_object_array_length(r->more_env); i++)
 		spec_tree_append(ret, json_object_get(json_object_array_get_idx(r->more_env, i)));
 	return ret;
 }
 
-static struct json_object *make_spec(struct spec_pod_role *r, unsigned k, const char *name)
+static struct json_object *make_spec(struct spec_pod_role *r, bool rank0, const char *name,
+				     const struct spec_macros *m)
 {
-	struct spec_pods *p = r->pods;
-	bool rank0 = p->replica_id || (r->index == 0 && k == 0);
 	struct json_object *ret, *container = spec_tree_map(), *containers = spec_tree_list(1);
-	struct spec_macros m = {
-		.app_id = p->build->id,
-		.img_root = "",
-		.base_img_root = "DEPRECATED",
-		.rank0_env = rank0 ? RANK0_HOST : p->rank0_env,
-	};
-	char replica_id[16];
 
-	snprintf(replica_id, sizeof(replica_id), "%u", k);
-	m.replica_id = p->replica_id ? p->replica_id : replica_id;
 	spec_tree_text(container, "name", name);
 	spec_tree_add(container, "image", json_object_get(r->image));
-	spec_tree_add(container, "command", make_command(r, &m));
-	spec_tree_add(container, "env", make_env(r, rank0, &m));
+	spec_tree_add(container, "command", make_command(r, m));
+	spec_tree_add(container, "env", make_env(r, rank0, m));
 	spec_tree_add_all(container, r->container);
 	spec_tree_append(containers, container);
 	ret = spec_tree_map();
 	spec_tree_add(ret, "containers", containers);
 	spec_tree_add_all(ret, r->spec);
 	return ret;
+}
+
+/* VALUE with the macros in all its texts replaced; keys stay. It shares what has none. */
+static struct json_object *expand_all(struct json_object *value, const struct spec_macros *m)
+{
+	struct json_object *ret;
+	size_t n;
+
+	if (json_object_is_type(value, json_type_string) &&
+	    has_macros(json_object_get_string(value)))
+		return expand(json_object_get_string(value), m);
+	if (json_object_is_type(value, json_type_array)) {
+		n = json_object_array_length(value);
+		ret = spec_tree_list(n);
+		for (size_t i = 0; i < n; i++)
+			spec_tree_append(ret, expand_all(json_object_array_get_idx(value, i), m));
+		return ret;
+	}
+	if (!json_object_is_type(value, json_type_object))
+		return json_object_get(value);
+	ret = spec_tree_map();
+	json_object_object_foreach(value, key, member)
+		spec_tree_set(ret, key, expand_all(member, m));
+	return ret;
+}
+
+/* Is the role's overlay, expanded by M, another for each replica? */
+static bool overlay_names_replica(struct spec_pod_role *r, const struct spec_macros *m)
+{
+	struct spec_macros other = *m;
+	struct json_object *one cleanup_json = expand_all(r->overlay, m), *two cleanup_json = NULL;
+
+	other.replica_id = "";
+	two = expand_all(r->overlay, &other);
+	return !json_object_equal(one, two);
+}
+
+/* *POD with the role's overlay over it. 0, or an errno that is in the build's errors. */
+static int apply_overlay(struct spec_pod_role *r, const struct spec_macros *m,
+			 struct json_object **pod)
+{
+	struct json_object *overlay cleanup_json = NULL, *overlaid;
+	int err;
+
+	if (!r->overlay)
+		return 0;
+	if (r->pods->replica_id && r->overlay_varies && overlay_names_replica(r, m))
+		return spec_build_refuse(
+			r->pods->build, r->overlay_path,
+			"%s makes all pods of a role alike, so ${replica_id} can't stand "
+			"in an overlay: use args or env, or a scheduler other than %s",
+			r->pods->build->kind->kind, r->pods->build->kind->name);
+	overlay = r->overlay_varies ? expand_all(r->overlay, m) : json_object_get(r->overlay);
+	err = spec_overlay_apply(*pod, overlay, r->overlay_path, &overlaid, r->pods->build->errors);
+	if (err)
+		return err;
+	json_object_put(*pod);
+	*pod = overlaid;
+	return 0;
 }
 
 /* Where TorchX and the overlay set the same label, TorchX's value is taken. */
@@ -624,19 +580,22 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 {
 	struct spec_pods *p = r->pods;
 	struct json_object *pod cleanup_json = spec_tree_map(), *metadata = spec_tree_map();
+	bool rank0 = p->replica_id || (r->index == 0 && k == 0);
+	char replica_id[16];
+	const struct spec_macros m = {
+		.app_id = p->build->id,
+		.replica_id = p->replica_id ? p->replica_id : replica_id,
+		.img_root = "",
+		.base_img_root = "DEPRECATED",
+		.rank0_env = rank0 ? RANK0_HOST : p->rank0_env,
+	};
 
+	snprintf(replica_id, sizeof(replica_id), "%u", k);
 	spec_tree_add(metadata, "annotations", json_object_get(p->annotations));
 	spec_tree_add(pod, "metadata", metadata);
-	spec_tree_add(pod, "spec", make_spec(r, k, name));
-	if (r->overlay) {
-		struct json_object *overlaid;
-
-		if (spec_overlay_apply(pod, r->overlay, r->overlay_path, &overlaid,
-				       p->build->errors) < 0)
-			return NULL;
-		json_object_put(pod);
-		pod = overlaid;
-	}
+	spec_tree_add(pod, "spec", make_spec(r, rank0, name, &m));
+	if (apply_overlay(r, &m, &pod) < 0)
+		return NULL;
 	if (set_labels(r, json_object_object_get(pod, "metadata"), k) < 0)
 		return NULL;
 	return take_ptr(pod);

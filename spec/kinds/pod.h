@@ -46,6 +46,7 @@ struct spec_pods {
 	const char *replica_id;
 	const char *rank0_host;
 	const char *network;	 /* Multus network; NULL: none */
+	const char *hosts_dir;	 /* where the kind mounts the names of hosts; NULL: nowhere */
 	int64_t reserved_cpu;	 /* millicores of the host that requests leave out */
 	int64_t reserved_memory; /* MB, likewise */
 	int64_t efa;		 /* count of vpc.amazonaws.com/efa; -1: as the role says */
@@ -72,11 +73,13 @@ struct spec_pod_role {
 	struct json_object *spec;      /* of the pod, without its container; a kind may add to it */
 	struct json_object *container; /* without name, image, command and variables */
 	struct json_object *image;
-	struct json_object *command;  /* NULL: it has macros */
-	struct json_object **env;     /* one for each variable of the role; NULL: it has macros */
-	struct json_object *more_env; /* variables that the kind adds behind */
-	struct json_object *metadata; /* the role's, which holds the overlay */
-	struct json_object *overlay;  /* NULL: none */
+	struct json_object *image_env; /* the variable that holds it */
+	struct json_object *command;   /* NULL: it has macros */
+	struct json_object **env;      /* one for each variable of the role; NULL: it has macros */
+	struct json_object *more_env;  /* variables that the kind adds behind */
+	struct json_object *metadata;  /* the role's, which holds the overlay */
+	struct json_object *overlay;   /* NULL: none */
+	bool overlay_varies;	       /* it may have macros */
 	char *overlay_path;
 };
 

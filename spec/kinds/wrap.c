@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What an AppWrapper wraps, whatever its version: names, pod groups, pods and the service, and how its pods are found
- * again in its object and in the cluster. Names are TorchX's, with what does not work corrected; their lengths count
- * characters, as Python does.
+ * again in its object and in the cluster. Names are TorchX's, with what does not work corrected.
  */
 #include "spec/kinds/wrap.h"
 
 #include <ctype.h>
 
+#include "spec/app/label.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
@@ -50,16 +50,13 @@ static size_t count_chars(const char *s)
 	return n;
 }
 
-/* The first N characters of S. */
-static char *cut_chars(const char *s, size_t n)
+/* Cut a normal form to N characters; it does not end with a dash. */
+static void cut(char *name, size_t n)
 {
-	const char *end = s;
-
-	for (; *end; end++) {
-		if (((unsigned char)*end & 0xc0) != 0x80 && n-- == 0)
-			break;
-	}
-	return mem_copy(s, (size_t)(end - s));
+	n = min_of(strlen(name), n);
+	while (n > 0 && name[n - 1] == '-')
+		n--;
+	name[n] = '\0';
 }
 
 /* N characters of TorchX's alphabet, out of two random values, since one is not enough for 14. */
@@ -78,7 +75,8 @@ static void make_suffix(const uint64_t random[2], size_t n, char ret[MAX_SUFFIX 
 
 /*
  * Choose the job's id, which leaves room for what is put behind it for each role. TorchX's suffix shrinks down to 3
- * characters, which are too few to tell jobs apart; here the app's name is cut before that happens.
+ * characters, which are too few to tell jobs apart; here the app's name is cut before that happens, and what it is cut
+ * from is its normal form, since what that lacks takes no room.
  */
 static void make_id(struct wrap *w)
 {
@@ -86,15 +84,16 @@ static void make_id(struct wrap *w)
 	int64_t room = SPEC_MAX_NAME - NAME_RESERVE - (int64_t)app->n_roles;
 	int64_t suffix_len = min_of(room - (int64_t)count_chars(app->name), MAX_SUFFIX);
 	char suffix[SPEC_SUFFIX_MAX];
-	char *name cleanup_free = NULL;
+	char *label cleanup_free = spec_label_clean(app->name);
+	char *name cleanup_free = clean(app->name);
 
 	if (suffix_len < MIN_SUFFIX) {
 		suffix_len = MIN_SUFFIX;
 		room = max_of(room, MIN_ROOM);
 	}
 	make_suffix(w->build->identity->random, (size_t)suffix_len, suffix);
-	w->app_name = cut_chars(app->name, (size_t)(room - suffix_len));
-	name = clean(w->app_name);
+	w->app_name = mem_copy(label, min_of(strlen(label), (size_t)(room - suffix_len)));
+	cut(name, (size_t)(room - suffix_len));
 	w->build->id = text_print("%s%s%s", name, *name ? "-" : "", suffix);
 }
 
@@ -316,17 +315,41 @@ int64_t wrap_retries(const struct wrap *w)
 	return max_of(least, INT64_C(0));
 }
 
+/*
+ * TorchX, and those who read the object back, know a role by a label. NAMES holds those of the roles before. 0, or an
+ * errno that is in the build's errors.
+ */
+static int check_label(struct wrap *w, size_t index, struct json_object *names)
+{
+	char *label cleanup_free = spec_label_clean(w->build->app->roles[index].name);
+	char path[64];
+	struct json_object *other;
+
+	if (!json_object_object_get_ex(names, label, &other)) {
+		spec_tree_set(names, label, spec_tree_int((int64_t)index));
+		return 0;
+	}
+	snprintf(path, sizeof(path), "roles[%zu].name", index);
+	return spec_build_refuse(w->build, path,
+				 "has the same label as roles[%d], \"%s\": the first %u characters "
+				 "must differ",
+				 json_object_get_int(other), label, SPEC_MAX_NAME);
+}
+
 int wrap_all(struct wrap *w)
 {
 	const struct spec_app *app = w->build->app;
+	struct json_object *names cleanup_json = spec_tree_map();
 	int ret = 0;
 
 	start(w);
 	for (size_t i = 0; w->coscheduler && i < app->n_roles; i++)
 		add_pod_group(w, i);
 	for (size_t i = 0; i < app->n_roles; i++) {
-		int err = add_pods(w, i);
+		int err = check_label(w, i, names);
 
+		if (!err)
+			err = add_pods(w, i);
 		ret = ret ? ret : err;
 	}
 	if (!ret)

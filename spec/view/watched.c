@@ -10,7 +10,7 @@
 #include "spec/base/line.h"
 #include "spec/base/time.h"
 #include "spec/base/words.h"
-#include "spec/view/kueue.h"
+#include "spec/view/local_queue.h"
 #include "spec/view/meta.h"
 #include "spec/yaml/yaml.h"
 
@@ -245,6 +245,16 @@ int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view *
 			  spec_read_map(spec_read_map(status, "reservation"), "resource"));
 	*ret = take_ptr(v);
 	return 0;
+}
+
+int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret)
+{
+	struct json_object *o cleanup_json = NULL;
+	int err = spec_queue_view_parse(json, len, ret);
+
+	if (!err && spec_tree_parse_map(json, len, &o) == 0)
+		(*ret)->local = spec_local_queue_read(o);
+	return err;
 }
 
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b)

@@ -5,6 +5,7 @@ docs/deviations.md."""
 
 import copy
 import re
+import string
 
 ID = "@ID@"
 LABELS = ("app.kubernetes.io/name", "torchx.pytorch.org/app-name", "torchx.pytorch.org/role-name")
@@ -21,6 +22,14 @@ class Case:
     @property
     def roles(self):
         return self.app["roles"]
+
+    def rank0_env(self, index, k):
+        """The name of the variable that holds the host of rank 0, for replica K of role INDEX."""
+        if index == k == 0:
+            return "TORCHX_RANK0_HOST"
+        if self.kind == "mcad":
+            return hosts_env(self.roles[0])
+        return f"VC_{norm(self.roles[0]['name'])}_0_HOSTS".upper().replace("-", "_")
 
     def pods(self, job):
         """(index of the role, replica, template with metadata and spec, task or item)"""
@@ -163,7 +172,7 @@ def bug_13(job, case):
     """A suffix of at least 8 characters: the app's name is cut earlier."""
     if case.kind != "mcad":
         return job
-    name = case.app["name"][:max(63 - 7 - len(case.roles), 24) - 8]
+    name = clean_label(case.app["name"])[:max(63 - 7 - len(case.roles), 24) - 8]
 
     def change(value):
         if isinstance(value, list):
@@ -231,6 +240,21 @@ def new_efa(job, case):
     return job
 
 
+def new_image(job, case):
+    """TORCHX_IMAGE, behind the variables of the user and the one of rank 0, or where the user has set it."""
+    for index, _, pod, _ in case.pods(job):
+        env, first = container(pod)["env"], container(pod)
+        own = {"name": "TORCHX_IMAGE", "value": first["image"]}
+        names = [str(variable["name"]) for variable in env]
+        if own["name"] in names:
+            env[names.index(own["name"])] = own
+            continue
+        wrapped = [name for name in names if name.startswith("TORCHX_MCAD_") and
+                   name not in case.roles[index].get("env", {})]
+        env.insert(len(env) - len(wrapped), own)
+    return job
+
+
 def overlay_of(role):
     found = role.get("metadata", {}).get("kubernetes", {})
     return found.get("V1Pod", found)
@@ -262,9 +286,12 @@ def merge(base, overlay):
 
 def new_overlay(job, case):
     """The pod overlay in a role's metadata; labels of TorchX win."""
-    for index, _, pod, _ in case.pods(job):
+    for index, k, pod, _ in case.pods(job):
         labels = dict(pod["metadata"]["labels"])
-        merge(pod, overlay_of(case.roles[index]))
+        macros = {"app_id": ID, "replica_id": str(k), "img_root": "", "base_img_root": "DEPRECATED",
+                  "rank0_env": case.rank0_env(index, k)}
+        overlay = walk(overlay_of(case.roles[index]), lambda text: string.Template(text).safe_substitute(macros))
+        merge(pod, overlay)
         pod["metadata"].setdefault("labels", {}).update(labels)
     return job
 
@@ -298,7 +325,8 @@ def namespace_of_mount(job, case):
 DEVIATIONS = {
     "BUG-1": bug_1, "BUG-4": bug_4, "BUG-6": bug_6, "BUG-7": bug_7, "BUG-9": bug_9, "BUG-10": bug_10,
     "BUG-13": bug_13, "BUG-23": bug_23, "BUG-24": bug_24, "NEW-field-path": new_field_path,
-    "NEW-reserved": new_reserved, "NEW-efa": new_efa, "NEW-overlay": new_overlay, "TEXT-scalars": text_values, "OPTION-namespace": namespace_of_mount,
+    "NEW-reserved": new_reserved, "NEW-efa": new_efa, "NEW-image": new_image, "NEW-overlay": new_overlay,
+    "TEXT-scalars": text_values, "OPTION-namespace": namespace_of_mount,
 }
 
 

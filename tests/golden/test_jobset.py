@@ -118,6 +118,20 @@ def test_role_policy_is_refused(tmp_path):
     assert "JobSet can't do ROLE: use APPLICATION or REPLICA, or max_retries: 0" in run("jobset", path)[2]
 
 
+def test_overlay_of_a_replica(tmp_path):
+    """All pods of a role are made from one template: what can't differ there is refused, not lost."""
+    path = tmp_path / "app.yaml"
+    text = """name: a
+roles:
+- {name: r, image: i, entrypoint: e, metadata: {kubernetes: {spec: {hostname: "x-MACRO"}}}}
+"""
+    path.write_text(text.replace("MACRO", "${replica_id}"))
+    assert "JobSet makes all pods of a role alike, so ${replica_id} can't stand in an overlay" in run("jobset", path)[2]
+    path.write_text(text.replace("MACRO", "${img_root}y"))
+    job = load(run("jobset", path)[1])
+    assert job["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["hostname"] == "x-y"
+
+
 def test_labels_of_kueue():
     source = Input("001-minimal")
     job = yaml.safe_load(run("jobset", source.path, "ns", {"queue": "team", "priority_class": "high"})[1])

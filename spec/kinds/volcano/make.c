@@ -95,6 +95,7 @@ static void start(struct volcano *v)
 	p->build = b;
 	p->app_name = b->app->name;
 	p->rank0_env = v->rank0_env;
+	p->hosts_dir = "/etc/volcano";
 	p->reserved_cpu = RESERVED_MILLICPU;
 	p->reserved_memory = RESERVED_MEMORY;
 	p->efa = -1;

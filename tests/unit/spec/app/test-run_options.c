@@ -147,7 +147,8 @@ static void test_bad_json(void **state)
 		{"{\"priority\":5.5}", "scheduler_args.priority"},
 		{"{\"priority\":true}", "scheduler_args.priority"},
 		{"{\"priority\":9999999999}", "scheduler_args.priority"},
-		{"{\"network\":5}", "scheduler_args.network"},
+		{"{\"network\":1.5}", "scheduler_args.network"},
+		{"{\"network\":true}", "scheduler_args.network"},
 		{"{\"network\":[]}", "scheduler_args.network"},
 		{"{\"no_annotations\":1}", "scheduler_args.no_annotations"},
 		{"{\"no_annotations\":\"true\"}", "scheduler_args.no_annotations"},
@@ -182,9 +183,14 @@ static void test_required(void **state)
 	assert_int_equal(spec_options_check(f.o, &f.e), -EINVAL);
 	stop(&f);
 	start(&f, volcano);
-	spec_options_merge(f.o, "{\"queue\":5}", "ns", &f.e);
+	spec_options_merge(f.o, "{\"queue\":5.5}", "ns", &f.e);
 	spec_options_check(f.o, &f.e);
 	assert_int_equal(f.e.n, 1);
+	assert_string_equal(f.e.v[0].text, "must be text, but is 5.5; put it into quotes");
+	stop(&f);
+	start(&f, volcano);
+	assert_int_equal(spec_options_merge(f.o, "{\"queue\":5}", "ns", &f.e), 0);
+	assert_string_equal(spec_options_text(f.o, "queue"), "5");
 	stop(&f);
 }
 

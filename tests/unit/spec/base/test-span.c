@@ -56,10 +56,30 @@ static void test_is(void **state)
 	assert_false(spec_span_is(s, "b"));
 }
 
+/* As one byte after the other says, wherever the byte stands that ends the run. */
+static void test_plain(void **state)
+{
+	char text[40];
+
+	(void)state;
+	for (int c = 0; c < 256; c++) {
+		bool plain = c >= 0x20 && c != '"' && c != '\\';
+
+		for (size_t at = 0; at < sizeof(text); at++) {
+			memset(text, at % 2 ? 'a' : 0xc3, sizeof(text));
+			text[at] = (char)c;
+			assert_ptr_equal(spec_span_plain(text, text + sizeof(text)),
+					 text + (plain ? sizeof(text) : at));
+			assert_ptr_equal(spec_span_plain(text, text + at), text + at);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_member),
+		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_is),
 	};
 

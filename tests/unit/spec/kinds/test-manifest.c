@@ -12,6 +12,7 @@
 #include <json-c/json.h>
 
 #include "spec/base/limits.h"
+#include "spec/base/mem.h"
 #include "spec/kinds/manifest.h"
 #include "spec/base/name.h"
 
@@ -201,11 +202,48 @@ static void test_values(void **state)
 		 "mounts: /a is mounted twice"},
 		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 0, memMB: 1, devices: {fpga: "
 		 "1}}",
-		 "resource.devices: \"fpga\" is no resource"},
+		 "resource.devices.fpga: \"fpga\" is no resource"},
 		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 0, memMB: 1, devices: {'a/b c': "
 		 "1}}",
-		 "resource.devices: \"a/b c\" is no resource"},
+		 "resource.devices[\"a/b c\"]: \"a/b c\" is no resource"},
+		{"image: i, entrypoint: e, mounts: ['type=volume,src=c,dst=/a', "
+		 "'type=volume,src=d,dst=/a/']",
+		 "mounts: /a is mounted twice"},
+		{"image: i, entrypoint: e, mounts: ['type=volume,src=c,dst=/dev/shm/']",
+		 "mounts: /dev/shm is mounted twice: every pod has memory mounted there"},
+		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 1, memMB: 1, devices: "
+		 "{nvidia.com/gpu: 2}}",
+		 "resource.devices[\"nvidia.com/gpu\"]: is 2, but gpu, which means the same, is 1: "
+		 "leave one out"},
+		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 1, memMB: 1, devices: "
+		 "{hugepages-2Mi: 3}}",
+		 "resource.devices.hugepages-2Mi: is in bytes, and must be a multiple of "
+		 "2097152, the size of a page"},
+		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 1, memMB: 1, devices: "
+		 "{hugepages-9999999Ei: 3}}",
+		 "is in bytes, and must be a multiple of "},
+		{"image: i, entrypoint: e, resource: {cpu: -1, gpu: 1, memMB: -1, devices: "
+		 "{hugepages-2Mi: 4194304}}",
+		 "resource.devices.hugepages-2Mi: needs cpu or memMB beside it"},
+		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 1, memMB: 1, devices: "
+		 "{hugepages-x: 3}}",
+		 "\"hugepages-x\" is no resource"},
+		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 1, memMB: 1, devices: "
+		 "{requests.nvidia.com/gpu: 3}}",
+		 "\"requests.nvidia.com/gpu\" is no resource"},
 		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]'}", "env.A: names no field"},
+		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]spec.node'}",
+		 "env.A: \"spec.node\" is no field of a pod that a variable can have"},
+		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]metadata.${replica_id}'}",
+		 "env.A: \"metadata.0\" is no field"},
+		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]metadata.labels'}",
+		 "env.A: \"metadata.labels\" is no field"},
+		{"image: i, entrypoint: e, env: {A: \"[FIELD_PATH]metadata.labels['a']b\"}",
+		 "env.A: \"metadata.labels['a']b\" is no field"},
+		{"image: i, entrypoint: e, metadata: {kubernetes: {kind: Job}}",
+		 "metadata.kubernetes.kind: a pod overlay has metadata and spec, not this"},
+		{"image: i, entrypoint: e, metadata: {kubernetes: {V1Pod: {apiVersion: v2}}}",
+		 "metadata.kubernetes.V1Pod.apiVersion: a pod overlay has metadata and spec"},
 	};
 
 	(void)state;
@@ -220,6 +258,90 @@ static void test_values(void **state)
 		if (!strstr(text, cases[i / 2][1]))
 			fail_msg("%s", text);
 	}
+}
+
+static struct json_object *pod_of(struct json_object *job, size_t task)
+{
+	struct json_object *tasks = member(job, "spec", "tasks");
+
+	return json_object_object_get(json_object_array_get_idx(tasks, task), "template");
+}
+
+/* What is taken, since Kubernetes takes it; and one path that Volcano alone has taken. */
+static void test_taken(void **state)
+{
+	static const char fine[] =
+		"name: a\nroles: [{name: r, image: i, entrypoint: e, port_map: {a: 80, b: 80}, "
+		"env: {A: '[FIELD_PATH]spec.nodeName', B: \"[FIELD_PATH]metadata.labels['a/b.c']\", "
+		"C: \"[FIELD_PATH]metadata.annotations['${app_id}-$replica_id']\"}, "
+		"resource: {cpu: 1, gpu: 2, memMB: 1, devices: "
+		"{nvidia.com/gpu: 2, hugepages-2Mi: 4194304}}, mounts: "
+		"['type=volume,src=c,dst=/etc/volcano/x']}]\n";
+	static const char taken[] = "name: a\nroles: [{name: r, image: i, entrypoint: e, mounts: "
+				    "['type=volume,src=c,dst=/etc/volcano/']}]\n";
+	struct spec_manifest_request volcano = request(&spec_volcano), mcad = request(&spec_mcad);
+	char *text cleanup_free = refuse(&volcano, taken, -EINVAL);
+
+	(void)state;
+	json_object_put(make(&volcano, fine));
+	json_object_put(make(&mcad, fine));
+	json_object_put(make(&mcad, taken));
+	assert_string_equal(text,
+			    "f:2:52: roles[0].mounts: /etc/volcano is mounted twice: Volcano has "
+			    "the hosts of the job mounted there\n");
+}
+
+/* An overlay says what it is for, and has macros. */
+static void test_overlay(void **state)
+{
+	struct spec_manifest_request rq = request(&spec_volcano);
+	struct json_object *o = make(
+		&rq,
+		"name: a\nroles: [{name: r, image: i, entrypoint: e, num_replicas: 2, metadata: "
+		"{kubernetes: {apiVersion: v1, kind: Pod, spec: {a: ['${app_id}-$replica_id', "
+		"{b: '$$'}, $no, 1]}}}}]\n");
+
+	(void)state;
+	for (unsigned k = 0; k < 2; k++) {
+		struct json_object *pod = pod_of(o, k);
+		char *wanted cleanup_free =
+			text_print("[\"a-%s-%u\",{\"b\":\"$\"},\"$no\",1]", "mqkf5pcm9b1ch", k);
+
+		assert_int_equal(json_object_object_length(pod), 2);
+		assert_string_equal(json_object_to_json_string_ext(member(pod, "spec", "a"),
+								   JSON_C_TO_STRING_PLAIN),
+				    wanted);
+	}
+	json_object_put(o);
+}
+
+/* MCAD's names, however they are written, and roles that only a label tells apart. */
+static void test_mcad_names(void **state)
+{
+	struct spec_manifest_request rq = request(&spec_mcad);
+	char *kanji cleanup_free = NULL, *roles cleanup_free = NULL, *text cleanup_free = NULL;
+	const char *id;
+	struct json_object *o;
+	char long_name[64];
+
+	(void)state;
+	for (int i = 0; i < 47; i++)
+		text_set(&kanji, "%s\u65e5", kanji ? kanji : "");
+	text_set(&kanji, "name: %sabc\nroles: [{name: r, image: i, entrypoint: e}]\n", kanji);
+	o = make(&rq, kanji);
+	id = text_of(o, "metadata", "name");
+	assert_memory_equal(id, "abc-", 4);
+	assert_int_equal(strlen(id), 4 + 8);
+	json_object_put(o);
+	memset(long_name, 'x', 63);
+	long_name[63] = '\0';
+	assert_true(asprintf(&roles,
+			     "name: a\nroles:\n- {name: %sa, image: i, entrypoint: e}\n"
+			     "- {name: %sb, image: i, entrypoint: e}\n",
+			     long_name, long_name) > 0);
+	text = refuse(&rq, roles, -EINVAL);
+	assert_memory_equal(text, "f:4:10: roles[1].name: has the same label as roles[0], \"xxx",
+			    56);
 }
 
 /* Names are checked by the rules of the kind, whether the document names it or not. */
@@ -434,7 +556,8 @@ int main(void)
 		cmocka_unit_test(test_size),	      cmocka_unit_test(test_ready_refused),
 		cmocka_unit_test(test_ready_renamed), cmocka_unit_test(test_ready_renamed_inside),
 		cmocka_unit_test(test_ready_beside),  cmocka_unit_test(test_values),
-		cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_taken),	      cmocka_unit_test(test_overlay),
+		cmocka_unit_test(test_mcad_names),    cmocka_unit_test(test_long_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,8 @@ static void again(struct world *w, unsigned index, const char *status)
 #define STATE(phase, state)                                                                        \
 	"{'phase':'" phase "','containerStatuses':[{'name':'t','restartCount':0,'state':" state    \
 	"}]}"
+#define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 #define WAITING(reason, message)                                                                   \
 	STATE("Pending", "{'waiting':{'reason':'" reason "','message':'" message "'}}")
 #define ENDED(code, reason, message)                                                               \
@@ -436,6 +438,16 @@ static void test_not_starting(void **state)
 		{WAITING("ImagePullBackOff", "Back-off pulling image \\\"nope:1\\\""),
 		 "t-0 can't start: its image nope:1 can't be pulled. Check the image's name and "
 		 "tag, and that the cluster's nodes may pull it.\n"},
+		{WAITING("ErrImagePull", "failed to pull and unpack image \\\"r.example:5000/x:" HEX
+					 "\\\": failed to resolve reference: not found"),
+		 "t-0 can't start: its image r.example:5000/x:" HEX
+		 " can't be pulled: not found. It is "
+		 "an image of a local Docker; on the machine that has it, push it: docker tag sha256:" HEX
+		 " r.example:5000/x:" HEX " && docker push r.example:5000/x:" HEX "\n"},
+		{WAITING("ImagePullBackOff", "Back-off pulling image \\\"r/x@sha256:" HEX "\\\""),
+		 "t-0 can't start: its image r/x@sha256:" HEX
+		 " can't be pulled. Check the image's name "
+		 "and tag, and that the cluster's nodes may pull it.\n"},
 		{WAITING("CreateContainerConfigError", "secret \\\"nope\\\" not found"),
 		 "t-0 can't start: secret \"nope\" not found. It starts by itself when that is "
 		 "there.\n"},

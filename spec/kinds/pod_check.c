@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kubernetes' rules for mounts, resources and variables of a container. The paths of errors name the field, and
+ * manifest.c finds its line.
+ */
+#include "spec/kinds/pod_check.h"
+
+#include <errno.h>
+
+#include "spec/app/label.h"
+#include "spec/app/macro.h"
+#include "spec/base/amount.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+
+#define HUGE_PAGES "hugepages-"
+
+/* Report what is wrong with the role's FIELD, or with its entry KEY. */
+static int refuse(struct spec_pod_role *r, const char *field, const char *key, const char *fmt, ...)
+	printf_like(4, 5);
+static int refuse(struct spec_pod_role *r, const char *field, const char *key, const char *fmt, ...)
+{
+	char *path cleanup_free = NULL, *text cleanup_free = NULL;
+	size_t len;
+	FILE *out = text_stream(&path, &len);
+	va_list ap;
+
+	fprintf(out, "roles[%zu].%s", r->index, field);
+	if (key)
+		spec_errors_key(out, key, false);
+	text_stream_close(out);
+	va_start(ap, fmt);
+	text = text_vprint(fmt, ap);
+	va_end(ap);
+	return spec_errors_add(r->pods->build->errors, -EINVAL, 0, 0, path, "%s", text);
+}
+
+/* --- mounts --------------------------------------------------------------------------------- */
+
+/* Has PATH a part that is ".."? */
+static bool climbs(const char *path)
+{
+	for (;; path++) {
+		size_t n = strcspn(path, "/");
+
+		if (n == 2 && strncmp(path, "..", 2) == 0)
+			return true;
+		path += n;
+		if (!*path)
+			return false;
+	}
+}
+
+/* Check one mount for what the API server would refuse. */
+static int check_mount(struct spec_pod_role *r, const struct spec_mount *m)
+{
+	if (strchr(m->dst, ':'))
+		return refuse(r, "mounts", NULL, "%s: a path in the container must not hold \":\"",
+			      m->dst);
+	if (m->type != SPEC_MOUNT_VOLUME && climbs(m->src))
+		return refuse(r, "mounts", NULL, "%s: a path of the host must not hold \"..\"",
+			      m->src);
+	return 0;
+}
+
+/* PATH without slashes at its end, malloc'ed. */
+static char *without_slash(const char *path)
+{
+	size_t n = strlen(path);
+
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	return mem_copy(path, n);
+}
+
+/* The API server accepts each path of the container only once. */
+static int check_mounts(struct spec_pod_role *r)
+{
+	const struct spec_role *role = r->role;
+	const char *taken[] = {"/dev/shm", r->pods->hosts_dir};
+	const char *by[] = {"every pod has memory", "Volcano has the hosts of the job"};
+	struct json_object *seen cleanup_json = spec_tree_map();
+	int ret = 0;
+
+	for (size_t i = 0; i < role->n_mounts; i++) {
+		char *dst cleanup_free = without_slash(role->mounts[i].dst);
+		size_t k = 0;
+
+		while (k < array_size(taken) && !(taken[k] && streq(dst, taken[k])))
+			k++;
+		if (k < array_size(taken))
+			ret = refuse(r, "mounts", NULL, "%s is mounted twice: %s mounted there",
+				     dst, by[k]);
+		else if (json_object_object_get_ex(seen, dst, NULL))
+			ret = refuse(r, "mounts", NULL, "%s is mounted twice", dst);
+		spec_tree_set(seen, dst, spec_tree_bool(true));
+		if (check_mount(r, &role->mounts[i]) < 0)
+			ret = -EINVAL;
+	}
+	return ret;
+}
+
+/* --- devices -------------------------------------------------------------------------------- */
+
+/* Is NAME a resource of containers: one of Kubernetes' own, or DOMAIN/NAME, where quotas have a prefix of their own? */
+static bool is_resource(const char *name)
+{
+	static const char *const own[] = {"cpu", "memory", "ephemeral-storage"};
+	const char *slash = strchr(name, '/');
+	char *domain cleanup_free = slash ? mem_copy(name, (size_t)(slash - name)) : NULL;
+
+	for (size_t i = 0; i < array_size(own); i++)
+		if (streq(name, own[i]))
+			return true;
+	if (strncmp(name, HUGE_PAGES, strlen(HUGE_PAGES)) == 0)
+		return spec_label_is_valid(name) &&
+		       spec_amount_value(name + strlen(HUGE_PAGES)) >= 1;
+	return domain && spec_name_is_object(domain) && strncmp(name, "requests.", 9) != 0 &&
+	       slash[1] && spec_label_is_valid(slash + 1);
+}
+
+/* What is wrong with the device KEY, of which there are COUNT; NULL: nothing. malloc'ed. */
+static char *device_error(const struct spec_resource *have, const char *key, int64_t count)
+{
+	double page_size;
+	int64_t page;
+
+	if (!is_resource(key))
+		return text_print("\"%s\" is no resource that a container can ask for: write it "
+				  "with its domain, like " POD_GPU,
+				  key);
+	if (streq(key, POD_GPU) && have->gpu > 0 && have->gpu != count)
+		return text_print("is %lld, but gpu, which means the same, is %lld: leave one out",
+				  (long long)count, (long long)have->gpu);
+	if (strncmp(key, HUGE_PAGES, strlen(HUGE_PAGES)) != 0)
+		return NULL;
+	page_size = spec_amount_value(key + strlen(HUGE_PAGES));
+	page = page_size < INT32_MAX ? (int64_t)page_size : INT32_MAX;
+	if (count % page != 0)
+		return text_print("is in bytes, and must be a multiple of %.0f, the size of a page",
+				  page_size);
+	if (have->cpu <= 0 && have->mem_mb <= 0)
+		return text_copy("needs cpu or memMB beside it");
+	return NULL;
+}
+
+static int check_devices(struct spec_pod_role *r)
+{
+	const struct spec_counts *devices = &r->role->resource.devices;
+	int ret = 0;
+
+	for (size_t i = 0; i < devices->n; i++) {
+		const char *key = devices->v[i].key;
+		char *error cleanup_free =
+			device_error(&r->role->resource, key, devices->v[i].value);
+
+		if (error)
+			ret = refuse(r, "resource.devices", key, "%s", error);
+	}
+	return ret;
+}
+
+/* --- variables ------------------------------------------------------------------------------- */
+
+/* Does PATH name a field of a pod that a variable can have? */
+static bool is_field(const char *path)
+{
+	static const char *const fields[] = {
+		"metadata.name",	   "metadata.namespace", "metadata.uid",   "spec.nodeName",
+		"spec.serviceAccountName", "status.hostIP",	 "status.hostIPs", "status.podIP",
+		"status.podIPs",
+	};
+	static const char *const maps[] = {"metadata.labels['", "metadata.annotations['"};
+
+	for (size_t i = 0; i < array_size(fields); i++)
+		if (streq(path, fields[i]))
+			return true;
+	for (size_t i = 0; i < array_size(maps); i++) {
+		const char *key = path + strlen(maps[i]);
+		size_t n;
+
+		if (strncmp(path, maps[i], strlen(maps[i])) != 0)
+			continue;
+		n = strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				"-_./");
+		return n > 0 && streq(key + n, "']");
+	}
+	return false;
+}
+
+static int check_env(struct spec_pod_role *r)
+{
+	const struct spec_map *env = &r->role->env;
+	const struct spec_macros m = {
+		.app_id = r->pods->build->id,
+		.replica_id = "0",
+		.img_root = "",
+		.base_img_root = "DEPRECATED",
+		.rank0_env = r->pods->rank0_env,
+	};
+	int ret = 0;
+
+	for (size_t i = 0; i < env->n; i++) {
+		char *value cleanup_free = NULL;
+
+		if (strncmp(env->v[i].value, POD_FIELD_PATH, strlen(POD_FIELD_PATH)) != 0)
+			continue;
+		value = spec_macro_expand(env->v[i].value + strlen(POD_FIELD_PATH), &m);
+		if (!*value)
+			ret = refuse(r, "env", env->v[i].key,
+				     "names no field: write one behind it, like " POD_FIELD_PATH
+				     "spec.nodeName");
+		else if (!is_field(value))
+			ret = refuse(
+				r, "env", env->v[i].key,
+				"\"%s\" is no field of a pod that a variable can have; there are "
+				"metadata.name, namespace, uid, labels['KEY'], annotations['KEY'], "
+				"spec.nodeName, serviceAccountName, status.hostIP, hostIPs, podIP, "
+				"podIPs",
+				value);
+	}
+	return ret;
+}
+
+int pod_check(struct spec_pod_role *r)
+{
+	int errs[] = {check_mounts(r), check_devices(r), check_env(r)};
+
+	for (size_t i = 0; i < array_size(errs); i++) {
+		if (errs[i])
+			return errs[i];
+	}
+	return 0;
+}

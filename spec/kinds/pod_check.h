@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* What the API server would refuse of a role's pods, or never start, said where it is written. Private to pod.c. */
+#ifndef KXFS_SPEC_KINDS_POD_CHECK_H
+#define KXFS_SPEC_KINDS_POD_CHECK_H
+
+#include "spec/kinds/pod.h"
+
+#define POD_FIELD_PATH "[FIELD_PATH]" /* a value that begins so names a field of the pod */
+#define POD_GPU	       "nvidia.com/gpu"
+
+/* Check R's mounts, devices and variables. 0, or an errno that is in the build's errors. */
+int pod_check(struct spec_pod_role *r);
+
+#endif
