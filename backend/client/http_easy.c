@@ -58,8 +58,14 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	CURLcode code = CURLE_OK;
 
 	SET(code, e, CURLOPT_NOSIGNAL, 1L);
+#if KXFS_CURL_QUICK_EXIT
 	SET(code, e, CURLOPT_QUICK_EXIT, 1L); /* never wait for the resolver's thread */
+#endif
+#if KXFS_CURL_PROTOCOLS_STR
 	SET(code, e, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+	SET(code, e, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
 	SET(code, e, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_MS);
 	SET(code, e, CURLOPT_OPENSOCKETFUNCTION, easy_open_socket);
 	SET(code, e, CURLOPT_OPENSOCKETDATA, c->n_connections);

@@ -136,15 +136,22 @@ static void arrived(struct capture_log *c)
 	c->config.arrived(c->config.data);
 }
 
-/* Report once what is wrong; "": nothing is any more. */
-static void warn(struct capture_log *c, const char *text)
+/* Say once what is wrong. It is a warning only where something has to be done; a loss is said when it is one. */
+static void trouble(struct capture_log *c, enum diag_level level, const char *text)
 {
-	if (*text && !c->warned)
-		diag(DIAG_WARNING, "output of %s, container %s: %s; trying again", c->pod,
-		     c->container, text);
-	else if (!*text && c->warned)
-		diag(DIAG_INFO, "output of %s, container %s: goes on", c->pod, c->container);
-	c->warned = *text;
+	if (!c->warned)
+		diag(level, "output of %s, container %s: %s; trying again", c->pod, c->container,
+		     text);
+	c->warned = true;
+}
+
+/* What was wrong is not any more: the log is COMPLETE, or has grown. */
+static void mended(struct capture_log *c, bool complete)
+{
+	if (c->warned)
+		diag(DIAG_INFO, "output of %s, container %s: %s", c->pod, c->container,
+		     complete ? "is complete" : "goes on");
+	c->warned = false;
 }
 
 static void on_gap(void *data)
@@ -166,6 +173,8 @@ static void done(struct capture_log *c)
 	cleanup_free char *text = take_ptr(c->text);
 	int err = c->err;
 
+	if (!err || err == -ENODATA)
+		mended(c, true);
 	arrived(c);
 	capture_log_stop(c);
 	config.done(config.data, err, text);
@@ -188,6 +197,8 @@ static void lost(struct capture_log *c, int err, const char *text)
 {
 	bool all = c->all_ms && loop_now_ms() - c->all_ms < LATELY_MS;
 
+	if (!all && err == -EAGAIN)
+		trouble(c, DIAG_INFO, text);
 	finish(c, all ? 0 : err, all ? "" : text);
 }
 
@@ -275,7 +286,7 @@ static void on_quiet(void *data)
 
 static void on_failed(struct capture_log *c, int err)
 {
-	warn(c, strerror(-err));
+	trouble(c, DIAG_WARNING, strerror(-err));
 	stop_attempt(c);
 	/* Bytes that were not written are fetched again, from the last one on that is on disk. */
 	log_writer_close(take_ptr(c->writer));
@@ -305,10 +316,11 @@ static void on_written(void *data, int err)
 	struct capture_log *c = data;
 
 	if (err < 0)
-		on_failed(c, err);
-	else if (c->state == CLOSING)
-		done(c);
-	else if (c->state == WRITING)
+		return on_failed(c, err);
+	if (c->state == CLOSING)
+		return done(c);
+	mended(c, false);
+	if (c->state == WRITING)
 		proceed(c);
 	else if (c->attempt && c->slowed)
 		go_on(c);
@@ -343,10 +355,12 @@ static void got_all(struct capture_log *c, const struct podlog_result *r)
 	if (c->kind == STREAM && (c->ended || c->hurry))
 		c->all_ms = loop_now_ms();
 	c->fetched |= c->kind == FIRST;
-	warn(c, "");
-	if (c->kind == REST || c->kind == PROBE || (c->ended && c->end == CAPTURE_GONE))
+	if (c->kind == REST || c->kind == PROBE || (c->ended && c->end == CAPTURE_GONE)) {
 		finish(c, 0, "");
-	else if (c->kind == FIRST || c->ended)
+		return;
+	}
+	mended(c, false);
+	if (c->kind == FIRST || c->ended)
 		proceed(c);
 	else
 		ended_early(c, r->open_ms);
@@ -474,7 +488,7 @@ static void on_outcome(struct capture_log *c, const struct podlog_result *r)
 	case PODLOG_OTHER:
 		return got_other(c);
 	case PODLOG_SLOW:
-		warn(c, "the disk does not keep up");
+		trouble(c, DIAG_INFO, "the disk does not keep up");
 		c->alone = true;
 		return proceed(c); /* when all is written */
 	case PODLOG_AGAIN:
@@ -502,7 +516,7 @@ static void on_outcome(struct capture_log *c, const struct podlog_result *r)
 	case PODLOG_BROKEN:
 		break;
 	}
-	warn(c, r->text);
+	trouble(c, DIAG_INFO, r->text);
 	got_nothing(c, 0, r);
 }
 

@@ -18,6 +18,7 @@
 #include "backend/client/watch.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
+#include "spec/kinds/right.h"
 
 /* First pages: a pod of a large job has hundreds of KiB. */
 #define PAGE_JOBS  100
@@ -34,29 +35,25 @@ static const struct watch_def {
 	enum api api;
 	bool cluster; /* its objects are in no namespace */
 	unsigned page;
-	const char *cost; /* what users lack without it; NULL: it is not optional */
 } defs[WORLD_N_SORTS] = {
-	[WORLD_JOBS] = {NULL, API_KIND, false, PAGE_JOBS, NULL},
-	[WORLD_PODS] = {"pods", API_CORE, false, PAGE_PODS, NULL},
-	[WORLD_GROUPS] = {"podgroups", API_SCHEDULING, false, PAGE_OTHER,
-			  "why can't tell of gangs, and of jobs that the scheduler does not let "
-			  "in"},
-	[WORLD_EVENTS] = {"events", API_CORE, false, PAGE_OTHER,
-			  "there is no events file; why can't tell of pods that can't be made, of "
-			  "volumes that can't be mounted, of queues and a cluster that are full"},
-	[WORLD_QUEUES] = {"queues", API_SCHEDULING, true, PAGE_OTHER,
-			  "queues/ has at most the queue of this mount"},
-	[WORLD_OWN_QUEUE] = {"queues", API_SCHEDULING, true, PAGE_OTHER,
-			     "there is no queues/; why can't tell what a queue has"},
-	[WORLD_WORKLOADS] = {"workloads", API_KUEUE, false, PAGE_JOBS,
-			     "why can't tell what a job in a queue of Kueue waits for, nor that it "
-			     "was deactivated"},
-	[WORLD_LOCAL_QUEUES] = {"localqueues", API_KUEUE, false, PAGE_OTHER,
-				"there is no queues/; why can't tell who has stopped a queue"},
-	[WORLD_CLUSTER_QUEUES] = {"clusterqueues", API_KUEUE, true, PAGE_OTHER,
-				  "queues/ has no nominal quota; why can't tell of StrictFIFO, and "
-				  "less of cluster queues that are stopped"},
+	[WORLD_JOBS] = {NULL, API_KIND, false, PAGE_JOBS},
+	[WORLD_PODS] = {"pods", API_CORE, false, PAGE_PODS},
+	[WORLD_GROUPS] = {"podgroups", API_SCHEDULING, false, PAGE_OTHER},
+	[WORLD_EVENTS] = {"events", API_CORE, false, PAGE_OTHER},
+	[WORLD_QUEUES] = {"queues", API_SCHEDULING, true, PAGE_OTHER},
+	[WORLD_OWN_QUEUE] = {"queues", API_SCHEDULING, true, PAGE_OTHER},
+	[WORLD_WORKLOADS] = {"workloads", API_KUEUE, false, PAGE_JOBS},
+	[WORLD_LOCAL_QUEUES] = {"localqueues", API_KUEUE, false, PAGE_OTHER},
+	[WORLD_CLUSTER_QUEUES] = {"clusterqueues", API_KUEUE, true, PAGE_OTHER},
 };
+
+/* What users lack without the watch of SORT; NULL: it is not optional. */
+static const char *cost_of(enum world_sort sort)
+{
+	if (sort == WORLD_OWN_QUEUE)
+		return "there is no queues/; why can't tell what a queue has";
+	return defs[sort].plural ? spec_right_cost(defs[sort].plural) : NULL;
+}
 
 enum access {
 	ACCESS_UNKNOWN, /* the watch has said nothing yet */
@@ -249,7 +246,7 @@ static void on_listed(void *data)
 
 	world_list_ends(x->w->config.world, x->sort);
 	x->listed = true;
-	if (!defs[x->sort].cost)
+	if (!cost_of(x->sort))
 		needed_listed(x->w);
 }
 
@@ -282,7 +279,7 @@ static void on_state(void *data, int err, const char *text)
 		x->verb = watch_verb(x->watch);
 		text_set(&x->text, "%s", text);
 	}
-	if (defs[x->sort].cost)
+	if (cost_of(x->sort))
 		optional_state(x, first, lost);
 	else
 		needed_state(x);
@@ -324,7 +321,7 @@ static void start(struct watches *w, enum world_sort sort)
 		.namespace = def->cluster ? "" : namespace,
 		.page = def->page,
 		.drop_env = sort == WORLD_PODS,
-		.optional = def->cost,
+		.optional = cost_of(x->sort),
 		.ends = &w->ends,
 		.begin = on_begin,
 		.object = on_object,
@@ -464,7 +461,7 @@ static void print_refused(struct watched *x, struct watches_refused *list)
 		}
 	}
 	if (verb)
-		watches_print_refused(list, verb, x->resource, defs[x->sort].cost, text);
+		watches_print_refused(list, verb, x->resource, cost_of(x->sort), text);
 }
 
 void watches_print_refused(struct watches_refused *list, const char *verb, const char *resource,
@@ -504,7 +501,7 @@ void watches_info(struct watches *w, FILE *out)
 void watches_refused(struct watches *w, struct watches_refused *list)
 {
 	for (size_t i = 0; i < WORLD_N_SORTS; i++)
-		if (defs[i].cost)
+		if (cost_of(i))
 			print_refused(&w->all[i], list);
 }
 

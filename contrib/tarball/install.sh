@@ -19,12 +19,15 @@ remove() {
 		echo "install.sh: $1/$list is not there: nothing was installed there" >&2
 		exit 1
 	}
-	while read -r file; do
-		rm -f "$1/$file"
-	done <"$1/$list"
+	# The list is one of the files.
+	files=$(cat "$1/$list")
+	cd "$1"
+	printf '%s\n' "$files" | while read -r file; do
+		rm -f "$file"
+	done
 	# Directories that nobody else uses.
-	sed 's|/[^/]*$||' "$1/$list" | sort -ru | while read -r dir; do
-		(cd "$1" && rmdir -p "$dir") 2>/dev/null || :
+	printf '%s\n' "$files" | sed 's|/[^/]*$||' | sort -ru | while read -r dir; do
+		rmdir -p "$dir" 2>/dev/null || :
 	done
 }
 
@@ -48,6 +51,12 @@ case ${1-} in
 *) [ $# = 1 ] || usage ;;
 esac
 for prefix; do :; done
+case $prefix in
+*[[:space:]]*)
+	echo "install.sh: $prefix: systemd would take this for two words" >&2
+	exit 2
+	;;
+esac
 mkdir -p "$prefix"
 prefix=$(readlink -f "$prefix")
 case $1 in

@@ -74,7 +74,7 @@ void submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct up
 	h->owner = launch_owner(s, req);
 	handle_open(fs, &h->handle, file_closed, fi);
 	if (h->writable) {
-		fi->noflush = 0;
+		fuse_set_noflush(fi, false);
 		upload_add_writer(u, &h->writer, writer_process(fuse_req_ctx(req)->pid));
 	}
 }

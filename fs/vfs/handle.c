@@ -37,7 +37,7 @@ void handle_open(struct fs *fs, struct handle *h, void (*free_fn)(struct handle 
 	h->free = free_fn;
 	fi->fh = (uintptr_t)h;
 	fi->direct_io = 1;
-	fi->noflush = 1;
+	fuse_set_noflush(fi, true);
 	lock_scope(&fs->handles->lock);
 	DL_APPEND(fs->handles->list, h);
 }

@@ -193,7 +193,7 @@ void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi)
 	fi->fh = (uintptr_t)s;
 	fi->direct_io = 1;
 	fi->nonseekable = 1;
-	fi->noflush = 1;
+	fuse_set_noflush(fi, true);
 	if (fuse_reply_open(req, fi) == -ENOENT)
 		loop_post(loop, stream_on_close, s);
 }

@@ -80,36 +80,45 @@ static const struct spec_right rights[] = {
 	 "queues",
 	 {"list", "watch"},
 	 true,
-	 "queues/ has at most the queue of the mount"},
-	{{&spec_appwrapper},
+	 "queues/ has at most the queue of this mount"},
+	{{&spec_appwrapper, &spec_jobset},
 	 "kueue.x-k8s.io",
 	 "workloads",
 	 {"list", "watch"},
 	 false,
 	 "why can't tell what a job in a queue of Kueue waits for, nor that it was deactivated"},
-	{{&spec_appwrapper},
+	{{&spec_appwrapper, &spec_jobset},
 	 "kueue.x-k8s.io",
 	 "localqueues",
 	 {"list", "watch"},
 	 false,
-	 "there is no queues/ of Kueue; why can't tell who has stopped a queue"},
-	{{&spec_appwrapper},
+	 "there is no queues/; why can't tell who has stopped a queue"},
+	{{&spec_appwrapper, &spec_jobset},
 	 "visibility.kueue.x-k8s.io",
 	 "localqueues/pendingworkloads",
 	 {"get"},
 	 false,
 	 "status has no queue_position"},
-	{{&spec_appwrapper},
+	{{&spec_appwrapper, &spec_jobset},
 	 "kueue.x-k8s.io",
 	 "clusterqueues",
 	 {"list", "watch"},
 	 true,
-	 "queues/ has no nominal quota of Kueue"},
+	 "queues/ has no nominal quota; why can't tell of StrictFIFO, and less of cluster queues that are "
+	 "stopped"},
 };
 
 const struct spec_right *spec_right_at(size_t i)
 {
 	return i < array_size(rights) ? &rights[i] : NULL;
+}
+
+const char *spec_right_cost(const char *resource)
+{
+	for (size_t i = 0; i < array_size(rights); i++)
+		if (streq(rights[i].resource, resource) && streq(rights[i].verbs[0], "list"))
+			return rights[i].cost;
+	return NULL;
 }
 
 bool spec_right_is_for(const struct spec_right *right, const struct spec_kind *kind)

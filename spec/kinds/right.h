@@ -19,6 +19,8 @@ struct spec_right {
 
 /* The I-th; NULL: no more. */
 const struct spec_right *spec_right_at(size_t i);
+/* What is missed where RESOURCE can't be listed and watched; NULL: there is no mount then. Static. */
+const char *spec_right_cost(const char *resource);
 bool spec_right_is_for(const struct spec_right *right, const struct spec_kind *kind);
 
 #endif

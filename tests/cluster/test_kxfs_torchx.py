@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""TorchX's own commands on jobs of a mount, and its jobs in the mount. TorchX comes from PyPI into an
-environment beside the cluster's parts; KXFS_TORCHX_PYTHON is a Python that has it already."""
+"""TorchX's own commands on jobs of a mount, and its jobs in the mount; and TorchX on the mount, by contrib/torchx.
+TorchX comes from PyPI into environments beside the cluster's parts; KXFS_TORCHX_PYTHON is a Python that has it already."""
 
 import fcntl
 import json
 import os
 import pathlib
 import subprocess
+import sys
 import venv
 
 import build
 import pytest
-from harness import run, wait_for
+from harness import ROOT, Job, run, wait_for
 from mounted import HOLD, IMAGE, app, running
+
+sys.path.insert(1, str(ROOT / "tests/torchx"))
+
+import environment as environments  # noqa: E402
 
 PACKAGES = ["torchx==0.7.0", "kubernetes==31.0.0"]
 
@@ -75,3 +80,47 @@ def test_its_job(kx, torchx):
     job.finish("FAILED")
     assert job.replica("sh-0")["exit_code"] == 2 and job.status()["app"] == "sh"
     wait_for(lambda: job.log("sh-0") == b"hello\n", what="its output")
+
+
+COMPONENT = f'''
+import torchx.specs as specs
+
+def hold() -> specs.AppDef:
+    """It runs until it is told to end."""
+    return specs.AppDef("trainer", [specs.Role("main", image="{IMAGE}", entrypoint="sh", args=["-c", {HOLD.replace("$", "$$")!r}],
+                                               resource=specs.Resource(cpu=0.1, gpu=0, memMB=64))])
+'''
+
+
+@pytest.mark.parametrize("version", list(environments.PACKAGES))
+def test_scheduler_kxfs(kx, world, tmp_path, version, pytestconfig, tmp_path_factory):
+    """torchx -s kxfs, without a kubeconfig: run, status, log, list, wait, cancel, delete."""
+    environment = environments.make(version, pytestconfig, tmp_path_factory, build.cache_dir() / "torchx-kxfs")
+    (tmp_path / "parts.py").write_text(COMPONENT)
+
+    def torchx(*args):
+        return run([str(environment.torchx), *args], cwd=tmp_path, env={"KXFS_MOUNT": str(kx.mnt), "HOME": str(tmp_path)})
+
+    def launch():
+        p = torchx("run", "-s", "kxfs", "--workspace", "", "-cfg", "queue=default", "parts.py:hold")
+        handle = p.stdout.strip().splitlines()[-1]
+        job = Job(kx, handle.removeprefix("kxfs://torchx/"))
+        return handle, job, running(job)
+
+    handle, job, pod = launch()
+    job.until_logged("begin")
+    assert job.id in world.jobs() and job.state() == "RUNNING"
+    assert "State: RUNNING" in torchx("status", handle).stdout
+    assert torchx("log", "--regex", "^beg", handle).stdout == "main/0 begin\n"
+    assert any(line.startswith(handle) and "RUNNING" in line for line in torchx("list", "-s", "kxfs").stdout.splitlines())
+    world.release(pod)
+    assert torchx("log", "--tail", f"{handle}/main/0").stdout == "main/0 begin\nmain/0 end\n"
+    job.finish()
+    assert "State: SUCCEEDED" in torchx("status", handle).stdout
+    handle, job, pod = launch()
+    torchx("cancel", handle)
+    if environment.can_delete:
+        job.finish("CANCELLED")
+        torchx("delete", handle)
+    wait_for(lambda: job.id not in world.jobs(), what="the job to be gone")
+    assert "State: CANCELLED" in torchx("status", handle).stdout

@@ -3,9 +3,12 @@
 
 Fixtures:
     packages        the directory in which contrib/package has built everything
+    arm64           a directory with what programs for arm64 are compiled and linked with; nothing in it is installed
     bare, full      archives of roots: with glibc and the essential tools alone; with the libraries of kxfs, and man, bash
                     completion, systemd and rpm
     in_root         run a script in a root, in namespaces of its own and on a tmpfs: nothing of it is left
+
+KXFS_PACKAGE_DIR names a directory in which these are kept, and taken from: for who works on these tests.
 """
 
 import os
@@ -19,6 +22,8 @@ from harness import ROOT
 
 LIMIT = 1500  # seconds; nothing is expected to come near
 LIBRARIES = ["fuse3", "libjson-c5", "libyaml-0-2", "libuv1", "libcurl4"]
+DEVELOPMENT = ["libc6-dev", "libcmocka-dev", "libcurl4-openssl-dev", "libfuse3-dev", "libjson-c-dev", "libuv1-dev", "libyaml-dev",
+               "uthash-dev"]
 TOOLS = ["bash-completion", "man-db", "mount", "rpm", "systemd"]
 
 # What each root is used by: $1 is the directory that it is mounted on, $2 its archive, the rest is copied into /kx.
@@ -86,22 +91,26 @@ def finish(process):
 @pytest.fixture(scope="session")
 def making(tmp_path_factory):
     """Everything that takes long, begun at once: {"bare": (path, process), ...}."""
-    top = tmp_path_factory.mktemp("package")
+    kept = os.environ.get("KXFS_PACKAGE_DIR")
+    top = pathlib.Path(kept) if kept else tmp_path_factory.mktemp("package")
     env = {**os.environ, "KXFS_TEST_MARK": harness.MARK}
     env.pop("DEB_BUILD_OPTIONS", None)
-    made = {
-        "bare": (top / "bare.tar", mmdebstrap(top / "bare.tar", "essential", ["mount"])),
-        "full": (top / "full.tar", mmdebstrap(top / "full.tar", "apt", LIBRARIES + TOOLS)),
-        "packages": (top / "packages", subprocess.Popen(
-            [ROOT / "contrib/package", "all", top / "packages"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, env=env)),
+    begin = {
+        "bare.tar": lambda path: mmdebstrap(path, "essential", ["mount"]),
+        "full.tar": lambda path: mmdebstrap(path, "apt", LIBRARIES + TOOLS),
+        "arm64": lambda path: mmdebstrap(path, "extract", DEVELOPMENT, "--architectures=arm64"),
+        "packages": lambda path: subprocess.Popen(
+            [ROOT / "contrib/package", "all", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, env=env),
     }
+    made = {name.split(".")[0]: (top / name, None if (top / name).exists() else start(top / name))
+            for name, start in begin.items()}
     yield made
     for path, process in made.values():
-        if process.poll() is None:
-            process.kill()
+        if process and process.poll() is None:
+            process.terminate()
             process.wait()
-        if path.suffix:
+        if path.suffix and not kept:
             path.unlink(missing_ok=True)
 
 
@@ -109,14 +118,14 @@ def made_by(name):
     @pytest.fixture(scope="session", name=name)
     def fixture(making):
         path, process = making[name]
-        if process.stdout and not process.stdout.closed:
+        if process and not process.stdout.closed:
             finish(process)
         return path
 
     return fixture
 
 
-bare, full, packages = made_by("bare"), made_by("full"), made_by("packages")
+arm64, bare, full, packages = made_by("arm64"), made_by("bare"), made_by("full"), made_by("packages")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 """Mounts of a cluster with JobSet: what was recorded on a real one, event by event; submitting, logs, restarts,
 cancelling; which kind is mounted."""
 
+import contextlib
 import json
 import time
 
@@ -48,7 +49,7 @@ def test_recording(server, make_mount, scenario):
     for step in recordings.Recording(scenario, resources=(st.JOBSETS, st.PODS)).steps:
         recordings.apply(server.store, step)
         harness.wait_for(lambda s=step: told(kx, s), what=f"{step}")
-        if kx.ls("jobs") and "app" in kx.ls("jobs"):
+        with contextlib.suppress(FileNotFoundError):  # not made yet, or deleted meanwhile
             seen.see(harness.Job(kx, "app").state())
             shown |= {f"{rep['role']}-{rep['id']}" for rep in replicas(kx)}
     assert seen == RECORDED[scenario]

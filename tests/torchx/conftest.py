@@ -27,10 +27,7 @@ from volcano import FakeVolcano  # noqa: E402
 
 @pytest.fixture(scope="session", params=list(environments.PACKAGES))
 def environment(request, tmp_path_factory):
-    scratch = tmp_path_factory.getbasetemp()
-    if hasattr(request.config, "workerinput"):
-        scratch = scratch.parent  # what the workers of one run share
-    return environments.make(request.param, scratch)
+    return environments.make(request.param, request.config, tmp_path_factory)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ class Environment:
         self.path = pathlib.Path(path)
         self.python = self.path / "bin/python"
         self.torchx = self.path / "bin/torchx"
+        self.complete = self.path / "complete"
 
     @property
     def can_delete(self):
@@ -40,17 +41,22 @@ class Environment:
         self.pip("--force-reinstall", copy)
 
 
-def make(version, scratch):
-    """The environment of a version, made once for all workers below the directory SCRATCH."""
-    kept = pathlib.Path(os.environ.get("KXFS_TORCHX_ENVIRONMENTS", scratch))
+def make(version, config, tmp_path_factory, kept=None):
+    """The environment of a version, in the directory KEPT if there is one. The package is installed once for all workers
+    of a run."""
+    scratch = tmp_path_factory.getbasetemp()
+    if hasattr(config, "workerinput"):
+        scratch = scratch.parent  # what the workers share
+    kept = pathlib.Path(os.environ.get("KXFS_TORCHX_ENVIRONMENTS") or kept or scratch)
     environment = Environment(version, kept / version)
-    mark = pathlib.Path(scratch) / f"{version}.ready"
-    with open(pathlib.Path(scratch) / f"{version}.lock", "w") as lock:
+    mark = scratch / f"torchx-{version}.ready"
+    with open(scratch / f"torchx-{version}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not mark.exists():
-            if not environment.torchx.exists():
-                venv.create(environment.path, with_pip=True)
+            if not environment.complete.exists():
+                venv.create(environment.path, clear=True, with_pip=True)
                 environment.pip(*PACKAGES[version])
+                environment.complete.touch()
             environment.install()
             mark.touch()
     return environment

@@ -60,7 +60,7 @@ def test_life_of_a_job(cluster, torchx, server, volcano, environment):
     job(cluster, handle).until("RUNNING")
     status = torchx(cluster, "status", handle).stdout
     assert "State: RUNNING" in status
-    volcano.log(pod).print("hello\n")
+    volcano.log(pod).append("hello\n")
     job(cluster, handle).until_logged("hello", "sh-0")
     assert torchx(cluster, "log", handle).stdout == "sh/0 hello\n"
     volcano.finish(pod, 3)

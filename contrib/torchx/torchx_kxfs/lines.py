@@ -3,23 +3,27 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from typing import BinaryIO
 
-from torchx_kxfs.job import FINAL, Job
+from torchx_kxfs.job import Job
 
-POLL_SECONDS = 0.5
+# How long the time of a line may come later than the line.
+STAMP_SECONDS = 30
 
 
 def log_lines(job: Job, replica: pathlib.Path, since: datetime | None, until: datetime | None,
               should_tail: bool) -> Iterator[str]:
-    """Lines with their newline. With SHOULD_TAIL they come as they are printed, until there can be no more."""
+    """Lines with their newline: of the newest attempt, or with SHOULD_TAIL of all attempts, as they are printed, until
+    the replica has finished."""
     should_tail = should_tail and job.is_listed
+    if until and until.timestamp() <= time.time():
+        should_tail = False  # nothing is to come
     if since or until:
-        lines = _window(_growing(replica, until) if should_tail else _read(replica / "stamped"), since, until)
+        lines = _window(_follow_stamped(job, replica) if should_tail else _read(replica / "stamped"), since, until)
     else:
         lines = _read(replica / ("follow" if should_tail else "log"))
     return (line.decode("utf-8", errors="replace") for line in lines)
@@ -47,38 +51,22 @@ def _stamp(when: datetime) -> bytes:
     return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode()
 
 
-def _growing(replica: pathlib.Path, until: datetime | None) -> Iterator[bytes]:
-    """The lines of `stamped` as they come, of each attempt that begins, until the job has finished or UNTIL is over."""
-    path = replica / "stamped"
-    over = False
-    while not over:
-        with open(path, "rb") as file:
-            rest = b""
-            while True:
-                # Asked before the last read, so that what came before the end is read.
-                over = _has_ended(replica, until)
-                left = over or _is_another(path, file.fileno())
-                time.sleep(POLL_SECONDS)
-                *lines, rest = (rest + file.read()).split(b"\n")
-                yield from (line + b"\n" for line in lines)
-                if left:
-                    break
-            if rest:
-                yield rest
+def _follow_stamped(job: Job, replica: pathlib.Path) -> Iterator[bytes]:
+    """The replica's lines behind their times, as they come. They stand in the `stamped` of the job, among those of the
+    other replicas, in the order of the job's `follow`, which tells when there is more, and ends when there will be none."""
+    role, _, k = replica.name.rpartition("-")
+    begin = f"{role}/{k} ".encode()
+    with open(job.path / "follow", "rb") as follow, open(job.path / "stamped", "rb") as stamped:
+        for _ in follow:
+            stamp, _, line = _next_line(stamped).partition(b" ")
+            if line.startswith(begin):
+                yield stamp + b" " + line[len(begin):]
 
 
-def _has_ended(replica: pathlib.Path, until: datetime | None) -> bool:
-    if until and time.time() > until.timestamp():
-        return True
-    try:
-        return (replica.parent / "state").read_text().strip() in FINAL
-    except FileNotFoundError:  # the job has left jobs/
-        return True
-
-
-def _is_another(path: pathlib.Path, fd: int) -> bool:
-    """Has PATH become the log of another attempt than the one that is open?"""
-    try:
-        return os.stat(path).st_ino != os.fstat(fd).st_ino
-    except FileNotFoundError:
-        return True
+def _next_line(stamped: BinaryIO) -> bytes:
+    line = stamped.readline()
+    end = time.monotonic() + STAMP_SECONDS
+    while not line.endswith(b"\n") and time.monotonic() < end:
+        time.sleep(0.05)
+        line += stamped.readline()
+    return line

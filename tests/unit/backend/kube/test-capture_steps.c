@@ -478,6 +478,70 @@ static void test_gone_after_first(void **state)
 	assert_int_equal(rig.err, -ENOENT);
 }
 
+/* --- what is said --- */
+
+static size_t said_before;
+
+/* What has been said since the last call, malloc'ed. */
+static char *said(void)
+{
+	size_t len;
+	cleanup_free char *all = diag_text(&len);
+	char *ret = strdup(all + min_of(said_before, len));
+
+	said_before = len;
+	return ret;
+}
+
+static void says(const char *what)
+{
+	cleanup_free char *text = said();
+
+	assert_null(strstr(text, " warning "));
+	if (!strstr(text, what))
+		fail_msg("\"%s\" was not said: %s", what, text);
+}
+
+/* A log that is refused while its pod goes away, and is complete: nobody is warned, and the end is good. */
+static void test_refused_and_complete(void **state)
+{
+	(void)state;
+	free(said());
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	capture_log_hurry(rig.f);
+	ended(CAPTURE_LAST);
+	end(fake.requests);
+	refuse(request("timestamps=true"), 500);
+	says("; trying again\n");
+	ended(CAPTURE_GONE);
+	fake_pass(100);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+	says("output of pod, container main: is complete\n");
+}
+
+/* What was said to be wrong is said to be mended as soon as it is, each time. */
+static void test_refused_and_mended(void **state)
+{
+	(void)state;
+	free(said());
+	start(false);
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 3; k++) {
+			refuse(request("follow=true"), 500);
+			fake_pass(60000);
+		}
+		says("; trying again\n");
+		head(request("follow=true"));
+		bytes(fake.requests, i ? T("01") "one\n" T("02") "two\n" : T("01") "one\n");
+		says("output of pod, container main: goes on\n");
+		fake_break(fake.requests, -EIO, true);
+		fake_pass(60000);
+	}
+}
+
 /* --- who waits for what there is --- */
 
 /* By a request of its own: when that is written, whatever becomes of the stream. */
@@ -993,6 +1057,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_gone_unproven, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_of_reruns, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_after_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_and_complete, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_and_mended, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
