@@ -4,7 +4,8 @@
  *
  *	state    asked                                          ended by         next
  *	VERSION  /version                                       its reply        SERVED; OVER: nothing can be asked
- *	SERVED   the list of resources of each kind's API       the last reply   RIGHTS; OVER: there is no kind to mount
+ *	SERVED   the list of resources of each kind's API       the last reply   KUEUE; OVER: there is no kind to mount
+ *	KUEUE    Kueue's group, if its jobs may be in queues    its reply        RIGHTS
  *	RIGHTS   a review of each verb that the kind needs      the last reply   OVER
  *	OVER
  *
@@ -19,12 +20,13 @@
 #include "spec/api/review.h"
 #include "spec/base/mem.h"
 #include "spec/kinds/right.h"
+#include "spec/view/kueue.h"
 
 #define DEADLINE_MS 15000
 #define REPLY_MAX   (1u << 20)
 #define CLOCK_S	    3 /* a reply has whole seconds, and was some time under way */
 
-enum state { VERSION, SERVED, RIGHTS, OVER };
+enum state { VERSION, SERVED, KUEUE, RIGHTS, OVER };
 
 struct examine {
 	const struct backend_config *config;
@@ -36,6 +38,7 @@ struct examine {
 	enum state state;
 	size_t i, verb; /* which row, and which of its verbs, is asked for */
 	const struct spec_kind *kind;
+	bool has_kueue;
 	bool missing[array_size(((struct spec_right *)NULL)->verbs)]; /* of the row I */
 	struct http_request *request;
 };
@@ -136,7 +139,7 @@ static void served_over(struct examine *e)
 	const struct product *p = products;
 
 	if (e->kind) {
-		enter(e, RIGHTS);
+		enter(e, e->kind->in_kueue ? KUEUE : RIGHTS);
 		return;
 	}
 	while (*p->source && !streq(p->source, e->config->kind))
@@ -180,7 +183,27 @@ static void served_replied(struct examine *e, const struct http_reply *reply)
 		served_over(e);
 }
 
+static void kueue_replied(struct examine *e, const struct http_reply *reply)
+{
+	const char *version = !reply->err && reply->status == 200
+				      ? spec_kueue_version(reply->body, reply->len)
+				      : NULL;
+
+	e->has_kueue = version;
+	if (version)
+		say(e, BACKEND_FINE, "queues of %s are served", version);
+	enter(e, RIGHTS);
+}
+
 /* --- the rights --- */
+
+static bool is_needed(const struct examine *e, const struct spec_right *right)
+{
+	bool kueue =
+		streq(right->group, SPEC_KUEUE_GROUP) || streq(right->group, SPEC_KUEUE_VISIBILITY);
+
+	return spec_right_is_for(right, e->kind) && (!kueue || e->has_kueue);
+}
 
 static char *words(const struct spec_right *right, const bool *only)
 {
@@ -212,7 +235,7 @@ static void say_right(const struct examine *e, const struct spec_right *right)
 /* The first row from I on that is about jobs of the kind. */
 static size_t right_from(const struct examine *e, size_t i)
 {
-	while (spec_right_at(i) && !spec_right_is_for(spec_right_at(i), e->kind))
+	while (spec_right_at(i) && !is_needed(e, spec_right_at(i)))
 		i++;
 	return i;
 }
@@ -256,6 +279,9 @@ static void on_reply(void *data, const struct http_reply *reply)
 	case SERVED:
 		served_replied(e, reply);
 		break;
+	case KUEUE:
+		kueue_replied(e, reply);
+		break;
 	case RIGHTS:
 		right_replied(e, reply);
 		break;
@@ -271,6 +297,8 @@ static char *path_of(const struct examine *e)
 		return text_copy("/version");
 	case SERVED:
 		return text_print("/apis/%s", spec_served_at("", e->i)->api_version);
+	case KUEUE:
+		return text_copy("/apis/" SPEC_KUEUE_GROUP);
 	default:
 		return text_copy(SPEC_REVIEW_PATH);
 	}

@@ -67,6 +67,31 @@ struct spec_words spec_words_pull(const char *message)
 	return strstr(w.p, "pulling image ") ? nothing : w;
 }
 
+int64_t spec_words_backoff(const char *message)
+{
+	static const char key[] = "back-off ";
+	static const int64_t units[] = {['h'] = 3600, ['m'] = 60, ['s'] = 1};
+	const char *p = strncmp(message, key, strlen(key)) == 0 ? message + strlen(key) : "";
+	int64_t ret = 0;
+
+	while (*p >= '0' && *p <= '9') {
+		int64_t n = 0;
+
+		for (; *p >= '0' && *p <= '9'; p++)
+			n = min_of(n * 10 + (*p - '0'), INT64_C(100000));
+		if (*p != 'h' && *p != 'm' && *p != 's')
+			return 0;
+		ret += n * units[(unsigned char)*p++];
+	}
+	return *p == ' ' ? ret * 1000000000 : 0;
+}
+
+bool spec_words_is_passing(const char *message)
+{
+	return strstr(message, "pod group is ready") ||
+	       (strncmp(message, "0/", 2) == 0 && strstr(message, " tasks in gang"));
+}
+
 struct spec_words spec_words_start(const char *message)
 {
 	static const char key[] = "unable to start container process: ";

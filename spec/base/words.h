@@ -20,6 +20,10 @@ struct spec_words spec_words_image(const char *message);
 struct spec_words spec_words_pull(const char *message);
 /* Is REASON that of a container whose image could not be pulled? */
 bool spec_words_is_pull(const char *reason);
+/* How long (ns) a container is not started again, according to MESSAGE ("back-off 2m40s ..."); 0: it does not say so. */
+int64_t spec_words_backoff(const char *message);
+/* Does MESSAGE of the scheduler say no more than that it has not bound a pod yet that has its place? */
+bool spec_words_is_passing(const char *message);
 /* Why the runtime could not start a container. */
 struct spec_words spec_words_start(const char *message);
 /* Why no node takes a pod: without what the scheduler tried to push away. */

@@ -49,6 +49,7 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 
 	job->refs = 1;
 	job->id = job->uid = job->app = job->phase = job->reason = job->message = spec_empty();
+	job->again = "";
 	job->cause = (struct spec_cause){.reason = "", .text = spec_empty(), .advice = ""};
 	job->backend = job->namespace = job->queue = job->submitter = job->submission =
 		spec_empty();
@@ -61,7 +62,7 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 	for (size_t i = 0; i < n_replicas; i++) {
 		struct spec_replica *r = &job->replicas[i];
 
-		r->name = r->pod = r->node = r->reason = r->message = spec_empty();
+		r->name = r->pod = r->node = r->reason = r->message = r->blamed = spec_empty();
 		r->exit_code = -1;
 	}
 	return job;
@@ -114,6 +115,7 @@ static void replica_clear(struct spec_replica *r)
 	spec_unset(&r->node);
 	spec_unset(&r->reason);
 	spec_unset(&r->message);
+	spec_unset(&r->blamed);
 	for (size_t i = 0; i < r->n_logs; i++) {
 		spec_unset(&r->logs[i].key);
 		spec_unset(&r->logs[i].container);

@@ -37,6 +37,11 @@ struct spec_replica {
 	unsigned attempt; /* from 0 */
 	int exit_code;	  /* -1: none */
 	int signal;	  /* 0: none */
+	char *blamed; /* the other container of its pod that keeps it from going on, or has ended it; "" */
+	/* A container that failed is run again in the same pod. It is not kept on disk. */
+	unsigned starts; /* how often it was started; 0: that is not so */
+	int last_code;	 /* exit code of the run that has failed */
+	int64_t next;	 /* when it is started again, if that is known */
 	int64_t started;
 	int64_t finished;      /* of the replica as a whole: no further attempt comes */
 	struct spec_log *logs; /* grouped by container ("" first), each group oldest first */
@@ -100,9 +105,11 @@ struct spec_job {
 	struct spec_replica *replicas;
 	size_t n_replicas;
 	/* Bit sets of 1u << enum spec_action: */
-	unsigned actions;	  /* what ctl would do now */
-	unsigned pending;	  /* in a cluster: what was asked for, and has not shown yet */
-	unsigned ignored;	  /* what was asked for, and nothing came of it */
+	unsigned actions;  /* what ctl would do now */
+	unsigned pending;  /* in a cluster: what was asked for, and has not shown yet */
+	unsigned ignored;  /* what was asked for, and nothing came of it */
+	const char *again; /* static: when what has failed is tried again; "" nothing to say */
+	bool impatient;	   /* what does not start in some minutes is given up */
 	struct spec_text *object; /* in a cluster: its JSON; NULL: none */
 };
 

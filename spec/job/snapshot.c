@@ -61,6 +61,7 @@ static const struct spec_field replica_fields[] = {
 	REPLICA(node, SPEC_FIELD_TEXT, .optional = true),
 	REPLICA(reason, SPEC_FIELD_TEXT, .optional = true),
 	REPLICA(message, SPEC_FIELD_TEXT, .optional = true),
+	REPLICA(blamed, SPEC_FIELD_TEXT, .optional = true),
 	REPLICA(attempt, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	REPLICA(exit_code, SPEC_FIELD_INT, .min = INT_MIN, .max = INT_MAX),
 	REPLICA(signal, SPEC_FIELD_INT, .max = INT_MAX),

@@ -4,9 +4,12 @@
  * for a job that does what it should. Texts from outside are made one line.
  */
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 #include "spec/base/utf8.h"
 #include "spec/base/words.h"
 #include "spec/job/status.h"
+
+#define LOCAL_ID_LEN 64
 
 /* Longer messages are cut here; the whole is in status. */
 #define MESSAGE_MAX 500
@@ -69,6 +72,18 @@ static void put_signal(FILE *out, int signal)
 		fputs(", which the kernel also sends when memory runs out", out);
 }
 
+/* Print "ended with exit code 3", with what the code may mean. */
+static void put_code(FILE *out, int code)
+{
+	int signal = code - 128;
+
+	fprintf(out, "ended with exit code %d%s", code, exit_hint(code));
+	if (signal > 0 && signal < 32 && sigabbrev_np(signal)) {
+		fputs(", which means ", out);
+		put_signal(out, signal);
+	}
+}
+
 /* Did R's program end by itself? Else its reason says who ended it. */
 static bool is_own_end(const struct spec_replica *r)
 {
@@ -112,19 +127,34 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 		put_signal(out, r->signal);
 		fputc('.', out);
 	} else if (r->exit_code > 0 && is_own_end(r)) {
-		fprintf(out, " ended with exit code %d%s.", r->exit_code, exit_hint(r->exit_code));
+		fputc(' ', out);
+		put_code(out, r->exit_code);
+		fputc('.', out);
 	} else {
 		put_trouble(out, " failed", r);
 	}
 }
 
-static void put_retries(FILE *out, const struct spec_job *job)
+/* Print how often it was tried again; AGAIN: it is about to be. */
+static void put_retries(FILE *out, const struct spec_job *job, bool again)
 {
-	if (job->max_retries == 0 && job->retries == 0)
+	bool none = job->max_retries == 0 && job->retries == 0;
+
+	if (none && !again)
 		fputs(" It was not tried again, because max_retries is 0.", out);
-	else
+	else if (!none)
 		fprintf(out, " Retries used: %u; max_retries is %u.", job->retries,
 			job->max_retries);
+}
+
+/* Print where R, or the container that has ended it, has printed what went wrong. */
+static void put_output(FILE *out, const struct spec_replica *r)
+{
+	fputs(*r->blamed ? " The output of that container is in " : " Its output is in ", out);
+	put_clean(out, r->name);
+	fputc('/', out);
+	put_clean(out, r->blamed);
+	fputs(*r->blamed ? ".log." : "log.", out);
 }
 
 /* Is it known why R failed? */
@@ -149,12 +179,9 @@ static void why_failed(FILE *out, const struct spec_job *job)
 	put_failure(out, job, r);
 	if (n > 1)
 		fprintf(out, " It was the first of %zu replicas that failed.", n);
-	put_retries(out, job);
-	if (r->started) {
-		fputs(" Its output is in ", out);
-		put_clean(out, r->name);
-		fputs("/log.", out);
-	}
+	put_retries(out, job, false);
+	if (*r->blamed || r->started)
+		put_output(out, r);
 }
 
 /* --- jobs that have not failed --- */
@@ -198,6 +225,36 @@ static void why_cancelled(FILE *out, const struct spec_job *job)
 	}
 }
 
+/*
+ * The id, as hexadecimal digits, of which kxfs and TorchX make the tag of a local image ("sha256:ID" is REPO:ID then).
+ * Empty: IMAGE has no such tag.
+ */
+static struct spec_words local_id(struct spec_words image)
+{
+	const char *id;
+
+	if (image.n < LOCAL_ID_LEN + 2)
+		return (struct spec_words){"", 0};
+	id = image.p + image.n - LOCAL_ID_LEN;
+	if (id[-1] != ':' || strspn(id, "0123456789abcdef") < LOCAL_ID_LEN ||
+	    memmem(image.p, image.n, "@sha256:", strlen("@sha256:")))
+		return (struct spec_words){"", 0};
+	return (struct spec_words){id, LOCAL_ID_LEN};
+}
+
+/* How the local image ID gets to where the cluster looks for it, as IMAGE. */
+static void put_push(FILE *out, struct spec_words id, struct spec_words image)
+{
+	fputs(". It is an image of a local Docker; on the machine that has it, push it: docker tag "
+	      "sha256:",
+	      out);
+	put_words(out, id);
+	fputc(' ', out);
+	put_words(out, image);
+	fputs(" && docker push ", out);
+	put_words(out, image);
+}
+
 static void put_pull(FILE *out, const struct spec_replica *r)
 {
 	const struct spec_words image = spec_words_image(r->message);
@@ -216,7 +273,19 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 		fputs(": ", out);
 		put_words(out, why);
 	}
-	fputs(". Check the image's name and tag, and that the cluster's nodes may pull it.", out);
+	if (local_id(image).n > 0)
+		put_push(out, local_id(image), image);
+	else
+		fputs(". Check the image's name and tag, and that the cluster's nodes may pull it.",
+		      out);
+}
+
+/* Print the end of a sentence that says what a replica waits for. */
+static void put_patience(FILE *out, const struct spec_job *job)
+{
+	fputs(job->impatient ? ", if that is soon: this attempt is given up after some minutes."
+			     : ".",
+	      out);
 }
 
 static void put_unschedulable(FILE *out, const struct spec_job *job, const struct spec_replica *r)
@@ -228,7 +297,8 @@ static void put_unschedulable(FILE *out, const struct spec_job *job, const struc
 		put_words(out, claim);
 		fputs(" in namespace ", out);
 		put_clean(out, job->namespace);
-		fputs(". It starts by itself when there is one.", out);
+		fputs(". It starts by itself when there is one", out);
+		put_patience(out, job);
 		return;
 	}
 	fputs(" fits on no node: ", out);
@@ -250,12 +320,36 @@ static void put_waiting(FILE *out, const struct spec_job *job, const struct spec
 	} else if (streq(r->reason, "CreateContainerConfigError")) {
 		fputs(" can't start: ", out);
 		put_end(out, r->message);
-		fputs(" It starts by itself when that is there.", out);
+		fputs(" It starts by itself when that is there", out);
+		put_patience(out, job);
 	} else {
 		put_trouble(out, " can't start yet", r);
 	}
 	if (n > 1)
 		fprintf(out, " It is the first of %zu replicas that wait so.", n);
+}
+
+/* Print that a container of R fails again and again, and is run again in its pod. */
+static void put_loop(FILE *out, const struct spec_replica *r)
+{
+	char time[32];
+
+	put_clean(out, r->name);
+	fputc(' ', out);
+	if (*r->blamed) {
+		fputs("can't start: its container ", out);
+		put_clean(out, r->blamed);
+		fputc(' ', out);
+	}
+	put_code(out, r->last_code);
+	fprintf(out, ". It was started %u time%s so far, and is started again", r->starts,
+		r->starts == 1 ? "" : "s");
+	spec_time_text(r->next, time);
+	if (*time)
+		fprintf(out, " at %s.", time);
+	else
+		fputs(" by itself.", out);
+	put_output(out, r);
 }
 
 static void why_unfinished(FILE *out, const struct spec_job *job)
@@ -267,16 +361,20 @@ static void why_unfinished(FILE *out, const struct spec_job *job)
 	if (failed) {
 		put_clean(out, failed->name);
 		put_failure(out, job, failed);
-		put_retries(out, job);
+		put_retries(out, job, false);
+		if (*job->again)
+			fprintf(out, " %s", job->again);
 	} else if (*job->cause.reason) {
 		put_cause(out, job);
+	} else if (r && r->starts > 0) {
+		put_loop(out, r);
 	} else if (r && ((r->exit_code < 0 && !r->signal) || streq(r->reason, "StartDelayed"))) {
 		put_waiting(out, job, r, n);
 	} else if (r) {
 		put_clean(out, r->name);
 		put_failure(out, job, r);
 		fputs(" It is about to be started again.", out);
-		put_retries(out, job);
+		put_retries(out, job, true);
 	} else if (*job->message && job->state != SPEC_RUNNING) {
 		put_end(out, job->message);
 	}

@@ -13,16 +13,20 @@ struct guess {
 	uint64_t at; /* the byte of the log that comes next in the stream */
 	uint64_t n;  /* bytes since the guess was made */
 	bool timed;  /* the line that it was made for is known by its time */
+	bool part;   /* it was made for a part of a line, which may have any later time */
 };
 
 struct overlap {
 	struct spec_logline_known known;
+	bool force;
 	int64_t earliest, latest; /* times of known lines; EARLIEST is 0 if one is not known */
 	bool begun;		  /* a line of the stream has begun */
 	int64_t ns;		  /* its time */
 	bool skipped; /* a line that is newer than all that is known was taken for known */
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
+	/* A guess for a part has reached the end of the log, and does not count: what follows may be new or another run's. */
+	bool doubtful;
 
 	/* A guess has reached the end of the log, and what has come since then is held: */
 	bool reached;
@@ -50,10 +54,11 @@ static void normalise(struct spec_logline_known *k)
 	k->n_lines = n;
 }
 
-struct overlap *overlap_new(struct spec_logline_known *known)
+struct overlap *overlap_new(struct spec_logline_known *known, bool force)
 {
 	struct overlap *o = new0(struct overlap);
 
+	o->force = force;
 	o->known = *known;
 	*known = (struct spec_logline_known){0};
 	normalise(&o->known);
@@ -135,10 +140,10 @@ struct line_start {
 	size_t n;
 };
 
-static void add_guess(struct overlap *o, uint64_t at, bool timed, const struct line_start *s)
+static void add_guess(struct overlap *o, struct guess g, const struct line_start *s)
 {
-	if (o->n_guesses < GUESSES_MAX && is_same(o, at, s->next, s->n))
-		o->guesses[o->n_guesses++] = (struct guess){.at = at, .timed = timed};
+	if (o->n_guesses < GUESSES_MAX && is_same(o, g.at, s->next, s->n))
+		o->guesses[o->n_guesses++] = g;
 }
 
 /*
@@ -156,10 +161,10 @@ static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool ea
 		uint64_t next = next_line(o, at, end);
 
 		if (each && is_start && at != line)
-			add_guess(o, at, timed, s);
+			add_guess(o, (struct guess){.at = at, .timed = timed}, s);
 		for (uint64_t part = at + SPEC_LOGLINE_ENTRY; is_start && part < next;
 		     part += SPEC_LOGLINE_ENTRY)
-			add_guess(o, part, true, s);
+			add_guess(o, (struct guess){.at = part, .part = true}, s);
 		is_start = true;
 		at = next;
 	}
@@ -180,7 +185,10 @@ static void make_guesses(struct overlap *o, const struct line_start *s, bool fir
 		bool any = line->ns == 0 || (line->ns < s->ns && i + 1 == k->n_lines);
 
 		if (timed || line->ns == 0)
-			add_guess(o, line->at, timed || (first && line->at == 0), s);
+			add_guess(o,
+				  (struct guess){.at = line->at,
+						 .timed = timed || (first && line->at == 0)},
+				  s);
 		/* Parts of a line may be later than it. */
 		if (timed || any || (line->ns < s->ns && end - line->at > SPEC_LOGLINE_ENTRY))
 			guess_within(o, line->at, end, timed || any, timed, s);
@@ -257,6 +265,8 @@ enum overlap_answer overlap_line(struct overlap *o, int64_t ns, bool part, const
 			drop(o, i);
 	if (o->n_guesses == 0 && o->reached)
 		return OVERLAP_NEW;
+	if (o->n_guesses == 0 && o->doubtful)
+		return OVERLAP_NONE;
 	if (o->reached)
 		hold_line(o);
 	/* A line that is known is found among the guesses for any line before it that is, or for itself. */
@@ -274,7 +284,11 @@ static void reach(struct overlap *o, size_t i)
 	const struct guess g = o->guesses[i];
 
 	drop(o, i);
-	if (!g.timed && g.n < PROOF)
+	if (g.part && !o->force) {
+		o->doubtful = true;
+		return;
+	}
+	if (!g.part && !g.timed && g.n < PROOF)
 		return;
 	o->reached = true;
 	o->n_held = o->n_held_lines = 0;
@@ -307,6 +321,8 @@ enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n
 		return OVERLAP_KNOWN;
 	if (o->reached)
 		return OVERLAP_NEW;
+	if (o->doubtful)
+		return OVERLAP_NONE;
 	return guessed && o->ns > o->latest ? OVERLAP_NONE : OVERLAP_KNOWN;
 }
 

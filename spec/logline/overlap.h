@@ -7,7 +7,9 @@
  * until they have turned out right or wrong, since no line may be given out twice.
  *
  * Where no times are known (a crash of the machine has lost the end of the table of lines) the bytes alone
- * decide: a guess that rests on them needs at least 256 of them. Private to spec/logline.
+ * decide: a guess that rests on them needs at least 256 of them. Where a stream may begin with a part of a line that
+ * the runtime has cut, its time says nothing, and a few bytes are easily those of another run: such a guess counts only
+ * if the owner says that nothing else can be had (FORCE). Private to spec/logline.
  */
 #ifndef KXFS_SPEC_LOGLINE_OVERLAP_H
 #define KXFS_SPEC_LOGLINE_OVERLAP_H
@@ -23,7 +25,7 @@ enum overlap_answer {
 };
 
 /* KNOWN is taken over, and is not empty. */
-struct overlap *overlap_new(struct spec_logline_known *known);
+struct overlap *overlap_new(struct spec_logline_known *known, bool force);
 void overlap_free(struct overlap *o);
 /* The time from which on the stream has to be asked for, ns; false: from the log's start. */
 bool overlap_since(const struct overlap *o, int64_t *ret_ns);

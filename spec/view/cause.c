@@ -201,6 +201,9 @@ static struct spec_cause find_unmade(const struct facts *f)
 	const struct spec_event_view *e = newest(f, f->view->meta.uid, SPEC_EVENT_FAILED_CREATE);
 	char *text cleanup_free = NULL;
 
+	/* MCAD has no events, and its own words hold those of the server. */
+	if (streq(f->view->reason, "ItemCreationFailure"))
+		return refused(f, behind(f->view->message, "creation failure: "));
 	if (!e || spec_event_view_is_old(e, f->view->changed) || !any_unmade(f))
 		return none();
 	/* The controller prints the server's whole answer, with the server's own words in it. */
@@ -425,18 +428,28 @@ static struct spec_cause queue_is_full(const struct facts *f, const char *text)
 	return paragraph_end(&p, never ? &queue_too_small : &queue_full);
 }
 
+/* A queue that is closed lets nobody in, whatever room there is. */
+static struct spec_cause find_closed(const struct facts *f)
+{
+	const struct spec_group_view *g = f->ctx->group;
+	const struct spec_queue_view *q = f->ctx->queue;
+	const struct spec_replica *r = spec_job_first_waiting(f->job, NULL);
+
+	if (!g || streq(g->phase, "Running") || (r && !streq(r->reason, "Unschedulable")) || !q ||
+	    !(streq(q->state, "Closed") || streq(q->state, "Closing")))
+		return none();
+	return make(&queue_closed, "queue %s is closed", f->view->queue);
+}
+
 /* The scheduler has not let the job's pod group in. */
 static struct spec_cause find_pending(const struct facts *f)
 {
 	static const char quota[] = "queue resource quota insufficient";
 	const struct spec_group_view *g = f->ctx->group;
-	const struct spec_queue_view *q = f->ctx->queue;
 	const struct spec_event_view *e;
 
 	if (!g || (*g->phase && !streq(g->phase, "Pending")))
 		return none();
-	if (q && (streq(q->state, "Closed") || streq(q->state, "Closing")))
-		return make(&queue_closed, "queue %s is closed", f->view->queue);
 	e = newest(f, g->meta.uid, SPEC_EVENT_UNSCHEDULABLE);
 	if (e && strstr(e->message, "resource in cluster is overused"))
 		return cluster_is_full(f, e->message);
@@ -474,6 +487,8 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	if (*ret.reason)
 		return ret;
 	ret = find_unmade(&f);
+	if (!*ret.reason && job->state != SPEC_RUNNING)
+		ret = find_closed(&f);
 	if (*ret.reason || spec_job_first_waiting(job, NULL))
 		return ret;
 	ret = find_mount(&f);

@@ -98,12 +98,6 @@ struct spec_cluster_queue_view {
 
 /* A LocalQueue as a queue, its part LOCAL set. 0; -EINVAL: it is no such object. */
 int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret);
-void spec_local_queue_free(struct spec_local_queue *q); /* NULL is allowed */
-bool spec_local_queue_same(const struct spec_local_queue *a, const struct spec_local_queue *b);
-/* As spec_queue_view_text, of a LocalQueue. */
-void spec_local_queue_text(const struct spec_queue_view *v,
-			   const struct spec_cluster_queue_view *cluster, size_t pending,
-			   size_t running, char **ret, size_t *ret_len);
 
 int spec_cluster_queue_view_parse(const char *json, size_t len,
 				  struct spec_cluster_queue_view **ret);

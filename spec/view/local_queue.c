@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "spec/view/kueue.h"
+#include "spec/view/local_queue.h"
 #include "spec/view/meta.h"
 #include "spec/yaml/yaml.h"
 
@@ -129,26 +129,18 @@ static void read_usage(struct spec_local_queue *q, struct json_object *status)
 	q->admitted = (unsigned)spec_read_int(status, "admittedWorkloads", 0);
 }
 
-int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret)
+struct spec_local_queue *spec_local_queue_read(struct json_object *object)
 {
-	struct json_object *o cleanup_json = NULL, *spec, *status;
-	struct spec_local_queue *q;
-	int err = spec_queue_view_parse(json, len, ret);
+	struct json_object *spec = spec_read_map(object, "spec");
+	struct json_object *status = spec_read_map(object, "status");
+	struct spec_local_queue *q = new0(struct spec_local_queue);
 
-	if (err < 0)
-		return err;
-	if (spec_tree_parse_map(json, len, &o) < 0)
-		return -EINVAL;
-	spec = spec_read_map(o, "spec");
-	status = spec_read_map(o, "status");
-	q = new0(struct spec_local_queue);
 	q->cluster_queue = q->stop_policy = q->active = q->reason = q->message = spec_empty();
 	spec_read_copy(&q->cluster_queue, spec_read_text(spec, "clusterQueue"), READ_MAX_WORD);
 	spec_read_copy(&q->stop_policy, spec_read_text(spec, "stopPolicy"), READ_MAX_WORD);
 	read_active(status, &q->active, &q->reason, &q->message);
 	read_usage(q, status);
-	(*ret)->local = q;
-	return 0;
+	return q;
 }
 
 bool spec_local_queue_same(const struct spec_local_queue *a, const struct spec_local_queue *b)

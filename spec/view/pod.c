@@ -10,6 +10,7 @@
 #include "spec/base/limits.h"
 #include "spec/base/name.h"
 #include "spec/base/pick.h"
+#include "spec/base/words.h"
 #include "spec/view/meta.h"
 
 #define MAX_CONTAINERS 64
@@ -59,6 +60,14 @@ const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod)
 	return NULL;
 }
 
+bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container_view *c)
+{
+	if (c->state == SPEC_WAITING)
+		return c->last_exit_code >= 0 && streq(c->reason, "CrashLoopBackOff");
+	return c->state == SPEC_TERMINATED && c->exit_code != 0 && pod->main_reruns &&
+	       streq(pod->phase, "Running") && streq(c->name, pod->main);
+}
+
 enum spec_state spec_pod_state(const struct spec_pod_view *pod)
 {
 	static const struct {
@@ -75,7 +84,8 @@ enum spec_state spec_pod_state(const struct spec_pod_view *pod)
 		if (!streq(pod->phase, states[i].phase))
 			continue;
 		/* A running pod waits before its container's first run, and between two runs. */
-		if (states[i].state == SPEC_RUNNING && c && c->state == SPEC_WAITING)
+		if (states[i].state == SPEC_RUNNING && c &&
+		    (c->state == SPEC_WAITING || spec_pod_loops(pod, c)))
 			return SPEC_PENDING;
 		return states[i].state;
 	}
@@ -151,6 +161,7 @@ static void read_container(struct spec_container_view *c, struct json_object *st
 	c->reason = c->message = spec_empty();
 	c->restarts = (unsigned)spec_read_int(status, "restartCount", 0);
 	c->last_exit_code = spec_read_int(last, "exitCode", -1);
+	c->last_finished = spec_read_time(last, "finishedAt");
 	if (terminated) {
 		read_terminated(c, terminated);
 	} else if (running) {
@@ -212,7 +223,24 @@ static bool reruns(struct json_object *spec)
 	return is_rerun(spec);
 }
 
-/* The condition that says why the pod is not scheduled; NULL: it is, or no scheduler has tried. */
+static bool main_reruns(const struct spec_pod_view *v, struct json_object *spec)
+{
+	struct json_object *list = spec_read_list(spec, "containers");
+
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		struct json_object *one = spec_read_at(list, i);
+
+		if (streq(spec_read_text(one, "name"), v->main) &&
+		    *spec_read_text(one, "restartPolicy"))
+			return is_rerun(one);
+	}
+	return is_rerun(spec);
+}
+
+/*
+ * The condition that says why the pod is not scheduled; NULL: it is, or no scheduler has tried, or the scheduler has a
+ * place for it and says only that the others are not that far.
+ */
 static struct json_object *unscheduled(struct json_object *status)
 {
 	struct json_object *list = spec_read_list(status, "conditions");
@@ -221,7 +249,9 @@ static struct json_object *unscheduled(struct json_object *status)
 		struct json_object *condition = spec_read_at(list, i);
 
 		if (streq(spec_read_text(condition, "type"), "PodScheduled") &&
-		    streq(spec_read_text(condition, "status"), "False"))
+		    streq(spec_read_text(condition, "status"), "False") &&
+		    !streq(spec_read_text(condition, "reason"), "Schedulable") &&
+		    !spec_words_is_passing(spec_read_text(condition, "message")))
 			return condition;
 	}
 	return NULL;
@@ -314,6 +344,7 @@ int spec_pod_view_parse_whole(const struct spec_reader *reader, const char *json
 	spec_read_copy(&v->node, spec_read_text(spec, "nodeName"), READ_MAX_WORD);
 	v->reruns = reruns(spec);
 	reader->pod(o, v);
+	v->main_reruns = main_reruns(v, spec);
 	v->ended = !v->meta.deleted && spec_state_is_final(spec_pod_state(v));
 	*ret = take_ptr(v);
 	return 0;

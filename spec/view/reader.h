@@ -28,6 +28,7 @@ struct spec_phase {
 	bool suspended; /* the job may come back to life */
 	bool asked;	/* the row holds only if somebody has asked for it (spec_job_view.asked) */
 	bool by_pods; /* the pods have been made, but all may still wait: then the job is PENDING */
+	bool between; /* an attempt is over: the job is PENDING unless a replica still runs */
 };
 
 /* The reason of a job that is suspended in a queue of Kueue, which says by itself why (kueue_cause.c). */
@@ -55,6 +56,9 @@ struct spec_reader {
 	 * ended by themselves, the job has ended too, unless it is to be started again.
 	 */
 	bool pods_decide;
+	/* What it does about a replica that has failed, while the job may be tried again: a sentence; NULL: it does it at once. */
+	const char *again;
+	bool impatient; /* it gives up an attempt whose pods have not started after some minutes */
 };
 
 /* V is suspended in QUEUE, one of Kueue's. */

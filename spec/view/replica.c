@@ -6,6 +6,7 @@
 #include "spec/view/replica.h"
 
 #include "spec/base/mem.h"
+#include "spec/base/words.h"
 
 /* --- its state ------------------------------------------------------------------------------- */
 
@@ -67,12 +68,28 @@ static const struct spec_container_view *culprit(const struct spec_pod_view *pod
 	return NULL;
 }
 
+/* C has failed, and is run again. */
+static void tell_loop(struct spec_replica *r, const struct spec_container_view *c)
+{
+	int64_t wait = spec_words_backoff(c->message);
+	bool waits = c->state == SPEC_WAITING;
+
+	r->starts = c->restarts + 1;
+	r->last_code = waits ? c->last_exit_code : c->exit_code;
+	if (waits && wait && c->last_finished)
+		r->next = c->last_finished + wait;
+}
+
 static void explain_by(struct spec_replica *r, const struct spec_pod_view *pod,
 		       const struct spec_container_view *c)
 {
 	char *text cleanup_free = NULL;
 	char code[64] = "";
 
+	if (spec_pod_loops(pod, c) && r->state == SPEC_PENDING)
+		tell_loop(r, c);
+	if (!streq(c->name, pod->main))
+		spec_set(&r->blamed, c->name);
 	if (c->state == SPEC_TERMINATED && !*c->message && c->exit_code >= 0)
 		snprintf(code, sizeof(code), "exit code %d", c->exit_code);
 	spec_set(&r->reason, c->reason);

@@ -311,6 +311,9 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	fill_verdict(job, spec_verdict_of(job, view, placed, &standing, ctx));
 	if (ctx->control && !job->history)
 		job->actions = ctx->control->actions(view);
+	job->impatient = ctx->reader->impatient;
+	if (ctx->reader->again && view->restarts && view->retries < view->max_retries)
+		job->again = ctx->reader->again;
 	if (!standing.ending || spec_kueue_is_off(ctx))
 		job->cause = spec_cause_find(job, view, placed, ctx);
 	if (job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED)

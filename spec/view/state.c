@@ -105,6 +105,15 @@ static bool all(const struct spec_job *job, enum spec_state state)
 	return job->n_replicas > 0;
 }
 
+/* Is there a replica whose container ends again and again? */
+static bool any_loops(const struct spec_job *job)
+{
+	for (size_t i = 0; i < job->n_replicas; i++)
+		if (job->replicas[i].starts > 0)
+			return true;
+	return false;
+}
+
 static enum spec_state state_of(const struct spec_job *job, const struct spec_job_view *view,
 				bool has_pods, const struct spec_standing *s)
 {
@@ -116,7 +125,9 @@ static enum spec_state state_of(const struct spec_job *job, const struct spec_jo
 		return SPEC_SUCCEEDED;
 	if (s->left)
 		return SPEC_CANCELLED;
-	if (s->phase && s->phase->by_pods && all(job, SPEC_PENDING))
+	if (s->phase && all(job, SPEC_PENDING) && (s->phase->by_pods || any_loops(job)))
+		return SPEC_PENDING;
+	if (s->phase && s->phase->between && !any(job, SPEC_RUNNING) && !any(job, SPEC_FAILED))
 		return SPEC_PENDING;
 	if (s->phase)
 		return s->phase->state;

@@ -45,6 +45,7 @@ struct spec_container_view {
 	unsigned restarts;
 	int64_t started, finished;
 	int last_exit_code; /* of the run before this one; -1: there is none */
+	int64_t last_finished;
 };
 
 /* A pod. Plain data: the kind's reader fills a part of it. */
@@ -58,9 +59,10 @@ struct spec_pod_view {
 	char *node;
 	char *reason; /* of the pod: Evicted ...; or why it is not scheduled */
 	char *message;
-	char *main;  /* the container whose output is the replica's */
-	bool reruns; /* a container that has ended may be run again */
-	bool ended;  /* it was seen to have ended before its deletion was asked for */
+	char *main;	  /* the container whose output is the replica's */
+	bool reruns;	  /* a container that has ended may be run again */
+	bool main_reruns; /* and so may the main one, when it has failed */
+	bool ended;	  /* it was seen to have ended before its deletion was asked for */
 	/*
 	 * It is no longer in the cluster, and the view is its last state. The owner of the view sets this, and keeps
 	 * the view, since it shows how an attempt ended.

@@ -9,7 +9,8 @@
 
 #include "spec/base/line.h"
 #include "spec/base/time.h"
-#include "spec/view/kueue.h"
+#include "spec/base/words.h"
+#include "spec/view/local_queue.h"
 #include "spec/view/meta.h"
 #include "spec/yaml/yaml.h"
 
@@ -30,7 +31,7 @@ static void group_freep(struct spec_group_view **v)
 	spec_group_view_free(*v);
 }
 
-/* When condition TYPE became true; 0: it is not. */
+/* When condition TYPE became true; 0: it is not, or means nothing. */
 static int64_t true_since(struct json_object *conditions, const char *type)
 {
 	int64_t ret = 0;
@@ -39,7 +40,8 @@ static int64_t true_since(struct json_object *conditions, const char *type)
 		struct json_object *c = spec_read_at(conditions, i);
 
 		if (streq(spec_read_text(c, "type"), type) &&
-		    streq(spec_read_text(c, "status"), "True"))
+		    streq(spec_read_text(c, "status"), "True") &&
+		    !spec_words_is_passing(spec_read_text(c, "message")))
 			ret = max_of(spec_read_time(c, "lastTransitionTime"), INT64_C(1));
 	}
 	return ret;
@@ -152,9 +154,7 @@ bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began)
 
 bool spec_event_view_is_noise(const struct spec_event_view *v)
 {
-	static const char noise[] = "0/0 tasks in gang";
-
-	return strncmp(v->message, noise, strlen(noise)) == 0;
+	return spec_words_is_passing(v->message);
 }
 
 static int by_time(const void *a, const void *b)
@@ -244,6 +244,16 @@ int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view *
 			  spec_read_map(spec_read_map(status, "reservation"), "resource"));
 	*ret = take_ptr(v);
 	return 0;
+}
+
+int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret)
+{
+	struct json_object *o cleanup_json = NULL;
+	int err = spec_queue_view_parse(json, len, ret);
+
+	if (!err && spec_tree_parse_map(json, len, &o) == 0)
+		(*ret)->local = spec_local_queue_read(o);
+	return err;
 }
 
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b)

@@ -36,12 +36,12 @@ class Input:
 
 
 def run(kind, path, namespace="default", options=None, cwd=None):
-    """(status, output, errors) of a dry run; OPTIONS are given on the command line."""
+    """(status, output, errors) of a dry run; OPTIONS are given on the command line. KIND None: the file says it."""
     words = [f"{key}={str(value).lower() if isinstance(value, bool) else value}"
              for key, value in (options or {}).items()]
     words = [word.replace("\\", "\\\\").replace(",", "\\,") for word in words]
     p = subprocess.run([PROGRAM, f"--dry-run={path}", *(["-o", ",".join(words)] if words else []),
-                        f"{kind}:{namespace}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                        *([f"{kind}:{namespace}"] if kind else [])], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                        stderr=subprocess.PIPE, check=False, timeout=60, cwd=cwd)
     return p.returncode, p.stdout.decode(), p.stderr.decode()
 

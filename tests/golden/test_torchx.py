@@ -1,44 +1,51 @@
 # SPDX-License-Identifier: MIT
-"""Random AppDefs, made into manifests by kxfs and by the real TorchX 0.7.0, which is installed from PyPI
-into an environment of its own. KXFS_TORCHX_COUNT says how many, KXFS_TORCHX_SEED repeats a run."""
+"""Against the real TorchX, which is installed from PyPI into an environment of its own: its built-in components, and
+random AppDefs, made into manifests by kxfs (from our form and from TorchX's) and by TorchX 0.7.0. KXFS_TORCHX_COUNT
+says how many, KXFS_TORCHX_SEED repeats a run."""
 
 import json
 import os
 import random
-import subprocess
 
 import pytest
 import torchx_env
+from components import CASES, VERSIONS, TorchX, record, recorded
 from deviations import DEVIATIONS, ID, Case, norm, take_annotations, take_job_id
 from golden import HERE, KINDS, difference, make, rename, run
+from test_components import check_dry_run, check_dump
 
 COUNT = int(os.environ.get("KXFS_TORCHX_COUNT", "300"))
 SEED = int(os.environ.get("KXFS_TORCHX_SEED", str(random.randrange(1 << 32))))
 RESOURCES = json.loads((HERE / "named-resources-0.7.0.json").read_text())
 
 
-class TorchX:
-    def __init__(self, python):
-        self.process = subprocess.Popen([python, HERE / "torchx_driver.py"], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-
-    def ask(self, **question):
-        self.process.stdin.write(json.dumps(question) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        assert line, "TorchX has ended"
-        return json.loads(line)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait(timeout=60)
-
-
 @pytest.fixture(scope="module")
-def torchx(tmp_path_factory):
-    program = TorchX(torchx_env.python(tmp_path_factory.mktemp("torchx")))
-    yield program
-    program.close()
+def programs(tmp_path_factory):
+    """Each version, when it is first asked for."""
+    made = {}
+
+    def get(version):
+        if version not in made:
+            made[version] = TorchX(torchx_env.python(tmp_path_factory.mktemp("torchx"), version))
+        return made[version]
+    yield get
+    for program in made.values():
+        program.close()
+
+
+# --- components ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_components(version, programs, tmp_path):
+    """The real TorchX writes what is recorded; and what another version writes is read as well."""
+    same = version != torchx_env.LATER or torchx_env.TRIED == torchx_env.LATER
+    for name in [name for other, name in CASES if other == version]:
+        made = record(programs(version), version, name)
+        assert not same or made == recorded(version, name), name
+        for kind in {"volcano", "mcad"} & set(made):
+            check_dump(made[kind], kind, "json", tmp_path)
+        if version == torchx_env.LATER:
+            check_dry_run(made["volcano"], "volcano", tmp_path)
 
 
 # --- random AppDefs ----------------------------------------------------------------------------
@@ -170,7 +177,7 @@ def expect_refusal(app, kind):
 
 def expected(theirs, case):
     for name in ("BUG-10", "BUG-9", "BUG-1", "BUG-13", "BUG-4", "BUG-6", "BUG-7", "BUG-23", "BUG-24",
-                 "NEW-field-path", "NEW-reserved"):
+                 "NEW-field-path", "NEW-reserved", "NEW-image"):
         if name == "BUG-13" and len(case.app["name"]) + 7 + len(case.roles) + 8 <= 63:
             continue
         theirs = DEVIATIONS[name](theirs, case)
@@ -195,10 +202,18 @@ def compare(torchx, app, kind, options, path):
     take_job_id(ours, case)
     found = difference(ours, expected(rename(theirs, case.torchx_id, ID), case))
     assert not found
+    path.write_text(json.dumps(reply["dump"]))  # TorchX's own form of it
+    dumped = make(kind, path, "ns", options)
+    del dumped["metadata"]["annotations"]
+    dumped = rename(dumped, dumped["metadata"]["name"], ID)
+    take_job_id(dumped, case)
+    found = difference(dumped, ours)
+    assert not found, f"of TorchX's dump: {found}"
     return "made"
 
 
-def test_random_apps(torchx, tmp_path):
+def test_random_apps(programs, tmp_path):
+    torchx = programs(torchx_env.FIRST)
     rng = random.Random(SEED)
     seen = {"made": 0, "refused": 0}
     for i in range(COUNT):

@@ -1,17 +1,33 @@
 # SPDX-License-Identifier: MIT
-"""Runs under a Python that has TorchX 0.7.0: reads lines of JSON {kind, app, options} and answers each
-with {job} or {error}. The suffix of names is pinned."""
+"""Runs under a Python that has TorchX, 0.7.0 or later: reads lines of JSON and answers each with one, {error} if TorchX
+refuses. {kind, app, options}, an AppDef in our form, gives {dump, job}: TorchX's own form of it, and the object that it
+would send. {kind, component, args, options} gives the same for one of TorchX's components, and with a later version
+dry_run, what `torchx run --dryrun --json` prints. The suffix of names is pinned."""
 
+import dataclasses
 import json
+import os
 import sys
 import warnings
 
-from torchx.schedulers import kubernetes_mcad_scheduler, kubernetes_scheduler
 from torchx import specs
+from torchx.runner import get_runner
+from torchx.schedulers import kubernetes_scheduler
 from torchx.specs import api
+
+try:
+    from torchx.schedulers import kubernetes_mcad_scheduler
+except ImportError:  # later versions have it no more
+    kubernetes_mcad_scheduler = None
+try:
+    from torchx.cli.cmd_run import _dryrun_info_json
+except ImportError:  # 0.7.0 has none
+    _dryrun_info_json = None
 
 PINNED = "fxtnr4nd5mcbzq"
 MOUNTS = {"bind": api.BindMount, "volume": api.VolumeMount, "device": api.DeviceMount}
+MODULES = {"volcano": kubernetes_scheduler, "mcad": kubernetes_mcad_scheduler}
+SCHEDULERS = {"volcano": "kubernetes", "mcad": "kubernetes_mcad"}
 
 
 def make_role(role):
@@ -32,22 +48,37 @@ def make_mounts(item):
     return [MOUNTS[item.pop("type")](**item)]
 
 
-def answer(question):
-    module = {"volcano": kubernetes_scheduler, "mcad": kubernetes_mcad_scheduler}[question["kind"]]
+def answer_app(question):
+    module = MODULES[question["kind"]]
     app = dict(question["app"])
     app["roles"] = [make_role(role) for role in app["roles"]]
-    scheduler = module.create_scheduler("torchx")
-    info = scheduler.submit_dryrun(api.AppDef(**app), question["options"])
-    return module.sanitize_for_serialization(info.request.resource)
+    app = api.AppDef(**app)
+    dump = dataclasses.asdict(app)
+    info = module.create_scheduler("torchx").submit_dryrun(app, question["options"])
+    return {"dump": dump, "job": module.sanitize_for_serialization(info.request.resource)}
+
+
+def answer_component(question):
+    scheduler = SCHEDULERS[question["kind"]]
+    with get_runner() as runner:
+        info = runner.dryrun_component(question["component"], question["args"], scheduler, question["options"])
+    ret = {"dump": dataclasses.asdict(getattr(info, "app", None) or info._app),  # pylint: disable=protected-access
+           "job": MODULES[question["kind"]].sanitize_for_serialization(info.request.resource)}
+    if _dryrun_info_json:
+        ret["dry_run"] = json.loads(json.dumps(_dryrun_info_json(info, scheduler), default=str))
+    return ret
 
 
 def main():
     kubernetes_scheduler.make_unique = lambda name: f"{name}-{PINNED}"
-    kubernetes_mcad_scheduler.make_unique = lambda name, size: f"{name}-{PINNED[:size]}"
+    if kubernetes_mcad_scheduler:
+        kubernetes_mcad_scheduler.make_unique = lambda name, size: f"{name}-{PINNED[:size]}"
+    os.environ["TORCHX_INTERNAL_SESSION_ID"] = "a-session"
     warnings.simplefilter("ignore")
     for line in sys.stdin:
+        question = json.loads(line)
         try:
-            reply = {"job": answer(json.loads(line))}
+            reply = answer_component(question) if "component" in question else answer_app(question)
         except Exception as error:  # pylint: disable=broad-exception-caught
             reply = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(reply), flush=True)

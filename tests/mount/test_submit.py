@@ -23,6 +23,27 @@ def opened(kx, name, flags=os.O_WRONLY | os.O_CREAT):
 # --- accepted and refused ---
 
 
+DRY_RUN = """{"scheduler": "%s", "cfg": {"log_dir": null, "prepend_cwd": false, "auto_set_cuda_visible_devices": false},
+ "app": {"name": "shout", "roles": [{"name": "sh", "image": "/tmp", "min_replicas": null, "entrypoint": "sh",
+  "args": ["-c", "echo ${app_id}"], "env": {"TORCHX_JOB_ID": "local_cwd://torchx/${app_id}"}, "num_replicas": 1,
+  "max_retries": 0, "retry_policy": "APPLICATION", "resource": {"cpu": -1, "gpu": -1, "memMB": -1, "capabilities": {},
+  "devices": {}, "tags": {}}, "port_map": {}, "metadata": {}, "mounts": [], "workspace": null, "overrides": {}}],
+  "metadata": {}}, "request": "what TorchX would do"}
+"""
+
+
+def test_dry_run_of_torchx(kx):
+    """What torchx run --dryrun --json prints is submitted as it is."""
+    job = kx.submit(DRY_RUN % "local_cwd")
+    job.finish()
+    assert job.log("sh-0").decode() == f"{job.id}\n"
+    assert job.read("app.yaml") == DRY_RUN % "local_cwd"
+    assert harness.err_of(kx.write, "submit/x.json", DRY_RUN % "kubernetes") == "EINVAL"
+    assert "mount volcano to submit it there" in kx.read("submit", "x.json.error")
+    assert harness.err_of(kx.write, "submit/y.json", DRY_RUN % "slurm") == "EINVAL"
+    assert 'y.json:1:15: scheduler: there is no scheduler "slurm"' in kx.read("submit", "y.json.error")
+
+
 def test_accepted(kx):
     assert put(kx, "x.yaml", GOOD) == ""
     job = job_of(kx, "x.yaml")

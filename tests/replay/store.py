@@ -47,7 +47,6 @@ JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 OLD_APPWRAPPERS = Resource("mcad.ibm.com", "v1beta1", "appwrappers", "AppWrapper")
 REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
                    namespaced=False, custom=False, verbs=["create"])
-NEW_APPWRAPPERS = Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
 
 
 def kueue(version):

@@ -45,6 +45,20 @@ A mount would work.
     assert not server.seen(verb="create", resource="jobs") and not server.seen(verb="list")
 
 
+def test_kueue(doctor, server):
+    """Its rights are asked for where there is one."""
+    server.uninstall(*st.VOLCANO)
+    server.install(st.NEW_APPWRAPPERS)
+    assert "kueue" not in doctor(source="appwrapper:test")[1]
+    server.install(*st.KUEUE)
+    server.forbidden += [{"resource": "workloads"}]
+    said = doctor(source="appwrapper:test")[1]
+    assert "  ok       queues of kueue.x-k8s.io/v1beta2 are served\n" in said
+    assert "  missing  workloads.kueue.x-k8s.io: may not list, watch: why can't tell what a job in a queue" in said
+    assert "  ok       localqueues/pendingworkloads.visibility.kueue.x-k8s.io: get\n" in said
+    assert "  ok       clusterqueues.kueue.x-k8s.io: list, watch\n" in said
+
+
 def test_a_right_is_missing(doctor, server):
     server.forbidden += [{"resource": "events", "verb": "watch"}, {"resource": "queues"}, {"subresource": "log"}]
     status, said = doctor()
@@ -95,8 +109,8 @@ def test_wrong_token(doctor, server):
 def test_rbac_has_these_rights(doctor, server):
     """contrib/rbac.yaml gives what is asked for, and nothing else."""
     asked = set()
-    for resources, source in ((None, "volcano:test"), ((st.APPWRAPPERS,), "mcad:test"), ((st.NEW_APPWRAPPERS,), "appwrapper:test"),
-                               ((st.JOBSETS,), "jobset:test")):
+    for resources, source in ((None, "volcano:test"), ((st.APPWRAPPERS,), "mcad:test"),
+                              ((st.NEW_APPWRAPPERS, *st.KUEUE), "appwrapper:test"), ((st.JOBSETS,), "jobset:test")):
         if resources:
             server.install(*resources)
         assert doctor(None, source)[0] == 0

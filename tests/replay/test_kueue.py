@@ -55,7 +55,8 @@ def says(text):
     def until(step):
         name, status = step.tree["metadata"]["name"], step.tree.get("status", {})
         if step.tree["kind"] == "Workload" and name.startswith("appwrapper-app-"):
-            told = [c["message"] for c in status.get("conditions", []) if c["status"] != "True" or c["type"] == "Evicted"]
+            told = [c["message"] for c in status.get("conditions", [])
+                    if c["status"] != "True" or c["type"] == "Evicted"]
             checks = [c["name"] for c in status.get("admissionChecks", [])]
             has["text"] = any(text in message for message in told) or text in checks
         elif step.tree["kind"] == "AppWrapper" and name == "app":
@@ -107,10 +108,12 @@ def info(kx):
     ("kueue_appwrapper_check_pending", "check-p", "PENDING", "AdmissionCheckPending",
      "The job waits: it has its quota in queue team (cluster queue CQ) and waits for admission check check-p."),
     ("kueue_appwrapper_check_rejected", "is deactivated due to AdmissionCheck", "CANCELLED", "AdmissionCheckRejected",
-     f"The job is suspended: it was rejected by admission check \"check-r\" (no nodes of this kind can be had). {ACTIVE}"),
+     f"The job is suspended: it was rejected by admission check \"check-r\" (no nodes of this kind can be had). "
+     f"{ACTIVE}"),
     ("kueue_appwrapper_preempted", "more needed", "PENDING", "QueueFull",
      f"The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor "
-     f"default-flavor; it was preempted by job urgent at 2026-11-22T06:20:55Z (prioritization in the ClusterQueue). {ROOM}"),
+     f"default-flavor; it was preempted by job urgent at 2026-11-22T06:20:55Z (prioritization in the ClusterQueue). "
+     f"{ROOM}"),
     ("kueue_appwrapper_deactivated", "The workload is deactivated", "RUNNING", "Deactivated",
      f"The job is being stopped: somebody has deactivated its Workload appwrapper-app-56912. {ACTIVE}"),
 ])
@@ -283,6 +286,19 @@ def test_queue_without_cluster_queues(server, make):
     assert queue(kx)["strategy"] is None
 
 
+def test_events(server, make):
+    """Kueue's events are about the Workload, and shown with the job's."""
+    load(server, "kueue_appwrapper_quota_wait", says("more needed"))
+    kx = make("kueue_appwrapper_quota_wait")
+    (workload,) = [w for w in server.store.objects(st.WORKLOADS)[0] if w.name.startswith("appwrapper-app-")]
+    server.store.add(st.EVENTS, {
+        "metadata": {"name": "e", "namespace": "test"}, "type": "Warning", "reason": "Pending", "message": "no room",
+        "involvedObject": {"kind": "Workload", "name": workload.name, "uid": workload.uid},
+        "eventTime": "2026-11-22T06:20:48.000000Z"})
+    harness.wait_for(lambda: kx.read("jobs/app/events") == (
+        f"2026-11-22T06:20:48Z\tWorkload/{workload.name}\tWarning\tPending\t1\tno room\n"), what="the event")
+
+
 # --- rights, and clusters without ---
 
 
@@ -309,8 +325,8 @@ def test_workloads_come_later(server, make):
     why(kx, "The job waits: Kueue has not looked at it yet. If that lasts, Kueue may be down, or does not manage this "
         "namespace.")
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
-    why(kx, f"The job waits: queue team (cluster queue appwrapper-quota-wait) has no room for it now: it needs 0.1 more "
-        f"cpu in flavor default-flavor. {ROOM}")
+    why(kx, f"The job waits: queue team (cluster queue appwrapper-quota-wait) has no room for it now: it needs 0.1 "
+        f"more cpu in flavor default-flavor. {ROOM}")
 
 
 @pytest.mark.parametrize("source", ["appwrapper:test", "volcano:test"])

@@ -178,6 +178,8 @@ def test_requeued(kx, mcad):
     mcad.finish(pods[0], code=3)
     harness.wait_for(lambda: job.replica("main-0")["state"] == "FAILED")
     assert job.state() == "RUNNING"  # it will be put back
+    assert job.read("why") == ("main-0 ended with exit code 3. Retries used: 0; max_retries is 1. MCAD starts the whole "
+                               "job again by itself, some minutes after that.\n")
     mcad.requeue(job.id)
     job.until("PENDING")
     time.sleep(1.1)  # pods are told apart by the second in which they were made
@@ -194,6 +196,27 @@ def test_requeued(kx, mcad):
     assert job.read("wait") == "FAILED\n"
     assert job.read("why") == ("main-0 ended with exit code 4. Retries used: 1; max_retries is 1. Its output is in "
                                "main-0/log.\n")
+
+
+def test_no_service_account(kx, server, mcad):
+    """MCAD says Failed and Pending by turns, for ever: the job waits, and nothing changes."""
+    del server
+    kx.write("submit/app.yaml", APP)
+    (job,) = kx.jobs()
+    text = (f'test/{job.id} creation failure: pods "{job.id}-0" is forbidden: error looking up service account test/sa: '
+            'serviceaccount "sa" not found')
+    mcad.say(job.id, "Failed", "Failed", "ItemCreationFailure.", text)
+    why = ("The job waits: its pods can't be made: there is no service account sa in namespace test. Create it, or submit "
+           "the job with another service_account.\n")
+    harness.wait_for(lambda: job.read("why") == why)
+    transitions = job.status()["transitions"]
+    for _ in range(5):
+        for state in ("Pending", "Failed"):
+            mcad.say(job.id, state)
+            assert job.state() == "PENDING" and job.read("why") == why
+    mcad.say(job.id, "Pending", conditions_seen=1)
+    assert job.status()["transitions"] == transitions and job.status()["reason"] == "NoServiceAccount"
+    assert "FAILED" not in kx.read(".kxfs", "log")
 
 
 def test_cancelled(kx, server, mcad):

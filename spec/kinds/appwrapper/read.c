@@ -104,11 +104,17 @@ static int64_t changed(struct json_object *status)
 {
 	struct json_object *list = spec_read_list(status, "conditions");
 	struct json_object *quota = condition(status, "QuotaReserved");
+	struct json_object *unhealthy = condition(status, "Unhealthy");
+	const char *phase = phase_of(status);
 	int64_t ret = 0;
 
 	/* The quota is given back once, when the job ends; conditions go on changing while it is cleared up. */
-	if (quota && streq(spec_read_text(quota, "reason"), phase_of(status)))
+	if (quota && streq(spec_read_text(quota, "reason"), phase))
 		return spec_read_time(quota, "lastTransitionTime");
+	/* Pods that fail are given a minute before the controller acts, and of that no condition tells the time. */
+	if ((streq(phase, "Failed") || streq(phase, "Resetting")) &&
+	    streq(spec_read_text(unhealthy, "reason"), "FoundFailedPods"))
+		return 0;
 	for (size_t i = 0; i < spec_read_count(list); i++)
 		ret = max_of(ret, spec_read_time(spec_read_at(list, i), "lastTransitionTime"));
 	return ret;
@@ -163,4 +169,6 @@ const struct spec_reader spec_appwrapper_reader = {
 	.pod = wrap_pod,
 	.wrapped = wrapped,
 	.phases = phases,
+	.again = "The whole job is started again in about a minute.",
+	.impatient = true,
 };

@@ -18,6 +18,9 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
+/* The reason of a condition. MCAD ends it with a full stop. */
+#define UNMADE "ItemCreationFailure"
+
 /* What the types of conditions mean to somebody who waits; other types mean nothing to them. */
 static const struct {
 	const char *type;
@@ -92,16 +95,43 @@ static void explain(struct json_object *condition, struct spec_job_view *v)
 	spec_read_copy(&v->reason, word, READ_MAX_WORD);
 }
 
+/*
+ * The condition that says that the job's pods can't be made; NULL: there is none, or they were made since. MCAD then
+ * says Failed, and 2-3 s later Pending, and so on for ever: the job waits.
+ */
+static struct json_object *unmade(struct json_object *list)
+{
+	struct json_object *ret = NULL;
+
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		struct json_object *one = spec_read_at(list, i);
+		const char *type = spec_read_text(one, "type");
+		const char *reason = spec_read_text(one, "reason");
+
+		if (streq(type, "Dispatched"))
+			ret = NULL;
+		else if (streq(type, "Failed") && strncmp(reason, UNMADE, strlen(UNMADE)) == 0)
+			ret = one;
+	}
+	return ret;
+}
+
 static void read_status(struct json_object *object, struct spec_job_view *v)
 {
 	struct json_object *status = spec_read_map(object, "status");
 	struct json_object *list = spec_read_list(status, "conditions");
 	size_t n = spec_read_count(list);
 	struct json_object *last = n > 0 ? spec_read_at(list, n - 1) : NULL;
+	const char *state = spec_read_text(status, "state");
+	struct json_object *trouble = unmade(list);
 
+	if (trouble && (streq(state, "Failed") || streq(state, "Pending"))) {
+		state = "Pending";
+		last = trouble;
+	}
 	v->retries = (unsigned)spec_read_int(status, "numberOfRequeueings", 0);
 	v->changed = spec_read_time(last, "lastTransitionMicroTime");
-	spec_read_copy(&v->phase, spec_read_text(status, "state"), READ_MAX_WORD);
+	spec_read_copy(&v->phase, state, READ_MAX_WORD);
 	explain(last, v);
 }
 
@@ -112,4 +142,5 @@ const struct spec_reader spec_mcad_reader = {
 	.wrapped = wrapped,
 	.phases = phases,
 	.pods_decide = true,
+	.again = "MCAD starts the whole job again by itself, some minutes after that.",
 };

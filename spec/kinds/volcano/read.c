@@ -13,7 +13,7 @@
 static const struct spec_phase phases[] = {
 	{.name = "Pending", .state = SPEC_PENDING},
 	{.name = "Running", .state = SPEC_RUNNING},
-	{.name = "Restarting", .state = SPEC_RUNNING},
+	{.name = "Restarting", .state = SPEC_RUNNING, .between = true},
 	{.name = "Completing", .state = SPEC_RUNNING, .ending = true},
 	{.name = "Terminating", .state = SPEC_RUNNING, .ending = true},
 	{.name = "Aborting", .state = SPEC_RUNNING, .ending = true},

@@ -2,8 +2,8 @@
 """Stand-in for Kueue and for the controller of AppWrapper v1beta2: kueue.py KUBECTL KUBECONFIG PORT CERTIFICATES.
 
 Does to AppWrappers with a queue what the recordings kueue_* show a real one to do, and serves the visibility API on
-PORT. One resource, cpu, of one flavor. Kueue's webhook suspends a job as it is made; here both are one program, and Kueue
-has its turn first.
+PORT. One resource, cpu, of one flavor. Kueue's webhook suspends a job as it is made; here both are one program, and
+Kueue has its turn first.
 """
 
 import http.server
@@ -93,7 +93,7 @@ class Controller(appwrapper.Controller):
         phase = (wrapper.get("status") or {}).get("phase", "")
         cluster, why = self.look_at_queue(workload)
         if phase in ("Succeeded", "Failed"):
-            put(status, "Finished", "True", phase, f"AppWrapper {'finished successfully' if phase[0] == 'S' else 'failed'}")
+            put(status, "Finished", "True", phase, f"AppWrapper has {phase.lower()}")
             return
         if is_true(status, "QuotaReserved"):
             reason = ("Deactivated", "The workload is deactivated") if not workload["spec"].get("active", True) else \
@@ -114,8 +114,8 @@ class Controller(appwrapper.Controller):
             return
         name = cluster["metadata"]["name"]
         status["admission"] = {"clusterQueue": name, "podSetAssignments": [
-            {"name": sets, "count": 1, "flavors": {"cpu": self.flavor(cluster)[0]}, "resourceUsage": {"cpu": f"{cpu}m"}}
-            for sets, cpu in requests(wrapper)]}
+            {"name": sets, "count": 1, "flavors": {"cpu": self.flavor(cluster)[0]},
+             "resourceUsage": {"cpu": f"{cpu}m"}} for sets, cpu in requests(wrapper)]}
         if is_true(status, "Evicted"):
             put(status, "Evicted", "False", "QuotaReserved", f"Previously: {find(status, 'Evicted')['message']}")
         put(status, "QuotaReserved", "True", "QuotaReserved", f"Quota reserved in ClusterQueue {name}")
@@ -157,8 +157,8 @@ class Controller(appwrapper.Controller):
         for sets, cpu in requests(wrapper):
             text = f"couldn't assign flavors to pod set {sets}: "
             if wanted + cpu > nominal:
-                lacks.append(f"{text}insufficient quota for cpu in flavor {name}, previously considered podsets requests "
-                             f"({wanted}m) + current podset request ({cpu}m) > maximum capacity ({nominal}m)")
+                lacks.append(f"{text}insufficient quota for cpu in flavor {name}, previously considered podsets "
+                             f"requests ({wanted}m) + current podset request ({cpu}m) > maximum capacity ({nominal}m)")
                 break
             wanted += cpu
             if wanted > free:
@@ -186,15 +186,17 @@ class Controller(appwrapper.Controller):
             path = api.path_of("localqueues", namespace, name, "status")
             self.queues.learn(self.client.put(path, {**queue, "status": status}))
 
+    def cluster_queue_of(self, workload):
+        queue = self.queues.get(key_of(workload)[0], workload["spec"]["queueName"])
+        return queue["spec"]["clusterQueue"] if queue else None
+
     def places(self, namespace, name):
         """The summary of the visibility API; None: there is no such queue."""
         queue = self.queues.get(namespace, name)
         if not queue or not self.cluster_queues.get(None, queue["spec"]["clusterQueue"]):
             return None
         waiting = [w for w in self.workloads.all() if not is_true(conditions(w), "QuotaReserved")
-                   and w["spec"].get("active", True)
-                   and (self.queues.get(key_of(w)[0], w["spec"]["queueName"]) or {"spec": {}})["spec"].get("clusterQueue")
-                   == queue["spec"]["clusterQueue"]]
+                   and w["spec"].get("active", True) and self.cluster_queue_of(w) == queue["spec"]["clusterQueue"]]
         waiting.sort(key=lambda w: (w["metadata"]["creationTimestamp"], int(w["metadata"]["resourceVersion"])))
         items = [{"metadata": {key: w["metadata"][key] for key in ("name", "namespace", "creationTimestamp",
                                                                    "ownerReferences")},
@@ -211,11 +213,11 @@ class Controller(appwrapper.Controller):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self):
-                path = re.fullmatch(rf"/apis/{GROUP}/{VERSION}/namespaces/([^/]+)/localqueues/([^/]+)/pendingworkloads",
-                                    self.path.partition("?")[0])
-                tree = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{VERSION}", "resources": [
-                    {"name": "localqueues/pendingworkloads", "singularName": "", "namespaced": True,
-                     "kind": "PendingWorkloadsSummary", "verbs": ["get"]}]}
+                path = re.fullmatch(rf"/apis/{GROUP}/{VERSION}/namespaces/([^/]+)/localqueues/([^/]+)/"
+                                    "pendingworkloads", self.path.partition("?")[0])
+                tree = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{VERSION}",
+                        "resources": [{"name": "localqueues/pendingworkloads", "singularName": "", "namespaced": True,
+                                       "kind": "PendingWorkloadsSummary", "verbs": ["get"]}]}
                 if path:
                     tree = controller.places(*path.groups())
                 body = json.dumps(tree or {"kind": "Status", "apiVersion": "v1", "status": "Failure",

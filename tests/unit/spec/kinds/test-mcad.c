@@ -211,9 +211,22 @@ static void test_failed_by_mcad(void **state)
 	job(&w, ONE, "",
 	    "'state':'Failed','conditions':[" CONDITION("Failed", "ItemCreationFailure.",
 							"ns/j creation failure: no") "]");
+	/* MCAD tries that again and again, saying Pending and Failed by turns. */
+	assert_job(&w, SPEC_PENDING, "ItemCreationFailure",
+		   "MCAD could not create what the job consists of: ns/j creation failure: no");
+	assert_why(&w, "The job waits: its pods can't be made: no.\n");
+	job(&w, ONE, "",
+	    "'state':'Pending','conditions':[" CONDITION(
+		    "Failed", "ItemCreationFailure.",
+		    "ns/j creation failure: pods \\\"j-0\\\" is forbidden: error looking up "
+		    "service account ns/sa: serviceaccount \\\"sa\\\" not found") "," QUEUED "]");
 	assert_why(&w,
-		   "The job failed: MCAD could not create what the job consists of: ns/j creation "
-		   "failure: no.\n");
+		   "The job waits: its pods can't be made: there is no service account sa in "
+		   "namespace ns. Create it, or submit the job with another service_account.\n");
+	job(&w, ONE, "",
+	    "'state':'Running','conditions':[" CONDITION("Failed", "ItemCreationFailure.",
+							 "no") "]");
+	assert_why(&w, "");
 	job(&w, ONE, "",
 	    "'state':'Failed','conditions':[" CONDITION(
 		    "PreemptCandidate", "DispatchDeadlineExceeded",
@@ -237,6 +250,9 @@ static void test_requeued(void **state)
 	/* MCAD will put it back, some minutes from now. */
 	assert_job(&w, SPEC_RUNNING, "Error", "main-0: exit code 3");
 	assert_replica(&w, "main-0", SPEC_FAILED, 0);
+	assert_why(&w,
+		   "main-0 ended with exit code 3. Retries used: 0; max_retries is 1. MCAD starts "
+		   "the whole job again by itself, some minutes after that.\n");
 	job(&w, ONE, REQUEUED(1, 1),
 	    "'state':'Pending','numberOfRequeueings':1,'conditions':[" QUEUED
 	    "," CONDITION("Backoff", "PreemptionTriggered", "Insufficient number of pods.") "]");

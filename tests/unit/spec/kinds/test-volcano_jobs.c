@@ -334,7 +334,7 @@ static void test_phases(void **state)
 		{"", SPEC_SUBMITTED, false, ""},
 		{"Pending", SPEC_PENDING, false, ""},
 		{"Running", SPEC_RUNNING, false, ""},
-		{"Restarting", SPEC_RUNNING, false, ""},
+		{"Restarting", SPEC_PENDING, false, ""},
 		{"Completing", SPEC_RUNNING, false, ""},
 		{"Terminating", SPEC_RUNNING, false, ""},
 		{"Aborting", SPEC_RUNNING, false, ""},

@@ -30,6 +30,7 @@ static void test_seen(void **state)
 						 "09:15:30 RUNNING Running\n"
 						 "09:15:33 RUNNING Aborting\n"
 						 "09:15:41 RUNNING Restarting\n"
+						 "09:15:41 PENDING Restarting\n"
 						 "09:15:43 PENDING Pending\n"
 						 "09:15:44 RUNNING Running\n"
 						 "09:15:56 SUCCEEDED Running\n"

@@ -41,9 +41,23 @@ static void pod(struct world *w, unsigned index, const char *status)
 		  false);
 }
 
+/* The same of a pod whose containers are run again when they have failed. */
+static void again(struct world *w, unsigned index, const char *status)
+{
+	world_pod(w,
+		  world_json("{'metadata':{'name':'j-t-%u','uid':'u-p%u','creationTimestamp':"
+			     "'1970-01-01T00:00:03Z','annotations':{'volcano.sh/task-spec':'t',"
+			     "'volcano.sh/task-index':'%u'}},'spec':{'restartPolicy':'OnFailure',"
+			     "'containers':[{'name':'t'}]},'status':%s}",
+			     index, index, index, status),
+		  false);
+}
+
 #define STATE(phase, state)                                                                        \
 	"{'phase':'" phase "','containerStatuses':[{'name':'t','restartCount':0,'state':" state    \
 	"}]}"
+#define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 #define WAITING(reason, message)                                                                   \
 	STATE("Pending", "{'waiting':{'reason':'" reason "','message':'" message "'}}")
 #define ENDED(code, reason, message)                                                               \
@@ -244,6 +258,16 @@ static void test_queue_full(void **state)
 	assert_why(&w, "The job waits: queue q is closed. Submit it to another queue, or have "
 		       "this one opened.\n");
 	assert_reason(&w, "QueueClosed");
+	/* Whatever else there is no room for: nothing is let in. */
+	group(&w, "Inqueue",
+	      "{'type':'Unschedulable','status':'True','lastTransitionTime':'1970-01-01T00:00:03Z'}");
+	assert_reason(&w, "QueueClosed");
+	pod(&w, 0, UNSCHEDULABLE("0/1 nodes are available"));
+	assert_reason(&w, "QueueClosed");
+	pod(&w, 0, WAITING("ImagePullBackOff", "no such host"));
+	assert_reason(&w, "ImagePullBackOff");
+	pod(&w, 0, STATE("Pending", "{}"));
+	group(&w, "Pending", "");
 	/* What is not understood is told as it is. */
 	queue(&w, "Open", "", "");
 	event(&w, "u-g", "Unschedulable", "something new", 11);
@@ -414,6 +438,16 @@ static void test_not_starting(void **state)
 		{WAITING("ImagePullBackOff", "Back-off pulling image \\\"nope:1\\\""),
 		 "t-0 can't start: its image nope:1 can't be pulled. Check the image's name and "
 		 "tag, and that the cluster's nodes may pull it.\n"},
+		{WAITING("ErrImagePull", "failed to pull and unpack image \\\"r.example:5000/x:" HEX
+					 "\\\": failed to resolve reference: not found"),
+		 "t-0 can't start: its image r.example:5000/x:" HEX
+		 " can't be pulled: not found. It is "
+		 "an image of a local Docker; on the machine that has it, push it: docker tag sha256:" HEX
+		 " r.example:5000/x:" HEX " && docker push r.example:5000/x:" HEX "\n"},
+		{WAITING("ImagePullBackOff", "Back-off pulling image \\\"r/x@sha256:" HEX "\\\""),
+		 "t-0 can't start: its image r/x@sha256:" HEX
+		 " can't be pulled. Check the image's name "
+		 "and tag, and that the cluster's nodes may pull it.\n"},
 		{WAITING("CreateContainerConfigError", "secret \\\"nope\\\" not found"),
 		 "t-0 can't start: secret \"nope\" not found. It starts by itself when that is "
 		 "there.\n"},
@@ -509,6 +543,109 @@ static void test_failed(void **state)
 	}
 }
 
+/* What a code over 128 means, and whose output tells more. */
+static void test_codes(void **state)
+{
+	static const struct {
+		const char *pod, *why;
+	} table[] = {
+		{ENDED("139", "Error", ""),
+		 "t-0 ended with exit code 139, which means signal 11 (SIGSEGV)."},
+		{ENDED("137", "Error", ""),
+		 "t-0 ended with exit code 137, which means signal 9 (SIGKILL), which the kernel also "
+		 "sends when memory runs out."},
+		{ENDED("255", "Error", ""), "t-0 ended with exit code 255."},
+		{ENDED("128", "Error", ""), "t-0 ended with exit code 128."},
+	};
+	struct world w = {0};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		char want[1024];
+
+		job(&w, 1, "Running");
+		pod(&w, 0, table[i].pod);
+		snprintf(want, sizeof(want),
+			 "%s It was not tried again, because max_retries is 0.\n", table[i].why);
+		assert_why(&w, want);
+		world_clear(&w);
+	}
+	job(&w, 1, "Running");
+	pod(&w, 0,
+	    "{'phase':'Failed','initContainerStatuses':[{'name':'prep','restartCount':0,'state':{"
+	    "'terminated':{'exitCode':2,'reason':'Error','finishedAt':'1970-01-01T00:00:05Z'}}}],"
+	    "'containerStatuses':[{'name':'t','restartCount':0,'state':{'waiting':{'reason':"
+	    "'PodInitializing'}}}]}");
+	job(&w, 1, "Failed");
+	assert_why(&w,
+		   "t-0 failed: init container prep: exit code 2. It was not tried again, because "
+		   "max_retries is 0. The output of that container is in t-0/prep.log.\n");
+	world_clear(&w);
+}
+
+#define LOOP(more)                                                                                 \
+	"{'phase':'Running','containerStatuses':[{'name':'t','restartCount':3," more "}]}"
+#define LAST "'lastState':{'terminated':{'exitCode':7,'finishedAt':'1970-01-01T00:01:00Z'}},"
+
+/* A container that its pod runs again and again: how often, how it ended, when it is run again. */
+static void test_loop(void **state)
+{
+	static const struct {
+		const char *pod, *why;
+	} table[] = {
+		{LOOP(LAST
+		      "'state':{'waiting':{'reason':'CrashLoopBackOff','message':'back-off 1m20s "
+		      "restarting failed container=t pod=j-t-0_ns(u-p0)'}}"),
+		 "t-0 ended with exit code 7. It was started 4 times so far, and is started again at "
+		 "1970-01-01T00:02:20Z. Its output is in t-0/log.\n"},
+		{LOOP("'state':{'terminated':{'exitCode':7,'reason':'Error'}}"),
+		 "t-0 ended with exit code 7. It was started 4 times so far, and is started again by "
+		 "itself. Its output is in t-0/log.\n"},
+		{"{'phase':'Pending','initContainerStatuses':[{'name':'prep','restartCount':0,"
+		 "'lastState':{'terminated':{'exitCode':127}},'state':{'waiting':{'reason':"
+		 "'CrashLoopBackOff','message':'no time'}}}],'containerStatuses':[{'name':'t',"
+		 "'restartCount':0,'state':{'waiting':{'reason':'PodInitializing'}}}]}",
+		 "t-0 can't start: its container prep ended with exit code 127 (a shell's way to say that "
+		 "a command was not found). It was started 1 time so far, and is started again by "
+		 "itself. The output of that container is in t-0/prep.log.\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {0};
+
+		job(&w, 1, i == 2 ? "Pending" : "Running");
+		again(&w, 0, table[i].pod);
+		assert_string_equal(spec_state_name(w.last->state), "PENDING");
+		assert_string_equal(spec_state_name(w.last->replicas[0].state), "PENDING");
+		assert_why(&w, table[i].why);
+		world_clear(&w);
+	}
+}
+
+/* What the scheduler says of a gang that has its place is no cause. */
+static void test_passing(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 2, "Pending");
+	group(&w, "Inqueue",
+	      "{'type':'Unschedulable','status':'True','lastTransitionTime':'1970-01-01T00:00:03Z',"
+	      "'message':'0/2 tasks in gang unschedulable: pod group is ready, 2 minAvailable'}");
+	event(&w, "u-g", "Unschedulable", "pod group is ready, 1 Binding, 1 Running", 9);
+	pod(&w, 0,
+	    "{'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False','reason':"
+	    "'Schedulable','message':'Pod ns/j-t-0 can possibly be assigned to node-1, once "
+	    "minAvailable is satisfied'}]}");
+	pod(&w, 1,
+	    UNSCHEDULABLE("0/2 tasks in gang unschedulable: pod group is ready, 1 Binding, 2 "
+			  "minAvailable"));
+	assert_why(&w, "");
+	assert_reason(&w, "\"\"");
+	world_clear(&w);
+}
+
 /* --- status and why name the same replica --- */
 
 static void assert_message(const struct world *w, const char *message)
@@ -592,9 +729,10 @@ int main(void)
 		cmocka_unit_test(test_queue_full),   cmocka_unit_test(test_gang),
 		cmocka_unit_test(test_unmade),	     cmocka_unit_test(test_unmade_again),
 		cmocka_unit_test(test_not_starting), cmocka_unit_test(test_several),
-		cmocka_unit_test(test_mount),	     cmocka_unit_test(test_failed),
-		cmocka_unit_test(test_not_a_change), cmocka_unit_test(test_same_failed),
-		cmocka_unit_test(test_same_waiting),
+		cmocka_unit_test(test_mount),	     cmocka_unit_test(test_codes),
+		cmocka_unit_test(test_loop),	     cmocka_unit_test(test_passing),
+		cmocka_unit_test(test_failed),	     cmocka_unit_test(test_not_a_change),
+		cmocka_unit_test(test_same_failed),  cmocka_unit_test(test_same_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -904,6 +904,43 @@ static void test_known_parts(void **state)
 	}
 }
 
+/*
+ * The stream of another run begins with the few bytes that are known of the last part of a long line. It is not taken for
+ * the rest of this run. But if nothing else can be had (FORCE), a stream that was rotated to begin with that part is.
+ */
+static void test_like_a_part(void **state)
+{
+	static const char *const firsts[] = {"\n", "\nnext\n", "x", "xx\nnext\n"};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(firsts); i++) {
+		struct kubelet k = {.now = START}, next = {.now = START + 5 * SECOND};
+		char line[ENTRY + 1];
+		struct reader r;
+		size_t n;
+
+		memset(line, 'x', ENTRY);
+		line[ENTRY] = '\0';
+		reader_open(&r);
+		print(&k, "one\n", 0);
+		print(&k, line, SECOND);
+		print(&k, *firsts[i] == 'x' ? "x" : "\n", 0);
+		assert_int_equal(stream(&r, &k, true, false), 0);
+		n = r.n;
+		print(&next, firsts[i], 0);
+		print(&next, "more\n", SECOND);
+		assert_int_equal(stream(&r, &next, true, false), -ESTALE);
+		assert_int_equal(r.n, n);
+		k.rotated = 2;
+		print(&k, "last\n", SECOND);
+		follow(&r, &k);
+		assert_whole(&r, &k);
+		kubelet_clear(&k);
+		kubelet_clear(&next);
+		reader_close(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -914,7 +951,7 @@ int main(void)
 		cmocka_unit_test(test_old_kubelet),	cmocka_unit_test(test_own_times),
 		cmocka_unit_test(test_cut_time),	cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_known_parts),	cmocka_unit_test(test_torn),
-		cmocka_unit_test(test_any_end),
+		cmocka_unit_test(test_like_a_part),	cmocka_unit_test(test_any_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

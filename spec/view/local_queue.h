@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What a queue of Kueue has beside what all queues have (watched.c). Private to spec/view. */
+#ifndef KXFS_SPEC_VIEW_LOCAL_QUEUE_H
+#define KXFS_SPEC_VIEW_LOCAL_QUEUE_H
+
+#include "spec/base/read.h"
+#include "spec/view/kueue.h"
+
+/* Of a LocalQueue's object. malloc'ed. */
+struct spec_local_queue *spec_local_queue_read(struct json_object *object);
+void spec_local_queue_free(struct spec_local_queue *q); /* NULL is allowed */
+bool spec_local_queue_same(const struct spec_local_queue *a, const struct spec_local_queue *b);
+/* As spec_queue_view_text, of a LocalQueue. */
+void spec_local_queue_text(const struct spec_queue_view *v,
+			   const struct spec_cluster_queue_view *cluster, size_t pending,
+			   size_t running, char **ret, size_t *ret_len);
+
+#endif
