@@ -102,8 +102,8 @@ struct http_request *http_send(struct http *http, const struct http_call *call);
 void http_cancel(struct http_request *rq);
 /*
  * The stream RQ waits: from the next piece on its bytes stay where they are, and the server is slowed, until
- * http_resume; others are not. Over HTTP/2 curl takes up to 32 MiB of it into memory first. False: so many of these wait
- * that this one can't. The time between two bytes does not count meanwhile. Both may be called from within bytes().
+ * http_resume; others are not. Over HTTP/2 curl takes up to 32 MiB of it into memory first. False: so many of these
+ * wait that this one can't. The time between two bytes does not count meanwhile. Both may be called within bytes().
  */
 bool http_pause(struct http_request *rq);
 void http_resume(struct http_request *rq);

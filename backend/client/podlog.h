@@ -100,8 +100,8 @@ void podlog_stop(struct podlog *p);
 /* Nobody can be asked any more which run it is: what has come is taken for this run's. May call done. */
 void podlog_accept(struct podlog *p);
 /*
- * From the next piece on the stream waits until it is resumed, as in http.h. False: it can't, so that the owner has to take
- * what comes, or to end it by -ENOBUFS. Both may be called from within paused().
+ * From the next piece on the stream waits until it is resumed, as in http.h. False: it can't, so that the owner has to
+ * take what comes, or to end it by -ENOBUFS. Both may be called from within paused().
  */
 bool podlog_pause(struct podlog *p);
 void podlog_resume(struct podlog *p);

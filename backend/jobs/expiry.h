@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How long jobs that are over stay: those in history for history_keep. And how long their output does: until the spool
- * limit needs the room, which the output of the oldest of the history gives first, then that of the oldest finished ones in
+ * limit needs the room. The output of the oldest of the history goes first, then that of the oldest finished ones in
  * jobs/; the jobs themselves stay, with how they have ended. What may still run loses nothing. I/O thread only.
  */
 #ifndef KXFS_BACKEND_JOBS_EXPIRY_H

@@ -4,8 +4,8 @@
  * happens to the connection. It makes one attempt after the other (backend/client/podlog.h) and decides what each
  * outcome means; after a break it goes on behind the last byte of the log, without loss or doubling. A stream that is
  * ahead of the disk waits for it; where too many do, it is ended and asked for again. If something is wrong with a log,
- * the daemon's messages say so once, and when it is mended; they warn of what is lost, and of a disk that takes no more.
- * A container that waits to start is nothing wrong. I/O thread only.
+ * the daemon's messages say so once, and when it is mended; they warn of what is lost, and of a disk that takes no
+ * more. A container that waits to start is nothing wrong. I/O thread only.
  */
 #ifndef KXFS_BACKEND_KUBE_CAPTURE_LOG_H
 #define KXFS_BACKEND_KUBE_CAPTURE_LOG_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Jobs that are over: they stand on disk and, as a snapshot, in the store, and cost nothing else. What changes them is
- * done here, one after another: moving one to the history, removing one for good, or its output. And what is read at the start, when
- * jobs that are not over are taken up again. I/O thread.
+ * done here, one after another: moving one to the history, removing one for good, or its output. And what is read when
+ * the mount starts, and jobs that are not over are taken up again. I/O thread.
  */
 #ifndef KXFS_BACKEND_LOCAL_SAVED_H
 #define KXFS_BACKEND_LOCAL_SAVED_H

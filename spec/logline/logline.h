@@ -61,7 +61,8 @@ struct spec_logline;
 /*
  * A stream begins. KNOWN is taken over: its BYTES and LINES (malloc'ed) are freed as soon as they are not needed
  * any more. FORCE: where the stream does not show what is known, take what is newer than that all the same,
- * and count it as a gap; and where it may begin in the middle of a known line, take it for that. Else these are -ESTALE. PAST is borrowed.
+ * and count it as a gap; and where it may begin in the middle of a known line, take it for that. Else these are
+ * -ESTALE. PAST is borrowed.
  */
 struct spec_logline *spec_logline_new(struct spec_logline_known *known, bool force,
 				      struct spec_logline_past *past);

@@ -25,7 +25,7 @@ struct overlap {
 	bool skipped; /* a line that is newer than all that is known was taken for known */
 	struct guess guesses[GUESSES_MAX];
 	size_t n_guesses;
-	/* A guess for a part has reached the end of the log, and does not count: what follows may be new or another run's. */
+	/* A guess for a part has reached the end of the log, and does not count: more may be new, or another run's. */
 	bool doubtful;
 
 	/* A guess has reached the end of the log, and what has come since then is held: */

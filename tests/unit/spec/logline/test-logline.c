@@ -905,8 +905,8 @@ static void test_known_parts(void **state)
 }
 
 /*
- * The stream of another run begins with the few bytes that are known of the last part of a long line. It is not taken for
- * the rest of this run. But if nothing else can be had (FORCE), a stream that was rotated to begin with that part is.
+ * The stream of another run begins with the few bytes that are known of the last part of a long line. It is not taken
+ * for the rest of this run. But if nothing else can be had (FORCE), a stream that was rotated to begin there is.
  */
 static void test_like_a_part(void **state)
 {
