@@ -88,7 +88,7 @@ static void end_change(struct change *c, int err, const char *text)
 		expiry_soon(saved->expiry);
 }
 
-/* Pool: write into the record that the job is history, or that its output is gone. */
+/* Pool: note on disk that the job is history, or that its output is gone. */
 static void write_work(void *data)
 {
 	struct change *c = data;
@@ -105,7 +105,8 @@ static void write_work(void *data)
 		rec->dropped = true;
 	}
 	c->moved = spec_record_job(rec);
-	c->err = record_write(state_dir, rec);
+	c->err = c->kind == SAVED_CANCEL ? record_mark(state_dir, rec->id, rec->changed)
+					 : record_write(state_dir, rec);
 }
 
 static void drop_done(void *data)

@@ -161,6 +161,21 @@ def test_crash_while_cancelling(make_kx):
     wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text())
 
 
+def test_removed_jobs_stay_removed(kx):
+    """Finished jobs that were removed are history after a crash too, with the times and states that they had."""
+    jobs = [kx.submit(app("true"), name=f"{i}.yaml") for i in range(5)]
+    for job in jobs:
+        job.finish()
+    for job in jobs[:4]:
+        run(["rm", "-r", str(job.dir)])
+    gone = [kx / "history" / job.id for job in jobs[:4]]
+    before = [(os.stat(path).st_mtime_ns, (path / "status").read_text()) for path in gone]
+    kx.end(9)
+    kx.start()
+    assert kx.ls("jobs") == [jobs[4].id]
+    assert [(os.stat(path).st_mtime_ns, (path / "status").read_text()) for path in gone] == before
+
+
 def test_many_crashes(kx):
     """kxfs is killed again and again at random: all jobs succeed, and their logs are exact."""
     lines = 8 * CRASHES
