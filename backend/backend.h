@@ -150,8 +150,8 @@ int backend_text(struct backend *b, const struct spec_job *job, enum backend_tex
 int backend_text_size(struct backend *b, const struct spec_job *job, enum backend_text which,
 		      size_t *ret_len);
 /*
- * Who may read the texts of a job, beside who mounts: S_IRGRP, S_IROTH, as backend_submission.readable. Of a job that was
- * not submitted from here both, since whoever sees the cluster sees it; of one of which it is not known, nobody.
+ * Who may read the texts of a job, beside who mounts: S_IRGRP, S_IROTH, as backend_submission.readable. Of a job that
+ * was not submitted from here both, since whoever sees the cluster sees it; of one of which it is not known, nobody.
  */
 mode_t backend_text_readable(struct backend *b, const struct spec_job *job);
 /*

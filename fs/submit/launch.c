@@ -197,7 +197,7 @@ static void launch_find_owner(void *data)
 	loop_work(l->s->fs->loop, launch_name_owner, launch_send, data);
 }
 
-/* Who may read the file as it is shown. Its job belongs to who mounts, and so to another group than a file of others. */
+/* Who may read the file as it is shown. Its job belongs to who mounts, so to another group than a file of others. */
 static mode_t launch_readable(struct submit *s, struct upload *u)
 {
 	mode_t mode;

@@ -51,6 +51,8 @@ class Model:
 
     def commit(self, name, file):
         """A writer of FILE is done, or it is renamed to NAME. The errno, 0: accepted or nothing to do."""
+        if name == "notes" and file.content:
+            self.error.add(name)  # that it does not submit; the others are names of editors
         if not self.submits(name) or not file.content:
             return 0
         if file.content in VALID:
@@ -64,7 +66,7 @@ class Model:
     def write(self, name, content, append):
         if self.is_verdict(name):
             # Through a link to a job that is there it is a directory that would be written.
-            return errno.EISDIR if self.job.get(name.removesuffix(".job")) in self.jobs else errno.EPERM
+            return errno.EISDIR if self.job.get(name.removesuffix(".job")) in self.jobs | self.history else errno.EPERM
         file = self.files.setdefault(name, File(""))
         file.content = file.content + content if append else content
         if content or not append:
@@ -97,10 +99,12 @@ class Model:
         if self.is_verdict(new) or self.is_verdict(old):
             return errno.EPERM
         file = self.files[old]
+        if old == "notes":
+            self.error.discard(old)
         if self.submits(new) and not file.launched:
             err = self.commit(new, file)
             if err:
-                return err
+                return errno.EBADMSG  # mv takes EINVAL for something else
         elif file.launched and self.submits(old) and self.submits(new):
             # It is not launched again: its verdict goes along.
             if old in self.job or old in self.error:
@@ -239,7 +243,8 @@ class Walk:
             assert self.kx.read("submit", name) == file.content
             assert os.stat(self.kx / "submit" / name).st_size == len(file.content.encode())
         for name, ident in model.job.items():
-            assert os.readlink(self.kx / "submit" / f"{name}.job") == f"../jobs/{ident}"
+            assert os.readlink(self.kx / "submit" / f"{name}.job") == (
+                f"../history/{ident}" if ident in model.history else f"../jobs/{ident}")
         for name in model.error:
             assert self.kx.read("submit", f"{name}.error")
         assert set(self.kx.ls("jobs")) == model.jobs
