@@ -20,7 +20,7 @@ struct spec_words spec_words_image(const char *message);
 struct spec_words spec_words_pull(const char *message);
 /* Is REASON that of a container whose image could not be pulled? */
 bool spec_words_is_pull(const char *reason);
-/* How long (ns) a container is not started again, according to MESSAGE ("back-off 2m40s ..."); 0: it does not say so. */
+/* How long (ns) a container is not started again, according to MESSAGE ("back-off 2m40s ..."); 0: not said. */
 int64_t spec_words_backoff(const char *message);
 /* Does MESSAGE of the scheduler say no more than that it has not bound a pod yet that has its place? */
 bool spec_words_is_passing(const char *message);

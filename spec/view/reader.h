@@ -57,7 +57,7 @@ struct spec_reader {
 	 * ended by themselves, the job has ended too, unless it is to be started again.
 	 */
 	bool pods_decide;
-	/* What it does about a replica that has failed, while the job may be tried again: a sentence; NULL: it does it at once. */
+	/* What it does about a replica that failed, while retries are left: a sentence; NULL: it does it at once. */
 	const char *again;
 	bool impatient; /* it gives up an attempt whose pods have not started after some minutes */
 };
