@@ -88,8 +88,8 @@ struct http_call {
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text);
 /*
- * FN is called when the server has answered a request with success after one that had failed: it is there again. What
- * waits here to be sent again goes at once by itself.
+ * FN is called when the server has answered a request with success after one that had failed: it is there again.
+ * What waits here to be sent again goes at once by itself.
  */
 void http_set_recovered(struct http *http, loop_fn fn, void *data);
 /* End all that is under way; done() is not called any more. Then FN once nothing of it runs. */

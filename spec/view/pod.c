@@ -318,8 +318,8 @@ static void read_status(struct spec_pod_view *v, struct json_object *status)
 }
 
 /*
- * What this file and the kinds read of a pod, which is a fifth of it. Whatever else a reader wants has to stand here, or
- * it finds nothing.
+ * What this file and the kinds read of a pod, which is a fifth of it. Whatever else a reader wants has to stand here,
+ * or it finds nothing.
  */
 static const struct spec_pick owner_pick[] = {{"uid", NULL}, {"controller", NULL}, {NULL, NULL}};
 static const struct spec_pick metadata_pick[] = {

@@ -257,6 +257,7 @@ static void check_same_container(const struct spec_container_view *a,
 	assert(a->exit_code == b->exit_code && a->signal == b->signal);
 	assert(a->started == b->started && a->finished == b->finished);
 	assert(a->restarts == b->restarts && a->last_exit_code == b->last_exit_code);
+	assert(a->last_finished == b->last_finished);
 }
 
 /* Read by a tree of the whole object, a pod is the same; POD is NULL: it can't be read. */
@@ -276,6 +277,7 @@ static void check_whole(const struct spec_kind *kind, const struct spec_pod_view
 	assert(strcmp(a->phase, b->phase) == 0 && strcmp(a->node, b->node) == 0);
 	assert(strcmp(a->reason, b->reason) == 0 && strcmp(a->message, b->message) == 0);
 	assert(strcmp(a->main, b->main) == 0 && a->reruns == b->reruns && a->gone == b->gone);
+	assert(a->main_reruns == b->main_reruns && a->ended == b->ended);
 	assert(a->n_containers == b->n_containers);
 	for (size_t i = 0; i < a->n_containers; i++)
 		check_same_container(&a->containers[i], &b->containers[i]);
