@@ -6,9 +6,9 @@
  *
  * The folder: app_document.c makes a YAML tree of a document, app.c reads a spec_app and its roles from
  * that (app_value.c single values, mount.c mounts, named_resource.c the names of resources), app_json.c
- * writes it with all defaults. run_options.h is what is given beside it, macro.h and label.h are for those who make objects of it. The folder knows
- * no kinds of jobs: what reading depends on (which schedulers there are, whose rules names follow, which
- * options) is an argument.
+ * writes it with all defaults. run_options.h is what is given beside it, macro.h and label.h are for those
+ * who make objects of it. The folder knows no kinds of jobs: what reading depends on (which schedulers
+ * there are, whose rules names follow, which options) is an argument.
  */
 #ifndef KXFS_SPEC_APP_APP_H
 #define KXFS_SPEC_APP_APP_H

@@ -223,7 +223,7 @@ def test_options_of_the_mount(make_kx):
 
 @pytest.mark.parametrize("kind, args, text", [
     ("volcano", {}, "scheduler_args.queue: volcano needs this run option"),
-    ("volcano", {"queue": 5}, "scheduler_args.queue: must be text, but is 5"),
+    ("volcano", {"queue": 5.5}, "scheduler_args.queue: must be text, but is 5.5; put it into quotes"),
     ("volcano", {"queue": "q", "reserved_memmb": "5"}, "scheduler_args.reserved_memmb: must be a whole number"),
     ("volcano", {"queue": "q", "no_annotations": 1}, "scheduler_args.no_annotations: must be true or false"),
     ("volcano", {"queue": "q", "queu": "q"}, "volcano has no such run option; did you mean queue?"),
