@@ -293,3 +293,21 @@ def test_linger(make_kx):
     last = kx.submit(app("exec sleep 10000", name="last"))
     last.until("RUNNING")
     os.rmdir(last.dir)
+
+
+def test_launch_that_was_cut_off(kx):
+    """A crash between the folder and the record of a job: the folder goes; one that holds more is reported and stays."""
+    job = kx.submit(app("true"), "app.yaml")
+    job.finish()
+    kx.end()
+    jobs = kx.state / "jobs"
+    for name, files in (("cut-a", ()), ("cut-b", ("app.yaml",)), ("cut-c", ("app.yaml", ".job.json.new")),
+                        ("kept-a", ("app.yaml", "notes"))):
+        (jobs / name).mkdir()
+        for file in files:
+            (jobs / name / file).write_text("name: a\n")
+    kx.start()
+    assert sorted(os.listdir(jobs)) == sorted([job.id, "kept-a"])
+    said = [line for line in kx.read(".kxfs", "log").splitlines() if " warning " in line]
+    assert len(said) == 1 and "/jobs/kept-a/job.json" in said[0], said
+    assert sorted(os.listdir(jobs / "kept-a")) == ["app.yaml", "notes"]
