@@ -14,6 +14,7 @@ KXFS_PACKAGE_DIR names a directory in which these are kept, and taken from: for 
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 
 import harness
@@ -106,12 +107,12 @@ def making(tmp_path_factory):
     made = {name.split(".")[0]: (top / name, None if (top / name).exists() else start(top / name))
             for name, start in begin.items()}
     yield made
-    for path, process in made.values():
+    for _, process in made.values():
         if process and process.poll() is None:
             process.terminate()
             process.wait()
-        if path.suffix and not kept:
-            path.unlink(missing_ok=True)
+    if not kept:
+        shutil.rmtree(top)
 
 
 def made_by(name):

@@ -23,8 +23,9 @@ cpu_family = 'aarch64'
 cpu = 'aarch64'
 endian = 'little'
 """
-# Without binfmt_misc a program of arm64 can't start another, and local jobs are processes that kxfs starts.
-NEED_EXEC = {"kxfs:unit / backend_local_" + name for name in ("helper", "local", "local_control", "local_output", "local_recover")}
+# What bytes mean, and what becomes of them on disk. qemu-user is no kernel of arm64: what starts processes, speaks to servers
+# or is a file system is tested where it runs by itself.
+SUITES = ("spec_", "backend_base_", "backend_output_", "backend_jobs_")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,8 @@ def test_program(cross, arm64):
 
 def test_unit_tests(cross):
     listed = harness.run(["meson", "test", "-C", cross, "--no-rebuild", "--list", "--suite", "unit"]).stdout.splitlines()
-    wanted = sorted(name.split(" / ")[1] for name in set(listed) - NEED_EXEC if " / " in name)
+    names = [line.split(" / ")[1] for line in listed if " / " in line]
+    wanted = [name for name in names if name.startswith(SUITES)]
     assert len(wanted) > 40
     p = harness.run(["meson", "test", "-C", cross, "--no-rebuild", "--timeout-multiplier", "4", *wanted], check=False,
                     timeout=1500)
