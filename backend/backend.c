@@ -258,6 +258,17 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 	return 0;
 }
 
+mode_t backend_text_readable(struct backend *b, const struct spec_job *job)
+{
+	cleanup_free char *path = file_path(b->config.state_dir, job->id, "app.yaml");
+	struct stat st;
+
+	/* The file on disk has the mode; nobody else comes to it there. */
+	if (stat(path, &st) < 0)
+		return errno == ENOENT && !job->own ? S_IRGRP | S_IROTH : 0;
+	return st.st_mode & (S_IRGRP | S_IROTH);
+}
+
 int backend_events(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len,
 		   int64_t *ret_changed)
 {

@@ -150,6 +150,11 @@ int backend_text(struct backend *b, const struct spec_job *job, enum backend_tex
 int backend_text_size(struct backend *b, const struct spec_job *job, enum backend_text which,
 		      size_t *ret_len);
 /*
+ * Who may read the texts of a job, beside who mounts: S_IRGRP, S_IROTH, as backend_submission.readable. Of a job that was
+ * not submitted from here both, since whoever sees the cluster sees it; of one of which it is not known, nobody.
+ */
+mode_t backend_text_readable(struct backend *b, const struct spec_job *job);
+/*
  * The text of `events` of a job in jobs/, and when the last happened (0: none did). -ENOENT: events are
  * not known here.
  */
@@ -208,6 +213,7 @@ struct backend_submission {
 	const char *text;
 	size_t len;
 	const char *submitter; /* user@host */
+	mode_t readable;       /* who may read the file, beside who mounts: S_IRGRP, S_IROTH */
 };
 
 /* Launch it, exactly once. All is copied. On success the job is in the store before the reply. */

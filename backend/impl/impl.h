@@ -88,6 +88,7 @@ struct backend_request {
 	char *text;
 	size_t len;
 	char *submitter;
+	mode_t readable; /* as backend_submission.readable */
 	char *id;
 	char *uid;
 	enum spec_action action;

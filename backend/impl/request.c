@@ -192,6 +192,7 @@ static void request_of_file(struct backend_request *rq, const struct backend_sub
 	rq->text = mem_copy(s->text, s->len);
 	rq->len = s->len;
 	rq->submitter = text_copy(s->submitter);
+	rq->readable = s->readable;
 	request_post(rq);
 }
 

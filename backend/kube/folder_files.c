@@ -265,12 +265,15 @@ void folder_found_free(struct folder_found *f)
 /* --- a submission --- */
 
 /* Make NAME in DIR without a sync. */
-static int write_unsynced(const char *dir, const char *name, const char *text, size_t len)
+static int write_unsynced(const char *dir, const char *name, const char *text, size_t len,
+			  mode_t readable)
 {
 	cleanup_free char *path = text_print("%s/%s", dir, name);
 	cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-	return fd < 0 ? -errno : file_write_all(fd, text, len);
+	if (fd < 0 || fchmod(fd, S_IRUSR | S_IWUSR | readable) < 0)
+		return -errno;
+	return file_write_all(fd, text, len);
 }
 
 int folder_files_submit(const char *state_dir, const struct folder_submission *s)
@@ -285,9 +288,9 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 
 	if (mkdir(dir, 0700) < 0)
 		return -errno;
-	err = write_unsynced(dir, "app.yaml", s->text, s->len);
+	err = write_unsynced(dir, "app.yaml", s->text, s->len, s->readable);
 	if (!err)
-		err = write_unsynced(dir, "submission", submission, strlen(submission));
+		err = write_unsynced(dir, "submission", submission, strlen(submission), 0);
 	if (err)
 		return err;
 	all = mem_grow(NULL, n + s->len + 1, 1);

@@ -43,6 +43,7 @@ struct folder_submission {
 	const char *file;
 	const char *text;
 	size_t len;
+	mode_t readable; /* as backend_submission.readable */
 };
 
 /* Make the folder, and what a start needs to know of it. -EEXIST: there is a folder of that name, nothing is done. */

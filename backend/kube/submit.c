@@ -115,6 +115,7 @@ static int make_folder(struct submit *s)
 		.file = rq->file,
 		.text = rq->text,
 		.len = rq->len,
+		.readable = rq->readable,
 	};
 	int err = folder_files_submit(s->k->b->config.state_dir, &made);
 

@@ -3,6 +3,8 @@
 #include "backend/local/record_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include "backend/base/file.h"
 #include "spec/base/mem.h"
@@ -13,6 +15,30 @@
 #define RECORD	   "job.json"
 #define ROOM	   (16u << 10)
 #define ROOM_EACH  512
+
+/* A file of no bytes, whose time says when the job became history. */
+#define MARK "history"
+
+static void read_mark(const char *state_dir, struct spec_record *rec)
+{
+	cleanup_free char *path = file_path(state_dir, rec->id, MARK);
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	rec->history = true;
+	rec->changed = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+}
+
+int record_mark(const char *state_dir, const char *id, int64_t time)
+{
+	cleanup_free char *path = file_path(state_dir, id, MARK);
+	const struct timespec at = {.tv_sec = time / 1000000000, .tv_nsec = time % 1000000000};
+	cleanup_fd int fd =
+		open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+
+	return fd < 0 || futimens(fd, (const struct timespec[]){at, at}) < 0 ? -errno : 0;
+}
 
 int record_read(const char *state_dir, const char *id, struct spec_record **ret)
 {
@@ -29,6 +55,8 @@ int record_read(const char *state_dir, const char *id, struct spec_record **ret)
 	/* A folder that somebody has copied has the record of another job. */
 	if (!streq(rec->id, id))
 		return -EINVAL;
+	if (rec->finished)
+		read_mark(state_dir, rec);
 	*ret = take_ptr(rec);
 	return 0;
 }

@@ -12,6 +12,11 @@
 /* Any thread; both wait for the disk. 0 or a negative errno; file_fault() has words for those of reading. */
 int record_read(const char *state_dir, const char *id, struct spec_record **ret);
 int record_write(const char *state_dir, const struct spec_record *rec);
+/*
+ * The job, which is over, became history at TIME (ns): record_read says so from now on. Nothing is synced, so that many
+ * jobs are removed as quickly as files: after a crash of the machine such a job may stand in jobs/ again.
+ */
+int record_mark(const char *state_dir, const char *id, int64_t time);
 /* The first one of a new job: it also keeps room on the disk for the final one. */
 int record_write_first(const char *state_dir, const struct spec_record *rec);
 

@@ -88,7 +88,7 @@ static void end_change(struct change *c, int err, const char *text)
 		expiry_soon(saved->expiry);
 }
 
-/* Pool: write into the record that the job is history, or that its output is gone. */
+/* Pool: note on disk that the job is history, or that its output is gone. */
 static void write_work(void *data)
 {
 	struct change *c = data;
@@ -105,7 +105,8 @@ static void write_work(void *data)
 		rec->dropped = true;
 	}
 	c->moved = spec_record_job(rec);
-	c->err = record_write(state_dir, rec);
+	c->err = c->kind == SAVED_CANCEL ? record_mark(state_dir, rec->id, rec->changed)
+					 : record_write(state_dir, rec);
 }
 
 static void drop_done(void *data)
@@ -194,6 +195,44 @@ static void item_clear(struct item *item)
 	spec_record_free(item->rec);
 }
 
+static bool is_cut_off(const char *name)
+{
+	static const char *const names[] = {".", "..", "app.yaml", ".app.yaml.new",
+					    ".job.json.new"};
+	bool found = false;
+
+	for (size_t i = 0; i < array_size(names); i++)
+		found |= streq(name, names[i]);
+	return found;
+}
+
+static void close_dir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+/*
+ * A crash between the making of a folder and that of the record leaves a folder of a job that never began: nothing is
+ * started before the record is there. It is removed, and its file in submit/ has its verdict. False: it holds more.
+ */
+static bool remove_cut_off(const char *state_dir, const char *id)
+{
+	cleanup_free char *path = text_print("%s/jobs/%s", state_dir, id);
+	DIR *d cleanup(close_dir) = opendir(path);
+	const struct dirent *e;
+
+	if (!d)
+		return false;
+	while ((e = readdir(d)))
+		if (!is_cut_off(e->d_name))
+			return false;
+	rewinddir(d);
+	while ((e = readdir(d)))
+		unlinkat(dirfd(d), e->d_name, 0);
+	return rmdir(path) == 0;
+}
+
 static void read_one(struct recover *r, const char *id)
 {
 	const char *state_dir = r->saved->b->config.state_dir;
@@ -201,6 +240,8 @@ static void read_one(struct recover *r, const char *id)
 	struct item *item;
 	int err = record_read(state_dir, id, &rec);
 
+	if (err == -ENOENT && remove_cut_off(state_dir, id))
+		return;
 	if (err < 0) {
 		diag(DIAG_WARNING,
 		     "%s/jobs/%s/job.json %s; the job is not shown, and its output stays in that folder",

@@ -226,8 +226,11 @@ static int store_files(struct submit *s)
 	const char *state_dir = s->c->b->config.state_dir;
 	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, s->id);
 	cleanup_free char *jobs = text_print("%s/jobs", state_dir);
+	cleanup_free char *app = text_print("%s/app.yaml", dir);
 	int err = file_write(dir, "app.yaml", s->rq->text, s->rq->len);
 
+	if (err == 0 && chmod(app, S_IRUSR | S_IWUSR | s->rq->readable) < 0)
+		err = -errno;
 	if (err == 0)
 		err = record_write_first(state_dir, s->rec);
 	if (err == 0)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""generate.py KXFS TEMPLATE: the completion script that TEMPLATE becomes with the options that KXFS --help lists.
+"""generate.py HELP TEMPLATE: the completion script that TEMPLATE becomes with the options of HELP, a file.
 
---help is printed from the table by which options are parsed, so a script made of it completes what the program takes.
+It is what kxfs --help printed, from the table by which options are parsed; so a script made of it completes what the
+program takes.
 """
 
 import pathlib
 import re
-import subprocess
 import sys
 
 ROW = re.compile(r"^  (\S.*?)  +(\S.*)$", re.M)
@@ -29,8 +29,7 @@ class Option:
         return self.names[-1] + ("=" if self.arg else "")
 
 
-def read_options(program):
-    text = subprocess.run([program, "--help"], stdout=subprocess.PIPE, check=True, text=True).stdout
+def read_options(text):
     found = {}
     for head, words in ROW.findall(text):
         found.setdefault(head, Option(head, words))
@@ -104,10 +103,10 @@ def fish(flags, words):
 
 
 def main():
-    program, template = sys.argv[1:]
-    shell = {"kxfs.bash.in": bash, "_kxfs.in": zsh, "kxfs.fish.in": fish}[pathlib.Path(template).name]
-    fields = shell(*read_options(program))
-    text = pathlib.Path(template).read_text(encoding="utf-8")
+    help_file, template = map(pathlib.Path, sys.argv[1:])
+    shell = {"kxfs.bash.in": bash, "_kxfs.in": zsh, "kxfs.fish.in": fish}[template.name]
+    fields = shell(*read_options(help_file.read_text(encoding="utf-8")))
+    text = template.read_text(encoding="utf-8")
     sys.stdout.write(re.sub(r"@([A-Z]+)@", lambda m: fields[m[1]], text))
 
 

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
@@ -186,10 +187,32 @@ static int check_empty(const char *path, char **ret_text)
 	return 0;
 }
 
-int mountpoint_prepare(const char *path, char **ret_text)
+/* The directory itself is locked, so that it does not matter what else the two have in common. */
+static int lock_path(const char *path, int *ret, char **ret_text)
+{
+	cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return refuse(-errno, ret_text, "%s: can't be read: %m", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		*ret = take_fd(&fd);
+	else if (errno == EWOULDBLOCK)
+		return refuse(
+			-EBUSY, ret_text,
+			"%s: another kxfs is about to mount here: use that, or give another directory",
+			path);
+	return 0; /* some file systems have no locks */
+}
+
+int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text)
 {
 	int r = replace_dead(path, ret_text);
 
+	if (r == 0)
+		r = lock_path(path, ret_lock, ret_text);
+	/* What was mounted before that lock could be had. */
+	if (r == 0)
+		r = replace_dead(path, ret_text);
 	if (r < 0)
 		return r;
 	if (access(path, W_OK) < 0 && errno != EROFS)

@@ -15,10 +15,11 @@ int mountpoint_check_fuse(char **ret_text);
 int mountpoint_resolve(const char *name, char **ret_path, char **ret_text);
 
 /*
- * Make PATH (canonical) ready to be mounted on: dead mounts of kxfs are taken away; a live one, a
- * directory that is not empty or not ours to mount on is refused with *RET_TEXT.
+ * Make PATH (canonical) ready to be mounted on: dead mounts of kxfs are taken away; a live one, one that another
+ * process is about to make, a directory that is not empty or not ours to mount on is refused with *RET_TEXT.
+ * *RET_LOCK is a descriptor: until it is closed everywhere, nobody else gets as far as this. -1: it can't be locked.
  */
-int mountpoint_prepare(const char *path, char **ret_text);
+int mountpoint_prepare(const char *path, int *ret_lock, char **ret_text);
 
 /* Is PATH where a kxfs is mounted, dead or alive? Asks nobody. */
 bool mountpoint_is_kxfs(const char *path);

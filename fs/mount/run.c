@@ -45,6 +45,7 @@ struct run {
 	struct state *state;
 	struct session *session;
 	char *mountpoint;
+	int mountpoint_lock; /* until it is mounted; -1: none */
 	char *work_dir;
 	char *submitter;
 	char *home;	/* NULL: unknown */
@@ -56,6 +57,7 @@ struct run {
 static void clear(struct run *r)
 {
 	state_close(r->state);
+	base_close_fd(&r->mountpoint_lock);
 	free(r->mountpoint);
 	free(r->work_dir);
 	free(r->submitter);
@@ -112,8 +114,14 @@ static struct backend_config config_of(const struct run *r)
 static int choose_kind(struct run *r, char **why)
 {
 	const struct backend_config config = config_of(r);
+	int err = *r->options->backend ? 0 : backend_find_kind(&config, &r->kind, why);
 
-	return *r->options->backend ? 0 : backend_find_kind(&config, &r->kind, why);
+	if ((err == -ENOENT || err == -EHOSTUNREACH) && *why)
+		text_set(
+			why,
+			"%s\nWithout a cluster, jobs can run as processes of this machine: kxfs local: %s",
+			*why, r->options->mountpoint);
+	return err;
 }
 
 /* Where the state is kept: as the options say, or named after what is mounted. */
@@ -151,7 +159,7 @@ static int check(struct run *r, char **why)
 	if (!err)
 		err = state_open(dir, r->mountpoint, o->grace_ms + HOLDER_MS, &r->state, why);
 	if (!err)
-		err = mountpoint_prepare(r->mountpoint, why);
+		err = mountpoint_prepare(r->mountpoint, &r->mountpoint_lock, why);
 	return err;
 }
 
@@ -346,6 +354,8 @@ static int tell_ready(struct run *r)
 	int err;
 
 	state_enter(r->state, STATE_MOUNTED);
+	base_close_fd(&r->mountpoint_lock);
+	r->mountpoint_lock = -1;
 	if (!o->foreground) {
 		signal(SIGHUP, SIG_IGN);
 		diag_setup(o->log_level, false);
@@ -423,7 +433,7 @@ static int live(struct run *r, char **why)
 
 int run(const struct options *o)
 {
-	struct run r cleanup(clear) = {.options = o, .daemon = DAEMON_INIT};
+	struct run r cleanup(clear) = {.options = o, .mountpoint_lock = -1, .daemon = DAEMON_INIT};
 	cleanup_free char *why = NULL;
 	int status;
 	int err;
@@ -441,6 +451,8 @@ int run(const struct options *o)
 		err = daemon_fork(&r.daemon, &status);
 		if (err < 0)
 			fprintf(stderr, "kxfs: fork: %s\n", strerror(-err));
+		if (err > 0)
+			state_leave(r.state);
 		if (err)
 			return err > 0 ? status : EXIT_FAILURE;
 	}

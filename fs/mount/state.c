@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "backend/base/diag.h"
 #include "backend/base/file.h"
 #include "backend/base/loop.h"
 #include "backend/base/process.h"
@@ -20,6 +21,7 @@
 
 #define PROBE_BYTES 65536 /* so much must have room at the start */
 #define RETRY_MS    100
+#define PATIENCE_MS 500 /* who waits longer is told for what */
 /* How long a process that has been killed may still hold the lock. */
 #define DEAD_MS 5000
 
@@ -32,6 +34,8 @@ struct state {
 	char *dir;
 	char *mountpoint;
 	int lock_fd;
+	bool locked; /* by this mount, not by another one */
+	char *made; /* the first directory of the path that was made for this mount; NULL: none, or it is mounted */
 };
 
 /* What a lock file says. */
@@ -96,8 +100,8 @@ static char *canonical(const char *dir)
 	return path;
 }
 
-/* mkdir -p with mode 0700. */
-static int make(const char *dir)
+/* mkdir -p with mode 0700. *MADE: the first that was not there. */
+static int make(const char *dir, char **made)
 {
 	cleanup_free char *path = text_copy(dir);
 
@@ -107,8 +111,12 @@ static int make(const char *dir)
 		if (c && c != '/')
 			continue;
 		*p = 0;
-		if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		if (mkdir(path, 0700) == 0) {
+			if (!*made)
+				*made = text_copy(path);
+		} else if (errno != EEXIST) {
 			return -errno;
+		}
 		if (!c)
 			return 0;
 		*p = c;
@@ -261,6 +269,7 @@ static bool is_dead(const struct holder *h)
 static int lock(struct state *s, unsigned wait_ms, char **ret_text)
 {
 	uint64_t begin = loop_now_ms();
+	bool told = false;
 	struct holder h;
 
 	while (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0) {
@@ -275,6 +284,11 @@ static int lock(struct state *s, unsigned wait_ms, char **ret_text)
 			return refuse_held(s, &h, ret_text);
 		if (loop_now_ms() - begin >= wait_ms)
 			return refuse_held(s, &h, ret_text);
+		if (!told && loop_now_ms() - begin >= PATIENCE_MS)
+			diag(DIAG_INFO,
+			     "waiting for process %d, which still ends the jobs of its mount on %s (at most %u s)",
+			     h.pid, h.mountpoint, wait_ms / 1000);
+		told |= loop_now_ms() - begin >= PATIENCE_MS;
 		usleep(RETRY_MS * 1000);
 	}
 	return 0;
@@ -315,22 +329,40 @@ static int check_version(const char *dir, char **ret_text)
 	return r < 0 ? explain(r, dir, ret_text) : 0;
 }
 
-static int take(struct state *s, unsigned wait_ms, char **ret_text)
+/* Has the file that is locked been removed, by a mount that never came up? */
+static bool lock_is_gone(const struct state *s)
 {
-	cleanup_free char *path = NULL;
-	int r;
+	struct stat st;
 
-	r = make(s->dir);
+	return fstat(s->lock_fd, &st) == 0 && st.st_nlink == 0;
+}
+
+static int make_and_lock(struct state *s, unsigned wait_ms, char **ret_text)
+{
+	cleanup_free char *path = text_print("%s/lock", s->dir);
+	int r = make(s->dir, &s->made);
+
 	if (r < 0)
 		return explain(r, s->dir, ret_text);
 	r = check(s->dir, ret_text);
 	if (r < 0)
 		return r;
-	path = text_print("%s/lock", s->dir);
+	base_close_fd(&s->lock_fd);
 	s->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (s->lock_fd < 0)
 		return explain(-errno, s->dir, ret_text);
 	r = lock(s, wait_ms, ret_text);
+	s->locked = r == 0;
+	return r;
+}
+
+static int take(struct state *s, unsigned wait_ms, char **ret_text)
+{
+	int r;
+
+	do
+		r = make_and_lock(s, wait_ms, ret_text);
+	while (r == 0 && lock_is_gone(s));
 	if (r == 0)
 		r = check_version(s->dir, ret_text);
 	if (r == 0)
@@ -395,12 +427,61 @@ void state_enter(struct state *s, enum state_phase phase)
 	/* Only people and waiters read it: a full disk must not end the mount. */
 	(void)!pwrite(s->lock_fd, text, strlen(text), 0);
 	(void)!ftruncate(s->lock_fd, (off_t)strlen(text));
+	if (phase == STATE_MOUNTED)
+		state_leave(s);
+}
+
+void state_leave(struct state *s)
+{
+	free(take_ptr(s->made));
+}
+
+static bool is_empty_but_lock(DIR *d)
+{
+	const struct dirent *e;
+	bool others = false;
+
+	rewinddir(d);
+	while ((e = readdir(d)))
+		others |= !streq(e->d_name, ".") && !streq(e->d_name, "..") &&
+			  !streq(e->d_name, "lock");
+	return !others;
+}
+
+/* Remove what every start writes, if there is nothing else. */
+static void discard_contents(const char *dir)
+{
+	DIR *d cleanup(close_dir) = opendir(dir);
+	const struct dirent *e;
+
+	if (!d)
+		return;
+	while ((e = readdir(d)))
+		if (!streq(e->d_name, ".") && !streq(e->d_name, "..") && !streq(e->d_name, "lock"))
+			unlinkat(dirfd(d), e->d_name,
+				 streq(e->d_name, VERSION_FILE) ? 0 : AT_REMOVEDIR);
+	if (is_empty_but_lock(d))
+		unlinkat(dirfd(d), "lock", 0);
+}
+
+/* The mount never came up: remove the directories that were made for it, as far as they are empty. */
+static void discard(const struct state *s)
+{
+	cleanup_free char *path = text_copy(s->dir);
+
+	if (s->locked)
+		discard_contents(s->dir);
+	while (strlen(path) >= strlen(s->made) && rmdir(path) == 0)
+		*strrchr(path, '/') = '\0';
 }
 
 void state_close(struct state *s)
 {
 	if (!s)
 		return;
+	if (s->made)
+		discard(s);
+	free(s->made);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	free(s->dir);

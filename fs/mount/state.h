@@ -34,7 +34,12 @@ int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct
 const char *state_dir(const struct state *s);
 /* This process holds it now, and is so far. */
 void state_enter(struct state *s, enum state_phase phase);
-/* Releases the lock (unless a forked process still has it). NULL is allowed. */
+/* It is a child's now, which was forked. */
+void state_leave(struct state *s);
+/*
+ * Releases the lock (unless a forked process still has it). What was made for a mount that never came up, and holds
+ * nothing, is removed. NULL is allowed.
+ */
 void state_close(struct state *s);
 
 #endif

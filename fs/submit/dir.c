@@ -17,8 +17,6 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-/* Where NAME.job points: this and an id. */
-#define DIR_JOBS "../jobs/"
 /* A file expires this long after its job has finished, ns. */
 #define DIR_EXPIRY (7 * 24 * 3600 * INT64_C(1000000000))
 
@@ -55,6 +53,15 @@ static int verdict_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
+/* Where the job ID is, in jobs/ or by now in history/. One that is nowhere any more was in jobs/. */
+static const char *job_place(struct backend *b, const char *id)
+{
+	const struct spec_job *there cleanup_job = backend_job(b, BACKEND_JOBS, id);
+	const struct spec_job *old cleanup_job = there ? NULL : backend_job(b, BACKEND_HISTORY, id);
+
+	return old ? "history" : "jobs";
+}
+
 static int job_readlink(struct fs *fs, struct node *node, char **ret)
 {
 	struct verdict_view v;
@@ -63,7 +70,7 @@ static int job_readlink(struct fs *fs, struct node *node, char **ret)
 	(void)fs;
 	if (err)
 		return err;
-	*ret = text_print(DIR_JOBS "%s", v.text);
+	*ret = text_print("../%s/%s", job_place(dir_of(node)->config.backend, v.text), v.text);
 	free(v.text);
 	return 0;
 }
@@ -219,6 +226,13 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	node_put(fs, node);
 }
 
+/* NAME.error of a name that does not submit says no more than that: it goes when the file gets another name. */
+static void forget_name(struct submit *s, const char *name)
+{
+	if (!spec_name_submits(name) && verdict_remove(s->verdicts, name, SUBMIT_NAME_ERROR) == 0)
+		save_name(s, name);
+}
+
 static void dir_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
 	struct submit *s = dir_of(dir);
@@ -267,6 +281,9 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	bool launched = !err && upload_is_launched(u);
 
 	(void)fs;
+	/* It gets another name, so it does not matter that this one does not submit. */
+	if (!err)
+		forget_name(s, name);
 	/* The verdict on a file that is still written or being launched comes without a rename. */
 	if (!err && spec_name_submits(newname) && upload_size(u) > 0 && !launched &&
 	    !upload_is_busy(u)) {

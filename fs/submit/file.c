@@ -15,6 +15,7 @@
 #include "fs/vfs/handle.h"
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
+#include "spec/base/name.h"
 
 /* How long an fsync is waited for. */
 #define FILE_SYNC_MS 30000
@@ -149,6 +150,15 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 		fuse_reply_err(req, 0);
 }
 
+/* The record of U says whether somebody writes it, in case that this mount ends before the writer is done. */
+static void file_save(struct submit *s, struct upload *u)
+{
+	char name[NAME_MAX + 1];
+
+	if (upload_name(u, name) && spec_name_submits(name))
+		save_name(s, name);
+}
+
 static void file_on_release(struct fs *fs, fuse_req_t req, struct node *node,
 			    struct fuse_file_info *fi)
 {
@@ -157,12 +167,17 @@ static void file_on_release(struct fs *fs, fuse_req_t req, struct node *node,
 	struct upload_writer *sibling =
 		h->writer.dirty ? upload_sibling(h->upload, &h->writer) : NULL;
 
+	struct upload *u cleanup_upload = upload_ref(h->upload);
+	struct submit *s = h->s;
+
 	(void)node;
 	if (sibling)
 		upload_set_dirty(sibling);
 	else if (h->writer.dirty)
-		launch_close(h->s, h->upload, &h->writer, h->owner, NULL);
+		launch_close(s, u, &h->writer, h->owner, NULL);
 	handle_close(fs, fi);
+	if (upload_writing_over(u))
+		file_save(s, u);
 	fuse_reply_err(req, 0);
 }
 
@@ -200,6 +215,8 @@ static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 		h->wrote = writer_process(tid);
 	h->wrote_tid = tid;
 	upload_set_dirty(&h->writer);
+	if (upload_is_being_written(h->upload))
+		file_save(h->s, h->upload);
 	err = upload_write(h->upload, buf, size, off);
 	if (err) {
 		launch_show_flaw(h->s, h->upload, h->owner);

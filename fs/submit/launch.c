@@ -29,6 +29,7 @@ struct launch {
 	char *submitter; /* user@host, if that is not who mounted */
 	char *text;
 	size_t len;
+	mode_t readable;	 /* the bits of S_IRGRP and S_IROTH that its file has */
 	char name[NAME_MAX + 1]; /* under which it is submitted */
 };
 
@@ -46,6 +47,12 @@ struct record_owner launch_owner(const struct submit *s, fuse_req_t req)
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
 
 	return s->config.allow_other ? (struct record_owner){ctx->uid, ctx->gid} : s->us;
+}
+
+/* mv takes the EINVAL of a rename for "cannot move to a subdirectory of itself". */
+static void launch_reply(fuse_req_t req, bool rename, int err)
+{
+	fuse_reply_err(req, rename && err == -EINVAL ? EBADMSG : -err);
 }
 
 /* --- the answer; I/O thread --- */
@@ -105,7 +112,7 @@ static void launch_on_reply(void *data, const struct backend_result *r)
 	if (!streq(shown, l->name))
 		save_name(l->s, l->name);
 	if (req)
-		fuse_reply_err(req, -err);
+		launch_reply(req, l->rename, err);
 	launch_free(l);
 }
 
@@ -144,7 +151,7 @@ static void launch_on_made(void *data, const struct backend_result *r)
 		verdict_remove(l->s->verdicts, name, SUBMIT_NAME_ERROR);
 	save_verdict(l->s, name);
 	if (req)
-		fuse_reply_err(req, -err);
+		launch_reply(req, l->rename, err);
 	launch_free(l);
 }
 
@@ -159,6 +166,7 @@ static void launch_send(void *data)
 		.text = l->text,
 		.len = l->len,
 		.submitter = l->submitter ? l->submitter : config->submitter,
+		.readable = l->readable,
 	};
 
 	if (l->s->dry)
@@ -189,6 +197,17 @@ static void launch_find_owner(void *data)
 	loop_work(l->s->fs->loop, launch_name_owner, launch_send, data);
 }
 
+/* Who may read the file as it is shown. Its job belongs to who mounts, and so to another group than a file of others. */
+static mode_t launch_readable(struct submit *s, struct upload *u)
+{
+	mode_t mode;
+	struct stat st;
+
+	upload_stat(u, &st);
+	mode = st.st_mode & ~s->fs->config.umask & (S_IRGRP | S_IROTH);
+	return st.st_gid != s->us.gid && !(mode & S_IROTH) ? 0 : mode;
+}
+
 /* Take the content of U as it is now, to be launched as NAME; nothing is sent yet. */
 static int launch_new(struct submit *s, struct upload *u, struct upload_writer *w, const char *name,
 		      struct record_owner owner, struct launch **ret)
@@ -202,6 +221,7 @@ static int launch_new(struct submit *s, struct upload *u, struct upload_writer *
 	l->s = s;
 	l->upload = upload_ref(u);
 	l->owner = owner;
+	l->readable = launch_readable(s, u);
 	snprintf(l->name, sizeof(l->name), "%s", name);
 	err = upload_bytes(u, &l->text, &l->len);
 	if (err) {
@@ -263,15 +283,36 @@ void launch_show_flaw(struct submit *s, struct upload *u, struct record_owner ow
 		launch_refuse(s, name, upload_flaw(u), owner);
 }
 
+/* Who copies a file here under a name that does not submit should not wait for a job in vain. */
+static void launch_explain_name(struct submit *s, const char *name, struct record_owner owner)
+{
+	char *text cleanup_free = NULL;
+	struct verdict_view v;
+
+	if (spec_name_submits(name) || submit_name_is_passing(name) ||
+	    strlen(name) + strlen(SUBMIT_ERROR_SUFFIX) > NAME_MAX)
+		return;
+	if (verdict_get(s->verdicts, name, SUBMIT_NAME_ERROR, &v) == 0) {
+		free(v.text);
+		return;
+	}
+	text = text_print("%s: not submitted: the name must end in .yaml, .yml or .json", name);
+	diag(DIAG_INFO, "%s/%s", s->name, text);
+	verdict_refused(s->verdicts, name, verdicts_next(s->verdicts), text, owner);
+	save_name(s, name);
+}
+
 void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		  struct record_owner owner, fuse_req_t req)
 {
 	char name[NAME_MAX + 1];
+	bool written = upload_name(u, name) && upload_size(u) > 0 && upload_is_dirty(u, w);
 	struct launch *l = NULL;
 	int err = 0;
 
-	if (upload_name(u, name) && spec_name_submits(name) && upload_size(u) > 0 &&
-	    upload_is_dirty(u, w) && !(s->dry && upload_is_launched(u))) {
+	if (written)
+		launch_explain_name(s, name, owner);
+	if (written && spec_name_submits(name) && !(s->dry && upload_is_launched(u))) {
 		err = -upload_flaw(u);
 		if (!err)
 			err = launch_new(s, u, w, name, owner, &l);
@@ -298,7 +339,7 @@ void launch_rename(struct submit *s, struct upload *u, const char *name, fuse_re
 		err = launch_new(s, u, NULL, name, owner, &l);
 	if (err) {
 		launch_refuse(s, name, -err, owner);
-		fuse_reply_err(req, -err);
+		launch_reply(req, true, err);
 		return;
 	}
 	l->rename = true;

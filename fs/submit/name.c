@@ -24,7 +24,7 @@ enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1])
 			continue;
 		memcpy(ret_base, name, len - n);
 		ret_base[len - n] = '\0';
-		if (spec_name_submits(ret_base))
+		if (kinds[i].kind == SUBMIT_NAME_ERROR || spec_name_submits(ret_base))
 			return kinds[i].kind;
 	}
 	return SUBMIT_NAME_FILE;
@@ -41,4 +41,27 @@ int submit_name_check(const char *name)
 	if (!spec_name_is_file(name + strspn(name, ".")))
 		return -EINVAL;
 	return submit_name_kind(name, base) == SUBMIT_NAME_FILE ? 0 : -EPERM;
+}
+
+static bool is_one_of(const char *text, const char *const *all)
+{
+	while (*all && !streq(*all, text))
+		all++;
+	return *all;
+}
+
+bool submit_name_is_passing(const char *name)
+{
+	static const char *const endings[] = {".tmp", ".temp", ".part", ".partial", ".new", ".old",
+					      ".bak", ".orig", ".swp",	".swx",	    NULL};
+	static const char *const within[] = {".yaml", ".yml", ".json"};
+	const char *dot = strrchr(name, '.');
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < array_size(within); i++)
+		if (strcasestr(name, within[i]))
+			return true;
+	return strchr(".#~", *name) || strchr("~#", name[len - 1]) ||
+	       strspn(name, "0123456789") == len || (dot && is_one_of(dot, endings)) ||
+	       strncmp(name, "tmp", 3) == 0 || (strncmp(name, "sed", 3) == 0 && len == 9);
 }

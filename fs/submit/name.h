@@ -17,4 +17,10 @@ int submit_name_check(const char *name);
 /* What NAME stands for. If it is that of a verdict, *RET_BASE is the name that it is about. */
 enum submit_name submit_name_kind(const char *name, char ret_base[NAME_MAX + 1]);
 
+/*
+ * Of a NAME that does not submit: is it one that an editor or another program gives to a file on its way ("4913",
+ * "sedX3k9dw", "app.yaml.1f3a", "app.yaml~", "tmp.x")?
+ */
+bool submit_name_is_passing(const char *name);
+
 #endif

@@ -14,7 +14,8 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define RECORD_HEAD "kxfs submit 1\n"
+#define RECORD_HEAD    "kxfs submit 1\n"
+#define RECORD_WRITING "writing\n"
 /* No record is larger: the lines are bounded by the length of a name. */
 #define RECORD_MAX (RECORD_MAX_ERROR + 1024)
 
@@ -35,6 +36,8 @@ char *record_text(const struct record *r)
 		fprintf(out, "job %s %" PRId64 "\n", r->job, r->job_time);
 	if (r->pending)
 		fprintf(out, "pending %" PRId64 "\n", r->since);
+	if (r->writing)
+		fputs(RECORD_WRITING, out);
 	if (r->owned)
 		fprintf(out, "owner %u %u\n", r->owner.uid, r->owner.gid);
 	if (r->error)
@@ -138,6 +141,11 @@ static bool take_line(const char **p, const char *end, struct record *r)
 		r->pending = true;
 		return take_time(p, '\n', &r->since);
 	}
+	if (strncmp(*p, RECORD_WRITING, strlen(RECORD_WRITING)) == 0) {
+		r->writing = true;
+		*p += strlen(RECORD_WRITING);
+		return true;
+	}
 	if (take_key(p, "owner"))
 		return take_owner(p, r);
 	return take_key(p, "error") && take_error(p, end, r);
@@ -168,7 +176,7 @@ void record_clear(struct record *r)
 
 bool record_is_empty(const struct record *r)
 {
-	return !r->launched_ino && !r->job && !r->pending && !r->error;
+	return !r->launched_ino && !r->job && !r->pending && !r->writing && !r->error;
 }
 
 /* --- files --- */

@@ -8,6 +8,7 @@
  *	launched INODE SHA256	the file with this inode number was launched when its content had this digest
  *	job ID TIME		NAME.job, and when it was made; times are ns since 1970
  *	pending TIME		a submission is under way, since TIME; 0: since this record was written
+ *	writing			somebody was writing the file, and had not closed it
  *	owner UID GID		the owner of NAME.job and NAME.error; absent: the user who mounts
  *	error TIME BYTES	NAME.error, and its text, which is the rest of the record
  *
@@ -38,6 +39,7 @@ struct record {
 	int64_t job_time;
 	bool pending;
 	int64_t since;
+	bool writing;
 	bool owned; /* OWNER is set */
 	struct record_owner owner;
 	char *error; /* NULL: none */

@@ -214,6 +214,25 @@ static void save_load_damaged(struct submit *s, const char *name, int err)
 		upload_recover(u, NULL, 0);
 }
 
+/* The last mount ended while somebody was writing NAME. What is there of it was never launched. */
+static void save_load_unfinished(struct submit *s, const char *name)
+{
+	struct upload *u cleanup_upload = upload_find(s->uploads, name);
+	char *text cleanup_free = NULL;
+	struct stat st;
+
+	if (u && upload_size(u) > 0) {
+		upload_stat(u, &st);
+		text = text_print(
+			"%s: kxfs ended while this was being written, so it may be only a part: nothing was "
+			"launched. Write it again.",
+			name);
+		verdict_refused(s->verdicts, name, verdicts_next(s->verdicts), text,
+				(struct record_owner){st.st_uid, st.st_gid});
+	}
+	save_now(s, name);
+}
+
 static void save_load_one(struct submit *s, const char *name)
 {
 	struct record r cleanup(record_clear) = {0};
@@ -225,6 +244,8 @@ static void save_load_one(struct submit *s, const char *name)
 	}
 	uploads_take_record(s->uploads, name, &r);
 	verdict_take_record(s->verdicts, name, &r);
+	if (r.writing && !r.pending)
+		save_load_unfinished(s, name);
 }
 
 int save_load(struct submit *s, struct saver **ret)

@@ -49,6 +49,7 @@ struct upload {
 	char digest
 		[RECORD_DIGEST]; /* of the content LAUNCHED, or claimed; "": any bytes count as launched */
 	bool replacing;		 /* the I/O thread changes the bytes */
+	bool writing;		 /* the bytes have changed, and more may come */
 	struct upload_writer *writers;
 	struct stat st;		   /* as on disk */
 	struct record_owner owner; /* as shown; FUSE thread */
@@ -531,6 +532,27 @@ void upload_remove_writer(struct upload *u, struct upload_writer *w)
 	DL_DELETE(u->writers, w);
 }
 
+bool upload_is_being_written(struct upload *u)
+{
+	bool was;
+
+	lock_scope(&u->all->lock);
+	was = u->writing;
+	u->writing = true;
+	return !was;
+}
+
+bool upload_writing_over(struct upload *u)
+{
+	bool over;
+
+	lock_scope(&u->all->lock);
+	over = u->writing && !u->writers;
+	if (over)
+		u->writing = false;
+	return over;
+}
+
 static bool upload_same_process(const struct upload_writer *a, const struct upload_writer *b)
 {
 	return a == b || (a->opener != 0 && a->opener == b->opener);
@@ -590,6 +612,9 @@ uint64_t upload_launching(struct upload *u, struct upload_writer *w, uint64_t la
 		other->launch = launch;
 		other->dirty = false;
 	}
+	u->writing = false;
+	DL_FOREACH(u->writers, other)
+		u->writing |= other->dirty;
 	if (launch)
 		u->launching = u->content;
 	return u->content;
@@ -817,6 +842,7 @@ void uploads_fill_record(struct uploads *all, const char *name, struct record *r
 
 	lock_scope(&all->lock);
 	u = upload_by_name(all, name);
+	r->writing = u && u->writing && spec_name_submits(name);
 	if (!u || !*u->digest || (!u->claimed && u->launched != u->content))
 		return;
 	r->launched_ino = u->ino;

@@ -105,8 +105,8 @@ static ssize_t changes_read(struct stream *s, char *buf, size_t size, uint64_t o
 {
 	struct changes *c = changes_of(s);
 
-	/* A read at OFF says that everything before has arrived. */
-	if (off < c->base + c->head || off > c->base + c->len)
+	/* A read at OFF says that everything before has arrived; head(1) goes back to the end of its last line. */
+	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
 	c->head = off - c->base;
 	if (c->head == c->len)

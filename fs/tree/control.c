@@ -4,6 +4,7 @@
 
 #include "backend/base/diag.h"
 #include "fs/tree/changes.h"
+#include "fs/tree/place.h"
 #include "fs/vfs/park.h"
 #include "fs/vfs/text.h"
 #include "spec/base/mem.h"
@@ -112,7 +113,8 @@ static int control_metrics(struct fs *fs, struct node *node, char **ret, size_t 
 
 static int control_log(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	(void)fs, (void)node;
+	(void)fs;
+	place_state_is_gone(tree_of(node)); /* if it is, this is where one looks */
 	*ret = diag_text(ret_len);
 	return *ret ? 0 : -ENOMEM;
 }

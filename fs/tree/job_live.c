@@ -181,7 +181,10 @@ static void job_wait_open(struct fs *fs, fuse_req_t req, struct node *node,
 static void job_follow_open(struct fs *fs, fuse_req_t req, struct node *node,
 			    struct fuse_file_info *fi)
 {
-	job_live_open(fs, req, place_of(node), &follow_stream, fi);
+	if (place_state_is_gone(place_of(node)->tree))
+		fuse_reply_err(req, EIO);
+	else
+		job_live_open(fs, req, place_of(node), &follow_stream, fi);
 }
 
 static const struct node_class job_wait_class = {

@@ -112,6 +112,9 @@ static int job_backend_getattr(struct node *node, enum backend_text which, struc
 	if (err)
 		return err;
 	node_set_times(st, which == BACKEND_APPDEF ? job->created : job->changed, job->created);
+	/* No more than the file that was submitted: it may have secrets in it. */
+	st->st_mode &= ~(mode_t)(S_IRGRP | S_IROTH) |
+		       backend_text_readable(place_of(node)->tree->backend, job);
 	st->st_size = (off_t)len;
 	return 0;
 }

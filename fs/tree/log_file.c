@@ -117,7 +117,7 @@ static void log_file_open(struct fs *fs, fuse_req_t req, struct node *node,
 			  struct fuse_file_info *fi)
 {
 	struct log_handle *lh = new0(struct log_handle);
-	int err = log_file_find(node, &lh->log);
+	int err = place_state_is_gone(place_of(node)->tree) ? -EIO : log_file_find(node, &lh->log);
 
 	if (err) {
 		free(lh);

@@ -49,6 +49,21 @@ int place_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
+bool place_state_is_gone(struct tree *t)
+{
+	const char *dir = t->fs->config.disk;
+
+	if (access(dir, F_OK) == 0 || errno != ENOENT)
+		return false;
+	if (!t->told_loss)
+		diag(DIAG_ERROR,
+		     "%s, the state directory, is gone: what was captured is lost, and nothing can be submitted; "
+		     "unmount, and mount again",
+		     dir);
+	t->told_loss = true;
+	return true;
+}
+
 int place_text_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
 	int err = place_getattr(fs, node, st);

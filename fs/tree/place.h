@@ -42,6 +42,9 @@ int place_getattr(struct fs *fs, struct node *node, struct stat *st);
 /* The same of a text, with the size of what would be rendered. */
 int place_text_getattr(struct fs *fs, struct node *node, struct stat *st);
 
+/* Has somebody removed the state directory, where all output is? That is said once, to whom it may concern. */
+bool place_state_is_gone(struct tree *t);
+
 /*
  * unlink and rmdir below a job: accepted and without effect, so that recursive deleters come to the
  * rmdir of the job itself. -ENOENT where there is no such name.

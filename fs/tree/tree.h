@@ -20,13 +20,14 @@
 #include "fs/vfs/text.h"
 #include "spec/job/list.h"
 
-/* Set by who makes it, before the mount is up; then only read. */
+/* Set by who makes it, before the mount is up; then only read, unless said otherwise. */
 struct tree {
 	struct fs *fs;
 	struct backend *backend;
 	const char *submitter;		  /* user@host of the mount */
 	struct rendered *rendered;	  /* texts of jobs */
 	bool may_end_own, may_end_others; /* may this mount cancel and control jobs? (-o cancel) */
+	bool told_loss;			  /* place_state_is_gone has said it; FUSE thread */
 	struct lists *lists;		  /* the texts of list and list.jsonl (list.h) */
 };
 

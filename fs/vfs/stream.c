@@ -192,7 +192,6 @@ void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi)
 	loop_post(loop, stream_on_open, s);
 	fi->fh = (uintptr_t)s;
 	fi->direct_io = 1;
-	fi->nonseekable = 1;
 	fuse_set_noflush(fi, true);
 	if (fuse_reply_open(req, fi) == -ENOENT)
 		loop_post(loop, stream_on_close, s);

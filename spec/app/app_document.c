@@ -31,7 +31,7 @@ static bool is_dry_run(const struct spec_yaml *root)
 /* Move the entry of FROM whose value is at I to the map TO, where its key is KEY. */
 static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const char *key)
 {
-	to->v = mem_grow(to->v, to->n + 2, sizeof(*to->v));
+	to->v = mem_grow(to->v, to->n + 2, sizeof(struct spec_yaml *));
 	to->v[to->n++] = take_ptr(from->v[i - 1]);
 	to->v[to->n++] = take_ptr(from->v[i]);
 	free(to->v[to->n - 2]->text);

@@ -5,6 +5,8 @@
  */
 #include "spec/base/name.h"
 
+#include <strings.h>
+
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
@@ -173,5 +175,5 @@ bool spec_name_submits(const char *name)
 	const char *dot = strrchr(name, '.');
 
 	return dot && name[0] != '.' &&
-	       (streq(dot, ".yaml") || streq(dot, ".yml") || streq(dot, ".json"));
+	       (!strcasecmp(dot, ".yaml") || !strcasecmp(dot, ".yml") || !strcasecmp(dot, ".json"));
 }

@@ -92,6 +92,11 @@ bool spec_words_is_passing(const char *message)
 	       (strncmp(message, "0/", 2) == 0 && strstr(message, " tasks in gang"));
 }
 
+struct spec_words spec_words_program(const char *message)
+{
+	return quoted(message, "exec: ");
+}
+
 struct spec_words spec_words_start(const char *message)
 {
 	static const char key[] = "unable to start container process: ";

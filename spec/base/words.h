@@ -24,6 +24,8 @@ bool spec_words_is_pull(const char *reason);
 int64_t spec_words_backoff(const char *message);
 /* Does MESSAGE of the scheduler say no more than that it has not bound a pod yet that has its place? */
 bool spec_words_is_passing(const char *message);
+/* The program that could not be started according to MESSAGE; empty: it names none. */
+struct spec_words spec_words_program(const char *message);
 /* Why the runtime could not start a container. */
 struct spec_words spec_words_start(const char *message);
 /* Why no node takes a pod: without what the scheduler tried to push away. */

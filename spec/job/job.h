@@ -23,6 +23,10 @@ struct spec_log {
 
 /* The reason of a replica that is started again because the job is, and not because of itself. */
 #define SPEC_REASON_RESTARTING "Restarting"
+/* And that of one whose node does not tell how it is. */
+#define SPEC_REASON_NODE_LOST "NodeLost"
+/* And that of one that was ended since a probe had failed, which is the message. */
+#define SPEC_REASON_PROBE "ProbeFailed"
 
 /* Plain data: filled by the backend that runs it. */
 struct spec_replica {
@@ -88,6 +92,7 @@ struct spec_job {
 	bool own;		 /* submitted through a mount with this state directory */
 	bool has_appdef;	 /* app.yaml can be read */
 	bool history;		 /* it has left jobs/ */
+	bool given_up;	/* its controller could not start it: the message is whole sentences */
 	bool suspended; /* may come back to life: its output goes on though its state is final */
 	bool dropped;	/* of a local job: its output was removed to make room */
 	unsigned retries;

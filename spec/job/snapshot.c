@@ -38,6 +38,7 @@ static const struct spec_field job_fields[] = {
 	JOB(has_appdef, SPEC_FIELD_BOOL),
 	JOB(history, SPEC_FIELD_BOOL),
 	JOB(suspended, SPEC_FIELD_BOOL),
+	JOB(given_up, SPEC_FIELD_BOOL, .optional = true),
 	JOB(retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	JOB(max_retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	JOB(created, SPEC_FIELD_TIME),

@@ -104,6 +104,31 @@ static void put_trouble(FILE *out, const char *what, const struct spec_replica *
 	put_end(out, *r->message ? r->message : r->reason);
 }
 
+/* Does MESSAGE name a program with blanks in its name: exec: "python train.py": ...? */
+static bool has_blank(const char *message)
+{
+	const struct spec_words program = spec_words_program(message);
+
+	return program.n > 0 && memchr(program.p, ' ', program.n);
+}
+
+/* Print what to do about a program of ROLE that could not be started, with MESSAGE. */
+static void put_start_hint(FILE *out, const char *role, const char *message)
+{
+	if (strcasestr(message, "argument list too long")) {
+		fputs(" The args and env of role ", out);
+		put_clean(out, role);
+		fputs(" are longer than the system takes: put what is long into a file.", out);
+		return;
+	}
+	fputs(" Check the entrypoint of role ", out);
+	put_clean(out, role);
+	fputs(has_blank(message)
+		      ? ": it is one program, and what follows it belongs into args."
+		      : ": it must be a program in PATH or the path of an executable file.",
+	      out);
+}
+
 /* Print what became of R, as the rest of a sentence that begins with its name. */
 static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
@@ -112,15 +137,16 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 		put_words_end(out, spec_words_start(r->message));
 		if (strncmp(r->message, "working directory", strlen("working directory")) == 0)
 			return;
-		fputs(" Check the entrypoint of role ", out);
-		put_clean(out, job->roles[r->role].name);
-		fputs(": it must be a program in PATH or the path of an executable file.", out);
+		put_start_hint(out, job->roles[r->role].name, r->message);
 	} else if (streq(r->reason, "OOMKilled")) {
 		fputs(" was ended because it used more memory than its limit. Role ", out);
 		put_clean(out, job->roles[r->role].name);
 		fputs(" needs more memory, or must use less.", out);
 	} else if (streq(r->reason, "OutputLost")) {
 		fputs(" failed: ", out);
+		put_end(out, r->message);
+	} else if (streq(r->reason, SPEC_REASON_PROBE)) {
+		fputs(" was ended because it did not answer as it should: ", out);
 		put_end(out, r->message);
 	} else if (r->signal) {
 		fputs(" was ended by ", out);
@@ -164,11 +190,49 @@ static bool is_explained(const struct spec_replica *r)
 	       streq(r->reason, "StartError");
 }
 
+/* The replica that ended last, with an error if there is one; NULL: none is known to have ended by itself. */
+static const struct spec_replica *last_ended(const struct spec_job *job)
+{
+	const struct spec_replica *ret = NULL;
+
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+
+		if (r->exit_code < 0)
+			continue;
+		if (!ret || (r->exit_code > 0) > (ret->exit_code > 0) ||
+		    ((r->exit_code > 0) == (ret->exit_code > 0) && r->finished > ret->finished))
+			ret = r;
+	}
+	return ret;
+}
+
+/* Print why JOB failed, of which no replica did: a policy of its own has ended it. R ended last. */
+static void why_failed_without(FILE *out, const struct spec_job *job, const struct spec_replica *r)
+{
+	fputs("The job failed by a policy of its own. ", out);
+	put_clean(out, r->name);
+	fputc(' ', out);
+	put_code(out, r->exit_code);
+	fputc('.', out);
+	put_retries(out, job, false);
+	put_output(out, r);
+}
+
 static void why_failed(FILE *out, const struct spec_job *job)
 {
 	size_t n;
 	const struct spec_replica *r = spec_job_first_failed(job, &n);
 
+	if (job->given_up) {
+		put_end(out, job->message);
+		return;
+	}
+	if (!r && streq(job->reason, job->phase) && !streq(job->phase, "Terminated") &&
+	    last_ended(job)) {
+		why_failed_without(out, job, last_ended(job));
+		return;
+	}
 	if (!r || !is_explained(r) || streq(job->phase, "Terminated")) {
 		fputs(streq(job->phase, "Terminated") ? "The job was ended: " : "The job failed: ",
 		      out);

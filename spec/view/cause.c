@@ -13,6 +13,9 @@
 #include "spec/view/kueue_cause.h"
 #include "spec/view/watched.h"
 
+/* Volcano's last two tries are less than two minutes apart. */
+#define GIVING_UP INT64_C(300000000000)
+
 #define WAITS_FOR_ROOM "It starts by itself when there is room."
 
 /* The causes: the reason in status, and what a person may do, which follows the sentence in `why`. */
@@ -33,6 +36,9 @@ static const struct sort no_service_account = {
 static const struct sort no_priority_class = {
 	"NoPriorityClass", "Create it, or submit the job with another priority_class."};
 static const struct sort failed_mount = {"FailedMount", "It starts by itself when that is mended."};
+static const struct sort node_lost = {
+	SPEC_REASON_NODE_LOST, "Whether it still runs is not known until the node comes back or "
+			       "is removed from the cluster."};
 static const struct sort gang_short = {"GangShort", WAITS_FOR_ROOM};
 static const struct sort cluster_full = {"ClusterFull", WAITS_FOR_ROOM};
 static const struct sort queue_full = {"QueueFull", WAITS_FOR_ROOM};
@@ -171,6 +177,8 @@ static bool any_unmade(const struct facts *f)
 	return false;
 }
 
+#define CANT "its pods can't be made: "
+
 /* The server has refused to make the pods, with TEXT. */
 static struct spec_cause refused(const struct facts *f, const char *text)
 {
@@ -179,36 +187,117 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 
 	word = word_behind(text, "exceeded quota: ", &n);
 	if (word)
-		return make(&quota_exceeded, "its pods can't be made: quota %.*s is used up%s%s%s",
-			    (int)n, word, word[n] == ',' ? " (" : "",
-			    word[n] == ',' ? word + n + 2 : "", word[n] == ',' ? ")" : "");
+		return make(&quota_exceeded, CANT "quota %.*s is used up%s%s%s", (int)n, word,
+			    word[n] == ',' ? " (" : "", word[n] == ',' ? word + n + 2 : "",
+			    word[n] == ',' ? ")" : "");
 	word = word_behind(text, "serviceaccount ", &n);
 	if (word && strstr(text, "not found"))
-		return make(
-			&no_service_account,
-			"its pods can't be made: there is no service account %.*s in namespace %s",
-			(int)n, word, f->ctx->namespace);
+		return make(&no_service_account,
+			    CANT "there is no service account %.*s in namespace %s", (int)n, word,
+			    f->ctx->namespace);
 	word = word_behind(text, "no PriorityClass with name ", &n);
 	if (word)
-		return make(&no_priority_class,
-			    "its pods can't be made: there is no priority class %.*s", (int)n,
+		return make(&no_priority_class, CANT "there is no priority class %.*s", (int)n,
 			    word);
-	return make(&failed_create, "its pods can't be made: %s", behind(text, "forbidden: "));
+	return make(&failed_create, CANT "%s", behind(text, "forbidden: "));
+}
+
+/* The controller prints the server's whole answer, with the server's own words in it. */
+static struct spec_cause refused_by(const struct facts *f, const struct spec_event_view *e)
+{
+	char *text cleanup_free = text_copy(e->message);
+
+	return spec_words_undump(text) && *text ? refused(f, text) : none();
 }
 
 static struct spec_cause find_unmade(const struct facts *f)
 {
 	const struct spec_event_view *e = newest(f, f->view->meta.uid, SPEC_EVENT_FAILED_CREATE);
-	char *text cleanup_free = NULL;
+	struct spec_cause ret;
 
 	/* MCAD has no events, and its own words hold those of the server. */
 	if (streq(f->view->reason, "ItemCreationFailure"))
 		return refused(f, behind(f->view->message, "creation failure: "));
 	if (!e || spec_event_view_is_old(e, f->view->changed) || !any_unmade(f))
 		return none();
-	/* The controller prints the server's whole answer, with the server's own words in it. */
-	text = text_copy(e->message);
-	return spec_words_undump(text) && *text ? refused(f, text) : none();
+	ret = refused_by(f, e);
+	if (ret.reason == quota_exceeded.reason)
+		ret.advice = "It goes on by itself if the quota has room in time: after some "
+			     "minutes Volcano gives up.";
+	return ret;
+}
+
+/* How often the controller has tried to make them. */
+static unsigned count_tries(const struct facts *f)
+{
+	unsigned ret = 0;
+
+	for (size_t i = 0; i < f->ctx->n_events; i++) {
+		const struct spec_event_view *e = f->ctx->events[i];
+
+		if (streq(e->about, f->view->meta.uid) &&
+		    streq(e->reason, SPEC_EVENT_FAILED_CREATE))
+			ret += min_of(e->count, 1000000u);
+	}
+	return ret;
+}
+
+/* What is to be done about CAUSE once the job was given up. */
+static const char *advice_after(const struct spec_cause *cause)
+{
+	static const struct {
+		const struct sort *sort;
+		const char *advice;
+	} table[] = {
+		{&quota_exceeded, " Submit it again when the quota has room."},
+		{&no_service_account, " Create it and submit the job again, or submit it with "
+				      "another service_account."},
+		{&no_priority_class, " Create it and submit the job again, or submit it with "
+				     "another priority_class."},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++)
+		if (streq(cause->reason, table[i].sort->reason))
+			return table[i].advice;
+	return "";
+}
+
+struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct spec_job_view *view,
+				      struct spec_placed_pods pods,
+				      const struct spec_view_context *ctx)
+{
+	const struct facts f = {job, view, pods, ctx};
+	const struct spec_event_view *e = newest(&f, view->meta.uid, SPEC_EVENT_FAILED_CREATE);
+	char *text cleanup_free = NULL;
+	struct spec_cause ret = none();
+	unsigned n;
+
+	if (!e || spec_event_view_is_old(e, view->changed - GIVING_UP))
+		return ret;
+	ret = refused_by(&f, e);
+	if (!*ret.reason)
+		return ret;
+	n = count_tries(&f);
+	text = text_print("Volcano gave up after %u tr%s: %s.%s", n, n == 1 ? "y" : "ies",
+			  behind(ret.text, CANT), advice_after(&ret));
+	spec_unset(&ret.text);
+	spec_read_copy(&ret.text, text, READ_MAX_MESSAGE);
+	return ret;
+}
+
+/* --- probes ------------------------------------------------------------------------------------ */
+
+const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_view_context *ctx)
+{
+	const struct facts f = {.ctx = ctx};
+	const struct spec_event_view *killing = newest(&f, pod->meta.uid, SPEC_EVENT_KILLING);
+	const struct spec_event_view *probe = newest(&f, pod->meta.uid, SPEC_EVENT_UNHEALTHY);
+	const struct spec_container_view *c = spec_pod_main(pod);
+
+	if (!c || !killing || !strstr(killing->message, c->name) ||
+	    !strstr(killing->message, " probe") || spec_event_view_is_old(killing, c->started))
+		return NULL;
+	return probe && strstr(probe->message, " probe failed") ? probe->message : killing->message;
 }
 
 /* --- volumes ----------------------------------------------------------------------------------- */
@@ -281,6 +370,25 @@ static struct spec_cause find_mount(const struct facts *f)
 		}
 	}
 	return replica ? not_mounted(replica, first->message) : none();
+}
+
+/* --- nodes ------------------------------------------------------------------------------------- */
+
+static struct spec_cause find_lost(const struct facts *f)
+{
+	for (size_t i = 0; i < f->pods.n; i++) {
+		const struct spec_pod_view *pod = f->pods.v[i].pod;
+		const struct spec_replica *r = &f->job->replicas[f->pods.v[i].replica];
+		struct spec_cause ret;
+
+		if (!streq(r->reason, SPEC_REASON_NODE_LOST) || !spec_pod_is_lost(pod))
+			continue;
+		ret = make(&node_lost, "%s: %s%s", r->name, r->message,
+			   pod->meta.deleted ? ", and its pod is marked for eviction" : "");
+		ret.of_replica = true;
+		return ret;
+	}
+	return none();
 }
 
 /* --- the gang ---------------------------------------------------------------------------------- */
@@ -487,6 +595,8 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	if (*ret.reason)
 		return ret;
 	ret = find_unmade(&f);
+	if (!*ret.reason)
+		ret = find_lost(&f);
 	if (!*ret.reason && job->state != SPEC_RUNNING)
 		ret = find_closed(&f);
 	if (*ret.reason || spec_job_first_waiting(job, NULL))

@@ -60,6 +60,11 @@ const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod)
 	return NULL;
 }
 
+bool spec_pod_is_lost(const struct spec_pod_view *pod)
+{
+	return pod->lost && !pod->gone && !spec_state_is_final(spec_pod_state(pod));
+}
+
 bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container_view *c)
 {
 	if (c->state == SPEC_WAITING)
@@ -257,6 +262,48 @@ static struct json_object *unscheduled(struct json_object *status)
 	return NULL;
 }
 
+static bool any_ready(struct json_object *status)
+{
+	struct json_object *list = spec_read_list(status, "containerStatuses");
+
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		if (spec_read_bool(spec_read_at(list, i), "ready"))
+			return true;
+	return false;
+}
+
+/* Does condition C say that the pod's node has gone silent, or that the pod is evicted for that? */
+static bool is_silent(struct json_object *c, bool any_ready)
+{
+	const char *reason = spec_read_text(c, "reason");
+	bool is_true = streq(spec_read_text(c, "status"), "True");
+
+	if (streq(spec_read_text(c, "type"), "DisruptionTarget"))
+		return is_true && streq(reason, "DeletionByTaintManager");
+	return streq(spec_read_text(c, "type"), "Ready") && !is_true && any_ready &&
+	       (!*reason || strncmp(reason, "Node", strlen("Node")) == 0);
+}
+
+/*
+ * Since when the node has been silent; 0: it is not. The controller of nodes says of its pods that they are not ready,
+ * while their containers stay as the kubelet has seen them last; minutes later it evicts them.
+ */
+static int64_t lost_since(struct json_object *status)
+{
+	struct json_object *list = spec_read_list(status, "conditions");
+	bool ready = any_ready(status);
+	int64_t ret = 0;
+
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		struct json_object *c = spec_read_at(list, i);
+		int64_t time = max_of(spec_read_time(c, "lastTransitionTime"), INT64_C(1));
+
+		if (is_silent(c, ready) && (!ret || time < ret))
+			ret = time;
+	}
+	return ret;
+}
+
 static void read_status(struct spec_pod_view *v, struct json_object *status)
 {
 	struct json_object *why = status;
@@ -267,6 +314,7 @@ static void read_status(struct spec_pod_view *v, struct json_object *status)
 	spec_read_copy(&v->reason, spec_read_text(why, "reason"), READ_MAX_WORD);
 	spec_read_copy(&v->message, spec_read_text(why, "message"), READ_MAX_MESSAGE);
 	read_containers(v, status);
+	v->lost = lost_since(status);
 }
 
 /*
@@ -296,10 +344,15 @@ static const struct spec_pick spec_pick_of_pod[] = {
 	{"containers", container_pick},
 	{NULL, NULL},
 };
-static const struct spec_pick condition_pick[] = {
-	{"type", NULL}, {"status", NULL}, {"reason", NULL}, {"message", NULL}, {NULL, NULL}};
+static const struct spec_pick condition_pick[] = {{"type", NULL},
+						  {"status", NULL},
+						  {"reason", NULL},
+						  {"message", NULL},
+						  {"lastTransitionTime", NULL},
+						  {NULL, NULL}};
 static const struct spec_pick container_status_pick[] = {
-	{"name", NULL}, {"state", NULL}, {"lastState", NULL}, {"restartCount", NULL}, {NULL, NULL}};
+	{"name", NULL},		{"state", NULL}, {"lastState", NULL},
+	{"restartCount", NULL}, {"ready", NULL}, {NULL, NULL}};
 static const struct spec_pick status_pick[] = {
 	{"phase", NULL},
 	{"reason", NULL},

@@ -19,6 +19,8 @@ struct spec_placed_pods {
 
 /* The container whose output is the replica's; NULL: the server has not shown it yet. */
 const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod);
+/* Has its node gone silent, so that nobody knows whether it still runs? */
+bool spec_pod_is_lost(const struct spec_pod_view *pod);
 /* Has C failed, and will it be run again in the same pod? */
 bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container_view *c);
 /* What the pod's own status says, whatever became of its job. */

@@ -28,7 +28,8 @@ struct spec_phase {
 	bool suspended; /* the job may come back to life */
 	bool asked;	/* the row holds only if somebody has asked for it (spec_job_view.asked) */
 	bool by_pods; /* the pods have been made, but all may still wait: then the job is PENDING */
-	bool between; /* an attempt is over: the job is PENDING unless a replica still runs */
+	bool gives_up; /* it is also that of a job whose pods could not be made */
+	bool between;  /* an attempt is over: the job is PENDING unless a replica still runs */
 };
 
 /* The reason of a job that is suspended in a queue of Kueue, which says by itself why (kueue_cause.c). */

@@ -6,6 +6,7 @@
 #include "spec/view/replica.h"
 
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 #include "spec/base/words.h"
 
 /* --- its state ------------------------------------------------------------------------------- */
@@ -110,6 +111,16 @@ static void explain_with(struct spec_replica *r, const char *reason, const char 
 	spec_set(&r->message, message);
 }
 
+static void explain_lost(struct spec_replica *r, const struct spec_pod_view *pod)
+{
+	char time[32];
+	char *text cleanup_free = NULL;
+
+	spec_time_text(pod->lost, time);
+	text = text_print("its node %s has not been heard of since %s", pod->node, time);
+	explain_with(r, SPEC_REASON_NODE_LOST, text);
+}
+
 static void explain(struct spec_replica *r, const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = culprit(pod);
@@ -126,6 +137,8 @@ static void explain(struct spec_replica *r, const struct spec_pod_view *pod)
 		explain_with(r, "Completed", "");
 	else if (c)
 		explain_by(r, pod, c);
+	else if (spec_pod_is_lost(pod))
+		explain_lost(r, pod);
 }
 
 /* --- its attempts ---------------------------------------------------------------------------- */

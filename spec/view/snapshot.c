@@ -265,6 +265,32 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 	spec_transitions_add(t, job->state, job->phase, time);
 }
 
+/* --- probes ------------------------------------------------------------------------------------ */
+
+/* Say of replicas that were ended because a probe had failed which it was: events tell that, for an hour. */
+static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
+			 const struct spec_view_context *ctx)
+{
+	for (size_t i = 0; i < pods.n; i++) {
+		struct spec_replica *r = &job->replicas[pods.v[i].replica];
+		const struct spec_replica *before;
+		const char *text;
+
+		if (r->state != SPEC_FAILED || !streq(r->pod, pods.v[i].pod->meta.name) ||
+		    !streq(r->reason, "Error"))
+			continue;
+		before = before_of(ctx->before, pods.v[i].replica, r->name);
+		text = spec_cause_probe(pods.v[i].pod, ctx);
+		if (!text && before && before->attempt == r->attempt &&
+		    streq(before->reason, SPEC_REASON_PROBE))
+			text = before->message;
+		if (text) {
+			spec_set(&r->reason, SPEC_REASON_PROBE);
+			spec_set(&r->message, text);
+		}
+	}
+}
+
 /* --- the whole --------------------------------------------------------------------------------- */
 
 static void fill_head(struct spec_job *job, const struct spec_job_view *view,
@@ -292,6 +318,7 @@ static void fill_verdict(struct spec_job *job, struct spec_verdict v)
 {
 	job->state = v.state;
 	job->suspended = v.suspended;
+	job->given_up = v.given_up;
 	spec_set(&job->reason, v.reason);
 	spec_set(&job->message, v.message);
 	free(v.message);
@@ -308,6 +335,7 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	fill_head(job, view, ctx);
 	fill_roles(job, view);
 	fill_replicas(job, view, placed, &standing, ctx->before);
+	blame_probes(job, placed, ctx);
 	fill_verdict(job, spec_verdict_of(job, view, placed, &standing, ctx));
 	if (ctx->control && !job->history)
 		job->actions = ctx->control->actions(view);

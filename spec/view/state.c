@@ -6,6 +6,7 @@
 #include "spec/view/state.h"
 
 #include "spec/base/mem.h"
+#include "spec/view/cause.h"
 #include "spec/view/kueue_cause.h"
 
 /* --- before the replicas are known --- */
@@ -166,6 +167,26 @@ static void explain_by(struct spec_verdict *v, const struct spec_replica *r)
 	v->message = text_print("%s%s%s", r->name, *r->message ? ": " : "", r->message);
 }
 
+/*
+ * The job was given up since its pods could not be made: say why, as events tell now, or have told. False: that is not
+ * so, or nothing is known of it.
+ */
+static bool explain_given_up(struct spec_verdict *v, const struct spec_job *job,
+			     const struct spec_job_view *view, struct spec_placed_pods pods,
+			     const struct spec_view_context *ctx)
+{
+	const struct spec_job *before = ctx->before;
+	struct spec_cause cause = spec_cause_given_up(job, view, pods, ctx);
+
+	if (before && before->given_up)
+		explain(v, before->reason, before->message);
+	else if (*cause.reason && !(before && before->started))
+		explain(v, cause.reason, cause.text);
+	spec_unset(&cause.text);
+	v->given_up = v->message != NULL;
+	return v->given_up;
+}
+
 struct spec_verdict spec_verdict_of(const struct spec_job *job, const struct spec_job_view *view,
 				    struct spec_placed_pods pods,
 				    const struct spec_standing *standing,
@@ -178,6 +199,9 @@ struct spec_verdict spec_verdict_of(const struct spec_job *job, const struct spe
 		       !(phase && spec_state_is_final(phase->state) && !phase->suspended);
 
 	v.suspended = phase && phase->suspended && !ctx->history;
+	if (v.state == SPEC_FAILED && phase && phase->gives_up &&
+	    explain_given_up(&v, job, view, pods, ctx))
+		return v;
 	/* The reason in the object of a job that was removed is what it was waiting for, not why it ended. */
 	if (v.suspended && spec_kueue_is_off(ctx))
 		explain(&v, "Deactivated", "");

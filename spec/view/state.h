@@ -21,6 +21,7 @@ struct spec_standing {
 struct spec_verdict {
 	enum spec_state state;
 	bool suspended;
+	bool given_up;
 	const char *reason;
 	char *message;
 };

@@ -62,6 +62,7 @@ struct spec_pod_view {
 	char *main;	  /* the container whose output is the replica's */
 	bool reruns;	  /* a container that has ended may be run again */
 	bool main_reruns; /* and so may the main one, when it has failed */
+	int64_t lost;	  /* its node was not heard of since then; 0: it was */
 	bool ended;	  /* it was seen to have ended before its deletion was asked for */
 	/*
 	 * It is no longer in the cluster, and the view is its last state. The owner of the view sets this, and keeps

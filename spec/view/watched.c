@@ -144,7 +144,8 @@ bool spec_event_view_tells(const struct spec_event_view *v)
 	return streq(v->reason, SPEC_EVENT_UNSCHEDULABLE) ||
 	       streq(v->reason, SPEC_EVENT_FAILED_CREATE) ||
 	       streq(v->reason, SPEC_EVENT_FAILED_MOUNT) ||
-	       streq(v->reason, SPEC_EVENT_FAILED_ATTACH);
+	       streq(v->reason, SPEC_EVENT_FAILED_ATTACH) ||
+	       (streq(v->reason, SPEC_EVENT_KILLING) && strstr(v->message, " probe"));
 }
 
 bool spec_event_view_is_old(const struct spec_event_view *v, int64_t began)

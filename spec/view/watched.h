@@ -17,6 +17,8 @@ struct spec_local_queue; /* kueue.h */
 #define SPEC_EVENT_FAILED_CREATE "FailedCreate"
 #define SPEC_EVENT_FAILED_MOUNT	 "FailedMount"
 #define SPEC_EVENT_FAILED_ATTACH "FailedAttachVolume"
+#define SPEC_EVENT_KILLING	 "Killing"   /* a container, by the kubelet */
+#define SPEC_EVENT_UNHEALTHY	 "Unhealthy" /* a probe has failed */
 
 /* Plain data; the owner of the view sets SEEN. */
 struct spec_group_view {

@@ -23,7 +23,7 @@ def test_local():
     found = figures("--only", "local", "--jobs", "50", "--log-mb", "4", "--rounds", "1")
     names = " ".join(found)
     for what in ("dry run of a small AppDef", "dry run of 1000 replicas", "read of state", "stat of state",
-                 "cat of a log", "cat of it merged", "ls -l", "memory a job", "start with",
+                 "cat of a log", "cat of it merged", "ls -l", "memory a job", "start with", "CPU of it", "rm -r of",
                  "list after a change", "list.jsonl after a change", "cat list.jsonl, no change"):
         assert what in names
     assert all(found.values())

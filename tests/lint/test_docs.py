@@ -7,7 +7,7 @@ import pytest
 from files import ROOT
 
 PAGES = ["CONTRIBUTING.md", "README.md", "docs/design.md", "docs/facts.md", "docs/deviations.md", "docs/versions.md",
-         "tests/bench/README.md", "tests/replay/README.md"]
+         "docs/install.md", "docs/releasing.md", "SECURITY.md", "tests/bench/README.md", "tests/replay/README.md"]
 PATH = re.compile(r"`((?:spec|backend|fs|tests|contrib|docs)/[\w./-]+)`")
 
 
@@ -25,3 +25,13 @@ def test_each_fact_says_what_copes_with_it():
     assert len(facts) > 20
     without = [fact.split("\n")[0] for fact in facts if not PATH.search(fact)]
     assert without == ["A rotated log loses the part of a line for who follows it"]
+
+
+def test_version_is_in_one_place():
+    """meson.build has it; CHANGELOG.md begins with what it brings; nothing else that packages are made of names it."""
+    version = re.search(r"^    version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)[1]
+    newest = re.search(r"^## (\S+) - (unreleased|\d{4}-\d\d-\d\d)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert newest and newest[1] == version
+    named = [p for p in (ROOT / "contrib").rglob("*") if p.is_file() and "torchx" not in p.parts
+             and version.encode() in p.read_bytes()]
+    assert not named

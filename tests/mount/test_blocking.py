@@ -418,3 +418,13 @@ def test_everything_at_once(kx):
         for thread in readers:
             thread.join()
     assert not wrong
+
+
+def test_head(kx, running):
+    """head goes back to the end of what it has shown; nobody minds."""
+    for path in (running / "follow", running / "main-0/follow", kx / "changes"):
+        p = run(["head", "-n", "1", str(path)])
+        assert p.stderr == "" and p.stdout.count("\n") == 1
+    # What is left is there for who reads on.
+    out = run(f"{{ head -n 1 >/dev/null; head -n 1; }} < {kx}/changes".replace(f"{kx}", str(kx.mnt))).stdout
+    assert out.split("\t")[2].strip() == "SYNC"

@@ -39,7 +39,7 @@ def test_tools(kx_of_each, tool, sanitized):
     assert (status, out) == (0, "")  # no question, no complaint
     assert run(["ls", f"{kx.mnt}/jobs"], user=kx.user).stdout == ""
     wait_for(lambda: not alive(pid))
-    assert run(["ls", f"{kx.mnt}/history"], user=kx.user).stdout.split() == [ident]
+    assert run(["ls", f"{kx.mnt}/history"], user=kx.user).stdout.split() == [ident, "list", "list.jsonl"]
     assert run(["cat", f"{kx.mnt}/history/{ident}/state"], user=kx.user).stdout == "CANCELLED\n"
     assert run(["cat", f"{kx.mnt}/history/{ident}/main-0/log"], user=kx.user).stdout == f"{pid}\n"
     # Once: its changes name one end.

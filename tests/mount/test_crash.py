@@ -161,6 +161,21 @@ def test_crash_while_cancelling(make_kx):
     wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text())
 
 
+def test_removed_jobs_stay_removed(kx):
+    """Finished jobs that were removed are history after a crash too, with the times and states that they had."""
+    jobs = [kx.submit(app("true"), name=f"{i}.yaml") for i in range(5)]
+    for job in jobs:
+        job.finish()
+    for job in jobs[:4]:
+        run(["rm", "-r", str(job.dir)])
+    gone = [kx / "history" / job.id for job in jobs[:4]]
+    before = [(os.stat(path).st_mtime_ns, (path / "status").read_text()) for path in gone]
+    kx.end(9)
+    kx.start()
+    assert kx.ls("jobs") == [jobs[4].id]
+    assert [(os.stat(path).st_mtime_ns, (path / "status").read_text()) for path in gone] == before
+
+
 def test_many_crashes(kx):
     """kxfs is killed again and again at random: all jobs succeed, and their logs are exact."""
     lines = 8 * CRASHES
@@ -278,3 +293,21 @@ def test_linger(make_kx):
     last = kx.submit(app("exec sleep 10000", name="last"))
     last.until("RUNNING")
     os.rmdir(last.dir)
+
+
+def test_launch_that_was_cut_off(kx):
+    """A crash between the folder and the record of a job: the folder goes; one that holds more is reported and stays."""
+    job = kx.submit(app("true"), "app.yaml")
+    job.finish()
+    kx.end()
+    jobs = kx.state / "jobs"
+    for name, files in (("cut-a", ()), ("cut-b", ("app.yaml",)), ("cut-c", ("app.yaml", ".job.json.new")),
+                        ("kept-a", ("app.yaml", "notes"))):
+        (jobs / name).mkdir()
+        for file in files:
+            (jobs / name / file).write_text("name: a\n")
+    kx.start()
+    assert sorted(os.listdir(jobs)) == sorted([job.id, "kept-a"])
+    said = [line for line in kx.read(".kxfs", "log").splitlines() if " warning " in line]
+    assert len(said) == 1 and "/jobs/kept-a/job.json" in said[0], said
+    assert sorted(os.listdir(jobs / "kept-a")) == ["app.yaml", "notes"]

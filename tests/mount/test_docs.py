@@ -19,16 +19,19 @@ def test_matching():
     assert commands("$ one\n> two\nout\n$ three\n") == [["one\ntwo", "out\n"], ["three", ""]]
 
 
-def test_readme(make_kx):
-    """Every example of README.md but those of a cluster, in their order, in one shell."""
+@pytest.mark.parametrize("first", ["", f"mkdir kx; kxfs local: kx; cp {ROOT}/contrib/examples/hello.yaml kx/submit/"],
+                         ids=["alone", "after quickstart"])
+def test_readme(make_kx, first):
+    """Every example of README.md but those of a cluster, in their order, in one shell; also where a mount of the
+    quickstart is up, with its job."""
     before, _, after = readme()
     kx = make_kx(start=False)  # for its directories and its clean-up
-    mount_point = play(kx, before + after)
+    mount_point = play(kx, before + after, first)
     wait_for(lambda: not is_mounted(mount_point) and not marked_pids(), what="the last umount")
 
 
 def test_readme_shows_both_commands_first():
-    first_screen = (ROOT / "README.md").read_text().splitlines()[:24]
+    first_screen = (ROOT / "README.md").read_text().splitlines()[:16]
     assert any("contrib/quickstart" in line for line in first_screen)
     assert any("tests/run" in line for line in first_screen)
 
@@ -139,8 +142,9 @@ def test_quickstart(make_kx):
         out = run([str(ROOT / "contrib/quickstart"), str(directory), "-o", f"state={kx.state}"], env=env,
                   timeout=600).stdout
         assert ("mounted already" in out) == (attempt == 1)
-        assert re.search(r"^round 10 of 10: pi is about 3\.1", out, re.M), out
+        assert re.search(r"^round 20 of 20: pi is about 3\.1", out, re.M), out
         assert re.search(r"\$ cat '.*/wait'\nSUCCEEDED\n", out), out
+        assert re.search(r"^quickstart-\w+ +RUNNING ", out, re.M), out
         assert len(os.listdir(directory / "jobs")) == attempt + 1
         assert is_mounted(directory)
     [line] = [line.strip() for line in out.splitlines() if line.strip().startswith(("umount", "fusermount3"))]

@@ -127,6 +127,45 @@ def test_waits_for_one_that_is_ending(kx):
     assert job.state() == "CANCELLED"
 
 
+def test_says_what_it_waits_for(kx):
+    """Who mounts again within the grace is told why that takes a while."""
+    _, pid = started(kx, STUBBORN)
+    old, kx.proc = kx.proc, None
+    run(["umount", "-l", str(kx.mnt)])
+    before = len(kx.said())
+    kx.start()
+    said = kx.said()[before:]
+    assert f"waiting for process {old.pid}, which still ends the jobs of its mount on {kx.mnt}" in said, said
+    assert old.poll() == 0 and not alive(pid)
+
+
+def test_many_at_once_on_one_mount_point(make_kx):
+    """Eight at the same time, each with a state directory of its own: one is mounted, the others are refused."""
+    kx = make_kx(start=False)
+    states = [kx.base / f"state{i}" for i in range(8)]
+    all_ = [popen([kx.binary, "-f", "-o", f"state={state}", "local:", str(kx.mnt)], stdout=subprocess.PIPE,
+                  stderr=subprocess.STDOUT, cwd=kx.work, text=True) for state in states]
+    try:
+        wait_for(lambda: sum(p.poll() is not None for p in all_) == 7)
+        [one] = [p for p in all_ if p.poll() is None]
+        wait_for(lambda: is_mounted(kx.mnt))
+        assert mounts().count(str(kx.mnt)) == 1
+        for p in all_:
+            if p is not one:
+                said = p.communicate()[0]
+                assert p.returncode == 1 and said.count("\n") == 1, said
+                assert "about to mount here" in said or "is mounted here already" in said, said
+        # Nothing is left of those that were refused.
+        assert [state for state in states if state.exists()] == [states[all_.index(one)]]
+        assert (kx / ".kxfs/info").read_text()
+    finally:
+        for p in all_:
+            p.terminate()
+            p.wait(timeout=60)
+            p.stdout.close()
+    assert not is_mounted(kx.mnt)
+
+
 def test_jobs_end_with_the_mount_within_grace(make_kx):
     kx = make_kx("grace=1s")
     _, pid = started(kx, STUBBORN)

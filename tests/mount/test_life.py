@@ -3,12 +3,13 @@
 
 import os
 import pwd
+import re
 import resource
 import signal
 import socket
 
 import pytest
-from harness import USER, alive, app, is_mounted, kill, run, wait_for
+from harness import ROOT, USER, alive, app, is_mounted, kill, run, wait_for
 from starting import attempt, background, lock_file, refused
 
 # --- fore- and background ----------------------------------------------------------------------
@@ -119,7 +120,10 @@ def test_command_lines(make_kx):
 
 
 def test_help_and_version(binary):
-    assert run([binary, "--version"]).stdout == "kxfs 0.1.0\n"
+    version = re.search(r"^    version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)[1]
+    libraries = r"libfuse 3\.\S+, libuv 1\.\S+, libcurl \S+, OpenSSL/\S+, json-c 0\.\S+, libyaml 0\.\S+"
+    assert re.fullmatch(rf"kxfs {re.escape(version)}\nlibraries: {libraries}\nfeatures: (\S+ )*http2 .*\n"
+                        r"backends: (\S+ )+local\n", run([binary, "--version"]).stdout)
     assert run([binary, "--help"]).stdout == run([binary, "-h"]).stdout
     assert run(f"{binary} --help > /dev/full", check=False).returncode == 1
 

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import threading
 
@@ -327,3 +328,18 @@ def test_transitions(kx):
     assert times == sorted(times) and times[0] == before["created"] and times[-1] == before["finished"]
     kx.restart()
     assert job.status() == before
+
+
+def test_state_directory_is_removed(kx):
+    """Somebody removes it under the mount: what is known of jobs is shown, output is an error, and one line says why."""
+    job = kx.submit(app("echo hello"), "app.yaml")
+    job.finish()
+    assert job.log() == b"hello\n"
+    shutil.rmtree(kx.state)
+    assert job.state() == "SUCCEEDED" and job.id in kx.read("list")
+    for name in ("log", "stamped", "main-0/log", "main-0/stamped", "follow", "main-0/follow", "app.yaml", "manifest.yaml"):
+        p = run(["cat", str(job / name)], check=False)
+        assert p.returncode == 1 and p.stdout == "", name
+    for _ in range(2):
+        said = [line for line in kx.read(".kxfs", "log").splitlines() if "the state directory, is gone" in line]
+        assert len(said) == 1 and f" error {kx.state}, " in said[0], said

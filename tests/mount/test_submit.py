@@ -2,6 +2,7 @@
 """The rules of submit/: what may be written, renamed and removed there, what is refused and how,
 what is still there after a remount."""
 
+import contextlib
 import errno
 import os
 import signal
@@ -10,6 +11,7 @@ import threading
 
 import harness
 import pytest
+from harness import app, wait_for
 from submitting import BAD, GOOD, error_of, job_of, launched, launched_once, put, refused
 
 MIB = 1 << 20
@@ -83,7 +85,7 @@ def test_names_that_submit(kx, name):
     launched_once(kx, name)
 
 
-@pytest.mark.parametrize("name", [".x.yaml", "x", "x.yaml~", "x.YAML", "x.txt.job", "4913",
+@pytest.mark.parametrize("name", [".x.yaml", "x.tmp", "x.yaml~", "4913",
                                   ".x.yaml.swp", "x.yaml.job~", "n" * 255])
 def test_names_that_do_not(kx, name):
     assert put(kx, name, GOOD) == ""
@@ -105,9 +107,9 @@ def test_names_that_do_not(kx, name):
 def test_names_that_are_refused(kx, name, error):
     path = os.path.join(os.fsencode(kx.mnt), b"submit", os.fsencode(name))
     assert harness.err_of(os.open, path, os.O_WRONLY | os.O_CREAT, 0o644) == error
-    assert put(kx, "scratch", GOOD) == ""
-    assert harness.err_of(os.rename, kx / "submit/scratch", path) == error
-    assert kx.ls("submit") == ["scratch"]
+    assert put(kx, "tmp", GOOD) == ""
+    assert harness.err_of(os.rename, kx / "submit/tmp", path) == error
+    assert kx.ls("submit") == ["tmp"]
 
 
 def test_what_can_not_be_made(kx):
@@ -120,7 +122,7 @@ def test_what_can_not_be_made(kx):
     assert harness.err_of(os.rmdir, sub) == "EPERM"
     assert harness.err_of(os.rename, sub / "a", kx / "jobs/a") == "EPERM"
     assert harness.err_of(os.rename, sub / "a", kx / "a") == "EPERM"
-    assert kx.ls("submit") == ["a"]
+    assert kx.ls("submit") == ["a", "a.error"]
 
 
 # --- verdicts as files ---
@@ -379,13 +381,13 @@ def test_renaming_what_is_bad(kx):
     put(kx, "x.yaml", GOOD)
     job = job_of(kx, "x.yaml")
     put(kx, "tmp", BAD)
-    assert harness.err_of(os.rename, kx / "submit/tmp", kx / "submit/x.yaml") == "EINVAL"
+    assert harness.err_of(os.rename, kx / "submit/tmp", kx / "submit/x.yaml") == "EBADMSG"
     assert kx.read("submit/tmp") == BAD
     assert kx.read("submit/x.yaml") == GOOD
     assert "x.yaml:1:" in error_of(kx, "x.yaml")
     assert job_of(kx, "x.yaml") == job
     assert put(kx, "bad.yaml", BAD) == "EINVAL"
-    assert harness.err_of(os.rename, kx / "submit/bad.yaml", kx / "submit/y.yaml") == "EINVAL"
+    assert harness.err_of(os.rename, kx / "submit/bad.yaml", kx / "submit/y.yaml") == "EBADMSG"
     assert launched(kx) == {job}
 
 
@@ -413,7 +415,7 @@ def test_renaming_to_and_fro(kx):
     put(kx, "b", "2")
     os.rename(kx / "submit/a", kx / "submit/b")
     assert kx.read("submit/b") == "1"
-    assert kx.ls("submit") == ["b"]
+    assert kx.ls("submit") == ["b", "b.error"]
     p = kx.call("cd submit && mv -n b c && echo 3 > b && mv -n b c; cat b c", check=False)
     assert p.stdout == "3\n1"
     libc = __import__("ctypes").CDLL(None, use_errno=True)
@@ -512,3 +514,69 @@ def test_of_each_user(kx_of_each):
     (kx.work / "doc").write_text(GOOD)
     kx.call(f"cp {kx.work}/doc submit/x.yaml && rm submit/x.yaml && cp {kx.work}/doc submit/x.yaml")
     assert len(kx.call("ls jobs").stdout.split()) == 2
+
+
+# --- names that do not submit, and writers that were cut off ---------------------------------------
+
+
+def test_refused_move_is_told_by_mv(kx):
+    """mv takes EINVAL for a move of a directory into itself."""
+    kx.write("submit/tmp", "nonsense: [")
+    p = kx.call("mv submit/tmp submit/app.yaml", check=False)
+    assert p.returncode == 1 and "subdirectory" not in p.stderr and "Bad message" in p.stderr
+    assert "a value is missing" in kx.read("submit", "app.yaml.error")
+
+
+@pytest.mark.parametrize("name", ["train", "train.txt", "x.txt.job", "train.py"])
+def test_name_that_does_not_submit(kx, name):
+    """Who copies a file under such a name is told that nothing runs, until it gets another."""
+    text = f"{name}: not submitted: the name must end in .yaml, .yml or .json\n"
+    kx.write(f"submit/{name}", app("true"))
+    kx.write(f"submit/{name}", app("true"))
+    assert kx.read("submit", f"{name}.error") == text and kx.ls("jobs") == []
+    assert kx.read(".kxfs", "log").count(f"submit/{text}") == 1
+    kx.restart()
+    assert kx.read("submit", f"{name}.error") == text
+    kx.call(f"mv submit/{name} submit/app.yaml")
+    assert kx.ls("submit") == ["app.yaml", "app.yaml.job"] and len(kx.ls("jobs")) == 1
+    kx.write(f"submit/{name}", app("true"))
+    kx.call("rm submit/*")
+    assert kx.ls("submit") == []
+
+
+@pytest.mark.parametrize("name", ["4913", ".app.yaml.swp", "app.yaml~", "#app#", "app.yaml.Xk3f9d", "sedX3k9dw",
+                                  "tmp.aX3k9dw", "app.tmp"])
+def test_names_of_editors(kx, name):
+    kx.write(f"submit/{name}", app("true"))
+    assert kx.ls("submit") == [name] and "not submitted" not in kx.read(".kxfs", "log")
+
+
+@pytest.mark.parametrize("name", ["app.YAML", "app.Yml", "app.JSON"])
+def test_capital_letters(kx, name):
+    kx.submit(app("true"), name).finish()
+
+
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM], ids=lambda s: s.name)
+def test_writer_that_was_not_done(kx, sig):
+    """kxfs ends while somebody writes: the next mount says that nothing was launched of it, once."""
+    held = [open(kx / "submit" / name, "w") for name in ("part.yaml", "scratch", "empty.yaml")]
+    for f in held[:2]:
+        f.write(app("true"))
+        f.flush()
+    job = kx.submit(app("true"), "done.yaml")
+    job.finish()
+    wait_for(lambda: "writing" in (kx.state / "submit.records/part.yaml").read_text())
+    kx.end(sig)
+    for f in held:
+        with contextlib.suppress(OSError):
+            f.close()
+    kx.start()
+    assert kx.read("submit", "part.yaml.error") == (
+        "part.yaml: kxfs ended while this was being written, so it may be only a part: nothing was launched. "
+        "Write it again.\n")
+    assert kx.read("submit", "part.yaml") == app("true")
+    assert [name for name in kx.ls("submit") if name.endswith(".error")] == ["part.yaml.error"]
+    assert kx.ls("jobs") == [job.id]
+    kx.call("rm submit/part.yaml.error")
+    kx.restart()
+    assert not [name for name in kx.ls("submit") if name.endswith(".error")]

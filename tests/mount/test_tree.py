@@ -284,8 +284,9 @@ def test_history(kx, job):
     assert sorted(os.listdir(job.old / "main-0")) == ["log", "stamped", "state", "status"]
     assert (job.old / "state").read_text() == "SUCCEEDED\n"
     assert (job.old / "logs/main-0.log").read_bytes() == log
-    # The verdict's link leads to a job that has left.
-    assert not os.path.exists(kx / "submit/tree.yaml.job")
+    # The verdict's link leads to where the job is now.
+    assert os.readlink(kx / "submit/tree.yaml.job") == f"../history/{job.id}"
+    assert kx.read("submit", "tree.yaml.job", "state") == "SUCCEEDED\n"
     run(["rm", "-r", str(job.old)])
     assert kx.history() == []
     assert not any(job.id in path for path in walk(kx.state / "jobs"))

@@ -69,7 +69,8 @@ def test_allow_other_in_submit(make_kx):
         assert p.returncode != 0 and re.search("denied|not permitted", p.stderr), command
     assert kx.read("submit", "scratch") == "ours"
     run("chmod 600 theirs.yaml; mv theirs.yaml again.yaml", **as_user)
-    assert kx.ls("submit") == ["again.yaml", "again.yaml.job", "bad.yaml.error", "ours.yaml", "ours.yaml.job", "scratch"]
+    assert kx.ls("submit") == ["again.yaml", "again.yaml.job", "bad.yaml.error", "ours.yaml", "ours.yaml.job", "scratch",
+                               "scratch.error"]
     assert kx.ls("jobs") == sorted([job.id, kx.job_of("ours.yaml").id])
     run("rm again.yaml again.yaml.job bad.yaml.error", **as_user)
     run(["rm", "-r", str(job.dir)])
@@ -82,3 +83,26 @@ def test_owner_and_mask(make_kx):
         st = os.stat(kx / name)
         assert (st.st_uid, st.st_gid) == (12, 34)
         assert st.st_mode & 0o777 & ~mode == 0
+
+
+def test_app_yaml_is_as_private_as_the_file(make_kx):
+    """What may hold secrets is no more readable below jobs/ than it was below submit/, also after a remount."""
+    kx = make_kx("allow_other,umask=022")
+    jobs = {}
+    for mode in (0o600, 0o640, 0o644):
+        source = kx.base / f"app-{mode:o}.yaml"
+        source.write_text(app("true"))
+        source.chmod(mode)
+        run(["cp", "--preserve=mode", str(source), str(kx / "submit")])
+        os.chmod(kx / "submit" / source.name, mode)
+        kx.write(f"submit/{source.name}", app("true"))
+        jobs[mode] = kx.job_of(source.name)
+        jobs[mode].finish()
+    for _ in range(2):
+        for mode, job in jobs.items():
+            for name in ("app.yaml", "manifest.yaml"):
+                assert stat.S_IMODE(os.stat(job / name).st_mode) == mode, (name, oct(mode))
+                p = run(["cat", str(job / name)], check=False, user=USER)
+                assert (p.returncode == 0) == bool(mode & 0o004), (name, oct(mode))
+            assert run(["cat", str(job / "status")], user=USER).stdout
+        kx.restart()

@@ -73,12 +73,13 @@ def readme():
 
 def train_yaml():
     """The file that README shows."""
-    return readme()[0].split("$ cat train.yaml\n")[1].split("$ cp")[0]
+    lines = readme()[0].split("$ cat > ~/train.yaml <<'END'\n")[1].split("> END\n")[0]
+    return "".join(line.removeprefix("> ") for line in lines.splitlines(keepends=True))
 
 
-def play(kx, text, **env):
+def play(kx, text, first="", **env):
     """Type the examples in TEXT, at home, with README's train.yaml there; `kxfs` is KX's program and
-    state. Returns README's mount point, which KX ends, should the examples not come to their end."""
+    state. FIRST: commands to give before. Returns README's mount point, which KX ends, should the examples not come to their end."""
     home, bin_dir = kx.base / "home", kx.base / "bin"
     for path in (home, bin_dir):
         path.mkdir()
@@ -91,6 +92,8 @@ def play(kx, text, **env):
     blocks = CONSOLE.findall(text)
     assert blocks
     try:
+        if first:
+            shell.run(first)
         for block in blocks:
             for command, expected in commands(block):
                 got = shell.run(command)

@@ -3,6 +3,7 @@
 
 Fixtures:
     packages        the directory in which contrib/package has built everything
+    arm64           a directory with what programs for arm64 are compiled and linked with; nothing in it is installed
     bare, full      archives of roots: with glibc and the essential tools alone; with the libraries of kxfs, and man, bash
                     completion, systemd and rpm
     in_root         run a script in a root, in namespaces of its own and on a tmpfs: nothing of it is left
@@ -21,6 +22,8 @@ from harness import ROOT
 
 LIMIT = 1500  # seconds; nothing is expected to come near
 LIBRARIES = ["fuse3", "libjson-c5", "libyaml-0-2", "libuv1", "libcurl4"]
+DEVELOPMENT = ["libc6-dev", "libcmocka-dev", "libcurl4-openssl-dev", "libfuse3-dev", "libjson-c-dev", "libuv1-dev", "libyaml-dev",
+               "uthash-dev"]
 TOOLS = ["bash-completion", "man-db", "mount", "rpm", "systemd"]
 
 # What each root is used by: $1 is the directory that it is mounted on, $2 its archive, the rest is copied into /kx.
@@ -95,6 +98,7 @@ def making(tmp_path_factory):
     begin = {
         "bare.tar": lambda path: mmdebstrap(path, "essential", ["mount"]),
         "full.tar": lambda path: mmdebstrap(path, "apt", LIBRARIES + TOOLS),
+        "arm64": lambda path: mmdebstrap(path, "extract", DEVELOPMENT, "--architectures=arm64"),
         "packages": lambda path: subprocess.Popen(
             [ROOT / "contrib/package", "all", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, env=env),
@@ -121,7 +125,7 @@ def made_by(name):
     return fixture
 
 
-bare, full, packages = made_by("bare"), made_by("full"), made_by("packages")
+arm64, bare, full, packages = made_by("arm64"), made_by("bare"), made_by("full"), made_by("packages")
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What somebody reads whose mount can't be: once, what is wrong, and what to do."""
 
+import os
+
 import kubeconfig
 import pytest
 import store as st
@@ -84,3 +86,32 @@ def test_server_is_down(said, server):
     waiting, refused = said().splitlines()
     assert waiting == "kxfs: the list of jobs of volcano:test is not in yet; still trying"
     assert "Couldn't connect to server; is server of the kubeconfig right" in refused
+
+
+def test_leaves_no_new_state_directory(make_kx, server):
+    """A mount that can't be has not made one, nor what is above it; one that was there stays."""
+    server.forbidden.append({"resource": "pods"})
+    kx = make_kx(start=False, source="volcano:test")
+    path = kubeconfig.write(kx.base / "config", kubeconfig.config(server))
+    env = {**kx.env(), "KUBECONFIG": str(path)}
+    there, kx.state = kx.state, kx.state / "not/yet"
+    for how in ([], ["-f"]):
+        p = run(kx.command(*how), check=False, env=env, cwd=kx.work)
+        wait_for(lambda: not marked_pids(), what="the end of what it has started")
+        assert p.returncode == 1 and "forbidden" in p.stderr
+        assert os.listdir(there) == []
+    kx.state = there
+    assert run(kx.command(), check=False, env=env, cwd=kx.work).returncode == 1
+    wait_for(lambda: not marked_pids(), what="the end of what it has started")
+    assert "lock" in os.listdir(there)
+
+
+def test_no_cluster(make_kx):
+    """Who mounts without a source and has no cluster is told what needs none; who names a backend is not."""
+    kx = make_kx(start=False)
+    for source, mentioned in ((), True), (("volcano:",), False):
+        p = run([kx.binary, *source, str(kx.mnt)], check=False, cwd=kx.work,
+                env={**kx.env(), "KUBECONFIG": "/nowhere", "XDG_STATE_HOME": str(kx.base)})
+        assert p.returncode == 1 and "no file of KUBECONFIG (/nowhere) is there" in p.stderr
+        assert (f"kxfs local: {kx.mnt}\n" in p.stderr) == mentioned
+        assert not (kx.base / "kxfs").exists()

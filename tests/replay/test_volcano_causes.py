@@ -83,3 +83,68 @@ def test_signal(volcano, job):
     volcano.finish(volcano.pods(job.id)[0], 139)
     job.finish("FAILED")
     assert job.read("why").startswith("main-0 ended with exit code 139, which means signal 11 (SIGSEGV). It was not")
+
+
+def test_given_up(kx, server, volcano):
+    """Volcano ends a job whose pods it could not make; the cause stays, in the history too."""
+    volcano.schedule = False
+    job = kx.submit(harness.app("true"))
+    text = ('failed to create pod x, err: &errors.StatusError{ErrStatus:v1.Status{Message:"pods \\"x\\" is forbidden: '
+            'error looking up service account test/sa: serviceaccount \\"sa\\" not found", Reason:"Forbidden"}}')
+    volcano.remove_pods(job.id)
+    owner = server.store.find(st.JOBS, "test", job.id)
+    server.store.add(st.EVENTS, {
+        "metadata": {"name": "unmade", "namespace": "test", "uid": "e-1", "creationTimestamp": st.now()},
+        "involvedObject": {"kind": "Job", "name": owner.name, "uid": owner.uid}, "type": "Warning",
+        "reason": "FailedCreate", "message": text, "count": 16, "lastTimestamp": st.now()})
+    until_why(job, "The job waits: its pods can't be made: there is no service account sa in namespace test. Create it, or "
+                   "submit the job with another service_account.\n")
+    volcano.set_phase(job.id, "Terminating")
+    volcano.set_phase(job.id, "Terminated")
+    job.finish("FAILED")
+    why = ("Volcano gave up after 16 tries: there is no service account sa in namespace test. Create it and submit the "
+           "job again, or submit it with another service_account.\n")
+    assert job.read("why") == why and job.status()["reason"] == "NoServiceAccount"
+    server.store.remove(st.EVENTS, "test", "unmade")
+    volcano.set_phase(job.id, "Terminated", version=2)
+    assert job.read("why") == why
+
+
+def test_lost_node(server, volcano, job):
+    (pod,) = volcano.pods(job.id)
+    edit_pod(server, pod, lambda tree: tree["status"].update(conditions=[
+        {"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-22T10:00:00Z"}]))
+    until_why(job, "main-0: its node node-1 has not been heard of since 2026-11-22T10:00:00Z. Whether it still runs is "
+                   "not known until the node comes back or is removed from the cluster.\n")
+    edit_pod(server, pod, lambda tree: tree["metadata"].update(deletionTimestamp=st.now()))
+    harness.wait_for(lambda: "and its pod is marked for eviction" in job.read("why"))
+    assert job.status()["reason"] == "NodeLost"
+    volcano.run(pod)
+    edit_pod(server, pod, lambda tree: (tree["status"].update(conditions=[]), tree["metadata"].pop("deletionTimestamp")))
+    until_why(job, "")
+
+
+def test_probe(server, volcano, job):
+    (pod,) = volcano.pods(job.id)
+    uid = server.store.find(st.PODS, "test", pod).uid
+    for reason, text in (("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500"),
+                         ("Killing", "Container main-0 failed liveness probe")):
+        server.store.add(st.EVENTS, {
+            "metadata": {"name": reason.lower(), "namespace": "test", "uid": reason, "creationTimestamp": st.now()},
+            "involvedObject": {"kind": "Pod", "name": pod, "uid": uid}, "type": "Warning", "reason": reason,
+            "message": text, "count": 1, "lastTimestamp": st.now()})
+    harness.wait_for(lambda: "failed liveness probe" in job.read("events"))
+    volcano.finish(pod, 137)
+    job.finish("FAILED")
+    assert job.read("why").startswith("main-0 was ended because it did not answer as it should: Liveness probe failed: "
+                                      "HTTP probe failed with statuscode: 500. It was not tried again")
+
+
+def test_ended_by_a_policy(volcano, job):
+    """TaskCompleted -> RestartJob, and no attempt is left: nothing has failed."""
+    volcano.set_phase(job.id, "Restarting", retryCount=3)
+    volcano.finish(volcano.pods(job.id)[0], 0)
+    volcano.set_phase(job.id, "Failed")
+    job.finish("FAILED")
+    assert job.read("why") == ("The job failed by a policy of its own. main-0 ended with exit code 0. Retries used: 2; "
+                               "max_retries is 0. Its output is in main-0/log.\n")

@@ -37,12 +37,17 @@ class Job:
         return (self.path / "why").read_text(encoding="utf-8").strip()
 
     def document(self) -> dict[str, Any]:
-        """The AppDef that it was made from, all scalars as text; empty if that is not known or is a manifest."""
+        """The AppDef that it was made from; empty if that is not known or is a manifest."""
         try:
             text = (self.path / "app.yaml").read_text(encoding="utf-8")
-            found = yaml.load(text, Loader=yaml.BaseLoader)
-        except (FileNotFoundError, yaml.YAMLError):
+        except FileNotFoundError:
             return {}
+        found = None
+        try:
+            found = json.loads(text)  # what we wrote
+        except ValueError:
+            with contextlib.suppress(yaml.YAMLError):
+                found = yaml.load(text, Loader=yaml.BaseLoader)  # scalars are text, as kxfs reads them
         return found if isinstance(found, dict) and isinstance(found.get("roles"), list) else {}
 
     def remove(self) -> None:

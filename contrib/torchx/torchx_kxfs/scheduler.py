@@ -125,7 +125,11 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def describe(self, app_id: str) -> Optional[DescribeAppResponse]:
         job = self._find(app_id)
-        return _description(job) if job else None
+        try:
+            return _description(job) if job else None
+        except FileNotFoundError:  # it has just left jobs/
+            job = self._find(app_id)
+            return _description(job) if job else None
 
     def list(self, cfg: Optional[Mapping[str, CfgVal]] = None) -> List[ListAppResponse]:
         named = named_mount(_text(cfg or {}, "mount"))
@@ -223,7 +227,8 @@ def _description(job: Job) -> DescribeAppResponse:
                         for role in status["roles"]],
     )
     metadata = document.get("metadata")
-    description.metadata = metadata if isinstance(metadata, dict) else {}  # TorchX 0.7.0 does not show it
+    if isinstance(metadata, dict):
+        description.metadata = {name: str(value) for name, value in metadata.items()}  # TorchX 0.7.0 does not show it
     return description
 
 
@@ -232,9 +237,9 @@ def _role(status: dict[str, Any], written: dict[str, Any]) -> Role:
     role = Role(name=status["name"], image=written.get("image", ""), num_replicas=status["desired"])
     role.entrypoint = written.get("entrypoint", role.entrypoint)
     if isinstance(written.get("args"), list):
-        role.args = written["args"]
+        role.args = [str(arg) for arg in written["args"]]
     if isinstance(written.get("env"), dict):
-        role.env = written["env"]
+        role.env = {name: str(value) for name, value in written["env"].items()}
     return role
 
 

@@ -19,7 +19,7 @@ static const struct spec_phase phases[] = {
 	{.name = "Aborting", .state = SPEC_RUNNING, .ending = true},
 	{.name = "Aborted", .state = SPEC_CANCELLED, .ending = true, .suspended = true},
 	{.name = "Completed", .state = SPEC_SUCCEEDED, .ending = true},
-	{.name = "Terminated", .state = SPEC_FAILED, .ending = true},
+	{.name = "Terminated", .state = SPEC_FAILED, .ending = true, .gives_up = true},
 	{.name = "Failed", .state = SPEC_FAILED, .ending = true},
 	{0},
 };

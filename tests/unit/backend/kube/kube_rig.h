@@ -445,7 +445,7 @@ static inline void rig_reply(void *data, const struct backend_result *result)
 
 static inline void rig_submit(const char *text)
 {
-	const struct backend_submission s = {"app.yaml", text, strlen(text), "ada@login1"};
+	const struct backend_submission s = {"app.yaml", text, strlen(text), "ada@login1", 0};
 
 	rig.n_answers = 0;
 	backend_submit(rig.b, &s, rig_reply, NULL);

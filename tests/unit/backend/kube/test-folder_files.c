@@ -73,7 +73,7 @@ static void expect_text(const char *name, const char *expected)
 
 static int submit(const char *id, const char *uuid)
 {
-	const struct folder_submission s = {id, uuid, "a.yaml", "name: a\n", 8};
+	const struct folder_submission s = {id, uuid, "a.yaml", "name: a\n", 8, 0};
 
 	return folder_files_submit(dir, &s);
 }

@@ -123,6 +123,7 @@ static void test_made_private(void **state)
 	assert_int_equal(st.st_mode & 0777, 0700);
 	assert_int_equal(stat(at("a/b/c"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0700);
+	state_leave(s);
 	state_close(s);
 	/* One that was used before, with other permissions. */
 	assert_int_equal(chmod(at("a/b/c"), 0755), 0);
@@ -180,6 +181,7 @@ static void test_version(void **state)
 	char *text = NULL;
 
 	(void)state;
+	state_leave(s);
 	state_close(s);
 	assert_int_equal(access(at("state/version"), F_OK), 0);
 	s = opened(at("state"), "/mnt"); /* its own */
@@ -275,6 +277,29 @@ static void test_lock(void **state)
 	state_close(s);
 }
 
+/* What was made for a mount that never came up goes with it, unless it holds something or is a child's by now. */
+static void test_discard(void **state)
+{
+	struct state *s = opened(at("not/yet"), "/mnt/first");
+
+	(void)state;
+	assert_int_equal(mkdir(at("not/yet/submit"), 0700), 0);
+	state_close(s);
+	assert_int_not_equal(access(at("not"), F_OK), 0);
+
+	s = opened(at("not/yet"), "/mnt/first");
+	state_leave(s);
+	state_close(s);
+	assert_int_equal(access(at("not/yet/lock"), F_OK), 0);
+
+	s = opened(at("used"), "/mnt/first");
+	assert_int_equal(mkdir(at("used/jobs"), 0700), 0);
+	assert_int_equal(mkdir(at("used/jobs/a"), 0700), 0);
+	state_close(s);
+	assert_int_equal(access(at("used/jobs/a"), F_OK), 0);
+	assert_int_equal(access(at("used/lock"), F_OK), 0);
+}
+
 /* The lock is the child's after a fork, also when the parent closes its own. */
 static void test_lock_after_fork(void **state)
 {
@@ -289,6 +314,7 @@ static void test_lock_after_fork(void **state)
 		pause();
 		_exit(0);
 	}
+	state_leave(s);
 	state_close(s);
 	assert_true(asprintf(&want,
 			     "%%s/state: in use by process %d, which is about to mount on "
@@ -352,6 +378,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_in_each_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_discard, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock_after_fork, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wait_for_ending, setup, teardown),
 	};

@@ -41,6 +41,7 @@ static struct record full(void)
 		.job_time = 1,
 		.pending = true,
 		.since = INT64_MAX,
+		.writing = true,
 		.owned = true,
 		.owner = {1000, 100},
 		.error = error,
@@ -56,6 +57,7 @@ static void assert_same(const struct record *a, const struct record *b)
 	assert_int_equal(a->job_time, b->job_time);
 	assert_int_equal(a->pending, b->pending);
 	assert_int_equal(a->since, b->since);
+	assert_int_equal(a->writing, b->writing);
 	assert_int_equal(a->owned, b->owned);
 	assert_int_equal(a->owner.uid, b->owner.uid);
 	assert_int_equal(a->owner.gid, b->owner.gid);
@@ -72,7 +74,7 @@ static void test_there_and_back(void **state)
 	(void)state;
 	assert_string_equal(text,
 			    "kxfs submit 1\nlaunched 18446744073709551615 " DIGEST
-			    "\njob app-x7k2pd0 1\npending 9223372036854775807\nowner 1000 100\n"
+			    "\njob app-x7k2pd0 1\npending 9223372036854775807\nwriting\nowner 1000 100\n"
 			    "error 12345 25\nx.yaml:1:1: bad\nand more\n");
 	assert_int_equal(record_parse(text, strlen(text), &got), 0);
 	assert_same(&got, &want);
@@ -100,7 +102,7 @@ static void test_cut(void **state)
 		assert_true(err == -EINVAL || (err == 0 && text[len - 1] == '\n' && !got.error));
 		record_clear(&got);
 	}
-	assert_int_equal(n_good, 5);
+	assert_int_equal(n_good, 6);
 	free(text);
 }
 

@@ -173,12 +173,12 @@ static void test_replica_dir(void **state)
 
 static void test_submits(void **state)
 {
-	static const char *const yes[] = {"a.yaml",   "a.yml",	  "a.json",
-					  "a.b.yaml", "x y.json", "~.yml"};
+	static const char *const yes[] = {"a.yaml", "a.yml",  "a.json", "a.b.yaml", "x y.json",
+					  "~.yml",  "a.YAML", "a.Yml",	"a.JSON"};
 	static const char *const no[] = {
-		"a",	   "a.yaml~", ".yaml", ".a.yaml.swp", ".a.yaml",
-		"a.YAML",  "a.yam",   "yaml",  "a.yaml.job",  "a.yaml.error",
-		"a.json5", "",	      "4913",  "a.yaml.tmp",
+		"a",	 "a.yaml~", ".yaml",	  ".a.yaml.swp",  ".a.yaml",
+		"a.yam", "yaml",    "a.yaml.job", "a.yaml.error", "a.json5",
+		"",	 "4913",    "a.yaml.tmp",
 	};
 
 	(void)state;

@@ -137,6 +137,16 @@ static void test_start_error(void **state)
 		   "the entrypoint of role trainer: it must be a program in PATH or the path "
 		   "of an executable file. It was not tried again, because max_retries is "
 		   "0.\n");
+	set(&r->message, "exec: \"python train.py\": not found in PATH");
+	assert_why(job,
+		   "trainer-1 could not be started: exec: \"python train.py\": not found in PATH. "
+		   "Check the entrypoint of role trainer: it is one program, and what follows it "
+		   "belongs into args. It was not tried again, because max_retries is 0.\n");
+	set(&r->message, "exec: \"sh\": Argument list too long");
+	assert_why(job,
+		   "trainer-1 could not be started: exec: \"sh\": Argument list too long. The args "
+		   "and env of role trainer are longer than the system takes: put what is long "
+		   "into a file. It was not tried again, because max_retries is 0.\n");
 	set(&r->message, "working directory \"/x\": No such file or directory");
 	assert_why(job, "trainer-1 could not be started: working directory \"/x\": No such file or "
 			"directory. It was not tried again, because max_retries is 0.\n");

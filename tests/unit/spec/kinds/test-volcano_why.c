@@ -366,8 +366,8 @@ static void test_unmade(void **state)
 		   "pods=1, used: pods=1, limited: pods=1"),
 	      5);
 	assert_why(&w, "The job waits: its pods can't be made: quota few is used up (requested: "
-		       "pods=1, used: pods=1, limited: pods=1). It goes on by itself when the "
-		       "quota has room.\n");
+		       "pods=1, used: pods=1, limited: pods=1). It goes on by itself if the "
+		       "quota has room in time: after some minutes Volcano gives up.\n");
 	assert_reason(&w, "QuotaExceeded");
 	event(&w, "u-j", "FailedCreate",
 	      DUMP("pods \\\\\\\"j-t-2\\\\\\\" is forbidden: error looking up service account "
@@ -541,6 +541,70 @@ static void test_failed(void **state)
 		assert_why(&w, want);
 		world_clear(&w);
 	}
+}
+
+#define REFUSED                                                                                            \
+	"Error creating pods: [failed to create pod j-t-0, err: &errors.StatusError{ErrStatus:"            \
+	"v1.Status{Message:\\\"pods \\\\\\\"j-t-0\\\\\\\" is forbidden: error looking up service account " \
+	"ns/sa: serviceaccount \\\\\\\"sa\\\\\\\" not found\\\", Reason:\\\"Forbidden\\\"}}]"
+
+/* The last cause stays when Volcano has given up. */
+static void test_given_up(void **state)
+{
+	static const char why[] = "Volcano gave up after 1 try: there is no service account sa in "
+				  "namespace ns. Create it and submit the job again, or submit it "
+				  "with another service_account.\n";
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 1, "Pending");
+	event(&w, "u-j", "FailedCreate", REFUSED, 9);
+	assert_reason(&w, "NoServiceAccount");
+	job(&w, 1, "Terminated");
+	assert_why(&w, why);
+	assert_reason(&w, "NoServiceAccount");
+	/* Also when its events are gone. */
+	spec_event_view_unref(w.events[0]);
+	w.n_events = 0;
+	job(&w, 1, "Terminated");
+	assert_why(&w, why);
+	world_clear(&w);
+	job(&w, 1, "Terminated");
+	assert_why(&w, "The job was ended: Terminated.\n");
+	world_clear(&w);
+}
+
+/* A node that is silent, and a probe that failed: of which replica, and what was heard. */
+static void test_lost_and_probed(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 1, "Running");
+	pod(&w, 0,
+	    "{'phase':'Running','conditions':[{'type':'Ready','status':'False','lastTransitionTime':"
+	    "'1970-01-01T00:01:00Z'}],'containerStatuses':[{'name':'t','ready':true,'restartCount':0,"
+	    "'state':{'running':{'startedAt':'1970-01-01T00:00:04Z'}}}]}");
+	assert_why(&w,
+		   "t-0: its node  has not been heard of since 1970-01-01T00:01:00Z. Whether it "
+		   "still runs is not known until the node comes back or is removed from the "
+		   "cluster.\n");
+	assert_reason(&w, "NodeLost");
+	world_clear(&w);
+	job(&w, 1, "Running");
+	event(&w, "u-p0", "Unhealthy", "Liveness probe failed: HTTP 500", 5);
+	event(&w, "u-p0", "Killing", "Container t failed liveness probe", 5);
+	pod(&w, 0, ENDED("137", "Error", ""));
+	assert_why(&w,
+		   "t-0 was ended because it did not answer as it should: Liveness probe failed: "
+		   "HTTP 500. It was not tried again, because max_retries is 0.\n");
+	assert_reason(&w, "ProbeFailed");
+	world_clear(&w);
+	/* A policy may end a job of which nothing has failed. */
+	job(&w, 1, "Running");
+	pod(&w, 0, ENDED("0", "Completed", ""));
+	job(&w, 1, "Failed");
+	world_clear(&w);
 }
 
 /* What a code over 128 means, and whose output tells more. */
@@ -725,14 +789,24 @@ static void test_not_a_change(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nobody),	     cmocka_unit_test(test_recorded),
-		cmocka_unit_test(test_queue_full),   cmocka_unit_test(test_gang),
-		cmocka_unit_test(test_unmade),	     cmocka_unit_test(test_unmade_again),
-		cmocka_unit_test(test_not_starting), cmocka_unit_test(test_several),
-		cmocka_unit_test(test_mount),	     cmocka_unit_test(test_codes),
-		cmocka_unit_test(test_loop),	     cmocka_unit_test(test_passing),
-		cmocka_unit_test(test_failed),	     cmocka_unit_test(test_not_a_change),
-		cmocka_unit_test(test_same_failed),  cmocka_unit_test(test_same_waiting),
+		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_recorded),
+		cmocka_unit_test(test_queue_full),
+		cmocka_unit_test(test_gang),
+		cmocka_unit_test(test_unmade),
+		cmocka_unit_test(test_unmade_again),
+		cmocka_unit_test(test_not_starting),
+		cmocka_unit_test(test_several),
+		cmocka_unit_test(test_mount),
+		cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_lost_and_probed),
+		cmocka_unit_test(test_codes),
+		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_passing),
+		cmocka_unit_test(test_failed),
+		cmocka_unit_test(test_not_a_change),
+		cmocka_unit_test(test_same_failed),
+		cmocka_unit_test(test_same_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
