@@ -11,9 +11,9 @@
  *	SERVED  | what follows               |                           |
  *	ABSENT  | nothing                    |                           |
  *
- * Places: a LocalQueue is wanted for a while after somebody has read. The queues that are wanted are asked for one after
- * the other, each no more often than every ASK_MS; when the last reader has gone, the places are forgotten, since old
- * ones would be wrong. Before the first, the server is asked in which version it has the visibility API.
+ * Places: a LocalQueue is wanted for a while after somebody has read. The queues that are wanted are asked for one
+ * after the other, each no more often than every ASK_MS; when the last reader has gone, the places are forgotten, since
+ * old ones would be wrong. Before the first, the server is asked in which version it has the visibility API.
  */
 #include "backend/kube/kueue.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kueue, as far as it is asked: whether the cluster has it, in which version, and who stands where in its queues. The
- * first is found out once, when the mount has started; a cluster without Kueue is asked nothing else. Places are told of
- * by Kueue's visibility API, which can't be watched: it is asked while somebody reads, and what it says goes into the
- * world, from where it comes into the snapshots. I/O thread, but for what says "any thread".
+ * first is found out once, when the mount has started; a cluster without Kueue is asked nothing else. Places are told
+ * of by Kueue's visibility API, which can't be watched: it is asked while somebody reads, and what it says goes into
+ * the world, from where it comes into the snapshots. I/O thread, but for what says "any thread".
  */
 #ifndef KXFS_BACKEND_KUBE_KUEUE_H
 #define KXFS_BACKEND_KUBE_KUEUE_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of jobs, pods, groups, Workloads and queues by uid (queues by name), and the events of jobs (events.h). A list is
- * compared with the table by its round: an object that the last list did not hold has an older round, and is gone. A
- * queue and a group change only the reason why a job waits, never the job itself. Since a queue changes with each pod
- * that starts in it, the jobs that wait in it count as changed at the next tick. The tick also comes when a job, or
- * its group, has been known for SPEC_PATIENCE, after which `why` may say that something is missing.
+ * Tables of jobs, pods, groups, Workloads and queues by uid (queues by name), and the events of jobs (events.h). A
+ * list is compared with the table by its round: an object that the last list did not hold has an older round, and is
+ * gone. A queue and a group change only the reason why a job waits, never the job itself. Since a queue changes with
+ * each pod that starts in it, the jobs that wait in it count as changed at the next tick. The tick also comes when a
+ * job, or its group, has been known for SPEC_PATIENCE, after which `why` may say that something is missing.
  *
- * The file is long because the tables are joined: whatever comes first of a job, its pods, its group and their
- * events waits here for the others. Each table has a section.
+ * The file is long because the tables are joined: whatever comes first of a job, its pods, its group and their events
+ * waits here for the others. Each table has a section.
  */
 #include "backend/kube/world.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The cluster as a world: all that its watches, and replies to requests, have brought of jobs, their pods, the pod
- * groups of the scheduler, events, queues and Kueue's Workloads. The world joins them (a pod, a group and a Workload belong
- * to the job of their controller's uid, an event to the job of the object that it is about, whichever of the two comes first), says
- * which job has changed, and does not know what follows from that. I/O thread, but for functions that say "any thread".
+ * groups of the scheduler, events, queues and Kueue's Workloads. The world joins them (a pod, a group and a Workload
+ * belong to the job of their controller's uid, an event to the job of the object that it is about, whichever of the
+ * two comes first), says which job has changed, and does not know what follows from that. I/O thread, but for
+ * functions that say "any thread".
  */
 #ifndef KXFS_BACKEND_KUBE_WORLD_H
 #define KXFS_BACKEND_KUBE_WORLD_H
@@ -52,8 +53,8 @@ struct world_events {
 
 struct world *world_new(struct loop *loop, const struct world_events *events);
 /*
- * Its jobs are of KIND. To be called before any object comes; and again when the cluster serves another kind in place of
- * it. Then the next list says which of the jobs there still are.
+ * Its jobs are of KIND. To be called before any object comes; and again when the cluster serves another kind in place
+ * of it. Then the next list says which of the jobs there still are.
  */
 void world_set_kind(struct world *w, const struct spec_kind *kind);
 const struct spec_kind *world_kind(const struct world *w);

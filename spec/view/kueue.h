@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What kxfs keeps of Kueue's objects: the Workload, which says for a job of any kind whether Kueue lets it run; the
- * LocalQueue, in which jobs of a namespace wait, as a part of spec_queue_view; the ClusterQueue, which has the quota; and
- * the places of those that wait. The conventions of view.h hold here. Versions v1beta1 and v1beta2 are read alike.
+ * LocalQueue, in which jobs of a namespace wait, as a part of spec_queue_view; the ClusterQueue, which has the quota;
+ * and the places of those that wait. The conventions of view.h hold here. Versions v1beta1 and v1beta2 are read alike.
  */
 #ifndef KXFS_SPEC_VIEW_KUEUE_H
 #define KXFS_SPEC_VIEW_KUEUE_H

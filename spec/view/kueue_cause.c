@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why Kueue does not let a job run: it is found in the job's Workload, whose last word counts, and in its queue. Kueue's
- * reasons are few, and the same words stand for several things, so what they mean is read from the messages too; a
- * message that is not understood as a whole is quoted. What is said, in this order:
+ * Why Kueue does not let a job run: it is found in the job's Workload, whose last word counts, and in its queue.
+ * Kueue's reasons are few, and the same words stand for several things, so what they mean is read from the messages
+ * too; a message that is not understood as a whole is quoted. What is said, in this order:
  *
  *	deactivated             somebody, a check or a limit has put the job out until spec.active is set again
  *	evicted, has quota      its pods are being ended

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kueue's queues: the LocalQueue of a namespace, which has no quota of its own but a share of its ClusterQueue's, which
- * belongs to the whole cluster and which users often may not see. The places of those that wait stand in neither, but in
- * a summary that Kueue's visibility API makes when it is asked.
+ * Kueue's queues: the LocalQueue of a namespace, which has no quota of its own but a share of its ClusterQueue's,
+ * which belongs to the whole cluster and which users often may not see. The places of those that wait stand in
+ * neither, but in a summary that Kueue's visibility API makes when it is asked.
  */
 #include <errno.h>
 

@@ -82,8 +82,8 @@ void spec_queue_view_unref(struct spec_queue_view *v); /* NULL is allowed */
 /* Would both be shown in the same way? */
 bool spec_queue_view_same(const struct spec_queue_view *a, const struct spec_queue_view *b);
 /*
- * The text of queues/NAME/status, YAML, with the numbers of jobs of this namespace in it. CLUSTER: the ClusterQueue of a
- * LocalQueue; NULL: it may not be seen, or V is none.
+ * The text of queues/NAME/status, YAML, with the numbers of jobs of this namespace in it. CLUSTER: the ClusterQueue
+ * of a LocalQueue; NULL: it may not be seen, or V is none.
  */
 void spec_queue_view_text(const struct spec_queue_view *v,
 			  const struct spec_cluster_queue_view *cluster, size_t pending,

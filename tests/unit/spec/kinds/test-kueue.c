@@ -70,7 +70,8 @@ static void make_plain(struct story *s, const char *scenario)
 #define STORY_SUBMITTED "SUBMITTED \n"
 #define STORY_QUEUED	"PENDING QueuedInKueue: it waits for Kueue to admit it from queue team.\n"
 #define STORY_LINE                                                                                 \
-	"PENDING InLine: The job waits: it stands in line in queue team (cluster queue CQ), and Kueue has not tried it yet.\n"
+	"PENDING InLine: The job waits: it stands in line in queue team (cluster queue CQ), "      \
+	"and Kueue has not tried it yet.\n"
 #define STORY_ADMITTED                                                                             \
 	"PENDING Admitted: The job waits: Kueue has admitted it, and it is about to start.\n"
 #define STORY_STARTS	"PENDING \n"
@@ -80,140 +81,262 @@ static void make_plain(struct story *s, const char *scenario)
 
 static const struct {
 	const char *scenario, *story;
-} recordings
-	[] =
-		{
-			{"kueue_appwrapper_check_pending", STORY_SUBMITTED STORY_QUEUED STORY_LINE
-			 "PENDING AdmissionCheckPending: The job waits: it has its quota in queue team (cluster queue CQ) and is about to be admitted.\n"
-			 "PENDING AdmissionCheckPending: The job waits: it has its quota in queue team (cluster queue CQ) and waits for admission check check-p.\n"
-			 "PENDING AdmissionCheckPending: The job waits: it has its quota in queue team (cluster queue CQ) and is about to be admitted.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_check_rejected", STORY_SUBMITTED STORY_QUEUED STORY_LINE
-			 "PENDING AdmissionCheckPending: The job waits: it has its quota in queue team (cluster queue CQ) and is about to be admitted.\n"
-			 "PENDING AdmissionCheckPending: The job waits: it has its quota in queue team (cluster queue CQ) and waits for admission check check-r.\n"
-			 "PENDING AdmissionCheckRejected: The job waits: it was rejected by admission check \"check-r\" (no nodes of this kind can be had).\n"
-			 "CANCELLED/suspended AdmissionCheckRejected: The job is suspended: it was rejected by admission check \"check-r\" (no nodes of this kind can be had). It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.\n" STORY_DELETED},
-			{"kueue_appwrapper_clusterqueue_drain",
-			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
-				 STORY_RUNS
-			 "RUNNING QueueStopped: The job is being stopped: its cluster queue was drained at TIME. It is admitted by itself when the queue is opened again.\n"
-			 "PENDING QueueStopped: The job is being stopped: its cluster queue was drained at TIME. It is admitted by itself when the queue is opened again.\n"
-			 "PENDING QueueStopped: The job waits: its cluster queue was drained at TIME. It is admitted by itself when the queue is opened again.\n"
-			 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs to, is stopped, and its jobs were put out at TIME (HoldAndDrain). It is admitted by itself when the queue is opened again.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_clusterqueue_hold", STORY_SUBMITTED STORY_QUEUED
-			 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs to, is stopped. It is admitted by itself when the queue is opened again.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_clusterqueue_hold_observability",
-			 STORY_SUBMITTED STORY_QUEUED
-			 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs to, is stopped. It is admitted by itself when the queue is opened again.\n" STORY_LINE
-				 STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_deactivated",
-			 STORY_SUBMITTED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
-			 "RUNNING Deactivated: The job is being stopped: somebody has deactivated its Workload WORKLOAD. It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.\n"
-			 "CANCELLED/suspended Deactivated: The job is suspended: somebody has deactivated its Workload WORKLOAD. It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.\n"
-			 "PENDING Evicted: The job waits: it was deactivated at TIME. It is admitted again by itself.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_delete_waiting", STORY_SUBMITTED
-			 "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor default-flavor. It is admitted by itself when there is room.\n" STORY_DELETED},
-			{"kueue_appwrapper_fail", STORY_SUBMITTED STORY_QUEUED STORY_LINE
-							  STORY_ADMITTED STORY_STARTS STORY_RUNS
-			 "RUNNING Error: trainer-0 ended with exit code 3. It was not tried again, because max_retries is 0.\n"
-			 "FAILED Error: trainer-0 ended with exit code 3. It was not tried again, because max_retries is 0. Its output is in trainer-0/log.\n"
-			 "FAILED Error: trainer-0 ended with exit code 3. It was the first of 2 replicas that failed. It was not tried again, because max_retries is 0. Its output is in trainer-0/log.\n"},
-			{"kueue_appwrapper_localqueue_hold", STORY_SUBMITTED
-			 "PENDING QueueStopped: The job waits: queue team is stopped (Hold). It is admitted by itself when the queue is opened again.\n" STORY_LINE
-				 STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_localqueue_hold_observability",
-			 STORY_SUBMITTED STORY_QUEUED
-			 "PENDING QueueStopped: The job waits: queue team is stopped (Hold). It is admitted by itself when the queue is opened again.\n" STORY_LINE
-				 STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_never_fits", STORY_SUBMITTED STORY_QUEUED STORY_LINE
-			 "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, and queue team (cluster queue CQ) never has more than 0.1 in flavor default-flavor. Submit it to another queue, or with less.\n" STORY_DELETED},
-			{"kueue_appwrapper_never_fits_observability", STORY_SUBMITTED
-									      STORY_QUEUED STORY_LINE "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, and queue team (cluster queue CQ) never has more than 0.1 in flavor default-flavor. Submit it to another queue, or with less.\n" STORY_DELETED},
-			{"kueue_appwrapper_no_clusterqueue", STORY_SUBMITTED STORY_QUEUED
-			 "PENDING NoQueue: The job waits: queue team belongs to cluster queue CQ, which does not exist. Create it, or submit the job to another queue.\n" STORY_DELETED},
-			{"kueue_appwrapper_no_clusterqueue_observability",
-			 STORY_SUBMITTED STORY_QUEUED
-			 "PENDING NoQueue: The job waits: queue team belongs to cluster queue CQ, which does not exist. Create it, or submit the job to another queue.\n" STORY_DELETED},
-			{"kueue_appwrapper_no_localqueue", STORY_SUBMITTED
-			 "PENDING InLine: The job waits: it stands in line in queue team, and Kueue has not tried it yet.\n"
-			 "PENDING NoQueue: The job waits: there is no queue team in namespace ns. Create it, or submit the job to another queue.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_no_localqueue_observability", STORY_SUBMITTED
-			 "PENDING InLine: The job waits: it stands in line in queue team, and Kueue has not tried it yet.\n"
-			 "PENDING NoQueue: The job waits: there is no queue team in namespace ns. Create it, or submit the job to another queue.\n" STORY_LINE
-				 STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_podsready_timeout",
-			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
-			 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.\n"
-			 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. It is the first of 2 replicas that wait so.\n"
-			 "PENDING PodsNotReady: The job is being stopped: its pods were not ready in time at TIME; it was put back into the queue 1 time for that, and is tried again at TIME.\n"
-			 "RUNNING PodsNotReady: The job is being stopped: its pods were not ready in time at TIME; it was put back into the queue 1 time for that, and is tried again at TIME.\n"
-			 "PENDING PodsNotReady: The job is being stopped: its pods were not ready in time at TIME; it was put back into the queue 1 time for that, and is tried again at TIME.\n"
-			 "PENDING PodsNotReady: The job waits: its pods were not ready in time at TIME; it was put back into the queue 1 time for that, and is tried again at TIME.\n"
-			 "PENDING PodsNotReady: The job waits: its pods were not ready in time at TIME; it was put back into the queue 1 time for that, and is tried again by itself.\n" STORY_ADMITTED
-				 STORY_STARTS
-			 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.\n"
-			 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. It is the first of 2 replicas that wait so.\n"
-			 "PENDING PodsNotReady: The job is being stopped: its pods were not ready in time so often that Kueue has given up. It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.\n"
-			 "RUNNING PodsNotReady: The job is being stopped: its pods were not ready in time so often that Kueue has given up. It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.\n"
-			 "CANCELLED/suspended PodsNotReady: The job is suspended: its pods were not ready in time so often that Kueue has given up. It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.\n" STORY_DELETED},
-			{"kueue_appwrapper_preempted",
-			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
-				 STORY_RUNS
-			 "RUNNING Preempted: The job is being stopped: it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
-			 "PENDING Preempted: The job is being stopped: it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
-			 "PENDING Preempted: The job waits: it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
-			 "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor default-flavor; it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_quota_wait", STORY_SUBMITTED STORY_QUEUED STORY_LINE
-			 "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor default-flavor. It is admitted by itself when there is room.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_quota_wait_observability",
-			 STORY_SUBMITTED STORY_QUEUED STORY_LINE "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor default-flavor. It is admitted by itself when there is room.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_strictfifo", STORY_SUBMITTED STORY_LINE
-			 "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.05 more cpu in flavor default-flavor. It is admitted by itself when there is room.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_success",
-			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
-				 STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_appwrapper_user_suspend",
-			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
-				 STORY_RUNS STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_v014_appwrapper_clusterqueue_drain",
-			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
-				 STORY_RUNS
-			 "RUNNING QueueStopped: The job is being stopped: its cluster queue was drained at TIME. It is admitted by itself when the queue is opened again.\n"
-			 "PENDING QueueStopped: The job is being stopped: its cluster queue was drained at TIME. It is admitted by itself when the queue is opened again.\n"
-			 "PENDING QueueStopped: The job waits: its cluster queue was drained at TIME. It is admitted by itself when the queue is opened again.\n"
-			 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs to, is stopped, and its jobs were put out at TIME (HoldAndDrain). It is admitted by itself when the queue is opened again.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_v014_appwrapper_clusterqueue_hold", STORY_SUBMITTED STORY_QUEUED
-			 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs to, is stopped. It is admitted by itself when the queue is opened again.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_v014_appwrapper_never_fits", STORY_SUBMITTED STORY_QUEUED STORY_LINE
-			 "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, and queue team (cluster queue CQ) never has more than 0.1 in flavor default-flavor. Submit it to another queue, or with less.\n" STORY_DELETED},
-			{"kueue_v014_appwrapper_no_localqueue", STORY_SUBMITTED STORY_QUEUED
-			 "PENDING InLine: The job waits: it stands in line in queue team, and Kueue has not tried it yet.\n"
-			 "PENDING NoQueue: The job waits: there is no queue team in namespace ns. Create it, or submit the job to another queue.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_v014_appwrapper_preempted",
-			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
-				 STORY_RUNS
-			 "RUNNING Preempted: The job is being stopped: it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
-			 "PENDING Preempted: The job is being stopped: it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
-			 "PENDING Preempted: The job waits: it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n"
-			 "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor default-flavor; it was preempted by job urgent at TIME (prioritization in the ClusterQueue). It is admitted by itself when there is room.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_v014_appwrapper_quota_wait", STORY_SUBMITTED
-			 "PENDING QueueFull: The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor default-flavor. It is admitted by itself when there is room.\n" STORY_ADMITTED
-				 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
-			{"kueue_v014_appwrapper_success",
-			 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
-				 STORY_RUNS STORY_SUCCEEDED},
+} recordings[] = {
+	{"kueue_appwrapper_check_pending", STORY_SUBMITTED STORY_QUEUED STORY_LINE
+	 "PENDING AdmissionCheckPending: The job waits: it has its "
+	 "quota in queue team (cluster queue CQ) and is about to be "
+	 "admitted.\n"
+	 "PENDING AdmissionCheckPending: The job waits: it has its "
+	 "quota in queue team (cluster queue CQ) and waits for "
+	 "admission check check-p.\n"
+	 "PENDING AdmissionCheckPending: The job waits: it has its "
+	 "quota in queue team (cluster queue CQ) and is about to be "
+	 "admitted.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_appwrapper_check_rejected", STORY_SUBMITTED STORY_QUEUED STORY_LINE
+	 "PENDING AdmissionCheckPending: The job waits: it has its "
+	 "quota in queue team (cluster queue CQ) and is about to be "
+	 "admitted.\n"
+	 "PENDING AdmissionCheckPending: The job waits: it has its "
+	 "quota in queue team (cluster queue CQ) and waits for "
+	 "admission check check-r.\n"
+	 "PENDING AdmissionCheckRejected: The job waits: it was "
+	 "rejected by admission check \"check-r\" (no nodes of this "
+	 "kind can be had).\n"
+	 "CANCELLED/suspended AdmissionCheckRejected: The job is "
+	 "suspended: it was rejected by admission check \"check-r\" "
+	 "(no nodes of this kind can be had). It goes on when "
+	 "spec.active of its Workload is set to true again; to end "
+	 "it, remove its directory.\n" STORY_DELETED},
+	{"kueue_appwrapper_clusterqueue_drain",
+	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
+	 "RUNNING QueueStopped: The job is being stopped: its cluster "
+	 "queue was drained at TIME. It is admitted by itself when "
+	 "the queue is opened again.\n"
+	 "PENDING QueueStopped: The job is being stopped: its cluster "
+	 "queue was drained at TIME. It is admitted by itself when "
+	 "the queue is opened again.\n"
+	 "PENDING QueueStopped: The job waits: its cluster queue was "
+	 "drained at TIME. It is admitted by itself when the queue is "
+	 "opened again.\n"
+	 "PENDING QueueStopped: The job waits: cluster queue CQ, "
+	 "which queue team belongs to, is stopped, and its jobs were "
+	 "put out at TIME (HoldAndDrain). It is admitted by itself "
+	 "when the queue is opened again.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
+		 STORY_SUCCEEDED},
+	{"kueue_appwrapper_clusterqueue_hold", STORY_SUBMITTED STORY_QUEUED
+	 "PENDING QueueStopped: The job waits: cluster queue CQ, "
+	 "which queue team belongs to, is stopped. It is admitted by "
+	 "itself when the queue is opened again.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
+		 STORY_SUCCEEDED},
+	{"kueue_appwrapper_clusterqueue_hold_observability", STORY_SUBMITTED STORY_QUEUED
+	 "PENDING QueueStopped: The job waits: cluster queue CQ, "
+	 "which queue team belongs to, is stopped. It is admitted by "
+	 "itself when the queue is opened again.\n" STORY_LINE STORY_ADMITTED STORY_STARTS
+		 STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_appwrapper_deactivated",
+	 STORY_SUBMITTED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
+	 "RUNNING Deactivated: The job is being stopped: somebody has "
+	 "deactivated its Workload WORKLOAD. It goes on when "
+	 "spec.active of its Workload is set to true again; to end "
+	 "it, remove its directory.\n"
+	 "CANCELLED/suspended Deactivated: The job is suspended: "
+	 "somebody has deactivated its Workload WORKLOAD. It goes on "
+	 "when spec.active of its Workload is set to true again; to "
+	 "end it, remove its directory.\n"
+	 "PENDING Evicted: The job waits: it was deactivated at TIME. "
+	 "It is admitted again by itself.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
+		 STORY_SUCCEEDED},
+	{"kueue_appwrapper_delete_waiting",
+	 STORY_SUBMITTED "PENDING QueueFull: The job waits: queue team (cluster queue "
+			 "CQ) has no room for it now: it needs 0.1 more cpu in flavor "
+			 "default-flavor. It is admitted by itself when there is "
+			 "room.\n" STORY_DELETED},
+	{"kueue_appwrapper_fail",
+	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
+	 "RUNNING Error: trainer-0 ended with exit code 3. It was not "
+	 "tried again, because max_retries is 0.\n"
+	 "FAILED Error: trainer-0 ended with exit code 3. It was not "
+	 "tried again, because max_retries is 0. Its output is in "
+	 "trainer-0/log.\n"
+	 "FAILED Error: trainer-0 ended with exit code 3. It was the "
+	 "first of 2 replicas that failed. It was not tried again, "
+	 "because max_retries is 0. Its output is in trainer-0/log.\n"},
+	{"kueue_appwrapper_localqueue_hold", STORY_SUBMITTED
+	 "PENDING QueueStopped: The job waits: queue team is stopped "
+	 "(Hold). It is admitted by itself when the queue is opened "
+	 "again.\n" STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_appwrapper_localqueue_hold_observability", STORY_SUBMITTED STORY_QUEUED
+	 "PENDING QueueStopped: The job waits: queue team is stopped "
+	 "(Hold). It is admitted by itself when the queue is opened "
+	 "again.\n" STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_appwrapper_never_fits", STORY_SUBMITTED STORY_QUEUED STORY_LINE
+	 "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, "
+	 "and queue team (cluster queue CQ) never has more than 0.1 "
+	 "in flavor default-flavor. Submit it to another queue, or "
+	 "with less.\n" STORY_DELETED},
+	{"kueue_appwrapper_never_fits_observability", STORY_SUBMITTED STORY_QUEUED STORY_LINE
+	 "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, "
+	 "and queue team (cluster queue CQ) never has more than 0.1 "
+	 "in flavor default-flavor. Submit it to another queue, or "
+	 "with less.\n" STORY_DELETED},
+	{"kueue_appwrapper_no_clusterqueue",
+	 STORY_SUBMITTED STORY_QUEUED "PENDING NoQueue: The job waits: queue team belongs to "
+				      "cluster queue CQ, which does not exist. Create it, or "
+				      "submit the job to another queue.\n" STORY_DELETED},
+	{"kueue_appwrapper_no_clusterqueue_observability",
+	 STORY_SUBMITTED STORY_QUEUED "PENDING NoQueue: The job waits: queue team belongs to "
+				      "cluster queue CQ, which does not exist. Create it, or "
+				      "submit the job to another queue.\n" STORY_DELETED},
+	{"kueue_appwrapper_no_localqueue",
+	 STORY_SUBMITTED "PENDING InLine: The job waits: it stands in line in queue "
+			 "team, and Kueue has not tried it yet.\n"
+			 "PENDING NoQueue: The job waits: there is no queue team in "
+			 "namespace ns. Create it, or submit the job to another "
+			 "queue.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_appwrapper_no_localqueue_observability", STORY_SUBMITTED
+	 "PENDING InLine: The job waits: it stands in line in queue "
+	 "team, and Kueue has not tried it yet.\n"
+	 "PENDING NoQueue: The job waits: there is no queue team in "
+	 "namespace ns. Create it, or submit the job to another "
+	 "queue.\n" STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_appwrapper_podsready_timeout",
+	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
+	 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes "
+	 "are available: 1 node(s) didn't match Pod's node "
+	 "affinity/selector.\n"
+	 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes "
+	 "are available: 1 node(s) didn't match Pod's node "
+	 "affinity/selector. It is the first of 2 replicas that wait "
+	 "so.\n"
+	 "PENDING PodsNotReady: The job is being stopped: its pods "
+	 "were not ready in time at TIME; it was put back into the "
+	 "queue 1 time for that, and is tried again at TIME.\n"
+	 "RUNNING PodsNotReady: The job is being stopped: its pods "
+	 "were not ready in time at TIME; it was put back into the "
+	 "queue 1 time for that, and is tried again at TIME.\n"
+	 "PENDING PodsNotReady: The job is being stopped: its pods "
+	 "were not ready in time at TIME; it was put back into the "
+	 "queue 1 time for that, and is tried again at TIME.\n"
+	 "PENDING PodsNotReady: The job waits: its pods were not "
+	 "ready in time at TIME; it was put back into the queue 1 "
+	 "time for that, and is tried again at TIME.\n"
+	 "PENDING PodsNotReady: The job waits: its pods were not "
+	 "ready in time at TIME; it was put back into the queue 1 "
+	 "time for that, and is tried again by itself.\n" STORY_ADMITTED STORY_STARTS
+	 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes "
+	 "are available: 1 node(s) didn't match Pod's node "
+	 "affinity/selector.\n"
+	 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes "
+	 "are available: 1 node(s) didn't match Pod's node "
+	 "affinity/selector. It is the first of 2 replicas that wait "
+	 "so.\n"
+	 "PENDING PodsNotReady: The job is being stopped: its pods "
+	 "were not ready in time so often that Kueue has given up. It "
+	 "goes on when spec.active of its Workload is set to true "
+	 "again; to end it, remove its directory.\n"
+	 "RUNNING PodsNotReady: The job is being stopped: its pods "
+	 "were not ready in time so often that Kueue has given up. It "
+	 "goes on when spec.active of its Workload is set to true "
+	 "again; to end it, remove its directory.\n"
+	 "CANCELLED/suspended PodsNotReady: The job is suspended: its "
+	 "pods were not ready in time so often that Kueue has given "
+	 "up. It goes on when spec.active of its Workload is set to "
+	 "true again; to end it, remove its directory.\n" STORY_DELETED},
+	{"kueue_appwrapper_preempted",
+	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
+	 "RUNNING Preempted: The job is being stopped: it was "
+	 "preempted by job urgent at TIME (prioritization in the "
+	 "ClusterQueue). It is admitted by itself when there is "
+	 "room.\n"
+	 "PENDING Preempted: The job is being stopped: it was "
+	 "preempted by job urgent at TIME (prioritization in the "
+	 "ClusterQueue). It is admitted by itself when there is "
+	 "room.\n"
+	 "PENDING Preempted: The job waits: it was preempted by job "
+	 "urgent at TIME (prioritization in the ClusterQueue). It is "
+	 "admitted by itself when there is room.\n"
+	 "PENDING QueueFull: The job waits: queue team (cluster queue "
+	 "CQ) has no room for it now: it needs 0.1 more cpu in flavor "
+	 "default-flavor; it was preempted by job urgent at TIME "
+	 "(prioritization in the ClusterQueue). It is admitted by "
+	 "itself when there is room.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_appwrapper_quota_wait", STORY_SUBMITTED STORY_QUEUED STORY_LINE
+	 "PENDING QueueFull: The job waits: queue team (cluster queue "
+	 "CQ) has no room for it now: it needs 0.1 more cpu in flavor "
+	 "default-flavor. It is admitted by itself when there is "
+	 "room.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_appwrapper_quota_wait_observability", STORY_SUBMITTED STORY_QUEUED STORY_LINE
+	 "PENDING QueueFull: The job waits: queue team (cluster queue "
+	 "CQ) has no room for it now: it needs 0.1 more cpu in flavor "
+	 "default-flavor. It is admitted by itself when there is "
+	 "room.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_appwrapper_strictfifo", STORY_SUBMITTED STORY_LINE
+	 "PENDING QueueFull: The job waits: queue team (cluster queue "
+	 "CQ) has no room for it now: it needs 0.05 more cpu in "
+	 "flavor default-flavor. It is admitted by itself when there "
+	 "is room.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_appwrapper_success", STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED
+					     STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_appwrapper_user_suspend",
+	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
+		 STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_v014_appwrapper_clusterqueue_drain",
+	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
+	 "RUNNING QueueStopped: The job is being stopped: its cluster "
+	 "queue was drained at TIME. It is admitted by itself when "
+	 "the queue is opened again.\n"
+	 "PENDING QueueStopped: The job is being stopped: its cluster "
+	 "queue was drained at TIME. It is admitted by itself when "
+	 "the queue is opened again.\n"
+	 "PENDING QueueStopped: The job waits: its cluster queue was "
+	 "drained at TIME. It is admitted by itself when the queue is "
+	 "opened again.\n"
+	 "PENDING QueueStopped: The job waits: cluster queue CQ, "
+	 "which queue team belongs to, is stopped, and its jobs were "
+	 "put out at TIME (HoldAndDrain). It is admitted by itself "
+	 "when the queue is opened again.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
+		 STORY_SUCCEEDED},
+	{"kueue_v014_appwrapper_clusterqueue_hold", STORY_SUBMITTED STORY_QUEUED
+	 "PENDING QueueStopped: The job waits: cluster queue CQ, "
+	 "which queue team belongs to, is stopped. It is admitted by "
+	 "itself when the queue is opened again.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
+		 STORY_SUCCEEDED},
+	{"kueue_v014_appwrapper_never_fits", STORY_SUBMITTED STORY_QUEUED STORY_LINE
+	 "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, "
+	 "and queue team (cluster queue CQ) never has more than 0.1 "
+	 "in flavor default-flavor. Submit it to another queue, or "
+	 "with less.\n" STORY_DELETED},
+	{"kueue_v014_appwrapper_no_localqueue", STORY_SUBMITTED STORY_QUEUED
+	 "PENDING InLine: The job waits: it stands in line in queue "
+	 "team, and Kueue has not tried it yet.\n"
+	 "PENDING NoQueue: The job waits: there is no queue team in "
+	 "namespace ns. Create it, or submit the job to another "
+	 "queue.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_v014_appwrapper_preempted",
+	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
+	 "RUNNING Preempted: The job is being stopped: it was "
+	 "preempted by job urgent at TIME (prioritization in the "
+	 "ClusterQueue). It is admitted by itself when there is "
+	 "room.\n"
+	 "PENDING Preempted: The job is being stopped: it was "
+	 "preempted by job urgent at TIME (prioritization in the "
+	 "ClusterQueue). It is admitted by itself when there is "
+	 "room.\n"
+	 "PENDING Preempted: The job waits: it was preempted by job "
+	 "urgent at TIME (prioritization in the ClusterQueue). It is "
+	 "admitted by itself when there is room.\n"
+	 "PENDING QueueFull: The job waits: queue team (cluster queue "
+	 "CQ) has no room for it now: it needs 0.1 more cpu in flavor "
+	 "default-flavor; it was preempted by job urgent at TIME "
+	 "(prioritization in the ClusterQueue). It is admitted by "
+	 "itself when there is room.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_v014_appwrapper_quota_wait",
+	 STORY_SUBMITTED "PENDING QueueFull: The job waits: queue team (cluster queue "
+			 "CQ) has no room for it now: it needs 0.1 more cpu in flavor "
+			 "default-flavor. It is admitted by itself when there is "
+			 "room.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_v014_appwrapper_success", STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED
+						  STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 };
 
 /* The job that is looked at is "app"; it has always just been seen, so nothing is missing yet. */
@@ -252,14 +375,16 @@ static void test_with_cluster_queue(void **state)
 	} table[] = {
 		{"kueue_appwrapper_clusterqueue_hold",
 		 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs "
-		 "to, is stopped (Hold). It is admitted by itself when the queue is opened again.\n"},
+		 "to, is stopped (Hold). It is admitted by itself when the "
+		 "queue is opened again.\n"},
 		{"kueue_v014_appwrapper_clusterqueue_drain",
 		 "PENDING QueueStopped: The job waits: cluster queue CQ, which queue team belongs "
 		 "to, is stopped, and its jobs were put out at TIME (HoldAndDrain). It is admitted "
 		 "by itself when the queue is opened again.\n"},
 		{"kueue_appwrapper_strictfifo",
 		 "PENDING InLine: The job waits: it stands in line in queue team (cluster queue "
-		 "CQ), which admits jobs strictly one after the other (StrictFIFO): those before it "
+		 "CQ), which admits jobs strictly one after the other "
+		 "(StrictFIFO): those before it "
 		 "wait too.\n"},
 	};
 	struct spec_cluster_queue_view none = {0};
