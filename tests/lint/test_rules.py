@@ -129,6 +129,11 @@ def is_raw(path):
     return any(part in name_of(path) for part in RAW)
 
 
+def is_expected(path, line):
+    """Is LINE a sentence that a test expects? Such a one is whole, so that it can be found."""
+    return name_of(path).startswith("tests/") and re.match(r'[\sA-Z_]*"[^"]{80,}', line)
+
+
 def may_lack_licence(path):
     return name_of(path) in NO_LICENCE_LINE or path.suffix in (".md", ".json", ".sum") or is_raw(path)
 
@@ -169,7 +174,7 @@ def test_text(path):
             wrong.append(f"{number}: blank at the end of the line")
         if path.suffix in (".c", ".h") and re.match(r" {8}| +\t", line):
             wrong.append(f"{number}: indented with blanks")
-        if path.suffix in (".c", ".h") and len(line.expandtabs(8)) > 120:
+        if path.suffix in (".c", ".h") and len(line.expandtabs(8)) > 120 and not is_expected(path, line):
             wrong.append(f"{number}: longer than 120 columns")
     if text and not text.endswith("\n") and not raw:
         wrong.append("no newline at the end")
