@@ -418,7 +418,10 @@ void task_clean(const char *dir)
 	struct dirent *entry;
 	DIR *folder;
 
-	/* At a start this is called for each finished job, nearly all of which have no such folder; to look is cheaper. */
+	/*
+	 * At a start this is called for each finished job, nearly all of which have no such folder; to look is
+	 * cheaper.
+	 */
 	if ((access(path, F_OK) < 0 && errno == ENOENT) || rmdir(path) == 0 || errno == ENOENT)
 		return;
 	folder = opendir(path);

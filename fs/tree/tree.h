@@ -5,7 +5,8 @@
  * There is one struct tree a mount, made and owned by fs/mount; it is the object (fs/vfs/node.h) of every node that is
  * not below a job. Below a job the object is a struct place (place.h), which says which job and which replica. Nothing
  * of a job is stored here: a file asks the backend for the snapshot when it is opened, and renders from that; of the
- * texts that were rendered last some are kept (rendered.c). The blocking files (job_live.c, changes.c) are streams; the backend's news wake them (tree.c).
+ * texts that were rendered last some are kept (rendered.c). The blocking files (job_live.c, changes.c) are streams;
+ * the backend's news wake them (tree.c).
  *
  * Below stands place; on it job_text, job_ctl, job_live and log_file, which are kinds of files; replica, job and jobs
  * put them together to directories; list, queues, changes and control stand by themselves. All but the streams and

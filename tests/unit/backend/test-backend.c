@@ -236,7 +236,8 @@ static void test_kinds(void **state)
 	(void)state;
 	assert_int_equal(make("moon", &text), -EOPNOTSUPP);
 	assert_string_equal(
-		text, "there is no backend 'moon'; use volcano:, mcad:, appwrapper:, jobset: or local:");
+		text,
+		"there is no backend 'moon'; use volcano:, mcad:, appwrapper:, jobset: or local:");
 	free(text);
 	world.init_err = -EACCES;
 	assert_int_equal(make("local", &text), -EACCES);

@@ -250,11 +250,8 @@ int main(void)
 {
 #define store_test(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		store_test(test_life_of_a_job),
-		store_test(test_revision),
-		store_test(test_order),
-		store_test(test_same_id),
-		store_test(test_readers),
+		store_test(test_life_of_a_job), store_test(test_revision), store_test(test_order),
+		store_test(test_same_id),	store_test(test_readers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

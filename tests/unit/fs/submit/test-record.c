@@ -72,10 +72,10 @@ static void test_there_and_back(void **state)
 	struct record got;
 
 	(void)state;
-	assert_string_equal(text,
-			    "kxfs submit 1\nlaunched 18446744073709551615 " DIGEST
-			    "\njob app-x7k2pd0 1\npending 9223372036854775807\nwriting\nowner 1000 100\n"
-			    "error 12345 25\nx.yaml:1:1: bad\nand more\n");
+	assert_string_equal(
+		text, "kxfs submit 1\nlaunched 18446744073709551615 " DIGEST
+		      "\njob app-x7k2pd0 1\npending 9223372036854775807\nwriting\nowner 1000 100\n"
+		      "error 12345 25\nx.yaml:1:1: bad\nand more\n");
 	assert_int_equal(record_parse(text, strlen(text), &got), 0);
 	assert_same(&got, &want);
 	assert_false(record_is_empty(&got));
