@@ -150,7 +150,7 @@ def test_a_manifest_is_not_made_again(kx):
     assert ours == theirs
 
 
-@pytest.mark.parametrize("name", ["x.txt", ".x.yaml", "x.yaml~"])
+@pytest.mark.parametrize("name", ["x.tmp", ".x.yaml", "x.yaml~"])
 def test_scratch(kx, name):
     assert put(kx, name, GOOD) == ""
     assert kx.read("dryrun", name) == GOOD
@@ -167,9 +167,9 @@ def test_nothing_of_an_empty_file(kx):
 def test_remount(kx):
     put(kx, "x.yaml", VOLCANO)
     put(kx, "bad.yaml", BAD)
-    put(kx, "scratch", "text")
+    put(kx, "tmp.x", "text")
     before = {name: kx.read("dryrun", name) for name in kx.ls("dryrun")}
-    assert set(before) == {"x.yaml", "bad.yaml", "bad.yaml.error", "scratch"}
+    assert set(before) == {"x.yaml", "bad.yaml", "bad.yaml.error", "tmp.x"}
     kx.restart()
     assert {name: kx.read("dryrun", name) for name in kx.ls("dryrun")} == before
     assert kx.call("mv dryrun/x.yaml dryrun/y.yaml").stderr == ""

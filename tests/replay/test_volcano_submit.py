@@ -278,7 +278,7 @@ def test_ended_in_the_middle_of_a_rename(make_mount, server, volcano):
     (obj,) = launched(server)
     assert job_of(kx, "app.yaml") == obj.name and error_of(kx, "app.yaml") is None
     assert kx.read("submit", "app.yaml") == "roles: 1\n" and kx.read("submit", "v2.tmp") == GOOD
-    assert harness.err_of(os.rename, kx / "submit/app.yaml", kx / "submit/other.yaml") == "EINVAL"
+    assert harness.err_of(os.rename, kx / "submit/app.yaml", kx / "submit/other.yaml") == "EBADMSG"
     assert "roles" in error_of(kx, "other.yaml")
 
 
