@@ -20,8 +20,8 @@ struct spec_pick {
 
 /*
  * The object JSON (LEN bytes), with nothing but what PICK says; malloc'ed, *RET_LEN bytes and a NUL. What is left out
- * is checked as well: NULL if JSON is not an object, or has anything that json-c may read in another way than this
- * scan does, such as escapes in keys. Then the whole text is to be parsed, which gives the same.
+ * is checked as well: NULL if JSON is not an object, or has anything that json-c may read in another way than this scan
+ * does, such as escapes in keys. Then the whole text is to be parsed, which gives the same.
  */
 char *spec_pick(const char *json, size_t len, const struct spec_pick *pick, size_t *ret_len);
 
