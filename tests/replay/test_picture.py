@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""README's picture is of a real session: contrib/picture draws what a mount says. The commands and what kxfs says to
+them are real; the cluster is the one of these tests, with a Volcano that has room for two pods.
+
+`KXFS_PICTURE=docs pytest test_picture.py` draws README's own pictures anew."""
+
+import os
+import pathlib
+import re
+import threading
+import xml.etree.ElementTree as ET
+
+import store as st
+from harness import ROOT, run
+from test_volcano_why import FULL, event, group
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Trainer:
+    """Runs the first job, line by line, and has no room for the second."""
+
+    def __init__(self, server, volcano):
+        self.server = server
+        self.volcano = volcano
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._work)
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *exc):
+        self.over.set()
+        self.thread.join(60)
+
+    def _named(self, name):
+        jobs, _ = self.server.store.objects(st.JOBS, lambda job: job.name.startswith(name))
+        return jobs[0] if jobs else None
+
+    def _await(self, name):
+        while not self.over.wait(0.05):
+            job = self._named(name)
+            if job and self.volcano.pods(job.name):
+                return job
+        return None
+
+    def _work(self):
+        train = self._await("train")
+        if not train:
+            return
+        pods = self.volcano.start(train.name)
+        sweep = self._await("sweep")
+        if not sweep:
+            return
+        waiting = group(sweep)
+        waiting["spec"].update(minMember=8, minResources={"cpu": "800m"})
+        self.server.store.put(st.PODGROUPS, waiting)
+        about = self.server.store.find(st.PODGROUPS, "test", waiting["metadata"]["name"])
+        self.server.store.put(st.EVENTS, event(about, "PodGroup", FULL))
+        for epoch in range(1, 5):
+            for pod in pods:
+                self.volcano.log(pod).append(f"epoch {epoch} loss {100 // epoch}e-2\n".encode())
+            self.over.wait(0.3)
+        while self._named("sweep") and not self.over.wait(0.05):
+            pass
+        for pod in pods:
+            self.volcano.finish(pod)
+
+
+def lines_of(path):
+    return ["".join(text.itertext()) for text in ET.fromstring(path.read_text()).iter(f"{SVG}text")]
+
+
+def test_picture(kx, server, volcano, tmp_path):
+    where = pathlib.Path(ROOT, os.environ["KXFS_PICTURE"]) if "KXFS_PICTURE" in os.environ else tmp_path
+    with Trainer(server, volcano):
+        run([str(ROOT / "contrib/picture"), str(kx.mnt), str(where)])
+    lines = lines_of(where / "session-light.svg")
+    assert lines == lines_of(where / "session-dark.svg")
+    said = "\n".join(lines)
+    assert re.search(r"^train-\w+ +RUNNING .* 2/2 ", said, re.M) and re.search(r"^sweep-\w+ +PENDING ", said, re.M)
+    assert "the cluster has no room for it now" in said and "epoch 4 loss 25e-2" in said and lines[-1] == "SUCCEEDED"
+
+
+def test_the_picture_is_of_today():
+    """README's pictures have the commands that the script runs now."""
+    script = (ROOT / "contrib/picture").read_text()
+    for name in ("light", "dark"):
+        typed = [line[2:] for line in lines_of(ROOT / f"docs/session-{name}.svg") if line.startswith("$ ")]
+        assert len(typed) >= 6 and all(f'"{command}"' in script for command in typed)
