@@ -421,14 +421,16 @@ const char *watches_version(const struct watches *w)
 
 char *watches_offline(struct watches *w)
 {
-	const struct watched *jobs = &w->all[WORLD_JOBS];
+	const struct watched *jobs = &w->all[WORLD_JOBS], *pods = &w->all[WORLD_PODS];
+	/* The watch of the pods may hear first that nobody listens, which is so for all. */
+	const struct watched *x = jobs->err ? jobs : pods->err == -EHOSTUNREACH ? pods : NULL;
 
-	if (!jobs->err)
+	if (!x)
 		return NULL;
 	watches_hurry(w);
-	if (jobs->err != -EHOSTUNREACH && jobs->err != -EIO && jobs->err != -ETIMEDOUT)
+	if (x->err != -EHOSTUNREACH && x->err != -EIO && x->err != -ETIMEDOUT)
 		return NULL;
-	return text_copy(jobs->text);
+	return text_copy(x->text);
 }
 
 bool watches_know(struct watches *w, enum world_sort sort)
