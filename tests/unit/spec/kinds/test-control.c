@@ -297,23 +297,23 @@ static void test_queued_request(void **state)
 static void test_queued_outcome(void **state)
 {
 	static const struct {
-		enum spec_action action;
 		const char *phase;
 		const struct spec_workload_view *workload;
+		enum spec_action action;
 		enum spec_control_outcome outcome;
 	} table[] = {
-		{SPEC_SUSPEND, "Running", &on, SPEC_CONTROL_OPEN},
-		{SPEC_SUSPEND, "Running", &off, SPEC_CONTROL_OPEN},
-		{SPEC_SUSPEND, "Suspended", &on, SPEC_CONTROL_OPEN}, /* it waits */
-		{SPEC_SUSPEND, "Suspended", NULL, SPEC_CONTROL_OPEN},
-		{SPEC_SUSPEND, "Suspending", &off, SPEC_CONTROL_OBEYED},
-		{SPEC_SUSPEND, "Suspended", &off, SPEC_CONTROL_OBEYED},
-		{SPEC_SUSPEND, "Succeeded", &off, SPEC_CONTROL_LATE},
-		{SPEC_RESUME, "Suspended", &off, SPEC_CONTROL_OPEN},
-		{SPEC_RESUME, "Suspended", NULL, SPEC_CONTROL_OPEN},
-		{SPEC_RESUME, "Suspended", &on, SPEC_CONTROL_OBEYED}, /* it waits again */
-		{SPEC_RESUME, "Running", &on, SPEC_CONTROL_OBEYED},
-		{SPEC_RESUME, "Failed", &on, SPEC_CONTROL_LATE},
+		{"Running", &on, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
+		{"Running", &off, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
+		{"Suspended", &on, SPEC_SUSPEND, SPEC_CONTROL_OPEN}, /* it waits */
+		{"Suspended", NULL, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
+		{"Suspending", &off, SPEC_SUSPEND, SPEC_CONTROL_OBEYED},
+		{"Suspended", &off, SPEC_SUSPEND, SPEC_CONTROL_OBEYED},
+		{"Succeeded", &off, SPEC_SUSPEND, SPEC_CONTROL_LATE},
+		{"Suspended", &off, SPEC_RESUME, SPEC_CONTROL_OPEN},
+		{"Suspended", NULL, SPEC_RESUME, SPEC_CONTROL_OPEN},
+		{"Suspended", &on, SPEC_RESUME, SPEC_CONTROL_OBEYED}, /* it waits again */
+		{"Running", &on, SPEC_RESUME, SPEC_CONTROL_OBEYED},
+		{"Failed", &on, SPEC_RESUME, SPEC_CONTROL_LATE},
 	};
 
 	(void)state;
