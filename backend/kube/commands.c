@@ -164,7 +164,7 @@ void commands_detach(struct commands *cs, const char *uid)
 }
 
 bool commands_check(struct commands *cs, const char *uid, const struct spec_control *control,
-		    const struct spec_job_view *view)
+		    const struct spec_control_job *job)
 {
 	struct command *cmd = find_open(cs, uid);
 
@@ -174,7 +174,7 @@ bool commands_check(struct commands *cs, const char *uid, const struct spec_cont
 		const struct spec_control_mark before = {.phase = cmd->phase,
 							 .retries = cmd->retries};
 
-		cmd->outcome = control->outcome(cmd->action, &before, view);
+		cmd->outcome = control->outcome(cmd->action, &before, job);
 		if (cmd->outcome != SPEC_CONTROL_OPEN)
 			cmd->step = STEP_DONE;
 	}

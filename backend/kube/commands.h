@@ -45,9 +45,9 @@ void commands_detach(struct commands *cs, const char *uid);
 
 /* --- for the one who shows the job --- */
 
-/* VIEW is about to be shown. True: it shows the outcome of the command. */
+/* JOB is about to be shown. True: it shows the outcome of the command. */
 bool commands_check(struct commands *cs, const char *uid, const struct spec_control *control,
-		    const struct spec_job_view *view);
+		    const struct spec_control_job *job);
 /* As spec_job.pending and spec_job.ignored. */
 unsigned commands_pending(const struct commands *cs, const char *uid);
 unsigned commands_ignored(const struct commands *cs, const char *uid);

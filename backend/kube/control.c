@@ -23,6 +23,7 @@
 #include <inttypes.h>
 
 #include "backend/base/random.h"
+#include "backend/kube/kueue.h"
 #include "backend/kube/parts.h"
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
@@ -173,6 +174,20 @@ static bool may_be_done(const struct control *c, const struct http_reply *reply,
 	return err && reply->status >= 500 && (reply->status != 503 || is_once(c));
 }
 
+/* The server refused the request with ERR, and says TEXT. */
+static void refuse_request(struct control *c, const struct http_reply *reply, int err,
+			   const char *text)
+{
+	cleanup_free char *more = NULL;
+
+	if (err == -EACCES && reply->status == 403 && c->request.forbidden) {
+		err = -EOPNOTSUPP;
+		more = text_print("%s is refused: %s\n%s", spec_action_name(c->action),
+				  c->request.forbidden, text);
+	}
+	refuse(c, err, more ? more : text);
+}
+
 static void on_asked(void *data, const struct http_reply *reply)
 {
 	struct control *c = data;
@@ -196,7 +211,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 		return;
 	}
 	if (err) {
-		refuse(c, err, text);
+		refuse_request(c, reply, err, text);
 		return;
 	}
 	commands_taken(c->k->commands, c->uid, false);
@@ -221,15 +236,16 @@ static void ask(struct control *c)
 	request_call(&c->r, NULL, "", &call);
 }
 
-/* Make the request that is to be sent: the job, as VIEW says, obeys the action now. */
-static int make_request(struct control *c, const struct spec_job_view *view)
+/* Make the request that is to be sent: JOB obeys the action now. */
+static int make_request(struct control *c, const struct spec_control_job *job)
 {
 	char name[32];
 	uint64_t random;
 	int err = random_bytes(&random, sizeof(random));
 	const struct spec_control_asked asked = {
-		.job = view,
+		.job = job,
 		.namespace = c->k->namespace,
+		.kueue = kueue_version(c->k->kueue),
 		.action = c->action,
 		.name = name,
 	};
@@ -240,9 +256,10 @@ static int make_request(struct control *c, const struct spec_job_view *view)
 	return c->control->request(&asked, &c->request);
 }
 
-static void refuse_action(struct control *c, const struct spec_job_view *view)
+static void refuse_action(struct control *c, const struct spec_control_job *job)
 {
-	const char *why = c->control->refusal(view, c->action);
+	const char *phase = job->view->phase, *why;
+	int err = c->control->refusal(job, c->action, &why);
 	cleanup_free char *text = NULL;
 
 	if (why)
@@ -250,19 +267,19 @@ static void refuse_action(struct control *c, const struct spec_job_view *view)
 	else
 		text = text_print("%s would have no effect: the job is %s; ctl lists what has",
 				  spec_action_name(c->action),
-				  *view->phase ? view->phase : "not yet seen by its controller");
-	refuse(c, -EINVAL, text);
+				  *phase ? phase : "not yet seen by its controller");
+	refuse(c, err, text);
 }
 
-/* The job has been read, and is as VIEW says: ask, wait, or refuse. */
-static void decide(struct control *c, const struct spec_job_view *view)
+/* The job has been read, and is JOB: ask, wait, or refuse. */
+static void decide(struct control *c, const struct spec_control_job *job)
 {
 	const struct spec_control *control = c->control;
 	int err;
 
 	if (c->request.body) {
 		/* After a lost reply: if the job has obeyed, the answer comes when that is shown. */
-		if (commands_check(c->k->commands, c->uid, control, view)) {
+		if (commands_check(c->k->commands, c->uid, control, job)) {
 			publish_again(c->k->publish, c->uid);
 			return;
 		}
@@ -272,16 +289,16 @@ static void decide(struct control *c, const struct spec_job_view *view)
 			ask(c);
 		return;
 	}
-	if (!(control->actions(view) & 1u << c->action)) {
-		refuse_action(c, view);
+	if (!(control->actions(job) & 1u << c->action)) {
+		refuse_action(c, job);
 		return;
 	}
-	err = make_request(c, view);
+	err = make_request(c, job);
 	if (err) {
 		refuse(c, err, NULL);
 		return;
 	}
-	commands_sent(c->k->commands, c->uid, view);
+	commands_sent(c->k->commands, c->uid, job->view);
 	ask(c);
 }
 
@@ -295,6 +312,7 @@ static void on_read(void *data, const struct http_reply *reply)
 		.name = c->r.rq->id,
 	};
 	cleanup_free char *text = NULL;
+	struct spec_kueue_facts kueue;
 	const struct world_job *job;
 	int err;
 
@@ -308,12 +326,14 @@ static void on_read(void *data, const struct http_reply *reply)
 		return;
 	}
 	job = world_reply(c->k->world, reply->body, reply->len);
-	if (!job)
+	if (!job) {
 		refuse(c, -ENOENT, "the job was deleted meanwhile");
-	else if (!streq(job->uid, c->uid))
+	} else if (!streq(job->uid, c->uid)) {
 		refuse(c, -ESTALE, "it is another job by now; look at it again");
-	else
-		decide(c, job->view);
+	} else {
+		kueue = world_kueue(c->k->world, job);
+		decide(c, &(struct spec_control_job){.view = job->view, .kueue = &kueue});
+	}
 }
 
 static void read_job(struct request *r)

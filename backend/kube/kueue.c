@@ -369,14 +369,17 @@ void kueue_free(struct kueue *k)
 
 /* --- what .kxfs/info says --- */
 
+const char *kueue_version(struct kueue *k)
+{
+	lock_scope(&k->lock);
+
+	return k->version;
+}
+
 void kueue_info(struct kueue *k, FILE *out)
 {
-	const char *version;
+	const char *version = kueue_version(k);
 
-	{
-		lock_scope(&k->lock);
-		version = k->version;
-	}
 	fprintf(out, "kueue: %s\n", version ? version : "null");
 }
 

@@ -31,6 +31,8 @@ void kueue_free(struct kueue *k); /* NULL is allowed */
 
 /* Any thread: somebody reads where a job stands in LocalQueue NAME. It never waits, and costs a request every 5 s. */
 void kueue_wanted(struct kueue *k, const char *name);
+/* Any thread: the version of its API, as in served(), static; NULL: not known, or there is none. */
+const char *kueue_version(struct kueue *k);
 /* Any thread: what .kxfs/info says, and what of it the server refuses. */
 void kueue_info(struct kueue *k, FILE *out);
 void kueue_refused(struct kueue *k, struct watches_refused *list);

@@ -85,22 +85,6 @@ static void cluster_queue_unrefp(struct spec_cluster_queue_view **queue)
 	spec_cluster_queue_view_unref(*queue);
 }
 
-/* What Kueue says of JOB. CLUSTER: the ClusterQueue that its queue belongs to; NULL: not known. */
-static struct spec_kueue_facts kueue_facts(struct world *w, const struct world_job *job,
-					   const struct spec_cluster_queue_view *cluster)
-{
-	struct spec_kueue_facts ret = {
-		.known = world_is_confirmed(w, WORLD_WORKLOADS),
-		.workload = world_workload(w, job),
-		.cluster_queue = cluster,
-		.place = world_place(job),
-	};
-	const struct world_job *by = ret.workload ? world_find(w, ret.workload->preemptor) : NULL;
-
-	ret.preemptor = by && by->view ? by->view->meta.name : NULL;
-	return ret;
-}
-
 /* A snapshot of JOB as it is now. */
 static struct spec_job *snapshot_of(struct publish *p, const struct world_job *job, bool history)
 {
@@ -125,6 +109,7 @@ static struct spec_job *snapshot_of(struct publish *p, const struct world_job *j
 		.since = job->since,
 		.group = world_group(c->world, job),
 		.queue = queue,
+		.kueue = world_kueue(c->world, job),
 		.events_known = world_is_confirmed(c->world, WORLD_EVENTS),
 		.before = before,
 	};
@@ -133,7 +118,7 @@ static struct spec_job *snapshot_of(struct publish *p, const struct world_job *j
 
 	if (queue && queue->local)
 		cluster = world_cluster_queue(c->world, queue->local->cluster_queue);
-	ctx.kueue = kueue_facts(c->world, job, cluster);
+	ctx.kueue.cluster_queue = cluster;
 	pods = world_pods(job, &n);
 	world_events_of(c->world, job->uid, &events);
 	ctx.events = events.v;
@@ -151,6 +136,7 @@ static struct spec_job *snapshot_of(struct publish *p, const struct world_job *j
 static void show(struct publish *p, struct shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
+	const struct spec_kueue_facts kueue = world_kueue(c->world, job);
 	const struct folder *folder;
 	struct spec_job *snapshot;
 
@@ -162,7 +148,8 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	/* A job that has left jobs/ without a byte of output is no longer shown. */
 	if (s->left && !(folder && folder->output))
 		return;
-	commands_check(c->commands, job->uid, world_kind(c->world)->control, job->view);
+	commands_check(c->commands, job->uid, world_kind(c->world)->control,
+		       &(struct spec_control_job){.view = job->view, .kueue = &kueue});
 	snapshot = snapshot_of(p, job, s->left);
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);

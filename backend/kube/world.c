@@ -951,16 +951,17 @@ const struct spec_group_view *world_group(const struct world *w, const struct wo
 	return group ? group->view : NULL;
 }
 
-const struct spec_workload_view *world_workload(const struct world *w, const struct world_job *job)
+struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job)
 {
 	const struct workload *workload = find_job_workload(w, job->uid);
+	const struct world_job *by = workload ? world_find(w, workload->view->preemptor) : NULL;
 
-	return workload ? workload->view : NULL;
-}
-
-unsigned world_place(const struct world_job *job)
-{
-	return container_of(job, const struct job, j)->place;
+	return (struct spec_kueue_facts){
+		.known = world_is_confirmed(w, WORLD_WORKLOADS),
+		.workload = workload ? workload->view : NULL,
+		.preemptor = by && by->view ? by->view->meta.name : NULL,
+		.place = container_of(job, const struct job, j)->place,
+	};
 }
 
 void world_set_places(struct world *w, const char *name, const struct spec_place *v, size_t n)

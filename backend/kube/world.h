@@ -92,10 +92,8 @@ const struct spec_pod_view *world_pod(const struct world *w, const char *job, co
 				      size_t n);
 /* What the scheduler says of the pods of JOB; NULL: nothing is known. */
 const struct spec_group_view *world_group(const struct world *w, const struct world_job *job);
-/* What Kueue says of JOB; NULL: nothing is known. */
-const struct spec_workload_view *world_workload(const struct world *w, const struct world_job *job);
-/* The place of JOB in its queue of Kueue, as it was told last; 0: not known. */
-unsigned world_place(const struct world_job *job);
+/* What Kueue says of JOB, without the ClusterQueue. */
+struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job);
 /* The N of V are the places in the LocalQueue NAME now; jobs of it that are not among them have none. */
 void world_set_places(struct world *w, const char *name, const struct spec_place *v, size_t n);
 /* JOB was shown as one that has not started (WAITS): changed() is called when what it waits for changes. */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Controllers follow spec.suspend in every phase but the last ones. */
+/* Controllers follow spec.suspend in every phase but the last ones, and Kueue spec.active of a Workload. */
 #include "spec/kinds/suspend.h"
 
+#include <errno.h>
+
 #include "spec/base/mem.h"
+#include "spec/view/kueue.h"
 #include "spec/view/view.h"
 
 /* Is PHASE on the way to Suspended, or there? */
@@ -21,44 +24,95 @@ static bool is_over(const struct spec_job_view *job)
 	return job->meta.deleted;
 }
 
-unsigned suspend_actions(const struct spec_job_view *job)
+/* Is it Kueue that suspends and resumes JOB, as its Workload says? */
+static bool in_queue(const struct spec_control_job *job)
 {
-	if (is_over(job) || *job->queue)
-		return 0;
-	return 1u << (job->asked ? SPEC_RESUME : SPEC_SUSPEND);
+	return *job->view->queue;
 }
 
-const char *suspend_refusal(const struct spec_job_view *job, enum spec_action action)
+/* Does somebody want JOB to be suspended? */
+static bool is_asked(const struct spec_control_job *job)
+{
+	const struct spec_workload_view *workload = job->kueue->workload;
+
+	return in_queue(job) ? workload && !workload->active : job->view->asked;
+}
+
+unsigned suspend_actions(const struct spec_control_job *job)
+{
+	if (is_over(job->view) || (in_queue(job) && !job->kueue->workload))
+		return 0;
+	return 1u << (is_asked(job) ? SPEC_RESUME : SPEC_SUSPEND);
+}
+
+int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
+		    const char **ret_why)
 {
 	(void)action;
-	if (job->meta.deleted)
-		return "it is being deleted";
-	if (*job->queue && !is_over(job))
-		return "it is in a queue of Kueue, which suspends and resumes its jobs itself";
-	return NULL;
+	*ret_why = NULL;
+	if (job->view->meta.deleted)
+		*ret_why = "it is being deleted";
+	if (is_over(job->view) || !in_queue(job) || job->kueue->workload)
+		return -EINVAL;
+	if (job->kueue->known) {
+		*ret_why = "it is in a queue of Kueue, which has made no Workload for it yet";
+		return -EINVAL;
+	}
+	*ret_why = "it is in a queue of Kueue, where that is active of its Workload, and this "
+		   "mount can't watch Workloads; .kxfs/info says why";
+	return -EOPNOTSUPP;
+}
+
+/* The merge patch of the object NAME of PLURAL in API_VERSION that sets FIELD of its spec. */
+static void patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
+		  const char *api_version, const char *plural, const struct spec_meta *meta,
+		  const char *field, bool value)
+{
+	ret->patch = true;
+	ret->path = text_print("/apis/%s/namespaces/%s/%s/%s?fieldManager=kxfs", api_version,
+			       asked->namespace, plural, meta->name);
+	ret->body = text_print("{\"metadata\":{\"uid\":\"%s\"},\"spec\":{\"%s\":%s}}", meta->uid,
+			       field, value ? "true" : "false");
 }
 
 int suspend_request(const char *api_version, const char *plural, const char *resource,
 		    const struct spec_control_asked *asked, struct spec_control_request *ret)
 {
-	*ret = (struct spec_control_request){.patch = true, .resource = resource};
-	ret->path = text_print("/apis/%s/namespaces/%s/%s/%s?fieldManager=kxfs", api_version,
-			       asked->namespace, plural, asked->job->meta.name);
-	ret->body =
-		text_print("{\"metadata\":{\"uid\":\"%s\"},\"spec\":{\"suspend\":%s}}",
-			   asked->job->meta.uid, asked->action == SPEC_SUSPEND ? "true" : "false");
+	bool suspend = asked->action == SPEC_SUSPEND;
+
+	if (in_queue(asked->job)) {
+		*ret = (struct spec_control_request){
+			.resource = "workloads." SPEC_KUEUE_GROUP,
+			.forbidden = "it is in a queue of Kueue, where that is active of its "
+				     "Workload, and this user has no right to patch workloads",
+		};
+		patch(ret, asked, asked->kueue, "workloads", &asked->job->kueue->workload->meta,
+		      "active", !suspend);
+		return 0;
+	}
+	*ret = (struct spec_control_request){.resource = resource};
+	patch(ret, asked, api_version, plural, &asked->job->view->meta, "suspend", suspend);
 	return 0;
 }
 
+/*
+ * A job that Kueue may admit again is in its queue, and Suspended as long as it waits there; so it has resumed when its
+ * Workload is active.
+ */
 enum spec_control_outcome suspend_outcome(enum spec_action action,
 					  const struct spec_control_mark *before,
-					  const struct spec_job_view *now)
+					  const struct spec_control_job *now)
 {
 	bool wanted = action == SPEC_SUSPEND;
 
 	(void)before;
-	if (is_over(now))
+	if (is_over(now->view))
 		return SPEC_CONTROL_LATE;
-	return is_suspended(now->phase) == wanted && now->asked == wanted ? SPEC_CONTROL_OBEYED
-									  : SPEC_CONTROL_OPEN;
+	if (in_queue(now) && !now->kueue->workload)
+		return SPEC_CONTROL_OPEN;
+	if (is_asked(now) != wanted)
+		return SPEC_CONTROL_OPEN;
+	if (!wanted && in_queue(now))
+		return SPEC_CONTROL_OBEYED;
+	return is_suspended(now->view->phase) == wanted ? SPEC_CONTROL_OBEYED : SPEC_CONTROL_OPEN;
 }

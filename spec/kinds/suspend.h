@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ctl on kinds whose jobs are suspended and resumed by spec.suspend. Where the job is in a queue of Kueue, that field
- * belongs to Kueue. Private to spec/kinds.
+ * belongs to Kueue, which undoes what others write there; then it is spec.active of the job's Workload. Private to
+ * spec/kinds.
  */
 #ifndef KXFS_SPEC_KINDS_SUSPEND_H
 #define KXFS_SPEC_KINDS_SUSPEND_H
@@ -11,15 +12,15 @@
 #define SUSPEND_KNOWN ((1u << SPEC_SUSPEND) | (1u << SPEC_RESUME))
 
 /* As in struct spec_control. */
-unsigned suspend_actions(const struct spec_job_view *job);
-const char *suspend_refusal(const struct spec_job_view *job, enum spec_action action);
+unsigned suspend_actions(const struct spec_control_job *job);
+int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
+		    const char **ret_why);
 enum spec_control_outcome suspend_outcome(enum spec_action action,
 					  const struct spec_control_mark *before,
-					  const struct spec_job_view *now);
+					  const struct spec_control_job *now);
 /*
- * The patch of the object that ASKED is about, one of PLURAL in API_VERSION, which messages call RESOURCE
- * (static). Its uid tells the server which job of this
- * name is meant. Always 0.
+ * The patch of the job that ASKED is about, one of PLURAL in API_VERSION, which messages call RESOURCE (static), or of
+ * its Workload. The uid in it tells the server which object of this name is meant. Always 0.
  */
 int suspend_request(const char *api_version, const char *plural, const char *resource,
 		    const struct spec_control_asked *asked, struct spec_control_request *ret);

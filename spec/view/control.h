@@ -10,11 +10,19 @@
 #include "spec/job/job.h"
 
 struct spec_job_view;
+struct spec_kueue_facts;
+
+/* A job that ctl may act on. Plain data. */
+struct spec_control_job {
+	const struct spec_job_view *view;
+	const struct spec_kueue_facts *kueue;
+};
 
 /* An action that is asked for. Plain data. */
 struct spec_control_asked {
-	const struct spec_job_view *job; /* as the server has it now */
+	const struct spec_control_job *job; /* as the server has it now */
 	const char *namespace;
+	const char *kueue; /* version of its API: "kueue.x-k8s.io/v1beta2"; NULL: there is none */
 	enum spec_action action;
 	const char *
 		name; /* of an object that asks for it: new, but the same when the request is repeated */
@@ -24,8 +32,10 @@ struct spec_control_asked {
 struct spec_control_request {
 	bool patch; /* a JSON merge patch of what PATH names; else an object to be created */
 	const char *resource; /* for messages: "commands.bus.volcano.sh" */
-	char *path;	      /* below the server, with its query */
-	char *body;	      /* JSON */
+	/* For people: what a user who has no right to it lacks, though others have it; NULL: no more than that. */
+	const char *forbidden;
+	char *path; /* below the server, with its query */
+	char *body; /* JSON */
 };
 
 static inline void spec_control_request_clear(struct spec_control_request *rq)
@@ -54,14 +64,18 @@ struct spec_control {
 	 */
 	unsigned once;
 	/* Bit set of 1u << enum spec_action: actions that the controller would obey now. */
-	unsigned (*actions)(const struct spec_job_view *job);
-	/* For people: why ACTION would not be obeyed; NULL: because of the phase. Static. */
-	const char *(*refusal)(const struct spec_job_view *job, enum spec_action action);
+	unsigned (*actions)(const struct spec_control_job *job);
+	/*
+	 * Why ACTION would not be obeyed: -EINVAL, or -EOPNOTSUPP if this mount can't ask for it at all. *RET_WHY is
+	 * for people, static; NULL: because of the phase.
+	 */
+	int (*refusal)(const struct spec_control_job *job, enum spec_action action,
+		       const char **ret_why);
 	/* Always 0. */
 	int (*request)(const struct spec_control_asked *asked, struct spec_control_request *ret);
 	enum spec_control_outcome (*outcome)(enum spec_action action,
 					     const struct spec_control_mark *before,
-					     const struct spec_job_view *now);
+					     const struct spec_control_job *now);
 };
 
 #endif

@@ -24,8 +24,8 @@
 #define WAITS_FOR_ROOM "It is admitted by itself when there is room."
 #define WHEN_OPENED    "It is admitted by itself when the queue is opened again."
 #define WHEN_ACTIVE                                                                                \
-	"It goes on when spec.active of its Workload is set to true again; to end it, remove its " \
-	"directory."
+	"It goes on when resume is written to its ctl, or spec.active of its Workload is set to "  \
+	"true again; to end it, remove its directory."
 
 /* The causes: the reason in status, and what follows the sentence in `why`. */
 struct sort {

@@ -331,6 +331,7 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	struct spec_job *job = spec_job_new(view->n_roles, view->n_replicas);
 	struct spec_placed_pods placed = place_pods(view, pods, n_pods);
 	const struct spec_standing standing = spec_standing_of(view, placed, ctx);
+	const struct spec_control_job about = {.view = view, .kueue = &ctx->kueue};
 
 	fill_head(job, view, ctx);
 	fill_roles(job, view);
@@ -338,7 +339,7 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	blame_probes(job, placed, ctx);
 	fill_verdict(job, spec_verdict_of(job, view, placed, &standing, ctx));
 	if (ctx->control && !job->history)
-		job->actions = ctx->control->actions(view);
+		job->actions = ctx->control->actions(&about);
 	job->impatient = ctx->reader->impatient;
 	if (ctx->reader->again && view->restarts && view->retries < view->max_retries)
 		job->again = ctx->reader->again;

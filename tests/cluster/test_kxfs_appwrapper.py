@@ -193,7 +193,7 @@ def test_queue(kx, world):
     world.cluster.client.merge(world.path("appwrappers", job.id), {"spec": {"suspend": True}})
     wait_for(lambda: job.status()["phase"] == "Suspended", what="it to be suspended")
     assert job.read("state") == "PENDING\n"
-    assert ctl(job, "suspend") == errno.EINVAL, "Kueue does that"
+    assert ctl(job, "suspend") == errno.EOPNOTSUPP, "it would be the Workload's"
     assert job.read("why") == "it waits for Kueue to admit it from queue research.\n"
 
 

@@ -66,10 +66,6 @@ class Queued(Wrapped):
         return next(w for w in self.cluster.client.items(self.path("workloads"))
                     if w["metadata"]["ownerReferences"][0]["name"] == job)
 
-    def activate(self, job, active):
-        self.cluster.client.merge(self.path("workloads", self.workload(job)["metadata"]["name"]),
-                                  {"spec": {"active": active}})
-
 
 @pytest.fixture(scope="module")
 def cluster():
@@ -110,7 +106,6 @@ def test_line(kx, world):
     third = kx.submit(app(HOLD, resource=CPU))
     for place, job in enumerate((second, third), 1):
         wait_for(lambda p=place, j=job: j.status()["queue_position"] == p, what=f"place {place}", step=0.5)
-    assert ctl(second, "suspend") is not None, "Kueue does that"
     queue = yaml.safe_load(kx.read("queues", "team", "status"))
     assert (queue["state"], queue["cluster_queue"], queue["pending"], queue["running"]) == (
         "Open", world.namespace, 2, 1)
@@ -160,11 +155,12 @@ def test_put_out(kx, world):
     world.stop("None")
     wait_for(lambda: job.replica()["attempt"] == 1, what="another attempt")
     running(job)
-    world.activate(job.id, False)
+    assert ctl(job, "suspend") is None
     wait_for(lambda: job.read("state") == "CANCELLED\n", what="it to be suspended")
+    assert world.workload(job.id)["spec"]["active"] is False
     assert job.status()["reason"] == "Deactivated"
     assert job.read("why").startswith("The job is suspended: somebody has deactivated its Workload appwrapper-")
-    world.activate(job.id, True)
+    assert ctl(job, "resume") is None
     wait_for(lambda: job.replica()["attempt"] == 2, what="a third attempt")
     world.release(running(job))
     job.finish()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the API server of the tests answers: discovery, lists, single objects, creating, deleting.
+"""What the API server of the tests answers: discovery, lists, single objects, creating, patching, deleting.
 
 Streams (watches and logs) are only prepared here; apiserver.py sends them.
 """
@@ -67,7 +67,7 @@ class Api:
         self.logs = {}  # (pod's uid, container, number of restart) -> podlog.Log
         self._pages = {}  # continue tokens that are still good
         self._handlers = {"list": self._list, "watch": self._watch, "get": self._get,
-                          "create": self._create, "delete": self._delete}
+                          "create": self._create, "patch": self._patch, "delete": self._delete}
 
     def answer(self, req):
         """A Reply, a Watch or a podlog.Reader. Raises a Reply to refuse."""
@@ -203,6 +203,26 @@ class Api:
             obj = self.store.add(req.resource, tree)
         return replies.Reply(201, obj.text + b"\n")
 
+    def _patch(self, req):
+        """A JSON merge patch; kxfs sends no other."""
+        if req.headers.get("Content-Type") != "application/merge-patch+json":
+            raise replies.status(415, "UnsupportedMediaType", "the body of the request was in an unknown format")
+        patch = admission.decode(req.body)
+        with self.store.lock:
+            obj = self.store.find(req.resource, req.namespace, req.name)
+            if obj is None:
+                raise replies.not_found(req.resource, req.name)
+            uid = patch.get("metadata", {}).get("uid", obj.uid)
+            if uid != obj.uid:
+                raise replies.invalid(req.resource, req.name, ("metadata.uid", "FieldValueInvalid",
+                                                               f'Invalid value: "{uid}": field is immutable'))
+            before = obj.tree()
+            tree = merged(before, patch)
+            if tree.get("spec") != before.get("spec"):
+                tree["metadata"]["generation"] = before["metadata"].get("generation", 1) + 1
+            obj = self.store.put(req.resource, tree)
+        return replies.Reply(200, obj.text + b"\n")
+
     def _delete(self, req):
         options = admission.decode(req.body) if req.body else {}
         with self.store.lock:
@@ -242,6 +262,19 @@ class Api:
     def log(self, pod, container, restart=0):
         """The output of a run of a container of POD (an Object); made when there is none."""
         return self.logs.setdefault((pod.uid, container, restart), podlog.Log())
+
+
+def merged(tree, patch):
+    """TREE with a JSON merge patch: what is null goes, objects are merged, all else is replaced."""
+    if not isinstance(patch, dict):
+        return patch
+    ret = {**tree} if isinstance(tree, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            ret.pop(key, None)
+        else:
+            ret[key] = merged(ret.get(key), value)
+    return ret
 
 
 def list_text(resource, objects, meta):

@@ -11,7 +11,7 @@ import replies
 class Request:
     """One request: as it came, and (verb, resource, namespace, name, subresource) what it means.
 
-    VERB is Kubernetes' word: list, watch, get, create, delete; "" for what is about no resource.
+    VERB is Kubernetes' word: list, watch, get, create, patch, delete; "" for what is about no resource.
     CODE is what it was answered with: None while nothing was, 0 when the connection ended first.
     """
 
@@ -79,7 +79,7 @@ class Request:
                 return "get"
             return "watch" if self.flag("watch") else "list"
         verb = {"POST": "create", "DELETE": "delete", "PUT": "update", "PATCH": "patch"}.get(self.method)
-        if verb not in ("create", "delete") or (verb == "delete" and not self.name):
+        if verb not in ("create", "delete", "patch") or (verb != "create" and not self.name):
             raise replies.status(405, "MethodNotAllowed", "the server does not allow this method on "
                                  "the requested resource")
         return verb

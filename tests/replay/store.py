@@ -23,7 +23,7 @@ class Resource:
         self.kind = kind
         self.namespaced = namespaced
         self.custom = custom  # defined by a CustomResourceDefinition: keys come out sorted
-        self.verbs = verbs or ["create", "delete", "get", "list", "watch"]
+        self.verbs = verbs or ["create", "delete", "get", "list", "patch", "watch"]
 
     @property
     def api_version(self):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Mounts of a cluster with AppWrappers and Kueue: what was recorded on a real one; places in the queue, which are asked
-for only while somebody reads; `queues/`; mounts that may not see one of it; clusters without Kueue.
+for only while somebody reads; `queues/`; ctl, by the Workload; mounts that may not see one of it; clusters without Kueue.
 tests/unit/spec/kinds/test-kueue.c has all that is told of each recording."""
 
 import json
@@ -12,11 +12,12 @@ import recordings
 import store as st
 import watching
 import yaml
+from harness import actions, write_ctl
 
 SCENARIOS = sorted(path.parent.name for path in recordings.DIRECTORY.glob("kueue_*/appwrappers.jsonl"))
 ROOM = "It is admitted by itself when there is room."
 OPENED = "It is admitted by itself when the queue is opened again."
-ACTIVE = ("It goes on when spec.active of its Workload is set to true again; to end it, remove its directory.")
+ACTIVE = ("It goes on when resume is written to its ctl, or spec.active of its Workload is set to true again; to end it, remove its directory.")
 
 
 def kueue_of(scenario):
@@ -299,6 +300,92 @@ def test_events(server, make):
         f"2026-11-22T06:20:48Z\tWorkload/{workload.name}\tWarning\tPending\t1\tno room\n"), what="the event")
 
 
+# --- ctl ---
+
+
+def patches(server):
+    """What was asked of which object."""
+    return [(req.resource.plural, req.name, json.loads(req.body)) for req in server.seen(verb="patch")]
+
+
+def phase(name):
+    def until(step):
+        return step.tree["kind"] == "AppWrapper" and step.tree.get("status", {}).get("phase") == name
+    return until
+
+
+def test_suspend_and_resume(server, make):
+    """The Workload is made inactive, and active again; what its controllers do then was recorded."""
+    kx = make(options="cancel=all")
+    left = load(server, "kueue_appwrapper_deactivated", phase("Running"))
+    harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job")
+    job = harness.Job(kx, "app")
+    harness.wait_for(lambda: actions(job) == ["suspend"], what="its Workload")
+    (workload,) = server.store.objects(st.WORKLOADS)[0]
+    writer = harness.popen(["sh", "-c", f"echo suspend >{job.dir}/ctl"])
+    harness.wait_for(lambda: patches(server), what="the patch")
+    assert patches(server) == [
+        ("workloads", workload.name, {"metadata": {"uid": workload.uid}, "spec": {"active": False}})]
+    assert server.store.find(st.WORKLOADS, "test", workload.name).tree()["spec"]["active"] is False
+    while not phase("Suspended")(step := left.pop(0)):
+        recordings.apply(server.store, step)
+    recordings.apply(server.store, step)
+    assert writer.wait(timeout=harness.LIMIT) == 0
+    why(kx, f"The job is suspended: somebody has deactivated its Workload {workload.name}. {ACTIVE}")
+    assert job.state() == "CANCELLED" and actions(job) == ["resume"]
+    write_ctl(job, "resume")
+    assert job.state() == "PENDING" and actions(job) == ["suspend"]
+    assert patches(server)[1:] == [
+        ("workloads", workload.name, {"metadata": {"uid": workload.uid}, "spec": {"active": True}})]
+    for step in left:
+        recordings.apply(server.store, step)
+        if phase("Succeeded")(step):
+            break
+    job.until("SUCCEEDED")
+
+
+@pytest.fixture
+def waiting(server, make_mount):
+    """A JobSet that waits in its queue."""
+    server.uninstall(*st.VOLCANO)
+    server.install(st.JOBSETS, *st.KUEUE)
+    jobset = server.store.add(st.JOBSETS, {
+        "metadata": {"name": "app", "namespace": "test", "labels": {"kueue.x-k8s.io/queue-name": "team"}},
+        "spec": {"suspend": True, "replicatedJobs": []},
+        "status": {"conditions": [{"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]}})
+    server.store.add(st.WORKLOADS, {
+        "metadata": {"name": "jobset-app-1a2b3", "namespace": "test", "ownerReferences": [
+            {"kind": "JobSet", "name": "app", "uid": jobset.uid, "controller": True}]},
+        "spec": {"queueName": "team", "podSets": []}})
+    kx = make_mount(server, source="jobset:test", options="cancel=all")
+    job = harness.Job(kx, "app")
+    harness.wait_for(lambda: actions(job) == ["suspend"], what="its Workload")
+    return job
+
+
+@pytest.mark.parametrize("fault", [None, "lose", "cut"])
+def test_suspend_in_line(server, waiting, fault):
+    """It gives up its place, and takes one again; also if the server's answer was lost."""
+    if fault:
+        server.faults.add(fault, amount=60, verb="patch", resource="workloads")
+    write_ctl(waiting, "suspend")
+    assert waiting.state() == "CANCELLED" and actions(waiting) == ["resume"]
+    write_ctl(waiting, "resume")
+    assert waiting.state() == "PENDING" and actions(waiting) == ["suspend"]
+    assert {name for _, name, _ in patches(server)} == {"jobset-app-1a2b3"}
+
+
+def test_no_right_to_suspend(server, waiting):
+    server.forbidden.append({"verb": "patch", "resource": "workloads"})
+    assert harness.err_of(write_ctl, waiting, "suspend") == "ENOTSUP"
+    assert "app/ctl: suspend is refused: it is in a queue of Kueue, where that is active of its Workload, and this " \
+        "user has no right to patch workloads" in waiting.kx.read(".kxfs", "log")
+    assert "may not patch workloads.kueue.x-k8s.io in namespace test" in waiting.kx.read(".kxfs", "log")
+    assert waiting.state() == "PENDING" and waiting.status()["pending_command"] is None
+    server.forbidden.clear()
+    write_ctl(waiting, "suspend")
+
+
 # --- rights, and clusters without ---
 
 
@@ -306,13 +393,16 @@ def test_without_workloads(server, make):
     """Then it is only known that Kueue has it."""
     server.forbidden += [{"resource": "workloads"}, {"resource": "localqueues"}]
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
-    kx = make("kueue_appwrapper_quota_wait", seen=False)
+    kx = make("kueue_appwrapper_quota_wait", seen=False, options="cancel=all")
     harness.wait_for(lambda: len(info(kx)["refused"]) == 3, what="the refusals")
     assert [r["resource"] for r in info(kx)["refused"]] == [
         "workloads.kueue.x-k8s.io", "localqueues.kueue.x-k8s.io", "clusterqueues.kueue.x-k8s.io"]
     assert all(r["cost"] for r in info(kx)["refused"])
     assert kx.read("jobs/app/why") == "it waits for Kueue to admit it from queue team.\n"
     assert not (kx / "queues").exists()
+    assert actions(harness.Job(kx, "app")) == []
+    assert harness.err_of(write_ctl, harness.Job(kx, "app"), "suspend") == "ENOTSUP"
+    assert "this mount can't watch Workloads; .kxfs/info says why" in kx.read(".kxfs", "log")
 
 
 def test_workloads_come_later(server, make):
@@ -321,9 +411,11 @@ def test_workloads_come_later(server, make):
          and step.tree["metadata"]["name"] == "app" and "status" in step.tree)
     for workload in server.store.objects(st.WORKLOADS)[0]:
         server.store.remove(st.WORKLOADS, "test", workload.name)
-    kx = make("kueue_appwrapper_quota_wait")
+    kx = make("kueue_appwrapper_quota_wait", options="cancel=all")
     why(kx, "The job waits: Kueue has not looked at it yet. If that lasts, Kueue may be down, or does not manage this "
         "namespace.")
+    assert harness.err_of(write_ctl, harness.Job(kx, "app"), "suspend") == "EINVAL"
+    assert "it is in a queue of Kueue, which has made no Workload for it yet" in kx.read(".kxfs", "log")
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))
     why(kx, f"The job waits: queue team (cluster queue appwrapper-quota-wait) has no room for it now: it needs 0.1 "
         f"more cpu in flavor default-flavor. {ROOM}")

@@ -3,6 +3,8 @@
  * ctl on Volcano: Commands. Volcano accepts any Command and deletes it, whether it obeys or not, and ignores the uid of
  * its target. So only those Commands are sent that Volcano obeys in the job's phase.
  */
+#include <errno.h>
+
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
 #include "spec/kinds/kind.h"
@@ -45,19 +47,25 @@ static unsigned in_vain(const struct spec_job_view *job)
 	return last ? BIT(SPEC_RESUME) | BIT(SPEC_RESTART) : 0;
 }
 
-static unsigned actions(const struct spec_job_view *job)
+static unsigned actions(const struct spec_control_job *job)
 {
-	return job->meta.deleted ? 0 : in_phase(job->phase) & ~in_vain(job);
+	const struct spec_job_view *view = job->view;
+
+	return view->meta.deleted ? 0 : in_phase(view->phase) & ~in_vain(view);
 }
 
-static const char *refusal(const struct spec_job_view *job, enum spec_action action)
+static int refusal(const struct spec_control_job *job, enum spec_action action,
+		   const char **ret_why)
 {
-	if (job->meta.deleted)
-		return "it is being deleted";
-	if (in_phase(job->phase) & in_vain(job) & BIT(action))
-		return "it costs a retry, and the job has none left: Volcano would end it as "
-		       "Failed";
-	return NULL;
+	const struct spec_job_view *view = job->view;
+
+	*ret_why = NULL;
+	if (view->meta.deleted)
+		*ret_why = "it is being deleted";
+	else if (in_phase(view->phase) & in_vain(view) & BIT(action))
+		*ret_why = "it costs a retry, and the job has none left: Volcano would end it as "
+			   "Failed";
+	return -EINVAL;
 }
 
 static struct json_object *reference(const struct spec_job_view *job)
@@ -87,9 +95,9 @@ static int request(const struct spec_control_asked *asked, struct spec_control_r
 	spec_tree_text(meta, "name", asked->name);
 	spec_tree_text(meta, "namespace", asked->namespace);
 	owners = spec_tree_add(meta, "ownerReferences", spec_tree_list(1));
-	spec_tree_append(owners, reference(asked->job));
+	spec_tree_append(owners, reference(asked->job->view));
 	spec_tree_text(o, "action", commands[asked->action]);
-	spec_tree_add(o, "target", reference(asked->job));
+	spec_tree_add(o, "target", reference(asked->job->view));
 	ret->body = text_copy(
 		json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN |
 							  JSON_C_TO_STRING_NOSLASHESCAPE));
@@ -107,8 +115,9 @@ static bool is_one_of(const char *phase, const char *a, const char *b)
 /* We may miss a phase that is short; but the count of retries shows that a job was started again. */
 static enum spec_control_outcome outcome(enum spec_action action,
 					 const struct spec_control_mark *before,
-					 const struct spec_job_view *now)
+					 const struct spec_control_job *job)
 {
+	const struct spec_job_view *now = job->view;
 	bool again = now->retries > before->retries;
 	bool there;
 

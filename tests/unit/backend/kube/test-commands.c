@@ -32,7 +32,7 @@ static void on_ended(void *data, enum command_end end, const char *text)
 
 static enum spec_control_outcome outcome_of(enum spec_action action,
 					    const struct spec_control_mark *before,
-					    const struct spec_job_view *now)
+					    const struct spec_control_job *now)
 {
 	(void)action;
 	assert_string_equal(before->phase, "Running");
@@ -42,6 +42,7 @@ static enum spec_control_outcome outcome_of(enum spec_action action,
 
 static const struct spec_control control = {.outcome = outcome_of};
 static struct spec_job_view view = {.phase = (char[]){"Running"}};
+static const struct spec_control_job job = {.view = &view};
 
 static int setup(void **state)
 {
@@ -74,7 +75,7 @@ static void take(void)
 
 static void show(void)
 {
-	(void)commands_check(rig.cs, "u1", &control, &view);
+	(void)commands_check(rig.cs, "u1", &control, &job);
 	commands_shown(rig.cs, "u1", view.phase);
 }
 
@@ -91,7 +92,7 @@ static void test_obeyed(void **state)
 	show();
 	assert_int_equal(rig.n_ended, 0);
 	rig.outcome = SPEC_CONTROL_OBEYED;
-	assert_true(commands_check(rig.cs, "u1", &control, &view));
+	assert_true(commands_check(rig.cs, "u1", &control, &job));
 	assert_int_equal(commands_pending(rig.cs, "u1"), 0);
 	assert_int_equal(rig.n_ended, 0); /* nobody has seen it yet */
 	commands_shown(rig.cs, "u1", view.phase);

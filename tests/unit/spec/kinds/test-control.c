@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What ctl asks of a kind's controller: in which phases, how, and what tells that it was obeyed. */
+#include <errno.h>
 #include <json-c/json.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,12 +10,14 @@
 
 #include "spec/kinds/kind.h"
 #include "spec/view/control.h"
+#include "spec/view/kueue.h"
 #include "spec/view/view.h"
 
 #define BUSY	(1u << SPEC_SUSPEND | 1u << SPEC_RESTART | 1u << SPEC_TERMINATE)
 #define CONTROL (&spec_volcano_control)
 
 static char name[] = "trainer", uid[] = "u-1";
+static char workload_name[] = "appwrapper-trainer-1a2b3", workload_uid[] = "w-1";
 
 /* A job in PHASE, some of whose RETRIES of 3 are used up. */
 static struct spec_job_view job(const char *phase, unsigned retries)
@@ -27,11 +30,33 @@ static struct spec_job_view job(const char *phase, unsigned retries)
 	};
 }
 
+/* What is known of VIEW, of which Kueue has WORKLOAD (NULL: none). Static: good until the next. */
+static const struct spec_control_job *known(const struct spec_job_view *view,
+					    const struct spec_workload_view *workload)
+{
+	static struct spec_kueue_facts kueue;
+	static struct spec_control_job ret;
+
+	kueue = (struct spec_kueue_facts){.known = true, .workload = workload};
+	ret = (struct spec_control_job){view, &kueue};
+	return &ret;
+}
+
 static unsigned actions(const char *phase, unsigned retries)
 {
 	const struct spec_job_view v = job(phase, retries);
 
-	return CONTROL->actions(&v);
+	return CONTROL->actions(known(&v, NULL));
+}
+
+/* Why ACTION is refused with EINVAL; NULL: because of the phase. */
+static const char *refusal(const struct spec_control *control, const struct spec_control_job *job,
+			   enum spec_action action)
+{
+	const char *why;
+
+	assert_int_equal(control->refusal(job, action, &why), -EINVAL);
+	return why;
 }
 
 static void test_phases(void **state)
@@ -57,19 +82,20 @@ static void test_retries(void **state)
 	assert_int_equal(actions("Running", 1), BUSY);
 	assert_int_equal(actions("Running", 2), BUSY & ~(1u << SPEC_RESTART));
 	assert_int_equal(actions("Aborted", 2), 0);
-	assert_non_null(strstr(CONTROL->refusal(&v, SPEC_RESTART), "none left"));
-	assert_null(CONTROL->refusal(&v, SPEC_RESUME)); /* because of the phase */
+	assert_non_null(strstr(refusal(CONTROL, known(&v, NULL), SPEC_RESTART), "none left"));
+	assert_null(refusal(CONTROL, known(&v, NULL), SPEC_RESUME));
 	v.retry_limit = 0;
-	assert_int_equal(CONTROL->actions(&v), BUSY);
+	assert_int_equal(CONTROL->actions(known(&v, NULL)), BUSY);
 	v.meta.deleted = 1;
-	assert_int_equal(CONTROL->actions(&v), 0);
-	assert_non_null(strstr(CONTROL->refusal(&v, SPEC_RESTART), "being deleted"));
+	assert_int_equal(CONTROL->actions(known(&v, NULL)), 0);
+	assert_non_null(strstr(refusal(CONTROL, known(&v, NULL), SPEC_RESTART), "being deleted"));
 }
 
 static void test_request(void **state)
 {
 	const struct spec_job_view v = job("Running", 0);
-	const struct spec_control_asked asked = {&v, "ns", SPEC_TERMINATE, "kxfs-1"};
+	const struct spec_control_asked asked = {known(&v, NULL), "ns", NULL, SPEC_TERMINATE,
+						 "kxfs-1"};
 	struct spec_control_request rq;
 
 	(void)state;
@@ -120,7 +146,7 @@ static void test_outcome(void **state)
 		const struct spec_control_mark before = {table[i].before, 0};
 		const struct spec_job_view now = job(table[i].now, table[i].retries);
 
-		assert_int_equal(CONTROL->outcome(table[i].action, &before, &now),
+		assert_int_equal(CONTROL->outcome(table[i].action, &before, known(&now, NULL)),
 				 table[i].outcome);
 	}
 }
@@ -139,6 +165,11 @@ static struct spec_job_view wrapper(const char *phase, bool asked, const char *q
 	};
 }
 
+/* Kueue's, of a job that it may let run, and of one that somebody has deactivated. */
+static const struct spec_workload_view on = {.meta = {.name = workload_name, .uid = workload_uid},
+					     .active = true};
+static const struct spec_workload_view off = {.meta = {.name = workload_name, .uid = workload_uid}};
+
 static void test_wrapper_actions(void **state)
 {
 	static const char *const open[] = {"",	      "Suspended", "Resuming",
@@ -149,17 +180,23 @@ static void test_wrapper_actions(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(open); i++) {
 		v = wrapper(open[i], false, "");
-		assert_int_equal(WRAPPER->actions(&v), 1u << SPEC_SUSPEND);
+		assert_int_equal(WRAPPER->actions(known(&v, NULL)), 1u << SPEC_SUSPEND);
 		v = wrapper(open[i], true, "");
-		assert_int_equal(WRAPPER->actions(&v), 1u << SPEC_RESUME);
+		assert_int_equal(WRAPPER->actions(known(&v, NULL)), 1u << SPEC_RESUME);
 		v = wrapper(open[i], false, "research");
-		assert_int_equal(WRAPPER->actions(&v), 0);
-		assert_non_null(strstr(WRAPPER->refusal(&v, SPEC_SUSPEND), "Kueue"));
+		assert_int_equal(WRAPPER->actions(known(&v, &on)), 1u << SPEC_SUSPEND);
+		assert_int_equal(WRAPPER->actions(known(&v, &off)), 1u << SPEC_RESUME);
+		assert_null(refusal(WRAPPER, known(&v, &off), SPEC_SUSPEND));
+		assert_int_equal(WRAPPER->actions(known(&v, NULL)), 0);
+		assert_non_null(strstr(refusal(WRAPPER, known(&v, NULL), SPEC_SUSPEND), "Kueue"));
 	}
 	for (size_t i = 0; i < array_size(over); i++) {
 		v = wrapper(over[i], false, "");
-		assert_int_equal(WRAPPER->actions(&v), 0);
-		assert_null(WRAPPER->refusal(&v, SPEC_SUSPEND)); /* because of the phase */
+		assert_int_equal(WRAPPER->actions(known(&v, NULL)), 0);
+		assert_null(refusal(WRAPPER, known(&v, NULL), SPEC_SUSPEND));
+		v = wrapper(over[i], false, "research");
+		assert_int_equal(WRAPPER->actions(known(&v, &on)), 0);
+		assert_null(refusal(WRAPPER, known(&v, NULL), SPEC_SUSPEND));
 	}
 	assert_int_equal(WRAPPER->known, 1u << SPEC_SUSPEND | 1u << SPEC_RESUME);
 }
@@ -167,7 +204,8 @@ static void test_wrapper_actions(void **state)
 static void test_wrapper_request(void **state)
 {
 	const struct spec_job_view v = wrapper("Running", false, "");
-	const struct spec_control_asked asked = {&v, "ns", SPEC_SUSPEND, "kxfs-1"};
+	const struct spec_control_asked asked = {known(&v, NULL), "ns", NULL, SPEC_SUSPEND,
+						 "kxfs-1"};
 	struct spec_control_request rq;
 
 	(void)state;
@@ -206,7 +244,87 @@ static void test_wrapper_outcome(void **state)
 		const struct spec_job_view v = wrapper(table[i].phase, table[i].asked, "");
 		const struct spec_control_mark before = {"Running", 0};
 
-		assert_int_equal(WRAPPER->outcome(table[i].action, &before, &v), table[i].outcome);
+		assert_int_equal(WRAPPER->outcome(table[i].action, &before, known(&v, NULL)),
+				 table[i].outcome);
+	}
+}
+
+/* --- in a queue of Kueue ---------------------------------------------------------------------- */
+
+/* Without a view of Workloads, this mount can't do it, and says so. */
+static void test_queued_unknown(void **state)
+{
+	const struct spec_job_view v = wrapper("Running", false, "research");
+	const struct spec_kueue_facts unknown = {0};
+	const struct spec_control_job job = {&v, &unknown};
+	const char *why;
+
+	(void)state;
+	assert_int_equal(WRAPPER->actions(&job), 0);
+	assert_int_equal(WRAPPER->refusal(&job, SPEC_SUSPEND, &why), -EOPNOTSUPP);
+	assert_non_null(strstr(why, "can't watch Workloads"));
+}
+
+static void test_queued_request(void **state)
+{
+	static const struct spec_control *const kinds[] = {WRAPPER, &spec_jobset_control};
+	const struct spec_job_view v = wrapper("Running", false, "research");
+	struct spec_control_asked asked = {.namespace = "ns", .kueue = "kueue.x-k8s.io/v1beta1"};
+	struct spec_control_request rq;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(kinds); i++) {
+		asked.job = known(&v, &on);
+		asked.action = SPEC_SUSPEND;
+		assert_int_equal(kinds[i]->request(&asked, &rq), 0);
+		assert_true(rq.patch);
+		assert_string_equal(rq.resource, "workloads.kueue.x-k8s.io");
+		assert_non_null(strstr(rq.forbidden, "no right to patch workloads"));
+		assert_string_equal(rq.path, "/apis/kueue.x-k8s.io/v1beta1/namespaces/ns/workloads/"
+					     "appwrapper-trainer-1a2b3?fieldManager=kxfs");
+		assert_string_equal(rq.body,
+				    "{\"metadata\":{\"uid\":\"w-1\"},\"spec\":{\"active\":false}}");
+		spec_control_request_clear(&rq);
+		asked.job = known(&v, &off);
+		asked.action = SPEC_RESUME;
+		assert_int_equal(kinds[i]->request(&asked, &rq), 0);
+		assert_string_equal(rq.body,
+				    "{\"metadata\":{\"uid\":\"w-1\"},\"spec\":{\"active\":true}}");
+		spec_control_request_clear(&rq);
+	}
+}
+
+static void test_queued_outcome(void **state)
+{
+	static const struct {
+		const char *phase;
+		const struct spec_workload_view *workload;
+		enum spec_action action;
+		enum spec_control_outcome outcome;
+	} table[] = {
+		{"Running", &on, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
+		{"Running", &off, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
+		{"Suspended", &on, SPEC_SUSPEND, SPEC_CONTROL_OPEN}, /* it waits */
+		{"Suspended", NULL, SPEC_SUSPEND, SPEC_CONTROL_OPEN},
+		{"Suspending", &off, SPEC_SUSPEND, SPEC_CONTROL_OBEYED},
+		{"Suspended", &off, SPEC_SUSPEND, SPEC_CONTROL_OBEYED},
+		{"Succeeded", &off, SPEC_SUSPEND, SPEC_CONTROL_LATE},
+		{"Suspended", &off, SPEC_RESUME, SPEC_CONTROL_OPEN},
+		{"Suspended", NULL, SPEC_RESUME, SPEC_CONTROL_OPEN},
+		{"Suspended", &on, SPEC_RESUME, SPEC_CONTROL_OBEYED}, /* it waits again */
+		{"Running", &on, SPEC_RESUME, SPEC_CONTROL_OBEYED},
+		{"Failed", &on, SPEC_RESUME, SPEC_CONTROL_LATE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		/* Kueue sets spec.suspend, whoever asks for what. */
+		const struct spec_job_view v = wrapper(table[i].phase, true, "research");
+		const struct spec_control_mark before = {"Running", 0};
+
+		assert_int_equal(WRAPPER->outcome(table[i].action, &before,
+						  known(&v, table[i].workload)),
+				 table[i].outcome);
 	}
 }
 
@@ -216,7 +334,8 @@ int main(void)
 		cmocka_unit_test(test_phases),		cmocka_unit_test(test_retries),
 		cmocka_unit_test(test_request),		cmocka_unit_test(test_outcome),
 		cmocka_unit_test(test_wrapper_actions), cmocka_unit_test(test_wrapper_request),
-		cmocka_unit_test(test_wrapper_outcome),
+		cmocka_unit_test(test_wrapper_outcome), cmocka_unit_test(test_queued_unknown),
+		cmocka_unit_test(test_queued_request),	cmocka_unit_test(test_queued_outcome),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,6 +154,17 @@ static void test_of_others(void **state)
 	world_clear(&w);
 }
 
+/* Kueue's of the job; ACTIVE: it may let the job run. */
+static void workload(struct world *w, bool active)
+{
+	world_workload(
+		w,
+		world_json("{'metadata':{'name':'wl','uid':'w','ownerReferences':[{'uid':'u',"
+			   "'controller':true}]},'spec':{'active':%s}}",
+			   active ? "true" : "false"),
+		false);
+}
+
 static void test_suspended(void **state)
 {
 	struct world w = {.kind = &spec_jobset};
@@ -174,6 +185,13 @@ static void test_suspended(void **state)
 	assert_int_equal(w.last->state, SPEC_PENDING);
 	assert_string_equal(w.last->message, "it waits for Kueue to admit it from queue team");
 	assert_int_equal(w.last->actions, 0);
+	workload(&w, true);
+	assert_int_equal(w.last->state, SPEC_PENDING);
+	assert_int_equal(w.last->actions, 1u << SPEC_SUSPEND);
+	workload(&w, false);
+	assert_int_equal(w.last->state, SPEC_CANCELLED);
+	assert_true(w.last->suspended);
+	assert_int_equal(w.last->actions, 1u << SPEC_RESUME);
 	world_clear(&w);
 }
 

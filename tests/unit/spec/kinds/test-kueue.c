@@ -105,6 +105,7 @@ static const struct {
 	 "CANCELLED/suspended AdmissionCheckRejected: The job is "
 	 "suspended: it was rejected by admission check \"check-r\" "
 	 "(no nodes of this kind can be had). It goes on when "
+	 "resume is written to its ctl, or "
 	 "spec.active of its Workload is set to true again; to end "
 	 "it, remove its directory.\n" STORY_DELETED},
 	{"kueue_appwrapper_clusterqueue_drain",
@@ -137,11 +138,13 @@ static const struct {
 	 STORY_SUBMITTED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
 	 "RUNNING Deactivated: The job is being stopped: somebody has "
 	 "deactivated its Workload WORKLOAD. It goes on when "
+	 "resume is written to its ctl, or "
 	 "spec.active of its Workload is set to true again; to end "
 	 "it, remove its directory.\n"
 	 "CANCELLED/suspended Deactivated: The job is suspended: "
 	 "somebody has deactivated its Workload WORKLOAD. It goes on "
-	 "when spec.active of its Workload is set to true again; to "
+	 "when resume is written to its ctl, or "
+	 "spec.active of its Workload is set to true again; to "
 	 "end it, remove its directory.\n"
 	 "PENDING Evicted: The job waits: it was deactivated at TIME. "
 	 "It is admitted again by itself.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
@@ -232,15 +235,18 @@ static const struct {
 	 "so.\n"
 	 "PENDING PodsNotReady: The job is being stopped: its pods "
 	 "were not ready in time so often that Kueue has given up. It "
-	 "goes on when spec.active of its Workload is set to true "
+	 "goes on when resume is written to its ctl, or "
+	 "spec.active of its Workload is set to true "
 	 "again; to end it, remove its directory.\n"
 	 "RUNNING PodsNotReady: The job is being stopped: its pods "
 	 "were not ready in time so often that Kueue has given up. It "
-	 "goes on when spec.active of its Workload is set to true "
+	 "goes on when resume is written to its ctl, or "
+	 "spec.active of its Workload is set to true "
 	 "again; to end it, remove its directory.\n"
 	 "CANCELLED/suspended PodsNotReady: The job is suspended: its "
 	 "pods were not ready in time so often that Kueue has given "
-	 "up. It goes on when spec.active of its Workload is set to "
+	 "up. It goes on when resume is written to its ctl, or "
+	 "spec.active of its Workload is set to "
 	 "true again; to end it, remove its directory.\n" STORY_DELETED},
 	{"kueue_appwrapper_preempted",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
@@ -597,10 +603,10 @@ static void test_time_is_over(void **state)
 		     "Evicted", "True", "DeactivatedDueToMaximumExecutionTimeExceeded", "m") "]");
 	assert_why(&w, "ExecutionTimeExceeded",
 		   "The job is suspended: its maximum execution time is over. It goes on when "
-		   "spec.active of its Workload is set to true again; to end it, remove its "
-		   "directory.\n");
+		   "resume is written to its ctl, or spec.active of its Workload is set to true "
+		   "again; to end it, remove its directory.\n");
 	assert_true(w.last->suspended);
-	assert_int_equal(w.last->actions, 0);
+	assert_int_equal(w.last->actions, 1u << SPEC_RESUME);
 	held(&w, "'active':false",
 	     "'conditions':[" CONDITION("Evicted", "True", "DeactivatedDueToRain", "it rains") "]");
 	assert_string_equal(w.last->cause.text, "Kueue has deactivated it: it rains");
