@@ -103,6 +103,16 @@ def test_all_at_once(kx):
         wait_for(lambda: (job.old / "state").read_text() == expected)
 
 
+@pytest.mark.parametrize("what", ["jobs/*", ""])
+def test_what_was_cancelled_stays_in_history(kx, what):
+    """Also where the whole mount is removed: history/ is listed, and emptied, before the jobs come there."""
+    ids = {started(kx)[0].id for _ in range(4)}
+    run(f"rm -rf {kx / what}", check=False)
+    assert kx.ls("jobs") == []
+    assert ids <= set(kx.ls("history"))
+    assert {kx.read("history", job, "state") for job in ids} == {"CANCELLED\n"}
+
+
 def test_open_files_survive(kx):
     """Who reads a log while its job is removed reads on."""
     job, pid = started(kx)

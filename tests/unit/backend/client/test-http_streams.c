@@ -345,21 +345,28 @@ static void test_stop_unused(void **state)
 
 /* --- many --- */
 
+static void begin_one(struct rig_call *c, const char *path)
+{
+	*c = (struct rig_call){.call = {.stream = true, .retry = true}};
+	rig_send(c, path);
+}
+
 /* N streams that are busy for as long as the test likes; those of which the first byte has come. */
 static struct rig_call *begin_many(size_t n, const char *path)
 {
 	struct rig_call *c = calloc(n, sizeof(*c));
 
 	assert_non_null(c);
-	for (size_t i = 0; i < n; i++) {
-		c[i].call.stream = true;
-		c[i].call.retry = true; /* a busy machine may fail to connect in time */
-		rig_send(&c[i], path);
-	}
+	for (size_t i = 0; i < n; i++)
+		begin_one(&c[i], path);
 	for (size_t i = 0; i < n; i++) {
 		for (int t = 0; atomic_load(&c[i].bytes) == 0 && t < WAIT_S * 100; t++) {
-			if (c[i].over)
+			if (c[i].over && c[i].err != -EHOSTUNREACH)
 				fail_msg("stream %zu of %zu: %d %s", i, n, c[i].err, c[i].text);
+			if (c[i].over) { /* a busy machine may fail to connect in time */
+				rig_clear(&c[i]);
+				begin_one(&c[i], path);
+			}
 			usleep(10000);
 		}
 		assert_true(atomic_load(&c[i].bytes) > 0);
