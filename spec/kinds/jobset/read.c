@@ -147,7 +147,7 @@ static const char *phase_of(struct json_object *status)
 {
 	static const char *const types[] = {"Completed", "Failed", "Suspended"};
 
-	if (!status)
+	if (!status || json_object_object_length(status) == 0)
 		return "";
 	for (size_t i = 0; i < array_size(types); i++)
 		if (condition(status, types[i]))

@@ -118,6 +118,20 @@ static void test_restarts(void **state)
 	world_clear(&w);
 }
 
+/* Before the controller has said anything, and after an update by somebody else. */
+static void test_no_word(void **state)
+{
+	struct world w = {.kind = &spec_jobset};
+
+	(void)state;
+	job(&w, "", "'replicatedJobs':[" PAIR "]", "");
+	assert_int_equal(w.last->state, SPEC_SUBMITTED);
+	assert_string_equal(w.last->phase, "");
+	job(&w, "", "'replicatedJobs':[" PAIR "]", "'restarts':0");
+	assert_int_equal(w.last->state, SPEC_PENDING);
+	world_clear(&w);
+}
+
 /* The pods were deleted, or took too long: what is known is what the controller says. */
 static void test_failed_without(void **state)
 {
@@ -225,7 +239,7 @@ int main(void)
 		cmocka_unit_test(test_recordings),     cmocka_unit_test(test_restarts),
 		cmocka_unit_test(test_retried_alone),  cmocka_unit_test(test_of_others),
 		cmocka_unit_test(test_suspended),      cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_failed_without),
+		cmocka_unit_test(test_failed_without), cmocka_unit_test(test_no_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
