@@ -218,6 +218,7 @@ void lines_open(struct lines_reader *r, int fd)
 	r->fd = fd;
 	r->block = UINT64_MAX;
 	r->n = r->at = 0;
+	r->last = (struct lines_record){0};
 }
 
 /* Have what BLOCK has now in R. 0, -ENOENT: it does not begin with a record; or another negative errno. */

@@ -312,7 +312,7 @@ def test_expiry_of_manifests(kx):
 
     def expired():
         os.kill(kx.pid, signal.SIGUSR1)
-        return kx.ls("dryrun") == ["bad.yaml", "bad.yaml.error", "open.yaml", "scratch"]
+        return kx.ls("dryrun") == ["bad.yaml", "bad.yaml.error", "open.yaml", "scratch", "scratch.error"]
 
     with open(kx / "dryrun/open.yaml", encoding="utf-8") as f:
         harness.wait_for(expired, what="expiry")
@@ -329,7 +329,7 @@ def test_expiry(kx):
     put(kx, "bad.yaml", "bad")
     put(kx, "scratch", "text")
     stay = ["bad.yaml", "bad.yaml.error", "changed.yaml", "changed.yaml.error", "changed.yaml.job",
-            "open.yaml", "open.yaml.job", "running.yaml", "running.yaml.job", "scratch"]
+            "open.yaml", "open.yaml.job", "running.yaml", "running.yaml.job", "scratch", "scratch.error"]
 
     def expired():
         # Asked again and again: close() returns before the daemon hears that a file is closed.
