@@ -205,7 +205,7 @@ struct spec_verdict spec_verdict_of(const struct spec_job *job, const struct spe
 	/* The reason in the object of a job that was removed is what it was waiting for, not why it ended. */
 	if (v.suspended && spec_kueue_is_off(ctx))
 		explain(&v, "Deactivated", "");
-	else if ((*view->reason || *view->message) && !removed)
+	else if ((*view->reason || *view->message) && !removed && !(view->vague && r))
 		explain(&v, view->reason, view->message);
 	else if (v.state == SPEC_SUCCEEDED)
 		explain(&v, "Completed", "");

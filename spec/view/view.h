@@ -97,6 +97,7 @@ struct spec_job_view {
 	char *phase; /* "": no controller has acted on it yet */
 	char *reason;
 	char *message;
+	bool vague; /* they say no more than that pods have failed: what is known of these says more */
 	char *queue;
 	char *submitter;
 	char *submission;

@@ -24,6 +24,8 @@ GROUPS = {
     "workloads": "/apis/kueue.x-k8s.io/v1beta2",
     "localqueues": "/apis/kueue.x-k8s.io/v1beta2",
     "clusterqueues": "/apis/kueue.x-k8s.io/v1beta2",
+    "jobsets": "/apis/jobset.x-k8s.io/v1alpha2",
+    "jobs.batch": "/apis/batch/v1",
 }
 
 
@@ -32,7 +34,8 @@ def path_of(resource, namespace=None, name=None, sub=None):
     path = GROUPS[resource]
     if namespace:
         path += f"/namespaces/{namespace}"
-    return path + f"/{resource}" + (f"/{name}" if name else "") + (f"/{sub}" if sub else "")
+    plural = resource.partition(".")[0]
+    return path + f"/{plural}" + (f"/{name}" if name else "") + (f"/{sub}" if sub else "")
 
 
 class Refused(Exception):

@@ -142,28 +142,35 @@ static int64_t changed(struct json_object *status)
 	return ret;
 }
 
-static const char *phase_of(struct json_object *object, struct json_object *status)
+/* What the controller has said: what the spec asks for is done later. */
+static const char *phase_of(struct json_object *status)
 {
 	static const char *const types[] = {"Completed", "Failed", "Suspended"};
 
-	if (!status)
+	if (!status || json_object_object_length(status) == 0)
 		return "";
 	for (size_t i = 0; i < array_size(types); i++)
 		if (condition(status, types[i]))
 			return types[i];
-	return spec_read_bool(spec_read_map(object, "spec"), "suspend") ? "Suspended" : "Running";
+	return "Running";
 }
 
 static void read_status(struct json_object *object, struct spec_job_view *v)
 {
 	struct json_object *status = spec_read_map(object, "status");
 	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
+	struct json_object *failed = condition(status, "Failed");
 
 	v->retries = (unsigned)spec_read_int(status, "restarts", 0);
 	v->changed = changed(status);
-	spec_read_copy(&v->phase, phase_of(object, status), READ_MAX_WORD);
+	spec_read_copy(&v->phase, phase_of(status), READ_MAX_WORD);
 	if (streq(v->phase, "Suspended") && *queue)
 		spec_job_view_queued(v, queue);
+	if (failed) {
+		spec_read_copy(&v->reason, spec_read_text(failed, "reason"), READ_MAX_WORD);
+		spec_read_copy(&v->message, spec_read_text(failed, "message"), READ_MAX_MESSAGE);
+		v->vague = true;
+	}
 }
 
 /* --- pods -------------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import api  # noqa: E402
+import loop  # noqa: E402
 import wrapping  # noqa: E402
 from cache import key_of  # noqa: E402
 from events import now  # noqa: E402
@@ -169,4 +170,4 @@ def age(status, kind):
 
 
 if __name__ == "__main__":
-    wrapping.main(Controller)
+    loop.main(Controller)

@@ -11,6 +11,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import api  # noqa: E402
+import loop  # noqa: E402
 import wrapping  # noqa: E402
 from cache import key_of  # noqa: E402
 from events import now  # noqa: E402
@@ -72,4 +73,4 @@ class Controller(wrapping.Controller):
         return {LABEL: name, "resourceName": item}
 
 
-wrapping.main(Controller)
+loop.main(Controller)

@@ -1,41 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""What the stand-ins for controllers of AppWrappers share: they look at each when something has changed, and
-make what it wraps."""
-
-import sys
-import threading
-import traceback
+"""What the stand-ins for controllers of AppWrappers share: they make what is wrapped."""
 
 import api
-from cache import Cache, key_of
+import loop
+from cache import key_of
 
 PLURALS = {"Pod": "pods", "Service": "services"}
 
 
-class Controller:
+class Controller(loop.Controller):
     """A version has `process`, which does what is to be done for a wrapper now, and `labels`."""
 
     def __init__(self, client):
-        self.client = client
-        self.changed = threading.Event()
-        world = threading.RLock()
-        self.wrappers, self.pods = (Cache(client, resource, lambda *_: self.changed.set(), world)
-                                    for resource in ("appwrappers", "pods"))
-
-    def work(self):
-        while True:
-            self.changed.wait(timeout=0.5)
-            self.changed.clear()
-            for wrapper in self.wrappers.all():
-                try:
-                    self.process(wrapper)
-                except (api.Refused, OSError) as e:
-                    print(f"{key_of(wrapper)}: {e}", flush=True)
-                except Exception:  # a test's odd object must not end the others'
-                    traceback.print_exc()
-
-    def process(self, wrapper):
-        raise NotImplementedError
+        super().__init__(client, "appwrappers", "pods")
+        self.wrappers, self.pods = self.objects, self.caches["pods"]
 
     def labels(self, name, item):
         """What it puts on the object ITEM of the wrapper NAME."""
@@ -68,8 +46,3 @@ class Controller:
         answer = self.client.put(self.path(wrapper, "status"), {**wrapper, "status": status})
         self.wrappers.learn(answer)
         self.changed.set()
-
-
-def main(controller):
-    kubectl, kubeconfig = sys.argv[1:]
-    controller(api.from_kubeconfig(kubectl, kubeconfig)).work()

@@ -3,6 +3,7 @@
  * JobSets: what users see while a real controller runs them, and of objects that no recording has: restarts,
  * replicas that are retried alone, JobSets that others made.
  */
+#include "spec/job/status.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
 
 #define TASK(name, replicas, job)                                                                  \
@@ -117,6 +118,40 @@ static void test_restarts(void **state)
 	world_clear(&w);
 }
 
+/* Before the controller has said anything, and after an update by somebody else. */
+static void test_no_word(void **state)
+{
+	struct world w = {.kind = &spec_jobset};
+
+	(void)state;
+	job(&w, "", "'replicatedJobs':[" PAIR "]", "");
+	assert_int_equal(w.last->state, SPEC_SUBMITTED);
+	assert_string_equal(w.last->phase, "");
+	job(&w, "", "'replicatedJobs':[" PAIR "]", "'restarts':0");
+	assert_int_equal(w.last->state, SPEC_PENDING);
+	world_clear(&w);
+}
+
+/* The pods were deleted, or took too long: what is known is what the controller says. */
+static void test_failed_without(void **state)
+{
+	struct world w = {.kind = &spec_jobset};
+	char *why cleanup_free = NULL;
+	size_t len;
+
+	(void)state;
+	job(&w, "", "'replicatedJobs':[" PAIR "]", "'restarts':0");
+	pod(&w, "a0", "trainer", 0, 1, 0, 0, "Running");
+	job(&w, "", "'replicatedJobs':[" PAIR "]",
+	    world_json("'conditions':[" CONDITION "]", "Failed", "True"));
+	assert_int_equal(w.last->state, SPEC_FAILED);
+	assert_string_equal(w.last->reason, "R");
+	assert_string_equal(w.last->message, "m");
+	spec_status_why(w.last, &why, &len);
+	assert_string_equal(why, "The job failed: m.\n");
+	world_clear(&w);
+}
+
 /* Only the replica that has failed is made anew, as another attempt of it. */
 static void test_retried_alone(void **state)
 {
@@ -179,6 +214,12 @@ static void test_suspended(void **state)
 	    world_json("'conditions':[" CONDITION "]", "Suspended", "False"));
 	assert_int_equal(w.last->state, SPEC_PENDING);
 	assert_int_equal(w.last->actions, 1u << SPEC_SUSPEND);
+	/* Asked for, but not done yet. */
+	job(&w, "", "'suspend':true,'replicatedJobs':[" PAIR "]",
+	    world_json("'conditions':[" CONDITION "]", "Suspended", "False"));
+	assert_int_equal(w.last->state, SPEC_PENDING);
+	assert_string_equal(w.last->phase, "Running");
+	assert_int_equal(w.last->actions, 1u << SPEC_RESUME);
 	/* In a queue, it is Kueue that has suspended it. */
 	job(&w, "'kueue.x-k8s.io/queue-name':'team'", "'suspend':true,'replicatedJobs':[" PAIR "]",
 	    world_json("'conditions':[" CONDITION "]", "Suspended", "True"));
@@ -213,9 +254,10 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recordings),    cmocka_unit_test(test_restarts),
-		cmocka_unit_test(test_retried_alone), cmocka_unit_test(test_of_others),
-		cmocka_unit_test(test_suspended),     cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_recordings),     cmocka_unit_test(test_restarts),
+		cmocka_unit_test(test_retried_alone),  cmocka_unit_test(test_of_others),
+		cmocka_unit_test(test_suspended),      cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_failed_without), cmocka_unit_test(test_no_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: MIT
+"""Mounts of JobSets, on a cluster of their own, with the rights of contrib/rbac.yaml. A stand-in makes their Jobs; what
+these do is for Kubernetes' own controller."""
+
+import json
+import sys
+
+import api
+import pytest
+from cluster import HERE, Cluster
+from conftest import RECORDINGS
+from harness import actions, err_of, wait_for, write_ctl
+from mounted import HOLD, World, app, role, running
+from process import Part
+
+sys.path[1:1] = [str(HERE / "controllers"), str(HERE.parent / "golden")]
+
+from golden import Input, load, run  # noqa: E402
+from jobset import make_job, make_service, wanted  # noqa: E402
+from test_jobset import CASES, options_of  # noqa: E402
+
+DEFINITION = HERE.parent / "replay/data/crds/jobset/jobset.x-k8s.io_jobsets.yaml"
+GOLDEN = HERE.parent / "golden/jobset"
+PREFIX = "jobset.sigs.k8s.io/"
+QUEUE = "kueue.x-k8s.io/queue-name"
+
+
+class JobSets(Cluster):
+    """JobSets in place of Volcano's resources."""
+
+    def apply_definitions(self):
+        self.kubectl("apply", "--server-side", f"--filename={DEFINITION}")
+        wait_for(lambda: self.is_served(api.path_of("jobsets")), what="JobSets to be served")
+
+    def start_volcano(self):
+        self.parts["volcano"] = Part("jobset", self.base, [
+            sys.executable, HERE / "controllers/jobset.py", self.kubectl_path, self.kubeconfig("volcano")]).start()
+
+
+class Sets(World):
+    def jobs(self):
+        return {job["metadata"]["name"]: job for job in self.cluster.client.items(self.path("jobsets"))}
+
+    def pods(self, job):
+        return [pod for pod in self.cluster.client.items(self.path("pods"))
+                if (pod["metadata"].get("labels") or {}).get(PREFIX + "jobset-name") == job
+                and "deletionTimestamp" not in pod["metadata"]]
+
+    def suspend(self, job, wish):
+        """As Kueue does it."""
+        self.cluster.client.merge(self.path("jobsets", job), {"spec": {"suspend": wish}})
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with JobSets() as own:
+        yield own
+
+
+@pytest.fixture
+def world(cluster, namespace):
+    yield Sets(cluster, namespace)
+    cluster.client.delete(api.path_of("jobsets", namespace))
+
+
+@pytest.fixture
+def kx(make_kx, world, limited):
+    def make(options="", source="jobset"):
+        return make_kx(options, source=f"{source}:{world.namespace}", env={"KUBECONFIG": str(limited)})
+
+    return make
+
+
+def begun(job, replica="main-0", attempt=0):
+    """Wait until the replica runs in this attempt and has printed; its pod."""
+    wait_for(lambda: job.replica(replica)["attempt"] == attempt, what=f"attempt {attempt} of {replica}")
+    pod = running(job, replica)
+    job.until_logged("begin", replica)
+    return pod
+
+
+def phase(job, wanted):
+    wait_for(lambda: job.status()["phase"] == wanted, what=f"the job to be {wanted}")
+
+
+# --- the stand-in is like the real one ------------------------------------------------------------
+
+
+def recorded(scenario, resource, name):
+    """Objects of that name (its beginning) as they were seen one after the other."""
+    ret = []
+    for line in (RECORDINGS / scenario / f"{resource}.jsonl").read_text().splitlines():
+        try:
+            item = json.loads(line)["object"]
+        except ValueError:  # the last line may be cut off
+            break
+        if item["metadata"]["name"].startswith(name):
+            ret.append(item)
+    return ret
+
+
+def told(jobsets):
+    """What conditions say, each time that it is something else."""
+    ret = []
+    for jobset in jobsets:
+        says = [tuple(condition[key] for key in ("type", "status", "reason", "message"))
+                for condition in (jobset.get("status") or {}).get("conditions", ())]
+        if not ret or ret[-1] != says:
+            ret.append(says)
+    return ret
+
+
+def words(item, field):
+    """Keys of JobSet, and Kubernetes' for Jobs, in the labels or annotations of ITEM, with what does not differ
+    between two runs."""
+    return {key: None if key.endswith(("-uid", "job-key")) else value
+            for key, value in item["metadata"][field].items() if "kueue" not in key and not key.endswith("priority")}
+
+
+def test_recorded(world):
+    """Conditions, labels and names of the recorded story are those that are seen here."""
+    before = recorded("kueue_jobset_success", "jobsets", "app")
+    pods = recorded("kueue_jobset_success", "pods", "app")
+    client, path = world.cluster.client, world.path("jobsets", "app")
+    client.post(world.path("jobsets"), {key: before[0][key] for key in ("apiVersion", "kind", "spec")}
+                | {"metadata": {"name": "app"}})
+    seen = [client.get(path)]
+
+    def see():
+        seen.append(client.get(path))
+        return seen[-1].get("status", {})
+
+    wait_for(lambda: see().get("conditions") and see()["replicatedJobsStatus"][0]["suspended"] == 1)
+    assert not world.pods("app")
+    world.suspend("app", False)
+    wait_for(lambda: "terminalState" in see())
+    assert told([{}, *seen]) == told(before)
+    assert seen[-1]["status"]["replicatedJobsStatus"] == before[-1]["status"]["replicatedJobsStatus"]
+    assert {key for key in seen[-1]["status"]} == {key for key in before[-1]["status"]}
+    for pod, other in zip(sorted(world.pods("app"), key=lambda p: p["metadata"]["name"]),
+                          sorted({p["metadata"]["name"]: p for p in pods}.values(), key=lambda p: p["metadata"]["name"]),
+                          strict=True):
+        assert words(pod, "labels") == words(other, "labels")
+        assert words(pod, "annotations") == words(other, "annotations")
+        assert [pod["spec"][key] for key in ("hostname", "subdomain")] == [
+            other["spec"][key] for key in ("hostname", "subdomain")]
+
+
+# --- kxfs on it -----------------------------------------------------------------------------------
+
+
+def test_to_the_end(kx, world):
+    """Two roles, one of two replicas: each is told its index, and where the first one is."""
+    kx = kx()
+    script = f"echo replica $0 of $(hostname), the first is $1; echo host $TORCHX_RANK0_HOST; {HOLD}"
+    roles = [role(script, num_replicas=2), role(script, name="side")]
+    for one in roles:
+        one["args"] += ["${replica_id}", "$${rank0_env}"]
+    job = kx.submit(app(roles=roles))
+    spec = world.jobs()[job.id]["spec"]
+    assert [(r["name"], r["template"]["spec"]["completions"]) for r in spec["replicatedJobs"]] == [
+        ("main", 2), ("side", 1)]
+    pods = {name: begun(job, name) for name in ("main-0", "main-1", "side-0")}
+    assert job.until("RUNNING") == "RUNNING"
+    first = world.cluster.client.get(world.path("pods", pods["main-0"]))["spec"]
+    host = f"{first['hostname']}.{first['subdomain']}"
+    for name in pods:
+        lines = job.read(name, "log").splitlines()
+        own, index = name.split("-")
+        assert lines[0].startswith(f"replica {index} of {job.id}-{own}-0-{index}, "), lines
+        assert lines[1] == f"host {host}"
+    service = world.cluster.client.get(world.path("services", first["subdomain"]))
+    assert service["spec"]["clusterIP"] == "None" and service["spec"]["publishNotReadyAddresses"] is True
+    world.release_all(job.id)
+    job.finish()
+    phase(job, "Completed")
+    for name in pods:
+        replica = job.replica(name)
+        assert (replica["state"], replica["exit_code"], replica["attempt"]) == ("SUCCEEDED", 0, 0)
+        assert job.read(name, "follow").endswith(f"host {host}\nbegin\nend\n")
+    assert job.read("why") == ""
+    assert job.status()["created"] <= job.status()["started"] <= job.status()["finished"]
+
+
+def test_failure(kx, world):
+    """The first replica that fails ends the others; what all of them printed stays."""
+    job = kx().submit(app(HOLD, num_replicas=2))
+    begun(job)
+    world.release(begun(job, "main-1"), 3)
+    job.finish("FAILED")
+    phase(job, "Failed")
+    assert (job.replica("main-1")["state"], job.replica("main-1")["exit_code"]) == ("FAILED", 3)
+    wait_for(lambda: job.replica()["state"] == "CANCELLED", what="the other to be stopped")
+    assert job.read("main-1", "follow") == "begin\nend\n" and job.read("main-0", "log").startswith("begin\n")
+    assert "main-1 ended with exit code 3" in job.read("why")
+    assert (job.status()["retries"], job.status()["max_retries"]) == (0, 0)
+
+
+def test_restart(kx, world):
+    """APPLICATION: all Jobs are made anew under the same names, and each replica has another attempt."""
+    job = kx().submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="APPLICATION"))
+    begun(job, "main-1")
+    world.release(begun(job), 7)
+    for name in ("main-0", "main-1"):
+        begun(job, name, 1)
+        assert job.read(name, "log.0").startswith("begin\n")
+    assert job.read("main-0", "log.0") == "begin\nend\n"
+    assert (job.status()["retries"], job.status()["max_retries"]) == (1, 1)
+    world.release(begun(job, "main-0", 1), 8)
+    job.finish("FAILED")
+    phase(job, "Failed")
+    assert job.replica()["exit_code"] == 8 and job.read("main-0", "log") == "begin\nend\n"
+    assert "Retries used: 1; max_retries is 1" in job.read("why")
+
+
+def test_replica_retry(kx, world):
+    """REPLICA: the Job's controller makes one pod anew; the other goes on as it is."""
+    job = kx().submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="REPLICA"))
+    other = begun(job, "main-1")
+    world.release(begun(job), 7)
+    pod = begun(job, "main-0", 1)
+    assert job.read("state") == "RUNNING\n"
+    assert (job.replica("main-1")["attempt"], job.replica("main-1")["pod"]) == (0, other)
+    world.release(pod)
+    world.release(other)
+    job.finish()
+    phase(job, "Completed")
+    assert job.replica()["exit_code"] == 0
+    assert job.read("main-0", "log.0") == job.read("main-0", "log") == "begin\nend\n"
+
+
+def test_replica_retries_used(kx, world):
+    """The replica that has none left ends the job."""
+    job = kx().submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="REPLICA"))
+    begun(job, "main-1")
+    world.release(begun(job), 7)
+    world.release(begun(job, "main-0", 1), 8)
+    job.finish("FAILED")
+    phase(job, "Failed")
+    assert job.replica()["exit_code"] == 8 and "main-0 ended with exit code 8" in job.read("why")
+    wait_for(lambda: job.replica("main-1")["state"] == "CANCELLED", what="the other to be stopped")
+
+
+def test_pod_deleted(kx, world):
+    """By somebody, or by a node that is drained: to the Job its replica has failed, and all are made anew."""
+    job = kx().submit(app(HOLD, num_replicas=2, max_retries=1, retry_policy="APPLICATION"))
+    begun(job, "main-1")
+    world.kubectl("delete", "pod", begun(job), "--wait=false")
+    for name in ("main-0", "main-1"):
+        begun(job, name, 1)
+        assert job.read(name, "log.0").startswith("begin\n")
+    assert job.status()["retries"] == 1
+    world.kubectl("delete", "pod", begun(job, attempt=1), "--wait=false")
+    job.finish("FAILED")
+    phase(job, "Failed")
+    assert job.status()["reason"] == "ReachedMaxRestarts"
+    assert job.read("why") == ("The job failed: jobset failed due to reaching max number of restarts (first failed job: "
+                               f"{job.id}-main-0).\n")
+
+
+def test_ctl(kx, world):
+    """suspend and resume do what they say; there is nothing else."""
+    job = kx().submit(app(HOLD))
+    begun(job)
+    phase(job, "Running")
+    assert actions(job) == ["suspend"]
+    write_ctl(job, "suspend")
+    phase(job, "Suspended")
+    assert job.state() == "CANCELLED" and actions(job) == ["resume"] and "resume" in job.read("why")
+    wait_for(lambda: not world.pods(job.id), what="its pod to be gone")
+    assert job.read("main-0", "log").startswith("begin\n")
+    assert err_of(write_ctl, job, "suspend") == "EINVAL"
+    assert err_of(write_ctl, job, "terminate") == "ENOTSUP"
+    write_ctl(job, "resume")
+    world.release(begun(job, attempt=1))
+    job.finish()
+    phase(job, "Completed")
+    assert job.read("main-0", "log.0").startswith("begin\n") and job.read("main-0", "log") == "begin\nend\n"
+    assert actions(job) == []
+
+
+def test_queue(kx, world):
+    """In a queue of Kueue, which is not there: what waits for it waits, and `why` says so."""
+    job = kx("queue=research").submit(app(HOLD))
+    assert world.jobs()[job.id]["metadata"]["labels"][QUEUE] == "research"
+    begun(job)  # nobody has suspended it
+    world.suspend(job.id, True)
+    phase(job, "Suspended")
+    assert job.read("state") == "PENDING\n" and job.status()["queue"] == "research"
+    assert job.read("why") == "it waits for Kueue to admit it from queue research.\n"
+    assert err_of(write_ctl, job, "suspend") != "", "Kueue does that"
+    world.suspend(job.id, False)
+    world.release(begun(job, attempt=1))
+    job.finish()
+
+
+def test_cancel(kx, world):
+    """What was made for it goes too; what it printed stays."""
+    kx = kx()
+    job = kx.submit(app(HOLD))
+    begun(job)
+    job.cancel()
+    wait_for(lambda: not world.jobs() and not world.pods(job.id), what="all of it to go")
+    assert kx.read("history", job.id, "state") == "CANCELLED\n"
+    assert kx.read("history", job.id, "main-0", "log").startswith("begin\n")
+    for resource in ("jobs.batch", "services"):
+        wait_for(lambda r=resource: not world.cluster.client.items(world.path(r)), what=f"{resource} to go")
+
+
+def test_of_others(kx, world):
+    """What somebody else made: a replicated job of two Jobs, each of two pods."""
+    mount = kx()
+    pod = {"restartPolicy": "Never", "containers": [{
+        "name": "c", "image": "docker.io/library/busybox:1.35", "command": ["sh", "-c", HOLD]}]}
+    world.cluster.client.post(world.path("jobsets"), {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "theirs"},
+        "spec": {"replicatedJobs": [{"name": "node", "replicas": 2, "template": {"spec": {
+            "backoffLimit": 0, "completionMode": "Indexed", "completions": 2, "parallelism": 2,
+            "template": {"spec": pod}}}}]}})
+    wait_for(lambda: "theirs" in mount.ls("jobs"))
+    job = next(job for job in mount.jobs() if job.id == "theirs")
+    names = [f"node.{i}-{k}" for i in range(2) for k in range(2)]
+    for name in names:
+        begun(job, name)
+    world.release_all(job.id)
+    job.finish()
+    for name in names:
+        assert job.read(name, "log") == "begin\nend\n"
+
+
+def test_again(kx, world):
+    """A job's manifest is sent again under a name of its own."""
+    mount = kx()
+    job = mount.submit(app(HOLD))
+    world.release(begun(job))
+    job.finish()
+    job.cancel()
+    wait_for(lambda: not world.jobs(), what="it to go")
+    again = mount.submit(mount.read("history", job.id, "manifest.yaml"), name="again.yaml")
+    world.release(begun(again))
+    again.finish()
+
+
+def refusals(world, jobset):
+    """What the server says to this JobSet, and to the Job and the Service that are made for it."""
+    jobset["metadata"].update(namespace=world.namespace, uid="u")
+    made = [("jobs.batch", make_job(jobset, replicated, index, 0)) for replicated, index in wanted(jobset)]
+    for _, job in made:
+        del job["metadata"]["ownerReferences"]
+    service = make_service(jobset)
+    del service["metadata"]["ownerReferences"], jobset["metadata"]["uid"]
+    for resource, item in (("jobsets", jobset), ("services", service), *made):
+        try:
+            world.cluster.client.post(f"{world.path(resource)}?dryRun=All&fieldValidation=Strict", item)
+        except api.Refused as e:
+            yield resource, e.message
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.iterdir()), ids=lambda path: path.stem)
+def test_accepted(world, path):
+    """The real definition takes every recorded case as it is, and the server what is made for it."""
+    assert not list(refusals(world, load(path.read_text())))
+
+
+def test_all_accepted(world):
+    """Every AppDef of tests/golden that becomes a JobSet, under the name that it gets."""
+    made, refused = 0, {}
+    for name in CASES:
+        source = Input(name)
+        options, namespace = options_of(source)
+        status, text, _ = run("jobset", source.path, namespace, options)
+        if status == 0:
+            made += 1
+            refused |= {(name, resource): message for resource, message in refusals(world, load(text))}
+    assert made > len(CASES) / 2
+    assert {name for name, _ in refused} == {"207-new-overlay-flat-spec"}, refused
+    assert all('unknown field "spec.' in message and "noSuchField" in message for message in refused.values())
