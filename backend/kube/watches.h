@@ -53,8 +53,8 @@ void watches_free(struct watches *w); /* NULL is allowed */
 /* The version up to which the watch of the jobs has brought all changes; "" while it lists anew. */
 const char *watches_version(const struct watches *w);
 /*
- * Why the server can't be reached, as the watch of the jobs last found, or that of the pods; malloc'ed. NULL: it can. Who asks wants to use
- * it, so the watches find out at once whether that is still so.
+ * Why the server can't be reached, as the watch of the jobs last found, or that of the pods; malloc'ed. NULL: it can.
+ * Who asks wants to use it, so the watches find out at once whether that is still so.
  */
 char *watches_offline(struct watches *w);
 
