@@ -56,8 +56,8 @@ def flags(binary):
 def test_list_sources(binary, shell):
     _, env = shell
     assert set(run([binary, "--list-sources"], env=env).stdout.split()) == SOURCES
-    p = run([binary, "--list-sources", "-o", "kubeconfig=/nonexistent"], env=env, check=False)
-    assert p.returncode == 1 and p.stderr == "kxfs: kubeconfig /nonexistent: No such file or directory\n"
+    p = run([binary, "--list-sources", "-o", "kubeconfig=/nowhere"], env=env, check=False)
+    assert p.returncode == 1 and p.stderr == "kxfs: kubeconfig /nowhere: No such file or directory\n"
     assert set(run([binary, "--list-sources"], env={**env, "KUBECONFIG": ""}).stdout.split()) == {
         s for s in SOURCES if s.endswith(":")}
     assert "too many words" in run([binary, "--list-sources", "x"], check=False).stderr

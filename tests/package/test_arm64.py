@@ -32,9 +32,9 @@ SUITES = ("spec_", "backend_base_", "backend_output_", "backend_jobs_")
 def cross(arm64, tmp_path_factory):
     top = tmp_path_factory.mktemp("cross")
     (top / "cross.ini").write_text(CROSS.format(root=arm64))
-    env = {"CCACHE_DIR": os.environ.get("CCACHE_DIR", "")}
-    harness.run(["meson", "setup", top / "build", ROOT, "--cross-file", top / "cross.ini",
-                 "--optimization=1"], env=env, timeout=600)
+    env = {"HOME": str(top), "CCACHE_DIR": os.environ.get("CCACHE_DIR", "")}
+    harness.run(["meson", "setup", top / "build", ROOT, "--cross-file", top / "cross.ini", "--optimization=1"], env=env,
+                timeout=600)
     harness.run(["ninja", "-C", top / "build"], env=env, timeout=1500)
     return top / "build"
 
