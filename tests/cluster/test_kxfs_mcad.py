@@ -123,10 +123,10 @@ def test_requeued(kx, world):
 
 
 def test_not_created(kx):
-    """What MCAD could not make is why the job failed."""
+    """What MCAD can't make is why the job waits: it tries again for ever."""
     job = kx.submit(app(HOLD, args={"service_account": "nobody-there"}))
-    job.finish("FAILED")
-    assert "nobody-there" in job.read("why") and job.status()["reason"] == "ItemCreationFailure"
+    wait_for(lambda: job.status()["reason"] == "NoServiceAccount", what="the cause")
+    assert "there is no service account nobody-there in namespace" in job.read("why") and job.state() == "PENDING"
 
 
 def test_cancelled(kx, world):

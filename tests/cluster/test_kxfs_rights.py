@@ -19,7 +19,8 @@ COST = {
 # What is said of a job of two pods that may have one pod alone, without these.
 SHORT = {
     PODGROUPS: "The job waits: its pods can't be made: quota few is used up (requested: pods=1, used: pods=1, "
-               "limited: pods=1). It goes on by itself when the quota has room.\n",
+               "limited: pods=1). It goes on by itself if the quota has room in time: after some minutes Volcano gives "
+               "up.\n",
     "events": "The job waits: 2 pods must start together, and there is only 1 of them. It starts by itself when "
               "there is room.\n",
 }

@@ -112,7 +112,8 @@ def test_quota(kx, world):
     quota(world, pods="1")
     job = kx.submit(app(HOLD, num_replicas=2))
     says(job, "The job waits: its pods can't be made: quota few is used up (requested: pods=1, used: pods=1, "
-         "limited: pods=1). It goes on by itself when the quota has room.", "QuotaExceeded")
+         "limited: pods=1). It goes on by itself if the quota has room in time: after some minutes Volcano gives up.",
+         "QuotaExceeded")
     assert job.status()["message"].startswith("its pods can't be made: quota few is used up")
 
 
