@@ -217,7 +217,7 @@ class Clusters:
         with contextlib.closing(conn):
             ours, post, cp, plain = (t / n * 1e3 for t in self.bench.best(
                 *(lambda call=call: elapsed(lambda: [call() for _ in range(n)]) for call in calls)))
-        self.bench.row("submit (open, write, close)", ours, "fsync, POST", post, "ms", goal=1.5, limit=4)
+        self.bench.row("submit (open, write, close)", ours, "fsync, POST", post, "ms", goal=1.5, limit=15)
         self.bench.row("submit with cp", cp, "cp, fsync, POST", plain, "ms", limit=15)
 
     def small(self):
@@ -366,5 +366,5 @@ class Clusters:
         self.wide()
         self.quiet_streams()
         self.lag()
-        self.busy_streams(1, self.args.stream_mb, ratio=3, seconds=6, goal_seconds=2)
+        self.busy_streams(1, self.args.stream_mb, ratio=10, seconds=20, goal_seconds=2)
         self.busy_streams(50, max(self.args.stream_mb // 50, 1), ratio=15, seconds=60)

@@ -52,7 +52,9 @@ def test_recording(server, make_mount, scenario):
         with contextlib.suppress(FileNotFoundError):  # not made yet, or deleted meanwhile
             seen.see(harness.Job(kx, "app").state())
             shown |= {f"{rep['role']}-{rep['id']}" for rep in replicas(kx)}
-    assert seen == RECORDED[scenario]
+    # The mount may go faster than this test looks; test-jobset.c has each step.
+    places = [RECORDED[scenario].index(state) for state in seen]
+    assert places and places == sorted(places)
     assert shown == {"trainer-0", "trainer-1"}
 
 
