@@ -334,20 +334,19 @@ struct rig_call {
 	struct http_call call;
 	struct http_request *request;
 	sem_t done;
-	bool over;
 	int err, status;
-	bool sent;
 	unsigned wait_ms;
+	bool over, sent;
 	char text[512];
 	char *body; /* freed by rig_clear */
 	size_t len;
 
 	/* What the callbacks told, and what they are to do: */
 	atomic_uint heads;
+	int fail; /* behind FAIL_AFTER bytes */
 	atomic_size_t bytes;
 	sem_t head_came;
-	size_t fail_after; /* bytes: then fail with FAIL */
-	int fail;
+	size_t fail_after;
 	void (*on_head)(struct rig_call *c);
 	void (*on_bytes)(struct rig_call *c);
 	void (*on_done)(struct rig_call *c);
