@@ -6,6 +6,7 @@
  */
 #include "spec/kinds/appwrapper/make.h"
 #include "spec/kinds/wrap.h"
+#include "spec/view/kueue.h"
 
 static const struct spec_option options[] = {
 	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "queue of Kueue that jobs wait in"},
@@ -41,7 +42,7 @@ static void put_queue(struct wrap *w, struct json_object *metadata)
 	if (!queue || !*queue)
 		return;
 	labels = spec_tree_map();
-	spec_tree_text(labels, APPWRAPPER_QUEUE, queue);
+	spec_tree_text(labels, SPEC_KUEUE_QUEUE, queue);
 	spec_tree_add(metadata, "labels", labels);
 }
 

@@ -3,7 +3,6 @@
 #ifndef KXFS_SPEC_KINDS_APPWRAPPER_MAKE_H
 #define KXFS_SPEC_KINDS_APPWRAPPER_MAKE_H
 
-#define APPWRAPPER_QUEUE   "kueue.x-k8s.io/queue-name"			  /* label */
 #define APPWRAPPER_RETRIES "workload.codeflare.dev.appwrapper/retryLimit" /* annotation */
 
 #endif

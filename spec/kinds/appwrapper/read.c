@@ -7,6 +7,7 @@
 #include "spec/kinds/appwrapper/make.h"
 #include "spec/kinds/kind.h"
 #include "spec/kinds/wrap.h"
+#include "spec/view/kueue.h"
 
 /* What the controller allows where the annotation is missing. */
 #define DEFAULT_RETRIES 3
@@ -53,7 +54,7 @@ static size_t read_job(struct json_object *object, struct spec_job_view *v,
 	struct json_object *spec = spec_read_map(object, "spec");
 	struct json_object *notes = spec_read_map(metadata_of(object), "annotations");
 	int retries = spec_read_digits(spec_read_text(notes, APPWRAPPER_RETRIES));
-	const char *queue = label_of(object, APPWRAPPER_QUEUE);
+	const char *queue = label_of(object, SPEC_KUEUE_QUEUE);
 	const char *key;
 	struct json_object *components = wrapped(object, &key);
 	size_t n = wrap_tasks(components, key, v, ret_tasks);
@@ -136,7 +137,7 @@ static void explain(struct json_object *object, struct spec_job_view *v)
 {
 	struct json_object *status = spec_read_map(object, "status");
 	struct json_object *unhealthy = condition(status, "Unhealthy");
-	const char *queue = label_of(object, APPWRAPPER_QUEUE);
+	const char *queue = label_of(object, SPEC_KUEUE_QUEUE);
 	const char *reason = spec_read_text(unhealthy, "reason");
 
 	if (streq(v->phase, "Suspended") && *queue) {
