@@ -332,7 +332,7 @@ static void start(struct watches *w, enum world_sort sort)
 		.selector = labels,
 		.namespace = def->cluster ? "" : namespace,
 		.page = def->page,
-		.drop_env = sort == WORLD_PODS,
+		.pick = sort == WORLD_PODS ? spec_pod_pick : NULL,
 		.optional = cost_of(x->sort),
 		.ends = &w->ends,
 		.begin = on_begin,
