@@ -25,6 +25,7 @@ struct backend_config {
 	const char *kubeconfig;	      /* a file; "" where kubectl looks */
 	const char *as;		      /* user to impersonate; "" none */
 	const char *selector;	      /* labels of the jobs to show; "" all */
+	bool mine;		      /* of these those that this user submitted through kxfs */
 	enum backend_capture capture; /* whose output is captured without being read */
 	const char *state_dir;	      /* absolute; exists, is ours, is locked */
 	const char *work_dir;	      /* where local replicas run */

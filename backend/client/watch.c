@@ -387,7 +387,7 @@ static void send_call(struct watch *w, struct http_call *call)
 	w->event_err = 0;
 	w->page_objects = w->page_bytes = 0;
 	spec_split_free(w->split);
-	w->split = spec_split_new(watching ? SPEC_SPLIT_WATCH : SPEC_SPLIT_LIST, w->config.drop_env,
+	w->split = spec_split_new(watching ? SPEC_SPLIT_WATCH : SPEC_SPLIT_LIST, w->config.pick,
 				  watching ? on_event : on_item, w);
 	call->method = HTTP_GET;
 	call->stream = true;

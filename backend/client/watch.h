@@ -9,6 +9,7 @@
 
 #include "backend/client/http.h"
 
+struct spec_pick;
 struct tally;
 struct watch;
 
@@ -22,7 +23,7 @@ struct watch_config {
 	const char *resource;  /* for messages: "pods", "jobs.batch.volcano.sh"; copied */
 	const char *namespace; /* for messages; copied */
 	unsigned page;	       /* objects to ask for at first; adapted to the bytes that come */
-	bool drop_env;	       /* as in spec_split_new */
+	const struct spec_pick *pick; /* as in spec_split_new */
 	/* The owner can do without it where it is forbidden (then it is asked for again after 5 minutes). */
 	bool optional;
 	struct tally *ends; /* counts watches that have ended, by resource and why; NULL: not */

@@ -34,6 +34,7 @@
 #include "backend/kube/kueue.h"
 #include "backend/kube/parts.h"
 #include "spec/api/object.h"
+#include "spec/app/label.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/sha256.h"
@@ -46,6 +47,7 @@ struct kube {
 	struct discover *discover;	  /* under way; NULL: the kind is known */
 	const struct spec_served *served; /* what was found; NULL: SOURCE can mean but one kind */
 	char *resource;
+	char *user;
 	struct group group; /* what is under way, for the end */
 	bool stopping;
 };
@@ -276,8 +278,10 @@ static void make_parts(struct kube *k, struct backend *b)
 	const char *namespace = k->connection.namespace;
 	const struct world_events world = {on_world_changed, on_told_up_to, k};
 
+	k->user = spec_label_user(b->config.submitter);
 	parts->b = b;
 	parts->namespace = namespace;
+	parts->user = k->user;
 	parts->world = world_new(b->loop, &world);
 	parts->commands = commands_new(b->loop, on_job_changed, k);
 	parts->folders = folders_new(&(struct folders_config){
@@ -301,6 +305,7 @@ static void make_parts(struct kube *k, struct backend *b)
 		.world = parts->world,
 		.namespace = namespace,
 		.selector = b->config.selector,
+		.user = b->config.mine ? k->user : "",
 		.own_queue = own_queue(&b->config),
 		.events = {on_listed, on_ready, on_failed, on_confirmed, on_unserved, k},
 	});
@@ -345,6 +350,7 @@ static void kube_fini(struct backend *b)
 	credential_free(k->credential);
 	spec_connection_clear(&k->connection);
 	free(k->resource);
+	free(k->user);
 	free(k);
 	backend_set_impl(b, NULL);
 }

@@ -19,6 +19,7 @@ struct kube_parts {
 	const struct spec_kind *kind; /* NULL: the cluster is being asked which it serves */
 	const char *namespace;
 	const char *resource; /* "jobs.batch.volcano.sh", for messages; as KIND */
+	const char *user;     /* value of SPEC_LABEL_USER, of who mounts */
 	struct world *world;
 	struct folders *folders;
 	struct capture *capture;

@@ -87,9 +87,11 @@ static int make_manifest(struct submit *s)
 		.options = config->args,
 		.n_options = config->n_args,
 		.home = config->home,
+		.mine = config->mine,
 		.identity = {.namespace = s->k->namespace,
 			     .submission = s->uuid,
 			     .submitter = rq->submitter,
+			     .user = s->k->user,
 			     /* A document that gives its name: the first try keeps it. */
 			     .rename = s->names > 0,
 			     .beside = s->beside},

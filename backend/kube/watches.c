@@ -16,6 +16,7 @@
 #include "backend/base/print.h"
 #include "backend/base/tally.h"
 #include "backend/client/watch.h"
+#include "spec/app/label.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 #include "spec/kinds/right.h"
@@ -34,17 +35,18 @@ static const struct watch_def {
 	const char *plural; /* NULL: that of the kind */
 	enum api api;
 	bool cluster; /* its objects are in no namespace */
+	bool of_user; /* they have the label of who submitted the job; Volcano copies it to groups */
 	unsigned page;
 } defs[WORLD_N_SORTS] = {
-	[WORLD_JOBS] = {NULL, API_KIND, false, PAGE_JOBS},
-	[WORLD_PODS] = {"pods", API_CORE, false, PAGE_PODS},
-	[WORLD_GROUPS] = {"podgroups", API_SCHEDULING, false, PAGE_OTHER},
-	[WORLD_EVENTS] = {"events", API_CORE, false, PAGE_OTHER},
-	[WORLD_QUEUES] = {"queues", API_SCHEDULING, true, PAGE_OTHER},
-	[WORLD_OWN_QUEUE] = {"queues", API_SCHEDULING, true, PAGE_OTHER},
-	[WORLD_WORKLOADS] = {"workloads", API_KUEUE, false, PAGE_JOBS},
-	[WORLD_LOCAL_QUEUES] = {"localqueues", API_KUEUE, false, PAGE_OTHER},
-	[WORLD_CLUSTER_QUEUES] = {"clusterqueues", API_KUEUE, true, PAGE_OTHER},
+	[WORLD_JOBS] = {NULL, API_KIND, false, true, PAGE_JOBS},
+	[WORLD_PODS] = {"pods", API_CORE, false, true, PAGE_PODS},
+	[WORLD_GROUPS] = {"podgroups", API_SCHEDULING, false, true, PAGE_OTHER},
+	[WORLD_EVENTS] = {"events", API_CORE, false, false, PAGE_OTHER},
+	[WORLD_QUEUES] = {"queues", API_SCHEDULING, true, false, PAGE_OTHER},
+	[WORLD_OWN_QUEUE] = {"queues", API_SCHEDULING, true, false, PAGE_OTHER},
+	[WORLD_WORKLOADS] = {"workloads", API_KUEUE, false, false, PAGE_JOBS},
+	[WORLD_LOCAL_QUEUES] = {"localqueues", API_KUEUE, false, false, PAGE_OTHER},
+	[WORLD_CLUSTER_QUEUES] = {"clusterqueues", API_KUEUE, true, false, PAGE_OTHER},
 };
 
 /* What users lack without the watch of SORT; NULL: it is not optional. */
@@ -303,6 +305,18 @@ static const char *api_version(const struct watches *w, enum api api)
 	}
 }
 
+/* The labels of the objects of SORT that are asked for; malloc'ed. */
+static char *selector_of(const struct watches *w, enum world_sort sort)
+{
+	const char *labels = sort == WORLD_JOBS	  ? w->config.selector
+			     : sort == WORLD_PODS ? world_kind(w->config.world)->pod_selector
+						  : "";
+
+	if (!*w->config.user || !defs[sort].of_user)
+		return text_copy(labels);
+	return text_print("%s%s" SPEC_LABEL_USER "=%s", labels, *labels ? "," : "", w->config.user);
+}
+
 static void start(struct watches *w, enum world_sort sort)
 {
 	const struct watch_def *def = &defs[sort];
@@ -311,16 +325,14 @@ static void start(struct watches *w, enum world_sort sort)
 	const char *version = api_version(w, def->api);
 	const char *plural = def->plural ? def->plural : kind->plural;
 	const char *namespace = w->config.namespace;
-	cleanup_free char *path = NULL, *field = NULL;
+	cleanup_free char *path = NULL, *field = NULL, *labels = selector_of(w, sort);
 	struct watch_config config = {
 		.loop = w->config.loop,
 		.http = w->config.http,
-		.selector = sort == WORLD_JOBS	 ? w->config.selector
-			    : sort == WORLD_PODS ? kind->pod_selector
-						 : "",
+		.selector = labels,
 		.namespace = def->cluster ? "" : namespace,
 		.page = def->page,
-		.drop_env = sort == WORLD_PODS,
+		.pick = sort == WORLD_PODS ? spec_pod_pick : NULL,
 		.optional = cost_of(x->sort),
 		.ends = &w->ends,
 		.begin = on_begin,
@@ -483,10 +495,12 @@ int64_t watches_stale_since(struct watches *w)
 
 void watches_info(struct watches *w, FILE *out)
 {
-	cleanup_free char *why = NULL;
+	cleanup_free char *why = NULL, *labels = selector_of(w, WORLD_JOBS);
 	char since[32];
 	int64_t stale;
 
+	if (*labels)
+		print_text(out, "selector", labels);
 	{
 		lock_scope(&w->lock);
 		stale = w->stale_since;

@@ -33,7 +33,8 @@ struct watches_config {
 	struct http *http;
 	struct world *world;
 	const char *namespace;
-	const char *selector;  /* labels of the jobs; "" all */
+	const char *selector; /* labels of the jobs; "" all */
+	const char *user; /* value of SPEC_LABEL_USER of jobs, pods and groups; "" any or none */
 	const char *own_queue; /* the queue of the mount's own jobs; "" none is known */
 	struct watches_events events;
 };

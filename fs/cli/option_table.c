@@ -225,6 +225,8 @@ const struct option_def option_table[] = {
 	{0, "as", "USER", NULL, "impersonate this user of the cluster", set_text, FIELD(as)},
 	{0, "selector", "LABELS", NULL, "show only jobs with these labels", set_text,
 	 FIELD(selector)},
+	{0, "mine", NULL, NULL, "show only jobs that this user submitted through kxfs", set_on,
+	 FIELD(mine)},
 	{0, "capture", "own|all|none", "own", "whose output is captured before it is read",
 	 set_choice, FIELD(capture)},
 	{0, "cancel", "own|all|none", "own", "whose jobs rm -r may cancel", set_choice,

@@ -43,6 +43,7 @@ struct options {
 	char *kubeconfig; /* a file; "" where kubectl looks */
 	char *as;	  /* "" nobody else */
 	char *selector;	  /* "" all jobs */
+	bool mine;	  /* of these those that this user submitted */
 	enum options_capture capture;
 	char *state; /* "" default */
 	unsigned grace_ms;

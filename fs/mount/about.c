@@ -20,6 +20,9 @@ void about_version(void)
 	for (const char *const *b = source_backends; *b; b++)
 		printf(" %s", *b);
 	printf("\n");
+#ifdef KXFS_MISSED
+	printf("missed, since it was built with an older library than %s\n", KXFS_MISSED);
+#endif
 }
 
 int about_sources(const struct options *o)

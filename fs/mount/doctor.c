@@ -8,9 +8,11 @@
 #include <sys/utsname.h>
 
 #include "backend/backend.h"
+#include "fs/cli/who.h"
 #include "fs/mount/about.h"
 #include "fs/mount/mountpoint.h"
 #include "fs/mount/state.h"
+#include "spec/app/label.h"
 #include "spec/base/mem.h"
 
 struct report {
@@ -77,6 +79,17 @@ static void look_at_machine(const struct options *o, struct report *r)
 	look_at_state(o, r);
 }
 
+/* Which jobs a mount with the option mine would show. */
+static void look_at_user(struct report *r)
+{
+	cleanup_free char *submitter = NULL, *home = NULL, *user = NULL, *text = NULL;
+
+	who_am_i(&submitter, &home);
+	user = spec_label_user(submitter);
+	text = text_print("mine: the jobs with the label " SPEC_LABEL_USER "=%s", user);
+	on_finding(r, BACKEND_FINE, text);
+}
+
 static void look_at_cluster(const struct options *o, struct report *r)
 {
 	const struct backend_config config = {
@@ -89,6 +102,8 @@ static void look_at_cluster(const struct options *o, struct report *r)
 
 	printf("The cluster\n");
 	fflush(stdout);
+	if (o->mine)
+		look_at_user(r);
 	backend_examine(&config, on_finding, r);
 }
 

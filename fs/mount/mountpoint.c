@@ -11,8 +11,8 @@
 #include <spawn.h>
 #include <sys/file.h>
 #include <sys/mount.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "fs/cli/refuse.h"
@@ -41,7 +41,7 @@ static int run_helper(char *const *argv)
 	posix_spawn_file_actions_destroy(&files);
 	if (r != 0)
 		return -r;
-	fd = pidfd_open(pid, 0);
+	fd = (int)syscall(SYS_pidfd_open, pid, 0); /* glibc has a function for it from 2.36 on */
 	if (fd >= 0) {
 		struct pollfd p = {.fd = fd, .events = POLLIN};
 

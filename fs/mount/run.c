@@ -95,6 +95,7 @@ static struct backend_config config_of(const struct run *r)
 		.kubeconfig = o->kubeconfig,
 		.as = o->as,
 		.selector = o->selector,
+		.mine = o->mine,
 		.capture = capture[o->capture],
 		.state_dir = r->state ? state_dir(r->state) : NULL,
 		.work_dir = r->work_dir,

@@ -218,6 +218,7 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		fuse_reply_err(req, -err);
 	} else {
 		submit_file_open(fs, req, s, u, fi);
+		fi->direct_io = 1;
 		if (fuse_reply_create(req, &e, fi) == -ENOENT) {
 			handle_close(fs, fi);
 			node_forget(fs, node, 1);

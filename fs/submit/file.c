@@ -73,11 +73,10 @@ void submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct up
 	h->upload = upload_ref(u);
 	h->writable = (fi->flags & O_ACCMODE) != O_RDONLY;
 	h->owner = launch_owner(s, req);
+	h->handle.flushed = h->writable;
 	handle_open(fs, &h->handle, file_closed, fi);
-	if (h->writable) {
-		fuse_set_noflush(fi, false);
+	if (h->writable)
 		upload_add_writer(u, &h->writer, writer_process(fuse_req_ctx(req)->pid));
-	}
 }
 
 static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,

@@ -179,7 +179,7 @@ static void launch_send(void *data)
 static void launch_name_owner(void *data)
 {
 	struct launch *l = data;
-	const char *host = strchr(l->s->config.submitter, '@');
+	const char *host = strrchr(l->s->config.submitter, '@');
 	struct passwd pw, *found = NULL;
 	char buf[4096];
 

@@ -5,16 +5,5 @@
 
 #define FUSE_USE_VERSION 310
 #include <fuse_lowlevel.h>
-#include <stdbool.h>
-
-/* Need the closing of this file be asked for? Where libfuse can't say so, it is asked for, and ops_flush answers. */
-static inline void fuse_set_noflush(struct fuse_file_info *fi, bool on)
-{
-#if KXFS_FUSE_NOFLUSH
-	fi->noflush = on;
-#else
-	(void)fi, (void)on;
-#endif
-}
 
 #endif

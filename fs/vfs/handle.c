@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of open handles; see handle.h. */
 #include <errno.h>
+#include <linux/fuse.h>
 #include <utlist.h>
 
 #include "backend/base/lock.h"
 #include "fs/vfs/handle.h"
 #include "spec/base/mem.h"
+
+#ifndef FOPEN_NOFLUSH /* headers older than Linux 5.16; such a kernel does not look at it */
+#define FOPEN_NOFLUSH (1 << 5)
+#endif
 
 struct handles {
 	struct lock lock;
@@ -36,8 +41,6 @@ void handle_open(struct fs *fs, struct handle *h, void (*free_fn)(struct handle 
 {
 	h->free = free_fn;
 	fi->fh = (uintptr_t)h;
-	fi->direct_io = 1;
-	fuse_set_noflush(fi, true);
 	lock_scope(&fs->handles->lock);
 	DL_APPEND(fs->handles->list, h);
 }
@@ -53,8 +56,21 @@ void handle_close(struct fs *fs, struct fuse_file_info *fi)
 	h->free(h);
 }
 
+/* libfuse before 3.11 has no name for FOPEN_NOFLUSH, so the answer is made here, as the kernel reads it. */
+int handle_reply_open(fuse_req_t req, const struct fuse_file_info *fi, bool flushed)
+{
+	struct fuse_open_out out = {
+		.fh = fi->fh,
+		.open_flags = FOPEN_DIRECT_IO | (flushed ? 0 : FOPEN_NOFLUSH),
+	};
+
+	return fuse_reply_buf(req, (const char *)&out, sizeof(out));
+}
+
 void handle_reply(struct fs *fs, fuse_req_t req, struct fuse_file_info *fi)
 {
-	if (fuse_reply_open(req, fi) == -ENOENT)
+	const struct handle *h = handle_of(fi);
+
+	if (handle_reply_open(req, fi, h->flushed) == -ENOENT)
 		handle_close(fs, fi);
 }

@@ -191,9 +191,7 @@ void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi)
 	__atomic_add_fetch(&s->fs->streams->count, 1, __ATOMIC_RELAXED);
 	loop_post(loop, stream_on_open, s);
 	fi->fh = (uintptr_t)s;
-	fi->direct_io = 1;
-	fuse_set_noflush(fi, true);
-	if (fuse_reply_open(req, fi) == -ENOENT)
+	if (handle_reply_open(req, fi, false) == -ENOENT)
 		loop_post(loop, stream_on_close, s);
 }
 

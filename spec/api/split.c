@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One pass over the bytes, by an automaton that knows what may come next (the state), where it is (a
- * stack of levels, each with its place in an object), and whether what it reads is copied to the output.
+ * stack of levels, each with its place), and whether what it reads is copied to the output.
  *
  *   state         what comes next                    and then
  *   TOP           the "{" of a document              KEY_OR_END
  *   KEY_OR_END    a key, or "}"                      STRING (of a key), or as after a value
  *   KEY           a key                              STRING (of a key)
  *   COLON         ":"                                VALUE
- *   VALUE         a value                            STRING, LITERAL, KEY_OR_END or VALUE_OR_END
+ *   VALUE         a value                            STRING, LITERAL, WITHIN, KEY_OR_END or VALUE_OR_END
  *   VALUE_OR_END  a value, or "]"                    the same, or as after a value
  *   STRING        bytes of a string, a quote         COLON after a key, else as after a value
  *   ESCAPE        the byte behind a backslash        STRING
  *   LITERAL       a number, true, false, null        as after a value
+ *   WITHIN        what stands in brackets and is     as after a value
+ *                 kept or dropped as a whole
  *   NEXT          "," or the bracket that closes     KEY or VALUE, or as after a value
  *   DONE          only white space: a LIST is over   (an error)
  *   After a value: NEXT within a level; outside of all, DONE in a LIST and TOP in a watch.
+ *
+ * Only the levels are walked through member by member of which some members are kept and others not. Most bytes stand
+ * in what is kept or dropped as a whole, where no more than brackets and quotes are looked for, eight bytes at once.
  */
 #include "spec/api/split.h"
 
@@ -27,7 +32,7 @@
 #include "spec/base/tree.h"
 
 #define MAX_LEVELS (2 * SPEC_MAX_DEPTH)
-#define MAX_KEY	   24	/* longer than all keys that matter */
+#define MAX_KEY	   32	/* longer than all keys that matter */
 #define END	   (-1) /* no byte is left */
 #define FIRST_ROOM 4096
 #define MOST_ROOM  (1u << 20) /* a larger buffer is given back after use */
@@ -43,33 +48,35 @@ enum state {
 	STRING,
 	ESCAPE,
 	LITERAL,
+	WITHIN,
 	DONE
 };
 
-/* The places that matter: where objects stand, and what is dropped in them. */
 enum place {
-	OTHER,
+	WHOLE,	 /* what is kept, or passed over, as a whole */
+	DROPPED, /* a member of an object that is not kept */
 	LIST,
-	ITEMS,
 	LIST_METADATA,
+	ITEMS,
 	EVENT,
-	OBJECT,
-	METADATA,
-	SPEC,
-	CONTAINERS,
-	CONTAINER,
-	DROPPED
+	OBJECT, /* and all levels in it that have a table */
+};
+
+/* Where a value stands; PICK is the table of an OBJECT. */
+struct where {
+	enum place place;
+	const struct spec_pick *pick;
 };
 
 struct level {
 	bool list;
 	bool some; /* a member was copied */
-	enum place place;
+	struct where where;
 };
 
 struct spec_split {
 	enum spec_split_form form;
-	bool drop_env;
+	const struct spec_pick *pick;
 	spec_split_fn fn;
 	void *data;
 
@@ -77,18 +84,20 @@ struct spec_split {
 	enum state state;
 	struct level levels[MAX_LEVELS];
 	unsigned depth;
+	struct spec_nest nest; /* in WITHIN */
 	bool in_key;
 	char key[MAX_KEY];
 	size_t key_len; /* may be larger than MAX_KEY: a long key */
 
 	bool copying;	 /* what is read goes to OUT */
+	bool dropping;	 /* but not the present member */
 	const char *run; /* bytes of the input that go to OUT too, but are not there yet */
 	size_t run_len;
-	const char *comma;     /* in the input, before the present member of an object */
-	enum place next_place; /* where the value of the present key stands */
-	unsigned captured_at;  /* depth around what is copied */
-	unsigned dropped_at;   /* depth around what is dropped within that; 0: nothing */
-	char *out;	       /* with a NUL at its end once there is something */
+	const char *comma;    /* in the input, before the present member of an object */
+	struct where value;   /* where the present one stands */
+	unsigned captured_at; /* depth around what is copied */
+	enum place captured;  /* and what it is */
+	char *out;	      /* with a NUL at its end once there is something */
 	size_t out_len, out_room;
 	size_t key_at; /* where the present member begins in OUT, its comma included */
 
@@ -96,13 +105,23 @@ struct spec_split {
 	char *resource_version, *next;
 };
 
-struct spec_split *spec_split_new(enum spec_split_form form, bool drop_env, spec_split_fn fn,
-				  void *data)
+/* All but what tells who has set which field. */
+static const struct spec_pick metadata_pick[] = {
+	{.key = "managedFields", .keep = false},
+	{.keep = true},
+};
+static const struct spec_pick object_pick[] = {
+	{.key = "metadata", .keep = true, .of = metadata_pick},
+	{.keep = true},
+};
+
+struct spec_split *spec_split_new(enum spec_split_form form, const struct spec_pick *pick,
+				  spec_split_fn fn, void *data)
 {
 	struct spec_split *s = new0(struct spec_split);
 
 	s->form = form;
-	s->drop_env = drop_env;
+	s->pick = pick ? pick : object_pick;
 	s->fn = fn;
 	s->data = data;
 	return s;
@@ -160,9 +179,10 @@ static int copy(struct spec_split *s, const char *bytes, size_t n)
 	return err;
 }
 
-static void capture(struct spec_split *s)
+static void capture(struct spec_split *s, enum place what)
 {
 	s->copying = true;
+	s->captured = what;
 	s->captured_at = s->depth;
 }
 
@@ -191,15 +211,15 @@ static int take_metadata(struct spec_split *s)
 	return err ? err : copy_text(o, "continue", &s->next);
 }
 
-/* What was captured is whole. PLACE is what it was. */
-static int deliver(struct spec_split *s, enum place place)
+/* What was captured is whole. */
+static int deliver(struct spec_split *s)
 {
 	int err = flush(s);
 
 	s->copying = false;
 	if (err)
 		return err;
-	err = place == LIST_METADATA ? take_metadata(s) : s->fn(s->data, s->out, s->out_len);
+	err = s->captured == LIST_METADATA ? take_metadata(s) : s->fn(s->data, s->out, s->out_len);
 	s->out_len = 0;
 	if (s->out_room > MOST_ROOM) {
 		free(take_ptr(s->out));
@@ -210,60 +230,59 @@ static int deliver(struct spec_split *s, enum place place)
 
 /* --- structure ------------------------------------------------------------------------------ */
 
-/* The places that a level's members lead to; a KEY of NULL is each item of a list. */
-static const struct {
-	enum place from, to;
-	const char *key;
-} ways[] = {
-	{LIST, ITEMS, "items"},
-	{LIST, LIST_METADATA, "metadata"},
-	{ITEMS, OBJECT, NULL},
-	{EVENT, OBJECT, "object"},
-	{OBJECT, METADATA, "metadata"},
-	{METADATA, DROPPED, "managedFields"},
-	{OBJECT, SPEC, "spec"},
-	{SPEC, CONTAINERS, "containers"},
-	{SPEC, CONTAINERS, "initContainers"},
-	{SPEC, CONTAINERS, "ephemeralContainers"},
-	{CONTAINERS, CONTAINER, NULL},
-	{CONTAINER, DROPPED, "env"},
-};
-
-/* What stands at PLACE under KEY, of N bytes; KEY is NULL: each item of a list there. */
-static enum place place_of(enum place place, const char *key, size_t n)
-{
-	for (size_t i = 0; i < array_size(ways) && place != OTHER; i++) {
-		const char *want = ways[i].key;
-
-		if (ways[i].from != place || !key != !want)
-			continue;
-		if (!key || (strlen(want) == n && memcmp(key, want, n) == 0))
-			return ways[i].to;
-	}
-	return OTHER;
-}
-
 static struct level *top(struct spec_split *s)
 {
 	return &s->levels[s->depth - 1];
 }
 
-/* Where the next value of the present level stands. */
-static enum place next_place(struct spec_split *s)
+/* The row of PICK that is about the present key. */
+static const struct spec_pick *row_of(const struct spec_split *s, const struct spec_pick *pick)
 {
-	const struct level *l = top(s);
-	enum place ret =
-		l->place == OTHER ? OTHER : place_of(l->place, l->list ? NULL : s->key, s->key_len);
+	while (pick->key && (strncmp(pick->key, s->key, s->key_len) != 0 || pick->key[s->key_len]))
+		pick++;
+	return pick;
+}
 
-	return ret == SPEC && !s->drop_env ? OTHER : ret;
+static bool key_is(const struct spec_split *s, const char *key)
+{
+	return s->key_len == strlen(key) && memcmp(s->key, key, s->key_len) == 0;
+}
+
+/* Where the member of the present level stands that has the present key. */
+static struct where member(const struct spec_split *s, const struct where *in)
+{
+	static const struct spec_pick unknown[] = {{.keep = true}};
+	const struct spec_pick *row;
+
+	switch (in->place) {
+	case LIST:
+		return (struct where){.place = key_is(s, "items")      ? ITEMS
+					       : key_is(s, "metadata") ? LIST_METADATA
+								       : WHOLE};
+	case EVENT:
+		return (struct where){.place = key_is(s, "object") ? OBJECT : WHOLE,
+				      .pick = s->pick};
+	default:
+		row = s->key_len < MAX_KEY ? row_of(s, in->pick) : unknown;
+		return (struct where){.place = row->of	   ? OBJECT
+					       : row->keep ? WHOLE
+							   : DROPPED,
+				      .pick = row->of};
+	}
+}
+
+/* Where the items of the list stand that is the present level. */
+static struct where item(const struct spec_split *s, const struct where *in)
+{
+	return in->place == ITEMS ? (struct where){OBJECT, s->pick} : *in;
 }
 
 /* A value has ended; the depth is that around it. */
-static int value_done(struct spec_split *s, enum place place)
+static int value_done(struct spec_split *s)
 {
 	s->state = NEXT;
-	if (s->dropped_at > 0 && s->dropped_at == s->depth) {
-		s->dropped_at = 0;
+	if (s->dropping) {
+		s->dropping = false;
 		s->copying = true;
 		return 0;
 	}
@@ -271,32 +290,37 @@ static int value_done(struct spec_split *s, enum place place)
 		top(s)->some = true;
 	else
 		s->state = s->form == SPEC_SPLIT_LIST ? DONE : TOP;
-	return s->copying && s->captured_at == s->depth ? deliver(s, place) : 0;
+	return s->copying && s->captured_at == s->depth ? deliver(s) : 0;
 }
 
-static int open_level(struct spec_split *s, const char *at, enum place place)
+static int open_level(struct spec_split *s, const char *at, struct where where)
 {
 	char c = *at;
 
 	if (s->depth == MAX_LEVELS)
 		return -EINVAL;
-	if (place == EVENT || place == LIST_METADATA || (place == OBJECT && !s->copying))
-		capture(s);
-	s->levels[s->depth++] = (struct level){.list = c == '[', .place = place};
-	s->state = c == '[' ? VALUE_OR_END : KEY_OR_END;
+	if (!s->copying &&
+	    (where.place == EVENT || where.place == LIST_METADATA || where.place == OBJECT))
+		capture(s, where.place);
+	if (where.place == WHOLE || where.place == DROPPED || where.place == LIST_METADATA) {
+		s->nest = (struct spec_nest){.depth = 1};
+		s->state = WITHIN;
+	} else {
+		s->levels[s->depth++] = (struct level){.list = c == '[', .where = where};
+		s->state = c == '[' ? VALUE_OR_END : KEY_OR_END;
+	}
 	return copy(s, at, 1);
 }
 
 static int close_level(struct spec_split *s, const char *at)
 {
-	enum place place = top(s)->place;
 	int err;
 
 	if (top(s)->list != (*at == ']'))
 		return -EINVAL;
 	err = copy(s, at, 1);
 	s->depth--;
-	return err ? err : value_done(s, place);
+	return err ? err : value_done(s);
 }
 
 static bool is_literal(char c)
@@ -315,18 +339,18 @@ static bool fits(struct spec_split *s, char c, enum place place)
 		/* Go writes null for a list without items. */
 		return !again && (c == '[' || c == 'n');
 	}
-	return c == '{' || (place != LIST_METADATA && top(s)->place != ITEMS);
+	return c == '{' || (place != LIST_METADATA && top(s)->where.place != ITEMS);
 }
 
 static int begin_value(struct spec_split *s, const char *at)
 {
-	enum place place = top(s)->list ? next_place(s) : s->next_place;
+	struct where where = top(s)->list ? item(s, &top(s)->where) : s->value;
 	char c = *at;
 
-	if (!fits(s, c, place))
+	if (!fits(s, c, where.place))
 		return -EINVAL;
 	if (c == '{' || c == '[')
-		return open_level(s, at, place);
+		return open_level(s, at, where);
 	if (c != '"' && !is_literal(c))
 		return -EINVAL;
 	s->state = c == '"' ? STRING : LITERAL;
@@ -347,19 +371,25 @@ static int begin_key(struct spec_split *s, const char *at)
 	return err ? err : copy(s, at, 1);
 }
 
-static int end_key(struct spec_split *s)
+/* The present member is dropped: its key is taken back. */
+static void drop(struct spec_split *s)
 {
-	int err;
-
-	s->state = COLON;
-	s->next_place = next_place(s);
-	if (!s->copying || s->next_place != DROPPED)
-		return 0;
-	err = flush(s);
-	s->out_len = s->key_at;
+	if (s->key_at >= s->out_len) {
+		s->run_len = s->key_at - s->out_len;
+	} else {
+		s->run_len = 0;
+		s->out_len = s->key_at;
+	}
 	s->copying = false;
-	s->dropped_at = s->depth;
-	return err;
+	s->dropping = true;
+}
+
+static void end_key(struct spec_split *s)
+{
+	s->state = COLON;
+	s->value = member(s, &top(s)->where);
+	if (s->copying && s->value.place == DROPPED)
+		drop(s);
 }
 
 static int next_member(struct spec_split *s, const char *at)
@@ -375,7 +405,9 @@ static int next_member(struct spec_split *s, const char *at)
 
 static int begin_document(struct spec_split *s, const char *at)
 {
-	return *at == '{' ? open_level(s, at, s->form == SPEC_SPLIT_LIST ? LIST : EVENT) : -EINVAL;
+	struct where where = {.place = s->form == SPEC_SPLIT_LIST ? LIST : EVENT};
+
+	return *at == '{' ? open_level(s, at, where) : -EINVAL;
 }
 
 /* A character outside strings, literals and white space. */
@@ -420,8 +452,9 @@ static void note_key(struct spec_split *s, const char *bytes, size_t n)
 static int string_end(struct spec_split *s)
 {
 	if (!s->in_key)
-		return value_done(s, OTHER);
-	return end_key(s);
+		return value_done(s);
+	end_key(s);
+	return 0;
 }
 
 static int string_bytes(struct spec_split *s, const char **p, const char *end)
@@ -464,7 +497,19 @@ static int literal_bytes(struct spec_split *s, const char **p, const char *end)
 		to++;
 	*p = to;
 	err = copy(s, from, (size_t)(to - from));
-	return err || to == end ? err : value_done(s, OTHER);
+	return err || to == end ? err : value_done(s);
+}
+
+static int nested_bytes(struct spec_split *s, const char **p, const char *end)
+{
+	const char *from = *p, *to = spec_span_nest(&s->nest, MAX_LEVELS - s->depth, from, end);
+	int err;
+
+	if (!to)
+		return -EINVAL;
+	*p = to;
+	err = copy(s, from, (size_t)(to - from));
+	return err || s->nest.depth > 0 ? err : value_done(s);
 }
 
 static bool is_space(char c)
@@ -481,6 +526,8 @@ static int advance(struct spec_split *s, const char **p, const char *end)
 		return escaped_byte(s, p);
 	case LITERAL:
 		return literal_bytes(s, p, end);
+	case WITHIN:
+		return nested_bytes(s, p, end);
 	default: {
 		const char *at = (*p)++;
 
@@ -501,6 +548,11 @@ int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
 	s->run_len = 0;
 	s->comma = comma; /* the input goes */
 	return s->err;
+}
+
+const char *spec_split_next(const struct spec_split *s)
+{
+	return s->next ? s->next : s->has_metadata ? "" : NULL;
 }
 
 int spec_split_end(struct spec_split *s, struct spec_list_meta *ret)

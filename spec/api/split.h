@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The body of a LIST or of a watch, as it arrives: cuts it into objects without ever holding the
- * whole, and drops what kxfs has no use for (managedFields; the environment of pods) before anything
- * is stored. Bounded: an object of at most SPEC_MAX_WATCHED bytes after dropping, nested 2 *
- * SPEC_MAX_DEPTH deep. Brackets, strings and separators are checked; what is between them is
- * checked by who parses the object. Pure; a splitter belongs to one thread.
+ * whole, and drops what kxfs has no use for before anything is stored. Bounded: an object of at most
+ * SPEC_MAX_WATCHED bytes after dropping, nested 2 * SPEC_MAX_DEPTH deep. Of what is kept or dropped as a whole
+ * no more is checked than that its brackets and strings end; what is kept is checked by who parses the object.
+ * Pure; a splitter belongs to one thread.
  */
 #ifndef KXFS_SPEC_API_SPLIT_H
 #define KXFS_SPEC_API_SPLIT_H
 
-#include "spec/base/base.h"
+#include "spec/base/pick.h"
 
 struct spec_split;
 
@@ -19,17 +19,18 @@ enum spec_split_form {
 };
 
 /*
- * One object, compact, NUL-terminated, borrowed. A negative errno ends the feeding with it. Must not
+ * One object, NUL-terminated, borrowed. A negative errno ends the feeding with it. Must not
  * feed or free the splitter.
  */
 typedef int (*spec_split_fn)(void *data, const char *json, size_t len);
 
 /*
- * DROP_ENV: drop the "env" of containers too (pods; jobs need theirs for manifest.yaml, and it is in
- * their templates, where it stays).
+ * Of each object is kept what PICK says, which must stay; NULL: all but metadata.managedFields. A watch that fails
+ * gives a Status in place of an object, of which the code is needed. A key with escapes, or one of 32 bytes or more,
+ * is in no table, and kept.
  */
-struct spec_split *spec_split_new(enum spec_split_form form, bool drop_env, spec_split_fn fn,
-				  void *data);
+struct spec_split *spec_split_new(enum spec_split_form form, const struct spec_pick *pick,
+				  spec_split_fn fn, void *data);
 void spec_split_free(struct spec_split *s); /* NULL is allowed */
 
 /*
@@ -37,6 +38,12 @@ void spec_split_free(struct spec_split *s); /* NULL is allowed */
  * returned. After an error every call gives the same again.
  */
 int spec_split_feed(struct spec_split *s, const char *bytes, size_t n);
+
+/*
+ * The token of the next page of a LIST as soon as it is known, which may be before the items come; "" there is none;
+ * NULL: it is not known yet.
+ */
+const char *spec_split_next(const struct spec_split *s);
 
 /*
  * The body is over. A LIST: its metadata, valid until spec_split_free; -EINVAL: it is not whole. A

@@ -6,6 +6,9 @@
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
+#include "spec/base/sha256.h"
+
+#define HASH_LEN 16 /* hexadecimal digits, of which two users don't have the same by chance */
 
 static bool is_alnum(char c)
 {
@@ -44,4 +47,22 @@ char *spec_label_clean(const char *value)
 		n--;
 	ret[n] = '\0';
 	return ret;
+}
+
+char *spec_label_user(const char *submitter)
+{
+	/* A directory service may have names like ada@example.org; names of hosts have no @. */
+	const char *at = strrchr(submitter, '@');
+	cleanup_free char *user =
+		mem_copy(submitter, at ? (size_t)(at - submitter) : strlen(submitter));
+	cleanup_free char *clean = NULL;
+	char digest[65];
+	size_t n;
+
+	if (*user && spec_label_is_valid(user))
+		return take_ptr(user);
+	clean = spec_label_clean(user);
+	n = min_of(strlen(clean), (size_t)(SPEC_MAX_NAME - 1 - HASH_LEN));
+	spec_sha256(user, strlen(user), digest);
+	return text_print("%.*s%s%.*s", (int)n, clean, n ? "-" : "", HASH_LEN, digest);
 }

@@ -8,6 +8,9 @@
 
 #include "spec/base/base.h"
 
+/* The label of a job and its pods that says who submitted it through kxfs; its value is spec_label_user(). */
+#define SPEC_LABEL_USER "kxfs/user"
+
 bool spec_label_is_valid(const char *value);
 
 /*
@@ -15,5 +18,11 @@ bool spec_label_is_valid(const char *value);
  * at the ends is dropped, the rest is cut to 63. A valid value stays as it is. malloc'ed.
  */
 char *spec_label_clean(const char *value);
+
+/*
+ * The user of SUBMITTER (user@host) as a label value, the same on every host: the name if it can be one, else what of
+ * it can and a hash of the whole, so that different users have different labels. malloc'ed.
+ */
+char *spec_label_user(const char *submitter);
 
 #endif

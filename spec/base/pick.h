@@ -1,28 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The members of a JSON object that somebody reads, copied out of its text in one pass. Of an object of the cluster a
- * dozen members of a hundred matter, and a tree of these few is made much sooner than one of all. Private to spec/.
+ * Which members of an object somebody reads. Of an object of the cluster a dozen members of a hundred matter, so the
+ * others are dropped where the text is cut (spec/api/split.h), before anything is stored. Private to spec/, but for the
+ * tables that it gives out.
  */
 #ifndef KXFS_SPEC_BASE_PICK_H
 #define KXFS_SPEC_BASE_PICK_H
 
 #include "spec/base/base.h"
 
-/* A table of the members to keep; the last row has no KEY. */
+/* A row of a table of members. The last row has no KEY, and says of all other members whether they are kept. */
 struct spec_pick {
 	const char *key;
+	bool keep;
 	/*
-	 * What to keep within it; NULL: all. Where the member is a list, this is said of each item. A value that is
-	 * neither an object nor a list is kept.
+	 * A table of what is kept within it, which is said of each item where the member is a list. A value that is
+	 * neither an object nor a list is kept. NULL: KEEP says it of all that is in it.
 	 */
 	const struct spec_pick *of;
 };
-
-/*
- * The object JSON (LEN bytes), with nothing but what PICK says; malloc'ed, *RET_LEN bytes and a NUL. What is left out
- * is checked as well: NULL if JSON is not an object, or has anything that json-c may read in another way than this scan
- * does, such as escapes in keys. Then the whole text is to be parsed, which gives the same.
- */
-char *spec_pick(const char *json, size_t len, const struct spec_pick *pick, size_t *ret_len);
 
 #endif

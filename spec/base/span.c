@@ -4,6 +4,107 @@
  */
 #include "spec/base/span.h"
 
+#include <endian.h>
+
+/*
+ * Eight bytes at once. HAS and HAS_LESS say whether one of them is C, or below C; whoever is told so looks at each.
+ * equal() has the lowest bit of each byte that is C, and no other.
+ */
+#define EACH(c)	       (UINT64_C(0x0101010101010101) * (c))
+#define HAS_LESS(w, c) (((w)-EACH(c)) & ~(w)&EACH(0x80))
+#define HAS(w, c)      HAS_LESS((w) ^ EACH(c), 1)
+
+static uint64_t equal(uint64_t w, unsigned char c)
+{
+	uint64_t v = w ^ EACH(c), some = (v & EACH(0x7f)) + EACH(0x7f);
+
+	return ~(some | v) >> 7 & EACH(1);
+}
+
+/* Of the lowest bits of eight bytes: in each byte the sum up to that one, and in the highest that of all. */
+static uint64_t sums(uint64_t bits)
+{
+	return bits * EACH(1);
+}
+
+/* --- strings --------------------------------------------------------------------------------- */
+
+const char *spec_span_plain(const char *p, const char *end)
+{
+	uint64_t w;
+
+	for (; end - p >= (ptrdiff_t)sizeof(w); p += sizeof(w)) {
+		memcpy(&w, p, sizeof(w));
+		if (HAS(w, '"') || HAS(w, '\\') || HAS_LESS(w, 0x20))
+			break;
+	}
+	while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20)
+		p++;
+	return p;
+}
+
+/* --- brackets -------------------------------------------------------------------------------- */
+
+static void nest_byte(struct spec_nest *n, char c)
+{
+	if (n->escape) {
+		n->escape = false;
+	} else if (n->string) {
+		n->string = c != '"';
+		n->escape = c == '\\';
+	} else {
+		n->string = c == '"';
+		n->depth += c == '{' || c == '[';
+		n->depth -= c == '}' || c == ']';
+	}
+}
+
+/* The same of the eight bytes W. False: they may end it, or go too deep, or have a backslash; nothing is done. */
+static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
+{
+	uint64_t quotes = equal(w, '"'), within, open, close;
+
+	if (n->escape || HAS(w, '\\'))
+		return false;
+	if (n->string && !quotes)
+		return true;
+	/* A byte is within a string if up to it there was an odd number of quotes. */
+	within = (sums(quotes) ^ EACH(n->string)) & EACH(1);
+	w |= EACH(0x20); /* makes one of both sorts of brackets */
+	open = sums(equal(w, '{') & ~within) >> 56;
+	close = sums(equal(w, '}') & ~within) >> 56;
+	if (close >= n->depth || open > max - n->depth)
+		return false;
+	n->depth += open - close;
+	n->string = within >> 56;
+	return true;
+}
+
+const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const char *end)
+{
+	while (p < end && n->depth > 0) {
+		uint64_t w;
+		const char *stop = end;
+
+		if (end - p >= (ptrdiff_t)sizeof(w)) {
+			memcpy(&w, p, sizeof(w));
+			stop = p + sizeof(w);
+			/* The first byte is the lowest. */
+			if (nest_word(n, max, le64toh(w))) {
+				p = stop;
+				continue;
+			}
+		}
+		while (p < stop && n->depth > 0 && n->depth <= max)
+			nest_byte(n, *p++);
+		if (n->depth > max)
+			return NULL;
+	}
+	return p;
+}
+
+/* --- members --------------------------------------------------------------------------------- */
+
 static void skip_space(struct spec_span *s)
 {
 	while (s->p < s->end && strchr(" \t\r\n", *s->p) && *s->p)
@@ -29,21 +130,10 @@ static bool skip_string(struct spec_span *s)
 /* Move S behind a bracket and all up to the one that closes it. */
 static bool skip_brackets(struct spec_span *s)
 {
-	size_t depth = 0;
+	struct spec_nest nest = {.depth = 1};
 
-	do {
-		if (s->p == s->end)
-			return false;
-		if (*s->p == '"') {
-			if (!skip_string(s))
-				return false;
-			continue;
-		}
-		depth += *s->p == '{' || *s->p == '[';
-		depth -= *s->p == '}' || *s->p == ']';
-		s->p++;
-	} while (depth > 0);
-	return true;
+	s->p = spec_span_nest(&nest, SIZE_MAX, s->p + 1, s->end);
+	return nest.depth == 0;
 }
 
 /* Move S behind the value that it begins with; *RET is the value. */
@@ -103,23 +193,4 @@ bool spec_span_member(struct spec_span object, const char *key, struct spec_span
 		}
 	} while (take_char(&object, ','));
 	return found;
-}
-
-/* Of eight bytes: has one the value C; is one below C? Whoever is told so looks at each. */
-#define EACH(c)	       (UINT64_C(0x0101010101010101) * (c))
-#define HAS_LESS(w, c) (((w)-EACH(c)) & ~(w)&EACH(0x80))
-#define HAS(w, c)      HAS_LESS((w) ^ EACH(c), 1)
-
-const char *spec_span_plain(const char *p, const char *end)
-{
-	uint64_t w;
-
-	for (; end - p >= (ptrdiff_t)sizeof(w); p += sizeof(w)) {
-		memcpy(&w, p, sizeof(w));
-		if (HAS(w, '"') || HAS(w, '\\') || HAS_LESS(w, 0x20))
-			break;
-	}
-	while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20)
-		p++;
-	return p;
 }

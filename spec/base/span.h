@@ -27,6 +27,18 @@ bool spec_span_member(struct spec_span s, const char *key, struct spec_span *ret
 /* Is S the string TEXT? */
 bool spec_span_is(struct spec_span s, const char *text);
 
+/*
+ * Passing over what stands in brackets, which may come in pieces. DEPTH is 1 behind the bracket that opens it, and 0
+ * behind the one that closes it; all else is false at first. Whether brackets are of one sort is not looked at.
+ */
+struct spec_nest {
+	size_t depth;
+	bool string, escape; /* within a string; behind a backslash in it */
+};
+
+/* Goes on at P. Returns where it stops: behind the closing bracket, or at END; NULL: it is nested deeper than MAX. */
+const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const char *end);
+
 /* Where the run of plain characters of a string ends that begins at P: at END, a quote, a backslash or a control. */
 const char *spec_span_plain(const char *p, const char *end);
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "spec/app/label.h"
 #include "spec/base/mem.h"
 #include "spec/kinds/manifest.h"
 #include "spec/base/name.h"
@@ -50,6 +51,7 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 {
 	cleanup(spec_manifest_freep) struct spec_manifest *m = NULL;
 	cleanup_free struct spec_pair *options = NULL;
+	cleanup_free char *user = spec_label_user(d->submitter);
 	struct chance chance = chance_of(d);
 	char submission[37];
 	struct spec_manifest_request rq = {
@@ -57,7 +59,8 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 		.home = d->machine.home,
 		.identity = {.namespace = *d->namespace ? d->namespace : "default",
 			     .submission = submission,
-			     .submitter = d->submitter},
+			     .submitter = d->submitter,
+			     .user = user},
 	};
 	int err;
 

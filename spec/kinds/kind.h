@@ -19,6 +19,7 @@ struct spec_identity {
 	const char *namespace;	/* the mount's */
 	const char *submission; /* UUID of this write */
 	const char *submitter;	/* user@host */
+	const char *user;	/* value of SPEC_LABEL_USER, of who mounts */
 	bool rename;		/* a ready manifest gets a new name, since its own is taken */
 	bool beside; /* the object that has the name is still there, with all that it wraps */
 };
@@ -31,6 +32,11 @@ struct spec_kind {
 	const char *kind;
 	const char *plural;	  /* in the API's paths */
 	const char *pod_selector; /* labels that all pods of its jobs have; "" none */
+	/*
+	 * Where its pods stand in its object: a list, and in each item of it a pod or the template of pods, if it
+	 * is not of another kind. Keys joined by dots.
+	 */
+	const char *pods, *pod;
 	/* The API of the groups of its pods and of its queues; NULL: it has none that are shown. */
 	const char *scheduling_api;
 	bool one_template; /* the pods of a role stand in the object once, however many replicas it has */

@@ -8,7 +8,7 @@
  *   pod.c, overlay.c  the pods of all kinds, and what an AppDef lays over them
  *   wrap.c            what an AppWrapper of any version wraps
  *   ready_manifest.c  documents that are an object already
- *   manifest.c        struct spec_manifest: parse, options, build by the kind, annotations, size
+ *   manifest.c        struct spec_manifest: parse, options, build by the kind, annotations, label, size
  *   local.c, dry_run.c   AppDefs that run here, and documents that do not run at all
  *
  * A build (struct spec_build) belongs to the call that makes a manifest; the caller owns the manifest. All of it is
@@ -19,6 +19,7 @@
 
 #include <errno.h>
 
+#include "spec/app/label.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/kinds/pod.h"
@@ -94,12 +95,61 @@ static int build_app(struct spec_build *b, struct spec_options *options)
 
 /* --- what kxfs adds ------------------------------------------------------------------------- */
 
-/* The map FIELD of MAP, made if it is not there. */
+/* The map FIELD of MAP, made if it is not there; NULL: MAP or FIELD is none, which the server will refuse. */
 static struct json_object *need_map(struct json_object *map, const char *field)
 {
 	struct json_object *ret = json_object_object_get(map, field);
 
-	return ret ? ret : spec_tree_add(map, field, spec_tree_map());
+	if (!ret && json_object_is_type(map, json_type_object)) {
+		ret = spec_tree_map();
+		spec_tree_set(map, field, ret);
+	}
+	return json_object_is_type(ret, json_type_object) ? ret : NULL;
+}
+
+/* What stands in VALUE at PATH, keys joined by dots; NULL: nothing. Borrowed. */
+static struct json_object *find_path(struct json_object *value, const char *path)
+{
+	while (*path) {
+		size_t n = strcspn(path, ".");
+		cleanup_free char *key = mem_copy(path, n);
+
+		value = json_object_object_get(value, key);
+		path += n + (path[n] == '.');
+	}
+	return value;
+}
+
+/* USER is NULL: OBJECT loses the label that it may have from the job that it is a copy of. */
+static void put_user(struct json_object *object, const char *user)
+{
+	struct json_object *labels = user ? need_map(need_map(object, "metadata"), "labels")
+					  : find_path(object, "metadata.labels");
+
+	if (user && labels)
+		spec_tree_set(labels, SPEC_LABEL_USER, spec_tree_string(user));
+	else if (json_object_is_type(labels, json_type_object))
+		json_object_object_del(labels, SPEC_LABEL_USER);
+}
+
+/*
+ * The object and its pods say that they are USER's (NULL: nobody's), so that a mount can ask for these alone. Pods that
+ * something makes that is wrapped (a batch Job) are not shown, so they needn't.
+ */
+static void put_users(struct spec_build *b, const char *user)
+{
+	struct json_object *list = find_path(b->object, b->kind->pods);
+	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+
+	put_user(b->object, user);
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *pod =
+			find_path(json_object_array_get_idx(list, i), b->kind->pod);
+		struct json_object *kind = json_object_object_get(pod, "kind");
+
+		if (!kind || streq(json_object_get_string(kind), "Pod"))
+			put_user(pod, user);
+	}
 }
 
 static void note_app(struct json_object *notes, const char *text, size_t len)
@@ -156,6 +206,7 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 						    .identity = &rq->identity,
 						    .errors = e};
 	struct spec_app_rules rules;
+	bool bare;
 
 	for (size_t i = 0; i < rq->n_options; i++)
 		spec_options_set(options, rq->options[i].key, rq->options[i].value, e);
@@ -169,8 +220,15 @@ static int make(const struct spec_yaml *root, const char *text, size_t len,
 		if (!app || build_app(&b, options) < 0)
 			return e->err;
 	}
-	if (!spec_options_bool(options, "no_annotations"))
+	bare = spec_options_bool(options, "no_annotations");
+	if (bare && rq->mine)
+		return spec_errors_add(e, -EINVAL, 0, 0, "scheduler_args.no_annotations",
+				       "leaves out the label " SPEC_LABEL_USER
+				       ", by which this mount, which has the option mine, finds "
+				       "its jobs");
+	if (!bare)
 		annotate(&b, text, len);
+	put_users(&b, bare ? NULL : rq->identity.user);
 	return e->err ? e->err : finish(&b, ret);
 }
 

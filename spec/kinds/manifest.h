@@ -16,6 +16,7 @@ struct spec_manifest_request {
 	const struct spec_pair *options; /* the mount's run options: "-o key=value" */
 	size_t n_options;
 	const char *home; /* as in spec_app_parse */
+	bool mine;	  /* the mount finds its jobs by SPEC_LABEL_USER, so it can't be left out */
 	struct spec_identity identity;
 };
 

@@ -7,9 +7,7 @@
 
 #include <errno.h>
 
-#include "spec/base/limits.h"
 #include "spec/base/name.h"
-#include "spec/base/pick.h"
 #include "spec/base/words.h"
 #include "spec/view/meta.h"
 
@@ -321,68 +319,68 @@ static void read_status(struct spec_pod_view *v, struct json_object *status)
  * What this file and the kinds read of a pod, which is a fifth of it. Whatever else a reader wants has to stand here,
  * or it finds nothing.
  */
-static const struct spec_pick owner_pick[] = {{"uid", NULL}, {"controller", NULL}, {NULL, NULL}};
+static const struct spec_pick owner_pick[] = {
+	{.key = "uid", .keep = true},
+	{.key = "controller", .keep = true},
+	{0},
+};
 static const struct spec_pick metadata_pick[] = {
-	{"name", NULL},
-	{"uid", NULL},
-	{"resourceVersion", NULL},
-	{"creationTimestamp", NULL},
-	{"deletionTimestamp", NULL},
-	{"deletionGracePeriodSeconds", NULL},
-	{"ownerReferences", owner_pick},
-	{"labels", NULL},
-	{"annotations", NULL},
-	{NULL, NULL},
+	{.key = "name", .keep = true},
+	{.key = "uid", .keep = true},
+	{.key = "resourceVersion", .keep = true},
+	{.key = "creationTimestamp", .keep = true},
+	{.key = "deletionTimestamp", .keep = true},
+	{.key = "deletionGracePeriodSeconds", .keep = true},
+	{.key = "ownerReferences", .keep = true, .of = owner_pick},
+	{.key = "labels", .keep = true},
+	{.key = "annotations", .keep = true},
+	{0},
 };
-static const struct spec_pick container_pick[] = {{"name", NULL},
-						  {"restartPolicy", NULL},
-						  {NULL, NULL}};
-static const struct spec_pick spec_pick_of_pod[] = {
-	{"nodeName", NULL},
-	{"restartPolicy", NULL},
-	{"initContainers", container_pick},
-	{"containers", container_pick},
-	{NULL, NULL},
+static const struct spec_pick container_pick[] = {
+	{.key = "name", .keep = true},
+	{.key = "restartPolicy", .keep = true},
+	{0},
 };
-static const struct spec_pick condition_pick[] = {{"type", NULL},
-						  {"status", NULL},
-						  {"reason", NULL},
-						  {"message", NULL},
-						  {"lastTransitionTime", NULL},
-						  {NULL, NULL}};
+static const struct spec_pick pod_spec_pick[] = {
+	{.key = "nodeName", .keep = true},
+	{.key = "restartPolicy", .keep = true},
+	{.key = "initContainers", .keep = true, .of = container_pick},
+	{.key = "containers", .keep = true, .of = container_pick},
+	{0},
+};
+static const struct spec_pick condition_pick[] = {
+	{.key = "type", .keep = true},
+	{.key = "status", .keep = true},
+	{.key = "reason", .keep = true},
+	{.key = "message", .keep = true},
+	{.key = "lastTransitionTime", .keep = true},
+	{0},
+};
 static const struct spec_pick container_status_pick[] = {
-	{"name", NULL},		{"state", NULL}, {"lastState", NULL},
-	{"restartCount", NULL}, {"ready", NULL}, {NULL, NULL}};
-static const struct spec_pick status_pick[] = {
-	{"phase", NULL},
-	{"reason", NULL},
-	{"message", NULL},
-	{"conditions", condition_pick},
-	{"initContainerStatuses", container_status_pick},
-	{"containerStatuses", container_status_pick},
-	{"ephemeralContainerStatuses", container_status_pick},
-	{NULL, NULL},
+	{.key = "name", .keep = true},	    {.key = "state", .keep = true},
+	{.key = "lastState", .keep = true}, {.key = "restartCount", .keep = true},
+	{.key = "ready", .keep = true},	    {0},
 };
-static const struct spec_pick pod_pick[] = {
-	{"metadata", metadata_pick},
-	{"spec", spec_pick_of_pod},
-	{"status", status_pick},
-	{NULL, NULL},
+static const struct spec_pick status_pick[] = {
+	{.key = "phase", .keep = true},
+	{.key = "reason", .keep = true},
+	{.key = "message", .keep = true},
+	{.key = "conditions", .keep = true, .of = condition_pick},
+	{.key = "initContainerStatuses", .keep = true, .of = container_status_pick},
+	{.key = "containerStatuses", .keep = true, .of = container_status_pick},
+	{.key = "ephemeralContainerStatuses", .keep = true, .of = container_status_pick},
+	{0},
+};
+const struct spec_pick spec_pod_pick[] = {
+	{.key = "metadata", .keep = true, .of = metadata_pick},
+	{.key = "spec", .keep = true, .of = pod_spec_pick},
+	{.key = "status", .keep = true, .of = status_pick},
+	{.key = "code", .keep = true}, /* of a Status that comes in place of a pod */
+	{0},
 };
 
 int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size_t len,
 			struct spec_pod_view **ret)
-{
-	size_t n = 0;
-	char *picked cleanup_free =
-		len <= SPEC_MAX_WATCHED ? spec_pick(json, len, pod_pick, &n) : NULL;
-
-	return picked ? spec_pod_view_parse_whole(reader, picked, n, ret)
-		      : spec_pod_view_parse_whole(reader, json, len, ret);
-}
-
-int spec_pod_view_parse_whole(const struct spec_reader *reader, const char *json, size_t len,
-			      struct spec_pod_view **ret)
 {
 	cleanup(pod_freep) struct spec_pod_view *v = NULL;
 	struct json_object *o cleanup_json = NULL, *spec;

@@ -8,6 +8,7 @@
 #ifndef KXFS_SPEC_VIEW_VIEW_H
 #define KXFS_SPEC_VIEW_VIEW_H
 
+#include "spec/base/pick.h"
 #include "spec/job/job.h"
 
 struct spec_control;	/* control.h */
@@ -136,9 +137,8 @@ int spec_job_view_parse_again(const struct spec_reader *reader, const char *json
 void spec_job_view_free(struct spec_job_view *v); /* NULL is allowed */
 int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size_t len,
 			struct spec_pod_view **ret);
-/* The same, by a tree of the whole object: the other picks what is read first, which is much quicker. */
-int spec_pod_view_parse_whole(const struct spec_reader *reader, const char *json, size_t len,
-			      struct spec_pod_view **ret);
+/* The members of a pod that are read (spec/api/split.h). */
+extern const struct spec_pick spec_pod_pick[];
 void spec_pod_view_free(struct spec_pod_view *v); /* NULL is allowed */
 /*
  * NOW replaces BEFORE, an earlier view of the same pod: it takes over what the server forgets (when the

@@ -46,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.identity = {.random = {UINT64_MAX, UINT64_MAX},
 			     .namespace = "ns",
 			     .submission = "uuid",
-			     .submitter = "ada@login1"},
+			     .submitter = "ada@login1",
+			     .user = "ada"},
 	};
 
 	for (size_t i = 0; (rq.kind = spec_kind_at(i)); i++) {

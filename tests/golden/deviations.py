@@ -4,6 +4,8 @@ TorchX's, in which the job's name is @ID@, and changes it to what kxfs makes. Th
 docs/deviations.md."""
 
 import copy
+import os
+import pwd
 import re
 import string
 
@@ -332,8 +334,29 @@ DEVIATIONS = {
 
 # --- what kxfs adds ----------------------------------------------------------------------------
 
-def take_annotations(job, text):
-    """Remove what kxfs notes on the object, after a look at it."""
+def templates(job):
+    """The pods of a job of any kind, as they stand in its object."""
+    spec = job["spec"]
+    found = ([task["template"] for task in spec.get("tasks", ())]
+             + [item["generictemplate"] for item in spec.get("resources", {}).get("GenericItems", ())]
+             + [component["template"] for component in spec.get("components", ())]
+             + [one["template"]["spec"]["template"] for one in spec.get("replicatedJobs", ())])
+    return [template for template in found if template.get("kind", "Pod") == "Pod"]
+
+
+def take_user(job):
+    """Remove the label of who submits the job from its object and its pods, which all have it."""
+    name = pwd.getpwuid(os.getuid()).pw_name
+    for place in job, *templates(job):
+        labels = place["metadata"]["labels"]
+        assert labels.pop("kxfs/user").startswith(name[:46] if re.fullmatch(r"[A-Za-z0-9]+", name) else "")
+        if not labels:
+            del place["metadata"]["labels"]
+
+
+def take_additions(job, text):
+    """Remove what kxfs notes on the object, after a look at it, and the label of who submits it."""
+    take_user(job)
     notes = job["metadata"].pop("annotations")
     assert re.fullmatch(r"[^@\s]+@[^@\s]+", notes.pop("kxfs/submitter"))
     assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", notes.pop("kxfs/submission"))

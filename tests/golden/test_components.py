@@ -8,7 +8,7 @@ import pytest
 import torchx_env
 import yaml
 from components import CASES, recorded
-from deviations import DEVIATIONS, ID, Case, container, take_annotations, take_job_id
+from deviations import DEVIATIONS, ID, Case, container, take_additions, take_job_id
 from golden import difference, load, make, rename, run
 
 VERSION_LABEL = "torchx.pytorch.org/version"
@@ -30,7 +30,7 @@ def expected(made, case):
 
 
 def check(made, case, text, job):
-    take_annotations(job, text)
+    take_additions(job, text)
     job = rename(job, job["metadata"]["name"], ID)
     take_job_id(job, case)
     assert not difference(job, expected(made, case))

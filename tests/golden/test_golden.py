@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 import yaml
-from deviations import DEVIATIONS, ID, Case, clean, container, norm, take_annotations, take_job_id
+from deviations import DEVIATIONS, ID, Case, clean, container, norm, take_additions, take_job_id
 from golden import HERE, KINDS, NAMES, PINNED, Input, difference, load, make, rename, run, split_id
 
 TABLE = yaml.safe_load((HERE / "deviations.yaml").read_text())
@@ -59,7 +59,7 @@ def check_equal(name, kind):
 
     ours = rename(ours, ours["metadata"]["name"], ID)
     theirs = rename(theirs, case.torchx_id, ID)
-    take_annotations(ours, source.text)
+    take_additions(ours, source.text)
     take_job_id(ours, case)
     for _, _, pod, _ in case.pods(theirs):
         ran = [v for v in container(pod)["env"] if v["name"] == "TORCHX_JOB_ID"]
@@ -143,7 +143,7 @@ def test_table_names_cases():
 
 def test_documentation():
     """docs/deviations.md explains each deviation that is used, and no other."""
-    used = {"ADD-annotations", "BUG-5", "BUG-10", "NEW-image"}
+    used = {"ADD-annotations", "ADD-label", "BUG-5", "BUG-10", "NEW-image"}
     for kinds in TABLE["cases"].values():
         used.update(*kinds.values())
     for table in ("refused", "accepted"):

@@ -10,7 +10,7 @@ import random
 import pytest
 import torchx_env
 from components import CASES, VERSIONS, TorchX, record, recorded
-from deviations import DEVIATIONS, ID, Case, norm, take_annotations, take_job_id
+from deviations import DEVIATIONS, ID, Case, norm, take_additions, take_job_id
 from golden import HERE, KINDS, difference, make, rename, run
 from test_components import check_dry_run, check_dump
 
@@ -196,7 +196,7 @@ def compare(torchx, app, kind, options, path):
         return "refused"
     assert "job" in reply, reply
     theirs, ours = reply["job"], make(kind, path, "ns", options)
-    take_annotations(ours, text)
+    take_additions(ours, text)
     case = Case(kind, app, options, "ns", theirs["metadata"]["name"])
     ours = rename(ours, ours["metadata"]["name"], ID)
     take_job_id(ours, case)
@@ -204,7 +204,7 @@ def compare(torchx, app, kind, options, path):
     assert not found
     path.write_text(json.dumps(reply["dump"]))  # TorchX's own form of it
     dumped = make(kind, path, "ns", options)
-    del dumped["metadata"]["annotations"]
+    take_additions(dumped, json.dumps(reply["dump"]))
     dumped = rename(dumped, dumped["metadata"]["name"], ID)
     take_job_id(dumped, case)
     found = difference(dumped, ours)

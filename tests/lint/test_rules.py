@@ -13,7 +13,7 @@ from files import ROOT, C_FILES, HEADERS, SOURCES, TEXT_FILES, name_of
 # --- D1-D3: includes -------------------------------------------------------------------------
 
 # Headers of libc and of the kernel that each folder may use; spec/ is pure (no I/O, no threads, no clocks).
-PURE = {"assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "locale.h", "math.h",
+PURE = {"assert.h", "ctype.h", "endian.h", "errno.h", "float.h", "inttypes.h", "limits.h", "locale.h", "math.h",
         "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
         "string.h", "strings.h", "time.h", "unistd.h", "sys/types.h"}
 SYSTEM = re.compile(r"^[a-z_]+\.h$|^(sys|linux|netinet|arpa)/[a-z_]+\.h$")

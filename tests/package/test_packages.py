@@ -157,6 +157,17 @@ test ! -d "{prefix}/lib/kxfs"
 """, examples=f'"{prefix}"/share/doc/kxfs/examples'), plain)
 
 
+def test_tarball_asks_for_no_newer_glibc(packages, tmp_path):
+    """Nothing in it, the libraries included, needs a newer one than docs/install.md says."""
+    harness.run(["tar", "-C", tmp_path, "-xf", built(packages, f"kxfs-{VERSION}-linux-{ARCH}.tar.xz")])
+    said = re.search(r"anywhere with glibc (\d+)\.(\d+) or newer", (ROOT / "docs/install.md").read_text())
+    needed = {}
+    for path in [*tmp_path.glob("*/bin/*"), *tmp_path.glob("*/lib/kxfs/*")]:
+        for version in re.findall(r"\bGLIBC_(\d+)\.(\d+)", harness.run(["readelf", "-V", "-W", path]).stdout):
+            needed.setdefault(tuple(map(int, version)), path.name)
+    assert max(needed) == tuple(map(int, said.groups())), needed
+
+
 def test_source_builds(packages, tmp_path):
     """The archive of a release is all that a build needs, and packages can be built from it as from the repository."""
     harness.run(["tar", "-C", tmp_path, "-xf", built(packages, f"kxfs-{VERSION}.tar.xz")])

@@ -145,7 +145,7 @@ class FakeVolcano:
             "minAvailable": tree["spec"]["minAvailable"], "state": state}))
         self.store.put(st.PODGROUPS, {
             "apiVersion": st.PODGROUPS.api_version, "kind": "PodGroup",
-            "metadata": {"name": f"{job.name}-{job.uid}", "namespace": job.namespace,
+            "metadata": {"name": f"{job.name}-{job.uid}", "namespace": job.namespace, "labels": job.labels,
                          "uid": str(uuid.uuid4()), "creationTimestamp": st.now(),
                          "ownerReferences": owner(job)},
             "spec": {"minMember": tree["spec"]["minAvailable"], "queue": tree["spec"].get("queue")},

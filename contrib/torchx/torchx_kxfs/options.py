@@ -20,7 +20,7 @@ OF_JOBS: dict[str, tuple[type, str]] = {
     "priority_class_name": (str, "(MCAD, AppWrapper) priority class of the pods"),
     "network": (str, "(MCAD, AppWrapper) additional network of the pods"),
     "priority": (int, "(MCAD) priority of the job in its queue"),
-    "no_annotations": (bool, "(cluster) leave out the annotations of kxfs"),
+    "no_annotations": (bool, "(cluster) leave out the annotations and the label of kxfs"),
     "cwd": (str, "(local:) directory in which the job runs, absolute; default: the workspace"),
 }
 

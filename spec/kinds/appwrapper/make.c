@@ -13,7 +13,7 @@ static const struct spec_option options[] = {
 	WRAP_OPTIONS,
 	{.name = "no_annotations",
 	 .type = SPEC_OPTION_BOOL,
-	 .help = "leave the annotations kxfs/... out"},
+	 .help = "leave the annotations and the label kxfs/... out"},
 	{0},
 };
 
@@ -90,6 +90,8 @@ const struct spec_kind spec_appwrapper = {
 	.kind = "AppWrapper",
 	.plural = "appwrappers",
 	.pod_selector = "workload.codeflare.dev/appwrapper",
+	.pods = "spec.components",
+	.pod = "template",
 	.in_kueue = true,
 	.options = options,
 	.build = appwrapper_build,

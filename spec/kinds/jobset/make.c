@@ -28,7 +28,7 @@ static const struct spec_option options[] = {
 	{.name = "image_secret", .type = SPEC_OPTION_NAME, .help = "secret to pull images with"},
 	{.name = "no_annotations",
 	 .type = SPEC_OPTION_BOOL,
-	 .help = "leave the annotations kxfs/... out"},
+	 .help = "leave the annotations and the label kxfs/... out"},
 	{0},
 };
 
@@ -236,6 +236,8 @@ const struct spec_kind spec_jobset = {
 	.kind = "JobSet",
 	.plural = "jobsets",
 	.pod_selector = JOBSET_LABEL "jobset-name",
+	.pods = "spec.replicatedJobs",
+	.pod = "template.spec.template",
 	.in_kueue = true,
 	.one_template = true,
 	.options = options,

@@ -14,7 +14,7 @@ static const struct spec_option options[] = {
 	 .help = "priority of jobs in MCAD's queue"},
 	{.name = "no_annotations",
 	 .type = SPEC_OPTION_BOOL,
-	 .help = "leave the annotations kxfs/... out"},
+	 .help = "leave the annotations and the label kxfs/... out"},
 	{0},
 };
 
@@ -81,6 +81,8 @@ const struct spec_kind spec_mcad = {
 	.kind = "AppWrapper",
 	.plural = "appwrappers",
 	.pod_selector = "",
+	.pods = "spec.resources.GenericItems",
+	.pod = "generictemplate",
 	.options = options,
 	.build = mcad_build,
 	.reader = &spec_mcad_reader,

@@ -69,6 +69,7 @@ def make_group(job):
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
         "metadata": {"name": group_name(job), "namespace": job["metadata"]["namespace"],
                      "ownerReferences": owner(job),
+                     "labels": job["metadata"].get("labels") or {},
                      "annotations": job["metadata"].get("annotations") or {}},
         "spec": {"minMember": spec["minAvailable"], "minResources": resources, "queue": spec["queue"],
                  "minTaskMember": {task["name"]: task["minAvailable"] for task in spec["tasks"]}},

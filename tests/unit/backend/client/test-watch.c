@@ -69,7 +69,6 @@ static void begin_with(const char *field)
 		.resource = "pods",
 		.namespace = "ns",
 		.page = 50,
-		.drop_env = true,
 		.field = field,
 		.optional = field,
 		.ends = &n_ends,

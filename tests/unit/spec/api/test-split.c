@@ -10,6 +10,20 @@
 #include "spec/base/limits.h"
 #include "spec/api/split.h"
 
+/* Some of a pod. */
+static const struct spec_pick labels_pick[] = {{"a", true, NULL}, {NULL, false, NULL}};
+static const struct spec_pick metadata_pick[] = {{"name", true, NULL},
+						 {"labels", true, labels_pick},
+						 {NULL, false, NULL}};
+static const struct spec_pick container_pick[] = {{"env", false, NULL}, {NULL, true, NULL}};
+static const struct spec_pick pod_spec_pick[] = {{"containers", true, container_pick},
+						 {"env", true, NULL},
+						 {NULL, false, NULL}};
+static const struct spec_pick pod_pick[] = {{"metadata", true, metadata_pick},
+					    {"spec", true, pod_spec_pick},
+					    {"env", true, NULL},
+					    {NULL, false, NULL}};
+
 struct seen {
 	char *text; /* the objects, one a line */
 	size_t len;
@@ -33,11 +47,11 @@ static int see(void *data, const char *json, size_t len)
 }
 
 /* The objects of TEXT in pieces of PIECE bytes, to be freed; they and the result must be as wanted. */
-static char *cut(enum spec_split_form form, bool drop_env, const char *text, size_t piece, int want,
-		 const char *meta)
+static char *cut(enum spec_split_form form, const struct spec_pick *pick, const char *text,
+		 size_t piece, int want, const char *meta)
 {
 	struct seen seen = {0};
-	struct spec_split *s = spec_split_new(form, drop_env, see, &seen);
+	struct spec_split *s = spec_split_new(form, pick, see, &seen);
 	struct spec_list_meta got;
 	size_t len = strlen(text);
 	char both[256];
@@ -58,11 +72,11 @@ static char *cut(enum spec_split_form form, bool drop_env, const char *text, siz
 	return seen.text ? seen.text : strdup("");
 }
 
-static void check(enum spec_split_form form, bool drop_env, const char *text, const char *want,
-		  const char *meta)
+static void check(enum spec_split_form form, const struct spec_pick *pick, const char *text,
+		  const char *want, const char *meta)
 {
 	for (size_t piece = 1; piece <= strlen(text); piece += 1 + piece / 7) {
-		char *got cleanup_free = cut(form, drop_env, text, piece, 0, meta);
+		char *got cleanup_free = cut(form, pick, text, piece, 0, meta);
 
 		assert_string_equal(got, want);
 	}
@@ -71,32 +85,32 @@ static void check(enum spec_split_form form, bool drop_env, const char *text, co
 static void refused(enum spec_split_form form, const char *text)
 {
 	for (size_t piece = 1; piece <= 3; piece++) {
-		free(cut(form, true, text, piece, -EINVAL, NULL));
+		free(cut(form, pod_pick, text, piece, -EINVAL, NULL));
 	}
 }
 
 static void test_list(void **state)
 {
 	(void)state;
-	check(SPEC_SPLIT_LIST, false,
+	check(SPEC_SPLIT_LIST, NULL,
 	      "{\"kind\":\"JobList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
 	      "\"17\","
-	      "\"continue\":\"tok\",\"remainingItemCount\":3},\"items\":[{\"a\":1}, {\"b\":[ "
-	      "]}]}\n",
-	      "{\"a\":1}\n{\"b\":[]}\n", "17|tok");
-	check(SPEC_SPLIT_LIST, false,
+	      "\"continue\":\"tok\",\"remainingItemCount\":3},\"items\":[{\"a\":1}, { \"b\" : [ "
+	      "] } ]}\n",
+	      "{\"a\":1}\n{\"b\":[ ]}\n", "17|tok");
+	check(SPEC_SPLIT_LIST, NULL,
 	      "{ \"items\" : [ {} ] , \"metadata\" : { \"resourceVersion\" : \"17\" } , "
 	      "\"kind\" : \"L\" }",
 	      "{}\n", "17|");
-	check(SPEC_SPLIT_LIST, false, "{\"metadata\":{},\"items\":null}", "", "|");
-	check(SPEC_SPLIT_LIST, false, "{\"items\":[]}", "", "|");
+	check(SPEC_SPLIT_LIST, NULL, "{\"metadata\":{},\"items\":null}", "", "|");
+	check(SPEC_SPLIT_LIST, NULL, "{\"items\":[]}", "", "|");
 }
 
 /* Names that matter at one place matter at no other. */
 static void test_list_places(void **state)
 {
 	(void)state;
-	check(SPEC_SPLIT_LIST, true,
+	check(SPEC_SPLIT_LIST, NULL,
 	      "{\"x\":{\"items\":[{\"no\":1}],\"metadata\":{\"resourceVersion\":\"no\"}},"
 	      "\"items\":[{\"items\":[{}],\"metadata\":{\"resourceVersion\":\"5\"}}]}",
 	      "{\"items\":[{}],\"metadata\":{\"resourceVersion\":\"5\"}}\n", "|");
@@ -105,7 +119,7 @@ static void test_list_places(void **state)
 static void test_watch(void **state)
 {
 	(void)state;
-	check(SPEC_SPLIT_WATCH, false,
+	check(SPEC_SPLIT_WATCH, NULL,
 	      "{\"type\":\"ADDED\",\"object\":{\"a\":\"}\"}}\n{\"object\":{},\"type\":\"DELETED\"}"
 	      "{\"type\":\"torn",
 	      "{\"type\":\"ADDED\",\"object\":{\"a\":\"}\"}}\n"
@@ -113,37 +127,66 @@ static void test_watch(void **state)
 	      "|");
 }
 
-#define POD                                                                                        \
-	"{\"metadata\":{\"name\":\"p\",\"managedFields\":[{\"x\":\"]}\\\"\"}],\"labels\":{"        \
-	"\"managedFields\":\"stays\"}},"                                                           \
-	"\"spec\":{\"containers\":[{\"env\":[{\"name\":\"A\"}],\"name\":\"c\"},{\"name\":\"d\","   \
-	"\"env\":null},{\"env\":[]}],\"initContainers\":[{\"name\":\"i\",\"env\":[],"              \
-	"\"image\":\"x\"}],\"ephemeralContainers\":[{\"env\":{}}],\"env\":\"stays\"},"             \
+#define POD                                                                                         \
+	"{\"x\":{\"name\":\"p\"},\"metadata\":{\"name\":\"p\",\"managedFields\":["                  \
+	"{\"x\":\"]}\\\"\"}],\"labels\":{\"a\":{\"b\":[\"}\"]},\"b\":\"goes\"}},\"y\":\"},{\\\"\"," \
+	"\"spec\":{\"containers\":[{\"env\":[{\"name\":\"A\"}],\"name\":\"c\"},{\"name\":\"d\","    \
+	"\"env\":null},{\"env\":[]},7,[{\"env\":1.5e3,\"n\":[{}]}]],\"z\":-1,\"env\":\"stays\"},"   \
+	"\"env\":1,\"zz\":true}"
+
+#define POD_PICKED                                                                                   \
+	"{\"metadata\":{\"name\":\"p\",\"labels\":{\"a\":{\"b\":[\"}\"]}}},\"spec\":{"               \
+	"\"containers\":[{\"name\":\"c\"},{\"name\":\"d\"},{},7,[{\"n\":[{}]}]],\"env\":\"stays\"}," \
 	"\"env\":1}"
 
-#define POD_WITHOUT                                                                                \
-	"{\"metadata\":{\"name\":\"p\",\"labels\":{\"managedFields\":\"stays\"}},\"spec\":{"       \
-	"\"containers\":[{\"name\":\"c\"},{\"name\":\"d\"},{}],\"initContainers\":[{\"name\":"     \
-	"\"i\",\"image\":\"x\"}],\"ephemeralContainers\":[{}],\"env\":\"stays\"},\"env\":1}"
-
-static void test_dropped(void **state)
+static void test_picked(void **state)
 {
 	(void)state;
-	check(SPEC_SPLIT_LIST, true, "{\"items\":[" POD "," POD "]}",
-	      POD_WITHOUT "\n" POD_WITHOUT "\n", "|");
-	check(SPEC_SPLIT_WATCH, true, "{\"type\":\"ADDED\",\"object\":" POD "}",
-	      "{\"type\":\"ADDED\",\"object\":" POD_WITHOUT "}\n", "|");
-	check(SPEC_SPLIT_LIST, false,
-	      "{\"items\":[{\"metadata\":{\"managedFields\":[]},\"spec\":{\"containers\":[{\"env\":"
-	      "[]"
-	      "}]}}]}",
-	      "{\"metadata\":{},\"spec\":{\"containers\":[{\"env\":[]}]}}\n", "|");
+	check(SPEC_SPLIT_LIST, pod_pick, "{\"items\":[" POD "," POD "]}",
+	      POD_PICKED "\n" POD_PICKED "\n", "|");
+	check(SPEC_SPLIT_WATCH, pod_pick, "{\"type\":\"ADDED\",\"object\":" POD "}",
+	      "{\"type\":\"ADDED\",\"object\":" POD_PICKED "}\n", "|");
+	/* What no table can tell is kept. */
+	check(SPEC_SPLIT_LIST, pod_pick,
+	      "{\"items\":[{\"a\":1,\"sp\\u0065c\":{\"x\":[{}]},\"b\":{},"
+	      "\"0123456789012345678901234567890123456789\":5}]}",
+	      "{\"sp\\u0065c\":{\"x\":[{}]},\"0123456789012345678901234567890123456789\":5}\n",
+	      "|");
+	/* Without a table. */
+	check(SPEC_SPLIT_LIST, NULL,
+	      "{\"items\":[{\"metadata\":{\"managedFields\":[],\"labels\":{\"managedFields\":1}},"
+	      "\"spec\":{\"containers\":[{\"env\":[]}]}}]}",
+	      "{\"metadata\":{\"labels\":{\"managedFields\":1}},\"spec\":{\"containers\":["
+	      "{\"env\":[]}]}}\n",
+	      "|");
+}
+
+/* The token of the next page is told when it is there. */
+static void test_next(void **state)
+{
+	static const char *const texts[] = {"{\"metadata\":{\"continue\":\"tok\"},\"items\":[",
+					    "{}]}"};
+	struct seen seen = {0};
+	struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, NULL, see, &seen);
+
+	(void)state;
+	assert_null(spec_split_next(s));
+	assert_int_equal(spec_split_feed(s, texts[0], strlen(texts[0])), 0);
+	assert_string_equal(spec_split_next(s), "tok");
+	assert_int_equal(spec_split_feed(s, texts[1], strlen(texts[1])), 0);
+	assert_int_equal(spec_split_end(s, NULL), 0);
+	spec_split_free(s);
+	free(seen.text);
+	s = spec_split_new(SPEC_SPLIT_LIST, NULL, see, &seen);
+	assert_int_equal(spec_split_feed(s, "{\"metadata\":{}", 14), 0);
+	assert_string_equal(spec_split_next(s), "");
+	spec_split_free(s);
 }
 
 static void test_strings(void **state)
 {
 	(void)state;
-	check(SPEC_SPLIT_WATCH, true,
+	check(SPEC_SPLIT_WATCH, pod_pick,
 	      "{\"a\\\"\":\"\\\\\",\"b\":\"\\\\\\\"]}{[,:\",\"\":\"\\u00e9\xc3\xa9\",\"c\":-1.5e+"
 	      "3}",
 	      "{\"a\\\"\":\"\\\\\",\"b\":\"\\\\\\\"]}{[,:\",\"\":\"\\u00e9\xc3\xa9\",\"c\":-1.5e+3}"
@@ -191,7 +234,7 @@ static void test_refused(void **state)
 static void test_nul_in_string(void **state)
 {
 	struct seen seen = {0};
-	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, false, see, &seen);
+	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, NULL, see, &seen);
 
 	(void)state;
 	assert_int_equal(spec_split_feed(s, "{\"a\":\"\0\"}", 10), -EINVAL);
@@ -210,8 +253,8 @@ static void test_depth(void **state)
 		memset(open, '[', (size_t)depth);
 		memset(close, ']', (size_t)depth);
 		snprintf(text, sizeof(text), "{\"a\":%s%s}", open, close);
-		free(cut(SPEC_SPLIT_WATCH, false, text, 64,
-			 depth < 2 * SPEC_MAX_DEPTH ? 0 : -EINVAL, NULL));
+		free(cut(SPEC_SPLIT_WATCH, NULL, text, 64, depth < 2 * SPEC_MAX_DEPTH ? 0 : -EINVAL,
+			 NULL));
 	}
 }
 
@@ -227,7 +270,7 @@ static void test_size(void **state)
 	memset(much, 'x', SPEC_MAX_WATCHED);
 	for (size_t more = 0; more < 2; more++) {
 		struct seen seen = {0};
-		struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, false, see, &seen);
+		struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, NULL, see, &seen);
 
 		assert_int_equal(spec_split_feed(s, head, strlen(head)), 0);
 		for (int i = 0; i < 3; i++)
@@ -247,7 +290,7 @@ static void test_size(void **state)
 static void test_stopped(void **state)
 {
 	struct seen seen = {.stop_at = 2};
-	struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, false, see, &seen);
+	struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, NULL, see, &seen);
 	const char *text = "{\"items\":[{},{},{}]}";
 
 	(void)state;
@@ -262,10 +305,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_list),	      cmocka_unit_test(test_list_places),
-		cmocka_unit_test(test_watch),	      cmocka_unit_test(test_dropped),
+		cmocka_unit_test(test_watch),	      cmocka_unit_test(test_picked),
 		cmocka_unit_test(test_strings),	      cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_nul_in_string), cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_size),	      cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_next),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

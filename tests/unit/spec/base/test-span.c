@@ -75,10 +75,48 @@ static void test_plain(void **state)
 	}
 }
 
+/* As one byte after the other says, in whatever pieces it comes. */
+static void test_nest(void **state)
+{
+	static const char *const texts[] = {
+		"}",
+		"]]",
+		"\"a\":[{\"b\":\"]}\"},{}],\"c\":{}}, \"rest\"",
+		"\"{{{{{{{{{{{{{{{{{{\",\"}}}}}}}}}}}}}}\",[[[[[[[[[[]]]]]]]]]],{{{{}}}}}   ",
+		"\"\\\"\",\"\\\\\",\"\\\\\\\"}\",\"0123456789 0123456789 0123456789 \\u007d\"]]]]",
+		"\"\xc3\xa9\xfb\xfd\xdb\xdd\xa2\"}[[[[[[[[[[[[",
+		"0,1,2,3,4,5,6,7,8,9,[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\"],\"\",[[[[[[[[[[[[[[]]]]]]]]]]]]]]}x",
+		"[[\"never closed",
+		"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(texts); i++) {
+		const char *end = texts[i] + strlen(texts[i]), *want = texts[i];
+		struct spec_nest one = {.depth = 1};
+
+		for (; want && want < end && one.depth > 0;)
+			want = spec_span_nest(&one, 20, want, want + 1);
+		for (size_t piece = 2; piece < 40; piece++) {
+			struct spec_nest n = {.depth = 1};
+			const char *p = texts[i];
+
+			while (p && p < end && n.depth > 0)
+				p = spec_span_nest(&n, 20, p, p + min_of(piece, (size_t)(end - p)));
+			assert_ptr_equal(p, want);
+			if (!p)
+				continue;
+			assert_int_equal(n.depth, one.depth);
+			assert_int_equal(n.string, one.string);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_member),
+		cmocka_unit_test(test_nest),
 		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_is),
 	};

@@ -347,7 +347,9 @@ static inline void world_read(struct world_changes *events, const struct spec_ki
 		[WORLD_FILE_LOCAL_QUEUES] = "localqueues.jsonl",
 		[WORLD_FILE_CLUSTER_QUEUES] = "clusterqueues.jsonl",
 	};
-	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, true, world_change_add, events);
+	struct spec_split *s =
+		spec_split_new(SPEC_SPLIT_WATCH, which == WORLD_FILE_PODS ? spec_pod_pick : NULL,
+			       world_change_add, events);
 	char path[1024], jobs[64], bytes[777];
 	cleanup_file FILE *f = NULL;
 	size_t n;

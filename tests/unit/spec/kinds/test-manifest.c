@@ -31,7 +31,8 @@ static struct spec_manifest_request request(const struct spec_kind *kind)
 		.identity = {.random = {1234567890123456789u, 9876543210987654321u},
 			     .namespace = "ns",
 			     .submission = "uuid",
-			     .submitter = "ada@login1"},
+			     .submitter = "ada@login1",
+			     .user = "ada"},
 	};
 }
 
@@ -358,6 +359,58 @@ static void test_long_names(void **state)
 	assert_memory_equal(errors, "f:1:7: name: pods of role \"r\" would have names of ", 50);
 }
 
+/* The label of OBJECT's, or of a pod's, user; NULL: it has none. */
+static const char *user_of(struct json_object *object)
+{
+	struct json_object *labels = member(object, "metadata", "labels"), *user = NULL;
+
+	json_object_object_get_ex(labels, "kxfs/user", &user);
+	return json_object_get_string(user);
+}
+
+/* What stands in O at PATH, keys and indexes. */
+static struct json_object *at(struct json_object *o, const char *path)
+{
+	struct json_object *ret = NULL;
+
+	assert_int_equal(json_pointer_get(o, path, &ret), 0);
+	return ret;
+}
+
+/* In all kinds, the object and each pod of an AppDef have it; the overlay does not change it. */
+static void test_user(void **state)
+{
+	static const struct {
+		const struct spec_kind *kind;
+		const char *pods[2];
+	} kinds[] = {
+		{&spec_volcano, {"/spec/tasks/0/template", "/spec/tasks/1/template"}},
+		{&spec_mcad,
+		 {"/spec/resources/GenericItems/0/generictemplate",
+		  "/spec/resources/GenericItems/1/generictemplate"}},
+		{&spec_appwrapper, {"/spec/components/0/template", "/spec/components/1/template"}},
+		{&spec_jobset,
+		 {"/spec/replicatedJobs/0/template/spec/template",
+		  "/spec/replicatedJobs/1/template/spec/template"}},
+	};
+	static const char text[] =
+		"name: app\nroles:\n"
+		"- {name: a, image: i, entrypoint: e, metadata: {kubernetes: {metadata: {labels: "
+		"{kxfs/user: bob, x: y}}}}}\n"
+		"- {name: b, image: i, entrypoint: e}\n";
+
+	(void)state;
+	for (size_t i = 0; i < array_size(kinds); i++) {
+		struct spec_manifest_request rq = request(kinds[i].kind);
+		struct json_object *o = make(&rq, text);
+
+		assert_string_equal(user_of(o), "ada");
+		for (size_t k = 0; k < 2; k++)
+			assert_string_equal(user_of(at(o, kinds[i].pods[k])), "ada");
+		json_object_put(o);
+	}
+}
+
 #define VOLCANO "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n"
 
 static void test_ready(void **state)
@@ -380,7 +433,8 @@ static void test_ready(void **state)
 	struct json_object *wanted = json_tokener_parse(
 		"{\"apiVersion\":\"batch.volcano.sh/v1alpha1\",\"kind\":\"Job\",\"metadata\":{"
 		"\"name\":\"mine\",\"namespace\":\"ns\",\"annotations\":{\"a\":\"b\","
-		"\"kxfs/submitter\":\"ada@login1\",\"kxfs/submission\":\"uuid\"}},"
+		"\"kxfs/submitter\":\"ada@login1\",\"kxfs/submission\":\"uuid\"},"
+		"\"labels\":{\"kxfs/user\":\"ada\"}},"
 		"\"spec\":{\"queue\":\"x\",\"n\":1.5,\"b\":true}}");
 
 	(void)state;
@@ -391,6 +445,68 @@ static void test_ready(void **state)
 	/* The queue is its own business. */
 	rq.n_options = 0;
 	o = make(&rq, VOLCANO "metadata: {name: mine}\n");
+	json_object_put(o);
+}
+
+/* A copy of somebody else's job is ours, with its pods; what is no pod, and what is no map, stays as it is. */
+static void test_ready_user(void **state)
+{
+	struct spec_manifest_request rq = request(&spec_volcano);
+	struct json_object *o =
+		make(&rq,
+		     VOLCANO "metadata: {name: mine, labels: {kxfs/user: bob, a: b}}\n"
+			     "spec: {tasks: [{template: {metadata: {labels: {kxfs/user: bob}}}}, "
+			     "{template: {spec: {}}}, {template: 1}, 2, "
+			     "{template: {metadata: {labels: []}}}]}\n");
+
+	(void)state;
+	assert_string_equal(user_of(o), "ada");
+	assert_string_equal(json_object_get_string(at(o, "/metadata/labels/a")), "b");
+	assert_string_equal(user_of(at(o, "/spec/tasks/0/template")), "ada");
+	assert_string_equal(user_of(at(o, "/spec/tasks/1/template")), "ada");
+	assert_int_equal(json_object_get_int(at(o, "/spec/tasks/2/template")), 1);
+	assert_true(json_object_is_type(at(o, "/spec/tasks/4/template/metadata/labels"),
+					json_type_array));
+	json_object_put(o);
+
+	rq = request(&spec_mcad);
+	o = make(&rq, "apiVersion: workload.codeflare.dev/v1beta1\nkind: AppWrapper\n"
+		      "metadata: {name: mine, labels: null}\n"
+		      "spec: {resources: {GenericItems: [{generictemplate: {kind: Service}}, "
+		      "{generictemplate: {kind: Pod}}]}}\n");
+	assert_string_equal(user_of(o), "ada");
+	assert_null(user_of(at(o, "/spec/resources/GenericItems/0/generictemplate")));
+	assert_string_equal(user_of(at(o, "/spec/resources/GenericItems/1/generictemplate")),
+			    "ada");
+	json_object_put(o);
+}
+
+/* The option that leaves the object as TorchX makes it; where jobs are found by the label it is refused. */
+static void test_no_user(void **state)
+{
+	struct spec_pair bare[] = {{(char[]){"no_annotations"}, (char[]){"true"}}};
+	struct spec_manifest_request rq = request(&spec_mcad);
+	char *text cleanup_free = NULL;
+	struct json_object *o = make(&rq, APP "scheduler_args: {no_annotations: true}\n");
+
+	(void)state;
+	assert_null(member(o, "metadata", "labels"));
+	assert_null(user_of(at(o, "/spec/resources/GenericItems/0/generictemplate")));
+	json_object_put(o);
+	rq.options = bare;
+	rq.n_options = 1;
+	o = make(&rq, "apiVersion: workload.codeflare.dev/v1beta1\nkind: AppWrapper\n"
+		      "metadata: {name: mine, labels: {kxfs/user: bob}}\n");
+	assert_null(user_of(o));
+	json_object_put(o);
+
+	rq.mine = true;
+	text = refuse(&rq, APP, -EINVAL);
+	assert_string_equal(text, "f: scheduler_args.no_annotations: leaves out the label "
+				  "kxfs/user, by which this mount, which has the option mine, "
+				  "finds its jobs\n");
+	o = make(&rq, APP "scheduler_args: {no_annotations: false}\n");
+	assert_string_equal(user_of(o), "ada");
 	json_object_put(o);
 }
 
@@ -440,7 +556,8 @@ static void test_ready_renamed_inside(void **state)
 			      "a-v5mn39x7hrcl7, /x/a-v5mn39x7hrcl/a-v5mn39x7hrclz, a]}"));
 	/* Not longer than the old one, so that what is made of it fits as well. */
 	want = json_tokener_parse(
-		"[{\"template\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a-mqkf5pcm9b1c-1-0\"},"
+		"[{\"template\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a-mqkf5pcm9b1c-1-0\","
+		"\"labels\":{\"kxfs/user\":\"ada\"}},"
 		"\"spec\":{\"subdomain\":\"a-mqkf5pcm9b1c\",\"n\":1,\"args\":["
 		"\"a-mqkf5pcm9b1c-0.a-mqkf5pcm9b1c:9\",\"ba-v5mn39x7hrcl\",\"a-v5mn39x7hrcl7\","
 		"\"/x/a-mqkf5pcm9b1c/a-v5mn39x7hrclz\",\"a\"]}}}]");
@@ -551,13 +668,23 @@ static void test_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	      cmocka_unit_test(test_annotations),
-		cmocka_unit_test(test_positions),     cmocka_unit_test(test_ready),
-		cmocka_unit_test(test_size),	      cmocka_unit_test(test_ready_refused),
-		cmocka_unit_test(test_ready_renamed), cmocka_unit_test(test_ready_renamed_inside),
-		cmocka_unit_test(test_ready_beside),  cmocka_unit_test(test_values),
-		cmocka_unit_test(test_taken),	      cmocka_unit_test(test_overlay),
-		cmocka_unit_test(test_mcad_names),    cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_annotations),
+		cmocka_unit_test(test_positions),
+		cmocka_unit_test(test_ready),
+		cmocka_unit_test(test_user),
+		cmocka_unit_test(test_ready_user),
+		cmocka_unit_test(test_no_user),
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_ready_refused),
+		cmocka_unit_test(test_ready_renamed),
+		cmocka_unit_test(test_ready_renamed_inside),
+		cmocka_unit_test(test_ready_beside),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_taken),
+		cmocka_unit_test(test_overlay),
+		cmocka_unit_test(test_mcad_names),
+		cmocka_unit_test(test_long_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

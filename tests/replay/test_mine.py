@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""The option `mine`: the server is asked only for jobs that this user submitted through kxfs, and their pods and
+groups; nothing of what others have comes over the network."""
+
+import json
+import pathlib
+import pwd
+
+import harness
+import kubeconfig
+import pytest
+import store as st
+import watching
+from jobset import FakeJobSet
+from mcad import FakeMcad
+from submitting import error_of, job_of
+from volcano import FakeVolcano
+
+USER = "kxfs/user"
+ME = pwd.getpwuid(0).pw_name
+GOOD = harness.app("true", num_replicas=2)
+MANIFEST = json.dumps({
+    "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "taken", "labels": {USER: "bob"}},
+    "spec": {"minAvailable": 1, "queue": "default", "tasks": [{"name": "main", "replicas": 1, "template": {
+        "metadata": {"labels": {USER: "bob"}}, "spec": {"containers": [{"name": "main", "image": "i"}]}}}]}})
+
+
+@pytest.fixture
+def kx(make_mount, server, volcano):
+    del volcano
+    return make_mount(server, "mine,capture=all")
+
+
+def labels(user):
+    return {"labels": {USER: user}} if user else {}
+
+
+def add(server, name, user):
+    """A job of USER (None: nobody's), submitted from some host, which runs."""
+    job = server.store.add(st.JOBS, watching.job(name, phase="Running", **labels(user)))
+    pod = watching.pod(job, "main", 0, phase="Running")
+    pod["metadata"]["labels"].update(labels(user).get("labels", {}))
+    server.store.add(st.PODS, pod)
+    return job
+
+
+def selectors(server, resource):
+    """The labels of all requests for lists and watches of RESOURCE."""
+    harness.wait_for(lambda: server.open_streams(verb="watch", resource=resource), what=f"a watch of {resource}")
+    asked = server.seen(verb="list", resource=resource) + server.seen(verb="watch", resource=resource)
+    return {req.query.get("labelSelector") for req in asked}
+
+
+def test_only_what_is_mine_is_asked_for(server, make_mount, volcano):
+    """By the user alone, so also what was submitted from another host; with a selector, by both."""
+    del volcano
+    for name, user in (("elsewhere", ME), ("bobs", "bob"), ("old", None), ("similar", f"{ME}2")):
+        add(server, name, user)
+    kx = make_mount(server, "mine,capture=all")
+    assert kx.ls("jobs") == ["elsewhere"]
+    assert kx.ls("jobs", "elsewhere", "logs") == ["main-0.log"]
+    assert selectors(server, "jobs") == selectors(server, "podgroups") == {f"{USER}={ME}"}
+    assert selectors(server, "pods") == {f"volcano.sh/job-name,{USER}={ME}"}
+    assert selectors(server, "queues") == selectors(server, "events") == {None}
+    # The same later, by the watches.
+    add(server, "bobs-next", "bob")
+    add(server, "next", ME)
+    harness.wait_for(lambda: kx.ls("jobs") == ["elsewhere", "next"], what="the next job")
+    assert f"{USER}={ME}" in kx.read(".kxfs", "info")
+
+
+def test_with_a_selector(server, make_mount):
+    add(server, "mine", ME)
+    server.store.add(st.JOBS, watching.job("both", labels={USER: ME, "team": "vision"}))
+    server.store.add(st.JOBS, watching.job("bobs", labels={USER: "bob", "team": "vision"}))
+    kx = make_mount(server, "mine,selector=team in (vision\\,audio)")
+    assert kx.ls("jobs") == ["both"]
+    assert selectors(server, "jobs") == {f"team in (vision,audio),{USER}={ME}"}
+
+
+def test_without(server, make_mount):
+    """All jobs are shown, and pods are asked for as ever; those who submit have the label all the same."""
+    for name, user in (("hers", ME), ("bobs", "bob"), ("old", None)):
+        add(server, name, user)
+    kx = make_mount(server)
+    assert kx.ls("jobs") == ["bobs", "hers", "old"]
+    assert selectors(server, "pods") == {"volcano.sh/job-name"}
+    kx.write("submit/app.yaml", GOOD)
+    made = server.store.find(st.JOBS, "test", job_of(kx, "app.yaml")).tree()
+    assert made["metadata"]["labels"] == {USER: ME}
+
+
+@pytest.mark.parametrize("source, resource, make", [
+    ("volcano", st.JOBS, FakeVolcano), ("mcad", st.APPWRAPPERS, FakeMcad), ("jobset", st.JOBSETS, FakeJobSet)])
+def test_submit(server, make_mount, source, resource, make):
+    """It is there at once, its pods and their output too, and it stays when the mount is made anew."""
+    server.uninstall(*st.VOLCANO)
+    server.install(*(st.VOLCANO if resource is st.JOBS else (resource,)))
+    controller = make(server)
+    kx = make_mount(server, "mine", source=f"{source}:test")
+    kx.write("submit/app.yaml", GOOD)
+    name = job_of(kx, "app.yaml")
+    assert kx.ls("jobs") == [name]
+    if source == "mcad":
+        controller.dispatch(name)
+    for pod in controller.start(name):
+        controller.log(pod).append("hello\n")
+    job = harness.Job(kx, name)
+    for replica in ("main-0", "main-1"):
+        job.until_logged("hello\n", replica)
+    assert selectors(server, resource.plural) == {f"{USER}={ME}"}
+    (asked,) = selectors(server, "pods")
+    assert asked.split(",")[-1] == f"{USER}={ME}"
+    kx.restart()
+    assert kx.ls("jobs") == [name] and kx.history() == []
+
+
+def test_name_of_a_job_that_is_not_shown(server, kx):
+    """It is taken all the same: a manifest that asks for it gets another, and is its submitter's own."""
+    add(server, "taken", "bob")
+    kx.write("submit/again.yaml", MANIFEST)
+    name = job_of(kx, "again.yaml")
+    assert name.startswith("taken-") and kx.ls("jobs") == [name]
+    tree = server.store.find(st.JOBS, "test", name).tree()
+    assert tree["metadata"]["labels"] == tree["spec"]["tasks"][0]["template"]["metadata"]["labels"] == {USER: ME}
+
+
+def test_what_would_not_be_shown_is_refused(kx):
+    text = harness.app("true").replace('"name"', '"scheduler_args": {"no_annotations": true}, "name"', 1)
+    assert harness.err_of(kx.write, "submit/app.yaml", text) == "EINVAL"
+    assert "no_annotations: leaves out the label kxfs/user" in error_of(kx, "app.yaml")
+    assert kx.ls("jobs") == []
+
+
+def test_two_users(server, make_mount, volcano, top):
+    """Each sees what is his, in each of his mounts."""
+    del volcano
+    config = kubeconfig.write(pathlib.Path(top) / "config", kubeconfig.config(server))
+    config.chmod(0o644)
+    mounts = {user: make_mount(server, "mine", user=user, env={"KUBECONFIG": str(config)})
+              for user in (None, harness.USER)}
+    for user, kx in mounts.items():
+        kx.call(f"cat > submit/app.yaml <<'END'\n{GOOD}\nEND")
+        kx.shown = kx.call("ls jobs").stdout.split()
+        assert len(kx.shown) == 1
+        (obj,) = [job for job in server.store.objects(st.JOBS)[0] if job.name in kx.shown]
+        assert obj.labels == {USER: user or ME}
+    assert mounts[None].shown != mounts[harness.USER].shown
+    other = make_mount(server, "mine")
+    assert other.ls("jobs") == mounts[None].ls("jobs") == mounts[None].shown
