@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /proc/PID/stat: "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ...". See proc(5).
+ * /proc/PID/stat: "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ...". See proc(5). And limits.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,4 +46,18 @@ int process_stat(pid_t pid, struct process_stat *ret)
 		return -ESRCH;
 	text[n] = '\0';
 	return process_parse_stat(text, ret) < 0 ? -ESRCH : 0;
+}
+
+rlim_t process_allow_descriptors(rlim_t *was)
+{
+	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+	rlim_t soft;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
+	soft = limit.rlim_cur;
+	if (was)
+		*was = soft;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? soft : limit.rlim_cur;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What /proc/PID/stat says of a process or thread. Any thread; nothing waits.
+ * What /proc/PID/stat says of a process or thread; how many descriptors we may have. Any thread; nothing waits.
  */
 #ifndef KXFS_BACKEND_BASE_PROCESS_H
 #define KXFS_BACKEND_BASE_PROCESS_H
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "spec/base/base.h"
@@ -19,5 +20,11 @@ struct process_stat {
 int process_parse_stat(const char *text, struct process_stat *ret);
 /* Process or thread PID. -ESRCH: there is none, or it can't be seen. */
 int process_stat(pid_t pid, struct process_stat *ret);
+
+/*
+ * From now on we may have as many descriptors as we are allowed to give ourselves. Returns how many; *WAS (may be NULL)
+ * is how many it were before, which is what programs expect that we start. RLIM_INFINITY where that can't be told.
+ */
+rlim_t process_allow_descriptors(rlim_t *was);
 
 #endif

@@ -25,9 +25,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
-#include <sys/resource.h>
 #include <utlist.h>
 
+#include "backend/base/process.h"
 #include "backend/base/random.h"
 #include "backend/base/uv.h"
 #include "backend/client/curl_loop.h"
@@ -35,9 +35,10 @@
 #include "backend/client/http_tally.h"
 #include "spec/base/mem.h"
 
-#define BODY_MAX     (64u << 10)
-#define WAIT_MAX_MS  60000
-#define CALL_SOCKETS 64 /* connections for calls; those for streams are bounded by descriptors */
+#define BODY_MAX       (64u << 10)
+#define WAIT_MAX_MS    60000
+#define CALL_SOCKETS   64 /* connections for calls; those for streams are bounded by descriptors */
+#define STREAM_SOCKETS 16384
 #define PAUSED_MAX                                                                                 \
 	8 /* streams of HTTP/2 that wait at once, each with up to 32 MiB in curl's memory */
 
@@ -683,11 +684,9 @@ static void work(void *data)
 /* Connections for streams may take half of the descriptors that we may have. */
 static long max_streams(void)
 {
-	struct rlimit limit;
+	rlim_t half = process_allow_descriptors(NULL) / 2;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
-		return 1024;
-	return (long)max_of(limit.rlim_cur / 2, (rlim_t)CALL_SOCKETS);
+	return (long)min_of(max_of(half, (rlim_t)CALL_SOCKETS), (rlim_t)STREAM_SOCKETS);
 }
 
 static void lane_init(struct http *http, struct lane *m, long max_connections)

@@ -15,12 +15,11 @@
  *						the pod, or the run, is gone	OVER
  *	OVER	 nothing			-
  *
- * Places: at most STREAMS_MAX logs are followed at once, and at most FIRST_MAX of those that only a reader asked
- * for and that have not arrived yet. A log whose run or pod has ended is urgent, since it may soon be gone: it goes
- * to the front of the queue, and has URGENT_MAX places more, so that it need not wait for programs that run for days.
+ * Places: at most STREAMS_MAX logs are followed at once, fewer where we may not have the descriptors for so many, and
+ * at most FIRST_MAX of those that only a reader asked for and that have not arrived yet. A log whose run or pod has
+ * ended is urgent, since it may soon be gone: it goes to the front of the queue, and has URGENT_MAX places more, so
+ * that it need not wait for programs that run for days.
  *
- * A log whose run has ended and whose rest the server refuses is paused between two tries, longer each time, and has
- * no place meanwhile. For its readers it has ended; but when the server can't be reached, all wait until it can. The
  * log is given up when its pod is gone.
  *
  * The file is long because the places tie the logs of all jobs together: when one log ends, another may begin. The
@@ -35,11 +34,14 @@
 #include <utlist.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/process.h"
 #include "backend/base/random.h"
 #include "backend/kube/run.h"
 #include "spec/base/mem.h"
 
-#define STREAMS_MAX 1000
+#define STREAMS_MAX 10000
+#define STREAM_FDS  2	/* a file; and a connection, where the server does not speak HTTP/2 */
+#define OTHER_FDS   256 /* what else is open: connections, files of readers, the urgent logs */
 #define URGENT_MAX  64
 #define FIRST_MAX   8
 #define RETRIED_MAX                                                                                \
@@ -108,6 +110,7 @@ struct capture {
 	struct job *jobs;
 	struct captured *queue; /* logs that wait for a place, the urgent ones first */
 	size_t n_following, n_first;
+	size_t places;
 	bool away; /* the server can't be reached */
 	bool stopping;
 	/* Those of struct capture_counts, which metrics read: */
@@ -464,13 +467,21 @@ static bool is_waiting(const struct captured *log)
 
 /* --- places --- */
 
+static size_t count_places(void)
+{
+	rlim_t may = process_allow_descriptors(NULL);
+	rlim_t n = may > OTHER_FDS ? (may - OTHER_FDS) / STREAM_FDS : 0;
+
+	return (size_t)max_of(min_of(n, (rlim_t)STREAMS_MAX), (rlim_t)FIRST_MAX);
+}
+
 /* Follow the logs that wait, as far as there are places. */
 static void fill_places(struct capture *c)
 {
 	struct captured *log, *next;
 
 	DL_FOREACH_SAFE(c->queue, log, next) {
-		size_t max = log->urgent ? STREAMS_MAX + URGENT_MAX : STREAMS_MAX;
+		size_t max = log->urgent ? c->places + URGENT_MAX : c->places;
 
 		if (c->stopping || c->n_following >= max)
 			return; /* the urgent ones come first, and have more places */
@@ -819,6 +830,7 @@ struct capture *capture_new(const struct capture_config *config)
 	struct capture *c = new0(struct capture);
 
 	c->config = *config;
+	c->places = count_places();
 	return c;
 }
 

@@ -13,7 +13,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -21,6 +20,7 @@
 
 #include "backend/base/diag.h"
 #include "backend/base/file.h"
+#include "backend/base/process.h"
 #include "backend/base/uv.h"
 #include "spec/base/mem.h"
 
@@ -60,16 +60,10 @@ struct task {
 struct tasks *tasks_new(struct loop *loop, struct group *group)
 {
 	struct tasks *tasks = new0(struct tasks);
-	struct rlimit nofile;
 
 	tasks->loop = loop;
 	tasks->group = group;
-	tasks->nofile = RLIM_INFINITY;
-	if (getrlimit(RLIMIT_NOFILE, &nofile) == 0) {
-		tasks->nofile = nofile.rlim_cur;
-		nofile.rlim_cur = nofile.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &nofile);
-	}
+	process_allow_descriptors(&tasks->nofile);
 	return tasks;
 }
 

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import resource
 import signal
 import time
 
@@ -15,6 +16,7 @@ import replies
 import store as st
 import watching
 from faults import Fault
+from starting import background
 
 APP = harness.app("true")
 
@@ -610,6 +612,22 @@ def test_many_streams(make_mount, server, volcano):
     volcano.finish_all(pods)
     for i in (0, 150, 299):
         holds(job, f"{job.id}-main-{i}-0\n".encode() * 100, f"main-{i}")
+
+
+def test_as_many_streams_as_descriptors(make_mount, server, volcano):
+    """Of 60 logs 22 are followed at once: no more descriptors are allowed, though more than it was started with. The
+    others come when they are urgent."""
+    kx = make_mount(server, start=False)
+    with background(kx, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 300))):
+        job = kx.submit(harness.app("true", num_replicas=60))
+        pods = volcano.start(job.id)
+        for pod in pods:
+            volcano.log(pod).append(f"{pod}\n")
+        harness.wait_for(lambda: "kxfs_log_streams 22\nkxfs" in re.sub("^#.*\n", "", kx.read(".kxfs", "metrics"), flags=re.M))
+        assert job.status()["logs_waiting"] == 38
+        volcano.finish_all(pods)
+        for i in range(60):
+            holds(job, f"{job.id}-main-{i}-0\n".encode(), f"main-{i}")
 
 
 @pytest.mark.concurrent
