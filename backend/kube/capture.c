@@ -20,6 +20,8 @@
  * ended is urgent, since it may soon be gone: it goes to the front of the queue, and has URGENT_MAX places more, so
  * that it need not wait for programs that run for days.
  *
+ * A log whose run has ended and whose rest the server refuses is paused between two tries, longer each time, and has
+ * no place meanwhile. For its readers it has ended; but when the server can't be reached, all wait until it can. The
  * log is given up when its pod is gone.
  *
  * The file is long because the places tie the logs of all jobs together: when one log ends, another may begin. The

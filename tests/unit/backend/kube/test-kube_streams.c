@@ -2,6 +2,8 @@
 /* Which logs of a cluster's jobs are followed, in what order, and what is lost. */
 #include "tests/unit/backend/kube/kube_story.h"
 
+#include <sys/resource.h>
+
 /* Only so many first fetches at once; the next begins when one is there. */
 static void test_first_fetches(void **state)
 {
@@ -34,11 +36,14 @@ static void test_first_fetches(void **state)
 	spec_job_unref(job);
 }
 
+/* With descriptors for 1000 logs beside the 256 of all else. */
 static void test_turns(void **state)
 {
 	cleanup_free char *json = rig_job("one", "u1", "Running", 1010);
+	const struct rlimit limit = {256 + 2 * 1000, 256 + 2 * 1000};
 
 	(void)state;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	rig.capture = BACKEND_CAPTURE_ALL;
 	rig_start(json, "");
 	for (unsigned i = 0; i < 1010; i++) {
