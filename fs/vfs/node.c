@@ -132,18 +132,6 @@ const char *node_name(const struct node *node)
 	return strrchr(node->key, '/') + 1;
 }
 
-struct node *node_known(struct fs *fs, const struct node *parent, const char *tag)
-{
-	char *key cleanup_free = node_key(parent, tag);
-
-	return node_find(fs->nodes, key);
-}
-
-struct node *node_root(struct fs *fs)
-{
-	return fs->nodes->root;
-}
-
 static fuse_ino_t node_id(struct fs *fs, const struct node *node)
 {
 	return node == fs->nodes->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;

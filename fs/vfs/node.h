@@ -89,8 +89,6 @@ struct node {
 struct node_table *node_table_new(const struct node_class *root, void *object);
 /* Frees all nodes that are left; after the session. NULL is allowed. */
 void node_table_free(struct node_table *t);
-/* Borrowed. */
-struct node *node_root(struct fs *fs);
 
 /*
  * The node of CLASS under PARENT with TAG, found or made, as a new reference that the caller gives
@@ -109,9 +107,6 @@ void node_set_live(struct node *node, bool live);
 
 /* The last part of a node's key: its name, where the tag is the name. */
 const char *node_name(const struct node *node);
-
-/* The node of this place if the kernel or a handle knows it; borrowed; NULL: none. */
-struct node *node_known(struct fs *fs, const struct node *parent, const char *tag);
 
 /* The node whose nodeid the kernel gives; the root is FUSE_ROOT_ID. */
 struct node *node_of(struct fs *fs, fuse_ino_t id);
