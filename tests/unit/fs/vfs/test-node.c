@@ -26,6 +26,21 @@ static const struct node_class file_class = {.name = "file",
 					     .mode = S_IFREG | 0644,
 					     .free = count_free};
 
+static int asked;
+
+static int count_getattr(struct fs *fs, struct node *node, struct stat *st)
+{
+	(void)fs, (void)node;
+	asked++;
+	st->st_size = 42;
+	return 0;
+}
+
+static const struct node_class costly_class = {.name = "costly",
+					       .mode = S_IFREG | 0644,
+					       .costly = true,
+					       .getattr = count_getattr};
+
 struct fixture {
 	struct loop *loop;
 	struct fs *fs;
@@ -129,6 +144,32 @@ static void test_kernel_counts(void **state)
 	assert_int_equal(freed, 1);
 }
 
+/* Who reads a directory is given no attributes that cost something, and no size that takes back what was said. */
+static void test_listed(void **state)
+{
+	struct fs *fs = ((struct fixture *)*state)->fs;
+	struct node *file = node_get(fs, node_root(fs), &costly_class, "status", NULL);
+	struct fuse_entry_param e;
+
+	asked = 0;
+	assert_int_equal(node_listed(fs, file, &e), 0);
+	assert_int_equal(asked, 0);
+	assert_true(S_ISREG(e.attr.st_mode));
+	assert_int_equal(e.attr.st_ino, file->ino);
+	assert_true(e.entry_timeout > 0);
+	assert_true(e.attr_timeout == 0);
+	assert_int_equal(node_entry(fs, file, &e), 0);
+	assert_int_equal(asked, 1);
+	assert_int_equal(e.attr.st_size, 42);
+	assert_true(e.attr_timeout > 0);
+	assert_int_equal(node_listed(fs, file, &e), 0);
+	assert_int_equal(asked, 1);
+	assert_int_equal(e.attr.st_size, 42);
+	assert_true(e.attr_timeout == 0);
+	node_forget(fs, file, 3);
+	node_put(fs, file);
+}
+
 /* After an accepted rmdir the name must lead to a new node with the number of the old one. */
 static void test_forgotten_name(void **state)
 {
@@ -191,6 +232,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_found_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_child_keeps_parent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_counts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_listed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_numbers_differ, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_umask, setup, teardown),
