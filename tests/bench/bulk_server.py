@@ -3,12 +3,12 @@
 """An API server that is never what a benchmark waits for: a process of its own that answers from
 prepared bytes, checks nothing and forgets nothing. Prints its port; ends when its stdin does.
 
-    bulk_server.py [--jobs N] [--pods N] [--wide N] [--log-mb N] [--ticks N]
+    bulk_server.py [--jobs N] [--pods N] [--wide N] [--finished 1] [--log-mb N] [--ticks N]
 
 JOBS jobs `job-00000` ... that run PODS pods each; with --wide, one job `wide` of N tasks more, whose
-pods are as large as Volcano makes them. Each pod has a log: one line and then silence; or, with --log-mb,
-so much, printed at 5 MB a second; or, with --ticks, so many lines a second, each the time. What is
-created is watched, and can be read. GET /bench gives what was asked for so far.
+pods are as large as Volcano makes them. With --finished, all of them have succeeded. Each pod has a log: one line and
+then silence; or, with --log-mb, so much, printed at 5 MB a second; or, with --ticks, so many lines a second, each the
+time. What is created is watched, and can be read. Selectors select all. GET /bench gives what was asked for so far.
 """
 
 import argparse
@@ -38,6 +38,7 @@ NAMESPACE = "test"
 LINE = b"%s epoch %08d loss 0.123456789 accuracy 0.987654321 step time 20 us and some more words\n"
 LINES_A_SECOND = 50000
 FIRST_NS = 1_790_000_000 * 10**9
+STAMP = 31  # bytes of a time and a space
 VERSION = 1000
 
 
@@ -64,11 +65,11 @@ def owner_of(name):
     return st.Object(st.JOBS, tree, VERSION)
 
 
-def job_template(name, tasks):
+def job_template(name, tasks, finished):
     """As large as TorchX makes them; TASKS: name -> replicas."""
     real = next(s.tree for s in recordings.Recording("success").steps
                 if s.resource is st.JOBS and "status" in s.tree)
-    tree = watching.job(name, phase="Running", tasks=tasks)
+    tree = watching.job(name, phase="Completed" if finished else "Running", tasks=tasks)
     template = real["spec"]["tasks"][0]["template"]
     template["metadata"].pop("labels")  # they name the role; here, the task does
     template["spec"]["containers"][0]["name"] = "main"
@@ -79,7 +80,7 @@ def job_template(name, tasks):
     return Template(st.JOBS, tree)
 
 
-def pod_template(job, task, n_tasks=0):
+def pod_template(job, task, finished, n_tasks=0):
     """With N_TASKS, the two entries a task that Volcano puts into the environment."""
     tree = watching.real_pod(owner_of(job), task, 0)
     tree["metadata"].update(uid="@uid@", name="@pod@")
@@ -87,6 +88,10 @@ def pod_template(job, task, n_tasks=0):
         {"name": f"VC_{'W' * 20}_{i:04}_{what}", "valueFrom": {"configMapKeyRef": {
             "name": f"wide-{'s' * 71}-svc", "key": f"VC_{'W' * 20}_{i:04}_{what}"}}}
         for i in range(n_tasks) for what in ("HOSTS", "NUM")]
+    if finished:
+        tree["status"]["phase"] = "Succeeded"
+        tree["status"]["containerStatuses"][0]["state"] = {"terminated": {
+            "exitCode": 0, "reason": "Completed", "startedAt": st.now(), "finishedAt": st.now()}}
     return Template(st.PODS, tree)
 
 
@@ -96,10 +101,10 @@ class World:
     def __init__(self, args):
         self.made = collections.defaultdict(list)  # by resource: those that were created
         self.args = args
-        self.job = job_template("job-@name@", {"main": args.pods})
-        self.wide = job_template("wide", {f"w-{i:04}": 1 for i in range(args.wide)})
-        self.pod = pod_template("job-@name@", "main")
-        self.wide_pod = pod_template("wide", "w-@task@", args.wide)
+        self.job = job_template("job-@name@", {"main": args.pods}, args.finished)
+        self.wide = job_template("wide", {f"w-{i:04}": 1 for i in range(args.wide)}, args.finished)
+        self.pod = pod_template("job-@name@", "main", args.finished)
+        self.wide_pod = pod_template("wide", "w-@task@", args.finished, args.wide)
 
     def count(self, resource):
         n_jobs, wide = self.args.jobs, self.args.wide
@@ -107,6 +112,7 @@ class World:
         return fixed.get(resource, 0) + len(self.made[resource])
 
     def item(self, resource, i):
+        """As in a list: there, objects of built-in kinds have no kind and apiVersion."""
         if resource is st.JOBS:
             if i < self.args.jobs:
                 return self.job.make(name=f"{i:05}", owner=job_uid(i))
@@ -124,9 +130,19 @@ class World:
         return self.wide_pod.make(task=f"{task:04}", owner=job_uid(self.args.jobs),
                                   uid=str(uuid.UUID(int=i + 1)), pod=f"wide-w-{task:04}-0")
 
+    def text(self, resource, i):
+        """As it stands alone."""
+        item = self.item(resource, i)
+        if resource.custom:
+            return item
+        return b'{"kind":"%s","apiVersion":"%s",%s' % (resource.kind.encode(), resource.api_version.encode(), item[1:])
+
     def find(self, resource, name):
-        if resource is st.JOBS and name.startswith("job-") and name[4:].isdigit():
-            return self.item(resource, int(name[4:]))
+        kind, _, rest = name.partition("-")
+        numbers = rest.split("-main-")
+        if kind == "job" and all(map(str.isdigit, numbers)) and len(numbers) == (2 if resource is st.PODS else 1):
+            return self.text(resource, int(numbers[0]) * self.args.pods + int(numbers[1]) if len(numbers) > 1
+                             else int(numbers[0]))
         return next((text for text in self.made[resource] if json.loads(text)["metadata"]["name"] == name), None)
 
     def create(self, req):
@@ -140,21 +156,24 @@ class World:
 
 
 class Log:
-    """What every pod has printed, with times, in a file; where each second of it begins."""
+    """What every pod has printed, in files, without times and with them; where each second of the latter begins.
+    Each second has the same lines."""
 
     def __init__(self, mebibytes):
-        self.file = tempfile.TemporaryFile(prefix="kxfs-bench-log-")
+        lines = [LINE % (podlog.stamp(FIRST_NS + i * (10**9 // LINES_A_SECOND)).encode(), i)
+                 for i in range(LINES_A_SECOND)]
+        n = max((mebibytes << 20) // len(lines[0]), 1)
+        self.file, self.plain = (tempfile.TemporaryFile(prefix="kxfs-bench-log-") for _ in range(2))
         self.seconds = [0]
-        line = len(LINE % (podlog.stamp(FIRST_NS).encode(), 0))
-        n = max((mebibytes << 20) // line, 1)
-        for second in range(0, n, LINES_A_SECOND):
-            self.file.write(b"".join(
-                LINE % (podlog.stamp(FIRST_NS + i * (10**9 // LINES_A_SECOND)).encode(), i)
-                for i in range(second, min(second + LINES_A_SECOND, n))))
+        for begin in range(0, n, LINES_A_SECOND):
+            part = lines[:n - begin]
+            now = podlog.second(FIRST_NS // 10**9 + begin // LINES_A_SECOND).encode()
+            self.file.write(b"".join(part).replace(lines[0][:len(now)], now))
+            self.plain.write(b"".join(line[STAMP:] for line in part))
             self.seconds.append(self.file.tell())
+        self.size, self.printed = self.file.tell(), self.plain.tell()
         self.file.flush()
-        self.size = self.seconds[-1]
-        self.printed = self.size - n * 31
+        self.plain.flush()
 
     def since(self, text):
         second = (podlog.parse_since(text) - FIRST_NS) // 10**9 if text else 0
@@ -210,8 +229,10 @@ class Server:
         if req.verb == "create":
             text = self.world.create(req)
             for watch in self.watches[req.resource]:
-                self.event(watch, text)
+                self.tell(watch, text)
             return 201, text
+        if req.verb == "delete" and req.resource is st.JOBS:
+            self.delete(req.name)
         found = self.world.find(req.resource, req.name) if req.resource else None
         if found:
             return 200, found
@@ -220,6 +241,14 @@ class Server:
         except replies.Reply as refusal:
             reply = refusal
         return reply.code, reply.body
+
+    def delete(self, name):
+        """Watches hear of it, with its pods; lists still have it."""
+        gone = [(st.PODS, f"{name}-main-{i}") for i in range(self.world.args.pods)] + [(st.JOBS, name)]
+        for resource, which in gone:
+            text = self.world.find(resource, which)
+            for watch in self.watches[resource] if text else ():
+                self.tell(watch, text, b"DELETED")
 
     def page(self, req):
         """As answers.list_text, of numbers."""
@@ -243,11 +272,14 @@ class Server:
     def chunk(writer, data):
         writer.write(b"%x\r\n%s\r\n" % (len(data), data))
 
-    def event(self, writer, text):
-        self.chunk(writer, b'{"type":"ADDED","object":%s}\n' % text)
+    def tell(self, writer, text, what=b"ADDED"):
+        self.chunk(writer, b'{"type":"%s","object":%s}\n' % (what, text))
 
     async def send_watch(self, req, reader, writer):
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+        if not req.query.get("resourceVersion"):  # then it begins with all that there is
+            for i in range(self.world.count(req.resource) if self.shown else 0):
+                self.tell(writer, self.world.text(req.resource, i))
         self.watches[req.resource].append(writer)
         try:
             await reader.read(1)  # until the client goes
@@ -256,14 +288,15 @@ class Server:
         return False
 
     async def send_log(self, req, reader, writer):
-        begin = self.log.since(req.query.get("sinceTime"))
-        count = self.log.size - begin
+        stamped = req.flag("timestamps")
+        begin = self.log.since(req.query.get("sinceTime")) if stamped else 0
+        count = (self.log.size if stamped else self.log.printed) - begin
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n")
         if self.ticks:
             return await self.send_ticks(req, writer)
         if count:
             writer.write(b"%x\r\n" % count)
-            await self.send_file(writer, begin, count)
+            await self.send_file(writer, self.log.file if stamped else self.log.plain, begin, count)
             writer.write(b"\r\n")
         if req.flag("follow"):
             await reader.read(1)  # until the client goes
@@ -279,8 +312,8 @@ class Server:
             await writer.drain()
             await asyncio.sleep(1 / self.ticks)
 
-    async def send_file(self, writer, begin, count):
-        with open(f"/proc/self/fd/{self.log.file.fileno()}", "rb") as file:
+    async def send_file(self, writer, log, begin, count):
+        with open(f"/proc/self/fd/{log.fileno()}", "rb") as file:
             try:
                 await asyncio.get_running_loop().sendfile(writer.transport, file, begin, count)
             finally:
@@ -293,7 +326,7 @@ class Server:
             for resource, watches in self.watches.items():
                 for i in range(self.world.count(resource) if self.shown else 0):
                     for watch in watches:
-                        self.event(watch, self.world.item(resource, i))
+                        self.tell(watch, self.world.text(resource, i))
         body = json.dumps({"counts": self.counts, "urls": self.urls, "connections": self.most,
                            "log": [self.log.size, self.log.printed]}).encode()
         return self.reply(writer, 200, body)
@@ -301,7 +334,7 @@ class Server:
 
 async def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    for option, default in (("jobs", 0), ("pods", 1), ("wide", 0), ("log-mb", 0), ("ticks", 0)):
+    for option, default in (("jobs", 0), ("pods", 1), ("wide", 0), ("finished", 0), ("log-mb", 0), ("ticks", 0)):
         parser.add_argument(f"--{option}", type=int, default=default)
     bulk = Server(parser.parse_args())
     server = await asyncio.start_server(bulk.connection, "127.0.0.1", 0, backlog=1024, limit=1 << 22)

@@ -21,7 +21,7 @@ import time
 import frontend
 import harness
 import kubeconfig
-import pki
+from figures import Figure
 
 sys.path.append(str(harness.ROOT / "tests/cluster"))
 import build as cluster_build  # noqa: E402
@@ -77,11 +77,12 @@ class Bulk:
         self.proc.stdout.close()
 
 
-def sockets(kx):
+def descriptors(kx, kind=""):
+    """How many it has open, of a KIND ("socket:")."""
     found = 0
     for file in pathlib.Path(f"/proc/{kx.pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-            found += os.readlink(file).startswith("socket:")
+            found += os.readlink(file).startswith(kind)
     return found
 
 
@@ -109,9 +110,9 @@ def kubectl():
     return str(built[0]) if built else shutil.which("kubectl")
 
 
-def lags(cmd, lines=40):
+def lags(cmd, lines=40, env=None):
     """The median of how old the lines (times in ns) are that CMD prints, in seconds."""
-    proc = harness.popen(cmd, stdout=subprocess.PIPE)
+    proc = harness.popen(cmd, stdout=subprocess.PIPE, env=env or {})
     try:
         ages = [-int(proc.stdout.readline()) + time.time_ns() for _ in range(lines)]
     finally:
@@ -128,7 +129,9 @@ class Clusters:
         self.bench = bench
         self.args = bench.args
         self.top = bench.top
-        self.pki = pki.Pki(self.top / "pki")
+        self.measure = bench.figures.measure
+        self.take = bench.figures.take
+        self.number = itertools.count()  # for names that are used once
 
     @contextlib.contextmanager
     def server(self, **options):
@@ -138,23 +141,20 @@ class Clusters:
         finally:
             server.close()
 
-    @contextlib.contextmanager
+    def front(self, server):
+        """TLS and HTTP/2 before SERVER."""
+        return frontend.Http2Frontend(server, self.bench.pki, self.top)
+
     def mount(self, server, options="", start=True):
         config = kubeconfig.write(self.top / "config", kubeconfig.config(server))
-        kx = harness.Kxfs(str(self.args.build / "fs/kxfs"), self.top, source="volcano:test",
-                          options=",".join(filter(None, ["queue=default", options])),
-                          env={"KUBECONFIG": str(config)})
-        try:
-            yield kx.start() if start else kx
-        finally:
-            wrong = kx.close()
-            assert not wrong, "\n".join(wrong)
+        return self.bench.mount("volcano:test", ",".join(filter(None, ["queue=default", options])),
+                                {"KUBECONFIG": str(config)}, start)
 
     def curl(self, urls, parallel=1, files=False):
         """Seconds that one curl needs for URLS; FILES: each into a file of its own, else nowhere."""
         out = self.top / "curl"
         out.mkdir()
-        lines = ["silent", "fail", "globoff", f'header = "{TOKEN}"', f'cacert = "{self.pki.ca}"']
+        lines = ["silent", "fail", "globoff", f'header = "{TOKEN}"', f'cacert = "{self.bench.pki.ca}"']
         for i, url in enumerate(urls):
             lines += [f'url = "{url}"', f'output = "{out / str(i) if files else "/dev/null"}"']
         config = self.top / "curl.config"
@@ -167,42 +167,40 @@ class Clusters:
 
     # --- reading and submitting ---
 
-    def reads(self, server, kx):
-        row, best = self.bench.row, self.bench.best
-        job = kx / "jobs/job-00000"
-        url = f"{server.url}{JOBS}/job-00000"
+    def small(self):
+        with self.server(jobs=1) as server, self.mount(server) as kx:
+            asked = server.asked()["counts"]
+            for file in ("state", "status", "manifest.yaml"):
+                self.measure(self.read, kx / "jobs/job-00000" / file, f"{server.url}{JOBS}/job-00000")
+            kept = server.asked()["counts"]
+            assert all(kept[key] == asked[key] for key in ("list jobs", "list pods", "watch jobs", "watch pods"))
+            self.measure(self.submits, server, kx)
+
+    def read(self, path, url):
         n = 500
-        asked = server.asked()["counts"]
-        for file in ("state", "status", "manifest.yaml"):
-            ours, theirs = best(self.bench.calls("read", job / file, 20 * n),
-                                lambda: self.curl([url] * n) / n)
-            row(f"read of {file}", ours * 1e6, "GET by curl, kept alive", theirs * 1e6, "us", limit=10)
-        tool = kubectl()
-        if tool:
-            config = f"--kubeconfig={self.top / 'config'}"
-            get = [tool, config, f"--cache-dir={self.top / 'kubectl'}", "get", "jobs.batch.volcano.sh", "job-00000",
-                   "-o", "jsonpath={.status.state.phase}"]
-            ours, theirs = best(self.bench.timed(["cat", str(job / "state")]), self.bench.timed(get))
-            row("cat of state", ours * 1e3, "kubectl get", theirs * 1e3, "ms", limit=1)
-        kept = server.asked()["counts"]
-        assert all(kept[key] == asked[key] for key in ("list jobs", "list pods", "watch jobs", "watch pods"))
+        ours, theirs = self.bench.best(self.bench.calls("read", path, 20 * n), lambda: self.curl([url] * n) / n)
+        return [Figure(f"read of {path.name}", "us", ours * 1e6, 1, "GET by curl, kept alive", theirs * 1e6)]
+
+    @staticmethod
+    def made(server, kx):
+        """The object that kxfs makes of APP, as a tree that may be posted under another name."""
+        made = json.loads(server.request("GET", f"{JOBS}/{kx.submit(APP).id}"))
+        kept = ("name", "labels", "annotations")
+        return {**made, "metadata": {key: made["metadata"][key] for key in kept if key in made["metadata"]}}
 
     def submits(self, server, kx):
         """Beside a POST of the same object, and the file kept for good, as a submission is first."""
-        made = json.loads(server.request("GET", f"{JOBS}/{kx.submit(APP).id}"))
-        made["metadata"] = {key: made["metadata"][key] for key in ("name", "labels", "annotations")
-                            if key in made["metadata"]}
+        made = self.made(server, kx)
         source, kept = self.top / "app.yaml", self.top / "kept.yaml"
         source.write_text(APP)
         conn = http.client.HTTPConnection(server.host, server.port, timeout=harness.LIMIT)
-        number = itertools.count()
         n = 20
 
         def post():
             with open(kept, "w") as file:
                 file.write(APP)
                 os.fsync(file.fileno())
-            made["metadata"]["name"] = f"posted-{next(number)}"
+            made["metadata"]["name"] = f"posted-{next(self.number)}"
             conn.request("POST", f"{JOBS}?fieldValidation=Strict", json.dumps(made),
                          {"Content-Type": "application/json"})
             assert conn.getresponse().read()
@@ -211,59 +209,53 @@ class Clusters:
             harness.run(["cp", str(source), str(kept)])
             post()
 
-        calls = (lambda: kx.write(f"submit/{next(number)}.yaml", APP), post,
-                 lambda: harness.run(["cp", str(source), str(kx / f"submit/{next(number)}.yaml")]),
+        calls = (lambda: kx.write(f"submit/{next(self.number)}.yaml", APP), post,
+                 lambda: harness.run(["cp", str(source), str(kx / f"submit/{next(self.number)}.yaml")]),
                  copy_and_post)
         with contextlib.closing(conn):
             ours, post, cp, plain = (t / n * 1e3 for t in self.bench.best(
                 *(lambda call=call: elapsed(lambda: [call() for _ in range(n)]) for call in calls)))
-        self.bench.row("submit (open, write, close)", ours, "fsync, POST", post, "ms", goal=1.5, limit=15)
-        self.bench.row("submit with cp", cp, "cp, fsync, POST", plain, "ms", limit=15)
-
-    def small(self):
-        with self.server(jobs=1) as server, self.mount(server) as kx:
-            self.reads(server, kx)
-            self.submits(server, kx)
+        return [Figure("submit (open, write, close)", "ms", ours, 1.5, "fsync, POST", post),
+                Figure("submit with cp", "ms", cp, 1.5, "cp, fsync, POST", plain)]
 
     # --- many ---
 
-    def starts(self, server, kx):
-        """Seconds of a start, and of curl for the pages that it asks for; seconds of CPU. KX runs in the end."""
+    def starts(self, server, kx, what, goal):
+        """Beside curl for the pages that it asks for. KX runs in the end."""
         rounds = []
         for _ in range(min(self.args.rounds, 3)):
-            if rounds:
+            if kx.proc:
                 kx.end()
             begin = len(server.asked()["urls"])
             ours = elapsed(kx.start)
             used = cpu(kx)
             pages = [url for url in server.asked()["urls"][begin:] if "watch=" not in url]
             rounds.append((ours, self.curl([server.url + url for url in pages]), used))
-        return [min(values) for values in zip(*rounds)]
+        ours, theirs, used = (min(values) for values in zip(*rounds))
+        return [Figure(f"start, {what}", "s", ours, goal, "curl of the lists", theirs), Figure("CPU of it", "s", used)]
 
-    def many(self, static):
+    def many(self):
         n = self.args.jobs
         with self.server(jobs=n, pods=2) as server, self.mount(server, start=False) as kx:
             server.show(False)
             kx.start()
             empty = memory(kx)
-            kx.end()
             server.show(True)
-            ours, theirs, used = self.starts(server, kx)
+            self.measure(self.starts, server, kx, f"{n} jobs, {2 * n} pods", 1.5)
             assert len(kx.ls("jobs")) == n
-            self.bench.row(f"start, {n} jobs, {2 * n} pods", ours, "curl of the lists", theirs, "s", goal=1.5, limit=15)
-            self.bench.note("CPU of it", used, "s")
-            self.bench.note("memory a job with 2 pods", (memory(kx) - empty) / n, "KiB", goal=5, limit=30)
-            self.bench.note("at most, while starting", memory(kx, "VmHWM") / 1024, "MiB", goal=64 if n >= 10000 else None,
-                            limit=50 + n * 0.03)
-            if static:
-                ours, theirs = self.bench.best(self.bench.timed(["ls", "-l", str(kx / "jobs")]),
-                                               self.bench.timed(["ls", "-l", str(static / "dir")]))
-                self.bench.row(f"ls -l of {n} jobs", ours * 1e3, "static tree", theirs * 1e3, "ms", goal=1.5, limit=30)
-            hourly = self.hourly(*self.idle(server, kx, f"{n} jobs"))
-            self.bench.note("requests an hour, idle", hourly, "", limit=1500)
+            self.take(Figure("memory a job with 2 pods", "KiB", (memory(kx) - empty) / n, 5),
+                      Figure("at most, while starting", "MiB", memory(kx, "VmHWM") / 1024, 64))
+            self.measure(self.listing, kx)
+            self.measure(self.idle_jobs, server, kx)
 
-    def idle(self, server, kx, what):
-        """What is asked for and used when nothing happens, once all that had happened is dealt with."""
+    def listing(self, kx):
+        ours, theirs = self.bench.best(self.bench.timed(["ls", "-l", str(kx / "jobs")]),
+                                       self.bench.timed(["ls", "-l", str(self.bench.static / "dir")]))
+        return [Figure(f"ls -l of {self.args.jobs} running jobs", "ms", ours * 1e3, 1.5, "static tree", theirs * 1e3)]
+
+    def idle(self, server, kx):
+        """What is asked for and used when nothing happens, once all that had happened is dealt with: % of a core,
+        counts before and after."""
         def is_quiet():
             used = cpu(kx)
             time.sleep(1)
@@ -273,39 +265,38 @@ class Clusters:
         before, used = server.asked(), cpu(kx)
         time.sleep(self.args.idle)
         after, used = server.asked(), cpu(kx) - used
-        self.bench.note(f"CPU, idle, {what}", 100 * used / self.args.idle, "%", limit=5)
-        return before, after
+        return 100 * used / self.args.idle, before, after
 
-    def hourly(self, before, after):
+    def idle_jobs(self, server, kx):
         """Requests an hour: each watch lasts as long as it asked for; what else came, as it was counted."""
+        used, before, after = self.idle(server, kx)
         lasts = [int(re.search(r"timeoutSeconds=(\d+)", url)[1]) for url in after["urls"] if "watch=" in url][-2:]
         counted = sum(after["counts"].values()) - sum(before["counts"].values())
-        return counted * 3600 / self.args.idle + sum(3600 / seconds for seconds in lasts)
+        hourly = counted * 3600 / self.args.idle + sum(3600 / seconds for seconds in lasts)
+        return [Figure(f"CPU, idle, {self.args.jobs} jobs", "%", used, 0.5),
+                Figure("requests an hour, idle", "", hourly, 30)]
 
     def wide(self):
         n = self.args.tasks
         with self.server(wide=n) as server, self.mount(server, start=False) as kx:
-            ours, theirs, used = self.starts(server, kx)
+            self.measure(self.starts, server, kx, f"one job of {n} tasks", 1.3)
             assert len(kx.ls("jobs", "wide", "logs")) == n
-            self.bench.row(f"start, one job of {n} tasks", ours, "curl of the lists", theirs, "s", goal=1.3, limit=20)
-            self.bench.note("CPU of it", used, "s")
-            self.bench.note("at most, while starting", memory(kx, "VmHWM") / 1024, "MiB", limit=200)
+            self.take(Figure("at most, while starting", "MiB", memory(kx, "VmHWM") / 1024, 64))
 
     # --- logs ---
 
     @contextlib.contextmanager
     def streams(self, n, **options):
         """A mount that captures the logs of N pods, which are not there yet: (server, front, mount)."""
-        with self.server(jobs=n, **options) as server, \
-                frontend.Http2Frontend(server, self.pki, self.top) as front:
-            front.pki = self.pki
+        with self.server(jobs=n, **options) as server, self.front(server) as front:
             server.show(False)
             with self.mount(front, "capture=all") as kx:
                 watches = ("watch jobs", "watch pods")
                 harness.wait_for(lambda: all(server.asked()["counts"].get(key) for key in watches))
                 yield server, front, kx
 
-    def sizes(self, kx, n):
+    @staticmethod
+    def sizes(kx, n):
         """Of the logs of all pods, 0 for what is not there yet."""
         found = []
         for i in range(n):
@@ -315,56 +306,70 @@ class Clusters:
                 found.append(0)
         return found
 
+    def captured(self, server, kx, n, step=0.02):
+        """Show the pods; seconds until their N logs are there."""
+        printed = server.asked()["log"][1]
+
+        def capture():
+            server.show(True)
+            harness.wait_for(lambda: self.sizes(kx, n) == [printed] * n, what="all logs", step=step)
+
+        return elapsed(capture)
+
     def quiet_streams(self):
         n = self.args.streams
         with self.streams(n) as (server, _, kx):
             base = memory(kx)
-            printed = server.asked()["log"][1]
-            server.show(True)
-            harness.wait_for(lambda: self.sizes(kx, n) == [printed] * n, what="all logs", step=0.5)
-            self.bench.note(f"memory a stream of {n}, and its job", (memory(kx) - base) / n, "KiB", goal=40, limit=200)
-            self.bench.note(f"connections for {n} streams", sockets(kx), "", limit=n / 90 + 15)
-            before, after = self.idle(server, kx, f"{n} streams")
-            asked = sum(after["counts"].values()) - sum(before["counts"].values())
-            self.bench.note(f"requests of them in {self.args.idle:g} s", asked, "", limit=20)
+            self.captured(server, kx, n, step=0.5)
+            self.take(Figure(f"memory a stream of {n}, and its job", "KiB", (memory(kx) - base) / n, 40),
+                      Figure(f"connections for {n} streams", "", descriptors(kx, "socket:"), n / 50))
+            self.measure(self.idle_streams, server, kx)
+
+    def idle_streams(self, server, kx):
+        used, before, after = self.idle(server, kx)
+        asked = sum(after["counts"].values()) - sum(before["counts"].values())
+        return [Figure(f"CPU, idle, {self.args.streams} streams", "%", used, 0.5),
+                Figure(f"requests of them in {self.args.idle:g} s", "", asked, 5)]
 
     def busy_round(self, n, log_mb):
         """Seconds until N logs of LOG_MB are there; those of one curl; bytes sent for one kept; CPU for a GiB."""
         with self.streams(n, log_mb=log_mb) as (server, front, kx):
-            size, printed = server.asked()["log"]
-            begin, used = time.perf_counter(), cpu(kx)
-            server.show(True)
-            harness.wait_for(lambda: self.sizes(kx, n) == [printed] * n, what="all logs", step=0.02)
-            ours, used = time.perf_counter() - begin, cpu(kx) - used
+            size = n * server.asked()["log"][0]
+            used = cpu(kx)
+            ours = self.captured(server, kx, n)
+            used = cpu(kx) - used
             sent = server.asked()["counts"]["log bytes"]
             kx.end()
             theirs = self.curl([f"{front.url}{PODS}/job-{i:05}-main-0/log?container=main&timestamps=true"
                                 for i in range(n)], parallel=n, files=True)
-        return ours, theirs, sent / (n * size), used / (n * size) * 2**30
+        return ours, theirs, sent / size, used / size * 2**30
 
-    def busy_streams(self, n, log_mb, ratio, seconds, goal_seconds=None):
-        """RATIO to the time of curl, and SECONDS of CPU for a GiB, are the limits."""
+    def busy_streams(self, n, log_mb, goal_seconds=None):
         rounds = [self.busy_round(n, log_mb) for _ in range(min(self.args.rounds, 3))]
         ours, theirs, sent, used = (min(values) for values in zip(*rounds))
-        self.bench.row(f"{n} logs of {log_mb} MiB", ours, "curl, to files", theirs, "s", goal=1.2, limit=ratio)
-        self.bench.note("bytes sent for one that is kept", sent, "", goal=1.2, limit=5)
-        self.bench.note("CPU for a GiB of it", used, "s", goal=goal_seconds, limit=seconds)
+        what = f"{n} log{'s' if n > 1 else ''} of {log_mb} MiB"
+        return [Figure(what, "s", ours, 1.2, "curl, to files", theirs),
+                Figure("bytes sent for one that is kept", "", sent, 1.2),
+                Figure("CPU for a GiB of it", "s", used, goal_seconds)]
 
     def lag(self):
         """From when a program prints to when a reader has it, through `follow` and through curl."""
         with self.streams(1, ticks=20) as (server, front, kx):
-            server.show(True)
-            harness.wait_for(lambda: self.sizes(kx, 1)[0] > 0, what="the first line")
-            curl = ["curl", "-sNH", TOKEN, "--cacert", str(self.pki.ca),
+            self.shown_ticks(server, kx)
+            curl = ["curl", "-sNH", TOKEN, "--cacert", str(self.bench.pki.ca),
                     f"{front.url}{PODS}/job-00000-main-0/log?container=main&follow=true"]
             ours, theirs = (lags(cmd) for cmd in (["cat", str(kx / "jobs/job-00000/main-0/follow")], curl))
-            self.bench.row("lag of a line", ours * 1e3, "curl", theirs * 1e3, "ms", goal=1.2, limit=100)
+        return [Figure("lag of a line", "ms", ours * 1e3, 1.2, "curl", theirs * 1e3)]
 
-    def run(self, static=None):
+    def shown_ticks(self, server, kx):
+        server.show(True)
+        harness.wait_for(lambda: self.sizes(kx, 1)[0] > 0, what="the first line")
+
+    def run(self):
         self.small()
-        self.many(static)
+        self.many()
         self.wide()
         self.quiet_streams()
-        self.lag()
-        self.busy_streams(1, self.args.stream_mb, ratio=10, seconds=20, goal_seconds=2)
-        self.busy_streams(50, max(self.args.stream_mb // 50, 1), ratio=15, seconds=60)
+        self.measure(self.lag)
+        self.measure(self.busy_streams, 1, self.args.stream_mb, 2)
+        self.measure(self.busy_streams, 50, max(self.args.stream_mb // 50, 1))

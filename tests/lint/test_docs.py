@@ -2,9 +2,13 @@
 """What the documents for readers of the code name is there: files, folders, rules."""
 
 import re
+import sys
 
 import pytest
 from files import ROOT
+
+sys.path += [str(ROOT / "tests" / name) for name in ("bench", "replay")]
+import peers  # noqa: E402
 
 PAGES = ["CONTRIBUTING.md", "README.md", "docs/design.md", "docs/facts.md", "docs/deviations.md", "docs/versions.md",
          "docs/install.md", "docs/releasing.md", "SECURITY.md", "tests/bench/README.md", "tests/replay/README.md"]
@@ -35,6 +39,16 @@ def test_version_is_in_one_place():
     named = [p for p in (ROOT / "contrib").rglob("*") if p.is_file() and "torchx" not in p.parts
              and version.encode() in p.read_bytes()]
     assert not named
+
+
+def test_table_of_peers_is_what_the_benchmark_prints():
+    """README.md has its rows and columns, and no cell is empty where the benchmark measures something."""
+    text = (ROOT / "README.md").read_text()
+    lines = re.search(r"^<!-- peers -->\n(.*?)^<!-- end of peers -->$", text, re.M | re.S)[1].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert [row[0] for row in cells[2:]] == list(peers.ROWS)
+    assert cells[0] == ["what", "kxfs", *peers.TOOLS]
+    assert all(row[1] and any(row[2:]) for row in cells[2:])
 
 
 def test_needed_versions_agree():

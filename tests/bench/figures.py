@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""What a benchmark finds: figures, what each is held to, and when one is measured again.
+
+A figure may have a goal: of its ratio, where it stands beside something, else of itself. What misses its goal falls
+short, which is said at the end. What misses LIMIT times its goal fails the run, but not at once: the machine may have
+been busy with something else. After a pause the whole measurement is made again, both sides of it, up to four times, and
+of each side the least counts.
+"""
+
+import dataclasses
+import time
+
+LIMIT = 2  # times the goal
+PAUSES = (2, 5, 10, 20)  # seconds before a measurement is made again
+PATIENCE = 120  # seconds that a run spends on measuring again, in all
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """OURS, and THEIRS where it stands beside OTHER; both in UNIT."""
+
+    what: str
+    unit: str
+    ours: float
+    goal: float | None = None
+    other: str = ""
+    theirs: float | None = None
+
+    @property
+    def value(self):
+        """What the goal is about."""
+        return self.ours if self.theirs is None else self.ours / self.theirs
+
+    @property
+    def name(self):
+        return f"{self.what}, beside {self.other}" if self.other else self.what
+
+    def holds(self, times=1):
+        return self.goal is None or self.value <= times * self.goal
+
+    def least(self, again):
+        """Of this figure and the same one measured AGAIN."""
+        theirs = None if self.theirs is None else min(self.theirs, again.theirs)
+        return dataclasses.replace(self, ours=min(self.ours, again.ours), theirs=theirs)
+
+    def __str__(self):
+        beside = f"{self.other:22} {self.theirs:10.2f} {self.unit:4} {self.value:8.3f}" if self.other else f"{'':47}"
+        return f"{self.what:36} {self.ours:10.2f} {self.unit:4} {beside} {self.goal or ''}".rstrip()
+
+
+HEAD = f"{'what':36} {'kxfs':>10} {'':4} {'beside':22} {'':15} {'ratio':>8} goal"
+
+
+class Figures:
+    """All of a run, in the order in which they were found; each is printed as it is."""
+
+    def __init__(self):
+        self.all = []
+        self.patience = PATIENCE
+
+    def take(self, *figures):
+        """Those that no second look would change: memory, counts."""
+        for figure in figures:
+            print(figure, flush=True)
+        self.all += figures
+
+    def measure(self, call, *args):
+        """The figures that CALL gives, a list or an iterator; it may be called again."""
+        found = list(call(*args))
+        for pause in PAUSES:
+            bad = [figure for figure in found if not figure.holds(LIMIT)]
+            if not bad or self.patience <= 0:
+                break
+            for figure in bad:
+                print(f"measured again: {figure.name} is {figure.value:.2f}, the limit {LIMIT * figure.goal:g}", flush=True)
+            begin = time.monotonic()
+            time.sleep(pause)
+            found = [figure.least(again) for figure, again in zip(found, call(*args), strict=True)]
+            self.patience -= time.monotonic() - begin
+        self.take(*found)
+
+    def short(self):
+        """Sentences: what misses its goal."""
+        return [f"{figure.name}: {figure.value:.2f}, the goal is {figure.goal:g}"
+                for figure in self.all if not figure.holds()]
+
+    def wrong(self):
+        """Sentences: what misses LIMIT times its goal."""
+        return [f"{figure.name}: {figure.value:.2f} is more than {LIMIT * figure.goal:g}, {LIMIT} times the goal"
+                for figure in self.all if not figure.holds(LIMIT)]

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""Measures what needs no cluster: files, logs and the state directory of a `local:` mount, and dry runs."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+import uuid
+
+import clusters
+import harness
+import torchx_env
+from figures import Figure
+
+APP = """
+name: bench
+roles:
+- {name: worker, image: none, entrypoint: "true"}
+"""
+
+BIG = """
+name: big
+roles:
+- name: worker
+  image: none
+  entrypoint: sh
+  args: [-c, "yes 0123456789abcdef0123456789abcdef | head -c %dM"]
+"""
+
+
+class Local:
+    """The benchmarks; BENCH (tests/bench/run) has the arguments, and takes the figures."""
+
+    def __init__(self, bench):
+        self.bench = bench
+        self.args = bench.args
+        self.measure = bench.figures.measure
+        self.take = bench.figures.take
+
+    def run(self):
+        self.measure(self.dry_runs)
+        with self.bench.mount("local:") as kx:
+            job = kx.submit(APP)
+            job.finish()
+            for how, file, goal in (("read", "state", 1.1), ("stat", "state", None), ("read", "status", 1.2)):
+                self.measure(self.small_file, how, job / file, goal)
+            self.big_log(kx)
+            self.take(*self.many_jobs(kx, job, self.args.jobs))
+            self.measure(self.listing, kx)
+            for name in ("list", "list.jsonl"):
+                self.measure(self.whole_list, kx / name, kx)
+            self.measure(self.removal, kx, min(self.args.jobs // 20, 500))
+
+    def dry_runs(self):
+        """Manifests: of a small AppDef as a whole process, as TorchX makes them, and of a large one."""
+        kxfs = [self.bench.kxfs, "-o", "queue=q", "volcano:bench"]
+        small, large = self.bench.top / "small.yaml", self.bench.top / "large.yaml"
+        small.write_text(APP)
+        large.write_text(APP.replace('"true"', '"true", num_replicas: 1000'))
+        # --workspace "": nothing is to be built; without stderr: it warns of what it does not find.
+        theirs = [self.bench.torchx, "run", "--dryrun", "--workspace", "", "-s", "kubernetes", "-cfg", "queue=q",
+                  "utils.echo", "--msg", "bench"]
+        timed = self.bench.timed
+        ours, theirs, many = self.bench.best(timed([*kxfs, f"--dry-run={small}"]),
+                                             timed(theirs, cwd=self.bench.top, stderr=subprocess.DEVNULL),
+                                             timed([*kxfs, f"--dry-run={large}"]))
+        yield Figure("dry run of a small AppDef", "ms", ours * 1e3, 1, "torchx run --dryrun", theirs * 1e3)
+        yield Figure("dry run of 1000 replicas", "ms", many * 1e3)
+
+    def small_file(self, how, path, goal):
+        """Beside a filesystem that does nothing else, and one without a daemon."""
+        tmpfs = pathlib.Path("/dev/shm") / f"kxfs-bench-{os.getpid()}"
+        tmpfs.write_text("RUNNING\n")
+        try:
+            ours, theirs, memory = (seconds * 1e6 for seconds in self.bench.best(
+                *(self.bench.calls(how, p, 20000) for p in (path, self.bench.static / "state", tmpfs))))
+        finally:
+            tmpfs.unlink()
+        what = f"{how} of {path.name}"
+        return [Figure(what, "us", ours, goal, "one-file filesystem", theirs), Figure(what, "us", ours, None, "tmpfs", memory)]
+
+    def big_log(self, kx):
+        size = self.args.log_mb
+        job = kx.submit(BIG % size)
+        job.finish()
+        log = job / "worker-0" / "log"
+        spool = next((kx.state / "jobs" / job.id / "logs").iterdir())
+        assert log.stat().st_size == size << 20
+        self.measure(self.cat, f"cat of a log of {size} MiB", log, "the spool file", spool, 1.5)
+        self.measure(self.cat, "cat of it merged", job / "log", "the spool file", spool, 3)
+
+    def cat(self, what, path, other, theirs, goal=None):
+        ours, theirs = self.bench.best(*(self.bench.timed(["cat", str(p)]) for p in (path, theirs)))
+        return [Figure(what, "ms", ours * 1e3, goal, other, theirs * 1e3)]
+
+    def make_jobs(self, kx, job, n):
+        """N finished jobs, copies of JOB, which really ran; KX does not run in the end."""
+        kx.end()
+        before = len(os.listdir(kx.state / "jobs"))
+        source = kx.state / "jobs" / job.id
+        record = (source / "job.json").read_text()
+        uid = json.loads(record)["uid"]
+        for i in range(before, n):
+            name = f"bench-c{i:06d}"
+            target = kx.state / "jobs" / name
+            target.mkdir(mode=0o700)
+            text = record.replace(job.id, name).replace(uid, str(uuid.uuid4()))
+            (target / "job.json").write_text(text)
+            (target / "app.yaml").write_text(APP)
+            (target / "logs").mkdir(mode=0o700)
+
+    def many_jobs(self, kx, job, n):
+        """A start with N finished jobs."""
+        self.make_jobs(kx, job, n)
+        begin = time.perf_counter()
+        kx.start()
+        seconds = time.perf_counter() - begin
+        assert len(kx.ls("jobs")) == n
+        return [Figure(f"start with {n} jobs", "s", seconds), Figure("CPU of it", "s", clusters.cpu(kx)),
+                Figure("memory of it", "MiB", clusters.memory(kx) / 1024),
+                Figure("memory a job", "KiB", clusters.memory(kx) / n)]
+
+    def listing(self, kx):
+        ours, theirs = self.bench.best(self.bench.timed(["ls", "-l", str(kx / "jobs")]),
+                                       self.bench.timed(["ls", "-l", str(self.bench.static / "dir")]))
+        return [Figure(f"ls -l of {self.args.jobs} finished jobs", "ms", ours * 1e3, 1.3, "static tree", theirs * 1e3)]
+
+    def removal(self, kx, n):
+        """rm -r of finished jobs, which go into the history; beside that of their folders on the same disk."""
+        calls = [lambda: self.removed(kx.mnt / "jobs", kx.ls("jobs")[-n:]),
+                 lambda: self.removed(kx.base / "copies", os.listdir(kx.base / "copies"))]
+        (kx.base / "copies").mkdir(exist_ok=True)
+        rounds = []
+        for _ in range(min(self.args.rounds, 3)):
+            for name in kx.ls("jobs")[-n:]:
+                shutil.copytree(kx.state / "jobs" / name, kx.base / "copies" / name)
+            rounds.append([call() for call in calls])
+        ours, theirs = (min(times) * 1e3 for times in zip(*rounds))
+        return [Figure(f"rm -r of {n} finished jobs", "ms", ours, 1.5, "rm -r of their folders", theirs)]
+
+    def removed(self, folder, names):
+        """Seconds."""
+        seconds = self.bench.timed(["rm", "-r", *(str(folder / name) for name in names)])()
+        assert not set(names) & set(os.listdir(folder))
+        return seconds
+
+    def whole_list(self, path, kx):
+        """All jobs in one text: read first, after one of them has changed, and while none does."""
+        first = self.read(path)
+        changed = []
+        for _ in range(2 * self.args.rounds):
+            kx.submit(APP).finish()
+            changed.append(self.read(path))
+        yield Figure(f"{path.name}, the first time", "ms", first * 1e3)
+        yield Figure(f"{path.name} after a change", "ms", min(changed) * 1e3, 20)
+        copy = self.bench.top / "copy"
+        copy.write_bytes(path.read_bytes())
+        yield from self.cat(f"cat {path.name}, no change", path, "a copy of it", copy)
+
+    @staticmethod
+    def read(path):
+        """Seconds."""
+        begin = time.perf_counter()
+        path.read_bytes()
+        return time.perf_counter() - begin
