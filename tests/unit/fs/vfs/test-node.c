@@ -148,7 +148,7 @@ static void test_kernel_counts(void **state)
 static void test_listed(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
-	struct node *file = node_get(fs, node_root(fs), &costly_class, "status", NULL);
+	struct node *file = node_get(fs, root_of(fs), &costly_class, "status", NULL);
 	struct fuse_entry_param e;
 
 	asked = 0;
