@@ -204,11 +204,6 @@ int backend_jobs(struct backend *b, enum backend_place place, const struct spec_
 	return 0;
 }
 
-size_t backend_n_jobs(struct backend *b, enum backend_place place)
-{
-	return store_count(b->store, place);
-}
-
 int64_t backend_changed(struct backend *b, enum backend_place place)
 {
 	return store_changed(b->store, place);

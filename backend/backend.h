@@ -126,7 +126,6 @@ const struct spec_job *backend_job_by_uid(struct backend *b, const char *uid);
 /* All of a place, in the order of their creation: *RET is malloc'ed, each item a new reference. 0. */
 int backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
 		 size_t *ret_n);
-size_t backend_n_jobs(struct backend *b, enum backend_place place);
 /* Grows with every change of the place's list of jobs; for a directory's mtime. ns. */
 int64_t backend_changed(struct backend *b, enum backend_place place);
 /* Another one after every change of any job of the place, also of one that is no change for its directory. */

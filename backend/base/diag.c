@@ -38,15 +38,6 @@ bool diag_to_stderr(void)
 	return atomic_load(&diag_stderr);
 }
 
-int diag_level_parse(const char *word)
-{
-	for (size_t i = 0; i < array_size(diag_names); i++) {
-		if (streq(word, diag_names[i]))
-			return (int)i;
-	}
-	return -EINVAL;
-}
-
 /* Copy TEXT as one line to RET, which has as much room as spec_utf8_clean asks for. */
 static void diag_escape(char *text, char *ret)
 {

@@ -27,7 +27,4 @@ void diag(enum diag_level level, const char *fmt, ...) printf_like(2, 3);
 /* The ring's text, oldest first: "TIME LEVEL text\n". malloc'ed. */
 char *diag_text(size_t *ret_len);
 
-/* "error", "warning", "info", "debug"; -EINVAL: none of them. */
-int diag_level_parse(const char *word);
-
 #endif

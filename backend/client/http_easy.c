@@ -87,12 +87,12 @@ static CURLcode easy_connection(CURL *e, const struct http_easy_config *c)
 	return code;
 }
 
-/* Curl copies what it is given. */
-static struct curl_blob easy_blob(const char *text)
+/* FLAGS says whether curl copies TEXT, or it stays as long as the handle. */
+static struct curl_blob easy_blob(const char *text, unsigned flags)
 {
 	return (struct curl_blob){.data = (void *)(uintptr_t)text,
 				  .len = strlen(text),
-				  .flags = CURL_BLOB_COPY};
+				  .flags = flags};
 }
 
 /*
@@ -112,17 +112,17 @@ static CURLcode easy_tls(CURL *e, const struct http_easy_config *c)
 	SET(code, e, CURLOPT_PROXY_SSL_VERIFYPEER, s->insecure ? 0L : 1L);
 	SET(code, e, CURLOPT_PROXY_SSL_VERIFYHOST, s->insecure ? 0L : 2L);
 	if (s->ca_pem) {
-		blob = easy_blob(s->ca_pem);
+		blob = easy_blob(s->ca_pem, CURL_BLOB_NOCOPY);
 		SET(code, e, CURLOPT_CAINFO_BLOB, &blob);
 		SET(code, e, CURLOPT_CAPATH, NULL);
 		SET(code, e, CURLOPT_PROXY_CAINFO_BLOB, &blob);
 		SET(code, e, CURLOPT_PROXY_CAPATH, NULL);
 	}
 	if (view->cert_pem && view->key_pem) {
-		blob = easy_blob(view->cert_pem);
+		blob = easy_blob(view->cert_pem, CURL_BLOB_COPY);
 		SET(code, e, CURLOPT_SSLCERT_BLOB, &blob);
 		SET(code, e, CURLOPT_SSLCERTTYPE, "PEM");
-		blob = easy_blob(view->key_pem);
+		blob = easy_blob(view->key_pem, CURL_BLOB_COPY);
 		SET(code, e, CURLOPT_SSLKEY_BLOB, &blob);
 		SET(code, e, CURLOPT_SSLKEYTYPE, "PEM");
 		/* Without this OpenSSL asks for the pass phrase of an encrypted key on the terminal. */

@@ -147,11 +147,6 @@ void folders_each(struct folders *f, void (*fn)(void *data, const struct folder 
 		fn(data, &e->folder);
 }
 
-size_t folders_count(const struct folders *f)
-{
-	return HASH_COUNT(f->all);
-}
-
 bool folders_holds(const struct folders *f, const char *id, const char *uid)
 {
 	const struct entry *e = find(f, id);

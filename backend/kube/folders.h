@@ -62,7 +62,6 @@ const struct folder *folders_of(const struct folders *f, const struct spec_job_v
 /* Call FN for each folder; it may remove that one. */
 void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
 		  void *data);
-size_t folders_count(const struct folders *f);
 /* The folder of ID has output of job UID, or had some, and nothing else is being done to it. */
 bool folders_holds(const struct folders *f, const char *id, const char *uid);
 /* There is output in the folder of ID now. */

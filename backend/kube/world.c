@@ -984,11 +984,6 @@ size_t world_n_pods(const struct world *w)
 	return atomic_load(&w->n_pods);
 }
 
-size_t world_n_jobs(const struct world *w)
-{
-	return HASH_COUNT(w->jobs);
-}
-
 /* --- life --- */
 
 void world_forget(const struct world_job *j)

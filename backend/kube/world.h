@@ -113,6 +113,5 @@ struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char 
 struct spec_queue_view **world_queues(struct world *w, size_t *ret_n);
 /* Any thread: pods in the cluster. I/O thread: jobs. */
 size_t world_n_pods(const struct world *w);
-size_t world_n_jobs(const struct world *w);
 
 #endif

@@ -16,6 +16,7 @@
 #include "spec/base/mem.h"
 
 #define INDEX_TORN_MAX 4096 /* records that may be bad at the end of an index */
+#define OUT_FIRST      16   /* records that there is room for at first */
 
 /* What is being written, or was not written and is to be tried again. */
 struct index_batch {
@@ -41,7 +42,7 @@ struct index {
 	struct merge_record last;
 	struct index_size size; /* on disk */
 	uint8_t *out;		/* records behind those of the batch */
-	size_t n_out;
+	size_t n_out, out_room;
 	bool open; /* the last of them may still be made longer: it is OPEN_PIECE of log LAST.log */
 	struct piece open_piece;
 	struct merge_record before; /* the record before it */
@@ -246,8 +247,10 @@ const struct index_size *index_written(const struct index *x)
 /* R stands at the end of what is to be written. */
 static void index_put(struct index *x, const struct merge_record *r)
 {
-	if (!x->out)
-		x->out = mem_zero_n(INDEX_WAITING_MAX, MERGE_RECORD);
+	if (x->n_out == x->out_room) {
+		x->out_room = max_of(2 * x->out_room, (size_t)OUT_FIRST);
+		x->out = mem_grow(x->out, x->out_room, MERGE_RECORD);
+	}
 	merge_encode(r, index_appended(x), x->out + x->n_out * MERGE_RECORD);
 	x->n_out++;
 	x->last = *r;
@@ -343,6 +346,7 @@ static void index_take_written(struct index *x)
 	x->size.stamps = b->last.stamps;
 	x->size.mtime = loop_time_ns();
 	b->n = 0;
+	free(take_ptr(b->bytes)); /* most logs are silent most of the time */
 }
 
 static void index_done(void *data)
@@ -376,11 +380,10 @@ bool index_write(struct index *x, struct loop *loop, void (*written)(void *data,
 	if (b->writing || (b->n == 0 && x->n_out == 0))
 		return false;
 	if (b->n == 0) {
-		free(b->bytes);
 		b->bytes = take_ptr(x->out);
 		b->n = x->n_out;
 		b->last = x->last;
-		x->n_out = 0;
+		x->n_out = x->out_room = 0;
 		x->open = false;
 		index_batch_keys(x);
 	}

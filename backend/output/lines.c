@@ -134,21 +134,14 @@ size_t lines_count(const char *p, size_t n)
 	return lines;
 }
 
-size_t lines_add(struct lines_encoder *e, int64_t ns, const char *bytes, size_t n,
-		 uint8_t ret[LINES_ADDED_MAX])
+/* N bytes in which so many lines end. The first line that begins there does at FIRST; none does if that is N. */
+static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t ends, size_t first,
+			bool midline, uint8_t ret[LINES_ADDED_MAX])
 {
-	struct lines_record r = {.line = {e->size, ns}, .number = e->lines};
-	size_t ends = lines_count(bytes, n), first = 0, done = 0;
-	bool midline = bytes[n - 1] != '\n', begins = true;
+	struct lines_record r = {.line = {e->size + first, ns}, .number = e->lines};
+	bool begins = first < n;
+	size_t done = 0;
 
-	assert(n > 0 && n <= LINES_SPAN);
-	if (e->midline) {
-		const char *nl = ends > 0 ? memchr(bytes, '\n', n) : NULL;
-
-		first = nl ? (size_t)(nl - bytes) + 1 : n;
-		begins = first < n;
-	}
-	r.line.at += first;
 	if (begins && ns == 0 && e->any)
 		r.line.ns = e->last.line.ns; /* a line of unknown time shares the one before it */
 	if (begins && (!e->any || r.line.ns != e->last.line.ns ||
@@ -162,6 +155,26 @@ size_t lines_add(struct lines_encoder *e, int64_t ns, const char *bytes, size_t 
 	e->midline = midline;
 	e->size += n;
 	return done;
+}
+
+size_t lines_add(struct lines_encoder *e, int64_t ns, const char *bytes, size_t n,
+		 uint8_t ret[LINES_ADDED_MAX])
+{
+	size_t ends = lines_count(bytes, n), first = 0;
+
+	assert(n > 0 && n <= LINES_SPAN);
+	if (e->midline) {
+		const char *nl = ends > 0 ? memchr(bytes, '\n', n) : NULL;
+
+		first = nl ? (size_t)(nl - bytes) + 1 : n;
+	}
+	return lines_put(e, ns, n, ends, first, bytes[n - 1] != '\n', ret);
+}
+
+size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
+		      uint8_t ret[LINES_ADDED_MAX])
+{
+	return lines_put(e, ns, n, whole, e->midline ? n : 0, !whole, ret);
 }
 
 /* The bytes of the log from that on of which the table does not tell, up to SIZE. */

@@ -50,6 +50,9 @@ struct lines_encoder {
  */
 size_t lines_add(struct lines_encoder *e, int64_t ns, const char *bytes, size_t n,
 		 uint8_t ret[LINES_ADDED_MAX]);
+/* The same of N > 0 bytes of one line, however many, of which the last is a '\n' if they are WHOLE, and no other. */
+size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
+		      uint8_t ret[LINES_ADDED_MAX]);
 
 /*
  * Makes the table FD (open for reading and writing) fit the log LOG_FD, of which SIZE bytes are there: cuts off what

@@ -6,11 +6,9 @@
 
 #include "spec/base/mem.h"
 
-/* Of a source that is far behind, pieces of so near a time go as one. */
-#define BEHIND_BYTES  (256u << 10)
-#define BEHIND_NS     1000000
 #define WAITING_MAX   16384 /* pieces of a source */
 #define WAITING_FIRST 16
+#define WAITING_KEPT  4096 /* room for more is given back when none waits */
 
 struct waiting {
 	struct piece piece;
@@ -176,15 +174,6 @@ void order_read(struct order_source *s, bool reading)
 
 /* --- what waits --- */
 
-/* Are A and B, of the same source, to go as one, as soon as they follow each other? */
-static bool order_is_near(const struct order_source *s, const struct piece *a,
-			  const struct piece *b)
-{
-	if (a->ns == b->ns)
-		return true;
-	return s->bytes > BEHIND_BYTES && b->ns > a->ns && b->ns - a->ns < BEHIND_NS;
-}
-
 static struct waiting *order_append(struct order_source *s)
 {
 	if (s->queue && s->first + s->n == s->room && s->first > s->room / 2) {
@@ -203,7 +192,7 @@ void order_feed(struct order_source *s, const struct piece *p)
 	struct waiting *last = s->n > 0 ? &s->queue[s->first + s->n - 1] : NULL;
 
 	s->bytes += p->length;
-	if (last && order_is_near(s, &last->piece, p) && piece_join(&last->piece, p))
+	if (last && piece_is_near(&last->piece, p, s->bytes) && piece_join(&last->piece, p))
 		return;
 	*order_append(s) =
 		(struct waiting){.piece = *p,
@@ -254,7 +243,7 @@ static void order_remove(struct order_source *s)
 	s->place = 0;
 	s->first = 0;
 	o->n_open_waiting -= s->open;
-	if (s->room > BEHIND_BYTES / sizeof(*s->queue)) {
+	if (s->room > WAITING_KEPT) {
 		free(take_ptr(s->queue));
 		s->room = 0;
 	}

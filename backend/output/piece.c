@@ -4,6 +4,10 @@
 
 #include "spec/base/mem.h"
 
+/* A log of which more waits is far behind, and times are near if they are not so far apart. */
+#define BEHIND_BYTES (256u << 10)
+#define BEHIND_NS    1000000u
+
 bool piece_join(struct piece *a, const struct piece *b)
 {
 	if (a->from + a->length != b->from || a->length + b->length > PIECE_MAX)
@@ -17,16 +21,32 @@ bool piece_join(struct piece *a, const struct piece *b)
 	return true;
 }
 
+bool piece_is_near(const struct piece *a, const struct piece *b, uint64_t bytes)
+{
+	if (a->ns == b->ns)
+		return true;
+	return bytes > BEHIND_BYTES && b->ns > a->ns &&
+	       (uint64_t)b->ns - (uint64_t)a->ns < BEHIND_NS;
+}
+
 void pieces_add(struct pieces *all, const struct piece *p)
 {
 	struct piece *last = all->n > 0 ? &all->v[all->n - 1] : NULL;
 
-	if (last && last->ns == p->ns && piece_join(last, p))
+	all->bytes += p->length;
+	if (last && piece_is_near(last, p, all->bytes) && piece_join(last, p))
 		return;
-	/* Doubled at each power of two. */
-	if ((all->n & (all->n - 1)) == 0)
-		all->v = mem_grow(all->v, all->n ? 2 * all->n : 1, sizeof(*all->v));
+	if (all->n == all->room) {
+		all->room = max_of(2 * all->room, (size_t)1);
+		all->v = mem_grow(all->v, all->room, sizeof(*all->v));
+	}
 	all->v[all->n++] = *p;
+}
+
+void pieces_reuse(struct pieces *all)
+{
+	all->n = 0;
+	all->bytes = 0;
 }
 
 void pieces_clear(struct pieces *all)
@@ -120,23 +140,34 @@ static void cutter_take(struct cutter *c, const char *bytes, size_t n)
 	c->cr = bytes[n - 1] == '\r';
 }
 
-void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct pieces *ret)
+void cutter_add_line(struct cutter *c, int64_t ns, const char *bytes, size_t n, bool whole,
+		     struct pieces *ret)
 {
+	if (!c->midline)
+		c->ns = ns;
+	c->midline = !whole;
 	while (n > 0) {
-		size_t room = min_of(n, (size_t)(PIECE_MAX - c->open.length));
-		const char *nl = memchr(bytes, '\n', room);
-		size_t take = nl ? (size_t)(nl - bytes) + 1 : room;
+		size_t take = min_of(n, (size_t)(PIECE_MAX - c->open.length));
 
-		if (!c->midline)
-			c->ns = ns;
-		c->midline = !nl;
 		cutter_take(c, bytes, take);
-		if (nl) {
+		bytes += take;
+		n -= take;
+		if (whole && n == 0) {
 			c->open.lines = 1;
 			cutter_give(c, PIECE_ENDS, ret);
 		} else if (c->open.length == PIECE_MAX) {
 			cutter_give_part(c, ret);
 		}
+	}
+}
+
+void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct pieces *ret)
+{
+	while (n > 0) {
+		const char *nl = memchr(bytes, '\n', n);
+		size_t take = nl ? (size_t)(nl - bytes) + 1 : n;
+
+		cutter_add_line(c, ns, bytes, take, nl, ret);
 		bytes += take;
 		n -= take;
 	}

@@ -28,15 +28,23 @@ struct piece {
 
 /* A, and B which follows it in the same log, become A. False: they do not follow each other, or are too long. */
 bool piece_join(struct piece *a, const struct piece *b);
+/*
+ * Are A and B, which follow each other, to go into the merged log as one, where BYTES of their log wait? Those of one
+ * time are; and of a log that is far behind, those of so near a time that nobody misses what is between them.
+ */
+bool piece_is_near(const struct piece *a, const struct piece *b, uint64_t bytes);
 
 /* Pieces of one log, in their order. All 0: none. */
 struct pieces {
 	struct piece *v; /* malloc'ed */
-	size_t n;
+	size_t n, room;
+	uint64_t bytes; /* in all of them */
 };
 
-/* P becomes one more, or a part of the last one, if their times are the same. */
+/* P becomes one more, or a part of the last one, if they are to go as one. */
 void pieces_add(struct pieces *all, const struct piece *p);
+/* There are none any more, but their memory is used again. */
+void pieces_reuse(struct pieces *all);
 void pieces_clear(struct pieces *all);
 
 struct cutter {
@@ -53,6 +61,9 @@ struct cutter {
 void cutter_begin(struct cutter *c, uint64_t at, bool midline, int64_t ns);
 /* N bytes follow; lines that begin in them were printed at NS. RET gets each piece that is whole. */
 void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct pieces *ret);
+/* The same of N > 0 bytes of one line, of which the last is a '\n' if they are WHOLE, and no other. */
+void cutter_add_line(struct cutter *c, int64_t ns, const char *bytes, size_t n, bool whole,
+		     struct pieces *ret);
 /* There is no more now: what ends with '\r' need not wait for it. */
 void cutter_pause(struct cutter *c, struct pieces *ret);
 /* No byte will follow: the rest is a piece. */

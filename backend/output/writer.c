@@ -26,7 +26,9 @@
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
 
-#define KEPT_BUFFER (4u << 20) /* a buffer of this size is used again while the log is busy */
+/* Buffers of this size are used again while the log is busy, and for so long afterwards. */
+#define KEPT_BUFFER (4u << 20)
+#define KEPT_MS	    200
 /*
  * What may wait for the disk: of one log, of all together, and of one when that is reached. A disk that
  * stands still for some tenths of a second is usual, and what has no room has to be fetched again.
@@ -63,7 +65,8 @@ struct log_writer {
 	bool flushed;	   /* NEXT is to be written */
 	uint64_t began_ms; /* the last write */
 	size_t began_len;
-	struct loop_timer *pause;
+	struct loop_timer *pause; /* until a busy log is written on */
+	struct loop_timer *rest;  /* until the buffers of one that was busy go */
 	struct lines_encoder lines;
 	struct cutter cutter;
 
@@ -118,7 +121,7 @@ static void batch_reuse(struct log_writer *w, struct batch *b)
 	}
 	*w->feeder.pending -= batch_size(b);
 	b->lines.len = b->bytes.len = 0;
-	pieces_clear(&b->pieces);
+	pieces_reuse(&b->pieces);
 }
 
 /* --- on the pool --- */
@@ -307,6 +310,33 @@ static void write_soon(struct log_writer *w)
 		write_next(w);
 }
 
+/* The buffers of batches that are empty go. */
+static void writer_rest(struct log_writer *w)
+{
+	if (w->work.bytes.len == 0)
+		batch_clear(w, &w->work);
+	if (w->next.bytes.len == 0)
+		batch_clear(w, &w->next);
+}
+
+static void on_rest(void *data)
+{
+	struct log_writer *w = data;
+
+	loop_timer_free(take_ptr(w->rest));
+	if (w->state != WRITING)
+		writer_rest(w);
+}
+
+/* All is written. More of a busy log is likely to come. */
+static void writer_pause(struct log_writer *w)
+{
+	if (w->began_len >= WRITE_BUSY && !w->rest)
+		w->rest = loop_timer_new(w->feeder.loop, KEPT_MS, 0, on_rest, w);
+	else if (!w->rest)
+		writer_rest(w);
+}
+
 static void write_done(void *data)
 {
 	struct log_writer *w = data;
@@ -325,9 +355,12 @@ static void write_done(void *data)
 		return write_soon(w);
 	if (w->closed)
 		return writer_end(w);
-	batch_clear(w, &w->work);
-	if (failed)
+	if (failed) {
+		batch_clear(w, &w->work);
 		batch_clear(w, &w->next);
+	} else {
+		writer_pause(w);
+	}
 	return w->events.written(w->events.data, w->err);
 }
 
@@ -385,18 +418,16 @@ void log_writer_add(struct log_writer *w, int64_t ns, const char *bytes, size_t 
 	struct batch *b = &w->next;
 	uint8_t lines[LINES_ADDED_MAX];
 	size_t before = batch_size(b);
+	bool whole = bytes[n - 1] == '\n';
 
 	assert((w->state == READY || w->state == WRITING) && n > 0);
 	if (b->bytes.len == 0)
 		b->from = w->lines.size;
 	ns = max_of(ns, (int64_t)0);
-	for (size_t at = 0; at < n; at += LINES_SPAN)
-		bytes_add(&b->lines, lines,
-			  lines_add(&w->lines, ns, bytes + at, min_of(n - at, (size_t)LINES_SPAN),
-				    lines));
+	bytes_add(&b->lines, lines, lines_add_line(&w->lines, ns, n, whole, lines));
 	if (ns == 0)
 		ns = w->lines.last.line.ns;
-	cutter_add(&w->cutter, ns ? ns : PIECE_UNTIMED, bytes, n, &b->pieces);
+	cutter_add_line(&w->cutter, ns ? ns : PIECE_UNTIMED, bytes, n, whole, &b->pieces);
 	bytes_add(&b->bytes, bytes, n);
 	*w->feeder.pending += batch_size(b) - before;
 }
@@ -458,6 +489,7 @@ void log_writer_close(struct log_writer *w)
 	if (w->state == WAITING)
 		output_log_when_open(w->feeder.log, NULL, NULL);
 	loop_timer_free(take_ptr(w->pause));
+	loop_timer_free(take_ptr(w->rest));
 	if (w->state == READY && w->flushed)
 		write_next(w);
 	else if (w->state != OPENING && w->state != WRITING && w->state != LOOKING)

@@ -73,7 +73,6 @@ void submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct up
 	h->upload = upload_ref(u);
 	h->writable = (fi->flags & O_ACCMODE) != O_RDONLY;
 	h->owner = launch_owner(s, req);
-	h->handle.flushed = h->writable;
 	handle_open(fs, &h->handle, file_closed, fi);
 	if (h->writable)
 		upload_add_writer(u, &h->writer, writer_process(fuse_req_ctx(req)->pid));
@@ -95,7 +94,8 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 		return;
 	}
 	submit_file_open(fs, req, file_submit(node), u, fi);
-	handle_reply(fs, req, fi);
+	if (handle_reply_open(req, fi, (fi->flags & O_ACCMODE) != O_RDONLY) == -ENOENT)
+		handle_close(fs, fi);
 }
 
 /* If the writer of H is being killed, it has written only a part, until somebody writes the file again. */

@@ -69,8 +69,6 @@ int handle_reply_open(fuse_req_t req, const struct fuse_file_info *fi, bool flus
 
 void handle_reply(struct fs *fs, fuse_req_t req, struct fuse_file_info *fi)
 {
-	const struct handle *h = handle_of(fi);
-
-	if (handle_reply_open(req, fi, h->flushed) == -ENOENT)
+	if (handle_reply_open(req, fi, false) == -ENOENT)
 		handle_close(fs, fi);
 }

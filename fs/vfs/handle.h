@@ -11,7 +11,6 @@
 
 struct handle {
 	void (*free)(struct handle *h); /* frees the whole structure */
-	bool flushed;			/* the kernel asks at each close (struct node_class, flush) */
 	struct handle *prev, *next;
 };
 
@@ -20,7 +19,7 @@ struct handles;
 struct handles *handles_new(void);
 void handles_free(struct handles *all); /* and every handle that is left; NULL is allowed */
 
-/* H, which is zeroed but may be FLUSHED, becomes the handle of FI. */
+/* H, which is zeroed, becomes the handle of FI. */
 void handle_open(struct fs *fs, struct handle *h, void (*free_fn)(struct handle *),
 		 struct fuse_file_info *fi);
 static inline void *handle_of(const struct fuse_file_info *fi)
@@ -30,10 +29,10 @@ static inline void *handle_of(const struct fuse_file_info *fi)
 /* Take the handle of FI out of the list and free it. */
 void handle_close(struct fs *fs, struct fuse_file_info *fi);
 
-/* Answer an open with the handle in FI; when nobody wants the answer any more, close it. */
-void handle_reply(struct fs *fs, fuse_req_t req, struct fuse_file_info *fi);
-
-/* The answer itself, for what is not a struct handle: as fuse_reply_open, with direct_io. */
+/* As fuse_reply_open, with direct_io; FLUSHED: the kernel is to ask at each close (struct node_class, flush). */
 int handle_reply_open(fuse_req_t req, const struct fuse_file_info *fi, bool flushed);
+
+/* Answer an open with the handle in FI, not flushed; when nobody wants the answer any more, close it. */
+void handle_reply(struct fs *fs, fuse_req_t req, struct fuse_file_info *fi);
 
 #endif

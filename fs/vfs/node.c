@@ -132,18 +132,6 @@ const char *node_name(const struct node *node)
 	return strrchr(node->key, '/') + 1;
 }
 
-struct node *node_known(struct fs *fs, const struct node *parent, const char *tag)
-{
-	char *key cleanup_free = node_key(parent, tag);
-
-	return node_find(fs->nodes, key);
-}
-
-struct node *node_root(struct fs *fs)
-{
-	return fs->nodes->root;
-}
-
 static fuse_ino_t node_id(struct fs *fs, const struct node *node)
 {
 	return node == fs->nodes->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
@@ -216,6 +204,8 @@ int node_getattr(struct fs *fs, struct node *node, struct stat *st)
 	if (!err && node->class->getattr)
 		err = node->class->getattr(fs, node, st);
 	st->st_blocks = (st->st_size + 511) / 512;
+	if (!err)
+		node->size = st->st_size;
 	return err;
 }
 
@@ -288,19 +278,37 @@ void node_table_free(struct node_table *t)
 	free(t);
 }
 
-int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e)
+/* The kernel gets NODE, whose attributes are in E. */
+static void node_give(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
-	int err;
-
-	memset(e, 0, sizeof(*e));
-	err = node_getattr(fs, node, &e->attr);
-	if (err)
-		return err;
 	e->ino = node_id(fs, node);
 	e->generation = 1;
 	/* A node may be live while its name is not: of a job that runs only the times change. */
 	e->entry_timeout = node->class->live ? 0 : FS_TIMEOUT;
 	e->attr_timeout = node->live ? 0 : FS_TIMEOUT;
 	node_looked_up(node);
+}
+
+int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e)
+{
+	int err;
+
+	memset(e, 0, sizeof(*e));
+	err = node_getattr(fs, node, &e->attr);
+	if (!err)
+		node_give(fs, node, e);
+	return err;
+}
+
+int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e)
+{
+	if (!node->class->costly)
+		return node_entry(fs, node, e);
+	memset(e, 0, sizeof(*e));
+	node_stat(fs, node, &e->attr);
+	/* The kernel takes over even a size that it must not keep: a smaller one would cut a reader's mapping. */
+	e->attr.st_size = node->size;
+	node_give(fs, node, e);
+	e->attr_timeout = 0;
 	return 0;
 }

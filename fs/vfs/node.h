@@ -33,6 +33,11 @@ struct node_class {
 	size_t size; /* of the structure that begins with struct node; 0: struct node itself */
 
 	bool live; /* node.live of a new node; its name too may mean another one at any moment */
+	/*
+	 * Its attributes cost a rendering, or a look at the disk. Who reads a directory gets only its type and
+	 * number, and the kernel asks for the rest when somebody wants it; rm -r and tab completion never do.
+	 */
+	bool costly;
 
 	/* Fill what differs from the defaults of any node. 0 or a negative errno. Absent: defaults. */
 	int (*getattr)(struct fs *fs, struct node *node, struct stat *st);
@@ -81,6 +86,7 @@ struct node {
 	unsigned refs;	  /* lookups > 0 counts once; children and handles one each */
 	bool live;	  /* attributes change at any moment: the kernel keeps them for no time */
 	bool stale;	  /* out of the table: the next lookup of the name makes a new node */
+	off_t size;	  /* as the kernel was told last */
 	UT_hash_handle hh;
 	struct node *prev, *next; /* of all nodes */
 };
@@ -89,8 +95,6 @@ struct node {
 struct node_table *node_table_new(const struct node_class *root, void *object);
 /* Frees all nodes that are left; after the session. NULL is allowed. */
 void node_table_free(struct node_table *t);
-/* Borrowed. */
-struct node *node_root(struct fs *fs);
 
 /*
  * The node of CLASS under PARENT with TAG, found or made, as a new reference that the caller gives
@@ -110,9 +114,6 @@ void node_set_live(struct node *node, bool live);
 /* The last part of a node's key: its name, where the tag is the name. */
 const char *node_name(const struct node *node);
 
-/* The node of this place if the kernel or a handle knows it; borrowed; NULL: none. */
-struct node *node_known(struct fs *fs, const struct node *parent, const char *tag);
-
 /* The node whose nodeid the kernel gives; the root is FUSE_ROOT_ID. */
 struct node *node_of(struct fs *fs, fuse_ino_t id);
 
@@ -131,6 +132,8 @@ void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
  * can't be sent, node_forget(..., 1). The caller's own reference stays the caller's.
  */
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
+/* The same for an entry of a directory that is read: without the attributes of a costly node. */
+int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 
 /*
  * A directory whose entries are fixed: a table that ends with a NULL name. HIDDEN ones are found but not

@@ -290,8 +290,8 @@ static void ops_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 }
 
 /*
- * --- directories: the names are listed when one is opened, so that a reader sees each once; the attributes are those
- * of the moment in which an entry is handed over ---
+ * --- directories: the names are listed when one is opened, so that a reader sees each once; the attributes
+ * that come with them are those of the moment in which an entry is handed over ---
  */
 
 struct dir_handle {
@@ -354,7 +354,7 @@ static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, con
 		e.attr.st_mode = S_IFDIR;
 		return fuse_add_direntry_plus(req, buf, room, name, &e, i + 1);
 	}
-	*gone = ops_find(fs, dir, name, &node) || node_entry(fs, node, &e);
+	*gone = ops_find(fs, dir, name, &node) || node_listed(fs, node, &e);
 	node_put(fs, node);
 	return *gone ? 0 : fuse_add_direntry_plus(req, buf, room, name, &e, i + 1);
 }

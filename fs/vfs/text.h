@@ -27,6 +27,6 @@ void text_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_fil
 void text_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
 	       struct fuse_file_info *fi);
 
-#define TEXT_OPS .open = text_open, .read = text_read
+#define TEXT_OPS .costly = true, .open = text_open, .read = text_read
 
 #endif

@@ -20,14 +20,6 @@ const char *spec_state_name(enum spec_state state)
 	return spec_state_words[state];
 }
 
-int spec_state_parse(const char *word)
-{
-	for (int i = 0; i < SPEC_N_STATES; i++)
-		if (streq(word, spec_state_words[i]))
-			return i;
-	return -EINVAL;
-}
-
 bool spec_state_is_final(enum spec_state state)
 {
 	return state == SPEC_SUCCEEDED || state == SPEC_FAILED || state == SPEC_CANCELLED;

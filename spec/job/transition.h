@@ -26,8 +26,6 @@ enum spec_state {
 extern const char *const spec_state_words[];
 /* "RUNNING" */
 const char *spec_state_name(enum spec_state state);
-/* The state that WORD names; -EINVAL: none. */
-int spec_state_parse(const char *word);
 /* SUCCEEDED, FAILED and CANCELLED: what ends wait. */
 bool spec_state_is_final(enum spec_state state);
 

@@ -25,6 +25,7 @@ static int add(void *data, int64_t ns, const char *bytes, size_t n)
 	bool begins = log->n == 0 || log->bytes[log->n - 1] == '\n';
 
 	assert(bytes && n > 0 && ns >= 0);
+	assert(!memchr(bytes, '\n', n - 1)); /* one line, as the writer takes it */
 	if (begins && (log->n_lines == 0 || log->lines[log->n_lines - 1].ns != ns))
 		log->lines[log->n_lines++] = (struct spec_line){log->n, ns};
 	memcpy(log->bytes + log->n, bytes, n);

@@ -50,6 +50,18 @@ def test_no_arrow_up(library):
     assert not wrong, "\n".join(wrong)
 
 
+# These give tests the names of a table, so that the manual has each of them.
+NAMES_OF_TABLES = {"spec_app_field", "spec_named_resource_name"}
+
+
+def test_no_function_is_for_tests_alone():
+    """What the program defines it also uses: in another file, or again in the same."""
+    used = set().union(*(obj.uses for obj in objects()))
+    alone = {name for obj in objects() for name in obj.defines - used
+             if len(re.findall(rf"\b{name}\b", (ROOT / obj.source).read_text())) == 1}
+    assert alone - {"main"} == NAMES_OF_TABLES
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_no_circle_of_files(library):
     inside = {obj.source for obj in objects() if obj.library == library}

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """kxfs doctor: what it says of a cluster, and when a mount would work."""
 
+import os
+import pwd
+
 import kubeconfig
 import pytest
 import store as st
@@ -43,6 +46,14 @@ def test_all_is_well(doctor, server):
 A mount would work.
 """
     assert not server.seen(verb="create", resource="jobs") and not server.seen(verb="list")
+
+
+def test_mine(doctor):
+    """Which jobs the option would show."""
+    user = pwd.getpwuid(os.getuid()).pw_name
+    status, said = doctor(None, "volcano:test", "-o", "mine")
+    assert status == 0
+    assert f"  ok       mine: the jobs with the label kxfs/user={user}\n" in said
 
 
 def test_kueue(doctor, server):

@@ -274,14 +274,14 @@ static void test_requests(void **state)
 	expect(&a, 0, "");
 	assert_string_equal(a.id, "app-1");
 	assert_string_equal(world.seen, "submit app.yaml app ada@login1");
-	assert_int_equal(backend_n_jobs(world.b, BACKEND_JOBS), 1);
+	assert_int_equal(store_count(world.b->store, BACKEND_JOBS), 1);
 	a.dry = true;
 	submit(&a, "dry");
 	expect(&a, 0, "");
 	assert_string_equal(a.id, "");
 	assert_string_equal(a.manifest, "dry");
 	assert_string_equal(world.seen, "dry run app.yaml by ada@login1");
-	assert_int_equal(backend_n_jobs(world.b, BACKEND_JOBS), 1);
+	assert_int_equal(store_count(world.b->store, BACKEND_JOBS), 1);
 
 	backend_control(world.b, "app-1", "uid-1", SPEC_SUSPEND, on_reply, &a);
 	expect(&a, 0, "");

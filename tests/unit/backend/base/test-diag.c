@@ -50,10 +50,6 @@ static void test_level(void **state)
 	diag(DIAG_DEBUG, "wanted now");
 	text = text_now();
 	assert_non_null(strstr(text, "debug wanted now\n"));
-	assert_int_equal(diag_level_parse("error"), DIAG_ERROR);
-	assert_int_equal(diag_level_parse("debug"), DIAG_DEBUG);
-	assert_int_equal(diag_level_parse("loud"), -EINVAL);
-	assert_int_equal(diag_level_parse(NULL), -EINVAL);
 }
 
 static void test_long(void **state)

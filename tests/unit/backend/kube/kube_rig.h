@@ -467,6 +467,39 @@ static inline bool rig_has_folder(const char *id)
 	return access(path, F_OK) == 0;
 }
 
+static inline void rig_count_job(void *data, const struct world_job *job)
+{
+	size_t *n = data;
+
+	(void)job;
+	(*n)++;
+}
+
+/* How many jobs are known, those included whose output still comes. */
+static inline size_t rig_known_jobs(void)
+{
+	size_t n = 0;
+
+	world_each(rig.k->world, rig_count_job, &n);
+	return n;
+}
+
+static inline void rig_count_folder(void *data, const struct folder *folder)
+{
+	size_t *n = data;
+
+	(void)folder;
+	(*n)++;
+}
+
+static inline size_t rig_folders(void)
+{
+	size_t n = 0;
+
+	folders_each(rig.k->folders, rig_count_folder, &n);
+	return n;
+}
+
 /* Do ID's states read so in PLACE? NULL: it must not be there. */
 static inline void rig_expect(enum backend_place place, const char *id, const char *state)
 {

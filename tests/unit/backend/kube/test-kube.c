@@ -35,7 +35,7 @@ static void test_join(void **state)
 	story_job("DELETED", "one", "u0", "Failed");
 	rig_expect(BACKEND_JOBS, "one", NULL);
 	rig_expect(BACKEND_HISTORY, "one", NULL);
-	assert_int_equal(world_n_jobs(rig.k->world), 0);
+	assert_int_equal(rig_known_jobs(), 0);
 }
 
 /* Many events of one turn are one change. */
@@ -81,7 +81,7 @@ static void test_relist(void **state)
 	fake_pass(1000);
 	rig_list("pods?limit", "");
 	assert_int_equal(world_n_pods(rig.k->world), 0);
-	assert_int_equal(world_n_jobs(rig.k->world), 1);
+	assert_int_equal(rig_known_jobs(), 1);
 }
 
 /* A job that lost the labels that are shown, and got them back. */

@@ -18,7 +18,7 @@ static void test_history(void **state)
 	assert_true(rig.follows->ended);
 	assert_int_equal(rig.follows->end, CAPTURE_GONE);
 	rig_follow_done(rig.follows);
-	assert_int_equal(world_n_jobs(rig.k->world), 0);
+	assert_int_equal(rig_known_jobs(), 0);
 	fake_pass(5000);
 	/* It is there after a remount, and can be removed for good. */
 	rig_stop();

@@ -112,7 +112,7 @@ static void test_power_cut(void **state)
 	}
 	/* What was never sent is nobody's. */
 	rig_start("", "");
-	assert_int_equal(folders_count(rig.k->folders), 0);
+	assert_int_equal(rig_folders(), 0);
 }
 
 static void test_submit(void **state)
@@ -138,7 +138,7 @@ static void test_submit(void **state)
 	assert_int_equal(rig.err, -EINVAL);
 	assert_non_null(strstr(rig.text, "app.yaml: "));
 	assert_int_equal(rig.text[strlen(rig.text) - 1], '\n');
-	assert_int_equal(folders_count(rig.k->folders), 1);
+	assert_int_equal(rig_folders(), 1);
 	/* A document that is none is not sent. */
 	rig_submit("nonsense");
 	assert_int_equal(rig.err, -EINVAL);

@@ -90,7 +90,7 @@ static void test_refused_and_gone(void **state)
 	fake_pass(200000);
 	assert_null(rig.follows);
 	story_job("DELETED", "one", "u1", "Completed");
-	assert_int_equal(world_n_jobs(rig.k->world), 0);
+	assert_int_equal(rig_known_jobs(), 0);
 	assert_int_equal(story_gaps(), 1);
 }
 
@@ -104,7 +104,7 @@ static void test_refused_while_going(void **state)
 	story_job("DELETED", "one", "u1", "Completed");
 	story_pod("DELETED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
 	rig_follow_over(rig.follows, -EAGAIN);
-	assert_int_equal(world_n_jobs(rig.k->world), 0);
+	assert_int_equal(rig_known_jobs(), 0);
 	assert_int_equal(story_gaps(), 1);
 }
 

@@ -468,4 +468,16 @@ static inline int count_dir(const char *path)
 	return n;
 }
 
+static inline size_t count_jobs(struct world *w)
+{
+	const struct spec_job **jobs;
+	size_t n;
+
+	assert_int_equal(backend_jobs(w->b, BACKEND_JOBS, &jobs, &n), 0);
+	for (size_t i = 0; i < n; i++)
+		spec_job_unref(jobs[i]);
+	free(jobs);
+	return n;
+}
+
 #endif

@@ -253,7 +253,7 @@ static void test_refused(void **state)
 		assert_string_equal(a.id, "");
 		assert_non_null(strstr(a.text, texts[i]));
 	}
-	assert_int_equal(backend_n_jobs(w->b, BACKEND_JOBS), 0);
+	assert_int_equal(count_jobs(w), 0);
 	{
 		cleanup_free char *jobs = NULL;
 
@@ -282,7 +282,7 @@ static void test_not_recorded(void **state)
 	assert_int_equal(a.err, -EFBIG);
 	assert_non_null(strstr(a.text, w->state));
 	assert_non_null(strstr(a.text, "nothing was launched"));
-	assert_int_equal(backend_n_jobs(w->b, BACKEND_JOBS), 0);
+	assert_int_equal(count_jobs(w), 0);
 	assert_true(asprintf(&jobs, "%s/jobs", w->state) > 0);
 	assert_int_equal(count_dir(jobs), 2);
 	assert_false(exists(w, "work/ran"));

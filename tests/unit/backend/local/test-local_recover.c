@@ -310,7 +310,7 @@ static void test_damaged_record(void **state)
 		fclose(f);
 	}
 	assert_int_equal(world_start(w), 0);
-	assert_int_equal(backend_n_jobs(w->b, BACKEND_JOBS), 1);
+	assert_int_equal(count_jobs(w), 1);
 	assert_true(log_is(w, good, "main-0.0", "good\n"));
 	for (size_t i = 0; i < array_size(texts); i++) {
 		size_t len;

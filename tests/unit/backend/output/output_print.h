@@ -4,8 +4,7 @@
 #define KXFS_TESTS_OUTPUT_PRINT_H
 
 #include "tests/unit/backend/client/fake_net.h"
-
-#include "backend/output/writer.h"
+#include "tests/unit/backend/output/print_lines.h"
 
 static inline void output_print_opened(void *data, int err)
 {
@@ -27,8 +26,7 @@ static inline void output_print(struct output_job *j, const char *key, const cha
 
 	assert_non_null(w);
 	fake_run();
-	log_writer_add(w, 1, text, strlen(text));
-	log_writer_flush(w);
+	print_lines(w, 1, text);
 	fake_run();
 	log_writer_close(w);
 	fake_run();

@@ -100,10 +100,10 @@ static void on_stamp(void *data, uint64_t offset, char ret[STAMP])
 }
 
 /* The rendering with stamps: without them it is the other one, and one stands before each line. */
-static void expect_stamped(const struct merge_record *rec, const char *buf,
+static void expect_stamped(const struct merge_record *rec, const char *prefix, const char *buf,
 			   const struct text *whole, uint64_t *r)
 {
-	const struct merge_style style = {"t/0 ", on_stamp, NULL};
+	const struct merge_style style = {prefix, on_stamp, NULL};
 	size_t total = whole->n + STAMP * rec->stamps, n = 0, stamps = 0, stamped = SIZE_MAX;
 	cleanup_free char *out = malloc(total + 1), *part = malloc(total + 1);
 
@@ -161,43 +161,65 @@ static struct piece cut_to_one(const char *buf, size_t n, uint64_t *r)
 	return p;
 }
 
+/* N bytes with lines of about EVERY bytes, which end in one of the ways of ENDS. */
+static char *random_lines(uint64_t *r, size_t n, const char *ends, size_t every)
+{
+	char *buf = malloc(n);
+
+	for (size_t i = 0; i < n; i++)
+		buf[i] = below(r, every) ? "ab"[below(r, 2)] : ends[below(r, strlen(ends))];
+	return buf;
+}
+
+/* What is rendered of REC: WHOLE, from any byte on, and not a byte more than there is room for. */
+static void expect_rendered(const struct merge_record *rec, const struct merge_style *style,
+			    const char *buf, const struct text *whole, uint64_t *r)
+{
+	size_t size = whole->n + 10;
+	cleanup_free char *out = malloc(size);
+
+	for (unsigned k = 0; k < 10; k++) {
+		size_t skip = k ? below(r, whole->n + 1) : 0;
+		size_t room = k ? below(r, size) : whole->n, got;
+
+		memset(out, '?', size);
+		got = merge_render(rec, whole->n, style, buf, rec->length, skip, out, room);
+		assert_int_equal(got, min_of(room, whole->n - skip));
+		assert_memory_equal(out, whole->v + skip, got);
+		for (size_t i = got; i < size; i++)
+			assert_int_equal(out[i], '?');
+	}
+}
+
 static void test_render(void **state)
 {
+	static const char *const ends[] = {"\n", "\n\r", "\n\n\n\n\n\n\n\n\r", "\r"};
+	static const char *const prefixes[] = {"", "t/0 ", "worker-with16/0 ",
+					       "a-longer-trainer/17 "};
+	static const size_t sizes[] = {40, 40, 40, 500, 5000, MERGE_LENGTH_MAX};
 	uint64_t r = begin_random();
-	static const char alphabet[] = "ab\n\r\n\r\n";
 
 	(void)state;
 	for (unsigned round = 0; round < 3000; round++) {
-		size_t n = 1 + below(&r, round % 100 ? 40 : MERGE_LENGTH_MAX);
-		size_t letters = 1 + below(&r, sizeof(alphabet) - 1);
-		const struct merge_style style = {.prefix = "t/0 "};
-		cleanup_free char *buf = malloc(n);
+		size_t n = 1 + below(&r, round % 10 ? 40 : sizes[below(&r, array_size(sizes))]);
+		const struct merge_style style = {
+			.prefix = prefixes[below(&r, array_size(prefixes))]};
+		cleanup_free char *buf = random_lines(&r, n, ends[below(&r, array_size(ends))],
+						      1 + below(&r, below(&r, 2) ? 3 : 200));
 		struct merge_record last = {.end = below(&r, 1000), .log = (uint32_t)below(&r, 2)};
 		struct merge_record rec;
 		struct piece p;
 		struct text whole = {0};
-		cleanup_free char *out = NULL;
 		bool first;
 
-		for (size_t i = 0; i < n; i++)
-			buf[i] = alphabet[below(&r, letters)];
 		last.flags = (uint32_t)below(&r, 3) * MERGE_ENDS; /* none, ENDS, CR */
 		first = below(&r, 5) == 0;
 		p = cut_to_one(buf, n, &r);
-		rec = merge_next(first ? &merge_start : &last, 1, &p, 4);
-		render_slowly(&rec, "t/0 ", buf, &whole);
+		rec = merge_next(first ? &merge_start : &last, 1, &p, strlen(style.prefix));
+		render_slowly(&rec, style.prefix, buf, &whole);
 		assert_int_equal(rec.end - (first ? 0 : last.end), whole.n);
-
-		out = malloc(whole.n + 10);
-		for (unsigned k = 0; k < 10; k++) {
-			size_t skip = k ? below(&r, whole.n + 1) : 0;
-			size_t room = k ? below(&r, whole.n + 10) : whole.n;
-			size_t got = merge_render(&rec, whole.n, &style, buf, n, skip, out, room);
-
-			assert_int_equal(got, min_of(room, whole.n - skip));
-			assert_memory_equal(out, whole.v + skip, got);
-		}
-		expect_stamped(&rec, buf, &whole, &r);
+		expect_rendered(&rec, &style, buf, &whole, &r);
+		expect_stamped(&rec, style.prefix, buf, &whole, &r);
 		text_clear(&whole);
 	}
 }

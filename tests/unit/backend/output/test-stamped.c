@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Logs with the times of their lines: how long they are, what is read of them from anywhere, as they grow. */
 #include "tests/unit/backend/output/output_rig.h"
+#include "tests/unit/backend/output/print_lines.h"
 
 #include "backend/output/stamp.h"
-#include "backend/output/writer.h"
 
 static struct {
 	struct log_writer *w;
@@ -52,8 +52,7 @@ static void do_print(void *data)
 {
 	const struct print *p = data;
 
-	log_writer_add(writers[p->i].w, p->ns, p->text, strlen(p->text));
-	log_writer_flush(writers[p->i].w);
+	print_lines(writers[p->i].w, p->ns, p->text);
 }
 
 static void print(size_t i, int64_t ns, const char *text)

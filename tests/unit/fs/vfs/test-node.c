@@ -26,6 +26,21 @@ static const struct node_class file_class = {.name = "file",
 					     .mode = S_IFREG | 0644,
 					     .free = count_free};
 
+static int asked;
+
+static int count_getattr(struct fs *fs, struct node *node, struct stat *st)
+{
+	(void)fs, (void)node;
+	asked++;
+	st->st_size = 42;
+	return 0;
+}
+
+static const struct node_class costly_class = {.name = "costly",
+					       .mode = S_IFREG | 0644,
+					       .costly = true,
+					       .getattr = count_getattr};
+
 struct fixture {
 	struct loop *loop;
 	struct fs *fs;
@@ -55,6 +70,11 @@ static int teardown(void **state)
 	return 0;
 }
 
+static struct node *root_of(struct fs *fs)
+{
+	return node_of(fs, FUSE_ROOT_ID);
+}
+
 static void test_object(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
@@ -67,39 +87,41 @@ static void test_object(void **state)
 	struct node *same, *node;
 
 	/* A child has the object of its parent unless its entry names another. */
-	assert_int_equal(node_lookup_in(fs, node_root(fs), table, "same", &same), 0);
+	assert_int_equal(node_lookup_in(fs, root_of(fs), table, "same", &same), 0);
 	assert_ptr_equal(same->object, *state);
-	assert_int_equal(node_lookup_in(fs, node_root(fs), table, "other", &node), 0);
+	assert_int_equal(node_lookup_in(fs, root_of(fs), table, "other", &node), 0);
 	assert_ptr_equal(node->object, &other);
 	node_put(fs, same);
 	same = node_get(fs, node, &file_class, "below", NULL);
 	assert_ptr_equal(same->object, &other);
 	node_put(fs, same);
 	node_put(fs, node);
-	assert_int_equal(node_lookup_in(fs, node_root(fs), table, "none", &node), -ENOENT);
+	assert_int_equal(node_lookup_in(fs, root_of(fs), table, "none", &node), -ENOENT);
 }
 
 static void test_found_again(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
 	bool fresh;
-	struct node *a = node_get(fs, node_root(fs), &file_class, "state", &fresh);
+	struct node *a = node_get(fs, root_of(fs), &file_class, "state", &fresh);
 	struct node *b;
 
 	assert_true(fresh);
-	b = node_get(fs, node_root(fs), &file_class, "state", &fresh);
+	b = node_get(fs, root_of(fs), &file_class, "state", &fresh);
 	assert_ptr_equal(a, b);
 	assert_false(fresh);
 	node_put(fs, a);
 	node_put(fs, b);
 	assert_int_equal(freed, 1);
-	assert_null(node_known(fs, node_root(fs), "state"));
+	a = node_get(fs, root_of(fs), &file_class, "state", &fresh);
+	assert_true(fresh);
+	node_put(fs, a);
 }
 
 static void test_child_keeps_parent(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
-	struct node *dir = node_get(fs, node_root(fs), &dir_class, "job", NULL);
+	struct node *dir = node_get(fs, root_of(fs), &dir_class, "job", NULL);
 	struct node *file = node_get(fs, dir, &file_class, "state", NULL);
 
 	node_put(fs, dir);
@@ -111,7 +133,7 @@ static void test_child_keeps_parent(void **state)
 static void test_kernel_counts(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
-	struct node *file = node_get(fs, node_root(fs), &file_class, "state", NULL);
+	struct node *file = node_get(fs, root_of(fs), &file_class, "state", NULL);
 
 	node_looked_up(file);
 	node_looked_up(file);
@@ -122,27 +144,54 @@ static void test_kernel_counts(void **state)
 	assert_int_equal(freed, 1);
 }
 
+/* Who reads a directory is given no attributes that cost something, and no size that takes back what was said. */
+static void test_listed(void **state)
+{
+	struct fs *fs = ((struct fixture *)*state)->fs;
+	struct node *file = node_get(fs, root_of(fs), &costly_class, "status", NULL);
+	struct fuse_entry_param e;
+
+	asked = 0;
+	assert_int_equal(node_listed(fs, file, &e), 0);
+	assert_int_equal(asked, 0);
+	assert_true(S_ISREG(e.attr.st_mode));
+	assert_int_equal(e.attr.st_ino, file->ino);
+	assert_true(e.entry_timeout > 0);
+	assert_true(e.attr_timeout == 0);
+	assert_int_equal(node_entry(fs, file, &e), 0);
+	assert_int_equal(asked, 1);
+	assert_int_equal(e.attr.st_size, 42);
+	assert_true(e.attr_timeout > 0);
+	assert_int_equal(node_listed(fs, file, &e), 0);
+	assert_int_equal(asked, 1);
+	assert_int_equal(e.attr.st_size, 42);
+	assert_true(e.attr_timeout == 0);
+	node_forget(fs, file, 3);
+	node_put(fs, file);
+}
+
 /* After an accepted rmdir the name must lead to a new node with the number of the old one. */
 static void test_forgotten_name(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
-	struct node *old = node_get(fs, node_root(fs), &dir_class, "trainer-0", NULL);
+	struct node *old = node_get(fs, root_of(fs), &dir_class, "trainer-0", NULL);
 	struct node *new_node;
 
 	node_forget_name(fs, old);
-	new_node = node_get(fs, node_root(fs), &dir_class, "trainer-0", NULL);
+	new_node = node_get(fs, root_of(fs), &dir_class, "trainer-0", NULL);
 	assert_ptr_not_equal(old, new_node);
 	assert_int_equal(old->ino, new_node->ino);
 	node_put(fs, old);
-	assert_ptr_equal(node_known(fs, node_root(fs), "trainer-0"), new_node);
+	assert_ptr_equal(node_get(fs, root_of(fs), &dir_class, "trainer-0", NULL), new_node);
+	node_put(fs, new_node);
 	node_put(fs, new_node);
 }
 
 static void test_numbers_differ(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
-	struct node *a = node_get(fs, node_root(fs), &file_class, "log@trainer-0.0", NULL);
-	struct node *b = node_get(fs, node_root(fs), &file_class, "log@trainer-0.1", NULL);
+	struct node *a = node_get(fs, root_of(fs), &file_class, "log@trainer-0.0", NULL);
+	struct node *b = node_get(fs, root_of(fs), &file_class, "log@trainer-0.1", NULL);
 
 	assert_int_not_equal(a->ino, b->ino);
 	assert_true(a->ino > FUSE_ROOT_ID);
@@ -153,7 +202,7 @@ static void test_numbers_differ(void **state)
 static void test_umask(void **state)
 {
 	struct fixture *f = *state;
-	struct node *file = node_get(f->fs, node_root(f->fs), &file_class, "state", NULL);
+	struct node *file = node_get(f->fs, root_of(f->fs), &file_class, "state", NULL);
 	struct stat st;
 
 	f->fs->config.umask = 077;
@@ -166,7 +215,7 @@ static void test_umask(void **state)
 static void test_fini_frees_all(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
-	struct node *dir = node_get(fs, node_root(fs), &dir_class, "job", NULL);
+	struct node *dir = node_get(fs, root_of(fs), &dir_class, "job", NULL);
 	struct node *file = node_get(fs, dir, &file_class, "state", NULL);
 
 	node_looked_up(dir);
@@ -183,6 +232,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_found_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_child_keeps_parent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_counts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_listed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_numbers_differ, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_umask, setup, teardown),

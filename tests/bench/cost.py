@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What a mount costs the API server: bytes and requests, at the start and in an hour, in a busy namespace of which a
+small part is this user's; and beside it, kubectl.
+
+Run as a program, this is that server: 100 jobs of 10 pods each, the first of this user. Its objects are those of a
+recorded run of a real Volcano job. With a POST a minute passes: each pod has changed once, and its job, its group and
+their events as often as in that run.
+"""
+
+import asyncio
+import collections
+import contextlib
+import http.client
+import itertools
+import json
+import os
+import pathlib
+import pwd
+import re
+import subprocess
+import sys
+from urllib.parse import parse_qsl
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / name) for name in ("mount", "replay", "bench")]
+import clusters  # noqa: E402
+import harness  # noqa: E402
+import kubeconfig  # noqa: E402
+import recordings  # noqa: E402
+import store as st  # noqa: E402
+
+JOBS, PODS = 100, 10
+MINUTES = 3  # that are measured
+WATCHED = 2700  # seconds that a server watches for, where nobody says how long: half an hour to an hour
+FILES = {"jobs": ("volcano-jobs", st.JOBS), "pods": ("pods", st.PODS), "podgroups": ("podgroups", st.PODGROUPS),
+         "events": ("events", st.EVENTS)}
+USER = pwd.getpwuid(os.getuid()).pw_name  # as the label of its jobs, if it is nothing strange
+LABEL = "kxfs/user"
+
+
+# --- the server ---
+
+class Sort:
+    """The objects of a resource: the last one of the recording, as often as needed under other names."""
+
+    def __init__(self, name, pods_told):
+        file, self.resource = FILES[name]
+        lines = (recordings.DIRECTORY / f"success/{file}.jsonl").read_text().splitlines()
+        self.tree = json.loads(lines[-1])["object"]
+        self.rate = len(lines) / pods_told  # how often it is told of, for once that a pod is
+        self.count = {"jobs": JOBS, "podgroups": JOBS, "pods": JOBS * PODS}.get(name, 0)
+
+    def job_of(self, i):
+        return i // PODS if self.resource is st.PODS else i % JOBS
+
+    def item(self, i, minute):
+        """The I-th, as it is in this minute."""
+        job, tree = self.job_of(i), dict(self.tree)
+        owner = {"apiVersion": st.JOBS.api_version, "kind": "Job", "name": f"job-{job}", "uid": f"job-{job}",
+                 "controller": True}
+        labels = {LABEL: USER if job == 0 else f"user-{job}"}
+        meta = tree["metadata"] = {**tree["metadata"], "namespace": "test", "resourceVersion": str(1000 + minute)}
+        name = {st.JOBS: f"job-{job}", st.PODS: f"job-{job}-trainer-{i % PODS}-0", st.PODGROUPS: f"job-{job}-group",
+                st.EVENTS: f"event-{minute}-{i}"}[self.resource]
+        meta.update(name=name, uid=name)
+        if self.resource is st.EVENTS:
+            tree["involvedObject"] = {**tree["involvedObject"], "name": f"job-{job}", "uid": f"job-{job}"}
+        else:
+            meta["labels"] = {**meta.get("labels", {}), **labels}
+        if self.resource in (st.PODS, st.PODGROUPS):
+            meta["ownerReferences"] = [owner]
+        if self.resource is st.PODS:
+            meta["labels"]["volcano.sh/job-name"] = f"job-{job}"
+            tree["status"] = {**tree["status"], "phase": "Pending" if minute % 2 else "Running"}
+        return tree
+
+
+class Server:
+    def __init__(self):
+        recorded = (recordings.DIRECTORY / "success/pods.jsonl").read_text().count("\n")
+        self.sorts = {name: Sort(name, recorded) for name in FILES}
+        self.minute = 0
+        self.watches = []  # (name of the sort, is it of this user alone, writer)
+        self.sent = collections.Counter()
+        self.received = self.requests = self.told = 0
+        self.lasts = []  # seconds of each watch
+
+    async def connection(self, reader, writer):
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            while await self.request(reader, writer):
+                pass
+        writer.close()
+
+    def send(self, writer, what, data):
+        self.sent[what] += len(data)
+        writer.write(data)
+
+    async def request(self, reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        target = head.split(b" ")[1].decode()
+        path, _, query = target.partition("?")
+        query = dict(parse_qsl(query))
+        length = re.search(rb"content-length: (\d+)", head, re.I)
+        await reader.readexactly(int(length[1]) if length else 0)
+        if path == "/minute":
+            return self.reply(writer, "", self.pass_minute())
+        if path == "/cost":
+            return self.reply(writer, "", {"sent": self.sent, "received": self.received, "requests": self.requests,
+                                           "told": self.told, "lasts": self.lasts, "watches": len(self.watches)})
+        self.requests += 1
+        self.received += len(head)
+        name = path.rpartition("/")[2]
+        if "watch" in query:
+            return await self.watch(reader, writer, name, query)
+        return self.reply(writer, name, self.page(name, query))
+
+    def reply(self, writer, what, tree):
+        body = json.dumps(tree, separators=(",", ":")).encode()
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+        self.send(writer, what, head + body)
+        return True
+
+    def page(self, name, query):
+        sort = self.sorts.get(name)
+        count = sort.count if sort else 0
+        chosen = [i for i in range(count) if LABEL not in query.get("labelSelector", "") or sort.job_of(i) == 0]
+        begin = int(query.get("continue", 0))
+        end = min(len(chosen), begin + int(query.get("limit", len(chosen) or 1)))
+        more = {"continue": str(end)} if end < len(chosen) else {}
+        return {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": str(1000 + self.minute), **more},
+                "items": [sort.item(i, self.minute) for i in chosen[begin:end]]}
+
+    def event(self, writer, name, kind, tree):
+        line = json.dumps({"type": kind, "object": tree}, separators=(",", ":")).encode() + b"\n"
+        self.send(writer, name, b"%x\r\n%s\r\n" % (len(line), line))
+
+    async def watch(self, reader, writer, name, query):
+        self.send(writer, name, b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                                b"Transfer-Encoding: chunked\r\n\r\n")
+        self.lasts.append(int(query.get("timeoutSeconds", 0)))
+        watch = (name, LABEL in query.get("labelSelector", ""), writer)
+        self.watches.append(watch)
+        try:
+            await reader.read(1)  # until the client goes
+        finally:
+            self.watches.remove(watch)
+        return False
+
+    def pass_minute(self):
+        self.minute += 1
+        for name, mine, writer in self.watches:
+            sort = self.sorts.get(name)
+            for i in range(round(JOBS * PODS * sort.rate) if sort else 0):
+                if mine and sort.job_of(i) != 0:
+                    continue
+                kind = "ADDED" if sort.resource is st.EVENTS else "MODIFIED"
+                self.event(writer, name, kind, sort.item(i, self.minute))
+                self.told += 1
+            self.event(writer, name, "BOOKMARK", {"kind": sort.resource.kind if sort else "Queue", "metadata": {
+                "resourceVersion": str(1000 + self.minute)}})
+        return {}
+
+
+async def serve():
+    server = await asyncio.start_server(Server().connection, "127.0.0.1", 0, limit=1 << 20)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    os._exit(0)  # what is under way ends with the process
+
+
+# --- who uses it ---
+
+class Process:
+    """The server's process; as `server` of kubeconfig.py."""
+
+    host = "127.0.0.1"
+    pki = None
+
+    def __init__(self):
+        self.proc = harness.popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.port = int(self.proc.stdout.readline())
+        self.url = f"http://{self.host}:{self.port}"
+
+    def ask(self, path):
+        conn = http.client.HTTPConnection(self.host, self.port, timeout=harness.LIMIT)
+        with contextlib.closing(conn):
+            conn.request("GET", path)
+            return json.loads(conn.getresponse().read())
+
+    def cost(self):
+        cost = self.ask("/cost")
+        cost["sent"].pop("", None)  # what was told to us
+        return cost
+
+    def close(self):
+        self.proc.stdin.close()
+        self.proc.wait(harness.LIMIT)
+        self.proc.stdout.close()
+
+
+class Cost:
+    """BENCH (tests/bench/run) has the build, a directory, and takes the figures."""
+
+    def __init__(self, bench):
+        self.bench = bench
+        self.number = itertools.count()
+
+    @contextlib.contextmanager
+    def mounted(self, server, options):
+        config = kubeconfig.write(self.bench.top / f"cost-{next(self.number)}", kubeconfig.config(server))
+        kx = harness.Kxfs(str(self.bench.args.build / "fs/kxfs"), self.bench.top, source="volcano:test",
+                          options=",".join(filter(None, ["queue=default", options])), env={"KUBECONFIG": str(config)})
+        try:
+            kx.start()
+            yield lambda: int(re.search(r"^kxfs_watch_events_total (\d+)", kx.read(".kxfs", "metrics"), re.M)[1])
+        finally:
+            wrong = kx.close()
+            assert not wrong, "\n".join(wrong)
+
+    @contextlib.contextmanager
+    def watched(self, server, _options):
+        """What `kubectl get pods -w -o name` asks for: a list and a watch of whole objects, which this server has."""
+        config = kubeconfig.write(self.bench.top / f"cost-{next(self.number)}", kubeconfig.config(server))
+        out = self.bench.top / "cost-kubectl"
+        get = [clusters.kubectl(), f"--kubeconfig={config}", "get", "--raw"]
+        harness.run([*get, f"{clusters.PODS}?limit=500"], stdout=subprocess.DEVNULL)
+        harness.run([*get, f"{clusters.PODS}?limit=500&continue=500"], stdout=subprocess.DEVNULL)
+        with open(out, "wb") as file:
+            proc = harness.popen([*get, f"{clusters.PODS}?watch=1&timeoutSeconds={WATCHED}"], stdout=file)
+        try:
+            yield lambda: out.read_bytes().count(b'"type":"MODIFIED"')
+        finally:
+            proc.kill()
+            proc.wait()
+
+    def measure(self, what, use, options="", watches=5):
+        """Of one user: the start, and an hour, which is MINUTES and the renewals of the watches in it."""
+        server = Process()
+        try:
+            with use(server, options) as told:
+                harness.wait_for(lambda: server.cost()["watches"] >= watches, what="all watches")
+                start, known = server.cost(), told()
+                for _ in range(MINUTES):
+                    server.ask("/minute")
+                    wanted = known + server.cost()["told"]
+                    harness.wait_for(lambda wanted=wanted: told() >= wanted, what="the news")
+                self.notes(what, start, server.cost())
+        finally:
+            server.close()
+
+    def notes(self, what, start, end):
+        note = self.bench.note
+        renewed = sum(3600 / seconds for seconds in start["lasts"] if seconds)
+        assert end["requests"] == start["requests"], "something was asked for besides"
+        hourly = {name: 60 / MINUTES * (sent - start["sent"].get(name, 0)) for name, sent in end["sent"].items()}
+        asked = start["received"] / start["requests"]  # bytes of a request
+        note(f"{what}: start", sum(start["sent"].values()) / 2**20, "MiB")
+        note("requests of it", start["requests"], "")
+        note(f"{what}: an hour", (sum(hourly.values()) + renewed * asked) / 2**20, "MiB")
+        for name in FILES:
+            if hourly.get(name):
+                note(f"of these {name}", hourly[name] / 2**20, "MiB")
+        note("requests of it", renewed, "an hour")
+
+    def run(self):
+        self.measure("a mount of all", self.mounted)
+        self.measure("a mount with mine", self.mounted, "mine")
+        if clusters.kubectl():
+            self.measure("kubectl get pods -w", self.watched, watches=1)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())
