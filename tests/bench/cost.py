@@ -29,6 +29,7 @@ import harness  # noqa: E402
 import kubeconfig  # noqa: E402
 import recordings  # noqa: E402
 import store as st  # noqa: E402
+from figures import Figure  # noqa: E402
 
 JOBS, PODS = 100, 10
 MINUTES = 3  # that are measured
@@ -209,14 +210,9 @@ class Cost:
     @contextlib.contextmanager
     def mounted(self, server, options):
         config = kubeconfig.write(self.bench.top / f"cost-{next(self.number)}", kubeconfig.config(server))
-        kx = harness.Kxfs(str(self.bench.args.build / "fs/kxfs"), self.bench.top, source="volcano:test",
-                          options=",".join(filter(None, ["queue=default", options])), env={"KUBECONFIG": str(config)})
-        try:
-            kx.start()
+        options = ",".join(filter(None, ["queue=default", options]))
+        with self.bench.mount("volcano:test", options, {"KUBECONFIG": str(config)}) as kx:
             yield lambda: int(re.search(r"^kxfs_watch_events_total (\d+)", kx.read(".kxfs", "metrics"), re.M)[1])
-        finally:
-            wrong = kx.close()
-            assert not wrong, "\n".join(wrong)
 
     @contextlib.contextmanager
     def watched(self, server, _options):
@@ -250,7 +246,9 @@ class Cost:
             server.close()
 
     def notes(self, what, start, end):
-        note = self.bench.note
+        def note(name, value, unit):
+            self.bench.figures.take(Figure(name, unit, value))
+
         renewed = sum(3600 / seconds for seconds in start["lasts"] if seconds)
         assert end["requests"] == start["requests"], "something was asked for besides"
         hourly = {name: 60 / MINUTES * (sent - start["sent"].get(name, 0)) for name, sent in end["sent"].items()}

@@ -52,6 +52,12 @@ def test_peers():
         assert what in said
 
 
+def test_cost():
+    said = names("--only", "cost")
+    for what in ("a mount of all: an hour", "a mount with mine: start", "of these pods"):
+        assert what in said
+
+
 def again(monkeypatch, *ratios):
     """What becomes of a figure that has RATIOS one after the other: (the run's figures, how often it was measured)."""
     monkeypatch.setattr(figures.time, "sleep", lambda seconds: None)
