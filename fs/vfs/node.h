@@ -79,8 +79,8 @@ struct node {
 	uint64_t ino;	  /* st_ino */
 	uint64_t lookups; /* counted by the kernel */
 	unsigned refs;	  /* lookups > 0 counts once; children and handles one each */
-	bool live;	  /* attributes change at any moment: the kernel keeps them only of a listing (ops.c) */
-	bool stale;	  /* out of the table: the next lookup of the name makes a new node */
+	bool live; /* attributes change at any moment: the kernel keeps them only of a listing (ops.c) */
+	bool stale; /* out of the table: the next lookup of the name makes a new node */
 	UT_hash_handle hh;
 	struct node *prev, *next; /* of all nodes */
 };

@@ -356,9 +356,9 @@ static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, con
 	}
 	*gone = ops_find(fs, dir, name, &node) || node_entry(fs, node, &e);
 	/*
-	 * Who lists asks for the attributes of each entry next, and has them here. Those of a directory whose times may
-	 * change at any moment are therefore kept for as long as any; asked for one by one, they are not. Sizes of files
-	 * are never kept so: who reads a file goes by them.
+	 * Who lists asks for the attributes of each entry next, and has them here. Those of a directory whose
+	 * times may change at any moment are therefore kept for as long as any; asked for one by one, they are
+	 * not. Sizes of files are never kept so: who reads a file goes by them.
 	 */
 	if (!*gone && S_ISDIR(e.attr.st_mode) && !node->class->live)
 		e.attr_timeout = FS_TIMEOUT;

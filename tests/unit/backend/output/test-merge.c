@@ -194,14 +194,16 @@ static void expect_rendered(const struct merge_record *rec, const struct merge_s
 static void test_render(void **state)
 {
 	static const char *const ends[] = {"\n", "\n\r", "\n\n\n\n\n\n\n\n\r", "\r"};
-	static const char *const prefixes[] = {"", "t/0 ", "worker-with16/0 ", "a-longer-trainer/17 "};
+	static const char *const prefixes[] = {"", "t/0 ", "worker-with16/0 ",
+					       "a-longer-trainer/17 "};
 	static const size_t sizes[] = {40, 40, 40, 500, 5000, MERGE_LENGTH_MAX};
 	uint64_t r = begin_random();
 
 	(void)state;
 	for (unsigned round = 0; round < 3000; round++) {
 		size_t n = 1 + below(&r, round % 10 ? 40 : sizes[below(&r, array_size(sizes))]);
-		const struct merge_style style = {.prefix = prefixes[below(&r, array_size(prefixes))]};
+		const struct merge_style style = {
+			.prefix = prefixes[below(&r, array_size(prefixes))]};
 		cleanup_free char *buf = random_lines(&r, n, ends[below(&r, array_size(ends))],
 						      1 + below(&r, below(&r, 2) ? 3 : 200));
 		struct merge_record last = {.end = below(&r, 1000), .log = (uint32_t)below(&r, 2)};
