@@ -84,7 +84,7 @@ struct node {
 	uint64_t ino;	  /* st_ino */
 	uint64_t lookups; /* counted by the kernel */
 	unsigned refs;	  /* lookups > 0 counts once; children and handles one each */
-	bool live;  /* attributes change at any moment: the kernel keeps them only of a listing (node_listed) */
+	bool live; /* attributes change at any moment: the kernel keeps them only of a listing (node_listed) */
 	bool stale; /* out of the table: the next lookup of the name makes a new node */
 	off_t size; /* as the kernel was told last */
 	UT_hash_handle hh;
