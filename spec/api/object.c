@@ -10,16 +10,16 @@
 #include "spec/yaml/yaml.h"
 
 /* The annotation KEY, as long as O stays; "" none. */
-static const char *annotation(struct json_object *o, const char *key)
+static const char *annotation(const struct spec_value *o, const char *key)
 {
 	return spec_read_text(spec_read_map(spec_read_map(o, "metadata"), "annotations"), key);
 }
 
 bool spec_object_is_submission(const char *json, size_t len, const char *submission)
 {
-	struct json_object *o cleanup_json = NULL;
+	struct spec_value *o cleanup_free = NULL;
 
-	return spec_tree_parse_map(json, len, &o) == 0 &&
+	return spec_value_parse_map(json, len, &o) == 0 &&
 	       streq(annotation(o, "kxfs/submission"), submission);
 }
 
@@ -32,8 +32,8 @@ int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len)
 	if (err)
 		return err;
 	/* A reply to a request still has what the splitter drops from lists and watches. */
-	metadata = spec_read_map(o, "metadata");
-	if (metadata)
+	if (json_object_object_get_ex(o, "metadata", &metadata) &&
+	    json_object_is_type(metadata, json_type_object))
 		json_object_object_del(metadata, "managedFields");
 	spec_yaml_emit(o, 0, ret, ret_len);
 	return 0;
@@ -41,8 +41,8 @@ int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len)
 
 int spec_object_appdef(const char *json, size_t len, char **ret, size_t *ret_len)
 {
-	struct json_object *o cleanup_json = NULL;
-	int err = spec_tree_parse_map(json, len, &o);
+	struct spec_value *o cleanup_free = NULL;
+	int err = spec_value_parse_map(json, len, &o);
 	const char *text;
 
 	if (err)

@@ -20,8 +20,8 @@
 struct reply {
 	int status;
 	const struct spec_asked *asked;
-	struct json_object *object; /* NULL: the body is no JSON object */
-	char *message;		    /* "" none */
+	const struct spec_value *object; /* NULL: the body is no JSON object */
+	char *message;			 /* "" none */
 	const char *reason;
 	FILE *out; /* the text for people */
 };
@@ -51,7 +51,7 @@ static bool between(const struct reply *r, const char *from, const char *to, con
 }
 
 /* The server's message, "" if it is nothing for people (a page of a proxy, a dump). */
-static char *read_message(struct json_object *o, const char *body, size_t len)
+static char *read_message(const struct spec_value *o, const char *body, size_t len)
 {
 	char *ret;
 
@@ -222,8 +222,9 @@ static int bad_request(struct reply *r)
 /* 422: each cause has a field and a message. */
 static int invalid(struct reply *r)
 {
-	struct json_object *causes = spec_read_list(spec_read_map(r->object, "details"), "causes");
-	size_t n = causes ? json_object_array_length(causes) : 0;
+	const struct spec_value *causes =
+		spec_read_list(spec_read_map(r->object, "details"), "causes");
+	size_t n = spec_read_count(causes);
 	const char *text = strstr(r->message, " is invalid: ");
 
 	if (is_webhook(r))
@@ -235,7 +236,7 @@ static int invalid(struct reply *r)
 					 : "invalid");
 	fputs("the cluster refuses it: ", r->out);
 	for (size_t i = 0; i < n && i < MANY; i++) {
-		struct json_object *cause = json_object_array_get_idx(causes, i);
+		const struct spec_value *cause = spec_read_at(causes, i);
 		char *field cleanup_free = text_copy(spec_read_text(cause, "field"));
 		char *message cleanup_free = text_copy(spec_read_text(cause, "message"));
 
@@ -366,13 +367,13 @@ int spec_reply_errno(int status, const char *body, size_t len, const struct spec
 		     char **ret_text)
 {
 	cleanup_free char *text = mem_copy(body ? body : "", body ? strnlen(body, len) : 0);
-	struct json_object *object cleanup_json = spec_tree_parse(text);
+	struct spec_value *object cleanup_free = NULL;
 	struct reply r = {.status = status, .asked = asked};
 	cleanup_free char *message = NULL;
 	size_t text_len;
 	int err;
 
-	if (json_object_is_type(object, json_type_object))
+	if (spec_value_parse_map(text, strlen(text), &object) == 0)
 		r.object = object;
 	message = read_message(r.object, text, strlen(text));
 	r.message = message;

@@ -33,9 +33,9 @@ char *spec_review_ask(const char *group, const char *resource, const char *verb,
 
 int spec_review_reply(const char *json, size_t len, bool *ret_allowed)
 {
-	struct json_object *o cleanup_json = NULL;
-	int err = spec_tree_parse_map(json, len, &o);
-	struct json_object *status = err ? NULL : spec_read_map(o, "status");
+	struct spec_value *o cleanup_free = NULL;
+	int err = spec_value_parse_map(json, len, &o);
+	const struct spec_value *status = err ? NULL : spec_read_map(o, "status");
 
 	if (!status)
 		return -EINVAL;
@@ -45,8 +45,8 @@ int spec_review_reply(const char *json, size_t len, bool *ret_allowed)
 
 int spec_version_reply(const char *json, size_t len, char **ret)
 {
-	struct json_object *o cleanup_json = NULL;
-	int err = spec_tree_parse_map(json, len, &o);
+	struct spec_value *o cleanup_free = NULL;
+	int err = spec_value_parse_map(json, len, &o);
 	const char *text = err ? "" : spec_read_text(o, "gitVersion");
 
 	if (!*text)

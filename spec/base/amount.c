@@ -11,23 +11,18 @@
 #define MAX_AMOUNTS 64 /* resources in a list; more are left out */
 #define MAX_DIGITS  40
 
-void spec_amounts_read(struct spec_amounts *a, struct json_object *map)
+void spec_amounts_read(struct spec_amounts *a, const struct spec_value *map)
 {
-	struct json_object_iterator it, end;
-	size_t n = map ? (size_t)json_object_object_length(map) : 0;
+	size_t n = min_of(spec_read_count(map), (size_t)MAX_AMOUNTS);
 
 	if (n == 0)
 		return;
-	n = min_of(n, (size_t)MAX_AMOUNTS);
 	a->v = new0_n(struct spec_amount, n);
-	end = json_object_iter_end(map);
-	for (it = json_object_iter_begin(map); a->n < n && !json_object_iter_equal(&it, &end);
-	     json_object_iter_next(&it)) {
-		const char *text = json_object_get_string(json_object_iter_peek_value(&it));
-		struct spec_amount *to = &a->v[a->n++];
+	for (; a->n < n; a->n++) {
+		const struct spec_value *from = spec_read_at(map, a->n);
 
-		spec_read_copy(&to->name, json_object_iter_peek_name(&it), READ_MAX_WORD);
-		spec_read_copy(&to->text, text ? text : "", READ_MAX_WORD);
+		spec_read_copy(&a->v[a->n].name, from->key, READ_MAX_WORD);
+		spec_read_copy(&a->v[a->n].text, from->text, READ_MAX_WORD);
 	}
 }
 

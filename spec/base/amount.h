@@ -8,7 +8,7 @@
 
 #include "spec/base/base.h"
 
-struct json_object; /* json-c; never leaves spec/ (rule D4) */
+struct spec_value; /* value.h */
 
 struct spec_amount {
 	char *name; /* "cpu" */
@@ -21,7 +21,7 @@ struct spec_amounts {
 };
 
 /* From a map of resources, which may be NULL; A is empty before. */
-void spec_amounts_read(struct spec_amounts *a, struct json_object *map);
+void spec_amounts_read(struct spec_amounts *a, const struct spec_value *map);
 void spec_amounts_clear(struct spec_amounts *a);
 /* The amount of NAME, borrowed; "" if the list has none. */
 const char *spec_amounts_get(const struct spec_amounts *a, const char *name);

@@ -7,48 +7,70 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-static struct json_object *get(struct json_object *o, const char *key, enum json_type type)
+/* The member KEY of O; NULL: O is no map, or has none. Of two the last one counts. */
+static const struct spec_value *member(const struct spec_value *o, const char *key)
 {
-	struct json_object *ret = NULL;
-
-	if (!json_object_is_type(o, json_type_object) || !json_object_object_get_ex(o, key, &ret))
+	if (!o || o->type != SPEC_VALUE_MAP)
 		return NULL;
-	return json_object_is_type(ret, type) ? ret : NULL;
+	for (const struct spec_value *v = o->items + o->n; v > o->items; v--)
+		if (streq(v[-1].key, key))
+			return v - 1;
+	return NULL;
 }
 
-struct json_object *spec_read_map(struct json_object *o, const char *key)
+static const struct spec_value *get(const struct spec_value *o, const char *key,
+				    enum spec_value_type type)
 {
-	return get(o, key, json_type_object);
+	const struct spec_value *ret = member(o, key);
+
+	return ret && ret->type == type ? ret : NULL;
 }
 
-struct json_object *spec_read_list(struct json_object *o, const char *key)
+const struct spec_value *spec_read_map(const struct spec_value *o, const char *key)
 {
-	return get(o, key, json_type_array);
+	return get(o, key, SPEC_VALUE_MAP);
 }
 
-const char *spec_read_text(struct json_object *o, const char *key)
+const struct spec_value *spec_read_list(const struct spec_value *o, const char *key)
 {
-	struct json_object *ret = get(o, key, json_type_string);
-
-	return ret ? json_object_get_string(ret) : "";
+	return get(o, key, SPEC_VALUE_LIST);
 }
 
-int spec_read_int(struct json_object *o, const char *key, int none)
+const char *spec_read_text(const struct spec_value *o, const char *key)
 {
-	struct json_object *number = get(o, key, json_type_int);
-	int64_t value = number ? json_object_get_int64(number) : -1;
+	const struct spec_value *ret = get(o, key, SPEC_VALUE_STRING);
 
-	return value >= 0 && value <= INT32_MAX ? (int)value : none;
+	return ret ? ret->text : "";
 }
 
-bool spec_read_bool(struct json_object *o, const char *key)
+const char *spec_read_word(const struct spec_value *o, const char *key)
 {
-	struct json_object *value = get(o, key, json_type_boolean);
+	const struct spec_value *ret = member(o, key);
 
-	return value && json_object_get_boolean(value);
+	return ret && ret->type == SPEC_VALUE_NUMBER ? ret->text : spec_read_text(o, key);
 }
 
-int64_t spec_read_time(struct json_object *o, const char *key)
+int spec_read_int(const struct spec_value *o, const char *key, int none)
+{
+	const struct spec_value *number = get(o, key, SPEC_VALUE_NUMBER);
+	int value = number ? spec_read_digits(number->text) : -1;
+
+	return value >= 0 ? value : none;
+}
+
+bool spec_read_flag(const struct spec_value *o, const char *key, bool none)
+{
+	const struct spec_value *value = get(o, key, SPEC_VALUE_BOOL);
+
+	return value ? *value->text == 't' : none;
+}
+
+bool spec_read_bool(const struct spec_value *o, const char *key)
+{
+	return spec_read_flag(o, key, false);
+}
+
+int64_t spec_read_time(const struct spec_value *o, const char *key)
 {
 	const char *text = spec_read_text(o, key);
 	int64_t ns;
@@ -59,14 +81,14 @@ int64_t spec_read_time(struct json_object *o, const char *key)
 	return ns > 0 && ns < INT64_MAX ? ns - ns % 1000000000 : 0;
 }
 
-struct json_object *spec_read_at(struct json_object *list, size_t i)
+const struct spec_value *spec_read_at(const struct spec_value *list, size_t i)
 {
-	return list ? json_object_array_get_idx(list, i) : NULL;
+	return list && i < list->n ? &list->items[i] : NULL;
 }
 
-size_t spec_read_count(struct json_object *list)
+size_t spec_read_count(const struct spec_value *list)
 {
-	return list ? json_object_array_length(list) : 0;
+	return list ? list->n : 0;
 }
 
 int spec_read_digits(const char *text)

@@ -6,27 +6,30 @@
 #ifndef KXFS_SPEC_BASE_READ_H
 #define KXFS_SPEC_BASE_READ_H
 
-#include <json-c/json.h>
-
-#include "spec/base/base.h"
+#include "spec/base/value.h"
 
 #define READ_MAX_WORD	 255  /* bytes of a name, a reason, a phase */
 #define READ_MAX_MESSAGE 2048 /* bytes of a text for people */
 
 /* The member KEY of O, which may be NULL; NULL: O has no such member of this type. */
-struct json_object *spec_read_map(struct json_object *o, const char *key);
-struct json_object *spec_read_list(struct json_object *o, const char *key);
+const struct spec_value *spec_read_map(const struct spec_value *o, const char *key);
+const struct spec_value *spec_read_list(const struct spec_value *o, const char *key);
 /* Borrowed; "" if there is no such text. */
-const char *spec_read_text(struct json_object *o, const char *key);
+const char *spec_read_text(const struct spec_value *o, const char *key);
 /* NONE if there is no such number, or it is not between 0 and INT32_MAX. */
-int spec_read_int(struct json_object *o, const char *key, int none);
-bool spec_read_bool(struct json_object *o, const char *key);
+int spec_read_int(const struct spec_value *o, const char *key, int none);
+/* The text of a string, or a number as it is written; "" if there is none. */
+const char *spec_read_word(const struct spec_value *o, const char *key);
+/* NONE if there is no true or false. */
+bool spec_read_flag(const struct spec_value *o, const char *key, bool none);
+/* The same, false if there is none. */
+bool spec_read_bool(const struct spec_value *o, const char *key);
 /* The time of "2026-11-21T09:08:40Z" in ns since 1970, of whole seconds. 0: it is none, or beyond int64_t. */
-int64_t spec_read_time(struct json_object *o, const char *key);
+int64_t spec_read_time(const struct spec_value *o, const char *key);
 
-/* The I-th item of LIST (which may be NULL), and their number. */
-struct json_object *spec_read_at(struct json_object *list, size_t i);
-size_t spec_read_count(struct json_object *list);
+/* The I-th item of LIST, or member of a map (either may be NULL), and their number. */
+const struct spec_value *spec_read_at(const struct spec_value *list, size_t i);
+size_t spec_read_count(const struct spec_value *list);
 
 /* Decimal digits and nothing else, at most INT32_MAX; -1: not so. */
 int spec_read_digits(const char *text);

@@ -239,12 +239,15 @@ static void replace_all(struct json_object *value, const struct names *names)
 static int check_wrapped(struct json_object *object, const struct spec_kind *kind, const char *old,
 			 const char *id, struct spec_errors *e)
 {
+	char *text cleanup_free = spec_tree_print(object);
+	struct spec_value *read cleanup_free = NULL;
+	const struct spec_value *list = NULL;
 	const char *key = "";
-	struct json_object *list =
-		kind->reader->wrapped ? kind->reader->wrapped(object, &key) : NULL;
 
+	if (kind->reader->wrapped && spec_value_parse_map(text, strlen(text), &read) == 0)
+		list = kind->reader->wrapped(read, &key);
 	for (size_t i = 0; i < spec_read_count(list); i++) {
-		struct json_object *wrapped = spec_read_map(spec_read_at(list, i), key);
+		const struct spec_value *wrapped = spec_read_map(spec_read_at(list, i), key);
 		const char *name = spec_read_text(spec_read_map(wrapped, "metadata"), "name");
 
 		if (*name && !find(name, name, id))

@@ -363,9 +363,9 @@ int wrap_all(struct wrap *w)
  * What a pod is found by. TorchX's pods, and ours, say by labels which replica they are: "ROLE.REPLICA", made in KEY,
  * since the names of TorchX's pods lack the role. Other pods are found by their names.
  */
-static const char *key_of(struct json_object *object, char *key, size_t size)
+static const char *key_of(const struct spec_value *object, char *key, size_t size)
 {
-	struct json_object *labels = spec_view_labels(object);
+	const struct spec_value *labels = spec_view_labels(object);
 	int role = spec_read_digits(spec_read_text(labels, TORCHX "role-index"));
 	int replica = spec_read_digits(spec_read_text(labels, TORCHX "replica-id"));
 
@@ -375,9 +375,9 @@ static const char *key_of(struct json_object *object, char *key, size_t size)
 	return key;
 }
 
-static void read_task(struct json_object *pod, struct spec_task_source *ret)
+static void read_task(const struct spec_value *pod, struct spec_task_source *ret)
 {
-	struct json_object *labels = spec_view_labels(pod);
+	const struct spec_value *labels = spec_view_labels(pod);
 	int id = spec_read_digits(spec_read_text(labels, TORCHX "replica-id"));
 
 	ret->name = key_of(pod, ret->key, sizeof(ret->key));
@@ -386,14 +386,14 @@ static void read_task(struct json_object *pod, struct spec_task_source *ret)
 	ret->replica = id < 0 ? 0 : (unsigned)id;
 }
 
-static bool is_pod(struct json_object *object)
+static bool is_pod(const struct spec_value *object)
 {
 	return streq(spec_read_text(object, "kind"), "Pod") &&
 	       streq(spec_read_text(object, "apiVersion"), "v1");
 }
 
 /* Is OBJECT of a kind that has no pods of its own? */
-static bool is_quiet(struct json_object *object)
+static bool is_quiet(const struct spec_value *object)
 {
 	static const char *const kinds[] = {"Service",	      "PodGroup", "ConfigMap",
 					    "Secret",	      "Ingress",  "NetworkPolicy",
@@ -407,14 +407,14 @@ static bool is_quiet(struct json_object *object)
 	return false;
 }
 
-size_t wrap_tasks(struct json_object *list, const char *key, struct spec_job_view *v,
+size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks)
 {
 	size_t n = 0;
 
 	*ret_tasks = new0_n(struct spec_task_source, spec_read_count(list));
 	for (size_t i = 0; i < spec_read_count(list); i++) {
-		struct json_object *pod = spec_read_map(spec_read_at(list, i), key);
+		const struct spec_value *pod = spec_read_map(spec_read_at(list, i), key);
 
 		if (!is_pod(pod)) {
 			v->hidden |= !is_quiet(pod);
@@ -429,7 +429,7 @@ size_t wrap_tasks(struct json_object *list, const char *key, struct spec_job_vie
 	return n;
 }
 
-void wrap_pod(struct json_object *object, struct spec_pod_view *v)
+void wrap_pod(const struct spec_value *object, struct spec_pod_view *v)
 {
 	char key[sizeof(((struct spec_task_source *)NULL)->key)];
 

@@ -57,9 +57,9 @@ int64_t wrap_retries(const struct wrap *w);
  * As spec_reader.job for the items of LIST, each of which holds its object under KEY: its pods are the tasks. What
  * wraps pods in turn, such as a batch Job, is not looked into. Sets the app's name too.
  */
-size_t wrap_tasks(struct json_object *list, const char *key, struct spec_job_view *v,
+size_t wrap_tasks(const struct spec_value *list, const char *key, struct spec_job_view *v,
 		  struct spec_task_source **ret_tasks);
 /* As spec_reader.pod. */
-void wrap_pod(struct json_object *object, struct spec_pod_view *v);
+void wrap_pod(const struct spec_value *object, struct spec_pod_view *v);
 
 #endif

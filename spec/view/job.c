@@ -9,7 +9,6 @@
 
 #include "spec/base/limits.h"
 #include "spec/base/name.h"
-#include "spec/base/span.h"
 #include "spec/view/meta.h"
 
 #define MAX_DIR 200 /* bytes; with a number behind it, it is a file name */
@@ -258,10 +257,10 @@ static void settle_retries(struct spec_job_view *v)
 /* --- a job that is read for the first time --------------------------------------------------- */
 
 /* What follows from the metadata. 0 or -EINVAL. */
-static int read_head(struct spec_job_view *v, struct json_object *object)
+static int read_head(struct spec_job_view *v, const struct spec_value *object)
 {
-	struct json_object *metadata = spec_read_map(object, "metadata");
-	struct json_object *notes = spec_read_map(metadata, "annotations");
+	const struct spec_value *metadata = spec_read_map(object, "metadata");
+	const struct spec_value *notes = spec_read_map(metadata, "annotations");
 
 	if (spec_meta_read(object, &v->meta) < 0)
 		return -EINVAL;
@@ -274,48 +273,19 @@ static int read_head(struct spec_job_view *v, struct json_object *object)
 	return 0;
 }
 
-int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
-			struct spec_job_view **ret)
+/* What follows from the spec. */
+static void read_spec(struct spec_job_view *v, const struct spec_reader *reader,
+		      const struct spec_value *object)
 {
-	cleanup(job_freep) struct spec_job_view *v = NULL;
 	struct spec_task_source *tasks cleanup_free = NULL;
-	struct json_object *o cleanup_json = NULL;
-	size_t n;
+	size_t n = reader->job(object, v, &tasks);
 
-	if (spec_tree_parse_map(json, len, &o) < 0)
-		return -EINVAL;
-	v = job_new();
-	if (read_head(v, o) < 0)
-		return -EINVAL;
-	n = reader->job(o, v, &tasks);
-	reader->status(o, v);
 	if (!*v->app)
 		spec_set(&v->app, v->meta.name);
 	arrange(v, tasks, n);
-	settle_retries(v);
-	*ret = take_ptr(v);
-	return 0;
 }
 
 /* --- a job whose spec is known already ------------------------------------------------------- */
-
-/* An object of the metadata and the status alone; NULL: they can't be found without parsing the whole text. */
-static struct json_object *without_spec(const char *json, size_t len)
-{
-	static const char none[] = "{}";
-	struct spec_span whole = {json, json + len}, metadata, spec,
-			 status = {none, none + strlen(none)};
-	struct json_object *ret;
-	char *text cleanup_free = NULL;
-
-	if (len > SPEC_MAX_WATCHED || !spec_span_member(whole, "metadata", &metadata) ||
-	    !spec_span_member(whole, "spec", &spec))
-		return NULL;
-	spec_span_member(whole, "status", &status);
-	text = text_print("{\"metadata\":%.*s,\"status\":%.*s}", (int)spec_span_len(metadata),
-			  metadata.p, (int)spec_span_len(status), status.p);
-	return spec_tree_parse_map(text, strlen(text), &ret) == 0 ? ret : NULL;
-}
 
 static void copy_spec(struct spec_job_view *v, const struct spec_job_view *from)
 {
@@ -349,19 +319,31 @@ static void copy_spec(struct spec_job_view *v, const struct spec_job_view *from)
 	v->n_replicas = from->n_replicas;
 }
 
+int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
+			struct spec_job_view **ret)
+{
+	return spec_job_view_parse_again(reader, json, len, NULL, NULL, ret);
+}
+
 int spec_job_view_parse_again(const struct spec_reader *reader, const char *json, size_t len,
 			      spec_job_view_find find, void *data, struct spec_job_view **ret)
 {
-	cleanup(job_freep) struct spec_job_view *v = job_new();
-	struct json_object *o cleanup_json = without_spec(json, len);
+	cleanup(job_freep) struct spec_job_view *v = NULL;
+	struct spec_value *o cleanup_free = NULL;
 	const struct spec_job_view *from = NULL;
 
-	if (o && read_head(v, o) == 0 && v->generation != 0)
+	if (spec_value_parse_map(json, len, &o) < 0)
+		return -EINVAL;
+	v = job_new();
+	if (read_head(v, o) < 0)
+		return -EINVAL;
+	if (find && v->generation != 0)
 		from = find(data, v->meta.uid);
-	if (!from || v->generation != from->generation)
-		return spec_job_view_parse(reader, json, len, ret);
+	if (from && v->generation == from->generation)
+		copy_spec(v, from);
+	else
+		read_spec(v, reader, o);
 	reader->status(o, v);
-	copy_spec(v, from);
 	settle_retries(v);
 	*ret = take_ptr(v);
 	return 0;

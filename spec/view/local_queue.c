@@ -49,17 +49,13 @@ static const char *amounts_get(const struct spec_flavor_amounts *a, const char *
 }
 
 static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
-		       struct json_object *resource, const char *key)
+		       const struct spec_value *resource, const char *key)
 {
 	struct spec_flavor_amount *to;
-	struct json_object *value;
-	const char *text = NULL;
+	const char *text = spec_read_word(resource, key);
 
 	/* An amount may be a number, as somebody wrote it. */
-	if (json_object_is_type(resource, json_type_object) &&
-	    json_object_object_get_ex(resource, key, &value))
-		text = json_object_get_string(value);
-	if (!text || a->n >= MAX_AMOUNTS)
+	if (!*text || a->n >= MAX_AMOUNTS)
 		return;
 	a->v = mem_grow(a->v, a->n + 1, sizeof(*a->v));
 	to = &a->v[a->n++];
@@ -70,12 +66,12 @@ static void add_amount(struct spec_flavor_amounts *a, const char *flavor,
 }
 
 /* Add [{name: FLAVOR, resources: [{name, KEY}]}]. */
-static void read_amounts(struct spec_flavor_amounts *a, struct json_object *flavors,
+static void read_amounts(struct spec_flavor_amounts *a, const struct spec_value *flavors,
 			 const char *key)
 {
 	for (size_t i = 0; i < spec_read_count(flavors); i++) {
-		struct json_object *flavor = spec_read_at(flavors, i);
-		struct json_object *resources = spec_read_list(flavor, "resources");
+		const struct spec_value *flavor = spec_read_at(flavors, i);
+		const struct spec_value *resources = spec_read_list(flavor, "resources");
 
 		for (size_t k = 0; k < spec_read_count(resources); k++)
 			add_amount(a, spec_read_text(flavor, "name"), spec_read_at(resources, k),
@@ -86,12 +82,13 @@ static void read_amounts(struct spec_flavor_amounts *a, struct json_object *flav
 /* --- what both have --- */
 
 /* The condition Active. */
-static void read_active(struct json_object *status, char **active, char **reason, char **message)
+static void read_active(const struct spec_value *status, char **active, char **reason,
+			char **message)
 {
-	struct json_object *list = spec_read_list(status, "conditions");
+	const struct spec_value *list = spec_read_list(status, "conditions");
 
 	for (size_t i = 0; i < spec_read_count(list); i++) {
-		struct json_object *c = spec_read_at(list, i);
+		const struct spec_value *c = spec_read_at(list, i);
 
 		if (!streq(spec_read_text(c, "type"), "Active"))
 			continue;
@@ -117,9 +114,9 @@ void spec_local_queue_free(struct spec_local_queue *q)
 	free(q);
 }
 
-static void read_usage(struct spec_local_queue *q, struct json_object *status)
+static void read_usage(struct spec_local_queue *q, const struct spec_value *status)
 {
-	struct json_object *used = spec_read_list(status, "flavorsUsage");
+	const struct spec_value *used = spec_read_list(status, "flavorsUsage");
 
 	/* v1beta1 has another name for it. */
 	read_amounts(&q->used, used ? used : spec_read_list(status, "flavorUsage"), "total");
@@ -129,10 +126,10 @@ static void read_usage(struct spec_local_queue *q, struct json_object *status)
 	q->admitted = (unsigned)spec_read_int(status, "admittedWorkloads", 0);
 }
 
-struct spec_local_queue *spec_local_queue_read(struct json_object *object)
+struct spec_local_queue *spec_local_queue_read(const struct spec_value *object)
 {
-	struct json_object *spec = spec_read_map(object, "spec");
-	struct json_object *status = spec_read_map(object, "status");
+	const struct spec_value *spec = spec_read_map(object, "spec");
+	const struct spec_value *status = spec_read_map(object, "status");
 	struct spec_local_queue *q = new0(struct spec_local_queue);
 
 	q->cluster_queue = q->stop_policy = q->active = q->reason = q->message = spec_empty();
@@ -186,10 +183,11 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 				  struct spec_cluster_queue_view **ret)
 {
 	cleanup(cluster_queue_unrefp) struct spec_cluster_queue_view *v = NULL;
-	struct json_object *o cleanup_json = NULL, *spec, *groups;
+	struct spec_value *o cleanup_free = NULL;
+	const struct spec_value *spec, *groups;
 	const char *cohort;
 
-	if (spec_tree_parse_map(json, len, &o) < 0)
+	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
 	v = new0(struct spec_cluster_queue_view);
 	v->refs = 1;
@@ -306,9 +304,9 @@ static int by_uid(const void *a, const void *b)
 }
 
 /* The uid of its controller; where none says that it is one, of its only owner. */
-static const char *job_of(struct json_object *item)
+static const char *job_of(const struct spec_value *item)
 {
-	struct json_object *owners =
+	const struct spec_value *owners =
 		spec_read_list(spec_read_map(item, "metadata"), "ownerReferences");
 
 	for (size_t i = 0; i < spec_read_count(owners); i++)
@@ -319,18 +317,19 @@ static const char *job_of(struct json_object *item)
 
 int spec_places_parse(const char *json, size_t len, struct spec_place **ret, size_t *ret_n)
 {
-	struct json_object *o cleanup_json = NULL, *items;
+	struct spec_value *o cleanup_free = NULL;
+	const struct spec_value *items;
 	struct spec_place *v;
 	size_t n;
 
-	if (spec_tree_parse_map(json, len, &o) < 0)
+	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
 	items = spec_read_list(o, "items");
 	n = min_of(spec_read_count(items), (size_t)MAX_PLACES);
 	v = new0_n(struct spec_place, n);
 	*ret_n = 0;
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *item = spec_read_at(items, i);
+		const struct spec_value *item = spec_read_at(items, i);
 		const char *uid = job_of(item);
 		int place = spec_read_int(item, "positionInClusterQueue", -1);
 
@@ -361,9 +360,10 @@ unsigned spec_places_find(const struct spec_place *v, size_t n, const char *uid)
 /* The first of VERSIONS, which ends with NULL, that the description of a group lists. */
 static const char *choose(const char *json, size_t len, const char *const *versions)
 {
-	struct json_object *o cleanup_json = NULL, *list;
+	struct spec_value *o cleanup_free = NULL;
+	const struct spec_value *list;
 
-	if (spec_tree_parse_map(json, len, &o) < 0)
+	if (spec_value_parse_map(json, len, &o) < 0)
 		return NULL;
 	list = spec_read_list(o, "versions");
 	for (; *versions; versions++)

@@ -7,7 +7,7 @@
 #include "spec/view/kueue.h"
 
 /* Of a LocalQueue's object. malloc'ed. */
-struct spec_local_queue *spec_local_queue_read(struct json_object *object);
+struct spec_local_queue *spec_local_queue_read(const struct spec_value *object);
 void spec_local_queue_free(struct spec_local_queue *q); /* NULL is allowed */
 bool spec_local_queue_same(const struct spec_local_queue *a, const struct spec_local_queue *b);
 /* As spec_queue_view_text, of a LocalQueue. */

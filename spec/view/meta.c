@@ -26,7 +26,7 @@
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
 
-struct json_object *spec_view_labels(struct json_object *object)
+const struct spec_value *spec_view_labels(const struct spec_value *object)
 {
 	return spec_read_map(spec_read_map(object, "metadata"), "labels");
 }
@@ -58,12 +58,12 @@ static bool is_uid(const char *text)
 	return n > 0 && n <= 64 && strspn(text, NAME_CHARS) == n;
 }
 
-static const char *controller_uid(struct json_object *metadata)
+static const char *controller_uid(const struct spec_value *metadata)
 {
-	struct json_object *owners = spec_read_list(metadata, "ownerReferences");
+	const struct spec_value *owners = spec_read_list(metadata, "ownerReferences");
 
 	for (size_t i = 0; i < spec_read_count(owners); i++) {
-		struct json_object *owner = spec_read_at(owners, i);
+		const struct spec_value *owner = spec_read_at(owners, i);
 		const char *uid = spec_read_text(owner, "uid");
 
 		if (spec_read_bool(owner, "controller") && is_uid(uid))
@@ -78,9 +78,9 @@ void spec_pod_view_owned(struct spec_pod_view *v, const char *uid)
 		spec_set(&v->meta.owner_uid, uid);
 }
 
-int spec_meta_read(struct json_object *object, struct spec_meta *m)
+int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 {
-	struct json_object *metadata = spec_read_map(object, "metadata");
+	const struct spec_value *metadata = spec_read_map(object, "metadata");
 	const char *name = spec_read_text(metadata, "name");
 	const char *uid = spec_read_text(metadata, "uid");
 

@@ -9,7 +9,7 @@
 
 void spec_meta_init(struct spec_meta *m);
 /* Fill M, which has been initialised. 0; -EINVAL: the name or the uid is not one that can be shown. */
-int spec_meta_read(struct json_object *object, struct spec_meta *m);
+int spec_meta_read(const struct spec_value *object, struct spec_meta *m);
 void spec_meta_clear(struct spec_meta *m);
 
 #endif

@@ -112,7 +112,7 @@ int spec_pod_end(const struct spec_pod_view *pod)
 	return spec_state_is_final(state) && !spec_pod_was_stopped(pod) ? (int)state : -1;
 }
 
-static bool has_container(struct json_object *list, const char *name)
+static bool has_container(const struct spec_value *list, const char *name)
 {
 	for (size_t i = 0; i < spec_read_count(list); i++)
 		if (*name && streq(spec_read_text(spec_read_at(list, i), "name"), name))
@@ -120,10 +120,11 @@ static bool has_container(struct json_object *list, const char *name)
 	return false;
 }
 
-const char *spec_pod_choose_main(struct json_object *object, const char *task)
+const char *spec_pod_choose_main(const struct spec_value *object, const char *task)
 {
-	struct json_object *list = spec_read_list(spec_read_map(object, "spec"), "containers");
-	struct json_object *notes = spec_read_map(spec_read_map(object, "metadata"), "annotations");
+	const struct spec_value *list = spec_read_list(spec_read_map(object, "spec"), "containers");
+	const struct spec_value *notes =
+		spec_read_map(spec_read_map(object, "metadata"), "annotations");
 	const char *chosen = spec_read_text(notes, "kubectl.kubernetes.io/default-container");
 
 	if (has_container(list, task))
@@ -135,13 +136,13 @@ const char *spec_pod_choose_main(struct json_object *object, const char *task)
 
 /* --- containers ----------------------------------------------------------------------------- */
 
-static void read_words(struct spec_container_view *c, struct json_object *o)
+static void read_words(struct spec_container_view *c, const struct spec_value *o)
 {
 	spec_read_copy(&c->reason, spec_read_text(o, "reason"), READ_MAX_WORD);
 	spec_read_copy(&c->message, spec_read_text(o, "message"), READ_MAX_MESSAGE);
 }
 
-static void read_terminated(struct spec_container_view *c, struct json_object *o)
+static void read_terminated(struct spec_container_view *c, const struct spec_value *o)
 {
 	c->state = SPEC_TERMINATED;
 	c->started = spec_read_time(o, "startedAt");
@@ -153,12 +154,13 @@ static void read_terminated(struct spec_container_view *c, struct json_object *o
 	read_words(c, o);
 }
 
-static void read_container(struct spec_container_view *c, struct json_object *status)
+static void read_container(struct spec_container_view *c, const struct spec_value *status)
 {
-	struct json_object *state = spec_read_map(status, "state");
-	struct json_object *terminated = spec_read_map(state, "terminated");
-	struct json_object *running = spec_read_map(state, "running");
-	struct json_object *last = spec_read_map(spec_read_map(status, "lastState"), "terminated");
+	const struct spec_value *state = spec_read_map(status, "state");
+	const struct spec_value *terminated = spec_read_map(state, "terminated");
+	const struct spec_value *running = spec_read_map(state, "running");
+	const struct spec_value *last =
+		spec_read_map(spec_read_map(status, "lastState"), "terminated");
 
 	c->exit_code = -1;
 	c->reason = c->message = spec_empty();
@@ -176,16 +178,16 @@ static void read_container(struct spec_container_view *c, struct json_object *st
 }
 
 /* A container whose name can't be a file's is left out. */
-static void read_containers(struct spec_pod_view *v, struct json_object *status)
+static void read_containers(struct spec_pod_view *v, const struct spec_value *status)
 {
 	static const char *const keys[] = {"initContainerStatuses", "containerStatuses",
 					   "ephemeralContainerStatuses"};
 
 	for (size_t i = 0; i < array_size(keys); i++) {
-		struct json_object *list = spec_read_list(status, keys[i]);
+		const struct spec_value *list = spec_read_list(status, keys[i]);
 
 		for (size_t k = 0; k < spec_read_count(list); k++) {
-			struct json_object *one = spec_read_at(list, k);
+			const struct spec_value *one = spec_read_at(list, k);
 			const char *name = spec_read_text(one, "name");
 			struct spec_container_view *c;
 
@@ -204,7 +206,7 @@ static void read_containers(struct spec_pod_view *v, struct json_object *status)
 /* --- the pod -------------------------------------------------------------------------------- */
 
 /* Does the policy of a pod, or a container's own, let a container run again? */
-static bool is_rerun(struct json_object *o)
+static bool is_rerun(const struct spec_value *o)
 {
 	const char *policy = spec_read_text(o, "restartPolicy");
 
@@ -212,12 +214,12 @@ static bool is_rerun(struct json_object *o)
 }
 
 /* The server fills in the policies that nobody has set. */
-static bool reruns(struct json_object *spec)
+static bool reruns(const struct spec_value *spec)
 {
 	static const char *const keys[] = {"initContainers", "containers"};
 
 	for (size_t i = 0; i < array_size(keys); i++) {
-		struct json_object *list = spec_read_list(spec, keys[i]);
+		const struct spec_value *list = spec_read_list(spec, keys[i]);
 
 		for (size_t k = 0; k < spec_read_count(list); k++)
 			if (is_rerun(spec_read_at(list, k)))
@@ -226,12 +228,12 @@ static bool reruns(struct json_object *spec)
 	return is_rerun(spec);
 }
 
-static bool main_reruns(const struct spec_pod_view *v, struct json_object *spec)
+static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *spec)
 {
-	struct json_object *list = spec_read_list(spec, "containers");
+	const struct spec_value *list = spec_read_list(spec, "containers");
 
 	for (size_t i = 0; i < spec_read_count(list); i++) {
-		struct json_object *one = spec_read_at(list, i);
+		const struct spec_value *one = spec_read_at(list, i);
 
 		if (streq(spec_read_text(one, "name"), v->main) &&
 		    *spec_read_text(one, "restartPolicy"))
@@ -244,12 +246,12 @@ static bool main_reruns(const struct spec_pod_view *v, struct json_object *spec)
  * The condition that says why the pod is not scheduled; NULL: it is, or no scheduler has tried, or the scheduler has a
  * place for it and says only that the others are not that far.
  */
-static struct json_object *unscheduled(struct json_object *status)
+static const struct spec_value *unscheduled(const struct spec_value *status)
 {
-	struct json_object *list = spec_read_list(status, "conditions");
+	const struct spec_value *list = spec_read_list(status, "conditions");
 
 	for (size_t i = 0; i < spec_read_count(list); i++) {
-		struct json_object *condition = spec_read_at(list, i);
+		const struct spec_value *condition = spec_read_at(list, i);
 
 		if (streq(spec_read_text(condition, "type"), "PodScheduled") &&
 		    streq(spec_read_text(condition, "status"), "False") &&
@@ -260,9 +262,9 @@ static struct json_object *unscheduled(struct json_object *status)
 	return NULL;
 }
 
-static bool any_ready(struct json_object *status)
+static bool any_ready(const struct spec_value *status)
 {
-	struct json_object *list = spec_read_list(status, "containerStatuses");
+	const struct spec_value *list = spec_read_list(status, "containerStatuses");
 
 	for (size_t i = 0; i < spec_read_count(list); i++)
 		if (spec_read_bool(spec_read_at(list, i), "ready"))
@@ -271,7 +273,7 @@ static bool any_ready(struct json_object *status)
 }
 
 /* Does condition C say that the pod's node has gone silent, or that the pod is evicted for that? */
-static bool is_silent(struct json_object *c, bool any_ready)
+static bool is_silent(const struct spec_value *c, bool any_ready)
 {
 	const char *reason = spec_read_text(c, "reason");
 	bool is_true = streq(spec_read_text(c, "status"), "True");
@@ -286,14 +288,14 @@ static bool is_silent(struct json_object *c, bool any_ready)
  * Since when the node has been silent; 0: it is not. The controller of nodes says of its pods that they are not ready,
  * while their containers stay as the kubelet has seen them last; minutes later it evicts them.
  */
-static int64_t lost_since(struct json_object *status)
+static int64_t lost_since(const struct spec_value *status)
 {
-	struct json_object *list = spec_read_list(status, "conditions");
+	const struct spec_value *list = spec_read_list(status, "conditions");
 	bool ready = any_ready(status);
 	int64_t ret = 0;
 
 	for (size_t i = 0; i < spec_read_count(list); i++) {
-		struct json_object *c = spec_read_at(list, i);
+		const struct spec_value *c = spec_read_at(list, i);
 		int64_t time = max_of(spec_read_time(c, "lastTransitionTime"), INT64_C(1));
 
 		if (is_silent(c, ready) && (!ret || time < ret))
@@ -302,9 +304,9 @@ static int64_t lost_since(struct json_object *status)
 	return ret;
 }
 
-static void read_status(struct spec_pod_view *v, struct json_object *status)
+static void read_status(struct spec_pod_view *v, const struct spec_value *status)
 {
-	struct json_object *why = status;
+	const struct spec_value *why = status;
 
 	if (!*spec_read_text(status, "reason") && !*spec_read_text(status, "message"))
 		why = unscheduled(status);
@@ -383,9 +385,10 @@ int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size
 			struct spec_pod_view **ret)
 {
 	cleanup(pod_freep) struct spec_pod_view *v = NULL;
-	struct json_object *o cleanup_json = NULL, *spec;
+	struct spec_value *o cleanup_free = NULL;
+	const struct spec_value *spec;
 
-	if (spec_tree_parse_map(json, len, &o) < 0)
+	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
 	v = pod_new();
 	if (spec_meta_read(o, &v->meta) < 0)

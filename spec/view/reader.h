@@ -40,17 +40,17 @@ struct spec_reader {
 	 * Set what follows from the object's spec. Returns the number of its tasks, which are malloc'ed in
 	 * *RET_TASKS, in the object's order.
 	 */
-	size_t (*job)(struct json_object *object, struct spec_job_view *v,
+	size_t (*job)(const struct spec_value *object, struct spec_job_view *v,
 		      struct spec_task_source **ret_tasks);
 	/* Set what follows from its status: phase, reason, message, retries, changed. */
-	void (*status)(struct json_object *object, struct spec_job_view *v);
+	void (*status)(const struct spec_value *object, struct spec_job_view *v);
 	/* Set task, index, retry and main. OBJECT has what the table of pod.c keeps of a pod, maybe nothing else. */
-	void (*pod)(struct json_object *object, struct spec_pod_view *v);
+	void (*pod)(const struct spec_value *object, struct spec_pod_view *v);
 	/*
 	 * The objects that this one makes under names of their own: a list in it, each object being the member
 	 * *RET_KEY of an item. NULL: the kind makes none.
 	 */
-	struct json_object *(*wrapped)(struct json_object *object, const char **ret_key);
+	const struct spec_value *(*wrapped)(const struct spec_value *object, const char **ret_key);
 	const struct spec_phase *phases;
 	/*
 	 * The controller may write minutes later, or never, that a running job is over. When all its pods have
@@ -67,8 +67,8 @@ void spec_job_view_queued(struct spec_job_view *v, const char *queue);
 /* V is what the object with this uid has made, whatever its own controller is. Ignored: UID is none. */
 void spec_pod_view_owned(struct spec_pod_view *v, const char *uid);
 /* The labels of an object, borrowed; NULL: it has none. */
-struct json_object *spec_view_labels(struct json_object *object);
+const struct spec_value *spec_view_labels(const struct spec_value *object);
 /* Of a pod's object: the container named TASK, else the pod's default one, else the first. Borrowed. */
-const char *spec_pod_choose_main(struct json_object *object, const char *task);
+const char *spec_pod_choose_main(const struct spec_value *object, const char *task);
 
 #endif

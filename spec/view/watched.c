@@ -32,12 +32,12 @@ static void group_freep(struct spec_group_view **v)
 }
 
 /* When condition TYPE became true; 0: it is not, or means nothing. */
-static int64_t true_since(struct json_object *conditions, const char *type)
+static int64_t true_since(const struct spec_value *conditions, const char *type)
 {
 	int64_t ret = 0;
 
 	for (size_t i = 0; i < spec_read_count(conditions); i++) {
-		struct json_object *c = spec_read_at(conditions, i);
+		const struct spec_value *c = spec_read_at(conditions, i);
 
 		if (streq(spec_read_text(c, "type"), type) &&
 		    streq(spec_read_text(c, "status"), "True") &&
@@ -50,9 +50,10 @@ static int64_t true_since(struct json_object *conditions, const char *type)
 int spec_group_view_parse(const char *json, size_t len, struct spec_group_view **ret)
 {
 	cleanup(group_freep) struct spec_group_view *v = NULL;
-	struct json_object *o cleanup_json = NULL, *spec, *status, *conditions;
+	struct spec_value *o cleanup_free = NULL;
+	const struct spec_value *spec, *status, *conditions;
 
-	if (spec_tree_parse_map(json, len, &o) < 0)
+	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
 	v = new0(struct spec_group_view);
 	spec_meta_init(&v->meta);
@@ -93,9 +94,9 @@ void spec_event_view_unref(struct spec_event_view *v)
 }
 
 /* Recorders of different ages write the time and the count in different places. */
-static void read_series(struct spec_event_view *v, struct json_object *o)
+static void read_series(struct spec_event_view *v, const struct spec_value *o)
 {
-	struct json_object *series = spec_read_map(o, "series");
+	const struct spec_value *series = spec_read_map(o, "series");
 	const int64_t times[] = {
 		spec_read_time(series, "lastObservedTime"),
 		spec_read_time(o, "lastTimestamp"),
@@ -112,10 +113,11 @@ static void read_series(struct spec_event_view *v, struct json_object *o)
 
 int spec_event_view_parse(const char *json, size_t len, struct spec_event_view **ret)
 {
-	struct json_object *o cleanup_json = NULL, *about;
+	struct spec_value *o cleanup_free = NULL;
+	const struct spec_value *about;
 	struct spec_event_view *v;
 
-	if (spec_tree_parse_map(json, len, &o) < 0)
+	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
 	about = spec_read_map(o, "involvedObject");
 	if (!*spec_read_text(about, "uid"))
@@ -225,9 +227,10 @@ static void queue_unrefp(struct spec_queue_view **v)
 int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view **ret)
 {
 	cleanup(queue_unrefp) struct spec_queue_view *v = NULL;
-	struct json_object *o cleanup_json = NULL, *spec, *status;
+	struct spec_value *o cleanup_free = NULL;
+	const struct spec_value *spec, *status;
 
-	if (spec_tree_parse_map(json, len, &o) < 0)
+	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
 	v = new0(struct spec_queue_view);
 	v->refs = 1;
@@ -249,10 +252,10 @@ int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view *
 
 int spec_local_queue_parse(const char *json, size_t len, struct spec_queue_view **ret)
 {
-	struct json_object *o cleanup_json = NULL;
+	struct spec_value *o cleanup_free = NULL;
 	int err = spec_queue_view_parse(json, len, ret);
 
-	if (!err && spec_tree_parse_map(json, len, &o) == 0)
+	if (!err && spec_value_parse_map(json, len, &o) == 0)
 		(*ret)->local = spec_local_queue_read(o);
 	return err;
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Workloads of Kueue. One stands for a job of any kind, which is its controller: it says whether the job has quota, is
- * let in, was put out again. Its podSets hold all templates of the job's pods, which nothing here is made of, so they
- * are not even parsed.
+ * let in, was put out again. Its podSets hold all templates of the job's pods, of which nothing here is made.
  */
 #include <errno.h>
 
-#include "spec/base/span.h"
 #include "spec/view/kueue.h"
 #include "spec/view/meta.h"
 
@@ -55,30 +53,7 @@ static struct spec_workload_view *workload_new(void)
 	return v;
 }
 
-/* The value of KEY in SPAN; "{}" if it has none. */
-static struct spec_span member(struct spec_span span, const char *key)
-{
-	static const char none[] = "{}";
-	struct spec_span ret;
-
-	return spec_span_member(span, key, &ret) ? ret : (struct spec_span){none, none + 2};
-}
-
-/* The object without its podSets. -EINVAL. */
-static int parse_without_pods(const char *json, size_t len, struct json_object **ret)
-{
-	const struct spec_span whole = {json, json + len};
-	const struct spec_span metadata = member(whole, "metadata"), spec = member(whole, "spec"),
-			       status = member(whole, "status"), active = member(spec, "active");
-	char *text cleanup_free =
-		text_print("{\"metadata\":%.*s,\"spec\":{\"active\":%.*s},\"status\":%.*s}",
-			   (int)spec_span_len(metadata), metadata.p, (int)spec_span_len(active),
-			   active.p, (int)spec_span_len(status), status.p);
-
-	return spec_tree_parse_map(text, strlen(text), ret);
-}
-
-static void read_condition(struct spec_condition_view *to, struct json_object *c)
+static void read_condition(struct spec_condition_view *to, const struct spec_value *c)
 {
 	to->is_set = true;
 	to->is_true = streq(spec_read_text(c, "status"), "True");
@@ -87,10 +62,10 @@ static void read_condition(struct spec_condition_view *to, struct json_object *c
 	spec_read_copy(&to->message, spec_read_text(c, "message"), READ_MAX_MESSAGE);
 }
 
-static void read_conditions(struct spec_workload_view *v, struct json_object *list)
+static void read_conditions(struct spec_workload_view *v, const struct spec_value *list)
 {
 	for (size_t i = 0; i < spec_read_count(list); i++) {
-		struct json_object *c = spec_read_at(list, i);
+		const struct spec_value *c = spec_read_at(list, i);
 
 		for (size_t k = 0; k < SPEC_WORKLOAD_N_CONDITIONS; k++)
 			if (streq(spec_read_text(c, "type"), types[k]))
@@ -98,13 +73,13 @@ static void read_conditions(struct spec_workload_view *v, struct json_object *li
 	}
 }
 
-static void read_checks(struct spec_workload_view *v, struct json_object *list)
+static void read_checks(struct spec_workload_view *v, const struct spec_value *list)
 {
 	size_t n = min_of(spec_read_count(list), (size_t)MAX_CHECKS);
 
 	v->checks = new0_n(struct spec_check_view, n);
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *c = spec_read_at(list, i);
+		const struct spec_value *c = spec_read_at(list, i);
 		struct spec_check_view *to = &v->checks[v->n_checks];
 
 		if (streq(spec_read_text(c, "state"), "Ready"))
@@ -134,9 +109,10 @@ static void read_preemptor(struct spec_workload_view *v)
 int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_view **ret)
 {
 	cleanup(workload_freep) struct spec_workload_view *v = NULL;
-	struct json_object *o cleanup_json = NULL, *spec, *status, *requeue, *active;
+	struct spec_value *o cleanup_free = NULL;
+	const struct spec_value *spec, *status, *requeue;
 
-	if (parse_without_pods(json, len, &o) < 0)
+	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
 	v = workload_new();
 	if (spec_meta_read(o, &v->meta) < 0)
@@ -144,9 +120,7 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 	spec = spec_read_map(o, "spec");
 	status = spec_read_map(o, "status");
 	requeue = spec_read_map(status, "requeueState");
-	if (json_object_object_get_ex(spec, "active", &active) &&
-	    json_object_is_type(active, json_type_boolean))
-		v->active = json_object_get_boolean(active);
+	v->active = spec_read_flag(spec, "active", true);
 	spec_read_copy(&v->cluster_queue,
 		       spec_read_text(spec_read_map(status, "admission"), "clusterQueue"),
 		       READ_MAX_WORD);

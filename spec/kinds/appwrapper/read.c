@@ -30,33 +30,33 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-static struct json_object *metadata_of(struct json_object *object)
+static const struct spec_value *metadata_of(const struct spec_value *object)
 {
 	return spec_read_map(object, "metadata");
 }
 
-static const char *label_of(struct json_object *object, const char *key)
+static const char *label_of(const struct spec_value *object, const char *key)
 {
 	return spec_read_text(spec_view_labels(object), key);
 }
 
 /* --- what follows from the spec --------------------------------------------------------------- */
 
-static struct json_object *wrapped(struct json_object *object, const char **ret_key)
+static const struct spec_value *wrapped(const struct spec_value *object, const char **ret_key)
 {
 	*ret_key = "template";
 	return spec_read_list(spec_read_map(object, "spec"), "components");
 }
 
-static size_t read_job(struct json_object *object, struct spec_job_view *v,
+static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 		       struct spec_task_source **ret_tasks)
 {
-	struct json_object *spec = spec_read_map(object, "spec");
-	struct json_object *notes = spec_read_map(metadata_of(object), "annotations");
+	const struct spec_value *spec = spec_read_map(object, "spec");
+	const struct spec_value *notes = spec_read_map(metadata_of(object), "annotations");
 	int retries = spec_read_digits(spec_read_text(notes, APPWRAPPER_RETRIES));
 	const char *queue = label_of(object, SPEC_KUEUE_QUEUE);
 	const char *key;
-	struct json_object *components = wrapped(object, &key);
+	const struct spec_value *components = wrapped(object, &key);
 	size_t n = wrap_tasks(components, key, v, ret_tasks);
 
 	v->max_retries = retries < 0 ? DEFAULT_RETRIES : (unsigned)retries;
@@ -71,12 +71,12 @@ static size_t read_job(struct json_object *object, struct spec_job_view *v,
 /* --- what follows from the status -------------------------------------------------------------- */
 
 /* The condition of this type; NULL: none. */
-static struct json_object *condition(struct json_object *status, const char *type)
+static const struct spec_value *condition(const struct spec_value *status, const char *type)
 {
-	struct json_object *list = spec_read_list(status, "conditions");
+	const struct spec_value *list = spec_read_list(status, "conditions");
 
 	for (size_t i = 0; i < spec_read_count(list); i++) {
-		struct json_object *c = spec_read_at(list, i);
+		const struct spec_value *c = spec_read_at(list, i);
 
 		if (streq(spec_read_text(c, "type"), type))
 			return c;
@@ -84,13 +84,13 @@ static struct json_object *condition(struct json_object *status, const char *typ
 	return NULL;
 }
 
-static bool is_true(struct json_object *c)
+static bool is_true(const struct spec_value *c)
 {
 	return streq(spec_read_text(c, "status"), "True");
 }
 
 /* A job that has ended stays what it was while it is being deleted. */
-static const char *phase_of(struct json_object *status)
+static const char *phase_of(const struct spec_value *status)
 {
 	const char *phase = spec_read_text(status, "phase");
 	const char *ended = spec_read_text(condition(status, "QuotaReserved"), "reason");
@@ -101,11 +101,11 @@ static const char *phase_of(struct json_object *status)
 }
 
 /* When the phase began, or the last thing happened since. */
-static int64_t changed(struct json_object *status)
+static int64_t changed(const struct spec_value *status)
 {
-	struct json_object *list = spec_read_list(status, "conditions");
-	struct json_object *quota = condition(status, "QuotaReserved");
-	struct json_object *unhealthy = condition(status, "Unhealthy");
+	const struct spec_value *list = spec_read_list(status, "conditions");
+	const struct spec_value *quota = condition(status, "QuotaReserved");
+	const struct spec_value *unhealthy = condition(status, "Unhealthy");
 	const char *phase = phase_of(status);
 	int64_t ret = 0;
 
@@ -122,9 +122,9 @@ static int64_t changed(struct json_object *status)
 }
 
 /* Pods that were made earlier belong to an attempt that is over. */
-static int64_t began(struct json_object *status, const char *phase)
+static int64_t began(const struct spec_value *status, const char *phase)
 {
-	struct json_object *deployed = condition(status, "ResourcesDeployed");
+	const struct spec_value *deployed = condition(status, "ResourcesDeployed");
 	int64_t ret = spec_read_time(deployed, "lastTransitionTime");
 
 	if (streq(phase, "Resetting") || (deployed && !is_true(deployed)))
@@ -133,10 +133,10 @@ static int64_t began(struct json_object *status, const char *phase)
 }
 
 /* Why it waits, is tried again or has failed, where its pods do not tell. */
-static void explain(struct json_object *object, struct spec_job_view *v)
+static void explain(const struct spec_value *object, struct spec_job_view *v)
 {
-	struct json_object *status = spec_read_map(object, "status");
-	struct json_object *unhealthy = condition(status, "Unhealthy");
+	const struct spec_value *status = spec_read_map(object, "status");
+	const struct spec_value *unhealthy = condition(status, "Unhealthy");
 	const char *queue = label_of(object, SPEC_KUEUE_QUEUE);
 	const char *reason = spec_read_text(unhealthy, "reason");
 
@@ -152,9 +152,9 @@ static void explain(struct json_object *object, struct spec_job_view *v)
 	}
 }
 
-static void read_status(struct json_object *object, struct spec_job_view *v)
+static void read_status(const struct spec_value *object, struct spec_job_view *v)
 {
-	struct json_object *status = spec_read_map(object, "status");
+	const struct spec_value *status = spec_read_map(object, "status");
 	const char *phase = phase_of(status);
 
 	v->retries = (unsigned)spec_read_int(status, "resettingCount", 0);

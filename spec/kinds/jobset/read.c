@@ -35,21 +35,21 @@ static void name_task(const char *name, int index, int count, char *ret, size_t 
 		snprintf(ret, size, "%s.%d", name, index);
 }
 
-static unsigned pods_of(struct json_object *job)
+static unsigned pods_of(const struct spec_value *job)
 {
 	int n = spec_read_int(job, "completions", -1);
 
 	return (unsigned)(n >= 0 ? n : spec_read_int(job, "parallelism", 1));
 }
 
-static struct json_object *job_spec(struct json_object *replicated)
+static const struct spec_value *job_spec(const struct spec_value *replicated)
 {
 	return spec_read_map(spec_read_map(replicated, "template"), "spec");
 }
 
 /* The tasks of a replicated job, appended to the N of TASKS, which has room for MAX. Returns how many there are now. */
-static size_t read_tasks(struct json_object *replicated, struct spec_task_source *tasks, size_t n,
-			 size_t max)
+static size_t read_tasks(const struct spec_value *replicated, struct spec_task_source *tasks,
+			 size_t n, size_t max)
 {
 	const char *name = spec_read_text(replicated, "name");
 	int count = spec_read_int(replicated, "replicas", 1);
@@ -65,7 +65,7 @@ static size_t read_tasks(struct json_object *replicated, struct spec_task_source
 }
 
 /* How many Jobs there are in LIST, in all. */
-static size_t count_jobs(struct json_object *list)
+static size_t count_jobs(const struct spec_value *list)
 {
 	size_t sum = 0;
 
@@ -74,10 +74,10 @@ static size_t count_jobs(struct json_object *list)
 	return sum;
 }
 
-static bool retries_alone(struct json_object *list)
+static bool retries_alone(const struct spec_value *list)
 {
 	for (size_t i = 0; i < spec_read_count(list); i++) {
-		struct json_object *job = job_spec(spec_read_at(list, i));
+		const struct spec_value *job = job_spec(spec_read_at(list, i));
 
 		if (spec_read_int(job, "backoffLimitPerIndex", 0) > 0 ||
 		    spec_read_int(job, "backoffLimit", 6) > 0)
@@ -86,12 +86,12 @@ static bool retries_alone(struct json_object *list)
 	return false;
 }
 
-static size_t read_job(struct json_object *object, struct spec_job_view *v,
+static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 		       struct spec_task_source **ret_tasks)
 {
-	struct json_object *spec = spec_read_map(object, "spec");
-	struct json_object *list = spec_read_list(spec, "replicatedJobs");
-	struct json_object *first = job_spec(spec_read_at(list, 0));
+	const struct spec_value *spec = spec_read_map(object, "spec");
+	const struct spec_value *list = spec_read_list(spec, "replicatedJobs");
+	const struct spec_value *first = job_spec(spec_read_at(list, 0));
 	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
 	size_t all = count_jobs(list), max = min_of(all, (size_t)SPEC_MAX_REPLICAS), n = 0;
 
@@ -117,12 +117,12 @@ static size_t read_job(struct json_object *object, struct spec_job_view *v,
 /* --- what follows from the status -------------------------------------------------------------- */
 
 /* The condition of this type if it holds; NULL: it does not. */
-static struct json_object *condition(struct json_object *status, const char *type)
+static const struct spec_value *condition(const struct spec_value *status, const char *type)
 {
-	struct json_object *list = spec_read_list(status, "conditions");
+	const struct spec_value *list = spec_read_list(status, "conditions");
 
 	for (size_t i = 0; i < spec_read_count(list); i++) {
-		struct json_object *c = spec_read_at(list, i);
+		const struct spec_value *c = spec_read_at(list, i);
 
 		if (streq(spec_read_text(c, "type"), type) &&
 		    streq(spec_read_text(c, "status"), "True"))
@@ -132,9 +132,9 @@ static struct json_object *condition(struct json_object *status, const char *typ
 }
 
 /* When the last condition changed. */
-static int64_t changed(struct json_object *status)
+static int64_t changed(const struct spec_value *status)
 {
-	struct json_object *list = spec_read_list(status, "conditions");
+	const struct spec_value *list = spec_read_list(status, "conditions");
 	int64_t ret = 0;
 
 	for (size_t i = 0; i < spec_read_count(list); i++)
@@ -143,11 +143,11 @@ static int64_t changed(struct json_object *status)
 }
 
 /* What the controller has said: what the spec asks for is done later. */
-static const char *phase_of(struct json_object *status)
+static const char *phase_of(const struct spec_value *status)
 {
 	static const char *const types[] = {"Completed", "Failed", "Suspended"};
 
-	if (!status || json_object_object_length(status) == 0)
+	if (!status || status->n == 0)
 		return "";
 	for (size_t i = 0; i < array_size(types); i++)
 		if (condition(status, types[i]))
@@ -155,11 +155,11 @@ static const char *phase_of(struct json_object *status)
 	return "Running";
 }
 
-static void read_status(struct json_object *object, struct spec_job_view *v)
+static void read_status(const struct spec_value *object, struct spec_job_view *v)
 {
-	struct json_object *status = spec_read_map(object, "status");
+	const struct spec_value *status = spec_read_map(object, "status");
 	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
-	struct json_object *failed = condition(status, "Failed");
+	const struct spec_value *failed = condition(status, "Failed");
 
 	v->retries = (unsigned)spec_read_int(status, "restarts", 0);
 	v->changed = changed(status);
@@ -175,17 +175,18 @@ static void read_status(struct json_object *object, struct spec_job_view *v)
 
 /* --- pods -------------------------------------------------------------------------------------- */
 
-static int label_number(struct json_object *labels, const char *key, int none)
+static int label_number(const struct spec_value *labels, const char *key, int none)
 {
 	int n = spec_read_digits(spec_read_text(labels, key));
 
 	return n < 0 ? none : n;
 }
 
-static void read_pod(struct json_object *object, struct spec_pod_view *v)
+static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 {
-	struct json_object *labels = spec_view_labels(object);
-	struct json_object *notes = spec_read_map(spec_read_map(object, "metadata"), "annotations");
+	const struct spec_value *labels = spec_view_labels(object);
+	const struct spec_value *notes =
+		spec_read_map(spec_read_map(object, "metadata"), "annotations");
 	const char *name = spec_read_text(labels, JOBSET_LABEL "replicatedjob-name");
 	int index = label_number(notes, "batch.kubernetes.io/job-completion-index", -1);
 	char task[READ_MAX_WORD + 1];

@@ -34,22 +34,23 @@ static const struct {
 	{"Preempted", "MCAD has taken the job back into its queue"},
 };
 
-static struct json_object *wrapped(struct json_object *object, const char **ret_key)
+static const struct spec_value *wrapped(const struct spec_value *object, const char **ret_key)
 {
-	struct json_object *resources = spec_read_map(spec_read_map(object, "spec"), "resources");
+	const struct spec_value *resources =
+		spec_read_map(spec_read_map(object, "spec"), "resources");
 
 	*ret_key = "generictemplate";
 	return spec_read_list(resources, "GenericItems");
 }
 
-static size_t read_job(struct json_object *object, struct spec_job_view *v,
+static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 		       struct spec_task_source **ret_tasks)
 {
-	struct json_object *spec = spec_read_map(object, "spec");
-	struct json_object *scheduling = spec_read_map(spec, "schedulingSpec");
-	struct json_object *requeuing = spec_read_map(scheduling, "requeuing");
+	const struct spec_value *spec = spec_read_map(object, "spec");
+	const struct spec_value *scheduling = spec_read_map(spec, "schedulingSpec");
+	const struct spec_value *requeuing = spec_read_map(scheduling, "requeuing");
 	const char *key;
-	struct json_object *items = wrapped(object, &key);
+	const struct spec_value *items = wrapped(object, &key);
 
 	v->minimum = (unsigned)spec_read_int(scheduling, "minAvailable", 0);
 	v->max_retries = (unsigned)spec_read_int(requeuing, "maxNumRequeuings", 0);
@@ -75,7 +76,7 @@ static const char *text_of(const char *state, const char *type)
 }
 
 /* What CONDITION says to somebody who asks why the job does not run, or has ended. */
-static void explain(struct json_object *condition, struct spec_job_view *v)
+static void explain(const struct spec_value *condition, struct spec_job_view *v)
 {
 	const char *text = text_of(v->phase, spec_read_text(condition, "type"));
 	const char *message = spec_read_text(condition, "message");
@@ -99,12 +100,12 @@ static void explain(struct json_object *condition, struct spec_job_view *v)
  * The condition that says that the job's pods can't be made; NULL: there is none, or they were made since. MCAD then
  * says Failed, and 2-3 s later Pending, and so on for ever: the job waits.
  */
-static struct json_object *unmade(struct json_object *list)
+static const struct spec_value *unmade(const struct spec_value *list)
 {
-	struct json_object *ret = NULL;
+	const struct spec_value *ret = NULL;
 
 	for (size_t i = 0; i < spec_read_count(list); i++) {
-		struct json_object *one = spec_read_at(list, i);
+		const struct spec_value *one = spec_read_at(list, i);
 		const char *type = spec_read_text(one, "type");
 		const char *reason = spec_read_text(one, "reason");
 
@@ -116,14 +117,14 @@ static struct json_object *unmade(struct json_object *list)
 	return ret;
 }
 
-static void read_status(struct json_object *object, struct spec_job_view *v)
+static void read_status(const struct spec_value *object, struct spec_job_view *v)
 {
-	struct json_object *status = spec_read_map(object, "status");
-	struct json_object *list = spec_read_list(status, "conditions");
+	const struct spec_value *status = spec_read_map(object, "status");
+	const struct spec_value *list = spec_read_list(status, "conditions");
 	size_t n = spec_read_count(list);
-	struct json_object *last = n > 0 ? spec_read_at(list, n - 1) : NULL;
+	const struct spec_value *last = n > 0 ? spec_read_at(list, n - 1) : NULL;
 	const char *state = spec_read_text(status, "state");
-	struct json_object *trouble = unmade(list);
+	const struct spec_value *trouble = unmade(list);
 
 	if (trouble && (streq(state, "Failed") || streq(state, "Pending"))) {
 		state = "Pending";

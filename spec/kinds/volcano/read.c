@@ -26,7 +26,7 @@ static const struct spec_phase phases[] = {
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-static bool any_restarts(struct json_object *policies)
+static bool any_restarts(const struct spec_value *policies)
 {
 	for (size_t i = 0; i < spec_read_count(policies); i++)
 		if (strncmp(spec_read_text(spec_read_at(policies, i), "action"), "Restart", 7) == 0)
@@ -34,9 +34,9 @@ static bool any_restarts(struct json_object *policies)
 	return false;
 }
 
-static void read_task(struct json_object *task, struct spec_task_source *ret)
+static void read_task(const struct spec_value *task, struct spec_task_source *ret)
 {
-	struct json_object *labels = spec_view_labels(spec_read_map(task, "template"));
+	const struct spec_value *labels = spec_view_labels(spec_read_map(task, "template"));
 	int id = spec_read_digits(spec_read_text(labels, "torchx.pytorch.org/replica-id"));
 
 	ret->name = spec_read_text(task, "name");
@@ -46,11 +46,11 @@ static void read_task(struct json_object *task, struct spec_task_source *ret)
 	ret->replica = id < 0 ? 0 : (unsigned)id;
 }
 
-static void read_status(struct json_object *object, struct spec_job_view *v)
+static void read_status(const struct spec_value *object, struct spec_job_view *v)
 {
-	struct json_object *status = spec_read_map(object, "status");
-	struct json_object *state = spec_read_map(status, "state");
-	struct json_object *conditions = spec_read_list(status, "conditions");
+	const struct spec_value *status = spec_read_map(object, "status");
+	const struct spec_value *state = spec_read_map(status, "state");
+	const struct spec_value *conditions = spec_read_list(status, "conditions");
 
 	v->retries = (unsigned)spec_read_int(status, "retryCount", 0);
 	v->changed = spec_read_time(state, "lastTransitionTime");
@@ -59,7 +59,7 @@ static void read_status(struct json_object *object, struct spec_job_view *v)
 	spec_read_copy(&v->message, spec_read_text(state, "message"), READ_MAX_MESSAGE);
 	/* There is one condition for each phase, the newest last. */
 	for (size_t i = 0; i < spec_read_count(conditions); i++) {
-		struct json_object *one = spec_read_at(conditions, i);
+		const struct spec_value *one = spec_read_at(conditions, i);
 		cleanup(spec_unset) char *phase = NULL;
 
 		spec_read_copy(&phase, spec_read_text(one, "status"), READ_MAX_WORD);
@@ -68,12 +68,12 @@ static void read_status(struct json_object *object, struct spec_job_view *v)
 	}
 }
 
-static size_t read_job(struct json_object *object, struct spec_job_view *v,
+static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 		       struct spec_task_source **ret_tasks)
 {
-	struct json_object *spec = spec_read_map(object, "spec");
-	struct json_object *list = spec_read_list(spec, "tasks");
-	struct json_object *labels =
+	const struct spec_value *spec = spec_read_map(object, "spec");
+	const struct spec_value *list = spec_read_list(spec, "tasks");
+	const struct spec_value *labels =
 		spec_view_labels(spec_read_map(spec_read_at(list, 0), "template"));
 	int attempts = spec_read_int(spec, "maxRetry", 0);
 	size_t n = spec_read_count(list);
@@ -81,7 +81,7 @@ static size_t read_job(struct json_object *object, struct spec_job_view *v,
 	*ret_tasks = new0_n(struct spec_task_source, n);
 	v->restarts = any_restarts(spec_read_list(spec, "policies"));
 	for (size_t i = 0; i < n; i++) {
-		struct json_object *task = spec_read_at(list, i);
+		const struct spec_value *task = spec_read_at(list, i);
 
 		v->restarts |= any_restarts(spec_read_list(task, "policies"));
 		read_task(task, &(*ret_tasks)[i]);
@@ -108,15 +108,15 @@ static int index_of(const char *name)
 }
 
 /* Volcano writes what it says of a pod as an annotation, and much of it as a label too. */
-static const char *note_of(struct json_object *object, const char *key)
+static const char *note_of(const struct spec_value *object, const char *key)
 {
-	struct json_object *metadata = spec_read_map(object, "metadata");
+	const struct spec_value *metadata = spec_read_map(object, "metadata");
 	const char *text = spec_read_text(spec_read_map(metadata, "annotations"), key);
 
 	return *text ? text : spec_read_text(spec_view_labels(object), key);
 }
 
-static void read_pod(struct json_object *object, struct spec_pod_view *v)
+static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 {
 	int index = spec_read_digits(note_of(object, "volcano.sh/task-index"));
 	int retry = spec_read_digits(note_of(object, "volcano.sh/job-retry-count"));

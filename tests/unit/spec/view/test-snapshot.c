@@ -15,10 +15,10 @@
 #include "spec/view/reader.h"
 
 /* A job has "n" tasks of one pod, T0, T1 ...; its phase is its status. */
-static size_t read_job(struct json_object *object, struct spec_job_view *v,
+static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 		       struct spec_task_source **ret_tasks)
 {
-	struct json_object *spec = spec_read_map(object, "spec");
+	const struct spec_value *spec = spec_read_map(object, "spec");
 	size_t n = (size_t)spec_read_int(spec, "n", 0);
 
 	*ret_tasks = new0_n(struct spec_task_source, n);
@@ -35,12 +35,12 @@ static size_t read_job(struct json_object *object, struct spec_job_view *v,
 	return n;
 }
 
-static void read_status(struct json_object *object, struct spec_job_view *v)
+static void read_status(const struct spec_value *object, struct spec_job_view *v)
 {
 	spec_set(&v->phase, spec_read_text(object, "status"));
 }
 
-static void read_pod(struct json_object *object, struct spec_pod_view *v)
+static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 {
 	spec_set(&v->task, spec_read_text(spec_view_labels(object), "task"));
 	spec_set(&v->main, spec_pod_choose_main(object, ""));

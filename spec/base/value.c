@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JSON as RFC 8259 has it, in one pass over a copy of the text, in which escapes are replaced, and strings and words are
+ * ended where they stand. Values are made at the low end of one array, in their order. When a map or a list ends, what
+ * is in it moves to the high end, where it stays. There are no more values than brackets and commas, so both ends never
+ * meet.
+ */
+#include "spec/base/value.h"
+
+#include <errno.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/span.h"
+
+/* A splitter lets through what is nested less deep. */
+#define MAX_DEPTH (2 * SPEC_MAX_DEPTH + 2)
+
+#define REPLACEMENT 0xfffd /* of half a surrogate pair */
+
+struct parser {
+	char *p;	/* in the copy, which ends with a NUL */
+	char *word_end; /* of a word that ends there once the byte behind it has been read; NULL: none */
+	struct spec_value *low,
+		*high; /* behind the last value; the first of those that have moved */
+	struct spec_value *open[MAX_DEPTH]; /* maps and lists that have not ended */
+	unsigned depth;
+};
+
+static char next(struct parser *s)
+{
+	while (*s->p == ' ' || *s->p == '\n' || *s->p == '\t' || *s->p == '\r')
+		s->p++;
+	return *s->p;
+}
+
+/* The same, and it is used up. */
+static char take(struct parser *s)
+{
+	char c = next(s);
+
+	s->p += c != '\0';
+	if (s->word_end)
+		*take_ptr(s->word_end) = '\0';
+	return c;
+}
+
+/* --- strings --------------------------------------------------------------------------------- */
+
+/* The number of four hexadecimal digits at P; -1: they are none. */
+static int hex4(const char *p)
+{
+	int ret = 0;
+
+	for (int i = 0; i < 4; i++) {
+		char c = p[i];
+		int digit = c >= '0' && c <= '9'   ? c - '0'
+			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+			    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+						   : -1;
+
+		if (digit < 0)
+			return -1;
+		ret = ret << 4 | digit;
+	}
+	return ret;
+}
+
+static char *put_utf8(char *to, unsigned c)
+{
+	if (c < 0x80) {
+		*to++ = (char)c;
+		return to;
+	}
+	if (c < 0x800) {
+		*to++ = (char)(0xc0 | c >> 6);
+	} else {
+		if (c < 0x10000) {
+			*to++ = (char)(0xe0 | c >> 12);
+		} else {
+			*to++ = (char)(0xf0 | c >> 18);
+			*to++ = (char)(0x80 | (c >> 12 & 0x3f));
+		}
+		*to++ = (char)(0x80 | (c >> 6 & 0x3f));
+	}
+	*to++ = (char)(0x80 | (c & 0x3f));
+	return to;
+}
+
+/* The escape \uXXXX, or two of them, at S behind the "u". Returns behind what was put at TO; NULL: it is none. */
+static char *put_unicode(struct parser *s, char *to)
+{
+	int c = hex4(s->p), low;
+
+	if (c < 0)
+		return NULL;
+	s->p += 4;
+	if (c < 0xd800 || c > 0xdfff)
+		return put_utf8(to, (unsigned)c);
+	low = c < 0xdc00 && s->p[0] == '\\' && s->p[1] == 'u' ? hex4(s->p + 2) : -1;
+	if (low < 0xdc00 || low > 0xdfff)
+		return put_utf8(to, REPLACEMENT);
+	s->p += 6;
+	return put_utf8(to, 0x10000 + (unsigned)((c - 0xd800) << 10 | (low - 0xdc00)));
+}
+
+/* S is behind a backslash. */
+static char *put_escape(struct parser *s, char *to)
+{
+	static const char from[] = "\"\\/bfnrt", is[] = "\"\\/\b\f\n\r\t";
+	char c = *s->p;
+	const char *at = c ? strchr(from, c) : NULL;
+
+	s->p += c != '\0';
+	if (c == 'u')
+		return put_unicode(s, to);
+	if (!at)
+		return NULL;
+	*to = is[at - from];
+	return to + 1;
+}
+
+/* Behind the quote that opens a string: its text; NULL: it does not end, or is none. END is that of the copy. */
+static const char *string(struct parser *s, const char *end)
+{
+	char *from = s->p, *to = from;
+
+	for (;;) {
+		char *stop = s->p + (spec_span_plain(s->p, end) - s->p);
+
+		if (to != s->p)
+			memmove(to, s->p, (size_t)(stop - s->p));
+		to += stop - s->p;
+		s->p = stop;
+		if (*stop != '"' && *stop != '\\')
+			return NULL;
+		s->p++;
+		if (*stop == '"') {
+			*to = '\0';
+			return from;
+		}
+		to = put_escape(s, to);
+		if (!to)
+			return NULL;
+	}
+}
+
+/* --- words ----------------------------------------------------------------------------------- */
+
+static bool digits(struct parser *s)
+{
+	const char *from = s->p;
+
+	while (*s->p >= '0' && *s->p <= '9')
+		s->p++;
+	return s->p > from;
+}
+
+static bool number(struct parser *s)
+{
+	const char *first;
+
+	s->p += *s->p == '-';
+	first = s->p;
+	if (!digits(s) || (*first == '0' && s->p > first + 1))
+		return false;
+	if (*s->p == '.') {
+		s->p++;
+		if (!digits(s))
+			return false;
+	}
+	if (*s->p != 'e' && *s->p != 'E')
+		return true;
+	s->p++;
+	s->p += *s->p == '+' || *s->p == '-';
+	return digits(s);
+}
+
+static bool word(struct parser *s, const char *text)
+{
+	size_t n = strlen(text);
+	bool is = strncmp(s->p, text, n) == 0;
+
+	s->p += is ? n : 0;
+	return is;
+}
+
+static bool scalar(struct parser *s, struct spec_value *v, const char *end)
+{
+	bool ok;
+
+	if (*s->p == '"') {
+		s->p++;
+		v->type = SPEC_VALUE_STRING;
+		v->text = string(s, end);
+		return v->text;
+	}
+	v->text = s->p;
+	if (*s->p == 'n') {
+		v->type = SPEC_VALUE_NULL;
+		ok = word(s, "null");
+	} else if (*s->p == 't' || *s->p == 'f') {
+		v->type = SPEC_VALUE_BOOL;
+		ok = word(s, *s->p == 't' ? "true" : "false");
+	} else {
+		v->type = SPEC_VALUE_NUMBER;
+		ok = number(s);
+	}
+	s->word_end = s->p;
+	return ok;
+}
+
+/* --- structure ------------------------------------------------------------------------------- */
+
+/* A value that comes next, or a map or a list that begins; KEY is that of a member. */
+static bool begin(struct parser *s, const char *key, const char *end)
+{
+	struct spec_value *v = s->low++;
+	char c = next(s);
+
+	*v = (struct spec_value){.key = key, .text = ""};
+	if (c != '{' && c != '[')
+		return scalar(s, v, end);
+	if (s->depth == MAX_DEPTH)
+		return false;
+	s->p++;
+	v->type = c == '{' ? SPEC_VALUE_MAP : SPEC_VALUE_LIST;
+	s->open[s->depth++] = v;
+	return true;
+}
+
+/* The innermost map or list ends. */
+static void end_level(struct parser *s)
+{
+	struct spec_value *v = s->open[--s->depth];
+
+	v->n = (unsigned)(s->low - (v + 1));
+	s->high -= v->n;
+	memmove(s->high, v + 1, v->n * sizeof(*v));
+	v->items = s->high;
+	s->low = v + 1;
+}
+
+/* A member or an item of the innermost map or list. */
+static bool item(struct parser *s, const char *end)
+{
+	const char *key;
+
+	if (s->open[s->depth - 1]->type == SPEC_VALUE_LIST)
+		return begin(s, "", end);
+	if (take(s) != '"')
+		return false;
+	key = string(s, end);
+	return key && take(s) == ':' && begin(s, key, end);
+}
+
+/* All of the text: a map and what is in it. */
+static bool parse(struct parser *s, const char *end)
+{
+	if (next(s) != '{' || !begin(s, "", end))
+		return false;
+	while (s->depth > 0) {
+		const struct spec_value *in = s->open[s->depth - 1];
+		char closing = in->type == SPEC_VALUE_MAP ? '}' : ']', c = next(s);
+
+		if (s->low > in + 1 || c == closing) {
+			c = take(s);
+			if (c == closing) {
+				end_level(s);
+				continue;
+			}
+			if (c != ',')
+				return false;
+		}
+		if (!item(s, end))
+			return false;
+	}
+	return next(s) == '\0' && s->p == end;
+}
+
+int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret)
+{
+	struct spec_value *values cleanup_free = NULL;
+	struct parser s = {0};
+	size_t n = 1;
+	char *text;
+
+	if (len > SPEC_MAX_WATCHED)
+		return -EINVAL;
+	for (size_t i = 0; i < len; i++)
+		n += json[i] == ',' || json[i] == '{' || json[i] == '[';
+	values = mem_grow(NULL, n * sizeof(*values) + len + 1, 1);
+	text = (char *)&values[n];
+	memcpy(text, json, len);
+	text[len] = '\0';
+	s.p = text;
+	s.low = values;
+	s.high = &values[n];
+	if (!parse(&s, text + len))
+		return -EINVAL;
+	*ret = take_ptr(values);
+	return 0;
+}

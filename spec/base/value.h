@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A JSON text of a server as values that are only read (read.h). All of one text stand in one piece of memory with the
+ * text itself, so ten thousand objects are read without making and freeing a million small pieces. Private to spec/.
+ */
+#ifndef KXFS_SPEC_BASE_VALUE_H
+#define KXFS_SPEC_BASE_VALUE_H
+
+#include "spec/base/base.h"
+
+enum spec_value_type {
+	SPEC_VALUE_MAP,
+	SPEC_VALUE_LIST,
+	SPEC_VALUE_STRING,
+	SPEC_VALUE_NUMBER,
+	SPEC_VALUE_BOOL,
+	SPEC_VALUE_NULL,
+};
+
+struct spec_value {
+	const char *key; /* of a member of a map; else "" */
+	const char *
+		text; /* a string without quotes and escapes, or the word as it stands; "" of a map or a list */
+	const struct spec_value
+		*items; /* of a map or a list, in their order; a map may have a key twice */
+	unsigned n;
+	enum spec_value_type type;
+};
+
+/*
+ * The map JSON (LEN bytes, at most SPEC_MAX_WATCHED), nested at most as deep as a splitter lets through. 0 and *RET,
+ * which is released by free() with all that is in it; -EINVAL: it is no JSON, or no map.
+ */
+int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* Any bytes as JSON of a server: what is read of it must be what json-c reads. */
+/* asserts are what this is for, in every kind of build */
+#undef NDEBUG
+
+#include "fuzz-json.h"
+#include "spec/base/read.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const struct spec_value *v, struct json_object *want);
+
+/* Of a key that is there twice, json-c keeps the last value. */
+static void check_map(const struct spec_value *v, struct json_object *want)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n; i++) {
+		struct json_object *its;
+		bool last = true;
+
+		assert(json_object_object_get_ex(want, v->items[i].key, &its));
+		for (size_t k = i + 1; k < v->n; k++)
+			last &= !streq(v->items[k].key, v->items[i].key);
+		if (last)
+			check(&v->items[i], its);
+		n += last;
+	}
+	assert(n == (size_t)json_object_object_length(want));
+}
+
+static void check(const struct spec_value *v, struct json_object *want)
+{
+	switch (v->type) {
+	case SPEC_VALUE_MAP:
+		assert(json_object_is_type(want, json_type_object));
+		check_map(v, want);
+		break;
+	case SPEC_VALUE_LIST:
+		assert(json_object_is_type(want, json_type_array));
+		assert(v->n == json_object_array_length(want));
+		for (size_t i = 0; i < v->n; i++)
+			check(&v->items[i], json_object_array_get_idx(want, i));
+		break;
+	case SPEC_VALUE_STRING:
+		assert(json_object_is_type(want, json_type_string));
+		assert(streq(v->text, json_object_get_string(want)));
+		break;
+	case SPEC_VALUE_NUMBER:
+		assert(json_object_is_type(want, json_type_int) ||
+		       json_object_is_type(want, json_type_double));
+		break;
+	case SPEC_VALUE_BOOL:
+		assert(json_object_is_type(want, json_type_boolean));
+		assert(json_object_get_boolean(want) == streq(v->text, "true"));
+		break;
+	case SPEC_VALUE_NULL:
+		assert(!want && streq(v->text, "null"));
+		break;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	/* Without a NUL behind it, so that reading on is found. */
+	char *text = malloc(size + !size);
+	struct json_object *want;
+	struct spec_value *v;
+
+	assert(text);
+	memcpy(text, data, size);
+	if (spec_value_parse_map(text, size, &v) == 0) {
+		want = fuzz_json_parse(text, size);
+		check(v, want);
+		json_object_put(want);
+		free(v);
+	}
+	free(text);
+	return 0;
+}

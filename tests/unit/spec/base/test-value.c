@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* JSON of a server as values: what is read, and what is no JSON. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "spec/base/limits.h"
+#include "spec/base/mem.h"
+#include "spec/base/read.h"
+
+/* TEXT without a NUL behind it, so that reading on is found. */
+static int parse(const char *text, struct spec_value **ret)
+{
+	size_t len = strlen(text);
+	char *copy cleanup_free = malloc(len + !len);
+
+	memcpy(copy, text, len);
+	return spec_value_parse_map(copy, len, ret);
+}
+
+static void test_values(void **state)
+{
+	struct spec_value *o cleanup_free = NULL;
+	const struct spec_value *list, *map;
+
+	(void)state;
+	assert_int_equal(
+		parse(" { \"m\" : {\"t\":\"x\",\"n\":null} , \"l\":[1, {\"k\":\"v\"},[],\"s\" ],"
+		      "\"i\":42,\"big\":2147483648,\"minus\":-1,\"float\":1.5e+3,\"yes\":true,"
+		      "\"no\":false,\"word\":\"text\",\"\":7,\"empty\":{}}\r\n\t",
+		      &o),
+		0);
+	map = spec_read_map(o, "m");
+	assert_string_equal(spec_read_text(map, "t"), "x");
+	assert_string_equal(spec_read_text(map, "n"), "");
+	assert_null(spec_read_map(map, "n"));
+	list = spec_read_list(o, "l");
+	assert_int_equal(spec_read_count(list), 4);
+	assert_string_equal(spec_read_text(spec_read_at(list, 1), "k"), "v");
+	assert_null(spec_read_at(list, 4));
+	assert_int_equal(spec_read_int(o, "i", 5), 42);
+	assert_int_equal(spec_read_int(o, "big", 5), 5);
+	assert_int_equal(spec_read_int(o, "minus", 5), 5);
+	assert_int_equal(spec_read_int(o, "float", 5), 5);
+	assert_int_equal(spec_read_int(o, "", 5), 7);
+	assert_int_equal(spec_read_int(o, "word", 5), 5);
+	assert_string_equal(spec_read_word(o, "float"), "1.5e+3");
+	assert_string_equal(spec_read_word(o, "i"), "42");
+	assert_string_equal(spec_read_word(o, "word"), "text");
+	assert_string_equal(spec_read_word(o, "yes"), "");
+	assert_true(spec_read_bool(o, "yes") && !spec_read_bool(o, "no"));
+	assert_true(spec_read_flag(o, "word", true) && !spec_read_flag(o, "no", true));
+	assert_int_equal(spec_read_count(spec_read_map(o, "empty")), 0);
+	assert_null(spec_read_map(list, "m"));
+	assert_null(spec_read_map(NULL, "m"));
+}
+
+static void test_texts(void **state)
+{
+	static const struct {
+		const char *json, *text; /* of "a" */
+	} table[] = {
+		{"{\"a\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"}", "\"\\/\b\f\n\r\t"},
+		{"{\"a\":\"x\\u0041\\u00e9\\u20ACy\"}", "xA\xc3\xa9\xe2\x82\xacy"},
+		{"{\"a\":\"\\ud83d\\ude00!\"}", "\xf0\x9f\x98\x80!"},
+		/* Halves of pairs. */
+		{"{\"a\":\"\\ud83d\\u0041\"}", "\xef\xbf\xbd"
+					       "A"},
+		{"{\"a\":\"\\ude00\\ud83d\"}", "\xef\xbf\xbd\xef\xbf\xbd"},
+		{"{\"a\":\"cut\\u0000here\"}", "cut"},
+		{"{\"\\u0061\":\"key\"}", "key"},
+		/* The last of two counts, also where it is none. */
+		{"{\"a\":\"one\",\"a\":\"two\"}", "two"},
+		{"{\"a\":\"one\",\"a\":2}", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct spec_value *o cleanup_free = NULL;
+
+		assert_int_equal(parse(table[i].json, &o), 0);
+		assert_string_equal(spec_read_text(o, "a"), table[i].text);
+	}
+}
+
+static void test_refused(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		" ",
+		"[]",
+		"1",
+		"\"a\"",
+		"null",
+		"{",
+		"}",
+		"{\"a\"",
+		"{\"a\":",
+		"{\"a\":1",
+		"{\"a\":1,",
+		"{\"a\":1,}",
+		"{,}",
+		"{\"a\":1,,\"b\":2}",
+		"{\"a\" 1}",
+		"{\"a\":1 2}",
+		"{\"a\":1}x",
+		"{\"a\":1}{}",
+		"{a:1}",
+		"{'a':1}",
+		"{\"a\":'x'}",
+		"{1:2}",
+		"{\"a\":[1,]}",
+		"{\"a\":[,1]}",
+		"{\"a\":[1}",
+		"{\"a\":[1 2]}",
+		"{\"a\":{]}",
+		"{\"a\":01}",
+		"{\"a\":-}",
+		"{\"a\":-01}",
+		"{\"a\":1.}",
+		"{\"a\":.5}",
+		"{\"a\":1e}",
+		"{\"a\":1e+}",
+		"{\"a\":+1}",
+		"{\"a\":0x1}",
+		"{\"a\":nan}",
+		"{\"a\":NaN}",
+		"{\"a\":Infinity}",
+		"{\"a\":truely}",
+		"{\"a\":tru}",
+		"{\"a\":nul",
+		"{\"a\":\"x}",
+		"{\"a\":\"\t\"}",
+		"{\"a\":\"\\",
+		"{\"a\":\"\\q\"}",
+		"{\"a\":\"\\u12\"}",
+		"{\"a\":\"\\u12g4\"}",
+		"{\"a\":\"\\u00",
+		"{/**/\"a\":1}",
+		"{\"a\":}",
+		"{:1}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(texts); i++) {
+		struct spec_value *o;
+
+		assert_int_equal(parse(texts[i], &o), -EINVAL);
+	}
+}
+
+static void test_nul(void **state)
+{
+	struct spec_value *o;
+
+	(void)state;
+	assert_int_equal(spec_value_parse_map("{}\0{}", 5, &o), -EINVAL);
+	assert_int_equal(spec_value_parse_map("{\"a\":\"\0\"}", 9, &o), -EINVAL);
+}
+
+/* As deep as a splitter lets through, and not without end. */
+static void test_depth(void **state)
+{
+	size_t deep = (size_t)2 * SPEC_MAX_DEPTH + 1;
+
+	(void)state;
+	for (size_t depth = deep; depth <= deep + 1; depth++) {
+		char text[1024] = "{\"a\":";
+		struct spec_value *o;
+		int err;
+
+		memset(text + 5, '[', depth);
+		memset(text + 5 + depth, ']', depth);
+		text[5 + 2 * depth] = '}';
+		err = parse(text, &o);
+		assert_int_equal(err, depth == deep ? 0 : -EINVAL);
+		if (!err)
+			free(o);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values),	cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_nul),
+		cmocka_unit_test(test_depth),
+	};
+
+	return cmocka_run_group_tests_name("value", tests, NULL, NULL);
+}
