@@ -41,6 +41,8 @@
 #define STREAM_SOCKETS 16384
 #define PAUSED_MAX                                                                                 \
 	8 /* streams of HTTP/2 that wait at once, each with up to 32 MiB in curl's memory */
+#define PAUSES_SINCE                                                                               \
+	0x075801 /* earlier versions of curl hold up the other streams of the connection too */
 
 /* All calls share one budget of retries, so that a server in trouble is not asked more often for more jobs. */
 #define BUDGET_MAX  32	/* retries at once */
@@ -728,13 +730,18 @@ void http_cancel(struct http_request *rq)
 		end_request(rq);
 }
 
+static unsigned paused_max(void)
+{
+	return curl_version_info(CURLVERSION_NOW)->version_num < PAUSES_SINCE ? 0 : PAUSED_MAX;
+}
+
 bool http_pause(struct http_request *rq)
 {
 	struct http *http = rq->http;
 
 	if (rq->paused || rq->state == OVER)
 		return true;
-	if (rq->shares && http->n_paused == PAUSED_MAX)
+	if (rq->shares && http->n_paused >= paused_max())
 		return false;
 	rq->paused = true;
 	rq->counted = rq->shares;
