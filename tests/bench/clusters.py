@@ -327,7 +327,7 @@ class Clusters:
             base = memory(kx)
             self.captured(server, kx, n, step=0.5)
             self.take(Figure(f"memory a stream of {n}, and its job", "KiB", (memory(kx) - base) / n, 40),
-                      Figure(f"connections for {n} streams", "", descriptors(kx, "socket:"), n / 50))
+                      Figure(f"connections for {n} streams", "", descriptors(kx, "socket:"), n // 100 + 5))
             self.measure(self.idle_streams, server, kx)
 
     def idle_streams(self, server, kx):
