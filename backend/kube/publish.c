@@ -13,7 +13,6 @@
 #include <utlist.h>
 
 #include "spec/base/mem.h"
-#include "spec/job/snapshot.h"
 
 #define PUBLISH_MS 20
 
@@ -306,12 +305,9 @@ void publish_leave(struct publish *p, const char *uid)
 static void make_history(struct publish *p, const struct spec_job *old)
 {
 	const struct folder *folder = folders_find(p->config.folders, old->id);
-	cleanup_free char *text = spec_snapshot_text(old);
 	bool dropped = folder && folder->dropped;
-	struct spec_job *job;
+	struct spec_job *job = spec_job_copy(old);
 
-	if (spec_snapshot_parse(text, strlen(text), &job) < 0)
-		return;
 	job->history = true;
 	job->changed = loop_time_ns();
 	/* Logs that are not complete lack something, since no mount was there to capture it. */

@@ -88,8 +88,20 @@ static void end_change(struct change *c, int err, const char *text)
 		expiry_soon(saved->expiry);
 }
 
-/* Pool: note on disk that the job is history, or that its output is gone. */
-static void write_work(void *data)
+/* Pool: note on disk that the job is history. */
+static void mark_work(void *data)
+{
+	struct change *c = data;
+
+	c->moved = spec_job_copy(c->job);
+	c->moved->history = true;
+	c->moved->actions = 0;
+	c->moved->changed = loop_time_ns();
+	c->err = record_mark(c->saved->b->config.state_dir, c->job->id, c->moved->changed);
+}
+
+/* Pool: note on disk that its output is gone. */
+static void drop_work(void *data)
 {
 	struct change *c = data;
 	const char *state_dir = c->saved->b->config.state_dir;
@@ -98,15 +110,9 @@ static void write_work(void *data)
 	c->err = record_read(state_dir, c->job->id, &rec);
 	if (c->err < 0)
 		return;
-	if (c->kind == SAVED_CANCEL) {
-		rec->history = true;
-		rec->changed = loop_time_ns();
-	} else {
-		rec->dropped = true;
-	}
+	rec->dropped = true;
 	c->moved = spec_record_job(rec);
-	c->err = c->kind == SAVED_CANCEL ? record_mark(state_dir, rec->id, rec->changed)
-					 : record_write(state_dir, rec);
+	c->err = record_write(state_dir, rec);
 }
 
 static void drop_done(void *data)
@@ -150,7 +156,8 @@ static void next_change(struct saved *saved)
 	if (!c->job || (c->kind == SAVED_CANCEL && c->job->history))
 		end_change(c, -ENOENT, NULL);
 	else if (c->kind == SAVED_CANCEL || c->kind == SAVED_DROP)
-		loop_work(saved->b->loop, write_work, write_done, c);
+		loop_work(saved->b->loop, c->kind == SAVED_CANCEL ? mark_work : drop_work,
+			  write_done, c);
 	else
 		output_job_remove(saved->b->output, c->job->id, remove_done, c);
 }

@@ -84,9 +84,9 @@ struct node {
 	uint64_t ino;	  /* st_ino */
 	uint64_t lookups; /* counted by the kernel */
 	unsigned refs;	  /* lookups > 0 counts once; children and handles one each */
-	bool live;	  /* attributes change at any moment: the kernel keeps them for no time */
-	bool stale;	  /* out of the table: the next lookup of the name makes a new node */
-	off_t size;	  /* as the kernel was told last */
+	bool live;  /* attributes change at any moment: the kernel keeps them only of a listing (node_listed) */
+	bool stale; /* out of the table: the next lookup of the name makes a new node */
+	off_t size; /* as the kernel was told last */
 	UT_hash_handle hh;
 	struct node *prev, *next; /* of all nodes */
 };
@@ -132,7 +132,10 @@ void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
  * can't be sent, node_forget(..., 1). The caller's own reference stays the caller's.
  */
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
-/* The same for an entry of a directory that is read: without the attributes of a costly node. */
+/*
+ * The same for an entry of a directory that is read: without the attributes of a costly node; with those of a directory
+ * kept, even if it is live, since who lists asks for them next.
+ */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 
 /*

@@ -108,39 +108,89 @@ const struct spec_job *spec_job_ref(const struct spec_job *job)
 	return job;
 }
 
-static void replica_clear(struct spec_replica *r)
+static void each_string_of_replica(struct spec_replica *r, void (*fn)(char **field))
 {
-	spec_unset(&r->name);
-	spec_unset(&r->pod);
-	spec_unset(&r->node);
-	spec_unset(&r->reason);
-	spec_unset(&r->message);
-	spec_unset(&r->blamed);
+	fn(&r->name);
+	fn(&r->pod);
+	fn(&r->node);
+	fn(&r->reason);
+	fn(&r->message);
+	fn(&r->blamed);
 	for (size_t i = 0; i < r->n_logs; i++) {
-		spec_unset(&r->logs[i].key);
-		spec_unset(&r->logs[i].container);
+		fn(&r->logs[i].key);
+		fn(&r->logs[i].container);
 	}
-	free(r->logs);
+}
+
+/* Call FN for every string that JOB owns. */
+static void each_string(struct spec_job *job, void (*fn)(char **field))
+{
+	fn(&job->id);
+	fn(&job->uid);
+	fn(&job->app);
+	fn(&job->phase);
+	fn(&job->reason);
+	fn(&job->message);
+	fn(&job->cause.text);
+	fn(&job->backend);
+	fn(&job->namespace);
+	fn(&job->queue);
+	fn(&job->submitter);
+	fn(&job->submission);
+	for (size_t i = 0; i < job->n_roles; i++)
+		fn(&job->roles[i].name);
+	for (size_t i = 0; i < job->n_replicas; i++)
+		each_string_of_replica(&job->replicas[i], fn);
+}
+
+/* FIELD is another's so far. */
+static void own_string(char **field)
+{
+	const char *of_other = *field;
+
+	*field = NULL;
+	spec_set(field, of_other);
+}
+
+static void copy_replica(struct spec_replica *to, const struct spec_replica *from)
+{
+	*to = *from;
+	to->logs = NULL;
+	if (from->n_logs == 0)
+		return;
+	to->logs = mem_grow(NULL, from->n_logs, sizeof(*to->logs));
+	memcpy(to->logs, from->logs, from->n_logs * sizeof(*to->logs));
+}
+
+struct spec_job *spec_job_copy(const struct spec_job *from)
+{
+	struct spec_job *job = spec_job_new(from->n_roles, from->n_replicas);
+	struct spec_role_status *roles = job->roles;
+	struct spec_replica *replicas = job->replicas;
+	/* Others may be counting their references to FROM just now. */
+	const size_t head = offsetof(struct spec_job, id);
+
+	memcpy((char *)job + head, (const char *)from + head, sizeof(*job) - head);
+	job->revision = 0;
+	job->roles = roles;
+	job->replicas = replicas;
+	for (size_t i = 0; i < from->n_roles; i++)
+		roles[i] = from->roles[i];
+	for (size_t i = 0; i < from->n_replicas; i++)
+		copy_replica(&replicas[i], &from->replicas[i]);
+	each_string(job, own_string);
+	job->transitions = (struct spec_transitions){0};
+	spec_transitions_copy(&job->transitions, &from->transitions);
+	if (from->object)
+		job->object = spec_text_ref(from->object);
+	return job;
 }
 
 static void job_free(struct spec_job *job)
 {
-	spec_unset(&job->id);
-	spec_unset(&job->uid);
-	spec_unset(&job->app);
-	spec_unset(&job->phase);
-	spec_unset(&job->reason);
-	spec_unset(&job->message);
-	spec_unset(&job->cause.text);
-	spec_unset(&job->backend);
-	spec_unset(&job->namespace);
-	spec_unset(&job->queue);
-	spec_unset(&job->submitter);
-	spec_unset(&job->submission);
-	for (size_t i = 0; i < job->n_roles; i++)
-		spec_unset(&job->roles[i].name);
+	each_string(job, spec_unset);
 	for (size_t i = 0; i < job->n_replicas; i++)
-		replica_clear(&job->replicas[i]);
+		free(job->replicas[i].logs);
 	spec_transitions_clear(&job->transitions);
 	spec_text_unref(job->object);
 	free(job);

@@ -130,6 +130,8 @@ int spec_action_parse(const char *word);
  * are part of it; who fills it sets first and n of each role. Every string of it is set with spec_set.
  */
 struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas);
+/* The same job once more, with one reference, to be changed and published. */
+struct spec_job *spec_job_copy(const struct spec_job *from);
 /*
  * Add a log to R as the newest of CONTAINER (NULL counts as "", the replica's own, which stands
  * first).

@@ -187,7 +187,7 @@ def test_queue(kx, world):
     """In a queue of Kueue, which is not there: what waits for it waits, and `why` says so."""
     mount = kx("queue=research")
     job = mount.submit(app(HOLD))
-    assert world.jobs()[job.id]["metadata"]["labels"] == {QUEUE: "research"}
+    assert world.jobs()[job.id]["metadata"]["labels"][QUEUE] == "research"
     running(job)  # nobody has suspended it
     assert job.status()["queue"] == "research"
     world.cluster.client.merge(world.path("appwrappers", job.id), {"spec": {"suspend": True}})

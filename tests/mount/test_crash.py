@@ -77,7 +77,7 @@ def test_jobs_run_on(kx):
     assert job.log().decode() == text
     assert (job.replica()["exit_code"], job.replica()["reason"]) == (3, "Error")
     all_gone(kx, pids)
-    assert not (kx.state / "jobs" / job.id / "tasks").exists()
+    wait_for(lambda: not (kx.state / "jobs" / job.id / "tasks").exists(), what="its tasks/ to be gone")
 
 
 @pytest.mark.parametrize("script, code, sig, state", [

@@ -211,6 +211,26 @@ def test_times(kx, text):
     assert run(f"ls -t {kx.mnt}/jobs").stdout.split() == [later.id, job.id]
 
 
+def test_listing_of_running_jobs_asks_once(kx):
+    """The listing brings the attributes of all jobs; ls -l does not ask for each of them again."""
+    jobs = [kx.submit(app("exec sleep 1000", name="listed")) for _ in range(20)]
+    for job in jobs:
+        job.until("RUNNING")
+
+    def asked():
+        before = Metrics(kx)("fuse_requests_total")
+        assert len(run(["ls", "-l", str(kx / "jobs")]).stdout.splitlines()) == 21
+        return Metrics(kx)("fuse_requests_total") - before
+
+    wait_for(lambda: asked() < len(jobs))  # a machine that takes a second for it asks again
+    # That a job has changed shows all the same.
+    before = os.stat(jobs[0].dir).st_mtime_ns
+    run(["ls", "-l", str(kx / "jobs")])
+    (jobs[0] / "ctl").write_text("terminate")
+    jobs[0].finish("FAILED")
+    wait_for(lambda: os.stat(jobs[0].dir).st_mtime_ns > before)
+
+
 @pytest.mark.parametrize("name", sorted(JOB_FILES - {"ctl"}) + ["main-0/log", "main-0/state", "main-0/status",
                                                                 "logs/main-0.log"])
 def test_read_only_files(job, name):

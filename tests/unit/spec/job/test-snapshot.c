@@ -129,12 +129,36 @@ static void test_refused(void **state)
 	refuse("}\n", "}}\n");
 }
 
+/* A copy says the same, and shares nothing that can be changed. */
+static void test_copy(void **state)
+{
+	struct spec_job *job = sample();
+	cleanup_free char *text = NULL, *copied = NULL, *later = NULL;
+	struct spec_job *copy;
+
+	(void)state;
+	spec_transitions_add(&job->transitions, SPEC_FAILED, "Failed", 7);
+	text = spec_snapshot_text(job);
+	copy = spec_job_copy(job);
+	assert_ptr_equal(copy->object, job->object);
+	copied = spec_snapshot_text(copy);
+	assert_string_equal(copied, text);
+	spec_set(&copy->replicas[1].logs[0].key, "another");
+	spec_set(&copy->roles[1].name, "another");
+	spec_transitions_add(&copy->transitions, SPEC_PENDING, "Pending", 8);
+	later = spec_snapshot_text(job);
+	assert_string_equal(later, text);
+	spec_job_unref(job);
+	assert_string_equal(copy->id, "a-x7k2");
+	assert_string_equal(copy->replicas[1].logs[1].container, "side");
+	spec_job_unref(copy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_same),	cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_version),
 	};
 
