@@ -98,6 +98,16 @@ def cpu(kx):
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
+def settle(kx):
+    """Wait until all that has happened is dealt with, also on disk."""
+    def is_quiet():
+        used = cpu(kx)
+        time.sleep(1)
+        return cpu(kx) - used < 0.05
+
+    harness.wait_for(is_quiet, what="an idle mount")
+
+
 def elapsed(call):
     begin = time.perf_counter()
     call()
@@ -256,12 +266,7 @@ class Clusters:
     def idle(self, server, kx):
         """What is asked for and used when nothing happens, once all that had happened is dealt with: % of a core,
         counts before and after."""
-        def is_quiet():
-            used = cpu(kx)
-            time.sleep(1)
-            return cpu(kx) - used < 0.05
-
-        harness.wait_for(is_quiet, what="an idle mount")
+        settle(kx)
         before, used = server.asked(), cpu(kx)
         time.sleep(self.args.idle)
         after, used = server.asked(), cpu(kx) - used
@@ -322,7 +327,7 @@ class Clusters:
             base = memory(kx)
             self.captured(server, kx, n, step=0.5)
             self.take(Figure(f"memory a stream of {n}, and its job", "KiB", (memory(kx) - base) / n, 40),
-                      Figure(f"connections for {n} streams", "", descriptors(kx, "socket:"), n / 50))
+                      Figure(f"connections for {n} streams", "", descriptors(kx, "socket:"), n // 100 + 5))
             self.measure(self.idle_streams, server, kx)
 
     def idle_streams(self, server, kx):

@@ -69,7 +69,7 @@ class Growth:
             yield from self.used(kx, (n, empty), lambda: kx.submit(local.APP), lambda: self.idle(kx))
 
     def idle(self, kx):
-        time.sleep(5)  # what was submitted and removed is dealt with
+        clusters.settle(kx)
         used = clusters.cpu(kx)
         time.sleep(self.args.idle)
         return 100 * (clusters.cpu(kx) - used) / self.args.idle
