@@ -5,8 +5,9 @@
  */
 #include <errno.h>
 
-#include "fs/vfs/handle.h"
+#include "fs/tree/ahead.h"
 #include "fs/tree/job.h"
+#include "fs/vfs/handle.h"
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
 
@@ -24,14 +25,14 @@ struct log_node {
 
 struct log_handle {
 	struct handle handle;
-	struct log *log;
+	struct ahead *ahead; /* reads the log; NULL: that has not begun */
 };
 
 static void log_handle_free(struct handle *h)
 {
 	struct log_handle *lh = container_of(h, struct log_handle, handle);
 
-	log_unref(lh->log);
+	ahead_close(lh->ahead);
 	free(lh);
 }
 
@@ -51,18 +52,23 @@ static bool log_file_begun(struct log_node *ln, const struct spec_job *job)
 	return true;
 }
 
-/* Open what NODE shows. *RET is NULL when it has not begun. */
-static int log_file_find(struct node *node, struct log **ret)
+/* Open what NODE shows. *RET stays as it is when it has not begun. */
+static int log_file_find(struct node *node, struct ahead **ret)
 {
 	struct log_node *ln = container_of(node, struct log_node, node);
 	const struct spec_job *job cleanup_job = place_job(node);
+	struct tree *t = place_of(node)->tree;
+	struct log *log;
+	int err;
 
-	*ret = NULL;
 	if (!job)
 		return -ENOENT;
-	return log_file_begun(ln, job)
-		       ? backend_log(place_of(node)->tree->backend, job, ln->key, ln->form, ret)
-		       : 0;
+	if (!log_file_begun(ln, job))
+		return 0;
+	err = backend_log(t->backend, job, ln->key, ln->form, &log);
+	if (!err)
+		*ret = ahead_new(t, log);
+	return err;
 }
 
 static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
@@ -117,7 +123,8 @@ static void log_file_open(struct fs *fs, fuse_req_t req, struct node *node,
 			  struct fuse_file_info *fi)
 {
 	struct log_handle *lh = new0(struct log_handle);
-	int err = place_state_is_gone(place_of(node)->tree) ? -EIO : log_file_find(node, &lh->log);
+	int err =
+		place_state_is_gone(place_of(node)->tree) ? -EIO : log_file_find(node, &lh->ahead);
 
 	if (err) {
 		free(lh);
@@ -125,28 +132,28 @@ static void log_file_open(struct fs *fs, fuse_req_t req, struct node *node,
 		return;
 	}
 	handle_open(fs, &lh->handle, log_handle_free, fi);
-	if (!lh->log || log_has_arrived(lh->log))
+	if (!lh->ahead || log_has_arrived(ahead_log(lh->ahead)))
 		handle_reply(fs, req, fi);
 	else
-		log_file_wait(fs, req, lh->log, fi);
+		log_file_wait(fs, req, ahead_log(lh->ahead), fi);
 }
 
 static void log_file_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
 			  struct fuse_file_info *fi)
 {
 	struct log_handle *lh = handle_of(fi);
-	char *buf = fs_buffer(fs, size);
-	ssize_t n = 0;
+	int err = 0;
 
+	(void)fs;
 	/* What had not begun at the open may have begun since. */
-	if (!lh->log)
-		n = log_file_find(node, &lh->log);
-	if (lh->log && n == 0)
-		n = log_read(lh->log, buf, size, (uint64_t)off);
-	if (n < 0)
-		fuse_reply_err(req, (int)-n);
+	if (!lh->ahead)
+		err = log_file_find(node, &lh->ahead);
+	if (err)
+		fuse_reply_err(req, -err);
+	else if (!lh->ahead)
+		fuse_reply_buf(req, NULL, 0);
 	else
-		fuse_reply_buf(req, buf, (size_t)n);
+		ahead_read(lh->ahead, req, size, (uint64_t)off);
 }
 
 static void log_node_free(struct node *node)

@@ -15,6 +15,8 @@
 #ifndef KXFS_FS_TREE_TREE_H
 #define KXFS_FS_TREE_TREE_H
 
+#include <stdatomic.h>
+
 #include "backend/backend.h"
 #include "fs/tree/rendered.h"
 #include "fs/vfs/node.h"
@@ -30,6 +32,7 @@ struct tree {
 	bool may_end_own, may_end_others; /* may this mount cancel and control jobs? (-o cancel) */
 	bool told_loss;			  /* place_state_is_gone has said it; FUSE thread */
 	struct lists *lists;		  /* the texts of list and list.jsonl (list.h) */
+	atomic_uint aheads;		  /* files that have memory for reading ahead (ahead.c) */
 };
 
 /* Of a node that is not below a job. */

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Logs: with every tool exactly the bytes that the program printed, while it prints and after."""
 
+import contextlib
 import os
+import random
 import re
 import signal
 import subprocess
@@ -217,6 +219,52 @@ def test_bytes(kx, data):
     assert merged in (expected, expected + b"\n"), (merged[:200], expected[:200])
     os.rmdir(job.dir)
     assert (job.old / "main-0/log").read_bytes() == data
+
+
+def test_read_ahead(kx):
+    """A large log is the same in steps of any size, to several readers of one descriptor, and while it grows."""
+    job = kx.submit(app("seq -f %09.0f 1 800000; while ! [ -e go ]; do sleep 0.05; done; seq -f %09.0f 800001 2000000"))
+    half, whole = (b"".join(b"%09d\n" % i for i in range(1, n + 1)) for n in (800000, 2000000))
+    logs = {job / "main-0/log": b"", job / "log": b"main/0 "}
+    wait_for(lambda: all(os.stat(log).st_size == len(half) + 800000 * len(prefix) for log, prefix in logs.items()))
+    for log, prefix in logs.items():
+        assert log.read_bytes() == b"".join(prefix + line for line in half.splitlines(keepends=True))
+    with contextlib.ExitStack() as stack:
+        growing = {log: stack.enter_context(open(log, "rb", buffering=0)) for log in logs}
+        found = {log: f.read(3 << 20) + f.read(3 << 20) for log, f in growing.items()}
+        (kx.work / "go").touch()
+        job.finish()
+        for log, prefix in logs.items():
+            expected = b"".join(prefix + line for line in whole.splitlines(keepends=True))
+            wait_for(lambda: os.stat(log).st_size == len(expected))
+            found[log] += growing[log].readall()
+            assert found[log] == expected
+            for step in (1000003, 98304, 4097):
+                with open(log, "rb", buffering=0) as f:
+                    assert b"".join(iter(lambda: f.read(step), b"")) == expected
+            read_from_several_places(growing[log].fileno(), expected)
+
+
+def read_from_several_places(fd, expected):
+    """Threads that share FD, each of which reads on from places of its own."""
+    wrong = []
+
+    def reader(seed):
+        places = random.Random(seed)
+        for _ in range(20):
+            at = places.randrange(len(expected))
+            for _ in range(5):
+                n = places.choice((1 << 20, 1 << 18, 5000))
+                if os.pread(fd, n, at) != expected[at:at + n]:
+                    wrong.append((at, n))
+                at += n
+
+    threads = [threading.Thread(target=reader, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def test_merged_log_of_several(kx):

@@ -54,7 +54,8 @@ static void text_add(struct text *t, const char *bytes, size_t n)
 		t->v = realloc(t->v, t->room);
 		assert_non_null(t->v);
 	}
-	memcpy(t->v + t->n, bytes, n);
+	if (n > 0)
+		memcpy(t->v + t->n, bytes, n);
 	t->n += n;
 }
 

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading ahead: see ahead.h. The bytes between BEGIN and END of the log are in a ring of memory. The FUSE thread
+ * answers from them, and moves BEGIN; one work on the pool puts what follows behind END, and moves that. Neither
+ * touches the bytes of the other, so they are copied without the lock.
+ *
+ *	fill    | what is under way                | what ends it                                  | next
+ *	NONE    | nothing                          | who reads on finds room in the ring           | WANTED
+ *	WANTED  | it is on its way to the pool     | a thread takes it                             | READING
+ *	READING | a thread reads step after step   | the ring is full, or the log has no more now  | NONE
+ *	        |                                  | it has made some steps: others' turn          | WANTED
+ */
+#include "fs/tree/ahead.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <sys/mman.h>
+
+#include "backend/base/lock.h"
+#include "backend/base/loop.h"
+#include "fs/tree/tree.h"
+#include "spec/base/mem.h"
+
+#define AHEAD_RING                                                                                 \
+	(4u << 20) /* bytes; a power of two, so that a place in the log is one in the ring */
+#define AHEAD_STEP  (256u << 10) /* so many are read at once */
+#define AHEAD_STEPS 32 /* and so often, before others that wait for the pool have their turn */
+#define AHEAD_AFTER (256u << 10) /* so many in a row were read, and more is expected to be wanted */
+#define AHEAD_MAX   8		 /* files that have a ring at a time */
+
+enum fill { FILL_NONE, FILL_WANTED, FILL_READING };
+
+struct ahead {
+	struct tree *tree;
+	struct log *log;
+	/* FUSE thread: */
+	uint64_t next; /* where the last read has ended */
+	uint64_t run;  /* bytes in a row before that */
+
+	char *ring; /* NULL: there is none; FUSE thread, while nothing is under way */
+	sem_t step; /* posted after each step for which somebody waits */
+	struct lock lock;
+	/* Lock: */
+	unsigned refs; /* the open file's, and one for each work on the pool */
+	uint64_t begin, end;
+	enum fill fill;
+	bool closed;
+	bool waits; /* the FUSE thread, for a step */
+};
+
+struct ahead *ahead_new(struct tree *t, struct log *log)
+{
+	struct ahead *a = new0(struct ahead);
+
+	a->tree = t;
+	a->log = log;
+	a->lock = (struct lock)LOCK_INIT;
+	a->refs = 1;
+	sem_init(&a->step, 0, 0);
+	return a;
+}
+
+struct log *ahead_log(const struct ahead *a)
+{
+	return a->log;
+}
+
+/* A large page, if there is one: the kernel copies faster from it. */
+static void ahead_get_ring(struct ahead *a)
+{
+	if (atomic_fetch_add(&a->tree->aheads, 1) < AHEAD_MAX)
+		a->ring = aligned_alloc(AHEAD_RING, AHEAD_RING);
+	if (a->ring)
+		madvise(a->ring, AHEAD_RING, MADV_HUGEPAGE);
+	else
+		atomic_fetch_sub(&a->tree->aheads, 1);
+}
+
+static void ahead_drop_ring(struct ahead *a)
+{
+	if (a->ring)
+		atomic_fetch_sub(&a->tree->aheads, 1);
+	free(take_ptr(a->ring));
+}
+
+static void ahead_unref(void *data)
+{
+	struct ahead *a = data;
+
+	{
+		lock_scope(&a->lock);
+		if (--a->refs > 0)
+			return;
+	}
+	ahead_drop_ring(a);
+	log_unref(a->log);
+	sem_destroy(&a->step);
+	free(a);
+}
+
+void ahead_close(struct ahead *a)
+{
+	if (!a)
+		return;
+	{
+		lock_scope(&a->lock);
+		a->closed = true;
+	}
+	ahead_unref(a);
+}
+
+/* --- on the pool --- */
+
+/* May the next step be read? Where, and how many bytes. */
+static bool ahead_take_step(struct ahead *a, uint64_t *ret_at, size_t *ret_n)
+{
+	uint64_t room;
+
+	lock_scope(&a->lock);
+	room = AHEAD_RING - (a->end - a->begin);
+	if (a->closed || room < AHEAD_STEP) {
+		a->fill = FILL_NONE;
+		return false;
+	}
+	a->fill = FILL_READING;
+	*ret_at = a->end;
+	*ret_n = min_of((size_t)AHEAD_STEP, (size_t)(AHEAD_RING - a->end % AHEAD_RING));
+	return true;
+}
+
+/* GOT bytes of N are there; what can't be read is met by who needs it. NEXT follows, unless there is no more now. */
+static bool ahead_end_step(struct ahead *a, size_t n, ssize_t got, enum fill next)
+{
+	lock_scope(&a->lock);
+	a->end += (uint64_t)max_of(got, (ssize_t)0);
+	a->fill = got < (ssize_t)n ? FILL_NONE : next;
+	if (a->fill == FILL_WANTED)
+		a->refs++;
+	if (a->waits)
+		sem_post(&a->step);
+	a->waits = false;
+	return a->fill != FILL_NONE;
+}
+
+static void ahead_post(struct ahead *a);
+
+static void ahead_fill(void *data)
+{
+	struct ahead *a = data;
+
+	for (unsigned left = AHEAD_STEPS; left > 0; left--) {
+		uint64_t at;
+		ssize_t got;
+		size_t n;
+
+		if (!ahead_take_step(a, &at, &n))
+			return;
+		got = log_read(a->log, a->ring + at % AHEAD_RING, n, at);
+		if (!ahead_end_step(a, n, got, left > 1 ? FILL_READING : FILL_WANTED))
+			return;
+	}
+	ahead_post(a);
+}
+
+static void ahead_on_post(void *data)
+{
+	struct ahead *a = data;
+
+	loop_work(a->tree->fs->loop, ahead_fill, ahead_unref, a);
+}
+
+/* It is WANTED, and the work has a reference. */
+static void ahead_post(struct ahead *a)
+{
+	loop_post(a->tree->fs->loop, ahead_on_post, a);
+}
+
+/* --- requests --- */
+
+/* There is a ring; have it filled if there is room, and nothing is under way. */
+static void ahead_want(struct ahead *a)
+{
+	{
+		lock_scope(&a->lock);
+		if (a->fill != FILL_NONE || AHEAD_RING - (a->end - a->begin) < AHEAD_STEP)
+			return;
+		a->fill = FILL_WANTED;
+		a->refs++;
+	}
+	ahead_post(a);
+}
+
+/*
+ * Are the SIZE bytes at OFF in the ring? What a thread is reading is waited for, as the disk would be; what none has
+ * begun is not, since all of them may wait for a slow disk: then that begins behind these bytes.
+ */
+static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
+{
+	for (;;) {
+		{
+			lock_scope(&a->lock);
+			if (off < a->begin || off > a->end)
+				return false;
+			if (off + size <= a->end)
+				return true;
+			if (a->fill == FILL_WANTED)
+				a->begin = a->end = off + size;
+			if (a->fill != FILL_READING)
+				return false;
+			a->begin = off;
+			a->waits = true;
+		}
+		while (sem_wait(&a->step) < 0 && errno == EINTR)
+			;
+	}
+}
+
+/* Answer from the ring, which holds these bytes. */
+static void ahead_answer(struct ahead *a, fuse_req_t req, size_t size, uint64_t off)
+{
+	size_t at = off % AHEAD_RING, first = min_of(size, AHEAD_RING - at);
+	struct iovec parts[] = {{a->ring + at, first}, {a->ring, size - first}};
+
+	fuse_reply_iov(req, parts, first < size ? 2 : 1);
+	lock_scope(&a->lock);
+	a->begin = off + size;
+}
+
+/* The end was reached, and nothing follows soon. */
+static void ahead_rest(struct ahead *a)
+{
+	{
+		lock_scope(&a->lock);
+		if (a->fill != FILL_NONE)
+			return;
+		a->begin = a->end = 0;
+	}
+	ahead_drop_ring(a);
+}
+
+/* SIZE bytes before AT were read in the ordinary way: shall more be there when they are asked for? */
+static void ahead_begin(struct ahead *a, uint64_t at)
+{
+	if (!a->ring)
+		ahead_get_ring(a);
+	if (!a->ring)
+		return;
+	{
+		lock_scope(&a->lock);
+		if (a->fill != FILL_NONE)
+			return;
+		if (at < a->begin || at > a->end)
+			a->begin = a->end = at;
+	}
+	ahead_want(a);
+}
+
+void ahead_read(struct ahead *a, fuse_req_t req, size_t size, uint64_t off)
+{
+	char *buf;
+	ssize_t n;
+
+	a->run = off == a->next ? a->run + size : size;
+	a->next = off + size;
+	if (a->ring && ahead_has(a, size, off)) {
+		ahead_want(a);
+		ahead_answer(a, req, size, off);
+		return;
+	}
+	buf = fs_buffer(a->tree->fs, size);
+	n = log_read(a->log, buf, size, off);
+	if (n == (ssize_t)size && a->run >= AHEAD_AFTER)
+		ahead_begin(a, a->next);
+	else if (n < (ssize_t)size && a->ring)
+		ahead_rest(a);
+	if (n < 0)
+		fuse_reply_err(req, (int)-n);
+	else
+		fuse_reply_buf(req, buf, (size_t)n);
+}
