@@ -15,10 +15,10 @@ struct job_stream {
 	struct stream stream;
 	struct backend *backend;
 	char *uid;
-	char *replica;	 /* its directory; "" for a job's */
-	struct log *log; /* follow: the log that is being read */
-	char *key;	 /* follow: its key; NULL: none yet, or the merged log */
-	uint64_t base;	 /* follow: where that log began in the stream */
+	char *replica;		/* its directory; "" for a job's */
+	struct log *log;	/* follow: the log that is being read */
+	char *key;		/* follow: its key; NULL: none yet, or the merged log */
+	uint64_t base;		/* follow: where that log began in the stream */
 	struct log_early early; /* follow: what it was given of that log before it was on disk */
 };
 
