@@ -162,6 +162,7 @@ static void on_gap(void *data)
 	     "output of %s, container %s: what it printed while it could not be followed may be "
 	     "lost",
 	     c->pod, c->container);
+	log_writer_lost(c->writer);
 	c->config.gap(c->config.data, ++c->gaps);
 }
 

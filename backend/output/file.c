@@ -48,6 +48,15 @@ struct file {
 	atomic_uint fetching;
 	atomic_uint_least64_t size; /* the largest that was seen */
 
+	/* I/O thread: */
+	struct {
+		uint64_t from;
+		const char *bytes; /* the writer's; NULL: none */
+		size_t n;
+	} writing;
+	unsigned losses;
+	uint64_t lost_at; /* the last of them */
+
 	/* Lock: */
 	unsigned refs; /* readers' too */
 	unsigned readers;
@@ -255,6 +264,25 @@ void file_notify(struct file *f)
 		if (opened)
 			events->log(events->data, &f->forms[i]);
 	}
+}
+
+void file_writing(struct file *f, uint64_t from, const char *bytes, size_t n)
+{
+	f->writing.from = from;
+	f->writing.bytes = bytes;
+	f->writing.n = n;
+	file_notify(f);
+}
+
+void file_written(struct file *f)
+{
+	f->writing.bytes = NULL;
+}
+
+void file_lost(struct file *f, uint64_t at)
+{
+	f->losses++;
+	f->lost_at = at;
 }
 
 unsigned file_fetch(struct file *f, int more)
@@ -522,6 +550,34 @@ ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off)
 					      : log_read_stamped(log, buf, n, off);
 	err = file_index(f, &index);
 	return err ? err : merged_read(f->merged, &index, log->form, buf, n, off);
+}
+
+size_t log_read_early(struct log *log, struct log_early *e, void *buf, size_t n, uint64_t off)
+{
+	const struct file *f = log->file;
+
+	if (!f->writing.bytes || off < f->writing.from || off - f->writing.from >= f->writing.n)
+		return 0;
+	n = min_of(n, f->writing.n - (size_t)(off - f->writing.from));
+	if (!buf)
+		return n;
+	memcpy(buf, f->writing.bytes + (off - f->writing.from), n);
+	e->end = off + n;
+	e->losses = f->losses;
+	return n;
+}
+
+bool log_is_kept(struct log *log, struct log_early *e, const struct log_stat *st)
+{
+	const struct file *f = log->file;
+	unsigned losses = f->losses - e->losses;
+
+	/* Of several losses only the place of the last is known. */
+	if (e->end > 0 && (losses > 1 || (losses == 1 && e->end > f->lost_at)))
+		return false;
+	if (e->end > 0 && e->end <= st->size)
+		e->end = 0;
+	return e->end == 0 || !st->ended;
 }
 
 /* A container's log that nobody has open. */

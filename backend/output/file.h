@@ -45,6 +45,14 @@ bool file_has_ended(const struct file *f);
 void file_publish(struct file *f, const struct index_size *size);
 /* Tell who reads it that it has grown or ended. I/O thread. The caller has a reference. */
 void file_notify(struct file *f);
+/*
+ * N bytes that begin at FROM are about to be written: who follows it is told, and may have them, until file_written.
+ * I/O thread.
+ */
+void file_writing(struct file *f, uint64_t from, const char *bytes, size_t n);
+void file_written(struct file *f);
+/* What was to follow byte AT, which is all that is on disk, is lost. I/O thread. */
+void file_lost(struct file *f, uint64_t at);
 /* What was printed before it was opened is being fetched, by one more or one less. Returns how many there are. */
 unsigned file_fetch(struct file *f, int more);
 /* Keep what a merged log is made of open: its names are about to go. */

@@ -43,6 +43,21 @@ int log_stat(struct log *log, struct log_stat *ret);
 ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);
 
 /*
+ * For who follows a log: what has come, but is still on its way to the disk, and does not show in the size yet. It
+ * hardly ever happens that it can't be written, and can't be had again either; then the log goes on with other output
+ * there, and who was given what was lost must not go on. I/O thread.
+ */
+struct log_early {
+	uint64_t end; /* bytes up to there were given before they were written; 0: they are */
+	unsigned losses;
+};
+
+/* Up to N bytes at OFF into BUF (NULL: only how many), which E notes. 0: none. */
+size_t log_read_early(struct log *log, struct log_early *e, void *buf, size_t n, uint64_t off);
+/* Is what E tells of still what LOG has, or will have? ST is of now. */
+bool log_is_kept(struct log *log, struct log_early *e, const struct log_stat *st);
+
+/*
  * Has all output that the program had printed when LOG was opened arrived? Replica logs of local jobs: always. Else
  * log_when_arrived calls FN once on the I/O thread when it has, or can't.
  */

@@ -40,6 +40,8 @@
 #define WRITE_PAUSE_MS 5
 #define WRITE_BUSY     (16u << 10)
 #define WRITE_ENOUGH   (1u << 20)
+/* A batch of a line or a few is handed to who follows the log before it is written: half of its way is to the disk. */
+#define EARLY_MAX (4u << 10)
 
 struct bytes {
 	char *v;
@@ -63,6 +65,7 @@ struct log_writer {
 	bool closed;
 	struct batch next;
 	bool flushed;	   /* NEXT is to be written */
+	bool proven;	   /* the disk has taken what was written last */
 	uint64_t began_ms; /* the last write */
 	size_t began_len;
 	struct loop_timer *pause; /* until a busy log is written on */
@@ -285,6 +288,9 @@ static void write_next(struct log_writer *w)
 	w->began_ms = loop_now_ms();
 	w->began_len = w->work.bytes.len;
 	output_log_enter(w->feeder.log);
+	/* What this calls hands the bytes to readers, and never comes back to W. */
+	if (w->proven && w->work.bytes.len <= EARLY_MAX)
+		file_writing(w->feeder.file, w->work.from, w->work.bytes.v, w->work.bytes.len);
 	loop_work(w->feeder.loop, write_work, write_done, w);
 }
 
@@ -344,6 +350,8 @@ static void write_done(void *data)
 	bool failed = w->err < 0;
 
 	w->state = failed ? FAILED : READY;
+	w->proven = !failed;
+	file_written(w->feeder.file);
 	room_add(w->feeder.room, (int64_t)b->lines.len);
 	if (failed)
 		output_log_found(w->feeder.log, w->on_disk);
@@ -440,6 +448,11 @@ void log_writer_flush(struct log_writer *w)
 	w->flushed = true;
 	if (w->state == READY)
 		write_soon(w);
+}
+
+void log_writer_lost(struct log_writer *w)
+{
+	file_lost(w->feeder.file, w->lines.size);
 }
 
 size_t log_writer_pending(const struct log_writer *w)

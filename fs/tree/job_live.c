@@ -15,10 +15,11 @@ struct job_stream {
 	struct stream stream;
 	struct backend *backend;
 	char *uid;
-	char *replica;	 /* its directory; "" for a job's */
-	struct log *log; /* follow: the log that is being read */
-	char *key;	 /* follow: its key; NULL: none yet, or the merged log */
-	uint64_t base;	 /* follow: where that log began in the stream */
+	char *replica;		/* its directory; "" for a job's */
+	struct log *log;	/* follow: the log that is being read */
+	char *key;		/* follow: its key; NULL: none yet, or the merged log */
+	uint64_t base;		/* follow: where that log began in the stream */
+	struct log_early early; /* follow: what it was given of that log before it was on disk */
 };
 
 static struct job_stream *job_stream_of(struct stream *s)
@@ -123,13 +124,19 @@ static ssize_t follow_read(struct stream *s, char *buf, size_t size, uint64_t of
 	for (;;) {
 		struct log_stat st = {.ended = true};
 		int err = j->log ? log_stat(j->log, &st) : 0;
+		size_t early;
 
 		if (err)
 			return err;
 		if (off < j->base)
 			return -ESPIPE;
+		if (j->log && !log_is_kept(j->log, &j->early, &st))
+			return -EIO;
 		if (off < j->base + st.size)
 			return buf ? log_read(j->log, buf, size, off - j->base) : 1;
+		early = j->log ? log_read_early(j->log, &j->early, buf, size, off - j->base) : 0;
+		if (early > 0)
+			return (ssize_t)early;
 		if (!st.ended)
 			return -EAGAIN;
 		err = follow_switch(j, j->base + st.size);

@@ -3,6 +3,7 @@
 
 import os
 import signal
+import time
 
 import harness
 import pytest
@@ -168,6 +169,37 @@ def test_full_disk(make_mount, server, volcano):
         harness.wait_for(lambda: full.log() == text, what="all of it")
         assert full.gap() == 0
         assert other.log() == b"before\n"
+        assert kx.end() == 0
+    finally:
+        if kx.proc:
+            kx.end()
+        harness.run(["umount", "-l", str(kx.state)])
+
+
+@pytest.mark.waits
+def test_followed_on_full_disk(make_mount, server, volcano):
+    """Who follows a log line by line while the disk fills up gets each line once, and the log has the same."""
+    kx = make_mount(server, start=False)
+    harness.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "kxfs-test", str(kx.state)])
+    try:
+        kx.start()
+        job, pod = printed(kx, volcano, "begin\n")
+        follow = harness.popen(["cat", str(job / "main-0/follow")], stdout=-1)
+        lines = ["begin\n", "x" * 600000 + "\n"]
+        volcano.log(pod).append(lines[-1])
+        harness.wait_for(lambda: len(job.log()) == sum(map(len, lines)))
+        while "No space left on device; trying again" not in kx.read(".kxfs", "log"):
+            lines.append(f"{len(lines):07} {'x' * 2000}\n")
+            volcano.log(pod).append(lines[-1])
+            time.sleep(0.02)
+            assert len(lines) < 1000
+        lines.append("when it is full\n")
+        volcano.log(pod).append(lines[-1])
+        harness.run(["mount", "-o", "remount,size=100m", str(kx.state)])
+        volcano.finish(pod)
+        job.finish()
+        assert follow.communicate(timeout=harness.LIMIT)[0].decode() == "".join(lines)
+        assert job.log() == "".join(lines).encode() and job.gap() == 0
         assert kx.end() == 0
     finally:
         if kx.proc:

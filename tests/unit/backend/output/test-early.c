@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is handed to who follows a log before it is on disk: the same bytes as the log gets, also when the disk refuses
+ * them at first; and when they are lost, who was given them is told.
+ */
+#include "tests/unit/backend/output/output_rig.h"
+#include "tests/unit/backend/output/print_lines.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+/* The disk takes no file that is longer, so that the first line fits, and its table, but not the second. */
+#define FIRST "the first line is as long as the table of all of them: 24 bytes and some more\n"
+#define LIMIT strlen(FIRST)
+
+static struct {
+	struct log_writer *w;
+	struct log *log;
+	struct log_early early;
+	char got[64]; /* what was to be had early of the last line */
+	atomic_bool open, done;
+	int err;
+} t;
+
+static void on_opened(void *data, int err)
+{
+	(void)data;
+	assert_int_equal(err, 0);
+	atomic_store(&t.open, true);
+}
+
+static void on_written(void *data, int err)
+{
+	(void)data;
+	t.err = err;
+	atomic_store(&t.done, true);
+}
+
+static void do_open(void *data)
+{
+	const struct log_writer_events events = {on_opened, on_written, NULL};
+
+	(void)data;
+	atomic_store(&t.open, false);
+	t.w = log_writer_new(rig.job, "key", &events);
+}
+
+static void do_close(void *data)
+{
+	(void)data;
+	log_writer_close(take_ptr(t.w));
+}
+
+static void do_lose(void *data)
+{
+	(void)data;
+	log_writer_lost(t.w);
+}
+
+/* While this runs on the I/O thread, nothing counts as written. */
+static void do_print(void *data)
+{
+	uint64_t from = log_writer_size(t.w);
+	size_t n;
+
+	atomic_store(&t.done, false);
+	print_lines(t.w, 1, data);
+	n = log_read_early(t.log, &t.early, NULL, sizeof(t.got) - 1, from);
+	assert_int_equal(log_read_early(t.log, &t.early, t.got, sizeof(t.got) - 1, from), n);
+	t.got[n] = '\0';
+}
+
+/* TEXT comes; the log's writer says ERR to it. */
+static void print(const char *text, int err)
+{
+	rig_here(do_print, (void *)(uintptr_t)text);
+	rig_until(atomic_load(&t.done));
+	assert_int_equal(t.err, err);
+}
+
+static void do_check(void *data)
+{
+	struct log_stat st;
+
+	assert_int_equal(log_stat(t.log, &st), 0);
+	*(bool *)data = log_is_kept(t.log, &t.early, &st);
+}
+
+static bool is_kept(void)
+{
+	bool kept;
+
+	rig_here(do_check, &kept);
+	return kept;
+}
+
+static void expect_log(const char *text)
+{
+	size_t len;
+	char *got = rig_read(t.log, &len);
+
+	assert_int_equal(len, strlen(text));
+	assert_memory_equal(got, text, len);
+	free(got);
+}
+
+static void reopen(void)
+{
+	if (t.w)
+		rig_here(do_close, NULL);
+	rig_here(do_open, NULL);
+	rig_until(atomic_load(&t.open));
+}
+
+static void limit(rlim_t bytes)
+{
+	struct rlimit l;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &l), 0);
+	l.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &l), 0);
+}
+
+static int setup(void **state)
+{
+	signal(SIGXFSZ, SIG_IGN);
+	t.early = (struct log_early){0};
+	rig_setup(state);
+	rig_open("job");
+	rig_begin("key", NULL);
+	reopen();
+	t.log = rig_log("job", "key");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	limit(RLIM_INFINITY);
+	if (t.w)
+		rig_here(do_close, NULL);
+	log_unref(take_ptr(t.log));
+	return rig_teardown(state);
+}
+
+static void test_early(void **state)
+{
+	(void)state;
+	print("one\n", 0);
+	assert_string_equal(t.got, ""); /* it is not known whether the disk takes anything */
+	assert_true(is_kept());
+	print("two\n", 0);
+	assert_string_equal(t.got, "two\n");
+	assert_int_equal(t.early.end, 8);
+	assert_true(is_kept());
+	assert_int_equal(t.early.end, 0);
+	expect_log("one\ntwo\n");
+}
+
+/* The second line is handed out, and the disk refuses it. */
+static void refuse(void)
+{
+	print(FIRST, 0);
+	limit(LIMIT);
+	print("two\n", -EFBIG);
+	assert_string_equal(t.got, "two\n");
+	assert_true(is_kept());
+	expect_log(FIRST);
+	limit(RLIM_INFINITY);
+	reopen();
+}
+
+static void test_again(void **state)
+{
+	(void)state;
+	refuse();
+	assert_true(is_kept());
+	print("two\n", 0);
+	assert_string_equal(t.got, "");
+	assert_true(is_kept());
+	assert_int_equal(t.early.end, 0);
+	expect_log(FIRST "two\n");
+}
+
+static void test_lost(void **state)
+{
+	(void)state;
+	refuse();
+	rig_here(do_lose, NULL);
+	print("another\n", 0);
+	assert_false(is_kept());
+	/* Who comes now knows nothing of it. */
+	t.early = (struct log_early){0};
+	assert_true(is_kept());
+	expect_log(FIRST "another\n");
+}
+
+static void test_ended(void **state)
+{
+	(void)state;
+	refuse();
+	rig_here(do_close, NULL);
+	rig_end("key");
+	rig_until(rig_stat(t.log).ended);
+	assert_false(is_kept());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_early, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ended, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
