@@ -231,9 +231,8 @@ const struct world_job *world_reply(struct world *w, const char *json, size_t le
 
 	if (!view)
 		return NULL;
-	if (!is_up_to(view->meta.resource_version,
-		      known ? job->j.view->meta.resource_version
-			    : w->callbacks.told_up_to(w->callbacks.data))) {
+	if (!is_up_to(view->resource_version, known ? job->j.view->resource_version
+						    : w->callbacks.told_up_to(w->callbacks.data))) {
 		job = take_job(w, view, json, len);
 		return job ? &job->j : NULL;
 	}
@@ -248,11 +247,11 @@ const struct world_job *world_reply(struct world *w, const char *json, size_t le
 static bool is_late(struct world *w, const struct spec_job_view *view)
 {
 	const struct job *job = find_job(w, view->meta.uid);
-	const char *version = view->meta.resource_version;
+	const char *version = view->resource_version;
 
 	return job && job->j.view && !job->j.gone && *w->callbacks.told_up_to(w->callbacks.data) &&
-	       !streq(version, job->j.view->meta.resource_version) &&
-	       is_up_to(version, job->j.view->meta.resource_version);
+	       !streq(version, job->j.view->resource_version) &&
+	       is_up_to(version, job->j.view->resource_version);
 }
 
 static void job_gone(struct job *job)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON as RFC 8259 has it, in one pass over a copy of the text, in which escapes are replaced, and strings and words are
- * ended where they stand. Values are made at the low end of one array, in their order. When a map or a list ends, what
- * is in it moves to the high end, where it stays. There are no more values than brackets and commas, so both ends never
- * meet.
+ * JSON as RFC 8259 has it, in one pass over a copy of the text, in which escapes are replaced, and strings and
+ * words are ended where they stand. Values are made at the low end of one array, in their order. When a map or a list
+ * ends, what is in it moves to the high end, where it stays. There are no more values than brackets and commas, so both
+ * ends never meet.
  */
 #include "spec/base/value.h"
 

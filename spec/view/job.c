@@ -20,17 +20,18 @@ struct placed {
 	size_t group;	 /* position of the first task of its role */
 };
 
-static void texts_of(struct spec_job_view *v, char **ret[8])
+static void texts_of(struct spec_job_view *v, char **ret[9])
 {
-	char **const texts[] = {&v->app,   &v->phase,	  &v->reason,	  &v->message,
-				&v->queue, &v->submitter, &v->submission, &v->appdef_sha256};
+	char **const texts[] = {&v->resource_version, &v->app,	      &v->phase,
+				&v->reason,	      &v->message,    &v->queue,
+				&v->submitter,	      &v->submission, &v->appdef_sha256};
 
 	memcpy(ret, texts, sizeof(texts));
 }
 
 void spec_job_view_free(struct spec_job_view *v)
 {
-	char **texts[8];
+	char **texts[9];
 
 	if (!v)
 		return;
@@ -59,7 +60,7 @@ static void job_freep(struct spec_job_view **v)
 static struct spec_job_view *job_new(void)
 {
 	struct spec_job_view *v = new0(struct spec_job_view);
-	char **texts[8];
+	char **texts[9];
 
 	spec_meta_init(&v->meta);
 	texts_of(v, texts);
@@ -265,6 +266,8 @@ static int read_head(struct spec_job_view *v, const struct spec_value *object)
 	if (spec_meta_read(object, &v->meta) < 0)
 		return -EINVAL;
 	v->generation = spec_read_int(metadata, "generation", 0);
+	spec_read_copy(&v->resource_version, spec_read_text(metadata, "resourceVersion"),
+		       READ_MAX_WORD);
 	v->has_appdef = *spec_read_text(notes, "kxfs/appdef");
 	spec_read_copy(&v->submitter, spec_read_text(notes, "kxfs/submitter"), READ_MAX_WORD);
 	spec_read_copy(&v->submission, spec_read_text(notes, "kxfs/submission"), READ_MAX_WORD);

@@ -33,14 +33,13 @@ const struct spec_value *spec_view_labels(const struct spec_value *object)
 
 void spec_meta_init(struct spec_meta *m)
 {
-	m->name = m->uid = m->resource_version = m->owner_uid = spec_empty();
+	m->name = m->uid = m->owner_uid = spec_empty();
 }
 
 void spec_meta_clear(struct spec_meta *m)
 {
 	spec_unset(&m->name);
 	spec_unset(&m->uid);
-	spec_unset(&m->resource_version);
 	spec_unset(&m->owner_uid);
 }
 
@@ -94,8 +93,6 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 			      (int64_t)spec_read_int(metadata, "deletionGracePeriodSeconds", 0);
 	spec_set(&m->name, name);
 	spec_set(&m->uid, uid);
-	spec_read_copy(&m->resource_version, spec_read_text(metadata, "resourceVersion"),
-		       READ_MAX_WORD);
 	spec_set(&m->owner_uid, controller_uid(metadata));
 	return 0;
 }

@@ -329,7 +329,7 @@ static const struct spec_pick owner_pick[] = {
 static const struct spec_pick metadata_pick[] = {
 	{.key = "name", .keep = true},
 	{.key = "uid", .keep = true},
-	{.key = "resourceVersion", .keep = true},
+	{.key = "resourceVersion", .keep = true}, /* by which a watch is resumed */
 	{.key = "creationTimestamp", .keep = true},
 	{.key = "deletionTimestamp", .keep = true},
 	{.key = "deletionGracePeriodSeconds", .keep = true},

@@ -24,9 +24,8 @@ struct spec_cluster_queue_view;
 
 /* What is common to all objects. Plain data. */
 struct spec_meta {
-	char *name; /* can be a file name, and a part of a path of the API */
-	char *uid;  /* letters, digits and dashes */
-	char *resource_version;
+	char *name;	 /* can be a file name, and a part of a path of the API */
+	char *uid;	 /* letters, digits and dashes */
 	char *owner_uid; /* of the controller; "" none */
 	int64_t created;
 	int64_t deleted; /* when its deletion was asked for */
@@ -94,6 +93,7 @@ struct spec_role_view {
 /* A job's object. Plain data: the kind's reader fills a part of it. */
 struct spec_job_view {
 	struct spec_meta meta;
+	char *resource_version;
 	char *app;
 	char *phase; /* "": no controller has acted on it yet */
 	char *reason;

@@ -15,9 +15,10 @@
 static int parse(const char *text, struct spec_value **ret)
 {
 	size_t len = strlen(text);
-	char *copy cleanup_free = malloc(len + !len);
+	char *copy cleanup_free = new0_n(char, len);
 
-	memcpy(copy, text, len);
+	for (size_t i = 0; i < len; i++)
+		copy[i] = text[i];
 	return spec_value_parse_map(copy, len, ret);
 }
 
