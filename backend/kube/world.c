@@ -164,7 +164,7 @@ static const struct spec_job_view *known_view(void *data, const char *uid)
 static struct spec_job_view *read_job(struct world *w, const char *json, size_t len)
 {
 	struct spec_job_view *view;
-	int err = spec_job_view_parse_again(w->kind->reader, json, len, known_view, w, &view);
+	int err = spec_job_view_parse(w->kind->reader, json, len, known_view, w, &view);
 
 	if (!err)
 		return view;

@@ -550,11 +550,6 @@ int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
 	return s->err;
 }
 
-const char *spec_split_next(const struct spec_split *s)
-{
-	return s->next ? s->next : s->has_metadata ? "" : NULL;
-}
-
 int spec_split_end(struct spec_split *s, struct spec_list_meta *ret)
 {
 	if (!s->err && s->form == SPEC_SPLIT_LIST && (s->state != DONE || !s->has_items))

@@ -323,13 +323,7 @@ static void copy_spec(struct spec_job_view *v, const struct spec_job_view *from)
 }
 
 int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
-			struct spec_job_view **ret)
-{
-	return spec_job_view_parse_again(reader, json, len, NULL, NULL, ret);
-}
-
-int spec_job_view_parse_again(const struct spec_reader *reader, const char *json, size_t len,
-			      spec_job_view_find find, void *data, struct spec_job_view **ret)
+			spec_job_view_find find, void *data, struct spec_job_view **ret)
 {
 	cleanup(job_freep) struct spec_job_view *v = NULL;
 	struct spec_value *o cleanup_free = NULL;

@@ -124,16 +124,14 @@ struct spec_job_view {
 	size_t n_replicas;
 };
 
-/* 0; -EINVAL: it is no such object, or its name can't be a file's. */
-int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
-			struct spec_job_view **ret);
 /*
- * The same, much faster for large jobs: what follows from the object's spec is copied from the view
- * that FIND knows of this uid (NULL: none), if the server says that the spec has not changed since.
+ * 0; -EINVAL: it is no such object, or its name can't be a file's. What follows from the object's spec, much of a large
+ * job, is copied from the view that FIND (may be NULL) knows of this uid (NULL: none), if the server says that the spec
+ * has not changed since.
  */
 typedef const struct spec_job_view *(*spec_job_view_find)(void *data, const char *uid);
-int spec_job_view_parse_again(const struct spec_reader *reader, const char *json, size_t len,
-			      spec_job_view_find find, void *data, struct spec_job_view **ret);
+int spec_job_view_parse(const struct spec_reader *reader, const char *json, size_t len,
+			spec_job_view_find find, void *data, struct spec_job_view **ret);
 void spec_job_view_free(struct spec_job_view *v); /* NULL is allowed */
 int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size_t len,
 			struct spec_pod_view **ret);

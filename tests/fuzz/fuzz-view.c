@@ -134,7 +134,7 @@ static void check_again(const struct spec_kind *kind, struct spec_job_view *v, c
 	/* json-c takes escapes in keys, and strings in apostrophes, which no server writes. */
 	if (memchr(line, '\\', len) || memchr(line, '\'', len))
 		return;
-	assert(spec_job_view_parse_again(kind->reader, line, len, find, v, &again) == 0);
+	assert(spec_job_view_parse(kind->reader, line, len, find, v, &again) == 0);
 	assert(strcmp(v->meta.name, again->meta.name) == 0 && strcmp(v->phase, again->phase) == 0);
 	assert(strcmp(v->queue, again->queue) == 0 && v->retries == again->retries);
 	assert(v->n_roles == again->n_roles && v->n_tasks == again->n_tasks);
@@ -321,7 +321,7 @@ static void read_line(struct cluster *c, const char *line, size_t len)
 	if (read_watched(c, line, len))
 		return;
 	if (!c->job) {
-		if (spec_job_view_parse(c->kind->reader, line, len, &c->job) < 0)
+		if (spec_job_view_parse(c->kind->reader, line, len, NULL, NULL, &c->job) < 0)
 			c->job = NULL;
 		else
 			check_again(c->kind, c->job, line, len);

@@ -161,28 +161,6 @@ static void test_picked(void **state)
 	      "|");
 }
 
-/* The token of the next page is told when it is there. */
-static void test_next(void **state)
-{
-	static const char *const texts[] = {"{\"metadata\":{\"continue\":\"tok\"},\"items\":[",
-					    "{}]}"};
-	struct seen seen = {0};
-	struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, NULL, see, &seen);
-
-	(void)state;
-	assert_null(spec_split_next(s));
-	assert_int_equal(spec_split_feed(s, texts[0], strlen(texts[0])), 0);
-	assert_string_equal(spec_split_next(s), "tok");
-	assert_int_equal(spec_split_feed(s, texts[1], strlen(texts[1])), 0);
-	assert_int_equal(spec_split_end(s, NULL), 0);
-	spec_split_free(s);
-	free(seen.text);
-	s = spec_split_new(SPEC_SPLIT_LIST, NULL, see, &seen);
-	assert_int_equal(spec_split_feed(s, "{\"metadata\":{}", 14), 0);
-	assert_string_equal(spec_split_next(s), "");
-	spec_split_free(s);
-}
-
 static void test_strings(void **state)
 {
 	(void)state;
@@ -309,7 +287,6 @@ int main(void)
 		cmocka_unit_test(test_strings),	      cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_nul_in_string), cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_size),	      cmocka_unit_test(test_stopped),
-		cmocka_unit_test(test_next),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,8 +172,8 @@ static inline void world_job(struct world *w, const char *json, bool gone)
 {
 	struct spec_job_view *view;
 
-	assert_int_equal(spec_job_view_parse_again(world_kind(w)->reader, json, strlen(json),
-						   world_find, w, &view),
+	assert_int_equal(spec_job_view_parse(world_kind(w)->reader, json, strlen(json), world_find,
+					     w, &view),
 			 0);
 	if (w->only && !streq(view->meta.name, w->only)) {
 		world_other(w, view);

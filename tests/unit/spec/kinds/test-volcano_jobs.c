@@ -600,7 +600,8 @@ static void test_not_an_object(void **state)
 		struct spec_job_view *j = NULL;
 		struct spec_pod_view *p = NULL;
 
-		assert_int_equal(spec_job_view_parse(&spec_volcano_reader, text, strlen(text), &j),
+		assert_int_equal(spec_job_view_parse(&spec_volcano_reader, text, strlen(text), NULL,
+						     NULL, &j),
 				 -EINVAL);
 		assert_int_equal(spec_pod_view_parse(&spec_volcano_reader, text, strlen(text), &p),
 				 -EINVAL);
