@@ -29,6 +29,8 @@
 #include "spec/base/name.h"
 
 #define SOON_MS 1000
+/* How long submissions are collected before their folders are synced together. */
+#define SYNC_MS 500
 
 enum state { FOLDER_READY, FOLDER_DROPPING, FOLDER_REMOVING, FOLDER_ASIDE };
 
@@ -62,7 +64,9 @@ struct folders {
 	struct entry *all;
 	struct save *saves, *save_list; /* by uid, and in the order in which they are written */
 	struct loop_timer *save_timer;
-	bool saving; /* one is being written */
+	bool saving;	      /* one is being written */
+	struct errand *syncs; /* of submissions that were answered; while the timer runs */
+	struct loop_timer *sync_timer;
 	bool stopping;
 };
 
@@ -190,6 +194,7 @@ struct errand {
 	int err;
 	loop_fn done; /* called when it is done; may be NULL */
 	void *data;
+	struct errand *next; /* to be synced */
 };
 
 static struct errand *errand_new(struct folders *f, const char *id, const char *uid)
@@ -212,20 +217,44 @@ static void errand_free(struct errand *a)
 
 static void sync_work(void *data)
 {
-	struct errand *a = data;
+	struct errand *all = data, *a;
 
-	a->err = folder_files_sync(a->f->config.state_dir, a->id, a->uid);
+	LL_FOREACH(all, a)
+		a->err = folder_files_sync(a->f->config.state_dir, a->id, a->uid);
 }
 
 static void on_synced(void *data)
 {
-	struct errand *a = data;
+	struct errand *all = data, *a, *next;
 
-	if (a->err)
-		diag(DIAG_WARNING, "%s: what it was made from may not be on disk yet: %s", a->id,
-		     strerror(-a->err));
-	group_leave(a->f->config.group);
-	errand_free(a);
+	LL_FOREACH_SAFE(all, a, next)
+	{
+		if (a->err)
+			diag(DIAG_WARNING, "%s: what it was made from may not be on disk yet: %s",
+			     a->id, strerror(-a->err));
+		group_leave(a->f->config.group);
+		errand_free(a);
+	}
+}
+
+static void sync_now(void *data)
+{
+	struct folders *f = data;
+
+	loop_timer_free(take_ptr(f->sync_timer));
+	if (f->syncs)
+		loop_work(f->config.loop, sync_work, on_synced, take_ptr(f->syncs));
+}
+
+/* Until it is synced, STATE/submissions has all of it. A sync at once would hold up the answer, and the next submission. */
+static void sync_later(struct folders *f, struct errand *a)
+{
+	group_enter(f->config.group);
+	LL_PREPEND(f->syncs, a);
+	if (f->stopping)
+		sync_now(f);
+	else if (!f->sync_timer)
+		f->sync_timer = loop_timer_new(f->config.loop, SYNC_MS, 0, sync_now, f);
 }
 
 void folders_submitted(struct folders *f, const char *id, const char *uid)
@@ -239,8 +268,7 @@ void folders_submitted(struct folders *f, const char *id, const char *uid)
 	if (!e->under_way)
 		return;
 	e->under_way = false;
-	group_enter(f->config.group);
-	loop_work(f->config.loop, sync_work, on_synced, errand_new(f, id, e->folder.submission));
+	sync_later(f, errand_new(f, id, e->folder.submission));
 }
 
 /* --- folders that are removed --- */
@@ -613,6 +641,7 @@ void folders_stop(struct folders *f)
 	f->stopping = true;
 	loop_timer_free(take_ptr(f->save_timer));
 	save_next(f);
+	sync_now(f);
 }
 
 void folders_free(struct folders *f)

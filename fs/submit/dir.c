@@ -355,7 +355,7 @@ void submit_free(struct submit *s)
 {
 	if (!s)
 		return;
-	saver_free(s->saver);
+	save_end(s);
 	uploads_free(s->uploads);
 	verdicts_free(s->verdicts);
 	records_free(s->records);

@@ -107,12 +107,13 @@ static void launch_on_reply(void *data, const struct backend_result *r)
 		verdict_refused(l->s->verdicts, shown, l->number, why, l->owner);
 	else
 		verdict_accepted(l->s->verdicts, shown, l->number, r->id, l->owner);
-	save_verdict(l->s, shown);
+	save_name(l->s, shown);
 	/* The launch was recorded under the name that the file had when it began. */
 	if (!streq(shown, l->name))
 		save_name(l->s, l->name);
 	if (req)
 		launch_reply(req, l->rename, err);
+	save_told(l->s, shown);
 	launch_free(l);
 }
 
@@ -149,9 +150,10 @@ static void launch_on_made(void *data, const struct backend_result *r)
 				l->owner);
 	else if (current && shown)
 		verdict_remove(l->s->verdicts, name, SUBMIT_NAME_ERROR);
-	save_verdict(l->s, name);
+	save_name(l->s, name);
 	if (req)
 		launch_reply(req, l->rename, err);
+	save_told(l->s, name);
 	launch_free(l);
 }
 

@@ -15,6 +15,8 @@
 
 /* Bytes of STATE/submit.reported, a number. */
 #define REPORTED_MAX 32
+/* How long names are collected before they are synced together. */
+#define SYNC_MS 500
 
 struct sync_name {
 	char *name;
@@ -25,6 +27,7 @@ struct sync_name {
 struct saver {
 	int64_t reported; /* ns: launches up to then have their verdict */
 	struct sync_name *waiting;
+	struct loop_timer *timer;  /* until they are synced */
 	struct sync_name *running; /* of the pool; NULL: nothing runs */
 };
 
@@ -166,23 +169,35 @@ static void sync_names_free(struct sync_name *list)
 	}
 }
 
-static void sync_start(struct submit *s);
+static void sync_soon(struct submit *s);
 
 static void sync_done(void *data)
 {
 	struct submit *s = data;
 
 	sync_names_free(take_ptr(s->saver->running));
-	sync_start(s);
+	sync_soon(s);
 }
 
-/* One piece of work at a time: names that come meanwhile are synced together, and the pool stays free for others. */
-static void sync_start(struct submit *s)
+static void sync_start(void *data)
 {
-	if (s->saver->running || !s->saver->waiting)
-		return;
+	struct submit *s = data;
+
+	loop_timer_free(take_ptr(s->saver->timer));
 	s->saver->running = take_ptr(s->saver->waiting);
 	loop_work(s->fs->loop, sync_work, sync_done, s);
+}
+
+/*
+ * Names are synced together, one piece of work at a time: the pool stays free for others, and the next submissions,
+ * which wait for what they sync themselves, do not wait for this.
+ */
+static void sync_soon(struct submit *s)
+{
+	struct saver *saver = s->saver;
+
+	if (saver->waiting && !saver->running && !saver->timer)
+		saver->timer = loop_timer_new(s->fs->loop, SYNC_MS, 0, sync_start, s);
 }
 
 static void sync_name(struct submit *s, const char *name)
@@ -191,12 +206,11 @@ static void sync_name(struct submit *s, const char *name)
 
 	n->name = text_copy(name);
 	LL_PREPEND(s->saver->waiting, n);
-	sync_start(s);
+	sync_soon(s);
 }
 
-void save_verdict(struct submit *s, const char *name)
+void save_told(struct submit *s, const char *name)
 {
-	save_now(s, name);
 	if (!s->dry)
 		reported_update(s);
 	sync_name(s, name);
@@ -268,11 +282,15 @@ int64_t save_reported_until(const struct submit *s)
 	return s->saver->reported;
 }
 
-void saver_free(struct saver *saver)
+void save_end(struct submit *s)
 {
+	struct saver *saver = s->saver;
+
 	if (!saver)
 		return;
-	sync_names_free(saver->waiting);
+	saver->running = take_ptr(saver->waiting);
+	if (saver->running)
+		sync_work(s);
 	sync_names_free(saver->running);
 	free(saver);
 }

@@ -6,8 +6,9 @@
  *
  * The record of a name is filled when it is written, on the I/O thread; so the order in which changes are reported
  * does not matter. A record is in the page cache before the backend is asked, and before a verdict is
- * answered: a crash of kxfs loses nothing. Nothing is synced before the backend is asked. After a verdict the file and
- * its record are synced on the pool. If a power cut comes before that, the backend reports the launch at the next start
+ * answered: a crash of kxfs loses nothing. Nothing is synced before the backend is asked. Within a
+ * second of a verdict the file and its record are synced, on the pool, with those of other verdicts: a sync that began
+ * before the answer would hold it up, since the disk's journal does one at a time. If a power cut comes before that, the backend reports the launch at the next start
  * (backend_events.launched), since it syncs what it launches. STATE/submit.reported is the time up to which all
  * launches have their verdict, so that older reports are no news.
  */
@@ -39,12 +40,13 @@ struct submit {
 int save_load(struct submit *s, struct saver **ret);
 /* Something of NAME has changed: write its record; on the I/O thread at once, else soon. */
 void save_name(struct submit *s, const char *name);
-/* The same after a verdict; then the pool syncs the file and its record. I/O thread. */
-void save_verdict(struct submit *s, const char *name);
+/* Whoever waits for the verdict on NAME, which is in its record, has it: what follows, without haste. I/O thread. */
+void save_told(struct submit *s, const char *name);
 /* All launches that the backend has reported have their verdict now: write STATE/submit.reported. */
 void save_reported(struct submit *s);
 /* The time (ns) up to which all launches had their verdict when the mount began. */
 int64_t save_reported_until(const struct submit *s);
-void saver_free(struct saver *saver); /* NULL is allowed */
+/* After the loop has ended: sync what is left, and free the saver (NULL is allowed) of S. */
+void save_end(struct submit *s);
 
 #endif
