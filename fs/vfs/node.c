@@ -318,7 +318,7 @@ int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 		return node_entry(fs, node, e);
 	memset(e, 0, sizeof(*e));
 	node_stat(fs, node, &e->attr);
-	/* The kernel takes even a size that it must not keep: a smaller one would cut what a reader of the file has mapped. */
+	/* The kernel takes over even a size that it must not keep: a smaller one would cut what a reader has mapped. */
 	e->attr.st_size = node->size;
 	node_give(fs, node, e);
 	e->attr_timeout = 0;
