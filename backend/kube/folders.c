@@ -241,7 +241,7 @@ static void sync_now(void *data)
 		loop_work(f->config.loop, sync_work, on_synced, take_ptr(f->syncs));
 }
 
-/* Until it is synced, STATE/submissions has all of it. A sync at once would hold up the answer, and the next submission. */
+/* Until then STATE/submissions has all of it. A sync at once would hold up the answer, and the next submission. */
 static void sync_later(struct folders *f, struct errand *a)
 {
 	group_enter(f->config.group);

@@ -312,7 +312,7 @@ int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 	}
 	memset(e, 0, sizeof(*e));
 	node_stat(fs, node, &e->attr);
-	/* The kernel takes over even a size that it must not keep: a smaller one would cut a reader's mapping. */
+	/* The kernel takes over even a size that it must not keep: a smaller one would cut what a reader has mapped. */
 	e->attr.st_size = node->size;
 	node_give(fs, node, e);
 	e->attr_timeout = 0;

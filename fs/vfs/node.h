@@ -34,8 +34,8 @@ struct node_class {
 
 	bool live; /* node.live of a new node; its name too may mean another one at any moment */
 	/*
-	 * Its attributes cost a rendering, or a look at the disk. Who reads a directory gets only its type and
-	 * number, and the kernel asks for the rest when somebody wants it; rm -r and tab completion never do.
+	 * Its attributes cost a rendering. Who reads a directory gets only its type and number, and the kernel asks
+	 * for the rest when somebody wants it; rm -r and tab completion never do.
 	 */
 	bool costly;
 
