@@ -257,8 +257,8 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 	struct merged_log *l;
 	size_t have, n;
 	ssize_t got;
-	int fd, lines_fd, err;
-	bool own;
+	int fd = -1, lines_fd = -1, err;
+	bool own = false;
 
 	err = merged_log(m->m, r->log, &l);
 	if (err == 0)
