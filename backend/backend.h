@@ -118,8 +118,9 @@ void backend_stop(struct backend *b);
 void backend_free(struct backend *b); /* after loop_stop */
 
 /*
- * The first call in main() of every program with a backend: for what is to outlive it, a backend
- * starts the program itself again under a name of its own. In such a process this does not return.
+ * The first call in main() of every program with a backend: for what is to outlive it, and for what becomes another
+ * program with other limits, a backend starts the program itself again under a name of its own. In such a process this
+ * does not return.
  */
 void backend_helper(char **argv);
 
