@@ -62,7 +62,8 @@ def ends(kx, p, sig):
     finally:
         os.close(fd)
     assert not is_mounted(kx.mnt)
-    assert not marked_pids()
+    # What was killed may need a moment.
+    wait_for(lambda: not marked_pids(), timeout=SOON, what="the end of what it has started")
 
 
 def ctrl_c(p):
