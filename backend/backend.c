@@ -162,6 +162,12 @@ int backend_start(struct backend *b, char **ret_text)
 	return err;
 }
 
+void backend_give_up(struct backend *b)
+{
+	if (b->ops->start_asks)
+		end_reach(&b->started, -ECANCELED, NULL);
+}
+
 static void backend_run_stop(void *data)
 {
 	struct backend *b = data;

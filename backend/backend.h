@@ -61,7 +61,7 @@ struct backend_events {
 /*
  * The kind for CONFIG (of which only the connection counts), which has none ("") and means what its cluster
  * serves: the server is asked, at most half a minute long. 0 and a static *RET; or a negative errno with
- * *RET_TEXT. When no thread runs yet.
+ * *RET_TEXT. When no thread runs yet; SIGINT, SIGTERM and SIGHUP end the process, and what it has started for this.
  */
 int backend_find_kind(const struct backend_config *config, const char **ret, char **ret_text);
 
@@ -73,7 +73,8 @@ enum backend_grade {
 /*
  * Ask the cluster of CONFIG (as above; its kind may be "") for all that a mount needs of it, and change nothing there:
  * the connection, the server's version and clock, what it serves, each right. FN is told each finding, a line for
- * people without a secret in it, as soon as it is known, while this waits: bounded. When no thread runs yet.
+ * people without a secret in it, as soon as it is known, while this waits: bounded. When no thread runs yet; signals
+ * as above.
  */
 void backend_examine(const struct backend_config *config,
 		     void (*fn)(void *data, enum backend_grade grade, const char *text),
@@ -105,6 +106,11 @@ int backend_new(struct loop *loop, const struct backend_config *config,
  */
 int backend_start(struct backend *b, char **ret_text);
 /*
+ * Nobody wants it to start any more: backend_start returns -ECANCELED now, unless what it waits for is this machine's
+ * disk alone, which is soon read. Later nothing happens. Any thread.
+ */
+void backend_give_up(struct backend *b);
+/*
  * End what is to be ended with the mount (local jobs: their processes, unless they linger), keep everything, wait for
  * it (bounded).
  */
@@ -112,8 +118,9 @@ void backend_stop(struct backend *b);
 void backend_free(struct backend *b); /* after loop_stop */
 
 /*
- * The first call in main() of every program with a backend: for what is to outlive it, a backend
- * starts the program itself again under a name of its own. In such a process this does not return.
+ * The first call in main() of every program with a backend: for what is to outlive it, and for what becomes another
+ * program with other limits, a backend starts the program itself again under a name of its own. In such a process this
+ * does not return.
  */
 void backend_helper(char **argv);
 

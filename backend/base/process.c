@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,16 +49,38 @@ int process_stat(pid_t pid, struct process_stat *ret)
 	return process_parse_stat(text, ret) < 0 ? -ESRCH : 0;
 }
 
-rlim_t process_allow_descriptors(rlim_t *was)
+/* The soft limit before it was raised, kept for good; 0: it was not. */
+static _Atomic rlim_t given;
+
+rlim_t process_given_descriptors(void)
 {
-	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-	rlim_t soft;
+	struct rlimit limit;
+	rlim_t was = given;
+
+	if (was)
+		return was;
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? RLIM_INFINITY : limit.rlim_cur;
+}
+
+rlim_t process_allow_descriptors(void)
+{
+	rlim_t none = 0, soft = process_given_descriptors();
+	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
+		return RLIM_INFINITY;
+	atomic_compare_exchange_strong(&given, &none, soft);
 	soft = limit.rlim_cur;
-	if (was)
-		*was = soft;
 	limit.rlim_cur = limit.rlim_max;
 	return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? soft : limit.rlim_cur;
+}
+
+void process_limit_descriptors(rlim_t soft)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur <= soft)
+		return;
+	limit.rlim_cur = soft;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }

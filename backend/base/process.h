@@ -22,9 +22,13 @@ int process_parse_stat(const char *text, struct process_stat *ret);
 int process_stat(pid_t pid, struct process_stat *ret);
 
 /*
- * From now on we may have as many descriptors as we are allowed to give ourselves. Returns how many; *WAS (may be NULL)
- * is how many it were before, which is what programs expect that we start. RLIM_INFINITY where that can't be told.
+ * From now on we may have as many descriptors as we are allowed to give ourselves. Returns how many; RLIM_INFINITY
+ * where that can't be told.
  */
-rlim_t process_allow_descriptors(rlim_t *was);
+rlim_t process_allow_descriptors(void);
+/* How many it were before that, which is what programs expect that we start. */
+rlim_t process_given_descriptors(void);
+/* In a process that is to become such a program: no more than SOFT, unless the program raises that itself. */
+void process_limit_descriptors(rlim_t soft);
 
 #endif

@@ -686,7 +686,7 @@ static void work(void *data)
 /* Connections for streams may take half of the descriptors that we may have. */
 static long max_streams(void)
 {
-	rlim_t half = process_allow_descriptors(NULL) / 2;
+	rlim_t half = process_allow_descriptors() / 2;
 
 	return (long)min_of(max_of(half, (rlim_t)CALL_SOCKETS), (rlim_t)STREAM_SOCKETS);
 }

@@ -18,7 +18,7 @@
 #include <signal.h>
 
 #include "backend/base/diag.h"
-#include "backend/base/uv.h"
+#include "backend/base/spawn.h"
 #include "spec/base/mem.h"
 
 #define PLUGIN_LIMIT_MS 60000
@@ -325,7 +325,7 @@ static int plugin_spawn(struct plugin *p, char **argv, char **env)
 	uv_pipe_init(uv, &p->err, 0);
 	p->process.data = p->out.data = p->err.data = p;
 	p->open = 3;
-	err = uv_spawn(uv, &p->process, &options);
+	err = spawn_program(uv, &p->process, &options);
 	if (err < 0)
 		return err;
 	uv_read_start((uv_stream_t *)&p->out, plugin_alloc, plugin_on_out);

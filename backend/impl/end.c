@@ -21,14 +21,15 @@ void end_clear(struct end *e)
 
 void end_reach(struct end *e, int err, const char *text)
 {
-	char *copy = text ? text_copy(text) : NULL;
+	cleanup_free char *copy = text ? text_copy(text) : NULL;
 
 	{
 		lock_scope(&e->lock);
-		assert(!e->over);
+		if (e->over)
+			return;
 		e->over = true;
 		e->err = err;
-		e->text = copy;
+		e->text = take_ptr(copy);
 	}
 	sem_post(&e->done);
 }

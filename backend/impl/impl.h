@@ -23,6 +23,7 @@ struct backend_ops {
 	int (*init)(struct backend *b, char **ret_text);
 	/* On the I/O thread. Calls backend_started() once the first list is in, or with an error. */
 	void (*start)(struct backend *b);
+	bool start_asks; /* START waits for a server: it may be given up, as backend_give_up says */
 	/* On the I/O thread. Calls backend_stopped() when nothing of it runs any more. */
 	void (*stop)(struct backend *b);
 	void (*fini)(struct backend *b);
@@ -110,7 +111,7 @@ static inline void backend_set_impl(struct backend *b, void *impl)
 	b->impl = impl;
 }
 
-/* The first list is in, or can't be had: TEXT says why. */
+/* The first list is in, or can't be had: TEXT says why. Heeded once, and not after the start was given up. */
 static inline void backend_started(struct backend *b, int err, const char *text)
 {
 	end_reach(&b->started, err, text);

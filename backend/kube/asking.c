@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All that it takes to ask a server: a loop, the credentials, HTTP. The caller is woken twice: when all is
- * answered, and when all is stopped.
+ * answered or a signal came, and when all is stopped.
  */
 #include "backend/kube/asking.h"
 
 #include <semaphore.h>
+
+#include "backend/base/interrupt.h"
 
 struct asking {
 	const struct asking_ops *ops;
@@ -13,7 +15,10 @@ struct asking {
 	struct loop *loop;
 	struct credential *credential;
 	struct http *http;
-	sem_t done; /* posted when all is answered, and when all is stopped */
+	struct interrupt interrupt;
+	struct loop_watch *watch; /* of INTERRUPT, while there is no answer; I/O thread */
+	bool over;		  /* I/O thread */
+	sem_t done; /* posted when all is answered or a signal came, and when all is stopped */
 };
 
 static void asking_clear(struct asking *a)
@@ -24,10 +29,17 @@ static void asking_clear(struct asking *a)
 	sem_destroy(&a->done);
 }
 
+static void on_signal(void *data)
+{
+	asking_over(data);
+}
+
 static void begin(void *data)
 {
 	struct asking *a = data;
 
+	if (a->interrupt.fd >= 0)
+		a->watch = loop_watch_new(a->loop, a->interrupt.fd, false, on_signal, a);
 	a->ops->begin(a->data, a, a->http);
 }
 
@@ -55,7 +67,10 @@ static void await(struct asking *a)
 
 void asking_over(struct asking *a)
 {
-	sem_post(&a->done);
+	loop_watch_free(take_ptr(a->watch)); /* the signal stays pending, and would be told again */
+	if (!a->over)
+		sem_post(&a->done);
+	a->over = true;
 }
 
 int asking_run(const struct spec_connection *connection, const struct asking_ops *ops, void *data,
@@ -73,10 +88,12 @@ int asking_run(const struct spec_connection *connection, const struct asking_ops
 		err = loop_start(a.loop);
 	if (err)
 		return err;
+	interrupt_hold(&a.interrupt);
 	loop_post(a.loop, begin, &a);
 	await(&a);
 	loop_post(a.loop, end, &a);
 	await(&a);
 	loop_stop(a.loop);
+	interrupt_release(&a.interrupt);
 	return 0;
 }

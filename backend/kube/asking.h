@@ -20,7 +20,7 @@ struct asking_ops {
 
 /*
  * Ask the server of CONNECTION (borrowed). 0: asking_over was called, and nothing runs any more; a negative errno with
- * *RET_TEXT: nothing was asked.
+ * *RET_TEXT: nothing was asked. If a signal interrupts it (interrupt.h), all is stopped and the process ends.
  */
 int asking_run(const struct spec_connection *connection, const struct asking_ops *ops, void *data,
 	       char **ret_text);

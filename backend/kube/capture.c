@@ -471,7 +471,7 @@ static bool is_waiting(const struct captured *log)
 
 static size_t count_places(void)
 {
-	rlim_t may = process_allow_descriptors(NULL);
+	rlim_t may = process_allow_descriptors();
 	rlim_t n = may > OTHER_FDS ? (may - OTHER_FDS) / STREAM_FDS : 0;
 
 	return (size_t)max_of(min_of(n, (rlim_t)STREAMS_MAX), (rlim_t)FIRST_MAX);

@@ -599,6 +599,7 @@ const struct backend_ops kube_ops = {
 	.key = kube_key,
 	.init = kube_init,
 	.start = kube_start,
+	.start_asks = true,
 	.stop = kube_stop,
 	.fini = kube_fini,
 	.submit = kube_submit,

@@ -28,7 +28,6 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -37,6 +36,7 @@
 #include "backend/backend.h"
 #include "backend/base/file.h"
 #include "backend/base/process.h"
+#include "backend/base/spawn.h"
 #include "backend/output/lines.h"
 #include "spec/base/mem.h"
 
@@ -210,7 +210,6 @@ static bool is_on_path(const char *file)
 static _Noreturn void become_program(const struct order *order, int out_fd, int fd)
 {
 	struct guard_news news = {.kind = GUARD_FAILED, .why = TASK_EXEC};
-	struct rlimit nofile;
 	pid_t guard = getppid();
 	sigset_t none;
 	int null_fd;
@@ -223,10 +222,7 @@ static _Noreturn void become_program(const struct order *order, int out_fd, int 
 		signal(sig, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (getrlimit(RLIMIT_NOFILE, &nofile) == 0 && order->nofile < nofile.rlim_cur) {
-		nofile.rlim_cur = order->nofile;
-		setrlimit(RLIMIT_NOFILE, &nofile);
-	}
+	process_limit_descriptors(order->nofile);
 	null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (null_fd >= 0 && dup2(null_fd, STDIN_FILENO) >= 0 && dup2(out_fd, STDOUT_FILENO) >= 0 &&
 	    dup2(out_fd, STDERR_FILENO) >= 0) {
@@ -803,6 +799,7 @@ void backend_helper(char **argv)
 		.end = {.exit_code = -1},
 	};
 
+	spawn_helper(argv);
 	if (!argv[0] || !streq(argv[0], HELPER_NAME))
 		return;
 	close_range(STDERR_FILENO + 1, ~0u, 0);

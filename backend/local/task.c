@@ -39,7 +39,6 @@ struct tasks {
 	struct loop *loop;
 	struct group *group;
 	struct child *children;
-	rlim_t nofile; /* the soft limit of descriptors that programs get */
 };
 
 struct task {
@@ -63,7 +62,7 @@ struct tasks *tasks_new(struct loop *loop, struct group *group)
 
 	tasks->loop = loop;
 	tasks->group = group;
-	process_allow_descriptors(&tasks->nofile);
+	process_allow_descriptors();
 	return tasks;
 }
 
@@ -241,7 +240,7 @@ static void put(FILE *f, const char *text)
 }
 
 /* Write the order into a file in memory. Its descriptor or a negative errno. */
-static int write_order(const struct tasks *tasks, const struct task_config *c)
+static int write_order(const struct task_config *c)
 {
 	cleanup_fd int fd = memfd_create("order", MFD_CLOEXEC);
 	cleanup_free char *text = NULL;
@@ -259,7 +258,7 @@ static int write_order(const struct tasks *tasks, const struct task_config *c)
 	put(f, c->key);
 	put(f, c->name);
 	put(f, c->cwd);
-	fprintf(f, "%ju%c%zu%c", (uintmax_t)tasks->nofile, '\0', n_args, '\0');
+	fprintf(f, "%ju%c%zu%c", (uintmax_t)process_given_descriptors(), '\0', n_args, '\0');
 	for (char *const *arg = c->args; *arg; arg++)
 		put(f, *arg);
 	for (char *const *env = c->env; *env; env++)
@@ -336,7 +335,7 @@ static int spawn(struct tasks *tasks, const struct task_config *c, int order_fd,
 int task_start(struct tasks *tasks, const struct task_config *config,
 	       const struct task_events *events, void *data, struct task **ret)
 {
-	cleanup_fd int order_fd = write_order(tasks, config);
+	cleanup_fd int order_fd = write_order(config);
 	cleanup_fd int listen_fd = -1, fd = -1;
 	int err;
 

@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <poll.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
+
+#include "backend/base/interrupt.h"
 
 void daemon_prepare(void)
 {
@@ -18,15 +21,38 @@ void daemon_prepare(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static int wait_for_verdict(int fd, pid_t child)
+/* End the child, and then this process by the signal that came: what a mount at the same place needs is free then. */
+static void pass_on(struct interrupt *interrupt, pid_t child)
 {
+	struct signalfd_siginfo came;
+	ssize_t n = read(interrupt->fd, &came, sizeof(came));
+
+	kill(child, SIGTERM);
+	interrupt_release(interrupt); /* from here on another signal ends us at once */
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (n == sizeof(came))
+		raise((int)came.ssi_signo);
+}
+
+static int wait_for_verdict(int fd, pid_t child, struct interrupt *interrupt)
+{
+	struct pollfd fds[] = {{.fd = fd, .events = POLLIN},
+			       {.fd = interrupt->fd, .events = POLLIN}};
 	char byte;
 	int status;
 	ssize_t n;
 
+	while (poll(fds, array_size(fds), -1) < 0 && errno == EINTR)
+		;
+	if (fds[1].revents) {
+		pass_on(interrupt, child);
+		return EXIT_FAILURE;
+	}
 	do
 		n = read(fd, &byte, 1);
 	while (n < 0 && errno == EINTR);
+	interrupt_release(interrupt);
 	if (n == 1)
 		return EXIT_SUCCESS;
 	while (waitpid(child, &status, 0) < 0)
@@ -40,26 +66,30 @@ static int wait_for_verdict(int fd, pid_t child)
 
 int daemon_fork(struct daemon *d, int *ret_status)
 {
+	struct interrupt interrupt;
 	int fds[2];
 	pid_t child;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
+	interrupt_hold(&interrupt);
 	child = fork();
 	if (child < 0) {
 		int err = errno;
 
 		close(fds[0]);
 		close(fds[1]);
+		interrupt_release(&interrupt);
 		return -err;
 	}
 	if (child == 0) {
 		close(fds[0]);
+		base_close_fd(&interrupt.fd);
 		d->verdict_fd = fds[1];
 		return 0;
 	}
 	close(fds[1]);
-	*ret_status = wait_for_verdict(fds[0], child);
+	*ret_status = wait_for_verdict(fds[0], child, &interrupt);
 	close(fds[0]);
 	return 1;
 }

@@ -283,7 +283,9 @@ static void on_signal(void *data)
 {
 	struct run *r = data;
 
-	diag(DIAG_INFO, "a signal ends this mount");
+	if (atomic_load(&r->up))
+		diag(DIAG_INFO, "a signal ends this mount");
+	backend_give_up(r->backend);
 	session_stop(r->session);
 }
 
@@ -320,6 +322,11 @@ static void begin(void *data)
 	r->signal_err = err;
 }
 
+static int refuse_interrupted(char **why)
+{
+	return refuse(-ECANCELED, why, "ended by a signal while it started");
+}
+
 static int start(struct run *r, char **why)
 {
 	int err;
@@ -332,6 +339,8 @@ static int start(struct run *r, char **why)
 	notify_send(&r->notify, "STATUS=Reading %s", state_dir(r->state));
 	err = backend_start(r->backend, why);
 	atomic_store(&r->up, true);
+	if (err == -ECANCELED)
+		return refuse_interrupted(why);
 	if (!err)
 		err = r->signal_err;
 	if (err)
@@ -339,7 +348,7 @@ static int start(struct run *r, char **why)
 	submit_recover(r->submit);
 	err = session_mount(r->session);
 	if (err == -ECANCELED)
-		return refuse(err, why, "ended by a signal while it started");
+		return refuse_interrupted(why);
 	if (err)
 		return refuse(err, why, "can't mount on %s: see the message above%s", r->mountpoint,
 			      r->options->allow_other && geteuid() != 0

@@ -55,6 +55,14 @@ def test_plugin_that_fails(said, server):
     assert rest.count("kxfs: ") == 1
 
 
+@pytest.mark.parametrize("source", ["volcano:test", "test"])
+def test_plugin_that_is_missing(said, server, source):
+    user = kubeconfig.plugin("cloud-login")
+    user["exec"]["installHint"] = "Get it from the cloud."
+    assert said(kubeconfig.config(server, user=user), source).endswith(
+        'credential plugin "cloud-login" can\'t be run: it is not installed, or not in PATH\nGet it from the cloud.\n')
+
+
 def test_no_volcano(said, server):
     server.uninstall(*st.VOLCANO)
     assert said() == (

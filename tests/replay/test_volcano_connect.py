@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import resource
 import textwrap
 import time
 
@@ -15,6 +16,7 @@ import watching
 from apiserver import ApiServer
 from frontend import Http2Frontend
 from proxy import Proxy
+from starting import background
 
 
 @pytest.fixture
@@ -121,6 +123,20 @@ def plugin(tmp_path, text):
     path.write_text("#!/bin/sh\n" + textwrap.dedent(text))
     path.chmod(0o755)
     return path
+
+
+@pytest.mark.parametrize("source", ["volcano:test", "test"], ids=["mount", "kind"])
+def test_plugin_has_the_limits_of_the_user(secure, make_mount, tmp_path, source):
+    """kxfs itself raises its limit of descriptors; programs with select() would fail with that."""
+    command = plugin(tmp_path, f"""\
+        echo "$(ulimit -Sn) $(ulimit -Hn) $(ls /proc/self/fd | wc -w)" >> {tmp_path}/limits
+        cat {tmp_path}/reply
+        """)
+    (tmp_path / "reply").write_text(kubeconfig.plugin_reply(token="test-token"))
+    kx = make_mount(secure, config=kubeconfig.config(secure, kubeconfig.plugin(command)), source=source, start=False)
+    with background(kx, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (500, 600))):
+        limits = (tmp_path / "limits").read_text().splitlines()
+    assert set(limits) == {"500 600 4"}  # 0 to 2, and the directory that ls reads
 
 
 def test_plugin(secure, make_mount, tmp_path):

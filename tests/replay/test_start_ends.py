@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""Who interrupts kxfs while it starts need not wait for the server: the command ends, and nothing of it is left."""
+
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import time
+
+import kubeconfig
+import pytest
+from harness import LIMIT, is_mounted, kill, marked_pids, popen, wait_for
+
+SOON = 15  # seconds; kxfs itself gives a server 30
+
+
+@contextlib.contextmanager
+def deaf_server():
+    """A server that takes connections and never says a word: its URL, and a function that waits for the first one."""
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        s.settimeout(LIMIT)
+        taken = []
+        try:
+            yield f"http://127.0.0.1:{s.getsockname()[1]}", lambda: taken.append(s.accept()[0])
+        finally:
+            for connection in taken:
+                connection.close()
+
+
+@pytest.fixture
+def begin(make_kx, server):
+    """begin(source, args, url=, user=) -> a mount, and the command that makes it, in a process group of its own."""
+    started = []
+
+    def go(source, args=(), **more):
+        kx = make_kx(start=False, source=source)
+        path = kubeconfig.write(kx.base / "config", kubeconfig.config(server, **more))
+        with open(kx.messages, "ab") as err:
+            started.append(popen(kx.command(*args), env={**kx.env(), "KUBECONFIG": str(path)}, cwd=kx.work,
+                                 stdout=err, stderr=err, process_group=0))
+        return kx, started[-1]
+
+    yield go
+    for p in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(p.pid, signal.SIGKILL)
+        p.wait(timeout=LIMIT)
+
+
+def ends(kx, p, sig):
+    """The command ends soon, says or shows that the signal SIG did it, and has left nothing."""
+    since = time.monotonic()
+    status = p.wait(timeout=LIMIT)
+    assert time.monotonic() - since < SOON
+    assert status == -sig or (status == 1 and "kxfs: ended by a signal while it started\n" in kx.said()), kx.said()
+    with open(kx.state / "lock", "ab") as f:
+        fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fd = os.open(kx.mnt, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(fd)
+    assert not is_mounted(kx.mnt)
+    # What was killed may need a moment.
+    wait_for(lambda: not marked_pids(), timeout=SOON, what="the end of what it has started")
+
+
+def ctrl_c(p):
+    """As a terminal sends it: to the whole group."""
+    os.killpg(p.pid, signal.SIGINT)
+    return signal.SIGINT
+
+
+def alone(sig):
+    """To the command that the user has started, and not to its child."""
+    def send(p):
+        kill(p.pid, sig)
+        return sig
+    return send
+
+
+@pytest.mark.parametrize("interrupt", [ctrl_c, alone(signal.SIGINT), alone(signal.SIGTERM), alone(signal.SIGHUP)],
+                         ids=["ctrl-c", "int", "term", "hup"])
+@pytest.mark.parametrize("args", [(), ("-f",)], ids=["background", "foreground"])
+@pytest.mark.parametrize("source", ["volcano:test", "test"], ids=["list", "kind"])
+def test_silent_server(begin, source, args, interrupt):
+    """The first list is waited for; or, where SOURCE has no backend, what the cluster serves."""
+    with deaf_server() as (url, wait_for_connection):
+        kx, p = begin(source, args, url=url)
+        wait_for_connection()
+        ends(kx, p, interrupt(p))
+
+
+@pytest.mark.parametrize("source", ["volcano:test", "test"], ids=["list", "kind"])
+def test_plugin_that_waits(begin, tmp_path, source):
+    """It has a session of its own, so a terminal's Ctrl-C does not reach it."""
+    asked = tmp_path / "asked"
+    kx, p = begin(source, user=kubeconfig.plugin("sh", "-c", f"touch {asked}; exec sleep 1000"))
+    wait_for(asked.exists, what="the plugin")
+    ends(kx, p, ctrl_c(p))
+
+
+def test_next_one_starts_at_once(begin, server, volcano):
+    del volcano
+    with deaf_server() as (url, wait_for_connection):
+        kx, p = begin("volcano:test", url=url)
+        wait_for_connection()
+        ends(kx, p, ctrl_c(p))
+    kx.more_env["KUBECONFIG"] = str(kubeconfig.write(kx.base / "config", kubeconfig.config(server)))
+    kx.start()
+    assert kx.ls("jobs") == []
