@@ -143,7 +143,7 @@ def policy(cluster, world):
                   "matchConstraints": {"resourceRules": [{
                       "apiGroups": ["batch.volcano.sh"], "apiVersions": ["*"],
                       "operations": ["CREATE"], "resources": ["jobs"]}]},
-                  "validations": [{"expression": "has(object.metadata.labels)",
+                  "validations": [{"expression": "has(object.metadata.labels) && 'cost-center' in object.metadata.labels",
                                    "message": "every job needs the label cost-center"}]}},
         {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
          "spec": {"policyName": name, "validationActions": ["Deny"], "matchResources": {
