@@ -2,13 +2,18 @@
 /* http: streams, cancelling and stopping at any moment, and hundreds at once. */
 #include "tests/unit/backend/client/http_rig.h"
 
+#include <curl/curl.h>
+
 #define call_scope struct rig_call cleanup(rig_clear)
 #define MANY	   300
+
+static bool shares; /* streams share connections */
 
 static int on(const char *name, void **state)
 {
 	if (rig_setup(state))
 		return -1;
+	shares = strcmp(name, "h2") == 0;
 	rig_prepare(name);
 	rig_connect();
 	rig_expect("/reset", NULL);
@@ -464,6 +469,13 @@ static void test_goaway(void **state)
 #define MUCH	   "/pieces?n=40&size=1000000" /* more than curl takes of a stream that waits */
 #define MUCH_SIZE  40000000
 
+/* With a curl before 7.88.1 no stream that shares its connection waits (http.c), so there is nothing to see. */
+static void need_waiting(void)
+{
+	if (shares && curl_version_info(CURLVERSION_NOW)->version_num < 0x075801)
+		skip();
+}
+
 static void pause_it(struct rig_call *c)
 {
 	c->on_bytes = NULL;
@@ -503,6 +515,7 @@ static void wait_paused(struct rig_call *c, size_t before)
  */
 static void test_pause(void **state)
 {
+	need_waiting();
 	for (int alone = 0; alone < 2; alone++) {
 		call_scope c = {.call = {.stream = true, .alone = alone, .idle_ms = 500},
 				.on_bytes = pause_it};
@@ -529,6 +542,7 @@ static void test_pause(void **state)
 static void test_pause_and_end(void **state)
 {
 	(void)state;
+	need_waiting();
 	for (int i = 0; i < 4; i++) {
 		call_scope c = {.call = {.stream = true, .alone = i % 2}, .on_bytes = pause_it};
 
@@ -563,6 +577,7 @@ static void test_pause_many(void **state)
 	call_scope alone = {.call = {.stream = true, .alone = true}, .on_bytes = pause_it};
 
 	(void)state;
+	need_waiting();
 	for (size_t i = 0; i < array_size(c); i++) {
 		c[i].call.stream = true;
 		c[i].on_bytes = pause_it;
