@@ -21,7 +21,8 @@ def test_local(make_kx, tmp_path):
 libraries: .*
 features: .*
 backends: .*
-This machine
+(missed, .*
+)?This machine
   ok       Linux \S+ {os.uname().machine}
   ok       FUSE: root may mount
   ok       {re.escape(str(tmp_path))}/not/yet/there can be made, [\d.]+ GiB free
