@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What is kept of a cluster's jobs in the state directory: history, and what is left when files of it are damaged."""
 
+import contextlib
 import os
 import signal
 import time
@@ -18,6 +19,20 @@ def printed(kx, volcano, text):
     volcano.log(pod).append(text)
     job.until_logged(text)
     return job, pod
+
+
+@contextlib.contextmanager
+def small_disk(make_mount, server):
+    """A mount whose state directory has room for a megabyte; it has ended afterwards."""
+    kx = make_mount(server, start=False)
+    harness.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "kxfs-test", str(kx.state)])
+    try:
+        yield kx.start()
+        assert kx.end() == 0
+    finally:
+        if kx.proc:
+            kx.end()
+        harness.run(["umount", "-l", str(kx.state)])
 
 
 def cancelled(kx, volcano, text):
@@ -146,10 +161,7 @@ def check_unknown(kx, job, log, how):
 @pytest.mark.waits
 def test_full_disk(make_mount, server, volcano):
     """What no longer fits is said, holds up nothing else, and is fetched when there is room again."""
-    kx = make_mount(server, start=False)
-    harness.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "kxfs-test", str(kx.state)])
-    try:
-        kx.start()
+    with small_disk(make_mount, server) as kx:
         other, pod = printed(kx, volcano, "before\n")
         full = kx.submit(APP)
         (noisy,) = volcano.start(full.id)
@@ -169,20 +181,12 @@ def test_full_disk(make_mount, server, volcano):
         harness.wait_for(lambda: full.log() == text, what="all of it")
         assert full.gap() == 0
         assert other.log() == b"before\n"
-        assert kx.end() == 0
-    finally:
-        if kx.proc:
-            kx.end()
-        harness.run(["umount", "-l", str(kx.state)])
 
 
 @pytest.mark.waits
 def test_followed_on_full_disk(make_mount, server, volcano):
     """Who follows a log line by line while the disk fills up gets each line once, and the log has the same."""
-    kx = make_mount(server, start=False)
-    harness.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "kxfs-test", str(kx.state)])
-    try:
-        kx.start()
+    with small_disk(make_mount, server) as kx:
         job, pod = printed(kx, volcano, "begin\n")
         follow = harness.popen(["cat", str(job / "main-0/follow")], stdout=-1)
         lines = ["begin\n", "x" * 600000 + "\n"]
@@ -200,8 +204,3 @@ def test_followed_on_full_disk(make_mount, server, volcano):
         job.finish()
         assert follow.communicate(timeout=harness.LIMIT)[0].decode() == "".join(lines)
         assert job.log() == "".join(lines).encode() and job.gap() == 0
-        assert kx.end() == 0
-    finally:
-        if kx.proc:
-            kx.end()
-        harness.run(["umount", "-l", str(kx.state)])
