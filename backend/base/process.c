@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /proc/PID/stat: "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ...". See proc(5). And limits.
+ * /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ..."; see proc(5). The limit of descriptors is
+ * remembered when it is first raised, since programs of others are started with that.
  */
 #include <errno.h>
 #include <fcntl.h>

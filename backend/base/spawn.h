@@ -9,7 +9,7 @@
 
 #include "backend/base/uv.h"
 
-/* As uv_spawn, with at most three of stdio and no cwd. */
+/* As uv_spawn, with three of stdio and no cwd. */
 int spawn_program(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t *options);
 
 /* For main(): in the process that stands in between, this does not return. */

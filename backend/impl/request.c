@@ -61,7 +61,7 @@ static const char *request_object(const struct backend_request *rq)
 	return rq->file ? rq->file : rq->id ? rq->id : "";
 }
 
-static void request_answer(struct backend_request *rq, const struct backend_result *result)
+static void request_settle(struct backend_request *rq, const struct backend_result *result)
 {
 	assert(loop_is_here(rq->b->loop));
 	assert(result->err <= 0);
@@ -86,14 +86,14 @@ void backend_answer(struct backend_request *rq, int err, const char *id, const c
 		.manifest = "",
 	};
 
-	request_answer(rq, &result);
+	request_settle(rq, &result);
 }
 
 void backend_answer_dry_run(struct backend_request *rq, const char *manifest)
 {
 	const struct backend_result result = {.text = "", .id = "", .manifest = manifest};
 
-	request_answer(rq, &result);
+	request_settle(rq, &result);
 }
 
 static void request_refuse(struct backend_request *rq, int err, const char *fmt, ...)

@@ -131,7 +131,7 @@ static void check_again(const struct spec_kind *kind, struct spec_job_view *v, c
 {
 	struct spec_job_view *again;
 
-	/* json-c takes escapes in keys, and strings in apostrophes, which no server writes. */
+	/* Keys with escapes, and strings in apostrophes, are written by no server. */
 	if (memchr(line, '\\', len) || memchr(line, '\'', len))
 		return;
 	assert(spec_job_view_parse(kind->reader, line, len, find, v, &again) == 0);
