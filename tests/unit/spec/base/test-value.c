@@ -54,6 +54,7 @@ static void test_values(void **state)
 	assert_string_equal(spec_read_word(o, "yes"), "");
 	assert_true(spec_read_bool(o, "yes") && !spec_read_bool(o, "no"));
 	assert_true(spec_read_flag(o, "word", true) && !spec_read_flag(o, "no", true));
+	assert_true(spec_read_flag(map, "n", true));
 	assert_int_equal(spec_read_count(spec_read_map(o, "empty")), 0);
 	assert_null(spec_read_map(list, "m"));
 	assert_null(spec_read_map(NULL, "m"));
