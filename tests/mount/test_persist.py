@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import threading
@@ -233,14 +234,16 @@ def test_lost_record(kx):
     """A power cut took the record of the last verdict with it: the next mount tells it from the job. One that was told
     before, and removed, does not come again."""
     told = kx.submit(app("exec sleep 10000"), "told.yaml")
-    until = (kx.state / "submit.reported").read_bytes()
+    reported, records = kx.state / "submit.reported", kx.state / "submit.records"
+    launched = int((records / "told.yaml").read_text().partition("\njob ")[2].split()[1])
+    wait_for(lambda: int(reported.read_bytes()) >= launched, what="that it is told")
+    until = reported.read_bytes()
     lost = kx.submit(app("exec sleep 10000"), "lost.yaml")
     os.remove(kx / "submit/told.yaml.job")
-    records = kx.state / "submit.records"
     wait_for(lambda: "\njob " not in (records / "told.yaml").read_text())
     kx.end(signal.SIGKILL)
     (records / "lost.yaml").unlink()
-    (kx.state / "submit.reported").write_bytes(until)
+    reported.write_bytes(until)
     kx.start()
     for _ in range(2):
         assert kx.ls("submit") == ["lost.yaml", "lost.yaml.job", "told.yaml"]
@@ -251,6 +254,17 @@ def test_lost_record(kx):
     for name in ("told", "lost"):
         os.rename(kx / f"submit/{name}.yaml", kx / f"submit/{name}2.yaml")
     assert len(kx.ls("jobs")) == 2
+
+
+def test_damaged_time(kx):
+    """A time up to which all is told that can't be read is mended by the next verdict."""
+    kx.end()
+    (kx.state / "submit.reported").write_text(100 * "x")
+    kx.start()
+    job = kx.submit(app("true"), "x.yaml")
+    wait_for(lambda: re.fullmatch(r"\d{20}\n", (kx.state / "submit.reported").read_text()), what="a time")
+    kx.restart(signal.SIGKILL)
+    assert kx.job_of("x.yaml").id == job.id and len(kx.ls("jobs")) == 1
 
 
 def test_launched_and_renamed(kx):
