@@ -204,8 +204,8 @@ static void item_clear(struct item *item)
 
 static bool is_cut_off(const char *name)
 {
-	static const char *const names[] = {".", "..", "app.yaml", ".app.yaml.new",
-					    ".job.json.new"};
+	static const char *const names[] = {
+		".", "..", "app.yaml", ".app.yaml.new", ".job.json.new", ".job.json.room"};
 	bool found = false;
 
 	for (size_t i = 0; i < array_size(names); i++)

@@ -302,7 +302,7 @@ def test_launch_that_was_cut_off(kx):
     kx.end()
     jobs = kx.state / "jobs"
     for name, files in (("cut-a", ()), ("cut-b", ("app.yaml",)), ("cut-c", ("app.yaml", ".job.json.new")),
-                        ("kept-a", ("app.yaml", "notes"))):
+                        ("cut-d", ("app.yaml", ".job.json.room", ".job.json.new")), ("kept-a", ("app.yaml", "notes"))):
         (jobs / name).mkdir()
         for file in files:
             (jobs / name / file).write_text("name: a\n")
