@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A small file is replaced in one step: its text is written to a temporary name and synced, that name is renamed
- * to the file's, and the directory is synced. Reads and writes go on after a signal and after a part.
+ * to the file's, and the directory is synced. Of a file that is new both are synced after the rename: the first sync
+ * then finds all that is to be written in one transaction of the disk's journal, and the second finds nothing left
+ * to do. Reads and writes go on after a signal and after a part.
  */
 #include "backend/base/file.h"
 
@@ -115,29 +117,62 @@ int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len)
 	return read_path(path, 0, max, ret, ret_len);
 }
 
-int file_write(const char *dir, const char *file, const char *text, size_t len)
+/* TEXT as a new file called TEMP in the directory AT: its descriptor. */
+static int write_temp(int at, const char *temp, const char *text, size_t len)
+{
+	cleanup_fd int fd =
+		openat(at, temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int err = fd < 0 ? -errno : file_write_all(fd, text, len);
+
+	return err < 0 ? err : take_fd(&fd);
+}
+
+static int rename_in(int at, const char *from, const char *to)
+{
+	return renameat(at, from, at, to) < 0 ? -errno : 0;
+}
+
+static int sync_fd(int fd)
+{
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+/* Make FILE be TEXT. REPLACE: there is one, so the new one gets its name when it is on disk. */
+static int write_file(const char *dir, const char *file, const char *text, size_t len, bool replace)
 {
 	cleanup_fd int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_fd int fd = -1;
+	const char *left;
 	char temp[64];
 	int err;
 
 	if (at < 0)
 		return -errno;
 	snprintf(temp, sizeof(temp), ".%s.new", file);
-	fd = openat(at, temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	err = file_write_all(fd, text, len);
-	if (err == 0 && fsync(fd) < 0)
-		err = -errno;
-	if (err == 0 && renameat(at, temp, at, file) < 0)
-		err = -errno;
-	if (err == 0 && fsync(at) < 0)
-		err = -errno;
-	if (err < 0)
-		unlinkat(at, temp, 0);
+	left = temp;
+	fd = write_temp(at, temp, text, len);
+	err = fd < 0 ? fd : replace ? sync_fd(fd) : 0;
+	if (!err)
+		err = rename_in(at, temp, file);
+	if (!err && !replace) {
+		left = file;
+		err = sync_fd(fd);
+	}
+	if (!err)
+		err = sync_fd(at);
+	if (err)
+		unlinkat(at, left, 0);
 	return err;
+}
+
+int file_write(const char *dir, const char *file, const char *text, size_t len)
+{
+	return write_file(dir, file, text, len, true);
+}
+
+int file_make(const char *dir, const char *file, const char *text, size_t len)
+{
+	return write_file(dir, file, text, len, false);
 }
 
 /* The name of the file that keeps room for FILE, below its directory. */

@@ -34,6 +34,11 @@ int file_read(const char *path, size_t max, char **ret, size_t *ret_len);
 int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len);
 /* Replace FILE (a short name) in DIR by TEXT in one step, synced. */
 int file_write(const char *dir, const char *file, const char *text, size_t len);
+/*
+ * The same for a FILE that is not there, with one commit of the disk's journal in place of two. A crash of kxfs leaves
+ * all of it or nothing, but a power cut before this has returned may leave a FILE that is empty or lacks a part.
+ */
+int file_make(const char *dir, const char *file, const char *text, size_t len);
 /* Keep room on the disk for file_write_last of this FILE in DIR, with up to LEN bytes. */
 int file_keep_room(const char *dir, const char *file, size_t len);
 /* As file_write; on a full disk it takes the room that was kept, if it is enough. After it none is kept any more. */

@@ -13,11 +13,13 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
+#include "spec/base/sha256.h"
 #include "spec/job/snapshot.h"
 
 #define UUID_LEN       36
 #define SUBMISSION_MAX (UUID_LEN + 1 + NAME_MAX + 1)
-#define UNDER_WAY_MAX  (2 * (NAME_MAX + 1) + SPEC_MAX_FILE)
+#define DIGEST_LEN     64
+#define UNDER_WAY_MAX  (2 * (NAME_MAX + 1) + DIGEST_LEN + 1 + SPEC_MAX_FILE)
 #define UID_MAX	       255
 #define SNAPSHOT_MAX   (64u << 20)
 
@@ -116,6 +118,18 @@ static char *under_way_path(const char *state_dir, const char *uuid)
 	return text_print("%s/submissions%s%s", state_dir, uuid ? "/" : "", uuid ? uuid : "");
 }
 
+/* By this a start tells that all of a submission's file was on disk. That of another submission differs. */
+static void under_way_digest(const char *uuid, const char *id, const char *file, const char *text,
+			     size_t len, char ret[DIGEST_LEN + 1])
+{
+	char *head = text_print("%s\n%s\n%s\n", uuid, id, file);
+	size_t n = strlen(head);
+	cleanup_free char *all = mem_grow(head, n + len, 1);
+
+	memcpy(all + n, text, len);
+	spec_sha256(all, n + len, ret);
+}
+
 /* Write NAME in DIR, unless it has this text already, and set its time to that of the submission. */
 static int complete_file(const char *dir, const char *name, const char *text, size_t len,
 			 const struct timespec *time)
@@ -145,46 +159,115 @@ static bool is_of_another(const char *state_dir, const char *id, const char *uui
 	       strncmp(text, uuid, UUID_LEN) != 0;
 }
 
-/* Make the folder of the submission UUID whole. TEXT is its file in STATE/submissions, written at TIME. */
-static int complete(const char *state_dir, const char *uuid, char *text, size_t len,
-		    const struct timespec *time)
+/* The file of a submission that is under way, cut into its parts. */
+struct under_way {
+	const char *id, *file;
+	const char *text; /* that was written; LEN bytes */
+	size_t len;
+	struct timespec time; /* when */
+};
+
+/* The line at *P, which gets a NUL in place of its newline; *P, which has LEFT bytes, is then behind it. NULL: none. */
+static char *take_line(char **p, size_t *left)
 {
-	char *id = text, *file = memchr(text, '\n', len);
-	char *app = file ? memchr(file + 1, '\n', len - (size_t)(file + 1 - text)) : NULL;
-	cleanup_free char *dir = NULL, *submission = NULL;
+	char *line = *p, *end = memchr(line, '\n', *left);
+
+	if (!end)
+		return NULL;
+	*end++ = '\0';
+	*left -= (size_t)(end - line);
+	*p = end;
+	return line;
+}
+
+/* *RET points into TEXT, which is cut. -EINVAL: it is not the whole file of the submission UUID. */
+static int under_way_parse(const char *uuid, char *text, size_t len, struct under_way *ret)
+{
+	const char *id = take_line(&text, &len), *file = id ? take_line(&text, &len) : NULL;
+	const char *digest = file ? take_line(&text, &len) : NULL;
+	char expected[DIGEST_LEN + 1];
+
+	if (!digest || strlen(uuid) != UUID_LEN || !spec_name_is_file(id))
+		return -EINVAL;
+	under_way_digest(uuid, id, file, text, len, expected);
+	if (!streq(digest, expected))
+		return -EINVAL;
+	ret->id = id;
+	ret->file = file;
+	ret->text = text;
+	ret->len = len;
+	return 0;
+}
+
+/* Make the folder of the submission UUID whole. */
+static int complete(const char *state_dir, const char *uuid, const struct under_way *u)
+{
+	cleanup_free char *dir = file_path(state_dir, u->id, NULL);
+	cleanup_free char *submission = text_print("%s\n%s\n", uuid, u->file);
 	int err;
 
-	if (!app || strlen(uuid) != UUID_LEN)
-		return -EINVAL;
-	*file++ = '\0';
-	*app++ = '\0';
-	if (!spec_name_is_file(id))
-		return -EINVAL;
-	if (is_of_another(state_dir, id, uuid))
+	if (is_of_another(state_dir, u->id, uuid))
 		return folder_files_forget(state_dir, uuid);
-	dir = file_path(state_dir, id, NULL);
-	submission = text_print("%s\n%s\n", uuid, file);
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	err = complete_file(dir, "app.yaml", app, len - (size_t)(app - text), time);
+	err = complete_file(dir, "app.yaml", u->text, u->len, &u->time);
 	if (!err)
-		err = complete_file(dir, "submission", submission, strlen(submission), time);
-	return err ? err : folder_files_sync(state_dir, id, uuid);
+		err = complete_file(dir, "submission", submission, strlen(submission), &u->time);
+	return err ? err : folder_files_sync(state_dir, u->id, uuid);
+}
+
+/* Move what stands at FROM to STATE/unread/NAME. */
+static int move_aside(const char *state_dir, const char *from, const char *name, char **ret_place)
+{
+	cleanup_free char *unread = text_print("%s/unread", state_dir);
+	cleanup_free char *to = text_print("%s/%s", unread, name);
+
+	if (mkdir(unread, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	return file_aside(from, to, ret_place);
+}
+
+static void under_way_aside(const char *state_dir, const char *uuid, const char *path)
+{
+	/* Room is left for the number that file_aside may add. */
+	cleanup_free char *name = text_print("%.*s.submission", NAME_MAX - 20, uuid);
+	cleanup_free char *place = NULL;
+	int err = move_aside(state_dir, path, name, &place);
+
+	if (err)
+		diag(DIAG_WARNING, "%s is damaged, and can't be moved away: %s", path,
+		     strerror(-err));
+	else
+		diag(DIAG_WARNING,
+		     "%s is damaged, most probably by a power cut before anything was sent; it is in %s now",
+		     path, place);
 }
 
 static int complete_submission(const char *state_dir, const char *uuid)
 {
 	cleanup_free char *path = under_way_path(state_dir, uuid);
 	cleanup_free char *text = NULL;
+	struct under_way u = {0};
 	struct stat st;
 	size_t len;
 	int err = file_read(path, UNDER_WAY_MAX, &text, &len);
 
 	if (!err && stat(path, &st) < 0)
 		err = -errno;
+	/* A power cut before the first sync has ended leaves this: nothing was sent. */
+	if (!err && len == 0)
+		return folder_files_forget(state_dir, uuid);
 	if (!err)
-		err = complete(state_dir, uuid, text, len, &st.st_mtim);
+		err = under_way_parse(uuid, text, len, &u);
 	/* The start goes on without a file that is damaged or not ours. */
+	if (err == -EINVAL || err == -EFBIG || err == -ELOOP) {
+		under_way_aside(state_dir, uuid, path);
+		return 0;
+	}
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	u.time = st.st_mtim;
+	err = complete(state_dir, uuid, &u);
 	switch (err) {
 	case -EINVAL:
 	case -EFBIG:
@@ -192,7 +275,7 @@ static int complete_submission(const char *state_dir, const char *uuid)
 	case -ENOTDIR:
 	case -EISDIR:
 	case -ENOENT:
-		diag(DIAG_WARNING, "%s %s", path, file_fault(-EINVAL));
+		diag(DIAG_WARNING, "%s: its folder can't be completed: %s", path, strerror(-err));
 		return 0;
 	default:
 		return err;
@@ -281,9 +364,9 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 	cleanup_free char *dir = file_path(state_dir, s->id, NULL);
 	cleanup_free char *under_way = under_way_path(state_dir, NULL);
 	cleanup_free char *submission = text_print("%s\n%s\n", s->uuid, s->file);
-	cleanup_free char *head = text_print("%s\n%s\n", s->id, s->file);
-	cleanup_free char *all = NULL;
-	size_t n = strlen(head);
+	cleanup_free char *head = NULL, *all = NULL;
+	char digest[DIGEST_LEN + 1];
+	size_t n;
 	int err;
 
 	if (mkdir(dir, 0700) < 0)
@@ -293,9 +376,12 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 		err = write_unsynced(dir, "submission", submission, strlen(submission), 0);
 	if (err)
 		return err;
+	under_way_digest(s->uuid, s->id, s->file, s->text, s->len, digest);
+	head = text_print("%s\n%s\n%s\n", s->id, s->file, digest);
+	n = strlen(head);
 	all = mem_grow(NULL, n + s->len + 1, 1);
 	memcpy(stpcpy(all, head), s->text, s->len);
-	err = file_write(under_way, s->uuid, all, n + s->len);
+	err = file_make(under_way, s->uuid, all, n + s->len);
 	if (err)
 		(void)folder_files_forget(state_dir, s->uuid);
 	return err;
@@ -359,10 +445,6 @@ int folder_files_drop(const char *state_dir, const char *id, const char *uid)
 int folder_files_aside(const char *state_dir, const char *id, char **ret_place)
 {
 	cleanup_free char *from = file_path(state_dir, id, NULL);
-	cleanup_free char *unread = text_print("%s/unread", state_dir);
-	cleanup_free char *to = text_print("%s/%s", unread, id);
 
-	if (mkdir(unread, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	return file_aside(from, to, ret_place);
+	return move_aside(state_dir, from, id, ret_place);
 }

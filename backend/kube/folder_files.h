@@ -2,17 +2,20 @@
 /*
  * The files of a job's folder in the state directory of a mount of a cluster, but for its output (output.h):
  *
- *	STATE/submissions/UUID	a submission that is under way: "ID\nFILE\n" and the text that was written
+ *	STATE/submissions/UUID	a submission that is under way: "ID\nFILE\nSHA256\n" and the text that was written
  *	STATE/jobs/ID/
  *		app.yaml	the text that was written
  *		submission	"UUID\nFILE\n": the job was submitted from here, as FILE
  *		job.json	the newest snapshot of a job whose output is, or was, captured
  *		dropped		its uid: its output was removed to make room
- *	STATE/unread/		folders of which nobody can tell whose they are, moved out of the way
+ *	STATE/unread/		what was moved out of the way: folders of which nobody can tell whose they are, and
+ *				damaged submissions
  *
  * Before anything is sent, STATE/submissions/UUID is synced, which takes two fsyncs (of the file and of its directory)
- * and is all that a start after a crash needs to know that the job is ours. The folder is made before that without
- * a sync, synced when the submission has been answered, and made again by the next start otherwise.
+ * and is all that a start after a crash needs to know that the job is ours. Most disks do both in one transaction,
+ * since the file gets its name before it is synced. So after a power cut it may be there and not be whole, which its
+ * digest tells; nothing was sent then. The digest is of "UUID\nID\nFILE\n" and the text. The folder is made before
+ * that without a sync, synced when the submission has been answered, and made again by the next start otherwise.
  *
  * All functions wait for the disk and are for the pool; 0 or a negative errno.
  */

@@ -227,7 +227,7 @@ static int store_files(struct submit *s)
 	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, s->id);
 	cleanup_free char *jobs = text_print("%s/jobs", state_dir);
 	cleanup_free char *app = text_print("%s/app.yaml", dir);
-	int err = file_write(dir, "app.yaml", s->rq->text, s->rq->len);
+	int err = file_make(dir, "app.yaml", s->rq->text, s->rq->len);
 
 	if (err == 0 && chmod(app, S_IRUSR | S_IWUSR | s->rq->readable) < 0)
 		err = -errno;

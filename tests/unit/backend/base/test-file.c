@@ -54,6 +54,33 @@ ssize_t pread(int fd, void *p, size_t n, off_t off)
 	return interrupted() ? -1 : syscall(SYS_pread64, fd, p, min_of(n, (size_t)PIECE), off);
 }
 
+/* What was asked of the disk: 'f' a file was synced, 'd' a directory was, 'r' something was renamed. */
+static char asked[16];
+static char broken; /* what of that fails */
+
+static int ask(char what)
+{
+	size_t n = strlen(asked);
+
+	if (n + 1 < sizeof(asked))
+		asked[n] = what;
+	errno = EIO;
+	return what == broken ? -1 : 0;
+}
+
+int fsync(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return ask(S_ISDIR(st.st_mode) ? 'd' : 'f');
+}
+
+int renameat(int from_at, const char *from, int to_at, const char *to)
+{
+	return ask('r') ? -1 : (int)syscall(SYS_renameat2, from_at, from, to_at, to, 0);
+}
+
 static char *in_dir(const char *name)
 {
 	static char path[128];
@@ -90,6 +117,29 @@ static void test_write_and_read(void **state)
 	assert_int_equal(file_read(in_dir("none"), 4, &got, &len), -ENOENT);
 	assert_int_equal(file_read(dir, 4000, &got, &len), -EINVAL);
 	assert_int_equal(file_sync_dir(dir), 0);
+}
+
+/* Before either returns all is on disk, and a file that replaces another one never is there in part. */
+static void test_order(void **state)
+{
+	(void)state;
+	memset(asked, 0, sizeof(asked));
+	assert_int_equal(file_write(dir, "o", "old", 3), 0);
+	assert_string_equal(asked, "frd");
+	memset(asked, 0, sizeof(asked));
+	assert_int_equal(file_make(dir, "m", "new", 3), 0);
+	assert_string_equal(asked, "rfd");
+	expect("m", "new");
+	for (const char *p = "rfd"; *p; p++) {
+		broken = *p;
+		assert_int_equal(file_make(dir, "n", "new", 3), -EIO);
+		assert_int_equal(access(in_dir("n"), F_OK), -1);
+		assert_int_equal(access(in_dir(".n.new"), F_OK), -1);
+		assert_int_equal(file_write(dir, "o", "new", 3), -EIO);
+		expect("o", *p == 'd' ? "new" : "old");
+		assert_int_equal(access(in_dir(".o.new"), F_OK), -1);
+	}
+	broken = 0;
 }
 
 static void test_links(void **state)
@@ -201,9 +251,10 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_write_and_read), cmocka_unit_test(test_links),
-		cmocka_unit_test(test_places),	       cmocka_unit_test(test_aside),
-		cmocka_unit_test(test_about),	       cmocka_unit_test(test_room),
+		cmocka_unit_test(test_write_and_read), cmocka_unit_test(test_order),
+		cmocka_unit_test(test_links),	       cmocka_unit_test(test_places),
+		cmocka_unit_test(test_aside),	       cmocka_unit_test(test_about),
+		cmocka_unit_test(test_room),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

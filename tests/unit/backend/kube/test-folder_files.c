@@ -147,19 +147,69 @@ static void test_completed(void **state)
 /* The name is another submission's by now: nothing of that is touched. */
 static void test_of_another(void **state)
 {
+	cleanup_free char *folder = path_of("jobs/one");
+
 	(void)state;
+	assert_int_equal(submit("one", UUID_A), 0);
+	scratch_remove(folder);
 	assert_int_equal(submit("one", UUID_B), 0);
 	assert_int_equal(folder_files_sync(dir, "one", UUID_B), 0);
-	write_text("submissions/" UUID_A, "one\nb.yaml\nname: b\n");
 	expect_submission("one", UUID_B);
 	assert_false(exists("submissions/" UUID_A));
+}
+
+static void load_none(void)
+{
+	struct folder_found *found;
+
+	assert_int_equal(folder_files_load(dir, &found), 0);
+	assert_null(found);
+}
+
+/* What a power cut has left of a submission before it was sent: nothing of it is believed. */
+static void test_torn(void **state)
+{
+	cleanup_free char *path = path_of("submissions/" UUID_A), *text = NULL;
+	cleanup_free char *folder = path_of("jobs/one");
+	size_t len;
+
+	(void)state;
+	assert_int_equal(submit("one", UUID_A), 0);
+	scratch_remove(folder);
+	assert_int_equal(file_read(path, 4096, &text, &len), 0);
+	write_text("submissions/" UUID_A, "");
+	load_none();
+	assert_false(exists("submissions/" UUID_A) || exists("unread"));
+	for (size_t n = 1; n < len; n++) {
+		char was = text[n];
+
+		text[n] = '\0';
+		write_text("submissions/" UUID_A, text);
+		text[n] = was;
+		/* The rest is missing, or was never written. */
+		if (n % 2)
+			assert_int_equal(truncate(path, (off_t)len), 0);
+		load_none();
+		assert_false(exists("submissions/" UUID_A));
+		assert_true(exists("unread/" UUID_A ".submission"));
+	}
+	/* One that is whole, but another's. */
+	write_text("submissions/" UUID_B, text);
+	load_none();
+	assert_false(exists("submissions/" UUID_B));
+	write_text("submissions/" UUID_A, text);
+	expect_submission("one", UUID_A);
 }
 
 /* One damaged file ends no start, and what was never finished goes. */
 static void test_damaged(void **state)
 {
-	static const char *const texts[] = {"", "one", "one\na.yaml", "../x\na.yaml\nname: a\n"};
-	struct folder_found *found;
+	static const char *const texts[] = {"one", "one\na.yaml", "one\na.yaml\nname: a\n",
+					    "../x\na.yaml\nname: a\n"};
+	static const char *const places[] = {"unread/" UUID_A ".submission",
+					     "unread/" UUID_A ".submission.1",
+					     "unread/" UUID_A ".submission.2",
+					     "unread/" UUID_A ".submission.3"};
 	cleanup_free char *path = path_of("submissions/directory");
 
 	(void)state;
@@ -167,9 +217,12 @@ static void test_damaged(void **state)
 	write_text("submissions/." UUID_B ".new", "one\n");
 	for (size_t i = 0; i < array_size(texts); i++) {
 		write_text("submissions/" UUID_A, texts[i]);
-		assert_int_equal(folder_files_load(dir, &found), 0);
-		assert_null(found);
+		load_none();
+		/* They are out of the way, and none is lost. */
+		assert_false(exists("submissions/" UUID_A));
+		expect_text(places[i], texts[i]);
 	}
+	assert_false(exists("submissions/directory"));
 	assert_false(exists("submissions/." UUID_B ".new"));
 	assert_false(exists("x"));
 }
@@ -180,6 +233,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_submit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_completed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_of_another, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_torn, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
 	};
 
