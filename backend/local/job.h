@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local jobs that are not over yet, or whose end is not on disk yet: starting and ending their replicas, retries, and
- * the record and the snapshot that follow from that. A job that is over is freed, and is then only a snapshot in the
- * store and a folder on disk (saved.h). I/O thread.
+ * Local jobs that are not over yet, or whose end is not on disk yet: a job owns its replicas (replica.h) and its record
+ * (record.h), and decides what is started again and when it is over. A job that is over is freed, and is then only a
+ * snapshot in the store and a folder on disk (saved.h). I/O thread.
  */
 #ifndef KXFS_BACKEND_LOCAL_JOB_H
 #define KXFS_BACKEND_LOCAL_JOB_H
