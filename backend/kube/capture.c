@@ -51,7 +51,8 @@
 #define PAUSE_MS     2000
 #define PAUSE_MAX_MS 45000
 #define PAUSE_ALL_MS                                                                               \
-	100 /* times the number of paused logs: so often is one of them all asked for */
+	100		/* times the number of paused logs: so often is one of them all asked for */
+#define REST_MS	   8000 /* who opens a log waits so long after the end of its run for the rest of it */
 #define PREFIX_MAX 300
 
 enum step { LOG_WAITING, LOG_FOLLOWING, LOG_PAUSED, LOG_OVER };
@@ -90,13 +91,18 @@ struct captured {
 	struct loop_timer *pause;     /* PAUSED */
 	bool ended;		      /* the run is over, and what is left can be had as END says */
 	enum capture_end end;
-	bool first;	/* only a reader asked for it, and it has not arrived yet */
-	bool arrived;	/* what had been printed when it began is on disk, or can't be had */
-	bool leaving;	/* its pod is on its way out */
-	bool urgent;	/* the run has ended, or its pod is on its way out */
-	bool refused;	/* the server refused it, and it has ended for its readers */
-	bool tried;	/* it was paused before */
-	unsigned tries; /* refused one after the other */
+	bool first; /* only a reader asked for it, and it has not arrived yet */
+	/*
+	 * What had been printed when it began is on disk, or can't be had; and once the run has ended while it was
+	 * followed: all of it, but for what takes longer than REST_MS.
+	 */
+	bool arrived;
+	struct loop_timer *rest; /* the run has ended, and who opens it waits for the rest of it */
+	bool leaving;		 /* its pod is on its way out */
+	bool urgent;		 /* the run has ended, or its pod is on its way out */
+	bool refused;		 /* the server refused it, and it has ended for its readers */
+	bool tried;		 /* it was paused before */
+	unsigned tries;		 /* refused one after the other */
 
 	bool complete;	 /* it is over, and nothing is missing */
 	bool lost;	 /* its end could not be fetched */
@@ -160,6 +166,7 @@ static void log_arrived(struct captured *log)
 		c->n_first--;
 	log->first = false;
 	log->arrived = true;
+	loop_timer_free(take_ptr(log->rest));
 	if (log->job->output)
 		output_log_hold(log->job->output, log->key, false);
 	for (w = take_ptr(log->waiters); w; w = next) {
@@ -391,11 +398,28 @@ static void log_leaving(struct captured *log)
 	resume(log);
 }
 
+static void on_rest_late(void *data)
+{
+	log_arrived(data);
+}
+
+/*
+ * The run of LOG, which is followed, has ended: now it is known that there is an end, and who reads the log after the
+ * job is to find it there. What does not come soon is not waited for, so that the rest can be read meanwhile.
+ */
+static void await_rest(struct captured *log)
+{
+	log->arrived = false;
+	log->rest = loop_timer_new(log->job->c->config.loop, REST_MS, 0, on_rest_late, log);
+}
+
 /* The run has ended. This may come again, each time harder to get: the container restarts, then its pod is gone. */
 static void log_ended(struct captured *log, enum capture_end end)
 {
 	if (log->ended && log->end == end)
 		return;
+	if (!log->ended && log->step == LOG_FOLLOWING && !log->first)
+		await_rest(log);
 	log->ended = true;
 	log->end = end;
 	if (log->attempts)

@@ -279,7 +279,8 @@ static void on_quiet(void *data)
 		c->attempt && podlog_has_begun(c->attempt) && !podlog_is_unsure(c->attempt);
 
 	c->quiet_size = size;
-	if (streaming && (paused || ++c->quiet_looks >= QUIET_LOOKS))
+	/* Of a run that has ended there is a true end to wait for. */
+	if (streaming && !c->ended && (paused || ++c->quiet_looks >= QUIET_LOOKS))
 		arrived(c);
 }
 
@@ -649,7 +650,7 @@ static void proceed(struct capture_log *c)
 		c->state = WRITING;
 		return;
 	}
-	if (c->fetched)
+	if (c->fetched && !c->ended)
 		arrived(c);
 	if (c->ended && c->end == CAPTURE_GONE) {
 		lost(c, -ENOENT, "the pod is gone");
@@ -697,6 +698,8 @@ void capture_log_ended(struct capture_log *c, enum capture_end end)
 {
 	if (c->ended && c->end == end)
 		return;
+	if (!c->ended)
+		c->arrived = false;
 	c->ended = true;
 	c->ended_ms = loop_now_ms();
 	c->end = end;

@@ -33,7 +33,10 @@ struct capture_log_config {
 	 * stream is opened at once, and what comes first, without a pause, is taken for that.
 	 */
 	bool first;
-	/* All that had been printed by now is in the log, or can't be had now; at most once. */
+	/*
+	 * All that had been printed by now is in the log, or can't be had now; at most once, and once more after
+	 * capture_log_ended.
+	 */
 	void (*arrived)(void *data);
 	bool warned; /* a message has said before that something is wrong */
 	bool again;  /* the run has ended and was refused before: one more refusal is enough */

@@ -25,6 +25,7 @@ class Log:
         self.entries = []  # (time in ns, bytes)
         self.first = 0  # entries before it were rotated away
         self.ended = False
+        self.held = None  # entries from there on are not shown yet
         self.listeners = []
         self._rest = b""
 
@@ -51,6 +52,16 @@ class Log:
                 self._entry(self._rest, None)
             self._rest = b""
             self.ended = True
+        self._tell()
+
+    def hold(self):
+        """The kubelet is behind: what comes from now on, and that it has ended, is not shown before go_on()."""
+        with self.lock:
+            self.held = len(self.entries)
+
+    def go_on(self):
+        with self.lock:
+            self.held = None
         self._tell()
 
     def rotate(self, keep=0):
@@ -110,9 +121,9 @@ class Reader:
     def read(self):
         """(bytes that there are now, is this all there will be)."""
         with self.log.lock:
-            entries = self.log.entries[self.next:]
+            entries = self.log.entries[self.next:self.log.held]
             self.next += len(entries)
-            ended = self.log.ended
+            ended = self.log.ended and self.log.held is None
         out = b"".join(self._text(at, text) for at, text in entries)
         if self.left is not None:
             out = out[:self.left]

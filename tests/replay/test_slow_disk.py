@@ -157,6 +157,6 @@ def test_slowed(slow, server, volcano):
     log.append("last\n")
     volcano.finish(pod)
     job.finish()
-    assert log.data() == job.log()
+    harness.wait_for(lambda: job.log() == log.data(), what="the log")
     assert job.gap() == 0
     assert len([req for req in server.seen(subresource="log", name=pod) if "follow" in req.query]) == 1

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Output of pods, byte for byte, whatever happens to the streams that bring it."""
 
+import concurrent.futures
 import itertools
 import json
 import os
@@ -84,6 +85,43 @@ def test_captured(kx, server, volcano):
     for _ in range(20):
         job.log()
     assert log_requests(server) == [stream, *looks]
+
+
+def test_read_right_after_the_end(kx, volcano):
+    """Who waits for a job and then reads its log has all of it, also when the node is behind."""
+    job, (log,) = begin(kx, volcano)
+    log.append("one\n")
+    job.until_logged("one\n")
+    log.hold()
+    log.append("last\n")
+    volcano.finish(volcano.pods(job.id)[0])
+    assert job.read("wait") == "SUCCEEDED\n"
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        try:
+            own, merged = pool.submit(job.log), pool.submit(job.read, "log")
+            harness.wait_for(lambda: 'kxfs_parked_requests{kind="open"} 2\n' in kx.read(".kxfs", "metrics"),
+                             what="both that wait")
+        finally:
+            log.go_on()
+        assert own.result() == b"one\nlast\n"
+        assert merged.result() == "main/0 one\nmain/0 last\n"
+
+
+def test_end_that_does_not_come(kx, server, volcano):
+    """What is there of a log whose end the node keeps back can be read."""
+    job, (log,) = begin(kx, volcano)
+    log.append("one\n")
+    job.until_logged("one\n")
+    log.hold()
+    server.faults.add("silent", times=99, subresource="log")
+    log.append("last\n")
+    volcano.finish(volcano.pods(job.id)[0])
+    job.finish()
+    assert job.log() == b"one\n"
+    server.faults.clear()
+    log.go_on()
+    server.end_streams("reset", subresource="log")
+    holds(job, b"one\nlast\n")
 
 
 BYTES = {

@@ -31,7 +31,7 @@ struct followed {
 	enum capture_end end;
 	int err;
 	atomic_uint gaps;
-	atomic_bool settled, done;
+	atomic_bool settled, ended, done;
 	bool first, hurry;
 	char pod[32];
 	char text[256];
@@ -153,6 +153,10 @@ static void on_arrived(void *data)
 	struct followed *x = data;
 	struct log_stat st = {0};
 
+	if (atomic_load(&x->ended)) {
+		atomic_store(&x->settled, true);
+		return;
+	}
 	assert_false(x->settled);
 	assert_int_equal(output_log_stat(rig.output, "job", x->pod, LOG_PLAIN, &st), 0);
 	x->size_settled = st.size;
@@ -215,6 +219,7 @@ static void ended_now(void *data)
 {
 	struct followed *x = data;
 
+	atomic_store(&x->ended, true);
 	if (x->f)
 		capture_log_ended(x->f, x->end);
 }

@@ -606,6 +606,44 @@ static void test_no_pause(void **state)
 	assert_int_equal(rig.settled, 1);
 }
 
+/* When the run has ended, it has arrived anew when all of it is there, not when the stream pauses. */
+static void test_rest(void **state)
+{
+	(void)state;
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	fake_pass(300);
+	assert_int_equal(rig.settled, 1);
+	ended(CAPTURE_LAST);
+	fake_pass(1000);
+	bytes(request("follow=true"), T("02") "two\n");
+	fake_pass(1000);
+	end(request("follow=true"));
+	assert_int_equal(rig.settled, 1);
+	fake_answer(request(""), 200, T("01") "one\n" T("02") "two\n");
+	fake_run();
+	assert_int_equal(rig.settled, 2);
+	assert_int_equal(rig.done, 1);
+	holds("one\ntwo\n");
+}
+
+/* The run has ended before the stream has paused: that it pauses then says nothing. */
+static void test_ended_at_once(void **state)
+{
+	(void)state;
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	ended(CAPTURE_LAST);
+	fake_pass(3000);
+	assert_int_equal(rig.settled, 0);
+	end(request("follow=true"));
+	refuse(request(""), 500);
+	assert_int_equal(rig.settled, 1);
+	assert_int_equal(rig.done, 0);
+}
+
 /* --- a slow disk --- */
 
 #define LINE (1u << 20)
@@ -1063,6 +1101,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_first_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_pause, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rest, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ended_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_disk_for_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_disk, setup, teardown),
