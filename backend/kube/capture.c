@@ -51,9 +51,11 @@
 #define PAUSE_MS     2000
 #define PAUSE_MAX_MS 45000
 #define PAUSE_ALL_MS                                                                               \
-	100		/* times the number of paused logs: so often is one of them all asked for */
-#define REST_MS	   8000 /* who opens a log waits so long after the end of its run for the rest of it */
+	100 /* times the number of paused logs: so often is one of them all asked for */
 #define PREFIX_MAX 300
+/* Who opens a log waits so long after the end of its job for the news that its run has ended, */
+#define NEWS_MS 1000
+#define REST_MS 8000 /* and so long after the end of its run for the rest of it */
 
 enum step { LOG_WAITING, LOG_FOLLOWING, LOG_PAUSED, LOG_OVER };
 
@@ -97,7 +99,8 @@ struct captured {
 	 * followed: all of it, but for what takes longer than REST_MS.
 	 */
 	bool arrived;
-	struct loop_timer *rest; /* the run has ended, and who opens it waits for the rest of it */
+	struct loop_timer *rest; /* runs while who opens it waits for its end */
+	bool over;		 /* the job has ended, as its controller says */
 	bool leaving;		 /* its pod is on its way out */
 	bool urgent;		 /* the run has ended, or its pod is on its way out */
 	bool refused;		 /* the server refused it, and it has ended for its readers */
@@ -404,13 +407,24 @@ static void on_rest_late(void *data)
 }
 
 /*
- * The run of LOG, which is followed, has ended: now it is known that there is an end, and who reads the log after the
- * job is to find it there. What does not come soon is not waited for, so that the rest can be read meanwhile.
+ * The run of LOG has ended, or soon will have: who reads the log after the job is to find its end there. What does not
+ * come within MS is not waited for, so that the rest can be read meanwhile.
  */
-static void await_rest(struct captured *log)
+static void await_rest(struct captured *log, unsigned ms)
 {
+	if (log->step != LOG_FOLLOWING || log->first)
+		return;
 	log->arrived = false;
-	log->rest = loop_timer_new(log->job->c->config.loop, REST_MS, 0, on_rest_late, log);
+	loop_timer_free(log->rest);
+	log->rest = loop_timer_new(log->job->c->config.loop, ms, 0, on_rest_late, log);
+}
+
+/* The job has ended, or (not OVER) not: of that and of its pods the news come on two ways, and this may be first. */
+static void log_job_ended(struct captured *log, bool over)
+{
+	if (over && !log->over && !log->ended)
+		await_rest(log, NEWS_MS);
+	log->over = over;
 }
 
 /* The run has ended. This may come again, each time harder to get: the container restarts, then its pod is gone. */
@@ -418,8 +432,8 @@ static void log_ended(struct captured *log, enum capture_end end)
 {
 	if (log->ended && log->end == end)
 		return;
-	if (!log->ended && log->step == LOG_FOLLOWING && !log->first)
-		await_rest(log);
+	if (!log->ended)
+		await_rest(log, REST_MS);
 	log->ended = true;
 	log->end = end;
 	if (log->attempts)
@@ -628,6 +642,8 @@ static void go_on_counting(struct captured *log, const struct spec_log *l)
 /* See which logs that are followed have ended, and, of a captured job, which others have begun. */
 static void look_at_logs(struct capture *c, const struct spec_job *snapshot, bool wanted)
 {
+	bool over = spec_state_is_final(snapshot->state) && !snapshot->suspended;
+
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
 		char buf[PREFIX_MAX];
@@ -639,6 +655,7 @@ static void look_at_logs(struct capture *c, const struct spec_job *snapshot, boo
 
 			if (log) {
 				check_run(log);
+				log_job_ended(log, over);
 				continue;
 			}
 			if (wanted && !r->logs[j].complete)

@@ -84,6 +84,67 @@ static void test_terminating(void **state)
 	assert_false(rig.follows->ended);
 }
 
+/* Has who opens the log of p1 now waited for all that there is? */
+static bool opens_at_once(void)
+{
+	const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
+	struct log *log cleanup_log = NULL;
+
+	assert_int_equal(backend_log(rig.b, job, "p1.a.0", LOG_PLAIN, &log), 0);
+	fake_run();
+	return log_has_arrived(log);
+}
+
+/* Who opens a log after its end waits for the rest, but not for long. */
+static void test_rest(void **state)
+{
+	(void)state;
+	story_begin();
+	rig.follows->config.arrived(rig.follows->config.data);
+	assert_true(opens_at_once());
+	story_pod("MODIFIED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
+	assert_false(opens_at_once());
+	fake_pass(7000);
+	assert_false(opens_at_once());
+	fake_pass(1500);
+	assert_true(opens_at_once());
+	/* Other news of the pod change nothing. */
+	story_odd_pod("MODIFIED", "p1", "\"annotations\"",
+		      "\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",\"annotations\"");
+	assert_true(opens_at_once());
+	rig_follow_done(rig.follows);
+	assert_true(opens_at_once());
+}
+
+/* The news that the job has ended come before those of its pod, for which who opens the log waits too. */
+static void test_rest_of_job(void **state)
+{
+	(void)state;
+	story_begin();
+	rig.follows->config.arrived(rig.follows->config.data);
+	story_job("MODIFIED", "one", "u1", "Completed");
+	assert_false(opens_at_once());
+	story_pod("MODIFIED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
+	fake_pass(3000);
+	assert_false(opens_at_once());
+	rig_follow_done(rig.follows);
+	assert_true(opens_at_once());
+}
+
+/* The job has ended, and its pod runs on. */
+static void test_outlives_job(void **state)
+{
+	(void)state;
+	story_begin();
+	rig.follows->config.arrived(rig.follows->config.data);
+	story_job("MODIFIED", "one", "u1", "Completed");
+	assert_false(opens_at_once());
+	fake_pass(1500);
+	assert_true(opens_at_once());
+	story_job("MODIFIED", "one", "u1", "Completed");
+	assert_true(opens_at_once());
+}
+
 /* What could not be fetched to its end, and runs of which nothing was seen, are gaps, also after a restart. */
 static void test_gaps(void **state)
 {
@@ -141,6 +202,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_first_fetches, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_turns, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_terminating, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_rest, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_rest_of_job, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_outlives_job, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_gaps, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_run_again_twice, rig_setup, rig_teardown),
 	};
