@@ -67,7 +67,10 @@ void capture_forget(struct capture *c, const char *uid);
  */
 void capture_open(struct capture *c, const struct spec_job *snapshot, const char *key, loop_fn done,
 		  void *arg);
-/* Call DONE(ARG) once, when that is so of all logs of job UID that are being followed. */
+/*
+ * Call DONE(ARG) once, when of all logs of job UID that are being followed what was printed so far is in, or can't be
+ * had.
+ */
 void capture_wait(struct capture *c, const char *uid, loop_fn done, void *arg);
 
 /* --- the server --- */

@@ -49,8 +49,8 @@ struct submit {
 	struct spec_manifest *m;
 	char uuid[37];	/* of the submission */
 	bool lost;	/* a try may have been acted on, though no reply said so */
-	unsigned names; /* tried */
-	bool beside;	/* whoever has the first of them is still there */
+	unsigned names; /* that were tried */
+	bool beside;	/* a job has the first of these names, and is still in the cluster */
 	bool has_folder;
 	int err;    /* what is wrong; while HOLDER: so far */
 	char *text; /* for people; of a dry run that was approved: the manifest */

@@ -33,7 +33,7 @@
 #define STARTS_A_TURN 16
 /* A start that fails for want of descriptors, memory or processes is tried for half a minute. */
 #define MAX_TRIES 10
-/* Before a start after a failure, at most. */
+/* The longest pause before a start after a failure. */
 #define DELAY_MAX_MS 10000u
 /* An attempt that ran this long is no reason to wait before the next. */
 #define STEADY_NS (30 * INT64_C(1000000000))
