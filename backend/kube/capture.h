@@ -44,7 +44,7 @@ void capture_free(
  * SNAPSHOT is about to be published: follow what has begun, end what has ended. WANTED: the job is one of those whose
  * logs are followed without being read.
  */
-void capture_look(struct capture *c, const struct spec_job *snapshot, bool wanted);
+void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted);
 /*
  * Write into SNAPSHOT what is known of the job's logs: which are complete, which wait, where output is missing. WANTED
  * is as above; DROPPED: what was captured of it was removed to make room.

@@ -441,13 +441,13 @@ void local_job_launch(struct local_job *job)
 
 /* --- jobs of an earlier daemon --- */
 
-struct task_found *local_job_look(const char *state_dir, const struct spec_record *rec)
+struct task_found *local_job_find_attempts(const char *state_dir, const struct spec_record *rec)
 {
 	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, rec->id);
 	struct task_found *found = new0_n(struct task_found, rec->n_replicas);
 
 	for (size_t i = 0; i < rec->n_replicas; i++)
-		local_replica_look(dir, rec, &rec->replicas[i], &found[i]);
+		local_replica_find_attempt(dir, rec, &rec->replicas[i], &found[i]);
 	return found;
 }
 
@@ -471,7 +471,7 @@ static void plan(struct local_job *job)
 	}
 }
 
-void local_job_go_on(struct local_job *job, const struct task_found *found)
+void local_job_take_over(struct local_job *job, const struct task_found *found)
 {
 	for (size_t i = 0; i < job->rec->n_replicas; i++)
 		local_replica_adopt(job->reps[i], &found[i]);

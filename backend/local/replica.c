@@ -587,8 +587,8 @@ static bool is_open(const struct spec_record_replica *rep)
 	return !rep->ended && !spec_state_is_final(rep->state);
 }
 
-void local_replica_look(const char *dir, const struct spec_record *rec,
-			const struct spec_record_replica *rep, struct task_found *ret)
+void local_replica_find_attempt(const char *dir, const struct spec_record *rec,
+				const struct spec_record_replica *rep, struct task_found *ret)
 {
 	cleanup_free char *name = task_name(rec, rep);
 

@@ -89,8 +89,8 @@ void local_replica_open_log(struct local_replica *rep);
 void local_replica_close_log(struct local_replica *rep);
 
 /* Pool: what became of the newest attempt of an earlier daemon, in the job's folder DIR. */
-void local_replica_look(const char *dir, const struct spec_record *rec,
-			const struct spec_record_replica *rep, struct task_found *ret);
+void local_replica_find_attempt(const char *dir, const struct spec_record *rec,
+				const struct spec_record_replica *rep, struct task_found *ret);
 /* Go on with that (the descriptor in FOUND is taken over). */
 void local_replica_adopt(struct local_replica *rep, const struct task_found *found);
 /* The second half of adopting: when all replicas of the job are adopted, take in the end of an attempt that is over. */
