@@ -171,7 +171,7 @@ static void log_arrived(struct captured *log)
 	log->arrived = true;
 	loop_timer_free(take_ptr(log->rest));
 	if (log->job->output)
-		output_log_hold(log->job->output, log->key, false);
+		output_log_expect(log->job->output, log->key, false);
 	for (w = take_ptr(log->waiters); w; w = next) {
 		next = w->next;
 		loop_post(c->config.loop, w->done, w->arg);
@@ -465,7 +465,7 @@ static struct captured *log_new(struct job *job, const char *key, const char *pr
 	log->restart = run->restart;
 	log->started = run->container->started;
 	HASH_ADD_KEYPTR(hh, job->logs, log->key, strlen(log->key), log);
-	output_log_hold(job->output, key, true);
+	output_log_expect(job->output, key, true);
 	job->n_open++;
 	enter_queue(log);
 	return log;
@@ -640,7 +640,7 @@ static void go_on_counting(struct captured *log, const struct spec_log *l)
 }
 
 /* See which logs that are followed have ended, and, of a captured job, which others have begun. */
-static void look_at_logs(struct capture *c, const struct spec_job *snapshot, bool wanted)
+static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted)
 {
 	bool over = spec_state_is_final(snapshot->state) && !snapshot->suspended;
 
@@ -669,14 +669,14 @@ static void look_at_logs(struct capture *c, const struct spec_job *snapshot, boo
 	}
 }
 
-void capture_look(struct capture *c, const struct spec_job *snapshot, bool wanted)
+void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted)
 {
 	struct job *job;
 	bool over;
 
 	if (c->stopping)
 		return;
-	look_at_logs(c, snapshot, wanted);
+	update_logs(c, snapshot, wanted);
 	job = find_job(c, snapshot->uid);
 	over = spec_job_is_over(snapshot) && job && job->n_open == job->n_refused;
 	if (!job || !job->output || over == job->output_ended)

@@ -44,7 +44,7 @@ void capture_free(
  * SNAPSHOT is about to be published: follow what has begun, end what has ended. WANTED: the job is one of those whose
  * logs are followed without being read.
  */
-void capture_look(struct capture *c, const struct spec_job *snapshot, bool wanted);
+void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted);
 /*
  * Write into SNAPSHOT what is known of the job's logs: which are complete, which wait, where output is missing. WANTED
  * is as above; DROPPED: what was captured of it was removed to make room.
@@ -67,7 +67,10 @@ void capture_forget(struct capture *c, const char *uid);
  */
 void capture_open(struct capture *c, const struct spec_job *snapshot, const char *key, loop_fn done,
 		  void *arg);
-/* Call DONE(ARG) once, when that is so of all logs of job UID that are being followed. */
+/*
+ * Call DONE(ARG) once, when of all logs of job UID that are being followed what was printed so far is in, or can't be
+ * had.
+ */
 void capture_wait(struct capture *c, const char *uid, loop_fn done, void *arg);
 
 /* --- the server --- */

@@ -14,7 +14,7 @@ struct commands;
 
 enum command_end {
 	COMMAND_OBEYED,
-	COMMAND_LATE,	 /* the job has gone where the action is ignored */
+	COMMAND_LATE,	 /* the job is in a phase by now that ignores the action */
 	COMMAND_IGNORED, /* nothing has come of it */
 	COMMAND_GONE,	 /* the job has left */
 };

@@ -111,7 +111,10 @@ static struct event *find_same(struct event *list, const struct spec_event_view 
 	return NULL;
 }
 
-/* The last event with the object and the reason of V; noise counts only if V is noise too. NULL: none. */
+/*
+ * The last event with the object and the reason of V, or NULL. One that healthy jobs have too (noise) is passed over,
+ * unless V is such a one.
+ */
 static const struct spec_event_view *last_like(const struct event_job *job,
 					       const struct spec_event_view *v)
 {
@@ -164,7 +167,7 @@ static bool put_event(struct events *ev, struct event_job *job, int64_t began, s
 	const struct spec_event_view *last = last_like(job, e->v);
 	bool news = spec_event_view_tells(e->v) && (!last || is_other(e->v, last, began));
 
-	/* Noise says only that there is some: after the first it is no news. */
+	/* Of events that healthy jobs have too only the first is news. */
 	if (last && spec_event_view_is_noise(e->v))
 		news = false;
 	if (old) {

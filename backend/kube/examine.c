@@ -312,7 +312,7 @@ static void ask(struct examine *e)
 		.path = path,
 		.deadline_ms = DEADLINE_MS,
 		.max_body = REPLY_MAX,
-		.retry = e->state != VERSION, /* that it is away is said at once */
+		.retry = e->state != VERSION, /* a server that is away is reported at once */
 		.done = on_reply,
 		.data = e,
 	};

@@ -66,7 +66,7 @@ static void on_world_changed(void *data, const struct world_job *job)
 	publish_changed(k->parts.publish, job);
 }
 
-static const char *on_told_up_to(void *data)
+static const char *on_watched_version(void *data)
 {
 	const struct kube *k = data;
 
@@ -99,7 +99,7 @@ static void on_folder_freed(void *data, const char *id)
 {
 	const struct kube *k = data;
 
-	publish_name(k->parts.publish, id);
+	publish_folder(k->parts.publish, id);
 }
 
 static bool is_in_use(void *data, const char *uid)
@@ -276,7 +276,7 @@ static void make_parts(struct kube *k, struct backend *b)
 {
 	struct kube_parts *parts = &k->parts;
 	const char *namespace = k->connection.namespace;
-	const struct world_events world = {on_world_changed, on_told_up_to, k};
+	const struct world_events world = {on_world_changed, on_watched_version, k};
 
 	k->user = spec_label_user(b->config.submitter);
 	parts->b = b;

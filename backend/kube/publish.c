@@ -152,8 +152,8 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	snapshot = snapshot_of(p, job, s->left);
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
-	capture_look(c->capture, snapshot,
-		     !s->left && is_wanted(p, snapshot) && !(folder && folder->dropped));
+	capture_update(c->capture, snapshot,
+		       !s->left && is_wanted(p, snapshot) && !(folder && folder->dropped));
 	store_put(c->store, snapshot);
 	if (s->left || capture_has(c->capture, job->uid))
 		folders_save(c->folders, job->uid, s->left);
@@ -266,7 +266,7 @@ void publish_again(struct publish *p, const char *uid)
 		enqueue(p, s);
 }
 
-void publish_name(struct publish *p, const char *id)
+void publish_folder(struct publish *p, const char *id)
 {
 	for (struct shown *s = p->all; s; s = s->hh.next) {
 		const struct world_job *job = world_find(p->config.world, s->uid);

@@ -44,8 +44,8 @@ void publish_free(struct publish *p); /* NULL is allowed */
 void publish_changed(struct publish *p, const struct world_job *job);
 /* The output or the command of job UID has changed. It is only put into the queue. */
 void publish_again(struct publish *p, const char *uid);
-/* The folder of this name has changed, for which jobs of the name may wait. They are only put into the queue. */
-void publish_name(struct publish *p, const char *id);
+/* The folder ID has changed, for which jobs of this id may wait. They are only put into the queue. */
+void publish_folder(struct publish *p, const char *id);
 /* The server has not confirmed since SINCE (ns) what is shown; 0: it has. */
 void publish_set_stale(struct publish *p, int64_t since);
 

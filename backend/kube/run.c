@@ -63,7 +63,7 @@ unsigned run_missed_before(const struct spec_replica *r, size_t i)
 {
 	const char *key = r->logs[i].key, *dot = strrchr(key, '.');
 	unsigned long run = dot ? strtoul(dot + 1, NULL, 10) : 0;
-	unsigned long first = 0; /* of those that may be missing */
+	unsigned long first = 0; /* the first run that may be missing */
 
 	if (i > 0 && dot && strncmp(r->logs[i - 1].key, key, (size_t)(dot + 1 - key)) == 0)
 		first = strtoul(r->logs[i - 1].key + (dot + 1 - key), NULL, 10) + 1;

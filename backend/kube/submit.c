@@ -47,10 +47,10 @@ struct submit {
 	const struct kube_parts *k;
 	const struct spec_kind *kind;
 	struct spec_manifest *m;
-	char uuid[37];	/* of the submission */
-	bool lost;	/* a try may have been acted on, though no reply said so */
-	unsigned names; /* tried */
-	bool beside;	/* whoever has the first of them is still there */
+	char uuid[37];	 /* of the submission */
+	bool lost;	 /* a try may have been acted on, though no reply said so */
+	unsigned names;	 /* that were tried */
+	bool old_exists; /* the job that has the first of these names is still in the cluster */
 	bool has_folder;
 	int err;    /* what is wrong; while HOLDER: so far */
 	char *text; /* for people; of a dry run that was approved: the manifest */
@@ -94,7 +94,7 @@ static int make_manifest(struct submit *s)
 			     .user = s->k->user,
 			     /* A document that gives its name: the first try keeps it. */
 			     .rename = s->names > 0,
-			     .beside = s->beside},
+			     .old_exists = s->old_exists},
 	};
 	int err = random_bytes(mr.identity.random, sizeof(mr.identity.random));
 
@@ -143,7 +143,7 @@ static void prepare(void *data)
 		if (s->err || is_dry(s))
 			return;
 		s->err = make_folder(s);
-		s->beside |= s->err == -EEXIST && is_there(s);
+		s->old_exists |= s->err == -EEXIST && is_there(s);
 	} while (s->err == -EEXIST && ++s->names < NAME_TRIES);
 	if (s->err)
 		text_set(&s->text,
@@ -257,7 +257,7 @@ static void name_given_back(void *data)
 static void take_another_name(struct submit *s)
 {
 	s->names++;
-	s->beside = true;
+	s->old_exists = true;
 	request_set_working(&s->r, true);
 	if (s->has_folder)
 		folders_remove(s->k->folders, s->m->id, name_given_back, s);

@@ -195,7 +195,7 @@ static void stop_optional(struct watched *x)
 		x->known = false;
 		free(take_ptr(x->text));
 	}
-	world_unknown(x->w->config.world, x->sort);
+	world_forget_sort(x->w->config.world, x->sort);
 }
 
 static void choose_queues(struct watches *w)
@@ -213,7 +213,7 @@ static void optional_state(struct watched *x, bool first, bool lost)
 	struct watches *w = x->w;
 
 	if (lost)
-		world_unknown(w->config.world, x->sort);
+		world_forget_sort(w->config.world, x->sort);
 	world_set_confirmed(w->config.world, x->sort, x->access == ACCESS_GIVEN);
 	/* Reasons that `why` gives only when this sort is known may be given now, or no longer. */
 	if (first || lost)

@@ -16,7 +16,7 @@ struct watches;
 struct watches_events {
 	/* Both first lists are in. */
 	void (*listed)(void *data);
-	/* Then, also which queues there are, or it is known that they can't be had soon. */
+	/* After listed(): which queues there are is known too, or it is known that this can't be had soon. */
 	void (*ready)(void *data);
 	/* The first lists can't be had, for the reason TEXT; instead of listed(). */
 	void (*failed)(void *data, int err, const char *text);
@@ -46,7 +46,7 @@ void watches_start(struct watches *w);
 void watches_start_kueue(struct watches *w, const char *version);
 /* The world has another kind now: ask for its jobs and pods, in place of those of the old one. */
 void watches_switch(struct watches *w);
-/* The server has answered somebody else: what waits for it needn't wait longer. */
+/* The server has answered somebody else: watches that pause before they ask it again ask now. */
 void watches_hurry(struct watches *w);
 void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */

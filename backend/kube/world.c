@@ -231,8 +231,9 @@ const struct world_job *world_reply(struct world *w, const char *json, size_t le
 
 	if (!view)
 		return NULL;
-	if (!is_up_to(view->resource_version, known ? job->j.view->resource_version
-						    : w->callbacks.told_up_to(w->callbacks.data))) {
+	if (!is_up_to(view->resource_version,
+		      known ? job->j.view->resource_version
+			    : w->callbacks.watched_version(w->callbacks.data))) {
 		job = take_job(w, view, json, len);
 		return job ? &job->j : NULL;
 	}
@@ -249,7 +250,8 @@ static bool is_late(struct world *w, const struct spec_job_view *view)
 	const struct job *job = find_job(w, view->meta.uid);
 	const char *version = view->resource_version;
 
-	return job && job->j.view && !job->j.gone && *w->callbacks.told_up_to(w->callbacks.data) &&
+	return job && job->j.view && !job->j.gone &&
+	       *w->callbacks.watched_version(w->callbacks.data) &&
 	       !streq(version, job->j.view->resource_version) &&
 	       is_up_to(version, job->j.view->resource_version);
 }
@@ -820,7 +822,7 @@ void world_list_ends(struct world *w, enum world_sort sort)
 	}
 }
 
-void world_unknown(struct world *w, enum world_sort sort)
+void world_forget_sort(struct world *w, enum world_sort sort)
 {
 	world_list_begins(w, sort);
 	world_list_ends(w, sort);

@@ -47,7 +47,7 @@ struct world_events {
 	/* What is known of JOB has changed. It is called in the middle of that change, so it may only take note. */
 	void (*changed)(void *data, const struct world_job *job);
 	/* The version up to which the watch of jobs has brought all changes; "" while it lists anew. */
-	const char *(*told_up_to)(void *data);
+	const char *(*watched_version)(void *data);
 	void *data;
 };
 
@@ -70,7 +70,7 @@ void world_list_begins(struct world *w, enum world_sort sort);
 void world_told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone);
 void world_list_ends(struct world *w, enum world_sort sort);
 /* The mount may no longer see objects of this sort: the world forgets them, as if a list had been empty. */
-void world_unknown(struct world *w, enum world_sort sort);
+void world_forget_sort(struct world *w, enum world_sort sort);
 /*
  * The reply to a request has brought the job JSON, which may be older than what the watch has brought meanwhile.
  * Returns the job as it is known now; NULL: it can't be read, or is gone already.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local jobs that are not over yet, or whose end is not on disk yet: starting and ending their replicas, retries, and
- * the record and the snapshot that follow from that. A job that is over is freed, and is then only a snapshot in the
- * store and a folder on disk (saved.h). I/O thread.
+ * Local jobs that are not over yet, or whose end is not on disk yet: a job owns its replicas (replica.h) and its record
+ * (record.h), and decides what is started again and when it is over. A job that is over is freed, and is then only a
+ * snapshot in the store and a folder on disk (saved.h). I/O thread.
  */
 #ifndef KXFS_BACKEND_LOCAL_JOB_H
 #define KXFS_BACKEND_LOCAL_JOB_H
@@ -43,9 +43,12 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 void local_job_launch(struct local_job *job);
 
 /* Pool: what became of the attempts of a job of an earlier daemon. new0_n(rec->n_replicas), to be freed. */
-struct task_found *local_job_look(const char *state_dir, const struct spec_record *rec);
-/* Go on with a job of an earlier daemon, as local_job_look has found it (descriptors in FOUND are taken over). */
-void local_job_go_on(struct local_job *job, const struct task_found *found);
+struct task_found *local_job_find_attempts(const char *state_dir, const struct spec_record *rec);
+/*
+ * Go on with a job of an earlier daemon. FOUND is what local_job_find_attempts has found of it; the descriptors in it
+ * are taken over.
+ */
+void local_job_take_over(struct local_job *job, const struct task_found *found);
 
 const struct spec_record *local_job_record(const struct local_job *job);
 /* Has it ended, or has somebody decided that it ends? */

@@ -6,16 +6,18 @@
  *	helper	    the process that runs one attempt of a replica, writes its output and end to disk, outlives us
  *	task	    our side of one helper: started here, or taken over from an earlier daemon
  *	program     what a program is given: arguments, environment
- *	record_file the record of a job on disk, and its writer
- *	job	    jobs that are not over, with their replicas: one automaton (its table is at the head of job.c)
+ *	record_file records on disk: reading them, and the writer of one that changes
+ *	record	    the record of a job that is not over: its state, its writing, its snapshot in the store
+ *	replica	    one replica of a job: one automaton (its table is at the head of replica.c)
+ *	job	    jobs that are not over: their replicas, retries and end
  *	saved	    jobs that are over, which are only on disk and in the store; and reading all at the start
  *	control     requests about jobs; submit: requests that make some
  *
- * local_jobs owns the jobs, a job its replicas, a replica the task of its newest attempt; the record (job.json) and
- * the snapshot in the store are made from these. All of it belongs to the I/O thread; what waits for the disk runs on
- * the pool with copies. A job has on disk: job.json, app.yaml, logs/ and lines/ (the helper writes them), and tasks/
- * (helper.h) while it is not over. A crash ends no job: the next start connects to the sockets in tasks/, and reads
- * there how the other attempts have ended.
+ * local_jobs owns the jobs, a job its record and its replicas, a replica the task of its newest attempt. What a job and
+ * its replicas know stands in the record; job.json and the snapshot in the store are made from that. All of it belongs
+ * to the I/O thread; what waits for the disk runs on the pool with copies. A job has on disk: job.json, app.yaml, logs/
+ * and lines/ (the helper writes them), and tasks/ (helper.h) while it is not over. A crash ends no job: the next start
+ * connects to the sockets in tasks/, and reads there how the other attempts have ended.
  */
 #include <errno.h>
 #include <sys/stat.h>

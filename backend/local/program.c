@@ -6,7 +6,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-/* Which host rank 0 is on, by which variable ($rank0_env). */
+/* The variables that tell a program its job, and the host that rank 0 is on (what $rank0_env names). */
 #define JOB_ID "TORCHX_JOB_ID"
 #define RANK0  "TORCHX_RANK0_HOST"
 

@@ -272,7 +272,7 @@ static void read_one(struct recover *r, const char *id)
 		task_clean(dir);
 	} else {
 		item->rec = rec;
-		item->found = local_job_look(state_dir, rec);
+		item->found = local_job_find_attempts(state_dir, rec);
 	}
 }
 
@@ -308,7 +308,7 @@ static void go_on(struct saved *saved, struct item *item)
 		     strerror(errno));
 		return;
 	}
-	local_job_go_on(job, item->found);
+	local_job_take_over(job, item->found);
 	item->rec = NULL;
 }
 

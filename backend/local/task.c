@@ -25,7 +25,7 @@
 #include "spec/base/mem.h"
 
 #define NEWS_A_TURN 16
-#define HELLO_MS    200 /* a helper that does not say at once that its program runs */
+#define HELLO_MS    200 /* how long a helper has to say that its program runs */
 
 /* A helper that was started here. */
 struct child {

@@ -53,7 +53,10 @@ void file_writing(struct file *f, uint64_t from, const char *bytes, size_t n);
 void file_written(struct file *f);
 /* What was to follow byte AT, which is all that is on disk, is lost. I/O thread. */
 void file_lost(struct file *f, uint64_t at);
-/* What was printed before it was opened is being fetched, by one more or one less. Returns how many there are. */
+/*
+ * Fetches of what had been printed when somebody opened it: MORE of them (1 or -1) are under way. Returns how many are
+ * now.
+ */
 unsigned file_fetch(struct file *f, int more);
 /* Keep what a merged log is made of open: its names are about to go. */
 void file_hold(struct file *f);

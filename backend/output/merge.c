@@ -252,7 +252,7 @@ struct merge_run {
 	uint64_t skip;
 };
 
-/* The line ends before NEXT, and STEP bytes from there are in the buffer too. False: it is not for us. */
+/* The line ends before NEXT, and STEP bytes from there are in the buffer too. False: the run can't take it. */
 static inline bool merge_run_line(struct merge_run *run, const struct merge_prefix *prefix,
 				  const char *next)
 {

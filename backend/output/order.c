@@ -34,9 +34,9 @@ struct order {
 	size_t n_sources;
 	struct order_source **heap;
 	size_t n_heap;
-	size_t n_open;	       /* sources that are */
-	size_t n_open_waiting; /* and in the heap */
-	size_t n_due;	       /* in the heap, with a piece that is due */
+	size_t n_open;	       /* sources that are open */
+	size_t n_open_waiting; /* open sources in the heap */
+	size_t n_due;	       /* sources in the heap with a piece that is due */
 	size_t n_awaited;      /* sources that are expected or read */
 	uint64_t turns;
 	uint32_t now; /* ticks */

@@ -1019,15 +1019,15 @@ void output_log_grown(struct output_job *j, const char *key)
 	log_queue(l);
 }
 
-void output_log_hold(struct output_job *j, const char *key, bool hold)
+void output_log_expect(struct output_job *j, const char *key, bool expected)
 {
 	struct output_log *l = find_log(j, key);
 
 	if (!l || l->life == LOG_FED || l->life == LOG_ENDED)
 		return;
-	l->expected = hold;
+	l->expected = expected;
 	if (l->source)
-		order_expect(l->source, hold);
+		order_expect(l->source, expected);
 	job_wake(j);
 }
 

@@ -66,10 +66,10 @@ int output_log_begin(struct output_job *j, const char *key, const char *prefix);
 /* Another process, which writes the log KEY and its table, has written more. */
 void output_log_grown(struct output_job *j, const char *key);
 /*
- * What this log's program has printed so far is on its way (HOLD), so the merged log goes on with no other
- * log's lines until it has come (not HOLD), or the log has ended, or some seconds have passed.
+ * EXPECTED: what the program of log KEY has printed so far is on its way, so the merged log waits with the lines of all
+ * other logs, until this is called without EXPECTED, or the log has ended, or some seconds have passed.
  */
-void output_log_hold(struct output_job *j, const char *key, bool hold);
+void output_log_expect(struct output_job *j, const char *key, bool expected);
 /*
  * No byte will be written any more. The rest is taken into the merged index; when that is done, or the disk refuses
  * it, FN(DATA) (may be NULL) is called, not at once. For readers it ends as soon as all of it can be read.

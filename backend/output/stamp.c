@@ -28,7 +28,7 @@ void stamp_print(int64_t ns, char ret[STAMP])
 void stamper_open(struct stamper *s, int fd)
 {
 	lines_open(&s->lines, fd);
-	s->known = s->ended = s->has_next = false;
+	s->known = s->has_next = false;
 	s->printed = 0;
 	stamp_print(0, s->text);
 }
@@ -37,7 +37,7 @@ void stamper_open(struct stamper *s, int fd)
 static void stamper_find(struct stamper *s, uint64_t offset)
 {
 	if (s->known && s->now.line.at <= offset) {
-		/* A few records on, as lines go. */
+		/* Who reads from front to end asks for a record that is a few further on. */
 		for (unsigned i = 0; i < 64; i++) {
 			if (!s->has_next)
 				s->has_next = lines_next(&s->lines, &s->next) == 0;
@@ -73,7 +73,10 @@ static uint64_t stamp_offset(const struct stamp_place *p)
 	return p->at + STAMP * p->lines;
 }
 
-/* The place that is known best, of which a search for byte OFF of the form with stamps of WEIGHT bytes may begin. */
+/*
+ * The nearest place that is known from which a search for byte OFF may begin. OFF counts WEIGHT bytes more for each
+ * line that begins before it.
+ */
 static struct stamp_place place_find(struct stamper *s, const struct stamp_place *place,
 				     uint64_t weight, uint64_t off)
 {

@@ -20,7 +20,6 @@ void stamp_print(int64_t ns, char ret[STAMP]);
 struct stamper {
 	struct lines_reader lines;
 	bool known; /* NOW is the record that was asked for last */
-	bool ended; /* and there was none after it */
 	struct lines_record now, next;
 	bool has_next;
 	int64_t printed; /* the time in TEXT */

@@ -40,7 +40,10 @@
 #define WRITE_PAUSE_MS 5
 #define WRITE_BUSY     (16u << 10)
 #define WRITE_ENOUGH   (1u << 20)
-/* A batch of a line or a few is handed to who follows the log before it is written: half of its way is to the disk. */
+/*
+ * A batch of a line or a few is handed to who follows the log before it is written: writing it takes half of the time
+ * from the server to the reader.
+ */
 #define EARLY_MAX (4u << 10)
 
 struct bytes {

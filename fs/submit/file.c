@@ -175,7 +175,7 @@ static void file_on_release(struct fs *fs, fuse_req_t req, struct node *node,
 	else if (h->writer.dirty)
 		launch_close(s, u, &h->writer, h->owner, NULL);
 	handle_close(fs, fi);
-	if (upload_writing_over(u))
+	if (upload_end_writing(u))
 		file_save(s, u);
 	fuse_reply_err(req, 0);
 }
@@ -214,7 +214,7 @@ static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 		h->wrote = writer_process(tid);
 	h->wrote_tid = tid;
 	upload_set_dirty(&h->writer);
-	if (upload_is_being_written(h->upload))
+	if (upload_begin_writing(h->upload))
 		file_save(h->s, h->upload);
 	err = upload_write(h->upload, buf, size, off);
 	if (err) {

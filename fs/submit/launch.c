@@ -113,7 +113,7 @@ static void launch_on_reply(void *data, const struct backend_result *r)
 		save_name(l->s, l->name);
 	if (req)
 		launch_reply(req, l->rename, err);
-	save_told(l->s, shown);
+	save_answered(l->s, shown);
 	launch_free(l);
 }
 
@@ -153,7 +153,7 @@ static void launch_on_made(void *data, const struct backend_result *r)
 	save_name(l->s, name);
 	if (req)
 		launch_reply(req, l->rename, err);
-	save_told(l->s, name);
+	save_answered(l->s, name);
 	launch_free(l);
 }
 

@@ -46,7 +46,7 @@ static void save_now(struct submit *s, const char *name)
 		diag(DIAG_WARNING, "what became of %s/%s will be lost at the next mount: %s",
 		     s->name, name, strerror(-err));
 	else
-		verdict_is_recorded(s->verdicts, name, time);
+		verdict_recorded(s->verdicts, name, time);
 }
 
 struct save {
@@ -212,7 +212,7 @@ static void sync_name(struct submit *s, const char *name)
 	sync_soon(s);
 }
 
-void save_told(struct submit *s, const char *name)
+void save_answered(struct submit *s, const char *name)
 {
 	if (!s->dry)
 		reported_update(s);

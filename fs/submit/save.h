@@ -40,8 +40,8 @@ struct submit {
 int save_load(struct submit *s, struct saver **ret);
 /* Something of NAME has changed: write its record; on the I/O thread at once, else soon. */
 void save_name(struct submit *s, const char *name);
-/* Whoever waits for the verdict on NAME, which is in its record, has it: what follows, without haste. I/O thread. */
-void save_told(struct submit *s, const char *name);
+/* The verdict on NAME is in its record, and whoever waited for it has it: sync file and record soon. I/O thread. */
+void save_answered(struct submit *s, const char *name);
 /* All launches that the backend has reported have their verdict now: write STATE/submit.reported. */
 void save_reported(struct submit *s);
 /* The time (ns) up to which all launches had their verdict when the mount began. */

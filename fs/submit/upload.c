@@ -532,7 +532,7 @@ void upload_remove_writer(struct upload *u, struct upload_writer *w)
 	DL_DELETE(u->writers, w);
 }
 
-bool upload_is_being_written(struct upload *u)
+bool upload_begin_writing(struct upload *u)
 {
 	bool was;
 
@@ -542,7 +542,7 @@ bool upload_is_being_written(struct upload *u)
 	return !was;
 }
 
-bool upload_writing_over(struct upload *u)
+bool upload_end_writing(struct upload *u)
 {
 	bool over;
 

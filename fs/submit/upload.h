@@ -111,12 +111,12 @@ int upload_set_attr(struct upload *u, const struct stat *attr, int to_set);
 /* OPENER: the process that has opened W; 0: not known. */
 void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener);
 /*
- * Somebody has written, and until it is launched or upload_writing_over, its record says so. True: it did not yet. What
- * a mount that ends then leaves is a part of what was meant.
+ * Somebody has written: its record is to say so until it is launched, or until upload_end_writing, since a mount that
+ * ends before that leaves only a part of what was meant. True: the record does not say it yet.
  */
-bool upload_is_being_written(struct upload *u);
-/* True: that is over, since nobody has it open for writing any more. */
-bool upload_writing_over(struct upload *u);
+bool upload_begin_writing(struct upload *u);
+/* True: the record says that somebody writes, but nobody has it open for writing any more. */
+bool upload_end_writing(struct upload *u);
 /* W has changed the bytes. */
 void upload_set_dirty(struct upload_writer *w);
 void upload_remove_writer(struct upload *u, struct upload_writer *w);

@@ -284,7 +284,7 @@ void verdict_fill_record(struct verdicts *all, const char *name, struct record *
 	r->owner = v->owner;
 }
 
-void verdict_is_recorded(struct verdicts *all, const char *name, int64_t time)
+void verdict_recorded(struct verdicts *all, const char *name, int64_t time)
 {
 	struct verdict *v;
 

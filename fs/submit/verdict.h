@@ -63,8 +63,8 @@ void verdicts_visit(struct verdicts *all, enum submit_name kind,
 
 /* Fill the part of R, the record of NAME, that is about its verdict. */
 void verdict_fill_record(struct verdicts *all, const char *name, struct record *r);
-/* The record that says that NAME has a launch under way was written at TIME, by the clock of the disk. */
-void verdict_is_recorded(struct verdicts *all, const char *name, int64_t time);
+/* A record was written at TIME, by the clock of the disk, that says that a launch of NAME is under way. */
+void verdict_recorded(struct verdicts *all, const char *name, int64_t time);
 /* At the start: take the verdict of NAME from its record. */
 void verdict_take_record(struct verdicts *all, const char *name, const struct record *r);
 /*

@@ -21,7 +21,7 @@ struct spec_identity {
 	const char *submitter;	/* user@host */
 	const char *user;	/* value of SPEC_LABEL_USER, of who mounts */
 	bool rename;		/* a ready manifest gets a new name, since its own is taken */
-	bool beside; /* the object that has the name is still there, with all that it wraps */
+	bool old_exists; /* the object that has the name is still there, with all that it wraps */
 };
 
 struct spec_kind {

@@ -82,7 +82,7 @@ static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, st
 static int build_app(struct spec_build *b, struct spec_options *options)
 {
 	const struct spec_app *app = b->app;
-	uint64_t floor = spec_pods_floor(b->kind, app);
+	uint64_t floor = spec_pods_least_bytes(b->kind, app);
 
 	spec_options_merge(options, app->scheduler_args, b->identity->namespace, b->errors);
 	spec_options_check(options, b->errors);

@@ -603,7 +603,7 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 
 /* --- size ----------------------------------------------------------------------------------- */
 
-uint64_t spec_pods_floor(const struct spec_kind *kind, const struct spec_app *app)
+uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_app *app)
 {
 	uint64_t sum = 0;
 

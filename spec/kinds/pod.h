@@ -97,6 +97,6 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
  * A lower bound of the bytes that the pods of APP take as JSON in an object of KIND: tells what is far too
  * large before it is made.
  */
-uint64_t spec_pods_floor(const struct spec_kind *kind, const struct spec_app *app);
+uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_app *app);
 
 #endif

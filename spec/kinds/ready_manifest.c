@@ -274,7 +274,7 @@ static int rename_object(struct json_object *object, const struct spec_kind *kin
 	if (suffix_of(old))
 		replace_all(object, &(struct names){old, *id});
 	spec_tree_set(json_object_object_get(object, "metadata"), "name", spec_tree_string(*id));
-	return who->beside ? check_wrapped(object, kind, old, *id, e) : 0;
+	return who->old_exists ? check_wrapped(object, kind, old, *id, e) : 0;
 }
 
 int spec_ready_read(const struct spec_yaml *root, const struct spec_kind *kind,

@@ -12,6 +12,8 @@
 #include "spec/view/meta.h"
 
 #define MAX_CONTAINERS 64
+/* The kubelet writes this, and 137, of a container of which it does not know how it ended: that is no exit code. */
+#define UNKNOWN_END "ContainerStatusUnknown"
 
 void spec_pod_view_free(struct spec_pod_view *v)
 {
@@ -44,6 +46,7 @@ static struct spec_pod_view *pod_new(void)
 
 	spec_meta_init(&v->meta);
 	v->task = v->phase = v->node = v->reason = v->message = v->main = spec_empty();
+	v->outcome = SPEC_UNKNOWN;
 	return v;
 }
 
@@ -86,6 +89,9 @@ enum spec_state spec_pod_state(const struct spec_pod_view *pod)
 	for (size_t i = 0; i < array_size(states); i++) {
 		if (!streq(pod->phase, states[i].phase))
 			continue;
+		/* The kubelet tells how containers have ended some moments before the phase that follows from it. */
+		if (!spec_state_is_final(states[i].state) && pod->outcome != SPEC_UNKNOWN)
+			return pod->outcome;
 		/* A running pod waits before its container's first run, and between two runs. */
 		if (states[i].state == SPEC_RUNNING && c &&
 		    (c->state == SPEC_WAITING || spec_pod_loops(pod, c)))
@@ -148,8 +154,7 @@ static void read_terminated(struct spec_container_view *c, const struct spec_val
 	c->started = spec_read_time(o, "startedAt");
 	c->finished = spec_read_time(o, "finishedAt");
 	c->signal = spec_read_int(o, "signal", 0);
-	/* The kubelet writes 137 for a container of which it does not know how it ended: that is no exit code. */
-	if (!streq(spec_read_text(o, "reason"), "ContainerStatusUnknown"))
+	if (!streq(spec_read_text(o, "reason"), UNKNOWN_END))
 		c->exit_code = spec_read_int(o, "exitCode", -1);
 	read_words(c, o);
 }
@@ -240,6 +245,52 @@ static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *
 			return is_rerun(one);
 	}
 	return is_rerun(spec);
+}
+
+/* How the container called NAME has ended; NULL: it has not. */
+static const struct spec_value *terminated(const struct spec_value *status, const char *name)
+{
+	const struct spec_value *list = spec_read_list(status, "containerStatuses");
+
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		const struct spec_value *one = spec_read_at(list, i);
+
+		if (streq(spec_read_text(one, "name"), name))
+			return spec_read_map(spec_read_map(one, "state"), "terminated");
+	}
+	return NULL;
+}
+
+/* Is it sure that a container is not run again after exit code CODE? */
+static bool is_last_run(const struct spec_value *pod, const struct spec_value *container, int code)
+{
+	const char *policy = spec_read_text(container, "restartPolicy");
+
+	if (!*policy)
+		policy = spec_read_text(pod, "restartPolicy");
+	if (spec_read_count(spec_read_list(container, "restartPolicyRules")) > 0)
+		return false;
+	return streq(policy, "Never") || (streq(policy, "OnFailure") && code == 0);
+}
+
+/* What the phase will be as soon as the kubelet tells it: FAILED if a container has. */
+static enum spec_state outcome(const struct spec_value *spec, const struct spec_value *status)
+{
+	const struct spec_value *list = spec_read_list(spec, "containers");
+	enum spec_state ret = SPEC_UNKNOWN;
+
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		const struct spec_value *one = spec_read_at(list, i);
+		const struct spec_value *end = terminated(status, spec_read_text(one, "name"));
+		int code = spec_read_int(end, "exitCode", -1);
+
+		if (!end || streq(spec_read_text(end, "reason"), UNKNOWN_END) ||
+		    !is_last_run(spec, one, code))
+			return SPEC_UNKNOWN;
+		if (ret != SPEC_FAILED)
+			ret = code == 0 ? SPEC_SUCCEEDED : SPEC_FAILED;
+	}
+	return ret;
 }
 
 /*
@@ -341,6 +392,7 @@ static const struct spec_pick metadata_pick[] = {
 static const struct spec_pick container_pick[] = {
 	{.key = "name", .keep = true},
 	{.key = "restartPolicy", .keep = true},
+	{.key = "restartPolicyRules", .keep = true},
 	{0},
 };
 static const struct spec_pick pod_spec_pick[] = {
@@ -399,6 +451,7 @@ int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size
 	v->reruns = reruns(spec);
 	reader->pod(o, v);
 	v->main_reruns = main_reruns(v, spec);
+	v->outcome = outcome(spec, spec_read_map(o, "status"));
 	v->ended = !v->meta.deleted && spec_state_is_final(spec_pod_state(v));
 	*ret = take_ptr(v);
 	return 0;

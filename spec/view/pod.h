@@ -23,7 +23,7 @@ const struct spec_container_view *spec_pod_main(const struct spec_pod_view *pod)
 bool spec_pod_is_lost(const struct spec_pod_view *pod);
 /* Has C failed, and will it be run again in the same pod? */
 bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container_view *c);
-/* What the pod's own status says, whatever became of its job. */
+/* What the pod's own status says, whatever became of its job: its phase, or what follows from its containers. */
 enum spec_state spec_pod_state(const struct spec_pod_view *pod);
 /* Has it ended because somebody deleted it, and not by itself before? */
 bool spec_pod_was_stopped(const struct spec_pod_view *pod);

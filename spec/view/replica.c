@@ -58,12 +58,13 @@ static bool failed(const struct spec_container_view *c)
 static const struct spec_container_view *culprit(const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = spec_pod_main(pod);
+	bool goes_on = streq(pod->phase, "Running") && pod->outcome == SPEC_UNKNOWN;
 
 	if (c && (waits(c) || failed(c)))
 		return c;
 	for (size_t i = 0; i < pod->n_containers; i++) {
 		c = &pod->containers[i];
-		if (waits(c) || (failed(c) && !streq(pod->phase, "Running")))
+		if (waits(c) || (failed(c) && !goes_on))
 			return c;
 	}
 	return NULL;

@@ -64,6 +64,8 @@ struct spec_pod_view {
 	bool main_reruns; /* and so may the main one, when it has failed */
 	int64_t lost;	  /* its node was not heard of since then; 0: it was */
 	bool ended;	  /* it was seen to have ended before its deletion was asked for */
+	/* SUCCEEDED or FAILED: all its containers have ended so, and none will be run again; else UNKNOWN. */
+	enum spec_state outcome;
 	/*
 	 * It is no longer in the cluster, and the view is its last state. The owner of the view sets this, and keeps
 	 * the view, since it shows how an attempt ended.

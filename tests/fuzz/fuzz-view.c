@@ -271,6 +271,7 @@ static void check_same_pod(const struct spec_pod_view *a, const struct spec_pod_
 	assert(strcmp(a->reason, b->reason) == 0 && strcmp(a->message, b->message) == 0);
 	assert(strcmp(a->main, b->main) == 0 && a->reruns == b->reruns && a->gone == b->gone);
 	assert(a->main_reruns == b->main_reruns && a->ended == b->ended);
+	assert(a->outcome == b->outcome);
 	assert(a->n_containers == b->n_containers);
 	for (size_t i = 0; i < a->n_containers; i++)
 		check_same_container(&a->containers[i], &b->containers[i]);

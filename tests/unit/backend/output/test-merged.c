@@ -52,7 +52,7 @@ static void do_begin(void *data)
 		snprintf(f->prefix, sizeof(f->prefix), "r/%zu ", i);
 		assert_int_equal(output_log_begin(rig.job, f->key, f->prefix), 0);
 		if (i >= world->held)
-			output_log_hold(rig.job, f->key, true);
+			output_log_expect(rig.job, f->key, true);
 		f->w = log_writer_new(rig.job, f->key, &events);
 	}
 }
@@ -68,7 +68,7 @@ static void do_close(void *data)
 static void do_hold(void *data)
 {
 	for (size_t i = 0; i < N_LOGS; i++)
-		output_log_hold(rig.job, logs[i].key, *(const bool *)data);
+		output_log_expect(rig.job, logs[i].key, *(const bool *)data);
 }
 
 static void hold(bool held)

@@ -16,9 +16,7 @@ static const struct scenario {
 	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING/0 trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING/0 trainer-1=RUNNING/0\n"
-	 "RUNNING trainer-0=RUNNING/0 trainer-1=SUCCEEDED/0/Completed\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=RUNNING\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
 	 "Completed", "", 0, 3},
 	{"appwrapper_fail",
@@ -26,9 +24,7 @@ static const struct scenario {
 	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING/3/Error\n"
-	 "RUNNING trainer-0=RUNNING/3/Error trainer-1=RUNNING/3/Error\n"
-	 "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING/3/Error\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=FAILED/3/Error\n"
 	 "RUNNING trainer-0=FAILED/3/Error trainer-1=FAILED/3/Error\n"
 	 "FAILED trainer-0=FAILED/3/Error trainer-1=FAILED/3/Error\n",
 	 "Error", "trainer-0: exit code 3", 0, 0},
@@ -36,17 +32,14 @@ static const struct scenario {
 	 "SUBMITTED trainer-0=PENDING\n"
 	 "PENDING trainer-0=PENDING\n"
 	 "RUNNING trainer-0=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING/3/Error\n"
 	 "RUNNING trainer-0=FAILED/3/Error\n"
 	 "PENDING trainer-0=PENDING/3/Error\n"
 	 "PENDING trainer-0=PENDING/attempt 1\n"
 	 "RUNNING trainer-0=RUNNING/attempt 1\n"
-	 "RUNNING trainer-0=RUNNING/3/Error/attempt 1\n"
 	 "RUNNING trainer-0=FAILED/3/Error/attempt 1\n"
 	 "PENDING trainer-0=PENDING/3/Error/attempt 1\n"
 	 "PENDING trainer-0=PENDING/attempt 2\n"
 	 "RUNNING trainer-0=RUNNING/attempt 2\n"
-	 "RUNNING trainer-0=RUNNING/3/Error/attempt 2\n"
 	 "RUNNING trainer-0=FAILED/3/Error/attempt 2\n"
 	 "FAILED trainer-0=FAILED/3/Error/attempt 2\n",
 	 "Error", "trainer-0: exit code 3", 2, 2},
@@ -67,7 +60,6 @@ static const struct scenario {
 	 "PENDING trainer-0=PENDING/0/Restarting\n"
 	 "PENDING trainer-0=PENDING/attempt 1\n"
 	 "RUNNING trainer-0=RUNNING/attempt 1\n"
-	 "RUNNING trainer-0=RUNNING/0/attempt 1\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed/attempt 1\n",
 	 "Completed", "", 0, 3},
 	{"appwrapper_delete_running",

@@ -60,7 +60,6 @@ static const struct scenario {
 	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING/0 trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=RUNNING\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
 	 "Completed", ""},
@@ -69,9 +68,7 @@ static const struct scenario {
 	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING/0 trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING/0 trainer-1=RUNNING/0\n"
-	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=RUNNING/0\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=RUNNING\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
 	 "Completed", ""},
 };

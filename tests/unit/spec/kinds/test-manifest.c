@@ -549,7 +549,7 @@ static void test_ready_renamed_inside(void **state)
 	struct json_object *o, *want;
 
 	(void)state;
-	rq.identity.rename = rq.identity.beside = true;
+	rq.identity.rename = rq.identity.old_exists = true;
 	o = make(&rq, WRAPPER("a-v5mn39x7hrcl",
 			      "{name: a-v5mn39x7hrcl-1-0}, spec: {subdomain: a-v5mn39x7hrcl, n: 1, "
 			      "args: ['a-v5mn39x7hrcl-0.a-v5mn39x7hrcl:9', ba-v5mn39x7hrcl, "
@@ -576,7 +576,7 @@ static void test_ready_beside(void **state)
 	char *text;
 
 	(void)state;
-	rq.identity.rename = rq.identity.beside = true;
+	rq.identity.rename = rq.identity.old_exists = true;
 	text = refuse(&rq, WRAPPER("train", "{name: train-0}, args: [train]"), -EEXIST);
 	assert_string_equal(text, "f:3:18: metadata.name: a job named train is there, and wraps "
 				  "Pod train-0: both need other names; nothing was launched\n");
@@ -587,7 +587,7 @@ static void test_ready_beside(void **state)
 	assert_non_null(strstr(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN),
 			       "\"args\":[\"train\"]"));
 	json_object_put(o);
-	rq.identity.beside = false;
+	rq.identity.old_exists = false;
 	json_object_put(make(&rq, WRAPPER("train", "{name: train-0}")));
 }
 

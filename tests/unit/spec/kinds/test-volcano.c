@@ -16,9 +16,7 @@ static const struct scenario {
 	 "PENDING trainer-0=RUNNING trainer-1=PENDING\n"
 	 "PENDING trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING/0\n"
-	 "RUNNING trainer-0=RUNNING/0 trainer-1=RUNNING/0\n"
-	 "RUNNING trainer-0=RUNNING/0 trainer-1=SUCCEEDED/0/Completed\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=SUCCEEDED/0/Completed\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
 	 "Completed", ""},
 	{"fail",
@@ -27,9 +25,7 @@ static const struct scenario {
 	 "PENDING trainer-0=PENDING trainer-1=RUNNING\n"
 	 "PENDING trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING/3/Error trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING/3/Error trainer-1=RUNNING/3/Error\n"
-	 "RUNNING trainer-0=RUNNING/3/Error trainer-1=FAILED/3/Error\n"
+	 "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=FAILED/3/Error trainer-1=FAILED/3/Error\n"
 	 "FAILED trainer-0=FAILED/3/Error trainer-1=FAILED/3/Error\n",
 	 "Error", "trainer-0: exit code 3"},
@@ -38,7 +34,6 @@ static const struct scenario {
 	 "PENDING trainer-0=PENDING\n"
 	 "PENDING trainer-0=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING/3/Error\n"
 	 "RUNNING trainer-0=FAILED/3/Error\n"
 	 "FAILED trainer-0=FAILED/3/Error\n",
 	 "Error", "trainer-0: exit code 3"},
@@ -47,13 +42,11 @@ static const struct scenario {
 	 "PENDING trainer-0=PENDING\n"
 	 "PENDING trainer-0=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING/3/Error\n"
 	 "RUNNING trainer-0=FAILED/3/Error\n"
 	 "PENDING trainer-0=PENDING/3/Error\n"
 	 "PENDING trainer-0=PENDING/attempt 1\n"
 	 "PENDING trainer-0=RUNNING/attempt 1\n"
 	 "RUNNING trainer-0=RUNNING/attempt 1\n"
-	 "RUNNING trainer-0=RUNNING/3/Error/attempt 1\n"
 	 "RUNNING trainer-0=FAILED/3/Error/attempt 1\n"
 	 "FAILED trainer-0=FAILED/3/Error/attempt 1\n",
 	 "Error", "trainer-0: exit code 3"},
@@ -66,7 +59,6 @@ static const struct scenario {
 	 "PENDING trainer-0=PENDING/attempt 1\n"
 	 "PENDING trainer-0=RUNNING/attempt 1\n"
 	 "RUNNING trainer-0=RUNNING/attempt 1\n"
-	 "RUNNING trainer-0=RUNNING/0/attempt 1\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed/attempt 1\n",
 	 "Completed", ""},
 	{"delete_running",
@@ -110,9 +102,7 @@ static const struct scenario mcad_scenarios[] = {
 	 "RUNNING trainer-0=PENDING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=PENDING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING/0\n"
-	 "RUNNING trainer-0=RUNNING/0 trainer-1=RUNNING/0\n"
-	 "RUNNING trainer-0=RUNNING/0 trainer-1=SUCCEEDED/0/Completed\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=SUCCEEDED/0/Completed\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
 	 "Completed", ""},
 	{"mcad_fail",
@@ -121,9 +111,7 @@ static const struct scenario mcad_scenarios[] = {
 	 "RUNNING trainer-0=PENDING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING/3/Error trainer-1=RUNNING\n"
-	 "RUNNING trainer-0=RUNNING/3/Error trainer-1=RUNNING/3/Error\n"
-	 "RUNNING trainer-0=RUNNING/3/Error trainer-1=FAILED/3/Error\n"
+	 "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING\n"
 	 "FAILED trainer-0=FAILED/3/Error trainer-1=FAILED/3/Error\n",
 	 "Error", "trainer-0: exit code 3"},
 	{"mcad_pending",

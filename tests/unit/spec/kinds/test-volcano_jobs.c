@@ -323,6 +323,76 @@ static void test_reasons(void **state)
 	}
 }
 
+/* All containers have ended, and the phase of the pod is behind. */
+static void test_outcome(void **state)
+{
+	const char *well = ENDED(0, "Completed"), *badly = ENDED(3, "Error");
+	const char *unknown = ENDED(137, "ContainerStatusUnknown");
+	const struct {
+		const char *policy, *own; /* of the pod, and more of its container main */
+		const char *main, *side;
+		enum spec_state state;
+		const char *reason;
+	} table[] = {
+		{"Never", "", well, well, SPEC_SUCCEEDED, "Completed"},
+		{"Never", "", badly, well, SPEC_FAILED, "Error"},
+		{"Never", "", well, badly, SPEC_FAILED, "Error"},
+		{"OnFailure", "", well, well, SPEC_SUCCEEDED, "Completed"},
+		/* one runs still, or will again */
+		{"Never", "", badly, RUNNING, SPEC_RUNNING, "Error"},
+		{"Never", "", RUNNING, badly, SPEC_RUNNING, ""},
+		{"OnFailure", "", badly, well, SPEC_PENDING, "Error"},
+		{"OnFailure", "", well, badly, SPEC_RUNNING, ""},
+		{"Always", "", well, well, SPEC_RUNNING, ""},
+		{"Never", ",'restartPolicy':'Always'", well, well, SPEC_RUNNING, ""},
+		{"Never", ",'restartPolicy':'Never','restartPolicyRules':[{'action':'Restart'}]",
+		 well, well, SPEC_RUNNING, ""},
+		{"Always", ",'restartPolicy':'Never'", well, well, SPEC_RUNNING, ""},
+		/* nobody has said how it ended */
+		{"Never", "", unknown, well, SPEC_RUNNING, "ContainerStatusUnknown"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {0};
+
+		job(&w, "{'name':'t','replicas':2}", "Running");
+		world_pod(&w,
+			  json("{'metadata':{'name':'p','uid':'p','creationTimestamp':"
+			       "'1970-01-01T00:00:10Z','annotations':{'volcano.sh/task-spec':'t',"
+			       "'volcano.sh/task-index':'0'}},'spec':{'restartPolicy':'%s',"
+			       "'containers':[{'name':'main'%s},{'name':'side'}]},'status':{"
+			       "'phase':'Running','containerStatuses':[%s,%s]}}",
+			       table[i].policy, table[i].own, container("main", table[i].main, 0),
+			       container("side", table[i].side, 0)),
+			  false);
+		assert_string_equal(spec_state_name(replica(&w, "t-0")->state),
+				    spec_state_name(table[i].state));
+		assert_string_equal(replica(&w, "t-0")->reason, table[i].reason);
+		/* What becomes of the job is the controller's to say. */
+		assert_false(spec_state_is_final(w.last->state));
+		world_clear(&w);
+	}
+}
+
+/* The server shows one of two containers. */
+static void test_outcome_unseen(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, "{'name':'t'}", "Running");
+	world_pod(&w,
+		  json("{'metadata':{'name':'p','uid':'p','annotations':{'volcano.sh/task-spec':"
+		       "'t','volcano.sh/task-index':'0'}},'spec':{'restartPolicy':'Never',"
+		       "'containers':[{'name':'main'},{'name':'side'}]},'status':{"
+		       "'phase':'Running','containerStatuses':[%s]}}",
+		       container("main", ENDED(0, "Completed"), 0)),
+		  false);
+	assert_int_equal(replica(&w, "t-0")->state, SPEC_RUNNING);
+	world_clear(&w);
+}
+
 static void test_phases(void **state)
 {
 	static const struct {
@@ -744,6 +814,7 @@ int main(void)
 		cmocka_unit_test(test_containers),	 cmocka_unit_test(test_torchx),
 		cmocka_unit_test(test_names_part),	 cmocka_unit_test(test_too_many_replicas),
 		cmocka_unit_test(test_reasons),		 cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_outcome),		 cmocka_unit_test(test_outcome_unseen),
 		cmocka_unit_test(test_controllers_word), cmocka_unit_test(test_pods_decide),
 		cmocka_unit_test(test_restarts),	 cmocka_unit_test(test_order_of_attempts),
 		cmocka_unit_test(test_pods_forgotten),	 cmocka_unit_test(test_nothing_known),

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* The record of a job that changes; see record.h. Its bytes on disk are the business of record_file.h. */
+#include "backend/local/record.h"
+
+#include "backend/base/diag.h"
+#include "backend/local/record_file.h"
+#include "spec/base/mem.h"
+
+/* A job of thousands of replicas is shown before all are started. */
+#define SHOW_NS (2 * INT64_C(1000000000))
+
+struct local_record {
+	struct store *store;
+	const struct local_record_events *events;
+	void *data;
+	struct spec_record *rec;
+	struct record_writer *writer;
+	size_t to_try;		   /* replicas that have not been tried at all */
+	uint64_t saved;		   /* the newest change that is on disk */
+	bool restarting;	   /* until a program runs again */
+	bool shown;		   /* it has been published */
+	bool shown_suspended;	   /* and last as a suspended one */
+	bool over;		   /* its final state stands in it */
+	bool last;		   /* the mount ends */
+	bool unsaved;		   /* the last write has failed, and a message has said so */
+	struct spec_job *snapshot; /* to be published when it is written */
+};
+
+/* How a job ends that has this goal. NULL: the replica that failed has set it. */
+static const struct ending {
+	enum spec_state state;
+	const char *phase;
+	const char *reason;
+	const char *message;
+} endings[] = {
+	[SPEC_GOAL_RUN] = {SPEC_SUCCEEDED, "Completed", "Completed", ""},
+	[SPEC_GOAL_FAIL] = {SPEC_FAILED, "Failed", NULL, NULL},
+	[SPEC_GOAL_TERMINATE] = {SPEC_FAILED, "Terminated", "Terminated", "terminated through ctl"},
+	[SPEC_GOAL_CANCEL] = {SPEC_CANCELLED, "Cancelled", "Cancelled",
+			      "its directory was removed"},
+	[SPEC_GOAL_STOP] = {SPEC_CANCELLED, "Cancelled", "Unmounted",
+			    "the mount was taken down while the job ran"},
+};
+
+/* --- the state --- */
+
+static const char *phase_of(const struct local_record *r)
+{
+	if (r->rec->goal != SPEC_GOAL_RUN)
+		return "Terminating";
+	if (r->rec->suspended)
+		return "Suspended";
+	if (r->rec->again || r->restarting)
+		return "Restarting";
+	return r->rec->started ? "Running" : "Pending";
+}
+
+uint64_t local_record_changed(struct local_record *r)
+{
+	struct spec_record *rec = r->rec;
+
+	if (!r->over) {
+		spec_set(&rec->phase, phase_of(r));
+		if (rec->history)
+			rec->state = endings[rec->goal].state;
+		else if (rec->suspended)
+			rec->state = SPEC_CANCELLED;
+		else
+			rec->state = rec->started ? SPEC_RUNNING : SPEC_PENDING;
+	}
+	rec->changed = loop_time_ns();
+	spec_transitions_add(&rec->transitions, rec->state, rec->phase, rec->changed);
+	return record_writer_changed(r->writer);
+}
+
+void local_record_set_reason(struct local_record *r, const char *reason, const char *message)
+{
+	spec_set(&r->rec->reason, reason);
+	spec_set(&r->rec->message, message);
+}
+
+void local_record_set_goal(struct local_record *r, enum spec_goal goal)
+{
+	struct spec_record *rec = r->rec;
+
+	/* The first reason to end the job is the one that users see. */
+	if (rec->goal == SPEC_GOAL_RUN) {
+		rec->goal = goal;
+		if (endings[goal].reason)
+			local_record_set_reason(r, endings[goal].reason, endings[goal].message);
+	}
+	rec->suspended = false;
+	rec->again = false;
+	r->restarting = false;
+}
+
+void local_record_restart(struct local_record *r)
+{
+	r->rec->again = true;
+	r->restarting = true;
+}
+
+void local_record_tried(struct local_record *r)
+{
+	r->to_try--;
+}
+
+void local_record_started(struct local_record *r, int64_t time)
+{
+	if (!r->rec->started)
+		r->rec->started = time;
+}
+
+void local_record_runs(struct local_record *r)
+{
+	r->restarting = false;
+}
+
+void local_record_finish(struct local_record *r)
+{
+	struct spec_record *rec = r->rec;
+	const struct ending *ending = &endings[rec->goal];
+
+	r->over = true;
+	rec->state = ending->state;
+	rec->suspended = false;
+	rec->finished = loop_time_ns();
+	spec_set(&rec->phase, ending->phase);
+	if (rec->goal == SPEC_GOAL_RUN)
+		local_record_set_reason(r, ending->reason, ending->message);
+}
+
+bool local_record_is_over(const struct local_record *r)
+{
+	return r->over;
+}
+
+/* --- publishing and writing --- */
+
+static void publish(struct local_record *r, struct spec_job *snap)
+{
+	cleanup_job const struct spec_job *seen = spec_job_ref(snap);
+
+	r->shown = true;
+	r->shown_suspended = snap->suspended;
+	store_put(r->store, snap);
+	r->events->published(r->data, seen);
+}
+
+static struct spec_job *snapshot_of(const struct local_record *r)
+{
+	struct spec_job *snap = spec_record_job(r->rec);
+
+	if (!snap)
+		mem_out();
+	return snap;
+}
+
+void local_record_publish(struct local_record *r)
+{
+	publish(r, snapshot_of(r));
+}
+
+/* A job is shown when all of it has been started, or after SHOW_NS, since its submitter waits for that. */
+static bool is_hidden(const struct local_record *r)
+{
+	return !r->shown && !r->last && r->to_try > 0 && r->rec->goal == SPEC_GOAL_RUN &&
+	       r->rec->retries == 0 && loop_time_ns() - r->rec->created < SHOW_NS;
+}
+
+static char *on_text(void *data, bool *ret_final)
+{
+	struct local_record *r = data;
+	char *text;
+
+	if (is_hidden(r))
+		return NULL;
+	if (!r->shown && r->to_try > 0)
+		r->events->showing(r->data);
+	*ret_final = r->over;
+	text = spec_record_text(r->rec);
+	if (!text)
+		mem_out();
+	if (r->rec->history || r->over || r->rec->suspended != r->shown_suspended) {
+		spec_job_unref(r->snapshot);
+		r->snapshot = snapshot_of(r);
+	} else {
+		local_record_publish(r);
+	}
+	return text;
+}
+
+static void say_unsaved(struct local_record *r, int err)
+{
+	if (err < 0 && !r->unsaved)
+		diag(DIAG_ERROR,
+		     "%s: its state can't be recorded: %s; it is tried again until it can",
+		     r->rec->id, strerror(-err));
+	else if (err == 0 && r->unsaved)
+		diag(DIAG_INFO, "%s: its state is recorded again", r->rec->id);
+	r->unsaved = err < 0;
+}
+
+static void on_written(void *data, int err, uint64_t change, bool pending)
+{
+	struct local_record *r = data;
+
+	say_unsaved(r, err);
+	if (err == 0)
+		r->saved = change;
+	r->events->written(r->data, err, change);
+	if (r->snapshot)
+		publish(r, take_ptr(r->snapshot));
+	if (!pending)
+		return r->events->settled(r->data);
+}
+
+uint64_t local_record_saved(const struct local_record *r)
+{
+	return r->saved;
+}
+
+bool local_record_is_done(const struct local_record *r)
+{
+	return r->over && !r->unsaved;
+}
+
+void local_record_last(struct local_record *r)
+{
+	r->last = true;
+	record_writer_last(r->writer);
+}
+
+/* --- making --- */
+
+struct local_record *local_record_new(struct loop *loop, struct store *store, const char *dir,
+				      struct spec_record *rec,
+				      const struct local_record_events *events, void *data)
+{
+	static const struct record_writer_events writer_events = {on_text, on_written};
+	struct local_record *r = new0(struct local_record);
+
+	r->store = store;
+	r->events = events;
+	r->data = data;
+	r->rec = rec;
+	r->to_try = rec->n_replicas;
+	/* A job of an earlier daemon that was restarting still does. */
+	r->restarting = streq(rec->phase, "Restarting");
+	r->writer = record_writer_new(loop, dir, &writer_events, r);
+	return r;
+}
+
+void local_record_free(struct local_record *r)
+{
+	record_writer_free(r->writer);
+	spec_job_unref(r->snapshot);
+	spec_record_free(r->rec);
+	free(r);
+}
+
+struct spec_record *local_record_spec(const struct local_record *r)
+{
+	return r->rec;
+}

@@ -1,0 +1,705 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A replica of a local job; see replica.h. It is in one of these steps:
+ *
+ *	step	    what is under way		    what ends it	    next
+ *	IDLE	    nothing			    its job wants it	    DELAYED or QUEUED
+ *	DELAYED	    the pause before a start	    the timer		    QUEUED
+ *	QUEUED	    it stands in the queue	    its place comes	    STARTING; RECORDING for a new
+ *								    attempt; HELD if suspended
+ *	RECORDING   a new attempt goes on record    the record is written   QUEUED
+ *	HELD	    its job is suspended	    the job goes on	    QUEUED
+ *	STARTING    its helper starts the program   the helper's word	    RUNNING or CONCLUDING
+ *	RUNNING	    the program runs		    the helper's end	    CONCLUDING
+ *	CONCLUDING  its log goes into the merged    the log has ended	    IDLE, and the job decides
+ *		    log
+ *
+ * The last three are "live". A new attempt begins only when the old one is not live any more, and is on record before
+ * its helper is started: so the next daemon after a crash has to ask for the newest attempt on record alone.
+ */
+#include "backend/local/replica.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <utlist.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/print.h"
+#include "backend/local/outcome.h"
+#include "backend/local/program.h"
+#include "spec/base/mem.h"
+
+/* Starts in one turn of the loop: a fork takes about a millisecond. */
+#define STARTS_A_TURN 16
+/* A start that fails for want of descriptors, memory or processes is tried for half a minute. */
+#define MAX_TRIES 10
+/* The longest pause before a start after a failure. */
+#define DELAY_MAX_MS 10000u
+/* An attempt that ran this long is no reason to wait before the next. */
+#define STEADY_NS (30 * INT64_C(1000000000))
+
+enum step { IDLE, DELAYED, QUEUED, RECORDING, HELD, STARTING, RUNNING, CONCLUDING };
+
+struct local_replica {
+	const struct local_replica_job *job;
+	struct spec_record_replica *rec;
+	enum step step;
+	struct task *task;
+	struct loop_timer *timer; /* RUNNING: until SIGKILL; DELAYED: until the start */
+	uint64_t change;	  /* the one that has to be on disk before the attempt is started */
+	unsigned delay_ms;	  /* before the next start */
+	unsigned tries;		  /* to start this attempt, in vain */
+	char *lost;		  /* why output of the attempt is lost; NULL: none is */
+	bool tried;		  /* it has been started, or could not be, at least once */
+	bool begun;		  /* the attempt's log has begun */
+	bool terminated;	  /* SIGTERM has been sent */
+	struct local_replica *prev, *next; /* in the queue */
+};
+
+struct local_replicas {
+	struct loop *loop;
+	struct tasks *tasks;
+	unsigned grace_ms;
+	struct local_replica *queue;
+	bool queue_posted;
+	/* for metrics, read by any thread */
+	atomic_ulong n_running, n_started, n_not_started;
+};
+
+static void enqueue(struct local_replica *rep);
+
+static struct spec_record *record_of(const struct local_replica *rep)
+{
+	return local_record_spec(rep->job->record);
+}
+
+static const struct spec_role *role_of(const struct local_replica *rep)
+{
+	return &record_of(rep)->app->roles[rep->rec->role];
+}
+
+static char *key_of(const struct local_replica *rep, unsigned attempt)
+{
+	return spec_record_log_key(record_of(rep), rep->rec, attempt);
+}
+
+/* The name of the replica's task: short, and another for each attempt. */
+static char *task_name(const struct spec_record *rec, const struct spec_record_replica *rep)
+{
+	return text_print("%zu.%u", (size_t)(rep - rec->replicas), rep->attempt);
+}
+
+/* --- its log --- */
+
+static int log_begin(struct local_replica *rep)
+{
+	cleanup_free char *key = key_of(rep, rep->rec->attempt);
+	cleanup_free char *prefix = spec_record_log_prefix(record_of(rep), rep->rec);
+	int err = rep->begun ? 0 : output_log_begin(rep->job->output, key, prefix);
+
+	if (err == 0)
+		rep->begun = true;
+	return err;
+}
+
+void local_replica_open_log(struct local_replica *rep)
+{
+	int err = log_begin(rep);
+
+	/* Starting the program tries again, and reports an error. */
+	if (err < 0)
+		diag(DIAG_DEBUG, "%s: a log can't be made yet: %s", record_of(rep)->id,
+		     strerror(-err));
+}
+
+void local_replica_close_log(struct local_replica *rep)
+{
+	cleanup_free char *key = key_of(rep, rep->rec->attempt);
+
+	if (rep->rec->ended)
+		return;
+	local_replica_open_log(rep);
+	if (rep->begun)
+		output_log_end(rep->job->output, key, NULL, NULL);
+}
+
+/* --- reasons --- */
+
+/* Output of REP is lost: that becomes its reason, unless it was cancelled or is started again. */
+static void note_lost(struct local_replica *rep)
+{
+	struct spec_record_replica *rec = rep->rec;
+	cleanup_free char *text =
+		text_print("%s%s%s", rec->message, *rec->message ? "; " : "", rep->lost);
+
+	spec_set(&rec->message, text);
+	if (rec->state != SPEC_CANCELLED && !rec->again)
+		spec_set(&rec->reason, LOCAL_OUTPUT_LOST);
+}
+
+static void lose(struct local_replica *rep, int err)
+{
+	if (rep->lost)
+		return;
+	rep->lost = text_print("its output can't be written: %s", strerror(err));
+	diag(DIAG_ERROR, "%s: %s-%u: %s", record_of(rep)->id, role_of(rep)->name, rep->rec->id,
+	     rep->lost);
+}
+
+static void note_leftovers(const struct local_replica *rep, const struct task_end *end)
+{
+	const char *id = record_of(rep)->id, *role = role_of(rep)->name;
+
+	if (end->late)
+		diag(DIAG_WARNING,
+		     "%s: %s-%u: its output is still open after its end, by a process that is not the job's; what was "
+		     "printed until now is kept, nothing after it",
+		     id, role, rep->rec->id);
+	if (end->left)
+		diag(DIAG_WARNING,
+		     "%s: %s-%u: not all processes that it started are gone, though they were sent SIGKILL",
+		     id, role, rep->rec->id);
+}
+
+/* --- steps --- */
+
+static bool is_live(enum step step)
+{
+	return step >= STARTING;
+}
+
+/* Does its program run, or begin to? */
+static bool is_up(const struct local_replica *rep)
+{
+	return rep->step == STARTING || rep->step == RUNNING;
+}
+
+static void set_step(struct local_replica *rep, enum step step)
+{
+	const struct local_replica_job *job = rep->job;
+	bool was_live = is_live(rep->step);
+
+	if (step == RUNNING && rep->step != RUNNING)
+		atomic_fetch_add(&job->all->n_running, 1);
+	else if (step != RUNNING && rep->step == RUNNING)
+		atomic_fetch_sub(&job->all->n_running, 1);
+	rep->step = step;
+	if (is_live(step) != was_live)
+		job->events->lives(job->data, rep, is_live(step));
+}
+
+static void stop_timer(struct local_replica *rep)
+{
+	loop_timer_free(take_ptr(rep->timer));
+}
+
+/* Take REP, which is not live, out of the queue and stop its timer. */
+static void unplan(struct local_replica *rep)
+{
+	stop_timer(rep);
+	if (rep->step == QUEUED)
+		DL_DELETE(rep->job->all->queue, rep);
+	set_step(rep, IDLE);
+}
+
+static void on_delay_over(void *data)
+{
+	struct local_replica *rep = data;
+
+	stop_timer(rep);
+	enqueue(rep);
+}
+
+void local_replica_begin(struct local_replica *rep, unsigned delay_ms)
+{
+	rep->rec->again = false;
+	rep->terminated = false;
+	if (delay_ms == 0) {
+		enqueue(rep);
+		return;
+	}
+	rep->timer = loop_timer_new(rep->job->all->loop, delay_ms, 0, on_delay_over, rep);
+	if (!rep->timer)
+		mem_out();
+	set_step(rep, DELAYED);
+}
+
+/* --- starting --- */
+
+static void mark_tried(struct local_replica *rep)
+{
+	if (!rep->tried)
+		local_record_tried(rep->job->record);
+	rep->tried = true;
+}
+
+static void on_started(void *data, int64_t time)
+{
+	struct local_replica *rep = data;
+	struct spec_record_replica *rec = rep->rec;
+
+	if (rep->step == STARTING)
+		set_step(rep, RUNNING);
+	atomic_fetch_add(&rep->job->all->n_started, 1);
+	mark_tried(rep);
+	rep->tries = 0;
+	rec->state = SPEC_RUNNING;
+	rec->started = time;
+	spec_set(&rec->reason, "");
+	spec_set(&rec->message, "");
+	local_record_started(rep->job->record, time);
+	local_record_runs(rep->job->record);
+	local_record_changed(rep->job->record);
+}
+
+static void on_grown(void *data)
+{
+	struct local_replica *rep = data;
+	cleanup_free char *key = key_of(rep, rep->rec->attempt);
+
+	output_log_grown(rep->job->output, key);
+}
+
+static void on_lost(void *data, int err)
+{
+	struct local_replica *rep = data;
+
+	lose(rep, err);
+	spec_set(&rep->rec->message, "");
+	note_lost(rep);
+	local_record_changed(rep->job->record);
+}
+
+static void on_ended(void *data, const struct task_end *end);
+
+static const struct task_events task_events = {on_started, on_grown, on_lost, on_ended};
+
+static int start_task(struct local_replica *rep)
+{
+	const struct spec_record *rec = record_of(rep);
+	cleanup_free char *key = key_of(rep, rep->rec->attempt);
+	cleanup_free char *name = task_name(rec, rep->rec);
+	cleanup(program_clear) struct program program = {0};
+	struct task_config config;
+	int err = log_begin(rep);
+
+	if (err < 0)
+		return err;
+	program_make(&program, rec, rep->rec);
+	config = (struct task_config){
+		.dir = rep->job->dir,
+		.name = name,
+		.key = key,
+		.cwd = rec->work_dir,
+		.args = program.args,
+		.env = program.env,
+	};
+	return task_start(rep->job->all->tasks, &config, &task_events, rep, &rep->task);
+}
+
+static void start(struct local_replica *rep)
+{
+	struct task_end end = {.how = TASK_NOT_STARTED, .why = TASK_HELPER, .exit_code = -1};
+	int err;
+
+	set_step(rep, STARTING);
+	err = start_task(rep);
+	if (err < 0) {
+		end.err = -err;
+		on_ended(rep, &end);
+	}
+}
+
+/* Begin the next attempt of a replica that has had one: it goes on record before it is started. */
+static void renew(struct local_replica *rep)
+{
+	struct spec_record_replica *rec = rep->rec;
+
+	rec->attempt++;
+	rec->ended = false;
+	rec->exit_code = -1;
+	rec->signal = 0;
+	rec->started = 0;
+	rec->finished = 0;
+	rep->begun = false;
+	rep->tries = 0;
+	free(take_ptr(rep->lost));
+	set_step(rep, RECORDING);
+	local_replica_open_log(rep);
+	rep->change = local_record_changed(rep->job->record);
+}
+
+/* Start what is queued, in batches: the loop has other things to do. */
+static void on_queue(void *data)
+{
+	struct local_replicas *all = data;
+
+	all->queue_posted = false;
+	for (int i = 0; i < STARTS_A_TURN && all->queue; i++) {
+		struct local_replica *rep = all->queue;
+
+		DL_DELETE(all->queue, rep);
+		if (record_of(rep)->suspended)
+			set_step(rep, HELD);
+		else if (rep->rec->ended)
+			renew(rep);
+		else if (rep->change > local_record_saved(rep->job->record))
+			set_step(rep, RECORDING);
+		else
+			start(rep);
+	}
+	if (all->queue && !all->queue_posted) {
+		all->queue_posted = true;
+		loop_post(all->loop, on_queue, all);
+	}
+}
+
+static void enqueue(struct local_replica *rep)
+{
+	struct local_replicas *all = rep->job->all;
+
+	set_step(rep, QUEUED);
+	DL_APPEND(all->queue, rep);
+	if (all->queue_posted)
+		return;
+	all->queue_posted = true;
+	loop_post(all->loop, on_queue, all);
+}
+
+/* --- ending --- */
+
+void local_replica_signal(struct local_replica *rep, int sig)
+{
+	if (is_up(rep) && rep->task)
+		task_signal(rep->task, sig);
+}
+
+static void on_grace_over(void *data)
+{
+	struct local_replica *rep = data;
+
+	stop_timer(rep);
+	local_replica_signal(rep, SIGKILL);
+}
+
+static void terminate(struct local_replica *rep)
+{
+	const struct local_replicas *all = rep->job->all;
+
+	if (rep->terminated)
+		return;
+	rep->terminated = true;
+	local_replica_signal(rep, SIGTERM);
+	local_replica_signal(rep, SIGCONT); /* a stopped process does not see SIGTERM */
+	rep->timer = loop_timer_new(all->loop, all->grace_ms, 0, on_grace_over, rep);
+	if (!rep->timer)
+		mem_out();
+}
+
+static void cancelled(struct local_replica *rep)
+{
+	rep->rec->state = SPEC_CANCELLED;
+	rep->rec->finished = loop_time_ns();
+	spec_set(&rep->rec->reason, "Cancelled");
+	rep->rec->again = false;
+}
+
+void local_replica_end(struct local_replica *rep)
+{
+	if (is_up(rep)) {
+		terminate(rep);
+		return;
+	}
+	if (rep->step != CONCLUDING)
+		unplan(rep);
+	if (!spec_state_is_final(rep->rec->state))
+		cancelled(rep);
+}
+
+void local_replica_restart(struct local_replica *rep)
+{
+	rep->rec->again = true;
+	if (is_up(rep)) {
+		terminate(rep);
+		return;
+	}
+	if (rep->step != CONCLUDING)
+		unplan(rep);
+	rep->rec->state = SPEC_PENDING;
+	rep->rec->finished = 0;
+}
+
+/* --- ended --- */
+
+static void on_log_ended(void *data)
+{
+	struct local_replica *rep = data;
+
+	set_step(rep, IDLE);
+	return rep->job->events->idle(rep->job->data, rep);
+}
+
+/* Try again a start that failed for want of memory, processes or descriptors. False: it was no such failure. */
+static bool try_again(struct local_replica *rep, const struct task_end *end)
+{
+	struct spec_record_replica *rec = rep->rec;
+	cleanup_free char *text = NULL;
+
+	if (!outcome_passes(end) || record_of(rep)->goal != SPEC_GOAL_RUN || rec->again ||
+	    ++rep->tries >= MAX_TRIES)
+		return false;
+	text = outcome_text(record_of(rep), rec, end);
+	spec_set(&rec->reason, "StartDelayed");
+	spec_set(&rec->message, text);
+	set_step(rep, IDLE);
+	local_replica_begin(rep, min_of(LOCAL_DELAY_MIN_MS << (rep->tries - 1), DELAY_MAX_MS));
+	local_record_changed(rep->job->record);
+	return true;
+}
+
+/* Decide what END, the end of an attempt, means for its replica and its job. */
+static void judge(struct local_replica *rep, const struct task_end *end)
+{
+	struct spec_record_replica *rec = rep->rec;
+	bool well = end->how == TASK_ENDED && end->sig == 0 && end->exit_code == 0;
+	bool runs = record_of(rep)->goal == SPEC_GOAL_RUN;
+	cleanup_free char *text = outcome_text(record_of(rep), rec, end);
+
+	rec->ended = true;
+	rec->exit_code = end->how == TASK_NOT_STARTED ? 128
+			 : end->how == TASK_ENDED     ? end->exit_code
+						      : -1;
+	rec->signal = end->how == TASK_ENDED ? end->sig : 0;
+	rec->finished = end->finished ? end->finished : loop_time_ns();
+	spec_set(&rec->reason, outcome_reason(rec, end));
+	spec_set(&rec->message, text);
+	if (rec->again) {
+		rec->state = SPEC_PENDING;
+		rec->finished = 0;
+	} else if (well && runs) {
+		rec->state = SPEC_SUCCEEDED;
+	}
+	if (rep->lost)
+		note_lost(rep);
+	if (!runs) {
+		cancelled(rep);
+	} else if (!rec->again && !well) {
+		rec->state = SPEC_FAILED;
+		rep->job->events->failed(rep->job->data, rep);
+	}
+}
+
+static void on_ended(void *data, const struct task_end *end)
+{
+	struct local_replica *rep = data;
+	const struct local_replica_job *job = rep->job;
+	cleanup_free char *key = key_of(rep, rep->rec->attempt);
+
+	rep->task = NULL;
+	stop_timer(rep);
+	mark_tried(rep);
+	if (try_again(rep, end))
+		return;
+	if (end->how == TASK_NOT_STARTED)
+		atomic_fetch_add(&job->all->n_not_started, 1);
+	if (end->lost)
+		lose(rep, end->lost);
+	note_leftovers(rep, end);
+	set_step(rep, CONCLUDING);
+	if (end->started) {
+		rep->rec->started = end->started;
+		local_record_started(job->record, end->started);
+	}
+	judge(rep, end);
+	local_record_changed(job->record);
+	if (!rep->begun)
+		return on_log_ended(rep);
+	output_log_end(job->output, key, on_log_ended, rep);
+}
+
+/* --- what its job says of it --- */
+
+unsigned local_replica_slow_down(struct local_replica *rep)
+{
+	int64_t ran = rep->rec->started ? loop_time_ns() - rep->rec->started : 0;
+
+	if (ran >= STEADY_NS || rep->delay_ms == 0)
+		rep->delay_ms = LOCAL_DELAY_MIN_MS;
+	else
+		rep->delay_ms = min_of(2 * rep->delay_ms, DELAY_MAX_MS);
+	return rep->delay_ms;
+}
+
+unsigned local_replica_delay(const struct local_replica *rep)
+{
+	return rep->delay_ms;
+}
+
+void local_replica_resume(struct local_replica *rep)
+{
+	local_replica_signal(rep, SIGCONT);
+	if (rep->step == HELD)
+		enqueue(rep);
+}
+
+void local_replica_let_go(struct local_replica *rep)
+{
+	task_release(take_ptr(rep->task));
+	if (is_live(rep->step))
+		stop_timer(rep);
+	else
+		unplan(rep);
+}
+
+void local_replica_recorded(struct local_replica *rep, uint64_t change)
+{
+	if (rep->step == RECORDING && rep->change <= change)
+		enqueue(rep);
+}
+
+bool local_replica_is_delayed(struct local_replica *rep, int err)
+{
+	cleanup_free char *text = NULL;
+
+	if (rep->step != RECORDING)
+		return false;
+	text = text_print("its state can't be recorded: %s", strerror(-err));
+	spec_set(&rep->rec->reason, "StartDelayed");
+	spec_set(&rep->rec->message, text);
+	return true;
+}
+
+bool local_replica_is_idle(const struct local_replica *rep)
+{
+	return rep->step == IDLE;
+}
+
+struct spec_record_replica *local_replica_record(const struct local_replica *rep)
+{
+	return rep->rec;
+}
+
+/* --- an attempt of an earlier daemon --- */
+
+/* May an attempt of REP have run when the last daemon ended? */
+static bool is_open(const struct spec_record_replica *rep)
+{
+	return !rep->ended && !spec_state_is_final(rep->state);
+}
+
+void local_replica_find_attempt(const char *dir, const struct spec_record *rec,
+				const struct spec_record_replica *rep, struct task_found *ret)
+{
+	cleanup_free char *name = task_name(rec, rep);
+
+	ret->fd = -1;
+	if (is_open(rep))
+		task_find(dir, name, ret);
+}
+
+/* Begin all logs of REP again; those of earlier attempts end at once, so that the merged log gets what it lacks. */
+static void reopen_logs(struct local_replica *rep)
+{
+	cleanup_free char *prefix = spec_record_log_prefix(record_of(rep), rep->rec);
+
+	for (unsigned a = 0; a <= rep->rec->attempt; a++) {
+		cleanup_free char *key = key_of(rep, a);
+		int err = output_log_begin(rep->job->output, key, prefix);
+
+		if (err < 0)
+			diag(DIAG_ERROR, "%s: %s can't be opened: %s", record_of(rep)->id, key,
+			     strerror(-err));
+		else if (a < rep->rec->attempt || rep->rec->ended)
+			output_log_end(rep->job->output, key, NULL, NULL);
+		else
+			rep->begun = true;
+	}
+}
+
+void local_replica_adopt(struct local_replica *rep, const struct task_found *found)
+{
+	cleanup_free char *name = task_name(record_of(rep), rep->rec);
+
+	rep->tried = true;
+	reopen_logs(rep);
+	if (!is_open(rep->rec) || (found->state == TASK_NONE && rep->rec->state != SPEC_RUNNING))
+		return;
+	set_step(rep, STARTING);
+	if (found->state != TASK_RUNS)
+		return;
+	if (found->started && rep->rec->state != SPEC_RUNNING) {
+		rep->rec->state = SPEC_RUNNING;
+		rep->rec->started = found->started;
+		local_record_started(rep->job->record, found->started);
+		local_record_changed(rep->job->record);
+	}
+	rep->task =
+		task_adopt(rep->job->all->tasks, rep->job->dir, name, found->fd, &task_events, rep);
+	/* The last daemon may have ended after it wrote the record and before it sent the signal. */
+	task_signal(rep->task, record_of(rep)->suspended ? SIGSTOP : SIGCONT);
+}
+
+void local_replica_adopted(struct local_replica *rep, const struct task_found *found)
+{
+	const struct task_end dropped = {.how = TASK_KILLED, .exit_code = -1};
+
+	if (rep->step == STARTING && !rep->task)
+		on_ended(rep, found->state == TASK_OVER ? &found->end : &dropped);
+}
+
+/* --- making --- */
+
+struct local_replica *local_replica_new(const struct local_replica_job *job,
+					struct spec_record_replica *rec)
+{
+	struct local_replica *rep = new0(struct local_replica);
+
+	rep->job = job;
+	rep->rec = rec;
+	return rep;
+}
+
+void local_replica_free(struct local_replica *rep)
+{
+	loop_timer_free(take_ptr(rep->timer));
+	if (rep->step == QUEUED)
+		DL_DELETE(rep->job->all->queue, rep);
+	task_release(rep->task);
+	free(rep->lost);
+	free(rep);
+}
+
+struct local_replicas *local_replicas_new(struct loop *loop, struct group *group, unsigned grace_ms)
+{
+	struct local_replicas *all = new0(struct local_replicas);
+
+	all->loop = loop;
+	all->grace_ms = grace_ms;
+	all->tasks = tasks_new(loop, group);
+	return all;
+}
+
+void local_replicas_free(struct local_replicas *all)
+{
+	tasks_free(all->tasks);
+	free(all);
+}
+
+void local_replicas_outlive(struct local_replicas *all)
+{
+	tasks_outlive(all->tasks);
+}
+
+void local_replicas_metrics(struct local_replicas *all, FILE *out)
+{
+	const struct print_metric metrics[] = {
+		{"local_processes", "gauge", "Replicas whose process runs",
+		 atomic_load(&all->n_running)},
+		{"local_starts_total", "counter", "Processes started",
+		 atomic_load(&all->n_started)},
+		{"local_start_failures_total", "counter", "Attempts that could not be started",
+		 atomic_load(&all->n_not_started)},
+	};
+
+	print_metrics(out, metrics, array_size(metrics));
+}
