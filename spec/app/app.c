@@ -300,9 +300,7 @@ static void read_resource(struct app_reader *r, const struct app_path *path,
 static void read_mount(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, struct spec_role *role)
 {
-	cleanup_free char *where = app_path_text(path);
-
-	spec_mount_parse(node, where, r->rules->home, &role->mounts, &role->n_mounts, r->e);
+	spec_mount_parse(node, path, r->rules->home, &role->mounts, &role->n_mounts, r->e);
 }
 
 static void read_mounts(struct app_reader *r, const struct app_path *path,
