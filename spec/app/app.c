@@ -107,7 +107,7 @@ void spec_app_free(struct spec_app *app)
 static void read_entrypoint(struct app_reader *r, const struct app_path *path,
 			    const struct spec_yaml *node, void *member)
 {
-	if (node->type == SPEC_YAML_SCALAR && streq(node->text, MISSING))
+	if (r->rules && node->type == SPEC_YAML_SCALAR && streq(node->text, MISSING))
 		app_error(r, path, node, "is %s, TorchX's word for none: name a program", MISSING);
 	else
 		app_read_word(r, path, node, member);
@@ -153,7 +153,7 @@ static void read_env(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member)
 {
 	app_read_text_map(r, path, node, member);
-	if (node->type != SPEC_YAML_MAP)
+	if (node->type != SPEC_YAML_MAP || !r->rules)
 		return;
 	for (size_t i = 0; i < node->n; i += 2) {
 		struct app_path at = {.up = path, .key = node->v[i]->text};
@@ -206,7 +206,7 @@ static void read_ports(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, void *member)
 {
 	read_counts(r, path, node, 1, 65535, member);
-	if (node->type != SPEC_YAML_MAP)
+	if (node->type != SPEC_YAML_MAP || !r->rules)
 		return;
 	for (size_t i = 0; i < node->n; i += 2) {
 		struct app_path at = {.up = path, .key = node->v[i]->text};
@@ -300,9 +300,8 @@ static void read_resource(struct app_reader *r, const struct app_path *path,
 static void read_mount(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, struct spec_role *role)
 {
-	cleanup_free char *where = app_path_text(path);
-
-	spec_mount_parse(node, where, r->rules->home, &role->mounts, &role->n_mounts, r->e);
+	spec_mount_parse(node, path, r->rules ? r->rules->home : NULL, &role->mounts,
+			 &role->n_mounts, r->e);
 }
 
 static void read_mounts(struct app_reader *r, const struct app_path *path,
@@ -436,6 +435,7 @@ static void read_roles(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, void *member)
 {
 	struct spec_app *app = member;
+	size_t tasks = 0;
 
 	if (!app_is(r, path, node, SPEC_YAML_LIST, "begin each role with \"- name: \""))
 		return;
@@ -443,10 +443,15 @@ static void read_roles(struct app_reader *r, const struct app_path *path,
 		app_error(r, path, node, "must hold at least one role");
 	for (size_t i = 0; i < node->n; i++) {
 		struct app_path at = {.up = path, .index = i};
+		struct spec_role *role = app_add(&app->roles, &app->n_roles, sizeof(*role));
 
-		read_role(r, &at, node->v[i],
-			  app_add(&app->roles, &app->n_roles, sizeof(*app->roles)));
+		read_role(r, &at, node->v[i], role);
+		tasks += (size_t)role->num_replicas;
 	}
+	if (tasks > SPEC_MAX_REPLICAS)
+		spec_errors_add(r->e, -EFBIG, node->line, node->column, "roles",
+				"there are %zu replicas in all; a job can have at most %u", tasks,
+				SPEC_MAX_REPLICAS);
 }
 
 static void read_scheduler(struct app_reader *r, const struct app_path *path,
@@ -454,11 +459,13 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 {
 	const char *names[SPEC_MAX_SCHEDULERS + 1] = {NULL};
 	cleanup_free char *all = NULL;
-	size_t n = r->rules->n_known;
+	size_t n = r->rules ? r->rules->n_known : 0;
 	const char *near;
 
-	if (!app_is(r, path, node, SPEC_YAML_SCALAR, ""))
+	if (!r->rules || !app_is(r, path, node, SPEC_YAML_SCALAR, "")) {
+		app_read_text(r, path, node, member);
 		return;
+	}
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_scheduler *known = &r->rules->known[i];
 
@@ -585,10 +592,6 @@ static void check_roles(struct checker *c)
 			measure_pod(c, i, strlen(name), tasks - 1);
 		check_task(c, &path, node, i, name);
 	}
-	if (tasks > SPEC_MAX_REPLICAS)
-		spec_errors_add(c->r->e, -EFBIG, list->line, list->column, "roles",
-				"there are %zu replicas in all; a job can have at most %u", tasks,
-				SPEC_MAX_REPLICAS);
 }
 
 /* A name that is too long for all its pods can only be refused. */
@@ -658,22 +661,31 @@ static void check_scheduler(struct app_reader *r, const struct spec_app *app,
 			  "is %s, but jobs are run by %s here", app->scheduler, scheduler->name);
 }
 
+/* What follows from the rules for several fields together. */
+static void check_app(struct app_reader *r, const struct spec_app *app,
+		      const struct spec_yaml *root)
+{
+	const struct spec_scheduler *scheduler = find_scheduler(r->rules, r->rules->scheduler);
+
+	if (scheduler)
+		check_scheduler(r, app, root, scheduler);
+	else
+		scheduler = find_scheduler(r->rules, app->scheduler);
+	check_names(r, app, root, scheduler);
+}
+
 int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rules,
 		  struct spec_app **ret, struct spec_errors *e)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	struct app_reader r = {.rules = rules, .e = e};
-	const struct spec_scheduler *scheduler = find_scheduler(rules, rules->scheduler);
 
 	if (!app_is(&r, NULL, root, SPEC_YAML_MAP, "an AppDef begins with \"name: \""))
 		return e->err;
 	app = new0(struct spec_app);
 	app_read_map(&r, NULL, root, app_fields, app);
-	if (scheduler)
-		check_scheduler(&r, app, root, scheduler);
-	else
-		scheduler = find_scheduler(rules, app->scheduler);
-	check_names(&r, app, root, scheduler);
+	if (rules)
+		check_app(&r, app, root);
 	if (e->err)
 		return e->err;
 	*ret = take_ptr(app);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An AppDef as JSON, with all defaults filled in; spec_app_read reads it back as the same AppDef. Fields
+ * An AppDef as JSON, with all defaults filled in; spec_app_read reads it back as the same AppDef, then and in later
+ * versions. Fields
  * that have no default and were not given are left out.
  */
 #include <math.h>

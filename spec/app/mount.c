@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "spec/app/app_value.h"
 #include "spec/base/mem.h"
 
 enum mount_option { MOUNT_TYPE, MOUNT_SRC, MOUNT_DST, MOUNT_READ_ONLY, MOUNT_PERM, MOUNT_N };
@@ -34,7 +35,7 @@ static const struct mount_kind mount_kinds[] = {
 /* What is being read, and what of it is known so far. */
 struct mount_reader {
 	const struct spec_yaml *node;
-	const char *path;
+	const struct app_path *path;
 	const char *home; /* string form only */
 	struct spec_errors *e;
 	bool failed;
@@ -56,7 +57,8 @@ static void wrong(struct mount_reader *r, const struct spec_yaml *node, const ch
 static void wrong(struct mount_reader *r, const struct spec_yaml *node, const char *key,
 		  const char *fmt, ...)
 {
-	cleanup_free char *path = text_print("%s%s%s", r->path, *key ? "." : "", key);
+	const struct app_path field = {.up = r->path, .key = key};
+	cleanup_free char *path = app_path_text(*key ? &field : r->path);
 	cleanup_free char *text = NULL;
 	va_list ap;
 
@@ -394,7 +396,7 @@ static void read_text(struct mount_reader *r)
 
 /* --- both --- */
 
-int spec_mount_parse(const struct spec_yaml *node, const char *path, const char *home,
+int spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, const char *home,
 		     struct spec_mount **v, size_t *n, struct spec_errors *e)
 {
 	struct mount_reader r = {.node = node, .path = path, .home = home, .e = e};

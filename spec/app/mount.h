@@ -10,9 +10,11 @@
 #include "spec/base/error.h"
 #include "spec/yaml/yaml.h"
 
+struct app_path;
+
 enum spec_mount_type { SPEC_MOUNT_BIND, SPEC_MOUNT_VOLUME, SPEC_MOUNT_DEVICE };
 
-/* Plain data: mount.c fills it in from a document, record_app.c from a record. */
+/* Plain data: mount.c fills it in. */
 struct spec_mount {
 	enum spec_mount_type type;
 	char *src; /* host path, or the claim's name */
@@ -27,7 +29,7 @@ void spec_mount_clear(struct spec_mount *m);
  * Append the mounts that NODE (a map or a string) describes to *V, *N. HOME replaces a leading
  * "~" of a bind source in the string form. Errors go to E under PATH; their errno is returned.
  */
-int spec_mount_parse(const struct spec_yaml *node, const char *path, const char *home,
+int spec_mount_parse(const struct spec_yaml *node, const struct app_path *path, const char *home,
 		     struct spec_mount **v, size_t *n, struct spec_errors *e);
 
 #endif

@@ -12,7 +12,6 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/tree.h"
-#include "spec/record/record_app.h"
 #include "spec/yaml/field.h"
 #include "spec/yaml/yaml.h"
 
@@ -209,18 +208,30 @@ static int read_replicas(struct json_object *root, struct spec_record *r)
 	return 0;
 }
 
+/*
+ * The AppDef was accepted when it was submitted, perhaps by an earlier version whose rules were others. With defaults
+ * filled in it may also be larger than what is accepted as a file.
+ */
+static int read_app(struct json_object *root, struct spec_app **ret)
+{
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup_free struct spec_yaml *tree = NULL;
+	struct json_object *app;
+
+	if (!json_object_object_get_ex(root, "app", &app))
+		return -EINVAL;
+	tree = spec_yaml_of_json(app);
+	return spec_app_read(tree, NULL, ret, &e) < 0 ? -EINVAL : 0;
+}
+
 static int record_of_tree(struct json_object *root, struct spec_record **ret)
 {
 	cleanup(record_freep) struct spec_record *r = NULL;
 	struct spec_app *app = NULL;
-	struct json_object *v;
 	int err = spec_fields_version(root, RECORD_VERSION);
 
-	if (err < 0)
-		return err;
-	if (!json_object_object_get_ex(root, "app", &v))
-		return -EINVAL;
-	err = spec_record_app(v, &app);
+	if (err == 0)
+		err = read_app(root, &app);
 	if (err < 0)
 		return err;
 	r = spec_record_new(app);

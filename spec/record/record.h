@@ -3,7 +3,7 @@
  * The record of a local job: what the local backend knows of it, as it is written to job.json in the state
  * directory (the version of that format is in record.c; fields that are added later are optional), and
  * the snapshot that others see of it. A record owns its AppDef and its texts, is mutable and belongs to one
- * thread. Times are ns since 1970, 0: not yet. record_app.c reads the AppDef back.
+ * thread. Times are ns since 1970, 0: not yet.
  */
 #ifndef KXFS_SPEC_RECORD_RECORD_H
 #define KXFS_SPEC_RECORD_RECORD_H

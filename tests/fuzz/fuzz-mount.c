@@ -2,16 +2,17 @@
 /* Mounts of any document: what is accepted is complete, what is refused says why. */
 #include <assert.h>
 
-#include "spec/app/mount.h"
+#include "spec/app/app_value.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void parse(const struct spec_yaml *node, const char *home)
 {
+	const struct app_path place = {.key = "mounts"};
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_mount *v = NULL;
 	size_t n = 0;
-	int err = spec_mount_parse(node, "mounts[0]", home, &v, &n, &e);
+	int err = spec_mount_parse(node, &place, home, &v, &n, &e);
 
 	assert(err == e.err && (err == 0) == (e.n == 0) && (err == 0) == (n > 0));
 	for (size_t i = 0; i < n; i++) {

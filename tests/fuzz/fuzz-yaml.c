@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Any bytes as YAML. What is read must come back from our own writer as the same value, in every
- * style; what is refused must come with an error.
+ * style, and from a tree that is made of the value; what is refused must come with an error.
  */
 /* asserts are what this is for, in every kind of build */
 #undef NDEBUG
@@ -35,6 +35,17 @@ static void check_round_trip(struct json_object *value, unsigned flow_depth)
 	free(text);
 }
 
+static void check_tree(struct json_object *value)
+{
+	struct spec_yaml *tree = spec_yaml_of_json(value);
+	struct json_object *again = NULL;
+
+	spec_yaml_to_json(tree, &again);
+	assert(json_object_equal(value, again));
+	json_object_put(again);
+	free(tree);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
@@ -48,6 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (root) {
 		spec_yaml_to_json(root, &value);
 		if (err == 0) {
+			check_tree(value);
 			check_round_trip(value, 0);
 			check_round_trip(value, 1);
 			check_round_trip(value, 3);

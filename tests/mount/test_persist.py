@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What outlives the daemon: a remount, and a daemon that is killed."""
 
+import json
 import os
 import pathlib
 import re
@@ -9,6 +10,7 @@ import signal
 import threading
 
 import pytest
+import yaml
 from harness import alive, app, err_of, is_mounted, kill, run, wait_for
 
 
@@ -209,6 +211,25 @@ def test_damaged_record(kx):
     assert f"{records[0]} is damaged;" in kx.read(".kxfs", "log")
     assert records[0].read_text() == '{"id": ['
     assert (kx.state / "jobs" / bad.id / "logs" / "main-0.0").read_bytes() == b"bad\n"
+
+
+def test_record_of_other_rules(kx):
+    """A job that an earlier version accepted is there after an upgrade, though its AppDef would be refused now."""
+    job = kx.submit(app("echo out", env={"PLACE": "x"}))
+    job.finish()
+    kx.end()
+    record = kx.state / "jobs" / job.id / "job.json"
+    tree = json.loads(record.read_text())
+    tree["app"]["name"] = "line\nbreak"
+    tree["app"]["roles"][0].update(entrypoint="<MISSING>", env={"\u00e9=": "x"}, port_map={"UPPER": 1}, later=[])
+    record.write_text(json.dumps(tree))
+    kx.start()
+    assert "damaged" not in kx.read(".kxfs", "log")
+    assert job.state() == "SUCCEEDED" and job.status()["app"] == "line\nbreak" and job.log() == b"out\n"
+    role = yaml.safe_load(job.read("manifest.yaml"))["app"]["roles"][0]
+    assert role["entrypoint"] == "<MISSING>" and role["env"] == {"\u00e9=": "x"} and role["port_map"] == {"UPPER": 1}
+    with pytest.raises(OSError):
+        kx.submit(json.dumps(tree["app"]))
 
 
 def test_damaged_submission(kx):

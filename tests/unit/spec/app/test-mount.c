@@ -7,9 +7,11 @@
 
 #include <cmocka.h>
 
-#include "spec/app/mount.h"
+#include "spec/app/app_value.h"
 
 #define HOME_DIR "/users/ada"
+
+static const struct app_path place = {.key = "m"};
 
 struct result {
 	int err;
@@ -24,7 +26,7 @@ static struct result parse_with(const char *document, const char *home)
 	struct result ret = {0};
 
 	assert_int_equal(spec_yaml_parse(document, strlen(document), &root, &ret.e), 0);
-	ret.err = spec_mount_parse(root, "m", home, &ret.v, &ret.n, &ret.e);
+	ret.err = spec_mount_parse(root, &place, home, &ret.v, &ret.n, &ret.e);
 	assert_int_equal(ret.err != 0, ret.e.n > 0);
 	return ret;
 }
@@ -150,7 +152,7 @@ static void test_appends(void **state)
 	(void)state;
 	assert_int_equal(spec_yaml_parse(document, strlen(document), &root, &r.e), 0);
 	for (size_t i = 0; i < root->n; i++)
-		r.err = spec_mount_parse(root->v[i], "m", NULL, &r.v, &r.n, &r.e) ?: r.err;
+		r.err = spec_mount_parse(root->v[i], &place, NULL, &r.v, &r.n, &r.e) ?: r.err;
 	/* A string with a mistake in it adds nothing. */
 	assert_int_equal(r.err, -EINVAL);
 	assert_int_equal(r.n, 2);
@@ -214,6 +216,8 @@ static void test_errors(void **state)
 		{"{type: bind, src_path: \"/a\\0b\", dst_path: /b}",
 		 "f:1:24: m.src_path: must be text\n"},
 		{"{type: tmpfs, dst_path: /x}", "f:1:8: m.type: must be bind, volume or device\n"},
+		{"{type: bind, src_path: /a, dst_path: /b, \"a b\": c}",
+		 "f:1:42: m[\"a b\"]: unknown field of a bind mount\n"},
 		{"{type: null}", "f:1:8: m.type: must be bind, volume or device\n"},
 		{"{src_path: /a, dst_path: /b}",
 		 "f:1:1: m: type is missing: add \"type: bind\", volume or device\n"},

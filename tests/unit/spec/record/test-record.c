@@ -348,6 +348,154 @@ static void test_wrong_values(void **state)
 	}
 }
 
+/*
+ * The AppDef in a record of an earlier version, as it wrote it: it took names of variables that are no ASCII and
+ * TorchX's word for no entrypoint. Other values are at the limits of what is taken at all.
+ */
+static const char older[] =
+	"{\"name\":\"Größe x\",\"roles\":[{\"name\":\"all\",\"image\":\"i \","
+	"\"base_image\":\"\",\"entrypoint\":\"<MISSING>\",\"args\":[\"\",\"a\\nb\","
+	"\"null\",\"1\"],\"env\":{\"É\":\"x\"},\"num_replicas\":2,\"min_replicas\":0,"
+	"\"max_retries\":0,\"retry_policy\":\"HOT_SPARE\","
+	"\"resource\":{\"cpu\":0.1,\"gpu\":-7,\"memMB\":150000000000,"
+	"\"capabilities\":{\"a\":\"[1,{\\\"b\\\":\\\"~\\\"}]\",\"c\":\"1\"},"
+	"\"devices\":{\"x/y\":0}},\"port_map\":{\"a\":1,\"b\":65535},"
+	"\"mounts\":[{\"type\":\"device\",\"src_path\":\"/dev/a\","
+	"\"dst_path\":\"/dev/a\",\"permissions\":\"\"},{\"type\":\"bind\","
+	"\"src_path\":\"/nonexistent/x\",\"dst_path\":\"y\",\"read_only\":false},"
+	"{\"type\":\"volume\",\"src\":\"c\",\"dst_path\":\"/v\","
+	"\"read_only\":false}],\"metadata\":{\"k\":{\"\":[],\"e\":{},"
+	"\"f\":1.0e+22},\"\":\"é\"}},{\"name\":\"r2\",\"image\":\"i\","
+	"\"entrypoint\":\"e\",\"args\":[],\"env\":{\"É\":\"\",\"a b\":\"1\"},"
+	"\"num_replicas\":1,\"max_retries\":0,\"retry_policy\":\"APPLICATION\","
+	"\"resource\":{\"cpu\":96,\"gpu\":8,\"memMB\":1132416,"
+	"\"capabilities\":{\"node.kubernetes.io/instance-type\":\"p4d.24xlarge\"},"
+	"\"devices\":{\"vpc.amazonaws.com/efa\":4}},\"port_map\":{},"
+	"\"mounts\":[],\"metadata\":{}}],\"metadata\":{\"team\":\"\","
+	"\"ö\\n\":\"a\\tb\"},\"scheduler\":\"local\","
+	"\"scheduler_args\":{\"queue\":\"research\",\"deep\":{\"list\":[1,2.5,"
+	"null,true,\"x\",-0.0,1.0e+20,18446744073709551615,\"1e400\"]}}}";
+
+/* ROOT's AppDef is read, and is what OLDER has. */
+static void assert_older(struct json_object *root)
+{
+	const char *text = json_object_to_json_string(root);
+	cleanup_free char *app = NULL;
+	struct spec_record *r = NULL;
+
+	assert_int_equal(spec_record_parse(text, strlen(text), &r), 0);
+	app = spec_app_json(r->app);
+	assert_string_equal(app, older);
+	spec_record_free(r);
+}
+
+/* What was accepted once is read, whatever is accepted now. */
+static void test_older_rules(void **state)
+{
+	struct json_object *root = tree_of(busy()), *app = json_tokener_parse(older);
+	struct json_object *role = json_object_array_get_idx(member(app, "roles"), 0);
+
+	(void)state;
+	json_object_object_add(root, "app", app);
+	assert_older(root);
+	/* A later version may have added fields. */
+	json_object_object_add(app, "later", json_object_new_int(1));
+	json_object_object_add(role, "later", NULL);
+	json_object_object_add(member(role, "resource"), "later", json_object_new_object());
+	assert_older(root);
+	json_object_put(root);
+}
+
+/* Names and other texts are not judged. */
+static void test_any_texts(void **state)
+{
+	static const char *const texts[] = {"", "\n", "<MISSING>"};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(texts); i++) {
+		struct spec_record *r = record_of(full);
+		struct spec_role *role = &r->app->roles[0];
+
+		text_set(&r->app->name, "%s", texts[i]);
+		text_set(&r->app->scheduler, "none%s", texts[i]);
+		text_set(&role->name, "%s", texts[i]);
+		text_set(&role->image, "%s", texts[i]);
+		text_set(&role->entrypoint, "%s", texts[i]);
+		text_set(&role->env.v[0].key, "=%s", texts[i]);
+		text_set(&role->port_map.v[0].key, "UPPER%s", texts[i]);
+		text_set(&r->app->roles[1].name, "%s", texts[i]);
+		assert_reads_back(r);
+	}
+}
+
+/* With its defaults filled in, an AppDef may be larger than a file. */
+static void test_large_app(void **state)
+{
+	struct spec_record *r = record_of(full);
+	cleanup_free char *text = NULL;
+
+	(void)state;
+	text_set(&r->app->roles[0].args[0], "%*s", (int)SPEC_MAX_FILE + 1, "x");
+	text = spec_app_json(r->app);
+	assert_true(strlen(text) > SPEC_MAX_FILE);
+	assert_reads_back(r);
+}
+
+static void test_wrong_app(void **state)
+{
+	enum { APP, ROLE, RESOURCE };
+	static const struct {
+		int in;
+		const char *key, *value;
+	} table[] = {
+		{APP, "name", "null"},
+		{APP, "name", "[]"},
+		{APP, "roles", "{}"},
+		{APP, "roles", "[null, {}]"},
+		{APP, "metadata", "{\"a\": {}}"},
+		{APP, "metadata", "{\"a\": \"b\\u0000c\"}"},
+		{APP, "scheduler", "{}"},
+		{APP, "scheduler_args", "[]"},
+		{ROLE, "entrypoint", "{}"},
+		{ROLE, "args", "\"x\""},
+		{ROLE, "args", "[null]"},
+		{ROLE, "env", "{\"A\": null}"},
+		{ROLE, "num_replicas", "\"2\""},
+		{ROLE, "num_replicas", "2.0"},
+		{ROLE, "num_replicas", "0"},
+		{ROLE, "num_replicas", "-1"},
+		{ROLE, "num_replicas", "10001"},
+		{ROLE, "num_replicas", "18446744073709551615"},
+		{ROLE, "min_replicas", "3"},
+		{ROLE, "max_retries", "2147483648"},
+		{ROLE, "retry_policy", "\"NEVER\""},
+		{ROLE, "resource", "{}"},
+		{ROLE, "port_map", "{\"a\": \"80\"}"},
+		{ROLE, "mounts", "[{\"type\": \"tmpfs\"}]"},
+		{ROLE, "mounts", "[{\"type\": \"volume\", \"src\": \"c\"}]"},
+		{ROLE, "metadata", "\"{}\""},
+		{RESOURCE, "cpu", "NaN"},
+		{RESOURCE, "cpu", "1e999"},
+		{RESOURCE, "memMB", "\"1\""},
+		{RESOURCE, "gpu", "0.5"},
+		{RESOURCE, "devices", "[]"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct json_object *root = tree_of(busy()), *app = member(root, "app");
+		struct json_object *role = json_object_array_get_idx(member(app, "roles"), 0);
+		struct json_object *o = table[i].in == APP    ? app
+					: table[i].in == ROLE ? role
+							      : member(role, "resource");
+
+		json_object_object_add(o, table[i].key, json_tokener_parse(table[i].value));
+		if (parse_tree(root) != -EINVAL)
+			fail_msg("%s: %s was taken", table[i].key, table[i].value);
+		json_object_put(root);
+	}
+}
+
 /* Attempts that are possible one by one may be too many together: each is a file. */
 static void test_too_many_attempts(void **state)
 {
@@ -529,6 +677,8 @@ int main(void)
 		cmocka_unit_test(test_no_json),	     cmocka_unit_test(test_yaml),
 		cmocka_unit_test(test_log_names),    cmocka_unit_test(test_job),
 		cmocka_unit_test(test_actions),	     cmocka_unit_test(test_too_many_attempts),
+		cmocka_unit_test(test_older_rules),  cmocka_unit_test(test_any_texts),
+		cmocka_unit_test(test_large_app),    cmocka_unit_test(test_wrong_app),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

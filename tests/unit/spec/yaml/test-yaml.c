@@ -16,11 +16,35 @@
 
 /* --- meaning --- */
 
+static void assert_means(const struct spec_yaml *root, const char *expected)
+{
+	struct json_object *value = NULL;
+
+	spec_yaml_to_json(root, &value);
+	assert_string_equal(json_object_to_json_string_ext(value,
+							   JSON_C_TO_STRING_PLAIN |
+								   JSON_C_TO_STRING_NOSLASHESCAPE),
+			    expected);
+	json_object_put(value);
+}
+
+/* A tree that is made of the value of another one means the same. */
+static void assert_same_of_json(const struct spec_yaml *root, const char *expected)
+{
+	struct json_object *value = NULL;
+	struct spec_yaml *tree;
+
+	spec_yaml_to_json(root, &value);
+	tree = spec_yaml_of_json(value);
+	json_object_put(value);
+	assert_means(tree, expected);
+	free(tree);
+}
+
 /* TEXT means the JSON value EXPECTED; with errors, they are what is compared. */
 static void check(const char *text, size_t len, const char *expected)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
-	struct json_object *value = NULL;
 	struct spec_yaml *root = NULL;
 	int err = spec_yaml_parse(text, len, &root, &e);
 	char *errors = spec_errors_text(&e, NULL);
@@ -30,13 +54,9 @@ static void check(const char *text, size_t len, const char *expected)
 	if (err < 0) {
 		assert_string_equal(errors, expected);
 	} else {
-		spec_yaml_to_json(root, &value);
-		assert_string_equal(json_object_to_json_string_ext(
-					    value, JSON_C_TO_STRING_PLAIN |
-							   JSON_C_TO_STRING_NOSLASHESCAPE),
-				    expected);
+		assert_means(root, expected);
+		assert_same_of_json(root, expected);
 	}
-	json_object_put(value);
 	spec_yaml_free(root);
 	free(errors);
 	spec_errors_clear(&e);
