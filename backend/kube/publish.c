@@ -4,8 +4,9 @@
  * Making a snapshot is cheap but not free, so one turn publishes for a limited time, and requests of the FUSE thread
  * are served between turns. Until the first lists are in nothing is shown: a job without its pods would look changed.
  *
- * The ends of jobs and their pods come by two watches. Where a job's end comes first, a pod that was never seen may still
- * be told of, for SPEC_PATIENCE, or as long as the watch of pods can't be confirmed: the job is shown again until then.
+ * The ends of jobs and their pods come by two watches. Where a job's end comes first, a pod that was never seen may
+ * still be told of, for SPEC_PATIENCE, or as long as the watch of pods can't be confirmed: the job is shown again until
+ * then.
  *
  * A job leaves jobs/ when its object is gone, or when a user of this mount has cancelled it, though the cluster may
  * still have it then. It is forgotten when its object and its pods are gone and its output is on disk.
