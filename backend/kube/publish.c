@@ -4,6 +4,10 @@
  * Making a snapshot is cheap but not free, so one turn publishes for a limited time, and requests of the FUSE thread
  * are served between turns. Until the first lists are in nothing is shown: a job without its pods would look changed.
  *
+ * The ends of jobs and their pods come by two watches. Where a job's end comes first, a pod that was never seen may
+ * still be told of, for SPEC_PATIENCE, or as long as the watch of pods can't be confirmed: the job is shown again until
+ * then.
+ *
  * A job leaves jobs/ when its object is gone, or when a user of this mount has cancelled it, though the cluster may
  * still have it then. It is forgotten when its object and its pods are gone and its output is on disk.
  */
@@ -15,14 +19,18 @@
 #include "spec/base/mem.h"
 
 #define PUBLISH_MS 20
+#define AWAIT_MS   1000
+#define LATE_MS	   ((uint64_t)SPEC_PATIENCE / 1000000)
 
 /* What is known here of a job, as long as the world knows it. */
 struct shown {
 	struct publish *p;
 	char *uid;
 	bool queued;
-	bool gone;		   /* its object is, as the world said last */
-	bool left;		   /* it is not in jobs/ any more */
+	bool gone;	/* its object is, as the world said last */
+	bool left;	/* it is not in jobs/ any more */
+	bool awaits;	/* it has ended, and pods of it may still be told of */
+	uint64_t ended; /* since when it was shown as ended (loop_now_ms); 0: it was not */
 	struct shown *prev, *next; /* in the queue */
 	UT_hash_handle hh;	   /* by uid */
 };
@@ -35,6 +43,8 @@ struct publish {
 	bool posted; /* the next turn has been posted to the loop */
 	bool stopping;
 	int64_t stale_since;
+	uint64_t confirmed;	    /* when it was last stale (loop_now_ms); 0: never */
+	struct loop_timer *waiting; /* for jobs that await pods; NULL: there is none */
 };
 
 static struct shown *need(struct publish *p, const char *uid)
@@ -84,8 +94,22 @@ static void cluster_queue_unrefp(struct spec_cluster_queue_view **queue)
 	spec_cluster_queue_view_unref(*queue);
 }
 
-/* A snapshot of JOB as it is now. */
-static struct spec_job *snapshot_of(struct publish *p, const struct world_job *job, bool history)
+/* May there be pods of JOB, that of S, of which we have not been told? BEFORE: its last snapshot, or NULL. */
+static bool pods_are_late(const struct publish *p, const struct shown *s,
+			  const struct world_job *job, const struct spec_job *before)
+{
+	if (s->left)
+		return false;
+	if (p->stale_since)
+		return true;
+	if (!s->ended) /* one that had ended when we came has been listed with its pods */
+		return before || loop_time_ns() - job->since < SPEC_PATIENCE;
+	return loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS;
+}
+
+/* A snapshot of JOB, that of S, as it is now. */
+static struct spec_job *snapshot_of(struct publish *p, const struct shown *s,
+				    const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
 	const struct spec_job *before cleanup_job = store_get_uid(c->store, job->uid);
@@ -102,9 +126,10 @@ static struct spec_job *snapshot_of(struct publish *p, const struct world_job *j
 		.backend = kind->name,
 		.namespace = c->namespace,
 		.now = loop_time_ns(),
-		.stale_since = history ? 0 : p->stale_since,
+		.stale_since = s->left ? 0 : p->stale_since,
 		.own = folder && *folder->submission,
-		.history = history,
+		.history = s->left,
+		.pods_late = pods_are_late(p, s, job, before),
 		.since = job->since,
 		.group = world_group(c->world, job),
 		.queue = queue,
@@ -124,13 +149,42 @@ static struct spec_job *snapshot_of(struct publish *p, const struct world_job *j
 	ctx.n_events = events.n;
 	snapshot = spec_view_job(job->view, pods, n, &ctx);
 	snapshot->object = spec_text_ref(job->object);
-	snapshot->pending = history ? 0 : commands_pending(c->commands, job->uid);
-	snapshot->ignored = history ? 0 : commands_ignored(c->commands, job->uid);
+	snapshot->pending = s->left ? 0 : commands_pending(c->commands, job->uid);
+	snapshot->ignored = s->left ? 0 : commands_ignored(c->commands, job->uid);
 	capture_fill(c->capture, snapshot, is_wanted(p, snapshot), folder && folder->dropped);
 	return snapshot;
 }
 
 /* --- one job --- */
+
+static void enqueue(struct publish *p, struct shown *s);
+
+static void on_waited(void *data)
+{
+	struct publish *p = data;
+
+	loop_timer_free(take_ptr(p->waiting));
+	for (struct shown *s = p->all; s; s = s->hh.next)
+		if (s->awaits)
+			enqueue(p, s);
+}
+
+/* See whether the job of S, which is now SNAPSHOT, has ended without all of its pods, and show it again then. */
+static void await_pods(struct publish *p, struct shown *s, const struct spec_job *snapshot)
+{
+	bool ended = spec_state_is_final(snapshot->state) && !snapshot->suspended;
+
+	if (!ended)
+		s->ended = 0;
+	else if (!s->ended)
+		s->ended = loop_now_ms();
+	s->awaits = ended && !spec_job_is_over(snapshot) &&
+		    (p->stale_since ||
+		     loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS + AWAIT_MS);
+	/* While the view is stale, all is shown again when it is confirmed. */
+	if (s->awaits && !p->stale_since && !p->waiting && !p->stopping)
+		p->waiting = loop_timer_new(p->config.loop, AWAIT_MS, 0, on_waited, p);
+}
 
 static void show(struct publish *p, struct shown *s, const struct world_job *job)
 {
@@ -149,7 +203,8 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 		return;
 	commands_check(c->commands, job->uid, world_kind(c->world)->control,
 		       &(struct spec_control_job){.view = job->view, .kueue = &kueue});
-	snapshot = snapshot_of(p, job, s->left);
+	snapshot = snapshot_of(p, s, job);
+	await_pods(p, s, snapshot);
 	world_set_waiting(job,
 			  snapshot->state == SPEC_PENDING || snapshot->state == SPEC_SUBMITTED);
 	capture_update(c->capture, snapshot,
@@ -279,6 +334,8 @@ void publish_folder(struct publish *p, const char *id)
 void publish_set_stale(struct publish *p, int64_t since)
 {
 	p->stale_since = since;
+	if (!since)
+		p->confirmed = loop_now_ms();
 	for (struct shown *s = p->all; s; s = s->hh.next)
 		enqueue(p, s);
 }
@@ -387,6 +444,7 @@ struct publish *publish_new(const struct publish_config *config)
 void publish_stop(struct publish *p)
 {
 	p->stopping = true;
+	loop_timer_free(take_ptr(p->waiting));
 }
 
 void publish_free(struct publish *p)

@@ -229,11 +229,21 @@ static int64_t first_of(int64_t a, int64_t b, int64_t c)
 	return a ? a : b ? b : c;
 }
 
-/* R has no pod. If it had ended in the snapshot before, it stays as it was. */
+/* Has a pod of a replica been seen that was BEFORE in the snapshot before, or was it certain that there is none? */
+static bool was_told(const struct spec_replica *before)
+{
+	return before && (before->n_logs > 0 || *before->pod || before->finished);
+}
+
+/*
+ * R has no pod. If it had ended in the snapshot before, it stays as it was. Where the end of the job is told before any
+ * of its pods, the replica has not finished: what it has printed is still to come.
+ */
 static void fill_without(struct spec_replica *r, const struct spec_standing *standing,
 			 const struct spec_replica *before)
 {
-	int64_t ended = standing->over ? standing->ended : 0;
+	bool told = !standing->pods_late || was_told(before);
+	int64_t ended = standing->over && told ? standing->ended : 0;
 
 	if (before)
 		r->attempt = before->attempt;

@@ -64,7 +64,11 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 				      const struct spec_view_context *ctx)
 {
 	const struct spec_job *before = ctx->before;
-	struct spec_standing s = {.phase = phase_of(view, ctx), .left = ctx->history};
+	struct spec_standing s = {
+		.phase = phase_of(view, ctx),
+		.left = ctx->history,
+		.pods_late = ctx->pods_late,
+	};
 	bool final = s.phase && spec_state_is_final(s.phase->state);
 	bool suspended = s.phase && s.phase->suspended;
 	struct ends ends;

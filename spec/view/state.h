@@ -14,6 +14,7 @@ struct spec_standing {
 	bool ending;	/* it is over, or on the way there */
 	bool cancelled; /* it ends, or has ended, as CANCELLED */
 	bool failed;	/* its pods have failed, whatever the phase is */
+	bool pods_late; /* as in spec_view_context */
 	int64_t ended;	/* when it ended, for replicas that have no time of their own */
 };
 

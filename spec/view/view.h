@@ -164,9 +164,10 @@ struct spec_view_context {
 	const char *namespace;
 	int64_t now;
 	int64_t stale_since;
-	bool own;      /* submitted through this state directory */
-	bool history;  /* it has left jobs/ */
-	int64_t since; /* when the job was seen first, or made */
+	bool own;	/* submitted through this state directory */
+	bool history;	/* it has left jobs/ */
+	bool pods_late; /* there may be pods of it that nobody has told us of yet */
+	int64_t since;	/* when the job was seen first, or made */
 	/* What else is known of it; NULL: nothing, or we are not allowed to watch it. */
 	const struct spec_group_view *group;
 	const struct spec_queue_view *queue;

@@ -113,6 +113,13 @@ def running(job, replica="main-0"):
     return job.replica(replica)["pod"]
 
 
+def ended(job, *states):
+    """Wait for the end of the job, and for those of its replicas, which are told by another watch."""
+    job.finish(*states)
+    harness.wait_for(lambda: all(replica["state"] in harness.FINAL for role in job.status()["roles"]
+                                 for replica in role["replicas"]), what="the ends of the replicas")
+
+
 def refused(kx, text, name="app.yaml", where="submit"):
     """Write TEXT, which is to be refused: (name of the errno, what NAME.error says)."""
     err = harness.err_of(kx.write, f"{where}/{name}", text)

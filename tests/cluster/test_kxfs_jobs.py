@@ -8,7 +8,7 @@ import api
 import pytest
 import yaml
 from harness import err_of, popen, run, wait_for
-from mounted import HOLD, IMAGE, app, refused, role, running
+from mounted import HOLD, IMAGE, app, ended, refused, role, running
 
 
 def states(lines, ident):
@@ -37,7 +37,7 @@ def test_to_the_end(kx, world):
     assert status["roles"][0]["replicas"][0]["node"] == world.pods(job.id)[0]["spec"]["nodeName"]
     assert waiter.poll() is None
     world.release_all(job.id)
-    job.finish()
+    ended(job)
     assert waiter.wait(timeout=60) == 0 and (kx.base / "wait").read_text() == "SUCCEEDED\n"
     for name in ("main-0", "main-1"):
         replica = job.replica(name)
@@ -63,7 +63,7 @@ def test_failure(kx, world):
     wait_for(lambda: job.replica("main-1")["state"] == "FAILED", what="main-1 to fail")
     assert job.replica("main-1")["exit_code"] == 3 and job.replica("main-1")["reason"] == "Error"
     world.release(first, 0)
-    job.finish("FAILED")
+    ended(job, "FAILED")
     assert job.replica("main-0")["state"] == "SUCCEEDED"
     assert job.replica("main-1")["exit_code"] == 3, "it is known after Volcano has dropped its counts"
     assert "main-1 ended with exit code 3" in job.read("why")
@@ -87,7 +87,7 @@ def test_retry_application(kx, world, code, runs, state):
              what="the second attempt")
     running(job, "main-0"), running(job, "main-1")
     world.release_all(job.id, code)
-    job.finish(state)
+    ended(job, state)
     assert job.replica("main-0")["exit_code"] == code
     assert (job.status()["retries"], job.status()["max_retries"]) == (1, 1)
     assert job.replica("main-0")["attempt"] == runs - 1
@@ -103,7 +103,7 @@ def test_retry_replica(kx, world):
     running(job, "main-1")
     assert running(job, "main-0") == other and job.replica()["attempt"] == 0
     world.release(running(job, "main-1"), 6)
-    job.finish("FAILED")
+    ended(job, "FAILED")
     assert (job.status()["retries"], job.status()["max_retries"]) == (1, 1)
     assert job.replica("main-1")["exit_code"] == 6 and job.replica("main-1")["attempt"] == 1
 
@@ -175,7 +175,7 @@ def test_missing_image(kx, world):
 
 def test_missing_program(kx):
     job = kx.submit(app(roles=[role("", entrypoint="/no/such/program", args=[])]))
-    job.finish("FAILED")
+    ended(job, "FAILED")
     assert job.replica()["reason"] == "StartError" and "/no/such/program" in job.read("why")
 
 

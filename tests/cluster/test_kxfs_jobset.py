@@ -10,7 +10,7 @@ import pytest
 from cluster import HERE, Cluster
 from conftest import RECORDINGS
 from harness import actions, err_of, wait_for, write_ctl
-from mounted import HOLD, World, app, role, running
+from mounted import HOLD, World, app, ended, role, running
 from process import Part
 
 sys.path[1:1] = [str(HERE / "controllers"), str(HERE.parent / "golden")]
@@ -172,7 +172,7 @@ def test_to_the_end(kx, world):
     service = world.cluster.client.get(world.path("services", first["subdomain"]))
     assert service["spec"]["clusterIP"] == "None" and service["spec"]["publishNotReadyAddresses"] is True
     world.release_all(job.id)
-    job.finish()
+    ended(job)
     phase(job, "Completed")
     for name in pods:
         replica = job.replica(name)
@@ -187,7 +187,7 @@ def test_failure(kx, world):
     job = kx().submit(app(HOLD, num_replicas=2))
     begun(job)
     world.release(begun(job, "main-1"), 3)
-    job.finish("FAILED")
+    ended(job, "FAILED")
     phase(job, "Failed")
     assert (job.replica("main-1")["state"], job.replica("main-1")["exit_code"]) == ("FAILED", 3)
     wait_for(lambda: job.replica()["state"] == "CANCELLED", what="the other to be stopped")
@@ -207,7 +207,7 @@ def test_restart(kx, world):
     assert job.read("main-0", "log.0") == "begin\nend\n"
     assert (job.status()["retries"], job.status()["max_retries"]) == (1, 1)
     world.release(begun(job, "main-0", 1), 8)
-    job.finish("FAILED")
+    ended(job, "FAILED")
     phase(job, "Failed")
     assert job.replica()["exit_code"] == 8 and job.read("main-0", "log") == "begin\nend\n"
     assert "Retries used: 1; max_retries is 1" in job.read("why")
@@ -223,7 +223,7 @@ def test_replica_retry(kx, world):
     assert (job.replica("main-1")["attempt"], job.replica("main-1")["pod"]) == (0, other)
     world.release(pod)
     world.release(other)
-    job.finish()
+    ended(job)
     phase(job, "Completed")
     assert job.replica()["exit_code"] == 0
     assert job.read("main-0", "log.0") == job.read("main-0", "log") == "begin\nend\n"
@@ -235,7 +235,7 @@ def test_replica_retries_used(kx, world):
     begun(job, "main-1")
     world.release(begun(job), 7)
     world.release(begun(job, "main-0", 1), 8)
-    job.finish("FAILED")
+    ended(job, "FAILED")
     phase(job, "Failed")
     assert job.replica()["exit_code"] == 8 and "main-0 ended with exit code 8" in job.read("why")
     wait_for(lambda: job.replica("main-1")["state"] == "CANCELLED", what="the other to be stopped")

@@ -13,7 +13,7 @@ import venv
 import build
 import pytest
 from harness import ROOT, Job, run, wait_for
-from mounted import HOLD, IMAGE, app, running
+from mounted import HOLD, IMAGE, app, ended, running
 
 sys.path.insert(1, str(ROOT / "tests/torchx"))
 
@@ -77,7 +77,7 @@ def test_its_job(kx, torchx):
     ident = p.stdout.strip().splitlines()[0].rpartition(":")[2]
     wait_for(lambda: ident in kx.ls("jobs"), what="the job")
     job = kx.jobs()[0]
-    job.finish("FAILED")
+    ended(job, "FAILED")
     assert job.replica("sh-0")["exit_code"] == 2 and job.status()["app"] == "sh"
     wait_for(lambda: job.log("sh-0") == b"hello\n", what="its output")
 

@@ -12,6 +12,7 @@ import time
 
 import pytest
 from harness import LIMIT, app, err_of, is_mounted, popen, run, wait_for
+from metrics import Metrics
 
 pytestmark = pytest.mark.concurrent
 
@@ -43,7 +44,8 @@ def readers(kx, running):
         for _ in range(N_EACH):
             all_of_them.append(popen(["cat", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
     wait_for(lambda: all(blocked(p) for p in all_of_them), what="all readers to block")
-    time.sleep(0.5)  # follow and changes have to give what there is, and then block
+    # follow and changes have to give what there is, and then block.
+    wait_for(lambda: Metrics(kx)("parked_requests", kind="read") == len(all_of_them), what="all reads to wait")
     assert all(p.poll() is None for p in all_of_them)
     yield all_of_them
     for p in all_of_them:
@@ -275,7 +277,7 @@ def test_parked_requests_do_not_stall_others(slow_disk):
     kx.stall.touch()
 
     calls = [in_background(kx.write, "submit/slow.yaml", app("true", name="slow"))]
-    time.sleep(0.3)
+    wait_for(lambda: Metrics(kx)("parked_requests", kind="close") == 1, what="the close to wait")
     answered = 0
     while calls[0].is_alive() and answered < 50:
         assert done.read("log") == "main/0 hello\n"
@@ -323,8 +325,7 @@ def test_ctrl_c_on_a_parked_close(slow_disk):
     (kx.base / "x.yaml").write_text(app("true"))
     kx.stall.touch()
     with popen(["cp", f"{kx.base}/x.yaml", f"{kx.mnt}/submit/"], stderr=subprocess.DEVNULL) as p:
-        wait_for(lambda: os.path.exists(kx / "submit/x.yaml"))
-        time.sleep(0.5)
+        wait_for(lambda: Metrics(kx)("parked_requests", kind="close") == 1, what="cp to wait in close()")
         assert p.poll() is None
         p.send_signal(signal.SIGINT)
         assert p.wait(timeout=20) in (-signal.SIGINT, 1)

@@ -22,10 +22,10 @@ def test_list(kx):
     assert rows(kx.read("list")) == rows(kx.read("history/list")) == []
     assert kx.read("list.jsonl") == kx.read("history/list.jsonl") == ""
     runs = kx.submit(app("sleep 1000", name="runs", num_replicas=2))
-    fails = kx.submit(app("exit 3", name="fails", num_replicas=2))
-    fails.finish("FAILED")
     runs.until("RUNNING")
     wait_for(lambda: runs.status()["roles"][0]["running"] == 2)
+    fails = kx.submit(app("exit 3", name="fails", num_replicas=2))
+    fails.finish("FAILED")
     # The last changed first.
     assert [row["ID"] for row in rows(kx.read("list"))] == [fails.id, runs.id]
     by_id = {row["ID"]: row for row in rows(kx.read("list"))}

@@ -177,15 +177,17 @@ def test_a_handle_is_spent_when_its_job_is_launched(kx):
     pid = os.fork()
     if pid == 0:
         signal.pause()
-    os.close(copy)
-    assert not launched(kx)
-    os.close(fd)
-    launched_once(kx, "x.yaml")
-    # What the child still holds writes no more.
-    child = f"/proc/{pid}/fd/{fd}"
-    assert os.readlink(child).endswith("x.yaml")
-    harness.kill(pid)
-    os.waitpid(pid, 0)
+    try:
+        os.close(copy)
+        assert not launched(kx)
+        os.close(fd)
+        launched_once(kx, "x.yaml")
+        # What the child still holds writes no more.
+        child = f"/proc/{pid}/fd/{fd}"
+        assert os.readlink(child).endswith("x.yaml")
+    finally:
+        harness.kill(pid)
+        os.waitpid(pid, 0)
     launched_once(kx, "x.yaml")
 
 

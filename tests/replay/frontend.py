@@ -43,7 +43,9 @@ class Http2Frontend:
                 socket.create_connection((self.host, self.port), timeout=5).close()
                 return self
             except OSError:
-                assert self.proc.poll() is None and time.monotonic() < end, self.messages.read_text()
+                if self.proc.poll() is not None or time.monotonic() > end:
+                    self.__exit__()
+                    raise AssertionError(self.messages.read_text()) from None
                 time.sleep(0.02)
 
     def __exit__(self, *exc):

@@ -48,7 +48,7 @@ def test_recording(server, make_mount, scenario):
     shown = set()
     for step in recordings.Recording(scenario, resources=(st.JOBSETS, st.PODS)).steps:
         recordings.apply(server.store, step)
-        harness.wait_for(lambda s=step: told(kx, s), what=f"{step}")
+        harness.wait_for(lambda s=step: told(server, kx, s), what=f"{step}")
         with contextlib.suppress(FileNotFoundError):  # not made yet, or deleted meanwhile
             seen.see(harness.Job(kx, "app").state())
             shown |= {f"{rep['role']}-{rep['id']}" for rep in replicas(kx)}
@@ -63,12 +63,15 @@ def replicas(kx):
             for rep in role["replicas"]]
 
 
-def told(kx, step):
+def told(server, kx, step):
     """Has the mount heard of STEP, as far as its tree shows that?"""
     if step.resource is not st.JOBSETS:
         return True
     name = step.tree["metadata"]["name"]
-    return (name in kx.ls("jobs")) == (step.kind != "DELETED")
+    if step.kind == "DELETED" or name not in kx.ls("jobs"):
+        return step.kind == "DELETED" and name not in kx.ls("jobs")
+    manifest = yaml.safe_load(kx.read("jobs", name, "manifest.yaml"))
+    return manifest["metadata"]["resourceVersion"] == str(server.store.find(st.JOBSETS, "test", name).version)
 
 
 def test_a_life(kx, server, jobsets):
@@ -104,13 +107,15 @@ def test_restarted(kx, jobsets):
     harness.wait_for(lambda: job.replica("main-0")["attempt"] == 1)
     jobsets.log(pods[0]).append("second\n")
     harness.wait_for(lambda: job.read("main-0/log") == "second\n")
-    assert job.read("main-0/log.0") == "first\n" and job.status()["retries"] == 1
+    assert job.read("main-0/log.0") == "first\n"
+    harness.wait_for(lambda: job.status()["retries"] == 1, what="the job's own word of it")
     jobsets.finish(pods[0], code=4)
     jobsets.finish(pods[1])
     jobsets.say(job.id, "Failed", terminalState="Failed")
     assert job.read("wait") == "FAILED\n"
-    assert job.read("why") == ("main-0 ended with exit code 4. Retries used: 1; max_retries is 1. Its output is in "
-                               "main-0/log.\n")
+    # The end of the job may be told before those of its pods.
+    harness.wait_for(lambda: job.read("why") == "main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
+                                                "Its output is in main-0/log.\n", what="why")
 
 
 def test_cancelled(kx, server, jobsets):

@@ -3,6 +3,7 @@
 for only while somebody reads; `queues/`; ctl, by the Workload; mounts that may not see one of it; clusters without Kueue.
 tests/unit/spec/kinds/test-kueue.c has all that is told of each recording."""
 
+import contextlib
 import json
 import time
 
@@ -68,10 +69,12 @@ def says(text):
 
 def why(kx, expected, job="app"):
     def told():
-        return kx.read("jobs", job, "why")
+        with contextlib.suppress(FileNotFoundError):  # the job is not shown yet
+            return kx.read("jobs", job, "why")
+        return None
 
     try:
-        harness.wait_for(lambda: told() == expected + "\n", timeout=15)
+        harness.wait_for(lambda: told() == expected + "\n")
     except AssertionError:
         assert told() == expected + "\n"
         raise
@@ -126,7 +129,9 @@ def test_why(server, make, scenario, until, state, reason, text):
     left = load(server, scenario, says(until))
     for mount in (kx, make(scenario)):
         why(mount, text)
-        status = harness.Job(mount, "app").status()
+        job = harness.Job(mount, "app")
+        harness.wait_for(lambda job=job: job.state() == state, what=f"state {state}")  # its pods may say so later
+        status = job.status()
         assert (status["state"], status["reason"], status["queue"]) == (state, reason, "team")
         assert status["queue_position"] is None and text.startswith(text.split(": ")[0] + ": " + status["message"])
     for step in left:
@@ -194,7 +199,7 @@ def test_place(server, make, scenario):
     assert harness.Job(kx, "app").status()["queue_position"] is None, "reading does not wait"
     place(kx, "app", 2)
     place(kx, "third", 3)
-    assert kx.read("jobs/app/why").endswith(f" Its place in the queue is 2. {ROOM}\n")
+    harness.wait_for(lambda: kx.read("jobs/app/why").endswith(f" Its place in the queue is 2. {ROOM}\n"), what="why")
     server.api.places["team"] = summary(server, "app")
     place(kx, "app", 1)
     place(kx, "third", None)
@@ -283,6 +288,7 @@ def test_queue_without_cluster_queues(server, make):
         + OPENED)
     harness.wait_for(lambda: [r["resource"] for r in info(kx)["refused"]] == ["clusterqueues.kueue.x-k8s.io"],
                      what="the refusal")
+    harness.wait_for(lambda: (kx / "queues/team/status").exists(), what="the queue")
     assert {flavor["nominal"] for flavor in queue(kx)["flavors"]} == {None}
     assert queue(kx)["strategy"] is None
 
@@ -296,6 +302,7 @@ def test_events(server, make):
         "metadata": {"name": "e", "namespace": "test"}, "type": "Warning", "reason": "Pending", "message": "no room",
         "involvedObject": {"kind": "Workload", "name": workload.name, "uid": workload.uid},
         "eventTime": "2026-11-22T06:20:48.000000Z"})
+    harness.wait_for(lambda: (kx / "jobs/app/events").exists(), what="events")
     harness.wait_for(lambda: kx.read("jobs/app/events") == (
         f"2026-11-22T06:20:48Z\tWorkload/{workload.name}\tWarning\tPending\t1\tno room\n"), what="the event")
 

@@ -29,7 +29,7 @@ def commands(server):
 def job(kx, volcano):
     job = kx.submit(APP)
     volcano.start(job.id)
-    job.until("RUNNING")
+    harness.wait_for(lambda: job.status()["phase"] == "Running", what="the controller's word, which ctl goes by")
     return job
 
 

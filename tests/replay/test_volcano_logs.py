@@ -502,14 +502,18 @@ def test_follow(kx, volcano):
         b"main/0 hello 0", b"main/1 hello 1"]
 
 
+@pytest.mark.parametrize("seen", [True, False], ids=["seen", "not seen"])
 @pytest.mark.parametrize("name", ["main-0/follow", "follow"])
-def test_follow_when_pods_come_late(kx, server, volcano, name):
-    """The job's end is told before its pods': `follow` waits for what they have printed."""
-    job = kx.submit(APP)
+def test_follow_when_pods_come_late(kx, server, volcano, name, seen):
+    """The job's end is told before its pods', or before anything of them: `follow` waits for what they have printed."""
+    job = kx.submit(APP) if seen else None
+    if seen:
+        harness.wait_for(lambda: job.replica()["pod"], what="its pod")
     for verb in ("watch", "list"):
-        server.faults.add("silent", times=100, resource="pods", subresource="", verb=verb)
+        server.faults.add("reply", times=1000, resource="pods", subresource="", verb=verb, reply=replies.internal())
     server.end_streams("end", resource="pods", verb="watch")
-    harness.wait_for(lambda: not server.open_streams(resource="pods", verb="watch"))
+    harness.wait_for(lambda: "\nstale_since: 20" in watching.known(kx), what="the end of the watch of pods")
+    job = job or kx.submit(APP)
     (pod,) = volcano.start(job.id)
     volcano.log(pod).append("hello\n")
     volcano.finish(pod)
@@ -519,9 +523,19 @@ def test_follow_when_pods_come_late(kx, server, volcano, name):
     with open(job / name, "rb") as file:
         reader = harness.popen(["cat"], stdin=file, stdout=-1)
     server.faults.clear()
-    server.away()
-    server.back()
     assert reader.communicate(timeout=harness.LIMIT)[0].endswith(b"hello\n")
+
+
+@pytest.mark.parametrize("name", ["main-0/follow", "follow"])
+def test_follow_of_a_job_without_pods(kx, server, name):
+    """It ends soon after the job, since pods that were made would have been told of."""
+    server.store.add(st.JOBS, watching.job("one", phase="Running"))
+    job = harness.Job(kx, "one")
+    harness.wait_for(lambda: "one" in kx.ls("jobs"), what="the job")
+    reader = harness.popen(["cat", str(job / name)], stdout=-1)
+    server.store.change(st.JOBS, "test", "one", lambda tree: tree["status"].update(state={"phase": "Failed"}))
+    assert reader.communicate(timeout=harness.LIMIT)[0] == b""
+    assert job.state() == "FAILED" and job.replica()["pod"] == ""
 
 
 def test_tail(kx, volcano):

@@ -8,6 +8,7 @@ import harness
 import pytest
 import store as st
 import watching
+from metrics import Metrics
 
 APP = harness.app("true")
 
@@ -63,7 +64,10 @@ def test_writing(kx, server):
     server.store.add(st.JOBS, watching.job("one"))
     harness.wait_for(lambda: "one" in kx.ls("jobs"))
     server.away()
-    harness.wait_for(lambda: stale(kx, "one"))
+    # That nobody listens is known when the watch of jobs has been asked for again.
+    harness.wait_for(lambda: Metrics(kx).sum("server_requests_total", verb="watch", resource="jobs.batch.volcano.sh",
+                                             code="none"), what="a watch that can't be had")
+    assert stale(kx, "one")
     begin = time.monotonic()
     for where in ("submit", "dryrun"):
         assert harness.err_of(kx.write, f"{where}/app.yaml", APP) == "EHOSTUNREACH"

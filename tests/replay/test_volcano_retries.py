@@ -37,9 +37,10 @@ def test_application(kx, server, volcano):
         job.until_logged(f"attempt {attempt}\n")
         volcano.finish(pod, 3 + attempt)
         harness.wait_for(lambda n=attempt: job.state() == "FAILED" if n else counts(job) == (1, 1))
+    # The end of the job may be told before that of its pod.
+    harness.wait_for(lambda: job.read("why") == "main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
+                                                "Its output is in main-0/log.\n", what="why")
     assert counts(job) == (1, 1) and job.replica()["attempt"] == 1
-    assert job.read("why") == ("main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
-                               "Its output is in main-0/log.\n")
     assert [job.log(name=name) for name in ("log.0", "log")] == [b"attempt 0\n", b"attempt 1\n"]
 
 
@@ -72,8 +73,8 @@ def test_replica_without_retries(server, volcano, job):
     volcano.finish(second, 4)
     job.finish("FAILED")
     assert volcano.pods(job.id) == [] and counts(job) == (1, 1)
-    assert (job.replica("main-1")["state"], job.replica("main-1")["exit_code"]) == ("FAILED", 4)
-    assert job.replica("main-0")["state"] == "CANCELLED"
+    harness.wait_for(lambda: (job.replica("main-1")["state"], job.replica("main-1")["exit_code"]) == ("FAILED", 4))
+    harness.wait_for(lambda: job.replica("main-0")["state"] == "CANCELLED")
     assert job.status()["reason"] == "Error"
     assert job.read("why").startswith("main-1 ended with exit code 4. Retries used: 1; max_retries is 1.")
 

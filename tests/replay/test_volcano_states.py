@@ -315,7 +315,7 @@ def test_transitions(kx, volcano):
     """When each phase began is known after a remount, also of what happened meanwhile."""
     job = kx.submit(harness.app("true"))
     (pod,) = volcano.start(job.id)
-    job.until("RUNNING")
+    harness.wait_for(lambda: job.status()["phase"] == "Running")
     volcano.log(pod).append("hello\n")
     job.until_logged("hello")
     before = job.status()["transitions"]

@@ -65,7 +65,7 @@ struct cluster {
 	const struct spec_pod_view *pods[4];
 	size_t n;
 	struct spec_job *last;
-	bool left;
+	bool left, pods_late;
 };
 
 static void look(struct cluster *c)
@@ -76,6 +76,7 @@ static void look(struct cluster *c)
 		.namespace = "ns",
 		.now = 100,
 		.history = c->left,
+		.pods_late = c->pods_late,
 		.before = c->last,
 	};
 	struct spec_job *job = spec_view_job(c->job, c->pods, c->n, &ctx);
@@ -214,6 +215,38 @@ static void test_forgotten_pod(void **state)
 	clear(&c);
 }
 
+/* A job that has ended before any pod of it was told of: its replica has not finished while one may still come. */
+static void test_late_pods(void **state)
+{
+	struct cluster c = {.pods_late = true};
+
+	(void)state;
+	set_job(&c, 1, "Up");
+	set_job(&c, 1, "Broken");
+	for (int i = 0; i < 2; i++) {
+		assert_is(&c, SPEC_FAILED, "Broken", "");
+		assert_int_equal(c.last->replicas[0].finished, 0);
+		assert_false(spec_job_is_over(c.last));
+		look(&c);
+	}
+	/* None has come. Who has been told that once is not told otherwise. */
+	for (int i = 0; i < 2; i++) {
+		c.pods_late = i > 0;
+		look(&c);
+		assert_int_equal(c.last->replicas[0].finished, 100);
+		assert_true(spec_job_is_over(c.last));
+	}
+	clear(&c);
+	/* One comes. */
+	c = (struct cluster){.pods_late = true};
+	set_job(&c, 1, "Broken");
+	assert_false(spec_job_is_over(c.last));
+	add_pod(&c, "T0", "Failed", 7);
+	assert_is(&c, SPEC_FAILED, "Error", "worker-0: exit code 7");
+	assert_true(spec_job_is_over(c.last));
+	clear(&c);
+}
+
 static void test_refused(void **state)
 {
 	static const char *const jsons[] = {
@@ -241,7 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order),	      cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_pods_decide),   cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_forgotten_pod),
+		cmocka_unit_test(test_forgotten_pod), cmocka_unit_test(test_late_pods),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
