@@ -74,6 +74,7 @@ struct http {
 	struct http_request *requests; /* all that are not OVER */
 	struct http_request *dead;     /* those that are, until they are released */
 	unsigned n_paused;	       /* streams of HTTP/2 that wait */
+	uint64_t turn;		       /* of work, counted from 1 */
 	bool failing;		       /* the last request that ended had failed */
 	bool recovered;		       /* then one had success; to be told by work */
 	loop_fn on_recovered;	       /* may be NULL */
@@ -101,7 +102,8 @@ struct http_request {
 	bool starting;	/* counted in its lane */
 	bool paused;	/* its bytes wait */
 	bool counted;	/* in http.n_paused */
-	bool resumes;	/* curl is to be told that they wait no longer */
+	uint64_t
+		resumes; /* the turn in which they ceased to wait; curl is told in the next; 0: none */
 	struct http_request *prev, *next;
 	struct http_request *queue_prev, *queue_next;
 
@@ -395,7 +397,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 
 	if (rq->state == OVER)
 		return 0;
-	if (rq->paused)
+	if (rq->paused || rq->resumes)
 		return CURL_WRITEFUNC_PAUSE; /* it comes again */
 	rq->last_byte = loop_now_ms();
 	curl_loop_count_piece(lane_of(rq)->curl);
@@ -615,7 +617,7 @@ static void resume_now(struct http_request *rq)
 {
 	CURLcode code;
 
-	rq->resumes = false;
+	rq->resumes = 0;
 	if (rq->state != RUNNING)
 		return;
 	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
@@ -629,7 +631,7 @@ static void resume_all(struct http *http)
 	struct http_request *rq = http->requests;
 
 	while (rq && !http->stopping) {
-		if (!rq->resumes) {
+		if (!rq->resumes || rq->resumes == http->turn) {
 			rq = rq->next;
 			continue;
 		}
@@ -667,6 +669,7 @@ static void work(void *data)
 	bool tell = http->recovered && !http->stopping;
 
 	http->work_posted = http->recovered = false;
+	http->turn++;
 	resume_all(http);
 	release_dead(http);
 	if (http->stopping) {
@@ -755,7 +758,12 @@ void http_resume(struct http_request *rq)
 		return;
 	stop_waiting(rq);
 	rq->last_byte = loop_now_ms();
-	rq->resumes = true;
+	http_yield(rq);
+}
+
+void http_yield(struct http_request *rq)
+{
+	rq->resumes = rq->http->turn;
 	post_work(rq->http);
 }
 
@@ -788,6 +796,7 @@ int http_new(struct loop *loop, const struct spec_connection *c, struct credenti
 	}
 	http->loop = loop;
 	http->credential = cr;
+	http->turn = 1;
 	http->tokens = BUDGET_MAX;
 	http->tokens_since = loop_now_ms();
 	group_init(&http->group, loop);

@@ -11,7 +11,7 @@
  *	credential  what requests carry; owns the plugin (one run of a credential plugin), reads files on the pool
  *	http        owns http_server (the connection as curl wants it), two curl_loop and all http_request
  *	curl_loop   a multi handle of curl on libuv; http_easy is one attempt in it
- *	watch       one resource of a namespace; has at most one http_request
+ *	watch       one resource of a namespace; has at most two http_request
  *	podlog      one stream of one log of a container; has at most two
  *
  * Who makes one frees it; http_stop calls back when nothing of it is under way. All run on the I/O thread.
@@ -107,6 +107,11 @@ void http_cancel(struct http_request *rq);
  */
 bool http_pause(struct http_request *rq);
 void http_resume(struct http_request *rq);
+/*
+ * The next piece of RQ comes when the loop has gone round once. Else curl may give out MiB without pause, and a request
+ * that is made within bytes() goes out only after that.
+ */
+void http_yield(struct http_request *rq);
 
 /* For .kxfs/info and metrics; any thread. */
 struct http_counts {

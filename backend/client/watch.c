@@ -3,7 +3,8 @@
  * LIST then WATCH, for ever:
  *
  *	state    | what is under way           | what ends it                          | next
- *	LISTING  | the request of a page       | the page; it was the last             | LISTING; ASKING
+ *	LISTING  | the requests of a page, and | the page; it was the last             | LISTING; ASKING
+ *	         | of the one after it         |                                       |
  *	         |                             | 410: the list is too old by now       | LISTING (again so: WAITING)
  *	         |                             | a failure                             | WAITING
  *	ASKING   | a watch, no reply yet       | its head; a refusal or failure        | STANDING; WAITING
@@ -12,6 +13,10 @@
  *	         |                             | 410: VERSION is too old by now        | LISTING (again so: WAITING)
  *	         |                             | an ERROR event, or it is no watch     | WAITING, to list anew
  *	WAITING  | a timer                     | it fires; watch_hurry                 | ASKING; LISTING without VERSION
+ *
+ * The page after the present one is asked for as soon as the present one tells its token, so that the server makes one
+ * while the other is read. Should it fail before its turn comes it is dropped, and asked for again in its turn: only
+ * then it counts what has become of it.
  *
  * A watch that ends cleanly is the rule: the server ends each after the time that it was asked for. While a new list
  * comes, the old view stays.
@@ -58,19 +63,27 @@
 
 #define ERR_NONE_YET 1
 
+/* One request, and what has come of it. */
+struct part {
+	struct watch *w;
+	struct http_request *request; /* NULL: it is over */
+	struct spec_split *split;     /* of its reply */
+	size_t objects, bytes;
+};
+
 struct watch {
 	struct watch_config config;
 	char *path, *resource, *namespace; /* the strings of CONFIG */
 	char *selectors;		   /* as they stand in a query: "", or "&..." */
 	enum { WAITING, LISTING, ASKING, STANDING } state;
-	struct loop_timer *timer;     /* in WAITING */
-	struct http_request *request; /* else */
-	struct spec_split *split;     /* of its reply */
-	const char *verb;	      /* of the last request: "list", "watch" */
-	char *version;		      /* to watch from; NULL: to be listed */
-	char *next;		      /* token of the next page, escaped; NULL: the list begins */
+	struct loop_timer *timer; /* in WAITING */
+	struct part *part;	  /* else: the page that is listed, or the watch */
+	struct part *ahead;	  /* in LISTING: the page after it; NULL: not asked for */
+	bool ahead_failed;	  /* of this list no page is asked for ahead any more */
+	const char *verb;	  /* of the last request: "list", "watch" */
+	char *version;		  /* to watch from; NULL: to be listed */
+	char *next;		  /* token of the page, escaped; NULL: the list begins */
 	unsigned page;
-	size_t page_objects, page_bytes;
 	uint64_t since;	   /* of STANDING, loop_now_ms */
 	unsigned refusals; /* that are borne before what is optional counts as forbidden */
 	unsigned
@@ -86,6 +99,7 @@ struct watch {
 };
 
 static void send_next(struct watch *w);
+static void ask_ahead(struct watch *w);
 
 /* What was told is confirmed (ERR is 0), or it is not and why. */
 static void notify(struct watch *w, int err, const char *text)
@@ -96,6 +110,16 @@ static void notify(struct watch *w, int err, const char *text)
 	if (err == 0)
 		w->refusals = REFUSALS_MAX;
 	return w->config.state(w->config.data, err, text);
+}
+
+static void part_free(struct part *part)
+{
+	if (!part)
+		return;
+	if (part->request)
+		http_cancel(part->request);
+	spec_split_free(part->split);
+	free(part);
 }
 
 /* Where we were is not known any more: the next request begins a list. */
@@ -208,10 +232,11 @@ static bool is_refused(const struct http_reply *reply)
 
 static int on_item(void *data, const char *json, size_t len)
 {
-	struct watch *w = data;
+	struct part *part = data;
+	const struct watch_config *config = &part->w->config;
 
-	w->page_objects++;
-	w->config.object(w->config.data, json, len, false);
+	part->objects++;
+	config->object(config->data, json, len, false);
 	return 0;
 }
 
@@ -221,10 +246,23 @@ static unsigned page_of(size_t each)
 	return (unsigned)min_of((size_t)PAGE_MAX, max_of((size_t)1, PAGE_BYTES / each));
 }
 
+static void page_done(struct watch *w);
+
+/* The page that was asked for ahead is the present one now. */
+static void take_ahead(struct watch *w)
+{
+	part_free(w->part);
+	w->part = take_ptr(w->ahead);
+	if (!w->part->request)
+		return page_done(w);
+	return ask_ahead(w);
+}
+
 static void page_done(struct watch *w)
 {
+	const struct part *part = w->part;
 	struct spec_list_meta meta;
-	int err = spec_split_end(w->split, &meta);
+	int err = spec_split_end(part->split, &meta);
 
 	if (!err && !*meta.next && !*meta.resource_version)
 		err = -EINVAL;
@@ -233,6 +271,7 @@ static void page_done(struct watch *w)
 						 .text = "the list is not whole",
 						 .body = ""};
 
+		part_free(take_ptr(w->ahead));
 		forget_version(w);
 		return failed(w, &reply);
 	}
@@ -240,8 +279,10 @@ static void page_done(struct watch *w)
 	w->next = *meta.next ? spec_url_escape(meta.next) : NULL;
 	if (!w->next)
 		w->version = text_copy(meta.resource_version);
-	if (w->page_objects > 0)
-		w->page = page_of(w->page_bytes / w->page_objects + 1);
+	if (part->objects > 0)
+		w->page = page_of(part->bytes / part->objects + 1);
+	if (w->ahead)
+		return take_ahead(w);
 	send_next(w);
 	if (!w->version)
 		return;
@@ -263,14 +304,25 @@ static void page_failed(struct watch *w, const struct http_reply *reply)
 
 static void on_list_done(void *data, const struct http_reply *reply)
 {
-	struct watch *w = data;
+	struct part *part = data;
+	struct watch *w = part->w;
+	bool good = !reply->err && !is_refused(reply);
 
-	w->request = NULL;
+	part->request = NULL;
+	if (part == w->ahead && good)
+		return; /* its turn comes */
+	if (part == w->ahead) {
+		part_free(take_ptr(w->ahead));
+		w->ahead_failed = true;
+		return;
+	}
+	if (!good)
+		part_free(take_ptr(w->ahead));
 	w->head_ms = HEAD_MS;
 	w->fresh = reply->err == -ETIMEDOUT;
 	if (is_expired(w, reply))
 		return expired(w);
-	if (reply->err || is_refused(reply))
+	if (!good)
 		return page_failed(w, reply);
 	return page_done(w);
 }
@@ -284,7 +336,7 @@ static void spec_event_clearp(struct spec_event *e)
 
 static int on_event(void *data, const char *json, size_t len)
 {
-	struct watch *w = data;
+	struct watch *w = ((struct part *)data)->w;
 	struct spec_event e cleanup(spec_event_clearp) = {0};
 	int err = spec_event_parse(json, len, &e);
 
@@ -311,7 +363,7 @@ static int on_event(void *data, const char *json, size_t len)
 /* The watch stands: what was told is confirmed. */
 static void on_watch_head(void *data, int status)
 {
-	struct watch *w = data;
+	struct watch *w = ((struct part *)data)->w;
 
 	(void)status;
 	w->state = STANDING;
@@ -333,17 +385,18 @@ static void count_end(struct watch *w, const struct http_reply *reply)
 
 static void on_watch_done(void *data, const struct http_reply *reply)
 {
-	struct watch *w = data;
+	struct part *part = data;
+	struct watch *w = part->w;
 	bool steady = w->state == STANDING && loop_now_ms() - w->since >= STEADY_MS;
 	bool silent = reply->err == -ETIMEDOUT;
 
-	w->request = NULL;
+	part->request = NULL;
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->fresh = silent;
 	/* Of a server that sends no bookmarks, silence is not news, but in the answer to it. */
 	if (!silent || !steady || w->bookmarks)
 		count_end(w, reply);
-	if (silent && steady && !w->page_bytes)
+	if (silent && steady && !part->bytes)
 		w->silent = min_of(w->silent * 2, SILENT_MAX_MS);
 	if (steady)
 		w->backoff = 0;
@@ -373,37 +426,41 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 
 static int on_bytes(void *data, const char *bytes, size_t n)
 {
-	struct watch *w = data;
+	struct part *part = data;
+	struct watch *w = part->w;
+	int err;
 
-	w->page_bytes += n;
+	part->bytes += n;
 	w->silent = SILENT_MS;
-	return spec_split_feed(w->split, bytes, n);
+	err = spec_split_feed(part->split, bytes, n);
+	if (!err && part == w->part && w->state == LISTING)
+		ask_ahead(w);
+	return err;
 }
 
-static void send_call(struct watch *w, struct http_call *call)
+static struct part *send_call(struct watch *w, struct http_call *call)
 {
+	struct part *part = new0(struct part);
 	bool watching = w->state == ASKING;
 
-	w->event_err = 0;
-	w->page_objects = w->page_bytes = 0;
-	spec_split_free(w->split);
-	w->split = spec_split_new(watching ? SPEC_SPLIT_WATCH : SPEC_SPLIT_LIST, w->config.pick,
-				  watching ? on_event : on_item, w);
+	part->w = w;
+	part->split = spec_split_new(watching ? SPEC_SPLIT_WATCH : SPEC_SPLIT_LIST, w->config.pick,
+				     watching ? on_event : on_item, part);
 	call->method = HTTP_GET;
 	call->stream = true;
 	call->deadline_ms = w->head_ms;
 	call->fresh = w->fresh;
 	call->bytes = on_bytes;
-	call->data = w;
-	w->request = http_send(w->config.http, call);
-	if (!w->request)
-		back_off(w, 1000);
+	call->data = part;
+	part->request = http_send(w->config.http, call);
+	return part;
 }
 
-static void send_list(struct watch *w)
+/* The page that has TOKEN, which is escaped; NULL: the first one. */
+static struct part *send_page(struct watch *w, const char *token)
 {
 	cleanup_free char *path = text_print("%s?limit=%u%s%s%s", w->path, w->page, w->selectors,
-					     w->next ? "&continue=" : "", w->next ? w->next : "");
+					     token ? "&continue=" : "", token ? token : "");
 	struct http_call call = {
 		.path = path,
 		.idle_ms = LIST_IDLE_MS,
@@ -412,11 +469,49 @@ static void send_list(struct watch *w)
 		.done = on_list_done,
 	};
 
+	return send_call(w, &call);
+}
+
+/*
+ * Ask for the page after the present one if its token is known. The first page is waited for: it tells how large
+ * objects are.
+ */
+static void ask_ahead(struct watch *w)
+{
+	const char *token = spec_split_next(w->part->split);
+	cleanup_free char *escaped = NULL;
+
+	if (!*token || w->ahead || w->ahead_failed || !w->next)
+		return;
+	escaped = spec_url_escape(token);
+	w->ahead = send_page(w, escaped);
+	if (w->ahead->request) {
+		http_yield(w->part->request);
+	} else {
+		part_free(take_ptr(w->ahead));
+		w->ahead_failed = true;
+	}
+}
+
+/* PART is under way now. */
+static void take_part(struct watch *w, struct part *part)
+{
+	part_free(w->part);
+	w->part = part;
+	w->event_err = 0;
+	if (!part->request)
+		back_off(w, 1000);
+}
+
+static void send_list(struct watch *w)
+{
 	w->state = LISTING;
 	w->verb = "list";
-	if (!w->next)
+	if (!w->next) {
+		w->ahead_failed = false;
 		w->config.begin(w->config.data);
-	send_call(w, &call);
+	}
+	take_part(w, send_page(w, w->next));
 }
 
 static void send_watch(struct watch *w)
@@ -436,7 +531,7 @@ static void send_watch(struct watch *w)
 
 	w->state = ASKING;
 	w->verb = "watch";
-	send_call(w, &call);
+	take_part(w, send_call(w, &call));
 }
 
 static void send_next(struct watch *w)
@@ -482,10 +577,9 @@ void watch_free(struct watch *w)
 {
 	if (!w)
 		return;
-	if (w->request)
-		http_cancel(w->request);
+	part_free(w->part);
+	part_free(w->ahead);
 	loop_timer_free(w->timer);
-	spec_split_free(w->split);
 	forget_version(w);
 	free(w->path);
 	free(w->resource);

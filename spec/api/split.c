@@ -550,6 +550,11 @@ int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
 	return s->err;
 }
 
+const char *spec_split_next(const struct spec_split *s)
+{
+	return s->next ? s->next : "";
+}
+
 int spec_split_end(struct spec_split *s, struct spec_list_meta *ret)
 {
 	if (!s->err && s->form == SPEC_SPLIT_LIST && (s->state != DONE || !s->has_items))
@@ -557,7 +562,7 @@ int spec_split_end(struct spec_split *s, struct spec_list_meta *ret)
 	if (!s->err && ret)
 		*ret = (struct spec_list_meta){
 			.resource_version = s->resource_version ? s->resource_version : "",
-			.next = s->next ? s->next : "",
+			.next = spec_split_next(s),
 		};
 	return s->err;
 }

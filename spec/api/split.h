@@ -39,6 +39,9 @@ void spec_split_free(struct spec_split *s); /* NULL is allowed */
  */
 int spec_split_feed(struct spec_split *s, const char *bytes, size_t n);
 
+/* Of a LIST, the token of the next page; "" it has not come yet, or there is none. Valid until the next call. */
+const char *spec_split_next(const struct spec_split *s);
+
 /*
  * The body is over. A LIST: its metadata, valid until spec_split_free; -EINVAL: it is not whole. A
  * watch cut in the middle of an event is no error: the rest is dropped. RET may be NULL.

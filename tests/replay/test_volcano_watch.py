@@ -58,12 +58,17 @@ def test_list_in_pages(server, make_mount):
     """The server gives smaller pages than asked for; a token that has expired begins anew."""
     server.api.max_page = 7
     for i in range(50):
-        server.store.add(st.JOBS, watching.job(f"job-{i:03}"))
-    server.faults.add("reply", reply=replies.continue_expired(), resource="jobs", verb="list",
-                      is_continued=True)
+        job = server.store.add(st.JOBS, watching.job(f"job-{i:03}"))
+        server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
+    for resource in ("jobs", "pods"):
+        # The list of pods is asked a page ahead, and such a page once more when its turn comes.
+        server.faults.add("reply", reply=replies.continue_expired(), resource=resource, verb="list",
+                          is_continued=True, times=3 if resource == "pods" else 1)
     kx = up(server, make_mount(server))
     assert len(names(kx)) == 50
-    assert server.count(verb="list", resource="jobs") > 8
+    assert [(kx / f"jobs/job-{i:03}/main-0/state").read_text() for i in range(50)] == ["RUNNING\n"] * 50
+    for resource in ("jobs", "pods"):
+        assert server.count(verb="list", resource=resource) > 8
 
 
 def test_jobs_come_and_go(server, make_mount):

@@ -266,6 +266,11 @@ void http_resume(struct http_request *rq)
 	rq->paused = false;
 }
 
+void http_yield(struct http_request *rq)
+{
+	(void)rq;
+}
+
 void http_count(struct http *http, struct http_counts *ret)
 {
 	(void)http;

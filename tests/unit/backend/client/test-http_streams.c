@@ -538,6 +538,37 @@ static void test_pause(void **state)
 	}
 }
 
+static bool round_made;
+static size_t n_early;
+
+static void make_round(void *data)
+{
+	(void)data;
+	round_made = true;
+}
+
+static void yield_each(struct rig_call *c)
+{
+	n_early += !round_made;
+	round_made = false;
+	loop_post(rig.loop, make_round, NULL);
+	http_yield(c->request);
+}
+
+/* The loop goes round before the next piece of a stream that yields, and no byte of it is lost. */
+static void test_yield(void **state)
+{
+	call_scope c = {.call = {.stream = true}, .on_bytes = yield_each};
+
+	(void)state;
+	round_made = true;
+	n_early = 0;
+	rig_ask_call(&c, MUCH);
+	assert_int_equal(c.err, 0);
+	assert_int_equal(c.bytes, MUCH_SIZE);
+	assert_int_equal(n_early, 0);
+}
+
 /* It can be cancelled, or fail, while it waits or as it goes on. */
 static void test_pause_and_end(void **state)
 {
@@ -626,6 +657,8 @@ int main(void)
 		TEST(plain, stop_unused),
 		EACH(pause),
 		EACH(pause_and_end),
+		TEST(plain, yield),
+		TEST(two, yield),
 		TEST(two, pause_many),
 		TEST(two, many_two),
 		TEST(tls, many_one),

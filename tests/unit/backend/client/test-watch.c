@@ -452,6 +452,107 @@ static void test_page_again(void **state)
 	assert_null(strstr(request("limit=")->path, "continue"));
 }
 
+#define PAGE_HEAD(next)                                                                            \
+	"{\"metadata\":{\"resourceVersion\":\"7\",\"continue\":\"" next "\"},\"items\":["
+#define PAGE_TAIL(items) items "]}"
+
+/* The second page, "two", has begun to come, and the third one is asked for. */
+static void ask_ahead(void)
+{
+	struct http_request *rq;
+
+	begin();
+	fake_answer(request("limit=50&"), 200, PAGE("7", "two", OBJECT("one", "5")));
+	rq = request("continue=two");
+	assert_int_equal(rq->call.bytes(rq->call.data, PAGE_HEAD("th/ree"),
+					strlen(PAGE_HEAD("th/ree"))),
+			 0);
+	assert_non_null(fake_find("limit=500&labelSelector=a%3Db%2Cc&continue=th%2Free"));
+	assert_int_equal(fake.n_sent, 3);
+	expect_told("begin +one ");
+}
+
+/* The page after the present one is asked for when its token is known; either may be whole first. */
+static void test_page_ahead(void **state)
+{
+	(void)state;
+	for (int first = 0; first < 2; first++) {
+		ask_ahead();
+		if (first)
+			fake_answer(fake_find("continue=th"), 200,
+				    PAGE("7", "four", OBJECT("three", "5")));
+		fake_answer(fake_find("continue=two"), 200, PAGE_TAIL(OBJECT("two", "5")));
+		if (!first)
+			fake_answer(request("continue=th"), 200,
+				    PAGE("7", "four", OBJECT("three", "5")));
+		expect_told(first ? "+three +two " : "+two +three ");
+		fake_answer(request("continue=four"), 200, PAGE("7", "", OBJECT("four", "5")));
+		expect_told("+four listed state0 ");
+		request("resourceVersion=7&");
+		assert_int_equal(fake.n_sent, 5);
+		watch_free(take_ptr(world.w));
+	}
+}
+
+/* What becomes of the page ahead counts only in its turn, when it is asked for again; then no page is ahead. */
+static void test_page_ahead_fails(void **state)
+{
+	static const int codes[] = {503, 410, 400};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(codes); i++) {
+		ask_ahead();
+		fake_answer(fake_find("continue=th"), codes[i], "{}");
+		expect_told("");
+		assert_int_equal(fake.n_sent, 3);
+		fake_answer(request("continue=two"), 200, PAGE_TAIL(OBJECT("two", "5")));
+		fake_answer(request("continue=th"), 200, PAGE("7", "four", OBJECT("three", "5")));
+		expect_told("+two +three ");
+		assert_int_equal(fake.n_sent, 5);
+		/* It has expired for good: the list begins anew. */
+		fake_answer(request("continue=four"), 410, "{}");
+		expect_told("begin ");
+		fake_answer(request("limit=500&"), 200, PAGE("8", "", OBJECT("five", "8")));
+		expect_told("+five listed state0 ");
+		request("resourceVersion=8&");
+		watch_free(take_ptr(world.w));
+	}
+	/* It is no list. */
+	ask_ahead();
+	fake_answer(fake_find("continue=th"), 200, "{}");
+	fake_answer(request("continue=two"), 200, PAGE_TAIL(OBJECT("two", "5")));
+	expect_told("+two state-22 ");
+	assert_null(fake.requests);
+	assert_true(fake_wait(500));
+	assert_null(strstr(request("limit=")->path, "continue"));
+}
+
+/* The present page fails: that ahead is asked for again after it. */
+static void test_page_before_fails(void **state)
+{
+	(void)state;
+	for (int whole = 0; whole < 2; whole++) {
+		ask_ahead();
+		if (whole)
+			fake_answer(fake_find("continue=th"), 200,
+				    PAGE("7", "", OBJECT("three", "5")));
+		fake_break(fake_find("continue=two"), -EIO, true);
+		assert_null(fake.requests);
+		assert_true(fake_wait(500));
+		fake_answer(request("continue=two"), 200, PAGE("7", "th/ree", OBJECT("two", "5")));
+		fake_answer(request("continue=th"), 200, PAGE("7", "", OBJECT("three", "5")));
+		assert_non_null(strstr(world.told, "+two +three listed state0 "));
+		watch_free(take_ptr(world.w));
+	}
+	/* The list has expired: that ahead is of no use. */
+	ask_ahead();
+	fake_answer(fake_find("continue=two"), 410, "{}");
+	expect_told("begin ");
+	assert_null(strstr(request("limit=")->path, "continue"));
+	watch_free(take_ptr(world.w));
+	ask_ahead(); /* and it ends with the watch (teardown) */
+}
+
 /* A page that did not come in time is asked for in smaller parts. */
 static void test_page_shrinks(void **state)
 {
@@ -677,6 +778,9 @@ int main(void)
 		cmocka_unit_test_teardown(test_pages, teardown),
 		cmocka_unit_test_teardown(test_page_size, teardown),
 		cmocka_unit_test_teardown(test_page_again, teardown),
+		cmocka_unit_test_teardown(test_page_ahead, teardown),
+		cmocka_unit_test_teardown(test_page_ahead_fails, teardown),
+		cmocka_unit_test_teardown(test_page_before_fails, teardown),
 		cmocka_unit_test_teardown(test_page_shrinks, teardown),
 		cmocka_unit_test_teardown(test_events, teardown),
 		cmocka_unit_test_teardown(test_bookmark, teardown),
