@@ -289,7 +289,8 @@ struct spec_yaml *spec_yaml_of_json(struct json_object *value)
 	struct piece p = {0};
 
 	measure(&p, value);
-	p.node = mem_grow(NULL, p.nodes * (sizeof(*p.node) + sizeof(*p.child)) + p.bytes, 1);
+	p.node = mem_grow(NULL, p.nodes * (sizeof(*p.node) + sizeof(struct spec_yaml *)) + p.bytes,
+			  1);
 	p.child = (struct spec_yaml **)(void *)(p.node + p.nodes);
 	p.text = (char *)(p.child + p.nodes);
 	return add(&p, value);
