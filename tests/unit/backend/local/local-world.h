@@ -24,6 +24,8 @@
 
 #include "backend/backend.h"
 #include "backend/base/diag.h"
+#include "backend/base/file.h"
+#include "spec/record/record.h"
 
 #define WAIT_S 240
 
@@ -61,12 +63,27 @@ static inline void pause_ms(long ms)
 		}                                                                                  \
 	} while (0)
 
-static inline void world_no_job(void *data, const struct spec_job *old,
+/* A job's end is on disk before anybody is told of it. (Not in the test's thread, which alone may fail a test.) */
+static inline void world_on_job(void *data, const struct spec_job *old,
 				const struct spec_job *new_job)
 {
-	(void)data;
-	(void)old;
-	(void)new_job;
+	const struct world *w = data;
+	cleanup_free char *text = NULL;
+	struct spec_record *rec = NULL;
+	char path[512];
+	size_t len;
+
+	if (!new_job || new_job->history || !spec_job_is_over(new_job) ||
+	    (old && spec_job_is_over(old)))
+		return;
+	snprintf(path, sizeof(path), "%s/jobs/%s/job.json", w->state, new_job->id);
+	if (file_read(path, 1 << 20, &text, &len) || spec_record_parse(text, len, &rec) ||
+	    rec->state != new_job->state || !rec->finished) {
+		fprintf(stderr, "the end of %s is told before it is on disk: %s\n", new_job->id,
+			text ? text : "");
+		abort();
+	}
+	spec_record_free(rec);
 }
 
 static inline void world_no_log(void *data, struct log *log)
@@ -75,18 +92,17 @@ static inline void world_no_log(void *data, struct log *log)
 	(void)log;
 }
 
-static const struct backend_events world_events = {.job = world_no_job, .log = world_no_log};
-
 /* 0, or the error of starting, printed. */
 static inline int world_start(struct world *w)
 {
+	const struct backend_events events = {.job = world_on_job, .log = world_no_log, .data = w};
 	cleanup_free char *text = NULL;
 	int err;
 
 	loop_new(&w->loop);
 	err = loop_start(w->loop);
 	if (err == 0)
-		err = backend_new(w->loop, &w->config, &world_events, &w->b, &text);
+		err = backend_new(w->loop, &w->config, &events, &w->b, &text);
 	if (err == 0)
 		err = backend_start(w->b, &text);
 	if (err < 0)
