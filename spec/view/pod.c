@@ -101,6 +101,11 @@ enum spec_state spec_pod_state(const struct spec_pod_view *pod)
 	return SPEC_UNKNOWN;
 }
 
+bool spec_pod_is_settled(const struct spec_pod_view *pod)
+{
+	return streq(pod->phase, "Succeeded") || streq(pod->phase, "Failed");
+}
+
 bool spec_pod_was_stopped(const struct spec_pod_view *pod)
 {
 	const struct spec_container_view *c = spec_pod_main(pod);

@@ -25,6 +25,8 @@ bool spec_pod_is_lost(const struct spec_pod_view *pod);
 bool spec_pod_loops(const struct spec_pod_view *pod, const struct spec_container_view *c);
 /* What the pod's own status says, whatever became of its job: its phase, or what follows from its containers. */
 enum spec_state spec_pod_state(const struct spec_pod_view *pod);
+/* Does its phase say that it has ended? Its controller goes by that. */
+bool spec_pod_is_settled(const struct spec_pod_view *pod);
 /* Has it ended because somebody deleted it, and not by itself before? */
 bool spec_pod_was_stopped(const struct spec_pod_view *pod);
 /* The state that POD ended in by itself; -1: it has not, or was stopped. */

@@ -31,6 +31,11 @@ struct ends {
 	int64_t time; /* of the last end; 0: not known */
 };
 
+static bool is_newest(struct spec_placed_pods pods, size_t i)
+{
+	return i + 1 == pods.n || pods.v[i + 1].replica != pods.v[i].replica;
+}
+
 /* Count the ends of N_REPLICAS replicas. False: not all have ended by themselves. */
 static bool count_ends(struct spec_placed_pods pods, size_t n_replicas, struct ends *ret)
 {
@@ -40,9 +45,9 @@ static bool count_ends(struct spec_placed_pods pods, size_t n_replicas, struct e
 		const struct spec_container_view *c = spec_pod_main(pod);
 		int end = spec_pod_end(pod);
 
-		if (i + 1 < pods.n && pods.v[i + 1].replica == pods.v[i].replica)
-			continue; /* an earlier attempt */
-		if (end != SPEC_SUCCEEDED && end != SPEC_FAILED)
+		if (!is_newest(pods, i))
+			continue;
+		if ((end != SPEC_SUCCEEDED && end != SPEC_FAILED) || !spec_pod_is_settled(pod))
 			return false;
 		ret->succeeded += end == SPEC_SUCCEEDED;
 		ret->failed += end == SPEC_FAILED;
@@ -119,14 +124,24 @@ static bool any_loops(const struct spec_job *job)
 	return false;
 }
 
+/* Have all pods ended by their phases too? Before that a job has not ended, whatever is known of its replicas. */
+static bool are_settled(struct spec_placed_pods pods)
+{
+	for (size_t i = 0; i < pods.n; i++)
+		if (is_newest(pods, i) && !spec_pod_is_settled(pods.v[i].pod))
+			return false;
+	return true;
+}
+
 static enum spec_state state_of(const struct spec_job *job, const struct spec_job_view *view,
-				bool has_pods, const struct spec_standing *s)
+				struct spec_placed_pods pods, const struct spec_standing *s)
 {
 	if (s->phase && spec_state_is_final(s->phase->state))
 		return s->phase->state;
 	if (s->failed)
 		return SPEC_FAILED;
-	if (all(job, SPEC_SUCCEEDED) && !view->hidden && !s->ending)
+	if (all(job, SPEC_SUCCEEDED) && !view->hidden && !s->ending &&
+	    (s->left || are_settled(pods)))
 		return SPEC_SUCCEEDED;
 	if (s->left)
 		return SPEC_CANCELLED;
@@ -138,9 +153,9 @@ static enum spec_state state_of(const struct spec_job *job, const struct spec_jo
 		return s->phase->state;
 	if (*view->phase)
 		return SPEC_UNKNOWN;
-	if (any(job, SPEC_RUNNING))
+	if (any(job, SPEC_RUNNING) || all(job, SPEC_SUCCEEDED))
 		return SPEC_RUNNING;
-	return has_pods ? SPEC_PENDING : SPEC_SUBMITTED;
+	return pods.n > 0 ? SPEC_PENDING : SPEC_SUBMITTED;
 }
 
 static void explain(struct spec_verdict *v, const char *reason, const char *message)
@@ -197,7 +212,7 @@ struct spec_verdict spec_verdict_of(const struct spec_job *job, const struct spe
 				    const struct spec_view_context *ctx)
 {
 	const struct spec_phase *phase = standing->phase;
-	struct spec_verdict v = {.state = state_of(job, view, pods.n > 0, standing)};
+	struct spec_verdict v = {.state = state_of(job, view, pods, standing)};
 	const struct spec_replica *r = spokesman(job, v.state);
 	bool removed = standing->left && v.state == SPEC_CANCELLED &&
 		       !(phase && spec_state_is_final(phase->state) && !phase->suspended);

@@ -17,6 +17,7 @@ static const struct scenario {
 	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
 	 "Completed", "", 0, 3},
 	{"appwrapper_fail",
@@ -60,6 +61,7 @@ static const struct scenario {
 	 "PENDING trainer-0=PENDING/0/Restarting\n"
 	 "PENDING trainer-0=PENDING/attempt 1\n"
 	 "RUNNING trainer-0=RUNNING/attempt 1\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed/attempt 1\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed/attempt 1\n",
 	 "Completed", "", 0, 3},
 	{"appwrapper_delete_running",

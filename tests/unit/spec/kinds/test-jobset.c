@@ -69,6 +69,7 @@ static const struct scenario {
 	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
 	 "Completed", ""},
 };

@@ -17,6 +17,7 @@ static const struct scenario {
 	 "PENDING trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=SUCCEEDED/0/Completed\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
 	 "Completed", ""},
 	{"fail",
@@ -59,6 +60,7 @@ static const struct scenario {
 	 "PENDING trainer-0=PENDING/attempt 1\n"
 	 "PENDING trainer-0=RUNNING/attempt 1\n"
 	 "RUNNING trainer-0=RUNNING/attempt 1\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed/attempt 1\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed/attempt 1\n",
 	 "Completed", ""},
 	{"delete_running",
@@ -103,6 +105,7 @@ static const struct scenario mcad_scenarios[] = {
 	 "RUNNING trainer-0=PENDING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=SUCCEEDED/0/Completed\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
 	 "Completed", ""},
 	{"mcad_fail",
@@ -112,6 +115,7 @@ static const struct scenario mcad_scenarios[] = {
 	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=FAILED/3/Error trainer-1=FAILED/3/Error\n"
 	 "FAILED trainer-0=FAILED/3/Error trainer-1=FAILED/3/Error\n",
 	 "Error", "trainer-0: exit code 3"},
 	{"mcad_pending",
