@@ -349,8 +349,15 @@ class Clusters:
                                 for i in range(n)], parallel=n, files=True)
         return ours, theirs, sent / size, used / size * 2**30
 
+    def busy_round_that_ends(self, n, log_mb):
+        """As busy_round; another one where curl hangs, as 7.88 does once in many runs with many transfers side by side."""
+        try:
+            return self.busy_round(n, log_mb)
+        except subprocess.TimeoutExpired:
+            return self.busy_round(n, log_mb)
+
     def busy_streams(self, n, log_mb, goal_seconds=None):
-        rounds = [self.busy_round(n, log_mb) for _ in range(min(self.args.rounds, 3))]
+        rounds = [self.busy_round_that_ends(n, log_mb) for _ in range(min(self.args.rounds, 3))]
         ours, theirs, sent, used = (min(values) for values in zip(*rounds))
         what = f"{n} log{'s' if n > 1 else ''} of {log_mb} MiB"
         return [Figure(what, "s", ours, 1.2, "curl, to files", theirs),
