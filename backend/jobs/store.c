@@ -214,15 +214,10 @@ static void store_swap(struct store *store, struct store_entry **fresh, struct s
 	store_add(store, take_ptr(*fresh));
 }
 
-static bool is_finished(const struct spec_job *job)
-{
-	return spec_state_is_final(job->state) && !job->suspended;
-}
-
 /* For those who read .kxfs/log: a job has come to its end. */
 static void log_end(const struct spec_job *old, const struct spec_job *now)
 {
-	if (!old || !now || is_finished(old) || !is_finished(now))
+	if (!old || !now || spec_job_has_ended(old) || !spec_job_has_ended(now))
 		return;
 	diag(DIAG_INFO, "%s: %s%s%s%s%s", now->id, spec_state_name(now->state),
 	     *now->reason ? ", " : "", now->reason, *now->message ? ": " : "", now->message);

@@ -642,7 +642,7 @@ static void go_on_counting(struct captured *log, const struct spec_log *l)
 /* See which logs that are followed have ended, and, of a captured job, which others have begun. */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted)
 {
-	bool over = spec_state_is_final(snapshot->state) && !snapshot->suspended;
+	bool over = spec_job_has_ended(snapshot);
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];

@@ -172,7 +172,7 @@ static void on_waited(void *data)
 /* See whether the job of S, which is now SNAPSHOT, has ended without all of its pods, and show it again then. */
 static void await_pods(struct publish *p, struct shown *s, const struct spec_job *snapshot)
 {
-	bool ended = spec_state_is_final(snapshot->state) && !snapshot->suspended;
+	bool ended = spec_job_has_ended(snapshot);
 
 	if (!ended)
 		s->ended = 0;

@@ -81,7 +81,7 @@ void control_await(struct control *c, struct local_job *job, struct backend_requ
 
 static bool is_fulfilled(const struct wait *w, const struct spec_job *snap)
 {
-	bool final = spec_state_is_final(snap->state) && !snap->suspended;
+	bool final = spec_job_has_ended(snap);
 
 	switch (w->kind) {
 	case WAIT_SUBMIT:

@@ -222,12 +222,17 @@ static bool trailing_number(const char *name, size_t *ret)
 	return true;
 }
 
+bool spec_job_has_ended(const struct spec_job *job)
+{
+	return spec_state_is_final(job->state) && !job->suspended;
+}
+
 bool spec_job_is_over(const struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_replicas; i++)
 		if (!job->replicas[i].finished)
 			return false;
-	return spec_state_is_final(job->state) && !job->suspended;
+	return spec_job_has_ended(job);
 }
 
 const struct spec_replica *spec_job_replica(const struct spec_job *job, const char *name)

@@ -149,6 +149,8 @@ static inline void spec_job_unrefp(void *p)
 }
 #define cleanup_job cleanup(spec_job_unrefp)
 
+/* Is its state final, and not one of a suspended job, which may come back to life? */
+bool spec_job_has_ended(const struct spec_job *job);
 /* Has it ended, and have all its replicas? A cluster may tell of the job's end before the ends of its pods. */
 bool spec_job_is_over(const struct spec_job *job);
 /* The replica whose directory is NAME; NULL: none. */
