@@ -9,23 +9,32 @@
  *						another answer			(done)
  *						the end of the stream		ASKING_ENDED
  *	ASKING_ENDED	the question		the answer			(done)
+ *
+ * While it is STREAMING, another question may be under way, and a timer run: see "has the kubelet lost it?".
  */
 #include "backend/client/podlog.h"
 
 #include <assert.h>
 #include <errno.h>
 
+#include "backend/base/loop.h"
+#include "backend/base/random.h"
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 #include "spec/base/url.h"
 
 #define HEAD_MS	 30000
-#define IDLE_MS	 600000 /* a silent stream is opened anew: old kubelets lose it at a rotation */
+#define IDLE_MS	 600000 /* a silent stream is opened anew, whatever the kubelet says */
 #define FETCH_MS 60000	/* the same of one that ends */
 #define ASK_MS	 30000
 #define HELD_MAX (256u << 10) /* more is fetched again */
 #define SECOND	 INT64_C(1000000000)
+/* Has the kubelet lost it? Asked when a stream that is in doubt was silent for so long, each time longer: */
+#define DOUBT_MS     2000
+#define DOUBT_MAX_MS IDLE_MS
+#define DOUBT_BYTES  (1u << 20)	  /* more have come since: it is in doubt again */
+#define LOSABLE	     (256u << 10) /* no kubelet rotates a log that is smaller */
 
 enum podlog_state { STREAMING, HELD, ASKING, ASKING_ENDED };
 
@@ -34,6 +43,7 @@ struct podlog {
 	enum podlog_state state;
 	struct spec_logline *l;
 	struct http_request *stream, *question; /* NULL: not under way */
+	bool paused;				/* the stream, by its owner */
 	bool begun;
 	uint64_t begun_ms;
 	uint64_t came;
@@ -42,6 +52,15 @@ struct podlog {
 	size_t n_held;
 	struct http_reply end; /* of the stream, in ASKING_ENDED */
 	char *end_text;
+	/* Has the kubelet lost it? */
+	uint64_t size;	 /* of the log */
+	int64_t last_ns; /* the time of its last line; 0: not known */
+	struct loop_timer
+		*doubt; /* until the stream has been silent for DOUBT_MS; NULL: there is no doubt */
+	unsigned doubt_ms;
+	uint64_t doubt_came;  /* CAME when the timer was set */
+	uint64_t doubt_again; /* CAME from which on it is in doubt */
+	bool other;	      /* the kubelet's last line is not the log's */
 };
 
 static void podlog_free(struct podlog *p)
@@ -60,16 +79,19 @@ void podlog_stop(struct podlog *p)
 		http_cancel(p->stream);
 	if (p->question)
 		http_cancel(p->question);
+	loop_timer_free(p->doubt);
 	podlog_free(p);
 }
 
 bool podlog_pause(struct podlog *p)
 {
-	return !p->stream || http_pause(p->stream);
+	p->paused = !p->stream || http_pause(p->stream);
+	return p->paused;
 }
 
 void podlog_resume(struct podlog *p)
 {
+	p->paused = false;
 	if (p->stream)
 		http_resume(p->stream);
 }
@@ -124,8 +146,12 @@ static int on_output(void *data, int64_t ns, const char *bytes, size_t n)
 		p->config.gap(p->config.data);
 	}
 	err = p->config.bytes(p->config.data, ns, bytes, n);
-	p->more |= err == 0;
-	return err;
+	if (err < 0)
+		return err;
+	p->more = true;
+	p->size += n;
+	p->last_ns = ns;
+	return 0;
 }
 
 /* The stream has ended properly. */
@@ -200,6 +226,93 @@ static void finish_reply(struct podlog *p, const struct http_reply *reply)
 		finish_refused(p, reply);
 }
 
+/* The path of the log, with REST of the query. */
+static char *path_of(const struct podlog *p, const char *rest)
+{
+	cleanup_free char *container = spec_url_escape(p->config.container);
+	cleanup_free char *pod = spec_url_escape(p->config.pod);
+
+	return text_print("/api/v1/namespaces/%s/pods/%s/log?container=%s&timestamps=true%s",
+			  p->config.namespace, pod, container, rest);
+}
+
+/* --- has the kubelet lost it? --- */
+
+/*
+ * A kubelet watches a log for its rotation only once it has read the file to its end. A file that is rotated before
+ * that is followed for ever, though nothing is written to it any more (before 1.29 each rotation had that effect). The
+ * stream does not end then, it only brings nothing more. So a stream is in doubt when it begins, and again whenever
+ * much has come. When it is silent then, the kubelet is asked for the last line that it has. If that is the log's last
+ * line, the kubelet has read the present file to its end, and the doubt is over. If it is another, and the stream stays
+ * silent, the stream is given up.
+ */
+static void on_doubt(void *data);
+
+static void set_doubt(struct podlog *p, unsigned ms)
+{
+	p->doubt_ms = ms;
+	p->doubt_came = p->came;
+	p->doubt = loop_timer_new(p->config.loop, random_about(ms), 0, on_doubt, p);
+}
+
+/* If the stream is in doubt, wait until it is silent. */
+static void begin_doubt(struct podlog *p)
+{
+	if (p->config.follow && !p->doubt && !p->question && p->size >= LOSABLE &&
+	    p->came >= p->doubt_again)
+		set_doubt(p, DOUBT_MS << min_of(p->config.lost, 8u));
+}
+
+static void on_last_line(void *data, const struct http_reply *reply)
+{
+	struct podlog *p = data;
+	bool silent = p->came == p->doubt_came;
+	int64_t ns = 0;
+
+	p->question = NULL;
+	if (silent && !reply->err && reply->status == 200 &&
+	    spec_time_parse(reply->body, reply->len, &ns) > 0) {
+		p->other = ns != p->last_ns;
+		if (p->other)
+			set_doubt(p, p->doubt_ms);
+		else
+			p->doubt_again = p->came + DOUBT_BYTES;
+	} else {
+		/* No line: the file is new. It may have been rotated while the stream was before its end. */
+		set_doubt(p, silent ? min_of(2 * p->doubt_ms, (unsigned)DOUBT_MAX_MS) : DOUBT_MS);
+	}
+}
+
+static void ask_last_line(struct podlog *p)
+{
+	cleanup_free char *path = path_of(p, "&tailLines=1&limitBytes=64");
+	const struct http_call call = {
+		.method = HTTP_GET,
+		.path = path,
+		.deadline_ms = ASK_MS,
+		.done = on_last_line,
+		.data = p,
+	};
+
+	p->question = http_send(p->config.http, &call);
+	assert(p->question);
+}
+
+static void on_doubt(void *data)
+{
+	struct podlog *p = data;
+	bool silent = p->came == p->doubt_came && p->state == STREAMING && !p->paused;
+
+	loop_timer_free(take_ptr(p->doubt));
+	p->other &= silent;
+	if (p->other)
+		finish(p, PODLOG_SILENT, 0, "the kubelet has newer output");
+	else if (silent)
+		ask_last_line(p);
+	else
+		set_doubt(p, DOUBT_MS);
+}
+
 /* --- the stream --- */
 
 static int feed(struct podlog *p, const char *bytes, size_t n)
@@ -207,6 +320,7 @@ static int feed(struct podlog *p, const char *bytes, size_t n)
 	int err = spec_logline_feed(p->l, bytes, n, on_output, p);
 
 	p->config.paused(p->config.data);
+	begin_doubt(p);
 	return err;
 }
 
@@ -303,16 +417,6 @@ static void on_answer(void *data, const struct http_reply *reply)
 
 /* --- asking --- */
 
-/* The path of the log, with REST of the query. */
-static char *path_of(const struct podlog *p, const char *rest)
-{
-	cleanup_free char *container = spec_url_escape(p->config.container);
-	cleanup_free char *pod = spec_url_escape(p->config.pod);
-
-	return text_print("/api/v1/namespaces/%s/pods/%s/log?container=%s&timestamps=true%s",
-			  p->config.namespace, pod, container, rest);
-}
-
 static void ask_run(struct podlog *p)
 {
 	cleanup_free char *rest = NULL, *path = NULL;
@@ -344,6 +448,8 @@ static void on_head(void *data, int status)
 	p->begun_ms = loop_now_ms();
 	if (p->state == HELD && status != 204)
 		ask_run(p);
+	else if (status == 200)
+		begin_doubt(p);
 }
 
 struct podlog *podlog_start(struct podlog_config *config)
@@ -364,6 +470,9 @@ struct podlog *podlog_start(struct podlog_config *config)
 	};
 	int64_t ns;
 
+	p->size = config->known.size;
+	if (config->known.n_lines > 0)
+		p->last_ns = config->known.lines[config->known.n_lines - 1].ns;
 	p->l = spec_logline_new(&config->known, config->force, config->past);
 	p->config = *config;
 	p->state = config->ask_run ? HELD : STREAMING;

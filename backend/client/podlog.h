@@ -16,7 +16,7 @@
  *	PODLOG_REFUSED		anything else (TEXT, WAIT_MS)			not now
  *	PODLOG_CUT		a part of the stream (TEXT)			a connection that broke, as they do
  *	PODLOG_BROKEN		nothing, or too late (TEXT)			the connection
- *	PODLOG_SILENT		nothing for long, on a stream that goes on	maybe a kubelet that lost it
+ *	PODLOG_SILENT		nothing, on a stream that goes on		the kubelet has lost it, or may have
  *	PODLOG_SLOW		(the owner took no more: -ENOBUFS)		the disk does not keep up
  *	PODLOG_NEXT_RUN		output of a later run				ask for the previous run
  *	PODLOG_WHICH_RUN	output of it is not known which run (WAIT_MS)	ask again later
@@ -63,8 +63,11 @@ struct podlog_result {
 
 struct podlog_config {
 	struct http *http;
+	struct loop *loop;
 	const char *namespace, *pod, *container;
-	bool follow;   /* the stream goes on while the container runs */
+	bool follow; /* the stream goes on while the container runs */
+	unsigned
+		lost; /* so many in a row ended as PODLOG_SILENT: the more, the longer this one may be silent */
 	bool alone;    /* on a connection of its own, so that it can always be slowed */
 	bool previous; /* of the run before the newest one */
 	/*

@@ -98,8 +98,10 @@ struct capture_log {
 	bool alone;    /* it has a connection of its own, since the disk did not keep up before */
 	bool slowed;   /* it waits for the disk */
 	uint64_t came; /* podlog_came when its end was awaited last */
-	unsigned delay_ms;   /* of the next pause */
-	unsigned tries;	     /* that brought nothing, in a row */
+	unsigned delay_ms; /* of the next pause */
+	unsigned tries;	   /* that brought nothing, in a row */
+	unsigned
+		lost; /* streams that the kubelet seemed to have lost, with nothing new after them */
 	unsigned unanswered; /* times that the server did not say which run it is */
 
 	/* CLOSING: done(ERR, TEXT) */
@@ -493,8 +495,10 @@ static void on_outcome(struct capture_log *c, const struct podlog_result *r)
 		trouble(c, DIAG_INFO, "the disk does not keep up");
 		c->alone = true;
 		return proceed(c); /* when all is written */
-	case PODLOG_AGAIN:
 	case PODLOG_SILENT:
+		c->lost++;
+		return proceed(c);
+	case PODLOG_AGAIN:
 		return proceed(c);
 	case PODLOG_NEXT_RUN:
 		c->rerun = true;
@@ -537,6 +541,7 @@ static void on_done(void *data, const struct podlog_result *r)
 		c->window = WINDOW;
 		c->delay_ms = DELAY_MS;
 		c->tries = 0;
+		c->lost = 0;
 	}
 	if (r->begun && c->kind == STREAM && (r->more || r->open_ms >= AT_ONCE_MS))
 		c->all_ms = 0; /* there was more, or may have been */
@@ -579,6 +584,7 @@ static void ask(struct capture_log *c, const struct spec_logline_known *known)
 {
 	struct podlog_config config = {
 		.http = c->config.http,
+		.loop = c->config.loop,
 		.namespace = c->namespace,
 		.pod = c->pod,
 		.container = c->container,
@@ -599,6 +605,7 @@ static void ask(struct capture_log *c, const struct spec_logline_known *known)
 	c->previous = c->kind == PROBE || c->rerun || (c->ended && c->end == CAPTURE_PREVIOUS);
 	c->partial = known->from > 0;
 	config.follow = c->kind == STREAM;
+	config.lost = c->lost;
 	config.alone = c->alone;
 	config.previous = c->previous;
 	config.ask_run = c->config.reruns && !c->previous && known->size == 0;

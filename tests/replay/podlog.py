@@ -3,7 +3,8 @@
 
 The runtime writes an entry when a line is complete, when 16 KiB have come without a newline, and
 for what is left at the end. A request takes whole entries; times go before the start of a line only, of
-an OLD kubelet (before 1.26) before each entry. Rotation takes entries away from those who ask later.
+an OLD kubelet (before 1.26) before each entry. Rotation takes entries away from those who ask later, and a kubelet that
+does not see it gives no more to those who follow.
 """
 
 import datetime
@@ -26,6 +27,7 @@ class Log:
         self.first = 0  # entries before it were rotated away
         self.ended = False
         self.held = None  # entries from there on are not shown yet
+        self.lost = []  # where entries end for those who followed when the log was lost the first, second ... time
         self.listeners = []
         self._rest = b""
 
@@ -68,6 +70,12 @@ class Log:
         """What is there now, but for the last KEEP entries, can't be read any more by who comes later."""
         with self.lock:
             self.first = max(self.first, len(self.entries) - keep)
+
+    def lose(self):
+        """It is rotated, and the kubelet does not see that: those who follow it get nothing more before its end."""
+        self.rotate()
+        with self.lock:
+            self.lost.append(len(self.entries))
 
     def data(self):
         """All that was ever printed (in complete entries)."""
@@ -115,13 +123,14 @@ class Reader:
         self.line_start = True
         with log.lock:
             self.next = log.first
+            self.lost = len(log.lost)
             if tail is not None:
                 self.next = max(self.next, len(log.entries) - tail)
 
     def read(self):
         """(bytes that there are now, is this all there will be)."""
         with self.log.lock:
-            entries = self.log.entries[self.next:self.log.held]
+            entries = self.log.entries[self.next:(self.log.lost[self.lost:] or [self.log.held])[0]]
             self.next += len(entries)
             ended = self.log.ended and self.log.held is None
         out = b"".join(self._text(at, text) for at, text in entries)

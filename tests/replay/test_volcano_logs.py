@@ -241,6 +241,38 @@ def test_rotated_away(kx, server, volcano):
     assert "may be lost" in kx.read(".kxfs", "log")
 
 
+def last_line_requests(server):
+    return [req for req in log_requests(server) if "tailLines" in req.query]
+
+
+def test_lost_by_the_kubelet(kx, server, volcano):
+    """A kubelet that has not seen a rotation follows the old file for ever: the stream is silent, and it is noticed."""
+    job, (log,) = begin(kx, volcano)
+    for text in ("one", "two"):
+        log.append((text + " " * 1000 + "\n") * 300)
+        harness.wait_for(lambda: printed(job) == log.data(), what=text)
+        log.lose()
+    log.append("three\n")
+    harness.wait_for(lambda: job.log() == log.data(), what="what was printed after the rotation")
+    # Nobody can say that nothing was printed in between.
+    harness.wait_for(lambda: job.gap() in (1, 2), what="the gap in status")
+
+
+def test_silent(kx, server, volcano):
+    """Of a log that is long, has just been rotated and is silent, the kubelet is asked, and the stream is kept."""
+    job, (log,) = begin(kx, volcano)
+    log.append(("one" + " " * 1000 + "\n") * 300)
+    harness.wait_for(lambda: printed(job) == log.data(), what="its output")
+    log.rotate()
+    harness.wait_for(lambda: len(last_line_requests(server)) > 1, what="to be asked again where there is no line")
+    log.append("two\n")
+    harness.wait_for(lambda: job.log() == log.data())
+    n = len(last_line_requests(server))
+    harness.wait_for(lambda: len(last_line_requests(server)) > n, what="to be asked when there is one")
+    assert len([req for req in log_requests(server) if "follow" in req.query]) == 1
+    assert job.gap() == 0
+
+
 def test_not_started_yet(kx, server, volcano):
     """Neither a pod without a node (204) nor one whose container is made (400) is an error."""
     volcano.schedule = False

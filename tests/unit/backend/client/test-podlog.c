@@ -12,6 +12,7 @@
 #define T(second) "2026-11-21T09:08:" second ".000000000Z "
 #define STARTED	  INT64_C(1795252120000000000) /* 2026-11-21T09:08:40Z */
 #define QUESTION  "previous=true&limitBytes=64"
+#define LAST_LINE "&timestamps=true&tailLines=1&limitBytes=64"
 
 static struct {
 	struct podlog *p;
@@ -20,7 +21,8 @@ static struct {
 	size_t n;
 	int64_t ns;
 	unsigned pauses, gaps, done;
-	int refuse; /* what is returned for output */
+	int refuse;    /* what is returned for output */
+	bool dropping; /* output is not looked at */
 	struct podlog_result result;
 	char text[256];
 } rig;
@@ -28,6 +30,8 @@ static struct {
 static int on_bytes(void *data, int64_t ns, const char *bytes, size_t n)
 {
 	(void)data;
+	if (rig.dropping)
+		return 0;
 	assert_true(rig.n + n < sizeof(rig.got));
 	if (rig.refuse)
 		return rig.refuse;
@@ -72,6 +76,7 @@ static int teardown(void **state)
 	(void)state;
 	podlog_stop(rig.p);
 	assert_null(fake.requests);
+	assert_null(fake.timers);
 	return 0;
 }
 
@@ -317,6 +322,152 @@ static void test_ended_unsure(void **state)
 	}
 }
 
+/* --- has the kubelet lost the stream? --- */
+
+/* The stream of a log of SIZE bytes, which end with "one", as the stream shows too. */
+static struct http_request *begin_long(unsigned lost, uint64_t size)
+{
+	begin((struct podlog_config){.follow = true,
+				     .lost = lost,
+				     .known = known("one\n", STARTED, size - 4)});
+	fake.requests->call.head(fake.requests->call.data, 200);
+	assert_int_equal(fake.requests->call.bytes(fake.requests->call.data, T("40") "one\n",
+						   strlen(T("40") "one\n")),
+			 0);
+	return fake.requests;
+}
+
+static void comes(struct http_request *stream, const char *text)
+{
+	assert_int_equal(stream->call.bytes(stream->call.data, text, strlen(text)), 0);
+}
+
+/* Its last line is the kubelet's too: it is silent, and all is well. Until much has come, nobody asks again. */
+static void test_silent(void **state)
+{
+	cleanup_free char *much = calloc(1, (1 << 20) + 64);
+	struct http_request *stream = begin_long(0, 1 << 20);
+
+	(void)state;
+	fake_pass(5000);
+	fake_answer(fake_find(LAST_LINE), 200, T("40") "one\n");
+	comes(stream, T("41") "two\n");
+	fake_pass(1000000);
+	assert_null(fake_find(LAST_LINE));
+	memcpy(much, T("42"), strlen(T("42")));
+	memset(much + strlen(T("42")), 'x', 1 << 20);
+	rig.n = 0;
+	rig.dropping = true;
+	comes(stream, much);
+	comes(stream, "\n" T("43") "last\n");
+	fake_pass(5000);
+	fake_answer(fake_find(LAST_LINE), 200, T("43") "last\n");
+	fake_pass(1000000);
+	assert_ptr_equal(fake.requests, stream);
+	assert_null(stream->next);
+	assert_int_equal(rig.done, 0);
+}
+
+/* The kubelet has a newer one, and the stream does not bring it. */
+static void test_lost(void **state)
+{
+	(void)state;
+	begin_long(0, 1 << 20);
+	fake_pass(5000);
+	fake_answer(fake_find(LAST_LINE), 200, T("41") "two\n");
+	assert_int_equal(rig.done, 0);
+	fake_pass(5000);
+	is_over(PODLOG_SILENT, false);
+}
+
+/* It comes meanwhile: before the answer, after it. The next silence is asked about again. */
+static void test_late(void **state)
+{
+	struct http_request *stream = begin_long(0, 1 << 20);
+
+	(void)state;
+	fake_pass(5000);
+	comes(stream, T("41") "two\n");
+	fake_answer(fake_find(LAST_LINE), 200, T("42") "three\n");
+	fake_pass(5000);
+	fake_answer(fake_find(LAST_LINE), 200, T("42") "three\n");
+	comes(stream, T("42") "three\n");
+	fake_pass(10000);
+	fake_answer(fake_find(LAST_LINE), 200, T("42") "three\n");
+	fake_pass(1000000);
+	assert_null(stream->next);
+	holds("two\nthree\n");
+}
+
+/* No answer, or no line, since the file has just been rotated: it is asked again, less and less often. */
+static void test_no_last_line(void **state)
+{
+	struct http_request *stream = begin_long(0, 1 << 20);
+	unsigned n = 0;
+
+	(void)state;
+	for (uint64_t begin = fake.now; fake.now < begin + 3600000; n++) {
+		while (!fake_find(LAST_LINE))
+			assert_true(fake_wait(1000000));
+		if (n % 3 == 0)
+			fake_answer(fake_find(LAST_LINE), 200, "");
+		else if (n % 3 == 1)
+			fake_answer(fake_find(LAST_LINE), 500, T("41") "two\n");
+		else
+			fake_break(fake_find(LAST_LINE), -EIO, true);
+		assert_ptr_equal(fake.requests, stream);
+	}
+	assert_in_range(n, 10, 20);
+	while (!fake_find(LAST_LINE))
+		assert_true(fake_wait(1000000));
+	fake_answer(fake_find(LAST_LINE), 200, T("41") "two\n");
+	fake_pass(1000000);
+	is_over(PODLOG_SILENT, false);
+}
+
+/* A small log is never rotated, what is no stream is in no doubt, and a stream that its owner holds up is not silent. */
+static void test_no_doubt(void **state)
+{
+	(void)state;
+	begin_long(0, 1 << 10);
+	fake_pass(1000000);
+	assert_null(fake.requests->next);
+	podlog_stop(take_ptr(rig.p));
+	begin((struct podlog_config){.known = known("one\n", STARTED, 1 << 20)});
+	fake.requests->call.head(fake.requests->call.data, 200);
+	fake_pass(1000000);
+	assert_null(fake.requests->next);
+	podlog_stop(take_ptr(rig.p));
+	begin_long(0, 1 << 20);
+	assert_true(podlog_pause(rig.p));
+	fake_pass(100000);
+	assert_null(fake.requests->next);
+	podlog_resume(rig.p);
+	fake_pass(10000);
+	assert_non_null(fake_find(LAST_LINE));
+}
+
+/* After streams that were taken for lost in vain, more patience. */
+static void test_lost_in_vain(void **state)
+{
+	uint64_t before = 0;
+
+	for (unsigned lost = 0; lost < 12; lost++) {
+		uint64_t begin;
+
+		setup(state);
+		begin = fake.now;
+		begin_long(lost, 1 << 20);
+		while (!fake_find(LAST_LINE))
+			assert_true(fake_wait(1000000));
+		if (lost < 8)
+			assert_true(fake.now - begin > before);
+		assert_in_range(fake.now - begin, 1000, 1200000);
+		before = fake.now - begin;
+		podlog_stop(take_ptr(rig.p));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +483,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_later_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ended_unsure, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_silent, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_last_line, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_doubt, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lost_in_vain, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
