@@ -18,6 +18,7 @@ from harness import wait_for
 from mounted import World, app, manifest
 
 REPLICAS = 3
+HEAD = 40  # bytes that tell an attempt's output from that of others
 # Attempt N of replica RANK writes numbered lines of any length and bytes, to /out/RANK.N too, until `stop.N` has
 # its exit code; told to end, it still says so. Once for each line of `loud` it prints BURST bytes and more, "pause
 # K", and then nothing until `go` has that line too. No line ends with \r\n, since containerd 1.6 loses that \r.
@@ -81,12 +82,18 @@ class Run:
         wait_for(lambda: all((self.out / f"{name}.{attempt}").exists() for name in self.replicas),
                  what=f"attempt {attempt}")
 
+    def captured(self, name, attempt):
+        """How many bytes of that attempt; before it has a log, `log` is the one of the attempt before."""
+        log = self.job.log(name)
+        return len(log) if log[:HEAD] == self.wrote(name, attempt)[:HEAD] else 0
+
     def until_captured(self, attempt):
         """All that has been written by now, and more."""
         self.until_runs(attempt)
+        wait_for(lambda: all(len(self.wrote(name, attempt)) > HEAD for name in self.replicas), what="its lines")
         sizes = {name: len(self.wrote(name, attempt)) for name in self.replicas}
-        wait_for(lambda: all(self.job.replica(name)["attempt"] == attempt and len(self.job.log(name)) > size
-                             for name, size in sizes.items()), what="its output", step=0.1)
+        wait_for(lambda: all(self.captured(name, attempt) > size for name, size in sizes.items()), what="its output",
+                 step=0.1)
 
     def kept(self, name):
         """The kubelet's files of that name: 0.log; what it was before a rotation is 0.log.TIME."""
@@ -107,7 +114,9 @@ class Run:
 
     def rotate(self, attempt):
         """Each log once. Nothing is printed just then, since it might show in no stream: the kubelet leaves the old
-        file when it sees the new one, and containerd may still write to the old one."""
+        file when it sees the new one, and containerd may still write to the old one. What kxfs has by now may come from
+        a fetch of what there was; what comes after that is from a stream, which the kubelet has to know of."""
+        self.until_captured(attempt)
         before = self.kept("0.log.*")
         kubelet = self.cluster.node.kubelet
         kubelet.kill(signal.SIGSTOP)
