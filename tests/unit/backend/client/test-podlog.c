@@ -425,7 +425,7 @@ static void test_no_last_line(void **state)
 	is_over(PODLOG_SILENT, false);
 }
 
-/* A small log is never rotated, what is no stream is in no doubt, and a stream that its owner holds up is not silent. */
+/* A small log is never rotated, a fetch is in no doubt, and a stream that its owner holds up is not silent. */
 static void test_no_doubt(void **state)
 {
 	(void)state;
