@@ -152,6 +152,8 @@ def test_killed_before_it_is_written(slow, volcano, part):
     whole(job, "one\ntwo\nthree\n")
     assert job.read("main-0", "follow", binary=True) == job.log()
     assert job.read("follow") == job.read("log")
+    times, texts = zip(*(line.split(" ", 1) for line in job.read("main-0", "stamped").splitlines()))
+    assert texts == ("one", "two", "three") and list(times) == sorted(set(times))
 
 
 @pytest.mark.parametrize("call, part", [
