@@ -467,7 +467,7 @@ static void test_pods_decide(void **state)
 	world_clear(&w);
 }
 
-/* All pods of TASK have succeeded, in the attempt after RETRY retries. GONE: the last one is not in the cluster. */
+/* The pod of TASK-INDEX, in the attempt after RETRY retries, has succeeded; GONE: it is no longer in the cluster. */
 static void succeed(struct world *w, const char *task, unsigned index, unsigned retry, bool gone)
 {
 	world_pod(w,
@@ -481,7 +481,7 @@ static void succeed(struct world *w, const char *task, unsigned index, unsigned 
 		  gone);
 }
 
-/* Policies may do something else with a job whose pods have succeeded than end it: then its controller's word counts. */
+/* Policies may do something else with a job that has succeeded than end it: then its controller's word counts. */
 static void test_policy_decides(void **state)
 {
 	static const struct {
