@@ -6,7 +6,7 @@
  *
  * The ends of jobs and their pods come by two watches. Where a job's end comes first, a pod that was never seen may
  * still be told of, for SPEC_PATIENCE, or as long as the watch of pods can't be confirmed: the job is shown again until
- * then.
+ * then, which also tells who waits for its reason that none will come.
  *
  * A job leaves jobs/ when its object is gone, or when a user of this mount has cancelled it, though the cluster may
  * still have it then. It is forgotten when its object and its pods are gone and its output is on disk.

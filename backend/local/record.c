@@ -65,8 +65,10 @@ uint64_t local_record_changed(struct local_record *r)
 			rec->state = endings[rec->goal].state;
 		else if (rec->suspended)
 			rec->state = SPEC_CANCELLED;
+		else if (rec->started && !streq(rec->phase, "Restarting"))
+			rec->state = SPEC_RUNNING;
 		else
-			rec->state = rec->started ? SPEC_RUNNING : SPEC_PENDING;
+			rec->state = SPEC_PENDING;
 	}
 	rec->changed = loop_time_ns();
 	spec_transitions_add(&rec->transitions, rec->state, rec->phase, rec->changed);

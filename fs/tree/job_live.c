@@ -48,7 +48,8 @@ static ssize_t wait_read(struct stream *s, char *buf, size_t size, uint64_t off)
 	const char *text = spec_status_state(state);
 	size_t len = strlen(text);
 
-	if (!spec_state_is_final(state))
+	/* Who has waited for the end goes on with why. */
+	if (!spec_state_is_final(state) || (job && job->unexplained))
 		return -EAGAIN;
 	if (off >= len)
 		return 0;

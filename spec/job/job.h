@@ -92,9 +92,10 @@ struct spec_job {
 	bool own;		 /* submitted through a mount with this state directory */
 	bool has_appdef;	 /* app.yaml can be read */
 	bool history;		 /* it has left jobs/ */
-	bool given_up;	/* its controller could not start it: the message is whole sentences */
-	bool suspended; /* may come back to life: its output goes on though its state is final */
-	bool dropped;	/* of a local job: its output was removed to make room */
+	bool given_up;	  /* its controller could not start it: the message is whole sentences */
+	bool unexplained; /* it has failed, and its pods may still tell why, in some moments */
+	bool suspended;	  /* may come back to life: its output goes on though its state is final */
+	bool dropped;	  /* of a local job: its output was removed to make room */
 	unsigned retries;
 	unsigned max_retries;
 	int64_t created;

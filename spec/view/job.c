@@ -296,6 +296,7 @@ static void copy_spec(struct spec_job_view *v, const struct spec_job_view *from)
 	v->retry_limit = from->retry_limit;
 	v->minimum = from->minimum;
 	v->restarts = from->restarts;
+	v->acts_on_success = from->acts_on_success;
 	v->asked = from->asked;
 	v->hidden = from->hidden;
 	spec_set(&v->app, from->app);

@@ -116,6 +116,13 @@ bool spec_pod_was_stopped(const struct spec_pod_view *pod)
 	       (!c || !c->finished || c->finished >= pod->meta.deleted);
 }
 
+bool spec_pod_is_past(const struct spec_pod_view *pod, const struct spec_job_view *job)
+{
+	if (job->began)
+		return pod->meta.created < job->began;
+	return pod->retry != SPEC_RETRY_UNKNOWN && pod->retry < job->retries;
+}
+
 int spec_pod_end(const struct spec_pod_view *pod)
 {
 	enum spec_state state = spec_pod_state(pod);

@@ -29,6 +29,8 @@ enum spec_state spec_pod_state(const struct spec_pod_view *pod);
 bool spec_pod_is_settled(const struct spec_pod_view *pod);
 /* Has it ended because somebody deleted it, and not by itself before? */
 bool spec_pod_was_stopped(const struct spec_pod_view *pod);
+/* Does it belong to an attempt of JOB that is over? */
+bool spec_pod_is_past(const struct spec_pod_view *pod, const struct spec_job_view *job);
 /* The state that POD ended in by itself; -1: it has not, or was stopped. */
 int spec_pod_end(const struct spec_pod_view *pod);
 

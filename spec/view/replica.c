@@ -25,7 +25,7 @@ static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 {
 	if (pod->retry == SPEC_RETRY_UNKNOWN && !job->began)
 		return state == SPEC_FAILED && pod->gone && job->restarts;
-	return state == SPEC_FAILED && retry_of(pod, job) < job->retries;
+	return state == SPEC_FAILED && spec_pod_is_past(pod, job);
 }
 
 static enum spec_state state_of(const struct spec_pod_view *pod, const struct spec_job_view *job,
@@ -221,7 +221,8 @@ static bool is_end(enum spec_state state, const struct spec_job_view *job,
 		   const struct spec_standing *standing)
 {
 	return (standing->over && (spec_state_is_final(state) || standing->left)) ||
-	       state == SPEC_SUCCEEDED || (state == SPEC_FAILED && !job->restarts);
+	       (state == SPEC_SUCCEEDED && !job->acts_on_success) ||
+	       (state == SPEC_FAILED && !job->restarts);
 }
 
 static int64_t first_of(int64_t a, int64_t b, int64_t c)

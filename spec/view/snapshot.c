@@ -291,6 +291,21 @@ static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
 	}
 }
 
+/*
+ * Has JOB failed by its controller's word alone, while its pods may still tell why? The news of both come by two
+ * watches. While the view is stale nobody knows when they will.
+ */
+static bool is_unexplained(const struct spec_job *job, const struct spec_job_view *view,
+			   const struct spec_standing *standing,
+			   const struct spec_view_context *ctx)
+{
+	bool explained = (*view->reason || *view->message) && !view->vague;
+
+	return job->state == SPEC_FAILED && standing->pods_late && !ctx->stale_since &&
+	       !explained && !(standing->phase && standing->phase->gives_up) &&
+	       !spec_job_first_failed(job, NULL) && !spec_job_is_over(job);
+}
+
 /* --- the whole --------------------------------------------------------------------------------- */
 
 static void fill_head(struct spec_job *job, const struct spec_job_view *view,
@@ -340,6 +355,7 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	fill_verdict(job, spec_verdict_of(job, view, placed, &standing, ctx));
 	if (ctx->control && !job->history)
 		job->actions = ctx->control->actions(&about);
+	job->unexplained = is_unexplained(job, view, &standing, ctx);
 	job->impatient = ctx->reader->impatient;
 	if (ctx->reader->again && view->restarts && view->retries < view->max_retries)
 		job->again = ctx->reader->again;

@@ -110,6 +110,7 @@ struct spec_job_view {
 	unsigned retry_limit; /* where the controller counts attempts: how many; 0: it does not */
 	unsigned minimum;     /* pods that the gang needs */
 	bool restarts;	      /* its controller may start again what has failed */
+	bool acts_on_success; /* or do something else than end it when all has succeeded */
 	bool asked;	      /* its spec asks for it to be suspended */
 	bool hidden;	      /* it may have pods that are not shown */
 	int64_t changed;      /* of the phase */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A file system that shows a directory, and hangs where a test says: while the file HANG has the line "CALL PART",
- * each CALL on a path with PART in it waits. What waits is told in HANG.told, a line "CALL PATH" each.
+ * each CALL on a path with PART in it waits. What waits is told in HANG.told, a line "CALL PATH" each. Nothing is
+ * written for a process that is killed meanwhile.
  *
  *	slow_disk DIRECTORY HANG MOUNTPOINT
  */
@@ -44,7 +45,7 @@ static void wait_for_disk(const char *call, const char *path)
 	const struct timespec t = {.tv_nsec = WAIT_NS};
 	bool first = true;
 
-	while (is_named(call, path)) {
+	while (is_named(call, path) && !fuse_interrupted()) {
 		cleanup_file FILE *f = first ? fopen(told, "ae") : NULL;
 
 		if (f)
@@ -120,6 +121,8 @@ static int on_write(const char *path, const char *buf, size_t n, off_t at,
 	ssize_t done;
 
 	wait_for_disk("write", path);
+	if (fuse_interrupted())
+		return -EINTR;
 	done = pwrite((int)fi->fh, buf, n, at);
 	return done < 0 ? -errno : (int)done;
 }

@@ -354,6 +354,7 @@ def test_transitions(kx):
     run(f"echo restart > {job.dir}/ctl")
     phases = ["Pending", "Running", "Restarting", "Running", "Terminating", "Terminated"]
     wait_for(lambda: [t["phase"] for t in job.status()["transitions"]] == phases[:4])
+    assert [t["state"] for t in job.status()["transitions"]] == ["PENDING", "RUNNING", "PENDING", "RUNNING"]
     run(f"echo terminate > {job.dir}/ctl")
     job.until("FAILED")
     before = job.status()

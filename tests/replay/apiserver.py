@@ -65,6 +65,7 @@ class Stream:
         self.gone = False
         self.inject = []  # bytes to send as they are
         self.bookmark = False
+        self.held = False
         self.end = None  # None, "end" (as a server ends it), "close", "reset"
 
 
@@ -160,6 +161,10 @@ class ApiServer:
         """End open streams: "end" as a server ends them, "close" or "reset" the connection. What
         happens after this call is not in them."""
         return self._call(self._end_streams, how, wanted)
+
+    def hold(self, held=True, **wanted):
+        """Open watches say nothing of what happens, until they are told not to be HELD."""
+        return self._call(self._on_streams, lambda s: setattr(s, "held", held), {"verb": "watch", **wanted})
 
     def send_bookmarks(self, **wanted):
         return self._call(self._on_streams, lambda s: setattr(s, "bookmark", True), wanted)
@@ -408,6 +413,9 @@ class ApiServer:
         while going and not stream.gone:
             await self._gate.wait()
             stream.wake.clear()
+            if stream.held and stream.end is None:
+                await self._wait(stream, LIMIT)
+                continue
             data, going = watch.lines(self.store)
             await self._write(response, data)
             now = self._loop.time()

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import signal
 import threading
 
 import harness
@@ -117,6 +118,42 @@ def test_at_the_beginning(slow, volcano, call, part):
     volcano.finish(pod)
     job.finish()
     whole(job, "one\ntwo\n")
+
+
+@pytest.mark.parametrize("part", ["lines/", "logs/", "merged"])
+def test_killed_before_it_is_written(slow, volcano, part):
+    """A reader of `follow` was given a line that is not on disk when kxfs is killed: the next mount has it, once."""
+    kx, disk = slow
+    job = kx.submit(APP)
+    (pod,) = volcano.start(job.id)
+    log = volcano.log(pod)
+    log.append("one\n")
+    harness.wait_for(lambda: job.read("log") == "main/0 one\n", what="the first line")
+
+    def written():
+        files = [path for path in (kx.base / "disk/jobs" / job.id).rglob("*") if path.is_file()]
+        return {str(path): path.read_bytes() for path in files if f"/{part}" in str(path)}
+
+    before = written()
+    disk.hang("write", f"/{job.id}/{part}")
+    with disk.still(), open(job / "main-0/follow", "rb", buffering=0) as follow:
+        log.append("two\n")
+        given = b""
+        while given != b"one\ntwo\n":
+            given += follow.read(100)
+        harness.wait_for(lambda: disk.hangs(f"/{job.id}/{part}"), what="a hanging disk")
+    kx.end(signal.SIGKILL)
+    assert before and written() == before
+    disk.go_on()
+    kx.start()
+    log.append("three\n")
+    volcano.finish(pod)
+    job.finish()
+    whole(job, "one\ntwo\nthree\n")
+    assert job.read("main-0", "follow", binary=True) == job.log()
+    assert job.read("follow") == job.read("log")
+    times, texts = zip(*(line.split(" ", 1) for line in job.read("main-0", "stamped").splitlines()))
+    assert texts == ("one", "two", "three") and list(times) == sorted(set(times))
 
 
 @pytest.mark.parametrize("call, part", [

@@ -2,6 +2,10 @@
 """Causes that stay true: what `why` and `status` say while a job fails, is started again, loses its node, or is given
 up, on a Volcano that does what the real one does. A line for each sentence: tests/unit/spec/kinds/test-volcano_why.c."""
 
+import os
+import select
+import time
+
 import harness
 import pytest
 import store as st
@@ -28,6 +32,24 @@ def until_why(job, text):
 def until_why_begins(job, text):
     """The end of a job may be told before those of its pods, which say why."""
     harness.wait_for(lambda: job.read("why").startswith(text), what=text)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "never told"])
+def test_wait_for_the_reason(server, volcano, job, told):
+    """The job's end is told before its pods': `wait` ends when `why` has what they tell, or after some seconds."""
+    assert server.hold(resource="pods") == 1
+    begin = time.monotonic()
+    volcano.finish(volcano.pods(job.id)[0], 3)
+    harness.wait_for(lambda: job.state() == "FAILED", what="the end")
+    fd = os.open(job / "wait", os.O_RDONLY)
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    assert not poll.poll(0) or time.monotonic() > begin + 4
+    assert job.read("why") == "The job failed: Failed.\n"
+    server.hold(not told, resource="pods")
+    assert os.read(fd, 100) == b"FAILED\n"
+    os.close(fd)
+    assert ("exit code 3" in job.read("why")) == told or time.monotonic() > begin + 4
 
 
 def ended(code):

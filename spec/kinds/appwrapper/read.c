@@ -61,6 +61,8 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 
 	v->max_retries = retries < 0 ? DEFAULT_RETRIES : (unsigned)retries;
 	v->restarts = v->max_retries > 0;
+	/* The controller looks at that before it looks at the pods, whoever asks; it makes them anew later. */
+	v->acts_on_success = spec_read_bool(spec, "suspend");
 	/* In a queue, it is Kueue that suspends and resumes. */
 	v->asked = spec_read_bool(spec, "suspend") && !*queue;
 	v->minimum = (unsigned)min_of(n, (size_t)INT32_MAX);

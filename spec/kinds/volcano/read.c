@@ -26,12 +26,44 @@ static const struct spec_phase phases[] = {
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
+/* Does a policy for EVENT hold when all pods of a task have succeeded? */
+static bool is_success(const char *event)
+{
+	return streq(event, "TaskCompleted") || streq(event, "*");
+}
+
 static bool any_restarts(const struct spec_value *policies)
 {
 	for (size_t i = 0; i < spec_read_count(policies); i++)
 		if (strncmp(spec_read_text(spec_read_at(policies, i), "action"), "Restart", 7) == 0)
 			return true;
 	return false;
+}
+
+/* What is done by the first of POLICIES that fits when all pods of a task have succeeded; "": none fits. */
+static const char *action_of_success(const struct spec_value *policies)
+{
+	for (size_t i = 0; i < spec_read_count(policies); i++) {
+		const struct spec_value *one = spec_read_at(policies, i);
+		const struct spec_value *events = spec_read_list(one, "events");
+		bool fits = is_success(spec_read_text(one, "event"));
+
+		for (size_t k = 0; k < spec_read_count(events); k++)
+			fits |= is_success(spec_read_at(events, k)->text);
+		if (fits)
+			return spec_read_text(one, "action");
+	}
+	return "";
+}
+
+/* Does Volcano do something else than end the job when all pods of TASK have succeeded? */
+static bool acts_on_success(const struct spec_value *task, const struct spec_value *policies)
+{
+	const char *action = action_of_success(spec_read_list(task, "policies"));
+
+	if (!*action)
+		action = action_of_success(policies);
+	return *action && !streq(action, "CompleteJob");
 }
 
 static void read_task(const struct spec_value *task, struct spec_task_source *ret)
@@ -73,17 +105,19 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 {
 	const struct spec_value *spec = spec_read_map(object, "spec");
 	const struct spec_value *list = spec_read_list(spec, "tasks");
+	const struct spec_value *policies = spec_read_list(spec, "policies");
 	const struct spec_value *labels =
 		spec_view_labels(spec_read_map(spec_read_at(list, 0), "template"));
 	int attempts = spec_read_int(spec, "maxRetry", 0);
 	size_t n = spec_read_count(list);
 
 	*ret_tasks = new0_n(struct spec_task_source, n);
-	v->restarts = any_restarts(spec_read_list(spec, "policies"));
+	v->restarts = any_restarts(policies);
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_value *task = spec_read_at(list, i);
 
 		v->restarts |= any_restarts(spec_read_list(task, "policies"));
+		v->acts_on_success |= acts_on_success(task, policies);
 		read_task(task, &(*ret_tasks)[i]);
 	}
 	/* A webhook sets the default. In a job that no policy restarts, nobody has asked for it. */

@@ -92,6 +92,46 @@ static void test_retries_used_up(void **state)
 	assert_true(job->finished - job->started > 300 * INT64_C(1000000));
 }
 
+static bool has_begun_again(struct world *w, const char *id)
+{
+	cleanup_job const struct spec_job *job = job_of(w, id);
+
+	return job->replicas[0].attempt == 1;
+}
+
+/* Between two attempts it waits to be started again: its phase says so, and its state. */
+static void test_between_attempts(void **state)
+{
+	static const struct {
+		const char *phase;
+		enum spec_state state;
+	} steps[] = {
+		{"Pending", SPEC_PENDING},
+		{"Running", SPEC_RUNNING},
+		{"Restarting", SPEC_PENDING},
+		{"Running", SPEC_RUNNING},
+	};
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w,
+					  "while ! [ -e fail ]; do sleep 0.02; done\n"
+					  "        [ -e failed ] && exec sleep 1000\n"
+					  "        touch failed; exit 1",
+					  1, "    max_retries: 1\n");
+	cleanup_job const struct spec_job *job = NULL;
+
+	until(has_state(w, id, SPEC_RUNNING));
+	touch(w, "fail");
+	until(has_begun_again(w, id) && has_phase(w, id, "Running"));
+	job = job_of(w, id);
+	assert_int_equal(control(w, id, SPEC_TERMINATE), 0);
+	assert_int_equal(job->transitions.n, array_size(steps));
+	for (size_t i = 0; i < array_size(steps); i++) {
+		assert_string_equal(job->transitions.v[i].phase, steps[i].phase);
+		assert_string_equal(spec_state_name(job->transitions.v[i].state),
+				    spec_state_name(steps[i].state));
+	}
+}
+
 /* No descriptor is left to start with: it is tried again, not failed. */
 static void test_start_delayed(void **state)
 {
@@ -305,6 +345,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		world_test(test_retry_policies),
 		world_test(test_retries_used_up),
+		world_test(test_between_attempts),
 		world_test(test_start_delayed),
 		world_test(test_suspend_and_resume),
 		world_test(test_restart),

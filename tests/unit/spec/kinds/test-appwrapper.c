@@ -212,6 +212,41 @@ static void test_kueue(void **state)
 	world_clear(&w);
 }
 
+/* The pods of an attempt that is given up have succeeded: all is made anew, and so they say nothing of the job. */
+static void test_succeeded_too_late(void **state)
+{
+	static const struct {
+		const char *suspend, *status;
+		enum spec_state state;
+	} table[] = {
+		{"false", "'phase':'Running'", SPEC_SUCCEEDED},
+		{"true", "'phase':'Running'",
+		 SPEC_RUNNING}, /* the controller looks at that first */
+		{"true", "'phase':'Suspending'", SPEC_RUNNING},
+		{"true", "'phase':'Suspended'", SPEC_PENDING},
+		{"false",
+		 "'phase':'Resuming','conditions':[" CONDITION("ResourcesDeployed", "True", "", "",
+							       "30") "]",
+		 SPEC_PENDING},
+		{"false", "'phase':'Resetting','resettingCount':1", SPEC_PENDING},
+		{"true", "'phase':'Succeeded'", SPEC_SUCCEEDED},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {.kind = &spec_appwrapper};
+		char spec[256];
+
+		snprintf(spec, sizeof(spec), "'suspend':%s,'components':[%s]", table[i].suspend,
+			 POD("j-0", ""));
+		job(&w, "'kueue.x-k8s.io/queue-name':'research'", spec, table[i].status);
+		pod(&w, "j-0", "p", 10, "Succeeded");
+		assert_string_equal(spec_state_name(w.last->state),
+				    spec_state_name(table[i].state));
+		world_clear(&w);
+	}
+}
+
 /* What the controller found, where pods do not tell. */
 static void test_unhealthy(void **state)
 {
@@ -365,11 +400,17 @@ static void test_nonsense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recordings), cmocka_unit_test(test_phases),
-		cmocka_unit_test(test_kueue),	   cmocka_unit_test(test_unhealthy),
-		cmocka_unit_test(test_end),	   cmocka_unit_test(test_deleted_after_the_end),
-		cmocka_unit_test(test_roles),	   cmocka_unit_test(test_hidden),
-		cmocka_unit_test(test_tries),	   cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_recordings),
+		cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_kueue),
+		cmocka_unit_test(test_unhealthy),
+		cmocka_unit_test(test_succeeded_too_late),
+		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_deleted_after_the_end),
+		cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_tries),
+		cmocka_unit_test(test_nonsense),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,6 +116,24 @@ static void test_restarts(void **state)
 	world_clear(&w);
 }
 
+/* All is made anew, whatever the pods say that there were. */
+static void test_succeeded_too_late(void **state)
+{
+	struct world w = {.kind = &spec_jobset};
+	const char *spec =
+		"'failurePolicy':{'maxRestarts':1},'replicatedJobs':[" TASK("a", "1", "") "]";
+
+	(void)state;
+	job(&w, "", spec, "'restarts':0");
+	pod(&w, "a0", "a", 0, 1, 0, 0, "Succeeded");
+	assert_string_equal(spec_state_name(w.last->state), "SUCCEEDED");
+	job(&w, "", spec, "'restarts':1");
+	assert_string_equal(spec_state_name(w.last->state), "RUNNING");
+	pod(&w, "b0", "a", 0, 1, 0, 1, "Succeeded");
+	assert_string_equal(spec_state_name(w.last->state), "SUCCEEDED");
+	world_clear(&w);
+}
+
 /* Before the controller has said anything, and after an update by somebody else. */
 static void test_no_word(void **state)
 {
@@ -252,10 +270,15 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recordings),     cmocka_unit_test(test_restarts),
-		cmocka_unit_test(test_retried_alone),  cmocka_unit_test(test_of_others),
-		cmocka_unit_test(test_suspended),      cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_failed_without), cmocka_unit_test(test_no_word),
+		cmocka_unit_test(test_recordings),
+		cmocka_unit_test(test_restarts),
+		cmocka_unit_test(test_succeeded_too_late),
+		cmocka_unit_test(test_retried_alone),
+		cmocka_unit_test(test_of_others),
+		cmocka_unit_test(test_suspended),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_failed_without),
+		cmocka_unit_test(test_no_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -467,6 +467,118 @@ static void test_pods_decide(void **state)
 	world_clear(&w);
 }
 
+/* The pod of TASK-INDEX, in the attempt after RETRY retries, has succeeded; GONE: it is no longer in the cluster. */
+static void succeed(struct world *w, const char *task, unsigned index, unsigned retry, bool gone)
+{
+	world_pod(w,
+		  json("{'metadata':{'name':'j-%s-%u','uid':'p-%s-%u-%u','creationTimestamp':"
+		       "'1970-01-01T00:00:%02uZ','annotations':{'volcano.sh/task-spec':'%s',"
+		       "'volcano.sh/task-index':'%u','volcano.sh/job-retry-count':'%u'},"
+		       "'ownerReferences':[{'uid':'u-1','controller':true}]},'spec':{'containers':["
+		       "{'name':'main'}]},'status':{'phase':'Succeeded','containerStatuses':[%s]}}",
+		       task, index, task, index, retry, 10 + retry, task, index, retry,
+		       container("main", ENDED(0, "Completed"), 0)),
+		  gone);
+}
+
+/* Policies may do something else with a job that has succeeded than end it: then its controller's word counts. */
+static void test_policy_decides(void **state)
+{
+	static const struct {
+		const char *task, *job; /* policies of the first of two tasks, and of the job */
+		bool waits;
+	} table[] = {
+		{"", "", false},
+		{"", "{'event':'PodFailed','action':'RestartJob'}", false},
+		{"", "{'event':'TaskCompleted','action':'CompleteJob'}", false},
+		{"", "{'event':'TaskCompleted','action':'RestartJob'}", true},
+		{"", "{'event':'TaskCompleted','action':'TerminateJob'}", true},
+		{"", "{'event':'TaskCompleted','action':'AbortJob'}", true},
+		{"", "{'events':['PodEvicted','TaskCompleted'],'action':'RestartJob'}", true},
+		{"", "{'event':'*','action':'RestartJob'}", true},
+		{"", "{'events':['*'],'action':'RestartTask'}", true},
+		{"", "{'exitCode':3,'action':'RestartJob'}", false},
+		{"{'event':'TaskCompleted','action':'RestartJob'}", "", true},
+		/* The first that fits is obeyed, and those of the task come first. */
+		{"{'event':'TaskCompleted','action':'RestartJob'}",
+		 "{'event':'TaskCompleted','action':'CompleteJob'}", true},
+		{"{'event':'PodFailed','action':'CompleteJob'}",
+		 "{'event':'TaskCompleted','action':'CompleteJob'},"
+		 "{'event':'*','action':'RestartJob'}",
+		 false},
+		/* Those of the other task. */
+		{"{'event':'TaskCompleted','action':'CompleteJob'}",
+		 "{'event':'TaskCompleted','action':'RestartJob'}", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {0};
+		enum spec_state before = table[i].waits ? SPEC_RUNNING : SPEC_SUCCEEDED;
+		/* The second time, what follows from the spec is copied. */
+		static const char *const phases[] = {"Pending", "Running", "Completed"};
+
+		for (size_t k = 0; k < array_size(phases); k++) {
+			world_job(
+				&w,
+				json("{'metadata':{'name':'j','uid':'u-1','generation':1},'spec':{"
+				     "'policies':[%s],'tasks':[{'name':'a','policies':[%s]},"
+				     "{'name':'b'}]},'status':{'state':{'phase':'%s'}}}",
+				     table[i].job, table[i].task, phases[k]),
+				false);
+			if (k != 1)
+				continue;
+			succeed(&w, "a", 0, 0, false);
+			succeed(&w, "b", 0, 0, false);
+			assert_string_equal(spec_state_name(w.last->state),
+					    spec_state_name(before));
+			/* Who follows a replica waits for the next attempt. */
+			assert_int_equal(replica(&w, "a-0")->finished != 0, !table[i].waits);
+		}
+		assert_int_equal(w.last->state, SPEC_SUCCEEDED);
+		assert_true(spec_job_is_over(w.last));
+		world_clear(&w);
+	}
+}
+
+/* A job in PHASE after RETRIES retries. */
+static void retried(struct world *w, const char *phase, unsigned retries)
+{
+	world_job(w,
+		  json("{" JOB_META ",'spec':{'tasks':[{'name':'t'}],'maxRetry':9},"
+		       "'status':{'retryCount':%u,'state':{'phase':'%s'}}}",
+		       retries, phase),
+		  false);
+}
+
+/* Somebody restarts a job whose pods have just succeeded: they say nothing of the attempt that follows. */
+static void test_restarted_at_the_end(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	retried(&w, "Running", 0);
+	succeed(&w, "t", 0, 0, false);
+	assert_int_equal(w.last->state, SPEC_SUCCEEDED);
+	for (int gone = 0; gone < 2; gone++) {
+		retried(&w, "Restarting", 1);
+		assert_string_equal(spec_state_name(w.last->state), "PENDING");
+		retried(&w, "Pending", 1);
+		assert_string_equal(spec_state_name(w.last->state), "PENDING");
+		succeed(&w, "t", 0, 0, true);
+	}
+	retried(&w, "Running", 1);
+	assert_string_equal(spec_state_name(w.last->state), "RUNNING");
+	succeed(&w, "t", 0, 1, false);
+	assert_string_equal(spec_state_name(w.last->state), "SUCCEEDED");
+	/* One that leaves while it waits for its next attempt was cancelled. */
+	retried(&w, "Pending", 2);
+	w.left = true;
+	world_look(&w);
+	assert_string_equal(spec_state_name(w.last->state), "CANCELLED");
+	world_clear(&w);
+}
+
 /* --- attempts --------------------------------------------------------------------------------- */
 
 static void test_restarts(void **state)
@@ -810,19 +922,34 @@ static void test_long_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_torchx),	 cmocka_unit_test(test_main_container),
-		cmocka_unit_test(test_containers),	 cmocka_unit_test(test_torchx),
-		cmocka_unit_test(test_names_part),	 cmocka_unit_test(test_too_many_replicas),
-		cmocka_unit_test(test_reasons),		 cmocka_unit_test(test_phases),
-		cmocka_unit_test(test_outcome),		 cmocka_unit_test(test_outcome_unseen),
-		cmocka_unit_test(test_controllers_word), cmocka_unit_test(test_pods_decide),
-		cmocka_unit_test(test_restarts),	 cmocka_unit_test(test_order_of_attempts),
-		cmocka_unit_test(test_pods_forgotten),	 cmocka_unit_test(test_nothing_known),
-		cmocka_unit_test(test_vanished),	 cmocka_unit_test(test_end_of_replica),
-		cmocka_unit_test(test_end_of_job_first), cmocka_unit_test(test_changed),
-		cmocka_unit_test(test_not_an_object),	 cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_retries),		 cmocka_unit_test(test_reruns),
-		cmocka_unit_test(test_generation),	 cmocka_unit_test(test_long_texts),
+		cmocka_unit_test(test_no_torchx),
+		cmocka_unit_test(test_main_container),
+		cmocka_unit_test(test_containers),
+		cmocka_unit_test(test_torchx),
+		cmocka_unit_test(test_names_part),
+		cmocka_unit_test(test_too_many_replicas),
+		cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_outcome),
+		cmocka_unit_test(test_outcome_unseen),
+		cmocka_unit_test(test_controllers_word),
+		cmocka_unit_test(test_pods_decide),
+		cmocka_unit_test(test_restarts),
+		cmocka_unit_test(test_order_of_attempts),
+		cmocka_unit_test(test_pods_forgotten),
+		cmocka_unit_test(test_nothing_known),
+		cmocka_unit_test(test_vanished),
+		cmocka_unit_test(test_end_of_replica),
+		cmocka_unit_test(test_end_of_job_first),
+		cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_not_an_object),
+		cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_retries),
+		cmocka_unit_test(test_reruns),
+		cmocka_unit_test(test_generation),
+		cmocka_unit_test(test_long_texts),
+		cmocka_unit_test(test_policy_decides),
+		cmocka_unit_test(test_restarted_at_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ struct cluster {
 	const struct spec_pod_view *pods[4];
 	size_t n;
 	struct spec_job *last;
-	bool left, pods_late;
+	bool left, pods_late, stale;
 };
 
 static void look(struct cluster *c)
@@ -77,6 +77,7 @@ static void look(struct cluster *c)
 		.now = 100,
 		.history = c->left,
 		.pods_late = c->pods_late,
+		.stale_since = c->stale ? 50 : 0,
 		.before = c->last,
 	};
 	struct spec_job *job = spec_view_job(c->job, c->pods, c->n, &ctx);
@@ -247,6 +248,44 @@ static void test_late_pods(void **state)
 	clear(&c);
 }
 
+/* Why a job has failed may come behind that it has; who waits for its end waits for that too, a bounded time. */
+static void test_unexplained(void **state)
+{
+	struct cluster c = {0};
+
+	(void)state;
+	/* Has the end of the job come first? May pods be late? Is the view stale? */
+	for (int i = 0; i < 8; i++) {
+		c = (struct cluster){.pods_late = i & 2, .stale = i & 4};
+		set_job(&c, 2, "Up");
+		add_pod(&c, "T0", "Running", -1);
+		assert_false(c.last->unexplained);
+		if (i & 1)
+			add_pod(&c, "T1", "Failed", 7);
+		set_job(&c, 2, "Broken");
+		assert_int_equal(c.last->unexplained, i == 2);
+		clear(&c);
+	}
+	/* It comes; or it has become certain that there is nothing to come. */
+	for (int i = 0; i < 2; i++) {
+		c = (struct cluster){.pods_late = true};
+		set_job(&c, 1, "Up");
+		set_job(&c, 1, "Broken");
+		assert_true(c.last->unexplained);
+		c.pods_late = i > 0;
+		if (i)
+			add_pod(&c, "T0", "Failed", 7);
+		look(&c);
+		assert_false(c.last->unexplained);
+		clear(&c);
+	}
+	/* What has not failed needs no reason. */
+	c = (struct cluster){.pods_late = true};
+	set_job(&c, 1, "Asleep");
+	assert_false(c.last->unexplained);
+	clear(&c);
+}
+
 static void test_refused(void **state)
 {
 	static const char *const jsons[] = {
@@ -275,6 +314,7 @@ int main(void)
 		cmocka_unit_test(test_order),	      cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_pods_decide),   cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_forgotten_pod), cmocka_unit_test(test_late_pods),
+		cmocka_unit_test(test_unexplained),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
