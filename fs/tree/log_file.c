@@ -90,8 +90,8 @@ static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 }
 
 /*
- * A container's log without its file, which somebody has removed, is not listed. A merged log needs no file. The size of
- * stamped is not asked for here: for that, lines of the log are counted.
+ * A container's log without its file, which somebody has removed, is not listed. A merged log needs no file. The size
+ * of stamped is not asked for here: for that, lines of the log are counted.
  */
 static int log_file_check(struct fs *fs, struct node *node)
 {
