@@ -593,6 +593,8 @@ static int stat_unread(struct files *all, const char *id, const char *key, enum 
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EIO; /* as who opens it is told */
 	ret->size = (uint64_t)st.st_size;
 	ret->mtime = folder_mtime(&st);
 	if (form == LOG_PLAIN)

@@ -18,6 +18,8 @@
 #define RECORD_WRITING "writing\n"
 /* No record is larger: the lines are bounded by the length of a name. */
 #define RECORD_MAX (RECORD_MAX_ERROR + 1024)
+/* So many bytes are written in one piece, even if the process is killed meanwhile. */
+#define RECORD_PIECE 512
 
 /* --- text --- */
 
@@ -236,24 +238,60 @@ static int64_t record_time(const struct stat *st)
 	return st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
 }
 
+/* Does the record in FD, of SIZE bytes, say no more than that the name is being written or submitted? */
+static bool record_has_no_verdict(int fd, size_t size)
+{
+	struct record r cleanup(record_clear) = {0};
+	char text[RECORD_PIECE + 1] = "";
+
+	return size <= RECORD_PIECE && file_read_at(fd, text, size, 0) == (ssize_t)size &&
+	       record_parse(text, size, &r) == 0 && !r.launched_ino && !r.job && !r.error;
+}
+
+/*
+ * Write TEXT over the record before it, which spares an inode and the removal of the old one: a disk without a journal
+ * may need a millisecond for that. A power cut may leave a part of the text, so nothing is written over that may have
+ * been synced and must stay; and the text is no shorter, so there is nothing to cut off. False: it can't be done.
+ */
+static bool record_write_over(struct records *all, const char *name, const char *text,
+			      struct stat *ret)
+{
+	size_t len = strlen(text);
+	int fd cleanup_fd = -1;
+
+	if (len > RECORD_PIECE)
+		return false;
+	fd = openat(all->fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, ret) < 0 || !S_ISREG(ret->st_mode) ||
+	    (uintmax_t)ret->st_size > len || !record_has_no_verdict(fd, (size_t)ret->st_size))
+		return false;
+	return file_pwrite_all(fd, text, len, 0) == 0 && fstat(fd, ret) == 0;
+}
+
+/* Make a new file with TEXT, and have it take the place of the record. */
+static int record_replace(struct records *all, const char *name, const char *text, struct stat *ret)
+{
+	int fd cleanup_fd = openat(all->state_fd, all->temp,
+				   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int err = fd < 0 ? -errno : file_write_all(fd, text, strlen(text));
+
+	if (!err && (fstat(fd, ret) < 0 || renameat(all->state_fd, all->temp, all->fd, name) < 0))
+		err = -errno;
+	return err;
+}
+
 int records_write(struct records *all, const char *name, const struct record *r, int64_t *ret_time)
 {
 	char *text cleanup_free = NULL;
-	int fd cleanup_fd = -1;
 	struct stat st;
-	int err;
+	int err = 0;
 
 	*ret_time = 0;
 	if (record_is_empty(r))
 		return unlinkat(all->fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 	text = record_text(r);
-	fd = openat(all->state_fd, all->temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		    0600);
-	if (fd < 0)
-		return -errno;
-	err = file_write_all(fd, text, strlen(text));
-	if (!err && (fstat(fd, &st) < 0 || renameat(all->state_fd, all->temp, all->fd, name) < 0))
-		err = -errno;
+	if (!record_write_over(all, name, text, &st))
+		err = record_replace(all, name, text, &st);
 	if (!err)
 		*ret_time = record_time(&st);
 	return err;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is known of each name in submit/ or dryrun/, on disk: one small text file for each name in
- * STATE/submit.records/. A record is written beside its place and renamed into it, so it is whole after a crash of
- * kxfs. It is not synced here; save.h says what a power cut costs.
+ * STATE/submit.records/. A record is written beside its place and renamed into it, or, over one that has no verdict
+ * yet, in one piece; so it is whole after a crash of kxfs. It is not synced here; save.h says what a power cut costs.
  *
  *	kxfs submit 1
  *	launched INODE SHA256	the file with this inode number was launched when its content had this digest

@@ -8,8 +8,9 @@
  * does not matter. A record is in the page cache before the backend is asked, and before a verdict is
  * answered: a crash of kxfs loses nothing. Nothing is synced before the backend is asked. Within a second of a
  * verdict the file and its record are synced, on the pool, with those of other verdicts: a sync that began before
- * the answer would hold it up, since the disk's journal does one at a time. If a power cut comes before that, the
- * backend reports the launch at the next start (backend_events.launched), since it syncs what it launches.
+ * the answer would hold it up, since the disk's journal does one at a time. If a power cut comes before that, and the
+ * record is gone or damaged, the backend reports the launch at the next start (backend_events.launched), since it syncs
+ * what it launches.
  * STATE/submit.reported is the time up to which all launches have their verdict, so that older reports are no news.
  */
 #ifndef KXFS_FS_SUBMIT_SAVE_H

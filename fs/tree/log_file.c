@@ -89,6 +89,24 @@ static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
+/*
+ * A container's log without its file, which somebody has removed, is not listed. A merged log needs no file. The size
+ * of stamped is not asked for here: for that, lines of the log are counted.
+ */
+static int log_file_check(struct fs *fs, struct node *node)
+{
+	struct log_node *ln = container_of(node, struct log_node, node);
+	const struct spec_job *job cleanup_job = place_job(node);
+	struct log_stat ls;
+
+	(void)fs;
+	if (!job)
+		return -ENOENT;
+	if (ln->merged || !log_file_begun(ln, job))
+		return 0;
+	return backend_log_stat(place_of(node)->tree->backend, job, ln->key, LOG_PLAIN, &ls);
+}
+
 /* An open that waits until what has been printed has arrived. */
 struct log_open {
 	struct fs *fs;
@@ -166,6 +184,8 @@ static const struct node_class log_file_class = {
 	.mode = S_IFREG | 0644,
 	.size = sizeof(struct log_node),
 	.live = true,
+	.costly = true,
+	.check = log_file_check,
 	.getattr = log_file_getattr,
 	.open = log_file_open,
 	.read = log_file_read,

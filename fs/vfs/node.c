@@ -302,14 +302,18 @@ int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
-	if (!node->class->costly) {
-		int err = node_entry(fs, node, e);
+	int err;
 
+	if (!node->class->costly) {
+		err = node_entry(fs, node, e);
 		/* Sizes of files are never kept so: who reads a file goes by them. */
 		if (!err && S_ISDIR(e->attr.st_mode) && !node->class->live)
 			e->attr_timeout = FS_TIMEOUT;
 		return err;
 	}
+	err = node->class->check ? node->class->check(fs, node) : 0;
+	if (err)
+		return err;
 	memset(e, 0, sizeof(*e));
 	node_stat(fs, node, &e->attr);
 	/* The kernel takes over even a size that it must not keep: a smaller one would cut what a reader has mapped. */

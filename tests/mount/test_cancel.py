@@ -90,6 +90,16 @@ def test_finished_job_is_cleared_away(kx):
     assert (job.old / "state").read_text() == "FAILED\n"
 
 
+def test_log_without_its_file(kx):
+    """It is not listed, so rm does not stumble over it."""
+    job = kx.submit(app("echo out"))
+    job.finish()
+    (kx.state / "jobs" / job.id / "logs/main-0.0").unlink()
+    assert not {"log", "stamped"} & set(os.listdir(job / "main-0"))
+    run(["rm", "-r", str(job.dir)])
+    assert kx.ls("jobs") == []
+
+
 def test_all_at_once(kx):
     """rm -r jobs/* of many, running and finished."""
     jobs = [kx.submit(app("sleep 1000" if i % 2 else "true")) for i in range(30)]

@@ -251,9 +251,10 @@ def test_damaged_submission(kx):
     assert len(kx.ls("jobs")) == 3
 
 
-def test_lost_record(kx):
-    """A power cut took the record of the last verdict with it: the next mount tells it from the job. One that was told
-    before, and removed, does not come again."""
+@pytest.mark.parametrize("left", [None, b"kxfs submit 1\nlaunched 10", b"kxfs submit 1\npending 0\n" + bytes(120)])
+def test_lost_record(kx, left):
+    """A power cut took the record of the last verdict with it, or left a part: the next mount tells it from the job. One
+    that was told before, and removed, does not come again."""
     told = kx.submit(app("exec sleep 10000"), "told.yaml")
     reported, records = kx.state / "submit.reported", kx.state / "submit.records"
     launched = int((records / "told.yaml").read_text().partition("\njob ")[2].split()[1])
@@ -264,6 +265,8 @@ def test_lost_record(kx):
     wait_for(lambda: "\njob " not in (records / "told.yaml").read_text())
     kx.end(signal.SIGKILL)
     (records / "lost.yaml").unlink()
+    if left:
+        (records / "lost.yaml").write_bytes(left)
     reported.write_bytes(until)
     kx.start()
     for _ in range(2):

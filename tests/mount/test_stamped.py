@@ -2,6 +2,7 @@
 """stamped: the lines of log, each behind the time at which it came."""
 
 import os
+import pathlib
 import re
 import time
 
@@ -58,6 +59,22 @@ def test_merged(kx):
     run(["rm", "-r", str(job.dir)])
     assert (job.old / "stamped").read_bytes() == stamped
     assert split((job.old / "main-0/stamped").read_bytes())[1] == b"a\nb\n"
+
+
+def test_listing_reads_no_log(kx):
+    """Its size is counted from the log when somebody asks for it; who reads the names does not."""
+    size, rounds = 50000, 300
+    job = kx.submit(app(f"head -c {size} /dev/zero"))
+    job.finish()
+
+    def read_so_far():
+        return int(re.search(r"rchar: (\d+)", pathlib.Path(f"/proc/{kx.pid}/io").read_text())[1])
+
+    before = read_so_far()
+    for _ in range(rounds):
+        assert {"log", "stamped"} <= set(os.listdir(job / "main-0"))
+    assert read_so_far() - before < rounds * size / 10
+    assert os.stat(job / "main-0/stamped").st_size == size + len("2026-11-22T04:35:12.123456Z ")
 
 
 def test_follow(kx):

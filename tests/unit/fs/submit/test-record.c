@@ -157,6 +157,60 @@ static void write_file(const char *dir, const char *name, const char *text)
 	fclose(f);
 }
 
+static ino_t inode_of(const struct records *all, const char *name)
+{
+	char path[256];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", records_path(all), name);
+	assert_int_equal(stat(path, &st), 0);
+	return st.st_ino;
+}
+
+/* Write WANT and find it there. Has it been written over the record before it, in the same file? */
+static bool is_written_over(struct records *all, const struct record *want)
+{
+	char path[256], found[2048] = "", *text = record_text(want);
+	ino_t before = inode_of(all, "x.yaml");
+	int64_t time = 0;
+	FILE *f;
+
+	assert_int_equal(records_write(all, "x.yaml", want, &time), 0);
+	assert_true(time > 0);
+	snprintf(path, sizeof(path), "%s/x.yaml", records_path(all));
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_int_equal(fread(found, 1, sizeof(found) - 1, f), strlen(text));
+	fclose(f);
+	assert_string_equal(found, text);
+	free(text);
+	return inode_of(all, "x.yaml") == before;
+}
+
+/* A launch takes one file; a verdict is never written over, since a power cut could then leave neither. */
+static void test_written_over(void **state)
+{
+	struct record writing = {.writing = true}, pending = {.pending = true}, verdict = full();
+	struct record large = full();
+	struct records *all = NULL;
+	int64_t time;
+
+	(void)state;
+	verdict.since = large.since = 1;
+	large.error = memset(calloc(1, 1001), 'e', 1000);
+	assert_int_equal(records_open(top, "over", &all), 0);
+	assert_int_equal(records_write(all, "x.yaml", &writing, &time), 0);
+	assert_true(is_written_over(all, &pending));
+	assert_true(is_written_over(all, &verdict));
+	verdict.job_time *= 100;
+	assert_false(is_written_over(all, &verdict));
+	assert_false(is_written_over(all, &pending));
+	assert_false(is_written_over(all, &writing));
+	assert_false(is_written_over(all, &large));
+	free(large.error);
+	records_free(all);
+}
+
 static void test_files(void **state)
 {
 	struct record want = full(), got;
@@ -207,6 +261,7 @@ int main(void)
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test_setup_teardown(test_files, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_written_over, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

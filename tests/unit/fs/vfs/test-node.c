@@ -41,6 +41,20 @@ static const struct node_class costly_class = {.name = "costly",
 					       .costly = true,
 					       .getattr = count_getattr};
 
+static int refuse;
+
+static int check(struct fs *fs, struct node *node)
+{
+	(void)fs, (void)node;
+	return refuse;
+}
+
+static const struct node_class checked_class = {.name = "checked",
+						.mode = S_IFREG | 0644,
+						.costly = true,
+						.check = check,
+						.getattr = count_getattr};
+
 struct fixture {
 	struct loop *loop;
 	struct fs *fs;
@@ -170,6 +184,25 @@ static void test_listed(void **state)
 	node_put(fs, file);
 }
 
+/* Of those that may be missing only that is asked. */
+static void test_checked(void **state)
+{
+	struct fs *fs = ((struct fixture *)*state)->fs;
+	struct node *file = node_get(fs, root_of(fs), &checked_class, "log", NULL);
+	struct fuse_entry_param e;
+
+	asked = 0;
+	refuse = -ENOENT;
+	assert_int_equal(node_listed(fs, file, &e), -ENOENT);
+	assert_int_equal(file->lookups, 0);
+	refuse = 0;
+	assert_int_equal(node_listed(fs, file, &e), 0);
+	assert_int_equal(file->lookups, 1);
+	assert_int_equal(asked, 0);
+	node_forget(fs, file, 1);
+	node_put(fs, file);
+}
+
 /* After an accepted rmdir the name must lead to a new node with the number of the old one. */
 static void test_forgotten_name(void **state)
 {
@@ -233,6 +266,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_child_keeps_parent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_counts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_listed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_checked, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_numbers_differ, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_umask, setup, teardown),
