@@ -39,13 +39,14 @@ struct index {
 	struct merge_keys keys;
 	size_t keys_saved; /* how many of them are on disk */
 	uint64_t keys_len; /* and how long that is */
-	struct merge_record last;
-	struct index_size size; /* on disk */
-	uint8_t *out;		/* records behind those of the batch */
+	struct merge_record last; /* that can't be made longer */
+	struct index_size size;	  /* on disk */
+	uint8_t *out;		  /* records behind those of the batch */
 	size_t n_out, out_room;
-	bool open; /* the last of them may still be made longer: it is OPEN_PIECE of log LAST.log */
+	/* The last of them is OPEN_PIECE of log OPEN_LOG: it may still be made longer, and is encoded then. */
+	bool open;
+	uint32_t open_log;
 	struct piece open_piece;
-	struct merge_record before; /* the record before it */
 	struct index_batch batch;
 };
 
@@ -244,48 +245,63 @@ const struct index_size *index_written(const struct index *x)
 	return &x->size;
 }
 
-/* R stands at the end of what is to be written. */
+/* R stands at the end of what is to be written, where there is a place for it. */
 static void index_put(struct index *x, const struct merge_record *r)
+{
+	merge_encode(r, index_appended(x) - 1, x->out + (x->n_out - 1) * MERGE_RECORD);
+	x->last = *r;
+}
+
+/* The open record is not made longer any more. */
+static void index_close(struct index *x)
+{
+	struct merge_record r;
+
+	if (!x->open)
+		return;
+	r = merge_next(&x->last, x->open_log, &x->open_piece, strlen(x->keys.v[x->open_log].prefix));
+	index_put(x, &r);
+	x->open = false;
+}
+
+/* A place for one more record at the end. */
+static void index_grow(struct index *x)
 {
 	if (x->n_out == x->out_room) {
 		x->out_room = max_of(2 * x->out_room, (size_t)OUT_FIRST);
 		x->out = mem_grow(x->out, x->out_room, MERGE_RECORD);
 	}
-	merge_encode(r, index_appended(x), x->out + x->n_out * MERGE_RECORD);
 	x->n_out++;
-	x->last = *r;
 }
 
 void index_append(struct index *x, uint32_t number, const struct piece *p)
 {
 	struct merge_key *k = &x->keys.v[number];
-	struct merge_record r;
 
 	assert(p->from == k->indexed && p->length > 0 && index_room(x) > 0);
-	if (x->open && x->last.log == number && piece_join(&x->open_piece, p)) {
-		x->n_out--;
-		x->last = x->before;
-	} else {
-		x->before = x->last;
-		x->open_piece = *p;
-		x->open = true;
-	}
-	r = merge_next(&x->last, number, &x->open_piece, strlen(k->prefix));
-	index_put(x, &r);
 	k->indexed += p->length;
+	if (x->open && x->open_log == number && piece_join(&x->open_piece, p))
+		return;
+	index_close(x);
+	index_grow(x);
+	x->open = true;
+	x->open_log = number;
+	x->open_piece = *p;
 }
 
 bool index_end_line(struct index *x)
 {
-	struct merge_record r = x->last;
+	struct merge_record r;
 
+	index_close(x);
+	r = x->last;
 	if (r.flags & MERGE_ENDS || index_room(x) == 0)
 		return false;
 	r.offset = x->keys.v[r.log].indexed;
 	r.length = 0;
 	r.flags = MERGE_NEWLINE | MERGE_ENDS;
 	r.end++;
-	x->open = false;
+	index_grow(x);
 	index_put(x, &r);
 	return true;
 }
@@ -380,11 +396,11 @@ bool index_write(struct index *x, struct loop *loop, void (*written)(void *data,
 	if (b->writing || (b->n == 0 && x->n_out == 0))
 		return false;
 	if (b->n == 0) {
+		index_close(x);
 		b->bytes = take_ptr(x->out);
 		b->n = x->n_out;
 		b->last = x->last;
 		x->n_out = x->out_room = 0;
-		x->open = false;
 		index_batch_keys(x);
 	}
 	b->written = written;

@@ -198,51 +198,65 @@ static void merge_stamp(struct merge_window *w, const struct merge_style *style,
  * length. Calls of memchr and memcpy for each of them would take three times as long. ---
  */
 
-#define MERGE_BLOCK 64 /* bytes that are looked at together */
-#define MERGE_STEP  32 /* and that are copied together */
+#define MERGE_STEP  16 /* bytes that are looked at, and copied, at once */
+#define MERGE_BLOCK 64 /* bytes of which it is found out together where lines end */
 
-/* A bit for each of the 16 bytes at P: it is '\n' or '\r'. */
-static inline uint64_t merge_ends_16(const char *p)
+typedef uint8_t merge_bytes __attribute__((vector_size(MERGE_STEP)));
+
+/* A bit for each byte of V, which are 0 or 255. */
+static inline uint64_t merge_bits(merge_bytes v)
 {
-	typedef uint8_t bytes __attribute__((vector_size(16)));
-	bytes v;
-
-	memcpy(&v, p, sizeof(v));
-	v = (bytes)((v == '\n') | (v == '\r'));
 #ifdef __SSE2__
-	typedef char chars __attribute__((vector_size(16)));
+	typedef char chars __attribute__((vector_size(MERGE_STEP)));
 
 	return (uint64_t)(unsigned)__builtin_ia32_pmovmskb128((chars)v);
 #else
 	uint64_t bits = 0;
 
-	for (unsigned i = 0; i < sizeof(v); i++)
+	for (unsigned i = 0; i < MERGE_STEP; i++)
 		bits |= (uint64_t)(v[i] & 1) << i;
 	return bits;
 #endif
 }
 
-static inline uint64_t merge_ends(const char *block)
+static inline merge_bytes merge_load(const char *at)
 {
-	uint64_t ends = 0;
+	merge_bytes v;
 
-	for (unsigned i = 0; i < MERGE_BLOCK; i += 16)
-		ends |= merge_ends_16(block + i) << i;
-	return ends;
+	memcpy(&v, at, sizeof(v));
+	return v;
 }
 
-/* A prefix with room behind it, so that whole parts of 16 bytes can be copied. */
+/* A bit for each byte of a block that ends a line: '\n', or '\r' that no '\n' follows. A byte follows the block. */
+static inline uint64_t merge_ends(const char *block)
+{
+	uint64_t nl = 0, cr = 0;
+	merge_bytes any = {0};
+
+	for (unsigned i = 0; i < MERGE_BLOCK; i += MERGE_STEP) {
+		merge_bytes v = merge_load(block + i);
+
+		nl |= merge_bits((merge_bytes)(v == '\n')) << i;
+		any |= (merge_bytes)(v == '\r');
+	}
+	if (merge_bits(any) == 0)
+		return nl;
+	for (unsigned i = 0; i < MERGE_BLOCK; i += MERGE_STEP)
+		cr |= merge_bits((merge_bytes)(merge_load(block + i) == '\r')) << i;
+	return nl | (cr & ~(nl >> 1 | (uint64_t)(block[MERGE_BLOCK] == '\n') << 63));
+}
+
+/* A prefix with room behind it, so that whole steps can be copied. */
 struct merge_prefix {
-	size_t len, padded;
-	char text[MERGE_PREFIX_MAX + 16];
+	size_t len;
+	char text[MERGE_PREFIX_MAX + MERGE_STEP];
 };
 
 static void merge_prefix_set(struct merge_prefix *p, const char *text)
 {
 	p->len = strlen(text);
-	p->padded = (p->len + 15) / 16 * 16;
 	memcpy(p->text, text, p->len);
-	memset(p->text + p->len, 0, 16);
+	memset(p->text + p->len, 0, MERGE_STEP);
 }
 
 /* What of merge_window and merge_lines a run of whole lines moves on. */
@@ -252,47 +266,56 @@ struct merge_run {
 	uint64_t skip;
 };
 
-/* The line ends before NEXT, and STEP bytes from there are in the buffer too. False: the run can't take it. */
-static inline bool merge_run_line(struct merge_run *run, const struct merge_prefix *prefix,
-				  const char *next)
+/* The next line, which ends before NEXT, is dropped. False: not the whole of it. */
+static inline bool merge_drop_line(struct merge_run *run, const struct merge_prefix *prefix,
+				   const char *next)
+{
+	uint64_t n = prefix->len + (uint64_t)(next - run->line);
+
+	if (run->skip < n)
+		return false;
+	run->skip -= n;
+	run->line = next;
+	return true;
+}
+
+/* It is copied, with its prefix before it; MERGE_BLOCK bytes from NEXT on are in the buffer too. False: no room. */
+static inline bool merge_copy_line(struct merge_run *run, const struct merge_prefix *prefix,
+				   const char *next)
 {
 	size_t n = (size_t)(next - run->line);
 
-	if (run->skip >= prefix->len + n) {
-		run->skip -= prefix->len + n;
-		run->line = next;
-		return true;
-	}
-	if (run->skip > 0 || (size_t)(run->out_end - run->out) < prefix->padded + n + MERGE_STEP)
+	/* Most prefixes have one step, and most lines two or more. */
+	if ((size_t)(run->out_end - run->out) < prefix->len + n + 2 * MERGE_STEP)
 		return false;
-	for (size_t i = 0; i < prefix->padded; i += 16)
-		memcpy(run->out + i, prefix->text + i, 16);
+	memcpy(run->out, prefix->text, MERGE_STEP);
+	for (size_t i = MERGE_STEP; i < prefix->len; i += MERGE_STEP)
+		memcpy(run->out + i, prefix->text + i, MERGE_STEP);
 	run->out += prefix->len;
-	for (size_t i = 0; i < n; i += MERGE_STEP)
+	memcpy(run->out, run->line, 2 * MERGE_STEP);
+	for (size_t i = 2 * MERGE_STEP; i < n; i += MERGE_STEP)
 		memcpy(run->out + i, run->line + i, MERGE_STEP);
 	run->out += n;
 	run->line = next;
 	return true;
 }
 
-/* The lines that end in BLOCK. False: not all of them. */
-static inline bool merge_run_block(struct merge_run *run, const struct merge_prefix *prefix,
-				   const char *block)
+/* The lines that end in BLOCK, each by FN. False: not all of them. */
+static inline bool merge_block(struct merge_run *run, const struct merge_prefix *prefix,
+			       const char *block,
+			       bool (*fn)(struct merge_run *, const struct merge_prefix *,
+					  const char *))
 {
 	for (uint64_t ends = merge_ends(block); ends; ends &= ends - 1) {
-		const char *next = block + __builtin_ctzll(ends) + 1;
-
-		if (next[-1] == '\r' && *next == '\n')
-			continue;
-		if (next[-1] == '\r' || !merge_run_line(run, prefix, next))
+		if (!fn(run, prefix, block + (unsigned)__builtin_ctzll(ends) + 1))
 			return false;
 	}
 	return true;
 }
 
 /*
- * Lines from L.AT on, each with the prefix before it: as many as end with '\n' and can be copied so. None is an
- * answer too: merge_render takes those that are left.
+ * Lines from L.AT on, each with the prefix before it: as many as can be dropped, then copied so. None is an answer
+ * too: merge_render takes those that are left.
  */
 static void merge_run(struct merge_window *w, struct merge_lines *l,
 		      const struct merge_prefix *prefix)
@@ -300,7 +323,13 @@ static void merge_run(struct merge_window *w, struct merge_lines *l,
 	struct merge_run run = {l->buf + l->at, w->out, w->out + w->room, w->skip};
 	const char *block = run.line, *end = l->buf + l->len;
 
-	while (end - block >= MERGE_BLOCK + MERGE_STEP && merge_run_block(&run, prefix, block))
+	while (run.skip > 0 && end - block >= 2 * MERGE_BLOCK &&
+	       merge_block(&run, prefix, block, merge_drop_line))
+		block += MERGE_BLOCK;
+	if (run.skip == 0)
+		block = run.line;
+	while (run.skip == 0 && end - block >= 2 * MERGE_BLOCK &&
+	       merge_block(&run, prefix, block, merge_copy_line))
 		block += MERGE_BLOCK;
 	l->at = (size_t)(run.line - l->buf);
 	w->out = run.out;

@@ -255,7 +255,7 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 {
 	struct merge_style style = {0};
 	struct merged_log *l;
-	size_t have, n;
+	size_t want, have, n;
 	ssize_t got;
 	int fd = -1, lines_fd = -1, err;
 	bool own = false;
@@ -265,7 +265,9 @@ static int read_record(struct merged_read *m, const struct merge_record *r, uint
 		err = merged_open(m->m, l, MERGED_KEPT, &fd, &lines_fd, &own);
 	if (err < 0)
 		return err;
-	got = file_read_at(fd, m->src, r->length, r->offset); /* fewer if the disk has lost some */
+	/* Each byte is rendered as one or more, so no more of them can be needed. Fewer: the disk has lost some. */
+	want = (size_t)min_of((uint64_t)r->length, m->at - base + m->n);
+	got = file_read_at(fd, m->src, want, r->offset);
 	have = (size_t)max_of(got, (ssize_t)0);
 	style.prefix = l->prefix;
 	if (m->form == LOG_STAMPED) {
