@@ -37,8 +37,8 @@ struct index {
 	int dir_fd;
 	char *id;
 	struct merge_keys keys;
-	size_t keys_saved; /* how many of them are on disk */
-	uint64_t keys_len; /* and how long that is */
+	size_t keys_saved;	  /* how many of them are on disk */
+	uint64_t keys_len;	  /* and how long that is */
 	struct merge_record last; /* that can't be made longer */
 	struct index_size size;	  /* on disk */
 	uint8_t *out;		  /* records behind those of the batch */
@@ -259,7 +259,8 @@ static void index_close(struct index *x)
 
 	if (!x->open)
 		return;
-	r = merge_next(&x->last, x->open_log, &x->open_piece, strlen(x->keys.v[x->open_log].prefix));
+	r = merge_next(&x->last, x->open_log, &x->open_piece,
+		       strlen(x->keys.v[x->open_log].prefix));
 	index_put(x, &r);
 	x->open = false;
 }

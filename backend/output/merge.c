@@ -300,11 +300,12 @@ static inline bool merge_copy_line(struct merge_run *run, const struct merge_pre
 	return true;
 }
 
+typedef bool (*merge_line_fn)(struct merge_run *run, const struct merge_prefix *prefix,
+			      const char *next);
+
 /* The lines that end in BLOCK, each by FN. False: not all of them. */
 static inline bool merge_block(struct merge_run *run, const struct merge_prefix *prefix,
-			       const char *block,
-			       bool (*fn)(struct merge_run *, const struct merge_prefix *,
-					  const char *))
+			       const char *block, merge_line_fn fn)
 {
 	for (uint64_t ends = merge_ends(block); ends; ends &= ends - 1) {
 		if (!fn(run, prefix, block + (unsigned)__builtin_ctzll(ends) + 1))
