@@ -164,9 +164,14 @@ static void free_string(char **field, void *data)
 	spec_unset(field);
 }
 
-static void *copy_things(const void *from, size_t n, size_t size)
+static void copy_replica(struct spec_replica *to, const struct spec_replica *from)
 {
-	return n ? memcpy(mem_grow(NULL, n, size), from, n * size) : NULL;
+	*to = *from;
+	to->logs = NULL;
+	if (from->n_logs == 0)
+		return;
+	to->logs = mem_grow(NULL, from->n_logs, sizeof(*to->logs));
+	memcpy(to->logs, from->logs, from->n_logs * sizeof(*to->logs));
 }
 
 struct spec_job *spec_job_copy(const struct spec_job *from)
@@ -183,14 +188,11 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 	job->replicas = replicas;
 	for (size_t i = 0; i < from->n_roles; i++)
 		roles[i] = from->roles[i];
-	for (size_t i = 0; i < from->n_replicas; i++) {
-		replicas[i] = from->replicas[i];
-		replicas[i].logs = copy_things(from->replicas[i].logs, from->replicas[i].n_logs,
-					       sizeof(struct spec_log));
-	}
-	job->transitions.v = copy_things(from->transitions.v, from->transitions.n,
-					 sizeof(struct spec_transition));
+	for (size_t i = 0; i < from->n_replicas; i++)
+		copy_replica(&replicas[i], &from->replicas[i]);
+	job->transitions = (struct spec_transitions){0};
 	each_string(job, own_string, NULL);
+	spec_transitions_copy(&job->transitions, &from->transitions);
 	if (from->object)
 		job->object = spec_text_ref(from->object);
 	return job;
@@ -202,7 +204,7 @@ static void job_free(struct spec_job *job)
 		each_string(job, free_string, NULL);
 		for (size_t i = 0; i < job->n_replicas; i++)
 			free(job->replicas[i].logs);
-		free(job->transitions.v);
+		spec_transitions_clear(&job->transitions);
 	}
 	spec_text_unref(job->object);
 	free(job);
@@ -261,8 +263,11 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 
 		r->logs = place(&end, r->logs, r->n_logs, sizeof(*r->logs));
 	}
-	job->transitions.v =
-		place(&end, job->transitions.v, job->transitions.n, sizeof(*job->transitions.v));
+	job->transitions = (struct spec_transitions){
+		.v = place(&end, from->transitions.v, from->transitions.n,
+			   sizeof(*from->transitions.v)),
+		.n = from->transitions.n,
+	};
 	each_string(job, place_string, &end);
 	from->object = NULL;
 	job_free(from);

@@ -134,10 +134,10 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas);
 /* The same job once more, with one reference, to be changed and published. */
 struct spec_job *spec_job_copy(const struct spec_job *from);
 /*
- * JOB, which is taken over with its one reference, in a single block of memory, to be published: from now on it can
+ * FROM, which is taken over with its one reference, in a single block of memory, to be published: from now on it can
  * only be copied, not changed.
  */
-struct spec_job *spec_job_pack(struct spec_job *job);
+struct spec_job *spec_job_pack(struct spec_job *from);
 /*
  * Add a log to R as the newest of CONTAINER (NULL counts as "", the replica's own, which stands
  * first).
