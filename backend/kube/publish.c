@@ -152,7 +152,7 @@ static struct spec_job *snapshot_of(struct publish *p, const struct shown *s,
 	snapshot->pending = s->left ? 0 : commands_pending(c->commands, job->uid);
 	snapshot->ignored = s->left ? 0 : commands_ignored(c->commands, job->uid);
 	capture_fill(c->capture, snapshot, is_wanted(p, snapshot), folder && folder->dropped);
-	return snapshot;
+	return spec_job_pack(snapshot);
 }
 
 /* --- one job --- */

@@ -11,7 +11,8 @@
  *
  * A backend makes a job, fills it, and publishes it; from then on it never changes and belongs to all who hold a
  * reference, on any thread. Only the object's text is shared between jobs. A mount may show ten thousand jobs, so a
- * job, its roles and its replicas are one block of memory, and all empty strings are one.
+ * job, its roles and its replicas are one block of memory, all empty strings are one, and what is shown for long is
+ * packed: malloc would take as much again for its many short strings.
  */
 #include "spec/job/job.h"
 
@@ -108,48 +109,59 @@ const struct spec_job *spec_job_ref(const struct spec_job *job)
 	return job;
 }
 
-static void each_string_of_replica(struct spec_replica *r, void (*fn)(char **field))
+typedef void (*string_fn)(char **field, void *data);
+
+static void each_string_of_replica(struct spec_replica *r, string_fn fn, void *data)
 {
-	fn(&r->name);
-	fn(&r->pod);
-	fn(&r->node);
-	fn(&r->reason);
-	fn(&r->message);
-	fn(&r->blamed);
+	fn(&r->name, data);
+	fn(&r->pod, data);
+	fn(&r->node, data);
+	fn(&r->reason, data);
+	fn(&r->message, data);
+	fn(&r->blamed, data);
 	for (size_t i = 0; i < r->n_logs; i++) {
-		fn(&r->logs[i].key);
-		fn(&r->logs[i].container);
+		fn(&r->logs[i].key, data);
+		fn(&r->logs[i].container, data);
 	}
 }
 
 /* Call FN for every string that JOB owns. */
-static void each_string(struct spec_job *job, void (*fn)(char **field))
+static void each_string(struct spec_job *job, string_fn fn, void *data)
 {
-	fn(&job->id);
-	fn(&job->uid);
-	fn(&job->app);
-	fn(&job->phase);
-	fn(&job->reason);
-	fn(&job->message);
-	fn(&job->cause.text);
-	fn(&job->backend);
-	fn(&job->namespace);
-	fn(&job->queue);
-	fn(&job->submitter);
-	fn(&job->submission);
+	fn(&job->id, data);
+	fn(&job->uid, data);
+	fn(&job->app, data);
+	fn(&job->phase, data);
+	fn(&job->reason, data);
+	fn(&job->message, data);
+	fn(&job->cause.text, data);
+	fn(&job->backend, data);
+	fn(&job->namespace, data);
+	fn(&job->queue, data);
+	fn(&job->submitter, data);
+	fn(&job->submission, data);
 	for (size_t i = 0; i < job->n_roles; i++)
-		fn(&job->roles[i].name);
+		fn(&job->roles[i].name, data);
 	for (size_t i = 0; i < job->n_replicas; i++)
-		each_string_of_replica(&job->replicas[i], fn);
+		each_string_of_replica(&job->replicas[i], fn, data);
+	for (size_t i = 0; i < job->transitions.n; i++)
+		fn(&job->transitions.v[i].phase, data);
 }
 
 /* FIELD is another's so far. */
-static void own_string(char **field)
+static void own_string(char **field, void *data)
 {
 	const char *of_other = *field;
 
+	(void)data;
 	*field = NULL;
 	spec_set(field, of_other);
+}
+
+static void free_string(char **field, void *data)
+{
+	(void)data;
+	spec_unset(field);
 }
 
 static void copy_replica(struct spec_replica *to, const struct spec_replica *from)
@@ -178,8 +190,8 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 		roles[i] = from->roles[i];
 	for (size_t i = 0; i < from->n_replicas; i++)
 		copy_replica(&replicas[i], &from->replicas[i]);
-	each_string(job, own_string);
 	job->transitions = (struct spec_transitions){0};
+	each_string(job, own_string, NULL);
 	spec_transitions_copy(&job->transitions, &from->transitions);
 	if (from->object)
 		job->object = spec_text_ref(from->object);
@@ -188,12 +200,78 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 
 static void job_free(struct spec_job *job)
 {
-	each_string(job, spec_unset);
-	for (size_t i = 0; i < job->n_replicas; i++)
-		free(job->replicas[i].logs);
-	spec_transitions_clear(&job->transitions);
+	if (!job->packed) {
+		each_string(job, free_string, NULL);
+		for (size_t i = 0; i < job->n_replicas; i++)
+			free(job->replicas[i].logs);
+		spec_transitions_clear(&job->transitions);
+	}
 	spec_text_unref(job->object);
 	free(job);
+}
+
+/* --- packing --------------------------------------------------------------------------------- */
+
+static void count_string(char **field, void *data)
+{
+	size_t *size = data;
+
+	*size += **field ? strlen(*field) + 1 : 0;
+}
+
+/* Copy N things of SIZE bytes to *END, which is then behind them. */
+static void *place(char **end, const void *from, size_t n, size_t size)
+{
+	void *to = *end;
+
+	if (n)
+		memcpy(to, from, n * size);
+	*end += n * size;
+	return to;
+}
+
+static void place_string(char **field, void *data)
+{
+	if (**field)
+		*field = place(data, *field, strlen(*field) + 1, 1);
+}
+
+/* Of a packed job; the strings stand last, since all else has to be aligned. */
+static size_t packed_size(struct spec_job *job)
+{
+	size_t size = sizeof(*job) + job->n_roles * sizeof(*job->roles) +
+		      job->n_replicas * sizeof(*job->replicas) +
+		      job->transitions.n * sizeof(*job->transitions.v);
+
+	for (size_t i = 0; i < job->n_replicas; i++)
+		size += job->replicas[i].n_logs * sizeof(*job->replicas[i].logs);
+	each_string(job, count_string, &size);
+	return size;
+}
+
+struct spec_job *spec_job_pack(struct spec_job *from)
+{
+	char *end = mem_grow(NULL, packed_size(from), 1);
+	struct spec_job *job = place(&end, from, 1, sizeof(*job));
+
+	assert(from->refs == 1);
+	job->packed = true;
+	job->roles = place(&end, from->roles, job->n_roles, sizeof(*job->roles));
+	job->replicas = place(&end, from->replicas, job->n_replicas, sizeof(*job->replicas));
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		struct spec_replica *r = &job->replicas[i];
+
+		r->logs = place(&end, r->logs, r->n_logs, sizeof(*r->logs));
+	}
+	job->transitions = (struct spec_transitions){
+		.v = place(&end, from->transitions.v, from->transitions.n,
+			   sizeof(*from->transitions.v)),
+		.n = from->transitions.n,
+	};
+	each_string(job, place_string, &end);
+	from->object = NULL;
+	job_free(from);
+	return job;
 }
 
 void spec_job_unref(const struct spec_job *job)

@@ -34,14 +34,14 @@ struct spec_replica {
 	unsigned role; /* index in spec_job.roles */
 	unsigned id;   /* K */
 	enum spec_state state;
-	char *pod;  /* local: "" */
-	char *node; /* local: "" */
+	unsigned attempt; /* from 0 */
+	char *pod;	  /* local: "" */
+	char *node;	  /* local: "" */
 	char *reason;
 	char *message;
-	unsigned attempt; /* from 0 */
-	int exit_code;	  /* -1: none */
-	int signal;	  /* 0: none */
 	char *blamed; /* the other container of its pod that keeps it from going on, or has ended it; "" */
+	int exit_code; /* -1: none */
+	int signal;    /* 0: none */
 	/* A container that failed is run again in the same pod. It is not kept on disk. */
 	unsigned starts; /* how often it was started; 0: that is not so */
 	int last_code;	 /* exit code of the run that has failed */
@@ -75,6 +75,7 @@ struct spec_cause {
 /* Plain data: filled by the backend that runs it, until it is published. */
 struct spec_job {
 	unsigned refs; /* atomic; only spec_job_ref and spec_job_unref touch it */
+	bool packed;   /* all that it owns is in its own block of memory */
 	char *id;      /* name of its directory */
 	char *uid;     /* tells it from any other job that ever had this id */
 	char *app;
@@ -133,6 +134,11 @@ int spec_action_parse(const char *word);
 struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas);
 /* The same job once more, with one reference, to be changed and published. */
 struct spec_job *spec_job_copy(const struct spec_job *from);
+/*
+ * FROM, which is taken over with its one reference, in a single block of memory, to be published: from now on it can
+ * only be copied, not changed.
+ */
+struct spec_job *spec_job_pack(struct spec_job *from);
 /*
  * Add a log to R as the newest of CONTAINER (NULL counts as "", the replica's own, which stands
  * first).

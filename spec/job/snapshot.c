@@ -229,6 +229,6 @@ int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret)
 	if (err == 0 && (!spec_name_is_file(job->id) || !*job->uid))
 		err = -EINVAL;
 	if (err == 0)
-		*ret = take_ptr(job);
+		*ret = spec_job_pack(take_ptr(job));
 	return err;
 }

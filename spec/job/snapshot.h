@@ -12,8 +12,8 @@
 char *spec_snapshot_text(const struct spec_job *job);
 
 /*
- * The text may be anything (the disk is outside). 0 and a job with one reference, to be published or
- * changed before; -ENOTSUP: another version of kxfs wrote it; -EINVAL: it is damaged.
+ * The text may be anything (the disk is outside). 0 and a packed job with one reference, to be
+ * published; -ENOTSUP: another version of kxfs wrote it; -EINVAL: it is damaged.
  */
 int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret);
 

@@ -366,5 +366,5 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 	fill_roles(job, r);
 	for (size_t i = 0; i < r->n_replicas; i++)
 		fill_replica(&job->replicas[i], r, &r->replicas[i]);
-	return job;
+	return spec_job_pack(job);
 }

@@ -36,16 +36,16 @@ enum spec_container_state { SPEC_WAITING, SPEC_STARTED, SPEC_TERMINATED };
 /* A container's present run, and how the run before ended. Plain data. */
 struct spec_container_view {
 	char *name;
-	bool init;
-	enum spec_container_state state;
 	char *reason; /* of waiting and terminated */
 	char *message;
+	bool init;
+	enum spec_container_state state;
 	int exit_code; /* of this run; -1: none */
 	int signal;
 	unsigned restarts;
-	int64_t started, finished;
 	int last_exit_code; /* of the run before this one; -1: there is none */
 	int64_t last_finished;
+	int64_t started, finished; /* this run */
 };
 
 /* A pod. Plain data: the kind's reader fills a part of it. */
@@ -60,17 +60,17 @@ struct spec_pod_view {
 	char *reason; /* of the pod: Evicted ...; or why it is not scheduled */
 	char *message;
 	char *main;	  /* the container whose output is the replica's */
+	int64_t lost;	  /* its node was not heard of since then; 0: it was */
 	bool reruns;	  /* a container that has ended may be run again */
 	bool main_reruns; /* and so may the main one, when it has failed */
-	int64_t lost;	  /* its node was not heard of since then; 0: it was */
 	bool ended;	  /* it was seen to have ended before its deletion was asked for */
-	/* SUCCEEDED or FAILED: all its containers have ended so, and none will be run again; else UNKNOWN. */
-	enum spec_state outcome;
 	/*
 	 * It is no longer in the cluster, and the view is its last state. The owner of the view sets this, and keeps
 	 * the view, since it shows how an attempt ended.
 	 */
 	bool gone;
+	/* SUCCEEDED or FAILED: all its containers have ended so, and none will be run again; else UNKNOWN. */
+	enum spec_state outcome;
 	struct spec_container_view *containers; /* init containers first */
 	size_t n_containers;
 };
@@ -100,25 +100,25 @@ struct spec_job_view {
 	char *phase; /* "": no controller has acted on it yet */
 	char *reason;
 	char *message;
-	bool vague; /* they say no more than that pods have failed: what is known of these says more */
 	char *queue;
 	char *submitter;
 	char *submission;
-	bool has_appdef;	       /* spec_object_appdef (object.h) finds it */
 	char *appdef_sha256;	       /* of one that did not fit the object; "" none */
 	unsigned retries, max_retries; /* attempts after the first: made, and allowed */
 	unsigned retry_limit; /* where the controller counts attempts: how many; 0: it does not */
 	unsigned minimum;     /* pods that the gang needs */
+	bool vague; /* reason and message say only that pods have failed: what is known of these says more */
+	bool has_appdef;      /* spec_object_appdef (object.h) finds it */
 	bool restarts;	      /* its controller may start again what has failed */
 	bool acts_on_success; /* or do something else than end it when all has succeeded */
 	bool asked;	      /* its spec asks for it to be suspended */
 	bool hidden;	      /* it may have pods that are not shown */
+	int generation;	      /* number of the spec's version; 0: not known */
 	int64_t changed;      /* of the phase */
 	/* A pod that was made earlier belongs to an attempt that is over; 0: each pod says to which it belongs. */
 	int64_t began;
 	struct spec_transitions
 		conditions; /* phases and times that the controller lists; there may be none */
-	int generation;	    /* number of the spec's version; 0: not known */
 	struct spec_role_view *roles;
 	size_t n_roles;
 	struct spec_task_view *tasks; /* in the order of roles, then of replicas */

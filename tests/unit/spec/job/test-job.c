@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "spec/job/job.h"
+#include "spec/job/snapshot.h"
 
 static void test_words(void **state)
 {
@@ -155,25 +156,93 @@ static void test_first_waiting(void **state)
 	assert_false(spec_replica_waits_for_gang(&job->replicas[3]));
 }
 
-/* Ten thousand finished jobs stay in memory; what one costs is a promise. */
-static void test_memory(void **state)
+/* A job with a text in each field that is a text, and two logs. */
+static struct spec_job *full_job(const char *text)
 {
-	size_t total;
-	struct spec_job *job cleanup_job = spec_job_new(1, 1);
+	struct spec_job *job = spec_job_new(1, 1);
 	struct spec_replica *r = &job->replicas[0];
-	char **fields[] = {&job->id,	     &job->uid,		  &job->app,
-			   &job->phase,	     &job->backend,	  &job->submitter,
-			   &job->submission, &job->roles[0].name, &r->name};
+	char **fields[] = {&job->id,
+			   &job->uid,
+			   &job->app,
+			   &job->phase,
+			   &job->reason,
+			   &job->message,
+			   &job->backend,
+			   &job->cause.text,
+			   &job->queue,
+			   &job->namespace,
+			   &job->submitter,
+			   &job->submission,
+			   &job->roles[0].name,
+			   &r->name,
+			   &r->pod,
+			   &r->node,
+			   &r->reason,
+			   &r->message,
+			   &r->blamed};
+
+	for (size_t i = 0; i < array_size(fields); i++)
+		spec_set(fields[i], text);
+	spec_replica_add_log(r, "trainer-0.0", "");
+	spec_replica_add_log(r, "side-0.0", "side");
+	spec_transitions_add(&job->transitions, SPEC_RUNNING, text, 1);
+	job->object = spec_text_new("{}", 2);
+	return job;
+}
+
+/* What is packed says the same, also once more, and a copy of it may be changed. ASan watches. */
+static void test_pack(void **state)
+{
+	const struct spec_job *packed cleanup_job = spec_job_pack(spec_job_pack(full_job("text")));
+	struct spec_job *copy cleanup_job = spec_job_copy(packed);
+	const struct spec_job *empty cleanup_job = spec_job_pack(spec_job_new(0, 1));
+	const struct spec_replica *r = &packed->replicas[0];
+	char *had cleanup_free = NULL, *has cleanup_free = NULL;
 
 	(void)state;
-	for (size_t i = 0; i < array_size(fields); i++)
-		spec_set(fields[i], "0b9f6f2e-7a59-4b1e-9c0a-3d2f1e0c9b8a");
-	spec_replica_add_log(r, "trainer-0.0", "");
-	total = malloc_usable_size(job) + malloc_usable_size(r->logs) +
-		malloc_usable_size(r->logs[0].key) + 3 * sizeof(size_t);
-	for (size_t i = 0; i < array_size(fields); i++)
-		total += malloc_usable_size(*fields[i]) + sizeof(size_t);
-	assert_in_range(total, 1, 1536);
+	assert_int_equal(packed->refs, 1);
+	assert_string_equal(packed->id, "text");
+	assert_string_equal(packed->cause.text, "text");
+	assert_string_equal(packed->roles[0].name, "text");
+	assert_string_equal(r->blamed, "text");
+	assert_string_equal(r->logs[0].key, "trainer-0.0");
+	assert_string_equal(r->logs[0].container, "");
+	assert_string_equal(r->logs[1].container, "side");
+	assert_int_equal(packed->transitions.n, 1);
+	assert_string_equal(packed->transitions.v[0].phase, "text");
+	assert_string_equal(packed->object->text, "{}");
+	assert_int_equal(empty->replicas[0].exit_code, -1);
+	had = spec_snapshot_text(packed);
+	spec_set(&copy->id, "another");
+	spec_replica_add_log(&copy->replicas[0], "trainer-0.1", "");
+	spec_transitions_add(&copy->transitions, SPEC_FAILED, "Failed", 2);
+	copy->replicas[0].logs[0].gap = 1;
+	has = spec_snapshot_text(packed);
+	assert_string_equal(has, had);
+	assert_int_equal(copy->replicas[0].n_logs, 3);
+	assert_string_equal(copy->transitions.v[1].phase, "Failed");
+}
+
+/* Ten thousand finished jobs stay in memory; what one costs is a promise: its texts and little more, in one block. */
+static void test_memory(void **state)
+{
+	const char *uid = "0b9f6f2e-7a59-4b1e-9c0a-3d2f1e0c9b8a";
+	const struct spec_job *job cleanup_job = spec_job_pack(full_job(uid));
+	const struct spec_replica *r = &job->replicas[0];
+	size_t size = malloc_usable_size((void *)(uintptr_t)job);
+	const void *parts[] = {job->roles,
+			       r,
+			       r->logs,
+			       r->logs[1].container,
+			       job->id,
+			       r->node,
+			       job->transitions.v,
+			       job->transitions.v[0].phase};
+
+	(void)state;
+	assert_in_range(size, 1, 544 + 20 * (strlen(uid) + 1) + 64 + 64);
+	for (size_t i = 0; i < array_size(parts); i++)
+		assert_in_range((uintptr_t)parts[i], (uintptr_t)job, (uintptr_t)job + size - 1);
 }
 
 #define THREADS 4
@@ -234,11 +303,12 @@ static void test_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),	     cmocka_unit_test(test_new_is_empty),
-		cmocka_unit_test(test_set),	     cmocka_unit_test(test_logs_are_grouped),
-		cmocka_unit_test(test_find_replica), cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_first_failed), cmocka_unit_test(test_first_waiting),
-		cmocka_unit_test(test_threads),	     cmocka_unit_test(test_text),
+		cmocka_unit_test(test_words),	      cmocka_unit_test(test_new_is_empty),
+		cmocka_unit_test(test_set),	      cmocka_unit_test(test_logs_are_grouped),
+		cmocka_unit_test(test_find_replica),  cmocka_unit_test(test_pack),
+		cmocka_unit_test(test_memory),	      cmocka_unit_test(test_first_failed),
+		cmocka_unit_test(test_first_waiting), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
