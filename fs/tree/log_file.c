@@ -71,16 +71,33 @@ static int log_file_find(struct node *node, struct ahead **ret)
 	return err;
 }
 
+/* Its size and time. One that can't be read has a name all the same, for rm -r to remove; opening it says why. */
+static int log_file_stat(struct node *node, const struct spec_job *job, enum log_form form,
+			 struct log_stat *ret)
+{
+	struct log_node *ln = container_of(node, struct log_node, node);
+	int err = 0;
+
+	*ret = (struct log_stat){0};
+	if (!job)
+		return -ENOENT;
+	if (log_file_begun(ln, job))
+		err = backend_log_stat(place_of(node)->tree->backend, job, ln->key, form, ret);
+	if (err && err != -ENOENT) {
+		*ret = (struct log_stat){0};
+		return 0;
+	}
+	return err;
+}
+
 static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
 	struct log_node *ln = container_of(node, struct log_node, node);
 	const struct spec_job *job cleanup_job = place_job(node);
-	struct log_stat ls = {0};
-	int err = job ? 0 : -ENOENT;
+	struct log_stat ls;
+	int err = log_file_stat(node, job, ln->form, &ls);
 
 	(void)fs;
-	if (!err && log_file_begun(ln, job))
-		err = backend_log_stat(place_of(node)->tree->backend, job, ln->key, ln->form, &ls);
 	if (err)
 		return err;
 	node_set_times(st, ls.mtime ? ls.mtime : job->created, job->created);
@@ -100,11 +117,7 @@ static int log_file_check(struct fs *fs, struct node *node)
 	struct log_stat ls;
 
 	(void)fs;
-	if (!job)
-		return -ENOENT;
-	if (ln->merged || !log_file_begun(ln, job))
-		return 0;
-	return backend_log_stat(place_of(node)->tree->backend, job, ln->key, LOG_PLAIN, &ls);
+	return ln->merged && job ? 0 : log_file_stat(node, job, LOG_PLAIN, &ls);
 }
 
 /* An open that waits until what has been printed has arrived. */

@@ -102,6 +102,8 @@ def damage(path, how):
         path.mkdir()
     elif how == "FIFO":
         os.mkfifo(path)
+    elif how == "symlink":
+        path.symlink_to(path)
 
 
 def parts(kx, job):
@@ -112,7 +114,7 @@ def parts(kx, job):
             if path.is_file() and not path.name.startswith(".")}
 
 
-@pytest.mark.parametrize("how", ["truncated", "garbage", "missing", "directory", "FIFO"])
+@pytest.mark.parametrize("how", ["truncated", "garbage", "missing", "directory", "FIFO", "symlink"])
 def test_damaged(kx, volcano, how):
     """Any one file of a kept job: the mount comes up, and no more than that file is lost."""
     jobs = {"none": cancelled(kx, volcano, "none\n" * 10)}
