@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """A disk that hangs where the output of one job is: all else goes on, and nothing of that output is lost."""
 
+import concurrent.futures
 import os
 
 import harness
 import pytest
+import store as st
+import watching
 from disk import Disk
 
 APP = harness.app("true")
@@ -113,3 +116,32 @@ def test_slowed(slow, server, volcano):
     harness.wait_for(lambda: job.log() == log.data(), what="the log")
     assert job.gap() == 0
     assert len([req for req in server.seen(subresource="log", name=pod) if "follow" in req.query]) == 1
+
+
+def test_name_of_another(slow, server, volcano):
+    """A manifest gives the name of somebody else's job, whose output is asked for while the folder of the submission
+    is being made: the submission gets another name, and the output stays."""
+    kx, disk = slow
+    server.store.add(st.JOBS, watching.job("theirs"))
+    harness.wait_for(lambda: "theirs" in kx.ls("jobs"), what="the other job")
+    (pod,) = volcano.start("theirs")
+    volcano.log(pod).append("hello\n")
+    theirs = harness.Job(kx, "theirs")
+    harness.wait_for(lambda: (theirs / "main-0").exists(), what="its pod")
+    manifest = theirs.read("manifest.yaml")
+    disk.hang("write", "/theirs/submission")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        written = pool.submit(kx.write, "submit/again.yaml", manifest)
+        with disk.still():
+            harness.wait_for(lambda: disk.hangs("/theirs/submission"), what="a hanging disk")
+            theirs.log()
+        disk.go_on()
+        written.result()
+    again = kx.job_of("again.yaml")
+    assert again.id != "theirs" and again.id.startswith("theirs-")
+    theirs.until_logged("hello\n")
+    assert theirs.log() == b"hello\n"
+    (second,) = volcano.start(again.id)
+    volcano.log(second).append("again\n")
+    again.until_logged("again\n")
+    assert sorted(os.listdir(kx.state / "jobs")) == sorted(["theirs", again.id])
