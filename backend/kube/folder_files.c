@@ -51,7 +51,8 @@ static bool has_output(const char *state_dir, const char *id)
 
 	while (dir && (e = readdir(dir)))
 		if (spec_name_is_file(e->d_name) &&
-		    (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_size > 0))
+		    (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		     st.st_size > 0))
 			return true;
 	return false;
 }

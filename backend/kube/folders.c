@@ -41,7 +41,7 @@ struct entry {
 	bool full;	 /* there is output in it now */
 	bool removal;	 /* in DROPPING: REMOVING is next */
 	bool unread;	 /* its job.json can't be read, and is not to be written over */
-	bool submitted;	 /* by this mount: STATE/submissions may have it, by which a start makes the folder again */
+	bool submitted;	 /* by this mount: STATE/submissions may have it */
 	bool under_way;	 /* its submission has not been answered */
 	loop_fn removed; /* called when it is removed; may be NULL */
 	void *data;
@@ -316,6 +316,7 @@ static void remove_rest(void *data)
 static void remove_now(struct entry *e)
 {
 	e->state = FOLDER_REMOVING;
+	/* A start would make the folder of a submission again that it finds there. */
 	if (e->submitted)
 		loop_work(e->f->config.loop, forget_work, remove_rest, e);
 	else

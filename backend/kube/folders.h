@@ -70,8 +70,8 @@ bool folders_has_output(const struct folders *f, const char *id);
 /* --- folders that are made --- */
 
 /*
- * The name ID is for a new submission, whose folder is about to be made (folder_files_submit). -EEXIST: there is a folder
- * of that name, or one is about to be made or removed.
+ * The name ID is for a new submission, whose folder is about to be made (folder_files_submit). -EEXIST: there is a
+ * folder of that name, or one is about to be made or removed.
  */
 int folders_reserve(struct folders *f, const char *id, const char *submission);
 /* That has found a folder of that name on the disk, and has made none. */

@@ -28,8 +28,8 @@
  *		of a dry run as YAML
  *
  * A dry run goes from PREPARE to POST, keeps nothing, and asks the server for no more than its opinion; then comes
- * RENDER. While a part is on the pool (PREPARE, FOLDER, RENDER), the submission belongs to it. Between PREPARE and FOLDER
- * the name is reserved in the table of folders: one that output is about to make is not on the disk yet.
+ * RENDER. While a part is on the pool (PREPARE, FOLDER, RENDER), the submission belongs to it. Before FOLDER the name
+ * is reserved in the table of folders, which has those too that output is about to make.
  */
 #include <errno.h>
 

@@ -600,8 +600,8 @@ void local_replica_find_attempt(const char *dir, const struct spec_record *rec,
 }
 
 /*
- * Begin all logs of REP again; those of attempts that have ended end at once, so that the merged log gets what it lacks.
- * Only the newest attempt's can lack anything, since the next one begins after that.
+ * Begin all logs of REP again; those of attempts that have ended end at once, so that the merged log gets what it
+ * lacks. Only the newest attempt's can lack anything, since the next one begins after that.
  */
 static void reopen_logs(struct local_replica *rep)
 {
