@@ -639,6 +639,21 @@ static void go_on_counting(struct captured *log, const struct spec_log *l)
 	log->gap = (unsigned)(l->gap - min_of(l->gap, (uint64_t)log->missed));
 }
 
+/*
+ * LOG, log J of R, is followed from now on. BEFORE is that of the attempt before it; NULL: none is followed. In the
+ * merged log what is left of BEFORE comes first, if it comes within REST_MS after the end of its run; a run that goes
+ * on beside the next one is not waited for.
+ */
+static void log_begun(struct captured *log, const struct spec_replica *r, size_t j,
+		      struct captured *before)
+{
+	log->missed = run_missed_before(r, j);
+	go_on_counting(log, &r->logs[j]);
+	if (before && !before->arrived)
+		output_log_expect(before->job->output, before->key, true);
+	changed(log->job);
+}
+
 /* See which logs that are followed have ended, and, of a captured job, which others have begun. */
 static void update_logs(struct capture *c, const struct spec_job *snapshot, bool wanted)
 {
@@ -646,6 +661,7 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 
 	for (size_t i = 0; i < snapshot->n_replicas; i++) {
 		const struct spec_replica *r = &snapshot->replicas[i];
+		struct captured *before = NULL; /* that of the last attempt so far */
 		char buf[PREFIX_MAX];
 
 		for (size_t j = 0; j < r->n_logs; j++) {
@@ -656,15 +672,13 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 			if (log) {
 				check_run(log);
 				log_job_ended(log, over);
-				continue;
-			}
-			if (wanted && !r->logs[j].complete)
+			} else if (wanted && !r->logs[j].complete) {
 				log = follow_key(c, snapshot, key, prefix, false);
-			if (!log)
-				continue;
-			log->missed = run_missed_before(r, j);
-			go_on_counting(log, &r->logs[j]);
-			changed(log->job);
+				if (log)
+					log_begun(log, r, j, prefix ? before : NULL);
+			}
+			if (log && prefix)
+				before = log;
 		}
 	}
 }

@@ -41,14 +41,18 @@ static int read_file(const char *state_dir, const char *id, const char *name, si
 
 /* --- a folder, at the start --- */
 
+/* Has anything been printed? The files of logs are made before that. */
 static bool has_output(const char *state_dir, const char *id)
 {
 	cleanup_free char *path = file_path(state_dir, id, "logs");
 	DIR *dir cleanup(dir_close) = opendir(path);
 	struct dirent *e;
+	struct stat st;
 
 	while (dir && (e = readdir(dir)))
-		if (spec_name_is_file(e->d_name))
+		if (spec_name_is_file(e->d_name) &&
+		    (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		     st.st_size > 0))
 			return true;
 	return false;
 }

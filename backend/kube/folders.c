@@ -41,6 +41,7 @@ struct entry {
 	bool full;	 /* there is output in it now */
 	bool removal;	 /* in DROPPING: REMOVING is next */
 	bool unread;	 /* its job.json can't be read, and is not to be written over */
+	bool submitted;	 /* by this mount: STATE/submissions may have it */
 	bool under_way;	 /* its submission has not been answered */
 	loop_fn removed; /* called when it is removed; may be NULL */
 	void *data;
@@ -98,6 +99,11 @@ static void entry_free(struct entry *e)
 	free(e->folder.submission);
 	free(e->folder.file);
 	free(e);
+}
+
+static void freed(struct folders *f, const char *id)
+{
+	f->config.events.freed(f->config.events.data, id);
 }
 
 /* --- whose a folder is --- */
@@ -175,9 +181,21 @@ void folders_bind(struct folders *f, const struct spec_job_view *view)
 
 /* --- submissions --- */
 
-void folders_add(struct folders *f, const char *id, const char *submission)
+int folders_reserve(struct folders *f, const char *id, const char *submission)
 {
-	add(f, id, submission, "")->under_way = true;
+	struct entry *e;
+
+	if (find(f, id))
+		return -EEXIST;
+	e = add(f, id, submission, "");
+	e->submitted = e->under_way = true;
+	return 0;
+}
+
+void folders_release(struct folders *f, const char *id)
+{
+	entry_free(find(f, id));
+	freed(f, id);
 }
 
 /* A piece of work of the pool on a folder. */
@@ -268,11 +286,6 @@ void folders_submitted(struct folders *f, const char *id, const char *uid)
 
 /* --- folders that are removed --- */
 
-static void freed(struct folders *f, const char *id)
-{
-	f->config.events.freed(f->config.events.data, id);
-}
-
 static void on_removed(void *data)
 {
 	struct entry *e = data;
@@ -289,7 +302,7 @@ static void forget_work(void *data)
 {
 	struct entry *e = data;
 
-	/* If that fails, the next start finds out that it was never launched. */
+	/* If that fails, the next start makes the folder again, and removes it, since there is no such job. */
 	(void)folder_files_forget(e->f->config.state_dir, e->folder.submission);
 }
 
@@ -303,7 +316,8 @@ static void remove_rest(void *data)
 static void remove_now(struct entry *e)
 {
 	e->state = FOLDER_REMOVING;
-	if (e->under_way)
+	/* A start would make the folder of a submission again that it finds there. */
+	if (e->submitted)
 		loop_work(e->f->config.loop, forget_work, remove_rest, e);
 	else
 		remove_rest(e);

@@ -69,8 +69,13 @@ bool folders_has_output(const struct folders *f, const char *id);
 
 /* --- folders that are made --- */
 
-/* The folder of a new submission was made (folder_files_submit). */
-void folders_add(struct folders *f, const char *id, const char *submission);
+/*
+ * The name ID is for a new submission, whose folder is about to be made (folder_files_submit). -EEXIST: there is a
+ * folder of that name, or one is about to be made or removed.
+ */
+int folders_reserve(struct folders *f, const char *id, const char *submission);
+/* That has found a folder of that name on the disk, and has made none. */
+void folders_release(struct folders *f, const char *id);
 /* The submission whose folder is ID was answered, and the folder stays. UID: of its job; "" not known. */
 void folders_submitted(struct folders *f, const char *id, const char *uid);
 /* The folder of VIEW's name, if it is that job's, belongs to its uid from now on. */

@@ -7,8 +7,12 @@
  * uses up the quota. The job is in the store before the request is answered.
  *
  *	step	what is under way		what ends it			next
- *	PREPARE	the pool makes the manifest	it is made			POST
- *						the document is wrong		CLEAN
+ *	PREPARE	the pool makes the manifest	its name is free		FOLDER
+ *						its name is taken here		PREPARE
+ *						the document is wrong		answer: refused
+ *	FOLDER	the pool makes the folder	it is made			POST
+ *						there is one on the disk	PREPARE
+ *						it can't be			CLEAN
  *	POST	a POST, or a pause before one	created				answer: launched
  *						refused				CLEAN
  *						the name is taken, or a try
@@ -23,8 +27,9 @@
  *	RENDER	the pool writes the manifest	it is written			answer: dry run
  *		of a dry run as YAML
  *
- * A dry run takes the same way from PREPARE to POST, but keeps nothing, and asks the server for no more than its
- * opinion; then comes RENDER. While a part is on the pool (PREPARE, RENDER), the submission belongs to it.
+ * A dry run goes from PREPARE to POST, keeps nothing, and asks the server for no more than its opinion; then comes
+ * RENDER. While a part is on the pool (PREPARE, FOLDER, RENDER), the submission belongs to it. Before FOLDER the name
+ * is reserved in the table of folders, which has those too that output is about to make.
  */
 #include <errno.h>
 
@@ -108,8 +113,17 @@ static int make_manifest(struct submit *s)
 	return err;
 }
 
-static int make_folder(struct submit *s)
+static void prepare(void *data)
 {
+	struct submit *s = data;
+
+	spec_manifest_free(take_ptr(s->m));
+	s->err = make_manifest(s);
+}
+
+static void make_folder(void *data)
+{
+	struct submit *s = data;
 	const struct backend_request *rq = s->r.rq;
 	const struct folder_submission made = {
 		.id = s->m->id,
@@ -119,36 +133,8 @@ static int make_folder(struct submit *s)
 		.len = rq->len,
 		.readable = rq->readable,
 	};
-	int err = folder_files_submit(s->k->b->config.state_dir, &made);
 
-	s->has_folder = err != -EEXIST;
-	return err;
-}
-
-/* There is a folder of the name already: does the cluster still have its job? */
-static bool is_there(const struct submit *s)
-{
-	const struct spec_job *job cleanup_job = store_get(s->k->b->store, BACKEND_JOBS, s->m->id);
-
-	return job;
-}
-
-static void prepare(void *data)
-{
-	struct submit *s = data;
-
-	do {
-		spec_manifest_free(take_ptr(s->m));
-		s->err = make_manifest(s);
-		if (s->err || is_dry(s))
-			return;
-		s->err = make_folder(s);
-		s->old_exists |= s->err == -EEXIST && is_there(s);
-	} while (s->err == -EEXIST && ++s->names < NAME_TRIES);
-	if (s->err)
-		text_set(&s->text,
-			 "%s: the job can't be recorded in %s: %s; nothing was launched\n",
-			 s->r.rq->file, s->k->b->config.state_dir, strerror(-s->err));
+	s->err = folder_files_submit(s->k->b->config.state_dir, &made);
 }
 
 static void prepared(void *data);
@@ -428,13 +414,10 @@ static void post(struct request *r)
 	request_set_unclear(r, !is_dry(s));
 }
 
-static void prepared(void *data)
+/* Nothing of it is on the pool any more: send it, or answer why not. */
+static void ready(struct submit *s)
 {
-	struct submit *s = data;
-
 	request_set_working(&s->r, false);
-	if (s->has_folder)
-		folders_add(s->k->folders, s->m->id, s->uuid);
 	if (!s->err && requests_are_stopping(s->k->requests)) {
 		s->err = -ECANCELED;
 		text_set(&s->text, "kxfs is ending; nothing was launched\n");
@@ -443,6 +426,62 @@ static void prepared(void *data)
 		refuse(s, s->err);
 	else
 		post(&s->r);
+}
+
+/* Its folder can't be made. */
+static void not_recorded(struct submit *s)
+{
+	text_set(&s->text, "%s: the job can't be recorded in %s: %s; nothing was launched\n",
+		 s->r.rq->file, s->k->b->config.state_dir, strerror(-s->err));
+	ready(s);
+}
+
+/* There is a folder of the name already: does the cluster still have its job? */
+static bool is_there(const struct submit *s)
+{
+	const struct spec_job *job cleanup_job = store_get(s->k->b->store, BACKEND_JOBS, s->m->id);
+
+	return job;
+}
+
+static void name_is_taken_here(struct submit *s)
+{
+	s->old_exists |= is_there(s);
+	if (++s->names < NAME_TRIES)
+		loop_work(s->k->b->loop, prepare, prepared, s);
+	else
+		not_recorded(s);
+}
+
+static void folder_made(void *data)
+{
+	struct submit *s = data;
+
+	if (s->err == -EEXIST) {
+		folders_release(s->k->folders, s->m->id);
+		name_is_taken_here(s);
+		return;
+	}
+	s->has_folder = true;
+	if (s->err)
+		not_recorded(s);
+	else
+		ready(s);
+}
+
+static void prepared(void *data)
+{
+	struct submit *s = data;
+
+	if (s->err || is_dry(s)) {
+		ready(s);
+		return;
+	}
+	s->err = folders_reserve(s->k->folders, s->m->id, s->uuid);
+	if (s->err)
+		name_is_taken_here(s);
+	else
+		loop_work(s->k->b->loop, make_folder, folder_made, s);
 }
 
 static const struct request_ops submit_ops = {.send = post, .free = submit_free};

@@ -15,7 +15,9 @@
  *		    log
  *
  * The last three are "live". A new attempt begins only when the old one is not live any more, and is on record before
- * its helper is started: so the next daemon after a crash has to ask for the newest attempt on record alone.
+ * its helper is started: so the next daemon after a crash has to ask for the newest attempt on record alone. If that
+ * has ended, the replica begins in CONCLUDING, since the last daemon may not have taken all of its log: in the merged
+ * log a replica's attempts stand one after the other, unless the disk refuses the log of one.
  */
 #include "backend/local/replica.h"
 
@@ -597,7 +599,10 @@ void local_replica_find_attempt(const char *dir, const struct spec_record *rec,
 		task_find(dir, name, ret);
 }
 
-/* Begin all logs of REP again; those of earlier attempts end at once, so that the merged log gets what it lacks. */
+/*
+ * Begin all logs of REP again; those of attempts that have ended end at once, so that the merged log gets what it
+ * lacks. Only the newest attempt's can lack anything, since the next one begins after that.
+ */
 static void reopen_logs(struct local_replica *rep)
 {
 	cleanup_free char *prefix = spec_record_log_prefix(record_of(rep), rep->rec);
@@ -606,13 +611,17 @@ static void reopen_logs(struct local_replica *rep)
 		cleanup_free char *key = key_of(rep, a);
 		int err = output_log_begin(rep->job->output, key, prefix);
 
-		if (err < 0)
+		if (err < 0) {
 			diag(DIAG_ERROR, "%s: %s can't be opened: %s", record_of(rep)->id, key,
 			     strerror(-err));
-		else if (a < rep->rec->attempt || rep->rec->ended)
+		} else if (a < rep->rec->attempt) {
 			output_log_end(rep->job->output, key, NULL, NULL);
-		else
+		} else if (rep->rec->ended) {
+			set_step(rep, CONCLUDING);
+			output_log_end(rep->job->output, key, on_log_ended, rep);
+		} else {
 			rep->begun = true;
+		}
 	}
 }
 

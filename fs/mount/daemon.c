@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
@@ -64,8 +65,17 @@ static int wait_for_verdict(int fd, pid_t child, struct interrupt *interrupt)
 	return EXIT_FAILURE;
 }
 
+/* In the child: a parent that is killed can't pass that on, so the kernel sends us what it would have sent. */
+static void end_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		raise(SIGTERM); /* it was killed before that */
+}
+
 int daemon_fork(struct daemon *d, int *ret_status)
 {
+	const pid_t parent = getpid();
 	struct interrupt interrupt;
 	int fds[2];
 	pid_t child;
@@ -83,6 +93,7 @@ int daemon_fork(struct daemon *d, int *ret_status)
 		return -err;
 	}
 	if (child == 0) {
+		end_with(parent);
 		close(fds[0]);
 		base_close_fd(&interrupt.fd);
 		d->verdict_fd = fds[1];
@@ -109,6 +120,7 @@ int daemon_ready(struct daemon *d)
 	setsid();
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
+	prctl(PR_SET_PDEATHSIG, 0);
 	/* At last: once the parent has gone, nothing of the terminal may be left to us. */
 	return write(verdict, "", 1) == 1 ? 0 : -EPIPE;
 }

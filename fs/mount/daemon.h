@@ -25,7 +25,8 @@ void daemon_prepare(void);
  * Fork. In the child: 0. In the parent, once the child has come up or failed: 1, and *RET_STATUS
  * is what to exit with. A negative errno: there is no child. SIGINT, SIGTERM or SIGHUP to the parent ends the child
  * by SIGTERM and then, when the child has gone, the parent by itself; a second one does not wait for the child.
- * These signals are blocked in the child.
+ * These signals are blocked in the child. Until daemon_ready it gets SIGTERM also when the parent is killed, for nobody
+ * waits for it any more.
  */
 int daemon_fork(struct daemon *d, int *ret_status);
 

@@ -161,6 +161,12 @@ static int on_mkdir(const char *path, mode_t mode)
 	return result(mkdirat(dir_fd, below(path), mode));
 }
 
+/* The socket of a helper is a name like any other; nothing is sent through it here. */
+static int on_mknod(const char *path, mode_t mode, dev_t dev)
+{
+	return result(mknodat(dir_fd, below(path), mode, dev));
+}
+
 static int on_unlink(const char *path)
 {
 	wait_for_disk("unlink", path);
@@ -240,6 +246,7 @@ int main(int argc, char **argv)
 		.fsync = on_fsync,
 		.fsyncdir = on_fsyncdir,
 		.mkdir = on_mkdir,
+		.mknod = on_mknod,
 		.unlink = on_unlink,
 		.rmdir = on_rmdir,
 		.symlink = on_symlink,

@@ -5,6 +5,7 @@ session or its environment reaches kxfs or another job, or outlives the job.
 KXFS_TEST_CRASHES is how often test_many_crashes kills kxfs (default 10), under KXFS_TEST_CRASH_JOBS jobs (10).
 """
 
+import json
 import os
 import pathlib
 import random
@@ -13,6 +14,7 @@ import threading
 import time
 
 import pytest
+from disk import Disk
 from harness import alive, app, err_of, kill, run, wait_for, write_ctl
 
 CRASHES = int(os.environ.get("KXFS_TEST_CRASHES", "10"))
@@ -201,6 +203,44 @@ def test_many_crashes(kx):
         assert job.read("follow") == merged * len(names)
     assert len(kx.ls("jobs")) == JOBS
     all_gone(kx, [])
+
+
+def test_attempts_in_order(make_kx):
+    """kxfs is killed while the end of an attempt is on its way into the merged log: the next attempt comes after it."""
+    kx = make_kx(start=False)
+    disk = Disk(kx)
+    try:
+        kx.start()
+        job = kx.submit(app("echo one; [ ! -e again ] || exit 0; while [ ! -e again ]; do sleep 0.02; done; echo two; exit 1",
+                            max_retries=1))
+        job.until_logged("one\n")
+        wait_for(lambda: job.read("log") == "main/0 one\n", what="the merged log")
+        logs = kx.base / "disk/jobs" / job.id / "logs"
+        (first,) = os.listdir(logs)
+        disk.hang("open", f"/{first}")
+        (kx.work / "again").touch()
+        wait_for(lambda: json.loads((logs.parent / "job.json").read_text())["replicas"][0]["ended"], what="the end of the attempt on record")
+        wait_for(lambda: disk.hangs(f"/{first}"), what="the log to be read")
+        kill(kx.pid)
+        disk.go_on()  # a call on a mount that hangs is not ended by a signal
+        kx.end(signal.SIGKILL)
+
+        disk.hang("open", f"/{first}")
+        kx.start()
+        wait_for(lambda: disk.hangs(f"/{first}"), what="the log to be read again")
+        end = time.monotonic() + 1  # the next attempt has time to print, if it begins now
+        while time.monotonic() < end and not any(file.stat().st_size for file in logs.iterdir() if file.name != first):
+            time.sleep(0.02)
+        disk.go_on()
+        job.finish()
+        assert job.read("log") == "main/0 one\nmain/0 two\nmain/0 one\n"
+    finally:
+        disk.go_on()
+        try:
+            if kx.proc:
+                kx.end()
+        finally:
+            disk.close()
 
 
 # --- what a job does to its parent ----------------------------------------------------------------

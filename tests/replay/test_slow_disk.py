@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A disk that hangs where the output of one job is: all else goes on, and nothing of that output is lost."""
 
-import contextlib
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -9,53 +9,11 @@ import threading
 
 import harness
 import pytest
+import store as st
+import watching
+from disk import Disk
 
 APP = harness.app("true")
-
-
-class Disk:
-    """The state directory of a mount on slow_disk.c."""
-
-    def __init__(self, kx):
-        program = pathlib.Path(os.environ.get("KXFS_BINARY", harness.ROOT / "build/fs/kxfs"))
-        (kx.base / "disk").mkdir(mode=0o700)
-        self.state = kx.state
-        self.which = kx.base / "hang"
-        self.told = kx.base / "hang.told"
-        self.proc = harness.popen([program.parents[1] / "tests/mount/slow_disk", kx.base / "disk",
-                                   self.which, kx.state])
-        harness.wait_for(lambda: os.path.ismount(kx.state), what="the disk")
-
-    def hang(self, call, part):
-        """From now on each CALL on a path with PART in it waits."""
-        new = self.which.with_suffix(".new")
-        new.write_text(f"{call} {part}\n")
-        new.rename(self.which)
-
-    def hangs(self, part):
-        """Somebody waits for it."""
-        with contextlib.suppress(FileNotFoundError):
-            return any(part in line for line in self.told.read_text().splitlines())
-        return False
-
-    def go_on(self):
-        self.which.unlink(missing_ok=True)
-
-    @contextlib.contextmanager
-    def still(self):
-        """It hangs all the while; but not for ever, since calls on a mount that hangs can't be interrupted."""
-        timer = threading.Timer(harness.LIMIT / 2, self.go_on)
-        timer.start()
-        try:
-            yield
-            assert self.which.exists(), "nothing went on before the disk did"
-        finally:
-            timer.cancel()
-
-    def close(self):
-        self.go_on()
-        harness.run(["umount", "-l", self.state])
-        self.proc.wait(timeout=harness.LIMIT)
 
 
 @pytest.fixture
@@ -197,3 +155,32 @@ def test_slowed(slow, server, volcano):
     harness.wait_for(lambda: job.log() == log.data(), what="the log")
     assert job.gap() == 0
     assert len([req for req in server.seen(subresource="log", name=pod) if "follow" in req.query]) == 1
+
+
+def test_name_of_another(slow, server, volcano):
+    """A manifest gives the name of somebody else's job, whose output is asked for while the folder of the submission
+    is being made: the submission gets another name, and the output stays."""
+    kx, disk = slow
+    server.store.add(st.JOBS, watching.job("theirs"))
+    harness.wait_for(lambda: "theirs" in kx.ls("jobs"), what="the other job")
+    (pod,) = volcano.start("theirs")
+    volcano.log(pod).append("hello\n")
+    theirs = harness.Job(kx, "theirs")
+    harness.wait_for(lambda: (theirs / "main-0").exists(), what="its pod")
+    manifest = theirs.read("manifest.yaml")
+    disk.hang("write", "/theirs/submission")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        written = pool.submit(kx.write, "submit/again.yaml", manifest)
+        with disk.still():
+            harness.wait_for(lambda: disk.hangs("/theirs/submission"), what="a hanging disk")
+            theirs.log()
+        disk.go_on()
+        written.result()
+    again = kx.job_of("again.yaml")
+    assert again.id != "theirs" and again.id.startswith("theirs-")
+    theirs.until_logged("hello\n")
+    assert theirs.log() == b"hello\n"
+    (second,) = volcano.start(again.id)
+    volcano.log(second).append("again\n")
+    again.until_logged("again\n")
+    assert sorted(os.listdir(kx.state / "jobs")) == sorted(["theirs", again.id])

@@ -54,6 +54,12 @@ def ends(kx, p, sig):
     status = p.wait(timeout=LIMIT)
     assert time.monotonic() - since < SOON
     assert status == -sig or (status == 1 and "kxfs: ended by a signal while it started\n" in kx.said()), kx.said()
+    nothing_left(kx)
+    # What was killed may need a moment.
+    wait_for(lambda: not marked_pids(), timeout=SOON, what="the end of what it has started")
+
+
+def nothing_left(kx):
     with open(kx.state / "lock", "ab") as f:
         fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
     fd = os.open(kx.mnt, os.O_RDONLY | os.O_DIRECTORY)
@@ -62,8 +68,6 @@ def ends(kx, p, sig):
     finally:
         os.close(fd)
     assert not is_mounted(kx.mnt)
-    # What was killed may need a moment.
-    wait_for(lambda: not marked_pids(), timeout=SOON, what="the end of what it has started")
 
 
 def ctrl_c(p):
@@ -99,6 +103,18 @@ def test_plugin_that_waits(begin, tmp_path, source):
     kx, p = begin(source, user=kubeconfig.plugin("sh", "-c", f"touch {asked}; exec sleep 1000"))
     wait_for(asked.exists, what="the plugin")
     ends(kx, p, ctrl_c(p))
+
+
+def test_command_is_killed(begin):
+    """Its child, for which nobody waits any more, ends too, and mounts nothing."""
+    with deaf_server() as (url, wait_for_connection):
+        kx, p = begin("volcano:test", url=url)
+        wait_for_connection()
+        kill(p.pid, signal.SIGKILL)
+        assert p.wait(timeout=LIMIT) == -signal.SIGKILL
+        wait_for(lambda: not marked_pids(), timeout=SOON, what="the end of its child")
+        nothing_left(kx)
+    assert "kxfs: ended by a signal while it started\n" in kx.said()
 
 
 def test_next_one_starts_at_once(begin, server, volcano):

@@ -8,6 +8,7 @@ import time
 
 import harness
 import pytest
+import store as st
 
 APP = harness.app("true")
 
@@ -74,6 +75,40 @@ def test_history(kx, volcano):
     harness.wait_for(lambda: not folder.exists())
     kx.restart()
     assert kx.history() == [] and kx.ls("jobs") == [later.id]
+
+
+def test_removed_at_once(kx):
+    """A job that is removed right after its launch leaves nothing by which a start after a crash makes its folder again."""
+    job = kx.submit(APP)
+    os.rmdir(job.dir)
+    harness.wait_for(lambda: not (kx.state / "jobs" / job.id).exists(), what="its folder to go")
+    kx.end(signal.SIGKILL)
+    assert os.listdir(kx.state / "submissions") == [] and os.listdir(kx.state / "jobs") == []
+    kx.start()
+    assert os.listdir(kx.state / "jobs") == [] and kx.ls("jobs") == kx.history() == []
+
+
+@pytest.mark.parametrize("text", ["", "hello\n"])
+def test_gone_before_its_record(kx, server, volcano, text):
+    """kxfs is killed before it has written of whom the output is, and the job leaves: what was printed stays on disk,
+    and a folder without any goes."""
+    job = kx.submit(APP)
+    (pod,) = volcano.start(job.id)
+    folder = kx.state / "jobs" / job.id
+    harness.wait_for(lambda: (folder / "logs").exists() and os.listdir(folder / "logs"), what="the log's file")
+    volcano.log(pod).append(text)
+    job.until_logged(text)
+    kx.end(signal.SIGKILL)
+    (folder / "job.json").unlink(missing_ok=True)  # it may have come to that
+    server.store.remove(st.PODS, "test", pod)
+    server.store.remove(st.JOBS, "test", job.id)
+    kx.start()
+    if text:
+        (log,) = (folder / "logs").iterdir()
+        assert log.read_text() == text
+    else:
+        harness.wait_for(lambda: not folder.exists(), what="the empty folder to go")
+    assert kx.ls("jobs") == kx.history() == []
 
 
 @pytest.mark.waits

@@ -362,6 +362,31 @@ def test_container_that_restarts(kx, server, volcano):
     assert job.log(name="log.0") == b"first\n"
 
 
+def test_runs_in_order(kx, volcano):
+    """What the kubelet shows late of a run that has ended comes before the next one's in the merged log."""
+    for _ in range(10):
+        job, (log,) = begin(kx, volcano)
+        (pod,) = volcano.pods(job.id)
+        log.append("one\n")
+        harness.wait_for(lambda job=job: job.read("log") == "main/0 one\n", what="the merged log")
+        log.hold()
+        log.append("two\n")
+        begun = time.monotonic()
+        volcano.restart_container(pod)
+        volcano.log(pod, restart=1).append("three\n")
+        harness.wait_for(lambda job=job: printed(job) == b"three\n", what="the next run's output")
+        time.sleep(2)  # longer than a line waits for earlier ones
+        log.go_on()
+        soon = time.monotonic() - begun < 4  # before kxfs gives the run up; else this says nothing
+        volcano.finish(pod)
+        job.finish()
+        text = "".join(f"main/0 {line}\n" for line in ("one", "two", "three"))
+        if soon:
+            assert job.read("follow") == text
+            return
+    pytest.fail("this machine is too slow")
+
+
 @pytest.mark.concurrent
 def test_restarts_unseen(server, make_mount):
     """A container that has failed before anything of it was captured, and runs again before that is told:

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""A disk that hangs where a test says, for the state directory of a mount."""
+
+import contextlib
+import os
+import pathlib
+import threading
+
+import harness
+
+
+class Disk:
+    """The state directory of a mount on slow_disk.c."""
+
+    def __init__(self, kx):
+        program = pathlib.Path(os.environ.get("KXFS_BINARY", harness.ROOT / "build/fs/kxfs"))
+        (kx.base / "disk").mkdir(mode=0o700)
+        self.state = kx.state
+        self.which = kx.base / "hang"
+        self.told = kx.base / "hang.told"
+        self.proc = harness.popen([program.parents[1] / "tests/mount/slow_disk", kx.base / "disk",
+                                   self.which, kx.state])
+        harness.wait_for(lambda: os.path.ismount(kx.state), what="the disk")
+
+    def hang(self, call, part):
+        """From now on each CALL on a path with PART in it waits."""
+        new = self.which.with_suffix(".new")
+        new.write_text(f"{call} {part}\n")
+        self.told.unlink(missing_ok=True)
+        new.rename(self.which)
+
+    def hangs(self, part):
+        """Somebody waits for it."""
+        with contextlib.suppress(FileNotFoundError):
+            return any(part in line for line in self.told.read_text().splitlines())
+        return False
+
+    def go_on(self):
+        self.which.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def still(self):
+        """It hangs all the while; but not for ever, since calls on a mount that hangs can't be interrupted."""
+        timer = threading.Timer(harness.LIMIT / 2, self.go_on)
+        timer.start()
+        try:
+            yield
+            assert self.which.exists(), "nothing went on before the disk did"
+        finally:
+            timer.cancel()
+
+    def close(self):
+        self.go_on()
+        harness.run(["umount", "-l", self.state])
+        self.proc.wait(timeout=harness.LIMIT)
