@@ -3,9 +3,7 @@
 
 import concurrent.futures
 import os
-import pathlib
 import signal
-import threading
 
 import harness
 import pytest
