@@ -99,12 +99,32 @@ class World:
             self.release(pod["metadata"]["name"], code)
 
 
-def quota(world, **hard):
-    """Limit the namespace, until it counts."""
-    world.cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"},
-                         "spec": {"hard": hard}}, namespace=world.namespace)
-    wait_for(lambda: "used" in world.cluster.client.get(world.path("resourcequotas", "few"))["status"],
-             "the quota to be counted")
+PROBES = {
+    "pods": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"},
+             "spec": {"containers": [{"name": "one", "image": IMAGE}]}},
+    "jobs": json.loads(manifest()),
+}
+
+
+def probe(world, resource):
+    """Why the API server would refuse one more of the pods or jobs; "": it would not."""
+    try:
+        world.cluster.client.post(world.path(resource) + "?dryRun=All", PROBES[resource])
+    except api.Refused as e:
+        return e.message
+    return ""
+
+
+def quota(world, resource, n=1):
+    """Limit the namespace, which has none yet, to N pods or jobs. The API server's admission learns of a quota, and
+    of what is used of it, a moment after everybody else, and until then admits or refuses what it should not: it has
+    to refuse first, and then to admit again."""
+    counted = {"pods": "pods", "jobs": "count/jobs.batch.volcano.sh"}[resource]
+    for hard in (0, n) if n else (0,):
+        world.cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"},
+                             "spec": {"hard": {counted: str(hard)}}}, namespace=world.namespace)
+        wait_for(lambda h=hard: not probe(world, resource) if h else "exceeded quota: few" in probe(world, resource),
+                 f"the quota of {hard} to count")
 
 
 def running(job, replica="main-0"):

@@ -14,7 +14,7 @@ import yaml
 from cluster import HERE, Cluster
 from conftest import Given
 from harness import wait_for
-from mounted import HOLD, World, app, running
+from mounted import HOLD, World, app, ended, running
 from process import Part
 
 DEFINITION = HERE.parent / "replay/data/crds/v1beta2/workload.codeflare.dev_appwrappers.yaml"
@@ -46,6 +46,13 @@ def ctl(job, word):
     finally:
         os.close(fd)
     return None
+
+
+def runs(job):
+    """The controller says so too: what it says may come after what its pods say."""
+    pod = running(job)
+    wait_for(lambda: job.status()["phase"] == "Running", what="the controller's word")
+    return pod
 
 
 class Wrapped(World):
@@ -96,10 +103,11 @@ def test_to_the_end(kx, world):
     for replica in ("main-0", "main-1"):
         running(job, replica)
     assert job.until("RUNNING") == "RUNNING"
+    wait_for(lambda: job.status()["phase"] == "Running", what="the controller's word")
     status = yaml.safe_load(job.read("status"))
     assert status["phase"] == "Running" and status["roles"][0]["running"] == 2
     world.release_all(job.id)
-    job.finish()
+    ended(job)
     for name in ("main-0", "main-1"):
         replica = job.replica(name)
         assert (replica["state"], replica["exit_code"], replica["attempt"]) == ("SUCCEEDED", 0, 0)
@@ -113,8 +121,9 @@ def test_failure(kx, world):
     """The controller deletes the pods of a job that has failed: what they told and printed stays."""
     job = kx().submit(app(HOLD, num_replicas=2))
     running(job, "main-0")
+    job.until_logged("begin")
     world.release(running(job, "main-1"), 3)
-    job.finish("FAILED")
+    ended(job, "FAILED")
     wait_for(lambda: not world.pods(job.id), what="the pods to be deleted")
     assert (job.replica("main-1")["state"], job.replica("main-1")["exit_code"]) == ("FAILED", 3)
     wait_for(lambda: job.replica("main-0")["state"] == "CANCELLED", what="the other to be stopped")
@@ -130,7 +139,7 @@ def test_retry(kx, world):
     wait_for(lambda: job.status()["retries"] == 1, what="the job to be reset")
     wait_for(lambda: job.replica()["attempt"] == 1, what="the second try")
     world.release(running(job), 0)
-    job.finish()
+    ended(job)
     assert (job.replica()["exit_code"], job.replica()["attempt"]) == (0, 1)
     assert job.read("main-0", "log.0") == job.read("main-0", "log") == "begin\nend\n"
     assert job.status()["max_retries"] == 1
@@ -151,7 +160,8 @@ def test_cancel(kx, world):
 def test_suspended_by_others(kx, world):
     """spec.suspend is somebody's wish: what ran is stopped, what goes on is another attempt."""
     job = kx().submit(app(HOLD))
-    running(job)
+    runs(job)
+    job.until_logged("begin")
     path = world.path("appwrappers", job.id)
     world.cluster.client.merge(path, {"spec": {"suspend": True}})
     wait_for(lambda: job.status()["phase"] == "Suspended", what="it to be suspended")
@@ -159,7 +169,7 @@ def test_suspended_by_others(kx, world):
     assert not world.pods(job.id)
     world.cluster.client.merge(path, {"spec": {"suspend": False}})
     wait_for(lambda: job.replica()["attempt"] == 1, what="another pod")
-    world.release(running(job))
+    world.release(runs(job))
     job.finish()
     assert job.read("main-0", "log.0").startswith("begin\n") and job.read("main-0", "log") == "begin\nend\n"
 
@@ -167,7 +177,7 @@ def test_suspended_by_others(kx, world):
 def test_ctl(kx, world):
     """suspend and resume do what they say; there is nothing else."""
     job = kx().submit(app(HOLD))
-    running(job)
+    runs(job)
     job.until_logged("begin")
     assert job.read("ctl") == "suspend\n"
     assert ctl(job, "suspend") is None
@@ -178,7 +188,7 @@ def test_ctl(kx, world):
     assert ctl(job, "terminate") == errno.EOPNOTSUPP
     assert ctl(job, "resume") is None
     wait_for(lambda: job.replica()["attempt"] == 1, what="another pod")
-    world.release(running(job))
+    world.release(runs(job))
     job.finish()
     wait_for(lambda: job.read("ctl") == "", what="nothing to be left to do")
 
@@ -188,7 +198,7 @@ def test_queue(kx, world):
     mount = kx("queue=research")
     job = mount.submit(app(HOLD))
     assert world.jobs()[job.id]["metadata"]["labels"][QUEUE] == "research"
-    running(job)  # nobody has suspended it
+    runs(job)  # nobody has suspended it
     assert job.status()["queue"] == "research"
     world.cluster.client.merge(world.path("appwrappers", job.id), {"spec": {"suspend": True}})
     wait_for(lambda: job.status()["phase"] == "Suspended", what="it to be suspended")

@@ -31,6 +31,13 @@ def begun(job, attempt=0):
     job.until_logged("begin")
 
 
+def done(job, so):
+    """What was written to ctl is done when the write returns, or is said to be under way; and then it is done."""
+    status = job.status()
+    assert so(status) or status["pending_command"]
+    wait_for(lambda: so(job.status()) and not job.status()["pending_command"], what="the command to be obeyed")
+
+
 def test_suspend_and_resume(mount, world, limited):
     """With no more rights than contrib/rbac.yaml gives. What was printed stays, as the first attempt's."""
     kx = mount(kubeconfig=limited)
@@ -40,7 +47,7 @@ def test_suspend_and_resume(mount, world, limited):
     assert actions(job) == BUSY
     refused(job, *BUSY)
     run(f"echo suspend > {job.dir}/ctl")
-    assert job.status()["phase"] in ("Aborting", "Aborted")
+    done(job, lambda status: status["phase"] in ("Aborting", "Aborted"))
     phase(job, "Aborted")
     assert job.state() == "CANCELLED" and actions(job) == ["resume"]
     assert job.read("wait") == "CANCELLED\n" and "resume" in job.read("why")
@@ -48,7 +55,7 @@ def test_suspend_and_resume(mount, world, limited):
     wait_for(lambda: not world.pods(job.id), what="its pods to be gone")
     assert job.log().startswith(b"begin\n")
     write_ctl(job, "resume")
-    assert job.status()["retries"] == 1 and job.status()["pending_command"] is None
+    done(job, lambda status: status["retries"] == 1)
     begun(job, 1)
     assert job.log(name="log.0").startswith(b"begin\n")
     world.release_all(job.id)
@@ -61,15 +68,16 @@ def test_suspend_and_resume(mount, world, limited):
 def test_restart(kx, world):
     job = kx.submit(app(HOLD, num_replicas=2))
     begun(job)
+    phase(job, "Running")
     write_ctl(job, "restart")
     begun(job, 1)
     running(job, "main-1")
-    assert job.status()["retries"] == 1 and job.log(name="log.0").startswith(b"begin\n")
+    wait_for(lambda: job.status()["retries"] == 1 and job.status()["phase"] == "Running", what="the retry to be told")
+    assert job.log(name="log.0").startswith(b"begin\n")
     write_ctl(job, "restart")
     begun(job, 2)
     # Volcano's default is 3, which it compares before it starts a job again.
-    phase(job, "Running")
-    assert actions(job) == ["suspend", "terminate"]
+    wait_for(lambda: actions(job) == ["suspend", "terminate"], what="the last attempt to run")
     assert err_of(write_ctl, job, "restart") == "EINVAL"
     assert "has none left" in kx.read(".kxfs", "log")
     world.release_all(job.id)
@@ -79,6 +87,7 @@ def test_restart(kx, world):
 def test_terminate(kx, world):
     job = kx.submit(app(HOLD))
     begun(job)
+    phase(job, "Running")
     write_ctl(job, "terminate")
     job.until("FAILED")
     phase(job, "Terminated")

@@ -4,12 +4,13 @@ these do is for Kubernetes' own controller."""
 
 import json
 import sys
+import threading
 
 import api
 import pytest
 from cluster import HERE, Cluster
 from conftest import RECORDINGS
-from harness import actions, err_of, wait_for, write_ctl
+from harness import LIMIT, actions, err_of, wait_for, write_ctl
 from mounted import HOLD, World, app, ended, role, running
 from process import Part
 
@@ -126,14 +127,24 @@ def test_recorded(world):
                 | {"metadata": {"name": "app"}})
     seen = [client.get(path)]
 
-    def see():
-        seen.append(client.get(path))
+    def watch():
+        version = seen[0]["metadata"]["resourceVersion"]
+        for event in client.watch(f"{world.path('jobsets')}?fieldSelector=metadata.name%3Dapp", version, timeout=300):
+            if event["type"] != "BOOKMARK":
+                seen.append(event["object"])
+            if "terminalState" in status():
+                return
+
+    def status():
         return seen[-1].get("status", {})
 
-    wait_for(lambda: see().get("conditions") and see()["replicatedJobsStatus"][0]["suspended"] == 1)
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    wait_for(lambda: status().get("conditions") and status()["replicatedJobsStatus"][0]["suspended"] == 1)
     assert not world.pods("app")
     world.suspend("app", False)
-    wait_for(lambda: "terminalState" in see())
+    watcher.join(LIMIT)
+    assert "terminalState" in status()
     assert told([{}, *seen]) == told(before)
     assert seen[-1]["status"]["replicatedJobsStatus"] == before[-1]["status"]["replicatedJobsStatus"]
     assert {key for key in seen[-1]["status"]} == {key for key in before[-1]["status"]}
@@ -205,7 +216,8 @@ def test_restart(kx, world):
         begun(job, name, 1)
         assert job.read(name, "log.0").startswith("begin\n")
     assert job.read("main-0", "log.0") == "begin\nend\n"
-    assert (job.status()["retries"], job.status()["max_retries"]) == (1, 1)
+    wait_for(lambda: job.status()["retries"] == 1, what="the retry to be told")
+    assert job.status()["max_retries"] == 1
     world.release(begun(job, "main-0", 1), 8)
     ended(job, "FAILED")
     phase(job, "Failed")
@@ -249,7 +261,7 @@ def test_pod_deleted(kx, world):
     for name in ("main-0", "main-1"):
         begun(job, name, 1)
         assert job.read(name, "log.0").startswith("begin\n")
-    assert job.status()["retries"] == 1
+    wait_for(lambda: job.status()["retries"] == 1, what="the retry to be told")
     world.kubectl("delete", "pod", begun(job, attempt=1), "--wait=false")
     job.finish("FAILED")
     phase(job, "Failed")
@@ -272,7 +284,9 @@ def test_ctl(kx, world):
     assert err_of(write_ctl, job, "suspend") == "EINVAL"
     assert err_of(write_ctl, job, "terminate") == "ENOTSUP"
     write_ctl(job, "resume")
-    world.release(begun(job, attempt=1))
+    pod = begun(job, attempt=1)
+    phase(job, "Running")
+    world.release(pod)
     job.finish()
     phase(job, "Completed")
     assert job.read("main-0", "log.0").startswith("begin\n") and job.read("main-0", "log") == "begin\nend\n"
@@ -290,7 +304,9 @@ def test_queue(kx, world):
     assert job.read("why") == "it waits for Kueue to admit it from queue research.\n"
     assert err_of(write_ctl, job, "suspend") != "", "Kueue does that"
     world.suspend(job.id, False)
-    world.release(begun(job, attempt=1))
+    pod = begun(job, attempt=1)
+    phase(job, "Running")
+    world.release(pod)
     job.finish()
 
 
@@ -323,7 +339,7 @@ def test_of_others(kx, world):
     for name in names:
         begun(job, name)
     world.release_all(job.id)
-    job.finish()
+    ended(job)
     for name in names:
         assert job.read(name, "log") == "begin\nend\n"
 

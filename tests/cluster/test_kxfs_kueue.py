@@ -11,7 +11,7 @@ from cluster import HERE
 from harness import wait_for
 from mounted import HOLD, app, running
 from process import Part
-from test_kxfs_appwrapper import Wrapped, Wrapping, ctl
+from test_kxfs_appwrapper import Wrapped, Wrapping, ctl, runs
 
 DEFINITIONS = sorted((HERE.parent / "replay/data/crds/kueue").glob("*.yaml"))
 VISIBILITY = "v1beta2.visibility.kueue.x-k8s.io"
@@ -106,17 +106,22 @@ def test_line(kx, world):
     third = kx.submit(app(HOLD, resource=CPU))
     for place, job in enumerate((second, third), 1):
         wait_for(lambda p=place, j=job: j.status()["queue_position"] == p, what=f"place {place}", step=0.5)
-    queue = yaml.safe_load(kx.read("queues", "team", "status"))
-    assert (queue["state"], queue["cluster_queue"], queue["pending"], queue["running"]) == (
-        "Open", world.namespace, 2, 1)
-    assert queue["workloads"] == {"pending": 2, "reserving": 1, "admitted": 1}
+
+    def queue():
+        return yaml.safe_load(kx.read("queues", "team", "status"))
+
+    # The queue, the jobs and their Workloads are told by watches of their own.
+    wait_for(lambda: (queue()["pending"], queue()["running"], queue()["workloads"]) == (
+        2, 1, {"pending": 2, "reserving": 1, "admitted": 1}), what="what the queue has")
+    queue = queue()
+    assert (queue["state"], queue["cluster_queue"]) == ("Open", world.namespace)
     assert queue["flavors"] == [{"flavor": "default-flavor", "resource": "cpu", "used": "200m", "reserved": "200m",
                                  "nominal": None}], "ClusterQueues are not ours to see"
     world.release_all(first.id)
     first.finish()
     for job in (second, third):
         running(job)
-        assert job.status()["queue_position"] is None
+        wait_for(lambda j=job: j.status()["queue_position"] is None, what="it to have left the line")
         world.release_all(job.id)
         job.finish()
     refused = yaml.safe_load(kx.read(".kxfs", "info"))["refused"]
@@ -145,23 +150,24 @@ def test_put_out(kx, world):
     """Drained, then deactivated: each time it goes on as another attempt, and what it printed stays."""
     world.make_queues()
     job = kx.submit(app(HOLD, resource=CPU))
-    running(job)
+    runs(job)
     job.until_logged("begin")
     world.stop("HoldAndDrain")
-    wait_for(lambda: "is stopped, and its jobs were put out at" in job.read("why"), what="it to be drained")
+    wait_for(lambda: "is stopped, and its jobs were put out at" in job.read("why") and job.state() == "PENDING",
+             what="it to be drained")
     why = job.read("why")
     assert why.startswith(f"The job waits: cluster queue {world.namespace}, which queue team belongs to,")
-    assert "Z (HoldAndDrain). " in why and why.endswith(OPENED) and job.read("state") == "PENDING\n"
+    assert "Z (HoldAndDrain). " in why and why.endswith(OPENED)
     world.stop("None")
     wait_for(lambda: job.replica()["attempt"] == 1, what="another attempt")
-    running(job)
+    runs(job)
     assert ctl(job, "suspend") is None
     wait_for(lambda: job.read("state") == "CANCELLED\n", what="it to be suspended")
     assert world.workload(job.id)["spec"]["active"] is False
-    assert job.status()["reason"] == "Deactivated"
+    wait_for(lambda: job.status()["reason"] == "Deactivated", what="the Workload to be seen")
     assert job.read("why").startswith("The job is suspended: somebody has deactivated its Workload appwrapper-")
     assert ctl(job, "resume") is None
     wait_for(lambda: job.replica()["attempt"] == 2, what="a third attempt")
-    world.release(running(job))
+    world.release(runs(job))
     job.finish()
     assert job.read("main-0", "log.0").startswith("begin\n") and job.read("main-0", "log") == "begin\nend\n"

@@ -89,6 +89,7 @@ def test_to_the_end(kx, world):
     for replica in ("main-0", "main-1"):
         running(job, replica)
     job.until("RUNNING")
+    wait_for(lambda: job.status()["phase"] == "Running", what="MCAD's word")
     assert yaml.safe_load(kx.read(".kxfs", "info"))["api"] == "workload.codeflare.dev/v1beta1"
     world.release_all(job.id)
     job.finish()
@@ -103,7 +104,9 @@ def test_to_the_end(kx, world):
 def test_failure(kx, world):
     job = kx.submit(app(HOLD, num_replicas=2))
     running(job, "main-0")
-    world.release(running(job, "main-1"), 3)
+    pod = running(job, "main-1")
+    job.until("RUNNING")
+    world.release(pod, 3)
     wait_for(lambda: job.replica("main-1")["state"] == "FAILED", what="main-1 to fail")
     assert job.state() == "RUNNING"
     world.release(job.replica("main-0")["pod"])

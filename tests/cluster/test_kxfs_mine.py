@@ -29,6 +29,7 @@ def test_two_users(mount, cluster, world, top):
     assert shown["root"] != shown[harness.USER]
     for user, kx in mounts.items():
         name = shown[user]
+        harness.wait_for(lambda n=name: n in everything.ls("jobs"), what="the job in the mount of all")
         pod = running(harness.Job(everything, name))
         assert labelled(world, "jobs.batch.volcano.sh", user) == {name}
         assert labelled(world, "pods", user) == {pod}

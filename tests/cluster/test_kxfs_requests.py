@@ -9,7 +9,7 @@ import api
 import pytest
 import yaml
 from harness import err_of, run
-from mounted import HOLD, IMAGE, app, refused, running
+from mounted import HOLD, IMAGE, app, ended, probe, quota, refused, running
 from process import wait_for
 
 ADMISSION = "admissionregistration.k8s.io/v1"
@@ -45,7 +45,7 @@ def test_cancel_others(kx, mount, world):
     wait_for(lambda: job.id in other.ls("jobs"), what="the job in the other mount")
     p = run(["rm", "-r", str(other / "jobs" / job.id)], check=False)
     assert p.returncode == 1 and "Operation not permitted" in p.stderr
-    assert job.id in world.jobs() and job.state() == "RUNNING"
+    assert job.id in world.jobs() and job.until("RUNNING")
     everything = mount(options="queue=default,cancel=all")
     wait_for(lambda: job.id in everything.ls("jobs"), what="the job in the third mount")
     run(["rm", "-r", str(everything / "jobs" / job.id)])
@@ -69,7 +69,7 @@ def test_cancel_forbidden(mount, world, tmp_path):
         f"system:serviceaccount:{world.namespace}:kxfs", check=False).stdout.strip() == "no", "the rights")
     p = run(["rm", "-r", str(job.dir)], check=False)
     assert p.returncode == 1 and "Permission denied" in p.stderr
-    assert job.state() == "RUNNING" and "main-0" in kx.ls("jobs", job.id)
+    assert job.until("RUNNING") and "main-0" in kx.ls("jobs", job.id)
     assert "delete" in kx.read(".kxfs/log") and job.id in world.jobs()
 
 
@@ -109,9 +109,7 @@ def test_refused_then_right(kx, world):
 
 
 def test_quota(kx, world):
-    world.kubectl("create", "quota", "few", "--hard=count/jobs.batch.volcano.sh=1")
-    path = world.path("resourcequotas", "few")
-    wait_for(lambda: world.cluster.client.get(path).get("status", {}).get("hard"), "the quota")
+    quota(world, "jobs")
     job = kx.submit(app(HOLD))
     (kx.base / "app.yaml").write_text(app(HOLD))
     p = run(["cp", str(kx.base / "app.yaml"), str(kx / "submit/second.yaml")], check=False)
@@ -123,14 +121,7 @@ def test_quota(kx, world):
 
 def needs_label(world):
     """The policy below is known to the API server, which learns of it, and of its end, a moment later."""
-    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "probe"},
-           "spec": {"queue": "default", "tasks": [{"name": "one", "replicas": 1, "template": {
-               "spec": {"containers": [{"name": "one", "image": IMAGE}]}}}]}}
-    try:
-        world.cluster.client.post(world.path("jobs") + "?dryRun=All", job)
-    except api.Refused as e:
-        return "cost-center" in e.message
-    return False
+    return "cost-center" in probe(world, "jobs")
 
 
 @pytest.fixture
@@ -200,7 +191,7 @@ def test_limited_user(mount, world, limited):
     kx.write("dryrun/app.yaml", app(HOLD))
     job = kx.submit(app(HOLD))
     world.release(running(job), 4)
-    job.finish("FAILED")
+    ended(job, "FAILED")
     assert job.replica()["exit_code"] == 4
     again = kx.submit(app(HOLD))
     running(again)

@@ -138,7 +138,7 @@ def test_without(mount, world, limited, rights, resource):
     works(kx, world)
     wait_for(lambda: told(kx) == [(resource, COST[resource]), *NO_QUEUES], what="what is refused")
     assert refusals(kx)[0]["answer"].startswith(forbidden(rights, "list", resource) + "\n")
-    quota(world, pods="1")
+    quota(world, "pods")
     job = kx.submit(app(HOLD, num_replicas=2))
     wait_for(lambda: job.read("why") == SHORT[resource], what=f"why (now {job.read('why')})")
     assert ("events" in kx.ls("jobs", job.id)) == (resource != "events")

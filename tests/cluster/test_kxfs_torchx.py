@@ -55,7 +55,8 @@ def knows_our_job(kx, world, torchx, scheduler):
     job = kx.submit(app(HOLD, name="trainer"))
     handle = f"{scheduler}://torchx/{world.namespace}:{job.id}"
     pod = running(job)
-    job.until("RUNNING")
+    wait_for(lambda: job.status()["phase"] == "Running", what="the controller's word")
+    job.until_logged("begin")
     assert "RUNNING" in torchx("status", handle).stdout
     assert f"{handle}  " in torchx("list", "-s", scheduler).stdout
     log = torchx("log", f"{handle}/main/0").stdout
@@ -109,6 +110,7 @@ def test_scheduler_kxfs(kx, world, tmp_path, version, pytestconfig, tmp_path_fac
 
     handle, job, pod = launch()
     job.until_logged("begin")
+    wait_for(lambda: job.status()["phase"] == "Running", what="the controller's word")
     assert job.id in world.jobs() and job.state() == "RUNNING"
     assert "State: RUNNING" in torchx("status", handle).stdout
     assert torchx("log", "--regex", "^beg", handle).stdout == "main/0 begin\n"

@@ -24,7 +24,7 @@ def says(job, text, reason=None):
         return pattern.fullmatch(said.last)
 
     try:
-        wait_for(said, what="why", timeout=60)
+        wait_for(said, what="why")
     except AssertionError:
         pytest.fail(f"wanted: {text}\nsaid:   {said.last}\n{job.read('status')}")
     if reason:
@@ -109,7 +109,7 @@ def test_memory(kx):
 
 def test_quota(kx, world):
     """Of a gang of two one pod is there: that the gang waits for the other says less."""
-    quota(world, pods="1")
+    quota(world, "pods")
     job = kx.submit(app(HOLD, num_replicas=2))
     says(job, "The job waits: its pods can't be made: quota few is used up (requested: pods=1, used: pods=1, "
          "limited: pods=1). It goes on by itself if the quota has room in time: after some minutes Volcano gives up.",
@@ -167,11 +167,12 @@ def test_queue(mount, world, queue):
     assert {"default", queue} <= set(kx.ls("queues"))
     status = yaml.safe_load(kx.read("queues", queue, "status"))
     assert (status["state"], status["capability"]) == ("Open", {"cpu": "300m"})
-    assert (status["running"], status["pending"]) == (1, 2)
+    wait_for(lambda: [yaml.safe_load(kx.read("queues", queue, "status"))[key] for key in ("running", "pending")]
+             == [1, 2], what="what runs and waits in the queue")
     large.cancel()
     world.release(first.replica()["pod"])
     running(second)
-    assert second.read("why") == ""
+    wait_for(lambda: second.read("why") == "", what="nothing to be said")
     third = kx.submit(app(HOLD, resource=resource), "third.yaml")
     says(third, r"The job waits: queue \S+ has no room for it now: .*", "QueueFull")
     world.cluster.client.post(world.path("commands"), {
@@ -197,4 +198,4 @@ def test_events(kx, world):
     wait_for(lambda: {"Scheduled", "Pulled", "Created", "Started"} <= set(told()), what="the pod's events")
     assert told()["Started"][2] == "Normal" and told()["Started"][4] == "1"
     assert other.replica()["pod"] not in job.read("events")
-    assert job.read("why") == ""
+    wait_for(lambda: job.read("why") == "", what="nothing to be said")

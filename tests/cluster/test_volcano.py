@@ -2,6 +2,7 @@
 """The controllers of this cluster do to jobs what recordings of a real Volcano show: each scenario
 is played again, and the sequence of states of the job, its pods and its PodGroups is the same."""
 
+import contextlib
 import copy
 import os
 import pathlib
@@ -10,6 +11,7 @@ import subprocess
 
 import api
 import pytest
+from mounted import HOLD, World, quota
 from process import wait_for
 from story import Watcher, recorded
 
@@ -26,12 +28,15 @@ def watcher(cluster, namespace):
 
 @pytest.fixture
 def play(cluster, namespace, watcher, load_job):
-    """play(scenario, cpu=BUSY) submits its job, each replica with that many cores; gives its name."""
-    def submit(scenario, cpu=BUSY):
+    """play(scenario, cpu=BUSY, script=None) submits its job, each replica with that many cores, and SCRIPT in place of
+    its own; gives its name."""
+    def submit(scenario, cpu=BUSY, script=None):
         job = load_job(scenario)
         for task in job["spec"]["tasks"]:
-            resources = task["template"]["spec"]["containers"][0]["resources"]
+            container = task["template"]["spec"]["containers"][0]
+            resources = container["resources"]
             resources["requests"]["cpu"] = resources["limits"]["cpu"] = f"{cpu * 1000:.0f}m"
+            container["command"] = ["sh", "-c", script] if script else container["command"]
         cluster.client.post(api.path_of("jobs", namespace), job)
         return job["metadata"]["name"]
 
@@ -55,19 +60,43 @@ def until(tell, wanted, what):
         raise
 
 
-def compare(watcher, scenario):
+def let_end(world, code):
+    """Pods of HOLD end with CODE once all have been seen to run. One that ends by itself after a second or two may have
+    begun and ended before the kubelet tells of it."""
+    pods = world.cluster.client.items(world.path("pods"))
+    groups = world.cluster.client.items(world.path("podgroups"))
+    (job,) = world.jobs().values()
+    if (job.get("status", {}).get("state", {}).get("phase") != "Running"
+            or any(group.get("status", {}).get("phase") != "Running" for group in groups)):
+        return
+    for pod in pods:
+        name = pod["metadata"]["name"]
+        if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]:
+            with contextlib.suppress(api.Refused):  # it is gone
+                ident = world.container(name)
+                if ident:
+                    world.write_code(name, None, ident, code)
+
+
+def compare(watcher, scenario, tell=None):
+    """TELL is watcher.jobs, or what does more meanwhile."""
     old = recorded(scenario)
-    until(watcher.jobs, old.jobs(), "the job's phases")
+    until(tell or watcher.jobs, old.jobs(), "the job's phases")
     until(watcher.pods, old.pods(), "the pods' phases")
     until(watcher.groups, old.groups(), "the PodGroups' phases")
     return old
 
 
 @pytest.mark.parametrize("scenario", ["success", "fail", "retry_replica", "retry_application"])
-def test_to_the_end(watcher, play, scenario):
+def test_to_the_end(cluster, namespace, watcher, play, scenario):
     """Finished jobs: also what is left of the status, from which the counts have gone."""
-    play(scenario)
-    old = compare(watcher, scenario)
+    play(scenario, script=HOLD)
+
+    def tell():
+        let_end(World(cluster, namespace), 0 if scenario == "success" else 3)
+        return watcher.jobs()
+
+    old = compare(watcher, scenario, tell)
     until(watcher.last_status, old.last_status(), "the status at the end")
 
 
@@ -222,11 +251,15 @@ def test_several_replicas(cluster, namespace, wait_job):
 def test_restart_task(cluster, namespace, watcher, wait_job):
     """A policy restarts the task until the job's retries are used up."""
     cluster.client.post(api.path_of("jobs", namespace), simple(
-        "sleep 1; exit 7", maxRetry=2, task={"policies": [{"event": "PodFailed", "action": "RestartTask"}]}))
-    job = wait_job(namespace, "simple", "Failed")
-    assert job["status"]["retryCount"] == 2
-    until(watcher.jobs, ["Pending", "Running", "Restarting", "Pending", "Running", "Restarting", "Failed"],
+        HOLD, maxRetry=2, task={"policies": [{"event": "PodFailed", "action": "RestartTask"}]}))
+
+    def tell():
+        let_end(World(cluster, namespace), 7)
+        return watcher.jobs()
+
+    until(tell, ["Pending", "Running", "Restarting", "Pending", "Running", "Restarting", "Failed"],
           "the job's phases")
+    assert wait_job(namespace, "simple", "Failed")["status"]["retryCount"] == 2
 
 
 def test_min_success(cluster, namespace, wait_job):
@@ -239,15 +272,12 @@ def test_min_success(cluster, namespace, wait_job):
 
 def test_quota_of_pods(cluster, namespace):
     """Accepted, though its pods are refused: only an event says so."""
-    cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
-                   "spec": {"hard": {"pods": "0"}}}, namespace=namespace)
-    wait_for(lambda: "used" in cluster.client.get(api.path_of("resourcequotas", namespace, "none"))["status"],
-             "the quota to be counted")
+    quota(World(cluster, namespace), "pods", 0)
     cluster.client.post(api.path_of("jobs", namespace), simple("true"))
 
     def told():
         return [event for event in cluster.client.items(api.path_of("events", namespace))
-                if event["reason"] == "FailedCreate" and "exceeded quota: none" in event["message"]]
+                if event["reason"] == "FailedCreate" and "exceeded quota: few" in event["message"]]
 
     wait_for(told, "the event")
 

@@ -44,6 +44,32 @@ def test_application(kx, server, volcano):
     assert [job.log(name=name) for name in ("log.0", "log")] == [b"attempt 0\n", b"attempt 1\n"]
 
 
+def test_pod_replaced_unseen(kx, server, volcano):
+    """The watch of pods is late, so the log of a pod is asked for when there is another pod of that name already. What
+    that one prints is not the first one's."""
+    job = kx.submit(harness.app("true", max_retries=1))
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("first\n")
+    job.until_logged("first\n")
+    logs = {"resource": "pods", "subresource": "log"}
+    server.hold(resource="pods")
+    asked = server.count(**logs)
+    volcano.log(pod).end()
+    harness.wait_for(lambda: server.count(**logs) > asked and server.seen(**logs)[-1].code == 200,
+                     what="the log to be asked for again")
+    harness.wait_for(lambda: not server.open_streams(**logs), what="the streams to end")
+    volcano.finish(pod, 3)
+    volcano.start(job.id)
+    volcano.log(pod).append("second\n")
+    asked = server.count(**logs)
+    harness.wait_for(lambda: server.count(**logs) > asked + 2, what="the log of the other pod to be asked for")
+    server.hold(False, resource="pods")
+    job.until_logged("second\n")
+    volcano.finish(pod, 4)
+    job.finish("FAILED")
+    assert [job.log(name=name) for name in ("log.0", "log")] == [b"first\n", b"second\n"]
+
+
 def test_replica(server, volcano, job):
     """Only the replica that fails starts again."""
     first, second = volcano.pods(job.id)
