@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One attempt at one log: see podlog.h. Until it is known that the stream is this run's, what comes is held:
+ * One attempt at one log: see podlog.h. Until it is known that the stream is this run's and pod's, what comes is held:
  *
  *	state		what is under way	what ends it			next
  *	STREAMING	the stream		its end				(done)
  *	HELD		the stream		its head			ASKING
- *	ASKING		stream and question	the answer "this run"		STREAMING
+ *	ASKING		stream and question	the answer "it is"		STREAMING
  *						another answer			(done)
  *						the end of the stream		ASKING_ENDED
  *	ASKING_ENDED	the question		the answer			(done)
@@ -19,6 +19,7 @@
 
 #include "backend/base/loop.h"
 #include "backend/base/random.h"
+#include "spec/api/object.h"
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
@@ -29,6 +30,7 @@
 #define FETCH_MS 60000	/* the same of one that ends */
 #define ASK_MS	 30000
 #define HELD_MAX (256u << 10) /* more is fetched again */
+#define POD_MAX	 (4u << 20)
 #define SECOND	 INT64_C(1000000000)
 /* Has the kubelet lost it? Asked when a stream that is in doubt was silent for so long, each time longer: */
 #define DOUBT_MS     2000
@@ -362,7 +364,8 @@ static void on_end(void *data, const struct http_reply *reply)
 
 /* --- which run it is of --- */
 
-void podlog_accept(struct podlog *p)
+/* What is held is this run's, as is what comes. */
+static void accept_held(struct podlog *p)
 {
 	cleanup_free char *held = take_ptr(p->held);
 	bool ended = p->state == ASKING_ENDED;
@@ -380,6 +383,16 @@ void podlog_accept(struct podlog *p)
 	} else if (ended) {
 		finish_reply(p, &p->end);
 	}
+}
+
+static const char pod_gone[] = "the pod is gone";
+
+void podlog_accept(struct podlog *p)
+{
+	if (p->config.force)
+		finish(p, PODLOG_GONE, 0, pod_gone);
+	else
+		accept_held(p);
 }
 
 enum run { THIS_RUN, LATER_RUN, NO_ANSWER };
@@ -408,11 +421,59 @@ static void on_answer(void *data, const struct http_reply *reply)
 
 	p->question = NULL;
 	if (run == THIS_RUN || (run == NO_ANSWER && p->config.trust))
-		podlog_accept(p);
+		accept_held(p);
 	else if (run == LATER_RUN)
 		finish(p, PODLOG_NEXT_RUN, 0, "");
 	else
 		finish(p, PODLOG_WHICH_RUN, reply->wait_ms, reply->text);
+}
+
+/* --- which pod it is of --- */
+
+static enum run pod_of(const struct podlog *p, const struct http_reply *reply)
+{
+	cleanup_free char *uid = NULL;
+
+	if (reply->err < 0 || reply->status != 200 ||
+	    spec_object_listed_uid(reply->body, reply->len, &uid) < 0)
+		return NO_ANSWER;
+	return streq(uid, p->config.uid) ? THIS_RUN : LATER_RUN;
+}
+
+static void on_pod(void *data, const struct http_reply *reply)
+{
+	struct podlog *p = data;
+	enum run run = pod_of(p, reply);
+
+	p->question = NULL;
+	if (run == THIS_RUN || (run == NO_ANSWER && p->config.trust))
+		accept_held(p);
+	else if (run == LATER_RUN)
+		finish(p, PODLOG_GONE, 0, pod_gone);
+	else
+		finish(p, PODLOG_WHICH_RUN, reply->wait_ms, reply->text);
+}
+
+/* By a list, since pods are watched, but not everybody may get one. */
+static void ask_pod(struct podlog *p)
+{
+	cleanup_free char *pod = spec_url_escape(p->config.pod);
+	cleanup_free char *path =
+		text_print("/api/v1/namespaces/%s/pods?fieldSelector=metadata.name%%3D%s",
+			   p->config.namespace, pod);
+	const struct http_call call = {
+		.method = HTTP_GET,
+		.path = path,
+		.deadline_ms = ASK_MS,
+		.max_body = POD_MAX,
+		.retry = true,
+		.done = on_pod,
+		.data = p,
+	};
+
+	p->state = ASKING;
+	p->question = http_send(p->config.http, &call);
+	assert(p->question);
 }
 
 /* --- asking --- */
@@ -446,7 +507,9 @@ static void on_head(void *data, int status)
 
 	p->begun = true;
 	p->begun_ms = loop_now_ms();
-	if (p->state == HELD && status != 204)
+	if (p->state == HELD && p->config.force)
+		ask_pod(p);
+	else if (p->state == HELD && status != 204)
 		ask_run(p);
 	else if (status == 200)
 		begin_doubt(p);
@@ -475,7 +538,7 @@ struct podlog *podlog_start(struct podlog_config *config)
 		p->last_ns = config->known.lines[config->known.n_lines - 1].ns;
 	p->l = spec_logline_new(&config->known, config->force, config->past);
 	p->config = *config;
-	p->state = config->ask_run ? HELD : STREAMING;
+	p->state = config->ask_run || config->force ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))
 		spec_time_text(ns, since);
 	rest = text_print("%s%s%s%s", config->follow ? "&follow=true" : "",

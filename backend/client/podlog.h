@@ -24,7 +24,8 @@
  * Which run a stream is of: a request names the container, and the newest run answers, of which the pod's status may
  * not have told yet. Once a line of a run is known, the stream of another one shows by what it does not repeat.
  * Until then, where containers are run again, what comes is held until the server has said, after the stream had
- * begun, what was before the newest run. I/O thread only.
+ * begun, what was before the newest run. A request also names the pod, and another one may have its name by now: before
+ * what does not fit is taken (FORCE), the server has to say, likewise, that the pod is the same. I/O thread only.
  */
 #ifndef KXFS_BACKEND_CLIENT_PODLOG_H
 #define KXFS_BACKEND_CLIENT_PODLOG_H
@@ -78,9 +79,13 @@ struct podlog_config {
 	bool ask_run, trust;
 	unsigned restart;
 	int64_t started;
-	/* The end of the log, which is taken over; and as in spec/logline/logline.h. */
+	/*
+	 * The end of the log, which is taken over; and as in spec/logline/logline.h. FORCE: what comes is held until
+	 * the server has said that the pod has UID.
+	 */
 	struct spec_logline_known known;
 	bool force;
+	const char *uid;
 	struct spec_logline_past *past;
 	/*
 	 * New output: the bytes of one line, whose time is NS. 0, or a negative errno: they are not taken, and the
@@ -100,7 +105,10 @@ struct podlog_config {
 struct podlog *podlog_start(struct podlog_config *config);
 /* Nothing is called any more. NULL is allowed. */
 void podlog_stop(struct podlog *p);
-/* Nobody can be asked any more which run it is: what has come is taken for this run's. May call done. */
+/*
+ * The pod is gone, so nobody can be asked any more: what has come is taken for this run's, but with FORCE for another
+ * pod's (PODLOG_GONE). May call done.
+ */
 void podlog_accept(struct podlog *p);
 /*
  * From the next piece on the stream waits until it is resumed, as in http.h. False: it can't, so that the owner has to

@@ -83,7 +83,7 @@ struct captured {
 	struct job *job;
 	char *key;
 	char *prefix; /* of its lines in the merged log; NULL: they are not part of it */
-	char *pod, *container;
+	char *pod, *pod_uid, *container;
 	bool reruns; /* as in capture_log_config, like the next two */
 	unsigned restart;
 	int64_t started;
@@ -341,6 +341,7 @@ static void follow_log(struct captured *log)
 		.key = log->key,
 		.namespace = c->config.namespace,
 		.pod = log->pod,
+		.uid = log->pod_uid,
 		.container = log->container,
 		.reruns = log->reruns,
 		.restart = log->restart,
@@ -460,6 +461,7 @@ static struct captured *log_new(struct job *job, const char *key, const char *pr
 	log->key = text_copy(key);
 	log->prefix = prefix ? text_copy(prefix) : NULL;
 	log->pod = text_copy(run->pod->meta.name);
+	log->pod_uid = text_copy(run->pod->meta.uid);
 	log->container = text_copy(run->container->name);
 	log->reruns = run->pod->reruns && run_was_started(run);
 	log->restart = run->restart;
@@ -481,6 +483,7 @@ static void log_free(struct captured *log)
 	free(log->key);
 	free(log->prefix);
 	free(log->pod);
+	free(log->pod_uid);
 	free(log->container);
 	free(log);
 }

@@ -66,7 +66,7 @@ enum kind { FIRST, STREAM, REST, PROBE };
 
 struct capture_log {
 	struct capture_log_config config; /* its strings are KEY and so on */
-	char *key, *namespace, *pod, *container;
+	char *key, *namespace, *pod, *uid, *container;
 	enum state state;
 	struct log_writer *writer; /* NULL: it is to be opened again */
 	struct loop_timer *timer;  /* PAUSING: the pause; ASKING: the deadline, NULL: none */
@@ -123,6 +123,7 @@ void capture_log_stop(struct capture_log *c)
 	free(c->key);
 	free(c->namespace);
 	free(c->pod);
+	free(c->uid);
 	free(c->container);
 	free(c->text);
 	free(c);
@@ -598,6 +599,7 @@ static void ask(struct capture_log *c, const struct spec_logline_known *known)
 		.loop = c->config.loop,
 		.namespace = c->namespace,
 		.pod = c->pod,
+		.uid = c->uid,
 		.container = c->container,
 		.restart = c->config.restart,
 		.started = c->config.started,
@@ -691,6 +693,7 @@ struct capture_log *capture_log_start(const struct capture_log_config *config)
 	c->key = text_copy(config->key);
 	c->namespace = text_copy(config->namespace);
 	c->pod = text_copy(config->pod);
+	c->uid = text_copy(config->uid);
 	c->container = text_copy(config->container);
 	c->delay_ms = DELAY_MS;
 	c->window = WINDOW;

@@ -20,7 +20,7 @@ struct capture_log_config {
 	struct http *http;
 	struct output_job *output;
 	const char *key; /* of the log, which has begun (output_log_begin) */
-	const char *namespace, *pod, *container;
+	const char *namespace, *pod, *uid, *container; /* UID is the pod's */
 	/*
 	 * Containers of this pod are run again when they have ended; runs before this one, and when it
 	 * began (ns, as the pod's status says; 0: it has ended, or it is not known).

@@ -23,6 +23,20 @@ bool spec_object_is_submission(const char *json, size_t len, const char *submiss
 	       streq(annotation(o, "kxfs/submission"), submission);
 }
 
+int spec_object_listed_uid(const char *json, size_t len, char **ret)
+{
+	struct spec_value *list cleanup_free = NULL;
+	int err = spec_value_parse_map(json, len, &list);
+
+	if (err)
+		return err;
+	if (!spec_read_list(list, "items"))
+		return -EINVAL;
+	*ret = text_copy(spec_read_text(
+		spec_read_map(spec_read_at(spec_read_list(list, "items"), 0), "metadata"), "uid"));
+	return 0;
+}
+
 int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len)
 {
 	struct json_object *o cleanup_json = NULL;

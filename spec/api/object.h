@@ -12,6 +12,11 @@
 bool spec_object_is_submission(const char *json, size_t len, const char *submission);
 
 /*
+ * The uid of the first object of a list ("items"); "": it has none. 0 and a malloc'ed *RET; -EINVAL: it is no list.
+ */
+int spec_object_listed_uid(const char *json, size_t len, char **ret);
+
+/*
  * The AppDef in annotation kxfs/appdef. 0 and a malloc'ed, NUL-terminated *RET; -ENOENT: it has none;
  * -EINVAL.
  */

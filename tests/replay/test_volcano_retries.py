@@ -4,6 +4,7 @@ version 1.11 on, and deletes the pod whose end was the job's."""
 
 import harness
 import pytest
+import replies
 import store as st
 
 
@@ -63,6 +64,34 @@ def test_pod_replaced_unseen(kx, server, volcano):
     volcano.log(pod).append("second\n")
     asked = server.count(**logs)
     harness.wait_for(lambda: server.count(**logs) > asked + 2, what="the log of the other pod to be asked for")
+    server.hold(False, resource="pods")
+    job.until_logged("second\n")
+    volcano.finish(pod, 4)
+    job.finish("FAILED")
+    assert [job.log(name=name) for name in ("log.0", "log")] == [b"first\n", b"second\n"]
+
+
+def test_pod_replaced_while_away(kx, server, volcano):
+    """The same, when nothing could be asked for while the pod ended: a pod of the same name is not the same pod."""
+    job = kx.submit(harness.app("true", max_retries=1))
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("first\n")
+    job.until_logged("first\n")
+    logs = {"resource": "pods", "subresource": "log"}
+    server.hold(resource="pods")
+    refused = server.faults.add("reply", times=1000, reply=replies.internal(), **logs)
+    server.end_streams("reset", **logs)
+    volcano.finish(pod, 3)
+    volcano.start(job.id)
+    volcano.log(pod).append("second\n")
+    asked = server.count(**logs)
+    harness.wait_for(lambda: server.count(**logs) > asked, what="the log to be asked for")
+    server.faults.clear(refused)
+    harness.wait_for(lambda: [req.code for req in server.seen(**logs)].count(200) > 2,
+                     what="the log of the other pod to be asked for")
+    asked = server.count(**logs)
+    harness.wait_for(lambda: server.count(resource="pods", verb="list", subresource="") > 1
+                     or server.count(**logs) > asked + 3, what="the pod to be asked for")
     server.hold(False, resource="pods")
     job.until_logged("second\n")
     volcano.finish(pod, 4)

@@ -86,6 +86,7 @@ static void begin(struct podlog_config config)
 	config.pod = "pod";
 	config.container = "main";
 	config.past = &rig.past;
+	config.uid = "uid-1";
 	config.bytes = on_bytes;
 	config.paused = on_paused;
 	config.gap = on_gap;
@@ -175,16 +176,78 @@ static void test_known(void **state)
 	is_over(PODLOG_LESS, false);
 }
 
-/* What is known does not come: with FORCE what is newer is taken, and counted as a gap. */
+/* What is known does not come. */
 static void test_other(void **state)
 {
-	for (int force = 0; force < 2; force++) {
+	(void)state;
+	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
+	fake_answer(fake.requests, 200, T("41") "two\n");
+	is_over(PODLOG_OTHER, false);
+	assert_int_equal(rig.gaps, 0);
+	holds("");
+}
+
+#define WHICH_POD "/api/v1/namespaces/ns/pods?fieldSelector=metadata.name%3Dpod"
+#define THIS_POD                                                                                   \
+	"{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"pod\",\"uid\":\"uid-1\"}}]}"
+#define OTHER_POD                                                                                  \
+	"{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"pod\",\"uid\":\"uid-2\"}}]}"
+
+static void begin_force(bool trust)
+{
+	begin((struct podlog_config){.force = true,
+				     .trust = trust,
+				     .known = known("one\n", STARTED, 0)});
+	fake_answer(fake.requests, 200, T("41") "two\n");
+	assert_int_equal(rig.done, 0);
+	holds("");
+	assert_non_null(fake.requests);
+	assert_string_equal(fake.requests->path, WHICH_POD);
+}
+
+/* With FORCE what is newer is taken all the same, and counted as a gap, once the server has said that it is this pod's. */
+static void test_force(void **state)
+{
+	(void)state;
+	begin_force(false);
+	fake_answer(fake.requests, 200, THIS_POD);
+	is_over(PODLOG_ALL, true);
+	assert_int_equal(rig.gaps, 1);
+	holds("two\n");
+}
+
+/* Another pod has its name, or none: nothing of that is taken, nor when it is clear without an answer. */
+static void test_force_of_other(void **state)
+{
+	static const char *const lists[] = {OTHER_POD, "{\"items\":[]}", NULL};
+
+	for (size_t i = 0; i < array_size(lists); i++) {
 		setup(state);
-		begin((struct podlog_config){.force = force, .known = known("one\n", STARTED, 0)});
-		fake_answer(fake.requests, 200, T("41") "two\n");
-		is_over(force ? PODLOG_ALL : PODLOG_OTHER, force);
-		assert_int_equal(rig.gaps, force);
-		holds(force ? "two\n" : "");
+		begin_force(true);
+		if (lists[i])
+			fake_answer(fake.requests, 200, lists[i]);
+		else
+			podlog_accept(rig.p);
+		is_over(PODLOG_GONE, false);
+		assert_string_equal(rig.text, "the pod is gone");
+		assert_int_equal(rig.gaps, 0);
+		holds("");
+	}
+}
+
+/* No answer, or none that says it: another time; or it is trusted, when it was asked for often enough. */
+static void test_force_without_answer(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		setup(state);
+		begin_force(i == 3);
+		if (i == 0)
+			fake_answer(fake.requests, 200, "{\"items\":3}");
+		else
+			fake_end(fake.requests, &(struct http_reply){.status = 403, .wait_ms = 9});
+		is_over(i == 3 ? PODLOG_ALL : PODLOG_WHICH_RUN, i == 3);
+		assert_int_equal(rig.result.wait_ms, i == 1 || i == 2 ? 9 : 0);
+		holds(i == 3 ? "two\n" : "");
 	}
 }
 
@@ -475,6 +538,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_all, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_known, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_force, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_force_of_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_force_without_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_message, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_broken, setup, teardown),

@@ -166,6 +166,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         query = {k: v[0] for k, v in urllib.parse.parse_qs(url.query).items()}
         parts = url.path.split("/")
+        if "fieldSelector" in query:
+            name = query["fieldSelector"].removeprefix("metadata.name=")
+            self.text(200, b'{"kind":"PodList","items":[{"metadata":{"uid":"%s"}}]}' % name.encode())
+            return
         assert parts[:5] == ["", "api", "v1", "namespaces", "team"] and parts[5] == "pods" and parts[7] == "log", url
         assert query["container"] == "main" and query["timestamps"] == "true"
         name = parts[6]
@@ -230,7 +234,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def stream(self, pod, log, query):
         since = podlog.parse_since(query["sinceTime"]) if "sinceTime" in query else None
-        reader = podlog.Reader(log, True, since)
+        tail, limit = (int(query[key]) if key in query else None for key in ("tailLines", "limitBytes"))
+        reader = podlog.Reader(log, True, since, tail, limit)
         follow = query.get("follow") == "true"
         begun = time.monotonic()
         left = pod.faults.randrange(1 << 19) if pod.name.startswith("any") and pod.faults.random() < 0.6 else None

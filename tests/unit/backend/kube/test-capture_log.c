@@ -190,6 +190,7 @@ static void start_now(void *data)
 		.key = x->pod,
 		.namespace = "team",
 		.pod = x->pod,
+		.uid = x->pod,
 		.container = "main",
 		.first = x->first,
 		.arrived = on_arrived,

@@ -91,6 +91,7 @@ static void begin(struct capture_log_config config)
 	config.key = config.key ? config.key : "log";
 	config.namespace = "ns";
 	config.pod = "pod";
+	config.uid = "uid-1";
 	config.container = "main";
 	config.arrived = on_arrived;
 	config.gap = on_gap;
@@ -796,8 +797,11 @@ static void test_bad_disk(void **state)
 
 /* --- which run it is --- */
 
-#define QUESTION "previous=true&limitBytes=64"
-#define STARTED	 INT64_C(1795252120000000000) /* 2026-11-21T09:08:40Z */
+#define WHICH_POD "/pods?fieldSelector=metadata.name%3Dpod"
+#define THIS_POD  "{\"items\":[{\"metadata\":{\"uid\":\"uid-1\"}}]}"
+#define OTHER_POD "{\"items\":[{\"metadata\":{\"uid\":\"uid-2\"}}]}"
+#define QUESTION  "previous=true&limitBytes=64"
+#define STARTED	  INT64_C(1795252120000000000) /* 2026-11-21T09:08:40Z */
 
 /* One whose container may be run again, and has been RESTART times: its stream has begun with BYTES. */
 static struct http_request *start_unsure(unsigned restart, const char *text)
@@ -1049,6 +1053,7 @@ static void test_runs_after_first(void **state)
 			/* It is, but its beginning was rotated away. */
 			answer(request("previous=true"), 200, T("03") "three\n");
 			answer(request("previous=true"), 200, T("03") "three\n");
+			answer(request(WHICH_POD), 200, THIS_POD);
 			assert_int_equal(rig.gaps, 1);
 			holds("one\ntwo\nthree\n");
 		}
@@ -1065,18 +1070,33 @@ static void test_runs_after_first(void **state)
  */
 static void test_rotated(void **state)
 {
-	(void)state;
-	broken_after_two((struct capture_log_config){});
-	answer(request("follow=true"), 200, T("04") "four\n");
-	refuse(request("previous=true"), 400);
-	refuse(request("follow=true"), 500);
-	wait_for_request();
-	answer(request("follow=true"), 200, T("04") "four\n");
-	refuse(request("previous=true"), 400);
-	head(request("follow=true"));
-	bytes(fake.requests, T("04") "four\n");
-	holds("one\ntwo\nfour\n");
-	assert_int_equal(rig.gaps, 1);
+	static const char *const pods[] = {THIS_POD, OTHER_POD};
+
+	for (size_t i = 0; i < array_size(pods); i++) {
+		if (i > 0)
+			assert_int_equal(setup(state), 0);
+		broken_after_two((struct capture_log_config){});
+		answer(request("follow=true"), 200, T("04") "four\n");
+		refuse(request("previous=true"), 400);
+		refuse(request("follow=true"), 500);
+		wait_for_request();
+		answer(request("follow=true"), 200, T("04") "four\n");
+		refuse(request("previous=true"), 400);
+		head(request("follow=true"));
+		bytes(fake_find("follow=true"), T("04") "four\n");
+		holds("one\ntwo\n");
+		answer(fake_find(WHICH_POD), 200, pods[i]);
+		if (i == 0) {
+			holds("one\ntwo\nfour\n");
+			assert_int_equal(rig.gaps, 1);
+			assert_int_equal(teardown(state), 0);
+		} else {
+			/* Another pod has the name of this one, which is gone. */
+			assert_int_equal(rig.done, 1);
+			assert_int_equal(rig.err, -ENOENT);
+			holds("one\ntwo\n");
+		}
+	}
 }
 
 int main(void)
