@@ -205,7 +205,7 @@ static void begin_force(bool trust)
 	assert_string_equal(fake.requests->path, WHICH_POD);
 }
 
-/* With FORCE what is newer is taken all the same, and counted as a gap, once the server has said that it is this pod's. */
+/* With FORCE what is newer is taken all the same, as a gap, once the server has said that it is this pod's. */
 static void test_force(void **state)
 {
 	(void)state;
