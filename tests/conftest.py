@@ -66,6 +66,8 @@ def make_kx(binary, top):
 
     yield make
     wrong = []
+    for kx in made:
+        print(f"{kx.mnt} has said:\n{kx.said()}")  # shown when the test has failed
     for kx in reversed(made):
         wrong += kx.close()
     # What blocked in a mount ends with it, but may need a moment.

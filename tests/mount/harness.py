@@ -305,7 +305,7 @@ class Kxfs:
     def end(self, sig=signal.SIGTERM, timeout=60):
         """End it with SIG and return its status. With SIGKILL the dead mount stays."""
         proc, self.proc = self.proc, None
-        kill(proc.pid, sig)
+        proc.send_signal(sig)  # unless it was waited for: its number may be another's by now
         try:
             return proc.wait(timeout=timeout)
         except subprocess.TimeoutExpired:

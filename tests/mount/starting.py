@@ -42,7 +42,8 @@ def background(kx, *args, **kwargs):
     try:
         yield pid
     finally:
-        kill(pid, signal.SIGTERM)
+        if alive(pid):
+            kill(pid, signal.SIGTERM)
         wait_for(lambda: not alive(pid), what="the end of the daemon")
 
 
