@@ -430,6 +430,7 @@ static void on_answer(void *data, const struct http_reply *reply)
 
 /* --- which pod it is of --- */
 
+/* Does the list show this pod? Else that is gone, and what comes is of a LATER_RUN, in another pod of its name. */
 static enum run pod_of(const struct podlog *p, const struct http_reply *reply)
 {
 	cleanup_free char *uid = NULL;

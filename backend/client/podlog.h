@@ -13,13 +13,14 @@
  *	PODLOG_NEVER_RAN	204						the pod was on no node
  *	PODLOG_NO_RUN		400 (TEXT)					no such run, or it has not begun
  *	PODLOG_GONE		404 for the pod (TEXT)				there is no such pod
+ *				another one has its name (FORCE)		the same
  *	PODLOG_REFUSED		anything else (TEXT, WAIT_MS)			not now
  *	PODLOG_CUT		a part of the stream (TEXT)			a connection that broke, as they do
  *	PODLOG_BROKEN		nothing, or too late (TEXT)			the connection
  *	PODLOG_SILENT		nothing, on a stream that goes on		the kubelet has lost it, or may have
  *	PODLOG_SLOW		(the owner took no more: -ENOBUFS)		the disk does not keep up
  *	PODLOG_NEXT_RUN		output of a later run				ask for the previous run
- *	PODLOG_WHICH_RUN	output of it is not known which run (WAIT_MS)	ask again later
+ *	PODLOG_WHICH_RUN	of which run or pod is not known (WAIT_MS)		ask again later
  *
  * Which run a stream is of: a request names the container, and the newest run answers, of which the pod's status may
  * not have told yet. Once a line of a run is known, the stream of another one shows by what it does not repeat.
