@@ -55,10 +55,9 @@ struct podlog {
 	struct http_reply end; /* of the stream, in ASKING_ENDED */
 	char *end_text;
 	/* Has the kubelet lost it? */
-	uint64_t size;	 /* of the log */
-	int64_t last_ns; /* the time of its last line; 0: not known */
-	struct loop_timer
-		*doubt; /* until the stream has been silent for DOUBT_MS; NULL: there is no doubt */
+	uint64_t size;		  /* of the log */
+	int64_t last_ns;	  /* the time of its last line; 0: not known */
+	struct loop_timer *doubt; /* until it has been silent for DOUBT_MS; NULL: no doubt */
 	unsigned doubt_ms;
 	uint64_t doubt_came;  /* CAME when the timer was set */
 	uint64_t doubt_again; /* CAME from which on it is in doubt */
@@ -362,7 +361,7 @@ static void on_end(void *data, const struct http_reply *reply)
 	p->end.len = 0;
 }
 
-/* --- which run it is of --- */
+/* --- which run, and which pod, it is of --- */
 
 /* What is held is this run's, as is what comes. */
 static void accept_held(struct podlog *p)
@@ -395,10 +394,10 @@ void podlog_accept(struct podlog *p)
 		accept_held(p);
 }
 
-enum run { THIS_RUN, LATER_RUN, NO_ANSWER };
+enum answer { IT_IS, IT_IS_NOT, NO_ANSWER };
 
-/* Which run the newest one is, as the answer to the question for the run before it tells. */
-static enum run run_of(const struct podlog *p, const struct http_reply *reply)
+/* Is the newest run this one? That is what the answer to the question for the run before it tells. */
+static enum answer is_this_run(const struct podlog *p, const struct http_reply *reply)
 {
 	int64_t ns;
 
@@ -406,54 +405,43 @@ static enum run run_of(const struct podlog *p, const struct http_reply *reply)
 		return NO_ANSWER;
 	/* No run was before the newest. */
 	if (reply->status / 100 != 2 || reply->status == 204)
-		return THIS_RUN;
+		return IT_IS;
 	/* This is the first run; or it has ended, and then that is how it can be had. */
 	if (p->config.restart == 0 || p->config.started == 0)
-		return LATER_RUN;
+		return IT_IS_NOT;
 	/* The one before has printed since this one began. */
-	return spec_time_parse(reply->body, reply->len, &ns) > 0 ? LATER_RUN : THIS_RUN;
+	return spec_time_parse(reply->body, reply->len, &ns) > 0 ? IT_IS_NOT : IT_IS;
 }
 
-static void on_answer(void *data, const struct http_reply *reply)
-{
-	struct podlog *p = data;
-	enum run run = run_of(p, reply);
-
-	p->question = NULL;
-	if (run == THIS_RUN || (run == NO_ANSWER && p->config.trust))
-		accept_held(p);
-	else if (run == LATER_RUN)
-		finish(p, PODLOG_NEXT_RUN, 0, "");
-	else
-		finish(p, PODLOG_WHICH_RUN, reply->wait_ms, reply->text);
-}
-
-/* --- which pod it is of --- */
-
-/* Does the list show this pod? Else that is gone, and what comes is of a LATER_RUN, in another pod of its name. */
-static enum run pod_of(const struct podlog *p, const struct http_reply *reply)
+/* Does the list show this pod, and no other one of its name? */
+static enum answer is_this_pod(const struct podlog *p, const struct http_reply *reply)
 {
 	cleanup_free char *uid = NULL;
 
 	if (reply->err < 0 || reply->status != 200 ||
 	    spec_object_listed_uid(reply->body, reply->len, &uid) < 0)
 		return NO_ANSWER;
-	return streq(uid, p->config.uid) ? THIS_RUN : LATER_RUN;
+	return streq(uid, p->config.uid) ? IT_IS : IT_IS_NOT;
 }
 
-static void on_pod(void *data, const struct http_reply *reply)
+static void on_answer(void *data, const struct http_reply *reply)
 {
 	struct podlog *p = data;
-	enum run run = pod_of(p, reply);
+	bool pod = p->config.force;
+	enum answer answer = pod ? is_this_pod(p, reply) : is_this_run(p, reply);
 
 	p->question = NULL;
-	if (run == THIS_RUN || (run == NO_ANSWER && p->config.trust))
+	if (answer == IT_IS || (answer == NO_ANSWER && p->config.trust))
 		accept_held(p);
-	else if (run == LATER_RUN)
+	else if (answer == NO_ANSWER)
+		finish(p, PODLOG_WHICH_RUN, reply->wait_ms, reply->text);
+	else if (pod)
 		finish(p, PODLOG_GONE, 0, pod_gone);
 	else
-		finish(p, PODLOG_WHICH_RUN, reply->wait_ms, reply->text);
+		finish(p, PODLOG_NEXT_RUN, 0, "");
 }
+
+/* --- asking --- */
 
 /* By a list, since pods are watched, but not everybody may get one. */
 static void ask_pod(struct podlog *p)
@@ -468,7 +456,7 @@ static void ask_pod(struct podlog *p)
 		.deadline_ms = ASK_MS,
 		.max_body = POD_MAX,
 		.retry = true,
-		.done = on_pod,
+		.done = on_answer,
 		.data = p,
 	};
 
@@ -476,8 +464,6 @@ static void ask_pod(struct podlog *p)
 	p->question = http_send(p->config.http, &call);
 	assert(p->question);
 }
-
-/* --- asking --- */
 
 static void ask_run(struct podlog *p)
 {

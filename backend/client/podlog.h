@@ -68,8 +68,8 @@ struct podlog_config {
 	struct loop *loop;
 	const char *namespace, *pod, *container;
 	bool follow; /* the stream goes on while the container runs */
-	unsigned
-		lost; /* so many in a row ended as PODLOG_SILENT: the more, the longer this one may be silent */
+	/* So many in a row ended as PODLOG_SILENT: the more, the longer this one may be silent. */
+	unsigned lost;
 	bool alone;    /* on a connection of its own, so that it can always be slowed */
 	bool previous; /* of the run before the newest one */
 	/*

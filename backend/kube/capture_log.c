@@ -99,10 +99,9 @@ struct capture_log {
 	bool alone;    /* it has a connection of its own, since the disk did not keep up before */
 	bool slowed;   /* it waits for the disk */
 	uint64_t came; /* podlog_came when its end was awaited last */
-	unsigned delay_ms; /* of the next pause */
-	unsigned tries;	   /* that brought nothing, in a row */
-	unsigned
-		lost; /* streams that the kubelet seemed to have lost, with nothing new after them */
+	unsigned delay_ms;   /* of the next pause */
+	unsigned tries;	     /* that brought nothing, in a row */
+	unsigned lost;	     /* streams in a row that the kubelet seemed to have lost */
 	unsigned unanswered; /* times that the server did not say which run it is */
 
 	/* CLOSING: done(ERR, TEXT) */
