@@ -334,9 +334,9 @@ def test_suspend_and_resume(server, make):
     assert patches(server) == [
         ("workloads", workload.name, {"metadata": {"uid": workload.uid}, "spec": {"active": False}})]
     assert server.store.find(st.WORKLOADS, "test", workload.name).tree()["spec"]["active"] is False
-    while not phase("Suspended")(step := left.pop(0)):
+    again = next(i for i, step in enumerate(left) if step.tree["kind"] == "Workload" and step.tree["spec"]["active"])
+    for step in left[:again]:
         recordings.apply(server.store, step)
-    recordings.apply(server.store, step)
     assert writer.wait(timeout=harness.LIMIT) == 0
     why(kx, f"The job is suspended: somebody has deactivated its Workload {workload.name}. {ACTIVE}")
     assert job.state() == "CANCELLED" and actions(job) == ["resume"]
@@ -344,7 +344,7 @@ def test_suspend_and_resume(server, make):
     assert job.state() == "PENDING" and actions(job) == ["suspend"]
     assert patches(server)[1:] == [
         ("workloads", workload.name, {"metadata": {"uid": workload.uid}, "spec": {"active": True}})]
-    for step in left:
+    for step in left[again:]:
         recordings.apply(server.store, step)
         if phase("Succeeded")(step):
             break
