@@ -2,6 +2,7 @@
 """What is kept of a cluster's jobs in the state directory: history, and what is left when files of it are damaged."""
 
 import contextlib
+import json
 import os
 import signal
 import time
@@ -36,12 +37,19 @@ def small_disk(make_mount, server):
         harness.run(["umount", "-l", str(kx.state)])
 
 
+def is_settled(kx, job):
+    """Of a job that was removed: is it on record that its pod is gone too, and how its log has ended?"""
+    path = kx.state / "jobs" / job.id / "job.json"
+    (replica,) = json.loads(path.read_text())["replicas"] if path.exists() else [{}]
+    return replica.get("reason") == "Deleted" and all(log["complete"] or log["gap"] for log in replica["logs"])
+
+
 def cancelled(kx, volcano, text):
-    """One that was removed, and is in the history with all that it has printed."""
+    """One that was removed, and is in the history with all that it has printed and that will be known of it."""
     job, _ = printed(kx, volcano, text)
     job.cancel()
     harness.wait_for(lambda: job.id in kx.history())
-    harness.wait_for(lambda: (kx.state / "jobs" / job.id / "job.json").exists())
+    harness.wait_for(lambda: is_settled(kx, job), what="the last record")
     harness.wait_for(lambda: (job.old / "log").read_text().count("\n") == text.count("\n"))
     return job
 
@@ -208,7 +216,7 @@ def test_full_disk(make_mount, server, volcano):
         assert text.startswith(full.log())
         # Reading, and a mount that answers; the other's stream stands.
         assert other.log() == b"before\n" and other.read("log") == "main/0 before\n"
-        assert other.state() == full.state() == "RUNNING"
+        assert [job.until("RUNNING") for job in (other, full)]  # of jobs and of pods the news come on two ways
         assert len(server.open_streams(subresource="log")) >= 1
         volcano.finish(pod)
         other.finish()
