@@ -3,7 +3,9 @@
  * Parked requests: a table from ticket to request under one leaf lock. Whoever takes the entry
  * out of the table owns the answer; that is the whole of "exactly once". Interrupts arrive on the
  * FUSE thread while libfuse holds a lock of the request, so they only post to the I/O thread. There a timer, which
- * runs only while something is parked, finds what has passed its deadline.
+ * runs only while something is parked, finds what has passed its deadline. It counts its own ticks and asks no clock:
+ * while the machine or the I/O thread stands still nobody can be answered, and what came meanwhile is looked at
+ * after the timer.
  */
 #include <errno.h>
 #include <uthash.h>
@@ -21,9 +23,9 @@ struct parked {
 	fuse_req_t req;
 	struct park *park;
 	enum park_kind kind;
-	uint64_t deadline; /* loop_now_ms(); 0: none */
-	bool live;	   /* set once interrupts are to be posted; FUSE thread */
-	bool early;	   /* interrupted before that; FUSE thread */
+	unsigned ticks; /* until its deadline; 0: it has none */
+	bool live;	/* set once interrupts are to be posted; FUSE thread */
+	bool early;	/* interrupted before that; FUSE thread */
 	UT_hash_handle hh;
 };
 
@@ -135,16 +137,17 @@ static void park_on_interrupt(fuse_req_t req, void *data)
 	loop_post(p->park->loop, park_interrupted, i);
 }
 
-/* The tickets whose time has come, at most MAX; false when nothing is parked any more. */
+/* One tick more: the tickets whose time has come, at most MAX; false when nothing is parked any more. */
 static bool park_expired(struct park *park, uint64_t *ret, size_t max, size_t *ret_n)
 {
-	uint64_t now = loop_now_ms();
 	struct parked *p, *next;
 
 	lock_scope(&park->lock);
 	*ret_n = 0;
 	HASH_ITER(hh, park->table, p, next) {
-		if (p->deadline && p->deadline <= now && *ret_n < max)
+		if (p->ticks > 1)
+			p->ticks--;
+		else if (p->ticks && *ret_n < max)
 			ret[(*ret_n)++] = p->ticket;
 	}
 	if (!park->table)
@@ -188,7 +191,7 @@ static bool park_insert(struct park *park, struct parked *p, bool *start)
 		return false;
 	HASH_ADD(hh, park->table, ticket, sizeof(p->ticket), p);
 	park->count[p->kind]++;
-	*start = p->deadline && !park->ticking;
+	*start = p->ticks && !park->ticking;
 	if (*start)
 		park->ticking = true;
 	return true;
@@ -204,7 +207,7 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
 	p->req = req;
 	p->park = park;
 	p->kind = kind;
-	p->deadline = deadline_ms ? loop_now_ms() + deadline_ms : 0;
+	p->ticks = deadline_ms ? deadline_ms / PARK_TICK_MS + 1 : 0;
 	/* Interrupts are read by this thread, so one comes either here or after this function. */
 	fuse_req_interrupt_func(req, park_on_interrupt, p);
 	if (p->early) {

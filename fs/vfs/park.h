@@ -33,7 +33,7 @@ void park_free(struct park *park); /* nothing is parked any more; NULL is allowe
 /*
  * Park REQ. An interrupt answers it with EINTR, DEADLINE_MS (0: none) with ETIMEDOUT, the end of
  * the mount with ENOTCONN. If one of these has come already, REQ is answered at once and 0 is returned, which is no
- * ticket: park_claim of it is NULL. FUSE thread.
+ * ticket: park_claim of it is NULL. Time in which the I/O thread stands still is not counted. FUSE thread.
  */
 uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsigned deadline_ms);
 

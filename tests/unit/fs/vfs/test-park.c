@@ -237,6 +237,42 @@ static void test_deadline(void **state)
 	assert_int_equal(unique, 12);
 }
 
+static void nothing(void *data)
+{
+	(void)data;
+}
+
+static void answer(void *data)
+{
+	struct fixture *f = data;
+	fuse_req_t req = park_claim(f->park, f->tickets[0]);
+
+	if (req)
+		fuse_reply_buf(req, "x", 1);
+}
+
+/* The I/O thread stands still; when it goes on, the answer is there, but not the first thing that it sees. */
+static void stand_still(void *data)
+{
+	struct fixture *f = data;
+
+	usleep(1500000);
+	loop_work(f->loop, nothing, answer, f);
+}
+
+static void test_deadline_while_all_stands_still(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t unique;
+
+	f->deadline_ms = 1000;
+	send_read(f, 10, 0);
+	wait_parked(f, 1);
+	loop_post(f->loop, stand_still, f);
+	assert_int_equal(receive(f, &unique), 0);
+	assert_int_equal(unique, 10);
+}
+
 static void test_end(void **state)
 {
 	struct fixture *f = *state;
@@ -315,6 +351,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_interrupt, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interrupt_comes_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_deadline_while_all_stands_still, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_race, setup, teardown),
 	};
