@@ -478,7 +478,8 @@ class Job:
         data = text.encode() if isinstance(text, str) else text
 
         def logged():
-            with contextlib.suppress(FileNotFoundError):
+            # An open that has waited for 10 s for what is on its way fails.
+            with contextlib.suppress(FileNotFoundError, TimeoutError):
                 return data in self.log(replica)
             return False
 
@@ -491,7 +492,14 @@ class Job:
         return "(gone)"
 
     def cancel(self):
-        run(["rm", "-r", str(self.dir)])
+        remove(self.dir)
+
+
+def remove(path):
+    """rm -r of a job's directory, until that is gone. Its rmdir waits for 3 s at most; what it has asked for goes on."""
+    p = run(["rm", "-r", str(path)], check=False)
+    assert p.returncode == 0 or p.stderr.endswith("Connection timed out\n"), p
+    wait_for(lambda: p.returncode == 0 or not os.path.exists(path), what=f"{path} to go")
 
 
 def app(script, name="app", role="main", roles=None, **fields):

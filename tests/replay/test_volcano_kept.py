@@ -78,7 +78,7 @@ def test_history(kx, volcano):
         kx.end(sig)
         kx.start()
         assert files(job.old) == before
-    harness.run(["rm", "-r", str(job.old)])
+    harness.remove(job.old)
     assert kx.history() == []
     harness.wait_for(lambda: not folder.exists())
     kx.restart()
@@ -88,7 +88,8 @@ def test_history(kx, volcano):
 def test_removed_at_once(kx):
     """A job that is removed right after its launch leaves nothing by which a start after a crash makes its folder again."""
     job = kx.submit(APP)
-    os.rmdir(job.dir)
+    with contextlib.suppress(TimeoutError):  # after 3 s; it goes on
+        os.rmdir(job.dir)
     harness.wait_for(lambda: not (kx.state / "jobs" / job.id).exists(), what="its folder to go")
     kx.end(signal.SIGKILL)
     assert os.listdir(kx.state / "submissions") == [] and os.listdir(kx.state / "jobs") == []
@@ -125,9 +126,12 @@ def test_history_keep(make_mount, server, volcano):
     kx = make_mount(server, options="history_keep=6s")
     stays, pod = printed(kx, volcano, "stays\n")
     goes, _ = printed(kx, volcano, "goes\n")
+    begun = time.monotonic()
     goes.cancel()
-    harness.wait_for(lambda: kx.history() == [goes.id])
+    there = kx.history()
+    assert there == [goes.id] or time.monotonic() - begun > 5, there
     harness.wait_for(lambda: kx.history() == [], what="it to expire")
+    assert time.monotonic() - begun > 5
     harness.wait_for(lambda: not (kx.state / "jobs" / goes.id).exists())
     volcano.finish(pod)
     stays.finish()
@@ -178,7 +182,7 @@ def test_damaged(kx, volcano, how):
     # And everything can still be done with it.
     for job in jobs.values():
         if job.old.exists():
-            harness.run(["rm", "-r", str(job.old)])
+            harness.remove(job.old)
     assert kx.history() == []
     again, pod = printed(kx, volcano, "again\n")
     volcano.finish(pod)

@@ -34,10 +34,10 @@ def test_lists_and_watches(server, make_mount):
         server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
     kx = make_mount(server)
     until(kx, lambda now: asked(now, "watch", JOBS, 200) == 1 and asked(now, "watch", "pods", 200) == 1)
+    until(kx, lambda now: now("jobs", state="RUNNING") == 7 and now("pods") == 7)  # jobs are shown in turns
     now = Metrics(kx)
     assert asked(now, "list", JOBS) == asked(now, "list", JOBS, 200) == 3
     assert server.count(verb="list", resource="jobs") == 3
-    assert now("jobs", state="RUNNING") == 7 and now("pods") == 7
     assert now("view_unconfirmed_seconds") == 0
     assert now("watch_events_total") >= 14
 
