@@ -16,6 +16,7 @@ import base64
 import contextlib
 import functools
 import gzip
+import socket
 import threading
 
 import admission
@@ -90,6 +91,7 @@ class ApiServer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="apiserver", daemon=True)
         self._server = None
+        self._held = None
         self.store.listeners.append(lambda change: self._wake())
 
     # --- its life ---
@@ -101,6 +103,11 @@ class ApiServer:
         self.stop()
 
     def start(self):
+        # Bound here until the end, so that nobody else is given the port while the server is away; it shares it.
+        self._held = socket.socket()
+        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held.bind((self.host, self.port))
+        self.port = self._held.getsockname()[1]
         self._thread.start()
         self._call(self._start)
         self.back()
@@ -112,6 +119,7 @@ class ApiServer:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(LIMIT)
         self._loop.close()
+        self._held.close()
 
     @property
     def url(self):
@@ -207,9 +215,8 @@ class ApiServer:
     async def _listen(self):
         assert self._server is None
         self._server = await self._loop.create_server(
-            self._factory, self.host, self.port, backlog=1024,
+            self._factory, self.host, self.port, backlog=1024, reuse_address=True,
             ssl=self.pki.server_context() if self.pki else None)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     def _away(self, how):
         if self._server:

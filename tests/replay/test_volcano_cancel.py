@@ -72,7 +72,7 @@ def test_refused(kx, server, volcano, reply, text):
     """The errno says it, and the job is there, whole, also for who has it open."""
     job = kx.submit(APP)
     volcano.start(job.id)
-    job.until("RUNNING")
+    watching.until_runs(job)
     before = {p.relative_to(job.dir) for p in job.dir.rglob("*")}
     with open(job / "main-0/status") as held:
         server.faults.add("reply", times=1000, reply=reply, verb="delete")

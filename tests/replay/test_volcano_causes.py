@@ -21,7 +21,7 @@ def job(kx, volcano):
     """One replica, which runs."""
     job = kx.submit(harness.app("true"))
     volcano.start(job.id)
-    job.until("RUNNING")
+    watching.until_runs(job)
     return job
 
 

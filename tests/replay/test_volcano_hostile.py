@@ -42,7 +42,7 @@ def test_objects(kx, server, volcano):
     changes = harness.popen(["cat", str(kx / "changes")], stdout=-1)
     volcano.wait_reason(pod, "Evil" + EVIL, EVIL)
     volcano.set_phase(job.id, "Pending" + EVIL)
-    harness.wait_for(lambda: "Evil" in kx.read("jobs", job.id, "status"))
+    harness.wait_for(lambda: "Evil" in kx.read("jobs", job.id, "status") and job.status()["phase"].startswith("Pendingbad"))
     status = all_of(kx, job.id)
     assert status["roles"][0]["replicas"][0]["message"].startswith("bad\x1b[31m\x07")
     # Not even UTF-8: a server would not say so, somebody in between might.

@@ -21,8 +21,8 @@ def rows(text):
 def test_queue_and_submitter(kx, server, volcano):
     job = kx.submit(harness.app("true", num_replicas=2))
     volcano.start(job.id)
-    job.until("RUNNING")
-    harness.wait_for(lambda: job.status()["roles"][0]["running"] == 2)
+    watching.until_runs(job)
+    assert job.status()["roles"][0]["running"] == 2
     state, age, queue, ready, retries, submitter, reason = rows(kx.read("list"))[job.id]
     assert (state, queue, ready, retries, reason) == ("RUNNING", "default", "2/2", "0", "-")
     assert submitter == job.status()["submitter"] != "" and age[-1] in "smh"

@@ -26,6 +26,7 @@ def test_reading(kx, server, volcano, how):
     pods = volcano.start(job.id)
     volcano.log(pods[0]).append("hello\n")
     job.until_logged("hello\n")
+    watching.until_runs(job)
     harness.wait_for(lambda: len(kx.ls("jobs")) == 51)
     assert stale(kx, job.id) is None
     begin = time.time()

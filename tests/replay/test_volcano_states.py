@@ -161,8 +161,10 @@ def test_recording_at_once(server, make_mount, scenario):
     for _, ident, state, reason in lines:
         if ident == name and reason != "Removed":
             told.see(state)
-    rest = iter(wanted)
-    assert all(state in rest for state in told), (told, wanted)
+    # Its news and those of its pods come by two watches: where one of them is late, a state may be told once more.
+    assert set(told) <= set(wanted), (told, wanted)
+    if JOBS[scenario][-1]:
+        assert told[-1] == wanted[-1] and not set(told[:-1]) & set(harness.FINAL), (told, wanted)
 
 
 @pytest.mark.parametrize("scenario", [s for s in recordings.SCENARIOS if JOBS[s][-1]])

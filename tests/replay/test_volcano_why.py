@@ -3,6 +3,7 @@
 that may not watch one of them. tests/unit/spec/view/test-view_cause.c has a sentence for each cause."""
 
 import os
+import time
 import uuid
 
 import harness
@@ -154,13 +155,21 @@ def test_no_controller(server, make_mount):
 # --- queues ----------------------------------------------------------------------------------------
 
 
+def with_queues(server, make_mount):
+    """A mount whose start has waited for the queue `default`; it does for 5 s."""
+    begin = time.monotonic()
+    kx = make_mount(server)
+    assert (kx / "queues").exists() or time.monotonic() > begin + 4
+    harness.wait_for(lambda: (kx / "queues").exists() and kx.ls("queues") == ["default"], what="queues/")
+    return kx
+
+
 def test_queues(server, make_mount):
     server.store.add(st.QUEUES, queue("default"))
     job = server.store.add(st.JOBS, watching.job("one", "Running"))
     server.store.add(st.JOBS, watching.job("two", "Pending"))
     server.faults.add("slow", amount=100, delay=0.05, verb="list", resource="queues")
-    kx = make_mount(server)
-    assert kx.ls("queues") == ["default"]
+    kx = with_queues(server, make_mount)
     assert kx.read("queues/default/status") == (
         'name: default\nstate: Open\nweight: 2\ncapability:\n  cpu: "4"\nallocated: {}\nreserved: {}\n'
         "pending: 1\nrunning: 1\n")
@@ -185,8 +194,7 @@ def test_own_queue(server, make_mount):
     server.store.add(st.QUEUES, queue("other"))
     server.forbidden.append({"resource": "queues", "fields": ""})
     server.faults.add("slow", times=2, amount=100, delay=0.05, verb="list", resource="queues")
-    kx = make_mount(server)
-    assert kx.ls("queues") == ["default"]
+    kx = with_queues(server, make_mount)
     assert info(kx)["refused"][0]["resource"] == "queues.scheduling.volcano.sh"
 
 
@@ -194,7 +202,7 @@ def test_queues_that_do_not_come(server, make_mount):
     """The start waits for them, but not for ever."""
     server.store.add(st.QUEUES, queue("default"))
     server.store.add(st.JOBS, watching.job("one", "Running"))
-    server.faults.add("silent", verb="list", resource="queues")
+    server.faults.add("silent", times=100, verb="list", resource="queues")
     kx = make_mount(server)
     assert kx.ls("jobs") == ["one"] and not (kx / "queues").exists()
 

@@ -63,9 +63,14 @@ class FakeVolcano:
         for pod in pods:
             self._end_logs(self.store.find(st.PODS, namespace, pod))
         reason = reason or ("Completed" if code == 0 else "Error")
-        end = {"exitCode": code, "reason": reason, "startedAt": st.now(), "finishedAt": st.now()}
-        self._edit_pods(pods, namespace, lambda tree: set_containers(
-            tree, "Succeeded" if code == 0 else "Failed", lambda c: {"terminated": dict(end)}))
+
+        def edit(tree):
+            began = {c["name"]: began_at(c) for c in tree["status"].get("containerStatuses", [])}
+            set_containers(tree, "Succeeded" if code == 0 else "Failed", lambda c: {"terminated": {
+                "exitCode": code, "reason": reason, "startedAt": began.get(c["name"]) or st.now(),
+                "finishedAt": st.now()}})
+
+        self._edit_pods(pods, namespace, edit)
 
     def wait_reason(self, pod, reason, message="", namespace="test"):
         """The containers of POD wait for REASON (ImagePullBackOff ...)."""
@@ -81,7 +86,7 @@ class FakeVolcano:
             self.log(pod, first["name"], namespace, first["restartCount"]).end()
             first["restartCount"] += 1
             first["lastState"] = {"terminated": {"exitCode": code, "reason": "Error",
-                                                 "startedAt": st.now(), "finishedAt": st.now()}}
+                                                 "startedAt": began_at(first) or st.now(), "finishedAt": st.now()}}
             first["state"] = {"running": {"startedAt": st.now()}}
 
         self.store.change(st.PODS, namespace, obj.name, edit)
@@ -333,6 +338,11 @@ def make_pod(job, tree, task, index, scheduled):
     if scheduled:
         set_containers(pod, "Pending", lambda c: {"waiting": {"reason": "ContainerCreating"}})
     return pod
+
+
+def began_at(container):
+    """Since when what CONTAINER is the status of has run; None: it does not."""
+    return container["state"].get("running", {}).get("startedAt")
 
 
 def set_containers(tree, phase, state):

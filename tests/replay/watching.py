@@ -76,6 +76,17 @@ def real_pod(owner, task, index):
     return tree
 
 
+def until_runs(job):
+    """Wait until JOB and all its replicas run, as two watches tell: before its controller's word has come, the
+    pods alone may say so, and then an older word of it that they do not."""
+    def told():
+        status = job.status()
+        return status["phase"] == "Running" and all(
+            rep["state"] == "RUNNING" for role in status["roles"] for rep in role["replicas"])
+
+    harness.wait_for(told, what=f"the news of both watches that {job.id} runs")
+
+
 def known(kx):
     """.kxfs/info as it is now."""
     return kx.read(".kxfs", "info")
