@@ -520,6 +520,13 @@ def write_ctl(job, word):
         os.close(fd)
 
 
+def grows(job):
+    """Does a job print that prints all the time?"""
+    before = len(job.log())
+    time.sleep(0.3)
+    return len(job.log()) != before
+
+
 def actions(job):
     """What its ctl would do now."""
     return job.read("ctl").split()

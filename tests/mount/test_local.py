@@ -13,7 +13,9 @@ import time
 
 import pytest
 import yaml
-from harness import FINAL, alive, app, err_of, python_app, run, sh_role, wait_for
+from disk import Disk
+from harness import FINAL, alive, app, err_of, grows, python_app, run, sh_role, wait_for, write_ctl
+from metrics import Metrics
 
 
 def processes_of(ident):
@@ -80,8 +82,8 @@ except OSError:
     assert "no tty" in lines
 
 
-def in_dir(path):
-    return json.dumps({**json.loads(app("pwd")), "scheduler_args": {"cwd": str(path)}}, indent=1)
+def in_dir(path, script="pwd", **fields):
+    return json.dumps({**json.loads(app(script, **fields)), "scheduler_args": {"cwd": str(path)}}, indent=1)
 
 
 def test_directory_of_a_job(kx, tmp_path):
@@ -264,6 +266,48 @@ def test_cancel_is_sigterm(kx):
     assert (job.old / "log").read_text() == "main/0 ready\nmain/0 last words\n"
 
 
+# The second attempt prints until it is ended.
+SECOND = """
+cd {0}
+[ -e tried ] && while :; do echo tick; sleep 0.05; done
+touch tried
+while [ ! -e go ]; do sleep 0.02; done
+exit 1
+"""
+
+
+@pytest.mark.parametrize("action", ["cancel", "suspend"])
+def test_told_while_it_starts(make_kx, action):
+    """What is asked for while a program is being started is done as soon as it has been."""
+    kx = make_kx("grace=1000")
+    (kx.base / "place").mkdir()
+    disk = Disk(kx, kx.base / "place")
+    try:
+        (kx.base / "disk/dir").mkdir()
+        job = kx.submit(in_dir(kx.base / "place/dir", SECOND.format(kx.work), max_retries=1,
+                                retry_policy="REPLICA"))
+        job.until("RUNNING")
+        disk.hang("getattr", "/dir")
+        (kx.work / "go").touch()
+        wait_for(lambda: disk.hangs("/dir"), what="the second start to hang")
+        if action == "cancel":
+            os.rmdir(job.dir)
+            disk.go_on()
+            wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text(), what="the end of the job")
+        else:
+            write_ctl(job, "suspend")
+            disk.go_on()
+            wait_for(lambda: Metrics(kx)("local_starts_total") == 2, what="the second attempt")
+            wait_for(lambda: not grows(job), what="its last output")
+            before = len(job.log())
+            write_ctl(job, "resume")
+            wait_for(lambda: len(job.log()) > before, what="it to print again")
+            os.rmdir(job.dir)
+        gone(job.id)
+    finally:
+        disk.close()
+
+
 def test_many_last_words(kx):
     """What is printed after SIGTERM is kept, to the last byte."""
     job = kx.submit(python_app("""
@@ -279,7 +323,7 @@ print("ready", flush=True)
 while True:
     time.sleep(1)
 """))
-    job.until_logged("ready")
+    job.until_logged("ready\n")
     os.rmdir(job.dir)
     wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text())
     assert (job.old / "main-0/log").read_bytes() == b"ready\n" + b"".join(
