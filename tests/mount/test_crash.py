@@ -269,13 +269,17 @@ def test_kill_of_the_parent(kx):
     assert other.state() == "RUNNING" and alive(pids_of(other, 1)[0])
 
 
+def parent(pid):
+    return int(run(f"cut -d' ' -f4 /proc/{pid}/stat").stdout)
+
+
 @pytest.mark.parametrize("down", [False, True])
 def test_kill_of_the_helper(kx, down):
     """The same by anybody's hand, and while no daemon runs."""
     job = kx.submit(app(FAMILY + "exec sleep 10000"))
     pids = pids_of(job)
-    guard = int(run(f"cut -d' ' -f4 /proc/{pids[0]}/stat").stdout)
-    helper = int(run(f"cut -d' ' -f4 /proc/{guard}/stat").stdout)
+    guard = parent(pids[0])
+    helper = parent(guard)
     if down:
         kx.end(signal.SIGKILL)
     kill(helper)
@@ -309,6 +313,23 @@ def test_unmount_ends_all(kx):
     all_gone(kx, pids)
     kx.start()
     assert job.state() == "CANCELLED"
+
+
+def test_unmount_waits_only_so_long(make_kx):
+    """What does not end is left to the next mount: here a helper that was stopped."""
+    kx = make_kx("grace=1")
+    job = kx.submit(app("echo $$; exec sleep 10000"))
+    (pid,) = pids_of(job, 1)
+    helper = parent(parent(pid))
+    kill(helper, signal.SIGSTOP)
+    try:
+        assert kx.end() == 0, kx.said()
+        assert "1 jobs have not ended" in kx.said() and alive(pid)
+    finally:
+        kill(helper, signal.SIGCONT)
+    all_gone(kx, [pid])
+    kx.start()
+    job.finish("CANCELLED")
 
 
 def test_linger(make_kx):
