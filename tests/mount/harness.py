@@ -491,7 +491,7 @@ class Job:
         return "(gone)"
 
     def cancel(self):
-        run(["rm", "-r", str(self.dir)])
+        remove(self.dir)
 
 
 def app(script, name="app", role="main", roles=None, **fields):
@@ -539,6 +539,26 @@ def err_of(fn, *args, **kwargs):
     except OSError as e:
         return errno.errorcode[e.errno]
     return ""
+
+
+def rmdir(path):
+    """Remove the directory of a job. That waits for the disk, but at most 3 s; it is done all the same."""
+    try:
+        os.rmdir(path)
+    except TimeoutError:
+        wait_for(lambda: not os.path.lexists(path), what=f"{path} to go")
+
+
+def removed(p, *paths):
+    """The command P was to remove the directories PATHS of jobs. Nothing is in its way but a slow disk, as in rmdir()."""
+    if p.returncode != 0:
+        assert p.stderr and all("timed out" in line for line in p.stderr.splitlines()), p.stderr
+        wait_for(lambda: not any(os.path.lexists(path) for path in paths), what=f"{paths} to go")
+
+
+def remove(path):
+    """The same by the usual command."""
+    removed(run(["rm", "-r", str(path)], check=False), path)
 
 
 def permissions(path):

@@ -15,7 +15,7 @@ import time
 
 import pytest
 from disk import Disk
-from harness import alive, app, err_of, kill, run, wait_for, write_ctl
+from harness import alive, app, err_of, kill, remove, rmdir, run, wait_for, write_ctl
 
 CRASHES = int(os.environ.get("KXFS_TEST_CRASHES", "10"))
 JOBS = int(os.environ.get("KXFS_TEST_CRASH_JOBS", "10"))
@@ -137,7 +137,7 @@ def test_cancel_and_ctl(make_kx):
     assert suspended.status()["phase"] == "Suspended"
     write_ctl(terminated, "terminate")
     write_ctl(restarted, "restart")
-    os.rmdir(removed.dir)
+    rmdir(removed.dir)
     terminated.until("FAILED")
     wait_for(lambda: "phase: Cancelled" in (removed.old / "status").read_text())
     assert (removed.old / "main-0/log").read_text().endswith("bye\n") and not alive(pids[removed.id])
@@ -147,7 +147,7 @@ def test_cancel_and_ctl(make_kx):
     assert alive(pids[suspended.id])
     write_ctl(suspended, "resume")
     wait_for(lambda: suspended.state() == "RUNNING")
-    os.rmdir(suspended.dir)
+    rmdir(suspended.dir)
     wait_for(lambda: not alive(pids[suspended.id]))
 
 
@@ -156,7 +156,7 @@ def test_crash_while_cancelling(make_kx):
     kx = make_kx("grace=1")
     job = kx.submit(app(FAMILY + "trap '' TERM\n" + UNTIL_END))
     pids = pids_of(job)
-    os.rmdir(job.dir)
+    rmdir(job.dir)
     kx.end(signal.SIGKILL)
     kx.start()
     all_gone(kx, pids)
@@ -170,7 +170,7 @@ def test_removed_jobs_stay_removed(kx):
     for job in jobs:
         job.finish()
     for job in jobs[:4]:
-        run(["rm", "-r", str(job.dir)])
+        remove(job.dir)
     gone = [kx / "history" / job.id for job in jobs[:4]]
     before = [(os.stat(path).st_mtime_ns, (path / "status").read_text()) for path in gone]
     kx.end(9)
@@ -354,7 +354,7 @@ def test_linger(make_kx):
     all_gone(kx, pids)
     last = kx.submit(app("exec sleep 10000", name="last"))
     last.until("RUNNING")
-    os.rmdir(last.dir)
+    rmdir(last.dir)
 
 
 def test_launch_that_was_cut_off(kx):

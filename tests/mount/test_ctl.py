@@ -5,7 +5,7 @@ import os
 import pathlib
 
 import pytest
-from harness import actions, alive, app, err_of, grows, run, wait_for, write_ctl
+from harness import actions, alive, app, err_of, grows, rmdir, run, wait_for, write_ctl
 
 COUNT = "echo $$; while :; do echo tick; sleep 0.05; done"
 
@@ -84,7 +84,7 @@ def test_suspended_job_can_be_cancelled(make_kx):
     job = kx.submit(app("trap 'echo bye; exit' TERM; echo $$; while :; do sleep 0.1; done"))
     pid = pid_of(job)
     write_ctl(job, "suspend")
-    os.rmdir(job.dir)
+    rmdir(job.dir)
     wait_for(lambda: not alive(pid))
     wait_for(lambda: (job.old / "state").read_text() == "CANCELLED\n")
     wait_for(lambda: (job.old / "main-0/log").read_text().endswith("bye\n"))

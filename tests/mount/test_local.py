@@ -14,7 +14,7 @@ import time
 import pytest
 import yaml
 from disk import Disk
-from harness import FINAL, alive, app, err_of, grows, python_app, run, sh_role, wait_for, write_ctl
+from harness import FINAL, alive, app, err_of, grows, python_app, rmdir, run, sh_role, wait_for, write_ctl
 from metrics import Metrics
 
 
@@ -258,7 +258,7 @@ def test_cancel_is_sigterm(kx):
     """The replica hears SIGTERM, and its last words are kept."""
     job = kx.submit(app('trap "echo last words; exit 0" TERM; echo ready; sleep 1000 & wait'))
     job.until_logged("ready")
-    os.rmdir(job.dir)
+    rmdir(job.dir)
     assert not os.path.exists(job.dir)
     gone(job.id)
     wait_for(lambda: (job.old / "main-0/log").read_bytes() == b"ready\nlast words\n")
@@ -291,7 +291,7 @@ def test_told_while_it_starts(make_kx, action):
         (kx.work / "go").touch()
         wait_for(lambda: disk.hangs("/dir"), what="the second start to hang")
         if action == "cancel":
-            os.rmdir(job.dir)
+            rmdir(job.dir)
             disk.go_on()
             wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text(), what="the end of the job")
         else:
@@ -302,7 +302,7 @@ def test_told_while_it_starts(make_kx, action):
             before = len(job.log())
             write_ctl(job, "resume")
             wait_for(lambda: len(job.log()) > before, what="it to print again")
-            os.rmdir(job.dir)
+            rmdir(job.dir)
         gone(job.id)
     finally:
         disk.close()
@@ -324,7 +324,7 @@ while True:
     time.sleep(1)
 """))
     job.until_logged("ready\n")
-    os.rmdir(job.dir)
+    rmdir(job.dir)
     wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text())
     assert (job.old / "main-0/log").read_bytes() == b"ready\n" + b"".join(
         b"%09d\n" % i for i in range(100000)) + b"last\n"
@@ -335,7 +335,7 @@ def test_cancel_of_one_that_ignores_sigterm(make_kx):
     job = kx.submit(app('trap "" TERM; echo $$; while :; do sleep 0.1; done', num_replicas=2))
     pids = [pid_from(job, "main-0"), pid_from(job, "main-1")]
     begin = time.monotonic()
-    os.rmdir(job.dir)
+    rmdir(job.dir)
     # rmdir returns when the cancel is accepted, not when all is over.
     assert kx.ls("jobs") == []
     gone(job.id)
@@ -351,7 +351,7 @@ def test_cancel_takes_daemons_too(make_kx):
     job = kx.submit(app("setsid sh -c 'sleep 1000 & sleep 1000' & (setsid sleep 1000 &) ; echo ready; sleep 1000"))
     job.until_logged("ready")
     wait_for(lambda: len(processes_of(job.id)) >= 4)
-    os.rmdir(job.dir)
+    rmdir(job.dir)
     gone(job.id)
 
 
