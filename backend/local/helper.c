@@ -714,15 +714,20 @@ static int patience(const struct helper *h)
 	return h->late_at ? (int)max_of(h->late_at - monotonic_ms(), INT64_C(0)) : -1;
 }
 
-/* Serve until the guard and the output have ended. */
+/*
+ * Serve until the guard and the output have ended. Before the guard has said what became of the start, signals wait in
+ * the daemon's connection, since there is nobody to send them to yet, and output in its pipe, since the daemon and the
+ * times of lines have to know of the start first.
+ */
 static void serve(struct helper *h)
 {
 	while (h->guard_fd >= 0 || h->in_fd >= 0) {
+		bool begun = h->program || h->end.finished;
 		struct pollfd fds[] = {
-			{.fd = h->in_fd, .events = POLLIN},
+			{.fd = begun ? h->in_fd : -1, .events = POLLIN},
 			{.fd = h->guard_fd, .events = POLLIN},
 			{.fd = h->listen_fd, .events = POLLIN},
-			{.fd = h->conn_fd, .events = POLLIN},
+			{.fd = begun ? h->conn_fd : -1, .events = POLLIN},
 		};
 
 		if (poll(fds, array_size(fds), patience(h)) < 0)

@@ -32,6 +32,8 @@ struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 void local_jobs_free(struct local_jobs *jobs);
 /* The mount ends: end all jobs, or with LINGER let those run on that nobody has ended. */
 void local_jobs_stop(struct local_jobs *jobs, bool linger);
+/* The mount has waited long enough: what has not ended runs on, as it is on record. */
+void local_jobs_leave(struct local_jobs *jobs);
 size_t local_jobs_count(const struct local_jobs *jobs);
 struct local_job *local_jobs_find(struct local_jobs *jobs, const char *id);
 /* For .kxfs/metrics; any thread. */

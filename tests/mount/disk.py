@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A disk that hangs where a test says, for the state directory of a mount."""
+"""A disk that hangs where a test says, for the state directory of a mount or for what its jobs use."""
 
 import contextlib
 import os
@@ -10,17 +10,17 @@ import harness
 
 
 class Disk:
-    """The state directory of a mount on slow_disk.c."""
+    """A directory on slow_disk.c: WHERE, by default the state directory of a mount."""
 
-    def __init__(self, kx):
+    def __init__(self, kx, where=None):
         program = pathlib.Path(os.environ.get("KXFS_BINARY", harness.ROOT / "build/fs/kxfs"))
         (kx.base / "disk").mkdir(mode=0o700)
-        self.state = kx.state
+        self.where = where or kx.state
         self.which = kx.base / "hang"
         self.told = kx.base / "hang.told"
         self.proc = harness.popen([program.parents[1] / "tests/mount/slow_disk", kx.base / "disk",
-                                   self.which, kx.state])
-        harness.wait_for(lambda: os.path.ismount(kx.state), what="the disk")
+                                   self.which, self.where])
+        harness.wait_for(lambda: os.path.ismount(self.where), what="the disk")
 
     def hang(self, call, part):
         """From now on each CALL on a path with PART in it waits."""
@@ -51,5 +51,5 @@ class Disk:
 
     def close(self):
         self.go_on()
-        harness.run(["umount", "-l", self.state])
+        harness.run(["umount", "-l", self.where])
         self.proc.wait(timeout=harness.LIMIT)

@@ -495,13 +495,6 @@ class Job:
         remove(self.dir)
 
 
-def remove(path):
-    """rm -r of a job's directory, until that is gone. Its rmdir waits for 3 s at most; what it has asked for goes on."""
-    p = run(["rm", "-r", str(path)], check=False)
-    assert p.returncode == 0 or p.stderr.endswith("Connection timed out\n"), p
-    wait_for(lambda: p.returncode == 0 or not os.path.exists(path), what=f"{path} to go")
-
-
 def app(script, name="app", role="main", roles=None, **fields):
     """An AppDef as JSON: a role that runs SCRIPT with /bin/sh (`$` protected from macros), or ROLES."""
     return json.dumps({"name": name, "roles": roles or [sh_role(script, role, **fields)]}, indent=1)
@@ -528,6 +521,13 @@ def write_ctl(job, word):
         os.close(fd)
 
 
+def grows(job):
+    """Does a job print that prints all the time?"""
+    before = len(job.log())
+    time.sleep(0.3)
+    return len(job.log()) != before
+
+
 def actions(job):
     """What its ctl would do now."""
     return job.read("ctl").split()
@@ -540,6 +540,26 @@ def err_of(fn, *args, **kwargs):
     except OSError as e:
         return errno.errorcode[e.errno]
     return ""
+
+
+def rmdir(path):
+    """Remove the directory of a job. That waits for the disk, but at most 3 s; it is done all the same."""
+    try:
+        os.rmdir(path)
+    except TimeoutError:
+        wait_for(lambda: not os.path.lexists(path), what=f"{path} to go")
+
+
+def removed(p, *paths):
+    """The command P was to remove the directories PATHS of jobs. Nothing is in its way but a slow disk, as in rmdir()."""
+    if p.returncode != 0:
+        assert p.stderr and all("timed out" in line for line in p.stderr.splitlines()), p.stderr
+        wait_for(lambda: not any(os.path.lexists(path) for path in paths), what=f"{paths} to go")
+
+
+def remove(path):
+    """The same by the usual command."""
+    removed(run(["rm", "-r", str(path)], check=False), path)
 
 
 def permissions(path):

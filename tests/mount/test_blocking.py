@@ -11,8 +11,9 @@ import threading
 import time
 
 import pytest
-from harness import LIMIT, app, err_of, is_mounted, popen, run, wait_for
+from harness import LIMIT, Job, app, err_of, is_mounted, popen, rmdir, run, wait_for
 from metrics import Metrics
+from submitting import job_of
 
 pytestmark = pytest.mark.concurrent
 
@@ -95,7 +96,7 @@ def test_each_can_be_interrupted(kx, running, readers, sig):
 
 
 def test_end_of_the_job_ends_them(kx, running, readers):
-    os.rmdir(running.dir)
+    rmdir(running.dir)
     for p in readers[:2 * N_EACH]:
         assert p.wait(timeout=120) == 0
     assert all(p.poll() is None for p in readers[2 * N_EACH:])  # changes go on
@@ -270,42 +271,50 @@ def test_parked_requests_do_not_stall_others(slow_disk):
     kx = slow_disk
     done = kx.submit(app("echo hello"))
     done.finish()
-    going = kx.submit(app("exec sleep 10000"))
-    going.until("RUNNING")
-    kx.write("submit/scratch", app("true"))
+    going = [kx.submit(app("exec sleep 10000")) for _ in range(3)]
+    for n, job in enumerate(going):
+        job.until("RUNNING")
+        kx.write(f"submit/scratch{n}", app("true"))
     os.listdir(kx / "jobs")
     kx.stall.touch()
 
-    calls = [in_background(kx.write, "submit/slow.yaml", app("true", name="slow"))]
+    close = in_background(kx.write, "submit/slow.yaml", app("true", name="slow"))
     wait_for(lambda: Metrics(kx)("parked_requests", kind="close") == 1, what="the close to wait")
     answered = 0
-    while calls[0].is_alive() and answered < 50:
+    while close.is_alive() and answered < 50:
         assert done.read("log") == "main/0 hello\n"
-        assert done.state() == "SUCCEEDED" and going.state() == "RUNNING"
-        assert set(kx.ls("jobs")) >= {done.id, going.id}
-        assert "scratch" in kx.ls("submit")
+        assert done.state() == "SUCCEEDED" and going[0].state() == "RUNNING"
+        assert set(kx.ls("jobs")) >= {done.id, going[0].id}
+        assert "scratch0" in kx.ls("submit")
         os.statvfs(kx.mnt)
         assert kx.read(".kxfs", "info")
         answered += 1
-    assert answered == 50, f"the close had ended with {calls[0].result!r}"
+    assert answered == 50, f"the close had ended with {close.result!r}"
 
-    calls.append(in_background(os.rename, kx / "submit/scratch", kx / "submit/renamed.yaml"))
-    calls.append(in_background(os.rmdir, going.dir))
-    during = 0
-    while calls[1].is_alive() or calls[2].is_alive():
-        assert done.state() == "SUCCEEDED"
-        during += 1
-    assert during > 10
-    # Their deadline is 3 s, since they block their directories; what becomes of them shows later.
-    assert calls[1].result in ("", "ETIMEDOUT") and calls[2].result in ("", "ETIMEDOUT")
+    def others_are_answered(n):
+        """Their deadline is 3 s, since they block their directories; what becomes of them shows later."""
+        calls = [in_background(os.rename, kx / f"submit/scratch{n}", kx / f"submit/renamed{n}.yaml"),
+                 in_background(os.rmdir, going[n].dir)]
+        during = 0
+        while any(call.is_alive() for call in calls):
+            assert done.state() == "SUCCEEDED"
+            during += 1
+        assert all(call.result in ("", "ETIMEDOUT") for call in calls)
+        return during > 10
+
+    tried = 1
+    while not others_are_answered(tried - 1):  # the machine may do other things for 3 s
+        tried += 1
+        assert tried <= len(going), "few requests were answered while others waited"
     kx.stall.unlink()
-    for call in calls:
-        call.join()
-    assert calls[0].result == ""
+    close.join()
+    assert close.result == ""
     assert kx.job_of("slow.yaml").finish() == "SUCCEEDED"
-    wait_for(lambda: going.id not in kx.ls("jobs"), what="the cancel to be carried out")
-    wait_for(lambda: os.path.lexists(kx / "submit/renamed.yaml.job"), what="the verdict on what was renamed")
-    assert kx.job_of("renamed.yaml").finish() == "SUCCEEDED"
+    for n, job in enumerate(going[:tried]):
+        wait_for(lambda ident=job.id: ident not in kx.ls("jobs"), what="the cancel to be carried out")
+        wait_for(lambda path=kx / f"submit/renamed{n}.yaml.job": os.path.lexists(path),
+                 what="the verdict on what was renamed")
+        assert kx.job_of(f"renamed{n}.yaml").finish() == "SUCCEEDED"
 
 
 def test_close_has_a_deadline(slow_disk):
@@ -339,14 +348,20 @@ def test_parked_ctl(make_kx):
     """A restart waits for processes to end; others don't."""
     kx = make_kx("grace=3")
     job = kx.submit(app('trap "" TERM; echo ready; while :; do sleep 0.1; done'))
-    job.until_logged("ready")
-    call = in_background(pathlib.Path(job / "ctl").write_text, "restart")
-    during = 0
-    while call.is_alive():
-        job.read("status")
-        os.listdir(kx / "jobs")
-        during += 1
-    assert during > 10 and call.result == ""
+
+    def others_are_answered():
+        """The grace may pass while the machine has other things to do."""
+        job.until_logged("ready")
+        call = in_background(pathlib.Path(job / "ctl").write_text, "restart")
+        during = 0
+        while call.is_alive():
+            job.read("status")
+            os.listdir(kx / "jobs")
+            during += 1
+        assert call.result == ""
+        return during > 10
+
+    wait_for(others_are_answered, what="others to be answered during a restart")
 
 
 # --- many at once ----------------------------------------------------------------------------
@@ -382,7 +397,7 @@ def test_everything_at_once(kx):
             try:
                 if job.state() == "SUCCEEDED":
                     os.rmdir(job.dir)
-            except FileNotFoundError:
+            except (FileNotFoundError, TimeoutError):  # it is removed already, or not at once, see rmdir()
                 pass
         time.sleep(0.05)
 
@@ -393,8 +408,9 @@ def test_everything_at_once(kx):
 
     def submitter(n):
         for i in range(15):
-            job = kx.submit(app(f"echo {n}-{i}"), f"s{n}-{i}.yaml")
-            jobs.append((job, f"{n}-{i}\n"))
+            kx.write(f"submit/s{n}-{i}.yaml", app(f"echo {n}-{i}"))
+            # In jobs/, or in history/ by now.
+            jobs.append((Job(kx, job_of(kx, f"s{n}-{i}.yaml")), f"{n}-{i}\n"))
 
     submitters = [threading.Thread(target=submitter, args=(n,)) for n in range(4)]
     for thread in submitters:

@@ -4,7 +4,7 @@
 import os
 
 import pytest
-from harness import USER, Job, alive, app, err_of, run, run_tty, wait_for
+from harness import USER, Job, alive, app, err_of, remove, removed, run, run_tty, wait_for
 
 SLEEP = "echo $$; exec sleep 1000"
 TOOLS = {
@@ -15,7 +15,7 @@ TOOLS = {
     "find -depth": "find {} -depth -delete",
     "python": "/usr/bin/python3 -c 'import shutil, sys; shutil.rmtree(sys.argv[1])' {}",
     "busybox": "busybox rm -r {}",
-    "perl": "perl -MFile::Path=remove_tree -e 'remove_tree($ARGV[0], {{error => \\my $e}}); exit(@$e != 0)' {}",
+    "perl": "perl -MFile::Path=remove_tree -e 'remove_tree($ARGV[0], {{error => \\my $e}}); print %$_ for @$e; exit(@$e != 0)' {}",
 }
 
 
@@ -36,7 +36,10 @@ def test_tools(kx_of_each, tool, sanitized):
     pid = int(wait_for(lambda: run(["cat", log], user=kx.user).stdout.strip()))
 
     status, out = run_tty(TOOLS[tool].format(f"{kx.mnt}/jobs/{ident}"), user=kx.user)
-    assert (status, out) == (0, "")  # no question, no complaint
+    if "timed out" in out:  # see rmdir()
+        wait_for(lambda: run(["ls", f"{kx.mnt}/jobs"], user=kx.user).stdout == "", what="the job to go")
+    else:
+        assert (status, out) == (0, "")  # no question, no complaint
     assert run(["ls", f"{kx.mnt}/jobs"], user=kx.user).stdout == ""
     wait_for(lambda: not alive(pid))
     assert run(["ls", f"{kx.mnt}/history"], user=kx.user).stdout.split() == [ident, "list", "list.jsonl"]
@@ -53,7 +56,7 @@ def test_one_cancel(kx):
     with open(kx / "changes", encoding="utf-8") as f:
         while "SYNC" not in f.readline():
             pass
-        run(["rm", "-r", str(job.dir)])
+        remove(job.dir)
         assert err_of(os.rmdir, job.dir) == "ENOENT"
         marker = kx.submit(app("true"))
         marker.finish()
@@ -68,7 +71,7 @@ def test_one_cancel(kx):
 def test_wait_of_a_cancelled_job(kx):
     job, _ = started(kx)
     with open(job / "wait", encoding="utf-8") as f:
-        run(["rm", "-r", str(job.dir)])
+        remove(job.dir)
         assert f.read() == "CANCELLED\n"
 
 
@@ -76,7 +79,7 @@ def test_mv_out_of_the_mount_is_rm(kx):
     """mv to another file system copies and then removes: the job ends, the copy stays."""
     job, pid = started(kx)
     target = kx.base / "moved"
-    run(["mv", str(job.dir), str(target)])
+    removed(run(["mv", str(job.dir), str(target)], check=False), job.dir)
     wait_for(lambda: not alive(pid))
     assert (target / "main-0/log").read_text() == f"{pid}\n"
     assert kx.ls("jobs") == []
@@ -85,7 +88,7 @@ def test_mv_out_of_the_mount_is_rm(kx):
 def test_finished_job_is_cleared_away(kx):
     job = kx.submit(app("exit 3"))
     job.finish("FAILED")
-    run(["rm", "-r", str(job.dir)])
+    remove(job.dir)
     assert kx.ls("jobs") == []
     assert (job.old / "state").read_text() == "FAILED\n"
 
@@ -96,7 +99,7 @@ def test_log_without_its_file(kx):
     job.finish()
     (kx.state / "jobs" / job.id / "logs/main-0.0").unlink()
     assert not {"log", "stamped"} & set(os.listdir(job / "main-0"))
-    run(["rm", "-r", str(job.dir)])
+    remove(job.dir)
     assert kx.ls("jobs") == []
 
 
@@ -105,7 +108,7 @@ def test_all_at_once(kx):
     jobs = [kx.submit(app("sleep 1000" if i % 2 else "true")) for i in range(30)]
     for i, job in enumerate(jobs):
         job.until("RUNNING" if i % 2 else "SUCCEEDED")
-    run(f"rm -r {kx.mnt}/jobs/*")
+    removed(run(f"rm -r {kx.mnt}/jobs/*", check=False), *(job.dir for job in jobs))
     assert kx.ls("jobs") == []
     assert kx.history() == sorted(job.id for job in jobs)
     for i, job in enumerate(jobs):
@@ -118,7 +121,7 @@ def test_what_was_cancelled_stays_in_history(kx, what):
     """Also where the whole mount is removed: history/ is listed, and emptied, before the jobs come there."""
     ids = {started(kx)[0].id for _ in range(4)}
     run(f"rm -rf {kx / what}", check=False)
-    assert kx.ls("jobs") == []
+    wait_for(lambda: kx.ls("jobs") == [])  # what a slow disk has not removed at once, see rmdir()
     assert ids <= set(kx.ls("history"))
     assert {kx.read("history", job, "state") for job in ids} == {"CANCELLED\n"}
 
@@ -127,10 +130,10 @@ def test_open_files_survive(kx):
     """Who reads a log while its job is removed reads on."""
     job, pid = started(kx)
     with open(job / "main-0/log", "rb") as f:
-        run(["rm", "-r", str(job.dir)])
+        remove(job.dir)
         assert f.read() == f"{pid}\n".encode()
         wait_for(lambda: not alive(pid))
-        run(["rm", "-r", str(job.old)])
+        remove(job.old)
         f.seek(0)
         assert f.read() == f"{pid}\n".encode()
 
@@ -138,7 +141,7 @@ def test_open_files_survive(kx):
 def test_find_all_jobs(kx):
     """find jobs -mindepth 1 -delete: it goes through all of each before it comes to the job."""
     jobs = [started(kx)[0] for _ in range(3)]
-    run(f"find {kx.mnt}/jobs -mindepth 1 -delete")
+    removed(run(f"find {kx.mnt}/jobs -mindepth 1 -delete", check=False), *(job.dir for job in jobs))
     assert kx.ls("jobs") == []
     assert kx.history() == sorted(job.id for job in jobs)
 
@@ -160,10 +163,10 @@ def test_cancel_none(make_kx, tool):
 def test_cancel_own_and_all(make_kx, options):
     kx = make_kx(options)
     job, pid = started(kx)
-    run(["rm", "-r", str(job.dir)])
+    remove(job.dir)
     wait_for(lambda: not alive(pid))
     assert (job.old / "state").read_text() == "CANCELLED\n"
-    run(["rm", "-r", str(job.old)])
+    remove(job.old)
     assert kx.history() == []
 
 
@@ -183,7 +186,7 @@ def test_job_of_the_same_name_again(kx):
     """History does not stand in the way of new jobs of the same app."""
     first = kx.submit(app("true", name="again"), "again.yaml")
     first.finish()
-    run(["rm", "-r", str(first.dir)])
+    remove(first.dir)
     second = kx.submit(app("true", name="again"), "again.yaml")
     second.finish()
     assert first.id != second.id

@@ -3,10 +3,9 @@
 
 import os
 import pathlib
-import time
 
 import pytest
-from harness import actions, alive, app, err_of, run, wait_for, write_ctl
+from harness import actions, alive, app, err_of, grows, rmdir, run, wait_for, write_ctl
 
 COUNT = "echo $$; while :; do echo tick; sleep 0.05; done"
 
@@ -18,12 +17,6 @@ def pid_of(job):
 
 def process_state(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-def grows(job):
-    before = len(job.log())
-    time.sleep(0.3)
-    return len(job.log()) != before
 
 
 @pytest.fixture
@@ -55,7 +48,7 @@ def test_suspend_and_resume(kx, ticking, word):
     write_ctl(ticking, "resume")
     assert ticking.state() == "RUNNING"
     wait_for(lambda: len(ticking.log()) > before, what="it to print again")
-    assert process_state(pid) != "T"
+    wait_for(lambda: process_state(pid) != "T", what="the process to go on")
 
 
 def test_shell_reports_it(ticking):
@@ -91,7 +84,7 @@ def test_suspended_job_can_be_cancelled(make_kx):
     job = kx.submit(app("trap 'echo bye; exit' TERM; echo $$; while :; do sleep 0.1; done"))
     pid = pid_of(job)
     write_ctl(job, "suspend")
-    os.rmdir(job.dir)
+    rmdir(job.dir)
     wait_for(lambda: not alive(pid))
     wait_for(lambda: (job.old / "state").read_text() == "CANCELLED\n")
     wait_for(lambda: (job.old / "main-0/log").read_text().endswith("bye\n"))

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from harness import ROOT, Job, app, base_env, err_of, is_mounted, marked_pids, run, wait_for
+from harness import ROOT, Job, app, base_env, err_of, is_mounted, marked_pids, rmdir, run, wait_for
 from transcript import commands, matches, play, readme
 
 
@@ -75,7 +75,7 @@ def test_tree(kx):
     assert err_of(kx.write, "submit/bad.yaml", "[") == "EINVAL"
     other = kx.submit(app("true"))
     other.finish()
-    os.rmdir(other.dir)
+    rmdir(other.dir)
     names = set()
     for where, dirs, files in os.walk(kx.mnt):
         names |= set(dirs) | set(files)
@@ -119,7 +119,7 @@ def test_appdef_examples(kx):
             job = kx.submit(block, f"example-{n}.yaml")
         except OSError:
             raise AssertionError(kx.read("submit", f"example-{n}.yaml.error") + "\n" + block) from None
-        os.rmdir(job.dir)
+        rmdir(job.dir)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "contrib/examples").glob("*.yaml")), ids=lambda p: p.name)

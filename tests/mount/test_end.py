@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import threading
 
 import pytest
 from harness import USER, alive, app, err_of, is_mounted, kill, mounts, popen, run, wait_for
@@ -123,20 +124,30 @@ def test_waits_for_one_that_is_ending(kx):
     run(["umount", "-l", str(kx.mnt)])
     assert old.poll() is None and alive(pid)
     kx.start()
-    assert old.poll() == 0 and not alive(pid)
+    assert not alive(pid) and old.wait(timeout=60) == 0
     assert job.state() == "CANCELLED"
 
 
-def test_says_what_it_waits_for(kx):
+def test_says_what_it_waits_for(make_kx):
     """Who mounts again within the grace is told why that takes a while."""
-    _, pid = started(kx, STUBBORN)
+    kx = make_kx("grace=1000")
+    _, pid = started(kx, "trap '' TERM; echo $$; while [ ! -e end ]; do sleep 0.1; done")
     old, kx.proc = kx.proc, None
     run(["umount", "-l", str(kx.mnt)])
     before = len(kx.said())
+
+    def let_it_end():
+        with contextlib.suppress(AssertionError):  # the test looks for itself
+            wait_for(lambda: "waiting for process" in kx.said()[before:], timeout=60)
+        (kx.work / "end").touch()
+
+    waiter = threading.Thread(target=let_it_end)
+    waiter.start()
     kx.start()
+    waiter.join()
     said = kx.said()[before:]
     assert f"waiting for process {old.pid}, which still ends the jobs of its mount on {kx.mnt}" in said, said
-    assert old.poll() == 0 and not alive(pid)
+    assert not alive(pid) and old.wait(timeout=60) == 0
 
 
 def test_many_at_once_on_one_mount_point(make_kx):
@@ -182,7 +193,7 @@ def test_replaces_its_own_dead_mount(kx):
     assert is_mounted(kx.mnt) and err_of(os.listdir, kx.mnt) in ("ENOTCONN", "ECONNABORTED")
     kx.start()
     assert mounts().count(str(kx.mnt)) == 1
-    assert alive(pid) and job.state() == "RUNNING"
+    assert alive(pid) and job.until("RUNNING")
 
 
 def test_mounts_that_lie_on_each_other(kx):
@@ -261,7 +272,7 @@ def test_ordinary_user(make_kx):
     kx.end(signal.SIGKILL)
     kx.start()
     assert mounts().count(str(kx.mnt)) == 1
-    assert run(["cat", str(job / "state")], user=USER).stdout == "RUNNING\n"
+    wait_for(lambda: run(["cat", str(job / "state")], user=USER).stdout == "RUNNING\n")
     assert alive(pid)
     run(["fusermount3", "-uz", str(kx.mnt)], user=USER)
     proc, kx.proc = kx.proc, None

@@ -13,7 +13,9 @@ import time
 
 import pytest
 import yaml
-from harness import FINAL, alive, app, err_of, python_app, run, sh_role, wait_for
+from disk import Disk
+from harness import FINAL, alive, app, err_of, grows, python_app, rmdir, run, sh_role, wait_for, write_ctl
+from metrics import Metrics
 
 
 def processes_of(ident):
@@ -80,8 +82,8 @@ except OSError:
     assert "no tty" in lines
 
 
-def in_dir(path):
-    return json.dumps({**json.loads(app("pwd")), "scheduler_args": {"cwd": str(path)}}, indent=1)
+def in_dir(path, script="pwd", **fields):
+    return json.dumps({**json.loads(app(script, **fields)), "scheduler_args": {"cwd": str(path)}}, indent=1)
 
 
 def test_directory_of_a_job(kx, tmp_path):
@@ -256,12 +258,54 @@ def test_cancel_is_sigterm(kx):
     """The replica hears SIGTERM, and its last words are kept."""
     job = kx.submit(app('trap "echo last words; exit 0" TERM; echo ready; sleep 1000 & wait'))
     job.until_logged("ready")
-    os.rmdir(job.dir)
+    rmdir(job.dir)
     assert not os.path.exists(job.dir)
     gone(job.id)
     wait_for(lambda: (job.old / "main-0/log").read_bytes() == b"ready\nlast words\n")
     assert (job.old / "state").read_text() == "CANCELLED\n"
     assert (job.old / "log").read_text() == "main/0 ready\nmain/0 last words\n"
+
+
+# The second attempt prints until it is ended.
+SECOND = """
+cd {0}
+[ -e tried ] && while :; do echo tick; sleep 0.05; done
+touch tried
+while [ ! -e go ]; do sleep 0.02; done
+exit 1
+"""
+
+
+@pytest.mark.parametrize("action", ["cancel", "suspend"])
+def test_told_while_it_starts(make_kx, action):
+    """What is asked for while a program is being started is done as soon as it has been."""
+    kx = make_kx("grace=1000")
+    (kx.base / "place").mkdir()
+    disk = Disk(kx, kx.base / "place")
+    try:
+        (kx.base / "disk/dir").mkdir()
+        job = kx.submit(in_dir(kx.base / "place/dir", SECOND.format(kx.work), max_retries=1,
+                                retry_policy="REPLICA"))
+        job.until("RUNNING")
+        disk.hang("getattr", "/dir")
+        (kx.work / "go").touch()
+        wait_for(lambda: disk.hangs("/dir"), what="the second start to hang")
+        if action == "cancel":
+            rmdir(job.dir)
+            disk.go_on()
+            wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text(), what="the end of the job")
+        else:
+            write_ctl(job, "suspend")
+            disk.go_on()
+            wait_for(lambda: Metrics(kx)("local_starts_total") == 2, what="the second attempt")
+            wait_for(lambda: not grows(job), what="its last output")
+            before = len(job.log())
+            write_ctl(job, "resume")
+            wait_for(lambda: len(job.log()) > before, what="it to print again")
+            rmdir(job.dir)
+        gone(job.id)
+    finally:
+        disk.close()
 
 
 def test_many_last_words(kx):
@@ -279,8 +323,8 @@ print("ready", flush=True)
 while True:
     time.sleep(1)
 """))
-    job.until_logged("ready")
-    os.rmdir(job.dir)
+    job.until_logged("ready\n")
+    rmdir(job.dir)
     wait_for(lambda: "phase: Cancelled" in (job.old / "status").read_text())
     assert (job.old / "main-0/log").read_bytes() == b"ready\n" + b"".join(
         b"%09d\n" % i for i in range(100000)) + b"last\n"
@@ -291,7 +335,7 @@ def test_cancel_of_one_that_ignores_sigterm(make_kx):
     job = kx.submit(app('trap "" TERM; echo $$; while :; do sleep 0.1; done', num_replicas=2))
     pids = [pid_from(job, "main-0"), pid_from(job, "main-1")]
     begin = time.monotonic()
-    os.rmdir(job.dir)
+    rmdir(job.dir)
     # rmdir returns when the cancel is accepted, not when all is over.
     assert kx.ls("jobs") == []
     gone(job.id)
@@ -307,7 +351,7 @@ def test_cancel_takes_daemons_too(make_kx):
     job = kx.submit(app("setsid sh -c 'sleep 1000 & sleep 1000' & (setsid sleep 1000 &) ; echo ready; sleep 1000"))
     job.until_logged("ready")
     wait_for(lambda: len(processes_of(job.id)) >= 4)
-    os.rmdir(job.dir)
+    rmdir(job.dir)
     gone(job.id)
 
 

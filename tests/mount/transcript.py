@@ -5,7 +5,8 @@ to print."""
 import re
 import subprocess
 
-from harness import ROOT, TOOL_PATH
+from harness import ROOT, TOOL_PATH, alive, wait_for
+from starting import lock_file
 
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 # What differs from run to run: ids' suffixes, times.
@@ -99,6 +100,8 @@ def play(kx, text, first="", **env):
             for command, expected in commands(block):
                 got = shell.run(command)
                 assert matches(expected, got), f"$ {command}\n{got}\ninstead of\n{expected}"
+                if command.startswith("umount "):  # who types is slower than a daemon that ends
+                    wait_for(lambda: not alive(int(lock_file(kx.state)["pid"])), what="the end of the daemon")
     finally:
         shell.close()
     return kx.mnt
