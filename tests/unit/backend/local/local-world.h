@@ -132,7 +132,7 @@ static inline void world_prepare(struct world *w)
 		.state_dir = w->state,
 		.work_dir = w->work,
 		.submitter = "ada@login1",
-		.grace_ms = 5000,
+		.grace_ms = 60000, /* no machine is so slow */
 		.spool_limit = UINT64_C(1) << 40,
 		.history_keep = 7 * 86400,
 	};

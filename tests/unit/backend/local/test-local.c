@@ -293,8 +293,10 @@ static void test_others_are_ended(void **state)
 {
 	struct world *w = *state;
 	cleanup_free char *id =
-		submit_sh(w, "echo $$; [ $N != 1 ] || { sleep 0.2; exit 5; }; exec sleep 1000", 3,
-			  "    env: {N: '${replica_id}'}\n");
+		submit_sh(w,
+			  "echo $$; touch up-$N; [ $N != 1 ] || { until [ -e up-0 -a -e up-2 ]; do "
+			  "sleep 0.02; done; exit 5; }; exec sleep 1000",
+			  3, "    env: {N: '${replica_id}'}\n");
 	cleanup_job const struct spec_job *job = NULL;
 
 	until(has_state(w, id, SPEC_FAILED));

@@ -141,13 +141,15 @@ static void test_start_delayed(void **state)
 		1, "    max_retries: 1\n");
 	struct rlimit none, was;
 	bool delayed = false;
+	char go[128];
 
 	until(has_state(w, id, SPEC_RUNNING));
+	snprintf(go, sizeof(go), "%s/go", w->work);
 	getrlimit(RLIMIT_NOFILE, &was);
 	none = was;
-	touch(w, "go");
 	none.rlim_cur = 3;
 	setrlimit(RLIMIT_NOFILE, &none);
+	assert_int_equal(mkdir(go, 0700), 0); /* takes no descriptor */
 	for (int i = 0; i < 20000 && !delayed; i++) {
 		cleanup_job const struct spec_job *job = job_of(w, id);
 
@@ -177,7 +179,7 @@ static void test_suspend_and_resume(void **state)
 
 	assert_int_equal(control(w, id, SPEC_RESUME), -EINVAL);
 	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
-	assert_true(has_phase(w, id, "Suspended"));
+	until(has_phase(w, id, "Suspended")); /* it is not waited for longer than 5 s */
 	assert_true(has_state(w, id, SPEC_CANCELLED));
 	until(process_state(daemon) == 'T');
 	assert_int_equal(control(w, id, SPEC_SUSPEND), -EINVAL);
@@ -200,14 +202,15 @@ static void test_restart(void **state)
 
 	log_pid(w, id, "main-1.0");
 	assert_int_equal(control(w, id, SPEC_RESTART), 0);
-	assert_true(has_phase(w, id, "Running"));
-	assert_false(is_alive(first));
 	assert_true(is_alive(log_pid(w, id, "main-0.1")));
+	assert_false(is_alive(first));
 	assert_true(is_alive(log_pid(w, id, "main-1.1")));
+	until(has_phase(w, id, "Running")); /* it is not waited for longer than 5 s */
 	/* a stopped one too */
 	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
 	assert_int_equal(control(w, id, SPEC_RESTART), 0);
 	assert_true(is_alive(log_pid(w, id, "main-1.2")));
+	until(has_phase(w, id, "Running"));
 	job = job_of(w, id);
 	assert_int_equal(job->state, SPEC_RUNNING);
 	assert_int_equal(job->retries, 0);
@@ -217,11 +220,15 @@ static void test_restart(void **state)
 static void test_terminate(void **state)
 {
 	struct world *w = *state;
-	cleanup_free char *id =
-		submit_sh(w, "trap '' TERM; echo $$; while :; do sleep 0.05; done", 2, NULL);
-	pid_t pid = log_pid(w, id, "main-0.0");
+	cleanup_free char *id = NULL;
 	cleanup_job const struct spec_job *job = NULL;
+	pid_t pid;
 
+	world_stop(w);
+	w->config.grace_ms = 300;
+	assert_int_equal(world_start(w), 0);
+	id = submit_sh(w, "trap '' TERM; echo $$; while :; do sleep 0.05; done", 2, NULL);
+	pid = log_pid(w, id, "main-0.0");
 	log_pid(w, id, "main-1.0");
 	assert_int_equal(control(w, id, SPEC_SUSPEND), 0);
 	assert_int_equal(control(w, id, SPEC_TERMINATE), 0);

@@ -341,12 +341,16 @@ static void test_killed_and_retried(void **state)
 static void test_lines(void **state)
 {
 	struct world *w = *state;
-	cleanup_free char *id = submit_sh(w, "echo a; sleep 0.3; echo b", 1, NULL);
+	cleanup_free char *id =
+		submit_sh(w, "echo a; while ! [ -e go ]; do sleep 0.02; done; echo b", 1, NULL);
 	cleanup_free char *path = NULL;
 	struct lines_record first, second;
 	struct lines_reader reader;
 	cleanup_fd int fd = -1;
 
+	until(log_has(w, id, "main-0.0", "a\n"));
+	pause_ms(300);
+	touch(w, "go");
 	until(has_state(w, id, SPEC_SUCCEEDED));
 	assert_true(asprintf(&path, "%s/jobs/%s/lines/main-0.0", w->state, id) > 0);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -368,7 +372,6 @@ static void test_none_left(void **state)
 
 	free(submit_sh(w, "echo up; exec sleep 1000", 20, NULL));
 	until(world_helpers(w, NULL) == 20);
-	w->config.grace_ms = 5000;
 	world_stop(w);
 	assert_int_equal(world_helpers(w, NULL), 0);
 	assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT), -1);
