@@ -16,6 +16,7 @@ import base64
 import contextlib
 import functools
 import gzip
+import socket
 import threading
 
 import admission
@@ -85,6 +86,7 @@ class ApiServer:
         self.n_connections = 0
         self.host = "127.0.0.1"
         self.port = 0
+        self._held = None  # bound to the port as long as this lives, so that nobody else is given it while we are away
         self._streams = set()
         self._waking = False
         self._loop = asyncio.new_event_loop()
@@ -101,6 +103,10 @@ class ApiServer:
         self.stop()
 
     def start(self):
+        self._held = socket.socket()
+        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held.bind((self.host, 0))
+        self.port = self._held.getsockname()[1]
         self._thread.start()
         self._call(self._start)
         self.back()
@@ -112,6 +118,7 @@ class ApiServer:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(LIMIT)
         self._loop.close()
+        self._held.close()
 
     @property
     def url(self):
@@ -209,7 +216,6 @@ class ApiServer:
         self._server = await self._loop.create_server(
             self._factory, self.host, self.port, backlog=1024,
             ssl=self.pki.server_context() if self.pki else None)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     def _away(self, how):
         if self._server:

@@ -388,6 +388,8 @@ def test_away_and_back(server):
     server.away()
     assert watch.result().exit in (18, 56)
     assert curl(server, PODS).exit == 7
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind((server.host, server.port))  # nobody else is asked in its place
     server.back()
     assert server.url == url and curl(server, PODS).code == 200
     server.freeze()
