@@ -24,7 +24,7 @@
 
 #define DEADLINE_MS 15000
 #define REPLY_MAX   (1u << 20)
-#define CLOCK_S	    3 /* a reply has whole seconds, and was some time under way */
+#define CLOCK_S	    3 /* a reply has whole seconds */
 
 enum state { VERSION, SERVED, KUEUE, RIGHTS, OVER };
 
@@ -36,7 +36,8 @@ struct examine {
 	struct asking *asking;
 	struct http *http;
 	enum state state;
-	size_t i, verb; /* which row, and which of its verbs, is asked for */
+	size_t i, verb;	  /* which row, and which of its verbs, is asked for */
+	int64_t asked_at; /* for the version, in seconds */
 	const struct spec_kind *kind;
 	bool has_kueue;
 	bool missing[array_size(((struct spec_right *)NULL)->verbs)]; /* of the row I */
@@ -86,9 +87,11 @@ static void say_refused(const struct examine *e, enum backend_grade grade,
 
 /* --- the server: its version and its clock --- */
 
+/* THEIRS is the server's time at some moment between our question and its reply, in seconds. */
 static void check_clock(const struct examine *e, int64_t theirs)
 {
-	int64_t ahead = theirs - loop_time_ns() / 1000000000;
+	int64_t now = loop_time_ns() / 1000000000;
+	int64_t ahead = theirs > now ? theirs - now : min_of(theirs - e->asked_at, INT64_C(0));
 
 	if (!theirs)
 		return;
@@ -335,6 +338,7 @@ static void examine_begin(void *data, struct asking *a, struct http *http)
 
 	e->asking = a;
 	e->http = http;
+	e->asked_at = loop_time_ns() / 1000000000;
 	enter(e, VERSION);
 }
 

@@ -10,7 +10,7 @@ from starting import lock_file
 
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 # What differs from run to run: ids' suffixes, times.
-VARYING = [(re.compile(r"-[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-9]{11,13}\b"), "-SUFFIX"),
+VARYING = [(re.compile(r"-[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-9]{8,13}\b"), "-SUFFIX"),
            (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME")]
 
 

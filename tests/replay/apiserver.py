@@ -86,12 +86,12 @@ class ApiServer:
         self.n_connections = 0
         self.host = "127.0.0.1"
         self.port = 0
+        self._held = None  # bound to the port as long as this lives, so that nobody else is given it while we are away
         self._streams = set()
         self._waking = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="apiserver", daemon=True)
         self._server = None
-        self._held = None
         self.store.listeners.append(lambda change: self._wake())
 
     # --- its life ---
@@ -103,7 +103,6 @@ class ApiServer:
         self.stop()
 
     def start(self):
-        # Bound here until the end, so that nobody else is given the port while the server is away; it shares it.
         self._held = socket.socket()
         self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._held.bind((self.host, self.port))

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
 """kxfs doctor: what it says of a cluster, and when a mount would work."""
 
+import email.utils
 import os
 import pwd
+import threading
+import time
 
 import kubeconfig
 import pytest
 import store as st
 import yaml
-from harness import ROOT, run
+from harness import ROOT, run, wait_for
 
 
 @pytest.fixture
@@ -104,6 +107,22 @@ def test_clock(doctor, server):
     server.date = "Wed, 21 Oct 2015 07:28:00 GMT"
     status, said = doctor()
     assert status == 0 and "  missing  the server's clock is " in said and " s behind that of this machine: " in said
+
+
+def test_clock_of_a_slow_server(doctor, server):
+    """How long its reply is under way is not taken for a difference of the clocks."""
+    def answer():
+        wait_for(lambda: server.requests, what="a request")
+        server.date = email.utils.formatdate(usegmt=True)
+        time.sleep(5)
+        server.thaw()
+
+    server.freeze()
+    thread = threading.Thread(target=answer)
+    thread.start()
+    said = doctor()[1]
+    thread.join()
+    assert "  ok       the clocks of the server and of this machine agree\n" in said
 
 
 def test_no_server(doctor, server):

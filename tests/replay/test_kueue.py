@@ -158,7 +158,8 @@ def test_whole_recording(server, make, scenario):
     left = load(server, scenario, ended)
     if over:
         harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job to be shown")
-        harness.Job(kx, "app").until(over[0].upper())
+        # Not until(): on the way it may have been CANCELLED, and active again.
+        harness.wait_for(lambda: harness.Job(kx, "app").state() == over[0].upper(), what=over[0])
         assert "queue" not in kx.read("jobs/app/why")
     for step in left:
         recordings.apply(server.store, step)
@@ -195,6 +196,7 @@ def test_place(server, make, scenario):
     kx = make(scenario)
     harness.wait_for(lambda: info(kx)["kueue"] == kueue_of(scenario)[0].api_version, what="Kueue")
     harness.run(["ls", "-l", str(kx / "jobs/app")])
+    begin = time.monotonic()
     assert asked(server) == [], "nobody has read"
     assert harness.Job(kx, "app").status()["queue_position"] is None, "reading does not wait"
     place(kx, "app", 2)
@@ -203,10 +205,11 @@ def test_place(server, make, scenario):
     server.api.places["team"] = summary(server, "app")
     place(kx, "app", 1)
     place(kx, "third", None)
-    times = [req.at for req in asked(server)]
-    assert all(b - a > 4.9 for a, b in zip(times, times[1:])), times
+    # Every 5 s at most: each may come late, but none earlier than if it and all before it had come at once.
+    times = [req.at - begin for req in asked(server)]
+    assert all(at > 4.9 * i for i, at in enumerate(times)), times
     assert server.count(path="/apis/visibility.kueue.x-k8s.io") == 1
-    assert {req.code for req in asked(server)} == {200}
+    assert {req.code for req in asked(server)} - {None} == {200}, "one may be under way"
 
 
 @pytest.mark.waits
@@ -315,6 +318,11 @@ def patches(server):
     return [(req.resource.plural, req.name, json.loads(req.body)) for req in server.seen(verb="patch")]
 
 
+def shown(job):
+    """Wait for the outcome of what was written to ctl: after 5 s the write returns without it."""
+    harness.wait_for(lambda: job.status()["pending_command"] is None, what="the outcome")
+
+
 def phase(name):
     def until(step):
         return step.tree["kind"] == "AppWrapper" and step.tree.get("status", {}).get("phase") == name
@@ -341,6 +349,7 @@ def test_suspend_and_resume(server, make):
     why(kx, f"The job is suspended: somebody has deactivated its Workload {workload.name}. {ACTIVE}")
     assert job.state() == "CANCELLED" and actions(job) == ["resume"]
     write_ctl(job, "resume")
+    shown(job)
     assert job.state() == "PENDING" and actions(job) == ["suspend"]
     assert patches(server)[1:] == [
         ("workloads", workload.name, {"metadata": {"uid": workload.uid}, "spec": {"active": True}})]
@@ -376,8 +385,10 @@ def test_suspend_in_line(server, waiting, fault):
     if fault:
         server.faults.add(fault, amount=60, verb="patch", resource="workloads")
     write_ctl(waiting, "suspend")
+    shown(waiting)
     assert waiting.state() == "CANCELLED" and actions(waiting) == ["resume"]
     write_ctl(waiting, "resume")
+    shown(waiting)
     assert waiting.state() == "PENDING" and actions(waiting) == ["suspend"]
     assert {name for _, name, _ in patches(server)} == {"jobset-app-1a2b3"}
 
