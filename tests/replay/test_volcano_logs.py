@@ -91,22 +91,32 @@ def test_captured(kx, server, volcano):
 
 def test_read_right_after_the_end(kx, volcano):
     """Who waits for a job and then reads its log has all of it, also when the node is behind."""
-    job, (log,) = begin(kx, volcano)
-    log.append("one\n")
-    job.until_logged("one\n")
-    log.hold()
-    log.append("last\n")
-    volcano.finish(volcano.pods(job.id)[0])
-    assert job.read("wait") == "SUCCEEDED\n"
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        try:
-            own, merged = pool.submit(job.log), pool.submit(job.read, "log")
-            harness.wait_for(lambda: 'kxfs_parked_requests{kind="open"} 2\n' in kx.read(".kxfs", "metrics"),
-                             what="both that wait")
-        finally:
-            log.go_on()
-        assert own.result() == b"one\nlast\n"
-        assert merged.result() == "main/0 one\nmain/0 last\n"
+    for _ in range(10):
+        job, (log,) = begin(kx, volcano)
+        log.append("one\n")
+        job.until_logged("one\n")
+        log.hold()
+        log.append("last\n")
+        begun = time.monotonic()
+        volcano.finish(volcano.pods(job.id)[0])
+        assert job.read("wait") == "SUCCEEDED\n"
+
+        def is_soon(begun=begun):  # before kxfs asks for what is left, and is told that this was all
+            return time.monotonic() - begun < 4
+
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            try:
+                own, merged = pool.submit(job.log), pool.submit(job.read, "log")
+                harness.wait_for(lambda: 'kxfs_parked_requests{kind="open"} 2\n' in kx.read(".kxfs", "metrics")
+                                 or not is_soon(), what="both that wait")
+            finally:
+                log.go_on()
+            soon = is_soon()
+            own, merged = own.result(), merged.result()
+        if soon:
+            assert (own, merged) == (b"one\nlast\n", "main/0 one\nmain/0 last\n")
+            return
+    pytest.fail("this machine is too slow")
 
 
 def test_end_that_does_not_come(kx, server, volcano):
