@@ -265,7 +265,7 @@ def test_lost_by_the_kubelet(kx, server, volcano):
         harness.wait_for(lambda: printed(job) == log.data(), what=text)
         log.lose()
     log.append("three\n")
-    harness.wait_for(lambda: job.log() == log.data(), what="what was printed after the rotation")
+    harness.wait_for(lambda: printed(job) == log.data(), what="what was printed after the rotation")
     # Nobody can say that nothing was printed in between.
     harness.wait_for(lambda: job.gap() in (1, 2), what="the gap in status")
 
@@ -279,7 +279,7 @@ def test_silent(kx, server, volcano):
     harness.wait_for(lambda: len(last_line_requests(server)) > 1, what="to be asked again where there is no line")
     log.append("two\n")
     n = len(last_line_requests(server))  # kxfs asks only when it has been silent again for seconds
-    harness.wait_for(lambda: job.log() == log.data())
+    harness.wait_for(lambda: printed(job) == log.data())
     harness.wait_for(lambda: len(last_line_requests(server)) > n, what="to be asked when there is one")
     assert len([req for req in log_requests(server) if "follow" in req.query]) == 1
     assert job.gap() == 0
@@ -370,7 +370,7 @@ def test_container_that_restarts(kx, server, volcano):
     job.until_logged("first\n")
     volcano.restart_container(pod)
     volcano.log(pod, restart=1).append("second\n")
-    harness.wait_for(lambda: job.log() == b"second\n")
+    harness.wait_for(lambda: printed(job) == b"second\n")
     assert job.log(name="log.0") == b"first\n"
 
 
@@ -433,7 +433,7 @@ def test_restarts_unseen(server, make_mount):
     server.faults.clear()
     server.away()
     server.back()
-    harness.wait_for(lambda: job.log() == b"second run\n")
+    harness.wait_for(lambda: printed(job) == b"second run\n")
     assert job.log(name="log.0") == b"no such file\n"
     assert sorted(job.read("log").splitlines()) == ["main/0 no such file", "main/0 second run"]
 
