@@ -174,7 +174,10 @@ class Chaos:
                 data = self.volcano.log(program.pod, restart=run).data()
 
                 def same(program=program, name=name, data=data):
-                    now = self.job.log(f"main-{program.number}", name)
+                    try:
+                        now = self.job.log(f"main-{program.number}", name)
+                    except TimeoutError:  # it is on its way
+                        return False
                     at = next((i for i, (a, b) in enumerate(zip(now, data)) if a != b), min(len(now), len(data)))
                     assert at == len(now), f"{program.__dict__}: {name} differs at {at} of {len(data)}"
                     return now == data

@@ -91,22 +91,32 @@ def test_captured(kx, server, volcano):
 
 def test_read_right_after_the_end(kx, volcano):
     """Who waits for a job and then reads its log has all of it, also when the node is behind."""
-    job, (log,) = begin(kx, volcano)
-    log.append("one\n")
-    job.until_logged("one\n")
-    log.hold()
-    log.append("last\n")
-    volcano.finish(volcano.pods(job.id)[0])
-    assert job.read("wait") == "SUCCEEDED\n"
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        try:
-            own, merged = pool.submit(job.log), pool.submit(job.read, "log")
-            harness.wait_for(lambda: 'kxfs_parked_requests{kind="open"} 2\n' in kx.read(".kxfs", "metrics"),
-                             what="both that wait")
-        finally:
-            log.go_on()
-        assert own.result() == b"one\nlast\n"
-        assert merged.result() == "main/0 one\nmain/0 last\n"
+    for _ in range(10):
+        job, (log,) = begin(kx, volcano)
+        log.append("one\n")
+        job.until_logged("one\n")
+        log.hold()
+        log.append("last\n")
+        begun = time.monotonic()
+        volcano.finish(volcano.pods(job.id)[0])
+        assert job.read("wait") == "SUCCEEDED\n"
+
+        def is_soon(begun=begun):  # before kxfs asks for what is left, and is told that this was all
+            return time.monotonic() - begun < 4
+
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            try:
+                own, merged = pool.submit(job.log), pool.submit(job.read, "log")
+                harness.wait_for(lambda: 'kxfs_parked_requests{kind="open"} 2\n' in kx.read(".kxfs", "metrics")
+                                 or not is_soon(), what="both that wait")
+            finally:
+                log.go_on()
+            soon = is_soon()
+            own, merged = own.result(), merged.result()
+        if soon:
+            assert (own, merged) == (b"one\nlast\n", "main/0 one\nmain/0 last\n")
+            return
+    pytest.fail("this machine is too slow")
 
 
 def test_end_that_does_not_come(kx, server, volcano):
@@ -255,7 +265,7 @@ def test_lost_by_the_kubelet(kx, server, volcano):
         harness.wait_for(lambda: printed(job) == log.data(), what=text)
         log.lose()
     log.append("three\n")
-    harness.wait_for(lambda: job.log() == log.data(), what="what was printed after the rotation")
+    harness.wait_for(lambda: printed(job) == log.data(), what="what was printed after the rotation")
     # Nobody can say that nothing was printed in between.
     harness.wait_for(lambda: job.gap() in (1, 2), what="the gap in status")
 
@@ -269,7 +279,7 @@ def test_silent(kx, server, volcano):
     harness.wait_for(lambda: len(last_line_requests(server)) > 1, what="to be asked again where there is no line")
     log.append("two\n")
     n = len(last_line_requests(server))  # kxfs asks only when it has been silent again for seconds
-    harness.wait_for(lambda: job.log() == log.data())
+    harness.wait_for(lambda: printed(job) == log.data())
     harness.wait_for(lambda: len(last_line_requests(server)) > n, what="to be asked when there is one")
     assert len([req for req in log_requests(server) if "follow" in req.query]) == 1
     assert job.gap() == 0
@@ -360,7 +370,7 @@ def test_container_that_restarts(kx, server, volcano):
     job.until_logged("first\n")
     volcano.restart_container(pod)
     volcano.log(pod, restart=1).append("second\n")
-    harness.wait_for(lambda: job.log() == b"second\n")
+    harness.wait_for(lambda: printed(job) == b"second\n")
     assert job.log(name="log.0") == b"first\n"
 
 
@@ -423,7 +433,7 @@ def test_restarts_unseen(server, make_mount):
     server.faults.clear()
     server.away()
     server.back()
-    harness.wait_for(lambda: job.log() == b"second run\n")
+    harness.wait_for(lambda: printed(job) == b"second run\n")
     assert job.log(name="log.0") == b"no such file\n"
     assert sorted(job.read("log").splitlines()) == ["main/0 no such file", "main/0 second run"]
 
