@@ -11,7 +11,7 @@
  *
  *	plugin   | what is under way                              | what ends it        | next
  *	AWAY     | nothing                                        | an answer is due    | ASKED
- *	ASKED    | it runs; askers wait                           | its answer, 60 s    | LEAVING; AGAIN, if it failed and was hurried
+ *	ASKED    | it runs; askers wait                           | its answer, 60 s    | LEAVING; hurried and failed: AGAIN
  *	LEAVING  | it has answered, its process has not gone      | gone; answer is due | AWAY; AGAIN
  *	AGAIN    | the same, and askers wait for its next run     | gone                | AWAY, at once ASKED
  */
@@ -95,7 +95,7 @@ struct credential {
 	struct spec_credential answer;
 	int64_t renew_ns;   /* 0: never */
 	uint64_t plugin_ms; /* until then the plugin is not asked */
-	bool hurried;	    /* while it ran, somebody has asked who may have logged in since it began */
+	bool hurried;	    /* while it ran, somebody asked who may have logged in meanwhile */
 
 	bool reload;	   /* the kubeconfig, with the next reading of files */
 	bool files_known;  /* FILES are what was read last */
