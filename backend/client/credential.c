@@ -11,7 +11,7 @@
  *
  *	plugin   | what is under way                              | what ends it        | next
  *	AWAY     | nothing                                        | an answer is due    | ASKED
- *	ASKED    | it runs; askers wait                           | its answer, 60 s    | LEAVING
+ *	ASKED    | it runs; askers wait                           | its answer, 60 s    | LEAVING; hurried and failed: AGAIN
  *	LEAVING  | it has answered, its process has not gone      | gone; answer is due | AWAY; AGAIN
  *	AGAIN    | the same, and askers wait for its next run     | gone                | AWAY, at once ASKED
  */
@@ -95,6 +95,7 @@ struct credential {
 	struct spec_credential answer;
 	int64_t renew_ns;   /* 0: never */
 	uint64_t plugin_ms; /* until then the plugin is not asked */
+	bool hurried;	    /* while it ran, somebody asked who may have logged in meanwhile */
 
 	bool reload;	   /* the kubeconfig, with the next reading of files */
 	bool files_known;  /* FILES are what was read last */
@@ -449,11 +450,14 @@ static void on_plugin_done(void *data, int err, struct spec_credential *answer, 
 {
 	struct credential *cr = data;
 
-	cr->plugin_state = LEAVING;
+	cr->plugin_state = err < 0 && cr->hurried ? AGAIN : LEAVING;
+	cr->hurried = false;
 	if (err < 0)
 		plugin_failed(cr, err, text);
 	else
 		plugin_answered(cr, answer);
+	if (cr->plugin_state == AGAIN)
+		cr->plugin_ms = 0;
 	answer_all(cr);
 }
 
@@ -552,6 +556,7 @@ bool credential_refused(struct credential *cr, uint64_t generation)
 void credential_hurry(struct credential *cr)
 {
 	cr->refused_ms = 0;
+	cr->hurried = cr->plugin_state == ASKED;
 	if (cr->plugin_err < 0)
 		cr->plugin_ms = 0;
 	if (cr->files_err < 0)

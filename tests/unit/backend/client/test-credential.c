@@ -161,18 +161,28 @@ static void ask_now(void *data)
 		credential_get(cr, answered, a);
 }
 
-static void ask_all(struct ask *a)
+static void begin_to_ask(struct ask *a)
 {
-	struct timespec until;
-
 	a->answers = 0;
 	sem_init(&a->done, 0, 0);
 	loop_post(loop, ask_now, a);
+}
+
+static void wait_for_answers(struct ask *a)
+{
+	struct timespec until;
+
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += WAIT_S;
 	while (sem_timedwait(&a->done, &until) < 0)
 		assert_int_equal(errno, EINTR);
 	sem_destroy(&a->done);
+}
+
+static void ask_all(struct ask *a)
+{
+	begin_to_ask(a);
+	wait_for_answers(a);
 }
 
 static struct ask ask(unsigned n)
@@ -447,6 +457,37 @@ static void test_plugin_hurried(void **state)
 	assert_string_equal(a.line, "Authorization: Bearer t");
 }
 
+static void let_go(void *data)
+{
+	(void)data;
+	write_file("go", 0600, "");
+}
+
+/* Whoever has logged in is not given the failure of a run that began before that. */
+static void test_plugin_hurried_while_it_runs(void **state)
+{
+	struct ask first = {.n = 1}, second = {.n = 1, .hurry = true};
+	char text[1024];
+
+	(void)state;
+	snprintf(text, sizeof(text),
+		 "cd %s\n[ -e go ] || { while [ ! -e go ]; do sleep 0.01; done; exit 7; }\n" ANSWER(
+			 "\"token\": \"t\""),
+		 dir);
+	write_plugin(text);
+	begin(EXEC);
+	begin_to_ask(&first);
+	while (count_lines("runs") < 1)
+		usleep(10000);
+	begin_to_ask(&second);
+	loop_post(loop, let_go, NULL);
+	wait_for_answers(&first);
+	wait_for_answers(&second);
+	assert_int_equal(second.err, 0);
+	assert_string_equal(second.line, "Authorization: Bearer t");
+	assert_int_equal(count_lines("runs"), 2);
+}
+
 static void test_plugin_answers_badly(void **state)
 {
 	static const char *const bad[][2] = {
@@ -644,6 +685,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_plugin_expired, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_hurried, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_plugin_hurried_while_it_runs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_answers_badly, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_daemon, setup, teardown),
