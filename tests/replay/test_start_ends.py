@@ -43,7 +43,7 @@ def begin(make_kx, server):
 
     yield go
     for p in started:
-        with contextlib.suppress(ProcessLookupError):
+        if p.returncode is None:  # not waited for, so that its number is still its own
             os.killpg(p.pid, signal.SIGKILL)
         p.wait(timeout=LIMIT)
 
