@@ -93,7 +93,6 @@ struct capture_log {
 	bool probed;   /* the container has not run again, and still the stream does not fit */
 	bool force;    /* the next attempt takes what does not fit */
 	bool early;    /* the last stream ended properly just now, after a while */
-	bool over;     /* the last one brought nothing and ended at once: the run has ended */
 	bool partial;  /* it knows less than the whole log */
 	size_t window; /* how much of it it knows */
 	bool alone;    /* it has a connection of its own, since the disk did not keep up before */
@@ -404,14 +403,6 @@ static void probed_other(struct capture_log *c, bool none)
 		back_off(c, 0);
 		return;
 	}
-	/*
-	 * The run is over, as its streams say, though the pod's status does not yet: what is shown now is of
-	 * another pod of that name, and the watch will tell.
-	 */
-	if (c->over && !c->ended && ++c->tries < TRIES_MAX) {
-		back_off(c, 0);
-		return;
-	}
 	/* The known end was rotated away: what there is now comes after it. */
 	c->probed = true;
 	begin_force(c);
@@ -476,8 +467,8 @@ static void got_no_run(struct capture_log *c, const struct podlog_result *r)
  *	LESS		PAUSING; after many as ALL	the same			PAUSING; after many as OTHER
  *	OTHER		first with more of the log's end known, then:
  *			PROBE, then with FORCE		PROBE where it may be the	with FORCE; of the first
- *							next run's, then with FORCE,	run, or if it is over though
- *							then CLOSING			nobody says so, PAUSING
+ *							next run's, then with FORCE,	run PAUSING
+ *							then CLOSING
  *	AGAIN, SILENT	(proceed)			(proceed)			(proceed)
  *	SLOW		(proceed): WRITING		the same			the same
  *	NEXT_RUN	(proceed) with REST		-				-
@@ -545,8 +536,6 @@ static void on_done(void *data, const struct podlog_result *r)
 	/* By the next attempt the container may run again, so what a probe has shown is not kept for later ones. */
 	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
 		c->force = c->probed = false;
-	if (c->kind == STREAM && r->outcome == PODLOG_ALL)
-		c->over = !r->more && r->open_ms < AT_ONCE_MS;
 	if (r->more) {
 		spec_logline_compare_again(&c->past);
 		c->window = WINDOW;

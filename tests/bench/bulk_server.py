@@ -40,6 +40,7 @@ LINES_A_SECOND = 50000
 FIRST_NS = 1_790_000_000 * 10**9
 STAMP = 31  # bytes of a time and a space
 VERSION = 1000
+BOOKMARK_S = 60  # between two bookmarks of a watch
 
 
 def job_uid(number):
@@ -282,10 +283,19 @@ class Server:
                 self.tell(writer, self.world.text(req.resource, i))
         self.watches[req.resource].append(writer)
         try:
-            await reader.read(1)  # until the client goes
+            await self.until_gone(req, reader, writer)
         finally:
             self.watches[req.resource].remove(writer)
         return False
+
+    async def until_gone(self, req, reader, writer):
+        """The client; it hears that its watch stands as often as from a real server."""
+        version = {"kind": req.resource.kind, "metadata": {"resourceVersion": str(VERSION)}}
+        while True:
+            try:
+                return await asyncio.wait_for(reader.read(1), BOOKMARK_S)
+            except asyncio.TimeoutError:
+                self.tell(writer, json.dumps(version).encode(), b"BOOKMARK")
 
     async def send_log(self, req, reader, writer):
         stamped = req.flag("timestamps")

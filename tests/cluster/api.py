@@ -71,7 +71,8 @@ class Client:
         return http.client.HTTPSConnection(*self.address, context=self.context, timeout=timeout)
 
     def send(self, method, path, body=None, kind="application/json"):
-        """The body of the answer; a kept connection that the server has closed is made anew."""
+        """The body of the answer; a kept connection that the server has closed is made anew. OSError: there is none,
+        or not the whole of it."""
         data = None if body is None else json.dumps(body).encode()
         headers = {**self.headers, **({"Content-Type": kind} if data is not None else {})}
         for again in (True, False):
@@ -82,10 +83,10 @@ class Client:
                 connection.request(method, path, data, headers)
                 answer = connection.getresponse()
                 text = answer.read().decode(errors="replace")
-            except (OSError, http.client.HTTPException):
+            except (OSError, http.client.HTTPException) as e:
                 connection.close()
                 if not (kept and again):
-                    raise
+                    raise e if isinstance(e, OSError) else ConnectionError(f"{type(e).__name__}: {e}") from e
                 continue
             self.local.connection = connection
             if answer.status >= 300:

@@ -121,8 +121,10 @@ def test_failure(kx, world):
     """The controller deletes the pods of a job that has failed: what they told and printed stays."""
     job = kx().submit(app(HOLD, num_replicas=2))
     running(job, "main-0")
-    job.until_logged("begin")
-    world.release(running(job, "main-1"), 3)
+    pod = running(job, "main-1")
+    for name in ("main-0", "main-1"):
+        job.until_logged("begin", name)
+    world.release(pod, 3)
     ended(job, "FAILED")
     wait_for(lambda: not world.pods(job.id), what="the pods to be deleted")
     assert (job.replica("main-1")["state"], job.replica("main-1")["exit_code"]) == ("FAILED", 3)
@@ -135,7 +137,9 @@ def test_failure(kx, world):
 def test_retry(kx, world):
     """Each try has pods of its own under the same names: attempts, each with its log."""
     job = kx().submit(app(HOLD, max_retries=1))
-    world.release(running(job), 7)
+    pod = running(job)
+    job.until_logged("begin")  # it is deleted when it has failed
+    world.release(pod, 7)
     wait_for(lambda: job.status()["retries"] == 1, what="the job to be reset")
     wait_for(lambda: job.replica()["attempt"] == 1, what="the second try")
     world.release(running(job), 0)

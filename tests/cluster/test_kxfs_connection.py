@@ -177,8 +177,8 @@ def test_server_away(own_cluster, mount):
     own_cluster.parts["apiserver"].start()
     own_cluster.wait_apiserver()
     short.finish()
-    wait_for(lambda: not job.status()["stale_since"], what="the job to be confirmed")
-    assert "connected: true" in kx.read(".kxfs/info")
+    wait_for(lambda: not job.status()["stale_since"] and "connected: true" in kx.read(".kxfs/info"),
+             what="the job to be confirmed")
     assert sorted(world.jobs()) == sorted([short.id, job.id]), "what was refused was not launched"
     world.release(pod)
     job.finish()

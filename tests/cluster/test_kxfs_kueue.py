@@ -100,7 +100,8 @@ def test_line(kx, world):
     running(first, "main-1")
     second = kx.submit(app(HOLD, resource=CPU))
     says(second, f"The job waits: queue team (cluster queue {world.namespace}) has no room for it now: it needs 0.1 "
-                 "more cpu in flavor default-flavor. It is admitted by itself when there is room.\n")
+                 "more cpu in flavor default-flavor. Its place in the queue is 1. It is admitted by itself when there is "
+                 "room.\n")
     assert (second.status()["state"], second.status()["reason"], second.status()["queue"]) == (
         "PENDING", "QueueFull", "team")
     third = kx.submit(app(HOLD, resource=CPU))
@@ -141,7 +142,8 @@ def test_never(kx, world):
     job.finish()
     large = kx.submit(app(HOLD, resource=CPU, num_replicas=3))
     says(large, f"The job waits: it asks for 0.3 cpu, and queue team (cluster queue {world.namespace}) never has more "
-                "than 0.2 in flavor default-flavor. Submit it to another queue, or with less.\n")
+                "than 0.2 in flavor default-flavor. Its place in the queue is 1. Submit it to another queue, or with "
+                "less.\n")
     assert large.status()["reason"] == "QueueTooSmall"
     large.cancel()
 

@@ -117,7 +117,9 @@ def test_failure(kx, world):
 def test_requeued(kx, world):
     """Pods of the same names, made anew: another attempt with another log."""
     job = kx.submit(app(HOLD, max_retries=1))
-    world.release(running(job), 3)
+    pod = running(job)
+    job.until_logged("begin")  # it is deleted when it has failed
+    world.release(pod, 3)
     wait_for(lambda: job.status()["retries"] == 1 and job.replica()["attempt"] == 1, what="another pod")
     world.release(running(job), 4)
     job.finish("FAILED")

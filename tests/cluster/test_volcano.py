@@ -17,6 +17,8 @@ from story import Watcher, recorded
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUSY = 0.05  # cores: as many at a time as tests run
+# Ends with 0 when the test says so, and not on SIGTERM, which the first process of a container gets only by a trap.
+STAYS = "while [ ! -s /code ]; do sleep 0.1; done"
 
 
 @pytest.fixture
@@ -110,24 +112,42 @@ def test_delete(cluster, namespace, watcher, play, wait_job):
 
 def test_suspend_and_resume(cluster, namespace, watcher, play, wait_job):
     """Resumed while it was still being aborted, as in the recording. It costs a retry."""
-    name = play("suspend_resume")
+    world = World(cluster, namespace)
+    name = play("suspend_resume", script=STAYS)
     wait_job(namespace, name, "Running")
+    (pod,) = world.pods(name)
     command(cluster, namespace, name, "AbortJob")
     wait_job(namespace, name, "Aborting")
     command(cluster, namespace, name, "ResumeJob")
+    wait_job(namespace, name, "Restarting")
+    world.release(pod["metadata"]["name"])
+
+    def tell():
+        let_end(world, 0)
+        return watcher.jobs()
+
     old = recorded("suspend_resume")
-    until(watcher.jobs, old.jobs(), "the job's phases")
+    until(tell, old.jobs(), "the job's phases")
     until(watcher.pods, old.pods(), "the pods' phases")
     until(lambda: {**watcher.last_status(), "version": 0}, {**old.last_status(), "version": 0},
           "the status at the end")
     assert not cluster.client.items(api.path_of("commands", namespace))
 
 
+def end_by(cluster, namespace, name, action, phase, wait_job):
+    """ACTION is carried out while the job's pod runs, which ends when the job is seen to be in PHASE."""
+    world = World(cluster, namespace)
+    (pod,) = world.pods(name)
+    command(cluster, namespace, name, action)
+    wait_job(namespace, name, phase)
+    world.release(pod["metadata"]["name"])
+
+
 def test_abort(cluster, namespace, watcher, play, wait_job):
     """Aborted: its pods and its PodGroup are gone; it can come back to life."""
-    name = play("suspend_resume")
+    name = play("suspend_resume", script=STAYS)
     wait_job(namespace, name, "Running")
-    command(cluster, namespace, name, "AbortJob")
+    end_by(cluster, namespace, name, "AbortJob", "Aborting", wait_job)
     wait_job(namespace, name, "Aborted")
     until(watcher.jobs, ["Pending", "Running", "Aborting", "Aborted"], "the job's phases")
     assert not cluster.client.items(api.path_of("podgroups", namespace))
@@ -138,9 +158,9 @@ def test_abort(cluster, namespace, watcher, play, wait_job):
 
 
 def test_terminate(cluster, namespace, watcher, play, wait_job):
-    name = play("suspend_resume")
+    name = play("suspend_resume", script=STAYS)
     wait_job(namespace, name, "Running")
-    command(cluster, namespace, name, "TerminateJob")
+    end_by(cluster, namespace, name, "TerminateJob", "Terminating", wait_job)
     wait_job(namespace, name, "Terminated")
     until(watcher.jobs, ["Pending", "Running", "Terminating", "Terminated"], "the job's phases")
 

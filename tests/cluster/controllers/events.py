@@ -37,6 +37,8 @@ class Recorder:
                     item, name, kind, reason, message))
         except (api.Refused, OSError) as e:
             print(f"event {reason}: {e}", flush=True)
+            with self.lock:
+                self.known.pop(key, None)  # the next one is another event: who knows whether this one is there
 
     def make(self, item, name, kind, reason, message):
         meta, time = item["metadata"], now()

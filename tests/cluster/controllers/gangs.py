@@ -34,13 +34,15 @@ class Gangs:
                     raise
 
     def open_queue(self, queue, state=None):
-        """A queue's status says its state; a new queue is open."""
+        """A queue's status says its state; a new queue is open. Without STATE it stays as it is, also if it has been
+        changed since QUEUE was seen."""
         status = queue.get("status") or {}
         wanted = {"allocated": self.allocated(queue["metadata"]["name"]),
                   "reservation": {}, "state": state or status.get("state") or "Open"}
         if status != wanted:
-            self.client.merge(api.path_of("queues", None, queue["metadata"]["name"], "status"),
-                              {"status": {**wanted}})
+            seen = {} if state else {"metadata": {"resourceVersion": queue["metadata"]["resourceVersion"]}}
+            self.queues.learn(self.client.merge(api.path_of("queues", None, queue["metadata"]["name"], "status"),
+                                                {**seen, "status": wanted}))
 
     def state_of(self, name):
         """For the admission of jobs; None: there is no such queue. Asked of the server, as a

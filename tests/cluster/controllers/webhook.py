@@ -104,7 +104,7 @@ def configurations(port, ca):
             "metadata": {"name": f"volcano-jobs-{path}"},
             "webhooks": [{
                 "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "NoneOnDryRun",
-                "failurePolicy": "Fail", "timeoutSeconds": 10, "matchPolicy": "Equivalent",
+                "failurePolicy": "Fail", "timeoutSeconds": 30, "matchPolicy": "Equivalent",
                 "clientConfig": {"url": f"https://127.0.0.1:{port}/{path}", "caBundle": bundle},
                 "rules": [{"apiGroups": ["batch.volcano.sh"], "apiVersions": ["v1alpha1"],
                            "operations": ["CREATE"], "resources": ["jobs"]}],
