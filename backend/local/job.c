@@ -537,6 +537,16 @@ void local_jobs_stop(struct local_jobs *jobs, bool linger)
 		local_replicas_outlive(jobs->replicas);
 }
 
+void local_jobs_give_up(struct local_jobs *jobs)
+{
+	struct local_job *job, *next;
+
+	HASH_ITER(hh, jobs->all, job, next) {
+		for (size_t i = 0; i < job->rec->n_replicas; i++)
+			local_replica_let_go(job->reps[i]);
+	}
+}
+
 size_t local_jobs_count(const struct local_jobs *jobs)
 {
 	return HASH_COUNT(jobs->all);

@@ -32,6 +32,8 @@ struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 void local_jobs_free(struct local_jobs *jobs);
 /* The mount ends: end all jobs, or with LINGER let those run on that nobody has ended. */
 void local_jobs_stop(struct local_jobs *jobs, bool linger);
+/* What has not ended by now is left to the next start: nothing is heard of it any more. */
+void local_jobs_give_up(struct local_jobs *jobs);
 size_t local_jobs_count(const struct local_jobs *jobs);
 struct local_job *local_jobs_find(struct local_jobs *jobs, const char *id);
 /* For .kxfs/metrics; any thread. */

@@ -186,6 +186,7 @@ static void on_stop_late(void *data)
 	diag(DIAG_ERROR,
 	     "%zu jobs have not ended or can't be recorded; they are taken up again at the next start",
 	     local_jobs_count(l->jobs));
+	local_jobs_give_up(l->jobs);
 	return on_stopped(l);
 }
 
