@@ -128,6 +128,8 @@ static void room_walk(int dir, const char *name, unsigned depth, bool output, st
 struct room_counting {
 	struct room *room;
 	struct room_walk walk;
+	long long before; /* what room.bytes was when it began */
+	bool again;	  /* it follows one that others may have changed */
 };
 
 static void count_work(void *data)
@@ -156,27 +158,41 @@ static void count_work(void *data)
 	closedir(d);
 }
 
+static void count(struct room *room, bool again);
+
+/*
+ * What was added meanwhile the count may have or not. Rather too much than too little, or the limit would be exceeded
+ * until the next start; one more count then says it exactly, unless jobs print without pause.
+ */
 static void count_done(void *data)
 {
 	struct room_counting *c = data;
 	struct room *room = c->room;
+	long long now = atomic_fetch_add(&room->bytes, (long long)c->walk.bytes - c->before);
+	bool again = now != c->before && !c->again;
 
-	atomic_store(&room->bytes, (long long)c->walk.bytes);
 	free(c);
 	room->counting = false;
-	if (room->recount)
-		room_count(room);
+	if (room->recount || again)
+		count(room, again);
 	return room->events.counted(room->events.data);
 }
 
-void room_count(struct room *room)
+static void count(struct room *room, bool again)
 {
 	struct room_counting *c = new0(struct room_counting);
 
 	c->room = room;
+	c->before = atomic_load(&room->bytes);
+	c->again = again;
 	room->counting = true;
 	room->recount = false;
 	loop_work(room->loop, count_work, count_done, c);
+}
+
+void room_count(struct room *room)
+{
+	count(room, false);
 }
 
 /* --- removing --- */

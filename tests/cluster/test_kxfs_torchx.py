@@ -6,11 +6,11 @@ import fcntl
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import venv
 
 import build
+import pypi
 import pytest
 from harness import ROOT, Job, run, wait_for
 from mounted import HOLD, IMAGE, app, ended, running
@@ -32,8 +32,7 @@ def program():
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (place / "done").exists():
             venv.create(place, clear=True, with_pip=True)
-            subprocess.run([place / "bin/python", "-m", "pip", "install", "-q", *PACKAGES],
-                           check=True, timeout=900)
+            pypi.install(place / "bin/python", *PACKAGES)
             (place / "done").touch()
     return place / "bin/torchx"
 

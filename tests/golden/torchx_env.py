@@ -5,8 +5,9 @@ KXFS_TORCHX_LATER is the version of torchx-nightly that is installed, "newest" f
 
 import os
 import pathlib
-import subprocess
 import venv
+
+import pypi
 
 FIRST = "0.7.0"
 LATER = "2026.10.26"  # of torchx-nightly: the one whose output is recorded
@@ -25,7 +26,5 @@ def python(where, version=FIRST):
         return pathlib.Path(given)
     venv.create(where, with_pip=True)
     program = pathlib.Path(where) / "bin/python"
-    p = subprocess.run([program, "-m", "pip", "install", "-q", *PACKAGES[version]], stdin=subprocess.DEVNULL,
-                       check=False, timeout=900, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert p.returncode == 0, f"TorchX can't be installed from PyPI:\n{p.stdout}"
+    pypi.install(program, *PACKAGES[version], constrained=version == FIRST or TRIED == LATER)
     return program

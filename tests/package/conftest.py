@@ -61,7 +61,8 @@ def archives():
 def apt_options():
     """How apt reaches its archives here (proxies): mmdebstrap's apt is to do the same."""
     out = subprocess.run(["apt-config", "dump"], stdout=subprocess.PIPE, check=True, text=True).stdout
-    return [f"--aptopt={line}" for line in out.splitlines() if line.startswith("Acquire::") and "proxy" in line.lower()]
+    proxies = [line for line in out.splitlines() if line.startswith("Acquire::") and "proxy" in line.lower()]
+    return [f"--aptopt={line}" for line in [*proxies, 'Acquire::Retries "8";']]
 
 
 def mmdebstrap(target, variant, packages, *options):

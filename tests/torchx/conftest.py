@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures: each test runs with TorchX 0.7.0 and with the newest nightly.
+"""Fixtures: each test runs with TorchX 0.7.0 and with a nightly.
 
     environment   a Python that has TorchX and contrib/torchx
     kx            a mount of local:

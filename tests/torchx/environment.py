@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""Python environments with a real TorchX, from PyPI, and contrib/torchx in it: TorchX 0.7.0 and the newest nightly.
-KXFS_TORCHX_ENVIRONMENTS is a directory in which they are kept from one run to the next."""
+"""Python environments with a real TorchX, from PyPI, and contrib/torchx in it: TorchX 0.7.0 and a nightly, the newest
+if KXFS_TORCHX_LATER is "newest". KXFS_TORCHX_ENVIRONMENTS is a directory in which they are kept from one run to the
+next."""
 
 import fcntl
 import os
 import pathlib
 import shutil
-import subprocess
 import venv
 
+import pypi
 from harness import ROOT
 
 SOURCE = ROOT / "contrib/torchx"
-PACKAGES = {"0.7.0": ["torchx==0.7.0"], "nightly": ["torchx-nightly", "mypy"]}
+NEWEST = os.environ.get("KXFS_TORCHX_LATER") == "newest"
+PACKAGES = {"0.7.0": ["torchx==0.7.0"],
+            "nightly": ["torchx-nightly", "mypy"] if NEWEST else ["torchx-nightly==2026.10.26", "mypy==2.4.1"]}
 
 
 class Environment:
@@ -28,17 +31,12 @@ class Environment:
         """Has this TorchX `delete`, and a `cancel` that leaves the job where it is?"""
         return self.version != "0.7.0"
 
-    def pip(self, *args):
-        p = subprocess.run([self.python, "-m", "pip", "install", "-q", *args], stdin=subprocess.DEVNULL, check=False,
-                           timeout=900, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        assert p.returncode == 0, f"{args} can't be installed from PyPI:\n{p.stdout}"
-
     def install(self):
         """As a user does it, from a copy of the source, in which the build leaves files."""
         copy = self.path / "source"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
-        self.pip("--force-reinstall", copy)
+        pypi.install(self.python, "--force-reinstall", copy)
 
 
 def make(version, config, tmp_path_factory, kept=None):
@@ -55,7 +53,7 @@ def make(version, config, tmp_path_factory, kept=None):
         if not mark.exists():
             if not environment.complete.exists():
                 venv.create(environment.path, clear=True, with_pip=True)
-                environment.pip(*PACKAGES[version])
+                pypi.install(environment.python, *PACKAGES[version], constrained=not NEWEST)
                 environment.complete.touch()
             environment.install()
             mark.touch()

@@ -285,6 +285,34 @@ static void test_stop(void **state)
 	assert_false(has_phase(w, stopped, "Suspended"));
 }
 
+/* A helper that is stopped itself ends nothing: the end does not wait for it for ever, and the next start has its job. */
+static void test_stop_late(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = NULL;
+	pid_t pid, helper = 0;
+	size_t len;
+
+	world_stop(w);
+	w->config.grace_ms = 300;
+	assert_int_equal(world_start(w), 0);
+	id = submit_sh(w, "echo $$; exec sleep 1000", 1, NULL);
+	pid = log_pid(w, id, "main-0.0");
+	assert_int_equal(world_helpers(w, &helper), 1);
+	kill(helper, SIGSTOP);
+	world_stop(w);
+	{
+		cleanup_free char *said = diag_text(&len);
+
+		assert_non_null(strstr(said, "1 jobs have not ended or can't be recorded"));
+	}
+	assert_true(is_alive(pid));
+	kill(helper, SIGCONT);
+	until(!is_alive(pid));
+	assert_int_equal(world_start(w), 0);
+	until(has_state(w, id, SPEC_CANCELLED));
+}
+
 static void test_damaged_record(void **state)
 {
 	static const char *const texts[] = {"",	    "{\"id\": [", "{}",
@@ -392,6 +420,7 @@ int main(int argc, char **argv)
 		world_test(test_linger),
 		world_test(test_crash_keeps_what_is_over),
 		world_test(test_stop),
+		world_test(test_stop_late),
 		world_test(test_damaged_record),
 		world_test(test_history_keep),
 		world_test(test_spool_limit),
