@@ -11,9 +11,11 @@
  *
  *	plugin   | what is under way                              | what ends it        | next
  *	AWAY     | nothing                                        | an answer is due    | ASKED
- *	ASKED    | it runs; askers wait                           | its answer, 60 s    | LEAVING; hurried and failed: AGAIN
+ *	ASKED    | it runs; askers wait                           | its answer, 60 s    | LEAVING; AGAIN
  *	LEAVING  | it has answered, its process has not gone      | gone; answer is due | AWAY; AGAIN
  *	AGAIN    | the same, and askers wait for its next run     | gone                | AWAY, at once ASKED
+ *
+ * A run that fails while somebody asks who may have logged in since it began leads to AGAIN, not to LEAVING.
  */
 #include "backend/client/credential.h"
 

