@@ -190,7 +190,7 @@ def test_requeued(kx, mcad):
     mcad.log(pods[0]).append("second\n")
     harness.wait_for(lambda: job.read("main-0/log") == "second\n")
     assert job.read("main-0/log.0") == "first\n"
-    assert job.status()["retries"] == 1
+    harness.wait_for(lambda: job.status()["retries"] == 1, what="the job's own word of it")
     mcad.finish(pods[0], code=4)
     mcad.finish(pods[1], code=0)
     assert job.read("wait") == "FAILED\n"

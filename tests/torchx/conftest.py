@@ -6,9 +6,13 @@
     cluster       a mount of a namespace of the replaying API server, as `server`, with a Volcano, as `volcano`
     torchx        torchx(kx, ...) runs the command line on a mount, in the directory `work`
     api           api(kx, script) runs a script with `runner`, a TorchX Runner; what it prints as JSON is returned
+
+Both see no mounts but those of the test: a job is looked for in all that there are, and those of other tests may end or
+stand still at that moment.
 """
 
 import json
+import os
 import pathlib
 import sys
 import textwrap
@@ -55,11 +59,24 @@ def cluster(make_kx, server, volcano, tmp_path):
     return make_kx(source="volcano:test", env={"KUBECONFIG": str(path)})
 
 
+# $0 is where the mounts are that stay; umount is not to look at the others.
+APART = """
+sed -n "s/ - fuse.kxfs .*//p" /proc/self/mountinfo | cut -d" " -f5 | grep -v "^$0/" | xargs -r umount -lc 2>/dev/null
+exec "$@"
+"""
+
+
 @pytest.fixture
-def torchx(environment, work):
+def apart(top):
+    """apart(command): the command where only the mounts of this session are."""
+    return lambda *command: ["unshare", "-m", "bash", "-c", APART, os.path.realpath(top), *map(str, command)]
+
+
+@pytest.fixture
+def torchx(environment, work, apart):
     def call(kx, *args, env=None, **kwargs):
         named = {"KXFS_MOUNT": str(kx.mnt)} if kx else {}
-        return harness.run([str(environment.torchx), *args], cwd=work,
+        return harness.run(apart(environment.torchx, *args), cwd=work,
                            env={"HOME": str(work), **named, **(env or {})}, **kwargs)
 
     call.program = environment.torchx
@@ -67,10 +84,10 @@ def torchx(environment, work):
 
 
 @pytest.fixture
-def api(environment, work):
+def api(environment, work, apart):
     def call(kx, script, env=None):
         named = {"KXFS_MOUNT": str(kx.mnt)} if kx else {}
-        p = harness.run([str(environment.python), "-c", PRELUDE + textwrap.dedent(script)], cwd=work,
+        p = harness.run(apart(environment.python, "-c", PRELUDE + textwrap.dedent(script)), cwd=work,
                         env={"HOME": str(work), **named, **(env or {})})
         return json.loads(p.stdout.splitlines()[-1])
 

@@ -167,7 +167,7 @@ def test_which_mount(kx, make_kx, torchx, work):
         command = " ".join([str(torchx.program), *(f"'{word}'" for word in run)])
         return harness.run(["unshare", "-m", "bash", "-c",
                             f"sed -n 's/.* - fuse.kxfs .*/&/p' /proc/self/mountinfo | cut -d' ' -f5 | sed 's/^/ /' | "
-                            f"grep -v {keep} | xargs -r umount -l; {command}"], cwd=work, check=False, env={"HOME": str(work)})
+                            f"grep -v {keep} | xargs -r umount -lc; {command}"], cwd=work, check=False, env={"HOME": str(work)})
 
     assert launched(alone(kx)) and len(kx.jobs()) == 1
     text = error_of(alone(kx, other))
@@ -178,6 +178,27 @@ def test_which_mount(kx, make_kx, torchx, work):
     other.end(signal.SIGKILL)
     assert "kxfs has ended" in fails(other, *run)
     assert launched(alone(kx, other)), "a dead mount does not count"
+
+
+def test_mount_that_has_ended(kx, make_kx, api):
+    """A job is found though kxfs has ended in a mount that is asked before; one that was there is not said to be nowhere."""
+    other = make_kx()
+    found = api(kx, f"""
+        first = runner.run(sh("true"), "kxfs", {{"mount": "{other.mnt}"}})
+        os.kill({other.pid}, 9)
+        while True:
+            try:
+                os.stat("{other.mnt}/jobs")
+            except OSError as e:
+                break
+        second = runner.run(sh("true"), "kxfs")
+        try:
+            runner.status(first)
+        except RuntimeError as e:
+            answer([str(runner.wait(second, 0.1).state), second in [app.app_handle for app in runner.list("kxfs")], str(e)])
+        """)
+    assert other.end(signal.SIGKILL) == -signal.SIGKILL
+    assert found == ["SUCCEEDED", True, f"kxfs has ended and left {other.mnt} behind: mount again with `kxfs SOURCE {other.mnt}`"]
 
 
 def test_runner(kx, api):

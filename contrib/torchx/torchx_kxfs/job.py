@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from torchx_kxfs.mount import KxfsError, Mount
+from torchx_kxfs.mount import ENDED, KxfsError, Mount
 
 
 class Job:
@@ -93,15 +93,24 @@ class Job:
 
 
 def find_job(mounts: Iterable[Mount], ident: str) -> Job | None:
-    """The job with this id in the first of MOUNTS that has it."""
+    """The job with this id in the first of MOUNTS that has it; one whose kxfs has ended meanwhile has none."""
     if "/" in ident or ident.startswith("."):
         return None
     for mount in mounts:
         for place in ("jobs", "history"):
             path = mount.path / place / ident
-            if path.is_dir():
+            if _is_dir(path):
                 return Job(mount, path)
     return None
+
+
+def _is_dir(path: pathlib.Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError as error:
+        if error.errno in ENDED:
+            return False
+        raise
 
 
 def _directory(role: str) -> str:

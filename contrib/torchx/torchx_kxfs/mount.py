@@ -17,6 +17,8 @@ import yaml
 
 VARIABLE = "KXFS_MOUNT"
 MOUNTINFO = "/proc/self/mountinfo"
+# What is said where kxfs has ended, and of what was asked in just that moment.
+ENDED = (errno.ENOTCONN, errno.ECONNABORTED)
 
 
 class KxfsError(RuntimeError):
@@ -47,7 +49,7 @@ def open_mount(path: str | os.PathLike[str]) -> Mount:
     try:
         info = yaml.safe_load((top / ".kxfs/info").read_text(encoding="utf-8"))
     except OSError as error:
-        if error.errno == errno.ENOTCONN:
+        if error.errno in ENDED:
             raise KxfsError(f"kxfs has ended and left {top} behind: mount again with `kxfs SOURCE {top}`") from error
         if isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise KxfsError(f"nothing of kxfs is mounted at {top}: mount it with `kxfs SOURCE {top}`") from error

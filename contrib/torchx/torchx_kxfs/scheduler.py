@@ -8,7 +8,6 @@ first that are named.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -33,7 +32,7 @@ from torchx.workspace.docker_workspace import DockerWorkspaceMixin
 from torchx_kxfs import options
 from torchx_kxfs.job import Job, find_job
 from torchx_kxfs.lines import log_lines
-from torchx_kxfs.mount import KxfsError, Mount, all_mounts, named_mount, the_mount
+from torchx_kxfs.mount import ENDED, KxfsError, Mount, all_mounts, named_mount, open_mount, the_mount
 from torchx_kxfs.submit import dry_run, submit
 
 if TYPE_CHECKING:
@@ -133,7 +132,13 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def list(self, cfg: Optional[Mapping[str, CfgVal]] = None) -> List[ListAppResponse]:
         named = named_mount(_text(cfg or {}, "mount"))
-        statuses = {status["id"]: status for mount in ([named] if named else all_mounts()) for status in mount.statuses()}
+        statuses: dict[str, dict[str, Any]] = {}
+        for mount in [named] if named else all_mounts():
+            try:
+                statuses.update((status["id"], status) for status in mount.statuses())
+            except OSError as error:
+                if named or error.errno not in ENDED:
+                    raise
         return [_list_entry(status) for status in statuses.values()]
 
     def _cancel_existing(self, app_id: str) -> None:
@@ -158,8 +163,14 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return filter_regex(regex, lines) if regex else lines
 
     def _find(self, app_id: str) -> Job | None:
+        """The job, first in the mounts that were named; if it is nowhere, these must be there still."""
         named = named_mount(None)
-        return find_job(itertools.chain(self._mounts, [named] if named else [], all_mounts()), app_id)
+        own = [*self._mounts, *([named] if named else [])]
+        job = find_job(own, app_id) or find_job(all_mounts(), app_id)
+        if not job:
+            for mount in own:
+                open_mount(mount.path)
+        return job
 
     def _existing(self, app_id: str) -> Job:
         job = self._find(app_id)
