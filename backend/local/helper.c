@@ -377,7 +377,8 @@ static void hear_daemon(struct helper *h)
 	struct helper_ask ask;
 	ssize_t n = recv(h->conn_fd, &ask, sizeof(ask), MSG_DONTWAIT);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	/* ECONNRESET: a daemon that has gone has left news unread; what it has sent before is still there. */
+	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 		return;
 	if (n != sizeof(ask)) {
 		close(h->conn_fd);

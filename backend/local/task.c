@@ -181,6 +181,9 @@ static void on_news(void *data)
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
+		/* Said once, before what the helper has said last, if it has left something unread. */
+		if (n < 0 && errno == ECONNRESET)
+			continue;
 		if (n != sizeof(news))
 			return task_over(task);
 		hear(task, &news);
