@@ -17,7 +17,7 @@
 #include "backend/base/uv.h"
 #include "backend/base/lock.h"
 
-#define WAIT_S 60
+#define WAIT_S 240
 
 static struct loop *loop;
 

@@ -22,8 +22,8 @@
 
 #include "backend/client/http.h"
 
-#define WAIT_S	120
-#define MANY_MS 110000 /* a deadline that no test reaches */
+#define WAIT_S	240
+#define MANY_MS 230000 /* a deadline that no test reaches */
 #define SURE_MS 6000   /* no deadline of a test that has something happen before it is shorter */
 
 extern char **environ;

@@ -285,7 +285,7 @@ static void test_stop(void **state)
 	assert_false(has_phase(w, stopped, "Suspended"));
 }
 
-/* A helper that is stopped itself ends nothing: the end does not wait for it for ever, and the next start has its job. */
+/* A helper that is stopped itself ends nothing: the end does not wait for it for ever; the next start has its job. */
 static void test_stop_late(void **state)
 {
 	struct world *w = *state;

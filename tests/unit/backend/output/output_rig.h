@@ -26,7 +26,7 @@
 #include "backend/output/lines.h"
 #include "backend/output/output.h"
 
-#define RIG_WAIT_MS 60000
+#define RIG_WAIT_MS 240000
 
 static struct {
 	char state[64];
