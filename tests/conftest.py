@@ -10,7 +10,6 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-import time
 
 import harness
 import pytest
@@ -70,21 +69,8 @@ def make_kx(binary, top):
         print(f"{kx.mnt} has said:\n{kx.said()}")  # shown when the test has failed
     for kx in reversed(made):
         wrong += kx.close()
-    # What blocked in a mount ends with it, but may need a moment.
-    end = time.monotonic() + 10
-    while harness.marked_pids() and time.monotonic() < end:
-        time.sleep(0.05)
-    for pid in harness.marked_pids():
-        wrong.append(f"process {pid} still ran: {describe(pid)}")
-        harness.kill(pid)
+    wrong += harness.end_marked()
     assert not wrong, "\n".join(wrong)
-
-
-def describe(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return "(gone)"
 
 
 @pytest.fixture

@@ -63,7 +63,10 @@ struct helper_news {
 	struct task_end end; /* of ENDED */
 };
 
-/* To the helper: a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT), or that HELPER_GROWN has been seen. */
+/*
+ * To the helper: a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT), which is kept until the program has been started, or that
+ * HELPER_GROWN has been seen.
+ */
 #define HELPER_SEEN 0
 
 struct helper_ask {

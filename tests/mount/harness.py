@@ -65,11 +65,11 @@ def base_env(**more):
     return env
 
 
-def marked_pids(mark=MARK):
-    """Processes whose mark begins with MARK (pytest itself has none)."""
+def marked_pids(mark=MARK, entries=None):
+    """Processes whose mark begins with MARK (pytest itself has none); of all, or of those in ENTRIES."""
     needle = f"\0KXFS_TEST_MARK={mark}".encode()
     found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
+    for entry in entries or filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             if needle in b"\0" + pathlib.Path(f"/proc/{entry}/environ").read_bytes():
                 found.append(int(entry))
@@ -88,6 +88,40 @@ def alive(pid):
 def kill(pid, sig=signal.SIGKILL):
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, sig)
+
+
+def kill_marked(pid, mark):
+    """Kill process PID if it still is one of MARK's, and not another that has got its number meanwhile."""
+    with contextlib.suppress(OSError):
+        fd = os.pidfd_open(pid)
+        try:
+            if pid in marked_pids(mark, [str(pid)]):
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+        finally:
+            os.close(fd)
+
+
+def describe(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return "(gone)"
+
+
+def end_marked(mark=MARK, patience=10):
+    """What blocked in a mount ends with it, but may need a moment: kill what still runs after PATIENCE seconds, and what that has
+    started meanwhile. A list of it."""
+    found = {}
+    end = time.monotonic() + patience
+    while marked_pids(mark) and time.monotonic() < end:
+        time.sleep(0.05)
+    end = time.monotonic() + LIMIT / 4
+    while (pids := marked_pids(mark)) and time.monotonic() < end:
+        for pid in pids:
+            found.setdefault(pid, f"process {pid} still ran: {describe(pid)}")
+            kill_marked(pid, mark)
+        time.sleep(0.05)
+    return list(found.values())
 
 
 def run(cmd, check=True, timeout=LIMIT, text=True, user=None, **kwargs):
@@ -166,7 +200,7 @@ def run_tty(cmd, user=None, timeout=LIMIT, cwd=None):
 def mounts(kind="fuse.kxfs"):
     """Mount points of this machine's mounts of that type (None: of any), in the order in which they were made."""
     found = []
-    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+    for line in pathlib.Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
         left, _, right = line.partition(" - ")
         if kind in (None, right.split()[0]):
             path = left.split()[4]
@@ -180,7 +214,7 @@ def is_mounted(path):
 
 def fuse_connection(path):
     """The directory of PATH's connection in /sys/fs/fuse; None: it is not mounted."""
-    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+    for line in pathlib.Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
         fields = line.split()
         if fields[4] == str(path):
             return f"/sys/fs/fuse/connections/{fields[2].partition(':')[2]}"
@@ -204,9 +238,7 @@ def clean(mark, directory):
         if path.startswith(directory + "/"):
             left.append(f"mount {path}")
             subprocess.run(["umount", "-l", path], check=False)
-    for pid in marked_pids(mark):
-        left.append(f"process {pid}")
-        kill(pid)
+    left += end_marked(mark, patience=0)
     if os.path.isdir(directory):
         left += [f"directory {path}" for path in pathlib.Path(directory).glob("kx-*")]
         remove_tree(directory)

@@ -51,4 +51,5 @@ def started(kx, script="echo $$; exec sleep 1000", **fields):
     """A job that runs, and its process."""
     job = kx.submit(app(script, **fields))
     job.until_logged("\n")
+    job.until("RUNNING")  # output may be there first
     return job, int(job.log().split()[0])

@@ -13,7 +13,9 @@ from starting import background, lock_file
 
 # mount(8) looks for the program, and for mount.kxfs, only in the system's own directories: in a mount namespace of its
 # own, ours are in these. It execs what stands in /sbin, so that is laid over. MNT is the mount point, OPTS the options.
+# The namespace has a copy of each mount of other tests, which would keep those alive when they are taken away: it lets go of them.
 BY_MOUNT = """set -e
+grep ' - fuse' /proc/self/mountinfo | cut -d ' ' -f 5 | while read -r at; do umount -c -n -l "$at" 2>/dev/null || :; done
 mount --bind {bin} /usr/local/bin
 mkdir {base}/sbin
 mount --bind /usr/sbin {base}/sbin

@@ -154,9 +154,11 @@ def test_other_processes_are_left_alone(kx, make_kx):
     theirs.until_logged("\n")
     mine = kx.submit(app("echo $$; exec sleep 10000"))
     mine.until_logged("\n")
+    for job in (theirs, mine):
+        job.until("RUNNING")
     kx.end(signal.SIGKILL)
     kx.start()
-    assert mine.state() == "RUNNING"
+    mine.until("RUNNING")
     os.rmdir(mine.dir)
     assert theirs.state() == "RUNNING" and alive(int(theirs.log()))
     kx.end()
@@ -346,7 +348,9 @@ def test_repeated_crashes(kx):
         kx.start()
     assert job.log() == b"kept\n" and job.state() == "SUCCEEDED"
     assert len(kx.ls("jobs")) == 11
-    assert sorted(other.state() for other in kx.jobs()) == ["RUNNING"] * 10 + ["SUCCEEDED"]
+    for other in kx.jobs():  # the crash may have come before a job's program was started
+        if other.id != job.id:
+            other.until("RUNNING")
     kill(kx.pid, 0)
 
 
@@ -374,7 +378,12 @@ def test_state_directory_is_removed(kx):
     job = kx.submit(app("echo hello"), "app.yaml")
     job.finish()
     assert job.log() == b"hello\n"
-    shutil.rmtree(kx.state)
+
+    def removed():  # the daemon may yet remove or make a file in it
+        shutil.rmtree(kx.state, ignore_errors=True)
+        return not kx.state.exists()
+
+    wait_for(removed, what="the state directory to be gone")
     assert job.state() == "SUCCEEDED" and job.id in kx.read("list")
     for name in ("log", "stamped", "main-0/log", "main-0/stamped", "follow", "main-0/follow", "app.yaml", "manifest.yaml"):
         p = run(["cat", str(job / name)], check=False)

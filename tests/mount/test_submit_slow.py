@@ -31,9 +31,7 @@ def make_slow(top):
     wrong = []
     for kx in made:
         wrong += kx.close()
-    for pid in harness.marked_pids():
-        wrong.append(f"process {pid} still ran")
-        harness.kill(pid)
+    wrong += harness.end_marked()
     assert not wrong, "\n".join(wrong)
 
 
@@ -203,7 +201,7 @@ def test_a_rename_that_is_late(kx):
 def test_close_has_a_deadline(kx):
     begun = time.monotonic()
     assert put(kx, "x.yaml", asking("delay 33000")) == "ETIMEDOUT"
-    assert time.monotonic() - begun >= 30
+    assert time.monotonic() - begun >= 29.9  # timers are of whole milliseconds, roughly
     harness.wait_for(lambda: job_of(kx, "x.yaml"))
     assert error_of(kx, "x.yaml") is None
 
@@ -274,7 +272,7 @@ def test_written_while_a_dry_run_is_under_way(kx):
 
 
 def test_dry_run_by_rename(kx):
-    kx.write("dryrun/tmp", asking("delay 700"))
+    kx.write("dryrun/tmp", asking("delay 100"))  # far from the time that a rename has
     os.rename(kx / "dryrun/tmp", kx / "dryrun/x.yaml")
     assert kx.ls("dryrun") == ["x.yaml"]
     assert kx.read("dryrun/x.yaml") == MADE

@@ -179,7 +179,8 @@ def test_sizes_are_true(kx, job):
         st = os.stat(kx / path)
         if stat.S_ISREG(st.st_mode) and "metrics" not in path and os.path.basename(path) not in (
                 "wait", "follow", "changes"):
-            assert st.st_size == len((kx / path).read_bytes()), path
+            # An age in a list may change between the two.
+            wait_for(lambda path=path: os.stat(kx / path).st_size == len((kx / path).read_bytes()), 10, f"the size of {path}")
     for path in walk(kx.mnt):
         if stat.S_ISLNK(os.lstat(kx / path).st_mode):
             assert os.lstat(kx / path).st_size == len(os.readlink(kx / path)), path
@@ -360,12 +361,17 @@ def test_whole_mount_is_read(kx, job):
     """What walks over the whole mount comes to its end: blocking files stand behind links."""
     waiting = kx.submit(app("echo started; sleep 1000"))
     waiting.until("RUNNING")
+    waiting.until_logged("started\n")
+    wait_for(lambda: waiting.read("log") == "main/0 started\n", what="the merged log")
     out = kx.base / "copy"
     run(f"grep -r . {kx.mnt} >/dev/null; find {kx.mnt} -type f -exec cat '{{}}' + >/dev/null")
     run(["cp", "-r", str(kx.mnt), str(out)])
     assert (out / "jobs" / job.id / "state").read_text() == "SUCCEEDED\n"
     assert os.readlink(out / "jobs" / job.id / "wait") == ".live/wait"
-    run(f"tar -cf {kx.base}/copy.tar -C {kx.mnt} .")
+    p = run(f"tar -cf {kx.base}/copy.tar -C {kx.mnt} .", check=False)
+    # What counts or tells an age may grow a digit just then, and tar says so.
+    assert p.returncode == 0 or p.returncode == 1 and re.fullmatch(
+        r"(tar: \./(list|list\.jsonl|history/list|\.kxfs/\w+): (file changed as we read it|File shrank by .*)\n)+", p.stderr), p
     run(f"rsync -a {kx.mnt}/jobs/ {kx.base}/synced/")
     assert (kx.base / "synced" / job.id / "main-0/log").read_bytes() == b"hello\noops\n"
     waiting.cancel()

@@ -13,6 +13,7 @@ from harness import USER, alive, app, run, wait_for
 def started(kx):
     job = kx.submit(app("echo $$; exec sleep 1000"))
     job.until_logged("\n")
+    job.until("RUNNING")  # output may be there first
     return job, int(job.log())
 
 
@@ -52,6 +53,7 @@ def test_allow_other_in_submit(make_kx):
     run("cat > bad.yaml; rm bad.yaml; test -s bad.yaml.error", input="bad", **as_user)
     job = kx.job_of("theirs.yaml")
     job.until_logged(f"{os.getuid()}\n")  # it runs as who mounts
+    job.until("RUNNING")
     for name in ("theirs.yaml", "theirs.yaml.job", "bad.yaml.error"):
         assert os.lstat(sub / name).st_uid == uid, name
     assert os.stat(job.dir).st_uid == 0
