@@ -78,7 +78,6 @@ struct helper {
 	int end_fd;		/* NAME.new */
 	struct lines_encoder lines;
 	bool poked, grown; /* HELPER_GROWN was sent and not answered; the log has grown since */
-	sigset_t early;	   /* signals for a program that has not been started yet */
 	int64_t late_at; /* ms of the monotonic clock: the output has ended by then; 0: not yet known */
 	struct task_end end;
 };
@@ -359,38 +358,18 @@ static void take_daemon(struct helper *h)
 	send_grown(h);
 }
 
-/* What comes before the program has been started is for it all the same. */
-static void keep_early(struct helper *h, int sig)
-{
-	if (sig == SIGCONT)
-		sigdelset(&h->early, SIGSTOP);
-	else
-		sigaddset(&h->early, sig);
-}
-
 /* A signal goes to the program's group, as from a terminal; but SIGSTOP and SIGCONT to all of the attempt. */
 static void obey(struct helper *h, int sig)
 {
-	if (h->end.finished)
+	if (!h->program || h->end.finished)
 		return;
-	if (!h->program)
-		keep_early(h, sig);
-	else if (sig == SIGTERM || sig == SIGKILL)
+	if (sig == SIGTERM || sig == SIGKILL)
 		kill(-h->program, sig);
 	else if (sig == SIGSTOP || sig == SIGCONT)
 		signal_descendants(h->guard, sig);
 	/* Once more, for processes that were being made meanwhile. */
-	if (h->program && sig == SIGSTOP)
+	if (sig == SIGSTOP)
 		signal_descendants(h->guard, sig);
-}
-
-static void obey_early(struct helper *h)
-{
-	static const int signals[] = {SIGTERM, SIGKILL, SIGSTOP};
-
-	for (size_t i = 0; i < array_size(signals); i++)
-		if (sigismember(&h->early, signals[i]) == 1)
-			obey(h, signals[i]);
 }
 
 static void hear_daemon(struct helper *h)
@@ -714,7 +693,6 @@ static void hear_guard(struct helper *h)
 		h->program = news.value;
 		h->end.started = now_ns();
 		send_started(h);
-		obey_early(h);
 		break;
 	case GUARD_FAILED:
 		h->end.how = TASK_NOT_STARTED;
