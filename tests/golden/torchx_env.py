@@ -5,9 +5,12 @@ KXFS_TORCHX_LATER is the version of torchx-nightly that is installed, "newest" f
 
 import os
 import pathlib
+import sys
 import venv
 
-import pypi
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "mount"))
+
+import pypi  # noqa: E402
 
 FIRST = "0.7.0"
 LATER = "2026.10.26"  # of torchx-nightly: the one whose output is recorded

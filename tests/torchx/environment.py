@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""Python environments with a real TorchX, from PyPI, and contrib/torchx in it: TorchX 0.7.0 and a nightly, the newest
-if KXFS_TORCHX_LATER is "newest". KXFS_TORCHX_ENVIRONMENTS is a directory in which they are kept from one run to the
+"""Python environments with a real TorchX, from PyPI, and contrib/torchx in it: TorchX 0.7.0 and the nightly that
+tests/golden/torchx_env.py chooses. KXFS_TORCHX_ENVIRONMENTS is a directory in which they are kept from one run to the
 next."""
 
 import fcntl
 import os
 import pathlib
 import shutil
+import sys
 import venv
 
 import pypi
 from harness import ROOT
 
+sys.path.insert(1, str(ROOT / "tests/golden"))
+
+import torchx_env  # noqa: E402
+
 SOURCE = ROOT / "contrib/torchx"
-NEWEST = os.environ.get("KXFS_TORCHX_LATER") == "newest"
-PACKAGES = {"0.7.0": ["torchx==0.7.0"],
-            "nightly": ["torchx-nightly", "mypy"] if NEWEST else ["torchx-nightly==2026.10.26", "mypy==2.4.1"]}
+PACKAGES = {"0.7.0": ["torchx==0.7.0"], "nightly": [torchx_env.PACKAGES[torchx_env.LATER][0], "mypy==2.4.1"]}
 
 
 class Environment:
@@ -53,7 +56,7 @@ def make(version, config, tmp_path_factory, kept=None):
         if not mark.exists():
             if not environment.complete.exists():
                 venv.create(environment.path, clear=True, with_pip=True)
-                pypi.install(environment.python, *PACKAGES[version], constrained=not NEWEST)
+                pypi.install(environment.python, *PACKAGES[version], constrained=torchx_env.TRIED == torchx_env.LATER)
                 environment.complete.touch()
             environment.install()
             mark.touch()
