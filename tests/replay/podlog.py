@@ -38,13 +38,16 @@ class Log:
         with self.lock:
             assert not self.ended, "a container that has ended prints nothing"
             data = self._rest + data
+            begin = 0
             while True:
-                end = data.find(b"\n", 0, PIECE) + 1 or (PIECE if len(data) >= PIECE else 0)
+                end = data.find(b"\n", begin, begin + PIECE) + 1
+                if not end and len(data) - begin >= PIECE:
+                    end = begin + PIECE
                 if not end:
                     break
-                self._entry(data[:end], at)
-                data = data[end:]
-            self._rest = data
+                self._entry(data[begin:end], at)
+                begin = end
+            self._rest = data[begin:]
         self._tell()
 
     def end(self):
