@@ -76,6 +76,7 @@ struct capture_log {
 	bool arrived;
 	bool fetched; /* what there was at the start has been fetched, as far as it can be */
 	bool warned;
+	bool full; /* what was said last is that the disk takes no more */
 	unsigned gaps;
 	uint64_t all_ms; /* when all had come, as far as is known; 0: not yet */
 
@@ -153,7 +154,7 @@ static void mended(struct capture_log *c, bool complete)
 	if (c->warned)
 		diag(DIAG_INFO, "output of %s, container %s: %s", c->pod, c->container,
 		     complete ? "is complete" : "goes on");
-	c->warned = false;
+	c->warned = c->full = false;
 }
 
 static void on_gap(void *data)
@@ -290,6 +291,9 @@ static void on_quiet(void *data)
 
 static void on_failed(struct capture_log *c, int err)
 {
+	/* This has to be said also if the server was in trouble before. */
+	c->warned &= c->full;
+	c->full = true;
 	trouble(c, DIAG_WARNING, strerror(-err));
 	stop_attempt(c);
 	/* Bytes that were not written are fetched again, from the last one on that is on disk. */

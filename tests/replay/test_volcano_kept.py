@@ -9,6 +9,7 @@ import time
 
 import harness
 import pytest
+import replies
 import store as st
 
 APP = harness.app("true")
@@ -67,7 +68,8 @@ def test_history(kx, volcano):
     volcano.log(pod).append("bye\n")
     job.cancel()
     harness.wait_for(lambda: (job.old / "main-0/log").read_bytes() == b"hello\nbye\n")
-    later, _ = printed(kx, volcano, "later\n")  # so all news of the first and its pod has come
+    later, _ = printed(kx, volcano, "later\n")
+    harness.wait_for(lambda: is_settled(kx, job), what="the last record")  # so all news of it and its pod has come
     before = harness.wait_for(lambda: (job.old / "state").read_text() == "CANCELLED\n" and files(job.old))
     assert before["app.yaml"].decode() == app == APP and f"name: {job.id}".encode() in before["manifest.yaml"]
     assert before["log"] == b"main/0 hello\nmain/0 bye\n" and before["why"]
@@ -230,6 +232,27 @@ def test_full_disk(make_mount, server, volcano):
         harness.wait_for(lambda: full.log() == text, what="all of it")
         assert full.gap() == 0
         assert other.log() == b"before\n"
+
+
+@pytest.mark.waits
+def test_full_disk_after_a_refusal(make_mount, server, volcano):
+    """That the disk is full is said, though it was said before that the server refuses."""
+    with small_disk(make_mount, server) as kx:
+        job, pod = printed(kx, volcano, "before\n")
+        refused = server.faults.add("reply", times=1000, subresource="log", reply=replies.internal())
+        server.end_streams("reset", subresource="log")
+        harness.wait_for(lambda: "; trying again" in kx.read(".kxfs", "log"), what="the refusal to be said")
+        filler = kx.state / "filler"
+        assert harness.err_of(filler.write_bytes, bytes(2 << 20)) == "ENOSPC"
+        text = "x" * 20000 + "\n"
+        volcano.log(pod).append(text)
+        server.faults.clear(refused)
+        harness.wait_for(lambda: "No space left on device; trying again" in kx.read(".kxfs", "log"))
+        filler.unlink()
+        volcano.finish(pod)
+        job.finish()
+        harness.wait_for(lambda: job.log() == f"before\n{text}".encode(), what="all of it")
+        assert job.gap() == 0
 
 
 @pytest.mark.waits
