@@ -30,6 +30,7 @@
 #include "spec/view/control.h"
 
 #define DRAIN_MS   2000
+#define READ_MS	   6000 /* the first look at the job, before anything has been asked for */
 #define CALL_MS	   4000
 #define WAIT_MS	   5000 /* for the outcome to show, from the beginning on */
 #define GIVE_UP_MS 8000 /* asking again after a lost reply */
@@ -341,7 +342,7 @@ static void read_job(struct request *r)
 	struct control *c = control_of(r);
 	const struct http_call call = {
 		.method = HTTP_GET,
-		.deadline_ms = CALL_MS,
+		.deadline_ms = c->request.body ? CALL_MS : READ_MS,
 		.max_body = REPLY_MAX,
 		.retry = true,
 		.done = on_read,

@@ -265,6 +265,14 @@ def test_no_answer(kx, server, job):
     assert "could not be found out" in kx.read(".kxfs", "log")
 
 
+def test_slow_answer(server, job):
+    """A server that stands still for some seconds is not one that is away."""
+    size = len(server.store.find(st.JOBS, "test", job.id).item)
+    server.faults.add("slow", amount=size // 2 + 300, delay=5, verb="get", resource="jobs")
+    write_ctl(job, "suspend")
+    harness.wait_for(lambda: job.status()["phase"] == "Aborted", what="the command to be obeyed")
+
+
 def test_offline(server, job):
     server.away()
     harness.wait_for(lambda: job.status()["stale_since"])
