@@ -149,12 +149,15 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 		fuse_reply_err(req, 0);
 }
 
-/* The record of U says whether somebody writes it, in case that this mount ends before the writer is done. */
+/*
+ * The record of U says whether somebody writes it, in case that this mount ends before the writer is done. That of a scratch
+ * file may say that it was launched, which is over when it is written again, even with the same bytes.
+ */
 static void file_save(struct submit *s, struct upload *u)
 {
 	char name[NAME_MAX + 1];
 
-	if (upload_name(u, name) && spec_name_submits(name))
+	if (upload_name(u, name) && (spec_name_submits(name) || upload_has_digest(u)))
 		save_name(s, name);
 }
 

@@ -553,6 +553,12 @@ bool upload_end_writing(struct upload *u)
 	return over;
 }
 
+bool upload_has_digest(struct upload *u)
+{
+	lock_scope(&u->all->lock);
+	return *u->digest;
+}
+
 static bool upload_same_process(const struct upload_writer *a, const struct upload_writer *b)
 {
 	return a == b || (a->opener != 0 && a->opener == b->opener);

@@ -117,6 +117,8 @@ void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener);
 bool upload_begin_writing(struct upload *u);
 /* True: the record says that somebody writes, but nobody has it open for writing any more. */
 bool upload_end_writing(struct upload *u);
+/* May the record of its name say that a content of it was launched, be it this one or an earlier one? */
+bool upload_has_digest(struct upload *u);
 /* W has changed the bytes. */
 void upload_set_dirty(struct upload_writer *w);
 void upload_remove_writer(struct upload *u, struct upload_writer *w);

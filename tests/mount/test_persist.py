@@ -306,6 +306,16 @@ def test_launched_and_renamed(kx):
     assert len(kx.ls("jobs")) == 2
 
 
+def test_launched_and_written_again(kx):
+    """An editor's file that was launched once and has been written again is launched, though its bytes are the same."""
+    kx.submit(app("true"), "x.yaml").finish()
+    os.rename(kx / "submit/x.yaml", kx / "submit/x.yaml.tmp")
+    kx.write("submit/x.yaml.tmp", app("true"))
+    kx.restart()
+    os.rename(kx / "submit/x.yaml.tmp", kx / "submit/y.yaml")
+    assert len(kx.ls("jobs")) == 2 and kx.job_of("y.yaml")
+
+
 def test_state_of_another_version(make_kx):
     """It is refused with what to do, and left as it is."""
     kx = make_kx(start=False)
