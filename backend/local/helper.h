@@ -64,8 +64,8 @@ struct helper_news {
 };
 
 /*
- * To the helper: a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT), which is kept until the program has been started, or that
- * HELPER_GROWN has been seen.
+ * To the helper: a signal (SIGTERM, SIGKILL, SIGSTOP, SIGCONT), which is kept until the program has been
+ * started, or that HELPER_GROWN has been seen.
  */
 #define HELPER_SEEN 0
 

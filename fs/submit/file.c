@@ -150,8 +150,9 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 }
 
 /*
- * The record of U says whether somebody writes it, in case that this mount ends before the writer is done. That of a scratch
- * file may say that it was launched, which is over when it is written again, even with the same bytes.
+ * The record of U says whether somebody writes it, in case that this mount ends before the writer is done.
+ * That of a scratch file may say that it was launched, which is over when it is written again, even with the
+ * same bytes.
  */
 static void file_save(struct submit *s, struct upload *u)
 {
