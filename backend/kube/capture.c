@@ -356,7 +356,7 @@ static void follow_log(struct captured *log)
 		.data = log,
 	};
 
-	if (log->refused && output_log_begin(job->output, log->key, log->prefix) < 0) {
+	if (log->refused && output_log_begin(job->output, log->key, log->prefix, false) < 0) {
 		pause_log(log);
 		return;
 	}
@@ -587,7 +587,7 @@ static struct captured *follow_key(struct capture *c, const struct spec_job *sna
 	job = need_job(c, snapshot);
 	err = need_output(job);
 	if (!err)
-		err = output_log_begin(job->output, key, prefix);
+		err = output_log_begin(job->output, key, prefix, false);
 	if (err) {
 		if (err != -EBUSY)
 			diag(DIAG_ERROR, "%s: output of %s can't be captured: %s", job->id,

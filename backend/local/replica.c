@@ -97,7 +97,7 @@ static int log_begin(struct local_replica *rep)
 {
 	cleanup_free char *key = key_of(rep, rep->rec->attempt);
 	cleanup_free char *prefix = spec_record_log_prefix(record_of(rep), rep->rec);
-	int err = rep->begun ? 0 : output_log_begin(rep->job->output, key, prefix);
+	int err = rep->begun ? 0 : output_log_begin(rep->job->output, key, prefix, true);
 
 	if (err == 0)
 		rep->begun = true;
@@ -609,7 +609,7 @@ static void reopen_logs(struct local_replica *rep)
 
 	for (unsigned a = 0; a <= rep->rec->attempt; a++) {
 		cleanup_free char *key = key_of(rep, a);
-		int err = output_log_begin(rep->job->output, key, prefix);
+		int err = output_log_begin(rep->job->output, key, prefix, false);
 
 		if (err < 0) {
 			diag(DIAG_ERROR, "%s: %s can't be opened: %s", record_of(rep)->id, key,

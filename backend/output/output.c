@@ -70,6 +70,7 @@ struct output_log {
 	bool queued;  /* the next step of the job moves it on */
 	bool ending;  /* no byte will be written any more */
 	bool fetched; /* its writer is ours: its pieces have times, and SIZE is all that there is */
+	bool anew; /* what it has when its file is opened was printed since, and is counted nowhere yet */
 	bool expected;
 	bool grown;	  /* another process writes it, and has written more */
 	bool refused;	  /* by the disk: it is tried again */
@@ -408,7 +409,8 @@ static void make_done(void *data)
 	l->life = m->err < 0 ? LOG_NEW : LOG_LIVE;
 	l->refused = m->err < 0;
 	if (m->err == 0) {
-		l->counted = m->size; /* by room_count, or nothing yet */
+		if (!l->anew)
+			l->counted = m->size; /* by room_count */
 		log_set_size(l, m->size);
 		l->grown = true;
 	} else {
@@ -987,7 +989,7 @@ static struct output_log *log_new(struct output_job *j, const char *key, const c
 	return l;
 }
 
-int output_log_begin(struct output_job *j, const char *key, const char *prefix)
+int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew)
 {
 	struct output_log *l = find_log(j, key);
 
@@ -996,6 +998,7 @@ int output_log_begin(struct output_job *j, const char *key, const char *prefix)
 	if (!l)
 		l = log_new(j, key, prefix);
 	l->fetched = j->output->fetch;
+	l->anew = anew;
 	l->ending = false;
 	l->whole = 0;
 	file_begin(l->file);

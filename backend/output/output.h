@@ -60,9 +60,9 @@ struct output_job *output_job_open(struct output *o, const char *id);
  * A log of the job begins (or, after a restart of kxfs, is known): KEY, and the prefix of its lines in the merged log
  * ("trainer/0 "), or NULL: a writer fetches it, and it is no part of the merged log. Its file is made, on the pool,
  * when it is not there. A log that has ended before may begin and end again: what the merged index lacks of it is
- * added, nothing twice. -EINVAL: KEY or PREFIX can't be.
+ * added, nothing twice. ANEW: no byte of it was there before this run of kxfs. -EINVAL: KEY or PREFIX can't be.
  */
-int output_log_begin(struct output_job *j, const char *key, const char *prefix);
+int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew);
 /* Another process, which writes the log KEY and its table, has written more. */
 void output_log_grown(struct output_job *j, const char *key);
 /*

@@ -202,7 +202,7 @@ static void start_now(void *data)
 	if (!rig.job)
 		rig.job = output_job_open(rig.output, "job");
 	assert_non_null(rig.job);
-	assert_int_equal(output_log_begin(rig.job, x->pod, "a/0 "), 0);
+	assert_int_equal(output_log_begin(rig.job, x->pod, "a/0 ", false), 0);
 	config.output = rig.job;
 	x->f = capture_log_start(&config);
 	assert_non_null(x->f);

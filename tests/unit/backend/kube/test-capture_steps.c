@@ -64,7 +64,7 @@ static int setup(void **state)
 	output_start(rig.spool);
 	rig.job = output_job_open(rig.spool, "job");
 	assert_non_null(rig.job);
-	assert_int_equal(output_log_begin(rig.job, "log", "a/0 "), 0);
+	assert_int_equal(output_log_begin(rig.job, "log", "a/0 ", false), 0);
 	return 0;
 }
 
@@ -681,7 +681,7 @@ static struct http_request *follow_two(struct capture_log *ret[2], struct http_r
 	ret[0] = rig.f;
 	head(fake_find("follow"));
 	rq = fake.requests;
-	assert_int_equal(output_log_begin(rig.job, "other", "a/1 "), 0);
+	assert_int_equal(output_log_begin(rig.job, "other", "a/1 ", false), 0);
 	begin((struct capture_log_config){.key = "other"});
 	ret[1] = rig.f;
 	*ret_other = rq->next;

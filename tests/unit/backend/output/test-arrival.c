@@ -96,7 +96,7 @@ static void begin_log(void)
 {
 	rig.job = output_job_open(rig.output, "job");
 	assert_non_null(rig.job);
-	assert_int_equal(output_log_begin(rig.job, "key", "a/0 "), 0);
+	assert_int_equal(output_log_begin(rig.job, "key", "a/0 ", false), 0);
 	fake_run();
 }
 

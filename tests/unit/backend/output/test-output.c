@@ -276,6 +276,49 @@ static void test_count(void **state)
 	rig_here(rig_do_close, NULL);
 }
 
+static void put_file(const char *name, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/jobs/%s", rig.state, name);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void do_begin_anew(void *data)
+{
+	(void)data;
+	assert_int_equal(output_log_begin(rig.job, "a-0.0", "a/0 ", true), 0);
+}
+
+/* A program may have printed before kxfs comes to open its log. */
+static void test_printed_before(void **state)
+{
+	char path[256], text[1001];
+
+	(void)state;
+	memset(text, '.', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	snprintf(path, sizeof(path), "%s/jobs/old", rig.state);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/jobs/old/logs", rig.state);
+	assert_int_equal(mkdir(path, 0700), 0);
+	put_file("old/logs/a-0.0", "old\n");
+	rig_down(true);
+	rig_up();
+	rig_until(output_bytes(rig.output) == 4); /* what there is has been counted */
+	rig_open("job-1");
+	snprintf(path, sizeof(path), "%s/jobs/job-1/logs", rig.state);
+	rig_until(access(path, W_OK) == 0);
+	put_file("job-1/logs/a-0.0", text);
+	rig_here(do_begin_anew, NULL);
+	rig_until(output_bytes(rig.output) >= 1004);
+	rig_here(rig_do_close, NULL);
+}
+
 static void test_unusable(void **state)
 {
 	char path[128];
@@ -388,10 +431,10 @@ int main(void)
 {
 #define log_test(t) cmocka_unit_test_setup_teardown(t, setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-		log_test(test_grow),	 log_test(test_finished), log_test(test_absent),
-		log_test(test_modes),	 log_test(test_remove),	  log_test(test_remove_crash),
-		log_test(test_unusable), log_test(test_flood),	  log_test(test_hanging_disk),
-		log_test(test_count),
+		log_test(test_grow),	 log_test(test_finished),	log_test(test_absent),
+		log_test(test_modes),	 log_test(test_remove),		log_test(test_remove_crash),
+		log_test(test_unusable), log_test(test_flood),		log_test(test_hanging_disk),
+		log_test(test_count),	 log_test(test_printed_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
