@@ -32,3 +32,17 @@ int random_uuid(char ret[37])
 		spec_name_uuid(b, ret);
 	return err;
 }
+
+int random_name(uint64_t *ret)
+{
+	char suffix[SPEC_SUFFIX_MAX];
+
+	do {
+		int err = random_bytes(ret, sizeof(*ret));
+
+		if (err < 0)
+			return err;
+		spec_name_suffix(*ret, suffix);
+	} while (!spec_name_is_suffix(suffix));
+	return 0;
+}

@@ -101,8 +101,10 @@ static int make_manifest(struct submit *s)
 			     .rename = s->names > 0,
 			     .old_exists = s->old_exists},
 	};
-	int err = random_bytes(mr.identity.random, sizeof(mr.identity.random));
+	int err = random_name(&mr.identity.random[0]);
 
+	if (!err)
+		err = random_name(&mr.identity.random[1]);
 	if (!err && !*s->uuid)
 		err = random_uuid(s->uuid);
 	if (err)

@@ -184,7 +184,7 @@ static int make_dir(struct submit *s, const char *app)
 		cleanup_free char *dir = NULL;
 		uint64_t v;
 
-		if (random_bytes(&v, sizeof(v)) < 0)
+		if (random_name(&v) < 0)
 			return -EIO;
 		id = spec_name_job(app, v);
 		if (!spec_name_is_file(id))

@@ -16,6 +16,7 @@
 
 #include "backend/base/file.h"
 #include "backend/base/random.h"
+#include "spec/base/name.h"
 
 #define PIECE 7
 
@@ -232,6 +233,20 @@ static void test_about(void **state)
 	assert_int_equal(random_about(0), 0);
 }
 
+/* One random number in 2 000 has a suffix that is too short to be known as one. */
+static void test_name(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 100000; i++) {
+		char suffix[SPEC_SUFFIX_MAX];
+		uint64_t v;
+
+		assert_int_equal(random_name(&v), 0);
+		spec_name_suffix(v, suffix);
+		assert_true(spec_name_is_suffix(suffix));
+	}
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -254,7 +269,7 @@ int main(void)
 		cmocka_unit_test(test_write_and_read), cmocka_unit_test(test_order),
 		cmocka_unit_test(test_links),	       cmocka_unit_test(test_places),
 		cmocka_unit_test(test_aside),	       cmocka_unit_test(test_about),
-		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_name),	       cmocka_unit_test(test_room),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
