@@ -510,12 +510,17 @@ void local_jobs_free(struct local_jobs *jobs)
 	free(jobs);
 }
 
+static void let_replicas_go(struct local_job *job)
+{
+	for (size_t i = 0; i < job->rec->n_replicas; i++)
+		local_replica_let_go(job->reps[i]);
+}
+
 /* The job outlives the mount: its programs go on, and planned starts stay on record. */
 static void let_go(struct local_job *job)
 {
 	job->let_go = true;
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
-		local_replica_let_go(job->reps[i]);
+	let_replicas_go(job);
 	local_record_changed(job->record);
 }
 
@@ -541,10 +546,8 @@ void local_jobs_leave(struct local_jobs *jobs)
 {
 	struct local_job *job, *next;
 
-	HASH_ITER(hh, jobs->all, job, next) {
-		for (size_t i = 0; i < job->rec->n_replicas; i++)
-			local_replica_let_go(job->reps[i]);
-	}
+	HASH_ITER(hh, jobs->all, job, next)
+		let_replicas_go(job);
 }
 
 size_t local_jobs_count(const struct local_jobs *jobs)
