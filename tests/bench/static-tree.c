@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kxfs is measured against: the smallest libfuse filesystem of the same kind (low-level API,
- * one thread, direct_io, attributes and names kept for 1 s) that serves fixed answers:
+ * What kxfs is measured against: the smallest libfuse filesystem of the same kind (low-level API, one thread,
+ * direct_io, attributes and names kept for 1 s), which keeps a tree in memory and does nothing else:
  *
- *	static-tree MOUNTPOINT N	one file `state` of 8 bytes, and dir/ with N directories
+ *	static-tree MOUNTPOINT N
+ *
+ * It begins with a file `state` of 8 bytes, dir/ with N directories, and an empty submit/. Files, directories and
+ * symbolic links can be made, written and removed, so that it takes the same requests as a mount of kxfs does: what
+ * they cost here is what FUSE costs on this machine. Nothing is freed before the end: an inode is the address of its
+ * node, and the kernel may name it until it forgets it. The place of an entry in its directory never changes, so a
+ * listing goes on where it was while entries are removed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,73 +20,185 @@
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>
 
-enum { FILE_INO = 2, DIR_INO = 3, FIRST_INO = 10 };
+struct node {
+	mode_t mode;
+	char *name;
+	char *data; /* a file's bytes, or where a link leads */
+	size_t size;
+	struct node **entries; /* NULL: one that was removed */
+	size_t n_entries;
+};
 
-static const char text[] = "RUNNING\n";
-static unsigned long n_dirs;
+static struct node root = {.mode = S_IFDIR | 0755};
 
-static int fill(fuse_ino_t ino, struct fuse_entry_param *e)
+static struct node *node_of(fuse_ino_t ino)
 {
-	memset(e, 0, sizeof(*e));
-	if (ino >= FIRST_INO + n_dirs)
-		return ENOENT;
-	e->ino = ino;
-	e->attr.st_ino = ino;
-	e->attr.st_mode = ino == FILE_INO ? S_IFREG | 0644 : S_IFDIR | 0755;
-	e->attr.st_size = ino == FILE_INO ? (off_t)strlen(text) : 0;
-	e->attr.st_nlink = 1;
-	e->attr_timeout = 1.0;
-	e->entry_timeout = 1.0;
-	return 0;
+	return ino == FUSE_ROOT_ID ? &root : (struct node *)ino;
+}
+
+static struct stat attributes(struct node *n)
+{
+	return (struct stat){
+		.st_ino = n == &root ? FUSE_ROOT_ID : (ino_t)n,
+		.st_mode = n->mode,
+		.st_nlink = 1,
+		.st_size = (off_t)n->size,
+	};
+}
+
+static struct fuse_entry_param entry(struct node *n)
+{
+	struct stat st = attributes(n);
+
+	return (struct fuse_entry_param){
+		.ino = st.st_ino, .attr = st, .attr_timeout = 1.0, .entry_timeout = 1.0};
+}
+
+/* Where NAME stands in DIR; NULL: it is not there. */
+static struct node **find(struct node *dir, const char *name)
+{
+	for (size_t i = 0; i < dir->n_entries; i++) {
+		if (dir->entries[i] && strcmp(dir->entries[i]->name, name) == 0)
+			return &dir->entries[i];
+	}
+	return NULL;
+}
+
+static void *must(void *p)
+{
+	if (!p)
+		abort();
+	return p;
+}
+
+/* Have N hold SIZE bytes, of which new ones are 0. */
+static void resize(struct node *n, size_t size)
+{
+	n->data = must(realloc(n->data, size + 1));
+	if (size > n->size)
+		memset(n->data + n->size, 0, size - n->size);
+	n->size = size;
+}
+
+static struct node *add(struct node *dir, const char *name, mode_t mode, const char *text)
+{
+	struct node *n = must(calloc(1, sizeof(*n)));
+
+	n->mode = mode;
+	n->name = must(strdup(name));
+	resize(n, strlen(text));
+	memcpy(n->data, text, n->size);
+	/* Room for more is made whenever the number of entries is a power of two. */
+	if ((dir->n_entries & (dir->n_entries - 1)) == 0)
+		dir->entries = must(realloc(dir->entries, (2 * dir->n_entries + 1) * sizeof(n)));
+	dir->entries[dir->n_entries++] = n;
+	return n;
 }
 
 static void do_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
+	struct node **at = find(node_of(parent), name);
 	struct fuse_entry_param e;
-	fuse_ino_t ino = 0;
 
-	if (parent == FUSE_ROOT_ID && strcmp(name, "state") == 0)
-		ino = FILE_INO;
-	else if (parent == FUSE_ROOT_ID && strcmp(name, "dir") == 0)
-		ino = DIR_INO;
-	else if (parent == DIR_INO && strncmp(name, "job-", 4) == 0)
-		ino = FIRST_INO + strtoul(name + 4, NULL, 10);
-	if (!ino || fill(ino, &e))
+	if (!at) {
 		fuse_reply_err(req, ENOENT);
-	else
-		fuse_reply_entry(req, &e);
+		return;
+	}
+	e = entry(*at);
+	fuse_reply_entry(req, &e);
 }
 
 static void do_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct fuse_entry_param e;
+	struct stat st = attributes(node_of(ino));
 
 	(void)fi;
-	if (fill(ino, &e))
-		fuse_reply_err(req, ENOENT);
-	else
-		fuse_reply_attr(req, &e.attr, 1.0);
+	fuse_reply_attr(req, &st, 1.0);
+}
+
+static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int what,
+		       struct fuse_file_info *fi)
+{
+	if (what & FUSE_SET_ATTR_SIZE)
+		resize(node_of(ino), (size_t)attr->st_size);
+	do_getattr(req, ino, fi);
+}
+
+static void reply_new(fuse_req_t req, struct node *n)
+{
+	struct fuse_entry_param e = entry(n);
+
+	fuse_reply_entry(req, &e);
+}
+
+static void do_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	reply_new(req, add(node_of(parent), name, S_IFDIR | mode, ""));
+}
+
+static void do_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
+{
+	reply_new(req, add(node_of(parent), name, S_IFLNK | 0777, link));
+}
+
+static void do_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	fuse_reply_readlink(req, node_of(ino)->data);
+}
+
+static void do_remove(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct node **at = find(node_of(parent), name);
+
+	if (at)
+		*at = NULL;
+	fuse_reply_err(req, at ? 0 : ENOENT);
+}
+
+/* What is made can be submitted in a mount of kxfs, so its closes are told too; all else is only read. */
+static void do_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		      struct fuse_file_info *fi)
+{
+	struct fuse_entry_param e = entry(add(node_of(parent), name, S_IFREG | mode, ""));
+
+	fi->direct_io = 1;
+	fuse_reply_create(req, &e, fi);
 }
 
 static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
 	fi->direct_io = 1;
-	fi->noflush = 1;
+	fi->noflush = (fi->flags & O_ACCMODE) == O_RDONLY;
 	fuse_reply_open(req, fi);
 }
 
 static void do_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
-	size_t len = strlen(text);
+	struct node *n = node_of(ino);
+	size_t left = (size_t)off < n->size ? n->size - (size_t)off : 0;
 
+	(void)fi;
+	fuse_reply_buf(req, left ? n->data + off : NULL, size < left ? size : left);
+}
+
+static void do_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+		     struct fuse_file_info *fi)
+{
+	struct node *n = node_of(ino);
+
+	(void)fi;
+	if ((size_t)off + size > n->size)
+		resize(n, (size_t)off + size);
+	memcpy(n->data + off, buf, size);
+	fuse_reply_write(req, size);
+}
+
+static void do_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
 	(void)ino, (void)fi;
-	if ((size_t)off >= len)
-		fuse_reply_buf(req, NULL, 0);
-	else
-		fuse_reply_buf(req, text + off,
-			       size < len - (size_t)off ? size : len - (size_t)off);
+	fuse_reply_err(req, 0);
 }
 
 static void do_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -92,18 +210,20 @@ static void do_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 static void do_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 			   struct fuse_file_info *fi)
 {
-	char *buf = malloc(size);
+	struct node *dir = node_of(ino);
+	char *buf = must(malloc(size));
 	size_t used = 0;
 
 	(void)fi;
-	for (unsigned long i = (unsigned long)off; ino == DIR_INO && i < n_dirs; i++) {
+	for (size_t i = (size_t)off; i < dir->n_entries; i++) {
 		struct fuse_entry_param e;
-		char name[32];
 		size_t n;
 
-		snprintf(name, sizeof(name), "job-%06lu", i);
-		fill(FIRST_INO + i, &e);
-		n = fuse_add_direntry_plus(req, buf + used, size - used, name, &e, (off_t)i + 1);
+		if (!dir->entries[i])
+			continue;
+		e = entry(dir->entries[i]);
+		n = fuse_add_direntry_plus(req, buf + used, size - used, dir->entries[i]->name, &e,
+					   (off_t)i + 1);
 		if (n > size - used)
 			break;
 		used += n;
@@ -123,11 +243,34 @@ static const struct fuse_lowlevel_ops ops = {
 	.init = do_init,
 	.lookup = do_lookup,
 	.getattr = do_getattr,
+	.setattr = do_setattr,
+	.mkdir = do_mkdir,
+	.symlink = do_symlink,
+	.readlink = do_readlink,
+	.unlink = do_remove,
+	.rmdir = do_remove,
+	.create = do_create,
 	.open = do_open,
 	.read = do_read,
+	.write = do_write,
+	.flush = do_flush,
 	.opendir = do_opendir,
 	.readdirplus = do_readdirplus,
 };
+
+static void fill(unsigned long n)
+{
+	struct node *dir = add(&root, "dir", S_IFDIR | 0755, "");
+
+	add(&root, "state", S_IFREG | 0644, "RUNNING\n");
+	add(&root, "submit", S_IFDIR | 0755, "");
+	for (unsigned long i = 0; i < n; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "job-%06lu", i);
+		add(dir, name, S_IFDIR | 0755, "");
+	}
+}
 
 int main(int argc, char **argv)
 {
@@ -136,7 +279,7 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 2;
-	n_dirs = strtoul(argv[2], NULL, 10);
+	fill(strtoul(argv[2], NULL, 10));
 	se = fuse_session_new(&args, &ops, sizeof(ops), NULL);
 	if (!se || fuse_set_signal_handlers(se) || fuse_session_mount(se, argv[1]))
 		return 1;
