@@ -51,7 +51,11 @@ static struct fuse_entry_param entry(struct node *n)
 	struct stat st = attributes(n);
 
 	return (struct fuse_entry_param){
-		.ino = st.st_ino, .attr = st, .attr_timeout = 1.0, .entry_timeout = 1.0};
+		.ino = st.st_ino,
+		.attr = st,
+		.attr_timeout = 1.0,
+		.entry_timeout = 1.0,
+	};
 }
 
 /* Where NAME stands in DIR; NULL: it is not there. */
