@@ -168,6 +168,20 @@ void backend_give_up(struct backend *b)
 		end_reach(&b->started, -ECANCELED, NULL);
 }
 
+static void backend_run_charge(void *data)
+{
+	struct backend *b = data;
+
+	b->in_charge = true;
+	if (b->ops->take_charge)
+		b->ops->take_charge(b);
+}
+
+void backend_take_charge(struct backend *b)
+{
+	loop_post(b->loop, backend_run_charge, b);
+}
+
 static void backend_run_stop(void *data)
 {
 	struct backend *b = data;

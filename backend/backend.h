@@ -111,8 +111,13 @@ int backend_start(struct backend *b, char **ret_text);
  */
 void backend_give_up(struct backend *b);
 /*
- * End what is to be ended with the mount (local jobs: their processes, unless they linger), keep everything, wait for
- * it (bounded).
+ * The mount is up, and jobs are its to begin and to end from here on. Without this a backend shows what there is, and
+ * backend_stop ends nothing: a start that fails, or a mount that only reads, changes no job. Any thread.
+ */
+void backend_take_charge(struct backend *b);
+/*
+ * End what is to be ended with the mount (local jobs: their processes, if it is in charge of them and they don't
+ * linger), keep everything, wait for it (bounded).
  */
 void backend_stop(struct backend *b);
 void backend_free(struct backend *b); /* after loop_stop */

@@ -23,6 +23,8 @@ struct backend_ops {
 	int (*init)(struct backend *b, char **ret_text);
 	/* On the I/O thread. Calls backend_started() once the first list is in, or with an error. */
 	void (*start)(struct backend *b);
+	/* On the I/O thread, after backend_started(): as backend_take_charge. NULL: there is nothing to begin. */
+	void (*take_charge)(struct backend *b);
 	bool start_asks; /* START waits for a server: it may be given up, as backend_give_up says */
 	/* On the I/O thread. Calls backend_stopped() when nothing of it runs any more. */
 	void (*stop)(struct backend *b);
@@ -72,7 +74,8 @@ struct backend {
 	struct loop *loop;
 	struct store *store;
 	struct output *output;
-	void *impl; /* the implementation's own (backend_set_impl) */
+	void *impl;	/* the implementation's own (backend_set_impl) */
+	bool in_charge; /* backend_take_charge was called; I/O thread */
 
 	/* Only for backend.c and request.c: */
 	struct end started, stopped;

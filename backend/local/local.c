@@ -199,7 +199,7 @@ static void local_stop(struct backend *b)
 	expiry_free(take_ptr(l->expiry));
 	l->deadline =
 		loop_timer_new(b->loop, b->config.grace_ms + STOP_MORE_MS, 0, on_stop_late, l);
-	local_jobs_stop(l->jobs, b->config.linger);
+	local_jobs_stop(l->jobs, !b->in_charge || b->config.linger);
 	group_when_empty(&l->group, on_stopped, l);
 }
 

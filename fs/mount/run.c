@@ -345,7 +345,6 @@ static int start(struct run *r, char **why)
 		err = r->signal_err;
 	if (err)
 		return err;
-	submit_recover(r->submit);
 	err = session_mount(r->session);
 	if (err == -ECANCELED)
 		return refuse_interrupted(why);
@@ -354,6 +353,7 @@ static int start(struct run *r, char **why)
 			      r->options->allow_other && geteuid() != 0
 				      ? "; allow_other needs user_allow_other in /etc/fuse.conf"
 				      : "");
+	submit_recover(r->submit);
 	return 0;
 }
 
@@ -374,6 +374,8 @@ static int tell_ready(struct run *r)
 	if (err)
 		return err;
 	diag(DIAG_INFO, "%s is mounted on %s", o->source, r->mountpoint);
+	if (!o->read_only)
+		backend_take_charge(r->backend);
 	notify_send(&r->notify, "READY=1\nSTATUS=%s is mounted on %s", o->source, r->mountpoint);
 	return 0;
 }

@@ -105,6 +105,8 @@ static inline int world_start(struct world *w)
 		err = backend_new(w->loop, &w->config, &events, &w->b, &text);
 	if (err == 0)
 		err = backend_start(w->b, &text);
+	if (err == 0)
+		backend_take_charge(w->b);
 	if (err < 0)
 		fprintf(stderr, "start: %s %s\n", strerror(-err), text ? text : "");
 	return err;

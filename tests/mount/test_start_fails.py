@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""A start changes nothing until its mount is up: jobs that a crash or `linger` has left run on, whatever becomes of it."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+from disk import Disk
+from harness import alive, app, err_of, is_mounted, kill, remove, run, wait_for
+from starting import refused, started
+
+NO_RIGHT = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--no-new-privs"]
+
+
+def crashed(kx):
+    """kxfs is killed, and its dead mount taken away."""
+    kx.end(signal.SIGKILL)
+    run(["umount", "-l", str(kx.mnt)])
+
+
+def is_left(kx, job, pid):
+    """The job runs on, and the next mount has it."""
+    assert alive(pid)
+    kx.start()
+    job.until("RUNNING")
+    assert alive(pid)
+
+
+@pytest.mark.parametrize("how", ["crash", "linger"])
+def test_refused(make_kx, how):
+    """mount(2) refuses, which is known only when all else is done."""
+    kx = make_kx("linger,grace=1" if how == "linger" else "grace=1")
+    job, pid = started(kx)
+    if how == "linger":
+        kx.end()
+        kx.options = "grace=1"
+    else:
+        crashed(kx)
+    assert f"can't mount on {kx.mnt}" in refused(kx, command=[*NO_RIGHT, *kx.command()])
+    is_left(kx, job, pid)
+
+
+@pytest.mark.parametrize("how", ["foreground", "background", "parent"])
+def test_ended_while_it_starts(make_kx, how):
+    """Ctrl-C, or the end of who waits for it, while the state directory is being read."""
+    kx = make_kx("grace=1", start=False)
+    disk = Disk(kx)
+    try:
+        kx.start()
+        job, pid = started(kx)
+        crashed(kx)
+        disk.hang("open", f"{job.id}/job.json")
+        with subprocess.Popen(kx.command(*["-f"] * (how == "foreground")), env=kx.env(), cwd=kx.work,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as p:
+            wait_for(lambda: disk.hangs("job.json"), what="the start to read")
+            daemon = int((kx.state / "lock").read_text().split()[1])
+            kill(p.pid, signal.SIGKILL if how == "parent" else signal.SIGINT)
+            disk.go_on()
+            p.wait(timeout=60)
+            wait_for(lambda: not alive(daemon), what="the daemon to end")
+        assert not is_mounted(kx.mnt)
+        is_left(kx, job, pid)
+        remove(job.dir)
+        assert kx.end() == 0
+    finally:
+        disk.close()
+
+
+def test_read_only(make_kx):
+    """Who may not cancel a job does not end it by unmounting either."""
+    kx = make_kx("grace=1")
+    job, pid = started(kx)
+    crashed(kx)
+    kx.options = "ro,grace=1"
+    kx.start()
+    job.until("RUNNING")
+    assert err_of(os.rmdir, job.dir) == "EROFS"
+    assert kx.end() == 0
+    kx.options = "grace=1"
+    is_left(kx, job, pid)
+
+
+def test_then_it_ends_them(make_kx):
+    """A mount that was up is in charge of what it has found."""
+    kx = make_kx("grace=1")
+    job, pid = started(kx)
+    crashed(kx)
+    is_left(kx, job, pid)
+    kx.end()
+    assert not alive(pid)
+    kx.start()
+    assert job.state() == "CANCELLED"
