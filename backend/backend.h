@@ -50,9 +50,11 @@ struct backend_events {
 	void (*job)(void *data, const struct spec_job *old, const struct spec_job *new_job);
 	/*
 	 * While it starts: an earlier mount has launched the job ID for what was written as FILE, at TIME
-	 * (ns, of this machine's clock) or soon after, and may not have told anybody.
+	 * (ns, of this machine's clock) or soon after, and may not have told anybody. SUBMISSION: as it stood in the
+	 * request, by which it is told from other launches of FILE.
 	 */
-	void (*launched)(void *data, const char *file, const char *id, int64_t time);
+	void (*launched)(void *data, const char *file, const char *id, const char *submission,
+			 int64_t time);
 	/* LOG has grown or ended. Borrowed; only logs that somebody holds open are told. */
 	void (*log)(void *data, struct log *log);
 	void *data;
@@ -226,6 +228,8 @@ struct backend_submission {
 	size_t len;
 	const char *submitter; /* user@host */
 	mode_t readable;       /* who may read the file, beside who mounts: S_IRGRP, S_IROTH */
+	/* A UUID of the launch, another for each: it goes on record with the job. Of no use to a dry run. */
+	const char *submission;
 };
 
 /* Launch it, exactly once. All is copied. On success the job is in the store before the reply. */

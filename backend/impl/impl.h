@@ -92,6 +92,7 @@ struct backend_request {
 	char *text;
 	size_t len;
 	char *submitter;
+	char *submission; /* a UUID; of a dry run perhaps NULL */
 	mode_t readable; /* as backend_submission.readable */
 	char *id;
 	char *uid;
@@ -129,10 +130,10 @@ static inline void backend_stopped(struct backend *b)
 
 /* As backend_events.launched. */
 static inline void backend_launched(struct backend *b, const char *file, const char *id,
-				    int64_t time)
+				    const char *submission, int64_t time)
 {
 	if (b->events.launched)
-		b->events.launched(b->events.data, file, id, time);
+		b->events.launched(b->events.data, file, id, submission, time);
 }
 
 /* "submit", ... */

@@ -30,6 +30,7 @@ static void request_free(struct backend_request *rq)
 	free(rq->file);
 	free(rq->text);
 	free(rq->submitter);
+	free(rq->submission);
 	free(rq->id);
 	free(rq->uid);
 	free(rq);
@@ -192,6 +193,7 @@ static void request_of_file(struct backend_request *rq, const struct backend_sub
 	rq->text = mem_copy(s->text, s->len);
 	rq->len = s->len;
 	rq->submitter = text_copy(s->submitter);
+	rq->submission = s->submission ? text_copy(s->submission) : NULL;
 	rq->readable = s->readable;
 	request_post(rq);
 }

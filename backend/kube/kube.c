@@ -116,11 +116,12 @@ static void on_saved(void *data)
 	removals_soon(k->parts.removals);
 }
 
-static void on_launched(void *data, const char *file, const char *id, int64_t time)
+static void on_launched(void *data, const char *file, const char *id, const char *submission,
+			int64_t time)
 {
 	const struct kube *k = data;
 
-	backend_launched(k->parts.b, file, id, time);
+	backend_launched(k->parts.b, file, id, submission, time);
 }
 
 static void on_listed(void *data)

@@ -386,7 +386,8 @@ static void make_history(struct publish *p, const struct spec_job *old)
 
 struct begin {
 	struct publish *p;
-	void (*launched)(void *data, const char *file, const char *id, int64_t time);
+	void (*launched)(void *data, const char *file, const char *id, const char *submission,
+			 int64_t time);
 	void *data;
 };
 
@@ -408,7 +409,8 @@ static void begin_folder(void *data, const struct folder *folder)
 	bool is_there = live && live->view;
 
 	if (folder->file && (job || is_there))
-		begin->launched(begin->data, folder->file, folder->id, folder->written);
+		begin->launched(begin->data, folder->file, folder->id, folder->submission,
+				folder->written);
 	if ((job && job->history) || is_there)
 		return;
 	if (job)
@@ -418,7 +420,8 @@ static void begin_folder(void *data, const struct folder *folder)
 }
 
 void publish_begin(struct publish *p,
-		   void (*launched)(void *data, const char *file, const char *id, int64_t time),
+		   void (*launched)(void *data, const char *file, const char *id,
+				    const char *submission, int64_t time),
 		   void *data)
 {
 	struct begin begin = {p, launched, data};

@@ -30,11 +30,12 @@ struct publish_config {
 struct publish *publish_new(const struct publish_config *config);
 /*
  * The first lists are in: show all jobs. What an earlier mount knew and the cluster no longer has becomes history, and
- * LAUNCHED(DATA, file, id, time) is called for each job of which an earlier mount may not have shown that it was
- * launched.
+ * LAUNCHED(DATA, file, id, submission, time) is called for each job of which an earlier mount may not have shown that
+ * it was launched.
  */
 void publish_begin(struct publish *p,
-		   void (*launched)(void *data, const char *file, const char *id, int64_t time),
+		   void (*launched)(void *data, const char *file, const char *id,
+				    const char *submission, int64_t time),
 		   void *data);
 /* Nothing is shown any more. */
 void publish_stop(struct publish *p);

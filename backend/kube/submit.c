@@ -105,7 +105,9 @@ static int make_manifest(struct submit *s)
 
 	if (!err)
 		err = random_name(&mr.identity.random[1]);
-	if (!err && !*s->uuid)
+	if (!err && !*s->uuid && rq->submission)
+		snprintf(s->uuid, sizeof(s->uuid), "%s", rq->submission);
+	else if (!err && !*s->uuid)
 		err = random_uuid(s->uuid);
 	if (err)
 		return err;

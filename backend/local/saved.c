@@ -300,7 +300,7 @@ static void go_on(struct saved *saved, struct item *item)
 	cleanup_free char *id = text_copy(rec->id);
 	struct local_job *job;
 
-	backend_launched(saved->b, rec->file, rec->id, rec->created);
+	backend_launched(saved->b, rec->file, rec->id, rec->submission, rec->created);
 	job = local_jobs_find(saved->jobs, rec->id) ? NULL : local_job_new(saved->jobs, rec);
 	if (!job) {
 		item->rec = NULL;

@@ -204,18 +204,18 @@ static int make_dir(struct submit *s, const char *app)
 static int fill(struct submit *s, const char *dir)
 {
 	const struct backend_request *rq = s->rq;
-	char uid[37], submission[37];
+	char uid[37];
 	const struct spec_record_origin origin = {
 		.id = s->id,
 		.uid = uid,
-		.submission = submission,
+		.submission = rq->submission,
 		.submitter = rq->submitter,
 		.file = rq->file,
 		.work_dir = dir,
 		.created = loop_time_ns(),
 	};
 
-	if (random_uuid(uid) < 0 || random_uuid(submission) < 0)
+	if (random_uuid(uid) < 0)
 		return -EIO;
 	spec_record_begin(s->rec, &origin);
 	return 0;

@@ -164,11 +164,12 @@ static int check(struct run *r, char **why)
 	return err;
 }
 
-static void on_launched(void *data, const char *file, const char *id, int64_t time)
+static void on_launched(void *data, const char *file, const char *id, const char *submission,
+			int64_t time)
 {
 	const struct run *r = data;
 
-	submit_launched(r->submit, file, id, time);
+	submit_launched(r->submit, file, id, submission, time);
 }
 
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *job)

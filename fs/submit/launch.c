@@ -7,6 +7,7 @@
 
 #include "backend/base/diag.h"
 #include "backend/base/loop.h"
+#include "backend/base/random.h"
 #include "fs/vfs/fs.h"
 #include "fs/vfs/park.h"
 #include "spec/base/limits.h"
@@ -29,6 +30,7 @@ struct launch {
 	char *submitter; /* user@host, if that is not who mounted */
 	char *text;
 	size_t len;
+	char submission[37];	 /* the UUID of the launch */
 	mode_t readable;	 /* the bits of S_IRGRP and S_IROTH that its file has */
 	char name[NAME_MAX + 1]; /* under which it is submitted */
 };
@@ -169,6 +171,7 @@ static void launch_send(void *data)
 		.len = l->len,
 		.submitter = l->submitter ? l->submitter : config->submitter,
 		.readable = l->readable,
+		.submission = l->submission,
 	};
 
 	if (l->s->dry)
@@ -225,7 +228,9 @@ static int launch_new(struct submit *s, struct upload *u, struct upload_writer *
 	l->owner = owner;
 	l->readable = launch_readable(s, u);
 	snprintf(l->name, sizeof(l->name), "%s", name);
-	err = upload_bytes(u, &l->text, &l->len);
+	err = random_uuid(l->submission);
+	if (!err)
+		err = upload_bytes(u, &l->text, &l->len);
 	if (err) {
 		launch_free(l);
 		return err;
@@ -350,8 +355,10 @@ void launch_rename(struct submit *s, struct upload *u, const char *name, fuse_re
 
 /* --- what the last mount left: it was killed, or the machine went down --- */
 
-void submit_launched(struct submit *s, const char *file, const char *id, int64_t time)
+void submit_launched(struct submit *s, const char *file, const char *id, const char *submission,
+		     int64_t time)
 {
+	(void)submission;
 	if (submit_name_check(file) == 0)
 		verdict_was_launched(s->verdicts, file, id, time, save_reported_until(s));
 }

@@ -124,9 +124,11 @@ static inline void rig_on_job(void *data, const struct spec_job *old, const stru
 	rig.n_events++;
 }
 
-static inline void rig_on_launched(void *data, const char *file, const char *id, int64_t time)
+static inline void rig_on_launched(void *data, const char *file, const char *id,
+				   const char *submission, int64_t time)
 {
 	(void)data;
+	assert_int_equal(strlen(submission), 36);
 	assert_string_equal(file, "app.yaml");
 	assert_true(time > 0);
 	snprintf(rig.launched, sizeof(rig.launched), "%s", id);
@@ -445,7 +447,9 @@ static inline void rig_reply(void *data, const struct backend_result *result)
 
 static inline void rig_submit(const char *text)
 {
-	const struct backend_submission s = {"app.yaml", text, strlen(text), "ada@login1", 0};
+	static unsigned n;
+	cleanup_free char *uuid = text_print("%08x-0000-4000-8000-000000000000", ++n);
+	const struct backend_submission s = {"app.yaml", text, strlen(text), "ada@login1", 0, uuid};
 
 	rig.n_answers = 0;
 	backend_submit(rig.b, &s, rig_reply, NULL);

@@ -268,7 +268,7 @@ static void test_name_in_flight(void **state)
 /* The manifest of a dry run is written down on the pool, also when the mount ends meanwhile. */
 static void test_dry_run(void **state)
 {
-	const struct backend_submission s = {"app.yaml", RIG_APP, strlen(RIG_APP), "ada@login1", 0};
+	const struct backend_submission s = {"app.yaml", RIG_APP, strlen(RIG_APP), "ada@login1", 0, NULL};
 
 	(void)state;
 	rig_start("", "");
