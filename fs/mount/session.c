@@ -160,6 +160,9 @@ int session_mount(struct session *s)
 {
 	int r;
 
+	r = park_start(s->fs->park);
+	if (r < 0)
+		return r;
 	if (fuse_session_exited(s->fuse))
 		return -ECANCELED;
 	if (fuse_session_mount(s->fuse, s->mountpoint) != 0)

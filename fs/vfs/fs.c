@@ -17,7 +17,7 @@ struct fs *fs_new(struct loop *loop, const struct fs_config *config, const struc
 	fs->config = *config;
 	fs->started = loop_time_ns();
 	fs->loop = loop;
-	fs->park = park_new(loop);
+	fs->park = park_new();
 	fs->nodes = node_table_new(root, object);
 	fs->handles = handles_new();
 	fs->streams = streams_new();

@@ -7,7 +7,8 @@
  * a handle is an open file (handle.h), a listing the names of an open directory; a parked request waits (park.h);
  * a text is rendered at open (text.h), a stream blocks its readers (stream.h). struct fs owns the tables of all of
  * them. Nodes and listings belong to the FUSE thread, streams to the I/O thread; handles and parked requests have a
- * lock each, which is a leaf. Nothing here knows what the tree means: a node carries its meaning as an opaque object.
+ * lock each, which is a leaf, and parked requests a thread, which answers interrupts and deadlines. Nothing here
+ * knows what the tree means: a node carries its meaning as an opaque object.
  */
 #ifndef KXFS_FS_VFS_FS_H
 #define KXFS_FS_VFS_FS_H

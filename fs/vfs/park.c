@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parked requests: a table from ticket to request under one leaf lock. Whoever takes the entry
- * out of the table owns the answer; that is the whole of "exactly once". Interrupts arrive on the
- * FUSE thread while libfuse holds a lock of the request, so they only post to the I/O thread. There a timer, which
- * runs only while something is parked, finds what has passed its deadline. It counts its own ticks and asks no clock:
- * while the machine or the I/O thread stands still nobody can be answered, and what came meanwhile is looked at
- * after the timer.
+ * Parked requests: a table from ticket to request under one leaf lock. Whoever takes the entry out of the table owns
+ * the answer; that is the whole of "exactly once". Interrupts arrive on the FUSE thread while libfuse holds a lock of
+ * the request, so they only note what is to be answered. A thread of park's own answers it; the same thread ticks
+ * while something with a deadline is parked. It does nothing else, so nothing that a disk stops can stop it. Deadlines
+ * are counted in its ticks and not by a clock: while the machine stands still nobody can be answered, and after it,
+ * however long it was, one tick has passed.
  */
 #include <errno.h>
+#include <signal.h>
+#include <time.h>
 #include <uthash.h>
+#include <utlist.h>
 
 #include "backend/base/lock.h"
-#include "backend/base/loop.h"
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
 
@@ -23,39 +25,46 @@ struct parked {
 	fuse_req_t req;
 	struct park *park;
 	enum park_kind kind;
-	unsigned ticks; /* until its deadline; 0: it has none */
-	bool live;	/* set once interrupts are to be posted; FUSE thread */
+	unsigned ticks; /* until its deadline; 0: it has none any more. Lock */
+	bool live;	/* set once interrupts are to be noted; FUSE thread */
 	bool early;	/* interrupted before that; FUSE thread */
 	UT_hash_handle hh;
 };
 
-struct park {
-	struct lock lock;
-	struct parked *table;
-	uint64_t next; /* ticket; FUSE thread */
-	size_t count[PARK_N_KINDS];
-	bool ended;
-	struct loop *loop;
-	struct loop_timer *tick; /* I/O thread */
-	bool ticking;		 /* a tick is on its way or running; under the lock */
+/* An answer that the thread is to give, if nobody has given another before. */
+struct park_answer {
+	uint64_t ticket;
+	int err;
+	struct park_answer *prev, *next;
 };
 
-struct park *park_new(struct loop *loop)
+struct park {
+	uint64_t next; /* ticket; FUSE thread */
+	pthread_t thread;
+	bool started;
+	struct lock lock;
+	pthread_cond_t news; /* for the thread */
+	/* Lock: */
+	struct parked *table;
+	struct park_answer *answers;
+	size_t count[PARK_N_KINDS];
+	bool ticking; /* something with a deadline is parked */
+	bool ended;   /* no request is parked any more */
+	bool over;    /* the thread is to end */
+};
+
+struct park *park_new(void)
 {
 	struct park *park = new0(struct park);
+	pthread_condattr_t attr;
 
 	park->lock = (struct lock)LOCK_INIT;
-	park->loop = loop;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&park->news, &attr);
+	pthread_condattr_destroy(&attr);
 	park->next = 1;
 	return park;
-}
-
-void park_free(struct park *park)
-{
-	if (!park)
-		return;
-	assert(!park->table);
-	free(park);
 }
 
 /* Take the entry out of the table: from here on the caller alone may answer it. Under the lock. */
@@ -102,98 +111,138 @@ bool park_waits(struct park *park, uint64_t ticket)
 	return p;
 }
 
-struct park_interrupt {
-	struct park *park;
-	uint64_t ticket;
-};
-
-static void park_interrupted(void *data)
+/* The thread is to answer TICKET with ERR. Under the lock. */
+static void park_note(struct park *park, uint64_t ticket, int err)
 {
-	struct park_interrupt *i = data;
-	fuse_req_t req = park_claim(i->park, i->ticket);
+	struct park_answer *a = new0(struct park_answer);
 
-	if (req)
-		fuse_reply_err(req, EINTR);
-	free(i);
+	a->ticket = ticket;
+	a->err = err;
+	DL_APPEND(park->answers, a);
+	pthread_cond_signal(&park->news);
 }
 
 /*
- * Called by libfuse on the FUSE thread, with the request's lock held: so it may only post. The
+ * Called by libfuse on the FUSE thread, with the request's lock held: so it may only note it. The
  * entry can't vanish meanwhile, since park_release waits for this to end.
  */
 static void park_on_interrupt(fuse_req_t req, void *data)
 {
 	struct parked *p = data;
-	struct park_interrupt *i;
 
 	(void)req;
 	if (!p->live) {
 		p->early = true;
 		return;
 	}
-	i = new0(struct park_interrupt);
-	i->park = p->park;
-	i->ticket = p->ticket;
-	loop_post(p->park->loop, park_interrupted, i);
+	lock_scope(&p->park->lock);
+	park_note(p->park, p->ticket, EINTR);
 }
 
-/* One tick more: the tickets whose time has come, at most MAX; false when nothing is parked any more. */
-static bool park_expired(struct park *park, uint64_t *ret, size_t max, size_t *ret_n)
+/* One tick more. Under the lock. */
+static void park_tick(struct park *park)
 {
 	struct parked *p, *next;
 
-	lock_scope(&park->lock);
-	*ret_n = 0;
+	park->ticking = false;
 	HASH_ITER(hh, park->table, p, next) {
-		if (p->ticks > 1)
-			p->ticks--;
-		else if (p->ticks && *ret_n < max)
-			ret[(*ret_n)++] = p->ticket;
+		if (p->ticks == 1)
+			park_note(park, p->ticket, ETIMEDOUT);
+		p->ticks -= p->ticks > 0;
+		park->ticking |= p->ticks > 0;
 	}
-	if (!park->table)
-		park->ticking = false;
-	return park->table;
 }
 
-static void park_on_tick(void *data)
+static struct timespec park_tick_after_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_nsec += PARK_TICK_MS * 1000000L;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return t;
+}
+
+/* Wait until something is to be answered, and tick meanwhile. NULL: the thread is to end. */
+static struct park_answer *park_wait(struct park *park, struct timespec *next_tick)
+{
+	struct park_answer *a;
+
+	lock_scope(&park->lock);
+	while (!park->answers && !park->over) {
+		if (!park->ticking) {
+			pthread_cond_wait(&park->news, &park->lock.mutex);
+			*next_tick = park_tick_after_now();
+		} else if (pthread_cond_timedwait(&park->news, &park->lock.mutex, next_tick) ==
+			   ETIMEDOUT) {
+			park_tick(park);
+			*next_tick = park_tick_after_now();
+		}
+	}
+	a = park->answers;
+	if (a)
+		DL_DELETE(park->answers, a);
+	return a;
+}
+
+static void *park_run(void *data)
 {
 	struct park *park = data;
-	uint64_t due[64];
-	size_t n;
+	struct timespec next_tick = park_tick_after_now();
+	struct park_answer *a;
 
-	if (!park_expired(park, due, array_size(due), &n)) {
-		loop_timer_free(take_ptr(park->tick));
-		return;
-	}
-	for (size_t i = 0; i < n; i++) {
-		fuse_req_t req = park_claim(park, due[i]);
+	while ((a = park_wait(park, &next_tick))) {
+		fuse_req_t req = park_claim(park, a->ticket);
 
 		if (req)
-			fuse_reply_err(req, ETIMEDOUT);
+			fuse_reply_err(req, a->err);
+		free(a);
 	}
+	return NULL;
 }
 
-static void park_start_tick(void *data)
+int park_start(struct park *park)
 {
-	struct park *park = data;
+	sigset_t all, old;
+	int err;
 
-	/* The last tick may have ended the ticking and a new request begun it again. */
-	if (!park->tick)
-		park->tick =
-			loop_timer_new(park->loop, PARK_TICK_MS, PARK_TICK_MS, park_on_tick, park);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&park->thread, NULL, park_run, park);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	park->started = err == 0;
+	return -err;
+}
+
+void park_free(struct park *park)
+{
+	if (!park)
+		return;
+	assert(!park->table);
+	{
+		lock_scope(&park->lock);
+		park->over = true;
+		pthread_cond_signal(&park->news);
+	}
+	if (park->started)
+		pthread_join(park->thread, NULL);
+	pthread_cond_destroy(&park->news);
+	free(park);
 }
 
 /* Put P into the table; from here on it may be gone at any moment. False: the mount ends. */
-static bool park_insert(struct park *park, struct parked *p, bool *start)
+static bool park_insert(struct park *park, struct parked *p)
 {
 	lock_scope(&park->lock);
 	if (park->ended)
 		return false;
 	HASH_ADD(hh, park->table, ticket, sizeof(p->ticket), p);
 	park->count[p->kind]++;
-	*start = p->ticks && !park->ticking;
-	if (*start)
+	if (p->ticks && !park->ticking) {
 		park->ticking = true;
+		pthread_cond_signal(&park->news);
+	}
 	return true;
 }
 
@@ -201,7 +250,6 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
 {
 	struct parked *p = new0(struct parked);
 	uint64_t ticket = park->next++;
-	bool start;
 
 	p->ticket = ticket;
 	p->req = req;
@@ -215,12 +263,10 @@ uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsign
 		return 0;
 	}
 	p->live = true;
-	if (!park_insert(park, p, &start)) {
+	if (!park_insert(park, p)) {
 		fuse_reply_err(park_release(p), ENOTCONN);
 		return 0;
 	}
-	if (start)
-		loop_post(park->loop, park_start_tick, park);
 	return ticket;
 }
 

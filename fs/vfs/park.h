@@ -22,18 +22,23 @@
 #include "spec/base/base.h"
 
 struct park;
-struct loop;
 
 /* What a parked request is, for .kxfs/metrics. */
 enum park_kind { PARK_READ, PARK_OPEN, PARK_CLOSE, PARK_WRITE, PARK_DIR, PARK_N_KINDS };
 
-struct park *park_new(struct loop *loop);
+struct park *park_new(void);
+/*
+ * Begin its thread, which gives the answers to interrupts and deadlines and waits for nothing else: neither a disk nor
+ * the I/O thread can hold them up. 0 or a negative errno. Before anything is parked.
+ */
+int park_start(struct park *park);
 void park_free(struct park *park); /* nothing is parked any more; NULL is allowed */
 
 /*
  * Park REQ. An interrupt answers it with EINTR, DEADLINE_MS (0: none) with ETIMEDOUT, the end of
  * the mount with ENOTCONN. If one of these has come already, REQ is answered at once and 0 is returned, which is no
- * ticket: park_claim of it is NULL. Time in which the I/O thread stands still is not counted. FUSE thread.
+ * ticket: park_claim of it is NULL. A deadline counts ticks of park's thread, so the time in which the machine stands
+ * still is not counted. FUSE thread.
  */
 uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsigned deadline_ms);
 

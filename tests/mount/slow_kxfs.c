@@ -251,7 +251,7 @@ static void serve(struct mount *m)
 	sigaddset(&asked, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &asked, NULL);
 	loop_post(loop, listen, m);
-	if (loop_start(loop) < 0)
+	if (loop_start(loop) < 0 || park_start(m->fs->park) < 0)
 		abort();
 	fuse_session_loop(m->session);
 	park_end(m->fs->park);

@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 #include <linux/fuse.h>
@@ -22,7 +24,6 @@
 
 struct fixture {
 	struct fuse_session *se;
-	struct loop *loop;
 	struct park *park;
 	int kernel; /* the test's end */
 	pthread_t thread;
@@ -147,9 +148,8 @@ static int setup(void **state)
 
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->parked, NULL);
-	loop_new(&f->loop);
-	assert_int_equal(loop_start(f->loop), 0);
-	f->park = park_new(f->loop);
+	f->park = park_new();
+	assert_int_equal(park_start(f->park), 0);
 	init_session(f);
 	*state = f;
 	return 0;
@@ -162,9 +162,7 @@ static int teardown(void **state)
 	park_end(f->park);
 	close(f->kernel); /* the session reads the end of its file */
 	pthread_join(f->thread, NULL);
-	loop_stop(f->loop);
 	park_free(f->park);
-	loop_free(f->loop);
 	fuse_session_destroy(f->se);
 	free(f);
 	return 0;
@@ -231,46 +229,72 @@ static void test_deadline(void **state)
 	send_read(f, 10, 0);
 	assert_int_equal(receive(f, &unique), ETIMEDOUT);
 	assert_int_equal(unique, 10);
-	/* The clock that looks at deadlines stops when nothing is parked, and starts again. */
+	/* Nothing is parked for some ticks, so they stop; the next request begins them again. */
+	usleep(500000);
 	send_read(f, 12, 1);
 	assert_int_equal(receive(f, &unique), ETIMEDOUT);
 	assert_int_equal(unique, 12);
 }
 
-static void nothing(void *data)
+/* Deadlines of many, and of one that comes while others are counted. */
+static void test_each_deadline_is_its_own(void **state)
 {
-	(void)data;
+	struct fixture *f = *state;
+	uint64_t unique;
+
+	f->deadline_ms = 1000;
+	for (uint64_t i = 0; i < 100; i++)
+		send_read(f, 10 + 2 * i, i);
+	wait_parked(f, 100);
+	f->deadline_ms = 1;
+	send_read(f, 1000, 100);
+	assert_int_equal(receive(f, &unique), ETIMEDOUT);
+	assert_int_equal(unique, 1000);
+	for (uint64_t i = 0; i < 100; i++)
+		assert_int_equal(receive(f, &unique), ETIMEDOUT);
+	assert_int_equal(park_count(f->park, PARK_READ), 0);
 }
 
-static void answer(void *data)
+/* The machine stands still for 4 s; half a second later the answer comes. */
+static void *answer_late(void *data)
 {
 	struct fixture *f = data;
-	fuse_req_t req = park_claim(f->park, f->tickets[0]);
+	uint64_t last = loop_now_ms(), now = last;
+	fuse_req_t req;
 
+	for (; now - last < 2000; usleep(10000)) {
+		last = now;
+		now = loop_now_ms();
+	}
+	usleep(500000);
+	req = park_claim(f->park, f->tickets[0]);
 	if (req)
 		fuse_reply_buf(req, "x", 1);
-}
-
-/* The I/O thread stands still; when it goes on, the answer is there, but not the first thing that it sees. */
-static void stand_still(void *data)
-{
-	struct fixture *f = data;
-
-	usleep(1500000);
-	loop_work(f->loop, nothing, answer, f);
+	return NULL;
 }
 
 static void test_deadline_while_all_stands_still(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t unique;
+	pthread_t answer;
+	pid_t child;
 
-	f->deadline_ms = 1000;
+	f->deadline_ms = 3500;
 	send_read(f, 10, 0);
 	wait_parked(f, 1);
-	loop_post(f->loop, stand_still, f);
+	pthread_create(&answer, NULL, answer_late, f);
+	child = fork();
+	if (child == 0) {
+		kill(getppid(), SIGSTOP);
+		sleep(4);
+		kill(getppid(), SIGCONT);
+		_exit(0);
+	}
 	assert_int_equal(receive(f, &unique), 0);
 	assert_int_equal(unique, 10);
+	pthread_join(answer, NULL);
+	waitpid(child, NULL, 0);
 }
 
 static void test_end(void **state)
@@ -351,6 +375,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_interrupt, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interrupt_comes_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_each_deadline_is_its_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_deadline_while_all_stands_still, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
