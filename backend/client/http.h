@@ -24,6 +24,7 @@
 struct http;
 struct tally;
 struct http_request;
+struct spec_asked;
 
 enum http_method { HTTP_GET, HTTP_POST, HTTP_PATCH /* a JSON merge patch */, HTTP_DELETE };
 
@@ -49,6 +50,9 @@ struct http_reply {
 	const char *body;
 	size_t len;
 };
+
+/* The errno of REPLY, which is no success, and its text for people (malloc'ed; NULL: no more than the errno says). */
+int http_refusal(const struct http_reply *reply, const struct spec_asked *asked, char **ret_text);
 
 /* Plain data: whoever sends a call fills one in, and http_send copies it. */
 struct http_call {

@@ -175,13 +175,8 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	};
 	bool forbidden = w->config.optional && !reply->err && reply->status == 403;
 	cleanup_free char *text = NULL;
-	int err = reply->err;
+	int err = http_refusal(reply, &asked, &text);
 
-	if (!err)
-		err = spec_reply_errno(reply->status, reply->body, reply->len, &asked, &text);
-	else
-		text = text_print("%s %s: %s", w->verb, w->resource,
-				  *reply->text ? reply->text : strerror(-err));
 	if (w->config.optional && !reply->err && reply->status == 401)
 		err = -EKEYREJECTED;
 	if (forbidden && w->refusals > 0) {

@@ -41,7 +41,7 @@ static void on_deleted(void *data, const struct http_reply *reply)
 	int err;
 
 	request_replied(&c->r);
-	err = !reply->err && reply->status / 100 == 2 ? 0 : request_refusal(reply, &asked, &text);
+	err = !reply->err && reply->status / 100 == 2 ? 0 : http_refusal(reply, &asked, &text);
 	/* The job is gone already, perhaps by an earlier try; another job may have its name by now. */
 	if (!err || err == -ENOENT || (err == -ESTALE && c->lost)) {
 		publish_leave(k->publish, c->r.rq->uid);

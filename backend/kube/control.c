@@ -202,7 +202,7 @@ static void on_asked(void *data, const struct http_reply *reply)
 	int err;
 
 	request_replied(&c->r);
-	err = !reply->err && reply->status / 100 == 2 ? 0 : request_refusal(reply, &asked, &text);
+	err = !reply->err && reply->status / 100 == 2 ? 0 : http_refusal(reply, &asked, &text);
 	/* Nobody else has chosen this name: a try whose reply was lost has arrived. */
 	if (err == -EEXIST && !c->request.patch)
 		err = 0;
@@ -319,7 +319,7 @@ static void on_read(void *data, const struct http_reply *reply)
 
 	request_replied(&c->r);
 	if (reply->err || reply->status != 200) {
-		err = request_refusal(reply, &asked, &text);
+		err = http_refusal(reply, &asked, &text);
 		if (c->lost)
 			on_lost(c, reply, text ? text : strerror(-err));
 		else

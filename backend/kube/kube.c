@@ -30,7 +30,7 @@
 #include "backend/base/file.h"
 #include "backend/base/print.h"
 #include "backend/base/tally.h"
-#include "backend/kube/discover.h"
+#include "backend/ask/discover.h"
 #include "backend/kube/kueue.h"
 #include "backend/kube/parts.h"
 #include "spec/api/object.h"

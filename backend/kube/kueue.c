@@ -164,7 +164,7 @@ static void places_failed(struct kueue *k, const struct http_reply *reply)
 	if (k->asked)
 		world_set_places(k->config.world, k->asked, NULL, 0);
 	if (forbidden)
-		request_refusal(reply, &asked, &text);
+		http_refusal(reply, &asked, &text);
 	set_refused(k, text);
 	k->not_before = loop_now_ms() + (forbidden ? FORBIDDEN_MS : AGAIN_MS);
 }

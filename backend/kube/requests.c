@@ -6,7 +6,6 @@
 
 #include <utlist.h>
 
-#include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 
 #define RETRY_MIN_MS 500u
@@ -107,15 +106,6 @@ void request_answer_dry_run(struct request *r, const char *manifest)
 {
 	backend_answer_dry_run(take_ptr(r->rq), manifest);
 	request_end(r);
-}
-
-int request_refusal(const struct http_reply *reply, const struct spec_asked *asked, char **ret_text)
-{
-	if (!reply->err)
-		return spec_reply_errno(reply->status, reply->body, reply->len, asked, ret_text);
-	*ret_text = text_print("%s %s: %s", asked->verb, asked->resource,
-			       *reply->text ? reply->text : strerror(-reply->err));
-	return reply->err;
 }
 
 struct requests *requests_new(struct loop *loop, struct http *http, struct group *group)

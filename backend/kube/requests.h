@@ -12,7 +12,6 @@
 #include "backend/impl/impl.h"
 
 struct requests;
-struct spec_asked;
 
 /* How long the outcome of a request whose reply was lost is looked for. */
 #define REQUEST_FIND_OUT_MS 600000
@@ -68,9 +67,5 @@ bool request_again(struct request *r, unsigned wait_ms);
 /* Answer R, and free it. */
 void request_answer(struct request *r, int err, const char *id, const char *text);
 void request_answer_dry_run(struct request *r, const char *manifest);
-
-/* The errno of a reply that is no success, and its text for people (malloc'ed). */
-int request_refusal(const struct http_reply *reply, const struct spec_asked *asked,
-		    char **ret_text);
 
 #endif

@@ -351,7 +351,7 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 	cleanup_free char *text = NULL;
 	bool unknown;
 
-	s->err = request_refusal(reply, &asked, &text);
+	s->err = http_refusal(reply, &asked, &text);
 	if (s->err == -EEXIST) {
 		s->err = 0;
 		ask_holder(s);

@@ -11,7 +11,7 @@
 
 #include "backend/base/loop.h"
 #include "backend/kube/events.h"
-#include "spec/kinds/kind.h"
+#include "spec/pods/kind.h"
 #include "spec/view/kueue.h"
 
 struct world;

@@ -12,8 +12,8 @@
 #include "backend/local/record_file.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/kinds/dry_run.h"
-#include "spec/kinds/local.h"
+#include "spec/record/dry_run.h"
+#include "spec/record/local.h"
 
 /* A suffix has 64 random bits: a second try is already a surprise. */
 #define TRIES 16

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a dry run needs from outside: the file, randomness, the time, the user and the directory. The manifest is
- * made by spec/kinds/dry_run.c.
+ * made by spec/record/dry_run.c.
  */
 #include "fs/cli/dry_run.h"
 
@@ -13,7 +13,7 @@
 #include "fs/cli/who.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
-#include "spec/kinds/dry_run.h"
+#include "spec/record/dry_run.h"
 
 /* The file ("-": standard input), or as much of it as shows that it is too large. */
 static int read_file(const char *path, char **ret, size_t *ret_len)

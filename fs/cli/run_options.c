@@ -9,7 +9,7 @@
 
 #include "fs/cli/refuse.h"
 #include "spec/base/mem.h"
-#include "spec/kinds/kind.h"
+#include "spec/kinds/kinds.h"
 
 /* The first kind that has the option NAME; NULL: none. */
 static const struct spec_kind *find_kind(const char *name)

@@ -2,14 +2,13 @@
 /*
  * Documents to objects. This is the main file of the folder, which knows what a cluster can be asked to run:
  *
- *   kind.c            the table of kinds, and of what clusters serve; struct spec_kind is one row
+ *   kinds.c           the table of kinds (struct spec_kind), and of what clusters serve
  *   volcano/, mcad/, appwrapper/   a kind each: make.c its objects, read.c them back (struct spec_reader), control.c
  *                     what ctl does (struct spec_control)
- *   pod.c, overlay.c  the pods of all kinds, and what an AppDef lays over them
- *   wrap.c            what an AppWrapper of any version wraps
  *   ready_manifest.c  documents that are an object already
  *   manifest.c        struct spec_manifest: parse, options, build by the kind, annotations, label, size
- *   local.c, dry_run.c   AppDefs that run here, and documents that do not run at all
+ *
+ * What several kinds are made of is in spec/pods.
  *
  * A build (struct spec_build) belongs to the call that makes a manifest; the caller owns the manifest. All of it is
  * pure and has no thread. Errors that come from the kinds have a path, whose place in the document is looked for in
@@ -22,7 +21,8 @@
 #include "spec/app/label.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
-#include "spec/kinds/pod.h"
+#include "spec/kinds/kinds.h"
+#include "spec/pods/pod.h"
 #include "spec/kinds/ready_manifest.h"
 #include "spec/base/sha256.h"
 

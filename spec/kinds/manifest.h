@@ -8,7 +8,7 @@
 #define KXFS_SPEC_KINDS_MANIFEST_H
 
 #include "spec/app/app.h"
-#include "spec/kinds/kind.h"
+#include "spec/pods/kind.h"
 
 /* What a manifest is made for. Plain data. */
 struct spec_manifest_request {

@@ -16,6 +16,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/tree.h"
+#include "spec/kinds/kinds.h"
 #include "spec/view/reader.h"
 
 bool spec_ready_is(const struct spec_yaml *root)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ready manifests: documents that are an object for the cluster already, written by hand or read from
- * jobs/ID/manifest.yaml. Private to spec/kinds.
+ * jobs/ID/manifest.yaml.
  */
 #ifndef KXFS_SPEC_KINDS_READY_MANIFEST_H
 #define KXFS_SPEC_KINDS_READY_MANIFEST_H
 
-#include "spec/kinds/kind.h"
+#include "spec/pods/kind.h"
 #include "spec/yaml/yaml.h"
 
 /* Has the document what only a manifest has? */

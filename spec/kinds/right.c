@@ -2,6 +2,8 @@
 /* The table of rights, the ones without which there is no mount first. */
 #include "spec/kinds/right.h"
 
+#include "spec/kinds/kinds.h"
+
 static const struct spec_right rights[] = {
 	{{&spec_volcano}, "batch.volcano.sh", "jobs", {"get", "list", "watch"}, false, NULL},
 	{{&spec_mcad, &spec_appwrapper},

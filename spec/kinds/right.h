@@ -6,7 +6,7 @@
 #ifndef KXFS_SPEC_KINDS_RIGHT_H
 #define KXFS_SPEC_KINDS_RIGHT_H
 
-#include "spec/kinds/kind.h"
+#include "spec/pods/kind.h"
 
 struct spec_right {
 	const struct spec_kind *kinds[2]; /* whose jobs need it; both NULL: those of any kind */

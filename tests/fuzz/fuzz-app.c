@@ -7,7 +7,7 @@
 #undef NDEBUG
 #include <assert.h>
 
-#include "spec/kinds/local.h"
+#include "spec/record/local.h"
 #include "spec/base/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -9,6 +9,7 @@
 #include <json-c/json.h>
 
 #include "spec/base/limits.h"
+#include "spec/kinds/kinds.h"
 #include "spec/kinds/manifest.h"
 #include "spec/base/tree.h"
 #include "spec/yaml/yaml.h"

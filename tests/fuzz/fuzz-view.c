@@ -9,7 +9,7 @@
 #include <assert.h>
 
 #include "spec/api/split.h"
-#include "spec/kinds/kind.h"
+#include "spec/kinds/kinds.h"
 #include "spec/base/limits.h"
 #include "spec/base/name.h"
 #include "spec/job/status.h"

@@ -2,6 +2,7 @@
 """The rules of docs/design.md on folders and files (A1, A2), by what the build has made: dependencies run one way,
 no circle, no other folder's private header, a struct's fields are written in one file."""
 
+import collections
 import concurrent.futures
 import json
 import pathlib
@@ -70,6 +71,23 @@ def test_no_circle_of_files(library):
     names = ["\n".join(f"{a} uses {', '.join(sorted(calls()[a, b]))} of {b}" for a, b in sorted(arrows)
                        if a in group and b in group) for group in found]
     assert not found, "\n\n".join(names)
+
+
+def test_no_circle_of_folders():
+    """Neither libraries nor the folders within them, such as those of the kinds."""
+    arrows = {(str(pathlib.PurePath(a).parent), str(pathlib.PurePath(b).parent)) for a, b in calls()}
+    arrows = {(a, b) for a, b in arrows if a != b}
+    found = circles({folder for arrow in arrows for folder in arrow}, arrows)
+    assert not found, "\n\n".join(
+        "\n".join(f"{a} uses {', '.join(sorted(names))} of {b}" for (a, b), names in sorted(calls().items())
+                  if {str(pathlib.PurePath(a).parent), str(pathlib.PurePath(b).parent)} <= set(group)
+                  and pathlib.PurePath(a).parent != pathlib.PurePath(b).parent) for group in found)
+
+
+def test_no_folder_is_crowded():
+    """At most 20 sources: more are two folders."""
+    counts = collections.Counter(obj.source.rpartition("/")[0] for obj in objects())
+    assert not {folder: n for folder, n in counts.items() if n > 20}
 
 
 @pytest.mark.parametrize("path", C_FILES, ids=name_of)

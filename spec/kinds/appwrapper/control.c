@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctl on AppWrappers of v1beta2: spec.suspend. */
-#include "spec/kinds/kind.h"
-#include "spec/kinds/suspend.h"
+#include "spec/kinds/kinds.h"
+#include "spec/pods/suspend.h"
 
 static int request(const struct spec_control_asked *asked, struct spec_control_request *ret)
 {

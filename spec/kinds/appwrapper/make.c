@@ -5,7 +5,8 @@
  * sets spec.suspend until there is room.
  */
 #include "spec/kinds/appwrapper/make.h"
-#include "spec/kinds/wrap.h"
+#include "spec/kinds/kinds.h"
+#include "spec/pods/wrap.h"
 #include "spec/view/kueue.h"
 
 static const struct spec_option options[] = {

@@ -5,8 +5,8 @@
  */
 #include "spec/base/mem.h"
 #include "spec/kinds/appwrapper/make.h"
-#include "spec/kinds/kind.h"
-#include "spec/kinds/wrap.h"
+#include "spec/kinds/kinds.h"
+#include "spec/pods/wrap.h"
 #include "spec/view/kueue.h"
 
 /* What the controller allows where the annotation is missing. */

@@ -8,7 +8,8 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/kinds/jobset/names.h"
-#include "spec/kinds/pod.h"
+#include "spec/kinds/kinds.h"
+#include "spec/pods/pod.h"
 #include "spec/view/kueue.h"
 
 #define RESERVED_MILLICPU 100

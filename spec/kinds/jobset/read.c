@@ -7,7 +7,7 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/kinds/jobset/names.h"
-#include "spec/kinds/kind.h"
+#include "spec/kinds/kinds.h"
 #include "spec/view/kueue.h"
 #include "spec/view/reader.h"
 

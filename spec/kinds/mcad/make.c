@@ -3,7 +3,8 @@
  * MCAD's AppWrapper (v1beta1): pod groups, pods and one headless service as generic items.
  */
 #include "spec/base/mem.h"
-#include "spec/kinds/wrap.h"
+#include "spec/kinds/kinds.h"
+#include "spec/pods/wrap.h"
 
 static const struct spec_option options[] = {
 	WRAP_OPTIONS,

@@ -5,8 +5,8 @@
  * last happened for the first time. If the job waits, it says what for.
  */
 #include "spec/base/mem.h"
-#include "spec/kinds/kind.h"
-#include "spec/kinds/wrap.h"
+#include "spec/kinds/kinds.h"
+#include "spec/pods/wrap.h"
 
 static const struct spec_phase phases[] = {
 	{.name = "Pending", .state = SPEC_PENDING},

@@ -7,7 +7,7 @@
 
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
-#include "spec/kinds/kind.h"
+#include "spec/kinds/kinds.h"
 #include "spec/view/control.h"
 #include "spec/view/view.h"
 

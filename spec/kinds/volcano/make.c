@@ -6,7 +6,8 @@
 
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/kinds/pod.h"
+#include "spec/kinds/kinds.h"
+#include "spec/pods/pod.h"
 
 #define RESERVED_MILLICPU 100
 #define RESERVED_MEMORY	  1024 /* MB */

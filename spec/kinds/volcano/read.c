@@ -4,7 +4,7 @@
  * them when a job has finished, and the pods tell more.
  */
 #include "spec/base/mem.h"
-#include "spec/kinds/kind.h"
+#include "spec/kinds/kinds.h"
 #include "spec/view/reader.h"
 
 /* What Volcano's webhook makes of a maxRetry of 0. */

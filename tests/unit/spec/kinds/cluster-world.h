@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "spec/api/event.h"
-#include "spec/kinds/kind.h"
+#include "spec/kinds/kinds.h"
 #include "spec/api/split.h"
 #include "spec/view/kueue.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "spec/kinds/kind.h"
+#include "spec/kinds/kinds.h"
 #include "spec/view/control.h"
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"

@@ -13,6 +13,7 @@
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
+#include "spec/kinds/kinds.h"
 #include "spec/kinds/manifest.h"
 #include "spec/base/name.h"
 

@@ -13,9 +13,8 @@
  */
 #include <errno.h>
 
-#include "backend/kube/asking.h"
-#include "backend/kube/discover.h"
-#include "backend/kube/requests.h"
+#include "backend/ask/asking.h"
+#include "backend/ask/discover.h"
 #include "spec/api/refusal.h"
 #include "spec/api/review.h"
 #include "spec/base/mem.h"
@@ -80,7 +79,7 @@ static void say_refused(const struct examine *e, enum backend_grade grade,
 		.name = "",
 	};
 	cleanup_free char *text = NULL;
-	int err = request_refusal(reply, &asked, &text);
+	int err = http_refusal(reply, &asked, &text);
 
 	say(e, grade, "%s", text ? text : strerror(-err));
 }

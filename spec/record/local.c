@@ -3,12 +3,13 @@
  * Reading AppDefs of local jobs: by the rules of all kinds, since the same file may go to a cluster tomorrow. Their run
  * options are given by a document alone.
  */
-#include "spec/kinds/local.h"
+#include "spec/record/local.h"
 
 #include <errno.h>
 
 #include "spec/base/mem.h"
 #include "spec/base/tree.h"
+#include "spec/kinds/kinds.h"
 #include "spec/kinds/ready_manifest.h"
 
 /* A manifest is no AppDef at all. To list its fields as unknown would only mislead. */

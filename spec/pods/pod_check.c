@@ -3,7 +3,7 @@
  * Kubernetes' rules for mounts, resources and variables of a container. The paths of errors name the field, and
  * manifest.c finds its line.
  */
-#include "spec/kinds/pod_check.h"
+#include "spec/pods/pod_check.h"
 
 #include <errno.h>
 

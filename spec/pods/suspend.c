@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Controllers follow spec.suspend in every phase but the last ones, and Kueue spec.active of a Workload. */
-#include "spec/kinds/suspend.h"
+#include "spec/pods/suspend.h"
 
 #include <errno.h>
 

@@ -3,12 +3,11 @@
  * A version is asked for by its list of resources, which everybody who may use the API can read. Where even that is
  * refused, the best is taken, and the watches say what is wrong.
  */
-#include "backend/kube/discover.h"
+#include "backend/ask/discover.h"
 
 #include <errno.h>
 
 #include "backend/client/kubeconfig.h"
-#include "backend/kube/requests.h"
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 
@@ -85,7 +84,7 @@ static void refused(struct discover *d, const struct http_reply *reply)
 		.name = "",
 	};
 	cleanup_free char *text = NULL;
-	int err = request_refusal(reply, &asked, &text);
+	int err = http_refusal(reply, &asked, &text);
 
 	d->fn(d->data, NULL, err, text ? text : strerror(-err));
 }

@@ -3,7 +3,7 @@
  * What an AppWrapper wraps, whatever its version: names, pod groups, pods and the service, and how its pods are found
  * again in its object and in the cluster. Names are TorchX's, with what does not work corrected.
  */
-#include "spec/kinds/wrap.h"
+#include "spec/pods/wrap.h"
 
 #include <ctype.h>
 

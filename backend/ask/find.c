@@ -2,8 +2,8 @@
 /* Which kind a cluster serves, asked before there is a backend, whose state directory is named after it. */
 #include <errno.h>
 
-#include "backend/kube/asking.h"
-#include "backend/kube/discover.h"
+#include "backend/ask/asking.h"
+#include "backend/ask/discover.h"
 #include "spec/base/mem.h"
 
 struct finding {

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "spec/kinds/dry_run.h"
+#include "spec/record/dry_run.h"
 
 #define ROLES1 "roles: [{name: r, image: i, entrypoint: e}]"
 #define ROLES  ROLES1 "\n"

@@ -3,7 +3,7 @@
  * All that it takes to ask a server: a loop, the credentials, HTTP. The caller is woken twice: when all is
  * answered or a signal came, and when all is stopped.
  */
-#include "backend/kube/asking.h"
+#include "backend/ask/asking.h"
 
 #include <semaphore.h>
 

@@ -4,7 +4,7 @@
  * volumes, node selector), and the pod of one replica, with its macros filled in, the overlay,
  * and TorchX's labels over that. Order and spelling of everything is TorchX's; docs/deviations.md lists what is not.
  */
-#include "spec/kinds/pod.h"
+#include "spec/pods/pod.h"
 
 #include <errno.h>
 
@@ -12,8 +12,8 @@
 #include "spec/app/macro.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/kinds/overlay.h"
-#include "spec/kinds/pod_check.h"
+#include "spec/pods/overlay.h"
+#include "spec/pods/pod_check.h"
 
 #define JOB_ID	      "TORCHX_JOB_ID"
 #define RANK0_HOST    "TORCHX_RANK0_HOST"

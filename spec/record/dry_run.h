@@ -4,10 +4,10 @@
  * kxfs --dry-run=FILE, which needs neither a mount nor a cluster, and behind dryrun/ in a mount of
  * local jobs. Pure: chance and time are parameters.
  */
-#ifndef KXFS_SPEC_KINDS_DRY_RUN_H
-#define KXFS_SPEC_KINDS_DRY_RUN_H
+#ifndef KXFS_SPEC_RECORD_DRY_RUN_H
+#define KXFS_SPEC_RECORD_DRY_RUN_H
 
-#include "spec/kinds/local.h"
+#include "spec/record/local.h"
 
 /* Plain data. */
 struct spec_dry_run {

@@ -2,14 +2,14 @@
 /*
  * A role's pods, as all kinds have them: container, resources, volumes, variables, labels, and the
  * overlay. What replicas share is made once and shared by reference, so that a thousand of them
- * take milliseconds. Private to spec/kinds.
+ * take milliseconds.
  */
-#ifndef KXFS_SPEC_KINDS_POD_H
-#define KXFS_SPEC_KINDS_POD_H
+#ifndef KXFS_SPEC_PODS_POD_H
+#define KXFS_SPEC_PODS_POD_H
 
 #include "spec/app/app.h"
-#include "spec/kinds/kind.h"
 #include "spec/base/tree.h"
+#include "spec/pods/kind.h"
 
 #define POD_TORCHX_VERSION "0.7.0" /* the version that manifests equal */
 

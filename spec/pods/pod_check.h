@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What the API server would refuse of a role's pods, or never start, said where it is written. Private to pod.c. */
-#ifndef KXFS_SPEC_KINDS_POD_CHECK_H
-#define KXFS_SPEC_KINDS_POD_CHECK_H
+#ifndef KXFS_SPEC_PODS_POD_CHECK_H
+#define KXFS_SPEC_PODS_POD_CHECK_H
 
-#include "spec/kinds/pod.h"
+#include "spec/pods/pod.h"
 
 #define POD_FIELD_PATH "[FIELD_PATH]" /* a value that begins so names a field of the pod */
 #define POD_GPU	       "nvidia.com/gpu"

@@ -3,8 +3,8 @@
  * The pod overlay: what an AppDef adds to the pods of a role beyond TorchX's fields, in
  * role.metadata.kubernetes, as later versions of TorchX read it. Pure functions on JSON values.
  */
-#ifndef KXFS_SPEC_KINDS_OVERLAY_H
-#define KXFS_SPEC_KINDS_OVERLAY_H
+#ifndef KXFS_SPEC_PODS_OVERLAY_H
+#define KXFS_SPEC_PODS_OVERLAY_H
 
 #include <json-c/json.h>
 

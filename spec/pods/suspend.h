@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ctl on kinds whose jobs are suspended and resumed by spec.suspend. Where the job is in a queue of Kueue, that field
- * belongs to Kueue, which undoes what others write there; then it is spec.active of the job's Workload. Private to
- * spec/kinds.
+ * belongs to Kueue, which undoes what others write there; then it is spec.active of the job's Workload.
  */
-#ifndef KXFS_SPEC_KINDS_SUSPEND_H
-#define KXFS_SPEC_KINDS_SUSPEND_H
+#ifndef KXFS_SPEC_PODS_SUSPEND_H
+#define KXFS_SPEC_PODS_SUSPEND_H
 
 #include "spec/view/control.h"
 

@@ -2,7 +2,7 @@
 /*
  * The tables of kinds, and of what clusters serve.
  */
-#include "spec/kinds/kind.h"
+#include "spec/kinds/kinds.h"
 
 #include <assert.h>
 

@@ -3,8 +3,8 @@
  * AppDefs whose replicas run on this machine, or of which it is not known yet where they run: their fields, and
  * the run options of local jobs. Manifests for a cluster are refused with a sentence of their own.
  */
-#ifndef KXFS_SPEC_KINDS_LOCAL_H
-#define KXFS_SPEC_KINDS_LOCAL_H
+#ifndef KXFS_SPEC_RECORD_LOCAL_H
+#define KXFS_SPEC_RECORD_LOCAL_H
 
 #include "spec/app/app.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "spec/kinds/overlay.h"
+#include "spec/pods/overlay.h"
 
 struct row {
 	const char *spec, *overlay, *result; /* of spec, all of them */

@@ -3,8 +3,8 @@
  * A server is asked before there is a mount, on a loop of its own that ends with the answer. For the thread that starts
  * kxfs, which waits; all functions of the ops run on that loop.
  */
-#ifndef KXFS_BACKEND_KUBE_ASKING_H
-#define KXFS_BACKEND_KUBE_ASKING_H
+#ifndef KXFS_BACKEND_ASK_ASKING_H
+#define KXFS_BACKEND_ASK_ASKING_H
 
 #include "backend/backend.h"
 #include "backend/client/http.h"

@@ -3,7 +3,7 @@
  * Overlays. Merging copies the maps that lead to a change and shares everything else, so that an overlay over a
  * thousand replicas costs little.
  */
-#include "spec/kinds/overlay.h"
+#include "spec/pods/overlay.h"
 
 #include <errno.h>
 

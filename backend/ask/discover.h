@@ -3,12 +3,12 @@
  * Which of the kinds that a SOURCE may mean a cluster serves: the server is asked for the API version of one after the
  * other, the best first (spec_served_at).
  */
-#ifndef KXFS_BACKEND_KUBE_DISCOVER_H
-#define KXFS_BACKEND_KUBE_DISCOVER_H
+#ifndef KXFS_BACKEND_ASK_DISCOVER_H
+#define KXFS_BACKEND_ASK_DISCOVER_H
 
 #include "backend/backend.h"
 #include "backend/client/http.h"
-#include "spec/kinds/kind.h"
+#include "spec/kinds/kinds.h"
 
 struct discover;
 

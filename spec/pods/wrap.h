@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What an AppWrapper wraps, whatever its version: pod groups, pods and one headless service, as TorchX makes them for
- * MCAD; and how its pods are read. The file of a version says how each object stands in its list. Private to
- * spec/kinds.
+ * MCAD; and how its pods are read. The file of a version says how each object stands in its list.
  */
-#ifndef KXFS_SPEC_KINDS_WRAP_H
-#define KXFS_SPEC_KINDS_WRAP_H
+#ifndef KXFS_SPEC_PODS_WRAP_H
+#define KXFS_SPEC_PODS_WRAP_H
 
-#include "spec/kinds/pod.h"
+#include "spec/pods/pod.h"
 #include "spec/view/reader.h"
 
 /* Run options of all versions, for the kind's table. */

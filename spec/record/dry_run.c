@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* From a document to the text of what it would make. Names and ids are as random as real ones. */
-#include "spec/kinds/dry_run.h"
+#include "spec/record/dry_run.h"
 
 #include <errno.h>
 
 #include "spec/app/label.h"
 #include "spec/base/mem.h"
+#include "spec/kinds/kinds.h"
 #include "spec/kinds/manifest.h"
 #include "spec/base/name.h"
 #include "spec/kinds/ready_manifest.h"

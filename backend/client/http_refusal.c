@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What a reply that is no success means, whether the server has sent it or nothing came. */
+#include <string.h>
+
+#include "backend/client/http.h"
+#include "spec/api/refusal.h"
+#include "spec/base/mem.h"
+
+int http_refusal(const struct http_reply *reply, const struct spec_asked *asked, char **ret_text)
+{
+	if (!reply->err)
+		return spec_reply_errno(reply->status, reply->body, reply->len, asked, ret_text);
+	*ret_text = text_print("%s %s: %s", asked->verb, asked->resource,
+			       *reply->text ? reply->text : strerror(-reply->err));
+	return reply->err;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kinds of jobs that there are, and what clusters serve. A new kind is a folder of its own and a row in kinds.c.
+ */
+#ifndef KXFS_SPEC_KINDS_KINDS_H
+#define KXFS_SPEC_KINDS_KINDS_H
+
+#include "spec/pods/kind.h"
+
+extern const struct spec_kind spec_volcano;
+extern const struct spec_kind spec_mcad;
+extern const struct spec_kind spec_appwrapper;
+extern const struct spec_kind spec_jobset;
+extern const struct spec_reader spec_volcano_reader;
+extern const struct spec_reader spec_mcad_reader;
+extern const struct spec_reader spec_appwrapper_reader;
+extern const struct spec_reader spec_jobset_reader;
+extern const struct spec_control spec_volcano_control;
+extern const struct spec_control spec_appwrapper_control;
+extern const struct spec_control spec_jobset_control;
+
+/* The I-th kind; NULL: no more. */
+const struct spec_kind *spec_kind_at(size_t i);
+/* The kind of this name; NULL: none. */
+const struct spec_kind *spec_kind_find(const char *name);
+/* The first kind that an AppDef's scheduler may call so: by its own name, or TorchX's; NULL: none. */
+const struct spec_kind *spec_kind_of_scheduler(const char *scheduler);
+/* The rules for reading an AppDef that will run as a job of KIND; NULL: as one of any kind, or on this machine. */
+void spec_kind_app_rules(struct spec_app_rules *ret, const struct spec_kind *kind,
+			 const char *home);
+
+/* What a cluster may serve, and what is made of it. */
+struct spec_served {
+	const char *source; /* the word of SOURCE that may mean it */
+	const char *api_version;
+	const char *plural;
+	const struct spec_kind *kind; /* NULL: it is known, and refused: */
+	const char *instead;	      /* what to do, for people; NULL: nothing */
+};
+
+/*
+ * The I-th thing to ask a cluster for that SOURCE ("": any) may mean, the best first: what it does not
+ * serve is passed over. NULL: no more.
+ */
+const struct spec_served *spec_served_at(const char *source, size_t i);
+
+#endif
