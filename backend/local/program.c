@@ -109,7 +109,7 @@ void program_make(struct program *p, const struct spec_record *rec,
 		has_handle |= streq(role->env.v[i].key, JOB_ID) && spec_name_is_handle(value);
 	}
 	if (!has_handle)
-		add(&env, text_print(JOB_ID "=local://torchx/%s", rec->id));
+		add(&env, text_print(JOB_ID "=kxfs://torchx/%s", rec->id));
 	add(&env, text_copy(RANK0 "=localhost"));
 	add(&env, text_print("KXFS_JOB=%s", rec->id));
 	add(&env, text_print("KXFS_REPLICA=%s", dir));

@@ -485,10 +485,29 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 		  near ? "did you mean " : "it is ", near ? near : all, near ? "?" : "");
 }
 
+/* No scheduler looks at it, so what is not text in it, as overlays for other schedulers, is no error. */
+static void read_metadata(struct app_reader *r, const struct app_path *path,
+			  const struct spec_yaml *node, void *member)
+{
+	struct spec_yaml texts = *node;
+
+	texts.v = NULL;
+	texts.n = 0;
+	for (size_t i = 0; node->type == SPEC_YAML_MAP && i < node->n; i += 2) {
+		if (node->v[i + 1]->type != SPEC_YAML_SCALAR)
+			continue;
+		texts.v = mem_grow(texts.v, texts.n + 2, sizeof(*texts.v));
+		texts.v[texts.n++] = node->v[i];
+		texts.v[texts.n++] = node->v[i + 1];
+	}
+	app_read_text_map(r, path, &texts, member);
+	free(texts.v);
+}
+
 static const struct app_field app_fields[] = {
 	FIELD("name", true, app_read_name, offsetof(struct spec_app, name)),
 	FIELD("roles", true, read_roles, 0),
-	FIELD("metadata", false, app_read_text_map, offsetof(struct spec_app, metadata)),
+	FIELD("metadata", false, read_metadata, offsetof(struct spec_app, metadata)),
 	FIELD("scheduler", false, read_scheduler, offsetof(struct spec_app, scheduler)),
 	FIELD("scheduler_args", false, app_read_json, offsetof(struct spec_app, scheduler_args)),
 	{0},

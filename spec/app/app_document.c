@@ -39,15 +39,27 @@ static void move(struct spec_yaml *from, size_t i, struct spec_yaml *to, const c
 	to->v[to->n - 2]->len = strlen(key);
 }
 
-/* Take the entries of MAP away whose value is null. */
-static void drop_nulls(struct spec_yaml *map)
+/* Is KEY a run option of TorchX's scheduler "kxfs" that is not one of the job? (contrib/torchx) */
+static bool is_of_plugin(const char *key)
+{
+	static const char *const names[] = {"mount", "quiet", "inherit_env", NULL};
+
+	for (size_t i = 0; names[i]; i++) {
+		if (streq(key, names[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Take the entries of MAP away whose value is null, and (OWN) those that are for the plug-in of TorchX. */
+static void drop_options(struct spec_yaml *map, bool own)
 {
 	size_t n = 0;
 
 	if (map->type != SPEC_YAML_MAP)
 		return;
 	for (size_t i = 0; i < map->n; i += 2) {
-		if (spec_yaml_is_null(map->v[i + 1])) {
+		if (spec_yaml_is_null(map->v[i + 1]) || (own && is_of_plugin(map->v[i]->text))) {
 			spec_yaml_free(map->v[i]);
 			spec_yaml_free(map->v[i + 1]);
 			continue;
@@ -58,16 +70,18 @@ static void drop_nulls(struct spec_yaml *map)
 	map->n = n;
 }
 
-/* The AppDef of ROOT, which is taken over. */
+/* The AppDef of ROOT, which is taken over. One for the scheduler "kxfs" is for any mount. */
 static struct spec_yaml *unwrap(struct spec_yaml *root)
 {
 	size_t scheduler = find(root, "scheduler"), cfg = find(root, "cfg");
 	struct spec_yaml *app = take_ptr(root->v[find(root, "app")]);
+	bool own = scheduler && root->v[scheduler]->type == SPEC_YAML_SCALAR &&
+		   streq(root->v[scheduler]->text, "kxfs");
 
-	if (scheduler)
+	if (scheduler && !own)
 		move(root, scheduler, app, "scheduler");
 	if (cfg) {
-		drop_nulls(root->v[cfg]);
+		drop_options(root->v[cfg], own);
 		move(root, cfg, app, "scheduler_args");
 	}
 	spec_yaml_free(root);

@@ -128,6 +128,25 @@ def test_dryrun(cluster, torchx, server):
     assert not launched_objects(server) and cluster.ls("dryrun") == []
 
 
+def test_overlays(cluster, api, server, environment):
+    """A tuple replaces what a list would be added to; a file is read here; the AppDef's own overlays are for others."""
+    def volumes(overlay):
+        api(cluster, f"""
+            import json
+            open("overlay.yaml", "w").write(json.dumps({{"spec": {{"nodeSelector": {{"gpu": "a100"}}}}}}))
+            role = Role("main", image="busybox", entrypoint="sh", metadata={{"kubernetes": {overlay}}})
+            answer(runner.run(AppDef("all", [role], metadata={{"kubernetes": {{"VCJob": {{}}}}}}), "kxfs", {{"queue": "default"}}))
+            """)
+        spec = launched_objects(server)[-1]["spec"]["tasks"][0]["template"]["spec"]
+        return sorted(volume["name"] for volume in spec["volumes"]), spec["nodeSelector"]
+
+    mine = '{"name": "mine", "emptyDir": {}}'
+    assert volumes(f'{{"spec": {{"volumes": [{mine}]}}}}') == (["dshm", "mine"], {})
+    assert volumes(f'{{"spec": {{"volumes": ({mine},)}}}}')[0] == ["mine"]
+    if environment.version != "0.7.0":
+        assert volumes('f"file://{os.getcwd()}/overlay.yaml"') == (["dshm"], {"gpu": "a100"})
+
+
 def test_lost_answer(cluster, torchx, server):
     """The cluster has made the job and its answer is lost: there is one job, and its handle is right."""
     server.faults.add("lose", verb="create")

@@ -145,12 +145,96 @@ def test_workspace(kx, torchx, work, tmp_path):
     """The job runs in its workspace: by default where torchx was called."""
     assert where(torchx, kx) == str(work)
     assert where(torchx, kx, "--workspace", str(tmp_path)) == str(tmp_path)
-    assert where(torchx, kx, "--workspace", "") == str(kx.work)
+    assert where(torchx, kx, "--workspace", "") == str(work)
     assert where(torchx, kx, "-cfg", f"cwd={tmp_path}") == str(tmp_path)
     for wrong, text in (("--workspace=/nowhere", "/nowhere is no directory"), ("-cfg=cwd=here", "absolute")):
         p = torchx(kx, "run", "-s", "kxfs", wrong, *SH, "true", check=False)
         assert text in error_of(p)
     assert len(kx.jobs()) == 4
+
+
+def test_environment(kx, torchx, work):
+    """A job has the environment of who runs it, as with TorchX's own local schedulers: what differs from that of kxfs. Its
+    directory is looked at for programs, last. inherit_env=False leaves it out, and what the role says wins."""
+    tool = work / "main.sh"
+    tool.write_text('#!/bin/sh\necho "$PRICE $(printenv GONE) $0 $PATH"\n')
+    tool.chmod(0o755)
+    env = {"PRICE": "5$ or ${app_id}", "VIRTUAL_ENV": "/venv", "BASH_FUNC_f%%": "() { :; }"}
+    run = ("run", "-s", "kxfs", "--wait")
+    handle = launched(torchx(kx, *run, "utils.sh", "main.sh", env=env))
+    said = job(kx, handle).log("sh-0").decode().strip()
+    assert said.startswith("5$ or ${app_id}  ") and said.endswith(f":{work}"), said
+    document = json.loads(job(kx, handle).read("app.yaml"))
+    assert document["roles"][0]["env"]["VIRTUAL_ENV"] == "/venv"
+    assert "PWD" not in document["roles"][0]["env"] and "inherit_env" not in document["scheduler_args"]
+    handle = launched(torchx(kx, "run", "-s", "kxfs", "--wait", "-cfg", "inherit_env=False", *SH, "echo $$PRICE.", env=env))
+    assert job(kx, handle).log("sh-0") == b".\n"
+
+
+def test_api_without_a_workspace(kx, api, work):
+    """The caller's directory and environment."""
+    found = api(kx, """
+        os.environ["MINE"] = "yes"
+        handle = runner.run(sh("pwd -P; echo $MINE $OTHER", env={"OTHER": "o"}), "kxfs")
+        runner.wait(handle, 0.1)
+        answer(list(runner.log_lines(handle, "main", 0)))
+        """)
+    assert found == [f"{work}\n", "yes o\n"]
+
+
+def test_launched_once(kx, api):
+    """However often a dry run is scheduled."""
+    first, second = api(kx, """
+        info = runner.dryrun(sh("true"), "kxfs")
+        answer([runner.schedule(info), runner.schedule(info)])
+        """)
+    assert first == second and len(kx.jobs()) == 1
+
+
+def test_description(kx, api, environment):
+    """All that app.yaml says of a role, and the native request, which is the manifest."""
+    found = api(kx, """
+        from torchx.specs import BindMount, Resource, RetryPolicy
+        handle = runner.run(AppDef("app", [Role("main", image="none", entrypoint="sh", args=["-c", "exit 3"], max_retries=1,
+            retry_policy=RetryPolicy.REPLICA, port_map={"http": 80}, metadata={"a": {"b": "c"}}, min_replicas=1,
+            resource=Resource(cpu=1, gpu=0, memMB=64), mounts=[BindMount("/tmp", "/data", True)])],
+            metadata={"team": "x", "kubernetes": {"VCJob": {"spec": {}}}}), "kxfs")
+        status = runner.wait(handle, 0.1)
+        app = runner.describe(handle)
+        role = app.roles[0]
+        native = runner.describe_native(handle) if hasattr(runner, "describe_native") else None
+        answer([role.max_retries, role.retry_policy.name, role.port_map, role.metadata, role.min_replicas, role.resource.cpu,
+                role.resource.memMB, [vars(mount) for mount in role.mounts], str(status.structured_error_msg), str(native)])
+        """)
+    assert found[:5] == [1, "REPLICA", {"http": 80}, {"a": {"b": "c"}}, 1]
+    assert found[5:8] == [1, 64, [{"src_path": "/tmp", "dst_path": "/data", "read_only": True}]]
+    assert "exit code 3" in found[8]
+    if environment.version != "0.7.0":
+        assert "state: " in found[9] and "roles:" in found[9]
+
+
+def test_own_dump(kx, torchx, environment):
+    """What `run --dryrun --json` prints for this scheduler can be submitted, with the directory that it had."""
+    if environment.version == "0.7.0":
+        return
+    out = torchx(kx, "run", "-s", "kxfs", "--dryrun", "--json", *SH, "pwd -P").stdout
+    dump = json.loads(out)
+    assert dump["scheduler"] == "kxfs" and not dump["app"]["roles"][0]["metadata"]
+    ran = kx.submit(out, "dump.json")
+    assert ran.finish() == "SUCCEEDED" and ran.log("sh-0").decode().strip() == dump["cfg"]["cwd"]
+
+
+def test_mount_left_behind(kx, make_kx, torchx):
+    """A job of a mount whose kxfs has ended may run: it is not said that it does not exist, and cancel fails."""
+    other = make_kx()
+    handle = launched(torchx(other, "run", "-s", "kxfs", *SH, "sleep 1000"))
+    other.end(signal.SIGKILL)
+    for command in ("status", "cancel", "log"):
+        p = torchx(None, command, handle, check=False)
+        assert f"kxfs has ended and left {other.mnt} behind" in p.stderr and p.returncode != 0, p.stderr
+    other.start()
+    torchx(None, "cancel", handle)
+    assert "State: CANCELLED" in torchx(None, "status", handle).stdout
 
 
 def test_which_mount(kx, make_kx, torchx, work):

@@ -36,6 +36,10 @@ class Job:
         """Why it does not run, or has failed, in words; "" if there is nothing to say."""
         return (self.path / "why").read_text(encoding="utf-8").strip()
 
+    def manifest(self) -> str:
+        """The object in the cluster, or what stands for it of a local job, as YAML."""
+        return (self.path / "manifest.yaml").read_text(encoding="utf-8")
+
     def document(self) -> dict[str, Any]:
         """The AppDef that it was made from; empty if that is not known or is a manifest."""
         try:

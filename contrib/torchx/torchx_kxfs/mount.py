@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import errno
 import json
@@ -31,11 +30,21 @@ class Mount:
 
     path: pathlib.Path
     backend: str
+    pid: int
 
     @property
     def is_local(self) -> bool:
         """Do jobs run as processes of this machine?"""
         return self.backend == "local"
+
+    def environment(self) -> dict[str, str]:
+        """What its jobs have when they are given nothing: that of kxfs. Empty if it can't be read."""
+        try:
+            data = pathlib.Path(f"/proc/{self.pid}/environ").read_bytes()
+        except OSError:
+            return {}
+        pairs = (entry.partition("=") for entry in os.fsdecode(data).split("\0"))
+        return {name: value for name, _, value in pairs if name}
 
     def statuses(self) -> list[dict[str, Any]]:
         """status.json of each job in jobs/."""
@@ -54,7 +63,7 @@ def open_mount(path: str | os.PathLike[str]) -> Mount:
         if isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise KxfsError(f"nothing of kxfs is mounted at {top}: mount it with `kxfs SOURCE {top}`") from error
         raise KxfsError(f"{top} can't be read: {error.strerror}") from error
-    return Mount(top, info["backend"])
+    return Mount(top, info["backend"], info["pid"])
 
 
 def mount_points() -> list[str]:
@@ -75,14 +84,20 @@ def mount_points() -> list[str]:
     return list(dict.fromkeys(own or others))
 
 
-def all_mounts() -> Iterator[Mount]:
-    """Those of them that answer, at least one: a dead one has no jobs to show."""
+def all_mounts(ended: list[KxfsError] | None = None) -> Iterator[Mount]:
+    """Those of them that answer, at least one: a dead one has no jobs to show. What is wrong with the others is added to
+    ENDED."""
     found = False
     for path in mount_points():
-        with contextlib.suppress(KxfsError):
+        try:
             yield open_mount(path)
             found = True
+        except KxfsError as error:
+            if ended is not None:
+                ended.append(error)
     if not found:
+        if ended:
+            raise ended[0]
         raise KxfsError("nothing of kxfs is mounted: mount it with `kxfs SOURCE DIRECTORY`, where SOURCE is local: or "
                         "names a namespace of a cluster")
 

@@ -21,8 +21,10 @@ OF_JOBS: dict[str, tuple[type, str]] = {
     "network": (str, "(MCAD, AppWrapper) additional network of the pods"),
     "priority": (int, "(MCAD) priority of the job in its queue"),
     "no_annotations": (bool, "(cluster) leave out the annotations and the label of kxfs"),
-    "cwd": (str, "(local:) directory in which the job runs, absolute; default: the workspace"),
+    "cwd": (str, "(local:) directory in which the job runs, absolute; default: the workspace, else the current directory"),
 }
+# What a local job has of the environment of who runs it.
+INHERIT = "inherit_env"
 
 
 def run_opts() -> runopts:
@@ -30,6 +32,8 @@ def run_opts() -> runopts:
     opts = runopts()
     opts.add("mount", type_=str,
              help="directory where kxfs is mounted; default: $KXFS_MOUNT, else the only mount of this user")
+    opts.add(INHERIT, type_=bool, default=True,
+             help="(local:) the job has the environment of who runs it, with the directory of the job at the end of PATH")
     for name, (kind, help_text) in OF_JOBS.items():
         opts.add(name, type_=kind, help=help_text)
     return opts

@@ -7,7 +7,6 @@ first that are named.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -30,25 +29,31 @@ from torchx.specs import (
 from torchx.workspace.docker_workspace import DockerWorkspaceMixin
 
 from torchx_kxfs import options
+from torchx_kxfs.document import CWD, document, role_of
 from torchx_kxfs.job import Job, find_job
 from torchx_kxfs.lines import log_lines
 from torchx_kxfs.mount import ENDED, KxfsError, Mount, all_mounts, named_mount, open_mount, the_mount
-from torchx_kxfs.submit import dry_run, submit
+from torchx_kxfs.submit import dry_run, new_name, submit
 
 if TYPE_CHECKING:
     from docker import DockerClient
 
-# Where a role keeps the directory of its workspace between its build and the document.
-CWD = "kxfs.cwd"
-
 
 class KxfsJob:
-    """What would be submitted: a document for a mount, and the images to push before."""
+    """What would be submitted: a document for a mount, and the images to push before. It is launched once, however often
+    that is asked for: the file of the mount is chosen here, and the job is kept."""
 
     def __init__(self, mount: Mount, document: dict[str, Any], images: dict[str, tuple[str, str]]) -> None:
         self.mount = mount
         self.document = document
         self.images = images
+        self.file = new_name()
+        self.ident: str | None = None
+
+    def launch(self) -> str:
+        if self.ident is None:
+            self.ident = submit(self.mount, self.file, self.text())
+        return self.ident
 
     def text(self) -> str:
         try:
@@ -78,15 +83,15 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KxfsJob]:
         mount = the_mount(_text(cfg, "mount"))
         images = {} if mount.is_local else self.dryrun_push_images(app, cfg)
-        return AppDryRunInfo(KxfsJob(mount, _document(app, cfg), images), str)
+        return AppDryRunInfo(KxfsJob(mount, document(app, cfg, mount), images), str)
 
     def schedule(self, dryrun_info: AppDryRunInfo[KxfsJob]) -> str:
         job = dryrun_info.request
-        self.push_images(job.images)
-        ident = submit(job.mount, job.text())
+        if job.ident is None:
+            self.push_images(job.images)
         if job.mount not in self._mounts:
             self._mounts.append(job.mount)
-        return ident
+        return job.launch()
 
     # --- workspaces ---
 
@@ -130,6 +135,11 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             job = self._find(app_id)
             return _description(job) if job else None
 
+    def describe_native(self, app_id: str) -> Optional[AppDryRunInfo[str]]:
+        """The manifest. (TorchX 0.7.0 does not ask for it.)"""
+        job = self._find(app_id)
+        return AppDryRunInfo(job.manifest(), str) if job else None
+
     def list(self, cfg: Optional[Mapping[str, CfgVal]] = None) -> List[ListAppResponse]:
         named = named_mount(_text(cfg or {}, "mount"))
         statuses: dict[str, dict[str, Any]] = {}
@@ -163,13 +173,17 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return filter_regex(regex, lines) if regex else lines
 
     def _find(self, app_id: str) -> Job | None:
-        """The job, first in the mounts that were named; if it is nowhere, these must be there still."""
+        """The job, first in the mounts that were named. That it is nowhere is not said while there is a mount whose kxfs has
+        ended: there it may still run."""
         named = named_mount(None)
         own = [*self._mounts, *([named] if named else [])]
-        job = find_job(own, app_id) or find_job(all_mounts(), app_id)
+        ended: list[KxfsError] = []
+        job = find_job(own, app_id) or find_job(all_mounts(ended), app_id)
         if not job:
             for mount in own:
                 open_mount(mount.path)
+            if ended:
+                raise KxfsError(f"{app_id} is in no mount that answers, and {ended[0]}")
         return job
 
     def _existing(self, app_id: str) -> Job:
@@ -194,23 +208,8 @@ def _directory(workspace: str) -> str:
     path = os.path.abspath(os.path.expanduser(workspace[7:] if workspace.startswith("file://") else workspace))
     if not os.path.isdir(path):
         raise KxfsError(f"a local job runs in its workspace, and {workspace} is no directory of this machine: give "
-                        "--workspace DIRECTORY, or --workspace '' to run where kxfs was started")
+                        "--workspace DIRECTORY, or --workspace '' to run in the current directory")
     return path
-
-
-def _document(app: AppDef, cfg: Mapping[str, CfgVal]) -> dict[str, Any]:
-    """The AppDef as appdef(5) describes it, with the run options."""
-    document = dataclasses.asdict(app)
-    directories = {role["metadata"].pop(CWD) for role in document["roles"] if CWD in role["metadata"]}
-    for role in document["roles"]:
-        role.pop("overrides", None)  # asdict has obeyed them
-    args = options.scheduler_args(cfg)
-    if directories and "cwd" not in args:
-        if len(directories) > 1:
-            raise KxfsError(f"a local job runs in one directory, and its roles have several workspaces: "
-                            f"{', '.join(sorted(directories))}")
-        args["cwd"] = directories.pop()
-    return {**document, "scheduler_args": args}
 
 
 def _state(word: str) -> AppState:
@@ -225,33 +224,26 @@ def _list_entry(status: dict[str, Any]) -> ListAppResponse:
 
 
 def _description(job: Job) -> DescribeAppResponse:
-    status, document = job.status(), job.document()
-    written = {role.get("name"): role for role in document.get("roles", ()) if isinstance(role, dict)}
+    status, written_app = job.status(), job.document()
+    written = {role.get("name"): role for role in written_app.get("roles", ()) if isinstance(role, dict)}
     description = DescribeAppResponse(
         app_id=status["id"],
         state=_state(status["state"]),
         num_restarts=status["retries"],
         msg=job.why() or NONE,
         ui_url=job.path.as_uri(),
-        roles=[_role(role, written.get(role["name"], {})) for role in status["roles"]],
+        roles=[role_of(role, written.get(role["name"], {})) for role in status["roles"]],
         roles_statuses=[RoleStatus(role["name"], [_replica(role["name"], replica, status) for replica in role["replicas"]])
                         for role in status["roles"]],
     )
-    metadata = document.get("metadata")
+    failed = [replica for role in description.roles_statuses for replica in role.replicas
+              if replica.structured_error_msg != NONE]
+    if failed:
+        description.structured_error_msg = failed[0].structured_error_msg
+    metadata = written_app.get("metadata")
     if isinstance(metadata, dict):
         description.metadata = {name: str(value) for name, value in metadata.items()}  # TorchX 0.7.0 does not show it
     return description
-
-
-def _role(status: dict[str, Any], written: dict[str, Any]) -> Role:
-    """A role as far as the mount knows it: what was written of it, if that is known."""
-    role = Role(name=status["name"], image=written.get("image", ""), num_replicas=status["desired"])
-    role.entrypoint = written.get("entrypoint", role.entrypoint)
-    if isinstance(written.get("args"), list):
-        role.args = [str(arg) for arg in written["args"]]
-    if isinstance(written.get("env"), dict):
-        role.env = {name: str(value) for name, value in written["env"].items()}
-    return role
 
 
 def _replica(role: str, replica: dict[str, Any], status: dict[str, Any]) -> ReplicaStatus:

@@ -26,11 +26,14 @@ UNDECIDED = (errno.ETIMEDOUT, errno.EINTR)
 logger = logging.getLogger(__name__)
 
 
-def submit(mount: Mount, document: str) -> str:
-    """Launch DOCUMENT. Returns the id of the job; KxfsError has the reason of a refusal."""
-    path = _new_name(mount.path / "submit")
+def submit(mount: Mount, name: str, document: str) -> str:
+    """Launch DOCUMENT as submit/NAME; if that is there already, from a call that did not see its end, find out what became
+    of it. Returns the id of the job; KxfsError has the reason of a refusal."""
+    path = mount.path / "submit" / name
     try:
         error = _write(path, document)
+        if error and error.errno == errno.EEXIST:
+            error = None
         ident = _verdict(path, error)
     except KeyboardInterrupt:
         logger.warning("Interrupted while the job was being submitted. If it runs, the link %s.job names it; if it was "
@@ -42,7 +45,7 @@ def submit(mount: Mount, document: str) -> str:
 
 def dry_run(mount: Mount, document: str) -> str:
     """The manifest that DOCUMENT would make, as YAML; nothing is launched."""
-    path = _new_name(mount.path / "dryrun")
+    path = mount.path / "dryrun" / new_name()
     try:
         error = _write(path, document)
         if error:
@@ -52,8 +55,9 @@ def dry_run(mount: Mount, document: str) -> str:
         _remove(path, ".error")
 
 
-def _new_name(directory: pathlib.Path) -> pathlib.Path:
-    return directory / f"torchx-{secrets.token_hex(8)}.json"
+def new_name() -> str:
+    """A file that nobody else has."""
+    return f"torchx-{secrets.token_hex(8)}.json"
 
 
 def _write(path: pathlib.Path, document: str) -> OSError | None:

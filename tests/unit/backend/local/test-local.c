@@ -49,7 +49,7 @@ static void test_environment(void **state)
 	assert_non_null(strstr(log, line));
 	snprintf(line, sizeof(line), "\nKXFS_JOB=%s\n", id);
 	assert_non_null(strstr(log, line));
-	snprintf(line, sizeof(line), "\nTORCHX_JOB_ID=local://torchx/%s\n", id);
+	snprintf(line, sizeof(line), "\nTORCHX_JOB_ID=kxfs://torchx/%s\n", id);
 	assert_non_null(strstr(log, line));
 	snprintf(line, sizeof(line), "\n%s\n/dev/null\n", w->work);
 	assert_non_null(strstr(log, line));

@@ -81,7 +81,7 @@ static const char full[] =
 	"name: Train_1\n"
 	"scheduler: local\n"
 	"scheduler_args: {queue: research, priority: 5, x: [yes, 1.5]}\n"
-	"metadata: {team: vision, run: 010}\n"
+	"metadata: {team: vision, kubernetes: {VCJob: [1]}, run: 010}\n"
 	"roles:\n"
 	"- name: trainer\n"
 	"  image: img:1\n"
@@ -437,10 +437,10 @@ static void test_document(void **state)
 		 "2:8: roles: must be a list, not text; begin each role with \"- name: \"\n"
 		 "3:1: the key \"roles\" stands here twice; the first is at line 2\n"
 		 "4:13: the key \"name\" stands here twice; the first is at line 4\n"},
-		{"name: a\nscheduler: volcan\nmetadata: {a: [1]}\nscheduler_args: q\nroles:\n"
+		{"name: a\nscheduler: volcan\nmetadata: [a]\nscheduler_args: q\nroles:\n"
 		 "- {name: r, image: i, entrypoint: e}\n",
 		 "2:12: scheduler: there is no scheduler \"volcan\"; did you mean volcano?\n"
-		 "3:15: metadata.a: must be text, not a list\n"
+		 "3:11: metadata: must be a map, not a list; write NAME: VALUE\n"
 		 "4:17: scheduler_args: must be a map, not text; write NAME: VALUE\n"},
 		{"name: a\nscheduler: slurm\nroles:\n- {name: r, image: i, entrypoint: e}\n",
 		 "2:12: scheduler: there is no scheduler \"slurm\"; it is volcano, mcad, "
@@ -669,6 +669,16 @@ static void test_torchx_dry_run(void **state)
 	assert_string_equal(app->name, "train");
 	assert_string_equal(app->scheduler, "volcano");
 	assert_string_equal(app->scheduler_args, "{\"queue\":\"q\",\"quiet\":false}");
+	spec_app_free(app);
+	/* One for the scheduler of contrib/torchx is for any mount; what is only for TorchX is left out. */
+	free(text);
+	assert_true(asprintf(&text,
+			     "{\"scheduler\": \"kxfs\", \"cfg\": {\"queue\": \"q\", \"mount\": \"/m\", "
+			     "\"quiet\": false, \"inherit_env\": true}, \"app\": %s, \"request\": \"x\"}",
+			     inner) > 0);
+	app = parse(text);
+	assert_null(app->scheduler);
+	assert_string_equal(app->scheduler_args, "{\"queue\":\"q\"}");
 	spec_app_free(app);
 	check_text(
 		"request: x\ncfg: {}\nscheduler: slurm\napp:\n  name: a\n  roles: []\n",

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""An AppDef as the document that a mount reads (appdef(5)), and a role as far as such a document tells of it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from torchx.specs import (
+    AppDef,
+    BindMount,
+    CfgVal,
+    DeviceMount,
+    Resource,
+    RetryPolicy,
+    Role,
+    VolumeMount,
+    named_resources,
+    parse_mounts,
+)
+
+from torchx_kxfs import options
+from torchx_kxfs.mount import KxfsError, Mount
+
+# Where a role keeps the directory of its workspace between its build and the document.
+CWD = "kxfs.cwd"
+# What a shell keeps of itself, which is not true of a job.
+OF_SHELLS = ("PWD", "OLDPWD", "SHLVL", "_")
+
+
+def document(app: AppDef, cfg: Mapping[str, CfgVal], mount: Mount) -> dict[str, Any]:
+    """The AppDef with the run options. A directory that its workspaces name is put into CFG, too, for TorchX shows that."""
+    cwd = _take_directory(app, cfg, mount)
+    ret = dataclasses.asdict(app)
+    inherited = _environment(mount, cwd) if mount.is_local and cfg.get(options.INHERIT) else {}
+    for role, source in zip(ret["roles"], app.roles):
+        role.pop("overrides", None)  # asdict has obeyed them
+        role["env"] = {**inherited, **role["env"]}
+        role["metadata"] = _overlays(source, role["metadata"])
+    args = options.scheduler_args(cfg)
+    if cwd:
+        args["cwd"] = cwd
+    return {**ret, "scheduler_args": args}
+
+
+def _take_directory(app: AppDef, cfg: Mapping[str, CfgVal], mount: Mount) -> str | None:
+    """Where a local job runs: as it was said, else in its workspace, else here."""
+    found = {role.metadata.pop(CWD) for role in app.roles if CWD in role.metadata}
+    if not mount.is_local:
+        return None
+    if cfg.get("cwd"):
+        return str(cfg["cwd"])
+    if len(found) > 1:
+        raise KxfsError(f"a local job runs in one directory, and its roles have several workspaces: "
+                        f"{', '.join(sorted(found))}")
+    cwd: str = found.pop() if found else os.getcwd()
+    if isinstance(cfg, dict):
+        cfg["cwd"] = cwd
+    return cwd
+
+
+def _environment(mount: Mount, cwd: str | None) -> dict[str, str]:
+    """What differs of ours from that of kxfs, which all its jobs have. As TorchX does for local jobs, the directory of the
+    job is looked at last for programs. Names and values that no document takes are left out."""
+    there = mount.environment()
+    ours = {**os.environ, "PATH": f"{os.environ.get('PATH', os.defpath)}:{cwd}"}
+    return {name: value.replace("$", "$$") for name, value in ours.items()
+            if value != there.get(name) and name not in OF_SHELLS and name.isascii() and name.isprintable()
+            and _is_text(value)}
+
+
+def _is_text(value: str) -> bool:
+    with contextlib.suppress(UnicodeEncodeError):
+        value.encode("utf-8")
+        return True
+    return False
+
+
+def _overlays(role: Role, metadata: dict[str, Any]) -> dict[str, Any]:
+    """METADATA of ROLE, where an overlay that is named by its file is read, and a tuple says that it replaces."""
+    if isinstance(metadata.get("kubernetes"), str):
+        with contextlib.suppress(ImportError):  # TorchX 0.7.0 reads no files
+            from torchx.specs.overlays import get_overlay
+            metadata = {**metadata, "kubernetes": {"V1Pod": get_overlay(role, "kubernetes", "V1Pod")}}
+    if isinstance(metadata.get("kubernetes"), dict):
+        metadata = {**metadata, "kubernetes": _replacing(metadata["kubernetes"])}
+    return metadata
+
+
+def _replacing(overlay: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no tuples: the key says it."""
+    ret: dict[str, Any] = {}
+    for key, value in overlay.items():
+        if isinstance(value, tuple) and not key.startswith("__"):
+            ret[f"__put__:{key}"] = list(value)
+        else:
+            ret[key] = _replacing(value) if isinstance(value, dict) else value
+    return ret
+
+
+# --- reading ---
+
+
+def role_of(status: dict[str, Any], written: dict[str, Any]) -> Role:
+    """A role as the mount knows it: STATUS, and what was WRITTEN of it, if that is known. Numbers may be text."""
+    role = Role(name=status["name"], image=_text(written, "image", ""), num_replicas=status["desired"])
+    role.entrypoint = _text(written, "entrypoint", role.entrypoint)
+    role.args = [str(arg) for arg in _typed(written, "args", list)]
+    role.env = {name: str(value) for name, value in _typed(written, "env", dict).items()}
+    role.port_map = {name: int(port) for name, port in _typed(written, "port_map", dict).items()}
+    role.metadata = _typed(written, "metadata", dict)
+    role.max_retries = int(written.get("max_retries") or 0)
+    role.retry_policy = RetryPolicy.__members__.get(_text(written, "retry_policy", ""), role.retry_policy)
+    if written.get("min_replicas") not in (None, "", "null", "~"):
+        role.min_replicas = int(written["min_replicas"])
+    role.mounts = _mounts(_typed(written, "mounts", list))
+    role.resource = _resource(written.get("resource")) or role.resource
+    return role
+
+
+def _text(written: dict[str, Any], name: str, default: str) -> str:
+    value = written.get(name)
+    return default if value is None else str(value)
+
+
+def _typed(written: dict[str, Any], name: str, kind: type) -> Any:
+    value = written.get(name)
+    return value if isinstance(value, kind) else kind()
+
+
+def _mounts(written: list[Any]) -> list[BindMount | VolumeMount | DeviceMount]:
+    """In TorchX's own form, or in that of appdef(5), where `type` may be told by the keys."""
+    if all(isinstance(item, str) for item in written):
+        return parse_mounts(written)
+    ret: list[BindMount | VolumeMount | DeviceMount] = []
+    for item in written:
+        read_only = str(item.get("read_only", False)).lower() in ("true", "yes", "on")
+        if "src" in item:
+            ret.append(VolumeMount(item["src"], item["dst_path"], read_only))
+        elif item.get("type") == "device" or "permissions" in item:
+            ret.append(DeviceMount(item["src_path"], item.get("dst_path") or item["src_path"], item.get("permissions", "rwm")))
+        else:
+            ret.append(BindMount(item["src_path"], item["dst_path"], read_only))
+    return ret
+
+
+def _resource(written: Any) -> Resource | None:
+    if isinstance(written, str):
+        with contextlib.suppress(KeyError):
+            return named_resources[written]
+    if not isinstance(written, dict):
+        return None
+    devices = {name: int(n) for name, n in _typed(written, "devices", dict).items()}
+    return Resource(cpu=int(float(written.get("cpu", -1))), gpu=int(written.get("gpu", 0)), memMB=int(written.get("memMB", -1)),
+                    capabilities=_typed(written, "capabilities", dict), devices=devices)
