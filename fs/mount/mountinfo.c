@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "spec/base/mem.h"
+
 /* "\040" and its like become what they stand for, in place. */
 static void unescape(char *s)
 {
@@ -90,6 +92,24 @@ int mountinfo_of(const char *path, struct mountinfo *ret)
 	if (!f)
 		return -errno;
 	return find(f, id, ret);
+}
+
+int mountinfo_process_has(int pid, const char *path, const char *type)
+{
+	cleanup_free char *name = text_print("/proc/%d/mountinfo", pid);
+	cleanup_file FILE *f = fopen(name, "re");
+	cleanup_free char *line = NULL;
+	size_t size = 0;
+	bool found = false;
+
+	if (!f)
+		return -EACCES;
+	while (!found && getline(&line, &size, f) > 0) {
+		cleanup_mountinfo struct mountinfo m;
+
+		found = parse_line(line, &m) && streq(m.path, path) && streq(m.type, type);
+	}
+	return found ? 0 : ferror(f) ? -EIO : -ENOENT;
 }
 
 static bool is_same(const struct mountinfo *a, const struct mountinfo *b)

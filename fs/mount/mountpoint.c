@@ -19,7 +19,6 @@
 #include "fs/mount/mountinfo.h"
 #include "spec/base/mem.h"
 
-#define TYPE	    "fuse.kxfs"
 #define MAX_DEAD    16	  /* dead mounts that may lie on each other */
 #define HELPER_MS   10000 /* fusermount3 gets this long */
 #define FUSE_DEVICE "/dev/fuse"
@@ -114,7 +113,7 @@ bool mountpoint_is_kxfs(const char *path)
 {
 	cleanup_mountinfo struct mountinfo m;
 
-	return mountinfo_of(path, &m) == 0 && streq(m.path, path) && streq(m.type, TYPE);
+	return mountinfo_of(path, &m) == 0 && streq(m.path, path) && streq(m.type, MOUNTPOINT_TYPE);
 }
 
 int mountpoint_detach(const char *path)

@@ -8,6 +8,8 @@
 
 #include "spec/base/base.h"
 
+#define MOUNTPOINT_TYPE "fuse.kxfs"
+
 /* Can this process mount with FUSE at all? 0, or a negative errno with *RET_TEXT. */
 int mountpoint_check_fuse(char **ret_text);
 

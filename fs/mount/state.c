@@ -10,12 +10,14 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/utsname.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/file.h"
 #include "backend/base/loop.h"
 #include "backend/base/process.h"
 #include "fs/cli/refuse.h"
+#include "fs/mount/mountinfo.h"
 #include "fs/mount/mountpoint.h"
 #include "spec/base/mem.h"
 
@@ -29,23 +31,43 @@
 #define VERSION_FILE "version"
 #define VERSION_TEXT "kxfs state 2\n"
 #define VERSION_MAX  64
+#define LOCK_FILE    "lock"
+#define PROBE_FILE   "probe"
+#define WHERE_MAX    128
 
 struct state {
 	char *dir;
 	char *mountpoint;
-	int lock_fd;
+	/*
+	 * Both are locked: the directory, since a file in it can be removed, and STATE/lock, since another machine that
+	 * shares the file system sees the locks of files alone.
+	 */
+	int dir_fd, lock_fd;
 	bool locked; /* by this mount, not by another one */
 	char *made; /* the first directory of the path that was made for this mount; NULL: none, or it is mounted */
 };
 
 /* What a lock file says. */
 struct holder {
-	int pid;
+	bool is_told; /* a kxfs has written it, of whatever version */
+	bool is_here; /* its PID means for us what it means for it */
+	int pid;      /* 0: unknown */
 	enum state_phase phase;
-	char mountpoint[PATH_MAX]; /* "" unknown */
+	char mountpoint[PATH_MAX]; /* in its own mount namespace */
 };
 
 static const char *const phases[] = {"starting", "mounted", "ending"};
+
+/* The machine, and which of its process ids are meant. */
+static void find_where(char ret[static WHERE_MAX])
+{
+	struct utsname machine = {0};
+	struct stat pids = {0};
+
+	uname(&machine);
+	stat("/proc/self/ns/pid", &pids);
+	snprintf(ret, WHERE_MAX, "%s/pid:[%ju]", machine.nodename, (uintmax_t)pids.st_ino);
+}
 
 int state_default(const char *key, char **ret, char **ret_text)
 {
@@ -123,53 +145,6 @@ static int make(const char *dir, char **made)
 	}
 }
 
-/* Directories in STATE that hold what is kept. */
-static const char *const contents[] = {"jobs", "submit", "dryrun"};
-
-static void close_dir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
-/*
- * Is DIR empty, or has a kxfs used it? A directory that holds other things is taken by mistake,
- * like state=$HOME, and its permissions are not for us to change.
- */
-static bool is_ours(const char *dir)
-{
-	DIR *d cleanup(close_dir) = opendir(dir);
-	bool others = false;
-	struct dirent *e;
-
-	while (d && (e = readdir(d))) {
-		if (streq(e->d_name, "lock"))
-			return true;
-		for (size_t i = 0; i < array_size(contents); i++)
-			if (streq(e->d_name, contents[i]))
-				return true;
-		if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&
-		    !streq(e->d_name, "lost+found"))
-			others = true;
-	}
-	return d && !others;
-}
-
-/* Can a file of some size be written? */
-static int probe(const char *dir)
-{
-	cleanup_free char *name = text_print("%s/probe-XXXXXX", dir);
-	cleanup_free char *zeros = mem_zero(PROBE_BYTES);
-	cleanup_fd int fd = mkostemp(name, O_CLOEXEC);
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	r = file_write_all(fd, zeros, PROBE_BYTES);
-	unlink(name);
-	return r;
-}
-
 static int explain(int err, const char *dir, char **ret_text)
 {
 	errno = -err;
@@ -185,74 +160,49 @@ static int explain(int err, const char *dir, char **ret_text)
 		dir);
 }
 
-/* Everything that must be right of a directory that is there. */
-static int check(const char *dir, char **ret_text)
+static void close_dir(DIR **d)
 {
-	struct stat st;
-	int r;
-
-	if (stat(dir, &st) < 0)
-		return explain(-errno, dir, ret_text);
-	if (!S_ISDIR(st.st_mode))
-		return explain(-ENOTDIR, dir, ret_text);
-	if (st.st_uid != geteuid())
-		return refuse(-EPERM, ret_text,
-			      "%s: belongs to another user (uid %u), who could change jobs: give a "
-			      "directory of your own with -o state=DIR",
-			      dir, (unsigned)st.st_uid);
-	if (!is_ours(dir))
-		return refuse(
-			-ENOTEMPTY, ret_text,
-			"%s: not empty, and no kxfs has used it: give an empty directory with "
-			"-o state=DIR",
-			dir);
-	if ((st.st_mode & 0777) != 0700 && chmod(dir, 0700) < 0)
-		return explain(-errno, dir, ret_text);
-	r = probe(dir);
-	return r < 0 ? explain(r, dir, ret_text) : 0;
+	if (*d)
+		closedir(*d);
 }
 
-static void read_holder(int fd, struct holder *ret)
+/* --- who holds it --- */
+
+/* What STATE/lock says. 0, also when it says nothing; -EINVAL: it is not kxfs's. */
+static int read_holder(const struct state *s, struct holder *ret)
 {
-	char text[PATH_MAX + 64];
-	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-	char phase[16] = "";
+	cleanup_fd int fd =
+		openat(s->dir_fd, LOCK_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char text[PATH_MAX + 512], phase[16], where[WHERE_MAX], here[WHERE_MAX];
+	ssize_t n = fd < 0 ? -errno : pread(fd, text, sizeof(text) - 1, 0);
 	int at = 0;
 
 	*ret = (struct holder){.phase = STATE_STARTING};
-	text[max_of(n, 0)] = 0;
-	if (sscanf(text, "pid %d\nphase %15s\nmountpoint %n", &ret->pid, phase, &at) < 2 || !at)
-		return;
+	if (n <= 0)
+		return n == 0 || n == -ENOENT ? 0 : -EINVAL;
+	text[n - (text[n - 1] == '\n')] = 0;
+	if (sscanf(text, "pid %d\nphase %15s", &ret->pid, phase) != 2)
+		return -EINVAL;
+	ret->is_told = true;
+	if (sscanf(text, "pid %*d\nphase %*s\nwhere %127s\nmountpoint %n", where, &at) < 1 || !at) {
+		ret->pid = 0; /* another version's words */
+		return 0;
+	}
+	find_where(here);
+	ret->is_here = streq(where, here);
+	snprintf(ret->mountpoint, sizeof(ret->mountpoint), "%s", text + at);
 	for (size_t i = 0; i < array_size(phases); i++)
 		if (streq(phases[i], phase))
 			ret->phase = (enum state_phase)i;
-	snprintf(ret->mountpoint, sizeof(ret->mountpoint), "%s", text + at);
-	n = (ssize_t)strlen(ret->mountpoint);
-	if (n > 0 && ret->mountpoint[n - 1] == '\n')
-		ret->mountpoint[n - 1] = 0;
+	return 0;
 }
 
-/* Has the holder's mount gone, so that it will end by itself? */
+/* Has the holder's mount gone, so that it will end by itself? Of a process that can't be seen only its word counts. */
 static bool is_ending(const struct holder *h)
 {
 	return h->phase == STATE_ENDING ||
-	       (h->phase == STATE_MOUNTED && !mountpoint_is_kxfs(h->mountpoint));
-}
-
-static int refuse_held(const struct state *s, const struct holder *h, char **ret_text)
-{
-	static const char advice[] = "use that, or give another directory with -o state=DIR";
-
-	if (!h->pid)
-		return refuse(-EBUSY, ret_text, "%s: in use by another kxfs: %s", s->dir, advice);
-	if (is_ending(h))
-		return refuse(-EBUSY, ret_text,
-			      "%s: process %d still ends the jobs of its mount on %s: try again "
-			      "later, or kill -9 %d",
-			      s->dir, h->pid, h->mountpoint, h->pid);
-	return refuse(-EBUSY, ret_text, "%s: in use by process %d, which %s on %s: %s", s->dir,
-		      h->pid, h->phase == STATE_STARTING ? "is about to mount" : "is mounted",
-		      h->mountpoint, advice);
+	       (h->phase == STATE_MOUNTED && h->is_here &&
+		mountinfo_process_has(h->pid, h->mountpoint, MOUNTPOINT_TYPE) == -ENOENT);
 }
 
 /*
@@ -263,21 +213,171 @@ static bool is_dead(const struct holder *h)
 {
 	struct process_stat stat;
 
-	return h->pid && (process_stat(h->pid, &stat) < 0 || stat.remains);
+	return h->pid && h->is_here && (process_stat(h->pid, &stat) < 0 || stat.remains);
 }
 
-static int lock(struct state *s, unsigned wait_ms, char **ret_text)
+static int refuse_held(const struct state *s, const struct holder *h, char **ret_text)
+{
+	static const char advice[] = "use that, or give another directory with -o state=DIR";
+	const char *where = h->is_here ? "" : " of another container or machine";
+	cleanup_free char *kill =
+		h->is_here ? text_print(", or kill -9 %d", h->pid) : text_copy("");
+
+	if (!h->pid)
+		return refuse(-EBUSY, ret_text, "%s: in use by another kxfs: %s", s->dir, advice);
+	if (is_ending(h))
+		return refuse(-EBUSY, ret_text,
+			      "%s: process %d%s still ends the jobs of its mount on %s: try again "
+			      "later%s",
+			      s->dir, h->pid, where, h->mountpoint, kill);
+	return refuse(-EBUSY, ret_text, "%s: in use by process %d%s, which %s on %s: %s", s->dir,
+		      h->pid, where,
+		      h->phase == STATE_STARTING ? "is about to mount" : "is mounted",
+		      h->mountpoint, advice);
+}
+
+/* --- what it is --- */
+
+/* Does it hold nothing but what a first start leaves that is killed, and what file systems make? */
+static bool is_empty(const struct state *s)
+{
+	static const char *const made[] = {
+		".", "..", LOCK_FILE, PROBE_FILE, "." VERSION_FILE ".new", "lost+found"};
+	DIR *d cleanup(close_dir) = opendir(s->dir);
+	const struct dirent *e;
+	struct holder h;
+
+	while (d && (e = readdir(d))) {
+		size_t i = 0;
+
+		while (i < array_size(made) && !streq(e->d_name, made[i]))
+			i++;
+		if (i == array_size(made))
+			return false;
+	}
+	return d && read_holder(s, &h) == 0;
+}
+
+/*
+ * Is it ours, and of this version, or empty? What another version has kept is not touched, not even moved: jobs that
+ * it started may still be running there. Nor is what is somebody else's, like state=$HOME: nothing in it is changed,
+ * not even its permissions, before this has returned 0.
+ */
+static int check_ours(const struct state *s, char **ret_text)
+{
+	cleanup_free char *path = text_print("%s/" VERSION_FILE, s->dir);
+	cleanup_free char *text = NULL;
+	struct holder h;
+	struct stat st;
+	unsigned version;
+	size_t len = 0;
+	bool other;
+	char end[2], more;
+	int r;
+
+	if (fstat(s->dir_fd, &st) < 0)
+		return explain(-errno, s->dir, ret_text);
+	if (st.st_uid != geteuid())
+		return refuse(-EPERM, ret_text,
+			      "%s: belongs to another user (uid %u), who could change jobs: give a "
+			      "directory of your own with -o state=DIR",
+			      s->dir, (unsigned)st.st_uid);
+	r = file_read(path, VERSION_MAX, &text, &len);
+	if ((r == 0 && streq(text, VERSION_TEXT)) || (r == -ENOENT && is_empty(s)))
+		return 0;
+	other = r == 0 && sscanf(text, "kxfs state %u%1[\n]%c", &version, end, &more) == 2;
+	if (!other && (read_holder(s, &h) < 0 || !h.is_told))
+		return refuse(
+			-ENOTEMPTY, ret_text,
+			"%s: not empty, and no kxfs has used it: give an empty directory with "
+			"-o state=DIR",
+			s->dir);
+	if (other || r == -ENOENT)
+		return refuse(
+			-ENOTSUP, ret_text,
+			"%s: was kept by another version of kxfs, and this one can't read it: end the jobs that "
+			"run there with that version, then mv %s %s.old, or give another directory with -o "
+			"state=DIR",
+			s->dir, s->dir, s->dir);
+	return refuse(
+		-EBADMSG, ret_text,
+		"%s: damaged: if this version of kxfs has kept its state here, mv %s %s.old and write the "
+		"line '%.*s' into %s; else give another directory with -o state=DIR",
+		path, path, path, (int)strlen(VERSION_TEXT) - 1, VERSION_TEXT, path);
+}
+
+/* Can a file of some size be written? */
+static int probe(const char *dir)
+{
+	cleanup_free char *name = text_print("%s/" PROBE_FILE, dir);
+	cleanup_free char *zeros = mem_zero(PROBE_BYTES);
+	cleanup_fd int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = file_write_all(fd, zeros, PROBE_BYTES);
+	unlink(name);
+	return r;
+}
+
+/* Make of it what it has to be. It is ours, and locked. */
+static int settle(const struct state *s, char **ret_text)
+{
+	struct stat st;
+	int r = 0;
+
+	if (fstat(s->dir_fd, &st) < 0 ||
+	    ((st.st_mode & 0777) != 0700 && fchmod(s->dir_fd, 0700) < 0))
+		r = -errno;
+	if (r == 0)
+		r = probe(s->dir);
+	if (r == 0 && faccessat(s->dir_fd, VERSION_FILE, F_OK, 0) < 0)
+		r = file_write(s->dir, VERSION_FILE, VERSION_TEXT, strlen(VERSION_TEXT));
+	return r < 0 ? explain(r, s->dir, ret_text) : 0;
+}
+
+/* --- taking it --- */
+
+static int open_state(struct state *s)
+{
+	int r = make(s->dir, &s->made);
+
+	base_close_fd(&s->dir_fd);
+	s->dir_fd = -1;
+	if (r < 0)
+		return r;
+	s->dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return s->dir_fd < 0 ? -errno : 0;
+}
+
+static int open_lock(struct state *s)
+{
+	base_close_fd(&s->lock_fd);
+	s->lock_fd = openat(s->dir_fd, LOCK_FILE,
+			    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	return s->lock_fd < 0 ? -errno : 0;
+}
+
+/* Both locks. Not every file system has those of directories. */
+static int try_lock(const struct state *s)
+{
+	if (flock(s->dir_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return -errno;
+	return flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+}
+
+static int lock(const struct state *s, unsigned wait_ms, char **ret_text)
 {
 	uint64_t begin = loop_now_ms();
 	bool told = false;
 	struct holder h;
+	int r;
 
-	while (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno == EINTR)
-			continue;
-		if (errno != EWOULDBLOCK)
-			return explain(-errno, s->dir, ret_text);
-		read_holder(s->lock_fd, &h);
+	while ((r = try_lock(s)) < 0) {
+		if (r != -EWOULDBLOCK)
+			return explain(r, s->dir, ret_text);
+		read_holder(s, &h);
 		if (is_dead(&h))
 			wait_ms = max_of(wait_ms, (unsigned)DEAD_MS);
 		else if (!is_ending(&h))
@@ -294,77 +394,39 @@ static int lock(struct state *s, unsigned wait_ms, char **ret_text)
 	return 0;
 }
 
-/* Does DIR hold anything that a kxfs has kept? */
-static bool has_contents(const char *dir)
+/* Has the directory or the file that is locked been removed, by a mount that never came up? */
+static bool is_gone(const struct state *s)
 {
-	for (size_t i = 0; i < array_size(contents); i++) {
-		cleanup_free char *path = text_print("%s/%s", dir, contents[i]);
+	struct stat locked, there;
 
-		if (access(path, F_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
-/*
- * Is what is kept in DIR of this version? What another one has kept is not touched, not even moved: jobs that it
- * started may still be running there.
- */
-static int check_version(const char *dir, char **ret_text)
-{
-	cleanup_free char *path = text_print("%s/" VERSION_FILE, dir);
-	cleanup_free char *text = NULL;
-	size_t len = 0;
-	int r = file_read(path, VERSION_MAX, &text, &len);
-
-	if (r == -ENOENT && !has_contents(dir))
-		r = file_write(dir, VERSION_FILE, VERSION_TEXT, strlen(VERSION_TEXT));
-	else if (r == -ENOENT || (r == 0 && !streq(text, VERSION_TEXT)))
-		return refuse(
-			-ENOTSUP, ret_text,
-			"%s: was kept by another version of kxfs, and this one can't read it: end the jobs that "
-			"run there with that version, then mv %s %s.old, or give another directory with -o "
-			"state=DIR",
-			dir, dir, dir);
-	return r < 0 ? explain(r, dir, ret_text) : 0;
-}
-
-/* Has the file that is locked been removed, by a mount that never came up? */
-static bool lock_is_gone(const struct state *s)
-{
-	struct stat st;
-
-	return fstat(s->lock_fd, &st) == 0 && st.st_nlink == 0;
-}
-
-static int make_and_lock(struct state *s, unsigned wait_ms, char **ret_text)
-{
-	cleanup_free char *path = text_print("%s/lock", s->dir);
-	int r = make(s->dir, &s->made);
-
-	if (r < 0)
-		return explain(r, s->dir, ret_text);
-	r = check(s->dir, ret_text);
-	if (r < 0)
-		return r;
-	base_close_fd(&s->lock_fd);
-	s->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (s->lock_fd < 0)
-		return explain(-errno, s->dir, ret_text);
-	r = lock(s, wait_ms, ret_text);
-	s->locked = r == 0;
-	return r;
+	return fstat(s->dir_fd, &locked) == 0 &&
+	       (stat(s->dir, &there) < 0 || there.st_ino != locked.st_ino ||
+		there.st_dev != locked.st_dev ||
+		(fstat(s->lock_fd, &locked) == 0 && locked.st_nlink == 0));
 }
 
 static int take(struct state *s, unsigned wait_ms, char **ret_text)
 {
 	int r;
 
-	do
-		r = make_and_lock(s, wait_ms, ret_text);
-	while (r == 0 && lock_is_gone(s));
+	do {
+		r = open_state(s);
+		if (r < 0)
+			return explain(r, s->dir, ret_text);
+		r = check_ours(s, ret_text);
+		if (r < 0)
+			return r;
+		r = open_lock(s);
+		if (r < 0)
+			return explain(r, s->dir, ret_text);
+		r = lock(s, wait_ms, ret_text);
+	} while (r == 0 && is_gone(s));
+	s->locked = r == 0;
+	/* Once more: who held it until now may have been another version. */
 	if (r == 0)
-		r = check_version(s->dir, ret_text);
+		r = check_ours(s, ret_text);
+	if (r == 0)
+		r = settle(s, ret_text);
 	if (r == 0)
 		state_enter(s, STATE_STARTING);
 	return r;
@@ -394,7 +456,7 @@ int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct
 	struct state *s = new0(struct state);
 	int r;
 
-	s->lock_fd = -1;
+	s->dir_fd = s->lock_fd = -1;
 	s->mountpoint = text_copy(mountpoint);
 	s->dir = canonical(dir);
 	if (!s->dir)
@@ -421,8 +483,12 @@ const char *state_dir(const struct state *s)
 
 void state_enter(struct state *s, enum state_phase phase)
 {
-	cleanup_free char *text = text_print("pid %d\nphase %s\nmountpoint %s\n", getpid(),
-					     phases[phase], s->mountpoint);
+	cleanup_free char *text = NULL;
+	char where[WHERE_MAX];
+
+	find_where(where);
+	text = text_print("pid %d\nphase %s\nwhere %s\nmountpoint %s\n", getpid(), phases[phase],
+			  where, s->mountpoint);
 
 	/* Only people and waiters read it: a full disk must not end the mount. */
 	(void)!pwrite(s->lock_fd, text, strlen(text), 0);
@@ -436,32 +502,19 @@ void state_leave(struct state *s)
 	free(take_ptr(s->made));
 }
 
-static bool is_empty_but_lock(DIR *d)
-{
-	const struct dirent *e;
-	bool others = false;
-
-	rewinddir(d);
-	while ((e = readdir(d)))
-		others |= !streq(e->d_name, ".") && !streq(e->d_name, "..") &&
-			  !streq(e->d_name, "lock");
-	return !others;
-}
-
 /* Remove what every start writes, if there is nothing else. */
-static void discard_contents(const char *dir)
+static void discard_contents(const struct state *s)
 {
-	DIR *d cleanup(close_dir) = opendir(dir);
+	DIR *d cleanup(close_dir) = opendir(s->dir);
 	const struct dirent *e;
 
-	if (!d)
-		return;
-	while ((e = readdir(d)))
-		if (!streq(e->d_name, ".") && !streq(e->d_name, "..") && !streq(e->d_name, "lock"))
-			unlinkat(dirfd(d), e->d_name,
+	while (d && (e = readdir(d)))
+		if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&
+		    !streq(e->d_name, LOCK_FILE))
+			unlinkat(s->dir_fd, e->d_name,
 				 streq(e->d_name, VERSION_FILE) ? 0 : AT_REMOVEDIR);
-	if (is_empty_but_lock(d))
-		unlinkat(dirfd(d), "lock", 0);
+	if (is_empty(s))
+		unlinkat(s->dir_fd, LOCK_FILE, 0);
 }
 
 /* The mount never came up: remove the directories that were made for it, as far as they are empty. */
@@ -470,7 +523,7 @@ static void discard(const struct state *s)
 	cleanup_free char *path = text_copy(s->dir);
 
 	if (s->locked)
-		discard_contents(s->dir);
+		discard_contents(s);
 	while (strlen(path) >= strlen(s->made) && rmdir(path) == 0)
 		*strrchr(path, '/') = '\0';
 }
@@ -482,8 +535,8 @@ void state_close(struct state *s)
 	if (s->made)
 		discard(s);
 	free(s->made);
-	if (s->lock_fd >= 0)
-		close(s->lock_fd);
+	base_close_fd(&s->lock_fd);
+	base_close_fd(&s->dir_fd);
 	free(s->dir);
 	free(s->mountpoint);
 	free(s);

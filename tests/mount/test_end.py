@@ -238,6 +238,30 @@ def test_refuses_a_second_mount_of_the_same_state(kx, make_kx):
     kx.submit(app("true")).finish()
 
 
+def test_one_in_another_mount_namespace(kx, make_kx):
+    """A mount that only its own namespace shows, as in a container, is one that is in use; and one that ends is waited for there too."""
+    other = make_kx(start=False)
+    other.state = kx.state
+    said = refused(other, command=["unshare", "-m", "sh", "-c", f'umount -l {kx.mnt} && exec "$@"', "sh", *other.command()])
+    assert said == (f"kxfs: {kx.state}: in use by process {kx.pid}, which is mounted on {kx.mnt}: use "
+                    "that, or give another directory with -o state=DIR\n")
+    _, pid = started(kx, STUBBORN)
+    old, kx.proc = kx.proc, None
+    run(["umount", "-l", str(kx.mnt)])
+    other.start()
+    assert not alive(pid) and old.wait(timeout=60) == 0
+
+
+def test_the_lock_is_removed(kx, make_kx):
+    """By who clears /tmp: no second mount starts the jobs again that run."""
+    job, pid = started(kx)
+    os.unlink(kx.state / "lock")
+    other = make_kx(start=False)
+    other.state = kx.state
+    assert f"kxfs: {kx.state}: in use by another kxfs" in refused(other)
+    assert alive(pid) and job.state() == "RUNNING"
+
+
 def test_on_another_file_system(make_kx):
     """An empty directory of any file system will do, the root of a mount too."""
     kx = make_kx(start=False)

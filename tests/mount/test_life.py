@@ -19,7 +19,9 @@ from transcript import LATE
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda s: s.name)
 def test_foreground(kx, sig):
     assert f"kxfs: local: is mounted on {kx.mnt}\n" in kx.said()
-    assert lock_file(kx.state) == {"pid": str(kx.pid), "phase": "mounted", "mountpoint": str(kx.mnt)}
+    pids = os.readlink("/proc/self/ns/pid")
+    assert lock_file(kx.state) == {"pid": str(kx.pid), "phase": "mounted", "where": f"{os.uname().nodename}/{pids}",
+                                   "mountpoint": str(kx.mnt)}
     assert kx.end(sig) == 0
     assert not is_mounted(kx.mnt) and os.listdir(kx.mnt) == []
 

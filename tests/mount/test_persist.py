@@ -323,7 +323,7 @@ def test_state_of_another_version(make_kx):
     for name in ("jobs", "submit"):
         (kx.state / name).mkdir()
     (kx.state / "submit" / "app.yaml").write_text("name: app\n")
-    (kx.state / "lock").touch()
+    (kx.state / "lock").write_text("pid 1\nphase ending\nmountpoint /mnt\n")
     before = sorted(os.listdir(kx.state))
     done = run([kx.binary, "-o", f"state={kx.state}", "local:", str(kx.mnt)], check=False)
     assert done.returncode == 1 and not is_mounted(kx.mnt)

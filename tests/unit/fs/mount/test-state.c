@@ -171,6 +171,85 @@ static void test_not_ours(void **state)
 	}
 }
 
+/* Nothing of a directory that is somebody else's is changed, whatever is in it. */
+static void test_not_ours_stays(void **state)
+{
+	static const char *const names[] = {"lock", "jobs", "submit", "version"};
+	struct stat st;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(names); i++) {
+		char *dir = strdup(at(names[i]));
+		char *inside = NULL;
+		struct state *s = NULL;
+		char *text = NULL;
+
+		assert_true(asprintf(&inside, "%s/%s", dir, names[i]) > 0);
+		assert_int_equal(mkdir(dir, 0755), 0);
+		assert_int_equal(chmod(dir, 0755), 0);
+		if (i % 3)
+			assert_int_equal(mkdir(inside, 0755), 0);
+		else
+			write_file(inside, "1.2\n");
+		assert_int_equal(state_open(dir, "/mnt", 0, &s, &text), -ENOTEMPTY);
+		assert_non_null(strstr(text, "no kxfs has used it"));
+		assert_int_equal(stat(dir, &st), 0);
+		assert_int_equal(st.st_mode & 07777, 0755);
+		assert_int_equal(st.st_nlink, i % 3 ? 3 : 2);
+		assert_int_equal(remove(inside), 0);
+		assert_int_equal(rmdir(dir), 0); /* nothing was added */
+		free(text);
+		free(inside);
+		free(dir);
+	}
+}
+
+/* What a kill in the first start may leave is no reason to refuse the next. */
+static void test_killed_first_start(void **state)
+{
+	struct state *s;
+
+	(void)state;
+	assert_int_equal(mkdir(at("state"), 0700), 0);
+	write_file(at("state/probe"), "");
+	write_file(at("state/.version.new"), "kxfs");
+	write_file(at("state/lock"), "");
+	s = opened(at("state"), "/mnt");
+	assert_int_not_equal(access(at("state/probe"), F_OK), 0);
+	state_close(s);
+}
+
+/* A version that can't be read is called damaged, with what to write there, and nothing is changed. */
+static void test_damaged_version(void **state)
+{
+	static const char *const texts[] = {"", "kxfs statE 2\n", "kxfs state 2", "kxfs state 2\nx",
+					    NULL};
+	struct state *s = opened(at("state"), "/mnt");
+
+	(void)state;
+	state_leave(s);
+	state_close(s);
+	for (size_t i = 0; i < array_size(texts); i++) {
+		char *text = NULL, *want = NULL;
+
+		assert_int_equal(unlink(at("state/version")), 0);
+		if (texts[i])
+			write_file(at("state/version"), texts[i]);
+		else
+			assert_int_equal(symlink("lock", at("state/version")), 0);
+		assert_int_equal(state_open(at("state"), "/mnt", 0, &s, &text), -EBADMSG);
+		assert_true(asprintf(&want, "%s/state/version: damaged: ", top) > 0);
+		assert_memory_equal(text, want, strlen(want));
+		assert_non_null(strstr(text, "write the line 'kxfs state 2' into "));
+		free(text);
+		free(want);
+	}
+	assert_int_equal(unlink(at("state/version")), 0);
+	write_file(at("state/version"), "kxfs state 2\n");
+	s = opened(at("state"), "/mnt");
+	state_close(s);
+}
+
 /* What another version has kept is refused, and left as it is. */
 static void test_version(void **state)
 {
@@ -261,9 +340,9 @@ static void test_lock(void **state)
 
 	(void)state;
 	text = read_lock(at("state"));
-	assert_true(asprintf(&want, "pid %d\nphase starting\nmountpoint /mnt/first\n", getpid()) >
-		    0);
-	assert_string_equal(text, want);
+	assert_true(asprintf(&want, "pid %d\nphase starting\nwhere ", getpid()) > 0);
+	assert_memory_equal(text, want, strlen(want));
+	assert_non_null(strstr(text, "]\nmountpoint /mnt/first\n"));
 	free(text);
 	free(want);
 	assert_true(asprintf(&want,
@@ -274,6 +353,47 @@ static void test_lock(void **state)
 	free(want);
 	state_close(s);
 	s = opened(at("state"), "/mnt/second");
+	state_close(s);
+}
+
+/* The directory itself is locked: a file in it that is removed, as by who clears /tmp, changes nothing. */
+static void test_lock_removed(void **state)
+{
+	struct state *s = opened(at("state"), "/mnt/first");
+
+	(void)state;
+	assert_int_equal(unlink(at("state/lock")), 0);
+	assert_refused(
+		at("state"), "/mnt/second", -EBUSY,
+		"%s/state: in use by another kxfs: use that, or give another directory with -o "
+		"state=DIR");
+	assert_refused(
+		at("state"), "/mnt/third", -EBUSY,
+		"%s/state: in use by another kxfs: use that, or give another directory with -o "
+		"state=DIR");
+	state_close(s);
+	s = opened(at("state"), "/mnt/second");
+	state_close(s);
+}
+
+/* Of a process that we can't see, in another container or on another machine, its words count. */
+static void test_lock_elsewhere(void **state)
+{
+	struct state *s = opened(at("state"), "/mnt/first");
+
+	(void)state;
+	write_file(at("state/lock"),
+		   "pid 1\nphase mounted\nwhere elsewhere/pid:[1]\nmountpoint /mnt/first\n");
+	assert_refused(
+		at("state"), "/mnt/second", -EBUSY,
+		"%s/state: in use by process 1 of another container or machine, which is mounted on "
+		"/mnt/first: use that, or give another directory with -o state=DIR");
+	write_file(at("state/lock"),
+		   "pid 1\nphase ending\nwhere elsewhere/pid:[1]\nmountpoint /mnt/first\n");
+	assert_refused(
+		at("state"), "/mnt/second", -EBUSY,
+		"%s/state: process 1 of another container or machine still ends the jobs of its "
+		"mount on /mnt/first: try again later");
 	state_close(s);
 }
 
@@ -374,10 +494,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_made_private, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_relative, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_ours_stays, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_killed_first_start, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_version, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_version, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_in_each_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lock_removed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lock_elsewhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_discard, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock_after_fork, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wait_for_ending, setup, teardown),
