@@ -31,7 +31,6 @@
 #define ASK_MS	 30000
 #define HELD_MAX (256u << 10) /* more is fetched again */
 #define POD_MAX	 (4u << 20)
-#define SECOND	 INT64_C(1000000000)
 /* Has the kubelet lost it? Asked when a stream that is in doubt was silent for so long, each time longer: */
 #define DOUBT_MS     2000
 #define DOUBT_MAX_MS IDLE_MS
@@ -384,67 +383,47 @@ static void accept_held(struct podlog *p)
 	}
 }
 
-static const char pod_gone[] = "the pod is gone";
-
-void podlog_accept(struct podlog *p)
+/*
+ * The newest run was NEWEST when the server was asked, which was after the stream had begun: which one the request was
+ * answered with follows, as runs only go forward, and this one had begun before. Between two runs the one that has
+ * ended is both the newest and the previous one.
+ */
+static void judge(struct podlog *p, const struct spec_listed_run *newest)
 {
-	if (p->config.force)
-		finish(p, PODLOG_GONE, 0, pod_gone);
+	unsigned restart = p->config.restart, restarts = (unsigned)newest->restarts;
+
+	if (!streq(newest->uid, p->config.uid))
+		finish(p, PODLOG_GONE, 0, "the pod is gone");
+	else if (newest->restarts < 0 || restarts < restart)
+		finish(p, PODLOG_WHICH_RUN, 0, "the pod's status does not say which run it is");
+	else if (restarts > restart + 1 || (restarts == restart + 1 && newest->between))
+		finish(p, PODLOG_GONE, 0, "the container has been run again since");
+	else if (restarts == restart && p->config.previous && !newest->between)
+		finish(p, PODLOG_WHICH_RUN, 0, "the container has not been run again");
+	else if (restarts == restart + 1 && !p->config.previous)
+		finish(p, PODLOG_NEXT_RUN, 0, "");
 	else
 		accept_held(p);
-}
-
-enum answer { IT_IS, IT_IS_NOT, NO_ANSWER };
-
-/* Is the newest run this one? That is what the answer to the question for the run before it tells. */
-static enum answer is_this_run(const struct podlog *p, const struct http_reply *reply)
-{
-	int64_t ns;
-
-	if (reply->err < 0 || (reply->status / 100 != 2 && reply->status != 400))
-		return NO_ANSWER;
-	/* No run was before the newest. */
-	if (reply->status / 100 != 2 || reply->status == 204)
-		return IT_IS;
-	/* This is the first run; or it has ended, and then that is how it can be had. */
-	if (p->config.restart == 0 || p->config.started == 0)
-		return IT_IS_NOT;
-	/* The one before has printed since this one began. */
-	return spec_time_parse(reply->body, reply->len, &ns) > 0 ? IT_IS_NOT : IT_IS;
-}
-
-/* Does the list show this pod, and no other one of its name? */
-static enum answer is_this_pod(const struct podlog *p, const struct http_reply *reply)
-{
-	cleanup_free char *uid = NULL;
-
-	if (reply->err < 0 || reply->status != 200 ||
-	    spec_object_listed_uid(reply->body, reply->len, &uid) < 0)
-		return NO_ANSWER;
-	return streq(uid, p->config.uid) ? IT_IS : IT_IS_NOT;
 }
 
 static void on_answer(void *data, const struct http_reply *reply)
 {
 	struct podlog *p = data;
-	bool pod = p->config.force;
-	enum answer answer = pod ? is_this_pod(p, reply) : is_this_run(p, reply);
+	struct spec_listed_run newest;
 
 	p->question = NULL;
-	if (answer == IT_IS || (answer == NO_ANSWER && p->config.trust))
-		accept_held(p);
-	else if (answer == NO_ANSWER)
-		finish(p, PODLOG_WHICH_RUN, reply->wait_ms, reply->text);
-	else if (pod)
-		finish(p, PODLOG_GONE, 0, pod_gone);
-	else
-		finish(p, PODLOG_NEXT_RUN, 0, "");
+	if (reply->err < 0 || reply->status != 200 ||
+	    spec_object_listed_run(reply->body, reply->len, p->config.container, &newest) < 0) {
+		finish(p, PODLOG_WHICH_RUN, reply->wait_ms,
+		       *reply->text ? reply->text : "the server does not say which run it is");
+		return;
+	}
+	judge(p, &newest);
+	free(newest.uid);
 }
 
-/* --- asking --- */
-
 /* By a list, since pods are watched, but not everybody may get one. */
-static void ask_pod(struct podlog *p)
+static void ask_run(struct podlog *p)
 {
 	cleanup_free char *pod = spec_url_escape(p->config.pod);
 	cleanup_free char *path =
@@ -465,38 +444,13 @@ static void ask_pod(struct podlog *p)
 	assert(p->question);
 }
 
-static void ask_run(struct podlog *p)
-{
-	cleanup_free char *rest = NULL, *path = NULL;
-	char since[32] = "";
-	struct http_call call = {
-		.method = HTTP_GET,
-		.deadline_ms = ASK_MS,
-		.retry = true,
-		.done = on_answer,
-		.data = p,
-	};
-
-	/* Starts are told in whole seconds. */
-	if (p->config.restart > 0 && p->config.started > 0)
-		spec_time_text((p->config.started / SECOND + 1) * SECOND, since);
-	rest = text_print("&previous=true&limitBytes=64%s%s", *since ? "&sinceTime=" : "", since);
-	path = path_of(p, rest);
-	call.path = path;
-	p->state = ASKING;
-	p->question = http_send(p->config.http, &call);
-	assert(p->question);
-}
-
 static void on_head(void *data, int status)
 {
 	struct podlog *p = data;
 
 	p->begun = true;
 	p->begun_ms = loop_now_ms();
-	if (p->state == HELD && p->config.force)
-		ask_pod(p);
-	else if (p->state == HELD && status != 204)
+	if (p->state == HELD && status == 200)
 		ask_run(p);
 	else if (status == 200)
 		begin_doubt(p);
@@ -525,7 +479,7 @@ struct podlog *podlog_start(struct podlog_config *config)
 		p->last_ns = config->known.lines[config->known.n_lines - 1].ns;
 	p->l = spec_logline_new(&config->known, config->force, config->past);
 	p->config = *config;
-	p->state = config->ask_run || config->force ? HELD : STREAMING;
+	p->state = config->force || (p->size == 0 && !config->sure) ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))
 		spec_time_text(ns, since);
 	rest = text_print("%s%s%s%s", config->follow ? "&follow=true" : "",

@@ -13,20 +13,21 @@
  *	PODLOG_NEVER_RAN	204						the pod was on no node
  *	PODLOG_NO_RUN		400 (TEXT)					no such run, or it has not begun
  *	PODLOG_GONE		404 for the pod (TEXT)				there is no such pod
- *				another one has its name (FORCE)		the same
+ *				another one has its name			the same
+ *				later runs, of which none is the next		the run can't be had any more
  *	PODLOG_REFUSED		anything else (TEXT, WAIT_MS)			not now
  *	PODLOG_CUT		a part of the stream (TEXT)			a connection that broke, as they do
  *	PODLOG_BROKEN		nothing, or too late (TEXT)			the connection
  *	PODLOG_SILENT		nothing, on a stream that goes on		the kubelet has lost it, or may have
  *	PODLOG_SLOW		(the owner took no more: -ENOBUFS)		the disk does not keep up
- *	PODLOG_NEXT_RUN		output of a later run				ask for the previous run
- *	PODLOG_WHICH_RUN	of which run or pod is not known (WAIT_MS)		ask again later
+ *	PODLOG_NEXT_RUN		output of the next run				ask for the previous run
+ *	PODLOG_WHICH_RUN	of which run or pod is not known (TEXT, WAIT_MS)	ask again later
  *
- * Which run a stream is of: a request names the container, and the newest run answers, of which the pod's status may
- * not have told yet. Once a line of a run is known, the stream of another one shows by what it does not repeat.
- * Until then, where containers are run again, what comes is held until the server has said, after the stream had
- * begun, what was before the newest run. A request also names the pod, and another one may have its name by now: before
- * what does not fit is taken (FORCE), the server has to say, likewise, that the pod is the same. I/O thread only.
+ * Which run a stream is of: a request names the pod and the container, and the newest run of whatever pod has that name
+ * now answers, of which the watch may not have told yet. Once a line of a run is known, the stream of another one shows
+ * by what it does not repeat. What does not repeat it (FORCE), or comes before a line is known, is held until the
+ * server has said, after the stream had begun, which pod it is and how often the container has been run again: the
+ * first request may do without that where nothing can have come in between (SURE). I/O thread only.
  */
 #ifndef KXFS_BACKEND_CLIENT_PODLOG_H
 #define KXFS_BACKEND_CLIENT_PODLOG_H
@@ -72,21 +73,15 @@ struct podlog_config {
 	unsigned lost;
 	bool alone;    /* on a connection of its own, so that it can always be slowed */
 	bool previous; /* of the run before the newest one */
-	/*
-	 * ASK_RUN: nothing is known of the run yet, and it may not be the newest: the server is asked. RESTART runs
-	 * were before this one, which began at STARTED (ns, as the pod's status says; 0: it has ended, or that is not
-	 * known). TRUST: if that is not answered, what has come is taken for this run's.
-	 */
-	bool ask_run, trust;
+	/* The run: the pod's uid, and how many runs of the container were before it. */
+	const char *uid;
 	unsigned restart;
-	int64_t started;
 	/*
-	 * The end of the log, which is taken over; and as in spec/logline/logline.h. FORCE: what comes is held until
-	 * the server has said that the pod has UID.
+	 * The end of the log, which is taken over; and as in spec/logline/logline.h. What comes is held until the
+	 * server has said which run it is of, with FORCE, or where nothing is known, unless the owner is SURE.
 	 */
 	struct spec_logline_known known;
-	bool force;
-	const char *uid;
+	bool force, sure;
 	struct spec_logline_past *past;
 	/*
 	 * New output: the bytes of one line, whose time is NS. 0, or a negative errno: they are not taken, and the
@@ -106,11 +101,6 @@ struct podlog_config {
 struct podlog *podlog_start(struct podlog_config *config);
 /* Nothing is called any more. NULL is allowed. */
 void podlog_stop(struct podlog *p);
-/*
- * The pod is gone, so nobody can be asked any more: what has come is taken for this run's, but with FORCE for another
- * pod's (PODLOG_GONE). May call done.
- */
-void podlog_accept(struct podlog *p);
 /*
  * From the next piece on the stream waits until it is resumed, as in http.h. False: it can't, so that the owner has to
  * take what comes, or to end it by -ENOBUFS. Both may be called from within paused().

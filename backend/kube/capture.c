@@ -84,9 +84,8 @@ struct captured {
 	char *key;
 	char *prefix; /* of its lines in the merged log; NULL: they are not part of it */
 	char *pod, *pod_uid, *container;
-	bool reruns; /* as in capture_log_config, like the next two */
+	bool reruns; /* as in capture_log_config, like the next */
 	unsigned restart;
-	int64_t started;
 
 	enum step step;
 	struct capture_log *attempts; /* FOLLOWING */
@@ -345,7 +344,6 @@ static void follow_log(struct captured *log)
 		.container = log->container,
 		.reruns = log->reruns,
 		.restart = log->restart,
-		.started = log->started,
 		.first = log->first,
 		.warned = log->tried,
 		.again = log->tries > 0,
@@ -465,7 +463,6 @@ static struct captured *log_new(struct job *job, const char *key, const char *pr
 	log->container = text_copy(run->container->name);
 	log->reruns = run->pod->reruns && run_was_started(run);
 	log->restart = run->restart;
-	log->started = run->container->started;
 	HASH_ADD_KEYPTR(hh, job->logs, log->key, strlen(log->key), log);
 	output_log_expect(job->output, key, true);
 	job->n_open++;

@@ -50,7 +50,6 @@
  */
 #define TRIES_MAX  12
 #define TRIES_NONE 3
-#define ASKED_MAX  3 /* times that the server does not say which run it is */
 /* A node keeps the stream of a container open for longer than this if the container runs, else not. */
 #define OPEN_MS	   2000
 #define AT_ONCE_MS 1000
@@ -99,10 +98,10 @@ struct capture_log {
 	bool alone;    /* it has a connection of its own, since the disk did not keep up before */
 	bool slowed;   /* it waits for the disk */
 	uint64_t came; /* podlog_came when its end was awaited last */
-	unsigned delay_ms;   /* of the next pause */
-	unsigned tries;	     /* that brought nothing, in a row */
-	unsigned lost;	     /* streams in a row that the kubelet seemed to have lost */
-	unsigned unanswered; /* times that the server did not say which run it is */
+	unsigned delay_ms; /* of the next pause */
+	unsigned tries;	   /* that brought nothing, in a row */
+	unsigned lost;	   /* streams in a row that the kubelet seemed to have lost */
+	bool asked;	   /* there was an attempt before */
 
 	/* CLOSING: done(ERR, TEXT) */
 	int err;
@@ -110,6 +109,8 @@ struct capture_log {
 
 	struct spec_logline_past past; /* what the streams so far have shown */
 };
+
+static const char gone[] = "the pod, or this run of it, is gone";
 
 static void proceed(struct capture_log *c);
 
@@ -261,9 +262,6 @@ static void on_timer(void *data)
 	loop_timer_free(take_ptr(c->timer));
 	if (c->state == PAUSING) {
 		proceed(c);
-	} else if (podlog_is_unsure(c->attempt) && c->end == CAPTURE_GONE) {
-		set_deadline(c);
-		podlog_accept(c->attempt); /* the pod is gone: nothing better can be asked for */
 	} else if (is_of_use(c)) {
 		set_deadline(c);
 	} else {
@@ -476,7 +474,6 @@ static void got_no_run(struct capture_log *c, const struct podlog_result *r)
  *	AGAIN, SILENT	(proceed)			(proceed)			(proceed)
  *	SLOW		(proceed): WRITING		the same			the same
  *	NEXT_RUN	(proceed) with REST		-				-
- *	WHICH_RUN	PAUSING				-				-
  *	GONE		CLOSING				CLOSING				with FORCE
  *	NO_RUN		PAUSING				PAUSING; after 3 CLOSING	with FORCE
  *	MESSAGE		PAUSING				PAUSING; after 12 CLOSING	as LESS
@@ -508,8 +505,8 @@ static void on_outcome(struct capture_log *c, const struct podlog_result *r)
 		c->rerun = true;
 		return proceed(c);
 	case PODLOG_WHICH_RUN:
-		c->unanswered++;
-		return back_off(c, r->wait_ms);
+		c->rerun = false; /* it is asked for as the pod's status says */
+		break;
 	case PODLOG_NO_RUN:
 		return got_no_run(c, r);
 	case PODLOG_GONE:
@@ -594,8 +591,6 @@ static void ask(struct capture_log *c, const struct spec_logline_known *known)
 		.uid = c->uid,
 		.container = c->container,
 		.restart = c->config.restart,
-		.started = c->config.started,
-		.trust = c->unanswered + 1 >= ASKED_MAX,
 		.known = *known,
 		.past = &c->past,
 		.bytes = on_bytes,
@@ -613,8 +608,10 @@ static void ask(struct capture_log *c, const struct spec_logline_known *known)
 	config.lost = c->lost;
 	config.alone = c->alone;
 	config.previous = c->previous;
-	config.ask_run = c->config.reruns && !c->previous && known->size == 0;
+	/* Of a container that runs once, the watch has just said that it runs, or has. */
+	config.sure = c->kind == PROBE || !(c->config.reruns || c->previous || c->asked);
 	config.force = c->force && c->kind != PROBE;
+	c->asked = true;
 	if (c->kind == STREAM && !c->arrived && !c->quiet)
 		c->quiet = loop_timer_new(c->config.loop, QUIET_MS, QUIET_MS, on_quiet, c);
 	c->state = ASKING;
@@ -638,7 +635,7 @@ static void on_known(void *data, int err, struct log_known *known)
 	}
 	if (c->ended && c->end == CAPTURE_GONE) {
 		free(k.bytes);
-		lost(c, -ENOENT, "the pod is gone");
+		lost(c, -ENOENT, gone);
 		return;
 	}
 	k.lines = mem_zero_n(k.n_lines, sizeof(k.lines[0]));
@@ -665,7 +662,7 @@ static void proceed(struct capture_log *c)
 	if (c->fetched && !c->ended)
 		arrived(c);
 	if (c->ended && c->end == CAPTURE_GONE) {
-		lost(c, -ENOENT, "the pod is gone");
+		lost(c, -ENOENT, gone);
 	} else if (log_writer_size(c->writer) == 0) {
 		ask(c, &nothing);
 	} else {
@@ -689,7 +686,7 @@ struct capture_log *capture_log_start(const struct capture_log_config *config)
 	c->container = text_copy(config->container);
 	c->delay_ms = DELAY_MS;
 	c->window = WINDOW;
-	c->warned = config->warned;
+	c->warned = c->asked = config->warned;
 	c->gaps = config->gaps;
 	proceed(c);
 	return c;
@@ -724,10 +721,8 @@ void capture_log_ended(struct capture_log *c, enum capture_end end)
 	if (c->attempt && end == CAPTURE_PREVIOUS &&
 	    (podlog_is_unsure(c->attempt) || (c->kind == REST && !c->previous)))
 		stop_attempt(c);
-	if (c->attempt && !(podlog_is_unsure(c->attempt) && end == CAPTURE_GONE))
+	if (c->attempt)
 		set_deadline(c);
-	else if (c->attempt)
-		set_timer(c, 0);
 	else
 		pause_for(c, 0); /* later, not in the middle of the caller's work */
 }

@@ -22,12 +22,10 @@ struct capture_log_config {
 	const char *key; /* of the log, which has begun (output_log_begin) */
 	const char *namespace, *pod, *uid, *container; /* UID is the pod's */
 	/*
-	 * Containers of this pod are run again when they have ended; runs before this one, and when it
-	 * began (ns, as the pod's status says; 0: it has ended, or it is not known).
+	 * Containers of this pod are run again when they have ended; and runs before this one.
 	 */
 	bool reruns;
 	unsigned restart;
-	int64_t started;
 	/*
 	 * Somebody waits for what has been printed so far: it is fetched by a request of its own. Else the
 	 * stream is opened at once, and what comes first, without a pause, is taken for that.

@@ -23,17 +23,43 @@ bool spec_object_is_submission(const char *json, size_t len, const char *submiss
 	       streq(annotation(o, "kxfs/submission"), submission);
 }
 
-int spec_object_listed_uid(const char *json, size_t len, char **ret)
+/* What POD's status says of the container NAME; NULL: nothing. */
+static const struct spec_value *find_container(const struct spec_value *pod, const char *name)
+{
+	static const char *const keys[] = {"containerStatuses", "initContainerStatuses",
+					   "ephemeralContainerStatuses"};
+
+	for (size_t i = 0; i < array_size(keys); i++) {
+		const struct spec_value *all =
+			spec_read_list(spec_read_map(pod, "status"), keys[i]);
+
+		for (size_t k = 0; k < spec_read_count(all); k++)
+			if (streq(spec_read_text(spec_read_at(all, k), "name"), name))
+				return spec_read_at(all, k);
+	}
+	return NULL;
+}
+
+int spec_object_listed_run(const char *json, size_t len, const char *container,
+			   struct spec_listed_run *ret)
 {
 	struct spec_value *list cleanup_free = NULL;
+	const struct spec_value *pod, *status, *state;
 	int err = spec_value_parse_map(json, len, &list);
 
 	if (err)
 		return err;
 	if (!spec_read_list(list, "items"))
 		return -EINVAL;
-	*ret = text_copy(spec_read_text(
-		spec_read_map(spec_read_at(spec_read_list(list, "items"), 0), "metadata"), "uid"));
+	pod = spec_read_at(spec_read_list(list, "items"), 0);
+	status = find_container(pod, container);
+	state = spec_read_map(status, "state");
+	*ret = (struct spec_listed_run){
+		.uid = text_copy(spec_read_text(spec_read_map(pod, "metadata"), "uid")),
+		.restarts = spec_read_int(status, "restartCount", -1),
+		.between = spec_read_map(state, "waiting") &&
+			   spec_read_map(spec_read_map(status, "lastState"), "terminated"),
+	};
 	return 0;
 }
 

@@ -11,10 +11,16 @@
 /* Was the object made by the write SUBMISSION (annotation kxfs/submission)? */
 bool spec_object_is_submission(const char *json, size_t len, const char *submission);
 
-/*
- * The uid of the first object of a list ("items"); "": it has none. 0 and a malloc'ed *RET; -EINVAL: it is no list.
- */
-int spec_object_listed_uid(const char *json, size_t len, char **ret);
+/* What a list of pods says of the run of one container. */
+struct spec_listed_run {
+	char *uid;    /* of the first pod of the list, malloc'ed; "": the list has none */
+	int restarts; /* runs of the container before its newest; -1: its status does not say */
+	bool between; /* the newest run has ended, and the container waits to run again */
+};
+
+/* Of CONTAINER, whatever sort it is. 0 or -EINVAL: it is no list. */
+int spec_object_listed_run(const char *json, size_t len, const char *container,
+			   struct spec_listed_run *ret);
 
 /*
  * The AppDef in annotation kxfs/appdef. 0 and a malloc'ed, NUL-terminated *RET; -ENOENT: it has none;

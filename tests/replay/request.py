@@ -42,6 +42,11 @@ class Request:
         """The selector of fields."""
         return self.query.get("fieldSelector", "")
 
+    @property
+    def previous(self):
+        """Of a log: is the run before the newest asked for?"""
+        return self.query.get("previous") == "true"
+
     def is_(self, **wanted):
         """Do all of WANTED (verb=, resource= by its plural, method=, name=, ...) hold?"""
         for key, value in wanted.items():

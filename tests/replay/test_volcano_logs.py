@@ -416,10 +416,7 @@ def test_restarts_unseen(server, make_mount):
     begun = {"running": {"startedAt": st.now()}}
     change({"restartCount": 0, "state": begun}, restartPolicy="OnFailure")
     harness.wait_for(lambda: log_requests(server))
-    for verb in ("watch", "list"):
-        server.faults.add("silent", times=1000, resource="pods", subresource="", verb=verb)
-    server.end_streams("end", resource="pods", verb="watch")
-    harness.wait_for(lambda: not server.open_streams(resource="pods", verb="watch"))
+    server.hold(resource="pods")
     server.api.log(pod, "main").append("no such file\n")
     server.api.log(pod, "main").end()
     server.api.log(pod, "main", 1).append("second run\n")
@@ -430,9 +427,7 @@ def test_restarts_unseen(server, make_mount):
     harness.wait_for(lambda: len(log_requests(server)) > asked)
     job = harness.Job(kx, job.name)
     holds(job, b"no such file\n")
-    server.faults.clear()
-    server.away()
-    server.back()
+    server.hold(False, resource="pods")
     harness.wait_for(lambda: printed(job) == b"second run\n")
     assert job.log(name="log.0") == b"no such file\n"
     assert sorted(job.read("log").splitlines()) == ["main/0 no such file", "main/0 second run"]

@@ -11,7 +11,6 @@
 
 #define T(second) "2026-11-21T09:08:" second ".000000000Z "
 #define STARTED	  INT64_C(1795252120000000000) /* 2026-11-21T09:08:40Z */
-#define QUESTION  "previous=true&limitBytes=64"
 #define LAST_LINE "&timestamps=true&tailLines=1&limitBytes=64"
 
 static struct {
@@ -144,7 +143,7 @@ static void test_path(void **state)
 static void test_all(void **state)
 {
 	(void)state;
-	begin((struct podlog_config){.follow = true});
+	begin((struct podlog_config){.follow = true, .sure = true});
 	assert_false(podlog_has_begun(rig.p));
 	fake.requests->call.head(fake.requests->call.data, 200);
 	assert_true(podlog_has_begun(rig.p));
@@ -188,16 +187,19 @@ static void test_other(void **state)
 }
 
 #define WHICH_POD "/api/v1/namespaces/ns/pods?fieldSelector=metadata.name%3Dpod"
-#define THIS_POD                                                                                   \
-	"{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"pod\",\"uid\":\"uid-1\"}}]}"
-#define OTHER_POD                                                                                  \
-	"{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"pod\",\"uid\":\"uid-2\"}}]}"
+#define RUNNING	  "{\"running\":{}}"
+/* Pod UID, whose container has been run again RESTARTS times, and is in STATE now. */
+#define POD(uid, restarts, state)                                                                  \
+	"{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"pod\",\"uid\":\"" uid          \
+	"\"},\"status\":{\"containerStatuses\":[{\"name\":\"other\",\"restartCount\":9},"          \
+	"{\"name\":\"main\",\"restartCount\":" restarts ",\"state\":" state                        \
+	",\"lastState\":{\"terminated\":{}}}]}}]}"
+#define THIS_POD  POD("uid-1", "0", RUNNING)
+#define OTHER_POD POD("uid-2", "0", RUNNING)
 
-static void begin_force(bool trust)
+static void begin_force(void)
 {
-	begin((struct podlog_config){.force = true,
-				     .trust = trust,
-				     .known = known("one\n", STARTED, 0)});
+	begin((struct podlog_config){.force = true, .known = known("one\n", STARTED, 0)});
 	fake_answer(fake.requests, 200, T("41") "two\n");
 	assert_int_equal(rig.done, 0);
 	holds("");
@@ -209,25 +211,22 @@ static void begin_force(bool trust)
 static void test_force(void **state)
 {
 	(void)state;
-	begin_force(false);
+	begin_force();
 	fake_answer(fake.requests, 200, THIS_POD);
 	is_over(PODLOG_ALL, true);
 	assert_int_equal(rig.gaps, 1);
 	holds("two\n");
 }
 
-/* Another pod has its name, or none: nothing of that is taken, nor when it is clear without an answer. */
+/* Another pod has its name, or none: nothing of that is taken. */
 static void test_force_of_other(void **state)
 {
-	static const char *const lists[] = {OTHER_POD, "{\"items\":[]}", NULL};
+	static const char *const lists[] = {OTHER_POD, "{\"items\":[]}"};
 
 	for (size_t i = 0; i < array_size(lists); i++) {
 		setup(state);
-		begin_force(true);
-		if (lists[i])
-			fake_answer(fake.requests, 200, lists[i]);
-		else
-			podlog_accept(rig.p);
+		begin_force();
+		fake_answer(fake.requests, 200, lists[i]);
 		is_over(PODLOG_GONE, false);
 		assert_string_equal(rig.text, "the pod is gone");
 		assert_int_equal(rig.gaps, 0);
@@ -235,19 +234,27 @@ static void test_force_of_other(void **state)
 	}
 }
 
-/* No answer, or none that says it: another time; or it is trusted, when it was asked for often enough. */
+/* No answer, or none that says it: another time. */
 static void test_force_without_answer(void **state)
 {
-	for (int i = 0; i < 4; i++) {
+	static const char *const lists[] = {
+		"{\"items\":3}",
+		"{\"items\":[{\"metadata\":{\"uid\":\"uid-1\"}}]}",
+		POD("uid-1", "\"0\"", RUNNING),
+		NULL,
+	};
+
+	for (size_t i = 0; i < array_size(lists); i++) {
 		setup(state);
-		begin_force(i == 3);
-		if (i == 0)
-			fake_answer(fake.requests, 200, "{\"items\":3}");
+		begin_force();
+		if (lists[i])
+			fake_answer(fake.requests, 200, lists[i]);
 		else
 			fake_end(fake.requests, &(struct http_reply){.status = 403, .wait_ms = 9});
-		is_over(i == 3 ? PODLOG_ALL : PODLOG_WHICH_RUN, i == 3);
-		assert_int_equal(rig.result.wait_ms, i == 1 || i == 2 ? 9 : 0);
-		holds(i == 3 ? "two\n" : "");
+		is_over(PODLOG_WHICH_RUN, false);
+		assert_true(*rig.text);
+		assert_int_equal(rig.result.wait_ms, lists[i] ? 0 : 9);
+		holds("");
 	}
 }
 
@@ -280,7 +287,7 @@ static void test_refused(void **state)
 
 	for (size_t i = 0; i < array_size(cases); i++) {
 		setup(state);
-		begin((struct podlog_config){0});
+		begin((struct podlog_config){.sure = true});
 		fake_end(fake.requests, &(struct http_reply){.status = cases[i].status,
 							     .body = cases[i].body,
 							     .wait_ms = 7});
@@ -298,7 +305,7 @@ static void test_broken(void **state)
 							       PODLOG_BROKEN};
 
 		setup(state);
-		begin((struct podlog_config){.follow = i > 1});
+		begin((struct podlog_config){.follow = i > 1, .sure = true});
 		if (i % 2 || i == 4)
 			fake.requests->call.head(fake.requests->call.data, 200);
 		fake_break(fake.requests, i < 2 ? -EIO : i < 4 ? -ETIMEDOUT : -EHOSTUNREACH, true);
@@ -311,7 +318,7 @@ static void test_broken(void **state)
 static void test_slow(void **state)
 {
 	(void)state;
-	begin((struct podlog_config){0});
+	begin((struct podlog_config){.sure = true});
 	rig.refuse = -ENOBUFS;
 	fake_answer(fake.requests, 200, T("40") "one\n");
 	is_over(PODLOG_SLOW, false);
@@ -319,9 +326,10 @@ static void test_slow(void **state)
 
 /* --- which run it is --- */
 
-static void begin_unsure(bool trust)
+/* Run RESTART, of which nothing is known. */
+static void begin_unsure(unsigned restart, bool previous)
 {
-	begin((struct podlog_config){.follow = true, .ask_run = true, .trust = trust});
+	begin((struct podlog_config){.follow = true, .restart = restart, .previous = previous});
 	assert_true(podlog_is_unsure(rig.p));
 	assert_false(podlog_is_asking(rig.p));
 	fake.requests->call.head(fake.requests->call.data, 200);
@@ -335,54 +343,76 @@ static void begin_unsure(bool trust)
 static void test_this_run(void **state)
 {
 	(void)state;
-	begin_unsure(false);
-	fake_answer(fake_find(QUESTION), 400, "{}");
+	begin_unsure(0, false);
+	fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
 	assert_false(podlog_is_unsure(rig.p));
 	holds("one\n");
 	fake_end(fake.requests, &(struct http_reply){.status = 200});
 	is_over(PODLOG_ALL, true);
 }
 
-static void test_later_run(void **state)
+/*
+ * Whose bytes they are, by how often the container has been run again, whether or not the run is known already: a run
+ * is taken for another's in no case.
+ */
+static void test_which_run(void **state)
 {
-	(void)state;
-	begin_unsure(false);
-	fake_answer(fake_find(QUESTION), 200, "");
-	is_over(PODLOG_NEXT_RUN, false);
-	holds("");
+#define WAITING "{\"waiting\":{\"reason\":\"CrashLoopBackOff\"}}"
+	static const struct {
+		const char *list; /* run 1 is followed */
+		enum podlog_outcome newest, previous;
+	} cases[] = {
+		{POD("uid-1", "0", RUNNING), PODLOG_WHICH_RUN, PODLOG_WHICH_RUN},
+		{POD("uid-1", "1", RUNNING), PODLOG_ALL, PODLOG_WHICH_RUN},
+		{POD("uid-1", "1", WAITING), PODLOG_ALL, PODLOG_ALL},
+		{POD("uid-1", "2", RUNNING), PODLOG_NEXT_RUN, PODLOG_ALL},
+		{POD("uid-1", "2", WAITING), PODLOG_GONE, PODLOG_GONE},
+		{POD("uid-1", "3", RUNNING), PODLOG_GONE, PODLOG_GONE},
+		{POD("uid-2", "1", RUNNING), PODLOG_GONE, PODLOG_GONE},
+	};
+
+	for (size_t i = 0; i < 4 * array_size(cases); i++) {
+		bool previous = i & 1, force = i & 2;
+		enum podlog_outcome outcome =
+			previous ? cases[i / 4].previous : cases[i / 4].newest;
+		bool taken = outcome == PODLOG_ALL;
+
+		setup(state);
+		if (force)
+			begin((struct podlog_config){.restart = 1,
+						     .previous = previous,
+						     .force = true,
+						     .known = known("zero\n", STARTED - 1, 0)});
+		else
+			begin((struct podlog_config){.restart = 1, .previous = previous});
+		fake_answer(fake.requests, 200, T("40") "one\n");
+		fake_answer(fake_find(WHICH_POD), 200, cases[i / 4].list);
+		is_over(outcome, taken);
+		assert_int_equal(rig.gaps, taken && force);
+		holds(taken ? "one\n" : "");
+	}
 }
 
 static void test_no_answer(void **state)
 {
-	for (int trust = 0; trust < 2; trust++) {
-		setup(state);
-		begin_unsure(trust);
-		fake_end(fake_find(QUESTION), &(struct http_reply){.status = 500, .wait_ms = 9});
-		if (trust) {
-			holds("one\n");
-			podlog_stop(take_ptr(rig.p));
-			continue;
-		}
-		is_over(PODLOG_WHICH_RUN, false);
-		assert_int_equal(rig.result.wait_ms, 9);
-	}
+	(void)state;
+	begin_unsure(0, false);
+	fake_end(fake_find(WHICH_POD), &(struct http_reply){.status = 500, .wait_ms = 9});
+	is_over(PODLOG_WHICH_RUN, false);
+	assert_int_equal(rig.result.wait_ms, 9);
+	holds("");
 }
 
 /* The stream ends before the answer. */
 static void test_ended_unsure(void **state)
 {
-	for (int accept = 0; accept < 2; accept++) {
-		setup(state);
-		begin_unsure(false);
-		fake_end(fake.requests, &(struct http_reply){.status = 200});
-		assert_int_equal(rig.done, 0);
-		if (accept)
-			podlog_accept(rig.p);
-		else
-			fake_answer(fake_find(QUESTION), 400, "{}");
-		is_over(PODLOG_ALL, true);
-		holds("one\n");
-	}
+	(void)state;
+	begin_unsure(0, false);
+	fake_end(fake.requests, &(struct http_reply){.status = 200});
+	assert_int_equal(rig.done, 0);
+	fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
+	is_over(PODLOG_ALL, true);
+	holds("one\n");
 }
 
 /* --- has the kubelet lost the stream? --- */
@@ -546,7 +576,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_broken, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_later_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_which_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ended_unsure, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_silent, setup, teardown),

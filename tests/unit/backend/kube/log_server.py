@@ -6,6 +6,7 @@ usage: log_server.py DIR SEED. The first line of the output is the port. Pod NAM
 the first "-" (see Pod.life); when it has ended, DIR/NAME holds what it printed. It ends when its input does."""
 
 import http.server
+import json
 import os
 import pathlib
 import random
@@ -168,7 +169,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         parts = url.path.split("/")
         if "fieldSelector" in query:
             name = query["fieldSelector"].removeprefix("metadata.name=")
-            self.text(200, b'{"kind":"PodList","items":[{"metadata":{"uid":"%s"}}]}' % name.encode())
+            pod = PODS.get(name)
+            self.text(200, json.dumps({"kind": "PodList", "items": [{"metadata": {"uid": name}, "status": {
+                "containerStatuses": [{"name": "main", "restartCount": len(pod.runs) - 1 if pod else 0,
+                                       "state": {"running": {}}}]}}]}).encode())
             return
         assert parts[:5] == ["", "api", "v1", "namespaces", "team"] and parts[5] == "pods" and parts[7] == "log", url
         assert query["container"] == "main" and query["timestamps"] == "true"

@@ -62,12 +62,56 @@ static void test_yaml(void **state)
 	assert_int_equal(spec_object_yaml("[]", 2, &text, &len), -EINVAL);
 }
 
+/* Of the container, among all sorts of them. */
+static void test_listed_run(void **state)
+{
+#define LIST(status) "{\"items\":[{\"metadata\":{\"uid\":\"u\"},\"status\":{" status "}}]}"
+#define ONE(state)                                                                                 \
+	"[{\"name\":\"a\",\"restartCount\":7},{\"name\":\"main\",\"restartCount\":2," state "}]"
+	static const struct {
+		const char *json, *uid;
+		int err, restarts;
+		bool between;
+	} cases[] = {
+		{LIST("\"containerStatuses\":" ONE("\"state\":{\"running\":{}}")), "u", 0, 2,
+		 false},
+		{LIST("\"initContainerStatuses\":" ONE("\"state\":{\"waiting\":{}}")), "u", 0, 2,
+		 false},
+		{LIST("\"containerStatuses\":[{}],\"ephemeralContainerStatuses\":" ONE(
+			 "\"state\":{\"waiting\":{}},\"lastState\":{\"terminated\":{}}")),
+		 "u", 0, 2, true},
+		{LIST("\"containerStatuses\":[{\"name\":\"main\",\"restartCount\":-1}]"), "u", 0,
+		 -1, false},
+		{LIST("\"containerStatuses\":[{\"name\":\"other\",\"restartCount\":1}]"), "u", 0,
+		 -1, false},
+		{"{\"items\":[]}", "", 0, -1, false},
+		{"{\"items\":{}}", NULL, -EINVAL, 0, false},
+		{"{\"items\":[", NULL, -EINVAL, 0, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct spec_listed_run run;
+
+		assert_int_equal(spec_object_listed_run(cases[i].json, strlen(cases[i].json),
+							"main", &run),
+				 cases[i].err);
+		if (cases[i].err)
+			continue;
+		assert_string_equal(run.uid, cases[i].uid);
+		assert_int_equal(run.restarts, cases[i].restarts);
+		assert_int_equal(run.between, cases[i].between);
+		free(run.uid);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_submission),
 		cmocka_unit_test(test_appdef),
 		cmocka_unit_test(test_yaml),
+		cmocka_unit_test(test_listed_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
