@@ -38,12 +38,11 @@ int end_wait(struct end *e, unsigned seconds, char **ret_text)
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += seconds;
-	while (sem_timedwait(&e->done, &until) < 0) {
+	while (sem_clockwait(&e->done, CLOCK_MONOTONIC, &until) < 0)
 		if (errno != EINTR)
 			return -errno;
-	}
 	lock_scope(&e->lock);
 	if (ret_text)
 		*ret_text = take_ptr(e->text);

@@ -21,7 +21,10 @@ void end_init(struct end *e);
 void end_clear(struct end *e);
 /* Tell the outcome: 0, or a negative errno with TEXT (NULL: none). The first that is told counts. Any thread. */
 void end_reach(struct end *e, int err, const char *text);
-/* Wait for it, at most SECONDS (-ETIMEDOUT). *RET_TEXT, if wanted, is its text, malloc'ed or NULL. */
+/*
+ * Wait for it, at most SECONDS (-ETIMEDOUT), whatever becomes of the wall clock. *RET_TEXT, if wanted, is its text,
+ * malloc'ed or NULL.
+ */
 int end_wait(struct end *e, unsigned seconds, char **ret_text);
 
 #endif

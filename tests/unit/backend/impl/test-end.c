@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* An outcome that is waited for: it comes, it does not, and the wall clock is set meanwhile. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "backend/impl/end.h"
+
+static int offset; /* of the wall clock that the program sees, in seconds */
+
+int clock_gettime(clockid_t id, struct timespec *ret)
+{
+	int r = (int)syscall(SYS_clock_gettime, id, ret);
+
+	if (id == CLOCK_REALTIME)
+		ret->tv_sec += offset;
+	return r;
+}
+
+static void *reach_later(void *data)
+{
+	usleep(300 * 1000);
+	end_reach(data, -EIO, "it broke");
+	return NULL;
+}
+
+static void test_first_counts(void **state)
+{
+	struct end e;
+	char *text = NULL;
+
+	(void)state;
+	end_init(&e);
+	end_reach(&e, 0, NULL);
+	end_reach(&e, -EIO, "too late");
+	assert_int_equal(end_wait(&e, 0, &text), 0);
+	assert_null(text);
+	end_clear(&e);
+}
+
+static void test_does_not_come(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e);
+	assert_int_equal(end_wait(&e, 0, NULL), -ETIMEDOUT);
+	end_clear(&e);
+}
+
+/* A wall clock that is set by ten minutes, as at a boot, neither ends the waiting nor prolongs it. */
+static void test_clock_is_set(void **state)
+{
+	static const int offsets[] = {-600, 600};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(offsets); i++) {
+		struct end e;
+		pthread_t thread;
+		char *text = NULL;
+
+		offset = offsets[i];
+		end_init(&e);
+		if (offset > 0)
+			assert_int_equal(end_wait(&e, 1, NULL), -ETIMEDOUT);
+		assert_int_equal(pthread_create(&thread, NULL, reach_later, &e), 0);
+		assert_int_equal(end_wait(&e, 60, &text), -EIO);
+		assert_string_equal(text, "it broke");
+		free(text);
+		pthread_join(thread, NULL);
+		end_clear(&e);
+		offset = 0;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_first_counts),
+		cmocka_unit_test(test_does_not_come),
+		cmocka_unit_test(test_clock_is_set),
+	};
+
+	alarm(300); /* a wait that does not end fails too */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
