@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of jobs, pods, groups, Workloads and queues by uid (queues by name), and the events of jobs (events.h). A
- * list is compared with the table by its round: an object that the last list did not hold has an older round, and is
- * gone. A queue and a group change only the reason why a job waits, never the job itself. Since a queue changes with
- * each pod that starts in it, the jobs that wait in it count as changed at the next tick. The tick also comes when a
- * job, or its group, has been known for SPEC_PATIENCE, after which `why` may say that something is missing.
+ * Tables of jobs and pods by uid, the events of jobs (events.h), and tables of things: all else that is watched. A sort
+ * of things is a row of SORTS: how it is read and found, and which jobs have changed with it.
  *
- * The file is long because the tables are joined: whatever comes first of a job, its pods, its group and their events
- * waits here for the others. Each table has a section.
+ * A list is compared with the table by its round: an object that the last list did not hold has an older round, and is
+ * gone. Things change only the reason why a job waits, never the job itself. Since a queue changes with each pod that
+ * starts in it, the jobs that wait in it count as changed at the next tick. The tick also comes when a job, or its
+ * group, has been known for SPEC_PATIENCE, after which `why` may say that something is missing.
+ *
+ * The file is long because the tables are joined: whatever comes first of a job, its pods, its things and their events
+ * waits here for the others.
  */
 #include "backend/kube/world.h"
 
@@ -46,33 +48,32 @@ struct job {
 	UT_hash_handle hh;	      /* by uid */
 };
 
-struct pod_group {
-	struct spec_group_view *view;
+/* An object that is watched beside jobs, pods and events. */
+struct thing {
+	const struct sort *sort;
+	void *view;
+	const struct spec_meta *meta; /* of VIEW */
 	unsigned round;
-	bool waited;	       /* SPEC_PATIENCE has passed since it was seen first */
-	UT_hash_handle hh;     /* by uid */
-	UT_hash_handle hh_job; /* by the uid of its job */
+	bool waited;	   /* of a group: SPEC_PATIENCE has passed since it was seen first */
+	bool changed;	   /* of a queue: the jobs that wait in it have not been reported yet */
+	UT_hash_handle hh; /* by uid or name, as its sort says */
+	UT_hash_handle hh_owner; /* by the uid of its job */
 };
 
-struct workload {
-	struct spec_workload_view *view;
-	unsigned round;
-	UT_hash_handle hh;     /* by uid */
-	UT_hash_handle hh_job; /* by the uid of its job */
-};
-
-struct queue {
-	struct spec_queue_view *view;
-	enum world_sort from; /* which watch has brought it */
-	unsigned round;
-	bool changed;	   /* the jobs that wait in it have not been reported yet */
-	UT_hash_handle hh; /* by name */
-};
-
-struct cluster_queue {
-	struct spec_cluster_queue_view *view;
-	unsigned round;
-	UT_hash_handle hh; /* by name */
+/* How things of a sort differ from others. */
+struct sort {
+	const char *what; /* for messages */
+	int (*parse)(const char *json, size_t len, void **ret);
+	void (*unref)(void *view);
+	size_t meta; /* where it stands in the view */
+	enum world_sort
+		table; /* the sort in whose table it stands, since queues come by several watches */
+	bool by_name;  /* it is found by its name; else by its uid */
+	bool owned;    /* a job is its controller; without one it is ignored */
+	/* NOW has come; OLD was known of it (NULL: nothing). False: both are shown alike. May be NULL: they differ. */
+	bool (*differs)(struct world *w, struct thing *now, const struct thing *old);
+	/* OLD (NULL: there was none) has become NOW (NULL: it is gone): report the jobs that this changes. */
+	void (*tell)(struct world *w, struct thing *now, const struct thing *old);
 };
 
 struct world {
@@ -84,16 +85,18 @@ struct world {
 	bool confirmed[WORLD_N_SORTS];
 	struct job *jobs;
 	struct pod *pods;
-	struct pod_group *groups, *job_groups;
-	struct workload *workloads, *job_workloads;
+	struct thing
+		*things[WORLD_N_SORTS]; /* changed under the lock; by the sort whose table it is */
+	struct thing *owned[WORLD_N_SORTS];
 	struct events *events;
 	struct loop_timer *tick; /* NULL: nothing has to be reported later */
 	bool stopped;
-	struct lock lock; /* for the queues, which are changed on the I/O thread alone */
-	struct queue *queues;
-	struct cluster_queue *cluster_queues;
+	bool queue_gone; /* and the jobs that wait in none that is known have not been reported yet */
+	struct lock lock; /* for THINGS, which the I/O thread alone changes */
 	atomic_size_t n_pods;
 };
+
+static const struct sort sorts[WORLD_N_SORTS];
 
 static void cant_read(const char *what, int err)
 {
@@ -128,20 +131,21 @@ static struct job *need_job(struct world *w, const char *uid)
 	return job;
 }
 
-static struct pod_group *find_job_group(const struct world *w, const char *job)
+static struct thing *find_thing(const struct world *w, enum world_sort table, const char *key)
 {
-	struct pod_group *group;
+	struct thing *thing;
 
-	HASH_FIND(hh_job, w->job_groups, job, strlen(job), group);
-	return group;
+	HASH_FIND_STR(w->things[table], key, thing);
+	return thing;
 }
 
-static struct workload *find_job_workload(const struct world *w, const char *job)
+/* The thing of SORT that belongs to the job of uid OWNER. */
+static struct thing *find_owned(const struct world *w, enum world_sort sort, const char *owner)
 {
-	struct workload *workload;
+	struct thing *thing;
 
-	HASH_FIND(hh_job, w->job_workloads, job, strlen(job), workload);
-	return workload;
+	HASH_FIND(hh_owner, w->owned[sort], owner, strlen(owner), thing);
+	return thing;
 }
 
 /* The object of uid ABOUT has turned out to be a part of JOB: the events about it that waited become JOB's. */
@@ -175,16 +179,16 @@ static struct spec_job_view *read_job(struct world *w, const char *json, size_t 
 static void job_first_seen(struct job *job, const struct spec_job_view *view)
 {
 	struct world *w = job->w;
-	const struct pod_group *group = find_job_group(w, job->j.uid);
-	const struct workload *workload = find_job_workload(w, job->j.uid);
 
 	job->j.since = w->listed[WORLD_JOBS] ? loop_time_ns() : view->meta.created;
 	job->waits = true;
 	adopt_events(job, job->j.uid);
-	if (group)
-		adopt_events(job, group->view->meta.uid);
-	if (workload)
-		adopt_events(job, workload->view->meta.uid);
+	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
+		const struct thing *thing = find_owned(w, (enum world_sort)i, job->j.uid);
+
+		if (thing)
+			adopt_events(job, thing->meta->uid);
+	}
 	tick_later(w);
 }
 
@@ -384,161 +388,217 @@ static void pods_listed(struct world *w)
 	}
 }
 
-/* --- groups --- */
+/* --- things --- */
 
-static void group_free(struct world *w, struct pod_group *group)
+static const char *key_of(const struct thing *thing)
 {
-	if (find_job_group(w, group->view->meta.owner_uid) == group)
-		HASH_DELETE(hh_job, w->job_groups, group);
-	HASH_DELETE(hh, w->groups, group);
-	spec_group_view_free(group->view);
-	free(group);
+	return thing->sort->by_name ? thing->meta->name : thing->meta->uid;
 }
 
-static void group_gone(struct world *w, struct pod_group *group)
+static enum world_sort sort_of(const struct thing *thing)
 {
-	struct job *job = find_job(w, group->view->meta.owner_uid);
+	return (enum world_sort)(thing->sort - sorts);
+}
 
-	group_free(w, group);
-	if (job)
-		changed(job);
+static void thing_free(struct thing *thing)
+{
+	thing->sort->unref(thing->view);
+	free(thing);
 }
 
 /* VIEW is taken over. */
-static void group_seen(struct world *w, struct spec_group_view *view)
+static struct thing *thing_new(const struct world *w, enum world_sort sort, void *view)
 {
-	const struct spec_meta *meta = &view->meta;
-	struct pod_group *group = new0(struct pod_group), *old, *other;
-	struct job *job = find_job(w, meta->owner_uid);
+	struct thing *thing = new0(struct thing);
 
-	HASH_FIND_STR(w->groups, meta->uid, old);
-	view->seen = old		       ? old->view->seen
-		     : w->listed[WORLD_GROUPS] ? loop_time_ns()
-					       : meta->created;
-	if (old) {
-		group->waited = old->waited;
-		group_free(w, old);
-	}
-	group->view = view;
-	group->round = w->rounds[WORLD_GROUPS];
-	HASH_ADD_KEYPTR(hh, w->groups, meta->uid, strlen(meta->uid), group);
-	other = find_job_group(w, meta->owner_uid);
+	thing->sort = &sorts[sort];
+	thing->view = view;
+	thing->meta = (const struct spec_meta *)((const char *)view + thing->sort->meta);
+	thing->round = w->rounds[sort];
+	return thing;
+}
+
+/* Of two of one job the one that came last counts: the other is about to be deleted. */
+static void enter_table(struct world *w, struct thing *thing)
+{
+	struct thing **table = &w->things[thing->sort->table], **owned = &w->owned[sort_of(thing)];
+	const char *key = key_of(thing), *owner = thing->meta->owner_uid;
+	struct thing *other = thing->sort->owned ? find_owned(w, sort_of(thing), owner) : NULL;
+	lock_scope(&w->lock);
+
+	HASH_ADD_KEYPTR(hh, *table, key, strlen(key), thing);
 	if (other)
-		HASH_DELETE(hh_job, w->job_groups, other);
-	HASH_ADD_KEYPTR(hh_job, w->job_groups, meta->owner_uid, strlen(meta->owner_uid), group);
-	if (!group->waited)
+		HASH_DELETE(hh_owner, *owned, other);
+	if (thing->sort->owned)
+		HASH_ADD_KEYPTR(hh_owner, *owned, owner, strlen(owner), thing);
+}
+
+static void leave_table(struct world *w, struct thing *thing)
+{
+	struct thing **owned = &w->owned[sort_of(thing)];
+	lock_scope(&w->lock);
+
+	HASH_DEL(w->things[thing->sort->table], thing);
+	if (find_owned(w, sort_of(thing), thing->meta->owner_uid) == thing)
+		HASH_DELETE(hh_owner, *owned, thing);
+}
+
+static void thing_gone(struct world *w, struct thing *thing)
+{
+	leave_table(w, thing);
+	thing->sort->tell(w, NULL, thing);
+	thing_free(thing);
+}
+
+static void thing_told(struct world *w, enum world_sort sort, const char *json, size_t len,
+		       bool gone)
+{
+	const struct sort *s = &sorts[sort];
+	struct thing *now, *old;
+	void *view;
+	int err = s->parse(json, len, &view);
+
+	if (err) {
+		cant_read(s->what, err);
+		return;
+	}
+	now = thing_new(w, sort, view);
+	old = find_thing(w, s->table, key_of(now));
+	if (gone || (s->owned && !*now->meta->owner_uid)) {
+		/* A new one may have taken the name. */
+		if (old && streq(old->meta->uid, now->meta->uid))
+			thing_gone(w, old);
+		thing_free(now);
+	} else if (s->differs && !s->differs(w, now, old)) {
+		old->sort = s;
+		old->round = now->round;
+		thing_free(now);
+	} else {
+		if (old)
+			leave_table(w, old);
+		enter_table(w, now);
+		s->tell(w, now, old);
+		if (old)
+			thing_free(old);
+	}
+}
+
+static void things_listed(struct world *w, enum world_sort sort)
+{
+	struct thing *thing, *next;
+
+	HASH_ITER(hh, w->things[sorts[sort].table], thing, next) {
+		if (sort_of(thing) == sort && thing->round != w->rounds[sort])
+			thing_gone(w, thing);
+	}
+}
+
+/* --- the sorts of things --- */
+
+/* When what has come first is said to have come: what is in the first list was there before. */
+static int64_t first_seen(const struct world *w, const struct thing *thing)
+{
+	return w->listed[sort_of(thing)] ? loop_time_ns() : thing->meta->created;
+}
+
+static bool group_differs(struct world *w, struct thing *now, const struct thing *old)
+{
+	struct spec_group_view *view = now->view;
+
+	view->seen = old ? ((const struct spec_group_view *)old->view)->seen : first_seen(w, now);
+	now->waited = old && old->waited;
+	if (!now->waited)
 		tick_later(w);
+	return true;
+}
+
+static void owned_tell(struct world *w, struct thing *now, const struct thing *old)
+{
+	struct job *job = find_job(w, (now ? now : old)->meta->owner_uid);
+
 	if (!job)
 		return;
 	if (!old)
-		adopt_events(job, meta->uid);
+		adopt_events(job, now->meta->uid);
 	changed(job);
 }
 
-static void group_told(struct world *w, const char *json, size_t len, bool gone)
+static bool queue_differs(struct world *w, struct thing *now, const struct thing *old)
 {
-	struct spec_group_view *view;
-	struct pod_group *group;
-	int err = spec_group_view_parse(json, len, &view);
+	struct spec_queue_view *view = now->view;
 
-	if (err) {
-		cant_read("a pod group", err);
+	view->changed = first_seen(w, now);
+	return !old || !spec_queue_view_same(old->view, view);
+}
+
+static void queue_tell(struct world *w, struct thing *now, const struct thing *old)
+{
+	if (!now)
+		w->queue_gone = true;
+	else if (old || w->listed[sort_of(now)])
+		now->changed = true;
+	else
 		return;
-	}
-	if (!gone && *view->meta.owner_uid) {
-		group_seen(w, view);
-		return;
-	}
-	HASH_FIND_STR(w->groups, view->meta.uid, group);
-	if (group)
-		group_gone(w, group);
-	spec_group_view_free(view);
+	tick_later(w);
 }
 
-static void groups_listed(struct world *w)
+/* What a ClusterQueue has may be why jobs wait in the queues that belong to it. */
+static void cluster_queue_tell(struct world *w, struct thing *now, const struct thing *old)
 {
-	struct pod_group *group, *next;
+	const char *name = (now ? now : old)->meta->name;
 
-	HASH_ITER(hh, w->groups, group, next) {
-		if (group->round != w->rounds[WORLD_GROUPS])
-			group_gone(w, group);
+	for (struct thing *queue = w->things[WORLD_QUEUES]; queue; queue = queue->hh.next) {
+		const struct spec_queue_view *view = queue->view;
+
+		if (view->local && streq(view->local->cluster_queue, name)) {
+			queue->changed = true;
+			tick_later(w);
+		}
 	}
 }
 
-/* --- Kueue's Workloads --- */
-
-static void workload_free(struct world *w, struct workload *workload)
-{
-	if (find_job_workload(w, workload->view->meta.owner_uid) == workload)
-		HASH_DELETE(hh_job, w->job_workloads, workload);
-	HASH_DELETE(hh, w->workloads, workload);
-	spec_workload_view_free(workload->view);
-	free(workload);
-}
-
-static void workload_gone(struct world *w, struct workload *workload)
-{
-	struct job *job = find_job(w, workload->view->meta.owner_uid);
-
-	workload_free(w, workload);
-	if (job)
-		changed(job);
-}
-
-/* VIEW is taken over. Of two of one job, Kueue is about to delete the one that came first. */
-static void workload_seen(struct world *w, struct spec_workload_view *view)
-{
-	const struct spec_meta *meta = &view->meta;
-	struct workload *workload = new0(struct workload), *old, *other;
-	struct job *job = find_job(w, meta->owner_uid);
-
-	HASH_FIND_STR(w->workloads, meta->uid, old);
-	if (old)
-		workload_free(w, old);
-	workload->view = view;
-	workload->round = w->rounds[WORLD_WORKLOADS];
-	HASH_ADD_KEYPTR(hh, w->workloads, meta->uid, strlen(meta->uid), workload);
-	other = find_job_workload(w, meta->owner_uid);
-	if (other)
-		HASH_DELETE(hh_job, w->job_workloads, other);
-	HASH_ADD_KEYPTR(hh_job, w->job_workloads, meta->owner_uid, strlen(meta->owner_uid),
-			workload);
-	if (!job)
-		return;
-	if (!old)
-		adopt_events(job, meta->uid);
-	changed(job);
-}
-
-static void workload_told(struct world *w, const char *json, size_t len, bool gone)
-{
-	struct spec_workload_view *view;
-	struct workload *workload;
-	int err = spec_workload_view_parse(json, len, &view);
-
-	if (err) {
-		cant_read("a Workload", err);
-		return;
+/* The functions of a view, as a row has them. */
+#define VIEW(name, type, parse, unref)                                                             \
+	static int name##_parse(const char *json, size_t len, void **ret)                          \
+	{                                                                                          \
+		struct type *view = NULL;                                                          \
+		int err = parse(json, len, &view);                                                 \
+		*ret = view;                                                                       \
+		return err;                                                                        \
+	}                                                                                          \
+	static void name##_unref(void *view)                                                       \
+	{                                                                                          \
+		unref(view);                                                                       \
 	}
-	if (!gone && *view->meta.owner_uid) {
-		workload_seen(w, view);
-		return;
-	}
-	HASH_FIND_STR(w->workloads, view->meta.uid, workload);
-	if (workload)
-		workload_gone(w, workload);
-	spec_workload_view_free(view);
-}
 
-static void workloads_listed(struct world *w)
-{
-	struct workload *workload, *next;
+VIEW(group, spec_group_view, spec_group_view_parse, spec_group_view_free)
+VIEW(workload, spec_workload_view, spec_workload_view_parse, spec_workload_view_free)
+VIEW(queue, spec_queue_view, spec_queue_view_parse, spec_queue_view_unref)
+VIEW(local_queue, spec_queue_view, spec_local_queue_parse, spec_queue_view_unref)
+VIEW(cluster_queue, spec_cluster_queue_view, spec_cluster_queue_view_parse,
+     spec_cluster_queue_view_unref)
 
-	HASH_ITER(hh, w->workloads, workload, next) {
-		if (workload->round != w->rounds[WORLD_WORKLOADS])
-			workload_gone(w, workload);
-	}
-}
+static const struct sort sorts[WORLD_N_SORTS] = {
+	[WORLD_GROUPS] = {"a pod group", group_parse, group_unref,
+			  offsetof(struct spec_group_view, meta), WORLD_GROUPS, .owned = true,
+			  .differs = group_differs, .tell = owned_tell},
+	[WORLD_WORKLOADS] = {"a Workload", workload_parse, workload_unref,
+			     offsetof(struct spec_workload_view, meta), WORLD_WORKLOADS,
+			     .owned = true, .tell = owned_tell},
+	[WORLD_QUEUES] = {"a queue", queue_parse, queue_unref,
+			  offsetof(struct spec_queue_view, meta), WORLD_QUEUES, .by_name = true,
+			  .differs = queue_differs, .tell = queue_tell},
+	[WORLD_OWN_QUEUE] = {"a queue", queue_parse, queue_unref,
+			     offsetof(struct spec_queue_view, meta), WORLD_QUEUES, .by_name = true,
+			     .differs = queue_differs, .tell = queue_tell},
+	[WORLD_LOCAL_QUEUES] = {"a LocalQueue", local_queue_parse, local_queue_unref,
+				offsetof(struct spec_queue_view, meta), WORLD_QUEUES,
+				.by_name = true, .differs = queue_differs, .tell = queue_tell},
+	[WORLD_CLUSTER_QUEUES] = {"a ClusterQueue", cluster_queue_parse, cluster_queue_unref,
+				  offsetof(struct spec_cluster_queue_view, meta),
+				  WORLD_CLUSTER_QUEUES, .by_name = true,
+				  .tell = cluster_queue_tell},
+};
 
 /* --- events --- */
 
@@ -546,8 +606,6 @@ static void workloads_listed(struct world *w)
 static struct job *job_about(struct world *w, const char *about)
 {
 	struct job *job = find_job(w, about);
-	struct workload *workload;
-	struct pod_group *group;
 	struct pod *pod;
 
 	if (job)
@@ -555,11 +613,13 @@ static struct job *job_about(struct world *w, const char *about)
 	HASH_FIND_STR(w->pods, about, pod);
 	if (pod)
 		return pod->job;
-	HASH_FIND_STR(w->groups, about, group);
-	if (group)
-		return find_job(w, group->view->meta.owner_uid);
-	HASH_FIND_STR(w->workloads, about, workload);
-	return workload ? find_job(w, workload->view->meta.owner_uid) : NULL;
+	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
+		const struct thing *thing = find_thing(w, (enum world_sort)i, about);
+
+		if (thing && thing->sort->owned)
+			return find_job(w, thing->meta->owner_uid);
+	}
+	return NULL;
 }
 
 static void event_told(struct world *w, const char *json, size_t len, bool gone)
@@ -588,176 +648,21 @@ void world_events_of(struct world *w, const char *uid, struct events_list *ret)
 	events_get(w->events, uid, ret);
 }
 
-/* --- queues --- */
-
-static void queue_gone(struct world *w, struct queue *queue)
-{
-	{
-		lock_scope(&w->lock);
-		HASH_DEL(w->queues, queue);
-	}
-	spec_queue_view_unref(queue->view);
-	free(queue);
-}
-
-static struct queue *queue_new(struct world *w, struct spec_queue_view *view)
-{
-	struct queue *queue = new0(struct queue);
-	lock_scope(&w->lock);
-
-	queue->view = view;
-	HASH_ADD_KEYPTR(hh, w->queues, view->meta.name, strlen(view->meta.name), queue);
-	return queue;
-}
-
-/* VIEW is taken over. */
-static void queue_seen(struct world *w, enum world_sort from, struct spec_queue_view *view)
-{
-	struct queue *queue;
-
-	view->changed = w->listed[from] ? loop_time_ns() : view->meta.created;
-	HASH_FIND_STR(w->queues, view->meta.name, queue);
-	if (queue && spec_queue_view_same(queue->view, view)) {
-		spec_queue_view_unref(view);
-	} else if (queue) {
-		queue_gone(w, queue);
-		queue = queue_new(w, view);
-		queue->changed = true;
-		tick_later(w);
-	} else {
-		queue = queue_new(w, view);
-	}
-	queue->from = from;
-	queue->round = w->rounds[from];
-}
-
-static void queue_told(struct world *w, enum world_sort from, const char *json, size_t len,
-		       bool gone)
-{
-	struct spec_queue_view *view;
-	struct queue *queue;
-	int err = from == WORLD_LOCAL_QUEUES ? spec_local_queue_parse(json, len, &view)
-					     : spec_queue_view_parse(json, len, &view);
-
-	if (err) {
-		cant_read("a queue", err);
-		return;
-	}
-	if (!gone) {
-		queue_seen(w, from, view);
-		return;
-	}
-	HASH_FIND_STR(w->queues, view->meta.name, queue);
-	if (queue && streq(queue->view->meta.uid, view->meta.uid))
-		queue_gone(w, queue);
-	spec_queue_view_unref(view);
-}
-
-static void queues_listed(struct world *w, enum world_sort from)
-{
-	struct queue *queue, *next;
-
-	HASH_ITER(hh, w->queues, queue, next) {
-		if (queue->from == from && queue->round != w->rounds[from])
-			queue_gone(w, queue);
-	}
-}
-
-/* --- Kueue's ClusterQueues --- */
-
-/* What NAME has may be why jobs wait in the queues that belong to it. */
-static void cluster_queue_changed(struct world *w, const char *name)
-{
-	for (struct queue *queue = w->queues; queue; queue = queue->hh.next) {
-		if (queue->view->local && streq(queue->view->local->cluster_queue, name)) {
-			queue->changed = true;
-			tick_later(w);
-		}
-	}
-}
-
-static void cluster_queue_gone(struct world *w, struct cluster_queue *queue)
-{
-	cluster_queue_changed(w, queue->view->meta.name);
-	{
-		lock_scope(&w->lock);
-		HASH_DEL(w->cluster_queues, queue);
-	}
-	spec_cluster_queue_view_unref(queue->view);
-	free(queue);
-}
-
-static struct cluster_queue *find_cluster_queue(struct world *w, const char *name)
-{
-	struct cluster_queue *queue;
-
-	HASH_FIND_STR(w->cluster_queues, name, queue);
-	return queue;
-}
-
-/* VIEW is taken over. */
-static void cluster_queue_seen(struct world *w, struct spec_cluster_queue_view *view)
-{
-	struct cluster_queue *queue = find_cluster_queue(w, view->meta.name);
-
-	if (queue)
-		cluster_queue_gone(w, queue);
-	queue = new0(struct cluster_queue);
-	queue->view = view;
-	queue->round = w->rounds[WORLD_CLUSTER_QUEUES];
-	{
-		lock_scope(&w->lock);
-		HASH_ADD_KEYPTR(hh, w->cluster_queues, view->meta.name, strlen(view->meta.name),
-				queue);
-	}
-	cluster_queue_changed(w, view->meta.name);
-}
-
-static void cluster_queue_told(struct world *w, const char *json, size_t len, bool gone)
-{
-	struct spec_cluster_queue_view *view;
-	struct cluster_queue *queue;
-	int err = spec_cluster_queue_view_parse(json, len, &view);
-
-	if (err) {
-		cant_read("a ClusterQueue", err);
-		return;
-	}
-	if (!gone) {
-		cluster_queue_seen(w, view);
-		return;
-	}
-	queue = find_cluster_queue(w, view->meta.name);
-	if (queue && streq(queue->view->meta.uid, view->meta.uid))
-		cluster_queue_gone(w, queue);
-	spec_cluster_queue_view_unref(view);
-}
-
-static void cluster_queues_listed(struct world *w)
-{
-	struct cluster_queue *queue, *next;
-
-	HASH_ITER(hh, w->cluster_queues, queue, next) {
-		if (queue->round != w->rounds[WORLD_CLUSTER_QUEUES])
-			cluster_queue_gone(w, queue);
-	}
-}
-
 struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char *name)
 {
-	const struct cluster_queue *queue;
+	const struct thing *queue;
 	lock_scope(&w->lock);
 
-	queue = find_cluster_queue(w, name);
+	queue = find_thing(w, WORLD_CLUSTER_QUEUES, name);
 	return queue ? spec_cluster_queue_view_ref(queue->view) : NULL;
 }
 
 struct spec_queue_view *world_queue(struct world *w, const char *name)
 {
-	struct queue *queue;
+	const struct thing *queue;
 	lock_scope(&w->lock);
 
-	HASH_FIND_STR(w->queues, name, queue);
+	queue = find_thing(w, WORLD_QUEUES, name);
 	return queue ? spec_queue_view_ref(queue->view) : NULL;
 }
 
@@ -767,8 +672,8 @@ struct spec_queue_view **world_queues(struct world *w, size_t *ret_n)
 	size_t n = 0;
 	lock_scope(&w->lock);
 
-	v = new0_n(struct spec_queue_view *, HASH_COUNT(w->queues));
-	for (struct queue *queue = w->queues; queue; queue = queue->hh.next)
+	v = new0_n(struct spec_queue_view *, HASH_COUNT(w->things[WORLD_QUEUES]));
+	for (struct thing *queue = w->things[WORLD_QUEUES]; queue; queue = queue->hh.next)
 		v[n++] = spec_queue_view_ref(queue->view);
 	*ret_n = n;
 	return v;
@@ -788,16 +693,10 @@ void world_told(struct world *w, enum world_sort sort, const char *json, size_t 
 		return job_told(w, json, len, gone);
 	case WORLD_PODS:
 		return pod_told(w, json, len, gone);
-	case WORLD_GROUPS:
-		return group_told(w, json, len, gone);
 	case WORLD_EVENTS:
 		return event_told(w, json, len, gone);
-	case WORLD_WORKLOADS:
-		return workload_told(w, json, len, gone);
-	case WORLD_CLUSTER_QUEUES:
-		return cluster_queue_told(w, json, len, gone);
 	default:
-		return queue_told(w, sort, json, len, gone);
+		return thing_told(w, sort, json, len, gone);
 	}
 }
 
@@ -809,16 +708,10 @@ void world_list_ends(struct world *w, enum world_sort sort)
 		return jobs_listed(w);
 	case WORLD_PODS:
 		return pods_listed(w);
-	case WORLD_GROUPS:
-		return groups_listed(w);
 	case WORLD_EVENTS:
 		return; /* events do not go (event_told) */
-	case WORLD_WORKLOADS:
-		return workloads_listed(w);
-	case WORLD_CLUSTER_QUEUES:
-		return cluster_queues_listed(w);
 	default:
-		return queues_listed(w, sort);
+		return things_listed(w, sort);
 	}
 }
 
@@ -838,13 +731,14 @@ static bool tell_patience(struct world *w)
 	bool more = false;
 
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
-		struct pod_group *group = job->waits ? find_job_group(w, job->j.uid) : NULL;
+		struct thing *group = job->waits ? find_owned(w, WORLD_GROUPS, job->j.uid) : NULL;
 		bool over = false;
 
 		if (job->j.view && !job->waited && job->waits)
 			over = job->waited = job->j.since <= before;
 		if (group && !group->waited)
-			over |= group->waited = group->view->seen <= before;
+			over |= group->waited =
+				((const struct spec_group_view *)group->view)->seen <= before;
 		if (over)
 			changed(job);
 		more |= job->waits && (!job->waited || (group && !group->waited));
@@ -852,19 +746,21 @@ static bool tell_patience(struct world *w)
 	return more;
 }
 
-/* Report the jobs that wait in a queue that has changed. */
+/* Report the jobs that wait in a queue that has changed, or that may have waited in one that is gone. */
 static void tell_queues(struct world *w)
 {
 	for (struct job *job = w->jobs; job; job = job->hh.next) {
-		struct queue *queue = NULL;
+		const struct thing *queue = NULL;
 
-		if (job->j.view && job->waits)
-			HASH_FIND_STR(w->queues, job->j.view->queue, queue);
-		if (queue && queue->changed)
+		if (!job->j.view || !job->waits)
+			continue;
+		queue = find_thing(w, WORLD_QUEUES, job->j.view->queue);
+		if (queue ? queue->changed : w->queue_gone)
 			changed(job);
 	}
-	for (struct queue *queue = w->queues; queue; queue = queue->hh.next)
+	for (struct thing *queue = w->things[WORLD_QUEUES]; queue; queue = queue->hh.next)
 		queue->changed = false;
+	w->queue_gone = false;
 }
 
 static void on_tick(void *data)
@@ -947,19 +843,20 @@ const struct spec_pod_view *world_pod(const struct world *w, const char *job, co
 
 const struct spec_group_view *world_group(const struct world *w, const struct world_job *job)
 {
-	const struct pod_group *group = find_job_group(w, job->uid);
+	const struct thing *group = find_owned(w, WORLD_GROUPS, job->uid);
 
 	return group ? group->view : NULL;
 }
 
 struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job)
 {
-	const struct workload *workload = find_job_workload(w, job->uid);
-	const struct world_job *by = workload ? world_find(w, workload->view->preemptor) : NULL;
+	const struct thing *thing = find_owned(w, WORLD_WORKLOADS, job->uid);
+	const struct spec_workload_view *workload = thing ? thing->view : NULL;
+	const struct world_job *by = workload ? world_find(w, workload->preemptor) : NULL;
 
 	return (struct spec_kueue_facts){
 		.known = world_is_confirmed(w, WORLD_WORKLOADS),
-		.workload = workload ? workload->view : NULL,
+		.workload = workload,
 		.preemptor = by && by->view ? by->view->meta.name : NULL,
 		.place = container_of(job, const struct job, j)->place,
 	};
@@ -1032,23 +929,18 @@ void world_stop(struct world *w)
 void world_free(struct world *w)
 {
 	struct job *job, *next_job;
-	struct pod_group *group, *next_group;
-	struct workload *workload, *next_workload;
-	struct cluster_queue *cluster, *next_cluster;
-	struct queue *queue, *next_queue;
+	struct thing *thing, *next;
 
 	if (!w)
 		return;
 	HASH_ITER(hh, w->jobs, job, next_job)
 		world_forget(&job->j);
-	HASH_ITER(hh, w->groups, group, next_group)
-		group_free(w, group);
-	HASH_ITER(hh, w->workloads, workload, next_workload)
-		workload_free(w, workload);
-	HASH_ITER(hh, w->queues, queue, next_queue)
-		queue_gone(w, queue);
-	HASH_ITER(hh, w->cluster_queues, cluster, next_cluster)
-		cluster_queue_gone(w, cluster);
+	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
+		HASH_ITER(hh, w->things[i], thing, next) {
+			leave_table(w, thing);
+			thing_free(thing);
+		}
+	}
 	events_free(w->events);
 	free(w);
 }

@@ -79,7 +79,7 @@ const struct world_job *world_reply(struct world *w, const char *json, size_t le
 
 /* --- what is known --- */
 
-/* Confirmed: objects of this sort that the world does not know do not exist, as its watch has said last. */
+/* Confirmed: the last list of this sort was whole, so an object that the world does not know does not exist. */
 void world_set_confirmed(struct world *w, enum world_sort sort, bool confirmed);
 bool world_is_confirmed(const struct world *w, enum world_sort sort);
 const struct world_job *world_find(const struct world *w, const char *uid);

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/* Which jobs have changed when an object comes, changes or goes, whichever of two that belong together is first. */
+#include "tests/unit/backend/client/fake_net.h"
+
+#include <errno.h>
+
+#include "backend/kube/world.h"
+#include "spec/base/mem.h"
+#include "spec/kinds/kinds.h"
+
+static struct {
+	struct world *w;
+	char changed[256]; /* uids of the jobs that have, in their order */
+} rig;
+
+static void on_changed(void *data, const struct world_job *job)
+{
+	size_t n = strlen(rig.changed);
+
+	assert_null(data);
+	snprintf(rig.changed + n, sizeof(rig.changed) - n, "%s%s", n ? " " : "", job->uid);
+}
+
+static const char *on_watched_version(void *data)
+{
+	(void)data;
+	return "";
+}
+
+static int setup(void **state)
+{
+	static const struct world_events events = {on_changed, on_watched_version, NULL};
+
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	rig.w = world_new(NULL, &events);
+	world_set_kind(rig.w, &spec_volcano);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	world_stop(rig.w);
+	assert_null(fake.timers);
+	world_free(rig.w);
+	return 0;
+}
+
+/* FMT with ' as ", as an object of SORT. */
+static void printf_like(3, 4) tell(enum world_sort sort, bool gone, const char *fmt, ...)
+{
+	cleanup_free char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = text_vprint(fmt, ap);
+	va_end(ap);
+	for (char *p = text; *p; p++)
+		*p = *p == '\'' ? '"' : *p;
+	world_told(rig.w, sort, text, strlen(text), gone);
+}
+
+#define META "'metadata':{'name':'%s','uid':'%s'}"
+#define OWNED                                                                                      \
+	"'metadata':{'name':'%s','uid':'%s','ownerReferences':[{'controller':true,'uid':'%s'}]}"
+
+static void tell_job(const char *name, const char *uid, const char *queue)
+{
+	tell(WORLD_JOBS, false,
+	     "{" META ",'spec':{'queue':'%s','tasks':[{'name':'a','replicas':1}]},"
+	     "'status':{'state':{'phase':'Pending'}}}",
+	     name, uid, queue);
+}
+
+static void tell_queue(const char *name, const char *uid, const char *state, bool gone)
+{
+	tell(WORLD_QUEUES, gone, "{" META ",'status':{'state':'%s'}}", name, uid, state);
+}
+
+static void tell_event(const char *about, const char *reason)
+{
+	tell(WORLD_EVENTS, false,
+	     "{'involvedObject':{'kind':'X','name':'x','uid':'%s'},'reason':'%s','message':'m',"
+	     "'lastTimestamp':'2023-11-14T22:13:20Z'}",
+	     about, reason);
+}
+
+/* The jobs that have changed since this was asked last are those of WANT. */
+static void assert_changed(const char *want)
+{
+	assert_string_equal(rig.changed, want);
+	rig.changed[0] = '\0';
+}
+
+static void all_listed(void)
+{
+	for (size_t i = 0; i < WORLD_N_SORTS; i++)
+		world_list_ends(rig.w, (enum world_sort)i);
+}
+
+/* Jobs u1 and u2 wait in the queues q1 and q2, and u3, which runs, is in q1; patience has nothing to tell any more. */
+static void fill(void)
+{
+	static const char *const jobs[][3] = {{"j1", "u1", "q1"},
+					      {"j2", "u2", "q2"},
+					      {"j3", "u3", "q1"}};
+
+	tell_queue("q1", "a", "Open", false);
+	tell_queue("q2", "b", "Open", false);
+	for (size_t i = 0; i < array_size(jobs); i++)
+		tell_job(jobs[i][0], jobs[i][1], jobs[i][2]);
+	world_set_waiting(world_find(rig.w, "u3"), false);
+	all_listed();
+	fake_pass(20000);
+	assert_null(fake.timers);
+	rig.changed[0] = '\0';
+}
+
+static void test_queue_changes(void **state)
+{
+	(void)state;
+	fill();
+	tell_queue("q1", "a", "Open", false);
+	assert_null(fake.timers); /* nothing new */
+	tell_queue("q1", "a", "Closed", false);
+	assert_changed("");
+	fake_pass(10000);
+	assert_changed("u1");
+}
+
+/* Who waits in a queue that is gone is told so, and again when somebody has made it anew. */
+static void test_queue_goes(void **state)
+{
+	struct spec_queue_view **all;
+	size_t n;
+
+	(void)state;
+	fill();
+	tell_queue("q1", "a", "Open", true);
+	assert_null(world_queue(rig.w, "q1"));
+	fake_pass(10000);
+	assert_changed("u1");
+	tell_queue("q1", "c", "Open", false);
+	fake_pass(10000);
+	assert_changed("u1");
+	/* A late word of the one that had its name before. */
+	tell_queue("q1", "a", "Open", true);
+	all = world_queues(rig.w, &n);
+	assert_int_equal(n, 2);
+	for (size_t i = 0; i < n; i++)
+		spec_queue_view_unref(all[i]);
+	free(all);
+	assert_null(fake.timers);
+	/* A list that has q2 alone. */
+	world_list_begins(rig.w, WORLD_QUEUES);
+	tell_queue("q2", "b", "Open", false);
+	world_list_ends(rig.w, WORLD_QUEUES);
+	fake_pass(10000);
+	assert_changed("u1");
+}
+
+/* The queue of the mount comes by a watch of its own where the others may not be seen. */
+static void test_own_queue(void **state)
+{
+	struct spec_queue_view *queue;
+
+	(void)state;
+	fill();
+	tell(WORLD_OWN_QUEUE, false, "{" META ",'status':{'state':'Open'}}", "q1", "a");
+	world_forget_sort(rig.w, WORLD_QUEUES);
+	fake_pass(10000);
+	assert_changed("u2");
+	queue = world_queue(rig.w, "q1");
+	assert_non_null(queue);
+	spec_queue_view_unref(queue);
+}
+
+static void test_group(void **state)
+{
+	(void)state;
+	fill();
+	/* Before its job, and an event about it before both. */
+	tell_event("g", "Unschedulable");
+	tell(WORLD_GROUPS, false, "{" OWNED ",'status':{'phase':'Inqueue'}}", "g", "g", "u4");
+	assert_changed("");
+	tell_job("j4", "u4", "q1");
+	assert_changed("u4 u4");
+	assert_string_equal(world_group(rig.w, world_find(rig.w, "u4"))->phase, "Inqueue");
+	tell_event("g", "FailedCreate");
+	assert_changed("u4");
+	/* Job and group have waited long enough: told once. */
+	fake_pass(20000);
+	assert_changed("u4");
+	/* Of two groups the last one counts, also when the first goes afterwards. */
+	tell(WORLD_GROUPS, false, "{" OWNED ",'status':{'phase':'Running'}}", "h", "h", "u4");
+	tell(WORLD_GROUPS, true, "{" OWNED "}", "g", "g", "u4");
+	assert_changed("u4 u4");
+	assert_string_equal(world_group(rig.w, world_find(rig.w, "u4"))->phase, "Running");
+	/* One that nobody controls is no job's. */
+	tell(WORLD_GROUPS, false, "{" META "}", "h", "h");
+	assert_changed("u4");
+	assert_null(world_group(rig.w, world_find(rig.w, "u4")));
+}
+
+static void test_workload(void **state)
+{
+	(void)state;
+	fill();
+	tell(WORLD_WORKLOADS, false, "{" OWNED "}", "w", "w", "u1");
+	assert_changed("u1");
+	assert_non_null(world_kueue(rig.w, world_find(rig.w, "u1")).workload);
+	world_list_begins(rig.w, WORLD_WORKLOADS);
+	world_list_ends(rig.w, WORLD_WORKLOADS);
+	assert_changed("u1");
+	assert_null(world_kueue(rig.w, world_find(rig.w, "u1")).workload);
+}
+
+/* What a ClusterQueue has may be why jobs wait in the LocalQueues that belong to it. */
+static void test_cluster_queue(void **state)
+{
+	struct spec_cluster_queue_view *queue;
+
+	(void)state;
+	fill();
+	tell(WORLD_LOCAL_QUEUES, false, "{" META ",'spec':{'clusterQueue':'all'}}", "q2", "d");
+	fake_pass(10000);
+	assert_changed("u2");
+	tell(WORLD_CLUSTER_QUEUES, false, "{" META "}", "all", "e");
+	tell(WORLD_CLUSTER_QUEUES, false, "{" META "}", "other", "f");
+	fake_pass(10000);
+	assert_changed("u2");
+	tell(WORLD_CLUSTER_QUEUES, true, "{" META "}", "other", "f");
+	fake_pass(10000);
+	assert_changed("");
+	queue = world_cluster_queue(rig.w, "all");
+	assert_non_null(queue);
+	tell(WORLD_CLUSTER_QUEUES, true, "{" META "}", "all", "e");
+	assert_null(world_cluster_queue(rig.w, "all"));
+	fake_pass(10000);
+	assert_changed("u2");
+	assert_string_equal(queue->meta.uid, "e"); /* a reader's goes on */
+	spec_cluster_queue_view_unref(queue);
+}
+
+/* A pod's last state outlives it; the job is known by it before its object is. */
+static void test_pods(void **state)
+{
+	const struct spec_pod_view **pods;
+	size_t n;
+
+	(void)state;
+	fill();
+	tell(WORLD_PODS, false, "{" OWNED ",'status':{'phase':'Running'}}", "p", "p1", "u5");
+	assert_changed("u5");
+	assert_null(world_find(rig.w, "u5")->view);
+	tell(WORLD_PODS, true, "{" OWNED ",'status':{'phase':'Failed'}}", "p", "p1", "u5");
+	assert_changed("u5 u5");
+	tell_job("j5", "u5", "q1");
+	pods = world_pods(world_find(rig.w, "u5"), &n);
+	assert_int_equal(n, 1);
+	assert_true(pods[0]->gone);
+	assert_string_equal(pods[0]->phase, "Failed");
+	free(pods);
+	assert_int_equal(world_n_pods(rig.w), 0);
+	world_forget(world_find(rig.w, "u5"));
+	assert_null(world_find(rig.w, "u5"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_queue_changes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_queue_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_own_queue, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_group, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_workload, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cluster_queue, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pods, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
