@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The I/O thread. Posted functions wait in a list under a lock; an async handle wakes the loop, which takes the
- * whole list and runs it. What else wakes it, timers, descriptors and signals, the loop has in lists of its own,
- * so that loop_stop can release those that nobody has freed. libuv closes a handle in a later round, so the
- * memory of each is freed by its close callback.
+ * whole list and runs it. Timers stand in a heap, and one handle wakes the loop for the first of them; descriptors and
+ * signals are in lists, so that loop_stop can release those that nobody has freed. libuv closes a handle in a later
+ * round, so the memory of each is freed by its close callback. Threads of the pool post the ends of their work; libuv's
+ * own pool is not used, since four calls that hang would stop it.
  *
  *	state    | what is under way                     | what ends it          | next
  *	new      | posts are kept, there is no thread    | loop_start            | running
  *	running  | posts and events are served           | loop_stop sets STOP   | draining
- *	draining | posts and their posts, for at most 5 s | none is left          | closing
- *	closing  | all handles close, pool work ends     | the loop is not alive | new (only loop_free is useful)
+ *	draining | posts and their posts, for at most 5 s | none is left          | waiting
+ *	waiting  | work of the pool and its posts, 5 s   | none is left          | closing
+ *	closing  | all handles close                     | the loop is not alive | new (only loop_free is useful)
+ *
+ * The memory stays until loop_free was called and nobody refers to the loop any more (loop_ref): a thread that hangs at
+ * the end may still post, and what it posts is not run.
  */
 #include "backend/base/loop.h"
 
@@ -20,24 +25,22 @@
 #include <utlist.h>
 
 #include "backend/base/lock.h"
+#include "backend/base/pool.h"
+#include "backend/base/thread.h"
 #include "backend/base/uv.h"
 #include "spec/base/mem.h"
 
 /* Posts that make posts for longer than this do not keep loop_stop from ending. */
 #define LOOP_DRAIN_MS 5000
+/* For so long loop_stop waits for a disk. */
+#define LOOP_HANG_MS 5000
+/* While work waits for a thread, so often it is looked whether all threads hang. */
+#define LOOP_LOOK_MS 100
 
 struct loop_post {
 	loop_fn fn;
 	void *data;
 	struct loop_post *next;
-};
-
-struct loop_timer {
-	uv_timer_t uv;
-	struct loop *loop;
-	loop_fn fn;
-	void *data;
-	struct loop_timer *prev, *next;
 };
 
 struct loop_watch {
@@ -61,12 +64,23 @@ struct loop {
 	struct loop_post **last; /* under the lock */
 	bool awake;		 /* ASYNC may be sent to; under the lock */
 	bool stop;		 /* under the lock */
+	unsigned refs;		 /* under the lock */
 
 	pthread_t thread;
 	bool started;
 	uv_loop_t uv;
 	uv_async_t async;
-	struct loop_timer *timers; /* I/O thread */
+	uv_prepare_t prepare;
+	uv_timer_t tick; /* for the first of TIMERS */
+	struct {
+		struct loop_timer **v; /* a heap: V[0] is due first */
+		size_t n, max;
+		uint64_t seq;
+		bool closed; /* none is set any more */
+	} timers;	     /* I/O thread, like all below */
+	struct pool *pool;
+	size_t working;		/* what LOOP_WORK was given and has not ended */
+	struct loop_timer look; /* does the pool hang? */
 	struct loop_watch *watches;
 	struct loop_signal_handle *signals;
 };
@@ -147,41 +161,111 @@ uint64_t loop_now_ms(void)
 
 /* --- timers --- */
 
-static void loop_on_timer(uv_timer_t *uv)
+static bool timer_is_before(const struct loop_timer *a, const struct loop_timer *b)
 {
-	struct loop_timer *timer = container_of(uv, struct loop_timer, uv);
-
-	timer->fn(timer->data);
+	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
-static void loop_timer_closed(uv_handle_t *handle)
+static void timer_put(struct loop *loop, size_t i, struct loop_timer *t)
 {
-	free(container_of((uv_timer_t *)handle, struct loop_timer, uv));
+	loop->timers.v[i] = t;
+	t->place = i + 1;
 }
 
-struct loop_timer *loop_timer_new(struct loop *loop, unsigned delay_ms, unsigned period_ms,
-				  loop_fn fn, void *data)
+/* T belongs at I of the heap or nearer to its root, else further away from it. */
+static void timer_sift(struct loop *loop, size_t i, struct loop_timer *t)
 {
-	struct loop_timer *timer = new0(struct loop_timer);
+	struct loop_timer **v = loop->timers.v;
 
-	assert(loop_is_here(loop));
-	timer->loop = loop;
-	timer->fn = fn;
-	timer->data = data;
-	uv_timer_init(&loop->uv, &timer->uv);
-	uv_update_time(&loop->uv); /* a long callback must not make the delay shorter */
-	uv_timer_start(&timer->uv, loop_on_timer, delay_ms, period_ms);
-	DL_APPEND(loop->timers, timer);
-	return timer;
+	while (i > 0 && timer_is_before(t, v[(i - 1) / 2])) {
+		timer_put(loop, i, v[(i - 1) / 2]);
+		i = (i - 1) / 2;
+	}
+	for (;;) {
+		size_t below = 2 * i + 1;
+
+		if (below + 1 < loop->timers.n && timer_is_before(v[below + 1], v[below]))
+			below++;
+		if (below >= loop->timers.n || !timer_is_before(v[below], t))
+			break;
+		timer_put(loop, i, v[below]);
+		i = below;
+	}
+	timer_put(loop, i, t);
 }
 
-void loop_timer_free(struct loop_timer *timer)
+static void timer_take(struct loop *loop, struct loop_timer *t)
 {
-	if (!timer)
+	size_t i = t->place - 1;
+	struct loop_timer *last = loop->timers.v[--loop->timers.n];
+
+	t->place = 0;
+	if (last != t)
+		timer_sift(loop, i, last);
+}
+
+/*
+ * Run those that are due, but none that is set by these: what sets a timer to 0 ms again and again must not keep the
+ * loop from all else. Such a one sorts behind all that were due before it was set.
+ */
+static void loop_on_tick(uv_timer_t *uv)
+{
+	struct loop *loop = container_of(uv, struct loop, tick);
+	uint64_t now = loop_now_ms(), seq = loop->timers.seq;
+
+	while (loop->timers.n) {
+		struct loop_timer *t = loop->timers.v[0];
+
+		if (t->at > now || t->seq > seq)
+			break;
+		timer_take(loop, t);
+		t->fn(t->data);
+	}
+}
+
+/* Before the loop sleeps: be woken for the first timer. */
+static void loop_on_prepare(uv_prepare_t *uv)
+{
+	struct loop *loop = container_of(uv, struct loop, prepare);
+	uint64_t now = loop_now_ms(), at;
+
+	if (!loop->timers.n) {
+		uv_timer_stop(&loop->tick);
 		return;
-	assert(loop_is_here(timer->loop));
-	DL_DELETE(timer->loop->timers, timer);
-	uv_close((uv_handle_t *)&timer->uv, loop_timer_closed);
+	}
+	at = loop->timers.v[0]->at;
+	uv_update_time(&loop->uv);
+	uv_timer_start(&loop->tick, loop_on_tick, at > now ? at - now : 0, 0);
+}
+
+static void timer_set(struct loop *loop, struct loop_timer *t, uint64_t ms)
+{
+	assert(loop_is_here(loop));
+	if (t->place)
+		timer_take(loop, t);
+	t->at = loop_now_ms() + ms;
+	t->seq = ++loop->timers.seq;
+	if (loop->timers.n == loop->timers.max) {
+		loop->timers.max = loop->timers.max ? 2 * loop->timers.max : 16;
+		loop->timers.v =
+			mem_grow(loop->timers.v, loop->timers.max, sizeof(*loop->timers.v));
+	}
+	loop->timers.n++;
+	timer_sift(loop, loop->timers.n - 1, t);
+}
+
+void loop_timer_set(struct loop_timer *t, uint64_t ms)
+{
+	if (!t->loop->timers.closed)
+		timer_set(t->loop, t, ms);
+}
+
+void loop_timer_stop(struct loop_timer *t)
+{
+	if (!t->place)
+		return;
+	assert(loop_is_here(t->loop));
+	timer_take(t->loop, t);
 }
 
 /* --- descriptors --- */
@@ -276,38 +360,54 @@ int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data)
 /* --- the pool --- */
 
 struct loop_job {
-	uv_work_t uv;
+	struct pool_job job;
+	struct loop *loop;
 	loop_fn work;
 	loop_fn done;
 	void *data;
 };
 
-static void loop_on_work(uv_work_t *uv)
+static void loop_on_done(void *data)
 {
-	struct loop_job *job = container_of(uv, struct loop_job, uv);
+	struct loop_job *j = data;
+	struct loop *loop = j->loop;
 
-	job->work(job->data);
+	if (j->done)
+		j->done(j->data);
+	free(j);
+	loop->working--;
 }
 
-static void loop_on_work_done(uv_work_t *uv, int status)
+/* On a thread of the pool. */
+static void loop_on_work(struct pool_job *job)
 {
-	struct loop_job *job = container_of(uv, struct loop_job, uv);
+	struct loop_job *j = container_of(job, struct loop_job, job);
+	struct loop *loop = j->loop;
 
-	(void)status; /* never cancelled */
-	if (job->done)
-		job->done(job->data);
-	free(job);
+	j->work(j->data);
+	loop_post(loop, loop_on_done, j);
+	loop_unref(loop);
+}
+
+static void loop_on_look(void *data)
+{
+	struct loop *loop = data;
+
+	if (pool_look(loop->pool))
+		timer_set(loop, &loop->look, LOOP_LOOK_MS);
 }
 
 void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data)
 {
-	struct loop_job *job = new0(struct loop_job);
+	struct loop_job *j = new0(struct loop_job);
 
 	assert(loop_is_here(loop));
-	job->work = work;
-	job->done = done;
-	job->data = data;
-	uv_queue_work(&loop->uv, &job->uv, loop_on_work, loop_on_work_done);
+	*j = (struct loop_job){{.run = loop_on_work}, loop, work, done, data};
+	loop_ref(loop);
+	loop->working++;
+	pool_add(loop->pool, &j->job);
+	if (!loop->look.place)
+		timer_set(loop, &loop->look, LOOP_LOOK_MS);
 }
 
 /* --- life --- */
@@ -318,6 +418,9 @@ void loop_new(struct loop **ret)
 
 	loop->lock = (struct lock)LOCK_INIT;
 	loop->last = &loop->first;
+	loop->refs = 1;
+	pool_new(&loop->pool);
+	loop_timer_init(&loop->look, loop, loop_on_look, loop);
 	*ret = loop;
 }
 
@@ -337,9 +440,23 @@ static void loop_on_async(uv_async_t *async)
 
 static void loop_close_left(uv_handle_t *handle, void *data)
 {
-	(void)data;
+	const struct loop *loop = data;
+	const void *kept[] = {&loop->async, &loop->prepare, &loop->tick};
+
+	for (size_t i = 0; i < array_size(kept); i++)
+		if (handle == kept[i] && loop->awake)
+			return;
 	if (!uv_is_closing(handle))
 		uv_close(handle, NULL);
+}
+
+static void loop_close_all(struct loop *loop)
+{
+	while (loop->watches)
+		loop_watch_free(loop->watches);
+	while (loop->signals)
+		loop_signal_free(loop, loop->signals);
+	uv_walk(&loop->uv, loop_close_left, loop);
 }
 
 /* Nobody sends to ASYNC any more. */
@@ -349,20 +466,40 @@ static void loop_sleep(struct loop *loop)
 	loop->awake = false;
 }
 
-/* Close whatever is open; what runs on the pool is waited for, and its end may make more. */
+static void loop_on_late(void *data)
+{
+	*(bool *)data = true;
+}
+
+/* Leave timers as they are to their owners, not set; then wait for the pool. */
+static void loop_wait_for_work(struct loop *loop)
+{
+	struct loop_timer deadline;
+	bool late = false;
+
+	loop->timers.closed = true;
+	while (loop->timers.n)
+		timer_take(loop, loop->timers.v[loop->timers.n - 1]);
+	loop_timer_init(&deadline, loop, loop_on_late, &late);
+	timer_set(loop, &deadline, LOOP_HANG_MS);
+	timer_set(loop, &loop->look, LOOP_LOOK_MS);
+	while (loop->working && !late) {
+		loop_close_all(loop);
+		uv_run(&loop->uv, UV_RUN_ONCE);
+	}
+	loop_timer_stop(&deadline);
+	loop_timer_stop(&loop->look);
+}
+
+/* Close whatever is open, and run what that posts. */
 static void loop_wind_down(struct loop *loop)
 {
 	loop_sleep(loop);
 	do {
-		while (loop->timers)
-			loop_timer_free(loop->timers);
-		while (loop->watches)
-			loop_watch_free(loop->watches);
-		while (loop->signals)
-			loop_signal_free(loop, loop->signals);
-		uv_walk(&loop->uv, loop_close_left, NULL);
+		loop_close_all(loop);
 		uv_run(&loop->uv, UV_RUN_ONCE);
 	} while (loop_run_posts(loop) || uv_loop_alive(&loop->uv));
+	uv_loop_close(&loop->uv);
 }
 
 static void *loop_main(void *data)
@@ -380,22 +517,9 @@ static void *loop_main(void *data)
 	deadline = loop_now_ms() + LOOP_DRAIN_MS;
 	while (loop_run_posts(loop) && loop_now_ms() < deadline)
 		;
+	loop_wait_for_work(loop);
 	loop_wind_down(loop);
-	uv_loop_close(&loop->uv);
 	return NULL;
-}
-
-/* Start the thread with all signals blocked, the caller's mask unchanged. */
-static int loop_thread(struct loop *loop)
-{
-	sigset_t all, old;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&loop->thread, NULL, loop_main, loop);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -err;
 }
 
 int loop_start(struct loop *loop)
@@ -409,15 +533,18 @@ int loop_start(struct loop *loop)
 		uv_loop_close(&loop->uv);
 		return err;
 	}
+	uv_timer_init(&loop->uv, &loop->tick);
+	uv_prepare_init(&loop->uv, &loop->prepare);
+	uv_prepare_start(&loop->prepare, loop_on_prepare);
 	{
 		lock_scope(&loop->lock);
 		loop->awake = true;
 		uv_async_send(&loop->async); /* for what was posted before */
 	}
-	err = loop_thread(loop);
+	err = thread_start(loop_main, loop, &loop->thread);
 	if (err < 0) {
 		loop_sleep(loop);
-		uv_close((uv_handle_t *)&loop->async, NULL);
+		uv_walk(&loop->uv, loop_close_left, loop);
 		uv_run(&loop->uv, UV_RUN_DEFAULT);
 		uv_loop_close(&loop->uv);
 		return err;
@@ -426,33 +553,56 @@ int loop_start(struct loop *loop)
 	return 0;
 }
 
-void loop_stop(struct loop *loop)
+bool loop_stop(struct loop *loop)
 {
 	assert(!loop_is_here(loop));
-	if (!loop->started)
-		return;
-	{
-		lock_scope(&loop->lock);
-		loop->stop = true;
-		uv_async_send(&loop->async);
+	if (loop->started) {
+		{
+			lock_scope(&loop->lock);
+			loop->stop = true;
+			uv_async_send(&loop->async);
+		}
+		pthread_join(loop->thread, NULL);
+		loop->started = false;
 	}
-	pthread_join(loop->thread, NULL);
-	loop->started = false;
+	return loop->working == 0;
 }
 
-void loop_free(struct loop *loop)
+void loop_ref(struct loop *loop)
+{
+	lock_scope(&loop->lock);
+	loop->refs++;
+}
+
+void loop_unref(struct loop *loop)
 {
 	struct loop_post *post;
+	bool last;
 
-	if (!loop)
+	{
+		lock_scope(&loop->lock);
+		last = --loop->refs == 0;
+	}
+	if (!last)
 		return;
-	assert(!loop->started);
 	post = loop_take_posts(loop);
 	while (post) {
 		struct loop_post *next = post->next;
 
+		if (post->fn == loop_on_done) /* of work that came back too late */
+			free(post->data);
 		free(post);
 		post = next;
 	}
+	free(loop->timers.v);
 	free(loop);
+}
+
+void loop_free(struct loop *loop)
+{
+	if (!loop)
+		return;
+	assert(!loop->started);
+	pool_end(loop->pool);
+	loop_unref(loop);
 }

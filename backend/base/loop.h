@@ -7,9 +7,10 @@
  * Order of life: loop_new (any time, also before a fork: no thread, no descriptor is made yet),
  * loop_start (after the fork), loop_stop, loop_free.
  *
- * The folder base/ is what all of backend/ and fs/ stand on: the loop (uv.h for those who speak to libuv), group
- * (is all over that was under way?), lock (leaves only), file (whole files, whole writes), random, diag (the
- * daemon's own messages: the one global), print and tally (lines of .kxfs/info and .kxfs/metrics).
+ * The folder base/ is what all of backend/ and fs/ stand on: the loop (uv.h for those who speak to libuv) and its
+ * pool of threads, group (is all over that was under way?), work (what the pool is given), disk (the owner of the
+ * state directory), file (its whole files, in one step), lookup (what belongs to users), lock (leaves only), random,
+ * diag (the daemon's own messages: the one global), print and tally (lines of .kxfs/info and .kxfs/metrics).
  */
 #ifndef KXFS_BACKEND_BASE_LOOP_H
 #define KXFS_BACKEND_BASE_LOOP_H
@@ -17,10 +18,19 @@
 #include "spec/base/base.h"
 
 struct loop;
-struct loop_timer;
 struct loop_watch;
 
 typedef void (*loop_fn)(void *data);
+
+/* A timer, a member of what it is for. Its fields are the loop's alone. */
+struct loop_timer {
+	struct loop *loop;
+	loop_fn fn;
+	void *data;
+	uint64_t at;  /* ms, as loop_now_ms */
+	uint64_t seq; /* of two that are due at the same time the one that was set first is first */
+	size_t place; /* among those that are set, from 1; 0: it is not set */
+};
 
 void loop_new(struct loop **ret);
 /*
@@ -28,9 +38,14 @@ void loop_new(struct loop **ret);
  * hears of its children). 0 or a negative errno.
  */
 int loop_start(struct loop *loop);
-/* Run what is posted, then end the thread and wait for it. Timers and watches that are left are closed. */
-void loop_stop(struct loop *loop);
-void loop_free(struct loop *loop);
+/*
+ * Run what is posted, then end the thread and wait for it. Watches that are left are closed; timers that are set will
+ * not run, and may be stopped and set as before, to no effect. What runs on the pool is waited for, but not longer than
+ * some seconds. False: some of it has not returned, since its disk hangs. It may go on at any moment, so nothing that
+ * it uses may be freed: the process must end now.
+ */
+bool loop_stop(struct loop *loop);
+void loop_free(struct loop *loop); /* NULL is allowed */
 
 /*
  * Run FN(DATA) on the I/O thread, after all that was posted before. Any thread, also the I/O
@@ -39,12 +54,37 @@ void loop_free(struct loop *loop);
  */
 void loop_post(struct loop *loop, loop_fn fn, void *data);
 
+/*
+ * Keep the memory of LOOP, so that a thread for which nobody may wait can still post; what it posts after loop_stop is
+ * not run. Any thread.
+ */
+void loop_ref(struct loop *loop);
+void loop_unref(struct loop *loop);
+
 /* Is this the I/O thread? */
 bool loop_is_here(const struct loop *loop);
 
 /* Below: I/O thread only. */
 
-/* Call FN every PERIOD_MS (0: once) after DELAY_MS. Whoever made a timer frees it, also one that has fired. */
+/* T calls FN(DATA) when it is due. It needs no end, but must be stopped before its memory goes. Any thread. */
+static inline void loop_timer_init(struct loop_timer *t, struct loop *loop, loop_fn fn, void *data)
+{
+	*t = (struct loop_timer){.loop = loop, .fn = fn, .data = data};
+}
+/* Due in MS from now, once, whatever T was set to before. */
+void loop_timer_set(struct loop_timer *t, uint64_t ms);
+/* FN is not called any more; T may not be set at all. Any thread when the loop has been stopped. */
+void loop_timer_stop(struct loop_timer *t);
+/* False in FN, too, until it is set again. */
+static inline bool loop_timer_is_set(const struct loop_timer *t)
+{
+	return t->place != 0;
+}
+
+/*
+ * The same as memory of its own: FN is called every PERIOD_MS (0: once) after DELAY_MS. Whoever made a timer frees it,
+ * also one that has fired.
+ */
 struct loop_timer *loop_timer_new(struct loop *loop, unsigned delay_ms, unsigned period_ms,
 				  loop_fn fn, void *data);
 /* NULL is allowed. After this FN is not called again. */
@@ -61,8 +101,9 @@ void loop_watch_free(struct loop_watch *watch);
 int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data);
 
 /*
- * Run WORK on a thread of the pool, then DONE on the I/O thread. For what may wait for a disk.
- * WORK must not touch anything that another thread writes.
+ * Run WORK on a thread of the pool, then DONE (NULL: nothing) on the I/O thread. For what may wait for a disk; work.h
+ * is what its users call. WORK must not touch anything that another thread writes. Pieces of work run side by side, a
+ * few at once; when all of them hang, more are begun, until so many hang that the disk as a whole must be what hangs.
  */
 void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data);
 

@@ -16,23 +16,20 @@
 
 struct expiry {
 	struct expiry_config config;
-	struct loop_timer *timer; /* the next check */
-	uint64_t at;		  /* when, as loop_now_ms */
-	bool warned;		  /* that there is no room to be made */
+	struct loop_timer timer; /* the next check */
+	uint64_t at;		 /* when, as loop_now_ms */
+	bool warned;		 /* that there is no room to be made */
 };
-
-static void check(void *data);
 
 /* Check in DELAY_MS or before: what comes often does not put it off. */
 static void check_in(struct expiry *x, unsigned delay_ms)
 {
 	uint64_t at = loop_now_ms() + delay_ms;
 
-	if (!x || (x->timer && x->at <= at))
+	if (!x || (loop_timer_is_set(&x->timer) && x->at <= at))
 		return;
-	loop_timer_free(x->timer);
 	x->at = at;
-	x->timer = loop_timer_new(x->config.loop, delay_ms, 0, check, x);
+	loop_timer_set(&x->timer, delay_ms);
 }
 
 void expiry_soon(struct expiry *x)
@@ -43,22 +40,6 @@ void expiry_soon(struct expiry *x)
 void expiry_now(struct expiry *x)
 {
 	check_in(x, 0);
-}
-
-struct expiry *expiry_new(const struct expiry_config *config)
-{
-	struct expiry *x = new0(struct expiry);
-
-	x->config = *config;
-	return x;
-}
-
-void expiry_free(struct expiry *x)
-{
-	if (!x)
-		return;
-	loop_timer_free(x->timer);
-	free(x);
 }
 
 struct jobs {
@@ -155,7 +136,6 @@ static void check(void *data)
 	cleanup(jobs_clear) struct jobs history = {0};
 	unsigned next;
 
-	loop_timer_free(take_ptr(x->timer));
 	check_in(x, SELDOM_MS);
 	if (is_busy(x))
 		return;
@@ -167,4 +147,21 @@ static void check(void *data)
 		make_room(x, &history);
 	if (!is_busy(x))
 		check_in(x, next);
+}
+
+struct expiry *expiry_new(const struct expiry_config *config)
+{
+	struct expiry *x = new0(struct expiry);
+
+	x->config = *config;
+	loop_timer_init(&x->timer, config->loop, check, x);
+	return x;
+}
+
+void expiry_free(struct expiry *x)
+{
+	if (!x)
+		return;
+	loop_timer_stop(&x->timer);
+	free(x);
 }

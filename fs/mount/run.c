@@ -35,6 +35,7 @@ struct run {
 	const struct options *options;
 	const char *kind; /* found in the cluster; NULL: as the options say */
 	struct loop *loop;
+	struct loop_timer patience, expire;
 	struct backend *backend;
 	struct fs *fs;
 	struct tree tree;
@@ -303,6 +304,7 @@ static void on_expire(void *data)
 {
 	struct run *r = data;
 
+	loop_timer_set(&r->expire, EXPIRE_MS);
 	submit_expire(r->submit, loop_time_ns());
 	submit_expire(r->dryrun, loop_time_ns());
 }
@@ -318,8 +320,10 @@ static void begin(void *data)
 		err = loop_signal(r->loop, SIGINT, on_signal, r);
 	if (!err && r->options->foreground)
 		err = loop_signal(r->loop, SIGHUP, on_signal, r);
-	loop_timer_new(r->loop, PATIENCE_MS, 0, on_patience, r);
-	loop_timer_new(r->loop, EXPIRE_SOON_MS, EXPIRE_MS, on_expire, r);
+	loop_timer_init(&r->patience, r->loop, on_patience, r);
+	loop_timer_init(&r->expire, r->loop, on_expire, r);
+	loop_timer_set(&r->patience, PATIENCE_MS);
+	loop_timer_set(&r->expire, EXPIRE_SOON_MS);
 	r->signal_err = err;
 }
 
@@ -381,16 +385,20 @@ static int tell_ready(struct run *r)
 	return 0;
 }
 
-static void end(struct run *r)
+/* False: a call of the disk hangs in a thread that nobody can end. */
+static bool end(struct run *r)
 {
+	bool over = true;
+
 	state_enter(r->state, STATE_ENDING);
 	notify_send(&r->notify, "STOPPING=1\nSTATUS=Ending jobs");
 	if (r->session)
 		session_end(r->session);
 	if (r->started) {
 		backend_stop(r->backend);
-		loop_stop(r->loop);
+		over = loop_stop(r->loop);
 	}
+	return over;
 }
 
 /* In the order in which they hold each other. */
@@ -439,7 +447,11 @@ static int live(struct run *r, char **why)
 	} else {
 		refuse_say(err, *why);
 	}
-	end(r);
+	if (!end(r)) {
+		/* It may go on at any moment, with what unmake would free; the lock is held until it is dead. */
+		diag(DIAG_WARNING, "%s: the disk hangs; what waits for it is given up", state_dir(r->state));
+		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
+	}
 	unmake(r);
 	return err;
 }

@@ -14,67 +14,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "backend/base/uv.h"
 #include "backend/base/lock.h"
-
-#define WAIT_S 240
-
-static struct loop *loop;
-
-static void sem_wait_or_fail(sem_t *sem)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WAIT_S;
-	while (sem_timedwait(sem, &until) < 0)
-		assert_int_equal(errno, EINTR);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	loop_new(&loop);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	loop_stop(loop);
-	loop_free(loop);
-	return 0;
-}
-
-/* Run FN(DATA) on the loop and wait for its end. */
-struct call {
-	loop_fn fn;
-	void *data;
-	sem_t done;
-};
-
-static void call_run(void *data)
-{
-	struct call *c = data;
-
-	c->fn(c->data);
-	sem_post(&c->done);
-}
-
-static void call(loop_fn fn, void *data)
-{
-	struct call c = {.fn = fn, .data = data};
-
-	sem_init(&c.done, 0, 0);
-	loop_post(loop, call_run, &c);
-	sem_wait_or_fail(&c.done);
-	sem_destroy(&c.done);
-}
-
-static void nothing(void *data)
-{
-	(void)data;
-}
+#include "backend/base/uv.h"
+#include "loop_rig.h"
 
 #define POSTERS 4
 #define POSTS	5000
@@ -218,53 +160,113 @@ static void test_close_on_exec(void **state)
 	closedir(dir);
 }
 
+#define TIMERS 1000
+
 static struct {
-	struct loop_timer *timer, *never;
-	unsigned ticks;
-	uint64_t begin, first;
+	struct loop_timer t[TIMERS], again, never, left;
+	uint64_t due[TIMERS], last;
+	unsigned ran, early, unordered, ticks;
 	sem_t done;
 } timing;
 
 static void on_never(void *data)
 {
 	(void)data;
-	timing.ticks = 1000;
+	timing.early += 1000;
 }
 
-static void on_tick(void *data)
+static void on_time(void *data)
 {
-	(void)data;
-	if (timing.ticks++ == 0)
-		timing.first = loop_now_ms();
-	if (timing.ticks == 3) {
-		loop_timer_free(timing.timer);
+	size_t i = (size_t)((struct loop_timer *)data - timing.t);
+
+	timing.early += loop_now_ms() < timing.due[i];
+	timing.unordered += timing.due[i] < timing.last;
+	timing.last = timing.due[i];
+	timing.early += loop_timer_is_set(&timing.t[i]);
+	if (++timing.ran == TIMERS / 2)
 		sem_post(&timing.done);
-	}
 }
 
-static void start_timer(void *data)
+static void on_again(void *data)
 {
 	(void)data;
-	timing.begin = loop_now_ms();
-	timing.timer = loop_timer_new(loop, 20, 5, on_tick, NULL);
-	timing.never = loop_timer_new(loop, 10, 0, on_never, NULL);
-	loop_timer_free(timing.never);
-	loop_timer_free(NULL);
-	/* Left to loop_stop: */
-	loop_timer_new(loop, 3600 * 1000, 0, on_never, NULL);
+	if (++timing.ticks < 3)
+		loop_timer_set(&timing.again, 5);
+	else
+		sem_post(&timing.done);
 }
 
-static void test_timer(void **state)
+static void start_timers(void *data)
+{
+	(void)data;
+	loop_timer_init(&timing.never, loop, on_never, NULL);
+	loop_timer_set(&timing.never, 10);
+	loop_timer_stop(&timing.never);
+	loop_timer_stop(&timing.never);
+	assert_false(loop_timer_is_set(&timing.never));
+	loop_timer_init(&timing.left, loop, on_never, NULL);
+	loop_timer_set(&timing.left, 1);
+	loop_timer_set(&timing.left, 3600 * 1000);
+	assert_true(loop_timer_is_set(&timing.left));
+	loop_timer_init(&timing.again, loop, on_again, NULL);
+	loop_timer_set(&timing.again, 20);
+	for (unsigned i = 0; i < TIMERS; i++) {
+		unsigned ms = i * 7919 % 50;
+
+		loop_timer_init(&timing.t[i], loop, on_time, &timing.t[i]);
+		loop_timer_set(&timing.t[i], 3600 * 1000);
+		timing.due[i] = loop_now_ms() + ms;
+		loop_timer_set(&timing.t[i], ms);
+	}
+	for (unsigned i = 0; i < TIMERS; i += 2)
+		loop_timer_stop(&timing.t[i]);
+}
+
+static void test_timers(void **state)
 {
 	(void)state;
 	memset(&timing, 0, sizeof(timing));
 	sem_init(&timing.done, 0, 0);
 	loop_start(loop);
-	call(start_timer, NULL);
+	call(start_timers, NULL);
+	sem_wait_or_fail(&timing.done);
 	sem_wait_or_fail(&timing.done);
 	call(nothing, NULL);
 	assert_int_equal(timing.ticks, 3);
-	assert_true(timing.first - timing.begin >= 19);
+	assert_int_equal(timing.ran, TIMERS / 2);
+	assert_int_equal(timing.early, 0);
+	assert_int_equal(timing.unordered, 0);
+	/* One whose owner ends later than the loop. */
+	assert_true(loop_stop(loop));
+	assert_false(loop_timer_is_set(&timing.left));
+	loop_timer_set(&timing.left, 1);
+	assert_false(loop_timer_is_set(&timing.left));
+	loop_free(loop);
+	loop = NULL;
+	loop_timer_stop(&timing.left);
+}
+
+static unsigned spins;
+
+static void on_spin(void *data)
+{
+	spins++;
+	loop_timer_set(data, 0);
+}
+
+/* One that sets itself to no time at all holds up nothing. */
+static void test_spinning_timer(void **state)
+{
+	static struct loop_timer t;
+
+	(void)state;
+	loop_start(loop);
+	loop_timer_init(&t, loop, on_spin, &t);
+	call(on_spin, &t);
+	call(nothing, NULL);
+	call(nothing, NULL);
+	assert_true(loop_stop(loop));
+	assert_true(spins > 1);
 }
 
 static struct {
@@ -409,8 +411,6 @@ static void work_done(void *data)
 	(void)data;
 	work.done_here = loop_is_here(loop);
 	work.n++;
-	/* What a late end starts is closed too. */
-	loop_timer_new(loop, 3600 * 1000, 0, nothing, NULL);
 }
 
 static void start_work(void *data)
@@ -425,10 +425,65 @@ static void test_work(void **state)
 	memset(&work, 0, sizeof(work));
 	loop_start(loop);
 	call(start_work, NULL);
-	loop_stop(loop); /* waits for the pool */
+	assert_true(loop_stop(loop)); /* waits for the pool */
 	assert_int_equal(work.n, 2);
 	assert_false(work.worked_here);
 	assert_true(work.done_here);
+}
+
+static void start_hanging(void *data)
+{
+	struct hang *h = data;
+
+	for (int i = 0; i < 8; i++)
+		loop_work(loop, hang, NULL, h);
+}
+
+static void start_quick(void *data)
+{
+	loop_work(loop, nothing, post_sem, data);
+}
+
+/* Calls that hang hold up nobody else, though all threads that there usually are hang. */
+static void test_hanging(void **state)
+{
+	struct hang h;
+	sem_t done;
+
+	(void)state;
+	hang_init(&h);
+	sem_init(&done, 0, 0);
+	loop_start(loop);
+	call(start_hanging, &h);
+	call(start_quick, &done);
+	sem_wait_or_fail(&done);
+	for (int i = 0; i < 8; i++)
+		sem_wait_or_fail(&h.began);
+	call(start_quick, &done);
+	sem_wait_or_fail(&done);
+	for (int i = 0; i < 8; i++)
+		sem_post(&h.go);
+	assert_true(loop_stop(loop));
+}
+
+/* The end does not wait for ever for a call that hangs; it may come back when the loop has been freed. */
+static void test_end_while_hanging(void **state)
+{
+	uint64_t began = loop_now_ms();
+	struct hang h;
+
+	(void)state;
+	hang_init(&h);
+	loop_start(loop);
+	call(start_hanging, &h);
+	for (int i = 0; i < 8; i++)
+		sem_wait_or_fail(&h.began);
+	assert_false(loop_stop(loop));
+	assert_true(loop_now_ms() - began >= 1000);
+	loop_free(loop);
+	loop = NULL;
+	for (int i = 0; i < 8; i++)
+		sem_post(&h.go);
 }
 
 int main(void)
@@ -438,11 +493,14 @@ int main(void)
 		loop_test(test_order),
 		loop_test(test_stop_drains),
 		loop_test(test_fork_before_start),
-		loop_test(test_timer),
+		loop_test(test_timers),
+		loop_test(test_spinning_timer),
 		loop_test(test_watch),
 		loop_test(test_signal),
 		loop_test(test_child),
 		loop_test(test_work),
+		loop_test(test_hanging),
+		loop_test(test_end_while_hanging),
 		loop_test(test_close_on_exec),
 	};
 

@@ -25,11 +25,10 @@ struct fake_job {
 	struct fake_job *prev, *next;
 };
 
-struct loop_timer {
-	uint64_t at, period;
-	loop_fn fn;
-	void *data;
-	struct loop_timer *prev, *next;
+/* One that is set. */
+struct fake_timer {
+	struct loop_timer *t;
+	struct fake_timer *prev, *next;
 };
 
 struct http_request {
@@ -42,7 +41,7 @@ struct http_request {
 static struct {
 	uint64_t now; /* ms */
 	struct fake_job *posted, *pool;
-	struct loop_timer *timers;
+	struct fake_timer *timers;
 	struct http_request *requests; /* not answered yet, oldest first */
 	size_t n_sent;
 	bool refusing;	   /* http_send gives NULL */
@@ -68,27 +67,28 @@ bool loop_is_here(const struct loop *loop)
 	return true;
 }
 
-struct loop_timer *loop_timer_new(struct loop *loop, unsigned delay_ms, unsigned period_ms,
-				  loop_fn fn, void *data)
+void loop_timer_stop(struct loop_timer *t)
 {
-	struct loop_timer *t = calloc(1, sizeof(*t));
+	struct fake_timer *f, *next;
 
-	(void)loop;
-	assert_non_null(t);
-	t->at = fake.now + delay_ms;
-	t->period = period_ms;
-	t->fn = fn;
-	t->data = data;
-	DL_APPEND(fake.timers, t);
-	return t;
+	t->place = 0;
+	DL_FOREACH_SAFE(fake.timers, f, next)
+		if (f->t == t) {
+			DL_DELETE(fake.timers, f);
+			free(f);
+		}
 }
 
-void loop_timer_free(struct loop_timer *t)
+void loop_timer_set(struct loop_timer *t, uint64_t ms)
 {
-	if (!t)
-		return;
-	DL_DELETE(fake.timers, t);
-	free(t);
+	struct fake_timer *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	loop_timer_stop(t);
+	t->at = fake.now + ms;
+	t->place = 1;
+	f->t = t;
+	DL_APPEND(fake.timers, f);
 }
 
 /* Nothing is ever told of descriptors: the spool has its own timer where that matters. */
@@ -159,15 +159,16 @@ static inline void fake_run(void)
 /* Time passes to the next timer, which runs. False: there is none within MS. */
 static inline bool fake_wait(uint64_t ms)
 {
-	struct loop_timer *t, *next = NULL;
+	struct fake_timer *f;
+	struct loop_timer *next = NULL;
 
-	DL_FOREACH(fake.timers, t)
-		if (!next || t->at < next->at)
-			next = t;
+	DL_FOREACH(fake.timers, f)
+		if (!next || f->t->at < next->at)
+			next = f->t;
 	if (!next || next->at > fake.now + ms)
 		return false;
 	fake.now = max_of(fake.now, next->at);
-	next->at += max_of(next->period, (uint64_t)1);
+	loop_timer_stop(next);
 	next->fn(next->data);
 	fake_run();
 	return true;
@@ -325,10 +326,8 @@ static inline void fake_break(struct http_request *rq, int err, bool sent)
 /* Timers that nobody has ended. */
 static inline void fake_forget_timers(void)
 {
-	struct loop_timer *t, *next;
-
-	DL_FOREACH_SAFE(fake.timers, t, next)
-		loop_timer_free(t);
+	while (fake.timers)
+		loop_timer_stop(fake.timers->t);
 }
 
 #endif

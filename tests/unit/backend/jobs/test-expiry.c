@@ -15,33 +15,21 @@
 
 /* --- what expiry finds below itself --- */
 
-struct loop_timer {
-	uint64_t at;
-	loop_fn fn;
-	void *data;
-};
-
 static uint64_t now; /* ms */
-static struct loop_timer *timer;
+static struct loop_timer *timer; /* the one that is set */
 static uint64_t bytes;
 
-struct loop_timer *loop_timer_new(struct loop *loop, unsigned delay_ms, unsigned period_ms,
-				  loop_fn fn, void *data)
+void loop_timer_set(struct loop_timer *t, uint64_t ms)
 {
-	(void)loop;
-	assert_int_equal(period_ms, 0);
-	assert_null(timer); /* there is never more than one */
-	timer = new0(struct loop_timer);
-	*timer = (struct loop_timer){now + delay_ms, fn, data};
-	return timer;
+	assert_true(!timer || timer == t); /* there is never more than one */
+	timer = t;
+	t->at = now + ms;
+	t->place = 1;
 }
 
-void loop_timer_free(struct loop_timer *t)
+void loop_timer_stop(struct loop_timer *t)
 {
-	if (!t)
-		return;
-	assert_ptr_equal(t, timer);
-	free(t);
+	t->place = 0;
 	timer = NULL;
 }
 
@@ -132,8 +120,11 @@ static void pass(uint64_t ms)
 	uint64_t until = now + ms;
 
 	while (timer && timer->at <= until) {
-		now = max_of(now, timer->at);
-		timer->fn(timer->data);
+		struct loop_timer *t = timer;
+
+		now = max_of(now, t->at);
+		loop_timer_stop(t);
+		t->fn(t->data);
 	}
 	now = until;
 }

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* The state directory's order, and the calls of the system that it consists of. */
+#include "backend/base/disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/statvfs.h>
+
+#include "spec/base/mem.h"
+
+/* --- in order --- */
+
+/* The first of Q is under way as a piece of work of its own, so that W stays its owner's. */
+struct turn {
+	struct work work;
+	struct disk_queue *q;
+	struct loop *loop;
+	struct work *w;
+};
+
+static void begin(struct disk_queue *q, struct loop *loop);
+
+static void run(void *data)
+{
+	struct turn *t = data;
+
+	if (t->w->run)
+		t->w->run(t->w->data);
+}
+
+static void done(void *data)
+{
+	struct turn *t = data;
+	struct disk_queue *q = t->q;
+	struct loop *loop = t->loop;
+	struct group *group = t->w->group;
+	bool more = t->w->next;
+
+	/* One that is the last is out of Q before its end, which may free Q, or give it more. */
+	q->first = t->w->next;
+	if (t->w->done)
+		t->w->done(t->w->data);
+	if (group)
+		group_leave(group);
+	free(t);
+	if (more)
+		begin(q, loop);
+}
+
+static void begin(struct disk_queue *q, struct loop *loop)
+{
+	struct turn *t = new0(struct turn);
+
+	*t = (struct turn){{.run = run, .done = done, .data = t}, q, loop, q->first};
+	work_start(&t->work, loop);
+}
+
+void disk_queue(struct disk_queue *q, struct work *w, struct loop *loop)
+{
+	bool first = !q->first;
+
+	w->next = NULL;
+	*(first ? &q->first : q->last) = w;
+	q->last = &w->next;
+	if (w->group)
+		group_enter(w->group);
+	if (first)
+		begin(q, loop);
+}
+
+/* --- calls --- */
+
+/* What CALL gives, again after a signal; errors as a negative errno. */
+#define retry(call)                                                                                \
+	({                                                                                         \
+		__typeof__(call) r_;                                                               \
+		do                                                                                 \
+			r_ = (call);                                                               \
+		while (r_ < 0 && errno == EINTR);                                                  \
+		r_ < 0 ? -errno : r_;                                                              \
+	})
+
+int disk_open(int at, const char *path, int flags)
+{
+	return retry(openat(at, path, flags | O_NOFOLLOW | O_CLOEXEC, 0600));
+}
+
+int disk_mkdir(int at, const char *path)
+{
+	return retry(mkdirat(at, path, 0700));
+}
+
+int disk_stat(int at, const char *path, struct stat *ret)
+{
+	return retry(fstatat(at, path, ret, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
+}
+
+int disk_room(int fd, uint64_t *ret_bytes)
+{
+	struct statvfs st;
+	int err = retry(fstatvfs(fd, &st));
+
+	if (!err)
+		*ret_bytes = (uint64_t)st.f_bavail * st.f_frsize;
+	return err;
+}
+
+ssize_t disk_pread(int fd, void *buf, size_t n, uint64_t off)
+{
+	return retry(pread(fd, buf, n, (off_t)off));
+}
+
+ssize_t disk_pwrite(int fd, const void *buf, size_t n, uint64_t off)
+{
+	return retry(pwrite(fd, buf, n, (off_t)off));
+}
+
+ssize_t disk_append(int fd, const void *buf, size_t n)
+{
+	return retry(write(fd, buf, n));
+}
+
+int disk_truncate(int fd, uint64_t size)
+{
+	return retry(ftruncate(fd, (off_t)size));
+}
+
+int disk_reserve(int fd, uint64_t size, bool grow)
+{
+	return retry(fallocate(fd, grow ? 0 : FALLOC_FL_KEEP_SIZE, 0, (off_t)size));
+}
+
+int disk_sync(int fd)
+{
+	return retry(fsync(fd));
+}
+
+int disk_sync_data(int fd)
+{
+	return retry(fdatasync(fd));
+}
+
+int disk_rename(int from_at, const char *from, int to_at, const char *to, bool only_new)
+{
+	return only_new ? retry(renameat2(from_at, from, to_at, to, RENAME_NOREPLACE))
+			: retry(renameat(from_at, from, to_at, to));
+}
+
+int disk_link(int from_at, const char *from, int to_at, const char *to)
+{
+	return retry(linkat(from_at, from, to_at, to, 0));
+}
+
+int disk_chmod(int fd, mode_t mode)
+{
+	return retry(fchmod(fd, mode));
+}
+
+int disk_chown(int fd, uid_t uid, gid_t gid)
+{
+	return retry(fchown(fd, uid, gid));
+}
+
+int disk_unlink(int at, const char *path)
+{
+	return retry(unlinkat(at, path, 0));
+}
+
+int disk_rmdir(int at, const char *path)
+{
+	return retry(unlinkat(at, path, AT_REMOVEDIR));
+}
+
+int disk_touch(int at, const char *path, int64_t mtime_ns)
+{
+	const struct timespec mtime = {mtime_ns / 1000000000, mtime_ns % 1000000000};
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, mtime};
+
+	return *path ? retry(utimensat(at, path, mtime_ns < 0 ? NULL : times, AT_SYMLINK_NOFOLLOW))
+		     : retry(futimens(at, mtime_ns < 0 ? NULL : times));
+}
+
+static void close_dir(DIR **d)
+{
+	closedir(*d);
+}
+
+int disk_list(int at, const char *path, disk_name_fn fn, void *data)
+{
+	cleanup_fd int fd = disk_open(at, path, O_RDONLY | O_DIRECTORY);
+	DIR *d cleanup(close_dir) = NULL;
+	const struct dirent *e;
+	int err = 0;
+
+	if (fd < 0)
+		return fd;
+	d = fdopendir(fd);
+	if (!d)
+		return -errno;
+	take_fd(&fd);
+	while (!err) {
+		errno = 0;
+		e = readdir(d);
+		if (!e)
+			return -errno;
+		if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
+			err = fn(data, dirfd(d), e->d_name, e->d_type);
+	}
+	return err;
+}

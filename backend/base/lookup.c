@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A lookup belongs to two: the thread that looks, and the loop, where its timer runs. Whoever is second frees it; the
+ * process has one table of all whose thread is still there, since a thread that hangs may outlive its loop.
+ *
+ *	state  | what is under way         | what ends it           | next
+ *	asked  | the thread, and the timer | the thread has looked  | over: DONE with the question
+ *	       |                           | MS are over            | hangs: DONE without
+ *	hangs  | the thread                | the thread has looked  | over: all is freed
+ */
+#include "backend/base/lookup.h"
+
+#include <utlist.h>
+
+#include "backend/base/lock.h"
+#include "backend/base/thread.h"
+#include "spec/base/mem.h"
+
+/* More threads than this at once would cost too much memory. */
+#define LOOKUP_MAX 256
+
+enum looking {
+	ASKED,
+	HANGS,
+	OVER,
+};
+
+struct asked {
+	struct lookup l;
+	struct loop *loop;
+	char *key;
+	struct loop_timer timer;
+	enum looking state; /* under the lock */
+	struct asked *prev, *next;
+};
+
+static struct lock lock = LOCK_INIT;
+/* Under the lock: those that have a thread. */
+static struct asked *all;
+static unsigned n_all;
+
+static void asked_free(struct asked *a)
+{
+	loop_unref(a->loop);
+	if (a->l.question)
+		a->l.free(a->l.question);
+	free(a->key);
+	free(a);
+}
+
+/* Tell the owner; QUESTION is NULL when there is no answer. */
+static void tell(const struct lookup *l, void *question)
+{
+	l->done(l->data, question);
+	if (l->group)
+		group_leave(l->group);
+}
+
+static void on_looked(void *data)
+{
+	struct asked *a = data;
+
+	loop_timer_stop(&a->timer);
+	tell(&a->l, a->l.question);
+	asked_free(a);
+}
+
+static void on_refused(void *data)
+{
+	struct asked *a = data;
+
+	tell(&a->l, NULL);
+	asked_free(a);
+}
+
+static void on_late(void *data)
+{
+	struct asked *a = data;
+	struct lookup l = a->l; /* the thread may free A from now on */
+
+	{
+		lock_scope(&lock);
+		if (a->state == OVER)
+			return; /* on_looked is posted */
+		a->state = HANGS;
+	}
+	tell(&l, NULL);
+}
+
+static void *look(void *data)
+{
+	struct asked *a = data;
+	bool hung;
+
+	a->l.look(a->l.question);
+	{
+		lock_scope(&lock);
+		hung = a->state == HANGS;
+		a->state = OVER;
+		DL_DELETE(all, a);
+		n_all--;
+	}
+	if (hung)
+		asked_free(a);
+	else
+		loop_post(a->loop, on_looked, a);
+	return NULL;
+}
+
+/* May A have a thread? Then it is in the table. */
+static bool admit(struct asked *a)
+{
+	struct asked *other;
+
+	lock_scope(&lock);
+	DL_FOREACH(all, other)
+		if (other->state == HANGS && streq(other->key, a->key))
+			return false;
+	if (n_all == LOOKUP_MAX)
+		return false;
+	DL_APPEND(all, a);
+	n_all++;
+	return true;
+}
+
+static void dismiss(struct asked *a)
+{
+	lock_scope(&lock);
+	DL_DELETE(all, a);
+	n_all--;
+}
+
+void lookup_start(struct loop *loop, const struct lookup *l)
+{
+	struct asked *a = new0(struct asked);
+
+	a->l = *l;
+	a->loop = loop;
+	a->key = text_copy(l->key);
+	loop_ref(loop);
+	if (l->group)
+		group_enter(l->group);
+	loop_timer_init(&a->timer, loop, on_late, a);
+	if (!admit(a)) {
+		loop_post(loop, on_refused, a);
+		return;
+	}
+	loop_timer_set(&a->timer, l->ms);
+	if (thread_start(look, a, NULL) == 0)
+		return;
+	loop_timer_stop(&a->timer);
+	dismiss(a);
+	loop_post(loop, on_refused, a);
+}

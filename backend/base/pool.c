@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads are made when there is work and none is idle, up to the usual number; each beyond it ends when it finds
+ * nothing to do. They refer to the pool, and the last one frees it.
+ */
+#include "backend/base/pool.h"
+
+#include "backend/base/lock.h"
+#include "backend/base/thread.h"
+#include "spec/base/mem.h"
+
+/* So many threads serve, as libuv has it: more at once make no disk faster, and each costs memory. */
+#define POOL_USUAL 4
+/* More calls than this that hang at once mean that the disk hangs as a whole. */
+#define POOL_MOST 64
+
+struct pool {
+	struct lock lock;
+	pthread_cond_t wake;
+	/* All below is under the lock. */
+	struct pool_job *first, **last; /* those that wait */
+	unsigned waiting;		/* how many these are */
+	unsigned n, idle;		/* threads */
+	uint64_t begun, seen;		/* jobs: begun so far; and that at the last pool_look */
+	bool over;
+};
+
+void pool_new(struct pool **ret)
+{
+	struct pool *p = new0(struct pool);
+
+	p->lock = (struct lock)LOCK_INIT;
+	pthread_cond_init(&p->wake, NULL);
+	p->last = &p->first;
+	*ret = p;
+}
+
+static void pool_free(struct pool *p)
+{
+	pthread_cond_destroy(&p->wake);
+	free(p);
+}
+
+/* The next job; NULL: this thread ends. *LAST: it is the last of a pool that is over. */
+static struct pool_job *pool_take(struct pool *p, bool *last)
+{
+	struct pool_job *job;
+
+	lock_scope(&p->lock);
+	while (!p->first && !p->over && p->n <= POOL_USUAL) {
+		p->idle++;
+		pthread_cond_wait(&p->wake, &p->lock.mutex);
+		p->idle--;
+	}
+	job = p->over ? NULL : p->first;
+	if (!job) {
+		p->n--;
+		*last = p->over && p->n == 0;
+		return NULL;
+	}
+	p->first = job->next;
+	if (!p->first)
+		p->last = &p->first;
+	p->waiting--;
+	p->begun++;
+	return job;
+}
+
+static void *pool_main(void *data)
+{
+	struct pool *p = data;
+	struct pool_job *job;
+	bool last = false;
+
+	while ((job = pool_take(p, &last)))
+		job->run(job);
+	if (last)
+		pool_free(p);
+	return NULL;
+}
+
+/* P->N counts it already. If it can't be made, pool_look tries again. */
+static void start_thread(struct pool *p)
+{
+	if (thread_start(pool_main, p, NULL) == 0)
+		return;
+	lock_scope(&p->lock);
+	p->n--;
+}
+
+void pool_add(struct pool *p, struct pool_job *job)
+{
+	bool more;
+
+	job->next = NULL;
+	{
+		lock_scope(&p->lock);
+		*p->last = job;
+		p->last = &job->next;
+		more = ++p->waiting > p->idle && p->n < POOL_USUAL;
+		p->n += more;
+		pthread_cond_signal(&p->wake);
+	}
+	if (more)
+		start_thread(p);
+}
+
+bool pool_look(struct pool *p)
+{
+	bool more;
+
+	{
+		lock_scope(&p->lock);
+		if (!p->first)
+			return false;
+		more = p->begun == p->seen && p->n < POOL_MOST;
+		p->seen = p->begun;
+		p->n += more;
+	}
+	if (more)
+		start_thread(p);
+	return true;
+}
+
+void pool_end(struct pool *p)
+{
+	bool last;
+
+	{
+		lock_scope(&p->lock);
+		p->over = true;
+		last = p->n == 0;
+		pthread_cond_broadcast(&p->wake);
+	}
+	if (last)
+		pool_free(p);
+}

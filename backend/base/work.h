@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A piece of work for the pool, a member of what it is about. It knows the group in which it is under way, so nobody
+ * enters or leaves one for it (rule A4). What must run in order, as most of what changes the disk, goes through disk.h.
+ *
+ *	m->work = (struct work){.run = make_work, .done = make_done, .group = &o->group, .data = m};
+ *	work_start(&m->work, o->loop);
+ *
+ * I/O thread only.
+ */
+#ifndef KXFS_BACKEND_BASE_WORK_H
+#define KXFS_BACKEND_BASE_WORK_H
+
+#include "backend/base/group.h"
+#include "backend/base/loop.h"
+
+struct work {
+	loop_fn run; /* on the pool: it touches nothing that another thread writes; NULL: nothing */
+	loop_fn done; /* on the I/O thread afterwards; may free the work and start it again; NULL: nothing */
+	void *data; /* what RUN and DONE are called with */
+	struct group *
+		group; /* it is under way from the start until DONE has returned; NULL: none counts it */
+	int err;       /* for RUN to tell DONE: 0 or a negative errno */
+	struct work *next; /* disk.h's */
+};
+
+/* Run W, which must not be under way. */
+void work_start(struct work *w, struct loop *loop);
+
+#endif
