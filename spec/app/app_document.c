@@ -6,6 +6,8 @@
  */
 #include "spec/app/app.h"
 
+#include <errno.h>
+
 #include "spec/base/mem.h"
 #include "spec/yaml/yaml.h"
 
@@ -90,8 +92,18 @@ static struct spec_yaml *unwrap(struct spec_yaml *root)
 
 int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct spec_errors *e)
 {
-	int err = spec_yaml_parse(text, len, ret, e);
+	static const char printed[] = "=== APPLICATION ===";
+	int err;
 
+	if (len > strlen(printed) && strncmp(text, printed, strlen(printed)) == 0) {
+		*ret = NULL;
+		return spec_errors_add(
+			e, -EINVAL, 1, 1, "",
+			"this is what torchx run --dryrun prints for people; its second "
+			"part, behind \"=== SCHEDULER REQUEST ===\", can be submitted, "
+			"and so can what --dryrun --json prints");
+	}
+	err = spec_yaml_parse(text, len, ret, e);
 	if (*ret && is_dry_run(*ret))
 		*ret = unwrap(*ret);
 	return err;

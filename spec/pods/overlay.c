@@ -313,6 +313,10 @@ static void apply_key(struct merge *m, const struct place *at, struct json_objec
 		apply_join(m, at, map, key, over);
 		return;
 	}
+	if (!*field && *key) {
+		refuse(m, at, "must name a field behind its operator");
+		return;
+	}
 	if (has_prefix(key, DEL))
 		value = NULL;
 	else if (has_prefix(key, PUT))

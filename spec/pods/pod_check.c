@@ -119,9 +119,22 @@ static bool is_resource(const char *name)
 	       slash[1] && spec_label_is_valid(slash + 1);
 }
 
-/* What is wrong with the device KEY, of which there are COUNT; NULL: nothing. malloc'ed. */
-static char *device_error(const struct spec_resource *have, const char *key, int64_t count)
+/* What a role requests of the device KEY beside `devices`, which then has its limit; in COUNT's unit. */
+static double requested(const struct spec_pod_role *r, const char *key)
 {
+	const struct spec_resource *have = &r->role->resource;
+
+	if (streq(key, "cpu") && have->cpu > 0)
+		return have->cpu - (double)r->pods->reserved_cpu / 1000;
+	if (streq(key, "memory") && have->mem_mb > 0)
+		return (double)(have->mem_mb - r->pods->reserved_memory) * 1e6;
+	return 0;
+}
+
+/* What is wrong with the device KEY, of which there are COUNT; NULL: nothing. malloc'ed. */
+static char *device_error(const struct spec_pod_role *r, const char *key, int64_t count)
+{
+	const struct spec_resource *have = &r->role->resource;
 	double page_size;
 	int64_t page;
 
@@ -132,6 +145,9 @@ static char *device_error(const struct spec_resource *have, const char *key, int
 	if (streq(key, POD_GPU) && have->gpu > 0 && have->gpu != count)
 		return text_print("is %lld, but gpu, which means the same, is %lld: leave one out",
 				  (long long)count, (long long)have->gpu);
+	if ((double)count < requested(r, key))
+		return text_print("is a limit of %lld, less than is requested by %s: leave one out",
+				  (long long)count, streq(key, "cpu") ? "cpu" : "memMB");
 	if (strncmp(key, HUGE_PAGES, strlen(HUGE_PAGES)) != 0)
 		return NULL;
 	page_size = spec_amount_value(key + strlen(HUGE_PAGES));
@@ -151,8 +167,7 @@ static int check_devices(struct spec_pod_role *r)
 
 	for (size_t i = 0; i < devices->n; i++) {
 		const char *key = devices->v[i].key;
-		char *error cleanup_free =
-			device_error(&r->role->resource, key, devices->v[i].value);
+		char *error cleanup_free = device_error(r, key, devices->v[i].value);
 
 		if (error)
 			ret = refuse(r, "resource.devices", key, "%s", error);

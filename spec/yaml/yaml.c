@@ -232,9 +232,11 @@ static void check_tag(struct spec_yaml *node, const yaml_char_t *given, struct s
 	is_core = strncmp(tag, prefix, strlen(prefix)) == 0;
 	if (!known) {
 		spec_errors_add(e, -EINVAL, node->line, node->column, "",
-				"the tag %s%s is not supported; text that begins with \"!\" needs "
-				"quotes",
-				is_core ? "!!" : "", is_core ? tag + strlen(prefix) : tag);
+				"the tag %s%s is not supported; %s", is_core ? "!!" : "",
+				is_core ? tag + strlen(prefix) : tag,
+				strstr(tag, ":python/")
+					? "write what Python has made as JSON, json.dumps(...)"
+					: "text that begins with \"!\" needs quotes");
 		return;
 	}
 	node->plain = node->type == SPEC_YAML_SCALAR;

@@ -251,8 +251,7 @@ static const struct {
 	{"could not find expected ':'", NULL, BEGINNING,
 	 "a key needs a \":\" after it; if this is no key, check the indentation"},
 	{"mapping values are not allowed in this context", NULL, HERE,
-	 "a \"KEY: VALUE\" can't stand here; check the indentation, and put text that holds \": \" "
-	 "in "
+	 "a \"KEY: VALUE\" can't stand here; check the indentation, and put text that holds \": \" in "
 	 "quotes"},
 	{"block sequence entries are not allowed in this context", NULL, HERE,
 	 "a list item (\"- \") can't begin here; put it on a line of its own"},

@@ -672,10 +672,12 @@ static void test_torchx_dry_run(void **state)
 	spec_app_free(app);
 	/* One for the scheduler of contrib/torchx is for any mount; what is only for TorchX is left out. */
 	free(text);
-	assert_true(asprintf(&text,
-			     "{\"scheduler\": \"kxfs\", \"cfg\": {\"queue\": \"q\", \"mount\": \"/m\", "
-			     "\"quiet\": false, \"inherit_env\": true}, \"app\": %s, \"request\": \"x\"}",
-			     inner) > 0);
+	assert_true(
+		asprintf(
+			&text,
+			"{\"scheduler\": \"kxfs\", \"cfg\": {\"queue\": \"q\", \"mount\": \"/m\", "
+			"\"quiet\": false, \"inherit_env\": true}, \"app\": %s, \"request\": \"x\"}",
+			inner) > 0);
 	app = parse(text);
 	assert_null(app->scheduler);
 	assert_string_equal(app->scheduler_args, "{\"queue\":\"q\"}");
@@ -684,6 +686,11 @@ static void test_torchx_dry_run(void **state)
 		"request: x\ncfg: {}\nscheduler: slurm\napp:\n  name: a\n  roles: []\n",
 		"3:12: scheduler: there is no scheduler \"slurm\"; it is volcano, mcad, appwrapper or "
 		"local\n6:10: roles: must hold at least one role\n");
+	check_text(
+		"=== APPLICATION ===\nname: a\nroles: []\n",
+		"1:1: this is what torchx run --dryrun prints for people; its second part, behind "
+		"\"=== SCHEDULER REQUEST ===\", can be submitted, and so can what --dryrun --json "
+		"prints\n");
 	check_text("app: null\ncfg: {}\n",
 		   "1:1: app: unknown field; the fields here are name, roles, "
 		   "metadata, scheduler, scheduler_args\n"

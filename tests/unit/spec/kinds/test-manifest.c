@@ -233,6 +233,13 @@ static void test_values(void **state)
 		{"image: i, entrypoint: e, resource: {cpu: 1, gpu: 1, memMB: 1, devices: "
 		 "{requests.nvidia.com/gpu: 3}}",
 		 "\"requests.nvidia.com/gpu\" is no resource"},
+		{"image: i, entrypoint: e, resource: {cpu: 4, gpu: 0, memMB: 1, devices: {cpu: 0}}",
+		 "resource.devices.cpu: is a limit of 0, less than is requested by cpu: leave one out"},
+		{"image: i, entrypoint: e, resource: {cpu: 4, gpu: 0, memMB: 20000, devices: "
+		 "{memory: 5}}",
+		 "resource.devices.memory: is a limit of 5, less than is requested by memMB"},
+		{"image: i, entrypoint: e, metadata: {kubernetes: {spec: {'__put__:': 1}}}",
+		 "must name a field behind its operator"},
 		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]'}", "env.A: names no field"},
 		{"image: i, entrypoint: e, env: {A: '[FIELD_PATH]spec.node'}",
 		 "env.A: \"spec.node\" is no field of a pod that a variable can have"},

@@ -218,6 +218,9 @@ static void test_documents(void **state)
 		{"a: *b\n", "1:4: there is no \"&b\" before this \"*b\"; text that begins with "
 			    "\"*\" needs quotes\n"},
 		{"a: &a [*a]\n", "1:8: \"*a\" stands inside of what it repeats\n"},
+		{"a: !!python/tuple [1]\n",
+		 "1:4: the tag !!python/tuple is not supported; write what "
+		 "Python has made as JSON, json.dumps(...)\n"},
 		{"a: !!binary aGk=\nb: !x y\nc: !!int z\n",
 		 "1:4: the tag !!binary is not supported; text that begins with \"!\" needs "
 		 "quotes\n"
