@@ -208,8 +208,8 @@ SETTER(set_history_keep)
 #define FIELD(name) offsetof(struct options, name)
 
 const struct option_def option_table[] = {
-	{'f', NULL, NULL, NULL, "stay in the foreground", set_on, FIELD(foreground)},
-	{'d', NULL, NULL, NULL, "add debug messages", set_on, FIELD(debug)},
+	{'f', "foreground", NULL, NULL, "stay in the foreground", set_on, FIELD(foreground)},
+	{'d', "debug", NULL, NULL, "add debug messages", set_on, FIELD(debug)},
 	{'h', "help", NULL, NULL, "print this and exit", set_help, 0},
 	{'V', "version", NULL, NULL, "print the version and exit", set_version, 0},
 	{OPTION_DRY_RUN, "dry-run", "FILE", NULL,

@@ -86,15 +86,28 @@ static bool set_generic(struct options *o, const char *word, const char *name)
 	return true;
 }
 
+/* WORD (an option as it was given) is none; NEAR (NULL: nothing) is what may have been meant. */
+static int refuse_option(const char *word, const char *dashes, const char *near, char **ret_text)
+{
+	return refuse(-EINVAL, ret_text, "%s: unknown option; %s%s%s%skxfs --help lists all", word,
+		      near ? "did you mean " : "", near ? dashes : "", near ? near : "",
+		      near ? "? " : "");
+}
+
 /* --- the list of -o --- */
 
 static int unknown_word(const char *word, char **ret_text)
 {
 	const char *words[OPTIONS_MAX + array_size(generic_kernel) + array_size(generic_ignored) +
 			  RUN_OPTIONS_MAX + 1];
-	const char *near;
+	cleanup_free char *given = text_print("-o %s", word);
 	size_t n = 0;
 
+	if (streq(word, "remount"))
+		return refuse(
+			-EINVAL, ret_text,
+			"-o remount: a mount keeps the options that it has; unmount it, and mount with others "
+			"(local jobs run on if it was mounted with -o linger)");
 	for (const struct option_def *d = option_table; d->help; d++)
 		if (!d->letter)
 			words[n++] = d->name;
@@ -104,9 +117,7 @@ static int unknown_word(const char *word, char **ret_text)
 		words[n++] = generic_ignored[i];
 	n += run_option_names(words + n, array_size(words) - 1 - n);
 	words[n] = NULL;
-	near = spec_suggest(word, words);
-	return refuse(-EINVAL, ret_text, "-o %s: unknown option%s%s%s; kxfs --help lists all", word,
-		      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+	return refuse_option(given, "", spec_suggest(word, words), ret_text);
 }
 
 static int set_word(struct options *o, const char *word, char **ret_text)
@@ -209,6 +220,14 @@ static int set_operands(struct options *o, int n, char **v, char **ret_text)
 	if (n > 2)
 		return refuse(-EINVAL, ret_text,
 			      "%s: too many words; kxfs [OPTIONS] [SOURCE] MOUNTPOINT", v[2]);
+	if (n == 2 && source_has_backend(v[1]) && !source_has_backend(v[0]))
+		return refuse(-EINVAL, ret_text, "the source comes first: kxfs %s %s", v[1], v[0]);
+	if (n == 2 && (streq(v[0], "umount") || streq(v[0], "unmount")))
+		return refuse(
+			-EINVAL, ret_text,
+			"to unmount: fusermount3 -u %s; to mount a namespace that is called %s, name its "
+			"backend, like volcano:%s",
+			v[1], v[0], v[0]);
 	if (!v[n - 1][0])
 		return refuse(-EINVAL, ret_text, "the mount point is empty");
 	if (n == 2)
@@ -227,23 +246,24 @@ static int bad_flag(int c, char **argv, char **ret_text)
 {
 	const char *longs[OPTIONS_MAX + 1];
 	const char *word = argv[optind - 1];
-	const char *near = NULL;
+	char flag[] = {'-', (char)optopt, '\0'}, other[] = {(char)(optopt ^ ' '), '\0'};
+	const struct option_def *d = option_table;
 	size_t n = 0;
 
 	if (optopt >= OPTION_LONG_ONLY)
 		return refuse(-EINVAL, ret_text, "%s needs a value", word);
 	if (c == ':')
 		return refuse(-EINVAL, ret_text, "-%c needs a value", optopt);
+	/* The same letter in its other case: -v. */
+	while (d->help && d->letter != other[0])
+		d++;
 	if (optopt)
-		return refuse(-EINVAL, ret_text, "-%c: unknown option; kxfs --help lists all",
-			      optopt);
-	for (const struct option_def *d = option_table; d->help; d++)
+		return refuse_option(flag, "-", d->help ? other : NULL, ret_text);
+	for (d = option_table; d->help; d++)
 		if (d->letter && d->name)
 			longs[n++] = d->name;
 	longs[n] = NULL;
-	near = spec_suggest(word + 2, longs);
-	return refuse(-EINVAL, ret_text, "%s: unknown option%s%s%s; kxfs --help lists all", word,
-		      near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
+	return refuse_option(word, "--", spec_suggest(word + 2, longs), ret_text);
 }
 
 /* Fill getopt's own tables from the rows that have a letter. */
@@ -270,6 +290,15 @@ static void getopt_tables(char *shorts, struct option *longs)
 
 int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 {
+	static const struct {
+		const char *word;
+		enum options_action action;
+		bool has_operands;
+	} commands[] = {
+		{"doctor", OPTIONS_DOCTOR, true},
+		{"help", OPTIONS_HELP, false},
+		{"version", OPTIONS_VERSION, false},
+	};
 	struct option longs[OPTIONS_MAX + 1];
 	char shorts[2 * OPTIONS_MAX + 2];
 	int c;
@@ -292,10 +321,12 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 	}
 	if (ret->debug)
 		ret->log_level = DIAG_DEBUG;
-	if (ret->action == OPTIONS_MOUNT && optind < argc && streq(argv[optind], "doctor")) {
-		ret->action = OPTIONS_DOCTOR;
-		optind++;
-	}
+	for (size_t i = 0; i < array_size(commands) && ret->action == OPTIONS_MOUNT; i++)
+		if (optind < argc && streq(argv[optind], commands[i].word) &&
+		    (argc == optind + 1 || commands[i].has_operands)) {
+			ret->action = commands[i].action;
+			optind++;
+		}
 	if (ret->action == OPTIONS_DRY_RUN)
 		r = set_dry_operands(ret, argc - optind, argv + optind, ret_text);
 	else if (ret->action == OPTIONS_LIST_SOURCES)
@@ -303,6 +334,8 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 					   "%s: too many words; kxfs --list-sources [OPTIONS]",
 					   argv[optind])
 				  : 0;
+	else if (ret->action == OPTIONS_HELP || ret->action == OPTIONS_VERSION)
+		return 0;
 	else if (ret->action == OPTIONS_DOCTOR)
 		r = set_doctor_operands(ret, argc - optind, argv + optind, ret_text);
 	else
@@ -357,11 +390,11 @@ void options_help(FILE *out)
 		     "Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"
 		     "SOURCE is [BACKEND:][CONTEXT/]NAMESPACE of a Kubernetes cluster, where "
 		     "BACKEND is volcano,\n"
-		     "mcad or appwrapper (by default what the cluster serves; the kubeconfig's "
-		     "current context\n"
-		     "and its namespace), or local: (jobs run as processes of this machine). A dry "
-		     "run makes by\n"
-		     "default what FILE names as scheduler.\n\n"
+		     "mcad, appwrapper or jobset (by default what the cluster serves; the "
+		     "kubeconfig's current\n"
+		     "context and its namespace), or local: (jobs run as processes of this "
+		     "machine). A dry run\n"
+		     "makes by default what FILE names as scheduler.\n\n"
 		     "Flags:\n");
 	for (const struct option_def *d = option_table; d->help; d++)
 		if (d->letter)

@@ -110,15 +110,21 @@ static void look_at_cluster(const struct options *o, struct report *r)
 int doctor_main(const struct options *o)
 {
 	struct report r = {0};
+	bool here; /* might local: be meant, and work? */
 
 	diag_setup(o->log_level, true);
 	about_version();
 	look_at_machine(o, &r);
+	here = !r.wrong && !o->backend[0];
 	if (!streq(o->backend, "local"))
 		look_at_cluster(o, &r);
-	printf("%s\n", r.wrong	 ? "A mount would not work."
-		       : r.lacks ? "A mount would work, without what is missing."
-				 : "A mount would work.");
+	printf("%s\n",
+	       r.wrong && here
+		       ? "A mount would not work. Without a cluster, jobs can run as processes of this "
+			 "machine: kxfs local: MOUNTPOINT"
+	       : r.wrong ? "A mount would not work."
+	       : r.lacks ? "A mount would work, without what is missing."
+			 : "A mount would work.");
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return EXIT_FAILURE;
 	return r.wrong ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -87,7 +87,7 @@ t() {{ COMP_LINE="$1" COMP_POINT=${{#1}} COMPREPLY=(); _kxfs; printf '%s\\n' "${
     assert complete("kxfs lo") == {"local:"} and complete("kxfs -o ro lo") == {"local:"}
     assert complete("kxfs mn") == {"mnt"}
     assert complete("kxfs local: mn") == {"mnt"} == complete("kxfs -o ro prod/training mn")
-    assert complete("kxfs doctor pr") == {"prod/training"}
+    assert complete("kxfs doctor pr") == {"prod/training"} and complete("kxfs doctor ") == SOURCES
     assert complete("kxfs --dry-run=con") == {"config"}
     assert complete("kxfs -o kubeconfig=con") == {"config"} and complete("kxfs -o state=m") == {"mnt"}
 
@@ -160,6 +160,7 @@ def test_zsh(binary, shell):
             "kxfs loc": "kxfs local:",
             "kxfs prod": "kxfs prod/training",
             "kxfs doc": "kxfs doctor",
+            "kxfs doctor do": "kxfs doctor do",
             "kxfs doctor prod": "kxfs doctor prod/training",
             "kxfs volcano:pr": "kxfs volcano:prod/training",
             "kxfs local: mn": "kxfs local: mnt/",

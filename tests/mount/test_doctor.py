@@ -31,6 +31,17 @@ A mount would work\.
     assert not (tmp_path / "not").exists()
 
 
+def test_no_cluster(make_kx, tmp_path):
+    """Who has none is told what works without."""
+    kx = make_kx(start=False)
+    env = {"KUBECONFIG": "", "HOME": str(tmp_path)}
+    status, said = doctor(kx, "-o", f"state={tmp_path}/state", env=env)
+    assert status == 1 and said.endswith(
+        "A mount would not work. Without a cluster, jobs can run as processes of this machine: kxfs local: MOUNTPOINT\n")
+    status, said = doctor(kx, "-o", f"state={tmp_path}/state", "volcano:training", env=env)
+    assert status == 1 and said.endswith("A mount would not work.\n")
+
+
 def test_while_mounted(kx):
     """A report is made when something is odd, which is when the state directory is in use."""
     status, said = doctor(kx, "-o", f"state={kx.state}", "local:")

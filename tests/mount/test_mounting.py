@@ -53,7 +53,7 @@ def test_mount_type_fails(make_kx, kind):
     kx = make_kx(start=False)
     p = by_mount(kx, f"mount -t {kind} local: $MNT -o state={kx.state},cancle=all", check=False)
     assert p.returncode == 1 and p.stderr == (
-        "kxfs: -o cancle: unknown option; did you mean cancel?; kxfs --help lists all\n")
+        "kxfs: -o cancle: unknown option; did you mean cancel? kxfs --help lists all\n")
 
 
 @pytest.mark.parametrize("kind", ["kxfs", "fuse.kxfs"])

@@ -77,15 +77,24 @@ static const struct {
 	/* flags */
 	{"kxfs -x local: /mnt/kx", "-x: unknown option; kxfs --help lists all"},
 	{"kxfs local: /mnt/kx -o", "-o needs a value"},
-	{"kxfs --hepl", "--hepl: unknown option; did you mean --help?; kxfs --help lists all"},
+	{"kxfs --hepl", "--hepl: unknown option; did you mean --help? kxfs --help lists all"},
 	{"kxfs --frobnicate local: /m", "--frobnicate: unknown option; kxfs --help lists all"},
+	{"kxfs -v local: /m", "-v: unknown option; did you mean -V? kxfs --help lists all"},
+	/* words that somebody tries */
+	{"kxfs /mnt/kx local:", "the source comes first: kxfs local: /mnt/kx"},
+	{"kxfs umount /mnt/kx",
+	 "to unmount: fusermount3 -u /mnt/kx; to mount a namespace that is called umount, name its backend, like "
+	 "volcano:umount"},
+	{"kxfs -o remount,ro local: /m",
+	 "-o remount: a mount keeps the options that it has; unmount it, and mount with others (local jobs run on if "
+	 "it was mounted with -o linger)"},
 	/* words of -o */
 	{"kxfs -o stat=/x local: /m",
-	 "-o stat: unknown option; did you mean state?; kxfs --help lists all"},
+	 "-o stat: unknown option; did you mean state? kxfs --help lists all"},
 	{"kxfs -o alow_other local: /m",
-	 "-o alow_other: unknown option; did you mean allow_other?; kxfs --help lists all"},
+	 "-o alow_other: unknown option; did you mean allow_other? kxfs --help lists all"},
 	{"kxfs -o noexce local: /m",
-	 "-o noexce: unknown option; did you mean noexec?; kxfs --help lists all"},
+	 "-o noexce: unknown option; did you mean noexec? kxfs --help lists all"},
 	{"kxfs -o frobnicate local: /m", "-o frobnicate: unknown option; kxfs --help lists all"},
 	{"kxfs -o ro,frobnicate=3,rw local: /m",
 	 "-o frobnicate: unknown option; kxfs --help lists all"},
@@ -98,7 +107,7 @@ static const struct {
 	/* dry runs and run options */
 	{"kxfs --dry-run", "--dry-run needs a value"},
 	{"kxfs --dry-rum=f local:",
-	 "--dry-rum=f: unknown option; did you mean --dry-run?; kxfs --help "
+	 "--dry-rum=f: unknown option; did you mean --dry-run? kxfs --help "
 	 "lists all"},
 	{"kxfs --dry-run=f local: more",
 	 "more: too many words; kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
@@ -113,7 +122,7 @@ static const struct {
 	{"kxfs --dry-run=f -o priority=high mcad:",
 	 "-o priority: must be a whole number, not \"high\""},
 	{"kxfs --dry-run=f -o prioritty=1 mcad:",
-	 "-o prioritty: unknown option; did you mean priority?; kxfs --help lists all"},
+	 "-o prioritty: unknown option; did you mean priority? kxfs --help lists all"},
 	{"kxfs -o priority=high local: /m", "-o priority: must be a whole number, not \"high\""},
 	{"kxfs -o no_annotations=5 local: /m",
 	 "-o no_annotations: must be true or false, not \"5\""},
@@ -283,6 +292,9 @@ static void test_help_and_version(void **state)
 		{"kxfs -o ro --help volcano:x y z", OPTIONS_HELP},
 		{"kxfs -V", OPTIONS_VERSION},
 		{"kxfs --version", OPTIONS_VERSION},
+		{"kxfs version", OPTIONS_VERSION},
+		{"kxfs help", OPTIONS_HELP},
+		{"kxfs help /mnt/kx", OPTIONS_MOUNT},
 	};
 
 	(void)state;
@@ -351,7 +363,7 @@ static void test_help_text(void **state)
 	options_help(out);
 	fclose(out);
 	assert_non_null(
-		strstr(text, "  -f                                  stay in the foreground\n"));
+		strstr(text, "  -f, --foreground                    stay in the foreground\n"));
 	assert_non_null(strstr(text, "  -V, --version                       print the version"));
 	assert_non_null(strstr(text, "  cancel=own|all|none                 whose jobs"));
 	assert_non_null(strstr(text, "(default 7d)\n"));
