@@ -4,6 +4,7 @@ random AppDefs, made into manifests by kxfs (from our form and from TorchX's) an
 says how many, KXFS_TORCHX_SEED repeats a run."""
 
 import json
+import math
 import os
 import random
 
@@ -71,6 +72,8 @@ def random_resource(rng):
     if rng.random() < 0.2:
         resource["devices"] = {name: rng.randrange(5) for name in rng.sample(
             ["vpc.amazonaws.com/efa", "rdma/hca", "cpu", "amd.com/gpu"], rng.randrange(1, 4))}
+        if "cpu" in resource["devices"]:  # a limit below the request is refused (REF-values)
+            resource["devices"]["cpu"] += math.ceil(max(resource["cpu"], 0))
     if rng.random() < 0.2:
         resource["capabilities"] = {"node.kubernetes.io/instance-type": rng.choice(["m5.2xlarge", "x"]), "other": "y"}
     return resource

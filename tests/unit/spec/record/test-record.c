@@ -452,7 +452,6 @@ static void test_wrong_app(void **state)
 		{APP, "name", "[]"},
 		{APP, "roles", "{}"},
 		{APP, "roles", "[null, {}]"},
-		{APP, "metadata", "{\"a\": {}}"},
 		{APP, "metadata", "{\"a\": \"b\\u0000c\"}"},
 		{APP, "scheduler", "{}"},
 		{APP, "scheduler_args", "[]"},
