@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "backend/base/file.h"
+#include "backend/base/work.h"
 #include "fs/cli/refuse.h"
 #include "fs/cli/who.h"
 #include "fs/mount/daemon.h"
@@ -36,6 +37,7 @@ struct run {
 	const char *kind; /* found in the cluster; NULL: as the options say */
 	struct loop *loop;
 	struct loop_timer patience, expire;
+	struct work ending; /* says so in the state directory */
 	struct backend *backend;
 	struct fs *fs;
 	struct tree tree;
@@ -385,12 +387,28 @@ static int tell_ready(struct run *r)
 	return 0;
 }
 
+static void enter_ending(void *data)
+{
+	struct run *r = data;
+
+	state_enter(r->state, STATE_ENDING);
+}
+
+static void on_ending(void *data)
+{
+	struct run *r = data;
+
+	r->ending = (struct work){.run = enter_ending, .data = r};
+	work_start(&r->ending, r->loop);
+}
+
 /* False: a call of the disk hangs in a thread that nobody can end. */
 static bool end(struct run *r)
 {
 	bool over = true;
 
-	state_enter(r->state, STATE_ENDING);
+	if (r->started)
+		loop_post(r->loop, on_ending, r);
 	notify_send(&r->notify, "STOPPING=1\nSTATUS=Ending jobs");
 	if (r->session)
 		session_end(r->session);
@@ -449,7 +467,8 @@ static int live(struct run *r, char **why)
 	}
 	if (!end(r)) {
 		/* It may go on at any moment, with what unmake would free; the lock is held until it is dead. */
-		diag(DIAG_WARNING, "%s: the disk hangs; what waits for it is given up", state_dir(r->state));
+		diag(DIAG_WARNING, "%s: the disk hangs; what waits for it is given up",
+		     state_dir(r->state));
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
 	}
 	unmake(r);

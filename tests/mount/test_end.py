@@ -9,6 +9,7 @@ import subprocess
 import threading
 
 import pytest
+from disk import Disk
 from harness import USER, alive, app, err_of, is_mounted, kill, mounts, popen, run, wait_for
 from starting import background, lock_file, refused, started
 
@@ -148,6 +149,20 @@ def test_says_what_it_waits_for(make_kx):
     said = kx.said()[before:]
     assert f"waiting for process {old.pid}, which still ends the jobs of its mount on {kx.mnt}" in said, said
     assert not alive(pid) and old.wait(timeout=60) == 0
+
+
+def test_lock_that_hangs(make_kx):
+    """A disk that hangs where the end of the mount is noted does not keep it from ending."""
+    kx = make_kx(start=False)
+    disk = Disk(kx)
+    try:
+        kx.start()
+        disk.hang("write", "/lock")
+        with disk.still():
+            assert kx.end() == 0
+            assert disk.hangs("/lock") and not is_mounted(kx.mnt)
+    finally:
+        disk.close()
 
 
 def test_many_at_once_on_one_mount_point(make_kx):
