@@ -19,6 +19,9 @@
  * touched nor a request freed. So what needs that (releasing requests, giving the next one to curl, closing all)
  * is posted to the loop: post_work, work. http_stop waits for the group: each request is in it until its timer has
  * closed, each curl_loop until its sockets have.
+ *
+ * One file, since a request is one automaton: curl's callbacks, the timer and what is posted all move it from state to
+ * state, and the two lanes are fields of the table of requests.
  */
 #include "backend/client/http.h"
 
@@ -33,16 +36,17 @@
 #include "backend/client/curl_loop.h"
 #include "backend/client/http_easy.h"
 #include "backend/client/http_tally.h"
+#include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 
 #define BODY_MAX       (64u << 10)
 #define WAIT_MAX_MS    60000
 #define CALL_SOCKETS   64 /* connections for calls; those for streams are bounded by descriptors */
 #define STREAM_SOCKETS 16384
-#define PAUSED_MAX                                                                                 \
-	8 /* streams of HTTP/2 that wait at once, each with up to 32 MiB in curl's memory */
-#define PAUSES_SINCE                                                                               \
-	0x075801 /* earlier versions of curl hold up the other streams of the connection too */
+/* Streams of HTTP/2 that wait at once, each with up to 32 MiB in curl's memory. */
+#define PAUSED_MAX 8
+/* Earlier versions of curl hold up the other streams of the connection too. */
+#define PAUSES_SINCE 0x075801
 
 /* All calls share one budget of retries, so that a server in trouble is not asked more often for more jobs. */
 #define BUDGET_MAX  32	/* retries at once */
@@ -99,11 +103,12 @@ struct http_request {
 	unsigned tries;
 	bool told_when; /* in WAITING: the server has asked for that time */
 	bool renewed;	/* it was sent again with other credentials after a 401 */
+	bool again;	/* it was sent again after a reply that nothing was done */
 	bool starting;	/* counted in its lane */
 	bool paused;	/* its bytes wait */
 	bool counted;	/* in http.n_paused */
-	uint64_t
-		resumes; /* the turn in which they ceased to wait; curl is told in the next; 0: none */
+	/* http.turn in which http_resume or http_yield was called: curl is told one turn later. 0: it was not */
+	uint64_t resume_turn;
 	struct http_request *prev, *next;
 	struct http_request *queue_prev, *queue_next;
 
@@ -234,6 +239,7 @@ static void finish(struct http_request *rq, int err, const char *text)
 		.status = rq->status,
 		.date = rq->date,
 		.sent = err && rq->sent,
+		.again = rq->again,
 		.wait_ms = rq->easy.curl ? retry_after(rq) : 0,
 		.text = text ? text : "",
 		.body = rq->len ? rq->body : "",
@@ -397,7 +403,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 
 	if (rq->state == OVER)
 		return 0;
-	if (rq->paused || rq->resumes)
+	if (rq->paused || rq->resume_turn)
 		return CURL_WRITEFUNC_PAUSE; /* it comes again */
 	rq->last_byte = loop_now_ms();
 	curl_loop_count_piece(lane_of(rq)->curl);
@@ -545,8 +551,15 @@ static void on_timer(uv_timer_t *timer)
 		too_late(rq);
 }
 
+/* Does the reply of RQ say that nothing was done? */
+static bool did_nothing(const struct http_request *rq)
+{
+	return spec_reply_did_nothing(rq->status, rq->len ? rq->body : "", rq->len);
+}
+
 static void answered(struct http_request *rq)
 {
+	bool harmless = rq->call.method == HTTP_GET || did_nothing(rq);
 	unsigned asked = retry_after(rq);
 
 	rq->sent = false;
@@ -557,9 +570,10 @@ static void answered(struct http_request *rq)
 		try_request(rq);
 		return;
 	}
-	if ((rq->status == 429 || rq->status == 503) && wait_to_retry(rq, asked))
-		return;
-	finish(rq, 0, NULL);
+	if ((rq->status == 429 || rq->status == 503) && harmless && wait_to_retry(rq, asked))
+		rq->again = true;
+	else
+		finish(rq, 0, NULL);
 }
 
 static void broken(struct http_request *rq, CURLcode code)
@@ -593,7 +607,8 @@ static void attempt_ended(void *data, CURLcode code)
 	/* A connection that ends in an orderly way within the head is all right for curl. */
 	if (code == CURLE_OK && !rq->head)
 		code = CURLE_GOT_NOTHING;
-	if (code == CURLE_OK)
+	/* A server that refuses before it has read all resets the stream, which may cut its reply. */
+	if (code == CURLE_OK || (rq->head && did_nothing(rq)))
 		answered(rq);
 	else
 		broken(rq, code);
@@ -617,7 +632,7 @@ static void resume_now(struct http_request *rq)
 {
 	CURLcode code;
 
-	rq->resumes = 0;
+	rq->resume_turn = 0;
 	if (rq->state != RUNNING)
 		return;
 	code = curl_easy_pause(rq->easy.curl, CURLPAUSE_CONT);
@@ -631,7 +646,7 @@ static void resume_all(struct http *http)
 	struct http_request *rq = http->requests;
 
 	while (rq && !http->stopping) {
-		if (!rq->resumes || rq->resumes == http->turn) {
+		if (!rq->resume_turn || rq->resume_turn == http->turn) {
 			rq = rq->next;
 			continue;
 		}
@@ -763,7 +778,7 @@ void http_resume(struct http_request *rq)
 
 void http_yield(struct http_request *rq)
 {
-	rq->resumes = rq->http->turn;
+	rq->resume_turn = rq->http->turn;
 	post_work(rq->http);
 }
 

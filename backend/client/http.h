@@ -40,9 +40,10 @@ struct http_reply {
 	int status; /* 0: no reply line came */
 	/*
 	 * The server may have acted on it: it went out (or may have), and no whole reply came. Never
-	 * true with ERR 0. What isn't a GET never goes out twice, but after a 401, 429 or 503.
+	 * true with ERR 0. What isn't a GET never goes out twice, but after a reply that says that nothing was done.
 	 */
 	bool sent;
+	bool again;	  /* that was so: an earlier attempt of it was answered */
 	unsigned wait_ms; /* Retry-After; 0: none. At most 60 s */
 	int64_t date;	  /* the server's clock (Date), in s since 1970; 0: it does not say */
 	const char *text; /* for people: what went wrong below HTTP, curl's words or the plugin's */
@@ -53,6 +54,9 @@ struct http_reply {
 
 /* The errno of REPLY, which is no success, and its text for people (malloc'ed; NULL: no more than the errno says). */
 int http_refusal(const struct http_reply *reply, const struct spec_asked *asked, char **ret_text);
+
+/* May the server have acted on a request, not a GET, that was answered with REPLY, which is no success? */
+bool http_is_unknown(const struct http_reply *reply);
 
 /* Plain data: whoever sends a call fills one in, and http_send copies it. */
 struct http_call {
@@ -73,10 +77,10 @@ struct http_call {
 	bool compress; /* the server may compress the reply: for long lists, not for streams */
 	bool hurried;  /* a user waits for it: a credential that failed is asked for anew */
 	/*
-	 * Send it again, within the deadline and the budget that all calls share: after 429 and 503 (the
-	 * server did nothing; the wait is its Retry-After, or grows from try to try), and after a broken
-	 * connection where nothing can have been done or doing it twice is the same (GET). After a 401
-	 * it is sent once more with fresh credentials whether this is set or not.
+	 * Send it again, within the deadline and the budget that all calls share: after 429 and 503 (the wait is its
+	 * Retry-After, or grows from try to try), and after a broken connection, both only where nothing was done
+	 * (spec_reply_did_nothing) or doing it twice is the same (GET). After a 401 it is sent once more with fresh
+	 * credentials whether this is set or not.
 	 */
 	bool retry;
 	/* A 2xx reply begins. May be NULL. */

@@ -14,3 +14,10 @@ int http_refusal(const struct http_reply *reply, const struct spec_asked *asked,
 			       *reply->text ? reply->text : strerror(-reply->err));
 	return reply->err;
 }
+
+bool http_is_unknown(const struct http_reply *reply)
+{
+	if (reply->err)
+		return reply->sent;
+	return !spec_reply_did_nothing(reply->status, reply->body, reply->len);
+}

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ending jobs: a DELETE whose precondition is the job's uid, so that it can be sent again after a lost reply, and
- * never ends another job of the name.
+ * never ends another job of the name. Success is the job as it is being deleted, or a Status that says so: a page of
+ * what stands before the server is none, and a job that runs on must not be hidden.
  */
 #include <errno.h>
 
 #include "backend/kube/parts.h"
+#include "spec/api/object.h"
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 
 #define DELETE_MS 25000
 #define REPLY_MAX (8u << 20) /* the object may come back */
+/* How often what is no word of the server is asked for again; while it can't be reached, that is not counted. */
+#define SERVER_TRIES 4
 
 struct cancel {
 	struct request r;
@@ -27,6 +31,15 @@ static void cancel_free(struct request *r)
 	free(c);
 }
 
+static bool is_accepted(const struct cancel *c, const struct http_reply *reply)
+{
+	const struct spec_object_wanted wanted = {.uid = c->r.rq->uid};
+
+	return !reply->err && reply->status / 100 == 2 &&
+	       (spec_object_is_success(reply->body, reply->len) ||
+		spec_object_is(reply->body, reply->len, &wanted));
+}
+
 static void on_deleted(void *data, const struct http_reply *reply)
 {
 	struct cancel *c = data;
@@ -37,23 +50,23 @@ static void on_deleted(void *data, const struct http_reply *reply)
 		.namespace = k->namespace,
 		.name = c->r.rq->id,
 	};
+	bool accepted = is_accepted(c, reply), unknown = !accepted && http_is_unknown(reply);
 	cleanup_free char *text = NULL;
-	int err;
+	int err = accepted ? 0 : http_refusal(reply, &asked, &text);
 
 	request_replied(&c->r);
-	err = !reply->err && reply->status / 100 == 2 ? 0 : http_refusal(reply, &asked, &text);
 	/* The job is gone already, perhaps by an earlier try; another job may have its name by now. */
-	if (!err || err == -ENOENT || (err == -ESTALE && c->lost)) {
+	if (!err ||
+	    (!unknown && (err == -ENOENT || (err == -ESTALE && (c->lost || reply->again))))) {
 		publish_leave(k->publish, c->r.rq->uid);
 		request_answer(&c->r, 0, NULL, NULL);
 		return;
 	}
 	/* A DELETE may be sent again: the second one changes nothing. */
-	if (reply->err && reply->sent) {
-		c->lost = true;
-		if (request_again(&c->r, reply->wait_ms))
-			return;
-	}
+	c->lost |= unknown;
+	if (unknown && (reply->err || c->r.tries < SERVER_TRIES) &&
+	    request_again(&c->r, reply->wait_ms))
+		return;
 	request_answer(&c->r, err, NULL, text);
 }
 

@@ -25,6 +25,7 @@
 #include "backend/base/random.h"
 #include "backend/kube/kueue.h"
 #include "backend/kube/parts.h"
+#include "spec/api/object.h"
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 #include "spec/view/control.h"
@@ -166,15 +167,6 @@ static void on_lost(struct control *c, const struct http_reply *reply, const cha
 
 /* --- asking --- */
 
-/* This request has failed with ERR. May the server have done what it asks for all the same? */
-static bool may_be_done(const struct control *c, const struct http_reply *reply, int err)
-{
-	if (reply->err)
-		return reply->sent;
-	/* 503 comes from a server that did nothing, or from a proxy that lost the answer. */
-	return err && reply->status >= 500 && (reply->status != 503 || is_once(c));
-}
-
 /* The server refused the request with ERR, and says TEXT. */
 static void refuse_request(struct control *c, const struct http_reply *reply, int err,
 			   const char *text)
@@ -198,16 +190,20 @@ static void on_asked(void *data, const struct http_reply *reply)
 		.namespace = c->k->namespace,
 		.name = c->r.rq->id,
 	};
+	bool done = !reply->err && reply->status / 100 == 2 &&
+		    spec_object_is(reply->body, reply->len, &(struct spec_object_wanted){0});
+	/* A proxy made for Kubernetes writes a Status too: of an action that may be done but once none is believed. */
+	bool unknown = !done && (http_is_unknown(reply) ||
+				 (!reply->err && reply->status == 503 && is_once(c)));
 	cleanup_free char *text = NULL;
-	int err;
+	int err = done ? 0 : http_refusal(reply, &asked, &text);
 
 	request_replied(&c->r);
-	err = !reply->err && reply->status / 100 == 2 ? 0 : http_refusal(reply, &asked, &text);
 	/* Nobody else has chosen this name: a try whose reply was lost has arrived. */
-	if (err == -EEXIST && !c->request.patch)
+	if (err == -EEXIST && !c->request.patch && !unknown)
 		err = 0;
-	/* An earlier try may still be obeyed, whatever the server answers to this one. */
-	if (may_be_done(c, reply, err) || (err && c->lost)) {
+	/* This try may be obeyed, or an earlier one still may, whatever the server answers to this one. */
+	if (unknown || (err && c->lost)) {
 		on_lost(c, reply, text ? text : strerror(-err));
 		return;
 	}

@@ -9,13 +9,15 @@
  * then, which also tells who waits for its reason that none will come.
  *
  * A job leaves jobs/ when its object is gone, or when a user of this mount has cancelled it, though the cluster may
- * still have it then. It is forgotten when its object and its pods are gone and its output is on disk.
+ * still have it then; a later list that has it without the mark of its deletion brings it back. It is forgotten when
+ * its object and its pods are gone and its output is on disk.
  */
 #include "backend/kube/publish.h"
 
 #include <uthash.h>
 #include <utlist.h>
 
+#include "backend/base/diag.h"
 #include "spec/base/mem.h"
 
 #define PUBLISH_MS 20
@@ -29,6 +31,7 @@ struct shown {
 	bool queued;
 	bool gone;	/* its object is, as the world said last */
 	bool left;	/* it is not in jobs/ any more */
+	unsigned round; /* world_rounds when it left */
 	bool awaits;	/* it has ended, and pods of it may still be told of */
 	uint64_t ended; /* since when it was shown as ended (loop_now_ms); 0: it was not */
 	struct shown *prev, *next; /* in the queue */
@@ -220,6 +223,8 @@ static void leave(struct publish *p, struct shown *s, const struct world_job *jo
 	const struct publish_config *c = &p->config;
 	const struct folder *folder = job->view ? folders_of(c->folders, job->view) : NULL;
 
+	if (!s->left)
+		s->round = world_rounds(c->world);
 	s->left = true;
 	commands_gone(c->commands, s->uid);
 	/* The output may be of an earlier mount. */
@@ -229,7 +234,8 @@ static void leave(struct publish *p, struct shown *s, const struct world_job *jo
 	}
 	unqueue(s);
 	store_remove(c->store, s->uid);
-	if (folder)
+	/* While the cluster has the job it may come back, and be ours. */
+	if (folder && s->gone)
 		folders_remove(c->folders, folder->id, NULL, NULL);
 }
 
@@ -254,7 +260,7 @@ static void reconcile(struct publish *p, struct shown *s)
 	const struct world_job *job = world_find(p->config.world, s->uid);
 
 	unqueue(s);
-	if (job && s->gone && !s->left)
+	if (job && s->gone)
 		leave(p, s, job);
 	else if (job)
 		show(p, s, job);
@@ -305,9 +311,19 @@ static void enqueue(struct publish *p, struct shown *s)
 void publish_changed(struct publish *p, const struct world_job *job)
 {
 	struct shown *s = need(p, job->uid);
+	/* It had lost the labels that are shown, and has them again. */
+	bool again = s->gone && !job->gone;
 
-	if (s->gone && !job->gone)
-		s->left = false; /* it had lost the labels that are shown, and has them again */
+	/* Its DELETE was answered with success, and a list that was asked for after that has it as it was. */
+	if (s->left && !s->gone && !job->gone && job->view && !job->view->meta.deleted &&
+	    job->round > s->round) {
+		diag(DIAG_WARNING,
+		     "%s: the server has accepted that it is deleted, and still has it",
+		     job->view->meta.name);
+		again = true;
+	}
+	if (again)
+		s->left = false;
 	s->gone = job->gone;
 	enqueue(p, s);
 }

@@ -2,9 +2,11 @@
 /*
  * A submission. On the pool a name and a UUID are chosen, the manifest is made, and what a start after a crash needs is
  * written (folder_files.h); then the manifest is sent. So the job is launched exactly once: a try whose reply was lost
- * is made again under the same name, and a name that is taken is ours when the object has our UUID. Once the
- * server may have acted on a try, a refusal is final only after it was asked who has the name: our own job may be what
- * uses up the quota. The job is in the store before the request is answered.
+ * is made again under the same name, and a name that is taken is ours when the object has our UUID. Only the API
+ * server itself can say that a try had no effect, or which it had: whatever else comes (a page of a proxy, a 503 of
+ * its own, success without the object) may stand in place of a reply that was lost. Then a refusal of a later try is
+ * final only after the server was asked who has the name: our own job may be what uses up the quota. The job is in the
+ * store before the request is answered.
  *
  *	step	what is under way		what ends it			next
  *	PREPARE	the pool makes the manifest	its name is free		FOLDER
@@ -260,30 +262,19 @@ enum holder { HOLDER_OURS, HOLDER_OTHER, HOLDER_NONE, HOLDER_UNCLEAR };
 
 static enum holder holder_of(const struct submit *s, const struct http_reply *reply)
 {
+	const struct spec_object_wanted wanted = {.kind = s->kind->kind, .name = s->m->id};
+
 	if (reply->err)
 		return HOLDER_UNCLEAR;
-	if (reply->status == 404)
+	if (reply->status == 404 && !http_is_unknown(reply))
 		return HOLDER_NONE;
-	if (reply->status != 200)
+	if (reply->status != 200 || !spec_object_is(reply->body, reply->len, &wanted))
 		return HOLDER_UNCLEAR;
 	if (spec_object_is_submission(reply->body, reply->len, s->uuid))
 		return HOLDER_OURS;
 	/* Without annotations (no_annotations) our object looks like any other. */
 	return spec_object_is_submission(s->m->json, s->m->json_len, s->uuid) ? HOLDER_OTHER
 									      : HOLDER_UNCLEAR;
-}
-
-/* The server refused a try after one whose outcome is not known. */
-static void refused_late(struct submit *s, enum holder holder)
-{
-	cleanup_free char *why = NULL;
-
-	if (holder != HOLDER_UNCLEAR) {
-		refuse(s, s->err);
-		return;
-	}
-	why = take_ptr(s->text);
-	give_up(s, s->err, why ? why : strerror(-s->err));
 }
 
 /* The name is taken. */
@@ -309,17 +300,22 @@ static void on_holder(void *data, const struct http_reply *reply)
 {
 	struct submit *s = data;
 	enum holder holder = holder_of(s, reply);
+	cleanup_free char *why = NULL;
 
 	request_replied(&s->r);
-	if (holder == HOLDER_OURS)
+	if (holder == HOLDER_OURS) {
 		launched(s, reply->body, reply->len);
-	else if (reply->err || reply->status >= 500 || reply->status == 429)
+	} else if (s->err && (holder != HOLDER_UNCLEAR || !s->lost)) {
+		refuse(s, s->err);
+	} else if (reply->err || reply->status >= 500 || reply->status == 429) {
 		post_again(s, reply,
 			   *reply->text ? reply->text : "the server does not say who has the name");
-	else if (s->err)
-		refused_late(s, holder);
-	else
+	} else if (s->err) {
+		why = take_ptr(s->text);
+		give_up(s, s->err, why);
+	} else {
 		taken(s, holder, reply);
+	}
 }
 
 static void ask_holder(struct submit *s)
@@ -336,43 +332,48 @@ static void ask_holder(struct submit *s)
 	request_call(&s->r, s->m->id, "", &call);
 }
 
-/* May the server have acted on a try that it did not answer with success? */
-static bool is_unknown(const struct http_reply *reply, int err)
-{
-	if (reply->err)
-		return reply->sent;
-	return reply->status >= 500 && reply->status != 503 && err != -EFBIG;
-}
-
 /* The POST has failed, at the server or on the way to it. */
 static void not_posted(struct submit *s, const struct http_reply *reply)
 {
 	const struct spec_asked asked = asked_of(s, "create");
+	bool unknown = !is_dry(s) && http_is_unknown(reply);
 	cleanup_free char *text = NULL;
-	bool unknown;
 
 	s->err = http_refusal(reply, &asked, &text);
-	if (s->err == -EEXIST) {
+	if (s->err == -EEXIST && !unknown) {
 		s->err = 0;
 		ask_holder(s);
 		return;
 	}
-	unknown = !is_dry(s) && is_unknown(reply, s->err);
 	s->lost |= unknown;
 	request_set_unclear(&s->r, s->lost);
 	/* A server that answers with failures is tried a few times; one that can't be reached, until it can. */
 	if (s->lost &&
-	    (reply->err || s->err == -EAGAIN || (unknown && s->r.tries < SERVER_TRIES))) {
+	    (reply->err || ((unknown || s->err == -EAGAIN) && s->r.tries < SERVER_TRIES))) {
 		diag(DIAG_WARNING, "%s: trying again, since it may have been launched: %s",
-		     s->m->id, text ? text : "");
-		post_again(s, reply, text ? text : strerror(-s->err));
+		     s->m->id, text);
+		post_again(s, reply, text);
 		return;
 	}
-	text_set(&s->text, "%s: %s\n", s->r.rq->file, text ? text : strerror(-s->err));
-	if (s->lost)
+	text_set(&s->text, "%s: %s\n", s->r.rq->file, text);
+	/* A proxy made for Kubernetes writes a Status too. So what it said of an earlier try is not relied on. */
+	if (s->lost || (reply->again && !is_dry(s)))
 		ask_holder(s);
 	else
 		refuse(s, s->err);
+}
+
+/* Is it the object that was sent? A page of what stands before the server may come with success, too. */
+static bool is_created(const struct submit *s, const struct http_reply *reply)
+{
+	const struct spec_object_wanted wanted = {
+		.kind = s->kind->kind,
+		.name = s->m->id,
+		.submission = s->uuid,
+	};
+
+	return !reply->err && reply->status / 100 == 2 &&
+	       spec_object_is(reply->body, reply->len, &wanted);
 }
 
 static void on_posted(void *data, const struct http_reply *reply)
@@ -383,7 +384,7 @@ static void on_posted(void *data, const struct http_reply *reply)
 	request_set_unclear(&s->r, s->lost);
 	s->err = 0;
 	free(take_ptr(s->text));
-	if (reply->err || reply->status / 100 != 2) {
+	if (!is_created(s, reply)) {
 		not_posted(s, reply);
 	} else if (is_dry(s)) {
 		request_set_working(&s->r, true);

@@ -40,7 +40,6 @@ struct job {
 	struct world *w;
 	struct pod *pods; /* those that are gone stand at the end, the oldest first */
 	size_t n_gone;
-	unsigned round;
 	const struct spec_kind *kind; /* that VIEW was read as */
 	unsigned place;		      /* in its queue of Kueue; 0: not known */
 	bool waits;		      /* it was shown as one that has not started */
@@ -211,7 +210,7 @@ static struct job *take_job(struct world *w, struct spec_job_view *view, const c
 	job->j.view = view;
 	job->kind = w->kind;
 	job->j.object = spec_text_new(json, len);
-	job->round = w->rounds[WORLD_JOBS];
+	job->j.round = w->rounds[WORLD_JOBS];
 	job->j.gone = false; /* it may have lost the labels that are shown, and have them again */
 	changed(job);
 	return job;
@@ -285,7 +284,7 @@ static void job_told(struct world *w, const char *json, size_t len, bool gone)
 static void jobs_listed(struct world *w)
 {
 	for (struct job *job = w->jobs; job; job = job->hh.next)
-		if (job->j.view && !job->j.gone && job->round != w->rounds[WORLD_JOBS])
+		if (job->j.view && !job->j.gone && job->j.round != w->rounds[WORLD_JOBS])
 			job_gone(job);
 }
 
@@ -684,6 +683,11 @@ struct spec_queue_view **world_queues(struct world *w, size_t *ret_n)
 void world_list_begins(struct world *w, enum world_sort sort)
 {
 	w->rounds[sort]++;
+}
+
+unsigned world_rounds(const struct world *w)
+{
+	return w->rounds[WORLD_JOBS];
 }
 
 void world_told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)

@@ -39,8 +39,10 @@ struct world_job {
 	struct spec_job_view *view; /* NULL: only pods of it have been seen */
 	struct spec_text *object;   /* its JSON */
 	bool gone;		    /* the object is no longer in the cluster */
-	size_t n_pods;		    /* of it in the cluster */
-	int64_t since;		    /* when it was seen first, or made; ns */
+	unsigned
+		round; /* the list of jobs that was the last when it was told of; they are counted */
+	size_t n_pods; /* of it in the cluster */
+	int64_t since; /* when it was seen first, or made; ns */
 };
 
 struct world_events {
@@ -69,6 +71,8 @@ void world_list_begins(struct world *w, enum world_sort sort);
 /* JSON is an object of this sort, as it is now, or (GONE) as it was last. */
 void world_told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone);
 void world_list_ends(struct world *w, enum world_sort sort);
+/* How many lists of jobs have begun. */
+unsigned world_rounds(const struct world *w);
 /* The mount may no longer see objects of this sort: the world forgets them, as if a list had been empty. */
 void world_forget_sort(struct world *w, enum world_sort sort);
 /*

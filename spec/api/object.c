@@ -23,6 +23,35 @@ bool spec_object_is_submission(const char *json, size_t len, const char *submiss
 	       streq(annotation(o, "kxfs/submission"), submission);
 }
 
+static bool is_text(const struct spec_value *o, const char *key, const char *wanted)
+{
+	return !wanted || streq(spec_read_text(o, key), wanted);
+}
+
+bool spec_object_is(const char *json, size_t len, const struct spec_object_wanted *w)
+{
+	struct spec_value *o cleanup_free = NULL;
+	const struct spec_value *metadata;
+	const char *submission;
+
+	if (spec_value_parse_map(json, len, &o) < 0 || !*spec_read_text(o, "kind") ||
+	    is_text(o, "kind", "Status"))
+		return false;
+	metadata = spec_read_map(o, "metadata");
+	submission = annotation(o, "kxfs/submission");
+	return is_text(o, "kind", w->kind) && is_text(metadata, "name", w->name) &&
+	       is_text(metadata, "uid", w->uid) &&
+	       (!w->submission || !*submission || streq(submission, w->submission));
+}
+
+bool spec_object_is_success(const char *json, size_t len)
+{
+	struct spec_value *o cleanup_free = NULL;
+
+	return spec_value_parse_map(json, len, &o) == 0 && is_text(o, "kind", "Status") &&
+	       is_text(o, "status", "Success");
+}
+
 /* What POD's status says of the container NAME; NULL: nothing. */
 static const struct spec_value *find_container(const struct spec_value *pod, const char *name)
 {

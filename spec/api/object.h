@@ -11,6 +11,20 @@
 /* Was the object made by the write SUBMISSION (annotation kxfs/submission)? */
 bool spec_object_is_submission(const char *json, size_t len, const char *submission);
 
+/* What an object is that a reply is to bring; NULL: anything. */
+struct spec_object_wanted {
+	const char *kind;
+	const char *name;
+	const char *uid;
+	/* That made it, if it says so: a webhook may have taken the annotations off. */
+	const char *submission;
+};
+
+/* Is it one object of a cluster, and that which is wanted? A Status is none. */
+bool spec_object_is(const char *json, size_t len, const struct spec_object_wanted *w);
+/* Is it a Status that tells of success? */
+bool spec_object_is_success(const char *json, size_t len);
+
 /* What a list of pods says of the run of one container. */
 struct spec_listed_run {
 	char *uid;    /* of the first pod of the list, malloc'ed; "": the list has none */

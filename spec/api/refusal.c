@@ -16,6 +16,7 @@
 
 #define MESSAGE_MAX 600 /* bytes of a text from outside that a person is shown */
 #define MANY	    8	/* fields that are named; further ones are counted */
+#define NOT_SERVED  "404 page not found\n"
 
 struct reply {
 	int status;
@@ -50,17 +51,40 @@ static bool between(const struct reply *r, const char *from, const char *to, con
 	return true;
 }
 
-/* The server's message, "" if it is nothing for people (a page of a proxy, a dump). */
+/* Leave of the page TEXT (HTML) the words that a person would see. */
+static void strip_page(char *text)
+{
+	char *to = text;
+	const char *end;
+
+	for (const char *p = text; *p; p = end ? end + 1 : p + strlen(p)) {
+		size_t n = strcspn(p, "<");
+
+		memmove(to, p, n);
+		to += n;
+		p += n;
+		/* What a script or a style says is nothing for people. */
+		if (strncasecmp(p, "<script", 7) == 0 && strcasestr(p, "</script"))
+			p = strcasestr(p, "</script");
+		else if (strncasecmp(p, "<style", 6) == 0 && strcasestr(p, "</style"))
+			p = strcasestr(p, "</style");
+		end = strchr(p, '>');
+		if (end)
+			*to++ = ' ';
+	}
+	*to = '\0';
+}
+
+/* The server's message, or the words of a page that a proxy shows in place of it; "": there are none for people. */
 static char *read_message(const struct spec_value *o, const char *body, size_t len)
 {
 	char *ret;
 
 	while (len > 0 && isspace((unsigned char)*body))
 		body++, len--;
-	if (o)
-		ret = text_copy(spec_read_text(o, "message"));
-	else
-		ret = mem_copy(body, len > 0 && *body == '<' ? 0 : len);
+	ret = o ? text_copy(spec_read_text(o, "message")) : mem_copy(body, len);
+	if (!o && *ret == '<')
+		strip_page(ret);
 	(void)spec_words_undump(ret);
 	spec_words_clean(ret, MESSAGE_MAX);
 	return ret;
@@ -290,9 +314,10 @@ static int conflict(struct reply *r)
 		   r->asked->name, r->asked->namespace);
 }
 
-static bool is_too_large(const struct reply *r)
+static bool is_too_large(int status, const char *message)
 {
-	return r->status == 413 || has(r, "request is too large") || has(r, "larger than max");
+	return status == 413 || strstr(message, "request is too large") ||
+	       strstr(message, "larger than max");
 }
 
 static int too_large(struct reply *r)
@@ -329,7 +354,7 @@ static int server_error(struct reply *r)
 
 static int explain(struct reply *r)
 {
-	if (is_too_large(r))
+	if (is_too_large(r->status, r->message))
 		return too_large(r);
 	switch (r->status) {
 	case 401:
@@ -382,4 +407,22 @@ int spec_reply_errno(int status, const char *body, size_t len, const struct spec
 	err = explain(&r);
 	text_stream_close(r.out);
 	return err;
+}
+
+bool spec_reply_did_nothing(int status, const char *body, size_t len)
+{
+	struct spec_value *o cleanup_free = NULL;
+
+	if (status == 401 || status == 413 || status == 429)
+		return true;
+	if (status / 100 == 2)
+		return false;
+	/* So the API server answers for what is not installed. */
+	if (status == 404 && len == strlen(NOT_SERVED) && memcmp(body, NOT_SERVED, len) == 0)
+		return true;
+	if (spec_value_parse_map(body, len, &o) < 0 || !streq(spec_read_text(o, "kind"), "Status"))
+		return false;
+	return status < 500 ||
+	       (status == 503 && streq(spec_read_text(o, "reason"), "ServiceUnavailable")) ||
+	       is_too_large(status, spec_read_text(o, "message"));
 }

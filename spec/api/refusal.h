@@ -17,13 +17,20 @@ struct spec_asked {
 };
 
 /*
- * The errno of a reply that is not 2xx, with its text for people: one to three lines without a newline
- * at the end, no Go dump, no credential; says what to do where that is known. BODY is a Status
- * object, or anything. Never 0: -EINVAL, -EFBIG, -EACCES, -EDQUOT, -ENOENT, -EOPNOTSUPP, -EEXIST,
- * -ESTALE (a precondition; 410), -EAGAIN (nothing was done; may be asked again), -ETIMEDOUT, -EIO.
- * *RET_TEXT is malloc'ed.
+ * The errno of a reply that is not 2xx, or is 2xx and not what was asked for, with its text for people:
+ * one to three lines without a newline at the end, no Go dump, no credential; says what to do where
+ * that is known. BODY is a Status object, or anything. Never 0: -EINVAL, -EFBIG, -EACCES, -EDQUOT,
+ * -ENOENT, -EOPNOTSUPP, -EEXIST, -ESTALE (a precondition; 410), -EAGAIN (nothing was done; may be asked
+ * again), -ETIMEDOUT, -EIO. *RET_TEXT is malloc'ed.
  */
 int spec_reply_errno(int status, const char *body, size_t len, const struct spec_asked *asked,
 		     char **ret_text);
+
+/*
+ * Is it certain that a request which was answered so, and not with success, had no effect? Only the API server itself
+ * can say that, by a Status: what stands before it (a proxy, a login page) may answer in place of a reply that it has
+ * lost. But nobody passes on what he does not accept: 401, 413 and 429 are believed whoever says them.
+ */
+bool spec_reply_did_nothing(int status, const char *body, size_t len);
 
 #endif

@@ -299,6 +299,8 @@ class ApiServer:
             return self._drop(req, transport)
         if kind in ("longer", "shorter", "junk"):
             return self._raw(req, transport, answer, fault)
+        if kind == "instead":
+            answer = fault.reply
         if isinstance(answer, replies.Reply):
             return self._respond(req, answer)
         return await self._send(request, req, answer)

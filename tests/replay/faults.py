@@ -23,12 +23,13 @@ class Fault:
     silent     no reply at all, the connection stays; the request has no effect
     deaf       the same, but the request takes effect
     reply      REPLY is the answer; the request has no effect
+    instead    REPLY is the answer, in place of that of the server, which the proxy that gives it has lost
     longer     Content-Length says AMOUNT more than there is, then the end
     shorter    Content-Length says AMOUNT less than there is
     junk       bytes that are no HTTP
     """
 
-    KINDS = ("reset", "lose", "cut", "close", "slow", "silent", "deaf", "reply", "longer", "shorter", "junk")
+    KINDS = ("reset", "lose", "cut", "close", "slow", "silent", "deaf", "reply", "instead", "longer", "shorter", "junk")
 
     def __init__(self, kind, amount=0, delay=0.0, reply=None):
         assert kind in self.KINDS, kind

@@ -137,6 +137,18 @@ def unavailable(headers=()):
                   headers=headers)
 
 
+def upstream_lost():
+    """Of a proxy (Envoy) that has lost the answer of the server."""
+    return Reply(503, b"upstream connect error or disconnect/reset before headers. reset reason: connection termination",
+                 "text/plain")
+
+
+def login_page():
+    """Of a proxy whose session is over."""
+    return Reply(200, b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>Please log in</body></html>\n",
+                 "text/html")
+
+
 def internal(message="Internal error occurred: etcdserver: leader changed"):
     return status(500, "InternalError", message)
 

@@ -329,3 +329,50 @@ def open_text(kx):
     path = kx.base / "app.yaml"
     path.write_text(GOOD)
     return path.open()
+
+
+@pytest.mark.parametrize("reply", [replies.upstream_lost(), replies.unavailable(), replies.login_page()],
+                         ids=["503 of a proxy", "503", "page"])
+@pytest.mark.parametrize("later", [None, replies.recorded("403-quota-exceeded.json"),
+                                   replies.recorded("400-webhook-no-such-queue.json")], ids=["same", "quota", "webhook"])
+def test_answer_of_a_proxy(kx, server, reply, later):
+    """It stands in place of the server's, which is lost; what comes then is no answer either, or our own job is why
+    it is refused: it is found out who has the name, and the job runs once."""
+    server.faults.add("instead", reply=reply, verb="create")
+    server.faults.add("reply", times=10000, reply=later or reply, verb="create")
+    assert put(kx) in ("", "ETIMEDOUT"), error_of(kx, "app.yaml")
+    harness.wait_for(lambda: job_of(kx, "app.yaml") or error_of(kx, "app.yaml"), what="the verdict")
+    accepted_once(kx, server)
+
+
+def test_login_page(kx, server):
+    """A proxy whose session is over answers with success and its page: that is no launch, and who reads the verdict
+    reads the page's words."""
+    fault = server.faults.add("reply", times=10000, reply=replies.login_page(), verb="create")
+    assert put(kx) == "EIO"
+    assert "Please log in" in error_of(kx, "app.yaml")
+    assert job_of(kx, "app.yaml") is None and kx.ls("jobs") == [] and not launched(server)
+    assert harness.err_of(kx.write, "dryrun/app.yaml", GOOD) == "EIO"
+    server.faults.clear(fault)
+    server.faults.add("reply", times=10000, reply=replies.login_page(), resource="jobs")
+    assert put(kx) == "EIO"
+    text = error_of(kx, "app.yaml")
+    assert "Please log in" in text and "could not be found out" in text and not launched(server)
+    server.faults.clear()
+    assert put(kx) == "" and len(launched(server)) == 1
+
+
+@pytest.mark.parametrize("reply", [replies.login_page(), replies.Reply(200, b""), replies.json_reply({})],
+                         ids=["page", "nothing", "{}"])
+def test_cancel_answered_by_a_page(kx, server, volcano, reply):
+    """A job that runs on is shown."""
+    job = kx.submit(GOOD)
+    volcano.start(job.id)
+    server.faults.add("reply", times=10000, reply=reply, verb="delete")
+    assert harness.err_of(job.dir.rmdir) in ("EIO", "ETIMEDOUT")
+    harness.wait_for(lambda: server.count(verb="delete") >= 4)
+    assert kx.ls("jobs") == [job.id] and not kx.history()
+    server.faults.clear()
+    job.until("RUNNING")
+    job.cancel()
+    assert not launched(server)

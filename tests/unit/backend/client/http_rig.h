@@ -337,7 +337,7 @@ struct rig_call {
 	sem_t done;
 	int err, status;
 	unsigned wait_ms;
-	bool over, sent;
+	bool over, sent, again;
 	char text[512];
 	char *body; /* freed by rig_clear */
 	size_t len;
@@ -390,6 +390,7 @@ static inline void rig_on_done(void *data, const struct http_reply *reply)
 	c->err = reply->err;
 	c->status = reply->status;
 	c->sent = reply->sent;
+	c->again = reply->again;
 	c->wait_ms = reply->wait_ms;
 	(void)snprintf(c->text, sizeof(c->text), "%s", reply->text);
 	c->body = malloc(reply->len + 1);

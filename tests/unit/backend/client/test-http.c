@@ -334,6 +334,7 @@ static void test_cut(void **state)
 	call_scope get = {0}, post = {.call = {.method = HTTP_POST, .retry = true}};
 	call_scope half = {.call = {.method = HTTP_POST, .retry = true}};
 	call_scope head = {.call = {.method = HTTP_POST, .retry = true}};
+	call_scope stranger = {.call = {.method = HTTP_POST, .retry = true}};
 
 	(void)state;
 	rig_ask_call(&get, "/cut?id=g");
@@ -350,6 +351,11 @@ static void test_cut(void **state)
 	assert_int_equal(half.status, 201);
 	assert_true(half.sent);
 	assert_int_equal(rig_stats("h").seen, 1);
+	/* A server that does not know who asks has not acted, however its reply ends. */
+	rig_ask_call(&stranger, "/pieces?n=2&status=401&end=cut&id=s");
+	assert_int_equal(stranger.err, 0);
+	assert_int_equal(stranger.status, 401);
+	assert_false(stranger.sent);
 	/* Curl takes this for an answer. */
 	rig_ask_call(&head, "/half-head?id=hh");
 	assert_int_equal(head.err, -EIO);
@@ -443,6 +449,7 @@ static void test_retry_after(void **state)
 	assert_int_equal(c.status, 200);
 	assert_true(loop_now_ms() - since >= 1000);
 	assert_int_equal(counts().retried, 1);
+	assert_true(c.again);
 	/* Not within its deadline: told at once. */
 	late.call.deadline_ms = 20000;
 	rig_ask_call(&late, "/status?status=503&after=90&body=later&id=b");
@@ -456,6 +463,31 @@ static void test_retry_after(void **state)
 	assert_int_equal(no.status, 429);
 	assert_int_equal(no.wait_ms, 2000);
 	assert_int_equal(rig_stats("c").seen, 1);
+}
+
+/* A 503 is believed of the API server alone: a proxy may give it in place of a reply that it has lost. */
+static void test_unavailable(void **state)
+{
+	static const enum http_method methods[] = {HTTP_POST, HTTP_PATCH, HTTP_DELETE};
+	call_scope post = {.call = {.method = HTTP_POST, .retry = true}};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(methods); i++) {
+		call_scope c = {.call = {.method = methods[i], .retry = true}};
+		char path[64];
+
+		(void)snprintf(path, sizeof(path),
+			       "/status?status=503&times=1&body=upstream&id=%zu", i);
+		rig_ask_call(&c, path);
+		assert_int_equal(c.err, 0);
+		assert_int_equal(c.status, 503);
+		assert_false(c.again);
+		assert_string_equal(c.body, "upstream");
+	}
+	rig_ask_call(&post, "/status?status=503&times=1&id=s&body=%7B%22kind%22:%22Status%22,"
+			    "%22reason%22:%22ServiceUnavailable%22%7D");
+	assert_int_equal(post.status, 200);
+	assert_true(post.again);
 }
 
 /* After 250 ms or so, then twice that, and so on; the limit is for a machine that stalls. */
@@ -565,6 +597,7 @@ int main(void)
 		TEST(cut_of_a_get),
 		TEST(nobody_listens),
 		TEST(retry_after),
+		TEST(unavailable),
 		TEST(backoff),
 		TEST(recovered),
 		TEST(hurried),

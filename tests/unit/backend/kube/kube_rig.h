@@ -350,6 +350,9 @@ static inline struct rig_object *rig_create(const char *body)
 	"{\"kind\":\"Status\",\"code\":" code ",\"reason\":\"" reason "\",\"message\":\"" message  \
 	"\",\"details\":{\"name\":\"x\",\"kind\":\"jobs\"}}"
 
+#define RIG_DELETED "{\"kind\":\"Status\",\"status\":\"Success\"}"
+#define RIG_PAGE    "<html><head><title>Sign in</title></head><body>Please log in</body></html>"
+
 /* Do what RQ asks for. The status; *RET_BODY is borrowed. */
 static inline int rig_act(const struct http_request *rq, const char **ret_body)
 {

@@ -130,7 +130,7 @@ static void test_cancel(void **state)
 {
 	(void)state;
 	rig_start("", "");
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 8; i++) {
 		char name[16], uid[16];
 
 		snprintf(name, sizeof(name), "job-%d", i);
@@ -142,7 +142,7 @@ static void test_cancel(void **state)
 		assert_non_null(strstr(rig_request()->body, "Background"));
 		switch (i) {
 		case 0:
-			rig_answer(200, "{}");
+			rig_answer(200, RIG_DELETED);
 			break;
 		case 1:
 			rig_answer(404, RIG_STATUS("404", "NotFound", "gone"));
@@ -152,6 +152,21 @@ static void test_cancel(void **state)
 			rig_until_request();
 			rig_answer(409, RIG_STATUS("409", "Conflict", "the UID does not match"));
 			break;
+		case 6: /* that another answered in place of a lost reply shows in what comes next */
+			rig_answer(503, "upstream connect error");
+			rig_until_request();
+			rig_answer(409, RIG_STATUS("409", "Conflict", "the UID does not match"));
+			break;
+		case 7: /* a page of a proxy is no success: the job runs on */
+			for (int try = 0; rig.n_answers == 0; try++) {
+				assert_true(try < 10);
+				rig_until_request();
+				rig_answer(200, RIG_PAGE);
+			}
+			assert_int_equal(rig.err, -EIO);
+			assert_non_null(strstr(rig.text, "Please log in"));
+			rig_expect(BACKEND_JOBS, name, "RUNNING");
+			continue;
 		case 3:
 			rig_answer(409, RIG_STATUS("409", "Conflict", "the UID does not match"));
 			assert_int_equal(rig.err, -ESTALE);
@@ -176,6 +191,40 @@ static void test_cancel(void **state)
 		story_job("MODIFIED", name, uid, "Terminating");
 		rig_expect(BACKEND_JOBS, name, NULL);
 	}
+}
+
+/* It was deleted, as the server said, and it is listed again as if nothing had been: it is shown, and ours. */
+static void test_not_deleted(void **state)
+{
+	cleanup_free char *id = NULL, *uid = NULL, *deleted = NULL;
+	const struct spec_job *job cleanup_job = NULL;
+	const char *json, *name;
+
+	(void)state;
+	rig_start("", "");
+	rig_submit(RIG_APP);
+	rig_serve();
+	json = rig.objects[0].json;
+	id = text_copy(rig.id);
+	uid = rig_behind(json, "\"uid\":\"");
+	rig_cancel(id, uid);
+	rig_answer(200, RIG_DELETED);
+	assert_int_equal(rig.err, 0);
+	name = strstr(json, "\"uid\":");
+	deleted = text_print("%.*s\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",%s",
+			     (int)(name - json), json, name);
+	for (int i = 0; i < 2; i++) {
+		fake_end(fake_find("jobs?watch"),
+			 &(struct http_reply){.status = 410, .body = "", .text = ""});
+		fake_run();
+		while (!fake_find("jobs?limit"))
+			assert_true(fake_wait(60000));
+		rig_expect(BACKEND_JOBS, id, NULL);
+		rig_list("jobs?limit", i ? json : deleted);
+	}
+	rig_expect(BACKEND_JOBS, id, "SUBMITTED");
+	job = backend_job(rig.b, BACKEND_JOBS, id);
+	assert_true(job->own);
 }
 
 static void test_stop(void **state)
@@ -230,6 +279,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_comes_back, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stale, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_cancel, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_not_deleted, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stop, rig_setup, rig_teardown),
 	};
 

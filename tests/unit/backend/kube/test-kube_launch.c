@@ -192,6 +192,103 @@ static void test_refused_after_lost(void **state)
 	assert_true(rig_has_folder(rig.objects[rig.n_objects - 1].name));
 }
 
+/* What stands before the server answers in place of a reply that it has lost, or in place of the server. */
+static void test_word_of_a_proxy(void **state)
+{
+	static const struct {
+		int status;
+		const char *body;
+	} words[] = {
+		{503, "upstream connect error or disconnect/reset before headers"},
+		{200, RIG_PAGE},
+		{200, ""},
+		{201, "{}"},
+		{200, RIG_STATUS("200", "", "")},
+		{201, "{\"kind\":\"Job\",\"metadata\":{\"name\":\"another\"}}"},
+		{403, RIG_PAGE},
+		{404, RIG_PAGE},
+	};
+
+	(void)state;
+	rig_start("", "");
+	for (size_t i = 0; i < array_size(words); i++) {
+		for (int acted = 0; acted < 2; acted++) {
+			size_t before = launches();
+			const char *body;
+
+			/* The first try is answered so, later ones are refused: our own job may use up the quota. */
+			rig_submit(RIG_APP);
+			if (acted)
+				(void)rig_act(rig_request(), &body);
+			rig_answer(words[i].status, words[i].body);
+			rig_until_request();
+			rig_answer(403, RIG_STATUS("403", "Forbidden", "exceeded quota: q"));
+			assert_int_equal(rig_request()->call.method, HTTP_GET);
+			rig_serve();
+			assert_int_equal(rig.n_answers, 1);
+			assert_int_equal(rig.err, acted ? 0 : -EDQUOT);
+			assert_int_equal(launches() - before, acted);
+
+			/* All are answered so, and the job is found by its name. */
+			rig_submit(RIG_APP);
+			if (acted)
+				(void)rig_act(rig_request(), &body);
+			while (rig.n_answers == 0) {
+				rig_until_request();
+				if (rig_request()->call.method == HTTP_GET)
+					rig_serve();
+				else
+					rig_answer(words[i].status, words[i].body);
+			}
+			assert_int_equal(rig.err == 0, acted);
+			assert_int_equal(launches() - before, 2 * acted);
+		}
+	}
+	/* Nobody tells who has the name. */
+	rig_submit(RIG_APP);
+	while (rig.n_answers == 0) {
+		rig_until_request();
+		rig_answer(200, RIG_PAGE);
+	}
+	assert_int_equal(rig.err, -EIO);
+	assert_non_null(strstr(rig.text, "could not be found out"));
+	assert_non_null(strstr(rig.text, "Please log in"));
+}
+
+/* A submission that http.c has tried again after a Status, and that is refused then. */
+static void refuse_again(bool acted)
+{
+	static const char refused[] = RIG_STATUS("403", "Forbidden", "exceeded quota: q");
+	const char *body;
+
+	rig_submit(RIG_APP);
+	if (acted)
+		(void)rig_act(rig_request(), &body);
+	fake_end(rig_request(), &(struct http_reply){.status = 403,
+						     .again = true,
+						     .text = "",
+						     .body = refused,
+						     .len = strlen(refused)});
+	fake_run();
+	assert_int_equal(rig_request()->call.method, HTTP_GET);
+}
+
+/* A proxy made for Kubernetes writes a Status too, so it is looked who has the name. */
+static void test_refused_again(void **state)
+{
+	(void)state;
+	rig_start("", "");
+	for (int acted = 0; acted < 2; acted++) {
+		refuse_again(acted);
+		rig_serve();
+		assert_int_equal(rig.err, acted ? 0 : -EDQUOT);
+	}
+	/* Nobody tells: then the Status counts. */
+	refuse_again(false);
+	rig_answer(503, "no");
+	assert_int_equal(rig.err, -EDQUOT);
+}
+
 /* A 409 that is no "exists already" has launched nothing. */
 static void test_conflict(void **state)
 {
@@ -273,11 +370,14 @@ static void test_dry_run(void **state)
 	(void)state;
 	rig_start("", "");
 	for (int ends = 0; ends < 2; ends++) {
+		cleanup_free char *object = NULL;
+
 		rig.n_answers = 0;
 		backend_dry_run(rig.b, &s, rig_reply, NULL);
 		fake_run();
 		assert_non_null(strstr(rig_request()->path, "dryRun=All"));
-		fake_answer(rig_request(), 201, "{}");
+		object = text_copy(rig_request()->body);
+		fake_answer(rig_request(), 201, object);
 		assert_int_equal(rig.n_answers, 0);
 		assert_non_null(fake.pool);
 		if (ends)
@@ -287,7 +387,14 @@ static void test_dry_run(void **state)
 		assert_int_equal(rig.n_answers, 1);
 		assert_int_equal(rig.err, 0);
 	}
+	/* A login page is no opinion of the server. */
 	rig_start("", "");
+	rig.n_answers = 0;
+	backend_dry_run(rig.b, &s, rig_reply, NULL);
+	fake_run();
+	rig_answer(200, RIG_PAGE);
+	assert_int_equal(rig.err, -EIO);
+	assert_non_null(strstr(rig.text, "Please log in"));
 }
 
 static unsigned long seed;
@@ -319,8 +426,8 @@ static void reply_at_random(void)
 		break;
 	case 3:
 		status = errors[roll(5)];
-		/* 429 and 503: nothing was done. */
-		if (status != 429 && status != 503 && roll(2))
+		/* 429: nothing was done. */
+		if (status != 429 && roll(2))
 			rig_act(rq, &body);
 		fake_answer(rq, status, "{}");
 		break;
@@ -459,6 +566,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_submit, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_syncs, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_power_cut, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_word_of_a_proxy, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_refused_again, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_after_lost, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_conflict, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_named, rig_setup, rig_teardown),

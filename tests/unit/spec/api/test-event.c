@@ -262,7 +262,12 @@ static const struct answer answers[] = {
 		"Message:\\\"it is \\\\\\\"so\\\\\\\"\\\", Reason:\\\"Forbidden\\\"}}"),
 	 "create " JOBS " x-1: the server failed (500): it is \"so\""},
 	{"create", 502, -EIO, "<html><body>Bad Gateway</body></html>",
-	 "create " JOBS " x-1: the server failed (502)"},
+	 "create " JOBS " x-1: the server failed (502): Bad Gateway"},
+	{"create", 200, -EIO,
+	 "\n<!DOCTYPE html><html><head><style>a{b:c}</style><script>if (a<b) f();</script></head>\n"
+	 "<body class=x><h1>Please</h1>log in\x1b[2J</body></html> <",
+	 "create " JOBS " x-1: this is no answer of Kubernetes (200): Please log in [2J"},
+	{"create", 200, -EIO, "{}", "create " JOBS " x-1: this is no answer of Kubernetes (200)"},
 	{"create", 302, -EIO, "", "create " JOBS " x-1: this is no answer of Kubernetes (302)"},
 	{"create", 405, -EOPNOTSUPP, STATUS("no"),
 	 "create " JOBS " x-1: the server can't do that (405): no"},
@@ -286,6 +291,47 @@ static void test_answers(void **state)
 		assert_string_equal(text, a->text);
 		assert_int_equal(err, a->err);
 	}
+}
+
+/* Only the API server itself can say that a request had no effect. */
+static void test_did_nothing(void **state)
+{
+	static const struct {
+		int status;
+		bool nothing;
+		const char *body;
+	} cases[] = {
+		{400, true, STATUS("no")},
+		{403, true, STATUS("no")},
+		{409, true, STATUS("no")},
+		{409, false, "<html>"},
+		{403, false, "<html>Forbidden</html>"},
+		{400, false, "{\"kind\":\"Job\"}"},
+		{400, false, ""},
+		{404, true, "404 page not found\n"},
+		{404, false, "404 page not found"},
+		/* Nobody passes on what he does not accept. */
+		{401, true, ""},
+		{413, true, ""},
+		{429, true, "Too many requests, please try again later.\n"},
+		{503, true,
+		 "{\"kind\":\"Status\",\"reason\":\"ServiceUnavailable\",\"message\":\"x\"}"},
+		{503, false, STATUS("no")},
+		{503, false, "upstream connect error or disconnect/reset before headers"},
+		{500, false, STATUS("Internal error occurred: etcdserver: leader changed")},
+		{500, true, STATUS("etcdserver: request is too large")},
+		{500, false, "request is too large"},
+		{504, false, STATUS("Timeout")},
+		{502, false, ""},
+		{302, false, ""},
+		{200, false, STATUS("no")},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(cases); i++)
+		assert_int_equal(spec_reply_did_nothing(cases[i].status, cases[i].body,
+							strlen(cases[i].body)),
+				 cases[i].nothing);
 }
 
 /* However long and odd the words of the server are. */
@@ -348,6 +394,7 @@ int main(void)
 		cmocka_unit_test(test_error),	    cmocka_unit_test(test_no_event),
 		cmocka_unit_test(test_answers),	    cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_many_fields), cmocka_unit_test(test_forbidden_everywhere),
+		cmocka_unit_test(test_did_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
