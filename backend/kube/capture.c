@@ -74,6 +74,7 @@ struct job {
 	struct captured *logs;	   /* by key */
 	size_t n_open;		   /* of them, those that are not over */
 	size_t n_refused;	   /* of these, those that the server refused, which are paused */
+	int said;		   /* why its output can't be captured; 0: nothing was said */
 	bool output_ended;	   /* output_job_end was called last, not output_job_resume */
 	UT_hash_handle hh;	   /* by uid */
 };
@@ -586,11 +587,13 @@ static struct captured *follow_key(struct capture *c, const struct spec_job *sna
 	if (!err)
 		err = output_log_begin(job->output, key, prefix, false);
 	if (err) {
-		if (err != -EBUSY)
+		if (err != -EBUSY && err != job->said)
 			diag(DIAG_ERROR, "%s: output of %s can't be captured: %s", job->id,
 			     run.pod->meta.name, strerror(-err));
+		job->said = err;
 		return NULL;
 	}
+	job->said = 0;
 	log = log_new(job, key, prefix, &run, first);
 	if (run_has_ended(&run, &end))
 		log_ended(log, end);
@@ -621,15 +624,17 @@ static void check_run(struct captured *log)
 }
 
 /*
- * What the lines of R's log L begin with in the merged log, printed into BUF. NULL: it is of another container than the
- * replica's own, and so no part of that.
+ * What the lines of R's log L begin with in the merged log, printed into BUF: ROLE/K, where ROLE is as in the name of
+ * its directory, since the label that it comes from may hold anything. NULL: L is of another container than the
+ * replica's own, and so no part of that log.
  */
-static const char *prefix_of(const struct spec_job *snapshot, const struct spec_replica *r,
-			     const struct spec_log *l, char buf[PREFIX_MAX])
+static const char *prefix_of(const struct spec_replica *r, const struct spec_log *l,
+			     char buf[PREFIX_MAX])
 {
 	if (*l->container)
 		return NULL;
-	snprintf(buf, PREFIX_MAX, "%s/%u ", snapshot->roles[r->role].name, r->id);
+	snprintf(buf, PREFIX_MAX, "%.*s/%u ", (int)(strrchr(r->name, '-') - r->name), r->name,
+		 r->id);
 	return buf;
 }
 
@@ -666,7 +671,7 @@ static void update_logs(struct capture *c, const struct spec_job *snapshot, bool
 
 		for (size_t j = 0; j < r->n_logs; j++) {
 			const char *key = r->logs[j].key;
-			const char *prefix = prefix_of(snapshot, r, &r->logs[j], buf);
+			const char *prefix = prefix_of(r, &r->logs[j], buf);
 			struct captured *log = find_log(find_job(c, snapshot->uid), key);
 
 			if (log) {
@@ -836,8 +841,7 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 				continue;
 			log = find_log(find_job(c, snapshot->uid), l->key);
 			if (!log && !l->complete) {
-				log = follow_key(c, snapshot, l->key,
-						 prefix_of(snapshot, r, l, buf), true);
+				log = follow_key(c, snapshot, l->key, prefix_of(r, l, buf), true);
 				if (log)
 					go_on_counting(log, l);
 			}

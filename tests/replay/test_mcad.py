@@ -324,3 +324,24 @@ def test_older_group(said, server, source):  # noqa: F811
 def test_refused(said, server):  # noqa: F811
     text = said(kubeconfig.config(server, user=kubeconfig.token("old")), source="test")
     assert text.startswith("kxfs: the server does not accept who asks (401)\n")
+
+
+@pytest.mark.parametrize("role", ["\x1b]0;owned\x07", "a\nworker/0 all is well\nb", "\u009b31m", "x" * 400])
+def test_any_role(kx, server, mcad, role):
+    """The role of a wrapped pod is a label that nobody has checked: what stands before its lines is clean, and it keeps
+    no line away."""
+    items = [{"generictemplate": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p-{i}", "labels": {
+        "torchx.pytorch.org/role-name": role, "torchx.pytorch.org/replica-id": str(i)}},
+        "spec": {"containers": [{"name": "main", "image": "i"}]}}} for i in range(2)]
+    server.store.add(st.APPWRAPPERS, {"metadata": {"name": "theirs", "namespace": "test"},
+                                      "spec": {"resources": {"GenericItems": items}}})
+    mcad.dispatch("theirs")
+    for pod in mcad.start("theirs"):
+        mcad.log(pod).append("hello\n")
+    job = harness.Job(kx, "theirs")
+    harness.wait_for(lambda: "theirs" in kx.ls("jobs"), what="the job")
+    harness.wait_for(lambda: job.read("log").count("hello") == 2, what="the lines")
+    for name in ("log", "stamped"):
+        text = job.read(name)
+        assert all(line.isprintable() for line in text.split("\n"))
+        assert text.count("\n") == 2
