@@ -14,6 +14,7 @@
 #include "backend/base/group.h"
 #include "backend/base/loop.h"
 
+/* Plain data. */
 struct work {
 	loop_fn run; /* on the pool: it touches nothing that another thread writes; NULL: nothing */
 	loop_fn done; /* on the I/O thread afterwards; may free the work and start it again; NULL: nothing */

@@ -93,7 +93,7 @@ struct backend_request {
 	size_t len;
 	char *submitter;
 	char *submission; /* a UUID; of a dry run perhaps NULL */
-	mode_t readable; /* as backend_submission.readable */
+	mode_t readable;  /* as backend_submission.readable */
 	char *id;
 	char *uid;
 	enum spec_action action;
@@ -121,11 +121,17 @@ static inline void backend_started(struct backend *b, int err, const char *text)
 	end_reach(&b->started, err, text);
 }
 
+static inline void backend_output_stopped(void *data)
+{
+	struct backend *b = data;
+
+	end_reach(&b->stopped, 0, NULL);
+}
+
 /* Nothing of it runs any more. */
 static inline void backend_stopped(struct backend *b)
 {
-	output_stop(b->output);
-	end_reach(&b->stopped, 0, NULL);
+	output_stop(b->output, backend_output_stopped, b);
 }
 
 /* As backend_events.launched. */

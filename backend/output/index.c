@@ -5,13 +5,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <semaphore.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
+#include <uthash.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
+#include "backend/base/work.h"
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
 
@@ -25,18 +24,23 @@ struct index_batch {
 	uint8_t *bytes;
 	size_t n; /* records */
 	struct merge_record last;
-	bool writing;	/* the pool has it */
-	unsigned works; /* of the pool whose end was not told yet */
-	int err;
-	sem_t done;
+	struct work work;
+	bool writing; /* WORK is under way */
 	void (*written)(void *data, int err);
 	void *data;
+};
+
+/* The number of a key. */
+struct index_key {
+	uint32_t number;
+	UT_hash_handle hh;
 };
 
 struct index {
 	int dir_fd;
 	char *id;
 	struct merge_keys keys;
+	struct index_key *numbers;
 	size_t keys_saved;	  /* how many of them are on disk */
 	uint64_t keys_len;	  /* and how long that is */
 	struct merge_record last; /* that can't be made longer */
@@ -65,20 +69,49 @@ static int index_load_keys(struct index *x)
 	return 0;
 }
 
-/* Does a key stand there twice? Then the table is not ours. */
-static bool index_is_damaged(const struct index *x)
+static const struct index_key *index_find(const struct index *x, const char *key)
 {
-	for (size_t i = 0; i < x->keys.n; i++)
-		for (size_t k = 0; k < i; k++)
-			if (streq(x->keys.v[i].key, x->keys.v[k].key))
-				return true;
-	return false;
+	struct index_key *k;
+
+	HASH_FIND_STR(x->numbers, key, k);
+	return k;
+}
+
+static void index_add_number(struct index *x, uint32_t number)
+{
+	struct index_key *k = new0(struct index_key);
+	char *key = x->keys.v[number].key;
+
+	k->number = number;
+	HASH_ADD_KEYPTR(hh, x->numbers, key, strlen(key), k);
+}
+
+/* Number the keys that were loaded. False: one stands there twice, so the table is not ours. */
+static bool index_number_all(struct index *x)
+{
+	for (size_t i = 0; i < x->keys.n; i++) {
+		if (index_find(x, x->keys.v[i].key))
+			return false;
+		index_add_number(x, (uint32_t)i);
+	}
+	return true;
+}
+
+static void index_clear_keys(struct index *x)
+{
+	struct index_key *k, *next;
+
+	HASH_ITER(hh, x->numbers, k, next) {
+		HASH_DEL(x->numbers, k);
+		free(k);
+	}
+	merge_keys_clear(&x->keys);
 }
 
 static void index_forget_keys(struct index *x)
 {
 	diag(DIAG_WARNING, "%s: its merged log is damaged and is made again", x->id);
-	merge_keys_clear(&x->keys);
+	index_clear_keys(x);
 	x->keys_saved = 0;
 	x->keys_len = 0;
 }
@@ -94,16 +127,16 @@ static int index_load_records(struct index *x, int fd)
 {
 	uint8_t bytes[512 * MERGE_RECORD];
 	struct merge_record r;
-	ssize_t n = pread(fd, bytes, MERGE_HEAD, 0);
+	ssize_t n = disk_pread(fd, bytes, MERGE_HEAD, 0);
 
 	if (n < 0)
-		return -errno;
+		return (int)n;
 	if (n < MERGE_HEAD || memcmp(bytes, merge_head, MERGE_HEAD) != 0)
 		return 0;
 	for (;;) {
-		n = pread(fd, bytes, sizeof(bytes), (off_t)index_place(x->size.records));
+		n = disk_pread(fd, bytes, sizeof(bytes), index_place(x->size.records));
 		if (n < 0)
-			return -errno;
+			return (int)n;
 		if (n < MERGE_RECORD)
 			return 0;
 		for (const uint8_t *at = bytes; n >= MERGE_RECORD; n -= MERGE_RECORD) {
@@ -128,17 +161,18 @@ static int index_load_file(struct index *x)
 		return fd == -ENOENT ? 0 : fd;
 	if (x->keys_saved > 0)
 		err = index_load_records(x, fd);
+	if (err == 0)
+		err = disk_stat(fd, "", &st);
 	if (err < 0)
 		return err;
-	if (fstat(fd, &st) < 0)
-		return -errno;
 	/* What is torn goes: later records must not stand behind it. */
 	whole = index_place(x->size.records);
 	if ((uint64_t)st.st_size > whole) {
 		diag(DIAG_WARNING, "%s: the end of its merged log was torn and is made again",
 		     x->id);
-		if (ftruncate(fd, x->size.records ? (off_t)whole : 0) < 0)
-			return -errno;
+		err = disk_truncate(fd, x->size.records ? whole : 0);
+		if (err < 0)
+			return err;
 	}
 	x->size.end = x->last.end;
 	x->size.stamps = x->last.stamps;
@@ -154,9 +188,8 @@ int index_load(int dir_fd, const char *id, struct index **ret)
 	x->dir_fd = dir_fd;
 	x->id = text_copy(id);
 	x->last = merge_start;
-	sem_init(&x->batch.done, 0, 0);
 	err = index_load_keys(x);
-	if (err == -EFBIG || (err == 0 && index_is_damaged(x))) {
+	if (err == -EFBIG || (err == 0 && !index_number_all(x))) {
 		index_forget_keys(x);
 		err = 0;
 	}
@@ -175,8 +208,7 @@ void index_free(struct index *x)
 	if (!x)
 		return;
 	assert(!x->batch.writing);
-	sem_destroy(&x->batch.done);
-	merge_keys_clear(&x->keys);
+	index_clear_keys(x);
 	free(x->batch.keys);
 	free(x->batch.bytes);
 	free(x->out);
@@ -190,20 +222,21 @@ int index_size_read(int fd, struct index_size *ret)
 	struct merge_record r;
 	struct stat st;
 	uint64_t n;
+	int err = disk_stat(fd, "", &st);
 
 	*ret = (struct index_size){0};
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	if (err < 0)
+		return err;
 	ret->mtime = folder_mtime(&st);
-	if (pread(fd, bytes, MERGE_HEAD, 0) < MERGE_HEAD ||
+	if (disk_pread(fd, bytes, MERGE_HEAD, 0) < MERGE_HEAD ||
 	    memcmp(bytes, merge_head, MERGE_HEAD) != 0)
 		return 0;
 	n = ((uint64_t)st.st_size - MERGE_HEAD) / MERGE_RECORD;
 	for (unsigned i = 0; n > 0 && i < INDEX_TORN_MAX; i++, n--) {
-		ssize_t got = pread(fd, bytes, MERGE_RECORD, (off_t)index_place(n - 1));
+		ssize_t got = disk_pread(fd, bytes, MERGE_RECORD, index_place(n - 1));
 
 		if (got < 0)
-			return -errno;
+			return (int)got;
 		if (got < MERGE_RECORD || merge_decode(bytes, n - 1, &r) < 0)
 			continue;
 		ret->records = n;
@@ -218,10 +251,12 @@ int index_size_read(int fd, struct index_size *ret)
 
 uint32_t index_number(struct index *x, const char *key, const char *prefix)
 {
-	for (size_t i = 0; i < x->keys.n; i++)
-		if (streq(x->keys.v[i].key, key))
-			return (uint32_t)i;
+	const struct index_key *known = index_find(x, key);
+
+	if (known)
+		return known->number;
 	merge_keys_add(&x->keys, key, prefix);
+	index_add_number(x, (uint32_t)x->keys.n - 1);
 	return (uint32_t)x->keys.n - 1;
 }
 
@@ -312,6 +347,7 @@ bool index_end_line(struct index *x)
 static int index_write_keys(const struct index *x)
 {
 	cleanup_fd int fd = -1;
+	int err;
 
 	if (x->batch.keys_len == 0)
 		return 0;
@@ -319,9 +355,9 @@ static int index_write_keys(const struct index *x)
 	if (fd < 0)
 		return fd;
 	/* Torn text behind it would be read as part of it. */
-	if (ftruncate(fd, (off_t)x->keys_len) < 0)
-		return -errno;
-	return file_pwrite_all(fd, x->batch.keys, x->batch.keys_len, (off_t)x->keys_len);
+	err = disk_truncate(fd, x->keys_len);
+	return err < 0 ? err
+		       : file_pwrite_all(fd, x->batch.keys, x->batch.keys_len, (off_t)x->keys_len);
 }
 
 static int index_write_records(const struct index *x)
@@ -340,62 +376,53 @@ static int index_write_records(const struct index *x)
 static void index_work(void *data)
 {
 	struct index *x = data;
+	int err = index_write_keys(x);
 
-	x->batch.err = index_write_keys(x);
-	if (x->batch.err == 0)
-		x->batch.err = index_write_records(x);
-	sem_post(&x->batch.done);
+	x->batch.work.err = err < 0 ? err : index_write_records(x);
 }
 
 /* --- writing, on the I/O thread --- */
 
-/* What came of the batch is known: once. */
-static void index_take_written(struct index *x)
-{
-	struct index_batch *b = &x->batch;
-
-	if (b->n == 0 || b->err < 0)
-		return;
-	x->keys_saved = b->n_keys;
-	x->keys_len += b->keys_len;
-	x->size.records += b->n;
-	x->size.end = b->last.end;
-	x->size.stamps = b->last.stamps;
-	x->size.mtime = loop_time_ns();
-	b->n = 0;
-	free(take_ptr(b->bytes)); /* most logs are silent most of the time */
-}
-
 static void index_done(void *data)
 {
 	struct index *x = data;
+	struct index_batch *b = &x->batch;
 
-	if (--x->batch.works > 0)
-		return; /* index_wait has waited for this one */
-	index_take_written(x);
-	x->batch.writing = false;
-	return x->batch.written(x->batch.data, x->batch.err);
+	b->writing = false;
+	if (b->work.err == 0) {
+		x->keys_saved = b->n_keys;
+		x->keys_len += b->keys_len;
+		x->size.records += b->n;
+		x->size.end = b->last.end;
+		x->size.stamps = b->last.stamps;
+		x->size.mtime = loop_time_ns();
+		b->n = 0;
+		free(take_ptr(b->bytes)); /* most logs are silent most of the time */
+	}
+	return b->written(b->data, b->work.err);
 }
 
 /* The keys that are not on disk, as text. */
 static void index_batch_keys(struct index *x)
 {
 	struct index_batch *b = &x->batch;
+	FILE *f;
 
-	text_set(&b->keys, "%s", "");
+	free(take_ptr(b->keys));
+	f = text_stream(&b->keys, &b->keys_len);
 	for (size_t i = x->keys_saved; i < x->keys.n; i++)
-		text_set(&b->keys, "%s%s\t%s\n", b->keys, x->keys.v[i].key, x->keys.v[i].prefix);
-	b->keys_len = strlen(b->keys);
+		fprintf(f, "%s\t%s\n", x->keys.v[i].key, x->keys.v[i].prefix);
+	text_stream_close(f);
 	b->n_keys = x->keys.n;
 }
 
-bool index_write(struct index *x, struct loop *loop, void (*written)(void *data, int err),
+void index_write(struct index *x, struct group *group, void (*written)(void *data, int err),
 		 void *data)
 {
 	struct index_batch *b = &x->batch;
 
 	if (b->writing || (b->n == 0 && x->n_out == 0))
-		return false;
+		return;
 	if (b->n == 0) {
 		index_close(x);
 		b->bytes = take_ptr(x->out);
@@ -407,30 +434,6 @@ bool index_write(struct index *x, struct loop *loop, void (*written)(void *data,
 	b->written = written;
 	b->data = data;
 	b->writing = true;
-	b->works++;
-	while (sem_trywait(&b->done) == 0)
-		;
-	loop_work(loop, index_work, index_done, x);
-	return true;
-}
-
-bool index_wait(struct index *x, unsigned ms)
-{
-	struct timespec until;
-
-	if (!x->batch.writing)
-		return true;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += (long)(ms % 1000) * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
-	while (sem_timedwait(&x->batch.done, &until) < 0)
-		if (errno != EINTR)
-			return false;
-	index_take_written(x);
-	x->batch.writing = false;
-	return true;
+	b->work = (struct work){.run = index_work, .done = index_done, .data = x, .group = group};
+	work_start(&b->work, group->loop);
 }

@@ -7,7 +7,7 @@
 #ifndef KXFS_BACKEND_OUTPUT_INDEX_H
 #define KXFS_BACKEND_OUTPUT_INDEX_H
 
-#include "backend/base/loop.h"
+#include "backend/base/group.h"
 #include "backend/output/merge.h"
 
 #define INDEX_WAITING_MAX 1024
@@ -30,9 +30,7 @@ int index_size_read(int fd, struct index_size *ret);
  * belongs to the I/O thread. 0 or a negative errno.
  */
 int index_load(int dir_fd, const char *id, struct index **ret);
-/*
- * Not while a batch is being written. NULL is allowed.
- */
+/* Not while a batch is being written. NULL is allowed. */
 void index_free(struct index *x);
 
 /* The number of a log, which gets one if it has none. KEY and PREFIX are valid (merge_key_is_valid). */
@@ -49,12 +47,10 @@ bool index_end_line(struct index *x);
 uint64_t index_appended(const struct index *x);
 const struct index_size *index_written(const struct index *x);
 /*
- * Have what waits written, if anything does and nothing is being written; WRITTEN(DATA, err) is called then.
- * True: it will be.
+ * Have what waits written, if anything does and nothing is being written; WRITTEN(DATA, err) is called then. It is
+ * under way in GROUP.
  */
-bool index_write(struct index *x, struct loop *loop, void (*written)(void *data, int err),
+void index_write(struct index *x, struct group *group, void (*written)(void *data, int err),
 		 void *data);
-/* Wait for what is being written, MS at most, and take it into account at once. False: it still is. */
-bool index_wait(struct index *x, unsigned ms);
 
 #endif

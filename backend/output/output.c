@@ -44,6 +44,7 @@
 
 #include "backend/base/diag.h"
 #include "backend/base/group.h"
+#include "backend/base/work.h"
 #include "backend/output/feed.h"
 #include "backend/output/feeder.h"
 #include "backend/output/folder.h"
@@ -105,13 +106,13 @@ struct output_job {
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
 	struct order *order;
-	struct index *index;	  /* NULL: not loaded yet */
-	struct loop_timer *tick;  /* while pieces wait */
-	struct loop_timer *retry; /* something was refused by the disk */
-	bool loading;		  /* the pool does it */
-	bool posted;		  /* a step is */
-	uint64_t published;	  /* records that readers know of */
-	bool failing;		  /* the index can't be written */
+	struct index *index;	 /* NULL: not loaded yet */
+	struct loop_timer tick;	 /* while pieces wait */
+	struct loop_timer retry; /* something was refused by the disk */
+	bool loading;		 /* the pool does it */
+	bool posted;		 /* a step is */
+	uint64_t published;	 /* records that readers know of */
+	bool failing;		 /* the index can't be written */
 	bool warned;
 	bool end_asked, ended, closed;
 	size_t n_live;	  /* logs that have not ended */
@@ -149,13 +150,17 @@ struct output {
 	struct output_job *gone;
 	struct arrival *arrivals;
 	size_t pending; /* bytes that wait for the disk, of all writers */
-	bool stopped;
+	bool stopping, stopped;
+	struct loop_timer late; /* to give up what still waits when it stops */
+	loop_fn over;		/* to be called when it has stopped */
+	void *over_data;
 	atomic_ullong captured_bytes, captured_lines;
 };
 
 /* --- finding jobs and logs, and posting their next step --- */
 
 static void job_step(void *data);
+static void stop_begin(void *data);
 
 /* Have J's next step made. */
 static void job_wake(struct output_job *j)
@@ -206,7 +211,6 @@ static void on_retry(void *data)
 {
 	struct output_job *j = data;
 
-	loop_timer_free(take_ptr(j->retry));
 	if (j->state == JOB_REFUSED)
 		j->state = JOB_LOADING;
 	for (struct output_log *l = j->logs; l; l = l->hh.next) {
@@ -227,8 +231,8 @@ static void job_refused(struct output_job *j, int err)
 		diag(DIAG_ERROR, "%s: its merged log can't be made: %s; trying again every second",
 		     j->id, strerror(-err));
 	j->warned = true;
-	if (!j->retry && !o->stopped && j->state != JOB_GONE)
-		j->retry = loop_timer_new(o->loop, OUTPUT_RETRY_MS, 0, on_retry, j);
+	if (!loop_timer_is_set(&j->retry) && !o->stopped && j->state != JOB_GONE)
+		loop_timer_set(&j->retry, OUTPUT_RETRY_MS);
 	job_wake(j);
 }
 
@@ -367,9 +371,9 @@ void log_when_arrived(struct log *log, void (*fn)(void *data), void *data)
 
 /* Work of the pool for a log, which stays meanwhile. */
 struct making {
+	struct work work;
 	struct output_log *log;
 	uint64_t size;
-	int err;
 };
 
 static void make_work(void *data)
@@ -378,7 +382,7 @@ static void make_work(void *data)
 	struct file *f = m->log->file;
 	cleanup_fd int fd = folder_open_log(file_dir(f), file_id(f), file_key(f), &m->size);
 
-	m->err = min_of(fd, 0);
+	m->work.err = min_of(fd, 0);
 }
 
 /* Who waits for L's file may go on, or hear by itself why it can't. */
@@ -406,19 +410,18 @@ static void make_done(void *data)
 	struct output_log *l = m->log;
 
 	l->working = false;
-	l->life = m->err < 0 ? LOG_NEW : LOG_LIVE;
-	l->refused = m->err < 0;
-	if (m->err == 0) {
+	l->life = m->work.err < 0 ? LOG_NEW : LOG_LIVE;
+	l->refused = m->work.err < 0;
+	if (m->work.err == 0) {
 		if (!l->anew)
 			l->counted = m->size; /* by room_count */
 		log_set_size(l, m->size);
 		l->grown = true;
 	} else {
-		job_refused(l->job, m->err);
+		job_refused(l->job, m->work.err);
 	}
 	log_call_opened(l);
 	log_queue(l);
-	group_leave(&l->job->work);
 	free(m);
 }
 
@@ -444,10 +447,10 @@ static void log_make(struct output_log *l)
 	if (l->source)
 		order_open(l->source);
 	m->log = l;
+	m->work = (struct work){.run = make_work, .done = make_done, .data = m, .group = &j->work};
 	l->life = LOG_MAKING;
 	l->working = true;
-	group_enter(&j->work);
-	loop_work(j->output->loop, make_work, make_done, m);
+	work_start(&m->work, j->output->loop);
 }
 
 /* --- a log: it has grown --- */
@@ -494,16 +497,16 @@ void output_log_found(struct output_log *l, uint64_t to)
 }
 
 struct reading {
+	struct work work;
 	struct feed feed;
 	struct output_log *log;
-	int err;
 };
 
 static void read_work(void *data)
 {
 	struct reading *r = data;
 
-	r->err = feed_run(&r->feed);
+	r->work.err = feed_run(&r->feed);
 }
 
 /* What R has found. */
@@ -533,26 +536,26 @@ static void read_done(void *data)
 
 	l->working = false;
 	order_read(l->source, false);
-	l->refused = r->err < 0;
-	if (r->err < 0)
-		job_refused(l->job, r->err);
+	l->refused = r->work.err < 0;
+	if (r->work.err < 0)
+		job_refused(l->job, r->work.err);
 	log_take(l, r);
 	pieces_clear(&l->stash);
 	l->stash_lost = false;
 	log_queue(l);
-	group_leave(&l->job->work);
 	pieces_clear(&r->feed.pieces);
 	free(r);
 }
 
 static void log_read_disk(struct output_log *l)
 {
-	struct output *o = l->job->output;
+	struct output_job *j = l->job;
 	struct reading *r = new0(struct reading);
 
 	r->log = l;
-	r->feed = (struct feed){.dir_fd = files_dir(o->files),
-				.id = l->job->id,
+	r->work = (struct work){.run = read_work, .done = read_done, .data = r, .group = &j->work};
+	r->feed = (struct feed){.dir_fd = files_dir(j->output->files),
+				.id = j->id,
 				.key = file_key(l->file),
 				.from = l->given,
 				.limit = l->fetched ? l->size : UINT64_MAX,
@@ -562,8 +565,7 @@ static void log_read_disk(struct output_log *l)
 	l->working = true;
 	if (l->fetched)
 		order_read(l->source, true);
-	group_enter(&l->job->work);
-	loop_work(o->loop, read_work, read_done, r);
+	work_start(&r->work, j->output->loop);
 }
 
 /* --- a log: its end --- */
@@ -647,19 +649,19 @@ static void log_step(struct output_log *l)
 /* --- a job: loading --- */
 
 struct loading {
+	struct work work;
 	struct output_job *job;
 	int dir_fd;
 	struct index *index;
-	int err;
 };
 
 static void load_work(void *data)
 {
 	struct loading *l = data;
 
-	l->err = folder_make(l->dir_fd, l->job->id);
-	if (l->err == 0)
-		l->err = index_load(l->dir_fd, l->job->id, &l->index);
+	int err = folder_make(l->dir_fd, l->job->id);
+
+	l->work.err = err < 0 ? err : index_load(l->dir_fd, l->job->id, &l->index);
 }
 
 static void load_done(void *data)
@@ -670,9 +672,9 @@ static void load_done(void *data)
 	j->loading = false;
 	if (j->state == JOB_GONE) {
 		index_free(l->index);
-	} else if (l->err < 0) {
+	} else if (l->work.err < 0) {
 		j->state = JOB_REFUSED;
-		job_refused(j, l->err);
+		job_refused(j, l->work.err);
 		for (struct output_log *log = j->logs; log; log = log->hh.next) {
 			log->refused = true;
 			log_call_opened(log);
@@ -689,7 +691,6 @@ static void load_done(void *data)
 		}
 		job_wake(j);
 	}
-	group_leave(&j->work);
 	free(l);
 }
 
@@ -704,8 +705,8 @@ static void job_load(struct output_job *j)
 	l = new0(struct loading);
 	l->job = j;
 	l->dir_fd = files_dir(j->output->files);
-	group_enter(&j->work);
-	loop_work(j->output->loop, load_work, load_done, l);
+	l->work = (struct work){.run = load_work, .done = load_done, .data = l, .group = &j->work};
+	work_start(&l->work, j->output->loop);
 }
 
 /* --- a job: its end --- */
@@ -757,8 +758,8 @@ static void job_go(struct output_job *j)
 
 	j->state = JOB_GONE;
 	HASH_DEL(o->jobs, j);
-	loop_timer_free(take_ptr(j->tick));
-	loop_timer_free(take_ptr(j->retry));
+	loop_timer_stop(&j->tick);
+	loop_timer_stop(&j->retry);
 	LL_PREPEND(o->gone, j);
 	arrivals_forget(o, j->id);
 	arrivals_check(o, j->id);
@@ -771,6 +772,7 @@ static void on_tick(void *data)
 {
 	struct output_job *j = data;
 
+	loop_timer_set(&j->tick, ORDER_TICK_MS);
 	order_tick(j->order);
 	job_wake(j);
 }
@@ -801,8 +803,8 @@ static void on_index_written(void *data, int err);
 
 static void job_write(struct output_job *j)
 {
-	if (!j->failing && index_write(j->index, j->output->loop, on_index_written, j))
-		group_enter(&j->work);
+	if (!j->failing)
+		index_write(j->index, &j->work, on_index_written, j);
 }
 
 /* Show readers what is on disk. */
@@ -837,7 +839,6 @@ static void on_index_written(void *data, int err)
 		log_queue(l);
 	}
 	job_wake(j);
-	group_leave(&j->work);
 }
 
 /* Are all of J's logs in its index, on disk? */
@@ -893,10 +894,10 @@ static void job_move(struct output_job *j)
 	job_write(j);
 	if (more)
 		job_wake(j);
-	if (order_waits(j->order) && !j->tick)
-		j->tick = loop_timer_new(j->output->loop, ORDER_TICK_MS, ORDER_TICK_MS, on_tick, j);
-	else if (!order_waits(j->order))
-		loop_timer_free(take_ptr(j->tick));
+	if (!order_waits(j->order))
+		loop_timer_stop(&j->tick);
+	else if (!loop_timer_is_set(&j->tick))
+		loop_timer_set(&j->tick, ORDER_TICK_MS);
 	job_finish(j);
 }
 
@@ -914,6 +915,8 @@ static void job_step(void *data)
 		job_load(j);
 	job_move(j);
 	arrivals_check(j->output, j->id);
+	if (j->output->stopping)
+		loop_post(j->output->loop, stop_begin, j->output);
 	call = job_take_call(j, &arg);
 	if (j->n_calling > 0)
 		job_wake(j);
@@ -941,6 +944,8 @@ struct output_job *output_job_open(struct output *o, const char *id)
 	j->output = o;
 	j->id = text_copy(id);
 	group_init(&j->work, o->loop);
+	loop_timer_init(&j->tick, o->loop, on_tick, j);
+	loop_timer_init(&j->retry, o->loop, on_retry, j);
 	j->order = order_new();
 	j->merged = file_get(o->files, id, NULL);
 	file_begin(j->merged);
@@ -1259,35 +1264,51 @@ void output_start(struct output *o)
 	room_count(o->room);
 }
 
-/* What waits in J is in its index, on disk, if that takes no longer than until DEADLINE. */
-static void job_drain(struct output_job *j, uint64_t deadline)
+/* All that waited when the end began is in the indexes, on disk, or is given up. */
+static void stop_now(void *data)
 {
-	order_drain(j->order);
-	for (uint64_t now = loop_now_ms(); j->state == JOB_OPEN && now < deadline;
-	     now = loop_now_ms()) {
-		uint64_t before = index_appended(j->index);
-		bool more = job_merge(j);
+	struct output *o = data;
 
-		job_write(j);
-		if (!index_wait(j->index, (unsigned)(deadline - now)))
-			return;
-		job_publish(j);
-		if (!more && index_appended(j->index) == before)
-			return;
+	if (o->stopped)
+		return;
+	o->stopped = true;
+	loop_timer_stop(&o->late);
+	for (struct output_job *j = o->jobs; j; j = j->hh.next) {
+		loop_timer_stop(&j->tick);
+		loop_timer_stop(&j->retry);
 	}
+	arrivals_check(o, NULL);
+	return o->over(o->over_data);
 }
 
-void output_stop(struct output *o)
+static void stop_if_drained(struct output *o)
 {
-	uint64_t deadline = loop_now_ms() + OUTPUT_DRAIN_MS;
+	for (const struct output_job *j = o->jobs; j && o->stopping; j = j->hh.next)
+		if (j->state == JOB_OPEN && !j->failing &&
+		    (order_waits(j->order) ||
+		     index_written(j->index)->records < index_appended(j->index)))
+			return;
+	if (o->stopping && !o->stopped)
+		return stop_now(o);
+}
 
+static void stop_begin(void *data)
+{
+	return stop_if_drained(data);
+}
+
+void output_stop(struct output *o, loop_fn fn, void *data)
+{
+	o->stopping = true;
+	o->over = fn;
+	o->over_data = data;
+	loop_timer_init(&o->late, o->loop, stop_now, o);
+	loop_timer_set(&o->late, OUTPUT_DRAIN_MS);
 	for (struct output_job *j = o->jobs; j; j = j->hh.next) {
-		job_drain(j, deadline);
-		loop_timer_free(take_ptr(j->tick));
-		loop_timer_free(take_ptr(j->retry));
+		order_drain(j->order);
+		job_wake(j);
 	}
-	o->stopped = true;
-	arrivals_check(o, NULL);
+	loop_post(o->loop, stop_begin, o);
 }
 
 void output_free(struct output *o)

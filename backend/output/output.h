@@ -47,8 +47,11 @@ void output_set_fetch(struct output *o, output_fetch_fn fetch, void *data);
 
 /* Count what is there. */
 void output_start(struct output *o);
-/* Nothing of it runs any more. Whoever waits for a log to arrive is called. */
-void output_stop(struct output *o);
+/*
+ * It ends: what waits goes into the merged logs, for some seconds at most; then whoever waits for a log to arrive is
+ * called, and FN(DATA).
+ */
+void output_stop(struct output *o, loop_fn fn, void *data);
 
 /*
  * What there is of job ID, found, or made: then its folder is made and its index is read on the pool, and what is

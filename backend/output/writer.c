@@ -71,8 +71,8 @@ struct log_writer {
 	bool proven;	   /* the disk has taken what was written last */
 	uint64_t began_ms; /* the last write */
 	size_t began_len;
-	struct loop_timer *pause; /* until a busy log is written on */
-	struct loop_timer *rest;  /* until the buffers of one that was busy go */
+	struct loop_timer pause; /* until a busy log is written on */
+	struct loop_timer rest;	 /* until the buffers of one that was busy go */
 	struct lines_encoder lines;
 	struct cutter cutter;
 
@@ -301,20 +301,19 @@ static void on_pause(void *data)
 {
 	struct log_writer *w = data;
 
-	loop_timer_free(take_ptr(w->pause));
 	write_next(w);
 }
 
-/* What is flushed is to be written, when it is enough. */
+/* Write what is flushed: now, or in a moment when more of a busy log is likely to come. */
 static void write_soon(struct log_writer *w)
 {
 	size_t n = w->next.bytes.len;
 	bool busy = n + w->began_len >= WRITE_BUSY && n < WRITE_ENOUGH;
 
-	if (w->pause)
+	if (loop_timer_is_set(&w->pause))
 		return;
 	if (!w->closed && busy && loop_now_ms() - w->began_ms < WRITE_PAUSE_MS)
-		w->pause = loop_timer_new(w->feeder.loop, WRITE_PAUSE_MS, 0, on_pause, w);
+		loop_timer_set(&w->pause, WRITE_PAUSE_MS);
 	else
 		write_next(w);
 }
@@ -332,7 +331,6 @@ static void on_rest(void *data)
 {
 	struct log_writer *w = data;
 
-	loop_timer_free(take_ptr(w->rest));
 	if (w->state != WRITING)
 		writer_rest(w);
 }
@@ -340,9 +338,11 @@ static void on_rest(void *data)
 /* All is written. More of a busy log is likely to come. */
 static void writer_pause(struct log_writer *w)
 {
-	if (w->began_len >= WRITE_BUSY && !w->rest)
-		w->rest = loop_timer_new(w->feeder.loop, KEPT_MS, 0, on_rest, w);
-	else if (!w->rest)
+	if (loop_timer_is_set(&w->rest))
+		return;
+	if (w->began_len >= WRITE_BUSY)
+		loop_timer_set(&w->rest, KEPT_MS);
+	else
 		writer_rest(w);
 }
 
@@ -407,6 +407,8 @@ struct log_writer *log_writer_new(struct output_job *j, const char *key,
 	w->feeder = output_log_feeder(j, key);
 	w->events = *events;
 	w->fd = -1;
+	loop_timer_init(&w->pause, w->feeder.loop, on_pause, w);
+	loop_timer_init(&w->rest, w->feeder.loop, on_rest, w);
 	f = w->feeder.file;
 	w->dir_fd = file_dir(f);
 	w->id = text_copy(file_id(f));
@@ -504,8 +506,8 @@ void log_writer_close(struct log_writer *w)
 	w->closed = true;
 	if (w->state == WAITING)
 		output_log_when_open(w->feeder.log, NULL, NULL);
-	loop_timer_free(take_ptr(w->pause));
-	loop_timer_free(take_ptr(w->rest));
+	loop_timer_stop(&w->pause);
+	loop_timer_stop(&w->rest);
 	if (w->state == READY && w->flushed)
 		write_next(w);
 	else if (w->state != OPENING && w->state != WRITING && w->state != LOOKING)

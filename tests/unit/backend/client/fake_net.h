@@ -156,6 +156,11 @@ static inline void fake_run(void)
 		;
 }
 
+static inline void fake_nothing(void *data)
+{
+	(void)data;
+}
+
 /* Time passes to the next timer, which runs. False: there is none within MS. */
 static inline bool fake_wait(uint64_t ms)
 {

@@ -84,7 +84,7 @@ static int teardown(void **state)
 	output_log_end(rig.job, "log", NULL, NULL);
 	output_job_close(rig.job);
 	fake_run();
-	output_stop(rig.spool);
+	output_stop(rig.spool, fake_nothing, NULL);
 	fake_run();
 	fake_forget_timers();
 	output_free(rig.spool);

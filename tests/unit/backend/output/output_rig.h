@@ -96,10 +96,14 @@ static inline void rig_do_start(void *data)
 	output_start(rig.output);
 }
 
+static inline void rig_stopped(void *data)
+{
+	sem_post(data);
+}
+
 static inline void rig_do_stop(void *data)
 {
-	(void)data;
-	output_stop(rig.output);
+	output_stop(rig.output, rig_stopped, data);
 }
 
 static inline void rig_up(void)
@@ -116,9 +120,15 @@ static inline void rig_up(void)
 /* As an unmount; or, when not CLEAN, as nearly a crash as one process can have. */
 static inline void rig_down(bool clean)
 {
+	sem_t stopped;
+
 	rig.up = false;
+	sem_init(&stopped, 0, 0);
 	if (clean)
-		rig_here(rig_do_stop, NULL);
+		rig_here(rig_do_stop, &stopped);
+	while (clean && sem_wait(&stopped) < 0)
+		assert_int_equal(errno, EINTR);
+	sem_destroy(&stopped);
 	loop_stop(rig.loop);
 	output_free(rig.output);
 	loop_free(rig.loop);

@@ -84,7 +84,7 @@ static int teardown(void **state)
 	if (rig.job)
 		output_job_close(rig.job);
 	fake_run();
-	output_stop(rig.output);
+	output_stop(rig.output, fake_nothing, NULL);
 	fake_run();
 	fake_forget_timers();
 	output_free(rig.output);
@@ -219,7 +219,7 @@ static void test_stop(void **state)
 	output_log_end(rig.job, "key", NULL, NULL);
 	output_job_close(rig.job);
 	rig.job = NULL;
-	output_stop(rig.output);
+	output_stop(rig.output, fake_nothing, NULL);
 	assert_int_equal(rig.n_fetches, 2);
 	fetched(0);
 	fetched(1);

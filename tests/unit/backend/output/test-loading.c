@@ -44,7 +44,7 @@ static void down(void)
 	if (rig.job)
 		output_job_close(take_ptr(rig.job));
 	fake_run();
-	output_stop(rig.output);
+	output_stop(rig.output, fake_nothing, NULL);
 	fake_run();
 	fake_forget_timers();
 	output_free(rig.output);
