@@ -30,7 +30,7 @@
 #define PATIENCE_MS    3000 /* whoever waits longer for the mount gets a message that says why */
 #define EXPIRE_MS      3600000
 #define EXPIRE_SOON_MS 60000
-#define ROOT_MAX       10
+#define ROOT_MAX       11
 
 struct run {
 	const struct options *options;
@@ -238,7 +238,11 @@ static void make_root(struct run *r)
 		 .object = &r->tree},
 		{.name = "list", .class = &list_jobs_table.text.class, .object = &r->tree},
 		{.name = "list.jsonl", .class = &list_jobs_json.text.class, .object = &r->tree},
-		{.name = "changes", .class = &changes_link_class, .object = &r->tree},
+		{.name = "live", .class = &live_class.class, .object = &r->tree},
+		{.name = "changes",
+		 .class = &changes_link_class,
+		 .hidden = true,
+		 .object = &r->tree},
 		{.name = ".kxfs", .class = &control_class.class, .object = &r->tree},
 		{0},
 	};

@@ -180,8 +180,8 @@ const struct node_class changes_class = {
 
 static int changes_readlink(struct fs *fs, struct node *node, char **ret)
 {
-	(void)fs, (void)node;
-	*ret = text_copy(CHANGES_TARGET);
+	(void)fs;
+	*ret = text_print("%s" CHANGES_TARGET, node->parent->parent ? "../" : "");
 	return 0;
 }
 
@@ -189,4 +189,14 @@ const struct node_class changes_link_class = {
 	.name = "changes-link",
 	.mode = S_IFLNK | 0777,
 	.readlink = changes_readlink,
+};
+
+static const struct node_entry_def live_table[] = {
+	{.name = "changes", .class = &changes_link_class},
+	{0},
+};
+
+const struct node_dir_class live_class = {
+	.class = {.name = "live", NODE_DIR_OPS},
+	.entries = live_table,
 };

@@ -238,10 +238,15 @@ const struct node_dir_class replica_live_class = {
 	.entries = replica_live_table,
 };
 
+/* --- the links that lead to them --- */
+
+/* To .live/, which is beside the link, or beside the directory live/ that it stands in. */
 static int live_readlink(struct fs *fs, struct node *node, char **ret)
 {
+	bool listed = streq(node_name(node->parent), "live");
+
 	(void)fs;
-	*ret = text_print(".live/%s", node_name(node));
+	*ret = text_print("%s.live/%s", listed ? "../" : "", node_name(node));
 	return 0;
 }
 
@@ -249,4 +254,31 @@ const struct node_class live_link_class = {
 	.name = "live-link",
 	.mode = S_IFLNK | 0777,
 	.readlink = live_readlink,
+};
+
+static const struct node_entry_def job_links_table[] = {
+	{.name = "wait", .class = &live_link_class},
+	{.name = "follow", .class = &live_link_class},
+	{0},
+};
+
+static const struct node_entry_def replica_links_table[] = {
+	{.name = "follow", .class = &live_link_class},
+	{0},
+};
+
+const struct node_dir_class job_links_class = {
+	.class = {.name = "job-links",
+		  NODE_DIR_OPS,
+		  .getattr = place_getattr,
+		  .unlink = place_unlink},
+	.entries = job_links_table,
+};
+
+const struct node_dir_class replica_links_class = {
+	.class = {.name = "replica-links",
+		  NODE_DIR_OPS,
+		  .getattr = place_getattr,
+		  .unlink = place_unlink},
+	.entries = replica_links_table,
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The blocking files of a job and of a replica: wait and follow. They lie in a directory .live/ that is found by its
- * name but not listed, and links lead there: so grep -r, cp -r and tar over a job end.
+ * name but not listed. Links lead there: those in live/ are listed, so `cat *`, grep -r, cp -r and tar over a job
+ * end; those beside the other files (jobs/ID/wait) are found but not listed.
  */
 #ifndef KXFS_FS_TREE_JOB_LIVE_H
 #define KXFS_FS_TREE_JOB_LIVE_H
@@ -9,10 +10,12 @@
 #include "fs/tree/place.h"
 #include "fs/vfs/stream.h"
 
-/* A name that is a link to the blocking file of the same name in .live/. */
+/* A name that is a link to the blocking file of the same name in .live/ beside it. */
 extern const struct node_class live_link_class;
-extern const struct node_dir_class job_live_class;     /* ID/.live */
-extern const struct node_dir_class replica_live_class; /* ID/ROLE-K/.live */
+extern const struct node_dir_class job_live_class;	/* ID/.live */
+extern const struct node_dir_class replica_live_class;	/* ID/ROLE-K/.live */
+extern const struct node_dir_class job_links_class;	/* ID/live */
+extern const struct node_dir_class replica_links_class; /* ID/ROLE-K/live */
 
 /* Is S one of these, and does it wait for something of the job UID, or read LOG? I/O thread. */
 bool job_live_is_of(const struct stream *s, const char *uid);

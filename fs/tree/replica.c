@@ -36,6 +36,29 @@ static int replica_render_status(struct fs *fs, struct node *node, char **ret, s
 	return 0;
 }
 
+/* For `kubectl exec -it $(cat .../pod) -- sh`. */
+static int replica_render_pod(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	const struct spec_job *job cleanup_job = place_job(node);
+	const struct spec_replica *r = place_replica(node, job);
+
+	(void)fs;
+	if (!r)
+		return -ENOENT;
+	*ret = text_print("%s\n", r->pod);
+	*ret_len = strlen(*ret);
+	return 0;
+}
+
+static bool replica_has_pod(void *place, struct node *dir)
+{
+	const struct spec_job *job cleanup_job = place_job(dir);
+	const struct spec_replica *r = place_replica(dir, job);
+
+	(void)place;
+	return r && *r->pod;
+}
+
 static const struct text_class replica_state_text = {
 	.class =
 		{
@@ -58,10 +81,23 @@ static const struct text_class replica_status_text = {
 	.render = replica_render_status,
 };
 
+static const struct text_class replica_pod_text = {
+	.class =
+		{
+			.name = "replica-pod",
+			.mode = S_IFREG | 0644,
+			.getattr = place_text_getattr,
+			TEXT_OPS,
+		},
+	.render = replica_render_pod,
+};
+
 static const struct node_entry_def replica_table[] = {
 	{.name = "state", .class = &replica_state_text.class},
 	{.name = "status", .class = &replica_status_text.class},
-	{.name = "follow", .class = &live_link_class, .when = place_in_jobs},
+	{.name = "pod", .class = &replica_pod_text.class, .when = replica_has_pod},
+	{.name = "live", .class = &replica_links_class.class, .when = place_in_jobs},
+	{.name = "follow", .class = &live_link_class, .hidden = true, .when = place_in_jobs},
 	{.name = ".live",
 	 .class = &replica_live_class.class,
 	 .hidden = true,

@@ -63,6 +63,7 @@ extern const struct list_class list_jobs_table, list_jobs_json, list_history_tab
 	list_history_json;
 extern const struct node_class queues_class;	   /* queues.c */
 extern const struct node_class changes_link_class; /* changes.c: the link `changes` */
+extern const struct node_dir_class live_class;	   /* changes.c: live/, which lists that link */
 extern const struct node_dir_class control_class;  /* control.c: .kxfs */
 /* For the entry of queues/: is it there? (queues.c) */
 bool queues_are_known(void *tree, struct node *dir);

@@ -15,7 +15,7 @@ from harness import app, err_of, permissions, popen, run, sh_role, wait_for
 from metrics import Metrics
 
 JOB_FILES = {"app.yaml", "ctl", "log", "manifest.yaml", "stamped", "state", "status", "status.json", "why"}
-JOB_LINKS = {"wait": ".live/wait", "follow": ".live/follow"}
+JOB_LINKS = ("wait", "follow")
 HISTORY_FILES = {"app.yaml", "log", "manifest.yaml", "stamped", "state", "status", "status.json", "why"}
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
 
@@ -41,24 +41,38 @@ def walk(top):
 
 
 def test_root(kx):
-    assert kx.ls() == [".kxfs", "changes", "dryrun", "history", "jobs", "list", "list.jsonl", "submit"]
+    assert kx.ls() == [".kxfs", "dryrun", "history", "jobs", "list", "list.jsonl", "live", "submit"]
+    assert kx.ls("live") == ["changes"]
     assert os.readlink(kx / "changes") == ".kxfs/.live/changes"
+    assert os.path.samefile(kx / "live/changes", kx / "changes")
     assert kx.ls(".kxfs") == ["help", "info", "log", "metrics"]
     assert kx.ls("submit") == kx.ls("jobs") == []
     assert kx.ls("history") == ["list", "list.jsonl"]
 
 
 def test_job_directory(kx, job):
-    assert set(kx.ls("jobs", job.id)) == JOB_FILES | set(JOB_LINKS) | {"logs", "main-0", "main-1"}
-    for name, target in JOB_LINKS.items():
-        assert os.readlink(job / name) == target
+    assert set(kx.ls("jobs", job.id)) == JOB_FILES | {"live", "logs", "main-0", "main-1"}
+    assert set(os.listdir(job / "live")) == set(JOB_LINKS)
+    for name in JOB_LINKS:
+        assert os.readlink(job / name) == f".live/{name}" and os.readlink(job / "live" / name) == f"../.live/{name}"
+        assert os.path.samefile(job / name, job / "live" / name)
         assert stat.S_ISREG(os.stat(job / name).st_mode)
     for name in JOB_FILES:
         assert stat.S_ISREG(os.lstat(job / name).st_mode), name
     assert sorted(os.listdir(job / "logs")) == ["main-0.log", "main-1.log"]
     assert os.readlink(job / "logs/main-1.log") == "../main-1/log"
-    assert sorted(os.listdir(job / "main-1")) == ["follow", "log", "stamped", "state", "status"]
-    assert os.readlink(job / "main-1/follow") == ".live/follow"
+    assert sorted(os.listdir(job / "main-1")) == ["live", "log", "stamped", "state", "status"]
+    assert os.listdir(job / "main-1/live") == ["follow"] and os.readlink(job / "main-1/follow") == ".live/follow"
+
+
+def test_what_a_star_takes_along_ends(kx):
+    """In a job's directory, a replica's and the root, while the job runs."""
+    job = kx.submit(app("echo here; sleep 1000"))
+    job.until_logged("here")
+    for where in (kx.mnt, job.dir, job / "main-0"):
+        for command in ("cat *", "wc -l *", "head -n1 *", "grep -l here *", "md5sum *"):
+            run(["sh", "-c", command], cwd=where, check=False)
+    os.rmdir(job.dir)
 
 
 def test_live_is_found_but_not_listed(kx, job):
@@ -258,13 +272,13 @@ def test_what_is_not_allowed(kx, job):
 
 
 def test_removing_a_file_of_a_job_changes_nothing(kx, job):
-    for name in ("state", "status", "wait", "main-0/log", "logs/main-0.log", "ctl"):
+    for name in ("state", "status", "wait", "live/wait", "main-0/log", "logs/main-0.log", "ctl"):
         os.unlink(job / name)
-    for name in ("main-0", "logs"):
+    for name in ("main-0/live", "main-0", "live", "logs"):
         os.rmdir(job / name)
     assert err_of(os.unlink, job / "no-such-file") == "ENOENT"
     wait_for(lambda: os.path.exists(job / "state"), what="the file to be there again")
-    assert set(kx.ls("jobs", job.id)) == JOB_FILES | set(JOB_LINKS) | {"logs", "main-0", "main-1"}
+    assert set(kx.ls("jobs", job.id)) == JOB_FILES | {"live", "logs", "main-0", "main-1"}
     assert wait_for(lambda: os.listdir(job / "main-0"), what="the directory to be whole again")
     assert job.log() == b"hello\noops\n"
     assert job.state() == "SUCCEEDED"
@@ -318,7 +332,7 @@ def test_attempts(kx):
     job = kx.submit(app("echo attempt; test -e third || { test -e second && touch third; touch second; exit 1; }",
                         max_retries=2))
     job.finish()
-    assert sorted(os.listdir(job / "main-0")) == ["follow", "log", "log.0", "log.1", "stamped", "state", "status"]
+    assert sorted(os.listdir(job / "main-0")) == ["live", "log", "log.0", "log.1", "stamped", "state", "status"]
     numbers = {os.stat(job / "main-0" / name).st_ino for name in ("log", "log.0", "log.1")}
     assert len(numbers) == 3
     for name in ("log", "log.0", "log.1"):
@@ -367,7 +381,7 @@ def test_whole_mount_is_read(kx, job):
     run(f"grep -r . {kx.mnt} >/dev/null; find {kx.mnt} -type f -exec cat '{{}}' + >/dev/null")
     run(["cp", "-r", str(kx.mnt), str(out)])
     assert (out / "jobs" / job.id / "state").read_text() == "SUCCEEDED\n"
-    assert os.readlink(out / "jobs" / job.id / "wait") == ".live/wait"
+    assert os.readlink(out / "jobs" / job.id / "live/wait") == "../.live/wait"
     p = run(f"tar -cf {kx.base}/copy.tar -C {kx.mnt} .", check=False)
     # What counts or tells an age may grow a digit just then, and tar says so.
     assert p.returncode == 0 or p.returncode == 1 and re.fullmatch(

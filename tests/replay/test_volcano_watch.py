@@ -71,6 +71,18 @@ def test_list_in_pages(server, make_mount):
         assert server.count(verb="list", resource=resource) > 8
 
 
+def test_pod_is_named(server, make_mount):
+    """`pod` is what kubectl exec is given; there is none as long as there is no pod."""
+    job = server.store.add(st.JOBS, watching.job("job-000", phase="Running"))
+    kx = up(server, make_mount(server))
+    replica = kx / "jobs/job-000/main-0"
+    harness.wait_for(replica.is_dir)
+    assert not (replica / "pod").exists()
+    pod = server.store.add(st.PODS, watching.pod(job, "main", 0, phase="Running"))
+    harness.wait_for((replica / "pod").exists, what="the pod's name")
+    assert (replica / "pod").read_text() == pod.name + "\n" and "pod" in kx.ls("jobs/job-000/main-0")
+
+
 def test_jobs_come_and_go(server, make_mount):
     kx = up(server, make_mount(server))
     server.store.add(st.JOBS, watching.job("one"))
