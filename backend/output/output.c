@@ -1228,7 +1228,8 @@ static int open_dir(const char *dir)
 	if (err < 0)
 		return err;
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 || faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0)
+	/* What a read-only disk has can be shown. */
+	if (fd < 0 || (faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0 && errno != EROFS))
 		return -errno;
 	return take_fd(&fd);
 }

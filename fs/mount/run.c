@@ -33,7 +33,7 @@
 #define ROOT_MAX       11
 
 struct run {
-	const struct options *options;
+	struct options *options;
 	const char *kind; /* found in the cluster; NULL: as the options say */
 	struct loop *loop;
 	struct loop_timer patience, expire;
@@ -143,6 +143,24 @@ static int choose_state(const struct run *r, char **ret, char **why)
 	return err ? err : state_default(key, ret, why);
 }
 
+/* A disk that takes nothing more is no reason to hide what it has: then it can be removed, too, to make room. */
+static void heed_flaw(struct run *r)
+{
+	int err = state_flaw(r->state);
+
+	if (err == -EROFS) {
+		r->options->read_only = true;
+		diag(DIAG_WARNING,
+		     "%s: the disk is read-only, and so is the mount: jobs that run are shown, and run on",
+		     state_dir(r->state));
+	} else if (err) {
+		diag(DIAG_WARNING,
+		     "%s: no room for the state (%s): nothing can be submitted until there is; rm -r of what is in "
+		     "history/ makes some",
+		     state_dir(r->state), strerror(-err));
+	}
+}
+
 /* All that can be known to be wrong before anything is started. */
 static int check(struct run *r, char **why)
 {
@@ -162,6 +180,8 @@ static int check(struct run *r, char **why)
 		err = choose_state(r, &dir, why);
 	if (!err)
 		err = state_open(dir, r->mountpoint, o->grace_ms + HOLDER_MS, &r->state, why);
+	if (!err)
+		heed_flaw(r);
 	if (!err)
 		err = mountpoint_prepare(r->mountpoint, &r->mountpoint_lock, why);
 	return err;
@@ -479,7 +499,7 @@ static int live(struct run *r, char **why)
 	return err;
 }
 
-int run(const struct options *o)
+int run(struct options *o)
 {
 	struct run r cleanup(clear) = {.options = o, .mountpoint_lock = -1, .daemon = DAEMON_INIT};
 	cleanup_free char *why = NULL;

@@ -12,7 +12,7 @@
 
 #include "fs/cli/options.h"
 
-/* Mount as O says and serve until the end. What to exit with. */
-int run(const struct options *o);
+/* Mount as O says, or read-only where the state directory is, and serve until the end. What to exit with. */
+int run(struct options *o);
 
 #endif

@@ -43,6 +43,7 @@ struct state {
 	 * shares the file system sees the locks of files alone.
 	 */
 	int dir_fd, lock_fd;
+	int flaw;    /* -EROFS, -ENOSPC, -EDQUOT: the disk takes nothing more; 0: it does */
 	bool locked; /* by this mount, not by another one */
 	char *made; /* the first directory of the path that was made for this mount; NULL: none, or it is mounted */
 };
@@ -321,9 +322,16 @@ static int probe(const char *dir)
 	return r;
 }
 
-/* Make of it what it has to be. It is ours, and locked. */
-static int settle(const struct state *s, char **ret_text)
+/* Is it that the disk takes nothing more, so that what it has can be shown, and removed to make room? */
+static bool is_disk_flaw(int err)
 {
+	return err == -EROFS || err == -ENOSPC || err == -EDQUOT;
+}
+
+/* Make of it what it has to be. It is ours, and locked. */
+static int settle(struct state *s, char **ret_text)
+{
+	bool is_kept = faccessat(s->dir_fd, VERSION_FILE, F_OK, 0) == 0;
 	struct stat st;
 	int r = 0;
 
@@ -332,9 +340,11 @@ static int settle(const struct state *s, char **ret_text)
 		r = -errno;
 	if (r == 0)
 		r = probe(s->dir);
-	if (r == 0 && faccessat(s->dir_fd, VERSION_FILE, F_OK, 0) < 0)
+	if (r == 0 && !is_kept)
 		r = file_write(s->dir, VERSION_FILE, VERSION_TEXT, strlen(VERSION_TEXT));
-	return r < 0 ? explain(r, s->dir, ret_text) : 0;
+	if (is_kept && is_disk_flaw(r))
+		s->flaw = r;
+	return r < 0 && !s->flaw ? explain(r, s->dir, ret_text) : 0;
 }
 
 /* --- taking it --- */
@@ -353,9 +363,12 @@ static int open_state(struct state *s)
 
 static int open_lock(struct state *s)
 {
+	const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+
 	base_close_fd(&s->lock_fd);
-	s->lock_fd = openat(s->dir_fd, LOCK_FILE,
-			    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	s->lock_fd = openat(s->dir_fd, LOCK_FILE, O_RDWR | O_CREAT | flags, 0600);
+	if (s->lock_fd < 0 && is_disk_flaw(-errno))
+		s->lock_fd = openat(s->dir_fd, LOCK_FILE, O_RDONLY | flags);
 	return s->lock_fd < 0 ? -errno : 0;
 }
 
@@ -479,6 +492,11 @@ int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct
 const char *state_dir(const struct state *s)
 {
 	return s->dir;
+}
+
+int state_flaw(const struct state *s)
+{
+	return s->flaw;
 }
 
 void state_enter(struct state *s, enum state_phase phase)

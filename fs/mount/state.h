@@ -32,6 +32,10 @@ int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct
 	       char **ret_text);
 /* Canonical. */
 const char *state_dir(const struct state *s);
+/*
+ * 0; or why nothing new can be kept there, though it was used before: -EROFS, or on a full disk -ENOSPC, -EDQUOT.
+ */
+int state_flaw(const struct state *s);
 /* This process holds it now, and is so far. */
 void state_enter(struct state *s, enum state_phase phase);
 /* It is a child's now, which was forked. */

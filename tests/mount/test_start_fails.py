@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A start changes nothing until its mount is up: jobs that a crash or `linger` has left run on, whatever becomes of it."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -91,3 +92,68 @@ def test_then_it_ends_them(make_kx):
     assert not alive(pid)
     kx.start()
     assert job.state() == "CANCELLED"
+
+
+@contextlib.contextmanager
+def small_disk(kx):
+    run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=700", "kxfs-test", str(kx.state)])
+    try:
+        yield
+    finally:
+        run(["umount", "-l", str(kx.state)])
+
+
+def left_behind(kx):
+    """A job in the history with 5 MB of output, and one that runs on."""
+    gone = kx.submit(app("head -c 5000000 /dev/zero"))
+    gone.finish()
+    remove(gone.dir)
+    job, pid = started(kx)
+    crashed(kx)
+    return gone, job, pid
+
+
+def test_full_disk(make_kx):
+    """It shows what there is; removing some of it makes room for new jobs."""
+    kx = make_kx("grace=1", start=False)
+    with small_disk(kx):
+        kx.start()
+        gone, job, pid = left_behind(kx)
+        run(f"head -c 99999999 /dev/zero > {kx.state}/fill", check=False)
+        kx.start()
+        assert f"kxfs: {kx.state}: no room for the state (No space left on device): nothing can be submitted" in kx.said()
+        job.until("RUNNING")
+        assert err_of(kx.write, "submit/b.yaml", app("true")) == "ENOSPC"
+        remove(gone.old)
+        assert not kx.history()
+        kx.submit(app("true"), "c.yaml").finish()
+        remove(job.dir)
+        assert not alive(pid)
+        kx.end()
+
+
+def test_read_only_disk(make_kx):
+    """It mounts read-only, shows what there is, and ends nothing."""
+    kx = make_kx("grace=1", start=False)
+    with small_disk(kx):
+        kx.start()
+        gone, job, pid = left_behind(kx)
+        run(f"mount --bind {kx.state} {kx.state} && mount -o remount,bind,ro {kx.state}")
+        with subprocess.Popen(kx.command("-f"), env=kx.env(), cwd=kx.work, stdin=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True) as p:
+            try:
+                assert f"kxfs: {kx.state}: the disk is read-only, and so is the mount" in p.stderr.readline()
+                wait_for(lambda: is_mounted(kx.mnt), what="the mount")
+                job.until("RUNNING")
+                assert kx.history() == [gone.id] and (gone.old / "log").stat().st_size > 5000000
+                assert err_of(kx.write, "submit/b.yaml", app("true")) == "EROFS"
+                assert err_of(os.rmdir, job.dir) == "EROFS"
+            finally:
+                p.terminate()
+                said = p.communicate(timeout=60)[1]
+        assert p.returncode == 0 and said.count("\n") < 10, said
+        assert alive(pid)
+        run(["umount", str(kx.state)])
+        is_left(kx, job, pid)
+        remove(job.dir)
+        kx.end()
