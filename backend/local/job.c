@@ -41,6 +41,7 @@ struct local_jobs {
 	struct local_jobs_events events;
 	struct local_replicas *replicas;
 	struct local_job *all;
+	bool in_charge; /* they may be started and ended */
 	/* for metrics, read by any thread */
 	atomic_ulong n_restarts, n_unsaved;
 };
@@ -399,13 +400,8 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 	struct output_job *output = output_job_open(jobs->b->output, rec->id);
 	struct local_job *job;
 
-	if (!output) {
-		int err = errno;
-
-		spec_record_free(rec);
-		errno = err;
+	if (!output)
 		return NULL;
-	}
 	job = new0(struct local_job);
 	job->jobs = jobs;
 	job->rec = rec;
@@ -435,6 +431,7 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 
 void local_job_launch(struct local_job *job)
 {
+	local_record_spec(job->record)->launched = true;
 	for (size_t i = 0; i < job->rec->n_replicas; i++)
 		local_replica_begin(job->reps[i], 0);
 }
@@ -475,10 +472,9 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 {
 	for (size_t i = 0; i < job->rec->n_replicas; i++)
 		local_replica_adopt(job->reps[i], &found[i]);
+	local_record_spec(job->record)->launched = true;
 	local_record_publish(job->record);
-	if (job->rec->goal != SPEC_GOAL_RUN)
-		local_job_end(job, job->rec->goal);
-	else
+	if (job->rec->goal == SPEC_GOAL_RUN)
 		plan(job);
 	for (size_t i = 0; i < job->rec->n_replicas; i++)
 		local_replica_adopted(job->reps[i], &found[i]);
@@ -496,6 +492,18 @@ struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 	jobs->events = *events;
 	jobs->replicas = local_replicas_new(b->loop, group, b->config.grace_ms);
 	return jobs;
+}
+
+void local_jobs_take_charge(struct local_jobs *jobs)
+{
+	struct local_job *job, *next;
+
+	jobs->in_charge = true;
+	local_replicas_begin(jobs->replicas);
+	/* The last daemon may have ended before all of them had. */
+	HASH_ITER(hh, jobs->all, job, next)
+		if (job->rec->goal != SPEC_GOAL_RUN)
+			local_job_end(job, job->rec->goal);
 }
 
 void local_jobs_free(struct local_jobs *jobs)
@@ -533,12 +541,12 @@ void local_jobs_stop(struct local_jobs *jobs, bool linger)
 		if (local_record_is_over(job->record))
 			local_record_changed(
 				job->record); /* its record could not be written: try a last time */
-		else if (linger && job->rec->goal == SPEC_GOAL_RUN)
+		else if (!jobs->in_charge || (linger && job->rec->goal == SPEC_GOAL_RUN))
 			let_go(job);
 		else
 			local_job_end(job, SPEC_GOAL_STOP);
 	}
-	if (linger)
+	if (linger || !jobs->in_charge)
 		local_replicas_outlive(jobs->replicas);
 }
 

@@ -28,6 +28,8 @@ struct local_jobs_events {
 /* GROUP is entered for each job, and by helpers. */
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 				  const struct local_jobs_events *events);
+/* The mount is up: what is planned begins. Before that jobs are shown and followed, but none is started or ended. */
+void local_jobs_take_charge(struct local_jobs *jobs);
 /* After the loop has stopped. What still runs goes on, and is taken over at the next start. NULL is allowed. */
 void local_jobs_free(struct local_jobs *jobs);
 /* The mount ends: end all jobs, or with LINGER let those run on that nobody has ended. */
@@ -39,7 +41,7 @@ struct local_job *local_jobs_find(struct local_jobs *jobs, const char *id);
 /* For .kxfs/metrics; any thread. */
 void local_jobs_metrics(struct local_jobs *jobs, FILE *out);
 
-/* A new job of REC, which is taken over and on disk. NULL with errno: its folder can't be opened; REC is freed. */
+/* A new job of REC, which is taken over and on disk. NULL with errno: its folder can't be opened. */
 struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec);
 /* Start it. */
 void local_job_launch(struct local_job *job);

@@ -168,6 +168,11 @@ static void local_start(struct backend *b)
 	saved_recover(local_of(b)->saved);
 }
 
+static void local_take_charge(struct backend *b)
+{
+	local_jobs_take_charge(local_of(b)->jobs);
+}
+
 static void on_stopped(void *data)
 {
 	struct local *l = data;
@@ -199,7 +204,7 @@ static void local_stop(struct backend *b)
 	expiry_free(take_ptr(l->expiry));
 	l->deadline =
 		loop_timer_new(b->loop, b->config.grace_ms + STOP_MORE_MS, 0, on_stop_late, l);
-	local_jobs_stop(l->jobs, !b->in_charge || b->config.linger);
+	local_jobs_stop(l->jobs, b->config.linger);
 	group_when_empty(&l->group, on_stopped, l);
 }
 
@@ -287,6 +292,7 @@ const struct backend_ops local_ops = {
 	.key = local_key,
 	.init = local_init,
 	.start = local_start,
+	.take_charge = local_take_charge,
 	.stop = local_stop,
 	.fini = local_fini,
 	.submit = local_submit,

@@ -64,6 +64,7 @@ struct local_replicas {
 	unsigned grace_ms;
 	struct local_replica *queue;
 	bool queue_posted;
+	bool begun;
 	/* for metrics, read by any thread */
 	atomic_ulong n_running, n_started, n_not_started;
 };
@@ -331,6 +332,16 @@ static void renew(struct local_replica *rep)
 	rep->change = local_record_changed(rep->job->record);
 }
 
+static void on_queue(void *data);
+
+static void post_queue(struct local_replicas *all)
+{
+	if (!all->queue || all->queue_posted || !all->begun)
+		return;
+	all->queue_posted = true;
+	loop_post(all->loop, on_queue, all);
+}
+
 /* Start what is queued, in batches: the loop has other things to do. */
 static void on_queue(void *data)
 {
@@ -350,10 +361,7 @@ static void on_queue(void *data)
 		else
 			start(rep);
 	}
-	if (all->queue && !all->queue_posted) {
-		all->queue_posted = true;
-		loop_post(all->loop, on_queue, all);
-	}
+	post_queue(all);
 }
 
 static void enqueue(struct local_replica *rep)
@@ -362,10 +370,7 @@ static void enqueue(struct local_replica *rep)
 
 	set_step(rep, QUEUED);
 	DL_APPEND(all->queue, rep);
-	if (all->queue_posted)
-		return;
-	all->queue_posted = true;
-	loop_post(all->loop, on_queue, all);
+	post_queue(all);
 }
 
 /* --- ending --- */
@@ -692,6 +697,12 @@ void local_replicas_free(struct local_replicas *all)
 {
 	tasks_free(all->tasks);
 	free(all);
+}
+
+void local_replicas_begin(struct local_replicas *all)
+{
+	all->begun = true;
+	post_queue(all);
 }
 
 void local_replicas_outlive(struct local_replicas *all)

@@ -49,6 +49,8 @@ struct local_replicas *local_replicas_new(struct loop *loop, struct group *group
 					  unsigned grace_ms);
 /* After the loop has stopped, and all replicas are freed. Programs that run go on. */
 void local_replicas_free(struct local_replicas *all);
+/* Starts wait in the queue until this is called. */
+void local_replicas_begin(struct local_replicas *all);
 /* Programs that run are to go on when the backend has stopped. */
 void local_replicas_outlive(struct local_replicas *all);
 /* For .kxfs/metrics; any thread. */

@@ -181,8 +181,8 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 struct item {
 	struct spec_job *job;	  /* of a job that is over; else NULL */
 	bool left;		  /* its output was to be removed, and some is there */
-	struct spec_record *rec;  /* of one that is not, */
-	struct task_found *found; /* and what became of its replicas */
+	struct spec_record *rec;  /* of one that is not; it is taken from here when the job goes on, */
+	struct task_found *found; /* and so is what became of its replicas */
 };
 
 struct recover {
@@ -195,7 +195,7 @@ struct recover {
 static void item_clear(struct item *item)
 {
 	spec_job_unref(item->job);
-	for (size_t i = 0; item->rec && item->found && i < item->rec->n_replicas; i++)
+	for (size_t i = 0; item->found && i < item->rec->n_replicas; i++)
 		if (item->found[i].fd >= 0)
 			close(item->found[i].fd);
 	free(item->found);
@@ -276,6 +276,19 @@ static void read_one(struct recover *r, const char *id)
 	}
 }
 
+/*
+ * A kxfs that was killed between the making of a record and the first start leaves one of a job that its writer was
+ * told, by a failed close, is none: nothing is started, and its file in submit/ has its verdict.
+ */
+static bool was_never_launched(const struct item *item)
+{
+	bool begun = item->rec->launched;
+
+	for (size_t i = 0; i < item->rec->n_replicas; i++)
+		begun |= item->found[i].state != TASK_NONE;
+	return !begun;
+}
+
 static void recover_work(void *data)
 {
 	struct recover *r = data;
@@ -297,19 +310,36 @@ static void recover_work(void *data)
 static void go_on(struct saved *saved, struct item *item)
 {
 	struct spec_record *rec = item->rec;
-	cleanup_free char *id = text_copy(rec->id);
+	struct task_found *found cleanup_free = NULL;
 	struct local_job *job;
 
+	if (was_never_launched(item))
+		return output_job_remove(saved->b->output, rec->id, NULL, NULL);
 	backend_launched(saved->b, rec->file, rec->id, rec->submission, rec->created);
-	job = local_jobs_find(saved->jobs, rec->id) ? NULL : local_job_new(saved->jobs, rec);
+	job = local_job_new(saved->jobs, rec);
 	if (!job) {
-		item->rec = NULL;
-		diag(DIAG_ERROR, "%s: its logs can't be opened: %s; it is not shown", id,
+		diag(DIAG_ERROR, "%s: its logs can't be opened: %s; it is not shown", rec->id,
 		     strerror(errno));
 		return;
 	}
-	local_job_take_over(job, item->found);
 	item->rec = NULL;
+	found = take_ptr(item->found);
+	local_job_take_over(job, found);
+}
+
+/* A folder that somebody has copied, and whose record he has changed: only one of the two can be a job. */
+static bool is_taken(struct store *store, const struct item *item)
+{
+	const char *uid = item->job ? item->job->uid : item->rec->uid;
+	const char *id = item->job ? item->job->id : item->rec->id;
+	cleanup_job const struct spec_job *other = store_get_uid(store, uid);
+
+	if (other)
+		diag(DIAG_WARNING,
+		     "jobs/%s/job.json has the uid of %s, of which it may be a copy; the job is not shown, "
+		     "and its output stays in that folder",
+		     id, other->id);
+	return other;
 }
 
 static void recover_done(void *data)
@@ -324,11 +354,15 @@ static void recover_done(void *data)
 	for (size_t i = 0; i < r->n; i++) {
 		struct item *item = &r->items[i];
 
-		if (r->err == 0 && item->left)
+		if (r->err < 0 || is_taken(b->store, item)) {
+			item_clear(item);
+			continue;
+		}
+		if (item->left)
 			output_logs_remove(b->output, item->job->id, NULL, NULL);
-		if (r->err == 0 && item->rec)
+		if (item->rec)
 			go_on(saved, item);
-		else if (r->err == 0)
+		else
 			store_put(b->store, take_ptr(item->job));
 		item_clear(item);
 	}

@@ -324,11 +324,12 @@ static void submit_done(void *data)
 		give_up(s, -ECANCELED);
 		return;
 	}
-	job = local_job_new(s->c->jobs, take_ptr(s->rec));
+	job = local_job_new(s->c->jobs, s->rec);
 	if (!job) {
 		give_up(s, -errno);
 		return;
 	}
+	s->rec = NULL;
 	control_await(s->c->control, job, s->rq);
 	local_job_launch(job);
 	submit_free(s);

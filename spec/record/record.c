@@ -63,6 +63,7 @@ static const struct spec_field replica_fields[] = {
 static const struct spec_field job_private[] = {
 	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP),
 	JOB(again, SPEC_FIELD_BOOL),
+	JOB(launched, SPEC_FIELD_BOOL, .optional = true),
 	JOB(dropped, SPEC_FIELD_BOOL, .optional = true),
 };
 
@@ -84,6 +85,7 @@ struct spec_record *spec_record_new(struct spec_app *app)
 		n += (size_t)app->roles[i].num_replicas;
 	r->replicas = new0_n(struct spec_record_replica, n);
 	r->state = SPEC_PENDING;
+	r->launched = true; /* as in records that do not say it */
 	for (size_t i = 0; i < array_size(job_fields); i++)
 		if (job_fields[i].type == SPEC_FIELD_TEXT)
 			spec_set((char **)((char *)r + job_fields[i].at), "");
@@ -118,6 +120,7 @@ void spec_record_free(struct spec_record *r)
 void spec_record_begin(struct spec_record *r, const struct spec_record_origin *o)
 {
 	r->created = r->changed = o->created;
+	r->launched = false;
 	r->state = SPEC_PENDING;
 	spec_set(&r->id, o->id);
 	spec_set(&r->uid, o->uid);

@@ -61,6 +61,7 @@ struct spec_record {
 	bool dropped;  /* its output was removed to make room */
 	unsigned goal; /* enum spec_goal */
 	bool again;    /* all replicas are to be started again when none runs */
+	bool launched; /* its first start has begun; until then it is what a submission has left, and no job */
 	unsigned retries;
 	int64_t created;
 	int64_t started;

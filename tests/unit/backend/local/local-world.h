@@ -36,6 +36,7 @@ struct world {
 	struct loop *loop;
 	struct backend *b;
 	struct backend_config config;
+	bool reads; /* it is not in charge */
 };
 
 struct answer {
@@ -105,7 +106,7 @@ static inline int world_start(struct world *w)
 		err = backend_new(w->loop, &w->config, &events, &w->b, &text);
 	if (err == 0)
 		err = backend_start(w->b, &text);
-	if (err == 0)
+	if (err == 0 && !w->reads)
 		backend_take_charge(w->b);
 	if (err < 0)
 		fprintf(stderr, "start: %s %s\n", strerror(-err), text ? text : "");

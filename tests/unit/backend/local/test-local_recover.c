@@ -313,6 +313,160 @@ static void test_stop_late(void **state)
 	until(has_state(w, id, SPEC_CANCELLED));
 }
 
+/* The text of file NAME of job ID; with NEW it becomes that. malloc'ed. */
+static char *job_file(struct world *w, const char *id, const char *name, const char *new_text)
+{
+	cleanup_free char *path = text_print("%s/jobs/%s/%s", w->state, id, name);
+	char *text = NULL;
+	size_t len;
+
+	assert_int_equal(file_read(path, 1 << 20, &text, &len), 0);
+	if (new_text) {
+		FILE *f = fopen(path, "we");
+
+		assert_non_null(f);
+		fputs(new_text, f);
+		assert_int_equal(fclose(f), 0);
+	}
+	return text;
+}
+
+/* In file NAME of job ID each FROM becomes TO; there is one. */
+static void job_edit(struct world *w, const char *id, const char *name, const char *from,
+		     const char *to)
+{
+	cleanup_free char *text = job_file(w, id, name, NULL);
+	cleanup_free char *out = text_copy("");
+	char *rest = text, *at;
+
+	assert_non_null(strstr(text, from));
+	for (; (at = strstr(rest, from)); rest = at + strlen(from))
+		text_set(&out, "%s%.*s%s", out, (int)(at - rest), rest, to);
+	text_set(&out, "%s%s", out, rest);
+	free(job_file(w, id, name, out));
+}
+
+static int lines_of(struct world *w, const char *name)
+{
+	cleanup_free char *path = text_print("%s/%s", w->work, name);
+	cleanup_free char *text = NULL;
+	size_t len, n = 0;
+
+	assert_int_equal(file_read(path, 1 << 20, &text, &len), 0);
+	for (size_t i = 0; i < len; i++)
+		n += text[i] == '\n';
+	return (int)n;
+}
+
+/* Leave a job whose record says that it is PENDING, as after a crash while it was being launched. Its id. */
+static char *leave_pending(struct world *w)
+{
+	char *id;
+	pid_t helper = 0;
+
+	world_stop(w);
+	w->config.linger = true;
+	assert_int_equal(world_start(w), 0);
+	id = submit_sh(w, "echo $$ >> runs; exec sleep 1000", 1, NULL);
+	until(has_state(w, id, SPEC_RUNNING));
+	until(exists(w, "work/runs"));
+	world_stop(w);
+	w->config.linger = false;
+	assert_int_equal(world_helpers(w, &helper), 1);
+	kill(helper, SIGKILL);
+	until(world_helpers(w, NULL) == 0);
+	job_edit(w, id, "job.json", "\"RUNNING\"", "\"PENDING\"");
+	return id;
+}
+
+/* The machine went down when the helper had begun and the record did not say so yet: the program may have run. */
+static void test_begun(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = leave_pending(w);
+	cleanup_job const struct spec_job *job = NULL;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/jobs/%s/tasks/0.0.sock", w->state, id);
+	assert_int_equal(unlink(path), 0);
+	assert_true(exists(w, "state/jobs/%s/tasks/0.0.new", id));
+	assert_int_equal(world_start(w), 0);
+	until(has_state(w, id, SPEC_FAILED));
+	job = job_of(w, id);
+	assert_string_equal(job->reason, "HelperKilled");
+	assert_int_equal(lines_of(w, "runs"), 1);
+}
+
+/*
+ * A kxfs that was killed while a job was being launched: what its writer was told is no job (LAUNCHED is 0) is never
+ * started; a job that had begun is.
+ */
+static void test_never_launched(void **state)
+{
+	struct world *w = *state;
+
+	for (int launched = 0; launched < 2; launched++) {
+		cleanup_free char *id = leave_pending(w);
+		cleanup_free char *tasks = text_print("%s/jobs/%s/tasks", w->state, id);
+		int runs = lines_of(w, "runs");
+
+		scratch_remove(tasks);
+		if (!launched)
+			job_edit(w, id, "job.json", "\"launched\":true", "\"launched\":false");
+		assert_int_equal(world_start(w), 0);
+		if (launched) {
+			until(lines_of(w, "runs") == runs + 1);
+		} else {
+			until(!exists(w, "state/jobs/%s", id));
+			assert_int_equal(lines_of(w, "runs"), runs);
+			assert_int_equal(count_jobs(w), 0);
+		}
+	}
+}
+
+/* A copy of a job's folder, with a record that was changed, is reported and left alone. */
+static void test_two_of_one_uid(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = submit_sh(w, "echo a", 1, NULL);
+	cleanup_free char *copy = text_copy(id);
+	cleanup_free char *command = NULL, *said = NULL;
+	size_t len;
+
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	world_stop(w);
+	memcpy(copy + strlen(copy) - 3, "zzz", 3);
+	command = text_print("cp -r %s/jobs/%s %s/jobs/%s", w->state, id, w->state, copy);
+	assert_int_equal(system(command), 0);
+	job_edit(w, copy, "job.json", id, copy);
+	assert_int_equal(world_start(w), 0);
+	assert_int_equal(count_jobs(w), 1);
+	said = diag_text(&len);
+	assert_non_null(strstr(said, "has the uid of"));
+	assert_true(exists(w, "state/jobs/%s/logs/main-0.0", copy));
+	assert_true(exists(w, "state/jobs/%s/logs/main-0.0", id));
+}
+
+/* A mount that never was in charge starts nothing and ends nothing. */
+static void test_not_in_charge(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *id = leave_pending(w);
+	cleanup_free char *tasks = text_print("%s/jobs/%s/tasks", w->state, id);
+
+	scratch_remove(tasks);
+	w->reads = true;
+	assert_int_equal(world_start(w), 0);
+	assert_true(has_state(w, id, SPEC_PENDING));
+	pause_ms(200);
+	world_stop(w);
+	assert_int_equal(lines_of(w, "runs"), 1);
+	w->reads = false;
+	assert_int_equal(world_start(w), 0);
+	until(lines_of(w, "runs") == 2);
+	assert_false(has_state(w, id, SPEC_CANCELLED));
+}
+
 static void test_damaged_record(void **state)
 {
 	static const char *const texts[] = {"",	    "{\"id\": [", "{}",
@@ -421,6 +575,10 @@ int main(int argc, char **argv)
 		world_test(test_crash_keeps_what_is_over),
 		world_test(test_stop),
 		world_test(test_stop_late),
+		world_test(test_begun),
+		world_test(test_never_launched),
+		world_test(test_two_of_one_uid),
+		world_test(test_not_in_charge),
 		world_test(test_damaged_record),
 		world_test(test_history_keep),
 		world_test(test_spool_limit),
