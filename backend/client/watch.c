@@ -225,13 +225,13 @@ static bool is_refused(const struct http_reply *reply)
 
 /* --- a list --- */
 
-static int on_item(void *data, const char *json, size_t len)
+static int on_item(void *data, const char *json, size_t len, int wrong)
 {
 	struct part *part = data;
 	const struct watch_config *config = &part->w->config;
 
 	part->objects++;
-	config->object(config->data, json, len, false);
+	config->object(config->data, json, len, false, wrong);
 	return 0;
 }
 
@@ -329,19 +329,21 @@ static void spec_event_clearp(struct spec_event *e)
 	spec_event_clear(e);
 }
 
-static int on_event(void *data, const char *json, size_t len)
+static int on_event(void *data, const char *json, size_t len, int wrong)
 {
 	struct watch *w = ((struct part *)data)->w;
 	struct spec_event e cleanup(spec_event_clearp) = {0};
 	int err = spec_event_parse(json, len, &e);
 
+	/* Of an object that is passed over it may not be known what has become of it. */
 	if (err)
-		return err;
+		return wrong ? 0 : err;
 	switch (e.type) {
 	case SPEC_EVENT_ADDED:
 	case SPEC_EVENT_MODIFIED:
 	case SPEC_EVENT_DELETED:
-		w->config.object(w->config.data, e.object, e.len, e.type == SPEC_EVENT_DELETED);
+		w->config.object(w->config.data, e.object, e.len, e.type == SPEC_EVENT_DELETED,
+				 wrong);
 		break;
 	case SPEC_EVENT_BOOKMARK:
 		w->bookmarks = true;

@@ -32,9 +32,9 @@ struct watch_config {
 	void (*begin)(void *data);
 	/*
 	 * An object is there or has changed, or (GONE) is no more, and this is what it was last. JSON is
-	 * the object, NUL-terminated, borrowed. An event may tell what is known already.
+	 * the object, NUL-terminated, borrowed. An event may tell what is known already. WRONG is as in spec_split_fn.
 	 */
-	void (*object)(void *data, const char *json, size_t len, bool gone);
+	void (*object)(void *data, const char *json, size_t len, bool gone, int wrong);
 	/* The list is whole. */
 	void (*listed)(void *data);
 	/*

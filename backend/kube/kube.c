@@ -560,6 +560,7 @@ static int kube_info(struct backend *b, FILE *out)
 	if (k->parts.kind && k->parts.kind->in_kueue)
 		kueue_info(k->parts.kueue, out);
 	watches_info(k->parts.watches, out);
+	fprintf(out, "passed_over: %zu\n", world_n_passed_over(k->parts.world));
 	watches_refused(k->parts.watches, &refused);
 	kueue_refused(k->parts.kueue, &refused);
 	if (refused.n == 0)

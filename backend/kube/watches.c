@@ -234,12 +234,15 @@ static void on_begin(void *data)
 	world_list_begins(x->w->config.world, x->sort);
 }
 
-static void on_object(void *data, const char *json, size_t len, bool gone)
+static void on_object(void *data, const char *json, size_t len, bool gone, int wrong)
 {
 	struct watched *x = data;
 
 	atomic_fetch_add(&x->w->n_told, 1);
-	world_told(x->w->config.world, x->sort, json, len, gone);
+	if (wrong)
+		world_pass_over(x->w->config.world, x->sort, json, len, gone, wrong);
+	else
+		world_told(x->w->config.world, x->sort, json, len, gone);
 }
 
 static void on_listed(void *data)

@@ -21,8 +21,11 @@
 
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
+#include "spec/api/object.h"
 #include "spec/base/mem.h"
 
+/* Objects that can't be read of which so many are remembered, and named in the log. */
+#define PASSED_MAX 1000
 /* Pods of earlier attempts that are remembered of one job; beyond, the oldest are forgotten. */
 #define GONE_MAX 4096
 #define TICK_MS	 5000
@@ -75,6 +78,14 @@ struct sort {
 	void (*tell)(struct world *w, struct thing *now, const struct thing *old);
 };
 
+/* An object in the cluster that can't be read. */
+struct passed {
+	char *uid; /* or its name, if not even the uid is known */
+	enum world_sort sort;
+	unsigned round;
+	UT_hash_handle hh; /* by uid */
+};
+
 struct world {
 	struct loop *loop;
 	struct world_events callbacks;
@@ -88,19 +99,16 @@ struct world {
 		*things[WORLD_N_SORTS]; /* changed under the lock; by the sort whose table it is */
 	struct thing *owned[WORLD_N_SORTS];
 	struct events *events;
+	struct passed *passed;
 	struct loop_timer *tick; /* NULL: nothing has to be reported later */
 	bool stopped;
 	bool queue_gone; /* and the jobs that wait in none that is known have not been reported yet */
-	struct lock lock; /* for THINGS, which the I/O thread alone changes */
-	atomic_size_t n_pods;
+	struct lock lock;    /* for THINGS, which the I/O thread alone changes */
+	unsigned n_passings; /* calls of world_pass_over */
+	atomic_size_t n_pods, n_passed;
 };
 
 static const struct sort sorts[WORLD_N_SORTS];
-
-static void cant_read(const char *what, int err)
-{
-	diag(DIAG_WARNING, "%s of the server can't be read: %s", what, strerror(-err));
-}
 
 static void changed(struct job *job)
 {
@@ -164,15 +172,14 @@ static const struct spec_job_view *known_view(void *data, const char *uid)
 }
 
 /* NULL: it can't be read. */
-static struct spec_job_view *read_job(struct world *w, const char *json, size_t len)
+static struct spec_job_view *read_job(struct world *w, const char *json, size_t len, bool gone)
 {
 	struct spec_job_view *view;
 	int err = spec_job_view_parse(w->kind->reader, json, len, known_view, w, &view);
 
-	if (!err)
-		return view;
-	diag(DIAG_WARNING, "a %s of the server can't be read: %s", w->kind->kind, strerror(-err));
-	return NULL;
+	if (err)
+		world_pass_over(w, WORLD_JOBS, json, len, gone, err);
+	return err ? NULL : view;
 }
 
 static void job_first_seen(struct job *job, const struct spec_job_view *view)
@@ -228,7 +235,7 @@ static bool is_up_to(const char *a, const char *b)
 
 const struct world_job *world_reply(struct world *w, const char *json, size_t len)
 {
-	struct spec_job_view *view = read_job(w, json, len);
+	struct spec_job_view *view = read_job(w, json, len, false);
 	struct job *job = view ? find_job(w, view->meta.uid) : NULL;
 	bool known = job && job->j.view;
 
@@ -267,7 +274,7 @@ static void job_gone(struct job *job)
 
 static void job_told(struct world *w, const char *json, size_t len, bool gone)
 {
-	struct spec_job_view *view = read_job(w, json, len);
+	struct spec_job_view *view = read_job(w, json, len, gone);
 	struct job *job;
 
 	if (!view)
@@ -363,7 +370,7 @@ static void pod_told(struct world *w, const char *json, size_t len, bool gone)
 	int err = spec_pod_view_parse(w->kind->reader, json, len, &view);
 
 	if (err) {
-		cant_read("a pod", err);
+		world_pass_over(w, WORLD_PODS, json, len, gone, err);
 		return;
 	}
 	HASH_FIND_STR(w->pods, view->meta.uid, pod);
@@ -458,7 +465,7 @@ static void thing_told(struct world *w, enum world_sort sort, const char *json, 
 	int err = s->parse(json, len, &view);
 
 	if (err) {
-		cant_read(s->what, err);
+		world_pass_over(w, sort, json, len, gone, err);
 		return;
 	}
 	now = thing_new(w, sort, view);
@@ -578,22 +585,22 @@ VIEW(cluster_queue, spec_cluster_queue_view, spec_cluster_queue_view_parse,
      spec_cluster_queue_view_unref)
 
 static const struct sort sorts[WORLD_N_SORTS] = {
-	[WORLD_GROUPS] = {"a pod group", group_parse, group_unref,
+	[WORLD_GROUPS] = {"PodGroup", group_parse, group_unref,
 			  offsetof(struct spec_group_view, meta), WORLD_GROUPS, .owned = true,
 			  .differs = group_differs, .tell = owned_tell},
-	[WORLD_WORKLOADS] = {"a Workload", workload_parse, workload_unref,
+	[WORLD_WORKLOADS] = {"Workload", workload_parse, workload_unref,
 			     offsetof(struct spec_workload_view, meta), WORLD_WORKLOADS,
 			     .owned = true, .tell = owned_tell},
-	[WORLD_QUEUES] = {"a queue", queue_parse, queue_unref,
-			  offsetof(struct spec_queue_view, meta), WORLD_QUEUES, .by_name = true,
-			  .differs = queue_differs, .tell = queue_tell},
-	[WORLD_OWN_QUEUE] = {"a queue", queue_parse, queue_unref,
+	[WORLD_QUEUES] = {"Queue", queue_parse, queue_unref, offsetof(struct spec_queue_view, meta),
+			  WORLD_QUEUES, .by_name = true, .differs = queue_differs,
+			  .tell = queue_tell},
+	[WORLD_OWN_QUEUE] = {"Queue", queue_parse, queue_unref,
 			     offsetof(struct spec_queue_view, meta), WORLD_QUEUES, .by_name = true,
 			     .differs = queue_differs, .tell = queue_tell},
-	[WORLD_LOCAL_QUEUES] = {"a LocalQueue", local_queue_parse, local_queue_unref,
+	[WORLD_LOCAL_QUEUES] = {"LocalQueue", local_queue_parse, local_queue_unref,
 				offsetof(struct spec_queue_view, meta), WORLD_QUEUES,
 				.by_name = true, .differs = queue_differs, .tell = queue_tell},
-	[WORLD_CLUSTER_QUEUES] = {"a ClusterQueue", cluster_queue_parse, cluster_queue_unref,
+	[WORLD_CLUSTER_QUEUES] = {"ClusterQueue", cluster_queue_parse, cluster_queue_unref,
 				  offsetof(struct spec_cluster_queue_view, meta),
 				  WORLD_CLUSTER_QUEUES, .by_name = true,
 				  .tell = cluster_queue_tell},
@@ -633,7 +640,7 @@ static void event_told(struct world *w, const char *json, size_t len, bool gone)
 	err = spec_event_view_parse(json, len, &view);
 	if (err) {
 		if (err != -EINVAL) /* -EINVAL: an event about nothing that is shown */
-			cant_read("an event", err);
+			world_pass_over(w, WORLD_EVENTS, json, len, gone, err);
 		return;
 	}
 	job = job_about(w, view->about);
@@ -678,6 +685,92 @@ struct spec_queue_view **world_queues(struct world *w, size_t *ret_n)
 	return v;
 }
 
+/* --- objects that can't be read --- */
+
+static void unpass(struct world *w, struct passed *passed)
+{
+	HASH_DEL(w->passed, passed);
+	atomic_store(&w->n_passed, HASH_COUNT(w->passed));
+	free(passed->uid);
+	free(passed);
+}
+
+/* What is known of the object of that uid or name is as it was, or (GONE) it is gone. */
+static void keep_known(struct world *w, enum world_sort sort, const char *uid, const char *name,
+		       bool gone)
+{
+	struct job *job = sort == WORLD_JOBS ? find_job(w, uid) : NULL;
+	struct thing *thing = find_thing(w, sorts[sort].table, sorts[sort].by_name ? name : uid);
+	struct pod *pod = NULL;
+
+	if (sort == WORLD_PODS)
+		HASH_FIND_STR(w->pods, uid, pod);
+	if (job) {
+		job->j.round = w->rounds[sort];
+		if (gone && job->j.view)
+			job_gone(job);
+	}
+	if (pod) {
+		pod->round = w->rounds[sort];
+		if (gone)
+			pod_gone(pod);
+	}
+	if (thing && sorts[sort].parse && streq(thing->meta->uid, uid)) {
+		thing->round = w->rounds[sort];
+		if (gone)
+			thing_gone(w, thing);
+	}
+}
+
+void world_pass_over(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone,
+		     int wrong)
+{
+	const char *what = sort == WORLD_JOBS	  ? w->kind->kind
+			   : sort == WORLD_PODS	  ? "Pod"
+			   : sort == WORLD_EVENTS ? "Event"
+						  : sorts[sort].what;
+	cleanup_free char *name = spec_object_name(json, len, "name");
+	cleanup_free char *uid = spec_object_name(json, len, "uid");
+	struct passed *passed;
+
+	w->n_passings++;
+	keep_known(w, sort, uid, name, gone);
+	if (!*uid)
+		text_set(&uid, "%s", name);
+	HASH_FIND_STR(w->passed, uid, passed);
+	if (gone && passed)
+		unpass(w, passed);
+	if (passed && !gone)
+		passed->round = w->rounds[sort];
+	if (passed || gone || HASH_COUNT(w->passed) >= PASSED_MAX)
+		return;
+	diag(DIAG_WARNING, "the %s %s is passed over: %s", what, *name ? name : "(without a name)",
+	     wrong == -EFBIG   ? "it is too large"
+	     : wrong == -ELOOP ? "it is nested too deep"
+			       : "it can't be read");
+	passed = new0(struct passed);
+	passed->uid = take_ptr(uid);
+	passed->sort = sort;
+	passed->round = w->rounds[sort];
+	HASH_ADD_KEYPTR(hh, w->passed, passed->uid, strlen(passed->uid), passed);
+	atomic_store(&w->n_passed, HASH_COUNT(w->passed));
+}
+
+static void passed_listed(struct world *w, enum world_sort sort)
+{
+	struct passed *passed, *next;
+
+	HASH_ITER(hh, w->passed, passed, next) {
+		if (passed->sort == sort && passed->round != w->rounds[sort])
+			unpass(w, passed);
+	}
+}
+
+size_t world_n_passed_over(const struct world *w)
+{
+	return atomic_load(&w->n_passed);
+}
+
 /* --- objects that come --- */
 
 void world_list_begins(struct world *w, enum world_sort sort)
@@ -690,7 +783,7 @@ unsigned world_rounds(const struct world *w)
 	return w->rounds[WORLD_JOBS];
 }
 
-void world_told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
+static void told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
 {
 	switch (sort) {
 	case WORLD_JOBS:
@@ -704,9 +797,23 @@ void world_told(struct world *w, enum world_sort sort, const char *json, size_t 
 	}
 }
 
+void world_told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
+{
+	cleanup_free char *uid = w->passed ? spec_object_name(json, len, "uid") : NULL;
+	unsigned before = w->n_passings;
+	struct passed *passed = NULL;
+
+	if (uid)
+		HASH_FIND_STR(w->passed, uid, passed);
+	told(w, sort, json, len, gone);
+	if (passed && w->n_passings == before) /* it can be read now */
+		unpass(w, passed);
+}
+
 void world_list_ends(struct world *w, enum world_sort sort)
 {
 	w->listed[sort] = true;
+	passed_listed(w, sort);
 	switch (sort) {
 	case WORLD_JOBS:
 		return jobs_listed(w);
@@ -933,10 +1040,13 @@ void world_stop(struct world *w)
 void world_free(struct world *w)
 {
 	struct job *job, *next_job;
+	struct passed *passed, *next_passed;
 	struct thing *thing, *next;
 
 	if (!w)
 		return;
+	HASH_ITER(hh, w->passed, passed, next_passed)
+		unpass(w, passed);
 	HASH_ITER(hh, w->jobs, job, next_job)
 		world_forget(&job->j);
 	for (size_t i = 0; i < WORLD_N_SORTS; i++) {

@@ -39,8 +39,8 @@ struct world_job {
 	struct spec_job_view *view; /* NULL: only pods of it have been seen */
 	struct spec_text *object;   /* its JSON */
 	bool gone;		    /* the object is no longer in the cluster */
-	unsigned
-		round; /* the list of jobs that was the last when it was told of; they are counted */
+	/* The number of the list of jobs that was the last when it was told of. */
+	unsigned round;
 	size_t n_pods; /* of it in the cluster */
 	int64_t since; /* when it was seen first, or made; ns */
 };
@@ -70,6 +70,12 @@ void world_free(struct world *w); /* NULL is allowed */
 void world_list_begins(struct world *w, enum world_sort sort);
 /* JSON is an object of this sort, as it is now, or (GONE) as it was last. */
 void world_told(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone);
+/*
+ * It can't be read: WRONG is as in spec_split_fn, or another errno. What is known of it stays until it is GONE. The
+ * daemon's log names it once.
+ */
+void world_pass_over(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone,
+		     int wrong);
 void world_list_ends(struct world *w, enum world_sort sort);
 /* How many lists of jobs have begun. */
 unsigned world_rounds(const struct world *w);
@@ -115,7 +121,8 @@ struct spec_queue_view *world_queue(struct world *w, const char *name);
 struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char *name);
 /* Any thread: references to all queues, in a malloc'ed array. */
 struct spec_queue_view **world_queues(struct world *w, size_t *ret_n);
-/* Any thread: pods in the cluster. I/O thread: jobs. */
+/* Any thread: pods in the cluster; and objects in it that were passed over. */
 size_t world_n_pods(const struct world *w);
+size_t world_n_passed_over(const struct world *w);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "spec/base/mem.h"
 #include "spec/base/read.h"
+#include "spec/base/span.h"
 #include "spec/base/tree.h"
 #include "spec/yaml/yaml.h"
 
@@ -50,6 +51,16 @@ bool spec_object_is_success(const char *json, size_t len)
 
 	return spec_value_parse_map(json, len, &o) == 0 && is_text(o, "kind", "Status") &&
 	       is_text(o, "status", "Success");
+}
+
+char *spec_object_name(const char *json, size_t len, const char *key)
+{
+	struct spec_span object = {json, json + len}, metadata, s;
+
+	if (!spec_span_member(object, "metadata", &metadata) ||
+	    !spec_span_member(metadata, key, &s) || *s.p != '"' || spec_span_len(s) > 256)
+		return text_copy("");
+	return mem_copy(s.p + 1, spec_span_len(s) - 2);
 }
 
 /* What POD's status says of the container NAME; NULL: nothing. */

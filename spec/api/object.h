@@ -24,6 +24,8 @@ struct spec_object_wanted {
 bool spec_object_is(const char *json, size_t len, const struct spec_object_wanted *w);
 /* Is it a Status that tells of success? */
 bool spec_object_is_success(const char *json, size_t len);
+/* The "name" or "uid" (KEY) in its metadata, at most 254 bytes, malloc'ed, as it stands there; "": none. */
+char *spec_object_name(const char *json, size_t len, const char *key);
 
 /* What a list of pods says of the run of one container. */
 struct spec_listed_run {

@@ -20,11 +20,13 @@
  *   After a value: NEXT within a level; outside of all, DONE in a LIST and TOP in a watch.
  *
  * Only the levels are walked through member by member of which some members are kept and others not. Most bytes stand
- * in what is kept or dropped as a whole, where no more than brackets and quotes are looked for, eight bytes at once.
+ * in what is kept or dropped as a whole, where no more than brackets and quotes are looked for, eight bytes at once. So
+ * is what is left of an object in which something was found wrong.
  */
 #include "spec/api/split.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
@@ -100,6 +102,7 @@ struct spec_split {
 	char *out;	      /* with a NUL at its end once there is something */
 	size_t out_len, out_room;
 	size_t key_at; /* where the present member begins in OUT, its comma included */
+	int wrong;     /* as spec_split_fn says, of what is captured: no more of it goes to OUT */
 
 	bool has_items, has_metadata;
 	char *resource_version, *next;
@@ -139,17 +142,17 @@ void spec_split_free(struct spec_split *s)
 
 /* --- the output ----------------------------------------------------------------------------- */
 
-/* The run goes to OUT. */
-static int flush(struct spec_split *s)
+/* The run goes to OUT, as far as there is room. */
+static void flush(struct spec_split *s)
 {
 	const char *bytes = s->run;
-	size_t n = s->run_len;
+	size_t n = min_of(s->run_len, SPEC_MAX_WATCHED - s->out_len);
 
-	if (n == 0)
-		return 0;
+	if (n < s->run_len)
+		s->wrong = -EFBIG;
 	s->run_len = 0;
-	if (n > SPEC_MAX_WATCHED - s->out_len)
-		return -EFBIG;
+	if (n == 0)
+		return;
 	if (s->out_len + n >= s->out_room) {
 		s->out_room = max_of(s->out_room, (size_t)FIRST_ROOM);
 		while (s->out_len + n >= s->out_room)
@@ -159,24 +162,20 @@ static int flush(struct spec_split *s)
 	memcpy(s->out + s->out_len, bytes, n);
 	s->out_len += n;
 	s->out[s->out_len] = '\0';
-	return 0;
 }
 
 /* BYTES are a part of the input. What stands side by side there is copied at once. */
-static int copy(struct spec_split *s, const char *bytes, size_t n)
+static void copy(struct spec_split *s, const char *bytes, size_t n)
 {
-	int err;
-
-	if (!s->copying)
-		return 0;
+	if (!s->copying || s->wrong)
+		return;
 	if (s->run_len > 0 && s->run + s->run_len == bytes) {
 		s->run_len += n;
-		return 0;
+		return;
 	}
-	err = flush(s);
+	flush(s);
 	s->run = bytes;
-	s->run_len = n;
-	return err;
+	s->run_len = s->wrong ? 0 : n;
 }
 
 static void capture(struct spec_split *s, enum place what)
@@ -211,15 +210,50 @@ static int take_metadata(struct spec_split *s)
 	return err ? err : copy_text(o, "continue", &s->next);
 }
 
-/* What was captured is whole. */
+/* Of the object whose beginning is the output tell what is known. */
+static int deliver_short(struct spec_split *s)
+{
+	static const char *const keys[] = {"name", "uid", "resourceVersion"};
+	struct spec_span object = {s->out, s->out + s->out_len}, metadata, value;
+	const char *comma = "";
+	char *text cleanup_free = NULL;
+	size_t len;
+	FILE *out = text_stream(&text, &len);
+
+	fputc('{', out);
+	if (s->captured == EVENT) {
+		if (spec_span_member(object, "type", &value))
+			fprintf(out, "\"type\":%.*s,", (int)spec_span_len(value), value.p);
+		if (!spec_span_begun(object, "object", &object))
+			object.p = object.end;
+		fputs("\"object\":{", out);
+	}
+	if (!spec_span_begun(object, "metadata", &metadata))
+		metadata = (struct spec_span){object.end, object.end};
+	fputs("\"metadata\":{", out);
+	for (size_t i = 0; i < array_size(keys); i++) {
+		if (!spec_span_member(metadata, keys[i], &value))
+			continue;
+		fprintf(out, "%s\"%s\":%.*s", comma, keys[i], (int)spec_span_len(value), value.p);
+		comma = ",";
+	}
+	fputs(s->captured == EVENT ? "}}}" : "}}", out);
+	text_stream_close(out);
+	return s->fn(s->data, text, len, s->wrong);
+}
+
+/* What was captured has come to its end. */
 static int deliver(struct spec_split *s)
 {
-	int err = flush(s);
+	int err;
 
+	flush(s);
 	s->copying = false;
-	if (err)
-		return err;
-	err = s->captured == LIST_METADATA ? take_metadata(s) : s->fn(s->data, s->out, s->out_len);
+	if (s->captured == LIST_METADATA)
+		err = s->wrong ? s->wrong : take_metadata(s);
+	else
+		err = s->wrong ? deliver_short(s) : s->fn(s->data, s->out, s->out_len, 0);
+	s->wrong = 0;
 	s->out_len = 0;
 	if (s->out_room > MOST_ROOM) {
 		free(take_ptr(s->out));
@@ -309,18 +343,17 @@ static int open_level(struct spec_split *s, const char *at, struct where where)
 		s->levels[s->depth++] = (struct level){.list = c == '[', .where = where};
 		s->state = c == '[' ? VALUE_OR_END : KEY_OR_END;
 	}
-	return copy(s, at, 1);
+	copy(s, at, 1);
+	return 0;
 }
 
 static int close_level(struct spec_split *s, const char *at)
 {
-	int err;
-
 	if (top(s)->list != (*at == ']'))
 		return -EINVAL;
-	err = copy(s, at, 1);
+	copy(s, at, 1);
 	s->depth--;
-	return err ? err : value_done(s);
+	return value_done(s);
 }
 
 static bool is_literal(char c)
@@ -355,26 +388,28 @@ static int begin_value(struct spec_split *s, const char *at)
 		return -EINVAL;
 	s->state = c == '"' ? STRING : LITERAL;
 	s->in_key = false;
-	return copy(s, at, 1);
+	copy(s, at, 1);
+	return 0;
 }
 
 static int begin_key(struct spec_split *s, const char *at)
 {
-	int err = 0;
-
 	s->key_at = s->out_len + s->run_len;
 	if (s->copying && top(s)->some)
-		err = copy(s, s->comma, 1);
+		copy(s, s->comma, 1);
 	s->in_key = true;
 	s->key_len = 0;
 	s->state = STRING;
-	return err ? err : copy(s, at, 1);
+	copy(s, at, 1);
+	return 0;
 }
 
 /* The present member is dropped: its key is taken back. */
 static void drop(struct spec_split *s)
 {
-	if (s->key_at >= s->out_len) {
+	if (s->wrong) {
+		/* Nothing of it was copied. */
+	} else if (s->key_at >= s->out_len) {
 		s->run_len = s->key_at - s->out_len;
 	} else {
 		s->run_len = 0;
@@ -400,7 +435,8 @@ static int next_member(struct spec_split *s, const char *at)
 		return 0;
 	}
 	s->state = VALUE;
-	return copy(s, at, 1);
+	copy(s, at, 1);
+	return 0;
 }
 
 static int begin_document(struct spec_split *s, const char *at)
@@ -430,7 +466,8 @@ static int structure(struct spec_split *s, const char *at)
 		return c == '"' ? begin_key(s, at) : -EINVAL;
 	case COLON:
 		s->state = VALUE;
-		return c == ':' ? copy(s, at, 1) : -EINVAL;
+		copy(s, at, 1);
+		return c == ':' ? 0 : -EINVAL;
 	case NEXT:
 		if (c == ',')
 			return next_member(s, at);
@@ -461,14 +498,11 @@ static int string_bytes(struct spec_split *s, const char **p, const char *end)
 {
 	const char *from = *p, *to = spec_span_plain(from, end);
 	int stop = to < end ? (unsigned char)*to++ : END;
-	int err;
 
 	*p = to;
 	if (s->in_key)
 		note_key(s, from, (size_t)(to - from) - (stop != END));
-	err = copy(s, from, (size_t)(to - from));
-	if (err)
-		return err;
+	copy(s, from, (size_t)(to - from));
 	if (stop == '"')
 		return string_end(s);
 	if (stop == '\\')
@@ -485,31 +519,34 @@ static int escaped_byte(struct spec_split *s, const char **p)
 	/* A key with escapes is taken for an unknown one. */
 	s->key_len = s->in_key ? MAX_KEY + 1 : s->key_len;
 	s->state = STRING;
-	return copy(s, at, 1);
+	copy(s, at, 1);
+	return 0;
 }
 
 static int literal_bytes(struct spec_split *s, const char **p, const char *end)
 {
 	const char *from = *p, *to = from;
-	int err;
 
 	while (to < end && is_literal(*to))
 		to++;
 	*p = to;
-	err = copy(s, from, (size_t)(to - from));
-	return err || to == end ? err : value_done(s);
+	copy(s, from, (size_t)(to - from));
+	return to == end ? 0 : value_done(s);
 }
 
 static int nested_bytes(struct spec_split *s, const char **p, const char *end)
 {
-	const char *from = *p, *to = spec_span_nest(&s->nest, MAX_LEVELS - s->depth, from, end);
-	int err;
+	/* How deep it is matters only of what somebody will parse. */
+	const size_t max = s->copying && !s->wrong ? MAX_LEVELS - s->depth : SIZE_MAX;
+	const char *from = *p;
 
-	if (!to)
-		return -EINVAL;
-	*p = to;
-	err = copy(s, from, (size_t)(to - from));
-	return err || s->nest.depth > 0 ? err : value_done(s);
+	*p = spec_span_nest(&s->nest, max, from, end);
+	copy(s, from, (size_t)(*p - from));
+	if (s->nest.depth > max) {
+		flush(s);
+		s->wrong = -ELOOP;
+	}
+	return s->nest.depth > 0 ? 0 : value_done(s);
 }
 
 static bool is_space(char c)
@@ -543,9 +580,7 @@ int spec_split_feed(struct spec_split *s, const char *bytes, size_t n)
 
 	while (!s->err && p < end)
 		s->err = advance(s, &p, end);
-	if (!s->err)
-		s->err = flush(s);
-	s->run_len = 0;
+	flush(s);
 	s->comma = comma; /* the input goes */
 	return s->err;
 }

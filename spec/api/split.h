@@ -2,7 +2,8 @@
 /*
  * The body of a LIST or of a watch, as it arrives: cuts it into objects without ever holding the
  * whole, and drops what kxfs has no use for before anything is stored. Bounded: an object of at most
- * SPEC_MAX_WATCHED bytes after dropping, nested 2 * SPEC_MAX_DEPTH deep. Of what is kept or dropped as a whole
+ * SPEC_MAX_WATCHED bytes after dropping, nested 2 * SPEC_MAX_DEPTH deep. One that is more is passed over to its
+ * end, and all others still come, since anybody may make such an object. Of what is kept or dropped as a whole
  * no more is checked than that its brackets and strings end; what is kept is checked by who parses the object.
  * Pure; a splitter belongs to one thread.
  */
@@ -19,10 +20,11 @@ enum spec_split_form {
 };
 
 /*
- * One object, NUL-terminated, borrowed. A negative errno ends the feeding with it. Must not
- * feed or free the splitter.
+ * One object, NUL-terminated, borrowed. WRONG is 0; -EFBIG: it is too large, -ELOOP: it is nested too deep, and JSON
+ * has no more of it than name, uid and resourceVersion, each if it stands before the place where that was found. A
+ * negative errno ends the feeding with it. Must not feed or free the splitter.
  */
-typedef int (*spec_split_fn)(void *data, const char *json, size_t len);
+typedef int (*spec_split_fn)(void *data, const char *json, size_t len, int wrong);
 
 /*
  * Of each object is kept what PICK says, which must stay; NULL: all but metadata.managedFields. A watch that fails
@@ -34,7 +36,7 @@ struct spec_split *spec_split_new(enum spec_split_form form, const struct spec_p
 void spec_split_free(struct spec_split *s); /* NULL is allowed */
 
 /*
- * More bytes, any pieces. 0, -EINVAL: not JSON or not of the form; -EFBIG; what FN
+ * More bytes, any pieces. 0, -EINVAL: not JSON or not of the form; -EFBIG: a list's metadata is; what FN
  * returned. After an error every call gives the same again.
  */
 int spec_split_feed(struct spec_split *s, const char *bytes, size_t n);

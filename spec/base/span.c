@@ -98,7 +98,7 @@ const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const
 		while (p < stop && n->depth > 0 && n->depth <= max)
 			nest_byte(n, *p++);
 		if (n->depth > max)
-			return NULL;
+			break;
 	}
 	return p;
 }
@@ -176,21 +176,32 @@ bool spec_span_is(struct spec_span value, const char *text)
 	       memcmp(value.p + 1, text, n) == 0;
 }
 
-bool spec_span_member(struct spec_span object, const char *key, struct spec_span *ret)
+/* PART: also what is cut off. */
+static bool find(struct spec_span object, const char *key, bool part, struct spec_span *ret)
 {
 	struct spec_span name, value;
-	bool found = false;
+	bool found = false, whole = true;
 
 	if (!take_char(&object, '{'))
 		return false;
 	do {
-		if (!take_value(&object, &name) || !take_char(&object, ':') ||
-		    !take_value(&object, &value))
+		if (!take_value(&object, &name) || !take_char(&object, ':'))
 			return found;
-		if (spec_span_is(name, key)) {
+		whole = take_value(&object, &value);
+		if ((whole || part) && spec_span_is(name, key)) {
 			*ret = value;
 			found = true;
 		}
-	} while (take_char(&object, ','));
+	} while (whole && take_char(&object, ','));
 	return found;
+}
+
+bool spec_span_member(struct spec_span object, const char *key, struct spec_span *ret)
+{
+	return find(object, key, false, ret);
+}
+
+bool spec_span_begun(struct spec_span object, const char *key, struct spec_span *ret)
+{
+	return find(object, key, true, ret);
 }

@@ -8,7 +8,7 @@
 
 #include "spec/base/base.h"
 
-/* A part of the text, END is behind it. */
+/* A part of the text, END is behind it. Plain data. */
 struct spec_span {
 	const char *p, *end;
 };
@@ -24,6 +24,9 @@ static inline size_t spec_span_len(struct spec_span s)
  */
 bool spec_span_member(struct spec_span s, const char *key, struct spec_span *ret);
 
+/* The same, and of a text that ends within the value what there is of it. */
+bool spec_span_begun(struct spec_span s, const char *key, struct spec_span *ret);
+
 /* Is S the string TEXT? */
 bool spec_span_is(struct spec_span s, const char *text);
 
@@ -36,7 +39,10 @@ struct spec_nest {
 	bool string, escape; /* within a string; behind a backslash in it */
 };
 
-/* Goes on at P. Returns where it stops: behind the closing bracket, or at END; NULL: it is nested deeper than MAX. */
+/*
+ * Goes on at P. Returns where it stops: at END, behind the closing bracket, or behind one that goes deeper than MAX
+ * (then the DEPTH is MAX + 1).
+ */
 const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const char *end);
 
 /* Where the run of plain characters of a string ends that begins at P: at END, a quote, a backslash or a control. */

@@ -282,10 +282,11 @@ struct picked {
 	struct spec_pod_view *pod; /* NULL: it can't be read */
 };
 
-static int on_picked(void *data, const char *json, size_t len)
+static int on_picked(void *data, const char *json, size_t len, int wrong)
 {
 	struct picked *picked = data;
 
+	(void)wrong;
 	return spec_pod_view_parse(picked->kind->reader, json, len, &picked->pod);
 }
 

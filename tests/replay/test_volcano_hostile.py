@@ -5,9 +5,11 @@ import json
 
 import harness
 import kubeconfig
+import pytest
 import replies
 import store as st
 import yaml
+from mcad import FakeMcad
 from submitting import error_of
 
 EVIL = "bad\x1b[31m\x07\x7f\u009b2J\r\nnext\tline"
@@ -91,3 +93,57 @@ fi
     shown(kx, "submit", "app.yaml.error")
     shown(kx, ".kxfs", "log")
     shown(kx, ".kxfs", "info")
+
+
+def deep_wrapper(depth):
+    """An AppWrapper that wraps an object nested DEPTH deep, which no API server checks."""
+    deep = json.loads('{"a":' * depth + "1" + "}" * depth)
+    return {"metadata": {"name": "deep", "namespace": "test"}, "spec": {"resources": {"GenericItems": [
+        {"generictemplate": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": deep}}]}}}
+
+
+def info(kx):
+    return yaml.safe_load(kx.read(".kxfs", "info"))
+
+
+def passed_over(kx):
+    return info(kx)["passed_over"]
+
+
+@pytest.mark.parametrize("when", ["before", "while"])
+def test_deep_object(make_mount, server, when):
+    """What anybody may write stops nobody's mount: it is passed over, named, and counted until it is gone."""
+    server.uninstall(*st.VOLCANO)
+    server.install(st.APPWRAPPERS)
+    mcad = FakeMcad(server)
+    if when == "before":
+        server.store.add(st.APPWRAPPERS, deep_wrapper(300))
+    kx = make_mount(server, source="mcad:test")
+    if when == "while":
+        server.store.add(st.APPWRAPPERS, deep_wrapper(300))
+    harness.wait_for(lambda: passed_over(kx) == 1)
+    assert info(kx)["connected"] is True
+    job = kx.submit(APP)
+    mcad.dispatch(job.id)
+    mcad.start(job.id)
+    job.until("RUNNING")
+    assert kx.ls("jobs") == [job.id]
+    assert kx.read(".kxfs", "log").count("the AppWrapper deep is passed over: it is nested too deep") == 1
+    server.store.remove(st.APPWRAPPERS, "test", "deep")
+    harness.wait_for(lambda: passed_over(kx) == 0)
+
+
+def test_large_object(make_mount, server, volcano, monkeypatch):
+    """A megabyte of "<", of which Go makes more than six."""
+    real = st.encode
+    monkeypatch.setattr(st, "encode", lambda resource, obj: real(resource, obj).replace(b"<", b"\\u003c"))
+    server.store.add(st.PODS, {
+        "metadata": {"name": "large", "namespace": "test", "labels": {"volcano.sh/job-name": "x"}, "ownerReferences": [
+            {"apiVersion": "no.such/v1", "kind": "X", "name": "y", "uid": "<" * 1_420_000}]},
+        "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Pending"}})
+    kx = make_mount(server)
+    job = kx.submit(APP)
+    volcano.start(job.id)
+    job.until("RUNNING")
+    assert passed_over(kx) == 1
+    assert "the Pod large is passed over: it is too large" in kx.read(".kxfs", "log")

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "backend/base/diag.h"
 #include "backend/kube/world.h"
 #include "spec/base/mem.h"
 #include "spec/kinds/kinds.h"
@@ -34,6 +35,7 @@ static int setup(void **state)
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
+	diag_setup(DIAG_INFO, false);
 	rig.w = world_new(NULL, &events);
 	world_set_kind(rig.w, &spec_volcano);
 	return 0;
@@ -268,6 +270,66 @@ static void test_pods(void **state)
 	assert_null(world_find(rig.w, "u5"));
 }
 
+/* A short object of SORT, of which WRONG is too much. */
+static void pass_over(enum world_sort sort, const char *name, const char *uid, bool gone, int wrong)
+{
+	cleanup_free char *text =
+		text_print("{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\"}}", name, uid);
+
+	world_pass_over(rig.w, sort, text, strlen(text), gone, wrong);
+}
+
+static size_t count_messages(const char *what)
+{
+	size_t len, n = 0;
+	char *text = diag_text(&len);
+
+	for (const char *p = text; (p = strstr(p, what)); p++)
+		n++;
+	free(text);
+	return n;
+}
+
+/* What can't be read is named once, and stays as it is known; what is gone is gone. */
+static void test_passed_over(void **state)
+{
+	static const char deep[] = "the Job j1 is passed over: it is nested too deep";
+	static const char large[] = "the Pod p is passed over: it is too large";
+
+	(void)state;
+	fill();
+	for (int i = 0; i < 3; i++) {
+		world_list_begins(rig.w, WORLD_JOBS);
+		pass_over(WORLD_JOBS, "j1", "u1", false, -ELOOP);
+		tell_job("j3", "u3", "q1");
+		world_list_ends(rig.w, WORLD_JOBS);
+	}
+	assert_changed("u3 u2 u3 u3");
+	assert_false(world_find(rig.w, "u1")->gone);
+	assert_true(world_find(rig.w, "u2")->gone);
+	assert_int_equal(count_messages(deep), 1);
+	assert_int_equal(world_n_passed_over(rig.w), 1);
+	/* Somebody has made it smaller. */
+	tell_job("j1", "u1", "q2");
+	assert_int_equal(world_n_passed_over(rig.w), 0);
+	assert_changed("u1");
+	pass_over(WORLD_JOBS, "j1", "u1", true, -EFBIG);
+	assert_true(world_find(rig.w, "u1")->gone);
+	assert_changed("u1");
+	assert_int_equal(world_n_passed_over(rig.w), 0);
+	/* One that was never known; and what the reader of its sort can't read. */
+	pass_over(WORLD_PODS, "p", "p1", false, -EFBIG);
+	tell(WORLD_GROUPS, false, "{" OWNED ",'status':1}", "..", "g1", "u3");
+	tell(WORLD_GROUPS, false, "{" OWNED ",'status':1}", "..", "g1", "u3");
+	assert_int_equal(count_messages(large), 1);
+	assert_int_equal(count_messages("the PodGroup .. is passed over: it can't be read"), 1);
+	assert_int_equal(world_n_passed_over(rig.w), 2);
+	world_list_begins(rig.w, WORLD_PODS);
+	world_list_ends(rig.w, WORLD_PODS);
+	assert_int_equal(world_n_passed_over(rig.w), 1);
+	assert_changed("");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +340,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_workload, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cluster_queue, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pods, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_passed_over, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

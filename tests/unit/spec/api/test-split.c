@@ -31,15 +31,17 @@ struct seen {
 	unsigned stop_at; /* refuse this one */
 };
 
-static int see(void *data, const char *json, size_t len)
+static int see(void *data, const char *json, size_t len, int wrong)
 {
 	struct seen *seen = data;
 
 	assert_int_equal(strlen(json), len);
 	if (++seen->n == seen->stop_at)
 		return -ENOSPC;
-	seen->text = realloc(seen->text, seen->len + len + 2);
+	seen->text = realloc(seen->text, seen->len + len + 3);
 	assert_non_null(seen->text);
+	if (wrong)
+		seen->text[seen->len++] = wrong == -ELOOP ? '^' : '!';
 	memcpy(seen->text + seen->len, json, len);
 	seen->len += len + 1;
 	memcpy(seen->text + seen->len - 1, "\n", 2);
@@ -220,28 +222,80 @@ static void test_nul_in_string(void **state)
 	spec_split_free(s);
 }
 
+/* Text of DEPTH lists within each other; to be freed. */
+static char *nested(int depth)
+{
+	char *text = malloc(2 * (size_t)depth + 1);
+
+	assert_non_null(text);
+	memset(text, '[', (size_t)depth);
+	memset(text + depth, ']', (size_t)depth);
+	text[2 * depth] = '\0';
+	return text;
+}
+
+/* With the brackets of the event, as deep as may be, and one more. */
 static void test_depth(void **state)
 {
 	(void)state;
-	/* with the brackets of the event, as deep as may be, and one more */
 	for (int depth = 2 * SPEC_MAX_DEPTH - 1; depth <= 2 * SPEC_MAX_DEPTH; depth++) {
-		char open[2 * SPEC_MAX_DEPTH + 1] = "", close[2 * SPEC_MAX_DEPTH + 1] = "";
-		char text[2 * sizeof(open) + 16];
+		char *lists cleanup_free = nested(depth), *got cleanup_free = NULL;
+		char text[4 * SPEC_MAX_DEPTH + 16];
 
-		memset(open, '[', (size_t)depth);
-		memset(close, ']', (size_t)depth);
-		snprintf(text, sizeof(text), "{\"a\":%s%s}", open, close);
-		free(cut(SPEC_SPLIT_WATCH, NULL, text, 64, depth < 2 * SPEC_MAX_DEPTH ? 0 : -EINVAL,
-			 NULL));
+		snprintf(text, sizeof(text), "{\"a\":%s}", lists);
+		got = cut(SPEC_SPLIT_WATCH, NULL, text, 64, 0, NULL);
+		assert_int_equal(*got == '^', depth == 2 * SPEC_MAX_DEPTH);
 	}
+}
+
+#define ONE "{\"metadata\":{\"name\":\"b\"}}"
+
+/* Whatever its author has written, it is passed over alone, with the name of who it is. */
+static void test_deep_object(void **state)
+{
+	char *lists cleanup_free = nested(3000), *got cleanup_free = NULL;
+	char *text cleanup_free = NULL;
+
+	(void)state;
+	assert_true(
+		asprintf(
+			&text,
+			"{\"metadata\":{\"resourceVersion\":\"9\"},\"items\":[" ONE
+			",{\"a\":1,\"metadata\":{\"labels\":{\"x\":[]},\"name\":\"deep\",\"uid\":\"u\","
+			"\"resourceVersion\":\"7\"},\"spec\":{\"s\":\"]\\\"}\",\"l\":%s,"
+			"\"managed\":{}},\"status\":{\"b\":\"c\"}}," ONE "]}",
+			lists) > 0);
+	check(SPEC_SPLIT_LIST, NULL, text,
+	      ONE
+	      "\n^{\"metadata\":{\"name\":\"deep\",\"uid\":\"u\",\"resourceVersion\":\"7\"}}\n" ONE
+	      "\n",
+	      "9|");
+	free(take_ptr(text));
+	assert_true(
+		asprintf(
+			&text,
+			"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"deep\"},\"spec\":%s}}\n"
+			"{\"object\":{\"spec\":%s,\"metadata\":{\"name\":\"late\"}},\"type\":\"ADDED\"}"
+			"{\"type\":\"ADDED\",\"object\":" ONE "}",
+			lists, lists) > 0);
+	check(SPEC_SPLIT_WATCH, NULL, text,
+	      "^{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"deep\"}}}\n"
+	      "^{\"object\":{\"metadata\":{}}}\n"
+	      "{\"type\":\"ADDED\",\"object\":" ONE "}\n",
+	      NULL);
+	/* How deep it is that nobody reads does not matter. */
+	free(take_ptr(text));
+	assert_true(asprintf(&text, "{\"items\":[{\"metadata\":{\"managedFields\":%s}}],\"x\":%s}",
+			     lists, lists) > 0);
+	check(SPEC_SPLIT_LIST, NULL, text, "{\"metadata\":{}}\n", NULL);
 }
 
 /* As many bytes as there may be, and one more; what is dropped does not count. */
 static void test_size(void **state)
 {
 	static const char head[] = "{\"items\":[{\"metadata\":{\"managedFields\":\"",
-			  mid[] = "\"},\"a\":\"";
-	size_t want = SPEC_MAX_WATCHED - strlen("{\"metadata\":{},\"a\":\"\"}");
+			  mid[] = "\",\"uid\":\"u\"},\"a\":\"";
+	size_t want = SPEC_MAX_WATCHED - strlen("{\"metadata\":{\"uid\":\"u\"},\"a\":\"\"}");
 	char *much = malloc(SPEC_MAX_WATCHED);
 
 	(void)state;
@@ -255,10 +309,40 @@ static void test_size(void **state)
 			assert_int_equal(spec_split_feed(s, much, SPEC_MAX_WATCHED), 0);
 		assert_int_equal(spec_split_feed(s, mid, strlen(mid)), 0);
 		spec_split_feed(s, much, want + more);
-		spec_split_feed(s, "\"}]}", 4);
-		assert_int_equal(spec_split_end(s, NULL), more ? -EFBIG : 0);
-		if (!more)
-			assert_int_equal(seen.len, SPEC_MAX_WATCHED + 1);
+		spec_split_feed(s, "\"},{}]}", 7);
+		assert_int_equal(spec_split_end(s, NULL), 0);
+		if (more)
+			assert_string_equal(seen.text, "!{\"metadata\":{\"uid\":\"u\"}}\n{}\n");
+		else
+			assert_int_equal(seen.len, SPEC_MAX_WATCHED + 1 + strlen("{}\n"));
+		spec_split_free(s);
+		free(seen.text);
+	}
+	free(much);
+}
+
+/* One that is too large by what tells whose it is: what stands before that is known. A list's metadata is bounded. */
+static void test_large_metadata(void **state)
+{
+	static const char *const heads[] = {
+		"{\"items\":[{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"owner\":\"",
+		"{\"metadata\":{\"continue\":\""};
+	char *much = malloc(SPEC_MAX_WATCHED);
+
+	(void)state;
+	memset(much, 'x', SPEC_MAX_WATCHED);
+	for (size_t i = 0; i < array_size(heads); i++) {
+		struct seen seen = {0};
+		struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, NULL, see, &seen);
+		int err;
+
+		assert_int_equal(spec_split_feed(s, heads[i], strlen(heads[i])), 0);
+		assert_int_equal(spec_split_feed(s, much, SPEC_MAX_WATCHED), 0);
+		err = spec_split_feed(s, i ? "\"},\"items\":[]}" : "\"}}]}", i ? 14 : 5);
+		assert_int_equal(err, i ? -EFBIG : 0);
+		if (!i)
+			assert_string_equal(seen.text,
+					    "!{\"metadata\":{\"name\":\"n\",\"uid\":\"u\"}}\n");
 		spec_split_free(s);
 		free(seen.text);
 	}
@@ -287,6 +371,7 @@ int main(void)
 		cmocka_unit_test(test_strings),	      cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_nul_in_string), cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_size),	      cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_deep_object),   cmocka_unit_test(test_large_metadata),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,17 +95,15 @@ static void test_nest(void **state)
 		const char *end = texts[i] + strlen(texts[i]), *want = texts[i];
 		struct spec_nest one = {.depth = 1};
 
-		for (; want && want < end && one.depth > 0;)
+		while (want < end && one.depth > 0 && one.depth <= 20)
 			want = spec_span_nest(&one, 20, want, want + 1);
 		for (size_t piece = 2; piece < 40; piece++) {
 			struct spec_nest n = {.depth = 1};
 			const char *p = texts[i];
 
-			while (p && p < end && n.depth > 0)
+			while (p < end && n.depth > 0 && n.depth <= 20)
 				p = spec_span_nest(&n, 20, p, p + min_of(piece, (size_t)(end - p)));
 			assert_ptr_equal(p, want);
-			if (!p)
-				continue;
 			assert_int_equal(n.depth, one.depth);
 			assert_int_equal(n.string, one.string);
 		}

@@ -315,11 +315,12 @@ struct world_changes {
 	enum world_file file;
 };
 
-static inline int world_change_add(void *data, const char *json, size_t len)
+static inline int world_change_add(void *data, const char *json, size_t len, int wrong)
 {
 	struct world_changes *events = data;
 	struct spec_event e;
 
+	assert_int_equal(wrong, 0);
 	assert_int_equal(spec_event_parse(json, len, &e), 0);
 	if (e.type == SPEC_EVENT_BOOKMARK || e.type == SPEC_EVENT_ERROR) {
 		spec_event_clear(&e);
