@@ -10,13 +10,13 @@ import subprocess
 
 import pytest
 from harness import ROOT, Job, app, base_env, err_of, is_mounted, marked_pids, rmdir, run, wait_for
-from transcript import commands, matches, play, readme
+from transcript import BLOCK, matches, play, printed, readme
 
 
 def test_matching():
     assert matches("a\n...\nz\n", "a\nb\nc\nz\n") and matches("x-qwrtz2n4k7s8d0\n", "x-v1b2n3m4k5h6f7\n")
     assert not matches("a\n", "a\nb\n") and not matches("a ... c\n", "a b\n")
-    assert commands("$ one\n> two\nout\n$ three\n") == [["one\ntwo", "out\n"], ["three", ""]]
+    assert printed("one\n# out\ntwo\nthree\n# put\n") == "out\nput\n"
 
 
 @pytest.mark.parametrize("first", ["", f"mkdir kx; kxfs local: kx; cp {ROOT}/contrib/examples/hello.yaml kx/submit/"],
@@ -30,10 +30,18 @@ def test_readme(make_kx, first):
     wait_for(lambda: not is_mounted(mount_point) and not marked_pids(), what="the last umount")
 
 
-def test_readme_shows_both_commands_first():
-    first_screen = (ROOT / "README.md").read_text().splitlines()[:16]
-    assert any("contrib/quickstart" in line for line in first_screen)
-    assert any("tests/run" in line for line in first_screen)
+def test_readme_shows_all_on_its_first_screen():
+    """What it is for, a picture of it, and both commands."""
+    first_screen = (ROOT / "README.md").read_text().splitlines()[:18]
+    wanted = ("`cp` a YAML file, and a batch job runs", "<picture>", "    contrib/quickstart", "    tests/run")
+    assert [line for want in wanted for line in first_screen if line.startswith(want)][3:]
+
+
+def test_readme_can_be_pasted():
+    """No block has prompts, which a paste would take along."""
+    text = (ROOT / "README.md").read_text()
+    assert text.count("```") == 2 * len(BLOCK.findall(text)) > 10
+    assert not [line for block in BLOCK.findall(text) for line in block.splitlines() if line.startswith(("$ ", "> "))]
 
 
 def test_links():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""README.md's examples as a reader would type them, one after the other in one shell, and what they are
-to print."""
+"""README.md's examples as a reader would paste them, one block after the other into one shell, and what they are
+to print: the comments behind the commands."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ import subprocess
 from harness import ROOT, TOOL_PATH, alive, wait_for
 from starting import lock_file
 
-CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
 # What kxfs says when the machine does other things for some seconds while it starts.
 LATE = re.compile(r"^kxfs: the list of jobs of \S+ is not in yet; still trying\n", re.M)
 # What differs from run to run: ids' suffixes, times.
@@ -16,17 +16,9 @@ VARYING = [(re.compile(r"-[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-9]{8,13}\
            (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME")]
 
 
-def commands(block):
-    """(command, expected output) of each `$` line; `>` lines continue the command."""
-    found = []
-    for line in block.splitlines():
-        if line.startswith("$ "):
-            found.append([line[2:], ""])
-        elif line.startswith("> ") and not found[-1][1]:
-            found[-1][0] += "\n" + line[2:]
-        else:
-            found[-1][1] += line + "\n"
-    return found
+def printed(block):
+    """What the commands of BLOCK are to print."""
+    return "".join(line.removeprefix("# ") for line in block.splitlines(keepends=True) if line.startswith("# "))
 
 
 def matches(expected, got):
@@ -77,12 +69,11 @@ def readme():
 
 def train_yaml():
     """The file that README shows."""
-    lines = readme()[0].split("$ cat > ~/train.yaml <<'END'\n")[1].split("> END\n")[0]
-    return "".join(line.removeprefix("> ") for line in lines.splitlines(keepends=True))
+    return readme()[0].split("cat > ~/train.yaml <<'END'\n")[1].split("END\n")[0]
 
 
 def play(kx, text, first="", **env):
-    """Type the examples in TEXT, at home, with README's train.yaml there; `kxfs` is KX's program and
+    """Paste the examples in TEXT, at home, with README's train.yaml there; `kxfs` is KX's program and
     state. FIRST: commands to give before. Returns README's mount point, which KX ends, should the examples not come to their end."""
     home, bin_dir = kx.base / "home", kx.base / "bin"
     for path in (home, bin_dir):
@@ -93,17 +84,16 @@ def play(kx, text, first="", **env):
     (home / "train.yaml").write_text(train_yaml())
     shell = Shell({**kx.env(), "HOME": str(home), "PATH": f"{bin_dir}:{TOOL_PATH}",
                    "TMPDIR": str(kx.base), **env}, home)
-    blocks = CONSOLE.findall(text)
+    blocks = BLOCK.findall(text)
     assert blocks
     try:
         if first:
             shell.run(first)
         for block in blocks:
-            for command, expected in commands(block):
-                got = LATE.sub("", shell.run(command))
-                assert matches(expected, got), f"$ {command}\n{got}\ninstead of\n{expected}"
-                if command.startswith("umount "):  # who types is slower than a daemon that ends
-                    wait_for(lambda: not alive(int(lock_file(kx.state)["pid"])), what="the end of the daemon")
+            got = LATE.sub("", shell.run(block))
+            assert matches(printed(block), got), f"{block}\nprinted\n{got}"
+            if "umount " in block:  # who pastes is slower than a daemon that ends
+                wait_for(lambda: not alive(int(lock_file(kx.state)["pid"])), what="the end of the daemon")
     finally:
         shell.close()
     return kx.mnt
