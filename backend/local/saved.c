@@ -181,6 +181,7 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 struct item {
 	struct spec_job *job;	  /* of a job that is over; else NULL */
 	bool left;		  /* its output was to be removed, and some is there */
+	bool unmerged;		  /* REC is of a job that is over, whose merged log lacks something */
 	struct spec_record *rec;  /* of one that is not; it is taken from here when the job goes on, */
 	struct task_found *found; /* and so is what became of its replicas */
 };
@@ -268,7 +269,11 @@ static void read_one(struct recover *r, const char *id)
 
 		item->job = spec_record_job(rec);
 		item->left = rec->dropped && access(logs, F_OK) == 0;
-		spec_record_free(rec);
+		item->unmerged = !rec->dropped && output_is_unmerged(r->saved->b->output, id);
+		if (item->unmerged)
+			item->rec = rec;
+		else
+			spec_record_free(rec);
 		task_clean(dir);
 	} else {
 		item->rec = rec;
@@ -342,6 +347,26 @@ static bool is_taken(struct store *store, const struct item *item)
 	return other;
 }
 
+/* What kxfs could not put into the merged log of a job that is over, as on a full disk, before it ended. */
+static void merge_again(struct saved *saved, const struct spec_record *rec)
+{
+	struct output_job *j = output_job_open(saved->b->output, rec->id);
+
+	for (size_t i = 0; j && i < rec->n_replicas; i++) {
+		cleanup_free char *prefix = spec_record_log_prefix(rec, &rec->replicas[i]);
+
+		for (unsigned a = 0; a <= rec->replicas[i].attempt; a++) {
+			cleanup_free char *key = spec_record_log_key(rec, &rec->replicas[i], a);
+
+			if (output_log_begin(j, key, prefix, false) == 0)
+				output_log_end(j, key, NULL, NULL);
+		}
+	}
+	if (j)
+		output_job_end(j);
+	output_job_close(j);
+}
+
 static void recover_done(void *data)
 {
 	struct recover *r = data;
@@ -360,7 +385,9 @@ static void recover_done(void *data)
 		}
 		if (item->left)
 			output_logs_remove(b->output, item->job->id, NULL, NULL);
-		if (item->rec)
+		if (item->unmerged)
+			merge_again(saved, item->rec);
+		if (item->rec && !item->unmerged)
 			go_on(saved, item);
 		else
 			store_put(b->store, take_ptr(item->job));

@@ -43,6 +43,7 @@
 #include <utlist.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "backend/base/group.h"
 #include "backend/base/work.h"
 #include "backend/output/feed.h"
@@ -105,6 +106,7 @@ struct output_job {
 	struct file *merged;
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
+	struct disk_queue marks; /* that its merged log may lack something, or not */
 	struct order *order;
 	struct index *index;	 /* NULL: not loaded yet */
 	struct loop_timer tick;	 /* while pieces wait */
@@ -646,6 +648,70 @@ static void log_step(struct output_log *l)
 		log_finish(l);
 }
 
+/* --- a job: its mark --- */
+
+/* Stands in the folder of a job until its merged log has all. */
+#define UNMERGED "unmerged"
+
+struct marking {
+	struct work work;
+	int dir_fd;
+	char *id;
+};
+
+/* If the disk refuses it the job goes on without. */
+static void mark(int dir_fd, const char *id)
+{
+	cleanup_fd int fd = folder_open(dir_fd, id, NULL, UNMERGED, O_WRONLY | O_CREAT);
+}
+
+static void mark_work(void *data)
+{
+	const struct marking *m = data;
+
+	mark(m->dir_fd, m->id);
+}
+
+static void unmark_work(void *data)
+{
+	const struct marking *m = data;
+	char path[FOLDER_PATH_MAX];
+
+	if (folder_path(path, m->id, NULL, UNMERGED))
+		disk_unlink(m->dir_fd, path);
+}
+
+static void marking_free(void *data)
+{
+	struct marking *m = data;
+
+	free(m->id);
+	free(m);
+}
+
+/* J's merged log may lack something from now on, or (WHOLE) lacks nothing any more. */
+static void job_mark(struct output_job *j, bool whole)
+{
+	struct marking *m = new0(struct marking);
+
+	m->dir_fd = files_dir(j->output->files);
+	m->id = text_copy(j->id);
+	m->work = (struct work){.run = whole ? unmark_work : mark_work,
+				.done = marking_free,
+				.data = m,
+				.group = &j->work};
+	disk_queue(&j->marks, &m->work, j->output->loop);
+}
+
+bool output_is_unmerged(const struct output *o, const char *id)
+{
+	char path[FOLDER_PATH_MAX];
+	struct stat st;
+
+	return folder_path(path, id, NULL, UNMERGED) &&
+	       disk_stat(files_dir(o->files), path, &st) == 0;
+}
+
 /* --- a job: loading --- */
 
 struct loading {
@@ -661,6 +727,8 @@ static void load_work(void *data)
 
 	int err = folder_make(l->dir_fd, l->job->id);
 
+	if (err == 0)
+		mark(l->dir_fd, l->job->id);
 	l->work.err = err < 0 ? err : index_load(l->dir_fd, l->job->id, &l->index);
 }
 
@@ -858,6 +926,7 @@ static void job_finish(struct output_job *j)
 		return;
 	}
 	j->ended = true;
+	job_mark(j, true);
 	file_end(j->merged);
 	file_notify(j->merged);
 }
@@ -962,6 +1031,8 @@ void output_job_end(struct output_job *j)
 
 void output_job_resume(struct output_job *j)
 {
+	if (j->ended)
+		job_mark(j, false);
 	j->end_asked = j->ended = false;
 	file_begin(j->merged);
 }

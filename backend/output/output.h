@@ -9,6 +9,7 @@
  *		lines/KEY		where its lines begin, and when they were printed (lines.h)
  *		merged			index of the merged log: references into logs/, never copies
  *		merged.keys		names of the logs that it refers to, and their prefixes
+ *		unmerged		empty: `merged` may lack something of the logs
  *
  * Each log has one writer, which writes its table too, before the log's bytes: of a local job the helper process,
  * after which output_log_grown is called; of a job in a cluster a log_writer (writer.h). This folder only reads what
@@ -80,8 +81,13 @@ void output_log_expect(struct output_job *j, const char *key, bool expected);
 void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data);
 /* No log will begin any more, all have ended: the merged log ends when all of them are in it. */
 void output_job_end(struct output_job *j);
-/* The other way round, for a job that comes back to life. */
+/* Undo output_job_end: logs may begin again. */
 void output_job_resume(struct output_job *j);
+/*
+ * On the pool: did kxfs end before the merged log of job ID had all that its logs have? Then they are to be begun and
+ * ended once more, and the job.
+ */
+bool output_is_unmerged(const struct output *o, const char *id);
 /*
  * Forget it in memory (files stay; readers keep theirs). No function of output_log_end is called any more. NULL is
  * allowed.

@@ -61,7 +61,7 @@ uint64_t room_bytes(const struct room *room)
 /* --- on the pool --- */
 
 /* What a job's folder has of output. */
-static const char *const parts[] = {"merged", "merged.keys", "logs", "lines"};
+static const char *const parts[] = {"merged", "merged.keys", "unmerged", "logs", "lines"};
 
 static bool is_part(const char *name)
 {

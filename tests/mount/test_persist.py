@@ -401,3 +401,23 @@ def test_state_directory_is_removed(kx):
     for _ in range(2):
         said = [line for line in kx.read(".kxfs", "log").splitlines() if "the state directory, is gone" in line]
         assert len(said) == 1 and f" error {kx.state}, " in said[0], said
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL])
+def test_merged_log_that_could_not_be_made(kx, sig):
+    """A merged log that the disk refuses until kxfs ends is made by the next start, for a job that is over too."""
+    job = kx.submit(app("while [ ! -e go ]; do sleep 0.02; done; echo one; echo two", num_replicas=2))
+    job.until("RUNNING")
+    folder = kx.state / "jobs" / job.id
+    wait_for(lambda: (folder / "unmerged").exists(), what="the mark")
+    (folder / "merged").mkdir()  # as a disk that is full
+    (kx.work / "go").touch()
+    job.finish()
+    kx.end(sig)
+    (folder / "merged").rmdir()
+    kx.start()
+    assert job.state() == "SUCCEEDED"
+    merged = job.read("live/follow")
+    assert sorted(merged.splitlines()) == sorted(f"main/{k} {word}" for k in range(2) for word in ("one", "two"))
+    assert job.read("log") == merged
+    wait_for(lambda: not (folder / "unmerged").exists(), what="the mark to go")
