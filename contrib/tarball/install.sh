@@ -8,6 +8,7 @@ set -eu
 
 here=$(dirname "$(readlink -f "$0")")
 list=share/doc/kxfs/files
+made=share/doc/kxfs/directories # that were not there before
 
 usage() {
 	sed -n 's/^# \{0,1\}//; 3,6p' "$0" >&2
@@ -21,17 +22,36 @@ remove() {
 	}
 	# The list is one of the files.
 	files=$(cat "$1/$list")
+	dirs=$(cat "$1/$made")
 	cd "$1"
-	printf '%s\n' "$files" | while read -r file; do
+	printf '%s\n' "$files" "$made" | while read -r file; do
 		rm -f "$file"
 	done
-	# Directories that nobody else uses.
-	printf '%s\n' "$files" | sed 's|/[^/]*$||' | sort -ru | while read -r dir; do
-		rmdir -p "$dir" 2>/dev/null || :
+	# Those that nobody else uses by now.
+	printf '%s\n' "$dirs" | sort -r | while read -r dir; do
+		rmdir "$dir" 2>/dev/null || :
 	done
 }
 
+# The directories below $1 that are missing.
+missing() {
+	while read -r dir; do
+		while dir=$(dirname "$dir") && [ ! -d "$1/$dir" ]; do
+			echo "$dir"
+		done
+	done <"$here/$list"
+}
+
 install() {
+	said=$("$here/bin/kxfs" --version 2>&1) || {
+		echo "install.sh: kxfs can't run here: it needs glibc 2.34 or newer; here is $(getconf GNU_LIBC_VERSION)" >&2
+		exit 1
+	}
+	mkdir -p "$1"
+	dirs=$(
+		cat "$1/$made" 2>/dev/null || :
+		missing "$1"
+	)
 	while read -r file; do
 		mkdir -p "$1/$(dirname "$file")"
 		rm -f "$1/$file"
@@ -41,7 +61,8 @@ install() {
 		sed "s|^ExecStart=/usr/local/|ExecStart=$1/|" "$here/lib/systemd/$kind/kxfs@.service" \
 			>"$1/lib/systemd/$kind/kxfs@.service"
 	done
-	echo "Installed below $1: $("$1/bin/kxfs" --version | head -n 1)"
+	printf '%s\n' "$dirs" | sort -u >"$1/$made"
+	echo "Installed below $1: $(printf '%s\n' "$said" | head -n 1)"
 	[ "$1" = /usr ] || echo "For mount -t kxfs and fstab, as root: ln -s $1/sbin/mount.kxfs /sbin/"
 }
 
@@ -57,8 +78,7 @@ case $prefix in
 	exit 2
 	;;
 esac
-mkdir -p "$prefix"
-prefix=$(readlink -f "$prefix")
+prefix=$(readlink -m "$prefix")
 case $1 in
 --remove) remove "$prefix" ;;
 *) install "$prefix" ;;

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -99,3 +100,44 @@ def test_unit_is_confined(build):
     unit = dir_ / "contrib/systemd/system-kxfs@.service"
     p = run(["systemd-analyze", "security", "--offline=true", "--threshold=67", "--no-pager", unit], check=False)
     assert p.returncode == 0, p.stdout[-3000:]
+
+
+@pytest.fixture
+def unpacked(tmp_path):
+    """What install.sh finds beside itself in the archive, with a program that says what it is, or can't run."""
+    top = tmp_path / "kxfs-1-linux"
+    for name, text in (("bin/kxfs", "#!/bin/sh\n[ ! -e \"$0.old\" ] || { echo GLIBC_2.34 not found >&2; exit 1; }\necho kxfs 1\n"),
+                       *((unit, "ExecStart=/usr/local/bin/kxfs\n") for unit in UNITS), ("share/doc/kxfs/files", "")):
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text)
+    (top / "bin/kxfs").chmod(0o755)
+    (top / "share/doc/kxfs/files").write_text("\n".join(sorted(found(top))) + "\n")
+    shutil.copy(ROOT / "contrib/tarball/install.sh", top)
+    return top
+
+
+def test_archive_leaves_directories_as_they_were(unpacked, tmp_path):
+    """Those that were there stay, also empty ones; those that were made go, but not what others have put there."""
+    prefix = tmp_path / "usr"
+    for name in ("bin", "lib", "sbin", "share/man"):
+        (prefix / name).mkdir(parents=True)
+    before = sorted(prefix.rglob("*"))
+    for _ in range(2):  # installed again over itself
+        assert run([unpacked / "install.sh", prefix]).stdout.startswith(f"Installed below {prefix}: kxfs 1\n")
+    assert (prefix / "lib/systemd/system/kxfs@.service").read_text() == f"ExecStart={prefix}/bin/kxfs\n"
+    run([unpacked / "install.sh", "--remove", prefix])
+    assert sorted(prefix.rglob("*")) == before
+    run([unpacked / "install.sh", prefix])
+    (prefix / "lib/systemd/system/other.service").touch()
+    run([unpacked / "install.sh", "--remove", prefix])
+    assert found(prefix) == {"lib/systemd/system/other.service"}
+    assert run([unpacked / "install.sh", "--remove", tmp_path / "none"], check=False).returncode == 1
+    assert not (tmp_path / "none").exists()
+
+
+def test_archive_where_it_can_not_run(unpacked, tmp_path):
+    """One line, status 1, nothing installed."""
+    (unpacked / "bin/kxfs.old").touch()
+    p = run([unpacked / "install.sh", tmp_path / "usr"], check=False)
+    assert p.returncode == 1 and p.stdout == "" and not (tmp_path / "usr").exists()
+    assert re.fullmatch(r"install.sh: kxfs can't run here: it needs glibc 2.34 or newer; here is glibc \d.*\n", p.stderr)
