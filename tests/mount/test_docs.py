@@ -141,7 +141,7 @@ def test_examples(kx, path):
 def test_quickstart(make_kx):
     """contrib/quickstart as it is, twice, and ended the way it says."""
     kx = make_kx(start=False)
-    directory = kx.base / "home/kx"
+    directory = kx.base / "home/ada's kx"
     kx.mnt = directory
     build = pathlib.Path(os.environ.get("KXFS_BUILD_DIR", ROOT / "build-test"), "quickstart")
     env = {**base_env(), "HOME": str(kx.base / "home"), "KXFS_BUILD_DIR": str(build), "TMPDIR": str(kx.base)}
@@ -150,8 +150,10 @@ def test_quickstart(make_kx):
         out = run([str(ROOT / "contrib/quickstart"), str(directory), "-o", f"state={kx.state}"], env=env,
                   timeout=600).stdout
         assert ("mounted already" in out) == (attempt == 1)
+        steps = ["== Building kxfs", "Packages that it needs", "The program (", "== Mounting", "== Submitting"]
+        assert sorted(steps, key=out.index) == steps, out
         assert re.search(r"^round 20 of 20: pi is about 3\.1", out, re.M), out
-        assert re.search(r"\$ cat '.*/wait'\nSUCCEEDED\n", out), out
+        assert re.search(r"\$ cat '.*'/wait\nSUCCEEDED\n", out), out
         assert re.search(r"^quickstart-\w+ +RUNNING ", out, re.M), out
         assert len(os.listdir(directory / "jobs")) == attempt + 1
         assert is_mounted(directory)
