@@ -16,6 +16,7 @@
 #include "fs/mount/mountinfo.h"
 #include "fs/mount/mountpoint.h"
 #include "fs/vfs/park.h"
+#include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
 #define WAKE_MS	  20
@@ -25,8 +26,8 @@ struct session {
 	struct fs *fs;
 	struct fuse_session *fuse;
 	const char *mountpoint;
-	pthread_t thread; /* the FUSE thread */
-	bool mounted;	  /* FUSE thread */
+	pthread_t thread; /* that has made it */
+	bool mounted;	  /* that thread */
 	struct mountinfo mount;
 	atomic_bool served; /* session_serve has returned: no need to wake it */
 	/* I/O thread: */
@@ -99,6 +100,7 @@ static void wake(void *data)
 
 	if (!atomic_load(&s->served)) {
 		pthread_kill(s->thread, SIGUSR1);
+		serve_wake(s->fs->serve);
 		return;
 	}
 	loop_timer_free(s->wake);
@@ -179,7 +181,7 @@ int session_mount(struct session *s)
 
 int session_serve(struct session *s)
 {
-	return fuse_session_loop(s->fuse);
+	return serve_run(s->fs->serve, s->fuse);
 }
 
 /*

@@ -14,6 +14,7 @@
 #include "fs/submit/writer.h"
 #include "fs/vfs/handle.h"
 #include "fs/vfs/park.h"
+#include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
@@ -190,10 +191,10 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 			 struct fuse_file_info *fi)
 {
 	const struct open_file *h = handle_of(fi);
-	char *buf = fs_buffer(fs, size);
+	char *buf = serve_buffer(size);
 	ssize_t n = upload_read(h->upload, buf, size, off);
 
-	(void)node;
+	(void)fs, (void)node;
 	if (n < 0)
 		fuse_reply_err(req, (int)-n);
 	else

@@ -12,13 +12,12 @@
  */
 #include "fs/tree/ahead.h"
 
-#include <errno.h>
-#include <semaphore.h>
 #include <sys/mman.h>
 
 #include "backend/base/lock.h"
 #include "backend/base/loop.h"
 #include "fs/tree/tree.h"
+#include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
 #define AHEAD_RING                                                                                 \
@@ -38,14 +37,13 @@ struct ahead {
 	uint64_t run;  /* bytes in a row before that */
 
 	char *ring; /* NULL: there is none; FUSE thread, while nothing is under way */
-	sem_t step; /* posted after each step for which somebody waits */
 	struct lock lock;
+	pthread_cond_t step; /* one has ended */
 	/* Lock: */
 	unsigned refs; /* the open file's, and one for each work on the pool */
 	uint64_t begin, end;
 	enum fill fill;
 	bool closed;
-	bool waits; /* the FUSE thread, for a step */
 };
 
 struct ahead *ahead_new(struct tree *t, struct log *log)
@@ -56,7 +54,7 @@ struct ahead *ahead_new(struct tree *t, struct log *log)
 	a->log = log;
 	a->lock = (struct lock)LOCK_INIT;
 	a->refs = 1;
-	sem_init(&a->step, 0, 0);
+	pthread_cond_init(&a->step, NULL);
 	return a;
 }
 
@@ -94,7 +92,7 @@ static void ahead_unref(void *data)
 	}
 	ahead_drop_ring(a);
 	log_unref(a->log);
-	sem_destroy(&a->step);
+	pthread_cond_destroy(&a->step);
 	free(a);
 }
 
@@ -136,9 +134,7 @@ static bool ahead_end_step(struct ahead *a, size_t n, ssize_t got, enum fill nex
 	a->fill = got < (ssize_t)n ? FILL_NONE : next;
 	if (a->fill == FILL_WANTED)
 		a->refs++;
-	if (a->waits)
-		sem_post(&a->step);
-	a->waits = false;
+	pthread_cond_broadcast(&a->step);
 	return a->fill != FILL_NONE;
 }
 
@@ -196,7 +192,7 @@ static void ahead_want(struct ahead *a)
  */
 static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 {
-	for (;;) {
+	while (a->ring) {
 		{
 			lock_scope(&a->lock);
 			if (off < a->begin || off > a->end)
@@ -208,11 +204,20 @@ static bool ahead_has(struct ahead *a, size_t size, uint64_t off)
 			if (a->fill != FILL_READING)
 				return false;
 			a->begin = off;
-			a->waits = true;
 		}
-		while (sem_wait(&a->step) < 0 && errno == EINTR)
-			;
+		if (serve_disk_begin(a->tree->fs))
+			return false;
+		{
+			uint64_t end;
+
+			lock_scope(&a->lock);
+			end = a->end;
+			while (a->fill == FILL_READING && a->end == end && end < off + size)
+				pthread_cond_wait(&a->step, &a->lock.mutex);
+		}
+		serve_disk_end(a->tree->fs);
 	}
+	return false;
 }
 
 /* Answer from the ring, which holds these bytes. */
@@ -262,13 +267,17 @@ void ahead_read(struct ahead *a, fuse_req_t req, size_t size, uint64_t off)
 
 	a->run = off == a->next ? a->run + size : size;
 	a->next = off + size;
-	if (a->ring && ahead_has(a, size, off)) {
+	if (ahead_has(a, size, off)) {
 		ahead_want(a);
 		ahead_answer(a, req, size, off);
 		return;
 	}
-	buf = fs_buffer(a->tree->fs, size);
-	n = log_read(a->log, buf, size, off);
+	buf = serve_buffer(size);
+	n = serve_disk_begin(a->tree->fs);
+	if (n == 0) {
+		n = log_read(a->log, buf, size, off);
+		serve_disk_end(a->tree->fs);
+	}
 	if (n == (ssize_t)size && a->run >= AHEAD_AFTER)
 		ahead_begin(a, a->next);
 	else if (n < (ssize_t)size && a->ring)

@@ -84,7 +84,7 @@ static int control_write_metrics(const struct tree *t, FILE *out)
 {
 	static const char *const kinds[PARK_N_KINDS] = {
 		[PARK_READ] = "read",	[PARK_OPEN] = "open", [PARK_CLOSE] = "close",
-		[PARK_WRITE] = "write", [PARK_DIR] = "dir",
+		[PARK_WRITE] = "write", [PARK_DIR] = "dir",   [PARK_DISK] = "disk",
 	};
 
 	fprintf(out,

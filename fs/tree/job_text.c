@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "fs/tree/job.h"
+#include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 
@@ -51,9 +52,14 @@ static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *
 static int job_backend_text(struct node *node, enum backend_text which, char **ret, size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
+	const struct tree *t = place_of(node)->tree;
+	int err = job ? serve_disk_begin(t->fs) : -ENOENT;
 
-	return job ? backend_text(place_of(node)->tree->backend, job, which, ret, ret_len)
-		   : -ENOENT;
+	if (err)
+		return err;
+	err = backend_text(t->backend, job, which, ret, ret_len);
+	serve_disk_end(t->fs);
+	return err;
 }
 
 static int job_render_manifest(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
@@ -105,16 +111,21 @@ static int job_events_getattr(struct fs *fs, struct node *node, struct stat *st)
 static int job_backend_getattr(struct node *node, enum backend_text which, struct stat *st)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
+	const struct tree *t = place_of(node)->tree;
 	size_t len = 0;
-	int err =
-		job ? backend_text_size(place_of(node)->tree->backend, job, which, &len) : -ENOENT;
+	mode_t readable;
+	int err = job ? serve_disk_begin(t->fs) : -ENOENT;
 
+	if (err)
+		return err;
+	err = backend_text_size(t->backend, job, which, &len);
+	readable = backend_text_readable(t->backend, job);
+	serve_disk_end(t->fs);
 	if (err)
 		return err;
 	node_set_times(st, which == BACKEND_APPDEF ? job->created : job->changed, job->created);
 	/* No more than the file that was submitted: it may have secrets in it. */
-	st->st_mode &= ~(mode_t)(S_IRGRP | S_IROTH) |
-		       backend_text_readable(place_of(node)->tree->backend, job);
+	st->st_mode &= ~(mode_t)(S_IRGRP | S_IROTH) | readable;
 	st->st_size = (off_t)len;
 	return 0;
 }
@@ -139,23 +150,24 @@ static void job_opened(struct node *node)
 		backend_wanted(place_of(node)->tree->backend, job);
 }
 
-#define JOB_TEXT(file, render_fn, getattr_fn, opened_fn)                                           \
+#define JOB_TEXT(file, render_fn, getattr_fn, opened_fn, is_on_disk)                               \
 	const struct text_class file = {                                                           \
 		.class =                                                                           \
 			{                                                                          \
 				.name = #file,                                                     \
 				.mode = S_IFREG | 0644,                                            \
 				.getattr = getattr_fn,                                             \
+				.on_disk = is_on_disk,                                             \
 				TEXT_OPS,                                                          \
 			},                                                                         \
 		.render = render_fn,                                                               \
 		.opened = opened_fn,                                                               \
 	}
 
-JOB_TEXT(job_state_text, job_render_state, place_text_getattr, NULL);
-JOB_TEXT(job_status_text, job_render_status, place_text_getattr, job_opened);
-JOB_TEXT(job_json_text, job_render_json, place_text_getattr, job_opened);
-JOB_TEXT(job_why_text, job_render_why, place_text_getattr, job_opened);
-JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr, NULL);
-JOB_TEXT(job_events_text, job_render_events, job_events_getattr, NULL);
-JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL);
+JOB_TEXT(job_state_text, job_render_state, place_text_getattr, NULL, false);
+JOB_TEXT(job_status_text, job_render_status, place_text_getattr, job_opened, false);
+JOB_TEXT(job_json_text, job_render_json, place_text_getattr, job_opened, false);
+JOB_TEXT(job_why_text, job_render_why, place_text_getattr, job_opened, false);
+JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr, NULL, true);
+JOB_TEXT(job_events_text, job_render_events, job_events_getattr, NULL, false);
+JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL, true);

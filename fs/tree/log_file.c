@@ -9,6 +9,7 @@
 #include "fs/tree/job.h"
 #include "fs/vfs/handle.h"
 #include "fs/vfs/park.h"
+#include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
 /* How long an open waits for output that is on its way. */
@@ -65,59 +66,45 @@ static int log_file_find(struct node *node, struct ahead **ret)
 		return -ENOENT;
 	if (!log_file_begun(ln, job))
 		return 0;
-	err = backend_log(t->backend, job, ln->key, ln->form, &log);
-	if (!err)
-		*ret = ahead_new(t, log);
-	return err;
-}
-
-/* Its size and time. One that can't be read has a name all the same, for rm -r to remove; opening it says why. */
-static int log_file_stat(struct node *node, const struct spec_job *job, enum log_form form,
-			 struct log_stat *ret)
-{
-	struct log_node *ln = container_of(node, struct log_node, node);
-	int err = 0;
-
-	*ret = (struct log_stat){0};
-	if (!job)
-		return -ENOENT;
-	if (log_file_begun(ln, job))
-		err = backend_log_stat(place_of(node)->tree->backend, job, ln->key, form, ret);
-	if (err && err != -ENOENT) {
-		*ret = (struct log_stat){0};
-		return 0;
-	}
-	return err;
-}
-
-static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
-{
-	struct log_node *ln = container_of(node, struct log_node, node);
-	const struct spec_job *job cleanup_job = place_job(node);
-	struct log_stat ls;
-	int err = log_file_stat(node, job, ln->form, &ls);
-
-	(void)fs;
+	err = serve_disk_begin(t->fs);
 	if (err)
 		return err;
-	node_set_times(st, ls.mtime ? ls.mtime : job->created, job->created);
-	st->st_size = (off_t)ls.size;
-	st->st_blksize = LOG_READ;
+	err = backend_log(t->backend, job, ln->key, ln->form, &log);
+	serve_disk_end(t->fs);
+	if (err)
+		return err;
+	if (*ret) /* another read of the same open file was faster */
+		log_unref(log);
+	else
+		*ret = ahead_new(t, log);
 	return 0;
 }
 
 /*
- * A container's log without its file, which somebody has removed, is not listed. A merged log needs no file. The size
- * of stamped is not asked for here: for that, lines of the log are counted.
+ * Its size and time. One that can't be read, or that somebody has removed, has a name all the same, for rm -r to
+ * remove; opening it says why.
  */
-static int log_file_check(struct fs *fs, struct node *node)
+static int log_file_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
 	struct log_node *ln = container_of(node, struct log_node, node);
 	const struct spec_job *job cleanup_job = place_job(node);
-	struct log_stat ls;
+	struct log_stat ls = {0};
 
-	(void)fs;
-	return ln->merged && job ? 0 : log_file_stat(node, job, LOG_PLAIN, &ls);
+	if (!job)
+		return -ENOENT;
+	if (log_file_begun(ln, job)) {
+		int err = serve_disk_begin(fs);
+
+		if (err)
+			return err;
+		if (backend_log_stat(place_of(node)->tree->backend, job, ln->key, ln->form, &ls))
+			ls = (struct log_stat){0};
+		serve_disk_end(fs);
+	}
+	node_set_times(st, ls.mtime ? ls.mtime : job->created, job->created);
+	st->st_size = (off_t)ls.size;
+	st->st_blksize = LOG_READ;
+	return 0;
 }
 
 /* An open that waits until what has been printed has arrived. */
@@ -198,7 +185,7 @@ static const struct node_class log_file_class = {
 	.size = sizeof(struct log_node),
 	.live = true,
 	.costly = true,
-	.check = log_file_check,
+	.on_disk = true,
 	.getattr = log_file_getattr,
 	.open = log_file_open,
 	.read = log_file_read,

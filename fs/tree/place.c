@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "backend/base/diag.h"
+#include "fs/vfs/serve.h"
 #include "fs/vfs/text.h"
 
 void place_free(struct node *node)
@@ -52,8 +53,13 @@ int place_getattr(struct fs *fs, struct node *node, struct stat *st)
 bool place_state_is_gone(struct tree *t)
 {
 	const char *dir = t->fs->config.disk;
+	bool gone;
 
-	if (access(dir, F_OK) == 0 || errno != ENOENT)
+	if (serve_disk_begin(t->fs))
+		return false;
+	gone = access(dir, F_OK) < 0 && errno == ENOENT;
+	serve_disk_end(t->fs);
+	if (!gone)
 		return false;
 	if (!t->told_loss)
 		diag(DIAG_ERROR,

@@ -6,6 +6,7 @@
 #include "fs/vfs/handle.h"
 #include "fs/vfs/node.h"
 #include "fs/vfs/park.h"
+#include "fs/vfs/serve.h"
 #include "fs/vfs/stream.h"
 #include "spec/base/mem.h"
 
@@ -18,6 +19,7 @@ struct fs *fs_new(struct loop *loop, const struct fs_config *config, const struc
 	fs->started = loop_time_ns();
 	fs->loop = loop;
 	fs->park = park_new();
+	fs->serve = serve_new(fs);
 	fs->nodes = node_table_new(root, object);
 	fs->handles = handles_new();
 	fs->streams = streams_new();
@@ -26,6 +28,7 @@ struct fs *fs_new(struct loop *loop, const struct fs_config *config, const struc
 
 void fs_close(struct fs *fs)
 {
+	serve_finish(fs->serve);
 	handles_free(take_ptr(fs->handles));
 	streams_free(take_ptr(fs->streams));
 	node_table_free(take_ptr(fs->nodes));
@@ -35,8 +38,8 @@ void fs_free(struct fs *fs)
 {
 	if (!fs)
 		return;
+	serve_free(fs->serve);
 	park_free(fs->park);
-	free(fs->buffer);
 	free(fs);
 }
 
@@ -45,14 +48,6 @@ struct fs *fs_of_request(fuse_req_t req)
 	struct fs *fs = fuse_req_userdata(req);
 
 	fs->requests++;
+	serve_begin_request(req);
 	return fs;
-}
-
-char *fs_buffer(struct fs *fs, size_t size)
-{
-	if (size > fs->buffer_size) {
-		fs->buffer = mem_grow(fs->buffer, size, 1);
-		fs->buffer_size = size;
-	}
-	return fs->buffer;
 }

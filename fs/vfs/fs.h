@@ -23,6 +23,7 @@ struct loop;
 struct node_class;
 struct node_table;
 struct park;
+struct serve;
 struct streams;
 
 /* How nodes look unless their class says otherwise. */
@@ -38,12 +39,11 @@ struct fs {
 	int64_t started; /* ns; the time of everything that has none of its own */
 	struct loop *loop;
 	struct park *park;
+	struct serve *serve;
 	struct node_table *nodes;
 	struct handles *handles;
 	struct streams *streams;
 	uint64_t requests; /* answered or parked so far; FUSE thread */
-	char *buffer;	   /* fs_buffer; FUSE thread */
-	size_t buffer_size;
 };
 
 /* A session whose root is of class ROOT and means OBJECT. LOOP, which need not run yet, is borrowed. */
@@ -58,8 +58,6 @@ void fs_free(struct fs *fs); /* after fs_close; NULL is allowed */
 
 /* The session of a request, which is counted. FUSE thread. */
 struct fs *fs_of_request(fuse_req_t req);
-/* SIZE bytes that stay until the next call. FUSE thread. */
-char *fs_buffer(struct fs *fs, size_t size);
 
 /* How long the kernel may keep names and attributes (rule T5), seconds. */
 #define FS_TIMEOUT 1.0

@@ -289,10 +289,25 @@ static void node_give(struct fs *fs, struct node *node, struct fuse_entry_param 
 	node_looked_up(node);
 }
 
+/* The kernel gets NODE without its attributes, which it asks for when somebody wants them. */
+static void node_give_bare(struct fs *fs, struct node *node, struct fuse_entry_param *e)
+{
+	memset(e, 0, sizeof(*e));
+	node_stat(fs, node, &e->attr);
+	/* The kernel takes over even a size that it must not keep: a smaller one would cut what a reader has mapped. */
+	e->attr.st_size = node->size;
+	node_give(fs, node, e);
+	e->attr_timeout = 0;
+}
+
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
 	int err;
 
+	if (node->class->on_disk) {
+		node_give_bare(fs, node, e);
+		return 0;
+	}
 	memset(e, 0, sizeof(*e));
 	err = node_getattr(fs, node, &e->attr);
 	if (!err)
@@ -304,21 +319,13 @@ int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
 	int err;
 
-	if (!node->class->costly) {
-		err = node_entry(fs, node, e);
-		/* Sizes of files are never kept so: who reads a file goes by them. */
-		if (!err && S_ISDIR(e->attr.st_mode) && !node->class->live)
-			e->attr_timeout = FS_TIMEOUT;
-		return err;
+	if (node->class->costly) {
+		node_give_bare(fs, node, e);
+		return 0;
 	}
-	err = node->class->check ? node->class->check(fs, node) : 0;
-	if (err)
-		return err;
-	memset(e, 0, sizeof(*e));
-	node_stat(fs, node, &e->attr);
-	/* The kernel takes over even a size that it must not keep: a smaller one would cut what a reader has mapped. */
-	e->attr.st_size = node->size;
-	node_give(fs, node, e);
-	e->attr_timeout = 0;
-	return 0;
+	err = node_entry(fs, node, e);
+	/* Sizes of files are never kept so: who reads a file goes by them. */
+	if (!err && S_ISDIR(e->attr.st_mode) && !node->class->live)
+		e->attr_timeout = FS_TIMEOUT;
+	return err;
 }

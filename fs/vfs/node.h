@@ -34,12 +34,15 @@ struct node_class {
 
 	bool live; /* node.live of a new node; its name too may mean another one at any moment */
 	/*
-	 * Its attributes cost a rendering, or reading from disk. Who reads a directory gets only its type and
+	 * Its attributes cost a rendering. Who reads a directory gets only its type and
 	 * number, and the kernel asks for the rest when somebody wants it; rm -r and tab completion never do.
 	 */
 	bool costly;
-	/* Is a costly node to be listed? 0, or a negative errno: it is left out. Absent: it is. */
-	int (*check)(struct fs *fs, struct node *node);
+	/*
+	 * Its attributes are read from disk. A lookup too gets only type and number, since the kernel has one lookup
+	 * in a directory under way at a time: what hangs there would hold up all that is beside it.
+	 */
+	bool on_disk;
 
 	/* Fill what differs from the defaults of any node. 0 or a negative errno. Absent: defaults. */
 	int (*getattr)(struct fs *fs, struct node *node, struct stat *st);
@@ -135,7 +138,7 @@ void node_set_times(struct stat *st, int64_t mtime, int64_t ctime);
  */
 int node_entry(struct fs *fs, struct node *node, struct fuse_entry_param *e);
 /*
- * The same for an entry of a directory that is read: without the attributes of a costly node, which is only checked;
+ * The same for an entry of a directory that is read: without the attributes of a costly node;
  * with those of a directory kept, even if it is live, since who lists asks for them next.
  */
 int node_listed(struct fs *fs, struct node *node, struct fuse_entry_param *e);

@@ -14,6 +14,7 @@
 #include "fs/vfs/handle.h"
 #include "fs/vfs/listing.h"
 #include "fs/vfs/node.h"
+#include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
 
 static void ops_init(void *data, struct fuse_conn_info *conn)
@@ -376,7 +377,7 @@ static void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t o
 {
 	struct fs *fs = fs_of_request(req);
 	struct dir_handle *dir = handle_of(fi);
-	char *buf = fs_buffer(fs, size);
+	char *buf = serve_buffer(size);
 	const char *name;
 	size_t used = 0;
 
@@ -406,10 +407,15 @@ static void ops_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	struct fs *fs = fs_of_request(req);
 	struct statvfs st;
+	int err = serve_disk_begin(fs);
 
 	(void)ino;
-	if (statvfs(fs->config.disk, &st)) {
-		fuse_reply_err(req, errno);
+	if (!err) {
+		err = statvfs(fs->config.disk, &st) < 0 ? -errno : 0;
+		serve_disk_end(fs);
+	}
+	if (err) {
+		fuse_reply_err(req, -err);
 		return;
 	}
 	st.f_namemax = NAME_MAX;

@@ -8,21 +8,27 @@
  * however long it was, one tick has passed.
  */
 #include <errno.h>
+#include <linux/fuse.h>
 #include <signal.h>
 #include <time.h>
 #include <uthash.h>
 #include <utlist.h>
 
+#include "backend/base/diag.h"
 #include "backend/base/lock.h"
 #include "fs/vfs/park.h"
 #include "spec/base/mem.h"
 
-/* How often deadlines are looked at. They are tens of seconds, so this is fine enough. */
-#define PARK_TICK_MS 100
+/* How often deadlines are looked at, and whether a disk hangs. */
+#define PARK_TICK_MS 50
+/* A request that waits for a disk is told to hang at its second tick, and gets ETIMEDOUT after 10 s. */
+#define PARK_HELD_TICKS (10000 / PARK_TICK_MS)
 
 struct parked {
 	uint64_t ticket;
 	fuse_req_t req;
+	uint64_t unique; /* held: it is answered by this, on FD; else 0 */
+	int fd;
 	struct park *park;
 	enum park_kind kind;
 	unsigned ticks; /* until its deadline; 0: it has none any more. Lock */
@@ -33,13 +39,15 @@ struct parked {
 
 /* An answer that the thread is to give, if nobody has given another before. */
 struct park_answer {
-	uint64_t ticket;
+	uint64_t ticket; /* 0: tell that something hangs */
 	int err;
 	struct park_answer *prev, *next;
 };
 
 struct park {
 	uint64_t next; /* ticket; FUSE thread */
+	void (*hangs)(void *data);
+	void *hangs_data;
 	pthread_t thread;
 	bool started;
 	struct lock lock;
@@ -89,6 +97,19 @@ static fuse_req_t park_release(struct parked *p)
 	fuse_req_interrupt_func(req, NULL, NULL);
 	free(p);
 	return req;
+}
+
+/* The handler of a held request still has it, and its own answer will go nowhere. */
+static void park_answer(struct parked *p, int err)
+{
+	struct fuse_out_header out = {.len = sizeof(out), .error = -err, .unique = p->unique};
+	int fd = p->fd;
+	fuse_req_t req = park_release(p);
+
+	if (!out.unique)
+		fuse_reply_err(req, err);
+	else if (write(fd, &out, sizeof(out)) < 0 && errno != ENOENT)
+		diag(DIAG_DEBUG, "/dev/fuse: %m");
 }
 
 fuse_req_t park_claim(struct park *park, uint64_t ticket)
@@ -143,14 +164,18 @@ static void park_on_interrupt(fuse_req_t req, void *data)
 static void park_tick(struct park *park)
 {
 	struct parked *p, *next;
+	bool hangs = false;
 
 	park->ticking = false;
 	HASH_ITER(hh, park->table, p, next) {
+		hangs |= p->unique && p->ticks && p->ticks <= PARK_HELD_TICKS;
 		if (p->ticks == 1)
 			park_note(park, p->ticket, ETIMEDOUT);
 		p->ticks -= p->ticks > 0;
 		park->ticking |= p->ticks > 0;
 	}
+	if (hangs)
+		park_note(park, 0, 0);
 }
 
 static struct timespec park_tick_after_now(void)
@@ -193,10 +218,16 @@ static void *park_run(void *data)
 	struct park_answer *a;
 
 	while ((a = park_wait(park, &next_tick))) {
-		fuse_req_t req = park_claim(park, a->ticket);
+		struct parked *p;
 
-		if (req)
-			fuse_reply_err(req, a->err);
+		{
+			lock_scope(&park->lock);
+			p = park_take(park, a->ticket);
+		}
+		if (p)
+			park_answer(p, a->err);
+		else if (!a->ticket)
+			park->hangs(park->hangs_data);
 		free(a);
 	}
 	return NULL;
@@ -246,28 +277,51 @@ static bool park_insert(struct park *park, struct parked *p)
 	return true;
 }
 
-uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsigned deadline_ms)
+/* Park P, which is filled but for what is the same for all. */
+static uint64_t park_one(struct park *park, struct parked *p, fuse_req_t req, enum park_kind kind)
 {
-	struct parked *p = new0(struct parked);
 	uint64_t ticket = park->next++;
 
 	p->ticket = ticket;
 	p->req = req;
 	p->park = park;
 	p->kind = kind;
-	p->ticks = deadline_ms ? deadline_ms / PARK_TICK_MS + 1 : 0;
-	/* Interrupts are read by this thread, so one comes either here or after this function. */
+	/* Interrupts are read by whoever has the turn, so one comes either here or after this function. */
 	fuse_req_interrupt_func(req, park_on_interrupt, p);
 	if (p->early) {
-		fuse_reply_err(park_release(p), EINTR);
+		park_answer(p, EINTR);
 		return 0;
 	}
 	p->live = true;
 	if (!park_insert(park, p)) {
-		fuse_reply_err(park_release(p), ENOTCONN);
+		park_answer(p, ENOTCONN);
 		return 0;
 	}
 	return ticket;
+}
+
+uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsigned deadline_ms)
+{
+	struct parked *p = new0(struct parked);
+
+	p->ticks = deadline_ms ? deadline_ms / PARK_TICK_MS + 1 : 0;
+	return park_one(park, p, req, kind);
+}
+
+uint64_t park_hold(struct park *park, fuse_req_t req, int fd, uint64_t unique)
+{
+	struct parked *p = new0(struct parked);
+
+	p->ticks = PARK_HELD_TICKS + 1;
+	p->unique = unique;
+	p->fd = fd;
+	return park_one(park, p, req, PARK_DISK);
+}
+
+void park_when_held(struct park *park, void (*hangs)(void *data), void *data)
+{
+	park->hangs = hangs;
+	park->hangs_data = data;
 }
 
 void park_end(struct park *park)
@@ -282,7 +336,7 @@ void park_end(struct park *park)
 	}
 	HASH_ITER(hh, all, p, next) {
 		HASH_DEL(all, p);
-		fuse_reply_err(park_release(p), ENOTCONN);
+		park_answer(p, ENOTCONN);
 	}
 }
 

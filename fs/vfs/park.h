@@ -24,7 +24,7 @@
 struct park;
 
 /* What a parked request is, for .kxfs/metrics. */
-enum park_kind { PARK_READ, PARK_OPEN, PARK_CLOSE, PARK_WRITE, PARK_DIR, PARK_N_KINDS };
+enum park_kind { PARK_READ, PARK_OPEN, PARK_CLOSE, PARK_WRITE, PARK_DIR, PARK_DISK, PARK_N_KINDS };
 
 struct park *park_new(void);
 /*
@@ -41,6 +41,15 @@ void park_free(struct park *park); /* nothing is parked any more; NULL is allowe
  * still is not counted. FUSE thread.
  */
 uint64_t park_add(struct park *park, fuse_req_t req, enum park_kind kind, unsigned deadline_ms);
+
+/*
+ * Park REQ, which is number UNIQUE of the device FD, while its handler waits for a disk and keeps it. As park_add, with
+ * a deadline of 10 s; but an answer is written to FD, past libfuse. The handler claims the ticket when it goes on, and
+ * answers REQ anyway: if that was done already, it gets -ENOENT. FUSE thread.
+ */
+uint64_t park_hold(struct park *park, fuse_req_t req, int fd, uint64_t unique);
+/* Call HANGS at each tick at which a request has been held for longer than one. Park's thread. Before any is held. */
+void park_when_held(struct park *park, void (*hangs)(void *data), void *data);
 
 /* The request if nobody has answered it: the caller must answer it now. NULL: somebody has. */
 fuse_req_t park_claim(struct park *park, uint64_t ticket);

@@ -257,8 +257,9 @@ int main(int argc, char **argv)
 		.utimens = on_utimens,
 		.statfs = on_statfs,
 	};
-	char name[] = "slow_disk", foreground[] = "-f";
-	char *args[] = {name, foreground, argc == 4 ? argv[3] : NULL, NULL};
+	/* Each call that hangs has a thread. */
+	char name[] = "slow_disk", foreground[] = "-f", threads[] = "-omax_threads=500";
+	char *args[] = {name, foreground, threads, argc == 4 ? argv[3] : NULL, NULL};
 	cleanup_free char *file = NULL;
 
 	if (argc != 4 || asprintf(&file, "%s.told", argv[2]) < 0) {
@@ -272,5 +273,5 @@ int main(int argc, char **argv)
 		perror(argv[1]);
 		return 1;
 	}
-	return fuse_main(3, args, &ops, NULL);
+	return fuse_main(4, args, &ops, NULL);
 }

@@ -26,6 +26,7 @@
 #include "fs/submit/submit.h"
 #include "fs/vfs/listing.h"
 #include "fs/vfs/park.h"
+#include "fs/vfs/serve.h"
 
 #define EIGHT_DAYS (8 * 24 * 3600 * INT64_C(1000000000))
 #define MAX_JOBS   4096
@@ -253,7 +254,7 @@ static void serve(struct mount *m)
 	loop_post(loop, listen, m);
 	if (loop_start(loop) < 0 || park_start(m->fs->park) < 0)
 		abort();
-	fuse_session_loop(m->session);
+	serve_run(m->fs->serve, m->session);
 	park_end(m->fs->park);
 	fuse_session_unmount(m->session);
 	loop_post(loop, answer_all, NULL);

@@ -94,11 +94,13 @@ def test_finished_job_is_cleared_away(kx):
 
 
 def test_log_without_its_file(kx):
-    """It is not listed, so rm does not stumble over it."""
+    """Opening it says so; rm does not stumble over it."""
     job = kx.submit(app("echo out"))
     job.finish()
     (kx.state / "jobs" / job.id / "logs/main-0.0").unlink()
-    assert not {"log", "stamped"} & set(os.listdir(job / "main-0"))
+    with pytest.raises(FileNotFoundError):
+        job.log()
+    assert (job / "main-0/log").stat().st_size == 0
     remove(job.dir)
     assert kx.ls("jobs") == []
 

@@ -41,18 +41,10 @@ static const struct node_class costly_class = {.name = "costly",
 					       .costly = true,
 					       .getattr = count_getattr};
 
-static int refuse;
-
-static int check(struct fs *fs, struct node *node)
-{
-	(void)fs, (void)node;
-	return refuse;
-}
-
-static const struct node_class checked_class = {.name = "checked",
+static const struct node_class on_disk_class = {.name = "on-disk",
 						.mode = S_IFREG | 0644,
 						.costly = true,
-						.check = check,
+						.on_disk = true,
 						.getattr = count_getattr};
 
 struct fixture {
@@ -184,22 +176,22 @@ static void test_listed(void **state)
 	node_put(fs, file);
 }
 
-/* Of those that may be missing only that is asked. */
-static void test_checked(void **state)
+/* Neither a lookup nor a listing reads the disk; the kernel keeps nothing of what it gets then. */
+static void test_on_disk(void **state)
 {
 	struct fs *fs = ((struct fixture *)*state)->fs;
-	struct node *file = node_get(fs, root_of(fs), &checked_class, "log", NULL);
+	struct node *file = node_get(fs, root_of(fs), &on_disk_class, "log", NULL);
 	struct fuse_entry_param e;
 
 	asked = 0;
-	refuse = -ENOENT;
-	assert_int_equal(node_listed(fs, file, &e), -ENOENT);
-	assert_int_equal(file->lookups, 0);
-	refuse = 0;
 	assert_int_equal(node_listed(fs, file, &e), 0);
-	assert_int_equal(file->lookups, 1);
+	assert_true(e.attr_timeout == 0);
+	assert_int_equal(node_entry(fs, file, &e), 0);
+	assert_true(e.attr_timeout == 0);
+	assert_true(S_ISREG(e.attr.st_mode));
 	assert_int_equal(asked, 0);
-	node_forget(fs, file, 1);
+	assert_int_equal(file->lookups, 2);
+	node_forget(fs, file, 2);
 	node_put(fs, file);
 }
 
@@ -266,7 +258,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_child_keeps_parent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_counts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_listed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_checked, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_on_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_numbers_differ, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_umask, setup, teardown),

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""The state directory on a disk that hangs: who needs the file that hangs waits, and can be interrupted; all else goes on."""
+
+import signal
+import subprocess
+import time
+
+import harness
+import pytest
+from disk import Disk
+
+
+@pytest.fixture
+def slow(make_kx):
+    """(mount, its disk)"""
+    kx = make_kx(start=False)
+    disk = Disk(kx)
+    try:
+        yield kx.start(), disk
+    finally:
+        disk.go_on()
+        try:
+            if kx.proc:
+                kx.end()
+        finally:
+            disk.close()
+
+
+def reader(kx, path):
+    return harness.popen(["cat", kx / path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def others_go_on(kx, job):
+    assert job.id in kx.call("ls jobs").stdout.split()
+    assert job.read("state") == "RUNNING\n"
+    assert kx.call("ls -l submit .kxfs jobs").returncode == 0
+
+
+@pytest.mark.parametrize("call, part", [("read", "logs/"), ("open", "logs/"), ("getattr", "logs/"), ("getattr", "app.yaml")])
+def test_a_reader_hangs_alone(slow, call, part):
+    """Many hang; others go on, an interrupt ends a reader at once, and in the end each has its answer."""
+    kx, disk = slow
+    job = kx.submit(harness.app("echo one; exec sleep 1000"))
+    job.until_logged("one\n")
+    file = "app.yaml" if part == "app.yaml" else "main-0/log"
+    disk.hang(call, f"/{job.id}/{part}")
+    with disk.still():
+        first = reader(kx, f"jobs/{job.id}/{file}")
+        harness.wait_for(lambda: disk.hangs(part), what="a hanging disk")
+        others_go_on(kx, job)
+        begun = time.monotonic()
+        first.send_signal(signal.SIGINT)
+        assert first.wait(timeout=harness.LIMIT) == -signal.SIGINT, first.stderr.read()
+        took = time.monotonic() - begun
+        readers = [reader(kx, f"jobs/{job.id}/{file}") for _ in range(4)]
+        others_go_on(kx, job)
+        # Nobody waits for ever.
+        assert "timed out" in readers[0].communicate(timeout=harness.LIMIT)[1]
+        others_go_on(kx, job)
+    assert took < 5, took
+    disk.go_on()
+    for proc in readers[1:]:
+        out, err = proc.communicate(timeout=harness.LIMIT)
+        assert out.startswith("one\n" if file == "main-0/log" else "{") or "timed out" in err
+    job.until_logged("one\n")
+    assert job.read("app.yaml").startswith("{")
+
+
+def test_more_hang_than_may(slow):
+    """So many readers that no thread is left for more: these are refused, and all else goes on."""
+    kx, disk = slow
+    job = kx.submit(harness.app("echo one; exec sleep 1000"))
+    job.until_logged("one\n")
+    disk.hang("getattr", f"/{job.id}/logs/")
+    with disk.still():
+        readers = [reader(kx, f"jobs/{job.id}/main-0/log") for _ in range(50)]
+        harness.wait_for(lambda: sum(proc.poll() is not None for proc in readers) >= 10, what="some that are refused")
+        others_go_on(kx, job)
+        for proc in readers:
+            assert "timed out" in proc.communicate(timeout=harness.LIMIT)[1]
+        others_go_on(kx, job)
+    disk.go_on()
+    job.until_logged("one\n")
