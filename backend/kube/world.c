@@ -212,6 +212,8 @@ static struct job *take_job(struct world *w, struct spec_job_view *view, const c
 	}
 	if (!job->j.view)
 		job_first_seen(job, view);
+	else if (!streq(job->j.view->queue, view->queue))
+		job->place = 0;
 	spec_job_view_free(job->j.view);
 	spec_text_unref(job->j.object);
 	job->j.view = view;

@@ -9,6 +9,7 @@
 
 #include "spec/base/limits.h"
 #include "spec/base/name.h"
+#include "spec/view/kueue.h"
 #include "spec/view/meta.h"
 
 #define MAX_DIR 200 /* bytes; with a number behind it, it is a file name */
@@ -67,6 +68,14 @@ static struct spec_job_view *job_new(void)
 	for (size_t i = 0; i < array_size(texts); i++)
 		*texts[i] = spec_empty();
 	return v;
+}
+
+void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *object)
+{
+	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
+
+	spec_read_copy(&v->queue, queue, READ_MAX_WORD);
+	v->asked = spec_read_bool(spec_read_map(object, "spec"), "suspend") && !*queue;
 }
 
 void spec_job_view_queued(struct spec_job_view *v, const char *queue)
@@ -297,7 +306,6 @@ static void copy_spec(struct spec_job_view *v, const struct spec_job_view *from)
 	v->minimum = from->minimum;
 	v->restarts = from->restarts;
 	v->acts_on_success = from->acts_on_success;
-	v->asked = from->asked;
 	v->hidden = from->hidden;
 	spec_set(&v->app, from->app);
 	spec_set(&v->queue, from->queue);

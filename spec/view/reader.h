@@ -37,12 +37,13 @@ struct spec_phase {
 
 struct spec_reader {
 	/*
-	 * Set what follows from the object's spec. Returns the number of its tasks, which are malloc'ed in
+	 * Set what follows from the object's spec, which is not read again before the server says that it has changed;
+	 * a change of its metadata alone does not count. Returns the number of its tasks, which are malloc'ed in
 	 * *RET_TASKS, in the object's order.
 	 */
 	size_t (*job)(const struct spec_value *object, struct spec_job_view *v,
 		      struct spec_task_source **ret_tasks);
-	/* Set what follows from its status: phase, reason, message, retries, changed. */
+	/* Set what follows from its status and its metadata: phase, reason, message, retries, changed. */
 	void (*status)(const struct spec_value *object, struct spec_job_view *v);
 	/* Set task, index, retry and main. OBJECT has what the table of pod.c keeps of a pod, maybe nothing else. */
 	void (*pod)(const struct spec_value *object, struct spec_pod_view *v);
@@ -62,6 +63,8 @@ struct spec_reader {
 	bool impatient; /* it gives up an attempt whose pods have not started after some minutes */
 };
 
+/* For kinds that Kueue suspends: set the queue that OBJECT's label names; in none, who suspends has asked for it. */
+void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *object);
 /* V is suspended in QUEUE, one of Kueue's. */
 void spec_job_view_queued(struct spec_job_view *v, const char *queue);
 /* V is what the object with this uid has made, whatever its own controller is. Ignored: UID is none. */

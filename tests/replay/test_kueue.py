@@ -213,6 +213,25 @@ def test_place(server, make, scenario):
 
 
 @pytest.mark.waits
+@pytest.mark.parametrize("kind", ["jobset", "appwrapper"])
+def test_moved(make_mount, server, kind):
+    """Who has named a wrong queue corrects the label, which is metadata: the spec's generation stays."""
+    resource = st.JOBSETS if kind == "jobset" else st.NEW_APPWRAPPERS
+    server.uninstall(*st.VOLCANO)
+    server.install(resource, *st.KUEUE)
+    pods = {"spec": {"containers": [{"name": "main", "image": "i"}]}}
+    spec = {"suspend": True, "components": []} if kind == "appwrapper" else {"suspend": True, "replicatedJobs": [
+        {"name": "main", "replicas": 1, "template": {"spec": {"completions": 1, "parallelism": 1, "template": pods}}}]}
+    server.store.add(resource, {"metadata": {"name": "app", "namespace": "test", "generation": 1, "labels": {
+        "kueue.x-k8s.io/queue-name": "typo"}}, "spec": spec, "status": {}})
+    kx = make_mount(server, source=f"{kind}:test")
+    job = harness.Job(kx, "app")
+    assert job.status()["queue"] == "typo"
+    server.store.change(resource, "test", "app", lambda tree: tree["metadata"]["labels"].update(
+        {"kueue.x-k8s.io/queue-name": "team"}))
+    harness.wait_for(lambda: job.status()["queue"] == "team")
+
+
 def test_place_of_nobody(server, make):
     """When the last reader has gone, nothing is asked for any more, and an old place is not shown."""
     load(server, "kueue_appwrapper_quota_wait", says("more needed"))

@@ -52,21 +52,13 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 		       struct spec_task_source **ret_tasks)
 {
 	const struct spec_value *spec = spec_read_map(object, "spec");
-	const struct spec_value *notes = spec_read_map(metadata_of(object), "annotations");
-	int retries = spec_read_digits(spec_read_text(notes, APPWRAPPER_RETRIES));
-	const char *queue = label_of(object, SPEC_KUEUE_QUEUE);
 	const char *key;
 	const struct spec_value *components = wrapped(object, &key);
 	size_t n = wrap_tasks(components, key, v, ret_tasks);
 
-	v->max_retries = retries < 0 ? DEFAULT_RETRIES : (unsigned)retries;
-	v->restarts = v->max_retries > 0;
 	/* The controller looks at that before it looks at the pods, whoever asks; it makes them anew later. */
 	v->acts_on_success = spec_read_bool(spec, "suspend");
-	/* In a queue, it is Kueue that suspends and resumes. */
-	v->asked = spec_read_bool(spec, "suspend") && !*queue;
 	v->minimum = (unsigned)min_of(n, (size_t)INT32_MAX);
-	spec_read_copy(&v->queue, queue, READ_MAX_WORD);
 	return n;
 }
 
@@ -157,8 +149,13 @@ static void explain(const struct spec_value *object, struct spec_job_view *v)
 static void read_status(const struct spec_value *object, struct spec_job_view *v)
 {
 	const struct spec_value *status = spec_read_map(object, "status");
+	const struct spec_value *notes = spec_read_map(metadata_of(object), "annotations");
+	int retries = spec_read_digits(spec_read_text(notes, APPWRAPPER_RETRIES));
 	const char *phase = phase_of(status);
 
+	spec_job_view_labelled(v, object);
+	v->max_retries = retries < 0 ? DEFAULT_RETRIES : (unsigned)retries;
+	v->restarts = v->max_retries > 0;
 	v->retries = (unsigned)spec_read_int(status, "resettingCount", 0);
 	v->changed = changed(status);
 	v->began = began(status, phase);

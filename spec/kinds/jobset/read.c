@@ -92,7 +92,6 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 	const struct spec_value *spec = spec_read_map(object, "spec");
 	const struct spec_value *list = spec_read_list(spec, "replicatedJobs");
 	const struct spec_value *first = job_spec(spec_read_at(list, 0));
-	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
 	size_t all = count_jobs(list), max = min_of(all, (size_t)SPEC_MAX_REPLICAS), n = 0;
 
 	*ret_tasks = new0_n(struct spec_task_source, max);
@@ -104,9 +103,6 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 	v->max_retries =
 		(unsigned)spec_read_int(spec_read_map(spec, "failurePolicy"), "maxRestarts", 0);
 	v->restarts = v->max_retries > 0 || retries_alone(list);
-	/* In a queue, it is Kueue that suspends and resumes. */
-	v->asked = spec_read_bool(spec, "suspend") && !*queue;
-	spec_read_copy(&v->queue, queue, READ_MAX_WORD);
 	spec_read_copy(&v->app,
 		       spec_read_text(spec_view_labels(spec_read_map(first, "template")),
 				      "torchx.pytorch.org/app-name"),
@@ -158,14 +154,14 @@ static const char *phase_of(const struct spec_value *status)
 static void read_status(const struct spec_value *object, struct spec_job_view *v)
 {
 	const struct spec_value *status = spec_read_map(object, "status");
-	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
 	const struct spec_value *failed = condition(status, "Failed");
 
+	spec_job_view_labelled(v, object);
 	v->retries = (unsigned)spec_read_int(status, "restarts", 0);
 	v->changed = changed(status);
 	spec_read_copy(&v->phase, phase_of(status), READ_MAX_WORD);
-	if (streq(v->phase, "Suspended") && *queue)
-		spec_job_view_queued(v, queue);
+	if (streq(v->phase, "Suspended") && *v->queue)
+		spec_job_view_queued(v, v->queue);
 	if (failed) {
 		spec_read_copy(&v->reason, spec_read_text(failed, "reason"), READ_MAX_WORD);
 		spec_read_copy(&v->message, spec_read_text(failed, "message"), READ_MAX_MESSAGE);
