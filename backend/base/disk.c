@@ -8,6 +8,8 @@
 
 #include "spec/base/mem.h"
 
+#define ENTRIES 4096 /* bytes of a directory's entries that are read at once */
+
 /* --- in order --- */
 
 /* The first of Q is under way as a piece of work of its own, so that W stays its owner's. */
@@ -127,7 +129,8 @@ int disk_truncate(int fd, uint64_t size)
 
 int disk_reserve(int fd, uint64_t size, bool grow)
 {
-	return retry(fallocate(fd, grow ? 0 : FALLOC_FL_KEEP_SIZE, 0, (off_t)size));
+	return grow ? -posix_fallocate(fd, 0, (off_t)size)
+		    : retry(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)size));
 }
 
 int disk_sync(int fd)
@@ -151,9 +154,9 @@ int disk_link(int from_at, const char *from, int to_at, const char *to)
 	return retry(linkat(from_at, from, to_at, to, 0));
 }
 
-int disk_chmod(int fd, mode_t mode)
+int disk_chmod(int at, const char *path, mode_t mode)
 {
-	return retry(fchmod(fd, mode));
+	return *path ? retry(fchmodat(at, path, mode, 0)) : retry(fchmod(at, mode));
 }
 
 int disk_chown(int fd, uid_t uid, gid_t gid)
@@ -180,31 +183,31 @@ int disk_touch(int at, const char *path, int64_t mtime_ns)
 		     : retry(futimens(at, mtime_ns < 0 ? NULL : times));
 }
 
-static void close_dir(DIR **d)
+static bool is_dots(const char *name)
 {
-	closedir(*d);
+	return streq(name, ".") || streq(name, "..");
 }
 
+/* Without a DIR, which takes 32 KiB and three calls: a start lists the folders of all jobs. */
 int disk_list(int at, const char *path, disk_name_fn fn, void *data)
 {
 	cleanup_fd int fd = disk_open(at, path, O_RDONLY | O_DIRECTORY);
-	DIR *d cleanup(close_dir) = NULL;
-	const struct dirent *e;
+	_Alignas(struct dirent64) char buf[ENTRIES];
+	ssize_t n;
 	int err = 0;
 
 	if (fd < 0)
 		return fd;
-	d = fdopendir(fd);
-	if (!d)
-		return -errno;
-	take_fd(&fd);
-	while (!err) {
-		errno = 0;
-		e = readdir(d);
-		if (!e)
+	while (!err && (n = getdents64(fd, buf, sizeof(buf))) != 0) {
+		if (n < 0)
 			return -errno;
-		if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
-			err = fn(data, dirfd(d), e->d_name, e->d_type);
+		for (char *p = buf; !err && p < buf + n;) {
+			const struct dirent64 *e = (const void *)p;
+
+			if (!is_dots(e->d_name))
+				err = fn(data, fd, e->d_name, e->d_type);
+			p += e->d_reclen;
+		}
 	}
 	return err;
 }

@@ -54,7 +54,7 @@ ssize_t disk_pwrite(int fd, const void *buf, size_t n, uint64_t off);
 /* At the end of what was opened with O_APPEND, else where FD stands. */
 ssize_t disk_append(int fd, const void *buf, size_t n);
 int disk_truncate(int fd, uint64_t size);
-/* Keep room for the first SIZE bytes. GROW: the file has them from now on. -EOPNOTSUPP: the disk has no such call. */
+/* Keep room for the first SIZE bytes, which (GROW) the file has from now on. -EOPNOTSUPP: the disk has no such call. */
 int disk_reserve(int fd, uint64_t size, bool grow);
 
 /* FD's bytes and size, or the names in the directory FD, are on disk when this has returned 0. */
@@ -68,8 +68,9 @@ int disk_link(int from_at, const char *from, int to_at, const char *to);
 /* A file, or an empty directory. */
 int disk_unlink(int at, const char *path);
 int disk_rmdir(int at, const char *path);
-int disk_chmod(int fd, mode_t mode);
 int disk_chown(int fd, uid_t uid, gid_t gid);
+/* Of PATH, or with PATH "" of AT. */
+int disk_chmod(int at, const char *path, mode_t mode);
 /* Of PATH, or with PATH "" of AT. MTIME_NS since 1970; -1: now. */
 int disk_touch(int at, const char *path, int64_t mtime_ns);
 

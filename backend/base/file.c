@@ -9,8 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 
+#include "backend/base/disk.h"
 #include "spec/base/mem.h"
 
 #define ASIDE_MAX 10000
@@ -26,12 +26,11 @@ char *file_path(const char *state_dir, const char *id, const char *name)
 static int write_all(int fd, const char *p, size_t n, off_t off)
 {
 	while (n > 0) {
-		ssize_t written = off < 0 ? write(fd, p, n) : pwrite(fd, p, n, off);
+		ssize_t written =
+			off < 0 ? disk_append(fd, p, n) : disk_pwrite(fd, p, n, (uint64_t)off);
 
-		if (written < 0 && errno == EINTR)
-			continue;
 		if (written < 0)
-			return -errno;
+			return (int)written;
 		if (written == 0)
 			return -EIO; /* or this would go on for ever */
 		p += written;
@@ -56,12 +55,10 @@ ssize_t file_read_at(int fd, void *buf, size_t n, uint64_t off)
 	size_t have = 0;
 
 	while (have < n) {
-		ssize_t got = pread(fd, (char *)buf + have, n - have, (off_t)(off + have));
+		ssize_t got = disk_pread(fd, (char *)buf + have, n - have, off + have);
 
-		if (got < 0 && errno == EINTR)
-			continue;
 		if (got < 0 && have == 0)
-			return -errno;
+			return got;
 		if (got <= 0)
 			break;
 		have += (size_t)got;
@@ -74,9 +71,10 @@ int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 	cleanup_free char *text = NULL;
 	size_t len = 0, size;
 	struct stat st;
+	int err = disk_stat(fd, "", &st);
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	if (err < 0)
+		return err;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 	if (st.st_size < 0 || (uintmax_t)st.st_size > max)
@@ -100,68 +98,59 @@ int file_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 
 /* --- whole files --- */
 
-static int read_path(const char *path, int flags, size_t max, char **ret, size_t *ret_len)
-{
-	cleanup_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags);
-
-	return fd < 0 ? -errno : file_read_fd(fd, max, ret, ret_len);
-}
-
 int file_read(const char *path, size_t max, char **ret, size_t *ret_len)
 {
-	return read_path(path, O_NOFOLLOW, max, ret, ret_len);
+	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK);
+
+	return fd < 0 ? fd : file_read_fd(fd, max, ret, ret_len);
 }
 
 int file_read_other(const char *path, size_t max, char **ret, size_t *ret_len)
 {
-	return read_path(path, 0, max, ret, ret_len);
+	cleanup_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	return fd < 0 ? -errno : file_read_fd(fd, max, ret, ret_len);
+}
+
+static int open_dir(const char *dir)
+{
+	return disk_open(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY);
 }
 
 /* TEXT as a new file called TEMP in the directory AT: its descriptor. */
 static int write_temp(int at, const char *temp, const char *text, size_t len)
 {
-	cleanup_fd int fd =
-		openat(at, temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int err = fd < 0 ? -errno : file_write_all(fd, text, len);
+	cleanup_fd int fd = disk_open(at, temp, O_WRONLY | O_CREAT | O_TRUNC);
+	int err = fd < 0 ? fd : file_write_all(fd, text, len);
 
 	return err < 0 ? err : take_fd(&fd);
-}
-
-static int rename_in(int at, const char *from, const char *to)
-{
-	return renameat(at, from, at, to) < 0 ? -errno : 0;
-}
-
-static int sync_fd(int fd)
-{
-	return fsync(fd) < 0 ? -errno : 0;
 }
 
 /* Make FILE be TEXT. REPLACE: there is one, so the new one gets its name when it is on disk. */
 static int write_file(const char *dir, const char *file, const char *text, size_t len, bool replace)
 {
-	cleanup_fd int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_fd int at = open_dir(dir);
 	cleanup_fd int fd = -1;
 	const char *left;
 	char temp[64];
 	int err;
 
 	if (at < 0)
-		return -errno;
+		return at;
 	snprintf(temp, sizeof(temp), ".%s.new", file);
 	left = temp;
 	fd = write_temp(at, temp, text, len);
-	err = fd < 0 ? fd : replace ? sync_fd(fd) : 0;
+	err = fd < 0 ? fd : replace ? disk_sync(fd) : 0;
 	if (!err)
-		err = rename_in(at, temp, file);
+		err = disk_rename(at, temp, at, file, false);
 	if (!err && !replace) {
 		left = file;
-		err = sync_fd(fd);
+		err = disk_sync(fd);
 	}
 	if (!err)
-		err = sync_fd(at);
+		err = disk_sync(at);
 	if (err)
-		unlinkat(at, left, 0);
+		disk_unlink(at, left);
 	return err;
 }
 
@@ -183,20 +172,20 @@ static void room_name(const char *file, char ret[64])
 
 int file_keep_room(const char *dir, const char *file, size_t len)
 {
-	cleanup_fd int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_fd int at = open_dir(dir);
 	cleanup_fd int fd = -1;
 	char name[64];
 	int err;
 
 	if (at < 0)
-		return -errno;
+		return at;
 	room_name(file, name);
-	fd = openat(at, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = disk_open(at, name, O_RDWR | O_CREAT);
 	if (fd < 0)
-		return -errno;
-	err = -posix_fallocate(fd, 0, (off_t)len);
+		return fd;
+	err = disk_reserve(fd, len, true);
 	if (err < 0)
-		unlinkat(at, name, 0);
+		disk_unlink(at, name);
 	return err;
 }
 
@@ -209,20 +198,23 @@ static int write_into_room(int at, const char *file, const char *text, size_t le
 	int err;
 
 	room_name(file, name);
-	fd = openat(at, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0 || (uintmax_t)st.st_size < len)
+	fd = disk_open(at, name, O_WRONLY);
+	if (fd < 0 || disk_stat(fd, "", &st) < 0 || (uintmax_t)st.st_size < len)
 		return -ENOSPC;
 	err = file_write_all(fd, text, len);
-	if (err == 0 && (ftruncate(fd, (off_t)len) < 0 || fsync(fd) < 0 ||
-			 renameat(at, name, at, file) < 0 || fsync(at) < 0))
-		err = -errno;
-	return err;
+	if (!err)
+		err = disk_truncate(fd, len);
+	if (!err)
+		err = disk_sync(fd);
+	if (!err)
+		err = disk_rename(at, name, at, file, false);
+	return err ? err : disk_sync(at);
 }
 
 int file_write_last(const char *dir, const char *file, const char *text, size_t len)
 {
 	int err = file_write(dir, file, text, len);
-	cleanup_fd int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_fd int at = open_dir(dir);
 	char name[64];
 
 	if (at < 0)
@@ -231,7 +223,7 @@ int file_write_last(const char *dir, const char *file, const char *text, size_t 
 		err = write_into_room(at, file, text, len);
 	room_name(file, name);
 	if (err == 0)
-		unlinkat(at, name, 0);
+		disk_unlink(at, name);
 	return err;
 }
 
@@ -239,9 +231,9 @@ int file_write_last(const char *dir, const char *file, const char *text, size_t 
 
 int file_sync_dir(const char *dir)
 {
-	cleanup_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_fd int fd = open_dir(dir);
 
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+	return fd < 0 ? fd : disk_sync(fd);
 }
 
 /* renameat2 with RENAME_NOREPLACE would do this in one step, but NFS does not have it. */
@@ -249,11 +241,15 @@ int file_aside(const char *from, const char *to, char **ret)
 {
 	for (unsigned i = 0; i < ASIDE_MAX; i++) {
 		cleanup_free char *place = i ? text_print("%s.%u", to, i) : text_copy(to);
+		struct stat st;
+		int err = disk_stat(AT_FDCWD, place, &st);
 
-		if (faccessat(AT_FDCWD, place, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		if (err == 0)
 			continue;
-		if (errno != ENOENT || rename(from, place) < 0)
-			return -errno;
+		if (err == -ENOENT)
+			err = disk_rename(AT_FDCWD, from, AT_FDCWD, place, false);
+		if (err < 0)
+			return err;
 		*ret = take_ptr(place);
 		return 0;
 	}

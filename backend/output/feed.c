@@ -4,9 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/output/folder.h"
 
@@ -42,7 +42,7 @@ static void run_begin(struct run *r)
 		r->ns = time_of(&now);
 		r->has_next = lines_next(&r->lines, &r->next) == 0;
 	}
-	if (f->from > 0 && pread(r->fd, &last, 1, (off_t)f->from - 1) < 1)
+	if (f->from > 0 && disk_pread(r->fd, &last, 1, f->from - 1) < 1)
 		last = '\n';
 	cutter_begin(&r->cutter, f->from, last != '\n', r->ns);
 }
@@ -100,8 +100,9 @@ int feed_run(struct feed *f)
 	f->seen = f->size = f->from;
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd; /* somebody has removed it: there is no more */
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	err = disk_stat(fd, "", &st);
+	if (err < 0)
+		return err;
 	if (f->timed)
 		lines_fd = folder_open(f->dir_fd, f->id, "lines", f->key, O_RDONLY);
 	r.lines_fd = lines_fd;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <uthash.h>
 
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/lock.h"
 #include "backend/output/folder.h"
@@ -326,10 +327,9 @@ static int file_open_log(struct file *f, bool made, int *ret_fd, int *ret_lines_
 static int file_check(int fd)
 {
 	struct stat st;
+	int err = disk_stat(fd, "", &st);
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	return S_ISREG(st.st_mode) ? 0 : -EIO;
+	return err < 0 ? err : S_ISREG(st.st_mode) ? 0 : -EIO;
 }
 
 static int file_open_merged(struct file *f)
@@ -499,8 +499,9 @@ int log_stat(struct log *log, struct log_stat *ret)
 		ret->mtime = err ? 0 : index.mtime;
 		return err;
 	}
-	if (fstat(f->fd, &st) < 0)
-		return -errno;
+	err = disk_stat(f->fd, "", &st);
+	if (err < 0)
+		return err;
 	ret->mtime = folder_mtime(&st);
 	return log_size(log, file_grow(f, (uint64_t)st.st_size), &ret->size);
 }
@@ -521,10 +522,10 @@ static ssize_t log_read_stamped(struct log *log, char *buf, size_t n, uint64_t o
 	cleanup_free struct stamper *s = stamper_new(file_lines(f));
 	struct stamp_place place;
 	struct stat st;
-	ssize_t got;
+	ssize_t got = disk_stat(f->fd, "", &st);
 
-	if (fstat(f->fd, &st) < 0)
-		return -errno;
+	if (got < 0)
+		return got;
 	{
 		lock_scope(&f->all->lock);
 		place = log->place;
@@ -588,11 +589,13 @@ static int stat_unread(struct files *all, const char *id, const char *key, enum 
 	cleanup_free struct stamper *s = NULL;
 	struct stamp_place place = {0};
 	struct stat st;
+	int err;
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	err = disk_stat(fd, "", &st);
+	if (err < 0)
+		return err;
 	if (!S_ISREG(st.st_mode))
 		return -EIO; /* as who opens it is told */
 	ret->size = (uint64_t)st.st_size;

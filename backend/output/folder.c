@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 
 #define FOLDER_READ_MAX (64u << 20)
@@ -23,14 +24,12 @@ bool folder_path(char ret[FOLDER_PATH_MAX], const char *id, const char *sub, con
 int folder_open(int dir_fd, const char *id, const char *sub, const char *name, int flags)
 {
 	char path[FOLDER_PATH_MAX];
-	int fd;
 
 	if (!folder_path(path, id, sub, name))
 		return -ENAMETOOLONG;
 	if ((flags & O_ACCMODE) == O_RDONLY)
 		flags |= O_NONBLOCK; /* whatever stands there, a reader never hangs */
-	fd = openat(dir_fd, path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return fd < 0 ? -errno : fd;
+	return disk_open(dir_fd, path, flags);
 }
 
 int folder_read(int dir_fd, const char *id, const char *name, char **ret, size_t *ret_len)
@@ -47,9 +46,10 @@ int64_t folder_mtime(const struct stat *st)
 
 int folder_make_one(int dir_fd, const char *name)
 {
-	if (mkdirat(dir_fd, name, 0700) < 0)
-		return errno == EEXIST ? 0 : -errno;
-	return fchmodat(dir_fd, name, 0700, 0) < 0 ? -errno : 0;
+	int err = disk_mkdir(dir_fd, name);
+
+	/* Whatever the umask is. */
+	return err < 0 ? (err == -EEXIST ? 0 : err) : disk_chmod(dir_fd, name, 0700);
 }
 
 int folder_make(int dir_fd, const char *id)
@@ -69,15 +69,17 @@ int folder_open_log(int dir_fd, const char *id, const char *key, uint64_t *ret_s
 	cleanup_fd int fd =
 		folder_open(dir_fd, id, "logs", key, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK);
 	struct stat st;
+	int err;
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	if ((st.st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0)
-		return -errno;
+	err = disk_stat(fd, "", &st);
+	if (err == 0 && !S_ISREG(st.st_mode))
+		err = -EINVAL;
+	if (err == 0 && (st.st_mode & 07777) != 0600)
+		err = disk_chmod(fd, "", 0600);
+	if (err < 0)
+		return err;
 	if (fcntl(fd, F_SETFL, O_APPEND) < 0)
 		return -errno;
 	if (ret_size)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/output/bytes.h"
 
@@ -217,11 +218,10 @@ int lines_mend(int fd, int log_fd, uint64_t size, struct lines_encoder *ret)
 	} else if (err != -ENOENT) {
 		return err;
 	}
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if ((uint64_t)st.st_size > ret->table && ftruncate(fd, (off_t)ret->table) < 0)
-		return -errno;
-	return mend_rest(fd, log_fd, size, ret);
+	err = disk_stat(fd, "", &st);
+	if (err == 0 && (uint64_t)st.st_size > ret->table)
+		err = disk_truncate(fd, ret->table);
+	return err < 0 ? err : mend_rest(fd, log_fd, size, ret);
 }
 
 /* --- reading --- */
@@ -257,10 +257,10 @@ static int find_block(struct lines_reader *r, uint64_t weight, uint64_t place)
 {
 	uint64_t low = 0, high; /* the first whose record is after PLACE is in [low, high] */
 	struct stat st;
-	int err;
+	int err = disk_stat(r->fd, "", &st);
 
-	if (fstat(r->fd, &st) < 0)
-		return -errno;
+	if (err < 0)
+		return err;
 	high = ((uint64_t)st.st_size + LINES_BLOCK - 1) / LINES_BLOCK;
 	while (low < high) {
 		uint64_t mid = low + (high - low) / 2;

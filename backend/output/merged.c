@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
@@ -296,11 +297,11 @@ static int read_records(struct merged_read *m, int fd, const struct index_size *
 
 	while (m->n > 0 && i < size->records) {
 		uint64_t want = min_of(size->records - i, (uint64_t)MERGED_BATCH);
-		ssize_t got = pread(fd, bytes, want * MERGE_RECORD,
-				    (off_t)(MERGE_HEAD + i * MERGE_RECORD));
+		ssize_t got =
+			disk_pread(fd, bytes, want * MERGE_RECORD, MERGE_HEAD + i * MERGE_RECORD);
 
 		if (got < MERGE_RECORD)
-			return got < 0 ? -errno : -EIO;
+			return got < 0 ? (int)got : -EIO;
 		for (const uint8_t *at = bytes; got >= MERGE_RECORD && m->n > 0; i++) {
 			bool good = merge_decode(at, i, &r) == 0 && record_end(&r, m->form) >= base;
 			int err = good ? read_record(m, &r, base) : -EIO;

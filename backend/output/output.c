@@ -1294,13 +1294,12 @@ static void on_counted(void *data)
 static int open_dir(const char *dir)
 {
 	int err = folder_make_one(AT_FDCWD, dir);
-	cleanup_fd int fd = -1;
+	cleanup_fd int fd = err < 0 ? err : disk_open(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY);
 
-	if (err < 0)
-		return err;
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return fd;
 	/* What a read-only disk has can be shown. */
-	if (fd < 0 || (faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0 && errno != EROFS))
+	if (faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0 && errno != EROFS)
 		return -errno;
 	return take_fd(&fd);
 }

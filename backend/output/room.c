@@ -2,22 +2,19 @@
 /* Counting and removing the folders of jobs: see room.h. */
 #include "backend/output/room.h"
 
-#include <dirent.h>
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "backend/output/folder.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define ROOM_DEPTH   16	  /* folders in folders that are counted or removed */
-#define ROOM_ENTRIES 4096 /* bytes of entries that are read at once */
+#define ROOM_DEPTH 16 /* folders in folders that are counted or removed */
 
 /* The name of a job on its way out: it is not there any more at once, also after a crash halfway. */
 #define ROOM_REMOVED ".removed-"
@@ -71,56 +68,40 @@ static bool is_part(const char *name)
 	return false;
 }
 
+/* A walk through a folder, which at DEPTH 0 is that of a job and has output in its PARTS alone. */
 struct room_walk {
 	uint64_t bytes; /* of output */
 	bool remove;
+	unsigned depth;
+	bool output; /* below DEPTH 0: all of it is, or nothing */
 };
 
-static void room_walk(int dir, const char *name, unsigned depth, bool output, struct room_walk *w);
-
-/* One entry of the folder FD. */
-static void room_entry(int fd, const char *name, unsigned char type, unsigned depth, bool output,
-		       struct room_walk *w)
+/* Count NAME, and if so wanted remove it, with all that is in it. Never follows a link. */
+static int room_entry(void *data, int at, const char *name, unsigned char type)
 {
-	bool counts = depth == 0 ? is_part(name) : output;
+	struct room_walk *w = data;
+	bool was = w->output, counts = w->depth == 0 ? is_part(name) : was;
 	bool folder = type == DT_DIR;
 	struct stat st = {0};
 
-	if (streq(name, ".") || streq(name, ".."))
-		return;
 	/* Not all filesystems say what an entry is. */
 	if (!folder) {
-		if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			return;
+		if (disk_stat(at, name, &st) < 0)
+			return 0;
 		folder = S_ISDIR(st.st_mode);
 	}
-	if (folder && depth < ROOM_DEPTH)
-		room_walk(fd, name, depth + 1, counts, w);
-	else if (S_ISREG(st.st_mode) && counts)
+	if (folder && w->depth < ROOM_DEPTH) {
+		w->depth++;
+		w->output = counts;
+		disk_list(at, name, room_entry, w);
+		w->output = was;
+		w->depth--;
+	} else if (S_ISREG(st.st_mode) && counts) {
 		w->bytes += (uint64_t)st.st_size;
-	if (w->remove)
-		unlinkat(fd, name, folder ? AT_REMOVEDIR : 0);
-}
-
-/*
- * Count, and if so wanted remove, what is in the folder NAME of DIR, which at DEPTH 0 is that of a job and has output
- * in its PARTS alone, else (OUTPUT) only output, or none. Never follows a link. A start does so for all jobs, most of
- * which have a file or two, so it reads entries without a DIR, which takes 32 KiB and three calls.
- */
-static void room_walk(int dir, const char *name, unsigned depth, bool output, struct room_walk *w)
-{
-	cleanup_fd int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	_Alignas(struct dirent64) char buf[ROOM_ENTRIES];
-	ssize_t n;
-
-	while (fd >= 0 && (n = getdents64(fd, buf, sizeof(buf))) > 0) {
-		for (char *p = buf; p < buf + n;) {
-			const struct dirent64 *e = (const void *)p;
-
-			room_entry(fd, e->d_name, e->d_type, depth, output, w);
-			p += e->d_reclen;
-		}
 	}
+	if (w->remove)
+		folder ? disk_rmdir(at, name) : disk_unlink(at, name);
+	return 0;
 }
 
 /* --- how much there is --- */
@@ -132,30 +113,27 @@ struct room_counting {
 	bool again;	  /* it follows one that others may have changed */
 };
 
+/* The folder of a job, or what a crash has left of one on its way out. */
+static int count_folder(void *data, int at, const char *name, unsigned char type)
+{
+	struct room_counting *c = data;
+	struct room_walk left = {.remove = true};
+
+	(void)type;
+	if (strncmp(name, ROOM_REMOVED, strlen(ROOM_REMOVED)) == 0) {
+		disk_list(at, name, room_entry, &left);
+		disk_rmdir(at, name);
+	} else if (name[0] != '.') {
+		disk_list(at, name, room_entry, &c->walk);
+	}
+	return 0;
+}
+
 static void count_work(void *data)
 {
 	struct room_counting *c = data;
-	int dir = files_dir(c->room->files);
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
 
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	while ((e = readdir(d))) {
-		struct room_walk left = {.remove = true};
-
-		if (strncmp(e->d_name, ROOM_REMOVED, strlen(ROOM_REMOVED)) == 0) {
-			room_walk(dir, e->d_name, 0, true, &left);
-			unlinkat(dir, e->d_name, AT_REMOVEDIR);
-		} else if (e->d_name[0] != '.') {
-			room_walk(dir, e->d_name, 0, true, &c->walk);
-		}
-	}
-	closedir(d);
+	disk_list(files_dir(c->room->files), ".", count_folder, c);
 }
 
 static void count(struct room *room, bool again);
@@ -212,17 +190,20 @@ struct room_removal {
 static int remove_output(struct room_removal *r, const char *name)
 {
 	int dir = files_dir(r->room->files);
-	cleanup_fd int from = openat(dir, r->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	cleanup_fd int from = disk_open(dir, r->id, O_RDONLY | O_DIRECTORY);
 	cleanup_fd int to = -1;
+	int err = from < 0 ? from : disk_mkdir(dir, name);
 
-	if (from < 0 || mkdirat(dir, name, 0700) < 0)
-		return -errno;
-	to = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (err < 0)
+		return err;
+	to = disk_open(dir, name, O_RDONLY | O_DIRECTORY);
 	if (to < 0)
-		return -errno;
-	for (size_t i = 0; i < array_size(parts); i++)
-		if (renameat(from, parts[i], to, parts[i]) < 0 && errno != ENOENT)
-			return -errno;
+		return to;
+	for (size_t i = 0; i < array_size(parts); i++) {
+		err = disk_rename(from, parts[i], to, parts[i], false);
+		if (err < 0 && err != -ENOENT)
+			return err;
+	}
 	return 0;
 }
 
@@ -231,20 +212,19 @@ static void remove_work(void *data)
 	struct room_removal *r = data;
 	int dir = files_dir(r->room->files);
 	char name[64];
+	int err;
 
 	if (r->merged)
 		file_hold(r->merged);
 	snprintf(name, sizeof(name), ROOM_REMOVED "%lld", (long long)loop_time_ns());
-	if (r->output)
-		r->err = remove_output(r, name);
-	else if (renameat(dir, r->id, dir, name) < 0)
-		r->err = -errno;
+	r->err = r->output ? remove_output(r, name) : disk_rename(dir, r->id, dir, name, false);
 	if (r->err == -ENOENT)
 		r->err = 0;
 	/* What was taken out goes, also when the rest could not be. */
-	room_walk(dir, name, 0, true, &r->walk);
-	if (unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT && !r->err)
-		r->err = -errno;
+	disk_list(dir, name, room_entry, &r->walk);
+	err = disk_rmdir(dir, name);
+	if (err < 0 && err != -ENOENT && !r->err)
+		r->err = err;
 }
 
 static void remove_done(void *data)

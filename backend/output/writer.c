@@ -18,9 +18,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/output/feeder.h"
 #include "backend/output/folder.h"
@@ -165,7 +165,7 @@ static void write_work(void *data)
 	w->err = file_write_all(w->fd, w->work.bytes.v, w->work.bytes.len);
 	if (w->err == 0)
 		w->on_disk += w->work.bytes.len;
-	else if (fstat(w->fd, &st) == 0)
+	else if (disk_stat(w->fd, "", &st) == 0)
 		w->on_disk = (uint64_t)st.st_size;
 }
 
@@ -178,7 +178,7 @@ static void lines_begin(struct log_writer *w, int fd)
 	w->timed = table >= 0 && lines_mend(table, fd, w->on_disk, &w->lines) == 0;
 	if (w->timed)
 		return;
-	if (w->on_disk > 0 && pread(fd, &last, 1, (off_t)w->on_disk - 1) < 1)
+	if (w->on_disk > 0 && disk_pread(fd, &last, 1, w->on_disk - 1) < 1)
 		last = '\n';
 	w->lines = (struct lines_encoder){.size = w->on_disk, .midline = last != '\n'};
 }
