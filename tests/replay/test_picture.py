@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import threading
+import time
 import xml.etree.ElementTree as ET
 
 import store as st
@@ -37,6 +38,14 @@ class Trainer:
         jobs, _ = self.server.store.objects(st.JOBS, lambda job: job.name.startswith(name))
         return jobs[0] if jobs else None
 
+    def _as_in_life(self, job, age):
+        """It was submitted by somebody, and a while ago."""
+        def edit(tree):
+            tree["metadata"]["annotations"]["kxfs/submitter"] = "ada@login1"
+            tree["metadata"]["creationTimestamp"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - age))
+
+        self.server.store.change(st.JOBS, "test", job.name, edit)
+
     def _await(self, name):
         while not self.over.wait(0.05):
             job = self._named(name)
@@ -48,23 +57,21 @@ class Trainer:
         train = self._await("train")
         if not train:
             return
+        self._as_in_life(train, 3 * 3600)
         pods = self.volcano.start(train.name)
         sweep = self._await("sweep")
         if not sweep:
             return
+        self._as_in_life(sweep, 12 * 60)
         waiting = group(sweep)
         waiting["spec"].update(minMember=8, minResources={"cpu": "800m"})
         self.server.store.put(st.PODGROUPS, waiting)
         about = self.server.store.find(st.PODGROUPS, "test", waiting["metadata"]["name"])
         self.server.store.put(st.EVENTS, event(about, "PodGroup", FULL))
-        for epoch in range(1, 5):
+        for epoch, loss in enumerate(("2.31", "1.78", "1.42", "1.18"), 1):
             for pod in pods:
-                self.volcano.log(pod).append(f"epoch {epoch} loss {100 // epoch}e-2\n".encode())
+                self.volcano.log(pod).append(f"epoch {epoch} loss {loss}\n".encode())
             self.over.wait(0.3)
-        while self._named("sweep") and not self.over.wait(0.05):
-            pass
-        for pod in pods:
-            self.volcano.finish(pod)
 
 
 def lines_of(path):
@@ -78,8 +85,9 @@ def test_picture(kx, server, volcano, tmp_path):
     lines = lines_of(where / "session-light.svg")
     assert lines == lines_of(where / "session-dark.svg")
     said = "\n".join(lines)
-    assert re.search(r"^train-\w+ +RUNNING .* 2/2 ", said, re.M) and re.search(r"^sweep-\w+ +PENDING ", said, re.M)
-    assert "the cluster has no room for it now" in said and "epoch 4 loss 25e-2" in said and lines[-1] == "SUCCEEDED"
+    assert re.search(r"^train-\w+ +RUNNING +3h .* 2/2 .* ada@login1 ", said, re.M)
+    assert re.search(r"^sweep-\w+ +PENDING +12m ", said, re.M) and "the cluster has no room for it now" in said
+    assert said.count("epoch 4 loss 1.18") == 2 and lines[-1] == "epoch 4 loss 1.18"
 
 
 def test_the_picture_is_of_today():
