@@ -41,17 +41,15 @@ bool run_has_begun(const struct run *run)
 	       is_between(run);
 }
 
-bool run_has_ended(const struct run *run, enum capture_end *ret)
+enum run_end run_end(const struct run *run)
 {
 	if (run->restart + 1 < run->container->restarts)
-		*ret = CAPTURE_GONE; /* only the run before the present one can still be had */
-	else if (run->restart < run->container->restarts)
-		*ret = CAPTURE_PREVIOUS;
-	else if (run->container->state == SPEC_TERMINATED || is_between(run))
-		*ret = CAPTURE_LAST;
-	else
-		return false;
-	return true;
+		return RUN_GONE; /* only the run before the present one can still be had */
+	if (run->restart < run->container->restarts)
+		return RUN_PREVIOUS;
+	if (run->container->state == SPEC_TERMINATED || is_between(run))
+		return RUN_LAST;
+	return RUN_GOES_ON;
 }
 
 bool run_was_started(const struct run *run)

@@ -6,8 +6,14 @@
 #ifndef KXFS_BACKEND_KUBE_RUN_H
 #define KXFS_BACKEND_KUBE_RUN_H
 
-#include "backend/kube/capture_log.h"
 #include "spec/view/view.h"
+
+/*
+ * How far a run is, and so how what is left of its output can be had: as before; as the container's previous log, since
+ * it runs again; not at all, since the pod is gone and another may have its name, or later runs have come. It only goes
+ * forward.
+ */
+enum run_end { RUN_GOES_ON, RUN_LAST, RUN_PREVIOUS, RUN_GONE };
 
 struct run {
 	const struct spec_pod_view *pod;
@@ -20,8 +26,7 @@ size_t run_pod_len(const char *key);
 /* The run that KEY names, of POD (NULL: it is gone). False: the pod has no such container, or KEY names none. */
 bool run_find(const struct spec_pod_view *pod, const char *key, struct run *ret);
 bool run_has_begun(const struct run *run);
-/* Has it ended? Then *RET says how what is left of its output can be had. */
-bool run_has_ended(const struct run *run, enum capture_end *ret);
+enum run_end run_end(const struct run *run);
 /* Has the container, in this run, really been started? One that could not be has printed nothing. */
 bool run_was_started(const struct run *run);
 /* Of how many runs of its container before log I of R nothing is known, since none of them was ever seen? */

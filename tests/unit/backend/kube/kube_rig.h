@@ -16,7 +16,7 @@
 
 #include "backend/base/diag.h"
 #include "backend/base/file.h"
-#include "backend/kube/capture_log.h"
+#include "backend/client/podlog.h"
 #include "backend/kube/parts.h"
 
 #define RIG_JOBS "/apis/batch.volcano.sh/v1alpha1/namespaces/ns/jobs"
@@ -43,56 +43,78 @@ static struct {
 	int err;	  /* of the last one */
 	char text[4096], id[256];
 	char launched[256]; /* the last job that an earlier mount may not have told of */
-	struct capture_log *follows;
+	struct podlog *streams;
 } rig;
 
-/* --- streams of output, which the test lets end --- */
+/* --- streams of output, which begin at once, bring nothing, and end as the test says --- */
 
-struct capture_log {
-	struct capture_log_config config;
-	bool hurry, ended;
-	enum capture_end end;
-	struct capture_log *prev, *next;
+struct podlog {
+	struct podlog_config config;
+	struct podlog *prev, *next;
 };
 
-struct capture_log *capture_log_start(const struct capture_log_config *config)
+struct podlog *podlog_start(struct podlog_config *config)
 {
-	struct capture_log *f = calloc(1, sizeof(*f));
+	struct podlog *p = calloc(1, sizeof(*p));
 
-	f->config = *config;
-	DL_APPEND(rig.follows, f);
-	return f;
+	p->config = *config;
+	free(config->known.bytes);
+	free(config->known.lines);
+	DL_APPEND(rig.streams, p);
+	return p;
 }
 
-void capture_log_hurry(struct capture_log *f)
+void podlog_stop(struct podlog *p)
 {
-	f->hurry = true;
+	if (!p)
+		return;
+	DL_DELETE(rig.streams, p);
+	free(p);
 }
 
-void capture_log_ended(struct capture_log *f, enum capture_end end)
+bool podlog_pause(struct podlog *p)
 {
-	f->ended = true;
-	f->end = end;
+	(void)p;
+	return true;
 }
 
-void capture_log_stop(struct capture_log *f)
+void podlog_resume(struct podlog *p)
 {
-	DL_DELETE(rig.follows, f);
-	free(f);
+	(void)p;
 }
 
-static inline void rig_follow_over(struct capture_log *f, int err)
+bool podlog_is_unsure(const struct podlog *p)
 {
-	struct capture_log_config config = f->config;
+	(void)p;
+	return false;
+}
 
-	capture_log_stop(f);
-	config.done(config.data, err, "");
+bool podlog_is_asking(const struct podlog *p)
+{
+	(void)p;
+	return false;
+}
+
+bool podlog_has_begun(const struct podlog *p)
+{
+	(void)p;
+	return true;
+}
+
+uint64_t podlog_came(const struct podlog *p)
+{
+	(void)p;
+	return 0;
+}
+
+static inline void rig_outcome(struct podlog *p, enum podlog_outcome outcome)
+{
+	const struct podlog_result result = {.outcome = outcome, .text = "no"};
+	struct podlog_config config = p->config;
+
+	podlog_stop(p);
+	config.done(config.data, &result);
 	fake_run();
-}
-
-static inline void rig_follow_done(struct capture_log *f)
-{
-	rig_follow_over(f, 0);
 }
 
 static inline struct capture_counts rig_logs(void)
@@ -103,15 +125,48 @@ static inline struct capture_counts rig_logs(void)
 	return counts;
 }
 
-/* The stream of log KEY; NULL: there is none. */
-static inline struct capture_log *rig_follow(const char *key)
+static inline char *rig_key(const struct podlog *p)
 {
-	struct capture_log *f;
+	char *key;
 
-	DL_FOREACH(rig.follows, f)
-		if (streq(f->config.key, key))
-			return f;
+	assert_true(asprintf(&key, "%s.%s.%u", p->config.uid, p->config.container,
+			     p->config.restart) > 0);
+	return key;
+}
+
+/* The stream of log KEY; NULL: there is none. */
+static inline struct podlog *rig_stream(const char *key)
+{
+	struct podlog *p;
+
+	DL_FOREACH(rig.streams, p) {
+		cleanup_free char *its = rig_key(p);
+
+		if (streq(its, key))
+			return p;
+	}
 	return NULL;
+}
+
+/* All of a log whose run has ended has come: P's, and what may be left after that. */
+static inline void rig_stream_done(struct podlog *p)
+{
+	cleanup_free char *key = rig_key(p);
+
+	for (; p; p = rig_stream(key))
+		rig_outcome(p, PODLOG_ALL);
+}
+
+/* P's log is refused, again and again, until it gives its place back. */
+static inline void rig_stream_refused(struct podlog *p)
+{
+	size_t streams = rig_logs().streams;
+	cleanup_free char *key = rig_key(p);
+
+	for (rig_outcome(p, PODLOG_REFUSED); rig_logs().streams == streams;
+	     rig_outcome(rig_stream(key), PODLOG_REFUSED))
+		while (!rig_stream(key))
+			assert_true(fake_wait(60000));
 }
 
 /* --- life --- */
@@ -199,7 +254,7 @@ static inline void rig_stop(void)
 	sem_getvalue(&rig.b->stopped.done, &over);
 	assert_int_equal(over, 1);
 	backend_free(take_ptr(rig.b));
-	assert_null(rig.follows);
+	assert_null(rig.streams);
 	assert_null(fake.requests);
 }
 

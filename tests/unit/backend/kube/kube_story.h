@@ -42,8 +42,8 @@ static inline void story_end(const char *name, const char *uid, const char *pod)
 {
 	story_job("DELETED", name, uid, "Running");
 	story_pod("DELETED", pod, uid, 0, "Running", RIG_RUNNING);
-	while (rig.follows)
-		rig_follow_done(rig.follows);
+	while (rig.streams)
+		rig_stream_done(rig.streams);
 	fake_pass(5000);
 }
 
@@ -65,10 +65,10 @@ static inline void story_odd_pod(const char *type, const char *uid, const char *
 
 static inline size_t story_follows(void)
 {
-	struct capture_log *f;
+	struct podlog *f;
 	size_t n;
 
-	DL_COUNT(rig.follows, f, n);
+	DL_COUNT(rig.streams, f, n);
 	return n;
 }
 

@@ -7,17 +7,14 @@ static void test_history(void **state)
 {
 	(void)state;
 	story_begin();
-	assert_non_null(rig.follows);
+	assert_non_null(rig.streams);
 	story_job("DELETED", "one", "u1", "Running");
 	rig_expect(BACKEND_JOBS, "one", NULL);
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
 	/* Its last output still comes, and ends with the pod. */
-	assert_non_null(rig.follows);
-	assert_false(rig.follows->ended);
+	assert_non_null(rig.streams);
 	story_pod("DELETED", "p1", "u1", 0, "Running", RIG_RUNNING);
-	assert_true(rig.follows->ended);
-	assert_int_equal(rig.follows->end, CAPTURE_GONE);
-	rig_follow_done(rig.follows);
+	rig_stream_done(rig.streams);
 	assert_int_equal(rig_known_jobs(), 0);
 	fake_pass(5000);
 	/* It is there after a remount, and can be removed for good. */
@@ -99,10 +96,10 @@ static void test_spool_limit(void **state)
 	assert_int_equal(rig.err, 0);
 	id = strdup(rig.id);
 	story_run(id, "u-0", "p1");
-	assert_non_null(rig.follows);
+	assert_non_null(rig.streams);
 	output_print(output_job_open(rig.b->output, id), "p1.a.0", "more than ten bytes\n");
 	rig_pod_event("MODIFIED", pod);
-	rig_follow_done(rig.follows);
+	rig_stream_done(rig.streams);
 	json = rig_job(id, "u-0", "Completed", 1);
 	rig_job_event("MODIFIED", json);
 	fake_pass(120000);
@@ -113,7 +110,7 @@ static void test_spool_limit(void **state)
 	rig_stop();
 	rig_start(json, pod);
 	expect_own(id);
-	assert_null(rig.follows); /* else it would be fetched and dropped again at each start */
+	assert_null(rig.streams); /* else it would be fetched and dropped again at each start */
 	rig_job_event("DELETED", json);
 	rig_expect(BACKEND_JOBS, id, NULL);
 	rig_expect(BACKEND_HISTORY, id, "SUCCEEDED");
@@ -145,8 +142,8 @@ static void kept_job(const char *name, const char *phase)
 	if (phase) {
 		story_pod("MODIFIED", pod, uid, 0, "Succeeded", RIG_EXIT("0"));
 		story_job("MODIFIED", name, uid, phase);
-		while (rig.follows)
-			rig_follow_done(rig.follows);
+		while (rig.streams)
+			rig_stream_done(rig.streams);
 	} else {
 		story_end(name, uid, pod);
 	}
@@ -275,13 +272,13 @@ static void test_same_name(void **state)
 	story_job("DELETED", "one", "u3", "Running");
 	story_run("one", "u4", "p4");
 	story_pod("DELETED", "p3", "u3", 0, "Running", RIG_RUNNING);
-	while (rig.follows)
-		rig_follow_done(rig.follows);
+	while (rig.streams)
+		rig_stream_done(rig.streams);
 	story_pod("MODIFIED", "p4", "u4", 0, "Running", RIG_RUNNING);
 	fake_pass(5000);
 	story_pod("MODIFIED", "p4", "u4", 0, "Running", RIG_RUNNING);
 	rig_expect(BACKEND_JOBS, "one", "RUNNING");
-	assert_non_null(rig.follows);
+	assert_non_null(rig.streams);
 	assert_true(rig_has_folder("one"));
 	story_end("one", "u4", "p4");
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
@@ -305,7 +302,7 @@ static void test_dropped_and_displaced(void **state)
 		while (fake_step(&fake.posted))
 			;
 	} while (fake_step(&fake.pool));
-	assert_non_null(rig_follow("p2.a.0"));
+	assert_non_null(rig_stream("p2.a.0"));
 	assert_true(has_file("one", "logs/p2.a.0"));
 	assert_false(has_file("one", "dropped"));
 	fake_pass(5000);
@@ -373,7 +370,7 @@ static void test_unread(void **state)
 		expect_said(table[i].said);
 		snprintf(pod, sizeof(pod), "%s/logs/p1.a.0", table[i].place);
 		expect_text(pod, old);
-		assert_non_null(rig_follow("p1.a.0"));
+		assert_non_null(rig_stream("p1.a.0"));
 		expect_text("jobs/one/logs/p1.a.0", "");
 		assert_true(has_file("one", "job.json"));
 		old[0]++;

@@ -359,7 +359,7 @@ static void test_name_in_flight(void **state)
 	assert_int_equal(rig.err, 0);
 	assert_string_not_equal(rig.id, "mine");
 	story_pod("MODIFIED", "p1", "u-0", 0, "Running", RIG_RUNNING);
-	assert_non_null(rig.follows);
+	assert_non_null(rig.streams);
 }
 
 /* The manifest of a dry run is written down on the pool, also when the mount ends meanwhile. */

@@ -15,15 +15,13 @@ static void end_pod(void)
 static void refuse_log(void)
 {
 	end_pod();
-	assert_true(rig.follows->ended);
-	assert_false(rig.follows->config.again);
-	rig_follow_over(rig.follows, -EAGAIN);
+	rig_stream_refused(rig.streams);
 }
 
 /* Nobody follows it, but it is not given up, and that is said. */
 static void assert_rests(void)
 {
-	assert_null(rig.follows);
+	assert_null(rig.streams);
 	assert_int_equal(rig_logs().streams, 0);
 	assert_int_equal(story_waiting(), 1);
 	assert_int_equal(story_gaps(), 0);
@@ -31,9 +29,7 @@ static void assert_rests(void)
 
 static void assert_tried(void)
 {
-	assert_non_null(rig.follows);
-	assert_true(rig.follows->config.again);
-	assert_true(rig.follows->ended);
+	assert_non_null(rig.streams);
 	assert_int_equal(story_waiting(), 1);
 }
 
@@ -58,21 +54,21 @@ static void test_refused_rests(void **state)
 	for (int i = 0; i < 20; i++) {
 		assert_rests();
 		begun = fake.now;
-		while (!rig.follows)
+		while (!rig.streams)
 			assert_true(fake_wait(60000));
 		pause = fake.now - begun;
 		if (i == 0)
 			assert_in_range(pause, 1, 5000);
 		assert_tried();
-		rig_follow_over(rig.follows, -EAGAIN);
+		rig_stream_refused(rig.streams);
 	}
 	assert_in_range(pause, 30000, 60000);
 	assert_true(is_merged_over());
-	while (!rig.follows)
+	while (!rig.streams)
 		assert_true(fake_wait(60000));
-	rig_follow_done(rig.follows);
+	rig_stream_done(rig.streams);
 	fake_pass(200000);
-	assert_null(rig.follows);
+	assert_null(rig.streams);
 	assert_int_equal(story_waiting(), 0);
 	assert_int_equal(story_gaps(), 0);
 	assert_int_equal(rig_logs().paused, 0);
@@ -89,7 +85,7 @@ static void test_refused_and_gone(void **state)
 	assert_int_equal(story_waiting(), 0);
 	assert_int_equal(story_gaps(), 1);
 	fake_pass(200000);
-	assert_null(rig.follows);
+	assert_null(rig.streams);
 	story_job("DELETED", "one", "u1", "Completed");
 	assert_int_equal(rig_known_jobs(), 0);
 	assert_int_equal(story_gaps(), 1);
@@ -104,7 +100,7 @@ static void test_refused_while_going(void **state)
 	assert_tried();
 	story_job("DELETED", "one", "u1", "Completed");
 	story_pod("DELETED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
-	rig_follow_over(rig.follows, -EAGAIN);
+	rig_stream_refused(rig.streams);
 	assert_int_equal(rig_known_jobs(), 0);
 	assert_int_equal(story_gaps(), 1);
 }
@@ -115,15 +111,15 @@ static void test_refused_and_run_again(void **state)
 	(void)state;
 	refuse_log();
 	story_odd_pod("MODIFIED", "p1", "\"restartCount\":0", "\"restartCount\":1");
-	assert_non_null(rig_follow("p1.a.0"));
-	assert_int_equal(rig_follow("p1.a.0")->end, CAPTURE_PREVIOUS);
-	rig_follow_over(rig_follow("p1.a.0"), -EAGAIN);
+	assert_non_null(rig_stream("p1.a.0"));
+	assert_true(rig_stream("p1.a.0")->config.previous);
+	rig_stream_refused(rig_stream("p1.a.0"));
 	story_odd_pod("MODIFIED", "p1", "\"restartCount\":0", "\"restartCount\":2");
 	fake_pass(10);
-	assert_null(rig_follow("p1.a.0"));
+	assert_null(rig_stream("p1.a.0"));
 	assert_int_equal(story_gaps(), 1);
-	while (rig.follows)
-		rig_follow_done(rig.follows);
+	while (rig.streams)
+		rig_stream_done(rig.streams);
 	assert_int_equal(story_gaps(), 1);
 }
 
@@ -136,7 +132,7 @@ static void test_refused_no_longer(void **state)
 	refuse_log();
 	while (rig_logs().paused && fake.now < 300000) {
 		fake_pass(60000);
-		rig_follow_over(rig.follows, -EAGAIN);
+		rig_stream_refused(rig.streams);
 	}
 	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
 	fake_run();
@@ -147,7 +143,7 @@ static void test_refused_no_longer(void **state)
 	fake_find("jobs?watch")->call.head(fake_find("jobs?watch")->call.data, 200);
 	fake_run();
 	assert_tried();
-	rig_follow_over(rig.follows, -EAGAIN);
+	rig_stream_refused(rig.streams);
 	assert_rests();
 	{
 		const struct spec_job *job cleanup_job = backend_job(rig.b, BACKEND_JOBS, "one");
@@ -157,15 +153,13 @@ static void test_refused_no_longer(void **state)
 	fake_run();
 	assert_tried();
 	assert_false(log_has_arrived(log));
-	rig_follow_over(rig.follows, -EAGAIN);
+	rig_stream_refused(rig.streams);
 	assert_true(log_has_arrived(log));
 	log_unref(log);
 	assert_rests();
 	story_odd_pod("MODIFIED", "p1", "\"annotations\"",
 		      "\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",\"annotations\"");
-	assert_true(rig.follows->hurry);
-	assert_false(rig.follows->config.again); /* it is tried as often as at first */
-	rig_follow_done(rig.follows);
+	rig_stream_done(rig.streams);
 	assert_int_equal(story_waiting(), 0);
 	assert_int_equal(story_gaps(), 0);
 }
@@ -177,24 +171,22 @@ static void test_refused_while_away(void **state)
 	end_pod();
 	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
 	for (int i = 0; i < 5; i++) {
-		rig_follow_over(rig.follows, -EAGAIN);
+		rig_stream_refused(rig.streams);
 		assert_rests();
 		assert_false(is_merged_over());
 		fake_pass(10);
-		while (!rig.follows)
+		while (!rig.streams)
 			assert_true(fake_wait(60000));
-		assert_false(rig.follows->config.again);
-		assert_true(rig.follows->config.warned);
 	}
-	rig_follow_over(rig.follows, -EAGAIN);
+	rig_stream_refused(rig.streams);
 	while (!fake_find("jobs?watch"))
 		assert_true(fake_wait(20000));
-	while (rig.follows)
-		rig_follow_over(rig.follows, -EAGAIN);
+	while (rig.streams)
+		rig_stream_refused(rig.streams);
 	fake_find("jobs?watch")->call.head(fake_find("jobs?watch")->call.data, 200);
 	fake_run();
-	assert_non_null(rig.follows);
-	rig_follow_done(rig.follows);
+	assert_non_null(rig.streams);
+	rig_stream_done(rig.streams);
 	assert_true(is_merged_over());
 	assert_int_equal(rig_logs().paused, 0);
 }
@@ -205,10 +197,10 @@ static void test_gone_while_away(void **state)
 	(void)state;
 	end_pod();
 	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
-	rig_follow_over(rig.follows, -EAGAIN);
+	rig_stream_refused(rig.streams);
 	story_pod("DELETED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
 	fake_pass(10);
-	assert_null(rig.follows);
+	assert_null(rig.streams);
 	assert_int_equal(story_gaps(), 1);
 	assert_true(is_merged_over());
 }
@@ -231,7 +223,7 @@ static void test_refused_many(void **state)
 		if (json)
 			rig_job_event("ADDED", json);
 		story_pod("ADDED", uid, job, i % 10, "Failed", RIG_EXIT("1"));
-		rig_follow_over(rig.follows, -EAGAIN);
+		rig_stream_refused(rig.streams);
 	}
 	story_run("one", "u1", "r1");
 	assert_int_equal(story_follows(), 1);
@@ -240,7 +232,7 @@ static void test_refused_many(void **state)
 	assert_int_equal(story_follows(), 1 + 8);
 	for (uint64_t until = fake.now + 100000; fake.now < until; fake_wait(60000)) {
 		while (story_follows() > 1) {
-			rig_follow_over(rig.follows->next, -EAGAIN);
+			rig_stream_refused(rig.streams->next);
 			tried++;
 		}
 	}

@@ -10,7 +10,7 @@ static void test_first_fetches(void **state)
 	cleanup_free char *json = rig_job("one", "u1", "Running", 12);
 	const struct spec_job *job;
 	struct log *log;
-	struct capture_log *f;
+	struct podlog *f;
 	size_t n;
 
 	(void)state;
@@ -22,15 +22,15 @@ static void test_first_fetches(void **state)
 		snprintf(uid, sizeof(uid), "p%u", i);
 		story_pod("ADDED", uid, "u1", i, "Running", RIG_RUNNING);
 	}
-	assert_null(rig.follows);
+	assert_null(rig.streams);
 	job = backend_job(rig.b, BACKEND_JOBS, "one");
 	assert_int_equal(backend_log(rig.b, job, NULL, LOG_PLAIN, &log), 0);
 	fake_run();
-	DL_COUNT(rig.follows, f, n);
+	DL_COUNT(rig.streams, f, n);
 	assert_int_equal(n, 8);
 	/* They go on following, but the reader has what it waits for. */
-	rig.follows->config.arrived(rig.follows->config.data);
-	DL_COUNT(rig.follows, f, n);
+	rig_outcome(rig.streams, PODLOG_ALL);
+	DL_COUNT(rig.streams, f, n);
 	assert_int_equal(n, 9);
 	log_unref(log);
 	spec_job_unref(job);
@@ -54,20 +54,19 @@ static void test_turns(void **state)
 	}
 	assert_int_equal(story_follows(), 1000);
 	assert_int_equal(story_waiting(), 10);
-	assert_null(rig_follow("p1005.a.0"));
+	assert_null(rig_stream("p1005.a.0"));
 	/* One that has ended need not wait for those that run on. */
 	story_pod("MODIFIED", "p1005", "u1", 1005, "Succeeded", RIG_EXIT("0"));
-	assert_non_null(rig_follow("p1005.a.0"));
-	assert_true(rig_follow("p1005.a.0")->ended);
+	assert_non_null(rig_stream("p1005.a.0"));
 	assert_int_equal(story_follows(), 1001);
 	assert_int_equal(story_waiting(), 9);
 	/* The others take the places that become free, in their order. */
-	rig_follow_done(rig_follow("p1005.a.0"));
+	rig_stream_done(rig_stream("p1005.a.0"));
 	assert_int_equal(story_follows(), 1000);
-	rig_follow_done(rig_follow("p3.a.0"));
-	rig_follow_done(rig_follow("p4.a.0"));
-	assert_non_null(rig_follow("p1000.a.0"));
-	assert_non_null(rig_follow("p1001.a.0"));
+	rig_outcome(rig_stream("p3.a.0"), PODLOG_GONE);
+	rig_outcome(rig_stream("p4.a.0"), PODLOG_GONE);
+	assert_non_null(rig_stream("p1000.a.0"));
+	assert_non_null(rig_stream("p1001.a.0"));
 	assert_int_equal(story_follows(), 1000);
 	assert_int_equal(story_waiting(), 7);
 }
@@ -77,11 +76,8 @@ static void test_terminating(void **state)
 {
 	(void)state;
 	story_begin();
-	assert_false(rig.follows->hurry);
 	story_odd_pod("MODIFIED", "p1", "\"annotations\"",
 		      "\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",\"annotations\"");
-	assert_true(rig.follows->hurry);
-	assert_false(rig.follows->ended);
 }
 
 /* Has who opens the log of p1 now waited for all that there is? */
@@ -100,7 +96,7 @@ static void test_rest(void **state)
 {
 	(void)state;
 	story_begin();
-	rig.follows->config.arrived(rig.follows->config.data);
+	fake_pass(1000);
 	assert_true(opens_at_once());
 	story_pod("MODIFIED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
 	assert_false(opens_at_once());
@@ -112,7 +108,7 @@ static void test_rest(void **state)
 	story_odd_pod("MODIFIED", "p1", "\"annotations\"",
 		      "\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",\"annotations\"");
 	assert_true(opens_at_once());
-	rig_follow_done(rig.follows);
+	rig_stream_done(rig.streams);
 	assert_true(opens_at_once());
 }
 
@@ -121,13 +117,13 @@ static void test_rest_of_job(void **state)
 {
 	(void)state;
 	story_begin();
-	rig.follows->config.arrived(rig.follows->config.data);
+	fake_pass(1000);
 	story_job("MODIFIED", "one", "u1", "Completed");
 	assert_false(opens_at_once());
 	story_pod("MODIFIED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
 	fake_pass(3000);
 	assert_false(opens_at_once());
-	rig_follow_done(rig.follows);
+	rig_stream_done(rig.streams);
 	assert_true(opens_at_once());
 }
 
@@ -136,7 +132,7 @@ static void test_outlives_job(void **state)
 {
 	(void)state;
 	story_begin();
-	rig.follows->config.arrived(rig.follows->config.data);
+	fake_pass(1000);
 	story_job("MODIFIED", "one", "u1", "Completed");
 	assert_false(opens_at_once());
 	fake_pass(1500);
@@ -154,13 +150,20 @@ static void test_gaps(void **state)
 	story_begin();
 	assert_int_equal(story_gaps(), 0);
 	story_pod("DELETED", "p1", "u1", 0, "Running", RIG_RUNNING);
-	rig_follow_over(rig.follows, -ENOENT);
+	rig_outcome(rig.streams, PODLOG_GONE);
 	assert_int_equal(story_gaps(), 1);
 	/* One that had nothing to say is none; one that ended well is none. */
 	story_pod("ADDED", "p2", "u1", 0, "Running", RIG_RUNNING);
-	rig_follow_over(rig.follows, -ENODATA);
+	story_pod("MODIFIED", "p2", "u1", 0, "Succeeded", RIG_EXIT("0"));
+	for (int i = 0; i < 3; i++) {
+		while (!rig.streams)
+			assert_true(fake_wait(10000));
+		rig_outcome(rig.streams, PODLOG_NEVER_RAN);
+	}
+	assert_int_equal(rig_logs().streams, 0);
 	story_pod("ADDED", "p3", "u1", 0, "Running", RIG_RUNNING);
-	rig_follow_done(rig.follows);
+	story_pod("MODIFIED", "p3", "u1", 0, "Succeeded", RIG_EXIT("0"));
+	rig_stream_done(rig.streams);
 	assert_int_equal(story_gaps(), 1);
 	/* The fourth is gone when the next mount begins. */
 	story_pod("ADDED", "p4", "u1", 0, "Running", RIG_RUNNING);
@@ -173,16 +176,16 @@ static void test_gaps(void **state)
 	/* Of runs 0 to 4 the last two can be had. */
 	assert_int_equal(story_follows(), 2);
 	assert_int_equal(story_gaps(), 5);
-	while (rig.follows)
-		rig_follow_done(rig.follows);
+	while (rig.streams)
+		rig_stream_done(rig.streams);
 	assert_int_equal(story_gaps(), 5);
-	/* The job is gone when the next mount begins. */
+	/* The job is gone when the next mount begins, and two of its logs were not over. */
 	story_pod("ADDED", "p6", "u1", 0, "Running", RIG_RUNNING);
 	fake_pass(5000);
 	rig_stop();
 	rig_start("", "");
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
-	assert_int_equal(story_gaps(), 6);
+	assert_int_equal(story_gaps(), 7);
 }
 
 /* A container has been run again twice since the last news: what it printed first can't be asked for any more. */
@@ -191,9 +194,11 @@ static void test_run_again_twice(void **state)
 	(void)state;
 	story_begin();
 	story_odd_pod("MODIFIED", "p1", "\"restartCount\":0", "\"restartCount\":2");
-	assert_int_equal(rig_follow("p1.a.0")->end, CAPTURE_GONE);
-	assert_int_equal(rig_follow("p1.a.1")->end, CAPTURE_PREVIOUS);
-	assert_false(rig_follow("p1.a.2")->ended);
+	assert_true(rig_stream("p1.a.1")->config.previous);
+	assert_true(rig_stream("p1.a.2")->config.follow);
+	rig_outcome(rig_stream("p1.a.0"), PODLOG_REFUSED);
+	fake_pass(60000);
+	assert_null(rig_stream("p1.a.0"));
 }
 
 int main(void)

@@ -13,7 +13,7 @@
 #include "tests/unit/scratch.h"
 
 #include "backend/base/diag.h"
-#include "backend/kube/capture_log.h"
+#include "backend/kube/follow.h"
 #include "backend/output/log.h"
 
 #define T(second) "2026-11-21T09:08:" second ".000000000Z "
@@ -28,9 +28,9 @@ static struct {
 	char dir[64];
 	struct output *spool;
 	struct output_job *job;
-	struct capture_log *f;
-	unsigned settled, done, gaps;
-	int err;
+	struct follow_context context;
+	struct follow *f;
+	unsigned settled;
 } rig;
 
 static void on_arrived(void *data)
@@ -39,19 +39,37 @@ static void on_arrived(void *data)
 	rig.settled++;
 }
 
-static void on_gap(void *data, unsigned total)
+static void on_changed(void *data)
 {
 	(void)data;
-	rig.gaps = total;
 }
 
-static void on_done(void *data, int err, const char *text)
+static void on_room(void *data)
 {
+	struct place *place;
+
 	(void)data;
-	(void)text;
-	rig.f = NULL;
-	rig.done++;
-	rig.err = err;
+	while ((place = places_next(&rig.context.places)))
+		follow_begin(place->data);
+}
+
+/* Is it over, or refused for now? */
+static bool is_done(void)
+{
+	return follow_is_over(rig.f) || follow_is_waiting(rig.f);
+}
+
+static int result(void)
+{
+	if (!follow_is_over(rig.f))
+		return -EAGAIN;
+	return follow_is_complete(rig.f) ? 0 : -ENOENT;
+}
+
+/* But for the end, if that was lost. */
+static unsigned gaps(void)
+{
+	return follow_gaps(rig.f) - (follow_is_over(rig.f) && !follow_is_complete(rig.f));
 }
 
 static int setup(void **state)
@@ -64,13 +82,18 @@ static int setup(void **state)
 	memset(&fake, 0, sizeof(fake));
 	fake.now = 1000;
 	diag_setup(DIAG_DEBUG, false);
-	strcpy(rig.dir, "/tmp/kxfs-capture_steps-XXXXXX");
+	strcpy(rig.dir, "/tmp/kxfs-follow-XXXXXX");
 	assert_non_null(mkdtemp(rig.dir));
 	assert_int_equal(output_new(NULL, rig.dir, &events, &rig.spool, &text), 0);
 	output_start(rig.spool);
 	rig.job = output_job_open(rig.spool, "job");
 	assert_non_null(rig.job);
-	assert_int_equal(output_log_begin(rig.job, "log", "a/0 ", false), 0);
+	rig.context = (struct follow_context){
+		.namespace = "ns",
+		.places.max = 8,
+		.changed = on_changed,
+		.room = on_room,
+	};
 	return 0;
 }
 
@@ -78,10 +101,9 @@ static int teardown(void **state)
 {
 	(void)state;
 	if (rig.f)
-		capture_log_stop(rig.f);
+		follow_free(rig.f);
 	fake_run();
 	assert_null(fake.requests);
-	output_log_end(rig.job, "log", NULL, NULL);
 	output_job_close(rig.job);
 	fake_run();
 	output_stop(rig.spool, fake_nothing, NULL);
@@ -91,25 +113,25 @@ static int teardown(void **state)
 	return scratch_remove(rig.dir);
 }
 
-static void begin(struct capture_log_config config)
+static void begin(struct follow_run run)
 {
-	config.output = rig.job;
-	config.key = config.key ? config.key : "log";
-	config.namespace = "ns";
-	config.pod = "pod";
-	config.uid = "uid-1";
-	config.container = "main";
-	config.arrived = on_arrived;
-	config.gap = on_gap;
-	config.done = on_done;
-	rig.f = capture_log_start(&config);
-	assert_non_null(rig.f);
+	run.output = rig.job;
+	run.job = "job";
+	run.key = run.key ? run.key : "log";
+	run.prefix = "a/0 ";
+	run.pod = "pod";
+	run.uid = "uid-1";
+	run.container = "main";
+	assert_int_equal(output_log_begin(rig.job, run.key, run.prefix, false), 0);
+	rig.f = follow_new(&rig.context, &run);
+	follow_wait(rig.f, on_arrived, NULL);
+	on_room(NULL);
 	fake_run();
 }
 
 static void start(bool first)
 {
-	begin((struct capture_log_config){.first = first});
+	begin((struct follow_run){.first = first});
 }
 
 /* The only request there is, which asks for WHAT. */
@@ -172,9 +194,11 @@ static uint64_t size_of(const char *key)
 	return st.size;
 }
 
-static void ended(enum capture_end how)
+static void ended(enum run_end how)
 {
-	capture_log_ended(rig.f, how);
+	follow_ended(rig.f, how);
+	if (rig.settled)
+		follow_wait(rig.f, on_arrived, NULL);
 	fake_run();
 }
 
@@ -186,7 +210,7 @@ static void ended(enum capture_end how)
  */
 static void test_still_comes(void **state)
 {
-	static const enum capture_end ends[] = {CAPTURE_LAST, CAPTURE_GONE};
+	static const enum run_end ends[] = {RUN_LAST, RUN_GONE};
 	char all[4096] = "one\n";
 	size_t n = strlen(all);
 
@@ -194,20 +218,20 @@ static void test_still_comes(void **state)
 	start(false);
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
-	capture_log_hurry(rig.f);
+	follow_leaving(rig.f);
 	for (size_t i = 0; i < array_size(ends); i++) {
 		ended(ends[i]);
 		for (int k = 0; k < 30; k++) {
-			fake_pass(ends[i] == CAPTURE_LAST ? 200 : 15000);
-			assert_int_equal(rig.done, 0);
+			fake_pass(ends[i] == RUN_LAST ? 200 : 15000);
+			assert_false(is_done());
 			bytes(request("follow=true"), T("02") "more\n");
 			n += (size_t)snprintf(all + n, sizeof(all) - n, "more\n");
 		}
 	}
 	assert_int_equal(fake.n_sent, 1);
 	end(fake.requests);
-	assert_int_equal(rig.done, 1);
-	assert_int_equal(rig.err, 0);
+	assert_true(is_done());
+	assert_int_equal(result(), 0);
 	holds(all);
 }
 
@@ -218,7 +242,7 @@ static void test_falls_silent(void **state)
 	start(false);
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
-	ended(CAPTURE_LAST);
+	ended(RUN_LAST);
 	fake_pass(3000);
 	bytes(fake.requests, T("02") "two\n");
 	fake_pass(3000);
@@ -227,8 +251,8 @@ static void test_falls_silent(void **state)
 	assert_null(strstr(request("")->path, "follow=true"));
 	fake_answer(fake.requests, 200, T("01") "one\n" T("02") "two\n" T("03") "three\n");
 	fake_run();
-	assert_int_equal(rig.err, 0);
-	assert_int_equal(rig.done, 1);
+	assert_int_equal(result(), 0);
+	assert_true(is_done());
 	holds("one\ntwo\nthree\n");
 }
 
@@ -238,25 +262,36 @@ static void test_never_ends(void **state)
 	(void)state;
 	start(false);
 	head(request("follow=true"));
-	ended(CAPTURE_GONE);
-	for (int i = 0; i < 100 && !rig.done; i++) {
+	ended(RUN_GONE);
+	for (int i = 0; i < 100 && !is_done(); i++) {
 		bytes(request("follow=true"), T("02") "more\n");
 		fake_pass(10000);
 	}
-	assert_int_equal(rig.done, 1);
-	assert_int_equal(rig.err, -ENOENT);
+	assert_true(is_done());
+	assert_int_equal(result(), -ENOENT);
 }
 
-/* The run has ended, one line of it is known, and what is left is asked for. */
+static void wait_for_request(void)
+{
+	while (!fake.requests)
+		assert_true(fake_wait(60000));
+}
+
+/* The run has ended, one line of it is known, and what is left is asked for; AGAIN: after it was refused too often. */
 static void ended_after_one(bool again)
 {
-	begin((struct capture_log_config){.again = again});
+	start(false);
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
 	fake_break(fake.requests, -EIO, true);
 	fake_run();
-	ended(CAPTURE_LAST);
+	ended(RUN_LAST);
 	fake_pass(100);
+	while (again && !is_done()) {
+		wait_for_request();
+		refuse(fake.requests, 500);
+	}
+	wait_for_request();
 }
 
 /* It is refused, in any way, so often that it is not asked for any more just now. */
@@ -265,16 +300,16 @@ static void test_refused(void **state)
 	(void)state;
 	ended_after_one(false);
 	for (int i = 0; i < 12; i++) {
-		assert_int_equal(rig.done, 0);
+		assert_false(is_done());
 		if (i % 4 == 3)
 			fake_break(request("timestamps=true"), -EHOSTUNREACH, false);
 		else
 			refuse(request("timestamps=true"), i % 4 == 2 ? 429 : i % 4 ? 500 : 403);
-		fake_pass(8000);
+		fake_pass(i < 11 ? 8000 : 1);
 	}
 	assert_null(fake.requests);
-	assert_int_equal(rig.done, 1);
-	assert_int_equal(rig.err, -EAGAIN);
+	assert_true(is_done());
+	assert_int_equal(result(), -EAGAIN);
 	holds("one\n");
 }
 
@@ -293,31 +328,31 @@ static void test_refused_again(void **state)
 		bytes(fake.requests, lines[i]);
 		fake_break(fake.requests, -EIO, true);
 		fake_pass(8000);
-		assert_int_equal(rig.done, 0);
+		assert_false(follow_is_over(rig.f));
 	}
 	refuse(request("timestamps=true"), 500);
-	assert_int_equal(rig.done, 1);
-	assert_int_equal(rig.err, -EAGAIN);
+	assert_true(is_done());
+	assert_int_equal(result(), -EAGAIN);
 	holds("one\ntwo\nthree\n");
 }
 
 /* There is nothing, says the node: of the run before the present one that is final. Else it should know better. */
 static void test_refused_for_good(void **state)
 {
-	static const enum capture_end ends[] = {CAPTURE_PREVIOUS, CAPTURE_LAST};
+	static const enum run_end ends[] = {RUN_PREVIOUS, RUN_LAST};
 
 	for (size_t i = 0; i < array_size(ends); i++) {
 		if (i > 0)
 			assert_int_equal(setup(state), 0);
 		ended_after_one(false);
-		if (ends[i] == CAPTURE_PREVIOUS)
-			ended(CAPTURE_PREVIOUS);
-		while (!rig.done) {
+		if (ends[i] == RUN_PREVIOUS)
+			ended(RUN_PREVIOUS);
+		while (!is_done()) {
 			while (!fake.requests)
 				assert_true(fake_wait(10000));
 			refuse(fake.requests, 400);
 		}
-		assert_int_equal(rig.err, ends[i] == CAPTURE_LAST ? -EAGAIN : -EINVAL);
+		assert_int_equal(result(), ends[i] == RUN_LAST ? -EAGAIN : -ENOENT);
 		if (i == 0)
 			assert_int_equal(teardown(state), 0);
 	}
@@ -332,12 +367,12 @@ static void gone_after(bool hurry, int err)
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
 	if (hurry)
-		capture_log_hurry(rig.f);
+		follow_leaving(rig.f);
 	end(fake.requests);
-	ended(CAPTURE_GONE);
+	ended(RUN_GONE);
 	fake_pass(100);
-	assert_int_equal(rig.done, 1);
-	assert_int_equal(rig.err, err);
+	assert_true(is_done());
+	assert_int_equal(result(), err);
 	holds("one\n");
 }
 
@@ -375,10 +410,10 @@ static void ends_again(uint64_t ms)
 
 static void gone_with(int err)
 {
-	ended(CAPTURE_GONE);
+	ended(RUN_GONE);
 	fake_pass(100);
-	assert_int_equal(rig.done, 1);
-	assert_int_equal(rig.err, err);
+	assert_true(is_done());
+	assert_int_equal(result(), err);
 	holds("one\n");
 }
 
@@ -400,14 +435,14 @@ static void test_gone_before_watch(void **state)
 	(void)state;
 	ends_early(3000);
 	ends_again(20);
-	ended(CAPTURE_LAST);
+	ended(RUN_LAST);
 	fake_pass(10);
 	fake_answer(request("timestamps=true"), 404,
 		    "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":404,\"message\":\"pods "
 		    "\\\"pod\\\" not found\",\"details\":{\"name\":\"pod\",\"kind\":\"pods\"}}");
 	fake_run();
-	assert_int_equal(rig.done, 1);
-	assert_int_equal(rig.err, 0);
+	assert_true(is_done());
+	assert_int_equal(result(), 0);
 }
 
 /* What looks like it, and is not: then the gap is counted. */
@@ -455,7 +490,7 @@ static void test_gone_unproven(void **state)
 static void test_gone_of_reruns(void **state)
 {
 	(void)state;
-	begin((struct capture_log_config){.reruns = true});
+	begin((struct follow_run){.reruns = true});
 	head(fake_find("follow=true"));
 	bytes(fake_find("follow=true"), T("01") "one\n");
 	fake_answer(fake_find(WHICH_RUN), 200, THIS_POD);
@@ -471,7 +506,7 @@ static void test_gone_after_first(void **state)
 {
 	(void)state;
 	start(true);
-	capture_log_hurry(rig.f);
+	follow_leaving(rig.f);
 	assert_null(strstr(request("")->path, "follow=true"));
 	fake_answer(fake.requests, 200, T("01") "one\n");
 	fake_run();
@@ -479,10 +514,10 @@ static void test_gone_after_first(void **state)
 	head(request("follow=true"));
 	fake_break(fake.requests, -EIO, true);
 	fake_run();
-	ended(CAPTURE_GONE);
+	ended(RUN_GONE);
 	fake_pass(100);
-	assert_int_equal(rig.done, 1);
-	assert_int_equal(rig.err, -ENOENT);
+	assert_true(is_done());
+	assert_int_equal(result(), -ENOENT);
 }
 
 /* --- what is said --- */
@@ -517,15 +552,15 @@ static void test_refused_and_complete(void **state)
 	start(false);
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
-	capture_log_hurry(rig.f);
-	ended(CAPTURE_LAST);
+	follow_leaving(rig.f);
+	ended(RUN_LAST);
 	end(fake.requests);
 	refuse(request("timestamps=true"), 500);
 	says("; trying again\n");
-	ended(CAPTURE_GONE);
+	ended(RUN_GONE);
 	fake_pass(100);
-	assert_int_equal(rig.done, 1);
-	assert_int_equal(rig.err, 0);
+	assert_true(is_done());
+	assert_int_equal(result(), 0);
 	says("output of pod, container main: is complete\n");
 }
 
@@ -581,7 +616,7 @@ static void test_first_refused(void **state)
 	start(true);
 	refuse(request(""), 500);
 	assert_int_equal(rig.settled, 1);
-	assert_int_equal(rig.done, 0);
+	assert_false(is_done());
 	fake_pass(2000);
 	request("follow=true");
 }
@@ -625,7 +660,7 @@ static void test_rest(void **state)
 	bytes(fake.requests, T("01") "one\n");
 	fake_pass(300);
 	assert_int_equal(rig.settled, 1);
-	ended(CAPTURE_LAST);
+	ended(RUN_LAST);
 	fake_pass(1000);
 	bytes(request("follow=true"), T("02") "two\n");
 	fake_pass(1000);
@@ -634,7 +669,7 @@ static void test_rest(void **state)
 	fake_answer(request(""), 200, T("01") "one\n" T("02") "two\n");
 	fake_run();
 	assert_int_equal(rig.settled, 2);
-	assert_int_equal(rig.done, 1);
+	assert_true(is_done());
 	holds("one\ntwo\n");
 }
 
@@ -645,13 +680,13 @@ static void test_ended_at_once(void **state)
 	start(false);
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
-	ended(CAPTURE_LAST);
+	ended(RUN_LAST);
 	fake_pass(3000);
 	assert_int_equal(rig.settled, 0);
 	end(request("follow=true"));
 	refuse(request(""), 500);
 	assert_int_equal(rig.settled, 1);
-	assert_int_equal(rig.done, 0);
+	assert_false(is_done());
 }
 
 /* --- a slow disk --- */
@@ -682,7 +717,7 @@ static char *long_line(void)
 }
 
 /* A log that prints much and another are followed. *RET_OTHER is the stream of that, the result that of the first. */
-static struct http_request *follow_two(struct capture_log *ret[2], struct http_request **ret_other)
+static struct http_request *follow_two(struct follow *ret[2], struct http_request **ret_other)
 {
 	struct http_request *rq;
 
@@ -690,24 +725,22 @@ static struct http_request *follow_two(struct capture_log *ret[2], struct http_r
 	ret[0] = rig.f;
 	head(fake_find("follow"));
 	rq = fake.requests;
-	assert_int_equal(output_log_begin(rig.job, "other", "a/1 ", false), 0);
-	begin((struct capture_log_config){.key = "other"});
+	begin((struct follow_run){.key = "other"});
 	ret[1] = rig.f;
 	*ret_other = rq->next;
 	head(*ret_other);
 	return rq;
 }
 
-static void end_two(struct capture_log *const logs[2], size_t size, const char *other)
+static void end_two(struct follow *const logs[2], size_t size, const char *other)
 {
-	capture_log_stop(logs[0]);
-	capture_log_stop(logs[1]);
+	assert_int_equal(gaps(), 0);
+	follow_free(logs[0]);
+	follow_free(logs[1]);
 	rig.f = NULL;
 	fake_run();
-	output_log_end(rig.job, "other", NULL, NULL);
 	assert_int_equal(size_of("log"), size);
 	assert_int_equal(size_of("other"), strlen(other));
-	assert_int_equal(rig.gaps, 0);
 }
 
 /* A disk that stands still slows the stream of a log that prints much, for as long as it does, and no other. */
@@ -715,7 +748,7 @@ static void test_slow_disk(void **state)
 {
 	cleanup_free char *line = long_line();
 	struct http_request *rq, *other;
-	struct capture_log *logs[2];
+	struct follow *logs[2];
 	size_t lines = 0;
 
 	(void)state;
@@ -744,7 +777,7 @@ static void test_slow_disk_for_many(void **state)
 {
 	cleanup_free char *line = long_line();
 	struct http_request *rq, *other;
-	struct capture_log *logs[2];
+	struct follow *logs[2];
 	size_t len, lines = 0;
 	cleanup_free char *said = NULL;
 
@@ -800,8 +833,8 @@ static void test_bad_disk(void **state)
 	holds("one\ntwo\n");
 	said = diag_text(&len);
 	assert_non_null(strstr(said, "File too large; trying again"));
-	assert_null(strstr(strstr(said, "File too large") + 1, "File too large"));
-	assert_int_equal(rig.gaps, 0);
+	assert_null(strstr(strstr(said, "main: File too large") + 1, "main: File too large"));
+	assert_int_equal(gaps(), 0);
 }
 
 /* --- which run it is --- */
@@ -809,7 +842,7 @@ static void test_bad_disk(void **state)
 /* One whose container may be run again, and has been RESTART times: its stream has begun with BYTES. */
 static struct http_request *start_unsure(unsigned restart, const char *text)
 {
-	begin((struct capture_log_config){.reruns = true, .restart = restart});
+	begin((struct follow_run){.reruns = true, .restart = restart});
 	assert_null(fake_find(WHICH_RUN));
 	head(request("follow=true"));
 	bytes(fake.requests, text);
@@ -853,8 +886,8 @@ static void test_next_run(void **state)
 		answer(request("previous=true"), 200, T("40") "one\n" T("41") "failed\n");
 		holds("");
 		answer(request(WHICH_RUN), 200, i ? POD("uid-1", 3) : POD("uid-1", 2));
-		assert_int_equal(rig.done, 1);
-		assert_int_equal(rig.err, i ? -ENOENT : 0);
+		assert_true(is_done());
+		assert_int_equal(result(), i ? -ENOENT : 0);
 		holds(i ? "" : "one\nfailed\n");
 		if (i == 0)
 			assert_int_equal(teardown(state), 0);
@@ -889,7 +922,7 @@ static void test_not_answered(void **state)
 static void test_first_of_run(void **state)
 {
 	(void)state;
-	begin((struct capture_log_config){.first = true, .reruns = true});
+	begin((struct follow_run){.first = true, .reruns = true});
 	head(request("timestamps=true"));
 	bytes(fake.requests, T("41") "one\n");
 	end(fake.requests);
@@ -907,11 +940,11 @@ static void test_news_of_run(void **state)
 {
 	(void)state;
 	start_unsure(0, T("42") "next\n");
-	ended(CAPTURE_PREVIOUS);
+	ended(RUN_PREVIOUS);
 	fake_pass(100);
 	answer(request("previous=true"), 200, T("40") "one\n");
 	answer(request(WHICH_RUN), 200, POD("uid-1", 1));
-	assert_int_equal(rig.err, 0);
+	assert_int_equal(result(), 0);
 	holds("one\n");
 }
 
@@ -924,14 +957,14 @@ static void test_gone_before_answer(void **state)
 		if (i > 0)
 			assert_int_equal(setup(state), 0);
 		rq = start_unsure(0, T("41") "one\n");
-		ended(CAPTURE_GONE);
+		ended(RUN_GONE);
 		fake_pass(100);
-		assert_int_equal(rig.done, 0);
+		assert_false(is_done());
 		bytes(fake_find("follow=true"), T("42") "two\n");
 		end(fake_find("follow=true"));
 		answer(rq, 200, i ? "{\"items\":[]}" : THIS_POD);
-		assert_int_equal(rig.done, 1);
-		assert_int_equal(rig.err, i ? -ENOENT : 0);
+		assert_true(is_done());
+		assert_int_equal(result(), i ? -ENOENT : 0);
 		holds(i ? "" : "one\ntwo\n");
 		if (i == 0)
 			assert_int_equal(teardown(state), 0);
@@ -956,20 +989,14 @@ static void test_much_before_answer(void **state)
 	answer(rq, 200, THIS_POD);
 	head(request("follow=true"));
 	bytes(fake.requests, T("41") "one\n" T("42") "two\n");
-	assert_int_equal(rig.gaps, 0);
+	assert_int_equal(gaps(), 0);
 	holds("one\ntwo\n");
 }
 
 /* --- whether the container runs again --- */
 
-static void wait_for_request(void)
-{
-	while (!fake.requests)
-		assert_true(fake_wait(60000));
-}
-
 /* Two lines of a run are known, and its stream has broken. */
-static void broken_after_two(struct capture_log_config config)
+static void broken_after_two(struct follow_run config)
 {
 	begin(config);
 	head(fake_find("follow=true"));
@@ -996,7 +1023,7 @@ static void test_run_before(void **state)
 	for (size_t i = 0; i < array_size(texts); i++) {
 		if (i > 0)
 			assert_int_equal(setup(state), 0);
-		broken_after_two((struct capture_log_config){});
+		broken_after_two((struct follow_run){});
 		for (int k = 0; k < 3; k++) {
 			answer(request("follow=true"), 200, T("04") "next\n");
 			answer(request("previous=true"), 200, texts[i]);
@@ -1006,9 +1033,9 @@ static void test_run_before(void **state)
 		answer(request("follow=true"), 200, T("04") "next\n");
 		answer(request("previous=true"), 200,
 		       T("01") "one\n" T("02") "two\n" T("03") "three\n");
-		assert_int_equal(rig.done, 1);
-		assert_int_equal(rig.err, 0);
-		assert_int_equal(rig.gaps, 0);
+		assert_true(is_done());
+		assert_int_equal(result(), 0);
+		assert_int_equal(gaps(), 0);
 		holds("one\ntwo\nthree\n");
 		if (i + 1 < array_size(texts))
 			assert_int_equal(teardown(state), 0);
@@ -1019,49 +1046,42 @@ static void test_run_before(void **state)
 static void test_run_before_ended(void **state)
 {
 	(void)state;
-	broken_after_two((struct capture_log_config){.reruns = true});
-	ended(CAPTURE_LAST);
+	broken_after_two((struct follow_run){.reruns = true});
+	ended(RUN_LAST);
 	answer(request("timestamps=true"), 200, T("04") "next\n");
 	answer(request("previous=true"), 200, T("01") "one\n" T("02") "two\n" T("03") "three\n");
-	assert_int_equal(rig.done, 1);
-	assert_int_equal(rig.err, 0);
-	assert_int_equal(rig.gaps, 0);
+	assert_true(is_done());
+	assert_int_equal(result(), 0);
+	assert_int_equal(gaps(), 0);
 	holds("one\ntwo\nthree\n");
 }
 
 /*
- * A run came before the newest, and it is not this one, which is the first: maybe two have begun since. The pod's
- * status will say how this one's can be had, and until then nothing is taken from another.
+ * A run came before the newest, and it does not show what is known: maybe two have begun since, or the known end was
+ * rotated away. How often the container has been run again tells, and nothing is taken from another run.
  */
 static void test_runs_after_first(void **state)
 {
-	static const enum capture_end ends[] = {CAPTURE_PREVIOUS, CAPTURE_GONE};
-
 	(void)state;
-	for (size_t i = 0; i < array_size(ends); i++) {
+	for (int i = 0; i < 2; i++) {
 		if (i > 0)
 			assert_int_equal(setup(state), 0);
-		broken_after_two((struct capture_log_config){});
+		broken_after_two((struct follow_run){});
 		answer(request("follow=true"), 200, T("05") "third\n");
-		for (int k = 0; k < 3; k++) {
-			answer(request("previous=true"), 200, T("04") "second\n");
-			holds("one\ntwo\n");
-			if (k < 2)
-				wait_for_request();
-		}
-		ended(ends[i]);
-		fake_pass(100);
-		if (ends[i] == CAPTURE_PREVIOUS) {
-			/* It is, but its beginning was rotated away. */
+		answer(request("previous=true"), 200, T("04") "second\n");
+		answer(request("follow=true"), 200, T("05") "third\n");
+		answer(request(WHICH_RUN), 200, i ? POD("uid-1", 2) : POD("uid-1", 1));
+		if (i == 0) {
 			answer(request("previous=true"), 200, T("03") "three\n");
+			holds("one\ntwo\n");
 			answer(request("previous=true"), 200, T("03") "three\n");
 			answer(request(WHICH_RUN), 200, POD("uid-1", 1));
-			assert_int_equal(rig.gaps, 1);
-			holds("one\ntwo\nthree\n");
 		}
-		assert_int_equal(rig.done, 1);
-		assert_int_equal(rig.err, ends[i] == CAPTURE_GONE ? -ENOENT : 0);
-		if (i + 1 < array_size(ends))
+		assert_true(follow_is_over(rig.f));
+		assert_int_equal(result(), i ? -ENOENT : 0);
+		assert_int_equal(gaps(), i ? 0 : 1);
+		holds(i ? "one\ntwo\n" : "one\ntwo\nthree\n");
+		if (i == 0)
 			assert_int_equal(teardown(state), 0);
 	}
 }
@@ -1077,7 +1097,7 @@ static void test_rotated(void **state)
 	for (size_t i = 0; i < array_size(pods); i++) {
 		if (i > 0)
 			assert_int_equal(setup(state), 0);
-		broken_after_two((struct capture_log_config){});
+		broken_after_two((struct follow_run){});
 		answer(request("follow=true"), 200, T("04") "four\n");
 		refuse(request("previous=true"), 400);
 		refuse(request("follow=true"), 500);
@@ -1090,12 +1110,12 @@ static void test_rotated(void **state)
 		answer(fake_find(WHICH_RUN), 200, pods[i]);
 		if (i == 0) {
 			holds("one\ntwo\nfour\n");
-			assert_int_equal(rig.gaps, 1);
+			assert_int_equal(gaps(), 1);
 			assert_int_equal(teardown(state), 0);
 		} else {
 			/* Another pod has the name of this one, which is gone. */
-			assert_int_equal(rig.done, 1);
-			assert_int_equal(rig.err, -ENOENT);
+			assert_true(is_done());
+			assert_int_equal(result(), -ENOENT);
 			holds("one\ntwo\n");
 		}
 	}

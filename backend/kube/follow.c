@@ -1,0 +1,962 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A log that is followed. At any time it is in one of these steps; from OPENING to CLOSING it has a place.
+ *
+ *	step	what is under way		what ends it				next
+ *	WAITING	it stands in the queue		it gets a place				(proceed)
+ *	OPENING	the log's writer is opened	it is open				(proceed)
+ *						it can't be				PAUSING
+ *	WRITING	bytes go to the disk		all are written				(proceed)
+ *	READING	the end of the log is read	it is read				ASKING
+ *						it can't be				PAUSING
+ *	ASKING	an attempt			its outcome				as MEANINGS says
+ *						a deadline, once the run has ended	(proceed)
+ *	PAUSING	a timer				it fires; the run ends; it is urgent	(proceed)
+ *	PAUSED	a timer, without a place:	it fires; the server is back; somebody	WAITING
+ *		it was refused too often	opens it; its pod is on its way out
+ *						the pod, or the run, is gone		OVER
+ *	CLOSING	bytes go to the disk		all are written: it was refused		PAUSED
+ *						or all of it is in, or it is lost	OVER
+ *	OVER	nothing				-
+ *	any	bytes go to the disk		the disk fails				PAUSING
+ *
+ * (proceed) is WRITING if bytes wait for the disk; CLOSING if the run is gone; else READING. The owner tells how far
+ * the run is (enum run_end), and a stream whether it shows the known end of the log (enum fit): NEXT_KIND has which
+ * attempt follows from these two. For its readers a log that is PAUSED has ended, but while the server can't be reached
+ * they wait until it can.
+ *
+ * The file is long because each of its sections changes the step: none of them is an object of its own.
+ */
+#include "backend/kube/follow.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/random.h"
+#include "backend/client/podlog.h"
+#include "backend/output/writer.h"
+#include "spec/base/mem.h"
+
+/* Pauses begin with this, and each is twice as long as the one before, up to one of the three: */
+#define DELAY_MS       1000
+#define DELAY_MAX_MS   30000
+#define DELAY_ENDED_MS 5000
+#define DELAY_HURRY_MS 1000
+#define DISK_MS	       10000 /* a disk that failed is tried again after this */
+/* The same of one that was refused too often; and so often is one of all that are paused asked for. */
+#define REFUSED_MS     2000
+#define REFUSED_MAX_MS 45000
+#define REFUSED_ALL_MS 100
+/* The stream of a run that has ended ends by itself, or, when nothing has come for so long, is ended: */
+#define ENDING_MS 5000
+#define HURRY_MS  500	 /* when the pod is on its way out */
+#define GONE_MS	  30000	 /* when nothing can be asked for after it */
+#define FLOW_MS	  600000 /* and after this also if something has */
+#define LATELY_MS 5000	 /* all had come, and then the pod is gone: that was all */
+/* Where nobody waits, a pause of so long in the stream, or so many checks, count as the end of what there was. */
+#define QUIET_MS    100
+#define QUIET_LOOKS 20
+/* Who opens a log waits so long after the end of its job for the news that its run has ended, */
+#define NEWS_MS 1000
+#define REST_MS 8000 /* and so long after the end of its run for the rest of it */
+/*
+ * Attempts that bring nothing of a run that has ended, before it is given up for now; and answers that there is
+ * nothing, before that is believed.
+ */
+#define TRIES_MAX  12
+#define TRIES_NONE 3
+/* A node keeps the stream of a container open for longer than this if the container runs, else not. */
+#define OPEN_MS	   2000
+#define AT_ONCE_MS 1000
+/* Bytes of the log's end that a stream is compared with: at first, and how many more where that does not help. */
+#define WINDOW	    (64u << 10)
+#define WINDOW_MORE 32
+#define WINDOW_MAX  (64u << 20)
+#define SLACK	    (128u << 10) /* room for the pieces that may come when a stream is slowed */
+
+enum step { WAITING, OPENING, WRITING, READING, ASKING, PAUSING, PAUSED, CLOSING, OVER };
+
+/* Do the streams show the known end of the log? DOUBTED: not the last one; FORCED: what does not fit is taken. */
+enum fit { FITS, DOUBTED, FORCED };
+
+/*
+ * An attempt asks for what there is now, for somebody who waits (FIRST, in the place of a STREAM); for that and all
+ * that comes (STREAM); for what is left of a run that has ended (REST); or whether what is in the log is of the run
+ * before the newest (PROBE).
+ */
+enum kind { STREAM, FIRST, REST, PROBE };
+
+static const enum kind next_kind[][3] = {
+	/*		  FITS    DOUBTED FORCED */
+	[RUN_GOES_ON] = {STREAM, PROBE, STREAM},
+	[RUN_LAST] = {REST, PROBE, REST},
+	[RUN_PREVIOUS] = {REST, PROBE, REST},
+	[RUN_GONE] = {REST, REST, REST},
+};
+
+/* Somebody who waits until what has been printed so far is on disk. */
+struct waiter {
+	loop_fn done;
+	void *arg;
+	struct waiter *next;
+};
+
+struct follow {
+	struct follow_context *context;
+	struct output_job *output;
+	char *job, *key, *prefix, *pod, *uid, *container; /* as in follow_run */
+	unsigned restart, gaps;
+	bool reruns;
+	void *data;
+
+	enum step step;
+	enum run_end run;
+	enum fit fit;
+	enum { SILENT, TROUBLE, DISK } said; /* what is wrong, as the messages have said */
+	struct place place;
+	bool over;     /* the job has ended, as its controller says */
+	bool complete; /* OVER, and not lost */
+	uint64_t ended_ms;
+	uint64_t all_ms; /* when all had come, as far as is known; 0: not yet */
+	unsigned tries;	 /* attempts that brought nothing, in a row */
+	unsigned none;	 /* of these, in a row, that said that there is nothing */
+
+	struct log_writer *writer; /* NULL: it is to be opened again */
+	struct loop_timer
+		timer; /* PAUSING, PAUSED: the pause; ASKING: the deadline, if it is set */
+	/* CLOSING: why, for people too */
+	int err;
+	char *text;
+
+	/* Who waits. PATIENCE runs for what they need not wait for: see on_patience. */
+	bool arrived;
+	bool fetched; /* what there was at the start has been fetched, as far as it can be */
+	struct loop_timer patience;
+	uint64_t quiet_size; /* of the log at the last look */
+	unsigned quiet_looks;
+	struct waiter *waiters;
+
+	/* The attempt, or the one to come: */
+	struct podlog *attempt; /* ASKING */
+	enum kind kind;
+	bool previous; /* it is for the run before the newest */
+	/* Bytes of the log's end that it is compared with; fewer than the whole log if PARTIAL. */
+	size_t window;
+	bool partial;
+	bool asked;    /* there was one before */
+	bool early;    /* the last stream ended properly just now, after a while */
+	bool alone;    /* it has a connection of its own, since the disk did not keep up before */
+	bool slowed;   /* it waits for the disk */
+	uint64_t came; /* podlog_came when its end was awaited last */
+	unsigned lost; /* streams in a row that the kubelet seemed to have lost */
+	struct spec_logline_past past; /* what the streams so far have shown */
+};
+
+static const char gone[] = "the pod, or this run of it, is gone";
+
+static void proceed(struct follow *f);
+
+static bool has_ended(const struct follow *f)
+{
+	return f->run != RUN_GOES_ON;
+}
+
+/* --- news for the owner, messages for the user --- */
+
+static void changed(struct follow *f)
+{
+	f->context->changed(f->data);
+}
+
+static void room(struct follow *f)
+{
+	f->context->room(f->context->room_data);
+}
+
+/* What had been printed is on disk by now, or can't be had: call all who wait for that. */
+static void arrived(struct follow *f)
+{
+	struct waiter *w, *next;
+
+	loop_timer_stop(&f->patience);
+	if (f->arrived)
+		return;
+	f->arrived = true;
+	places_arrived(&f->context->places, &f->place);
+	output_log_expect(f->output, f->key, false);
+	for (w = take_ptr(f->waiters); w; w = next) {
+		next = w->next;
+		loop_post(f->context->loop, w->done, w->arg);
+		free(w);
+	}
+}
+
+static void say(struct follow *f, enum diag_level level, const char *text)
+{
+	diag(level, "output of %s, container %s: %s", f->pod, f->container, text);
+}
+
+/* Say once what is wrong. It is a warning only where something has to be done; a loss is said when it is one. */
+static void trouble(struct follow *f, const char *text)
+{
+	cleanup_free char *all = text_print("%s; trying again", text);
+
+	if (f->said == SILENT) {
+		say(f, DIAG_INFO, all);
+		f->said = TROUBLE;
+	}
+}
+
+/* What was wrong is not any more: the log is COMPLETE, or has grown. */
+static void mended(struct follow *f, bool complete)
+{
+	if (f->said != SILENT)
+		say(f, DIAG_INFO, complete ? "is complete" : "goes on");
+	f->said = SILENT;
+}
+
+static void on_gap(void *data)
+{
+	struct follow *f = data;
+
+	say(f, DIAG_WARNING, "what it printed while it could not be followed may be lost");
+	log_writer_lost(f->writer);
+	f->gaps++;
+	changed(f);
+}
+
+/* --- time --- */
+
+static void pause_for(struct follow *f, unsigned ms)
+{
+	f->step = PAUSING;
+	loop_timer_set(&f->timer, random_about(ms));
+}
+
+/* DELAY, doubled for each of N tries, up to MAX. */
+static unsigned grown(unsigned delay, unsigned n, unsigned max)
+{
+	unsigned ms = delay << min_of(n, 8u);
+
+	return min_of(ms, max);
+}
+
+/* The attempt brought nothing: pause, longer each time. */
+static void back_off(struct follow *f, unsigned at_least_ms)
+{
+	/* What is left of a run that has ended may soon be gone. */
+	unsigned max = f->place.leaving ? DELAY_HURRY_MS
+		       : has_ended(f)	? DELAY_ENDED_MS
+					: DELAY_MAX_MS;
+	unsigned ms = grown(DELAY_MS, f->tries++, max);
+
+	pause_for(f, max_of(ms, at_least_ms));
+}
+
+/* The attempt should end by itself, or when nothing comes any more. */
+static void set_deadline(struct follow *f)
+{
+	f->came = podlog_came(f->attempt);
+	loop_timer_set(&f->timer, f->run == RUN_GONE ? GONE_MS
+				  : f->place.leaving ? HURRY_MS
+						     : ENDING_MS);
+}
+
+/* Is the attempt worth waiting for: it brings something, or the disk is so far behind that no other could begin? */
+static bool is_of_use(const struct follow *f)
+{
+	return (podlog_came(f->attempt) != f->came || podlog_is_asking(f->attempt) ||
+		log_writer_pending(f->writer) > 0) &&
+	       loop_now_ms() - f->ended_ms < FLOW_MS;
+}
+
+static void stop_attempt(struct follow *f)
+{
+	podlog_stop(take_ptr(f->attempt));
+	f->slowed = false;
+}
+
+/* Nothing is under way any more, and the log's writer is closed. */
+static void stop(struct follow *f)
+{
+	loop_timer_stop(&f->timer);
+	stop_attempt(f);
+	log_writer_close(take_ptr(f->writer));
+}
+
+/* Look whether those who wait need not wait longer: the run has ended, or soon will have, or the stream pauses. */
+static void on_patience(void *data)
+{
+	struct follow *f = data;
+	uint64_t size = f->writer ? log_writer_size(f->writer) : 0;
+	bool paused = size == f->quiet_size && f->writer && log_writer_pending(f->writer) == 0;
+	bool streaming =
+		f->attempt && podlog_has_begun(f->attempt) && !podlog_is_unsure(f->attempt);
+
+	f->quiet_size = size;
+	if (has_ended(f) || f->over || (streaming && (paused || ++f->quiet_looks >= QUIET_LOOKS))) {
+		arrived(f);
+		room(f);
+	} else {
+		loop_timer_set(&f->patience, QUIET_MS);
+	}
+}
+
+/*
+ * The run has ended, or soon will have: who reads the log after the job is to find its end there. What does not
+ * come within MS is not waited for, so that the rest can be read meanwhile.
+ */
+static void await_rest(struct follow *f, unsigned ms)
+{
+	if (f->place.state != PLACE_TAKEN || f->place.first)
+		return;
+	f->arrived = false;
+	loop_timer_set(&f->patience, ms);
+}
+
+/* --- its end --- */
+
+static void over(struct follow *f)
+{
+	f->step = OVER;
+	stop(f);
+	if (f->place.state != PLACE_PAUSED || !f->place.retried) /* else it has ended already */
+		output_log_end(f->output, f->key, NULL, NULL);
+	arrived(f);
+	if (f->complete) {
+		mended(f, true);
+	} else {
+		f->gaps++;
+		diag(DIAG_WARNING, "%s: %s of %s: %s", f->job, f->container, f->pod, f->text);
+	}
+	places_set(&f->context->places, &f->place, PLACE_NONE);
+	changed(f);
+	room(f);
+}
+
+/* The server has refused it too often, or is away. */
+static void pause_long(struct follow *f)
+{
+	struct places *places = &f->context->places;
+	unsigned refused = f->tries > TRIES_MAX ? f->tries - TRIES_MAX : 0;
+	unsigned ms = grown(REFUSED_MS, refused, REFUSED_MAX_MS);
+
+	f->step = PAUSED;
+	stop(f);
+	arrived(f);
+	places_set(places, &f->place, PLACE_PAUSED);
+	if (!f->context->away || f->place.retried) {
+		output_log_end(f->output, f->key, NULL, NULL);
+		f->place.retried = true;
+		f->tries = max_of(f->tries, (unsigned)TRIES_MAX) + 1;
+	}
+	ms = max_of(ms, (unsigned)places->n[PLACE_PAUSED] * REFUSED_ALL_MS);
+	loop_timer_set(&f->timer, random_about(ms));
+	changed(f);
+	room(f);
+}
+
+static void closed(struct follow *f)
+{
+	if (f->err == -EAGAIN && f->run != RUN_GONE)
+		return pause_long(f);
+	f->complete = !f->err || f->err == -ENODATA;
+	over(f);
+}
+
+/*
+ * It is over as soon as all is written: the container has ended and all of it is in the log (0), or it has never
+ * printed (-ENODATA); some of it may be lost (-ENOENT); or what is left is to be asked for later (-EAGAIN).
+ */
+static void finish(struct follow *f, int err, const char *text)
+{
+	loop_timer_stop(&f->timer);
+	f->step = CLOSING;
+	f->err = err;
+	free(f->text);
+	f->text = text_copy(text);
+	if (!f->writer || log_writer_pending(f->writer) == 0)
+		closed(f);
+}
+
+/* Nothing more can be had, for ERR, which is the result unless all had come. */
+static void lost(struct follow *f, int err, const char *text)
+{
+	bool all = f->all_ms && loop_now_ms() - f->all_ms < LATELY_MS;
+
+	if (!all && err == -EAGAIN)
+		trouble(f, text);
+	finish(f, all ? 0 : err, all ? "" : text);
+}
+
+/* --- news of its run --- */
+
+/* The run is at END, which is farther than before. */
+static void go_forward(struct follow *f, enum run_end end)
+{
+	if (!has_ended(f))
+		await_rest(f, REST_MS);
+	f->run = end;
+	f->ended_ms = loop_now_ms();
+	f->tries = f->none = 0;
+	places_hasten(&f->context->places, &f->place);
+}
+
+void follow_ended(struct follow *f, enum run_end end)
+{
+	if (end <= f->run || f->step == OVER)
+		return;
+	go_forward(f, end);
+	/* The attempt may be showing another run by now. */
+	if (f->attempt && end == RUN_PREVIOUS &&
+	    (podlog_is_unsure(f->attempt) || (f->kind == REST && !f->previous))) {
+		stop_attempt(f);
+		pause_for(f, 0);
+	} else if (f->attempt) {
+		set_deadline(f);
+	} else if (f->step == PAUSED && end == RUN_GONE) {
+		loop_timer_set(&f->timer, 0); /* the timer gives it up, not this call */
+	} else if (f->step == PAUSED) {
+		follow_resume(f);
+	} else if (f->step == PAUSING && f->writer) {
+		pause_for(f, 0); /* later, not in the middle of the caller's work */
+	}
+	room(f);
+}
+
+void follow_leaving(struct follow *f)
+{
+	if (f->place.leaving || f->step == OVER)
+		return;
+	f->place.leaving = true;
+	f->tries = 0;
+	places_hasten(&f->context->places, &f->place);
+	/* A log that is paused is tried now; an attempt that should end gets less time. */
+	if (f->step == PAUSING)
+		pause_for(f, 0);
+	else if (f->step == ASKING && loop_timer_is_set(&f->timer))
+		set_deadline(f);
+	follow_resume(f);
+	room(f);
+}
+
+void follow_job_ended(struct follow *f, bool over)
+{
+	if (over && !f->over && !has_ended(f))
+		await_rest(f, NEWS_MS);
+	f->over = over;
+}
+
+void follow_resume(struct follow *f)
+{
+	if (f->step != PAUSED || f->run == RUN_GONE)
+		return;
+	loop_timer_stop(&f->timer);
+	f->step = WAITING;
+	places_set(&f->context->places, &f->place, PLACE_QUEUED);
+	room(f);
+}
+
+void follow_open(struct follow *f)
+{
+	if (f->step != PAUSED || f->run == RUN_GONE)
+		return;
+	f->arrived = false;
+	follow_resume(f);
+}
+
+static void on_timer(void *data)
+{
+	struct follow *f = data;
+
+	if (f->step == PAUSED && f->run == RUN_GONE) {
+		finish(f, -ENOENT, gone);
+	} else if (f->step == PAUSED) {
+		follow_resume(f);
+	} else if (f->step == PAUSING) {
+		proceed(f);
+	} else if (is_of_use(f)) {
+		set_deadline(f);
+	} else {
+		stop_attempt(f); /* it should have ended by itself */
+		f->all_ms = 0;
+		proceed(f);
+	}
+}
+
+/* --- the disk --- */
+
+static void on_failed(struct follow *f, int err)
+{
+	cleanup_free char *text = text_print("%s; trying again", strerror(-err));
+
+	/* This has to be said also if the server was in trouble before. */
+	if (f->said != DISK)
+		say(f, DIAG_WARNING, text);
+	f->said = DISK;
+	/* Bytes that were not written are fetched again, from the last one on that is on disk. */
+	stop(f);
+	arrived(f);
+	pause_for(f, DISK_MS);
+	room(f);
+}
+
+static void on_opened(void *data, int err)
+{
+	struct follow *f = data;
+
+	if (err < 0)
+		on_failed(f, err);
+	else
+		proceed(f);
+}
+
+static void on_written(void *data, int err)
+{
+	struct follow *f = data;
+
+	if (err < 0)
+		return on_failed(f, err);
+	if (f->step == CLOSING)
+		return closed(f);
+	mended(f, false);
+	if (f->step == WRITING) {
+		proceed(f);
+	} else if (f->attempt && f->slowed) {
+		f->slowed = false;
+		podlog_resume(f->attempt);
+	}
+}
+
+/* --- what an outcome means --- */
+
+/*
+ * A stream has ended properly while nothing says that its run is over. If it had been open for long, another is
+ * asked for at once: a node would keep that one open too if the container still ran.
+ */
+static void ended_early(struct follow *f, uint64_t open_ms)
+{
+	bool at_once = f->early && open_ms < AT_ONCE_MS;
+
+	if (!f->early && !f->reruns && open_ms >= OPEN_MS) {
+		f->early = true;
+		proceed(f);
+		return;
+	}
+	if (at_once)
+		f->all_ms = loop_now_ms();
+	f->early = at_once;
+	back_off(f, 0);
+}
+
+/* The attempt brought all that there is. */
+static void got_all(struct follow *f, const struct podlog_result *r)
+{
+	/* Otherwise the connection or a fetch has ended, and more may have been printed since. */
+	if (f->kind == STREAM && (has_ended(f) || f->place.leaving))
+		f->all_ms = loop_now_ms();
+	f->fetched |= f->kind == FIRST;
+	if (f->kind == REST || f->kind == PROBE || f->run == RUN_GONE) {
+		finish(f, 0, "");
+		return;
+	}
+	mended(f, false);
+	if (f->kind == FIRST || has_ended(f))
+		proceed(f);
+	else
+		ended_early(f, r->open_ms);
+}
+
+/* The attempt brought nothing. ERR: there is nothing, which counts if the server says it again; 0: it refused. */
+static void got_nothing(struct follow *f, int err, const struct podlog_result *r)
+{
+	bool enough = err ? ++f->none >= TRIES_NONE : f->tries + 1 >= TRIES_MAX;
+
+	if (!err)
+		f->none = 0;
+	f->fetched = true; /* as far as it can be */
+	f->early = false;
+	arrived(f);
+	if (f->run == RUN_GONE)
+		lost(f, -ENOENT, r->text);
+	else if (has_ended(f) && !r->more && enough)
+		lost(f, err ? err : -EAGAIN, r->text);
+	else
+		back_off(f, r->wait_ms);
+	room(f);
+}
+
+static void got_refusal(struct follow *f, const struct podlog_result *r)
+{
+	trouble(f, r->text);
+	got_nothing(f, 0, r);
+}
+
+/* A part of the stream: connections break. */
+static void got_part(struct follow *f, const struct podlog_result *r)
+{
+	got_nothing(f, 0, r);
+}
+
+static void ask_again(struct follow *f, const struct podlog_result *r)
+{
+	(void)r;
+	proceed(f);
+}
+
+static void got_less(struct follow *f, const struct podlog_result *r)
+{
+	if (f->tries + 1 < TRIES_MAX)
+		back_off(f, 0);
+	else
+		got_all(f, r);
+}
+
+/* From now on an attempt takes what does not fit, as what follows a rotation, if it is of this run. */
+static void force(struct follow *f)
+{
+	if (f->fit != FORCED)
+		spec_logline_compare_again(&f->past);
+	f->fit = FORCED;
+}
+
+/* The stream does not show the known end of the log. */
+static void got_other(struct follow *f, const struct podlog_result *r)
+{
+	bool may_be_next = !f->previous && f->reruns; /* it may be the next run's */
+
+	(void)r;
+	if (f->partial && f->window < WINDOW_MAX) {
+		f->window *= WINDOW_MORE; /* maybe the clock was set back */
+		f->fit = f->kind == PROBE ? DOUBTED : f->fit;
+		proceed(f);
+	} else if (f->kind != PROBE && f->fit == FORCED && has_ended(f)) {
+		finish(f, 0, ""); /* and there is nothing newer */
+	} else if (f->kind != PROBE && f->fit == FORCED) {
+		back_off(f, 0);
+	} else if (f->kind != PROBE && (!has_ended(f) || may_be_next)) {
+		f->fit = DOUBTED;
+		proceed(f);
+	} else {
+		force(f); /* the known end was rotated away: what there is now comes after it */
+		proceed(f);
+	}
+}
+
+/* A probe that tells nothing: neither that the run is the one before the newest, nor that it is not. */
+static void probed_nothing(struct follow *f, const struct podlog_result *r)
+{
+	if (f->tries + 1 < TRIES_MAX)
+		back_off(f, 0);
+	else
+		got_other(f, r);
+}
+
+/* There is no run before the newest, so this is the newest; or the pod is gone, as the next attempt will see. */
+static void probed_none(struct follow *f, const struct podlog_result *r)
+{
+	(void)r;
+	force(f);
+	proceed(f);
+}
+
+static void was_slow(struct follow *f, const struct podlog_result *r)
+{
+	(void)r;
+	trouble(f, "the disk does not keep up");
+	f->alone = true;
+	proceed(f); /* when all is written */
+}
+
+static void was_silent(struct follow *f, const struct podlog_result *r)
+{
+	(void)r;
+	f->lost++;
+	proceed(f);
+}
+
+/* The server's own word that the run has ended comes before the watch's. */
+static void got_next_run(struct follow *f, const struct podlog_result *r)
+{
+	(void)r;
+	if (f->run < RUN_PREVIOUS)
+		go_forward(f, RUN_PREVIOUS);
+	proceed(f);
+}
+
+static void got_gone(struct follow *f, const struct podlog_result *r)
+{
+	lost(f, -ENOENT, r->text);
+}
+
+static void never_ran(struct follow *f, const struct podlog_result *r)
+{
+	got_nothing(f, -ENODATA, r);
+}
+
+/* There is no such run, or it has not begun: that can't be true of the newest run, if there is output of it. */
+static void got_no_run(struct follow *f, const struct podlog_result *r)
+{
+	bool empty = log_writer_size(f->writer) == 0;
+
+	got_nothing(f, f->previous ? -ENOENT : empty ? -ENODATA : 0, r);
+}
+
+/* What to do next, of a probe and of any other attempt. */
+static const struct {
+	void (*other)(struct follow *f, const struct podlog_result *r);
+	void (*probe)(struct follow *f, const struct podlog_result *r);
+} meanings[] = {
+	[PODLOG_ALL] = {got_all, got_all},
+	[PODLOG_LESS] = {got_less, probed_nothing},
+	[PODLOG_OTHER] = {got_other, got_other},
+	[PODLOG_AGAIN] = {ask_again, ask_again},
+	[PODLOG_MESSAGE] = {got_refusal, probed_nothing},
+	[PODLOG_NEVER_RAN] = {never_ran, never_ran},
+	[PODLOG_NO_RUN] = {got_no_run, probed_none},
+	[PODLOG_GONE] = {got_gone, probed_none},
+	[PODLOG_REFUSED] = {got_refusal, got_refusal},
+	[PODLOG_CUT] = {got_part, got_part},
+	[PODLOG_BROKEN] = {got_refusal, got_refusal},
+	[PODLOG_SILENT] = {was_silent, was_silent},
+	[PODLOG_SLOW] = {was_slow, was_slow},
+	[PODLOG_NEXT_RUN] = {got_next_run, got_next_run},
+	[PODLOG_WHICH_RUN] = {got_refusal, got_refusal},
+};
+
+static void on_done(void *data, const struct podlog_result *r)
+{
+	struct follow *f = data;
+
+	f->attempt = NULL;
+	f->slowed = false;
+	loop_timer_stop(&f->timer);
+	/* By the next attempt the container may run again, so what a probe has shown is not kept for later ones. */
+	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
+		f->fit = FITS;
+	if (r->more) {
+		spec_logline_compare_again(&f->past);
+		f->window = WINDOW;
+		f->tries = f->none = f->lost = 0;
+	}
+	if (r->begun && f->kind == STREAM && (r->more || r->open_ms >= AT_ONCE_MS))
+		f->all_ms = 0; /* there was more, or may have been */
+	if (f->kind == PROBE)
+		meanings[r->outcome].probe(f, r);
+	else
+		meanings[r->outcome].other(f, r);
+}
+
+/* --- attempts --- */
+
+static int on_bytes(void *data, int64_t ns, const char *bytes, size_t n)
+{
+	struct follow *f = data;
+
+	if (!log_writer_has_room(f->writer, n))
+		return -ENOBUFS;
+	log_writer_add(f->writer, ns, bytes, n);
+	return 0;
+}
+
+static void on_paused(void *data)
+{
+	struct follow *f = data;
+
+	log_writer_flush(f->writer);
+	/* A log without room has bytes that wait for the disk, so on_written follows. */
+	if (!f->slowed && !log_writer_has_room(f->writer, SLACK))
+		f->slowed = podlog_pause(f->attempt);
+}
+
+/* Begin an attempt; KNOWN is the end of the log. */
+static void ask(struct follow *f, const struct spec_logline_known *known)
+{
+	struct podlog_config config = {
+		.http = f->context->http,
+		.loop = f->context->loop,
+		.namespace = f->context->namespace,
+		.pod = f->pod,
+		.uid = f->uid,
+		.container = f->container,
+		.restart = f->restart,
+		.known = *known,
+		.past = &f->past,
+		.bytes = on_bytes,
+		.paused = on_paused,
+		.gap = on_gap,
+		.done = on_done,
+		.data = f,
+	};
+
+	f->kind = next_kind[f->run][f->fit];
+	if (f->kind == STREAM && f->place.first && !f->fetched)
+		f->kind = FIRST;
+	f->fit = f->fit == DOUBTED ? FITS : f->fit;
+	f->previous = f->kind == PROBE || f->run == RUN_PREVIOUS;
+	f->partial = known->from > 0;
+	config.follow = f->kind == STREAM;
+	config.lost = f->lost;
+	config.alone = f->alone;
+	config.previous = f->previous;
+	/* Of a container that runs once, the watch has just said that it runs, or has. */
+	config.sure = f->kind == PROBE || !(f->reruns || f->previous || f->asked);
+	config.force = f->fit == FORCED && f->kind != PROBE;
+	f->asked = true;
+	if (f->kind == STREAM && !f->arrived && !loop_timer_is_set(&f->patience))
+		loop_timer_set(&f->patience, QUIET_MS);
+	f->step = ASKING;
+	f->attempt = podlog_start(&config);
+}
+
+static void on_known(void *data, int err, struct log_known *known)
+{
+	struct follow *f = data;
+	struct spec_logline_known k = {
+		.from = known->from,
+		.size = known->size,
+		.bytes = take_ptr(known->bytes),
+		.n_lines = known->n_lines,
+	};
+
+	if (err < 0 || f->run == RUN_GONE) {
+		free(k.bytes);
+		return err < 0 ? on_failed(f, err) : lost(f, -ENOENT, gone);
+	}
+	k.lines = mem_zero_n(k.n_lines, sizeof(k.lines[0]));
+	for (size_t i = 0; i < k.n_lines; i++)
+		k.lines[i] = (struct spec_line){known->lines[i].at, known->lines[i].ns};
+	ask(f, &k);
+}
+
+static void proceed(struct follow *f)
+{
+	const struct log_writer_events events = {on_opened, on_written, f};
+	const struct spec_logline_known nothing = {0};
+
+	assert(!f->attempt && f->place.state == PLACE_TAKEN);
+	if (!f->writer) {
+		f->step = OPENING;
+		f->writer = log_writer_new(f->output, f->key, &events);
+		return;
+	}
+	if (log_writer_pending(f->writer) > 0) {
+		f->step = WRITING;
+		return;
+	}
+	if (f->place.first && f->fetched && !has_ended(f)) {
+		arrived(f);
+		room(f);
+	}
+	if (f->run == RUN_GONE) {
+		lost(f, -ENOENT, gone);
+	} else if (log_writer_size(f->writer) == 0) {
+		ask(f, &nothing);
+	} else {
+		f->step = READING;
+		log_writer_known(f->writer, f->window, on_known, f);
+	}
+}
+
+/* --- its life --- */
+
+struct follow *follow_new(struct follow_context *context, const struct follow_run *run)
+{
+	struct follow *f = new0(struct follow);
+
+	assert(loop_is_here(context->loop));
+	f->context = context;
+	f->output = run->output;
+	f->job = text_copy(run->job);
+	f->key = text_copy(run->key);
+	f->prefix = run->prefix ? text_copy(run->prefix) : NULL;
+	f->pod = text_copy(run->pod);
+	f->uid = text_copy(run->uid);
+	f->container = text_copy(run->container);
+	f->restart = run->restart;
+	f->gaps = run->gaps;
+	f->reruns = run->reruns;
+	f->data = run->data;
+	f->window = WINDOW;
+	loop_timer_init(&f->timer, context->loop, on_timer, f);
+	loop_timer_init(&f->patience, context->loop, on_patience, f);
+	f->place = (struct place){.data = f, .first = run->first};
+	output_log_expect(run->output, run->key, true);
+	places_set(&context->places, &f->place, PLACE_QUEUED);
+	return f;
+}
+
+void follow_begin(struct follow *f)
+{
+	/* For its readers it had ended. It can begin, as it could before. */
+	if (f->place.retried)
+		output_log_begin(f->output, f->key, f->prefix, false);
+	changed(f); /* it waits no more */
+	proceed(f);
+}
+
+void follow_free(struct follow *f)
+{
+	stop(f);
+	arrived(f);
+	places_set(&f->context->places, &f->place, PLACE_NONE);
+	free(f->job);
+	free(f->key);
+	free(f->prefix);
+	free(f->pod);
+	free(f->uid);
+	free(f->container);
+	free(f->text);
+	free(f);
+}
+
+void follow_precedes(struct follow *f)
+{
+	if (!f->arrived)
+		output_log_expect(f->output, f->key, true);
+}
+
+void follow_wait(struct follow *f, loop_fn done, void *arg)
+{
+	struct waiter *w;
+
+	if (f->arrived) {
+		loop_post(f->context->loop, done, arg);
+		return;
+	}
+	w = new0(struct waiter);
+	*w = (struct waiter){done, arg, f->waiters};
+	f->waiters = w;
+}
+
+const char *follow_key(const struct follow *f)
+{
+	return f->key;
+}
+
+bool follow_is_over(const struct follow *f)
+{
+	return f->step == OVER;
+}
+
+bool follow_is_refused(const struct follow *f)
+{
+	return f->step == PAUSED && f->place.retried;
+}
+
+bool follow_is_waiting(const struct follow *f)
+{
+	return f->place.state == PLACE_QUEUED || f->place.state == PLACE_PAUSED ||
+	       (f->place.state == PLACE_TAKEN && f->place.retried);
+}
+
+bool follow_is_complete(const struct follow *f)
+{
+	return f->complete;
+}
+
+unsigned follow_gaps(const struct follow *f)
+{
+	return f->gaps;
+}

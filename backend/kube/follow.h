@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One captured log: one container's output in one run, from the API server into its log, from when it is wanted until
+ * its job is forgotten. While it has a place it makes one attempt after the other (backend/client/podlog.h), and goes
+ * on behind the last byte of the log, without loss or doubling, whatever happens to the connection. A stream that is
+ * ahead of the disk waits for it; where too many do, it is ended and asked for again. If something is wrong with a log,
+ * the daemon's messages say so once, and when it is mended; they warn of what is lost, and of a disk that takes no
+ * more. A container that waits to start is nothing wrong. I/O thread only.
+ */
+#ifndef KXFS_BACKEND_KUBE_FOLLOW_H
+#define KXFS_BACKEND_KUBE_FOLLOW_H
+
+#include "backend/client/http.h"
+#include "backend/kube/places.h"
+#include "backend/kube/run.h"
+#include "backend/output/output.h"
+
+struct follow;
+
+/* What all logs share. It stays as long as they do. */
+struct follow_context {
+	struct loop *loop;
+	struct http *http;
+	const char *namespace;
+	struct places places;
+	bool away; /* the server can't be reached: what it does not give now is no refusal */
+	/* What is told of the log whose DATA it is has changed, below. May only take note. */
+	void (*changed)(void *data);
+	/* places_next may give a place now. */
+	void (*room)(void *room_data);
+	void *room_data;
+};
+
+struct follow_run {
+	const char *job; /* its name, for messages */
+	struct output_job *output;
+	const char *key, *prefix;	   /* of the log, which has begun (output_log_begin) */
+	const char *pod, *uid, *container; /* UID is the pod's */
+	unsigned restart;		   /* runs of the container before this one */
+	bool reruns; /* containers of this pod are run again when they have ended */
+	/*
+	 * Only a reader wants it: what has been printed so far is fetched by a request of its own. Else the stream is
+	 * opened at once, and what comes first, without a pause, is taken for that.
+	 */
+	bool first;
+	unsigned gaps; /* how often output of it is known to be lost */
+	void *data;
+};
+
+/* It waits for a place. RUN and its strings are copied. */
+struct follow *follow_new(struct follow_context *context, const struct follow_run *run);
+/* Nothing is followed any more; what came stays. Who waits is answered. */
+void follow_free(struct follow *f);
+/* It has a place (places_next; F is the place's data). */
+void follow_begin(struct follow *f);
+
+/* How far its run is, as the pod's status says: what is left is fetched, or given up. What was said before stays. */
+void follow_ended(struct follow *f, enum run_end end);
+/* The pod is on its way out: what is left must be fetched soon, no attempt waits for long any more. */
+void follow_leaving(struct follow *f);
+/* The job has ended, or (not OVER) not: of that and of its pods the news come on two ways, and this may be first. */
+void follow_job_ended(struct follow *f, bool over);
+/* If it is paused: it is tried again now. */
+void follow_resume(struct follow *f);
+/* The same, since somebody opens it, who waits for that. */
+void follow_open(struct follow *f);
+/* What is left of it comes before the log of the next run in the merged log, if it comes soon. */
+void follow_precedes(struct follow *f);
+/*
+ * Call DONE(ARG) once, when what had been printed when it began is on disk, or can't be had; or, once its run has
+ * ended while it was followed, all of it, but for what takes too long.
+ */
+void follow_wait(struct follow *f, loop_fn done, void *arg);
+
+const char *follow_key(const struct follow *f); /* as long as F */
+bool follow_is_over(const struct follow *f);
+/* Has the server refused it, so that it has ended for its readers, and is it paused? */
+bool follow_is_refused(const struct follow *f);
+/* Does it wait for a place, or for the server to give it? */
+bool follow_is_waiting(const struct follow *f);
+/* Is it over, and nothing of the run missing but what was told as a gap? */
+bool follow_is_complete(const struct follow *f);
+unsigned follow_gaps(const struct follow *f);
+
+#endif

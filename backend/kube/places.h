@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who of the logs that wait may be followed now. At most so many are followed at once as there are descriptors for, and
+ * of these at most FIRST of those that only a reader has asked for and waits for. A log whose run or pod has ended is
+ * urgent, since it may soon be gone: it goes to the front of the queue, and there are some places more for such logs,
+ * so that they need not wait for programs that run for days. Of the logs that the server has refused before, a few are
+ * tried at once, but for those whose pod is on its way out. Nothing here knows what a log is, or the time. One
+ * thread, but for the counts.
+ */
+#ifndef KXFS_BACKEND_KUBE_PLACES_H
+#define KXFS_BACKEND_KUBE_PLACES_H
+
+#include <stdatomic.h>
+#include "spec/base/base.h"
+
+#define PLACES_URGENT  64 /* more places, for urgent ones */
+#define PLACES_FIRST   8
+#define PLACES_RETRIED 8
+
+enum place_state {
+	PLACE_NONE,
+	PLACE_QUEUED,
+	PLACE_TAKEN,
+	PLACE_PAUSED, /* it has none, and will be queued again */
+	PLACE_STATES
+};
+
+/* That of one log. Plain data: whose it is sets the first four, and places_ functions the others. */
+struct place {
+	void *data;   /* whose it is */
+	bool first;   /* a reader has asked for it, and waits */
+	bool retried; /* it was refused before; to be changed while it has no place */
+	bool leaving; /* its pod is on its way out */
+	bool urgent;  /* places_hasten */
+	enum place_state state;
+	struct place *prev, *next; /* of the queue */
+};
+
+struct places {
+	size_t max;
+	struct place *queue; /* the urgent ones first */
+	size_t n_first;	     /* of those that have a place */
+	atomic_size_t n_retried;
+	atomic_size_t n[PLACE_STATES];
+};
+
+void places_set(struct places *p, struct place *l, enum place_state state);
+/* It is urgent from now on. */
+void places_hasten(struct places *p, struct place *l);
+/* Nobody waits for it any more. */
+void places_arrived(struct places *p, struct place *l);
+/* The next that may have a place, and has it now. NULL: none. */
+struct place *places_next(struct places *p);
+
+#endif

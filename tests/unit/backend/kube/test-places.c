@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Who of the logs that wait gets a place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "backend/kube/places.h"
+
+#define MAX 10
+#define ALL 200
+
+static struct {
+	struct places places;
+	struct place all[ALL];
+} rig;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	rig.places.max = MAX;
+	return 0;
+}
+
+static struct place *queue(size_t i, struct place as)
+{
+	rig.all[i] = as;
+	places_set(&rig.places, &rig.all[i], PLACE_QUEUED);
+	return &rig.all[i];
+}
+
+/* Give away all places that there are: how many got one? */
+static size_t fill(void)
+{
+	size_t n = 0;
+
+	while (places_next(&rig.places))
+		n++;
+	return n;
+}
+
+/* First come, first served, up to the bound; who leaves makes room for one. */
+static void test_order(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < MAX + 5; i++)
+		queue(i, (struct place){0});
+	for (size_t i = 0; i < MAX; i++)
+		assert_ptr_equal(places_next(&rig.places), &rig.all[i]);
+	assert_null(places_next(&rig.places));
+	assert_int_equal(rig.places.n[PLACE_TAKEN], MAX);
+	assert_int_equal(rig.places.n[PLACE_QUEUED], 5);
+	places_set(&rig.places, &rig.all[3], PLACE_PAUSED);
+	assert_ptr_equal(places_next(&rig.places), &rig.all[MAX]);
+	assert_null(places_next(&rig.places));
+	places_set(&rig.places, &rig.all[3], PLACE_QUEUED);
+	places_set(&rig.places, &rig.all[4], PLACE_NONE);
+	assert_ptr_equal(places_next(&rig.places), &rig.all[MAX + 1]);
+	assert_int_equal(rig.places.n[PLACE_PAUSED], 0);
+	assert_int_equal(rig.places.n[PLACE_QUEUED], 4);
+}
+
+/* Urgent ones go to the front, and have places of their own when all others are taken; but not without end. */
+static void test_urgent(void **state)
+{
+	struct place *late;
+
+	(void)state;
+	for (size_t i = 0; i < MAX + 1; i++)
+		queue(i, (struct place){0});
+	assert_int_equal(fill(), MAX);
+	late = queue(MAX + 1, (struct place){0});
+	places_hasten(&rig.places, late);
+	assert_ptr_equal(places_next(&rig.places), late);
+	assert_null(places_next(&rig.places));
+	for (size_t i = 0; i < 100; i++)
+		queue(MAX + 2 + i, (struct place){.urgent = true});
+	assert_int_equal(fill(), PLACES_URGENT - 1);
+	/* One that has a place and becomes urgent keeps it. */
+	places_hasten(&rig.places, &rig.all[0]);
+	assert_int_equal(rig.all[0].state, PLACE_TAKEN);
+	assert_int_equal(fill(), 0);
+}
+
+/* Of those that readers wait for, a few at once, until each has arrived; they do not hold up others. */
+static void test_first(void **state)
+{
+	(void)state;
+	rig.places.max = 100;
+	for (size_t i = 0; i < PLACES_FIRST + 3; i++)
+		queue(i, (struct place){.first = true});
+	queue(20, (struct place){0});
+	assert_int_equal(fill(), PLACES_FIRST + 1);
+	assert_int_equal(rig.all[20].state, PLACE_TAKEN);
+	places_arrived(&rig.places, &rig.all[0]);
+	assert_ptr_equal(places_next(&rig.places), &rig.all[PLACES_FIRST]);
+	places_set(&rig.places, &rig.all[1], PLACE_NONE);
+	assert_ptr_equal(places_next(&rig.places), &rig.all[PLACES_FIRST + 1]);
+	/* Who waits for one that has no place yet may go away too. */
+	places_arrived(&rig.places, &rig.all[PLACES_FIRST + 2]);
+	assert_ptr_equal(places_next(&rig.places), &rig.all[PLACES_FIRST + 2]);
+}
+
+/* The same of those that were refused before, but for those whose pod is on its way out. */
+static void test_retried(void **state)
+{
+	(void)state;
+	rig.places.max = 100;
+	for (size_t i = 0; i < PLACES_RETRIED + 3; i++)
+		queue(i, (struct place){.retried = true});
+	queue(20, (struct place){.retried = true, .leaving = true});
+	assert_int_equal(fill(), PLACES_RETRIED + 1);
+	assert_int_equal(rig.all[20].state, PLACE_TAKEN);
+	assert_int_equal(rig.places.n_retried, PLACES_RETRIED + 1);
+	places_set(&rig.places, &rig.all[0], PLACE_PAUSED);
+	places_set(&rig.places, &rig.all[20], PLACE_NONE);
+	assert_ptr_equal(places_next(&rig.places), &rig.all[PLACES_RETRIED]);
+	assert_null(places_next(&rig.places));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_order, setup),
+		cmocka_unit_test_setup(test_urgent, setup),
+		cmocka_unit_test_setup(test_first, setup),
+		cmocka_unit_test_setup(test_retried, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
