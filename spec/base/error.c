@@ -77,6 +77,13 @@ static void insert(struct spec_errors *e, struct spec_error *new)
 {
 	size_t at;
 
+	for (size_t i = 0; i < e->n; i++) /* two checks have met it */
+		if (e->v[i].line == new->line &&
+		    e->v[i].column == new->column &&streq(e->v[i].path, new->path) &&
+		    streq(e->v[i].text, new->text)) {
+			clear(new);
+			return;
+		}
 	if (e->n == SPEC_MAX_ERRORS) {
 		struct spec_error *last = &e->v[e->n - 1];
 

@@ -31,7 +31,10 @@ void spec_errors_clear(struct spec_errors *e);
 /* Count an error without a text, as spec_errors_add does when there is no room for more. */
 void spec_errors_drop(struct spec_errors *e);
 
-/* Add one error. ERR is -EINVAL or -EFBIG. Returns ERR, for "return spec_errors_add(...)". */
+/*
+ * Add one error, which counts once however often it is added. ERR is -EINVAL or -EFBIG. Returns ERR, for
+ * "return spec_errors_add(...)".
+ */
 int spec_errors_add(struct spec_errors *e, int err, unsigned line, unsigned column,
 		    const char *path, const char *fmt, ...) printf_like(6, 7);
 

@@ -49,6 +49,11 @@ static int refuse_char(uint32_t c, unsigned line, unsigned column, struct spec_e
 	if (c == 0)
 		return spec_errors_add(e, -EINVAL, line, column, "",
 				       "the file holds a NUL byte; is it text?");
+	/* As programs and archives do. */
+	if (line == 1 && column == 1 && (c < 0x20 || c == 0x7f))
+		return spec_errors_add(
+			e, -EINVAL, line, column, "",
+			"the file begins with the control character U+%04X; is it text?", c);
 	if (c == 0x85 || c == 0x2028 || c == 0x2029)
 		what = "the line separator";
 	else if (c == 0xfeff)

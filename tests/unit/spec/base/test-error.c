@@ -48,6 +48,7 @@ static void test_order(void **state)
 	spec_errors_add(&e, -EINVAL, 1, 9, "", "b");
 	spec_errors_add(&e, -EINVAL, 1, 2, "", "a");
 	spec_errors_add(&e, -EINVAL, 2, 1, "", "d");
+	spec_errors_add(&e, -EINVAL, 2, 1, "", "c"); /* once more */
 	assert_text(&e, NULL, "1:2: a\n1:9: b\n2:1: c\n2:1: d\n");
 	spec_errors_clear(&e);
 }

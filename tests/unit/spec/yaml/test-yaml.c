@@ -251,6 +251,11 @@ static void test_bytes(void **state)
 	check(SIZED("\xff\xfe\0\0a\0\0\0"),
 	      "1:1: the file is encoded in UTF-32; save it as UTF-8\n");
 	check(SIZED("a: b\0c"), "1:5: the file holds a NUL byte; is it text?\n");
+	check(SIZED("\x7f"
+		    "ELF\2\1"),
+	      "1:1: the file begins with the control character U+007F; is it text?\n");
+	check(SIZED("\x1f\x8b\x08"),
+	      "1:1: the file begins with the control character U+001F; is it text?\n");
 	check(SIZED("a: \x1b[1m"), "1:4: the control character U+001B can't stand in a file; write "
 				   "it as \"\\u001b\", in double quotes\n");
 	check(SIZED("a:\r\nb: \xc2\x85"), "2:4: the line separator U+0085 can't stand in a file; "
