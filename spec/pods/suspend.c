@@ -38,9 +38,18 @@ static bool is_asked(const struct spec_control_job *job)
 	return in_queue(job) ? workload && !workload->active : job->view->asked;
 }
 
+/* Would Kueue deactivate JOB again at once? */
+static bool is_held(const struct spec_control_job *job)
+{
+	const struct spec_workload_view *workload = job->kueue->workload;
+
+	return in_queue(job) && workload && !workload->active &&
+	       workload->conditions[SPEC_WORKLOAD_TARGET].is_true;
+}
+
 unsigned suspend_actions(const struct spec_control_job *job)
 {
-	if (is_over(job->view) || (in_queue(job) && !job->kueue->workload))
+	if (is_over(job->view) || (in_queue(job) && !job->kueue->workload) || is_held(job))
 		return 0;
 	return 1u << (is_asked(job) ? SPEC_RESUME : SPEC_SUSPEND);
 }
@@ -48,10 +57,11 @@ unsigned suspend_actions(const struct spec_control_job *job)
 int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 		    const char **ret_why)
 {
-	(void)action;
 	*ret_why = NULL;
 	if (job->view->meta.deleted)
 		*ret_why = "it is being deleted";
+	else if (action == SPEC_RESUME && is_held(job))
+		*ret_why = "Kueue would put it out again at once; why says what for";
 	if (is_over(job->view) || !in_queue(job) || job->kueue->workload)
 		return -EINVAL;
 	if (job->kueue->known) {

@@ -23,7 +23,8 @@ enum spec_workload_condition {
 	SPEC_WORKLOAD_ADMITTED,
 	SPEC_WORKLOAD_EVICTED,
 	SPEC_WORKLOAD_FINISHED,
-	SPEC_WORKLOAD_TARGET, /* it is about to be deactivated */
+	SPEC_WORKLOAD_TARGET, /* it is about to be deactivated, again too if somebody has made it active */
+	SPEC_WORKLOAD_REQUEUED, /* false: it is not put back into its queue */
 	SPEC_WORKLOAD_N_CONDITIONS
 };
 

@@ -2,10 +2,12 @@
 /*
  * Why Kueue does not let a job run: it is found in the job's Workload, whose last word counts, and in its queue.
  * Kueue's reasons are few, and the same words stand for several things, so what they mean is read from the messages
- * too; a message that is not understood as a whole is quoted. What is said, in this order:
+ * too; a message that is not understood as a whole is quoted, with advice only where one thing in it is known. What is
+ * said, in this order:
  *
  *	deactivated             somebody, a check or a limit has put the job out until spec.active is set again
  *	evicted, has quota      its pods are being ended
+ *	Requeued is false       it was put out, and active again, but Kueue does not put it back into its queue
  *	no QuotaReserved        it stands in line
  *	QuotaReserved is false  no quota now, or never; a queue that is not there, or stopped
  *	Admitted is not true    admission checks
@@ -27,6 +29,10 @@
 	"It goes on when resume is written to its ctl, or spec.active of its Workload is set to "  \
 	"true again; to end it, remove its directory."
 
+#define SUBMIT_AGAIN                                                                               \
+	"Kueue does not take it back when it is resumed: submit it again; to end it, remove its "  \
+	"directory."
+
 /* The causes: the reason in status, and what follows the sentence in `why`. */
 struct sort {
 	const char *reason;
@@ -37,10 +43,12 @@ static const struct sort no_workload = {
 	"NoWorkload", "If that lasts, Kueue may be down, or does not manage this namespace."};
 static const struct sort in_line = {"InLine", ""};
 static const struct sort queue_full = {"QueueFull", WAITS_FOR_ROOM};
+static const struct sort queued = {"Queued", ""};
 static const struct sort queue_too_small = {"QueueTooSmall",
 					    "Submit it to another queue, or with less."};
 static const struct sort no_queue = {"NoQueue", "Create it, or submit the job to another queue."};
 static const struct sort queue_stopped = {"QueueStopped", WHEN_OPENED};
+static const struct sort queue_inactive = {"QueueStopped", "If that lasts, ask who runs Kueue."};
 static const struct sort inadmissible = {"Inadmissible", ""};
 static const struct sort check_pending = {"AdmissionCheckPending", ""};
 static const struct sort check_rejected = {"AdmissionCheckRejected", ""};
@@ -49,9 +57,10 @@ static const struct sort not_ready = {"PodsNotReady", ""};
 static const struct sort admitted = {"Admitted", ""};
 static const struct sort evicted = {"Evicted", "It is admitted again by itself."};
 static const struct sort off = {"Deactivated", WHEN_ACTIVE};
-static const struct sort off_rejected = {"AdmissionCheckRejected", WHEN_ACTIVE};
-static const struct sort off_not_ready = {"PodsNotReady", WHEN_ACTIVE};
-static const struct sort off_time = {"ExecutionTimeExceeded", WHEN_ACTIVE};
+static const struct sort off_rejected = {"AdmissionCheckRejected", SUBMIT_AGAIN};
+static const struct sort off_not_ready = {"PodsNotReady", SUBMIT_AGAIN};
+static const struct sort off_time = {"ExecutionTimeExceeded", SUBMIT_AGAIN};
+static const struct sort off_for_good = {"Deactivated", SUBMIT_AGAIN};
 
 /* A cause in the making. */
 struct making {
@@ -350,20 +359,60 @@ static void put_excesses(const struct making *m, const struct lacks *lacks)
 	}
 }
 
+/* What Kueue's messages say beside quota, by a part of each, and what helps. The second column: where Kueue has it. */
+static const struct {
+	const char *part;
+	struct sort sort;
+} known[] = {
+	{"insufficient unused quota", {"QueueFull", WAITS_FOR_ROOM}}, /* flavorassigner.go */
+	{"> maximum capacity (", {"QueueTooSmall", "Submit it to another queue, or with less."}},
+	{" unavailable in ClusterQueue",
+	 {"Queued", "Submit it to a queue that has this resource, or without it."}},
+	{"untolerated taint ",
+	 {"Queued", "Give its pods a toleration of that, or submit it to another queue."}},
+	{" doesn't match node affinity",
+	 {"Queued", "Submit it with another node selector, or to another queue."}},
+	{"flavor not found", {"Queued", "Ask who runs Kueue."}},
+	{" not found", {"Queued", "Ask who runs Kueue."}},
+	{"doesn't match ClusterQueue selector", /* scheduler.go, as the next ones */
+	 {"Queued", "Submit it to another queue, or ask who runs Kueue."}},
+	{"LimitRange constraints", {"Queued", "Submit it with what the namespace's limits allow."}},
+	{"resources validation failed",
+	 {"Queued", "Submit it with requests that are not above its limits."}},
+	{"topology ", {"Queued", "Submit it with smaller pods, or to another queue."}},
+};
+
+/* It is not understood as a whole: it is quoted. Where it tells of several things, no advice is right. */
+static const struct sort *sort_of_message(const char *message)
+{
+	const struct sort *ret = NULL;
+
+	for (size_t i = 0; i < array_size(known); i++) {
+		if (!strstr(message, known[i].part))
+			continue;
+		if (ret && !streq(ret->advice, known[i].sort.advice))
+			return &queued;
+		ret = &known[i].sort;
+	}
+	return ret ? ret : &queued;
+}
+
 static void quota(struct making *m, const struct spec_condition_view *reserved)
 {
 	struct lacks *lacks cleanup_free = new0(struct lacks);
-	bool understood = read_lacks(reserved->message, lacks);
 
-	m->sort = lacks->never || streq(reserved->reason, "ExceedsMaxQuota") ? &queue_too_small
-									     : &queue_full;
-	if (understood && lacks->never) {
-		put_excesses(m, lacks);
-	} else if (understood) {
-		put_shortages(m, lacks);
-	} else {
+	if (!read_lacks(reserved->message, lacks)) {
+		m->sort = streq(reserved->reason, "ExceedsMaxQuota")
+				  ? &queue_too_small
+				  : sort_of_message(reserved->message);
 		put_queue(m);
 		fprintf(m->out, " does not let it in: %s", reserved->message);
+	} else if (lacks->never) {
+		m->sort = &queue_too_small;
+		put_excesses(m, lacks);
+	} else {
+		m->sort = &queue_full;
+		put_shortages(m, lacks);
 	}
 }
 
@@ -426,7 +475,12 @@ static void cluster_queue_inactive(struct making *m, const char *name, size_t n)
 		fprintf(m->out, "cluster queue %s is inactive: %s", of, c->message);
 		return;
 	}
-	stopped(m, "cluster queue", of, c ? c->stop_policy : "");
+	if (c || was_drained(m)) {
+		stopped(m, "cluster queue", of, c ? c->stop_policy : "");
+		return;
+	}
+	m->sort = &queue_inactive;
+	fprintf(m->out, "cluster queue %s is inactive: it was stopped, or is not set up right", of);
 }
 
 static void no_cluster_queue(struct making *m, const char *name, size_t n)
@@ -535,6 +589,17 @@ static void deactivated(struct making *m)
 	}
 }
 
+/* It was put out, and somebody has set spec.active again. */
+static void kept_out(struct making *m)
+{
+	m->sort = &off_for_good;
+	if (condition(m, SPEC_WORKLOAD_EVICTED)->is_true)
+		put_eviction(m);
+	else
+		fputs("it was put out", m->out);
+	fputs(", and Kueue does not put it back into its queue", m->out);
+}
+
 static void being_evicted(struct making *m)
 {
 	m->stops = true;
@@ -631,6 +696,7 @@ bool spec_kueue_is_off(const struct spec_view_context *ctx)
 static void explain(struct making *m)
 {
 	const struct spec_condition_view *reserved = condition(m, SPEC_WORKLOAD_RESERVED);
+	const struct spec_condition_view *requeued = condition(m, SPEC_WORKLOAD_REQUEUED);
 
 	if (is_finished(m->w))
 		return;
@@ -638,6 +704,9 @@ static void explain(struct making *m)
 		deactivated(m);
 	else if (condition(m, SPEC_WORKLOAD_EVICTED)->is_true && reserved->is_true)
 		being_evicted(m);
+	else if (!reserved->is_true && requeued->is_set && !requeued->is_true &&
+		 starts(requeued->reason, "DeactivatedDueTo"))
+		kept_out(m);
 	else if (!reserved->is_set)
 		unseen(m);
 	else if (!reserved->is_true)

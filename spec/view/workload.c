@@ -13,7 +13,7 @@
 static const char *const types[SPEC_WORKLOAD_N_CONDITIONS] = {
 	[SPEC_WORKLOAD_RESERVED] = "QuotaReserved",    [SPEC_WORKLOAD_ADMITTED] = "Admitted",
 	[SPEC_WORKLOAD_EVICTED] = "Evicted",	       [SPEC_WORKLOAD_FINISHED] = "Finished",
-	[SPEC_WORKLOAD_TARGET] = "DeactivationTarget",
+	[SPEC_WORKLOAD_TARGET] = "DeactivationTarget", [SPEC_WORKLOAD_REQUEUED] = "Requeued",
 };
 
 void spec_workload_view_free(struct spec_workload_view *v)

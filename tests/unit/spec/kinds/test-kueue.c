@@ -104,10 +104,8 @@ static const struct {
 	 "kind can be had).\n"
 	 "CANCELLED/suspended AdmissionCheckRejected: The job is "
 	 "suspended: it was rejected by admission check \"check-r\" "
-	 "(no nodes of this kind can be had). It goes on when "
-	 "resume is written to its ctl, or "
-	 "spec.active of its Workload is set to true again; to end "
-	 "it, remove its directory.\n" STORY_DELETED},
+	 "(no nodes of this kind can be had). Kueue does not take it back when it is resumed: submit it again; to end it, remove its "
+	 "directory.\n" STORY_DELETED},
 	{"kueue_appwrapper_clusterqueue_drain",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
 	 "RUNNING QueueStopped: The job is being stopped: its cluster "
@@ -126,14 +124,14 @@ static const struct {
 		 STORY_SUCCEEDED},
 	{"kueue_appwrapper_clusterqueue_hold", STORY_SUBMITTED STORY_QUEUED
 	 "PENDING QueueStopped: The job waits: cluster queue CQ, "
-	 "which queue team belongs to, is stopped. It is admitted by "
-	 "itself when the queue is opened again.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
-		 STORY_SUCCEEDED},
+	 "which queue team belongs to, is inactive: it was stopped, or is "
+	 "not set up right. If that lasts, ask who runs Kueue.\n" STORY_ADMITTED STORY_STARTS
+		 STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_clusterqueue_hold_observability", STORY_SUBMITTED STORY_QUEUED
 	 "PENDING QueueStopped: The job waits: cluster queue CQ, "
-	 "which queue team belongs to, is stopped. It is admitted by "
-	 "itself when the queue is opened again.\n" STORY_LINE STORY_ADMITTED STORY_STARTS
-		 STORY_RUNS STORY_SUCCEEDED},
+	 "which queue team belongs to, is inactive: it was stopped, or is "
+	 "not set up right. If that lasts, ask who runs Kueue.\n" STORY_LINE STORY_ADMITTED
+		 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_deactivated",
 	 STORY_SUBMITTED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
 	 "RUNNING Deactivated: The job is being stopped: somebody has "
@@ -234,20 +232,15 @@ static const struct {
 	 "affinity/selector. It is the first of 2 replicas that wait "
 	 "so.\n"
 	 "PENDING PodsNotReady: The job is being stopped: its pods "
-	 "were not ready in time so often that Kueue has given up. It "
-	 "goes on when resume is written to its ctl, or "
-	 "spec.active of its Workload is set to true "
-	 "again; to end it, remove its directory.\n"
+	 "were not ready in time so often that Kueue has given up. Kueue does not take it back when it is resumed: submit it again; to end it, remove its "
+	 "directory.\n"
 	 "RUNNING PodsNotReady: The job is being stopped: its pods "
-	 "were not ready in time so often that Kueue has given up. It "
-	 "goes on when resume is written to its ctl, or "
-	 "spec.active of its Workload is set to true "
-	 "again; to end it, remove its directory.\n"
+	 "were not ready in time so often that Kueue has given up. Kueue does not take it back when it is resumed: submit it again; to end it, remove its "
+	 "directory.\n"
 	 "CANCELLED/suspended PodsNotReady: The job is suspended: its "
 	 "pods were not ready in time so often that Kueue has given "
-	 "up. It goes on when resume is written to its ctl, or "
-	 "spec.active of its Workload is set to "
-	 "true again; to end it, remove its directory.\n" STORY_DELETED},
+	 "up. Kueue does not take it back when it is resumed: submit it again; to end it, remove its "
+	 "directory.\n" STORY_DELETED},
 	{"kueue_appwrapper_preempted",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
 	 "RUNNING Preempted: The job is being stopped: it was "
@@ -304,9 +297,9 @@ static const struct {
 		 STORY_SUCCEEDED},
 	{"kueue_v014_appwrapper_clusterqueue_hold", STORY_SUBMITTED STORY_QUEUED
 	 "PENDING QueueStopped: The job waits: cluster queue CQ, "
-	 "which queue team belongs to, is stopped. It is admitted by "
-	 "itself when the queue is opened again.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
-		 STORY_SUCCEEDED},
+	 "which queue team belongs to, is inactive: it was stopped, or is "
+	 "not set up right. If that lasts, ask who runs Kueue.\n" STORY_ADMITTED STORY_STARTS
+		 STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_v014_appwrapper_never_fits", STORY_SUBMITTED STORY_QUEUED STORY_LINE
 	 "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, "
 	 "and queue team (cluster queue CQ) never has more than 0.1 "
@@ -546,13 +539,12 @@ static void test_quota_messages(void **state)
 		 "QueueTooSmall",
 		 "it asks for 3 cpu, and queue team never has more than 2 in flavor a"},
 		/* what is not understood as a whole is quoted */
-		{SET("x") SHORT("cpu", "a", "1") ", untolerated taint {gpu} in flavor b",
-		 "QueueFull",
+		{SET("x") SHORT("cpu", "a", "1") ", untolerated taint {gpu} in flavor b", "Queued",
 		 "queue team does not let it in: couldn't assign flavors to pod set x: "
 		 "insufficient unused quota for cpu in flavor a, 1 more needed, untolerated taint "
 		 "{gpu} in flavor b"},
-		{"no", "QueueFull", "queue team does not let it in: no"},
-		{"", "QueueFull", "queue team does not let it in: "},
+		{"no", "Queued", "queue team does not let it in: no"},
+		{"", "Queued", "queue team does not let it in: "},
 	};
 
 	(void)state;
@@ -570,6 +562,72 @@ static void test_quota_messages(void **state)
 		assert_string_equal(spec_state_name(w.last->state), "PENDING");
 		world_clear(&w);
 	}
+}
+
+/* What has nothing to do with quota gets no advice to wait for room, and the right one where it is known. */
+static void test_other_messages(void **state)
+{
+	static const struct {
+		const char *message, *advice;
+	} table[] = {
+		{SET("x") "resource nvidia.com/gpu unavailable in ClusterQueue",
+		 "Submit it to a queue that has this resource, or without it."},
+		{SET("x") "untolerated taint {spot true NoSchedule <nil>} in flavor spot",
+		 "Give its pods a toleration of that, or submit it to another queue."},
+		{SET("x") "flavor hostf doesn't match node affinity",
+		 "Submit it with another node selector, or to another queue."},
+		{SET("x") EXCESS("0", "400m", "100m") ", untolerated taint {t} in flavor spot", ""},
+		{SET("x") "flavor b not found", "Ask who runs Kueue."},
+		{"workload namespace doesn't match ClusterQueue selector",
+		 "Submit it to another queue, or ask who runs Kueue."},
+		{"resources didn't satisfy LimitRange constraints: requests must not be above",
+		 "Submit it with what the namespace's limits allow."},
+		{"resources validation failed: limits",
+		 "Submit it with requests that are not above its limits."},
+		{SET("x") "topology dc doesn't allow to fit any of 2 pod(s)",
+		 "Submit it with smaller pods, or to another queue."},
+		{"Admission is gated by: somebody", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = WORLD_OF_APP;
+		char *status cleanup_free =
+			text_print("'conditions':[" CONDITION("QuotaReserved", "False", "Pending",
+							      "%s") "]",
+				   table[i].message);
+
+		replace(&status, "n't", 3, "n\\u0027t");
+		replace(&status, "n\"t", 3, "n\\u0027t");
+		held(&w, "", status);
+		assert_string_equal(w.last->cause.reason, "Queued");
+		assert_string_equal(w.last->cause.advice, table[i].advice);
+		world_clear(&w);
+	}
+}
+
+/* Who makes it active again is told that Kueue does not take it back. */
+static void test_kept_out(void **state)
+{
+	struct world w = WORLD_OF_APP;
+
+	(void)state;
+	held(&w, "",
+	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending", "m") "," CONDITION(
+		     "Evicted", "True", "DeactivatedDueToAdmissionCheck",
+		     "m") "," CONDITION("Requeued", "False", "DeactivatedDueToAdmissionCheck",
+					"m") "]");
+	assert_why(&w, "Deactivated",
+		   "The job waits: it was evicted at 1970-01-01T00:00:20Z: m, and Kueue does not "
+		   "put it back into its queue. Kueue does not take it back when it is resumed: "
+		   "submit it again; to end it, remove its directory.\n");
+	/* One that Kueue would put out again at once can't be resumed. */
+	held(&w, "'active':false",
+	     "'conditions':[" CONDITION("DeactivationTarget", "True",
+					"MaximumExecutionTimeExceeded", "m") "]");
+	assert_string_equal(w.last->cause.reason, "ExecutionTimeExceeded");
+	assert_int_equal(w.last->actions, 0);
+	world_clear(&w);
 }
 
 /* Kueue is down, or the namespace is not its. */
@@ -602,9 +660,9 @@ static void test_time_is_over(void **state)
 	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending", "m") "," CONDITION(
 		     "Evicted", "True", "DeactivatedDueToMaximumExecutionTimeExceeded", "m") "]");
 	assert_why(&w, "ExecutionTimeExceeded",
-		   "The job is suspended: its maximum execution time is over. It goes on when "
-		   "resume is written to its ctl, or spec.active of its Workload is set to true "
-		   "again; to end it, remove its directory.\n");
+		   "The job is suspended: its maximum execution time is over. Kueue does not "
+		   "take it back when it is resumed: submit it again; to end it, remove its "
+		   "directory.\n");
 	assert_true(w.last->suspended);
 	assert_int_equal(w.last->actions, 1u << SPEC_RESUME);
 	held(&w, "'active':false",
@@ -636,7 +694,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_recordings),  cmocka_unit_test(test_with_cluster_queue),
 		cmocka_unit_test(test_other_kinds), cmocka_unit_test(test_quota_messages),
-		cmocka_unit_test(test_no_workload), cmocka_unit_test(test_time_is_over),
+		cmocka_unit_test(test_no_workload), cmocka_unit_test(test_other_messages),
+		cmocka_unit_test(test_kept_out),    cmocka_unit_test(test_time_is_over),
 		cmocka_unit_test(test_place),
 	};
 
