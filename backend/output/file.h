@@ -26,7 +26,7 @@ void files_forget(struct files *all, const char *id);
 
 /* The file of this name, a new reference. There need not be anything on disk. */
 struct file *file_get(struct files *all, const char *id, const char *key);
-/* The same, if somebody has it; else NULL. */
+/* Like file_get, if somebody has it; else NULL. */
 struct file *file_find(struct files *all, const char *id, const char *key);
 struct file *file_ref(struct file *f);
 void file_unref(struct file *f); /* NULL is allowed */

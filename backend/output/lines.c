@@ -135,7 +135,7 @@ size_t lines_count(const char *p, size_t n)
 	return lines;
 }
 
-/* N bytes in which so many lines end. The first line that begins there does at FIRST; none does if that is N. */
+/* Count N bytes that hold ENDS newlines. FIRST: where in them the first new line begins; N: none does. */
 static size_t lines_put(struct lines_encoder *e, int64_t ns, size_t n, size_t ends, size_t first,
 			bool midline, uint8_t ret[LINES_ADDED_MAX])
 {

@@ -50,7 +50,7 @@ struct lines_encoder {
  */
 size_t lines_add(struct lines_encoder *e, int64_t ns, const char *bytes, size_t n,
 		 uint8_t ret[LINES_ADDED_MAX]);
-/* The same of N > 0 bytes of one line, however many, of which the last is a '\n' if they are WHOLE, and no other. */
+/* Like lines_add, of N > 0 bytes of one line, however many. WHOLE: the last of them, and no other, is a '\n'. */
 size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
 		      uint8_t ret[LINES_ADDED_MAX]);
 

@@ -54,7 +54,10 @@ struct log_early {
 
 /* Up to N bytes at OFF into BUF (NULL: only how many), which E notes. 0: none. */
 size_t log_read_early(struct log *log, struct log_early *e, void *buf, size_t n, uint64_t off);
-/* Is what E tells of still what LOG has, or will have? ST is of now. */
+/*
+ * False: bytes that this follower was given before they were written have been lost since; it must get EIO. ST: a
+ * log_stat of now.
+ */
 bool log_is_kept(struct log *log, struct log_early *e, const struct log_stat *st);
 
 /*

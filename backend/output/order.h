@@ -32,7 +32,7 @@ void order_open(struct order_source *s);
 void order_close(struct order_source *s);
 /* Earlier output of S is on its way (or not any more). */
 void order_expect(struct order_source *s, bool expected);
-/* The same: it is being read from disk. */
+/* Like order_expect, but without a limit: S is being read from disk. */
 void order_read(struct order_source *s, bool reading);
 
 /* P follows all that was fed to S before. */

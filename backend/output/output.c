@@ -72,16 +72,17 @@ struct output_log {
 	bool queued;  /* the next step of the job moves it on */
 	bool ending;  /* no byte will be written any more */
 	bool fetched; /* its writer is ours: its pieces have times, and SIZE is all that there is */
-	bool anew; /* what it has when its file is opened was printed since, and is counted nowhere yet */
+	/* What it has when its file is opened was printed since this start, so room_count has not counted it. */
+	bool anew;
 	bool expected;
 	bool grown;	  /* another process writes it, and has written more */
 	bool refused;	  /* by the disk: it is tried again */
 	bool working;	  /* the pool has something of it: MAKING, or it is being read */
 	unsigned writers; /* that have something on the pool */
 	uint64_t size;	  /* bytes that are on disk, as far as is known */
-	uint64_t
-		seen; /* those that were given to the order, or have to wait for the end of their line */
-	uint64_t given;	     /* those that were given to the order */
+	/* Bytes that were given to the order, or are of a line that has no end yet. */
+	uint64_t seen;
+	uint64_t given;	     /* bytes that were given to the order */
 	uint64_t looks;	     /* how often it was read to its end, if it is not fetched */
 	uint64_t counted;    /* bytes that are part of what is on disk in all */
 	uint64_t whole;	     /* FED: so many records the index has with all of it */
@@ -93,6 +94,7 @@ struct output_log {
 	void *ended_data;
 	bool calling;			/* that is due */
 	struct output_log *prev, *next; /* queued */
+	struct output_log *call_prev, *call_next;
 	UT_hash_handle hh;
 };
 
@@ -117,8 +119,8 @@ struct output_job {
 	bool failing;		 /* the index can't be written */
 	bool warned;
 	bool end_asked, ended, closed;
-	size_t n_live;	  /* logs that have not ended */
-	size_t n_calling; /* logs with a function that is due */
+	size_t n_live;		    /* logs that have not ended */
+	struct output_log *calling; /* logs with a function that is due */
 	loop_fn gone;	  /* to be called when it is; NULL: nothing */
 	void *gone_data;
 	UT_hash_handle hh;
@@ -575,9 +577,10 @@ static void log_read_disk(struct output_log *l)
 /* The function that waits for the end of L is due. */
 static void log_call_ended(struct output_log *l)
 {
-	if (l->ended && !l->calling)
-		l->job->n_calling++;
-	l->calling = l->ended;
+	if (l->ended && !l->calling) {
+		DL_APPEND2(l->job->calling, l, call_prev, call_next);
+		l->calling = true;
+	}
 	if (l->calling)
 		job_wake(l->job);
 }
@@ -934,11 +937,11 @@ static void job_finish(struct output_job *j)
 /* The next function that is due, which J's owner has passed; there is none any more if it has closed J. */
 static loop_fn job_take_call(struct output_job *j, void **ret_data)
 {
-	for (struct output_log *l = j->logs; l && j->n_calling > 0; l = l->hh.next) {
-		if (!l->calling)
-			continue;
+	struct output_log *l;
+
+	while ((l = j->calling)) {
+		DL_DELETE2(j->calling, l, call_prev, call_next);
 		l->calling = false;
-		j->n_calling--;
 		*ret_data = l->ended_data;
 		if (l->ended)
 			return take_ptr(l->ended);
@@ -987,7 +990,7 @@ static void job_step(void *data)
 	if (j->output->stopping)
 		loop_post(j->output->loop, stop_begin, j->output);
 	call = job_take_call(j, &arg);
-	if (j->n_calling > 0)
+	if (j->calling)
 		job_wake(j);
 	if (j->closed && (j->ended || !j->end_asked))
 		return job_go(j);

@@ -95,7 +95,7 @@ bool output_is_unmerged(const struct output *o, const char *id);
 void output_job_close(struct output_job *j);
 /* Remove its directory, on the pool; readers that have it open read on. It is not open. */
 void output_job_remove(struct output *o, const char *id, loop_fn done, void *data);
-/* The same for the output alone: what else is in the directory stays. */
+/* Like output_job_remove, for the output alone: what else is in the directory stays. */
 void output_logs_remove(struct output *o, const char *id, loop_fn done, void *data);
 
 /* --- any thread --- */

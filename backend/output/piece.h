@@ -53,15 +53,15 @@ struct cutter {
 	bool midline;
 	bool cr;	   /* the last byte was '\r' */
 	struct piece open; /* bytes that are in no piece yet */
-	struct piece
-		bar; /* those of them before the last '\r' that no '\n' follows; length 0: there is none */
+	/* The part of OPEN up to the last lone '\r', a progress bar: it may go before the line ends. Length 0: none. */
+	struct piece bar;
 };
 
 /* The next byte is at AT. It belongs to a line that began before, if MIDLINE, at the time NS. */
 void cutter_begin(struct cutter *c, uint64_t at, bool midline, int64_t ns);
 /* N bytes follow; lines that begin in them were printed at NS. RET gets each piece that is whole. */
 void cutter_add(struct cutter *c, int64_t ns, const char *bytes, size_t n, struct pieces *ret);
-/* The same of N > 0 bytes of one line, of which the last is a '\n' if they are WHOLE, and no other. */
+/* Like cutter_add, of N > 0 bytes of one line. WHOLE: the last of them, and no other, is a '\n'. */
 void cutter_add_line(struct cutter *c, int64_t ns, const char *bytes, size_t n, bool whole,
 		     struct pieces *ret);
 /* There is no more now: what ends with '\r' need not wait for it. */

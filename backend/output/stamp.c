@@ -33,7 +33,7 @@ void stamper_open(struct stamper *s, int fd)
 	stamp_print(0, s->text);
 }
 
-/* Have in S.NOW the record of OFFSET, if there is one. */
+/* Set S.NOW to the record of the line that OFFSET is in. S.KNOWN: there is one. */
 static void stamper_find(struct stamper *s, uint64_t offset)
 {
 	if (s->known && s->now.line.at <= offset) {

@@ -116,7 +116,7 @@ static void batch_clear(struct log_writer *w, struct batch *b)
 	*b = (struct batch){0};
 }
 
-/* The same, but its buffer may be used again soon. */
+/* Like batch_clear, but its buffer may be used again soon. */
 static void batch_reuse(struct log_writer *w, struct batch *b)
 {
 	struct bytes bytes = b->bytes;
