@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state directory: checks with words that say what to do, and its lock. */
+/* The state directory: checks with words that say what to do, and its locks. All of it waits for the disk. */
 #include "fs/mount/state.h"
 
 #include <dirent.h>
@@ -33,6 +33,7 @@
 #define VERSION_MAX  64
 #define LOCK_FILE    "lock"
 #define PROBE_FILE   "probe"
+#define NEW_FILE     ".version.new" /* as file_write calls it */
 #define WHERE_MAX    128
 
 struct state {
@@ -242,8 +243,8 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
 /* Does it hold nothing but what a first start leaves that is killed, and what file systems make? */
 static bool is_empty(const struct state *s)
 {
-	static const char *const made[] = {
-		".", "..", LOCK_FILE, PROBE_FILE, "." VERSION_FILE ".new", "lost+found"};
+	static const char *const made[] = {".",	       "..",	 LOCK_FILE,
+					   PROBE_FILE, NEW_FILE, "lost+found"};
 	DIR *d cleanup(close_dir) = opendir(s->dir);
 	const struct dirent *e;
 	struct holder h;
@@ -307,39 +308,30 @@ static int check_ours(const struct state *s, char **ret_text)
 		path, path, path, (int)strlen(VERSION_TEXT) - 1, VERSION_TEXT, path);
 }
 
-/* Can a file of some size be written? */
-static int probe(const char *dir)
-{
-	cleanup_free char *name = text_print("%s/" PROBE_FILE, dir);
-	cleanup_free char *zeros = mem_zero(PROBE_BYTES);
-	cleanup_fd int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	r = file_write_all(fd, zeros, PROBE_BYTES);
-	unlink(name);
-	return r;
-}
-
 /* Is it that the disk takes nothing more, so that what it has can be shown, and removed to make room? */
 static bool is_disk_flaw(int err)
 {
 	return err == -EROFS || err == -ENOSPC || err == -EDQUOT;
 }
 
-/* Make of it what it has to be. It is ours, and locked. */
+/* Make of it what it has to be, and see that a file of some size can be written. It is ours, and locked. */
 static int settle(struct state *s, char **ret_text)
 {
 	bool is_kept = faccessat(s->dir_fd, VERSION_FILE, F_OK, 0) == 0;
+	cleanup_free char *zeros = mem_zero(PROBE_BYTES);
+	cleanup_fd int fd = -1;
 	struct stat st;
 	int r = 0;
 
 	if (fstat(s->dir_fd, &st) < 0 ||
-	    ((st.st_mode & 0777) != 0700 && fchmod(s->dir_fd, 0700) < 0))
+	    ((st.st_mode & 0777) != 0700 && fchmod(s->dir_fd, 0700) < 0) ||
+	    (fd = openat(s->dir_fd, PROBE_FILE,
+			 O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
 		r = -errno;
-	if (r == 0)
-		r = probe(s->dir);
+	if (fd >= 0) {
+		r = file_write_all(fd, zeros, PROBE_BYTES);
+		unlinkat(s->dir_fd, PROBE_FILE, 0);
+	}
 	if (r == 0 && !is_kept)
 		r = file_write(s->dir, VERSION_FILE, VERSION_TEXT, strlen(VERSION_TEXT));
 	if (is_kept && is_disk_flaw(r))
@@ -348,29 +340,6 @@ static int settle(struct state *s, char **ret_text)
 }
 
 /* --- taking it --- */
-
-static int open_state(struct state *s)
-{
-	int r = make(s->dir, &s->made);
-
-	base_close_fd(&s->dir_fd);
-	s->dir_fd = -1;
-	if (r < 0)
-		return r;
-	s->dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return s->dir_fd < 0 ? -errno : 0;
-}
-
-static int open_lock(struct state *s)
-{
-	const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-
-	base_close_fd(&s->lock_fd);
-	s->lock_fd = openat(s->dir_fd, LOCK_FILE, O_RDWR | O_CREAT | flags, 0600);
-	if (s->lock_fd < 0 && is_disk_flaw(-errno))
-		s->lock_fd = openat(s->dir_fd, LOCK_FILE, O_RDONLY | flags);
-	return s->lock_fd < 0 ? -errno : 0;
-}
 
 /* Both locks. Not every file system has those of directories. */
 static int try_lock(const struct state *s)
@@ -420,18 +389,26 @@ static bool is_gone(const struct state *s)
 
 static int take(struct state *s, unsigned wait_ms, char **ret_text)
 {
+	const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	int r;
 
 	do {
-		r = open_state(s);
+		base_close_fd(&s->lock_fd);
+		base_close_fd(&s->dir_fd);
+		s->lock_fd = s->dir_fd = -1;
+		r = make(s->dir, &s->made);
+		if (r == 0 && (s->dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+			r = -errno;
 		if (r < 0)
 			return explain(r, s->dir, ret_text);
 		r = check_ours(s, ret_text);
 		if (r < 0)
 			return r;
-		r = open_lock(s);
-		if (r < 0)
-			return explain(r, s->dir, ret_text);
+		s->lock_fd = openat(s->dir_fd, LOCK_FILE, O_RDWR | O_CREAT | flags, 0600);
+		if (s->lock_fd < 0 && is_disk_flaw(-errno))
+			s->lock_fd = openat(s->dir_fd, LOCK_FILE, O_RDONLY | flags);
+		if (s->lock_fd < 0)
+			return explain(-errno, s->dir, ret_text);
 		r = lock(s, wait_ms, ret_text);
 	} while (r == 0 && is_gone(s));
 	s->locked = r == 0;
@@ -520,10 +497,11 @@ void state_leave(struct state *s)
 	free(take_ptr(s->made));
 }
 
-/* Remove what every start writes, if there is nothing else. */
-static void discard_contents(const struct state *s)
+/* The mount never came up: remove what every start writes, and then the directories that were made for it, if empty. */
+static void discard(const struct state *s)
 {
-	DIR *d cleanup(close_dir) = opendir(s->dir);
+	DIR *d cleanup(close_dir) = s->locked ? opendir(s->dir) : NULL;
+	cleanup_free char *path = text_copy(s->dir);
 	const struct dirent *e;
 
 	while (d && (e = readdir(d)))
@@ -531,17 +509,8 @@ static void discard_contents(const struct state *s)
 		    !streq(e->d_name, LOCK_FILE))
 			unlinkat(s->dir_fd, e->d_name,
 				 streq(e->d_name, VERSION_FILE) ? 0 : AT_REMOVEDIR);
-	if (is_empty(s))
+	if (d && is_empty(s))
 		unlinkat(s->dir_fd, LOCK_FILE, 0);
-}
-
-/* The mount never came up: remove the directories that were made for it, as far as they are empty. */
-static void discard(const struct state *s)
-{
-	cleanup_free char *path = text_copy(s->dir);
-
-	if (s->locked)
-		discard_contents(s);
 	while (strlen(path) >= strlen(s->made) && rmdir(path) == 0)
 		*strrchr(path, '/') = '\0';
 }

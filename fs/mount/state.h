@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state directory: where it is, that it is ours alone, that it can be written, and that only
- * one mount uses it. The lock is flock() on STATE/lock, so it ends with its holder however that
- * ends; what the file says is for people, and for who waits for a holder that is ending. STATE/version says what
- * the directory is written in: one of another version is refused, and nothing in it is changed.
+ * The state directory: where it is, that it is ours alone, that it can be written, and that only one mount uses it. The
+ * directory and STATE/lock are locked by flock(), so both locks end with their holder however that ends; what the file
+ * says is for people, and for who waits for a holder that is ending. STATE/version says what the directory is written
+ * in. What is somebody else's, or another version's, is refused, and nothing of it is changed.
  */
 #ifndef KXFS_FS_MOUNT_STATE_H
 #define KXFS_FS_MOUNT_STATE_H

@@ -30,7 +30,7 @@ def test_background(make_kx):
     kx = make_kx(start=False)
     with background(kx) as pid:
         # At once, not soon.
-        assert {"jobs", "submit", "dryrun", "history", "changes", "list", "list.jsonl", ".kxfs"} == set(os.listdir(kx.mnt))
+        assert {"jobs", "submit", "dryrun", "history", "live", "list", "list.jsonl", ".kxfs"} == set(os.listdir(kx.mnt))
         assert os.readlink(f"/proc/{pid}/cwd") == "/"
         assert os.getsid(pid) == pid
         for fd in range(3):

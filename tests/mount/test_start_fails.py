@@ -128,7 +128,7 @@ def test_full_disk(make_kx):
         assert not kx.history()
         kx.submit(app("true"), "c.yaml").finish()
         remove(job.dir)
-        assert not alive(pid)
+        wait_for(lambda: not alive(pid), what="the end of its program")
         kx.end()
 
 
