@@ -38,8 +38,11 @@ static bool is_asked(const struct spec_control_job *job)
 	return in_queue(job) ? workload && !workload->active : job->view->asked;
 }
 
-/* Would Kueue deactivate JOB again at once? */
-static bool is_held(const struct spec_control_job *job)
+/*
+ * Has a limit of its own put JOB out? Kueue then puts it out again as soon as its Workload is active
+ * (pkg/controller/core/workload_controller.go).
+ */
+static bool is_out_for_good(const struct spec_control_job *job)
 {
 	const struct spec_workload_view *workload = job->kueue->workload;
 
@@ -49,7 +52,7 @@ static bool is_held(const struct spec_control_job *job)
 
 unsigned suspend_actions(const struct spec_control_job *job)
 {
-	if (is_over(job->view) || (in_queue(job) && !job->kueue->workload) || is_held(job))
+	if (is_over(job->view) || (in_queue(job) && !job->kueue->workload) || is_out_for_good(job))
 		return 0;
 	return 1u << (is_asked(job) ? SPEC_RESUME : SPEC_SUSPEND);
 }
@@ -57,11 +60,14 @@ unsigned suspend_actions(const struct spec_control_job *job)
 int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 		    const char **ret_why)
 {
+	(void)action;
 	*ret_why = NULL;
 	if (job->view->meta.deleted)
 		*ret_why = "it is being deleted";
-	else if (action == SPEC_RESUME && is_held(job))
-		*ret_why = "Kueue would put it out again at once; why says what for";
+	else if (is_out_for_good(job))
+		*ret_why =
+			"Kueue has put it out for good, and would do so again: copy its app.yaml "
+			"into submit/ to run it again";
 	if (is_over(job->view) || !in_queue(job) || job->kueue->workload)
 		return -EINVAL;
 	if (job->kueue->known) {

@@ -11,6 +11,7 @@
 #include "spec/base/name.h"
 #include "spec/view/kueue.h"
 #include "spec/view/meta.h"
+#include "spec/view/reader.h"
 
 #define MAX_DIR 200 /* bytes; with a number behind it, it is a file name */
 
@@ -21,18 +22,18 @@ struct placed {
 	size_t group;	 /* position of the first task of its role */
 };
 
-static void texts_of(struct spec_job_view *v, char **ret[9])
+static void texts_of(struct spec_job_view *v, char **ret[10])
 {
-	char **const texts[] = {&v->resource_version, &v->app,	      &v->phase,
-				&v->reason,	      &v->message,    &v->queue,
-				&v->submitter,	      &v->submission, &v->appdef_sha256};
+	char **const texts[] = {&v->resource_version, &v->app,		&v->phase,    &v->reason,
+				&v->message,	      &v->queue,	&v->priority, &v->submitter,
+				&v->submission,	      &v->appdef_sha256};
 
 	memcpy(ret, texts, sizeof(texts));
 }
 
 void spec_job_view_free(struct spec_job_view *v)
 {
-	char **texts[9];
+	char **texts[10];
 
 	if (!v)
 		return;
@@ -61,7 +62,7 @@ static void job_freep(struct spec_job_view **v)
 static struct spec_job_view *job_new(void)
 {
 	struct spec_job_view *v = new0(struct spec_job_view);
-	char **texts[9];
+	char **texts[10];
 
 	spec_meta_init(&v->meta);
 	texts_of(v, texts);
@@ -277,6 +278,8 @@ static int read_head(struct spec_job_view *v, const struct spec_value *object)
 	v->generation = spec_read_int(metadata, "generation", 0);
 	spec_read_copy(&v->resource_version, spec_read_text(metadata, "resourceVersion"),
 		       READ_MAX_WORD);
+	spec_read_copy(&v->priority, spec_read_text(spec_view_labels(object), SPEC_KUEUE_PRIORITY),
+		       READ_MAX_WORD);
 	v->has_appdef = *spec_read_text(notes, "kxfs/appdef");
 	spec_read_copy(&v->submitter, spec_read_text(notes, "kxfs/submitter"), READ_MAX_WORD);
 	spec_read_copy(&v->submission, spec_read_text(notes, "kxfs/submission"), READ_MAX_WORD);
@@ -305,6 +308,7 @@ static void copy_spec(struct spec_job_view *v, const struct spec_job_view *from)
 	v->retry_limit = from->retry_limit;
 	v->minimum = from->minimum;
 	v->restarts = from->restarts;
+	v->alone = from->alone;
 	v->acts_on_success = from->acts_on_success;
 	v->hidden = from->hidden;
 	spec_set(&v->app, from->app);

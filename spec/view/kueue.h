@@ -12,6 +12,8 @@
 /* The label by which a job of any kind is put into a LocalQueue. */
 #define SPEC_KUEUE_QUEUE "kueue.x-k8s.io/queue-name"
 
+#define SPEC_KUEUE_PRIORITY "kueue.x-k8s.io/priority-class"
+
 /* The groups of its APIs: of its objects, and of the places of those that wait. */
 #define SPEC_KUEUE_GROUP      "kueue.x-k8s.io"
 #define SPEC_KUEUE_VISIBILITY "visibility.kueue.x-k8s.io"
@@ -23,8 +25,8 @@ enum spec_workload_condition {
 	SPEC_WORKLOAD_ADMITTED,
 	SPEC_WORKLOAD_EVICTED,
 	SPEC_WORKLOAD_FINISHED,
-	SPEC_WORKLOAD_TARGET, /* it is about to be deactivated, again too if somebody has made it active */
-	SPEC_WORKLOAD_REQUEUED, /* false: it is not put back into its queue */
+	SPEC_WORKLOAD_TARGET,	/* it is about to be deactivated */
+	SPEC_WORKLOAD_REQUEUED, /* false: it is not in its queue */
 	SPEC_WORKLOAD_N_CONDITIONS
 };
 

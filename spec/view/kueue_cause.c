@@ -2,12 +2,10 @@
 /*
  * Why Kueue does not let a job run: it is found in the job's Workload, whose last word counts, and in its queue.
  * Kueue's reasons are few, and the same words stand for several things, so what they mean is read from the messages
- * too; a message that is not understood as a whole is quoted, with advice only where one thing in it is known. What is
- * said, in this order:
+ * too; a message that is not understood as a whole is quoted. What is said, in this order:
  *
  *	deactivated             somebody, a check or a limit has put the job out until spec.active is set again
  *	evicted, has quota      its pods are being ended
- *	Requeued is false       it was put out, and active again, but Kueue does not put it back into its queue
  *	no QuotaReserved        it stands in line
  *	QuotaReserved is false  no quota now, or never; a queue that is not there, or stopped
  *	Admitted is not true    admission checks
@@ -21,6 +19,9 @@
 #include "spec/view/kueue.h"
 #include "spec/view/reader.h"
 
+/* What the reasons of Evicted and Requeued begin with when something else than a person has put the job out. */
+#define OFF_BY "DeactivatedDueTo"
+
 #define MAX_LACKS 32 /* flavors and resources that one message tells of */
 
 #define WAITS_FOR_ROOM "It is admitted by itself when there is room."
@@ -28,10 +29,9 @@
 #define WHEN_ACTIVE                                                                                \
 	"It goes on when resume is written to its ctl, or spec.active of its Workload is set to "  \
 	"true again; to end it, remove its directory."
-
-#define SUBMIT_AGAIN                                                                               \
-	"Kueue does not take it back when it is resumed: submit it again; to end it, remove its "  \
-	"directory."
+#define ELSEWHERE "submit it to another queue."
+/* Kueue leaves it out of its queue from then on, also when spec.active is set again. */
+#define SUBMIT_AGAIN "Kueue does not take it back: copy its app.yaml into submit/ to run it again."
 
 /* The causes: the reason in status, and what follows the sentence in `why`. */
 struct sort {
@@ -43,13 +43,26 @@ static const struct sort no_workload = {
 	"NoWorkload", "If that lasts, Kueue may be down, or does not manage this namespace."};
 static const struct sort in_line = {"InLine", ""};
 static const struct sort queue_full = {"QueueFull", WAITS_FOR_ROOM};
-static const struct sort queued = {"Queued", ""};
 static const struct sort queue_too_small = {"QueueTooSmall",
 					    "Submit it to another queue, or with less."};
 static const struct sort no_queue = {"NoQueue", "Create it, or submit the job to another queue."};
 static const struct sort queue_stopped = {"QueueStopped", WHEN_OPENED};
-static const struct sort queue_inactive = {"QueueStopped", "If that lasts, ask who runs Kueue."};
 static const struct sort inadmissible = {"Inadmissible", ""};
+static const struct sort misconfigured = {"Inadmissible", "Ask who runs Kueue."};
+static const struct sort invalid = {"Inadmissible", "Correct that, and submit it again."};
+static const struct sort unavailable = {"ResourceUnavailable",
+					"Submit it without that resource, or " ELSEWHERE};
+static const struct sort untolerated = {"UntoleratedTaint",
+					"Add a toleration to its pods, or " ELSEWHERE};
+static const struct sort no_flavor = {"NoMatchingFlavor",
+				      "Change its node selector or affinity, or " ELSEWHERE};
+static const struct sort no_topology = {
+	"TopologyPlacementFailed",
+	"Wait until others leave room, or ask for fewer or smaller pods."};
+static const struct sort pods_ready = {"WaitingForPodsReady", ""};
+static const struct sort gated = {"AdmissionGated",
+				  "It goes on when whoever has set that gate takes it away."};
+static const struct sort queued = {"Queued", ""};
 static const struct sort check_pending = {"AdmissionCheckPending", ""};
 static const struct sort check_rejected = {"AdmissionCheckRejected", ""};
 static const struct sort preempted = {"Preempted", WAITS_FOR_ROOM};
@@ -60,7 +73,7 @@ static const struct sort off = {"Deactivated", WHEN_ACTIVE};
 static const struct sort off_rejected = {"AdmissionCheckRejected", SUBMIT_AGAIN};
 static const struct sort off_not_ready = {"PodsNotReady", SUBMIT_AGAIN};
 static const struct sort off_time = {"ExecutionTimeExceeded", SUBMIT_AGAIN};
-static const struct sort off_for_good = {"Deactivated", SUBMIT_AGAIN};
+static const struct sort not_started = {"FailedToStart", SUBMIT_AGAIN};
 
 /* A cause in the making. */
 struct making {
@@ -186,9 +199,17 @@ struct lack {
 struct lacks {
 	struct lack v[MAX_LACKS];
 	size_t n;
-	bool never;	    /* a part of the job can never be let in */
+	char *obstacles; /* what else than quota is in the way, in words; NULL: nothing */
+	const struct sort *stuck_by; /* the last of them */
+	bool stuck;	    /* a part of the job can't be let in, however much room there is */
 	unsigned preempted; /* jobs that are being ended for it */
 };
+
+static void lacks_freep(struct lacks **l)
+{
+	free((*l)->obstacles);
+	free(*l);
+}
 
 static bool take(const char **p, const char *literal)
 {
@@ -247,6 +268,89 @@ static bool take_excess(const char **p, struct lack *ret)
 	return true;
 }
 
+/*
+ * What Kueue writes, and what is said of it: FORM is its text, where each @ is a word or more, and $ at the end stands
+ * for all that is left. In SAYS each @ is what the same one of FORM was.
+ */
+struct said {
+	const char *form;
+	const char *says;
+	const struct sort *sort;
+};
+
+#define MAX_CAPTURES 2
+
+/* Take what FORM describes from P, and its words in the place of the @ of SAYS, malloc'ed. NULL: it is not so. */
+static char *take_form(const char **p, const struct said *said)
+{
+	const char *from = *p, *form = said->form, *captures[MAX_CAPTURES];
+	size_t lens[MAX_CAPTURES], n = 0;
+	char *ret;
+	FILE *out;
+
+	while (*form) {
+		size_t literal = strcspn(form, "@$");
+		char *behind cleanup_free = NULL;
+		const char *end;
+
+		if (strncmp(from, form, literal) != 0)
+			return NULL;
+		from += literal;
+		form += literal;
+		if (!*form)
+			break;
+		behind = text_print("%.*s", (int)strcspn(form + 1, "@$"), form + 1);
+		end = *form == '$' ? from + strlen(from)
+		      : *behind	   ? strstr(from, behind)
+				   : from + strcspn(from, ",;");
+		if (!end || end == from || n == MAX_CAPTURES)
+			return NULL;
+		captures[n] = from;
+		lens[n++] = (size_t)(end - from);
+		from = end;
+		form++;
+	}
+	*p = from;
+	out = text_stream(&ret, &(size_t){0});
+	n = 0;
+	for (const char *s = said->says; *s; s++) {
+		if (*s == '@') {
+			fprintf(out, "%.*s", (int)lens[n], captures[n]);
+			n++;
+		} else {
+			fputc(*s, out);
+		}
+	}
+	text_stream_close(out);
+	return ret;
+}
+
+/* What keeps a flavor from a set of pods beside quota: pkg/scheduler/flavorassigner/flavorassigner.go. */
+static const struct said obstacles[] = {
+	{"resource @ unavailable in ClusterQueue", "it has no @ at all", &unavailable},
+	{"untolerated taint @ in flavor @", "its pods do not tolerate the taint @ of flavor @",
+	 &untolerated},
+	{"flavor @ doesn't match node affinity",
+	 "flavor @ does not match its node selector or affinity", &no_flavor},
+	{"flavor @ not found", "there is no flavor @", &misconfigured},
+	{"topology $", "topology @", &no_topology},
+};
+
+static bool take_obstacle(const char **p, struct lacks *lacks)
+{
+	for (size_t i = 0; i < array_size(obstacles); i++) {
+		char *text cleanup_free = take_form(p, &obstacles[i]);
+
+		if (!text)
+			continue;
+		text_set(&lacks->obstacles, "%s%s%s", lacks->obstacles ? lacks->obstacles : "",
+			 lacks->obstacles ? "; " : "", text);
+		lacks->stuck_by = obstacles[i].sort;
+		return true;
+	}
+	return false;
+}
+
 /* Kueue counts the sets of pods one after the other, so what it says of a flavor last is the whole. */
 static void note(struct lacks *lacks, const struct lack *lack)
 {
@@ -273,12 +377,14 @@ static bool take_pod_set(const char **p, struct lacks *lacks)
 	do {
 		struct lack lack = {0};
 
+		if (take_obstacle(p, lacks))
+			continue;
 		if (!take_shortage(p, &lack) && !take_excess(p, &lack))
 			return false;
 		note(lacks, &lack);
 		never &= lack.never;
 	} while (take(p, ", "));
-	lacks->never |= never;
+	lacks->stuck |= never;
 	return true;
 }
 
@@ -296,6 +402,9 @@ static bool read_lacks(const char *message, struct lacks *ret)
 		if (!take_word(&p, number) || !take(&p, " workload(s)"))
 			return false;
 		ret->preempted = (unsigned)max_of(spec_read_digits(number), 0);
+	} else if (take(&p, ". Preempting ")) {
+		/* It failed, and is tried again. */
+		p += strlen(p);
 	}
 	return !*p;
 }
@@ -359,61 +468,93 @@ static void put_excesses(const struct making *m, const struct lacks *lacks)
 	}
 }
 
-/* What Kueue's messages say beside quota, by a part of each, and what helps. The second column: where Kueue has it. */
-static const struct {
-	const char *part;
-	struct sort sort;
-} known[] = {
-	{"insufficient unused quota", {"QueueFull", WAITS_FOR_ROOM}}, /* flavorassigner.go */
-	{"> maximum capacity (", {"QueueTooSmall", "Submit it to another queue, or with less."}},
-	{" unavailable in ClusterQueue",
-	 {"Queued", "Submit it to a queue that has this resource, or without it."}},
-	{"untolerated taint ",
-	 {"Queued", "Give its pods a toleration of that, or submit it to another queue."}},
-	{" doesn't match node affinity",
-	 {"Queued", "Submit it with another node selector, or to another queue."}},
-	{"flavor not found", {"Queued", "Ask who runs Kueue."}},
-	{" not found", {"Queued", "Ask who runs Kueue."}},
-	{"doesn't match ClusterQueue selector", /* scheduler.go, as the next ones */
-	 {"Queued", "Submit it to another queue, or ask who runs Kueue."}},
-	{"LimitRange constraints", {"Queued", "Submit it with what the namespace's limits allow."}},
-	{"resources validation failed",
-	 {"Queued", "Submit it with requests that are not above its limits."}},
-	{"topology ", {"Queued", "Submit it with smaller pods, or to another queue."}},
+/* Whole messages; the file of Kueue in which each is written. */
+static const struct said messages[] = {
+	/* pkg/workload/resources.go */
+	{"workload namespace doesn't match ClusterQueue selector",
+	 "its cluster queue takes no jobs of this namespace", &misconfigured},
+	{"resources validation failed: $", "what its pods ask for is not valid: @", &invalid},
+	{"resources didn't satisfy LimitRange constraints: $",
+	 "its pods do not keep to the LimitRange of the namespace: @", &invalid},
+	/* pkg/controller/core/workload_controller.go */
+	{"Admission is gated by: $", "its admission is gated by @", &gated},
+	{"Bypassed scheduling evaluation because an equivalent workload recently failed",
+	 "Kueue does not try it, since another job that asks for the same has found no place",
+	 &in_line},
+	/* pkg/scheduler/scheduler.go */
+	{"The workload has failed admission checks", "it has failed its admission checks",
+	 &check_rejected},
+	{"Failed to admit workload: $", "Kueue could not admit it yet: @", &queued},
+	{"Workload has overlapping preemption targets with another workload, but will fit after "
+	 "these preemptions complete",
+	 "other jobs are being ended to make room", &queue_full},
+	{"ClusterQueue @ not found", "there is no cluster queue @", &no_queue},
+	{"Target flavor is below LastAcceptableFlavorName", "it gets no flavor that it accepts",
+	 &no_flavor},
 };
 
-/* It is not understood as a whole: it is quoted. Where it tells of several things, no advice is right. */
-static const struct sort *sort_of_message(const char *message)
+/* What a message that is not understood is about, by its reason: apis/kueue/v1beta2/workload_types.go. */
+static const struct sort *sort_of_reason(const char *reason)
 {
-	const struct sort *ret = NULL;
+	static const struct {
+		const char *reason;
+		const struct sort *sort;
+	} table[] = {
+		{"WaitingForQuota", &queue_full},
+		{"WaitingForPreemptedWorkloads", &queue_full},
+		{"ExceedsMaxQuota", &queue_too_small},
+		{"NoMatchingFlavor", &no_flavor},
+		{"TopologyPlacementFailed", &no_topology},
+		{"WaitingForPodsReady", &pods_ready},
+		{"AdmissionGated", &gated},
+		{"Misconfigured", &misconfigured},
+		{"Inadmissible", &inadmissible},
+	};
 
-	for (size_t i = 0; i < array_size(known); i++) {
-		if (!strstr(message, known[i].part))
-			continue;
-		if (ret && !streq(ret->advice, known[i].sort.advice))
-			return &queued;
-		ret = &known[i].sort;
-	}
-	return ret ? ret : &queued;
+	for (size_t i = 0; i < array_size(table); i++)
+		if (streq(table[i].reason, reason))
+			return table[i].sort;
+	return &queued;
 }
 
-static void quota(struct making *m, const struct spec_condition_view *reserved)
+static void put_lacks(struct making *m, const struct lacks *lacks)
 {
-	struct lacks *lacks cleanup_free = new0(struct lacks);
-
-	if (!read_lacks(reserved->message, lacks)) {
-		m->sort = streq(reserved->reason, "ExceedsMaxQuota")
-				  ? &queue_too_small
-				  : sort_of_message(reserved->message);
+	m->sort = !lacks->stuck	    ? &queue_full
+		  : lacks->stuck_by ? lacks->stuck_by
+				    : &queue_too_small;
+	if (lacks->n == 0) {
 		put_queue(m);
-		fprintf(m->out, " does not let it in: %s", reserved->message);
-	} else if (lacks->never) {
-		m->sort = &queue_too_small;
+		fputs(" can't take it: ", m->out);
+	} else if (lacks->stuck) {
 		put_excesses(m, lacks);
 	} else {
-		m->sort = &queue_full;
 		put_shortages(m, lacks);
 	}
+	if (lacks->obstacles)
+		fprintf(m->out, "%s%s", lacks->n ? "; " : "", lacks->obstacles);
+}
+
+/* It has no quota, as RESERVED says. What is not understood as a whole is quoted, and not explained. */
+static void not_let_in(struct making *m, const struct spec_condition_view *reserved)
+{
+	cleanup(lacks_freep) struct lacks *lacks = new0(struct lacks);
+	const char *p = reserved->message;
+
+	if (read_lacks(reserved->message, lacks)) {
+		put_lacks(m, lacks);
+		return;
+	}
+	for (size_t i = 0; i < array_size(messages); i++, p = reserved->message) {
+		char *text cleanup_free = take_form(&p, &messages[i]);
+
+		if (!text || *p)
+			continue;
+		m->sort = messages[i].sort;
+		fputs(text, m->out);
+		return;
+	}
+	m->sort = sort_of_reason(reserved->reason);
+	fprintf(m->out, "Kueue says: %s", *p ? p : reserved->reason);
 }
 
 /* --- queues that are not there, or stopped --- */
@@ -428,6 +569,10 @@ static void line(struct making *m)
 	if (c && streq(c->strategy, "StrictFIFO"))
 		fputs(", which admits jobs strictly one after the other (StrictFIFO): those before "
 		      "it wait too",
+		      m->out);
+	else if (m->ctx->kueue.place > 1 && m->ctx->now - m->ctx->since >= SPEC_PATIENCE)
+		fputs(", and Kueue has not tried it yet: it passes over jobs that ask for the same as "
+		      "one before them that has found no place",
 		      m->out);
 	else
 		fputs(", and Kueue has not tried it yet", m->out);
@@ -475,12 +620,13 @@ static void cluster_queue_inactive(struct making *m, const char *name, size_t n)
 		fprintf(m->out, "cluster queue %s is inactive: %s", of, c->message);
 		return;
 	}
-	if (c || was_drained(m)) {
-		stopped(m, "cluster queue", of, c ? c->stop_policy : "");
+	if (!c && !was_drained(m)) {
+		m->sort = &misconfigured;
+		fprintf(m->out,
+			"cluster queue %s is inactive: it was stopped, or is not set up right", of);
 		return;
 	}
-	m->sort = &queue_inactive;
-	fprintf(m->out, "cluster queue %s is inactive: it was stopped, or is not set up right", of);
+	stopped(m, "cluster queue", of, c ? c->stop_policy : "");
 }
 
 static void no_cluster_queue(struct making *m, const char *name, size_t n)
@@ -559,9 +705,44 @@ static bool queues(struct making *m, const char *message)
 
 /* --- the conditions --- */
 
+/* A job that is deleted finishes too, but that is not its end. */
+static bool is_finished(const struct spec_workload_view *w)
+{
+	const struct spec_condition_view *finished = &w->conditions[SPEC_WORKLOAD_FINISHED];
+
+	return finished->is_true && !streq(finished->reason, "OwnerNotFound");
+}
+
+/* Has Kueue finished the Workload of a job that never ran? */
+static bool has_not_started(const struct spec_workload_view *w)
+{
+	return is_finished(w) &&
+	       streq(w->conditions[SPEC_WORKLOAD_FINISHED].reason, "FailedToStart");
+}
+
+/*
+ * Is it left out of its queue though it is active? Once a limit or a check has put it out, only a Requeued that is true
+ * takes it back, and Kueue sets that for others alone (pkg/cache/queue/cluster_queue.go,
+ * pkg/controller/core/workload_controller.go).
+ */
+static bool is_left_out(const struct spec_workload_view *w)
+{
+	const struct spec_condition_view *requeued = &w->conditions[SPEC_WORKLOAD_REQUEUED];
+
+	return requeued->is_set && !requeued->is_true && starts(requeued->reason, OFF_BY) &&
+	       !w->conditions[SPEC_WORKLOAD_RESERVED].is_true;
+}
+
+static bool is_off(const struct spec_workload_view *w)
+{
+	if (w && is_finished(w))
+		return has_not_started(w);
+	return w && (!w->active || is_left_out(w));
+}
+
 static void deactivated(struct making *m)
 {
-	static const char state[] = "in Rejected state: ", due_to[] = "DeactivatedDueTo";
+	static const char state[] = "in Rejected state: ";
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
 	const struct spec_condition_view *target = condition(m, SPEC_WORKLOAD_TARGET);
 	const struct spec_condition_view *says = target->is_true ? target : e;
@@ -569,8 +750,10 @@ static void deactivated(struct making *m)
 
 	if (target->is_true)
 		reason = target->reason;
-	else if (e->is_true && starts(e->reason, due_to))
-		reason = e->reason + strlen(due_to);
+	else if (e->is_true && starts(e->reason, OFF_BY))
+		reason = e->reason + strlen(OFF_BY);
+	else if (is_left_out(m->w))
+		reason = condition(m, SPEC_WORKLOAD_REQUEUED)->reason + strlen(OFF_BY);
 	m->stops = true;
 	m->sort = &off;
 	if (streq(reason, "AdmissionCheck") && check) {
@@ -587,17 +770,6 @@ static void deactivated(struct making *m)
 	} else {
 		fprintf(m->out, "somebody has deactivated its Workload %s", m->w->meta.name);
 	}
-}
-
-/* It was put out, and somebody has set spec.active again. */
-static void kept_out(struct making *m)
-{
-	m->sort = &off_for_good;
-	if (condition(m, SPEC_WORKLOAD_EVICTED)->is_true)
-		put_eviction(m);
-	else
-		fputs("it was put out", m->out);
-	fputs(", and Kueue does not put it back into its queue", m->out);
 }
 
 static void being_evicted(struct making *m)
@@ -623,12 +795,7 @@ static void unreserved(struct making *m)
 	if (streq(r->reason, "PendingEvaluation")) {
 		line(m);
 	} else if (!queues(m, r->message)) {
-		if (streq(r->reason, "Inadmissible") || streq(r->reason, "Misconfigured")) {
-			m->sort = &inadmissible;
-			fprintf(m->out, "Kueue can't let it in: %s", r->message);
-		} else {
-			quota(m, r);
-		}
+		not_let_in(m, r);
 	}
 	if (e->is_true && !(m->sort == &queue_stopped && was_drained(m))) {
 		fputs("; ", m->out);
@@ -675,19 +842,6 @@ static void unadmitted(struct making *m)
 
 /* --- the whole --- */
 
-/* A job that is deleted finishes too, but that is not its end. */
-static bool is_finished(const struct spec_workload_view *w)
-{
-	const struct spec_condition_view *finished = &w->conditions[SPEC_WORKLOAD_FINISHED];
-
-	return finished->is_true && !streq(finished->reason, "OwnerNotFound");
-}
-
-static bool is_off(const struct spec_workload_view *w)
-{
-	return w && !w->active && !is_finished(w);
-}
-
 bool spec_kueue_is_off(const struct spec_view_context *ctx)
 {
 	return is_off(ctx->kueue.workload);
@@ -696,17 +850,19 @@ bool spec_kueue_is_off(const struct spec_view_context *ctx)
 static void explain(struct making *m)
 {
 	const struct spec_condition_view *reserved = condition(m, SPEC_WORKLOAD_RESERVED);
-	const struct spec_condition_view *requeued = condition(m, SPEC_WORKLOAD_REQUEUED);
 
+	if (has_not_started(m->w)) {
+		m->sort = &not_started;
+		fprintf(m->out, "Kueue has admitted it and could not start it: %s",
+			condition(m, SPEC_WORKLOAD_FINISHED)->message);
+		return;
+	}
 	if (is_finished(m->w))
 		return;
 	if (is_off(m->w))
 		deactivated(m);
 	else if (condition(m, SPEC_WORKLOAD_EVICTED)->is_true && reserved->is_true)
 		being_evicted(m);
-	else if (!reserved->is_true && requeued->is_set && !requeued->is_true &&
-		 starts(requeued->reason, "DeactivatedDueTo"))
-		kept_out(m);
 	else if (!reserved->is_set)
 		unseen(m);
 	else if (!reserved->is_true)
@@ -729,6 +885,9 @@ static void missing(struct making *m)
 		return;
 	m->sort = &no_workload;
 	fputs("Kueue has not looked at it yet", m->out);
+	if (*m->view->priority)
+		fprintf(m->out, ", as it does when there is no priority class %s",
+			m->view->priority);
 }
 
 struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec_job_view *view,

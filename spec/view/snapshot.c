@@ -306,6 +306,15 @@ static bool is_unexplained(const struct spec_job *job, const struct spec_job_vie
 	       !spec_job_first_failed(job, NULL) && !spec_job_is_over(job);
 }
 
+/* What its pods count, of which some may have gone since the snapshot BEFORE (may be NULL). */
+static void count_failures(struct spec_job *job, struct spec_placed_pods placed,
+			   const struct spec_job *before)
+{
+	job->retries = before ? before->retries : 0;
+	for (size_t i = 0; i < placed.n; i++)
+		job->retries = max_of(job->retries, placed.v[i].pod->failures);
+}
+
 /* --- the whole --------------------------------------------------------------------------------- */
 
 static void fill_head(struct spec_job *job, const struct spec_job_view *view,
@@ -350,6 +359,8 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 
 	fill_head(job, view, ctx);
 	fill_roles(job, view);
+	if (view->alone)
+		count_failures(job, placed, ctx->before);
 	fill_replicas(job, view, placed, &standing, ctx->before);
 	blame_probes(job, placed, ctx);
 	fill_verdict(job, spec_verdict_of(job, view, placed, &standing, ctx));

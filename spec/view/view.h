@@ -55,6 +55,7 @@ struct spec_pod_view {
 	unsigned index; /* in its task */
 	unsigned retry; /* the job's count of retries when the controller made the pod, or: */
 #define SPEC_RETRY_UNKNOWN UINT32_MAX
+	unsigned failures; /* how often its replica, which is retried alone, had failed before */
 	char *phase;
 	char *node;
 	char *reason; /* of the pod: Evicted ...; or why it is not scheduled */
@@ -101,6 +102,7 @@ struct spec_job_view {
 	char *reason;
 	char *message;
 	char *queue;
+	char *priority; /* the name of its priority class for Kueue; "" none */
 	char *submitter;
 	char *submission;
 	char *appdef_sha256;	       /* of one that did not fit the object; "" none */
@@ -110,6 +112,7 @@ struct spec_job_view {
 	bool vague; /* reason and message say only that pods have failed: what is known of these says more */
 	bool has_appdef;      /* spec_object_appdef (object.h) finds it */
 	bool restarts;	      /* its controller may start again what has failed */
+	bool alone;	      /* and does so with each replica alone; its pods count that */
 	bool acts_on_success; /* or do something else than end it when all has succeeded */
 	bool asked;	      /* its spec asks for it to be suspended */
 	bool hidden;	      /* it may have pods that are not shown */

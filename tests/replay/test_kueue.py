@@ -17,7 +17,6 @@ from harness import actions, write_ctl
 
 SCENARIOS = sorted(path.parent.name for path in recordings.DIRECTORY.glob("kueue_*/appwrappers.jsonl"))
 ROOM = "It is admitted by itself when there is room."
-AGAIN = "Kueue does not take it back when it is resumed: submit it again; to end it, remove its directory."
 OPENED = "It is admitted by itself when the queue is opened again."
 ACTIVE = ("It goes on when resume is written to its ctl, or spec.active of its Workload is set to true again; to end it, remove its directory.")
 
@@ -114,7 +113,7 @@ def info(kx):
      "The job waits: it has its quota in queue team (cluster queue CQ) and waits for admission check check-p."),
     ("kueue_appwrapper_check_rejected", "is deactivated due to AdmissionCheck", "CANCELLED", "AdmissionCheckRejected",
      f"The job is suspended: it was rejected by admission check \"check-r\" (no nodes of this kind can be had). "
-     f"{AGAIN}"),
+     "Kueue does not take it back: copy its app.yaml into submit/ to run it again."),
     ("kueue_appwrapper_preempted", "more needed", "PENDING", "QueueFull",
      f"The job waits: queue team (cluster queue CQ) has no room for it now: it needs 0.1 more cpu in flavor "
      f"default-flavor; it was preempted by job urgent at 2026-11-22T06:20:55Z (prioritization in the ClusterQueue). "
@@ -307,8 +306,8 @@ def test_queue_without_cluster_queues(server, make):
     scenario = "kueue_appwrapper_clusterqueue_hold"
     load(server, scenario, says("is inactive"))
     kx = make(scenario, seen=False)
-    why(kx, "The job waits: cluster queue appwrapper-clusterqueue-hold, which queue team belongs to, is inactive: it was stopped, or is "
-        "not set up right. If that lasts, ask who runs Kueue.")
+    why(kx, "The job waits: cluster queue appwrapper-clusterqueue-hold, which queue team belongs to, is inactive: "
+        "it was stopped, or is not set up right. Ask who runs Kueue.")
     harness.wait_for(lambda: [r["resource"] for r in info(kx)["refused"]] == ["clusterqueues.kueue.x-k8s.io"],
                      what="the refusal")
     harness.wait_for(lambda: (kx / "queues/team/status").exists(), what="the queue")

@@ -86,6 +86,19 @@ static bool retries_alone(const struct spec_value *list)
 	return false;
 }
 
+/* How often the job is tried again: all of it, or, if never, the replica of which that is allowed most often. */
+static void read_retries(const struct spec_value *spec, const struct spec_value *list,
+			 struct spec_job_view *v)
+{
+	int all = spec_read_int(spec_read_map(spec, "failurePolicy"), "maxRestarts", 0), alone = 0;
+
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		alone = max_of(alone, spec_read_int(job_spec(spec_read_at(list, i)),
+						    "backoffLimitPerIndex", 0));
+	v->alone = all == 0 && alone > 0;
+	v->max_retries = (unsigned)(v->alone ? alone : all);
+}
+
 static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 		       struct spec_task_source **ret_tasks)
 {
@@ -100,8 +113,7 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 	for (size_t i = 0; i < n; i++)
 		v->minimum += (*ret_tasks)[i].minimum;
 	v->hidden = all > max;
-	v->max_retries =
-		(unsigned)spec_read_int(spec_read_map(spec, "failurePolicy"), "maxRestarts", 0);
+	read_retries(spec, list, v);
 	v->restarts = v->max_retries > 0 || retries_alone(list);
 	spec_read_copy(&v->app,
 		       spec_read_text(spec_view_labels(spec_read_map(first, "template")),
@@ -192,6 +204,8 @@ static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 		  sizeof(task));
 	v->index = index < 0 ? UINT32_MAX : (unsigned)index; /* of no task */
 	v->retry = (unsigned)label_number(labels, JOBSET_LABEL "restart-attempt", 0);
+	v->failures =
+		(unsigned)label_number(notes, "batch.kubernetes.io/job-index-failure-count", 0);
 	spec_pod_view_owned(v, spec_read_text(labels, JOBSET_LABEL "jobset-uid"));
 	spec_read_copy(&v->task, task, READ_MAX_WORD);
 	spec_read_copy(&v->main, spec_pod_choose_main(object, name), READ_MAX_WORD);

@@ -24,6 +24,8 @@ static void job(struct world *w, const char *labels, const char *spec, const cha
 }
 
 /* Its pod UID: the pod INDEX of Job NUMBER of COUNT, in attempt RESTART. */
+static unsigned failures; /* of the replica, before its next pod */
+
 static void pod(struct world *w, const char *uid, const char *task, unsigned number, unsigned count,
 		unsigned index, unsigned restart, const char *phase)
 {
@@ -41,11 +43,12 @@ static void pod(struct world *w, const char *uid, const char *task, unsigned num
 			     "'jobset.sigs.k8s.io/replicatedjob-replicas':'%u',"
 			     "'jobset.sigs.k8s.io/job-index':'%u',"
 			     "'jobset.sigs.k8s.io/restart-attempt':'%u'},'annotations':{"
-			     "'batch.kubernetes.io/job-completion-index':'%u'}},"
+			     "'batch.kubernetes.io/job-completion-index':'%u',"
+			     "'batch.kubernetes.io/job-index-failure-count':'%u'}},"
 			     "'spec':{'containers':[{'name':'c'}]},'status':{'phase':'%s',"
 			     "'containerStatuses':[{'name':'c','state':%s}]}}",
 			     task, number, index, uid, 10 + restart, task, count, number, restart,
-			     index, phase, ended),
+			     index, failures, phase, ended),
 		  false);
 	assert_string_equal(w->pods[w->n_pods - 1]->meta.owner_uid, "u");
 }
@@ -180,7 +183,12 @@ static void test_retried_alone(void **state)
 	job(&w, "", spec, "'restarts':0");
 	pod(&w, "a0", "trainer", 0, 1, 0, 0, "Running");
 	pod(&w, "a1", "trainer", 0, 1, 1, 0, "Failed");
+	assert_int_equal(w.last->retries, 0);
+	failures = 1;
 	pod(&w, "b1", "trainer", 0, 1, 1, 0, "Running");
+	failures = 0;
+	assert_int_equal(w.last->retries, 1);
+	assert_int_equal(w.last->max_retries, 1);
 	assert_int_equal(w.last->state, SPEC_RUNNING);
 	assert_int_equal(w.last->replicas[0].attempt, 0);
 	assert_int_equal(w.last->replicas[1].attempt, 1);

@@ -104,8 +104,8 @@ static const struct {
 	 "kind can be had).\n"
 	 "CANCELLED/suspended AdmissionCheckRejected: The job is "
 	 "suspended: it was rejected by admission check \"check-r\" "
-	 "(no nodes of this kind can be had). Kueue does not take it back when it is resumed: submit it again; to end it, remove its "
-	 "directory.\n" STORY_DELETED},
+	 "(no nodes of this kind can be had). Kueue does not take it back: "
+	 "copy its app.yaml into submit/ to run it again.\n" STORY_DELETED},
 	{"kueue_appwrapper_clusterqueue_drain",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
 	 "RUNNING QueueStopped: The job is being stopped: its cluster "
@@ -123,15 +123,13 @@ static const struct {
 	 "when the queue is opened again.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
 		 STORY_SUCCEEDED},
 	{"kueue_appwrapper_clusterqueue_hold", STORY_SUBMITTED STORY_QUEUED
-	 "PENDING QueueStopped: The job waits: cluster queue CQ, "
-	 "which queue team belongs to, is inactive: it was stopped, or is "
-	 "not set up right. If that lasts, ask who runs Kueue.\n" STORY_ADMITTED STORY_STARTS
-		 STORY_RUNS STORY_SUCCEEDED},
-	{"kueue_appwrapper_clusterqueue_hold_observability", STORY_SUBMITTED STORY_QUEUED
-	 "PENDING QueueStopped: The job waits: cluster queue CQ, "
-	 "which queue team belongs to, is inactive: it was stopped, or is "
-	 "not set up right. If that lasts, ask who runs Kueue.\n" STORY_LINE STORY_ADMITTED
+	 "PENDING Inadmissible: The job waits: cluster queue CQ, which queue team "
+	 "belongs to, is inactive: it was stopped, or is not set up right. Ask who runs Kueue.\n" STORY_ADMITTED
 		 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
+	{"kueue_appwrapper_clusterqueue_hold_observability", STORY_SUBMITTED STORY_QUEUED
+	 "PENDING Inadmissible: The job waits: cluster queue CQ, which queue team "
+	 "belongs to, is inactive: it was stopped, or is not set up right. Ask who runs Kueue.\n" STORY_LINE
+		 STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_deactivated",
 	 STORY_SUBMITTED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
 	 "RUNNING Deactivated: The job is being stopped: somebody has "
@@ -232,15 +230,15 @@ static const struct {
 	 "affinity/selector. It is the first of 2 replicas that wait "
 	 "so.\n"
 	 "PENDING PodsNotReady: The job is being stopped: its pods "
-	 "were not ready in time so often that Kueue has given up. Kueue does not take it back when it is resumed: submit it again; to end it, remove its "
-	 "directory.\n"
+	 "were not ready in time so often that Kueue has given up. Kueue does not take it back: "
+	 "copy its app.yaml into submit/ to run it again.\n"
 	 "RUNNING PodsNotReady: The job is being stopped: its pods "
-	 "were not ready in time so often that Kueue has given up. Kueue does not take it back when it is resumed: submit it again; to end it, remove its "
-	 "directory.\n"
+	 "were not ready in time so often that Kueue has given up. Kueue does not take it back: "
+	 "copy its app.yaml into submit/ to run it again.\n"
 	 "CANCELLED/suspended PodsNotReady: The job is suspended: its "
 	 "pods were not ready in time so often that Kueue has given "
-	 "up. Kueue does not take it back when it is resumed: submit it again; to end it, remove its "
-	 "directory.\n" STORY_DELETED},
+	 "up. Kueue does not take it back: "
+	 "copy its app.yaml into submit/ to run it again.\n" STORY_DELETED},
 	{"kueue_appwrapper_preempted",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
 	 "RUNNING Preempted: The job is being stopped: it was "
@@ -296,10 +294,9 @@ static const struct {
 	 "when the queue is opened again.\n" STORY_ADMITTED STORY_STARTS STORY_RUNS
 		 STORY_SUCCEEDED},
 	{"kueue_v014_appwrapper_clusterqueue_hold", STORY_SUBMITTED STORY_QUEUED
-	 "PENDING QueueStopped: The job waits: cluster queue CQ, "
-	 "which queue team belongs to, is inactive: it was stopped, or is "
-	 "not set up right. If that lasts, ask who runs Kueue.\n" STORY_ADMITTED STORY_STARTS
-		 STORY_RUNS STORY_SUCCEEDED},
+	 "PENDING Inadmissible: The job waits: cluster queue CQ, which queue team "
+	 "belongs to, is inactive: it was stopped, or is not set up right. Ask who runs Kueue.\n" STORY_ADMITTED
+		 STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_v014_appwrapper_never_fits", STORY_SUBMITTED STORY_QUEUED STORY_LINE
 	 "PENDING QueueTooSmall: The job waits: it asks for 0.5 cpu, "
 	 "and queue team (cluster queue CQ) never has more than 0.1 "
@@ -538,13 +535,51 @@ static void test_quota_messages(void **state)
 		{SET("x") SHORT("cpu", "b", "1") "; " SET("y") EXCESS("1", "2", "2"),
 		 "QueueTooSmall",
 		 "it asks for 3 cpu, and queue team never has more than 2 in flavor a"},
-		/* what is not understood as a whole is quoted */
-		{SET("x") SHORT("cpu", "a", "1") ", untolerated taint {gpu} in flavor b", "Queued",
-		 "queue team does not let it in: couldn't assign flavors to pod set x: "
-		 "insufficient unused quota for cpu in flavor a, 1 more needed, untolerated taint "
-		 "{gpu} in flavor b"},
-		{"no", "Queued", "queue team does not let it in: no"},
-		{"", "Queued", "queue team does not let it in: "},
+		/* what is in the way beside quota; one flavor would do, if it were free */
+		{SET("x") SHORT("cpu", "a",
+				"1") ", untolerated taint {spot true NoSchedule <nil>} in flavor b",
+		 "QueueFull",
+		 "queue team has no room for it now: it needs 1 more cpu in flavor a; its pods do not "
+		 "tolerate the taint {spot true NoSchedule <nil>} of flavor b"},
+		{SET("x")
+			 EXCESS("0", "2",
+				"1") ", untolerated taint {spot true NoSchedule <nil>} in flavor b",
+		 "UntoleratedTaint",
+		 "it asks for 2 cpu, and queue team never has more than 1 in flavor a; its pods do not "
+		 "tolerate the taint {spot true NoSchedule <nil>} of flavor b"},
+		{SET("x") "resource nvidia.com/gpu unavailable in ClusterQueue",
+		 "ResourceUnavailable",
+		 "queue team can't take it: it has no nvidia.com/gpu at all"},
+		{SET("x") "flavor hostf doesn\"t match node affinity", "NoMatchingFlavor",
+		 "queue team can't take it: flavor hostf does not match its node selector or affinity"},
+		{SET("x") "flavor gone not found", "Inadmissible",
+		 "queue team can't take it: there is no flavor gone"},
+		{SET("x") "topology dc doesn\"t allow to fit any of 2 pod(s). Total nodes: 1; excluded: cpu: 1",
+		 "TopologyPlacementFailed",
+		 "queue team can't take it: topology dc doesn't allow to fit any of 2 pod(s). "
+		 "Total nodes: 1; excluded: cpu: 1"},
+		{"workload namespace doesn\"t match ClusterQueue selector", "Inadmissible",
+		 "its cluster queue takes no jobs of this namespace"},
+		{"resources didn\"t satisfy LimitRange constraints: a must not be above b",
+		 "Inadmissible",
+		 "its pods do not keep to the LimitRange of the namespace: a must not be above b"},
+		{"resources validation failed: a", "Inadmissible",
+		 "what its pods ask for is not valid: a"},
+		{"Admission is gated by: budget", "AdmissionGated",
+		 "its admission is gated by budget"},
+		{"The workload has failed admission checks", "AdmissionCheckRejected",
+		 "it has failed its admission checks"},
+		{"Failed to admit workload: conflict", "Queued",
+		 "Kueue could not admit it yet: conflict"},
+		{"Bypassed scheduling evaluation because an equivalent workload recently failed",
+		 "InLine",
+		 "Kueue does not try it, since another job that asks for the same has found no place"},
+		/* what is not understood as a whole is quoted, and not explained */
+		{SET("x") SHORT("cpu", "a", "1") ", something new in flavor b", "Queued",
+		 "Kueue says: couldn't assign flavors to pod set x: insufficient unused quota for cpu in "
+		 "flavor a, 1 more needed, something new in flavor b"},
+		{"no", "Queued", "Kueue says: no"},
+		{"", "Queued", "Kueue says: Pending"},
 	};
 
 	(void)state;
@@ -562,72 +597,6 @@ static void test_quota_messages(void **state)
 		assert_string_equal(spec_state_name(w.last->state), "PENDING");
 		world_clear(&w);
 	}
-}
-
-/* What has nothing to do with quota gets no advice to wait for room, and the right one where it is known. */
-static void test_other_messages(void **state)
-{
-	static const struct {
-		const char *message, *advice;
-	} table[] = {
-		{SET("x") "resource nvidia.com/gpu unavailable in ClusterQueue",
-		 "Submit it to a queue that has this resource, or without it."},
-		{SET("x") "untolerated taint {spot true NoSchedule <nil>} in flavor spot",
-		 "Give its pods a toleration of that, or submit it to another queue."},
-		{SET("x") "flavor hostf doesn't match node affinity",
-		 "Submit it with another node selector, or to another queue."},
-		{SET("x") EXCESS("0", "400m", "100m") ", untolerated taint {t} in flavor spot", ""},
-		{SET("x") "flavor b not found", "Ask who runs Kueue."},
-		{"workload namespace doesn't match ClusterQueue selector",
-		 "Submit it to another queue, or ask who runs Kueue."},
-		{"resources didn't satisfy LimitRange constraints: requests must not be above",
-		 "Submit it with what the namespace's limits allow."},
-		{"resources validation failed: limits",
-		 "Submit it with requests that are not above its limits."},
-		{SET("x") "topology dc doesn't allow to fit any of 2 pod(s)",
-		 "Submit it with smaller pods, or to another queue."},
-		{"Admission is gated by: somebody", ""},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < array_size(table); i++) {
-		struct world w = WORLD_OF_APP;
-		char *status cleanup_free =
-			text_print("'conditions':[" CONDITION("QuotaReserved", "False", "Pending",
-							      "%s") "]",
-				   table[i].message);
-
-		replace(&status, "n't", 3, "n\\u0027t");
-		replace(&status, "n\"t", 3, "n\\u0027t");
-		held(&w, "", status);
-		assert_string_equal(w.last->cause.reason, "Queued");
-		assert_string_equal(w.last->cause.advice, table[i].advice);
-		world_clear(&w);
-	}
-}
-
-/* Who makes it active again is told that Kueue does not take it back. */
-static void test_kept_out(void **state)
-{
-	struct world w = WORLD_OF_APP;
-
-	(void)state;
-	held(&w, "",
-	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending", "m") "," CONDITION(
-		     "Evicted", "True", "DeactivatedDueToAdmissionCheck",
-		     "m") "," CONDITION("Requeued", "False", "DeactivatedDueToAdmissionCheck",
-					"m") "]");
-	assert_why(&w, "Deactivated",
-		   "The job waits: it was evicted at 1970-01-01T00:00:20Z: m, and Kueue does not "
-		   "put it back into its queue. Kueue does not take it back when it is resumed: "
-		   "submit it again; to end it, remove its directory.\n");
-	/* One that Kueue would put out again at once can't be resumed. */
-	held(&w, "'active':false",
-	     "'conditions':[" CONDITION("DeactivationTarget", "True",
-					"MaximumExecutionTimeExceeded", "m") "]");
-	assert_string_equal(w.last->cause.reason, "ExecutionTimeExceeded");
-	assert_int_equal(w.last->actions, 0);
-	world_clear(&w);
 }
 
 /* Kueue is down, or the namespace is not its. */
@@ -648,6 +617,17 @@ static void test_no_workload(void **state)
 	assert_why(&w, "NoWorkload",
 		   "The job waits: Kueue has not looked at it yet. If that lasts, Kueue may be "
 		   "down, or does not manage this namespace.\n");
+	world_job(
+		&w,
+		world_json(
+			"{'metadata':{'name':'app','uid':'u','labels':{"
+			"'kueue.x-k8s.io/queue-name':'team','kueue.x-k8s.io/priority-class':'high'}},"
+			"'spec':{'suspend':true},'status':{'phase':'Suspended'}}"),
+		false);
+	assert_why(
+		&w, "NoWorkload",
+		"The job waits: Kueue has not looked at it yet, as it does when there is no priority "
+		"class high. If that lasts, Kueue may be down, or does not manage this namespace.\n");
 	world_clear(&w);
 }
 
@@ -659,15 +639,48 @@ static void test_time_is_over(void **state)
 	held(&w, "'active':false",
 	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending", "m") "," CONDITION(
 		     "Evicted", "True", "DeactivatedDueToMaximumExecutionTimeExceeded", "m") "]");
-	assert_why(&w, "ExecutionTimeExceeded",
-		   "The job is suspended: its maximum execution time is over. Kueue does not "
-		   "take it back when it is resumed: submit it again; to end it, remove its "
-		   "directory.\n");
+	assert_why(
+		&w, "ExecutionTimeExceeded",
+		"The job is suspended: its maximum execution time is over. Kueue does not take it back: "
+		"copy its app.yaml into submit/ to run it again.\n");
 	assert_true(w.last->suspended);
 	assert_int_equal(w.last->actions, 1u << SPEC_RESUME);
 	held(&w, "'active':false",
 	     "'conditions':[" CONDITION("Evicted", "True", "DeactivatedDueToRain", "it rains") "]");
 	assert_string_equal(w.last->cause.text, "Kueue has deactivated it: it rains");
+	world_clear(&w);
+}
+
+/* What Kueue never lets run again ends, whatever is done to it, and says how to go on. */
+static void test_out_for_good(void **state)
+{
+	struct world w = WORLD_OF_APP;
+
+	(void)state;
+	held(&w, "",
+	     "'conditions':[" CONDITION("Finished", "True", "FailedToStart", "a conflict") "]");
+	assert_why(
+		&w, "FailedToStart",
+		"The job is suspended: Kueue has admitted it and could not start it: a conflict. Kueue "
+		"does not take it back: copy its app.yaml into submit/ to run it again.\n");
+	assert_int_equal(w.last->state, SPEC_CANCELLED);
+	/* Somebody has resumed it, and Kueue has not taken it back. */
+	held(&w, "'active':true",
+	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending", "m") "," CONDITION(
+		     "Requeued", "False", "DeactivatedDueToRequeuingLimitExceeded", "m") "]");
+	assert_string_equal(w.last->cause.reason, "PodsNotReady");
+	assert_int_equal(w.last->state, SPEC_CANCELLED);
+	/* A limit that would put it out again at once: there is nothing to resume. */
+	held(&w, "'active':false",
+	     "'conditions':[" CONDITION("DeactivationTarget", "True",
+					"MaximumExecutionTimeExceeded", "m") "]");
+	assert_int_equal(w.last->actions, 0);
+	/* While it only waits for its next try it is in the queue. */
+	held(&w, "",
+	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending",
+					"no") "," CONDITION("Requeued", "False", "PodsReadyTimeout",
+							    "m") "]");
+	assert_int_equal(w.last->state, SPEC_PENDING);
 	world_clear(&w);
 }
 
@@ -684,6 +697,14 @@ static void test_place(void **state)
 		&w, "InLine",
 		"The job waits: it stands in line in queue team, and Kueue has not tried it yet. "
 		"Its place in the queue is 3.\n");
+	/* One before it, which may ask for the same, has found no place. */
+	w.since = -10 * SECOND;
+	held(&w, "", "'conditions':[]");
+	assert_why(
+		&w, "InLine",
+		"The job waits: it stands in line in queue team, and Kueue has not tried it yet: it "
+		"passes over jobs that ask for the same as one before them that has found no place. "
+		"Its place in the queue is 3.\n");
 	held(&w, "'active':false", "'conditions':[]");
 	assert_int_equal(w.last->queue_position, 0);
 	world_clear(&w);
@@ -692,11 +713,10 @@ static void test_place(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recordings),  cmocka_unit_test(test_with_cluster_queue),
-		cmocka_unit_test(test_other_kinds), cmocka_unit_test(test_quota_messages),
-		cmocka_unit_test(test_no_workload), cmocka_unit_test(test_other_messages),
-		cmocka_unit_test(test_kept_out),    cmocka_unit_test(test_time_is_over),
-		cmocka_unit_test(test_place),
+		cmocka_unit_test(test_recordings),   cmocka_unit_test(test_with_cluster_queue),
+		cmocka_unit_test(test_other_kinds),  cmocka_unit_test(test_quota_messages),
+		cmocka_unit_test(test_no_workload),  cmocka_unit_test(test_time_is_over),
+		cmocka_unit_test(test_out_for_good), cmocka_unit_test(test_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
