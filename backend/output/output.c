@@ -1169,7 +1169,9 @@ struct removal {
 	struct output *output;
 	char *id;
 	bool logs; /* alone */
+	char *to;  /* its new name; NULL: it is removed */
 	loop_fn done;
+	void (*moved)(void *data, int err); /* in place of DONE, if TO is one */
 	void *data;
 };
 
@@ -1177,25 +1179,27 @@ static void removal_run(void *data)
 {
 	struct removal *r = data;
 
-	room_remove(r->output->room, r->id, r->logs, r->done, r->data);
+	if (r->to)
+		room_move(r->output->room, r->id, r->to, r->moved, r->data);
+	else
+		room_remove(r->output->room, r->id, r->logs, r->done, r->data);
 	free(r->id);
+	free(r->to);
 	free(r);
 }
 
-static void output_remove(struct output *o, const char *id, bool logs, loop_fn done, void *data)
+/* Do what R says; what it points to is taken over. */
+static void output_remove(struct output *o, struct removal what)
 {
 	struct removal *r = new0(struct removal);
-	struct output_job *j = find_job(o, id);
+	struct output_job *j = find_job(o, what.id);
 
 	assert(!j || j->closed);
+	*r = what;
 	r->output = o;
-	r->id = text_copy(id);
-	r->logs = logs;
-	r->done = done;
-	r->data = data;
 	if (j)
 		job_go(j);
-	j = find_gone(o, id);
+	j = find_gone(o, r->id);
 	/* Not while its files may be made or written yet. */
 	if (!j || j->gone)
 		return removal_run(r);
@@ -1205,12 +1209,22 @@ static void output_remove(struct output *o, const char *id, bool logs, loop_fn d
 
 void output_job_remove(struct output *o, const char *id, loop_fn done, void *data)
 {
-	output_remove(o, id, false, done, data);
+	output_remove(o, (struct removal){.id = text_copy(id), .done = done, .data = data});
 }
 
 void output_logs_remove(struct output *o, const char *id, loop_fn done, void *data)
 {
-	output_remove(o, id, true, done, data);
+	output_remove(
+		o, (struct removal){.id = text_copy(id), .logs = true, .done = done, .data = data});
+}
+
+void output_job_move(struct output *o, const char *id, const char *to,
+		     void (*fn)(void *data, int err), void *data)
+{
+	output_remove(o, (struct removal){.id = text_copy(id),
+					  .to = text_copy(to),
+					  .moved = fn,
+					  .data = data});
 }
 
 /* --- readers --- */

@@ -179,10 +179,12 @@ struct room_removal {
 	struct room *room;
 	char *id;
 	bool output;	     /* alone */
+	char *to;	     /* its new name; NULL: it is removed */
 	struct file *merged; /* if somebody reads it */
 	struct room_walk walk;
 	int err;
 	loop_fn done;
+	void (*moved)(void *data, int err); /* in place of DONE, if TO is one */
 	void *data;
 };
 
@@ -216,6 +218,10 @@ static void remove_work(void *data)
 
 	if (r->merged)
 		file_hold(r->merged);
+	if (r->to) {
+		r->err = disk_rename(dir, r->id, dir, r->to, false);
+		return;
+	}
 	snprintf(name, sizeof(name), ROOM_REMOVED "%lld", (long long)loop_time_ns());
 	r->err = r->output ? remove_output(r, name) : disk_rename(dir, r->id, dir, name, false);
 	if (r->err == -ENOENT)
@@ -231,33 +237,57 @@ static void remove_done(void *data)
 {
 	struct room_removal *r = data;
 	struct room *room = r->room;
+	void (*moved)(void *data, int err) = r->moved;
 	loop_fn done = r->done;
 	void *arg = r->data;
+	int err = r->err;
 
-	if (r->err < 0)
+	if (err < 0 && !moved)
 		diag(DIAG_ERROR, "%s: its directory can't be removed: %s", r->id,
 		     strerror(-r->err));
 	room_add(room, -(int64_t)r->walk.bytes);
 	room->recount |= room->counting;
-	files_forget(room->files, r->id);
+	if (!moved || !err)
+		files_forget(room->files, r->id);
 	file_unref(r->merged);
 	free(r->id);
+	free(r->to);
 	free(r);
+	if (moved)
+		return moved(arg, err);
 	if (done)
 		return done(arg);
 }
 
-void room_remove(struct room *room, const char *id, bool output, loop_fn done, void *data)
+static struct room_removal *removal_new(struct room *room, const char *id)
 {
 	struct room_removal *r = new0(struct room_removal);
 
 	assert(spec_name_is_file(id));
 	r->room = room;
 	r->id = text_copy(id);
+	r->merged = file_find(room->files, id, NULL);
+	return r;
+}
+
+void room_move(struct room *room, const char *id, const char *to, void (*fn)(void *data, int err),
+	       void *data)
+{
+	struct room_removal *r = removal_new(room, id);
+
+	r->to = text_copy(to);
+	r->moved = fn;
+	r->data = data;
+	loop_work(room->loop, remove_work, remove_done, r);
+}
+
+void room_remove(struct room *room, const char *id, bool output, loop_fn done, void *data)
+{
+	struct room_removal *r = removal_new(room, id);
+
 	r->output = output;
 	r->walk.remove = true;
 	r->done = done;
 	r->data = data;
-	r->merged = file_find(room->files, id, NULL);
 	loop_work(room->loop, remove_work, remove_done, r);
 }

@@ -28,5 +28,8 @@ uint64_t room_bytes(const struct room *room);
  * called, if it is not NULL. Nothing is done to the folder any more by anybody else.
  */
 void room_remove(struct room *room, const char *id, bool output, loop_fn done, void *data);
+/* The same, but the folder gets the name TO, and FN is told 0 or a negative errno; -ENOTEMPTY: that is taken. */
+void room_move(struct room *room, const char *id, const char *to, void (*fn)(void *data, int err),
+	       void *data);
 
 #endif
