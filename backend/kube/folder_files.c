@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
@@ -17,10 +18,11 @@
 #include "spec/job/snapshot.h"
 
 #define UUID_LEN       36
-#define SUBMISSION_MAX (UUID_LEN + 1 + NAME_MAX + 1)
+#define SUBMISSION_MAX (UUID_LEN + 1 + NAME_MAX + 1 + UID_MAX + 1)
 #define DIGEST_LEN     64
 #define UNDER_WAY_MAX  (2 * (NAME_MAX + 1) + DIGEST_LEN + 1 + SPEC_MAX_FILE)
 #define UID_MAX	       255
+#define UID_SHORT      8
 #define SNAPSHOT_MAX   (64u << 20)
 
 static void dir_close(DIR **dir)
@@ -41,6 +43,19 @@ static int read_file(const char *state_dir, const char *id, const char *name, si
 
 /* --- a folder, at the start --- */
 
+/* The line at *P, which gets a NUL in place of its newline; *P, which has LEFT bytes, is then behind it. NULL: none. */
+static char *take_line(char **p, size_t *left)
+{
+	char *line = *p, *end = memchr(line, '\n', *left);
+
+	if (!end)
+		return NULL;
+	*end++ = '\0';
+	*left -= (size_t)(end - line);
+	*p = end;
+	return line;
+}
+
 /* Has anything been printed? The files of logs are made before that. */
 static bool has_output(const char *state_dir, const char *id)
 {
@@ -57,6 +72,36 @@ static bool has_output(const char *state_dir, const char *id)
 	return false;
 }
 
+char *folder_files_name_of(const char *id, const char *uid)
+{
+	static const char plain[] =
+		"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-";
+	size_t n = strspn(uid, plain);
+	char *name = text_print("%s~%.*s", id, (int)min_of(n, (size_t)UID_SHORT), uid);
+
+	if (n > 0 && spec_name_is_file(name))
+		return name;
+	free(name);
+	return NULL;
+}
+
+/* Give the snapshot of F, which was written under another name, that of its folder, if it was moved there. */
+static int take_moved(struct folder_found *f)
+{
+	cleanup_free char *name = folder_files_name_of(f->snapshot->id, f->snapshot->uid);
+	struct spec_job *job;
+
+	if (!name || !streq(name, f->id)) {
+		spec_job_unref(take_ptr(f->snapshot));
+		return -EINVAL;
+	}
+	job = spec_job_copy(f->snapshot);
+	text_set(&job->id, "%s", f->id);
+	spec_job_unref(f->snapshot);
+	f->snapshot = job;
+	return 0;
+}
+
 static int load_snapshot(const char *state_dir, struct folder_found *f)
 {
 	cleanup_free char *text = NULL;
@@ -65,10 +110,8 @@ static int load_snapshot(const char *state_dir, struct folder_found *f)
 
 	if (!err)
 		err = spec_snapshot_parse(text, len, &f->snapshot);
-	if (!err && !streq(f->snapshot->id, f->id)) {
-		spec_job_unref(take_ptr(f->snapshot));
-		err = -EINVAL;
-	}
+	if (!err && !streq(f->snapshot->id, f->id))
+		err = take_moved(f);
 	if (err == -ENOENT && !f->dropped && has_output(state_dir, f->id)) {
 		f->unread = true; /* an earlier mount ended before it had written its job.json */
 	} else if (err == -EINVAL || err == -ENOTSUP) {
@@ -86,18 +129,24 @@ static int load_snapshot(const char *state_dir, struct folder_found *f)
 static int load_submission(const char *state_dir, struct folder_found *f)
 {
 	cleanup_free char *path = file_path(state_dir, f->id, "submission");
-	char *newline;
+	cleanup_free char *text = NULL;
+	char *rest;
+	const char *line;
 	struct stat st;
 	size_t len;
-	int err = read_file(state_dir, f->id, "submission", SUBMISSION_MAX, &f->submission, &len);
+	int err = read_file(state_dir, f->id, "submission", SUBMISSION_MAX, &text, &len);
 
 	if (err)
 		return err;
-	newline = strchr(f->submission, '\n');
-	if (!newline || stat(path, &st) < 0)
+	rest = text;
+	line = take_line(&rest, &len);
+	f->submission = text_copy(line ? line : text);
+	line = line ? take_line(&rest, &len) : NULL;
+	if (!line || stat(path, &st) < 0)
 		return 0;
-	*newline = '\0';
-	f->file = mem_copy(newline + 1, strcspn(newline + 1, "\n"));
+	f->file = text_copy(line);
+	line = take_line(&rest, &len);
+	f->uid = line && *line ? text_copy(line) : NULL;
 	f->written = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
 	return 0;
 }
@@ -134,22 +183,27 @@ static void under_way_digest(const char *uuid, const char *id, const char *file,
 	spec_sha256(all, n + len, ret);
 }
 
-/* Write NAME in DIR, unless it has this text already, and set its time to that of the submission. */
-static int complete_file(const char *dir, const char *name, const char *text, size_t len,
-			 const struct timespec *time)
+/* Write NAME in DIR, with the time TIME, ns: that of the submission. */
+static int write_at(const char *dir, const char *name, const char *text, size_t len, int64_t time)
 {
-	const struct timespec times[2] = {*time, *time};
+	cleanup_free char *path = text_print("%s/%s", dir, name);
+	int err = file_write(dir, name, text, len);
+
+	return err ? err : disk_touch(AT_FDCWD, path, time);
+}
+
+/* Write NAME in DIR, unless it has this text already, and behind it no more than MORE bytes. */
+static int complete_file(const char *dir, const char *name, const char *text, size_t len,
+			 size_t more, int64_t time)
+{
 	cleanup_free char *path = text_print("%s/%s", dir, name);
 	cleanup_free char *now = NULL;
 	size_t n;
-	int err = file_read(path, len, &now, &n);
+	int err = file_read(path, len + more, &now, &n);
 
-	if (!err && n == len && memcmp(now, text, len) == 0)
+	if (!err && n >= len && memcmp(now, text, len) == 0)
 		return 0;
-	err = file_write(dir, name, text, len);
-	if (!err && utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW) < 0)
-		err = -errno;
-	return err;
+	return write_at(dir, name, text, len, time);
 }
 
 /* Does the folder ID belong to another submission by now? */
@@ -168,21 +222,8 @@ struct under_way {
 	const char *id, *file;
 	const char *text; /* that was written; LEN bytes */
 	size_t len;
-	struct timespec time; /* when */
+	int64_t time; /* when, ns */
 };
-
-/* The line at *P, which gets a NUL in place of its newline; *P, which has LEFT bytes, is then behind it. NULL: none. */
-static char *take_line(char **p, size_t *left)
-{
-	char *line = *p, *end = memchr(line, '\n', *left);
-
-	if (!end)
-		return NULL;
-	*end++ = '\0';
-	*left -= (size_t)(end - line);
-	*p = end;
-	return line;
-}
 
 /* *RET points into TEXT, which is cut. -EINVAL: it is not the whole file of the submission UUID. */
 static int under_way_parse(const char *uuid, char *text, size_t len, struct under_way *ret)
@@ -214,10 +255,11 @@ static int complete(const char *state_dir, const char *uuid, const struct under_
 		return folder_files_forget(state_dir, uuid);
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	err = complete_file(dir, "app.yaml", u->text, u->len, &u->time);
+	err = complete_file(dir, "app.yaml", u->text, u->len, 0, u->time);
 	if (!err)
-		err = complete_file(dir, "submission", submission, strlen(submission), &u->time);
-	return err ? err : folder_files_sync(state_dir, u->id, uuid);
+		err = complete_file(dir, "submission", submission, strlen(submission), UID_MAX + 1,
+				    u->time);
+	return err ? err : folder_files_settle(state_dir, u->id, uuid, "");
 }
 
 /* Move what stands at FROM to STATE/unread/NAME. */
@@ -270,7 +312,7 @@ static int complete_submission(const char *state_dir, const char *uuid)
 	}
 	if (err)
 		return err == -ENOENT ? 0 : err;
-	u.time = st.st_mtim;
+	u.time = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
 	err = complete(state_dir, uuid, &u);
 	switch (err) {
 	case -EINVAL:
@@ -345,6 +387,7 @@ void folder_found_free(struct folder_found *f)
 	free(f->id);
 	free(f->submission);
 	free(f->file);
+	free(f->uid);
 	free(f->dropped);
 	free(f);
 }
@@ -399,14 +442,32 @@ static int sync_file(const char *state_dir, const char *id, const char *name)
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-int folder_files_sync(const char *state_dir, const char *id, const char *uuid)
+/* Write UID into the file `submission` of ID, unless it is there. */
+static int write_uid(const char *state_dir, const char *id, const char *uid)
+{
+	cleanup_free char *dir = file_path(state_dir, id, NULL);
+	struct folder_found *f = new0(struct folder_found);
+	cleanup_free char *text = NULL;
+	int err;
+
+	f->id = text_copy(id);
+	err = load_submission(state_dir, f);
+	if (!err && f->file && !(f->uid && streq(f->uid, uid))) {
+		text = text_print("%s\n%s\n%s\n", f->submission, f->file, uid);
+		err = write_at(dir, "submission", text, strlen(text), f->written);
+	}
+	folder_found_free(f);
+	return err;
+}
+
+int folder_files_settle(const char *state_dir, const char *id, const char *uuid, const char *uid)
 {
 	cleanup_free char *dir = file_path(state_dir, id, NULL);
 	cleanup_free char *jobs = text_print("%s/jobs", state_dir);
-	int err = sync_file(state_dir, id, "app.yaml");
+	int err = *uid ? write_uid(state_dir, id, uid) : sync_file(state_dir, id, "submission");
 
 	if (!err)
-		err = sync_file(state_dir, id, "submission");
+		err = sync_file(state_dir, id, "app.yaml");
 	if (!err)
 		err = file_sync_dir(dir);
 	if (!err)

@@ -5,9 +5,13 @@
  *	STATE/submissions/UUID	a submission that is under way: "ID\nFILE\nSHA256\n" and the text that was written
  *	STATE/jobs/ID/
  *		app.yaml	the text that was written
- *		submission	"UUID\nFILE\n": the job was submitted from here, as FILE
+ *		submission	"UUID\nFILE\n": the job was submitted from here, as FILE; then "UID\n", as soon as the
+ *				server has told the uid: from then on no other job is this one, whatever its object
+ *				says. Its mtime is that of the submission
  *		job.json	the newest snapshot of a job whose output is, or was, captured
  *		dropped		its uid: its output was removed to make room
+ *	STATE/jobs/ID~UID8/	the same of a job of the history, since another job called ID has output: UID8 is the
+ *				beginning of its uid. No job of a cluster has a `~` in its name
  *	STATE/unread/		what was moved out of the way: folders of which nobody can tell whose they are, and
  *				damaged submissions
  *
@@ -30,6 +34,7 @@ struct folder_found {
 	char *submission;	   /* NULL: not submitted from here */
 	char *file;		   /* as which it was written; NULL: not known */
 	int64_t written;	   /* when, ns */
+	char *uid;		   /* of the job that was submitted; NULL: not known */
 	char *dropped;		   /* uid of the job whose output was removed; NULL: none was */
 	struct spec_job *snapshot; /* NULL: there is none */
 	bool unread;		   /* there is output, and nobody can tell whose */
@@ -51,8 +56,8 @@ struct folder_submission {
 
 /* Make the folder, and what a start needs to know of it. -EEXIST: there is a folder of that name, nothing is done. */
 int folder_files_submit(const char *state_dir, const struct folder_submission *s);
-/* The submission UUID of ID was answered, and its folder stays: sync it. */
-int folder_files_sync(const char *state_dir, const char *id, const char *uuid);
+/* The submission UUID of ID was answered, and its folder stays: sync it, and with it the uid ("" not known). */
+int folder_files_settle(const char *state_dir, const char *id, const char *uuid, const char *uid);
 /* The submission UUID is forgotten, before its folder is removed. */
 int folder_files_forget(const char *state_dir, const char *uuid);
 
@@ -61,6 +66,8 @@ int folder_files_save(const char *state_dir, const struct spec_job *job, bool un
 		      char **ret_place);
 /* Write down that the output of job UID, whose folder is ID, is removed. */
 int folder_files_drop(const char *state_dir, const char *id, const char *uid);
+/* The name ID~UID8, malloc'ed; NULL: it would be no name of a file. */
+char *folder_files_name_of(const char *id, const char *uid);
 /* Move the folder to STATE/unread/; *RET_PLACE (malloc'ed) is where it is now. */
 int folder_files_aside(const char *state_dir, const char *id, char **ret_place);
 

@@ -8,13 +8,17 @@
  *	state	  what is under way			what ends it		next
  *	READY	  nothing				folders_remove		REMOVING
  *						folders_drop_output		DROPPING
- *						another job claims a folder
- *						that nobody can read		ASIDE
+ *						another job claims it		MOVING
+ *						the same, and nobody can tell
+ *						whose it is			ASIDE
  *	DROPPING  its output is being removed		that is done		READY
  *						folders_remove			DROPPING, then REMOVING
  *	REMOVING  all of it is being removed		that is done		(freed)
+ *	MOVING	  it gets the name ID~UID8		that is done		READY, as ID~UID8
+ *						folders_remove			MOVING, then REMOVING
  *	ASIDE	  it is being moved to STATE/unread	that is done		(freed)
- *						it can't be moved		ASIDE for ever, with a message
+ *
+ * What can't be moved is said, and is READY again; the other job is not captured, and it is not tried again.
  */
 #include "backend/kube/folders.h"
 
@@ -32,20 +36,26 @@
 /* How long submissions are collected before their folders are synced together. */
 #define SYNC_MS 500
 
-enum state { FOLDER_READY, FOLDER_DROPPING, FOLDER_REMOVING, FOLDER_ASIDE };
+enum state { FOLDER_READY, FOLDER_DROPPING, FOLDER_REMOVING, FOLDER_MOVING, FOLDER_ASIDE };
 
 struct entry {
 	struct folder folder;
 	struct folders *f;
 	enum state state;
-	bool full;	 /* there is output in it now */
-	bool removal;	 /* in DROPPING: REMOVING is next */
-	bool unread;	 /* its job.json can't be read, and is not to be written over */
-	bool submitted;	 /* by this mount: STATE/submissions may have it */
-	bool under_way;	 /* its submission has not been answered */
-	loop_fn removed; /* called when it is removed; may be NULL */
+	bool full;		/* there is output in it now */
+	bool removal;		/* REMOVING is next */
+	bool stuck;		/* it could not be moved */
+	bool unread;		/* its job.json can't be read, and is not to be written over */
+	bool submitted;		/* by this mount: STATE/submissions may have it */
+	bool under_way;		/* its submission has not been answered */
+	struct waiter *waiters; /* for its removal */
+	UT_hash_handle hh;	/* by id */
+};
+
+struct waiter {
+	loop_fn fn;
 	void *data;
-	UT_hash_handle hh; /* by id */
+	struct waiter *next;
 };
 
 /* A snapshot that is to be written. */
@@ -65,7 +75,8 @@ struct folders {
 	struct entry *all;
 	struct save *saves, *save_list; /* by uid, and in the order in which they are written */
 	struct loop_timer *save_timer;
-	bool saving;	      /* one is being written */
+	bool saving;	      /* one is being written, or a folder is being moved */
+	struct errand *moves; /* the next things to do, before any save */
 	struct errand *syncs; /* of submissions that were answered; while the timer runs */
 	struct loop_timer *sync_timer;
 	bool stopping;
@@ -120,7 +131,7 @@ static bool is_submission(const struct folder *folder, const struct spec_job_vie
 
 static bool is_going(const struct entry *e)
 {
-	return e->removal || e->state == FOLDER_REMOVING || e->state == FOLDER_ASIDE;
+	return e->removal || (e->state != FOLDER_READY && e->state != FOLDER_DROPPING);
 }
 
 static struct entry *find_of(const struct folders *f, const struct spec_job_view *view)
@@ -171,14 +182,6 @@ bool folders_has_output(const struct folders *f, const char *id)
 	return e && e->full;
 }
 
-void folders_bind(struct folders *f, const struct spec_job_view *view)
-{
-	struct entry *e = find_of(f, view);
-
-	if (e && !*e->folder.uid)
-		text_set(&e->folder.uid, "%s", view->meta.uid);
-}
-
 /* --- submissions --- */
 
 int folders_reserve(struct folders *f, const char *id, const char *submission)
@@ -202,7 +205,8 @@ void folders_release(struct folders *f, const char *id)
 struct errand {
 	struct folders *f;
 	char *id;
-	char *uid;   /* of its job; of a sync: the UUID of its submission */
+	char *uid;   /* of its job */
+	char *uuid;  /* of its submission, to be synced */
 	char *place; /* where the folder was moved to */
 	int err;
 	loop_fn done; /* called when it is done; may be NULL */
@@ -224,6 +228,7 @@ static void errand_free(struct errand *a)
 {
 	free(a->id);
 	free(a->uid);
+	free(a->uuid);
 	free(a->place);
 	free(a);
 }
@@ -233,7 +238,7 @@ static void sync_work(void *data)
 	struct errand *all = data, *a;
 
 	LL_FOREACH(all, a)
-		a->err = folder_files_sync(a->f->config.state_dir, a->id, a->uid);
+		a->err = folder_files_settle(a->f->config.state_dir, a->id, a->uuid, a->uid);
 }
 
 static void on_synced(void *data)
@@ -259,9 +264,16 @@ static void sync_now(void *data)
 		loop_work(f->config.loop, sync_work, on_synced, take_ptr(f->syncs));
 }
 
-/* Until then STATE/submissions has all of it. A sync at once would hold up the answer, and the next submission. */
-static void sync_later(struct folders *f, struct errand *a)
+/*
+ * Sync the submission of E, with the uid of its job as it is now. Until then STATE/submissions has all of it. At once
+ * that would hold up the answer, and the next submission.
+ */
+static void sync_later(struct entry *e)
 {
+	struct folders *f = e->f;
+	struct errand *a = errand_new(f, e->folder.id, e->folder.uid);
+
+	a->uuid = text_copy(e->folder.submission);
 	group_enter(f->config.group);
 	LL_PREPEND(f->syncs, a);
 	if (f->stopping)
@@ -273,29 +285,64 @@ static void sync_later(struct folders *f, struct errand *a)
 void folders_submitted(struct folders *f, const char *id, const char *uid)
 {
 	struct entry *e = find(f, id);
+	bool learned;
 
 	if (!e || is_going(e))
 		return;
-	if (!*e->folder.uid)
+	learned = *uid && !*e->folder.uid;
+	if (learned)
 		text_set(&e->folder.uid, "%s", uid);
-	if (!e->under_way)
-		return;
+	if (learned || e->under_way)
+		sync_later(e);
 	e->under_way = false;
-	sync_later(f, errand_new(f, id, e->folder.submission));
+}
+
+void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t ms)
+{
+	struct entry *e = find(f, id);
+
+	if (!e || is_going(e) || *e->folder.uid)
+		return;
+	e->folder.doubt = loop_now_ms() + ms;
+	if (file && !e->folder.file)
+		e->folder.file = text_copy(file);
+	e->under_way = false;
+}
+
+const struct folder *folders_bind(struct folders *f, const struct spec_job_view *view)
+{
+	struct entry *e = find_of(f, view);
+	bool doubt = e && e->folder.doubt;
+
+	if (!e || *e->folder.uid)
+		return NULL;
+	text_set(&e->folder.uid, "%s", view->meta.uid);
+	e->folder.doubt = 0;
+	/* Of one whose answer is to come, folders_submitted does so. */
+	if (*e->folder.submission && !e->under_way)
+		sync_later(e);
+	return doubt ? &e->folder : NULL;
 }
 
 /* --- folders that are removed --- */
 
-static void on_removed(void *data)
+/* E is no more. */
+static void gone(struct entry *e)
 {
-	struct entry *e = data;
-	loop_fn fn = e->removed;
-	void *arg = e->data;
+	struct waiter *waiters = take_ptr(e->waiters), *w;
 
 	freed(e->f, e->folder.id);
 	entry_free(e);
-	if (fn)
-		fn(arg);
+	while ((w = waiters)) {
+		LL_DELETE(waiters, w);
+		w->fn(w->data);
+		free(w);
+	}
+}
+
+static void on_removed(void *data)
+{
+	gone(data);
 }
 
 static void forget_work(void *data)
@@ -331,16 +378,23 @@ void folders_remove(struct folders *f, const char *id, loop_fn done, void *data)
 		output_job_remove(f->config.output, id, done, data);
 		return;
 	}
-	if (is_going(e)) {
-		if (done)
-			loop_post(f->config.loop, done, data);
-		return;
+	if (done) {
+		struct waiter *w = new0(struct waiter);
+
+		*w = (struct waiter){.fn = done, .data = data};
+		LL_APPEND(e->waiters, w);
 	}
-	e->removed = done;
-	e->data = data;
-	if (e->state == FOLDER_DROPPING)
-		e->removal = true; /* by then another job may have the name */
+	if (e->state == FOLDER_READY)
+		remove_now(e);
 	else
+		e->removal = true;
+}
+
+/* What was done to E is done. */
+static void ready(struct entry *e)
+{
+	e->state = FOLDER_READY;
+	if (e->removal)
 		remove_now(e);
 }
 
@@ -351,10 +405,8 @@ static void on_dropped(void *data)
 	struct errand *a = data;
 	struct entry *e = find(a->f, a->id);
 
-	if (e && e->removal)
-		remove_now(e);
-	else if (e)
-		e->state = FOLDER_READY;
+	if (e)
+		ready(e);
 	freed(a->f, a->id);
 	if (a->done)
 		a->done(a->data);
@@ -411,14 +463,16 @@ static void on_aside(void *data)
 {
 	struct errand *a = data;
 	struct folders *f = a->f;
+	struct entry *e = find(f, a->id);
 
 	if (!a->err) {
 		diag(DIAG_WARNING,
 		     "%s: another job of this name has output now; the old is kept in %s", a->id,
 		     a->place);
-		entry_free(find(f, a->id));
-		freed(f, a->id);
+		gone(e);
 	} else {
+		e->stuck = true;
+		ready(e);
 		diag(DIAG_ERROR,
 		     "%s: its output is not captured: %s/jobs/%s has that of another job, which "
 		     "can't be read and can't be moved to %s/unread/%s: %s",
@@ -428,10 +482,59 @@ static void on_aside(void *data)
 	errand_free(a);
 }
 
-/* E belongs to another job. It is removed if that job is history, and moved aside if nobody can tell whose it is. */
+/* The folder of E has got the name NAME, and its job, which is history, with it. */
+static void take_name(struct entry *e, const char *name)
+{
+	struct folders *f = e->f;
+	const struct spec_job *old cleanup_job = store_get_uid(f->config.store, e->folder.uid);
+	struct spec_job *job = old ? spec_job_copy(old) : NULL;
+
+	HASH_DEL(f->all, e);
+	text_set(&e->folder.id, "%s", name);
+	HASH_ADD_KEYPTR(hh, f->all, e->folder.id, strlen(e->folder.id), e);
+	if (job) {
+		store_remove(f->config.store, e->folder.uid);
+		spec_set(&job->id, name);
+		store_put(f->config.store, job);
+		folders_save(f, e->folder.uid, false);
+	}
+	ready(e);
+}
+
+static void save_next(struct folders *f);
+
+static void on_moved(void *data, int err)
+{
+	struct errand *a = data;
+	struct folders *f = a->f;
+	struct entry *e = find(f, a->id);
+
+	f->saving = false;
+	if (!err) {
+		diag(DIAG_INFO,
+		     "%s: another job of this name has output now; that of the old is history/%s",
+		     a->id, a->place);
+		take_name(e, a->place);
+		freed(f, a->id);
+	} else {
+		diag(DIAG_ERROR,
+		     "%s: its output is not captured: %s/jobs/%s has that of another job, and can't get "
+		     "another name: %s",
+		     a->id, f->config.state_dir, a->id, strerror(-err));
+		e->stuck = true;
+		ready(e);
+	}
+	group_leave(f->config.group);
+	errand_free(a);
+	save_next(f);
+}
+
+/* E belongs to another job. It gets out of the way if that job is history, or if nobody can tell whose it is. */
 static void displace(struct folders *f, struct entry *e)
 {
-	if (is_going(e))
+	struct errand *a;
+
+	if (e->state != FOLDER_READY || e->stuck)
 		return;
 	if (e->unread) {
 		e->state = FOLDER_ASIDE;
@@ -441,10 +544,17 @@ static void displace(struct folders *f, struct entry *e)
 	}
 	if (!*e->folder.uid || f->config.events.in_use(f->config.events.data, e->folder.uid))
 		return;
-	diag(DIAG_INFO, "%s: another job of this name has output now; that of the old is removed",
-	     e->folder.id);
-	store_remove(f->config.store, e->folder.uid);
-	folders_remove(f, e->folder.id, NULL, NULL);
+	if (!e->folder.output) {
+		store_remove(f->config.store, e->folder.uid);
+		folders_remove(f, e->folder.id, NULL, NULL);
+		return;
+	}
+	e->state = FOLDER_MOVING;
+	a = errand_new(f, e->folder.id, e->folder.uid);
+	a->place = folder_files_name_of(e->folder.id, e->folder.uid);
+	group_enter(f->config.group);
+	LL_APPEND(f->moves, a);
+	save_next(f);
 }
 
 int folders_claim(struct folders *f, const struct spec_job_view *view)
@@ -465,8 +575,6 @@ int folders_claim(struct folders *f, const struct spec_job_view *view)
 }
 
 /* --- snapshots --- */
-
-static void save_next(struct folders *f);
 
 static void on_save_timer(void *data)
 {
@@ -539,10 +647,25 @@ static void save_one(struct folders *f, struct save *s)
 	loop_work(f->config.loop, save_work, on_saved, s);
 }
 
+/* Never while a snapshot is being written, or that would be put into the folder of the other job. */
+static void move_one(struct folders *f)
+{
+	struct errand *a = f->moves;
+
+	LL_DELETE(f->moves, a);
+	f->saving = true;
+	if (a->place)
+		output_job_move(f->config.output, a->id, a->place, on_moved, a);
+	else
+		on_moved(a, -ENAMETOOLONG);
+}
+
 static void save_next(struct folders *f)
 {
 	struct save *s, *next;
 
+	if (f->moves && !f->saving)
+		move_one(f);
 	DL_FOREACH_SAFE(f->save_list, s, next) {
 		if (f->saving)
 			return;
@@ -588,19 +711,36 @@ static void load_work(void *data)
 	l->err = folder_files_load(l->f->config.state_dir, &l->found);
 }
 
+/* Has another folder the job of FOUND, too? Then the snapshot of FOUND is left alone. */
+static bool is_second(const struct folders *f, const struct folder_found *found)
+{
+	const struct spec_job *first cleanup_job =
+		found->snapshot ? store_get_uid(f->config.store, found->snapshot->uid) : NULL;
+
+	if (first)
+		diag(DIAG_WARNING,
+		     "%s/jobs/%s is of the same job as %s/jobs/%s, by its uid: it is left alone "
+		     "and not shown",
+		     f->config.state_dir, found->id, f->config.state_dir, first->id);
+	return first;
+}
+
 static void take_found(struct folders *f, struct folder_found *found)
 {
-	const char *uid = found->snapshot  ? found->snapshot->uid
-			  : found->dropped ? found->dropped
-					   : "";
+	bool second = is_second(f, found);
+	const char *uid = second	    ? ""
+			  : found->snapshot ? found->snapshot->uid
+			  : found->dropped  ? found->dropped
+			  : found->uid	    ? found->uid
+					    : "";
 	struct entry *e = add(f, found->id, found->submission ? found->submission : "", uid);
 
 	e->folder.file = take_ptr(found->file);
 	e->folder.written = found->written;
 	e->folder.output = e->full = found->snapshot || found->unread;
-	e->unread = found->unread;
+	e->unread = found->unread || second;
 	e->folder.dropped = found->dropped;
-	if (found->snapshot)
+	if (found->snapshot && !second)
 		store_put(f->config.store, take_ptr(found->snapshot));
 	if (found->dropped)
 		folders_drop_output(f, found->id, NULL, NULL); /* a crash may have cut that off */

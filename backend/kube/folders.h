@@ -21,16 +21,19 @@ struct folder {
 	char *id;
 	char *uid;	  /* "" not known yet */
 	char *submission; /* "" not submitted from here */
-	char *file; /* name under which an earlier mount submitted it; NULL: none did, or it is not known */
+	/* As which it was submitted, by an earlier mount, or by this one, which could not find out; NULL: else. */
+	char *file;
 	int64_t written; /* when, ns */
 	bool output;	 /* there is some, or was: the job becomes history when it leaves */
 	bool dropped;	 /* its output was removed to make room: it is not captured again */
+	/* loop_now_ms until which its submission, of which no job has been seen, may take effect; 0: it is known. */
+	uint64_t doubt;
 };
 
 struct folders_events {
 	/* The folder ID is free, or can be captured into again: a job of that name may wait for it. */
 	void (*freed)(void *data, const char *id);
-	/* Is job UID in the cluster, or is something of it still captured? Then its folder is not displaced. */
+	/* Is job UID in the cluster, or is something of it still captured? Then its folder is not moved. */
 	bool (*in_use)(void *data, const char *uid);
 	/* A snapshot has been written. */
 	void (*saved)(void *data);
@@ -78,12 +81,17 @@ int folders_reserve(struct folders *f, const char *id, const char *submission);
 void folders_release(struct folders *f, const char *id);
 /* The submission whose folder is ID was answered, and the folder stays. UID: of its job; "" not known. */
 void folders_submitted(struct folders *f, const char *id, const char *uid);
-/* The folder of VIEW's name, if it is that job's, belongs to its uid from now on. */
-void folders_bind(struct folders *f, const struct spec_job_view *view);
+/* Whether the submission FILE, whose folder is ID, was launched is not known, and may be seen for MS (folder.doubt). */
+void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t ms);
+/*
+ * The folder of VIEW's name, if it is that job's, belongs to its uid from now on. Returns it if that was in doubt, with
+ * a submission of which somebody may wait to hear; else NULL.
+ */
+const struct folder *folders_bind(struct folders *f, const struct spec_job_view *view);
 /*
  * Output of this job is about to come: its folder, made if there is none. 0; or -EBUSY: another job of that name has
- * the folder, which is being cleared if nobody needs it, or moved aside if nobody can tell whose it is. freed() is
- * called then.
+ * the folder, which is being moved out of the way, as NAME~UID8 in the history, or aside if nobody can tell whose it
+ * is. freed() is called then.
  */
 int folders_claim(struct folders *f, const struct spec_job_view *view);
 

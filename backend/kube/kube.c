@@ -128,7 +128,7 @@ static void on_listed(void *data)
 {
 	struct kube *k = data;
 
-	publish_begin(k->parts.publish, on_launched, k);
+	publish_begin(k->parts.publish);
 	removals_soon(k->parts.removals);
 	if (k->parts.kind->in_kueue)
 		kueue_start(k->parts.kueue);
@@ -327,6 +327,8 @@ static void make_parts(struct kube *k, struct backend *b)
 		.commands = parts->commands,
 		.namespace = namespace,
 		.mode = b->config.capture,
+		.launched = on_launched,
+		.data = k,
 	});
 	parts->requests = requests_new(b->loop, k->http, &k->group);
 	parts->removals = removals_new(parts);

@@ -18,11 +18,14 @@
 #include <utlist.h>
 
 #include "backend/base/diag.h"
+#include "backend/kube/requests.h"
 #include "spec/base/mem.h"
 
 #define PUBLISH_MS 20
 #define AWAIT_MS   1000
-#define LATE_MS	   ((uint64_t)SPEC_PATIENCE / 1000000)
+/* How often it is looked whether a submission can no longer take effect. */
+#define DOUBT_MS 5000
+#define LATE_MS	 ((uint64_t)SPEC_PATIENCE / 1000000)
 
 /* What is known here of a job, as long as the world knows it. */
 struct shown {
@@ -46,8 +49,9 @@ struct publish {
 	bool posted; /* the next turn has been posted to the loop */
 	bool stopping;
 	int64_t stale_since;
-	uint64_t confirmed;	    /* when it was last stale (loop_now_ms); 0: never */
-	struct loop_timer *waiting; /* for jobs that await pods; NULL: there is none */
+	uint64_t confirmed;	   /* when it was last stale (loop_now_ms); 0: never */
+	struct loop_timer doubts;  /* for folders in doubt */
+	struct loop_timer waiting; /* for jobs that await pods */
 };
 
 static struct shown *need(struct publish *p, const char *uid)
@@ -158,6 +162,45 @@ static struct spec_job *snapshot_of(struct publish *p, const struct shown *s,
 	return spec_job_pack(snapshot);
 }
 
+/* --- submissions of which no job has been seen --- */
+
+/* ID: as backend_events.launched says. */
+static void tell_launched(const struct publish *p, const struct folder *folder, const char *id)
+{
+	if (folder->file && id && *id)
+		p->config.launched(p->config.data, folder->file, id, folder->submission,
+				   folder->written);
+}
+
+static void check_doubt(void *data, const struct folder *folder)
+{
+	struct publish *p = data;
+
+	if (!folder->doubt)
+		return;
+	/* Only a cluster that can be seen can say that there is no such job. */
+	if (loop_now_ms() < folder->doubt || p->stale_since) {
+		loop_timer_set(&p->doubts, DOUBT_MS);
+		return;
+	}
+	diag(DIAG_INFO, "%s: there is no such job: it was not launched", folder->id);
+	tell_launched(p, folder, "");
+	folders_remove(p->config.folders, folder->id, NULL, NULL);
+}
+
+static void on_doubts(void *data)
+{
+	struct publish *p = data;
+
+	folders_each(p->config.folders, check_doubt, p);
+}
+
+void publish_doubt(struct publish *p)
+{
+	if (!p->stopping)
+		loop_timer_set(&p->doubts, DOUBT_MS);
+}
+
 /* --- one job --- */
 
 static void enqueue(struct publish *p, struct shown *s);
@@ -166,7 +209,6 @@ static void on_waited(void *data)
 {
 	struct publish *p = data;
 
-	loop_timer_free(take_ptr(p->waiting));
 	for (struct shown *s = p->all; s; s = s->hh.next)
 		if (s->awaits)
 			enqueue(p, s);
@@ -185,8 +227,8 @@ static void await_pods(struct publish *p, struct shown *s, const struct spec_job
 		    (p->stale_since ||
 		     loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS + AWAIT_MS);
 	/* While the view is stale, all is shown again when it is confirmed. */
-	if (s->awaits && !p->stale_since && !p->waiting && !p->stopping)
-		p->waiting = loop_timer_new(p->config.loop, AWAIT_MS, 0, on_waited, p);
+	if (s->awaits && !p->stale_since && !loop_timer_is_set(&p->waiting) && !p->stopping)
+		loop_timer_set(&p->waiting, AWAIT_MS);
 }
 
 static void show(struct publish *p, struct shown *s, const struct world_job *job)
@@ -199,7 +241,9 @@ static void show(struct publish *p, struct shown *s, const struct world_job *job
 	unqueue(s);
 	if (!job->view)
 		return;
-	folders_bind(c->folders, job->view);
+	folder = folders_bind(c->folders, job->view);
+	if (folder)
+		tell_launched(p, folder, folder->id);
 	folder = folders_of(c->folders, job->view);
 	/* A job that has left jobs/ without a byte of output is no longer shown. */
 	if (s->left && !(folder && folder->output))
@@ -400,13 +444,6 @@ static void make_history(struct publish *p, const struct spec_job *old)
 	folders_save(p->config.folders, old->uid, true);
 }
 
-struct begin {
-	struct publish *p;
-	void (*launched)(void *data, const char *file, const char *id, const char *submission,
-			 int64_t time);
-	void *data;
-};
-
 static void bind_folder(void *data, const struct world_job *job)
 {
 	struct publish *p = data;
@@ -415,39 +452,46 @@ static void bind_folder(void *data, const struct world_job *job)
 		folders_bind(p->config.folders, job->view);
 }
 
-/* Decide what to do with a folder of an earlier mount. */
+/*
+ * Decide what to do with a folder of an earlier mount. A submission of which nothing is known may have been with the
+ * server when that mount was killed, and may still take effect.
+ */
 static void begin_folder(void *data, const struct folder *folder)
 {
-	const struct begin *begin = data;
-	struct publish *p = begin->p;
-	const struct spec_job *job cleanup_job = store_get_uid(p->config.store, folder->uid);
-	const struct world_job *live = world_find(p->config.world, folder->uid);
+	struct publish *p = data;
+	const struct publish_config *c = &p->config;
+	const struct spec_job *job cleanup_job = store_get_uid(c->store, folder->uid);
+	const struct world_job *live = world_find(c->world, folder->uid);
 	bool is_there = live && live->view;
+	int64_t age = (loop_time_ns() - folder->written) / 1000000;
 
-	if (folder->file && (job || is_there))
-		begin->launched(begin->data, folder->file, folder->id, folder->submission,
-				folder->written);
+	if (*folder->uid)
+		tell_launched(p, folder, folder->id);
 	if ((job && job->history) || is_there)
 		return;
 	if (job)
 		make_history(p, job);
-	else if (!folder->output) /* it was never launched */
-		folders_remove(p->config.folders, folder->id, NULL, NULL);
+	else if (folder->output)
+		return; /* nobody can tell whose it is */
+	else if (!*folder->submission || *folder->uid || age > 2 * (int64_t)REQUEST_FIND_OUT_MS)
+		folders_remove(c->folders, folder->id, NULL,
+			       NULL); /* it is gone, or was never launched */
+	else
+		folders_doubt(c->folders, folder->id, folder->file, REQUEST_FIND_OUT_MS);
+	if (folder->doubt)
+		tell_launched(p, folder, NULL);
 }
 
-void publish_begin(struct publish *p,
-		   void (*launched)(void *data, const char *file, const char *id,
-				    const char *submission, int64_t time),
-		   void *data)
+void publish_begin(struct publish *p)
 {
-	struct begin begin = {p, launched, data};
 	struct shown *s, *next;
 
 	p->begun = true;
 	world_each(p->config.world, bind_folder, p);
-	folders_each(p->config.folders, begin_folder, &begin);
+	folders_each(p->config.folders, begin_folder, p);
 	HASH_ITER(hh, p->all, s, next)
 		reconcile(p, s);
+	publish_doubt(p);
 }
 
 /* --- life --- */
@@ -457,13 +501,16 @@ struct publish *publish_new(const struct publish_config *config)
 	struct publish *p = new0(struct publish);
 
 	p->config = *config;
+	loop_timer_init(&p->waiting, config->loop, on_waited, p);
+	loop_timer_init(&p->doubts, config->loop, on_doubts, p);
 	return p;
 }
 
 void publish_stop(struct publish *p)
 {
 	p->stopping = true;
-	loop_timer_free(take_ptr(p->waiting));
+	loop_timer_stop(&p->doubts);
+	loop_timer_stop(&p->waiting);
 }
 
 void publish_free(struct publish *p)

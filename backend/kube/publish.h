@@ -25,18 +25,18 @@ struct publish_config {
 	struct commands *commands;
 	const char *namespace; /* borrowed */
 	enum backend_capture mode;
+	/* As backend_events.launched. */
+	void (*launched)(void *data, const char *file, const char *id, const char *submission,
+			 int64_t time);
+	void *data;
 };
 
 struct publish *publish_new(const struct publish_config *config);
 /*
  * The first lists are in: show all jobs. What an earlier mount knew and the cluster no longer has becomes history, and
- * LAUNCHED(DATA, file, id, submission, time) is called for each job of which an earlier mount may not have shown that
- * it was launched.
+ * launched() tells what has become of each submission of which an earlier mount may not have told.
  */
-void publish_begin(struct publish *p,
-		   void (*launched)(void *data, const char *file, const char *id,
-				    const char *submission, int64_t time),
-		   void *data);
+void publish_begin(struct publish *p);
 /* Nothing is shown any more. */
 void publish_stop(struct publish *p);
 void publish_free(struct publish *p); /* NULL is allowed */
@@ -49,6 +49,9 @@ void publish_again(struct publish *p, const char *uid);
 void publish_folder(struct publish *p, const char *id);
 /* The server has not confirmed since SINCE (ns) what is shown; 0: it has. */
 void publish_set_stale(struct publish *p, int64_t since);
+
+/* There is a folder in doubt now (folders_doubt): it is removed when there is no job of it in time. */
+void publish_doubt(struct publish *p);
 
 /* Show JOB now, before anybody is answered. */
 void publish_now(struct publish *p, const struct world_job *job);

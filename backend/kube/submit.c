@@ -56,6 +56,7 @@ struct submit {
 	struct spec_manifest *m;
 	char uuid[37];	 /* of the submission */
 	bool lost;	 /* a try may have been acted on, though no reply said so */
+	bool in_flight;	 /* the connection broke under a try, which may still be on its way */
 	unsigned names;	 /* that were tried */
 	bool old_exists; /* the job that has the first of these names is still in the cluster */
 	bool has_folder;
@@ -170,11 +171,20 @@ static void cleaned(void *data)
 	request_answer(&s->r, s->err, NULL, s->text);
 }
 
+/* A try may still take effect: its folder stays, by which the job is ours if it appears. */
+static void doubt(struct submit *s)
+{
+	folders_doubt(s->k->folders, s->m->id, s->r.rq->file, REQUEST_FIND_OUT_MS);
+	publish_doubt(s->k->publish);
+}
+
 /* Nothing was launched: remove the folder, then answer. */
 static void refuse(struct submit *s, int err)
 {
 	s->err = err;
-	if (!s->has_folder) {
+	if (s->in_flight)
+		doubt(s);
+	if (!s->has_folder || s->in_flight) {
 		cleaned(s);
 		return;
 	}
@@ -192,7 +202,7 @@ static void launched(struct submit *s, const char *object, size_t len)
 	request_answer(&s->r, 0, s->m->id, NULL);
 }
 
-/* It can't be found out whether the job was launched: the folder stays, in case the job appears. */
+/* It can't be found out whether the job was launched. */
 static void give_up(struct submit *s, int err, const char *why)
 {
 	cleanup_free char *text = text_print(
@@ -200,7 +210,7 @@ static void give_up(struct submit *s, int err, const char *why)
 		"Look for jobs/%s before it is submitted again.\n",
 		s->r.rq->file, s->m->id, why, s->m->id);
 
-	folders_submitted(s->k->folders, s->m->id, "");
+	doubt(s);
 	request_answer(&s->r, err, NULL, text);
 }
 
@@ -346,6 +356,7 @@ static void not_posted(struct submit *s, const struct http_reply *reply)
 		return;
 	}
 	s->lost |= unknown;
+	s->in_flight |= unknown && reply->err;
 	request_set_unclear(&s->r, s->lost);
 	/* A server that answers with failures is tried a few times; one that can't be reached, until it can. */
 	if (s->lost &&

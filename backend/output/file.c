@@ -291,19 +291,6 @@ unsigned file_fetch(struct file *f, int more)
 	return atomic_fetch_add(&f->fetching, (unsigned)more) + (unsigned)more;
 }
 
-void file_hold(struct file *f)
-{
-	{
-		lock_scope(&f->all->lock);
-		if (!f->merged)
-			return;
-		f->readers++;
-		f->refs++;
-	}
-	merged_hold(f->merged);
-	log_unref(&f->forms[LOG_PLAIN]);
-}
-
 /* --- readers --- */
 
 /* Descriptors of a container's log. Output that is still to come has a file already, which is empty. */
@@ -435,6 +422,24 @@ static int file_index(struct file *f, struct index_size *ret)
 	if (f->published)
 		*ret = f->index;
 	return err;
+}
+
+void file_hold(struct file *f)
+{
+	struct index_size size;
+
+	{
+		lock_scope(&f->all->lock);
+		if (!f->merged)
+			return;
+		f->readers++;
+		f->refs++;
+	}
+	merged_hold(f->merged);
+	/* Its size, too: by its name another job's may be found later. */
+	if (file_index(f, &size) == 0)
+		file_publish(f, &size);
+	log_unref(&f->forms[LOG_PLAIN]);
 }
 
 /* The table of lines, which may have been made since F was opened; -1: there is none. */

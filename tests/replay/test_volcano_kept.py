@@ -11,6 +11,7 @@ import harness
 import pytest
 import replies
 import store as st
+import watching
 
 APP = harness.app("true")
 
@@ -106,6 +107,8 @@ def test_gone_before_its_record(kx, server, volcano, text):
     job = kx.submit(APP)
     (pod,) = volcano.start(job.id)
     folder = kx.state / "jobs" / job.id
+    uid = server.store.objects(st.JOBS)[0][0].uid
+    harness.wait_for(lambda: uid in (folder / "submission").read_text(), what="whose it is to be on disk")
     harness.wait_for(lambda: (folder / "logs").exists() and os.listdir(folder / "logs"), what="the log's file")
     volcano.log(pod).append(text)
     job.until_logged(text)
@@ -276,3 +279,63 @@ def test_followed_on_full_disk(make_mount, server, volcano):
         job.finish()
         assert follow.communicate(timeout=harness.LIMIT)[0].decode() == "".join(lines)
         assert job.log() == "".join(lines).encode() and job.gap() == 0
+
+
+def test_copy_of_ours(make_mount, server, volcano):
+    """While no mount looks our job goes, and somebody makes it again from its manifest: that is another's."""
+    del volcano
+    kx = make_mount(server)
+    job = kx.submit(APP)
+    (obj,) = server.store.objects(st.JOBS)[0]
+    tree = obj.tree()
+    harness.wait_for(lambda: obj.uid in (kx.state / "jobs" / job.id / "submission").read_text())
+    assert kx.end() == 0
+    server.store.remove(st.JOBS, "test", job.id)
+    for key in ("uid", "resourceVersion", "creationTimestamp"):
+        del tree["metadata"][key]
+    tree.pop("status", None)
+    server.store.add(st.JOBS, tree)
+    kx.start()
+    assert kx.ls("jobs") == [job.id]
+    assert harness.err_of(job.dir.rmdir) == "EPERM"
+    assert len(server.store.objects(st.JOBS)[0]) == 1
+
+
+@pytest.mark.parametrize("whose", ["all", "own"])
+def test_name_used_again(make_mount, server, volcano, whose):
+    """Output in the history stays when another job has its name and prints, or is only read."""
+    kx = make_mount(server, options="capture=all" if whose == "all" else "")
+    if whose == "all":
+        server.store.add(st.JOBS, watching.job("train"))
+    else:
+        kx.write("submit/train.yaml", json.dumps({**watching.job("train"), "metadata": {"name": "train"}}))
+    job = harness.Job(kx, "train")
+    harness.wait_for(lambda: "train" in kx.ls("jobs"))
+    uid = server.store.objects(st.JOBS)[0][0].uid
+    (pod,) = volcano.start("train")
+    volcano.log(pod).append("precious output of a week\n")
+    job.until_logged("precious")
+    volcano.finish(pod)
+    job.finish()
+    server.store.remove(st.JOBS, "test", "train")
+    harness.wait_for(lambda: "train" in kx.history())
+    reader = (kx / "history/train/log").open("rb")
+    server.store.add(st.JOBS, watching.job("train"))
+    harness.wait_for(lambda: "train" in kx.ls("jobs"))
+    (pod,) = volcano.start("train")
+    volcano.log(pod).append("of the second\n")
+    job.until_logged("of the second")
+    moved = f"train~{uid[:8]}"
+    for _ in range(2):
+        harness.wait_for(lambda: kx.history() == [moved])
+        assert b"precious output of a week" in (kx / f"history/{moved}/log").read_bytes()
+        assert b"precious" not in (kx / "jobs/train/log").read_bytes()
+        assert f"id: {moved}" in kx.read("history", moved, "status")
+        if reader:
+            with reader:
+                assert b"".join(iter(lambda: reader.read1(4096), b"")) == b"main/0 precious output of a week\n"
+            reader = None
+        kx.end()
+        kx.start()
+    (kx / f"history/{moved}").rmdir()
+    assert kx.history() == []

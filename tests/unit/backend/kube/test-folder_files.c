@@ -110,11 +110,11 @@ static void test_submit(void **state)
 	assert_int_equal(submit("one", UUID_B), -EEXIST);
 	assert_true(exists("submissions/" UUID_A));
 	assert_false(exists("submissions/" UUID_B));
-	assert_int_equal(folder_files_sync(dir, "one", UUID_A), 0);
+	assert_int_equal(folder_files_settle(dir, "one", UUID_A, ""), 0);
 	assert_false(exists("submissions/" UUID_A));
 	expect_submission("one", UUID_A);
 	/* A folder that was removed meanwhile is not missed. */
-	assert_int_equal(folder_files_sync(dir, "two", UUID_B), 0);
+	assert_int_equal(folder_files_settle(dir, "two", UUID_B, ""), 0);
 }
 
 /* What was not synced before a power cut may be there, in part, or not at all. */
@@ -153,7 +153,7 @@ static void test_of_another(void **state)
 	assert_int_equal(submit("one", UUID_A), 0);
 	scratch_remove(folder);
 	assert_int_equal(submit("one", UUID_B), 0);
-	assert_int_equal(folder_files_sync(dir, "one", UUID_B), 0);
+	assert_int_equal(folder_files_settle(dir, "one", UUID_B, ""), 0);
 	expect_submission("one", UUID_B);
 	assert_false(exists("submissions/" UUID_A));
 }

@@ -284,6 +284,167 @@ static void test_same_name(void **state)
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
 }
 
+static void expect_log(const char *id, const char *name, const char *text)
+{
+	cleanup_free char *path = NULL, *found = NULL;
+	size_t len;
+
+	assert_true(asprintf(&path, "%s/jobs/%s/logs/%s", rig.dir, id, name) > 0);
+	assert_int_equal(file_read(path, 1 << 20, &found, &len), 0);
+	assert_string_equal(found, text);
+}
+
+static void write_log(const char *id, const char *name, const char *text)
+{
+	cleanup_free char *path = NULL;
+	FILE *f;
+
+	assert_true(asprintf(&path, "%s/jobs/%s/logs/%s", rig.dir, id, name) > 0);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void forget_job(enum backend_place place, const char *id)
+{
+	const struct spec_job *job cleanup_job = backend_job(rig.b, place, id);
+
+	assert_non_null(job);
+	rig.n_answers = 0;
+	backend_forget(rig.b, id, job->uid, rig_reply, NULL);
+	fake_run();
+	assert_int_equal(rig.n_answers, 1);
+	assert_int_equal(rig.err, 0);
+}
+
+/* Output of a job that is over stays when another of its name prints, under a name of its own, over restarts too. */
+static void test_name_used_again(void **state)
+{
+	(void)state;
+	story_begin();
+	story_end("one", "u1", "p1");
+	write_log("one", "p1.a.0", "precious\n");
+	story_run("one", "u2", "p2");
+	fake_pass(5000);
+	rig_expect(BACKEND_JOBS, "one", "RUNNING");
+	rig_expect(BACKEND_HISTORY, "one", NULL);
+	rig_expect(BACKEND_HISTORY, "one~u1", "CANCELLED");
+	expect_log("one~u1", "p1.a.0", "precious\n");
+	assert_true(has_file("one", "logs/p2.a.0") && has_file("one", "job.json"));
+	assert_false(has_file("one", "logs/p1.a.0"));
+	/* The third, too. */
+	story_end("one", "u2", "p2");
+	story_run("one", "u3", "p3");
+	fake_pass(5000);
+	rig_expect(BACKEND_HISTORY, "one~u2", "CANCELLED");
+	story_end("one", "u3", "p3");
+	for (int i = 0; i < 2; i++) {
+		rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
+		rig_expect(BACKEND_HISTORY, "one~u1", "CANCELLED");
+		rig_expect(BACKEND_HISTORY, "one~u2", "CANCELLED");
+		rig_stop();
+		rig_start("", "");
+	}
+	/* Each is removed for good alone. */
+	forget_job(BACKEND_HISTORY, "one~u1");
+	rig_expect(BACKEND_HISTORY, "one~u1", NULL);
+	assert_false(rig_has_folder("one~u1"));
+	forget_job(BACKEND_HISTORY, "one");
+	assert_false(rig_has_folder("one"));
+	assert_true(rig_has_folder("one~u2"));
+}
+
+/* A kill right after the folder has got its name: what stands in it still has the old one. */
+static void test_moved_and_killed(void **state)
+{
+	char from[512], to[512];
+
+	(void)state;
+	story_begin();
+	story_end("one", "u1", "p1");
+	rig_stop();
+	snprintf(from, sizeof(from), "%s/jobs/one", rig.dir);
+	snprintf(to, sizeof(to), "%s/jobs/one~u1", rig.dir);
+	assert_int_equal(rename(from, to), 0);
+	rig_start("", "");
+	rig_expect(BACKEND_HISTORY, "one~u1", "CANCELLED");
+	rig_expect(BACKEND_HISTORY, "one", NULL);
+}
+
+/* A job is removed for good while its folder makes room for another of its name: that keeps all that is its. */
+static void test_removed_while_moved(void **state)
+{
+	const struct spec_job *old cleanup_job = NULL;
+	cleanup_free char *job = rig_job("one", "u2", "Running", 2);
+	cleanup_free char *pod = rig_pod("p2", "u2", 0, "Running", RIG_RUNNING);
+
+	(void)state;
+	story_begin();
+	story_end("one", "u1", "p1");
+	old = backend_job(rig.b, BACKEND_HISTORY, "one");
+	rig_event("jobs?watch", "ADDED", job);
+	rig_event("pods?watch", "ADDED", pod);
+	while (fake_step(&fake.posted))
+		;
+	rig.n_answers = 0;
+	backend_forget(rig.b, "one", old->uid, rig_reply, NULL);
+	while (fake_step(&fake.posted))
+		;
+	assert_int_equal(rig.n_answers, 0); /* not before it is gone */
+	fake_run();
+	assert_int_equal(rig.n_answers, 1);
+	assert_false(rig_has_folder("one~u1"));
+	rig_expect(BACKEND_HISTORY, "one~u1", NULL);
+	rig_expect(BACKEND_JOBS, "one", "RUNNING");
+	fake_pass(5000);
+	assert_true(has_file("one", "logs/p2.a.0") && has_file("one", "job.json"));
+}
+
+/* Whoever removes what is being removed already is answered when it is gone, too. */
+static void test_removed_twice(void **state)
+{
+	const struct spec_job *job cleanup_job = NULL;
+
+	(void)state;
+	story_begin();
+	story_end("one", "u1", "p1");
+	job = backend_job(rig.b, BACKEND_HISTORY, "one");
+	rig.n_answers = 0;
+	for (int i = 0; i < 2; i++)
+		backend_forget(rig.b, "one", job->uid, rig_reply, NULL);
+	while (fake_step(&fake.posted))
+		;
+	assert_int_equal(rig.n_answers, 0);
+	assert_true(rig_has_folder("one"));
+	fake_run();
+	assert_int_equal(rig.n_answers, 2);
+	assert_false(rig_has_folder("one"));
+}
+
+/* Two folders that both say they are of one job: the second is left alone, and nothing ends. */
+static void test_two_of_one_uid(void **state)
+{
+	cleanup_free char *cmd = NULL;
+
+	(void)state;
+	story_begin();
+	story_end("one", "u1", "p1");
+	rig_stop();
+	assert_true(
+		asprintf(
+			&cmd,
+			"cp -r %s/jobs/one %s/jobs/two && sed -i 's/\"one\"/\"two\"/' %s/jobs/two/job.json",
+			rig.dir, rig.dir, rig.dir) > 0);
+	assert_int_equal(system(cmd), 0);
+	rig_start("", "");
+	assert_true(has_file("one", "logs/p1.a.0") && has_file("two", "logs/p1.a.0"));
+	expect_said("is of the same job");
+	rig_stop();
+	rig_start("", "");
+	assert_true(has_file("one", "logs/p1.a.0") && has_file("two", "logs/p1.a.0"));
+}
+
 /* Output is removed to make room, and meanwhile a new job of that name begins: what that prints stays. */
 static void test_dropped_and_displaced(void **state)
 {
@@ -425,6 +586,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_spool_order, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_history_keep, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_same_name, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_name_used_again, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_moved_and_killed, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_removed_while_moved, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_removed_twice, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_two_of_one_uid, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_dropped_and_displaced, rig_setup,
 						rig_teardown),
 		cmocka_unit_test_setup_teardown(test_unread, rig_setup, rig_teardown),

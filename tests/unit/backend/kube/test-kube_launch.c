@@ -120,6 +120,105 @@ static void test_power_cut(void **state)
 	assert_int_equal(rig_folders(), 0);
 }
 
+/* What was with the server when the mount was killed may still take effect: the job is ours whenever it comes. */
+static void test_in_flight_over_kill(void **state)
+{
+	cleanup_free char *id = NULL, *body = NULL;
+	size_t n;
+
+	(void)state;
+	rig_start("", "");
+	for (int how = 0; how < 4; how++) {
+		cleanup_free char *uid = NULL;
+		size_t before = rig_folders();
+
+		rig_submit(RIG_APP);
+		free(body);
+		body = text_copy(rig_request()->body);
+		/* The connection ends, and the request does not. */
+		rig_stop();
+		assert_int_equal(rig.err, -EINPROGRESS);
+		rig.launched[0] = '\0';
+		rig_start("", "");
+		assert_int_equal(rig_folders(), before + 1);
+		if (how == 1)
+			fake_pass(500000);
+		if (how == 2) { /* another start in between */
+			rig_stop();
+			rig_start("", "");
+		}
+		assert_int_equal(rig_folders(), before + 1);
+		if (how == 3)
+			break;
+		rig_job_event("ADDED", rig_create(body)->json);
+		free(id);
+		id = text_copy(rig.objects[rig.n_objects - 1].name);
+		assert_string_equal(rig.launched, id);
+		expect_ours(id);
+		fake_pass(1200000);
+		expect_ours(id);
+		assert_int_equal(rig_folders(), before + 1);
+		uid = rig_behind(rig.objects[rig.n_objects - 1].json, "\"uid\":\"");
+		story_job("DELETED", id, uid, "Pending");
+		assert_int_equal(rig_folders(), before);
+	}
+	/* After that time it has not been launched; but only a cluster that can be seen says so. */
+	n = rig_folders();
+	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
+	fake_run();
+	fake_pass(700000);
+	assert_int_equal(rig_folders(), n);
+	/* All watches are asked for again after so long a silence. */
+	for (int i = 0; i < 100 && rig_folders() == n; i++) {
+		struct http_request *rq;
+
+		DL_FOREACH(fake.requests, rq)
+			if (strstr(rq->path, "?watch"))
+				rq->call.head(rq->call.data, 200);
+		fake_pass(1000);
+	}
+	assert_int_equal(rig_folders(), n - 1);
+	assert_string_equal(rig.launched, "");
+}
+
+/* The uid is on disk as soon as it is known, and from then on decides, whatever the object of somebody else says. */
+static void test_copy_of_ours(void **state)
+{
+	(void)state;
+	for (int by_watch = 0; by_watch < 2; by_watch++) {
+		cleanup_free char *id = NULL, *body = NULL, *path = NULL, *text = NULL;
+		const struct spec_job *job cleanup_job = NULL;
+		size_t len;
+
+		rig_start("", "");
+		rig_submit(RIG_APP);
+		body = text_copy(rig_request()->body);
+		if (by_watch) {
+			rig_lose(true);
+			rig_job_event("ADDED", rig.objects[rig.n_objects - 1].json);
+			fake_pass(1000);
+		} else {
+			rig_serve();
+		}
+		assert_int_equal(rig.err, 0);
+		id = text_copy(rig.id);
+		/* The folder is complete soon, before any output. */
+		fake_pass(2000);
+		path = text_print("%s/jobs/%s/submission", rig.dir, id);
+		assert_int_equal(file_read(path, 1000, &text, &len), 0);
+		assert_non_null(strstr(text, "\napp.yaml\nu-"));
+		rig_stop();
+		/* Meanwhile our job goes, and somebody makes it again, annotations and all. */
+		rig_start(rig_create(body)->json, "");
+		job = backend_job(rig.b, BACKEND_JOBS, id);
+		assert_non_null(job);
+		assert_false(job->own);
+		assert_false(rig_has_folder(id));
+		rig_stop();
+	}
+	rig_start("", "");
+}
+
 static void test_submit(void **state)
 {
 	const struct spec_job *job;
@@ -365,7 +464,8 @@ static void test_name_in_flight(void **state)
 /* The manifest of a dry run is written down on the pool, also when the mount ends meanwhile. */
 static void test_dry_run(void **state)
 {
-	const struct backend_submission s = {"app.yaml", RIG_APP, strlen(RIG_APP), "ada@login1", 0, NULL};
+	const struct backend_submission s = {"app.yaml",   RIG_APP, strlen(RIG_APP),
+					     "ada@login1", 0,	    NULL};
 
 	(void)state;
 	rig_start("", "");
@@ -566,6 +666,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_submit, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_syncs, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_power_cut, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_in_flight_over_kill, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_copy_of_ours, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_word_of_a_proxy, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_again, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_after_lost, rig_setup, rig_teardown),
