@@ -611,15 +611,16 @@ static void on_saved(void *data)
 	struct save *s = data;
 	struct folders *f = s->f;
 	struct entry *e = find(f, s->job->id);
-	/* On a slow disk the output may not have made the folder yet: try again later. */
-	bool again = s->err == -ENOENT && !f->stopping && folders_holds(f, s->job->id, s->uid);
+	/* On a slow disk the output may not have made the folder yet, or something else has its name. */
+	bool missing = s->err == -ENOENT || s->err == -ELOOP || s->err == -ENOTDIR;
+	bool again = missing && !f->stopping && folders_holds(f, s->job->id, s->uid);
 
 	if (s->unread && !s->err && e)
 		e->unread = false;
 	if (s->place)
 		diag(DIAG_WARNING, "%s: what could not be read is kept in %s", s->job->id,
 		     s->place);
-	if (s->err && s->err != -ENOENT)
+	if (s->err && !missing)
 		diag(DIAG_ERROR, "%s: what is known of it can't be kept: %s", s->job->id,
 		     strerror(-s->err));
 	f->saving = false;
