@@ -259,9 +259,11 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 			const struct follow *f = find_log(job, l->key);
 
 			if (f) {
-				l->complete |= follow_is_complete(f);
-				l->waiting = follow_is_waiting(f);
-				l->gap = max_of(l->gap, (uint64_t)follow_gaps(f));
+				const struct follow_state state = follow_state(f);
+
+				l->complete |= state.complete;
+				l->waiting = state.waiting;
+				l->gap = max_of(l->gap, (uint64_t)state.gaps);
 			} else if (dropped) {
 				l->complete = false; /* readers get what the cluster has */
 			} else if (wanted && !l->complete &&
@@ -279,24 +281,28 @@ bool capture_has(const struct capture *c, const char *uid)
 	return job && job->output;
 }
 
-bool capture_is_over(const struct capture *c, const char *uid)
+/* Are all logs of job UID over, or (REFUSED) paused since the server has refused them? */
+static bool are_over(const struct capture *c, const char *uid, bool refused)
 {
 	const struct job *job = find_job(c, uid);
 
-	for (const struct captured *log = job ? job->logs : NULL; log; log = log->hh.next)
-		if (!follow_is_over(log->follow))
+	for (const struct captured *log = job ? job->logs : NULL; log; log = log->hh.next) {
+		const struct follow_state state = follow_state(log->follow);
+
+		if (!state.over && !(refused && state.refused))
 			return false;
+	}
 	return true;
+}
+
+bool capture_is_over(const struct capture *c, const char *uid)
+{
+	return are_over(c, uid, false);
 }
 
 bool capture_is_quiet(const struct capture *c, const char *uid)
 {
-	const struct job *job = find_job(c, uid);
-
-	for (const struct captured *log = job ? job->logs : NULL; log; log = log->hh.next)
-		if (!follow_is_over(log->follow) && !follow_is_refused(log->follow))
-			return false;
-	return true;
+	return are_over(c, uid, true);
 }
 
 void capture_forget(struct capture *c, const char *uid)
@@ -374,7 +380,7 @@ void capture_open(struct capture *c, const struct spec_job *snapshot, const char
 				f = follow_log(c, snapshot, r, j, true);
 			if (!f)
 				continue;
-			follow_open(f);
+			follow_resume(f, true);
 			wait_for(all, f);
 		}
 	}
@@ -400,7 +406,7 @@ void capture_away(struct capture *c, bool away)
 	c->context.away = away;
 	for (struct job *job = back ? c->jobs : NULL; job; job = job->hh.next)
 		for (struct captured *log = job->logs; log; log = log->hh.next)
-			follow_resume(log->follow);
+			follow_resume(log->follow, false);
 }
 
 void capture_count(const struct capture *c, struct capture_counts *ret)

@@ -418,7 +418,7 @@ void follow_ended(struct follow *f, enum run_end end)
 	} else if (f->step == PAUSED && end == RUN_GONE) {
 		loop_timer_set(&f->timer, 0); /* the timer gives it up, not this call */
 	} else if (f->step == PAUSED) {
-		follow_resume(f);
+		follow_resume(f, false);
 	} else if (f->step == PAUSING && f->writer) {
 		pause_for(f, 0); /* later, not in the middle of the caller's work */
 	}
@@ -437,7 +437,7 @@ void follow_leaving(struct follow *f)
 		pause_for(f, 0);
 	else if (f->step == ASKING && loop_timer_is_set(&f->timer))
 		set_deadline(f);
-	follow_resume(f);
+	follow_resume(f, false);
 	room(f);
 }
 
@@ -448,22 +448,15 @@ void follow_job_ended(struct follow *f, bool over)
 	f->over = over;
 }
 
-void follow_resume(struct follow *f)
+void follow_resume(struct follow *f, bool opened)
 {
 	if (f->step != PAUSED || f->run == RUN_GONE)
 		return;
+	f->arrived &= !opened;
 	loop_timer_stop(&f->timer);
 	f->step = WAITING;
 	places_set(&f->context->places, &f->place, PLACE_QUEUED);
 	room(f);
-}
-
-void follow_open(struct follow *f)
-{
-	if (f->step != PAUSED || f->run == RUN_GONE)
-		return;
-	f->arrived = false;
-	follow_resume(f);
 }
 
 static void on_timer(void *data)
@@ -473,7 +466,7 @@ static void on_timer(void *data)
 	if (f->step == PAUSED && f->run == RUN_GONE) {
 		finish(f, -ENOENT, gone);
 	} else if (f->step == PAUSED) {
-		follow_resume(f);
+		follow_resume(f, false);
 	} else if (f->step == PAUSING) {
 		proceed(f);
 	} else if (is_of_use(f)) {
@@ -587,21 +580,17 @@ static void got_nothing(struct follow *f, int err, const struct podlog_result *r
 	room(f);
 }
 
+/* It refuses; or the connection broke in the middle of a stream (PODLOG_CUT), as they do. */
 static void got_refusal(struct follow *f, const struct podlog_result *r)
 {
-	trouble(f, r->text);
-	got_nothing(f, 0, r);
-}
-
-/* A part of the stream: connections break. */
-static void got_part(struct follow *f, const struct podlog_result *r)
-{
+	if (r->outcome != PODLOG_CUT)
+		trouble(f, r->text);
 	got_nothing(f, 0, r);
 }
 
 static void ask_again(struct follow *f, const struct podlog_result *r)
 {
-	(void)r;
+	f->lost += r->outcome == PODLOG_SILENT;
 	proceed(f);
 }
 
@@ -669,13 +658,6 @@ static void was_slow(struct follow *f, const struct podlog_result *r)
 	proceed(f); /* when all is written */
 }
 
-static void was_silent(struct follow *f, const struct podlog_result *r)
-{
-	(void)r;
-	f->lost++;
-	proceed(f);
-}
-
 /* The server's own word that the run has ended comes before the watch's. */
 static void got_next_run(struct follow *f, const struct podlog_result *r)
 {
@@ -690,17 +672,15 @@ static void got_gone(struct follow *f, const struct podlog_result *r)
 	lost(f, -ENOENT, r->text);
 }
 
-static void never_ran(struct follow *f, const struct podlog_result *r)
-{
-	got_nothing(f, -ENODATA, r);
-}
-
-/* There is no such run, or it has not begun: that can't be true of the newest run, if there is output of it. */
+/*
+ * The pod never ran, or there is no such run, or it has not begun: that can't be true of the newest run, if there is
+ * output of it.
+ */
 static void got_no_run(struct follow *f, const struct podlog_result *r)
 {
-	bool empty = log_writer_size(f->writer) == 0;
+	bool never = r->outcome == PODLOG_NEVER_RAN || log_writer_size(f->writer) == 0;
 
-	got_nothing(f, f->previous ? -ENOENT : empty ? -ENODATA : 0, r);
+	got_nothing(f, f->previous ? -ENOENT : never ? -ENODATA : 0, r);
 }
 
 /* What to do next, of a probe and of any other attempt. */
@@ -713,13 +693,13 @@ static const struct {
 	[PODLOG_OTHER] = {got_other, got_other},
 	[PODLOG_AGAIN] = {ask_again, ask_again},
 	[PODLOG_MESSAGE] = {got_refusal, probed_nothing},
-	[PODLOG_NEVER_RAN] = {never_ran, never_ran},
+	[PODLOG_NEVER_RAN] = {got_no_run, probed_none},
 	[PODLOG_NO_RUN] = {got_no_run, probed_none},
 	[PODLOG_GONE] = {got_gone, probed_none},
 	[PODLOG_REFUSED] = {got_refusal, got_refusal},
-	[PODLOG_CUT] = {got_part, got_part},
+	[PODLOG_CUT] = {got_refusal, got_refusal},
 	[PODLOG_BROKEN] = {got_refusal, got_refusal},
-	[PODLOG_SILENT] = {was_silent, was_silent},
+	[PODLOG_SILENT] = {ask_again, ask_again},
 	[PODLOG_SLOW] = {was_slow, was_slow},
 	[PODLOG_NEXT_RUN] = {got_next_run, got_next_run},
 	[PODLOG_WHICH_RUN] = {got_refusal, got_refusal},
@@ -935,28 +915,15 @@ const char *follow_key(const struct follow *f)
 	return f->key;
 }
 
-bool follow_is_over(const struct follow *f)
+struct follow_state follow_state(const struct follow *f)
 {
-	return f->step == OVER;
-}
+	bool refused = f->place.retried && f->step != OVER;
 
-bool follow_is_refused(const struct follow *f)
-{
-	return f->step == PAUSED && f->place.retried;
-}
-
-bool follow_is_waiting(const struct follow *f)
-{
-	return f->place.state == PLACE_QUEUED || f->place.state == PLACE_PAUSED ||
-	       (f->place.state == PLACE_TAKEN && f->place.retried);
-}
-
-bool follow_is_complete(const struct follow *f)
-{
-	return f->complete;
-}
-
-unsigned follow_gaps(const struct follow *f)
-{
-	return f->gaps;
+	return (struct follow_state){
+		.over = f->step == OVER,
+		.complete = f->complete,
+		.refused = refused && f->step == PAUSED,
+		.waiting = refused || f->step == WAITING || f->step == PAUSED,
+		.gaps = f->gaps,
+	};
 }

@@ -60,10 +60,8 @@ void follow_ended(struct follow *f, enum run_end end);
 void follow_leaving(struct follow *f);
 /* The job has ended, or (not OVER) not: of that and of its pods the news come on two ways, and this may be first. */
 void follow_job_ended(struct follow *f, bool over);
-/* If it is paused: it is tried again now. */
-void follow_resume(struct follow *f);
-/* The same, since somebody opens it, who waits for that. */
-void follow_open(struct follow *f);
+/* If it is paused: it is tried again now; OPENED: since somebody opens it, who waits for that. */
+void follow_resume(struct follow *f, bool opened);
 /* What is left of it comes before the log of the next run in the merged log, if it comes soon. */
 void follow_precedes(struct follow *f);
 /*
@@ -73,13 +71,15 @@ void follow_precedes(struct follow *f);
 void follow_wait(struct follow *f, loop_fn done, void *arg);
 
 const char *follow_key(const struct follow *f); /* as long as F */
-bool follow_is_over(const struct follow *f);
-/* Has the server refused it, so that it has ended for its readers, and is it paused? */
-bool follow_is_refused(const struct follow *f);
-/* Does it wait for a place, or for the server to give it? */
-bool follow_is_waiting(const struct follow *f);
-/* Is it over, and nothing of the run missing but what was told as a gap? */
-bool follow_is_complete(const struct follow *f);
-unsigned follow_gaps(const struct follow *f);
+
+struct follow_state {
+	bool over;
+	bool complete; /* it is over, and nothing of the run is missing but what GAPS counts */
+	bool refused; /* it is paused, since the server has refused it: for its readers it has ended */
+	bool waiting;  /* for a place, or for the server to give it */
+	unsigned gaps; /* how often output was lost, or may have been */
+};
+
+struct follow_state follow_state(const struct follow *f);
 
 #endif

@@ -56,20 +56,21 @@ static void on_room(void *data)
 /* Is it over, or refused for now? */
 static bool is_done(void)
 {
-	return follow_is_over(rig.f) || follow_is_waiting(rig.f);
+	return follow_state(rig.f).over || follow_state(rig.f).waiting;
 }
 
 static int result(void)
 {
-	if (!follow_is_over(rig.f))
+	if (!follow_state(rig.f).over)
 		return -EAGAIN;
-	return follow_is_complete(rig.f) ? 0 : -ENOENT;
+	return follow_state(rig.f).complete ? 0 : -ENOENT;
 }
 
 /* But for the end, if that was lost. */
 static unsigned gaps(void)
 {
-	return follow_gaps(rig.f) - (follow_is_over(rig.f) && !follow_is_complete(rig.f));
+	return follow_state(rig.f).gaps -
+	       (follow_state(rig.f).over && !follow_state(rig.f).complete);
 }
 
 static int setup(void **state)
@@ -328,7 +329,7 @@ static void test_refused_again(void **state)
 		bytes(fake.requests, lines[i]);
 		fake_break(fake.requests, -EIO, true);
 		fake_pass(8000);
-		assert_false(follow_is_over(rig.f));
+		assert_false(follow_state(rig.f).over);
 	}
 	refuse(request("timestamps=true"), 500);
 	assert_true(is_done());
@@ -1077,7 +1078,7 @@ static void test_runs_after_first(void **state)
 			answer(request("previous=true"), 200, T("03") "three\n");
 			answer(request(WHICH_RUN), 200, POD("uid-1", 1));
 		}
-		assert_true(follow_is_over(rig.f));
+		assert_true(follow_state(rig.f).over);
 		assert_int_equal(result(), i ? -ENOENT : 0);
 		assert_int_equal(gaps(), i ? 0 : 1);
 		holds(i ? "one\ntwo\n" : "one\ntwo\nthree\n");

@@ -223,8 +223,14 @@ static void test_refused_many(void **state)
 		if (json)
 			rig_job_event("ADDED", json);
 		story_pod("ADDED", uid, job, i % 10, "Failed", RIG_EXIT("1"));
-		rig_stream_refused(rig.streams);
 	}
+	for (int i = 0; i < 12; i++) {
+		while (rig.streams)
+			rig_outcome(rig.streams, PODLOG_REFUSED);
+		if (rig_logs().paused < 1000)
+			fake_pass(8000);
+	}
+	assert_int_equal(rig_logs().paused, 1000);
 	story_run("one", "u1", "r1");
 	assert_int_equal(story_follows(), 1);
 	/* None is answered, then all. */
@@ -232,7 +238,7 @@ static void test_refused_many(void **state)
 	assert_int_equal(story_follows(), 1 + 8);
 	for (uint64_t until = fake.now + 100000; fake.now < until; fake_wait(60000)) {
 		while (story_follows() > 1) {
-			rig_stream_refused(rig.streams->next);
+			rig_outcome(rig.streams->next, PODLOG_REFUSED);
 			tried++;
 		}
 	}
