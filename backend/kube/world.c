@@ -68,10 +68,10 @@ struct sort {
 	int (*parse)(const char *json, size_t len, void **ret);
 	void (*unref)(void *view);
 	size_t meta; /* where it stands in the view */
-	enum world_sort
-		table; /* the sort in whose table it stands, since queues come by several watches */
-	bool by_name;  /* it is found by its name; else by its uid */
-	bool owned;    /* a job is its controller; without one it is ignored */
+	/* The sort in whose table it stands, since queues come by several watches. */
+	enum world_sort table;
+	bool by_name; /* it is found by its name; else by its uid */
+	bool owned;   /* a job is its controller; without one it is ignored */
 	/* NOW has come; OLD was known of it (NULL: nothing). False: both are shown alike. May be NULL: they differ. */
 	bool (*differs)(struct world *w, struct thing *now, const struct thing *old);
 	/* OLD (NULL: there was none) has become NOW (NULL: it is gone): report the jobs that this changes. */
@@ -95,8 +95,8 @@ struct world {
 	bool confirmed[WORLD_N_SORTS];
 	struct job *jobs;
 	struct pod *pods;
-	struct thing
-		*things[WORLD_N_SORTS]; /* changed under the lock; by the sort whose table it is */
+	/* By the sort whose table it is; changed under the lock. */
+	struct thing *things[WORLD_N_SORTS];
 	struct thing *owned[WORLD_N_SORTS];
 	struct events *events;
 	struct passed *passed;

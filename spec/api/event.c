@@ -8,8 +8,8 @@
 #include <errno.h>
 
 #include "spec/base/mem.h"
+#include "spec/base/read.h"
 #include "spec/base/span.h"
-#include "spec/base/tree.h"
 
 static const char *const type_names[] = {
 	[SPEC_EVENT_ADDED] = "ADDED",	  [SPEC_EVENT_MODIFIED] = "MODIFIED",
@@ -30,17 +30,6 @@ static int read_version(struct spec_span object, char **ret)
 		return -EINVAL;
 	*ret = mem_copy(version.p + 1, n);
 	return 0;
-}
-
-/* The code of the Status of an ERROR. */
-static int read_code(const char *status)
-{
-	struct json_object *o cleanup_json = spec_tree_parse(status), *code;
-
-	if (!json_object_is_type(o, json_type_object) ||
-	    !json_object_object_get_ex(o, "code", &code))
-		return 0;
-	return json_object_get_int(code);
 }
 
 static int read_type(struct spec_span type, enum spec_event_type *ret)
@@ -70,7 +59,11 @@ int spec_event_parse(const char *json, size_t len, struct spec_event *ret)
 		return -EINVAL;
 	e.object = mem_copy(object.p, e.len);
 	if (e.type == SPEC_EVENT_ERROR) {
-		e.code = read_code(e.object);
+		/* Of a Status. */
+		cleanup_free struct spec_value *o = NULL;
+
+		if (spec_value_parse_map(e.object, e.len, &o) == 0)
+			e.code = spec_read_int(o, "code", 0);
 		e.resource_version = text_copy("");
 		err = 0;
 	} else {

@@ -27,7 +27,7 @@ struct reply {
 	FILE *out; /* the text for people */
 };
 
-/* --- reading -------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 static bool has(const struct reply *r, const char *part)
 {
@@ -90,7 +90,7 @@ static char *read_message(const struct spec_value *o, const char *body, size_t l
 	return ret;
 }
 
-/* --- writing -------------------------------------------------------------------------------- */
+/* --- writing --- */
 
 /* Write the text of an answer. Returns ERR. */
 static int put(struct reply *r, int err, const char *fmt, ...) printf_like(3, 4);
@@ -118,7 +118,7 @@ static int put_failed(struct reply *r, int err, const char *what)
 	return put(r, err, ": %s (%d)%s%s", what, r->status, *r->message ? ": " : "", r->message);
 }
 
-/* --- each kind of refusal ------------------------------------------------------------------- */
+/* --- each kind of refusal --- */
 
 /* ... "exceeded quota: q1, requested: count/jobs=1, used: count/jobs=2, limited: count/jobs=0" */
 static int quota(struct reply *r)
@@ -261,8 +261,8 @@ static int invalid(struct reply *r)
 	fputs("the cluster refuses it: ", r->out);
 	for (size_t i = 0; i < n && i < MANY; i++) {
 		const struct spec_value *cause = spec_read_at(causes, i);
-		char *field cleanup_free = text_copy(spec_read_text(cause, "field"));
-		char *message cleanup_free = text_copy(spec_read_text(cause, "message"));
+		cleanup_free char *field = text_copy(spec_read_text(cause, "field"));
+		cleanup_free char *message = text_copy(spec_read_text(cause, "message"));
 
 		spec_words_clean(field, MESSAGE_MAX);
 		spec_words_clean(message, MESSAGE_MAX);

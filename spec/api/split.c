@@ -31,7 +31,7 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/span.h"
-#include "spec/base/tree.h"
+#include "spec/base/value.h"
 
 #define MAX_LEVELS (2 * SPEC_MAX_DEPTH)
 #define MAX_KEY	   32	/* longer than all keys that matter */
@@ -140,7 +140,7 @@ void spec_split_free(struct spec_split *s)
 	free(s);
 }
 
-/* --- the output ----------------------------------------------------------------------------- */
+/* --- the output --- */
 
 /* The run goes to OUT, as far as there is room. */
 static void flush(struct spec_split *s)
@@ -185,29 +185,26 @@ static void capture(struct spec_split *s, enum place what)
 	s->captured_at = s->depth;
 }
 
-static int copy_text(struct json_object *o, const char *key, char **ret)
-{
-	struct json_object *value;
-
-	if (!json_object_object_get_ex(o, key, &value) || !value)
-		return 0;
-	if (!json_object_is_type(value, json_type_string))
-		return -EINVAL;
-	*ret = text_copy(json_object_get_string(value));
-	return 0;
-}
-
 /* The output is the metadata of a list: its version and the token of its next page. */
 static int take_metadata(struct spec_split *s)
 {
-	struct json_object *o cleanup_json = spec_tree_parse(s->out);
-	int err;
+	cleanup_free struct spec_value *o = NULL;
 
-	if (s->has_metadata || !o)
+	if (s->has_metadata || spec_value_parse_map(s->out, s->out_len, &o) < 0)
 		return -EINVAL;
 	s->has_metadata = true;
-	err = copy_text(o, "resourceVersion", &s->resource_version);
-	return err ? err : copy_text(o, "continue", &s->next);
+	for (const struct spec_value *v = o->items; v < o->items + o->n; v++) {
+		char **to = streq(v->key, "resourceVersion") ? &s->resource_version
+			    : streq(v->key, "continue")	     ? &s->next
+							     : NULL;
+
+		if (!to || v->type == SPEC_VALUE_NULL)
+			continue;
+		if (v->type != SPEC_VALUE_STRING)
+			return -EINVAL;
+		text_set(to, "%s", v->text);
+	}
+	return 0;
 }
 
 /* Of the object whose beginning is the output tell what is known. */
@@ -216,7 +213,7 @@ static int deliver_short(struct spec_split *s)
 	static const char *const keys[] = {"name", "uid", "resourceVersion"};
 	struct spec_span object = {s->out, s->out + s->out_len}, metadata, value;
 	const char *comma = "";
-	char *text cleanup_free = NULL;
+	cleanup_free char *text = NULL;
 	size_t len;
 	FILE *out = text_stream(&text, &len);
 
@@ -262,7 +259,7 @@ static int deliver(struct spec_split *s)
 	return err;
 }
 
-/* --- structure ------------------------------------------------------------------------------ */
+/* --- structure --- */
 
 static struct level *top(struct spec_split *s)
 {
@@ -477,7 +474,7 @@ static int structure(struct spec_split *s, const char *at)
 	}
 }
 
-/* --- runs of bytes -------------------------------------------------------------------------- */
+/* --- runs of bytes --- */
 
 static void note_key(struct spec_split *s, const char *bytes, size_t n)
 {

@@ -74,7 +74,7 @@ static int refuse_unknown(const struct spec_options *o, const char *path, const 
 {
 	const char *names[MAX_OPTIONS + 1] = {NULL};
 	const char *near;
-	char *all cleanup_free = NULL;
+	cleanup_free char *all = NULL;
 
 	for (size_t i = 0; o->table[i].name; i++) {
 		names[i] = o->table[i].name;
@@ -166,7 +166,7 @@ int spec_options_set(struct spec_options *o, const char *name, const char *value
 		     struct spec_errors *e)
 {
 	const struct spec_option *option = spec_option_find(o->table, name);
-	char *path cleanup_free = text_print("-o %s", name);
+	cleanup_free char *path = text_print("-o %s", name);
 	struct value *v;
 	int ret;
 
@@ -238,7 +238,7 @@ static int merge_one(struct spec_options *o, const char *name, struct json_objec
 		     struct spec_errors *e)
 {
 	const struct spec_option *option = spec_option_find(o->table, name);
-	char *path cleanup_free = text_print("scheduler_args.%s", name);
+	cleanup_free char *path = text_print("scheduler_args.%s", name);
 	struct value *v;
 	int ret;
 
@@ -279,7 +279,7 @@ int spec_options_check(const struct spec_options *o, struct spec_errors *e)
 
 	for (size_t i = 0; o->table[i].name; i++) {
 		const char *name = o->table[i].name;
-		char *path cleanup_free = NULL;
+		cleanup_free char *path = NULL;
 
 		if (!o->table[i].required || o->v[i].given || o->v[i].refused)
 			continue;

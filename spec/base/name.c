@@ -87,7 +87,7 @@ char *spec_name_norm(const char *name)
 
 char *spec_name_job(const char *app, uint64_t v)
 {
-	char *norm cleanup_free = spec_name_norm(app);
+	cleanup_free char *norm = spec_name_norm(app);
 	char suffix[SPEC_SUFFIX_MAX];
 
 	spec_name_suffix(v, suffix);
@@ -156,7 +156,7 @@ static bool is_plain(const char *role)
 
 char *spec_name_replica_dir(const char *role, unsigned k)
 {
-	char *norm cleanup_free = spec_name_norm(role);
+	cleanup_free char *norm = spec_name_norm(role);
 
 	if (!is_plain(role))
 		role = *norm ? norm : "role";

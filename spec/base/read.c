@@ -104,7 +104,7 @@ int spec_read_digits(const char *text)
 
 void spec_read_copy(char **field, const char *text, size_t max)
 {
-	char *cut cleanup_free = NULL;
+	cleanup_free char *cut = NULL;
 	size_t n = strnlen(text, max + 1);
 
 	if (n <= max) {

@@ -27,7 +27,7 @@ static uint64_t sums(uint64_t bits)
 	return bits * EACH(1);
 }
 
-/* --- strings --------------------------------------------------------------------------------- */
+/* --- strings --- */
 
 const char *spec_span_plain(const char *p, const char *end)
 {
@@ -43,7 +43,7 @@ const char *spec_span_plain(const char *p, const char *end)
 	return p;
 }
 
-/* --- brackets -------------------------------------------------------------------------------- */
+/* --- brackets --- */
 
 static void nest_byte(struct spec_nest *n, char c)
 {
@@ -103,7 +103,7 @@ const char *spec_span_nest(struct spec_nest *n, size_t max, const char *p, const
 	return p;
 }
 
-/* --- members --------------------------------------------------------------------------------- */
+/* --- members --- */
 
 static void skip_space(struct spec_span *s)
 {

@@ -8,8 +8,7 @@
 #include "spec/base/mem.h"
 
 /* Deeper than any document, within an object around it. */
-#define MAX_DEPTH   (2 * SPEC_MAX_DEPTH)
-#define USUAL_DEPTH 16
+#define MAX_DEPTH (2 * SPEC_MAX_DEPTH)
 
 static struct json_object *made(struct json_object *value)
 {
@@ -35,7 +34,7 @@ struct json_object *spec_tree_string(const char *text)
 
 struct json_object *spec_tree_format(const char *fmt, ...)
 {
-	char *text cleanup_free = NULL;
+	cleanup_free char *text = NULL;
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -66,53 +65,33 @@ void spec_tree_add_all(struct json_object *o, struct json_object *from)
 		spec_tree_add(o, key, json_object_get(value));
 }
 
-static void free_tokener(struct json_tokener **tok)
-{
-	json_tokener_free(*tok);
-}
-
-static struct json_tokener *new_tokener(int depth)
+/* With FLAGS of json-c, nested less deep than DEPTH; NULL: it is null, or an error. */
+static struct json_object *parse(const char *json, int len, int depth, int flags)
 {
 	struct json_tokener *tok = json_tokener_new_ex(depth);
+	struct json_object *o;
 
 	if (!tok)
 		mem_out();
-	return tok;
+	json_tokener_set_flags(tok, flags);
+	o = json_tokener_parse_ex(tok, json, len);
+	json_tokener_free(tok);
+	return o;
 }
 
 struct json_object *spec_tree_parse(const char *text)
 {
-	struct json_tokener *tok cleanup(free_tokener) = new_tokener(MAX_DEPTH);
-
-	return json_tokener_parse_ex(tok, text, -1);
-}
-
-/* Nested less deep than DEPTH. NULL of an error. */
-static struct json_object *parse(const char *json, size_t len, int depth,
-				 enum json_tokener_error *ret_err)
-{
-	struct json_tokener *tok cleanup(free_tokener) = new_tokener(depth);
-	struct json_object *o;
-
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
-	o = json_tokener_parse_ex(tok, json, (int)len);
-	*ret_err = json_tokener_get_error(tok);
-	return o;
+	return parse(text, -1, MAX_DEPTH, 0);
 }
 
 int spec_tree_parse_map(const char *json, size_t len, struct json_object **ret)
 {
-	enum json_tokener_error err;
-	struct json_object *o;
+	struct json_object *o = NULL;
 
-	if (len > SPEC_MAX_WATCHED)
-		return -EINVAL;
-	/* A tokener has room for all levels from its start, and few objects have many. */
-	o = parse(json, len, USUAL_DEPTH, &err);
 	/* A splitter lets through what is nested less deep than this. */
-	if (err == json_tokener_error_depth)
-		o = parse(json, len, MAX_DEPTH + 2, &err);
-	if (err == json_tokener_success && json_object_is_type(o, json_type_object)) {
+	if (len <= SPEC_MAX_WATCHED)
+		o = parse(json, (int)len, MAX_DEPTH + 2, JSON_TOKENER_STRICT);
+	if (json_object_is_type(o, json_type_object)) {
 		*ret = o;
 		return 0;
 	}

@@ -32,6 +32,31 @@ size_t spec_utf8_char(const unsigned char *s, size_t len, uint32_t *ret)
 	return n;
 }
 
+int spec_utf8_hex4(const char *p)
+{
+	int ret = 0;
+
+	for (int i = 0; i < 4; i++) {
+		int c = p[i] | 0x20;
+		int digit = c >= '0' && c <= '9'   ? c - '0'
+			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+						   : -1;
+
+		/* A control character is none of them, whatever it is with that bit. */
+		if (digit < 0 || (unsigned char)p[i] < 0x20)
+			return -1;
+		ret = ret << 4 | digit;
+	}
+	return ret;
+}
+
+uint32_t spec_utf8_pair(int high, int low)
+{
+	if (high < 0xd800 || high > 0xdbff || low < 0xdc00 || low > 0xdfff)
+		return 0;
+	return 0x10000 + ((uint32_t)(high - 0xd800) << 10 | (uint32_t)(low - 0xdc00));
+}
+
 bool spec_utf8_is(const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;

@@ -14,6 +14,11 @@
  */
 size_t spec_utf8_char(const unsigned char *s, size_t len, uint32_t *ret);
 
+/* The number of the four hexadecimal digits that P begins with; -1: they are none. */
+int spec_utf8_hex4(const char *p);
+/* The character of a pair of surrogates; 0: HIGH and LOW are none. */
+uint32_t spec_utf8_pair(int high, int low);
+
 /* Is TEXT UTF-8? */
 bool spec_utf8_is(const char *text);
 

@@ -12,6 +12,7 @@
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/span.h"
+#include "spec/base/utf8.h"
 
 /* A splitter lets through what is nested less deep. */
 #define MAX_DEPTH (2 * SPEC_MAX_DEPTH + 2)
@@ -45,26 +46,7 @@ static char take(struct parser *s)
 	return c;
 }
 
-/* --- strings --------------------------------------------------------------------------------- */
-
-/* The number of four hexadecimal digits at P; -1: they are none. */
-static int hex4(const char *p)
-{
-	int ret = 0;
-
-	for (int i = 0; i < 4; i++) {
-		char c = p[i];
-		int digit = c >= '0' && c <= '9'   ? c - '0'
-			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-			    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-						   : -1;
-
-		if (digit < 0)
-			return -1;
-		ret = ret << 4 | digit;
-	}
-	return ret;
-}
+/* --- strings --- */
 
 static char *put_utf8(char *to, unsigned c)
 {
@@ -90,18 +72,19 @@ static char *put_utf8(char *to, unsigned c)
 /* The escape \uXXXX, or two of them, at S behind the "u". Returns behind what was put at TO; NULL: it is none. */
 static char *put_unicode(struct parser *s, char *to)
 {
-	int c = hex4(s->p), low;
+	int c = spec_utf8_hex4(s->p);
+	unsigned pair;
 
 	if (c < 0)
 		return NULL;
 	s->p += 4;
 	if (c < 0xd800 || c > 0xdfff)
 		return put_utf8(to, (unsigned)c);
-	low = c < 0xdc00 && s->p[0] == '\\' && s->p[1] == 'u' ? hex4(s->p + 2) : -1;
-	if (low < 0xdc00 || low > 0xdfff)
+	pair = s->p[0] == '\\' && s->p[1] == 'u' ? spec_utf8_pair(c, spec_utf8_hex4(s->p + 2)) : 0;
+	if (!pair)
 		return put_utf8(to, REPLACEMENT);
 	s->p += 6;
-	return put_utf8(to, 0x10000 + (unsigned)((c - 0xd800) << 10 | (low - 0xdc00)));
+	return put_utf8(to, pair);
 }
 
 /* S is behind a backslash. */
@@ -145,7 +128,7 @@ static const char *string(struct parser *s, const char *end)
 	}
 }
 
-/* --- words ----------------------------------------------------------------------------------- */
+/* --- words --- */
 
 static bool digits(struct parser *s)
 {
@@ -210,7 +193,7 @@ static bool scalar(struct parser *s, struct spec_value *v, const char *end)
 	return ok;
 }
 
-/* --- structure ------------------------------------------------------------------------------- */
+/* --- structure --- */
 
 /* A value that comes next, or a map or a list that begins; KEY is that of a member. */
 static bool begin(struct parser *s, const char *key, const char *end)

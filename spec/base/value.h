@@ -19,10 +19,10 @@ enum spec_value_type {
 
 struct spec_value {
 	const char *key; /* of a member of a map; else "" */
-	const char *
-		text; /* a string without quotes and escapes, or the word as it stands; "" of a map or a list */
-	const struct spec_value
-		*items; /* of a map or a list, in their order; a map may have a key twice */
+	/* A string without quotes and escapes, or the word as it stands; "" of a map or a list. */
+	const char *text;
+	/* Those of a map or a list, in their order; a map may have a key twice. */
+	const struct spec_value *items;
 	unsigned n;
 	enum spec_value_type type;
 };

@@ -210,7 +210,7 @@ static void job_free(struct spec_job *job)
 	free(job);
 }
 
-/* --- packing --------------------------------------------------------------------------------- */
+/* --- packing --- */
 
 static void count_string(char **field, void *data)
 {
@@ -332,7 +332,7 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 	return NULL;
 }
 
-/* --- the replica that status and why name ---------------------------------------------------- */
+/* --- the replica that status and why name --- */
 
 bool spec_replica_waits_for_gang(const struct spec_replica *r)
 {

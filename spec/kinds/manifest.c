@@ -40,7 +40,7 @@ void spec_manifest_free(struct spec_manifest *m)
 	free(m);
 }
 
-/* --- building ------------------------------------------------------------------------------- */
+/* --- building --- */
 
 static void build_clear(struct spec_build *b)
 {
@@ -93,7 +93,7 @@ static int build_app(struct spec_build *b, struct spec_options *options)
 	return b->kind->build(b);
 }
 
-/* --- what kxfs adds ------------------------------------------------------------------------- */
+/* --- what kxfs adds --- */
 
 /* The map FIELD of MAP, made if it is not there; NULL: MAP or FIELD is none, which the server will refuse. */
 static struct json_object *need_map(struct json_object *map, const char *field)
@@ -175,7 +175,7 @@ static void annotate(struct spec_build *b, const char *text, size_t len)
 		note_app(notes, text, len);
 }
 
-/* --- the whole ------------------------------------------------------------------------------ */
+/* --- the whole --- */
 
 static int finish(struct spec_build *b, struct spec_manifest **ret)
 {

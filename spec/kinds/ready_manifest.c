@@ -155,7 +155,7 @@ static void strip(struct json_object *object)
 		json_object_object_del(annotations, ours[i]);
 }
 
-/* --- another name --------------------------------------------------------------------------- */
+/* --- another name --- */
 
 /* Where the random suffix of NAME begins; NULL: it has none. */
 static const char *suffix_of(const char *name)
@@ -240,7 +240,7 @@ static void replace_all(struct json_object *value, const struct names *names)
 static int check_wrapped(struct json_object *object, const struct spec_kind *kind, const char *old,
 			 const char *id, struct spec_errors *e)
 {
-	char *text cleanup_free = spec_tree_print(object);
+	cleanup_free char *text = spec_tree_print(object);
 	struct spec_value *read cleanup_free = NULL;
 	const struct spec_value *list = NULL;
 	const char *key = "";

@@ -93,7 +93,7 @@ static int check_top(struct json_object *overlay, const char *path, struct spec_
 	json_object_object_foreach(overlay, key, value) {
 		const char *field = key_field(key);
 		const char *near = spec_suggest(field, known);
-		char *at cleanup_free = NULL;
+		cleanup_free char *at = NULL;
 		bool ok = is_type(key, value);
 
 		for (size_t i = 0; known[i]; i++)
@@ -130,7 +130,7 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
 		      char **ret_path, struct spec_errors *e)
 {
 	struct json_object *found, *overlay;
-	char *at cleanup_free = NULL, *inner cleanup_free = NULL;
+	cleanup_free char *at = NULL, *inner cleanup_free = NULL;
 	int err;
 
 	*ret = NULL;
@@ -161,7 +161,7 @@ int spec_overlay_find(struct json_object *metadata, const char *path, struct jso
 	return err;
 }
 
-/* --- applying ------------------------------------------------------------------------------ */
+/* --- applying --- */
 
 struct merge {
 	struct spec_errors *errors;
@@ -170,7 +170,7 @@ struct merge {
 
 static void refuse(struct merge *m, const struct place *at, const char *text)
 {
-	char *path cleanup_free = place_text(at);
+	cleanup_free char *path = place_text(at);
 
 	m->err = spec_errors_add(m->errors, -EINVAL, 0, 0, path, "%s", text);
 }
@@ -287,7 +287,7 @@ static struct json_object *join(struct json_object *list, struct json_object *ov
 static void apply_join(struct merge *m, const struct place *at, struct json_object *map,
 		       const char *key, struct json_object *over)
 {
-	char *field cleanup_free = text_copy(key_field(key));
+	cleanup_free char *field = text_copy(key_field(key));
 	struct json_object *base;
 	char *on = strchr(field, ':');
 

@@ -24,7 +24,7 @@
 
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
 {
-	char *text cleanup_free = NULL;
+	cleanup_free char *text = NULL;
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -47,7 +47,7 @@ int spec_build_name(struct spec_build *b, const char *controller)
 
 static struct json_object *label(const char *value)
 {
-	char *clean cleanup_free = spec_label_clean(value);
+	cleanup_free char *clean = spec_label_clean(value);
 
 	return spec_tree_string(clean);
 }
@@ -70,7 +70,7 @@ static struct json_object *variable(const char *name, const char *value)
 	return ret;
 }
 
-/* --- the job -------------------------------------------------------------------------------- */
+/* --- the job --- */
 
 struct json_object *spec_pods_object_labels(struct spec_pods *p)
 {
@@ -85,7 +85,7 @@ struct json_object *spec_pods_object_labels(struct spec_pods *p)
 void spec_pods_init(struct spec_pods *p)
 {
 	const struct spec_build *b = p->build;
-	char *handle cleanup_free =
+	cleanup_free char *handle =
 		text_print("%s://torchx/%s:%s", b->kind->scheduler, b->identity->namespace, b->id);
 
 	p->job_id = variable(JOB_ID, handle);
@@ -109,7 +109,7 @@ void spec_pods_clear(struct spec_pods *p)
 	json_object_put(p->number);
 }
 
-/* --- the parts of a role's pods --------------------------------------------------------------- */
+/* --- the parts of a role's pods --- */
 
 /* "roles[I].FIELD" */
 static void role_path(const struct spec_pod_role *r, const char *field, char ret[64])
@@ -308,7 +308,7 @@ static int make_parts(struct spec_pod_role *r)
 	return err;
 }
 
-/* --- a role --------------------------------------------------------------------------------- */
+/* --- a role --- */
 
 static bool has_macros(const char *text)
 {
@@ -399,11 +399,11 @@ void spec_pod_role_clear(struct spec_pod_role *r)
 	free(r->overlay_path);
 }
 
-/* --- the pod of a replica -------------------------------------------------------------------- */
+/* --- the pod of a replica --- */
 
 static struct json_object *expand(const char *text, const struct spec_macros *m)
 {
-	char *expanded cleanup_free = spec_macro_expand(text, m);
+	cleanup_free char *expanded = spec_macro_expand(text, m);
 
 	return spec_tree_string(expanded);
 }
@@ -424,7 +424,7 @@ static struct json_object *make_command(struct spec_pod_role *r, const struct sp
 static struct json_object *expand_variable(const struct spec_pair *pair,
 					   const struct spec_macros *m)
 {
-	char *value cleanup_free = spec_macro_expand(pair->value, m);
+	cleanup_free char *value = spec_macro_expand(pair->value, m);
 
 	return variable(pair->key, value);
 }
@@ -555,7 +555,7 @@ static int set_labels(struct spec_pod_role *r, struct json_object *metadata, uns
 {
 	struct json_object *labels = spec_tree_map(),
 			   *theirs = json_object_object_get(metadata, "labels");
-	char *path cleanup_free = NULL;
+	cleanup_free char *path = NULL;
 
 	if (theirs && !json_object_is_type(theirs, json_type_object)) {
 		json_object_put(labels);
@@ -601,7 +601,7 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 	return take_ptr(pod);
 }
 
-/* --- size ----------------------------------------------------------------------------------- */
+/* --- size --- */
 
 uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_app *app)
 {

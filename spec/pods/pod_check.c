@@ -20,7 +20,7 @@ static int refuse(struct spec_pod_role *r, const char *field, const char *key, c
 	printf_like(4, 5);
 static int refuse(struct spec_pod_role *r, const char *field, const char *key, const char *fmt, ...)
 {
-	char *path cleanup_free = NULL, *text cleanup_free = NULL;
+	cleanup_free char *path = NULL, *text cleanup_free = NULL;
 	size_t len;
 	FILE *out = text_stream(&path, &len);
 	va_list ap;
@@ -35,7 +35,7 @@ static int refuse(struct spec_pod_role *r, const char *field, const char *key, c
 	return spec_errors_add(r->pods->build->errors, -EINVAL, 0, 0, path, "%s", text);
 }
 
-/* --- mounts --------------------------------------------------------------------------------- */
+/* --- mounts --- */
 
 /* Has PATH a part that is ".."? */
 static bool climbs(const char *path)
@@ -83,7 +83,7 @@ static int check_mounts(struct spec_pod_role *r)
 	int ret = 0;
 
 	for (size_t i = 0; i < role->n_mounts; i++) {
-		char *dst cleanup_free = without_slash(role->mounts[i].dst);
+		cleanup_free char *dst = without_slash(role->mounts[i].dst);
 		size_t k = 0;
 
 		while (k < array_size(taken) && !(taken[k] && streq(dst, taken[k])))
@@ -100,14 +100,14 @@ static int check_mounts(struct spec_pod_role *r)
 	return ret;
 }
 
-/* --- devices -------------------------------------------------------------------------------- */
+/* --- devices --- */
 
 /* Is NAME a resource of containers: one of Kubernetes' own, or DOMAIN/NAME, where quotas have a prefix of their own? */
 static bool is_resource(const char *name)
 {
 	static const char *const own[] = {"cpu", "memory", "ephemeral-storage"};
 	const char *slash = strchr(name, '/');
-	char *domain cleanup_free = slash ? mem_copy(name, (size_t)(slash - name)) : NULL;
+	cleanup_free char *domain = slash ? mem_copy(name, (size_t)(slash - name)) : NULL;
 
 	for (size_t i = 0; i < array_size(own); i++)
 		if (streq(name, own[i]))
@@ -167,7 +167,7 @@ static int check_devices(struct spec_pod_role *r)
 
 	for (size_t i = 0; i < devices->n; i++) {
 		const char *key = devices->v[i].key;
-		char *error cleanup_free = device_error(r, key, devices->v[i].value);
+		cleanup_free char *error = device_error(r, key, devices->v[i].value);
 
 		if (error)
 			ret = refuse(r, "resource.devices", key, "%s", error);
@@ -175,7 +175,7 @@ static int check_devices(struct spec_pod_role *r)
 	return ret;
 }
 
-/* --- variables ------------------------------------------------------------------------------- */
+/* --- variables --- */
 
 /* Does PATH name a field of a pod that a variable can have? */
 static bool is_field(const char *path)
@@ -216,7 +216,7 @@ static int check_env(struct spec_pod_role *r)
 	int ret = 0;
 
 	for (size_t i = 0; i < env->n; i++) {
-		char *value cleanup_free = NULL;
+		cleanup_free char *value = NULL;
 
 		if (strncmp(env->v[i].value, POD_FIELD_PATH, strlen(POD_FIELD_PATH)) != 0)
 			continue;

@@ -17,8 +17,8 @@
 #define MAX_SUFFIX   ((int64_t)14)
 #define MIN_SUFFIX   ((int64_t)8)  /* characters, which have 3e11 values */
 #define MIN_ROOM     ((int64_t)24) /* for name and suffix, however many roles there are */
-#define NAME_RESERVE                                                                               \
-	7 /* of 63 characters, for what is put behind names; and one more for each role */
+/* Of 63 characters, for what is put behind names; and one more for each role. */
+#define NAME_RESERVE 7
 
 void wrap_clear(struct wrap *w)
 {
@@ -29,7 +29,7 @@ void wrap_clear(struct wrap *w)
 	free(w->rank0_env);
 }
 
-/* --- names ---------------------------------------------------------------------------------- */
+/* --- names --- */
 
 /* The normal form of NAME without digits and dashes in front. */
 static char *clean(const char *name)
@@ -84,8 +84,8 @@ static void make_id(struct wrap *w)
 	int64_t room = SPEC_MAX_NAME - NAME_RESERVE - (int64_t)app->n_roles;
 	int64_t suffix_len = min_of(room - (int64_t)count_chars(app->name), MAX_SUFFIX);
 	char suffix[SPEC_SUFFIX_MAX];
-	char *label cleanup_free = spec_label_clean(app->name);
-	char *name cleanup_free = clean(app->name);
+	cleanup_free char *label = spec_label_clean(app->name);
+	cleanup_free char *name = clean(app->name);
 
 	if (suffix_len < MIN_SUFFIX) {
 		suffix_len = MIN_SUFFIX;
@@ -100,7 +100,7 @@ static void make_id(struct wrap *w)
 /* The variable that holds the host of replica 0 of ROLE; malloc'ed. */
 static char *hosts_env(const char *role)
 {
-	char *name cleanup_free = clean(role);
+	cleanup_free char *name = clean(role);
 	char *ret = text_print("TORCHX_MCAD_%s_0_HOSTS", name), *to = ret;
 
 	for (const char *from = ret; *from; from++) {
@@ -119,7 +119,7 @@ static struct json_object *pod_name(struct wrap *w, size_t role, unsigned k)
 	return spec_tree_format("%s-%zu-%u", w->build->id, role, k);
 }
 
-/* --- items ---------------------------------------------------------------------------------- */
+/* --- items --- */
 
 static void add_item(struct wrap *w, struct json_object *object, bool is_pod)
 {
@@ -178,7 +178,7 @@ static void add_service(struct wrap *w)
 {
 	const char *id = w->build->id;
 	long long port = service_port(w->build->app);
-	char *spec cleanup_free = text_print(
+	cleanup_free char *spec = text_print(
 		"{\"clusterIP\": \"None\", \"publishNotReadyAddresses\": true,"
 		" \"ports\": [{\"protocol\": \"TCP\", \"port\": %lld, \"targetPort\": %lld}],"
 		" \"selector\": {\"app.kubernetes.io/instance\": \"%s\"},"
@@ -195,7 +195,7 @@ static void add_service(struct wrap *w)
 	add_item(w, service, false);
 }
 
-/* --- pods ----------------------------------------------------------------------------------- */
+/* --- pods --- */
 
 static struct json_object *hosts_variable(struct wrap *w, const char *name, size_t role)
 {
@@ -210,7 +210,7 @@ static struct json_object *hosts_variable(struct wrap *w, const char *name, size
 /* The host of rank 0, which rank0_env names, and that of the role's own replica 0. */
 static void add_hosts(struct wrap *w, struct spec_pod_role *r)
 {
-	char *own cleanup_free = hosts_env(r->role->name);
+	cleanup_free char *own = hosts_env(r->role->name);
 
 	r->more_env = spec_tree_list(2);
 	spec_tree_append(r->more_env, hosts_variable(w, w->rank0_env, 0));
@@ -277,7 +277,7 @@ static int add_pods(struct wrap *w, size_t index)
 	return err;
 }
 
-/* --- the whole ------------------------------------------------------------------------------ */
+/* --- the whole --- */
 
 static void start(struct wrap *w)
 {
@@ -321,7 +321,7 @@ int64_t wrap_retries(const struct wrap *w)
  */
 static int check_label(struct wrap *w, size_t index, struct json_object *names)
 {
-	char *label cleanup_free = spec_label_clean(w->build->app->roles[index].name);
+	cleanup_free char *label = spec_label_clean(w->build->app->roles[index].name);
 	char path[64];
 	struct json_object *other;
 
@@ -357,7 +357,7 @@ int wrap_all(struct wrap *w)
 	return ret;
 }
 
-/* --- reading -------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 /*
  * What a pod is found by. TorchX's pods, and ours, say by labels which replica they are: "ROLE.REPLICA", made in KEY,

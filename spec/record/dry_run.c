@@ -128,7 +128,7 @@ static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root
 		      size_t *ret_len, struct spec_errors *e)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	char *dir cleanup_free = NULL;
+	cleanup_free char *dir = NULL;
 	int err = spec_local_read(root, &d->machine, &app, &dir, e);
 
 	if (err)

@@ -44,7 +44,7 @@ static const struct spec_option options[] = {
 
 static int wrong_option(const char *name, const char *text, struct spec_errors *e)
 {
-	char *path cleanup_free = text_print("scheduler_args.%s", name);
+	cleanup_free char *path = text_print("scheduler_args.%s", name);
 
 	return spec_errors_add(e, -EINVAL, 0, 0, path, "%s", text);
 }
@@ -94,8 +94,8 @@ static char *choose_dir(const struct spec_app *app, const struct spec_machine *m
 			struct spec_errors *e)
 {
 	cleanup(spec_options_freep) struct spec_options *o = spec_options_new("local", options);
-	char *args cleanup_free = app->scheduler_args ? own_args(app->scheduler_args) : NULL;
-	char *why cleanup_free = NULL;
+	cleanup_free char *args = app->scheduler_args ? own_args(app->scheduler_args) : NULL;
+	cleanup_free char *why = NULL;
 	const char *dir;
 
 	spec_options_merge(o, args, "", e);

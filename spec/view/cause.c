@@ -72,7 +72,7 @@ static struct spec_cause made(const struct sort *sort, const char *text)
 static struct spec_cause make(const struct sort *sort, const char *fmt, ...) printf_like(2, 3);
 static struct spec_cause make(const struct sort *sort, const char *fmt, ...)
 {
-	char *text cleanup_free = NULL;
+	cleanup_free char *text = NULL;
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -98,7 +98,7 @@ static struct spec_cause paragraph_end(struct paragraph *p, const struct sort *s
 	return ret;
 }
 
-/* --- events ---------------------------------------------------------------------------------- */
+/* --- events --- */
 
 /* The newest event about UID with REASON that says something; NULL: there is none. */
 static const struct spec_event_view *newest(const struct facts *f, const char *uid,
@@ -151,7 +151,7 @@ static bool has_waited(const struct facts *f, int64_t since)
 	return f->ctx->now - since >= SPEC_PATIENCE;
 }
 
-/* --- pods that can't be made ------------------------------------------------------------------- */
+/* --- pods that can't be made --- */
 
 /*
  * Which replicas have a pod in the cluster now; malloc'ed, one for each. A replica also names the pod of an earlier
@@ -205,7 +205,7 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 /* The controller prints the server's whole answer, with the server's own words in it. */
 static struct spec_cause refused_by(const struct facts *f, const struct spec_event_view *e)
 {
-	char *text cleanup_free = text_copy(e->message);
+	cleanup_free char *text = text_copy(e->message);
 
 	return spec_words_undump(text) && *text ? refused(f, text) : none();
 }
@@ -268,7 +268,7 @@ struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct s
 {
 	const struct facts f = {job, view, pods, ctx};
 	const struct spec_event_view *e = newest(&f, view->meta.uid, SPEC_EVENT_FAILED_CREATE);
-	char *text cleanup_free = NULL;
+	cleanup_free char *text = NULL;
 	struct spec_cause ret = none();
 	unsigned n;
 
@@ -285,7 +285,7 @@ struct spec_cause spec_cause_given_up(const struct spec_job *job, const struct s
 	return ret;
 }
 
-/* --- probes ------------------------------------------------------------------------------------ */
+/* --- probes --- */
 
 const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_view_context *ctx)
 {
@@ -300,7 +300,7 @@ const char *spec_cause_probe(const struct spec_pod_view *pod, const struct spec_
 	return probe && strstr(probe->message, " probe failed") ? probe->message : killing->message;
 }
 
-/* --- volumes ----------------------------------------------------------------------------------- */
+/* --- volumes --- */
 
 static bool is_mount_failure(const struct spec_event_view *e)
 {
@@ -372,7 +372,7 @@ static struct spec_cause find_mount(const struct facts *f)
 	return replica ? not_mounted(replica, first->message) : none();
 }
 
-/* --- nodes ------------------------------------------------------------------------------------- */
+/* --- nodes --- */
 
 static struct spec_cause find_lost(const struct facts *f)
 {
@@ -391,7 +391,7 @@ static struct spec_cause find_lost(const struct facts *f)
 	return none();
 }
 
-/* --- the gang ---------------------------------------------------------------------------------- */
+/* --- the gang --- */
 
 static bool any_waits_for_gang(const struct spec_job *job)
 {
@@ -422,7 +422,7 @@ static struct spec_cause find_gang(const struct facts *f)
 		    "%u pods must start together, and there is no room for all of them", minimum);
 }
 
-/* --- the queue and the cluster ------------------------------------------------------------------ */
+/* --- the queue and the cluster --- */
 
 static void put_amount(FILE *out, const char *name, const char *text)
 {
@@ -570,7 +570,7 @@ static struct spec_cause find_pending(const struct facts *f)
 	return none();
 }
 
-/* --- the whole --------------------------------------------------------------------------------- */
+/* --- the whole --- */
 
 struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_job_view *view,
 				  struct spec_placed_pods pods, const struct spec_view_context *ctx)

@@ -24,8 +24,8 @@ struct spec_control_asked {
 	const char *namespace;
 	const char *kueue; /* version of its API: "kueue.x-k8s.io/v1beta2"; NULL: there is none */
 	enum spec_action action;
-	const char *
-		name; /* of an object that asks for it: new, but the same when the request is repeated */
+	/* Of an object that asks for it: new, but the same when the request is repeated. */
+	const char *name;
 };
 
 /* The request to the server that asks for it. Plain data. */

@@ -81,13 +81,13 @@ void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *ob
 
 void spec_job_view_queued(struct spec_job_view *v, const char *queue)
 {
-	char *text cleanup_free = text_print("it waits for Kueue to admit it from queue %s", queue);
+	cleanup_free char *text = text_print("it waits for Kueue to admit it from queue %s", queue);
 
 	spec_set(&v->reason, SPEC_REASON_QUEUED);
 	spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
 }
 
-/* --- the order of tasks ---------------------------------------------------------------------- */
+/* --- the order of tasks --- */
 
 static bool is_replica(const struct spec_task_source *task)
 {
@@ -147,12 +147,12 @@ static bool place_tasks(struct placed *v, size_t n)
 	return !twice;
 }
 
-/* --- roles ----------------------------------------------------------------------------------- */
+/* --- roles --- */
 
 /* The directory of a role's replica 0 without its number. */
 static void set_dir(struct spec_role_view *role)
 {
-	char *dir cleanup_free = spec_name_replica_dir(role->name, 0);
+	cleanup_free char *dir = spec_name_replica_dir(role->name, 0);
 
 	*strrchr(dir, '-') = '\0';
 	spec_read_copy(&role->dir, dir, MAX_DIR);
@@ -256,7 +256,7 @@ static void arrange(struct spec_job_view *v, const struct spec_task_source *sour
 	qsort_r(v->by_name, n, sizeof(*v->by_name), by_name, v);
 }
 
-/* --- what follows from spec and status -------------------------------------------------------- */
+/* --- what follows from spec and status --- */
 
 /* The controller also counts the failure after which it makes no further attempt. */
 static void settle_retries(struct spec_job_view *v)
@@ -265,7 +265,7 @@ static void settle_retries(struct spec_job_view *v)
 		v->retries = min_of(v->retries, v->retry_limit - 1);
 }
 
-/* --- a job that is read for the first time --------------------------------------------------- */
+/* --- a job that is read for the first time --- */
 
 /* What follows from the metadata. 0 or -EINVAL. */
 static int read_head(struct spec_job_view *v, const struct spec_value *object)
@@ -300,7 +300,7 @@ static void read_spec(struct spec_job_view *v, const struct spec_reader *reader,
 	arrange(v, tasks, n);
 }
 
-/* --- a job whose spec is known already ------------------------------------------------------- */
+/* --- a job whose spec is known already --- */
 
 static void copy_spec(struct spec_job_view *v, const struct spec_job_view *from)
 {

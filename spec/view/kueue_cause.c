@@ -608,7 +608,7 @@ static void stopped(struct making *m, const char *what, const char *name, const 
 static void cluster_queue_inactive(struct making *m, const char *name, size_t n)
 {
 	const struct spec_cluster_queue_view *c = m->ctx->kueue.cluster_queue;
-	char *of cleanup_free =
+	cleanup_free char *of =
 		text_print("%.*s, which queue %s belongs to,", (int)n, name, m->view->queue);
 
 	if (c && streq(c->active, "True") && !is_stopped(c->stop_policy)) {
@@ -895,7 +895,7 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 {
 	static const struct sort none = {"", ""};
 	struct spec_cause ret = {0};
-	char *text cleanup_free = NULL;
+	cleanup_free char *text = NULL;
 	size_t len;
 	struct making m = {
 		.view = view,

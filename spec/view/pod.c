@@ -152,7 +152,7 @@ const char *spec_pod_choose_main(const struct spec_value *object, const char *ta
 	return spec_read_text(spec_read_at(list, 0), "name");
 }
 
-/* --- containers ----------------------------------------------------------------------------- */
+/* --- containers --- */
 
 static void read_words(struct spec_container_view *c, const struct spec_value *o)
 {
@@ -220,7 +220,7 @@ static void read_containers(struct spec_pod_view *v, const struct spec_value *st
 	}
 }
 
-/* --- the pod -------------------------------------------------------------------------------- */
+/* --- the pod --- */
 
 /* Does the policy of a pod, or a container's own, let a container run again? */
 static bool is_rerun(const struct spec_value *o)

@@ -12,8 +12,8 @@
 /* A task as it stands in a job's object: plain data; strings are borrowed from the object. */
 struct spec_task_source {
 	const char *name;
-	const char *
-		role; /* TorchX's role, of which the task is one replica; "": TorchX did not make it */
+	/* TorchX's role, of which the task is one replica; "": TorchX did not make it. */
+	const char *role;
 	unsigned replica;  /* TorchX's id of it */
 	unsigned replicas; /* pods of the task */
 	unsigned minimum;

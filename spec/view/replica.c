@@ -9,7 +9,7 @@
 #include "spec/base/time.h"
 #include "spec/base/words.h"
 
-/* --- its state ------------------------------------------------------------------------------- */
+/* --- its state --- */
 
 /* After how many retries of the job POD was made; 0 if that is not known. */
 static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_view *job)
@@ -40,7 +40,7 @@ static enum spec_state state_of(const struct spec_pod_view *pod, const struct sp
 	return state;
 }
 
-/* --- why ------------------------------------------------------------------------------------- */
+/* --- why --- */
 
 /* Does C wait for something that may never come by itself? */
 static bool waits(const struct spec_container_view *c)
@@ -85,7 +85,7 @@ static void tell_loop(struct spec_replica *r, const struct spec_container_view *
 static void explain_by(struct spec_replica *r, const struct spec_pod_view *pod,
 		       const struct spec_container_view *c)
 {
-	char *text cleanup_free = NULL;
+	cleanup_free char *text = NULL;
 	char code[64] = "";
 
 	if (spec_pod_loops(pod, c) && r->state == SPEC_PENDING)
@@ -115,7 +115,7 @@ static void explain_with(struct spec_replica *r, const char *reason, const char 
 static void explain_lost(struct spec_replica *r, const struct spec_pod_view *pod)
 {
 	char time[32];
-	char *text cleanup_free = NULL;
+	cleanup_free char *text = NULL;
 
 	spec_time_text(pod->lost, time);
 	text = text_print("its node %s has not been heard of since %s", pod->node, time);
@@ -142,7 +142,7 @@ static void explain(struct spec_replica *r, const struct spec_pod_view *pod)
 		explain_lost(r, pod);
 }
 
-/* --- its attempts ---------------------------------------------------------------------------- */
+/* --- its attempts --- */
 
 static bool has_log(const struct spec_replica *r, const char *key)
 {
@@ -155,7 +155,7 @@ static bool has_log(const struct spec_replica *r, const char *key)
 static void add_log(struct spec_replica *r, const struct spec_pod_view *pod,
 		    const struct spec_container_view *c, unsigned restart)
 {
-	char *key cleanup_free = spec_view_log_key(pod, c->name, restart);
+	cleanup_free char *key = spec_view_log_key(pod, c->name, restart);
 	bool is_main = !c->init && streq(c->name, pod->main);
 
 	if (!has_log(r, key))
@@ -211,7 +211,7 @@ static unsigned attempt_of(struct spec_placed_pods pods, const struct spec_job_v
 	return (unsigned)min_of(n, (uint64_t)INT32_MAX);
 }
 
-/* --- the whole ------------------------------------------------------------------------------- */
+/* --- the whole --- */
 
 /*
  * Is STATE the last state of the replica? The end of a job may be known before the ends of its pods, whose output is

@@ -10,7 +10,7 @@
 #include "spec/view/kueue_cause.h"
 #include "spec/view/replica.h"
 
-/* --- pods ------------------------------------------------------------------------------------ */
+/* --- pods --- */
 
 /* Index of the replica to which POD belongs; SIZE_MAX: to none. */
 static size_t replica_of(const struct spec_job_view *view, const struct spec_pod_view *pod)
@@ -67,7 +67,7 @@ static struct spec_placed_pods place_pods(const struct spec_job_view *view,
 	return ret;
 }
 
-/* --- roles and replicas ------------------------------------------------------------------------ */
+/* --- roles and replicas --- */
 
 /* The replica NAME of the snapshot before, where it usually stands in the same place. */
 static const struct spec_replica *before_of(const struct spec_job *before, size_t i,
@@ -93,7 +93,7 @@ static void fill_replicas(struct spec_job *job, const struct spec_job_view *view
 			size_t place = task->first + k;
 			struct spec_replica *r = &job->replicas[place];
 			struct spec_placed_pods its = {.v = &pods.v[at]};
-			char *name cleanup_free = NULL;
+			cleanup_free char *name = NULL;
 
 			for (; at < pods.n && pods.v[at].replica == place; at++)
 				its.n++;
@@ -120,7 +120,7 @@ static void fill_roles(struct spec_job *job, const struct spec_job_view *view)
 	}
 }
 
-/* --- times ------------------------------------------------------------------------------------- */
+/* --- times --- */
 
 static int64_t started(struct spec_placed_pods pods, const struct spec_job *before)
 {
@@ -188,7 +188,7 @@ static int64_t changed(const struct spec_job *job, const struct spec_job_view *v
 	return ret ? ret : ctx->now;
 }
 
-/* --- transitions ------------------------------------------------------------------------------- */
+/* --- transitions --- */
 
 static enum spec_state state_in(const struct spec_reader *reader, const char *phase)
 {
@@ -265,7 +265,7 @@ static void fill_transitions(struct spec_job *job, const struct spec_job_view *v
 	spec_transitions_add(t, job->state, job->phase, time);
 }
 
-/* --- probes ------------------------------------------------------------------------------------ */
+/* --- probes --- */
 
 /* Say of replicas that were ended because a probe had failed which it was: events tell that, for an hour. */
 static void blame_probes(struct spec_job *job, struct spec_placed_pods pods,
@@ -315,7 +315,7 @@ static void count_failures(struct spec_job *job, struct spec_placed_pods placed,
 		job->retries = max_of(job->retries, placed.v[i].pod->failures);
 }
 
-/* --- the whole --------------------------------------------------------------------------------- */
+/* --- the whole --- */
 
 static void fill_head(struct spec_job *job, const struct spec_job_view *view,
 		      const struct spec_view_context *ctx)
@@ -338,7 +338,7 @@ static void fill_head(struct spec_job *job, const struct spec_job_view *view,
 	job->created = view->meta.created;
 }
 
-static void fill_verdict(struct spec_job *job, struct spec_verdict v)
+static void fill_judgement(struct spec_job *job, struct spec_judgement v)
 {
 	job->state = v.state;
 	job->suspended = v.suspended;
@@ -363,7 +363,7 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 		count_failures(job, placed, ctx->before);
 	fill_replicas(job, view, placed, &standing, ctx->before);
 	blame_probes(job, placed, ctx);
-	fill_verdict(job, spec_verdict_of(job, view, placed, &standing, ctx));
+	fill_judgement(job, spec_judge(job, view, placed, &standing, ctx));
 	if (ctx->control && !job->history)
 		job->actions = ctx->control->actions(&about);
 	job->unexplained = is_unexplained(job, view, &standing, ctx);

@@ -178,7 +178,7 @@ static enum spec_state state_of(const struct spec_job *job, const struct spec_jo
 	return pods.n > 0 ? SPEC_PENDING : SPEC_SUBMITTED;
 }
 
-static void explain(struct spec_verdict *v, const char *reason, const char *message)
+static void explain(struct spec_judgement *v, const char *reason, const char *message)
 {
 	v->reason = reason;
 	v->message = text_copy(message);
@@ -200,7 +200,7 @@ static const struct spec_replica *spokesman(const struct spec_job *job, enum spe
 	return r;
 }
 
-static void explain_by(struct spec_verdict *v, const struct spec_replica *r)
+static void explain_by(struct spec_judgement *v, const struct spec_replica *r)
 {
 	v->reason = r->reason;
 	v->message = text_print("%s%s%s", r->name, *r->message ? ": " : "", r->message);
@@ -210,7 +210,7 @@ static void explain_by(struct spec_verdict *v, const struct spec_replica *r)
  * The job was given up since its pods could not be made: say why, as events tell now, or have told. False: that is not
  * so, or nothing is known of it.
  */
-static bool explain_given_up(struct spec_verdict *v, const struct spec_job *job,
+static bool explain_given_up(struct spec_judgement *v, const struct spec_job *job,
 			     const struct spec_job_view *view, struct spec_placed_pods pods,
 			     const struct spec_view_context *ctx)
 {
@@ -226,13 +226,12 @@ static bool explain_given_up(struct spec_verdict *v, const struct spec_job *job,
 	return v->given_up;
 }
 
-struct spec_verdict spec_verdict_of(const struct spec_job *job, const struct spec_job_view *view,
-				    struct spec_placed_pods pods,
-				    const struct spec_standing *standing,
-				    const struct spec_view_context *ctx)
+struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_job_view *view,
+				 struct spec_placed_pods pods, const struct spec_standing *standing,
+				 const struct spec_view_context *ctx)
 {
 	const struct spec_phase *phase = standing->phase;
-	struct spec_verdict v = {.state = state_of(job, view, pods, standing)};
+	struct spec_judgement v = {.state = state_of(job, view, pods, standing)};
 	const struct spec_replica *r = spokesman(job, v.state);
 	bool removed = standing->left && v.state == SPEC_CANCELLED &&
 		       !(phase && spec_state_is_final(phase->state) && !phase->suspended);

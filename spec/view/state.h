@@ -19,7 +19,7 @@ struct spec_standing {
 };
 
 /* How a job is. Plain data; the reason is borrowed from what it was made of, the message is malloc'ed. */
-struct spec_verdict {
+struct spec_judgement {
 	enum spec_state state;
 	bool suspended;
 	bool given_up;
@@ -31,9 +31,8 @@ struct spec_standing spec_standing_of(const struct spec_job_view *view,
 				      struct spec_placed_pods pods,
 				      const struct spec_view_context *ctx);
 /* JOB has its replicas. */
-struct spec_verdict spec_verdict_of(const struct spec_job *job, const struct spec_job_view *view,
-				    struct spec_placed_pods pods,
-				    const struct spec_standing *standing,
-				    const struct spec_view_context *ctx);
+struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_job_view *view,
+				 struct spec_placed_pods pods, const struct spec_standing *standing,
+				 const struct spec_view_context *ctx);
 
 #endif

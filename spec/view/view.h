@@ -120,8 +120,8 @@ struct spec_job_view {
 	int64_t changed;      /* of the phase */
 	/* A pod that was made earlier belongs to an attempt that is over; 0: each pod says to which it belongs. */
 	int64_t began;
-	struct spec_transitions
-		conditions; /* phases and times that the controller lists; there may be none */
+	/* Phases and times that the controller lists; there may be none. */
+	struct spec_transitions conditions;
 	struct spec_role_view *roles;
 	size_t n_roles;
 	struct spec_task_view *tasks; /* in the order of roles, then of replicas */
@@ -154,10 +154,10 @@ void spec_pod_view_inherit(struct spec_pod_view *now, const struct spec_pod_view
 struct spec_kueue_facts {
 	bool known; /* we may watch Workloads, so if there is none, Kueue has made none */
 	const struct spec_workload_view *workload; /* NULL: none is known */
-	const struct spec_cluster_queue_view
-		*cluster_queue; /* of the job's queue; NULL: not known */
-	const char *preemptor;	/* the job for which its pods were ended last; NULL: not known */
-	unsigned place;		/* 1 is next; 0: not known */
+	/* Of the job's queue; NULL: not known. */
+	const struct spec_cluster_queue_view *cluster_queue;
+	const char *preemptor; /* the job for which its pods were ended last; NULL: not known */
+	unsigned place;	       /* 1 is next; 0: not known */
 };
 
 /* All that a snapshot needs beside the objects. Plain data. */

@@ -14,7 +14,7 @@
 #include "spec/view/meta.h"
 #include "spec/yaml/yaml.h"
 
-/* --- pod groups ------------------------------------------------------------------------------ */
+/* --- pod groups --- */
 
 void spec_group_view_free(struct spec_group_view *v)
 {
@@ -72,7 +72,7 @@ int spec_group_view_parse(const char *json, size_t len, struct spec_group_view *
 	return 0;
 }
 
-/* --- events ---------------------------------------------------------------------------------- */
+/* --- events --- */
 
 struct spec_event_view *spec_event_view_ref(struct spec_event_view *v)
 {
@@ -198,7 +198,7 @@ void spec_event_view_text(struct spec_event_view **v, size_t n, char **ret, size
 	text_stream_close(out);
 }
 
-/* --- queues ---------------------------------------------------------------------------------- */
+/* --- queues --- */
 
 struct spec_queue_view *spec_queue_view_ref(struct spec_queue_view *v)
 {

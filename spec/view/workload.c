@@ -97,7 +97,7 @@ static void read_preemptor(struct spec_workload_view *v)
 	static const char key[] = "JobUID: ";
 	const struct spec_condition_view *evicted = &v->conditions[SPEC_WORKLOAD_EVICTED];
 	const char *p = strstr(evicted->message, key);
-	char *uid cleanup_free = NULL;
+	cleanup_free char *uid = NULL;
 
 	if (!p || !streq(evicted->reason, "Preempted"))
 		return;

@@ -29,7 +29,7 @@ void spec_fields_unset(const struct spec_field *fields, size_t n, void *base)
 
 static void write_text(struct json_object *o, const char *key, const char *text, bool people)
 {
-	char *other cleanup_free = NULL;
+	cleanup_free char *other = NULL;
 
 	if (spec_utf8_is(text)) {
 		spec_tree_text(o, key, text);
@@ -95,7 +95,7 @@ void spec_fields_write(struct json_object *o, const struct spec_field *fields, s
 
 static int read_bytes(struct json_object *v, char **ret)
 {
-	char *bytes cleanup_free = NULL;
+	cleanup_free char *bytes = NULL;
 	size_t len;
 
 	if (!json_object_is_type(v, json_type_string))

@@ -141,38 +141,12 @@ static bool is_json(const char *text, size_t len)
 	return ret;
 }
 
-/* The value of four hexadecimal digits; UINT32_MAX: S begins with no four digits. */
-static uint32_t hex4(const char *s, const char *end)
-{
-	uint32_t ret = 0;
-
-	if (end - s < 4)
-		return UINT32_MAX;
-	for (int i = 0; i < 4; i++) {
-		int c = s[i] | 0x20;
-
-		if (c >= '0' && c <= '9')
-			ret = ret << 4 | (uint32_t)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			ret = ret << 4 | (uint32_t)(c - 'a' + 10);
-		else
-			return UINT32_MAX;
-	}
-	return ret;
-}
-
 /* If a surrogate pair begins at S ("\uD8xx\uDCxx", 12 bytes), its character, else 0. */
 static uint32_t pair_at(const char *s, const char *end)
 {
-	uint32_t high, low;
-
 	if (end - s < 12 || s[1] != 'u' || s[6] != '\\' || s[7] != 'u')
 		return 0;
-	high = hex4(s + 2, end);
-	low = hex4(s + 8, end);
-	if (high < 0xd800 || high > 0xdbff || low < 0xdc00 || low > 0xdfff)
-		return 0;
-	return 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+	return spec_utf8_pair(spec_utf8_hex4(s + 2), spec_utf8_hex4(s + 8));
 }
 
 /* Does TEXT hold what JSON may and YAML may not: a surrogate pair, a character to be escaped? */

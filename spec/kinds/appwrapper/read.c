@@ -40,7 +40,7 @@ static const char *label_of(const struct spec_value *object, const char *key)
 	return spec_read_text(spec_view_labels(object), key);
 }
 
-/* --- what follows from the spec --------------------------------------------------------------- */
+/* --- what follows from the spec --- */
 
 static const struct spec_value *wrapped(const struct spec_value *object, const char **ret_key)
 {
@@ -62,7 +62,7 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 	return n;
 }
 
-/* --- what follows from the status -------------------------------------------------------------- */
+/* --- what follows from the status --- */
 
 /* The condition of this type; NULL: none. */
 static const struct spec_value *condition(const struct spec_value *status, const char *type)

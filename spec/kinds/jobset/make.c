@@ -71,7 +71,7 @@ static void start(struct jobset *j)
 {
 	struct spec_build *b = j->build;
 	struct spec_pods *p = &j->pods;
-	char *first cleanup_free = spec_name_norm(b->app->roles[0].name);
+	cleanup_free char *first = spec_name_norm(b->app->roles[0].name);
 
 	/* Name of a pod's host, and the subdomain, which JobSet calls after the job. */
 	j->rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
@@ -144,7 +144,7 @@ static void add_secret(struct jobset *j, struct spec_pod_role *r)
 
 static struct json_object *make_job(struct spec_pod_role *r)
 {
-	char *name cleanup_free = spec_name_norm(r->role->name);
+	cleanup_free char *name = spec_name_norm(r->role->name);
 	struct json_object *pod = spec_pod_make(r, 0, name), *spec, *template, *ret;
 
 	if (!pod)

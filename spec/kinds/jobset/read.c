@@ -24,7 +24,7 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-/* --- what follows from the spec --------------------------------------------------------------- */
+/* --- what follows from the spec --- */
 
 /* The name of Job INDEX of the COUNT of the replicated job NAME. */
 static void name_task(const char *name, int index, int count, char *ret, size_t size)
@@ -122,7 +122,7 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 	return n;
 }
 
-/* --- what follows from the status -------------------------------------------------------------- */
+/* --- what follows from the status --- */
 
 /* The condition of this type if it holds; NULL: it does not. */
 static const struct spec_value *condition(const struct spec_value *status, const char *type)
@@ -181,7 +181,7 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 	}
 }
 
-/* --- pods -------------------------------------------------------------------------------------- */
+/* --- pods --- */
 
 static int label_number(const struct spec_value *labels, const char *key, int none)
 {

@@ -33,7 +33,7 @@ static void put_retries(struct wrap *w, struct json_object *spec)
 {
 	const struct spec_app *app = w->build->app;
 	long long retries = wrap_retries(w), pods = 0;
-	char *scheduling cleanup_free = NULL;
+	cleanup_free char *scheduling = NULL;
 
 	for (size_t i = 0; i < app->n_roles; i++)
 		pods += app->roles[i].num_replicas;

@@ -81,7 +81,7 @@ static void explain(const struct spec_value *condition, struct spec_job_view *v)
 	const char *text = text_of(v->phase, spec_read_text(condition, "type"));
 	const char *message = spec_read_text(condition, "message");
 	const char *reason = spec_read_text(condition, "reason");
-	char *whole cleanup_free = NULL, *word cleanup_free = NULL;
+	cleanup_free char *whole = NULL, *word cleanup_free = NULL;
 	char again[64] = "";
 
 	if (!text)

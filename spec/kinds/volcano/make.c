@@ -79,7 +79,7 @@ static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 /* Volcano's variable for the hosts of a task: its name in upper case, dashes as underscores. */
 static char *make_rank0_env(const struct spec_app *app)
 {
-	char *name cleanup_free = spec_name_norm(app->roles[0].name);
+	cleanup_free char *name = spec_name_norm(app->roles[0].name);
 	char *ret = text_print("VC_%s_0_HOSTS", name);
 
 	for (char *p = ret; *p; p++)
@@ -130,7 +130,7 @@ static int64_t attempts(int64_t max_retries)
 
 static struct json_object *make_policies(const char *action)
 {
-	char *text cleanup_free = text_print("[{\"event\": \"PodEvicted\", \"action\": \"%s\"},"
+	cleanup_free char *text = text_print("[{\"event\": \"PodEvicted\", \"action\": \"%s\"},"
 					     " {\"event\": \"PodFailed\", \"action\": \"%s\"}]",
 					     action, action);
 
@@ -181,7 +181,7 @@ static int make_tasks(struct volcano *v, size_t index)
 {
 	struct spec_pod_role r cleanup(spec_pod_role_clear);
 	int err = spec_pod_role_init(&r, &v->pods, index);
-	char *norm cleanup_free = spec_name_norm(r.role->name);
+	cleanup_free char *norm = spec_name_norm(r.role->name);
 
 	for (unsigned k = 0; !err && k < r.role->num_replicas; k++) {
 		struct json_object *task = make_task(&r, norm, k);

@@ -24,7 +24,7 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-/* --- jobs ------------------------------------------------------------------------------------ */
+/* --- jobs --- */
 
 /* Does a policy for EVENT hold when all pods of a task have succeeded? */
 static bool is_success(const char *event)
@@ -131,7 +131,7 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 	return n;
 }
 
-/* --- pods ------------------------------------------------------------------------------------ */
+/* --- pods --- */
 
 /* The number behind the last dash of a pod's name, JOB-TASK-INDEX; -1: there is none. */
 static int index_of(const char *name)
