@@ -112,11 +112,6 @@ int mountinfo_process_has(int pid, const char *path, const char *type)
 	return found ? 0 : ferror(f) ? -EIO : -ENOENT;
 }
 
-static bool is_same(const struct mountinfo *a, const struct mountinfo *b)
-{
-	return a->id == b->id && a->major == b->major && a->minor == b->minor;
-}
-
 bool mountinfo_is_there(const struct mountinfo *m)
 {
 	struct mountinfo now = {0};
@@ -130,7 +125,7 @@ bool mountinfo_is_there(const struct mountinfo *m)
 	r = find(f, m->id, &now);
 	if (r < 0)
 		return r != -ENOENT;
-	same = is_same(m, &now);
+	same = m->id == now.id && m->major == now.major && m->minor == now.minor;
 	mountinfo_clear(&now);
 	return same;
 }

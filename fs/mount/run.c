@@ -209,19 +209,6 @@ static void on_log(void *data, struct log *log)
 	tree_log_event(&r->tree, log);
 }
 
-static int make_backend(struct run *r, char **why)
-{
-	const struct backend_config config = config_of(r);
-	const struct backend_events events = {
-		.launched = on_launched,
-		.job = on_job,
-		.log = on_log,
-		.data = r,
-	};
-
-	return backend_new(r->loop, &config, &events, &r->backend, why);
-}
-
 /* --- the root of the mount --- */
 
 static int root_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
@@ -275,6 +262,13 @@ static int make(struct run *r, char **why)
 {
 	const struct options *o = r->options;
 	const struct fs_config fs = {o->uid, o->gid, o->umask, state_dir(r->state)};
+	const struct backend_config backend = config_of(r);
+	const struct backend_events events = {
+		.launched = on_launched,
+		.job = on_job,
+		.log = on_log,
+		.data = r,
+	};
 	struct submit_config submit = {
 		.state_dir = state_dir(r->state),
 		.mountpoint = r->mountpoint,
@@ -285,7 +279,7 @@ static int make(struct run *r, char **why)
 
 	loop_new(&r->loop);
 	r->fs = fs_new(r->loop, &fs, &root_class, r->root);
-	err = make_backend(r, why);
+	err = backend_new(r->loop, &backend, &events, &r->backend, why);
 	if (err)
 		return err;
 	submit.backend = r->backend;
