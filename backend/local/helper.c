@@ -26,6 +26,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -54,7 +55,7 @@
 
 struct order {
 	char *text;
-	const char *key, *name, *cwd;
+	const char *dir, *key, *name, *cwd;
 	rlim_t nofile;
 	char **args, **env;
 };
@@ -309,6 +310,7 @@ static _Noreturn void run_guard(const struct order *order, pid_t helper, int out
 
 /* --- the helper and the daemon --- */
 
+/* What can't be sent ends the connection: the daemon connects again, and is told all that counts. */
 static void send_news(struct helper *h, const struct helper_news *news)
 {
 	if (h->conn_fd >= 0 &&
@@ -532,6 +534,8 @@ static int open_end(struct helper *h)
 	h->end_fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (h->end_fd < 0)
 		return -errno;
+	/* Where there are no locks, the socket alone says that this process lives. */
+	flock(h->end_fd, LOCK_EX);
 	return file_write_all(h->end_fd, blank, sizeof(blank));
 }
 
@@ -592,6 +596,7 @@ static int order_read(struct order *o)
 		return -EIO;
 	at = o->text;
 	end = at + st.st_size;
+	o->dir = order_next(&at, end);
 	o->key = order_next(&at, end);
 	o->name = order_next(&at, end);
 	o->cwd = order_next(&at, end);
@@ -750,19 +755,21 @@ static void serve(struct helper *h)
 static void conclude(struct helper *h)
 {
 	struct pollfd in = {.fd = h->listen_fd, .events = POLLIN};
-	struct helper_news news = {.kind = HELPER_ENDED};
+	const struct helper_news news = {.kind = HELPER_ENDED, .end = h->end};
+	bool written = false;
 	struct stat st;
 
 	if (h->lines_fd >= 0 && h->end.lost && fstat(h->log_fd, &st) == 0)
 		lines_mend(h->lines_fd, h->log_fd, (uint64_t)st.st_size, &h->lines);
-	for (int i = 0; write_end(h) < 0 && h->conn_fd < 0 && i < END_TRIES; i++) {
+	for (int i = 0; i < END_TRIES; i++) {
+		written = written || write_end(h) == 0;
+		if (h->conn_fd < 0)
+			take_daemon(h);
+		send_news(h, &news);
+		if (written || h->conn_fd >= 0)
+			return;
 		poll(&in, 1, 1000);
-		take_daemon(h);
 	}
-	if (h->conn_fd < 0)
-		take_daemon(h);
-	news.end = h->end;
-	send_news(h, &news);
 }
 
 static int run_helper(struct helper *h)
@@ -774,6 +781,8 @@ static int run_helper(struct helper *h)
 	err = take_descriptors(h);
 	if (err < 0)
 		return err;
+	if (chdir(h->order.dir) < 0)
+		return -errno;
 	h->end.why = TASK_OUTPUT;
 	err = open_output(h);
 	if (err == 0)

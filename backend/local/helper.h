@@ -2,16 +2,17 @@
 /*
  * What the daemon (task.c) and the helper of one attempt of a replica (helper.c) agree on.
  *
- * The helper is started as HELPER_NAME in the job's folder, with an order as standard input and a listening
+ * The helper is started as HELPER_NAME, with an order as standard input and a listening
  * Unix socket (SOCK_SEQPACKET) as standard output. Of one attempt there is on disk, in the job's folder:
  *
  *	tasks/NAME.sock		the socket. The daemon binds it before the helper is started, and every later
  *				daemon connects to it: that succeeds only if the helper lives
- *	tasks/NAME.new		is made by the helper right before it starts the program, with room for the end
+ *	tasks/NAME.new		is made by the helper right before it starts the program, with room for the end.
+ *				The helper and its guard hold an flock on it as long as they live
  *	tasks/NAME		how the attempt has ended: NAME.new, written, synced and renamed
  *
- * The order is a file of texts, each with its NUL: the log's key, NAME, the working directory, the soft limit of
- * descriptors that the program gets, how many arguments there are, these, and then the environment.
+ * The order is a file of texts, each with its NUL: the job's folder, the log's key, NAME, the working directory, the
+ * soft limit of descriptors that the program gets, how many arguments there are, these, and then the environment.
  *
  * A helper may outlive the kxfs that started it, so all of this belongs to the format of the state directory:
  * whoever changes it raises the version in fs/mount/state.c, and a newer kxfs refuses what an older one left running.

@@ -431,20 +431,20 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 
 void local_job_launch(struct local_job *job)
 {
-	local_record_spec(job->record)->launched = true;
+	spec_set(&local_record_spec(job->record)->boot, "");
 	for (size_t i = 0; i < job->rec->n_replicas; i++)
 		local_replica_begin(job->reps[i], 0);
 }
 
 /* --- jobs of an earlier daemon --- */
 
-struct task_found *local_job_find_attempts(const char *state_dir, const struct spec_record *rec)
+struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct spec_record *rec)
 {
-	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, rec->id);
+	cleanup_free char *dir = text_print("%s/jobs/%s", jobs->b->config.state_dir, rec->id);
 	struct task_found *found = new0_n(struct task_found, rec->n_replicas);
 
 	for (size_t i = 0; i < rec->n_replicas; i++)
-		local_replica_find_attempt(dir, rec, &rec->replicas[i], &found[i]);
+		local_replica_find_attempt(jobs->replicas, dir, rec, &rec->replicas[i], &found[i]);
 	return found;
 }
 
@@ -472,7 +472,7 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 {
 	for (size_t i = 0; i < job->rec->n_replicas; i++)
 		local_replica_adopt(job->reps[i], &found[i]);
-	local_record_spec(job->record)->launched = true;
+	spec_set(&local_record_spec(job->record)->boot, "");
 	local_record_publish(job->record);
 	if (job->rec->goal == SPEC_GOAL_RUN)
 		plan(job);

@@ -47,7 +47,7 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 void local_job_launch(struct local_job *job);
 
 /* Pool: what became of the attempts of a job of an earlier daemon. new0_n(rec->n_replicas), to be freed. */
-struct task_found *local_job_find_attempts(const char *state_dir, const struct spec_record *rec);
+struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct spec_record *rec);
 /*
  * Go on with a job of an earlier daemon. FOUND is what local_job_find_attempts has found of it; the descriptors in it
  * are taken over.

@@ -183,7 +183,7 @@ static char *on_text(void *data, bool *ret_final)
 	text = spec_record_text(r->rec);
 	if (!text)
 		mem_out();
-	if (!r->shown || r->rec->history || r->over ||
+	if ((!r->shown && !r->rec->started) || r->rec->history || r->over ||
 	    r->rec->suspended != r->shown_suspended) {
 		spec_job_unref(r->snapshot);
 		r->snapshot = snapshot_of(r);

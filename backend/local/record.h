@@ -3,11 +3,11 @@
  * The record of a job that is not over yet, or whose end is not on disk yet: the one place from which the job's state
  * follows, the writing of it, and the job's snapshot in the store, which is made from it.
  *
- * A state that users rely on (the first one, a final one, suspended, or the move to history) is published only after
- * the record is written, so that a crash never takes back what somebody has seen; any other is published at once.
- * When the disk takes nothing more, the state is published all the same, and writing the record is tried again. A new
- * job is not published before each of its replicas has been started once, or could not be; or until some time has
- * passed. I/O thread.
+ * A state that users rely on (the first one, if no program has been started yet, a final one, suspended, or the move
+ * to history) is published only after the record is written, so that a crash never takes back what somebody has seen;
+ * any other is published at once. When the disk takes nothing more, the state is published all the same, and writing
+ * the record is tried again. A new job is not published before each of its replicas has been started once, or could
+ * not be; or until some time has passed. I/O thread.
  */
 #ifndef KXFS_BACKEND_LOCAL_RECORD_H
 #define KXFS_BACKEND_LOCAL_RECORD_H

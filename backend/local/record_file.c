@@ -69,6 +69,15 @@ int record_read(const char *state_dir, const char *id, struct spec_record **ret)
 	return 0;
 }
 
+void record_boot(char ret[37])
+{
+	cleanup_fd int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	memset(ret, 0, 37);
+	if (fd >= 0 && read(fd, ret, 36) != 36)
+		*ret = '\0';
+}
+
 int record_write(const char *state_dir, const struct spec_record *rec)
 {
 	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, rec->id);

@@ -33,6 +33,8 @@
 
 /* Starts in one turn of the loop: a fork takes about a millisecond. */
 #define STARTS_A_TURN 16
+/* And on the pool: each has descriptors meanwhile, and the disk has other things to do. */
+#define PREPARED_AT_ONCE 8
 /* A start that fails for want of descriptors, memory or processes is tried for half a minute. */
 #define MAX_TRIES 10
 /* The longest pause before a start after a failure. */
@@ -63,6 +65,7 @@ struct local_replicas {
 	struct tasks *tasks;
 	unsigned grace_ms;
 	struct local_replica *queue;
+	unsigned preparing; /* starts that are on the pool */
 	bool queue_posted;
 	bool begun;
 	/* for metrics, read by any thread */
@@ -236,6 +239,16 @@ static void mark_tried(struct local_replica *rep)
 	rep->tried = true;
 }
 
+static void post_queue(struct local_replicas *all);
+
+static void on_prepared(void *data)
+{
+	const struct local_replica *rep = data;
+
+	rep->job->all->preparing--;
+	post_queue(rep->job->all);
+}
+
 static void on_started(void *data, int64_t time)
 {
 	struct local_replica *rep = data;
@@ -275,7 +288,8 @@ static void on_lost(void *data, int err)
 
 static void on_ended(void *data, const struct task_end *end);
 
-static const struct task_events task_events = {on_started, on_grown, on_lost, on_ended};
+static const struct task_events task_events = {on_prepared, on_started, on_grown, on_lost,
+					       on_ended};
 
 static int start_task(struct local_replica *rep)
 {
@@ -297,7 +311,9 @@ static int start_task(struct local_replica *rep)
 		.args = program.args,
 		.env = program.env,
 	};
-	return task_start(rep->job->all->tasks, &config, &task_events, rep, &rep->task);
+	rep->task = task_start(rep->job->all->tasks, &config, &task_events, rep);
+	rep->job->all->preparing++;
+	return 0;
 }
 
 static void start(struct local_replica *rep)
@@ -336,7 +352,7 @@ static void on_queue(void *data);
 
 static void post_queue(struct local_replicas *all)
 {
-	if (!all->queue || all->queue_posted || !all->begun)
+	if (!all->queue || all->queue_posted || !all->begun || all->preparing >= PREPARED_AT_ONCE)
 		return;
 	all->queue_posted = true;
 	loop_post(all->loop, on_queue, all);
@@ -348,7 +364,7 @@ static void on_queue(void *data)
 	struct local_replicas *all = data;
 
 	all->queue_posted = false;
-	for (int i = 0; i < STARTS_A_TURN && all->queue; i++) {
+	for (int i = 0; i < STARTS_A_TURN && all->queue && all->preparing < PREPARED_AT_ONCE; i++) {
 		struct local_replica *rep = all->queue;
 
 		DL_DELETE(all->queue, rep);
@@ -594,14 +610,15 @@ static bool is_open(const struct spec_record_replica *rep)
 	return !rep->ended && !spec_state_is_final(rep->state);
 }
 
-void local_replica_find_attempt(const char *dir, const struct spec_record *rec,
+void local_replica_find_attempt(struct local_replicas *all, const char *dir,
+				const struct spec_record *rec,
 				const struct spec_record_replica *rep, struct task_found *ret)
 {
 	cleanup_free char *name = task_name(rec, rep);
 
 	ret->fd = -1;
 	if (is_open(rep))
-		task_find(dir, name, ret);
+		task_find(all->tasks, dir, name, ret);
 }
 
 /*
@@ -639,7 +656,7 @@ void local_replica_adopt(struct local_replica *rep, const struct task_found *fou
 	if (!is_open(rep->rec) || (found->state == TASK_NONE && rep->rec->state != SPEC_RUNNING))
 		return;
 	set_step(rep, STARTING);
-	if (found->state != TASK_RUNS)
+	if (found->state != TASK_RUNS && found->state != TASK_UNKNOWN)
 		return;
 	if (found->started && rep->rec->state != SPEC_RUNNING) {
 		rep->rec->state = SPEC_RUNNING;

@@ -91,7 +91,8 @@ void local_replica_open_log(struct local_replica *rep);
 void local_replica_close_log(struct local_replica *rep);
 
 /* Pool: what became of the newest attempt of an earlier daemon, in the job's folder DIR. */
-void local_replica_find_attempt(const char *dir, const struct spec_record *rec,
+void local_replica_find_attempt(struct local_replicas *all, const char *dir,
+				const struct spec_record *rec,
 				const struct spec_record_replica *rep, struct task_found *ret);
 /* Go on with that (the descriptor in FOUND is taken over). */
 void local_replica_adopt(struct local_replica *rep, const struct task_found *found);

@@ -241,6 +241,12 @@ static bool remove_cut_off(const char *state_dir, const char *id)
 	return rmdir(path) == 0;
 }
 
+/* Is ERR for want of something that more may be had of? Then a start that waits for nobody's answer may succeed. */
+static bool is_ours(int err)
+{
+	return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ENOBUFS;
+}
+
 static void read_one(struct recover *r, const char *id)
 {
 	const char *state_dir = r->saved->b->config.state_dir;
@@ -250,6 +256,10 @@ static void read_one(struct recover *r, const char *id)
 
 	if (err == -ENOENT && remove_cut_off(state_dir, id))
 		return;
+	if (is_ours(err)) {
+		r->err = err;
+		return;
+	}
 	if (err < 0) {
 		diag(DIAG_WARNING,
 		     "%s/jobs/%s/job.json %s; the job is not shown, and its output stays in that folder",
@@ -277,18 +287,25 @@ static void read_one(struct recover *r, const char *id)
 		task_clean(dir);
 	} else {
 		item->rec = rec;
-		item->found = local_job_find_attempts(state_dir, rec);
+		item->found = local_job_find_attempts(r->saved->jobs, rec);
+		for (size_t i = 0; i < rec->n_replicas && !r->err; i++)
+			if (item->found[i].state == TASK_UNKNOWN && is_ours(item->found[i].err))
+				r->err = item->found[i].err;
 	}
 }
 
 /*
  * A kxfs that was killed between the making of a record and the first start leaves one of a job that its writer was
- * told, by a failed close, is none: nothing is started, and its file in submit/ has its verdict.
+ * told, by a failed close, is none: nothing is started, and its file in submit/ has its verdict. If the machine has
+ * been down meanwhile its writer may have been told that it was launched, so it is.
  */
 static bool was_never_launched(const struct item *item)
 {
-	bool begun = item->rec->launched;
+	char boot[37];
+	bool begun;
 
+	record_boot(boot);
+	begun = !*boot || !streq(item->rec->boot, boot);
 	for (size_t i = 0; i < item->rec->n_replicas; i++)
 		begun |= item->found[i].state != TASK_NONE;
 	return !begun;
@@ -305,7 +322,7 @@ static void recover_work(void *data)
 		r->err = -errno;
 		return;
 	}
-	while ((entry = readdir(dir)))
+	while (!r->err && (entry = readdir(dir)))
 		if (spec_name_is_file(entry->d_name))
 			read_one(r, entry->d_name);
 	closedir(dir);
@@ -393,7 +410,12 @@ static void recover_done(void *data)
 			store_put(b->store, take_ptr(item->job));
 		item_clear(item);
 	}
-	if (r->err < 0)
+	if (is_ours(r->err))
+		text = text_print(
+			"the processes of jobs that run can't be reached: %s; kxfs needs a descriptor "
+			"for each (ulimit -Hn). They run on",
+			strerror(-r->err));
+	else if (r->err < 0)
 		text = text_print("%s/jobs can't be read: %s", b->config.state_dir,
 				  strerror(-r->err));
 	backend_started(b, r->err, text);

@@ -6,8 +6,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
+#include "backend/base/lookup.h"
 #include "backend/base/random.h"
 #include "backend/local/record_file.h"
 #include "spec/base/mem.h"
@@ -18,81 +19,145 @@
 /* A suffix has 64 random bits: a second try is already a surprise. */
 #define TRIES 16
 
+/* How long a directory that a document names may take to answer. */
+#define LOOK_MS 10000
+
+/*
+ * A step of a submission or a dry run is work on the pool: it reads the document. If that names a directory of its
+ * user, the directory is looked at apart, since its disk may not answer, and the step begins again.
+ */
 struct submit {
 	struct submit_context *c;
 	struct backend_request *rq;
+	struct work work;
+	char *asked; /* the directory that the document names; NULL: none */
+	bool looked; /* it is known whether a job can run in ASKED, */
+	char *fault; /* and why none can; NULL: one can */
 	struct spec_record *rec;
 	char *id;	/* its directory is made */
 	char *manifest; /* of a dry run */
-	int err;
-	char *text; /* what is wrong, for people */
+	char *text;	/* what is wrong, for people */
 };
 
-static struct submit *submit_new(struct submit_context *c, struct backend_request *rq)
+static void submit_start(struct submit_context *c, struct backend_request *rq, loop_fn run,
+			 loop_fn done)
 {
 	struct submit *s = new0(struct submit);
 
 	s->c = c;
 	s->rq = rq;
-	group_enter(c->group);
-	return s;
+	s->work = (struct work){.run = run, .done = done, .group = c->group, .data = s};
+	work_start(&s->work, c->b->loop);
 }
 
 static void submit_free(struct submit *s)
 {
-	struct group *group = s->c->group;
-
+	free(s->asked);
+	free(s->fault);
 	spec_record_free(s->rec);
 	free(s->id);
 	free(s->manifest);
 	free(s->text);
 	free(s);
-	group_leave(group);
 }
 
 /* --- where jobs run --- */
 
-/* The canonical path of DIR, malloc'ed; NULL: programs can't be started there, as errno says. */
-static char *find_dir(const char *dir)
-{
-	char *ret cleanup_free = realpath(dir, NULL);
-	int fd cleanup_fd = ret ? open(ret, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+struct place {
+	char *dir;
+	char *path; /* the canonical one; NULL: programs can't be started there, for ERR */
+	int err;
+};
 
-	if (fd < 0 || faccessat(fd, ".", X_OK, AT_EACCESS) < 0)
-		return NULL;
-	return take_ptr(ret);
+static void place_free(void *question)
+{
+	struct place *p = question;
+
+	free(p->dir);
+	free(p->path);
+	free(p);
 }
 
-/* A dir_error of struct spec_machine. A job in the mount itself would keep it busy for ever. */
+static void place_look(void *question)
+{
+	struct place *p = question;
+	char *path cleanup_free = realpath(p->dir, NULL);
+	int fd cleanup_fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (fd < 0 || faccessat(fd, ".", X_OK, AT_EACCESS) < 0)
+		p->err = errno;
+	else
+		p->path = take_ptr(path);
+}
+
+/* A job in the mount itself would keep it busy for ever. */
+static void place_found(void *data, void *question)
+{
+	struct submit *s = data;
+	const struct backend_config *config = &s->c->b->config;
+	const struct place *p = question;
+
+	s->looked = true;
+	if (!p || !p->path)
+		s->fault = text_print("%s: %s: no job can run there", s->asked,
+				      p ? strerror(p->err) : "does not answer");
+	else if (config->mountpoint && file_is_below(p->path, config->mountpoint))
+		s->fault =
+			text_print("%s: is in the mount, which a job would keep busy: name another "
+				   "directory",
+				   s->asked);
+	work_start(&s->work, s->c->b->loop);
+}
+
+/* On the I/O thread, after a step: has the step to begin again, when the directory that it asked for has been seen? */
+static bool submit_looks(struct submit *s)
+{
+	struct lookup l = {.key = s->asked,
+			   .ms = LOOK_MS,
+			   .look = place_look,
+			   .free = place_free,
+			   .done = place_found,
+			   .data = s,
+			   .group = s->c->group};
+	struct place *p;
+
+	if (!s->asked || s->looked || s->work.err < 0)
+		return false;
+	p = new0(struct place);
+	p->dir = text_copy(s->asked);
+	l.question = p;
+	lookup_start(s->c->b->loop, &l);
+	return true;
+}
+
+/* A dir_error of struct spec_machine. */
 static char *dir_error(void *data, const char *dir)
 {
-	const struct backend_config *config = data;
-	char *path cleanup_free = find_dir(dir);
+	struct submit *s = data;
 
-	if (!path)
-		return text_print("%s: %s: no job can run there", dir, strerror(errno));
-	if (config->mountpoint && file_is_below(path, config->mountpoint))
-		return text_print("%s: is in the mount, which a job would keep busy: name another "
-				  "directory",
-				  dir);
+	if (s->looked)
+		return s->fault ? text_copy(s->fault) : NULL;
+	text_set(&s->asked, "%s", dir);
 	return NULL;
 }
 
-static struct spec_machine machine_of(struct backend *b)
+static struct spec_machine machine_of(struct submit *s)
 {
-	return (struct spec_machine){.home = b->config.home,
-				     .work_dir = b->config.work_dir,
+	const struct backend_config *config = &s->c->b->config;
+
+	return (struct spec_machine){.home = config->home,
+				     .work_dir = config->work_dir,
 				     .dir_error = dir_error,
-				     .data = &b->config};
+				     .data = s};
 }
 
 /* --- dry runs --- */
 
-/* The manifest of the document in RQ. 0, or an errno, with errors in E if the document is to blame. */
-static int make_manifest(struct backend *b, const struct backend_request *rq, char **ret,
-			 struct spec_errors *e)
+/* The manifest of the document. 0, or an errno, with errors in E if the document is to blame. */
+static int make_manifest(struct submit *s, char **ret, struct spec_errors *e)
 {
-	const struct backend_config *config = &b->config;
+	const struct backend_config *config = &s->c->b->config;
+	const struct backend_request *rq = s->rq;
 	struct spec_dry_run d = {
 		.backend = "local",
 		.namespace = "",
@@ -100,7 +165,7 @@ static int make_manifest(struct backend *b, const struct backend_request *rq, ch
 		.n_args = config->n_args,
 		.file = rq->file,
 		.submitter = rq->submitter,
-		.machine = machine_of(b),
+		.machine = machine_of(s),
 		.now = loop_time_ns(),
 	};
 	size_t len;
@@ -115,8 +180,8 @@ static void dry_run_work(void *data)
 	struct submit *s = data;
 	struct spec_errors e = SPEC_ERRORS_INIT;
 
-	s->err = make_manifest(s->c->b, s->rq, &s->manifest, &e);
-	if (s->err < 0 && e.n > 0)
+	s->work.err = make_manifest(s, &s->manifest, &e);
+	if (s->work.err < 0 && e.n > 0)
 		s->text = spec_errors_text(&e, s->rq->file);
 	spec_errors_clear(&e);
 }
@@ -125,8 +190,10 @@ static void dry_run_done(void *data)
 {
 	struct submit *s = data;
 
-	if (s->err < 0)
-		backend_answer(s->rq, s->err, NULL, s->text);
+	if (submit_looks(s))
+		return free(take_ptr(s->manifest));
+	if (s->work.err < 0)
+		backend_answer(s->rq, s->work.err, NULL, s->text);
 	else
 		backend_answer_dry_run(s->rq, s->manifest);
 	submit_free(s);
@@ -134,7 +201,7 @@ static void dry_run_done(void *data)
 
 void submit_dry_run(struct submit_context *c, struct backend_request *rq)
 {
-	loop_work(c->b->loop, dry_run_work, dry_run_done, submit_new(c, rq));
+	submit_start(c, rq, dry_run_work, dry_run_done);
 }
 
 /* --- on the pool --- */
@@ -145,7 +212,7 @@ static int refuse_scheduler(struct submit *s, const char *scheduler, struct spec
 	cleanup(spec_errors_clear) struct spec_errors other = SPEC_ERRORS_INIT;
 	cleanup_free char *manifest = NULL;
 
-	if (make_manifest(s->c->b, s->rq, &manifest, &other) == -EFBIG) {
+	if (make_manifest(s, &manifest, &other) == -EFBIG) {
 		s->text = spec_errors_text(&other, s->rq->file);
 		return -EFBIG;
 	}
@@ -162,7 +229,7 @@ static int parse(struct submit *s, struct spec_app **ret, char **ret_dir)
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	const struct backend_request *rq = s->rq;
-	const struct spec_machine machine = machine_of(s->c->b);
+	const struct spec_machine machine = machine_of(s);
 	int err = spec_local_parse(rq->text, rq->len, &machine, &app, ret_dir, &e);
 
 	if (err == 0 && app->scheduler && !streq(app->scheduler, "local"))
@@ -178,6 +245,7 @@ static int parse(struct submit *s, struct spec_app **ret, char **ret_dir)
 static int make_dir(struct submit *s, const char *app)
 {
 	const char *state_dir = s->c->b->config.state_dir;
+	int err;
 
 	for (int i = 0; i < TRIES; i++) {
 		cleanup_free char *id = NULL;
@@ -190,12 +258,11 @@ static int make_dir(struct submit *s, const char *app)
 		if (!spec_name_is_file(id))
 			return -EINVAL;
 		dir = text_print("%s/jobs/%s", state_dir, id);
-		if (mkdir(dir, 0700) == 0) {
+		err = disk_mkdir(AT_FDCWD, dir);
+		if (err == 0)
 			s->id = take_ptr(id);
-			return 0;
-		}
-		if (errno != EEXIST)
-			return -errno;
+		if (err != -EEXIST)
+			return err;
 	}
 	return -EEXIST;
 }
@@ -204,7 +271,7 @@ static int make_dir(struct submit *s, const char *app)
 static int fill(struct submit *s, const char *dir)
 {
 	const struct backend_request *rq = s->rq;
-	char uid[37];
+	char uid[37], boot[37];
 	const struct spec_record_origin origin = {
 		.id = s->id,
 		.uid = uid,
@@ -212,11 +279,13 @@ static int fill(struct submit *s, const char *dir)
 		.submitter = rq->submitter,
 		.file = rq->file,
 		.work_dir = dir,
+		.boot = boot,
 		.created = loop_time_ns(),
 	};
 
 	if (random_uuid(uid) < 0)
 		return -EIO;
+	record_boot(boot);
 	spec_record_begin(s->rec, &origin);
 	return 0;
 }
@@ -229,8 +298,8 @@ static int store_files(struct submit *s)
 	cleanup_free char *app = text_print("%s/app.yaml", dir);
 	int err = file_make(dir, "app.yaml", s->rq->text, s->rq->len);
 
-	if (err == 0 && chmod(app, S_IRUSR | S_IWUSR | s->rq->readable) < 0)
-		err = -errno;
+	if (err == 0)
+		err = disk_chmod(AT_FDCWD, app, S_IRUSR | S_IWUSR | s->rq->readable);
 	if (err == 0)
 		err = record_write_first(state_dir, s->rec);
 	if (err == 0)
@@ -238,19 +307,36 @@ static int store_files(struct submit *s)
 	return err;
 }
 
-static void remove_files(struct submit *s)
+/*
+ * Take away what stands of the job, which was not launched; ERR: why. Returns that, or -EINPROGRESS: the record may be
+ * there after a crash of the machine, and will be taken for that of a job which was launched.
+ */
+static int remove_files(struct submit *s, int err)
 {
-	static const char *const names[] = {"job.json", ".job.json.room", "app.yaml"};
-	cleanup_free char *dir = text_print("%s/jobs/%s", s->c->b->config.state_dir, s->id);
+	static const char *const names[] = {"job.json", ".job.json.new", ".job.json.room",
+					    "app.yaml"};
+	const char *state_dir = s->c->b->config.state_dir;
+	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, s->id);
+	cleanup_free char *jobs = text_print("%s/jobs", state_dir);
+	int gone = -ENOENT;
 
 	for (size_t i = 0; i < array_size(names); i++) {
 		cleanup_free char *path = text_print("%s/%s", dir, names[i]);
+		int gone_one = disk_unlink(AT_FDCWD, path);
 
-		unlink(path);
+		if (i == 0)
+			gone = gone_one;
 	}
-	if (rmdir(dir) < 0)
-		diag(DIAG_WARNING, "%s: left over from a failed submission: %s", dir,
-		     strerror(errno));
+	if (gone == 0)
+		gone = file_sync_dir(dir);
+	(void)disk_rmdir(AT_FDCWD, dir);
+	if (gone == 0 || gone == -ENOENT)
+		return err;
+	s->text = text_print(
+		"%s: the job can't be recorded in %s: %s; and its record can't be taken away: %s. "
+		"Whether it is launched is known when kxfs has been started again\n",
+		s->rq->file, state_dir, strerror(-err), strerror(-gone));
+	return -EINPROGRESS;
 }
 
 /* A sentence for an error that the document is not to blame for. */
@@ -259,7 +345,7 @@ static void explain(struct submit *s)
 	if (!s->text)
 		s->text = text_print(
 			"%s: the job can't be recorded in %s: %s; nothing was launched\n",
-			s->rq->file, s->c->b->config.state_dir, strerror(-s->err));
+			s->rq->file, s->c->b->config.state_dir, strerror(-s->work.err));
 }
 
 static int submit_try(struct submit *s)
@@ -270,6 +356,10 @@ static int submit_try(struct submit *s)
 
 	if (err < 0)
 		return err;
+	if (s->asked && !s->looked) {
+		spec_app_free(app);
+		return 0;
+	}
 	err = make_dir(s, app->name);
 	if (err < 0) {
 		spec_app_free(app);
@@ -279,17 +369,15 @@ static int submit_try(struct submit *s)
 	err = fill(s, dir);
 	if (err == 0)
 		err = store_files(s);
-	if (err < 0)
-		remove_files(s);
-	return err;
+	return err < 0 ? remove_files(s, err) : 0;
 }
 
 static void submit_work(void *data)
 {
 	struct submit *s = data;
 
-	s->err = submit_try(s);
-	if (s->err < 0)
+	s->work.err = submit_try(s);
+	if (s->work.err < 0)
 		explain(s);
 }
 
@@ -299,16 +387,25 @@ static void refuse(void *data)
 {
 	struct submit *s = data;
 
-	explain(s);
-	backend_answer(s->rq, s->err, NULL, s->text);
+	backend_answer(s->rq, s->work.err, NULL, s->text);
 	submit_free(s);
+}
+
+static void give_up_work(void *data)
+{
+	struct submit *s = data;
+
+	s->work.err = remove_files(s, s->work.err);
+	explain(s);
 }
 
 /* The job is recorded but can't be started: remove it, and answer. */
 static void give_up(struct submit *s, int err)
 {
-	s->err = err;
-	output_job_remove(s->c->b->output, s->id, refuse, s);
+	s->work.err = err;
+	s->work.run = give_up_work;
+	s->work.done = refuse;
+	work_start(&s->work, s->c->b->loop);
 }
 
 static void submit_done(void *data)
@@ -316,7 +413,9 @@ static void submit_done(void *data)
 	struct submit *s = data;
 	struct local_job *job;
 
-	if (s->err < 0) {
+	if (submit_looks(s))
+		return;
+	if (s->work.err < 0) {
 		refuse(s);
 		return;
 	}
@@ -337,5 +436,5 @@ static void submit_done(void *data)
 
 void submit_begin(struct submit_context *c, struct backend_request *rq)
 {
-	loop_work(c->b->loop, submit_work, submit_done, submit_new(c, rq));
+	submit_start(c, rq, submit_work, submit_done);
 }

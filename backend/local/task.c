@@ -1,24 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tasks: helpers as the daemon sees them. A task is a connection to the helper's socket, made in the same way
- * whether this daemon has started the helper or an earlier one. When the connection ends, the helper has ended.
- * A helper that was started here is also a child process, which libuv waits for.
+ * whether this daemon has started the helper or an earlier one. A helper that was started here is also a child
+ * process, which libuv waits for. A task is in one of these steps; what touches the disk runs on the pool.
+ *
+ *	step	    what is under way			    what ends it	next
+ *	PREPARING   pool: the socket and the order are made there is a helper	CONNECTED
+ *							    there is none	gone: it was not started
+ *	CONNECTED   the helper's news			    the connection ends	gone, if the last news was the end;
+ *										SEEKING
+ *	SEEKING	    pool: task_find			    RUNS		CONNECTED
+ *							    OVER, NONE, DROPPED gone: ended, or killed
+ *							    UNKNOWN		PAUSING
+ *	PAUSING	    the timer				    it is due		SEEKING
+ *
+ * A helper is dead only when nobody listens at its socket and nobody holds the lock on NAME.new: any other error is
+ * ours or the machine's, and another try may find it.
  */
 #include "backend/local/task.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <utlist.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/process.h"
 #include "backend/base/uv.h"
@@ -26,6 +39,15 @@
 
 #define NEWS_A_TURN 16
 #define HELLO_MS    200 /* how long a helper has to say that its program runs */
+/* The pauses between two looks for a helper: each is twice the last. From SAY_MS on a message says so. */
+#define SEEK_MIN_MS 50u
+#define SEEK_MAX_MS 2000u
+#define SAY_MS	    1000u
+/*
+ * Descriptors that no task gets: what must work when there are no more needs them. Helpers that run already may take
+ * half of these, since the next start finds as many as the last one has left.
+ */
+#define FDS_KEPT 32
 
 /* A helper that was started here. */
 struct child {
@@ -39,14 +61,27 @@ struct tasks {
 	struct loop *loop;
 	struct group *group;
 	struct child *children;
+	rlim_t max_fds;
 };
+
+enum step { PREPARING, CONNECTED, SEEKING, PAUSING };
 
 struct task {
 	struct tasks *tasks;
+	enum step step;
 	char *dir, *name;
-	int fd;
+	char *order; /* PREPARING: what the helper is to do */
+	size_t order_len;
+	int order_fd, listen_fd; /* PREPARING: what the helper is started with */
+	int fd;			 /* the connection; -1: none */
 	struct loop_watch *watch;
-	int pid; /* of the program; 0: not known yet */
+	struct work work;	 /* PREPARING, SEEKING */
+	struct task_found found; /* SEEKING */
+	struct loop_timer timer; /* PAUSING */
+	unsigned pause_ms;	 /* the last one; 0: none since it was connected */
+	bool released;		 /* while WORK is under way: its owner is gone */
+	int stop_sig, end_sig;	 /* signals that wait for a connection; 0: none */
+	int pid;		 /* of the program; 0: not known yet */
 	bool has_end;
 	struct task_end end;
 	const struct task_events *events;
@@ -62,7 +97,7 @@ struct tasks *tasks_new(struct loop *loop, struct group *group)
 
 	tasks->loop = loop;
 	tasks->group = group;
-	process_allow_descriptors();
+	tasks->max_fds = process_allow_descriptors();
 	return tasks;
 }
 
@@ -79,11 +114,6 @@ void tasks_free(struct tasks *tasks)
 
 /* --- names --- */
 
-static char *file_of(const char *dir, const char *name, const char *end)
-{
-	return text_print("%s/" HELPER_DIR "/%s%s", dir, name, end);
-}
-
 /* The address of a socket in a folder whose path may be too long for one: through the descriptor AT of the folder. */
 static socklen_t address(struct sockaddr_un *a, int at, const char *name)
 {
@@ -92,24 +122,17 @@ static socklen_t address(struct sockaddr_un *a, int at, const char *name)
 	return sizeof(*a);
 }
 
-static int open_folder(const char *dir)
-{
-	cleanup_free char *path = text_print("%s/" HELPER_DIR, dir);
-	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-
-	return fd < 0 ? -errno : fd;
-}
-
 static int connect_to(const char *dir, const char *name)
 {
 	cleanup_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	cleanup_free char *folder = text_print("%s/" HELPER_DIR, dir);
 	cleanup_fd int at = -1;
 	struct sockaddr_un a;
 	socklen_t len;
 
 	if (fd < 0)
 		return -errno;
-	at = open_folder(dir);
+	at = disk_open(AT_FDCWD, folder, O_PATH | O_DIRECTORY);
 	if (at < 0)
 		return at;
 	len = address(&a, at, name);
@@ -118,33 +141,92 @@ static int connect_to(const char *dir, const char *name)
 	return take_fd(&fd);
 }
 
-/* --- news --- */
+/* Is there a descriptor left for others, beside FD, of which the lowest that is free is taken, and KEPT? */
+static bool leaves(const struct tasks *tasks, int fd, int kept)
+{
+	return tasks->max_fds == RLIM_INFINITY || (rlim_t)fd + (rlim_t)kept < tasks->max_fds;
+}
+
+/* --- its connection --- */
 
 static void task_free(struct task *task)
 {
 	loop_watch_free(task->watch);
-	close(task->fd);
+	loop_timer_stop(&task->timer);
+	if (task->fd >= 0)
+		close(task->fd);
+	if (task->order_fd >= 0)
+		close(task->order_fd);
+	if (task->listen_fd >= 0)
+		close(task->listen_fd);
+	free(task->order);
 	free(task->dir);
 	free(task->name);
 	free(task);
 }
 
-/* The helper has ended. If it has not said how the attempt ended, a file says so; if none does, it was killed. */
-static void task_over(struct task *task)
+static void task_over(struct task *task, const struct task_end *end)
 {
 	const struct task_events *events = task->events;
 	void *data = task->data;
-	struct task_end end = task->end;
+	struct task_end copy = *end;
 
-	if (!task->has_end && helper_end_read(task->dir, task->name, &end) < 0) {
-		end = (struct task_end){.how = TASK_KILLED,
+	task_free(task);
+	return events->ended(data, &copy);
+}
+
+static void seek_work(void *data)
+{
+	struct task *task = data;
+
+	task_find(task->tasks, task->dir, task->name, &task->found);
+}
+
+static void connected(struct task *task, int fd);
+
+static void sought(void *data)
+{
+	struct task *task = data;
+	const struct task_end killed = {.how = TASK_KILLED,
 					.exit_code = -1,
 					.finished = loop_time_ns()};
+
+	if (task->released) {
+		if (task->found.fd >= 0)
+			close(task->found.fd);
+		return task_free(task);
+	}
+	switch (task->found.state) {
+	case TASK_RUNS:
+		return connected(task, task->found.fd);
+	case TASK_OVER:
+		return task_over(task, &task->found.end);
+	case TASK_NONE:
+	case TASK_DROPPED:
 		if (task->pid > 1)
 			kill(-task->pid, SIGKILL);
+		return task_over(task, &killed);
+	case TASK_UNKNOWN:
+		break;
 	}
-	task_free(task);
-	events->ended(data, &end);
+	task->step = PAUSING;
+	if (task->pause_ms < SAY_MS && 2 * task->pause_ms >= SAY_MS)
+		diag(DIAG_WARNING,
+		     "%s/" HELPER_DIR
+		     "/%s: the process that runs it does not answer: %s; it is asked again until it does",
+		     task->dir, task->name, strerror(-task->found.err));
+	task->pause_ms = task->pause_ms ? min_of(2 * task->pause_ms, SEEK_MAX_MS) : SEEK_MIN_MS;
+	loop_timer_set(&task->timer, task->pause_ms);
+}
+
+static void seek(void *data)
+{
+	struct task *task = data;
+
+	task->step = SEEKING;
+	task->work.run = seek_work;
+	task->work.done = sought;
+	work_start(&task->work, task->tasks->loop);
 }
 
 static void hear(struct task *task, const struct helper_news *news)
@@ -171,6 +253,17 @@ static void hear(struct task *task, const struct helper_news *news)
 	}
 }
 
+/* The helper has ended, or could not send what it had to say. */
+static void connection_over(struct task *task)
+{
+	if (task->has_end)
+		return task_over(task, &task->end);
+	loop_watch_free(take_ptr(task->watch));
+	close(task->fd);
+	task->fd = -1;
+	seek(task);
+}
+
 static void on_news(void *data)
 {
 	struct task *task = data;
@@ -185,25 +278,49 @@ static void on_news(void *data)
 		if (n < 0 && errno == ECONNRESET)
 			continue;
 		if (n != sizeof(news))
-			return task_over(task);
+			return connection_over(task);
 		hear(task, &news);
 	}
 }
 
-struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, int fd,
-			const struct task_events *events, void *data)
+static void connected(struct task *task, int fd)
+{
+	task->step = CONNECTED;
+	task->fd = fd;
+	task->pause_ms = 0;
+	task->watch = loop_watch_new(task->tasks->loop, fd, false, on_news, task);
+	assert(task->watch); /* a socket can be polled */
+	if (task->stop_sig)
+		task_signal(task, task->stop_sig);
+	if (task->end_sig)
+		task_signal(task, task->end_sig);
+}
+
+static struct task *task_new(struct tasks *tasks, const char *dir, const char *name,
+			     const struct task_events *events, void *data)
 {
 	struct task *task = new0(struct task);
 
 	task->tasks = tasks;
 	task->dir = text_copy(dir);
 	task->name = text_copy(name);
-	task->fd = fd;
+	task->order_fd = task->listen_fd = task->fd = -1;
+	task->work = (struct work){.group = tasks->group, .data = task};
+	loop_timer_init(&task->timer, tasks->loop, seek, task);
 	task->events = events;
 	task->data = data;
-	task->watch = loop_watch_new(tasks->loop, fd, false, on_news, task);
-	if (!task->watch)
-		mem_out();
+	return task;
+}
+
+struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, int fd,
+			const struct task_events *events, void *data)
+{
+	struct task *task = task_new(tasks, dir, name, events, data);
+
+	if (fd >= 0)
+		connected(task, fd);
+	else
+		seek(task);
 	return task;
 }
 
@@ -242,22 +359,16 @@ static void put(FILE *f, const char *text)
 	fwrite(text, strlen(text) + 1, 1, f);
 }
 
-/* Write the order into a file in memory. Its descriptor or a negative errno. */
-static int write_order(const struct task_config *c)
+static void print_order(struct task *task, const struct task_config *c)
 {
-	cleanup_fd int fd = memfd_create("order", MFD_CLOEXEC);
-	cleanup_free char *text = NULL;
-	size_t len = 0, n_args = 0;
-	FILE *f;
-	int err;
+	size_t n_args = 0;
+	FILE *f = open_memstream(&task->order, &task->order_len);
 
-	if (fd < 0)
-		return -errno;
-	f = open_memstream(&text, &len);
 	if (!f)
 		mem_out();
 	while (c->args[n_args])
 		n_args++;
+	put(f, c->dir);
 	put(f, c->key);
 	put(f, c->name);
 	put(f, c->cwd);
@@ -268,54 +379,75 @@ static int write_order(const struct task_config *c)
 		put(f, *env);
 	if (fclose(f) != 0)
 		mem_out();
-	err = file_write_all(fd, text, len);
-	return err < 0 ? err : take_fd(&fd);
 }
 
 /* Make the helper's socket, after removing what an earlier start of the attempt has left. */
-static int listen_for(const struct task_config *c)
+static int listen_for(const struct task *task)
 {
+	static const char *const ends[] = {"", HELPER_NEW, HELPER_SOCK};
 	cleanup_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	cleanup_free char *folder = text_print("%s/" HELPER_DIR, c->dir);
+	cleanup_free char *folder = text_print("%s/" HELPER_DIR, task->dir);
 	cleanup_fd int at = -1;
 	struct sockaddr_un a;
 	socklen_t len;
+	int err;
 
 	if (fd < 0)
 		return -errno;
-	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	for (size_t i = 0; i < 3; i++) {
-		static const char *const ends[] = {"", HELPER_NEW, HELPER_SOCK};
-		cleanup_free char *path = file_of(c->dir, c->name, ends[i]);
-
-		if (unlink(path) < 0 && errno != ENOENT)
-			return -errno;
-	}
-	at = open_folder(c->dir);
+	err = disk_mkdir(AT_FDCWD, folder);
+	if (err < 0 && err != -EEXIST)
+		return err;
+	at = disk_open(AT_FDCWD, folder, O_PATH | O_DIRECTORY);
 	if (at < 0)
 		return at;
-	len = address(&a, at, c->name);
+	for (size_t i = 0; i < array_size(ends); i++) {
+		cleanup_free char *file = text_print("%s%s", task->name, ends[i]);
+
+		err = disk_unlink(at, file);
+		if (err < 0 && err != -ENOENT)
+			return err;
+	}
+	len = address(&a, at, task->name);
 	if (bind(fd, (const struct sockaddr *)&a, len) < 0 || listen(fd, 8) < 0)
 		return -errno;
 	return take_fd(&fd);
 }
 
-static int spawn(struct tasks *tasks, const struct task_config *c, int order_fd, int listen_fd)
+/* All that may fail is done before there is a helper. */
+static void prepare_work(void *data)
 {
+	struct task *task = data;
+
+	task->order_fd = memfd_create("order", MFD_CLOEXEC);
+	task->work.err = task->order_fd < 0
+				 ? -errno
+				 : file_write_all(task->order_fd, task->order, task->order_len);
+	if (task->work.err < 0)
+		return;
+	task->listen_fd = listen_for(task);
+	task->fd = task->listen_fd < 0 ? task->listen_fd : connect_to(task->dir, task->name);
+	if (task->fd < 0)
+		task->work.err = task->fd;
+	else if (!leaves(task->tasks, task->fd, FDS_KEPT))
+		task->work.err = -EMFILE;
+}
+
+static int spawn(const struct task *task)
+{
+	struct tasks *tasks = task->tasks;
 	struct child *child = new0(struct child);
 	char name[] = HELPER_NAME, self[] = "/proc/self/exe";
 	char *argv[] = {name, NULL};
 	uv_stdio_container_t stdio[3] = {
-		{.flags = UV_INHERIT_FD, .data.fd = order_fd},
-		{.flags = UV_INHERIT_FD, .data.fd = listen_fd},
+		{.flags = UV_INHERIT_FD, .data.fd = task->order_fd},
+		{.flags = UV_INHERIT_FD, .data.fd = task->listen_fd},
 		{.flags = UV_IGNORE},
 	};
+	/* It goes to the job's folder by itself: whoever starts a process waits until that has been done. */
 	uv_process_options_t options = {
 		.exit_cb = child_exited,
 		.file = self,
 		.args = argv,
-		.cwd = (char *)(uintptr_t)c->dir,
 		.flags = UV_PROCESS_DETACHED,
 		.stdio_count = 3,
 		.stdio = stdio,
@@ -335,27 +467,38 @@ static int spawn(struct tasks *tasks, const struct task_config *c, int order_fd,
 	return 0;
 }
 
-int task_start(struct tasks *tasks, const struct task_config *config,
-	       const struct task_events *events, void *data, struct task **ret)
+static void prepared(void *data)
 {
-	cleanup_fd int order_fd = write_order(config);
-	cleanup_fd int listen_fd = -1, fd = -1;
-	int err;
+	struct task *task = data;
+	struct task_end end = {.how = TASK_NOT_STARTED, .why = TASK_HELPER, .exit_code = -1};
+	int fd = task->fd;
 
-	if (order_fd < 0)
-		return order_fd;
-	listen_fd = listen_for(config);
-	if (listen_fd < 0)
-		return listen_fd;
-	/* To be done before there is a helper: once it runs nothing may fail. */
-	fd = connect_to(config->dir, config->name);
-	if (fd < 0)
-		return fd;
-	err = spawn(tasks, config, order_fd, listen_fd);
-	if (err < 0)
-		return err;
-	*ret = task_adopt(tasks, config->dir, config->name, take_fd(&fd), events, data);
-	return 0;
+	if (task->released)
+		return task_free(task);
+	task->events->prepared(task->data);
+	end.err = -task->work.err;
+	if (end.err == 0)
+		end.err = -spawn(task);
+	if (end.err)
+		return task_over(task, &end);
+	close(task->order_fd);
+	close(task->listen_fd);
+	task->order_fd = task->listen_fd = task->fd = -1;
+	free(take_ptr(task->order));
+	connected(task, fd);
+}
+
+struct task *task_start(struct tasks *tasks, const struct task_config *config,
+			const struct task_events *events, void *data)
+{
+	struct task *task = task_new(tasks, config->dir, config->name, events, data);
+
+	print_order(task, config);
+	task->step = PREPARING;
+	task->work.run = prepare_work;
+	task->work.done = prepared;
+	work_start(&task->work, tasks->loop);
+	return task;
 }
 
 /* --- afterwards --- */
@@ -372,59 +515,88 @@ static int64_t peek_started(int fd)
 	return news.kind == HELPER_STARTED ? news.time : 0;
 }
 
-void task_find(const char *dir, const char *name, struct task_found *ret)
+/* Nobody listens at its socket. Has a helper begun there (DROPPED), and does one still hold its lock (UNKNOWN)? */
+static enum task_state look_for_lock(const char *dir, const char *name, int *ret_err)
 {
-	cleanup_free char *begun = file_of(dir, name, HELPER_NEW);
+	cleanup_free char *path = text_print("%s/" HELPER_DIR "/%s" HELPER_NEW, dir, name);
+	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK);
 
-	*ret = (struct task_found){.fd = connect_to(dir, name)};
-	if (ret->fd >= 0) {
-		ret->state = TASK_RUNS;
-		ret->started = peek_started(ret->fd);
+	if (fd == -ENOENT)
+		return TASK_NONE;
+	*ret_err = fd < 0 ? fd : -EWOULDBLOCK;
+	if (fd < 0 || (flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK))
+		return TASK_UNKNOWN;
+	return TASK_DROPPED;
+}
+
+void task_find(struct tasks *tasks, const char *dir, const char *name, struct task_found *ret)
+{
+	int fd = connect_to(dir, name);
+
+	*ret = (struct task_found){.fd = -1, .state = TASK_UNKNOWN, .err = fd};
+	if (fd >= 0 && leaves(tasks, fd, FDS_KEPT / 2)) {
+		*ret = (struct task_found){.fd = fd,
+					   .state = TASK_RUNS,
+					   .started = peek_started(fd)};
 		return;
 	}
-	if (ret->fd != -ENOENT && ret->fd != -ECONNREFUSED)
-		diag(DIAG_WARNING, "%s/" HELPER_DIR "/%s" HELPER_SOCK ": %s", dir, name,
-		     strerror(-ret->fd));
-	ret->fd = -1;
-	if (helper_end_read(dir, name, &ret->end) == 0)
+	if (fd >= 0) {
+		close(fd);
+		ret->err = -EMFILE;
+		return;
+	}
+	if (fd != -ENOENT && fd != -ECONNREFUSED)
+		return;
+	ret->err = helper_end_read(dir, name, &ret->end);
+	if (ret->err == 0)
 		ret->state = TASK_OVER;
-	else
-		ret->state = access(begun, F_OK) == 0 ? TASK_DROPPED : TASK_NONE;
+	else if (ret->err == -ENOENT || ret->err == -EINVAL)
+		ret->state = look_for_lock(dir, name, &ret->err);
 }
 
 void task_signal(struct task *task, int sig)
 {
 	const struct helper_ask ask = {.sig = sig};
 
+	if (task->step != CONNECTED)
+		*(sig == SIGSTOP || sig == SIGCONT ? &task->stop_sig : &task->end_sig) = sig;
 	/* A helper that has ended takes no message; the end of its connection is on its way. */
-	if (send(task->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+	else if (send(task->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		diag(DIAG_DEBUG, "%s: %s: signal %d: %s", task->dir, task->name, sig,
 		     strerror(errno));
 }
 
 void task_release(struct task *task)
 {
-	if (task)
+	if (!task)
+		return;
+	task->released = true;
+	if (task->step != PREPARING && task->step != SEEKING)
 		task_free(task);
+}
+
+static int clean_one(void *data, int at, const char *name, unsigned char type)
+{
+	(void)data, (void)type;
+	(void)disk_unlink(at, name);
+	return 0;
 }
 
 void task_clean(const char *dir)
 {
 	cleanup_free char *path = text_print("%s/" HELPER_DIR, dir);
-	struct dirent *entry;
-	DIR *folder;
+	struct stat st;
+	int err;
 
 	/*
 	 * At a start this is called for each finished job, nearly all of which have no such folder; to look is
 	 * cheaper.
 	 */
-	if ((access(path, F_OK) < 0 && errno == ENOENT) || rmdir(path) == 0 || errno == ENOENT)
+	if (disk_stat(AT_FDCWD, path, &st) == -ENOENT)
 		return;
-	folder = opendir(path);
-	while (folder && (entry = readdir(folder)))
-		if (entry->d_name[0] != '.')
-			unlinkat(dirfd(folder), entry->d_name, 0);
-	if (folder)
-		closedir(folder);
-	rmdir(path);
+	err = disk_rmdir(AT_FDCWD, path);
+	if (err == 0 || err == -ENOENT)
+		return;
+	(void)disk_list(AT_FDCWD, path, clean_one, NULL);
+	(void)disk_rmdir(AT_FDCWD, path);
 }

@@ -24,6 +24,8 @@ struct task_config {
 
 /* What has happened. The task is gone when ENDED is called; any other may come before that, or not at all. */
 struct task_events {
+	void (*prepared)(
+		void *data); /* first of a task that is started: the disk is not waited for any more */
 	void (*started)(void *data, int64_t time);
 	void (*grown)(void *data);	   /* the log has */
 	void (*lost)(void *data, int err); /* output, for this errno; the program may still run */
@@ -37,35 +39,40 @@ void tasks_free(struct tasks *tasks);
 /* Helpers that run are to go on when the backend has stopped: they leave the group. */
 void tasks_outlive(struct tasks *tasks);
 
-/* 0; or a negative errno: nothing has been started. For what fails later EVENTS->ended is called. */
-int task_start(struct tasks *tasks, const struct task_config *config,
-	       const struct task_events *events, void *data, struct task **ret);
+/* EVENTS->ended is called, not from here, also when it can't be started. */
+struct task *task_start(struct tasks *tasks, const struct task_config *config,
+			const struct task_events *events, void *data);
 
 enum task_state {
 	TASK_NONE,    /* no program has been started for it */
 	TASK_RUNS,    /* its helper lives */
 	TASK_OVER,    /* END says how it has ended */
 	TASK_DROPPED, /* its helper was killed, or the machine has been down */
+	TASK_UNKNOWN, /* its helper may live: ERR kept us from reaching it */
 };
 
 /* Plain data: what task_find has found, a value that is handed from the pool to the I/O thread. */
 struct task_found {
 	enum task_state state;
-	int fd;		 /* RUNS: connected to the helper, to be given to task_adopt; else -1 */
+	int fd;	 /* RUNS: connected to the helper, to be given to task_adopt; else -1 */
+	int err; /* UNKNOWN: a negative errno; -EWOULDBLOCK: it lives, and listens no more */
 	int64_t started; /* RUNS: when the program was started, ns; 0: it may not be yet */
 	struct task_end end;
 };
 
-/* What became of the attempt NAME of an earlier daemon. Any thread. */
-void task_find(const char *dir, const char *name, struct task_found *ret);
-/* Take over what was found to run; FD is taken over too. started() is called again. */
+/* What became of the attempt NAME of an earlier daemon. Pool. */
+void task_find(struct tasks *tasks, const char *dir, const char *name, struct task_found *ret);
+/*
+ * Take over what was found to run; FD is taken over too. -1: it is not known whether it runs, and looked for. started()
+ * is called again.
+ */
 struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, int fd,
 			const struct task_events *events, void *data);
-/* SIGTERM or SIGKILL for the program's process group; SIGSTOP or SIGCONT for all of the attempt. */
+/* SIGTERM or SIGKILL for the program's process group; SIGSTOP or SIGCONT for all of the attempt. Sent, or kept. */
 void task_signal(struct task *task, int sig);
 /* Let it run on for a later daemon; no event comes any more. NULL is allowed. */
 void task_release(struct task *task);
-/* Remove what tasks have left in the job's folder. Any thread. */
+/* Remove what tasks have left in the job's folder. Pool. */
 void task_clean(const char *dir);
 
 #endif

@@ -63,7 +63,7 @@ static const struct spec_field replica_fields[] = {
 static const struct spec_field job_private[] = {
 	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP),
 	JOB(again, SPEC_FIELD_BOOL),
-	JOB(launched, SPEC_FIELD_BOOL, .optional = true),
+	JOB(boot, SPEC_FIELD_TEXT, .optional = true),
 	JOB(dropped, SPEC_FIELD_BOOL, .optional = true),
 };
 
@@ -85,7 +85,7 @@ struct spec_record *spec_record_new(struct spec_app *app)
 		n += (size_t)app->roles[i].num_replicas;
 	r->replicas = new0_n(struct spec_record_replica, n);
 	r->state = SPEC_PENDING;
-	r->launched = true; /* as in records that do not say it */
+	r->boot = spec_empty();
 	for (size_t i = 0; i < array_size(job_fields); i++)
 		if (job_fields[i].type == SPEC_FIELD_TEXT)
 			spec_set((char **)((char *)r + job_fields[i].at), "");
@@ -109,6 +109,7 @@ void spec_record_free(struct spec_record *r)
 	if (!r)
 		return;
 	spec_fields_unset(job_fields, array_size(job_fields), r);
+	spec_fields_unset(job_private, array_size(job_private), r);
 	for (size_t i = 0; i < r->n_replicas; i++)
 		spec_fields_unset(replica_fields, array_size(replica_fields), &r->replicas[i]);
 	free(r->replicas);
@@ -120,7 +121,6 @@ void spec_record_free(struct spec_record *r)
 void spec_record_begin(struct spec_record *r, const struct spec_record_origin *o)
 {
 	r->created = r->changed = o->created;
-	r->launched = false;
 	r->state = SPEC_PENDING;
 	spec_set(&r->id, o->id);
 	spec_set(&r->uid, o->uid);
@@ -128,6 +128,7 @@ void spec_record_begin(struct spec_record *r, const struct spec_record_origin *o
 	spec_set(&r->submitter, o->submitter);
 	spec_set(&r->file, o->file);
 	spec_set(&r->work_dir, o->work_dir);
+	spec_set(&r->boot, o->boot);
 	spec_set(&r->phase, "Pending");
 	spec_transitions_add(&r->transitions, SPEC_PENDING, "Pending", o->created);
 }

@@ -61,7 +61,7 @@ struct spec_record {
 	bool dropped;  /* its output was removed to make room */
 	unsigned goal; /* enum spec_goal */
 	bool again;    /* all replicas are to be started again when none runs */
-	bool launched; /* its first start has begun; until then it is what a submission has left, and no job */
+	char *boot; /* the run of the machine in which it was submitted; "": it has been launched since */
 	unsigned retries;
 	int64_t created;
 	int64_t started;
@@ -75,7 +75,7 @@ struct spec_record {
 
 /* What is known of a job when it is submitted. */
 struct spec_record_origin {
-	const char *id, *uid, *submission, *submitter, *file, *work_dir;
+	const char *id, *uid, *submission, *submitter, *file, *work_dir, *boot;
 	int64_t created;
 };
 

@@ -6,6 +6,10 @@
 #include "tests/unit/backend/local/local-world.h"
 
 #include <spawn.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "backend/local/record_file.h"
 
 /* Run this program as a daemon on ROOT that submits what it is told and then only waits. */
 static pid_t daemon_run(struct world *w, const char *script, char *ret_id)
@@ -37,6 +41,26 @@ static void daemon_kill(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* What is synced, here and in helpers, is noted in the file that this variable names. */
+#define SYNCED "KXFS_TEST_SYNCED"
+
+int fsync(int fd)
+{
+	const char *notes = getenv(SYNCED);
+	char link[64], path[512];
+	ssize_t n;
+	FILE *f;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	f = notes && n > 0 ? fopen(notes, "ae") : NULL;
+	if (f) {
+		fprintf(f, "%.*s\n", (int)n, path);
+		fclose(f);
+	}
+	return (int)syscall(SYS_fsync, fd);
+}
+
 static int daemon_main(const char *root, const char *script)
 {
 	struct world w = {0};
@@ -44,6 +68,9 @@ static int daemon_main(const char *root, const char *script)
 
 	snprintf(w.root, sizeof(w.root), "%s", root);
 	world_prepare(&w);
+	/* For helpers a full disk: they inherit the limit. */
+	if (strstr(script, "head -c"))
+		setrlimit(RLIMIT_FSIZE, &(struct rlimit){65536, 65536});
 	if (world_start(&w) < 0)
 		return 1;
 	id = submit_sh(&w, script, 2, NULL);
@@ -237,6 +264,55 @@ static void test_linger(void **state)
 	assert_true(has_state(w, held, SPEC_CANCELLED));
 }
 
+/* Output that is lost while no daemon is connected is told by the next mount. */
+static void test_crash_and_lost(void **state)
+{
+	struct world *w = *state;
+	cleanup_job const struct spec_job *job = NULL;
+	char id[64];
+	pid_t daemon;
+
+	world_stop(w);
+	daemon = daemon_run(
+		w,
+		"echo up; while ! [ -e go ]; do sleep 0.02; done; head -c 200000 /dev/zero; "
+		"while ! [ -e end ]; do sleep 0.02; done; exit 0",
+		id);
+	until(file_has(w, id, "logs/main-0.0", "up") && file_has(w, id, "logs/main-1.0", "up"));
+	daemon_kill(daemon);
+	touch(w, "go");
+	touch(w, "end");
+	until(exists(w, "state/jobs/%s/tasks/0.0", id) && exists(w, "state/jobs/%s/tasks/1.0", id));
+	assert_int_equal(world_start(w), 0);
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	job = job_of(w, id);
+	assert_string_equal(job->replicas[0].reason, "OutputLost");
+	assert_string_equal(job->reason, "OutputLost");
+}
+
+/* What a power cut must not take: a job's folder before it is started, and how it has ended before that is told. */
+static void test_synced(void **state)
+{
+	struct world *w = *state;
+	cleanup_free char *notes = text_print("%s/synced", w->work);
+	cleanup_free char *jobs = text_print("%s/jobs\n", w->state);
+	cleanup_free char *id = NULL, *text = NULL, *end = NULL;
+	cleanup_free char *path = text_print("%s/at-start", w->work);
+	size_t len;
+
+	setenv(SYNCED, notes, 1);
+	id = submit_sh(w, "cp synced at-start", 1, NULL);
+	until(has_state(w, id, SPEC_SUCCEEDED));
+	unsetenv(SYNCED);
+	assert_int_equal(file_read(path, 1 << 20, &text, &len), 0);
+	assert_non_null(strstr(text, jobs));
+	assert_non_null(strstr(text, id));
+	free(take_ptr(text));
+	assert_int_equal(file_read(notes, 1 << 20, &text, &len), 0);
+	end = text_print("%s/tasks/0.0.new\n", id);
+	assert_non_null(strstr(text, end));
+}
+
 static void test_crash_keeps_what_is_over(void **state)
 {
 	struct world *w = *state;
@@ -399,7 +475,7 @@ static void test_begun(void **state)
 
 /*
  * A kxfs that was killed while a job was being launched: what its writer was told is no job (LAUNCHED is 0) is never
- * started; a job that had begun is.
+ * started; a job that had been launched is.
  */
 static void test_never_launched(void **state)
 {
@@ -411,8 +487,13 @@ static void test_never_launched(void **state)
 		int runs = lines_of(w, "runs");
 
 		scratch_remove(tasks);
-		if (!launched)
-			job_edit(w, id, "job.json", "\"launched\":true", "\"launched\":false");
+		if (!launched) {
+			char boot[37], field[64];
+
+			record_boot(boot);
+			snprintf(field, sizeof(field), "\"boot\":\"%s\"", boot);
+			job_edit(w, id, "job.json", "\"boot\":\"\"", field);
+		}
 		assert_int_equal(world_start(w), 0);
 		if (launched) {
 			until(lines_of(w, "runs") == runs + 1);
@@ -575,6 +656,8 @@ int main(int argc, char **argv)
 		world_test(test_crash_keeps_what_is_over),
 		world_test(test_stop),
 		world_test(test_stop_late),
+		world_test(test_crash_and_lost),
+		world_test(test_synced),
 		world_test(test_begun),
 		world_test(test_never_launched),
 		world_test(test_two_of_one_uid),

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* What a task hears of its helper, which is a socket here. */
+/* What a task hears of its helper, which is a socket here; and what proves that a helper is dead. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+#include "tests/unit/scratch.h"
 
 #include "backend/base/loop.h"
 #include "backend/local/task.h"
@@ -55,9 +62,127 @@ static void test_last_word(void **state)
 	assert_int_equal(ended.exit_code, 7);
 }
 
+/* --- an attempt of an earlier daemon --- */
+
+static char root[] = "/tmp/kxfs-task.XXXXXX";
+
+static int listen_at(int backlog)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s/tasks/0.0.sock", root);
+	unlink(a.sun_path);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, backlog), 0);
+	return fd;
+}
+
+static int make(const char *name, const char *text)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/tasks/%s", root, name);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	return fd;
+}
+
+static enum task_state find(int *ret_err)
+{
+	struct task_found found;
+
+	task_find(tasks, root, "0.0", &found);
+	if (found.fd >= 0)
+		close(found.fd);
+	*ret_err = found.err;
+	return found.state;
+}
+
+/* A helper is dead when nobody listens and nobody holds its lock; what else keeps us from it proves nothing. */
+static void test_find(void **state)
+{
+	struct task_found waiting[8];
+	int listening, lock, err;
+
+	(void)state;
+	assert_int_equal(find(&err), TASK_NONE);
+	lock = make("0.0.new", "\n\n");
+	assert_int_equal(find(&err), TASK_DROPPED);
+	assert_int_equal(flock(lock, LOCK_EX), 0);
+	assert_int_equal(find(&err), TASK_UNKNOWN);
+	assert_int_equal(err, -EWOULDBLOCK);
+	close(lock);
+	listening = listen_at(2);
+	for (int i = 0; i < 3; i++) {
+		task_find(tasks, root, "0.0", &waiting[i]);
+		assert_int_equal(waiting[i].state, TASK_RUNS);
+	}
+	assert_int_equal(find(&err), TASK_UNKNOWN);
+	assert_int_equal(err, -EAGAIN);
+	for (int i = 0; i < 3; i++)
+		close(waiting[i].fd);
+	close(listening);
+	assert_int_equal(find(&err), TASK_DROPPED);
+	close(make("0.0", "1 1 0 0 7 0 0 0 0 1 2\n"));
+	assert_int_equal(find(&err), TASK_OVER);
+}
+
+static void adopt(void *data)
+{
+	int *fd = data;
+
+	task_signal(task_adopt(tasks, root, "0.0", *fd, &events, NULL), SIGTERM);
+}
+
+/* A helper whose connection ends, or that could not be reached at the start, is connected again, and hears signals. */
+static void test_connect_again(void **state)
+{
+	const struct helper_news last = {
+		.kind = HELPER_ENDED,
+		.end = {.how = TASK_ENDED, .exit_code = 9, .started = 1, .finished = 2},
+	};
+
+	(void)state;
+	for (int known = 0; known < 2; known++) {
+		int listening = listen_at(8), fd, task_fd = -1;
+		struct helper_ask ask;
+		struct task_found found;
+
+		unlink("tasks/0.0");
+		if (known) {
+			task_find(tasks, root, "0.0", &found);
+			task_fd = found.fd;
+			close(accept(listening, NULL, NULL));
+		}
+		loop_post(loop, adopt, &task_fd);
+		fd = accept(listening, NULL, NULL);
+		assert_true(fd >= 0);
+		if (!known) {
+			assert_int_equal(recv(fd, &ask, sizeof(ask), 0), sizeof(ask));
+			assert_int_equal(ask.sig, SIGTERM);
+		}
+		assert_int_equal(send(fd, &last, sizeof(last), 0), sizeof(last));
+		close(fd);
+		assert_int_equal(sem_wait(&over), 0);
+		assert_int_equal(ended.how, TASK_ENDED);
+		assert_int_equal(ended.exit_code, 9);
+		close(listening);
+	}
+}
+
 static int setup(void **state)
 {
+	char path[64];
+
 	(void)state;
+	if (!mkdtemp(root))
+		return -1;
+	snprintf(path, sizeof(path), "%s/tasks", root);
+	if (mkdir(path, 0700) < 0)
+		return -1;
 	sem_init(&over, 0, 0);
 	loop_new(&loop);
 	group_init(&group, loop);
@@ -72,6 +197,7 @@ static int teardown(void **state)
 	tasks_free(tasks);
 	loop_free(loop);
 	sem_destroy(&over);
+	scratch_remove(root);
 	return 0;
 }
 
@@ -79,6 +205,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_word),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_connect_again),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
