@@ -17,7 +17,7 @@ struct wait {
 	struct local_job *job;
 	struct backend_request *rq;
 	enum wait_kind kind;
-	struct loop_timer *timer; /* CONTROL: how long the answer waits */
+	struct loop_timer timer; /* CONTROL: how long the answer waits */
 };
 
 struct control {
@@ -43,8 +43,10 @@ void control_free(struct control *c)
 
 	if (!c)
 		return;
-	DL_FOREACH_SAFE(c->waits, w, next)
+	DL_FOREACH_SAFE(c->waits, w, next) {
+		loop_timer_stop(&w->timer);
 		free(w);
+	}
 	free(c);
 }
 
@@ -55,7 +57,7 @@ static void answer(void *data)
 	const char *id = local_job_record(w->job)->id;
 
 	DL_DELETE(w->control->waits, w);
-	loop_timer_free(w->timer);
+	loop_timer_stop(&w->timer);
 	free(w);
 	backend_answer(rq, 0, id, NULL);
 }
@@ -69,8 +71,9 @@ static void wait_for(struct control *c, struct local_job *job, enum wait_kind ki
 	w->job = job;
 	w->rq = rq;
 	w->kind = kind;
+	loop_timer_init(&w->timer, c->b->loop, answer, w);
 	if (kind == WAIT_CONTROL)
-		w->timer = loop_timer_new(c->b->loop, CONTROL_WAIT_MS, 0, answer, w);
+		loop_timer_set(&w->timer, CONTROL_WAIT_MS);
 	DL_APPEND(c->waits, w);
 }
 

@@ -10,6 +10,7 @@
 #include <uthash.h>
 
 #include "backend/base/print.h"
+#include "backend/base/work.h"
 #include "backend/local/record.h"
 #include "backend/local/replica.h"
 #include "spec/base/mem.h"
@@ -78,7 +79,7 @@ static void job_free(struct local_job *job)
 }
 
 struct cleaning {
-	struct group *group;
+	struct work work;
 	char *dir;
 };
 
@@ -92,11 +93,9 @@ static void clean_work(void *data)
 static void clean_done(void *data)
 {
 	struct cleaning *c = data;
-	struct group *group = c->group;
 
 	free(c->dir);
 	free(c);
-	group_leave(group);
 }
 
 /* Remove the files of helpers, which are no longer needed: the record has all that they say. */
@@ -104,10 +103,12 @@ static void clean(struct local_job *job)
 {
 	struct cleaning *c = new0(struct cleaning);
 
-	c->group = job->jobs->group;
 	c->dir = text_copy(job->common.dir);
-	group_enter(c->group);
-	loop_work(job->jobs->b->loop, clean_work, clean_done, c);
+	c->work = (struct work){.run = clean_work,
+				.done = clean_done,
+				.group = job->jobs->group,
+				.data = c};
+	work_start(&c->work, job->jobs->b->loop);
 }
 
 static void leave(struct local_job *job)

@@ -46,7 +46,7 @@ struct local {
 	struct submit_context submit;
 	struct expiry *expiry; /* what becomes of old jobs */
 	bool stopped;
-	struct loop_timer *deadline; /* of stopping */
+	struct loop_timer deadline; /* of stopping */
 };
 
 static struct local *local_of(struct backend *b)
@@ -177,7 +177,7 @@ static void on_stopped(void *data)
 {
 	struct local *l = data;
 
-	loop_timer_free(take_ptr(l->deadline));
+	loop_timer_stop(&l->deadline);
 	if (l->stopped)
 		return;
 	l->stopped = true;
@@ -202,8 +202,8 @@ static void local_stop(struct backend *b)
 	l->submit.stopping = true;
 	saved_stop(l->saved);
 	expiry_free(take_ptr(l->expiry));
-	l->deadline =
-		loop_timer_new(b->loop, b->config.grace_ms + STOP_MORE_MS, 0, on_stop_late, l);
+	loop_timer_init(&l->deadline, b->loop, on_stop_late, l);
+	loop_timer_set(&l->deadline, b->config.grace_ms + STOP_MORE_MS);
 	local_jobs_stop(l->jobs, b->config.linger);
 	group_when_empty(&l->group, on_stopped, l);
 }

@@ -149,18 +149,9 @@ static void publish(struct local_record *r, struct spec_job *snap)
 	r->events->published(r->data, seen);
 }
 
-static struct spec_job *snapshot_of(const struct local_record *r)
-{
-	struct spec_job *snap = spec_record_job(r->rec);
-
-	if (!snap)
-		mem_out();
-	return snap;
-}
-
 void local_record_publish(struct local_record *r)
 {
-	publish(r, snapshot_of(r));
+	publish(r, spec_record_job(r->rec));
 }
 
 /* A job is shown when all of it has been started, or after SHOW_NS, since its submitter waits for that. */
@@ -181,12 +172,10 @@ static char *on_text(void *data, bool *ret_final)
 		r->events->showing(r->data);
 	*ret_final = r->over;
 	text = spec_record_text(r->rec);
-	if (!text)
-		mem_out();
 	if ((!r->shown && !r->rec->started) || r->rec->history || r->over ||
 	    r->rec->suspended != r->shown_suspended) {
 		spec_job_unref(r->snapshot);
-		r->snapshot = snapshot_of(r);
+		r->snapshot = spec_record_job(r->rec);
 	} else {
 		local_record_publish(r);
 	}

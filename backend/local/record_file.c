@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "backend/base/file.h"
+#include "backend/base/work.h"
 #include "spec/base/mem.h"
 
 /* The largest possible record is much smaller than this. */
@@ -97,24 +98,109 @@ int record_write_first(const char *state_dir, const struct spec_record *rec)
 	return err ? err : file_write(dir, RECORD, text, len);
 }
 
+/*
+ *	step	 what is under way	    what ends it	    next
+ *	IDLE	 nothing		    a change		    DUE
+ *	DUE	 it is posted		    it is called	    WRITING; IDLE, if there is no text yet
+ *	WRITING	 the pool writes TEXT	    it is written	    IDLE, or DUE for what has changed since
+ *					    it can't be		    PAUSING; IDLE in the last mount's moments
+ *	PAUSING	 RETRY			    it is due, or a change  DUE
+ *	FREED	 as DUE, without an owner   it is called	    gone
+ */
+enum writer_step { IDLE, DUE, WRITING, PAUSING, FREED };
+
 struct record_writer {
 	struct loop *loop;
 	char *dir;
 	const struct record_writer_events *events;
 	void *data;
+	enum writer_step step;
 	uint64_t change; /* the newest */
 	uint64_t taken;	 /* the newest change that is in TEXT or on disk */
-	bool posted;	 /* a write is due in this turn */
-	bool writing;	 /* on the pool */
-	bool freed;	 /* while POSTED: its owner is gone */
 	bool last;	 /* no retries */
 	bool final;	 /* TEXT is of a job that is over */
-	struct loop_timer *retry;
+	struct loop_timer retry;
+	struct work work;
 	char *text; /* for the pool */
-	int err;
 };
 
-static void write_now(void *data);
+static void writer_free(struct record_writer *w)
+{
+	free(w->text);
+	free(w->dir);
+	free(w);
+}
+
+void record_writer_free(struct record_writer *w)
+{
+	loop_timer_stop(&w->retry);
+	if (w->step == DUE)
+		w->step = FREED;
+	else
+		writer_free(w);
+}
+
+static void write_now(void *data)
+{
+	struct record_writer *w = data;
+
+	if (w->step == FREED)
+		return writer_free(w);
+	w->step = IDLE;
+	w->taken = w->change;
+	w->text = w->events->text(w->data, &w->final);
+	if (!w->text)
+		return;
+	w->step = WRITING;
+	work_start(&w->work, w->loop);
+}
+
+static void make_due(void *data)
+{
+	struct record_writer *w = data;
+
+	loop_timer_stop(&w->retry);
+	w->step = DUE;
+	loop_post(w->loop, write_now, w);
+}
+
+uint64_t record_writer_changed(struct record_writer *w)
+{
+	if (w->step == IDLE || w->step == PAUSING)
+		make_due(w);
+	return ++w->change;
+}
+
+void record_writer_last(struct record_writer *w)
+{
+	w->last = true;
+	loop_timer_stop(&w->retry);
+	if (w->step == PAUSING)
+		w->step = IDLE;
+}
+
+static void write_work(void *data)
+{
+	struct record_writer *w = data;
+
+	w->work.err =
+		(w->final ? file_write_last : file_write)(w->dir, RECORD, w->text, strlen(w->text));
+}
+
+static void write_done(void *data)
+{
+	struct record_writer *w = data;
+
+	w->step = IDLE;
+	free(take_ptr(w->text));
+	if (w->change > w->taken) {
+		make_due(w);
+	} else if (w->work.err < 0 && !w->last) {
+		w->step = PAUSING;
+		loop_timer_set(&w->retry, RETRY_MS);
+	}
+	return w->events->written(w->data, w->work.err, w->taken, w->step != IDLE);
+}
 
 struct record_writer *record_writer_new(struct loop *loop, const char *dir,
 					const struct record_writer_events *events, void *data)
@@ -125,85 +211,7 @@ struct record_writer *record_writer_new(struct loop *loop, const char *dir,
 	w->dir = text_copy(dir);
 	w->events = events;
 	w->data = data;
+	w->work = (struct work){.run = write_work, .done = write_done, .data = w};
+	loop_timer_init(&w->retry, loop, make_due, w);
 	return w;
-}
-
-void record_writer_free(struct record_writer *w)
-{
-	loop_timer_free(take_ptr(w->retry));
-	if (w->posted) {
-		w->freed = true;
-		return;
-	}
-	free(w->text);
-	free(w->dir);
-	free(w);
-}
-
-static void post(struct record_writer *w)
-{
-	if (w->posted || w->writing)
-		return;
-	w->posted = true;
-	loop_post(w->loop, write_now, w);
-}
-
-uint64_t record_writer_changed(struct record_writer *w)
-{
-	post(w);
-	return ++w->change;
-}
-
-void record_writer_last(struct record_writer *w)
-{
-	w->last = true;
-	loop_timer_free(take_ptr(w->retry));
-}
-
-static void write_work(void *data)
-{
-	struct record_writer *w = data;
-
-	w->err =
-		(w->final ? file_write_last : file_write)(w->dir, RECORD, w->text, strlen(w->text));
-}
-
-static void on_retry(void *data)
-{
-	struct record_writer *w = data;
-
-	loop_timer_free(take_ptr(w->retry));
-	record_writer_changed(w);
-}
-
-static void write_done(void *data)
-{
-	struct record_writer *w = data;
-	bool pending = w->change > w->taken;
-
-	w->writing = false;
-	free(take_ptr(w->text));
-	loop_timer_free(take_ptr(w->retry));
-	if (pending)
-		post(w);
-	else if (w->err < 0 && !w->last)
-		w->retry = loop_timer_new(w->loop, RETRY_MS, 0, on_retry, w);
-	return w->events->written(w->data, w->err, w->taken, pending || w->retry);
-}
-
-static void write_now(void *data)
-{
-	struct record_writer *w = data;
-
-	w->posted = false;
-	if (w->freed) {
-		record_writer_free(w);
-		return;
-	}
-	w->taken = w->change;
-	w->text = w->events->text(w->data, &w->final);
-	if (!w->text)
-		return;
-	w->writing = true;
-	loop_work(w->loop, write_work, write_done, w);
 }

@@ -49,14 +49,15 @@ struct local_replica {
 	struct spec_record_replica *rec;
 	enum step step;
 	struct task *task;
-	struct loop_timer *timer; /* RUNNING: until SIGKILL; DELAYED: until the start */
-	uint64_t change;	  /* the one that has to be on disk before the attempt is started */
-	unsigned delay_ms;	  /* before the next start */
-	unsigned tries;		  /* to start this attempt, in vain */
-	char *lost;		  /* why output of the attempt is lost; NULL: none is */
-	bool tried;		  /* it has been started, or could not be, at least once */
-	bool begun;		  /* the attempt's log has begun */
-	bool terminated;	  /* SIGTERM has been sent */
+	struct loop_timer delay; /* DELAYED: until the start */
+	struct loop_timer grace; /* STARTING, RUNNING: until SIGKILL */
+	uint64_t change;	 /* the one that has to be on disk before the attempt is started */
+	unsigned delay_ms;	 /* before the next start */
+	unsigned tries;		 /* to start this attempt, in vain */
+	char *lost;		 /* why output of the attempt is lost; NULL: none is */
+	bool tried;		 /* it has been started, or could not be, at least once */
+	bool begun;		 /* the attempt's log has begun */
+	bool terminated;	 /* SIGTERM has been sent */
 	struct local_replica *prev, *next; /* in the queue */
 };
 
@@ -72,7 +73,7 @@ struct local_replicas {
 	atomic_ulong n_running, n_started, n_not_started;
 };
 
-static void enqueue(struct local_replica *rep);
+static void enqueue(void *data);
 
 static struct spec_record *record_of(const struct local_replica *rep)
 {
@@ -194,26 +195,13 @@ static void set_step(struct local_replica *rep, enum step step)
 		job->events->lives(job->data, rep, is_live(step));
 }
 
-static void stop_timer(struct local_replica *rep)
-{
-	loop_timer_free(take_ptr(rep->timer));
-}
-
 /* Take REP, which is not live, out of the queue and stop its timer. */
 static void unplan(struct local_replica *rep)
 {
-	stop_timer(rep);
+	loop_timer_stop(&rep->delay);
 	if (rep->step == QUEUED)
 		DL_DELETE(rep->job->all->queue, rep);
 	set_step(rep, IDLE);
-}
-
-static void on_delay_over(void *data)
-{
-	struct local_replica *rep = data;
-
-	stop_timer(rep);
-	enqueue(rep);
 }
 
 void local_replica_begin(struct local_replica *rep, unsigned delay_ms)
@@ -224,10 +212,8 @@ void local_replica_begin(struct local_replica *rep, unsigned delay_ms)
 		enqueue(rep);
 		return;
 	}
-	rep->timer = loop_timer_new(rep->job->all->loop, delay_ms, 0, on_delay_over, rep);
-	if (!rep->timer)
-		mem_out();
 	set_step(rep, DELAYED);
+	loop_timer_set(&rep->delay, delay_ms);
 }
 
 /* --- starting --- */
@@ -380,8 +366,9 @@ static void on_queue(void *data)
 	post_queue(all);
 }
 
-static void enqueue(struct local_replica *rep)
+static void enqueue(void *data)
 {
+	struct local_replica *rep = data;
 	struct local_replicas *all = rep->job->all;
 
 	set_step(rep, QUEUED);
@@ -399,24 +386,17 @@ void local_replica_signal(struct local_replica *rep, int sig)
 
 static void on_grace_over(void *data)
 {
-	struct local_replica *rep = data;
-
-	stop_timer(rep);
-	local_replica_signal(rep, SIGKILL);
+	local_replica_signal(data, SIGKILL);
 }
 
 static void terminate(struct local_replica *rep)
 {
-	const struct local_replicas *all = rep->job->all;
-
 	if (rep->terminated)
 		return;
 	rep->terminated = true;
 	local_replica_signal(rep, SIGTERM);
 	local_replica_signal(rep, SIGCONT); /* a stopped process does not see SIGTERM */
-	rep->timer = loop_timer_new(all->loop, all->grace_ms, 0, on_grace_over, rep);
-	if (!rep->timer)
-		mem_out();
+	loop_timer_set(&rep->grace, rep->job->all->grace_ms);
 }
 
 static void cancelled(struct local_replica *rep)
@@ -519,7 +499,7 @@ static void on_ended(void *data, const struct task_end *end)
 	cleanup_free char *key = key_of(rep, rep->rec->attempt);
 
 	rep->task = NULL;
-	stop_timer(rep);
+	loop_timer_stop(&rep->grace);
 	mark_tried(rep);
 	if (try_again(rep, end))
 		return;
@@ -568,9 +548,8 @@ void local_replica_resume(struct local_replica *rep)
 void local_replica_let_go(struct local_replica *rep)
 {
 	task_release(take_ptr(rep->task));
-	if (is_live(rep->step))
-		stop_timer(rep);
-	else
+	loop_timer_stop(&rep->grace);
+	if (!is_live(rep->step))
 		unplan(rep);
 }
 
@@ -687,12 +666,15 @@ struct local_replica *local_replica_new(const struct local_replica_job *job,
 
 	rep->job = job;
 	rep->rec = rec;
+	loop_timer_init(&rep->delay, job->all->loop, enqueue, rep);
+	loop_timer_init(&rep->grace, job->all->loop, on_grace_over, rep);
 	return rep;
 }
 
 void local_replica_free(struct local_replica *rep)
 {
-	loop_timer_free(take_ptr(rep->timer));
+	loop_timer_stop(&rep->delay);
+	loop_timer_stop(&rep->grace);
 	if (rep->step == QUEUED)
 		DL_DELETE(rep->job->all->queue, rep);
 	task_release(rep->task);

@@ -9,6 +9,7 @@
 
 #include "backend/base/diag.h"
 #include "backend/base/file.h"
+#include "backend/base/work.h"
 #include "backend/jobs/expiry.h"
 #include "backend/local/record_file.h"
 #include "spec/base/mem.h"
@@ -22,7 +23,7 @@ struct change {
 	char *uid;
 	const struct spec_job *job; /* its snapshot when the change begins */
 	struct spec_job *moved;	    /* the snapshot after it */
-	int err;
+	struct work work;
 };
 
 struct saved {
@@ -97,7 +98,7 @@ static void mark_work(void *data)
 	c->moved->history = true;
 	c->moved->actions = 0;
 	c->moved->changed = loop_time_ns();
-	c->err = record_mark(c->saved->b->config.state_dir, c->job->id, c->moved->changed);
+	c->work.err = record_mark(c->saved->b->config.state_dir, c->job->id, c->moved->changed);
 }
 
 /* Pool: note on disk that its output is gone. */
@@ -107,12 +108,12 @@ static void drop_work(void *data)
 	const char *state_dir = c->saved->b->config.state_dir;
 	cleanup(record_freep) struct spec_record *rec = NULL;
 
-	c->err = record_read(state_dir, c->job->id, &rec);
-	if (c->err < 0)
+	c->work.err = record_read(state_dir, c->job->id, &rec);
+	if (c->work.err < 0)
 		return;
 	rec->dropped = true;
 	c->moved = spec_record_job(rec);
-	c->err = record_write(state_dir, rec);
+	c->work.err = record_write(state_dir, rec);
 }
 
 static void drop_done(void *data)
@@ -126,14 +127,14 @@ static void write_done(void *data)
 	struct change *c = data;
 	cleanup_free char *text = NULL;
 
-	if (c->err == 0)
+	if (c->work.err == 0)
 		store_put(c->saved->b->store, take_ptr(c->moved));
-	if (c->err == 0 && c->kind == SAVED_DROP)
+	if (c->work.err == 0 && c->kind == SAVED_DROP)
 		return output_logs_remove(c->saved->b->output, c->job->id, drop_done, c);
-	if (c->err < 0)
+	if (c->work.err < 0)
 		text = text_print("%s: its record can't be changed: %s", c->job->id,
-				  strerror(-c->err));
-	return end_change(c, c->err, text);
+				  strerror(-c->work.err));
+	return end_change(c, c->work.err, text);
 }
 
 static void remove_done(void *data)
@@ -156,8 +157,7 @@ static void next_change(struct saved *saved)
 	if (!c->job || (c->kind == SAVED_CANCEL && c->job->history))
 		end_change(c, -ENOENT, NULL);
 	else if (c->kind == SAVED_CANCEL || c->kind == SAVED_DROP)
-		loop_work(saved->b->loop, c->kind == SAVED_CANCEL ? mark_work : drop_work,
-			  write_done, c);
+		work_start(&c->work, saved->b->loop);
 	else
 		output_job_remove(saved->b->output, c->job->id, remove_done, c);
 }
@@ -171,6 +171,9 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 	c->kind = kind;
 	c->uid = text_copy(uid);
 	c->rq = rq;
+	c->work = (struct work){.run = kind == SAVED_CANCEL ? mark_work : drop_work,
+				.done = write_done,
+				.data = c};
 	group_enter(saved->group);
 	DL_APPEND(saved->changes, c);
 	next_change(saved);
@@ -179,10 +182,11 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 /* --- the start --- */
 
 struct item {
-	struct spec_job *job;	  /* of a job that is over; else NULL */
-	bool left;		  /* its output was to be removed, and some is there */
-	bool unmerged;		  /* REC is of a job that is over, whose merged log lacks something */
-	struct spec_record *rec;  /* of one that is not; it is taken from here when the job goes on, */
+	struct spec_job *job; /* of a job that is over; else NULL */
+	bool left;	      /* its output was to be removed, and some is there */
+	bool unmerged;	      /* REC is of a job that is over, whose merged log lacks something */
+	struct spec_record
+		*rec; /* of one that is not; it is taken from here when the job goes on, */
 	struct task_found *found; /* and so is what became of its replicas */
 };
 
@@ -191,6 +195,7 @@ struct recover {
 	struct item *items;
 	size_t n, room;
 	int err;
+	struct work work;
 };
 
 static void item_clear(struct item *item)
@@ -423,7 +428,6 @@ static void recover_done(void *data)
 		expiry_soon(saved->expiry);
 	free(r->items);
 	free(r);
-	group_leave(saved->group);
 }
 
 void saved_recover(struct saved *saved)
@@ -431,6 +435,9 @@ void saved_recover(struct saved *saved)
 	struct recover *r = new0(struct recover);
 
 	r->saved = saved;
-	group_enter(saved->group);
-	loop_work(saved->b->loop, recover_work, recover_done, r);
+	r->work = (struct work){.run = recover_work,
+				.done = recover_done,
+				.group = saved->group,
+				.data = r};
+	work_start(&r->work, saved->b->loop);
 }
