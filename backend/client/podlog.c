@@ -54,9 +54,9 @@ struct podlog {
 	struct http_reply end; /* of the stream, in ASKING_ENDED */
 	char *end_text;
 	/* Has the kubelet lost it? */
-	uint64_t size;		  /* of the log */
-	int64_t last_ns;	  /* the time of its last line; 0: not known */
-	struct loop_timer *doubt; /* until it has been silent for DOUBT_MS; NULL: no doubt */
+	uint64_t size;		 /* of the log */
+	int64_t last_ns;	 /* the time of its last line; 0: not known */
+	struct loop_timer doubt; /* until it has been silent for DOUBT_MS; not set: no doubt */
 	unsigned doubt_ms;
 	uint64_t doubt_came;  /* CAME when the timer was set */
 	uint64_t doubt_again; /* CAME from which on it is in doubt */
@@ -79,7 +79,7 @@ void podlog_stop(struct podlog *p)
 		http_cancel(p->stream);
 	if (p->question)
 		http_cancel(p->question);
-	loop_timer_free(p->doubt);
+	loop_timer_stop(&p->doubt);
 	podlog_free(p);
 }
 
@@ -246,20 +246,18 @@ static char *path_of(const struct podlog *p, const char *rest)
  * line, the kubelet has read the present file to its end, and the doubt is over. If it is another, and the stream stays
  * silent, the stream is given up.
  */
-static void on_doubt(void *data);
-
 static void set_doubt(struct podlog *p, unsigned ms)
 {
 	p->doubt_ms = ms;
 	p->doubt_came = p->came;
-	p->doubt = loop_timer_new(p->config.loop, random_about(ms), 0, on_doubt, p);
+	loop_timer_set(&p->doubt, random_about(ms));
 }
 
 /* If the stream is in doubt, wait until it is silent. */
 static void begin_doubt(struct podlog *p)
 {
-	if (p->config.follow && !p->doubt && !p->question && p->size >= LOSABLE &&
-	    p->came >= p->doubt_again)
+	if (p->config.follow && !loop_timer_is_set(&p->doubt) && !p->question &&
+	    p->size >= LOSABLE && p->came >= p->doubt_again)
 		set_doubt(p, DOUBT_MS << min_of(p->config.lost, 8u));
 }
 
@@ -303,7 +301,6 @@ static void on_doubt(void *data)
 	struct podlog *p = data;
 	bool silent = p->came == p->doubt_came && p->state == STREAMING && !p->paused;
 
-	loop_timer_free(take_ptr(p->doubt));
 	p->other &= silent;
 	if (p->other)
 		finish(p, PODLOG_SILENT, 0, "the kubelet has newer output");
@@ -479,6 +476,7 @@ struct podlog *podlog_start(struct podlog_config *config)
 		p->last_ns = config->known.lines[config->known.n_lines - 1].ns;
 	p->l = spec_logline_new(&config->known, config->force, config->past);
 	p->config = *config;
+	loop_timer_init(&p->doubt, config->loop, on_doubt, p);
 	p->state = config->force || (p->size == 0 && !config->sure) ? HELD : STREAMING;
 	if (spec_logline_since(p->l, &ns))
 		spec_time_text(ns, since);

@@ -35,8 +35,8 @@ struct capture_config {
 struct capture *capture_new(const struct capture_config *config);
 /* Nothing is followed any more, and nothing will be. */
 void capture_stop(struct capture *c);
-void capture_free(
-	struct capture *c); /* after capture_stop, or when nothing was followed; NULL is allowed */
+/* After capture_stop, or when nothing was followed; NULL is allowed. */
+void capture_free(struct capture *c);
 
 /* --- a job that is published --- */
 
