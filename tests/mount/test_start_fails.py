@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 
@@ -39,6 +40,17 @@ def test_refused(make_kx, how):
     else:
         crashed(kx)
     assert f"can't mount on {kx.mnt}" in refused(kx, command=[*NO_RIGHT, *kx.command()])
+    is_left(kx, job, pid)
+
+
+def test_few_descriptors(make_kx):
+    """`ulimit -n` is lower than what a start needs, wherever that is noticed."""
+    kx = make_kx("grace=1")
+    job, pid = started(kx)
+    crashed(kx)
+    for limit in (6, 12, 18):
+        said = refused(kx, preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
+        assert "Too many open files" in said
     is_left(kx, job, pid)
 
 
