@@ -15,7 +15,7 @@ import time
 
 import pytest
 from disk import Disk
-from harness import alive, app, err_of, kill, remove, rmdir, run, wait_for, write_ctl
+from harness import alive, app, err_of, kill, popen, remove, rmdir, run, wait_for, write_ctl
 
 CRASHES = int(os.environ.get("KXFS_TEST_CRASHES", "10"))
 JOBS = int(os.environ.get("KXFS_TEST_CRASH_JOBS", "10"))
@@ -54,6 +54,38 @@ def all_gone(kx, pids):
 
 
 # --- a crash --------------------------------------------------------------------------------------
+
+
+def test_killed_before_the_start(make_kx):
+    """Who was told that his file is not launched is told so by the next mount too, which launches nothing by itself."""
+    kx = make_kx(start=False)
+    disk = Disk(kx)
+    try:
+        kx.start()
+        file = kx.base / "a.yaml"
+        file.write_text(app("echo >> started"))
+        disk.hang("mkdir", "/tasks")
+        with popen(["cp", file, kx / "submit"]) as cp:
+            try:
+                wait_for(lambda: disk.hangs("/tasks"), what="the start of the helper")
+            finally:
+                kill(kx.pid)
+                disk.go_on()
+                kx.end(signal.SIGKILL)
+            assert cp.wait(timeout=60) != 0
+        (record,) = kx.state.glob("jobs/*/job.json")
+        kx.start()
+        assert kx.ls("jobs") == []
+        assert "nothing was launched" in kx.read("submit", "a.yaml.error")
+        wait_for(lambda: not record.parent.exists(), what="what was left to be removed")
+        assert not (kx.work / "started").exists()
+    finally:
+        disk.go_on()
+        try:
+            if kx.proc:
+                kx.end()
+        finally:
+            disk.close()
 
 
 def test_jobs_run_on(kx):

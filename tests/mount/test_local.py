@@ -14,7 +14,7 @@ import time
 import pytest
 import yaml
 from disk import Disk
-from harness import FINAL, alive, app, err_of, grows, python_app, rmdir, run, sh_role, wait_for, write_ctl
+from harness import FINAL, alive, app, err_of, grows, popen, python_app, rmdir, run, sh_role, wait_for, write_ctl
 from metrics import Metrics
 
 
@@ -274,6 +274,30 @@ touch tried
 while [ ! -e go ]; do sleep 0.02; done
 exit 1
 """
+
+
+def test_directories_that_hang(make_kx):
+    """Documents that name a directory which does not answer are refused, and hold up nobody else, nor the end."""
+    kx = make_kx("grace=1")
+    (kx.base / "place").mkdir()
+    disk = Disk(kx, kx.base / "place")
+    try:
+        (kx.base / "disk/dir").mkdir()
+        disk.hang("getattr", "/dir")
+        files = [kx.base / f"{i}.yaml" for i in range(6)]
+        for file in files:
+            file.write_text(in_dir(kx.base / "place/dir", "true"))
+        with disk.still():
+            waiting = [popen(["cp", file, kx / "submit"]) for file in files]
+            wait_for(lambda: disk.hangs("/dir"), what="the directory to be looked at")
+            kx.submit(app("true")).finish("SUCCEEDED")
+            for p in waiting:
+                assert p.wait(timeout=60) != 0
+            for file in files:
+                assert "does not answer: no job can run there" in kx.read("submit", f"{file.name}.error")
+            assert kx.end() == 0
+    finally:
+        disk.close()
 
 
 @pytest.mark.parametrize("action", ["cancel", "suspend"])
