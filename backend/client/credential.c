@@ -185,7 +185,8 @@ static void answer_one(struct credential *cr, credential_fn fn, void *data)
 
 static bool must_wait(const struct credential *cr)
 {
-	return cr->files_state == READING || cr->plugin_state == ASKED || cr->plugin_state == AGAIN;
+	return cr->files_state == READING || cr->plugin_state == ASKED ||
+	       cr->plugin_state == AGAIN || (cr->reload && cr->plugin_state == LEAVING);
 }
 
 /* Call all who wait by now, unless there is more to wait for. */
@@ -337,12 +338,17 @@ static void take_connection(struct credential *cr, struct reading *r)
 	cr->c = &cr->fresh;
 	free(cr->info);
 	cr->info = take_ptr(r->info);
+	/* What the plugin of the old one has failed with does not count for this one. */
+	cr->plugin_err = 0;
+	cr->plugin_ms = 0;
 }
 
 static void take_files(struct credential *cr, struct reading *r)
 {
 	if (r->loaded && cr->plugin_state != AWAY) {
-		cr->reload = true; /* a plugin that runs still has the old connection */
+		cr->reload =
+			true; /* a plugin that runs still has the old connection: once more when it is gone */
+		cr->files_due_ms = 0;
 		return;
 	}
 	if (r->loaded)
@@ -381,6 +387,8 @@ static void read_done(void *data)
 	else
 		take_files(cr, r);
 	reading_free(r);
+	if (cr->waiters)
+		refresh(cr);
 	answer_all(cr);
 }
 
@@ -391,11 +399,16 @@ static void read_is_late(void *data)
 	loop_timer_free(take_ptr(cr->limit));
 	cr->files_state = LATE;
 	files_failed(cr, -ETIMEDOUT, "the files with the credentials can't be read in time");
+	if (cr->waiters)
+		refresh(cr);
 	answer_all(cr);
 }
 
+/* A plugin that runs has the connection as it is, so the kubeconfig is read again when it is gone. */
 static bool files_due(const struct credential *cr)
 {
+	if (cr->reload && cr->plugin_state != AWAY)
+		return false;
 	return (cr->reload || files_any(cr->c)) && cr->files_state == KNOWN &&
 	       loop_now_ms() >= cr->files_due_ms;
 }
@@ -475,8 +488,11 @@ static void on_plugin_gone(void *data)
 	answer_all(cr);
 }
 
+/* While the kubeconfig is read again it is not known which plugin is to be run, if any is. */
 static bool plugin_due(const struct credential *cr)
 {
+	if (cr->files_state == READING && cr->reading->load)
+		return false;
 	if (!cr->c->exec.command || loop_now_ms() < cr->plugin_ms)
 		return false;
 	return !cr->answer_known || (cr->renew_ns && loop_time_ns() >= cr->renew_ns);
@@ -559,9 +575,11 @@ void credential_hurry(struct credential *cr)
 {
 	cr->refused_ms = 0;
 	cr->hurried = cr->plugin_state == ASKED;
-	if (cr->plugin_err < 0)
+	if (cr->plugin_err < 0) {
 		cr->plugin_ms = 0;
-	if (cr->files_err < 0)
+		cr->reload = cr->load; /* the user may have another way to log in by now */
+	}
+	if (cr->plugin_err < 0 || cr->files_err < 0)
 		cr->files_due_ms = 0;
 }
 

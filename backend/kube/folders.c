@@ -306,6 +306,8 @@ void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t
 	e->folder.doubt = loop_now_ms() + ms;
 	if (file && !e->folder.file)
 		e->folder.file = text_copy(file);
+	if (!e->folder.written)
+		e->folder.written = loop_time_ns();
 	e->under_way = false;
 }
 

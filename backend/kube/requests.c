@@ -6,6 +6,7 @@
 
 #include <utlist.h>
 
+#include "backend/base/random.h"
 #include "spec/base/mem.h"
 
 #define RETRY_MIN_MS 500u
@@ -87,7 +88,8 @@ static void on_retry(void *data)
 bool request_again(struct request *r, unsigned wait_ms)
 {
 	unsigned doubled = min_of(r->tries, 5u);
-	unsigned delay = min_of(RETRY_MIN_MS << doubled, RETRY_MAX_MS);
+	/* Spread, or all that a restart of the server has cut off would ask again together. */
+	unsigned delay = random_about(min_of(RETRY_MIN_MS << doubled, RETRY_MAX_MS));
 
 	if (request_age(r) > REQUEST_FIND_OUT_MS)
 		return false;

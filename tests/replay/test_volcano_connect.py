@@ -348,3 +348,38 @@ def test_credentials_are_shown_nowhere(secure, make_mount):
                     text += f.read()
     assert "test-token" not in text
     assert json.dumps(text)
+
+
+ANSWER = """cat <<-END
+\t{{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {{"token": "{}"}}}}
+\tEND
+"""
+
+
+def script(path, body):
+    path.write_text("#!/bin/sh\n" + body)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("to", ["token", "plugin"])
+@pytest.mark.parametrize("old", ["fails", "old token"])
+def test_another_way_to_log_in(make_mount, server, volcano, tmp_path, to, old):
+    """The login of a plugin ends: it fails, or gives what the server refuses. The user logs in by another way, and the
+    next thing that is asked for has it."""
+    del volcano
+    plugin = script(tmp_path / "a", ANSWER.format("test-token"))
+    kx = make_mount(server, config=kubeconfig.config(server, user=kubeconfig.plugin(plugin)))
+    path = pathlib.Path(kx.more_env["KUBECONFIG"])
+    kx.write("submit/one.yaml", harness.app("true"))
+    script(plugin, "echo run >> %s; sleep 0.2; %s" % (
+        tmp_path / "runs", "echo log in again >&2; exit 1" if old == "fails" else ANSWER.format("test-token")))
+    server.tokens = {"new-token": "tester"}
+    server.end_streams("reset", verb="watch")
+    harness.wait_for(lambda: (tmp_path / "runs").exists(), what="the old plugin to be asked again")
+    assert harness.err_of(kx.write, "submit/two.yaml", harness.app("true")) == "EACCES"
+    other = script(tmp_path / "b", ANSWER.format("new-token"))
+    user = kubeconfig.token("new-token") if to == "token" else kubeconfig.plugin(other)
+    kubeconfig.write(path, kubeconfig.config(server, user=user))
+    kx.write("submit/two.yaml", harness.app("true"))
+    assert kx.ls("jobs")

@@ -372,6 +372,25 @@ static void refuse_again(bool acted)
 	assert_int_equal(rig_request()->call.method, HTTP_GET);
 }
 
+/* A server that is away is asked after pauses that grow up to a bound, each a little longer or shorter. */
+static void test_pauses(void **state)
+{
+	static const unsigned pauses[] = {500, 1000, 2000, 4000, 8000, 15000, 15000};
+	uint64_t since;
+
+	(void)state;
+	rig_start("", "");
+	rig_submit(RIG_APP);
+	for (size_t i = 0; i < array_size(pauses); i++) {
+		since = fake.now;
+		rig_lose(false);
+		rig_until_request();
+		assert_in_range(fake.now - since, pauses[i] * 3 / 4, pauses[i] * 5 / 4);
+	}
+	rig_serve();
+	assert_int_equal(rig.err, 0);
+}
+
 /* A proxy made for Kubernetes writes a Status too, so it is looked who has the name. */
 static void test_refused_again(void **state)
 {
@@ -669,6 +688,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_in_flight_over_kill, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_copy_of_ours, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_word_of_a_proxy, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_pauses, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_again, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_after_lost, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_conflict, rig_setup, rig_teardown),
