@@ -106,15 +106,15 @@ struct follow {
 	struct follow_context *context;
 	struct output_job *output;
 	char *job, *key, *prefix, *pod, *uid, *container; /* as in follow_run */
-	unsigned restart, gaps;
-	bool reruns;
 	void *data;
+	unsigned restart, gaps;
 
 	enum step step;
 	enum run_end run;
 	enum fit fit;
 	enum { SILENT, TROUBLE, DISK } said; /* what is wrong, as the messages have said */
 	struct place place;
+	bool reruns;   /* as in follow_run */
 	bool over;     /* the job has ended, as its controller says */
 	bool complete; /* OVER, and not lost */
 	uint64_t ended_ms;
@@ -123,27 +123,27 @@ struct follow {
 	unsigned none;	 /* of these, in a row, that said that there is nothing */
 
 	struct log_writer *writer; /* NULL: it is to be opened again */
-	struct loop_timer
-		timer; /* PAUSING, PAUSED: the pause; ASKING: the deadline, if it is set */
-	/* CLOSING: why, for people too */
-	int err;
+	/* PAUSING, PAUSED: the pause; ASKING: the deadline, if it is set. */
+	struct loop_timer timer;
+	/* CLOSING: why, for people too. */
 	char *text;
+	int err;
 
 	/* Who waits. PATIENCE runs for what they need not wait for: see on_patience. */
 	bool arrived;
 	bool fetched; /* what there was at the start has been fetched, as far as it can be */
 	struct loop_timer patience;
+	struct waiter *waiters;
 	uint64_t quiet_size; /* of the log at the last look */
 	unsigned quiet_looks;
-	struct waiter *waiters;
 
 	/* The attempt, or the one to come: */
-	struct podlog *attempt; /* ASKING */
 	enum kind kind;
-	bool previous; /* it is for the run before the newest */
+	struct podlog *attempt; /* ASKING */
 	/* Bytes of the log's end that it is compared with; fewer than the whole log if PARTIAL. */
 	size_t window;
 	bool partial;
+	bool previous; /* it is for the run before the newest */
 	bool asked;    /* there was one before */
 	bool early;    /* the last stream ended properly just now, after a while */
 	bool alone;    /* it has a connection of its own, since the disk did not keep up before */
