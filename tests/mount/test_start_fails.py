@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from disk import Disk
-from harness import alive, app, err_of, is_mounted, kill, remove, run, wait_for
+from harness import alive, app, err_of, is_mounted, kill, remove, run, sh_role, wait_for
 from starting import refused, started
 
 NO_RIGHT = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--no-new-privs"]
@@ -52,6 +52,32 @@ def test_few_descriptors(make_kx):
         said = refused(kx, preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
         assert "Too many open files" in said
     is_left(kx, job, pid)
+
+
+def test_fewer_descriptors_than_replicas(make_kx):
+    """What runs under a limit is taken over under it, each replica once; under a lower one the start fails, and all run on."""
+    kx = make_kx("grace=1", start=False)
+    limit, limited = kx.base / "limit", kx.base / "limited"
+    limited.write_text(f'#!/bin/sh\nulimit -n $(cat {limit}) && exec {kx.binary} "$@"\n')
+    limited.chmod(0o755)
+    kx.binary = str(limited)
+    limit.write_text("64")
+    kx.start()
+    job = kx.submit(app("", roles=[sh_role("echo $$ >> pids; exec sleep 1000", num_replicas=30)]))
+    wait_for(lambda: "StartDelayed" in job.read("status.json"), what="replicas that wait for descriptors")
+    before = [int(pid) for pid in (kx.work / "pids").read_text().split()]
+    assert 1 < len(before) < 30
+    crashed(kx)
+    limit.write_text("26")
+    assert "Too many open files" in refused(kx)
+    assert all(alive(pid) for pid in before)
+    limit.write_text("64")
+    kx.start()
+    assert all(alive(pid) for pid in before) and job.status()["retries"] == 0
+    pids = [int(pid) for pid in (kx.work / "pids").read_text().split()]
+    assert len(pids) < 30
+    kx.end()
+    wait_for(lambda: not any(alive(pid) for pid in pids), what="the end of all")
 
 
 @pytest.mark.parametrize("how", ["foreground", "background", "parent"])
