@@ -87,8 +87,8 @@ struct credential {
 	char *files_text;
 	struct files files;
 	uint64_t files_due_ms;
-	struct reading *reading;  /* in READING and LATE */
-	struct loop_timer *limit; /* in READING */
+	struct reading *reading; /* in READING and LATE */
+	struct loop_timer limit; /* in READING */
 
 	enum { AWAY, ASKED, LEAVING, AGAIN } plugin_state;
 	int plugin_err; /* there is no answer that could be used; or 0 */
@@ -380,7 +380,7 @@ static void read_done(void *data)
 	}
 	cr->files_state = KNOWN;
 	cr->reading = NULL;
-	loop_timer_free(take_ptr(cr->limit));
+	loop_timer_stop(&cr->limit);
 	cr->files_due_ms = loop_now_ms() + FILES_MS;
 	if (r->err < 0)
 		files_failed(cr, r->err, r->text);
@@ -396,7 +396,6 @@ static void read_is_late(void *data)
 {
 	struct credential *cr = data;
 
-	loop_timer_free(take_ptr(cr->limit));
 	cr->files_state = LATE;
 	files_failed(cr, -ETIMEDOUT, "the files with the credentials can't be read in time");
 	if (cr->waiters)
@@ -426,7 +425,7 @@ static void files_refresh(struct credential *cr)
 	cr->reload = false;
 	cr->files_state = READING;
 	cr->reading = r;
-	cr->limit = loop_timer_new(cr->loop, FILES_LIMIT_MS, 0, read_is_late, cr);
+	loop_timer_set(&cr->limit, FILES_LIMIT_MS);
 	loop_work(cr->loop, read_work, read_done, r);
 }
 
@@ -595,6 +594,7 @@ int credential_new(struct loop *loop, const struct spec_connection *c, struct cr
 	cr->loop = loop;
 	cr->c = c;
 	cr->generation = 1;
+	loop_timer_init(&cr->limit, loop, read_is_late, cr);
 	err = read_info(c, &cr->info, ret_text);
 	if (err < 0) {
 		credential_free(cr);
@@ -623,7 +623,7 @@ void credential_stop(struct credential *cr)
 		cr->plugin_state = LEAVING;
 		plugin_stop(cr->run);
 	}
-	loop_timer_free(take_ptr(cr->limit));
+	loop_timer_stop(&cr->limit);
 	if (cr->reading)
 		cr->reading->cr = NULL;
 	cr->reading = NULL;

@@ -35,7 +35,7 @@ struct plugin {
 	uv_pipe_t out, err;
 	unsigned open; /* handles that libuv still has */
 	unsigned eofs;
-	struct loop_timer *timer; /* but in ENDING */
+	struct loop_timer timer; /* but in ENDING */
 	bool exited;
 	int64_t status;
 	int sig;
@@ -79,7 +79,7 @@ static void plugin_close(void *handle)
 static void plugin_wind_up(struct plugin *p)
 {
 	p->state = ENDING;
-	loop_timer_free(take_ptr(p->timer));
+	loop_timer_stop(&p->timer);
 	plugin_close(&p->out);
 	plugin_close(&p->err);
 	if (p->exited)
@@ -192,8 +192,7 @@ static void plugin_exited(uv_process_t *process, int64_t status, int sig)
 		plugin_ended(p);
 		return;
 	}
-	loop_timer_free(p->timer);
-	p->timer = loop_timer_new(p->loop, PLUGIN_PIPES_MS, 0, plugin_on_timer, p);
+	loop_timer_set(&p->timer, PLUGIN_PIPES_MS);
 }
 
 static void plugin_alloc(uv_handle_t *handle, size_t size, uv_buf_t *ret)
@@ -343,7 +342,8 @@ int plugin_start(struct loop *loop, const struct spec_connection *c, const char 
 
 	p->loop = loop;
 	p->c = c;
-	p->timer = loop_timer_new(loop, PLUGIN_LIMIT_MS, 0, plugin_on_timer, p);
+	loop_timer_init(&p->timer, loop, plugin_on_timer, p);
+	loop_timer_set(&p->timer, PLUGIN_LIMIT_MS);
 	err = plugin_spawn(p, argv, env);
 	if (err < 0) {
 		*ret_text = not_run(c, err);

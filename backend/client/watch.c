@@ -76,13 +76,13 @@ struct watch {
 	char *path, *resource, *namespace; /* the strings of CONFIG */
 	char *selectors;		   /* as they stand in a query: "", or "&..." */
 	enum { WAITING, LISTING, ASKING, STANDING } state;
-	struct loop_timer *timer; /* in WAITING */
-	struct part *part;	  /* else: the page that is listed, or the watch */
-	struct part *ahead;	  /* in LISTING: the page after it; NULL: not asked for */
-	bool ahead_failed;	  /* of this list no page is asked for ahead any more */
-	const char *verb;	  /* of the last request: "list", "watch" */
-	char *version;		  /* to watch from; NULL: to be listed */
-	char *next;		  /* token of the page, escaped; NULL: the list begins */
+	struct loop_timer timer; /* in WAITING */
+	struct part *part;	 /* else: the page that is listed, or the watch */
+	struct part *ahead;	 /* in LISTING: the page after it; NULL: not asked for */
+	bool ahead_failed;	 /* of this list no page is asked for ahead any more */
+	const char *verb;	 /* of the last request: "list", "watch" */
+	char *version;		 /* to watch from; NULL: to be listed */
+	char *next;		 /* token of the page, escaped; NULL: the list begins */
 	unsigned page;
 	uint64_t since;	   /* of STANDING, loop_now_ms */
 	unsigned refusals; /* that are borne before what is optional counts as forbidden */
@@ -133,16 +133,13 @@ static void forget_version(struct watch *w)
 
 static void on_timer(void *data)
 {
-	struct watch *w = data;
-
-	loop_timer_free(take_ptr(w->timer));
-	send_next(w);
+	send_next(data);
 }
 
 static void wait_ms(struct watch *w, unsigned ms)
 {
 	w->state = WAITING;
-	w->timer = loop_timer_new(w->config.loop, ms, 0, on_timer, w);
+	loop_timer_set(&w->timer, ms);
 }
 
 void watch_hurry(struct watch *w)
@@ -558,6 +555,7 @@ struct watch *watch_new(const struct watch_config *config)
 	struct watch *w = new0(struct watch);
 
 	w->config = *config;
+	loop_timer_init(&w->timer, config->loop, on_timer, w);
 	w->config.path = w->path = text_copy(config->path);
 	w->config.resource = w->resource = text_copy(config->resource);
 	w->config.namespace = w->namespace = text_copy(config->namespace);
@@ -577,7 +575,7 @@ void watch_free(struct watch *w)
 		return;
 	part_free(w->part);
 	part_free(w->ahead);
-	loop_timer_free(w->timer);
+	loop_timer_stop(&w->timer);
 	forget_version(w);
 	free(w->path);
 	free(w->resource);

@@ -38,8 +38,8 @@ struct command {
 	unsigned retries; /* of the job at that time */
 	bool unsure;	  /* no reply said that it was taken */
 	enum spec_control_outcome outcome;
-	struct loop_timer *timer; /* until it counts as ignored; NULL: it was not taken yet */
-	command_ended_fn ended;	  /* NULL: the asker has gone */
+	struct loop_timer timer; /* until it counts as ignored; not set: it was not taken yet */
+	command_ended_fn ended;	 /* NULL: the asker has gone */
 	void *data;
 	UT_hash_handle hh; /* by uid */
 };
@@ -70,7 +70,7 @@ static struct command *find_open(const struct commands *cs, const char *uid)
 static void set_none(struct command *cmd)
 {
 	cmd->step = STEP_NONE;
-	loop_timer_free(take_ptr(cmd->timer));
+	loop_timer_stop(&cmd->timer);
 	free(take_ptr(cmd->phase));
 	cmd->ended = NULL;
 	cmd->unsure = false;
@@ -111,6 +111,7 @@ int commands_begin(struct commands *cs, const char *uid, const char *id, enum sp
 	if (!cmd) {
 		cmd = new0(struct command);
 		cmd->cs = cs;
+		loop_timer_init(&cmd->timer, cs->loop, on_ignored, cmd);
 		cmd->uid = text_copy(uid);
 		cmd->id = text_copy(id);
 		HASH_ADD_KEYPTR(hh, cs->all, cmd->uid, strlen(cmd->uid), cmd);
@@ -139,8 +140,8 @@ void commands_taken(struct commands *cs, const char *uid, bool unsure)
 
 	if (!cmd)
 		return;
-	if (!cmd->timer)
-		cmd->timer = loop_timer_new(cs->loop, IGNORED_MS, 0, on_ignored, cmd);
+	if (!loop_timer_is_set(&cmd->timer))
+		loop_timer_set(&cmd->timer, IGNORED_MS);
 	cmd->unsure = unsure;
 	if (cmd->step == STEP_ASKED)
 		cmd->step = STEP_TAKEN;

@@ -55,7 +55,7 @@ struct control {
 	struct spec_control_request request; /* made when the job has been read first */
 	char *lost; /* why a try may have been acted on, though no reply said so; NULL: none may */
 	struct drain *drain;
-	struct loop_timer *timer; /* the end of DRAIN, then of WAIT */
+	struct loop_timer timer; /* the end of DRAIN, then of WAIT */
 };
 
 static struct control *control_of(struct request *r)
@@ -73,7 +73,7 @@ static void control_free(struct request *r)
 		c->drain->c = NULL;
 	if (c->has_command)
 		commands_detach(c->k->commands, c->uid);
-	loop_timer_free(c->timer);
+	loop_timer_stop(&c->timer);
 	spec_control_request_clear(&c->request);
 	free(c->lost);
 	free(c->uid);
@@ -139,9 +139,9 @@ static void answer_after(struct control *c, uint64_t until)
 {
 	uint64_t age = request_age(&c->r);
 
-	loop_timer_free(c->timer);
-	c->timer = loop_timer_new(c->k->b->loop, age < until ? (unsigned)(until - age) : 0, 0,
-				  on_waited, c);
+	loop_timer_stop(&c->timer);
+	loop_timer_init(&c->timer, c->k->b->loop, on_waited, c);
+	loop_timer_set(&c->timer, age < until ? until - age : 0);
 }
 
 static bool is_once(const struct control *c)
@@ -354,7 +354,7 @@ static void on_drain_over(void *data)
 {
 	struct control *c = data;
 
-	loop_timer_free(take_ptr(c->timer));
+	loop_timer_stop(&c->timer);
 	if (c->drain)
 		c->drain->c = NULL;
 	c->drain = NULL;
@@ -376,7 +376,8 @@ static void on_drained(void *data)
 /* Wait until all that was printed is in; the streams are open then, and take what pods print until they are gone. */
 static void drain(struct control *c)
 {
-	c->timer = loop_timer_new(c->k->b->loop, DRAIN_MS, 0, on_drain_over, c);
+	loop_timer_init(&c->timer, c->k->b->loop, on_drain_over, c);
+	loop_timer_set(&c->timer, DRAIN_MS);
 	c->drain = new0(struct drain);
 	c->drain->c = c;
 	capture_wait(c->k->capture, c->uid, on_drained, c->drain);

@@ -48,9 +48,9 @@ struct wanted {
 struct kueue {
 	struct kueue_config config;
 	enum { UNASKED, ASKING, WAITING, SERVED, ABSENT } state;
-	struct loop_timer *retry;     /* in WAITING */
+	struct loop_timer retry;      /* in WAITING */
 	struct http_request *request; /* the only one that is under way */
-	struct loop_timer *timer;     /* until the next place is asked for */
+	struct loop_timer timer;      /* until the next place is asked for */
 	char *asked;		      /* the queue that REQUEST is about */
 	const char *visibility;	      /* version of that API; NULL: not known */
 	uint64_t not_before;	      /* no place is asked for until then */
@@ -97,7 +97,7 @@ static void on_group(void *data, const struct http_reply *reply)
 	}
 	k->state = version ? SERVED : answered ? ABSENT : WAITING;
 	if (k->state == WAITING)
-		k->retry = loop_timer_new(k->config.loop, AGAIN_MS, 0, look, k);
+		loop_timer_set(&k->retry, AGAIN_MS);
 	if (!version)
 		return;
 	{
@@ -111,7 +111,6 @@ static void look(void *data)
 {
 	struct kueue *k = data;
 
-	loop_timer_free(take_ptr(k->retry));
 	k->state = ASKING;
 	send_get(k, "/apis/" SPEC_KUEUE_GROUP, GROUP_MAX, on_group);
 }
@@ -284,7 +283,7 @@ static void next_place(struct kueue *k)
 
 	if (k->request || k->stopped || k->state != SERVED)
 		return;
-	loop_timer_free(take_ptr(k->timer));
+	loop_timer_stop(&k->timer);
 	forget_unwanted(k, now);
 	name = due_place(k, now, &wait);
 	if (name && k->visibility) {
@@ -294,7 +293,7 @@ static void next_place(struct kueue *k)
 	if (name)
 		send_get(k, "/apis/" SPEC_KUEUE_VISIBILITY, GROUP_MAX, on_visibility);
 	else if (wait)
-		k->timer = loop_timer_new(k->config.loop, (unsigned)wait, 0, on_timer, k);
+		loop_timer_set(&k->timer, wait);
 	free(name);
 }
 
@@ -344,14 +343,16 @@ struct kueue *kueue_new(const struct kueue_config *config)
 
 	k->config = *config;
 	k->lock = (struct lock)LOCK_INIT;
+	loop_timer_init(&k->retry, config->loop, look, k);
+	loop_timer_init(&k->timer, config->loop, on_timer, k);
 	return k;
 }
 
 void kueue_stop(struct kueue *k)
 {
 	k->stopped = true;
-	loop_timer_free(take_ptr(k->retry));
-	loop_timer_free(take_ptr(k->timer));
+	loop_timer_stop(&k->retry);
+	loop_timer_stop(&k->timer);
 	if (k->request)
 		http_cancel(take_ptr(k->request));
 }

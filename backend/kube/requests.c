@@ -21,17 +21,6 @@ struct requests {
 	struct request *list;
 };
 
-void request_begin(struct requests *all, struct request *r, struct backend_request *rq,
-		   const struct request_ops *ops)
-{
-	r->ops = ops;
-	r->rq = rq;
-	r->all = all;
-	r->since = loop_now_ms();
-	DL_APPEND(all->list, r);
-	group_enter(all->group);
-}
-
 void request_set_working(struct request *r, bool working)
 {
 	r->working = working;
@@ -48,7 +37,7 @@ static void request_end(struct request *r)
 
 	if (r->call)
 		http_cancel(r->call);
-	loop_timer_free(r->timer);
+	loop_timer_stop(&r->timer);
 	DL_DELETE(all->list, r);
 	r->ops->free(r);
 	group_leave(all->group);
@@ -81,8 +70,19 @@ static void on_retry(void *data)
 {
 	struct request *r = data;
 
-	loop_timer_free(take_ptr(r->timer));
 	r->ops->send(r);
+}
+
+void request_begin(struct requests *all, struct request *r, struct backend_request *rq,
+		   const struct request_ops *ops)
+{
+	r->ops = ops;
+	r->rq = rq;
+	r->all = all;
+	r->since = loop_now_ms();
+	loop_timer_init(&r->timer, all->loop, on_retry, r);
+	DL_APPEND(all->list, r);
+	group_enter(all->group);
 }
 
 bool request_again(struct request *r, unsigned wait_ms)
@@ -94,7 +94,7 @@ bool request_again(struct request *r, unsigned wait_ms)
 	if (request_age(r) > REQUEST_FIND_OUT_MS)
 		return false;
 	r->tries++;
-	r->timer = loop_timer_new(r->all->loop, max_of(delay, wait_ms), 0, on_retry, r);
+	loop_timer_set(&r->timer, max_of(delay, wait_ms));
 	return true;
 }
 

@@ -31,7 +31,7 @@ struct request {
 	bool unclear;
 	struct requests *all;
 	struct http_request *call; /* under way */
-	struct loop_timer *timer;  /* until the next try */
+	struct loop_timer timer;   /* until the next try */
 	uint64_t since;		   /* loop_now_ms */
 	unsigned tries;
 	struct request *prev, *next;

@@ -86,9 +86,9 @@ struct watches {
 	struct watches_config config;
 	struct watched all[WORLD_N_SORTS];
 	enum phase phase;
-	const char *kueue;	  /* version of Kueue's API; NULL: it is not known to be served */
-	struct loop_timer *ready; /* in PHASE_LISTED */
-	struct lock lock;	  /* for what .kxfs/info reads */
+	const char *kueue;	 /* version of Kueue's API; NULL: it is not known to be served */
+	struct loop_timer ready; /* in PHASE_LISTED */
+	struct lock lock;	 /* for what .kxfs/info reads */
 	int64_t stale_since;
 	char *stale_text; /* why; NULL: connected */
 	/* For metrics, read by any thread: */
@@ -145,7 +145,7 @@ static void on_ready(void *data)
 {
 	struct watches *w = data;
 
-	loop_timer_free(take_ptr(w->ready));
+	loop_timer_stop(&w->ready);
 	w->phase = PHASE_READY;
 	return w->config.events.ready(w->config.events.data);
 }
@@ -180,7 +180,7 @@ static void needed_listed(struct watches *w)
 	w->phase = PHASE_LISTED;
 	w->config.events.listed(w->config.events.data);
 	start_optional(w);
-	w->ready = loop_timer_new(w->config.loop, READY_MS, 0, on_ready, w);
+	loop_timer_set(&w->ready, READY_MS);
 	return check_ready(w);
 }
 
@@ -397,7 +397,7 @@ void watches_hurry(struct watches *w)
 
 void watches_stop(struct watches *w)
 {
-	loop_timer_free(take_ptr(w->ready));
+	loop_timer_stop(&w->ready);
 	for (size_t i = 0; i < WORLD_N_SORTS; i++)
 		watch_free(take_ptr(w->all[i].watch));
 }
@@ -408,6 +408,7 @@ struct watches *watches_new(const struct watches_config *config)
 
 	w->config = *config;
 	w->lock = (struct lock)LOCK_INIT;
+	loop_timer_init(&w->ready, config->loop, on_ready, w);
 	for (size_t i = 0; i < WORLD_N_SORTS; i++) {
 		w->all[i].w = w;
 		w->all[i].sort = (enum world_sort)i;

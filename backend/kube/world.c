@@ -100,7 +100,7 @@ struct world {
 	struct thing *owned[WORLD_N_SORTS];
 	struct events *events;
 	struct passed *passed;
-	struct loop_timer *tick; /* NULL: nothing has to be reported later */
+	struct loop_timer tick; /* not set: nothing has to be reported later */
 	bool stopped;
 	bool queue_gone; /* and the jobs that wait in none that is known have not been reported yet */
 	struct lock lock;    /* for THINGS, which the I/O thread alone changes */
@@ -880,7 +880,6 @@ static void on_tick(void *data)
 {
 	struct world *w = data;
 
-	loop_timer_free(take_ptr(w->tick));
 	tell_queues(w);
 	if (tell_patience(w))
 		tick_later(w);
@@ -888,8 +887,8 @@ static void on_tick(void *data)
 
 static void tick_later(struct world *w)
 {
-	if (!w->tick && !w->stopped)
-		w->tick = loop_timer_new(w->loop, TICK_MS, 0, on_tick, w);
+	if (!loop_timer_is_set(&w->tick) && !w->stopped)
+		loop_timer_set(&w->tick, TICK_MS);
 }
 
 void world_set_waiting(const struct world_job *job, bool waits)
@@ -1018,6 +1017,7 @@ struct world *world_new(struct loop *loop, const struct world_events *events)
 
 	w->loop = loop;
 	w->callbacks = *events;
+	loop_timer_init(&w->tick, loop, on_tick, w);
 	w->events = events_new();
 	w->lock = (struct lock)LOCK_INIT;
 	return w;
@@ -1036,7 +1036,7 @@ const struct spec_kind *world_kind(const struct world *w)
 void world_stop(struct world *w)
 {
 	w->stopped = true;
-	loop_timer_free(take_ptr(w->tick));
+	loop_timer_stop(&w->tick);
 }
 
 void world_free(struct world *w)

@@ -32,7 +32,7 @@ struct session {
 	atomic_bool served; /* session_serve has returned: no need to wake it */
 	/* I/O thread: */
 	bool stopping;
-	struct loop_timer *wake;
+	struct loop_timer wake;
 	int mounts_fd; /* /proc/self/mountinfo */
 	struct loop_watch *watch;
 };
@@ -98,13 +98,11 @@ static void wake(void *data)
 {
 	struct session *s = data;
 
-	if (!atomic_load(&s->served)) {
-		pthread_kill(s->thread, SIGUSR1);
-		serve_wake(s->fs->serve);
+	if (atomic_load(&s->served))
 		return;
-	}
-	loop_timer_free(s->wake);
-	s->wake = NULL;
+	pthread_kill(s->thread, SIGUSR1);
+	serve_wake(s->fs->serve);
+	loop_timer_set(&s->wake, WAKE_MS);
 }
 
 void session_stop(struct session *s)
@@ -114,7 +112,8 @@ void session_stop(struct session *s)
 	s->stopping = true;
 	park_end(s->fs->park);
 	fuse_session_exit(s->fuse);
-	s->wake = loop_timer_new(s->fs->loop, 0, WAKE_MS, wake, s);
+	loop_timer_init(&s->wake, s->fs->loop, wake, s);
+	loop_timer_set(&s->wake, 0);
 }
 
 static void check_mount(void *data)

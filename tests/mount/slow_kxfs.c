@@ -37,7 +37,7 @@ struct request {
 	bool dry;
 	backend_reply_fn reply;
 	void *data;
-	struct loop_timer *timer;
+	struct loop_timer timer;
 	struct request *prev, *next;
 };
 
@@ -88,7 +88,7 @@ static void answer(void *data)
 	}
 	r->reply(r->data, &result);
 	DL_DELETE(waiting, r);
-	loop_timer_free(r->timer);
+	loop_timer_stop(&r->timer);
 	free(r->file);
 	free(r->text);
 	free(r);
@@ -101,8 +101,9 @@ static void begin(void *data)
 
 	DL_APPEND(waiting, r);
 	fprintf(stderr, "asked: %s\n", r->file);
+	loop_timer_init(&r->timer, loop, answer, r);
 	if (delay > 0)
-		r->timer = loop_timer_new(loop, (unsigned)delay, 0, answer, r);
+		loop_timer_set(&r->timer, (uint64_t)delay);
 	else if (!strstr(r->text, "# held"))
 		answer(r);
 }

@@ -45,7 +45,7 @@ static struct {
 	bool never;
 	unsigned refusals;
 	unsigned hurries;
-	struct loop_timer *timer;
+	struct loop_timer timer;
 	credential_fn fn;
 	void *data;
 } credentials;
@@ -100,7 +100,6 @@ static inline void rig_run(loop_fn fn, void *data)
 static inline void credential_on_timer(void *data)
 {
 	(void)data;
-	loop_timer_free(take_ptr(credentials.timer));
 	credentials.fn(credentials.data, credentials.err, &credentials.view, credentials.text);
 }
 
@@ -115,7 +114,8 @@ uint64_t credential_get(struct credential *cr, credential_fn fn, void *data)
 	}
 	credentials.fn = fn;
 	credentials.data = data;
-	credentials.timer = loop_timer_new(rig.loop, 10, 0, credential_on_timer, NULL);
+	loop_timer_init(&credentials.timer, rig.loop, credential_on_timer, NULL);
+	loop_timer_set(&credentials.timer, 10);
 	return 1;
 }
 
@@ -123,7 +123,7 @@ void credential_cancel(struct credential *cr, uint64_t ticket)
 {
 	(void)cr;
 	assert_int_equal(ticket, 1);
-	loop_timer_free(take_ptr(credentials.timer));
+	loop_timer_stop(&credentials.timer);
 }
 
 void credential_hurry(struct credential *cr)
