@@ -2,7 +2,6 @@
 /* What stands on disk is from outside: any of it may be missing, damaged, or of another version. */
 #include "backend/kube/folder_files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,12 +23,6 @@
 #define UID_MAX	       255
 #define UID_SHORT      8
 #define SNAPSHOT_MAX   (64u << 20)
-
-static void dir_close(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
 
 /* Read NAME in the folder ID. 0; -ENOENT; -EINVAL: it is not a file of ours; any other errno: it can't be read now. */
 static int read_file(const char *state_dir, const char *id, const char *name, size_t max,
@@ -56,20 +49,21 @@ static char *take_line(char **p, size_t *left)
 	return line;
 }
 
+static int is_printed(void *data, int at, const char *name, unsigned char type)
+{
+	struct stat st;
+
+	(void)data;
+	(void)type;
+	return spec_name_is_file(name) && (disk_stat(at, name, &st) < 0 || st.st_size > 0);
+}
+
 /* Has anything been printed? The files of logs are made before that. */
 static bool has_output(const char *state_dir, const char *id)
 {
 	cleanup_free char *path = file_path(state_dir, id, "logs");
-	DIR *dir cleanup(dir_close) = opendir(path);
-	struct dirent *e;
-	struct stat st;
 
-	while (dir && (e = readdir(dir)))
-		if (spec_name_is_file(e->d_name) &&
-		    (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		     st.st_size > 0))
-			return true;
-	return false;
+	return disk_list(AT_FDCWD, path, is_printed, NULL) > 0;
 }
 
 char *folder_files_name_of(const char *id, const char *uid)
@@ -142,7 +136,7 @@ static int load_submission(const char *state_dir, struct folder_found *f)
 	line = take_line(&rest, &len);
 	f->submission = text_copy(line ? line : text);
 	line = line ? take_line(&rest, &len) : NULL;
-	if (!line || stat(path, &st) < 0)
+	if (!line || disk_stat(AT_FDCWD, path, &st) < 0)
 		return 0;
 	f->file = text_copy(line);
 	line = take_line(&rest, &len);
@@ -253,8 +247,9 @@ static int complete(const char *state_dir, const char *uuid, const struct under_
 
 	if (is_of_another(state_dir, u->id, uuid))
 		return folder_files_forget(state_dir, uuid);
-	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		return -errno;
+	err = disk_mkdir(AT_FDCWD, dir);
+	if (err < 0 && err != -EEXIST)
+		return err;
 	err = complete_file(dir, "app.yaml", u->text, u->len, 0, u->time);
 	if (!err)
 		err = complete_file(dir, "submission", submission, strlen(submission), UID_MAX + 1,
@@ -268,8 +263,10 @@ static int move_aside(const char *state_dir, const char *from, const char *name,
 	cleanup_free char *unread = text_print("%s/unread", state_dir);
 	cleanup_free char *to = text_print("%s/%s", unread, name);
 
-	if (mkdir(unread, 0700) < 0 && errno != EEXIST)
-		return -errno;
+	int err = disk_mkdir(AT_FDCWD, unread);
+
+	if (err < 0 && err != -EEXIST)
+		return err;
 	return file_aside(from, to, ret_place);
 }
 
@@ -298,8 +295,8 @@ static int complete_submission(const char *state_dir, const char *uuid)
 	size_t len;
 	int err = file_read(path, UNDER_WAY_MAX, &text, &len);
 
-	if (!err && stat(path, &st) < 0)
-		err = -errno;
+	if (!err)
+		err = disk_stat(AT_FDCWD, path, &st);
 	/* A power cut before the first sync has ended leaves this: nothing was sent. */
 	if (!err && len == 0)
 		return folder_files_forget(state_dir, uuid);
@@ -328,57 +325,57 @@ static int complete_submission(const char *state_dir, const char *uuid)
 	}
 }
 
-static int complete_submissions(const char *state_dir)
+static int complete_one(void *data, int at, const char *name, unsigned char type)
+{
+	(void)type;
+	if (spec_name_is_file(name))
+		return complete_submission(data, name);
+	(void)disk_unlink(at, name); /* never finished */
+	return 0;
+}
+
+static int complete_submissions(char *state_dir)
 {
 	cleanup_free char *path = under_way_path(state_dir, NULL);
-	DIR *dir cleanup(dir_close) = NULL;
-	struct dirent *e;
-	int err = 0;
+	int err = disk_mkdir(AT_FDCWD, path);
 
-	if (mkdir(path, 0700) == 0)
+	if (err == 0)
 		err = file_sync_dir(state_dir);
-	else if (errno != EEXIST)
-		err = -errno;
-	if (err)
+	if (err < 0 && err != -EEXIST)
 		return err;
-	dir = opendir(path);
-	if (!dir)
-		return -errno;
-	while (!err && (e = readdir(dir))) {
-		if (spec_name_is_file(e->d_name))
-			err = complete_submission(state_dir, e->d_name);
-		else if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
-			unlinkat(dirfd(dir), e->d_name, 0); /* never finished */
-	}
-	return err;
+	return disk_list(AT_FDCWD, path, complete_one, state_dir);
+}
+
+struct loading {
+	const char *state_dir;
+	struct folder_found **found;
+};
+
+static int load_one(void *data, int at, const char *name, unsigned char type)
+{
+	const struct loading *l = data;
+	struct folder_found *f;
+
+	(void)at;
+	(void)type;
+	if (!spec_name_is_file(name))
+		return 0;
+	f = new0(struct folder_found);
+	f->next = *l->found;
+	*l->found = f;
+	f->id = text_copy(name);
+	return load_folder(l->state_dir, f);
 }
 
 int folder_files_load(const char *state_dir, struct folder_found **ret)
 {
-	cleanup_free char *path = text_print("%s/jobs", state_dir);
-	DIR *dir cleanup(dir_close) = NULL;
-	struct dirent *e;
+	cleanup_free char *path = text_print("%s/jobs", state_dir), *copy = text_copy(state_dir);
+	struct loading l = {state_dir, ret};
 	int err;
 
 	*ret = NULL;
-	err = complete_submissions(state_dir);
-	if (err)
-		return err;
-	dir = opendir(path);
-	if (!dir)
-		return -errno;
-	while (!err && (e = readdir(dir))) {
-		struct folder_found *f;
-
-		if (!spec_name_is_file(e->d_name))
-			continue;
-		f = new0(struct folder_found);
-		f->next = *ret;
-		*ret = f;
-		f->id = text_copy(e->d_name);
-		err = load_folder(state_dir, f);
-	}
-	return err;
+	err = complete_submissions(copy);
+	return err ? err : disk_list(AT_FDCWD, path, load_one, &l);
 }
 
 void folder_found_free(struct folder_found *f)
@@ -399,11 +396,10 @@ static int write_unsynced(const char *dir, const char *name, const char *text, s
 			  mode_t readable)
 {
 	cleanup_free char *path = text_print("%s/%s", dir, name);
-	cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL);
+	int err = fd < 0 ? fd : disk_chmod(fd, "", S_IRUSR | S_IWUSR | readable);
 
-	if (fd < 0 || fchmod(fd, S_IRUSR | S_IWUSR | readable) < 0)
-		return -errno;
-	return file_write_all(fd, text, len);
+	return err < 0 ? err : file_write_all(fd, text, len);
 }
 
 int folder_files_submit(const char *state_dir, const struct folder_submission *s)
@@ -416,8 +412,9 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 	size_t n;
 	int err;
 
-	if (mkdir(dir, 0700) < 0)
-		return -errno;
+	err = disk_mkdir(AT_FDCWD, dir);
+	if (err)
+		return err;
 	err = write_unsynced(dir, "app.yaml", s->text, s->len, s->readable);
 	if (!err)
 		err = write_unsynced(dir, "submission", submission, strlen(submission), 0);
@@ -437,9 +434,9 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 static int sync_file(const char *state_dir, const char *id, const char *name)
 {
 	cleanup_free char *path = file_path(state_dir, id, name);
-	cleanup_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	cleanup_fd int fd = disk_open(AT_FDCWD, path, O_RDONLY);
 
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+	return fd < 0 ? fd : disk_sync(fd);
 }
 
 /* Write UID into the file `submission` of ID, unless it is there. */
@@ -480,7 +477,9 @@ int folder_files_forget(const char *state_dir, const char *uuid)
 {
 	cleanup_free char *path = under_way_path(state_dir, uuid);
 
-	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+	int err = disk_unlink(AT_FDCWD, path);
+
+	return err == -ENOENT ? 0 : err;
 }
 
 /* --- a snapshot, and the end --- */
