@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/statvfs.h>
 
 #include "spec/base/mem.h"
 
@@ -97,16 +96,6 @@ int disk_stat(int at, const char *path, struct stat *ret)
 	return retry(fstatat(at, path, ret, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
 }
 
-int disk_room(int fd, uint64_t *ret_bytes)
-{
-	struct statvfs st;
-	int err = retry(fstatvfs(fd, &st));
-
-	if (!err)
-		*ret_bytes = (uint64_t)st.f_bavail * st.f_frsize;
-	return err;
-}
-
 ssize_t disk_pread(int fd, void *buf, size_t n, uint64_t off)
 {
 	return retry(pread(fd, buf, n, (off_t)off));
@@ -147,11 +136,6 @@ int disk_rename(int from_at, const char *from, int to_at, const char *to, bool o
 {
 	return only_new ? retry(renameat2(from_at, from, to_at, to, RENAME_NOREPLACE))
 			: retry(renameat(from_at, from, to_at, to));
-}
-
-int disk_link(int from_at, const char *from, int to_at, const char *to)
-{
-	return retry(linkat(from_at, from, to_at, to, 0));
 }
 
 int disk_chmod(int at, const char *path, mode_t mode)

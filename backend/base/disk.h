@@ -45,8 +45,6 @@ int disk_open(int at, const char *path, int flags);
 int disk_mkdir(int at, const char *path);
 /* Of PATH, or with PATH "" of AT, which may be any open file. */
 int disk_stat(int at, const char *path, struct stat *ret);
-/* How much there is room for. */
-int disk_room(int fd, uint64_t *ret_bytes);
 
 /* How many bytes: fewer than N also before the end. */
 ssize_t disk_pread(int fd, void *buf, size_t n, uint64_t off);
@@ -64,7 +62,6 @@ int disk_sync_data(int fd);
 
 /* TO, if it is there, is replaced in one step, or (ONLY_NEW) it is -EEXIST; -EINVAL: the disk can't tell. */
 int disk_rename(int from_at, const char *from, int to_at, const char *to, bool only_new);
-int disk_link(int from_at, const char *from, int to_at, const char *to);
 /* A file, or an empty directory. */
 int disk_unlink(int at, const char *path);
 int disk_rmdir(int at, const char *path);

@@ -74,11 +74,11 @@ struct folders {
 	struct folders_config config;
 	struct entry *all;
 	struct save *saves, *save_list; /* by uid, and in the order in which they are written */
-	struct loop_timer *save_timer;
+	struct loop_timer save_timer;
 	bool saving;	      /* one is being written, or a folder is being moved */
 	struct errand *moves; /* the next things to do, before any save */
 	struct errand *syncs; /* of submissions that were answered; while the timer runs */
-	struct loop_timer *sync_timer;
+	struct loop_timer sync_timer;
 	bool stopping;
 };
 
@@ -259,7 +259,7 @@ static void sync_now(void *data)
 {
 	struct folders *f = data;
 
-	loop_timer_free(take_ptr(f->sync_timer));
+	loop_timer_stop(&f->sync_timer);
 	if (f->syncs)
 		loop_work(f->config.loop, sync_work, on_synced, take_ptr(f->syncs));
 }
@@ -278,8 +278,8 @@ static void sync_later(struct entry *e)
 	LL_PREPEND(f->syncs, a);
 	if (f->stopping)
 		sync_now(f);
-	else if (!f->sync_timer)
-		f->sync_timer = loop_timer_new(f->config.loop, SYNC_MS, 0, sync_now, f);
+	else if (!loop_timer_is_set(&f->sync_timer))
+		loop_timer_set(&f->sync_timer, SYNC_MS);
 }
 
 void folders_submitted(struct folders *f, const char *id, const char *uid)
@@ -582,14 +582,13 @@ static void on_save_timer(void *data)
 {
 	struct folders *f = data;
 
-	loop_timer_free(take_ptr(f->save_timer));
 	save_next(f);
 }
 
 static void save_soon(struct folders *f)
 {
-	if (!f->save_timer && !f->stopping)
-		f->save_timer = loop_timer_new(f->config.loop, SOON_MS, 0, on_save_timer, f);
+	if (!loop_timer_is_set(&f->save_timer) && !f->stopping)
+		loop_timer_set(&f->save_timer, SOON_MS);
 }
 
 static void save_free(struct save *s)
@@ -785,13 +784,15 @@ struct folders *folders_new(const struct folders_config *config)
 	struct folders *f = new0(struct folders);
 
 	f->config = *config;
+	loop_timer_init(&f->save_timer, config->loop, on_save_timer, f);
+	loop_timer_init(&f->sync_timer, config->loop, sync_now, f);
 	return f;
 }
 
 void folders_stop(struct folders *f)
 {
 	f->stopping = true;
-	loop_timer_free(take_ptr(f->save_timer));
+	loop_timer_stop(&f->save_timer);
 	save_next(f);
 	sync_now(f);
 }

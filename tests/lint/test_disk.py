@@ -25,7 +25,6 @@ CALLS = set("""open openat creat fopen opendir fdopendir readdir getdents64 scan
 STATE = {
     "backend/base/disk.c": "the owner",
     "backend/backend.c": "whether a text of a job is readable",
-    "backend/kube/folder_files.c": "the folders of a cluster's jobs",
     "backend/local/local.c": "the directory of the jobs, when the mount is made",
     "backend/local/record_file.c": "the records of local jobs",
     "backend/local/saved.c": "the folders of local jobs, at the start",
