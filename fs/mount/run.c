@@ -190,9 +190,10 @@ static int check(struct run *r, char **why)
 static void on_launched(void *data, const char *file, const char *id, const char *submission,
 			int64_t time)
 {
+	(void)time;
 	const struct run *r = data;
 
-	submit_launched(r->submit, file, id, submission, time);
+	submit_launched(r->submit, file, id, submission);
 }
 
 static void on_job(void *data, const struct spec_job *old, const struct spec_job *job)

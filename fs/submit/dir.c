@@ -8,11 +8,13 @@
 #include <fcntl.h>
 
 #include "backend/base/diag.h"
-#include "backend/base/loop.h"
+#include "backend/base/disk.h"
 #include "fs/submit/file.h"
 #include "fs/submit/launch.h"
+#include "fs/submit/writer.h"
 #include "fs/vfs/handle.h"
 #include "fs/vfs/listing.h"
+#include "fs/vfs/park.h"
 #include "fs/vfs/text.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
@@ -27,18 +29,18 @@ static struct submit *dir_of(const struct node *node)
 
 /* --- NAME.job and NAME.error --- */
 
-static int verdict_view(const struct node *node, struct verdict_view *ret)
+static int verdict_view(const struct node *node, struct name_view *ret)
 {
 	char name[NAME_MAX + 1];
 	enum submit_name kind = submit_name_kind(node_name(node), name);
 
 	assert(kind != SUBMIT_NAME_FILE);
-	return verdict_get(dir_of(node)->verdicts, name, kind, ret);
+	return names_view(dir_of(node)->names, name, kind, ret);
 }
 
 static int verdict_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
-	struct verdict_view v;
+	struct name_view v;
 	int err = verdict_view(node, &v);
 
 	(void)fs;
@@ -64,7 +66,7 @@ static const char *job_place(struct backend *b, const char *id)
 
 static int job_readlink(struct fs *fs, struct node *node, char **ret)
 {
-	struct verdict_view v;
+	struct name_view v;
 	int err = verdict_view(node, &v);
 
 	(void)fs;
@@ -77,7 +79,7 @@ static int job_readlink(struct fs *fs, struct node *node, char **ret)
 
 static int error_render(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
 {
-	struct verdict_view v;
+	struct name_view v;
 	int err = verdict_view(node, &v);
 
 	(void)fs;
@@ -112,9 +114,9 @@ static int verdict_lookup(struct fs *fs, struct node *dir, const char *file, str
 {
 	char name[NAME_MAX + 1];
 	enum submit_name kind = submit_name_kind(file, name);
-	struct verdict_view v;
+	struct name_view v;
 
-	if (kind == SUBMIT_NAME_FILE || verdict_get(dir_of(dir)->verdicts, name, kind, &v) < 0)
+	if (kind == SUBMIT_NAME_FILE || names_view(dir_of(dir)->names, name, kind, &v) < 0)
 		return -ENOENT;
 	free(v.text);
 	*ret = node_get(fs, dir, kind == SUBMIT_NAME_JOB ? &job_class : &error_class.class, file,
@@ -127,7 +129,7 @@ static int verdict_lookup(struct fs *fs, struct node *dir, const char *file, str
 static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
 	const struct submit *s = dir_of(node);
-	int64_t changed = max_of(uploads_changed(s->uploads), verdicts_changed(s->verdicts));
+	int64_t changed = names_changed(s->names);
 
 	(void)fs;
 	/* As /tmp: everybody makes files, only owners remove them. */
@@ -139,7 +141,7 @@ static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 
 static int dir_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
-	struct upload *u cleanup_upload = upload_find(dir_of(dir)->uploads, name);
+	struct upload *u cleanup_upload = names_file(dir_of(dir)->names, name);
 
 	if (!u)
 		return verdict_lookup(fs, dir, name, ret);
@@ -147,55 +149,30 @@ static int dir_lookup(struct fs *fs, struct node *dir, const char *name, struct 
 	return 0;
 }
 
-static void list_file(void *data, const char *name)
-{
-	listing_add(data, name);
-}
-
-static void list_job(void *data, const char *name)
-{
-	char file[NAME_MAX + sizeof(SUBMIT_JOB_SUFFIX)];
-
-	snprintf(file, sizeof(file), "%s" SUBMIT_JOB_SUFFIX, name);
-	listing_add(data, file);
-}
-
-static void list_error(void *data, const char *name)
-{
-	char file[NAME_MAX + sizeof(SUBMIT_ERROR_SUFFIX)];
-
-	snprintf(file, sizeof(file), "%s" SUBMIT_ERROR_SUFFIX, name);
-	listing_add(data, file);
-}
-
 static int dir_list(struct fs *fs, struct node *dir, struct listing *l)
 {
-	const struct submit *s = dir_of(dir);
+	static const struct {
+		enum submit_name kind;
+		const char *suffix;
+	} kinds[] = {
+		{SUBMIT_NAME_FILE, ""},
+		{SUBMIT_NAME_JOB, SUBMIT_JOB_SUFFIX},
+		{SUBMIT_NAME_ERROR, SUBMIT_ERROR_SUFFIX},
+	};
 
 	(void)fs;
-	uploads_visit(s->uploads, list_file, l);
-	verdicts_visit(s->verdicts, SUBMIT_NAME_JOB, list_job, l);
-	verdicts_visit(s->verdicts, SUBMIT_NAME_ERROR, list_error, l);
+	for (size_t i = 0; i < array_size(kinds); i++) {
+		char **names cleanup_free = NULL;
+		size_t n = names_list(dir_of(dir)->names, kinds[i].kind, &names);
+
+		for (size_t j = 0; j < n; j++) {
+			char *file cleanup_free = text_print("%s%s", names[j], kinds[i].suffix);
+
+			listing_add(l, file);
+			free(names[j]);
+		}
+	}
 	return 0;
-}
-
-/* Make the file NAME, or find it, if somebody has made it since the kernel looked; a reference, and open. */
-static int create_upload(struct submit *s, const char *name, mode_t mode, struct record_owner owner,
-			 int flags, struct upload **ret)
-{
-	struct upload *u cleanup_upload = NULL;
-	int err = submit_name_check(name);
-
-	if (err)
-		return err;
-	u = upload_find(s->uploads, name);
-	if (!u)
-		return verdicts_room(s->verdicts) ? upload_make(s->uploads, name, mode, owner, ret)
-						  : -ENOSPC;
-	err = flags & O_EXCL ? -EEXIST : upload_open(u);
-	if (!err)
-		*ret = take_ptr(u);
-	return err;
 }
 
 static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const char *name,
@@ -203,62 +180,156 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 {
 	struct submit *s = dir_of(dir);
 	struct upload *u cleanup_upload = NULL;
-	int err = create_upload(s, name, mode, launch_owner(s, req), fi->flags, &u);
 	struct fuse_entry_param e;
 	struct node *node;
+	int err = submit_name_check(name);
 
+	if (!err)
+		err = names_make(s->names, s->files, name, mode, launch_owner(s, req), &u);
+	if (!err)
+		err = submit_file_open(fs, req, s, u, fi);
 	if (err) {
-		fuse_reply_err(req, -err);
+		/* Somebody has made it since the kernel looked: with ESTALE it looks again. */
+		fuse_reply_err(req, err == -EEXIST && !(fi->flags & O_EXCL) ? ESTALE : -err);
 		return;
 	}
+	save_file(s, u, NULL, NULL);
 	node = submit_file_node(fs, dir, u);
 	err = node_entry(fs, node, &e);
+	fi->direct_io = 1;
 	if (err) {
-		upload_close(u);
 		fuse_reply_err(req, -err);
-	} else {
-		submit_file_open(fs, req, s, u, fi);
-		fi->direct_io = 1;
-		if (fuse_reply_create(req, &e, fi) == -ENOENT) {
-			handle_close(fs, fi);
-			node_forget(fs, node, 1);
-		}
+		handle_close(fs, fi);
+	} else if (fuse_reply_create(req, &e, fi) == -ENOENT) {
+		handle_close(fs, fi);
+		node_forget(fs, node, 1);
 	}
 	node_put(fs, node);
 }
 
-/* NAME.error of a name that does not submit says no more than that: it goes when the file gets another name. */
-static void forget_name(struct submit *s, const char *name)
+/* --- unlink and rename --- */
+
+/* A request that waits for the disk. */
+struct change {
+	struct submit *s;
+	struct upload *upload; /* a reference, and (of a rename) open */
+	char name[NAME_MAX + 1];
+	char newname[NAME_MAX + 1];
+	pid_t process;
+	struct record_owner owner;
+	uint64_t ticket;
+};
+
+static struct change *change_new(struct submit *s, fuse_req_t req, struct upload *u,
+				 const char *name, const char *newname)
 {
-	if (!spec_name_submits(name) && verdict_remove(s->verdicts, name, SUBMIT_NAME_ERROR) == 0)
-		save_name(s, name);
+	struct change *c = new0(struct change);
+
+	c->s = s;
+	c->upload = upload_ref(u);
+	snprintf(c->name, sizeof(c->name), "%s", name);
+	snprintf(c->newname, sizeof(c->newname), "%s", newname);
+	c->process = writer_process(fuse_req_ctx(req)->pid);
+	c->owner = launch_owner(s, req);
+	c->ticket = park_add(s->fs->park, req, PARK_DIR, LAUNCH_RENAME_MS);
+	return c;
+}
+
+static void change_free(struct change *c)
+{
+	upload_unref(c->upload);
+	free(c);
+}
+
+static void dir_unlinked(void *data, int err)
+{
+	struct change *c = data;
+	struct names *names = c->s->names;
+	fuse_req_t req;
+
+	if (!err) {
+		launch_displace(c->s, c->upload, c->process);
+		names_drop(names, c->upload);
+		save_name(c->s, c->name, NULL, NULL);
+	}
+	req = park_claim(c->s->fs->park, c->ticket);
+	if (req)
+		fuse_reply_err(req, -err);
+	change_free(c);
 }
 
 static void dir_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const char *name)
 {
 	struct submit *s = dir_of(dir);
-	struct upload *u cleanup_upload = upload_find(s->uploads, name);
+	struct upload *u cleanup_upload = names_file(s->names, name);
 	char base[NAME_MAX + 1];
 	enum submit_name kind = submit_name_kind(name, base);
-	int err = -ENOENT;
+	int err;
 
 	(void)fs;
-	if (u)
-		err = upload_remove(u);
-	else if (kind != SUBMIT_NAME_FILE)
-		err = verdict_remove(s->verdicts, base, kind);
+	if (u) {
+		save_rename(s, u, NULL, dir_unlinked, change_new(s, req, u, name, ""));
+		return;
+	}
+	err = kind == SUBMIT_NAME_FILE ? -ENOENT : names_remove(s->names, base, kind);
 	if (!err)
-		save_name(s, u ? name : base);
+		save_name(s, base, NULL, NULL);
 	fuse_reply_err(req, -err);
 }
 
-/* --- rename --- */
+static void dir_rename_over(void *data, int err)
+{
+	struct change *c = data;
+
+	launch_reply_rename(c->s, c->ticket, err);
+	upload_close(c->upload);
+	change_free(c);
+}
+
+static void dir_renamed(void *data, int err)
+{
+	struct change *c = data;
+
+	if (err) {
+		dir_rename_over(c, err);
+		return;
+	}
+	launch_renamed(c->s, c->upload, c->newname, c->process);
+	/* Answered when both records are on disk: the end of the mount may be next. */
+	save_name(c->s, c->newname, dir_rename_over, c);
+}
+
+/* The bytes are in memory, and it is known whether they were launched. */
+static void dir_rename_go(void *data, int err)
+{
+	struct change *c = data;
+	struct submit *s = c->s;
+	struct upload *u = c->upload;
+
+	if (err) {
+		dir_rename_over(c, err);
+		return;
+	}
+	/* It gets another name, so it does not matter that this one does not submit. */
+	if (!spec_name_submits(c->name) &&
+	    names_remove(s->names, c->name, SUBMIT_NAME_ERROR) == 0)
+		save_name(s, c->name, NULL, NULL);
+	/* The verdict on a file that is still written or being launched comes without a rename. */
+	if (spec_name_submits(c->newname) && upload_size(u) > 0 &&
+	    names_state(s->names, u) != NAME_LAUNCHED && !names_busy(s->names, u)) {
+		launch_rename(s, u, c->newname, c->owner, c->process, c->ticket);
+		upload_close(u);
+		change_free(c);
+	} else {
+		save_rename(s, u, c->newname, dir_renamed, c);
+	}
+}
 
 /* May U (NULL: there is no such file) be renamed from NAME to NEWNAME? 0 or a negative errno. */
 static int rename_check(struct submit *s, const struct upload *u, const char *name,
 			const char *newname, unsigned flags)
 {
-	struct upload *there cleanup_upload = upload_find(s->uploads, newname);
+	struct upload *there cleanup_upload = names_file(s->names, newname);
 	char base[NAME_MAX + 1];
 	int err = submit_name_check(newname);
 
@@ -277,31 +348,22 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		       struct node *newdir, const char *newname, unsigned flags)
 {
 	struct submit *s = dir_of(dir);
-	struct upload *u cleanup_upload = upload_find(s->uploads, name);
+	struct upload *u cleanup_upload = names_file(s->names, name);
 	int err = newdir == dir ? rename_check(s, u, name, newname, flags) : -EPERM;
-	bool launched = !err && upload_is_launched(u);
+	struct change *c;
 
 	(void)fs;
-	/* It gets another name, so it does not matter that this one does not submit. */
-	if (!err)
-		forget_name(s, name);
-	/* The verdict on a file that is still written or being launched comes without a rename. */
-	if (!err && spec_name_submits(newname) && upload_size(u) > 0 && !launched &&
-	    !upload_is_busy(u)) {
-		launch_rename(s, u, newname, req);
+	if (!err && !streq(name, newname))
+		err = upload_open(u, false);
+	if ((err && err != -EAGAIN) || streq(name, newname)) {
+		fuse_reply_err(req, -err);
 		return;
 	}
-	if (!err)
-		err = upload_rename(u, newname);
-	if (!err) {
-		/* A content that was launched is not launched again by another name: its verdict moves along. */
-		if (launched && spec_name_submits(name) && spec_name_submits(newname))
-			verdict_move(s->verdicts, name, newname);
-		/* In this order: in between, both records say that the file was launched. */
-		save_name(s, newname);
-		save_name(s, name);
-	}
-	fuse_reply_err(req, -err);
+	c = change_new(s, req, u, name, newname);
+	if (err || names_state(s->names, u) == NAME_CLAIMED)
+		save_load(s, u, dir_rename_go, c);
+	else
+		dir_rename_go(c, 0);
 }
 
 #define DIR_OPS                                                                                    \
@@ -315,18 +377,17 @@ const struct node_class dryrun_class = {.name = "dryrun", DIR_OPS};
 
 static int submit_open(struct submit *s)
 {
-	int err;
+	int err = disk_mkdir(AT_FDCWD, s->dir);
 
-	if (mkdir(s->dir, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	s->dir_fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (err && err != -EEXIST)
+		return err;
+	s->dir_fd = disk_open(AT_FDCWD, s->dir, O_RDONLY | O_DIRECTORY);
 	if (s->dir_fd < 0)
-		return -errno;
+		return s->dir_fd;
 	err = records_open(s->config.state_dir, s->name, &s->records);
-	if (!err)
-		err = uploads_new(s->dir, s->dir_fd, s->us, &s->uploads);
-	s->verdicts = verdicts_new(s->us);
-	return err ? err : save_load(s, &s->saver);
+	s->files = uploads_new(s->dir_fd, s->us, &s->lock);
+	s->names = names_new(&s->lock, s->us);
+	return err ? err : save_open(s, &s->saver);
 }
 
 int submit_new(struct fs *fs, const struct submit_config *config, const struct node_class *class,
@@ -342,6 +403,7 @@ int submit_new(struct fs *fs, const struct submit_config *config, const struct n
 	s->us = (struct record_owner){fs->config.uid, fs->config.gid};
 	s->dir = text_print("%s/%s", config->state_dir, s->name);
 	s->dir_fd = -1;
+	s->lock = (struct lock)LOCK_INIT;
 	err = submit_open(s);
 	if (err) {
 		*ret_text = text_print("%s: %s", s->dir, strerror(-err));
@@ -357,8 +419,8 @@ void submit_free(struct submit *s)
 	if (!s)
 		return;
 	save_end(s);
-	uploads_free(s->uploads);
-	verdicts_free(s->verdicts);
+	names_free(s->names);
+	uploads_free(s->files);
 	records_free(s->records);
 	if (s->dir_fd >= 0)
 		close(s->dir_fd);
@@ -368,30 +430,14 @@ void submit_free(struct submit *s)
 
 /* --- expiry; I/O thread --- */
 
-struct names {
-	char **v;
-	size_t n, room;
-};
-
-static void names_add(void *data, const char *name)
-{
-	struct names *names = data;
-
-	if (names->n == names->room) {
-		names->room = names->room ? 2 * names->room : 64;
-		names->v = mem_grow(names->v, names->room, sizeof(*names->v));
-	}
-	names->v[names->n++] = text_copy(name);
-}
-
 /* When the job of NAME was over; INT64_MAX: it is not. Of a job that is gone, the time when it was launched. */
 static int64_t expire_finished(struct submit *s, const char *name)
 {
 	const enum backend_place places[] = {BACKEND_JOBS, BACKEND_HISTORY};
-	struct verdict_view v;
+	struct name_view v;
 	int64_t finished;
 
-	if (verdict_get(s->verdicts, name, SUBMIT_NAME_JOB, &v) < 0)
+	if (names_view(s->names, name, SUBMIT_NAME_JOB, &v) < 0)
 		return INT64_MAX;
 	finished = v.time;
 	for (size_t i = 0; i < array_size(places); i++) {
@@ -407,37 +453,38 @@ static int64_t expire_finished(struct submit *s, const char *name)
 	return finished;
 }
 
-static void expire_one(struct submit *s, const char *name)
+/* Remove NAME, whose file, if there is one, has not been changed since BEFORE. */
+static void expire_one(struct submit *s, const char *name, int64_t before)
 {
-	struct upload *u cleanup_upload = upload_find(s->uploads, name);
+	struct upload *u cleanup_upload = NULL;
+	int err = names_expire(s->names, name, before, &u);
 
+	if (err == -EAGAIN)
+		save_load(s, u, NULL, NULL); /* then the next time */
+	if (!err)
+		save_rename(s, u, NULL, NULL, NULL);
 	/* It is open, or was changed since: it is no longer the file of that job. */
-	if (u && upload_expire(u) < 0)
+	if (err && err != -ENOENT)
 		return;
-	verdict_remove(s->verdicts, name, SUBMIT_NAME_JOB);
-	verdict_remove(s->verdicts, name, SUBMIT_NAME_ERROR);
-	save_name(s, name);
+	names_remove(s->names, name, SUBMIT_NAME_JOB);
+	names_remove(s->names, name, SUBMIT_NAME_ERROR);
+	save_name(s, name, NULL, NULL);
 	diag(DIAG_DEBUG, "%s/%s: removed, its job is long over", s->name, name);
 }
 
 void submit_expire(struct submit *s, int64_t now)
 {
-	struct names names = {0};
-	char **made = NULL;
-	size_t n_made = s->dry ? uploads_list_old(s->uploads, now - DIR_EXPIRY, &made) : 0;
+	const enum submit_name kind = s->dry ? SUBMIT_NAME_FILE : SUBMIT_NAME_JOB;
+	char **names cleanup_free = NULL;
+	size_t n = names_list(s->names, kind, &names);
 
-	verdicts_visit(s->verdicts, SUBMIT_NAME_JOB, names_add, &names);
-	for (size_t i = 0; i < names.n; i++) {
-		int64_t finished = expire_finished(s, names.v[i]);
+	for (size_t i = 0; i < n; i++) {
+		int64_t finished = s->dry ? INT64_MAX : expire_finished(s, names[i]);
 
-		if (finished <= now && now - finished > DIR_EXPIRY)
-			expire_one(s, names.v[i]);
-		free(names.v[i]);
+		if (s->dry)
+			expire_one(s, names[i], now - DIR_EXPIRY);
+		else if (finished <= now && now - finished > DIR_EXPIRY)
+			expire_one(s, names[i], INT64_MAX);
+		free(names[i]);
 	}
-	for (size_t i = 0; i < n_made; i++) {
-		expire_one(s, made[i]);
-		free(made[i]);
-	}
-	free(names.v);
-	free(made);
 }

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "backend/base/loop.h"
 #include "backend/base/process.h"
 #include "fs/submit/launch.h"
 #include "fs/submit/writer.h"
@@ -16,10 +15,9 @@
 #include "fs/vfs/park.h"
 #include "fs/vfs/serve.h"
 #include "spec/base/mem.h"
-#include "spec/base/name.h"
 
-/* How long an fsync is waited for. */
-#define FILE_SYNC_MS 30000
+/* How long the bytes of a file are waited for that is not in memory. */
+#define FILE_OPEN_MS 10000
 
 struct file_node {
 	struct node node;
@@ -65,38 +63,108 @@ static void file_closed(struct handle *handle)
 	free(h);
 }
 
-void submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
-		      struct fuse_file_info *fi)
+static bool is_writable(const struct fuse_file_info *fi)
 {
-	struct open_file *h = new0(struct open_file);
+	return (fi->flags & O_ACCMODE) != O_RDONLY;
+}
 
+/* The record of U says of its content what does not hold any more, or does not say yet what holds. */
+static void file_save_record(struct submit *s, struct upload *u)
+{
+	char name[NAME_MAX + 1];
+
+	if (names_of(s->names, u, name))
+		save_name(s, name, NULL, NULL);
+}
+
+/* PROCESS, which has no handle (yet), makes SIZE that of U. FRESH: to begin a content of its own. */
+static int file_truncate(struct submit *s, struct upload *u, pid_t process,
+			 struct record_owner owner, bool fresh, off_t size)
+{
+	pid_t other;
+	int err = upload_claim(u, NULL, process, fresh, &other);
+
+	if (err) {
+		launch_show_busy(s, u, process, other, owner);
+		return err;
+	}
+	if (names_writing(s->names, u))
+		file_save_record(s, u);
+	err = upload_truncate(u, size);
+	if (!fresh && names_settle(s->names, u))
+		file_save_record(s, u);
+	save_file(s, u, NULL, NULL);
+	return err;
+}
+
+int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
+		     struct fuse_file_info *fi)
+{
+	const pid_t process = writer_process(fuse_req_ctx(req)->pid);
+	const struct record_owner owner = launch_owner(s, req);
+	bool empties = fi->flags & O_TRUNC;
+	char name[NAME_MAX + 1];
+	/* With ESTALE the kernel looks again what has the name now. */
+	int there = names_of(s->names, u, name) ? upload_open(u, empties) : -ESTALE;
+	int err = there == -EAGAIN ? 0 : there;
+	struct open_file *h;
+
+	if (err)
+		return err;
+	err = empties ? file_truncate(s, u, process, owner, true, 0) : 0;
+	if (err) {
+		upload_close(u);
+		return err;
+	}
+	h = new0(struct open_file);
 	h->s = s;
 	h->upload = upload_ref(u);
-	h->writable = (fi->flags & O_ACCMODE) != O_RDONLY;
-	h->owner = launch_owner(s, req);
+	h->writable = is_writable(fi);
+	h->owner = owner;
 	handle_open(fs, &h->handle, file_closed, fi);
 	if (h->writable)
-		upload_add_writer(u, &h->writer, writer_process(fuse_req_ctx(req)->pid));
+		upload_add_writer(u, &h->writer, process);
+	return there;
+}
+
+/* An open that waits until the bytes are in memory. */
+struct opening {
+	struct fs *fs;
+	struct fuse_file_info fi;
+	uint64_t ticket;
+};
+
+static void file_loaded(void *data, int err)
+{
+	struct opening *o = data;
+	fuse_req_t req = park_claim(o->fs->park, o->ticket);
+
+	if (req && err)
+		fuse_reply_err(req, -err);
+	if (!req || err || handle_reply_open(req, &o->fi, is_writable(&o->fi)) == -ENOENT)
+		handle_close(o->fs, &o->fi);
+	free(o);
 }
 
 static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 			 struct fuse_file_info *fi)
 {
+	struct submit *s = file_submit(node);
 	struct upload *u = file_upload(node);
-	int err = upload_open(u);
+	struct opening *o;
+	int err = submit_file_open(fs, req, s, u, fi);
 
-	if (!err && (fi->flags & O_TRUNC)) {
-		err = upload_truncate(u, 0);
-		if (err)
-			upload_close(u);
-	}
-	if (err) {
+	if (err && err != -EAGAIN) {
 		fuse_reply_err(req, -err);
-		return;
-	}
-	submit_file_open(fs, req, file_submit(node), u, fi);
-	if (handle_reply_open(req, fi, (fi->flags & O_ACCMODE) != O_RDONLY) == -ENOENT)
+	} else if (err) {
+		o = new0(struct opening);
+		o->fs = fs;
+		o->fi = *fi;
+		o->ticket = park_add(fs->park, req, PARK_OPEN, FILE_OPEN_MS);
+		save_load(s, u, file_loaded, o);
+	} else if (handle_reply_open(req, fi, is_writable(fi)) == -ENOENT) {
 		handle_close(fs, fi);
+	}
 }
 
 /* If the writer of H is being killed, it has written only a part, until somebody writes the file again. */
@@ -146,42 +214,26 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 	/* If the writing is not over here, the release submits. */
 	if (file_is_done(h, process, node->ino))
 		launch_close(h->s, h->upload, &h->writer, h->owner, req);
+	else if (upload_is_lost(h->upload, &h->writer))
+		fuse_reply_err(req, EBUSY);
 	else
-		fuse_reply_err(req, 0);
-}
-
-/*
- * The record of U says whether somebody writes it, in case that this mount ends before the writer is done.
- * That of a scratch file may say that it was launched, which is over when it is written again, even with the
- * same bytes.
- */
-static void file_save(struct submit *s, struct upload *u)
-{
-	char name[NAME_MAX + 1];
-
-	if (upload_name(u, name) && (spec_name_submits(name) || upload_has_digest(u)))
-		save_name(s, name);
+		launch_wait(h->s, h->upload, req);
 }
 
 static void file_on_release(struct fs *fs, fuse_req_t req, struct node *node,
 			    struct fuse_file_info *fi)
 {
 	struct open_file *h = handle_of(fi);
-	/* Another open file of the process that opened H will be the one that ends the writing. */
-	struct upload_writer *sibling =
-		h->writer.dirty ? upload_sibling(h->upload, &h->writer) : NULL;
-
 	struct upload *u cleanup_upload = upload_ref(h->upload);
 	struct submit *s = h->s;
 
 	(void)node;
-	if (sibling)
-		upload_set_dirty(sibling);
-	else if (h->writer.dirty)
+	/* Another open file of the process that opened H will be the one that ends the writing. */
+	if (h->writable && upload_is_last(u, &h->writer))
 		launch_close(s, u, &h->writer, h->owner, NULL);
 	handle_close(fs, fi);
-	if (upload_end_writing(u))
-		file_save(s, u);
+	if (names_settle(s->names, u))
+		file_save_record(s, u);
 	fuse_reply_err(req, 0);
 }
 
@@ -192,13 +244,25 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 {
 	const struct open_file *h = handle_of(fi);
 	char *buf = serve_buffer(size);
-	ssize_t n = upload_read(h->upload, buf, size, off);
 
 	(void)fs, (void)node;
-	if (n < 0)
-		fuse_reply_err(req, (int)-n);
-	else
-		fuse_reply_buf(req, buf, (size_t)n);
+	fuse_reply_buf(req, buf, upload_read(h->upload, buf, size, off));
+}
+
+/* PROCESS changes the bytes through H. 0 or -EBUSY. */
+static int file_claim(struct open_file *h, pid_t process)
+{
+	pid_t other;
+	int err = upload_is_spent(h->upload, &h->writer) ? -EBUSY : 0;
+
+	if (err)
+		return err;
+	err = upload_claim(h->upload, &h->writer, process, false, &other);
+	if (err)
+		launch_show_busy(h->s, h->upload, process, other, h->owner);
+	else if (names_writing(h->s->names, h->upload))
+		file_save_record(h->s, h->upload);
+	return err;
 }
 
 static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, const char *buf,
@@ -209,120 +273,135 @@ static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 	int err;
 
 	(void)fs, (void)node;
-	if (upload_is_spent(h->upload, &h->writer)) {
-		fuse_reply_err(req, EBUSY);
+	if (tid != h->wrote_tid)
+		h->wrote = writer_process(tid);
+	h->wrote_tid = tid;
+	err = file_claim(h, h->wrote);
+	if (err) {
+		fuse_reply_err(req, -err);
 		return;
 	}
 	if (fi->flags & O_APPEND)
 		off = (off_t)upload_size(h->upload);
-	if (tid != h->wrote_tid)
-		h->wrote = writer_process(tid);
-	h->wrote_tid = tid;
-	upload_set_dirty(&h->writer);
-	if (upload_begin_writing(h->upload))
-		file_save(h->s, h->upload);
 	err = upload_write(h->upload, buf, size, off);
 	if (err) {
 		launch_show_flaw(h->s, h->upload, h->owner);
 		fuse_reply_err(req, -err);
-	} else {
-		fuse_reply_write(req, size);
+		return;
 	}
+	save_file(h->s, h->upload, NULL, NULL);
+	fuse_reply_write(req, size);
 }
 
-struct file_sync {
-	struct submit *s;
-	struct upload *upload; /* a reference, and open */
+struct syncing {
+	struct fs *fs;
 	uint64_t ticket;
-	int err;
 };
 
-static void file_sync_work(void *data)
+static void file_synced(void *data, int err)
 {
-	struct file_sync *sync = data;
-
-	sync->err = upload_sync(sync->upload);
-}
-
-static void file_sync_done(void *data)
-{
-	struct file_sync *sync = data;
-	fuse_req_t req = park_claim(sync->s->fs->park, sync->ticket);
+	struct syncing *y = data;
+	fuse_req_t req = park_claim(y->fs->park, y->ticket);
 
 	if (req)
-		fuse_reply_err(req, -sync->err);
-	upload_close(sync->upload);
-	upload_unref(sync->upload);
-	free(sync);
-}
-
-static void file_sync_start(void *data)
-{
-	const struct file_sync *sync = data;
-
-	loop_work(sync->s->fs->loop, file_sync_work, file_sync_done, data);
+		fuse_reply_err(req, -err);
+	free(y);
 }
 
 static void file_on_fsync(struct fs *fs, fuse_req_t req, struct node *node,
 			  struct fuse_file_info *fi)
 {
-	struct upload *u = file_upload(node);
-	struct file_sync *sync;
-	int err = upload_open(u);
+	struct syncing *y = new0(struct syncing);
 
 	(void)fi;
-	if (err) {
-		fuse_reply_err(req, -err);
-		return;
-	}
-	sync = new0(struct file_sync);
-	sync->s = file_submit(node);
-	sync->upload = upload_ref(u);
-	sync->ticket = park_add(fs->park, req, PARK_CLOSE, FILE_SYNC_MS);
-	loop_post(fs->loop, file_sync_start, sync);
+	y->fs = fs;
+	y->ticket = park_add(fs->park, req, PARK_CLOSE, LAUNCH_CLOSE_MS);
+	save_sync(file_submit(node), file_upload(node), file_synced, y);
 }
 
 /* --- attributes --- */
 
+static void file_fill(struct fs *fs, struct upload *u, struct stat *st)
+{
+	upload_stat(u, st);
+	st->st_mode = (st->st_mode & ~fs->config.umask) | S_IRUSR | S_IWUSR;
+}
+
 static int file_on_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
-	upload_stat(file_upload(node), st);
-	st->st_mode = (st->st_mode & ~fs->config.umask) | S_IRUSR | S_IWUSR;
+	file_fill(fs, file_upload(node), st);
 	return 0;
 }
 
-/* U is open; H is the handle, or NULL. */
-static int file_set_attr(struct upload *u, const struct stat *attr, int to_set, struct open_file *h)
-{
-	int err = 0;
+/* A size that is set when the bytes are in memory. */
+struct sizing {
+	struct submit *s;
+	struct upload *upload; /* a reference, and open */
+	pid_t process;
+	struct record_owner owner;
+	uint64_t ticket;
+	off_t size;
+	struct stat st; /* of the node */
+	double timeout;
+};
 
-	if (to_set & FUSE_SET_ATTR_SIZE) {
-		if (h && upload_is_spent(u, &h->writer))
-			return -EBUSY;
-		err = upload_truncate(u, attr->st_size);
-		if (!err && h)
-			upload_set_dirty(&h->writer);
-	}
-	return err ? err : upload_set_attr(u, attr, to_set);
+static void file_sized(void *data, int err)
+{
+	struct sizing *z = data;
+	struct fs *fs = z->s->fs;
+	fuse_req_t req = park_claim(fs->park, z->ticket);
+
+	if (req && !err)
+		err = file_truncate(z->s, z->upload, z->process, z->owner, false, z->size);
+	file_fill(fs, z->upload, &z->st);
+	if (req && err)
+		fuse_reply_err(req, -err);
+	else if (req)
+		fuse_reply_attr(req, &z->st, z->timeout);
+	upload_close(z->upload);
+	upload_unref(z->upload);
+	free(z);
 }
 
 static void file_on_setattr(struct fs *fs, fuse_req_t req, struct node *node, struct stat *attr,
 			    int to_set, struct fuse_file_info *fi)
 {
+	struct submit *s = file_submit(node);
 	struct upload *u = file_upload(node);
-	struct stat st;
-	int err = upload_open(u);
+	pid_t process = writer_process(fuse_req_ctx(req)->pid);
+	struct sizing z = {s, u, process, launch_owner(s, req), .size = attr->st_size};
+	double timeout = node->live ? 0 : FS_TIMEOUT;
+	int there = upload_open(u, (to_set & FUSE_SET_ATTR_SIZE) && z.size == 0);
+	int err = there == -EAGAIN ? 0 : there;
 
-	if (!err) {
-		err = file_set_attr(u, attr, to_set, fi ? handle_of(fi) : NULL);
-		upload_close(u);
+	if (!err && (to_set & FUSE_SET_ATTR_SIZE) && fi) {
+		err = file_claim(handle_of(fi), process);
+		if (!err)
+			err = upload_truncate(u, z.size);
+	} else if (!there && (to_set & FUSE_SET_ATTR_SIZE)) {
+		err = file_truncate(s, u, process, z.owner, false, z.size);
 	}
+	if (!err && (to_set & ~FUSE_SET_ATTR_SIZE))
+		err = upload_set_attr(u, attr, to_set);
 	if (!err)
-		err = node_getattr(fs, node, &st);
+		err = node_getattr(fs, node, &z.st);
+	save_file(s, u, NULL, NULL);
+	if (!err && there && (to_set & FUSE_SET_ATTR_SIZE)) {
+		struct sizing *copy = new0(struct sizing);
+
+		*copy = z;
+		upload_ref(u);
+		copy->timeout = timeout;
+		copy->ticket = park_add(fs->park, req, PARK_WRITE, FILE_OPEN_MS);
+		save_load(s, u, file_sized, copy);
+		return;
+	}
+	if (!there || there == -EAGAIN)
+		upload_close(u);
 	if (err)
 		fuse_reply_err(req, -err);
 	else
-		fuse_reply_attr(req, &st, node->live ? 0 : FS_TIMEOUT);
+		fuse_reply_attr(req, &z.st, timeout);
 }
 
 static const struct node_class file_class = {
@@ -343,12 +422,12 @@ static const struct node_class file_class = {
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u)
 {
 	/* The tag is not the name, which changes and then means another file. */
-	char *tag cleanup_free = text_print("i%ju", (uintmax_t)upload_ino(u));
+	const char *tag = upload_tag(u);
 	bool fresh;
 	struct node *node = node_get(fs, dir, &file_class, tag, &fresh);
 
 	if (!fresh && file_upload(node) != u) {
-		/* A file that was removed had this inode number, and the kernel still knows it. */
+		/* A file that was removed had this tag, and the kernel still knows it. */
 		node_forget_name(fs, node);
 		node_put(fs, node);
 		node = node_get(fs, dir, &file_class, tag, &fresh);

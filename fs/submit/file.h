@@ -8,8 +8,11 @@
 
 /* The node of U under DIR, as a reference. */
 struct node *submit_file_node(struct fs *fs, struct node *dir, struct upload *u);
-/* Make the handle in FI for U, which the caller has opened; the handle closes it. */
-void submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
-		      struct fuse_file_info *fi);
+/*
+ * Make the handle in FI for U, and empty it if FI says so. 0; -EAGAIN: made, but save_load must run before it is used;
+ * any other errno: there is no handle.
+ */
+int submit_file_open(struct fs *fs, fuse_req_t req, struct submit *s, struct upload *u,
+		     struct fuse_file_info *fi);
 
 #endif

@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Launches, those of this mount and those that the last one left; see launch.h. */
+/*
+ * Launches, those of this mount and those that the last one left; see launch.h. The steps of one:
+ *
+ *	what is under way			| what ends it	| next
+ *	the disk gets the bytes and the record	| it has them	| asked for the owner's name; refused
+ *	the owner's name is looked up		| known, or not	| the backend is asked
+ *	the backend is asked			| its answer	| a rename; a manifest for dryrun/; shown
+ *	the disk gets the manifest (dryrun/)	| it has it	| a rename; shown
+ *	the disk gives the file its name	| it has it	| shown
+ *	shown: the disk gets the record		| it has it	| the request is answered; over
+ */
 #include "fs/submit/launch.h"
 
 #include <errno.h>
 #include <pwd.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/lookup.h"
 #include "backend/base/loop.h"
-#include "backend/base/random.h"
+#include "fs/submit/writer.h"
 #include "fs/vfs/fs.h"
 #include "fs/vfs/park.h"
 #include "spec/base/limits.h"
@@ -15,24 +26,27 @@
 #include "spec/base/name.h"
 #include "spec/base/sha256.h"
 
-/* How long a close and a rename wait for the verdict. */
-#define LAUNCH_CLOSE_MS	 30000
-#define LAUNCH_RENAME_MS 3000
+/* How long the name of a user is waited for, who has not mounted. */
+#define LAUNCH_OWNER_MS 5000
 
 struct launch {
 	struct submit *s;
 	struct upload *upload; /* a reference, and open */
-	bool rename;	       /* UPLOAD gets NAME when it is accepted and REQ still waits */
-	uint64_t number;
-	uint64_t content; /* number of the content that TEXT is */
-	uint64_t ticket;  /* 0: nobody waits */
+	bool rename;	       /* UPLOAD gets NAME when it is accepted and the request still waits */
+	pid_t process;	       /* that renames */
+	uint64_t version;      /* of the content that TEXT is */
+	struct name_launch number;
+	uint64_t ticket; /* 0: nobody waits */
 	struct record_owner owner;
 	char *submitter; /* user@host, if that is not who mounted */
 	char *text;
 	size_t len;
-	char submission[37];	 /* the UUID of the launch */
 	mode_t readable;	 /* the bits of S_IRGRP and S_IROTH that its file has */
 	char name[NAME_MAX + 1]; /* under which it is submitted */
+	int err;		 /* the verdict */
+	char *why;		 /* the text of a refusal */
+	char *id;		 /* of the job */
+	char *made;		 /* the manifest, for dryrun/ */
 };
 
 static void launch_free(struct launch *l)
@@ -41,6 +55,9 @@ static void launch_free(struct launch *l)
 	upload_unref(l->upload);
 	free(l->submitter);
 	free(l->text);
+	free(l->why);
+	free(l->id);
+	free(l->made);
 	free(l);
 }
 
@@ -51,119 +68,134 @@ struct record_owner launch_owner(const struct submit *s, fuse_req_t req)
 	return s->config.allow_other ? (struct record_owner){ctx->uid, ctx->gid} : s->us;
 }
 
-/* mv takes the EINVAL of a rename for "cannot move to a subdirectory of itself". */
-static void launch_reply(fuse_req_t req, bool rename, int err)
+static void reply(struct submit *s, uint64_t ticket, int err)
 {
-	fuse_reply_err(req, rename && err == -EINVAL ? EBADMSG : -err);
+	fuse_req_t req = park_claim(s->fs->park, ticket);
+
+	if (req)
+		fuse_reply_err(req, -err);
+}
+
+void launch_reply_rename(struct submit *s, uint64_t ticket, int err)
+{
+	reply(s, ticket, err == -EINVAL ? -EBADMSG : err);
 }
 
 /* --- the answer; I/O thread --- */
 
-/* Tell the upload, and with it those who have it open, how the launch has ended. */
-static void launch_conclude(struct launch *l, bool accepted)
+static void launch_on_shown(void *data, int err)
 {
+	struct launch *l = data;
+
+	if (err)
+		diag(DIAG_WARNING, "what became of %s/%s will be lost at the next mount: %s",
+		     l->s->name, l->name, strerror(-err));
+	if (l->rename)
+		launch_reply_rename(l->s, l->ticket, l->err);
+	else
+		reply(l->s, l->ticket, l->err);
+	save_answered(l->s, l->name);
+	launch_free(l);
+}
+
+/* Show the verdict, under the name that the file has now, if that submits. */
+static void launch_show(struct launch *l)
+{
+	struct names *names = l->s->names;
+	char now[NAME_MAX + 1];
+	bool named = names_of(names, l->upload, now) && spec_name_submits(now);
+	const char *shown = !l->rename && named ? now : l->name;
 	char digest[RECORD_DIGEST];
+	bool current = upload_is_version(l->upload, l->version);
+	uint64_t version = l->version;
 
-	if (accepted)
-		spec_sha256(l->text, l->len, digest);
-	upload_concluded(l->upload, l->number, l->content, accepted ? digest : NULL);
+	spec_sha256(l->text, l->len, digest);
+	if (l->made) {
+		version = upload_replace(l->upload, l->version, l->made);
+		spec_sha256(l->made, strlen(l->made), digest);
+		save_file(l->s, l->upload, NULL, NULL);
+	}
+	upload_concluded(l->upload, l->number.number, !l->err);
+	/* A manifest that nobody asks for any more is no verdict: the file may be asked about again. */
+	names_concluded(names, l->name, l->upload, version, &l->number,
+			l->err || (l->s->dry && !l->made) ? NULL : digest, l->err == -EINPROGRESS);
+	if (l->err && (!l->s->dry || current))
+		names_refused(names, shown, l->number.number, l->why ? l->why : strerror(-l->err),
+			      l->owner);
+	else if (!l->err && !l->s->dry)
+		names_accepted(names, shown, l->number.number, l->id, l->owner);
+	else if (l->made && current)
+		names_remove(names, shown, SUBMIT_NAME_ERROR);
+	/* The launch was recorded under the name that the file had when it began. */
+	if (!streq(shown, l->name)) {
+		save_name(l->s, l->name, NULL, NULL);
+		snprintf(l->name, sizeof(l->name), "%s", shown);
+	}
+	save_name(l->s, l->name, launch_on_shown, l);
 }
 
-/* The name that the verdict is about: the file's own now, if it still has one that submits. */
-static const char *launch_verdict_name(struct launch *l, char buf[NAME_MAX + 1])
+static void launch_on_renamed(void *data, int err)
 {
-	if (!l->rename && upload_name(l->upload, buf) && spec_name_submits(buf))
-		return buf;
-	return l->name;
+	struct launch *l = data;
+
+	if (err)
+		l->err = err;
+	else
+		launch_renamed(l->s, l->upload, l->name, l->process);
+	launch_show(l);
 }
 
-/* Give the upload the name for which it was launched. */
-static int launch_finish_rename(struct launch *l)
+/* The content was accepted: the file gets the name for which it was launched. */
+static void launch_finish(struct launch *l)
 {
-	char old[NAME_MAX + 1];
-	bool named = upload_name(l->upload, old);
-	int err = upload_rename(l->upload, l->name);
-
-	if (!err && named)
-		save_name(l->s, old);
-	return err;
+	if (!l->err && l->rename && park_waits(l->s->fs->park, l->ticket))
+		save_rename(l->s, l->upload, l->name, launch_on_renamed, l);
+	else
+		launch_show(l);
 }
 
 static void launch_on_reply(void *data, const struct backend_result *r)
 {
 	struct launch *l = data;
-	fuse_req_t req = park_claim(l->s->fs->park, l->ticket);
-	const char *why = *r->text ? r->text : strerror(-r->err);
-	char buf[NAME_MAX + 1];
-	const char *shown;
-	int err = r->err;
 
-	launch_conclude(l, !err);
-	if (!err && l->rename && req)
-		err = launch_finish_rename(l);
-	shown = launch_verdict_name(l, buf);
-	/* In progress: only the next start will know whether it was launched, so the record stays as it is. */
-	if (r->err != -EINPROGRESS)
-		verdict_end(l->s->verdicts, l->name);
-	if (r->err)
-		verdict_refused(l->s->verdicts, shown, l->number, why, l->owner);
-	else
-		verdict_accepted(l->s->verdicts, shown, l->number, r->id, l->owner);
-	save_name(l->s, shown);
-	/* The launch was recorded under the name that the file had when it began. */
-	if (!streq(shown, l->name))
-		save_name(l->s, l->name);
-	if (req)
-		launch_reply(req, l->rename, err);
-	save_answered(l->s, shown);
-	launch_free(l);
+	l->err = r->err;
+	l->why = *r->text ? text_copy(r->text) : NULL;
+	l->id = text_copy(r->id);
+	launch_finish(l);
 }
 
-/* Does L's file show what became of it, since its name submits, or the one that it gets now (RENAMES)? */
-static bool launch_is_shown(const struct launch *l, bool renames)
+static void launch_on_text(void *data, int err)
 {
-	char name[NAME_MAX + 1];
+	struct launch *l = data;
 
-	return renames || (upload_name(l->upload, name) && spec_name_submits(name));
+	l->err = err;
+	if (err)
+		free(take_ptr(l->made));
+	launch_finish(l);
 }
 
-/* The same for a dry run, which has no job to show: the file itself shows what came of it. */
+/* The same for a dry run, which has no job to show: the file itself shows what came of it, if its name submits. */
 static void launch_on_made(void *data, const struct backend_result *r)
 {
 	struct launch *l = data;
-	fuse_req_t req = park_claim(l->s->fs->park, l->ticket);
-	bool shown = launch_is_shown(l, l->rename && req);
-	bool current = upload_is_current(l->upload, l->content);
-	const char *text = r->text;
-	char buf[NAME_MAX + 1];
-	const char *name;
-	int err = r->err;
+	char name[NAME_MAX + 1];
+	bool shown = (l->rename && park_waits(l->s->fs->park, l->ticket)) ||
+		     (names_of(l->s->names, l->upload, name) && spec_name_submits(name));
 
-	if (!err && shown) {
-		err = upload_replace(l->upload, l->content, r->manifest);
-		text = "";
+	l->err = r->err;
+	l->why = *r->text ? text_copy(r->text) : NULL;
+	if (l->err || !shown || !upload_is_version(l->upload, l->version)) {
+		launch_finish(l);
+		return;
 	}
-	launch_conclude(l, !err && shown);
-	if (!err && l->rename && req)
-		err = launch_finish_rename(l);
-	name = launch_verdict_name(l, buf);
-	if (err && current)
-		verdict_refused(l->s->verdicts, name, l->number, *text ? text : strerror(-err),
-				l->owner);
-	else if (current && shown)
-		verdict_remove(l->s->verdicts, name, SUBMIT_NAME_ERROR);
-	save_name(l->s, name);
-	if (req)
-		launch_reply(req, l->rename, err);
-	save_answered(l->s, name);
-	launch_free(l);
+	l->made = text_copy(r->manifest);
+	save_text(l->s, l->upload, l->made, launch_on_text, l);
 }
 
-/* --- the question --- */
+/* --- the question; I/O thread --- */
 
-static void launch_send(void *data)
+static void launch_send(struct launch *l)
 {
-	struct launch *l = data;
 	const struct submit_config *config = &l->s->config;
 	const struct backend_submission submission = {
 		.file = l->name,
@@ -171,7 +203,7 @@ static void launch_send(void *data)
 		.len = l->len,
 		.submitter = l->submitter ? l->submitter : config->submitter,
 		.readable = l->readable,
-		.submission = l->submission,
+		.submission = l->number.uuid,
 	};
 
 	if (l->s->dry)
@@ -180,27 +212,85 @@ static void launch_send(void *data)
 		backend_submit(config->backend, &submission, launch_on_reply, l);
 }
 
-/* Find "user@host" of an owner who has not mounted: on the pool, since names may come from a network. */
-static void launch_name_owner(void *data)
+/* The name of an owner who has not mounted may come from a network. */
+struct owner {
+	uid_t uid;
+	char *name;
+};
+
+static void owner_look(void *data)
 {
-	struct launch *l = data;
-	const char *host = strrchr(l->s->config.submitter, '@');
+	struct owner *o = data;
 	struct passwd pw, *found = NULL;
 	char buf[4096];
 
-	getpwuid_r(l->owner.uid, &pw, buf, sizeof(buf), &found);
+	getpwuid_r(o->uid, &pw, buf, sizeof(buf), &found);
 	if (found)
-		l->submitter = text_print("%s%s", pw.pw_name, host ? host : "");
+		o->name = text_copy(pw.pw_name);
+}
+
+static void owner_free(void *data)
+{
+	struct owner *o = data;
+
+	free(o->name);
+	free(o);
+}
+
+static void owner_found(void *data, void *question)
+{
+	struct launch *l = data;
+	const struct owner *o = question;
+	const char *host = strrchr(l->s->config.submitter, '@');
+
+	if (o && o->name)
+		l->submitter = text_print("%s%s", o->name, host ? host : "");
 	else
 		l->submitter = text_print("uid-%u%s", l->owner.uid, host ? host : "");
+	launch_send(l);
 }
 
-static void launch_find_owner(void *data)
+static void launch_recorded(void *data, int err)
 {
-	const struct launch *l = data;
+	struct launch *l = data;
+	char *key cleanup_free = text_print("user %u", l->owner.uid);
+	struct owner *o;
 
-	loop_work(l->s->fs->loop, launch_name_owner, launch_send, data);
+	if (err) {
+		l->err = err;
+		text_set(&l->why,
+			 "%s: could not be written to the state directory: %s. Nothing was launched. "
+			 "Write it again.",
+			 l->name, strerror(-err));
+		launch_show(l);
+		return;
+	}
+	if (l->owner.uid == l->s->us.uid) {
+		launch_send(l);
+		return;
+	}
+	o = new0(struct owner);
+	o->uid = l->owner.uid;
+	lookup_start(l->s->fs->loop, &(struct lookup){.key = key,
+						      .ms = LAUNCH_OWNER_MS,
+						      .look = owner_look,
+						      .question = o,
+						      .free = owner_free,
+						      .done = owner_found,
+						      .data = l});
 }
+
+static void launch_saved(void *data, int err)
+{
+	struct launch *l = data;
+
+	if (err || l->s->dry)
+		launch_recorded(l, err);
+	else
+		save_name(l->s, l->name, launch_recorded, l);
+}
+
+/* --- the beginning --- */
 
 /* Who may read the file as it is shown. Its job belongs to who mounts, so to another group than a file of others. */
 static mode_t launch_readable(struct submit *s, struct upload *u)
@@ -213,49 +303,26 @@ static mode_t launch_readable(struct submit *s, struct upload *u)
 	return st.st_gid != s->us.gid && !(mode & S_IROTH) ? 0 : mode;
 }
 
-/* Take the content of U as it is now, to be launched as NAME; nothing is sent yet. */
-static int launch_new(struct submit *s, struct upload *u, struct upload_writer *w, const char *name,
+/* Take the content of U, which is open, as it is now, to be launched as NAME; nothing is done yet. */
+static int launch_new(struct submit *s, struct upload *u, const char *name,
 		      struct record_owner owner, struct launch **ret)
 {
-	struct launch *l;
-	int err = upload_open(u);
+	struct launch *l = new0(struct launch);
+	int err;
 
-	if (err)
-		return err;
-	l = new0(struct launch);
 	l->s = s;
 	l->upload = upload_ref(u);
+	upload_open(u, false);
 	l->owner = owner;
 	l->readable = launch_readable(s, u);
 	snprintf(l->name, sizeof(l->name), "%s", name);
-	err = random_uuid(l->submission);
-	if (!err)
-		err = upload_bytes(u, &l->text, &l->len);
-	if (err) {
+	upload_copy(u, &l->text, &l->len, &l->version);
+	err = names_launch(s->names, name, u, l->version, owner, !s->dry, &l->number);
+	if (err)
 		launch_free(l);
-		return err;
-	}
-	l->number = verdicts_next(s->verdicts);
-	l->content = upload_launching(u, w, l->number);
-	*ret = l;
-	return 0;
-}
-
-static void launch_start(struct launch *l, fuse_req_t req, enum park_kind kind, unsigned ms)
-{
-	struct fs *fs = l->s->fs;
-
-	if (req)
-		l->ticket = park_add(fs->park, req, kind, ms);
-	if (!l->s->dry) {
-		/* This is posted before the question, so the record is on disk when the backend is asked. */
-		verdict_begin(l->s->verdicts, l->name, l->owner);
-		save_name(l->s, l->name);
-	}
-	if (l->owner.uid == l->s->us.uid)
-		launch_send(l);
 	else
-		loop_post(fs->loop, launch_find_owner, l);
+		*ret = l;
+	return err;
 }
 
 /* --- when --- */
@@ -278,15 +345,15 @@ static void launch_refuse(struct submit *s, const char *name, int flaw, struct r
 		text = text_print("%s: could not be written whole: %s. Nothing was launched. "
 				  "Write it again.",
 				  name, strerror(flaw));
-	verdict_refused(s->verdicts, name, verdicts_next(s->verdicts), text, owner);
-	save_name(s, name);
+	names_refused(s->names, name, names_next(s->names), text, owner);
+	save_name(s, name, NULL, NULL);
 }
 
 void launch_show_flaw(struct submit *s, struct upload *u, struct record_owner owner)
 {
 	char name[NAME_MAX + 1];
 
-	if (upload_name(u, name) && spec_name_submits(name))
+	if (names_of(s->names, u, name) && spec_name_submits(name))
 		launch_refuse(s, name, upload_flaw(u), owner);
 }
 
@@ -294,85 +361,186 @@ void launch_show_flaw(struct submit *s, struct upload *u, struct record_owner ow
 static void launch_explain_name(struct submit *s, const char *name, struct record_owner owner)
 {
 	char *text cleanup_free = NULL;
-	struct verdict_view v;
+	struct name_view v;
 
 	if (spec_name_submits(name) || submit_name_is_passing(name) ||
 	    strlen(name) + strlen(SUBMIT_ERROR_SUFFIX) > NAME_MAX)
 		return;
-	if (verdict_get(s->verdicts, name, SUBMIT_NAME_ERROR, &v) == 0) {
+	if (names_view(s->names, name, SUBMIT_NAME_ERROR, &v) == 0) {
 		free(v.text);
 		return;
 	}
 	text = text_print("%s: not submitted: the name must end in .yaml, .yml or .json", name);
 	diag(DIAG_INFO, "%s/%s", s->name, text);
-	verdict_refused(s->verdicts, name, verdicts_next(s->verdicts), text, owner);
-	save_name(s, name);
+	names_refused(s->names, name, names_next(s->names), text, owner);
+	save_name(s, name, NULL, NULL);
+}
+
+struct wait {
+	struct submit *s;
+	uint64_t ticket;
+};
+
+static void wait_over(void *data, int err)
+{
+	struct wait *w = data;
+
+	reply(w->s, w->ticket, err);
+	free(w);
+}
+
+void launch_wait(struct submit *s, struct upload *u, fuse_req_t req)
+{
+	struct wait *w;
+
+	if (upload_is_saved(u)) {
+		fuse_reply_err(req, 0);
+		return;
+	}
+	w = new0(struct wait);
+	w->s = s;
+	w->ticket = park_add(s->fs->park, req, PARK_CLOSE, LAUNCH_CLOSE_MS);
+	save_file(s, u, wait_over, w);
 }
 
 void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		  struct record_owner owner, fuse_req_t req)
 {
 	char name[NAME_MAX + 1];
-	bool written = upload_name(u, name) && upload_size(u) > 0 && upload_is_dirty(u, w);
+	bool written = upload_is_dirty(u, w) && names_of(s->names, u, name) && upload_size(u) > 0;
 	struct launch *l = NULL;
 	int err = 0;
 
 	if (written)
 		launch_explain_name(s, name, owner);
-	if (written && spec_name_submits(name) && !(s->dry && upload_is_launched(u))) {
+	if (written && spec_name_submits(name)) {
 		err = -upload_flaw(u);
 		if (!err)
-			err = launch_new(s, u, w, name, owner, &l);
+			err = launch_new(s, u, name, owner, &l);
+		upload_launching(u, w, l ? l->number.number : 0);
 		if (err) {
-			upload_launching(u, w, 0);
+			names_settle(s->names, u);
 			launch_refuse(s, name, -err, owner);
 		}
 	}
-	if (l)
-		launch_start(l, req, PARK_CLOSE, LAUNCH_CLOSE_MS);
-	else if (req)
-		fuse_reply_err(req, -err);
+	if (l) {
+		if (req)
+			l->ticket = park_add(s->fs->park, req, PARK_CLOSE, LAUNCH_CLOSE_MS);
+		save_file(s, u, launch_saved, l);
+	} else if (req && (err || upload_is_lost(u, w))) {
+		/* The name may have been taken away a moment ago, before it could be launched. */
+		fuse_reply_err(req, err ? -err : EBUSY);
+	} else if (req) {
+		launch_wait(s, u, req);
+	}
 }
 
-void launch_rename(struct submit *s, struct upload *u, const char *name, fuse_req_t req)
+void launch_rename(struct submit *s, struct upload *u, const char *name, struct record_owner owner,
+		   pid_t process, uint64_t ticket)
 {
-	struct record_owner owner = launch_owner(s, req);
 	struct launch *l;
 	int err = -upload_flaw(u);
 
 	if (!err && upload_size(u) > SPEC_MAX_FILE)
 		err = -EFBIG;
 	if (!err)
-		err = launch_new(s, u, NULL, name, owner, &l);
+		err = launch_new(s, u, name, owner, &l);
 	if (err) {
 		launch_refuse(s, name, -err, owner);
-		launch_reply(req, true, err);
+		launch_reply_rename(s, ticket, err);
 		return;
 	}
 	l->rename = true;
-	launch_start(l, req, PARK_DIR, LAUNCH_RENAME_MS);
+	l->process = process;
+	l->ticket = ticket;
+	save_file(s, u, launch_saved, l);
+}
+
+/* --- two who want one file --- */
+
+/* "process 123 (cp)", malloc'ed. */
+static char *process_text(pid_t process)
+{
+	char comm[64] = "";
+
+	if (process <= 0)
+		return text_copy("a process that can't be seen from here");
+	writer_command(process, comm, sizeof(comm));
+	return *comm ? text_print("process %d (%s)", (int)process, comm)
+		     : text_print("process %d", (int)process);
+}
+
+void launch_show_busy(struct submit *s, struct upload *u, pid_t process, pid_t other,
+		      struct record_owner owner)
+{
+	char *who cleanup_free = NULL, *whom cleanup_free = NULL, *text cleanup_free = NULL;
+	char name[NAME_MAX + 1];
+
+	if (!names_of(s->names, u, name) || !spec_name_submits(name))
+		return;
+	who = process_text(process);
+	whom = other ? process_text(other) : text_copy("another process");
+	text = text_print("%s: %s %s: what %s wrote was refused, and nothing of it was launched. "
+			  "Write it again, or under another name.",
+			  name, whom, other ? "is just writing it" : "has written it meanwhile",
+			  who);
+	names_refused(s->names, name, names_next(s->names), text, owner);
+	save_name(s, name, NULL, NULL);
+}
+
+void launch_displace(struct submit *s, struct upload *u, pid_t process)
+{
+	pid_t writer = upload_displace(u, process);
+	char *who cleanup_free = NULL, *whom cleanup_free = NULL, *text cleanup_free = NULL;
+	char name[NAME_MAX + 1];
+
+	if (!writer || !names_of(s->names, u, name) || !spec_name_submits(name))
+		return;
+	who = process_text(process);
+	whom = process_text(writer);
+	text = text_print("%s: %s removed or replaced it while %s wrote it: nothing of what that "
+			  "wrote was launched. Write it again, or under another name.",
+			  name, who, whom);
+	names_refused(s->names, name, names_next(s->names), text, s->us);
+}
+
+void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process)
+{
+	struct upload *there cleanup_upload = names_file(s->names, name);
+	char old[NAME_MAX + 1] = "";
+
+	if (there && there != u)
+		launch_displace(s, there, process);
+	names_of(s->names, u, old);
+	names_move(s->names, u, name);
+	/* In this order: in between, both records say that the file was launched. */
+	save_name(s, name, NULL, NULL);
+	if (*old && !streq(old, name))
+		save_name(s, old, NULL, NULL);
 }
 
 /* --- what the last mount left: it was killed, or the machine went down --- */
 
-void submit_launched(struct submit *s, const char *file, const char *id, const char *submission,
-		     int64_t time)
+void submit_launched(struct submit *s, const char *file, const char *id, const char *submission)
 {
-	(void)submission;
-	if (submit_name_check(file) == 0)
-		verdict_was_launched(s->verdicts, file, id, time, save_reported_until(s));
+	if (submit_name_check(file) < 0)
+		return;
+	names_was_launched(s->names, file, id, submission);
+	if (atomic_load(&s->recovered))
+		submit_recover(s);
 }
 
 /*
  * What is in NAME, if the job ID was launched from it, is not launched again by a rename. It may be another file: one
  * that was to be replaced by the rename that launched the job, which came too late.
  */
-static void recover_upload(struct submit *s, const char *name, const char *id)
+static void recover_file(struct submit *s, const char *name, const char *id)
 {
 	struct backend *b = s->config.backend;
-	struct upload *u cleanup_upload = upload_find(s->uploads, name);
+	struct upload *u cleanup_upload = names_file(s->names, name);
 	const struct spec_job *job cleanup_job = backend_job(b, BACKEND_JOBS, id);
 	char *sent cleanup_free = NULL;
+	char digest[RECORD_DIGEST] = "";
 	size_t n = 0;
 
 	if (!u)
@@ -380,41 +548,50 @@ static void recover_upload(struct submit *s, const char *name, const char *id)
 	if (!job)
 		job = backend_job(b, BACKEND_HISTORY, id);
 	/* A job that runs twice is worse than a file that has to be copied. */
-	if (!job || backend_text(b, job, BACKEND_APPDEF, &sent, &n) < 0)
-		upload_recover(u, NULL, 0);
-	else
-		upload_recover(u, sent, n);
+	if (job && !loop_is_here(s->fs->loop) &&
+	    backend_text(b, job, BACKEND_APPDEF, &sent, &n) == 0)
+		spec_sha256(sent, n, digest);
+	names_claim(s->names, u, digest);
 }
 
 static void recover_one(struct submit *s, const char *name, const char *id,
-			struct record_owner owner)
+			struct record_owner owner, bool unknown)
 {
-	uint64_t number = verdicts_next(s->verdicts);
+	struct upload *u cleanup_upload = names_file(s->names, name);
+	uint64_t number = names_next(s->names);
 	char *text cleanup_free = NULL;
 
 	if (id) {
 		diag(DIAG_INFO, "%s: launched from %s when the last mount ended", id, name);
-		recover_upload(s, name, id);
-		verdict_accepted(s->verdicts, name, number, id, owner);
+		recover_file(s, name, id);
+		names_accepted(s->names, name, number, id, owner);
 	} else {
 		text = text_print(
-			"%s: kxfs ended while this was being launched, and there is no job of it: nothing "
-			"was launched, or it has been removed since. Write it again to launch it.\n",
+			unknown ? "%s: kxfs ended while this was being launched, and was of a version "
+				  "that did not note as what: whether there is a job of it is to be "
+				  "seen in jobs/ alone.\n"
+				: "%s: kxfs ended while this was being launched, and there is no job of "
+				  "it: nothing was launched, or it has been removed since. Write it "
+				  "again to launch it.\n",
 			name);
-		verdict_refused(s->verdicts, name, number, text, owner);
+		names_refused(s->names, name, number, text, owner);
+		if (u)
+			names_settle(s->names, u);
 	}
-	save_name(s, name);
+	save_name(s, name, NULL, NULL);
 }
 
 void submit_recover(struct submit *s)
 {
 	struct record_owner owner;
 	char *name, *id;
+	bool unknown;
 
-	while (verdicts_take_open(s->verdicts, &name, &id, &owner)) {
-		recover_one(s, name, id, owner);
+	while (names_take_open(s->names, &name, &id, &owner, &unknown)) {
+		recover_one(s, name, id, owner, unknown);
 		free(name);
 		free(id);
 	}
 	save_reported(s);
+	atomic_store(&s->recovered, true);
 }

@@ -10,18 +10,38 @@
 #include "fs/submit/save.h"
 #include "fs/vfs/fuse.h"
 
+/* How long a close and a rename wait. */
+#define LAUNCH_CLOSE_MS	 30000
+#define LAUNCH_RENAME_MS 3000
+
 /* The owner of what the process behind REQ makes. */
 struct record_owner launch_owner(const struct submit *s, fuse_req_t req);
 
 /*
- * The writer W of U is done: submit the content, if there is anything to submit. REQ is answered, now or
- * with the verdict; NULL: nobody waits. FUSE thread.
+ * The writer W of U is done: submit the content, if there is anything to submit. REQ is answered when what was written
+ * is on disk, and with the verdict; NULL: nobody waits. FUSE thread.
  */
 void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		  struct record_owner owner, fuse_req_t req);
-/* Submit U as NAME, which it gets when the job is accepted and REQ still waits. FUSE thread. */
-void launch_rename(struct submit *s, struct upload *u, const char *name, fuse_req_t req);
-/* The content of U is not what its writer meant (upload_flaw): show that, if its name submits. FUSE thread. */
+/* Answer REQ when what was written to U is on disk. FUSE thread. */
+void launch_wait(struct submit *s, struct upload *u, fuse_req_t req);
+/*
+ * Submit U, whose bytes are in memory, as NAME, which it gets when the job is accepted and the request with TICKET
+ * still waits; PROCESS has asked for it.
+ */
+void launch_rename(struct submit *s, struct upload *u, const char *name, struct record_owner owner,
+		   pid_t process, uint64_t ticket);
+/* U, whose name is NAME on disk already, has it in the tree too; PROCESS has renamed it. */
+void launch_renamed(struct submit *s, struct upload *u, const char *name, pid_t process);
+/* mv takes the EINVAL of a rename for "cannot move to a subdirectory of itself". */
+void launch_reply_rename(struct submit *s, uint64_t ticket, int err);
+
+/* The content of U is not what its writer meant (upload_flaw): show that, if its name submits. */
 void launch_show_flaw(struct submit *s, struct upload *u, struct record_owner owner);
+/* PROCESS could not write U, whose writer is OTHER (0: the file is not what it has opened any more): show that. */
+void launch_show_busy(struct submit *s, struct upload *u, pid_t process, pid_t other,
+		      struct record_owner owner);
+/* PROCESS removes or replaces U: whoever writes it is told that it has lost the file. */
+void launch_displace(struct submit *s, struct upload *u, pid_t process);
 
 #endif

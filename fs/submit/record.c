@@ -2,24 +2,23 @@
 /* Records as text, and their files; see record.h. */
 #include "fs/submit/record.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <sys/stat.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-#define RECORD_HEAD    "kxfs submit 1\n"
-#define RECORD_WRITING "writing\n"
-/* No record is larger: the lines are bounded by the length of a name. */
-#define RECORD_MAX (RECORD_MAX_ERROR + 1024)
-/* So many bytes are written in one piece, even if the process is killed meanwhile. */
-#define RECORD_PIECE 512
+#define RECORD_HEAD   "kxfs submit 2\n"
+#define RECORD_HEAD_1 "kxfs submit 1\n"
+/* Launches of one name that are under way. */
+#define RECORD_MAX_PENDING 1000
+/* No record is larger: the other lines are bounded by the length of a name. */
+#define RECORD_MAX (RECORD_MAX_ERROR + 1024 + RECORD_MAX_PENDING * 48)
 
 /* --- text --- */
 
@@ -27,26 +26,23 @@ char *record_text(const struct record *r)
 {
 	char *text = NULL;
 	size_t len;
-	FILE *out = open_memstream(&text, &len);
+	FILE *out = text_stream(&text, &len);
 
-	if (!out)
-		mem_out();
 	fputs(RECORD_HEAD, out);
 	if (r->launched_ino)
 		fprintf(out, "launched %" PRIu64 " %s\n", r->launched_ino, r->launched);
+	if (r->told)
+		fputs("told\n", out);
 	if (r->job)
 		fprintf(out, "job %s %" PRId64 "\n", r->job, r->job_time);
-	if (r->pending)
-		fprintf(out, "pending %" PRId64 "\n", r->since);
-	if (r->writing)
-		fputs(RECORD_WRITING, out);
+	for (size_t i = 0; i < r->n_pending && i < RECORD_MAX_PENDING; i++)
+		fprintf(out, "pending %s\n", r->pending[i]);
 	if (r->owned)
 		fprintf(out, "owner %u %u\n", r->owner.uid, r->owner.gid);
 	if (r->error)
 		fprintf(out, "error %" PRId64 " %zu\n%s", r->error_time, strlen(r->error),
 			r->error);
-	if (fclose(out))
-		mem_out();
+	text_stream_close(out);
 	return text;
 }
 
@@ -75,17 +71,6 @@ static bool take_time(const char **p, char end, int64_t *ret)
 	return true;
 }
 
-/* Is the line at *P a KEY and a blank? *P is then what follows. */
-static bool take_key(const char **p, const char *key)
-{
-	size_t n = strlen(key);
-
-	if (strncmp(*p, key, n) != 0 || (*p)[n] != ' ')
-		return false;
-	*p += n + 1;
-	return true;
-}
-
 static bool take_launched(const char **p, struct record *r)
 {
 	if (!take_number(p, UINT64_MAX, ' ', &r->launched_ino) || !r->launched_ino)
@@ -94,6 +79,20 @@ static bool take_launched(const char **p, struct record *r)
 		return false;
 	memcpy(r->launched, *p, RECORD_DIGEST - 1);
 	*p += RECORD_DIGEST;
+	return true;
+}
+
+static bool take_told(const char **p, struct record *r)
+{
+	(void)p;
+	r->told = true;
+	return true;
+}
+
+static bool take_writing(const char **p, struct record *r)
+{
+	(void)p;
+	r->told = false;
 	return true;
 }
 
@@ -108,6 +107,22 @@ static bool take_job(const char **p, struct record *r)
 	return spec_name_is_file(r->job) && take_time(p, '\n', &r->job_time);
 }
 
+static bool take_pending(const char **p, struct record *r)
+{
+	size_t n = strcspn(*p, "\n");
+	char uuid[RECORD_UUID] = "";
+
+	if (n == RECORD_UUID - 1 && strspn(*p, "0123456789abcdef-") == n)
+		memcpy(uuid, *p, n);
+	else if (n == 0 || strspn(*p, "0123456789") != n) /* the time of version 1 tells nothing */
+		return false;
+	if ((*p)[n] != '\n' || r->n_pending == RECORD_MAX_PENDING)
+		return false;
+	record_add_pending(r, uuid);
+	*p += n + 1;
+	return true;
+}
+
 static bool take_owner(const char **p, struct record *r)
 {
 	uint64_t uid, gid;
@@ -120,65 +135,78 @@ static bool take_owner(const char **p, struct record *r)
 	return true;
 }
 
-/* Read the last line and the text behind it, up to the end of the record. */
-static bool take_error(const char **p, const char *end, struct record *r)
+/* The last line, and the text behind it up to the end of the record. */
+static bool take_error(const char **p, struct record *r)
 {
 	uint64_t n;
 
 	if (!take_time(p, ' ', &r->error_time) || !take_number(p, RECORD_MAX_ERROR, '\n', &n) ||
-	    n != (size_t)(end - *p))
+	    n != strlen(*p))
 		return false;
 	r->error = mem_copy(*p, n);
-	*p = end;
+	*p += n;
 	return true;
 }
 
-static bool take_line(const char **p, const char *end, struct record *r)
+static const struct {
+	const char *key; /* with what follows it */
+	bool (*take)(const char **p, struct record *r);
+} lines[] = {
+	{"launched ", take_launched}, {"told\n", take_told},   {"writing\n", take_writing},
+	{"job ", take_job},	      {"pending ", take_pending}, {"owner ", take_owner},
+	{"error ", take_error},
+};
+
+static bool take_line(const char **p, struct record *r)
 {
-	if (take_key(p, "launched"))
-		return take_launched(p, r);
-	if (take_key(p, "job"))
-		return take_job(p, r);
-	if (take_key(p, "pending")) {
-		r->pending = true;
-		return take_time(p, '\n', &r->since);
+	for (size_t i = 0; i < array_size(lines); i++) {
+		size_t n = strlen(lines[i].key);
+
+		if (strncmp(*p, lines[i].key, n) == 0) {
+			*p += n;
+			return lines[i].take(p, r);
+		}
 	}
-	if (strncmp(*p, RECORD_WRITING, strlen(RECORD_WRITING)) == 0) {
-		r->writing = true;
-		*p += strlen(RECORD_WRITING);
-		return true;
-	}
-	if (take_key(p, "owner"))
-		return take_owner(p, r);
-	return take_key(p, "error") && take_error(p, end, r);
+	return false;
 }
 
 int record_parse(const char *text, size_t len, struct record *ret)
 {
-	const char *p = text, *end = text + len;
+	const char *p = text;
 
 	*ret = (struct record){0};
 	if (len == 0 || memchr(text, '\0', len))
 		return -EINVAL;
-	if (strncmp(text, RECORD_HEAD, strlen(RECORD_HEAD)) != 0)
-		return take_key(&p, "kxfs submit") && strchr(p, '\n') ? -ENOTSUP : -EINVAL;
+	if (strncmp(text, RECORD_HEAD_1, strlen(RECORD_HEAD_1)) == 0)
+		ret->told = true;
+	else if (strncmp(text, RECORD_HEAD, strlen(RECORD_HEAD)) != 0)
+		return strncmp(text, RECORD_HEAD, strlen("kxfs submit ")) == 0 && strchr(p, '\n')
+			       ? -ENOTSUP
+			       : -EINVAL;
 	p += strlen(RECORD_HEAD);
-	while (p < end)
-		if (!take_line(&p, end, ret))
+	while (*p)
+		if (!take_line(&p, ret))
 			return -EINVAL;
 	return 0;
+}
+
+void record_add_pending(struct record *r, const char *uuid)
+{
+	r->pending = mem_grow(r->pending, r->n_pending + 1, sizeof(*r->pending));
+	snprintf(r->pending[r->n_pending++], RECORD_UUID, "%s", uuid);
 }
 
 void record_clear(struct record *r)
 {
 	free(r->job);
+	free(r->pending);
 	free(r->error);
 	*r = (struct record){0};
 }
 
 bool record_is_empty(const struct record *r)
 {
-	return !r->launched_ino && !r->job && !r->pending && !r->writing && !r->error;
+	return !r->launched_ino && !r->told && !r->job && !r->n_pending && !r->error;
 }
 
 /* --- files --- */
@@ -194,19 +222,18 @@ struct records {
 int records_open(const char *state_dir, const char *name, struct records **ret)
 {
 	struct records *all = new0(struct records);
-	int err = 0;
+	int err;
 
 	all->state_dir = text_copy(state_dir);
 	all->path = text_print("%s/%s.records", state_dir, name);
 	all->temp = text_print("%s.new", name);
-	all->state_fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	all->fd = -1;
-	if (all->state_fd < 0 || (mkdir(all->path, 0700) < 0 && errno != EEXIST))
-		err = -errno;
-	if (!err)
-		all->fd = open(all->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (!err && all->fd < 0)
-		err = -errno;
+	all->state_fd = disk_open(AT_FDCWD, state_dir, O_RDONLY | O_DIRECTORY);
+	err = all->state_fd < 0 ? all->state_fd : disk_mkdir(AT_FDCWD, all->path);
+	if (!err || err == -EEXIST) {
+		all->fd = disk_open(AT_FDCWD, all->path, O_RDONLY | O_DIRECTORY);
+		err = all->fd < 0 ? all->fd : 0;
+	}
 	if (err)
 		records_free(all);
 	else
@@ -233,68 +260,20 @@ const char *records_path(const struct records *all)
 	return all->path;
 }
 
-static int64_t record_time(const struct stat *st)
-{
-	return st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
-}
-
-/* Does the record in FD, of SIZE bytes, say no more than that the name is being written or submitted? */
-static bool record_has_no_verdict(int fd, size_t size)
-{
-	struct record r cleanup(record_clear) = {0};
-	char text[RECORD_PIECE + 1] = "";
-
-	return size <= RECORD_PIECE && file_read_at(fd, text, size, 0) == (ssize_t)size &&
-	       record_parse(text, size, &r) == 0 && !r.launched_ino && !r.job && !r.error;
-}
-
-/*
- * Write TEXT over the record before it, which spares an inode and the removal of the old one: a disk without a journal
- * may need a millisecond for that. A power cut may leave a part of the text, so nothing is written over that may have
- * been synced and must stay; and the text is no shorter, so there is nothing to cut off. False: it can't be done.
- */
-static bool record_write_over(struct records *all, const char *name, const char *text,
-			      struct stat *ret)
-{
-	size_t len = strlen(text);
-	int fd cleanup_fd = -1;
-
-	if (len > RECORD_PIECE)
-		return false;
-	fd = openat(all->fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, ret) < 0 || !S_ISREG(ret->st_mode) ||
-	    (uintmax_t)ret->st_size > len || !record_has_no_verdict(fd, (size_t)ret->st_size))
-		return false;
-	return file_pwrite_all(fd, text, len, 0) == 0 && fstat(fd, ret) == 0;
-}
-
-/* Make a new file with TEXT, and have it take the place of the record. */
-static int record_replace(struct records *all, const char *name, const char *text, struct stat *ret)
-{
-	int fd cleanup_fd = openat(all->state_fd, all->temp,
-				   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int err = fd < 0 ? -errno : file_write_all(fd, text, strlen(text));
-
-	if (!err && (fstat(fd, ret) < 0 || renameat(all->state_fd, all->temp, all->fd, name) < 0))
-		err = -errno;
-	return err;
-}
-
-int records_write(struct records *all, const char *name, const struct record *r, int64_t *ret_time)
+int records_write(struct records *all, const char *name, const struct record *r)
 {
 	char *text cleanup_free = NULL;
-	struct stat st;
-	int err = 0;
+	int fd cleanup_fd = -1;
+	int err;
 
-	*ret_time = 0;
-	if (record_is_empty(r))
-		return unlinkat(all->fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+	if (record_is_empty(r)) {
+		err = disk_unlink(all->fd, name);
+		return err == -ENOENT ? 0 : err;
+	}
 	text = record_text(r);
-	if (!record_write_over(all, name, text, &st))
-		err = record_replace(all, name, text, &st);
-	if (!err)
-		*ret_time = record_time(&st);
-	return err;
+	fd = disk_open(all->state_fd, all->temp, O_WRONLY | O_CREAT | O_TRUNC);
+	err = fd < 0 ? fd : file_write_all(fd, text, strlen(text));
+	return err ? err : disk_rename(all->state_fd, all->temp, all->fd, name, false);
 }
 
 int records_read(struct records *all, const char *name, struct record *ret)
@@ -302,33 +281,33 @@ int records_read(struct records *all, const char *name, struct record *ret)
 	char *path cleanup_free = text_print("%s/%s", all->path, name);
 	char *text cleanup_free = NULL;
 	size_t len = 0;
-	struct stat st;
 	int err = file_read(path, RECORD_MAX, &text, &len);
 
 	*ret = (struct record){0};
 	if (!err)
 		err = record_parse(text, len, ret);
-	if (!err && ret->pending && !ret->since && lstat(path, &st) == 0)
-		ret->since = record_time(&st);
 	return err == -EFBIG || err == -ELOOP ? -EINVAL : err;
 }
 
-int records_list(struct records *all, char ***ret, size_t *ret_n)
-{
-	struct dirent **found = NULL;
-	int n = scandirat(all->fd, ".", &found, NULL, NULL);
+struct each {
+	void (*fn)(void *data, const char *name);
+	void *data;
+};
 
-	if (n < 0)
-		return -errno;
-	*ret = new0_n(char *, (size_t)n);
-	*ret_n = 0;
-	for (int i = 0; i < n; i++) {
-		if (!streq(found[i]->d_name, ".") && !streq(found[i]->d_name, ".."))
-			(*ret)[(*ret_n)++] = text_copy(found[i]->d_name);
-		free(found[i]);
-	}
-	free(found);
+static int each_name(void *data, int at, const char *name, unsigned char type)
+{
+	const struct each *each = data;
+
+	(void)at, (void)type;
+	each->fn(each->data, name);
 	return 0;
+}
+
+int records_each(struct records *all, void (*fn)(void *data, const char *name), void *data)
+{
+	struct each each = {fn, data};
+
+	return disk_list(AT_FDCWD, all->path, each_name, &each);
 }
 
 void records_aside(struct records *all, const char *name, int err)
@@ -338,9 +317,9 @@ void records_aside(struct records *all, const char *name, int err)
 	/* Room is left for the number that file_aside may add. */
 	char *to cleanup_free = text_print("%s/%.*s.record", dir, NAME_MAX - 20, name);
 	char *place cleanup_free = NULL;
-	int moved = mkdir(dir, 0700) < 0 && errno != EEXIST ? -errno : 0;
+	int moved = disk_mkdir(AT_FDCWD, dir);
 
-	if (!moved)
+	if (!moved || moved == -EEXIST)
 		moved = file_aside(from, to, &place);
 	if (moved)
 		diag(DIAG_WARNING, "%s %s, and can't be moved away: %s", from, file_fault(err),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of names, written and read, and what is synced; see save.h. */
+/* Files and records, written and read, and what is synced; see save.h. */
 #include "fs/submit/save.h"
 
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/loop.h"
 #include "fs/vfs/fs.h"
@@ -15,6 +16,8 @@
 
 /* Bytes of STATE/submit.reported, a number. */
 #define REPORTED_MAX 32
+/* A number of a launch is less; an older kxfs wrote a time, which is more. */
+#define REPORTED_END (UINT64_C(1) << 48)
 /* How long names are collected before they are synced together. */
 #define SYNC_MS 500
 
@@ -25,56 +28,153 @@ struct sync_name {
 
 /* Of the I/O thread, but at the start. */
 struct saver {
-	int64_t reported; /* ns: launches up to then have their verdict */
+	struct disk_queue queue;
 	struct sync_name *waiting;
-	struct loop_timer *timer;  /* until they are synced */
+	struct loop_timer timer;   /* until they are synced */
 	struct sync_name *running; /* of the pool; NULL: nothing runs */
+	struct work sync;
 };
 
-/* --- to the disk; I/O thread --- */
-
-static void save_now(struct submit *s, const char *name)
-{
-	struct record r cleanup(record_clear) = {0};
-	int64_t time;
-	int err;
-
-	uploads_fill_record(s->uploads, name, &r);
-	verdict_fill_record(s->verdicts, name, &r);
-	err = records_write(s->records, name, &r, &time);
-	if (err)
-		diag(DIAG_WARNING, "what became of %s/%s will be lost at the next mount: %s",
-		     s->name, name, strerror(-err));
-	else
-		verdict_recorded(s->verdicts, name, time);
-}
+/* --- the queue --- */
 
 struct save {
+	struct work work;
 	struct submit *s;
-	char *name;
+	int (*run)(struct save *save); /* on the pool */
+	struct upload *file;	       /* a reference; NULL: it is about none */
+	char *name;		       /* NULL: none */
+	char *text;
+	struct record record; /* of NAME, for run_record */
+	uint64_t reported;
+	char digest[RECORD_DIGEST];
+	save_fn fn;
+	void *data;
 };
 
-static void save_on_post(void *data)
+static void save_run(void *data)
 {
 	struct save *save = data;
 
-	save_now(save->s, save->name);
+	save->work.err = save->run(save);
+}
+
+static void save_done(void *data)
+{
+	struct save *save = data;
+	int err = save->work.err;
+
+	if (!err && *save->digest)
+		names_loaded(save->s->names, save->file, save->digest);
+	if (err && !save->fn)
+		diag(DIAG_WARNING, "%s/%s can't be written: %s", save->s->name,
+		     save->name ? save->name : "", strerror(-err));
+	upload_unref(save->file);
+	record_clear(&save->record);
 	free(save->name);
+	free(save->text);
+	if (save->fn)
+		save->fn(save->data, err);
 	free(save);
 }
 
-void save_name(struct submit *s, const char *name)
+static int run_record(struct save *save)
 {
-	struct save *save;
+	struct record *r = &save->record;
 
-	if (loop_is_here(s->fs->loop)) {
-		save_now(s, name);
-		return;
-	}
-	save = new0(struct save);
-	save->s = s;
-	save->name = text_copy(name);
-	loop_post(s->fs->loop, save_on_post, save);
+	/* Its number is known once it is on disk; one that is not there yet can't have been launched. */
+	r->launched_ino = r->is_launched && save->file ? upload_ino(save->file) : 0;
+	return records_write(save->s->records, save->name, r);
+}
+
+static void save_begin(void *data)
+{
+	struct save *save = data;
+
+	if (save->run == run_record)
+		names_record(save->s->names, save->name, &save->record, &save->file);
+	save->work = (struct work){.run = save_run, .done = save_done, .data = save};
+	disk_queue(&save->s->saver->queue, &save->work, save->s->fs->loop);
+}
+
+static void save_start(struct submit *s, struct save save)
+{
+	struct save *copy = new0(struct save);
+
+	*copy = save;
+	copy->s = s;
+	if (copy->file)
+		upload_ref(copy->file);
+	if (loop_is_here(s->fs->loop))
+		save_begin(copy);
+	else
+		loop_post(s->fs->loop, save_begin, copy);
+}
+
+static int run_file(struct save *save)
+{
+	return upload_save(save->file);
+}
+
+void save_file(struct submit *s, struct upload *u, save_fn fn, void *data)
+{
+	if (upload_want_save(u) || fn)
+		save_start(s, (struct save){.run = run_file, .file = u, .fn = fn, .data = data});
+}
+
+void save_name(struct submit *s, const char *name, save_fn fn, void *data)
+{
+	save_start(s, (struct save){
+			      .run = run_record, .name = text_copy(name), .fn = fn, .data = data});
+}
+
+static int run_load(struct save *save)
+{
+	return upload_load(save->file, save->digest);
+}
+
+void save_load(struct submit *s, struct upload *u, save_fn fn, void *data)
+{
+	save_start(s, (struct save){.run = run_load, .file = u, .fn = fn, .data = data});
+}
+
+static int run_rename(struct save *save)
+{
+	return upload_save_name(save->file, save->name);
+}
+
+void save_rename(struct submit *s, struct upload *u, const char *name, save_fn fn, void *data)
+{
+	save_start(s, (struct save){.run = run_rename,
+				    .file = u,
+				    .name = name ? text_copy(name) : NULL,
+				    .fn = fn,
+				    .data = data});
+}
+
+static int run_text(struct save *save)
+{
+	return upload_save_text(save->file, save->text);
+}
+
+void save_text(struct submit *s, struct upload *u, const char *text, save_fn fn, void *data)
+{
+	save_start(s, (struct save){.run = run_text,
+				    .file = u,
+				    .text = text_copy(text),
+				    .fn = fn,
+				    .data = data});
+}
+
+static int run_sync(struct save *save)
+{
+	int err = upload_save(save->file);
+
+	return err ? err : upload_sync(save->file);
+}
+
+void save_sync(struct submit *s, struct upload *u, save_fn fn, void *data)
+{
+	save_start(s, (struct save){.run = run_sync, .file = u, .fn = fn, .data = data});
 }
 
 /* --- until when all have their verdict --- */
@@ -85,51 +185,39 @@ static char *reported_path(const struct submit *s)
 }
 
 /*
- * The time stands in a file of its own, so that it outlives every record. It is written over the one before it, in as
- * many digits: a new file in the place of the old one would cost each launch an inode and a block.
+ * The number stands in a file of its own, so that it outlives every record. It is written over the one before it, in
+ * as many digits: a new file in the place of the old one would cost each launch an inode and a block.
  */
-static void reported_write(struct submit *s)
+static int run_reported(struct save *save)
 {
-	char *path cleanup_free = reported_path(s);
+	char *path cleanup_free = reported_path(save->s);
 	char text[REPORTED_MAX];
-	int n = snprintf(text, sizeof(text), "%020" PRId64 "\n", s->saver->reported);
-	int fd cleanup_fd =
-		open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	int err = fd < 0 ? -errno : file_pwrite_all(fd, text, (size_t)n, 0);
+	int n = snprintf(text, sizeof(text), "%020" PRIu64 "\n", save->reported);
+	int fd cleanup_fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_NONBLOCK);
+	int err = fd < 0 ? fd : file_pwrite_all(fd, text, (size_t)n, 0);
 
-	if (!err && ftruncate(fd, n) < 0) /* it may have been damaged */
-		err = -errno;
-	if (err)
-		diag(DIAG_WARNING, "%s can't be written: %s", path, strerror(-err));
-}
-
-static void reported_update(void *data)
-{
-	struct submit *s = data;
-
-	s->saver->reported =
-		max_of(s->saver->reported, verdicts_reported_until(s->verdicts, loop_time_ns()));
-	reported_write(s);
+	return err ? err : disk_truncate(fd, (uint64_t)n); /* it may have been damaged */
 }
 
 void save_reported(struct submit *s)
 {
-	loop_post(s->fs->loop, reported_update, s);
+	save_start(s, (struct save){.run = run_reported, .reported = names_reported(s->names)});
 }
 
-/* If the time can't be read, only names with a pending launch take reports of the backend as news. */
-static int64_t reported_load(const struct submit *s)
+/* If the number can't be read, only names with a launch under way take reports of the backend as news. */
+static uint64_t reported_load(const struct submit *s)
 {
 	char *path cleanup_free = reported_path(s);
 	char *text cleanup_free = NULL;
-	int64_t now = loop_time_ns(), until;
 	size_t len = 0;
+	uint64_t until;
 	int err = file_read(path, REPORTED_MAX, &text, &len);
 
 	if (err == -ENOENT)
 		return 0; /* nothing was launched yet, or a power cut came right after the first launch */
-	return err || sscanf(text, "%" SCNd64, &until) != 1 || until < 0 || until > now ? now
-											: until;
+	if (err || sscanf(text, "%" SCNu64, &until) != 1)
+		return UINT64_MAX;
+	return until < REPORTED_END ? until : 0;
 }
 
 /* --- syncing; the list is the I/O thread's --- */
@@ -137,14 +225,15 @@ static int64_t reported_load(const struct submit *s)
 static void sync_path(const char *dir, const char *name, int flags)
 {
 	char *path cleanup_free = *name ? text_print("%s/%s", dir, name) : text_copy(dir);
-	int fd cleanup_fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags);
+	int fd cleanup_fd = disk_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | flags);
+	int err = fd < 0 ? 0 : disk_sync(fd);
 
 	/* A file that is gone needs no sync, and nobody waits for an error any more. */
-	if (fd >= 0 && fsync(fd) < 0)
-		diag(DIAG_WARNING, "%s can't be synced: %s", path, strerror(errno));
+	if (err)
+		diag(DIAG_WARNING, "%s can't be synced: %s", path, strerror(-err));
 }
 
-static void sync_work(void *data)
+static void sync_run(void *data)
 {
 	const struct submit *s = data;
 	const struct sync_name *n;
@@ -161,7 +250,7 @@ static void sync_work(void *data)
 	sync_path(s->config.state_dir, "", O_DIRECTORY);
 }
 
-static void sync_names_free(struct sync_name *list)
+static void sync_free(struct sync_name *list)
 {
 	struct sync_name *n, *next;
 
@@ -172,117 +261,114 @@ static void sync_names_free(struct sync_name *list)
 	}
 }
 
-static void sync_soon(struct submit *s);
+/*
+ * Names are synced together, one piece of work at a time: the pool stays free for others, and the next submissions,
+ * which wait for what they sync themselves, do not wait for this.
+ */
+static void sync_soon(struct saver *saver)
+{
+	if (saver->waiting && !saver->running && !loop_timer_is_set(&saver->timer))
+		loop_timer_set(&saver->timer, SYNC_MS);
+}
 
 static void sync_done(void *data)
 {
-	struct submit *s = data;
+	const struct submit *s = data;
 
-	sync_names_free(take_ptr(s->saver->running));
-	sync_soon(s);
+	sync_free(take_ptr(s->saver->running));
+	sync_soon(s->saver);
 }
 
 static void sync_start(void *data)
 {
 	struct submit *s = data;
-
-	loop_timer_free(take_ptr(s->saver->timer));
-	s->saver->running = take_ptr(s->saver->waiting);
-	loop_work(s->fs->loop, sync_work, sync_done, s);
-}
-
-/*
- * Names are synced together, one piece of work at a time: the pool stays free for others, and the next submissions,
- * which wait for what they sync themselves, do not wait for this.
- */
-static void sync_soon(struct submit *s)
-{
 	struct saver *saver = s->saver;
 
-	if (saver->waiting && !saver->running && !saver->timer)
-		saver->timer = loop_timer_new(s->fs->loop, SYNC_MS, 0, sync_start, s);
-}
-
-static void sync_name(struct submit *s, const char *name)
-{
-	struct sync_name *n = new0(struct sync_name);
-
-	n->name = text_copy(name);
-	LL_PREPEND(s->saver->waiting, n);
-	sync_soon(s);
+	saver->running = take_ptr(saver->waiting);
+	saver->sync = (struct work){.run = sync_run, .done = sync_done, .data = s};
+	work_start(&saver->sync, s->fs->loop);
 }
 
 void save_answered(struct submit *s, const char *name)
 {
+	struct sync_name *n = new0(struct sync_name);
+
 	if (!s->dry)
-		reported_update(s);
-	sync_name(s, name);
+		save_reported(s);
+	n->name = text_copy(name);
+	LL_PREPEND(s->saver->waiting, n);
+	sync_soon(s->saver);
 }
 
 /* --- from the disk --- */
 
-/* The record can't be read. It may have said that the file was launched, so the file is not launched again. */
-static void save_load_damaged(struct submit *s, const char *name, int err)
+static int load_file(void *data, int at, const char *name, unsigned char type)
 {
-	struct upload *u cleanup_upload = upload_find(s->uploads, name);
+	const struct submit *s = data;
+	struct stat st;
+	int err = disk_stat(at, name, &st);
 
+	(void)type;
+	if (err)
+		return err;
+	if (S_ISREG(st.st_mode) && submit_name_check(name) == 0)
+		names_add(s->names, name, upload_found(s->files, name, &st));
+	else
+		diag(DIAG_WARNING, "%s/%s: not a file of kxfs, ignored", s->dir, name);
+	return 0;
+}
+
+static void load_record(void *data, const char *name)
+{
+	const struct submit *s = data;
+	struct record r cleanup(record_clear) = {0};
+	int err = submit_name_check(name) < 0 ? -EINVAL : records_read(s->records, name, &r);
+	struct upload *u cleanup_upload = NULL;
+
+	if (!err) {
+		names_take_record(s->names, name, &r);
+		return;
+	}
+	/* It may have said that the file was launched, so the file is not launched again. */
 	records_aside(s->records, name, err);
+	u = names_file(s->names, name);
 	if (u)
-		upload_recover(u, NULL, 0);
+		names_claim(s->names, u, "");
 }
 
 /* The last mount ended while somebody was writing NAME. What is there of it was never launched. */
-static void save_load_unfinished(struct submit *s, const char *name)
+static void load_unfinished(struct submit *s, const char *name)
 {
-	struct upload *u cleanup_upload = upload_find(s->uploads, name);
-	char *text cleanup_free = NULL;
+	struct upload *u cleanup_upload = names_file(s->names, name);
+	char *text cleanup_free = text_print(
+		"%s: kxfs ended while this was being written, so it may be only a part: nothing was "
+		"launched. Write it again.",
+		name);
 	struct stat st;
 
-	if (u && upload_size(u) > 0) {
-		upload_stat(u, &st);
-		text = text_print(
-			"%s: kxfs ended while this was being written, so it may be only a part: nothing was "
-			"launched. Write it again.",
-			name);
-		verdict_refused(s->verdicts, name, verdicts_next(s->verdicts), text,
-				(struct record_owner){st.st_uid, st.st_gid});
-	}
-	save_now(s, name);
+	upload_stat(u, &st);
+	names_refused(s->names, name, names_next(s->names), text,
+		      (struct record_owner){st.st_uid, st.st_gid});
+	save_name(s, name, NULL, NULL);
 }
 
-static void save_load_one(struct submit *s, const char *name)
+int save_open(struct submit *s, struct saver **ret)
 {
-	struct record r cleanup(record_clear) = {0};
-	int err = submit_name_check(name) < 0 ? -EINVAL : records_read(s->records, name, &r);
+	struct saver *saver = new0(struct saver);
+	char *name;
+	int err;
 
-	if (err) {
-		save_load_damaged(s, name, err);
-		return;
+	*ret = saver;
+	loop_timer_init(&saver->timer, s->fs->loop, sync_start, s);
+	err = disk_list(AT_FDCWD, s->dir, load_file, s);
+	if (!err)
+		err = records_each(s->records, load_record, s);
+	names_set_reported(s->names, reported_load(s));
+	while (!err && names_take_unfinished(s->names, &name)) {
+		load_unfinished(s, name);
+		free(name);
 	}
-	uploads_take_record(s->uploads, name, &r);
-	verdict_take_record(s->verdicts, name, &r);
-	if (r.writing && !r.pending)
-		save_load_unfinished(s, name);
-}
-
-int save_load(struct submit *s, struct saver **ret)
-{
-	char **names cleanup_free = NULL;
-	size_t n = 0;
-	int err = records_list(s->records, &names, &n);
-
-	for (size_t i = 0; i < n; i++) {
-		save_load_one(s, names[i]);
-		free(names[i]);
-	}
-	*ret = new0(struct saver);
-	(*ret)->reported = reported_load(s);
 	return err;
-}
-
-int64_t save_reported_until(const struct submit *s)
-{
-	return s->saver->reported;
 }
 
 void save_end(struct submit *s)
@@ -291,9 +377,12 @@ void save_end(struct submit *s)
 
 	if (!saver)
 		return;
-	saver->running = take_ptr(saver->waiting);
-	if (saver->running)
-		sync_work(s);
-	sync_names_free(saver->running);
+	/* What is under way still, hangs. */
+	if (saver->waiting && !saver->running && !saver->queue.first) {
+		saver->running = take_ptr(saver->waiting);
+		sync_run(s);
+	}
+	sync_free(saver->waiting);
+	sync_free(saver->running);
 	free(saver);
 }

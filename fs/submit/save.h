@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One directory, submit/ or dryrun/, and how it outlives the mount. Its files are uploads (upload.h), and what became
- * of them is in verdicts (verdict.h). Here the record of a name (record.h) is filled by both and written to disk, and
- * read by both at the next start.
+ * One directory, submit/ or dryrun/, and how it comes to disk: its files (upload.h), and the record of each name
+ * (record.h, filled and taken by names.h).
  *
- * The record of a name is filled when it is written, on the I/O thread; so the order in which changes are reported
- * does not matter. A record is in the page cache before the backend is asked, and before a verdict is
- * answered: a crash of kxfs loses nothing. Nothing is synced before the backend is asked. Within a second of a
- * verdict the file and its record are synced, on the pool, with those of other verdicts: a sync that began before
- * the answer would hold it up, since the disk's journal does one at a time. If a power cut comes before that, and the
- * record is gone or damaged, the backend reports the launch at the next start (backend_events.launched), since it syncs
- * what it launches.
- * STATE/submit.reported is the time up to which all launches have their verdict, so that older reports are no news.
+ * All that is done to the disk is one queue of the pool (backend/base/disk.h), in the order in which it was asked for;
+ * so what stands there is at any moment what was true a moment ago. Nothing of it holds up the FUSE thread or the I/O
+ * thread: who needs it done is called when it is. A record is filled when it enters the queue.
+ *
+ * A record is in the page cache before the backend is asked, and before a verdict is answered: a crash of kxfs loses
+ * nothing. Nothing is synced before the backend is asked. Within a second of a verdict the file and its record are
+ * synced, beside the queue, with those of other verdicts: a sync that began before the answer would hold it up, since
+ * the disk's journal does one at a time. If a power cut comes before that, and the record is gone or damaged, the
+ * backend
+ * reports the launch at the next start (backend_events.launched), since it syncs what it launches.
+ * STATE/submit.reported is the number up to which all launches have their verdict, so that older reports are no news.
  */
 #ifndef KXFS_FS_SUBMIT_SAVE_H
 #define KXFS_FS_SUBMIT_SAVE_H
 
-#include "fs/submit/submit.h"
-#include "fs/submit/upload.h"
-#include "fs/submit/verdict.h"
+#include <stdatomic.h>
 
-struct saver; /* files to be synced, and the time in submit.reported (save.c) */
+#include "fs/submit/names.h"
+#include "fs/submit/submit.h"
+
+struct saver; /* the queue, and files to be synced (save.c) */
 
 /* Set by submit_new, and then only read. */
 struct submit {
@@ -31,23 +34,42 @@ struct submit {
 	struct record_owner us;
 	char *dir;  /* STATE/submit */
 	int dir_fd; /* the same */
-	struct uploads *uploads;
-	struct verdicts *verdicts;
+	struct lock lock;
+	struct uploads *files;
+	struct names *names;
 	struct records *records;
 	struct saver *saver;
+	atomic_bool recovered; /* news of the backend are shown at once */
 };
 
-/* Read the records of S, which has all but a saver. 0 or a negative errno. Before the mount is up. */
-int save_load(struct submit *s, struct saver **ret);
-/* Something of NAME has changed: write its record; on the I/O thread at once, else soon. */
-void save_name(struct submit *s, const char *name);
-/* The verdict on NAME is in its record, and whoever waited for it has it: sync file and record soon. I/O thread. */
-void save_answered(struct submit *s, const char *name);
-/* All launches that the backend has reported have their verdict now: write STATE/submit.reported. */
-void save_reported(struct submit *s);
-/* The time (ns) up to which all launches had their verdict when the mount began. */
-int64_t save_reported_until(const struct submit *s);
-/* After the loop has ended: sync what is left, and free the saver (NULL is allowed) of S. */
+/* Make the saver, and read all files and records of S. 0 or a negative errno. Before the mount is up. */
+int save_open(struct submit *s, struct saver **ret);
+/* After the loop has ended: sync what is left, if the disk answers, and free the saver of S (none is allowed). */
 void save_end(struct submit *s);
+
+/* What follows has been done, with ERR, 0 or a negative errno; I/O thread. */
+typedef void (*save_fn)(void *data, int err);
+
+/* Each from any thread, after all that was asked for before. FN may be NULL: then errors are in the log. */
+
+/* Bring what was written to U to disk; with FN NULL only if that is needed and nobody has asked for it. */
+void save_file(struct submit *s, struct upload *u, save_fn fn, void *data);
+/* Write the record of NAME. */
+void save_name(struct submit *s, const char *name, save_fn fn, void *data);
+/* Have the bytes of U in memory if it is open, and find out whether it was launched (names_loaded). */
+void save_load(struct submit *s, struct upload *u, save_fn fn, void *data);
+/* U is called NAME on disk, or (NULL) is no file any more. */
+void save_rename(struct submit *s, struct upload *u, const char *name, save_fn fn, void *data);
+/* TEXT becomes the content of U on disk. */
+void save_text(struct submit *s, struct upload *u, const char *text, save_fn fn, void *data);
+/* Sync U. */
+void save_sync(struct submit *s, struct upload *u, save_fn fn, void *data);
+
+/* --- I/O thread --- */
+
+/* The verdict on NAME is in its record, and whoever waited for it has it: sync file and record soon. */
+void save_answered(struct submit *s, const char *name);
+/* All launches that the backend has reported have their verdict now: write STATE/submit.reported. Any thread. */
+void save_reported(struct submit *s);
 
 #endif

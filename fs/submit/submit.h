@@ -39,8 +39,7 @@ struct submit_config {
 int submit_new(struct fs *fs, const struct submit_config *config, const struct node_class *class,
 	       struct submit **ret, char **ret_text);
 /* The backend's news, while it starts: backend_events.launched. */
-void submit_launched(struct submit *s, const char *file, const char *id, const char *submission,
-		     int64_t time);
+void submit_launched(struct submit *s, const char *file, const char *id, const char *submission);
 /* The backend is up: show what became of submissions that were under way when the last mount ended. */
 void submit_recover(struct submit *s);
 /* After the loop has ended, and handles and nodes are freed. NULL is allowed. */

@@ -73,6 +73,16 @@ static int writer_read(int dir, const char *path, char *buf, size_t size)
 	return 0;
 }
 
+void writer_command(pid_t pid, char *ret, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	if (writer_read(AT_FDCWD, path, ret, size) < 0)
+		*ret = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+}
+
 pid_t writer_process(pid_t tid)
 {
 	char path[64], buf[1024] = "";

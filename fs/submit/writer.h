@@ -27,6 +27,8 @@ pid_t writer_parse_tgid(const char *status);
 /* The text of /proc/PID/fdinfo/N. -EINVAL: inode number or flags are missing. */
 int writer_parse_fdinfo(const char *text, struct writer_fd *ret);
 
+/* The name of PID's program, as ps shows it; "": not known. */
+void writer_command(pid_t pid, char *ret, size_t size);
 /* The process of thread TID; 0: not known. */
 pid_t writer_process(pid_t tid);
 /*

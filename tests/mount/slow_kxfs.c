@@ -8,10 +8,11 @@
  *	# refuse ERRNO	refuse it so; a document without "roles" is refused with EINVAL
  *	# running	the job does not finish; others have finished when they are launched
  *
- * It says "asked: NAME" when it gets a document. One in dryrun/ becomes "kind: Made".
+ * It says "asked: NAME" when it gets a document, and "launched: TEXT" in hexadecimal digits when a job is made of one
+ * that has "# tell". One in dryrun/ becomes "kind: Made".
  *
  * MOUNT/jobs lists the jobs in the order of their
- * launch. SIGUSR1: what was launched until now has been there for eight days.
+ * launch. SIGWINCH: what was launched until now has been there for eight days.
  *
  *	slow_kxfs MOUNTPOINT STATE [allow_other]
  */
@@ -29,7 +30,7 @@
 #include "fs/vfs/serve.h"
 
 #define EIGHT_DAYS (8 * 24 * 3600 * INT64_C(1000000000))
-#define MAX_JOBS   4096
+#define MAX_JOBS   65536
 
 struct request {
 	char *file;
@@ -69,6 +70,16 @@ static struct spec_job *launch(const struct request *r)
 	return job;
 }
 
+static void tell(const char *text)
+{
+	if (!strstr(text, "# tell"))
+		return;
+	fputs("launched: ", stderr);
+	for (const char *p = text; *p; p++)
+		fprintf(stderr, "%02x", (unsigned char)*p);
+	fputs("\n", stderr);
+}
+
 static void answer(void *data)
 {
 	struct request *r = data;
@@ -85,6 +96,7 @@ static void answer(void *data)
 		result.manifest = "kind: Made\n";
 	} else {
 		result.id = launch(r)->id;
+		tell(r->text);
 	}
 	r->reply(r->data, &result);
 	DL_DELETE(waiting, r);
@@ -168,6 +180,7 @@ struct mount {
 	const char *mountpoint;
 	struct submit *submit, *dryrun;
 	struct node_entry_def root[4];
+	struct loop_timer *wake;
 };
 
 static void expire(void *data)
@@ -221,7 +234,6 @@ static int mount_it(struct mount *m, bool others)
 {
 	const char *own = "subtype=kxfs,fsname=slow";
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
-	int err;
 
 	fuse_opt_add_arg(&args, "slow_kxfs");
 	fuse_opt_add_arg(&args, "-o");
@@ -232,25 +244,50 @@ static int mount_it(struct mount *m, bool others)
 	fuse_opt_free_args(&args);
 	if (!m->session)
 		return -1;
-	err = fuse_set_signal_handlers(m->session);
-	return err ? err : fuse_session_mount(m->session, m->mountpoint);
+	return fuse_session_mount(m->session, m->mountpoint);
+}
+
+/* Whoever reads requests is woken again and again, since a signal right before the read is lost. */
+static void wake(void *data)
+{
+	const struct mount *m = data;
+
+	serve_wake(m->fs->serve);
+}
+
+static void stop(void *data)
+{
+	struct mount *m = data;
+
+	fuse_session_exit(m->session);
+	if (!m->wake)
+		m->wake = loop_timer_new(loop, 0, 50, wake, m);
+}
+
+static void ignore(int sig)
+{
+	(void)sig;
 }
 
 static void listen(void *data)
 {
-	if (loop_signal(loop, SIGUSR1, expire, data) < 0 ||
-	    loop_signal(loop, SIGUSR2, answer_all, NULL) < 0)
+	if (loop_signal(loop, SIGWINCH, expire, data) < 0 ||
+	    loop_signal(loop, SIGUSR2, answer_all, NULL) < 0 ||
+	    loop_signal(loop, SIGTERM, stop, data) < 0)
 		abort();
 }
 
 static void serve(struct mount *m)
 {
+	const struct sigaction woken = {.sa_handler = ignore}; /* no SA_RESTART */
 	sigset_t asked;
 
+	sigaction(SIGUSR1, &woken, NULL);
 	/* Only the loop takes them. */
 	sigemptyset(&asked);
-	sigaddset(&asked, SIGUSR1);
+	sigaddset(&asked, SIGWINCH);
 	sigaddset(&asked, SIGUSR2);
+	sigaddset(&asked, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &asked, NULL);
 	loop_post(loop, listen, m);
 	if (loop_start(loop) < 0 || park_start(m->fs->park) < 0)
@@ -264,7 +301,6 @@ static void serve(struct mount *m)
 
 static void unmake(struct mount *m)
 {
-	fuse_remove_signal_handlers(m->session);
 	fuse_session_destroy(m->session);
 	fs_close(m->fs);
 	submit_free(m->submit);

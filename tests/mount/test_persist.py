@@ -259,8 +259,7 @@ def test_lost_record(kx, left):
     that was told before, and removed, does not come again."""
     told = kx.submit(app("exec sleep 10000"), "told.yaml")
     reported, records = kx.state / "submit.reported", kx.state / "submit.records"
-    launched = int((records / "told.yaml").read_text().partition("\njob ")[2].split()[1])
-    wait_for(lambda: int(reported.read_bytes()) >= launched, what="that it is told")
+    wait_for(lambda: int(reported.read_bytes()) > 0, what="that it is told")
     until = reported.read_bytes()
     lost = kx.submit(app("exec sleep 10000"), "lost.yaml")
     os.remove(kx / "submit/told.yaml.job")

@@ -567,7 +567,7 @@ def test_writer_that_was_not_done(kx, sig):
         f.flush()
     job = kx.submit(app("true"), "done.yaml")
     job.finish()
-    wait_for(lambda: "writing" in (kx.state / "submit.records/part.yaml").read_text())
+    wait_for(lambda: (kx.state / "submit/part.yaml").read_text() == app("true"))
     kx.end(sig)
     for f in held:
         with contextlib.suppress(OSError):

@@ -309,7 +309,7 @@ def test_expiry_of_manifests(kx):
     assert harness.err_of(kx.write, "dryrun/bad.yaml", "bad") == "EINVAL"
 
     def expired():
-        os.kill(kx.pid, signal.SIGUSR1)
+        os.kill(kx.pid, signal.SIGWINCH)
         return kx.ls("dryrun") == ["bad.yaml", "bad.yaml.error", "open.yaml", "scratch", "scratch.error"]
 
     with open(kx / "dryrun/open.yaml", encoding="utf-8") as f:
@@ -331,7 +331,7 @@ def test_expiry(kx):
 
     def expired():
         # Asked again and again: close() returns before the daemon hears that a file is closed.
-        os.kill(kx.pid, signal.SIGUSR1)
+        os.kill(kx.pid, signal.SIGWINCH)
         return kx.ls("submit") == stay
 
     with open(kx / "submit/open.yaml", encoding="utf-8") as f:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fs/submit/upload: names, bounds, and which content was launched, also over the end of a mount. */
+/* fs/submit/upload: bytes, their bounds, who may write them, and what is on disk when. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -9,17 +9,15 @@
 
 #include <cmocka.h>
 
+#include "backend/base/file.h"
 #include "fs/submit/upload.h"
 #include "spec/base/limits.h"
-#include "spec/base/sha256.h"
 #include "tests/unit/scratch.h"
-
-/* Of some other content. */
-#define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 struct fixture {
 	char dir[64];
 	int fd;
+	struct lock lock;
 	struct uploads *all;
 };
 
@@ -33,8 +31,10 @@ static int setup(void **state)
 	if (!mkdtemp(f->dir))
 		return -1;
 	f->fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	f->lock = (struct lock)LOCK_INIT;
+	f->all = uploads_new(f->fd, us, &f->lock);
 	*state = f;
-	return uploads_new(f->dir, f->fd, us, &f->all);
+	return 0;
 }
 
 static int teardown(void **state)
@@ -49,70 +49,61 @@ static int teardown(void **state)
 	return err;
 }
 
-/* A file NAME with TEXT; a reference, not held. */
-static struct upload *made(struct uploads *all, const char *name, const char *text)
+/* An open file NAME. */
+static struct upload *made(struct fixture *f, const char *name)
 {
-	struct upload *u = NULL;
+	struct upload *u = upload_new(f->all, name, name, 0644, us);
 
-	assert_int_equal(upload_make(all, name, 0644, us, &u), 0);
-	assert_int_equal(upload_write(u, text, strlen(text), 0), 0);
-	upload_close(u);
+	lock_take(&f->lock);
+	upload_set_name(u, name);
+	lock_drop(&f->lock);
+	assert_int_equal(upload_open(u, false), 0);
 	return u;
 }
 
-static void rewrite(struct upload *u, const char *text)
+static void unmade(struct fixture *f, struct upload *u)
 {
-	assert_int_equal(upload_open(u), 0);
-	assert_int_equal(upload_truncate(u, 0), 0);
-	assert_int_equal(upload_write(u, text, strlen(text), 0), 0);
 	upload_close(u);
-}
-
-/* TEXT, which is in U, is launched and accepted. */
-static void launch(struct upload *u, uint64_t number, const char *text)
-{
-	char digest[RECORD_DIGEST];
-	uint64_t content = upload_launching(u, NULL, number);
-
-	assert_true(upload_is_busy(u));
-	spec_sha256(text, strlen(text), digest);
-	upload_concluded(u, number, content, digest);
-	assert_false(upload_is_busy(u));
-}
-
-static void test_names(void **state)
-{
-	struct fixture *f = *state;
-	struct upload *u = made(f->all, "x.yaml", "one"), *other = made(f->all, "y.yaml", "two"),
-		      *found;
-	char name[NAME_MAX + 1];
-
-	assert_int_equal(upload_make(f->all, "x.yaml", 0644, us, &found), -EEXIST);
-	found = upload_find(f->all, "x.yaml");
-	assert_ptr_equal(found, u);
-	upload_unref(found);
-	assert_int_equal(upload_rename(u, "y.yaml"), 0);
-	assert_null(upload_find(f->all, "x.yaml"));
-	assert_true(upload_name(u, name));
-	assert_string_equal(name, "y.yaml");
-	/* The one that lost its name lives on for who has it, and can't be opened again. */
-	assert_false(upload_name(other, name));
-	assert_int_equal(upload_open(other), -ESTALE);
-	assert_int_equal(upload_remove(u), 0);
-	assert_null(upload_find(f->all, "y.yaml"));
-	assert_int_equal(upload_remove(u), -ENOENT);
+	lock_take(&f->lock);
+	upload_set_name(u, NULL);
+	lock_drop(&f->lock);
 	upload_unref(u);
-	upload_unref(other);
+}
+
+static void put(struct upload *u, const char *text, off_t off)
+{
+	assert_int_equal(upload_write(u, text, strlen(text), off), 0);
+}
+
+static void assert_bytes(struct upload *u, const char *want)
+{
+	char buf[64] = "";
+
+	assert_int_equal(upload_read(u, buf, sizeof(buf) - 1, 0), strlen(want));
+	assert_string_equal(buf, want);
+}
+
+/* The file NAME on disk; NULL: there is none. */
+static void assert_on_disk(const struct fixture *f, const char *name, const char *want)
+{
+	char path[128], *text = NULL;
+	size_t len;
+	int err;
+
+	snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	err = file_read(path, 100, &text, &len);
+	assert_int_equal(err, want ? 0 : -ENOENT);
+	if (want)
+		assert_string_equal(text, want);
+	free(text);
 }
 
 static void test_bounds(void **state)
 {
 	struct fixture *f = *state;
-	struct upload *u = made(f->all, "x.yaml", "x"),
-		      *scratch[SPEC_MAX_SCRATCH_ALL / SPEC_MAX_SCRATCH + 1];
+	struct upload *u = made(f, "x.yaml"), *scratch[SPEC_MAX_SCRATCH_ALL / SPEC_MAX_SCRATCH + 1];
 	const size_t n = array_size(scratch) - 1;
 
-	assert_int_equal(upload_open(u), 0);
 	assert_int_equal(upload_truncate(u, SPEC_MAX_FILE), 0);
 	assert_int_equal(upload_truncate(u, SPEC_MAX_FILE + 1), -EFBIG);
 	assert_int_equal(upload_flaw(u), 0);
@@ -120,204 +111,186 @@ static void test_bounds(void **state)
 	assert_int_equal(upload_flaw(u), EFBIG);
 	assert_int_equal(upload_truncate(u, 0), 0);
 	assert_int_equal(upload_flaw(u), 0);
-	upload_close(u);
 	for (size_t i = 0; i <= n; i++) {
-		char name[16];
-
-		snprintf(name, sizeof(name), "scratch%zu", i);
-		assert_int_equal(upload_make(f->all, name, 0600, us, &scratch[i]), 0);
+		scratch[i] = made(f, "scratch");
 		assert_int_equal(upload_truncate(scratch[i], SPEC_MAX_SCRATCH + 1), -ENOSPC);
 		assert_int_equal(upload_truncate(scratch[i], SPEC_MAX_SCRATCH),
 				 i < n ? 0 : -ENOSPC);
 	}
 	/* A file that has no name counts as long as it is open. */
-	assert_int_equal(upload_remove(scratch[0]), 0);
+	lock_take(&f->lock);
+	upload_set_name(scratch[0], NULL);
+	lock_drop(&f->lock);
 	assert_int_equal(upload_truncate(scratch[n], 1), -ENOSPC);
 	upload_close(scratch[0]);
 	assert_int_equal(upload_truncate(scratch[n], 1), 0);
-	for (size_t i = 0; i <= n; i++) {
-		if (i)
-			upload_close(scratch[i]);
-		upload_unref(scratch[i]);
-	}
-	upload_unref(u);
+	upload_unref(scratch[0]);
+	for (size_t i = 1; i <= n; i++)
+		unmade(f, scratch[i]);
+	unmade(f, u);
 }
 
-static void test_launched(void **state)
+static void test_disk(void **state)
 {
 	struct fixture *f = *state;
-	struct upload *u = made(f->all, "x.yaml", "one");
-	uint64_t content;
+	struct upload *u = made(f, "x.yaml");
+	char digest[RECORD_DIGEST];
 
-	assert_false(upload_is_launched(u));
-	launch(u, 1, "one");
-	assert_true(upload_is_launched(u));
-	rewrite(u, "two");
-	assert_false(upload_is_launched(u));
-	/* The verdict on what is not in it any more says nothing of what is. */
-	content = upload_launching(u, NULL, 2);
-	rewrite(u, "three");
-	assert_false(upload_is_current(u, content));
-	upload_concluded(u, 2, content, DIGEST);
-	assert_false(upload_is_launched(u));
-	upload_unref(u);
+	put(u, "hello", 0);
+	assert_true(upload_want_save(u));
+	assert_false(upload_want_save(u)); /* it was asked for */
+	assert_on_disk(f, "x.yaml", NULL);
+	assert_int_equal(upload_save(u), 0);
+	assert_true(upload_is_saved(u));
+	assert_on_disk(f, "x.yaml", "hello");
+	put(u, "J", 0);
+	put(u, "!", 5);
+	assert_bytes(u, "Jello!");
+	assert_int_equal(upload_truncate(u, 3), 0);
+	assert_int_equal(upload_save_name(u, "y.yaml"), 0);
+	assert_int_equal(upload_save(u), 0);
+	assert_on_disk(f, "y.yaml", "Jel");
+	assert_on_disk(f, "x.yaml", NULL);
+	/* Nobody has it open: its bytes leave the memory, and come back. */
+	upload_close(u);
+	assert_int_equal(upload_open(u, false), -EAGAIN);
+	assert_int_equal(upload_load(u, digest), 0);
+	assert_bytes(u, "Jel");
+	upload_close(u);
+	assert_int_equal(upload_open(u, true), 0);
+	assert_bytes(u, "");
+	assert_int_equal(upload_save(u), 0);
+	assert_on_disk(f, "y.yaml", "");
+	assert_int_equal(upload_save_name(u, NULL), 0);
+	assert_on_disk(f, "y.yaml", NULL);
+	lock_take(&f->lock);
+	upload_set_name(u, NULL);
+	lock_drop(&f->lock);
+	put(u, "who has it open keeps it", 0);
+	assert_int_equal(upload_save(u), 0);
+	assert_bytes(u, "who has it open keeps it");
+	unmade(f, u);
 }
 
-static void test_writers(void **state)
+/* What the disk refuses is tried again, all of it. */
+static void test_refused_by_the_disk(void **state)
 {
 	struct fixture *f = *state;
-	struct upload *u = made(f->all, "x.yaml", "one");
+	struct upload *u = made(f, "x.yaml");
+	char path[128];
+
+	put(u, "hello", 0);
+	snprintf(path, sizeof(path), "%s/x.yaml", f->dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(upload_save(u), -EEXIST);
+	assert_false(upload_is_saved(u));
+	upload_close(u);
+	assert_int_equal(upload_open(u, false), 0); /* the memory has what the disk has not */
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(upload_save(u), 0);
+	assert_on_disk(f, "x.yaml", "hello");
+	unmade(f, u);
+}
+
+static void test_replace(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *u = made(f, "x.yaml");
+	uint64_t version;
+	size_t len;
+	char *text;
+
+	put(u, "a document", 0);
+	assert_int_equal(upload_save(u), 0);
+	upload_copy(u, &text, &len, &version);
+	assert_string_equal(text, "a document");
+	free(text);
+	assert_int_equal(upload_save_text(u, "made\n"), 0);
+	assert_on_disk(f, "x.yaml", "made\n");
+	assert_int_not_equal(upload_replace(u, version, "made\n"), 0);
+	assert_bytes(u, "made\n");
+	/* There is other content by now: the disk gets it back. */
+	assert_int_equal(upload_save_text(u, "older\n"), 0);
+	assert_int_equal(upload_replace(u, version, "older\n"), 0);
+	assert_int_equal(upload_save(u), 0);
+	assert_on_disk(f, "x.yaml", "made\n");
+	unmade(f, u);
+}
+
+static void test_one_process(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *u = made(f, "x.yaml");
 	struct upload_writer a = {0}, b = {0}, c = {0}, d = {0}, e = {0};
-	uint64_t content;
+	struct upload_writer *all[] = {&a, &b, &c, &d, &e};
+	pid_t other;
 
 	upload_add_writer(u, &a, 1);
 	upload_add_writer(u, &b, 1);
 	upload_add_writer(u, &c, 2);
 	upload_add_writer(u, &d, 0);
 	upload_add_writer(u, &e, 0);
-	assert_ptr_equal(upload_sibling(u, &a), &b);
-	assert_null(upload_sibling(u, &c));
-	assert_null(upload_sibling(u, &d)); /* of processes that are not known none is the same */
-	upload_set_dirty(&b);
-	upload_set_dirty(&c);
-	assert_true(upload_is_dirty(u, &a));
-	assert_false(upload_is_dirty(u, &d));
-	content = upload_launching(u, &a, 5);
-	assert_false(b.dirty);
-	assert_true(c.dirty && upload_is_busy(u));
-	assert_true(upload_is_spent(u, &b) && !upload_is_spent(u, &a));
-	upload_concluded(u, 5, content, NULL);
-	assert_false(upload_is_spent(u, &b) || upload_is_launched(u));
-	content = upload_launching(u, &c, 6);
-	upload_concluded(u, 6, content, DIGEST);
-	assert_true(upload_is_spent(u, &c));
-	for (size_t i = 0; i < 5; i++)
-		upload_remove_writer(u, (struct upload_writer *[]){&a, &b, &c, &d, &e}[i]);
-	upload_unref(u);
+	/* Process 1 writes through both of its files; the others have lost theirs. */
+	assert_int_equal(upload_claim(u, &a, 1, false, &other), 0);
+	assert_int_equal(upload_claim(u, &b, 1, false, &other), 0);
+	assert_int_equal(upload_claim(u, &c, 2, false, &other), -EBUSY);
+	assert_int_equal(other, 1);
+	assert_int_equal(upload_claim(u, &d, 0, false, &other), -EBUSY);
+	assert_true(upload_is_lost(u, &c));
+	assert_false(upload_is_lost(u, &e)); /* it had nothing to lose */
+	/* Nobody begins anew meanwhile, nor process 1 itself. */
+	assert_int_equal(upload_claim(u, NULL, 3, true, &other), -EBUSY);
+	assert_int_equal(upload_claim(u, NULL, 1, true, &other), -EBUSY);
+	/* It is done, and process 3 begins: whoever had the file open is left out. */
+	assert_false(upload_is_last(u, &a)); /* b goes on */
+	assert_true(upload_is_dirty(u, &b));
+	upload_launching(u, &b, 5);
+	assert_false(upload_is_dirty(u, &a));
+	assert_true(upload_is_spent(u, &a) && upload_is_spent(u, &b) && !upload_is_spent(u, &c));
+	assert_int_equal(upload_claim(u, NULL, 3, true, &other), 0);
+	upload_concluded(u, 5, false);
+	assert_false(upload_is_spent(u, &b));
+	assert_int_equal(upload_claim(u, &b, 1, false, &other), -EBUSY);
+	assert_int_equal(other, 0);
+	for (size_t i = 0; i < array_size(all); i++)
+		upload_remove_writer(u, all[i]);
+	unmade(f, u);
 }
 
-/* The next mount: the record of NAME, as RECORDED, is all that it has beside the files. */
-static void remount(struct fixture *f, const char *name, const char *recorded)
-{
-	struct record r = {0};
-
-	uploads_fill_record(f->all, recorded, &r);
-	uploads_free(f->all);
-	assert_int_equal(uploads_new(f->dir, f->fd, us, &f->all), 0);
-	uploads_take_record(f->all, name, &r);
-}
-
-static void assert_launched(struct fixture *f, const char *name, bool want)
-{
-	struct upload *u cleanup_upload = upload_find(f->all, name);
-
-	assert_int_equal(upload_is_launched(u), want);
-}
-
-static void test_over_a_mount(void **state)
+static void test_displaced(void **state)
 {
 	struct fixture *f = *state;
-	struct upload *u = made(f->all, "x.yaml", "one");
-	char path[128];
-	FILE *file;
+	struct upload *u = made(f, "x.yaml");
+	struct upload_writer a = {0}, b = {0};
+	pid_t other;
 
-	launch(u, 1, "one");
-	upload_unref(u);
-	upload_unref(made(f->all, "same.yaml", "one"));
-	remount(f, "x.yaml", "x.yaml");
-	assert_launched(f, "x.yaml", true);
-	assert_launched(f, "same.yaml", false); /* another file with the same bytes */
-	/* Nobody has asked before this mount ends: it is known all the same. */
-	remount(f, "x.yaml", "x.yaml");
-	remount(f, "x.yaml", "x.yaml");
-	assert_launched(f, "x.yaml", true);
-	/* Renamed, and killed before the record of the new name was written. */
-	u = upload_find(f->all, "x.yaml");
-	assert_int_equal(upload_rename(u, "scratch"), 0);
-	upload_unref(u);
-	remount(f, "x.yaml", "scratch");
-	assert_launched(f, "scratch", true);
-	/* Written, and killed: the digest is not that of the bytes. */
-	snprintf(path, sizeof(path), "%s/scratch", f->dir);
-	file = fopen(path, "ae");
-	assert_non_null(file);
-	fputs("more", file);
-	fclose(file);
-	remount(f, "scratch", "scratch");
-	assert_launched(f, "scratch", false);
-}
-
-static void test_recover(void **state)
-{
-	struct fixture *f = *state;
-	struct upload *u = made(f->all, "x.yaml", "one"), *other = made(f->all, "y.yaml", "two");
-	struct upload *unknown = made(f->all, "z.yaml", "three");
-
-	upload_recover(u, "one", 3);
-	assert_true(upload_is_launched(u));
-	upload_recover(other, "one", 3);
-	assert_false(upload_is_launched(other));
-	upload_recover(unknown, NULL, 0);
-	assert_true(upload_is_launched(unknown));
-	rewrite(unknown, "four");
-	assert_false(upload_is_launched(unknown));
-	upload_unref(u);
-	upload_unref(other);
-	upload_unref(unknown);
-}
-
-static void test_replace(void **state)
-{
-	struct fixture *f = *state;
-	struct upload *u = made(f->all, "x.yaml", "a document");
-	uint64_t content = upload_launching(u, NULL, 1);
-	char *text;
-	size_t len;
-
-	assert_int_equal(upload_open(u), 0);
-	assert_int_equal(upload_replace(u, content, "made\n"), 0);
-	assert_true(upload_is_launched(u));
-	assert_int_equal(upload_bytes(u, &text, &len), 0);
-	assert_string_equal(text, "made\n");
-	assert_int_equal(len, 5);
-	free(text);
-	/* There is other content by now. */
-	assert_int_equal(upload_replace(u, content, "older\n"), 0);
-	assert_int_equal(upload_size(u), 5);
-	upload_close(u);
-	upload_unref(u);
-	remount(f, "x.yaml", "x.yaml");
-	assert_launched(f, "x.yaml", true);
-}
-
-static void test_expire(void **state)
-{
-	struct fixture *f = *state;
-	struct upload *u = made(f->all, "x.yaml", "one");
-
-	assert_int_equal(upload_expire(u), -EBUSY); /* not launched */
-	launch(u, 1, "one");
-	assert_int_equal(upload_open(u), 0);
-	assert_int_equal(upload_expire(u), -EBUSY); /* open */
-	upload_close(u);
-	assert_int_equal(upload_expire(u), 0);
-	assert_null(upload_find(f->all, "x.yaml"));
-	upload_unref(u);
-	remount(f, "x.yaml", "x.yaml");
-	assert_null(upload_find(f->all, "x.yaml"));
+	upload_add_writer(u, &a, 1);
+	upload_add_writer(u, &b, 2);
+	assert_int_equal(upload_displace(u, 3), 0); /* nobody has written */
+	assert_int_equal(upload_claim(u, &a, 1, false, &other), -EBUSY);
+	upload_remove_writer(u, &a);
+	a = (struct upload_writer){0};
+	upload_add_writer(u, &a, 1);
+	assert_int_equal(upload_claim(u, &a, 1, false, &other), 0);
+	assert_int_equal(upload_displace(u, 1), 0); /* by its writer */
+	assert_false(upload_is_lost(u, &a));
+	assert_int_equal(upload_displace(u, 2), 1);
+	assert_true(upload_is_lost(u, &a));
+	assert_false(upload_is_last(u, &a));
+	upload_remove_writer(u, &a);
+	upload_remove_writer(u, &b);
+	unmade(f, u);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_launched, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_writers, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_over_a_mount, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_recover, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_by_the_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replace, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_expire, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_process, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_displaced, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

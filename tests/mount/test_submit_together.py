@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""Several who write one name of submit/ at the same moment: a close returns 0 only if what this writer wrote, whole and
+unmixed, was launched, once. On slow_kxfs.c, which says what it has launched.
+
+    KXFS_TOGETHER_ROUNDS=10000 pytest test_submit_together.py     as many rounds
+    pytest test_submit_together.py --seed N                       those that a failure names
+"""
+
+import collections
+import os
+import random
+import re
+import signal
+import time
+
+import harness
+import pytest
+import submitting
+from submitting import error_of, job_of, slow_binary
+
+# $T: the text, in a file elsewhere. SURE: when it fails, what it wrote was not launched (the others may fail at what
+# they do after their close, when another has taken the file away).
+TOOLS = {
+    "cp": ("cp $T x.yaml", True),
+    "cat >": ("exec cat $T > x.yaml", True),
+    "cat >>": ("exec cat $T >> x.yaml", True),
+    "printf >": ('printf "%s" "$(cat $T)" > x.yaml; printf "" >&2', False),
+    "install": ("install -m 600 $T x.yaml", False),
+    "mv": ("cp $T tmp.$$ && mv tmp.$$ x.yaml || { rm -f tmp.$$; exit 1; }", False),
+    "mv from elsewhere": ("cp $T $T.own && mv $T.own x.yaml", False),
+    "python": (None, True),
+}
+
+
+@pytest.fixture
+def kx(top):
+    program = slow_binary()
+    if not program.exists():
+        pytest.fail(f"{program} is missing: build it first", pytrace=False)
+    kx = submitting.Slow(program, top)
+    yield kx.start()
+    wrong = kx.close() + harness.end_marked()
+    assert not wrong, "\n".join(wrong)
+
+
+def told(kx):
+    """The texts of all jobs, in the order of their launch."""
+    return [bytes.fromhex(text).decode() for text in re.findall(r"^launched: ([0-9a-f]+)$", kx.said(), re.M)]
+
+
+def write_in_python(path, text):
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        for i in range(0, len(text), 700):
+            os.write(fd, text[i:i + 700].encode())
+    except OSError:
+        os.close(fd)
+        return 1
+    os.close(fd)
+    return 0
+
+
+def begin(kx, gate, tool, text, file):
+    """A child that does it when GATE is closed by all others; it inherits no more than its end."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 120
+    try:
+        os.close(gate[1])
+        os.read(gate[0], 1)
+        os.close(gate[0])
+        os.chdir(kx / "submit")
+        null = os.open("/dev/null", os.O_WRONLY)
+        os.dup2(null, 2)
+        if tool == "python":
+            status = write_in_python("x.yaml", text)
+        else:
+            os.environ["T"] = str(file)
+            os.execv("/bin/bash", ["bash", "-c", TOOLS[tool][0]])
+    except OSError:
+        status = 1
+    finally:
+        os._exit(status)
+
+
+def one_round(kx, rng, number):
+    """[(tool, text, exit status)] of two to five at once."""
+    gate = os.pipe()
+    children = []
+    for i in range(rng.randint(2, 5)):
+        text = (f"name: app\nroles: []\n# tell {number}-{i} " + rng.choice("abcdef") * rng.randint(0, 3000) + "\n"
+                + f"# {number}-{i} end\n")
+        file = kx.work / f"text{i}"
+        file.write_text(text)
+        tool = rng.choice(list(TOOLS))
+        children.append((begin(kx, gate, tool, text, file), tool, text))
+    os.close(gate[0])
+    os.close(gate[1])
+    return [(tool, text, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])) for pid, tool, text in children]
+
+
+def short(text):
+    """TEXT with its long runs cut."""
+    return re.sub(r"([a-f])\1{9,}", r"\1...", text)
+
+
+def check(done, launched):
+    """DONE is of all rounds."""
+    known = {text for _, text, _ in done} | {text.rstrip("\n") for _, text, _ in done}
+    count = collections.Counter()
+    before = {""}
+    for text in launched:
+        # Who appends has what was there in front of it: nothing, or what was launched.
+        parts = [(text[:i], text[i:]) for i in [0, *(m.start() for m in re.finditer("name: app", text))]]
+        whole = [own for rest, own in parts if own in known and rest in before]
+        assert whole, f"a mixture was launched: {short(text)!r}"
+        before |= {text}
+        count[whole[0].rstrip("\n")] += 1
+    for tool, text, status in done:
+        n = count[text.rstrip("\n")]
+        sure = TOOLS[tool][1]
+        assert n == 1 if status == 0 and tool != "printf >" else n <= (0 if status and sure else 1), \
+            f"{tool}, exit status {status}: launched {n} times: {short(text)!r}"
+
+
+def test_who_closes_with_success_has_launched(kx, request, sanitized):
+    seed = request.config.getoption("--seed")
+    if seed is None:
+        seed = time.time_ns() % 1000000
+    rounds = int(os.environ.get("KXFS_TOGETHER_ROUNDS", 80 if sanitized else 300))
+    print(f"seed {seed}, {rounds} rounds")
+    rng = random.Random(seed)
+    done = []
+    for number in range(rounds):
+        if rng.random() < 0.3:
+            harness.err_of(os.remove, kx / "submit/x.yaml")
+        done += one_round(kx, rng, number)
+    check(done, told(kx))
+    assert sum(status == 0 for _, _, status in done) >= rounds
+
+
+# --- one after the other, as they get in each other's way ---
+
+
+def writer(kx, text, name="x.yaml"):
+    """A process that has written TEXT and holds the file open until it is told to close it."""
+    script = ("import os, sys\n"
+              f"fd = os.open({name!r}, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)\n"
+              f"os.write(fd, {text.encode()!r})\n"
+              "print('written', flush=True)\n"
+              "sys.stdin.readline()\n"
+              "try:\n"
+              "    os.close(fd)\n"
+              "except OSError as e:\n"
+              "    print(e.errno)\n")
+    p = harness.popen(["python3", "-c", script], cwd=kx / "submit", stdin=-1, stdout=-1, text=True)
+    assert p.stdout.readline() == "written\n"
+    return p
+
+
+def close_of(p):
+    """What close() said, "" for success."""
+    code = p.communicate("\n", timeout=harness.LIMIT)[0].strip()
+    return os.strerror(int(code)) if code else ""
+
+
+A, B = (submitting.asking(f"tell {who}") for who in "ab")
+
+
+@pytest.mark.parametrize("line", ["cat $T > x.yaml", "cat $T >> x.yaml", "cp $T x.yaml"])
+def test_the_second_is_refused(kx, line):
+    """It is told who is writing, and the first is not disturbed."""
+    (kx.work / "b").write_text(B)
+    first = writer(kx, A)
+    p = harness.run(line, check=False, cwd=kx / "submit", env={"T": str(kx.work / "b")})
+    assert p.returncode == 1 and "Device or resource busy" in p.stderr
+    assert f"x.yaml: process {first.pid} (python3) is just writing it: what process" in error_of(kx, "x.yaml")
+    assert told(kx) == []
+    assert close_of(first) == ""
+    assert told(kx) == [A] and kx.read("submit/x.yaml") == A
+    assert error_of(kx, "x.yaml") is None and job_of(kx, "x.yaml")
+
+
+@pytest.mark.parametrize("line", ["install $T x.yaml", "rm x.yaml && cp $T x.yaml", "cp $T tmp && mv tmp x.yaml"])
+def test_the_first_loses_the_file(kx, line):
+    """Its name was taken away while it wrote: its close says so, and what took its place was launched."""
+    (kx.work / "b").write_text(B)
+    first = writer(kx, A)
+    harness.run(line, cwd=kx / "submit", env={"T": str(kx.work / "b")})
+    assert close_of(first) == os.strerror(16)
+    assert told(kx) == [B] and kx.read("submit/x.yaml") == B
+
+
+def test_removed_while_another_writes(kx):
+    first = writer(kx, A)
+    os.remove(kx / "submit/x.yaml")
+    assert f"removed or replaced it while process {first.pid} (python3) wrote it" in error_of(kx, "x.yaml")
+    assert close_of(first) == os.strerror(16)
+    assert told(kx) == []
+
+
+def test_opened_before_and_written_after(kx):
+    """Who opened the file, and had not written yet when another wrote it, writes no more."""
+    fd = os.open(kx / "submit/x.yaml", os.O_WRONLY | os.O_CREAT, 0o644)
+    assert close_of(writer(kx, A)) == ""
+    assert harness.err_of(os.write, fd, B.encode()) == "EBUSY"
+    assert "another process has written it meanwhile" in error_of(kx, "x.yaml")
+    assert harness.err_of(os.close, fd) == "EBUSY"
+    assert told(kx) == [A] and kx.read("submit/x.yaml") == A
+
+
+def test_a_writer_that_is_killed_is_in_nobodys_way(kx):
+    first = writer(kx, A)
+    harness.kill(first.pid, signal.SIGKILL)
+    first.communicate()
+    harness.wait_for(lambda: "killed by a signal" in (error_of(kx, "x.yaml") or ""), what="that it was killed")
+    assert submitting.put(kx, "x.yaml", B) == ""
+    assert told(kx) == [B]

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* fs/submit/names: the state of a content, the last launch decides, and what a mount left open is told by the next. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fs/submit/names.h"
+#include "spec/base/sha256.h"
+
+struct fixture {
+	struct lock lock;
+	struct uploads *files;
+	struct names *names;
+};
+
+static const struct record_owner us = {1000, 1000}, them = {7, 8};
+
+static void begin(struct fixture *f)
+{
+	f->lock = (struct lock)LOCK_INIT;
+	f->files = uploads_new(-1, us, &f->lock);
+	f->names = names_new(&f->lock, us);
+}
+
+static void end(struct fixture *f)
+{
+	names_free(f->names);
+	uploads_free(f->files);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	begin(f);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	end(*state);
+	free(*state);
+	return 0;
+}
+
+static void assert_shows(const struct fixture *f, const char *name, const char *job,
+			 const char *error)
+{
+	const char *want[] = {[SUBMIT_NAME_JOB] = job, [SUBMIT_NAME_ERROR] = error};
+
+	for (enum submit_name kind = SUBMIT_NAME_JOB; kind <= SUBMIT_NAME_ERROR; kind++) {
+		struct name_view v = {0};
+
+		assert_int_equal(names_view(f->names, name, kind, &v), want[kind] ? 0 : -ENOENT);
+		assert_true(streq(v.text, want[kind]));
+		free(v.text);
+	}
+}
+
+static void test_last_launch_decides(void **state)
+{
+	struct fixture *f = *state;
+	struct names *all = f->names;
+	uint64_t first = names_next(all), second = names_next(all);
+
+	assert_true(second > first);
+	/* The answer on the second comes first. */
+	names_refused(all, "x.yaml", second, "bad", us);
+	assert_shows(f, "x.yaml", NULL, "bad\n");
+	names_accepted(all, "x.yaml", first, "job-1", us);
+	assert_shows(f, "x.yaml", "job-1", "bad\n");
+	names_accepted(all, "x.yaml", names_next(all), "job-3", us);
+	assert_shows(f, "x.yaml", "job-3", NULL);
+	names_refused(all, "x.yaml", second, "bad", us);
+	names_accepted(all, "x.yaml", second, "job-2", us);
+	assert_shows(f, "x.yaml", "job-3", NULL);
+	assert_int_equal(names_remove(all, "x.yaml", SUBMIT_NAME_JOB), 0);
+	assert_int_equal(names_remove(all, "x.yaml", SUBMIT_NAME_JOB), -ENOENT);
+}
+
+static void test_error_text(void **state)
+{
+	struct fixture *f = *state;
+	char *longest = calloc(1, 2 * RECORD_MAX_ERROR);
+	struct name_view v;
+
+	names_refused(f->names, "x.yaml", names_next(f->names), "line\n\x1b[31mred", us);
+	assert_shows(f, "x.yaml", NULL, "line\n\\x1b[31mred\n");
+	memset(longest, 'a', 2 * RECORD_MAX_ERROR - 1);
+	names_refused(f->names, "x.yaml", names_next(f->names), longest, us);
+	assert_int_equal(names_view(f->names, "x.yaml", SUBMIT_NAME_ERROR, &v), 0);
+	assert_int_equal(strlen(v.text), RECORD_MAX_ERROR);
+	assert_string_equal(v.text + RECORD_MAX_ERROR - 5, "a...\n");
+	free(v.text);
+	free(longest);
+}
+
+/* The file NAME with TEXT, which nobody has open; borrowed. */
+static struct upload *made(struct fixture *f, const char *name, const char *text)
+{
+	struct upload *u;
+
+	assert_int_equal(names_make(f->names, f->files, name, 0644, us, &u), 0);
+	upload_unref(u);
+	assert_int_equal(upload_open(u, false), 0);
+	names_writing(f->names, u);
+	assert_int_equal(upload_write(u, text, strlen(text), 0), 0);
+	upload_close(u);
+	return u;
+}
+
+static uint64_t version_of(struct upload *u, char digest[RECORD_DIGEST])
+{
+	uint64_t version;
+	char *text;
+	size_t len;
+
+	upload_copy(u, &text, &len, &version);
+	spec_sha256(text, len, digest);
+	free(text);
+	return version;
+}
+
+/* U is launched as NAME, and accepted or not. */
+static void launch(struct fixture *f, struct upload *u, const char *name, bool accepted)
+{
+	char digest[RECORD_DIGEST];
+	uint64_t version = version_of(u, digest);
+	struct name_launch l;
+
+	assert_int_equal(names_launch(f->names, name, u, version, us, true, &l), 0);
+	assert_int_equal(names_state(f->names, u), NAME_LAUNCHING);
+	assert_true(names_busy(f->names, u));
+	names_concluded(f->names, name, u, version, &l, accepted ? digest : NULL, false);
+}
+
+static void test_content(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *u = made(f, "x.yaml", "one");
+	char digest[RECORD_DIGEST];
+	uint64_t version = version_of(u, digest);
+	struct name_launch l;
+
+	assert_int_equal(names_state(f->names, u), NAME_WRITING);
+	launch(f, u, "x.yaml", false);
+	assert_int_equal(names_state(f->names, u), NAME_TOLD);
+	launch(f, u, "x.yaml", true);
+	assert_int_equal(names_state(f->names, u), NAME_LAUNCHED);
+	/* The verdict on what is not in it any more says nothing of what is. */
+	assert_int_equal(names_launch(f->names, "x.yaml", u, version, us, true, &l), 0);
+	assert_true(upload_open(u, false) == 0 && upload_write(u, "two", 3, 0) == 0);
+	assert_false(names_writing(f->names, u));
+	names_concluded(f->names, "x.yaml", u, version, &l, digest, false);
+	assert_int_equal(names_state(f->names, u), NAME_WRITING);
+	assert_true(names_settle(f->names, u));
+	assert_int_equal(names_state(f->names, u), NAME_TOLD);
+	assert_true(names_writing(f->names, u)); /* its record says otherwise */
+	assert_int_equal(upload_truncate(u, 0), 0);
+	assert_false(names_settle(f->names, u));
+	assert_int_equal(names_state(f->names, u), NAME_EMPTY);
+	upload_close(u);
+}
+
+static void test_move(void **state)
+{
+	struct fixture *f = *state;
+	struct upload *u = made(f, "x.yaml", "one"), *y = made(f, "y.yaml", "two"), *again;
+	char name[NAME_MAX + 1];
+
+	upload_ref(y);
+	launch(f, u, "x.yaml", true);
+	names_accepted(f->names, "x.yaml", names_next(f->names), "job-1", them);
+	names_refused(f->names, "y.yaml", names_next(f->names), "bad", us);
+	names_move(f->names, u, "y.yaml");
+	assert_shows(f, "x.yaml", NULL, NULL);
+	assert_shows(f, "y.yaml", "job-1", NULL);
+	assert_true(names_of(f->names, u, name));
+	assert_string_equal(name, "y.yaml");
+	assert_int_equal(names_state(f->names, u), NAME_LAUNCHED);
+	assert_false(names_of(f->names, y, name)); /* it lives on for who has it */
+	upload_unref(y);
+	/* Its state goes along, its verdict stays. */
+	names_move(f->names, u, "scratch");
+	assert_shows(f, "y.yaml", "job-1", NULL);
+	assert_int_equal(names_state(f->names, u), NAME_LAUNCHED);
+	/* A new file of the first name is another node. */
+	again = made(f, "x.yaml", "three");
+	assert_string_not_equal(upload_tag(again), upload_tag(u));
+	assert_int_equal(names_make(f->names, f->files, "x.yaml", 0644, us, &again), -EEXIST);
+	names_drop(f->names, u);
+	assert_null(names_file(f->names, "scratch"));
+	/* Who has no verdict any more takes none away. */
+	u = made(f, "z.yaml", "four");
+	launch(f, u, "z.yaml", true);
+	names_move(f->names, u, "y.yaml");
+	assert_shows(f, "y.yaml", "job-1", NULL);
+}
+
+/* The next mount, which finds of NAME what the record of this one says, and no file. */
+static void next_mount(struct fixture *f, const char *name, struct fixture *next)
+{
+	struct upload *file = NULL;
+	struct record r;
+
+	begin(next);
+	names_record(f->names, name, &r, &file);
+	names_take_record(next->names, name, &r);
+	upload_unref(file);
+	record_clear(&r);
+}
+
+/* What the next start takes of NAME is ID. */
+static void assert_open(struct fixture *f, const char *name, const char *id, bool unknown)
+{
+	char *got_name = NULL, *got_id = NULL;
+	struct record_owner owner;
+	bool got_unknown;
+
+	assert_true(names_take_open(f->names, &got_name, &got_id, &owner, &got_unknown));
+	assert_string_equal(got_name, name);
+	assert_true(streq(got_id, id));
+	assert_int_equal(got_unknown, unknown);
+	free(got_name);
+	free(got_id);
+	assert_false(names_take_open(f->names, &got_name, &got_id, &owner, &got_unknown));
+}
+
+static void test_left_open(void **state)
+{
+	struct fixture *f = *state, next;
+	struct upload *u = made(f, "x.yaml", "one");
+	struct name_launch first, second;
+	uint64_t reported;
+
+	names_accepted(f->names, "x.yaml", names_next(f->names), "job-1", us);
+	assert_int_equal(names_launch(f->names, "x.yaml", u, 1, us, true, &first), 0);
+	assert_int_equal(names_launch(f->names, "x.yaml", u, 1, us, true, &second), 0);
+	assert_int_equal(strlen(first.uuid), RECORD_UUID - 1);
+	assert_string_not_equal(first.uuid, second.uuid);
+	reported = names_reported(f->names);
+	assert_int_equal(reported, first.number - 1);
+
+	/* Jobs of other submissions are no answer, whatever the clocks said. */
+	next_mount(f, "x.yaml", &next);
+	names_set_reported(next.names, second.number);
+	names_was_launched(next.names, "x.yaml", "job-1", first.uuid); /* told already */
+	names_was_launched(next.names, "x.yaml", "job-0", "01234567-89ab-4cde-8f01-23456789abcd");
+	assert_open(&next, "x.yaml", NULL, false);
+	end(&next);
+
+	next_mount(f, "x.yaml", &next);
+	names_set_reported(next.names, second.number);
+	names_was_launched(next.names, "x.yaml", "job-3", second.uuid);
+	names_was_launched(next.names, "x.yaml", "job-2", first.uuid); /* the newest counts */
+	assert_open(&next, "x.yaml", "job-3", false);
+	assert_true(names_next(next.names) > second.number);
+	end(&next);
+
+	names_concluded(f->names, "x.yaml", u, 1, &first, NULL, false);
+	names_concluded(f->names, "x.yaml", u, 1, &second, NULL, true); /* it is not known */
+	assert_int_equal(names_reported(f->names), second.number - 1);
+	next_mount(f, "x.yaml", &next);
+	names_set_reported(next.names, first.number);
+	names_was_launched(next.names, "x.yaml", "job-2", first.uuid); /* told, and removed since */
+	assert_open(&next, "x.yaml", NULL, false);
+	end(&next);
+}
+
+/* The record of a launch is gone, or of a version that did not note which it was. */
+static void test_lost_records(void **state)
+{
+	struct fixture *f = *state, next;
+	struct record old = {0};
+	struct upload *u = made(f, "x.yaml", "one");
+	struct name_launch l;
+
+	assert_int_equal(names_launch(f->names, "x.yaml", u, 1, us, true, &l), 0);
+	begin(&next);
+	names_set_reported(next.names, l.number - 1);
+	names_was_launched(next.names, "x.yaml", "job-1", l.uuid);
+	assert_open(&next, "x.yaml", "job-1", false);
+	end(&next);
+	begin(&next);
+	names_set_reported(next.names, UINT64_MAX); /* not known */
+	names_was_launched(next.names, "x.yaml", "job-1", l.uuid);
+	assert_true(names_next(next.names) > l.number);
+	record_add_pending(&old, "");
+	names_take_record(next.names, "y.yaml", &old);
+	assert_open(&next, "y.yaml", NULL, true);
+	end(&next);
+	record_clear(&old);
+}
+
+static struct upload *found(struct fixture *f, const char *name, ino_t ino)
+{
+	struct stat st = {.st_ino = ino, .st_size = 3, .st_mode = 0644};
+	struct upload *u = upload_found(f->files, name, &st);
+
+	names_add(f->names, name, u);
+	return u;
+}
+
+static void test_files_of_an_earlier_mount(void **state)
+{
+	struct fixture *f = *state;
+	struct record r = {.launched_ino = 7, .launched = "0123"}, told = {.told = true};
+	struct upload *moved = found(f, "y.yaml", 7), *settled = found(f, "told.yaml", 8);
+	struct upload *part = found(f, "part.yaml", 9), *scratch = found(f, "scratch", 10), *u;
+	char *name;
+
+	names_take_record(f->names, "x.yaml", &r); /* renamed, and killed before its record was */
+	names_take_record(f->names, "told.yaml", &told);
+	assert_true(names_take_unfinished(f->names, &name));
+	assert_string_equal(name, "part.yaml");
+	free(name);
+	assert_false(names_take_unfinished(f->names, &name));
+	assert_int_equal(names_state(f->names, part), NAME_TOLD);
+	assert_int_equal(names_state(f->names, settled), NAME_TOLD);
+	assert_int_equal(names_state(f->names, scratch), NAME_TOLD);
+	assert_int_equal(names_state(f->names, moved), NAME_CLAIMED);
+	assert_int_equal(names_expire(f->names, "part.yaml", INT64_MAX, &u), -EBUSY);
+	assert_int_equal(names_expire(f->names, "y.yaml", INT64_MAX, &u), -EAGAIN);
+	upload_unref(u);
+	names_loaded(f->names, moved, "0123");
+	assert_int_equal(names_state(f->names, moved), NAME_LAUNCHED);
+	assert_int_equal(names_expire(f->names, "y.yaml", 0, &u), -EBUSY);
+	assert_int_equal(names_expire(f->names, "y.yaml", INT64_MAX, &u), 0);
+	upload_unref(u);
+	names_claim(f->names, part, "");
+	names_loaded(f->names, part, "whatever it is");
+	assert_int_equal(names_state(f->names, part), NAME_LAUNCHED);
+	names_claim(f->names, settled, "0123");
+	names_loaded(f->names, settled, "4567");
+	assert_int_equal(names_state(f->names, settled), NAME_TOLD);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_last_launch_decides, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_error_text, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_content, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_move, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_left_open, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lost_records, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_files_of_an_earlier_mount, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
