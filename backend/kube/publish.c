@@ -167,7 +167,7 @@ static struct spec_job *snapshot_of(struct publish *p, const struct shown *s,
 /* ID: as backend_events.launched says. */
 static void tell_launched(const struct publish *p, const struct folder *folder, const char *id)
 {
-	if (folder->file && id && *id)
+	if (folder->file)
 		p->config.launched(p->config.data, folder->file, id, folder->submission,
 				   folder->written);
 }

@@ -186,7 +186,7 @@ static inline void rig_on_launched(void *data, const char *file, const char *id,
 	assert_int_equal(strlen(submission), 36);
 	assert_string_equal(file, "app.yaml");
 	assert_true(time > 0);
-	snprintf(rig.launched, sizeof(rig.launched), "%s", id);
+	snprintf(rig.launched, sizeof(rig.launched), "%s", id ? *id ? id : "none" : "?");
 }
 
 static inline void rig_new(void)

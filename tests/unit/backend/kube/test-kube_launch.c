@@ -141,6 +141,7 @@ static void test_in_flight_over_kill(void **state)
 		rig.launched[0] = '\0';
 		rig_start("", "");
 		assert_int_equal(rig_folders(), before + 1);
+		assert_string_equal(rig.launched, "?");
 		if (how == 1)
 			fake_pass(500000);
 		if (how == 2) { /* another start in between */
@@ -178,7 +179,7 @@ static void test_in_flight_over_kill(void **state)
 		fake_pass(1000);
 	}
 	assert_int_equal(rig_folders(), n - 1);
-	assert_string_equal(rig.launched, "");
+	assert_string_equal(rig.launched, "none");
 }
 
 /* The uid is on disk as soon as it is known, and from then on decides, whatever the object of somebody else says. */
