@@ -82,15 +82,6 @@ static inline bool loop_timer_is_set(const struct loop_timer *t)
 }
 
 /*
- * The same as memory of its own: FN is called every PERIOD_MS (0: once) after DELAY_MS. Whoever made a timer frees it,
- * also one that has fired.
- */
-struct loop_timer *loop_timer_new(struct loop *loop, unsigned delay_ms, unsigned period_ms,
-				  loop_fn fn, void *data);
-/* NULL is allowed. After this FN is not called again. */
-void loop_timer_free(struct loop_timer *timer);
-
-/*
  * Call FN whenever FD is readable, or (PRIORITY) has a priority event, as /proc/self/mountinfo has. NULL, with
  * errno: such a descriptor can't be polled. FD stays the caller's.
  */

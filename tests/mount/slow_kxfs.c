@@ -180,7 +180,7 @@ struct mount {
 	const char *mountpoint;
 	struct submit *submit, *dryrun;
 	struct node_entry_def root[4];
-	struct loop_timer *wake;
+	struct loop_timer wake;
 };
 
 static void expire(void *data)
@@ -250,8 +250,9 @@ static int mount_it(struct mount *m, bool others)
 /* Whoever reads requests is woken again and again, since a signal right before the read is lost. */
 static void wake(void *data)
 {
-	const struct mount *m = data;
+	struct mount *m = data;
 
+	loop_timer_set(&m->wake, 50);
 	serve_wake(m->fs->serve);
 }
 
@@ -260,8 +261,7 @@ static void stop(void *data)
 	struct mount *m = data;
 
 	fuse_session_exit(m->session);
-	if (!m->wake)
-		m->wake = loop_timer_new(loop, 0, 50, wake, m);
+	loop_timer_set(&m->wake, 0);
 }
 
 static void ignore(int sig)
@@ -289,6 +289,7 @@ static void serve(struct mount *m)
 	sigaddset(&asked, SIGUSR2);
 	sigaddset(&asked, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &asked, NULL);
+	loop_timer_init(&m->wake, loop, wake, m);
 	loop_post(loop, listen, m);
 	if (loop_start(loop) < 0 || park_start(m->fs->park) < 0)
 		abort();
