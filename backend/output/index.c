@@ -163,7 +163,7 @@ static int index_load_file(struct index *x)
 		err = index_load_records(x, fd);
 	if (err == 0)
 		err = disk_stat(fd, "", &st);
-	if (err < 0)
+	if (err)
 		return err;
 	/* What is torn goes: later records must not stand behind it. */
 	whole = index_place(x->size.records);

@@ -121,7 +121,7 @@ struct output_job {
 	bool end_asked, ended, closed;
 	size_t n_live;		    /* logs that have not ended */
 	struct output_log *calling; /* logs with a function that is due */
-	loop_fn gone;	  /* to be called when it is; NULL: nothing */
+	loop_fn gone;		    /* to be called when it is; NULL: nothing */
 	void *gone_data;
 	UT_hash_handle hh;
 	struct output_job *next; /* gone */

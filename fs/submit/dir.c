@@ -311,8 +311,7 @@ static void dir_rename_go(void *data, int err)
 		return;
 	}
 	/* It gets another name, so it does not matter that this one does not submit. */
-	if (!spec_name_submits(c->name) &&
-	    names_remove(s->names, c->name, SUBMIT_NAME_ERROR) == 0)
+	if (!spec_name_submits(c->name) && names_remove(s->names, c->name, SUBMIT_NAME_ERROR) == 0)
 		save_name(s, c->name, NULL, NULL);
 	/* The verdict on a file that is still written or being launched comes without a rename. */
 	if (spec_name_submits(c->newname) && upload_size(u) > 0 &&

@@ -32,9 +32,9 @@
 struct launch {
 	struct submit *s;
 	struct upload *upload; /* a reference, and open */
-	bool rename;	       /* UPLOAD gets NAME when it is accepted and the request still waits */
-	pid_t process;	       /* that renames */
-	uint64_t version;      /* of the content that TEXT is */
+	bool rename;	  /* UPLOAD gets NAME when it is accepted and the request still waits */
+	pid_t process;	  /* that renames */
+	uint64_t version; /* of the content that TEXT is */
 	struct name_launch number;
 	uint64_t ticket; /* 0: nobody waits */
 	struct record_owner owner;
@@ -258,10 +258,11 @@ static void launch_recorded(void *data, int err)
 
 	if (err) {
 		l->err = err;
-		text_set(&l->why,
-			 "%s: could not be written to the state directory: %s. Nothing was launched. "
-			 "Write it again.",
-			 l->name, strerror(-err));
+		text_set(
+			&l->why,
+			"%s: could not be written to the state directory: %s. Nothing was launched. "
+			"Write it again.",
+			l->name, strerror(-err));
 		launch_show(l);
 		return;
 	}

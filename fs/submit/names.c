@@ -44,7 +44,7 @@ struct names {
 	struct record_owner us;
 	struct name *table;
 	struct name *files; /* those that have one, by it */
-	uint64_t number; /* of the last launch */
+	uint64_t number;    /* of the last launch */
 	uint64_t reported;
 	uint64_t tags; /* that were made */
 	int64_t changed;
@@ -117,7 +117,7 @@ static void free_name(struct names *all, struct name *n)
 
 	HASH_DEL(all->table, n);
 	LL_FOREACH_SAFE(n->pending, p, next)
-		free(p);
+	free(p);
 	free(n->text);
 	free(n->job);
 	free(n->error);
@@ -737,8 +737,8 @@ bool names_take_open(struct names *all, char **name, char **id, struct record_ow
 		return false;
 	*unknown = find_pending(n, "") && !n->news;
 	LL_FOREACH_SAFE(n->pending, p, next)
-		if (p->left && !p->doubt)
-			remove_pending(n, p);
+	if (p->left && !p->doubt)
+		remove_pending(n, p);
 	*name = text_copy(n->text);
 	*id = take_ptr(n->news);
 	*owner = n->owner;

@@ -152,7 +152,7 @@ static const struct {
 	const char *key; /* with what follows it */
 	bool (*take)(const char **p, struct record *r);
 } lines[] = {
-	{"launched ", take_launched}, {"told\n", take_told},   {"writing\n", take_writing},
+	{"launched ", take_launched}, {"told\n", take_told},	  {"writing\n", take_writing},
 	{"job ", take_job},	      {"pending ", take_pending}, {"owner ", take_owner},
 	{"error ", take_error},
 };

@@ -33,9 +33,9 @@ struct upload;
 
 /* A handle through which a file may be written; zeroed by its owner, set by the functions below. Under the lock. */
 struct upload_writer {
-	pid_t opener;	 /* the process; 0: not known */
-	bool dirty;	 /* it has changed the bytes since its last submission */
-	bool lost;	 /* somebody else has changed, removed or replaced the file: its bytes are not there */
+	pid_t opener; /* the process; 0: not known */
+	bool dirty;   /* it has changed the bytes since its last submission */
+	bool lost; /* somebody else has changed, removed or replaced the file: its bytes are not there */
 	bool spent;	 /* its launch was accepted: nothing more is written through it */
 	uint64_t launch; /* number of the launch that it waits for; 0: none */
 	struct upload_writer *prev, *next;
@@ -111,7 +111,8 @@ void upload_remove_writer(struct upload *u, struct upload_writer *w);
  * *OTHER is the
  * process that is in the way (0: not known); W has lost the file.
  */
-int upload_claim(struct upload *u, struct upload_writer *w, pid_t process, bool fresh, pid_t *other);
+int upload_claim(struct upload *u, struct upload_writer *w, pid_t process, bool fresh,
+		 pid_t *other);
 /*
  * PROCESS removes or replaces the file: other writers lose it. The process of one that has changed it since its last
  * submission, -1 if that is not known; 0: there is none.

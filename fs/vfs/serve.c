@@ -81,7 +81,8 @@ static bool lets_go_of(const struct fuse_buf *buf, uint64_t id)
 	const struct fuse_batch_forget_in *batch = (const void *)(in + 1);
 	const struct fuse_forget_one *one = (const void *)(batch + 1);
 
-	if (in->opcode == FUSE_FORGET || in->opcode == FUSE_RELEASE || in->opcode == FUSE_RELEASEDIR)
+	if (in->opcode == FUSE_FORGET || in->opcode == FUSE_RELEASE ||
+	    in->opcode == FUSE_RELEASEDIR)
 		return in->nodeid == id;
 	if (in->opcode != FUSE_BATCH_FORGET)
 		return false;

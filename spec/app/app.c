@@ -496,7 +496,7 @@ static void read_metadata(struct app_reader *r, const struct app_path *path,
 	for (size_t i = 0; node->type == SPEC_YAML_MAP && i < node->n; i += 2) {
 		if (node->v[i + 1]->type != SPEC_YAML_SCALAR)
 			continue;
-		texts.v = mem_grow(texts.v, texts.n + 2, sizeof(*texts.v));
+		texts.v = mem_grow(texts.v, texts.n + 2, sizeof(struct spec_yaml *));
 		texts.v[texts.n++] = node->v[i];
 		texts.v[texts.n++] = node->v[i + 1];
 	}

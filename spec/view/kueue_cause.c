@@ -283,8 +283,8 @@ struct said {
 /* Take what FORM describes from P, and its words in the place of the @ of SAYS, malloc'ed. NULL: it is not so. */
 static char *take_form(const char **p, const struct said *said)
 {
-	const char *from = *p, *form = said->form, *captures[MAX_CAPTURES];
-	size_t lens[MAX_CAPTURES], n = 0;
+	const char *from = *p, *form = said->form, *captures[MAX_CAPTURES] = {NULL};
+	size_t lens[MAX_CAPTURES] = {0}, n = 0;
 	char *ret;
 	FILE *out;
 
@@ -303,7 +303,9 @@ static char *take_form(const char **p, const struct said *said)
 		end = *form == '$' ? from + strlen(from)
 		      : *behind	   ? strstr(from, behind)
 				   : from + strcspn(from, ",;");
-		if (!end || end == from || n == MAX_CAPTURES)
+		/* What stands behind a comma is another thing. */
+		if (!end || end == from || n == MAX_CAPTURES ||
+		    (*form == '@' && memchr(from, ',', (size_t)(end - from))))
 			return NULL;
 		captures[n] = from;
 		lens[n++] = (size_t)(end - from);
@@ -314,7 +316,7 @@ static char *take_form(const char **p, const struct said *said)
 	out = text_stream(&ret, &(size_t){0});
 	n = 0;
 	for (const char *s = said->says; *s; s++) {
-		if (*s == '@') {
+		if (*s == '@' && n < MAX_CAPTURES) {
 			fprintf(out, "%.*s", (int)lens[n], captures[n]);
 			n++;
 		} else {

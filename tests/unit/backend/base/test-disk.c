@@ -43,7 +43,8 @@ static void give_all(void *data)
 	(void)data;
 	group_init(&t.group, loop);
 	for (unsigned i = 0; i < N; i++) {
-		t.w[i] = (struct work){.run = run, .done = done, .data = &t.w[i], .group = &t.group};
+		t.w[i] =
+			(struct work){.run = run, .done = done, .data = &t.w[i], .group = &t.group};
 		disk_queue(&t.q, &t.w[i], loop);
 	}
 	group_when_empty(&t.group, post_sem, &t.over);

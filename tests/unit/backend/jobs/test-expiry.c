@@ -15,7 +15,7 @@
 
 /* --- what expiry finds below itself --- */
 
-static uint64_t now; /* ms */
+static uint64_t now;		 /* ms */
 static struct loop_timer *timer; /* the one that is set */
 static uint64_t bytes;
 

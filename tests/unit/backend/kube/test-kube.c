@@ -242,7 +242,7 @@ static void test_stop(void **state)
 			story_run("one", "u1", "p1");
 		if (moment == 3) {
 			const struct backend_submission s = {"a.yaml", RIG_APP, strlen(RIG_APP),
-							     "a", 0, "s-a"};
+							     "a",      0,	"s-a"};
 
 			/* While it is on the pool. */
 			backend_submit(rig.b, &s, rig_reply, NULL);

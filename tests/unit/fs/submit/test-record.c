@@ -76,11 +76,10 @@ static void test_there_and_back(void **state)
 	struct record got;
 
 	(void)state;
-	assert_string_equal(
-		text,
-		"kxfs submit 2\nlaunched 18446744073709551615 " DIGEST
-		"\ntold\njob app-x7k2pd0 1\npending " UUID_1 "\npending " UUID_2 "\nowner 1000 100\n"
-		"error 12345 25\nx.yaml:1:1: bad\nand more\n");
+	assert_string_equal(text, "kxfs submit 2\nlaunched 18446744073709551615 " DIGEST
+				  "\ntold\njob app-x7k2pd0 1\npending " UUID_1 "\npending " UUID_2
+				  "\nowner 1000 100\n"
+				  "error 12345 25\nx.yaml:1:1: bad\nand more\n");
 	assert_int_equal(record_parse(text, strlen(text), &got), 0);
 	assert_same(&got, &want);
 	assert_false(record_is_empty(&got));

@@ -552,6 +552,10 @@ static void test_quota_messages(void **state)
 		 "queue team can't take it: it has no nvidia.com/gpu at all"},
 		{SET("x") "flavor hostf doesn\"t match node affinity", "NoMatchingFlavor",
 		 "queue team can't take it: flavor hostf does not match its node selector or affinity"},
+		{SET("x") "flavor gone not found, flavor b doesn\"t match node affinity",
+		 "NoMatchingFlavor",
+		 "queue team can't take it: there is no flavor gone; flavor b does not match its node "
+		 "selector or affinity"},
 		{SET("x") "flavor gone not found", "Inadmissible",
 		 "queue team can't take it: there is no flavor gone"},
 		{SET("x") "topology dc doesn\"t allow to fit any of 2 pod(s). Total nodes: 1; excluded: cpu: 1",
