@@ -247,8 +247,8 @@ static void timer_set(struct loop *loop, struct loop_timer *t, uint64_t ms)
 	t->seq = ++loop->timers.seq;
 	if (loop->timers.n == loop->timers.max) {
 		loop->timers.max = loop->timers.max ? 2 * loop->timers.max : 16;
-		loop->timers.v = mem_grow(loop->timers.v, loop->timers.max,
-					  sizeof(struct loop_timer *));
+		loop->timers.v =
+			mem_grow(loop->timers.v, loop->timers.max, sizeof(struct loop_timer *));
 	}
 	loop->timers.n++;
 	timer_sift(loop, loop->timers.n - 1, t);
