@@ -143,7 +143,7 @@ static void set_launched(struct name *n, uint64_t version, const char *digest)
 {
 	n->state = NAME_LAUNCHED;
 	n->version = version;
-	memcpy(n->digest, digest, RECORD_DIGEST);
+	snprintf(n->digest, sizeof(n->digest), "%s", digest);
 }
 
 static struct pending *find_pending(struct name *n, const char *uuid)
