@@ -131,13 +131,14 @@ def test_dryrun(cluster, torchx, server):
 def test_overlays(cluster, api, server, environment):
     """A tuple replaces what a list would be added to; a file is read here; the AppDef's own overlays are for others."""
     def volumes(overlay):
-        api(cluster, f"""
+        handle = api(cluster, f"""
             import json
             open("overlay.yaml", "w").write(json.dumps({{"spec": {{"nodeSelector": {{"gpu": "a100"}}}}}}))
             role = Role("main", image="busybox", entrypoint="sh", metadata={{"kubernetes": {overlay}}})
             answer(runner.run(AppDef("all", [role], metadata={{"kubernetes": {{"VCJob": {{}}}}}}), "kxfs", {{"queue": "default"}}))
             """)
-        spec = launched_objects(server)[-1]["spec"]["tasks"][0]["template"]["spec"]
+        [obj] = [obj for obj in launched_objects(server) if obj["metadata"]["name"] == ident(handle)]
+        spec = obj["spec"]["tasks"][0]["template"]["spec"]
         return sorted(volume["name"] for volume in spec["volumes"]), spec["nodeSelector"]
 
     mine = '{"name": "mine", "emptyDir": {}}'
