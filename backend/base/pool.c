@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads are made when there is work and none is idle, up to the usual number; each beyond it ends when it finds
- * nothing to do. They refer to the pool, and the last one frees it.
+ * Threads are made when there is work and none is idle, up to the usual number, and beyond it one after the other while
+ * all of them hang. So many as are usual may be idle, since those that hang serve nobody; each beyond that ends when it
+ * finds nothing to do. They refer to the pool, and the last one frees it.
  */
 #include "backend/base/pool.h"
 
@@ -47,7 +48,7 @@ static struct pool_job *pool_take(struct pool *p, bool *last)
 	struct pool_job *job;
 
 	lock_scope(&p->lock);
-	while (!p->first && !p->over && p->n <= POOL_USUAL) {
+	while (!p->first && !p->over && p->idle < POOL_USUAL) {
 		p->idle++;
 		pthread_cond_wait(&p->wake, &p->lock.mutex);
 		p->idle--;

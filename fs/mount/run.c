@@ -380,6 +380,7 @@ static int start(struct run *r, char **why)
 				      ? "; allow_other needs user_allow_other in /etc/fuse.conf"
 				      : "");
 	submit_recover(r->submit);
+	submit_recover(r->dryrun);
 	return 0;
 }
 

@@ -588,11 +588,14 @@ void submit_recover(struct submit *s)
 	char *name, *id;
 	bool unknown;
 
+	if (!atomic_load(&s->recovered))
+		save_unfinished(s);
 	while (names_take_open(s->names, &name, &id, &owner, &unknown)) {
 		recover_one(s, name, id, owner, unknown);
 		free(name);
 		free(id);
 	}
-	save_reported(s);
+	if (!s->dry)
+		save_reported(s);
 	atomic_store(&s->recovered, true);
 }

@@ -337,7 +337,7 @@ static void load_record(void *data, const char *name)
 }
 
 /* The last mount ended while somebody was writing NAME. What is there of it was never launched. */
-static void load_unfinished(struct submit *s, const char *name)
+static void tell_unfinished(struct submit *s, const char *name)
 {
 	struct upload *u cleanup_upload = names_file(s->names, name);
 	char *text cleanup_free = text_print(
@@ -355,7 +355,6 @@ static void load_unfinished(struct submit *s, const char *name)
 int save_open(struct submit *s, struct saver **ret)
 {
 	struct saver *saver = new0(struct saver);
-	char *name;
 	int err;
 
 	*ret = saver;
@@ -364,11 +363,17 @@ int save_open(struct submit *s, struct saver **ret)
 	if (!err)
 		err = records_each(s->records, load_record, s);
 	names_set_reported(s->names, reported_load(s));
-	while (!err && names_take_unfinished(s->names, &name)) {
-		load_unfinished(s, name);
+	return err;
+}
+
+void save_unfinished(struct submit *s)
+{
+	char *name;
+
+	while (names_take_unfinished(s->names, &name)) {
+		tell_unfinished(s, name);
 		free(name);
 	}
-	return err;
 }
 
 void save_end(struct submit *s)
