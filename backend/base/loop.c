@@ -483,9 +483,10 @@ static void loop_wait_for_work(struct loop *loop)
 	loop_timer_init(&deadline, loop, loop_on_late, &late);
 	timer_set(loop, &deadline, LOOP_HANG_MS);
 	timer_set(loop, &loop->look, LOOP_LOOK_MS);
-	while (loop->working && !late) {
+	/* What is posted may begin more work. */
+	while ((loop_run_posts(loop) || loop->working) && !late) {
 		loop_close_all(loop);
-		uv_run(&loop->uv, UV_RUN_ONCE);
+		uv_run(&loop->uv, loop->working ? UV_RUN_ONCE : UV_RUN_NOWAIT);
 	}
 	loop_timer_stop(&deadline);
 	loop_timer_stop(&loop->look);
