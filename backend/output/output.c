@@ -665,7 +665,10 @@ struct marking {
 /* If the disk refuses it the job goes on without. */
 static void mark(int dir_fd, const char *id)
 {
-	cleanup_fd int fd = folder_open(dir_fd, id, NULL, UNMERGED, O_WRONLY | O_CREAT);
+	int fd = folder_open(dir_fd, id, NULL, UNMERGED, O_WRONLY | O_CREAT);
+
+	if (fd >= 0)
+		close(fd);
 }
 
 static void mark_work(void *data)

@@ -44,7 +44,7 @@ struct submit {
 
 /* Make the saver, and read all files and records of S. 0 or a negative errno. Before the mount is up. */
 int save_open(struct submit *s, struct saver **ret);
-/* When the mount is up, before anybody is served: refuse the files whose writers were not done when the last one ended. */
+/* When the mount is up, before anybody is served: refuse files whose writers were not done when the last one ended. */
 void save_unfinished(struct submit *s);
 /* After the loop has ended: sync what is left, if the disk answers, and free the saver of S (none is allowed). */
 void save_end(struct submit *s);
