@@ -103,6 +103,7 @@ class Local:
         source = kx.state / "jobs" / job.id
         record = (source / "job.json").read_text()
         uid = json.loads(record)["uid"]
+        logs = os.listdir(source / "logs")
         for i in range(before, n):
             name = f"bench-c{i:06d}"
             target = kx.state / "jobs" / name
@@ -111,6 +112,8 @@ class Local:
             (target / "job.json").write_text(text)
             (target / "app.yaml").write_text(APP)
             (target / "logs").mkdir(mode=0o700)
+            for log in logs:
+                (target / "logs" / log).touch(mode=0o600)
 
     def many_jobs(self, kx, job, n):
         """A start with N finished jobs."""
