@@ -11,43 +11,37 @@
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 
-static int replica_render_state(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+/* A text that is a function of the snapshot alone. */
+typedef void (*replica_text_fn)(const struct spec_job *job, const struct spec_replica *r,
+				char **ret, size_t *ret_len);
+
+static int replica_render(const struct node *node, replica_text_fn text, char **ret,
+			  size_t *ret_len)
 {
 	const struct spec_job *job cleanup_job = place_job(node);
 	const struct spec_replica *r = place_replica(node, job);
 
-	(void)fs;
 	if (!r)
 		return -ENOENT;
-	*ret = text_copy(spec_status_state(r->state));
-	*ret_len = strlen(*ret);
+	text(job, r, ret, ret_len);
 	return 0;
 }
 
-static int replica_render_status(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+static void replica_state(const struct spec_job *job, const struct spec_replica *r, char **ret,
+			  size_t *ret_len)
 {
-	const struct spec_job *job cleanup_job = place_job(node);
-	const struct spec_replica *r = place_replica(node, job);
-
-	(void)fs;
-	if (!r)
-		return -ENOENT;
-	spec_status_replica(job, r, ret, ret_len);
-	return 0;
+	(void)job;
+	*ret = text_copy(spec_status_state(r->state));
+	*ret_len = strlen(*ret);
 }
 
 /* For `kubectl exec -it $(cat .../pod) -- sh`. */
-static int replica_render_pod(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+static void replica_pod(const struct spec_job *job, const struct spec_replica *r, char **ret,
+			size_t *ret_len)
 {
-	const struct spec_job *job cleanup_job = place_job(node);
-	const struct spec_replica *r = place_replica(node, job);
-
-	(void)fs;
-	if (!r)
-		return -ENOENT;
+	(void)job;
 	*ret = text_print("%s\n", r->pod);
 	*ret_len = strlen(*ret);
-	return 0;
 }
 
 static bool replica_has_pod(void *place, struct node *dir)
@@ -59,38 +53,26 @@ static bool replica_has_pod(void *place, struct node *dir)
 	return r && *r->pod;
 }
 
-static const struct text_class replica_state_text = {
-	.class =
-		{
-			.name = "replica-state",
-			.mode = S_IFREG | 0644,
-			.getattr = place_text_getattr,
-			TEXT_OPS,
-		},
-	.render = replica_render_state,
-};
+#define REPLICA_TEXT(file, fn)                                                                     \
+	static int file##_render(struct fs *fs, struct node *node, char **ret, size_t *ret_len)    \
+	{                                                                                          \
+		(void)fs;                                                                          \
+		return replica_render(node, fn, ret, ret_len);                                     \
+	}                                                                                          \
+	static const struct text_class file = {                                                    \
+		.class =                                                                           \
+			{                                                                          \
+				.name = #file,                                                     \
+				.mode = S_IFREG | 0644,                                            \
+				.getattr = place_text_getattr,                                     \
+				TEXT_OPS,                                                          \
+			},                                                                         \
+		.render = file##_render,                                                           \
+	}
 
-static const struct text_class replica_status_text = {
-	.class =
-		{
-			.name = "replica-status",
-			.mode = S_IFREG | 0644,
-			.getattr = place_text_getattr,
-			TEXT_OPS,
-		},
-	.render = replica_render_status,
-};
-
-static const struct text_class replica_pod_text = {
-	.class =
-		{
-			.name = "replica-pod",
-			.mode = S_IFREG | 0644,
-			.getattr = place_text_getattr,
-			TEXT_OPS,
-		},
-	.render = replica_render_pod,
-};
+REPLICA_TEXT(replica_state_text, replica_state);
+REPLICA_TEXT(replica_status_text, spec_status_replica);
+REPLICA_TEXT(replica_pod_text, replica_pod);
 
 static const struct node_entry_def replica_table[] = {
 	{.name = "state", .class = &replica_state_text.class},
