@@ -28,6 +28,7 @@ struct fixture {
 	int kernel; /* the test's end */
 	pthread_t thread;
 	unsigned deadline_ms;
+	uint64_t before_stop; /* ms */
 	uint64_t tickets[MANY + 16];
 	size_t n_tickets;
 	pthread_mutex_t lock;
@@ -259,10 +260,12 @@ static void test_each_deadline_is_its_own(void **state)
 static void *answer_late(void *data)
 {
 	struct fixture *f = data;
-	uint64_t last = loop_now_ms(), now = last;
+	uint64_t last = f->before_stop, now = loop_now_ms();
 	fuse_req_t req;
 
-	for (; now - last < 2000; usleep(10000)) {
+	/* The stop may come before this thread has begun. */
+	while (now - last < 2000) {
+		usleep(10000);
 		last = now;
 		now = loop_now_ms();
 	}
@@ -283,6 +286,7 @@ static void test_deadline_while_all_stands_still(void **state)
 	f->deadline_ms = 3500;
 	send_read(f, 10, 0);
 	wait_parked(f, 1);
+	f->before_stop = loop_now_ms();
 	pthread_create(&answer, NULL, answer_late, f);
 	child = fork();
 	if (child == 0) {
