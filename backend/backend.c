@@ -172,7 +172,6 @@ static void backend_run_charge(void *data)
 {
 	struct backend *b = data;
 
-	b->in_charge = true;
 	if (b->ops->take_charge)
 		b->ops->take_charge(b);
 }

@@ -49,14 +49,13 @@ struct backend_events {
 	 */
 	void (*job)(void *data, const struct spec_job *old, const struct spec_job *new_job);
 	/*
-	 * While it starts: an earlier mount has launched the job ID for what was written as FILE, at TIME
-	 * (ns, of this machine's clock) or soon after, and may not have told anybody. SUBMISSION: as it stood in the
+	 * While it starts: an earlier mount has launched the job ID for what was written as FILE, and may not have
+	 * told anybody. SUBMISSION: as it stood in the
 	 * request, by which it is told from other launches of FILE. ID is NULL: whether that was launched is not known
 	 * yet, since it may still be on its way. Then this is called again, minutes later perhaps, with the id, or
 	 * "": it was not launched. That may also follow an answer that it could not be found out.
 	 */
-	void (*launched)(void *data, const char *file, const char *id, const char *submission,
-			 int64_t time);
+	void (*launched)(void *data, const char *file, const char *id, const char *submission);
 	/* LOG has grown or ended. Borrowed; only logs that somebody holds open are told. */
 	void (*log)(void *data, struct log *log);
 	void *data;

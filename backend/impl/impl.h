@@ -74,8 +74,7 @@ struct backend {
 	struct loop *loop;
 	struct store *store;
 	struct output *output;
-	void *impl;	/* the implementation's own (backend_set_impl) */
-	bool in_charge; /* backend_take_charge was called; I/O thread */
+	void *impl; /* the implementation's own (backend_set_impl) */
 
 	/* Only for backend.c and request.c: */
 	struct end started, stopped;
@@ -136,10 +135,10 @@ static inline void backend_stopped(struct backend *b)
 
 /* As backend_events.launched. */
 static inline void backend_launched(struct backend *b, const char *file, const char *id,
-				    const char *submission, int64_t time)
+				    const char *submission)
 {
 	if (b->events.launched)
-		b->events.launched(b->events.data, file, id, submission, time);
+		b->events.launched(b->events.data, file, id, submission);
 }
 
 /* "submit", ... */

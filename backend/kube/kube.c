@@ -116,12 +116,11 @@ static void on_saved(void *data)
 	removals_soon(k->parts.removals);
 }
 
-static void on_launched(void *data, const char *file, const char *id, const char *submission,
-			int64_t time)
+static void on_launched(void *data, const char *file, const char *id, const char *submission)
 {
 	const struct kube *k = data;
 
-	backend_launched(k->parts.b, file, id, submission, time);
+	backend_launched(k->parts.b, file, id, submission);
 }
 
 static void on_listed(void *data)

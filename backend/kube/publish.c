@@ -168,8 +168,7 @@ static struct spec_job *snapshot_of(struct publish *p, const struct shown *s,
 static void tell_launched(const struct publish *p, const struct folder *folder, const char *id)
 {
 	if (folder->file)
-		p->config.launched(p->config.data, folder->file, id, folder->submission,
-				   folder->written);
+		p->config.launched(p->config.data, folder->file, id, folder->submission);
 }
 
 static void check_doubt(void *data, const struct folder *folder)

@@ -26,8 +26,7 @@ struct publish_config {
 	const char *namespace; /* borrowed */
 	enum backend_capture mode;
 	/* As backend_events.launched. */
-	void (*launched)(void *data, const char *file, const char *id, const char *submission,
-			 int64_t time);
+	void (*launched)(void *data, const char *file, const char *id, const char *submission);
 	void *data;
 };
 

@@ -342,7 +342,7 @@ static void go_on(struct saved *saved, struct item *item)
 
 	if (was_never_launched(item))
 		return output_job_remove(saved->b->output, rec->id, NULL, NULL);
-	backend_launched(saved->b, rec->file, rec->id, rec->submission, rec->created);
+	backend_launched(saved->b, rec->file, rec->id, rec->submission);
 	job = local_job_new(saved->jobs, rec);
 	if (!job) {
 		diag(DIAG_ERROR, "%s: its logs can't be opened: %s; it is not shown", rec->id,

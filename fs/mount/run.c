@@ -187,10 +187,8 @@ static int check(struct run *r, char **why)
 	return err;
 }
 
-static void on_launched(void *data, const char *file, const char *id, const char *submission,
-			int64_t time)
+static void on_launched(void *data, const char *file, const char *id, const char *submission)
 {
-	(void)time;
 	const struct run *r = data;
 
 	submit_launched(r->submit, file, id, submission);
