@@ -241,6 +241,7 @@ void session_free(struct session *s)
 {
 	if (!s)
 		return;
+	park_stop(s->fs->park);
 	if (s->mounted)
 		fuse_session_unmount(s->fuse); /* frees; the mount itself is gone, see cut() */
 	fuse_session_destroy(s->fuse);

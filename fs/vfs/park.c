@@ -246,18 +246,25 @@ int park_start(struct park *park)
 	return -err;
 }
 
-void park_free(struct park *park)
+void park_stop(struct park *park)
 {
-	if (!park)
+	if (!park->started)
 		return;
-	assert(!park->table);
+	park->started = false;
 	{
 		lock_scope(&park->lock);
 		park->over = true;
 		pthread_cond_signal(&park->news);
 	}
-	if (park->started)
-		pthread_join(park->thread, NULL);
+	pthread_join(park->thread, NULL);
+}
+
+void park_free(struct park *park)
+{
+	if (!park)
+		return;
+	assert(!park->table);
+	park_stop(park);
 	pthread_cond_destroy(&park->news);
 	free(park);
 }
