@@ -109,3 +109,15 @@ char *spec_tree_print(struct json_object *value)
 		mem_out();
 	return mem_copy(text, len);
 }
+
+struct json_object *spec_tree_find(struct json_object *value, const char *path)
+{
+	while (*path) {
+		size_t n = strcspn(path, ".");
+		cleanup_free char *key = mem_copy(path, n);
+
+		value = json_object_object_get(value, key);
+		path += n + (path[n] == '.');
+	}
+	return value;
+}

@@ -75,6 +75,9 @@ char *spec_tree_print(struct json_object *value);
 /* As spec_tree_add, but KEY is copied, and O may have it already. */
 void spec_tree_set(struct json_object *o, const char *key, struct json_object *value);
 
+/* What stands in VALUE (may be NULL) at PATH, keys joined by dots; "": VALUE. NULL: nothing. Borrowed. */
+struct json_object *spec_tree_find(struct json_object *value, const char *path);
+
 /* Add all members of FROM, whose keys are literals; the values are shared. */
 void spec_tree_add_all(struct json_object *o, struct json_object *from);
 

@@ -6,6 +6,7 @@
  *   volcano/, mcad/, appwrapper/   a kind each: make.c its objects, read.c them back (struct spec_reader), control.c
  *                     what ctl does (struct spec_control)
  *   ready_manifest.c  documents that are an object already
+ *   added.c           what others have put into such an object, which is taken out
  *   manifest.c        struct spec_manifest: parse, options, build by the kind, annotations, label, size
  *
  * What several kinds are made of is in spec/pods.
@@ -107,24 +108,11 @@ static struct json_object *need_map(struct json_object *map, const char *field)
 	return json_object_is_type(ret, json_type_object) ? ret : NULL;
 }
 
-/* What stands in VALUE at PATH, keys joined by dots; NULL: nothing. Borrowed. */
-static struct json_object *find_path(struct json_object *value, const char *path)
-{
-	while (*path) {
-		size_t n = strcspn(path, ".");
-		cleanup_free char *key = mem_copy(path, n);
-
-		value = json_object_object_get(value, key);
-		path += n + (path[n] == '.');
-	}
-	return value;
-}
-
 /* USER is NULL: OBJECT loses the label that it may have from the job that it is a copy of. */
 static void put_user(struct json_object *object, const char *user)
 {
 	struct json_object *labels = user ? need_map(need_map(object, "metadata"), "labels")
-					  : find_path(object, "metadata.labels");
+					  : spec_tree_find(object, "metadata.labels");
 
 	if (user && labels)
 		spec_tree_set(labels, SPEC_LABEL_USER, spec_tree_string(user));
@@ -138,13 +126,13 @@ static void put_user(struct json_object *object, const char *user)
  */
 static void put_users(struct spec_build *b, const char *user)
 {
-	struct json_object *list = find_path(b->object, b->kind->pods);
+	struct json_object *list = spec_tree_find(b->object, b->kind->pods);
 	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
 
 	put_user(b->object, user);
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *pod =
-			find_path(json_object_array_get_idx(list, i), b->kind->pod);
+			spec_tree_find(json_object_array_get_idx(list, i), b->kind->pod);
 		struct json_object *kind = json_object_object_get(pod, "kind");
 
 		if (!kind || streq(json_object_get_string(kind), "Pod"))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ready manifests: checking one, and giving it another name. It is sent as it is, but for what the server sets, so that
- * a job's manifest.yaml can be submitted again.
+ * Ready manifests: checking one, and giving it another name. It is sent as it is, but for what others have added
+ * (added.c), so that a job's manifest.yaml can be submitted again.
  *
  * A name with a random suffix stands for its job wherever it is written: in the names of what an AppWrapper wraps, in
  * hosts, labels and arguments. All of these get the new name. Any other name may be a common word, so that only the
@@ -16,6 +16,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/tree.h"
+#include "spec/kinds/added.h"
 #include "spec/kinds/kinds.h"
 #include "spec/view/reader.h"
 
@@ -127,32 +128,6 @@ static void check_metadata(const struct spec_yaml *root, const char *namespace, 
 				"must be a map");
 	if (name && !e->err)
 		*id = text_copy(name);
-}
-
-/* Remove what the server sets, what kxfs sets, and owners, which belonged to the job that the manifest was of. */
-static void strip(struct json_object *object)
-{
-	static const char *const set[] = {
-		"uid",
-		"resourceVersion",
-		"generation",
-		"creationTimestamp",
-		"deletionTimestamp",
-		"managedFields",
-		"selfLink",
-		"deletionGracePeriodSeconds",
-		"ownerReferences",
-	};
-	static const char *const ours[] = {"kxfs/appdef", "kxfs/appdef-sha256", "kxfs/submission",
-					   "kxfs/submitter"};
-	struct json_object *metadata = json_object_object_get(object, "metadata"), *annotations;
-
-	json_object_object_del(object, "status");
-	for (size_t i = 0; i < array_size(set); i++)
-		json_object_object_del(metadata, set[i]);
-	annotations = json_object_object_get(metadata, "annotations");
-	for (size_t i = 0; annotations && i < array_size(ours); i++)
-		json_object_object_del(annotations, ours[i]);
 }
 
 /* --- another name --- */
@@ -287,6 +262,6 @@ int spec_ready_read(const struct spec_yaml *root, const struct spec_kind *kind,
 	if (e->err)
 		return e->err;
 	spec_yaml_to_json(root, ret);
-	strip(*ret);
+	spec_added_remove(*ret, kind);
 	return who->rename ? rename_object(*ret, kind, who, id, e) : 0;
 }

@@ -15,7 +15,7 @@ bool spec_ready_is(const struct spec_yaml *root);
 const struct spec_kind *spec_ready_kind(const struct spec_yaml *root);
 
 /*
- * Check a manifest for KIND and the namespace of WHO. 0, the object without what the server sets in *RET and its name
+ * Check a manifest for KIND and the namespace of WHO. 0, the object without what others have added in *RET and its name
  * (malloc'ed) in *ID, which is a new one if WHO wants that. Or the errno of E.
  */
 int spec_ready_read(const struct spec_yaml *root, const struct spec_kind *kind,

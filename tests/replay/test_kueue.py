@@ -167,6 +167,24 @@ def test_whole_recording(server, make, scenario):
     harness.wait_for(lambda: "app" not in kx.ls("jobs") or not gone, what="the job to leave")
 
 
+def test_manifest_again(server, make_mount):
+    """What Kueue has put into a JobSet that it admitted is no part of its copy, which it would not start then."""
+    server.uninstall(*st.VOLCANO)
+    server.install(st.JOBSETS, *st.KUEUE)
+    kx = make_mount(server, source="jobset:test")
+    for step in recordings.Recording("kueue_jobset_success", resources=(st.JOBSETS, st.PODS, *st.KUEUE)).steps:
+        if step.kind != "DELETED":
+            recordings.apply(server.store, step)
+    job = harness.Job(kx, "app")
+    harness.wait_for(lambda: "SUCCEEDED" in kx.read("list"), what="the job's end")
+    assert "kueue.x-k8s.io/podset: trainer" in job.read("manifest.yaml")
+    kx.write("submit/again.yaml", job.read("manifest.yaml"))
+    again = server.store.find(st.JOBSETS, "test", kx.job_of("again.yaml").id).tree()
+    template = again["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    assert "kueue.x-k8s.io" not in json.dumps(template) and "suspend" not in again["spec"]
+    assert again["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+
+
 # --- places ---
 
 

@@ -518,6 +518,110 @@ static void test_no_user(void **state)
 	json_object_put(o);
 }
 
+/* OBJECT, a live one whose quotes are ', submitted again as one of KIND; WANTED is what it becomes. */
+static void again(const struct spec_kind *kind, const char *object, const char *wanted)
+{
+	struct spec_manifest_request rq = request(kind);
+	cleanup_free char *text = text_print("%s", wanted);
+	struct json_object *o, *want;
+
+	for (char *p = text; (p = strchr(p, '\''));)
+		*p = '"';
+	rq.n_options = 0;
+	rq.identity.user = NULL;
+	o = make(&rq, object);
+	json_object_object_del(member(o, "metadata", "annotations"), "kxfs/submitter");
+	json_object_object_del(member(o, "metadata", "annotations"), "kxfs/submission");
+	want = json_tokener_parse(text);
+	assert_non_null(want);
+	if (!json_object_equal(o, want))
+		fail_msg("%s", json_object_to_json_string(o));
+	json_object_put(o);
+	json_object_put(want);
+}
+
+#define JOBSET	   "'apiVersion': 'jobset.x-k8s.io/v1alpha2', 'kind': 'JobSet'"
+#define APPWRAPPER "'apiVersion': 'workload.codeflare.dev/v1beta2', 'kind': 'AppWrapper'"
+#define MCAD	   "'apiVersion': 'workload.codeflare.dev/v1beta1', 'kind': 'AppWrapper'"
+
+/* What Kueue, Volcano and their like have put into a job is no part of its copy: it would keep that from running. */
+static void test_ready_admitted(void **state)
+{
+	(void)state;
+	again(&spec_jobset,
+	      "{" JOBSET ", 'metadata': {'name': 'a', 'uid': 'u', 'finalizers': ['orphan', 'x'], "
+	      "'labels': {'kueue.x-k8s.io/queue-name': 'team', "
+	      "'kueue.x-k8s.io/prebuilt-workload-name': 'w', "
+	      "'kueue.x-k8s.io/multikueue-origin': 'm'}}, 'spec': {'suspend': false, "
+	      "'managedBy': 'kueue.x-k8s.io/multikueue', 'failurePolicy': {'maxRestarts': 2}, "
+	      "'replicatedJobs': [{'name': 'main', 'template': {'spec': {'template': {'metadata': "
+	      "{'annotations': {'kueue.x-k8s.io/workload': 'jobset-a-95b64', "
+	      "'kueue.x-k8s.io/workload-slice-name': 'x', "
+	      "'kueue.x-k8s.io/podset-required-topology': 'rack', "
+	      "'autoscaling.x-k8s.io/consume-provisioning-request': 'p', "
+	      "'autoscaling.x-k8s.io/provisioning-class-name': 'c', 'b': 'c'}, 'labels': "
+	      "{'kueue.x-k8s.io/podset': 'main', 'kueue.x-k8s.io/local-queue-name': 'team', "
+	      "'kueue.x-k8s.io/cluster-queue-name': 'all', 'd': 'e', "
+	      "'kueue.x-k8s.io/multikueue-worker-workload-pod': 'true'}}, "
+	      "'spec': {'nodeSelector': {'zone': 'a'}, 'schedulingGates': [{'name': "
+	      "'kueue.x-k8s.io/topology'}, {'name': 'mine'}, "
+	      "{'name': 'kueue.x-k8s.io/elastic-job'}]}}}}}]}, "
+	      "'status': {'restarts': 2, 'terminalState': 'Failed'}}",
+	      "{" JOBSET ", 'metadata': {'name': 'a', 'finalizers': ['x'], 'labels': "
+	      "{'kueue.x-k8s.io/queue-name': 'team'}, 'annotations': {}}, 'spec': "
+	      "{'failurePolicy': {'maxRestarts': 2}, 'replicatedJobs': [{'name': 'main', 'template': "
+	      "{'spec': {'template': {'metadata': {'annotations': "
+	      "{'kueue.x-k8s.io/podset-required-topology': 'rack', 'b': 'c'}, 'labels': {'d': 'e'}}, "
+	      "'spec': {'nodeSelector': {'zone': 'a'}, 'schedulingGates': [{'name': 'mine'}]}}}}}]}}");
+	again(&spec_appwrapper,
+	      "{" APPWRAPPER ", 'metadata': {'name': 'a', 'uid': 'u', 'finalizers': "
+	      "['workload.codeflare.dev/finalizer'], 'annotations': "
+	      "{'workload.codeflare.dev.appwrapper/retryLimit': '2'}}, 'spec': {'suspend': true, "
+	      "'components': [{'podSetInfos': [{'annotations': {'kueue.x-k8s.io/workload': 'w'}, "
+	      "'nodeSelector': {'flavor': 'spot'}, 'tolerations': [{'key': 'spot'}], "
+	      "'schedulingGates': [{'name': 'kueue.x-k8s.io/topology'}]}], "
+	      "'template': {'kind': 'Pod', 'spec': {}}}]}, 'status': {'resettingCount': 2}}",
+	      "{" APPWRAPPER ", 'metadata': {'name': 'a', 'finalizers': [], 'annotations': "
+	      "{'workload.codeflare.dev.appwrapper/retryLimit': '2'}}, 'spec': {'components': "
+	      "[{'template': {'kind': 'Pod', 'spec': {}}}]}}");
+	again(&spec_volcano,
+	      "{'apiVersion': 'batch.volcano.sh/v1alpha1', 'kind': 'Job', 'metadata': {'name': 'a', "
+	      "'uid': 'u', 'annotations': {'volcano.sh/job-forwarding': 'true'}}, 'spec': "
+	      "{'maxRetry': 3, 'volumes': [{'mountPath': '/a', 'volumeClaimName': 'a-volume-x1', "
+	      "'volumeClaim': {'accessModes': ['ReadWriteOnce']}}, "
+	      "{'mountPath': '/b', 'volumeClaimName': 'mine'}]}, 'status': {'retryCount': 2}}",
+	      "{'apiVersion': 'batch.volcano.sh/v1alpha1', 'kind': 'Job', 'metadata': {'name': 'a', "
+	      "'annotations': {}}, 'spec': {'maxRetry': 3, 'volumes': [{'mountPath': '/a', "
+	      "'volumeClaim': {'accessModes': ['ReadWriteOnce']}}, "
+	      "{'mountPath': '/b', 'volumeClaimName': 'mine'}]}}");
+	again(&spec_mcad,
+	      "{" MCAD ", 'metadata': {'name': 'a', 'uid': 'u'}, 'spec': {'schedulingSpec': "
+	      "{'requeuing': {'maxNumRequeuings': 2}}, 'resources': {'GenericItems': []}}, "
+	      "'status': {'requeueing': 2}}",
+	      "{" MCAD ", 'metadata': {'name': 'a', 'annotations': {}}, 'spec': {'schedulingSpec': "
+	      "{'requeuing': {'maxNumRequeuings': 2}}, 'resources': {'GenericItems': []}}}");
+}
+
+/* What a person has written stays: a job that is to begin suspended, a request for nodes, a gate. */
+static void test_ready_by_hand(void **state)
+{
+#define HAND                                                                                       \
+	"'spec': {'suspend': true, 'managedBy': 'mine', 'replicatedJobs': [{'template': {'spec': " \
+	"{'template': {'metadata': {'annotations': "                                               \
+	"{'autoscaling.x-k8s.io/consume-provisioning-request': 'p'}}, 'spec': "                    \
+	"{'schedulingGates': [{'name': 'kueue.x-k8s.io/topology'}]}}}}}, 1, {'template': []}]}"
+	(void)state;
+	again(&spec_jobset,
+	      "{" JOBSET ", 'metadata': {'name': 'a', 'finalizers': ['orphan'], "
+	      "'labels': {'kueue.x-k8s.io/prebuilt-workload-name': 'w'}}, " HAND "}",
+	      "{" JOBSET ", 'metadata': {'name': 'a', 'finalizers': ['orphan'], "
+	      "'labels': {'kueue.x-k8s.io/prebuilt-workload-name': 'w'}, "
+	      "'annotations': {}}, " HAND "}");
+	again(&spec_jobset,
+	      "{" JOBSET ", 'metadata': {'name': 'a', 'uid': 'u', 'labels': 1}, 'spec': 2}",
+	      "{" JOBSET ", 'metadata': {'name': 'a', 'labels': 1, 'annotations': {}}, 'spec': 2}");
+}
+
 /* A name that is taken gets another suffix, in place of the one that kxfs gave it before. */
 static void test_ready_renamed(void **state)
 {
@@ -685,6 +789,8 @@ int main(void)
 		cmocka_unit_test(test_no_user),
 		cmocka_unit_test(test_size),
 		cmocka_unit_test(test_ready_refused),
+		cmocka_unit_test(test_ready_admitted),
+		cmocka_unit_test(test_ready_by_hand),
 		cmocka_unit_test(test_ready_renamed),
 		cmocka_unit_test(test_ready_renamed_inside),
 		cmocka_unit_test(test_ready_beside),

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is taken out of a manifest before it is submitted: what the server and kxfs set in every object, and what
+ * controllers and their webhooks have put into one that was in a cluster. Kueue admits no copy that has its notes of
+ * another admission (FailedToStart: "conflict for annotations"), and Volcano refuses a claim that it has named itself.
+ *
+ * What a flavor of Kueue has added to the node selector and the tolerations of an AppWrapper stands in a list of its
+ * own. In a JobSet it stands among what a person has asked for, and nothing tells them apart, so there it stays.
+ */
+#include "spec/kinds/added.h"
+
+#include "spec/base/tree.h"
+#include "spec/view/kueue.h"
+
+#define ANNOTATIONS "metadata.annotations"
+#define LABELS	    "metadata.labels"
+
+/* Kueue's notes in the template of a pod that it has admitted. */
+#define PODSET	 SPEC_KUEUE_GROUP "/podset"
+#define WORKLOAD SPEC_KUEUE_GROUP "/workload"
+
+enum where {
+	ANY,	   /* in any manifest */
+	LIVE,	   /* in one of an object that was in a cluster */
+	POD,	   /* in the template of a pod that Kueue has admitted */
+	COMPONENT, /* in a component of an AppWrapper that was in a cluster */
+	VOLUME,	   /* in a volume of such a job of Volcano, for which Volcano has made a claim */
+};
+
+#define MAX_KEYS 10
+
+/*
+ * KEYS of the map at the path AT are removed; if a list is there, its items of these names, which are texts or maps.
+ * VALUE: only where that is the value; NULL: whatever it is.
+ */
+struct added {
+	enum where where;
+	const char *at;
+	const char *keys[MAX_KEYS];
+	const char *value;
+};
+
+static const struct added table[] = {
+	{
+		.where = ANY,
+		.at = "",
+		.keys = {"status"},
+	},
+	{
+		/* Owners belong to the job that the manifest was of. */
+		.where = ANY,
+		.at = "metadata",
+		.keys = {"uid", "resourceVersion", "generation", "creationTimestamp",
+			 "deletionTimestamp", "managedFields", "selfLink",
+			 "deletionGracePeriodSeconds", "ownerReferences"},
+	},
+	{
+		/* The server's, once a deletion was asked for; and that of the AppWrapper controller. */
+		.where = LIVE,
+		.at = "metadata.finalizers",
+		.keys = {"foregroundDeletion", "orphan", "workload.codeflare.dev/finalizer"},
+	},
+	{
+		/* manifest.c */
+		.where = ANY,
+		.at = ANNOTATIONS,
+		.keys = {"kxfs/appdef", "kxfs/appdef-sha256", "kxfs/submission", "kxfs/submitter"},
+	},
+	{
+		/* Kueue, pkg/controller/jobframework/defaults.go: ApplyDefaultForSuspend; or ctl */
+		.where = LIVE,
+		.at = "spec",
+		.keys = {"suspend"},
+	},
+	{
+		/* Kueue, pkg/controller/jobframework/defaults.go: ApplyDefaultForManagedBy */
+		.where = LIVE,
+		.at = "spec",
+		.keys = {"managedBy"},
+		.value = SPEC_KUEUE_GROUP "/multikueue",
+	},
+	{
+		/* Kueue, pkg/controller/jobs/jobset/jobset_multikueue_adapter.go: SyncJob */
+		.where = LIVE,
+		.at = LABELS,
+		.keys = {SPEC_KUEUE_GROUP "/prebuilt-workload-name",
+			 SPEC_KUEUE_GROUP "/multikueue-origin"},
+	},
+	{
+		.where = LIVE,
+		.at = ANNOTATIONS,
+		.keys = {SPEC_KUEUE_GROUP "/prebuilt-workload-name"},
+	},
+	{
+		/* Kueue, pkg/controller/jobframework/reconciler.go: getPodSetsInfoFromStatus */
+		.where = POD,
+		.at = LABELS,
+		.keys = {PODSET, SPEC_KUEUE_GROUP "/local-queue-name",
+			 SPEC_KUEUE_GROUP "/cluster-queue-name",
+			 SPEC_KUEUE_GROUP "/multikueue-worker-workload-pod"},
+	},
+	{
+		/* The same; and Kueue, pkg/controller/admissionchecks/provisioning/controller.go: podSetUpdates */
+		.where = POD,
+		.at = ANNOTATIONS,
+		.keys = {WORKLOAD, SPEC_KUEUE_GROUP "/workload-slice-name",
+			 "autoscaling.x-k8s.io/consume-provisioning-request",
+			 "autoscaling.x-k8s.io/provisioning-class-name",
+			 "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
+			 "cluster-autoscaler.kubernetes.io/provisioning-class-name"},
+	},
+	{
+		/* Kueue, pkg/podset/podset.go: FromAssignment; and for elastic jobs */
+		.where = POD,
+		.at = "spec.schedulingGates",
+		.keys = {SPEC_KUEUE_GROUP "/topology", SPEC_KUEUE_GROUP "/elastic-job"},
+	},
+	{
+		/* Kueue, pkg/controller/jobs/appwrapper/appwrapper_controller.go: RunWithPodSetsInfo */
+		.where = COMPONENT,
+		.at = "",
+		.keys = {"podSetInfos"},
+	},
+	{
+		/* Volcano, pkg/controllers/job/job_controller_actions.go: createJobIOIfNotExist */
+		.where = VOLUME,
+		.at = "",
+		.keys = {"volumeClaimName"},
+	},
+	{
+		/* Volcano, pkg/controllers/job/job_controller_actions.go: syncJob */
+		.where = LIVE,
+		.at = ANNOTATIONS,
+		.keys = {"volcano.sh/job-forwarding"},
+	},
+};
+
+static bool is_called(struct json_object *item, const char *key)
+{
+	if (json_object_is_type(item, json_type_object))
+		item = json_object_object_get(item, "name");
+	return json_object_is_type(item, json_type_string) &&
+	       streq(json_object_get_string(item), key);
+}
+
+static void remove_items(struct json_object *list, const char *key)
+{
+	for (size_t i = json_object_array_length(list); i-- > 0;)
+		if (is_called(json_object_array_get_idx(list, i), key))
+			json_object_array_del_idx(list, i, 1);
+}
+
+static void remove_keys(struct json_object *o, const struct added *a)
+{
+	struct json_object *at = spec_tree_find(o, a->at);
+
+	for (size_t i = 0; i < MAX_KEYS && a->keys[i]; i++) {
+		if (json_object_is_type(at, json_type_array))
+			remove_items(at, a->keys[i]);
+		else if (json_object_is_type(at, json_type_object) &&
+			 (!a->value || is_called(json_object_object_get(at, a->keys[i]), a->value)))
+			json_object_object_del(at, a->keys[i]);
+	}
+}
+
+static void remove_all(struct json_object *o, enum where where)
+{
+	for (size_t i = 0; i < array_size(table); i++)
+		if (table[i].where == where)
+			remove_keys(o, &table[i]);
+}
+
+static bool has(struct json_object *o, const char *at, const char *key)
+{
+	struct json_object *map = spec_tree_find(o, at);
+
+	return json_object_is_type(map, json_type_object) && json_object_object_get(map, key);
+}
+
+/* Is ITEM of a list such a place? */
+static bool fits(struct json_object *item, enum where where)
+{
+	return (where == POD && (has(item, LABELS, PODSET) || has(item, ANNOTATIONS, WORKLOAD))) ||
+	       where == COMPONENT || (where == VOLUME && has(item, "", "volumeClaim"));
+}
+
+/* In each item of the LIST of O, or in what stands there at the path INNER. */
+static void remove_in_list(struct json_object *o, const char *list, const char *inner,
+			   enum where where)
+{
+	struct json_object *items = spec_tree_find(o, list);
+	size_t n =
+		json_object_is_type(items, json_type_array) ? json_object_array_length(items) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *item =
+			spec_tree_find(json_object_array_get_idx(items, i), inner);
+
+		if (fits(item, where))
+			remove_all(item, where);
+	}
+}
+
+void spec_added_remove(struct json_object *object, const struct spec_kind *kind)
+{
+	if (has(object, "metadata", "uid")) {
+		remove_all(object, LIVE);
+		remove_in_list(object, "spec.components", "", COMPONENT);
+		remove_in_list(object, "spec.volumes", "", VOLUME);
+	}
+	remove_all(object, ANY);
+	remove_in_list(object, kind->pods, kind->pod, POD);
+}
