@@ -32,7 +32,7 @@ struct park *park_new(void);
  * the I/O thread can hold them up. 0 or a negative errno. Before anything is parked.
  */
 int park_start(struct park *park);
-/* Wait until the thread has given what it was giving, and end it: before the session that it answers through is gone. */
+/* Wait until the thread has given what it was giving, and end it, before the session that answers is gone. */
 void park_stop(struct park *park);
 void park_free(struct park *park); /* nothing is parked any more; NULL is allowed */
 
