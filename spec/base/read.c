@@ -7,8 +7,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 
-/* The member KEY of O; NULL: O is no map, or has none. Of two the last one counts. */
-static const struct spec_value *member(const struct spec_value *o, const char *key)
+const struct spec_value *spec_read_member(const struct spec_value *o, const char *key)
 {
 	if (!o || o->type != SPEC_VALUE_MAP)
 		return NULL;
@@ -21,7 +20,7 @@ static const struct spec_value *member(const struct spec_value *o, const char *k
 static const struct spec_value *get(const struct spec_value *o, const char *key,
 				    enum spec_value_type type)
 {
-	const struct spec_value *ret = member(o, key);
+	const struct spec_value *ret = spec_read_member(o, key);
 
 	return ret && ret->type == type ? ret : NULL;
 }
@@ -45,7 +44,7 @@ const char *spec_read_text(const struct spec_value *o, const char *key)
 
 const char *spec_read_word(const struct spec_value *o, const char *key)
 {
-	const struct spec_value *ret = member(o, key);
+	const struct spec_value *ret = spec_read_member(o, key);
 
 	return ret && ret->type == SPEC_VALUE_NUMBER ? ret->text : spec_read_text(o, key);
 }

@@ -11,7 +11,9 @@
 #define READ_MAX_WORD	 255  /* bytes of a name, a reason, a phase */
 #define READ_MAX_MESSAGE 2048 /* bytes of a text for people */
 
-/* The member KEY of O, which may be NULL; NULL: O has no such member of this type. */
+/* The member KEY of O, which may be NULL, and of two the last; NULL: O is no map, or has none. */
+const struct spec_value *spec_read_member(const struct spec_value *o, const char *key);
+/* The same; NULL also if the member is of another type. */
 const struct spec_value *spec_read_map(const struct spec_value *o, const char *key);
 const struct spec_value *spec_read_list(const struct spec_value *o, const char *key);
 /* Borrowed; "" if there is no such text. */

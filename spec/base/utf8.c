@@ -57,14 +57,14 @@ uint32_t spec_utf8_pair(int high, int low)
 	return 0x10000 + ((uint32_t)(high - 0xd800) << 10 | (uint32_t)(low - 0xdc00));
 }
 
-bool spec_utf8_is(const char *text)
+bool spec_utf8_is(const char *text, size_t len)
 {
-	const unsigned char *s = (const unsigned char *)text;
+	const unsigned char *s = (const unsigned char *)text, *end = s + len;
 	uint32_t c;
 	size_t n = 1;
 
-	for (; n && *s; s += n)
-		n = spec_utf8_char(s, strnlen((const char *)s, 4), &c);
+	for (; n && s < end; s += n)
+		n = spec_utf8_char(s, (size_t)(end - s), &c);
 	return n > 0;
 }
 

@@ -19,8 +19,8 @@ int spec_utf8_hex4(const char *p);
 /* The character of a pair of surrogates; 0: HIGH and LOW are none. */
 uint32_t spec_utf8_pair(int high, int low);
 
-/* Is TEXT UTF-8? */
-bool spec_utf8_is(const char *text);
+/* Is TEXT, of LEN bytes, UTF-8? */
+bool spec_utf8_is(const char *text, size_t len);
 
 /* Is TEXT UTF-8 without control characters (C0, DEL, C1) other than those in KEEP? */
 bool spec_utf8_is_clean(const char *text, const char *keep);

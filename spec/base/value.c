@@ -8,6 +8,7 @@
 #include "spec/base/value.h"
 
 #include <errno.h>
+#include <limits.h>
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
@@ -103,8 +104,11 @@ static char *put_escape(struct parser *s, char *to)
 	return to + 1;
 }
 
-/* Behind the quote that opens a string: its text; NULL: it does not end, or is none. END is that of the copy. */
-static const char *string(struct parser *s, const char *end)
+/*
+ * Behind the quote that opens a string: its text of *RET_LEN bytes; NULL: it does not end, or is none. END is that of
+ * the copy.
+ */
+static const char *string(struct parser *s, const char *end, unsigned *ret_len)
 {
 	char *from = s->p, *to = from;
 
@@ -120,6 +124,7 @@ static const char *string(struct parser *s, const char *end)
 		s->p++;
 		if (*stop == '"') {
 			*to = '\0';
+			*ret_len = (unsigned)(to - from);
 			return from;
 		}
 		to = put_escape(s, to);
@@ -175,7 +180,7 @@ static bool scalar(struct parser *s, struct spec_value *v, const char *end)
 	if (*s->p == '"') {
 		s->p++;
 		v->type = SPEC_VALUE_STRING;
-		v->text = string(s, end);
+		v->text = string(s, end, &v->n);
 		return v->text;
 	}
 	v->text = s->p;
@@ -228,19 +233,20 @@ static void end_level(struct parser *s)
 static bool item(struct parser *s, const char *end)
 {
 	const char *key;
+	unsigned len;
 
 	if (s->open[s->depth - 1]->type == SPEC_VALUE_LIST)
 		return begin(s, "", end);
 	if (take(s) != '"')
 		return false;
-	key = string(s, end);
+	key = string(s, end, &len);
 	return key && take(s) == ':' && begin(s, key, end);
 }
 
-/* All of the text: a map and what is in it. */
+/* All of the text: a value and what is in it. */
 static bool parse(struct parser *s, const char *end)
 {
-	if (next(s) != '{' || !begin(s, "", end))
+	if (!begin(s, "", end))
 		return false;
 	while (s->depth > 0) {
 		const struct spec_value *in = s->open[s->depth - 1];
@@ -258,17 +264,17 @@ static bool parse(struct parser *s, const char *end)
 		if (!item(s, end))
 			return false;
 	}
-	return next(s) == '\0' && s->p == end;
+	return take(s) == '\0' && s->p == end;
 }
 
-int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret)
+int spec_value_parse(const char *json, size_t len, struct spec_value **ret)
 {
 	struct spec_value *values cleanup_free = NULL;
 	struct parser s = {0};
 	size_t n = 1;
 	char *text;
 
-	if (len > SPEC_MAX_WATCHED)
+	if (len >= INT_MAX)
 		return -EINVAL;
 	for (size_t i = 0; i < len; i++)
 		n += json[i] == ',' || json[i] == '{' || json[i] == '[';
@@ -283,4 +289,16 @@ int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret)
 		return -EINVAL;
 	*ret = take_ptr(values);
 	return 0;
+}
+
+int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret)
+{
+	struct spec_value *value cleanup_free = NULL;
+	int err = len <= SPEC_MAX_WATCHED ? spec_value_parse(json, len, &value) : -EINVAL;
+
+	if (err == 0 && value->type != SPEC_VALUE_MAP)
+		err = -EINVAL;
+	if (err == 0)
+		*ret = take_ptr(value);
+	return err;
 }

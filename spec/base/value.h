@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A JSON text of a server as values that are only read (read.h). All of one text stand in one piece of memory with the
+ * A JSON text from outside as values that are only read (read.h). All of one text stand in one piece of memory with the
  * text itself, so ten thousand objects are read without making and freeing a million small pieces. Private to spec/.
  */
 #ifndef KXFS_SPEC_BASE_VALUE_H
@@ -23,14 +23,18 @@ struct spec_value {
 	const char *text;
 	/* Those of a map or a list, in their order; a map may have a key twice. */
 	const struct spec_value *items;
-	unsigned n;
+	unsigned n; /* values in a map or a list; bytes of a string, which may hold a NUL */
 	enum spec_value_type type;
 };
 
 /*
- * The map JSON (LEN bytes, at most SPEC_MAX_WATCHED), nested at most as deep as a splitter lets through. 0 and *RET,
- * which is released by free() with all that is in it; -EINVAL: it is no JSON, or no map.
+ * The value JSON (LEN bytes, which the caller has bounded), nested at most as deep as a splitter lets through; that its
+ * strings are UTF-8 is not checked. 0 and *RET, which is released by free() with all that is in it; -EINVAL: it is no
+ * JSON, or INT_MAX bytes and more.
  */
+int spec_value_parse(const char *json, size_t len, struct spec_value **ret);
+
+/* The same of a map of a server, which has at most SPEC_MAX_WATCHED bytes. -EINVAL: it is no map, or has more. */
 int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret);
 
 #endif

@@ -8,12 +8,12 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "spec/yaml/field.h"
 #include "spec/base/limits.h"
 #include "spec/base/name.h"
+#include "spec/base/utf8.h"
+#include "spec/yaml/field.h"
 
 #define SNAPSHOT_VERSION  2
-#define SNAPSHOT_DEPTH	  8
 #define SNAPSHOT_MAX_LOGS 100000 /* of one replica */
 
 #define JOB(name, type, ...)	 SPEC_FIELD(struct spec_job, name, type, __VA_ARGS__)
@@ -117,18 +117,16 @@ char *spec_snapshot_text(const struct spec_job *job)
 
 /* --- in --- */
 
-static int read_logs(struct json_object *o, struct spec_replica *r)
+static int read_logs(const struct spec_value *o, struct spec_replica *r)
 {
-	struct json_object *list;
+	const struct spec_value *list = spec_read_list(o, "logs");
 
-	if (!json_object_object_get_ex(o, "logs", &list) ||
-	    !json_object_is_type(list, json_type_array) ||
-	    json_object_array_length(list) > SNAPSHOT_MAX_LOGS)
+	if (!list || list->n > SNAPSHOT_MAX_LOGS)
 		return -EINVAL;
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
+	for (size_t i = 0; i < list->n; i++) {
 		struct spec_log log = {0};
-		int err = spec_fields_read(json_object_array_get_idx(list, i), log_fields,
-					   array_size(log_fields), &log);
+		int err =
+			spec_fields_read(&list->items[i], log_fields, array_size(log_fields), &log);
 
 		if (err == 0)
 			err = spec_name_is_file(log.key) ? 0 : -EINVAL;
@@ -142,17 +140,17 @@ static int read_logs(struct json_object *o, struct spec_replica *r)
 }
 
 /* The replicas of each role follow each other, in the order of the roles. */
-static int read_replicas(struct json_object *list, struct spec_job *job)
+static int read_replicas(const struct spec_value *list, struct spec_job *job)
 {
 	unsigned role = 0;
 
 	for (size_t i = 0; i < job->n_replicas; i++) {
-		struct json_object *o = json_object_array_get_idx(list, i);
 		struct spec_replica *r = &job->replicas[i];
-		int err = spec_fields_read(o, replica_fields, array_size(replica_fields), r);
+		int err = spec_fields_read(&list->items[i], replica_fields,
+					   array_size(replica_fields), r);
 
 		if (err == 0)
-			err = read_logs(o, r);
+			err = read_logs(&list->items[i], r);
 		if (err < 0)
 			return err;
 		if (r->role < role || r->role >= job->n_roles || !spec_name_is_file(r->name))
@@ -165,11 +163,11 @@ static int read_replicas(struct json_object *list, struct spec_job *job)
 	return 0;
 }
 
-static int read_roles(struct json_object *list, struct spec_job *job)
+static int read_roles(const struct spec_value *list, struct spec_job *job)
 {
 	for (size_t i = 0; i < job->n_roles; i++) {
-		int err = spec_fields_read(json_object_array_get_idx(list, i), role_fields,
-					   array_size(role_fields), &job->roles[i]);
+		int err = spec_fields_read(&list->items[i], role_fields, array_size(role_fields),
+					   &job->roles[i]);
 
 		if (err < 0)
 			return err;
@@ -177,46 +175,34 @@ static int read_roles(struct json_object *list, struct spec_job *job)
 	return 0;
 }
 
-static int read_object(struct json_object *root, struct spec_job *job)
+static int read_object(const struct spec_value *root, struct spec_job *job)
 {
-	struct json_object *o;
+	const struct spec_value *o = spec_read_member(root, "object");
 
-	if (!json_object_object_get_ex(root, "object", &o))
+	if (!o)
 		return 0;
-	if (!json_object_is_type(o, json_type_string))
+	if (o->type != SPEC_VALUE_STRING || !spec_utf8_is(o->text, o->n))
 		return -EINVAL;
-	job->object =
-		spec_text_new(json_object_get_string(o), (size_t)json_object_get_string_len(o));
+	job->object = spec_text_new(o->text, o->n);
 	return 0;
-}
-
-/* The list KEY of at most MAX values; NULL: it is none. */
-static struct json_object *get_list(struct json_object *root, const char *key, size_t max)
-{
-	struct json_object *list;
-
-	if (!json_object_object_get_ex(root, key, &list) ||
-	    !json_object_is_type(list, json_type_array) || json_object_array_length(list) > max)
-		return NULL;
-	return list;
 }
 
 int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret)
 {
-	struct json_object *root cleanup_json = NULL;
-	struct json_object *roles, *replicas;
+	struct spec_value *root cleanup_free = NULL;
+	const struct spec_value *roles, *replicas;
 	cleanup_job struct spec_job *job = NULL;
-	int err = spec_fields_parse(text, len, SNAPSHOT_DEPTH, &root);
+	int err = spec_value_parse(text, len, &root);
 
 	if (err == 0)
 		err = spec_fields_version(root, SNAPSHOT_VERSION);
 	if (err < 0)
 		return err;
-	roles = get_list(root, "roles", SPEC_MAX_REPLICAS);
-	replicas = get_list(root, "replicas", SPEC_MAX_REPLICAS);
-	if (!roles || !replicas)
+	roles = spec_read_list(root, "roles");
+	replicas = spec_read_list(root, "replicas");
+	if (!roles || roles->n > SPEC_MAX_REPLICAS || !replicas || replicas->n > SPEC_MAX_REPLICAS)
 		return -EINVAL;
-	job = spec_job_new(json_object_array_length(roles), json_object_array_length(replicas));
+	job = spec_job_new(roles->n, replicas->n);
 	err = spec_fields_read(root, job_fields, array_size(job_fields), job);
 	if (err == 0)
 		err = spec_transitions_read(root, &job->transitions);

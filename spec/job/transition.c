@@ -83,19 +83,17 @@ void spec_transitions_write(struct json_object *o, const struct spec_transitions
 				  array_size(fields), &t->v[i], false);
 }
 
-int spec_transitions_read(struct json_object *o, struct spec_transitions *t)
+int spec_transitions_read(const struct spec_value *o, struct spec_transitions *t)
 {
-	struct json_object *list;
+	const struct spec_value *list = spec_read_member(o, "transitions");
 
-	if (!json_object_object_get_ex(o, "transitions", &list))
+	if (!list)
 		return 0;
-	if (!json_object_is_type(list, json_type_array) ||
-	    json_object_array_length(list) > SPEC_MAX_TRANSITIONS)
+	if (list->type != SPEC_VALUE_LIST || list->n > SPEC_MAX_TRANSITIONS)
 		return -EINVAL;
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
+	for (size_t i = 0; i < list->n; i++) {
 		struct spec_transition one = {0};
-		int err = spec_fields_read(json_object_array_get_idx(list, i), fields,
-					   array_size(fields), &one);
+		int err = spec_fields_read(&list->items[i], fields, array_size(fields), &one);
 
 		if (err == 0)
 			append(t, &one);

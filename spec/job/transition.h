@@ -30,6 +30,7 @@ const char *spec_state_name(enum spec_state state);
 bool spec_state_is_final(enum spec_state state);
 
 struct json_object;
+struct spec_value;
 
 /* Plain data. */
 struct spec_transition {
@@ -57,6 +58,6 @@ void spec_transitions_clear(struct spec_transitions *t);
 /* As the member "transitions" of O, for the state directory. */
 void spec_transitions_write(struct json_object *o, const struct spec_transitions *t);
 /* And back; O without one is no error. 0 or -EINVAL. */
-int spec_transitions_read(struct json_object *o, struct spec_transitions *t);
+int spec_transitions_read(const struct spec_value *o, struct spec_transitions *t);
 
 #endif

@@ -20,9 +20,6 @@
 /* Logs of all replicas and attempts: each becomes a file of the job's directory. */
 #define RECORD_MAX_LOGS 1000000
 
-/* How deep the AppDef lies in a record. */
-#define RECORD_DEPTH 8
-
 #define JOB(name, type, ...)	 SPEC_FIELD(struct spec_record, name, type, __VA_ARGS__)
 #define REPLICA(name, type, ...) SPEC_FIELD(struct spec_record_replica, name, type, __VA_ARGS__)
 
@@ -185,19 +182,17 @@ void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len)
 /* --- in --- */
 
 /* The replicas must be those that the AppDef asks for, in order, as spec_record_new made them. */
-static int read_replicas(struct json_object *root, struct spec_record *r)
+static int read_replicas(const struct spec_value *root, struct spec_record *r)
 {
-	struct json_object *list;
+	const struct spec_value *list = spec_read_list(root, "replicas");
 	size_t logs = 0;
 
-	if (!json_object_object_get_ex(root, "replicas", &list) ||
-	    !json_object_is_type(list, json_type_array) ||
-	    json_object_array_length(list) != r->n_replicas)
+	if (!list || list->n != r->n_replicas)
 		return -EINVAL;
 	for (size_t i = 0; i < r->n_replicas; i++) {
 		struct spec_record_replica *rep = &r->replicas[i];
 		unsigned role = rep->role, id = rep->id;
-		struct json_object *o = json_object_array_get_idx(list, i);
+		const struct spec_value *o = &list->items[i];
 		int err = spec_fields_read(o, replica_fields, array_size(replica_fields), rep);
 
 		if (err == 0)
@@ -228,14 +223,15 @@ static int read_app(struct json_object *root, struct spec_app **ret)
 	return spec_app_read(tree, NULL, ret, &e) < 0 ? -EINVAL : 0;
 }
 
-static int record_of_tree(struct json_object *root, struct spec_record **ret)
+static int record_of(const struct spec_value *root, struct json_object *tree,
+		     struct spec_record **ret)
 {
 	cleanup(record_freep) struct spec_record *r = NULL;
 	struct spec_app *app = NULL;
 	int err = spec_fields_version(root, RECORD_VERSION);
 
 	if (err == 0)
-		err = read_app(root, &app);
+		err = read_app(tree, &app);
 	if (err < 0)
 		return err;
 	r = spec_record_new(app);
@@ -255,10 +251,14 @@ static int record_of_tree(struct json_object *root, struct spec_record **ret)
 
 int spec_record_parse(const char *text, size_t len, struct spec_record **ret)
 {
-	cleanup_json struct json_object *root = NULL;
-	int err = spec_fields_parse(text, len, SPEC_MAX_DEPTH + RECORD_DEPTH, &root);
+	struct spec_value *root cleanup_free = NULL;
+	cleanup_json struct json_object *tree = NULL;
+	int err = spec_value_parse(text, len, &root);
 
-	return err < 0 ? err : record_of_tree(root, ret);
+	/* The AppDef is read from a tree of its own. */
+	if (err == 0)
+		err = spec_tree_parse_map(text, len, &tree);
+	return err < 0 ? err : record_of(root, tree, ret);
 }
 
 /* --- what others see --- */

@@ -5,17 +5,13 @@
  */
 #include "spec/yaml/field.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 
 #include "spec/base/base64.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml.h"
-
-#define USUAL_DEPTH 16
 
 /* JSON is UTF-8, and a path on disk need not be: other bytes are written as a map with this member. */
 #define BYTES "base64"
@@ -31,7 +27,7 @@ static void write_text(struct json_object *o, const char *key, const char *text,
 {
 	cleanup_free char *other = NULL;
 
-	if (spec_utf8_is(text)) {
+	if (spec_utf8_is(text, strlen(text))) {
 		spec_tree_text(o, key, text);
 	} else if (people) {
 		other = spec_utf8_clean_copy(text, "\n\t");
@@ -93,41 +89,31 @@ void spec_fields_write(struct json_object *o, const struct spec_field *fields, s
 	}
 }
 
-static int read_bytes(struct json_object *v, char **ret)
+static int read_text(const struct spec_value *v, char **ret)
 {
+	const struct spec_value *encoded = spec_read_member(v, BYTES);
 	cleanup_free char *bytes = NULL;
+	const char *text;
 	size_t len;
 
-	if (!json_object_is_type(v, json_type_string))
+	if (encoded)
+		v = encoded;
+	if (v->type != SPEC_VALUE_STRING)
 		return -EINVAL;
-	bytes = spec_base64_decode(json_object_get_string(v), (size_t)json_object_get_string_len(v),
-				   &len);
-	if (!bytes || strlen(bytes) != len)
-		return -EINVAL;
-	spec_set(ret, bytes);
-	return 0;
-}
-
-static int read_text(struct json_object *v, char **ret)
-{
-	struct json_object *bytes;
-	const char *text;
-
-	if (json_object_is_type(v, json_type_object) && json_object_object_get_ex(v, BYTES, &bytes))
-		return read_bytes(bytes, ret);
-	if (!json_object_is_type(v, json_type_string))
-		return -EINVAL;
-	text = json_object_get_string(v);
-	if (strlen(text) != (size_t)json_object_get_string_len(v))
+	text = v->text;
+	len = v->n;
+	if (encoded)
+		text = bytes = spec_base64_decode(v->text, v->n, &len);
+	if (!text || strlen(text) != len || (!encoded && !spec_utf8_is(text, len)))
 		return -EINVAL;
 	spec_set(ret, text);
 	return 0;
 }
 
-static int read_word(struct json_object *v, const char *const *words, unsigned *ret)
+static int read_word(const struct spec_value *v, const char *const *words, unsigned *ret)
 {
-	for (unsigned i = 0; json_object_is_type(v, json_type_string) && words[i]; i++) {
-		if (streq(json_object_get_string(v), words[i])) {
+	for (unsigned i = 0; v->type == SPEC_VALUE_STRING && words[i]; i++) {
+		if (streq(v->text, words[i])) {
 			*ret = i;
 			return 0;
 		}
@@ -135,16 +121,37 @@ static int read_word(struct json_object *v, const char *const *words, unsigned *
 	return -EINVAL;
 }
 
-static int read_number(struct json_object *v, const struct spec_field *f, void *p)
+/* A whole number; 0, -EINVAL. */
+static int to_int64(const struct spec_value *v, int64_t *ret)
 {
-	int64_t number = json_object_get_int64(v);
+	char *end;
 
-	if (!json_object_is_type(v, json_type_int))
+	if (v->type != SPEC_VALUE_NUMBER)
 		return -EINVAL;
-	if (f->type == SPEC_FIELD_UINT64) {
-		*(uint64_t *)p = json_object_get_uint64(v);
-		return number < 0 ? -EINVAL : 0;
-	}
+	errno = 0;
+	*ret = strtoll(v->text, &end, 10);
+	return errno || *end ? -EINVAL : 0;
+}
+
+static int read_uint64(const struct spec_value *v, uint64_t *ret)
+{
+	char *end;
+
+	if (v->type != SPEC_VALUE_NUMBER || *v->text == '-')
+		return -EINVAL;
+	errno = 0;
+	*ret = strtoull(v->text, &end, 10);
+	return errno || *end ? -EINVAL : 0;
+}
+
+static int read_number(const struct spec_value *v, const struct spec_field *f, void *p)
+{
+	int64_t number;
+
+	if (f->type == SPEC_FIELD_UINT64)
+		return read_uint64(v, p);
+	if (to_int64(v, &number) < 0)
+		return -EINVAL;
 	if (f->type == SPEC_FIELD_TIME ? number < 0 : number < f->min || number > f->max)
 		return -EINVAL;
 	if (f->type == SPEC_FIELD_INT)
@@ -156,85 +163,42 @@ static int read_number(struct json_object *v, const struct spec_field *f, void *
 	return 0;
 }
 
-int spec_fields_version(struct json_object *o, int64_t version)
+int spec_fields_version(const struct spec_value *o, int64_t version)
 {
-	struct json_object *v;
+	const struct spec_value *v = spec_read_member(o, "version");
+	int64_t its;
 
-	if (!json_object_object_get_ex(o, "version", &v) || !json_object_is_type(v, json_type_int))
+	if (!v || to_int64(v, &its) < 0)
 		return -EINVAL;
-	return json_object_get_int64(v) == version ? 0 : -ENOTSUP;
+	return its == version ? 0 : -ENOTSUP;
 }
 
-int spec_fields_read(struct json_object *o, const struct spec_field *fields, size_t n, void *base)
+int spec_fields_read(const struct spec_value *o, const struct spec_field *fields, size_t n,
+		     void *base)
 {
-	if (!json_object_is_type(o, json_type_object))
+	if (!o || o->type != SPEC_VALUE_MAP)
 		return -EINVAL;
 	for (size_t i = 0; i < n; i++) {
+		const struct spec_value *v = spec_read_member(o, fields[i].key);
 		void *p = (char *)base + fields[i].at;
-		struct json_object *v;
 		int err = -EINVAL;
 
-		if (!json_object_object_get_ex(o, fields[i].key, &v)) {
-			if (fields[i].optional)
-				continue;
+		if (!v && fields[i].optional)
+			continue;
+		if (!v)
 			return -EINVAL;
-		}
 		if (fields[i].type == SPEC_FIELD_TEXT) {
 			err = read_text(v, p);
 		} else if (fields[i].type == SPEC_FIELD_WORD) {
 			err = read_word(v, fields[i].words, p);
 		} else if (fields[i].type != SPEC_FIELD_BOOL) {
 			err = read_number(v, &fields[i], p);
-		} else if (json_object_is_type(v, json_type_boolean)) {
-			*(bool *)p = json_object_get_boolean(v);
+		} else if (v->type == SPEC_VALUE_BOOL) {
+			*(bool *)p = *v->text == 't';
 			err = 0;
 		}
 		if (err < 0)
 			return err;
 	}
-	return 0;
-}
-
-/* Nothing but white space? */
-static bool is_blank(const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (!isspace((unsigned char)text[i]))
-			return false;
-	return true;
-}
-
-static struct json_object *parse(const char *text, size_t len, int depth, size_t *ret_end,
-				 enum json_tokener_error *ret_err)
-{
-	struct json_tokener *tok = json_tokener_new_ex(depth);
-	struct json_object *ret;
-
-	if (!tok)
-		mem_out();
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8 |
-					    JSON_TOKENER_ALLOW_TRAILING_CHARS);
-	ret = json_tokener_parse_ex(tok, text, (int)len);
-	*ret_end = json_tokener_get_parse_end(tok);
-	*ret_err = json_tokener_get_error(tok);
-	json_tokener_free(tok);
-	return ret;
-}
-
-int spec_fields_parse(const char *text, size_t len, int depth, struct json_object **ret)
-{
-	struct json_object *root cleanup_json = NULL;
-	enum json_tokener_error err;
-	size_t end;
-
-	if (len > INT_MAX)
-		return -EINVAL;
-	/* A tokener has room for all levels from its start, and few texts have many. */
-	root = parse(text, len, min_of(depth, USUAL_DEPTH), &end, &err);
-	if (err == json_tokener_error_depth && depth > USUAL_DEPTH)
-		root = parse(text, len, depth, &end, &err);
-	if (!json_object_is_type(root, json_type_object) || !is_blank(text + end, len - end))
-		return -EINVAL;
-	*ret = take_ptr(root);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #ifndef KXFS_SPEC_YAML_FIELD_H
 #define KXFS_SPEC_YAML_FIELD_H
 
+#include "spec/base/read.h"
 #include "spec/base/tree.h"
 
 enum spec_field_type {
@@ -44,10 +45,9 @@ void spec_fields_unset(const struct spec_field *fields, size_t n, void *base);
 void spec_fields_write(struct json_object *o, const struct spec_field *fields, size_t n,
 		       const void *base, bool people);
 /* Is O's member "version" VERSION? 0; -ENOTSUP: it is another; -EINVAL: there is none. */
-int spec_fields_version(struct json_object *o, int64_t version);
+int spec_fields_version(const struct spec_value *o, int64_t version);
 /* All of FIELDS from O; what else O holds is ignored. 0, -EINVAL. */
-int spec_fields_read(struct json_object *o, const struct spec_field *fields, size_t n, void *base);
-/* A text that is one JSON map, nested at most DEPTH deep. 0, -EINVAL. */
-int spec_fields_parse(const char *text, size_t len, int depth, struct json_object **ret);
+int spec_fields_read(const struct spec_value *o, const struct spec_field *fields, size_t n,
+		     void *base);
 
 #endif

@@ -45,6 +45,7 @@ static void check(const struct spec_value *v, struct json_object *want)
 	case SPEC_VALUE_STRING:
 		assert(json_object_is_type(want, json_type_string));
 		assert(streq(v->text, json_object_get_string(want)));
+		assert(v->n == (unsigned)json_object_get_string_len(want));
 		break;
 	case SPEC_VALUE_NUMBER:
 		assert(json_object_is_type(want, json_type_int) ||

@@ -163,6 +163,43 @@ static void test_nul(void **state)
 	assert_int_equal(spec_value_parse_map("{\"a\":\"\0\"}", 9, &o), -EINVAL);
 }
 
+/* All that JSON may be, a NUL in a string, and more bytes than a server may send. */
+static void test_any(void **state)
+{
+	static const struct {
+		const char *json, *text;
+		enum spec_value_type type;
+		unsigned n;
+	} table[] = {
+		{" null ", "null", SPEC_VALUE_NULL, 0},
+		{"true", "true", SPEC_VALUE_BOOL, 0},
+		{"-1.5e3", "-1.5e3", SPEC_VALUE_NUMBER, 0},
+		{"\"a\\u0000\\u00e4\"", "a", SPEC_VALUE_STRING, 4},
+		{"[1, {}]", "", SPEC_VALUE_LIST, 2},
+	};
+	size_t len = SPEC_MAX_WATCHED + 1;
+	char *much = memset(new0_n(char, len), ' ', len);
+	struct spec_value *o;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		assert_int_equal(spec_value_parse(table[i].json, strlen(table[i].json), &o), 0);
+		assert_string_equal(o->text, table[i].text);
+		assert_int_equal(o->type, table[i].type);
+		assert_int_equal(o->n, table[i].n);
+		free(o);
+	}
+	assert_int_equal(spec_value_parse("1 2", 3, &o), -EINVAL);
+	much[len - 2] = '{';
+	much[len - 1] = '}';
+	assert_int_equal(spec_value_parse_map(much, len, &o), -EINVAL);
+	assert_int_equal(spec_value_parse_map(much + 1, len - 1, &o), 0);
+	free(o);
+	assert_int_equal(spec_value_parse(much, len, &o), 0);
+	free(o);
+	free(much);
+}
+
 /* As deep as a splitter lets through, and not without end. */
 static void test_depth(void **state)
 {
@@ -189,7 +226,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),	cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_nul),
-		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_depth),	cmocka_unit_test(test_any),
 	};
 
 	return cmocka_run_group_tests_name("value", tests, NULL, NULL);

@@ -125,8 +125,40 @@ static void test_refused(void **state)
 	refuse("\"key\":\"p.c.0\"", "\"key\":\"..\"");
 	refuse("\"role\":0", "\"role\":7");
 	refuse("\"state\":\"FAILED\"", "\"state\":\"WELL\"");
+	/* Texts are UTF-8 without a NUL, and numbers whole and within their range. */
+	refuse("\"uid\":\"u-1\"", "\"uid\":\"u\\u0000x\"");
+	refuse("\"uid\":\"u-1\"", "\"uid\":\"u\xe4\"");
+	refuse("\"uid\":\"u-1\"", "\"uid\":[\"u-1\"]");
+	refuse("{\\\"metadata", "{\\\"\xe4");
+	refuse("\"gap\":3", "\"gap\":-1");
+	refuse("\"gap\":3", "\"gap\":3.0");
+	refuse("\"gap\":3", "\"gap\":18446744073709551616");
+	refuse("\"exit_code\":2", "\"exit_code\":2e0");
+	refuse("\"exit_code\":2", "\"exit_code\":2147483648");
+	refuse("\"created\":1763715600123456789", "\"created\":-1");
+	refuse("\"created\":1763715600123456789", "\"created\":9223372036854775808");
 	refuse("}\n", "");
 	refuse("}\n", "}}\n");
+}
+
+/* The object is the server's, and may hold anything. */
+static void test_object(void **state)
+{
+	struct spec_job *job = sample(), *parsed;
+	cleanup_free char *text = NULL;
+
+	(void)state;
+	spec_text_unref(job->object);
+	job->object = spec_text_new("{\"a\0b\"}", 8);
+	text = spec_snapshot_text(job);
+	spec_job_unref(job);
+	assert_int_equal(spec_snapshot_parse(text, strlen(text), &parsed), 0);
+	assert_int_equal(parsed->object->len, 8);
+	assert_memory_equal(parsed->object->text, "{\"a\0b\"}", 8);
+	spec_job_unref(parsed);
+	assert_int_equal(parse_with(",\"object\":", ",\"another\":", &parsed), 0);
+	assert_null(parsed->object);
+	spec_job_unref(parsed);
 }
 
 /* A copy says the same, and shares nothing that can be changed. */
@@ -159,7 +191,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same),	cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_version),
+		cmocka_unit_test(test_version), cmocka_unit_test(test_object),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,7 +197,7 @@ static void test_not_utf8(void **state)
 	set(&r->replicas[0].message, "working directory \"\xff\": gone");
 	text = spec_record_text(r);
 	assert_non_null(text);
-	assert_true(spec_utf8_is(text));
+	assert_true(spec_utf8_is(text, strlen(text)));
 	assert_int_equal(spec_record_parse(text, strlen(text), &copy), 0);
 	assert_string_equal(copy->work_dir, dir);
 	assert_string_equal(copy->replicas[0].message, "working directory \"\xff\": gone");
