@@ -4,6 +4,8 @@
 
 #include <curl/curl.h>
 
+#include "tests/unit/clock.h"
+
 #define call_scope struct rig_call cleanup(rig_clear)
 #define MANY	   300
 
@@ -76,6 +78,18 @@ static void test_refused(void **state)
 	assert_int_equal(slow.err, -ETIMEDOUT);
 }
 
+#define IDLE_S 60
+
+/* How often bytes have come of the stream of test_idle; each time most of its time between two bytes passes. */
+static atomic_uint n_passed;
+
+static void pass_most(struct rig_call *c)
+{
+	(void)c;
+	atomic_fetch_add(&n_passed, 1);
+	clock_pass(rig.loop, IDLE_S * 2 / 3);
+}
+
 /*
  * The head is told when it comes, though no byte follows; and no deadline ends the stream then. Another has a time
  * between two bytes, which counts anew with each.
@@ -83,18 +97,25 @@ static void test_refused(void **state)
 static void test_idle(void **state)
 {
 	call_scope quiet = {.call = {.stream = true, .deadline_ms = SURE_MS}};
-	call_scope c = {.call = {.stream = true, .idle_ms = SURE_MS}};
-	uint64_t since = loop_now_ms();
+	call_scope c = {.call = {.stream = true, .idle_ms = IDLE_S * 1000}, .on_bytes = pass_most};
 
 	(void)state;
+	n_passed = 0;
 	rig_send(&quiet, "/pieces?n=0&end=hang");
 	sem_wait_or_fail(&quiet.head_came);
-	rig_ask_call(&c, "/pieces?n=8&gap=0.8&end=hang");
+	rig_send(&c, "/pieces?n=8&gap=0.1&end=hang");
+	while (atomic_load(&c.bytes) < 80) {
+		rig_run(clock_nothing, NULL);
+		assert_false(c.over);
+		usleep(1000);
+	}
+	assert_in_range(n_passed, 2, 8); /* so it would have ended if it did not count anew */
+	clock_pass(rig.loop, IDLE_S);
+	rig_wait(&c);
 	assert_int_equal(c.err, -ETIMEDOUT);
 	assert_int_equal(c.status, 200);
 	assert_int_equal(c.bytes, 80);
-	assert_true(loop_now_ms() - since >= 7 * 800 + SURE_MS);
-	assert_non_null(strstr(c.text, "no byte came within 6.0 s"));
+	assert_non_null(strstr(c.text, "no byte came within 60.0 s"));
 	assert_false(quiet.over);
 	assert_int_equal(quiet.bytes, 0);
 }
@@ -177,7 +198,7 @@ static void assert_gone(struct rig_call *c)
 {
 	size_t bytes = c->bytes;
 
-	rig_expect("/pieces?n=3&gap=0.05", "aaaaaaaaaabbbbbbbbbbcccccccccc");
+	rig_expect("/pieces?n=3&gap=0.01", "aaaaaaaaaabbbbbbbbbbcccccccccc");
 	assert_false(c->over);
 	assert_null(c->request);
 	assert_int_equal(c->bytes, bytes);
@@ -496,7 +517,7 @@ static void wait_paused(struct rig_call *c, size_t before)
 		usleep(1000);
 	}
 	bytes = c->bytes;
-	rig_expect("/pieces?n=3&gap=0.05", "aaaaaaaaaabbbbbbbbbbcccccccccc");
+	rig_expect("/pieces?n=3&gap=0.01", "aaaaaaaaaabbbbbbbbbbcccccccccc");
 	{
 		call_scope d = {.call = {.stream = true}};
 
@@ -525,7 +546,9 @@ static void test_pause(void **state)
 		rig_send(both[i], MUCH);
 		wait_paused(both[i], 0);
 	}
-	usleep((SURE_MS + 500) * 1000);
+	clock_pass(rig.loop, 2 * SURE_MS / 1000);
+	for (int i = 0; i < 3; i++) /* the loop goes round, with all timers that are due */
+		rig_run(clock_nothing, NULL);
 	for (size_t i = 0; i < array_size(both); i++) {
 		struct rig_call *c = both[i];
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A clock that a test moves on: it defines clock_gettime, which the program, libuv and curl read alike, so that timers
+ * of the loop are due when the test says so. Only what sleeps until a time of the kernel's (pthread_cond_timedwait, the
+ * pool when it is idle) knows nothing of it. The wall clock stays as it is.
+ */
+#ifndef KXFS_TESTS_CLOCK_H
+#define KXFS_TESTS_CLOCK_H
+
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backend/base/loop.h"
+
+static atomic_llong clock_ahead; /* s */
+
+int clock_gettime(clockid_t id, struct timespec *ret)
+{
+	int r = (int)syscall(SYS_clock_gettime, id, ret);
+
+	if (id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE)
+		ret->tv_sec += atomic_load(&clock_ahead);
+	return r;
+}
+
+static inline void clock_nothing(void *data)
+{
+	(void)data;
+}
+
+/* S seconds pass. LOOP, which may be in the middle of a wait, sees what is due by now. Any thread. */
+static inline void clock_pass(struct loop *loop, unsigned s)
+{
+	atomic_fetch_add(&clock_ahead, s);
+	loop_post(loop, clock_nothing, NULL);
+}
+
+#endif
