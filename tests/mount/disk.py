@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A disk that hangs where a test says, for the state directory of a mount or for what its jobs use."""
+"""A disk that hangs or fails where a test says, for the state directory of a mount or for what its jobs use."""
 
 import contextlib
+import itertools
 import os
 import pathlib
 import threading
@@ -18,14 +19,16 @@ class Disk:
         self.where = where or kx.state
         self.which = kx.base / "hang"
         self.told = kx.base / "hang.told"
+        self.seen = kx.base / "hang.seen"
+        self.serial = itertools.count(1)
         self.proc = harness.popen([program.parents[1] / "tests/mount/slow_disk", kx.base / "disk",
                                    self.which, self.where])
         harness.wait_for(lambda: os.path.ismount(self.where), what="the disk")
 
-    def hang(self, call, part):
-        """From now on each CALL on a path with PART in it waits."""
+    def hang(self, call, part, error=0, times=0):
+        """From now on each CALL on a path that matches PART waits, or fails with ERROR; at most TIMES times, if that is not 0."""
         new = self.which.with_suffix(".new")
-        new.write_text(f"{call} {part}\n")
+        new.write_text(f"{call} {part} {error} {times} {next(self.serial)}\n")
         self.told.unlink(missing_ok=True)
         new.rename(self.which)
 
@@ -37,6 +40,13 @@ class Disk:
 
     def go_on(self):
         self.which.unlink(missing_ok=True)
+
+    def calls(self):
+        """All that were made since `record`, as (call, path)."""
+        return [tuple(line.split(" ", 1)) for line in self.seen.read_text().splitlines()]
+
+    def record(self):
+        self.seen.write_text("")
 
     @contextlib.contextmanager
     def still(self):

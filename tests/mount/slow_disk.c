@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file system that shows a directory, and hangs where a test says: while the file HANG has the line "CALL PART",
- * each CALL on a path with PART in it waits. What waits is told in HANG.told, a line "CALL PATH" each. Nothing is
- * written for a process that is killed meanwhile.
+ * A file system that shows a directory, and hangs or fails where a test says. The file HANG has one line,
+ *
+ *	CALL PATTERN ERRNO TIMES SERIAL
+ *
+ * While it is there, each CALL on a path that matches PATTERN (an extended regular expression) waits until the line has
+ * changed (ERRNO 0), or fails with ERRNO, but (TIMES > 0) no more than TIMES times; another SERIAL begins to count
+ * again. What was met so is told in HANG.told, a line "CALL PATH" each; all calls are in HANG.seen if a test has
+ * made that. Nothing is done for a process that is killed while it waits; other signals end no wait.
  *
  *	slow_disk DIRECTORY HANG MOUNTPOINT
  */
@@ -12,6 +17,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse.h>
+#include <pthread.h>
+#include <regex.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -20,8 +29,14 @@
 
 #define WAIT_NS 20000000L
 
+struct rule {
+	char call[32], pattern[256];
+	int error;
+	unsigned times, serial;
+};
+
 static int dir_fd;
-static const char *hang, *told;
+static const char *hang, *told, *seen;
 
 /* A path as the *at calls want it. */
 static const char *below(const char *path)
@@ -29,30 +44,77 @@ static const char *below(const char *path)
 	return path[1] ? path + 1 : ".";
 }
 
-static bool is_named(const char *call, const char *path)
+static void note(const char *file, int flags, const char *call, const char *path)
 {
-	cleanup_file FILE *f = fopen(hang, "re");
-	char which[32], part[256];
+	cleanup_fd int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0600);
 
-	while (f && fscanf(f, "%31s %255s", which, part) == 2)
-		if (streq(which, call) && strstr(path, part))
-			return true;
-	return false;
+	if (fd >= 0)
+		dprintf(fd, "%s %s\n", call, path);
 }
 
-static void wait_for_disk(const char *call, const char *path)
+static bool read_rule(struct rule *ret)
+{
+	cleanup_file FILE *f = fopen(hang, "re");
+
+	return f && fscanf(f, "%31s %255s %d %u %u", ret->call, ret->pattern, &ret->error,
+			   &ret->times, &ret->serial) == 5;
+}
+
+/* Does R say something of this call? *R is then one of the times that it may. */
+static bool is_met(const struct rule *r, const char *call, const char *path)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	static unsigned serial, met;
+	regex_t re;
+	bool matches;
+
+	if (!streq(r->call, call) || regcomp(&re, r->pattern, REG_EXTENDED | REG_NOSUB) != 0)
+		return false;
+	matches = regexec(&re, path, 0, NULL, 0) == 0;
+	regfree(&re);
+	if (!matches || !r->times)
+		return matches;
+	pthread_mutex_lock(&mutex);
+	met = serial == r->serial ? met + 1 : 1;
+	serial = r->serial;
+	matches = met <= r->times;
+	pthread_mutex_unlock(&mutex);
+	return matches;
+}
+
+/* Is the thread TID about to end? The kernel lets it only when its call has been answered. */
+static bool is_killed(pid_t tid)
+{
+	char path[64], line[128];
+	unsigned long long pending;
+	cleanup_file FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "SigPnd: %llx", &pending) == 1)
+			return pending & 1ULL << (SIGKILL - 1);
+	return true;
+}
+
+/* Wait or fail, as the test says: 0, or a negative errno instead of the call. */
+static int meet(const char *call, const char *path)
 {
 	const struct timespec t = {.tv_nsec = WAIT_NS};
-	bool first = true;
+	struct rule r, now;
 
-	while (is_named(call, path) && !fuse_interrupted()) {
-		cleanup_file FILE *f = first ? fopen(told, "ae") : NULL;
-
-		if (f)
-			fprintf(f, "%s %s\n", call, path);
-		first = false;
+	note(seen, 0, call, path);
+	if (!read_rule(&r) || !is_met(&r, call, path))
+		return 0;
+	note(told, O_CREAT, call, path);
+	if (r.error)
+		return -r.error;
+	do {
+		if (fuse_interrupted() && is_killed(fuse_get_context()->pid))
+			return -EINTR;
 		nanosleep(&t, NULL);
-	}
+	} while (read_rule(&now) && now.serial == r.serial);
+	return 0;
 }
 
 static int result(int done)
@@ -62,16 +124,19 @@ static int result(int done)
 
 static int on_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
-	if (fi)
-		return result(fstat((int)fi->fh, st));
-	wait_for_disk("getattr", path);
-	return result(fstatat(dir_fd, below(path), st, AT_SYMLINK_NOFOLLOW));
+	int err = meet("getattr", path);
+
+	if (err)
+		return err;
+	return result(fi ? fstat((int)fi->fh, st)
+			 : fstatat(dir_fd, below(path), st, AT_SYMLINK_NOFOLLOW));
 }
 
 static int on_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t off,
 		      struct fuse_file_info *fi, enum fuse_readdir_flags flags)
 {
-	int fd = openat(dir_fd, below(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err = meet("readdir", path);
+	int fd = err ? err : openat(dir_fd, below(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
 
@@ -79,52 +144,50 @@ static int on_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t o
 	(void)fi;
 	(void)flags;
 	if (!d)
-		return -errno;
-	while ((e = readdir(d)))
-		fill(buf, e->d_name, NULL, 0, 0);
+		return err ? err : -errno;
+	while ((e = readdir(d))) {
+		const struct stat st = {.st_ino = e->d_ino, .st_mode = (mode_t)e->d_type << 12};
+
+		fill(buf, e->d_name, &st, 0, 0);
+	}
 	closedir(d);
 	return 0;
 }
 
 static int on_open(const char *path, struct fuse_file_info *fi)
 {
-	int fd;
+	int err = meet("open", path);
+	int fd = err ? err
+		     : openat(dir_fd, below(path), (fi->flags & ~(O_CREAT | O_EXCL)) | O_CLOEXEC);
 
-	wait_for_disk("open", path);
-	fd = openat(dir_fd, below(path), (fi->flags & ~(O_CREAT | O_EXCL)) | O_CLOEXEC);
 	fi->fh = (uint64_t)fd;
-	return result(fd);
+	return err ? err : result(fd);
 }
 
 static int on_create(const char *path, mode_t mode, struct fuse_file_info *fi)
 {
-	int fd;
+	int err = meet("create", path);
+	int fd = err ? err : openat(dir_fd, below(path), fi->flags | O_CREAT | O_CLOEXEC, mode);
 
-	wait_for_disk("create", path);
-	fd = openat(dir_fd, below(path), fi->flags | O_CREAT | O_CLOEXEC, mode);
 	fi->fh = (uint64_t)fd;
-	return result(fd);
+	return err ? err : result(fd);
 }
 
 static int on_read(const char *path, char *buf, size_t n, off_t at, struct fuse_file_info *fi)
 {
-	ssize_t got;
+	int err = meet("read", path);
+	ssize_t got = err ? err : pread((int)fi->fh, buf, n, at);
 
-	wait_for_disk("read", path);
-	got = pread((int)fi->fh, buf, n, at);
-	return got < 0 ? -errno : (int)got;
+	return err ? err : got < 0 ? -errno : (int)got;
 }
 
 static int on_write(const char *path, const char *buf, size_t n, off_t at,
 		    struct fuse_file_info *fi)
 {
-	ssize_t done;
+	int err = meet("write", path);
+	ssize_t done = err ? err : pwrite((int)fi->fh, buf, n, at);
 
-	wait_for_disk("write", path);
-	if (fuse_interrupted())
-		return -EINTR;
-	done = pwrite((int)fi->fh, buf, n, at);
-	return done < 0 ? -errno : (int)done;
+	return err ? err : done < 0 ? -errno : (int)done;
 }
 
 static int on_release(const char *path, struct fuse_file_info *fi)
@@ -133,92 +196,137 @@ static int on_release(const char *path, struct fuse_file_info *fi)
 	return result(close((int)fi->fh));
 }
 
+/* What was written is on its way already; so nothing is lost by it. */
 static int on_flush(const char *path, struct fuse_file_info *fi)
 {
-	if ((fcntl((int)fi->fh, F_GETFL) & O_ACCMODE) != O_RDONLY)
-		wait_for_disk("close", path);
-	return 0;
+	return (fcntl((int)fi->fh, F_GETFL) & O_ACCMODE) != O_RDONLY ? meet("close", path) : 0;
+}
+
+static int on_flock(const char *path, struct fuse_file_info *fi, int op)
+{
+	int err = meet("flock", path);
+
+	return err ? err : result(flock((int)fi->fh, op));
 }
 
 static int on_fsyncdir(const char *path, int data_only, struct fuse_file_info *fi)
 {
-	(void)path;
 	(void)data_only;
 	(void)fi;
-	return 0;
+	return meet("fsyncdir", path);
 }
 
 static int on_fsync(const char *path, int data_only, struct fuse_file_info *fi)
 {
-	(void)path;
+	int err = meet("fsync", path);
+
 	(void)data_only;
-	return result(fdatasync((int)fi->fh));
+	return err ? err : result(fdatasync((int)fi->fh));
 }
 
 static int on_mkdir(const char *path, mode_t mode)
 {
-	wait_for_disk("mkdir", path);
-	return result(mkdirat(dir_fd, below(path), mode));
+	int err = meet("mkdir", path);
+
+	return err ? err : result(mkdirat(dir_fd, below(path), mode));
 }
 
 /* The socket of a helper is a name like any other; nothing is sent through it here. */
 static int on_mknod(const char *path, mode_t mode, dev_t dev)
 {
-	return result(mknodat(dir_fd, below(path), mode, dev));
+	int err = meet("mknod", path);
+
+	return err ? err : result(mknodat(dir_fd, below(path), mode, dev));
 }
 
 static int on_unlink(const char *path)
 {
-	wait_for_disk("unlink", path);
-	return result(unlinkat(dir_fd, below(path), 0));
+	int err = meet("unlink", path);
+
+	return err ? err : result(unlinkat(dir_fd, below(path), 0));
 }
 
 static int on_rmdir(const char *path)
 {
-	return result(unlinkat(dir_fd, below(path), AT_REMOVEDIR));
+	int err = meet("rmdir", path);
+
+	return err ? err : result(unlinkat(dir_fd, below(path), AT_REMOVEDIR));
 }
 
 static int on_symlink(const char *target, const char *path)
 {
-	return result(symlinkat(target, dir_fd, below(path)));
+	int err = meet("symlink", path);
+
+	return err ? err : result(symlinkat(target, dir_fd, below(path)));
+}
+
+static int on_link(const char *from, const char *to)
+{
+	int err = meet("link", to);
+
+	return err ? err : result(linkat(dir_fd, below(from), dir_fd, below(to), 0));
 }
 
 static int on_readlink(const char *path, char *buf, size_t n)
 {
-	ssize_t got = readlinkat(dir_fd, below(path), buf, n - 1);
+	int err = meet("readlink", path);
+	ssize_t got = err ? err : readlinkat(dir_fd, below(path), buf, n - 1);
 
 	buf[max_of(got, (ssize_t)0)] = '\0';
-	return got < 0 ? -errno : 0;
+	return err ? err : got < 0 ? -errno : 0;
 }
 
 static int on_rename(const char *from, const char *to, unsigned flags)
 {
-	return result(renameat2(dir_fd, below(from), dir_fd, below(to), flags));
+	int err = meet("rename", from);
+
+	return err ? err : result(renameat2(dir_fd, below(from), dir_fd, below(to), flags));
 }
 
 static int on_truncate(const char *path, off_t size, struct fuse_file_info *fi)
 {
-	cleanup_fd int fd = fi ? -1 : openat(dir_fd, below(path), O_WRONLY | O_CLOEXEC);
+	int err = meet("truncate", path);
+	cleanup_fd int fd = fi || err ? -1 : openat(dir_fd, below(path), O_WRONLY | O_CLOEXEC);
 
-	return result(ftruncate(fi ? (int)fi->fh : fd, size));
+	return err ? err : result(ftruncate(fi ? (int)fi->fh : fd, size));
+}
+
+static int on_fallocate(const char *path, int mode, off_t at, off_t n, struct fuse_file_info *fi)
+{
+	int err = meet("fallocate", path);
+
+	return err ? err : result(fallocate((int)fi->fh, mode, at, n));
 }
 
 static int on_chmod(const char *path, mode_t mode, struct fuse_file_info *fi)
 {
+	int err = meet("chmod", path);
+
 	(void)fi;
-	return result(fchmodat(dir_fd, below(path), mode, 0));
+	return err ? err : result(fchmodat(dir_fd, below(path), mode, 0));
+}
+
+static int on_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_info *fi)
+{
+	int err = meet("chown", path);
+
+	(void)fi;
+	return err ? err : result(fchownat(dir_fd, below(path), uid, gid, AT_SYMLINK_NOFOLLOW));
 }
 
 static int on_utimens(const char *path, const struct timespec times[2], struct fuse_file_info *fi)
 {
+	int err = meet("utimens", path);
+
 	(void)fi;
-	return result(utimensat(dir_fd, below(path), times, AT_SYMLINK_NOFOLLOW));
+	return err ? err : result(utimensat(dir_fd, below(path), times, AT_SYMLINK_NOFOLLOW));
 }
 
 static int on_statfs(const char *path, struct statvfs *st)
 {
-	(void)path;
-	return result(fstatvfs(dir_fd, st));
+	int err = meet("statfs", path);
+
+	return err ? err : result(fstatvfs(dir_fd, st));
 }
 
 /* Nothing is remembered by the kernel: each look is a call. */
@@ -228,6 +336,8 @@ static void *on_init(struct fuse_conn_info *conn, struct fuse_config *config)
 	config->entry_timeout = config->attr_timeout = config->negative_timeout = 0;
 	config->direct_io = 1;
 	config->nullpath_ok = 0;
+	/* A file keeps its number over its names, of which it may have two. */
+	config->use_ino = 1;
 	return NULL;
 }
 
@@ -243,6 +353,7 @@ int main(int argc, char **argv)
 		.write = on_write,
 		.flush = on_flush,
 		.release = on_release,
+		.flock = on_flock,
 		.fsync = on_fsync,
 		.fsyncdir = on_fsyncdir,
 		.mkdir = on_mkdir,
@@ -250,24 +361,29 @@ int main(int argc, char **argv)
 		.unlink = on_unlink,
 		.rmdir = on_rmdir,
 		.symlink = on_symlink,
+		.link = on_link,
 		.readlink = on_readlink,
 		.rename = on_rename,
 		.truncate = on_truncate,
+		.fallocate = on_fallocate,
 		.chmod = on_chmod,
+		.chown = on_chown,
 		.utimens = on_utimens,
 		.statfs = on_statfs,
 	};
 	/* Each call that hangs has a thread. */
 	char name[] = "slow_disk", foreground[] = "-f", threads[] = "-omax_threads=500";
 	char *args[] = {name, foreground, threads, argc == 4 ? argv[3] : NULL, NULL};
-	cleanup_free char *file = NULL;
+	cleanup_free char *met = NULL, *all = NULL;
 
-	if (argc != 4 || asprintf(&file, "%s.told", argv[2]) < 0) {
+	if (argc != 4 || asprintf(&met, "%s.told", argv[2]) < 0 ||
+	    asprintf(&all, "%s.seen", argv[2]) < 0) {
 		fputs("usage: slow_disk DIRECTORY HANG MOUNTPOINT\n", stderr);
 		return 2;
 	}
 	hang = argv[2];
-	told = file;
+	told = met;
+	seen = all;
 	dir_fd = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0) {
 		perror(argv[1]);

@@ -308,9 +308,14 @@ def test_flags(kx):
 # --- bounds ---
 
 
-def test_a_file_of_the_greatest_size(kx):
+@pytest.mark.parametrize("renamed", [False, True])
+def test_a_file_of_the_greatest_size(kx, renamed):
     assert len(BIG) == MIB
-    assert put(kx, "x.yaml", BIG) == ""
+    if renamed:
+        assert put(kx, "scratch", BIG) == ""
+        os.rename(kx / "submit/scratch", kx / "submit/x.yaml")
+    else:
+        assert put(kx, "x.yaml", BIG) == ""
     launched_once(kx, "x.yaml")
     assert kx.read("submit/x.yaml") == BIG
 

@@ -108,3 +108,17 @@ def test_app_yaml_is_as_private_as_the_file(make_kx):
                 assert (p.returncode == 0) == bool(mode & 0o004), (name, oct(mode))
             assert run(["cat", str(job / "status")], user=USER).stdout
         kx.restart()
+
+
+def test_app_yaml_stays_as_private_as_the_file_was(make_kx):
+    """The umask of the mount counts at which the file was written, not that of a later one."""
+    kx = make_kx("allow_other,umask=077")
+    kx.write("submit/app.yaml", app("true"))
+    job = kx.job_of("app.yaml")
+    job.finish()
+    kx.options = "allow_other,umask=022"
+    kx.restart()
+    for name in ("app.yaml", "manifest.yaml"):
+        assert stat.S_IMODE(os.stat(job / name).st_mode) == 0o600, name
+        assert run(["cat", str(job / name)], check=False, user=USER).returncode != 0
+    assert stat.S_IMODE(os.stat(kx.state / "jobs" / job.id / "app.yaml").st_mode) == 0o600
