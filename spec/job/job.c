@@ -52,8 +52,8 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 	job->id = job->uid = job->app = job->phase = job->reason = job->message = spec_empty();
 	job->again = "";
 	job->cause = (struct spec_cause){.reason = "", .text = spec_empty(), .advice = ""};
-	job->backend = job->namespace = job->queue = job->submitter = job->submission =
-		spec_empty();
+	job->obstacle = job->backend = job->namespace = job->queue = job->submitter =
+		job->submission = spec_empty();
 	job->roles = (void *)((char *)job + roles_at);
 	job->n_roles = n_roles;
 	job->replicas = (void *)((char *)job + replicas_at);
@@ -135,6 +135,7 @@ static void each_string(struct spec_job *job, string_fn fn, void *data)
 	fn(&job->reason, data);
 	fn(&job->message, data);
 	fn(&job->cause.text, data);
+	fn(&job->obstacle, data);
 	fn(&job->backend, data);
 	fn(&job->namespace, data);
 	fn(&job->queue, data);

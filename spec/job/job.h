@@ -84,6 +84,8 @@ struct spec_job {
 	char *reason;
 	char *message;
 	struct spec_cause cause;
+	/* In a queue of Kueue: what kept its pods from running that were made last, in whole sentences; "" nothing. */
+	char *obstacle;
 	char *backend;
 	char *namespace;
 	char *queue;

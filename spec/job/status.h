@@ -18,6 +18,8 @@ void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_json_line(const struct spec_job *job, char **ret, size_t *ret_len);
 /* One short paragraph and a newline; empty when there is nothing to say. */
 void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len);
+/* The part of it on the first replica that waits for something, malloc'ed, without a newline; "": none does. */
+char *spec_status_obstacle(const struct spec_job *job);
 void spec_status_replica(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			 size_t *ret_len);
 /* The words that ctl would take now, one a line. */

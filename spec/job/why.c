@@ -416,6 +416,28 @@ static void put_loop(FILE *out, const struct spec_replica *r)
 	put_output(out, r);
 }
 
+char *spec_status_obstacle(const struct spec_job *job)
+{
+	const struct spec_replica *r = spec_job_first_waiting(job, NULL);
+	char *ret = NULL;
+	size_t len;
+	FILE *out;
+
+	if (!r)
+		return text_copy("");
+	out = text_stream(&ret, &len);
+	if (r->starts > 0) {
+		put_clean(out, r->name);
+		fputc(' ', out);
+		put_code(out, r->last_code);
+		fputc('.', out);
+	} else {
+		put_waiting(out, job, r, 1);
+	}
+	text_stream_close(out);
+	return ret;
+}
+
 static void why_unfinished(FILE *out, const struct spec_job *job)
 {
 	size_t n;

@@ -84,6 +84,7 @@ struct making {
 	const struct sort *sort;
 	FILE *out; /* the sentence */
 	bool stops;
+	bool kept; /* it was put out since its pods did not start in time: what kept them is told too */
 };
 
 static const struct spec_condition_view *condition(const struct making *m,
@@ -131,7 +132,7 @@ static void put_time(const struct making *m, int64_t ns)
 }
 
 /* How it came that its pods were ended, and when. */
-static void put_eviction(const struct making *m)
+static void put_eviction(struct making *m)
 {
 	static const char why[] = "due to ";
 	const struct spec_condition_view *e = condition(m, SPEC_WORKLOAD_EVICTED);
@@ -151,6 +152,7 @@ static void put_eviction(const struct making *m)
 		fputs("its queue was drained", m->out);
 		put_time(m, e->since);
 	} else if (streq(e->reason, "PodsReadyTimeout")) {
+		m->kept = true;
 		fputs("its pods were not ready in time", m->out);
 		put_time(m, e->since);
 	} else if (streq(e->reason, "Deactivated")) {
@@ -763,6 +765,7 @@ static void deactivated(struct making *m)
 		fprintf(m->out, "it was rejected by admission check %s", check + strlen(state));
 	} else if (streq(reason, "RequeuingLimitExceeded")) {
 		m->sort = &off_not_ready;
+		m->kept = true;
 		fputs("its pods were not ready in time so often that Kueue has given up", m->out);
 	} else if (streq(reason, "MaximumExecutionTimeExceeded")) {
 		m->sort = &off_time;
@@ -849,6 +852,14 @@ bool spec_kueue_is_off(const struct spec_view_context *ctx)
 	return is_off(ctx->kueue.workload);
 }
 
+bool spec_kueue_lets_run(const struct spec_view_context *ctx)
+{
+	const struct spec_workload_view *w = ctx->kueue.workload;
+
+	return w && w->conditions[SPEC_WORKLOAD_ADMITTED].is_true &&
+	       !w->conditions[SPEC_WORKLOAD_EVICTED].is_true;
+}
+
 static void explain(struct making *m)
 {
 	const struct spec_condition_view *reserved = condition(m, SPEC_WORKLOAD_RESERVED);
@@ -912,6 +923,8 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 		explain(&m);
 	else
 		missing(&m);
+	if (m.kept && *job->obstacle)
+		fprintf(m.out, ". What kept them: %s", job->obstacle);
 	text_stream_close(m.out);
 	ret.reason = m.sort->reason;
 	ret.advice = m.sort->advice;

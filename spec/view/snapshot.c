@@ -5,6 +5,7 @@
  * fields of the job.
  */
 #include "spec/base/mem.h"
+#include "spec/job/status.h"
 #include "spec/view/cause.h"
 #include "spec/view/control.h"
 #include "spec/view/kueue_cause.h"
@@ -315,6 +316,20 @@ static void count_failures(struct spec_job *job, struct spec_placed_pods placed,
 		job->retries = max_of(job->retries, placed.v[i].pod->failures);
 }
 
+/* What keeps its pods from running stays known when Kueue ends them for that. */
+static void fill_obstacle(struct spec_job *job, const struct spec_view_context *ctx)
+{
+	cleanup_free char *text = spec_status_obstacle(job);
+	bool runs = false;
+
+	for (size_t i = 0; i < job->n_replicas; i++)
+		runs |= job->replicas[i].state == SPEC_RUNNING;
+	if (spec_kueue_lets_run(ctx) && (*text || runs))
+		spec_set(&job->obstacle, text);
+	else if (ctx->before)
+		spec_set(&job->obstacle, ctx->before->obstacle);
+}
+
 /* --- the whole --- */
 
 static void fill_head(struct spec_job *job, const struct spec_job_view *view,
@@ -363,6 +378,9 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 		count_failures(job, placed, ctx->before);
 	fill_replicas(job, view, placed, &standing, ctx->before);
 	blame_probes(job, placed, ctx);
+	job->started = started(placed, ctx->before);
+	if (*view->queue)
+		fill_obstacle(job, ctx);
 	fill_judgement(job, spec_judge(job, view, placed, &standing, ctx));
 	if (ctx->control && !job->history)
 		job->actions = ctx->control->actions(&about);
@@ -374,7 +392,6 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 		job->cause = spec_cause_find(job, view, placed, ctx);
 	if (job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED)
 		job->queue_position = ctx->kueue.place;
-	job->started = started(placed, ctx->before);
 	job->finished = finished(job, &standing, ctx);
 	job->changed = changed(job, view, placed, ctx);
 	fill_transitions(job, view, ctx);

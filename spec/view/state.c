@@ -115,6 +115,18 @@ static bool all(const struct spec_job *job, enum spec_state state)
 	return job->n_replicas > 0;
 }
 
+/* Has a replica ever run, or tried to? */
+static bool has_begun(const struct spec_job *job)
+{
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+
+		if (r->n_logs > 0 || (r->state != SPEC_PENDING && r->state != SPEC_CANCELLED))
+			return true;
+	}
+	return job->started != 0;
+}
+
 /* Is there a replica whose container ends again and again? */
 static bool any_loops(const struct spec_job *job)
 {
@@ -165,9 +177,14 @@ static enum spec_state state_of(const struct spec_job *job, const struct spec_jo
 		return SPEC_SUCCEEDED;
 	if (s->left)
 		return SPEC_CANCELLED;
+	if (s->phase && any(job, SPEC_RUNNING))
+		return SPEC_RUNNING;
+	if (s->phase && s->phase->state == SPEC_RUNNING && s->ending && !view->hidden &&
+	    !has_begun(job))
+		return SPEC_PENDING;
 	if (s->phase && all(job, SPEC_PENDING) && (s->phase->by_pods || any_loops(job)))
 		return SPEC_PENDING;
-	if (s->phase && s->phase->between && !any(job, SPEC_RUNNING) && !any(job, SPEC_FAILED))
+	if (s->phase && s->phase->between && !any(job, SPEC_FAILED))
 		return SPEC_PENDING;
 	if (s->phase)
 		return s->phase->state;

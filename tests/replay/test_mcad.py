@@ -20,7 +20,7 @@ JOBS = {
     "mcad_success": ["PENDING", "RUNNING", "SUCCEEDED"],
     "mcad_fail": ["PENDING", "RUNNING", "FAILED"],
     "mcad_pending": ["PENDING", None],
-    "mcad_delete_running": ["PENDING", "RUNNING", None],
+    "mcad_delete_running": ["PENDING", None],  # dispatched, and no pod of it was seen
 }
 STATES = {
     "mcad_success": ["PENDING", "RUNNING", "SUCCEEDED"],

@@ -23,7 +23,7 @@ static const struct spec_phase phases[] = {
 	{.name = "Running", .state = SPEC_RUNNING, .by_pods = true},
 	{.name = "Resetting", .state = SPEC_PENDING},
 	{.name = "Suspending", .state = SPEC_RUNNING, .ending = true, .asked = true},
-	{.name = "Suspending", .state = SPEC_RUNNING},
+	{.name = "Suspending", .state = SPEC_RUNNING, .by_pods = true},
 	{.name = "Terminating", .state = SPEC_RUNNING, .ending = true},
 	{.name = "Succeeded", .state = SPEC_SUCCEEDED, .ending = true},
 	{.name = "Failed", .state = SPEC_FAILED, .ending = true},

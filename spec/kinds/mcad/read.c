@@ -10,8 +10,8 @@
 
 static const struct spec_phase phases[] = {
 	{.name = "Pending", .state = SPEC_PENDING},
-	{.name = "Running", .state = SPEC_RUNNING},
-	{.name = "RunningHoldCompletion", .state = SPEC_RUNNING},
+	{.name = "Running", .state = SPEC_RUNNING, .by_pods = true},
+	{.name = "RunningHoldCompletion", .state = SPEC_RUNNING, .by_pods = true},
 	{.name = "Completed", .state = SPEC_SUCCEEDED, .ending = true},
 	{.name = "Failed", .state = SPEC_FAILED, .ending = true},
 	{.name = "Deleted", .state = SPEC_CANCELLED, .ending = true},

@@ -49,7 +49,7 @@ static const struct scenario {
 	 "PENDING trainer-0=PENDING\n"
 	 "PENDING trainer-0=PENDING/Unschedulable\n"
 	 "PENDING trainer-0=PENDING/Restarting\n"
-	 "RUNNING trainer-0=CANCELLED/Deleted\n"
+	 "PENDING trainer-0=CANCELLED/Deleted\n"
 	 "CANCELLED trainer-0=CANCELLED/Deleted\n",
 	 "Deleted", "it was removed from the cluster", 0, 3},
 	{"appwrapper_suspend_resume",
@@ -163,9 +163,10 @@ static void test_phases(void **state)
 		{"Resuming", "false", SPEC_PENDING, false, ""},
 		{"Running", "false", SPEC_PENDING, false, ""},
 		{"Resetting", "false", SPEC_PENDING, false, ""},
-		{"Suspending", "false", SPEC_RUNNING, false, ""},
-		{"Suspending", "true", SPEC_RUNNING, false, ""},
-		{"Terminating", "false", SPEC_RUNNING, false, ""},
+		/* None of its pods has ever run. */
+		{"Suspending", "false", SPEC_PENDING, false, ""},
+		{"Suspending", "true", SPEC_PENDING, false, ""},
+		{"Terminating", "false", SPEC_PENDING, false, ""},
 		{"Succeeded", "false", SPEC_SUCCEEDED, false, "Completed"},
 		{"Failed", "false", SPEC_FAILED, false, "Failed"},
 		{"Failed", "true", SPEC_FAILED, false, "Failed"},
@@ -302,7 +303,7 @@ static void test_deleted_after_the_end(void **state)
 	job(&w, "", "'components':[" POD("j-0", "") "]",
 	    "'phase':'Terminating','conditions':[" CONDITION("QuotaReserved", "True", "Resuming",
 							     "", "20") "]");
-	assert_job(&w, SPEC_RUNNING, false, "", "");
+	assert_job(&w, SPEC_PENDING, false, "", "");
 	world_clear(&w);
 }
 

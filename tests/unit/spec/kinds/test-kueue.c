@@ -74,8 +74,15 @@ static void make_plain(struct story *s, const char *scenario)
 	"and Kueue has not tried it yet.\n"
 #define STORY_ADMITTED                                                                             \
 	"PENDING Admitted: The job waits: Kueue has admitted it, and it is about to start.\n"
-#define STORY_STARTS	"PENDING \n"
-#define STORY_RUNS	"RUNNING \n"
+#define STORY_STARTS "PENDING \n"
+#define STORY_RUNS   "RUNNING \n"
+#define NO_NODE                                                                                    \
+	"trainer-0 fits on no node: 0/1 nodes are available: 1 node(s) didn't match Pod's node "   \
+	"affinity/selector."
+#define STORY_NO_NODE "PENDING Unschedulable: " NO_NODE "\n"
+#define STORY_NO_NODES                                                                             \
+	"PENDING Unschedulable: " NO_NODE " It is the first of 2 replicas that wait so.\n"
+#define STORY_KEPT	"What kept them: " NO_NODE
 #define STORY_SUCCEEDED "SUCCEEDED Completed\n"
 #define STORY_DELETED	"CANCELLED Deleted: The job was cancelled: it was removed from the cluster.\n"
 
@@ -199,46 +206,25 @@ static const struct {
 	 "namespace ns. Create it, or submit the job to another "
 	 "queue.\n" STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_podsready_timeout",
-	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS
-	 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes "
-	 "are available: 1 node(s) didn't match Pod's node "
-	 "affinity/selector.\n"
-	 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes "
-	 "are available: 1 node(s) didn't match Pod's node "
-	 "affinity/selector. It is the first of 2 replicas that wait "
-	 "so.\n"
+	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_NO_NODE
+		 STORY_NO_NODES
 	 "PENDING PodsNotReady: The job is being stopped: its pods "
 	 "were not ready in time at TIME; it was put back into the "
-	 "queue 1 time for that, and is tried again at TIME.\n"
-	 "RUNNING PodsNotReady: The job is being stopped: its pods "
-	 "were not ready in time at TIME; it was put back into the "
-	 "queue 1 time for that, and is tried again at TIME.\n"
-	 "PENDING PodsNotReady: The job is being stopped: its pods "
-	 "were not ready in time at TIME; it was put back into the "
-	 "queue 1 time for that, and is tried again at TIME.\n"
+	 "queue 1 time for that, and is tried again at TIME. " STORY_KEPT "\n"
 	 "PENDING PodsNotReady: The job waits: its pods were not "
 	 "ready in time at TIME; it was put back into the queue 1 "
-	 "time for that, and is tried again at TIME.\n"
+	 "time for that, and is tried again at TIME. " STORY_KEPT "\n"
 	 "PENDING PodsNotReady: The job waits: its pods were not "
 	 "ready in time at TIME; it was put back into the queue 1 "
-	 "time for that, and is tried again by itself.\n" STORY_ADMITTED STORY_STARTS
-	 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes "
-	 "are available: 1 node(s) didn't match Pod's node "
-	 "affinity/selector.\n"
-	 "PENDING Unschedulable: trainer-0 fits on no node: 0/1 nodes "
-	 "are available: 1 node(s) didn't match Pod's node "
-	 "affinity/selector. It is the first of 2 replicas that wait "
-	 "so.\n"
+	 "time for that, and is tried again by itself. " STORY_KEPT
+	 "\n" STORY_ADMITTED STORY_STARTS STORY_NO_NODE STORY_NO_NODES
 	 "PENDING PodsNotReady: The job is being stopped: its pods "
-	 "were not ready in time so often that Kueue has given up. Kueue does not take it back: "
-	 "copy its app.yaml into submit/ to run it again.\n"
-	 "RUNNING PodsNotReady: The job is being stopped: its pods "
-	 "were not ready in time so often that Kueue has given up. Kueue does not take it back: "
-	 "copy its app.yaml into submit/ to run it again.\n"
+	 "were not ready in time so often that Kueue has given up. " STORY_KEPT
+	 " Kueue does not take it back: copy its app.yaml into submit/ to run it again.\n"
 	 "CANCELLED/suspended PodsNotReady: The job is suspended: its "
 	 "pods were not ready in time so often that Kueue has given "
-	 "up. Kueue does not take it back: "
-	 "copy its app.yaml into submit/ to run it again.\n" STORY_DELETED},
+	 "up. " STORY_KEPT
+	 " Kueue does not take it back: copy its app.yaml into submit/ to run it again.\n" STORY_DELETED},
 	{"kueue_appwrapper_preempted",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
 	 "RUNNING Preempted: The job is being stopped: it was "
@@ -275,7 +261,7 @@ static const struct {
 	{"kueue_appwrapper_success", STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED
 					     STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_user_suspend",
-	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
+	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_STARTS
 		 STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_v014_appwrapper_clusterqueue_drain",
 	 STORY_SUBMITTED STORY_QUEUED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
@@ -688,6 +674,62 @@ static void test_out_for_good(void **state)
 	world_clear(&w);
 }
 
+/* What kept its pods from running when Kueue had let it in is still named when Kueue has put it out for that. */
+static void test_kept(void **state)
+{
+	struct world w = {.kind = &spec_jobset, .since = INT64_MAX / 2, .kueue = {.known = true}};
+	static const char job[] =
+		"{'metadata':{'name':'j','uid':'u','labels':{'kueue.x-k8s.io/queue-name':'team'}},"
+		"'spec':{'suspend':%s,'replicatedJobs':[{'name':'w','template':{'spec':"
+		"{'completions':1}}}]},'status':{'conditions':[" CONDITION("Suspended", "%s", "r",
+									   "m") "]}}";
+	static const char pod[] =
+		"{'metadata':{'name':'j-w-0-0-x','uid':'p%d','labels':{'jobset.sigs.k8s.io/jobset-uid'"
+		":'u','jobset.sigs.k8s.io/replicatedjob-name':'w'},'annotations':{"
+		"'batch.kubernetes.io/job-completion-index':'0'}},'spec':{'containers':[{'name':'w'}]}"
+		",'status':{'phase':'%s','containerStatuses':[{'name':'w','restartCount':%d,'state':"
+		"{'%s':{'reason':'%s','message':'%s'}},'lastState':{%s}}]}}";
+	static const char workload[] =
+		"{'metadata':{'name':'wl','uid':'w','ownerReferences':[{'kind':'JobSet','uid':'u',"
+		"'controller':true}]},'spec':{'active':%s},'status':{'conditions':[%s]}}";
+#define ADMITTED                                                                                   \
+	CONDITION("QuotaReserved", "True", "QuotaReserved", "m")                                   \
+	"," CONDITION("Admitted", "True", "Admitted", "m")
+
+	(void)state;
+	world_job(&w, world_json(job, "false", "False"), false);
+	world_workload(&w, world_json(workload, "true", ADMITTED), false);
+	world_pod(&w,
+		  world_json(pod, 1, "Pending", 0, "waiting", "ErrImagePull",
+			     "failed to pull and unpack image \\'docker.io/library/nosuch:1\\': "
+			     "failed to resolve reference: no such host",
+			     ""),
+		  false);
+	assert_string_equal(w.last->reason, "ErrImagePull");
+	world_workload(&w,
+		       world_json(workload, "false",
+				  CONDITION("Evicted", "True",
+					    "DeactivatedDueToRequeuingLimitExceeded", "m")),
+		       false);
+	world_job(&w, world_json(job, "true", "True"), false);
+	world_pod(&w, world_json(pod, 1, "Failed", 0, "terminated", "", "", ""), true);
+	assert_non_null(strstr(w.last->obstacle, "docker.io/library/nosuch:1 can't be pulled"));
+	assert_non_null(strstr(w.last->cause.text, w.last->obstacle));
+	/* It was let in again, and now its program ends again and again. */
+	world_workload(&w, world_json(workload, "true", ADMITTED), false);
+	world_job(&w, world_json(job, "false", "False"), false);
+	world_pod(&w,
+		  world_json(pod, 2, "Running", 2, "waiting", "CrashLoopBackOff", "back-off",
+			     "'terminated':{'exitCode':3}"),
+		  false);
+	assert_string_equal(w.last->obstacle, "w-0 ended with exit code 3.");
+	/* It runs: nothing keeps it. */
+	world_pod(&w, world_json(pod, 2, "Running", 3, "running", "", "", ""), false);
+	assert_string_equal(w.last->obstacle, "");
+	world_clear(&w);
+#undef ADMITTED
+}
+
 /* The place stands behind the reason, and only where the job waits. */
 static void test_place(void **state)
 {
@@ -720,7 +762,8 @@ int main(void)
 		cmocka_unit_test(test_recordings),   cmocka_unit_test(test_with_cluster_queue),
 		cmocka_unit_test(test_other_kinds),  cmocka_unit_test(test_quota_messages),
 		cmocka_unit_test(test_no_workload),  cmocka_unit_test(test_time_is_over),
-		cmocka_unit_test(test_out_for_good), cmocka_unit_test(test_place),
+		cmocka_unit_test(test_out_for_good), cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,11 +122,11 @@ static void test_waiting(void **state)
 		   "MCAD can't dispatch the job yet, and tries again by itself: Insufficient quota "
 		   "and/or resources to dispatch AppWrapper.\n");
 	assert_string_equal(w.last->reason, "AppWrapperNotRunnable");
-	/* An old condition says nothing of a job that runs. */
+	/* An old condition says nothing of a job that was dispatched. */
 	job(&w, ONE, "",
 	    "'state':'Running','conditions':[" QUEUED
 	    "," CONDITION("Backoff", "AppWrapperNotRunnable.", "Insufficient ...") "]");
-	assert_job(&w, SPEC_RUNNING, "", "");
+	assert_job(&w, SPEC_PENDING, "", "");
 	world_clear(&w);
 }
 
@@ -139,8 +139,9 @@ static void test_phases(void **state)
 		enum spec_state state;
 	} phases[] = {
 		{"Pending", SPEC_PENDING},
-		{"Running", SPEC_RUNNING},
-		{"RunningHoldCompletion", SPEC_RUNNING},
+		/* It was dispatched, and no pod runs yet. */
+		{"Running", SPEC_PENDING},
+		{"RunningHoldCompletion", SPEC_PENDING},
 		{"Completed", SPEC_SUCCEEDED},
 		{"Failed", SPEC_FAILED},
 		{"Deleted", SPEC_CANCELLED},
@@ -184,7 +185,7 @@ static void test_pods_decide(void **state)
 	/* A pod that was stopped has not ended by itself: MCAD dispatches the job again. */
 	job(&w, ONE, "", "'state':'Running'");
 	pod_gone(&w, "p10", "0", "Running", RUNNING);
-	assert_job(&w, SPEC_RUNNING, "", "");
+	assert_job(&w, SPEC_PENDING, "", "");
 	assert_replica(&w, "main-0", SPEC_PENDING, 0);
 	world_clear(&w);
 }
@@ -264,7 +265,7 @@ static void test_requeued(void **state)
 		   "Insufficient number of pods.");
 	/* Dispatched, while the new pod is not there yet: the old one's end is not the job's. */
 	job(&w, ONE, REQUEUED(1, 1), "'state':'Running','numberOfRequeueings':1");
-	assert_job(&w, SPEC_RUNNING, "Error", "main-0: exit code 3");
+	assert_job(&w, SPEC_PENDING, "Error", "main-0: exit code 3");
 	pod(&w, "p20", "0", "0", "Running", RUNNING);
 	assert_replica(&w, "main-0", SPEC_RUNNING, 1);
 	pod(&w, "p20", "0", "0", "Failed", ENDED(4));

@@ -13,8 +13,7 @@ static const struct scenario {
 	{"success",
 	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
 	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
-	 "PENDING trainer-0=RUNNING trainer-1=PENDING\n"
-	 "PENDING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=SUCCEEDED/0/Completed\n"
 	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n"
@@ -23,8 +22,7 @@ static const struct scenario {
 	{"fail",
 	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
 	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
-	 "PENDING trainer-0=PENDING trainer-1=RUNNING\n"
-	 "PENDING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=PENDING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=FAILED/3/Error trainer-1=FAILED/3/Error\n"
@@ -33,7 +31,6 @@ static const struct scenario {
 	{"retry_replica",
 	 "SUBMITTED trainer-0=PENDING\n"
 	 "PENDING trainer-0=PENDING\n"
-	 "PENDING trainer-0=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING\n"
 	 "RUNNING trainer-0=FAILED/3/Error\n"
 	 "FAILED trainer-0=FAILED/3/Error\n",
@@ -41,12 +38,10 @@ static const struct scenario {
 	{"retry_application",
 	 "SUBMITTED trainer-0=PENDING\n"
 	 "PENDING trainer-0=PENDING\n"
-	 "PENDING trainer-0=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING\n"
 	 "RUNNING trainer-0=FAILED/3/Error\n"
 	 "PENDING trainer-0=PENDING/3/Error\n"
 	 "PENDING trainer-0=PENDING/attempt 1\n"
-	 "PENDING trainer-0=RUNNING/attempt 1\n"
 	 "RUNNING trainer-0=RUNNING/attempt 1\n"
 	 "RUNNING trainer-0=FAILED/3/Error/attempt 1\n"
 	 "FAILED trainer-0=FAILED/3/Error/attempt 1\n",
@@ -54,11 +49,9 @@ static const struct scenario {
 	{"suspend_resume",
 	 "SUBMITTED trainer-0=PENDING\n"
 	 "PENDING trainer-0=PENDING\n"
-	 "PENDING trainer-0=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING\n"
 	 "PENDING trainer-0=PENDING/0/Restarting\n"
 	 "PENDING trainer-0=PENDING/attempt 1\n"
-	 "PENDING trainer-0=RUNNING/attempt 1\n"
 	 "RUNNING trainer-0=RUNNING/attempt 1\n"
 	 "RUNNING trainer-0=SUCCEEDED/0/Completed/attempt 1\n"
 	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed/attempt 1\n",
@@ -66,8 +59,7 @@ static const struct scenario {
 	{"delete_running",
 	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
 	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
-	 "PENDING trainer-0=RUNNING trainer-1=PENDING\n"
-	 "PENDING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "CANCELLED trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "CANCELLED trainer-0=RUNNING trainer-1=CANCELLED/0/Deleted\n"
@@ -101,7 +93,6 @@ static const struct scenario mcad_scenarios[] = {
 	{"mcad_success",
 	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
 	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
-	 "RUNNING trainer-0=PENDING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=PENDING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=SUCCEEDED/0/Completed\n"
@@ -111,7 +102,6 @@ static const struct scenario mcad_scenarios[] = {
 	{"mcad_fail",
 	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
 	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
-	 "RUNNING trainer-0=PENDING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
 	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
 	 "RUNNING trainer-0=FAILED/3/Error trainer-1=RUNNING\n"
@@ -126,7 +116,6 @@ static const struct scenario mcad_scenarios[] = {
 	{"mcad_delete_running",
 	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
 	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
-	 "RUNNING trainer-0=PENDING trainer-1=PENDING\n"
 	 "CANCELLED trainer-0=CANCELLED trainer-1=CANCELLED\n",
 	 "Deleted", "it was removed from the cluster"},
 };

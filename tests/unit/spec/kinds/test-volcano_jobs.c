@@ -405,9 +405,10 @@ static void test_phases(void **state)
 		{"Pending", SPEC_PENDING, false, ""},
 		{"Running", SPEC_RUNNING, false, ""},
 		{"Restarting", SPEC_PENDING, false, ""},
-		{"Completing", SPEC_RUNNING, false, ""},
-		{"Terminating", SPEC_RUNNING, false, ""},
-		{"Aborting", SPEC_RUNNING, false, ""},
+		/* None of its pods has ever run. */
+		{"Completing", SPEC_PENDING, false, ""},
+		{"Terminating", SPEC_PENDING, false, ""},
+		{"Aborting", SPEC_PENDING, false, ""},
 		{"Aborted", SPEC_CANCELLED, true, "Suspended"},
 		{"Completed", SPEC_SUCCEEDED, false, "Completed"},
 		{"Failed", SPEC_FAILED, false, "Failed"},

@@ -27,11 +27,13 @@ static void test_seen(void **state)
 	world_play(&w, "suspend_resume");
 	assert_transitions(&w.last->transitions, "09:15:27 SUBMITTED \n"
 						 "09:15:27 PENDING Pending\n"
+						 "09:15:27 RUNNING Pending\n"
 						 "09:15:30 RUNNING Running\n"
 						 "09:15:33 RUNNING Aborting\n"
 						 "09:15:41 RUNNING Restarting\n"
 						 "09:15:41 PENDING Restarting\n"
 						 "09:15:43 PENDING Pending\n"
+						 "09:15:43 RUNNING Pending\n"
 						 "09:15:44 RUNNING Running\n"
 						 "09:15:56 SUCCEEDED Running\n"
 						 "09:15:58 SUCCEEDED Completed\n");
