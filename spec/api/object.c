@@ -105,11 +105,12 @@ int spec_object_listed_run(const char *json, size_t len, const char *container,
 
 int spec_object_yaml(const char *json, size_t len, char **ret, size_t *ret_len)
 {
-	struct json_object *o cleanup_json = NULL;
-	int err = spec_tree_parse_map(json, len, &o);
+	struct spec_value *value cleanup_free = NULL;
+	int err = spec_value_parse_map(json, len, &value);
+	struct json_object *o cleanup_json = err < 0 ? NULL : spec_tree_of(value);
 	struct json_object *metadata;
 
-	if (err)
+	if (err < 0)
 		return err;
 	/* A reply to a request still has what the splitter drops from lists and watches. */
 	if (json_object_object_get_ex(o, "metadata", &metadata) &&

@@ -12,14 +12,9 @@
 
 static void add_number(struct json_object *map, const char *key, double value)
 {
-	char text[32];
+	bool whole = value == trunc(value) && fabs(value) < 1e15;
 
-	if (value == trunc(value) && fabs(value) < 1e15) {
-		spec_tree_number(map, key, (int64_t)value);
-		return;
-	}
-	spec_yaml_double(value, text);
-	spec_tree_add(map, key, json_object_new_double_s(value, text));
+	spec_tree_add(map, key, whole ? spec_tree_int((int64_t)value) : spec_tree_double(value));
 }
 
 static void add_texts(struct json_object *map, const char *key, const struct spec_map *texts)

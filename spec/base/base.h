@@ -4,8 +4,8 @@
  * function alone that it does not leak), moving ownership, and a few macros.
  *
  * The folder: what every part of spec/ stands on, and depends on nothing of ours. mem.h allocates (and
- * never fails), error.h is the list of a document's errors, tree.h makes and parses JSON values, value.h
- * parses those that are only read, read.h reads their members, span.h finds members in JSON text without
+ * never fails), error.h is the list of a document's errors, tree.h makes JSON values that are written, value.h
+ * parses all that is read, read.h reads their members, span.h finds members in JSON text without
  * parsing it, time.h, amount.h, name.h, words.h, utf8.h and line.h know the notations of times, quantities,
  * names and texts, and base64.h, sha256.h and url.h those of bytes. shared.h is a text that several hold.
  * limits.h has every bound on data from outside. All of it is pure and may be called on any thread; values

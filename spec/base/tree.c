@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Making values of a JSON tree. */
+/* JSON trees, which json-c holds and writes; what is parsed is parsed by value.h. */
 #include "spec/base/tree.h"
 
 #include <errno.h>
+#include <math.h>
 
-#include "spec/base/limits.h"
 #include "spec/base/mem.h"
-
-/* Deeper than any document, within an object around it. */
-#define MAX_DEPTH (2 * SPEC_MAX_DEPTH)
+#include "spec/base/value.h"
 
 static struct json_object *made(struct json_object *value)
 {
@@ -32,6 +30,11 @@ struct json_object *spec_tree_string(const char *text)
 	return made(json_object_new_string(text));
 }
 
+struct json_object *spec_tree_bytes(const char *text, size_t len)
+{
+	return made(json_object_new_string_len(text, (int)len));
+}
+
 struct json_object *spec_tree_format(const char *fmt, ...)
 {
 	cleanup_free char *text = NULL;
@@ -53,6 +56,63 @@ struct json_object *spec_tree_bool(bool value)
 	return made(json_object_new_boolean(value));
 }
 
+struct json_object *spec_tree_uint(uint64_t value)
+{
+	return made(json_object_new_uint64(value));
+}
+
+void spec_tree_double_text(double value, char ret[32])
+{
+	char *e;
+	size_t len;
+
+	if (!isfinite(value)) {
+		snprintf(ret, 32, "%s", isnan(value) ? ".nan" : value < 0 ? "-.inf" : ".inf");
+		return;
+	}
+	for (int digits = 15; digits <= 17; digits++) {
+		len = (size_t)snprintf(ret, 32, "%.*g", digits, value);
+		if (strtod(ret, NULL) == value)
+			break;
+	}
+	if (strchr(ret, '.'))
+		return;
+	e = strchr(ret, 'e');
+	if (!e)
+		e = ret + len;
+	memmove(e + 2, e, strlen(e) + 1);
+	e[0] = '.';
+	e[1] = '0';
+}
+
+struct json_object *spec_tree_double(double value)
+{
+	char text[32];
+
+	spec_tree_double_text(value, text);
+	return made(json_object_new_double_s(value, text));
+}
+
+struct json_object *spec_tree_decimal(const char *text)
+{
+	bool whole = !strpbrk(text, ".eE");
+	int64_t value;
+	uint64_t big;
+	double d;
+
+	errno = 0;
+	value = strtoll(text, NULL, 10);
+	if (whole && errno == 0)
+		return spec_tree_int(value);
+	errno = 0;
+	big = strtoull(text, NULL, 10);
+	if (whole && *text != '-' && errno == 0)
+		return spec_tree_uint(big);
+	/* Beyond 64 bits, JSON readers take a number as a double. */
+	d = strtod(text, NULL);
+	return isfinite(d) ? spec_tree_double(d) : spec_tree_string(text);
+}
+
 void spec_tree_set(struct json_object *o, const char *key, struct json_object *value)
 {
 	if (json_object_object_add(o, key, value) != 0)
@@ -65,38 +125,37 @@ void spec_tree_add_all(struct json_object *o, struct json_object *from)
 		spec_tree_add(o, key, json_object_get(value));
 }
 
-/* With FLAGS of json-c, nested less deep than DEPTH; NULL: it is null, or an error. */
-static struct json_object *parse(const char *json, int len, int depth, int flags)
+struct json_object *spec_tree_of(const struct spec_value *v)
 {
-	struct json_tokener *tok = json_tokener_new_ex(depth);
-	struct json_object *o;
+	struct json_object *ret;
 
-	if (!tok)
-		mem_out();
-	json_tokener_set_flags(tok, flags);
-	o = json_tokener_parse_ex(tok, json, len);
-	json_tokener_free(tok);
-	return o;
+	switch (v->type) {
+	case SPEC_VALUE_MAP:
+		ret = spec_tree_map();
+		for (size_t i = 0; i < v->n; i++)
+			spec_tree_set(ret, v->items[i].key, spec_tree_of(&v->items[i]));
+		return ret;
+	case SPEC_VALUE_LIST:
+		ret = spec_tree_list(v->n);
+		for (size_t i = 0; i < v->n; i++)
+			spec_tree_append(ret, spec_tree_of(&v->items[i]));
+		return ret;
+	case SPEC_VALUE_STRING:
+		return spec_tree_bytes(v->text, v->n);
+	case SPEC_VALUE_NUMBER:
+		return spec_tree_decimal(v->text);
+	case SPEC_VALUE_BOOL:
+		return spec_tree_bool(*v->text == 't');
+	default:
+		return NULL;
+	}
 }
 
 struct json_object *spec_tree_parse(const char *text)
 {
-	return parse(text, -1, MAX_DEPTH, 0);
-}
+	struct spec_value *value cleanup_free = NULL;
 
-int spec_tree_parse_map(const char *json, size_t len, struct json_object **ret)
-{
-	struct json_object *o = NULL;
-
-	/* A splitter lets through what is nested less deep than this. */
-	if (len <= SPEC_MAX_WATCHED)
-		o = parse(json, (int)len, MAX_DEPTH + 2, JSON_TOKENER_STRICT);
-	if (json_object_is_type(o, json_type_object)) {
-		*ret = o;
-		return 0;
-	}
-	json_object_put(o);
-	return -EINVAL;
+	return spec_value_parse(text, strlen(text), &value) < 0 ? NULL : spec_tree_of(value);
 }
 
 char *spec_tree_print(struct json_object *value)

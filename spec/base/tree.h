@@ -10,6 +10,8 @@
 
 #include "spec/base/mem.h"
 
+struct spec_value;
+
 static inline void spec_tree_put(struct json_object **o)
 {
 	json_object_put(*o);
@@ -46,8 +48,11 @@ static inline void spec_tree_null(struct json_object *o, const char *key)
 struct json_object *spec_tree_map(void);
 struct json_object *spec_tree_list(size_t n);
 struct json_object *spec_tree_string(const char *text);
+struct json_object *spec_tree_bytes(const char *text, size_t len);
 struct json_object *spec_tree_format(const char *fmt, ...) printf_like(1, 2);
 struct json_object *spec_tree_int(int64_t value);
+struct json_object *spec_tree_uint(uint64_t value);
+struct json_object *spec_tree_double(double value);
 struct json_object *spec_tree_bool(bool value);
 
 static inline void spec_tree_text(struct json_object *o, const char *key, const char *text)
@@ -60,14 +65,22 @@ static inline void spec_tree_number(struct json_object *o, const char *key, int6
 	spec_tree_add(o, key, spec_tree_int(number));
 }
 
-/* A value from JSON text, nested as deep as documents may be; NULL: it is null, or no JSON. */
-struct json_object *spec_tree_parse(const char *text);
+/*
+ * The number that TEXT is in JSON or YAML: a whole one, beyond 64 bits a double, as JSON readers take it, and beyond
+ * doubles a string.
+ */
+struct json_object *spec_tree_decimal(const char *text);
 
 /*
- * A map from JSON text of a server, strictly JSON, of at most SPEC_MAX_WATCHED bytes. 0 and *RET, or
- * -EINVAL.
+ * A double as the shortest decimal that reads back as the same value, in a form that is a float
+ * to JSON, YAML 1.1 and 1.2 alike ("0.1", "2.0", "1.0e+22"). RET has room for 32 bytes.
  */
-int spec_tree_parse_map(const char *json, size_t len, struct json_object **ret);
+void spec_tree_double_text(double value, char ret[32]);
+
+/* A tree that means V, of which it keeps nothing; NULL: V is null. */
+struct json_object *spec_tree_of(const struct spec_value *v);
+/* The same of JSON text; NULL also if it is none (value.h). */
+struct json_object *spec_tree_parse(const char *text);
 
 /* VALUE as JSON text on one line without spaces, malloc'ed. */
 char *spec_tree_print(struct json_object *value);

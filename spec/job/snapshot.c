@@ -108,8 +108,7 @@ char *spec_snapshot_text(const struct spec_job *job)
 	for (size_t i = 0; i < job->n_replicas; i++)
 		write_replica(list, &job->replicas[i]);
 	if (job->object)
-		spec_tree_add(root, "object",
-			      json_object_new_string_len(job->object->text, (int)job->object->len));
+		spec_tree_add(root, "object", spec_tree_bytes(job->object->text, job->object->len));
 	return text_print("%s\n",
 			  json_object_to_json_string_ext(root,
 							 JSON_C_TO_STRING_PLAIN |

@@ -202,7 +202,7 @@ void spec_status_replica(const struct spec_job *job, const struct spec_replica *
 	put_replica(o, r);
 	put_time(o, "started", r->started);
 	put_time(o, "finished", r->finished);
-	spec_tree_add(o, "gap", json_object_new_uint64(gaps_of(r)));
+	spec_tree_add(o, "gap", spec_tree_uint(gaps_of(r)));
 	spec_tree_number(o, "logs_waiting", waiting_of(r));
 	spec_yaml_emit(o, 0, ret, ret_len);
 }

@@ -145,7 +145,7 @@ static void note_app(struct json_object *notes, const char *text, size_t len)
 	char digest[65];
 
 	if (len <= SPEC_MAX_APPDEF_NOTE) {
-		spec_tree_set(notes, "kxfs/appdef", json_object_new_string_len(text, (int)len));
+		spec_tree_set(notes, "kxfs/appdef", spec_tree_bytes(text, len));
 		return;
 	}
 	spec_sha256(text, len, digest);

@@ -211,27 +211,27 @@ static int read_replicas(const struct spec_value *root, struct spec_record *r)
  * The AppDef was accepted when it was submitted, perhaps by an earlier version whose rules were others. With defaults
  * filled in it may also be larger than what is accepted as a file.
  */
-static int read_app(struct json_object *root, struct spec_app **ret)
+static int read_app(const struct spec_value *root, struct spec_app **ret)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup_free struct spec_yaml *tree = NULL;
-	struct json_object *app;
+	const struct spec_value *its = spec_read_member(root, "app");
+	struct json_object *app cleanup_json = its ? spec_tree_of(its) : NULL;
 
-	if (!json_object_object_get_ex(root, "app", &app))
+	if (!its)
 		return -EINVAL;
 	tree = spec_yaml_of_json(app);
 	return spec_app_read(tree, NULL, ret, &e) < 0 ? -EINVAL : 0;
 }
 
-static int record_of(const struct spec_value *root, struct json_object *tree,
-		     struct spec_record **ret)
+static int record_of(const struct spec_value *root, struct spec_record **ret)
 {
 	cleanup(record_freep) struct spec_record *r = NULL;
 	struct spec_app *app = NULL;
 	int err = spec_fields_version(root, RECORD_VERSION);
 
 	if (err == 0)
-		err = read_app(tree, &app);
+		err = read_app(root, &app);
 	if (err < 0)
 		return err;
 	r = spec_record_new(app);
@@ -252,13 +252,9 @@ static int record_of(const struct spec_value *root, struct json_object *tree,
 int spec_record_parse(const char *text, size_t len, struct spec_record **ret)
 {
 	struct spec_value *root cleanup_free = NULL;
-	cleanup_json struct json_object *tree = NULL;
 	int err = spec_value_parse(text, len, &root);
 
-	/* The AppDef is read from a tree of its own. */
-	if (err == 0)
-		err = spec_tree_parse_map(text, len, &tree);
-	return err < 0 ? err : record_of(root, tree, ret);
+	return err < 0 ? err : record_of(root, ret);
 }
 
 /* --- what others see --- */

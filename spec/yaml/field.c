@@ -68,7 +68,7 @@ void spec_fields_write(struct json_object *o, const struct spec_field *fields, s
 			spec_tree_text(o, key, fields[i].words[*(const unsigned *)p]);
 			break;
 		case SPEC_FIELD_BOOL:
-			spec_tree_add(o, key, json_object_new_boolean(*(const bool *)p));
+			spec_tree_add(o, key, spec_tree_bool(*(const bool *)p));
 			break;
 		case SPEC_FIELD_INT:
 			spec_tree_number(o, key, *(const int *)p);
@@ -80,7 +80,7 @@ void spec_fields_write(struct json_object *o, const struct spec_field *fields, s
 			spec_tree_number(o, key, *(const int64_t *)p);
 			break;
 		case SPEC_FIELD_UINT64:
-			spec_tree_add(o, key, json_object_new_uint64(*(const uint64_t *)p));
+			spec_tree_add(o, key, spec_tree_uint(*(const uint64_t *)p));
 			break;
 		case SPEC_FIELD_TIME:
 			write_time(o, key, *(const int64_t *)p, people);

@@ -83,12 +83,6 @@ void spec_yaml_to_json(const struct spec_yaml *node, struct json_object **ret);
 struct spec_yaml *spec_yaml_of_json(struct json_object *value);
 
 /*
- * A double as the shortest decimal that reads back as the same value, in a form that is a float
- * to JSON, YAML 1.1 and 1.2 alike ("0.1", "2.0", "1.0e+22"). RET has room for 32 bytes.
- */
-void spec_yaml_double(double value, char ret[32]);
-
-/*
  * VALUE as YAML text, keys in the object's order, strings that look like another type quoted,
  * multi-line text as literal blocks where that is lossless, Unicode kept. Collections nested
  * deeper than FLOW_DEPTH levels (the root is level 1; 0: none) are written in flow style on

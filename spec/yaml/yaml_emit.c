@@ -12,10 +12,9 @@
  */
 #include "spec/yaml/yaml.h"
 
-#include <json-c/json.h>
 #include <strings.h>
 
-#include "spec/base/mem.h"
+#include "spec/base/tree.h"
 #include "spec/base/utf8.h"
 #include "spec/yaml/yaml_input.h"
 
@@ -37,10 +36,8 @@ static void emit_value(struct emitter *em, struct json_object *value, unsigned l
 
 struct json_object *spec_yaml_new_time(const char *text)
 {
-	struct json_object *ret = json_object_new_string(text);
+	struct json_object *ret = spec_tree_string(text);
 
-	if (!ret)
-		mem_out();
 	json_object_set_userdata(ret, (void *)(uintptr_t)time_mark, NULL);
 	return ret;
 }
@@ -250,7 +247,7 @@ static void put_other(struct emitter *em, struct json_object *value)
 	char text[32];
 
 	if (json_object_get_type(value) == json_type_double) {
-		spec_yaml_double(json_object_get_double(value), text);
+		spec_tree_double_text(json_object_get_double(value), text);
 		fputs(text, em->out);
 	} else {
 		fputs(json_object_to_json_string(value), em->out);

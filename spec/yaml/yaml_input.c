@@ -9,11 +9,11 @@
 #include "spec/yaml/yaml_input.h"
 
 #include <errno.h>
-#include <json-c/json.h>
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/utf8.h"
+#include "spec/base/value.h"
 
 bool yaml_input_is_printable(uint32_t c)
 {
@@ -124,23 +124,6 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 	return 0;
 }
 
-/* Is TEXT JSON in the strict sense? Then every backslash in it stands between double quotes. */
-static bool is_json(const char *text, size_t len)
-{
-	struct json_tokener *tok = json_tokener_new_ex(SPEC_MAX_DEPTH + 1);
-	struct json_object *value;
-	bool ret;
-
-	if (!tok)
-		mem_out();
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
-	value = json_tokener_parse_ex(tok, text, (int)len);
-	ret = value && json_tokener_get_error(tok) == json_tokener_success;
-	json_object_put(value);
-	json_tokener_free(tok);
-	return ret;
-}
-
 /* If a surrogate pair begins at S ("\uD8xx\uDCxx", 12 bytes), its character, else 0. */
 static uint32_t pair_at(const char *s, const char *end)
 {
@@ -193,13 +176,16 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 char *yaml_input_from_json(const char *text, size_t *len)
 {
 	const char *end = text + *len, *s = text;
+	struct spec_value *json cleanup_free = NULL;
 	char *ret = NULL;
 	FILE *out;
 
 	while (s < end && (*s == ' ' || *s == '\t' || *s == '\r' || *s == '\n'))
 		s++;
-	if (s == end || (*s != '{' && *s != '[') || !needs_adapting(text, *len) ||
-	    !is_json(text, *len))
+	if (s == end || (*s != '{' && *s != '[') || !needs_adapting(text, *len))
+		return NULL;
+	/* Then every backslash stands between double quotes. */
+	if (spec_value_parse(text, *len, &json) < 0)
 		return NULL;
 	out = text_stream(&ret, len);
 	for (s = text; s < end;)

@@ -6,7 +6,6 @@
  */
 #include "spec/yaml/yaml.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "spec/base/tree.h"
@@ -81,81 +80,20 @@ bool spec_yaml_is_null(const struct spec_yaml *node)
 	return spec_yaml_resolve(node) == SPEC_YAML_NULL && node->type == SPEC_YAML_SCALAR;
 }
 
-void spec_yaml_double(double value, char ret[32])
-{
-	char *e;
-	size_t len;
-
-	if (!isfinite(value)) {
-		snprintf(ret, 32, "%s", isnan(value) ? ".nan" : value < 0 ? "-.inf" : ".inf");
-		return;
-	}
-	for (int digits = 15; digits <= 17; digits++) {
-		len = (size_t)snprintf(ret, 32, "%.*g", digits, value);
-		if (strtod(ret, NULL) == value)
-			break;
-	}
-	if (strchr(ret, '.'))
-		return;
-	e = strchr(ret, 'e');
-	if (!e)
-		e = ret + len;
-	memmove(e + 2, e, strlen(e) + 1);
-	e[0] = '.';
-	e[1] = '0';
-}
-
-static struct json_object *new_double(double value)
-{
-	char text[32];
-
-	spec_yaml_double(value, text);
-	return json_object_new_double_s(value, text);
-}
-
-static struct json_object *new_int(const char *text)
-{
-	int64_t value;
-
-	errno = 0;
-	value = strtoll(text, NULL, 10);
-	if (errno == 0)
-		return json_object_new_int64(value);
-	errno = 0;
-	if (*text != '-') {
-		uint64_t big = strtoull(text, NULL, 10);
-
-		if (errno == 0)
-			return json_object_new_uint64(big);
-	}
-	/* Beyond 64 bits, JSON readers take a number as a double. */
-	return isfinite(strtod(text, NULL)) ? new_double(strtod(text, NULL))
-					    : json_object_new_string(text);
-}
-
 /* JSON's null is NULL. */
 static struct json_object *scalar_to_json(const struct spec_yaml *node)
 {
-	struct json_object *ret;
-
 	switch (spec_yaml_resolve(node)) {
 	case SPEC_YAML_NULL:
 		return NULL;
 	case SPEC_YAML_BOOL:
-		ret = json_object_new_boolean((node->text[0] | 0x20) == 't');
-		break;
+		return spec_tree_bool((node->text[0] | 0x20) == 't');
 	case SPEC_YAML_INT:
-		ret = new_int(node->text);
-		break;
 	case SPEC_YAML_FLOAT:
-		ret = new_double(strtod(node->text, NULL));
-		break;
+		return spec_tree_decimal(node->text);
 	default:
-		ret = json_object_new_string_len(node->text, (int)node->len);
+		return spec_tree_bytes(node->text, node->len);
 	}
-	if (!ret)
-		mem_out();
-	return ret;
 }
 
 static struct json_object *to_json(const struct spec_yaml *node)

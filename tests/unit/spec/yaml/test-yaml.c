@@ -6,10 +6,10 @@
 
 #include <cmocka.h>
 #include <errno.h>
-#include <json-c/json.h>
 #include <time.h>
 
 #include "spec/base/limits.h"
+#include "spec/base/tree.h"
 #include "spec/yaml/yaml.h"
 
 #define SIZED(s) (s), sizeof(s) - 1
@@ -457,7 +457,7 @@ static void test_resolve_double(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
-		spec_yaml_double(table[i].value, got);
+		spec_tree_double_text(table[i].value, got);
 		assert_string_equal(got, table[i].text);
 	}
 }
