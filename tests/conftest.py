@@ -19,6 +19,35 @@ def pytest_addoption(parser):
     parser.addoption("--seed", type=int, default=None, help="seed of tests that have one")
 
 
+class Progress:
+    """Writes "done total failed" into a file while tests run, for progress.py. Of `pytest -n` the controller does."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self.total = 0
+        self.done = set()
+        self.failed = set()
+
+    def pytest_collection_finish(self, session):
+        self.total = self.total or len(session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids):
+        self.total = len(ids)
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed:
+            self.failed.add(report.nodeid)
+        if report.when == "teardown":
+            self.done.add(report.nodeid)
+            self.path.write_text(f"{len(self.done)} {self.total} {len(self.failed)}\n")
+
+
+def pytest_configure(config):
+    if os.environ.get("KXFS_PROGRESS") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Progress(os.environ["KXFS_PROGRESS"]))
+
+
 @pytest.fixture(scope="session")
 def top():
     """The directory of this session, which an ordinary user can reach; with tsan.supp."""

@@ -31,6 +31,23 @@ def count_meson(path):
     return passed, failed
 
 
+def slowest(reports):
+    """The twenty slowest tests, a line each."""
+    times = []
+    for path in reports.glob("*.junit.xml"):
+        try:
+            cases = list(ET.parse(path).iter("testcase"))
+        except ET.ParseError:
+            continue  # count_stage tells
+        times += [(float(case.get("time", 0)), path.name.split(".")[0], f"{case.get('classname')}.{case.get('name')}")
+                  for case in cases]
+    for path in reports.glob("*.meson.json"):
+        for line in path.read_text().splitlines():
+            test = json.loads(line)
+            times.append((test.get("duration") or 0.0, path.name.split(".")[0], test["name"]))
+    return "".join(f"{seconds:7.1f} s  {stage}  {name}\n" for seconds, stage, name in sorted(times, reverse=True)[:20])
+
+
 def count_stage(reports, stage):
     passed, failed = [], []
     for path, count in (
@@ -62,6 +79,7 @@ def main():
             print(f"  failed: {name}")
         n_passed += len(passed)
         n_failed += len(failed)
+    (reports / "times").write_text(slowest(reports))
     print(f"{n_passed} passed, {n_failed} failed")
     return 1 if n_failed or not n_passed else 0
 
