@@ -114,11 +114,12 @@ struct spec_job {
 	struct spec_replica *replicas;
 	size_t n_replicas;
 	/* Bit sets of 1u << enum spec_action: */
-	unsigned actions;  /* what ctl would do now */
-	unsigned pending;  /* in a cluster: what was asked for, and has not shown yet */
-	unsigned ignored;  /* what was asked for, and nothing came of it */
-	const char *again; /* static: when what has failed is tried again; "" nothing to say */
-	bool impatient;	   /* what does not start in some minutes is given up */
+	unsigned actions; /* what ctl would do now */
+	unsigned pending; /* in a cluster: what was asked for, and has not shown yet */
+	unsigned ignored; /* what was asked for, and nothing came of it */
+	/* Static: when what has failed is tried again, or why it is not though retries are left; "" nothing to say. */
+	const char *again;
+	bool impatient;		  /* what does not start in some minutes is given up */
 	struct spec_text *object; /* in a cluster: its JSON; NULL: none */
 };
 

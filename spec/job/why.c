@@ -244,6 +244,8 @@ static void why_failed(FILE *out, const struct spec_job *job)
 	if (n > 1)
 		fprintf(out, " It was the first of %zu replicas that failed.", n);
 	put_retries(out, job, false);
+	if (*job->again)
+		fprintf(out, " %s", job->again);
 	if (*r->blamed || r->started)
 		put_output(out, r);
 }

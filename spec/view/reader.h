@@ -60,6 +60,8 @@ struct spec_reader {
 	bool pods_decide;
 	/* What it does about a replica that failed, while retries are left: a sentence; NULL: it does it at once. */
 	const char *again;
+	/* Why it may end a job whose replica has failed though retries are left: a sentence; NULL: it does not. */
+	const char *no_more;
 	bool impatient; /* it gives up an attempt whose pods have not started after some minutes */
 };
 

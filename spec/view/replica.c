@@ -289,13 +289,40 @@ static void fill_from(struct spec_replica *r, struct spec_placed_pods pods,
 	explain(r, pod);
 }
 
+/* Has POD been made and not begun to run its program, nor tried to? */
+static bool is_unused(const struct spec_pod_view *pod)
+{
+	const struct spec_container_view *c = spec_pod_main(pod);
+
+	return spec_pod_end(pod) < 0 && (!c || (!c->started && c->last_exit_code < 0));
+}
+
+/*
+ * Has the replica ended in the attempt before? Volcano makes a pod for a further attempt before it sees that none is
+ * left (pkg/controllers/job/state/restarting.go), and kills it then.
+ */
+static bool has_ended_before(struct spec_placed_pods pods, const struct spec_standing *standing,
+			     const struct spec_replica *before)
+{
+	if (!standing->over || standing->cancelled || pods.n == 0 ||
+	    !is_unused(pods.v[pods.n - 1].pod))
+		return false;
+	return pods.n > 1 ? spec_pod_end(pods.v[pods.n - 2].pod) >= 0
+			  : before && before->state == SPEC_FAILED;
+}
+
 void spec_replica_fill(struct spec_replica *r, struct spec_placed_pods pods,
 		       const struct spec_job_view *job, const struct spec_standing *standing,
 		       const struct spec_replica *before)
 {
+	bool unused = has_ended_before(pods, standing, before);
+
 	fill_logs(r, pods, before);
+	pods.n -= unused;
 	if (pods.n > 0)
 		fill_from(r, pods, job, standing, before);
 	else
 		fill_without(r, standing, before);
+	if (unused && pods.n > 0)
+		r->attempt = attempt_of(pods, job, NULL);
 }

@@ -371,6 +371,7 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	struct spec_placed_pods placed = place_pods(view, pods, n_pods);
 	const struct spec_standing standing = spec_standing_of(view, placed, ctx);
 	const struct spec_control_job about = {.view = view, .kueue = &ctx->kueue};
+	const char *again;
 
 	fill_head(job, view, ctx);
 	fill_roles(job, view);
@@ -386,8 +387,9 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 		job->actions = ctx->control->actions(&about);
 	job->unexplained = is_unexplained(job, view, &standing, ctx);
 	job->impatient = ctx->reader->impatient;
-	if (ctx->reader->again && view->restarts && view->retries < view->max_retries)
-		job->again = ctx->reader->again;
+	again = job->state == SPEC_FAILED ? ctx->reader->no_more : ctx->reader->again;
+	if (again && view->restarts && view->retries < view->max_retries)
+		job->again = again;
 	if (!standing.ending || spec_kueue_is_off(ctx))
 		job->cause = spec_cause_find(job, view, placed, ctx);
 	if (job->state == SPEC_PENDING || job->state == SPEC_SUBMITTED)

@@ -168,4 +168,7 @@ const struct spec_reader spec_volcano_reader = {
 	.status = read_status,
 	.pod = read_pod,
 	.phases = phases,
+	/* pkg/controllers/job/state/running.go */
+	.no_more = "Volcano makes no further attempt when it finds that all pods of a job have "
+		   "ended before it acts on one that failed.",
 };

@@ -6,6 +6,7 @@
 #include "tests/unit/spec/kinds/cluster-world.h"
 
 #include "spec/base/limits.h"
+#include "spec/job/status.h"
 
 /* TEXT with ' as ". In one of a few buffers in turn. */
 static const char *json(const char *fmt, ...) printf_like(1, 2);
@@ -430,6 +431,97 @@ static void test_phases(void **state)
 				 spec_state_is_final(table[i].state) && !table[i].suspended);
 		world_clear(&w);
 	}
+}
+
+static void assert_why(const struct world *w, const char *want)
+{
+	char *text cleanup_free = NULL;
+	size_t len;
+
+	spec_status_why(w->last, &text, &len);
+	assert_string_equal(text, want);
+}
+
+/* A job of two replicas that are tried again alone, twice at most. */
+static void retried_alone(struct world *w, const char *phase, unsigned retries)
+{
+	world_job(
+		w,
+		json("{" JOB_META
+		     ",'spec':{'maxRetry':3,'tasks':[{'name':'t','replicas':2,'policies'"
+		     ":[{'event':'PodFailed','action':'RestartTask'}]}]},'status':{'retryCount':%u,"
+		     "'state':{'phase':'%s'}}}",
+		     retries, phase),
+		false);
+}
+
+static void gone(struct world *w, const char *uid)
+{
+	for (size_t i = 0; i < w->n_pods; i++)
+		if (streq(w->pods[i]->meta.uid, uid))
+			w->pods[i]->gone = true;
+	world_look(w);
+}
+
+/* When no retry is left Volcano makes one more pod, and kills it: how the last one has ended is how the job has. */
+static void test_last_attempt(void **state)
+{
+	static const char failed[] = "{'phase':'Failed','containerStatuses':[%s]}";
+	struct world w = {0};
+
+	(void)state;
+	retried_alone(&w, "Running", 0);
+	pod(&w, "p0", "t", 0, 10, json(failed, container("main", ENDED(3, "Error"), 0)));
+	pod(&w, "q0", "t", 1, 10,
+	    json("{'phase':'Running','containerStatuses':[%s]}", container("main", RUNNING, 0)));
+	gone(&w, "p0");
+	retried_alone(&w, "Running", 1);
+	pod(&w, "p1", "t", 0, 20, json(failed, container("main", ENDED(4, "Error"), 0)));
+	gone(&w, "p1");
+	retried_alone(&w, "Restarting", 2);
+	pod(&w, "p2", "t", 0, 30,
+	    json("{'phase':'Pending','containerStatuses':[%s]}",
+		 container("main", "{'waiting':{'reason':'ContainerCreating'}}", 0)));
+	assert_int_equal(replica(&w, "t-0")->attempt, 2);
+	retried_alone(&w, "Failed", 3);
+	assert_replica(&w, "t-0", SPEC_FAILED, "Error", "exit code 4");
+	assert_int_equal(replica(&w, "t-0")->attempt, 1);
+	assert_int_equal(replica(&w, "t-0")->finished, 180 * SECOND);
+	w.pods[3]->meta.deleted = 190 * SECOND;
+	gone(&w, "p2");
+	assert_replica(&w, "t-0", SPEC_FAILED, "Error", "exit code 4");
+	assert_string_equal(w.last->reason, "Error");
+	assert_why(&w,
+		   "t-0 ended with exit code 4. Retries used: 2; max_retries is 2. Its output is "
+		   "in t-0/log.\n");
+	/* The pods before the one that was killed are forgotten, as after a remount. */
+	w.pods[0] = w.pods[3];
+	w.n_pods = 1;
+	world_look(&w);
+	assert_replica(&w, "t-0", SPEC_FAILED, "Error", "exit code 4");
+	w.n_pods = 4;
+	w.pods[3] = NULL;
+	world_clear(&w);
+}
+
+/* Volcano may see that all pods have ended before it acts on one that failed: then it makes no further attempt. */
+static void test_fewer_attempts(void **state)
+{
+	static const char failed[] = "{'phase':'Failed','containerStatuses':[%s]}";
+	struct world w = {0};
+
+	(void)state;
+	retried_alone(&w, "Failed", 0);
+	pod(&w, "p0", "t", 0, 10, json(failed, container("main", ENDED(3, "Error"), 0)));
+	assert_why(
+		&w,
+		"t-0 ended with exit code 3. Retries used: 0; max_retries is 2. Volcano makes no "
+		"further attempt when it finds that all pods of a job have ended before it acts "
+		"on one that failed. Its output is in t-0/log.\n");
+	/* Somebody has ended it. */
+	retried_alone(&w, "Terminated", 0);
+	assert_why(&w, "The job was ended: Terminated.\n");
+	world_clear(&w);
 }
 
 /* What the controller says goes before what pods say. */
@@ -923,6 +1015,8 @@ static void test_long_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_last_attempt),
+		cmocka_unit_test(test_fewer_attempts),
 		cmocka_unit_test(test_no_torchx),
 		cmocka_unit_test(test_main_container),
 		cmocka_unit_test(test_containers),
