@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <spawn.h>
 #include <sys/wait.h>
 
 #include "backend/base/process.h"
@@ -29,6 +30,33 @@ void spawn_helper(char **argv)
 	err = errno;
 	(void)!write(TOLD_FD, &err, sizeof(err));
 	_exit(EXIT_FAILURE);
+}
+
+int spawn_self(char *const *argv, const int fds[3], pid_t *ret)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t all, none;
+	int err;
+
+	memset(&all, 0xff, sizeof(all)); /* sigfillset leaves out those that glibc uses itself */
+	sigemptyset(&none);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
+						POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigdefault(&attr, &all);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawn_file_actions_init(&files);
+	err = 0;
+	for (int i = 0; i < 3 && !err; i++)
+		err = fds[i] < 0
+			      ? posix_spawn_file_actions_addopen(&files, i, "/dev/null", O_RDWR, 0)
+			      : posix_spawn_file_actions_adddup2(&files, fds[i], i);
+	if (!err)
+		err = posix_spawn(ret, "/proc/self/exe", &files, &attr, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&attr);
+	return -err;
 }
 
 /* 0: it runs; or why not, and then its process is waited for already. */

@@ -2,11 +2,11 @@
 /*
  * Tasks: helpers as the daemon sees them. A task is a connection to the helper's socket, made in the same way
  * whether this daemon has started the helper or an earlier one. A helper that was started here is also a child
- * process, which libuv waits for. A task is in one of these steps; what touches the disk runs on the pool.
+ * process, which is waited for. A task is in one of these steps; what touches the disk runs on the pool.
  *
  *	step	    what is under way			    what ends it	next
- *	PREPARING   pool: the socket and the order are made there is a helper	CONNECTED
- *							    there is none	gone: it was not started
+ *	PREPARING   pool: socket and order are made, and    there is a helper	CONNECTED
+ *		    the helper is started		    there is none	gone: it was not started
  *	CONNECTED   the helper's news			    the connection ends	gone, if the last news was the end;
  *										SEEKING
  *	SEEKING	    pool: task_find			    RUNS		CONNECTED
@@ -24,17 +24,19 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <utlist.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/process.h"
-#include "backend/base/uv.h"
+#include "backend/base/spawn.h"
 #include "spec/base/mem.h"
 
 #define NEWS_A_TURN 16
@@ -51,8 +53,7 @@
 
 /* A helper that was started here. */
 struct child {
-	uv_process_t process;
-	struct tasks *tasks;
+	pid_t pid;
 	bool counted; /* in the group */
 	struct child *prev, *next;
 };
@@ -61,6 +62,7 @@ struct tasks {
 	struct loop *loop;
 	struct group *group;
 	struct child *children;
+	bool hears; /* of their ends */
 	rlim_t max_fds;
 };
 
@@ -74,12 +76,13 @@ struct task {
 	size_t order_len;
 	int order_fd, listen_fd; /* PREPARING: what the helper is started with */
 	int fd;			 /* the connection; -1: none */
+	pid_t helper;		 /* PREPARING: that was started */
 	struct loop_watch *watch;
 	struct work work;	 /* PREPARING, SEEKING */
 	struct task_found found; /* SEEKING */
 	struct loop_timer timer; /* PAUSING */
 	unsigned pause_ms;	 /* the last one; 0: none since it was connected */
-	bool released;		 /* while WORK is under way: its owner is gone */
+	atomic_bool released;	 /* while WORK is under way: its owner is gone */
 	int stop_sig, end_sig;	 /* signals that wait for a connection; 0: none */
 	int pid;		 /* of the program; 0: not known yet */
 	bool has_end;
@@ -326,21 +329,36 @@ struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, 
 
 /* --- starting --- */
 
-static void child_closed(uv_handle_t *handle)
+/* Take those that have ended out of the list; the end of its connection is what counts for a task. */
+static void reap(void *data)
 {
-	free(handle->data);
+	struct tasks *tasks = data;
+	struct group *group = tasks->group;
+	struct child *child, *next;
+	size_t n = 0;
+
+	DL_FOREACH_SAFE(tasks->children, child, next) {
+		if (waitpid(child->pid, NULL, WNOHANG) == 0)
+			continue;
+		DL_DELETE(tasks->children, child);
+		n += child->counted;
+		free(child);
+	}
+	while (n-- > 0)
+		group_leave(group);
 }
 
-static void child_exited(uv_process_t *process, int64_t status, int sig)
+static void add_child(struct tasks *tasks, pid_t pid, bool counted)
 {
-	struct child *child = process->data;
-	struct tasks *tasks = child->tasks;
+	struct child *child = new0(struct child);
 
-	(void)status, (void)sig; /* the end of its connection is what counts */
-	DL_DELETE(tasks->children, child);
-	uv_close((uv_handle_t *)process, child_closed);
+	tasks->hears = tasks->hears || loop_signal(tasks->loop, SIGCHLD, reap, tasks) == 0;
+	child->pid = pid;
+	child->counted = counted && tasks->hears;
+	DL_APPEND(tasks->children, child);
 	if (child->counted)
-		group_leave(tasks->group);
+		group_enter(tasks->group);
+	reap(tasks); /* it may have ended before */
 }
 
 void tasks_outlive(struct tasks *tasks)
@@ -413,58 +431,26 @@ static int listen_for(const struct task *task)
 	return take_fd(&fd);
 }
 
-/* All that may fail is done before there is a helper. */
 static void prepare_work(void *data)
 {
 	struct task *task = data;
-
-	task->order_fd = memfd_create("order", MFD_CLOEXEC);
-	task->work.err = task->order_fd < 0
-				 ? -errno
-				 : file_write_all(task->order_fd, task->order, task->order_len);
-	if (task->work.err < 0)
-		return;
-	task->listen_fd = listen_for(task);
-	task->fd = task->listen_fd < 0 ? task->listen_fd : connect_to(task->dir, task->name);
-	if (task->fd < 0)
-		task->work.err = task->fd;
-	else if (!leaves(task->tasks, task->fd, FDS_KEPT))
-		task->work.err = -EMFILE;
-}
-
-static int spawn(const struct task *task)
-{
-	struct tasks *tasks = task->tasks;
-	struct child *child = new0(struct child);
-	char name[] = HELPER_NAME, self[] = "/proc/self/exe";
+	char name[] = HELPER_NAME;
 	char *argv[] = {name, NULL};
-	uv_stdio_container_t stdio[3] = {
-		{.flags = UV_INHERIT_FD, .data.fd = task->order_fd},
-		{.flags = UV_INHERIT_FD, .data.fd = task->listen_fd},
-		{.flags = UV_IGNORE},
-	};
-	/* It goes to the job's folder by itself: whoever starts a process waits until that has been done. */
-	uv_process_options_t options = {
-		.exit_cb = child_exited,
-		.file = self,
-		.args = argv,
-		.flags = UV_PROCESS_DETACHED,
-		.stdio_count = 3,
-		.stdio = stdio,
-	};
 	int err;
 
-	child->process.data = child;
-	child->tasks = tasks;
-	err = uv_spawn(loop_uv(tasks->loop), &child->process, &options);
-	if (err < 0) {
-		uv_close((uv_handle_t *)&child->process, child_closed);
-		return err;
-	}
-	DL_APPEND(tasks->children, child);
-	child->counted = true;
-	group_enter(tasks->group);
-	return 0;
+	task->order_fd = memfd_create("order", MFD_CLOEXEC);
+	err = task->order_fd < 0 ? -errno
+				 : file_write_all(task->order_fd, task->order, task->order_len);
+	if (!err)
+		task->listen_fd = err = listen_for(task);
+	if (err >= 0)
+		task->fd = err = connect_to(task->dir, task->name);
+	if (err >= 0 && !leaves(task->tasks, task->fd, FDS_KEPT))
+		err = -EMFILE;
+	/* It goes to the job's folder by itself. */
+	if (err >= 0 && !atomic_load(&task->released))
+		err = spawn_self(argv, (int[]){task->order_fd, task->listen_fd, -1}, &task->helper);
+	task->work.err = min_of(err, 0);
 }
 
 static void prepared(void *data)
@@ -473,12 +459,12 @@ static void prepared(void *data)
 	struct task_end end = {.how = TASK_NOT_STARTED, .why = TASK_HELPER, .exit_code = -1};
 	int fd = task->fd;
 
+	if (task->helper)
+		add_child(task->tasks, task->helper, !task->released);
 	if (task->released)
 		return task_free(task);
 	task->events->prepared(task->data);
 	end.err = -task->work.err;
-	if (end.err == 0)
-		end.err = -spawn(task);
 	if (end.err)
 		return task_over(task, &end);
 	close(task->order_fd);

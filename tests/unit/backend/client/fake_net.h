@@ -107,6 +107,15 @@ void loop_watch_free(struct loop_watch *watch)
 	(void)watch;
 }
 
+int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data)
+{
+	(void)loop;
+	(void)sig;
+	(void)fn;
+	(void)data;
+	return 0;
+}
+
 void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data)
 {
 	struct fake_job *j = calloc(1, sizeof(*j));
