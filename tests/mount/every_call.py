@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: MIT
+"""A day on a disk of which one call hangs or fails: a job prints, one is submitted, one is cancelled, two that are over are
+removed from jobs/ and from history/, and another is followed; the last one's files are not touched. All that the mount does to its state directory meanwhile is recorded
+once, as (call, class of path); then each of these is broken in turn."""
+
+import contextlib
+import errno
+import os
+import random
+import re
+import subprocess
+import threading
+import time
+import traceback
+
+import harness
+from disk import Disk
+
+ERRORS = ("EIO", "ENOSPC", "EROFS", "EDQUOT", "ESTALE")
+MINE = "(printed|submitted|cancelled|removed|old)"  # names of jobs and files that are broken; that of the fourth is "other"
+PARTS = 2  # of the cases, so that they run side by side
+# What is not of one job: whoever follows another needs it too.
+OF_ALL = {("getattr", "/"), ("getattr", "/jobs")}
+
+
+def class_of(path):
+    """PATH without what differs from job to job; None: it is of the other job."""
+    if "other" in path:
+        return None
+    path = re.sub(rf"{MINE}(-[a-z0-9]+)?", "ID", path)
+    path = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "UUID", path)
+    path = re.sub(r"\.fuse_hidden[0-9a-f]+", "HIDDEN", path)
+    return re.sub(r"[0-9]+", "0", path)
+
+
+def pattern_of(kind):
+    """All paths of a class, as slow_disk.c wants them."""
+    path = re.sub(r"[.~]", r"\\\g<0>", kind)
+    path = path.replace("0", "[0-9]+").replace("ID", f"{MINE}(-[a-z0-9]+)?")
+    return f"^{path.replace('UUID', '[0-9a-f-]{36}').replace('HIDDEN', '.fuse_hidden[0-9a-f]+')}$"
+
+
+class Follower(threading.Thread):
+    """Who reads `follow` of a job to its end."""
+
+    def __init__(self, job):
+        super().__init__(daemon=True)
+        self.job = job
+        self.got = b""
+        self.start()
+
+    def run(self):
+        with open(self.job / "main-0/follow", "rb", buffering=0) as f:
+            while part := f.read(1 << 16):
+                self.got += part
+
+    def lines(self):
+        return self.got.count(b"\n")
+
+
+def counted(text):
+    """How far TEXT counts; all of it must be whole numbers, each once, in order."""
+    lines = text.decode().splitlines(True)
+    assert lines == [f"{i}\n" for i in range(1, len(lines) + 1)], text
+    return len(lines)
+
+
+class Day:
+    """One round on a mount KX with its DISK; the fault is told by (call, class, error, times), None: all is well."""
+
+    def __init__(self, kx, disk, number, fault):
+        self.kx, self.disk, self.fault = kx, disk, fault
+        self.number = number
+        self.call, self.kind, self.error, self.times = fault or (None, None, 0, 0)
+        self.name = f"submitted-{number}.yaml"
+
+    # --- jobs, which run on this machine; a cluster has others ---
+
+    def file(self, name):
+        return self.kx.work / f"{name}-{self.number}"
+
+    def text(self, name):
+        """An AppDef: one counts until it is let go, another hangs, all others print 1 and end."""
+        script = f"echo run >> {self.file('runs')}; echo 1"
+        if name in ("printed", "other"):
+            script = f"i=0; while [ ! -e {self.file(name)} ]; do i=$((i+1)); echo $i; sleep 0.05; done"
+        elif name == "cancelled":
+            script = "echo 1; exec sleep 1000"
+        return harness.app(script, name=name)
+
+    def let_go(self, job):
+        self.file("printed" if job is self.printed else "other").touch()
+
+    def runs(self):
+        """How often what was submitted has run, whoever has been told of that."""
+        with contextlib.suppress(FileNotFoundError):
+            return self.file("runs").read_text().count("run") - self.n_runs
+        return 0
+
+    def submit(self, name):
+        return self.kx.submit(self.text(name), f"{name}-{self.number}.yaml")
+
+    def start(self):
+        names = ("removed", "old", "printed", "other", "cancelled")
+        self.removed, self.old, self.printed, self.other, self.cancelled = map(self.submit, names)
+        self.follower = Follower(self.other)
+        for job in (self.printed, self.other, self.cancelled):
+            job.until_logged("1\n")
+        for job in (self.removed, self.old):
+            job.finish()
+            harness.wait_for(lambda job=job: job.read("log") == "main/0 1\n", what="the merged log")
+        harness.rmdir(self.old.dir)
+        self.source = self.kx.base / self.name
+        self.source.write_text(self.text("submitted"))
+        self.n_runs = 0
+        self.n_runs = self.runs()
+
+    # --- the day ---
+
+    def go(self):
+        self.start()
+        if self.fault:
+            self.disk.hang(self.call, pattern_of(self.kind), self.error, self.times)
+        else:
+            self.disk.record()
+        copy = self.popen(["cp", self.source, self.kx / "submit" / self.name])
+        removed = {path: self.popen(["rmdir", path]) for path in (self.cancelled.dir, self.removed.dir, self.old.old)}
+        cat = self.popen(["cat", self.printed / "main-0/log", self.printed / "log", self.printed / "app.yaml"])
+        self.let_go(self.printed)
+        self.all = [copy, cat, *removed.values()]
+        with self.disk.still() if self.fault else contextlib.nullcontext():
+            self.meanwhile()
+        met = self.fault and self.disk.hangs("")
+        if not self.fault:
+            self.settle()
+            self.found = self.pairs()
+        self.disk.go_on()
+        said = [p.communicate(timeout=harness.LIMIT)[1] for p in self.all]
+        self.after_follow()
+        self.after_submit(copy.returncode, said[0])
+        for (path, p), text in zip(removed.items(), said[2:], strict=True):
+            self.after_rmdir(path, p.returncode, text)
+        self.after_print()
+        self.after_all()
+        return met
+
+    def popen(self, cmd):
+        return harness.popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def settle(self):
+        """Until what is done later, as syncing, is done."""
+        before, now = None, self.pairs()
+        while now != before:
+            time.sleep(2)
+            before, now = now, self.pairs()
+
+    def pairs(self):
+        """All (call, class of path) since `record`."""
+        found = {(call, class_of(path)) for call, path in self.disk.calls()}
+        return sorted(pair for pair in found if pair[1])
+
+    def ended(self):
+        return all(p.poll() is not None for p in self.all)
+
+    def meanwhile(self):
+        """Others go on while it hangs, or is refused."""
+        end = time.monotonic() + 3
+        while time.monotonic() < end and not (self.disk.hangs("") and (self.fault and not self.error or self.ended())):
+            time.sleep(0.02)
+        before = self.follower.lines()
+        assert self.other.id in self.kx.call("ls jobs").stdout.split()
+        assert self.kx.call(f"cat jobs/{self.other.id}/state").stdout == "RUNNING\n"
+        assert self.kx.call("ls -l submit .kxfs jobs; cat .kxfs/log > /dev/null").returncode == 0
+        if (self.call, self.kind) not in OF_ALL:
+            harness.wait_for(lambda: self.follower.lines() >= before + 3, what="follow of another job")
+
+    def after_follow(self):
+        self.let_go(self.other)
+        assert self.wait_over(self.other) == "SUCCEEDED", self.other.explain()
+        self.follower.join(harness.LIMIT)
+        assert not self.follower.is_alive(), "follow has no end"
+        n = counted(self.follower.got)
+        assert counted(self.other.log()) == n
+        assert self.other.read("log") == "".join(f"main/0 {i}\n" for i in range(1, n + 1))
+
+    def after_all(self):
+        again = self.submit("submitted")
+        assert self.wait_over(again) == "SUCCEEDED", again.explain()
+        self.wait_merged(again)
+        for job, state in ((self.cancelled, "CANCELLED"), (self.removed, "SUCCEEDED")):
+            assert (job.old / "state").read_text() == f"{state}\n"
+            assert (job.old / "main-0/log").read_bytes() == b"1\n"
+        before = self.everything()
+        self.kx.restart()
+        after = self.everything()
+        assert after == before, {key: (before.get(key), after.get(key)) for key in before | after
+                                 if before.get(key) != after.get(key)}
+
+    def wait_over(self, job):
+        """Its last state, in jobs/ or in history/."""
+        return harness.wait_for(lambda: (state := job.state()) in harness.FINAL and state, what=f"the end of {job.id}")
+
+    def said(self, job):
+        """Has JOB failed for what was broken, and says that?"""
+        replica = job.replica()
+        return self.error and replica["reason"] in ("OutputLost", "StartError") and os.strerror(self.error) in replica["message"]
+
+    def after_print(self):
+        state = self.wait_over(self.printed)
+        counted(self.printed.log())
+        assert state == "SUCCEEDED" or self.said(self.printed), self.printed.explain()
+        self.wait_merged(self.printed)
+
+    def wait_merged(self, job):
+        """Its lines are in the merged log; if that could not be made at first, it is tried again each second."""
+        lines = job.log().decode().splitlines(True)
+        harness.wait_for(lambda: job.read("log") == "".join(f"main/0 {line}" for line in lines), what="the merged log")
+
+    def verdict(self):
+        """(job or None, error or None)"""
+        with contextlib.suppress(FileNotFoundError):
+            return self.kx.job_of(self.name), None
+        with contextlib.suppress(FileNotFoundError):
+            return None, (self.kx / f"submit/{self.name}.error").read_text()
+        return None, None
+
+    def after_submit(self, status, said):
+        if status and "timed out" in said:
+            harness.wait_for(lambda: any(self.verdict()), what="a verdict that comes late")
+        job, error = self.verdict()
+        assert bool(job) == (status == 0) or "timed out" in said, (status, said, error)
+        if job:
+            state = self.wait_over(job)
+            good = state == "SUCCEEDED" and self.runs() == 1 and job.log() == b"1\n"
+            assert good or (self.said(job) and self.runs() <= 1), job.explain()
+            self.wait_merged(job)
+            return
+        assert self.fault and said, said
+        assert error, said
+        if self.kind and "is not known" in error:
+            self.kx.restart()
+            job, error = self.verdict()
+            assert job or "nothing was launched" in error, error
+        if job:
+            self.wait_over(job)
+        assert self.runs() == (1 if job else 0), error
+
+    def after_rmdir(self, path, status, said):
+        if status and "timed out" in said:
+            harness.wait_for(lambda: not path.exists(), what=f"{path} to go")
+        elif status:
+            assert self.fault and self.error, said
+            if path.exists():
+                assert (path / "state").read_text() == ("RUNNING\n" if path == self.cancelled.dir else "SUCCEEDED\n")
+                harness.rmdir(path)
+        assert not path.exists(), said
+
+    def everything(self):
+        """What a mount shows of the jobs of this day."""
+        found = {}
+        for place in ("jobs", "history"):
+            for ident in sorted(os.listdir(self.kx / place)):
+                if ident in ("list", "list.jsonl"):
+                    continue
+                where = self.kx / place / ident
+                found[place, ident] = [(where / name).read_text() for name in ("state", "why", "log", "main-0/log")]
+        return found
+
+    def clean(self):
+        """Nothing is left but what the next day needs."""
+        for place in ("jobs", "history"):
+            for ident in os.listdir(self.kx / place):
+                if ident not in ("list", "list.jsonl"):
+                    harness.rmdir(self.kx / place / ident)
+        for name in os.listdir(self.kx / "submit"):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.kx / "submit" / name)
+
+
+def cases(pairs, rng, whole):
+    """All faults for PAIRS: each hangs, and (WHOLE) fails with each error, else with one that RNG chooses for one pair in ten."""
+    found = [(*pair, 0, 0) for pair in pairs]
+    for pair in pairs:
+        errors = ERRORS if whole else rng.choices(ERRORS, k=rng.random() < 0.1)
+        found += [(*pair, getattr(errno, name), rng.choice((0, 1))) for name in errors]
+    return found
+
+
+def text_of(case):
+    call, kind, error, times = case
+    return f"{call} {kind}: " + (errno.errorcode[error] + (" once" if times else "") if error else "hangs")
+
+
+class Mounts:
+    """A mount on such a disk, and another when that was not well."""
+
+    def __init__(self, make, day):
+        self.make, self.new_day = make, day
+        self.kx = None
+        self.days = 0
+
+    def day(self, fault):
+        if not self.kx:
+            self.kx = self.make()
+            self.disk = Disk(self.kx)
+            self.kx.start()
+        self.days += 1
+        return self.new_day(self.kx, self.disk, self.days, fault)
+
+    def end(self):
+        if not self.kx:
+            return
+        self.disk.go_on()
+        try:
+            if self.kx.proc:
+                self.kx.end()
+        finally:
+            self.disk.close()
+            self.kx = None
+
+
+def each(mounts, part, seed):
+    """All cases that are of PART."""
+    which = os.environ.get("KXFS_EVERY_CALL", "")
+    seed = time.time_ns() % 1000000 if seed is None else seed
+    wrong, unmet = [], []
+    try:
+        day = mounts.day(None)
+        day.go()
+        day.clean()
+        found = cases(day.found[part::PARTS], random.Random(seed), bool(which))
+        found = [case for case in found if which in ("", "all") or which in text_of(case)]
+        print(f"seed {seed}: {len(day.found)} calls, {len(found)} cases")
+        for case in found:
+            begun = time.monotonic()
+            day = mounts.day(case)
+            try:
+                if not day.go():
+                    unmet.append(text_of(case))
+                day.clean()
+            except (AssertionError, OSError):
+                wrong.append(f"{text_of(case)}\n{traceback.format_exc()}")
+                print(wrong[-1], day.kx.said()[-3000:])
+                mounts.end()
+            print(f"{text_of(case)}: {time.monotonic() - begun:.1f} s", flush=True)
+    finally:
+        mounts.end()
+    print("not met:", unmet)
+    assert not wrong, f"seed {seed}: {len(wrong)} of {len(found)}\n" + "\n".join(wrong)
+    assert len(unmet) * 10 <= len(found), f"seed {seed}: what was broken was not called: {unmet}"
