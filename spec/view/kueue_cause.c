@@ -575,8 +575,9 @@ static void line(struct making *m)
 		      "it wait too",
 		      m->out);
 	else if (m->ctx->kueue.place > 1 && m->ctx->now - m->ctx->since >= SPEC_PATIENCE)
-		fputs(", and Kueue has not tried it yet: it passes over jobs that ask for the same as "
-		      "one before them that has found no place",
+		/* pkg/features/kube_features.go, SchedulingEquivalenceHashing; its objects do not tell the version */
+		fputs(", and Kueue has not tried it yet: others are before it, and from version 0.18 on "
+		      "Kueue passes over jobs that ask for the same as one that has found no place",
 		      m->out);
 	else
 		fputs(", and Kueue has not tried it yet", m->out);

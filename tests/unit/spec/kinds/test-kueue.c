@@ -748,8 +748,9 @@ static void test_place(void **state)
 	held(&w, "", "'conditions':[]");
 	assert_why(
 		&w, "InLine",
-		"The job waits: it stands in line in queue team, and Kueue has not tried it yet: it "
-		"passes over jobs that ask for the same as one before them that has found no place. "
+		"The job waits: it stands in line in queue team, and Kueue has not tried it yet: others "
+		"are before it, and from version 0.18 on Kueue passes over jobs that ask for the same "
+		"as one that has found no place. "
 		"Its place in the queue is 3.\n");
 	held(&w, "'active':false", "'conditions':[]");
 	assert_int_equal(w.last->queue_position, 0);
