@@ -250,6 +250,15 @@ void file_publish(struct file *f, const struct index_size *size)
 	f->published = true;
 }
 
+uint64_t file_grow(struct file *f, uint64_t size)
+{
+	uint64_t seen = atomic_load(&f->size);
+
+	while (seen < size && !atomic_compare_exchange_weak(&f->size, &seen, size))
+		;
+	return max_of(seen, size);
+}
+
 void file_notify(struct file *f)
 {
 	const struct output_events *events = &f->all->events;
@@ -391,16 +400,6 @@ void log_unref(struct log *log)
 }
 
 /* --- size and bytes --- */
-
-/* Sizes of a file come in any order from two threads; what is shown only grows. */
-static uint64_t file_grow(struct file *f, uint64_t size)
-{
-	uint64_t seen = atomic_load(&f->size);
-
-	while (seen < size && !atomic_compare_exchange_weak(&f->size, &seen, size))
-		;
-	return max_of(seen, size);
-}
 
 /* The index as its job has published it, or as it is on disk. */
 static int file_index(struct file *f, struct index_size *ret)
@@ -558,32 +557,50 @@ ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off)
 	return err ? err : merged_read(f->merged, &index, log->form, buf, n, off);
 }
 
-size_t log_read_early(struct log *log, struct log_early *e, void *buf, size_t n, uint64_t off)
+void log_peek(struct log *log, struct log_stat *ret)
+{
+	struct file *f = log->file;
+
+	ret->mtime = 0;
+	ret->ended = atomic_load(&f->ended);
+	ret->size = atomic_load(&f->size);
+	if (f->key)
+		return;
+	lock_scope(&f->all->lock);
+	ret->size = f->index.end;
+}
+
+size_t log_read_early(struct log *log, struct log_early *e, const char **ret, size_t n,
+		      uint64_t off)
 {
 	const struct file *f = log->file;
 
 	if (!f->writing.bytes || off < f->writing.from || off - f->writing.from >= f->writing.n)
 		return 0;
 	n = min_of(n, f->writing.n - (size_t)(off - f->writing.from));
-	if (!buf)
+	if (!ret)
 		return n;
-	memcpy(buf, f->writing.bytes + (off - f->writing.from), n);
+	*ret = f->writing.bytes + (off - f->writing.from);
 	e->end = off + n;
 	e->losses = f->losses;
 	return n;
 }
 
-bool log_is_kept(struct log *log, struct log_early *e, const struct log_stat *st)
+bool log_is_kept(struct log *log, struct log_early *e)
 {
 	const struct file *f = log->file;
 	unsigned losses = f->losses - e->losses;
+	struct log_stat st;
 
+	if (e->end == 0)
+		return true;
+	log_peek(log, &st);
 	/* Of several losses only the place of the last is known. */
-	if (e->end > 0 && (losses > 1 || (losses == 1 && e->end > f->lost_at)))
+	if (losses > 1 || (losses == 1 && e->end > f->lost_at))
 		return false;
-	if (e->end > 0 && e->end <= st->size)
+	if (e->end <= st.size)
 		e->end = 0;
-	return e->end == 0 || !st->ended;
+	return e->end == 0 || !st.ended;
 }
 
 /* A container's log that nobody has open. */

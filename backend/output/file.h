@@ -43,6 +43,8 @@ void file_end(struct file *f);
 bool file_has_ended(const struct file *f);
 /* What is on disk of a merged log whose job is open. */
 void file_publish(struct file *f, const struct index_size *size);
+/* Of a container's log SIZE bytes are on disk. Returns how many are, as far as was seen: what is shown only grows. */
+uint64_t file_grow(struct file *f, uint64_t size);
 /* Tell who reads it that it has grown or ended. I/O thread. The caller has a reference. */
 void file_notify(struct file *f);
 /*

@@ -38,6 +38,8 @@ static inline void log_unrefp(struct log **log)
 
 /* 0 or a negative errno. ENDED is read before SIZE: ended means that SIZE is final. */
 int log_stat(struct log *log, struct log_stat *ret);
+/* What is known of it without a look at the disk: there may be more. Of LOG_PLAIN, without MTIME. */
+void log_peek(struct log *log, struct log_stat *ret);
 
 /* Read up to N bytes at OFF. 0: OFF is at the size. A negative errno. */
 ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);
@@ -52,13 +54,11 @@ struct log_early {
 	unsigned losses;
 };
 
-/* Up to N bytes at OFF into BUF (NULL: only how many), which E notes. 0: none. */
-size_t log_read_early(struct log *log, struct log_early *e, void *buf, size_t n, uint64_t off);
-/*
- * False: bytes that this follower was given before they were written have been lost since; it must get EIO. ST: a
- * log_stat of now.
- */
-bool log_is_kept(struct log *log, struct log_early *e, const struct log_stat *st);
+/* Up to N bytes at OFF, which stay until the next event, in *RET, which E notes (NULL: only how many). 0: none. */
+size_t log_read_early(struct log *log, struct log_early *e, const char **ret, size_t n,
+		      uint64_t off);
+/* False: bytes that this follower was given before they were written have been lost since; it must get EIO. */
+bool log_is_kept(struct log *log, struct log_early *e);
 
 /*
  * Has all output that the program had printed when LOG was opened arrived? Replica logs of local jobs: always. Else

@@ -405,6 +405,7 @@ static void log_set_size(struct output_log *l, uint64_t size)
 	if (size <= l->size)
 		return;
 	l->size = size;
+	file_grow(l->file, size);
 	file_notify(l->file);
 }
 

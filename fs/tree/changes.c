@@ -101,7 +101,7 @@ static void changes_compact(struct changes *c)
 	c->head = 0;
 }
 
-static ssize_t changes_read(struct stream *s, char *buf, size_t size, uint64_t off)
+static ssize_t changes_read(struct stream *s, const char **ret, size_t size, uint64_t off)
 {
 	struct changes *c = changes_of(s);
 
@@ -109,14 +109,14 @@ static ssize_t changes_read(struct stream *s, char *buf, size_t size, uint64_t o
 	if (off < c->base || off > c->base + c->len)
 		return -ESPIPE;
 	c->head = off - c->base;
+	changes_compact(c);
 	if (c->head == c->len)
 		changes_add_lost(c);
 	if (c->head == c->len)
 		return -EAGAIN;
 	size = min_of(size, c->len - c->head);
-	if (buf)
-		memcpy(buf, c->text + c->head, size);
-	changes_compact(c);
+	if (ret)
+		*ret = c->text + c->head;
 	return (ssize_t)size;
 }
 

@@ -17,8 +17,7 @@ extern const struct node_dir_class replica_live_class;	/* ID/ROLE-K/.live */
 extern const struct node_dir_class job_links_class;	/* ID/live */
 extern const struct node_dir_class replica_links_class; /* ID/ROLE-K/live */
 
-/* Is S one of these, and does it wait for something of the job UID, or read LOG? I/O thread. */
-bool job_live_is_of(const struct stream *s, const char *uid);
-bool job_live_reads(const struct stream *s, const struct log *log);
+/* Is S a wait, and for the end of the job UID? I/O thread. */
+bool wait_is_of(const struct stream *s, const char *uid);
 
 #endif

@@ -3,6 +3,7 @@
 #include "fs/tree/tree.h"
 
 #include "fs/tree/changes.h"
+#include "fs/tree/follow.h"
 #include "fs/tree/job_live.h"
 
 struct job_event {
@@ -12,9 +13,9 @@ struct job_event {
 static void tree_on_job(struct stream *s, void *data)
 {
 	const struct job_event *e = data;
+	const char *uid = e->job ? e->job->uid : e->old->uid;
 
-	if (changes_job_event(s, e->old, e->job) ||
-	    job_live_is_of(s, e->job ? e->job->uid : e->old->uid))
+	if (changes_job_event(s, e->old, e->job) || wait_is_of(s, uid) || follow_is_of(s, uid))
 		stream_wake(s);
 }
 
@@ -28,7 +29,7 @@ void tree_job_event(void *data, const struct spec_job *old, const struct spec_jo
 
 static void tree_on_log(struct stream *s, void *data)
 {
-	if (job_live_reads(s, data))
+	if (follow_reads(s, data))
 		stream_wake(s);
 }
 

@@ -14,9 +14,6 @@
 #include "fs/vfs/stream.h"
 #include "spec/base/mem.h"
 
-/* A read that asks for more gets no more than this at once. */
-#define STREAM_MAX_READ (1u << 20)
-
 struct stream_read {
 	struct stream *s;
 	uint64_t ticket;
@@ -29,15 +26,11 @@ struct stream_read {
 struct streams {
 	struct stream *list; /* I/O thread */
 	size_t count;	     /* atomic */
-	char *buf;	     /* STREAM_MAX_READ bytes; I/O thread */
 };
 
 struct streams *streams_new(void)
 {
-	struct streams *all = new0(struct streams);
-
-	all->buf = mem_zero(STREAM_MAX_READ);
-	return all;
+	return new0(struct streams);
 }
 
 static void stream_free(struct stream *s)
@@ -60,7 +53,6 @@ void streams_free(struct streams *all)
 		return;
 	DL_FOREACH_SAFE(all->list, s, next)
 		stream_free(s);
-	free(all->buf);
 	free(all);
 }
 
@@ -71,32 +63,39 @@ size_t streams_count(struct fs *fs)
 
 /* --- I/O thread --- */
 
-static ssize_t stream_fill(struct stream *s, char *buf, size_t size, uint64_t off)
+static ssize_t stream_take(struct stream *s, const char **ret, size_t size, uint64_t off)
 {
-	return s->err ? s->err : s->class->read(s, buf, size, off);
+	return s->err ? s->err : s->class->read(s, ret, size, off);
+}
+
+/* Would a read where the next one will be be answered now? */
+static bool stream_is_ready(struct stream *s)
+{
+	ssize_t n = stream_take(s, NULL, 1, s->pos);
+
+	return n != -EAGAIN && n != -EINPROGRESS;
 }
 
 /* Answer the reads that wait, in their order, as far as there is something to say. */
 static void stream_serve(struct stream *s)
 {
-	struct streams *all = s->fs->streams;
 	struct stream_read *r, *next;
 
 	DL_FOREACH_SAFE(s->reads, r, next) {
+		const char *bytes = NULL;
 		fuse_req_t req;
-		ssize_t n = stream_fill(s, NULL, r->size, r->off);
+		ssize_t n = stream_take(s, NULL, r->size, r->off);
 
-		if (n == -EAGAIN && !r->nonblock)
+		if (n == -EINPROGRESS || (n == -EAGAIN && !r->nonblock))
 			return;
 		DL_DELETE(s->reads, r);
 		/* Claimed before the bytes are taken: an interrupted read must not swallow any. */
 		req = park_claim(s->fs->park, r->ticket);
 		if (req && n > 0)
-			n = stream_fill(s, all->buf, min_of(r->size, (size_t)STREAM_MAX_READ),
-					r->off);
+			n = stream_take(s, &bytes, r->size, r->off);
 		if (req && n < 0)
 			fuse_reply_err(req, (int)-n);
-		else if (req && fuse_reply_buf(req, all->buf, (size_t)n) == 0)
+		else if (req && fuse_reply_buf(req, bytes, (size_t)n) == 0)
 			s->pos = r->off + (size_t)n;
 		free(r);
 	}
@@ -105,7 +104,7 @@ static void stream_serve(struct stream *s)
 void stream_wake(struct stream *s)
 {
 	stream_serve(s);
-	if (s->poll && stream_fill(s, NULL, 1, s->pos) != -EAGAIN) {
+	if (s->poll && stream_is_ready(s)) {
 		fuse_lowlevel_notify_poll(s->poll);
 		fuse_pollhandle_destroy(take_ptr(s->poll));
 	}
@@ -127,13 +126,35 @@ static void stream_on_open(void *data)
 	s->err = s->class->start ? s->class->start(s) : 0;
 }
 
+void stream_hold(struct stream *s)
+{
+	s->held++;
+}
+
+/* S goes if nobody has it any more. */
+static void stream_end(struct stream *s)
+{
+	if (!s->closed || s->held > 0)
+		return;
+	DL_DELETE(s->fs->streams->list, s);
+	stream_free(s);
+}
+
+void stream_unhold(struct stream *s)
+{
+	s->held--;
+	if (!s->closed)
+		stream_wake(s);
+	stream_end(s);
+}
+
 static void stream_on_close(void *data)
 {
 	struct stream *s = data;
 
-	DL_DELETE(s->fs->streams->list, s);
+	s->closed = true;
 	__atomic_sub_fetch(&s->fs->streams->count, 1, __ATOMIC_RELAXED);
-	stream_free(s);
+	stream_end(s);
 }
 
 static void stream_on_read(void *data)
@@ -162,7 +183,7 @@ static void stream_on_poll(void *data)
 {
 	struct stream_poll *p = data;
 	struct stream *s = p->s;
-	bool ready = stream_fill(s, NULL, 1, s->pos) != -EAGAIN;
+	bool ready = stream_is_ready(s);
 
 	if (p->ph) {
 		if (s->poll)

@@ -17,10 +17,11 @@ struct stream_class {
 	/* Begin. 0 or a negative errno, which every read then gives. Absent: nothing is to be done. */
 	int (*start)(struct stream *s);
 	/*
-	 * Up to SIZE bytes at OFF into BUF (NULL: only say whether there would be any). The count;
-	 * 0: the end; -EAGAIN: nothing yet; another negative errno.
+	 * Up to SIZE bytes at OFF: the count, and in *RET where they are, until the next call of a function of S
+	 * (RET is NULL: only say whether there would be any). 0: the end; -EAGAIN: nothing yet; -EINPROGRESS: it is
+	 * being found out, and S is held meanwhile; another negative errno.
 	 */
-	ssize_t (*read)(struct stream *s, char *buf, size_t size, uint64_t off);
+	ssize_t (*read)(struct stream *s, const char **ret, size_t size, uint64_t off);
 	/* Release what the structure holds beyond struct stream. */
 	void (*stop)(struct stream *s);
 };
@@ -30,7 +31,9 @@ struct stream_read; /* a parked read */
 struct stream {
 	const struct stream_class *class;
 	struct fs *fs;
-	int err; /* of start */
+	int err;       /* of start */
+	unsigned held; /* it stays until this is 0, also when it is closed */
+	bool closed;
 	struct stream_read *reads;
 	struct fuse_pollhandle *poll; /* who wants to be woken; NULL: nobody */
 	uint64_t pos;		      /* where the next read will be, for poll() */
@@ -46,6 +49,9 @@ void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi);
 void streams_visit(struct fs *fs, void (*fn)(struct stream *s, void *data), void *data);
 /* There may be more to read: serve who waits. I/O thread. */
 void stream_wake(struct stream *s);
+/* Something is done for S, which stays until then; afterwards who waits is served. I/O thread. */
+void stream_hold(struct stream *s);
+void stream_unhold(struct stream *s);
 
 /* The operations of a node class whose open calls stream_open. */
 void stream_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,

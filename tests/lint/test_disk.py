@@ -53,7 +53,6 @@ OTHERS = {
 
 START = "the thread that starts and ends the mount, which serves nobody then"
 SERVE = "a handler of FUSE: when a disk stops its thread, another goes on (fs/vfs/serve.h)"
-SHORT = "the I/O thread: short, and to be moved to the pool"
 # From where they are called, but for work of the pool.
 ENTRIES = {
     "backend/kube/kube.c": [(START, "kube_init kube_key"), (SERVE, "kube_text")],
@@ -63,7 +62,7 @@ ENTRIES = {
     "fs/mount/main.c": [(START, "main")],
     "fs/mount/run.c": [(START, "clear")],
     "fs/tree/control.c": [(SERVE, "control_log")],
-    "fs/tree/job_live.c": [(SHORT, "follow_read"), (SERVE, "job_follow_open")],
+    "fs/tree/job_live.c": [(SERVE, "job_follow_open")],
     "fs/tree/job_text.c": [(SERVE, "job_appdef_getattr job_manifest_getattr")],
     "fs/tree/log_file.c": [(SERVE, "log_file_getattr log_file_open log_file_read")],
     "fs/vfs/ops.c": [(SERVE, "ops_statfs")],

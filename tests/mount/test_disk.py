@@ -81,3 +81,41 @@ def test_more_hang_than_may(slow):
         others_go_on(kx, job)
     disk.go_on()
     job.until_logged("one\n")
+
+
+@pytest.mark.parametrize("call, part, file", [
+    ("open", "logs/", "main-0/follow"),
+    ("getattr", "logs/", "main-0/follow"),
+    ("read", "logs/", "main-0/follow"),
+    ("read", "logs/", "follow"),
+    ("read", "merged", "follow"),
+])
+def test_a_follower_hangs_alone(slow, call, part, file):
+    """Who follows a log that hangs can be interrupted, and has all of it, once, when the disk is well. Meanwhile another
+    job's `follow` goes on, one is submitted, and `follow` of that one comes to its end."""
+    kx, disk = slow
+    job = kx.submit(harness.app("echo one; until [ -e go ]; do sleep 0.02; done; echo two"))
+    ticks = kx.submit(harness.app("while :; do echo tick; sleep 0.02; done"))
+    for each, line in ((job, "one\n"), (ticks, "tick\n")):
+        each.until_logged(line)
+    path = f"jobs/{job.id}/{file}"
+    with reader(kx, f"jobs/{ticks.id}/follow") as others:
+        disk.hang(call, f"/{job.id}/{part}")
+        with disk.still():
+            first, second = reader(kx, path), reader(kx, path)
+            harness.wait_for(lambda: disk.hangs(part), what="a hanging disk")
+            assert {others.stdout.readline() for _ in range(100)} == {"main/0 tick\n"}
+            others_go_on(kx, job)
+            short = kx.submit(harness.app("echo short"))
+            assert kx.call(f"cat jobs/{short.id}/follow").stdout == "main/0 short\n"
+            assert kx.call(f"cat jobs/{short.id}/main-0/follow jobs/{short.id}/state").stdout == "short\nSUCCEEDED\n"
+            begun = time.monotonic()
+            first.send_signal(signal.SIGINT)
+            assert first.wait(timeout=harness.LIMIT) == -signal.SIGINT, first.stderr.read()
+            took = time.monotonic() - begun
+        assert took < 5, took
+        disk.go_on()
+        (kx.work / "go").touch()
+        prefix = "main/0 " if file == "follow" else ""
+        assert second.communicate(timeout=harness.LIMIT)[0] == f"{prefix}one\n{prefix}two\n"
+        others.kill()

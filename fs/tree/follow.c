@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file `follow`: see follow.h. A line that has just come is handed on from the memory of the log's writer
+ * (log_read_early); all else is read on the pool, a step at a time, and given to the reader from there. So a log that
+ * hangs holds up those who follow it, and nobody else.
+ *
+ *	doing	| what is under way			| what ends it			| next
+ *	RESTS	| nothing; the reader is given what was	| the reader needs the next log	| OPENS
+ *		| read, or waits for news		| it needs what is on disk	| READS
+ *	OPENS	| the pool lets go of the log, opens	| done, or refused		| RESTS
+ *		| the next one, and reads its beginning	|				|
+ *	READS	| the pool reads on in the log		| done, or refused		| RESTS
+ *
+ * News carry nothing: whenever the reader is served, it is asked anew what is known of the log (log_peek) and of the
+ * job. So what comes to be known while the pool is at work is not missed. That the log has ended is believed when the
+ * pool has read it to its end after that.
+ */
+#include "fs/tree/follow.h"
+
+#include <errno.h>
+
+#include "backend/base/work.h"
+#include "spec/base/mem.h"
+
+/* So many bytes are read at once. */
+#define FOLLOW_STEP (256u << 10)
+
+enum follow_state { FOLLOW_RESTS, FOLLOW_OPENS, FOLLOW_READS };
+
+struct follow {
+	struct stream stream;
+	struct backend *backend;
+	char *uid;
+	char *replica; /* its directory; "" for a job's */
+	enum follow_state state;
+	char *key;     /* of the log that was opened last; NULL: none yet, or the merged log */
+	uint64_t base; /* where it begins, or (OPENS) the next one, in the stream */
+	struct log_early early; /* what was given of it before it was on disk */
+
+	/* The pool's, unless it RESTS; but the log may be asked for what is in memory while it READS: */
+	struct work work;
+	const struct spec_job *job; /* OPENS: a log of this job */
+	const char *next;	    /* OPENS: its key */
+	struct log *log;	    /* NULL: none is open */
+	struct log_stat st;	    /* of the log, when it was read last */
+	uint64_t at;		    /* where in the log the bytes begin that were read last */
+	char *bytes;
+	size_t n;
+};
+
+static struct follow *follow_of(struct stream *s)
+{
+	return container_of(s, struct follow, stream);
+}
+
+/* --- on the pool --- */
+
+/* What is there of the log, and a step of it from AT on. */
+static int follow_step(struct follow *f)
+{
+	ssize_t got;
+	int err = log_stat(f->log, &f->st);
+
+	if (err || f->at >= f->st.size)
+		return err;
+	f->n = (size_t)min_of(f->st.size - f->at, (uint64_t)FOLLOW_STEP);
+	f->bytes = mem_grow(NULL, f->n, 1);
+	got = log_read(f->log, f->bytes, f->n, f->at);
+	f->n = (size_t)max_of(got, (ssize_t)0);
+	/* Somebody has cut it off: it gives nothing any more. */
+	return got < 0 ? (int)got : got == 0 ? -ENODATA : 0;
+}
+
+static void follow_work(void *data)
+{
+	struct follow *f = data;
+	int err = 0;
+
+	free(take_ptr(f->bytes));
+	f->n = 0;
+	if (f->state == FOLLOW_OPENS) {
+		log_unref(take_ptr(f->log));
+		err = backend_log(f->backend, f->job, f->next, LOG_PLAIN, &f->log);
+	}
+	f->work.err = err ? err : follow_step(f);
+}
+
+static void unref_work(void *data)
+{
+	log_unref(data);
+}
+
+/* --- on the I/O thread --- */
+
+static void follow_done(void *data)
+{
+	struct follow *f = data;
+
+	if (f->state == FOLLOW_OPENS && f->log) {
+		free(f->key);
+		f->key = f->next ? text_copy(f->next) : NULL;
+	}
+	spec_job_unref(take_ptr(f->job));
+	f->state = FOLLOW_RESTS;
+	stream_unhold(&f->stream);
+}
+
+/* Have the pool read at AT. */
+static int follow_begin(struct follow *f, enum follow_state state, uint64_t at)
+{
+	f->state = state;
+	f->at = at;
+	f->work = (struct work){.run = follow_work, .done = follow_done, .data = f};
+	stream_hold(&f->stream);
+	work_start(&f->work, f->stream.fs->loop);
+	return -EINPROGRESS;
+}
+
+/*
+ * The key of the attempt after the one that is being read (of the first when KEY is NULL). NULL: none yet, then *LAST
+ * says that none will come.
+ */
+static const char *follow_next_key(const struct spec_replica *r, const char *key, bool *last)
+{
+	bool passed = !key;
+
+	*last = r->finished != 0;
+	for (size_t i = 0; i < r->n_logs; i++) {
+		if (*r->logs[i].container)
+			continue;
+		if (passed)
+			return r->logs[i].key;
+		passed = streq(r->logs[i].key, key);
+	}
+	return NULL;
+}
+
+/* The log, if there is one, was given to its end. 0: nothing will follow; -EAGAIN: nothing yet; -EINPROGRESS. */
+static int follow_switch(struct follow *f)
+{
+	const struct spec_job *job cleanup_job = backend_job_by_uid(f->backend, f->uid);
+	const struct spec_replica *r;
+	const char *key = NULL;
+	bool last;
+
+	if (!job || job->dropped)
+		return 0;
+	if (*f->replica) {
+		r = spec_job_replica(job, f->replica);
+		key = r ? follow_next_key(r, f->key, &last) : NULL;
+		if (!key)
+			return !r || last ? 0 : -EAGAIN;
+	} else if (f->log) {
+		/* Where nothing has been printed yet, the merged log ends before it begins. */
+		return spec_job_is_over(job) ? 0 : -EAGAIN;
+	}
+	f->base += f->st.size;
+	f->st = (struct log_stat){0};
+	f->job = take_ptr(job);
+	f->next = key;
+	return follow_begin(f, FOLLOW_OPENS, 0);
+}
+
+static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint64_t off)
+{
+	struct follow *f = follow_of(s);
+	uint64_t at = off - f->base;
+	struct log_stat st;
+	size_t n;
+	int err;
+
+	if (off < f->base)
+		return -ESPIPE;
+	if (f->state != FOLLOW_OPENS && f->log) {
+		if (!log_is_kept(f->log, &f->early))
+			return -EIO;
+		n = log_read_early(f->log, &f->early, ret, size, at);
+		if (n > 0)
+			return (ssize_t)n;
+	}
+	if (f->state != FOLLOW_RESTS)
+		return -EINPROGRESS;
+	if (at >= f->at && at - f->at < f->n) {
+		if (ret)
+			*ret = f->bytes + (at - f->at);
+		return (ssize_t)min_of(size, f->n - (size_t)(at - f->at));
+	}
+	/* Who is told of an error may try again. */
+	err = f->work.err;
+	f->work.err = 0;
+	if (err)
+		return err == -ENODATA ? 0 : err;
+	if (!f->log)
+		return follow_switch(f);
+	log_peek(f->log, &st);
+	if (at < max_of(st.size, f->st.size) || (st.ended && !f->st.ended))
+		return follow_begin(f, FOLLOW_READS, at);
+	return st.ended ? follow_switch(f) : -EAGAIN;
+}
+
+static void follow_stop(struct stream *s)
+{
+	struct follow *f = follow_of(s);
+	struct loop *loop = s->fs->loop;
+
+	/* Closing it may wait for the disk; at the end of the mount there is no pool any more. */
+	if (f->log && loop_is_here(loop))
+		loop_work(loop, unref_work, NULL, f->log);
+	else
+		log_unref(f->log);
+	free(f->bytes);
+	free(f->key);
+	free(f->uid);
+	free(f->replica);
+}
+
+static const struct stream_class follow_stream = {
+	.size = sizeof(struct follow),
+	.read = follow_read,
+	.stop = follow_stop,
+};
+
+bool follow_is_of(const struct stream *s, const char *uid)
+{
+	return s->class == &follow_stream &&
+	       streq(container_of(s, const struct follow, stream)->uid, uid);
+}
+
+bool follow_reads(const struct stream *s, const struct log *log)
+{
+	const struct follow *f = container_of(s, const struct follow, stream);
+
+	return s->class == &follow_stream && f->state != FOLLOW_OPENS && f->log == log;
+}
+
+/* --- FUSE thread --- */
+
+void follow_open(struct fs *fs, fuse_req_t req, const struct place *p, struct fuse_file_info *fi)
+{
+	struct follow *f = follow_of(stream_new(fs, &follow_stream));
+
+	f->backend = p->tree->backend;
+	f->uid = text_copy(p->uid);
+	f->replica = text_copy(p->replica ? p->replica : "");
+	stream_open(&f->stream, req, fi);
+}

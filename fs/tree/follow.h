@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file `follow` of a replica and of a job: the output from its start, and what comes, until there will be no more.
+ * A stream (fs/vfs/stream.h) that reads its log on the pool.
+ */
+#ifndef KXFS_FS_TREE_FOLLOW_H
+#define KXFS_FS_TREE_FOLLOW_H
+
+#include "fs/tree/place.h"
+#include "fs/vfs/stream.h"
+
+/* Answer the open REQ with a follow of P. FUSE thread. */
+void follow_open(struct fs *fs, fuse_req_t req, const struct place *p, struct fuse_file_info *fi);
+
+/* Is S a follow, and does it wait for something of the job UID, or read LOG? I/O thread. */
+bool follow_is_of(const struct stream *s, const char *uid);
+bool follow_reads(const struct stream *s, const struct log *log);
+
+#endif
