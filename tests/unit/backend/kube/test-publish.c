@@ -1,0 +1,831 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is shown of a job, when, and what leaves. The test plays the world, the folders, the capture and the commands;
+ * what they are asked to do is noted in its order.
+ */
+#include "tests/unit/backend/client/fake_net.h"
+
+#include "backend/base/diag.h"
+#include "backend/kube/publish.h"
+#include "backend/kube/requests.h"
+#include "spec/base/mem.h"
+#include "spec/kinds/kinds.h"
+
+#define N_JOBS	  4
+#define PATIENT_S 10 /* by then no pod is waited for */
+
+struct known {
+	struct world_job job; /* without uid: there is none */
+	const struct spec_pod_view *pod;
+	bool waits;
+};
+
+static struct {
+	struct publish *p;
+	struct store *store;
+	struct known jobs[N_JOBS];
+	struct folder folder; /* without id: there is none */
+	char done[1024];
+	unsigned rounds;
+	bool writing;	  /* the capture has something of each job */
+	bool dropped;	  /* as capture_fill was told last */
+	unsigned pending; /* of each job */
+	uint64_t slow;	  /* ms that one job takes */
+} rig;
+
+static void printf_like(1, 2) note(const char *fmt, ...)
+{
+	size_t n = strlen(rig.done);
+	va_list ap;
+
+	va_start(ap, fmt);
+	n += (size_t)snprintf(rig.done + n, sizeof(rig.done) - n, n ? ", " : "");
+	vsnprintf(rig.done + n, sizeof(rig.done) - n, fmt, ap);
+	va_end(ap);
+}
+
+static void assert_done(const char *want)
+{
+	assert_string_equal(rig.done, want);
+	rig.done[0] = '\0';
+}
+
+/* --- world.h --- */
+
+static struct known *known_of(const struct world_job *job)
+{
+	return container_of((struct world_job *)(uintptr_t)job, struct known, job);
+}
+
+const struct world_job *world_find(const struct world *w, const char *uid)
+{
+	(void)w;
+	for (size_t i = 0; i < N_JOBS; i++)
+		if (rig.jobs[i].job.uid && streq(rig.jobs[i].job.uid, uid))
+			return &rig.jobs[i].job;
+	return NULL;
+}
+
+void world_each(struct world *w, void (*fn)(void *data, const struct world_job *job), void *data)
+{
+	(void)w;
+	for (size_t i = 0; i < N_JOBS; i++)
+		if (rig.jobs[i].job.uid)
+			fn(data, &rig.jobs[i].job);
+}
+
+const struct spec_kind *world_kind(const struct world *w)
+{
+	(void)w;
+	return &spec_volcano;
+}
+
+unsigned world_rounds(const struct world *w)
+{
+	(void)w;
+	return rig.rounds;
+}
+
+bool world_is_confirmed(const struct world *w, enum world_sort sort)
+{
+	(void)w;
+	assert_int_equal(sort, WORLD_EVENTS);
+	return true;
+}
+
+const struct spec_pod_view **world_pods(const struct world_job *job, size_t *ret_n)
+{
+	const struct spec_pod_view **v = calloc(1, sizeof(*v));
+
+	*v = known_of(job)->pod;
+	*ret_n = *v != NULL;
+	return v;
+}
+
+const struct spec_group_view *world_group(const struct world *w, const struct world_job *job)
+{
+	(void)w;
+	(void)job;
+	return NULL;
+}
+
+struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job)
+{
+	(void)w;
+	(void)job;
+	return (struct spec_kueue_facts){0};
+}
+
+void world_set_waiting(const struct world_job *job, bool waits)
+{
+	known_of(job)->waits = waits;
+}
+
+static void clear(struct known *k)
+{
+	free(k->job.uid);
+	spec_job_view_free(k->job.view);
+	spec_text_unref(k->job.object);
+	spec_pod_view_free((struct spec_pod_view *)(uintptr_t)k->pod);
+	*k = (struct known){0};
+}
+
+void world_forget(const struct world_job *job)
+{
+	note("forget %s", job->uid);
+	clear(known_of(job));
+}
+
+void world_events_of(struct world *w, const char *uid, struct events_list *ret)
+{
+	(void)w;
+	(void)uid;
+	*ret = (struct events_list){0};
+}
+
+struct spec_queue_view *world_queue(struct world *w, const char *name)
+{
+	(void)w;
+	(void)name;
+	return NULL;
+}
+
+struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char *name)
+{
+	(void)w;
+	fail_msg("no queue leads to %s", name);
+	return NULL;
+}
+
+/* --- folders.h: one --- */
+
+const struct folder *folders_find(const struct folders *f, const char *id)
+{
+	(void)f;
+	return rig.folder.id && streq(rig.folder.id, id) ? &rig.folder : NULL;
+}
+
+const struct folder *folders_of(const struct folders *f, const struct spec_job_view *view)
+{
+	const struct folder *folder = folders_find(f, view->meta.name);
+
+	return folder && streq(folder->uid, view->meta.uid) ? folder : NULL;
+}
+
+void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
+		  void *data)
+{
+	(void)f;
+	if (rig.folder.id)
+		fn(data, &rig.folder);
+}
+
+const struct folder *folders_bind(struct folders *f, const struct spec_job_view *view)
+{
+	bool doubt = rig.folder.doubt;
+
+	if (!folders_find(f, view->meta.name) || *rig.folder.uid)
+		return NULL;
+	rig.folder.uid = view->meta.uid;
+	rig.folder.doubt = 0;
+	return doubt ? &rig.folder : NULL;
+}
+
+void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t ms)
+{
+	(void)f;
+	(void)file;
+	note("doubt %s", id);
+	rig.folder.doubt = fake.now + ms;
+}
+
+void folders_save(struct folders *f, const char *uid, bool now)
+{
+	(void)f;
+	note("save %s%s", uid, now ? " now" : "");
+}
+
+void folders_remove(struct folders *f, const char *id, loop_fn done, void *data)
+{
+	(void)f;
+	(void)data;
+	assert_null(done);
+	note("remove %s", id);
+	rig.folder.id = NULL;
+}
+
+/* --- capture.h --- */
+
+void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted)
+{
+	(void)c;
+	note("%s%s", snapshot->uid, wanted ? " wanted" : "");
+	fake.now += rig.slow;
+}
+
+void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped)
+{
+	(void)c;
+	(void)snapshot;
+	(void)wanted;
+	rig.dropped = dropped;
+}
+
+bool capture_has(const struct capture *c, const char *uid)
+{
+	(void)c;
+	(void)uid;
+	return rig.writing;
+}
+
+bool capture_is_over(const struct capture *c, const char *uid)
+{
+	(void)c;
+	(void)uid;
+	return !rig.writing;
+}
+
+void capture_forget(struct capture *c, const char *uid)
+{
+	(void)c;
+	(void)uid;
+}
+
+/* --- commands.h --- */
+
+bool commands_check(struct commands *cs, const char *uid, const struct spec_control *control,
+		    const struct spec_control_job *job)
+{
+	(void)cs;
+	(void)control;
+	assert_string_equal(job->view->meta.uid, uid);
+	if (rig.pending)
+		note("check %s", uid);
+	return false;
+}
+
+unsigned commands_pending(const struct commands *cs, const char *uid)
+{
+	(void)cs;
+	(void)uid;
+	return rig.pending;
+}
+
+unsigned commands_ignored(const struct commands *cs, const char *uid)
+{
+	(void)cs;
+	(void)uid;
+	return 0;
+}
+
+void commands_shown(struct commands *cs, const char *uid, const char *phase)
+{
+	(void)cs;
+	if (rig.pending)
+		note("%s is shown %s", uid, phase);
+}
+
+void commands_gone(struct commands *cs, const char *uid)
+{
+	(void)cs;
+	if (rig.pending)
+		note("no command of %s", uid);
+}
+
+/* --- the test's side --- */
+
+static void on_launched(void *data, const char *file, const char *id, const char *submission)
+{
+	assert_null(data);
+	assert_string_equal(file, "app.yaml");
+	assert_string_equal(submission, "s");
+	note("launched %s", id ? *id ? id : "none" : "?");
+}
+
+static void begin_as(enum backend_capture mode)
+{
+	rig.p = publish_new(&(struct publish_config){
+		.store = rig.store, .namespace = "ns", .mode = mode, .launched = on_launched});
+}
+
+static int setup(void **state)
+{
+	static const struct store_events no_events;
+
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	fake.now = 1000;
+	diag_setup(DIAG_DEBUG, false);
+	rig.rounds = 1;
+	rig.store = store_new(&no_events);
+	begin_as(BACKEND_CAPTURE_ALL);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	publish_stop(rig.p);
+	fake_run();
+	assert_null(fake.timers);
+	publish_free(rig.p);
+	for (size_t i = 0; i < N_JOBS; i++)
+		if (rig.jobs[i].job.uid)
+			clear(&rig.jobs[i]);
+	store_free(rig.store);
+	return 0;
+}
+
+/* The folder of job ID; UID "": it was not launched, as far as is known. */
+static void have_folder(const char *id, const char *uid, const char *file, bool output)
+{
+	rig.folder = (struct folder){
+		.id = (char *)(uintptr_t)id,
+		.uid = (char *)(uintptr_t)uid,
+		.submission = (char *)(uintptr_t) "s",
+		.file = (char *)(uintptr_t)file,
+		.written = loop_time_ns(),
+		.output = output,
+	};
+}
+
+/* Job I, called jI, of uid uI, is in PHASE now, and the world has told of it. */
+static void tell(size_t i, const char *phase)
+{
+	cleanup_free char *json = text_print(
+		"{\"metadata\":{\"name\":\"j%zu\",\"uid\":\"u%zu\",\"creationTimestamp\":\"2023-11-14T22:"
+		"13:20Z\"},\"spec\":{\"queue\":\"q\",\"tasks\":[{\"name\":\"a\",\"replicas\":1}]},"
+		"\"status\":{\"state\":{\"phase\":\"%s\"}}}",
+		i, i, phase);
+	struct known *k = &rig.jobs[i];
+
+	spec_job_view_free(take_ptr(k->job.view));
+	assert_int_equal(spec_job_view_parse(spec_volcano.reader, json, strlen(json), NULL, NULL,
+					     &k->job.view),
+			 0);
+	spec_text_unref(k->job.object);
+	k->job.object = spec_text_new(json, strlen(json));
+	free(k->job.uid);
+	k->job.uid = text_print("u%zu", i);
+	k->job.round = rig.rounds;
+	publish_changed(rig.p, &k->job);
+}
+
+static void tell_gone(size_t i)
+{
+	rig.jobs[i].job.gone = true;
+	publish_changed(rig.p, &rig.jobs[i].job);
+}
+
+/* The world shows all that there is at the start. */
+static void begin(void)
+{
+	publish_begin(rig.p);
+	fake_run();
+	rig.done[0] = '\0';
+}
+
+/* The state of job jI in PLACE is STATE; NULL: it is not there. */
+static void assert_shown(enum backend_place place, const char *id, const char *want)
+{
+	const struct spec_job *job cleanup_job = store_get(rig.store, place, id);
+
+	if (!want)
+		assert_null(job);
+	else
+		assert_non_null(job);
+	if (job)
+		assert_string_equal(spec_state_name(job->state), want);
+}
+
+/* --- turns --- */
+
+/* Nothing is shown before the first lists are in; then a job is shown once a turn, whatever has changed of it. */
+static void test_once_a_turn(void **state)
+{
+	(void)state;
+	tell(0, "Pending");
+	fake_run();
+	assert_done("");
+	publish_begin(rig.p);
+	assert_done("u0 wanted");
+	assert_shown(BACKEND_JOBS, "j0", "PENDING");
+	assert_true(rig.jobs[0].waits);
+	tell(0, "Pending");
+	publish_again(rig.p, "u0");
+	publish_again(rig.p, "u9"); /* nobody knows it */
+	tell(0, "Running");
+	assert_done("");
+	fake_run();
+	assert_done("u0 wanted");
+	assert_shown(BACKEND_JOBS, "j0", "RUNNING");
+	assert_false(rig.jobs[0].waits);
+}
+
+static void on_other(void *data)
+{
+	(void)data;
+	note("other");
+}
+
+/* A turn has its end, so that what else is posted is served between two. */
+static void test_short_turns(void **state)
+{
+	(void)state;
+	begin();
+	rig.slow = 15;
+	for (size_t i = 0; i < 3; i++)
+		tell(i, "Running");
+	loop_post(NULL, on_other, NULL);
+	fake_run();
+	assert_done("u0 wanted, u1 wanted, other, u2 wanted");
+}
+
+/* A job that goes is handled first, so that a new job of its name finds room. */
+static void test_gone_first(void **state)
+{
+	(void)state;
+	begin();
+	tell(0, "Running");
+	fake_run();
+	rig.done[0] = '\0';
+	tell(1, "Running");
+	tell_gone(0);
+	fake_run();
+	assert_done("forget u0, u1 wanted");
+}
+
+/* Who has asked for it is answered after it is shown. */
+static void test_now(void **state)
+{
+	(void)state;
+	begin();
+	tell(0, "Running");
+	publish_now(rig.p, &rig.jobs[0].job);
+	assert_shown(BACKEND_JOBS, "j0", "RUNNING");
+	assert_done("u0 wanted");
+	fake_run();
+	assert_done("");
+}
+
+/* For a folder that is free now, those wait that have its name. */
+static void test_folder(void **state)
+{
+	(void)state;
+	begin();
+	tell(0, "Running");
+	tell(1, "Running");
+	fake_run();
+	rig.done[0] = '\0';
+	publish_folder(rig.p, "j1");
+	fake_run();
+	assert_done("u1 wanted");
+}
+
+/* --- what leaves --- */
+
+static void test_leaves_without_output(void **state)
+{
+	(void)state;
+	begin();
+	have_folder("j0", "u0", NULL, false);
+	tell(0, "Running");
+	fake_run();
+	rig.done[0] = '\0';
+	tell_gone(0);
+	fake_run();
+	assert_done("remove j0, forget u0");
+	assert_shown(BACKEND_JOBS, "j0", NULL);
+	assert_shown(BACKEND_HISTORY, "j0", NULL);
+}
+
+/* It is forgotten when its output is on disk, and its pods are gone. */
+static void test_leaves_with_output(void **state)
+{
+	(void)state;
+	begin();
+	have_folder("j0", "u0", NULL, true);
+	tell(0, "Running");
+	fake_run();
+	assert_done("u0 wanted");
+	rig.writing = true;
+	publish_again(rig.p, "u0");
+	fake_run();
+	assert_done("u0 wanted, save u0");
+	tell_gone(0);
+	fake_run();
+	assert_done("u0, save u0 now");
+	assert_shown(BACKEND_JOBS, "j0", NULL);
+	assert_shown(BACKEND_HISTORY, "j0", "CANCELLED");
+	rig.writing = false;
+	rig.jobs[0].job.n_pods = 1;
+	publish_again(rig.p, "u0");
+	fake_run();
+	assert_done("u0, save u0 now");
+	rig.jobs[0].job.n_pods = 0;
+	publish_again(rig.p, "u0");
+	fake_run();
+	assert_done("u0, save u0 now, forget u0");
+	assert_shown(BACKEND_HISTORY, "j0", "CANCELLED");
+}
+
+/* A cancelled job leaves at once; its folder stays as long as the cluster has it. It leaves once. */
+static void test_cancelled(void **state)
+{
+	(void)state;
+	begin();
+	have_folder("j0", "u0", NULL, false);
+	tell(0, "Running");
+	fake_run();
+	rig.done[0] = '\0';
+	publish_leave(rig.p, "u0");
+	assert_done("");
+	assert_shown(BACKEND_JOBS, "j0", NULL);
+	publish_leave(rig.p, "u0");
+	tell(0, "Terminating");
+	fake_run();
+	assert_done("");
+	assert_shown(BACKEND_JOBS, "j0", NULL);
+	tell_gone(0);
+	fake_run();
+	assert_done("remove j0, forget u0");
+}
+
+/* A list that was asked for after that has it, and nothing says that it is being deleted: it is shown again. */
+static void test_not_deleted(void **state)
+{
+	(void)state;
+	begin();
+	tell(0, "Running");
+	fake_run();
+	publish_leave(rig.p, "u0");
+	tell(0, "Running"); /* of a list that may have been asked for before */
+	fake_run();
+	assert_shown(BACKEND_JOBS, "j0", NULL);
+	rig.rounds = 2;
+	tell(0, "Running");
+	fake_run();
+	assert_shown(BACKEND_JOBS, "j0", "RUNNING");
+}
+
+/* One that is gone, and is there again, as when its labels say again that it is to be shown. */
+static void test_comes_back(void **state)
+{
+	(void)state;
+	begin();
+	tell(0, "Running");
+	fake_run();
+	rig.jobs[0].job.n_pods = 1;
+	tell_gone(0);
+	fake_run();
+	assert_shown(BACKEND_JOBS, "j0", NULL);
+	rig.jobs[0].job.gone = false;
+	tell(0, "Running");
+	fake_run();
+	assert_shown(BACKEND_JOBS, "j0", "RUNNING");
+}
+
+/* --- what is shown --- */
+
+static void test_stale(void **state)
+{
+	const struct spec_job *job;
+
+	(void)state;
+	begin();
+	tell(0, "Running");
+	fake_run();
+	for (int64_t since = 77; since >= 0; since -= 77) {
+		publish_set_stale(rig.p, since);
+		fake_run();
+		job = store_get(rig.store, BACKEND_JOBS, "j0");
+		assert_int_equal(job->stale_since, since);
+		spec_job_unref(job);
+	}
+}
+
+static void test_whose_is_captured(void **state)
+{
+	static const struct {
+		enum backend_capture mode;
+		bool own;
+		const char *want;
+	} cases[] = {
+		{BACKEND_CAPTURE_ALL, false, "u0 wanted"},
+		{BACKEND_CAPTURE_OWN, false, "u0"},
+		{BACKEND_CAPTURE_OWN, true, "u0 wanted"},
+		{BACKEND_CAPTURE_NONE, true, "u0"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(cases); i++) {
+		publish_free(rig.p);
+		begin_as(cases[i].mode);
+		begin();
+		rig.folder.id = NULL;
+		if (cases[i].own)
+			have_folder("j0", "u0", NULL, false);
+		tell(0, "Running");
+		fake_run();
+		assert_done(cases[i].want);
+		assert_false(rig.dropped);
+		publish_stop(rig.p);
+	}
+	publish_free(rig.p);
+	begin_as(BACKEND_CAPTURE_ALL);
+	begin();
+	rig.folder.dropped = true;
+	tell(0, "Running");
+	fake_run();
+	assert_done("u0"); /* what was removed to make room is not fetched again */
+	assert_true(rig.dropped);
+}
+
+/* A command is checked before the job is shown, and its asker is told after that, or when the job leaves. */
+static void test_command(void **state)
+{
+	const struct spec_job *job;
+
+	(void)state;
+	begin();
+	rig.pending = 1;
+	tell(0, "Running");
+	fake_run();
+	assert_done("check u0, u0 wanted, u0 is shown Running");
+	job = store_get(rig.store, BACKEND_JOBS, "j0");
+	assert_int_equal(job->pending, 1);
+	spec_job_unref(job);
+	publish_leave(rig.p, "u0");
+	assert_done("no command of u0");
+	publish_leave(rig.p, "u0");
+	assert_done("");
+}
+
+static bool is_over(const char *id)
+{
+	const struct spec_job *job cleanup_job = store_get_uid(rig.store, id);
+
+	return spec_job_is_over(job);
+}
+
+/* A job has ended before its pods were told of: they may come, but not for ever, and not before they can be told. */
+static void test_late_pods(void **state)
+{
+	(void)state;
+	begin();
+	tell(0, "Running");
+	fake_run();
+	tell(0, "Completed");
+	fake_run();
+	assert_false(is_over("u0"));
+	publish_set_stale(rig.p, 77);
+	fake_run();
+	fake_pass(PATIENT_S * 1000);
+	publish_again(rig.p, "u0");
+	fake_run();
+	assert_false(is_over("u0"));
+	publish_set_stale(rig.p, 0);
+	fake_run();
+	assert_false(is_over("u0"));
+	fake_pass(PATIENT_S * 1000);
+	assert_true(is_over("u0"));
+	assert_null(fake.timers);
+	/* Of one that has left none is waited for. */
+	have_folder("j1", "u1", NULL, true);
+	tell(1, "Running");
+	fake_run();
+	tell(1, "Completed");
+	tell_gone(1);
+	fake_run();
+	assert_shown(BACKEND_HISTORY, "j1", "SUCCEEDED");
+	assert_true(is_over("u1"));
+}
+
+/* --- the start --- */
+
+/* What an earlier mount has shown of a job that the cluster no longer has becomes its history. */
+static void test_becomes_history(void **state)
+{
+	struct spec_job *old = spec_job_new(0, 0);
+
+	(void)state;
+	spec_set(&old->id, "j0");
+	spec_set(&old->uid, "u0");
+	old->state = SPEC_RUNNING;
+	store_put(rig.store, old);
+	have_folder("j0", "u0", "app.yaml", true);
+	publish_begin(rig.p);
+	assert_done("launched j0, save u0 now");
+	assert_shown(BACKEND_JOBS, "j0", NULL);
+	assert_shown(BACKEND_HISTORY, "j0", "CANCELLED");
+}
+
+/* One that the cluster has stays; its launch is told, since the earlier mount may not have done so. */
+static void test_is_still_there(void **state)
+{
+	(void)state;
+	have_folder("j0", "u0", "app.yaml", true);
+	tell(0, "Running");
+	publish_begin(rig.p);
+	assert_done("launched j0, u0 wanted");
+	assert_shown(BACKEND_JOBS, "j0", "RUNNING");
+}
+
+/* Its uid is not known yet: its job is found by the submission, before any is shown. */
+static void test_is_found(void **state)
+{
+	(void)state;
+	have_folder("j0", "", "app.yaml", false);
+	tell(0, "Running");
+	publish_begin(rig.p);
+	assert_done("launched j0, u0 wanted");
+}
+
+static void test_left_folders(void **state)
+{
+	(void)state;
+	/* Of a job that is gone, without output; and one for which output was made that nobody can read. */
+	have_folder("j0", "u0", NULL, false);
+	publish_begin(rig.p);
+	assert_done("remove j0");
+	have_folder("j0", "", NULL, true);
+	publish_begin(rig.p);
+	assert_done("");
+	/* So old that nothing of it can be under way. */
+	have_folder("j0", "", "app.yaml", false);
+	rig.folder.written -= INT64_C(3000000) * REQUEST_FIND_OUT_MS;
+	publish_begin(rig.p);
+	assert_done("remove j0");
+}
+
+/* A submission that may still take effect: it is launched when its job is seen, and not launched when time is up. */
+static void test_in_doubt(void **state)
+{
+	(void)state;
+	have_folder("j0", "", "app.yaml", false);
+	publish_begin(rig.p);
+	assert_done("doubt j0, launched ?");
+	fake_pass(REQUEST_FIND_OUT_MS / 2);
+	assert_done("");
+	/* Only a cluster that can be seen can say that there is no such job. */
+	publish_set_stale(rig.p, 77);
+	fake_pass(REQUEST_FIND_OUT_MS);
+	assert_done("");
+	publish_set_stale(rig.p, 0);
+	fake_pass(REQUEST_FIND_OUT_MS);
+	assert_done("launched none, remove j0");
+	assert_null(fake.timers);
+	have_folder("j1", "", "app.yaml", false);
+	rig.folder.doubt = fake.now + 20000;
+	publish_doubt(rig.p);
+	tell(1, "Running");
+	fake_run();
+	assert_done("launched j1, u1 wanted");
+	fake_pass(REQUEST_FIND_OUT_MS);
+	assert_done("");
+}
+
+/* At the end nothing is shown any more. */
+static void test_stop(void **state)
+{
+	(void)state;
+	begin();
+	tell(0, "Running");
+	publish_stop(rig.p);
+	fake_run();
+	tell(1, "Running");
+	publish_doubt(rig.p);
+	fake_run();
+	assert_done("");
+	assert_null(fake.timers);
+}
+
+int main(void)
+{
+#define PUBLISH_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		PUBLISH_TEST(test_once_a_turn),
+		PUBLISH_TEST(test_short_turns),
+		PUBLISH_TEST(test_gone_first),
+		PUBLISH_TEST(test_now),
+		PUBLISH_TEST(test_folder),
+		PUBLISH_TEST(test_leaves_without_output),
+		PUBLISH_TEST(test_leaves_with_output),
+		PUBLISH_TEST(test_cancelled),
+		PUBLISH_TEST(test_not_deleted),
+		PUBLISH_TEST(test_comes_back),
+		PUBLISH_TEST(test_stale),
+		PUBLISH_TEST(test_whose_is_captured),
+		PUBLISH_TEST(test_command),
+		PUBLISH_TEST(test_late_pods),
+		PUBLISH_TEST(test_becomes_history),
+		PUBLISH_TEST(test_is_still_there),
+		PUBLISH_TEST(test_is_found),
+		PUBLISH_TEST(test_left_folders),
+		PUBLISH_TEST(test_in_doubt),
+		PUBLISH_TEST(test_stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
