@@ -1,0 +1,768 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A submission, step by step. The test plays the request that goes to the server, the folders, the disk, the world and
+ * who shows the job; what they are asked to do is noted in its order.
+ */
+#include "tests/unit/backend/client/fake_net.h"
+
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "backend/kube/folder_files.h"
+#include "backend/kube/parts.h"
+#include "spec/base/mem.h"
+#include "spec/kinds/kinds.h"
+
+#define UUID "00000001-0000-4000-8000-000000000000"
+#define APP                                                                                        \
+	"name: app\nscheduler_args: {queue: q}\nroles: [{name: a, image: i, entrypoint: sh, "      \
+	"resource: {cpu: 1, memMB: 1, gpu: 0}}]\n"
+#define READY                                                                                      \
+	"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: mine}\n"               \
+	"spec: {tasks: []}\n"
+#define WRAPPER                                                                                    \
+	"apiVersion: workload.codeflare.dev/v1beta2\nkind: AppWrapper\nmetadata: {name: mine}\n"   \
+	"spec: {components: [{template: {kind: Pod, metadata: {name: inner}}}]}\n"
+#define STATUS(code, reason)                                                                       \
+	"{\"kind\":\"Status\",\"code\":" code ",\"reason\":\"" reason                              \
+	"\",\"message\":\"no\",\"details\":{\"name\":\"x\",\"kind\":\"jobs\"}}"
+#define TAKEN	STATUS("409", "AlreadyExists")
+#define NOBODY	STATUS("404", "NotFound")
+#define INVALID STATUS("422", "Invalid")
+#define JOB_NAMED                                                                                  \
+	"{\"apiVersion\":\"batch.volcano.sh/v1alpha1\",\"kind\":\"Job\",\"metadata\":{\"name\":"   \
+	"\"%s\"}}"
+#define PAGE "<html><head><title>Sign in</title></head><body>Please log in</body></html>"
+
+static struct {
+	struct backend b;
+	struct kube_parts k;
+	struct backend_request rq;
+	struct request *r; /* NULL: answered */
+	char done[1024];
+	char name[256];	       /* of the job, as it was tried last */
+	char first[256];       /* and at first */
+	struct http_call call; /* that is under way, if CALLED */
+	bool called;
+	char *body;    /* of the last POST */
+	char path[64]; /* its query */
+	bool waits;    /* a pause before the next try */
+	/* What the neighbours say. */
+	bool stopping, offline, over;
+	int files_err;
+	unsigned n_taken; /* names that are reserved before one is free */
+	struct world_job job;
+	bool unknown; /* the reply does not tell the world of the job */
+	/* The answer. */
+	int err;
+	char text[2048];
+} rig;
+
+static void printf_like(1, 2) note(const char *fmt, ...)
+{
+	size_t n = strlen(rig.done);
+	va_list ap;
+
+	va_start(ap, fmt);
+	n += (size_t)snprintf(rig.done + n, sizeof(rig.done) - n, n ? ", " : "");
+	vsnprintf(rig.done + n, sizeof(rig.done) - n, fmt, ap);
+	va_end(ap);
+}
+
+static void assert_done(const char *want)
+{
+	assert_string_equal(rig.done, want);
+	rig.done[0] = '\0';
+}
+
+/* --- requests.h --- */
+
+void request_begin(struct requests *all, struct request *r, struct backend_request *rq,
+		   const struct request_ops *ops)
+{
+	(void)all;
+	r->ops = ops;
+	r->rq = rq;
+	rig.r = r;
+}
+
+void request_set_working(struct request *r, bool working)
+{
+	r->working = working;
+}
+
+void request_set_unclear(struct request *r, bool unclear)
+{
+	r->unclear = unclear;
+}
+
+bool requests_are_stopping(const struct requests *all)
+{
+	(void)all;
+	return rig.stopping;
+}
+
+void request_call(struct request *r, const char *id, const char *query,
+		  const struct http_call *call)
+{
+	assert_false(r->working || rig.called);
+	rig.call = *call;
+	rig.called = true;
+	if (call->method == HTTP_POST) {
+		assert_null(id);
+		free(rig.body);
+		rig.body = strndup(call->body, call->len);
+		snprintf(rig.path, sizeof(rig.path), "%s", query);
+	} else {
+		assert_string_equal(id, rig.name);
+	}
+	note(call->method == HTTP_POST ? "POST" : "GET");
+}
+
+void request_replied(struct request *r)
+{
+	(void)r;
+	rig.called = false;
+}
+
+bool request_again(struct request *r, unsigned wait_ms)
+{
+	(void)wait_ms;
+	r->tries++;
+	rig.waits = !rig.over;
+	return rig.waits;
+}
+
+static void answered(struct request *r, int err)
+{
+	assert_false(rig.called || rig.waits);
+	rig.err = err;
+	note("answer");
+	rig.r = NULL;
+	r->ops->free(r);
+}
+
+void request_answer(struct request *r, int err, const char *id, const char *text)
+{
+	snprintf(rig.text, sizeof(rig.text), "%s", text ? text : "");
+	if (!err)
+		assert_string_equal(id, rig.name);
+	else
+		assert_null(id);
+	answered(r, err);
+}
+
+void request_answer_dry_run(struct request *r, const char *manifest)
+{
+	snprintf(rig.text, sizeof(rig.text), "%s", manifest);
+	answered(r, 0);
+}
+
+void backend_answer(struct backend_request *rq, int err, const char *id, const char *text)
+{
+	assert_ptr_equal(rq, &rig.rq);
+	assert_null(id);
+	rig.err = err;
+	snprintf(rig.text, sizeof(rig.text), "%s", text);
+	note("answer");
+}
+
+/* --- folders.h, folder_files.h --- */
+
+int folders_reserve(struct folders *f, const char *id, const char *submission)
+{
+	(void)f;
+	assert_string_equal(submission, UUID);
+	snprintf(rig.name, sizeof(rig.name), "%s", id);
+	if (!*rig.first)
+		snprintf(rig.first, sizeof(rig.first), "%s", id);
+	if (rig.n_taken > 0) {
+		rig.n_taken--;
+		return -EEXIST;
+	}
+	note("reserve");
+	return 0;
+}
+
+void folders_release(struct folders *f, const char *id)
+{
+	(void)f;
+	assert_string_equal(id, rig.name);
+	note("release");
+}
+
+void folders_remove(struct folders *f, const char *id, loop_fn done, void *data)
+{
+	(void)f;
+	assert_string_equal(id, rig.name);
+	assert_true(rig.r->working); /* it is not answered meanwhile */
+	note("remove");
+	loop_work(NULL, fake_nothing, done, data);
+}
+
+void folders_submitted(struct folders *f, const char *id, const char *uid)
+{
+	(void)f;
+	assert_string_equal(id, rig.name);
+	note("submitted %s", *uid ? uid : "?");
+}
+
+void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t ms)
+{
+	(void)f;
+	assert_string_equal(id, rig.name);
+	assert_string_equal(file, "app.yaml");
+	assert_int_equal(ms, REQUEST_FIND_OUT_MS);
+	note("doubt");
+}
+
+int folder_files_submit(const char *state_dir, const struct folder_submission *s)
+{
+	int err = rig.files_err;
+
+	assert_string_equal(state_dir, "/state");
+	assert_string_equal(s->id, rig.name);
+	assert_string_equal(s->uuid, UUID);
+	assert_string_equal(s->file, "app.yaml");
+	assert_string_equal(s->text, rig.rq.text);
+	assert_int_equal(s->readable, 0040);
+	note("folder");
+	rig.files_err = 0;
+	return err;
+}
+
+/* --- world.h, publish.h, watches.h --- */
+
+const struct world_job *world_reply(struct world *w, const char *json, size_t len)
+{
+	(void)w;
+	assert_true(strlen(json) == len);
+	return rig.unknown ? NULL : &rig.job;
+}
+
+void publish_now(struct publish *p, const struct world_job *job)
+{
+	(void)p;
+	assert_ptr_equal(job, &rig.job);
+	note("show");
+}
+
+void publish_doubt(struct publish *p)
+{
+	(void)p;
+}
+
+char *watches_offline(struct watches *w)
+{
+	(void)w;
+	return rig.offline ? text_copy("the server is away") : NULL;
+}
+
+/* --- the test's side --- */
+
+static int setup(void **state)
+{
+	static const struct store_events no_events;
+	static char uid[] = "u1";
+
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	diag_setup(DIAG_DEBUG, false);
+	rig.b.config.state_dir = "/state";
+	rig.b.config.home = "/home/ada";
+	rig.b.store = store_new(&no_events);
+	rig.b.impl = &rig.k;
+	rig.k = (struct kube_parts){
+		.b = &rig.b,
+		.kind = &spec_volcano,
+		.namespace = "ns",
+		.resource = "jobs.batch.volcano.sh",
+		.user = "ada",
+	};
+	rig.job.uid = uid;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	assert_null(rig.r);
+	assert_null(fake.pool);
+	free(rig.body);
+	store_free(rig.b.store);
+	return 0;
+}
+
+static void begin(const char *text, enum backend_request_kind kind)
+{
+	static char file[] = "app.yaml", submitter[] = "ada@login1", uuid[] = UUID;
+
+	rig.rq = (struct backend_request){
+		.b = &rig.b,
+		.kind = kind,
+		.file = file,
+		.text = (char *)(uintptr_t)text,
+		.len = strlen(text),
+		.submitter = submitter,
+		.submission = uuid,
+		.readable = 0040,
+	};
+	rig.done[0] = rig.first[0] = '\0';
+	rig.err = 1;
+	kube_submit(&rig.b, &rig.rq);
+	fake_run();
+}
+
+/* Up to its first POST. */
+static void submit(const char *text)
+{
+	begin(text, BACKEND_SUBMIT);
+	assert_done("reserve, folder, POST");
+	assert_true(rig.r->unclear); /* should the mount end now */
+}
+
+static void reply(const struct http_reply *reply)
+{
+	struct http_reply r = *reply;
+
+	r.text = r.text ? r.text : "";
+	r.body = r.body ? r.body : "";
+	r.len = strlen(r.body);
+	assert_true(rig.called);
+	rig.call.done(rig.call.data, &r);
+	fake_run();
+}
+
+static void answer(int status, const char *body)
+{
+	reply(&(struct http_reply){.status = status, .body = body});
+}
+
+/* The reply is lost. */
+static void lose(void)
+{
+	reply(&(struct http_reply){.err = -EIO, .sent = true, .text = "it broke"});
+}
+
+/* The pause is over. */
+static void go_on(void)
+{
+	assert_true(rig.waits);
+	rig.waits = false;
+	rig.r->ops->send(rig.r);
+	fake_run();
+}
+
+static void assert_answer(int err, const char *said)
+{
+	assert_null(rig.r);
+	assert_int_equal(rig.err, err);
+	assert_non_null(strstr(rig.text, said));
+	if (*said)
+		assert_int_equal(rig.text[strlen(rig.text) - 1], '\n');
+}
+
+/* The watch has brought a job of the name that is tried, of SUBMISSION. */
+static void put_job(const char *submission)
+{
+	struct spec_job *job = spec_job_new(0, 0);
+
+	spec_set(&job->id, rig.name);
+	spec_set(&job->uid, submission);
+	spec_set(&job->submission, submission);
+	store_put(rig.b.store, job);
+}
+
+/* --- what is launched --- */
+
+static void test_launched(void **state)
+{
+	(void)state;
+	submit(APP);
+	assert_string_equal(rig.path, "?fieldManager=kxfs&fieldValidation=Strict");
+	assert_non_null(strstr(rig.body, UUID));
+	answer(201, rig.body);
+	assert_done("submitted u1, show, answer");
+	assert_answer(0, "");
+	/* What the world can't read of the reply, its watch brings. */
+	rig.unknown = true;
+	submit(APP);
+	answer(201, rig.body);
+	assert_done("submitted ?, answer");
+	assert_answer(0, "");
+}
+
+/* The reply is lost, the same is sent again, and the name is taken: by our own job. */
+static void test_lost(void **state)
+{
+	cleanup_free char *first = NULL;
+
+	(void)state;
+	submit(APP);
+	first = text_copy(rig.body);
+	lose();
+	assert_true(rig.r->unclear);
+	go_on();
+	assert_string_equal(rig.body, first);
+	answer(409, TAKEN);
+	assert_done("POST, GET");
+	answer(200, first);
+	assert_done("submitted u1, show, answer");
+	assert_answer(0, "");
+}
+
+/* Meanwhile the watch has brought the job: nothing is sent again. */
+static void test_seen_meanwhile(void **state)
+{
+	(void)state;
+	submit(APP);
+	lose();
+	put_job("another");
+	go_on();
+	assert_done("POST");
+	lose();
+	put_job(UUID);
+	go_on();
+	assert_done("submitted ?, answer");
+	assert_answer(0, "");
+}
+
+/* Nobody else would choose this name, so our job has been there, though it may not be read, or is gone by now. */
+static void test_taken_and_unreadable(void **state)
+{
+	(void)state;
+	submit(APP);
+	answer(409, TAKEN);
+	answer(403, STATUS("403", "Forbidden"));
+	assert_done("GET, submitted ?, answer");
+	assert_answer(0, "");
+	submit(APP);
+	lose();
+	go_on();
+	answer(409, TAKEN);
+	answer(404, NOBODY);
+	assert_done("POST, GET, submitted ?, answer");
+	assert_answer(0, "");
+}
+
+/* Who has the name is asked for until somebody tells. */
+static void test_holder_not_told(void **state)
+{
+	(void)state;
+	submit(APP);
+	answer(409, TAKEN);
+	answer(503, PAGE);
+	go_on();
+	answer(409, TAKEN);
+	reply(&(struct http_reply){.err = -EIO});
+	go_on();
+	answer(409, TAKEN);
+	answer(200, rig.body);
+	assert_done("GET, POST, GET, POST, GET, submitted u1, show, answer");
+	assert_answer(0, "");
+}
+
+/* Our own object can't be told from another where none says whose it is; the name that was drawn is. */
+static void test_without_annotations(void **state)
+{
+	static char key[] = "no_annotations", value[] = "true";
+	struct spec_pair option = {key, value};
+	cleanup_free char *other = NULL;
+
+	(void)state;
+	rig.b.config.args = &option;
+	rig.b.config.n_args = 1;
+	submit(APP);
+	assert_null(strstr(rig.body, UUID));
+	other = text_print(JOB_NAMED, rig.name);
+	answer(409, TAKEN);
+	answer(200, other);
+	assert_done("GET, submitted ?, answer");
+	assert_answer(0, "");
+}
+
+/* --- what is refused --- */
+
+static void test_wrong_document(void **state)
+{
+	(void)state;
+	begin("nonsense", BACKEND_SUBMIT);
+	assert_done("answer");
+	assert_answer(-EINVAL, "app.yaml:1");
+}
+
+static void test_offline(void **state)
+{
+	(void)state;
+	rig.offline = true;
+	begin(APP, BACKEND_SUBMIT);
+	assert_done("answer");
+	assert_answer(-EHOSTUNREACH, "app.yaml: the server is away; nothing was launched");
+}
+
+/* Of what is refused nothing is left when that is told. */
+static void test_refused(void **state)
+{
+	(void)state;
+	submit(APP);
+	answer(422, INVALID);
+	assert_done("remove, answer");
+	assert_answer(-EINVAL, "app.yaml: ");
+}
+
+/* A refusal that follows a lost reply may be due to our own job: only who has the name tells. */
+static void test_refused_after_lost(void **state)
+{
+	(void)state;
+	submit(APP);
+	lose();
+	go_on();
+	answer(422, INVALID);
+	assert_done("POST, GET");
+	answer(200, rig.body);
+	assert_done("submitted u1, show, answer");
+	assert_answer(0, "");
+	/* Nobody has it; but what broke may still arrive. */
+	submit(APP);
+	lose();
+	go_on();
+	answer(422, INVALID);
+	answer(404, NOBODY);
+	assert_done("POST, GET, doubt, answer");
+	assert_answer(-EINVAL, "app.yaml: ");
+	/* Nobody tells. */
+	submit(APP);
+	lose();
+	go_on();
+	answer(422, INVALID);
+	answer(403, STATUS("403", "Forbidden"));
+	assert_done("POST, GET, doubt, answer");
+	assert_answer(-EINVAL, "could not be found out");
+}
+
+/* A page of something that stands before the server is no word of the server's. It is tried a few times. */
+static void test_page(void **state)
+{
+	unsigned n = 0;
+
+	(void)state;
+	submit(APP);
+	for (answer(200, PAGE); rig.waits; answer(200, PAGE)) {
+		go_on();
+		n++;
+	}
+	assert_in_range(n, 1, 10);
+	assert_true(rig.called && rig.call.method == HTTP_GET);
+	rig.done[0] = '\0';
+	answer(404, NOBODY);
+	assert_done("remove, answer"); /* it was answered, so nothing of it is on its way */
+	assert_answer(-EIO, "Please log in");
+	assert_null(strstr(rig.text, "could not be found out"));
+	/* With the status of a name that is taken, too. */
+	submit(APP);
+	answer(409, PAGE);
+	go_on();
+	answer(201, rig.body);
+	assert_answer(0, "");
+}
+
+/* http.c has sent it again after a Status, which a proxy may write too. */
+static void test_sent_again_below(void **state)
+{
+	(void)state;
+	submit(APP);
+	reply(&(struct http_reply){.status = 422, .body = INVALID, .again = true});
+	assert_done("GET");
+	answer(404, NOBODY);
+	assert_done("remove, answer");
+	assert_answer(-EINVAL, "app.yaml: ");
+}
+
+/* Tried for long enough: it is said that it is not known, and the folder stays, by which the job is ours. */
+static void test_never_found_out(void **state)
+{
+	(void)state;
+	submit(APP);
+	rig.over = true;
+	lose();
+	assert_done("doubt, answer");
+	assert_answer(-ETIMEDOUT, "whether it was launched could not be found out: ");
+	assert_non_null(strstr(rig.text, rig.name));
+}
+
+/* --- names --- */
+
+/* A job of another has the name that the document gives: the same job gets another one, in a folder of its own. */
+static void test_name_of_another(void **state)
+{
+	cleanup_free char *other = text_print(JOB_NAMED, "mine");
+
+	(void)state;
+	submit(READY);
+	assert_string_equal(rig.name, "mine");
+	answer(409, TAKEN);
+	answer(200, other);
+	assert_done("GET, remove, reserve, folder, POST");
+	assert_string_not_equal(rig.name, "mine");
+	answer(201, rig.body);
+	assert_done("submitted u1, show, answer");
+	/* After a lost reply, nobody has it any more: that may have been our job, or not. */
+	submit(READY);
+	lose();
+	go_on();
+	answer(409, TAKEN);
+	answer(404, NOBODY);
+	assert_answer(-EEXIST, "could not be found out");
+	rig.done[0] = '\0';
+	/* A page says nothing about who has it. */
+	submit(READY);
+	answer(409, TAKEN);
+	answer(404, PAGE);
+	assert_done("GET, remove, reserve, folder, POST");
+	answer(201, rig.body);
+	assert_answer(0, "");
+	/* Nobody has it, and nothing was lost: it is free again. */
+	submit(READY);
+	answer(409, TAKEN);
+	answer(404, NOBODY);
+	go_on();
+	assert_done("GET, POST");
+	answer(201, rig.body);
+	assert_answer(0, "");
+}
+
+/* A name that is drawn, and another's, is a surprise that is told. */
+static void test_drawn_name_of_another(void **state)
+{
+	cleanup_free char *other = NULL;
+
+	(void)state;
+	submit(APP);
+	other = text_print(JOB_NAMED, rig.name);
+	answer(409, TAKEN);
+	answer(200, other);
+	assert_done("GET, remove, answer");
+	assert_answer(-EEXIST, "exists already; nothing was launched");
+}
+
+/* There is a folder of that name here, in the table or on the disk alone: another name is drawn. */
+static void test_name_taken_here(void **state)
+{
+	(void)state;
+	rig.n_taken = 2;
+	submit(READY);
+	assert_string_equal(rig.first, "mine");
+	assert_string_not_equal(rig.name, "mine");
+	answer(422, INVALID);
+	rig.files_err = -EEXIST;
+	begin(READY, BACKEND_SUBMIT);
+	assert_done("reserve, folder, release, reserve, folder, POST");
+	answer(422, INVALID);
+	rig.done[0] = '\0';
+	/* Not for ever. */
+	rig.n_taken = 1000;
+	begin(APP, BACKEND_SUBMIT);
+	assert_done("answer");
+	assert_answer(-EEXIST, "nothing was launched");
+	assert_in_range(1000 - rig.n_taken, 2, 100);
+}
+
+/* What a job wraps has names too, which are taken as long as the job that has them is there. */
+static void test_wrapped(void **state)
+{
+	(void)state;
+	rig.k.kind = &spec_appwrapper;
+	rig.n_taken = 1;
+	begin(WRAPPER, BACKEND_SUBMIT);
+	assert_done("reserve, folder, POST"); /* its folder alone is left */
+	answer(422, INVALID);
+	rig.done[0] = '\0';
+	submit(WRAPPER);
+	answer(409, TAKEN);
+	answer(404, PAGE);
+	assert_done("GET, remove, answer");
+	assert_answer(-EEXIST, "wraps Pod inner: both need other names");
+	rig.n_taken = 1;
+	snprintf(rig.name, sizeof(rig.name), "mine");
+	put_job("another");
+	begin(WRAPPER, BACKEND_SUBMIT);
+	assert_done("answer");
+	assert_answer(-EEXIST, "wraps Pod inner: both need other names");
+}
+
+static void test_no_folder(void **state)
+{
+	(void)state;
+	rig.files_err = -ENOSPC;
+	begin(APP, BACKEND_SUBMIT);
+	assert_done("reserve, folder, remove, answer");
+	assert_answer(-ENOSPC,
+		      "the job can't be recorded in /state: No space left on device; nothing was");
+}
+
+/* --- the end of the mount, and dry runs --- */
+
+/* What is on the pool when the mount ends is not sent. */
+static void test_end(void **state)
+{
+	(void)state;
+	rig.stopping = true;
+	begin(APP, BACKEND_SUBMIT);
+	assert_done("reserve, folder, remove, answer");
+	assert_answer(-ECANCELED, "kxfs is ending; nothing was launched");
+}
+
+/* A dry run keeps nothing, asks once, and answers with what would be sent. */
+static void test_dry_run(void **state)
+{
+	cleanup_free char *other = NULL;
+
+	(void)state;
+	begin(APP, BACKEND_DRY_RUN);
+	assert_done("POST");
+	assert_false(rig.r->unclear);
+	assert_non_null(strstr(rig.path, "&dryRun=All"));
+	other = text_copy(rig.body);
+	snprintf(rig.name, sizeof(rig.name), "%s", "");
+	answer(201, other);
+	assert_done("answer");
+	assert_answer(0, "kind: Job");
+	begin(APP, BACKEND_DRY_RUN);
+	lose();
+	assert_done("POST, answer");
+	assert_answer(-EIO, "app.yaml: ");
+	begin(APP, BACKEND_DRY_RUN);
+	answer(422, INVALID);
+	assert_done("POST, answer");
+	assert_answer(-EINVAL, "app.yaml: ");
+}
+
+int main(void)
+{
+#define SUBMIT_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		SUBMIT_TEST(test_launched),
+		SUBMIT_TEST(test_lost),
+		SUBMIT_TEST(test_seen_meanwhile),
+		SUBMIT_TEST(test_taken_and_unreadable),
+		SUBMIT_TEST(test_holder_not_told),
+		SUBMIT_TEST(test_without_annotations),
+		SUBMIT_TEST(test_wrong_document),
+		SUBMIT_TEST(test_offline),
+		SUBMIT_TEST(test_refused),
+		SUBMIT_TEST(test_refused_after_lost),
+		SUBMIT_TEST(test_page),
+		SUBMIT_TEST(test_sent_again_below),
+		SUBMIT_TEST(test_never_found_out),
+		SUBMIT_TEST(test_name_of_another),
+		SUBMIT_TEST(test_drawn_name_of_another),
+		SUBMIT_TEST(test_name_taken_here),
+		SUBMIT_TEST(test_wrapped),
+		SUBMIT_TEST(test_no_folder),
+		SUBMIT_TEST(test_end),
+		SUBMIT_TEST(test_dry_run),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
