@@ -3,14 +3,14 @@
 ends in one of these calls is a piece of work (`.run`, loop_work), a lookup of something of a user's, or stands below
 with the reason why it may."""
 
-import concurrent.futures
+import collections
 import functools
 import re
 
 import pytest
 from architecture import objects
-from files import ROOT, name_of
-from test_architecture import compile_arguments
+from calls import all_functions
+from files import ROOT
 
 TOPS = ("backend/", "fs/")
 
@@ -85,46 +85,6 @@ def test_who_calls_the_disk():
 # --- from where ----------------------------------------------------------------------------------------------------
 
 
-def functions_of(row):
-    """What each function of a source calls, and whose address it takes; None: outside of functions."""
-    from clang.cindex import CursorKind, Index
-
-    source, arguments = row
-    found = {}
-
-    def plain(cursor):
-        while cursor is not None and cursor.kind in (CursorKind.UNEXPOSED_EXPR, CursorKind.PAREN_EXPR):
-            cursor = next(iter(cursor.get_children()), None)
-        return cursor
-
-    def walk(cursor, calls, taken):
-        if cursor.kind == CursorKind.DECL_REF_EXPR and cursor.referenced and \
-                cursor.referenced.kind == CursorKind.FUNCTION_DECL:
-            taken.add(cursor.referenced.spelling)
-        children = list(cursor.get_children())
-        if cursor.kind == CursorKind.CALL_EXPR and children:
-            callee = plain(children[0])
-            if callee is not None and callee.kind == CursorKind.DECL_REF_EXPR and \
-                    callee.referenced.kind == CursorKind.FUNCTION_DECL:
-                calls.add(callee.referenced.spelling)
-                children = children[1:]
-        for child in children:
-            walk(child, calls, taken)
-
-    for cursor in Index.create().parse(str(source), args=arguments).cursor.get_children():
-        if not cursor.location.file:
-            continue
-        if cursor.kind == CursorKind.FUNCTION_DECL and cursor.is_definition():
-            static = cursor.storage_class.name == "STATIC"
-            calls, taken = set(), set()
-            walk(cursor, calls, taken)
-            found[cursor.spelling] = (static, calls, taken)
-        elif cursor.kind == CursorKind.VAR_DECL and cursor.location.file.name == str(source):
-            _, calls, taken = found.setdefault(None, (True, set(), set()))
-            walk(cursor, calls, taken)
-    return name_of(source), found
-
-
 def arguments_of(text, name):
     """The arguments of each call of NAME in TEXT."""
     for match in re.finditer(rf"\b{name}\(", text):
@@ -144,15 +104,12 @@ class Graph:
     """All functions of the program, as (file, name)."""
 
     def __init__(self):
-        rows = [(s, a) for s, a in compile_arguments().items()
-                if s.suffix == ".c" and name_of(s).startswith((*TOPS, "spec/"))]
-        with concurrent.futures.ProcessPoolExecutor(2) as pool:
-            files = dict(pool.map(functions_of, rows, chunksize=4))
-        self.nodes = {(file, name): row for file, rows in files.items() for name, row in rows.items()}
-        self.shared = {name: (file, name) for (file, name), row in self.nodes.items() if not row[0]}
+        files = all_functions(("spec/", *TOPS))
+        self.nodes = {(file, name): fn for file, functions in files.items() for name, fn in functions.items()}
+        self.shared = {name: (file, name) for (file, name), fn in self.nodes.items() if not fn.static}
         self.callers, self.takers = {}, {}
-        for node, (_, calls, taken) in self.nodes.items():
-            for names, table in ((calls, self.callers), (taken, self.takers)):
+        for node, fn in self.nodes.items():
+            for names, table in ((fn.calls, self.callers), (fn.taken, self.takers)):
                 for name in names:
                     table.setdefault(self.find(node[0], name), set()).add(node)
         self.pool = set()
@@ -168,7 +125,7 @@ class Graph:
 
     def entries(self):
         """Where that begins which ends in a call, and is no work of the pool: {file: names}."""
-        waits = {node for node, (_, calls, _) in self.nodes.items() if calls & CALLS and node[0] not in OTHERS}
+        waits = {node for node, fn in self.nodes.items() if fn.calls.keys() & CALLS and node[0] not in OTHERS}
         todo = list(waits)
         while todo:
             node = todo.pop()
@@ -203,6 +160,6 @@ def test_a_call_on_the_loop_is_found(call):
     found = Graph.__new__(Graph)
     found.__dict__.update(graph().__dict__)
     place = ("backend/output/index.c", "index_done")
-    static, calls, taken = found.nodes[place]
-    found.nodes = {**found.nodes, place: (static, calls | {call}, taken)}
+    fn = found.nodes[place]
+    found.nodes = {**found.nodes, place: fn._replace(calls=fn.calls + collections.Counter([call]))}
     assert "index_done" in found.entries()["backend/output/index.c"]
