@@ -2,7 +2,7 @@
 /*
  * A clock that a test moves on: it defines clock_gettime, which the program, libuv and curl read alike, so that timers
  * of the loop are due when the test says so. Only what sleeps until a time of the kernel's (pthread_cond_timedwait, the
- * pool when it is idle) knows nothing of it. The wall clock stays as it is.
+ * pool when it is idle) knows nothing of it.
  */
 #ifndef KXFS_TESTS_CLOCK_H
 #define KXFS_TESTS_CLOCK_H
@@ -20,7 +20,7 @@ int clock_gettime(clockid_t id, struct timespec *ret)
 {
 	int r = (int)syscall(SYS_clock_gettime, id, ret);
 
-	if (id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE)
+	if (id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE || id == CLOCK_REALTIME)
 		ret->tv_sec += atomic_load(&clock_ahead);
 	return r;
 }

@@ -18,6 +18,7 @@
 #include "backend/client/credential.h"
 #include "backend/base/diag.h"
 #include "backend/client/kubeconfig.h"
+#include "tests/unit/clock.h"
 
 #define WAIT_S 60
 #define V1     "client.authentication.k8s.io/v1"
@@ -409,6 +410,29 @@ static void test_plugin_expired(void **state)
 	assert_in_range(count_lines("runs"), 1, times_since(since, ANSWER_MS));
 }
 
+/* A token is renewed before it expires, so that nobody is refused with it; and not long before. */
+static void test_plugin_renewed(void **state)
+{
+	struct ask a;
+
+	(void)state;
+	write_plugin("expires=$(date -u -d '+1000 seconds' +%Y-%m-%dT%H:%M:%SZ)\n" ANSWER(
+		"\"token\": \"t\", \"expirationTimestamp\": \"'$expires'\""));
+	begin(EXEC);
+	a = ask(1);
+	assert_string_equal(a.line, "Authorization: Bearer t");
+	clock_pass(loop, 800);
+	a = ask(1);
+	assert_string_equal(a.line, "Authorization: Bearer t");
+	assert_int_equal(count_lines("runs"), 1);
+	clock_pass(loop, 170);
+	a = ask(1);
+	assert_string_equal(a.line, "Authorization: Bearer t");
+	for (int i = 0; i < WAIT_S * 100 && count_lines("runs") < 2; i++)
+		usleep(10000);
+	assert_int_equal(count_lines("runs"), 2);
+}
+
 static void test_plugin_fails(void **state)
 {
 	struct ask a;
@@ -683,6 +707,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_plugin, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_cert, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_expired, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_plugin_renewed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_hurried, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_hurried_while_it_runs, setup, teardown),

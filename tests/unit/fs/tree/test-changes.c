@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* What a reader of `changes` is told: what is, what has changed since, and how much of that it has missed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "fs/tree/changes.h"
+#include "spec/base/mem.h"
+
+#define PIECE 100000 /* bytes of a read */
+
+static struct stream *stream; /* the one that is open */
+static bool has_job;	      /* at the open */
+static uint64_t offset;
+
+static struct spec_job *job_in(enum spec_state state)
+{
+	struct spec_job *job = spec_job_new(0, 0);
+
+	spec_set(&job->id, "j");
+	spec_set(&job->uid, "u");
+	job->state = state;
+	return job;
+}
+
+/* --- what the file stands on --- */
+
+int backend_jobs(struct backend *b, enum backend_place place, const struct spec_job ***ret,
+		 size_t *ret_n)
+{
+	assert_null(b);
+	assert_int_equal(place, BACKEND_JOBS);
+	*ret = new0_n(const struct spec_job *, 1);
+	if (has_job)
+		(*ret)[0] = job_in(SPEC_RUNNING);
+	*ret_n = has_job;
+	return 0;
+}
+
+struct stream *stream_new(struct fs *fs, const struct stream_class *class)
+{
+	stream = calloc(1, class->size);
+	stream->class = class;
+	stream->fs = fs;
+	return stream;
+}
+
+void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi)
+{
+	(void)req;
+	(void)fi;
+	assert_int_equal(s->class->start(s), 0);
+}
+
+void stream_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
+		 struct fuse_file_info *fi)
+{
+	(void)fs;
+	(void)req;
+	(void)node;
+	(void)size;
+	(void)off;
+	(void)fi;
+}
+
+void stream_poll(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi,
+		 struct fuse_pollhandle *ph)
+{
+	(void)fs;
+	(void)req;
+	(void)node;
+	(void)fi;
+	(void)ph;
+}
+
+void stream_release(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi)
+{
+	(void)fs;
+	(void)req;
+	(void)node;
+	(void)fi;
+}
+
+/* --- the reader --- */
+
+static void begin(void)
+{
+	struct tree tree = {0};
+	struct node node = {.object = &tree};
+
+	offset = 0;
+	changes_class.open(NULL, NULL, &node, NULL);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	stream->class->stop(stream);
+	free(stream);
+	return 0;
+}
+
+/* Changes of the state of one job, N of them. */
+static void change(size_t n)
+{
+	static enum spec_state state = SPEC_RUNNING;
+
+	for (; n > 0; n--) {
+		const struct spec_job *old cleanup_job = job_in(state);
+		const struct spec_job *job cleanup_job =
+			job_in(state = state == SPEC_RUNNING ? SPEC_PENDING : SPEC_RUNNING);
+
+		assert_true(changes_job_event(stream, old, job));
+	}
+}
+
+/* Read what there is, at most SIZE bytes; *RET_LOST: what lines of LOST say, together. How many others there were. */
+static size_t read_some(size_t size, size_t *ret_lost)
+{
+	static char buf[4u << 20];
+	size_t n = 0, lines = 0;
+	ssize_t got;
+
+	while (n < size &&
+	       (got = stream->class->read(stream, buf + n, min_of(size - n, (size_t)PIECE),
+					  offset)) != -EAGAIN) {
+		assert_true(got > 0);
+		n += (size_t)got;
+		offset += (uint64_t)got;
+	}
+	buf[n] = '\0';
+	*ret_lost = 0;
+	for (char *line = buf, *end; (end = strchr(line, '\n')); line = end + 1) {
+		const char *lost;
+
+		*end = '\0';
+		lost = strstr(line, "\t-\tLOST\t");
+		if (lost)
+			*ret_lost += strtoul(lost + strlen("\t-\tLOST\t"), NULL, 10);
+		else
+			lines++;
+	}
+	return lines;
+}
+
+static void test_begins(void **state)
+{
+	size_t lost;
+
+	(void)state;
+	has_job = true;
+	begin();
+	assert_int_equal(read_some(PIECE, &lost), 2); /* the job, and SYNC */
+	change(3);
+	assert_int_equal(read_some(PIECE, &lost), 3);
+	assert_int_equal(lost, 0);
+	assert_int_equal(stream->class->read(stream, NULL, PIECE, offset), -EAGAIN);
+}
+
+/* Who has read all that was kept is told at once what was not, and not only when something else happens. */
+static void test_lost(void **state)
+{
+	const size_t n = 40000;
+	size_t lost, lines;
+
+	(void)state;
+	has_job = false;
+	begin();
+	assert_int_equal(read_some(PIECE, &lost), 1);
+	change(n);
+	lines = read_some(SIZE_MAX, &lost);
+	assert_true(lines > 1000 && lost > 1000);
+	assert_int_equal(lines + lost, n);
+	assert_int_equal(stream->class->read(stream, NULL, PIECE, offset), -EAGAIN);
+	/* From then on nothing is. */
+	change(3);
+	assert_int_equal(read_some(PIECE, &lost), 3);
+	assert_int_equal(lost, 0);
+}
+
+/* The same when there is room again before all was read: the count stands where the lines are missing. */
+static void test_lost_in_between(void **state)
+{
+	const size_t n = 40000;
+	size_t lost, later, lines;
+
+	(void)state;
+	has_job = false;
+	begin();
+	change(n);
+	lines = read_some(PIECE, &lost);
+	assert_int_equal(lost, 0);
+	change(1);
+	lines += read_some(SIZE_MAX, &later);
+	assert_int_equal(lines - 1 + later, n + 1); /* without SYNC */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_begins, teardown),
+		cmocka_unit_test_teardown(test_lost, teardown),
+		cmocka_unit_test_teardown(test_lost_in_between, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
