@@ -11,9 +11,11 @@
 
 #include "backend/base/print.h"
 #include "backend/base/work.h"
+#include "backend/jobs/last_words.h"
 #include "backend/local/record.h"
 #include "backend/local/replica.h"
 #include "spec/base/mem.h"
+#include "spec/job/last_words.h"
 
 struct role {
 	size_t first, n; /* its replicas */
@@ -31,9 +33,11 @@ struct local_job {
 	struct role *roles;	     /* rec->app->n_roles */
 	size_t live;
 	unsigned delay_ms;
-	bool let_go;	   /* it outlives the mount */
-	bool blamed;	   /* a replica has set its reason */
-	UT_hash_handle hh; /* by rec->id */
+	bool let_go;		  /* it outlives the mount */
+	bool blamed;		  /* a replica has set its reason */
+	bool words_known;	  /* the last words of the replica that failed are in the record */
+	struct last_words *words; /* while they are read */
+	UT_hash_handle hh;	  /* by rec->id */
 };
 
 struct local_jobs {
@@ -69,6 +73,7 @@ static void job_free(struct local_job *job)
 	HASH_DEL(jobs->all, job);
 	for (size_t i = 0; i < job->rec->n_replicas; i++)
 		local_replica_free(job->reps[i]);
+	last_words_drop(job->words);
 	output_job_close(job->common.output);
 	local_record_free(job->record);
 	free(job->common.dir);
@@ -274,6 +279,41 @@ static void begin_again(struct local_job *job, size_t first, size_t n, unsigned 
 			local_replica_begin(job->reps[i], delay_ms);
 }
 
+static void decide(struct local_job *job, struct local_replica *rep);
+
+static void on_words(void *data, const char *words)
+{
+	struct local_job *job = data;
+
+	job->words = NULL;
+	job->words_known = true;
+	spec_set(&local_record_spec(job->record)->last_words, words);
+	return decide(job, NULL);
+}
+
+/* Is it known what was said last before JOB, nothing of which runs any more, failed? Else it is found out. */
+static bool has_last_words(struct local_job *job)
+{
+	const struct spec_job *snap cleanup_job = NULL;
+	cleanup_free char *error = NULL, *path = NULL;
+	const struct spec_log *log;
+
+	if (job->rec->goal != SPEC_GOAL_FAIL || job->words_known)
+		return true;
+	if (job->words)
+		return false;
+	snap = spec_record_job(job->rec);
+	log = spec_last_log(snap);
+	if (!log)
+		return true;
+	error = local_replica_error_file(
+		job->reps[spec_job_first_failed(snap, NULL) - snap->replicas]);
+	path = text_print("%s/logs/%s", job->common.dir, log->key);
+	job->words =
+		last_words_read(job->jobs->b->loop, job->jobs->group, error, path, on_words, job);
+	return false;
+}
+
 /* REP is no longer live (NULL: no replica of the job is): decide what comes next. */
 static void decide(struct local_job *job, struct local_replica *rep)
 {
@@ -282,7 +322,7 @@ static void decide(struct local_job *job, struct local_replica *rep)
 	if (local_record_is_over(job->record) || job->let_go)
 		return;
 	if (job->rec->goal != SPEC_GOAL_RUN) {
-		if (job->live == 0)
+		if (job->live == 0 && has_last_words(job))
 			finish(job);
 	} else if (job->rec->again) {
 		if (job->live > 0)

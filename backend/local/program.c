@@ -6,9 +6,13 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-/* The variables that tell a program its job, and the host that rank 0 is on (what $rank0_env names). */
-#define JOB_ID "TORCHX_JOB_ID"
-#define RANK0  "TORCHX_RANK0_HOST"
+/*
+ * The variables that tell a program its job, the host that rank 0 is on (what $rank0_env names), and where TorchElastic
+ * writes the error that has ended it.
+ */
+#define JOB_ID	   "TORCHX_JOB_ID"
+#define RANK0	   "TORCHX_RANK0_HOST"
+#define ERROR_FILE "TORCHELASTIC_ERROR_FILE"
 
 struct strings {
 	char **v; /* NULL-terminated */
@@ -82,7 +86,7 @@ static void make_unique(struct strings *s)
 }
 
 void program_make(struct program *p, const struct spec_record *rec,
-		  const struct spec_record_replica *rep)
+		  const struct spec_record_replica *rep, const char *error_file)
 {
 	const struct spec_role *role = &rec->app->roles[rep->role];
 	cleanup_free char *dir = spec_name_replica_dir(role->name, rep->id);
@@ -102,6 +106,7 @@ void program_make(struct program *p, const struct spec_record *rec,
 		add(&args, expand(role->args[i], &m));
 	for (char **e = environ; *e; e++)
 		add(&env, text_copy(*e));
+	add(&env, text_print(ERROR_FILE "=%s", error_file));
 	for (size_t i = 0; i < role->env.n; i++) {
 		cleanup_free char *value = expand(role->env.v[i].value, &m);
 

@@ -96,6 +96,13 @@ static char *task_name(const struct spec_record *rec, const struct spec_record_r
 	return text_print("%zu.%u", (size_t)(rep - rec->replicas), rep->attempt);
 }
 
+char *local_replica_error_file(const struct local_replica *rep)
+{
+	cleanup_free char *name = task_name(record_of(rep), rep->rec);
+
+	return text_print("%s/" HELPER_DIR "/%s.error", rep->job->dir, name);
+}
+
 /* --- its log --- */
 
 static int log_begin(struct local_replica *rep)
@@ -282,13 +289,14 @@ static int start_task(struct local_replica *rep)
 	const struct spec_record *rec = record_of(rep);
 	cleanup_free char *key = key_of(rep, rep->rec->attempt);
 	cleanup_free char *name = task_name(rec, rep->rec);
+	cleanup_free char *error_file = local_replica_error_file(rep);
 	cleanup(program_clear) struct program program = {0};
 	struct task_config config;
 	int err = log_begin(rep);
 
 	if (err < 0)
 		return err;
-	program_make(&program, rec, rep->rec);
+	program_make(&program, rec, rep->rec, error_file);
 	config = (struct task_config){
 		.dir = rep->job->dir,
 		.name = name,

@@ -62,6 +62,8 @@ struct local_replica *local_replica_new(const struct local_replica_job *job,
 /* A program of it that runs goes on. */
 void local_replica_free(struct local_replica *rep);
 struct spec_record_replica *local_replica_record(const struct local_replica *rep);
+/* Where the program of its newest attempt may leave a structured error. malloc'ed. */
+char *local_replica_error_file(const struct local_replica *rep);
 bool local_replica_is_idle(const struct local_replica *rep);
 
 /* Start it, or its next attempt, after a pause. It is idle. */

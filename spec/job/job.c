@@ -6,6 +6,7 @@
  *   job.c         struct spec_job: a job, its roles, its replicas and their logs
  *   status.c      the texts of state, status, status.json, ctl, changes and of a replica
  *   why.c         the paragraph of why
+ *   last_words.c  what a program has said before it failed
  *   list.c        the texts of list and list.jsonl: all jobs of a place
  *   snapshot.c    a job on disk, and back
  *
@@ -50,6 +51,7 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 
 	job->refs = 1;
 	job->id = job->uid = job->app = job->phase = job->reason = job->message = spec_empty();
+	job->last_words = spec_empty();
 	job->again = "";
 	job->cause = (struct spec_cause){.reason = "", .text = spec_empty(), .advice = ""};
 	job->obstacle = job->backend = job->namespace = job->queue = job->submitter =
@@ -134,6 +136,7 @@ static void each_string(struct spec_job *job, string_fn fn, void *data)
 	fn(&job->phase, data);
 	fn(&job->reason, data);
 	fn(&job->message, data);
+	fn(&job->last_words, data);
 	fn(&job->cause.text, data);
 	fn(&job->obstacle, data);
 	fn(&job->backend, data);

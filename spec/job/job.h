@@ -83,6 +83,7 @@ struct spec_job {
 	char *phase; /* the backend's own word */
 	char *reason;
 	char *message;
+	char *last_words; /* of the replica that has failed first, lines; "" (last_words.h) */
 	struct spec_cause cause;
 	/* In a queue of Kueue: what kept its pods from running that were made last, in whole sentences; "" nothing. */
 	char *obstacle;
@@ -96,7 +97,7 @@ struct spec_job {
 	bool has_appdef;	 /* app.yaml can be read */
 	bool history;		 /* it has left jobs/ */
 	bool given_up;	  /* its controller could not start it: the message is whole sentences */
-	bool unexplained; /* it has failed, and its pods may still tell why, in some moments */
+	bool unexplained; /* it has failed, and more may be known of why in some moments */
 	bool suspended;	  /* may come back to life: its output goes on though its state is final */
 	bool dropped;	  /* of a local job: its output was removed to make room */
 	unsigned retries;

@@ -30,6 +30,7 @@ static const struct spec_field job_fields[] = {
 	JOB(reason, SPEC_FIELD_TEXT, .optional = true),
 	JOB(message, SPEC_FIELD_TEXT, .optional = true),
 	JOB(obstacle, SPEC_FIELD_TEXT, .optional = true),
+	JOB(last_words, SPEC_FIELD_TEXT, .optional = true),
 	JOB(backend, SPEC_FIELD_TEXT, .optional = true),
 	JOB(namespace, SPEC_FIELD_TEXT, .optional = true),
 	JOB(queue, SPEC_FIELD_TEXT, .optional = true),

@@ -145,6 +145,7 @@ static struct json_object *status_tree(const struct spec_job *job)
 	put_text(o, "phase", job->phase);
 	put_text(o, "reason", *job->cause.reason ? job->cause.reason : job->reason);
 	put_text(o, "message", *job->cause.reason ? job->cause.text : job->message);
+	put_text(o, "last_words", job->last_words);
 	put_text(o, "backend", job->backend);
 	put_text(o, "namespace", job->namespace);
 	put_text(o, "queue", job->queue);

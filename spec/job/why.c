@@ -473,9 +473,16 @@ void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
 	cleanup_free char *text = NULL;
 	FILE *out = text_stream(&text, ret_len);
 
-	if (job->state == SPEC_FAILED)
+	if (job->state == SPEC_FAILED) {
 		why_failed(out, job);
-	else if (job->state == SPEC_CANCELLED)
+		if (*job->last_words)
+			fputs(" Its last words:\n    ", out);
+		for (const char *p = job->last_words; *p; p++) {
+			fputc(*p, out);
+			if (*p == '\n')
+				fputs("    ", out);
+		}
+	} else if (job->state == SPEC_CANCELLED)
 		why_cancelled(out, job);
 	else if (job->state != SPEC_SUCCEEDED)
 		why_unfinished(out, job);

@@ -61,6 +61,7 @@ static const struct spec_field job_private[] = {
 	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP),
 	JOB(again, SPEC_FIELD_BOOL),
 	JOB(boot, SPEC_FIELD_TEXT, .optional = true),
+	JOB(last_words, SPEC_FIELD_TEXT, .optional = true),
 	JOB(dropped, SPEC_FIELD_BOOL, .optional = true),
 };
 
@@ -82,7 +83,7 @@ struct spec_record *spec_record_new(struct spec_app *app)
 		n += (size_t)app->roles[i].num_replicas;
 	r->replicas = new0_n(struct spec_record_replica, n);
 	r->state = SPEC_PENDING;
-	r->boot = spec_empty();
+	r->boot = r->last_words = spec_empty();
 	for (size_t i = 0; i < array_size(job_fields); i++)
 		if (job_fields[i].type == SPEC_FIELD_TEXT)
 			spec_set((char **)((char *)r + job_fields[i].at), "");
@@ -347,6 +348,7 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 	spec_set(&job->phase, r->phase);
 	spec_set(&job->reason, r->reason);
 	spec_set(&job->message, r->message);
+	spec_set(&job->last_words, r->last_words);
 	spec_set(&job->backend, "local");
 	spec_set(&job->submitter, r->submitter);
 	spec_set(&job->submission, r->submission);

@@ -56,6 +56,7 @@ struct spec_record {
 	char *phase;
 	char *reason;
 	char *message;
+	char *last_words; /* as in spec_job */
 	bool history;
 	bool suspended;
 	bool dropped;  /* its output was removed to make room */

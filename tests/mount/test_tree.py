@@ -98,7 +98,7 @@ def test_contents(kx, job, text):
 
 def test_status(kx, job):
     status = yaml.safe_load(job.read("status"))
-    assert list(status) == ["id", "app", "state", "phase", "reason", "message", "backend",
+    assert list(status) == ["id", "app", "state", "phase", "reason", "message", "last_words", "backend",
                             "namespace", "queue", "queue_position", "submitter", "retries", "max_retries", "created",
                             "started", "finished", "stale_since", "pending_command",
                             "ignored_command", "logs_waiting", "transitions", "roles"]

@@ -18,3 +18,77 @@ def test_start_error(kx, role, hint):
     job = kx.submit(harness.app("", roles=[{"name": "main", "image": "none", **role}]))
     job.finish("FAILED")
     assert hint in job.read("why")
+
+
+# What a main function under torch's record decorator does when it raises: it leaves this file, and ends with code 1.
+RECORD = """
+import json, os, sys
+error = {"message": {"message": "RuntimeError: boom of rank 0",
+                     "extraInfo": {"py_callstack": "Traceback (most recent call last):\\n"
+                                                   "  File \\"boom.py\\", line 5, in main\\n"
+                                                   "    raise RuntimeError(\\"boom of rank 0\\")\\n"
+                                                   "RuntimeError: boom of rank 0\\n", "timestamp": "1763715600"}}}
+with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as file:
+    json.dump(error, file)
+print("[rank0] the log says less")
+sys.exit(1)
+"""
+TRACEBACK = """Its last words:
+    Traceback (most recent call last):
+      File "boom.py", line 5, in main
+        raise RuntimeError("boom of rank 0")
+    RuntimeError: boom of rank 0
+"""
+WORDS = "\n".join(line[4:] for line in TRACEBACK.splitlines()[1:])
+
+
+def test_structured_error(kx):
+    """It is in why when wait has answered, in status, and so after a remount and in the history."""
+    job = kx.submit(harness.python_app(RECORD))
+    assert job.read("wait") == "FAILED\n"
+    assert job.read("why").startswith("main-0 ended with exit code 1. ")
+    assert job.read("why").endswith("Its output is in main-0/log. " + TRACEBACK)
+    assert job.status()["last_words"] == WORDS
+    kx.restart()
+    assert job.read("why").endswith(TRACEBACK)
+    harness.rmdir(job.dir)
+    assert (job.old / "why").read_text().endswith(TRACEBACK)
+
+
+def test_last_lines(kx):
+    """At most five, cleaned for a terminal; blank ones say nothing, and a line may lack its end."""
+    job = kx.submit(harness.app(r"""for i in 1 2 3 4 5 6; do echo line $i; echo; done
+                                    printf '50%%\r100%%\n\033[31mred\n%600d\nno end' 7; exit 3"""))
+    assert job.read("wait") == "FAILED\n"
+    assert job.status()["last_words"].splitlines() == ["50%", "100%", "\\x1b[31mred", " " * 500 + " ...", "no end"]
+    assert job.read("why").endswith("Its output is in main-0/log. Its last words:\n    50%\n    100%\n    \\x1b[31mred\n    " +
+                                    " " * 500 + " ...\n    no end\n")
+
+
+@pytest.mark.parametrize("script, words", [
+    ("exit 3", ""),
+    ("echo said; kill -9 $$", "said"),
+    ("echo said; echo no JSON > $TORCHELASTIC_ERROR_FILE; exit 3", "said"),
+    ("echo said; mkfifo $TORCHELASTIC_ERROR_FILE; exit 3", "said"),
+    ("echo said; ln -s /dev/zero $TORCHELASTIC_ERROR_FILE; exit 3", "said"),
+    ("echo said; head -c 2000000 /dev/zero > $TORCHELASTIC_ERROR_FILE; exit 3", "said"),
+    ("""echo said; echo '{"message": "in one piece"}' > $TORCHELASTIC_ERROR_FILE; exit 3""", "in one piece"),
+    ("""echo said; echo '{"message": "of a job that went well"}' > $TORCHELASTIC_ERROR_FILE""", ""),
+])
+def test_last_words(kx, script, words):
+    job = kx.submit(harness.app(script))
+    job.read("wait")
+    assert job.status()["last_words"] == words
+
+
+def test_error_file_of_the_job(kx, tmp_path):
+    """An AppDef may name a file of its own, which is not read; a retry has another file."""
+    job = kx.submit(harness.app("", roles=[
+        {**harness.sh_role("echo $TORCHELASTIC_ERROR_FILE; exit 3"), "env": {"TORCHELASTIC_ERROR_FILE": str(tmp_path / "e")}}]))
+    job.read("wait")
+    assert job.status()["last_words"] == str(tmp_path / "e")
+    job = kx.submit(harness.app("", roles=[
+        {**harness.sh_role('test -e "$TORCHELASTIC_ERROR_FILE" && echo left; echo "{" > "$TORCHELASTIC_ERROR_FILE"; exit 3'),
+         "max_retries": 1}]))
+    job.read("wait")
+    assert job.status()["last_words"] == ""

@@ -21,6 +21,7 @@ static struct spec_job *sample(void)
 	spec_set(&job->id, "a-x7k2");
 	spec_set(&job->uid, "u-1");
 	spec_set(&job->message, "line\n\"two\" \xc3\xa4");
+	spec_set(&job->last_words, "one\n  two");
 	job->state = SPEC_FAILED;
 	job->created = 1763715600123456789;
 	job->own = job->history = true;

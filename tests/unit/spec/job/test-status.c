@@ -117,6 +117,7 @@ static void test_yaml(void **state)
 		      "phase: Running\n"
 		      "reason: \"\"\n"
 		      "message: \"\"\n"
+		      "last_words: \"\"\n"
 		      "backend: volcano\n"
 		      "namespace: training\n"
 		      "queue: research\n"

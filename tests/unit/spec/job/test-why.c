@@ -71,6 +71,25 @@ static void test_nothing_to_say(void **state)
 	}
 }
 
+/* What it has said last stands below, each line set off. */
+static void test_last_words(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_RUNNING, "Failed");
+
+	(void)state;
+	job->state = SPEC_FAILED;
+	failed(job, 0, 300, 3, 0);
+	spec_set(&job->last_words, "one\n  two");
+	assert_why(
+		job,
+		"trainer-0 ended with exit code 3. It was not tried again, because max_retries is 0. "
+		"Its output is in trainer-0/log. Its last words:\n    one\n      two\n");
+	job->state = SPEC_RUNNING;
+	assert_why(
+		job,
+		"trainer-0 ended with exit code 3. It was not tried again, because max_retries is 0.\n");
+}
+
 /* The first to fail is named, not the first in the list, nor those ended because of it. */
 static void test_first_failure(void **state)
 {
@@ -305,12 +324,13 @@ static void test_one_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing_to_say),	   cmocka_unit_test(test_first_failure),
-		cmocka_unit_test(test_signal_and_retries), cmocka_unit_test(test_exit_code_hints),
-		cmocka_unit_test(test_start_error),	   cmocka_unit_test(test_job_says_it),
-		cmocka_unit_test(test_cancelled),	   cmocka_unit_test(test_waiting),
-		cmocka_unit_test(test_cluster_waiting),	   cmocka_unit_test(test_cluster_failed),
-		cmocka_unit_test(test_one_line),	   cmocka_unit_test(test_output_lost),
+		cmocka_unit_test(test_nothing_to_say),	cmocka_unit_test(test_last_words),
+		cmocka_unit_test(test_first_failure),	cmocka_unit_test(test_signal_and_retries),
+		cmocka_unit_test(test_exit_code_hints), cmocka_unit_test(test_start_error),
+		cmocka_unit_test(test_job_says_it),	cmocka_unit_test(test_cancelled),
+		cmocka_unit_test(test_waiting),		cmocka_unit_test(test_cluster_waiting),
+		cmocka_unit_test(test_cluster_failed),	cmocka_unit_test(test_one_line),
+		cmocka_unit_test(test_output_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

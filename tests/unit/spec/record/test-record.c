@@ -231,9 +231,9 @@ static struct json_object *member(struct json_object *o, const char *key)
 /* What only describes a job, and of which "" says nothing untrue. */
 static bool may_be_missing(const char *key)
 {
-	static const char *const keys[] = {"submitter",	  "submission", "file",
-					   "work_dir",	  "reason",	"message",
-					   "transitions", "dropped",	"boot"};
+	static const char *const keys[] = {"submitter", "submission", "file",	     "work_dir",
+					   "reason",	"message",    "transitions", "dropped",
+					   "boot",	"last_words"};
 
 	for (size_t i = 0; i < array_size(keys); i++)
 		if (streq(keys[i], key))
