@@ -325,6 +325,8 @@ static void make_parts(struct kube *k, struct backend *b)
 		.capture = parts->capture,
 		.commands = parts->commands,
 		.namespace = namespace,
+		.state_dir = b->config.state_dir,
+		.group = &k->group,
 		.mode = b->config.capture,
 		.launched = on_launched,
 		.data = k,

@@ -8,6 +8,9 @@
  * still be told of, for SPEC_PATIENCE, or as long as the watch of pods can't be confirmed: the job is shown again until
  * then, which also tells who waits for its reason that none will come.
  *
+ * The last words of a job that has failed are those of its pod, or the end of the log of the replica that failed first,
+ * when that is on disk. The job is shown without them first, and in the same time tells who waits that there is more.
+ *
  * A job leaves jobs/ when its object is gone, or when a user of this mount has cancelled it, though the cluster may
  * still have it then; a later list that has it without the mark of its deletion brings it back. It is forgotten when
  * its object and its pods are gone and its output is on disk.
@@ -18,8 +21,10 @@
 #include <utlist.h>
 
 #include "backend/base/diag.h"
+#include "backend/jobs/last_words.h"
 #include "backend/kube/requests.h"
 #include "spec/base/mem.h"
+#include "spec/job/last_words.h"
 
 #define PUBLISH_MS 20
 #define AWAIT_MS   1000
@@ -32,11 +37,14 @@ struct shown {
 	struct publish *p;
 	char *uid;
 	bool queued;
-	bool gone;	/* its object is, as the world said last */
-	bool left;	/* it is not in jobs/ any more */
-	unsigned round; /* world_rounds when it left */
-	bool awaits;	/* it has ended, and pods of it may still be told of */
-	uint64_t ended; /* since when it was shown as ended (loop_now_ms); 0: it was not */
+	bool gone;	 /* its object is, as the world said last */
+	bool left;	 /* it is not in jobs/ any more */
+	unsigned round;	 /* world_rounds when it left */
+	bool awaits;	 /* it has ended, and pods of it may still be told of */
+	uint64_t ended;	 /* since when it was shown as ended (loop_now_ms); 0: it was not */
+	char *words_key; /* the log whose end was read, or is (READING); NULL: none */
+	char *words;	 /* what was found there */
+	struct last_words *reading;
 	struct shown *prev, *next; /* in the queue */
 	UT_hash_handle hh;	   /* by uid */
 };
@@ -79,6 +87,9 @@ static void shown_free(struct shown *s)
 {
 	unqueue(s);
 	HASH_DEL(s->p->all, s);
+	last_words_drop(s->reading);
+	free(s->words_key);
+	free(s->words);
 	free(s->uid);
 	free(s);
 }
@@ -114,9 +125,48 @@ static bool pods_are_late(const struct publish *p, const struct shown *s,
 	return loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS;
 }
 
+static void enqueue(struct publish *p, struct shown *s);
+
+static void on_words(void *data, const char *words)
+{
+	struct shown *s = data;
+
+	s->reading = NULL;
+	text_set(&s->words, "%s", words);
+	enqueue(s->p, s);
+}
+
+/*
+ * The last words of JOB, the new snapshot of S, where its pods tell none. CAPTURED: its logs are, so the end of one
+ * that is not there yet is awaited.
+ */
+static void find_last_words(struct publish *p, struct shown *s, struct spec_job *job, bool captured)
+{
+	const struct publish_config *c = &p->config;
+	const struct spec_log *log =
+		job->state == SPEC_FAILED && !*job->last_words ? spec_last_log(job) : NULL;
+	bool begun = capture_has(c->capture, job->uid);
+	bool over = begun && capture_is_quiet(c->capture, job->uid);
+	cleanup_free char *path = NULL;
+
+	if (!log)
+		return;
+	if ((log->complete || over) && !streq(log->key, s->words_key)) {
+		last_words_drop(s->reading);
+		text_set(&s->words_key, "%s", log->key);
+		free(take_ptr(s->words));
+		path = text_print("%s/jobs/%s/logs/%s", c->state_dir, job->id, log->key);
+		s->reading = last_words_read(c->loop, c->group, NULL, path, on_words, s);
+	} else if (s->words && streq(log->key, s->words_key)) {
+		spec_set(&job->last_words, s->words);
+	}
+	if (s->reading || (captured && !log->complete && !(begun ? over : log->gap > 0)))
+		job->unexplained |=
+			!p->stale_since && (!s->ended || loop_now_ms() - s->ended < LATE_MS);
+}
+
 /* A snapshot of JOB, that of S, as it is now. */
-static struct spec_job *snapshot_of(struct publish *p, const struct shown *s,
-				    const struct world_job *job)
+static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const struct world_job *job)
 {
 	const struct publish_config *c = &p->config;
 	const struct spec_job *before cleanup_job = store_get_uid(c->store, job->uid);
@@ -159,6 +209,8 @@ static struct spec_job *snapshot_of(struct publish *p, const struct shown *s,
 	snapshot->pending = s->left ? 0 : commands_pending(c->commands, job->uid);
 	snapshot->ignored = s->left ? 0 : commands_ignored(c->commands, job->uid);
 	capture_fill(c->capture, snapshot, is_wanted(p, snapshot), folder && folder->dropped);
+	find_last_words(p, s, snapshot,
+			is_wanted(p, snapshot) && !s->left && !(folder && folder->dropped));
 	return spec_job_pack(snapshot);
 }
 
@@ -202,8 +254,6 @@ void publish_doubt(struct publish *p)
 
 /* --- one job --- */
 
-static void enqueue(struct publish *p, struct shown *s);
-
 static void on_waited(void *data)
 {
 	struct publish *p = data;
@@ -222,7 +272,7 @@ static void await_pods(struct publish *p, struct shown *s, const struct spec_job
 		s->ended = 0;
 	else if (!s->ended)
 		s->ended = loop_now_ms();
-	s->awaits = ended && !spec_job_is_over(snapshot) &&
+	s->awaits = ended && (!spec_job_is_over(snapshot) || snapshot->unexplained) &&
 		    (p->stale_since ||
 		     loop_now_ms() - max_of(s->ended, p->confirmed) < LATE_MS + AWAIT_MS);
 	/* While the view is stale, all is shown again when it is confirmed. */
@@ -287,7 +337,7 @@ static void forget(struct publish *p, struct shown *s, const struct world_job *j
 {
 	const struct publish_config *c = &p->config;
 
-	if (s->queued || (job && (job->n_pods || (job->view && !job->gone))))
+	if (s->queued || s->reading || (job && (job->n_pods || (job->view && !job->gone))))
 		return; /* its last change has not been shown yet, or the cluster still has it */
 	if (!capture_is_over(c->capture, s->uid))
 		return;

@@ -24,6 +24,8 @@ struct publish_config {
 	struct capture *capture;
 	struct commands *commands;
 	const char *namespace; /* borrowed */
+	const char *state_dir; /* borrowed */
+	struct group *group;   /* entered by whatever the end of the mount waits for */
 	enum backend_capture mode;
 	/* As backend_events.launched. */
 	void (*launched)(void *data, const char *file, const char *id, const char *submission);

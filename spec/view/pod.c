@@ -9,6 +9,7 @@
 
 #include "spec/base/name.h"
 #include "spec/base/words.h"
+#include "spec/job/last_words.h"
 #include "spec/view/meta.h"
 
 #define MAX_CONTAINERS 64
@@ -30,6 +31,7 @@ void spec_pod_view_free(struct spec_pod_view *v)
 		spec_unset(&v->containers[i].name);
 		spec_unset(&v->containers[i].reason);
 		spec_unset(&v->containers[i].message);
+		spec_unset(&v->containers[i].words);
 	}
 	free(v->containers);
 	free(v);
@@ -160,6 +162,25 @@ static void read_words(struct spec_container_view *c, const struct spec_value *o
 	spec_read_copy(&c->message, spec_read_text(o, "message"), READ_MAX_MESSAGE);
 }
 
+/*
+ * Of a container that has run, the message that the kubelet tells of its end is what the program has left: its last
+ * 4096 bytes, so that JSON may lack its beginning and says less than the log then.
+ */
+static void read_last_words(struct spec_container_view *c, const char *message)
+{
+	cleanup_free char *error = NULL, *lines = NULL;
+	size_t len = strlen(message);
+
+	if (c->exit_code <= 0 || !(streq(c->reason, "Error") || streq(c->reason, "OOMKilled")))
+		return;
+	error = spec_last_error(message, len);
+	lines = spec_last_lines(message, len, false);
+	if (error || (len > 0 && message[len - 1] != '}'))
+		spec_set(&c->words, error ? error : lines);
+	if (error)
+		spec_set(&c->message, strrchr(error, '\n') ? strrchr(error, '\n') + 1 : error);
+}
+
 static void read_terminated(struct spec_container_view *c, const struct spec_value *o)
 {
 	c->state = SPEC_TERMINATED;
@@ -169,6 +190,7 @@ static void read_terminated(struct spec_container_view *c, const struct spec_val
 	if (!streq(spec_read_text(o, "reason"), UNKNOWN_END))
 		c->exit_code = spec_read_int(o, "exitCode", -1);
 	read_words(c, o);
+	read_last_words(c, spec_read_text(o, "message"));
 }
 
 static void read_container(struct spec_container_view *c, const struct spec_value *status)
@@ -180,7 +202,7 @@ static void read_container(struct spec_container_view *c, const struct spec_valu
 		spec_read_map(spec_read_map(status, "lastState"), "terminated");
 
 	c->exit_code = -1;
-	c->reason = c->message = spec_empty();
+	c->reason = c->message = c->words = spec_empty();
 	c->restarts = (unsigned)spec_read_int(status, "restartCount", 0);
 	c->last_exit_code = spec_read_int(last, "exitCode", -1);
 	c->last_finished = spec_read_time(last, "finishedAt");

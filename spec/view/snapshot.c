@@ -307,6 +307,31 @@ static bool is_unexplained(const struct spec_job *job, const struct spec_job_vie
 	       !spec_job_first_failed(job, NULL) && !spec_job_is_over(job);
 }
 
+/* The last words of the replica that failed first, as its pod has them; or as they were known already. */
+static void fill_last_words(struct spec_job *job, struct spec_placed_pods pods,
+			    const struct spec_job *before)
+{
+	const struct spec_replica *r = spec_job_first_failed(job, NULL);
+	const struct spec_replica *was = before ? spec_job_first_failed(before, NULL) : NULL;
+
+	if (job->state != SPEC_FAILED || !r)
+		return;
+	if (was && was->attempt == r->attempt && streq(was->name, r->name) &&
+	    streq(was->pod, r->pod))
+		spec_set(&job->last_words, before->last_words);
+	for (size_t i = 0; i < pods.n; i++) {
+		const struct spec_pod_view *pod = pods.v[i].pod;
+		const char *container = *r->blamed ? r->blamed : pod->main;
+
+		for (size_t k = 0; k < pod->n_containers && streq(pod->meta.name, r->pod); k++) {
+			const struct spec_container_view *c = &pod->containers[k];
+
+			if (*c->words && streq(c->name, container))
+				spec_set(&job->last_words, c->words);
+		}
+	}
+}
+
 /* What its pods count, of which some may have gone since the snapshot BEFORE (may be NULL). */
 static void count_failures(struct spec_job *job, struct spec_placed_pods placed,
 			   const struct spec_job *before)
@@ -385,6 +410,7 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	fill_judgement(job, spec_judge(job, view, placed, &standing, ctx));
 	if (ctx->control && !job->history)
 		job->actions = ctx->control->actions(&about);
+	fill_last_words(job, placed, ctx->before);
 	job->unexplained = is_unexplained(job, view, &standing, ctx);
 	job->impatient = ctx->reader->impatient;
 	again = job->state == SPEC_FAILED ? ctx->reader->no_more : ctx->reader->again;

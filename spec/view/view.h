@@ -38,6 +38,7 @@ struct spec_container_view {
 	char *name;
 	char *reason; /* of waiting and terminated */
 	char *message;
+	char *words; /* the last of its program, as the kubelet has kept them when it failed; "" */
 	bool init;
 	enum spec_container_state state;
 	int exit_code; /* of this run; -1: none */

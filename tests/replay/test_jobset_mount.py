@@ -115,7 +115,7 @@ def test_restarted(kx, jobsets):
     assert job.read("wait") == "FAILED\n"
     # The end of the job may be told before those of its pods.
     harness.wait_for(lambda: job.read("why") == "main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
-                                                "Its output is in main-0/log.\n", what="why")
+                                                "Its output is in main-0/log. Its last words:\n    second\n", what="why")
 
 
 def test_cancelled(kx, server, jobsets):

@@ -195,7 +195,7 @@ def test_requeued(kx, mcad):
     mcad.finish(pods[1], code=0)
     assert job.read("wait") == "FAILED\n"
     assert job.read("why") == ("main-0 ended with exit code 4. Retries used: 1; max_retries is 1. Its output is in "
-                               "main-0/log.\n")
+                               "main-0/log. Its last words:\n    second\n")
 
 
 def test_no_service_account(kx, server, mcad):

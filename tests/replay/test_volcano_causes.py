@@ -2,6 +2,7 @@
 """Causes that stay true: what `why` and `status` say while a job fails, is started again, loses its node, or is given
 up, on a Volcano that does what the real one does. A line for each sentence: tests/unit/spec/kinds/test-volcano_why.c."""
 
+import json
 import os
 import select
 import time
@@ -110,6 +111,75 @@ def test_signal(volcano, job):
     volcano.finish(volcano.pods(job.id)[0], 139)
     job.finish("FAILED")
     until_why_begins(job, "main-0 ended with exit code 139, which means signal 11 (SIGSEGV). It was not")
+
+
+ERROR = {"message": {"message": "RuntimeError: boom", "errorCode": 1, "extraInfo": {
+    "py_callstack": "Traceback (most recent call last):\n  File \"boom.py\", line 5\nRuntimeError: boom\n"}}}
+
+
+@pytest.mark.parametrize("left, message, words", [
+    (json.dumps(ERROR), "RuntimeError: boom",
+     ["Traceback (most recent call last):", '  File "boom.py", line 5', "RuntimeError: boom"]),
+    (json.dumps(ERROR)[30:], json.dumps(ERROR)[30:], ["a line of the log"]),
+    ("one\n\ntwo\n", "one\n\ntwo\n", ["one", "two"]),
+    ("", "exit code 1", ["a line of the log"]),
+], ids=["structured", "cut", "text", "none"])
+def test_last_words(kx, server, volcano, job, left, message, words):
+    """What the program has left as its termination message, else the last lines of its log. A remount and the history
+    know them."""
+    (pod,) = volcano.pods(job.id)
+    why = "".join(f"    {line}\n" for line in words)
+    volcano.log(pod).append("a line of the log\n")
+    volcano.finish(pod, 1, message=left)
+    assert job.read("wait") == "FAILED\n"
+    assert job.read("why") == (f"main-0 ended with exit code 1. It was not tried again, because max_retries is 0. Its output is "
+                               f"in main-0/log. Its last words:\n{why}")
+    assert job.status()["last_words"] == "\n".join(words) and job.replica()["message"] == message
+    kx.restart()
+    assert job.read("why").endswith(f"Its last words:\n{why}")
+    server.store.remove(st.PODS, "test", pod)
+    job.cancel()
+    harness.wait_for(lambda: (job.old / "why").exists(), what="the history")
+    assert (job.old / "why").read_text().endswith(f"Its last words:\n{why}")
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["in time", "never"])
+def test_last_lines_come_late(volcano, job, late):
+    """`wait` ends when the log that ends with them is there, or after some seconds; `why` has them then."""
+    (pod,) = volcano.pods(job.id)
+    log = volcano.log(pod)
+    log.append("one\n")
+    job.until_logged("one\n")
+    log.hold()
+    log.append("two\n")
+    begin = time.monotonic()
+    volcano.finish(pod, 3)
+    harness.wait_for(lambda: job.state() == "FAILED", what="the end")
+    until_why(job, "main-0 ended with exit code 3. It was not tried again, because max_retries is 0. Its output is in "
+                   "main-0/log.\n")
+    with open(job / "wait") as wait:
+        poll = select.poll()
+        poll.register(wait, select.POLLIN)
+        assert not poll.poll(0) or time.monotonic() > begin + 4
+        if not late:
+            log.go_on()
+        assert wait.read() == "FAILED\n" and (not late or time.monotonic() > begin + 4)
+    if not late:
+        assert job.status()["last_words"] == "one\ntwo"
+
+
+def test_last_words_of_a_log_that_is_not_captured(server, volcano, make_mount):
+    """Nobody waits for them, and they are there when somebody has read the log."""
+    kx = make_mount(server, options="capture=none")
+    job = kx.submit(harness.app("true"))
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("one\n")
+    volcano.finish(pod, 3)
+    begin = time.monotonic()
+    assert job.read("wait") == "FAILED\n"
+    assert time.monotonic() < begin + 4 and job.status()["last_words"] == ""
+    assert job.log() == b"one\n"
+    harness.wait_for(lambda: job.status()["last_words"] == "one", what="the last words")
 
 
 def test_given_up(kx, server, volcano):

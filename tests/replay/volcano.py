@@ -54,11 +54,11 @@ class FakeVolcano:
         obj = self.store.find(st.PODS, namespace, pod)
         return self.server.api.log(obj, container or obj.tree()["spec"]["containers"][0]["name"], restart)
 
-    def finish(self, pod, code=0, reason=None, namespace="test"):
-        """All containers of POD end with CODE."""
-        self.finish_all([pod], code, reason, namespace)
+    def finish(self, pod, code=0, reason=None, namespace="test", message=""):
+        """All containers of POD end with CODE, and leave MESSAGE."""
+        self.finish_all([pod], code, reason, namespace, message)
 
-    def finish_all(self, pods, code=0, reason=None, namespace="test"):
+    def finish_all(self, pods, code=0, reason=None, namespace="test", message=""):
         """The same of PODS; the controller looks when all have ended."""
         for pod in pods:
             self._end_logs(self.store.find(st.PODS, namespace, pod))
@@ -68,7 +68,7 @@ class FakeVolcano:
             began = {c["name"]: began_at(c) for c in tree["status"].get("containerStatuses", [])}
             set_containers(tree, "Succeeded" if code == 0 else "Failed", lambda c: {"terminated": {
                 "exitCode": code, "reason": reason, "startedAt": began.get(c["name"]) or st.now(),
-                "finishedAt": st.now()}})
+                "finishedAt": st.now(), **({"message": message} if message else {})}})
 
         self._edit_pods(pods, namespace, edit)
 
