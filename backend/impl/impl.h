@@ -107,7 +107,7 @@ void backend_answer_dry_run(struct backend_request *rq, const char *manifest);
 /* The same for an action that a job in PHASE ignores: -EINVAL. */
 void backend_answer_no_effect(struct backend_request *rq, const char *phase);
 
-/* --- what an implementation says --- */
+/* --- what an implementation says: BACKEND is a struct backend, so its parts can be told to call these --- */
 
 static inline void backend_set_impl(struct backend *b, void *impl)
 {
@@ -115,8 +115,10 @@ static inline void backend_set_impl(struct backend *b, void *impl)
 }
 
 /* The first list is in, or can't be had: TEXT says why. Heeded once, and not after the start was given up. */
-static inline void backend_started(struct backend *b, int err, const char *text)
+static inline void backend_started(void *backend, int err, const char *text)
 {
+	struct backend *b = backend;
+
 	end_reach(&b->started, err, text);
 }
 
@@ -128,15 +130,19 @@ static inline void backend_output_stopped(void *data)
 }
 
 /* Nothing of it runs any more. */
-static inline void backend_stopped(struct backend *b)
+static inline void backend_stopped(void *backend)
 {
+	struct backend *b = backend;
+
 	output_stop(b->output, backend_output_stopped, b);
 }
 
 /* As backend_events.launched. */
-static inline void backend_launched(struct backend *b, const char *file, const char *id,
+static inline void backend_launched(void *backend, const char *file, const char *id,
 				    const char *submission)
 {
+	const struct backend *b = backend;
+
 	if (b->events.launched)
 		b->events.launched(b->events.data, file, id, submission);
 }

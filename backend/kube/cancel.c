@@ -44,12 +44,7 @@ static void on_deleted(void *data, const struct http_reply *reply)
 {
 	struct cancel *c = data;
 	const struct kube_parts *k = c->k;
-	const struct spec_asked asked = {
-		.verb = "delete",
-		.resource = k->resource,
-		.namespace = k->namespace,
-		.name = c->r.rq->id,
-	};
+	const struct spec_asked asked = request_asked(&c->r, "delete", c->r.rq->id);
 	bool accepted = is_accepted(c, reply), unknown = !accepted && http_is_unknown(reply);
 	cleanup_free char *text = NULL;
 	int err = accepted ? 0 : http_refusal(reply, &asked, &text);

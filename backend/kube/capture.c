@@ -37,6 +37,7 @@ struct job {
 
 struct capture {
 	struct capture_config config;
+	struct capture_events events;
 	struct follow_context context;
 	struct job *jobs;
 	bool stopping;
@@ -64,12 +65,12 @@ static void changed(void *data)
 {
 	const struct job *job = data;
 
-	job->c->config.events.changed(job->c->config.events.data, job->uid);
+	job->c->events.changed(job->c->events.data, job->uid);
 }
 
 static const struct spec_pod_view *pod_of(struct capture *c, const char *uid, const char *key)
 {
-	return c->config.events.pod(c->config.events.data, uid, key, run_pod_len(key));
+	return c->events.pod(c->events.data, uid, key, run_pod_len(key));
 }
 
 /* Follow the logs that wait, as far as there are places. */
@@ -106,7 +107,7 @@ static int need_output(struct job *job)
 
 	if (job->output)
 		return 0;
-	err = c->config.events.claim(c->config.events.data, job->uid);
+	err = c->events.claim(c->events.data, job->uid);
 	if (err)
 		return err;
 	job->output = output_job_open(c->config.output, job->id);
@@ -444,6 +445,11 @@ struct capture *capture_new(const struct capture_config *config)
 		.room_data = c,
 	};
 	return c;
+}
+
+void capture_set_events(struct capture *c, const struct capture_events *events)
+{
+	c->events = *events;
 }
 
 void capture_stop(struct capture *c)

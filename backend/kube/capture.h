@@ -29,10 +29,11 @@ struct capture_config {
 	struct http *http;
 	struct output *output;
 	const char *namespace; /* borrowed */
-	struct capture_events events;
 };
 
 struct capture *capture_new(const struct capture_config *config);
+/* To be called once, before any job is published. */
+void capture_set_events(struct capture *c, const struct capture_events *events);
 /* Nothing is followed any more, and nothing will be. */
 void capture_stop(struct capture *c);
 /* After capture_stop, or when nothing was followed; NULL is allowed. */

@@ -234,15 +234,19 @@ void commands_gone(struct commands *cs, const char *uid)
 		ended(data, COMMAND_GONE, NULL);
 }
 
-struct commands *commands_new(struct loop *loop, void (*changed)(void *data, const char *uid),
-			      void *data)
+struct commands *commands_new(struct loop *loop)
 {
 	struct commands *cs = new0(struct commands);
 
 	cs->loop = loop;
+	return cs;
+}
+
+void commands_set_changed(struct commands *cs, void (*changed)(void *data, const char *uid),
+			  void *data)
+{
 	cs->changed = changed;
 	cs->data = data;
-	return cs;
 }
 
 void commands_stop(struct commands *cs)

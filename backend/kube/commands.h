@@ -22,9 +22,13 @@ enum command_end {
 /* Called once, when the command is over. TEXT says more for people; NULL: there is nothing to say. */
 typedef void (*command_ended_fn)(void *data, enum command_end end, const char *text);
 
-/* CHANGED(DATA, uid): what is to be shown of the command of job UID has changed. */
-struct commands *commands_new(struct loop *loop, void (*changed)(void *data, const char *uid),
-			      void *data);
+struct commands *commands_new(struct loop *loop);
+/*
+ * To be called once, before any command begins. CHANGED(DATA, uid): what is to be shown of the command of job UID has
+ * changed.
+ */
+void commands_set_changed(struct commands *cs, void (*changed)(void *data, const char *uid),
+			  void *data);
 /* Forget all commands, and call nobody any more. */
 void commands_stop(struct commands *cs);
 void commands_free(struct commands *cs); /* NULL is allowed */

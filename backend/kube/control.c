@@ -302,12 +302,7 @@ static void decide(struct control *c, const struct spec_control_job *job)
 static void on_read(void *data, const struct http_reply *reply)
 {
 	struct control *c = data;
-	const struct spec_asked asked = {
-		.verb = "get",
-		.resource = c->k->resource,
-		.namespace = c->k->namespace,
-		.name = c->r.rq->id,
-	};
+	const struct spec_asked asked = request_asked(&c->r, "get", c->r.rq->id);
 	cleanup_free char *text = NULL;
 	struct spec_kueue_facts kueue;
 	const struct world_job *job;
@@ -322,7 +317,7 @@ static void on_read(void *data, const struct http_reply *reply)
 			refuse(c, err, text);
 		return;
 	}
-	job = world_reply(c->k->world, reply->body, reply->len);
+	job = world_reply(c->k->world, reply->body, reply->len, watches_version(c->k->watches));
 	if (!job) {
 		refuse(c, -ENOENT, "the job was deleted meanwhile");
 	} else if (!streq(job->uid, c->uid)) {
@@ -390,7 +385,7 @@ static const struct request_ops control_ops = {.send = read_job, .free = control
 void kube_control(struct backend *b, struct backend_request *rq)
 {
 	const struct kube_parts *k = kube_parts_of(b);
-	const struct spec_control *control = k->kind->control;
+	const struct spec_control *control = world_kind(k->world)->control;
 	const struct world_job *job = world_find(k->world, rq->uid);
 	cleanup_free char *offline = watches_offline(k->watches);
 	struct control *c;

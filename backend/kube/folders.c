@@ -72,6 +72,9 @@ struct save {
 
 struct folders {
 	struct folders_config config;
+	struct folders_events events;
+	loop_fn saved;
+	void *saved_data;
 	struct entry *all;
 	struct save *saves, *save_list; /* by uid, and in the order in which they are written */
 	struct loop_timer save_timer;
@@ -114,7 +117,7 @@ static void entry_free(struct entry *e)
 
 static void freed(struct folders *f, const char *id)
 {
-	f->config.events.freed(f->config.events.data, id);
+	f->events.freed(f->events.data, id);
 }
 
 /* --- whose a folder is --- */
@@ -544,7 +547,7 @@ static void displace(struct folders *f, struct entry *e)
 			  errand_new(f, e->folder.id, e->folder.uid));
 		return;
 	}
-	if (!*e->folder.uid || f->config.events.in_use(f->config.events.data, e->folder.uid))
+	if (!*e->folder.uid || f->events.in_use(f->events.data, e->folder.uid))
 		return;
 	if (!e->folder.output) {
 		store_remove(f->config.store, e->folder.uid);
@@ -625,7 +628,7 @@ static void on_saved(void *data)
 		diag(DIAG_ERROR, "%s: what is known of it can't be kept: %s", s->job->id,
 		     strerror(-s->err));
 	f->saving = false;
-	f->config.events.saved(f->config.events.data);
+	f->saved(f->saved_data);
 	if (again)
 		folders_save(f, s->uid, false); /* the others follow in their order */
 	save_free(s);
@@ -787,6 +790,17 @@ struct folders *folders_new(const struct folders_config *config)
 	loop_timer_init(&f->save_timer, config->loop, on_save_timer, f);
 	loop_timer_init(&f->sync_timer, config->loop, sync_now, f);
 	return f;
+}
+
+void folders_set_events(struct folders *f, const struct folders_events *events)
+{
+	f->events = *events;
+}
+
+void folders_set_saved(struct folders *f, loop_fn saved, void *data)
+{
+	f->saved = saved;
+	f->saved_data = data;
 }
 
 void folders_stop(struct folders *f)

@@ -35,8 +35,6 @@ struct folders_events {
 	void (*freed)(void *data, const char *id);
 	/* Is job UID in the cluster, or is something of it still captured? Then its folder is not moved. */
 	bool (*in_use)(void *data, const char *uid);
-	/* A snapshot has been written. */
-	void (*saved)(void *data);
 	void *data;
 };
 
@@ -46,10 +44,12 @@ struct folders_config {
 	struct output *output;
 	const char *state_dir; /* borrowed */
 	struct group *group;   /* entered by whatever the end of the mount waits for */
-	struct folders_events events;
 };
 
 struct folders *folders_new(const struct folders_config *config);
+/* These two are to be called once, before folders_load. SAVED(DATA): a snapshot has been written. */
+void folders_set_events(struct folders *f, const struct folders_events *events);
+void folders_set_saved(struct folders *f, loop_fn saved, void *data);
 /* Write the snapshots that are still to be written, without waiting for more. */
 void folders_stop(struct folders *f);
 void folders_free(struct folders *f); /* NULL is allowed */

@@ -13,8 +13,7 @@
  *		  forgotten
  *	kueue     whether the cluster has Kueue, and who stands where in its queues, which is asked while somebody reads
  *	requests  what users asked for and is under way: submit, cancel, control; and removal, which needs no server
- *	kube      (here) makes and owns all of them, hands each the callbacks of the others, starts and stops them,
- *		  and is the face to backend.c
+ *	kube      (here) makes and owns all of them, starts and stops them, and is the face to backend.c
  *
  * World, capture, folders and commands know nothing of each other: a job has a part in each, found by its uid. Each
  * says what has happened by callbacks that only take note of it (a job is queued in publish); what follows is done in
@@ -46,7 +45,6 @@ struct kube {
 	struct http *http;
 	struct discover *discover;	  /* under way; NULL: the kind is known */
 	const struct spec_served *served; /* what was found; NULL: SOURCE can mean but one kind */
-	char *resource;
 	char *user;
 	struct group group; /* what is under way, for the end */
 	bool stopping;
@@ -57,117 +55,9 @@ static struct kube *kube_of(struct backend *b)
 	return container_of(kube_parts_of(b), struct kube, parts);
 }
 
-/* --- news of one part for another --- */
-
-static void on_world_changed(void *data, const struct world_job *job)
+static const struct spec_kind *kind_of(const struct kube *k)
 {
-	const struct kube *k = data;
-
-	publish_changed(k->parts.publish, job);
-}
-
-static const char *on_watched_version(void *data)
-{
-	const struct kube *k = data;
-
-	return watches_version(k->parts.watches);
-}
-
-static void on_job_changed(void *data, const char *uid)
-{
-	const struct kube *k = data;
-
-	publish_again(k->parts.publish, uid);
-}
-
-static int on_claim(void *data, const char *uid)
-{
-	const struct kube *k = data;
-	const struct world_job *job = world_find(k->parts.world, uid);
-
-	return job && job->view ? folders_claim(k->parts.folders, job->view) : -EBUSY;
-}
-
-static const struct spec_pod_view *on_pod(void *data, const char *uid, const char *pod, size_t n)
-{
-	const struct kube *k = data;
-
-	return world_pod(k->parts.world, uid, pod, n);
-}
-
-static void on_folder_freed(void *data, const char *id)
-{
-	const struct kube *k = data;
-
-	publish_folder(k->parts.publish, id);
-}
-
-static bool is_in_use(void *data, const char *uid)
-{
-	const struct kube *k = data;
-
-	return world_find(k->parts.world, uid);
-}
-
-static void on_saved(void *data)
-{
-	const struct kube *k = data;
-
-	removals_soon(k->parts.removals);
-}
-
-static void on_launched(void *data, const char *file, const char *id, const char *submission)
-{
-	const struct kube *k = data;
-
-	backend_launched(k->parts.b, file, id, submission);
-}
-
-static void on_listed(void *data)
-{
-	struct kube *k = data;
-
-	publish_begin(k->parts.publish);
-	removals_soon(k->parts.removals);
-	if (k->parts.kind->in_kueue)
-		kueue_start(k->parts.kueue);
-}
-
-static void on_kueue(void *data, const char *version)
-{
-	const struct kube *k = data;
-
-	diag(DIAG_INFO, "the cluster serves %s", version);
-	watches_start_kueue(k->parts.watches, version);
-}
-
-static void on_ready(void *data)
-{
-	const struct kube *k = data;
-
-	backend_started(k->parts.b, 0, NULL);
-}
-
-static void on_failed(void *data, int err, const char *text)
-{
-	const struct kube *k = data;
-
-	backend_started(k->parts.b, err, text);
-}
-
-static void on_confirmed(void *data, int64_t since)
-{
-	const struct kube *k = data;
-
-	publish_set_stale(k->parts.publish, since);
-	capture_away(k->parts.capture, since);
-}
-
-static void on_recovered(void *data)
-{
-	const struct kube *k = data;
-
-	watches_hurry(k->parts.watches);
+	return world_kind(k->parts.world);
 }
 
 /* Somebody opens a log, as output_fetch_fn says. */
@@ -220,15 +110,8 @@ static int check_options(const struct kube *k, const struct spec_kind *kind, cha
 /* Its jobs are of KIND. */
 static int set_kind(struct kube *k, const struct spec_kind *kind, char **ret_text)
 {
-	cleanup_free char *path = text_print("/apis/%s/namespaces/%s/%s", kind->api_version,
-					     k->connection.namespace, kind->plural);
-
-	text_set(&k->resource, "%s.%.*s", kind->plural, (int)strcspn(kind->api_version, "/"),
-		 kind->api_version);
-	k->parts.kind = kind;
-	k->parts.resource = k->resource;
 	world_set_kind(k->parts.world, kind);
-	requests_set_path(k->parts.requests, path);
+	requests_set_kind(k->parts.requests, kind, k->connection.namespace);
 	return check_options(k, kind, ret_text);
 }
 
@@ -239,7 +122,7 @@ static void on_found_again(void *data, const struct spec_served *served, int err
 	cleanup_free char *why = NULL;
 
 	discover_free(take_ptr(k->discover));
-	if (err || served->kind == k->parts.kind)
+	if (err || served->kind == kind_of(k))
 		return;
 	if (check_options(k, served->kind, &why) < 0) {
 		diag(DIAG_WARNING, "the cluster now serves %s of %s, but: %s", served->plural,
@@ -255,9 +138,26 @@ static void on_found_again(void *data, const struct spec_served *served, int err
 		kueue_start(k->parts.kueue);
 }
 
+/* --- what the watches say; DATA is the backend --- */
+
+static void on_listed(void *data)
+{
+	struct kube *k = kube_of(data);
+
+	publish_begin(k->parts.publish);
+	removals_soon(k->parts.removals);
+	if (kind_of(k)->in_kueue)
+		kueue_start(k->parts.kueue);
+}
+
+static void on_confirmed(void *data, int64_t since)
+{
+	publish_set_stale(kube_parts_of(data)->publish, since);
+}
+
 static void on_unserved(void *data)
 {
-	struct kube *k = data;
+	struct kube *k = kube_of(data);
 
 	if (k->served && !k->discover && !k->stopping && spec_served_at(k->served->source, 1))
 		k->discover = discover_new(k->http, k->served->source, on_found_again, k);
@@ -276,28 +176,25 @@ static void make_parts(struct kube *k, struct backend *b)
 {
 	struct kube_parts *parts = &k->parts;
 	const char *namespace = k->connection.namespace;
-	const struct world_events world = {on_world_changed, on_watched_version, k};
 
 	k->user = spec_label_user(b->config.submitter);
 	parts->b = b;
 	parts->namespace = namespace;
 	parts->user = k->user;
-	parts->world = world_new(b->loop, &world);
-	parts->commands = commands_new(b->loop, on_job_changed, k);
+	parts->world = world_new(b->loop);
+	parts->commands = commands_new(b->loop);
 	parts->folders = folders_new(&(struct folders_config){
 		.loop = b->loop,
 		.store = b->store,
 		.output = b->output,
 		.state_dir = b->config.state_dir,
 		.group = &k->group,
-		.events = {on_folder_freed, is_in_use, on_saved, k},
 	});
 	parts->capture = capture_new(&(struct capture_config){
 		.loop = b->loop,
 		.http = k->http,
 		.output = b->output,
 		.namespace = namespace,
-		.events = {on_claim, on_pod, on_job_changed, k},
 	});
 	parts->watches = watches_new(&(struct watches_config){
 		.loop = b->loop,
@@ -307,15 +204,14 @@ static void make_parts(struct kube *k, struct backend *b)
 		.selector = b->config.selector,
 		.user = b->config.mine ? k->user : "",
 		.own_queue = own_queue(&b->config),
-		.events = {on_listed, on_ready, on_failed, on_confirmed, on_unserved, k},
+		.events = {on_listed, backend_started, on_confirmed, on_unserved, b},
 	});
 	parts->kueue = kueue_new(&(struct kueue_config){
 		.loop = b->loop,
 		.http = k->http,
 		.world = parts->world,
+		.watches = parts->watches,
 		.namespace = namespace,
-		.served = on_kueue,
-		.data = k,
 	});
 	parts->publish = publish_new(&(struct publish_config){
 		.loop = b->loop,
@@ -328,11 +224,11 @@ static void make_parts(struct kube *k, struct backend *b)
 		.state_dir = b->config.state_dir,
 		.group = &k->group,
 		.mode = b->config.capture,
-		.launched = on_launched,
-		.data = k,
+		.launched = backend_launched,
+		.data = b,
 	});
 	parts->requests = requests_new(b->loop, k->http, &k->group);
-	parts->removals = removals_new(parts);
+	parts->removals = removals_new(b, parts->folders, parts->capture, parts->publish);
 }
 
 static void kube_fini(struct backend *b)
@@ -353,7 +249,6 @@ static void kube_fini(struct backend *b)
 	http_free(k->http);
 	credential_free(k->credential);
 	spec_connection_clear(&k->connection);
-	free(k->resource);
 	free(k->user);
 	free(k);
 	backend_set_impl(b, NULL);
@@ -389,8 +284,8 @@ static int kube_init(struct backend *b, char **ret_text)
 		err = http_new(b->loop, &k->connection, k->credential, &k->http, ret_text);
 	}
 	if (!err) {
-		http_set_recovered(k->http, on_recovered, k);
 		make_parts(k, b);
+		http_set_recovered(k->http, watches_hurry, k->parts.watches);
 		/* If the name may mean several kinds, kube_start asks the cluster which it serves. */
 		if (!spec_served_at(b->config.kind, 1))
 			err = set_kind(k, spec_kind_find(b->config.kind), ret_text);
@@ -441,7 +336,7 @@ static void kube_start(struct backend *b)
 {
 	struct kube *k = kube_of(b);
 
-	if (k->parts.kind)
+	if (kind_of(k))
 		folders_load(k->parts.folders, on_loaded, k);
 	else
 		k->discover = discover_new(k->http, b->config.kind, on_discovered, k);
@@ -452,13 +347,6 @@ static void on_http_stopped(void *data)
 	struct kube *k = data;
 
 	group_leave(&k->group);
-}
-
-static void on_stopped(void *data)
-{
-	const struct kube *k = data;
-
-	backend_stopped(k->parts.b);
 }
 
 static void kube_stop(struct backend *b)
@@ -479,7 +367,7 @@ static void kube_stop(struct backend *b)
 	credential_stop(k->credential);
 	group_enter(&k->group);
 	http_stop(k->http, on_http_stopped, k);
-	group_when_empty(&k->group, on_stopped, k);
+	group_when_empty(&k->group, backend_stopped, b);
 }
 
 /* --- texts --- */
@@ -552,15 +440,16 @@ static void kube_wanted(struct backend *b, const struct spec_job *job)
 static int kube_info(struct backend *b, FILE *out)
 {
 	struct kube *k = kube_of(b);
+	const struct spec_kind *kind = kind_of(k);
 	struct watches_refused refused = {.out = out};
 
 	print_text(out, "server", k->connection.server);
 	print_text(out, "context", k->connection.context);
 	print_text(out, "namespace", k->connection.namespace);
-	if (k->parts.kind)
-		print_text(out, "api", k->parts.kind->api_version);
+	if (kind)
+		print_text(out, "api", kind->api_version);
 	print_text(out, "state", b->config.state_dir);
-	if (k->parts.kind && k->parts.kind->in_kueue)
+	if (kind && kind->in_kueue)
 		kueue_info(k->parts.kueue, out);
 	watches_info(k->parts.watches, out);
 	fprintf(out, "passed_over: %zu\n", world_n_passed_over(k->parts.world));

@@ -19,6 +19,7 @@
 
 #include <utlist.h>
 
+#include "backend/base/diag.h"
 #include "backend/base/lock.h"
 #include "backend/base/print.h"
 #include "backend/kube/requests.h"
@@ -104,7 +105,8 @@ static void on_group(void *data, const struct http_reply *reply)
 		lock_scope(&k->lock);
 		k->version = version;
 	}
-	k->config.served(k->config.data, version);
+	diag(DIAG_INFO, "the cluster serves %s", version);
+	watches_start_kueue(k->config.watches, version);
 }
 
 static void look(void *data)

@@ -17,10 +17,8 @@ struct kueue_config {
 	struct loop *loop;
 	struct http *http;
 	struct world *world;
+	struct watches *watches; /* watches_start_kueue is called when there is a Kueue */
 	const char *namespace;
-	/* The cluster has Kueue, with its API in VERSION ("kueue.x-k8s.io/v1beta2", static). At most once. */
-	void (*served)(void *data, const char *version);
-	void *data;
 };
 
 struct kueue *kueue_new(const struct kueue_config *config);
@@ -31,7 +29,7 @@ void kueue_free(struct kueue *k); /* NULL is allowed */
 
 /* Any thread: somebody reads where a job stands in LocalQueue NAME. It never waits, and costs a request every 5 s. */
 void kueue_wanted(struct kueue *k, const char *name);
-/* Any thread: the version of its API, as in served(), static; NULL: not known, or there is none. */
+/* Any thread: the version of its API ("kueue.x-k8s.io/v1beta2"), static; NULL: not known, or there is none. */
 const char *kueue_version(struct kueue *k);
 /* Any thread: what .kxfs/info says, and what of it the server refuses. */
 void kueue_info(struct kueue *k, FILE *out);

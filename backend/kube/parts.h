@@ -16,10 +16,8 @@ struct removals;
 
 struct kube_parts {
 	struct backend *b;
-	const struct spec_kind *kind; /* NULL: the cluster is being asked which it serves */
 	const char *namespace;
-	const char *resource; /* "jobs.batch.volcano.sh", for messages; as KIND */
-	const char *user;     /* value of SPEC_LABEL_USER, of who mounts */
+	const char *user; /* value of SPEC_LABEL_USER, of who mounts */
 	struct world *world;
 	struct folders *folders;
 	struct capture *capture;
@@ -44,8 +42,10 @@ void kube_forget(struct backend *b, struct backend_request *rq);
 
 /* --- removal.c: what is kept of old jobs, and for how long --- */
 
-struct removals *removals_new(const struct kube_parts *k);
-/* A job has finished, left, or was written down: look soon whether something is to be removed. */
+/* FOLDERS tells it from then on when a snapshot has been written. */
+struct removals *removals_new(struct backend *b, struct folders *folders, struct capture *capture,
+			      struct publish *publish);
+/* All jobs are known: look soon whether something is to be removed. */
 void removals_soon(struct removals *r);
 /* Nothing more is removed because of its age or its size. */
 void removals_stop(struct removals *r);

@@ -17,6 +17,8 @@
  */
 #include "backend/kube/publish.h"
 
+#include <errno.h>
+
 #include <uthash.h>
 #include <utlist.h>
 
@@ -401,26 +403,6 @@ static void enqueue(struct publish *p, struct shown *s)
 	post_turn(p);
 }
 
-void publish_changed(struct publish *p, const struct world_job *job)
-{
-	struct shown *s = need(p, job->uid);
-	/* It had lost the labels that are shown, and has them again. */
-	bool again = s->gone && !job->gone;
-
-	/* Its DELETE was answered with success, and a list that was asked for after that has it as it was. */
-	if (s->left && !s->gone && !job->gone && job->view && !job->view->meta.deleted &&
-	    job->round > s->round) {
-		diag(DIAG_WARNING,
-		     "%s: the server has accepted that it is deleted, and still has it",
-		     job->view->meta.name);
-		again = true;
-	}
-	if (again)
-		s->left = false;
-	s->gone = job->gone;
-	enqueue(p, s);
-}
-
 void publish_again(struct publish *p, const char *uid)
 {
 	struct shown *s;
@@ -430,21 +412,12 @@ void publish_again(struct publish *p, const char *uid)
 		enqueue(p, s);
 }
 
-void publish_folder(struct publish *p, const char *id)
-{
-	for (struct shown *s = p->all; s; s = s->hh.next) {
-		const struct world_job *job = world_find(p->config.world, s->uid);
-
-		if (job && job->view && streq(job->view->meta.name, id))
-			enqueue(p, s);
-	}
-}
-
 void publish_set_stale(struct publish *p, int64_t since)
 {
 	p->stale_since = since;
 	if (!since)
 		p->confirmed = loop_now_ms();
+	capture_away(p->config.capture, since);
 	for (struct shown *s = p->all; s; s = s->hh.next)
 		enqueue(p, s);
 }
@@ -543,6 +516,68 @@ void publish_begin(struct publish *p)
 	publish_doubt(p);
 }
 
+/* --- what the others tell, as their headers say --- */
+
+static void on_changed(void *data, const struct world_job *job)
+{
+	struct publish *p = data;
+	struct shown *s = need(p, job->uid);
+	/* It had lost the labels that are shown, and has them again. */
+	bool again = s->gone && !job->gone;
+
+	/* Its DELETE was answered with success, and a list that was asked for after that has it as it was. */
+	if (s->left && !s->gone && !job->gone && job->view && !job->view->meta.deleted &&
+	    job->round > s->round) {
+		diag(DIAG_WARNING,
+		     "%s: the server has accepted that it is deleted, and still has it",
+		     job->view->meta.name);
+		again = true;
+	}
+	if (again)
+		s->left = false;
+	s->gone = job->gone;
+	enqueue(p, s);
+}
+
+static void on_shown_changed(void *data, const char *uid)
+{
+	publish_again(data, uid);
+}
+
+static void on_freed(void *data, const char *id)
+{
+	struct publish *p = data;
+
+	for (struct shown *s = p->all; s; s = s->hh.next) {
+		const struct world_job *job = world_find(p->config.world, s->uid);
+
+		if (job && job->view && streq(job->view->meta.name, id))
+			enqueue(p, s);
+	}
+}
+
+static bool is_in_use(void *data, const char *uid)
+{
+	const struct publish *p = data;
+
+	return world_find(p->config.world, uid);
+}
+
+static int claim(void *data, const char *uid)
+{
+	const struct publish *p = data;
+	const struct world_job *job = world_find(p->config.world, uid);
+
+	return job && job->view ? folders_claim(p->config.folders, job->view) : -EBUSY;
+}
+
+static const struct spec_pod_view *pod_of(void *data, const char *uid, const char *pod, size_t n)
+{
+	const struct publish *p = data;
+
+	return world_pod(p->config.world, uid, pod, n);
+}
+
 /* --- life --- */
 
 struct publish *publish_new(const struct publish_config *config)
@@ -552,6 +587,11 @@ struct publish *publish_new(const struct publish_config *config)
 	p->config = *config;
 	loop_timer_init(&p->waiting, config->loop, on_waited, p);
 	loop_timer_init(&p->doubts, config->loop, on_doubts, p);
+	world_set_changed(config->world, on_changed, p);
+	commands_set_changed(config->commands, on_shown_changed, p);
+	folders_set_events(config->folders, &(struct folders_events){on_freed, is_in_use, p});
+	capture_set_events(config->capture,
+			   &(struct capture_events){claim, pod_of, on_shown_changed, p});
 	return p;
 }
 

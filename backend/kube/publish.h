@@ -32,6 +32,7 @@ struct publish_config {
 	void *data;
 };
 
+/* From then on WORLD, FOLDERS, CAPTURE and COMMANDS tell it what has happened. */
 struct publish *publish_new(const struct publish_config *config);
 /*
  * The first lists are in: show all jobs. What an earlier mount knew and the cluster no longer has becomes history, and
@@ -42,12 +43,8 @@ void publish_begin(struct publish *p);
 void publish_stop(struct publish *p);
 void publish_free(struct publish *p); /* NULL is allowed */
 
-/* JOB has changed in the world. It is only put into the queue. */
-void publish_changed(struct publish *p, const struct world_job *job);
-/* The output or the command of job UID has changed. It is only put into the queue. */
+/* Something that is shown of job UID has changed. It is only put into the queue. */
 void publish_again(struct publish *p, const char *uid);
-/* The folder ID has changed, for which jobs of this id may wait. They are only put into the queue. */
-void publish_folder(struct publish *p, const char *id);
 /* The server has not confirmed since SINCE (ns) what is shown; 0: it has. */
 void publish_set_stale(struct publish *p, int64_t since);
 

@@ -10,7 +10,10 @@
 #include "spec/base/mem.h"
 
 struct removals {
-	const struct kube_parts *k;
+	struct backend *b;
+	struct folders *folders;
+	struct capture *capture;
+	struct publish *publish;
 	struct expiry *expiry; /* NULL: the mount ends */
 	size_t n;	       /* under way */
 };
@@ -28,7 +31,7 @@ static void on_removed(void *data)
 	struct removals *all = r->all;
 
 	if (r->whole)
-		store_remove(all->k->b->store, r->uid);
+		store_remove(all->b->store, r->uid);
 	all->n--;
 	expiry_now(all->expiry);
 	if (r->rq)
@@ -41,8 +44,7 @@ static void on_removed(void *data)
 static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		  struct backend_request *rq)
 {
-	const struct kube_parts *k = all->k;
-	const struct folder *folder = folders_find(k->folders, job->id);
+	const struct folder *folder = folders_find(all->folders, job->id);
 	struct removal *r = new0(struct removal);
 
 	*r = (struct removal){
@@ -52,16 +54,16 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		.whole = whole,
 	};
 	all->n++;
-	capture_forget(k->capture, job->uid);
+	capture_forget(all->capture, job->uid);
 	/* The folder may belong to another job of that name by now. */
 	if (!folder || (*folder->uid && !streq(folder->uid, job->uid)))
-		loop_post(k->b->loop, on_removed, r);
+		loop_post(all->b->loop, on_removed, r);
 	else if (whole)
-		folders_remove(k->folders, job->id, on_removed, r);
+		folders_remove(all->folders, job->id, on_removed, r);
 	else
-		folders_drop_output(k->folders, job->id, on_removed, r);
+		folders_drop_output(all->folders, job->id, on_removed, r);
 	/* Its output may have been all for which the job was still known. */
-	publish_again(k->publish, job->uid);
+	publish_again(all->publish, job->uid);
 }
 
 void kube_forget(struct backend *b, struct backend_request *rq)
@@ -79,17 +81,16 @@ void kube_forget(struct backend *b, struct backend_request *rq)
 static bool may_go(void *data, const struct spec_job *job)
 {
 	const struct removals *all = data;
-	const struct kube_parts *k = all->k;
 
-	return folders_holds(k->folders, job->id, job->uid) && !job->suspended &&
-	       capture_is_quiet(k->capture, job->uid);
+	return folders_holds(all->folders, job->id, job->uid) && !job->suspended &&
+	       capture_is_quiet(all->capture, job->uid);
 }
 
 static bool has_output(void *data, const struct spec_job *job)
 {
 	const struct removals *all = data;
 
-	return folders_has_output(all->k->folders, job->id);
+	return folders_has_output(all->folders, job->id);
 }
 
 static bool is_busy(void *data)
@@ -109,15 +110,21 @@ static void drop_output(void *data, const struct spec_job *job)
 	begin(data, job, false, NULL);
 }
 
-struct removals *removals_new(const struct kube_parts *k)
+static void on_saved(void *data)
+{
+	removals_soon(data);
+}
+
+struct removals *removals_new(struct backend *b, struct folders *folders, struct capture *capture,
+			      struct publish *publish)
 {
 	struct removals *all = new0(struct removals);
 	const struct expiry_config config = {
-		.loop = k->b->loop,
-		.store = k->b->store,
-		.output = k->b->output,
-		.spool_limit = k->b->config.spool_limit,
-		.history_keep = k->b->config.history_keep,
+		.loop = b->loop,
+		.store = b->store,
+		.output = b->output,
+		.spool_limit = b->config.spool_limit,
+		.history_keep = b->config.history_keep,
 		.may_go = may_go,
 		.has_output = has_output,
 		.is_busy = is_busy,
@@ -126,8 +133,14 @@ struct removals *removals_new(const struct kube_parts *k)
 		.data = all,
 	};
 
-	all->k = k;
-	all->expiry = expiry_new(&config);
+	*all = (struct removals){
+		.b = b,
+		.folders = folders,
+		.capture = capture,
+		.publish = publish,
+		.expiry = expiry_new(&config),
+	};
+	folders_set_saved(folders, on_saved, all);
 	return all;
 }
 

@@ -16,7 +16,9 @@ struct requests {
 	struct loop *loop;
 	struct http *http;
 	struct group *group;
-	char *jobs_path;
+	char *jobs_path; /* their collection, below the server */
+	char *resource;	 /* "jobs.batch.volcano.sh" */
+	char *namespace;
 	bool stopping;
 	struct request *list;
 };
@@ -46,6 +48,16 @@ static void request_end(struct request *r)
 uint64_t request_age(const struct request *r)
 {
 	return loop_now_ms() - r->since;
+}
+
+struct spec_asked request_asked(const struct request *r, const char *verb, const char *name)
+{
+	return (struct spec_asked){
+		.verb = verb,
+		.resource = r->all->resource,
+		.namespace = r->all->namespace,
+		.name = name,
+	};
 }
 
 void request_call(struct request *r, const char *id, const char *query,
@@ -118,9 +130,13 @@ struct requests *requests_new(struct loop *loop, struct http *http, struct group
 	return all;
 }
 
-void requests_set_path(struct requests *all, const char *jobs_path)
+void requests_set_kind(struct requests *all, const struct spec_kind *kind, const char *namespace)
 {
-	text_set(&all->jobs_path, "%s", jobs_path);
+	text_set(&all->jobs_path, "/apis/%s/namespaces/%s/%s", kind->api_version, namespace,
+		 kind->plural);
+	text_set(&all->resource, "%s.%.*s", kind->plural, (int)strcspn(kind->api_version, "/"),
+		 kind->api_version);
+	text_set(&all->namespace, "%s", namespace);
 }
 
 bool requests_are_stopping(const struct requests *all)
@@ -150,5 +166,7 @@ void requests_free(struct requests *all)
 	if (!all)
 		return;
 	free(all->jobs_path);
+	free(all->resource);
+	free(all->namespace);
 	free(all);
 }

@@ -10,6 +10,8 @@
 #include "backend/base/group.h"
 #include "backend/client/http.h"
 #include "backend/impl/impl.h"
+#include "spec/api/refusal.h"
+#include "spec/pods/kind.h"
 
 struct requests;
 
@@ -39,8 +41,8 @@ struct request {
 
 /* HTTP and GROUP, which each request is in, are borrowed. */
 struct requests *requests_new(struct loop *loop, struct http *http, struct group *group);
-/* The collection of the jobs, below the server: "/apis/...". Copied; at first before the first request. */
-void requests_set_path(struct requests *all, const char *jobs_path);
+/* They are about jobs of KIND in NAMESPACE; at first before the first request. */
+void requests_set_kind(struct requests *all, const struct spec_kind *kind, const char *namespace);
 /* Answer all but those that are on the pool, which see that the mount ends when they come back. */
 void requests_stop(struct requests *all);
 bool requests_are_stopping(const struct requests *all);
@@ -55,6 +57,8 @@ void request_set_working(struct request *r, bool working);
 void request_set_unclear(struct request *r, bool unclear);
 /* ms since then */
 uint64_t request_age(const struct request *r);
+/* For the message of a refusal: VERB was asked for of the job NAME. Borrowed. */
+struct spec_asked request_asked(const struct request *r, const char *verb, const char *name);
 /*
  * Send CALL about the job ID (NULL: about all jobs), with QUERY ("?..." or ""); or, if it has a path, about what that
  * names. R->call is it until request_replied, the first thing that its done() calls.

@@ -194,7 +194,8 @@ static void refuse(struct submit *s, int err)
 
 static void launched(struct submit *s, const char *object, size_t len)
 {
-	const struct world_job *job = len ? world_reply(s->k->world, object, len) : NULL;
+	const struct world_job *job =
+		len ? world_reply(s->k->world, object, len, watches_version(s->k->watches)) : NULL;
 
 	folders_submitted(s->k->folders, s->m->id, job ? job->uid : "");
 	if (job) /* NULL: the watch will bring it */
@@ -234,17 +235,6 @@ static void post_again(struct submit *s, const struct http_reply *reply, const c
 {
 	if (!request_again(&s->r, reply->wait_ms))
 		give_up(s, -ETIMEDOUT, why);
-}
-
-static struct spec_asked asked_of(const struct submit *s, const char *verb)
-{
-	return (struct spec_asked){
-		.verb = verb,
-		.resource = s->k->resource,
-		.namespace = s->k->namespace,
-		.name = s->m->id,
-		.sent = s->m->json_len,
-	};
 }
 
 static void name_given_back(void *data)
@@ -345,10 +335,11 @@ static void ask_holder(struct submit *s)
 /* The POST has failed, at the server or on the way to it. */
 static void not_posted(struct submit *s, const struct http_reply *reply)
 {
-	const struct spec_asked asked = asked_of(s, "create");
+	struct spec_asked asked = request_asked(&s->r, "create", s->m->id);
 	bool unknown = !is_dry(s) && http_is_unknown(reply);
 	cleanup_free char *text = NULL;
 
+	asked.sent = s->m->json_len;
 	s->err = http_refusal(reply, &asked, &text);
 	if (s->err == -EEXIST && !unknown) {
 		s->err = 0;
@@ -515,7 +506,7 @@ void kube_submit(struct backend *b, struct backend_request *rq)
 	}
 	s = new0(struct submit);
 	s->k = k;
-	s->kind = k->kind;
+	s->kind = world_kind(k->world);
 	request_begin(k->requests, &s->r, rq, &submit_ops);
 	request_set_working(&s->r, true);
 	loop_work(b->loop, prepare, prepared, s);

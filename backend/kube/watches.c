@@ -133,7 +133,7 @@ static void needed_state(struct watched *x)
 
 	if (w->phase == PHASE_LISTING && x->err) {
 		w->phase = PHASE_FAILED;
-		w->config.events.failed(w->config.events.data, x->err, x->text);
+		w->config.events.started(w->config.events.data, x->err, x->text);
 	} else if (w->all[WORLD_JOBS].listed && w->all[WORLD_PODS].listed) {
 		check_confirmed(w);
 		if (x->sort == WORLD_JOBS && x->err == -EOPNOTSUPP)
@@ -147,7 +147,7 @@ static void on_ready(void *data)
 
 	loop_timer_stop(&w->ready);
 	w->phase = PHASE_READY;
-	return w->config.events.ready(w->config.events.data);
+	return w->config.events.started(w->config.events.data, 0, NULL);
 }
 
 /* Has the watch of X, if there is one, not said yet whether it may see anything? */
@@ -388,8 +388,10 @@ void watches_switch(struct watches *w)
 	watches_start(w);
 }
 
-void watches_hurry(struct watches *w)
+void watches_hurry(void *watches)
 {
+	struct watches *w = watches;
+
 	for (size_t i = 0; i < WORLD_N_SORTS; i++)
 		if (w->all[i].watch)
 			watch_hurry(w->all[i].watch);

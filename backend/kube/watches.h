@@ -16,10 +16,11 @@ struct watches;
 struct watches_events {
 	/* Both first lists are in. */
 	void (*listed)(void *data);
-	/* After listed(): which queues there are is known too, or it is known that this can't be had soon. */
-	void (*ready)(void *data);
-	/* The first lists can't be had, for the reason TEXT; instead of listed(). */
-	void (*failed)(void *data, int err, const char *text);
+	/*
+	 * Once. 0, after listed(): which queues there are is known too, or it is known that this can't be had soon.
+	 * Else the first lists can't be had, for the reason TEXT.
+	 */
+	void (*started)(void *data, int err, const char *text);
 	/* The server has not confirmed since SINCE (ns) what is shown; 0: it has again. Only after listed(). */
 	void (*confirmed)(void *data, int64_t since);
 	/* The server no longer serves jobs of this kind. Only after listed(), and again after a while. */
@@ -47,7 +48,7 @@ void watches_start_kueue(struct watches *w, const char *version);
 /* The world has another kind now: ask for its jobs and pods, in place of those of the old one. */
 void watches_switch(struct watches *w);
 /* The server has answered somebody else: watches that pause before they ask it again ask now. */
-void watches_hurry(struct watches *w);
+void watches_hurry(void *watches);
 void watches_stop(struct watches *w);
 void watches_free(struct watches *w); /* NULL is allowed */
 

@@ -88,9 +88,11 @@ struct passed {
 
 struct world {
 	struct loop *loop;
-	struct world_events callbacks;
-	const struct spec_kind *kind;
+	world_changed_fn changed;
+	void *data;
+	const struct spec_kind *_Atomic kind;
 	unsigned rounds[WORLD_N_SORTS];
+	bool lists[WORLD_N_SORTS];  /* a list has begun, and not ended */
 	bool listed[WORLD_N_SORTS]; /* the first list is in: what comes from now on is new */
 	bool confirmed[WORLD_N_SORTS];
 	struct job *jobs;
@@ -112,7 +114,7 @@ static const struct sort sorts[WORLD_N_SORTS];
 
 static void changed(struct job *job)
 {
-	job->w->callbacks.changed(job->w->callbacks.data, &job->j);
+	job->w->changed(job->w->data, &job->j);
 }
 
 static void tick_later(struct world *w);
@@ -235,7 +237,8 @@ static bool is_up_to(const char *a, const char *b)
 	return n != m ? n < m : strcmp(a, b) <= 0;
 }
 
-const struct world_job *world_reply(struct world *w, const char *json, size_t len)
+const struct world_job *world_reply(struct world *w, const char *json, size_t len,
+				    const char *watched)
 {
 	struct spec_job_view *view = read_job(w, json, len, false);
 	struct job *job = view ? find_job(w, view->meta.uid) : NULL;
@@ -243,9 +246,7 @@ const struct world_job *world_reply(struct world *w, const char *json, size_t le
 
 	if (!view)
 		return NULL;
-	if (!is_up_to(view->resource_version,
-		      known ? job->j.view->resource_version
-			    : w->callbacks.watched_version(w->callbacks.data))) {
+	if (!is_up_to(view->resource_version, known ? job->j.view->resource_version : watched)) {
 		job = take_job(w, view, json, len);
 		return job ? &job->j : NULL;
 	}
@@ -262,8 +263,7 @@ static bool is_late(struct world *w, const struct spec_job_view *view)
 	const struct job *job = find_job(w, view->meta.uid);
 	const char *version = view->resource_version;
 
-	return job && job->j.view && !job->j.gone &&
-	       *w->callbacks.watched_version(w->callbacks.data) &&
+	return job && job->j.view && !job->j.gone && !w->lists[WORLD_JOBS] &&
 	       !streq(version, job->j.view->resource_version) &&
 	       is_up_to(version, job->j.view->resource_version);
 }
@@ -778,6 +778,7 @@ size_t world_n_passed_over(const struct world *w)
 void world_list_begins(struct world *w, enum world_sort sort)
 {
 	w->rounds[sort]++;
+	w->lists[sort] = true;
 }
 
 unsigned world_rounds(const struct world *w)
@@ -814,6 +815,7 @@ void world_told(struct world *w, enum world_sort sort, const char *json, size_t 
 
 void world_list_ends(struct world *w, enum world_sort sort)
 {
+	w->lists[sort] = false;
 	w->listed[sort] = true;
 	passed_listed(w, sort);
 	switch (sort) {
@@ -1011,16 +1013,21 @@ void world_forget(const struct world_job *j)
 	free(job);
 }
 
-struct world *world_new(struct loop *loop, const struct world_events *events)
+struct world *world_new(struct loop *loop)
 {
 	struct world *w = new0(struct world);
 
 	w->loop = loop;
-	w->callbacks = *events;
 	loop_timer_init(&w->tick, loop, on_tick, w);
 	w->events = events_new();
 	w->lock = (struct lock)LOCK_INIT;
 	return w;
+}
+
+void world_set_changed(struct world *w, world_changed_fn fn, void *data)
+{
+	w->changed = fn;
+	w->data = data;
 }
 
 void world_set_kind(struct world *w, const struct spec_kind *kind)

@@ -45,15 +45,12 @@ struct world_job {
 	int64_t since; /* when it was seen first, or made; ns */
 };
 
-struct world_events {
-	/* What is known of JOB has changed. It is called in the middle of that change, so it may only take note. */
-	void (*changed)(void *data, const struct world_job *job);
-	/* The version up to which the watch of jobs has brought all changes; "" while it lists anew. */
-	const char *(*watched_version)(void *data);
-	void *data;
-};
+/* What is known of JOB has changed. It is called in the middle of that change, so it may only take note. */
+typedef void (*world_changed_fn)(void *data, const struct world_job *job);
 
-struct world *world_new(struct loop *loop, const struct world_events *events);
+struct world *world_new(struct loop *loop);
+/* To be called once, before any object comes. */
+void world_set_changed(struct world *w, world_changed_fn fn, void *data);
 /*
  * Its jobs are of KIND. To be called before any object comes; and again when the cluster serves another kind in place
  * of it. Then the next list says which of the jobs there still are.
@@ -82,14 +79,16 @@ unsigned world_rounds(const struct world *w);
 /* The mount may no longer see objects of this sort: the world forgets them, as if a list had been empty. */
 void world_forget_sort(struct world *w, enum world_sort sort);
 /*
- * The reply to a request has brought the job JSON, which may be older than what the watch has brought meanwhile.
- * Returns the job as it is known now; NULL: it can't be read, or is gone already.
+ * The reply to a request has brought the job JSON, which may be older than what the watch of jobs has brought
+ * meanwhile: all changes up to the version WATCHED ("": it lists anew). Returns the job as it is known now; NULL: it
+ * can't be read, or is gone already.
  */
-const struct world_job *world_reply(struct world *w, const char *json, size_t len);
+const struct world_job *world_reply(struct world *w, const char *json, size_t len,
+				    const char *watched);
 
 /* --- what is known --- */
 
-/* Confirmed: the last list of this sort was whole, so an object that the world does not know does not exist. */
+/* Confirmed: the last list of this sort was complete, so an object that the world does not know does not exist. */
 void world_set_confirmed(struct world *w, enum world_sort sort, bool confirmed);
 bool world_is_confirmed(const struct world *w, enum world_sort sort);
 const struct world_job *world_find(const struct world *w, const char *uid);

@@ -7,7 +7,7 @@
 
 #include "spec/base/base.h"
 
-/* What was asked, for the text of an answer. */
+/* What was asked, for the text of an answer. Plain data. */
 struct spec_asked {
 	const char *verb;     /* "create" */
 	const char *resource; /* "jobs.batch.volcano.sh" */

@@ -49,7 +49,8 @@ static int setup(void **state)
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
-	rig.cs = commands_new(NULL, on_changed, NULL);
+	rig.cs = commands_new(NULL);
+	commands_set_changed(rig.cs, on_changed, NULL);
 	return 0;
 }
 

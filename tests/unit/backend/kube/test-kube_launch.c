@@ -661,7 +661,8 @@ static void test_newer_reply(void **state)
 
 	(void)state;
 	rig_start(first, "");
-	assert_non_null(world_reply(rig.k->world, reply, strlen(reply)));
+	assert_non_null(
+		world_reply(rig.k->world, reply, strlen(reply), watches_version(rig.k->watches)));
 	fake_run();
 	expect_phase("one", "Aborting");
 	rig_job_event("MODIFIED", between);
@@ -675,7 +676,8 @@ static void test_newer_reply(void **state)
 	rig_list("jobs?limit", between);
 	expect_phase("one", "Running");
 	/* The end is the end, of whatever version. */
-	assert_non_null(world_reply(rig.k->world, again, strlen(again)));
+	assert_non_null(
+		world_reply(rig.k->world, again, strlen(again), watches_version(rig.k->watches)));
 	rig_job_event("DELETED", first);
 	rig_expect(BACKEND_JOBS, "one", NULL);
 }

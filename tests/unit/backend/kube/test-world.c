@@ -22,21 +22,14 @@ static void on_changed(void *data, const struct world_job *job)
 	snprintf(rig.changed + n, sizeof(rig.changed) - n, "%s%s", n ? " " : "", job->uid);
 }
 
-static const char *on_watched_version(void *data)
-{
-	(void)data;
-	return "";
-}
-
 static int setup(void **state)
 {
-	static const struct world_events events = {on_changed, on_watched_version, NULL};
-
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
 	diag_setup(DIAG_INFO, false);
-	rig.w = world_new(NULL, &events);
+	rig.w = world_new(NULL);
+	world_set_changed(rig.w, on_changed, NULL);
 	world_set_kind(rig.w, &spec_volcano);
 	return 0;
 }
