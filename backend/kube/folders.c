@@ -28,6 +28,7 @@
 #include <utlist.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/work.h"
 #include "backend/kube/folder_files.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
@@ -49,6 +50,7 @@ struct entry {
 	bool submitted;		/* by this mount: STATE/submissions may have it */
 	bool under_way;		/* its submission has not been answered */
 	struct waiter *waiters; /* for its removal */
+	struct work work;	/* the first step of that */
 	UT_hash_handle hh;	/* by id */
 };
 
@@ -60,12 +62,12 @@ struct waiter {
 
 /* A snapshot that is to be written. */
 struct save {
+	struct work work;
 	struct folders *f;
 	char *uid;
 	const struct spec_job *job; /* while it is being written */
 	bool unread;		    /* there is one that can't be read, and is moved aside before */
 	char *place;		    /* where that is now */
-	int err;
 	struct save *prev, *next;
 	UT_hash_handle hh; /* by uid */
 };
@@ -204,14 +206,14 @@ void folders_release(struct folders *f, const char *id)
 	freed(f, id);
 }
 
-/* A piece of work of the pool on a folder. */
+/* Something that is done to a folder on the disk. */
 struct errand {
+	struct work work;
 	struct folders *f;
 	char *id;
-	char *uid;   /* of its job */
-	char *uuid;  /* of its submission, to be synced */
-	char *place; /* where the folder was moved to */
-	int err;
+	char *uid;    /* of its job */
+	char *uuid;   /* of its submission, to be synced */
+	char *place;  /* where the folder was moved to */
 	loop_fn done; /* called when it is done; may be NULL */
 	void *data;
 	struct errand *next; /* to be synced */
@@ -225,6 +227,14 @@ static struct errand *errand_new(struct folders *f, const char *id, const char *
 	a->id = text_copy(id);
 	a->uid = text_copy(uid);
 	return a;
+}
+
+static void errand_start(struct errand *a, struct work work)
+{
+	a->work = work;
+	a->work.data = a;
+	a->work.group = a->f->config.group;
+	work_start(&a->work, a->f->config.loop);
 }
 
 static void errand_free(struct errand *a)
@@ -241,7 +251,7 @@ static void sync_work(void *data)
 	struct errand *all = data, *a;
 
 	LL_FOREACH(all, a)
-		a->err = folder_files_settle(a->f->config.state_dir, a->id, a->uuid, a->uid);
+		a->work.err = folder_files_settle(a->f->config.state_dir, a->id, a->uuid, a->uid);
 }
 
 static void on_synced(void *data)
@@ -250,10 +260,9 @@ static void on_synced(void *data)
 
 	LL_FOREACH_SAFE(all, a, next)
 	{
-		if (a->err)
+		if (a->work.err)
 			diag(DIAG_WARNING, "%s: what it was made from may not be on disk yet: %s",
-			     a->id, strerror(-a->err));
-		group_leave(a->f->config.group);
+			     a->id, strerror(-a->work.err));
 		errand_free(a);
 	}
 }
@@ -264,7 +273,8 @@ static void sync_now(void *data)
 
 	loop_timer_stop(&f->sync_timer);
 	if (f->syncs)
-		loop_work(f->config.loop, sync_work, on_synced, take_ptr(f->syncs));
+		errand_start(take_ptr(f->syncs),
+			     (struct work){.run = sync_work, .done = on_synced});
 }
 
 /*
@@ -277,7 +287,6 @@ static void sync_later(struct entry *e)
 	struct errand *a = errand_new(f, e->folder.id, e->folder.uid);
 
 	a->uuid = text_copy(e->folder.submission);
-	group_enter(f->config.group);
 	LL_PREPEND(f->syncs, a);
 	if (f->stopping)
 		sync_now(f);
@@ -369,10 +378,13 @@ static void remove_now(struct entry *e)
 {
 	e->state = FOLDER_REMOVING;
 	/* A start would make the folder of a submission again that it finds there. */
-	if (e->submitted)
-		loop_work(e->f->config.loop, forget_work, remove_rest, e);
-	else
-		remove_rest(e);
+	if (!e->submitted)
+		return remove_rest(e);
+	e->work = (struct work){.run = forget_work,
+				.done = remove_rest,
+				.data = e,
+				.group = e->f->config.group};
+	work_start(&e->work, e->f->config.loop);
 }
 
 void folders_remove(struct folders *f, const char *id, loop_fn done, void *data)
@@ -422,9 +434,9 @@ static void drop_rest(void *data)
 {
 	struct errand *a = data;
 
-	if (a->err)
+	if (a->work.err)
 		diag(DIAG_ERROR, "%s: that its output is removed can't be recorded: %s", a->id,
-		     strerror(-a->err));
+		     strerror(-a->work.err));
 	output_logs_remove(a->f->config.output, a->id, on_dropped, a);
 }
 
@@ -433,7 +445,7 @@ static void drop_work(void *data)
 {
 	struct errand *a = data;
 
-	a->err = folder_files_drop(a->f->config.state_dir, a->id, a->uid);
+	a->work.err = folder_files_drop(a->f->config.state_dir, a->id, a->uid);
 }
 
 void folders_drop_output(struct folders *f, const char *id, loop_fn done, void *data)
@@ -452,7 +464,7 @@ void folders_drop_output(struct folders *f, const char *id, loop_fn done, void *
 	a = errand_new(f, id, e->folder.uid);
 	a->done = done;
 	a->data = data;
-	loop_work(f->config.loop, drop_work, drop_rest, a);
+	errand_start(a, (struct work){.run = drop_work, .done = drop_rest});
 }
 
 /* --- folders that make room for another job --- */
@@ -461,7 +473,7 @@ static void aside_work(void *data)
 {
 	struct errand *a = data;
 
-	a->err = folder_files_aside(a->f->config.state_dir, a->id, &a->place);
+	a->work.err = folder_files_aside(a->f->config.state_dir, a->id, &a->place);
 }
 
 static void on_aside(void *data)
@@ -470,7 +482,7 @@ static void on_aside(void *data)
 	struct folders *f = a->f;
 	struct entry *e = find(f, a->id);
 
-	if (!a->err) {
+	if (!a->work.err) {
 		diag(DIAG_WARNING,
 		     "%s: another job of this name has output now; the old is kept in %s", a->id,
 		     a->place);
@@ -482,7 +494,7 @@ static void on_aside(void *data)
 		     "%s: its output is not captured: %s/jobs/%s has that of another job, which "
 		     "can't be read and can't be moved to %s/unread/%s: %s",
 		     a->id, f->config.state_dir, a->id, f->config.state_dir, a->id,
-		     strerror(-a->err));
+		     strerror(-a->work.err));
 	}
 	errand_free(a);
 }
@@ -543,8 +555,8 @@ static void displace(struct folders *f, struct entry *e)
 		return;
 	if (e->unread) {
 		e->state = FOLDER_ASIDE;
-		loop_work(f->config.loop, aside_work, on_aside,
-			  errand_new(f, e->folder.id, e->folder.uid));
+		errand_start(errand_new(f, e->folder.id, e->folder.uid),
+			     (struct work){.run = aside_work, .done = on_aside});
 		return;
 	}
 	if (!*e->folder.uid || f->events.in_use(f->events.data, e->folder.uid))
@@ -607,7 +619,7 @@ static void save_work(void *data)
 {
 	struct save *s = data;
 
-	s->err = folder_files_save(s->f->config.state_dir, s->job, s->unread, &s->place);
+	s->work.err = folder_files_save(s->f->config.state_dir, s->job, s->unread, &s->place);
 }
 
 static void on_saved(void *data)
@@ -616,17 +628,17 @@ static void on_saved(void *data)
 	struct folders *f = s->f;
 	struct entry *e = find(f, s->job->id);
 	/* On a slow disk the output may not have made the folder yet, or something else has its name. */
-	bool missing = s->err == -ENOENT || s->err == -ELOOP || s->err == -ENOTDIR;
+	bool missing = s->work.err == -ENOENT || s->work.err == -ELOOP || s->work.err == -ENOTDIR;
 	bool again = missing && !f->stopping && folders_holds(f, s->job->id, s->uid);
 
-	if (s->unread && !s->err && e)
+	if (s->unread && !s->work.err && e)
 		e->unread = false;
 	if (s->place)
 		diag(DIAG_WARNING, "%s: what could not be read is kept in %s", s->job->id,
 		     s->place);
-	if (s->err && !missing)
+	if (s->work.err && !missing)
 		diag(DIAG_ERROR, "%s: what is known of it can't be kept: %s", s->job->id,
-		     strerror(-s->err));
+		     strerror(-s->work.err));
 	f->saving = false;
 	f->saved(f->saved_data);
 	if (again)
@@ -649,7 +661,8 @@ static void save_one(struct folders *f, struct save *s)
 	e = find(f, s->job->id);
 	s->unread = e->unread;
 	f->saving = true;
-	loop_work(f->config.loop, save_work, on_saved, s);
+	s->work = (struct work){.run = save_work, .done = on_saved, .data = s};
+	work_start(&s->work, f->config.loop);
 }
 
 /* Never while a snapshot is being written, or that would be put into the folder of the other job. */
@@ -702,9 +715,9 @@ void folders_save(struct folders *f, const char *uid, bool now)
 /* --- the start --- */
 
 struct load {
+	struct work work;
 	struct folders *f;
 	struct folder_found *found;
-	int err;
 	void (*fn)(void *data, int err);
 	void *data;
 };
@@ -713,7 +726,7 @@ static void load_work(void *data)
 {
 	struct load *l = data;
 
-	l->err = folder_files_load(l->f->config.state_dir, &l->found);
+	l->work.err = folder_files_load(l->f->config.state_dir, &l->found);
 }
 
 /* Has another folder the job of FOUND, too? Then the snapshot of FOUND is left alone. */
@@ -757,7 +770,7 @@ static void on_loaded(void *data)
 	struct folders *f = l->f;
 	void (*fn)(void *data, int err) = l->fn;
 	void *arg = l->data;
-	int err = l->err;
+	int err = l->work.err;
 	struct folder_found *found;
 
 	while ((found = l->found)) {
@@ -767,7 +780,6 @@ static void on_loaded(void *data)
 		folder_found_free(found);
 	}
 	free(l);
-	group_leave(f->config.group);
 	fn(arg, err);
 }
 
@@ -775,9 +787,13 @@ void folders_load(struct folders *f, void (*fn)(void *data, int err), void *data
 {
 	struct load *l = new0(struct load);
 
-	*l = (struct load){.f = f, .fn = fn, .data = data};
-	group_enter(f->config.group);
-	loop_work(f->config.loop, load_work, on_loaded, l);
+	*l = (struct load){
+		.work = {.run = load_work, .done = on_loaded, .data = l, .group = f->config.group},
+		.f = f,
+		.fn = fn,
+		.data = data,
+	};
+	work_start(&l->work, f->config.loop);
 }
 
 /* --- life --- */
