@@ -75,6 +75,7 @@ struct http_call {
 	bool fresh;	 /* on a new connection: those that there are may be dead */
 	bool alone; /* on a connection of its own, of HTTP/1.1, which nothing else uses after it */
 	bool compress; /* the server may compress the reply: for long lists, not for streams */
+	bool metadata; /* of the objects of a list no more than their metadata is wanted */
 	bool hurried;  /* a user waits for it: a credential that failed is asked for anew */
 	/*
 	 * Send it again, within the deadline and the budget that all calls share: after 429 and 503 (the wait is its

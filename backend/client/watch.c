@@ -7,12 +7,16 @@
  *	         | of the one after it         |                                       |
  *	         |                             | 410: the list is too old by now       | LISTING (again so: WAITING)
  *	         |                             | a failure                             | WAITING
+ *	DOUBTING | a list of one object's      | its version is not before VERSION     | ASKING
+ *	         | metadata                    | it is: the server was set back        | LISTING
+ *	         |                             | a failure                             | WAITING
  *	ASKING   | a watch, no reply yet       | its head; a refusal or failure        | STANDING; WAITING
- *	STANDING | a watch that sends events   | its end, after 5 s or more            | ASKING
+ *	STANDING | a watch that sends events   | its end, after 5 s or more            | ASKING (DOUBTING)
  *	         |                             | its end, sooner                       | WAITING
  *	         |                             | 410: VERSION is too old by now        | LISTING (again so: WAITING)
  *	         |                             | an ERROR event, or it is no watch     | WAITING, to list anew
- *	WAITING  | a timer                     | it fires; watch_hurry                 | ASKING; LISTING without VERSION
+ *	WAITING  | a timer                     | it fires; watch_hurry                 | ASKING (DOUBTING); LISTING
+ *	         |                             |                                       | without VERSION
  *
  * The page after the present one is asked for as soon as the present one tells its token, so that the server makes one
  * while the other is read. Should it fail before its turn comes it is dropped, and asked for again in its turn: only
@@ -20,6 +24,11 @@
  *
  * A watch that ends cleanly is the rule: the server ends each after the time that it was asked for. While a new list
  * comes, the old view stays.
+ *
+ * A server that was restored from a backup begins its versions again lower. It accepts a watch from a version that is
+ * still to come, and says nothing until then. So a server that could not be reached, or is silent though it sends
+ * bookmarks, is asked for its version before the next watch; any other when nothing has confirmed the view for
+ * CONFIRM_MS; and none more often than that.
  *
  * Servers send a bookmark a minute, so a watch that says nothing for longer may be on a connection that is
  * dead without a word, or at a server that hangs. It is ended and asked for anew, which finds out: there is
@@ -34,6 +43,7 @@
 #include "backend/base/random.h"
 #include "backend/base/tally.h"
 #include "spec/api/event.h"
+#include "spec/api/object.h"
 #include "spec/api/refusal.h"
 #include "spec/api/split.h"
 #include "spec/base/mem.h"
@@ -57,7 +67,8 @@
  */
 #define PAGE_BYTES (4u << 20)
 #define PAGE_MAX   500
-#define HURRY_MS   2000	 /* what waits is hurried no more often */
+#define HURRY_MS   2000 /* what waits is hurried no more often */
+#define CONFIRM_MS 600000
 #define ABSENT_MS  60000 /* until a resource that is not served is asked for again */
 #define STEADY_MS  5000	 /* a watch that stood so long was in order: no backoff after it */
 
@@ -75,7 +86,7 @@ struct watch {
 	struct watch_config config;
 	char *path, *resource, *namespace; /* the strings of CONFIG */
 	char *selectors;		   /* as they stand in a query: "", or "&..." */
-	enum { WAITING, LISTING, ASKING, STANDING } state;
+	enum { WAITING, LISTING, DOUBTING, ASKING, STANDING } state;
 	struct loop_timer timer; /* in WAITING */
 	struct part *part;	 /* else: the page that is listed, or the watch */
 	struct part *ahead;	 /* in LISTING: the page after it; NULL: not asked for */
@@ -93,6 +104,9 @@ struct watch {
 	uint64_t hurried; /* when it was hurried last, loop_now_ms; 0: never */
 	bool may_hurry;	  /* in WAITING: there was no answer, and no time is to be kept */
 	bool bookmarks;	  /* the server has sent one: it does so each minute */
+	bool doubt;	  /* its versions may have gone back */
+	uint64_t sure;	  /* when it was last known that they have not, loop_now_ms */
+	uint64_t asked;	  /* when it last said, being asked, at which version it is; 0: never */
 	bool fresh;	  /* the last request got no answer at all: its connection may be why */
 	int event_err;	  /* code of an ERROR event in the stream; 0 none, -1 without a code */
 	int err;	  /* as the owner was last told; ERR_NONE_YET */
@@ -175,6 +189,7 @@ static void failed(struct watch *w, const struct http_reply *reply)
 	cleanup_free char *text = NULL;
 	int err = http_refusal(reply, &asked, &text);
 
+	w->doubt |= reply->err;
 	if (w->config.optional && !reply->err && reply->status == 401)
 		err = -EKEYREJECTED;
 	if (forbidden && w->refusals > 0) {
@@ -223,6 +238,15 @@ static bool is_refused(const struct http_reply *reply)
 
 /* --- a list --- */
 
+static int pass_item(void *data, const char *json, size_t len, int wrong)
+{
+	(void)data;
+	(void)json;
+	(void)len;
+	(void)wrong;
+	return 0;
+}
+
 static int on_item(void *data, const char *json, size_t len, int wrong)
 {
 	struct part *part = data;
@@ -240,6 +264,13 @@ static unsigned page_of(size_t each)
 }
 
 static void page_done(struct watch *w);
+
+/* The versions of the server have not gone back. */
+static void confirmed(struct watch *w)
+{
+	w->doubt = false;
+	w->sure = loop_now_ms();
+}
 
 /* The page that was asked for ahead is the present one now. */
 static void take_ahead(struct watch *w)
@@ -276,6 +307,8 @@ static void page_done(struct watch *w)
 		w->page = page_of(part->bytes / part->objects + 1);
 	if (w->ahead)
 		return take_ahead(w);
+	if (w->version)
+		confirmed(w);
 	send_next(w);
 	if (!w->version)
 		return;
@@ -391,6 +424,7 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	/* Of a server that sends no bookmarks, silence is not news, but in the answer to it. */
 	if (!silent || !steady || w->bookmarks)
 		count_end(w, reply);
+	w->doubt |= silent ? w->bookmarks : reply->err;
 	if (silent && steady && !part->bytes)
 		w->silent = min_of(w->silent * 2, SILENT_MAX_MS);
 	if (steady)
@@ -440,7 +474,10 @@ static struct part *send_call(struct watch *w, struct http_call *call)
 
 	part->w = w;
 	part->split = spec_split_new(watching ? SPEC_SPLIT_WATCH : SPEC_SPLIT_LIST, w->config.pick,
-				     watching ? on_event : on_item, part);
+				     watching		    ? on_event
+				     : w->state == DOUBTING ? pass_item
+							    : on_item,
+				     part);
 	call->method = HTTP_GET;
 	call->stream = true;
 	call->deadline_ms = w->head_ms;
@@ -529,12 +566,66 @@ static void send_watch(struct watch *w)
 	take_part(w, send_call(w, &call));
 }
 
+static void on_version(void *data, const struct http_reply *reply)
+{
+	struct part *part = data;
+	struct watch *w = part->w;
+	struct http_reply torn = {.err = -EINVAL, .text = "the list is not whole", .body = ""};
+	struct spec_list_meta meta;
+
+	part->request = NULL;
+	w->head_ms = HEAD_MS;
+	w->fresh = reply->err == -ETIMEDOUT;
+	if (reply->err || is_refused(reply))
+		return failed(w, reply);
+	if (spec_split_end(part->split, &meta) < 0)
+		return failed(w, &torn);
+	w->asked = loop_now_ms();
+	if (!streq(meta.resource_version, w->version) &&
+	    spec_version_is_up_to(meta.resource_version, w->version)) {
+		diag(DIAG_WARNING,
+		     "%s: the server is at version %s, though it was at %s before; listing anew",
+		     w->resource, meta.resource_version, w->version);
+		forget_version(w);
+		return send_next(w);
+	}
+	confirmed(w);
+	return send_next(w);
+}
+
+/* Ask for the version that the server is at. */
+static void send_version(struct watch *w)
+{
+	cleanup_free char *path = text_print("%s?limit=1%s", w->path, w->selectors);
+	struct http_call call = {
+		.path = path,
+		.idle_ms = LIST_IDLE_MS,
+		.retry = true,
+		.metadata = true,
+		.done = on_version,
+	};
+
+	w->state = DOUBTING;
+	w->verb = "list";
+	take_part(w, send_call(w, &call));
+}
+
+static bool is_to_confirm(const struct watch *w)
+{
+	uint64_t now = loop_now_ms();
+
+	return (w->doubt || now - w->sure >= CONFIRM_MS) &&
+	       (!w->asked || now - w->asked >= CONFIRM_MS);
+}
+
 static void send_next(struct watch *w)
 {
-	if (w->version)
-		send_watch(w);
-	else
+	if (!w->version)
 		send_list(w);
+	else if (is_to_confirm(w))
+		send_version(w);
+	else
+		send_watch(w);
 }
 
 /* --- life --- */

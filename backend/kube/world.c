@@ -227,16 +227,6 @@ static struct job *take_job(struct world *w, struct spec_job_view *view, const c
 	return job;
 }
 
-/* Is version A older than version B, or the same? Versions are numbers that only grow; others are not compared. */
-static bool is_up_to(const char *a, const char *b)
-{
-	size_t n = strlen(a), m = strlen(b);
-
-	if (strspn(a, "0123456789") != n || strspn(b, "0123456789") != m)
-		return false;
-	return n != m ? n < m : strcmp(a, b) <= 0;
-}
-
 const struct world_job *world_reply(struct world *w, const char *json, size_t len,
 				    const char *watched)
 {
@@ -246,7 +236,8 @@ const struct world_job *world_reply(struct world *w, const char *json, size_t le
 
 	if (!view)
 		return NULL;
-	if (!is_up_to(view->resource_version, known ? job->j.view->resource_version : watched)) {
+	if (!spec_version_is_up_to(view->resource_version,
+				   known ? job->j.view->resource_version : watched)) {
 		job = take_job(w, view, json, len);
 		return job ? &job->j : NULL;
 	}
@@ -265,7 +256,7 @@ static bool is_late(struct world *w, const struct spec_job_view *view)
 
 	return job && job->j.view && !job->j.gone && !w->lists[WORLD_JOBS] &&
 	       !streq(version, job->j.view->resource_version) &&
-	       is_up_to(version, job->j.view->resource_version);
+	       spec_version_is_up_to(version, job->j.view->resource_version);
 }
 
 static void job_gone(struct job *job)

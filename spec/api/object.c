@@ -53,6 +53,15 @@ bool spec_object_is_success(const char *json, size_t len)
 	       is_text(o, "status", "Success");
 }
 
+bool spec_version_is_up_to(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+
+	if (strspn(a, "0123456789") != n || strspn(b, "0123456789") != m)
+		return false;
+	return n != m ? n < m : strcmp(a, b) <= 0;
+}
+
 char *spec_object_name(const char *json, size_t len, const char *key)
 {
 	struct spec_span object = {json, json + len}, metadata, s;

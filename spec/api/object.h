@@ -24,6 +24,11 @@ struct spec_object_wanted {
 bool spec_object_is(const char *json, size_t len, const struct spec_object_wanted *w);
 /* Is it a Status that tells of success? */
 bool spec_object_is_success(const char *json, size_t len);
+/*
+ * Is version A of an object or a list older than version B, or the same? Versions are numbers that only grow; others
+ * are not compared.
+ */
+bool spec_version_is_up_to(const char *a, const char *b);
 /* The "name" or "uid" (KEY) in its metadata, at most 254 bytes, malloc'ed, as it stands there; "": none. */
 char *spec_object_name(const char *json, size_t len, const char *key);
 

@@ -31,6 +31,8 @@ class Watch:
         out = [event("ADDED", obj) for obj in self.first]
         self.first = []
         with store.lock:
+            if self.version > store.version:
+                return b"".join(out), True  # the server says nothing before it has come so far
             changes = store.changes(self.resource, self.version)
             if changes is None:
                 gone = replies.expired(self.version, store.oldest[self.resource])
@@ -39,7 +41,9 @@ class Watch:
         seen = [change.seen_by(self.matches) for change in changes]
         return b"".join([*out, *(event(*one) for one in seen if one)]), True
 
-    def bookmark(self):
+    def bookmark(self, store):
+        if self.version > store.version:
+            return b""
         tree = {"kind": self.resource.kind, "apiVersion": self.resource.api_version,
                 "metadata": {"resourceVersion": str(self.version)}}
         if not self.resource.custom:
@@ -142,6 +146,10 @@ class Api:
             meta["continue"] = self._more(objects, version, end)
             if not req.query.get("labelSelector") and not req.query.get("fieldSelector"):
                 meta["remainingItemCount"] = len(objects) - end
+        if req.is_metadata:
+            return json_reply({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta,
+                               "items": [{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                                          "metadata": obj.tree()["metadata"]} for obj in objects[start:end]]})
         return replies.Reply(200, list_text(req.resource, objects[start:end], meta))
 
     def _more(self, objects, version, start):
@@ -168,8 +176,6 @@ class Api:
         matches = req.matches()
         first = []
         with self.store.lock:
-            if version and version > self.store.version:
-                raise replies.too_large_version(version, self.store.version)
             if not version:  # then it begins with all that there is
                 first, version = self.store.objects(req.resource, matches)
         return Watch(req.resource, matches, first, version, req.number("timeoutSeconds"),

@@ -434,7 +434,7 @@ class ApiServer:
             if going and (stream.bookmark or (watch.bookmarks and now >= last_bookmark + self.bookmark_every)):
                 stream.bookmark = False
                 last_bookmark = now
-                await self._write(response, watch.bookmark())
+                await self._write(response, watch.bookmark(self.store))
             if await self._inject(response, stream):
                 return
             if watch.seconds is not None and now >= begin + watch.seconds:

@@ -38,6 +38,11 @@ class Request:
         return "continue" in self.query
 
     @property
+    def is_metadata(self):
+        """Is no more asked for than the metadata of a list's objects?"""
+        return "as=PartialObjectMetadataList" in self.headers.get("Accept", "")
+
+    @property
     def fields(self):
         """The selector of fields."""
         return self.query.get("fieldSelector", "")

@@ -221,6 +221,13 @@ class Store:
                 self.oldest[resource] = self.version
                 self._changes[resource] = []
 
+    def restore(self, version):
+        """Be what a backup of VERSION was, but for objects: versions begin there again, and no change is known."""
+        with self.lock:
+            self.version = version
+            self.oldest.clear()
+            self._changes.clear()
+
     def forget_object(self, resource, namespace, name):
         """Take an object away without a change that a watch could see, as when the watcher was
         not there and the change is forgotten."""

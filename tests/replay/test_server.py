@@ -210,8 +210,9 @@ def test_watch_too_old(server):
     assert (last["type"], last["object"]["code"]) == ("ERROR", 410)
     answer = curl(server, f"{PODS}?watch=1&resourceVersion={version}")
     assert answer.code == 200 and answer.lines[0]["object"]["reason"] == "Expired"
-    answer = curl(server, f"{PODS}?watch=1&resourceVersion={server.store.version + 5}")
-    assert answer.code == 504
+    assert curl(server, f"{PODS}?resourceVersion={server.store.version + 5}").code == 504
+    answer = curl(server, f"{PODS}?watch=1&timeoutSeconds=1&resourceVersion={server.store.version + 5}")
+    assert answer.code == 200 and not answer.body
     server.faults.add("reply", reply=replies.expired(version, 5), verb="watch")
     assert curl(server, f"{PODS}?watch=1&resourceVersion={version}").code == 410
 

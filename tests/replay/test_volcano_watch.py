@@ -150,7 +150,8 @@ def test_watch_that_ends(server, make_mount, how):
         harness.wait_for(lambda: names(kx) == ["changing", "old", "staying"])
         harness.wait_for(lambda: harness.Job(kx, "changing").state() == "RUNNING")
     if how in ("clean", "closed", "reset", "restarted"):
-        assert server.count(verb="list", resource="jobs") == 1  # it went on where it was
+        # It went on where it was.
+        assert server.count(verb="list", resource="jobs", is_metadata=False) == 1
 
 
 @pytest.mark.concurrent
@@ -167,6 +168,39 @@ def test_list_removes_what_is_gone(server, make_mount):
     server.back()
     harness.wait_for(lambda: names(kx) == [f"job-{i:02}" for i in range(1, 20, 2)])
     assert all(harness.Job(kx, name).state() == "RUNNING" for name in names(kx))
+
+
+def test_restored(server, make_mount):
+    """The server's etcd was restored from a backup: its versions begin again lower, and a watch from one that is still
+    to come is accepted and says nothing."""
+    server.store.add(st.JOBS, watching.job("before"))
+    kx = up(server, make_mount(server))
+    harness.wait_for(lambda: names(kx) == ["before"])
+    server.away()
+    server.store.forget_object(st.JOBS, "test", "before")
+    server.store.restore(500)
+    server.store.add(st.JOBS, watching.job("after"))
+    server.back()
+    harness.wait_for(lambda: names(kx) == ["after"])
+    assert server.store.version < 600
+    server.store.add(st.JOBS, watching.job("later"))
+    harness.wait_for(lambda: names(kx) == ["after", "later"])
+
+
+def test_confirmed_seldom(server, make_mount):
+    """A server that goes away again and again is asked once whether its versions have gone back, and for one object."""
+    kx = up(server, make_mount(server))
+    for i in range(3):
+        server.away()
+        harness.wait_for(lambda: "connected: false" in kx.read(".kxfs/info"))
+        server.back()
+        up(server, kx)
+        server.store.add(st.JOBS, watching.job(f"job-{i}"))
+        harness.wait_for(lambda i=i: f"job-{i}" in names(kx))
+    for resource in ("jobs", "pods"):
+        (asked,) = server.seen(verb="list", resource=resource, is_metadata=True)
+        assert asked.query["limit"] == "1"
+        assert server.count(verb="list", resource=resource, is_metadata=False) == 1
 
 
 def test_bookmark_is_where_it_goes_on(server, make_mount):

@@ -223,6 +223,17 @@ static void test_bookmark(void **state)
 }
 
 /* What breaks goes on where it was, and the view stays confirmed while the server can be reached. */
+/* The server is asked for its version, and is at VERSION. */
+static void tell_version(const char *version)
+{
+	struct http_request *rq = request("limit=1&labelSelector=a%3Db%2Cc");
+	char page[256];
+
+	assert_true(rq->call.metadata);
+	snprintf(page, sizeof(page), PAGE("%s", "more", OBJECT("one", "5")), version);
+	fake_answer(rq, 200, page);
+}
+
 static void test_broken_stream(void **state)
 {
 	(void)state;
@@ -233,6 +244,7 @@ static void test_broken_stream(void **state)
 	expect_told("+two ");
 	assert_null(fake.requests);
 	assert_true(fake_wait(500));
+	tell_version("8");
 	request("resourceVersion=8&");
 	fake_break(request("watch=true"), -EHOSTUNREACH, false);
 	expect_told("state-113 ");
@@ -315,9 +327,55 @@ static void test_silent(void **state)
 	fake_break(rq, -ETIMEDOUT, true);
 	expect_told("state-110 ");
 	fake_pass(30000);
-	assert_true(request("resourceVersion=7")->call.fresh);
+	assert_true(request("limit=1&")->call.fresh);
+	tell_version("7");
+	request("resourceVersion=7");
 	head();
 	expect_told("state0 ");
+}
+
+/*
+ * A server that was restored from a backup is at a version before ours, and silent until it has come so far. It is
+ * asked once it should have sent a bookmark, and at most every ten minutes.
+ */
+static void test_set_back(void **state)
+{
+	uint64_t asked;
+
+	(void)state;
+	list_and_watch();
+	head();
+	assert_int_equal(feed(EVENT("BOOKMARK", OBJECT("", "900"))), 0);
+	fall_silent();
+	tell_version("1000");
+	asked = fake.now;
+	while (head(), fall_silent(), strstr(request("")->path, "watch=true"))
+		assert_true(fake.now - asked < 600000);
+	assert_true(fake.now - asked >= 600000);
+	expect_told("");
+	tell_version("899");
+	fake_answer(request("limit=500&"), 200, PAGE("899", "", OBJECT("two", "800")));
+	expect_told("begin +two listed ");
+	request("resourceVersion=899");
+}
+
+/* Other versions than numbers are not compared, and a server that does not say one is asked again. */
+static void test_version_unknown(void **state)
+{
+	(void)state;
+	list_and_watch();
+	fake_break(request("watch=true"), -EHOSTUNREACH, false);
+	expect_told("state-113 ");
+	assert_true(fake_wait(1000));
+	fake_answer(request("limit=1&"), 200, "{\"kind\":\"PodList\",\"ite");
+	expect_told("state-22 ");
+	assert_true(fake_wait(2000));
+	fake_answer(request("limit=1&"), 500, "");
+	assert_true(fake_wait(4000));
+	tell_version("x6");
+	request("resourceVersion=7");
+	head();
+	expect_told("state-5 state0 ");
 }
 
 static unsigned n_silent(void)
@@ -345,16 +403,21 @@ static void test_quiet(void **state)
 	begin = fake.now;
 	sent = fake.n_sent;
 	while (fake.now - begin < 3600000) {
+		if (strstr(request("")->path, "limit=1&"))
+			tell_version("7");
 		head();
 		fall_silent();
 	}
 	expect_told("");
-	assert_in_range(fake.n_sent - sent, 6, 18);
+	assert_in_range(fake.n_sent - sent, 6, 24);
 	assert_int_equal(n_silent(), silent);
 	head();
 	assert_int_equal(feed(EVENT("BOOKMARK", OBJECT("", "9"))), 0);
 	fall_silent();
 	assert_int_equal(n_silent(), silent + 1);
+	fake_pass(600000);
+	if (strstr(request("")->path, "limit=1&"))
+		tell_version("9");
 	assert_in_range(request("resourceVersion=9")->call.idle_ms, 61000, 80000);
 }
 
@@ -782,6 +845,7 @@ static void test_no_request(void **state)
 	assert_null(fake.requests);
 	fake.refusing = false;
 	assert_true(fake_wait(30000));
+	tell_version("7");
 	request("resourceVersion=7");
 }
 
@@ -799,6 +863,8 @@ int main(void)
 		cmocka_unit_test_teardown(test_bookmark, teardown),
 		cmocka_unit_test_teardown(test_broken_stream, teardown),
 		cmocka_unit_test_teardown(test_silent, teardown),
+		cmocka_unit_test_teardown(test_set_back, teardown),
+		cmocka_unit_test_teardown(test_version_unknown, teardown),
 		cmocka_unit_test_teardown(test_quiet, teardown),
 		cmocka_unit_test_teardown(test_expired, teardown),
 		cmocka_unit_test_teardown(test_error_events, teardown),

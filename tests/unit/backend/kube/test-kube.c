@@ -115,8 +115,9 @@ static void test_stale(void **state)
 	rig_cancel("one", "u1");
 	assert_int_equal(rig.err, -EHOSTUNREACH); /* at once */
 	assert_non_null(strstr(rig.text, "no jobs"));
-	while (!fake_find("jobs?watch"))
+	while (!fake_find("jobs?limit=1"))
 		assert_true(fake_wait(1000));
+	rig_confirm();
 	fake_find("jobs?watch")->call.head(fake_find("jobs?watch")->call.data, 200);
 	fake_run();
 	out = open_memstream(&info, &len);

@@ -173,6 +173,7 @@ static void test_in_flight_over_kill(void **state)
 	for (int i = 0; i < 100 && rig_folders() == n; i++) {
 		struct http_request *rq;
 
+		rig_confirm();
 		DL_FOREACH(fake.requests, rq)
 			if (strstr(rq->path, "?watch"))
 				rq->call.head(rq->call.data, 200);

@@ -137,8 +137,9 @@ static void test_refused_no_longer(void **state)
 	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
 	fake_run();
 	assert_rests();
-	while (!fake_find("jobs?watch"))
+	while (!fake_find("jobs?limit=1"))
 		assert_true(fake_wait(20000));
+	rig_confirm();
 	assert_rests();
 	fake_find("jobs?watch")->call.head(fake_find("jobs?watch")->call.data, 200);
 	fake_run();
@@ -179,8 +180,9 @@ static void test_refused_while_away(void **state)
 			assert_true(fake_wait(60000));
 	}
 	rig_stream_refused(rig.streams);
-	while (!fake_find("jobs?watch"))
+	while (!fake_find("jobs?limit=1"))
 		assert_true(fake_wait(20000));
+	rig_confirm();
 	while (rig.streams)
 		rig_stream_refused(rig.streams);
 	fake_find("jobs?watch")->call.head(fake_find("jobs?watch")->call.data, 200);
