@@ -122,12 +122,13 @@ static size_t read_some(size_t size, size_t *ret_lost)
 {
 	static char buf[4u << 20];
 	size_t n = 0, lines = 0;
+	const char *at;
 	ssize_t got;
 
-	while (n < size &&
-	       (got = stream->class->read(stream, buf + n, min_of(size - n, (size_t)PIECE),
-					  offset)) != -EAGAIN) {
+	while (n < size && (got = stream->class->read(stream, &at, min_of(size - n, (size_t)PIECE),
+						      offset)) != -EAGAIN) {
 		assert_true(got > 0);
+		memcpy(buf + n, at, (size_t)got);
 		n += (size_t)got;
 		offset += (uint64_t)got;
 	}
