@@ -41,7 +41,7 @@ struct curl_loop {
 	uv_timer_t timer;  /* when curl wants to be called */
 	uv_idle_t at_once; /* the same, in the next round of the loop */
 	uv_timer_t again;  /* until curl reads once more from sockets that had something */
-	uint64_t n_pieces; /* pieces of replies that have come */
+	uint64_t n_chunks; /* chunks of replies that have come */
 	struct curl_socket *sockets;
 };
 
@@ -137,11 +137,11 @@ static void on_again(uv_timer_t *timer)
 	struct curl_socket *s;
 
 	while ((s = next_again(l))) {
-		uint64_t before = l->n_pieces;
+		uint64_t before = l->n_chunks;
 
 		s->again = false;
 		act(l, s->fd, CURL_CSELECT_IN);
-		s->more = l->n_pieces != before; /* if it is closed by now, its memory goes later */
+		s->more = l->n_chunks != before; /* if it is closed by now, its memory goes later */
 	}
 	DL_FOREACH(l->sockets, s) {
 		if (s->more)
@@ -150,9 +150,9 @@ static void on_again(uv_timer_t *timer)
 	}
 }
 
-void curl_loop_count_piece(struct curl_loop *l)
+void curl_loop_count_chunk(struct curl_loop *l)
 {
-	l->n_pieces++;
+	l->n_chunks++;
 }
 
 /* --- sockets --- */

@@ -2,7 +2,7 @@
 /*
  * A multi handle of curl on the loop: curl says which sockets to poll and when to call it again. It knows nothing
  * of requests. Private to backend/client/. I/O thread only; nothing here may be called from within a callback
- * that curl makes while it works on a transfer (for its bytes, its head), but for curl_loop_count_piece.
+ * that curl makes while it works on a transfer (for its bytes, its head), but for curl_loop_count_chunk.
  */
 #ifndef KXFS_BACKEND_CLIENT_CURL_LOOP_H
 #define KXFS_BACKEND_CLIENT_CURL_LOOP_H
@@ -27,6 +27,6 @@ void curl_loop_add(struct curl_loop *l, CURL *easy, void *data);
 /* Whether it has ended or not; ENDED is not called for it any more. */
 void curl_loop_remove(struct curl_loop *l, CURL *easy);
 /* Bytes have come for a transfer: sockets that bring something are looked at again soon. */
-void curl_loop_count_piece(struct curl_loop *l);
+void curl_loop_count_chunk(struct curl_loop *l);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests to one server. A request asks for credentials, gives an attempt to curl, and its end leads to another
- * attempt or to done(). It has one timer, which is the deadline unless the table says otherwise:
+ * Requests to one server. A request asks for credentials, gives a try to curl, and its end leads to another
+ * try or to done(). It has one timer, which is the deadline unless the table says otherwise:
  *
  *	state   | what is under way                 | what ends it               | next
  *	NEW     | the timer, at once                | the timer                  | QUEUED
@@ -112,7 +112,7 @@ struct http_request {
 	struct http_request *prev, *next;
 	struct http_request *queue_prev, *queue_next;
 
-	/* Of the present attempt: */
+	/* Of the present try: */
 	struct http_easy easy;
 	uint64_t generation; /* of its credential */
 	bool sent;	     /* bytes of it may have gone out */
@@ -148,7 +148,7 @@ static bool is_good(const struct http_request *rq)
 	return rq->head && rq->status / 100 == 2;
 }
 
-/* The present attempt has been answered (its head is there), or never will be. */
+/* The present try has been answered (its head is there), or never will be. */
 static void count_answer(struct http_request *rq)
 {
 	struct http *http = rq->http;
@@ -406,14 +406,14 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	if (rq->paused || rq->resume_turn)
 		return CURL_WRITEFUNC_PAUSE; /* it comes again */
 	rq->last_byte = loop_now_ms();
-	curl_loop_count_piece(lane_of(rq)->curl);
+	curl_loop_count_chunk(lane_of(rq)->curl);
 	if (size * n == 0)
 		return 0;
 	rq->body_err = take_bytes(rq, bytes, size * n);
 	return rq->body_err < 0 || rq->state == OVER ? 0 : size * n;
 }
 
-/* --- its attempts --- */
+/* --- its tries --- */
 
 static bool take_token(struct http *http, uint64_t now)
 {
@@ -510,7 +510,7 @@ static bool may_start(const struct lane *m)
 	return !m->shares || m->starting == 0;
 }
 
-/* Begin an attempt, or stand in the queue for it. Not from within curl. */
+/* Begin a try, or stand in the queue for it. Not from within curl. */
 static void try_request(struct http_request *rq)
 {
 	struct lane *m = lane_of(rq);
@@ -597,7 +597,7 @@ static void broken(struct http_request *rq, CURLcode code)
 	finish(rq, http_error_errno(code), text);
 }
 
-/* Curl has ended the present attempt. */
+/* Curl has ended the present try. */
 static void attempt_ended(void *data, CURLcode code)
 {
 	struct http_request *rq = data;

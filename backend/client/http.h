@@ -10,7 +10,7 @@
  *	kubeconfig  finds the kubeconfig; the connection it names is the caller's, all below borrow it
  *	credential  what requests carry; owns the plugin (one run of a credential plugin), reads files on the pool
  *	http        owns http_server (the connection as curl wants it), two curl_loop and all http_request
- *	curl_loop   a multi handle of curl on libuv; http_easy is one attempt in it
+ *	curl_loop   a multi handle of curl on libuv; http_easy is one try in it
  *	watch       one resource of a namespace; has at most two http_request
  *	podlog      one stream of one log of a container; has at most two
  *
@@ -43,7 +43,7 @@ struct http_reply {
 	 * true with ERR 0. What isn't a GET never goes out twice, but after a reply that says that nothing was done.
 	 */
 	bool sent;
-	bool again;	  /* that was so: an earlier attempt of it was answered */
+	bool again;	  /* that was so: an earlier try of it was answered */
 	unsigned wait_ms; /* Retry-After; 0: none. At most 60 s */
 	int64_t date;	  /* the server's clock (Date), in s since 1970; 0: it does not say */
 	const char *text; /* for people: what went wrong below HTTP, curl's words or the plugin's */
@@ -110,14 +110,14 @@ struct http_request *http_send(struct http *http, const struct http_call *call);
 /* done() is not called any more. */
 void http_cancel(struct http_request *rq);
 /*
- * The stream RQ waits: from the next piece on its bytes stay where they are, and the server is slowed, until
+ * The stream RQ waits: from the next chunk on its bytes stay where they are, and the server is slowed, until
  * http_resume; others are not. Over HTTP/2 curl takes up to 32 MiB of it into memory first. False: so many of these
  * wait that this one can't. The time between two bytes does not count meanwhile. Both may be called within bytes().
  */
 bool http_pause(struct http_request *rq);
 void http_resume(struct http_request *rq);
 /*
- * The next piece of RQ comes when the loop has gone round once. Else curl may give out MiB without pause, and a request
+ * The next chunk of RQ comes when the loop has gone round once. Else curl may give out MiB without pause, and a request
  * that is made within bytes() goes out only after that.
  */
 void http_yield(struct http_request *rq);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One attempt as curl sees it: all options of its easy handle, and what its error codes mean. Curl takes nothing
+ * One try as curl sees it: all options of its easy handle, and what its error codes mean. Curl takes nothing
  * from the user's environment or files: what it would look for there (proxies, .netrc, certificates) is set.
  */
 #include "backend/client/http_easy.h"

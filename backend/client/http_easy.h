@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One attempt at a call as curl sees it: its easy handle with all options, and what curl's error codes mean for
+ * One try at a call as curl sees it: its easy handle with all options, and what curl's error codes mean for
  * us. Private to backend/client/. I/O thread only.
  */
 #ifndef KXFS_BACKEND_CLIENT_HTTP_EASY_H
@@ -14,7 +14,7 @@
 
 #define HTTP_CONNECT_MS 10000
 
-/* What curl has of an attempt. It stays where it is as long as CURL is not NULL. */
+/* What curl has of a try. It stays where it is as long as CURL is not NULL. */
 struct http_easy {
 	CURL *curl;
 	struct curl_slist *headers, *connect_to;
@@ -25,7 +25,7 @@ struct http_easy_config {
 	const struct http_call *call;
 	const struct http_server *server;
 	const struct credential_view *view;
-	atomic_uint *n_connections; /* counts the open ones, also after this attempt */
+	atomic_uint *n_connections; /* counts the open ones, also after this try */
 	/* Called from within curl with DATA: it is about to send; a line of the head, and bytes, have come. */
 	curl_prereq_callback before;
 	curl_write_callback header, bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One attempt at one log: see podlog.h. Until it is known that the stream is this run's and pod's, what comes is held:
+ * One try at one log: see podlog.h. Until it is known that the stream is this run's and pod's, what comes is held:
  *
  *	state		what is under way	what ends it			next
  *	STREAMING	the stream		its end				(done)

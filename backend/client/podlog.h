@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One attempt at one log: a request to the API server for the output of a container's run, of which the end that is
- * known is given. New bytes go to the owner as they come, and in the end the owner is told how the attempt went.
+ * One try at one log: a request to the API server for the output of a container's run, of which the end that is
+ * known is given. New bytes go to the owner as they come, and in the end the owner is told how the try went.
  * What to do then, and when, is the owner's decision.
  *
  *	outcome			what the server said				what it means
@@ -85,14 +85,14 @@ struct podlog_config {
 	struct spec_logline_past *past;
 	/*
 	 * New output: the bytes of one line, whose time is NS. 0, or a negative errno: they are not taken, and the
-	 * attempt ends (-ENOBUFS: PODLOG_SLOW).
+	 * try ends (-ENOBUFS: PODLOG_SLOW).
 	 */
 	int (*bytes)(void *data, int64_t ns, const char *bytes, size_t n);
 	/* All that has come by now has been given out. */
 	void (*paused)(void *data);
 	/* Output was lost before that which comes next, or may have been (FORCE). */
 	void (*gap)(void *data);
-	/* The attempt is over; once, and the podlog is freed before. */
+	/* The try is over; once, and the podlog is freed before. */
 	void (*done)(void *data, const struct podlog_result *result);
 	void *data;
 };
@@ -102,7 +102,7 @@ struct podlog *podlog_start(struct podlog_config *config);
 /* Nothing is called any more. NULL is allowed. */
 void podlog_stop(struct podlog *p);
 /*
- * From the next piece on the stream waits until it is resumed, as in http.h. False: it can't, so that the owner has to
+ * From the next chunk on the stream waits until it is resumed, as in http.h. False: it can't, so that the owner has to
  * take what comes, or to end it by -ENOBUFS. Both may be called from within paused().
  */
 bool podlog_pause(struct podlog *p);

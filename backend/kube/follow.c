@@ -9,7 +9,7 @@
  *	WRITING	bytes go to the disk		all are written				(proceed)
  *	READING	the end of the log is read	it is read				ASKING
  *						it can't be				PAUSING
- *	ASKING	an attempt			its outcome				as MEANINGS says
+ *	ASKING	a try				its outcome				as MEANINGS says
  *						a deadline, once the run has ended	(proceed)
  *	PAUSING	a timer				it fires; the run ends; it is urgent	(proceed)
  *	PAUSED	a timer, without a place:	it fires; the server is back; somebody	WAITING
@@ -22,7 +22,7 @@
  *
  * (proceed) is WRITING if bytes wait for the disk; CLOSING if the run is gone; else READING. The owner tells how far
  * the run is (enum run_end), and a stream whether it shows the known end of the log (enum fit): NEXT_KIND has which
- * attempt follows from these two. For its readers a log that is PAUSED has ended, but while the server can't be reached
+ * try follows from these two. For its readers a log that is PAUSED has ended, but while the server can't be reached
  * they wait until it can.
  *
  * The file is long because each of its sections changes the step: none of them is an object of its own.
@@ -81,7 +81,7 @@ enum step { WAITING, OPENING, WRITING, READING, ASKING, PAUSING, PAUSED, CLOSING
 enum fit { FITS, DOUBTED, FORCED };
 
 /*
- * An attempt asks for what there is now, for somebody who waits (FIRST, in the place of a STREAM); for that and all
+ * A try asks for what there is now, for somebody who waits (FIRST, in the place of a STREAM); for that and all
  * that comes (STREAM); for what is left of a run that has ended (REST); or whether what is in the log is of the run
  * before the newest (PROBE).
  */
@@ -119,7 +119,7 @@ struct follow {
 	bool complete; /* OVER, and not lost */
 	uint64_t ended_ms;
 	uint64_t all_ms; /* when all had come, as far as is known; 0: not yet */
-	unsigned tries;	 /* attempts that brought nothing, in a row */
+	unsigned tries;	 /* tries that brought nothing, in a row */
 	unsigned none;	 /* of these, in a row, that said that there is nothing */
 
 	struct log_writer *writer; /* NULL: it is to be opened again */
@@ -137,9 +137,9 @@ struct follow {
 	uint64_t quiet_size; /* of the log at the last look */
 	unsigned quiet_looks;
 
-	/* The attempt, or the one to come: */
+	/* The try, or the one to come: */
 	enum kind kind;
-	struct podlog *attempt; /* ASKING */
+	struct podlog *podlog; /* ASKING */
 	/* Bytes of the log's end that it is compared with; fewer than the whole log if PARTIAL. */
 	size_t window;
 	bool partial;
@@ -242,7 +242,7 @@ static unsigned grown(unsigned delay, unsigned n, unsigned max)
 	return min_of(ms, max);
 }
 
-/* The attempt brought nothing: pause, longer each time. */
+/* The try brought nothing: pause, longer each time. */
 static void back_off(struct follow *f, unsigned at_least_ms)
 {
 	/* What is left of a run that has ended may soon be gone. */
@@ -254,26 +254,26 @@ static void back_off(struct follow *f, unsigned at_least_ms)
 	pause_for(f, max_of(ms, at_least_ms));
 }
 
-/* The attempt should end by itself, or when nothing comes any more. */
+/* The try should end by itself, or when nothing comes any more. */
 static void set_deadline(struct follow *f)
 {
-	f->came = podlog_came(f->attempt);
+	f->came = podlog_came(f->podlog);
 	loop_timer_set(&f->timer, f->run == RUN_GONE ? GONE_MS
 				  : f->place.leaving ? HURRY_MS
 						     : ENDING_MS);
 }
 
-/* Is the attempt worth waiting for: it brings something, or the disk is so far behind that no other could begin? */
+/* Is the try worth waiting for: it brings something, or the disk is so far behind that no other could begin? */
 static bool is_of_use(const struct follow *f)
 {
-	return (podlog_came(f->attempt) != f->came || podlog_is_asking(f->attempt) ||
+	return (podlog_came(f->podlog) != f->came || podlog_is_asking(f->podlog) ||
 		log_writer_pending(f->writer) > 0) &&
 	       loop_now_ms() - f->ended_ms < FLOW_MS;
 }
 
 static void stop_attempt(struct follow *f)
 {
-	podlog_stop(take_ptr(f->attempt));
+	podlog_stop(take_ptr(f->podlog));
 	f->slowed = false;
 }
 
@@ -291,8 +291,7 @@ static void on_patience(void *data)
 	struct follow *f = data;
 	uint64_t size = f->writer ? log_writer_size(f->writer) : 0;
 	bool paused = size == f->quiet_size && f->writer && log_writer_pending(f->writer) == 0;
-	bool streaming =
-		f->attempt && podlog_has_begun(f->attempt) && !podlog_is_unsure(f->attempt);
+	bool streaming = f->podlog && podlog_has_begun(f->podlog) && !podlog_is_unsure(f->podlog);
 
 	f->quiet_size = size;
 	if (has_ended(f) || f->over || (streaming && (paused || ++f->quiet_looks >= QUIET_LOOKS))) {
@@ -408,12 +407,12 @@ void follow_ended(struct follow *f, enum run_end end)
 	if (end <= f->run || f->step == OVER)
 		return;
 	go_forward(f, end);
-	/* The attempt may be showing another run by now. */
-	if (f->attempt && end == RUN_PREVIOUS &&
-	    (podlog_is_unsure(f->attempt) || (f->kind == REST && !f->previous))) {
+	/* The try may be showing another run by now. */
+	if (f->podlog && end == RUN_PREVIOUS &&
+	    (podlog_is_unsure(f->podlog) || (f->kind == REST && !f->previous))) {
 		stop_attempt(f);
 		pause_for(f, 0);
-	} else if (f->attempt) {
+	} else if (f->podlog) {
 		set_deadline(f);
 	} else if (f->step == PAUSED && end == RUN_GONE) {
 		loop_timer_set(&f->timer, 0); /* the timer gives it up, not this call */
@@ -432,7 +431,7 @@ void follow_leaving(struct follow *f)
 	f->place.leaving = true;
 	f->tries = 0;
 	places_hasten(&f->context->places, &f->place);
-	/* A log that is paused is tried now; an attempt that should end gets less time. */
+	/* A log that is paused is tried now; a try that should end gets less time. */
 	if (f->step == PAUSING)
 		pause_for(f, 0);
 	else if (f->step == ASKING && loop_timer_is_set(&f->timer))
@@ -516,9 +515,9 @@ static void on_written(void *data, int err)
 	mended(f, false);
 	if (f->step == WRITING) {
 		proceed(f);
-	} else if (f->attempt && f->slowed) {
+	} else if (f->podlog && f->slowed) {
 		f->slowed = false;
-		podlog_resume(f->attempt);
+		podlog_resume(f->podlog);
 	}
 }
 
@@ -543,7 +542,7 @@ static void ended_early(struct follow *f, uint64_t open_ms)
 	back_off(f, 0);
 }
 
-/* The attempt brought all that there is. */
+/* The try brought all that there is. */
 static void got_all(struct follow *f, const struct podlog_result *r)
 {
 	/* Otherwise the connection or a fetch has ended, and more may have been printed since. */
@@ -561,7 +560,7 @@ static void got_all(struct follow *f, const struct podlog_result *r)
 		ended_early(f, r->open_ms);
 }
 
-/* The attempt brought nothing. ERR: there is nothing, which counts if the server says it again; 0: it refused. */
+/* The try brought nothing. ERR: there is nothing, which counts if the server says it again; 0: it refused. */
 static void got_nothing(struct follow *f, int err, const struct podlog_result *r)
 {
 	bool enough = err ? ++f->none >= TRIES_NONE : f->tries + 1 >= TRIES_MAX;
@@ -602,7 +601,7 @@ static void got_less(struct follow *f, const struct podlog_result *r)
 		got_all(f, r);
 }
 
-/* From now on an attempt takes what does not fit, as what follows a rotation, if it is of this run. */
+/* From now on a try takes what does not fit, as what follows a rotation, if it is of this run. */
 static void force(struct follow *f)
 {
 	if (f->fit != FORCED)
@@ -642,7 +641,7 @@ static void probed_nothing(struct follow *f, const struct podlog_result *r)
 		got_other(f, r);
 }
 
-/* There is no run before the newest, so this is the newest; or the pod is gone, as the next attempt will see. */
+/* There is no run before the newest, so this is the newest; or the pod is gone, as the next try will see. */
 static void probed_none(struct follow *f, const struct podlog_result *r)
 {
 	(void)r;
@@ -683,7 +682,7 @@ static void got_no_run(struct follow *f, const struct podlog_result *r)
 	got_nothing(f, f->previous ? -ENOENT : never ? -ENODATA : 0, r);
 }
 
-/* What to do next, of a probe and of any other attempt. */
+/* What to do next, of a probe and of any other try. */
 static const struct {
 	void (*other)(struct follow *f, const struct podlog_result *r);
 	void (*probe)(struct follow *f, const struct podlog_result *r);
@@ -709,10 +708,10 @@ static void on_done(void *data, const struct podlog_result *r)
 {
 	struct follow *f = data;
 
-	f->attempt = NULL;
+	f->podlog = NULL;
 	f->slowed = false;
 	loop_timer_stop(&f->timer);
-	/* By the next attempt the container may run again, so what a probe has shown is not kept for later ones. */
+	/* By the next try the container may run again, so what a probe has shown is not kept for later ones. */
 	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
 		f->fit = FITS;
 	if (r->more) {
@@ -728,7 +727,7 @@ static void on_done(void *data, const struct podlog_result *r)
 		meanings[r->outcome].other(f, r);
 }
 
-/* --- attempts --- */
+/* --- tries --- */
 
 static int on_bytes(void *data, int64_t ns, const char *bytes, size_t n)
 {
@@ -747,10 +746,10 @@ static void on_paused(void *data)
 	log_writer_flush(f->writer);
 	/* A log without room has bytes that wait for the disk, so on_written follows. */
 	if (!f->slowed && !log_writer_has_room(f->writer, SLACK))
-		f->slowed = podlog_pause(f->attempt);
+		f->slowed = podlog_pause(f->podlog);
 }
 
-/* Begin an attempt; KNOWN is the end of the log. */
+/* Begin a try; KNOWN is the end of the log. */
 static void ask(struct follow *f, const struct spec_logline_known *known)
 {
 	struct podlog_config config = {
@@ -787,7 +786,7 @@ static void ask(struct follow *f, const struct spec_logline_known *known)
 	if (f->kind == STREAM && !f->arrived && !loop_timer_is_set(&f->patience))
 		loop_timer_set(&f->patience, QUIET_MS);
 	f->step = ASKING;
-	f->attempt = podlog_start(&config);
+	f->podlog = podlog_start(&config);
 }
 
 static void on_known(void *data, int err, struct log_known *known)
@@ -815,7 +814,7 @@ static void proceed(struct follow *f)
 	const struct log_writer_events events = {on_opened, on_written, f};
 	const struct spec_logline_known nothing = {0};
 
-	assert(!f->attempt && f->place.state == PLACE_TAKEN);
+	assert(!f->podlog && f->place.state == PLACE_TAKEN);
 	if (!f->writer) {
 		f->step = OPENING;
 		f->writer = log_writer_new(f->output, f->key, &events);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One captured log: one container's output in one run, from the API server into its log, from when it is wanted until
- * its job is forgotten. While it has a place it makes one attempt after the other (backend/client/podlog.h), and goes
+ * its job is forgotten. While it has a place it makes one try after the other (backend/client/podlog.h), and goes
  * on behind the last byte of the log, without loss or doubling, whatever happens to the connection. A stream that is
  * ahead of the disk waits for it; where too many do, it is ended and asked for again. If something is wrong with a log,
  * the daemon's messages say so once, and when it is mended; they warn of what is lost, and of a disk that takes no
@@ -56,7 +56,7 @@ void follow_begin(struct follow *f);
 
 /* How far its run is, as the pod's status says: what is left is fetched, or given up. What was said before stays. */
 void follow_ended(struct follow *f, enum run_end end);
-/* The pod is on its way out: what is left must be fetched soon, no attempt waits for long any more. */
+/* The pod is on its way out: what is left must be fetched soon, no try waits for long any more. */
 void follow_leaving(struct follow *f);
 /* The job has ended, or (not OVER) not: of that and of its pods the news come on two ways, and this may be first. */
 void follow_job_ended(struct follow *f, bool over);
