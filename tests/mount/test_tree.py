@@ -396,3 +396,21 @@ def test_names_of_roles(kx):
     job = kx.submit(app("", roles=[sh_role("true", "Train_er.1"), sh_role("true", "b")]))
     job.finish()
     assert {"Train_er.1-0", "b-0"} <= set(os.listdir(job.dir))
+
+
+def test_names_that_go_while_a_directory_is_read(kx):
+    """What stands behind them is listed all the same, and nothing twice, wherever a page of the listing ends."""
+    names = [f"scratch-{i:03}" for i in range(400)]
+    for name in names:
+        kx.write(f"submit/{name}", "x")
+    with os.scandir(kx / "submit") as entries:
+        found = [next(entries).name]
+        left = sorted(names)
+        gone = left[100:110] + [name for i, name in enumerate(left) if i > 110 and i % 7 == 0]
+        for name in gone:
+            os.unlink(kx / "submit" / name)
+        found += [entry.name for entry in entries]
+    assert sorted(set(found) & set(names) - set(gone)) == sorted(set(names) - set(gone))
+    assert len(found) == len(set(found))
+    for name in set(names) - set(gone):
+        os.unlink(kx / "submit" / name)
