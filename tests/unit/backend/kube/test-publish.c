@@ -5,7 +5,10 @@
  */
 #include "tests/unit/backend/client/fake_net.h"
 
+#include <errno.h>
+
 #include "backend/base/diag.h"
+#include "backend/jobs/last_words.h"
 #include "backend/kube/publish.h"
 #include "backend/kube/requests.h"
 #include "spec/base/mem.h"
@@ -31,6 +34,10 @@ static struct {
 	bool dropped;	  /* as capture_fill was told last */
 	unsigned pending; /* of each job */
 	uint64_t slow;	  /* ms that one job takes */
+	/* What it is told by. */
+	world_changed_fn changed;
+	struct folders_events folders_events;
+	struct capture_events capture_events;
 } rig;
 
 static void printf_like(1, 2) note(const char *fmt, ...)
@@ -51,6 +58,23 @@ static void assert_done(const char *want)
 }
 
 /* --- world.h --- */
+
+void world_set_changed(struct world *w, world_changed_fn fn, void *data)
+{
+	(void)w;
+	(void)data;
+	rig.changed = fn;
+}
+
+const struct spec_pod_view *world_pod(const struct world *w, const char *job, const char *uid,
+				      size_t n)
+{
+	(void)w;
+	(void)job;
+	(void)uid;
+	(void)n;
+	return NULL;
+}
 
 static struct known *known_of(const struct world_job *job)
 {
@@ -159,6 +183,19 @@ struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char 
 
 /* --- folders.h: one --- */
 
+void folders_set_events(struct folders *f, const struct folders_events *events)
+{
+	(void)f;
+	rig.folders_events = *events;
+}
+
+int folders_claim(struct folders *f, const struct spec_job_view *view)
+{
+	(void)f;
+	note("claim %s", view->meta.name);
+	return 0;
+}
+
 const struct folder *folders_find(const struct folders *f, const char *id)
 {
 	(void)f;
@@ -216,6 +253,25 @@ void folders_remove(struct folders *f, const char *id, loop_fn done, void *data)
 
 /* --- capture.h --- */
 
+void capture_set_events(struct capture *c, const struct capture_events *events)
+{
+	(void)c;
+	rig.capture_events = *events;
+}
+
+void capture_away(struct capture *c, bool away)
+{
+	(void)c;
+	(void)away;
+}
+
+bool capture_is_quiet(const struct capture *c, const char *uid)
+{
+	(void)c;
+	(void)uid;
+	return !rig.writing;
+}
+
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted)
 {
 	(void)c;
@@ -251,7 +307,33 @@ void capture_forget(struct capture *c, const char *uid)
 	(void)uid;
 }
 
-/* --- commands.h --- */
+/* --- commands.h, last_words.h --- */
+
+void commands_set_changed(struct commands *cs, void (*changed)(void *data, const char *uid),
+			  void *data)
+{
+	(void)cs;
+	(void)changed;
+	(void)data;
+}
+
+struct last_words *last_words_read(struct loop *loop, struct group *group, const char *error,
+				   const char *log, void (*fn)(void *data, const char *words),
+				   void *data)
+{
+	(void)loop;
+	(void)group;
+	(void)error;
+	(void)fn;
+	(void)data;
+	fail_msg("no job here has a log: %s", log);
+	return NULL;
+}
+
+void last_words_drop(struct last_words *w)
+{
+	assert_null(w);
+}
 
 bool commands_check(struct commands *cs, const char *uid, const struct spec_control *control,
 		    const struct spec_control_job *job)
@@ -369,13 +451,13 @@ static void tell(size_t i, const char *phase)
 	free(k->job.uid);
 	k->job.uid = text_print("u%zu", i);
 	k->job.round = rig.rounds;
-	publish_changed(rig.p, &k->job);
+	rig.changed(rig.p, &k->job);
 }
 
 static void tell_gone(size_t i)
 {
 	rig.jobs[i].job.gone = true;
-	publish_changed(rig.p, &rig.jobs[i].job);
+	rig.changed(rig.p, &rig.jobs[i].job);
 }
 
 /* The world shows all that there is at the start. */
@@ -469,6 +551,24 @@ static void test_now(void **state)
 	assert_done("");
 }
 
+/* What the others ask it for, of jobs that the world knows. */
+static void test_asked(void **state)
+{
+	(void)state;
+	begin();
+	tell(0, "Running");
+	fake_run();
+	rig.done[0] = '\0';
+	assert_true(rig.folders_events.in_use(rig.p, "u0"));
+	assert_false(rig.folders_events.in_use(rig.p, "u1"));
+	assert_int_equal(rig.capture_events.claim(rig.p, "u0"), 0);
+	assert_int_equal(rig.capture_events.claim(rig.p, "u1"), -EBUSY);
+	assert_done("claim j0");
+	rig.capture_events.changed(rig.p, "u0");
+	fake_run();
+	assert_done("u0 wanted");
+}
+
 /* For a folder that is free now, those wait that have its name. */
 static void test_folder(void **state)
 {
@@ -478,7 +578,7 @@ static void test_folder(void **state)
 	tell(1, "Running");
 	fake_run();
 	rig.done[0] = '\0';
-	publish_folder(rig.p, "j1");
+	rig.folders_events.freed(rig.p, "j1");
 	fake_run();
 	assert_done("u1 wanted");
 }
@@ -809,6 +909,7 @@ int main(void)
 		PUBLISH_TEST(test_short_turns),
 		PUBLISH_TEST(test_gone_first),
 		PUBLISH_TEST(test_now),
+		PUBLISH_TEST(test_asked),
 		PUBLISH_TEST(test_folder),
 		PUBLISH_TEST(test_leaves_without_output),
 		PUBLISH_TEST(test_leaves_with_output),

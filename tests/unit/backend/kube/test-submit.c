@@ -37,6 +37,7 @@
 static struct {
 	struct backend b;
 	struct kube_parts k;
+	const struct spec_kind *kind;
 	struct backend_request rq;
 	struct request *r; /* NULL: answered */
 	char done[1024];
@@ -100,6 +101,15 @@ bool requests_are_stopping(const struct requests *all)
 {
 	(void)all;
 	return rig.stopping;
+}
+
+struct spec_asked request_asked(const struct request *r, const char *verb, const char *name)
+{
+	(void)r;
+	return (struct spec_asked){.verb = verb,
+				   .resource = "jobs.batch.volcano.sh",
+				   .namespace = "ns",
+				   .name = name};
 }
 
 void request_call(struct request *r, const char *id, const char *query,
@@ -233,9 +243,17 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 
 /* --- world.h, publish.h, watches.h --- */
 
-const struct world_job *world_reply(struct world *w, const char *json, size_t len)
+const struct spec_kind *world_kind(const struct world *w)
 {
 	(void)w;
+	return rig.kind;
+}
+
+const struct world_job *world_reply(struct world *w, const char *json, size_t len,
+				    const char *watched)
+{
+	(void)w;
+	assert_string_equal(watched, "7");
 	assert_true(strlen(json) == len);
 	return rig.unknown ? NULL : &rig.job;
 }
@@ -250,6 +268,12 @@ void publish_now(struct publish *p, const struct world_job *job)
 void publish_doubt(struct publish *p)
 {
 	(void)p;
+}
+
+const char *watches_version(const struct watches *w)
+{
+	(void)w;
+	return "7";
 }
 
 char *watches_offline(struct watches *w)
@@ -273,11 +297,10 @@ static int setup(void **state)
 	rig.b.config.home = "/home/ada";
 	rig.b.store = store_new(&no_events);
 	rig.b.impl = &rig.k;
+	rig.kind = &spec_volcano;
 	rig.k = (struct kube_parts){
 		.b = &rig.b,
-		.kind = &spec_volcano,
 		.namespace = "ns",
-		.resource = "jobs.batch.volcano.sh",
 		.user = "ada",
 	};
 	rig.job.uid = uid;
@@ -672,7 +695,7 @@ static void test_name_taken_here(void **state)
 static void test_wrapped(void **state)
 {
 	(void)state;
-	rig.k.kind = &spec_appwrapper;
+	rig.kind = &spec_appwrapper;
 	rig.n_taken = 1;
 	begin(WRAPPER, BACKEND_SUBMIT);
 	assert_done("reserve, folder, POST"); /* its folder alone is left */
