@@ -383,6 +383,8 @@ static void file_on_setattr(struct fs *fs, fuse_req_t req, struct node *node, st
 	}
 	if (!err && (to_set & ~FUSE_SET_ATTR_SIZE))
 		err = upload_set_attr(u, attr, to_set);
+	if (!err && (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)))
+		file_save_record(s, u);
 	if (!err)
 		err = node_getattr(fs, node, &z.st);
 	save_file(s, u, NULL, NULL);

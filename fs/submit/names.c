@@ -590,6 +590,11 @@ int names_view(struct names *all, const char *name, enum submit_name kind, struc
 
 /* --- over the end of a mount --- */
 
+static bool is_us(const struct names *all, struct record_owner owner)
+{
+	return owner.uid == all->us.uid && owner.gid == all->us.gid;
+}
+
 void names_record(struct names *all, const char *name, struct record *ret, struct upload **file)
 {
 	const struct pending *p;
@@ -617,7 +622,10 @@ void names_record(struct names *all, const char *name, struct record *ret, struc
 	ret->error_time = n->error_time;
 	LL_FOREACH(n->pending, p)
 		record_add_pending(ret, p->uuid);
-	ret->owned = n->owner.uid != all->us.uid || n->owner.gid != all->us.gid;
+	if (n->file)
+		ret->file_owner = upload_owner(n->file);
+	ret->file_owned = n->file && !is_us(all, ret->file_owner);
+	ret->owned = !is_us(all, n->owner);
 	ret->owner = n->owner;
 }
 
@@ -644,6 +652,8 @@ void names_take_record(struct names *all, const char *name, const struct record 
 		memcpy(n->digest, r->launched, RECORD_DIGEST);
 	}
 	n = make(all, name);
+	if (r->file_owned && n->file)
+		upload_set_owner(n->file, r->file_owner);
 	if (r->told && n->state == NAME_WRITING)
 		n->state = NAME_TOLD;
 	if (r->job)

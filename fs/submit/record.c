@@ -37,6 +37,8 @@ char *record_text(const struct record *r)
 		fprintf(out, "job %s %" PRId64 "\n", r->job, r->job_time);
 	for (size_t i = 0; i < r->n_pending && i < RECORD_MAX_PENDING; i++)
 		fprintf(out, "pending %s\n", r->pending[i]);
+	if (r->file_owned)
+		fprintf(out, "file %u %u\n", r->file_owner.uid, r->file_owner.gid);
 	if (r->owned)
 		fprintf(out, "owner %u %u\n", r->owner.uid, r->owner.gid);
 	if (r->error)
@@ -123,16 +125,27 @@ static bool take_pending(const char **p, struct record *r)
 	return true;
 }
 
-static bool take_owner(const char **p, struct record *r)
+static bool take_ids(const char **p, struct record_owner *ret)
 {
 	uint64_t uid, gid;
 
 	if (!take_number(p, UINT32_MAX - 1, ' ', &uid) ||
 	    !take_number(p, UINT32_MAX - 1, '\n', &gid))
 		return false;
-	r->owned = true;
-	r->owner = (struct record_owner){(uid_t)uid, (gid_t)gid};
+	*ret = (struct record_owner){(uid_t)uid, (gid_t)gid};
 	return true;
+}
+
+static bool take_file(const char **p, struct record *r)
+{
+	r->file_owned = take_ids(p, &r->file_owner);
+	return r->file_owned;
+}
+
+static bool take_owner(const char **p, struct record *r)
+{
+	r->owned = take_ids(p, &r->owner);
+	return r->owned;
 }
 
 /* The last line, and the text behind it up to the end of the record. */
@@ -154,7 +167,7 @@ static const struct {
 } lines[] = {
 	{"launched ", take_launched}, {"told\n", take_told},	  {"writing\n", take_writing},
 	{"job ", take_job},	      {"pending ", take_pending}, {"owner ", take_owner},
-	{"error ", take_error},
+	{"error ", take_error},	      {"file ", take_file},
 };
 
 static bool take_line(const char **p, struct record *r)
@@ -206,7 +219,8 @@ void record_clear(struct record *r)
 
 bool record_is_empty(const struct record *r)
 {
-	return !r->launched_ino && !r->told && !r->job && !r->n_pending && !r->error;
+	return !r->launched_ino && !r->told && !r->job && !r->n_pending && !r->error &&
+	       !r->file_owned;
 }
 
 /* --- files --- */

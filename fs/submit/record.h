@@ -9,6 +9,7 @@
  *	told			the content of the file has had its verdict, and is no job
  *	job ID TIME		NAME.job, and when it was made; times are ns since 1970
  *	pending UUID		this launch is under way; there may be more of them
+ *	file UID GID		the owner of the file; absent: whom the disk says
  *	owner UID GID		the owner of NAME.job and NAME.error; absent: the user who mounts
  *	error TIME BYTES	NAME.error, and its text, which is the rest of the record
  *
@@ -46,8 +47,9 @@ struct record {
 	int64_t job_time;
 	char (*pending)[RECORD_UUID]; /* "" of version 1 */
 	size_t n_pending;
-	bool owned; /* OWNER is set */
-	struct record_owner owner;
+	bool file_owned; /* FILE_OWNER is set: only root's kxfs can tell the disk */
+	bool owned;	 /* OWNER is set */
+	struct record_owner file_owner, owner;
 	char *error; /* NULL: none */
 	int64_t error_time;
 };

@@ -142,6 +142,16 @@ void upload_hold(struct upload *u)
 	u->refs++;
 }
 
+struct record_owner upload_owner(const struct upload *u)
+{
+	return u->attr.owner;
+}
+
+void upload_set_owner(struct upload *u, struct record_owner owner)
+{
+	u->attr.owner = owner;
+}
+
 uint64_t upload_version(const struct upload *u)
 {
 	return u->version;

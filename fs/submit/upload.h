@@ -156,6 +156,9 @@ bool upload_is_saved(struct upload *u);
 
 void upload_hold(struct upload *u); /* one reference more */
 uint64_t upload_version(const struct upload *u);
+struct record_owner upload_owner(const struct upload *u);
+/* As an earlier mount knew it. */
+void upload_set_owner(struct upload *u, struct record_owner owner);
 /* May the name that it has be removed because it is old: nobody has it open, and it is on disk? */
 bool upload_is_idle(const struct upload *u);
 int64_t upload_ctime(const struct upload *u);

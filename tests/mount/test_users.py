@@ -79,6 +79,42 @@ def test_allow_other_in_submit(make_kx):
     assert (job.old / "state").read_text() == "CANCELLED\n"
 
 
+# An ordinary user's mount for all, on a machine that allows it, in which root makes two files; then the next one.
+BY_A_USER = """
+set -e
+trap 'umount -l $MNT 2>/dev/null || :' EXIT
+echo user_allow_other > {base}/fuse.conf
+touch /etc/fuse.conf
+mount --bind {base}/fuse.conf /etc/fuse.conf
+kxfs() {{ setpriv --reuid={uid} --regid={gid} --clear-groups "$@"; }}
+end() {{
+    pid=$(sed -n 's/^pid //p' {state}/lock)
+    umount $MNT
+    while kill -0 $pid 2>/dev/null && ! grep -q '^State:.Z' /proc/$pid/status; do sleep 0.1; done
+}}
+kxfs "$@"
+cp {app} $MNT/submit/
+cp {app} $MNT/submit/scratch
+until cat $MNT/submit/a.yaml.job/wait 2>/dev/null; do sleep 0.1; done  # root's writers can't be watched
+end
+kxfs "$@"
+stat -c %u $MNT/submit/a.yaml $MNT/submit/a.yaml.job $MNT/submit/scratch
+chown {uid} $MNT/submit/scratch || echo refused
+end
+"""
+
+
+def test_owners_over_a_remount(make_kx):
+    """A kxfs that is not root's can't give files away on the disk, and knows all the same whose they are."""
+    kx = make_kx("allow_other,umask=022", user=USER, start=False)
+    (kx.base / "a.yaml").write_text(app("true"))
+    user = pwd.getpwnam(USER)
+    script = BY_A_USER.format(base=kx.base, uid=user.pw_uid, gid=user.pw_gid, app=kx.base / "a.yaml", state=kx.state)
+    said = run(["unshare", "-m", "sh", "-c", script, "sh", *kx.command()], env={**kx.env(), "MNT": str(kx.mnt)},
+               cwd=kx.work, check=False)
+    assert said.stdout == "SUCCEEDED\n0\n0\n0\nrefused\n", said.stderr
+
+
 def test_owner_and_mask(make_kx):
     kx = make_kx("uid=12,gid=34,umask=027")
     for name, mode in (("jobs", 0o750), (".kxfs/info", 0o640)):

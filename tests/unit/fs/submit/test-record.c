@@ -45,6 +45,8 @@ static struct record full(void)
 		.job_time = 1,
 		.pending = pending,
 		.n_pending = 2,
+		.file_owned = true,
+		.file_owner = {1001, 101},
 		.owned = true,
 		.owner = {1000, 100},
 		.error = error,
@@ -56,6 +58,9 @@ static void assert_same(const struct record *a, const struct record *b)
 {
 	assert_int_equal(a->launched_ino, b->launched_ino);
 	assert_string_equal(a->launched, b->launched);
+	assert_int_equal(a->file_owned, b->file_owned);
+	assert_int_equal(a->file_owner.uid, b->file_owner.uid);
+	assert_int_equal(a->file_owner.gid, b->file_owner.gid);
 	assert_true(streq(a->job, b->job));
 	assert_int_equal(a->job_time, b->job_time);
 	assert_int_equal(a->told, b->told);
@@ -78,7 +83,7 @@ static void test_there_and_back(void **state)
 	(void)state;
 	assert_string_equal(text, "kxfs submit 2\nlaunched 18446744073709551615 " DIGEST
 				  "\ntold\njob app-x7k2pd0 1\npending " UUID_1 "\npending " UUID_2
-				  "\nowner 1000 100\n"
+				  "\nfile 1001 101\nowner 1000 100\n"
 				  "error 12345 25\nx.yaml:1:1: bad\nand more\n");
 	assert_int_equal(record_parse(text, strlen(text), &got), 0);
 	assert_same(&got, &want);
@@ -106,7 +111,7 @@ static void test_cut(void **state)
 		assert_true(err == -EINVAL || (err == 0 && text[len - 1] == '\n' && !got.error));
 		record_clear(&got);
 	}
-	assert_int_equal(n_good, 7);
+	assert_int_equal(n_good, 8);
 	free(text);
 }
 
