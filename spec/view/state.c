@@ -260,12 +260,12 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 	/* The reason in the object of a job that was removed is what it was waiting for, not why it ended. */
 	if (v.suspended && spec_kueue_is_off(ctx))
 		explain(&v, "Deactivated", "");
+	else if (v.suspended)
+		explain(&v, "Suspended", view->message);
 	else if ((*view->reason || *view->message) && !removed && !(view->vague && r))
 		explain(&v, view->reason, view->message);
 	else if (v.state == SPEC_SUCCEEDED)
 		explain(&v, "Completed", "");
-	else if (v.suspended)
-		explain(&v, "Suspended", "");
 	else if (v.state == SPEC_CANCELLED)
 		explain(&v, "Deleted", "it was removed from the cluster");
 	else if (v.state == SPEC_UNKNOWN)

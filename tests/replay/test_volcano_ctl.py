@@ -68,6 +68,25 @@ def test_suspend_and_resume(kx, server, job):
     assert f"{job.id}: suspend" in kx.read(".kxfs", "log")
 
 
+@pytest.mark.parametrize("resource, source, tree", [
+    (st.JOBS, "volcano:test", {"spec": {"tasks": []}, "status": {
+        "state": {"phase": "Aborted", "reason": "Abort", "message": "m"}}}),
+    (st.JOBSETS, "jobset:test", {"spec": {"suspend": True, "replicatedJobs": []}, "status": {"conditions": [
+        {"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]}}),
+    (st.NEW_APPWRAPPERS, "appwrapper:test", {"spec": {"suspend": True, "components": []},
+                                             "status": {"phase": "Suspended"}}),
+], ids=["volcano", "jobset", "appwrapper"])
+def test_suspended(server, make_mount, resource, source, tree):
+    """It looks like no job that is over: its reason says what it is."""
+    server.install(resource)
+    server.store.add(resource, {"metadata": {"name": "app", "namespace": "test"}, **tree})
+    kx = make_mount(server, source=source)
+    status = harness.Job(kx, "app").status()
+    assert (status["state"], status["reason"]) == ("CANCELLED", "Suspended")
+    head, row = kx.read("list").splitlines()
+    assert row.split()[head.split().index("STATE")] == "CANCELLED" and row.split()[-1] == "Suspended"
+
+
 def test_what_is_asked_for(server, job):
     """The job is read right before; the Command names it by uid, and goes when it goes."""
     uid = server.store.find(st.JOBS, "test", job.id).uid
