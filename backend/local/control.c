@@ -54,7 +54,7 @@ static void answer(void *data)
 {
 	struct wait *w = data;
 	struct backend_request *rq = w->rq;
-	const char *id = local_job_record(w->job)->id;
+	const char *id = local_job_record(w->job)->job->id;
 
 	DL_DELETE(w->control->waits, w);
 	loop_timer_stop(&w->timer);
@@ -129,7 +129,7 @@ void control_leaving(struct control *c, struct local_job *job)
 			continue;
 		}
 		DL_DELETE(c->waits, w);
-		saved_change(c->saved, SAVED_FORGET, local_job_record(job)->uid, w->rq);
+		saved_change(c->saved, SAVED_FORGET, local_job_record(job)->job->uid, w->rq);
 		free(w);
 	}
 }
@@ -163,7 +163,7 @@ static bool still_allows(const struct local_job *job, enum spec_action action)
 	if (local_job_is_ending(job))
 		return false;
 	if (action == SPEC_SUSPEND || action == SPEC_RESUME)
-		return local_job_record(job)->suspended == (action == SPEC_RESUME);
+		return local_job_record(job)->job->suspended == (action == SPEC_RESUME);
 	return true;
 }
 

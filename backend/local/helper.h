@@ -35,8 +35,8 @@ enum task_how {
 	TASK_KILLED,	  /* the helper was, by SIG (0: unknown), and the program with it */
 };
 
-/* What could not be done for a program that was not started. */
-enum task_why { TASK_HELPER, TASK_OUTPUT, TASK_CWD, TASK_EXEC, TASK_SEARCH };
+/* What could not be done for a program that was not started. APP: nobody knows it; the daemon alone says so. */
+enum task_why { TASK_HELPER, TASK_OUTPUT, TASK_CWD, TASK_EXEC, TASK_SEARCH, TASK_APP };
 
 /*
  * How an attempt has ended. Times are ns since 1970. Plain data: the helper fills it in, and so does the daemon for

@@ -29,15 +29,15 @@ struct local_job {
 	struct local_record *record;
 	const struct spec_record *rec; /* what stands in RECORD */
 	struct local_replica_job common;
-	struct local_replica **reps; /* rec->n_replicas */
-	struct role *roles;	     /* rec->app->n_roles */
+	struct local_replica **reps; /* of each replica in its snapshot */
+	struct role *roles;
 	size_t live;
 	unsigned delay_ms;
 	bool let_go;		  /* it outlives the mount */
 	bool blamed;		  /* a replica has set its reason */
 	bool words_known;	  /* the last words of the replica that failed are in the record */
 	struct last_words *words; /* while they are read */
-	UT_hash_handle hh;	  /* by rec->id */
+	UT_hash_handle hh;	  /* by its id */
 };
 
 struct local_jobs {
@@ -58,10 +58,13 @@ static struct role *role_of(const struct local_job *job, const struct local_repl
 	return &job->roles[local_replica_record(rep)->role];
 }
 
+/* What its AppDef says of the role of REP; NULL: the AppDef can't be read. */
 static const struct spec_role *spec_role_of(const struct local_job *job,
 					    const struct local_replica *rep)
 {
-	return &job->rec->app->roles[local_replica_record(rep)->role];
+	const struct spec_app *app = job->rec->app;
+
+	return app ? &app->roles[local_replica_record(rep)->role] : NULL;
 }
 
 /* --- its end --- */
@@ -71,7 +74,7 @@ static void job_free(struct local_job *job)
 	struct local_jobs *jobs = job->jobs;
 
 	HASH_DEL(jobs->all, job);
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_free(job->reps[i]);
 	last_words_drop(job->words);
 	output_job_close(job->common.output);
@@ -135,7 +138,7 @@ static void on_showing(void *data)
 {
 	struct local_job *job = data;
 
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_open_log(job->reps[i]);
 }
 
@@ -152,9 +155,9 @@ static void show_delay(struct local_job *job, int err)
 {
 	bool any = false;
 
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		any |= local_replica_is_delayed(job->reps[i], err);
-	if (any && !job->rec->history)
+	if (any && !job->rec->job->history)
 		local_record_publish(job->record);
 }
 
@@ -167,7 +170,7 @@ static void on_written(void *data, int err, uint64_t change)
 		show_delay(job, err);
 		return;
 	}
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_recorded(job->reps[i], change);
 }
 
@@ -184,9 +187,12 @@ static void on_settled(void *data)
 /* REP has failed for good: its reason becomes that of the job. */
 static void blame(struct local_job *job, const struct local_replica *rep)
 {
-	const struct spec_record_replica *rec = local_replica_record(rep);
+	const struct spec_replica *rec = local_replica_record(rep);
+	const char *fault = job->rec->fault;
+	bool told = !*fault || strstr(rec->message, fault);
 	cleanup_free char *text =
-		text_print("%s-%u: %s", spec_role_of(job, rep)->name, rec->id, rec->message);
+		text_print("%s: %s%s%s", rec->name, rec->message,
+			   told ? "" : "; it is not started again: ", told ? "" : fault);
 
 	job->blamed = true;
 	local_record_set_reason(job->record, rec->reason, text);
@@ -203,12 +209,15 @@ static bool take_restart(struct local_job *job, const struct local_replica *rep)
 {
 	const struct spec_role *role = spec_role_of(job, rep);
 	const struct local_replica *first = job->reps[role_of(job, rep)->first];
-	unsigned *used = &local_replica_record(is_for_one(role) ? rep : first)->restarts;
+	unsigned *used;
 
+	if (!role)
+		return false;
+	used = &local_replica_plan(is_for_one(role) ? rep : first)->restarts;
 	if (*used >= role->max_retries)
 		return false;
 	(*used)++;
-	local_record_spec(job->record)->retries++;
+	job->rec->job->retries++;
 	atomic_fetch_add(&job->jobs->n_restarts, 1);
 	return true;
 }
@@ -251,8 +260,8 @@ static void on_failed(void *data, struct local_replica *rep)
 
 static bool all_succeeded(const struct local_job *job)
 {
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
-		if (job->rec->replicas[i].state != SPEC_SUCCEEDED)
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
+		if (job->rec->job->replicas[i].state != SPEC_SUCCEEDED)
 			return false;
 	return true;
 }
@@ -262,12 +271,13 @@ static void finish(struct local_job *job)
 {
 	const struct spec_record *rec = job->rec;
 
-	for (size_t i = 0; i < rec->n_replicas; i++)
+	for (size_t i = 0; i < rec->job->n_replicas; i++)
 		local_replica_close_log(job->reps[i]);
 	output_job_end(job->common.output);
 	local_record_finish(job->record);
-	for (size_t i = 0; i < rec->n_replicas && !job->blamed; i++)
-		if (rec->goal == SPEC_GOAL_RUN && streq(rec->replicas[i].reason, LOCAL_OUTPUT_LOST))
+	for (size_t i = 0; i < rec->job->n_replicas && !job->blamed; i++)
+		if (rec->goal == SPEC_GOAL_RUN &&
+		    streq(rec->job->replicas[i].reason, LOCAL_OUTPUT_LOST))
 			blame(job, job->reps[i]);
 	local_record_changed(job->record);
 }
@@ -275,7 +285,7 @@ static void finish(struct local_job *job)
 static void begin_again(struct local_job *job, size_t first, size_t n, unsigned delay_ms)
 {
 	for (size_t i = first; i < first + n; i++)
-		if (job->rec->replicas[i].again)
+		if (job->rec->plans[i].again)
 			local_replica_begin(job->reps[i], delay_ms);
 }
 
@@ -287,14 +297,14 @@ static void on_words(void *data, const char *words)
 
 	job->words = NULL;
 	job->words_known = true;
-	spec_set(&local_record_spec(job->record)->last_words, words);
+	spec_set(&job->rec->job->last_words, words);
 	return decide(job, NULL);
 }
 
 /* Is it known what was said last before JOB, nothing of which runs any more, failed? Else it is found out. */
 static bool has_last_words(struct local_job *job)
 {
-	const struct spec_job *snap cleanup_job = NULL;
+	const struct spec_job *snap = job->rec->job;
 	cleanup_free char *error = NULL, *path = NULL;
 	const struct spec_log *log;
 
@@ -302,7 +312,6 @@ static bool has_last_words(struct local_job *job)
 		return true;
 	if (job->words)
 		return false;
-	snap = spec_record_job(job->rec);
 	log = spec_last_log(snap);
 	if (!log)
 		return true;
@@ -328,15 +337,15 @@ static void decide(struct local_job *job, struct local_replica *rep)
 		if (job->live > 0)
 			return;
 		local_record_spec(job->record)->again = false;
-		for (size_t i = 0; i < job->rec->app->n_roles; i++)
+		for (size_t i = 0; i < job->rec->job->n_roles; i++)
 			job->roles[i].again = false;
-		begin_again(job, 0, job->rec->n_replicas, job->delay_ms);
+		begin_again(job, 0, job->rec->job->n_replicas, job->delay_ms);
 	} else if (role && role->again) {
 		if (role->live > 0)
 			return;
 		role->again = false;
 		begin_again(job, role->first, role->n, role->delay_ms);
-	} else if (rep && local_replica_record(rep)->again) {
+	} else if (rep && local_replica_plan(rep)->again) {
 		local_replica_begin(rep, local_replica_delay(rep));
 	} else if (job->live == 0 && all_succeeded(job)) {
 		finish(job);
@@ -365,7 +374,7 @@ static void on_lives(void *data, struct local_replica *rep, bool live)
 void local_job_end(struct local_job *job, enum spec_goal goal)
 {
 	local_record_set_goal(job->record, goal);
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_end(job->reps[i]);
 	local_record_changed(job->record);
 	decide(job, NULL);
@@ -375,7 +384,7 @@ static void job_restart(struct local_job *job, unsigned delay_ms)
 {
 	local_record_restart(job->record);
 	job->delay_ms = delay_ms;
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_restart(job->reps[i]);
 	local_record_changed(job->record);
 	decide(job, NULL);
@@ -384,13 +393,14 @@ static void job_restart(struct local_job *job, unsigned delay_ms)
 void local_job_restart(struct local_job *job)
 {
 	/* Processes outside of the group stay stopped, and get SIGKILL when the program has ended. */
-	local_record_spec(job->record)->suspended = false;
+	local_record_spec(job->record)->job->suspended = false;
+	local_record_set_reason(job->record, "", "");
 	job_restart(job, 0);
 }
 
 void local_job_cancel(struct local_job *job)
 {
-	local_record_spec(job->record)->history = true;
+	local_record_spec(job->record)->job->history = true;
 	if (local_record_is_over(job->record))
 		local_record_changed(job->record);
 	else
@@ -399,21 +409,23 @@ void local_job_cancel(struct local_job *job)
 
 static void signal_all(struct local_job *job, int sig)
 {
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_signal(job->reps[i], sig);
 }
 
 void local_job_suspend(struct local_job *job)
 {
-	local_record_spec(job->record)->suspended = true;
+	local_record_spec(job->record)->job->suspended = true;
+	local_record_set_reason(job->record, "Suspended", "");
 	signal_all(job, SIGSTOP);
 	local_record_changed(job->record);
 }
 
 void local_job_resume(struct local_job *job)
 {
-	local_record_spec(job->record)->suspended = false;
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
+	local_record_spec(job->record)->job->suspended = false;
+	local_record_set_reason(job->record, "", "");
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_resume(job->reps[i]);
 	local_record_changed(job->record);
 }
@@ -438,7 +450,7 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 	static const struct local_record_events record_events = {on_showing, on_published,
 								 on_written, on_settled};
 	static const struct local_replica_events replica_events = {on_lives, on_failed, on_idle};
-	struct output_job *output = output_job_open(jobs->b->output, rec->id);
+	struct output_job *output = output_job_open(jobs->b->output, rec->job->id);
 	struct local_job *job;
 
 	if (!output)
@@ -449,23 +461,21 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 	job->common = (struct local_replica_job){
 		.all = jobs->replicas,
 		.output = output,
-		.dir = text_print("%s/jobs/%s", jobs->b->config.state_dir, rec->id),
+		.dir = text_print("%s/jobs/%s", jobs->b->config.state_dir, rec->job->id),
 		.events = &replica_events,
 		.data = job,
 	};
 	job->record = local_record_new(jobs->b->loop, jobs->b->store, job->common.dir, rec,
 				       &record_events, job);
 	job->common.record = job->record;
-	job->reps = new0_n(struct local_replica *, rec->n_replicas);
-	job->roles = new0_n(struct role, rec->app->n_roles);
-	for (size_t i = 0; i < rec->n_replicas; i++) {
-		struct role *role = &job->roles[rec->replicas[i].role];
-
-		if (role->n++ == 0)
-			role->first = i;
-		job->reps[i] = local_replica_new(&job->common, &rec->replicas[i]);
-	}
-	HASH_ADD_KEYPTR(hh, jobs->all, rec->id, strlen(rec->id), job);
+	job->reps = new0_n(struct local_replica *, rec->job->n_replicas);
+	job->roles = new0_n(struct role, rec->job->n_roles);
+	for (size_t i = 0; i < rec->job->n_roles; i++)
+		job->roles[i] =
+			(struct role){.first = rec->job->roles[i].first, .n = rec->job->roles[i].n};
+	for (size_t i = 0; i < rec->job->n_replicas; i++)
+		job->reps[i] = local_replica_new(&job->common, i);
+	HASH_ADD_KEYPTR(hh, jobs->all, rec->job->id, strlen(rec->job->id), job);
 	group_enter(jobs->group);
 	return job;
 }
@@ -473,7 +483,7 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 void local_job_launch(struct local_job *job)
 {
 	spec_set(&local_record_spec(job->record)->boot, "");
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_begin(job->reps[i], 0);
 }
 
@@ -481,11 +491,11 @@ void local_job_launch(struct local_job *job)
 
 struct task_found *local_job_find_attempts(struct local_jobs *jobs, const struct spec_record *rec)
 {
-	cleanup_free char *dir = text_print("%s/jobs/%s", jobs->b->config.state_dir, rec->id);
-	struct task_found *found = new0_n(struct task_found, rec->n_replicas);
+	cleanup_free char *dir = text_print("%s/jobs/%s", jobs->b->config.state_dir, rec->job->id);
+	struct task_found *found = new0_n(struct task_found, rec->job->n_replicas);
 
-	for (size_t i = 0; i < rec->n_replicas; i++)
-		local_replica_find_attempt(jobs->replicas, dir, rec, &rec->replicas[i], &found[i]);
+	for (size_t i = 0; i < rec->job->n_replicas; i++)
+		local_replica_find_attempt(jobs->replicas, dir, rec, i, &found[i]);
 	return found;
 }
 
@@ -494,15 +504,16 @@ static void plan(struct local_job *job)
 {
 	if (job->rec->again)
 		return job_restart(job, LOCAL_DELAY_MIN_MS);
-	for (size_t i = 0; i < job->rec->n_replicas; i++) {
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++) {
 		struct local_replica *rep = job->reps[i];
-		const struct spec_record_replica *rec = &job->rec->replicas[i];
+		const struct spec_role *spec = spec_role_of(job, rep);
+		bool again = job->rec->plans[i].again;
 		struct role *role = role_of(job, rep);
 
-		if (rec->again && !role->again &&
-		    spec_role_of(job, rep)->retry_policy == SPEC_RETRY_ROLE)
+		if (again && !role->again && spec && spec->retry_policy == SPEC_RETRY_ROLE)
 			restart_role(job, role, LOCAL_DELAY_MIN_MS);
-		else if (local_replica_is_idle(rep) && rec->state == SPEC_PENDING && !rec->again)
+		else if (local_replica_is_idle(rep) && !again &&
+			 local_replica_record(rep)->state == SPEC_PENDING)
 			local_replica_begin(rep, 0);
 		if (local_replica_is_idle(rep))
 			decide(job, rep);
@@ -511,13 +522,13 @@ static void plan(struct local_job *job)
 
 void local_job_take_over(struct local_job *job, const struct task_found *found)
 {
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_adopt(job->reps[i], &found[i]);
 	spec_set(&local_record_spec(job->record)->boot, "");
 	local_record_publish(job->record);
 	if (job->rec->goal == SPEC_GOAL_RUN)
 		plan(job);
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_adopted(job->reps[i], &found[i]);
 }
 
@@ -561,7 +572,7 @@ void local_jobs_free(struct local_jobs *jobs)
 
 static void let_replicas_go(struct local_job *job)
 {
-	for (size_t i = 0; i < job->rec->n_replicas; i++)
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_let_go(job->reps[i]);
 }
 

@@ -253,11 +253,12 @@ static void local_forget(struct backend *b, struct backend_request *rq)
 
 static int manifest(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len)
 {
-	cleanup(record_freep) struct spec_record *rec = NULL;
+	cleanup(spec_record_freep) struct spec_record *rec = NULL;
 	int err = record_read(b->config.state_dir, job->id, &rec);
 
 	if (err < 0)
 		return err;
+	record_read_app(b->config.state_dir, b->config.home, rec);
 	spec_record_yaml(rec, ret, ret_len);
 	return 0;
 }

@@ -18,12 +18,14 @@ static void print_signal(int sig, char ret[32])
 }
 
 /* Why the program could not be started, with the name of the file, which exec's errno does not say. */
-static char *why_not_started(const struct spec_record *rec, const struct spec_record_replica *rep,
+static char *why_not_started(const struct spec_record *rec, const struct spec_replica *rep,
 			     const struct task_end *end)
 {
-	const char *entrypoint = rec->app->roles[rep->role].entrypoint;
+	const char *entrypoint = rec->app ? rec->app->roles[rep->role].entrypoint : "";
 
 	switch (end->why) {
+	case TASK_APP:
+		return text_copy(rec->fault);
 	case TASK_OUTPUT:
 		return text_print("its output can't be kept: %s", strerror(end->err));
 	case TASK_CWD:
@@ -39,7 +41,7 @@ static char *why_not_started(const struct spec_record *rec, const struct spec_re
 	return text_copy(strerror(end->err));
 }
 
-char *outcome_text(const struct spec_record *rec, const struct spec_record_replica *rep,
+char *outcome_text(const struct spec_record *rec, const struct spec_replica *rep,
 		   const struct task_end *end)
 {
 	char name[32];
@@ -56,11 +58,11 @@ char *outcome_text(const struct spec_record *rec, const struct spec_record_repli
 	return end->exit_code ? text_print("exit code %d", end->exit_code) : text_copy("");
 }
 
-const char *outcome_reason(const struct spec_record_replica *rep, const struct task_end *end)
+const char *outcome_reason(bool again, const struct task_end *end)
 {
 	if (end->how == TASK_NOT_STARTED)
 		return "StartError";
-	if (rep->again)
+	if (again)
 		return "Restarting";
 	if (end->how == TASK_KILLED)
 		return "HelperKilled";

@@ -9,10 +9,10 @@
 #include "spec/record/record.h"
 
 /* The message; "" if it has ended well. malloc'ed. */
-char *outcome_text(const struct spec_record *rec, const struct spec_record_replica *rep,
+char *outcome_text(const struct spec_record *rec, const struct spec_replica *rep,
 		   const struct task_end *end);
-/* The reason, one word. */
-const char *outcome_reason(const struct spec_record_replica *rep, const struct task_end *end);
+/* The reason, one word. AGAIN: the replica was ended to be started again. */
+const char *outcome_reason(bool again, const struct task_end *end);
 /* Was the program not started for want of something that comes back, such as memory? */
 bool outcome_passes(const struct task_end *end);
 

@@ -85,16 +85,15 @@ static void make_unique(struct strings *s)
 	s->v[kept] = NULL;
 }
 
-void program_make(struct program *p, const struct spec_record *rec,
-		  const struct spec_record_replica *rep, const char *error_file)
+void program_make(struct program *p, const struct spec_record *rec, const struct spec_replica *rep,
+		  const char *error_file)
 {
 	const struct spec_role *role = &rec->app->roles[rep->role];
-	cleanup_free char *dir = spec_name_replica_dir(role->name, rep->id);
 	cleanup_free char *id = text_print("%u", rep->id);
 	struct strings args = {0}, env = {0};
 	bool has_handle = false;
 	const struct spec_macros m = {
-		.app_id = rec->id,
+		.app_id = rec->job->id,
 		.replica_id = id,
 		.img_root = "",
 		.base_img_root = "DEPRECATED",
@@ -114,10 +113,10 @@ void program_make(struct program *p, const struct spec_record *rec,
 		has_handle |= streq(role->env.v[i].key, JOB_ID) && spec_name_is_handle(value);
 	}
 	if (!has_handle)
-		add(&env, text_print(JOB_ID "=kxfs://torchx/%s", rec->id));
+		add(&env, text_print(JOB_ID "=kxfs://torchx/%s", rec->job->id));
 	add(&env, text_copy(RANK0 "=localhost"));
-	add(&env, text_print("KXFS_JOB=%s", rec->id));
-	add(&env, text_print("KXFS_REPLICA=%s", dir));
+	add(&env, text_print("KXFS_JOB=%s", rec->job->id));
+	add(&env, text_print("KXFS_REPLICA=%s", rep->name));
 	make_unique(&env);
 	*p = (struct program){args.v, env.v};
 }

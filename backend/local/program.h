@@ -13,8 +13,8 @@ struct program {
 };
 
 /* ERROR_FILE: where it may leave a structured error, unless the role names another place. */
-void program_make(struct program *p, const struct spec_record *rec,
-		  const struct spec_record_replica *rep, const char *error_file);
+void program_make(struct program *p, const struct spec_record *rec, const struct spec_replica *rep,
+		  const char *error_file);
 void program_clear(struct program *p);
 
 #endif

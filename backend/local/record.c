@@ -46,39 +46,41 @@ static const struct ending {
 
 static const char *phase_of(const struct local_record *r)
 {
+	const struct spec_job *job = r->rec->job;
+
 	if (r->rec->goal != SPEC_GOAL_RUN)
 		return "Terminating";
-	if (r->rec->suspended)
+	if (job->suspended)
 		return "Suspended";
 	if (r->rec->again || r->restarting)
 		return "Restarting";
-	return r->rec->started ? "Running" : "Pending";
+	return job->started ? "Running" : "Pending";
 }
 
 uint64_t local_record_changed(struct local_record *r)
 {
-	struct spec_record *rec = r->rec;
+	struct spec_job *job = r->rec->job;
 
 	if (!r->over) {
-		spec_set(&rec->phase, phase_of(r));
-		if (rec->history)
-			rec->state = endings[rec->goal].state;
-		else if (rec->suspended)
-			rec->state = SPEC_CANCELLED;
-		else if (rec->started && !streq(rec->phase, "Restarting"))
-			rec->state = SPEC_RUNNING;
+		spec_set(&job->phase, phase_of(r));
+		if (job->history)
+			job->state = endings[r->rec->goal].state;
+		else if (job->suspended)
+			job->state = SPEC_CANCELLED;
+		else if (job->started && !streq(job->phase, "Restarting"))
+			job->state = SPEC_RUNNING;
 		else
-			rec->state = SPEC_PENDING;
+			job->state = SPEC_PENDING;
 	}
-	rec->changed = loop_time_ns();
-	spec_transitions_add(&rec->transitions, rec->state, rec->phase, rec->changed);
+	job->changed = loop_time_ns();
+	spec_transitions_add(&job->transitions, job->state, job->phase, job->changed);
 	return record_writer_changed(r->writer);
 }
 
 void local_record_set_reason(struct local_record *r, const char *reason, const char *message)
 {
-	spec_set(&r->rec->reason, reason);
-	spec_set(&r->rec->message, message);
+	spec_set(&r->rec->job->reason, reason);
+	spec_set(&r->rec->job->message, message);
 }
 
 void local_record_set_goal(struct local_record *r, enum spec_goal goal)
@@ -91,7 +93,7 @@ void local_record_set_goal(struct local_record *r, enum spec_goal goal)
 		if (endings[goal].reason)
 			local_record_set_reason(r, endings[goal].reason, endings[goal].message);
 	}
-	rec->suspended = false;
+	rec->job->suspended = false;
 	rec->again = false;
 	r->restarting = false;
 }
@@ -109,8 +111,8 @@ void local_record_tried(struct local_record *r)
 
 void local_record_started(struct local_record *r, int64_t time)
 {
-	if (!r->rec->started)
-		r->rec->started = time;
+	if (!r->rec->job->started)
+		r->rec->job->started = time;
 }
 
 void local_record_runs(struct local_record *r)
@@ -120,15 +122,15 @@ void local_record_runs(struct local_record *r)
 
 void local_record_finish(struct local_record *r)
 {
-	struct spec_record *rec = r->rec;
-	const struct ending *ending = &endings[rec->goal];
+	const struct ending *ending = &endings[r->rec->goal];
+	struct spec_job *job = r->rec->job;
 
 	r->over = true;
-	rec->state = ending->state;
-	rec->suspended = false;
-	rec->finished = loop_time_ns();
-	spec_set(&rec->phase, ending->phase);
-	if (rec->goal == SPEC_GOAL_RUN)
+	job->state = ending->state;
+	job->suspended = false;
+	job->finished = loop_time_ns();
+	spec_set(&job->phase, ending->phase);
+	if (r->rec->goal == SPEC_GOAL_RUN)
 		local_record_set_reason(r, ending->reason, ending->message);
 }
 
@@ -157,13 +159,16 @@ void local_record_publish(struct local_record *r)
 /* A job is shown when all of it has been started, or after SHOW_NS, since its submitter waits for that. */
 static bool is_hidden(const struct local_record *r)
 {
+	const struct spec_job *job = r->rec->job;
+
 	return !r->shown && !r->last && r->to_try > 0 && r->rec->goal == SPEC_GOAL_RUN &&
-	       r->rec->retries == 0 && loop_time_ns() - r->rec->created < SHOW_NS;
+	       job->retries == 0 && loop_time_ns() - job->created < SHOW_NS;
 }
 
 static char *on_text(void *data, bool *ret_final)
 {
 	struct local_record *r = data;
+	const struct spec_job *job = r->rec->job;
 	char *text;
 
 	if (is_hidden(r))
@@ -172,8 +177,8 @@ static char *on_text(void *data, bool *ret_final)
 		r->events->showing(r->data);
 	*ret_final = r->over;
 	text = spec_record_text(r->rec);
-	if ((!r->shown && !r->rec->started) || r->rec->history || r->over ||
-	    r->rec->suspended != r->shown_suspended) {
+	if ((!r->shown && !job->started) || job->history || r->over ||
+	    job->suspended != r->shown_suspended) {
 		spec_job_unref(r->snapshot);
 		r->snapshot = spec_record_job(r->rec);
 	} else {
@@ -187,9 +192,9 @@ static void say_unsaved(struct local_record *r, int err)
 	if (err < 0 && !r->unsaved)
 		diag(DIAG_ERROR,
 		     "%s: its state can't be recorded: %s; it is tried again until it can",
-		     r->rec->id, strerror(-err));
+		     r->rec->job->id, strerror(-err));
 	else if (err == 0 && r->unsaved)
-		diag(DIAG_INFO, "%s: its state is recorded again", r->rec->id);
+		diag(DIAG_INFO, "%s: its state is recorded again", r->rec->job->id);
 	r->unsaved = err < 0;
 }
 
@@ -236,9 +241,9 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, co
 	r->events = events;
 	r->data = data;
 	r->rec = rec;
-	r->to_try = rec->n_replicas;
+	r->to_try = rec->job->n_replicas;
 	/* A job of an earlier daemon that was restarting still does. */
-	r->restarting = streq(rec->phase, "Restarting");
+	r->restarting = streq(rec->job->phase, "Restarting");
 	r->writer = record_writer_new(loop, dir, &writer_events, r);
 	return r;
 }

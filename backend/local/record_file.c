@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 
 #include "backend/base/file.h"
 #include "backend/base/work.h"
+#include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
 /* The largest possible record is much smaller than this. */
@@ -20,15 +22,54 @@
 /* A file whose time says when the job became history. Its bytes mean nothing. */
 #define MARK "history"
 
+/*
+ * The last member of what stands on disk: a check sum (FNV-1a) of all bytes before it. A changed digit would still be a
+ * record, and might start what nobody submitted.
+ */
+#define SUM	 ",\"sum\":\"%016" PRIx64 "\"}\n"
+#define SUM_SIZE 28
+
+static void print_sum(const char *text, size_t len, char ret[SUM_SIZE])
+{
+	uint64_t hash = 14695981039346656037u;
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
+	snprintf(ret, SUM_SIZE, SUM, hash);
+}
+
+/* TEXT, which is taken over, as it is written. */
+static char *add_sum(char *text)
+{
+	size_t len = strlen(text) - strlen("}\n");
+	char sum[SUM_SIZE];
+
+	print_sum(text, len, sum);
+	text = mem_grow(text, len + SUM_SIZE, 1);
+	memcpy(text + len, sum, SUM_SIZE);
+	return text;
+}
+
+static bool has_sum(const char *text, size_t len)
+{
+	char sum[SUM_SIZE];
+
+	if (len < SUM_SIZE - 1)
+		return false;
+	len -= SUM_SIZE - 1;
+	print_sum(text, len, sum);
+	return memcmp(text + len, sum, SUM_SIZE - 1) == 0;
+}
+
 static void read_mark(const char *state_dir, struct spec_record *rec)
 {
-	cleanup_free char *path = file_path(state_dir, rec->id, MARK);
+	cleanup_free char *path = file_path(state_dir, rec->job->id, MARK);
 	struct stat st;
 
 	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
-	rec->history = true;
-	rec->changed = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+	rec->job->history = true;
+	rec->job->changed = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
 }
 
 int record_mark(const char *state_dir, const char *id, int64_t time)
@@ -52,7 +93,7 @@ int record_mark(const char *state_dir, const char *id, int64_t time)
 int record_read(const char *state_dir, const char *id, struct spec_record **ret)
 {
 	cleanup_free char *path = text_print("%s/jobs/%s/" RECORD, state_dir, id);
-	cleanup(record_freep) struct spec_record *rec = NULL;
+	cleanup(spec_record_freep) struct spec_record *rec = NULL;
 	cleanup_free char *text = NULL;
 	size_t len = 0;
 	int err = file_read(path, RECORD_MAX, &text, &len);
@@ -61,13 +102,32 @@ int record_read(const char *state_dir, const char *id, struct spec_record **ret)
 		err = spec_record_parse(text, len, &rec);
 	if (err < 0)
 		return err;
-	/* A folder that somebody has copied has the record of another job. */
-	if (!streq(rec->id, id))
+	if (!has_sum(text, len))
 		return -EINVAL;
-	if (rec->finished)
+	/* A folder that somebody has copied has the record of another job. */
+	if (!streq(rec->job->id, id))
+		return -EINVAL;
+	if (rec->job->finished)
 		read_mark(state_dir, rec);
 	*ret = take_ptr(rec);
 	return 0;
+}
+
+int record_read_app(const char *state_dir, const char *home, struct spec_record *rec)
+{
+	cleanup_free char *path = text_print("%s/jobs/%s/app.yaml", state_dir, rec->job->id);
+	cleanup_free char *text = NULL;
+	size_t len = 0;
+	int err = file_read(path, SPEC_MAX_FILE, &text, &len);
+
+	if (err == 0) {
+		spec_record_read_app(rec, text, len, home);
+	} else {
+		cleanup_free char *fault = text_print("app.yaml can't be read: %s", strerror(-err));
+
+		spec_set(&rec->fault, fault);
+	}
+	return err;
 }
 
 void record_boot(char ret[37])
@@ -81,19 +141,19 @@ void record_boot(char ret[37])
 
 int record_write(const char *state_dir, const struct spec_record *rec)
 {
-	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, rec->id);
-	cleanup_free char *text = spec_record_text(rec);
+	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, rec->job->id);
+	cleanup_free char *text = add_sum(spec_record_text(rec));
 
 	return file_write(dir, RECORD, text, strlen(text));
 }
 
 int record_write_first(const char *state_dir, const struct spec_record *rec)
 {
-	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, rec->id);
-	cleanup_free char *text = spec_record_text(rec);
+	cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, rec->job->id);
+	cleanup_free char *text = add_sum(spec_record_text(rec));
 	size_t len = strlen(text);
 	/* It grows by transitions, and by what becomes of each replica. */
-	int err = file_keep_room(dir, RECORD, 2 * len + ROOM + rec->n_replicas * ROOM_EACH);
+	int err = file_keep_room(dir, RECORD, 2 * len + ROOM + rec->job->n_replicas * ROOM_EACH);
 
 	return err ? err : file_write(dir, RECORD, text, len);
 }
@@ -183,6 +243,7 @@ static void write_work(void *data)
 {
 	struct record_writer *w = data;
 
+	w->text = add_sum(w->text);
 	w->work.err =
 		(w->final ? file_write_last : file_write)(w->dir, RECORD, w->text, strlen(w->text));
 }

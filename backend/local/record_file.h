@@ -13,6 +13,11 @@
 int record_read(const char *state_dir, const char *id, struct spec_record **ret);
 int record_write(const char *state_dir, const struct spec_record *rec);
 /*
+ * Its AppDef, from app.yaml beside it; HOME as in struct spec_app_rules. What keeps REC from having it is REC's fault
+ * from now on, and if that is the disk also returned.
+ */
+int record_read_app(const char *state_dir, const char *home, struct spec_record *rec);
+/*
  * The job, which is over, became history at TIME (ns): record_read says so from now on. Nothing is synced, so that many
  * jobs are removed as quickly as files: after a crash of the machine such a job may stand in jobs/ again.
  */
@@ -21,11 +26,6 @@ int record_mark(const char *state_dir, const char *id, int64_t time);
 void record_boot(char ret[37]);
 /* The first one of a new job: it also keeps room on the disk for the final one. */
 int record_write_first(const char *state_dir, const struct spec_record *rec);
-
-static inline void record_freep(struct spec_record **rec)
-{
-	spec_record_free(*rec);
-}
 
 /* Below: I/O thread. One write at a time; what changes meanwhile goes into the next. */
 

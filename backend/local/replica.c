@@ -46,7 +46,9 @@ enum step { IDLE, DELAYED, QUEUED, RECORDING, HELD, STARTING, RUNNING, CONCLUDIN
 
 struct local_replica {
 	const struct local_replica_job *job;
-	struct spec_record_replica *rec;
+	struct spec_replica *rec; /* in the job's record, */
+	struct spec_plan *plan;	  /* and so is this */
+	size_t i;		  /* its number there */
 	enum step step;
 	struct task *task;
 	struct loop_timer delay; /* DELAYED: until the start */
@@ -80,25 +82,25 @@ static struct spec_record *record_of(const struct local_replica *rep)
 	return local_record_spec(rep->job->record);
 }
 
-static const struct spec_role *role_of(const struct local_replica *rep)
+static const char *id_of(const struct local_replica *rep)
 {
-	return &record_of(rep)->app->roles[rep->rec->role];
+	return record_of(rep)->job->id;
 }
 
-static char *key_of(const struct local_replica *rep, unsigned attempt)
+static char *key_of(const struct local_replica *rep)
 {
-	return spec_record_log_key(record_of(rep), rep->rec, attempt);
+	return spec_record_log_key(rep->rec, rep->rec->attempt);
 }
 
-/* The name of the replica's task: short, and another for each attempt. */
-static char *task_name(const struct spec_record *rec, const struct spec_record_replica *rep)
+/* The name of the task of replica I: short, and another for each attempt. */
+static char *task_name(const struct spec_record *rec, size_t i)
 {
-	return text_print("%zu.%u", (size_t)(rep - rec->replicas), rep->attempt);
+	return text_print("%zu.%u", i, rec->job->replicas[i].attempt);
 }
 
 char *local_replica_error_file(const struct local_replica *rep)
 {
-	cleanup_free char *name = task_name(record_of(rep), rep->rec);
+	cleanup_free char *name = task_name(record_of(rep), rep->i);
 
 	return text_print("%s/" HELPER_DIR "/%s.error", rep->job->dir, name);
 }
@@ -107,8 +109,8 @@ char *local_replica_error_file(const struct local_replica *rep)
 
 static int log_begin(struct local_replica *rep)
 {
-	cleanup_free char *key = key_of(rep, rep->rec->attempt);
-	cleanup_free char *prefix = spec_record_log_prefix(record_of(rep), rep->rec);
+	cleanup_free char *key = key_of(rep);
+	cleanup_free char *prefix = spec_record_log_prefix(rep->rec);
 	int err = rep->begun ? 0 : output_log_begin(rep->job->output, key, prefix, true);
 
 	if (err == 0)
@@ -122,15 +124,14 @@ void local_replica_open_log(struct local_replica *rep)
 
 	/* Starting the program tries again, and reports an error. */
 	if (err < 0)
-		diag(DIAG_DEBUG, "%s: a log can't be made yet: %s", record_of(rep)->id,
-		     strerror(-err));
+		diag(DIAG_DEBUG, "%s: a log can't be made yet: %s", id_of(rep), strerror(-err));
 }
 
 void local_replica_close_log(struct local_replica *rep)
 {
-	cleanup_free char *key = key_of(rep, rep->rec->attempt);
+	cleanup_free char *key = key_of(rep);
 
-	if (rep->rec->ended)
+	if (rep->plan->ended)
 		return;
 	local_replica_open_log(rep);
 	if (rep->begun)
@@ -142,12 +143,12 @@ void local_replica_close_log(struct local_replica *rep)
 /* Output of REP is lost: that becomes its reason, unless it was cancelled or is started again. */
 static void note_lost(struct local_replica *rep)
 {
-	struct spec_record_replica *rec = rep->rec;
+	struct spec_replica *rec = rep->rec;
 	cleanup_free char *text =
 		text_print("%s%s%s", rec->message, *rec->message ? "; " : "", rep->lost);
 
 	spec_set(&rec->message, text);
-	if (rec->state != SPEC_CANCELLED && !rec->again)
+	if (rec->state != SPEC_CANCELLED && !rep->plan->again)
 		spec_set(&rec->reason, LOCAL_OUTPUT_LOST);
 }
 
@@ -156,23 +157,22 @@ static void lose(struct local_replica *rep, int err)
 	if (rep->lost)
 		return;
 	rep->lost = text_print("its output can't be written: %s", strerror(err));
-	diag(DIAG_ERROR, "%s: %s-%u: %s", record_of(rep)->id, role_of(rep)->name, rep->rec->id,
-	     rep->lost);
+	diag(DIAG_ERROR, "%s: %s: %s", id_of(rep), rep->rec->name, rep->lost);
 }
 
 static void note_leftovers(const struct local_replica *rep, const struct task_end *end)
 {
-	const char *id = record_of(rep)->id, *role = role_of(rep)->name;
+	const char *id = id_of(rep), *name = rep->rec->name;
 
 	if (end->late)
 		diag(DIAG_WARNING,
-		     "%s: %s-%u: its output is still open after its end, by a process that is not the job's; what was "
+		     "%s: %s: its output is still open after its end, by a process that is not the job's; what was "
 		     "printed until now is kept, nothing after it",
-		     id, role, rep->rec->id);
+		     id, name);
 	if (end->left)
 		diag(DIAG_WARNING,
-		     "%s: %s-%u: not all processes that it started are gone, though they were sent SIGKILL",
-		     id, role, rep->rec->id);
+		     "%s: %s: not all processes that it started are gone, though they were sent SIGKILL",
+		     id, name);
 }
 
 /* --- steps --- */
@@ -213,7 +213,7 @@ static void unplan(struct local_replica *rep)
 
 void local_replica_begin(struct local_replica *rep, unsigned delay_ms)
 {
-	rep->rec->again = false;
+	rep->plan->again = false;
 	rep->terminated = false;
 	if (delay_ms == 0) {
 		enqueue(rep);
@@ -245,7 +245,7 @@ static void on_prepared(void *data)
 static void on_started(void *data, int64_t time)
 {
 	struct local_replica *rep = data;
-	struct spec_record_replica *rec = rep->rec;
+	struct spec_replica *rec = rep->rec;
 
 	if (rep->step == STARTING)
 		set_step(rep, RUNNING);
@@ -264,7 +264,7 @@ static void on_started(void *data, int64_t time)
 static void on_grown(void *data)
 {
 	struct local_replica *rep = data;
-	cleanup_free char *key = key_of(rep, rep->rec->attempt);
+	cleanup_free char *key = key_of(rep);
 
 	output_log_grown(rep->job->output, key);
 }
@@ -284,18 +284,15 @@ static void on_ended(void *data, const struct task_end *end);
 static const struct task_events task_events = {on_prepared, on_started, on_grown, on_lost,
 					       on_ended};
 
-static int start_task(struct local_replica *rep)
+static void start_task(struct local_replica *rep)
 {
 	const struct spec_record *rec = record_of(rep);
-	cleanup_free char *key = key_of(rep, rep->rec->attempt);
-	cleanup_free char *name = task_name(rec, rep->rec);
+	cleanup_free char *key = key_of(rep);
+	cleanup_free char *name = task_name(rec, rep->i);
 	cleanup_free char *error_file = local_replica_error_file(rep);
 	cleanup(program_clear) struct program program = {0};
 	struct task_config config;
-	int err = log_begin(rep);
 
-	if (err < 0)
-		return err;
 	program_make(&program, rec, rep->rec, error_file);
 	config = (struct task_config){
 		.dir = rep->job->dir,
@@ -307,7 +304,6 @@ static int start_task(struct local_replica *rep)
 	};
 	rep->task = task_start(rep->job->all->tasks, &config, &task_events, rep);
 	rep->job->all->preparing++;
-	return 0;
 }
 
 static void start(struct local_replica *rep)
@@ -316,20 +312,22 @@ static void start(struct local_replica *rep)
 	int err;
 
 	set_step(rep, STARTING);
-	err = start_task(rep);
-	if (err < 0) {
-		end.err = -err;
-		on_ended(rep, &end);
-	}
+	err = log_begin(rep);
+	if (err == 0 && record_of(rep)->app)
+		return start_task(rep);
+	if (err == 0)
+		end.why = TASK_APP;
+	end.err = -err;
+	return on_ended(rep, &end);
 }
 
 /* Begin the next attempt of a replica that has had one: it goes on record before it is started. */
 static void renew(struct local_replica *rep)
 {
-	struct spec_record_replica *rec = rep->rec;
+	struct spec_replica *rec = rep->rec;
 
-	rec->attempt++;
-	rec->ended = false;
+	spec_record_attempt(record_of(rep), rep->i, rec->attempt + 1);
+	rep->plan->ended = false;
 	rec->exit_code = -1;
 	rec->signal = 0;
 	rec->started = 0;
@@ -362,9 +360,9 @@ static void on_queue(void *data)
 		struct local_replica *rep = all->queue;
 
 		DL_DELETE(all->queue, rep);
-		if (record_of(rep)->suspended)
+		if (record_of(rep)->job->suspended)
 			set_step(rep, HELD);
-		else if (rep->rec->ended)
+		else if (rep->plan->ended)
 			renew(rep);
 		else if (rep->change > local_record_saved(rep->job->record))
 			set_step(rep, RECORDING);
@@ -412,7 +410,7 @@ static void cancelled(struct local_replica *rep)
 	rep->rec->state = SPEC_CANCELLED;
 	rep->rec->finished = loop_time_ns();
 	spec_set(&rep->rec->reason, "Cancelled");
-	rep->rec->again = false;
+	rep->plan->again = false;
 }
 
 void local_replica_end(struct local_replica *rep)
@@ -429,7 +427,7 @@ void local_replica_end(struct local_replica *rep)
 
 void local_replica_restart(struct local_replica *rep)
 {
-	rep->rec->again = true;
+	rep->plan->again = true;
 	if (is_up(rep)) {
 		terminate(rep);
 		return;
@@ -453,10 +451,10 @@ static void on_log_ended(void *data)
 /* Try again a start that failed for want of memory, processes or descriptors. False: it was no such failure. */
 static bool try_again(struct local_replica *rep, const struct task_end *end)
 {
-	struct spec_record_replica *rec = rep->rec;
+	struct spec_replica *rec = rep->rec;
 	cleanup_free char *text = NULL;
 
-	if (!outcome_passes(end) || record_of(rep)->goal != SPEC_GOAL_RUN || rec->again ||
+	if (!outcome_passes(end) || record_of(rep)->goal != SPEC_GOAL_RUN || rep->plan->again ||
 	    ++rep->tries >= MAX_TRIES)
 		return false;
 	text = outcome_text(record_of(rep), rec, end);
@@ -471,20 +469,20 @@ static bool try_again(struct local_replica *rep, const struct task_end *end)
 /* Decide what END, the end of an attempt, means for its replica and its job. */
 static void judge(struct local_replica *rep, const struct task_end *end)
 {
-	struct spec_record_replica *rec = rep->rec;
+	struct spec_replica *rec = rep->rec;
 	bool well = end->how == TASK_ENDED && end->sig == 0 && end->exit_code == 0;
 	bool runs = record_of(rep)->goal == SPEC_GOAL_RUN;
 	cleanup_free char *text = outcome_text(record_of(rep), rec, end);
 
-	rec->ended = true;
+	rep->plan->ended = true;
 	rec->exit_code = end->how == TASK_NOT_STARTED ? 128
 			 : end->how == TASK_ENDED     ? end->exit_code
 						      : -1;
 	rec->signal = end->how == TASK_ENDED ? end->sig : 0;
 	rec->finished = end->finished ? end->finished : loop_time_ns();
-	spec_set(&rec->reason, outcome_reason(rec, end));
+	spec_set(&rec->reason, outcome_reason(rep->plan->again, end));
 	spec_set(&rec->message, text);
-	if (rec->again) {
+	if (rep->plan->again) {
 		rec->state = SPEC_PENDING;
 		rec->finished = 0;
 	} else if (well && runs) {
@@ -494,7 +492,7 @@ static void judge(struct local_replica *rep, const struct task_end *end)
 		note_lost(rep);
 	if (!runs) {
 		cancelled(rep);
-	} else if (!rec->again && !well) {
+	} else if (!rep->plan->again && !well) {
 		rec->state = SPEC_FAILED;
 		rep->job->events->failed(rep->job->data, rep);
 	}
@@ -504,7 +502,7 @@ static void on_ended(void *data, const struct task_end *end)
 {
 	struct local_replica *rep = data;
 	const struct local_replica_job *job = rep->job;
-	cleanup_free char *key = key_of(rep, rep->rec->attempt);
+	cleanup_free char *key = key_of(rep);
 
 	rep->task = NULL;
 	loop_timer_stop(&rep->grace);
@@ -584,27 +582,31 @@ bool local_replica_is_idle(const struct local_replica *rep)
 	return rep->step == IDLE;
 }
 
-struct spec_record_replica *local_replica_record(const struct local_replica *rep)
+const struct spec_replica *local_replica_record(const struct local_replica *rep)
 {
 	return rep->rec;
 }
 
+struct spec_plan *local_replica_plan(const struct local_replica *rep)
+{
+	return rep->plan;
+}
+
 /* --- an attempt of an earlier daemon --- */
 
-/* May an attempt of REP have run when the last daemon ended? */
-static bool is_open(const struct spec_record_replica *rep)
+/* May an attempt of replica I have run when the last daemon ended? */
+static bool is_open(const struct spec_record *rec, size_t i)
 {
-	return !rep->ended && !spec_state_is_final(rep->state);
+	return !rec->plans[i].ended && !spec_state_is_final(rec->job->replicas[i].state);
 }
 
 void local_replica_find_attempt(struct local_replicas *all, const char *dir,
-				const struct spec_record *rec,
-				const struct spec_record_replica *rep, struct task_found *ret)
+				const struct spec_record *rec, size_t i, struct task_found *ret)
 {
-	cleanup_free char *name = task_name(rec, rep);
+	cleanup_free char *name = task_name(rec, i);
 
 	ret->fd = -1;
-	if (is_open(rep))
+	if (is_open(rec, i))
 		task_find(all->tasks, dir, name, ret);
 }
 
@@ -614,18 +616,18 @@ void local_replica_find_attempt(struct local_replicas *all, const char *dir,
  */
 static void reopen_logs(struct local_replica *rep)
 {
-	cleanup_free char *prefix = spec_record_log_prefix(record_of(rep), rep->rec);
+	cleanup_free char *prefix = spec_record_log_prefix(rep->rec);
 
 	for (unsigned a = 0; a <= rep->rec->attempt; a++) {
-		cleanup_free char *key = key_of(rep, a);
+		cleanup_free char *key = spec_record_log_key(rep->rec, a);
 		int err = output_log_begin(rep->job->output, key, prefix, false);
 
 		if (err < 0) {
-			diag(DIAG_ERROR, "%s: %s can't be opened: %s", record_of(rep)->id, key,
+			diag(DIAG_ERROR, "%s: %s can't be opened: %s", id_of(rep), key,
 			     strerror(-err));
 		} else if (a < rep->rec->attempt) {
 			output_log_end(rep->job->output, key, NULL, NULL);
-		} else if (rep->rec->ended) {
+		} else if (rep->plan->ended) {
 			set_step(rep, CONCLUDING);
 			output_log_end(rep->job->output, key, on_log_ended, rep);
 		} else {
@@ -636,11 +638,12 @@ static void reopen_logs(struct local_replica *rep)
 
 void local_replica_adopt(struct local_replica *rep, const struct task_found *found)
 {
-	cleanup_free char *name = task_name(record_of(rep), rep->rec);
+	cleanup_free char *name = task_name(record_of(rep), rep->i);
 
 	rep->tried = true;
 	reopen_logs(rep);
-	if (!is_open(rep->rec) || (found->state == TASK_NONE && rep->rec->state != SPEC_RUNNING))
+	if (!is_open(record_of(rep), rep->i) ||
+	    (found->state == TASK_NONE && rep->rec->state != SPEC_RUNNING))
 		return;
 	set_step(rep, STARTING);
 	if (found->state != TASK_RUNS && found->state != TASK_UNKNOWN)
@@ -654,7 +657,7 @@ void local_replica_adopt(struct local_replica *rep, const struct task_found *fou
 	rep->task =
 		task_adopt(rep->job->all->tasks, rep->job->dir, name, found->fd, &task_events, rep);
 	/* The last daemon may have ended after it wrote the record and before it sent the signal. */
-	task_signal(rep->task, record_of(rep)->suspended ? SIGSTOP : SIGCONT);
+	task_signal(rep->task, record_of(rep)->job->suspended ? SIGSTOP : SIGCONT);
 }
 
 void local_replica_adopted(struct local_replica *rep, const struct task_found *found)
@@ -667,13 +670,15 @@ void local_replica_adopted(struct local_replica *rep, const struct task_found *f
 
 /* --- making --- */
 
-struct local_replica *local_replica_new(const struct local_replica_job *job,
-					struct spec_record_replica *rec)
+struct local_replica *local_replica_new(const struct local_replica_job *job, size_t i)
 {
+	const struct spec_record *rec = local_record_spec(job->record);
 	struct local_replica *rep = new0(struct local_replica);
 
 	rep->job = job;
-	rep->rec = rec;
+	rep->i = i;
+	rep->rec = &rec->job->replicas[i];
+	rep->plan = &rec->plans[i];
 	loop_timer_init(&rep->delay, job->all->loop, enqueue, rep);
 	loop_timer_init(&rep->grace, job->all->loop, on_grace_over, rep);
 	return rep;

@@ -56,12 +56,13 @@ void local_replicas_outlive(struct local_replicas *all);
 /* For .kxfs/metrics; any thread. */
 void local_replicas_metrics(struct local_replicas *all, FILE *out);
 
-/* REC is its part of the job's record. */
-struct local_replica *local_replica_new(const struct local_replica_job *job,
-					struct spec_record_replica *rec);
+/* Replica I of the job's record. */
+struct local_replica *local_replica_new(const struct local_replica_job *job, size_t i);
 /* A program of it that runs goes on. */
 void local_replica_free(struct local_replica *rep);
-struct spec_record_replica *local_replica_record(const struct local_replica *rep);
+/* What stands of it in the record. */
+const struct spec_replica *local_replica_record(const struct local_replica *rep);
+struct spec_plan *local_replica_plan(const struct local_replica *rep);
 /* Where the program of its newest attempt may leave a structured error. malloc'ed. */
 char *local_replica_error_file(const struct local_replica *rep);
 bool local_replica_is_idle(const struct local_replica *rep);
@@ -92,10 +93,9 @@ void local_replica_open_log(struct local_replica *rep);
 /* The job is over. An attempt that was never started has an empty log, not none. */
 void local_replica_close_log(struct local_replica *rep);
 
-/* Pool: what became of the newest attempt of an earlier daemon, in the job's folder DIR. */
+/* Pool: what became of the newest attempt of replica I of an earlier daemon, in the job's folder DIR. */
 void local_replica_find_attempt(struct local_replicas *all, const char *dir,
-				const struct spec_record *rec,
-				const struct spec_record_replica *rep, struct task_found *ret);
+				const struct spec_record *rec, size_t i, struct task_found *ret);
 /* Go on with that (the descriptor in FOUND is taken over). */
 void local_replica_adopt(struct local_replica *rep, const struct task_found *found);
 /* The second half of adopting: when all replicas of the job are adopted, take in the end of an attempt that is over. */

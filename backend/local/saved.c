@@ -106,12 +106,12 @@ static void drop_work(void *data)
 {
 	struct change *c = data;
 	const char *state_dir = c->saved->b->config.state_dir;
-	cleanup(record_freep) struct spec_record *rec = NULL;
+	cleanup(spec_record_freep) struct spec_record *rec = NULL;
 
 	c->work.err = record_read(state_dir, c->job->id, &rec);
 	if (c->work.err < 0)
 		return;
-	rec->dropped = true;
+	rec->job->dropped = true;
 	c->moved = spec_record_job(rec);
 	c->work.err = record_write(state_dir, rec);
 }
@@ -184,9 +184,9 @@ void saved_change(struct saved *saved, enum saved_change kind, const char *uid,
 struct item {
 	struct spec_job *job; /* of a job that is over; else NULL */
 	bool left;	      /* its output was to be removed, and some is there */
-	bool unmerged;	      /* REC is of a job that is over, whose merged log lacks something */
-	struct spec_record
-		*rec; /* of one that is not; it is taken from here when the job goes on, */
+	bool unmerged;	      /* and its merged log lacks something */
+	/* Of one that is not; it is taken from here when the job goes on, */
+	struct spec_record *rec;
 	struct task_found *found; /* and so is what became of its replicas */
 };
 
@@ -201,7 +201,7 @@ struct recover {
 static void item_clear(struct item *item)
 {
 	spec_job_unref(item->job);
-	for (size_t i = 0; item->found && i < item->rec->n_replicas; i++)
+	for (size_t i = 0; item->found && i < item->rec->job->n_replicas; i++)
 		if (item->found[i].fd >= 0)
 			close(item->found[i].fd);
 	free(item->found);
@@ -277,23 +277,23 @@ static void read_one(struct recover *r, const char *id)
 	}
 	item = &r->items[r->n++];
 	*item = (struct item){0};
-	if (rec->finished) {
+	if (rec->job->finished) {
 		cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, id);
 
 		cleanup_free char *logs = text_print("%s/logs", dir);
 
 		item->job = spec_record_job(rec);
-		item->left = rec->dropped && access(logs, F_OK) == 0;
-		item->unmerged = !rec->dropped && output_is_unmerged(r->saved->b->output, id);
-		if (item->unmerged)
-			item->rec = rec;
-		else
-			spec_record_free(rec);
+		item->left = rec->job->dropped && access(logs, F_OK) == 0;
+		item->unmerged = !rec->job->dropped && output_is_unmerged(r->saved->b->output, id);
+		spec_record_free(rec);
 		task_clean(dir);
 	} else {
 		item->rec = rec;
+		err = record_read_app(state_dir, r->saved->b->config.home, rec);
+		if (is_ours(err))
+			r->err = err;
 		item->found = local_job_find_attempts(r->saved->jobs, rec);
-		for (size_t i = 0; i < rec->n_replicas && !r->err; i++)
+		for (size_t i = 0; i < rec->job->n_replicas && !r->err; i++)
 			if (item->found[i].state == TASK_UNKNOWN && is_ours(item->found[i].err))
 				r->err = item->found[i].err;
 	}
@@ -311,7 +311,7 @@ static bool was_never_launched(const struct item *item)
 
 	record_boot(boot);
 	begun = !*boot || !streq(item->rec->boot, boot);
-	for (size_t i = 0; i < item->rec->n_replicas; i++)
+	for (size_t i = 0; i < item->rec->job->n_replicas; i++)
 		begun |= item->found[i].state != TASK_NONE;
 	return !begun;
 }
@@ -341,11 +341,11 @@ static void go_on(struct saved *saved, struct item *item)
 	struct local_job *job;
 
 	if (was_never_launched(item))
-		return output_job_remove(saved->b->output, rec->id, NULL, NULL);
-	backend_launched(saved->b, rec->file, rec->id, rec->submission);
+		return output_job_remove(saved->b->output, rec->job->id, NULL, NULL);
+	backend_launched(saved->b, rec->file, rec->job->id, rec->job->submission);
 	job = local_job_new(saved->jobs, rec);
 	if (!job) {
-		diag(DIAG_ERROR, "%s: its logs can't be opened: %s; it is not shown", rec->id,
+		diag(DIAG_ERROR, "%s: its logs can't be opened: %s; it is not shown", rec->job->id,
 		     strerror(errno));
 		return;
 	}
@@ -357,32 +357,29 @@ static void go_on(struct saved *saved, struct item *item)
 /* A folder that somebody has copied, and whose record he has changed: only one of the two can be a job. */
 static bool is_taken(struct store *store, const struct item *item)
 {
-	const char *uid = item->job ? item->job->uid : item->rec->uid;
-	const char *id = item->job ? item->job->id : item->rec->id;
-	cleanup_job const struct spec_job *other = store_get_uid(store, uid);
+	const struct spec_job *job = item->job ? item->job : item->rec->job;
+	cleanup_job const struct spec_job *other = store_get_uid(store, job->uid);
 
 	if (other)
 		diag(DIAG_WARNING,
 		     "jobs/%s/job.json has the uid of %s, of which it may be a copy; the job is not shown, "
 		     "and its output stays in that folder",
-		     id, other->id);
+		     job->id, other->id);
 	return other;
 }
 
 /* What kxfs could not put into the merged log of a job that is over, as on a full disk, before it ended. */
-static void merge_again(struct saved *saved, const struct spec_record *rec)
+static void merge_again(struct saved *saved, const struct spec_job *job)
 {
-	struct output_job *j = output_job_open(saved->b->output, rec->id);
+	struct output_job *j = output_job_open(saved->b->output, job->id);
 
-	for (size_t i = 0; j && i < rec->n_replicas; i++) {
-		cleanup_free char *prefix = spec_record_log_prefix(rec, &rec->replicas[i]);
+	for (size_t i = 0; j && i < job->n_replicas; i++) {
+		const struct spec_replica *rep = &job->replicas[i];
+		cleanup_free char *prefix = spec_record_log_prefix(rep);
 
-		for (unsigned a = 0; a <= rec->replicas[i].attempt; a++) {
-			cleanup_free char *key = spec_record_log_key(rec, &rec->replicas[i], a);
-
-			if (output_log_begin(j, key, prefix, false) == 0)
-				output_log_end(j, key, NULL, NULL);
-		}
+		for (size_t a = 0; a < rep->n_logs; a++)
+			if (output_log_begin(j, rep->logs[a].key, prefix, false) == 0)
+				output_log_end(j, rep->logs[a].key, NULL, NULL);
 	}
 	if (j)
 		output_job_end(j);
@@ -408,8 +405,8 @@ static void recover_done(void *data)
 		if (item->left)
 			output_logs_remove(b->output, item->job->id, NULL, NULL);
 		if (item->unmerged)
-			merge_again(saved, item->rec);
-		if (item->rec && !item->unmerged)
+			merge_again(saved, item->job);
+		if (item->rec)
 			go_on(saved, item);
 		else
 			store_put(b->store, take_ptr(item->job));

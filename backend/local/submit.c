@@ -267,11 +267,11 @@ static int make_dir(struct submit *s, const char *app)
 	return -EEXIST;
 }
 
-/* DIR is where the job runs. */
-static int fill(struct submit *s, const char *dir)
+/* The record of APP, which is taken over and runs in DIR. */
+static int make_record(struct submit *s, struct spec_app *app, const char *dir)
 {
 	const struct backend_request *rq = s->rq;
-	char uid[37], boot[37];
+	char uid[37] = "", boot[37];
 	const struct spec_record_origin origin = {
 		.id = s->id,
 		.uid = uid,
@@ -280,14 +280,15 @@ static int fill(struct submit *s, const char *dir)
 		.file = rq->file,
 		.work_dir = dir,
 		.boot = boot,
+		.appdef = rq->text,
+		.len = rq->len,
 		.created = loop_time_ns(),
 	};
+	int err = random_uuid(uid) < 0 ? -EIO : 0;
 
-	if (random_uuid(uid) < 0)
-		return -EIO;
 	record_boot(boot);
-	spec_record_begin(s->rec, &origin);
-	return 0;
+	s->rec = spec_record_new(app, &origin);
+	return err;
 }
 
 static int store_files(struct submit *s)
@@ -350,23 +351,16 @@ static void explain(struct submit *s)
 
 static int submit_try(struct submit *s)
 {
-	struct spec_app *app = NULL;
+	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	char *dir cleanup_free = NULL;
 	int err = parse(s, &app, &dir);
 
+	if (err < 0 || (s->asked && !s->looked))
+		return err;
+	err = make_dir(s, app->name);
 	if (err < 0)
 		return err;
-	if (s->asked && !s->looked) {
-		spec_app_free(app);
-		return 0;
-	}
-	err = make_dir(s, app->name);
-	if (err < 0) {
-		spec_app_free(app);
-		return err;
-	}
-	s->rec = spec_record_new(app);
-	err = fill(s, dir);
+	err = make_record(s, take_ptr(app), dir);
 	if (err == 0)
 		err = store_files(s);
 	return err < 0 ? remove_files(s, err) : 0;

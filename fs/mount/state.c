@@ -29,7 +29,7 @@
 
 /* STATE/version. What is kept here, and what is said to helpers of local jobs, changes with the number. */
 #define VERSION_FILE "version"
-#define VERSION_TEXT "kxfs state 2\n"
+#define VERSION_TEXT "kxfs state 3\n"
 #define VERSION_MAX  64
 #define LOCK_FILE    "lock"
 #define PROBE_FILE   "probe"

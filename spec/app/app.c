@@ -107,7 +107,7 @@ void spec_app_free(struct spec_app *app)
 static void read_entrypoint(struct app_reader *r, const struct app_path *path,
 			    const struct spec_yaml *node, void *member)
 {
-	if (r->rules && node->type == SPEC_YAML_SCALAR && streq(node->text, MISSING))
+	if (node->type == SPEC_YAML_SCALAR && streq(node->text, MISSING))
 		app_error(r, path, node, "is %s, TorchX's word for none: name a program", MISSING);
 	else
 		app_read_word(r, path, node, member);
@@ -153,7 +153,7 @@ static void read_env(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member)
 {
 	app_read_text_map(r, path, node, member);
-	if (node->type != SPEC_YAML_MAP || !r->rules)
+	if (node->type != SPEC_YAML_MAP)
 		return;
 	for (size_t i = 0; i < node->n; i += 2) {
 		struct app_path at = {.up = path, .key = node->v[i]->text};
@@ -206,7 +206,7 @@ static void read_ports(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, void *member)
 {
 	read_counts(r, path, node, 1, 65535, member);
-	if (node->type != SPEC_YAML_MAP || !r->rules)
+	if (node->type != SPEC_YAML_MAP)
 		return;
 	for (size_t i = 0; i < node->n; i += 2) {
 		struct app_path at = {.up = path, .key = node->v[i]->text};
@@ -300,8 +300,7 @@ static void read_resource(struct app_reader *r, const struct app_path *path,
 static void read_mount(struct app_reader *r, const struct app_path *path,
 		       const struct spec_yaml *node, struct spec_role *role)
 {
-	spec_mount_parse(node, path, r->rules ? r->rules->home : NULL, &role->mounts,
-			 &role->n_mounts, r->e);
+	spec_mount_parse(node, path, r->rules->home, &role->mounts, &role->n_mounts, r->e);
 }
 
 static void read_mounts(struct app_reader *r, const struct app_path *path,
@@ -459,13 +458,11 @@ static void read_scheduler(struct app_reader *r, const struct app_path *path,
 {
 	const char *names[SPEC_MAX_SCHEDULERS + 1] = {NULL};
 	cleanup_free char *all = NULL;
-	size_t n = r->rules ? r->rules->n_known : 0;
+	size_t n = r->rules->n_known;
 	const char *near;
 
-	if (!r->rules || !app_is(r, path, node, SPEC_YAML_SCALAR, "")) {
-		app_read_text(r, path, node, member);
+	if (!app_is(r, path, node, SPEC_YAML_SCALAR, ""))
 		return;
-	}
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_scheduler *known = &r->rules->known[i];
 
@@ -703,8 +700,7 @@ int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rul
 		return e->err;
 	app = new0(struct spec_app);
 	app_read_map(&r, NULL, root, app_fields, app);
-	if (rules)
-		check_app(&r, app, root);
+	check_app(&r, app, root);
 	if (e->err)
 		return e->err;
 	*ret = take_ptr(app);

@@ -115,11 +115,6 @@ int spec_app_parse(const char *text, size_t len, struct spec_yaml **ret, struct 
  * Read and check a document. RULES are used during the call only. Errors that E holds already are no
  * obstacle to reading, but make it fail. 0 and *RET (free with spec_app_free), or the errno of E,
  * which then holds at least one error.
- *
- * RULES of NULL are for what spec_app_json has written of an AppDef that was accepted once, perhaps by an earlier
- * version of kxfs: what names and other texts may be is not checked again, and fields that are not known are
- * ignored. Types, numbers and mounts are checked as always; a version that accepts less of them than the one before
- * has to go on accepting it here.
  */
 int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rules,
 		  struct spec_app **ret, struct spec_errors *e);

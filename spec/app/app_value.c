@@ -139,8 +139,7 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 		struct app_path at = {.up = path, .key = key->text};
 
 		if (!field) {
-			if (r->rules)
-				unknown_field(r, &at, key, fields);
+			unknown_field(r, &at, key, fields);
 			continue;
 		}
 		/* The parser has reported a key that stands twice; the first counts. */
@@ -187,7 +186,7 @@ void app_read_word(struct app_reader *r, const struct app_path *path, const stru
 {
 	if (!app_is(r, path, node, SPEC_YAML_SCALAR, ""))
 		return;
-	if (r->rules && !*node->text)
+	if (!*node->text)
 		app_error(r, path, node, "must not be empty");
 	else
 		*(char **)member = text_copy(node->text);
@@ -205,7 +204,7 @@ static bool has_control(const char *text)
 void app_read_name(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		   void *member)
 {
-	if (app_is(r, path, node, SPEC_YAML_SCALAR, "") && r->rules && has_control(node->text))
+	if (app_is(r, path, node, SPEC_YAML_SCALAR, "") && has_control(node->text))
 		app_error(r, path, node, "must not hold control characters or line breaks");
 	else
 		app_read_word(r, path, node, member);

@@ -11,7 +11,7 @@
 #include "spec/yaml/yaml.h"
 
 struct app_reader {
-	const struct spec_app_rules *rules; /* NULL: texts are not checked, since they were once */
+	const struct spec_app_rules *rules;
 	struct spec_errors *e;
 };
 

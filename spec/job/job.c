@@ -89,7 +89,9 @@ void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 
 	spec_set(&log.key, from->key);
 	spec_set(&log.container, container);
-	r->logs = mem_grow(r->logs, r->n_logs + 1, sizeof(*r->logs));
+	/* The array doubles at powers of two. */
+	if ((r->n_logs & (r->n_logs - 1)) == 0)
+		r->logs = mem_grow(r->logs, r->n_logs ? 2 * r->n_logs : 1, sizeof(*r->logs));
 	memmove(&r->logs[at + 1], &r->logs[at], (r->n_logs - at) * sizeof(*r->logs));
 	r->logs[at] = log;
 	r->n_logs++;
@@ -170,11 +172,15 @@ static void free_string(char **field, void *data)
 
 static void copy_replica(struct spec_replica *to, const struct spec_replica *from)
 {
+	size_t room = 1; /* as spec_replica_copy_log makes it */
+
 	*to = *from;
 	to->logs = NULL;
 	if (from->n_logs == 0)
 		return;
-	to->logs = mem_grow(NULL, from->n_logs, sizeof(*to->logs));
+	while (room < from->n_logs)
+		room *= 2;
+	to->logs = mem_grow(NULL, room, sizeof(*to->logs));
 	memcpy(to->logs, from->logs, from->n_logs * sizeof(*to->logs));
 }
 

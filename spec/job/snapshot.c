@@ -11,6 +11,7 @@
 #include "spec/base/limits.h"
 #include "spec/base/name.h"
 #include "spec/base/utf8.h"
+#include "spec/job/snapshot_tree.h"
 #include "spec/yaml/field.h"
 
 #define SNAPSHOT_VERSION  2
@@ -24,25 +25,26 @@
 static const struct spec_field job_fields[] = {
 	JOB(id, SPEC_FIELD_TEXT),
 	JOB(uid, SPEC_FIELD_TEXT),
-	JOB(app, SPEC_FIELD_TEXT, .optional = true),
+	JOB(app, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	JOB(state, SPEC_FIELD_WORD, .words = spec_state_words),
 	JOB(phase, SPEC_FIELD_TEXT),
 	JOB(reason, SPEC_FIELD_TEXT, .optional = true),
 	JOB(message, SPEC_FIELD_TEXT, .optional = true),
-	JOB(obstacle, SPEC_FIELD_TEXT, .optional = true),
-	JOB(last_words, SPEC_FIELD_TEXT, .optional = true),
-	JOB(backend, SPEC_FIELD_TEXT, .optional = true),
-	JOB(namespace, SPEC_FIELD_TEXT, .optional = true),
-	JOB(queue, SPEC_FIELD_TEXT, .optional = true),
+	JOB(obstacle, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
+	JOB(last_words, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
+	JOB(backend, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
+	JOB(namespace, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
+	JOB(queue, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	JOB(submitter, SPEC_FIELD_TEXT, .optional = true),
 	JOB(submission, SPEC_FIELD_TEXT, .optional = true),
-	JOB(own, SPEC_FIELD_BOOL),
-	JOB(has_appdef, SPEC_FIELD_BOOL),
+	JOB(own, SPEC_FIELD_BOOL, .hidden = true),
+	JOB(has_appdef, SPEC_FIELD_BOOL, .hidden = true),
 	JOB(history, SPEC_FIELD_BOOL),
 	JOB(suspended, SPEC_FIELD_BOOL),
-	JOB(given_up, SPEC_FIELD_BOOL, .optional = true),
+	JOB(given_up, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
+	JOB(dropped, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
 	JOB(retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
-	JOB(max_retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
+	JOB(max_retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX, .hidden = true),
 	JOB(created, SPEC_FIELD_TIME),
 	JOB(started, SPEC_FIELD_TIME),
 	JOB(finished, SPEC_FIELD_TIME),
@@ -56,15 +58,15 @@ static const struct spec_field role_fields[] = {
 };
 
 static const struct spec_field replica_fields[] = {
-	REPLICA(name, SPEC_FIELD_TEXT),
+	REPLICA(name, SPEC_FIELD_TEXT, .hidden = true),
 	REPLICA(role, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	REPLICA(id, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	REPLICA(state, SPEC_FIELD_WORD, .words = spec_state_words),
-	REPLICA(pod, SPEC_FIELD_TEXT, .optional = true),
-	REPLICA(node, SPEC_FIELD_TEXT, .optional = true),
+	REPLICA(pod, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
+	REPLICA(node, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	REPLICA(reason, SPEC_FIELD_TEXT, .optional = true),
 	REPLICA(message, SPEC_FIELD_TEXT, .optional = true),
-	REPLICA(blamed, SPEC_FIELD_TEXT, .optional = true),
+	REPLICA(blamed, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	REPLICA(attempt, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	REPLICA(exit_code, SPEC_FIELD_INT, .min = INT_MIN, .max = INT_MAX),
 	REPLICA(signal, SPEC_FIELD_INT, .max = INT_MAX),
@@ -81,33 +83,45 @@ static const struct spec_field log_fields[] = {
 
 /* --- out --- */
 
-static void write_replica(struct json_object *list, const struct spec_replica *r)
+static void write_logs(struct json_object *replica, const struct spec_replica *r)
 {
-	struct json_object *o = spec_tree_append(list, spec_tree_map());
-	struct json_object *logs = spec_tree_add(o, "logs", spec_tree_list(r->n_logs));
+	struct json_object *logs = spec_tree_add(replica, "logs", spec_tree_list(r->n_logs));
 
-	spec_fields_write(o, replica_fields, array_size(replica_fields), r, false);
-	for (size_t i = 0; i < r->n_logs; i++) {
-		o = spec_tree_append(logs, spec_tree_map());
-		spec_fields_write(o, log_fields, array_size(log_fields), &r->logs[i], false);
+	for (size_t i = 0; i < r->n_logs; i++)
+		spec_fields_write(spec_tree_append(logs, spec_tree_map()), log_fields,
+				  array_size(log_fields), &r->logs[i], false);
+}
+
+struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_snapshot_form form)
+{
+	bool people = form == SPEC_SNAPSHOT_PEOPLE;
+	struct json_object *root = spec_tree_map(), *list;
+
+	spec_fields_write(root, job_fields, array_size(job_fields), job, people);
+	if (!people) {
+		spec_transitions_write(root, &job->transitions);
+		list = spec_tree_add(root, "roles", spec_tree_list(job->n_roles));
+		for (size_t i = 0; i < job->n_roles; i++)
+			spec_fields_write(spec_tree_append(list, spec_tree_map()), role_fields,
+					  array_size(role_fields), &job->roles[i], false);
 	}
+	list = spec_tree_add(root, "replicas", spec_tree_list(job->n_replicas));
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		struct json_object *o = spec_tree_append(list, spec_tree_map());
+
+		spec_fields_write(o, replica_fields, array_size(replica_fields), &job->replicas[i],
+				  people);
+		if (form == SPEC_SNAPSHOT_WHOLE)
+			write_logs(o, &job->replicas[i]);
+	}
+	return root;
 }
 
 char *spec_snapshot_text(const struct spec_job *job)
 {
-	struct json_object *root cleanup_json = spec_tree_map();
-	struct json_object *list;
+	struct json_object *root cleanup_json = spec_snapshot_tree(job, SPEC_SNAPSHOT_WHOLE);
 
 	spec_tree_number(root, "version", SNAPSHOT_VERSION);
-	spec_fields_write(root, job_fields, array_size(job_fields), job, false);
-	spec_transitions_write(root, &job->transitions);
-	list = spec_tree_add(root, "roles", spec_tree_list(job->n_roles));
-	for (size_t i = 0; i < job->n_roles; i++)
-		spec_fields_write(spec_tree_append(list, spec_tree_map()), role_fields,
-				  array_size(role_fields), &job->roles[i], false);
-	list = spec_tree_add(root, "replicas", spec_tree_list(job->n_replicas));
-	for (size_t i = 0; i < job->n_replicas; i++)
-		write_replica(list, &job->replicas[i]);
 	if (job->object)
 		spec_tree_add(root, "object", spec_tree_bytes(job->object->text, job->object->len));
 	return text_print("%s\n",
@@ -141,7 +155,8 @@ static int read_logs(const struct spec_value *o, struct spec_replica *r)
 }
 
 /* The replicas of each role follow each other, in the order of the roles. */
-static int read_replicas(const struct spec_value *list, struct spec_job *job)
+static int read_replicas(const struct spec_value *list, enum spec_snapshot_form form,
+			 struct spec_job *job)
 {
 	unsigned role = 0;
 
@@ -150,7 +165,7 @@ static int read_replicas(const struct spec_value *list, struct spec_job *job)
 		int err = spec_fields_read(&list->items[i], replica_fields,
 					   array_size(replica_fields), r);
 
-		if (err == 0)
+		if (err == 0 && form == SPEC_SNAPSHOT_WHOLE)
 			err = read_logs(&list->items[i], r);
 		if (err < 0)
 			return err;
@@ -188,19 +203,14 @@ static int read_object(const struct spec_value *root, struct spec_job *job)
 	return 0;
 }
 
-int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret)
+int spec_snapshot_of(const struct spec_value *root, enum spec_snapshot_form form,
+		     struct spec_job **ret)
 {
-	struct spec_value *root cleanup_free = NULL;
-	const struct spec_value *roles, *replicas;
+	const struct spec_value *roles = spec_read_list(root, "roles");
+	const struct spec_value *replicas = spec_read_list(root, "replicas");
 	cleanup_job struct spec_job *job = NULL;
-	int err = spec_value_parse(text, len, &root);
+	int err;
 
-	if (err == 0)
-		err = spec_fields_version(root, SNAPSHOT_VERSION);
-	if (err < 0)
-		return err;
-	roles = spec_read_list(root, "roles");
-	replicas = spec_read_list(root, "replicas");
 	if (!roles || roles->n > SPEC_MAX_REPLICAS || !replicas || replicas->n > SPEC_MAX_REPLICAS)
 		return -EINVAL;
 	job = spec_job_new(roles->n, replicas->n);
@@ -210,11 +220,26 @@ int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret)
 	if (err == 0)
 		err = read_roles(roles, job);
 	if (err == 0)
-		err = read_replicas(replicas, job);
-	if (err == 0)
-		err = read_object(root, job);
+		err = read_replicas(replicas, form, job);
 	if (err == 0 && (!spec_name_is_file(job->id) || !*job->uid))
 		err = -EINVAL;
+	if (err == 0)
+		*ret = take_ptr(job);
+	return err;
+}
+
+int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret)
+{
+	struct spec_value *root cleanup_free = NULL;
+	cleanup_job struct spec_job *job = NULL;
+	int err = spec_value_parse(text, len, &root);
+
+	if (err == 0)
+		err = spec_fields_version(root, SNAPSHOT_VERSION);
+	if (err == 0)
+		err = spec_snapshot_of(root, SPEC_SNAPSHOT_WHOLE, &job);
+	if (err == 0)
+		err = read_object(root, job);
 	if (err == 0)
 		*ret = spec_job_pack(take_ptr(job));
 	return err;

@@ -75,40 +75,6 @@ static int make_manifest(const struct spec_dry_run *d, const struct spec_kind *k
 	return err;
 }
 
-/* --- a local job --- */
-
-static void free_record(struct spec_record **r)
-{
-	spec_record_free(*r);
-}
-
-/* APP, which is to run in DIR, is taken over. */
-static int make_record(const struct spec_dry_run *d, struct spec_app *app, const char *dir,
-		       char **ret, size_t *ret_len)
-{
-	cleanup(free_record) struct spec_record *r = NULL;
-	cleanup_free char *id = NULL;
-	struct chance chance = chance_of(d);
-	char uid[37], submission[37];
-	struct spec_record_origin origin = {
-		.uid = uid,
-		.submission = submission,
-		.submitter = d->submitter,
-		.file = d->file,
-		.work_dir = dir,
-		.created = d->now,
-	};
-
-	spec_name_uuid(chance.uid, uid);
-	spec_name_uuid(chance.submission, submission);
-	id = spec_name_job(app->name, chance.name[0]);
-	origin.id = id;
-	r = spec_record_new(app);
-	spec_record_begin(r, &origin);
-	spec_record_yaml(r, ret, ret_len);
-	return 0;
-}
-
 /* --- either --- */
 
 /* The kind of cluster job that a document says it is; NULL: none. */
@@ -124,11 +90,24 @@ static const struct spec_kind *kind_of(const struct spec_yaml *root)
 	return spec_kind_of_scheduler(scheduler->text);
 }
 
-static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root, char **ret,
-		      size_t *ret_len, struct spec_errors *e)
+static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root, const char *text,
+		      size_t len, char **ret, size_t *ret_len, struct spec_errors *e)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	cleanup_free char *dir = NULL;
+	cleanup(spec_record_freep) struct spec_record *r = NULL;
+	cleanup_free char *dir = NULL, *id = NULL;
+	struct chance chance = chance_of(d);
+	char uid[37], submission[37];
+	struct spec_record_origin origin = {
+		.uid = uid,
+		.submission = submission,
+		.submitter = d->submitter,
+		.file = d->file,
+		.boot = "",
+		.appdef = text,
+		.len = len,
+		.created = d->now,
+	};
 	int err = spec_local_read(root, &d->machine, &app, &dir, e);
 
 	if (err)
@@ -138,7 +117,14 @@ static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root
 				       "is not given: add it to the file, or say for what, as in "
 				       "kxfs --dry-run=%s volcano:NAMESPACE",
 				       d->file);
-	return make_record(d, take_ptr(app), dir, ret, ret_len);
+	spec_name_uuid(chance.uid, uid);
+	spec_name_uuid(chance.submission, submission);
+	id = spec_name_job(app->name, chance.name[0]);
+	origin.id = id;
+	origin.work_dir = dir;
+	r = spec_record_new(take_ptr(app), &origin);
+	spec_record_yaml(r, ret, ret_len);
+	return 0;
 }
 
 int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, char **ret,
@@ -155,7 +141,7 @@ int spec_dry_run(const struct spec_dry_run *d, const char *text, size_t len, cha
 		kind = kind_of(root);
 	}
 	if (!kind)
-		return make_local(d, root, ret, ret_len, e);
+		return make_local(d, root, text, len, ret, ret_len, e);
 	spec_errors_clear(e); /* it is parsed again */
 	return make_manifest(d, kind, text, len, ret, ret_len, e);
 }

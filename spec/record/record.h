@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The record of a local job: what the local backend knows of it, as it is written to job.json in the state
- * directory (the version of that format is in record.c; fields that are added later are optional), and
- * the snapshot that others see of it. A record owns its AppDef and its texts, is mutable and belongs to one
- * thread. Times are ns since 1970, 0: not yet.
+ * The record of a local job: a snapshot that changes, and what is planned for the job. It is written to job.json in the
+ * state directory (the version of that format is in record.c; fields that are added later are optional). The AppDef
+ * stands in app.yaml beside it, and is read only where something may have to be started. A record owns all that it
+ * points to, is mutable and belongs to one thread.
  */
 #ifndef KXFS_SPEC_RECORD_RECORD_H
 #define KXFS_SPEC_RECORD_RECORD_H
@@ -20,21 +20,12 @@ enum spec_goal {
 	SPEC_GOAL_STOP
 };
 
-struct spec_record_replica {
-	unsigned role; /* index in app->roles */
-	unsigned id;   /* K */
-	enum spec_state state;
-	unsigned attempt; /* from 0; logs of attempts 0..attempt exist, as "ROLE-K.ATTEMPT" */
-	bool ended;	  /* it is known how the attempt ended; what follows stands here */
-	bool again;	  /* to be started again when its attempt, its role or its job is gone */
-	unsigned
-		restarts; /* of the retry budget: its own, or (in the first of a role) the role's */
-	int exit_code;	  /* -1: none */
-	int signal;	  /* 0: none */
-	int64_t started;
-	int64_t finished;
-	char *reason;
-	char *message;
+/* Of one replica. Plain data. */
+struct spec_plan {
+	bool ended; /* it is known how its newest attempt ended; the snapshot says so */
+	bool again; /* it is to be started again when its attempt, its role or its job is gone */
+	/* Of the retry budget: its own, or (in the first of a role) the role's. */
+	unsigned restarts;
 };
 
 /*
@@ -42,73 +33,65 @@ struct spec_record_replica {
  * of the job.
  */
 struct spec_record {
-	char *id;
-	char *uid;
-	char *submitter;
-	char *submission;
-	char *file; /* the name it was submitted under */
-	char *work_dir;
-	enum spec_state state;
 	/*
-	 * Pending, Running, Suspended, Restarting, Terminating, Completed, Failed, Terminated,
-	 * Cancelled
+	 * As it is now. Its phase is one of Pending, Running, Suspended, Restarting, Terminating, Completed, Failed,
+	 * Terminated, Cancelled. Of an attempt the log is there as soon as spec_record_attempt has begun it.
 	 */
-	char *phase;
-	char *reason;
-	char *message;
-	char *last_words; /* as in spec_job */
-	bool history;
-	bool suspended;
-	bool dropped;  /* its output was removed to make room */
-	unsigned goal; /* enum spec_goal */
-	bool again;    /* all replicas are to be started again when none runs */
+	struct spec_job *job;
+	struct spec_plan *plans; /* of each replica in JOB */
+	char *file;		 /* the name it was submitted under */
+	char *work_dir;
+	char *digest; /* of app.yaml */
 	char *boot; /* the run of the machine in which it was submitted; "": it has been launched since */
-	unsigned retries;
-	int64_t created;
-	int64_t started;
-	int64_t finished;
-	int64_t changed;
-	struct spec_transitions transitions;
-	struct spec_app *app;
-	struct spec_record_replica *replicas; /* roles in order, replicas 0..n-1 */
-	size_t n_replicas;
+	unsigned goal;	      /* enum spec_goal */
+	bool again;	      /* all replicas are to be started again when none runs */
+	struct spec_app *app; /* NULL: it was not read, or can't be, for FAULT */
+	char *fault;	      /* a sentence without its full stop; "": none */
 };
 
-/* What is known of a job when it is submitted. */
+/* What is known of a job when it is submitted. APPDEF are the LEN bytes of app.yaml. */
 struct spec_record_origin {
-	const char *id, *uid, *submission, *submitter, *file, *work_dir, *boot;
+	const char *id, *uid, *submission, *submitter, *file, *work_dir, *boot, *appdef;
+	size_t len;
 	int64_t created;
 };
 
-/* Fill R, a new record: submitted, nothing runs yet. */
-void spec_record_begin(struct spec_record *r, const struct spec_record_origin *o);
-
-/* A record of APP, which is taken over; its replicas are PENDING. */
-struct spec_record *spec_record_new(struct spec_app *app);
+/* A new record of APP, which is taken over: submitted, nothing runs yet, all its replicas are PENDING. */
+struct spec_record *spec_record_new(struct spec_app *app, const struct spec_record_origin *o);
 void spec_record_free(struct spec_record *r);
+static inline void spec_record_freep(struct spec_record **r)
+{
+	spec_record_free(*r);
+}
 
-/* As JSON text, for job.json. malloc'ed. */
+/* As JSON text, for job.json, without the AppDef. malloc'ed. */
 char *spec_record_text(const struct spec_record *r);
 /*
  * And back. The text may be anything (the disk is outside). 0; -ENOTSUP: another version of kxfs wrote
  * it; -EINVAL: it is damaged.
  */
 int spec_record_parse(const char *text, size_t len, struct spec_record **ret);
-/* As YAML, for manifest.yaml. */
+/*
+ * Read the AppDef of R out of app.yaml (HOME as in struct spec_app_rules). It may be another than the one that was
+ * submitted, or be refused by the rules of this version: then it is not taken, and R's fault says why.
+ */
+void spec_record_read_app(struct spec_record *r, const char *text, size_t len, const char *home);
+/* As YAML, for manifest.yaml, with the AppDef as far as it was read. */
 void spec_record_yaml(const struct spec_record *r, char **ret, size_t *ret_len);
 
+/* Replica I of R begins attempt N. */
+void spec_record_attempt(struct spec_record *r, size_t i, unsigned n);
 /*
  * The key of a log, "trainer-0.1" (the replica's directory name, ".", attempt), and the prefix of
  * its lines, "trainer/0 ". malloc'ed.
  */
-char *spec_record_log_key(const struct spec_record *r, const struct spec_record_replica *rep,
-			  unsigned attempt);
-char *spec_record_log_prefix(const struct spec_record *r, const struct spec_record_replica *rep);
+char *spec_record_log_key(const struct spec_replica *rep, unsigned attempt);
+char *spec_record_log_prefix(const struct spec_replica *rep);
 
 /*
- * The snapshot to publish. max_retries is the largest of all roles. Its actions follow from the
- * phase alone (there are none in history): Pending, Running: suspend, restart, terminate; Suspended (whose
- * state is CANCELLED): resume, restart, terminate; Restarting: terminate; in any other phase there are none.
+ * The snapshot to publish. Its actions follow from the phase alone (there are none in history): Pending, Running:
+ * suspend, restart, terminate; Suspended (whose state is CANCELLED): resume, restart, terminate; Restarting: terminate;
+ * in any other phase there are none. What can't be started can't be restarted.
  */
 struct spec_job *spec_record_job(const struct spec_record *r);
 

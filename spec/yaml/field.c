@@ -60,6 +60,8 @@ void spec_fields_write(struct json_object *o, const struct spec_field *fields, s
 		const char *key = fields[i].key;
 		const void *p = (const char *)base + fields[i].at;
 
+		if (people && fields[i].hidden)
+			continue;
 		switch (fields[i].type) {
 		case SPEC_FIELD_TEXT:
 			write_text(o, key, *(char *const *)p, people);

@@ -28,6 +28,7 @@ struct spec_field {
 	 * later must be optional, or the format's version is raised.
 	 */
 	bool optional;
+	bool hidden; /* not for people */
 	size_t at;
 	int64_t min, max;	  /* INT, UNSIGNED, INT64 */
 	const char *const *words; /* WORD: what each value is called; ends with NULL */

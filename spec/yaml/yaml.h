@@ -6,8 +6,8 @@
  * or 1.2 reader takes for the same value. Pure; a tree belongs to one thread.
  *
  * The folder: yaml.c makes the tree (yaml_input.c prepares its bytes and explains libyaml's errors),
- * yaml_json.c decides what a scalar means and makes a JSON value of a tree and a tree of a JSON value, yaml_path.c
- * finds where a path leads, yaml_emit.c writes a JSON value. field.h writes structs as JSON and reads them back, by
+ * yaml_json.c decides what a scalar means and makes a JSON value of a tree, yaml_path.c finds where a path leads,
+ * yaml_emit.c writes a JSON value. field.h writes structs as JSON and reads them back, by
  * tables of their fields.
  */
 #ifndef KXFS_SPEC_YAML_YAML_H
@@ -78,9 +78,6 @@ bool spec_yaml_is_null(const struct spec_yaml *node);
  * Plain scalars are what spec_yaml_resolve says; a null is NULL, also at the root.
  */
 void spec_yaml_to_json(const struct spec_yaml *node, struct json_object **ret);
-
-/* A JSON value as a tree without positions, in one piece of memory: it is released by free(). */
-struct spec_yaml *spec_yaml_of_json(struct json_object *value);
 
 /*
  * VALUE as YAML text, keys in the object's order, strings that look like another type quoted,

@@ -101,15 +101,14 @@ class Local:
         kx.end()
         before = len(os.listdir(kx.state / "jobs"))
         source = kx.state / "jobs" / job.id
-        record = (source / "job.json").read_text()
-        uid = json.loads(record)["uid"]
+        record = json.loads((source / "job.json").read_text())
+        del record["sum"]
         logs = os.listdir(source / "logs")
         for i in range(before, n):
             name = f"bench-c{i:06d}"
             target = kx.state / "jobs" / name
             target.mkdir(mode=0o700)
-            text = record.replace(job.id, name).replace(uid, str(uuid.uuid4()))
-            (target / "job.json").write_text(text)
+            (target / "job.json").write_bytes(harness.sealed(record | {"id": name, "uid": str(uuid.uuid4())}))
             (target / "app.yaml").write_text(APP)
             (target / "logs").mkdir(mode=0o700)
             for log in logs:

@@ -19,7 +19,7 @@ static void render(const struct spec_record *r)
 	char *text;
 	size_t len;
 
-	assert(job && job->n_replicas == r->n_replicas);
+	assert(job && job->n_replicas == r->job->n_replicas);
 	for (size_t i = 0; i < array_size(texts); i++) {
 		texts[i](job, &text, &len);
 		assert(strlen(text) == len);
@@ -29,7 +29,7 @@ static void render(const struct spec_record *r)
 		spec_status_replica(job, &job->replicas[i], &text, &len);
 		free(text);
 	}
-	text = spec_status_change(job, r->changed);
+	text = spec_status_change(job, r->job->changed);
 	assert(text && strchr(text, '\n') == text + strlen(text) - 1);
 	free(text);
 	spec_record_yaml(r, &text, &len);

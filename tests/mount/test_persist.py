@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: MIT
 """What outlives the daemon: a remount, and a daemon that is killed."""
 
+import hashlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
 import threading
+import time
+import uuid
 
 import pytest
 import yaml
-from harness import alive, app, err_of, is_mounted, kill, run, wait_for
+from harness import Job, actions, alive, app, err_of, is_mounted, kill, run, sealed, wait_for
 
 
 def everything(job, where=None):
@@ -215,23 +219,111 @@ def test_damaged_record(kx):
     assert (kx.state / "jobs" / bad.id / "logs" / "main-0.0").read_bytes() == b"bad\n"
 
 
-def test_record_of_other_rules(kx):
-    """A job that an earlier version accepted is there after an upgrade, though its AppDef would be refused now."""
-    job = kx.submit(app("echo out", env={"PLACE": "x"}))
+def planned(kx, job, ident):
+    """The record of a job that is about to be started, and would be by the next mount; made of that of JOB."""
+    tree = json.loads((kx.state / "jobs" / job.id / "job.json").read_text())
+    del tree["sum"]
+    tree.update(id=ident, uid=str(uuid.uuid4()), state="PENDING", phase="Pending", reason="", started=0, finished=0)
+    tree["replicas"][0].update(state="PENDING", reason="", started=0, finished=0, exit_code=-1, ended=False)
+    return tree
+
+
+def add_job(kx, job, ident, record, text=None):
+    """The folder of a job IDENT with the bytes of RECORD, and TEXT as its app.yaml; JOB's if that is None."""
+    folder = kx.state / "jobs" / ident
+    folder.mkdir()
+    (folder / "job.json").write_bytes(record)
+    source = kx.state / "jobs" / job.id / "app.yaml"
+    (folder / "app.yaml").write_bytes(source.read_bytes() if text is None else text.encode())
+
+
+def test_damaged_byte_of_a_record(kx, request):
+    """A bit of any byte of a record is wrong, or some bytes of it are missing, doubled or others: what it would have
+    started is not started, nor shown, and the mount says so of each. The job whose record is whole is started."""
+    seed = request.config.getoption("--seed")
+    if seed is None:
+        seed = time.time_ns() % 1000000
+    chance = random.Random(seed)
+    print("seed", seed)
+    job = kx.submit(app("echo $KXFS_JOB >> started; exec true", max_retries=3))
     job.finish()
     kx.end()
-    record = kx.state / "jobs" / job.id / "job.json"
-    tree = json.loads(record.read_text())
-    tree["app"]["name"] = "line\nbreak"
-    tree["app"]["roles"][0].update(entrypoint="<MISSING>", env={"\u00e9=": "x"}, port_map={"UPPER": 1}, later=[])
-    record.write_text(json.dumps(tree))
+    (kx.work / "started").unlink()
+    add_job(kx, job, "app-whole", sealed(planned(kx, job, "app-whole")))
+    tree = planned(kx, job, "app-")
+    for i in range(len(sealed(tree)) + 300):
+        whole = sealed(tree | {"id": f"app-{i:05d}", "uid": str(uuid.uuid4())})
+        at, n = i % len(whole), chance.randrange(1, 30)
+        if i < len(whole):
+            text = whole[:at] + bytes([whole[at] ^ 1 << chance.randrange(8)]) + whole[at + 1:]
+        else:
+            some = chance.choice([b"", whole[at:at + n] * 2, chance.randbytes(n), b"1" * n, b"true", b"0"])
+            text = whole[:at] + some + whole[at + n:]
+        if text != whole:
+            add_job(kx, job, f"app-{i:05d}", text)
     kx.start()
-    assert "damaged" not in kx.read(".kxfs", "log")
-    assert job.state() == "SUCCEEDED" and job.status()["app"] == "line\nbreak" and job.log() == b"out\n"
-    role = yaml.safe_load(job.read("manifest.yaml"))["app"]["roles"][0]
-    assert role["entrypoint"] == "<MISSING>" and role["env"] == {"\u00e9=": "x"} and role["port_map"] == {"UPPER": 1}
-    with pytest.raises(OSError):
-        kx.submit(json.dumps(tree["app"]))
+    kept = Job(kx, "app-whole")
+    kept.finish()
+    assert sorted(kx.ls("jobs")) == sorted([job.id, kept.id]), seed
+    assert (kx.work / "started").read_text() == "app-whole\n", seed
+    assert "/job.json is damaged; the job is not shown, and its output stays" in kx.read(".kxfs", "log")
+    assert kx.submit(app("true")).finish()
+
+
+def refused(kx, job, text):
+    """Make the app.yaml of JOB one that this version does not take, though it was submitted so, and start kxfs."""
+    folder = kx.state / "jobs" / job.id
+    (folder / "app.yaml").write_text(text)
+    tree = json.loads((folder / "job.json").read_text())
+    del tree["sum"]
+    (folder / "job.json").write_bytes(sealed(tree | {"digest": hashlib.sha256(text.encode()).hexdigest()}))
+    kx.start()
+
+
+WHY = "this version of kxfs does not take app.yaml: app.yaml:"
+
+
+def test_appdef_that_a_later_version_refuses(kx):
+    """Its job is shown and what runs of it goes on; but nothing of it is started again, and it says why."""
+    job = kx.submit(app("[ -e go ] || echo begun; until [ -e go ]; do sleep 0.05; done; echo out; exit 3", max_retries=9))
+    over = kx.submit(app("echo over"))
+    job.until_logged("begun")
+    over.finish()
+    kx.end(signal.SIGKILL)
+    text = (kx.state / "jobs" / job.id / "app.yaml").read_text() + "\nlater: 1\n"
+    refused(kx, job, text)
+    assert job.state() == "RUNNING" and "restart" not in actions(job) and "terminate" in actions(job)
+    assert yaml.safe_load(job.read("manifest.yaml"))["app_error"].startswith(WHY)
+    (kx.work / "go").touch()
+    job.until("FAILED")
+    assert job.log() == b"begun\nout\n" and job.status()["retries"] == 0
+    assert f"exit code 3; it is not started again: {WHY}" in job.status()["message"]
+    # Of a job that is over the AppDef is shown alone.
+    kx.end()
+    refused(kx, over, text)
+    assert over.state() == "SUCCEEDED" and over.log() == b"over\n" and over.read("app.yaml") == text
+    assert yaml.safe_load(over.read("manifest.yaml"))["app_error"].startswith(WHY)
+
+
+@pytest.mark.parametrize("text, why", [
+    ("name: a\n", "app.yaml is not what was submitted"),
+    (None, "app.yaml can't be read: No such file or directory"),
+])
+def test_appdef_that_is_another(kx, text, why):
+    """What was not submitted is not started, whatever stands in app.yaml."""
+    job = kx.submit(app("echo $KXFS_JOB >> started"))
+    job.finish()
+    kx.end()
+    (kx.work / "started").unlink()
+    add_job(kx, job, "app-planned", sealed(planned(kx, job, "app-planned")), text or "")
+    if text is None:
+        (kx.state / "jobs/app-planned/app.yaml").unlink()
+    kx.start()
+    planned_job = Job(kx, "app-planned")
+    planned_job.until("FAILED")
+    assert planned_job.status()["reason"] == "StartError" and why in planned_job.status()["message"]
+    assert why in planned_job.read("why") and planned_job.log() == b""
+    assert not (kx.work / "started").exists()
 
 
 def test_damaged_submission(kx):

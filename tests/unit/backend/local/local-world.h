@@ -79,7 +79,7 @@ static inline void world_on_job(void *data, const struct spec_job *old,
 		return;
 	snprintf(path, sizeof(path), "%s/jobs/%s/job.json", w->state, new_job->id);
 	if (file_read(path, 1 << 20, &text, &len) || spec_record_parse(text, len, &rec) ||
-	    rec->state != new_job->state || !rec->finished) {
+	    rec->job->state != new_job->state || !rec->job->finished) {
 		fprintf(stderr, "the end of %s is told before it is on disk: %s\n", new_job->id,
 			text ? text : "");
 		abort();

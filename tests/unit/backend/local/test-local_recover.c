@@ -407,11 +407,11 @@ static char *job_file(struct world *w, const char *id, const char *name, const c
 	return text;
 }
 
-/* In file NAME of job ID each FROM becomes TO; there is one. */
-static void job_edit(struct world *w, const char *id, const char *name, const char *from,
-		     const char *to)
+/* In the record of job ID each FROM becomes TO; there is one. */
+static void job_edit(struct world *w, const char *id, const char *from, const char *to)
 {
-	cleanup_free char *text = job_file(w, id, name, NULL);
+	cleanup_free char *text = job_file(w, id, "job.json", NULL);
+	cleanup(spec_record_freep) struct spec_record *rec = NULL;
 	cleanup_free char *out = text_copy("");
 	char *rest = text, *at;
 
@@ -419,7 +419,8 @@ static void job_edit(struct world *w, const char *id, const char *name, const ch
 	for (; (at = strstr(rest, from)); rest = at + strlen(from))
 		text_set(&out, "%s%.*s%s", out, (int)(at - rest), rest, to);
 	text_set(&out, "%s%s", out, rest);
-	free(job_file(w, id, name, out));
+	assert_int_equal(spec_record_parse(out, strlen(out), &rec), 0);
+	assert_int_equal(record_write(w->state, rec), 0);
 }
 
 static int lines_of(struct world *w, const char *name)
@@ -451,7 +452,7 @@ static char *leave_pending(struct world *w)
 	assert_int_equal(world_helpers(w, &helper), 1);
 	kill(helper, SIGKILL);
 	until(world_helpers(w, NULL) == 0);
-	job_edit(w, id, "job.json", "\"RUNNING\"", "\"PENDING\"");
+	job_edit(w, id, "\"RUNNING\"", "\"PENDING\"");
 	return id;
 }
 
@@ -492,7 +493,7 @@ static void test_never_launched(void **state)
 
 			record_boot(boot);
 			snprintf(field, sizeof(field), "\"boot\":\"%s\"", boot);
-			job_edit(w, id, "job.json", "\"boot\":\"\"", field);
+			job_edit(w, id, "\"boot\":\"\"", field);
 		}
 		assert_int_equal(world_start(w), 0);
 		if (launched) {
@@ -519,7 +520,7 @@ static void test_two_of_one_uid(void **state)
 	memcpy(copy + strlen(copy) - 3, "zzz", 3);
 	command = text_print("cp -r %s/jobs/%s %s/jobs/%s", w->state, id, w->state, copy);
 	assert_int_equal(system(command), 0);
-	job_edit(w, copy, "job.json", id, copy);
+	job_edit(w, copy, id, copy);
 	assert_int_equal(world_start(w), 0);
 	assert_int_equal(count_jobs(w), 1);
 	said = diag_text(&len);

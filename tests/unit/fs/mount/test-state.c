@@ -222,7 +222,7 @@ static void test_killed_first_start(void **state)
 /* A version that can't be read is called damaged, with what to write there, and nothing is changed. */
 static void test_damaged_version(void **state)
 {
-	static const char *const texts[] = {"", "kxfs statE 2\n", "kxfs state 2", "kxfs state 2\nx",
+	static const char *const texts[] = {"", "kxfs statE 2\n", "kxfs state 3", "kxfs state 2\nx",
 					    NULL};
 	struct state *s = opened(at("state"), "/mnt");
 
@@ -240,12 +240,12 @@ static void test_damaged_version(void **state)
 		assert_int_equal(state_open(at("state"), "/mnt", 0, &s, &text), -EBADMSG);
 		assert_true(asprintf(&want, "%s/state/version: damaged: ", top) > 0);
 		assert_memory_equal(text, want, strlen(want));
-		assert_non_null(strstr(text, "write the line 'kxfs state 2' into "));
+		assert_non_null(strstr(text, "write the line 'kxfs state 3' into "));
 		free(text);
 		free(want);
 	}
 	assert_int_equal(unlink(at("state/version")), 0);
-	write_file(at("state/version"), "kxfs state 2\n");
+	write_file(at("state/version"), "kxfs state 3\n");
 	s = opened(at("state"), "/mnt");
 	state_close(s);
 }
@@ -265,7 +265,7 @@ static void test_version(void **state)
 	assert_int_equal(access(at("state/version"), F_OK), 0);
 	s = opened(at("state"), "/mnt"); /* its own */
 	state_close(s);
-	write_file(at("state/version"), "kxfs state 3\n");
+	write_file(at("state/version"), "kxfs state 4\n");
 	assert_int_equal(state_open(at("state"), "/mnt", 0, &s, &text), -ENOTSUP);
 	assert_non_null(strstr(text, strstr(why, "/state: was")));
 	free(text);
