@@ -513,8 +513,13 @@ static bool group_differs(struct world *w, struct thing *now, const struct thing
 
 static void owned_tell(struct world *w, struct thing *now, const struct thing *old)
 {
-	struct job *job = find_job(w, (now ? now : old)->meta->owner_uid);
+	const char *owner = (now ? now : old)->meta->owner_uid;
+	struct job *job = find_job(w, owner);
 
+	/* It may be of what owns jobs, as a TrainJob does. */
+	for (struct job *other = job ? NULL : w->jobs; other; other = other->hh.next)
+		if (other->j.view && streq(other->j.view->meta.owner_uid, owner))
+			changed(other);
 	if (!job)
 		return;
 	if (!old)
@@ -955,7 +960,9 @@ const struct spec_group_view *world_group(const struct world *w, const struct wo
 
 struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job)
 {
-	const struct thing *thing = find_owned(w, WORLD_WORKLOADS, job->uid);
+	const char *owner = job->view ? job->view->meta.owner_uid : "";
+	const struct thing *own = find_owned(w, WORLD_WORKLOADS, job->uid);
+	const struct thing *thing = own || !*owner ? own : find_owned(w, WORLD_WORKLOADS, owner);
 	const struct spec_workload_view *workload = thing ? thing->view : NULL;
 	const struct world_job *by = workload ? world_find(w, workload->preemptor) : NULL;
 

@@ -52,7 +52,8 @@ static bool is_out_for_good(const struct spec_control_job *job)
 
 unsigned suspend_actions(const struct spec_control_job *job)
 {
-	if (is_over(job->view) || (in_queue(job) && !job->kueue->workload) || is_out_for_good(job))
+	if (is_over(job->view) || *job->view->meta.owner_uid ||
+	    (in_queue(job) && !job->kueue->workload) || is_out_for_good(job))
 		return 0;
 	return 1u << (is_asked(job) ? SPEC_RESUME : SPEC_SUSPEND);
 }
@@ -64,11 +65,15 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 	*ret_why = NULL;
 	if (job->view->meta.deleted)
 		*ret_why = "it is being deleted";
+	else if (*job->view->meta.owner_uid)
+		*ret_why = "what owns it suspends and resumes it: its ownerReferences in "
+			   "manifest.yaml name that";
 	else if (is_out_for_good(job))
 		*ret_why =
 			"Kueue has put it out for good, and would do so again: copy its app.yaml "
 			"into submit/ to run it again";
-	if (is_over(job->view) || !in_queue(job) || job->kueue->workload)
+	if (is_over(job->view) || *job->view->meta.owner_uid || !in_queue(job) ||
+	    job->kueue->workload)
 		return -EINVAL;
 	if (job->kueue->known) {
 		*ret_why = "it is in a queue of Kueue, which has made no Workload for it yet";

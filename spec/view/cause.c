@@ -590,7 +590,7 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 			ret = make(&no_controller, "no controller has looked at it yet");
 		return ret;
 	}
-	if (*view->queue)
+	if (*spec_kueue_queue(view, ctx))
 		ret = spec_kueue_cause(job, view, ctx);
 	if (*ret.reason)
 		return ret;

@@ -48,7 +48,8 @@ struct spec_check_view {
 
 /* Plain data. */
 struct spec_workload_view {
-	struct spec_meta meta; /* owner_uid: the job's */
+	struct spec_meta meta; /* owner_uid: the job's, or that of what owns the job */
+	char *queue;	       /* its LocalQueue */
 	char *cluster_queue;   /* in which it has quota; "" none */
 	bool active;	       /* false: Kueue does not let it run until somebody sets this again */
 	struct spec_condition_view conditions[SPEC_WORKLOAD_N_CONDITIONS];

@@ -105,6 +105,11 @@ static bool ends(const char *text, const char *with)
 	return n >= m && streq(text + n - m, with);
 }
 
+const char *spec_kueue_queue(const struct spec_job_view *view, const struct spec_view_context *ctx)
+{
+	return *view->queue || !ctx->kueue.workload ? view->queue : ctx->kueue.workload->queue;
+}
+
 /* --- parts of sentences --- */
 
 /* The ClusterQueue; "" not known. */
@@ -117,7 +122,7 @@ static void put_queue(const struct making *m)
 {
 	const char *cluster = cluster_queue(m);
 
-	fprintf(m->out, "queue %s", m->view->queue);
+	fprintf(m->out, "queue %s", spec_kueue_queue(m->view, m->ctx));
 	if (*cluster)
 		fprintf(m->out, " (cluster queue %s)", cluster);
 }
@@ -613,8 +618,8 @@ static void stopped(struct making *m, const char *what, const char *name, const 
 static void cluster_queue_inactive(struct making *m, const char *name, size_t n)
 {
 	const struct spec_cluster_queue_view *c = m->ctx->kueue.cluster_queue;
-	cleanup_free char *of =
-		text_print("%.*s, which queue %s belongs to,", (int)n, name, m->view->queue);
+	cleanup_free char *of = text_print("%.*s, which queue %s belongs to,", (int)n, name,
+					   spec_kueue_queue(m->view, m->ctx));
 
 	if (c && streq(c->active, "True") && !is_stopped(c->stop_policy)) {
 		line(m); /* it was opened again */
@@ -638,7 +643,7 @@ static void no_cluster_queue(struct making *m, const char *name, size_t n)
 {
 	m->sort = &no_queue;
 	fprintf(m->out, "queue %s belongs to cluster queue %.*s, which does not exist",
-		m->view->queue, (int)n, name);
+		spec_kueue_queue(m->view, m->ctx), (int)n, name);
 }
 
 /* The LocalQueue lets nobody in. */
@@ -647,7 +652,8 @@ static void local_queue_inactive(struct making *m)
 	const char *cluster = cluster_queue(m);
 
 	if (!m->queue || is_stopped(m->queue->stop_policy))
-		stopped(m, "queue", m->view->queue, m->queue ? m->queue->stop_policy : "");
+		stopped(m, "queue", spec_kueue_queue(m->view, m->ctx),
+			m->queue ? m->queue->stop_policy : "");
 	else if (streq(m->queue->reason, "ClusterQueueIsInactive"))
 		cluster_queue_inactive(m, cluster, strlen(cluster));
 	else if (streq(m->queue->reason, "ClusterQueueDoesNotExist"))
@@ -692,8 +698,8 @@ static bool queues(struct making *m, const char *message)
 	}
 	if (name_in(message, "LocalQueue ", " doesn't exist", &n)) {
 		m->sort = &no_queue;
-		fprintf(m->out, "there is no queue %s in namespace %s", m->view->queue,
-			m->ctx->namespace);
+		fprintf(m->out, "there is no queue %s in namespace %s",
+			spec_kueue_queue(m->view, m->ctx), m->ctx->namespace);
 		return true;
 	}
 	name = name_in(message, "ClusterQueue ", " is inactive", &n);

@@ -7,6 +7,8 @@
 
 /* Does Kueue keep the job from running until somebody sets its Workload to active again? */
 bool spec_kueue_is_off(const struct spec_view_context *ctx);
+/* The job's queue: that of what owns it, if it names none itself. Borrowed; "": none. */
+const char *spec_kueue_queue(const struct spec_job_view *view, const struct spec_view_context *ctx);
 /* Has Kueue let it in, and not put it out again? Then its pods say how it is. */
 bool spec_kueue_lets_run(const struct spec_view_context *ctx);
 /* Why Kueue does not let JOB run, or not yet, or no longer. The text is the caller's. */

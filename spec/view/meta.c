@@ -33,7 +33,7 @@ const struct spec_value *spec_view_labels(const struct spec_value *object)
 
 void spec_meta_init(struct spec_meta *m)
 {
-	m->name = m->uid = m->owner_uid = spec_empty();
+	m->name = m->uid = m->owner_uid = m->owner = spec_empty();
 }
 
 void spec_meta_clear(struct spec_meta *m)
@@ -41,6 +41,7 @@ void spec_meta_clear(struct spec_meta *m)
 	spec_unset(&m->name);
 	spec_unset(&m->uid);
 	spec_unset(&m->owner_uid);
+	spec_unset(&m->owner);
 }
 
 /* Names and uids become parts of paths, file names and keys of logs. */
@@ -57,18 +58,23 @@ static bool is_uid(const char *text)
 	return n > 0 && n <= 64 && strspn(text, NAME_CHARS) == n;
 }
 
-static const char *controller_uid(const struct spec_value *metadata)
+static void read_owner(struct spec_meta *m, const struct spec_value *metadata)
 {
 	const struct spec_value *owners = spec_read_list(metadata, "ownerReferences");
 
 	for (size_t i = 0; i < spec_read_count(owners); i++) {
 		const struct spec_value *owner = spec_read_at(owners, i);
 		const char *uid = spec_read_text(owner, "uid");
+		cleanup_free char *text = NULL;
 
-		if (spec_read_bool(owner, "controller") && is_uid(uid))
-			return uid;
+		if (!spec_read_bool(owner, "controller") || !is_uid(uid))
+			continue;
+		text = text_print("%s %s", spec_read_text(owner, "kind"),
+				  spec_read_text(owner, "name"));
+		spec_set(&m->owner_uid, uid);
+		spec_read_copy(&m->owner, text, READ_MAX_WORD);
+		return;
 	}
-	return "";
 }
 
 void spec_pod_view_owned(struct spec_pod_view *v, const char *uid)
@@ -93,6 +99,6 @@ int spec_meta_read(const struct spec_value *object, struct spec_meta *m)
 			      (int64_t)spec_read_int(metadata, "deletionGracePeriodSeconds", 0);
 	spec_set(&m->name, name);
 	spec_set(&m->uid, uid);
-	spec_set(&m->owner_uid, controller_uid(metadata));
+	read_owner(m, metadata);
 	return 0;
 }

@@ -60,12 +60,15 @@ struct spec_reader {
 	bool pods_decide;
 	/* What it does about a replica that failed, while retries are left: a sentence; NULL: it does it at once. */
 	const char *again;
-	/* Why it may end a job whose replica has failed though retries are left: a sentence; NULL: it does not. */
+	/* Why it may end a job that has failed though retries are left: a sentence; NULL: it does not. */
 	const char *no_more;
 	bool impatient; /* it gives up an attempt whose pods have not started after some minutes */
 };
 
-/* For kinds that Kueue suspends: set the queue that OBJECT's label names; in none, who suspends has asked for it. */
+/*
+ * For kinds that Kueue suspends: set the queue that OBJECT's label names; in none, who suspends has asked for it,
+ * unless OBJECT has a controller, which does.
+ */
 void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *object);
 /* V is suspended in QUEUE, one of Kueue's. */
 void spec_job_view_queued(struct spec_job_view *v, const char *queue);

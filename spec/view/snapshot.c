@@ -366,7 +366,7 @@ static void fill_head(struct spec_job *job, const struct spec_job_view *view,
 	spec_set(&job->phase, view->phase);
 	spec_set(&job->backend, ctx->backend);
 	spec_set(&job->namespace, ctx->namespace);
-	spec_set(&job->queue, view->queue);
+	spec_set(&job->queue, spec_kueue_queue(view, ctx));
 	spec_set(&job->submitter, view->submitter);
 	spec_set(&job->submission, view->submission);
 	job->own = ctx->own;
@@ -405,7 +405,7 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	fill_replicas(job, view, placed, &standing, ctx->before);
 	blame_probes(job, placed, ctx);
 	job->started = started(placed, ctx->before);
-	if (*view->queue)
+	if (*job->queue)
 		fill_obstacle(job, ctx);
 	fill_judgement(job, spec_judge(job, view, placed, &standing, ctx));
 	if (ctx->control && !job->history)

@@ -27,6 +27,7 @@ struct spec_meta {
 	char *name;	 /* can be a file name, and a part of a path of the API */
 	char *uid;	 /* letters, digits and dashes */
 	char *owner_uid; /* of the controller; "" none */
+	char *owner;	 /* its kind and name; "" none */
 	int64_t created;
 	int64_t deleted; /* when its deletion was asked for */
 };

@@ -21,6 +21,7 @@ void spec_workload_view_free(struct spec_workload_view *v)
 	if (!v)
 		return;
 	spec_meta_clear(&v->meta);
+	spec_unset(&v->queue);
 	spec_unset(&v->cluster_queue);
 	spec_unset(&v->preemptor);
 	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++) {
@@ -120,6 +121,7 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 	spec = spec_read_map(o, "spec");
 	status = spec_read_map(o, "status");
 	requeue = spec_read_map(status, "requeueState");
+	spec_read_copy(&v->queue, spec_read_text(spec, "queueName"), READ_MAX_WORD);
 	v->active = spec_read_flag(spec, "active", true);
 	spec_read_copy(&v->cluster_queue,
 		       spec_read_text(spec_read_map(status, "admission"), "clusterQueue"),

@@ -185,6 +185,28 @@ def test_manifest_again(server, make_mount):
     assert again["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
 
 
+def test_owner(server, make_mount):
+    """A TrainJob's JobSet waits with the Workload of the TrainJob; who waits for it is not told that it was cancelled."""
+    server.uninstall(*st.VOLCANO)
+    server.install(st.JOBSETS, *st.KUEUE)
+    kx = make_mount(server, source="jobset:test", options="cancel=all")
+    owner = [{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "t", "uid": "t-1", "controller": True}]
+    server.store.add(st.JOBSETS, {
+        "metadata": {"name": "t", "namespace": "test", "ownerReferences": owner},
+        "spec": {"suspend": True, "replicatedJobs": []},
+        "status": {"conditions": [{"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]}})
+    why(kx, "It waits for its owner, TrainJob t, which has not let it run yet.", "t")
+    waiting = [{"type": "QuotaReserved", "status": "False", "reason": "Inadmissible", "message": "LocalQueue team doesn't exist"}]
+    server.store.add(st.WORKLOADS, {
+        "metadata": {"name": "trainjob-t", "namespace": "test", "ownerReferences": owner},
+        "spec": {"queueName": "team"}, "status": {"conditions": waiting}})
+    why(kx, "The job waits: there is no queue team in namespace test. Create it, or submit the job to another queue.", "t")
+    job = harness.Job(kx, "t")
+    assert job.state() == "PENDING" and job.status()["queue"] == "team" and actions(job) == []
+    with pytest.raises(OSError):
+        write_ctl(job, "resume")
+
+
 # --- places ---
 
 

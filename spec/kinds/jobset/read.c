@@ -163,6 +163,17 @@ static const char *phase_of(const struct spec_value *status)
 	return "Running";
 }
 
+/* Who owns V suspends and resumes it, as a TrainJob does its JobSet. */
+static void explain_owner(struct spec_job_view *v)
+{
+	cleanup_free char *text =
+		text_print("It waits for its owner, %s, which has not let it run yet",
+			   v->meta.owner);
+
+	spec_set(&v->reason, "SuspendedByOwner");
+	spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
+}
+
 static void read_status(const struct spec_value *object, struct spec_job_view *v)
 {
 	const struct spec_value *status = spec_read_map(object, "status");
@@ -174,6 +185,8 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 	spec_read_copy(&v->phase, phase_of(status), READ_MAX_WORD);
 	if (streq(v->phase, "Suspended") && *v->queue)
 		spec_job_view_queued(v, v->queue);
+	else if (streq(v->phase, "Suspended") && *v->meta.owner)
+		explain_owner(v);
 	if (failed) {
 		spec_read_copy(&v->reason, spec_read_text(failed, "reason"), READ_MAX_WORD);
 		spec_read_copy(&v->message, spec_read_text(failed, "message"), READ_MAX_MESSAGE);

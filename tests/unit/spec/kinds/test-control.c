@@ -16,14 +16,14 @@
 #define BUSY	(1u << SPEC_SUSPEND | 1u << SPEC_RESTART | 1u << SPEC_TERMINATE)
 #define CONTROL (&spec_volcano_control)
 
-static char name[] = "trainer", uid[] = "u-1";
+static char name[] = "trainer", uid[] = "u-1", no_owner[] = "";
 static char workload_name[] = "appwrapper-trainer-1a2b3", workload_uid[] = "w-1";
 
 /* A job in PHASE, some of whose RETRIES of 3 are used up. */
 static struct spec_job_view job(const char *phase, unsigned retries)
 {
 	return (struct spec_job_view){
-		.meta = {.name = name, .uid = uid},
+		.meta = {.name = name, .uid = uid, .owner_uid = no_owner},
 		.phase = (char *)(uintptr_t)phase,
 		.retries = retries,
 		.retry_limit = 3,
@@ -158,7 +158,7 @@ static void test_outcome(void **state)
 static struct spec_job_view wrapper(const char *phase, bool asked, const char *queue)
 {
 	return (struct spec_job_view){
-		.meta = {.name = name, .uid = uid},
+		.meta = {.name = name, .uid = uid, .owner_uid = no_owner},
 		.phase = (char *)(uintptr_t)phase,
 		.queue = (char *)(uintptr_t)queue,
 		.asked = asked,

@@ -674,6 +674,44 @@ static void test_out_for_good(void **state)
 	world_clear(&w);
 }
 
+/* A TrainJob suspends and resumes its JobSet, and Kueue the TrainJob: nobody has asked for the JobSet to be stopped. */
+static void test_owned(void **state)
+{
+	struct world w = {.kind = &spec_jobset, .since = INT64_MAX / 2, .kueue = {.known = true}};
+	static const char workload[] =
+		"{'metadata':{'name':'trainjob-t-5d40e','uid':'w','ownerReferences':[{'kind':"
+		"'TrainJob','uid':'t','controller':true}]},'spec':{'queueName':'team','active':%s},"
+		"'status':{'conditions':[" CONDITION("QuotaReserved", "False", "Inadmissible",
+						     "LocalQueue team is inactive") "]}}";
+
+	(void)state;
+	world_job(&w,
+		  world_json(
+			  "{'metadata':{'name':'t','uid':'u','ownerReferences':[{'kind':'TrainJob',"
+			  "'name':'t','uid':'t','controller':true}]},'spec':{'suspend':true,"
+			  "'replicatedJobs':[{'name':'w','template':{'spec':{'completions':1}}}]},"
+			  "'status':{'conditions':[" CONDITION("Suspended", "True", "r",
+							       "m") "]}}"),
+		  false);
+	assert_int_equal(w.last->state, SPEC_PENDING);
+	assert_false(w.last->suspended);
+	assert_string_equal(w.last->reason, "SuspendedByOwner");
+	assert_string_equal(w.last->message,
+			    "It waits for its owner, TrainJob t, which has not let it run yet");
+	assert_int_equal(w.last->actions, 0);
+	world_workload(&w, world_json(workload, "true"), false);
+	assert_why(
+		&w, "QueueStopped",
+		"The job waits: queue team is stopped. It is admitted by itself when the queue is "
+		"opened again.\n");
+	assert_string_equal(w.last->queue, "team");
+	assert_int_equal(w.last->actions, 0);
+	world_workload(&w, world_json(workload, "false"), false);
+	assert_int_equal(w.last->state, SPEC_CANCELLED);
+	assert_true(w.last->suspended);
+	world_clear(&w);
+}
+
 /* What kept its pods from running when Kueue had let it in is still named when Kueue has put it out for that. */
 static void test_kept(void **state)
 {
@@ -764,7 +802,7 @@ int main(void)
 		cmocka_unit_test(test_other_kinds),  cmocka_unit_test(test_quota_messages),
 		cmocka_unit_test(test_no_workload),  cmocka_unit_test(test_time_is_over),
 		cmocka_unit_test(test_out_for_good), cmocka_unit_test(test_kept),
-		cmocka_unit_test(test_place),
+		cmocka_unit_test(test_owned),	     cmocka_unit_test(test_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
