@@ -86,9 +86,16 @@ int64_t spec_words_backoff(const char *message)
 	return *p == ' ' ? ret * 1000000000 : 0;
 }
 
+bool spec_words_is_beside_gang(const char *message)
+{
+	const char *ready = strstr(message, "pod group is ready");
+
+	return ready && strstr(ready, "Pending: ") && strstr(ready, " Unschedulable");
+}
+
 bool spec_words_is_passing(const char *message)
 {
-	return strstr(message, "pod group is ready") ||
+	return (strstr(message, "pod group is ready") && !spec_words_is_beside_gang(message)) ||
 	       (strncmp(message, "0/", 2) == 0 && strstr(message, " tasks in gang"));
 }
 

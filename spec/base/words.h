@@ -22,6 +22,8 @@ struct spec_words spec_words_pull(const char *message);
 bool spec_words_is_pull(const char *reason);
 /* How long (ns) a container is not started again, according to MESSAGE ("back-off 2m40s ..."); 0: not said. */
 int64_t spec_words_backoff(const char *message);
+/* Does MESSAGE of the scheduler say that enough of a gang run, and that it has no room for others of its pods? */
+bool spec_words_is_beside_gang(const char *message);
 /* Does MESSAGE of the scheduler say no more than that it has not bound a pod yet that has its place? */
 bool spec_words_is_passing(const char *message);
 /* The program that could not be started according to MESSAGE; empty: it names none. */

@@ -367,6 +367,12 @@ static void put_unschedulable(FILE *out, const struct spec_job *job, const struc
 		put_patience(out, job);
 		return;
 	}
+	if (spec_words_is_beside_gang(r->message)) {
+		fputs(" waits while others run: the scheduler finds no room for it. It starts by itself "
+		      "when there is room.",
+		      out);
+		return;
+	}
 	fputs(" fits on no node: ", out);
 	put_words_end(out, spec_words_unschedulable(r->message));
 }

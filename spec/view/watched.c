@@ -41,7 +41,8 @@ static int64_t true_since(const struct spec_value *conditions, const char *type)
 
 		if (streq(spec_read_text(c, "type"), type) &&
 		    streq(spec_read_text(c, "status"), "True") &&
-		    !spec_words_is_passing(spec_read_text(c, "message")))
+		    !spec_words_is_passing(spec_read_text(c, "message")) &&
+		    !spec_words_is_beside_gang(spec_read_text(c, "message")))
 			ret = max_of(spec_read_time(c, "lastTransitionTime"), INT64_C(1));
 	}
 	return ret;

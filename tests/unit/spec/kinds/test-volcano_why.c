@@ -710,6 +710,29 @@ static void test_passing(void **state)
 	world_clear(&w);
 }
 
+/* A gang that has enough of its pods runs, and the others may wait in vain: that is told. */
+static void test_beside_gang(void **state)
+{
+#define BESIDE "pod group is ready, 1 Pending, 2 minAvailable, 2 Running; Pending: 1 Unschedulable"
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 3, "Running");
+	group(&w, "Running", "");
+	pod(&w, 0, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:04Z'}}"));
+	pod(&w, 1, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:04Z'}}"));
+	pod(&w, 2, UNSCHEDULABLE(BESIDE));
+	assert_why(&w,
+		   "t-2 waits while others run: the scheduler finds no room for it. It starts by "
+		   "itself when there is room.\n");
+	assert_string_equal(w.last->replicas[2].reason, "Unschedulable");
+	assert_string_equal(w.last->replicas[2].message, BESIDE);
+	assert_int_equal(w.last->state, SPEC_RUNNING);
+	event(&w, "u-p2", "FailedScheduling", BESIDE, 9);
+	assert_false(spec_event_view_is_noise(w.events[0]));
+	world_clear(&w);
+}
+
 /* --- status and why name the same replica --- */
 
 static void assert_message(const struct world *w, const char *message)
@@ -803,6 +826,7 @@ int main(void)
 		cmocka_unit_test(test_codes),
 		cmocka_unit_test(test_loop),
 		cmocka_unit_test(test_passing),
+		cmocka_unit_test(test_beside_gang),
 		cmocka_unit_test(test_failed),
 		cmocka_unit_test(test_not_a_change),
 		cmocka_unit_test(test_same_failed),
