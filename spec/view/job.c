@@ -82,7 +82,8 @@ void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *ob
 
 void spec_job_view_queued(struct spec_job_view *v, const char *queue)
 {
-	cleanup_free char *text = text_print("it waits for Kueue to admit it from queue %s", queue);
+	cleanup_free char *text =
+		text_print("The job waits for Kueue to admit it from queue %s", queue);
 
 	spec_set(&v->reason, SPEC_REASON_QUEUED);
 	spec_read_copy(&v->message, text, READ_MAX_MESSAGE);

@@ -195,7 +195,7 @@ def test_owner(server, make_mount):
         "metadata": {"name": "t", "namespace": "test", "ownerReferences": owner},
         "spec": {"suspend": True, "replicatedJobs": []},
         "status": {"conditions": [{"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]}})
-    why(kx, "It waits for its owner, TrainJob t, which has not let it run yet.", "t")
+    why(kx, "The job waits for its owner, TrainJob t, which has not let it run yet.", "t")
     waiting = [{"type": "QuotaReserved", "status": "False", "reason": "Inadmissible", "message": "LocalQueue team doesn't exist"}]
     server.store.add(st.WORKLOADS, {
         "metadata": {"name": "trainjob-t", "namespace": "test", "ownerReferences": owner},
@@ -475,7 +475,7 @@ def test_without_workloads(server, make):
     assert [r["resource"] for r in info(kx)["refused"]] == [
         "workloads.kueue.x-k8s.io", "localqueues.kueue.x-k8s.io", "clusterqueues.kueue.x-k8s.io"]
     assert all(r["cost"] for r in info(kx)["refused"])
-    assert kx.read("jobs/app/why") == "it waits for Kueue to admit it from queue team.\n"
+    assert kx.read("jobs/app/why") == "The job waits for Kueue to admit it from queue team.\n"
     assert not (kx / "queues").exists()
     assert actions(harness.Job(kx, "app")) == []
     assert harness.err_of(write_ctl, harness.Job(kx, "app"), "suspend") == "ENOTSUP"
@@ -513,7 +513,7 @@ def test_without_kueue(server, make_mount, source):
         "spec": {"suspend": True, "components": []}, "status": {"phase": "Suspended"}})
     if source.startswith("appwrapper"):
         harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job")
-        why(kx, "it waits for Kueue to admit it from queue team.")
+        why(kx, "The job waits for Kueue to admit it from queue team.")
         assert harness.Job(kx, "app").status()["queue_position"] is None
     assert [req.path for req in server.requests if "kueue" in req.path] == \
         ["/apis/kueue.x-k8s.io"] * source.startswith("appwrapper")

@@ -167,7 +167,7 @@ static const char *phase_of(const struct spec_value *status)
 static void explain_owner(struct spec_job_view *v)
 {
 	cleanup_free char *text =
-		text_print("It waits for its owner, %s, which has not let it run yet",
+		text_print("The job waits for its owner, %s, which has not let it run yet",
 			   v->meta.owner);
 
 	spec_set(&v->reason, "SuspendedByOwner");

@@ -200,7 +200,7 @@ static void test_kueue(void **state)
 	(void)state;
 	job(&w, "'kueue.x-k8s.io/queue-name':'research'", spec, "'phase':'Suspended'");
 	assert_job(&w, SPEC_PENDING, false, "QueuedInKueue",
-		   "it waits for Kueue to admit it from queue research");
+		   "The job waits for Kueue to admit it from queue research");
 	assert_string_equal(w.last->queue, "research");
 	job(&w, "'kueue.x-k8s.io/queue-name':'research'", "'components':[" POD("j-0", "") "]",
 	    "'phase':'Running'");

@@ -248,7 +248,7 @@ static void test_suspended(void **state)
 	job(&w, "'kueue.x-k8s.io/queue-name':'team'", "'suspend':true,'replicatedJobs':[" PAIR "]",
 	    world_json("'conditions':[" CONDITION "]", "Suspended", "True"));
 	assert_int_equal(w.last->state, SPEC_PENDING);
-	assert_string_equal(w.last->message, "it waits for Kueue to admit it from queue team");
+	assert_string_equal(w.last->message, "The job waits for Kueue to admit it from queue team");
 	assert_int_equal(w.last->actions, 0);
 	workload(&w, true);
 	assert_int_equal(w.last->state, SPEC_PENDING);

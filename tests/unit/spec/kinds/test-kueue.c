@@ -68,7 +68,7 @@ static void make_plain(struct story *s, const char *scenario)
 }
 
 #define STORY_SUBMITTED "SUBMITTED \n"
-#define STORY_QUEUED	"PENDING QueuedInKueue: it waits for Kueue to admit it from queue team.\n"
+#define STORY_QUEUED	"PENDING QueuedInKueue: The job waits for Kueue to admit it from queue team.\n"
 #define STORY_LINE                                                                                 \
 	"PENDING InLine: The job waits: it stands in line in queue team (cluster queue CQ), "      \
 	"and Kueue has not tried it yet.\n"
@@ -601,7 +601,7 @@ static void test_no_workload(void **state)
 	(void)state;
 	w.now = 10;
 	world_job(&w, json, false);
-	assert_why(&w, "", "it waits for Kueue to admit it from queue team.\n");
+	assert_why(&w, "", "The job waits for Kueue to admit it from queue team.\n");
 	w.kueue.known = true;
 	world_job(&w, json, false);
 	assert_why(&w, "NoWorkload",
@@ -696,8 +696,9 @@ static void test_owned(void **state)
 	assert_int_equal(w.last->state, SPEC_PENDING);
 	assert_false(w.last->suspended);
 	assert_string_equal(w.last->reason, "SuspendedByOwner");
-	assert_string_equal(w.last->message,
-			    "It waits for its owner, TrainJob t, which has not let it run yet");
+	assert_string_equal(
+		w.last->message,
+		"The job waits for its owner, TrainJob t, which has not let it run yet");
 	assert_int_equal(w.last->actions, 0);
 	world_workload(&w, world_json(workload, "true"), false);
 	assert_why(
