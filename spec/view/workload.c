@@ -48,7 +48,7 @@ static struct spec_workload_view *workload_new(void)
 
 	spec_meta_init(&v->meta);
 	v->active = true;
-	v->cluster_queue = v->preemptor = spec_empty();
+	v->queue = v->cluster_queue = v->preemptor = spec_empty();
 	for (size_t i = 0; i < SPEC_WORKLOAD_N_CONDITIONS; i++)
 		v->conditions[i].reason = v->conditions[i].message = spec_empty();
 	return v;
