@@ -40,6 +40,7 @@
 #include "spec/base/mem.h"
 
 #define BODY_MAX       (64u << 10)
+#define BURST_MAX      (1u << 20)
 #define WAIT_MAX_MS    60000
 #define CALL_SOCKETS   64 /* connections for calls; those for streams are bounded by descriptors */
 #define STREAM_SOCKETS 16384
@@ -118,6 +119,7 @@ struct http_request {
 	bool sent;	     /* bytes of it may have gone out */
 	bool head;	     /* the reply's head is whole */
 	bool shares;	     /* the reply came over HTTP/2 */
+	size_t burst;	     /* bytes that were taken since others had their turn */
 	bool passed_on;	     /* head() or bytes() was called: it can't be sent again unnoticed */
 	int status;
 	int64_t date; /* of the head; 0: none */
@@ -410,7 +412,15 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 	if (size * n == 0)
 		return 0;
 	rq->body_err = take_bytes(rq, bytes, size * n);
-	return rq->body_err < 0 || rq->state == OVER ? 0 : size * n;
+	if (rq->body_err < 0 || rq->state == OVER)
+		return 0;
+	/* Curl gives out MiB without pause, and with compression a thousand times more than it has read. */
+	rq->burst += size * n;
+	if (rq->burst >= BURST_MAX) {
+		rq->burst = 0;
+		http_yield(rq);
+	}
+	return size * n;
 }
 
 /* --- its tries --- */

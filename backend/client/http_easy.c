@@ -325,6 +325,9 @@ static const char *error_hint(CURLcode code, const struct http_server *s)
 	case CURLE_COULDNT_RESOLVE_PROXY:
 	case CURLE_PROXY:
 		return "; see proxy-url of the kubeconfig, and HTTPS_PROXY and NO_PROXY";
+	case CURLE_OUT_OF_MEMORY: /* what curl can't keep was sent: all other memory does not end */
+		return "; the answer is none of HTTP, its head is too long, or it is compressed "
+		       "beyond all measure";
 	default:
 		return "";
 	}

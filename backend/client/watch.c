@@ -6,10 +6,11 @@
  *	LISTING  | the requests of a page, and | the page; it was the last             | LISTING; ASKING
  *	         | of the one after it         |                                       |
  *	         |                             | 410: the list is too old by now       | LISTING (again so: WAITING)
- *	         |                             | a failure                             | WAITING
+ *	         |                             | a failure; PAGE_MS have passed        | WAITING
+ *	         |                             | too little came, too often            | WAITING, for a moment
  *	DOUBTING | a list of one object's      | its version is not before VERSION     | ASKING
  *	         | metadata                    | it is: the server was set back        | LISTING
- *	         |                             | a failure                             | WAITING
+ *	         |                             | a failure; PAGE_MS have passed        | WAITING
  *	ASKING   | a watch, no reply yet       | its head; a refusal or failure        | STANDING; WAITING
  *	STANDING | a watch that sends events   | its end, after 5 s or more            | ASKING (DOUBTING)
  *	         |                             | its end, sooner                       | WAITING
@@ -46,6 +47,7 @@
 #include "spec/api/object.h"
 #include "spec/api/refusal.h"
 #include "spec/api/split.h"
+#include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/url.h"
 
@@ -67,6 +69,11 @@
  */
 #define PAGE_BYTES (4u << 20)
 #define PAGE_MAX   500
+#define PAGE_MS	   300000 /* a page that takes longer is given up */
+#define EMPTY_MAX  100	  /* pages without an object */
+/* After so many pages with not half of the objects that were asked for there is a pause before each. */
+#define MEAGER_MAX 20
+#define MEAGER_MS  50
 #define HURRY_MS   2000 /* what waits is hurried no more often */
 #define CONFIRM_MS 600000
 #define ABSENT_MS  60000 /* until a resource that is not served is asked for again */
@@ -74,12 +81,16 @@
 
 #define ERR_NONE_YET 1
 
+#define TEXT_OF_WORD(word) #word
+#define TEXT_OF(macro)	   TEXT_OF_WORD(macro)
+
 /* One request, and what has come of it. */
 struct part {
 	struct watch *w;
 	struct http_request *request; /* NULL: it is over */
 	struct spec_split *split;     /* of its reply */
 	size_t objects, bytes;
+	unsigned limit; /* of a page: objects that were asked for */
 };
 
 struct watch {
@@ -87,7 +98,7 @@ struct watch {
 	char *path, *resource, *namespace; /* the strings of CONFIG */
 	char *selectors;		   /* as they stand in a query: "", or "&..." */
 	enum { WAITING, LISTING, DOUBTING, ASKING, STANDING } state;
-	struct loop_timer timer; /* in WAITING */
+	struct loop_timer timer; /* in WAITING; in LISTING and DOUBTING the end of PAGE_MS */
 	struct part *part;	 /* else: the page that is listed, or the watch */
 	struct part *ahead;	 /* in LISTING: the page after it; NULL: not asked for */
 	bool ahead_failed;	 /* of this list no page is asked for ahead any more */
@@ -95,6 +106,9 @@ struct watch {
 	char *version;		 /* to watch from; NULL: to be listed */
 	char *next;		 /* token of the page, escaped; NULL: the list begins */
 	unsigned page;
+	size_t listed;	   /* objects of this list that have come */
+	unsigned empty;	   /* pages of it without any */
+	unsigned meager;   /* pages of it with not half of what was asked for */
 	uint64_t since;	   /* of STANDING, loop_now_ms */
 	unsigned refusals; /* that are borne before what is optional counts as forbidden */
 	unsigned
@@ -145,10 +159,7 @@ static void forget_version(struct watch *w)
 
 /* --- waiting --- */
 
-static void on_timer(void *data)
-{
-	send_next(data);
-}
+static void on_timer(void *data);
 
 static void wait_ms(struct watch *w, unsigned ms)
 {
@@ -203,7 +214,7 @@ static void failed(struct watch *w, const struct http_reply *reply)
 		forget_version(w);
 		wait_ms(w, ABSENT_MS);
 		w->may_hurry = false;
-	} else if (forbidden && err != -EAGAIN) {
+	} else if ((forbidden && err != -EAGAIN) || err == -EFBIG) {
 		forget_version(w);
 		wait_ms(w, WATCH_FORBIDDEN_MS);
 		w->may_hurry = false;
@@ -253,6 +264,8 @@ static int on_item(void *data, const char *json, size_t len, int wrong)
 	const struct watch_config *config = &part->w->config;
 
 	part->objects++;
+	if (++part->w->listed > SPEC_MAX_LISTED)
+		return -EFBIG;
 	config->object(config->data, json, len, false, wrong);
 	return 0;
 }
@@ -261,6 +274,25 @@ static int on_item(void *data, const char *json, size_t len, int wrong)
 static unsigned page_of(size_t each)
 {
 	return (unsigned)min_of((size_t)PAGE_MAX, max_of((size_t)1, PAGE_BYTES / each));
+}
+
+/* A page did not come: it is asked for again, in smaller parts should it have been too slow. */
+static void page_failed(struct watch *w, const struct http_reply *reply)
+{
+	static const struct http_reply large = {
+		.err = -EFBIG,
+		.text = "it has more than " TEXT_OF(
+			SPEC_MAX_LISTED) " objects, or a page of it "
+					 "more than " TEXT_OF(SPEC_MAX_PAGE_MIB) " MiB",
+		.body = "",
+	};
+	bool passes = reply->err || reply->status >= 500 || reply->status == 429;
+
+	if (!passes || reply->err == -EINVAL || reply->err == -EFBIG)
+		forget_version(w);
+	if (reply->err == -ETIMEDOUT || reply->status == 504)
+		w->page = max_of(w->page / 2, 1u);
+	return failed(w, reply->err == -EFBIG ? &large : reply);
 }
 
 static void page_done(struct watch *w);
@@ -277,6 +309,7 @@ static void take_ahead(struct watch *w)
 {
 	part_free(w->part);
 	w->part = take_ptr(w->ahead);
+	loop_timer_set(&w->timer, PAGE_MS);
 	if (!w->part->request)
 		return page_done(w);
 	return ask_ahead(w);
@@ -284,6 +317,9 @@ static void take_ahead(struct watch *w)
 
 static void page_done(struct watch *w)
 {
+	static const struct http_reply endless = {.err = -EINVAL,
+						  .text = "the list does not end",
+						  .body = ""};
 	const struct part *part = w->part;
 	struct spec_list_meta meta;
 	int err = spec_split_end(part->split, &meta);
@@ -305,8 +341,15 @@ static void page_done(struct watch *w)
 		w->version = text_copy(meta.resource_version);
 	if (part->objects > 0)
 		w->page = page_of(part->bytes / part->objects + 1);
+	w->meager += part->objects < part->limit / 2;
+	if (w->next && part->objects == 0 && ++w->empty > EMPTY_MAX)
+		return page_failed(w, &endless);
 	if (w->ahead)
 		return take_ahead(w);
+	if (w->next && w->meager > MEAGER_MAX) {
+		w->may_hurry = false;
+		return wait_ms(w, MEAGER_MS);
+	}
 	if (w->version)
 		confirmed(w);
 	send_next(w);
@@ -314,18 +357,6 @@ static void page_done(struct watch *w)
 		return;
 	w->config.listed(w->config.data);
 	return notify(w, 0, "");
-}
-
-/* A page did not come: it is asked for again, in smaller parts should it have been too slow. */
-static void page_failed(struct watch *w, const struct http_reply *reply)
-{
-	bool passes = reply->err || reply->status >= 500 || reply->status == 429;
-
-	if (!passes || reply->err == -EINVAL || reply->err == -EFBIG)
-		forget_version(w);
-	if (reply->err == -ETIMEDOUT || reply->status == 504)
-		w->page = max_of(w->page / 2, 1u);
-	return failed(w, reply);
 }
 
 static void on_list_done(void *data, const struct http_reply *reply)
@@ -460,6 +491,8 @@ static int on_bytes(void *data, const char *bytes, size_t n)
 	int err;
 
 	part->bytes += n;
+	if (part->limit && part->bytes >> 20 >= SPEC_MAX_PAGE_MIB)
+		return -EFBIG;
 	w->silent = SILENT_MS;
 	err = spec_split_feed(part->split, bytes, n);
 	if (!err && part == w->part && w->state == LISTING)
@@ -485,6 +518,7 @@ static struct part *send_call(struct watch *w, struct http_call *call)
 	call->bytes = on_bytes;
 	call->data = part;
 	part->request = http_send(w->config.http, call);
+	part->limit = watching ? 0 : w->state == DOUBTING ? 1 : w->page;
 	return part;
 }
 
@@ -513,7 +547,7 @@ static void ask_ahead(struct watch *w)
 	const char *token = spec_split_next(w->part->split);
 	cleanup_free char *escaped = NULL;
 
-	if (!*token || w->ahead || w->ahead_failed || !w->next)
+	if (!*token || w->ahead || w->ahead_failed || w->meager > MEAGER_MAX || !w->next)
 		return;
 	escaped = spec_url_escape(token);
 	w->ahead = send_page(w, escaped);
@@ -531,6 +565,10 @@ static void take_part(struct watch *w, struct part *part)
 	part_free(w->part);
 	w->part = part;
 	w->event_err = 0;
+	if (part->limit)
+		loop_timer_set(&w->timer, PAGE_MS);
+	else
+		loop_timer_stop(&w->timer);
 	if (!part->request)
 		back_off(w, 1000);
 }
@@ -541,6 +579,7 @@ static void send_list(struct watch *w)
 	w->verb = "list";
 	if (!w->next) {
 		w->ahead_failed = false;
+		w->listed = w->empty = w->meager = 0;
 		w->config.begin(w->config.data);
 	}
 	take_part(w, send_page(w, w->next));
@@ -616,6 +655,20 @@ static bool is_to_confirm(const struct watch *w)
 
 	return (w->doubt || now - w->sure >= CONFIRM_MS) &&
 	       (!w->asked || now - w->asked >= CONFIRM_MS);
+}
+
+static void on_timer(void *data)
+{
+	static const struct http_reply late = {.err = -ETIMEDOUT,
+					       .text = "no whole page within 300 s",
+					       .body = ""};
+	struct watch *w = data;
+
+	if (w->state == WAITING)
+		return send_next(w);
+	part_free(take_ptr(w->part));
+	part_free(take_ptr(w->ahead));
+	return w->state == LISTING ? page_failed(w, &late) : failed(w, &late);
 }
 
 static void send_next(struct watch *w)

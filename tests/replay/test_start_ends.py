@@ -3,10 +3,13 @@
 
 import contextlib
 import fcntl
+import itertools
 import os
 import signal
 import socket
+import threading
 import time
+import zlib
 
 import kubeconfig
 import pytest
@@ -126,3 +129,92 @@ def test_next_one_starts_at_once(begin, server, volcano):
     kx.more_env["KUBECONFIG"] = str(kubeconfig.write(kx.base / "config", kubeconfig.config(server)))
     kx.start()
     assert kx.ls("jobs") == []
+
+
+# --- a server that sends without end ------------------------------------------------------------
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+def objects():
+    """A list that does not end."""
+    yield HEAD + b'\r\n{"items":['
+    item = b'{"metadata":{"name":"j%d","namespace":"test","uid":"u%d","resourceVersion":"1"},"spec":{}},'
+    for i in itertools.count(0, 1000):
+        yield b"".join(item % (k, k) for k in range(i, i + 1000))
+
+
+def bomb():
+    """A thousand bytes for each that is sent."""
+    yield HEAD + b"Content-Encoding: gzip\r\n\r\n"
+    press = zlib.compressobj(9, zlib.DEFLATED, 31)
+    while True:
+        yield press.compress(b" " * (1 << 24)) + press.flush(zlib.Z_SYNC_FLUSH)
+
+
+def blanks():
+    yield HEAD + b"\r\n"
+    while True:
+        yield b" " * 65536
+
+
+def drip():
+    """A byte now and then, so that it is never silent."""
+    yield HEAD + b"\r\n"
+    while True:
+        time.sleep(0.5)
+        yield b" "
+
+
+@contextlib.contextmanager
+def endless_server(reply):
+    """Each request is answered with what REPLY yields: its URL, and how many bytes were sent so far."""
+    sent, connections, ends = [0], [], threading.Event()
+
+    def serve(connection):
+        with contextlib.suppress(OSError):
+            connection.recv(65536)
+            for piece in reply():
+                if ends.is_set():
+                    return
+                connection.sendall(piece)
+                sent[0] += len(piece)
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                connections.append(s.accept()[0])
+                threads.append(threading.Thread(target=serve, args=(connections[-1],)))
+                threads[-1].start()
+
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        threads = [threading.Thread(target=accept)]
+        threads[0].start()
+        try:
+            yield f"http://127.0.0.1:{s.getsockname()[1]}", lambda: sent[0]
+        finally:
+            ends.set()
+            s.shutdown(socket.SHUT_RDWR)
+            threads[0].join(LIMIT)
+            for connection in connections:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+            for thread in threads[1:]:
+                thread.join(LIMIT)
+            for connection in connections:
+                connection.close()
+
+
+@pytest.mark.parametrize("reply, much", [(objects, 20 << 20), (bomb, 200 << 10), (blanks, 20 << 20),
+                                         (drip, len(HEAD) + 4)], ids=["objects", "bomb", "blanks", "drip"])
+def test_server_without_end(begin, reply, much):
+    """Whatever a server sends, and however fast: kxfs gives it up, or ends when it is told to."""
+    with endless_server(reply) as (url, sent):
+        kx, p = begin("volcano:test", ["-f"], url=url)
+        wait_for(lambda: p.poll() is not None or sent() > much, what="what does not end")
+        if p.poll() is None:
+            p.send_signal(signal.SIGTERM)
+            since = time.monotonic()
+            p.wait(timeout=LIMIT)
+            assert time.monotonic() - since < SOON
+        nothing_left(kx)

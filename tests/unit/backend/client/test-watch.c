@@ -193,6 +193,96 @@ static void test_page_size(void **state)
 	request("limit=1&");
 }
 
+/* Objects without end, from a server that heeds no limit: so many and no more, and not again soon. */
+static void test_list_endless(void **state)
+{
+	static const char item[] = OBJECT("one", "5") ",";
+	enum { EACH = 1000 };
+	char *items = calloc(EACH, sizeof(item));
+	struct http_request *rq;
+	int err;
+
+	(void)state;
+	begin();
+	rq = request("limit=50");
+	for (size_t i = 0; i < EACH; i++)
+		strcpy(items + i * (sizeof(item) - 1), item);
+	assert_int_equal(rq->call.bytes(rq->call.data, "{\"items\":[", 10), 0);
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(rq->call.bytes(rq->call.data, items, strlen(items)), 0);
+	err = rq->call.bytes(rq->call.data, items, strlen(items));
+	free(items);
+	assert_int_equal(err, -EFBIG);
+	*world.told = '\0';
+	fake_end(rq, &(struct http_reply){.err = err, .status = 200});
+	expect_told("state-27 ");
+	assert_non_null(strstr(world.text, "200000 objects"));
+	assert_false(fake_wait(299000));
+	assert_true(fake_wait(301000));
+	request("limit=50");
+}
+
+/* Bytes without end of what is dropped, or that are no objects. */
+static void test_page_endless(void **state)
+{
+	char *blanks = malloc(1 << 20);
+	struct http_request *rq;
+	int err = 0, n = 0;
+
+	(void)state;
+	begin();
+	rq = request("limit=50");
+	memset(blanks, ' ', 1 << 20);
+	while (!err && n++ < 1000)
+		err = rq->call.bytes(rq->call.data, blanks, 1 << 20);
+	free(blanks);
+	assert_int_equal(err, -EFBIG);
+	assert_int_equal(n, 512);
+	fake_end(rq, &(struct http_reply){.err = err, .status = 200});
+	expect_told("begin state-27 ");
+	assert_non_null(strstr(world.text, "512 MiB"));
+}
+
+/* Tokens without end: no storm of requests, and an error at last. */
+static void test_tokens_endless(void **state)
+{
+	uint64_t begun;
+	size_t n = 0;
+
+	(void)state;
+	begin();
+	begun = fake.now;
+	for (; !world.err; n++) {
+		if (!fake.requests)
+			assert_true(fake_wait(1000));
+		fake_answer(request("limit=50"), 200, PAGE("7", "more", ""));
+	}
+	assert_int_equal(world.err, -EINVAL);
+	assert_non_null(strstr(world.text, "does not end"));
+	assert_in_range(n, 50, 200);
+	assert_true(fake.now - begun >= (n - 25) * 50);
+}
+
+/* A page that comes byte by byte has five minutes, and is then asked for with half of the objects. */
+static void test_page_drips(void **state)
+{
+	uint64_t begun;
+
+	(void)state;
+	begin();
+	begun = fake.now;
+	while (!world.err) {
+		struct http_request *rq = request("limit=50&");
+
+		assert_int_equal(rq->call.bytes(rq->call.data, " ", 1), 0);
+		fake_pass(5000);
+	}
+	assert_int_equal(world.err, -ETIMEDOUT);
+	assert_in_range(fake.now - begun, 300000, 310000);
+	fake_pass(1000);
+	request("limit=25&");
+}
+
 static void test_events(void **state)
 {
 	(void)state;
@@ -415,7 +505,6 @@ static void test_quiet(void **state)
 	assert_int_equal(feed(EVENT("BOOKMARK", OBJECT("", "9"))), 0);
 	fall_silent();
 	assert_int_equal(n_silent(), silent + 1);
-	fake_pass(600000);
 	if (strstr(request("")->path, "limit=1&"))
 		tell_version("9");
 	assert_in_range(request("resourceVersion=9")->call.idle_ms, 61000, 80000);
@@ -859,6 +948,10 @@ int main(void)
 		cmocka_unit_test_teardown(test_page_ahead_fails, teardown),
 		cmocka_unit_test_teardown(test_page_before_fails, teardown),
 		cmocka_unit_test_teardown(test_page_shrinks, teardown),
+		cmocka_unit_test_teardown(test_list_endless, teardown),
+		cmocka_unit_test_teardown(test_page_endless, teardown),
+		cmocka_unit_test_teardown(test_tokens_endless, teardown),
+		cmocka_unit_test_teardown(test_page_drips, teardown),
 		cmocka_unit_test_teardown(test_events, teardown),
 		cmocka_unit_test_teardown(test_bookmark, teardown),
 		cmocka_unit_test_teardown(test_broken_stream, teardown),
