@@ -9,6 +9,7 @@
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/output/folder.h"
+#include "spec/base/mem.h"
 
 #define FEED_BUFFER (256u << 10)
 #define FEED_MAX    (4u << 20) /* bytes looked at in one run */
@@ -70,22 +71,23 @@ static void run_cut(struct run *r, const char *buf, size_t n)
 static int run_read(struct run *r)
 {
 	struct feed *f = r->f;
-	cleanup_free char *buf = malloc(FEED_BUFFER);
+	cleanup_free char *buf = mem_grow(NULL, FEED_BUFFER, 1);
 
-	if (!buf)
-		return -ENOMEM;
 	while (f->seen < f->size && f->seen - f->from < FEED_MAX) {
-		size_t want = (size_t)min_of(f->size - f->seen, (uint64_t)FEED_BUFFER);
-		ssize_t n = file_read_at(r->fd, buf, want, f->seen);
+		size_t at = (f->seen - f->from) % FEED_BUFFER;
+		size_t want = (size_t)min_of(f->size - f->seen, (uint64_t)(FEED_BUFFER - at));
+		ssize_t n = file_read_at(r->fd, buf + at, want, f->seen);
 
 		if (n < 0)
 			return (int)n;
 		if (n == 0)
 			f->size = f->seen; /* somebody has cut it off */
 		if (n > 0)
-			run_cut(r, buf, (size_t)n);
+			run_cut(r, buf + at, (size_t)n);
 		f->seen += (size_t)n;
 	}
+	if (f->seen - f->from <= FEED_BUFFER)
+		f->bytes = take_ptr(buf);
 	return 0;
 }
 

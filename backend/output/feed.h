@@ -19,6 +19,7 @@ struct feed {
 	bool final;	/* no byte will be written any more: what has no end is a piece too */
 
 	struct pieces pieces;
+	char *bytes; /* those from FROM to SEEN, malloc'ed, if they are not many; NULL: they are not kept */
 	uint64_t size; /* of the log */
 	uint64_t
 		seen; /* all before it is in pieces, or in a line that has no end yet; below SIZE: go on */

@@ -52,9 +52,9 @@ struct file {
 	/* I/O thread: */
 	struct {
 		uint64_t from;
-		const char *bytes; /* the writer's; NULL: none */
+		const char *bytes; /* of who has shown them; NULL: none */
 		size_t n;
-	} writing;
+	} shown;
 	unsigned losses;
 	uint64_t lost_at; /* the last of them */
 
@@ -276,17 +276,16 @@ void file_notify(struct file *f)
 	}
 }
 
-void file_writing(struct file *f, uint64_t from, const char *bytes, size_t n)
+void file_show(struct file *f, uint64_t from, const char *bytes, size_t n)
 {
-	f->writing.from = from;
-	f->writing.bytes = bytes;
-	f->writing.n = n;
-	file_notify(f);
+	f->shown.from = from;
+	f->shown.bytes = bytes;
+	f->shown.n = n;
 }
 
-void file_written(struct file *f)
+void file_hide(struct file *f)
 {
-	f->writing.bytes = NULL;
+	f->shown.bytes = NULL;
 }
 
 void file_lost(struct file *f, uint64_t at)
@@ -575,12 +574,12 @@ size_t log_read_early(struct log *log, struct log_early *e, const char **ret, si
 {
 	const struct file *f = log->file;
 
-	if (!f->writing.bytes || off < f->writing.from || off - f->writing.from >= f->writing.n)
+	if (!f->shown.bytes || off < f->shown.from || off - f->shown.from >= f->shown.n)
 		return 0;
-	n = min_of(n, f->writing.n - (size_t)(off - f->writing.from));
+	n = min_of(n, f->shown.n - (size_t)(off - f->shown.from));
 	if (!ret)
 		return n;
-	*ret = f->writing.bytes + (off - f->writing.from);
+	*ret = f->shown.bytes + (off - f->shown.from);
 	e->end = off + n;
 	e->losses = f->losses;
 	return n;

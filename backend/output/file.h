@@ -47,12 +47,9 @@ void file_publish(struct file *f, const struct index_size *size);
 uint64_t file_grow(struct file *f, uint64_t size);
 /* Tell who reads it that it has grown or ended. I/O thread. The caller has a reference. */
 void file_notify(struct file *f);
-/*
- * N bytes that begin at FROM are about to be written: who follows it is told, and may have them, until file_written.
- * I/O thread.
- */
-void file_writing(struct file *f, uint64_t from, const char *bytes, size_t n);
-void file_written(struct file *f);
+/* N bytes that begin at FROM are in memory: who follows it may have them from there, until file_hide. I/O thread. */
+void file_show(struct file *f, uint64_t from, const char *bytes, size_t n);
+void file_hide(struct file *f);
 /* What was to follow byte AT, which is all that is on disk, is lost. I/O thread. */
 void file_lost(struct file *f, uint64_t at);
 /*

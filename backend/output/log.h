@@ -45,9 +45,9 @@ void log_peek(struct log *log, struct log_stat *ret);
 ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);
 
 /*
- * For who follows a log: what has come, but is still on its way to the disk, and does not show in the size yet. It
- * hardly ever happens that it can't be written, and can't be had again either; then the log goes on with other output
- * there, and who was given what was lost must not go on. I/O thread.
+ * For who follows a log: what has just come, from memory. It may be on its way to the disk still, and not show in the
+ * size yet. It hardly ever happens that it can't be written, and can't be had again either; then the log goes on with
+ * other output there, and who was given what was lost must not go on. I/O thread.
  */
 struct log_early {
 	uint64_t end; /* bytes up to there were given before they were written; 0: they are */

@@ -544,7 +544,14 @@ static void read_done(void *data)
 	l->refused = r->work.err < 0;
 	if (r->work.err < 0)
 		job_refused(l->job, r->work.err);
+	/* What another process has written was read just now. */
+	if (r->feed.bytes && !l->fetched)
+		file_show(l->file, r->feed.from, r->feed.bytes,
+			  (size_t)(r->feed.seen - r->feed.from));
 	log_take(l, r);
+	if (r->feed.bytes && !l->fetched)
+		file_hide(l->file);
+	free(r->feed.bytes);
 	pieces_clear(&l->stash);
 	l->stash_lost = false;
 	log_queue(l);

@@ -280,6 +280,12 @@ static void writer_end(struct log_writer *w)
 
 static void write_done(void *data);
 
+/* Who follows the log may have what is written from memory. */
+static void writer_show(struct log_writer *w)
+{
+	file_show(w->feeder.file, w->work.from, w->work.bytes.v, w->work.bytes.len);
+}
+
 static void write_next(struct log_writer *w)
 {
 	struct batch done = w->work;
@@ -292,8 +298,10 @@ static void write_next(struct log_writer *w)
 	w->began_len = w->work.bytes.len;
 	output_log_enter(w->feeder.log);
 	/* What this calls hands the bytes to readers, and never comes back to W. */
-	if (w->proven && w->work.bytes.len <= EARLY_MAX)
-		file_writing(w->feeder.file, w->work.from, w->work.bytes.v, w->work.bytes.len);
+	if (w->proven && w->work.bytes.len <= EARLY_MAX) {
+		writer_show(w);
+		file_notify(w->feeder.file);
+	}
 	loop_work(w->feeder.loop, write_work, write_done, w);
 }
 
@@ -354,12 +362,15 @@ static void write_done(void *data)
 
 	w->state = failed ? FAILED : READY;
 	w->proven = !failed;
-	file_written(w->feeder.file);
 	room_add(w->feeder.room, (int64_t)b->lines.len);
-	if (failed)
+	if (failed) {
+		file_hide(w->feeder.file);
 		output_log_found(w->feeder.log, w->on_disk);
-	else
+	} else {
+		writer_show(w);
 		output_log_written(w->feeder.log, b->from, w->on_disk, &b->pieces);
+		file_hide(w->feeder.file);
+	}
 	batch_reuse(w, b);
 	output_log_leave(w->feeder.log);
 	if (w->flushed && !failed)

@@ -143,26 +143,30 @@ static void ahead_post(struct ahead *a);
 static void ahead_fill(void *data)
 {
 	struct ahead *a = data;
+	unsigned left = AHEAD_STEPS;
+	uint64_t at;
+	bool more;
+	size_t n;
 
-	for (unsigned left = AHEAD_STEPS; left > 0; left--) {
-		uint64_t at;
-		ssize_t got;
-		size_t n;
+	do {
+		more = ahead_take_step(a, &at, &n);
+		if (more) {
+			ssize_t got = log_read(a->log, a->ring + at % AHEAD_RING, n, at);
 
-		if (!ahead_take_step(a, &at, &n))
-			return;
-		got = log_read(a->log, a->ring + at % AHEAD_RING, n, at);
-		if (!ahead_end_step(a, n, got, left > 1 ? FILL_READING : FILL_WANTED))
-			return;
-	}
-	ahead_post(a);
+			more = ahead_end_step(a, n, got, --left > 0 ? FILL_READING : FILL_WANTED);
+		}
+	} while (more && left > 0);
+	if (more)
+		ahead_post(a);
+	/* Here, since closing the log may wait for the disk, too. */
+	ahead_unref(a);
 }
 
 static void ahead_on_post(void *data)
 {
 	struct ahead *a = data;
 
-	loop_work(a->tree->fs->loop, ahead_fill, ahead_unref, a);
+	loop_work(a->tree->fs->loop, ahead_fill, NULL, a);
 }
 
 /* It is WANTED, and the work has a reference. */

@@ -6,10 +6,11 @@
  *
  *	doing	| what is under way			| what ends it			| next
  *	RESTS	| nothing; the reader is given what was	| the reader needs the next log	| OPENS
- *		| read, or waits for news		| it needs what is on disk	| READS
+ *		| read, or waits for news		| it reads on what is on disk	| READS
  *	OPENS	| the pool lets go of the log, opens	| done, or refused		| RESTS
  *		| the next one, and reads its beginning	|				|
- *	READS	| the pool reads on in the log		| done, or refused		| RESTS
+ *	READS	| the pool reads on in the log; the	| done, or refused		| RESTS
+ *		| reader is given what was read before	|				|
  *
  * News carry nothing: whenever the reader is served, it is asked anew what is known of the log (log_peek) and of the
  * job. So what comes to be known while the pool is at work is not missed. That the log has ended is believed when the
@@ -27,6 +28,13 @@
 
 enum follow_state { FOLLOW_RESTS, FOLLOW_OPENS, FOLLOW_READS };
 
+/* N bytes of the log, from AT on. */
+struct chunk {
+	uint64_t at;
+	char *bytes;
+	size_t n, room;
+};
+
 struct follow {
 	struct stream stream;
 	struct backend *backend;
@@ -36,6 +44,7 @@ struct follow {
 	char *key;     /* of the log that was opened last; NULL: none yet, or the merged log */
 	uint64_t base; /* where it begins, or (OPENS) the next one, in the stream */
 	struct log_early early; /* what was given of it before it was on disk */
+	struct chunk given;	/* from which the reader is given, while more is read */
 
 	/* The pool's, unless it RESTS; but the log may be asked for what is in memory while it READS: */
 	struct work work;
@@ -43,9 +52,7 @@ struct follow {
 	const char *next;	    /* OPENS: its key */
 	struct log *log;	    /* NULL: none is open */
 	struct log_stat st;	    /* of the log, when it was read last */
-	uint64_t at;		    /* where in the log the bytes begin that were read last */
-	char *bytes;
-	size_t n;
+	struct chunk read;	    /* the bytes that were read last */
 };
 
 static struct follow *follow_of(struct stream *s)
@@ -55,18 +62,22 @@ static struct follow *follow_of(struct stream *s)
 
 /* --- on the pool --- */
 
-/* What is there of the log, and a step of it from AT on. */
+/* What is there of the log, and a step of it. */
 static int follow_step(struct follow *f)
 {
+	struct chunk *c = &f->read;
 	ssize_t got;
 	int err = log_stat(f->log, &f->st);
 
-	if (err || f->at >= f->st.size)
+	if (err || c->at >= f->st.size)
 		return err;
-	f->n = (size_t)min_of(f->st.size - f->at, (uint64_t)FOLLOW_STEP);
-	f->bytes = mem_grow(NULL, f->n, 1);
-	got = log_read(f->log, f->bytes, f->n, f->at);
-	f->n = (size_t)max_of(got, (ssize_t)0);
+	c->n = (size_t)min_of(f->st.size - c->at, (uint64_t)FOLLOW_STEP);
+	if (c->n > c->room) {
+		c->bytes = mem_grow(c->bytes, c->n, 1);
+		c->room = c->n;
+	}
+	got = log_read(f->log, c->bytes, c->n, c->at);
+	c->n = (size_t)max_of(got, (ssize_t)0);
 	/* Somebody has cut it off: it gives nothing any more. */
 	return got < 0 ? (int)got : got == 0 ? -ENODATA : 0;
 }
@@ -76,8 +87,6 @@ static void follow_work(void *data)
 	struct follow *f = data;
 	int err = 0;
 
-	free(take_ptr(f->bytes));
-	f->n = 0;
 	if (f->state == FOLLOW_OPENS) {
 		log_unref(take_ptr(f->log));
 		err = backend_log(f->backend, f->job, f->next, LOG_PLAIN, &f->log);
@@ -105,11 +114,23 @@ static void follow_done(void *data)
 	stream_unhold(&f->stream);
 }
 
+static void chunk_clear(struct chunk *c)
+{
+	free(c->bytes);
+	*c = (struct chunk){0};
+}
+
+static bool chunk_has(const struct chunk *c, uint64_t at)
+{
+	return at >= c->at && at - c->at < c->n;
+}
+
 /* Have the pool read at AT. */
 static int follow_begin(struct follow *f, enum follow_state state, uint64_t at)
 {
 	f->state = state;
-	f->at = at;
+	f->read.at = at;
+	f->read.n = 0;
 	f->work = (struct work){.run = follow_work, .done = follow_done, .data = f};
 	stream_hold(&f->stream);
 	work_start(&f->work, f->stream.fs->loop);
@@ -161,12 +182,34 @@ static int follow_switch(struct follow *f)
 	return follow_begin(f, FOLLOW_OPENS, 0);
 }
 
+/* Up to SIZE bytes at AT of those that were read. 0: none of them. */
+static size_t follow_give(struct follow *f, const char **ret, size_t size, uint64_t at)
+{
+	uint64_t end;
+
+	if (f->state == FOLLOW_RESTS && chunk_has(&f->read, at)) {
+		struct chunk passed = f->given;
+
+		f->given = f->read;
+		f->read = passed;
+		f->read.n = 0;
+	}
+	if (!chunk_has(&f->given, at))
+		return 0;
+	end = f->given.at + f->given.n;
+	if (f->state == FOLLOW_RESTS && f->read.n == 0 && !f->work.err && end < f->st.size)
+		follow_begin(f, FOLLOW_READS, end);
+	if (ret)
+		*ret = f->given.bytes + (at - f->given.at);
+	return (size_t)min_of((uint64_t)size, end - at);
+}
+
 static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint64_t off)
 {
 	struct follow *f = follow_of(s);
 	uint64_t at = off - f->base;
 	struct log_stat st;
-	size_t n;
+	size_t n = 0;
 	int err;
 
 	if (off < f->base)
@@ -175,16 +218,13 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 		if (!log_is_kept(f->log, &f->early))
 			return -EIO;
 		n = log_read_early(f->log, &f->early, ret, size, at);
-		if (n > 0)
-			return (ssize_t)n;
+		if (n == 0)
+			n = follow_give(f, ret, size, at);
 	}
+	if (n > 0)
+		return (ssize_t)n;
 	if (f->state != FOLLOW_RESTS)
 		return -EINPROGRESS;
-	if (at >= f->at && at - f->at < f->n) {
-		if (ret)
-			*ret = f->bytes + (at - f->at);
-		return (ssize_t)min_of(size, f->n - (size_t)(at - f->at));
-	}
 	/* Who is told of an error may try again. */
 	err = f->work.err;
 	f->work.err = 0;
@@ -195,6 +235,8 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 	log_peek(f->log, &st);
 	if (at < max_of(st.size, f->st.size) || (st.ended && !f->st.ended))
 		return follow_begin(f, FOLLOW_READS, at);
+	chunk_clear(&f->given);
+	chunk_clear(&f->read);
 	return st.ended ? follow_switch(f) : -EAGAIN;
 }
 
@@ -208,7 +250,8 @@ static void follow_stop(struct stream *s)
 		loop_work(loop, unref_work, NULL, f->log);
 	else
 		log_unref(f->log);
-	free(f->bytes);
+	free(f->given.bytes);
+	free(f->read.bytes);
 	free(f->key);
 	free(f->uid);
 	free(f->replica);

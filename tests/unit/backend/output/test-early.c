@@ -19,6 +19,7 @@ static struct {
 	struct log_early early;
 	char got[64]; /* what was to be had early of the last line */
 	atomic_bool open, done;
+	atomic_size_t followed; /* so many bytes were had from memory when news came */
 	int err;
 } t;
 
@@ -216,6 +217,41 @@ static void test_ended(void **state)
 	assert_false(is_kept());
 }
 
+/* News of a log come: the next of it is asked for in memory. */
+static void on_log(struct log *log)
+{
+	const char *got = "";
+	size_t n, at = atomic_load(&t.followed);
+
+	if (log != t.log)
+		return;
+	n = log_read_early(log, &t.early, &got, sizeof(t.got) - 1 - at, at);
+	memcpy(t.got + at, got, n);
+	atomic_store(&t.followed, at + n);
+}
+
+/* Who follows a log that another process writes has from memory what was read there for the merged log. */
+static void test_local(void **state)
+{
+	struct rig_writer w;
+
+	(void)state;
+	rig_writer_begin(&w, "job", "other", "main/0 ");
+	log_unref(t.log);
+	t.log = rig_log("job", "other");
+	atomic_store(&t.followed, 0);
+	rig.on_log = on_log;
+	rig_write(&w, "one\n");
+	rig_until(atomic_load(&t.followed) == 4);
+	rig_write(&w, "two\nthree");
+	rig_until(atomic_load(&t.followed) == 13);
+	assert_memory_equal(t.got, "one\ntwo\nthree", 13);
+	assert_true(is_kept());
+	assert_int_equal(t.early.end, 0);
+	rig.on_log = NULL;
+	rig_writer_end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +259,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ended, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_local, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
