@@ -45,11 +45,11 @@ def test_run_and_read(kx, torchx):
 
 def test_failure(kx, torchx):
     """--wait fails as the job does; the status says why, with the exit code of the replica."""
-    p = torchx(kx, "run", "-s", "kxfs", "--wait", *SH, "sleep 1; exit 3", check=False)
+    p = torchx(kx, "run", "-s", "kxfs", "--wait", *SH, "sleep 1; echo the last line; exit 3", check=False)
     assert p.returncode == 1
     status = torchx(kx, "status", launched(p)).stdout
     assert "State: FAILED" in status and "(exitcode: 3)" in status and "max_retries is 0" in status
-    assert "error_msg: exit code 3" in status
+    assert "error_msg: exit code 3: the last line" in status
 
 
 def test_read_along(kx, torchx):

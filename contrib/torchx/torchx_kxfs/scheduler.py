@@ -62,7 +62,8 @@ class KxfsJob:
             raise KxfsError(f"the AppDef can't be written as JSON: {error}; look at the metadata of its roles") from error
 
     def __str__(self) -> str:
-        return dry_run(self.mount, self.text())
+        """What the mount would make of it. The id in it is drawn anew when it is launched."""
+        return "# Its id is drawn when it is launched; what stands here is another one.\n" + dry_run(self.mount, self.text())
 
 
 class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
@@ -247,12 +248,19 @@ def _description(job: Job) -> DescribeAppResponse:
 
 
 def _replica(role: str, replica: dict[str, Any], status: dict[str, Any]) -> ReplicaStatus:
-    """Its failure, if it has failed, in the form in which TorchX shows those of its own programs."""
+    """Its failure, if it has failed, in the form in which TorchX shows those of its own programs. The last words are of
+    the replica that failed first, and so of the only one."""
     error = NONE
+    alone = sum(one["state"] == "FAILED" for other in status["roles"] for one in other["replicas"]) == 1
     if replica["state"] == "FAILED":
         code = replica["exit_code"] if replica["exit_code"] is not None else -(replica["signal"] or 0)
         seen = datetime.fromisoformat(status["transitions"][-1]["time"].replace("Z", "+00:00"))
-        error = json.dumps({"message": {"message": replica["message"], "errorCode": code,
-                                        "extraInfo": {"timestamp": int(seen.timestamp())}}})
+        message = replica["message"]
+        extra: dict[str, Any] = {"timestamp": int(seen.timestamp())}
+        words = status.get("last_words", "") if alone else ""
+        if words:
+            extra["py_callstack"] = words
+            message += f": {words.splitlines()[-1]}"
+        error = json.dumps({"message": {"message": message, "errorCode": code, "extraInfo": extra}})
     return ReplicaStatus(id=replica["id"], state=_state(replica["state"]), role=role, hostname=replica["node"],
                          structured_error_msg=error)
