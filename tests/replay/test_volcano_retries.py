@@ -45,59 +45,63 @@ def test_application(kx, server, volcano):
     assert [job.log(name=name) for name in ("log.0", "log")] == [b"attempt 0\n", b"attempt 1\n"]
 
 
-def test_pod_replaced_unseen(kx, server, volcano):
-    """The watch of pods is late, so the log of a pod is asked for when there is another pod of that name already. What
-    that one prints is not the first one's."""
+LOGS = {"resource": "pods", "subresource": "log"}
+
+
+def job_without_news(kx, server, volcano):
+    """A job whose pod has printed, and of whose pods no news come from then on."""
     job = kx.submit(harness.app("true", max_retries=1))
     (pod,) = volcano.start(job.id)
     volcano.log(pod).append("first\n")
     job.until_logged("first\n")
-    logs = {"resource": "pods", "subresource": "log"}
     server.hold(resource="pods")
-    asked = server.count(**logs)
+    return job, pod
+
+
+def assert_two_runs(job, pod, server, volcano):
+    """The news come, and each pod has printed its own."""
+    server.hold(False, resource="pods")
+    job.until_logged("second\n")
+    volcano.finish(pod, 4)
+    job.finish("FAILED")
+    assert [job.log(name=name) for name in ("log.0", "log")] == [b"first\n", b"second\n"]
+
+
+def test_pod_replaced_unseen(kx, server, volcano):
+    """The watch of pods is late, so the log of a pod is asked for when there is another pod of that name already. What
+    that one prints is not the first one's."""
+    job, pod = job_without_news(kx, server, volcano)
+    asked = server.count(**LOGS)
     volcano.log(pod).end()
-    harness.wait_for(lambda: server.count(**logs) > asked and server.seen(**logs)[-1].code == 200,
+    harness.wait_for(lambda: server.count(**LOGS) > asked and server.seen(**LOGS)[-1].code == 200,
                      what="the log to be asked for again")
-    harness.wait_for(lambda: not server.open_streams(**logs), what="the streams to end")
+    harness.wait_for(lambda: not server.open_streams(**LOGS), what="the streams to end")
     volcano.finish(pod, 3)
     lists = server.count(resource="pods", verb="list", subresource="")
     volcano.start(job.id)
     volcano.log(pod).append("second\n")
     harness.wait_for(lambda: server.count(resource="pods", verb="list", subresource="") > lists,
                      what="the pod to be asked for")
-    server.hold(False, resource="pods")
-    job.until_logged("second\n")
-    volcano.finish(pod, 4)
-    job.finish("FAILED")
-    assert [job.log(name=name) for name in ("log.0", "log")] == [b"first\n", b"second\n"]
+    assert_two_runs(job, pod, server, volcano)
 
 
 def test_pod_replaced_while_away(kx, server, volcano):
     """The same, when nothing could be asked for while the pod ended: a pod of the same name is not the same pod."""
-    job = kx.submit(harness.app("true", max_retries=1))
-    (pod,) = volcano.start(job.id)
-    volcano.log(pod).append("first\n")
-    job.until_logged("first\n")
-    logs = {"resource": "pods", "subresource": "log"}
-    server.hold(resource="pods")
-    refused = server.faults.add("reply", times=1000, reply=replies.internal(), **logs)
-    server.end_streams("reset", **logs)
+    job, pod = job_without_news(kx, server, volcano)
+    refused = server.faults.add("reply", times=1000, reply=replies.internal(), **LOGS)
+    server.end_streams("reset", **LOGS)
     volcano.finish(pod, 3)
     volcano.start(job.id)
     volcano.log(pod).append("second\n")
-    asked = server.count(**logs)
-    harness.wait_for(lambda: server.count(**logs) > asked, what="the log to be asked for")
+    asked = server.count(**LOGS)
+    harness.wait_for(lambda: server.count(**LOGS) > asked, what="the log to be asked for")
     server.faults.clear(refused)
-    harness.wait_for(lambda: [req.code for req in server.seen(**logs)].count(200) > 2,
+    harness.wait_for(lambda: [req.code for req in server.seen(**LOGS)].count(200) > 2,
                      what="the log of the other pod to be asked for")
-    asked = server.count(**logs)
+    asked = server.count(**LOGS)
     harness.wait_for(lambda: server.count(resource="pods", verb="list", subresource="") > 1
-                     or server.count(**logs) > asked + 3, what="the pod to be asked for")
-    server.hold(False, resource="pods")
-    job.until_logged("second\n")
-    volcano.finish(pod, 4)
-    job.finish("FAILED")
-    assert [job.log(name=name) for name in ("log.0", "log")] == [b"first\n", b"second\n"]
+                     or server.count(**LOGS) > asked + 3, what="the pod to be asked for")
+    assert_two_runs(job, pod, server, volcano)
 
 
 def test_replica(server, volcano, job):
