@@ -3,31 +3,9 @@
 #ifndef KXFS_TESTS_UNIT_BACKEND_BASE_LOOP_RIG_H
 #define KXFS_TESTS_UNIT_BACKEND_BASE_LOOP_RIG_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <errno.h>
-#include <semaphore.h>
-#include <time.h>
-
-#include "backend/base/loop.h"
-
-#define WAIT_S 240
+#include "tests/unit/waiting.h"
 
 static struct loop *loop;
-
-static inline void sem_wait_or_fail(sem_t *sem)
-{
-	struct timespec until;
-
-	/* ThreadSanitizer does not know sem_clockwait. */
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WAIT_S;
-	while (sem_timedwait(sem, &until) < 0)
-		assert_int_equal(errno, EINTR);
-}
 
 static int setup(void **state)
 {
@@ -52,29 +30,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Run FN(DATA) on the loop and wait for its end. */
-struct call {
-	loop_fn fn;
-	void *data;
-	sem_t done;
-};
-
-static inline void call_run(void *data)
-{
-	struct call *c = data;
-
-	c->fn(c->data);
-	sem_post(&c->done);
-}
-
 static inline void call(loop_fn fn, void *data)
 {
-	struct call c = {.fn = fn, .data = data};
-
-	sem_init(&c.done, 0, 0);
-	loop_post(loop, call_run, &c);
-	sem_wait_or_fail(&c.done);
-	sem_destroy(&c.done);
+	run_on(loop, fn, data);
 }
 
 static inline void nothing(void *data)

@@ -6,23 +6,16 @@
 #ifndef KXFS_TESTS_HTTP_RIG_H
 #define KXFS_TESTS_HTTP_RIG_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/waiting.h"
+
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <semaphore.h>
 #include <spawn.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "backend/client/http.h"
 
-#define WAIT_S	240
 #define MANY_MS 230000 /* a deadline that no test reaches */
 #define SURE_MS 6000   /* no deadline of a test that has something happen before it is shorter */
 
@@ -58,41 +51,9 @@ static struct {
 	char url[64];
 } rig;
 
-/* --- waiting --- */
-
-static inline void sem_wait_or_fail(sem_t *sem)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WAIT_S;
-	while (sem_timedwait(sem, &until) < 0)
-		assert_int_equal(errno, EINTR);
-}
-
-struct rig_run {
-	loop_fn fn;
-	void *data;
-	sem_t done;
-};
-
-static inline void rig_run_now(void *data)
-{
-	struct rig_run *r = data;
-
-	r->fn(r->data);
-	sem_post(&r->done);
-}
-
-/* Run FN(DATA) on the I/O thread and wait for its end. */
 static inline void rig_run(loop_fn fn, void *data)
 {
-	struct rig_run r = {.fn = fn, .data = data};
-
-	sem_init(&r.done, 0, 0);
-	loop_post(rig.loop, rig_run_now, &r);
-	sem_wait_or_fail(&r.done);
-	sem_destroy(&r.done);
+	run_on(rig.loop, fn, data);
 }
 
 /* --- credentials --- */

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting of a test for what another thread does, with a limit that a working program does not come near. */
+#ifndef KXFS_TESTS_WAITING_H
+#define KXFS_TESTS_WAITING_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <semaphore.h>
+#include <time.h>
+
+#include "backend/base/loop.h"
+
+#define WAIT_S 240
+
+static inline void sem_wait_or_fail(sem_t *sem)
+{
+	struct timespec until;
+
+	/* ThreadSanitizer does not know sem_clockwait. */
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WAIT_S;
+	while (sem_timedwait(sem, &until) < 0)
+		assert_int_equal(errno, EINTR);
+}
+
+struct waiting_call {
+	loop_fn fn;
+	void *data;
+	sem_t done;
+};
+
+static inline void waiting_call(void *data)
+{
+	struct waiting_call *c = data;
+
+	c->fn(c->data);
+	sem_post(&c->done);
+}
+
+/* Run FN(DATA) on the thread of LOOP, and wait for its end. */
+static inline void run_on(struct loop *loop, loop_fn fn, void *data)
+{
+	struct waiting_call c = {.fn = fn, .data = data};
+
+	sem_init(&c.done, 0, 0);
+	loop_post(loop, waiting_call, &c);
+	sem_wait_or_fail(&c.done);
+	sem_destroy(&c.done);
+}
+
+#endif
