@@ -219,6 +219,9 @@ static const struct answer answers[] = {
 	 "the object has 2865000 bytes, and the cluster takes at most about 1433600\nFewer "
 	 "replicas, "
 	 "or shorter args and env, make it smaller."},
+	{"create", 413, -EFBIG, STATUS("Request entity too large: limit is 3145728"),
+	 "the object has 2865000 bytes, and the cluster takes at most 3145728\nFewer replicas, or "
+	 "shorter args and env, make it smaller."},
 	{"create", 500, -EFBIG, STATUS("etcdserver: request is too large"),
 	 "the object has 2865000 bytes, and the cluster takes at most about 1433600\nFewer "
 	 "replicas, "

@@ -95,7 +95,7 @@ static const char full[] =
 	"  retry_policy: HOT_SPARE\n"
 	"  resource: {cpu: 2.5, gpu: 0, memMB: 1e5, devices: {x/y: 4, z: 0},\n"
 	"    capabilities: {node.kubernetes.io/instance-type: 42, n: {x: [1, yes]}}}\n"
-	"  port_map: {http: 8080, p2: 1}\n"
+	"  port_map: {http: 8080, longest-port-nm: 1}\n"
 	"  mounts:\n"
 	"  - {type: bind, src_path: /a, dst_path: /b, read_only: true}\n"
 	"  - type=bind,src=~/x,dst=/d,type=volume,src=c,dst=/e,readonly\n"

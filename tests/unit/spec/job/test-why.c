@@ -245,6 +245,9 @@ static void test_waiting(void **state)
 	assert_why(job,
 		   "trainer-1 ended with exit code 1. It is about to be started again. Retries "
 		   "used: 1; max_retries is 3.\n");
+	/* It is tried again though nobody asked for retries, so nobody is told that it is not. */
+	job->retries = job->max_retries = 0;
+	assert_why(job, "trainer-1 ended with exit code 1. It is about to be started again.\n");
 	set(&r->reason, "StartDelayed");
 	set(&r->message, "Resource temporarily unavailable");
 	assert_why(job, "trainer-1 can't be started yet, and is tried again: Resource temporarily "

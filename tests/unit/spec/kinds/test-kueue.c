@@ -641,6 +641,32 @@ static void test_time_is_over(void **state)
 	world_clear(&w);
 }
 
+/* When it is tried again is said as long as that is to come. */
+static void test_requeued_at(void **state)
+{
+	static const struct {
+		int64_t now;
+		const char *said;
+	} cases[] = {{50, " and is tried again at 1970-01-01T00:01:40Z"},
+		     {150, " and is tried again by itself"}};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct world w = WORLD_OF_APP;
+
+		w.now = cases[i].now;
+		held(&w, "",
+		     "'requeueState':{'count':1,'requeueAt':'1970-01-01T00:01:40Z'},'conditions':[" CONDITION(
+			     "QuotaReserved", "False", "Pending",
+			     "no") "," CONDITION("Evicted", "True", "PodsReadyTimeout",
+						 "m") "," CONDITION("Requeued", "False",
+								    "PodsReadyTimeout", "m") "]");
+		if (!strstr(w.last->cause.text, cases[i].said))
+			fail_msg("not \"%s\" in: %s", cases[i].said, w.last->cause.text);
+		world_clear(&w);
+	}
+}
+
 /* What Kueue never lets run again ends, whatever is done to it, and says how to go on. */
 static void test_out_for_good(void **state)
 {
@@ -799,11 +825,12 @@ static void test_place(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recordings),   cmocka_unit_test(test_with_cluster_queue),
-		cmocka_unit_test(test_other_kinds),  cmocka_unit_test(test_quota_messages),
-		cmocka_unit_test(test_no_workload),  cmocka_unit_test(test_time_is_over),
-		cmocka_unit_test(test_out_for_good), cmocka_unit_test(test_kept),
-		cmocka_unit_test(test_owned),	     cmocka_unit_test(test_place),
+		cmocka_unit_test(test_recordings),  cmocka_unit_test(test_with_cluster_queue),
+		cmocka_unit_test(test_other_kinds), cmocka_unit_test(test_quota_messages),
+		cmocka_unit_test(test_no_workload), cmocka_unit_test(test_time_is_over),
+		cmocka_unit_test(test_requeued_at), cmocka_unit_test(test_out_for_good),
+		cmocka_unit_test(test_kept),	    cmocka_unit_test(test_owned),
+		cmocka_unit_test(test_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

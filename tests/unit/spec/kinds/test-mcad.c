@@ -276,6 +276,36 @@ static void test_requeued(void **state)
 	world_clear(&w);
 }
 
+/* As often as it takes, where nobody has said how often. */
+static void test_requeued_without_end(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, ONE, REQUEUED(1, 0), "'state':'Running','numberOfRequeueings':7");
+	pod(&w, "p10", "0", "0", "Failed", ENDED(3));
+	assert_job(&w, SPEC_RUNNING, "Error", "main-0: exit code 3");
+	assert_replica(&w, "main-0", SPEC_FAILED, 0);
+	world_clear(&w);
+}
+
+/* Where MCAD is not asked to, it starts nothing again: what has failed has, also when its pod is gone. */
+static void test_not_requeued(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, TWO, "", "'state':'Running'");
+	pod(&w, "p11", "0", "1", "Running", RUNNING);
+	pod(&w, "p10", "0", "0", "Failed", ENDED(3));
+	assert_replica(&w, "main-0", SPEC_FAILED, 0);
+	assert_true(spec_job_replica(w.last, "main-0")->finished > 0);
+	pod_gone(&w, "p10", "0", "Failed", ENDED(3));
+	assert_replica(&w, "main-0", SPEC_FAILED, 0);
+	assert_true(spec_job_replica(w.last, "main-0")->finished > 0);
+	world_clear(&w);
+}
+
 /* Enough have succeeded: MCAD does not start it again. */
 static void test_enough(void **state)
 {
@@ -343,10 +373,16 @@ static void test_of_others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_waiting),	       cmocka_unit_test(test_phases),
-		cmocka_unit_test(test_pods_decide),    cmocka_unit_test(test_hold),
-		cmocka_unit_test(test_failed_by_mcad), cmocka_unit_test(test_requeued),
-		cmocka_unit_test(test_enough),	       cmocka_unit_test(test_roles),
+		cmocka_unit_test(test_waiting),
+		cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_pods_decide),
+		cmocka_unit_test(test_hold),
+		cmocka_unit_test(test_failed_by_mcad),
+		cmocka_unit_test(test_requeued),
+		cmocka_unit_test(test_requeued_without_end),
+		cmocka_unit_test(test_not_requeued),
+		cmocka_unit_test(test_enough),
+		cmocka_unit_test(test_roles),
 		cmocka_unit_test(test_of_others),
 	};
 

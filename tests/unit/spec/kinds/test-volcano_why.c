@@ -574,6 +574,38 @@ static void test_given_up(void **state)
 	world_clear(&w);
 }
 
+/* Volcano's last tries may lie minutes back, as the event that tells of them; an older one is of another time. */
+static void test_given_up_minutes_after(void **state)
+{
+	static const struct {
+		const char *last;
+		const char *reason;
+	} cases[] = {{"1970-01-01T00:01:43Z", "NoServiceAccount"},
+		     {"1970-01-01T00:01:40Z", "Terminated"}};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct world w = {0};
+
+		w.since = SECOND;
+		w.events_known = true;
+		world_event(&w, world_json("{'involvedObject':{'kind':'K','name':'n','uid':'u-j'},"
+					   "'reason':'FailedCreate','message':'" REFUSED
+					   "','lastTimestamp':'%s'}",
+					   cases[i].last));
+		world_job(&w,
+			  world_json("{" META(
+				  "j", "u-j",
+				  "") ",'spec':{'queue':'q','minAvailable':1,"
+				      "'tasks':[{'name':'t','replicas':1}]},'status':{'state':{"
+				      "'phase':'Terminated','lastTransitionTime':"
+				      "'1970-01-01T00:06:42Z'}}}"),
+			  false);
+		assert_reason(&w, cases[i].reason);
+		world_clear(&w);
+	}
+}
+
 /* A node that is silent, and a probe that failed: of which replica, and what was heard. */
 static void test_lost_and_probed(void **state)
 {
@@ -822,6 +854,7 @@ int main(void)
 		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_mount),
 		cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_given_up_minutes_after),
 		cmocka_unit_test(test_lost_and_probed),
 		cmocka_unit_test(test_codes),
 		cmocka_unit_test(test_loop),
