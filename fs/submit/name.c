@@ -55,9 +55,12 @@ bool submit_name_is_passing(const char *name)
 	static const char *const endings[] = {".tmp", ".temp", ".part", ".partial", ".new", ".old",
 					      ".bak", ".orig", ".swp",	".swx",	    NULL};
 	static const char *const within[] = {".yaml", ".yml", ".json"};
+	static const char *const mistakes[] = {".txt", ".jsonl", ".", NULL};
 	const char *dot = strrchr(name, '.');
 	size_t len = strlen(name);
 
+	if ((dot && is_one_of(dot, mistakes)) || name[len - 1] == ' ')
+		return false;
 	for (size_t i = 0; i < array_size(within); i++)
 		if (strcasestr(name, within[i]))
 			return true;

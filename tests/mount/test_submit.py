@@ -534,7 +534,8 @@ def test_refused_move_is_told_by_mv(kx):
     assert "a value is missing" in kx.read("submit", "app.yaml.error")
 
 
-@pytest.mark.parametrize("name", ["train", "train.txt", "x.txt.job", "train.py"])
+@pytest.mark.parametrize("name", ["train", "train.txt", "x.txt.job", "train.py", "train.yaml.txt", "train.jsonl",
+                                  "train.yaml.", "train.yaml "])
 def test_name_that_does_not_submit(kx, name):
     """Who copies a file under such a name is told that nothing runs, until it gets another."""
     text = f"{name}: not submitted: the name must end in .yaml, .yml or .json\n"
@@ -544,7 +545,7 @@ def test_name_that_does_not_submit(kx, name):
     assert kx.read(".kxfs", "log").count(f"submit/{text}") == 1
     kx.restart()
     assert kx.read("submit", f"{name}.error") == text
-    kx.call(f"mv submit/{name} submit/app.yaml")
+    kx.call(f"mv 'submit/{name}' submit/app.yaml")
     assert kx.ls("submit") == ["app.yaml", "app.yaml.job"] and len(kx.ls("jobs")) == 1
     kx.write(f"submit/{name}", app("true"))
     kx.call("rm submit/*")
