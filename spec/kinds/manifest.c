@@ -49,27 +49,20 @@ static void build_clear(struct spec_build *b)
 	json_object_put(b->object);
 }
 
-static uint64_t count_replicas(const struct spec_app *app)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < app->n_roles; i++)
-		n += (uint64_t)app->roles[i].num_replicas;
-	return n;
-}
-
 /* APP is NULL for a ready manifest, whose replicas are not known. */
 static int refuse_size(const struct spec_app *app, uint64_t size, bool exact, struct spec_errors *e)
 {
-	uint64_t replicas = app ? count_replicas(app) : 0;
-	uint64_t each = size / max_of(replicas, (uint64_t)1);
 	const char *least = exact ? "" : "at least ";
+	uint64_t replicas = 0, each;
 
 	if (!app)
 		return spec_errors_add(
 			e, -EFBIG, 0, 0, "",
 			"the object has %llu bytes, and the cluster stores at most %u",
 			(unsigned long long)size, SPEC_MAX_OBJECT);
+	for (size_t i = 0; i < app->n_roles; i++)
+		replicas += (uint64_t)app->roles[i].num_replicas;
+	each = size / max_of(replicas, (uint64_t)1);
 	return spec_errors_add(
 		e, -EFBIG, 0, 0, "roles",
 		"the object would have %s%llu bytes, and the cluster stores at most %u; "
@@ -140,27 +133,22 @@ static void put_users(struct spec_build *b, const char *user)
 	}
 }
 
-static void note_app(struct json_object *notes, const char *text, size_t len)
+static void annotate(struct spec_build *b, const char *text, size_t len)
 {
+	struct json_object *metadata = json_object_object_get(b->object, "metadata");
+	struct json_object *notes = need_map(metadata, "annotations");
 	char digest[65];
 
+	spec_tree_set(notes, "kxfs/submitter", spec_tree_string(b->identity->submitter));
+	spec_tree_set(notes, "kxfs/submission", spec_tree_string(b->identity->submission));
+	if (!b->app)
+		return;
 	if (len <= SPEC_MAX_APPDEF_NOTE) {
 		spec_tree_set(notes, "kxfs/appdef", spec_tree_bytes(text, len));
 		return;
 	}
 	spec_sha256(text, len, digest);
 	spec_tree_set(notes, "kxfs/appdef-sha256", spec_tree_string(digest));
-}
-
-static void annotate(struct spec_build *b, const char *text, size_t len)
-{
-	struct json_object *metadata = json_object_object_get(b->object, "metadata");
-	struct json_object *notes = need_map(metadata, "annotations");
-
-	spec_tree_set(notes, "kxfs/submitter", spec_tree_string(b->identity->submitter));
-	spec_tree_set(notes, "kxfs/submission", spec_tree_string(b->identity->submission));
-	if (b->app)
-		note_app(notes, text, len);
 }
 
 /* --- the whole --- */

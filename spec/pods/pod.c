@@ -624,3 +624,17 @@ uint64_t spec_pods_least_bytes(const struct spec_kind *kind, const struct spec_a
 	}
 	return sum;
 }
+
+int64_t spec_pods_least_retries(const struct spec_app *app)
+{
+	int64_t least = app->roles[0].max_retries;
+
+	for (size_t i = 1; i < app->n_roles; i++)
+		least = min_of(least, app->roles[i].max_retries);
+	return max_of(least, INT64_C(0));
+}
+
+size_t spec_pods_digits(size_t n)
+{
+	return n < 10 ? 1 : 1 + spec_pods_digits(n / 10);
+}

@@ -93,6 +93,11 @@ void spec_pod_role_clear(struct spec_pod_role *r);
  */
 struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const char *name);
 
+/* How often all of the job may be tried again: the least that a role allows. */
+int64_t spec_pods_least_retries(const struct spec_app *app);
+/* How many digits N has. */
+size_t spec_pods_digits(size_t n);
+
 /*
  * A lower bound of the bytes that the pods of APP take as JSON in an object of KIND: tells what is far too
  * large before it is made.

@@ -305,16 +305,6 @@ static void start(struct wrap *w)
 	spec_pods_init(p);
 }
 
-int64_t wrap_retries(const struct wrap *w)
-{
-	const struct spec_app *app = w->build->app;
-	int64_t least = app->roles[0].max_retries;
-
-	for (size_t i = 1; i < app->n_roles; i++)
-		least = min_of(least, app->roles[i].max_retries);
-	return max_of(least, INT64_C(0));
-}
-
 /*
  * TorchX, and those who read the object back, know a role by a label. NAMES holds those of the roles before. 0, or an
  * errno that is in the build's errors.

@@ -49,9 +49,6 @@ void wrap_clear(struct wrap *w);
  */
 struct json_object *wrap_object(struct wrap *w, const char *version, const char *kind,
 				struct json_object *name, struct json_object **metadata);
-/* How often the whole job may be tried again: the least that any role allows. */
-int64_t wrap_retries(const struct wrap *w);
-
 /*
  * As spec_reader.job for the items of LIST, each of which holds its object under KEY: its pods are the tasks. What
  * wraps pods in turn, such as a batch Job, is not looked into. Sets the app's name too.

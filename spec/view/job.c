@@ -151,15 +151,6 @@ static bool place_tasks(struct placed *v, size_t n)
 
 /* --- roles --- */
 
-/* The directory of a role's replica 0 without its number. */
-static void set_dir(struct spec_role_view *role)
-{
-	cleanup_free char *dir = spec_name_replica_dir(role->name, 0);
-
-	*strrchr(dir, '-') = '\0';
-	spec_read_copy(&role->dir, dir, MAX_DIR);
-}
-
 static int by_dir(const void *a, const void *b)
 {
 	const struct spec_role_view *x = *(const struct spec_role_view *const *)a;
@@ -198,11 +189,15 @@ static unsigned add(unsigned a, unsigned b)
 static void add_role(struct spec_job_view *v, const char *name)
 {
 	struct spec_role_view *role = &v->roles[v->n_roles++];
+	cleanup_free char *dir = NULL;
 
 	role->first = v->n_replicas;
 	role->dir = spec_empty();
 	spec_read_copy(&role->name, name, READ_MAX_WORD);
-	set_dir(role);
+	/* That of its replica 0 without the number. */
+	dir = spec_name_replica_dir(role->name, 0);
+	*strrchr(dir, '-') = '\0';
+	spec_read_copy(&role->dir, dir, MAX_DIR);
 }
 
 /* ID is that of the task's first replica. */
@@ -256,15 +251,6 @@ static void arrange(struct spec_job_view *v, const struct spec_task_source *sour
 	}
 	part_dirs(v);
 	qsort_r(v->by_name, n, sizeof(*v->by_name), by_name, v);
-}
-
-/* --- what follows from spec and status --- */
-
-/* The controller also counts the failure after which it makes no further attempt. */
-static void settle_retries(struct spec_job_view *v)
-{
-	if (v->retry_limit > 0)
-		v->retries = min_of(v->retries, v->retry_limit - 1);
 }
 
 /* --- a job that is read for the first time --- */
@@ -356,7 +342,9 @@ int spec_job_view_parse(const struct spec_reader *reader, const char *json, size
 	else
 		read_spec(v, reader, o);
 	reader->status(o, v);
-	settle_retries(v);
+	/* The controller also counts the failure after which it makes no further attempt. */
+	if (v->retry_limit > 0)
+		v->retries = min_of(v->retries, v->retry_limit - 1);
 	*ret = take_ptr(v);
 	return 0;
 }

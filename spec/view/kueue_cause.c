@@ -68,7 +68,7 @@ static const struct sort check_rejected = {"AdmissionCheckRejected", ""};
 static const struct sort preempted = {"Preempted", WAITS_FOR_ROOM};
 static const struct sort not_ready = {"PodsNotReady", ""};
 static const struct sort admitted = {"Admitted", ""};
-static const struct sort evicted = {"Evicted", "It is admitted again by itself."};
+static const struct sort put_out = {"Evicted", "It is admitted again by itself."};
 static const struct sort off = {"Deactivated", WHEN_ACTIVE};
 static const struct sort off_rejected = {"AdmissionCheckRejected", SUBMIT_AGAIN};
 static const struct sort off_not_ready = {"PodsNotReady", SUBMIT_AGAIN};
@@ -136,7 +136,21 @@ static void put_time(const struct making *m, int64_t ns)
 		fprintf(m->out, " at %s", text);
 }
 
-/* How it came that its pods were ended, and when. */
+/* How often it was put back, and when it is tried again. */
+static void put_requeuing(const struct making *m)
+{
+	if (m->w->requeued > 0)
+		fprintf(m->out, "; it was put back into the queue %u time%s for that",
+			m->w->requeued, m->w->requeued == 1 ? "" : "s");
+	if (m->w->requeue_at > m->ctx->now) {
+		fputs(", and is tried again", m->out);
+		put_time(m, m->w->requeue_at);
+	} else if (m->w->requeued > 0) {
+		fputs(", and is tried again by itself", m->out);
+	}
+}
+
+/* How it came that its pods were ended, when, and how it goes on. */
 static void put_eviction(struct making *m)
 {
 	static const char why[] = "due to ";
@@ -168,6 +182,7 @@ static void put_eviction(struct making *m)
 		put_time(m, e->since);
 		fprintf(m->out, ": %s", e->message);
 	}
+	put_requeuing(m);
 }
 
 static const struct sort *sort_of_eviction(const char *reason)
@@ -175,21 +190,7 @@ static const struct sort *sort_of_eviction(const char *reason)
 	return streq(reason, "Preempted")	   ? &preempted
 	       : streq(reason, "PodsReadyTimeout") ? &not_ready
 	       : ends(reason, "QueueStopped")	   ? &queue_stopped
-						   : &evicted;
-}
-
-/* How often it was put back, and when it is tried again. */
-static void put_requeuing(const struct making *m)
-{
-	if (m->w->requeued > 0)
-		fprintf(m->out, "; it was put back into the queue %u time%s for that",
-			m->w->requeued, m->w->requeued == 1 ? "" : "s");
-	if (m->w->requeue_at > m->ctx->now) {
-		fputs(", and is tried again", m->out);
-		put_time(m, m->w->requeue_at);
-	} else if (m->w->requeued > 0) {
-		fputs(", and is tried again by itself", m->out);
-	}
+						   : &put_out;
 }
 
 /* --- quota --- */
@@ -784,14 +785,6 @@ static void deactivated(struct making *m)
 	}
 }
 
-static void being_evicted(struct making *m)
-{
-	m->stops = true;
-	m->sort = sort_of_eviction(condition(m, SPEC_WORKLOAD_EVICTED)->reason);
-	put_eviction(m);
-	put_requeuing(m);
-}
-
 /* It has no quota. */
 static void unreserved(struct making *m)
 {
@@ -801,7 +794,6 @@ static void unreserved(struct making *m)
 	if (e->is_true && streq(r->message, e->message)) { /* nothing was said since */
 		m->sort = sort_of_eviction(e->reason);
 		put_eviction(m);
-		put_requeuing(m);
 		return;
 	}
 	if (streq(r->reason, "PendingEvaluation")) {
@@ -812,7 +804,6 @@ static void unreserved(struct making *m)
 	if (e->is_true && !(m->sort == &queue_stopped && was_drained(m))) {
 		fputs("; ", m->out);
 		put_eviction(m);
-		put_requeuing(m);
 	}
 }
 
@@ -870,6 +861,7 @@ bool spec_kueue_lets_run(const struct spec_view_context *ctx)
 static void explain(struct making *m)
 {
 	const struct spec_condition_view *reserved = condition(m, SPEC_WORKLOAD_RESERVED);
+	const struct spec_condition_view *evicted = condition(m, SPEC_WORKLOAD_EVICTED);
 
 	if (has_not_started(m->w)) {
 		m->sort = &not_started;
@@ -881,9 +873,11 @@ static void explain(struct making *m)
 		return;
 	if (is_off(m->w))
 		deactivated(m);
-	else if (condition(m, SPEC_WORKLOAD_EVICTED)->is_true && reserved->is_true)
-		being_evicted(m);
-	else if (!reserved->is_set)
+	else if (evicted->is_true && reserved->is_true) {
+		m->stops = true;
+		m->sort = sort_of_eviction(evicted->reason);
+		put_eviction(m);
+	} else if (!reserved->is_set)
 		unseen(m);
 	else if (!reserved->is_true)
 		unreserved(m);

@@ -114,29 +114,23 @@ void spec_local_queue_free(struct spec_local_queue *q)
 	free(q);
 }
 
-static void read_usage(struct spec_local_queue *q, const struct spec_value *status)
-{
-	const struct spec_value *used = spec_read_list(status, "flavorsUsage");
-
-	/* v1beta1 has another name for it. */
-	read_amounts(&q->used, used ? used : spec_read_list(status, "flavorUsage"), "total");
-	read_amounts(&q->reserved, spec_read_list(status, "flavorsReservation"), "total");
-	q->pending = (unsigned)spec_read_int(status, "pendingWorkloads", 0);
-	q->reserving = (unsigned)spec_read_int(status, "reservingWorkloads", 0);
-	q->admitted = (unsigned)spec_read_int(status, "admittedWorkloads", 0);
-}
-
 struct spec_local_queue *spec_local_queue_read(const struct spec_value *object)
 {
 	const struct spec_value *spec = spec_read_map(object, "spec");
 	const struct spec_value *status = spec_read_map(object, "status");
+	const struct spec_value *used = spec_read_list(status, "flavorsUsage");
 	struct spec_local_queue *q = new0(struct spec_local_queue);
 
 	q->cluster_queue = q->stop_policy = q->active = q->reason = q->message = spec_empty();
 	spec_read_copy(&q->cluster_queue, spec_read_text(spec, "clusterQueue"), READ_MAX_WORD);
 	spec_read_copy(&q->stop_policy, spec_read_text(spec, "stopPolicy"), READ_MAX_WORD);
 	read_active(status, &q->active, &q->reason, &q->message);
-	read_usage(q, status);
+	/* v1beta1 has another name for it. */
+	read_amounts(&q->used, used ? used : spec_read_list(status, "flavorUsage"), "total");
+	read_amounts(&q->reserved, spec_read_list(status, "flavorsReservation"), "total");
+	q->pending = (unsigned)spec_read_int(status, "pendingWorkloads", 0);
+	q->reserving = (unsigned)spec_read_int(status, "reservingWorkloads", 0);
+	q->admitted = (unsigned)spec_read_int(status, "admittedWorkloads", 0);
 	return q;
 }
 

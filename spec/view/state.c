@@ -217,12 +217,6 @@ static const struct spec_replica *spokesman(const struct spec_job *job, enum spe
 	return r;
 }
 
-static void explain_by(struct spec_judgement *v, const struct spec_replica *r)
-{
-	v->reason = r->reason;
-	v->message = text_print("%s%s%s", r->name, *r->message ? ": " : "", r->message);
-}
-
 /*
  * The job was given up since its pods could not be made: say why, as events tell now, or have told. False: that is not
  * so, or nothing is known of it.
@@ -272,9 +266,15 @@ struct spec_judgement spec_judge(const struct spec_job *job, const struct spec_j
 		explain(&v, "UnknownPhase", "this version of kxfs does not know the phase");
 	else if (v.state == SPEC_FAILED && (!r || streq(view->phase, "Terminated")))
 		explain(&v, view->phase, "");
-	else if (r)
-		explain_by(&v, r);
-	else
+	else if (!r)
 		explain(&v, "", "");
+	else
+		v = (struct spec_judgement){
+			.state = v.state,
+			.suspended = v.suspended,
+			.reason = r->reason,
+			.message =
+				text_print("%s%s%s", r->name, *r->message ? ": " : "", r->message),
+		};
 	return v;
 }

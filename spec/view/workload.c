@@ -54,23 +54,23 @@ static struct spec_workload_view *workload_new(void)
 	return v;
 }
 
-static void read_condition(struct spec_condition_view *to, const struct spec_value *c)
-{
-	to->is_set = true;
-	to->is_true = streq(spec_read_text(c, "status"), "True");
-	to->since = spec_read_time(c, "lastTransitionTime");
-	spec_read_copy(&to->reason, spec_read_text(c, "reason"), READ_MAX_WORD);
-	spec_read_copy(&to->message, spec_read_text(c, "message"), READ_MAX_MESSAGE);
-}
-
 static void read_conditions(struct spec_workload_view *v, const struct spec_value *list)
 {
 	for (size_t i = 0; i < spec_read_count(list); i++) {
 		const struct spec_value *c = spec_read_at(list, i);
 
-		for (size_t k = 0; k < SPEC_WORKLOAD_N_CONDITIONS; k++)
-			if (streq(spec_read_text(c, "type"), types[k]))
-				read_condition(&v->conditions[k], c);
+		for (size_t k = 0; k < SPEC_WORKLOAD_N_CONDITIONS; k++) {
+			struct spec_condition_view *to = &v->conditions[k];
+
+			if (!streq(spec_read_text(c, "type"), types[k]))
+				continue;
+			to->is_set = true;
+			to->is_true = streq(spec_read_text(c, "status"), "True");
+			to->since = spec_read_time(c, "lastTransitionTime");
+			spec_read_copy(&to->reason, spec_read_text(c, "reason"), READ_MAX_WORD);
+			spec_read_copy(&to->message, spec_read_text(c, "message"),
+				       READ_MAX_MESSAGE);
+		}
 	}
 }
 

@@ -35,37 +35,22 @@ static struct json_object *make_component(struct json_object *object, bool is_po
 	return component;
 }
 
-static void put_queue(struct wrap *w, struct json_object *metadata)
-{
-	const char *queue = spec_options_text(w->build->options, "queue");
-	struct json_object *labels;
-
-	if (!queue || !*queue)
-		return;
-	labels = spec_tree_map();
-	spec_tree_text(labels, SPEC_KUEUE_QUEUE, queue);
-	spec_tree_add(metadata, "labels", labels);
-}
-
-/* Unless it is told otherwise, the controller would try three times more. */
-static void put_retries(struct wrap *w, struct json_object *metadata)
-{
-	struct json_object *notes = spec_tree_map();
-
-	spec_tree_add(notes, APPWRAPPER_RETRIES,
-		      spec_tree_format("%lld", (long long)wrap_retries(w)));
-	spec_tree_add(metadata, "annotations", notes);
-}
-
 static struct json_object *make_object(struct wrap *w)
 {
 	const struct spec_build *b = w->build;
-	struct json_object *spec = spec_tree_map(), *metadata;
+	const char *queue = spec_options_text(b->options, "queue");
+	struct json_object *spec = spec_tree_map(), *notes = spec_tree_map(), *metadata, *labels;
 	struct json_object *ret = wrap_object(w, b->kind->api_version, b->kind->kind,
 					      spec_tree_string(b->id), &metadata);
 
-	put_queue(w, metadata);
-	put_retries(w, metadata);
+	if (queue && *queue) {
+		labels = spec_tree_add(metadata, "labels", spec_tree_map());
+		spec_tree_text(labels, SPEC_KUEUE_QUEUE, queue);
+	}
+	/* Unless it is told otherwise, the controller would try three times more. */
+	spec_tree_add(notes, APPWRAPPER_RETRIES,
+		      spec_tree_format("%lld", (long long)spec_pods_least_retries(b->app)));
+	spec_tree_add(metadata, "annotations", notes);
 	spec_tree_add(ret, "metadata", metadata);
 	spec_tree_add(spec, "components", json_object_get(w->items));
 	spec_tree_add(ret, "spec", spec);

@@ -30,16 +30,6 @@ static const struct spec_phase phases[] = {
 	{0},
 };
 
-static const struct spec_value *metadata_of(const struct spec_value *object)
-{
-	return spec_read_map(object, "metadata");
-}
-
-static const char *label_of(const struct spec_value *object, const char *key)
-{
-	return spec_read_text(spec_view_labels(object), key);
-}
-
 /* --- what follows from the spec --- */
 
 static const struct spec_value *wrapped(const struct spec_value *object, const char **ret_key)
@@ -131,7 +121,7 @@ static void explain(const struct spec_value *object, struct spec_job_view *v)
 {
 	const struct spec_value *status = spec_read_map(object, "status");
 	const struct spec_value *unhealthy = condition(status, "Unhealthy");
-	const char *queue = label_of(object, SPEC_KUEUE_QUEUE);
+	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
 	const char *reason = spec_read_text(unhealthy, "reason");
 
 	if (streq(v->phase, "Suspended") && *queue) {
@@ -149,7 +139,8 @@ static void explain(const struct spec_value *object, struct spec_job_view *v)
 static void read_status(const struct spec_value *object, struct spec_job_view *v)
 {
 	const struct spec_value *status = spec_read_map(object, "status");
-	const struct spec_value *notes = spec_read_map(metadata_of(object), "annotations");
+	const struct spec_value *notes =
+		spec_read_map(spec_read_map(object, "metadata"), "annotations");
 	int retries = spec_read_digits(spec_read_text(notes, APPWRAPPER_RETRIES));
 	const char *phase = phase_of(status);
 

@@ -35,13 +35,6 @@ static void name_task(const char *name, int index, int count, char *ret, size_t 
 		snprintf(ret, size, "%s.%d", name, index);
 }
 
-static unsigned pods_of(const struct spec_value *job)
-{
-	int n = spec_read_int(job, "completions", -1);
-
-	return (unsigned)(n >= 0 ? n : spec_read_int(job, "parallelism", 1));
-}
-
 static const struct spec_value *job_spec(const struct spec_value *replicated)
 {
 	return spec_read_map(spec_read_map(replicated, "template"), "spec");
@@ -53,25 +46,18 @@ static size_t read_tasks(const struct spec_value *replicated, struct spec_task_s
 {
 	const char *name = spec_read_text(replicated, "name");
 	int count = spec_read_int(replicated, "replicas", 1);
-	unsigned pods = pods_of(job_spec(replicated));
+	const struct spec_value *job = job_spec(replicated);
+	int pods = spec_read_int(job, "completions", -1);
 
+	if (pods < 0)
+		pods = spec_read_int(job, "parallelism", 1);
 	for (int i = 0; i < count && n < max; i++, n++) {
 		name_task(name, i, count, tasks[n].key, sizeof(tasks[n].key));
 		tasks[n].name = tasks[n].key;
 		tasks[n].role = "";
-		tasks[n].replicas = tasks[n].minimum = pods;
+		tasks[n].replicas = tasks[n].minimum = (unsigned)pods;
 	}
 	return n;
-}
-
-/* How many Jobs there are in LIST, in all. */
-static size_t count_jobs(const struct spec_value *list)
-{
-	size_t sum = 0;
-
-	for (size_t i = 0; i < spec_read_count(list); i++)
-		sum += (size_t)spec_read_int(spec_read_at(list, i), "replicas", 1);
-	return sum;
 }
 
 static bool retries_alone(const struct spec_value *list)
@@ -105,8 +91,11 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 	const struct spec_value *spec = spec_read_map(object, "spec");
 	const struct spec_value *list = spec_read_list(spec, "replicatedJobs");
 	const struct spec_value *first = job_spec(spec_read_at(list, 0));
-	size_t all = count_jobs(list), max = min_of(all, (size_t)SPEC_MAX_REPLICAS), n = 0;
+	size_t all = 0, max, n = 0;
 
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		all += (size_t)spec_read_int(spec_read_at(list, i), "replicas", 1);
+	max = min_of(all, (size_t)SPEC_MAX_REPLICAS);
 	*ret_tasks = new0_n(struct spec_task_source, max);
 	for (size_t i = 0; i < spec_read_count(list); i++)
 		n = read_tasks(spec_read_at(list, i), *ret_tasks, n, max);

@@ -32,7 +32,7 @@ static struct json_object *make_item(struct json_object *object, bool is_pod)
 static void put_retries(struct wrap *w, struct json_object *spec)
 {
 	const struct spec_app *app = w->build->app;
-	long long retries = wrap_retries(w), pods = 0;
+	long long retries = spec_pods_least_retries(w->build->app), pods = 0;
 	cleanup_free char *scheduling = NULL;
 
 	for (size_t i = 0; i < app->n_roles; i++)

@@ -58,22 +58,14 @@ static void volcano_clear(struct volcano *v)
 	free(v->rank0_env);
 }
 
-static size_t digits(size_t n)
-{
-	size_t ret = 1;
-
-	for (; n >= 10; n /= 10)
-		ret++;
-	return ret;
-}
-
 /*
  * APP-SUFFIX-ROLE-K-0. In the place of the 0 Volcano's webhook counts with the index of the task in the job, so that
  * names get longer from the 11th task on.
  */
 static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 {
-	return app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + role + 1 + digits(k) + 1 + digits(last);
+	return app + 1 + (SPEC_SUFFIX_MAX - 1) + 1 + role + 1 + spec_pods_digits(k) + 1 +
+	       spec_pods_digits(last);
 }
 
 /* Volcano's variable for the hosts of a task: its name in upper case, dashes as underscores. */
@@ -193,15 +185,6 @@ static int make_tasks(struct volcano *v, size_t index)
 	return err;
 }
 
-static int64_t least_retries(const struct spec_app *app)
-{
-	int64_t ret = app->roles[0].max_retries;
-
-	for (size_t i = 1; i < app->n_roles; i++)
-		ret = min_of(ret, app->roles[i].max_retries);
-	return ret;
-}
-
 static struct json_object *make_object(struct volcano *v)
 {
 	struct spec_build *b = v->build;
@@ -215,7 +198,7 @@ static struct json_object *make_object(struct volcano *v)
 	spec_tree_add(ret, "metadata", metadata);
 	spec_tree_text(spec, "schedulerName", "volcano");
 	spec_tree_text(spec, "queue", spec_options_text(b->options, "queue"));
-	spec_tree_number(spec, "maxRetry", attempts(least_retries(b->app)));
+	spec_tree_number(spec, "maxRetry", attempts(spec_pods_least_retries(b->app)));
 	if (priority)
 		spec_tree_text(spec, "priorityClassName", priority);
 	/* Replicas find each other before they are ready. */

@@ -133,14 +133,6 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 
 /* --- pods --- */
 
-/* The number behind the last dash of a pod's name, JOB-TASK-INDEX; -1: there is none. */
-static int index_of(const char *name)
-{
-	const char *dash = strrchr(name, '-');
-
-	return dash ? spec_read_digits(dash + 1) : -1;
-}
-
 /* Volcano writes what it says of a pod as an annotation, and much of it as a label too. */
 static const char *note_of(const struct spec_value *object, const char *key)
 {
@@ -154,9 +146,11 @@ static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 {
 	int index = spec_read_digits(note_of(object, "volcano.sh/task-index"));
 	int retry = spec_read_digits(note_of(object, "volcano.sh/job-retry-count"));
+	const char *dash = strrchr(v->meta.name, '-');
 
-	if (index < 0)
-		index = index_of(v->meta.name);
+	/* Its name is JOB-TASK-INDEX. */
+	if (index < 0 && dash)
+		index = spec_read_digits(dash + 1);
 	v->index = index < 0 ? UINT32_MAX : (unsigned)index; /* of no task */
 	v->retry = retry < 0 ? 0 : (unsigned)retry;
 	spec_read_copy(&v->task, note_of(object, "volcano.sh/task-spec"), READ_MAX_WORD);
