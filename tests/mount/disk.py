@@ -26,9 +26,10 @@ class Disk:
         harness.wait_for(lambda: os.path.ismount(self.where), what="the disk")
 
     def hang(self, call, part, error=0, times=0):
-        """From now on each CALL on a path that matches PART waits, or fails with ERROR; at most TIMES times, if that is not 0."""
+        """From now on each CALL (or "one|another") on a path that matches PART waits, or fails with ERROR; at most TIMES times, if
+        that is not 0."""
         new = self.which.with_suffix(".new")
-        new.write_text(f"{call} {part} {error} {times} {next(self.serial)}\n")
+        new.write_text(f"^({call})$ {part} {error} {times} {next(self.serial)}\n")
         self.told.unlink(missing_ok=True)
         new.rename(self.which)
 

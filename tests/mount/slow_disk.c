@@ -4,9 +4,9 @@
  *
  *	CALL PATTERN ERRNO TIMES SERIAL
  *
- * While it is there, each CALL on a path that matches PATTERN (an extended regular expression) waits until the line has
- * changed (ERRNO 0), or fails with ERRNO, but (TIMES > 0) no more than TIMES times; another SERIAL begins to count
- * again. What was met so is told in HANG.told, a line "CALL PATH" each; all calls are in HANG.seen if a test has
+ * both first words being extended regular expressions, that of the call for all of it. While it is there, what matches
+ * waits until the line has changed (ERRNO 0), or fails with ERRNO, but (TIMES > 0) no more than TIMES times; another
+ * SERIAL begins to count again. What was met so is told in HANG.told, a line "CALL PATH" each; all calls are in HANG.seen if a test has
  * made that. Nothing is done for a process that is killed while it waits; other signals end no wait.
  *
  *	slow_disk DIRECTORY HANG MOUNTPOINT
@@ -30,7 +30,7 @@
 #define WAIT_NS 20000000L
 
 struct rule {
-	char call[32], pattern[256];
+	char call[64], pattern[256];
 	int error;
 	unsigned times, serial;
 };
@@ -56,8 +56,20 @@ static bool read_rule(struct rule *ret)
 {
 	cleanup_file FILE *f = fopen(hang, "re");
 
-	return f && fscanf(f, "%31s %255s %d %u %u", ret->call, ret->pattern, &ret->error,
+	return f && fscanf(f, "%63s %255s %d %u %u", ret->call, ret->pattern, &ret->error,
 			   &ret->times, &ret->serial) == 5;
+}
+
+static bool matches(const char *text, const char *pattern)
+{
+	regex_t re;
+	bool found;
+
+	if (regcomp(&re, pattern, REG_EXTENDED | REG_NOSUB) != 0)
+		return false;
+	found = regexec(&re, text, 0, NULL, 0) == 0;
+	regfree(&re);
+	return found;
 }
 
 /* Does R say something of this call? *R is then one of the times that it may. */
@@ -65,21 +77,16 @@ static bool is_met(const struct rule *r, const char *call, const char *path)
 {
 	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	static unsigned serial, met;
-	regex_t re;
-	bool matches;
+	bool may;
 
-	if (!streq(r->call, call) || regcomp(&re, r->pattern, REG_EXTENDED | REG_NOSUB) != 0)
+	if (!matches(call, r->call) || !matches(path, r->pattern))
 		return false;
-	matches = regexec(&re, path, 0, NULL, 0) == 0;
-	regfree(&re);
-	if (!matches || !r->times)
-		return matches;
 	pthread_mutex_lock(&mutex);
 	met = serial == r->serial ? met + 1 : 1;
 	serial = r->serial;
-	matches = met <= r->times;
+	may = !r->times || met <= r->times;
 	pthread_mutex_unlock(&mutex);
-	return matches;
+	return may;
 }
 
 /* Is the thread TID about to end? The kernel lets it only when its call has been answered. */

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The state directory on a disk that hangs: who needs the file that hangs waits, and can be interrupted; all else goes on."""
 
+import contextlib
+import errno
+import os
 import signal
 import subprocess
 import time
@@ -119,3 +122,65 @@ def test_a_follower_hangs_alone(slow, call, part, file):
         prefix = "main/0 " if file == "follow" else ""
         assert second.communicate(timeout=harness.LIMIT)[0] == f"{prefix}one\n{prefix}two\n"
         others.kill()
+
+
+# --- what became of a submission ---
+
+
+def copier(kx, text):
+    """A process that copies TEXT into submit/x.yaml."""
+    source = kx.base / "x.yaml"
+    source.write_text(text)
+    return harness.popen(["cp", source, kx / "submit/x.yaml"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def verdict(kx):
+    """(job or None, error or None) of x.yaml"""
+    with contextlib.suppress(FileNotFoundError):
+        return kx.job_of("x.yaml"), None
+    return None, kx.read("submit/x.yaml.error")
+
+
+def test_a_record_that_cannot_be_taken_away(slow):
+    """The disk turns read-only when the job's record has got its name: nobody says that nothing was launched, and after the
+    next start it is known."""
+    kx, disk = slow
+    disk.hang("fsyncdir|unlink", "^/jobs(/app-[^/]*/job.json)?$", errno.EROFS)
+    text = harness.app(f"echo run >> {kx.work}/runs")
+    assert harness.err_of(kx.write, "submit/x.yaml", text) == "EINPROGRESS"
+    error = kx.read("submit/x.yaml.error")
+    assert "can't be taken away" in error and "known when kxfs has been started again" in error
+    assert "nothing was launched" not in error.lower()
+    disk.go_on()
+    kx.restart()
+    job, error = verdict(kx)
+    if job:
+        job.finish()
+    else:
+        assert "there is no job of it" in error and not kx.jobs()
+    runs = kx.work / "runs"
+    assert (runs.read_text() if runs.exists() else "") == ("run\n" if job else "")
+
+
+@pytest.mark.parametrize("hours", [-1, 0, 1])
+def test_the_clock_of_the_disk_decides_nothing(slow, hours):
+    """kxfs is killed when the program runs and the verdict is not on disk yet, and the disk's clock goes otherwise than ours:
+    the next start tells that it was launched."""
+    kx, disk = slow
+    disk.hang("mkdir", "^/jobs/app-")
+    cp = copier(kx, harness.app(f"echo run >> {kx.work}/runs; exec sleep 1000"))
+    harness.wait_for(lambda: disk.hangs("/jobs/app-"), what="a submission on its way")
+    disk.hang("write", "^/submit.new")
+    harness.wait_for((kx.work / "runs").exists, what="the program")
+    harness.wait_for(lambda: disk.hangs("/submit.new"), what="the verdict")
+    kx.end(signal.SIGKILL)
+    cp.communicate(timeout=harness.LIMIT)
+    disk.go_on()
+    for path in (kx.base / "disk").rglob("*"):
+        if path.is_file():
+            st = path.stat()
+            os.utime(path, ns=(st.st_atime_ns, st.st_mtime_ns + hours * 3600 * 10**9))
+    kx.start()
+    assert kx.job_of("x.yaml").state() == "RUNNING"
+    assert "x.yaml.error" not in kx.ls("submit")
+    assert (kx.work / "runs").read_text() == "run\n"
