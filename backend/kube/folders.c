@@ -47,6 +47,7 @@ struct entry {
 	bool removal;		/* REMOVING is next */
 	bool stuck;		/* it could not be moved */
 	bool unread;		/* its job.json can't be read, and is not to be written over */
+	bool refused;		/* the disk did not take the last snapshot, and that was said */
 	bool submitted;		/* by this mount: STATE/submissions may have it */
 	bool under_way;		/* its submission has not been answered */
 	struct waiter *waiters; /* for its removal */
@@ -629,16 +630,18 @@ static void on_saved(void *data)
 	struct entry *e = find(f, s->job->id);
 	/* On a slow disk the output may not have made the folder yet, or something else has its name. */
 	bool missing = s->work.err == -ENOENT || s->work.err == -ELOOP || s->work.err == -ENOTDIR;
-	bool again = missing && !f->stopping && folders_holds(f, s->job->id, s->uid);
+	bool again = s->work.err && !f->stopping && folders_holds(f, s->job->id, s->uid);
 
 	if (s->unread && !s->work.err && e)
 		e->unread = false;
 	if (s->place)
 		diag(DIAG_WARNING, "%s: what could not be read is kept in %s", s->job->id,
 		     s->place);
-	if (s->work.err && !missing)
-		diag(DIAG_ERROR, "%s: what is known of it can't be kept: %s", s->job->id,
-		     strerror(-s->work.err));
+	if (s->work.err && !missing && !(e && e->refused))
+		diag(DIAG_ERROR, "%s: what is known of it can't be kept: %s%s", s->job->id,
+		     strerror(-s->work.err), again ? "; trying again every second" : "");
+	if (e)
+		e->refused = s->work.err && !missing;
 	f->saving = false;
 	f->saved(f->saved_data);
 	if (again)

@@ -618,22 +618,23 @@ static void test_saved_again(void **state)
 	assert_done("save j Completed, saved");
 }
 
-/* The output may make the folder later; any other error is said, and the next change is written all the same. */
+/* It is tried again: the output may make the folder later, and a disk that is full now may have room then. */
 static void test_not_saved(void **state)
 {
+	static const int errors[] = {-ENOENT, -ENOSPC};
+
 	(void)state;
 	capture("j", "u1", false);
-	rig.err = -ENOENT;
-	folders_save(rig.f, "u1", true);
-	fake_run();
-	assert_done("save j Running, saved");
-	fake_pass(2000);
-	assert_done("save j Running, saved");
-	rig.err = -ENOSPC;
-	folders_save(rig.f, "u1", true);
-	fake_run();
+	for (size_t i = 0; i < array_size(errors); i++) {
+		rig.err = errors[i];
+		folders_save(rig.f, "u1", true);
+		fake_run();
+		assert_done("save j Running, saved");
+		fake_pass(2000);
+		assert_done("save j Running, saved");
+	}
 	fake_pass(60000);
-	assert_done("save j Running, saved");
+	assert_done("");
 	folders_save(rig.f, "u1", true);
 	fake_run();
 	assert_done("save j Running, saved");
