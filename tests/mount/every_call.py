@@ -27,17 +27,18 @@ def class_of(path):
     """PATH without what differs from job to job; None: it is of the other job."""
     if "other" in path:
         return None
-    path = re.sub(rf"{MINE}(-[a-z0-9]+)?", "ID", path)
-    path = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "UUID", path)
-    path = re.sub(r"\.fuse_hidden[0-9a-f]+", "HIDDEN", path)
+    path = re.sub(rf"{MINE}(-[a-z0-9]+)?", "JOB", path)
+    path = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "HEX", path)
+    path = re.sub(r"(?<=fuse_hidden)[0-9a-f]+", "HEX", path)
     return re.sub(r"[0-9]+", "0", path)
 
 
 def pattern_of(kind):
     """All paths of a class, as slow_disk.c wants them."""
     path = re.sub(r"[.~]", r"\\\g<0>", kind)
-    path = path.replace("0", "[0-9]+").replace("ID", f"{MINE}(-[a-z0-9]+)?")
-    return f"^{path.replace('UUID', '[0-9a-f-]{36}').replace('HIDDEN', '.fuse_hidden[0-9a-f]+')}$"
+    for word, pattern in (("0", "[0-9]+"), ("HEX", "[0-9a-f-]+"), ("JOB", f"{MINE}(-[a-z0-9]+)?")):
+        path = path.replace(word, pattern)
+    return f"^{path}$"
 
 
 class Follower(threading.Thread):
