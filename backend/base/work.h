@@ -19,9 +19,9 @@ struct work {
 	loop_fn run; /* on the pool: it touches nothing that another thread writes; NULL: nothing */
 	loop_fn done; /* on the I/O thread afterwards; may free the work and start it again; NULL: nothing */
 	void *data; /* what RUN and DONE are called with */
-	struct group *
-		group; /* it is under way from the start until DONE has returned; NULL: none counts it */
-	int err;       /* for RUN to tell DONE: 0 or a negative errno */
+	/* It is under way from the start until DONE has returned; NULL: none counts it. */
+	struct group *group;
+	int err;	   /* for RUN to tell DONE: 0 or a negative errno */
 	struct work *next; /* disk.h's */
 };
 

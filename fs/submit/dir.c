@@ -193,7 +193,7 @@ static void dir_create(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 		fuse_reply_err(req, err == -EEXIST && !(fi->flags & O_EXCL) ? ESTALE : -err);
 		return;
 	}
-	save_file(s, u, NULL, NULL);
+	save_soon(s, u);
 	node = submit_file_node(fs, dir, u);
 	err = node_entry(fs, node, &e);
 	fi->direct_io = 1;
@@ -268,7 +268,7 @@ static void dir_unlink(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 
 	(void)fs;
 	if (u) {
-		save_rename(s, u, NULL, dir_unlinked, change_new(s, req, u, name, ""));
+		save_file(s, u, SAVE_RENAME, NULL, dir_unlinked, change_new(s, req, u, name, ""));
 		return;
 	}
 	err = kind == SUBMIT_NAME_FILE ? -ENOENT : names_remove(s->names, base, kind);
@@ -320,7 +320,7 @@ static void dir_rename_go(void *data, int err)
 		upload_close(u);
 		change_free(c);
 	} else {
-		save_rename(s, u, c->newname, dir_renamed, c);
+		save_file(s, u, SAVE_RENAME, c->newname, dir_renamed, c);
 	}
 }
 
@@ -360,7 +360,7 @@ static void dir_rename(struct fs *fs, fuse_req_t req, struct node *dir, const ch
 	}
 	c = change_new(s, req, u, name, newname);
 	if (err || names_state(s->names, u) == NAME_CLAIMED)
-		save_load(s, u, dir_rename_go, c);
+		save_file(s, u, SAVE_LOAD, NULL, dir_rename_go, c);
 	else
 		dir_rename_go(c, 0);
 }
@@ -459,9 +459,9 @@ static void expire_one(struct submit *s, const char *name, int64_t before)
 	int err = names_expire(s->names, name, before, &u);
 
 	if (err == -EAGAIN)
-		save_load(s, u, NULL, NULL); /* then the next time */
+		save_file(s, u, SAVE_LOAD, NULL, NULL, NULL); /* then the next time */
 	if (!err)
-		save_rename(s, u, NULL, NULL, NULL);
+		save_file(s, u, SAVE_RENAME, NULL, NULL, NULL);
 	/* It is open, or was changed since: it is no longer the file of that job. */
 	if (err && err != -ENOENT)
 		return;

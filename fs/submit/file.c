@@ -93,7 +93,7 @@ static int file_truncate(struct submit *s, struct upload *u, pid_t process,
 	err = upload_truncate(u, size);
 	if (!fresh && names_settle(s->names, u))
 		file_save_record(s, u);
-	save_file(s, u, NULL, NULL);
+	save_soon(s, u);
 	return err;
 }
 
@@ -161,7 +161,7 @@ static void file_on_open(struct fs *fs, fuse_req_t req, struct node *node,
 		o->fs = fs;
 		o->fi = *fi;
 		o->ticket = park_add(fs->park, req, PARK_OPEN, FILE_OPEN_MS);
-		save_load(s, u, file_loaded, o);
+		save_file(s, u, SAVE_LOAD, NULL, file_loaded, o);
 	} else if (handle_reply_open(req, fi, is_writable(fi)) == -ENOENT) {
 		handle_close(fs, fi);
 	}
@@ -217,7 +217,7 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 	else if (upload_is_lost(h->upload, &h->writer))
 		fuse_reply_err(req, EBUSY);
 	else
-		launch_wait(h->s, h->upload, req);
+		launch_wait(h->s, h->upload, SAVE_BYTES, req);
 }
 
 static void file_on_release(struct fs *fs, fuse_req_t req, struct node *node,
@@ -289,34 +289,15 @@ static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 		fuse_reply_err(req, -err);
 		return;
 	}
-	save_file(h->s, h->upload, NULL, NULL);
+	save_soon(h->s, h->upload);
 	fuse_reply_write(req, size);
-}
-
-struct syncing {
-	struct fs *fs;
-	uint64_t ticket;
-};
-
-static void file_synced(void *data, int err)
-{
-	struct syncing *y = data;
-	fuse_req_t req = park_claim(y->fs->park, y->ticket);
-
-	if (req)
-		fuse_reply_err(req, -err);
-	free(y);
 }
 
 static void file_on_fsync(struct fs *fs, fuse_req_t req, struct node *node,
 			  struct fuse_file_info *fi)
 {
-	struct syncing *y = new0(struct syncing);
-
-	(void)fi;
-	y->fs = fs;
-	y->ticket = park_add(fs->park, req, PARK_CLOSE, LAUNCH_CLOSE_MS);
-	save_sync(file_submit(node), file_upload(node), file_synced, y);
+	(void)fs, (void)fi;
+	launch_wait(file_submit(node), file_upload(node), SAVE_SYNC, req);
 }
 
 /* --- attributes --- */
@@ -387,7 +368,7 @@ static void file_on_setattr(struct fs *fs, fuse_req_t req, struct node *node, st
 		file_save_record(s, u);
 	if (!err)
 		err = node_getattr(fs, node, &z.st);
-	save_file(s, u, NULL, NULL);
+	save_soon(s, u);
 	if (!err && there && (to_set & FUSE_SET_ATTR_SIZE)) {
 		struct sizing *copy = new0(struct sizing);
 
@@ -395,7 +376,7 @@ static void file_on_setattr(struct fs *fs, fuse_req_t req, struct node *node, st
 		upload_ref(u);
 		copy->timeout = timeout;
 		copy->ticket = park_add(fs->park, req, PARK_WRITE, FILE_OPEN_MS);
-		save_load(s, u, file_sized, copy);
+		save_file(s, u, SAVE_LOAD, NULL, file_sized, copy);
 		return;
 	}
 	if (!there || there == -EAGAIN)

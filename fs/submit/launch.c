@@ -113,7 +113,7 @@ static void launch_show(struct launch *l)
 	if (l->made) {
 		version = upload_replace(l->upload, l->version, l->made);
 		spec_sha256(l->made, strlen(l->made), digest);
-		save_file(l->s, l->upload, NULL, NULL);
+		save_soon(l->s, l->upload);
 	}
 	upload_concluded(l->upload, l->number.number, !l->err);
 	/* A manifest that nobody asks for any more is no verdict: the file may be asked about again. */
@@ -149,7 +149,7 @@ static void launch_on_renamed(void *data, int err)
 static void launch_finish(struct launch *l)
 {
 	if (!l->err && l->rename && park_waits(l->s->fs->park, l->ticket))
-		save_rename(l->s, l->upload, l->name, launch_on_renamed, l);
+		save_file(l->s, l->upload, SAVE_RENAME, l->name, launch_on_renamed, l);
 	else
 		launch_show(l);
 }
@@ -189,7 +189,7 @@ static void launch_on_made(void *data, const struct backend_result *r)
 		return;
 	}
 	l->made = text_copy(r->manifest);
-	save_text(l->s, l->upload, l->made, launch_on_text, l);
+	save_file(l->s, l->upload, SAVE_TEXT, l->made, launch_on_text, l);
 }
 
 /* --- the question; I/O thread --- */
@@ -390,18 +390,18 @@ static void wait_over(void *data, int err)
 	free(w);
 }
 
-void launch_wait(struct submit *s, struct upload *u, fuse_req_t req)
+void launch_wait(struct submit *s, struct upload *u, enum save_what what, fuse_req_t req)
 {
 	struct wait *w;
 
-	if (upload_is_saved(u)) {
+	if (what == SAVE_BYTES && upload_is_saved(u)) {
 		fuse_reply_err(req, 0);
 		return;
 	}
 	w = new0(struct wait);
 	w->s = s;
 	w->ticket = park_add(s->fs->park, req, PARK_CLOSE, LAUNCH_CLOSE_MS);
-	save_file(s, u, wait_over, w);
+	save_file(s, u, what, NULL, wait_over, w);
 }
 
 void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
@@ -427,12 +427,12 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 	if (l) {
 		if (req)
 			l->ticket = park_add(s->fs->park, req, PARK_CLOSE, LAUNCH_CLOSE_MS);
-		save_file(s, u, launch_saved, l);
+		save_file(s, u, SAVE_BYTES, NULL, launch_saved, l);
 	} else if (req && (err || upload_is_lost(u, w))) {
 		/* The name may have been taken away a moment ago, before it could be launched. */
 		fuse_reply_err(req, err ? -err : EBUSY);
 	} else if (req) {
-		launch_wait(s, u, req);
+		launch_wait(s, u, SAVE_BYTES, req);
 	}
 }
 
@@ -454,7 +454,7 @@ void launch_rename(struct submit *s, struct upload *u, const char *name, struct 
 	l->rename = true;
 	l->process = process;
 	l->ticket = ticket;
-	save_file(s, u, launch_saved, l);
+	save_file(s, u, SAVE_BYTES, NULL, launch_saved, l);
 }
 
 /* --- two who want one file --- */

@@ -23,8 +23,8 @@ struct record_owner launch_owner(const struct submit *s, fuse_req_t req);
  */
 void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		  struct record_owner owner, fuse_req_t req);
-/* Answer REQ when what was written to U is on disk. FUSE thread. */
-void launch_wait(struct submit *s, struct upload *u, fuse_req_t req);
+/* Answer REQ when WHAT, SAVE_BYTES or SAVE_SYNC, has been done for U. FUSE thread. */
+void launch_wait(struct submit *s, struct upload *u, enum save_what what, fuse_req_t req);
 /*
  * Submit U, whose bytes are in memory, as NAME, which it gets when the job is accepted and the request with TICKET
  * still waits; PROCESS has asked for it.

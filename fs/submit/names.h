@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is known of each name in submit/ or dryrun/: the file of that name and what its content is, the launches under
- * way, and their verdicts: NAME.job, a link to the job of the last accepted write, and NAME.error, why the last
- * write was
- * refused. One table, one lock (given by its owner, and shared with the files' bytes), one record on disk for each name
- * (record.h); all here is in memory, and save.h brings it to disk.
+ * way, and their verdicts: NAME.job, a link to the job of the last accepted write, and NAME.error, why the last write
+ * was refused. One table, one lock (given by its owner, and shared with the files' bytes), one record on disk for each
+ * name (record.h); all here is in memory, and save.h brings it to disk.
  *
  * The content of a file has a state, which goes with the file when it gets another name:
  *
@@ -20,11 +19,10 @@
  * On disk LAUNCHED, CLAIMED, TOLD and a launch under way stand in the record. So a file that submits and of which the
  * record says none of these was being written when a mount was killed, and the next start says so.
  *
- * A verdict belongs to the name. Launches are numbered in the order in which they begin, over all mounts; the
- * verdict on
- * a later one is never replaced by that on an earlier one, even if the answer to the earlier one comes last. The number
- * stands in the UUID of the launch, which is in the name's record before the backend is asked, and in the job. So the
- * start after a crash knows what became of which launch without a look at any clock.
+ * A verdict belongs to the name. Launches are numbered in the order in which they begin, over all mounts; the verdict
+ * on a later one is never replaced by that on an earlier one, even if the answer to the earlier one comes last. The
+ * number stands in the UUID of the launch, which is in the name's record before the backend is asked, and in the job.
+ * So the start after a crash knows what became of which launch without a look at any clock.
  */
 #ifndef KXFS_FS_SUBMIT_NAMES_H
 #define KXFS_FS_SUBMIT_NAMES_H
@@ -79,8 +77,7 @@ void names_drop(struct names *all, struct upload *u);
 void names_move(struct names *all, struct upload *u, const char *to);
 /*
  * Drop the file NAME if it has not been changed since BEFORE, ns (INT64_MAX: ever), its content was launched, and
- * nobody
- * has it open: *RET is a reference. -ENOENT; -EBUSY; -EAGAIN: it must be read first, to know (names_loaded).
+ * nobody has it open: *RET is a reference. -ENOENT; -EBUSY; -EAGAIN: it must be read first, to know (names_loaded).
  */
 int names_expire(struct names *all, const char *name, int64_t before, struct upload **ret);
 
@@ -113,9 +110,8 @@ struct name_launch {
 int names_launch(struct names *all, const char *name, const struct upload *u, uint64_t version,
 		 struct record_owner owner, bool recorded, struct name_launch *ret);
 /*
- * That launch has ended. DIGEST: of the content that is LAUNCHED now, which is VERSION; NULL: it was refused.
- * OPEN: what
- * became of it is not known, so its record stays for the next mount.
+ * That launch has ended. DIGEST: of the content that is LAUNCHED now, which is VERSION; NULL: it was refused. OPEN:
+ * what became of it is not known, so its record stays for the next mount.
  */
 void names_concluded(struct names *all, const char *name, const struct upload *u, uint64_t version,
 		     const struct name_launch *l, const char *digest, bool open);
@@ -157,9 +153,8 @@ void names_set_reported(struct names *all, uint64_t reported);
 void names_was_launched(struct names *all, const char *name, const char *id, const char *uuid);
 /*
  * Take the next name that had a launch under way when the last mount ended, or of which news were noted. *NAME and *ID
- * (NULL: no job of it is known) are malloc'ed. *UNKNOWN: an older kxfs did not note which launch it was. False:
- * there is
- * none left.
+ * (NULL: no job of it is known) are malloc'ed. *UNKNOWN: an older kxfs did not note which launch it was. False: there
+ * is none left.
  */
 bool names_take_open(struct names *all, char **name, char **id, struct record_owner *owner,
 		     bool *unknown);

@@ -39,8 +39,8 @@ struct record_owner {
 /* Plain data: names.c fills it, and takes it. */
 struct record {
 	bool is_launched;
-	uint64_t
-		launched_ino; /* of a launched file; 0: it is not on disk, and there is no such line */
+	/* Of a launched file; 0: it is not on disk, and there is no such line. */
+	uint64_t launched_ino;
 	char launched[RECORD_DIGEST];
 	bool told;
 	char *job; /* id; NULL: none */

@@ -37,25 +37,79 @@ struct saver {
 
 /* --- the queue --- */
 
+/* Beside those of enum save_what. */
+enum { RECORD = SAVE_TEXT + 1, REPORTED };
+
 struct save {
 	struct work work;
 	struct submit *s;
-	int (*run)(struct save *save); /* on the pool */
-	struct upload *file;	       /* a reference; NULL: it is about none */
-	char *name;		       /* NULL: none */
-	char *text;
-	struct record record; /* of NAME, for run_record */
+	int what;
+	struct upload *file; /* a reference; NULL: it is about none */
+	char *text;	     /* of enum save_what; of RECORD the name */
+	struct record record;
 	uint64_t reported;
 	char digest[RECORD_DIGEST];
 	save_fn fn;
 	void *data;
 };
 
+static int write_record(struct save *save)
+{
+	struct record *r = &save->record;
+
+	/* Its number is known once it is on disk; one that is not there yet can't have been launched. */
+	r->launched_ino = r->is_launched && save->file ? upload_ino(save->file) : 0;
+	return records_write(save->s->records, save->text, r);
+}
+
+static char *reported_path(const struct submit *s)
+{
+	return text_print("%s.reported", s->dir);
+}
+
+/*
+ * The number stands in a file of its own, so that it outlives every record. It is written over the one before it, in
+ * as many digits: a new file in the place of the old one would cost each launch an inode and a block.
+ */
+static int write_reported(const struct save *save)
+{
+	char *path cleanup_free = reported_path(save->s);
+	char text[REPORTED_MAX];
+	int n = snprintf(text, sizeof(text), "%020" PRIu64 "\n", save->reported);
+	int fd cleanup_fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_NONBLOCK);
+	int err = fd < 0 ? fd : file_pwrite_all(fd, text, (size_t)n, 0);
+
+	return err ? err : disk_truncate(fd, (uint64_t)n); /* it may have been damaged */
+}
+
+static int save_what(struct save *save)
+{
+	int err;
+
+	switch (save->what) {
+	case SAVE_BYTES:
+		return upload_save(save->file);
+	case SAVE_SYNC:
+		err = upload_save(save->file);
+		return err ? err : upload_sync(save->file);
+	case SAVE_LOAD:
+		return upload_load(save->file, save->digest);
+	case SAVE_RENAME:
+		return upload_save_name(save->file, save->text);
+	case SAVE_TEXT:
+		return upload_save_text(save->file, save->text);
+	case RECORD:
+		return write_record(save);
+	default:
+		return write_reported(save);
+	}
+}
+
 static void save_run(void *data)
 {
 	struct save *save = data;
 
-	save->work.err = save->run(save);
+	save->work.err = save_what(save);
 }
 
 static void save_done(void *data)
@@ -67,31 +121,21 @@ static void save_done(void *data)
 		names_loaded(save->s->names, save->file, save->digest);
 	if (err && !save->fn)
 		diag(DIAG_WARNING, "%s/%s can't be written: %s", save->s->name,
-		     save->name ? save->name : "", strerror(-err));
+		     save->text ? save->text : "", strerror(-err));
 	upload_unref(save->file);
 	record_clear(&save->record);
-	free(save->name);
 	free(save->text);
 	if (save->fn)
 		save->fn(save->data, err);
 	free(save);
 }
 
-static int run_record(struct save *save)
-{
-	struct record *r = &save->record;
-
-	/* Its number is known once it is on disk; one that is not there yet can't have been launched. */
-	r->launched_ino = r->is_launched && save->file ? upload_ino(save->file) : 0;
-	return records_write(save->s->records, save->name, r);
-}
-
 static void save_begin(void *data)
 {
 	struct save *save = data;
 
-	if (save->run == run_record)
-		names_record(save->s->names, save->name, &save->record, &save->file);
+	if (save->what == RECORD)
+		names_record(save->s->names, save->text, &save->record, &save->file);
 	save->work = (struct work){.run = save_run, .done = save_done, .data = save};
 	disk_queue(&save->s->saver->queue, &save->work, save->s->fs->loop);
 }
@@ -110,98 +154,31 @@ static void save_start(struct submit *s, struct save save)
 		loop_post(s->fs->loop, save_begin, copy);
 }
 
-static int run_file(struct save *save)
+void save_file(struct submit *s, struct upload *u, enum save_what what, const char *text,
+	       save_fn fn, void *data)
 {
-	return upload_save(save->file);
+	char *copy = text ? text_copy(text) : NULL;
+
+	save_start(s, (struct save){.what = what, .file = u, .text = copy, .fn = fn, .data = data});
 }
 
-void save_file(struct submit *s, struct upload *u, save_fn fn, void *data)
+void save_soon(struct submit *s, struct upload *u)
 {
-	if (upload_want_save(u) || fn)
-		save_start(s, (struct save){.run = run_file, .file = u, .fn = fn, .data = data});
+	if (upload_want_save(u))
+		save_file(s, u, SAVE_BYTES, NULL, NULL, NULL);
 }
 
 void save_name(struct submit *s, const char *name, save_fn fn, void *data)
 {
-	save_start(s, (struct save){
-			      .run = run_record, .name = text_copy(name), .fn = fn, .data = data});
-}
-
-static int run_load(struct save *save)
-{
-	return upload_load(save->file, save->digest);
-}
-
-void save_load(struct submit *s, struct upload *u, save_fn fn, void *data)
-{
-	save_start(s, (struct save){.run = run_load, .file = u, .fn = fn, .data = data});
-}
-
-static int run_rename(struct save *save)
-{
-	return upload_save_name(save->file, save->name);
-}
-
-void save_rename(struct submit *s, struct upload *u, const char *name, save_fn fn, void *data)
-{
-	save_start(s, (struct save){.run = run_rename,
-				    .file = u,
-				    .name = name ? text_copy(name) : NULL,
-				    .fn = fn,
-				    .data = data});
-}
-
-static int run_text(struct save *save)
-{
-	return upload_save_text(save->file, save->text);
-}
-
-void save_text(struct submit *s, struct upload *u, const char *text, save_fn fn, void *data)
-{
-	save_start(s, (struct save){.run = run_text,
-				    .file = u,
-				    .text = text_copy(text),
-				    .fn = fn,
-				    .data = data});
-}
-
-static int run_sync(struct save *save)
-{
-	int err = upload_save(save->file);
-
-	return err ? err : upload_sync(save->file);
-}
-
-void save_sync(struct submit *s, struct upload *u, save_fn fn, void *data)
-{
-	save_start(s, (struct save){.run = run_sync, .file = u, .fn = fn, .data = data});
+	save_start(s,
+		   (struct save){.what = RECORD, .text = text_copy(name), .fn = fn, .data = data});
 }
 
 /* --- until when all have their verdict --- */
 
-static char *reported_path(const struct submit *s)
-{
-	return text_print("%s.reported", s->dir);
-}
-
-/*
- * The number stands in a file of its own, so that it outlives every record. It is written over the one before it, in
- * as many digits: a new file in the place of the old one would cost each launch an inode and a block.
- */
-static int run_reported(struct save *save)
-{
-	char *path cleanup_free = reported_path(save->s);
-	char text[REPORTED_MAX];
-	int n = snprintf(text, sizeof(text), "%020" PRIu64 "\n", save->reported);
-	int fd cleanup_fd = disk_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_NONBLOCK);
-	int err = fd < 0 ? fd : file_pwrite_all(fd, text, (size_t)n, 0);
-
-	return err ? err : disk_truncate(fd, (uint64_t)n); /* it may have been damaged */
-}
-
 void save_reported(struct submit *s)
 {
-	save_start(s, (struct save){.run = run_reported, .reported = names_reported(s->names)});
+	save_start(s, (struct save){.what = REPORTED, .reported = names_reported(s->names)});
 }
 
 /* If the number can't be read, only names with a launch under way take reports of the backend as news. */

@@ -11,8 +11,7 @@
  * nothing. Nothing is synced before the backend is asked. Within a second of a verdict the file and its record are
  * synced, beside the queue, with those of other verdicts: a sync that began before the answer would hold it up, since
  * the disk's journal does one at a time. If a power cut comes before that, and the record is gone or damaged, the
- * backend
- * reports the launch at the next start (backend_events.launched), since it syncs what it launches.
+ * backend reports the launch at the next start (backend_events.launched), since it syncs what it launches.
  * STATE/submit.reported is the number up to which all launches have their verdict, so that older reports are no news.
  */
 #ifndef KXFS_FS_SUBMIT_SAVE_H
@@ -52,20 +51,23 @@ void save_end(struct submit *s);
 /* What follows has been done, with ERR, 0 or a negative errno; I/O thread. */
 typedef void (*save_fn)(void *data, int err);
 
+enum save_what {
+	SAVE_BYTES, /* what was written comes to disk */
+	SAVE_SYNC,  /* the same, and a crash of the machine does not cost it */
+	SAVE_LOAD, /* the bytes are in memory if it is open, and it is known whether they were launched */
+	SAVE_RENAME, /* it is called TEXT on disk, or (NULL) is no file any more */
+	SAVE_TEXT,   /* TEXT becomes its content on disk */
+};
+
 /* Each from any thread, after all that was asked for before. FN may be NULL: then errors are in the log. */
 
-/* Bring what was written to U to disk; with FN NULL only if that is needed and nobody has asked for it. */
-void save_file(struct submit *s, struct upload *u, save_fn fn, void *data);
+/* Do WHAT for the file U. TEXT is copied. */
+void save_file(struct submit *s, struct upload *u, enum save_what what, const char *text,
+	       save_fn fn, void *data);
+/* SAVE_BYTES, if that is needed and nobody has asked for it. */
+void save_soon(struct submit *s, struct upload *u);
 /* Write the record of NAME. */
 void save_name(struct submit *s, const char *name, save_fn fn, void *data);
-/* Have the bytes of U in memory if it is open, and find out whether it was launched (names_loaded). */
-void save_load(struct submit *s, struct upload *u, save_fn fn, void *data);
-/* U is called NAME on disk, or (NULL) is no file any more. */
-void save_rename(struct submit *s, struct upload *u, const char *name, save_fn fn, void *data);
-/* TEXT becomes the content of U on disk. */
-void save_text(struct submit *s, struct upload *u, const char *text, save_fn fn, void *data);
-/* Sync U. */
-void save_sync(struct submit *s, struct upload *u, save_fn fn, void *data);
 
 /* --- I/O thread --- */
 

@@ -3,14 +3,15 @@
  * submit/: files that are written here run. dryrun/: the same, but nothing is launched, and the file
  * becomes the manifest that would be. docs/kxfs-layout.5 states the rules for users.
  *
- * Objects: an upload is a file as bytes (upload.h); a verdict is what became of a name (verdict.h); neither knows of
- * the other. A launch takes the content of an upload to the backend and shows the verdict (launch.h). A record is what
- * is on disk of a name (record.h), written and read by save.h. writer.h tells from /proc who is writing a file and
- * whether that process is done. file.c is the class of the files, dir.c the classes of the two directories and of
- * NAME.job and NAME.error. struct submit (save.h) owns the tables of one directory; there are two of them a mount.
+ * Objects: an upload is a file as bytes (upload.h); a name is what is known of it, one state and one record (names.h);
+ * one lock guards both. A launch takes the content of an upload to the backend and shows the verdict (launch.h). A
+ * record is what is on disk of a name (record.h); save.h is the queue in which all of it comes to disk. writer.h tells
+ * from /proc who is writing a file and whether that process is done. file.c is the class of the files, dir.c the
+ * classes of the two directories and of NAME.job and NAME.error. struct submit (save.h) owns the tables of one
+ * directory; there are two of them a mount.
  *
- * The FUSE thread changes bytes and names and begins launches; the I/O thread ends them, writes records, and removes
- * what has expired. Uploads and verdicts have a lock each; both are leaves, and never taken together.
+ * The FUSE thread changes bytes and names and begins launches; the I/O thread ends them, and removes what has expired;
+ * the pool writes.
  *
  * In the state directory: STATE/submit/NAME is a file, exactly as it was written; STATE/submit.records/NAME is what is
  * known of it; STATE/submit.reported says until when all that was launched has its verdict. The same for dryrun.

@@ -7,10 +7,9 @@
  * The disk has them in STATE/submit/NAME exactly as they were written. upload_save and upload_load run on the pool, one
  * at a time, in the order of the directory's queue (save.h); there alone it is known what the file is called on disk.
  *
- * A file is an object of its own that outlives its name, as on any file system. Its content has a version, a
- * number that
- * grows with each change of the bytes; a launch is of such a version, so a verdict that comes late does not count for
- * what was written since.
+ * A file is an object of its own that outlives its name, as on any file system. Its content has a version, a number
+ * that grows with each change of the bytes; a launch is of such a version, so a verdict that comes late does not count
+ * for what was written since.
  *
  * One process at a time writes a file. A writer is in the way of others from its first change until it is done (its
  * content is launched, or it has closed the file); whoever else changes, removes or replaces the file makes those who
@@ -65,11 +64,9 @@ static inline void upload_unrefp(struct upload **u)
 const char *upload_tag(const struct upload *u);
 
 /*
- * Keep its bytes in memory until upload_close was called as often as this. -EAGAIN: it is open, but upload_load
- * must run
- * before a byte is touched. It is not open with -ENFILE: too much is in memory; -ESTALE: it has no name any more.
- * EMPTY: its bytes are not needed, since
- * it is emptied next; then there is no -EAGAIN.
+ * Keep its bytes in memory until upload_close was called as often as this. -EAGAIN: it is open, but upload_load must
+ * run before a byte is touched. It is not open with -ENFILE: too much is in memory; -ESTALE: it has no name any more.
+ * EMPTY: its bytes are not needed, since it is emptied next; then there is no -EAGAIN.
  */
 int upload_open(struct upload *u, bool empty);
 void upload_close(struct upload *u);
@@ -107,9 +104,8 @@ void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener);
 void upload_remove_writer(struct upload *u, struct upload_writer *w);
 /*
  * PROCESS changes the bytes, through W (NULL: it has no handle, or is just being opened); FRESH: it empties the file to
- * begin a content of its own. 0: it may, and W is dirty; all others that have the file open lose it. -EBUSY:
- * *OTHER is the
- * process that is in the way (0: not known); W has lost the file.
+ * begin a content of its own. 0: it may, and W is dirty; all others that have the file open lose it. -EBUSY: *OTHER is
+ * the process that is in the way (0: not known); W has lost the file.
  */
 int upload_claim(struct upload *u, struct upload_writer *w, pid_t process, bool fresh,
 		 pid_t *other);

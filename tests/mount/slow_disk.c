@@ -6,8 +6,9 @@
  *
  * both first words being extended regular expressions, that of the call for all of it. While it is there, what matches
  * waits until the line has changed (ERRNO 0), or fails with ERRNO, but (TIMES > 0) no more than TIMES times; another
- * SERIAL begins to count again. What was met so is told in HANG.told, a line "CALL PATH" each; all calls are in HANG.seen if a test has
- * made that. Nothing is done for a process that is killed while it waits; other signals end no wait.
+ * SERIAL begins to count again. What was met so is told in HANG.told, a line "CALL PATH" each; all calls are in
+ * HANG.seen if a test has made that. Nothing is done for a process that is killed while it waits; other signals end no
+ * wait.
  *
  *	slow_disk DIRECTORY HANG MOUNTPOINT
  */

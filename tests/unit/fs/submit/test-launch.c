@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fs/submit/launch: from a content to its verdict, with a loop, a pool and a disk, but with a backend of the test's own,
- * which is asked and answers when the test says so. Nobody waits for the answer: what is shown does not depend on that.
+ * fs/submit/launch: from a content to its verdict, with a loop, a pool and a disk, but with a backend of the test's
+ * own, which is asked and answers when the test says so. Nobody waits for the answer: what is shown does not depend on
+ * that.
  */
 #include <errno.h>
 #include <pthread.h>
