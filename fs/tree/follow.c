@@ -278,12 +278,26 @@ bool follow_reads(const struct stream *s, const struct log *log)
 
 /* --- FUSE thread --- */
 
-void follow_open(struct fs *fs, fuse_req_t req, const struct place *p, struct fuse_file_info *fi)
+static void follow_open(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi)
 {
-	struct follow *f = follow_of(stream_new(fs, &follow_stream));
+	const struct place *p = place_of(node);
+	struct follow *f;
 
+	if (place_state_is_gone(p->tree)) {
+		fuse_reply_err(req, EIO);
+		return;
+	}
+	f = follow_of(stream_new(fs, &follow_stream));
 	f->backend = p->tree->backend;
 	f->uid = text_copy(p->uid);
 	f->replica = text_copy(p->replica ? p->replica : "");
 	stream_open(&f->stream, req, fi);
 }
+
+const struct node_class follow_class = {
+	.name = "follow",
+	.mode = S_IFREG | 0644,
+	.getattr = place_getattr,
+	.open = follow_open,
+	STREAM_OPS,
+};

@@ -9,8 +9,7 @@
 #include "fs/tree/place.h"
 #include "fs/vfs/stream.h"
 
-/* Answer the open REQ with a follow of P. FUSE thread. */
-void follow_open(struct fs *fs, fuse_req_t req, const struct place *p, struct fuse_file_info *fi);
+extern const struct node_class follow_class;
 
 /* Is S a follow, and does it wait for something of the job UID, or read LOG? I/O thread. */
 bool follow_is_of(const struct stream *s, const char *uid);

@@ -97,10 +97,10 @@ static const struct node_entry_def job_table[] = {
 	{.name = "app.yaml", .class = &job_appdef_text.class, .when = job_has_appdef},
 	{.name = "events", .class = &job_events_text.class, .when = job_has_events},
 	{.name = "ctl", .class = &job_ctl_text.class, .when = place_in_jobs},
-	{.name = "live", .class = &job_links_class.class, .when = place_in_jobs},
+	{.name = "live", .class = &live_links_class.class, .when = place_in_jobs},
 	{.name = "wait", .class = &live_link_class, .hidden = true, .when = place_in_jobs},
 	{.name = "follow", .class = &live_link_class, .hidden = true, .when = place_in_jobs},
-	{.name = ".live", .class = &job_live_class.class, .hidden = true, .when = place_in_jobs},
+	{.name = ".live", .class = &live_files_class.class, .hidden = true, .when = place_in_jobs},
 	{.name = "logs", .class = &logs_class},
 	{0},
 };

@@ -65,15 +65,6 @@ static void job_wait_open(struct fs *fs, fuse_req_t req, struct node *node,
 	stream_open(&w->stream, req, fi);
 }
 
-static void job_follow_open(struct fs *fs, fuse_req_t req, struct node *node,
-			    struct fuse_file_info *fi)
-{
-	if (place_state_is_gone(place_of(node)->tree))
-		fuse_reply_err(req, EIO);
-	else
-		follow_open(fs, req, place_of(node), fi);
-}
-
 static const struct node_class job_wait_class = {
 	.name = "wait",
 	.mode = S_IFREG | 0644,
@@ -82,39 +73,24 @@ static const struct node_class job_wait_class = {
 	STREAM_OPS,
 };
 
-static const struct node_class job_follow_class = {
-	.name = "follow",
-	.mode = S_IFREG | 0644,
-	.getattr = place_getattr,
-	.open = job_follow_open,
-	STREAM_OPS,
-};
+static bool is_of_job(void *place, struct node *dir)
+{
+	(void)dir;
+	return !((const struct place *)place)->replica;
+}
 
-static const struct node_entry_def job_live_table[] = {
-	{.name = "wait", .class = &job_wait_class},
-	{.name = "follow", .class = &job_follow_class},
+static const struct node_entry_def files_table[] = {
+	{.name = "wait", .class = &job_wait_class, .when = is_of_job},
+	{.name = "follow", .class = &follow_class},
 	{0},
 };
 
-static const struct node_entry_def replica_live_table[] = {
-	{.name = "follow", .class = &job_follow_class},
-	{0},
-};
-
-const struct node_dir_class job_live_class = {
-	.class = {.name = "job-live",
+const struct node_dir_class live_files_class = {
+	.class = {.name = "live-files",
 		  NODE_DIR_OPS,
 		  .getattr = place_getattr,
 		  .unlink = place_unlink},
-	.entries = job_live_table,
-};
-
-const struct node_dir_class replica_live_class = {
-	.class = {.name = "replica-live",
-		  NODE_DIR_OPS,
-		  .getattr = place_getattr,
-		  .unlink = place_unlink},
-	.entries = replica_live_table,
+	.entries = files_table,
 };
 
 /* --- the links that lead to them --- */
@@ -135,29 +111,16 @@ const struct node_class live_link_class = {
 	.readlink = live_readlink,
 };
 
-static const struct node_entry_def job_links_table[] = {
-	{.name = "wait", .class = &live_link_class},
+static const struct node_entry_def links_table[] = {
+	{.name = "wait", .class = &live_link_class, .when = is_of_job},
 	{.name = "follow", .class = &live_link_class},
 	{0},
 };
 
-static const struct node_entry_def replica_links_table[] = {
-	{.name = "follow", .class = &live_link_class},
-	{0},
-};
-
-const struct node_dir_class job_links_class = {
-	.class = {.name = "job-links",
+const struct node_dir_class live_links_class = {
+	.class = {.name = "live-links",
 		  NODE_DIR_OPS,
 		  .getattr = place_getattr,
 		  .unlink = place_unlink},
-	.entries = job_links_table,
-};
-
-const struct node_dir_class replica_links_class = {
-	.class = {.name = "replica-links",
-		  NODE_DIR_OPS,
-		  .getattr = place_getattr,
-		  .unlink = place_unlink},
-	.entries = replica_links_table,
+	.entries = links_table,
 };

@@ -12,10 +12,8 @@
 
 /* A name that is a link to the blocking file of the same name in .live/ beside it. */
 extern const struct node_class live_link_class;
-extern const struct node_dir_class job_live_class;	/* ID/.live */
-extern const struct node_dir_class replica_live_class;	/* ID/ROLE-K/.live */
-extern const struct node_dir_class job_links_class;	/* ID/live */
-extern const struct node_dir_class replica_links_class; /* ID/ROLE-K/live */
+extern const struct node_dir_class live_files_class; /* .live/ of a job or a replica */
+extern const struct node_dir_class live_links_class; /* live/ */
 
 /* Is S a wait, and for the end of the job UID? I/O thread. */
 bool wait_is_of(const struct stream *s, const char *uid);

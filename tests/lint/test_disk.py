@@ -62,7 +62,7 @@ ENTRIES = {
     "fs/mount/main.c": [(START, "main")],
     "fs/mount/run.c": [(START, "clear")],
     "fs/tree/control.c": [(SERVE, "control_log")],
-    "fs/tree/job_live.c": [(SERVE, "job_follow_open")],
+    "fs/tree/follow.c": [(SERVE, "follow_open")],
     "fs/tree/job_text.c": [(SERVE, "job_appdef_getattr job_manifest_getattr")],
     "fs/tree/log_file.c": [(SERVE, "log_file_getattr log_file_open log_file_read")],
     "fs/vfs/ops.c": [(SERVE, "ops_statfs")],

@@ -64,3 +64,18 @@ class Disk:
         self.go_on()
         harness.run(["umount", "-l", self.where])
         self.proc.wait(timeout=harness.LIMIT)
+
+
+@contextlib.contextmanager
+def started(kx):
+    """(KX, its disk): it is started on one."""
+    disk = Disk(kx)
+    try:
+        yield kx.start(), disk
+    finally:
+        disk.go_on()
+        try:
+            if kx.proc:
+                kx.end()
+        finally:
+            disk.close()

@@ -10,23 +10,14 @@ import time
 
 import harness
 import pytest
-from disk import Disk
+from disk import started
 
 
 @pytest.fixture
 def slow(make_kx):
     """(mount, its disk)"""
-    kx = make_kx(start=False)
-    disk = Disk(kx)
-    try:
-        yield kx.start(), disk
-    finally:
-        disk.go_on()
-        try:
-            if kx.proc:
-                kx.end()
-        finally:
-            disk.close()
+    with started(make_kx(start=False)) as both:
+        yield both
 
 
 def reader(kx, path):

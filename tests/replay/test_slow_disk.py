@@ -9,7 +9,7 @@ import harness
 import pytest
 import store as st
 import watching
-from disk import Disk
+from disk import started
 
 APP = harness.app("true")
 
@@ -18,17 +18,8 @@ APP = harness.app("true")
 def slow(make_mount, server, volcano):
     """(mount, its disk)"""
     del volcano
-    kx = make_mount(server, start=False)
-    disk = Disk(kx)
-    try:
-        yield kx.start(), disk
-    finally:
-        disk.go_on()
-        try:
-            if kx.proc:
-                kx.end()
-        finally:
-            disk.close()
+    with started(make_mount(server, start=False)) as both:
+        yield both
 
 
 def others_go_on(kx, disk, volcano):
