@@ -127,20 +127,25 @@ struct output_job {
 	struct output_job *next; /* gone */
 };
 
+/*
+ * UNAIMED: some logs of the job are not open yet, so it is not known what is waited for. COLLECTING: the targets are to
+ * come into the index. SYNCING: they are in it, and it is to be on disk.
+ */
+enum arrival_state { ARRIVAL_UNAIMED, ARRIVAL_COLLECTING, ARRIVAL_SYNCING };
+
 /* Somebody waits until what had been printed can be read. */
 struct arrival {
 	struct file *file;
 	loop_fn fn;
 	void *data;
-	bool aimed; /* it is known what for: */
+	enum arrival_state state;
 	struct arrival_target {
 		struct output_log *log;
 		uint64_t looks; /* it has to be read so often */
 		uint64_t size;	/* and all before this byte has to be in the index */
 	} * targets;
 	size_t n;
-	bool appended; /* it is, but not on disk before there are so many records: */
-	uint64_t records;
+	uint64_t records; /* SYNCING: so many the index must have on disk */
 	struct arrival *next;
 };
 
@@ -164,7 +169,7 @@ struct output {
 /* --- finding jobs and logs, and posting their next step --- */
 
 static void job_step(void *data);
-static void stop_begin(void *data);
+static void stop_if_drained(void *data);
 
 /* Have J's next step made. */
 static void job_wake(struct output_job *j)
@@ -242,10 +247,13 @@ static void job_refused(struct output_job *j, int err)
 
 /* --- who waits for output to arrive --- */
 
-/* Note what A waits for: all that there is now of each log. */
-static void arrival_aim(struct output_job *j, struct arrival *a)
+/* Note what A waits for: all that there is now of each log. False: some logs are not open yet. */
+static bool arrival_aim(struct output_job *j, struct arrival *a)
 {
-	a->aimed = true;
+	for (struct output_log *l = j->logs; l; l = l->hh.next)
+		if ((l->life == LOG_NEW || l->life == LOG_MAKING) && !l->refused)
+			return false;
+	a->state = ARRIVAL_COLLECTING;
 	a->targets = mem_zero_n(HASH_COUNT(j->logs) + 1, sizeof(*a->targets));
 	for (struct output_log *l = j->logs; l; l = l->hh.next) {
 		struct arrival_target *t = &a->targets[a->n];
@@ -261,6 +269,7 @@ static void arrival_aim(struct output_job *j, struct arrival *a)
 		}
 		order_hurry(l->source, l->size);
 	}
+	return true;
 }
 
 static bool target_is_met(struct output_job *j, struct arrival_target *t)
@@ -291,20 +300,17 @@ static bool arrival_is_due(struct output *o, struct arrival *a)
 		return true;
 	if (j->state != JOB_OPEN)
 		return false;
-	for (struct output_log *l = j->logs; l && !a->aimed; l = l->hh.next)
-		if ((l->life == LOG_NEW || l->life == LOG_MAKING) && !l->refused)
-			return false;
-	if (!a->aimed)
-		arrival_aim(j, a);
-	for (size_t i = 0; i < a->n && !a->appended; i++) {
+	if (a->state == ARRIVAL_UNAIMED && !arrival_aim(j, a))
+		return false;
+	for (size_t i = 0; i < a->n && a->state == ARRIVAL_COLLECTING; i++) {
 		if (a->targets[i].log->refused)
 			return true;
 		if (!target_is_met(j, &a->targets[i]))
 			return false;
 	}
-	if (!a->appended)
+	if (a->state == ARRIVAL_COLLECTING)
 		a->records = index_appended(j->index);
-	a->appended = true;
+	a->state = ARRIVAL_SYNCING;
 	return j->failing || index_written(j->index)->records >= a->records;
 }
 
@@ -335,7 +341,7 @@ static void arrivals_forget(struct output *o, const char *id)
 			continue;
 		free(take_ptr(a->targets));
 		a->n = 0;
-		a->aimed = a->appended = false;
+		a->state = ARRIVAL_UNAIMED;
 	}
 }
 
@@ -476,20 +482,16 @@ static bool log_give(struct output_log *l, const struct pieces *pieces)
 	return true;
 }
 
-static void log_stash(struct output_log *l, const struct pieces *pieces)
-{
-	for (size_t i = 0; i < pieces->n && l->stash.n < OUTPUT_STASH_MAX; i++)
-		pieces_add(&l->stash, &pieces->v[i]);
-	l->stash_lost |= l->stash.n == OUTPUT_STASH_MAX;
-}
-
 void output_log_written(struct output_log *l, uint64_t from, uint64_t to,
 			const struct pieces *pieces)
 {
-	if (l->life == LOG_LIVE && l->working)
-		log_stash(l, pieces);
-	else if (l->life == LOG_LIVE && l->prefix && l->seen == from && log_give(l, pieces))
+	if (l->life == LOG_LIVE && l->working) {
+		for (size_t i = 0; i < pieces->n && l->stash.n < OUTPUT_STASH_MAX; i++)
+			pieces_add(&l->stash, &pieces->v[i]);
+		l->stash_lost |= l->stash.n == OUTPUT_STASH_MAX;
+	} else if (l->life == LOG_LIVE && l->prefix && l->seen == from && log_give(l, pieces)) {
 		l->seen = to;
+	}
 	log_set_size(l, to);
 	log_queue(l);
 }
@@ -793,21 +795,16 @@ static void job_load(struct output_job *j)
 
 /* --- a job: its end --- */
 
-static void log_free(struct output_log *l)
-{
-	pieces_clear(&l->stash);
-	file_unref(l->file);
-	free(l->prefix);
-	free(l);
-}
-
 static void job_free(struct output_job *j)
 {
 	struct output_log *l, *next;
 
 	HASH_ITER(hh, j->logs, l, next) {
 		HASH_DEL(j->logs, l);
-		log_free(l);
+		pieces_clear(&l->stash);
+		file_unref(l->file);
+		free(l->prefix);
+		free(l);
 	}
 	order_free(j->order);
 	index_free(j->index);
@@ -999,7 +996,7 @@ static void job_step(void *data)
 	job_move(j);
 	arrivals_check(j->output, j->id);
 	if (j->output->stopping)
-		loop_post(j->output->loop, stop_begin, j->output);
+		loop_post(j->output->loop, stop_if_drained, j->output);
 	call = job_take_call(j, &arg);
 	if (j->calling)
 		job_wake(j);
@@ -1380,8 +1377,11 @@ static void stop_now(void *data)
 	return o->over(o->over_data);
 }
 
-static void stop_if_drained(struct output *o)
+/* The end has begun: is nothing left that may come to disk? */
+static void stop_if_drained(void *data)
 {
+	struct output *o = data;
+
 	for (const struct output_job *j = o->jobs; j && o->stopping; j = j->hh.next)
 		if (j->state == JOB_OPEN && !j->failing &&
 		    (order_waits(j->order) ||
@@ -1389,11 +1389,6 @@ static void stop_if_drained(struct output *o)
 			return;
 	if (o->stopping && !o->stopped)
 		return stop_now(o);
-}
-
-static void stop_begin(void *data)
-{
-	return stop_if_drained(data);
 }
 
 void output_stop(struct output *o, loop_fn fn, void *data)
@@ -1407,7 +1402,7 @@ void output_stop(struct output *o, loop_fn fn, void *data)
 		order_drain(j->order);
 		job_wake(j);
 	}
-	loop_post(o->loop, stop_begin, o);
+	loop_post(o->loop, stop_if_drained, o);
 }
 
 void output_free(struct output *o)
