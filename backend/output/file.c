@@ -509,16 +509,6 @@ int log_stat(struct log *log, struct log_stat *ret)
 	return log_size(log, file_grow(f, (uint64_t)st.st_size), &ret->size);
 }
 
-static ssize_t log_read_plain(struct file *f, char *buf, size_t n, uint64_t off)
-{
-	ssize_t got = file_read_at(f->fd, buf, n, off);
-
-	/* What can be read has a size; a read beyond the end is no byte. */
-	if (got > 0)
-		file_grow(f, off + (uint64_t)got);
-	return got;
-}
-
 static ssize_t log_read_stamped(struct log *log, char *buf, size_t n, uint64_t off)
 {
 	struct file *f = log->file;
@@ -543,17 +533,24 @@ ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off)
 {
 	struct file *f = log->file;
 	struct index_size index;
+	ssize_t got;
 	int err;
 
 	lock_assert_none();
 	if (off > INT64_MAX || n == 0)
 		return 0;
 	n = min_of(n, (size_t)SSIZE_MAX);
-	if (f->key)
-		return log->form == LOG_PLAIN ? log_read_plain(f, buf, n, off)
-					      : log_read_stamped(log, buf, n, off);
-	err = file_index(f, &index);
-	return err ? err : merged_read(f->merged, &index, log->form, buf, n, off);
+	if (!f->key) {
+		err = file_index(f, &index);
+		return err ? err : merged_read(f->merged, &index, log->form, buf, n, off);
+	}
+	if (log->form == LOG_STAMPED)
+		return log_read_stamped(log, buf, n, off);
+	got = file_read_at(f->fd, buf, n, off);
+	/* What can be read has a size; a read beyond the end is no byte. */
+	if (got > 0)
+		file_grow(f, off + (uint64_t)got);
+	return got;
 }
 
 void log_peek(struct log *log, struct log_stat *ret)

@@ -108,14 +108,6 @@ static void index_clear_keys(struct index *x)
 	merge_keys_clear(&x->keys);
 }
 
-static void index_forget_keys(struct index *x)
-{
-	diag(DIAG_WARNING, "%s: its merged log is damaged and is made again", x->id);
-	index_clear_keys(x);
-	x->keys_saved = 0;
-	x->keys_len = 0;
-}
-
 /* Where record NUMBER stands in `merged`. */
 static uint64_t index_place(uint64_t number)
 {
@@ -190,7 +182,10 @@ int index_load(int dir_fd, const char *id, struct index **ret)
 	x->last = merge_start;
 	err = index_load_keys(x);
 	if (err == -EFBIG || (err == 0 && !index_number_all(x))) {
-		index_forget_keys(x);
+		diag(DIAG_WARNING, "%s: its merged log is damaged and is made again", x->id);
+		index_clear_keys(x);
+		x->keys_saved = 0;
+		x->keys_len = 0;
 		err = 0;
 	}
 	if (err == 0)

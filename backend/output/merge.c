@@ -252,13 +252,6 @@ struct merge_prefix {
 	char text[MERGE_PREFIX_MAX + MERGE_STEP];
 };
 
-static void merge_prefix_set(struct merge_prefix *p, const char *text)
-{
-	p->len = strlen(text);
-	memcpy(p->text, text, p->len);
-	memset(p->text + p->len, 0, MERGE_STEP);
-}
-
 /* What of merge_window and merge_lines a run of whole lines moves on. */
 struct merge_run {
 	const char *line; /* which is next */
@@ -350,7 +343,9 @@ size_t merge_render(const struct merge_record *r, uint64_t total, const struct m
 	struct merge_prefix prefix;
 	bool start = r->flags & MERGE_START, line = r->flags & MERGE_LINE;
 
-	merge_prefix_set(&prefix, style->prefix);
+	prefix.len = strlen(style->prefix);
+	memcpy(prefix.text, style->prefix, prefix.len);
+	memset(prefix.text + prefix.len, 0, MERGE_STEP);
 	if (r->flags & MERGE_NEWLINE)
 		merge_emit(&w, "\n", 1);
 	while (lines.at < have && w.room > 0) {

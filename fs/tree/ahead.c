@@ -63,17 +63,6 @@ struct log *ahead_log(const struct ahead *a)
 	return a->log;
 }
 
-/* A large page, if there is one: the kernel copies faster from it. */
-static void ahead_get_ring(struct ahead *a)
-{
-	if (atomic_fetch_add(&a->tree->aheads, 1) < AHEAD_MAX)
-		a->ring = aligned_alloc(AHEAD_RING, AHEAD_RING);
-	if (a->ring)
-		madvise(a->ring, AHEAD_RING, MADV_HUGEPAGE);
-	else
-		atomic_fetch_sub(&a->tree->aheads, 1);
-}
-
 static void ahead_drop_ring(struct ahead *a)
 {
 	if (a->ring)
@@ -250,10 +239,16 @@ static void ahead_rest(struct ahead *a)
 /* SIZE bytes before AT were read in the ordinary way: shall more be there when they are asked for? */
 static void ahead_begin(struct ahead *a, uint64_t at)
 {
-	if (!a->ring)
-		ahead_get_ring(a);
-	if (!a->ring)
-		return;
+	if (!a->ring) {
+		if (atomic_fetch_add(&a->tree->aheads, 1) < AHEAD_MAX)
+			a->ring = aligned_alloc(AHEAD_RING, AHEAD_RING);
+		if (!a->ring) {
+			atomic_fetch_sub(&a->tree->aheads, 1);
+			return;
+		}
+		/* A large page, if there is one: the kernel copies faster from it. */
+		madvise(a->ring, AHEAD_RING, MADV_HUGEPAGE);
+	}
 	{
 		lock_scope(&a->lock);
 		if (a->fill != FILL_NONE)

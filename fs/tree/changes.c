@@ -127,19 +127,6 @@ static bool changes_differ(const struct spec_job *old, const struct spec_job *jo
 	       old->history != job->history;
 }
 
-static void changes_take(struct changes *c, const struct spec_job *old, const struct spec_job *job)
-{
-	/* A job that goes from the history has left jobs/ before; nothing changes here. */
-	if (c->stream.err || !job || (old && old->history) || !changes_differ(old, job))
-		return;
-	if (c->len - c->head > c->bound) {
-		c->lost++;
-		return;
-	}
-	changes_add_lost(c);
-	changes_add(c, job, loop_time_ns());
-}
-
 static void changes_stop(struct stream *s)
 {
 	free(changes_of(s)->text);
@@ -154,9 +141,19 @@ static const struct stream_class changes_stream = {
 
 bool changes_job_event(struct stream *s, const struct spec_job *old, const struct spec_job *job)
 {
+	struct changes *c = changes_of(s);
+
 	if (s->class != &changes_stream)
 		return false;
-	changes_take(changes_of(s), old, job);
+	/* A job that goes from the history has left jobs/ before; nothing changes here. */
+	if (s->err || !job || (old && old->history) || !changes_differ(old, job))
+		return true;
+	if (c->len - c->head > c->bound) {
+		c->lost++;
+		return true;
+	}
+	changes_add_lost(c);
+	changes_add(c, job, loop_time_ns());
 	return true;
 }
 

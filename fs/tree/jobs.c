@@ -76,15 +76,6 @@ static int jobs_lookup(struct fs *fs, struct node *dir, const char *name, struct
 	return 0;
 }
 
-static void jobs_list_job(const struct node *dir, const char *id, struct listing *l)
-{
-	char *name cleanup_free = NULL;
-
-	if (jobs_is_file(dir, id, strlen(id)))
-		name = text_print("%s-", id);
-	listing_add(l, name ? name : id);
-}
-
 static int jobs_list(struct fs *fs, struct node *dir, struct listing *l)
 {
 	const struct spec_job **jobs = NULL;
@@ -94,7 +85,11 @@ static int jobs_list(struct fs *fs, struct node *dir, struct listing *l)
 	(void)fs;
 	node_list_in(dir, jobs_files(dir), l);
 	for (size_t i = 0; i < n; i++) {
-		jobs_list_job(dir, jobs[i]->id, l);
+		char *name cleanup_free = NULL;
+
+		if (jobs_is_file(dir, jobs[i]->id, strlen(jobs[i]->id)))
+			name = text_print("%s-", jobs[i]->id);
+		listing_add(l, name ? name : jobs[i]->id);
 		spec_job_unref(jobs[i]);
 	}
 	free(jobs);

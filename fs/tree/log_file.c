@@ -127,20 +127,11 @@ static void log_file_arrived(void *data)
 	free(o);
 }
 
-static void log_file_wait(struct fs *fs, fuse_req_t req, struct log *log, struct fuse_file_info *fi)
-{
-	struct log_open *o = new0(struct log_open);
-
-	o->fs = fs;
-	o->fi = *fi;
-	o->ticket = park_add(fs->park, req, PARK_OPEN, LOG_OPEN_MS);
-	log_when_arrived(log, log_file_arrived, o);
-}
-
 static void log_file_open(struct fs *fs, fuse_req_t req, struct node *node,
 			  struct fuse_file_info *fi)
 {
 	struct log_handle *lh = new0(struct log_handle);
+	struct log_open *o;
 	int err =
 		place_state_is_gone(place_of(node)->tree) ? -EIO : log_file_find(node, &lh->ahead);
 
@@ -150,10 +141,15 @@ static void log_file_open(struct fs *fs, fuse_req_t req, struct node *node,
 		return;
 	}
 	handle_open(fs, &lh->handle, log_handle_free, fi);
-	if (!lh->ahead || log_has_arrived(ahead_log(lh->ahead)))
+	if (!lh->ahead || log_has_arrived(ahead_log(lh->ahead))) {
 		handle_reply(fs, req, fi);
-	else
-		log_file_wait(fs, req, ahead_log(lh->ahead), fi);
+		return;
+	}
+	o = new0(struct log_open);
+	o->fs = fs;
+	o->fi = *fi;
+	o->ticket = park_add(fs->park, req, PARK_OPEN, LOG_OPEN_MS);
+	log_when_arrived(ahead_log(lh->ahead), log_file_arrived, o);
 }
 
 static void log_file_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,

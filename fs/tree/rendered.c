@@ -33,15 +33,10 @@ void rendered_free(struct rendered *r)
 	free(r);
 }
 
-static size_t place_of(const struct spec_job *job, rendered_fn fn)
-{
-	return ((uintptr_t)job / 64 + (uintptr_t)fn / 16) % PLACES;
-}
-
 void rendered_text(struct rendered *r, const struct spec_job *job, rendered_fn fn, char **ret,
 		   size_t *ret_len)
 {
-	size_t i = place_of(job, fn);
+	size_t i = ((uintptr_t)job / 64 + (uintptr_t)fn / 16) % PLACES;
 
 	if (r->places[i].job != job || r->places[i].fn != fn) {
 		fn(job, ret, ret_len);

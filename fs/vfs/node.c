@@ -39,14 +39,6 @@ static char *node_key(const struct node *parent, const char *tag)
 	return key;
 }
 
-static struct node *node_find(struct node_table *t, const char *key)
-{
-	struct node *node;
-
-	HASH_FIND_STR(t->by_key, key, node);
-	return node;
-}
-
 static struct node *node_ref(struct node *node)
 {
 	node->refs++;
@@ -74,8 +66,9 @@ struct node *node_get(struct fs *fs, struct node *parent, const struct node_clas
 		      const char *tag, bool *fresh)
 {
 	char *key = node_key(parent, tag);
-	struct node *node = node_find(fs->nodes, key);
+	struct node *node;
 
+	HASH_FIND_STR(fs->nodes->by_key, key, node);
 	if (node && node->class != class) {
 		/* The name means another kind of thing now; who holds the old one keeps it. */
 		node_forget_name(fs, node);
@@ -132,11 +125,6 @@ const char *node_name(const struct node *node)
 	return strrchr(node->key, '/') + 1;
 }
 
-static fuse_ino_t node_id(struct fs *fs, const struct node *node)
-{
-	return node == fs->nodes->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
-}
-
 struct node *node_of(struct fs *fs, fuse_ino_t id)
 {
 	return id == FUSE_ROOT_ID ? fs->nodes->root : (struct node *)(uintptr_t)id;
@@ -183,24 +171,16 @@ static void node_stat(struct fs *fs, const struct node *node, struct stat *st)
 	node_set_times(st, fs->started, fs->started);
 }
 
-/* The size of a link is that of its target. */
-static int node_link_size(struct fs *fs, struct node *node, struct stat *st)
-{
-	char *target cleanup_free = NULL;
-	int err = node->class->readlink(fs, node, &target);
-
-	if (!err)
-		st->st_size = (off_t)strlen(target);
-	return err;
-}
-
 int node_getattr(struct fs *fs, struct node *node, struct stat *st)
 {
+	char *target cleanup_free = NULL;
 	int err = 0;
 
 	node_stat(fs, node, st);
 	if (S_ISLNK(node->class->mode))
-		err = node_link_size(fs, node, st);
+		err = node->class->readlink(fs, node, &target);
+	if (target)
+		st->st_size = (off_t)strlen(target);
 	if (!err && node->class->getattr)
 		err = node->class->getattr(fs, node, st);
 	st->st_blocks = (st->st_size + 511) / 512;
@@ -281,7 +261,7 @@ void node_table_free(struct node_table *t)
 /* The kernel gets NODE, whose attributes are in E. */
 static void node_give(struct fs *fs, struct node *node, struct fuse_entry_param *e)
 {
-	e->ino = node_id(fs, node);
+	e->ino = node == fs->nodes->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
 	e->generation = 1;
 	/* A node may be live while its name is not: of a job that runs only the times change. */
 	e->entry_timeout = node->class->live ? 0 : FS_TIMEOUT;

@@ -29,17 +29,6 @@ static void ops_init(void *data, struct fuse_conn_info *conn)
 			FUSE_CAP_AUTO_INVAL_DATA);
 }
 
-static void ops_reply_entry(struct fs *fs, fuse_req_t req, struct node *node)
-{
-	struct fuse_entry_param e;
-	int err = node_entry(fs, node, &e);
-
-	if (err)
-		fuse_reply_err(req, -err);
-	else if (fuse_reply_entry(req, &e) == -ENOENT)
-		node_forget(fs, node, 1);
-}
-
 /* Entry NAME of DIR, *RET with a reference; or a negative errno. */
 static int ops_find(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
@@ -52,13 +41,15 @@ static void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fs *fs = fs_of_request(req);
 	struct node *node = NULL;
+	struct fuse_entry_param e;
 	int err = ops_find(fs, node_of(fs, parent), name, &node);
 
-	if (err) {
+	if (!err)
+		err = node_entry(fs, node, &e);
+	if (err)
 		fuse_reply_err(req, -err);
-		return;
-	}
-	ops_reply_entry(fs, req, node);
+	else if (fuse_reply_entry(req, &e) == -ENOENT)
+		node_forget(fs, node, 1);
 	node_put(fs, node);
 }
 
@@ -360,29 +351,21 @@ static size_t ops_add_entry(struct fs *fs, fuse_req_t req, struct node *dir, con
 	return *gone ? 0 : fuse_add_direntry_plus(req, buf, room, name, &e, i + 1);
 }
 
-/* Names that have come and gone since the directory was opened. */
-static void ops_rewind(struct fs *fs, struct node *node, struct dir_handle *dir)
-{
-	struct listing *l = NULL;
-
-	/* A directory that has gone meanwhile is read as it was. */
-	if (ops_list(fs, node, &l))
-		return;
-	listing_free(dir->listing);
-	dir->listing = l;
-}
-
 static void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 			    struct fuse_file_info *fi)
 {
 	struct fs *fs = fs_of_request(req);
 	struct dir_handle *dir = handle_of(fi);
 	char *buf = serve_buffer(size);
+	struct listing *again = NULL;
 	const char *name;
 	size_t used = 0;
 
-	if (off == 0 && dir->read)
-		ops_rewind(fs, node_of(fs, ino), dir);
+	/* Names have come and gone since it was opened; one that has gone itself is read as it was. */
+	if (off == 0 && dir->read && ops_list(fs, node_of(fs, ino), &again) == 0) {
+		listing_free(dir->listing);
+		dir->listing = again;
+	}
 	dir->read = true;
 	for (size_t i = (size_t)off; (name = listing_name(dir->listing, i)); i++) {
 		bool gone;
