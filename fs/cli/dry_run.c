@@ -27,28 +27,11 @@ static int read_file(const char *path, char **ret, size_t *ret_len)
 	return ferror(f) ? -errno : 0;
 }
 
-static int print(const char *text, size_t len)
-{
-	if (fwrite(text, 1, len, stdout) == len && fflush(stdout) == 0)
-		return EXIT_SUCCESS;
-	fprintf(stderr, "kxfs: can't write: %s\n", strerror(errno));
-	return EXIT_FAILURE;
-}
-
-static int print_errors(struct spec_errors *e, const char *file)
-{
-	cleanup_free char *text = spec_errors_text(e, file);
-
-	fputs(text ? text : "kxfs: out of memory\n", stderr);
-	spec_errors_clear(e);
-	return EXIT_FAILURE;
-}
-
 int dry_run_main(const struct options *o)
 {
 	cleanup_free char *submitter = NULL, *home = NULL, *work_dir = getcwd(NULL, 0);
-	cleanup_free char *text = NULL, *manifest = NULL;
-	struct spec_errors e = SPEC_ERRORS_INIT;
+	cleanup_free char *text = NULL, *manifest = NULL, *errors = NULL;
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	size_t len = 0, manifest_len = 0;
 	int err;
 	struct spec_dry_run d = {
@@ -71,7 +54,13 @@ int dry_run_main(const struct options *o)
 		fprintf(stderr, "kxfs: %s: %s\n", o->dry_run, strerror(-err));
 		return EXIT_FAILURE;
 	}
-	if (spec_dry_run(&d, text, len, &manifest, &manifest_len, &e) < 0)
-		return print_errors(&e, o->dry_run);
-	return print(manifest, manifest_len);
+	if (spec_dry_run(&d, text, len, &manifest, &manifest_len, &e) < 0) {
+		errors = spec_errors_text(&e, o->dry_run);
+		fputs(errors, stderr);
+		return EXIT_FAILURE;
+	}
+	if (fwrite(manifest, 1, manifest_len, stdout) == manifest_len && fflush(stdout) == 0)
+		return EXIT_SUCCESS;
+	fprintf(stderr, "kxfs: can't write: %s\n", strerror(errno));
+	return EXIT_FAILURE;
 }

@@ -65,14 +65,6 @@ static int wait_for_verdict(int fd, pid_t child, struct interrupt *interrupt)
 	return EXIT_FAILURE;
 }
 
-/* In the child: a parent that is killed can't pass that on, so the kernel sends us what it would have sent. */
-static void end_with(pid_t parent)
-{
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent)
-		raise(SIGTERM); /* it was killed before that */
-}
-
 int daemon_fork(struct daemon *d, int *ret_status)
 {
 	const pid_t parent = getpid();
@@ -93,7 +85,10 @@ int daemon_fork(struct daemon *d, int *ret_status)
 		return -err;
 	}
 	if (child == 0) {
-		end_with(parent);
+		/* A parent that is killed can't pass that on, so the kernel sends us what it would have sent. */
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		if (getppid() != parent)
+			raise(SIGTERM); /* it was killed before that */
 		close(fds[0]);
 		base_close_fd(&interrupt.fd);
 		d->verdict_fd = fds[1];

@@ -40,23 +40,22 @@ static void on_finding(void *data, enum backend_grade grade, const char *text)
 	fflush(stdout);
 }
 
-static void look_at_fuse(struct report *r)
+static void look_at_machine(const struct options *o, struct report *r)
 {
-	cleanup_free char *why = NULL;
+	cleanup_free char *system = NULL, *why = NULL, *dir = NULL, *text = NULL;
+	struct utsname u;
+	int err = 0;
 
+	printf("This machine\n");
+	uname(&u);
+	system = text_print("%s %s %s", u.sysname, u.release, u.machine);
+	on_finding(r, BACKEND_FINE, system);
 	if (mountpoint_check_fuse(&why) < 0)
 		on_finding(r, BACKEND_WRONG, why);
 	else if (geteuid() == 0)
 		on_finding(r, BACKEND_FINE, "FUSE: root may mount");
 	else
 		on_finding(r, BACKEND_FINE, "FUSE: /dev/fuse and fusermount3 can be used");
-}
-
-static void look_at_state(const struct options *o, struct report *r)
-{
-	cleanup_free char *dir = NULL, *text = NULL;
-	int err = 0;
-
 	if (o->state[0])
 		dir = text_copy(o->state);
 	else
@@ -66,32 +65,9 @@ static void look_at_state(const struct options *o, struct report *r)
 	on_finding(r, err ? BACKEND_WRONG : BACKEND_FINE, text);
 }
 
-static void look_at_machine(const struct options *o, struct report *r)
-{
-	cleanup_free char *system = NULL;
-	struct utsname u;
-
-	printf("This machine\n");
-	uname(&u);
-	system = text_print("%s %s %s", u.sysname, u.release, u.machine);
-	on_finding(r, BACKEND_FINE, system);
-	look_at_fuse(r);
-	look_at_state(o, r);
-}
-
-/* Which jobs a mount with the option mine would show. */
-static void look_at_user(struct report *r)
-{
-	cleanup_free char *submitter = NULL, *home = NULL, *user = NULL, *text = NULL;
-
-	who_am_i(&submitter, &home);
-	user = spec_label_user(submitter);
-	text = text_print("mine: the jobs with the label " SPEC_LABEL_USER "=%s", user);
-	on_finding(r, BACKEND_FINE, text);
-}
-
 static void look_at_cluster(const struct options *o, struct report *r)
 {
+	cleanup_free char *submitter = NULL, *home = NULL, *user = NULL, *text = NULL;
 	const struct backend_config config = {
 		.kind = o->backend,
 		.context = o->context,
@@ -102,8 +78,12 @@ static void look_at_cluster(const struct options *o, struct report *r)
 
 	printf("The cluster\n");
 	fflush(stdout);
-	if (o->mine)
-		look_at_user(r);
+	if (o->mine) {
+		who_am_i(&submitter, &home);
+		user = spec_label_user(submitter);
+		text = text_print("mine: the jobs with the label " SPEC_LABEL_USER "=%s", user);
+		on_finding(r, BACKEND_FINE, text);
+	}
 	backend_examine(&config, on_finding, r);
 }
 

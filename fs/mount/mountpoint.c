@@ -56,25 +56,18 @@ static int run_helper(char *const *argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -EIO;
 }
 
-static int check_helper(char **ret_text)
-{
-	char name[] = "fusermount3";
-	char arg[] = "--version";
-	char *argv[] = {name, arg, NULL};
-
-	if (run_helper(argv) == 0)
-		return 0;
-	return refuse(-ENOENT, ret_text,
-		      "fusermount3 can't be run, and only it lets an ordinary user mount: install "
-		      "the package fuse3");
-}
-
 int mountpoint_check_fuse(char **ret_text)
 {
+	char name[] = "fusermount3", arg[] = "--version";
+	char *argv[] = {name, arg, NULL};
 	cleanup_fd int fd = open(FUSE_DEVICE, O_RDWR | O_CLOEXEC);
 
+	if (fd >= 0 && geteuid() != 0 && run_helper(argv) != 0)
+		return refuse(-ENOENT, ret_text,
+			      "fusermount3 can't be run, and only it lets an ordinary user mount: "
+			      "install the package fuse3");
 	if (fd >= 0)
-		return geteuid() == 0 ? 0 : check_helper(ret_text);
+		return 0;
 	if (errno == EACCES)
 		return refuse(-errno, ret_text,
 			      FUSE_DEVICE

@@ -235,6 +235,21 @@ static const struct spec_yaml *read_list(struct reader *r, const char *key, cons
 	return v && v->type == SPEC_YAML_LIST ? v : NULL;
 }
 
+typedef void (*set_fn)(struct reader *r, const struct spec_yaml *v, const char *key, char **ret);
+
+/* The list KEY of WHAT, each set by SET, which calls it ITEM in errors. */
+static void read_texts(struct reader *r, const char *key, const char *what, set_fn set,
+		       const char *item, char ***ret, size_t *ret_n)
+{
+	const struct spec_yaml *v = read_list(r, key, what);
+
+	if (!v)
+		return;
+	*ret = new0_n(char *, v->n);
+	for (*ret_n = 0; *ret_n < v->n; ++*ret_n)
+		set(r, v->v[*ret_n], item, &(*ret)[*ret_n]);
+}
+
 /* Is URL of one of SCHEMES, with a host, and nothing that can't be in a URL or comes after its path? */
 static bool is_url(const char *url, const char *const *schemes)
 {
@@ -321,17 +336,6 @@ static void read_cluster(struct reader *r, struct spec_connection *ret)
 
 /* --- the exec credential plugin of a user --- */
 
-static void read_args(struct reader *x, struct spec_exec *ret)
-{
-	const struct spec_yaml *v = read_list(x, "args", "texts");
-
-	if (!v)
-		return;
-	ret->args = new0_n(char *, v->n);
-	for (ret->n_args = 0; ret->n_args < v->n; ret->n_args++)
-		set_text(x, v->v[ret->n_args], "an argument", &ret->args[ret->n_args]);
-}
-
 static void read_env(struct reader *x, struct spec_exec *ret)
 {
 	const struct spec_yaml *v = read_list(x, "env", "{name: NAME, value: VALUE}");
@@ -371,7 +375,7 @@ static void read_exec(struct reader *user, struct spec_exec *ret)
 		wrong(&x, exec,
 		      "the exec plugin insists on a terminal (interactiveMode: Always), which kxfs "
 		      "does not have; use IfAvailable, and log in before kxfs starts");
-	read_args(&x, ret);
+	read_texts(&x, "args", "texts", set_text, "an argument", &ret->args, &ret->n_args);
 	read_env(&x, ret);
 	read_text(&x, "installHint", &ret->install_hint);
 	ret->provide_cluster_info = read_bool(&x, "provideClusterInfo");
@@ -383,17 +387,6 @@ static void read_exec(struct reader *user, struct spec_exec *ret)
 }
 
 /* --- a user --- */
-
-static void read_groups(struct reader *r, struct spec_connection *ret)
-{
-	const struct spec_yaml *v = read_list(r, "as-groups", "names");
-
-	if (!v)
-		return;
-	ret->as_groups = new0_n(char *, v->n);
-	for (ret->n_as_groups = 0; ret->n_as_groups < v->n; ret->n_as_groups++)
-		set_header(r, v->v[ret->n_as_groups], "a group", &ret->as_groups[ret->n_as_groups]);
-}
 
 static void read_extra(struct reader *r, struct spec_connection *ret)
 {
@@ -416,7 +409,8 @@ static void read_impersonation(struct reader *r, struct spec_connection *ret)
 {
 	read_header(r, "as", &ret->as);
 	read_header(r, "as-uid", &ret->as_uid);
-	read_groups(r, ret);
+	read_texts(r, "as-groups", "names", set_header, "a group", &ret->as_groups,
+		   &ret->n_as_groups);
 	read_extra(r, ret);
 	if (!*ret->as && (*ret->as_uid || ret->n_as_groups || ret->n_as_extra))
 		wrong(r, r->item,

@@ -12,21 +12,12 @@
 #include "spec/base/tree.h"
 #include "spec/yaml/yaml.h"
 
-static void put_ca(struct json_object *cluster, const struct spec_connection *c, const char *ca_pem)
-{
-	const char *pem = *c->ca_pem ? c->ca_pem : ca_pem;
-	cleanup_free char *data = NULL;
-
-	if (!pem || !*pem)
-		return;
-	data = spec_base64_encode(pem, strlen(pem));
-	spec_tree_text(cluster, "certificate-authority-data", data);
-}
-
 static void put_cluster(struct json_object *spec, const struct spec_connection *c,
 			const char *ca_pem)
 {
 	struct json_object *cluster = spec_tree_add(spec, "cluster", spec_tree_map());
+	const char *pem = *c->ca_pem ? c->ca_pem : ca_pem;
+	cleanup_free char *data = NULL;
 
 	spec_tree_text(cluster, "server", c->server);
 	if (*c->tls_server_name)
@@ -35,7 +26,10 @@ static void put_cluster(struct json_object *spec, const struct spec_connection *
 		spec_tree_add(cluster, "insecure-skip-tls-verify", spec_tree_bool(true));
 	if (*c->proxy_url)
 		spec_tree_text(cluster, "proxy-url", c->proxy_url);
-	put_ca(cluster, c, ca_pem);
+	if (pem && *pem) {
+		data = spec_base64_encode(pem, strlen(pem));
+		spec_tree_text(cluster, "certificate-authority-data", data);
+	}
 	if (*c->exec.cluster_config)
 		spec_tree_add(cluster, "config", spec_tree_parse(c->exec.cluster_config));
 }
