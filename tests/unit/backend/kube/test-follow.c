@@ -114,6 +114,15 @@ static int teardown(void **state)
 	return scratch_remove(rig.dir);
 }
 
+/* Turn I of a test begins with nothing. */
+static void begin_turn(void **state, size_t i)
+{
+	if (i == 0)
+		return;
+	assert_int_equal(teardown(state), 0);
+	assert_int_equal(setup(state), 0);
+}
+
 static void begin(struct follow_run run)
 {
 	run.output = rig.job;
@@ -343,8 +352,7 @@ static void test_refused_for_good(void **state)
 	static const enum run_end ends[] = {RUN_PREVIOUS, RUN_LAST};
 
 	for (size_t i = 0; i < array_size(ends); i++) {
-		if (i > 0)
-			assert_int_equal(setup(state), 0);
+		begin_turn(state, i);
 		ended_after_one(false);
 		if (ends[i] == RUN_PREVIOUS)
 			ended(RUN_PREVIOUS);
@@ -354,8 +362,6 @@ static void test_refused_for_good(void **state)
 			refuse(fake.requests, 400);
 		}
 		assert_int_equal(result(), ends[i] == RUN_LAST ? -EAGAIN : -ENOENT);
-		if (i == 0)
-			assert_int_equal(teardown(state), 0);
 	}
 }
 
@@ -450,8 +456,7 @@ static void test_gone_before_watch(void **state)
 static void test_gone_unproven(void **state)
 {
 	for (int i = 0; i < 7; i++) {
-		if (i > 0)
-			assert_int_equal(setup(state), 0);
+		begin_turn(state, i);
 		ends_early(i == 0 ? 100 : 3000); /* 0: no stream stays open there */
 		if (i == 1)
 			ends_again(3000); /* all of them end */
@@ -482,8 +487,6 @@ static void test_gone_unproven(void **state)
 			}
 		}
 		gone_with(-ENOENT);
-		if (i < 6)
-			assert_int_equal(teardown(state), 0);
 	}
 }
 
@@ -881,8 +884,7 @@ static void test_next_run(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		if (i > 0)
-			assert_int_equal(setup(state), 0);
+		begin_turn(state, i);
 		answer(start_unsure(1, T("42") "next\n"), 200, POD("uid-1", 2));
 		answer(request("previous=true"), 200, T("40") "one\n" T("41") "failed\n");
 		holds("");
@@ -890,8 +892,6 @@ static void test_next_run(void **state)
 		assert_true(is_done());
 		assert_int_equal(result(), i ? -ENOENT : 0);
 		holds(i ? "" : "one\nfailed\n");
-		if (i == 0)
-			assert_int_equal(teardown(state), 0);
 	}
 }
 
@@ -955,8 +955,7 @@ static void test_gone_before_answer(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct http_request *rq;
 
-		if (i > 0)
-			assert_int_equal(setup(state), 0);
+		begin_turn(state, i);
 		rq = start_unsure(0, T("41") "one\n");
 		ended(RUN_GONE);
 		fake_pass(100);
@@ -967,8 +966,6 @@ static void test_gone_before_answer(void **state)
 		assert_true(is_done());
 		assert_int_equal(result(), i ? -ENOENT : 0);
 		holds(i ? "" : "one\ntwo\n");
-		if (i == 0)
-			assert_int_equal(teardown(state), 0);
 	}
 }
 
@@ -1022,8 +1019,7 @@ static void test_run_before(void **state)
 	};
 
 	for (size_t i = 0; i < array_size(texts); i++) {
-		if (i > 0)
-			assert_int_equal(setup(state), 0);
+		begin_turn(state, i);
 		broken_after_two((struct follow_run){});
 		for (int k = 0; k < 3; k++) {
 			answer(request("follow=true"), 200, T("04") "next\n");
@@ -1038,8 +1034,6 @@ static void test_run_before(void **state)
 		assert_int_equal(result(), 0);
 		assert_int_equal(gaps(), 0);
 		holds("one\ntwo\nthree\n");
-		if (i + 1 < array_size(texts))
-			assert_int_equal(teardown(state), 0);
 	}
 }
 
@@ -1065,8 +1059,7 @@ static void test_runs_after_first(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		if (i > 0)
-			assert_int_equal(setup(state), 0);
+		begin_turn(state, i);
 		broken_after_two((struct follow_run){});
 		answer(request("follow=true"), 200, T("05") "third\n");
 		answer(request("previous=true"), 200, T("04") "second\n");
@@ -1082,8 +1075,6 @@ static void test_runs_after_first(void **state)
 		assert_int_equal(result(), i ? -ENOENT : 0);
 		assert_int_equal(gaps(), i ? 0 : 1);
 		holds(i ? "one\ntwo\n" : "one\ntwo\nthree\n");
-		if (i == 0)
-			assert_int_equal(teardown(state), 0);
 	}
 }
 
@@ -1096,8 +1087,7 @@ static void test_rotated(void **state)
 	static const char *const pods[] = {THIS_POD, POD("uid-2", 0)};
 
 	for (size_t i = 0; i < array_size(pods); i++) {
-		if (i > 0)
-			assert_int_equal(setup(state), 0);
+		begin_turn(state, i);
 		broken_after_two((struct follow_run){});
 		answer(request("follow=true"), 200, T("04") "four\n");
 		refuse(request("previous=true"), 400);
@@ -1112,7 +1102,6 @@ static void test_rotated(void **state)
 		if (i == 0) {
 			holds("one\ntwo\nfour\n");
 			assert_int_equal(gaps(), 1);
-			assert_int_equal(teardown(state), 0);
 		} else {
 			/* Another pod has the name of this one, which is gone. */
 			assert_true(is_done());
