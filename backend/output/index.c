@@ -397,24 +397,11 @@ static void index_done(void *data)
 	return b->written(b->data, b->work.err);
 }
 
-/* The keys that are not on disk, as text. */
-static void index_batch_keys(struct index *x)
-{
-	struct index_batch *b = &x->batch;
-	FILE *f;
-
-	free(take_ptr(b->keys));
-	f = text_stream(&b->keys, &b->keys_len);
-	for (size_t i = x->keys_saved; i < x->keys.n; i++)
-		fprintf(f, "%s\t%s\n", x->keys.v[i].key, x->keys.v[i].prefix);
-	text_stream_close(f);
-	b->n_keys = x->keys.n;
-}
-
 void index_write(struct index *x, struct group *group, void (*written)(void *data, int err),
 		 void *data)
 {
 	struct index_batch *b = &x->batch;
+	FILE *f;
 
 	if (b->writing || (b->n == 0 && x->n_out == 0))
 		return;
@@ -424,7 +411,13 @@ void index_write(struct index *x, struct group *group, void (*written)(void *dat
 		b->n = x->n_out;
 		b->last = x->last;
 		x->n_out = x->out_room = 0;
-		index_batch_keys(x);
+		/* The keys that are not on disk. */
+		free(take_ptr(b->keys));
+		f = text_stream(&b->keys, &b->keys_len);
+		for (size_t i = x->keys_saved; i < x->keys.n; i++)
+			fprintf(f, "%s\t%s\n", x->keys.v[i].key, x->keys.v[i].prefix);
+		text_stream_close(f);
+		b->n_keys = x->keys.n;
 	}
 	b->written = written;
 	b->data = data;

@@ -10,6 +10,7 @@
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/output/bytes.h"
+#include "spec/base/mem.h"
 
 #define LINES_WHOLE 24 /* bytes of the first record of a block */
 
@@ -181,9 +182,9 @@ size_t lines_add_line(struct lines_encoder *e, int64_t ns, size_t n, bool whole,
 /* The bytes of the log from that on of which the table does not tell, up to SIZE. */
 static int mend_rest(int fd, int log_fd, uint64_t size, struct lines_encoder *e)
 {
-	cleanup_free char *buf = malloc(LINES_SPAN);
+	cleanup_free char *buf = mem_grow(NULL, LINES_SPAN, 1);
 	uint8_t bytes[LINES_ADDED_MAX];
-	int err = buf ? 0 : -ENOMEM;
+	int err = 0;
 
 	while (err == 0 && e->size < size) {
 		size_t want = (size_t)min_of(size - e->size, (uint64_t)LINES_SPAN);

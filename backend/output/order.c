@@ -174,18 +174,6 @@ void order_read(struct order_source *s, bool reading)
 
 /* --- what waits --- */
 
-static struct waiting *order_append(struct order_source *s)
-{
-	if (s->queue && s->first + s->n == s->room && s->first > s->room / 2) {
-		memmove(s->queue, s->queue + s->first, s->n * sizeof(*s->queue));
-		s->first = 0;
-	} else if (s->first + s->n == s->room) {
-		s->room = s->room ? 2 * s->room : WAITING_FIRST;
-		s->queue = mem_grow(s->queue, s->room, sizeof(*s->queue));
-	}
-	return &s->queue[s->first + s->n++];
-}
-
 void order_feed(struct order_source *s, const struct piece *p)
 {
 	struct order *o = s->order;
@@ -194,7 +182,14 @@ void order_feed(struct order_source *s, const struct piece *p)
 	s->bytes += p->length;
 	if (last && piece_is_near(&last->piece, p, s->bytes) && piece_join(&last->piece, p))
 		return;
-	*order_append(s) =
+	if (s->queue && s->first + s->n == s->room && s->first > s->room / 2) {
+		memmove(s->queue, s->queue + s->first, s->n * sizeof(*s->queue));
+		s->first = 0;
+	} else if (s->first + s->n == s->room) {
+		s->room = s->room ? 2 * s->room : WAITING_FIRST;
+		s->queue = mem_grow(s->queue, s->room, sizeof(*s->queue));
+	}
+	s->queue[s->first + s->n++] =
 		(struct waiting){.piece = *p,
 				 .due = o->now + (p->from < s->hurried ? 1 : ORDER_WAIT_TICKS)};
 	if (s->place > 0)

@@ -1064,26 +1064,20 @@ void output_job_close(struct output_job *j)
 
 /* --- logs, as their owners see them --- */
 
-static struct output_log *log_new(struct output_job *j, const char *key, const char *prefix)
-{
-	struct output_log *l = new0(struct output_log);
-
-	l->job = j;
-	l->file = file_get(j->output->files, j->id, key);
-	l->prefix = prefix ? text_copy(prefix) : NULL;
-	l->life = LOG_ENDED;
-	HASH_ADD_KEYPTR(hh, j->logs, file_key(l->file), strlen(key), l);
-	return l;
-}
-
 int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew)
 {
 	struct output_log *l = find_log(j, key);
 
 	if (!merge_key_is_valid(key, prefix ? prefix : ""))
 		return -EINVAL;
-	if (!l)
-		l = log_new(j, key, prefix);
+	if (!l) {
+		l = new0(struct output_log);
+		l->job = j;
+		l->file = file_get(j->output->files, j->id, key);
+		l->prefix = prefix ? text_copy(prefix) : NULL;
+		l->life = LOG_ENDED;
+		HASH_ADD_KEYPTR(hh, j->logs, file_key(l->file), strlen(key), l);
+	}
 	l->fetched = j->output->fetch;
 	l->anew = anew;
 	l->ending = false;

@@ -2,13 +2,13 @@
 /* Stamps, and one log with stamps: see stamp.h. */
 #include "backend/output/stamp.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "backend/base/file.h"
 #include "backend/output/merge.h"
+#include "spec/base/mem.h"
 
 /* --- one stamp --- */
 
@@ -109,10 +109,10 @@ int stamped_size(int fd, struct stamper *s, uint64_t size, struct stamp_place *p
 	if (size > 0)
 		p = place->at == size ? *place : place_find(s, place, 0, size - 1);
 	if (p.at < size)
-		buf = malloc(LINES_SPAN);
+		buf = mem_grow(NULL, LINES_SPAN, 1);
 	while (p.at < size) {
 		size_t want = (size_t)min_of(size - p.at, (uint64_t)LINES_SPAN);
-		ssize_t n = buf ? file_read_at(fd, buf, want, p.at) : -ENOMEM;
+		ssize_t n = file_read_at(fd, buf, want, p.at);
 
 		if (n < 0)
 			return (int)n;
@@ -130,11 +130,9 @@ ssize_t stamped_read(int fd, struct stamper *s, uint64_t size, struct stamp_plac
 {
 	const struct merge_style style = {"", stamper_stamp, s};
 	struct stamp_place p = place_find(s, place, STAMP, off);
-	cleanup_free char *bytes = malloc(LINES_SPAN);
+	cleanup_free char *bytes = mem_grow(NULL, LINES_SPAN, 1);
 	size_t done = 0;
 
-	if (!bytes)
-		return -ENOMEM;
 	while (done < n && p.at < size) {
 		size_t want = (size_t)min_of(size - p.at, (uint64_t)LINES_SPAN);
 		ssize_t got = file_read_at(fd, bytes, want, p.at);
