@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Work of one queue is done in order, each piece in its group; and one that hangs holds up its own queue alone. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "backend/base/work.h"
+#include "spec/base/mem.h"
+#include "loop_rig.h"
+
+#define N 100
+
+static struct {
+	struct work_queue q, other;
+	struct group group;
+	struct work w[N], marks[2];
+	struct hang hang;
+	unsigned run[N], done[N];
+	unsigned n_run, n_done; /* N_RUN: on the pool, by one thread at a time */
+	bool side_by_side;
+	sem_t over, marked;
+} t;
+
+static void run(void *data)
+{
+	static unsigned inside;
+
+	t.side_by_side |= __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST) > 1;
+	t.run[t.n_run++] = (unsigned)((struct work *)data - t.w);
+	((struct work *)data)->err = -(int)t.n_run;
+	__atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+}
+
+static void done(void *data)
+{
+	struct work *w = data;
+
+	assert_int_equal(w->err, -(int)t.n_run); /* none is run before the one before it is over */
+	t.done[t.n_done++] = (unsigned)(w - t.w);
+}
+
+static void give_all(void *data)
+{
+	(void)data;
+	group_init(&t.group, loop);
+	for (unsigned i = 0; i < N; i++) {
+		t.w[i] =
+			(struct work){.run = run, .done = done, .data = &t.w[i], .group = &t.group};
+		work_enqueue(&t.w[i], loop, &t.q);
+	}
+	group_when_empty(&t.group, post_sem, &t.over);
+}
+
+static int begin(void **state)
+{
+	memset(&t, 0, sizeof(t));
+	sem_init(&t.over, 0, 0);
+	sem_init(&t.marked, 0, 0);
+	hang_init(&t.hang);
+	return setup_started(state);
+}
+
+static void test_order(void **state)
+{
+	(void)state;
+	call(give_all, NULL);
+	sem_wait_or_fail(&t.over);
+	assert_int_equal(t.n_done, N);
+	for (unsigned i = 0; i < N; i++) {
+		assert_int_equal(t.run[i], i);
+		assert_int_equal(t.done[i], i);
+	}
+	assert_false(t.side_by_side);
+	assert_null(t.q.first);
+}
+
+static void give_hanging(void *data)
+{
+	(void)data;
+	t.w[0] = (struct work){.run = hang, .data = &t.hang};
+	t.marks[0] = (struct work){.done = post_sem, .data = &t.marked};
+	work_enqueue(&t.w[0], loop, &t.q);
+	work_enqueue(&t.marks[0], loop, &t.q);
+	t.marks[1] = (struct work){.done = post_sem, .data = &t.over};
+	work_enqueue(&t.marks[1], loop, &t.other);
+}
+
+static void test_hanging(void **state)
+{
+	(void)state;
+	call(give_hanging, NULL);
+	sem_wait_or_fail(&t.hang.began);
+	sem_wait_or_fail(&t.over);
+	call(nothing, NULL);
+	assert_int_equal(sem_trywait(&t.marked), -1);
+	sem_post(&t.hang.go);
+	sem_wait_or_fail(&t.marked);
+}
+
+/* The end of the last frees its queue; or gives it more. */
+struct own {
+	struct work_queue q;
+	struct work w;
+	unsigned left;
+};
+
+static void on_own(void *data)
+{
+	struct own *o = data;
+
+	if (o->left--) {
+		work_enqueue(&o->w, loop, &o->q);
+		return;
+	}
+	free(o);
+	sem_post(&t.over);
+}
+
+static void give_own(void *data)
+{
+	struct own *o = new0(struct own);
+
+	(void)data;
+	o->left = 3;
+	o->w = (struct work){.done = on_own, .data = o};
+	work_enqueue(&o->w, loop, &o->q);
+}
+
+static void test_last(void **state)
+{
+	(void)state;
+	call(give_own, NULL);
+	sem_wait_or_fail(&t.over);
+}
+
+/* --- calls --- */
+
+static int see(void *data, int at, const char *name, unsigned char type)
+{
+	struct stat st;
+
+	assert_int_equal(disk_stat(at, name, &st), 0);
+	assert_int_equal(type == DT_DIR, S_ISDIR(st.st_mode));
+	(*(unsigned *)data)++;
+	return streq(name, "stop") ? -ECANCELED : 0;
+}
+
+static void test_calls(void **state)
+{
+	char dir[] = "/tmp/kxfs-disk-XXXXXX", buf[8];
+	unsigned n = 0;
+	struct stat st;
+	int at, fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	at = disk_open(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY);
+	assert_true(at >= 0);
+	fd = disk_open(at, "a", O_RDWR | O_CREAT | O_EXCL);
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(disk_append(fd, "hello", 5), 5);
+	assert_int_equal(disk_pwrite(fd, "J", 1, 0), 1);
+	assert_int_equal(disk_pread(fd, buf, sizeof(buf), 1), 4);
+	assert_int_equal(disk_truncate(fd, 2), 0);
+	assert_int_equal(disk_sync(fd), 0);
+	assert_int_equal(disk_sync_data(fd), 0);
+	assert_int_equal(disk_stat(fd, "", &st), 0);
+	assert_int_equal(st.st_size, 2);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(disk_touch(at, "a", INT64_C(1000000000000000001)), 0);
+	assert_int_equal(disk_stat(at, "a", &st), 0);
+	assert_int_equal(st.st_mtim.tv_sec, 1000000000);
+	assert_int_equal(disk_mkdir(at, "b"), 0);
+	assert_int_equal(disk_mkdir(at, "b"), -EEXIST);
+	assert_int_equal(disk_list(at, ".", see, &n), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(linkat(at, "a", at, "stop", 0), 0);
+	assert_int_equal(disk_list(AT_FDCWD, dir, see, &n), -ECANCELED);
+	assert_int_equal(disk_rename(at, "a", at, "stop", true), -EEXIST);
+	assert_int_equal(disk_unlink(at, "stop"), 0);
+	assert_int_equal(disk_rename(at, "a", at, "c", false), 0);
+	assert_int_equal(symlinkat("c", at, "l"), 0);
+	assert_int_equal(disk_open(at, "l", O_RDONLY), -ELOOP);
+	assert_int_equal(disk_unlink(at, "l"), 0);
+	assert_int_equal(disk_unlink(at, "c"), 0);
+	assert_int_equal(disk_unlink(at, "c"), -ENOENT);
+	assert_int_equal(disk_rmdir(at, "b"), 0);
+	close(fd);
+	close(at);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_order, begin, teardown),
+		cmocka_unit_test_setup_teardown(test_hanging, begin, teardown),
+		cmocka_unit_test_setup_teardown(test_last, begin, teardown),
+		cmocka_unit_test(test_calls),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
