@@ -1,75 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The state directory's order, and the calls of the system that it consists of. */
+/* The calls of the system of which the owner of the state directory consists. */
 #include "backend/base/disk.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
-#include "spec/base/mem.h"
-
 #define ENTRIES 4096 /* bytes of a directory's entries that are read at once */
-
-/* --- in order --- */
-
-/* The first of Q is under way as a piece of work of its own, so that W stays its owner's. */
-struct turn {
-	struct work work;
-	struct disk_queue *q;
-	struct loop *loop;
-	struct work *w;
-};
-
-static void begin(struct disk_queue *q, struct loop *loop);
-
-static void run(void *data)
-{
-	struct turn *t = data;
-
-	if (t->w->run)
-		t->w->run(t->w->data);
-}
-
-static void done(void *data)
-{
-	struct turn *t = data;
-	struct disk_queue *q = t->q;
-	struct loop *loop = t->loop;
-	struct group *group = t->w->group;
-	bool more = t->w->next;
-
-	/* One that is the last is out of Q before its end, which may free Q, or give it more. */
-	q->first = t->w->next;
-	if (t->w->done)
-		t->w->done(t->w->data);
-	if (group)
-		group_leave(group);
-	free(t);
-	if (more)
-		begin(q, loop);
-}
-
-static void begin(struct disk_queue *q, struct loop *loop)
-{
-	struct turn *t = new0(struct turn);
-
-	*t = (struct turn){{.run = run, .done = done, .data = t}, q, loop, q->first};
-	work_start(&t->work, loop);
-}
-
-void disk_queue(struct disk_queue *q, struct work *w, struct loop *loop)
-{
-	bool first = !q->first;
-
-	w->next = NULL;
-	*(first ? &q->first : q->last) = w;
-	q->last = &w->next;
-	if (w->group)
-		group_enter(w->group);
-	if (first)
-		begin(q, loop);
-}
-
-/* --- calls --- */
 
 /* What CALL gives, again after a signal; errors as a negative errno. */
 #define retry(call)                                                                                \

@@ -2,8 +2,7 @@
 /*
  * The owner of the state directory STATE, which may stand on a disk that is slow, full or hangs. All that kxfs does to
  * it is one of the calls below, or one of file.h's, which are made of these; they stand in functions that the pool
- * runs, never on the I/O thread or the FUSE thread. What must happen in order goes through a queue: one piece of work
- * after the other, while those of other queues go on.
+ * runs, never on the I/O thread or the FUSE thread. What must happen in order goes through a queue (work.h).
  *
  * Whatever stands behind these calls sees all of the state directory: another one may be linked in its place.
  *
@@ -17,27 +16,12 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "backend/base/work.h"
-
-/* --- in order; I/O thread only --- */
-
-/* Begins as zeros, and holds nothing when it is empty. */
-struct disk_queue {
-	struct work *first, **last; /* FIRST is under way */
-};
+#include "spec/base/base.h"
 
 /*
- * Run W (see work.h) when all that Q was given before is over, the DONE of each included; so a W without RUN says
- * "after these are on disk, call DONE". The DONE of the last one may free Q. What hangs holds up its own queue.
- */
-void disk_queue(struct disk_queue *q, struct work *w, struct loop *loop);
-
-/* --- calls; any thread that may wait for a disk --- */
-
-/*
- * Each returns 0 (or what it says) or a negative errno. AT is an open directory, or AT_FDCWD for an absolute PATH. A
- * symbolic link at the end of PATH is not followed, and a signal ends none of them early. A descriptor is closed by
- * whoever has it, as any other (cleanup_fd); it is close-on-exec.
+ * Any thread that may wait for a disk. Each returns 0 (or what it says) or a negative errno. AT is an open directory,
+ * or AT_FDCWD for an absolute PATH. A symbolic link at the end of PATH is not followed, and a signal ends none of them
+ * early. A descriptor is closed by whoever has it, as any other (cleanup_fd); it is close-on-exec.
  */
 
 /* A descriptor; FLAGS as of open(2). What is made is for its owner alone (0600, 0700). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A piece of work that knows its group. */
+/* Pieces of work that know their group, side by side or in the order of a queue. */
 #include "backend/base/work.h"
 
 static void run(void *data)
@@ -10,20 +10,48 @@ static void run(void *data)
 		w->run(w->data);
 }
 
+/* W may be gone after its end, and if it is the last of its queue, that as well. */
 static void done(void *data)
 {
 	struct work *w = data;
-	struct group *group = w->group; /* W may be gone after its end */
+	struct group *group = w->group;
+	struct work_queue *q = w->queue;
+	struct work *next = q ? w->next : NULL;
+	struct loop *loop = q ? q->loop : NULL;
 
+	if (q)
+		q->first = next;
 	if (w->done)
 		w->done(w->data);
 	if (group)
 		group_leave(group);
+	if (next)
+		loop_work(loop, run, done, next);
+}
+
+static void add(struct work *w, struct loop *loop, struct work_queue *q)
+{
+	bool first = !q || !q->first;
+
+	if (w->group)
+		group_enter(w->group);
+	w->queue = q;
+	w->next = NULL;
+	if (q) {
+		q->loop = loop;
+		*(first ? &q->first : q->last) = w;
+		q->last = &w->next;
+	}
+	if (first)
+		loop_work(loop, run, done, w);
 }
 
 void work_start(struct work *w, struct loop *loop)
 {
-	if (w->group)
-		group_enter(w->group);
-	loop_work(loop, run, done, w);
+	add(w, loop, NULL);
+}
+
+void work_enqueue(struct work *w, struct loop *loop, struct work_queue *q)
+{
+	add(w, loop, q);
 }

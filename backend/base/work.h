@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A piece of work for the pool, a member of what it is about. It knows the group in which it is under way, so nobody
- * enters or leaves one for it (rule A4). What must run in order, as most of what changes the disk, goes through disk.h.
+ * enters or leaves one for it (rule A4). What must run in order, as most of what changes the disk, goes through a
+ * queue: one piece after the other, while those of other queues go on.
  *
  *	m->work = (struct work){.run = make_work, .done = make_done, .group = &o->group, .data = m};
  *	work_start(&m->work, o->loop);
@@ -21,11 +22,24 @@ struct work {
 	void *data; /* what RUN and DONE are called with */
 	/* It is under way from the start until DONE has returned; NULL: none counts it. */
 	struct group *group;
-	int err;	   /* for RUN to tell DONE: 0 or a negative errno */
-	struct work *next; /* disk.h's */
+	int err; /* for RUN to tell DONE: 0 or a negative errno */
+	/* Of work.c: the queue that it is in, and what follows it there. */
+	struct work_queue *queue;
+	struct work *next;
+};
+
+/* Begins as zeros, and holds nothing when it is empty. */
+struct work_queue {
+	struct loop *loop;
+	struct work *first, **last; /* FIRST is under way */
 };
 
 /* Run W, which must not be under way. */
 void work_start(struct work *w, struct loop *loop);
+/*
+ * Run W when all that Q was given before is over, the DONE of each included; so a W without RUN says "after these are
+ * on disk, call DONE". The DONE of the last one may free Q. What hangs holds up its own queue.
+ */
+void work_enqueue(struct work *w, struct loop *loop, struct work_queue *q);
 
 #endif

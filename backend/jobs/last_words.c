@@ -6,6 +6,7 @@
 
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
+#include "backend/base/work.h"
 #include "spec/base/mem.h"
 #include "spec/job/last_words.h"
 

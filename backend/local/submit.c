@@ -10,6 +10,7 @@
 #include "backend/base/file.h"
 #include "backend/base/lookup.h"
 #include "backend/base/random.h"
+#include "backend/base/work.h"
 #include "backend/local/record_file.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"

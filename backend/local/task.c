@@ -37,6 +37,7 @@
 #include "backend/base/file.h"
 #include "backend/base/process.h"
 #include "backend/base/spawn.h"
+#include "backend/base/work.h"
 #include "spec/base/mem.h"
 
 #define NEWS_A_TURN 16

@@ -108,7 +108,7 @@ struct output_job {
 	struct file *merged;
 	struct output_log *logs; /* by key */
 	struct output_log *queue;
-	struct disk_queue marks; /* that its merged log may lack something, or not */
+	struct work_queue marks; /* that its merged log may lack something, or not */
 	struct order *order;
 	struct index *index;	 /* NULL: not loaded yet */
 	struct loop_timer tick;	 /* while pieces wait */
@@ -716,7 +716,7 @@ static void job_mark(struct output_job *j, bool whole)
 				.done = marking_free,
 				.data = m,
 				.group = &j->work};
-	disk_queue(&j->marks, &m->work, j->output->loop);
+	work_enqueue(&m->work, j->output->loop, &j->marks);
 }
 
 bool output_is_unmerged(const struct output *o, const char *id)

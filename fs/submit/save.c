@@ -11,6 +11,7 @@
 #include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/loop.h"
+#include "backend/base/work.h"
 #include "fs/vfs/fs.h"
 #include "spec/base/mem.h"
 
@@ -28,7 +29,7 @@ struct sync_name {
 
 /* Of the I/O thread, but at the start. */
 struct saver {
-	struct disk_queue queue;
+	struct work_queue queue;
 	struct sync_name *waiting;
 	struct loop_timer timer;   /* until they are synced */
 	struct sync_name *running; /* of the pool; NULL: nothing runs */
@@ -137,7 +138,7 @@ static void save_begin(void *data)
 	if (save->what == RECORD)
 		names_record(save->s->names, save->text, &save->record, &save->file);
 	save->work = (struct work){.run = save_run, .done = save_done, .data = save};
-	disk_queue(&save->s->saver->queue, &save->work, save->s->fs->loop);
+	work_enqueue(&save->work, save->s->fs->loop, &save->s->saver->queue);
 }
 
 static void save_start(struct submit *s, struct save save)

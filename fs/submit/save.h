@@ -3,7 +3,7 @@
  * One directory, submit/ or dryrun/, and how it comes to disk: its files (upload.h), and the record of each name
  * (record.h, filled and taken by names.h).
  *
- * All that is done to the disk is one queue of the pool (backend/base/disk.h), in the order in which it was asked for;
+ * All that is done to the disk is one queue of the pool (backend/base/work.h), in the order in which it was asked for;
  * so what stands there is at any moment what was true a moment ago. Nothing of it holds up the FUSE thread or the I/O
  * thread: who needs it done is called when it is. A record is filled when it enters the queue.
  *

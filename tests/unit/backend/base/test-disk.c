@@ -1,138 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Work of one queue is done in order, each piece in its group; and one that hangs holds up its own queue alone. */
+/* Each call of the owner of the state directory does what it says. */
+#include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <unistd.h>
 
+#include <cmocka.h>
+
 #include "backend/base/disk.h"
-#include "spec/base/mem.h"
-#include "loop_rig.h"
-
-#define N 100
-
-static struct {
-	struct disk_queue q, other;
-	struct group group;
-	struct work w[N], marks[2];
-	struct hang hang;
-	unsigned run[N], done[N];
-	unsigned n_run, n_done; /* N_RUN: on the pool, by one thread at a time */
-	bool side_by_side;
-	sem_t over, marked;
-} t;
-
-static void run(void *data)
-{
-	static unsigned inside;
-
-	t.side_by_side |= __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST) > 1;
-	t.run[t.n_run++] = (unsigned)((struct work *)data - t.w);
-	((struct work *)data)->err = -(int)t.n_run;
-	__atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
-}
-
-static void done(void *data)
-{
-	struct work *w = data;
-
-	assert_int_equal(w->err, -(int)t.n_run); /* none is run before the one before it is over */
-	t.done[t.n_done++] = (unsigned)(w - t.w);
-}
-
-static void give_all(void *data)
-{
-	(void)data;
-	group_init(&t.group, loop);
-	for (unsigned i = 0; i < N; i++) {
-		t.w[i] =
-			(struct work){.run = run, .done = done, .data = &t.w[i], .group = &t.group};
-		disk_queue(&t.q, &t.w[i], loop);
-	}
-	group_when_empty(&t.group, post_sem, &t.over);
-}
-
-static int begin(void **state)
-{
-	memset(&t, 0, sizeof(t));
-	sem_init(&t.over, 0, 0);
-	sem_init(&t.marked, 0, 0);
-	hang_init(&t.hang);
-	return setup_started(state);
-}
-
-static void test_order(void **state)
-{
-	(void)state;
-	call(give_all, NULL);
-	sem_wait_or_fail(&t.over);
-	assert_int_equal(t.n_done, N);
-	for (unsigned i = 0; i < N; i++) {
-		assert_int_equal(t.run[i], i);
-		assert_int_equal(t.done[i], i);
-	}
-	assert_false(t.side_by_side);
-	assert_null(t.q.first);
-}
-
-static void give_hanging(void *data)
-{
-	(void)data;
-	t.w[0] = (struct work){.run = hang, .data = &t.hang};
-	t.marks[0] = (struct work){.done = post_sem, .data = &t.marked};
-	disk_queue(&t.q, &t.w[0], loop);
-	disk_queue(&t.q, &t.marks[0], loop);
-	t.marks[1] = (struct work){.done = post_sem, .data = &t.over};
-	disk_queue(&t.other, &t.marks[1], loop);
-}
-
-static void test_hanging(void **state)
-{
-	(void)state;
-	call(give_hanging, NULL);
-	sem_wait_or_fail(&t.hang.began);
-	sem_wait_or_fail(&t.over);
-	call(nothing, NULL);
-	assert_int_equal(sem_trywait(&t.marked), -1);
-	sem_post(&t.hang.go);
-	sem_wait_or_fail(&t.marked);
-}
-
-/* The end of the last frees its queue; or gives it more. */
-struct own {
-	struct disk_queue q;
-	struct work w;
-	unsigned left;
-};
-
-static void on_own(void *data)
-{
-	struct own *o = data;
-
-	if (o->left--) {
-		disk_queue(&o->q, &o->w, loop);
-		return;
-	}
-	free(o);
-	sem_post(&t.over);
-}
-
-static void give_own(void *data)
-{
-	struct own *o = new0(struct own);
-
-	(void)data;
-	o->left = 3;
-	o->w = (struct work){.done = on_own, .data = o};
-	disk_queue(&o->q, &o->w, loop);
-}
-
-static void test_last(void **state)
-{
-	(void)state;
-	call(give_own, NULL);
-	sem_wait_or_fail(&t.over);
-}
-
-/* --- calls --- */
 
 static int see(void *data, int at, const char *name, unsigned char type)
 {
@@ -193,9 +71,6 @@ static void test_calls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_order, begin, teardown),
-		cmocka_unit_test_setup_teardown(test_hanging, begin, teardown),
-		cmocka_unit_test_setup_teardown(test_last, begin, teardown),
 		cmocka_unit_test(test_calls),
 	};
 
