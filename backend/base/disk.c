@@ -103,11 +103,6 @@ int disk_touch(int at, const char *path, int64_t mtime_ns)
 		     : retry(futimens(at, mtime_ns < 0 ? NULL : times));
 }
 
-static bool is_dots(const char *name)
-{
-	return streq(name, ".") || streq(name, "..");
-}
-
 /* Without a DIR, which takes 32 KiB and three calls: a start lists the folders of all jobs. */
 int disk_list(int at, const char *path, disk_name_fn fn, void *data)
 {
@@ -124,7 +119,7 @@ int disk_list(int at, const char *path, disk_name_fn fn, void *data)
 		for (char *p = buf; !err && p < buf + n;) {
 			const struct dirent64 *e = (const void *)p;
 
-			if (!is_dots(e->d_name))
+			if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
 				err = fn(data, fd, e->d_name, e->d_type);
 			p += e->d_reclen;
 		}

@@ -8,23 +8,21 @@
 
 #include "backend/base/print.h"
 
-/* Values are compared as far as they are kept. */
-static bool row_is(const struct tally_row *row, const char *const values[TALLY_LABELS])
-{
-	for (size_t i = 0; i < TALLY_LABELS; i++)
-		if (strncmp(row->values[i], values[i], TALLY_TEXT - 1) != 0)
-			return false;
-	return true;
-}
-
 static struct tally_row *need_row(struct tally *t, const char *const values[TALLY_LABELS])
 {
 	unsigned n = atomic_load_explicit(&t->n_rows, memory_order_relaxed);
 	struct tally_row *row;
 
-	for (unsigned i = 0; i < n; i++)
-		if (row_is(&t->rows[i], values))
+	for (unsigned i = 0; i < n; i++) {
+		size_t same = 0;
+
+		/* Values are compared as far as they are kept. */
+		while (same < TALLY_LABELS &&
+		       strncmp(t->rows[i].values[same], values[same], TALLY_TEXT - 1) == 0)
+			same++;
+		if (same == TALLY_LABELS)
 			return &t->rows[i];
+	}
 	if (n == TALLY_ROWS)
 		return &t->rows[n - 1];
 	row = &t->rows[n];

@@ -55,24 +55,20 @@ static int verdict_getattr(struct fs *fs, struct node *node, struct stat *st)
 	return 0;
 }
 
-/* Where the job ID is, in jobs/ or by now in history/. One that is nowhere any more was in jobs/. */
-static const char *job_place(struct backend *b, const char *id)
-{
-	const struct spec_job *there cleanup_job = backend_job(b, BACKEND_JOBS, id);
-	const struct spec_job *old cleanup_job = there ? NULL : backend_job(b, BACKEND_HISTORY, id);
-
-	return old ? "history" : "jobs";
-}
-
+/* Its job is in jobs/ or by now in history/. One that is nowhere any more was in jobs/. */
 static int job_readlink(struct fs *fs, struct node *node, char **ret)
 {
+	struct backend *b = dir_of(node)->config.backend;
+	const struct spec_job *there cleanup_job = NULL, *old cleanup_job = NULL;
 	struct name_view v;
 	int err = verdict_view(node, &v);
 
 	(void)fs;
 	if (err)
 		return err;
-	*ret = text_print("../%s/%s", job_place(dir_of(node)->config.backend, v.text), v.text);
+	there = backend_job(b, BACKEND_JOBS, v.text);
+	old = there ? NULL : backend_job(b, BACKEND_HISTORY, v.text);
+	*ret = text_print("../%s/%s", old ? "history" : "jobs", v.text);
 	free(v.text);
 	return 0;
 }
@@ -110,20 +106,6 @@ static const struct text_class error_class = {
 	.render = error_render,
 };
 
-static int verdict_lookup(struct fs *fs, struct node *dir, const char *file, struct node **ret)
-{
-	char name[NAME_MAX + 1];
-	enum submit_name kind = submit_name_kind(file, name);
-	struct name_view v;
-
-	if (kind == SUBMIT_NAME_FILE || names_view(dir_of(dir)->names, name, kind, &v) < 0)
-		return -ENOENT;
-	free(v.text);
-	*ret = node_get(fs, dir, kind == SUBMIT_NAME_JOB ? &job_class : &error_class.class, file,
-			NULL);
-	return 0;
-}
-
 /* --- the directories --- */
 
 static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
@@ -141,11 +123,21 @@ static int dir_getattr(struct fs *fs, struct node *node, struct stat *st)
 
 static int dir_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
 {
-	struct upload *u cleanup_upload = names_file(dir_of(dir)->names, name);
+	struct names *names = dir_of(dir)->names;
+	struct upload *u cleanup_upload = names_file(names, name);
+	char base[NAME_MAX + 1];
+	enum submit_name kind = submit_name_kind(name, base);
+	struct name_view v;
 
-	if (!u)
-		return verdict_lookup(fs, dir, name, ret);
-	*ret = submit_file_node(fs, dir, u);
+	if (u) {
+		*ret = submit_file_node(fs, dir, u);
+		return 0;
+	}
+	if (kind == SUBMIT_NAME_FILE || names_view(names, base, kind, &v) < 0)
+		return -ENOENT;
+	free(v.text);
+	*ret = node_get(fs, dir, kind == SUBMIT_NAME_JOB ? &job_class : &error_class.class, name,
+			NULL);
 	return 0;
 }
 

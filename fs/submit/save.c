@@ -314,22 +314,6 @@ static void load_record(void *data, const char *name)
 		names_claim(s->names, u, "");
 }
 
-/* The last mount ended while somebody was writing NAME. What is there of it was never launched. */
-static void tell_unfinished(struct submit *s, const char *name)
-{
-	struct upload *u cleanup_upload = names_file(s->names, name);
-	char *text cleanup_free = text_print(
-		"%s: kxfs ended while this was being written, so it may be only a part: nothing was "
-		"launched. Write it again.",
-		name);
-	struct stat st;
-
-	upload_stat(u, &st);
-	names_refused(s->names, name, names_next(s->names), text,
-		      (struct record_owner){st.st_uid, st.st_gid});
-	save_name(s, name, NULL, NULL);
-}
-
 int save_open(struct submit *s, struct saver **ret)
 {
 	struct saver *saver = new0(struct saver);
@@ -349,7 +333,17 @@ void save_unfinished(struct submit *s)
 	char *name;
 
 	while (names_take_unfinished(s->names, &name)) {
-		tell_unfinished(s, name);
+		struct upload *u cleanup_upload = names_file(s->names, name);
+		char *text cleanup_free = text_print(
+			"%s: kxfs ended while this was being written, so it may be only a part: "
+			"nothing was launched. Write it again.",
+			name);
+		struct stat st;
+
+		upload_stat(u, &st);
+		names_refused(s->names, name, names_next(s->names), text,
+			      (struct record_owner){st.st_uid, st.st_gid});
+		save_name(s, name, NULL, NULL);
 		free(name);
 	}
 }
