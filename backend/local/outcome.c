@@ -38,7 +38,7 @@ static char *why_not_started(const struct spec_record *rec, const struct spec_re
 	case TASK_HELPER:
 		break;
 	}
-	return text_copy(strerror(end->err));
+	return text_print("its helper can't be started: %s", strerror(end->err));
 }
 
 char *outcome_text(const struct spec_record *rec, const struct spec_replica *rep,

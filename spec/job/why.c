@@ -121,6 +121,11 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 		fputs(" are longer than the system takes: put what is long into a file.", out);
 		return;
 	}
+	if (strncmp(message, "its ", strlen("its ")) == 0) { /* output, or helper, of a local one */
+		fputs(" The program is not to blame: write the file again when that is mended.",
+		      out);
+		return;
+	}
 	fputs(" Check the entrypoint of role ", out);
 	put_clean(out, role);
 	fputs(has_blank(message)

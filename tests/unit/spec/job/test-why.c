@@ -169,6 +169,11 @@ static void test_start_error(void **state)
 	set(&r->message, "working directory \"/x\": No such file or directory");
 	assert_why(job, "trainer-1 could not be started: working directory \"/x\": No such file or "
 			"directory. It was not tried again, because max_retries is 0.\n");
+	set(&r->message, "its output can't be kept: No space left on device");
+	assert_why(job,
+		   "trainer-1 could not be started: its output can't be kept: No space left on "
+		   "device. The program is not to blame: write the file again when that is mended. "
+		   "It was not tried again, because max_retries is 0.\n");
 }
 
 /* Its output could not be kept: that is the reason, whatever the program made of it. */
