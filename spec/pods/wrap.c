@@ -123,7 +123,6 @@ static struct json_object *pod_name(struct wrap *w, size_t role, unsigned k)
 
 static void add_item(struct wrap *w, struct json_object *object, bool is_pod)
 {
-
 	spec_tree_append(w->items, w->item(object, is_pod));
 }
 
@@ -207,17 +206,6 @@ static struct json_object *hosts_variable(struct wrap *w, const char *name, size
 	return ret;
 }
 
-/* The host of rank 0, which rank0_env names, and that of the role's own replica 0. */
-static void add_hosts(struct wrap *w, struct spec_pod_role *r)
-{
-	cleanup_free char *own = hosts_env(r->role->name);
-
-	r->more_env = spec_tree_list(2);
-	spec_tree_append(r->more_env, hosts_variable(w, w->rank0_env, 0));
-	if (!streq(own, w->rank0_env))
-		spec_tree_append(r->more_env, hosts_variable(w, own, r->index));
-}
-
 /* Add what wrapped pods have in their spec beside what all pods have. */
 static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 {
@@ -237,11 +225,16 @@ static void extend_spec(struct wrap *w, struct spec_pod_role *r)
 }
 
 /* An overlay can't change name, namespace and host name: the pods find each other by them. */
-static void add_pod(struct wrap *w, struct json_object *name, struct json_object *pod)
+static int add_pod(struct wrap *w, struct spec_pod_role *r, unsigned k)
 {
-	struct json_object *spec = json_object_object_get(pod, "spec"), *metadata;
-	struct json_object *whole = wrap_object(w, "v1", "Pod", json_object_get(name), &metadata);
+	struct json_object *name cleanup_json = pod_name(w, r->index, k);
+	struct json_object *pod cleanup_json = spec_pod_make(r, k, json_object_get_string(name));
+	struct json_object *spec, *whole, *metadata;
 
+	if (!pod)
+		return w->build->errors->err;
+	spec = json_object_object_get(pod, "spec");
+	whole = wrap_object(w, "v1", "Pod", json_object_get(name), &metadata);
 	json_object_object_foreach(json_object_object_get(pod, "metadata"), key, value) {
 		if (!streq(key, "name") && !streq(key, "namespace"))
 			spec_tree_set(metadata, key, json_object_get(value));
@@ -250,16 +243,6 @@ static void add_pod(struct wrap *w, struct json_object *name, struct json_object
 	spec_tree_set(spec, "hostname", json_object_get(name));
 	spec_tree_add(whole, "spec", json_object_get(spec));
 	add_item(w, whole, true);
-}
-
-static int make_pod(struct wrap *w, struct spec_pod_role *r, unsigned k)
-{
-	struct json_object *name cleanup_json = pod_name(w, r->index, k);
-	struct json_object *pod cleanup_json = spec_pod_make(r, k, json_object_get_string(name));
-
-	if (!pod)
-		return w->build->errors->err;
-	add_pod(w, name, pod);
 	return 0;
 }
 
@@ -267,13 +250,18 @@ static int add_pods(struct wrap *w, size_t index)
 {
 	struct spec_pod_role r cleanup(spec_pod_role_clear);
 	int err = spec_pod_role_init(&r, &w->pods, index);
+	cleanup_free char *own = hosts_env(w->build->app->roles[index].name);
 
 	if (err)
 		return err;
-	add_hosts(w, &r);
+	/* The host of rank 0, which rank0_env names, and that of the role's own replica 0. */
+	r.more_env = spec_tree_list(2);
+	spec_tree_append(r.more_env, hosts_variable(w, w->rank0_env, 0));
+	if (!streq(own, w->rank0_env))
+		spec_tree_append(r.more_env, hosts_variable(w, own, index));
 	extend_spec(w, &r);
 	for (unsigned k = 0; !err && k < r.role->num_replicas; k++)
-		err = make_pod(w, &r, k);
+		err = add_pod(w, &r, k);
 	return err;
 }
 

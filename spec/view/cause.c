@@ -424,16 +424,6 @@ static struct spec_cause find_gang(const struct facts *f)
 
 /* --- the queue and the cluster --- */
 
-static void put_amount(FILE *out, const char *name, const char *text)
-{
-	double value = spec_amount_value(text);
-
-	if (value < 0) /* not an amount that we can read: print the server's own words */
-		fputs(text, out);
-	else
-		spec_amount_print(out, name, value);
-}
-
 /* The next resource of TEXT ("overused cpu, overused memory") behind KEY, copied; false: no more. */
 static bool next_resource(const char **text, const char *key, char name[256])
 {
@@ -453,31 +443,14 @@ static bool next_resource(const char **text, const char *key, char name[256])
 static void put_need(FILE *out, const char *name, const char *need)
 {
 	bool bytes = strstr(name, "memory") || strstr(name, "storage");
+	double value = spec_amount_value(need);
 
 	fputs("it needs ", out);
-	put_amount(out, name, need);
+	if (value < 0) /* not an amount that we can read: print the server's own words */
+		fputs(need, out);
+	else
+		spec_amount_print(out, name, value);
 	fprintf(out, "%s %s at once", bytes ? " of" : "", name);
-}
-
-static struct spec_cause cluster_is_full(const struct facts *f, const char *text)
-{
-	const char *sep = ": ";
-	char name[256];
-	struct paragraph p;
-
-	p.out = text_stream(&p.text, &p.len);
-	fputs("the cluster has no room for it now", p.out);
-	while (next_resource(&text, "overused ", name)) {
-		const char *need = spec_amounts_get(&f->ctx->group->needs, name);
-
-		fputs(sep, p.out);
-		if (*need)
-			put_need(p.out, name, need);
-		else
-			fprintf(p.out, "there is not enough %s", name);
-		sep = "; ";
-	}
-	return paragraph_end(&p, &cluster_full);
 }
 
 /* All that queue Q may use of NAME; negative: that is not limited, or not known. */
@@ -509,31 +482,34 @@ static void put_queue_has(FILE *out, const struct spec_queue_view *q, const char
 	fputs(" is free", out);
 }
 
-static struct spec_cause queue_is_full(const struct facts *f, const char *text)
+/* Its queue, or (QUEUE is false) the cluster, has no room for it: TEXT names each resource behind KEY. */
+static struct spec_cause is_full(const struct facts *f, const char *text, const char *key,
+				 bool queue)
 {
-	const struct spec_queue_view *q = f->ctx->queue;
+	const struct spec_queue_view *q = queue ? f->ctx->queue : NULL;
 	const char *sep = ": ";
 	bool never = false;
 	char name[256];
 	struct paragraph p;
 
 	p.out = text_stream(&p.text, &p.len);
-	fprintf(p.out, "queue %s has no room for it now", f->view->queue);
-	while (next_resource(&text, "insufficient ", name)) {
+	fprintf(p.out, "%s%s has no room for it now", queue ? "queue " : "the cluster",
+		queue ? f->view->queue : "");
+	while (next_resource(&text, key, name)) {
 		const char *need = spec_amounts_get(&f->ctx->group->needs, name);
 		double value = spec_amount_value(need), all = queue_limit(q, name);
 
 		fputs(sep, p.out);
-		if (value >= 0) {
+		if (*need)
 			put_need(p.out, name, need);
-			put_queue_has(p.out, q, name, value);
-		} else {
+		else
 			fprintf(p.out, "there is not enough %s", name);
-		}
+		if (value >= 0)
+			put_queue_has(p.out, q, name, value);
 		never |= all >= 0 && value > all;
 		sep = "; ";
 	}
-	return paragraph_end(&p, never ? &queue_too_small : &queue_full);
+	return paragraph_end(&p, !queue ? &cluster_full : never ? &queue_too_small : &queue_full);
 }
 
 /* A queue that is closed lets nobody in, whatever room there is. */
@@ -560,9 +536,9 @@ static struct spec_cause find_pending(const struct facts *f)
 		return none();
 	e = newest(f, g->meta.uid, SPEC_EVENT_UNSCHEDULABLE);
 	if (e && strstr(e->message, "resource in cluster is overused"))
-		return cluster_is_full(f, e->message);
+		return is_full(f, e->message, "overused ", false);
 	if (e && strstr(e->message, quota))
-		return queue_is_full(f, behind(e->message, quota));
+		return is_full(f, behind(e->message, quota), "insufficient ", true);
 	if (e)
 		return make(&unschedulable, "the scheduler says: %s", e->message);
 	if (f->ctx->events_known && !any_about(f, g->meta.uid) && has_waited(f, g->seen))

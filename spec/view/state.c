@@ -136,34 +136,25 @@ static bool any_loops(const struct spec_job *job)
 	return false;
 }
 
-/* Do the pods of VIEW's replicas belong to its present attempt? */
-static bool are_present(struct spec_placed_pods pods, const struct spec_job_view *view)
-{
-	for (size_t i = 0; i < pods.n; i++)
-		if (is_newest(pods, i) && spec_pod_is_past(pods.v[i].pod, view))
-			return false;
-	return true;
-}
-
-/* Have all pods ended by their phases too? Before that a job has not ended, whatever is known of its replicas. */
-static bool are_settled(struct spec_placed_pods pods)
-{
-	for (size_t i = 0; i < pods.n; i++)
-		if (is_newest(pods, i) && !spec_pod_is_settled(pods.v[i].pod))
-			return false;
-	return true;
-}
-
 /*
  * Do the replicas, which have all succeeded, say that the job has, some moments before its controller does? They do
- * not while it may still do something else with the job, or has begun to make the pods anew.
+ * not while it may still do something else with the job, or has begun to make the pods anew, or while a pod has not
+ * ended by its phase too.
  */
 static bool have_succeeded(const struct spec_job *job, const struct spec_job_view *view,
 			   struct spec_placed_pods pods, const struct spec_standing *s)
 {
-	return all(job, SPEC_SUCCEEDED) && !view->hidden && !view->acts_on_success && !s->ending &&
-	       !(s->phase && s->phase->between) && are_present(pods, view) &&
-	       (s->left || are_settled(pods));
+	if (!all(job, SPEC_SUCCEEDED) || view->hidden || view->acts_on_success || s->ending ||
+	    (s->phase && s->phase->between))
+		return false;
+	for (size_t i = 0; i < pods.n; i++) {
+		const struct spec_pod_view *pod = pods.v[i].pod;
+
+		if (is_newest(pods, i) &&
+		    (spec_pod_is_past(pod, view) || (!s->left && !spec_pod_is_settled(pod))))
+			return false;
+	}
+	return true;
 }
 
 static enum spec_state state_of(const struct spec_job *job, const struct spec_job_view *view,
