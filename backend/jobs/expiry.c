@@ -18,7 +18,8 @@ struct expiry {
 	struct expiry_config config;
 	struct loop_timer timer; /* the next check */
 	uint64_t at;		 /* when, as loop_now_ms */
-	bool warned;		 /* that there is no room to be made */
+	bool warned;		 /* that there is no room to be made, */
+	bool failed;		 /* or that none could be */
 };
 
 /* Check in DELAY_MS or before: what comes often does not put it off. */
@@ -121,13 +122,26 @@ static void make_room(struct expiry *x, const struct jobs *history)
 		     ", and all of it is of jobs that may still print; nothing is removed",
 		     output_bytes(x->config.output), x->config.spool_limit);
 	x->warned = !job;
-	if (!job)
+	if (job)
+		x->config.drop(x->config.data, job);
+}
+
+void expiry_dropped(struct expiry *x, const char *id, int err)
+{
+	if (!x)
 		return;
-	diag(DIAG_INFO,
-	     "%s: its output is removed, as the oldest: the spool is over its limit of %" PRIu64
-	     " bytes",
-	     job->id, x->config.spool_limit);
-	x->config.drop(x->config.data, job);
+	if (err == 0)
+		diag(DIAG_INFO,
+		     "%s: its output is removed, as the oldest: the spool was over its limit of %" PRIu64
+		     " bytes",
+		     id, x->config.spool_limit);
+	else if (!x->failed)
+		diag(DIAG_ERROR,
+		     "%s: its output can't be removed, and the spool is over its limit of %" PRIu64
+		     " bytes: %s; it is tried again",
+		     id, x->config.spool_limit, strerror(-err));
+	x->failed = err < 0;
+	check_in(x, err < 0 ? SELDOM_MS : 0);
 }
 
 static void check(void *data)

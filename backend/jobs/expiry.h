@@ -25,7 +25,7 @@ struct expiry_config {
 	bool (*has_output)(void *data, const struct spec_job *job);
 	/* Is something being removed? Then nothing else is, until expiry_now or expiry_soon. */
 	bool (*is_busy)(void *data);
-	/* Begin to remove JOB, or its output alone; and call expiry_now when that is done. */
+	/* Begin to remove JOB, or its output alone; and call expiry_now, or expiry_dropped, when that is done. */
 	void (*remove)(void *data, const struct spec_job *job);
 	void (*drop)(void *data, const struct spec_job *job);
 	void *data;
@@ -37,9 +37,14 @@ void expiry_free(struct expiry *x); /* NULL is allowed */
 
 /*
  * A job has finished, moved to history, or gone: see in a second or at once what is to go; many calls lead to one
- * check. X may be NULL: the mount ends.
+ * check. X may be NULL, also below: the mount ends.
  */
 void expiry_soon(struct expiry *x);
 void expiry_now(struct expiry *x);
+/*
+ * The output of job ID is removed (ERR is 0: it is said, and seen whether that was enough); or could not be, for ERR,
+ * which is said once until one is removed.
+ */
+void expiry_dropped(struct expiry *x, const char *id, int err);
 
 #endif

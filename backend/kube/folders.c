@@ -341,6 +341,12 @@ const struct folder *folders_bind(struct folders *f, const struct spec_job_view 
 
 /* --- folders that are removed --- */
 
+static void say_left(const char *id, int err)
+{
+	if (err < 0)
+		diag(DIAG_ERROR, "%s: its directory can't be removed: %s", id, strerror(-err));
+}
+
 /* E is no more. */
 static void gone(struct entry *e)
 {
@@ -355,9 +361,12 @@ static void gone(struct entry *e)
 	}
 }
 
-static void on_removed(void *data)
+static void on_removed(void *data, int err)
 {
-	gone(data);
+	struct entry *e = data;
+
+	say_left(e->folder.id, err);
+	gone(e);
 }
 
 static void forget_work(void *data)
@@ -388,13 +397,26 @@ static void remove_now(struct entry *e)
 	work_start(&e->work, e->f->config.loop);
 }
 
+static void on_unknown_removed(void *data, int err)
+{
+	struct errand *a = data;
+
+	say_left(a->id, err);
+	if (a->done)
+		a->done(a->data);
+	errand_free(a);
+}
+
 void folders_remove(struct folders *f, const char *id, loop_fn done, void *data)
 {
 	struct entry *e = find(f, id);
 
 	if (!e) {
-		output_job_remove(f->config.output, id, done, data);
-		return;
+		struct errand *a = errand_new(f, id, "");
+
+		a->done = done;
+		a->data = data;
+		return output_job_remove(f->config.output, id, on_unknown_removed, a);
 	}
 	if (done) {
 		struct waiter *w = new0(struct waiter);
@@ -418,11 +440,12 @@ static void ready(struct entry *e)
 
 /* --- output that is removed --- */
 
-static void on_dropped(void *data)
+static void on_dropped(void *data, int err)
 {
 	struct errand *a = data;
 	struct entry *e = find(a->f, a->id);
 
+	say_left(a->id, err);
 	if (e)
 		ready(e);
 	freed(a->f, a->id);

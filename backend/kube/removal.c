@@ -21,7 +21,7 @@ struct removals {
 struct removal {
 	struct removals *all;
 	struct backend_request *rq; /* NULL: nobody asked */
-	char *uid;
+	char *uid, *id;
 	bool whole; /* the job, not its output alone */
 };
 
@@ -33,10 +33,14 @@ static void on_removed(void *data)
 	if (r->whole)
 		store_remove(all->b->store, r->uid);
 	all->n--;
-	expiry_now(all->expiry);
+	if (r->whole)
+		expiry_now(all->expiry);
+	else
+		expiry_dropped(all->expiry, r->id, 0);
 	if (r->rq)
 		backend_answer(r->rq, 0, NULL, NULL);
 	free(r->uid);
+	free(r->id);
 	free(r);
 }
 
@@ -51,6 +55,7 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 		.all = all,
 		.rq = rq,
 		.uid = text_copy(job->uid),
+		.id = text_copy(job->id),
 		.whole = whole,
 	};
 	all->n++;

@@ -66,9 +66,9 @@ bool saved_is_busy(const struct saved *saved)
 
 static void next_change(struct saved *saved);
 
+/* ERR: whether it was done. TEXT: what is to be said of that to who asked, or else in a message. */
 static void end_change(struct change *c, int err, const char *text)
 {
-	bool more = c->kind == SAVED_EXPIRE || (c->kind == SAVED_DROP && err == 0);
 	struct saved *saved = c->saved;
 
 	if (c->rq)
@@ -76,17 +76,19 @@ static void end_change(struct change *c, int err, const char *text)
 	else if (text)
 		diag(DIAG_ERROR, "%s", text);
 	DL_DELETE(saved->changes, c);
+	saved->busy = false;
+	group_leave(saved->group);
+	next_change(saved);
+	if (c->kind == SAVED_DROP && c->job)
+		expiry_dropped(saved->expiry, c->job->id, err);
+	else if (c->kind == SAVED_EXPIRE && err == 0)
+		expiry_now(saved->expiry);
+	else if (c->kind != SAVED_EXPIRE)
+		expiry_soon(saved->expiry);
 	free(c->uid);
 	spec_job_unref(c->job);
 	spec_job_unref(c->moved);
 	free(c);
-	saved->busy = false;
-	group_leave(saved->group);
-	next_change(saved);
-	if (more)
-		expiry_now(saved->expiry);
-	else
-		expiry_soon(saved->expiry);
 }
 
 /* Pool: note on disk that the job is history. */
@@ -112,37 +114,63 @@ static void drop_work(void *data)
 	if (c->work.err < 0)
 		return;
 	rec->job->dropped = true;
+	spec_job_unref(c->moved);
 	c->moved = spec_record_job(rec);
 	c->work.err = record_write(state_dir, rec);
 }
 
-static void drop_done(void *data)
+/* The record is written again, now that there is room. If there is none the next start sees that there are no logs. */
+static void noted(void *data)
 {
 	return end_change(data, 0, NULL);
 }
 
-/* Readers know that the output is gone before it is; the next start removes what a crash leaves of it. */
+static void drop_done(void *data, int err)
+{
+	struct change *c = data;
+
+	if (err < 0 || c->work.err == 0)
+		return end_change(c, err, NULL);
+	c->work.done = noted;
+	work_start(&c->work, c->saved->b->loop);
+}
+
+static bool is_full(int err)
+{
+	return err == -ENOSPC || err == -EDQUOT;
+}
+
+/*
+ * Readers know that the output is gone before it is; the next start removes what a crash leaves of it. On a full disk
+ * the record can only be written when the output has made room.
+ */
 static void write_done(void *data)
 {
 	struct change *c = data;
+	bool drops = c->kind == SAVED_DROP;
 	cleanup_free char *text = NULL;
 
-	if (c->work.err == 0)
+	if (c->work.err == 0 || (drops && is_full(c->work.err)))
 		store_put(c->saved->b->store, take_ptr(c->moved));
-	if (c->work.err == 0 && c->kind == SAVED_DROP)
+	if (drops && (c->work.err == 0 || is_full(c->work.err)))
 		return output_logs_remove(c->saved->b->output, c->job->id, drop_done, c);
-	if (c->work.err < 0)
+	if (c->work.err < 0 && !drops)
 		text = text_print("%s: its record can't be changed: %s", c->job->id,
 				  strerror(-c->work.err));
 	return end_change(c, c->work.err, text);
 }
 
-static void remove_done(void *data)
+static void remove_done(void *data, int err)
 {
 	struct change *c = data;
+	cleanup_free char *text = NULL;
 
-	store_remove(c->saved->b->store, c->job->uid);
-	return end_change(c, 0, NULL);
+	if (err < 0)
+		text = text_print("%s: its directory can't be removed: %s", c->job->id,
+				  strerror(-err));
+	else
+		store_remove(c->saved->b->store, c->job->uid);
+	return end_change(c, err, text);
 }
 
 static void next_change(struct saved *saved)
@@ -279,11 +307,12 @@ static void read_one(struct recover *r, const char *id)
 	*item = (struct item){0};
 	if (rec->job->finished) {
 		cleanup_free char *dir = text_print("%s/jobs/%s", state_dir, id);
-
 		cleanup_free char *logs = text_print("%s/logs", dir);
+		bool has_logs = access(logs, F_OK) == 0;
 
+		item->left = rec->job->dropped && has_logs;
+		rec->job->dropped |= !has_logs;
 		item->job = spec_record_job(rec);
-		item->left = rec->job->dropped && access(logs, F_OK) == 0;
 		item->unmerged = !rec->job->dropped && output_is_unmerged(r->saved->b->output, id);
 		spec_record_free(rec);
 		task_clean(dir);

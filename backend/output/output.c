@@ -1172,8 +1172,7 @@ struct removal {
 	char *id;
 	bool logs; /* alone */
 	char *to;  /* its new name; NULL: it is removed */
-	loop_fn done;
-	void (*moved)(void *data, int err); /* in place of DONE, if TO is one */
+	room_fn done;
 	void *data;
 };
 
@@ -1182,7 +1181,7 @@ static void removal_run(void *data)
 	struct removal *r = data;
 
 	if (r->to)
-		room_move(r->output->room, r->id, r->to, r->moved, r->data);
+		room_move(r->output->room, r->id, r->to, r->done, r->data);
 	else
 		room_remove(r->output->room, r->id, r->logs, r->done, r->data);
 	free(r->id);
@@ -1209,23 +1208,22 @@ static void output_remove(struct output *o, struct removal what)
 	j->gone_data = r;
 }
 
-void output_job_remove(struct output *o, const char *id, loop_fn done, void *data)
+void output_job_remove(struct output *o, const char *id, room_fn done, void *data)
 {
 	output_remove(o, (struct removal){.id = text_copy(id), .done = done, .data = data});
 }
 
-void output_logs_remove(struct output *o, const char *id, loop_fn done, void *data)
+void output_logs_remove(struct output *o, const char *id, room_fn done, void *data)
 {
 	output_remove(
 		o, (struct removal){.id = text_copy(id), .logs = true, .done = done, .data = data});
 }
 
-void output_job_move(struct output *o, const char *id, const char *to,
-		     void (*fn)(void *data, int err), void *data)
+void output_job_move(struct output *o, const char *id, const char *to, room_fn done, void *data)
 {
 	output_remove(o, (struct removal){.id = text_copy(id),
 					  .to = text_copy(to),
-					  .moved = fn,
+					  .done = done,
 					  .data = data});
 }
 

@@ -93,13 +93,18 @@ bool output_is_unmerged(const struct output *o, const char *id);
  * allowed.
  */
 void output_job_close(struct output_job *j);
-/* Remove its directory, on the pool; readers that have it open read on. It is not open. */
-void output_job_remove(struct output *o, const char *id, loop_fn done, void *data);
-/* The same, but it stays as that of job TO. 0 or a negative errno; -ENOTEMPTY: there is one. */
+/*
+ * Remove its directory, on the pool; readers that have it open read on. It is not open. DONE is told 0 or a negative
+ * errno: not all of it could be removed. NULL: a message says so.
+ */
+void output_job_remove(struct output *o, const char *id, void (*done)(void *data, int err),
+		       void *data);
+/* The same, but it stays as that of job TO; -ENOTEMPTY: there is one. */
 void output_job_move(struct output *o, const char *id, const char *to,
-		     void (*fn)(void *data, int err), void *data);
+		     void (*done)(void *data, int err), void *data);
 /* Like output_job_remove, for the output alone: what else is in the directory stays. */
-void output_logs_remove(struct output *o, const char *id, loop_fn done, void *data);
+void output_logs_remove(struct output *o, const char *id, void (*done)(void *data, int err),
+			void *data);
 
 /* --- any thread --- */
 

@@ -183,8 +183,7 @@ struct room_removal {
 	struct file *merged; /* if somebody reads it */
 	struct room_walk walk;
 	int err;
-	loop_fn done;
-	void (*moved)(void *data, int err); /* in place of DONE, if TO is one */
+	room_fn done;
 	void *data;
 };
 
@@ -237,26 +236,22 @@ static void remove_done(void *data)
 {
 	struct room_removal *r = data;
 	struct room *room = r->room;
-	void (*moved)(void *data, int err) = r->moved;
-	loop_fn done = r->done;
+	room_fn done = r->done;
 	void *arg = r->data;
 	int err = r->err;
 
-	if (err < 0 && !moved)
-		diag(DIAG_ERROR, "%s: its directory can't be removed: %s", r->id,
-		     strerror(-r->err));
+	if (err < 0 && !done)
+		diag(DIAG_ERROR, "%s: its directory can't be removed: %s", r->id, strerror(-err));
 	room_add(room, -(int64_t)r->walk.bytes);
 	room->recount |= room->counting;
-	if (!moved || !err)
+	if (!r->to || !err)
 		files_forget(room->files, r->id);
 	file_unref(r->merged);
 	free(r->id);
 	free(r->to);
 	free(r);
-	if (moved)
-		return moved(arg, err);
 	if (done)
-		return done(arg);
+		return done(arg, err);
 }
 
 static struct room_removal *removal_new(struct room *room, const char *id)
@@ -270,18 +265,17 @@ static struct room_removal *removal_new(struct room *room, const char *id)
 	return r;
 }
 
-void room_move(struct room *room, const char *id, const char *to, void (*fn)(void *data, int err),
-	       void *data)
+void room_move(struct room *room, const char *id, const char *to, room_fn done, void *data)
 {
 	struct room_removal *r = removal_new(room, id);
 
 	r->to = text_copy(to);
-	r->moved = fn;
+	r->done = done;
 	r->data = data;
 	loop_work(room->loop, remove_work, remove_done, r);
 }
 
-void room_remove(struct room *room, const char *id, bool output, loop_fn done, void *data)
+void room_remove(struct room *room, const char *id, bool output, room_fn done, void *data)
 {
 	struct room_removal *r = removal_new(room, id);
 

@@ -23,13 +23,14 @@ void room_count(struct room *room);
 /* Any thread. */
 void room_add(struct room *room, int64_t bytes);
 uint64_t room_bytes(const struct room *room);
+/* What was to be done to a folder is done (ERR is 0), or could not be. */
+typedef void (*room_fn)(void *data, int err);
 /*
  * Remove the folder of job ID, or (OUTPUT) what it has of output alone; who reads it reads on. Then DONE(DATA) is
- * called, if it is not NULL. Nothing is done to the folder any more by anybody else.
+ * called; if DONE is NULL a message says what went wrong. Nothing is done to the folder any more by anybody else.
  */
-void room_remove(struct room *room, const char *id, bool output, loop_fn done, void *data);
-/* The same, but the folder gets the name TO, and FN is told 0 or a negative errno; -ENOTEMPTY: that is taken. */
-void room_move(struct room *room, const char *id, const char *to, void (*fn)(void *data, int err),
-	       void *data);
+void room_remove(struct room *room, const char *id, bool output, room_fn done, void *data);
+/* The same, but the folder gets the name TO; -ENOTEMPTY: that is taken. */
+void room_move(struct room *room, const char *id, const char *to, room_fn done, void *data);
 
 #endif

@@ -175,3 +175,68 @@ def test_the_clock_of_the_disk_decides_nothing(slow, hours):
     assert kx.job_of("x.yaml").state() == "RUNNING"
     assert "x.yaml.error" not in kx.ls("submit")
     assert (kx.work / "runs").read_text() == "run\n"
+
+
+def test_what_can_t_be_removed(slow):
+    """A rmdir that has removed nothing fails, and the job is still there, whole."""
+    kx, disk = slow
+    job = kx.submit(harness.app("echo kept"))
+    job.finish()
+    job.cancel()
+    disk.hang("rename", f"/{job.id}", errno.EROFS)
+    assert harness.err_of(harness.rmdir, kx / "history" / job.id) == "EROFS"
+    assert kx.history() == [job.id] and (job.old / "main-0" / "log").read_bytes() == b"kept\n"
+    assert f"{job.id}: its directory can't be removed: Read-only file system" in kx.read(".kxfs", "log")
+    disk.go_on()
+    harness.rmdir(kx / "history" / job.id)
+    assert kx.history() == []
+
+
+def outputs_removed(kx):
+    return [line for line in kx.read(".kxfs", "log").splitlines() if "its output" in line]
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
+def test_the_limit_makes_room_on_a_full_disk(make_kx, error):
+    """That output is removed can't be noted before it is; what was done is said once, when it is done."""
+    kx = make_kx(start=False, options="spool_limit=4M")
+    disk = Disk(kx)
+    try:
+        kx.start()
+        old = kx.submit(harness.app("head -c 3000000 /dev/zero"))
+        old.finish()
+        disk.hang("create", f"/{old.id}/.job.json", error)
+        new = kx.submit(harness.app("head -c 3000000 /dev/zero"))
+        new.finish()
+        logs = kx.state / "jobs" / old.id / "logs"
+        harness.wait_for(lambda: not logs.exists() and outputs_removed(kx), what="the room")
+        time.sleep(3)
+        assert len(outputs_removed(kx)) == 1 and f"{old.id}: its output is removed, as the oldest" in outputs_removed(kx)[0]
+        assert new.log() == bytes(3000000) and old.state() == "SUCCEEDED" and old.log() == b""
+        disk.go_on()
+        kx.restart()
+        assert old.state() == "SUCCEEDED" and old.log() == b"" and new.log() == bytes(3000000)
+    finally:
+        disk.go_on()
+        try:
+            if kx.proc:
+                kx.end()
+        finally:
+            disk.close()
+
+
+def test_the_limit_can_t_make_room(slow):
+    """Output that can't be removed is told of once, not each second."""
+    kx, disk = slow
+    kx.end()
+    kx.options = "spool_limit=4M"
+    kx.start()
+    old = kx.submit(harness.app("head -c 3000000 /dev/zero"))
+    old.finish()
+    disk.hang("create", f"/{old.id}/.job.json", errno.EIO)
+    kx.submit(harness.app("head -c 3000000 /dev/zero")).finish()
+    harness.wait_for(lambda: outputs_removed(kx), what="the message")
+    time.sleep(3)
+    (said,) = outputs_removed(kx)
+    assert f"{old.id}: its output can't be removed, and the spool is over its limit of 4194304 bytes" in said
+    assert old.log() == bytes(3000000)

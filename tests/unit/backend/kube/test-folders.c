@@ -114,19 +114,42 @@ int folder_files_aside(const char *state_dir, const char *id, char **ret_place)
 
 /* --- output.h: all is done when the test lets the pool work --- */
 
-void output_job_remove(struct output *o, const char *id, loop_fn done, void *data)
+struct removing {
+	void (*done)(void *data, int err);
+	void *data;
+};
+
+static void removing_done(void *data)
+{
+	const struct removing r = *(struct removing *)data;
+
+	free(data);
+	r.done(r.data, 0);
+}
+
+static void begin_removing(void (*done)(void *data, int err), void *data)
+{
+	struct removing *r = new0(struct removing);
+
+	*r = (struct removing){done, data};
+	loop_work(NULL, fake_nothing, removing_done, r);
+}
+
+void output_job_remove(struct output *o, const char *id, void (*done)(void *data, int err),
+		       void *data)
 {
 	(void)o;
 	note("remove %s", id);
 	if (done)
-		loop_work(NULL, fake_nothing, done, data);
+		begin_removing(done, data);
 }
 
-void output_logs_remove(struct output *o, const char *id, loop_fn done, void *data)
+void output_logs_remove(struct output *o, const char *id, void (*done)(void *data, int err),
+			void *data)
 {
 	(void)o;
 	note("remove logs of %s", id);
-	loop_work(NULL, fake_nothing, done, data);
+	begin_removing(done, data);
 }
 
 void output_job_move(struct output *o, const char *id, const char *to,

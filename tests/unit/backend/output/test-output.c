@@ -156,9 +156,10 @@ static void test_modes(void **state)
 
 static sem_t removed;
 
-static void on_removed(void *data)
+static void on_removed(void *data, int err)
 {
 	(void)data;
+	assert_int_equal(err, 0);
 	sem_post(&removed);
 }
 

@@ -184,9 +184,10 @@ static void test_many(void **state)
 	assert_int_equal(n, 0);
 }
 
-static void on_removed(void *data)
+static void on_removed(void *data, int err)
 {
 	(void)data;
+	assert_int_equal(err, 0);
 	rig.removed++;
 }
 
