@@ -51,51 +51,31 @@ const char *spec_retry_name(enum spec_retry retry)
 	return retry_names[retry];
 }
 
-static void clear_map(struct spec_map *map)
-{
-	for (size_t i = 0; i < map->n; i++) {
-		free(map->v[i].key);
-		free(map->v[i].value);
-	}
-	free(map->v);
-	*map = (struct spec_map){0};
-}
-
-static void clear_counts(struct spec_counts *counts)
-{
-	for (size_t i = 0; i < counts->n; i++)
-		free(counts->v[i].key);
-	free(counts->v);
-	*counts = (struct spec_counts){0};
-}
-
-static void clear_role(struct spec_role *role)
-{
-	free(role->name);
-	free(role->image);
-	free(role->base_image);
-	free(role->entrypoint);
-	for (size_t i = 0; i < role->n_args; i++)
-		free(role->args[i]);
-	free(role->args);
-	clear_map(&role->env);
-	spec_resource_clear(&role->resource);
-	clear_counts(&role->port_map);
-	for (size_t i = 0; i < role->n_mounts; i++)
-		spec_mount_clear(&role->mounts[i]);
-	free(role->mounts);
-	free(role->metadata);
-}
-
 void spec_app_free(struct spec_app *app)
 {
 	if (!app)
 		return;
 	free(app->name);
-	for (size_t i = 0; i < app->n_roles; i++)
-		clear_role(&app->roles[i]);
+	for (size_t i = 0; i < app->n_roles; i++) {
+		struct spec_role *role = &app->roles[i];
+
+		free(role->name);
+		free(role->image);
+		free(role->base_image);
+		free(role->entrypoint);
+		for (size_t k = 0; k < role->n_args; k++)
+			free(role->args[k]);
+		free(role->args);
+		spec_map_clear(&role->env);
+		spec_resource_clear(&role->resource);
+		spec_counts_clear(&role->port_map);
+		for (size_t k = 0; k < role->n_mounts; k++)
+			spec_mount_clear(&role->mounts[k]);
+		free(role->mounts);
+		free(role->metadata);
+	}
 	free(app->roles);
-	clear_map(&app->metadata);
+	spec_map_clear(&app->metadata);
 	free(app->scheduler);
 	free(app->scheduler_args);
 	free(app);
@@ -133,22 +113,6 @@ static void read_args(struct app_reader *r, const struct app_path *path,
 }
 
 /* Names of variables must get through execve, and the API server takes printable ASCII. */
-static void check_env_name(struct app_reader *r, const struct app_path *path,
-			   const struct spec_yaml *key)
-{
-	if (!*key->text)
-		app_error(r, path, key, "the name of a variable must not be empty");
-	else if (strchr(key->text, '='))
-		app_error(r, path, key, "the name of a variable must not hold \"=\"");
-	for (const char *s = key->text; *s; s++) {
-		if (*s < 0x20 || *s > 0x7e) {
-			app_error(r, path, key,
-				  "the name of a variable must be of printable ASCII characters");
-			return;
-		}
-	}
-}
-
 static void read_env(struct app_reader *r, const struct app_path *path,
 		     const struct spec_yaml *node, void *member)
 {
@@ -156,9 +120,19 @@ static void read_env(struct app_reader *r, const struct app_path *path,
 	if (node->type != SPEC_YAML_MAP)
 		return;
 	for (size_t i = 0; i < node->n; i += 2) {
-		struct app_path at = {.up = path, .key = node->v[i]->text};
+		const struct spec_yaml *key = node->v[i];
+		struct app_path at = {.up = path, .key = key->text};
+		const char *s = key->text;
 
-		check_env_name(r, &at, node->v[i]);
+		if (!*s)
+			app_error(r, &at, key, "the name of a variable must not be empty");
+		else if (strchr(s, '='))
+			app_error(r, &at, key, "the name of a variable must not hold \"=\"");
+		while (*s >= 0x20 && *s <= 0x7e)
+			s++;
+		if (*s)
+			app_error(r, &at, key,
+				  "the name of a variable must be of printable ASCII characters");
 	}
 }
 
@@ -267,12 +241,18 @@ static const struct app_field resource_fields[] = {
 	{0},
 };
 
-static void read_named_resource(struct app_reader *r, const struct app_path *path,
-				const struct spec_yaml *node, struct spec_resource *resource)
+static void read_resource(struct app_reader *r, const struct app_path *path,
+			  const struct spec_yaml *node, void *member)
 {
 	const char *near = NULL;
 
-	if (spec_named_resource(node->text, resource, &near) == 0)
+	if (node->type == SPEC_YAML_MAP) {
+		app_read_map(r, path, node, resource_fields, member);
+		return;
+	}
+	if (!app_is(r, path, node, SPEC_YAML_SCALAR,
+		    "write the name of a resource, or a map: {cpu: 1, gpu: 0, memMB: 1024}") ||
+	    spec_named_resource(node->text, member, &near) == 0)
 		return;
 	if (near)
 		app_error(r, path, node, "there is no resource \"%s\"; did you mean %s?",
@@ -283,16 +263,6 @@ static void read_named_resource(struct app_reader *r, const struct app_path *pat
 			"there is no resource \"%s\"; appdef(5) lists them, or write a map: {cpu: "
 			"1, gpu: 0, memMB: 1024}",
 			node->text);
-}
-
-static void read_resource(struct app_reader *r, const struct app_path *path,
-			  const struct spec_yaml *node, void *member)
-{
-	if (node->type == SPEC_YAML_MAP)
-		app_read_map(r, path, node, resource_fields, member);
-	else if (app_is(r, path, node, SPEC_YAML_SCALAR,
-			"write the name of a resource, or a map: {cpu: 1, gpu: 0, memMB: 1024}"))
-		read_named_resource(r, path, node, member);
 }
 
 /* --- mounts --- */
@@ -376,17 +346,6 @@ static void read_retry_policy(struct app_reader *r, const struct app_path *path,
 		  near ? near : "", near ? "?" : "");
 }
 
-static void check_min_replicas(struct app_reader *r, const struct app_path *path,
-			       const struct spec_yaml *node, const struct spec_role *role)
-{
-	struct app_path at = {.up = path, .key = "min_replicas"};
-	const struct spec_yaml *min = spec_yaml_get(node, at.key);
-
-	if (min && role->min_replicas > role->num_replicas)
-		app_error(r, &at, min, "is %lld, more than num_replicas, which is %lld",
-			  (long long)role->min_replicas, (long long)role->num_replicas);
-}
-
 static const struct app_field role_fields[] = {
 	FIELD("name", true, app_read_name, offsetof(struct spec_role, name)),
 	FIELD("image", true, app_read_word, offsetof(struct spec_role, image)),
@@ -416,6 +375,9 @@ static const struct app_field role_fields[] = {
 static void read_role(struct app_reader *r, const struct app_path *path,
 		      const struct spec_yaml *node, struct spec_role *role)
 {
+	const struct app_path at = {.up = path, .key = "min_replicas"};
+	const struct spec_yaml *min = spec_yaml_get(node, at.key);
+
 	role->num_replicas = 1;
 	role->min_replicas = -1;
 	role->resource.cpu = role->resource.gpu = -1;
@@ -423,7 +385,9 @@ static void read_role(struct app_reader *r, const struct app_path *path,
 	if (!app_is(r, path, node, SPEC_YAML_MAP, "a role has name, image, entrypoint"))
 		return;
 	app_read_map(r, path, node, role_fields, role);
-	check_min_replicas(r, path, node, role);
+	if (min && role->min_replicas > role->num_replicas)
+		app_error(r, &at, min, "is %lld, more than num_replicas, which is %lld",
+			  (long long)role->min_replicas, (long long)role->num_replicas);
 	if (!role->metadata)
 		role->metadata = text_copy("{}");
 }
@@ -574,18 +538,6 @@ static void check_task(struct checker *c, const struct app_path *path, const str
 	free(name);
 }
 
-/* LAST is the index in the job of the last task of role I. */
-static void measure_pod(struct checker *c, size_t i, size_t role_len, size_t last)
-{
-	size_t k = (size_t)c->app->roles[i].num_replicas - 1;
-	size_t len = c->scheduler->pod_name_len(c->app_len, role_len, k, last);
-
-	if (len > c->pod_len) {
-		c->pod_len = len;
-		c->pod_role = i;
-	}
-}
-
 static void check_roles(struct checker *c)
 {
 	const struct app_path roles = {.key = "roles"};
@@ -596,33 +548,24 @@ static void check_roles(struct checker *c)
 		const struct app_path role = {.up = &roles, .index = i};
 		const struct app_path path = {.up = &role, .key = "name"};
 		const struct spec_yaml *node = spec_yaml_get(list->v[i], "name");
+		size_t n = (size_t)c->app->roles[i].num_replicas, len = 0;
 		char *name;
 
-		tasks += (size_t)c->app->roles[i].num_replicas;
+		tasks += n;
 		if (!c->app->roles[i].name)
 			continue;
 		name = norm(c->r, &path, node, c->app->roles[i].name);
 		if (!name)
 			continue;
 		if (c->scheduler->pod_name_len)
-			measure_pod(c, i, strlen(name), tasks - 1);
+			len = c->scheduler->pod_name_len(c->app_len, strlen(name), n - 1,
+							 tasks - 1);
+		if (len > c->pod_len) {
+			c->pod_len = len;
+			c->pod_role = i;
+		}
 		check_task(c, &path, node, i, name);
 	}
-}
-
-/* A name that is too long for all its pods can only be refused. */
-static void check_length(struct checker *c, const struct spec_yaml *node)
-{
-	const struct app_path path = {.key = "name"};
-
-	if (c->pod_len <= SPEC_MAX_NAME)
-		return;
-	app_error(c->r, &path, node,
-		  "pods of role \"%s\" would have names of %zu characters, and %u are allowed; "
-		  "shorten the name of the app or of the role, by %zu together (a job's name has a "
-		  "suffix of %d characters)",
-		  c->app->roles[c->pod_role].name, c->pod_len, SPEC_MAX_NAME,
-		  c->pod_len - SPEC_MAX_NAME, SUFFIX_LEN + 1);
 }
 
 static void free_name(struct lh_entry *entry)
@@ -660,34 +603,30 @@ static void check_names(struct app_reader *r, const struct spec_app *app,
 		name = norm(r, &path, node, app->name);
 	c.app_len = name ? strlen(name) : 0;
 	check_roles(&c);
-	if (name)
-		check_length(&c, node);
+	/* A name that is too long for all its pods can only be refused. */
+	if (name && c.pod_len > SPEC_MAX_NAME)
+		app_error(r, &path, node,
+			  "pods of role \"%s\" would have names of %zu characters, and %u are "
+			  "allowed; shorten the name of the app or of the role, by %zu together (a "
+			  "job's name has a suffix of %d characters)",
+			  app->roles[c.pod_role].name, c.pod_len, SPEC_MAX_NAME,
+			  c.pod_len - SPEC_MAX_NAME, SUFFIX_LEN + 1);
 }
 
 /* --- the document --- */
-
-static void check_scheduler(struct app_reader *r, const struct spec_app *app,
-			    const struct spec_yaml *root, const struct spec_scheduler *scheduler)
-{
-	const struct app_path path = {.key = "scheduler"};
-
-	if (app->scheduler && !streq(app->scheduler, scheduler->name) &&
-	    !(scheduler->also && streq(app->scheduler, scheduler->also)))
-		app_error(r, &path, spec_yaml_get(root, "scheduler"),
-			  "is %s, but jobs are run by %s here", app->scheduler, scheduler->name);
-}
 
 /* What follows from the rules for several fields together. */
 static void check_app(struct app_reader *r, const struct spec_app *app,
 		      const struct spec_yaml *root)
 {
-	const struct spec_scheduler *scheduler = find_scheduler(r->rules, r->rules->scheduler);
+	const struct spec_scheduler *its = find_scheduler(r->rules, r->rules->scheduler);
+	const struct app_path path = {.key = "scheduler"};
 
-	if (scheduler)
-		check_scheduler(r, app, root, scheduler);
-	else
-		scheduler = find_scheduler(r->rules, app->scheduler);
-	check_names(r, app, root, scheduler);
+	if (its && app->scheduler && !streq(app->scheduler, its->name) &&
+	    !(its->also && streq(app->scheduler, its->also)))
+		app_error(r, &path, spec_yaml_get(root, "scheduler"),
+			  "is %s, but jobs are run by %s here", app->scheduler, its->name);
+	check_names(r, app, root, its ? its : find_scheduler(r->rules, app->scheduler));
 }
 
 int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rules,

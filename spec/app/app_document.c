@@ -53,39 +53,34 @@ static bool is_of_plugin(const char *key)
 	return false;
 }
 
-/* Take the entries of MAP away whose value is null, and (OWN) those that are for the plug-in of TorchX. */
-static void drop_options(struct spec_yaml *map, bool own)
-{
-	size_t n = 0;
-
-	if (map->type != SPEC_YAML_MAP)
-		return;
-	for (size_t i = 0; i < map->n; i += 2) {
-		if (spec_yaml_is_null(map->v[i + 1]) || (own && is_of_plugin(map->v[i]->text))) {
-			spec_yaml_free(map->v[i]);
-			spec_yaml_free(map->v[i + 1]);
-			continue;
-		}
-		map->v[n++] = map->v[i];
-		map->v[n++] = map->v[i + 1];
-	}
-	map->n = n;
-}
-
 /* The AppDef of ROOT, which is taken over. One for the scheduler "kxfs" is for any mount. */
 static struct spec_yaml *unwrap(struct spec_yaml *root)
 {
-	size_t scheduler = find(root, "scheduler"), cfg = find(root, "cfg");
-	struct spec_yaml *app = take_ptr(root->v[find(root, "app")]);
+	size_t scheduler = find(root, "scheduler"), cfg = find(root, "cfg"), n = 0;
+	struct spec_yaml *app = take_ptr(root->v[find(root, "app")]), *options;
 	bool own = scheduler && root->v[scheduler]->type == SPEC_YAML_SCALAR &&
 		   streq(root->v[scheduler]->text, "kxfs");
 
 	if (scheduler && !own)
 		move(root, scheduler, app, "scheduler");
-	if (cfg) {
-		drop_options(root->v[cfg], own);
-		move(root, cfg, app, "scheduler_args");
+	options = cfg ? root->v[cfg] : NULL;
+	if (options && options->type == SPEC_YAML_MAP) {
+		/* Without those that are null, and those that are for the plug-in of TorchX. */
+		for (size_t i = 0; i < options->n; i += 2) {
+			struct spec_yaml *key = options->v[i], *value = options->v[i + 1];
+
+			if (spec_yaml_is_null(value) || (own && is_of_plugin(key->text))) {
+				spec_yaml_free(key);
+				spec_yaml_free(value);
+				continue;
+			}
+			options->v[n++] = key;
+			options->v[n++] = value;
+		}
+		options->n = n;
 	}
+	if (cfg)
+		move(root, cfg, app, "scheduler_args");
 	spec_yaml_free(root);
 	return app;
 }

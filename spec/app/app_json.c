@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An AppDef as JSON, with all defaults filled in; spec_app_read reads it back as the same AppDef, then and in later
- * versions. Fields
- * that have no default and were not given are left out.
+ * versions. Fields that have no default and were not given are left out.
  */
 #include <math.h>
 
 #include "spec/app/app.h"
 #include "spec/base/tree.h"
-#include "spec/yaml/yaml.h"
 
 static void add_number(struct json_object *map, const char *key, double value)
 {
@@ -33,17 +31,6 @@ static void add_counts(struct json_object *map, const char *key, const struct sp
 		spec_tree_set(o, counts->v[i].key, spec_tree_int(counts->v[i].value));
 }
 
-static void add_resource(struct json_object *role, const struct spec_resource *resource)
-{
-	struct json_object *o = spec_tree_add(role, "resource", spec_tree_map());
-
-	add_number(o, "cpu", resource->cpu);
-	spec_tree_number(o, "gpu", resource->gpu);
-	add_number(o, "memMB", resource->mem_mb);
-	add_texts(o, "capabilities", &resource->capabilities);
-	add_counts(o, "devices", &resource->devices);
-}
-
 static struct json_object *make_mount(const struct spec_mount *m)
 {
 	static const char *const types[] = {[SPEC_MOUNT_BIND] = "bind",
@@ -63,7 +50,7 @@ static struct json_object *make_mount(const struct spec_mount *m)
 
 static struct json_object *make_role(const struct spec_role *role)
 {
-	struct json_object *o = spec_tree_map(), *list;
+	struct json_object *o = spec_tree_map(), *list, *resource;
 
 	spec_tree_text(o, "name", role->name);
 	spec_tree_text(o, "image", role->image);
@@ -79,7 +66,12 @@ static struct json_object *make_role(const struct spec_role *role)
 		spec_tree_number(o, "min_replicas", role->min_replicas);
 	spec_tree_number(o, "max_retries", role->max_retries);
 	spec_tree_text(o, "retry_policy", spec_retry_name(role->retry_policy));
-	add_resource(o, &role->resource);
+	resource = spec_tree_add(o, "resource", spec_tree_map());
+	add_number(resource, "cpu", role->resource.cpu);
+	spec_tree_number(resource, "gpu", role->resource.gpu);
+	add_number(resource, "memMB", role->resource.mem_mb);
+	add_texts(resource, "capabilities", &role->resource.capabilities);
+	add_counts(resource, "devices", &role->resource.devices);
 	add_counts(o, "port_map", &role->port_map);
 	list = spec_tree_add(o, "mounts", spec_tree_list(role->n_mounts));
 	for (size_t i = 0; i < role->n_mounts; i++)

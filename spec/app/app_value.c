@@ -119,15 +119,6 @@ static void unknown_field(struct app_reader *r, const struct app_path *path,
 		app_error(r, path, key, "unknown field; the fields here are %s", all);
 }
 
-static const struct app_field *find_field(const struct app_field *fields, const char *name)
-{
-	for (; fields->name; fields++) {
-		if (streq(fields->name, name))
-			return fields;
-	}
-	return NULL;
-}
-
 void app_read_map(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 		  const struct app_field *fields, void *into)
 {
@@ -135,10 +126,12 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 
 	for (size_t i = 0; i < node->n; i += 2) {
 		const struct spec_yaml *key = node->v[i], *value = node->v[i + 1];
-		const struct app_field *field = find_field(fields, key->text);
+		const struct app_field *field = fields;
 		struct app_path at = {.up = path, .key = key->text};
 
-		if (!field) {
+		while (field->name && !streq(field->name, key->text))
+			field++;
+		if (!field->name) {
 			unknown_field(r, &at, key, fields);
 			continue;
 		}

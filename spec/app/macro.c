@@ -14,16 +14,10 @@ static bool is_ident(char c, bool first)
 	       (!first && c >= '0' && c <= '9');
 }
 
-static size_t ident_len(const char *s)
-{
-	size_t n = 0;
-
-	while (is_ident(s[n], n == 0))
-		n++;
-	return n;
-}
-
-static const char *macro_value(const struct spec_macros *m, const char *name, size_t len)
+/*
+ * TEXT begins with "$". Returns how many bytes of it are replaced by *VALUE; 0: it is no macro.
+ */
+static size_t match(const char *text, const struct spec_macros *m, const char **value)
 {
 	const struct {
 		const char *name, *value;
@@ -32,31 +26,24 @@ static const char *macro_value(const struct spec_macros *m, const char *name, si
 		{"img_root", m->img_root},   {"base_img_root", m->base_img_root},
 		{"rank0_env", m->rank0_env},
 	};
-
-	for (size_t i = 0; i < array_size(known); i++)
-		if (strlen(known[i].name) == len && memcmp(known[i].name, name, len) == 0)
-			return known[i].value;
-	return NULL;
-}
-
-/*
- * TEXT begins with "$". Returns how many bytes of it are replaced by *VALUE; 0: it is no macro.
- */
-static size_t match(const char *text, const struct spec_macros *m, const char **value)
-{
 	bool braced = text[1] == '{';
 	const char *name = text + 1 + braced;
-	size_t len;
+	size_t len = 0;
 
 	if (text[1] == '$') {
 		*value = "$";
 		return 2;
 	}
-	len = ident_len(name);
+	while (is_ident(name[len], len == 0))
+		len++;
 	if (len == 0 || (braced && name[len] != '}'))
 		return 0;
-	*value = macro_value(m, name, len);
-	return *value ? 1 + len + 2 * braced : 0;
+	for (size_t i = 0; i < array_size(known); i++) {
+		*value = known[i].value;
+		if (*value && strlen(known[i].name) == len && !memcmp(known[i].name, name, len))
+			return 1 + len + 2 * braced;
+	}
+	return 0;
 }
 
 char *spec_macro_expand(const char *text, const struct spec_macros *m)

@@ -100,16 +100,6 @@ static bool is_text(const struct spec_yaml *node)
 	       strlen(node->text) == node->len;
 }
 
-/* The text of NODE, the value of KEY, borrowed; NULL: it is no text, which is an error. */
-static const char *text_of(struct mount_reader *r, const struct spec_yaml *node, const char *key)
-{
-	if (!is_text(node)) {
-		wrong(r, node, key, "must be text");
-		return NULL;
-	}
-	return node->text;
-}
-
 static bool bool_of(struct mount_reader *r, const struct spec_yaml *node, const char *key)
 {
 	static const char *const words[] = {"false", "true", "False", "True", "FALSE", "TRUE"};
@@ -122,13 +112,6 @@ static bool bool_of(struct mount_reader *r, const struct spec_yaml *node, const 
 	return false;
 }
 
-/* Set *FIELD to TEXT, which is taken over. A key that stands twice sets it twice; the parser has refused that. */
-static void replace(char **field, char *text)
-{
-	free(*field);
-	*field = text;
-}
-
 static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 		      const struct spec_yaml *key, const struct spec_yaml *value,
 		      struct spec_mount *m)
@@ -136,6 +119,7 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 	const char *words[MOUNT_N + 1], *text;
 	size_t n = 0;
 	int option = -1;
+	char **field;
 
 	for (int i = 0; i < MOUNT_N; i++) {
 		if (kind->fields[i])
@@ -160,18 +144,18 @@ static void map_field(struct mount_reader *r, const struct mount_kind *kind,
 		      text ? "; did you mean " : "", text ? text : "", text ? "?" : "");
 		return;
 	}
-	text = text_of(r, value, key->text);
-	if (!text)
-		return;
-	if (option == MOUNT_PERM && bad_permission(text))
-		wrong(r, value, key->text, "\"%s\" must be made of r, w and m", text);
-	else if (option != MOUNT_PERM && !*text)
+	field = option == MOUNT_SRC ? &m->src : option == MOUNT_DST ? &m->dst : &m->permissions;
+	if (!is_text(value)) {
+		wrong(r, value, key->text, "must be text");
+	} else if (option == MOUNT_PERM && bad_permission(value->text)) {
+		wrong(r, value, key->text, "\"%s\" must be made of r, w and m", value->text);
+	} else if (option != MOUNT_PERM && !*value->text) {
 		wrong(r, value, key->text, "must not be empty");
-	else
-		replace(option == MOUNT_SRC   ? &m->src
-			: option == MOUNT_DST ? &m->dst
-					      : &m->permissions,
-			mem_copy(text, value->len));
+	} else {
+		/* It is set already if the key stands twice, which the parser has refused. */
+		free(*field);
+		*field = mem_copy(value->text, value->len);
+	}
 }
 
 /*
@@ -250,24 +234,18 @@ struct options {
 	} v[MOUNT_N];
 };
 
-static int option_of(const char *word, size_t len)
+/* The option that is called WORD (LEN bytes); -1: there is none, which is an error. */
+static int option_of(struct mount_reader *r, const char *word, size_t len)
 {
-	for (size_t i = 0; i < array_size(string_options); i++)
-		if (strlen(string_options[i].word) == len &&
-		    memcmp(string_options[i].word, word, len) == 0)
-			return (int)string_options[i].option;
-	return -1;
-}
-
-static void unknown_option(struct mount_reader *r, const char *word, size_t len)
-{
-	const char *words[array_size(string_options) + 1];
+	const char *words[array_size(string_options) + 1] = {NULL};
 	cleanup_free char *name = mem_copy(word, len);
 	const char *near;
 
-	for (size_t i = 0; i < array_size(string_options); i++)
+	for (size_t i = 0; i < array_size(string_options); i++) {
 		words[i] = string_options[i].word;
-	words[array_size(string_options)] = NULL;
+		if (strlen(words[i]) == len && memcmp(words[i], word, len) == 0)
+			return (int)string_options[i].option;
+	}
 	near = spec_suggest(name, words);
 	if (near)
 		wrong(r, r->node, "", "unknown mount option \"%s\"; did you mean %s?", name, near);
@@ -276,6 +254,7 @@ static void unknown_option(struct mount_reader *r, const char *word, size_t len)
 		      "unknown mount option \"%s\": must be one of type, src, source, dst, "
 		      "destination, target, readonly, read_only, perm",
 		      name);
+	return -1;
 }
 
 /* SRC of a bind mount, a leading "~" replaced. malloc'ed; NULL: it can't be, which is an error. */
@@ -370,20 +349,18 @@ static void read_text(struct mount_reader *r)
 		size_t key_len = eq ? (size_t)(eq - text) : len;
 		const char *value = eq ? eq + 1 : text + len;
 		size_t value_len = (size_t)(text + len - value);
-		int option = option_of(text, key_len);
+		int option = option_of(r, text, key_len);
 
-		if (option < 0) {
-			unknown_option(r, text, key_len);
-		} else if (option == MOUNT_TYPE) {
+		if (option == MOUNT_TYPE) {
 			end_mount(r, &o, kind);
 			kind = begin_mount(r, value, value_len);
 			o = (struct options){0};
 			begun = true;
-		} else if (!begun) {
+		} else if (option >= 0 && !begun) {
 			wrong(r, r->node, "", "type must be specified first, as in %s",
 			      mount_kinds[SPEC_MOUNT_BIND].form);
 			return;
-		} else {
+		} else if (option >= 0) {
 			o.v[option].text = value;
 			o.v[option].len = value_len;
 		}

@@ -106,16 +106,6 @@ static const struct named *find(const char *name)
 	return NULL;
 }
 
-static const char *suggest(const char *name)
-{
-	const char *words[array_size(table) + 1];
-
-	for (size_t i = 0; i < array_size(table); i++)
-		words[i] = table[i].name;
-	words[array_size(table)] = NULL;
-	return spec_suggest(name, words);
-}
-
 static void add_device(struct spec_counts *devices, const char *key, int count)
 {
 	if (count == 0)
@@ -132,7 +122,11 @@ int spec_named_resource(const char *name, struct spec_resource *ret, const char 
 
 	*suggestion = NULL;
 	if (!named) {
-		*suggestion = suggest(name);
+		const char *words[array_size(table) + 1] = {NULL};
+
+		for (size_t i = 0; i < array_size(table); i++)
+			words[i] = table[i].name;
+		*suggestion = spec_suggest(name, words);
 		return -ENOENT;
 	}
 	*ret = (struct spec_resource){.cpu = named->cpu,
@@ -149,16 +143,18 @@ int spec_named_resource(const char *name, struct spec_resource *ret, const char 
 	return 0;
 }
 
+void spec_counts_clear(struct spec_counts *counts)
+{
+	for (size_t i = 0; i < counts->n; i++)
+		free(counts->v[i].key);
+	free(counts->v);
+	*counts = (struct spec_counts){0};
+}
+
 void spec_resource_clear(struct spec_resource *r)
 {
-	for (size_t i = 0; i < r->capabilities.n; i++) {
-		free(r->capabilities.v[i].key);
-		free(r->capabilities.v[i].value);
-	}
-	free(r->capabilities.v);
-	for (size_t i = 0; i < r->devices.n; i++)
-		free(r->devices.v[i].key);
-	free(r->devices.v);
+	spec_map_clear(&r->capabilities);
+	spec_counts_clear(&r->devices);
 	*r = (struct spec_resource){0};
 }
 

@@ -11,6 +11,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/tree.h"
+#include "spec/base/value.h"
 
 #define MAX_OPTIONS 16 /* of a kind's table */
 
@@ -62,11 +63,6 @@ void spec_options_free(struct spec_options *o)
 	for (size_t i = 0; i < MAX_OPTIONS; i++)
 		value_clear(&o->v[i]);
 	free(o);
-}
-
-static struct value *value_of(struct spec_options *o, const struct spec_option *option)
-{
-	return &o->v[option - o->table];
 }
 
 static int refuse_unknown(const struct spec_options *o, const char *path, const char *name,
@@ -172,7 +168,7 @@ int spec_options_set(struct spec_options *o, const char *name, const char *value
 
 	if (!option)
 		return refuse_unknown(o, path, name, e);
-	v = value_of(o, option);
+	v = &o->v[option - o->table];
 	ret = set_from_text(v, option, value, path, e);
 	v->refused = ret < 0;
 	return ret;
@@ -191,61 +187,64 @@ int spec_option_check(const char *whose, const struct spec_option *table, const 
 }
 
 /* "namespace" is accepted in scheduler_args, but has no effect: it must be the mount's. */
-static int check_namespace(struct json_object *value, const char *namespace, struct spec_errors *e)
+static int check_namespace(const struct spec_value *value, const char *namespace,
+			   struct spec_errors *e)
 {
 	const char *path = "scheduler_args.namespace";
 
-	if (!value)
+	if (value->type == SPEC_VALUE_NULL)
 		return 0;
-	if (!json_object_is_type(value, json_type_string))
+	if (value->type != SPEC_VALUE_STRING)
 		return spec_errors_add(e, -EINVAL, 0, 0, path, "must be text");
-	if (json_object_get_string_len(value) == 0 ||
-	    streq(json_object_get_string(value), namespace))
+	if (!*value->text || streq(value->text, namespace))
 		return 0;
 	return spec_errors_add(
 		e, -EINVAL, 0, 0, path,
 		"is \"%s\", but this is the namespace \"%s\": one mount submits to one "
 		"namespace",
-		json_object_get_string(value), namespace);
+		value->text, namespace);
 }
 
 static int set_from_json(struct value *v, const struct spec_option *option,
-			 struct json_object *value, const char *path, struct spec_errors *e)
+			 const struct spec_value *value, const char *path, struct spec_errors *e)
 {
 	static const char *const wanted[] = {"text", "text", "a whole number", "true or false"};
-	static const json_type types[] = {json_type_string, json_type_string, json_type_int,
-					  json_type_boolean};
-	const char *text = json_object_get_string(value);
-	bool scalar = !json_object_is_type(value, json_type_array) &&
-		      !json_object_is_type(value, json_type_object);
+	static const enum spec_value_type types[] = {SPEC_VALUE_STRING, SPEC_VALUE_STRING,
+						     SPEC_VALUE_NUMBER, SPEC_VALUE_BOOL};
+	enum spec_value_type type = types[option->type];
+	bool whole = value->type == SPEC_VALUE_NUMBER && !strpbrk(value->text, ".eE");
 
-	if (types[option->type] == json_type_string && json_object_is_type(value, json_type_int))
-		return set_text(v, option, text, path, e);
-	if (!json_object_is_type(value, types[option->type]))
+	if (type == SPEC_VALUE_STRING && whole)
+		return set_text(v, option, value->text, path, e);
+	if (value->type != type || (type == SPEC_VALUE_NUMBER && !whole)) {
+		struct json_object *tree cleanup_json = spec_tree_of(value);
+		bool scalar = value->type != SPEC_VALUE_LIST && value->type != SPEC_VALUE_MAP;
+
 		return spec_errors_add(e, -EINVAL, 0, 0, path, "must be %s, but is %s%s",
-				       wanted[option->type], json_object_to_json_string(value),
-				       scalar && types[option->type] == json_type_string
-					       ? "; put it into quotes"
-					       : "");
-	if (option->type == SPEC_OPTION_INT || option->type == SPEC_OPTION_BOOL)
-		return set_number(v, option, json_object_get_int64(value), path, e);
-	if (strlen(text) != (size_t)json_object_get_string_len(value))
+				       wanted[option->type], json_object_to_json_string(tree),
+				       scalar && type == SPEC_VALUE_STRING ? "; put it into quotes"
+									   : "");
+	}
+	if (type == SPEC_VALUE_NUMBER)
+		return set_number(v, option, strtoll(value->text, NULL, 10), path, e);
+	if (type == SPEC_VALUE_BOOL)
+		return set_number(v, option, *value->text == 't', path, e);
+	if (strlen(value->text) != value->n)
 		return spec_errors_add(e, -EINVAL, 0, 0, path, "must not hold a NUL character");
-	return set_text(v, option, text, path, e);
+	return set_text(v, option, value->text, path, e);
 }
 
-static int merge_one(struct spec_options *o, const char *name, struct json_object *value,
-		     struct spec_errors *e)
+static int merge_one(struct spec_options *o, const struct spec_value *value, struct spec_errors *e)
 {
-	const struct spec_option *option = spec_option_find(o->table, name);
-	cleanup_free char *path = text_print("scheduler_args.%s", name);
+	const struct spec_option *option = spec_option_find(o->table, value->key);
+	cleanup_free char *path = text_print("scheduler_args.%s", value->key);
 	struct value *v;
 	int ret;
 
 	if (!option)
-		return refuse_unknown(o, path, name, e);
-	v = value_of(o, option);
-	if (!value) {
+		return refuse_unknown(o, path, value->key, e);
+	v = &o->v[option - o->table];
+	if (value->type == SPEC_VALUE_NULL) {
 		value_clear(v);
 		return 0;
 	}
@@ -257,19 +256,16 @@ static int merge_one(struct spec_options *o, const char *name, struct json_objec
 int spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
 		       struct spec_errors *e)
 {
-	struct json_object *args;
-	int ret = 0;
+	struct spec_value *args cleanup_free = NULL;
+	int ret = json ? spec_value_parse(json, strlen(json), &args) : 0;
 
-	if (!json)
-		return 0;
-	args = spec_tree_parse(json);
-	json_object_object_foreach(args, name, value) {
-		int err = streq(name, "namespace") ? check_namespace(value, namespace, e)
-						   : merge_one(o, name, value, e);
+	for (size_t i = 0; args && i < args->n; i++) {
+		const struct spec_value *value = &args->items[i];
+		int err = streq(value->key, "namespace") ? check_namespace(value, namespace, e)
+							 : merge_one(o, value, e);
 
 		ret = ret ? ret : err;
 	}
-	json_object_put(args);
 	return ret;
 }
 

@@ -17,4 +17,15 @@ struct spec_map {
 	size_t n;
 };
 
+/* Release all that M holds; it is empty afterwards. */
+static inline void spec_map_clear(struct spec_map *m)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		free(m->v[i].key);
+		free(m->v[i].value);
+	}
+	free(m->v);
+	*m = (struct spec_map){0};
+}
+
 #endif
