@@ -71,22 +71,17 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 	return job;
 }
 
-/* Where a log of CONTAINER belongs: behind the others of its group; the replica's own come first. */
-static size_t log_place(const struct spec_replica *r, const char *container)
-{
-	size_t i = r->n_logs;
-
-	while (i > 0 && !streq(r->logs[i - 1].container, container))
-		i--;
-	return i == 0 && *container ? r->n_logs : i;
-}
-
 void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *from)
 {
 	const char *container = from->container ? from->container : "";
 	struct spec_log log = {.complete = from->complete, .gap = from->gap};
-	size_t at = log_place(r, container);
+	size_t at = r->n_logs;
 
+	/* A log stands behind the others of its container; the replica's own come first. */
+	while (at > 0 && !streq(r->logs[at - 1].container, container))
+		at--;
+	if (at == 0 && *container)
+		at = r->n_logs;
 	spec_set(&log.key, from->key);
 	spec_set(&log.container, container);
 	/* The array doubles at powers of two. */
@@ -115,20 +110,6 @@ const struct spec_job *spec_job_ref(const struct spec_job *job)
 
 typedef void (*string_fn)(char **field, void *data);
 
-static void each_string_of_replica(struct spec_replica *r, string_fn fn, void *data)
-{
-	fn(&r->name, data);
-	fn(&r->pod, data);
-	fn(&r->node, data);
-	fn(&r->reason, data);
-	fn(&r->message, data);
-	fn(&r->blamed, data);
-	for (size_t i = 0; i < r->n_logs; i++) {
-		fn(&r->logs[i].key, data);
-		fn(&r->logs[i].container, data);
-	}
-}
-
 /* Call FN for every string that JOB owns. */
 static void each_string(struct spec_job *job, string_fn fn, void *data)
 {
@@ -148,8 +129,20 @@ static void each_string(struct spec_job *job, string_fn fn, void *data)
 	fn(&job->submission, data);
 	for (size_t i = 0; i < job->n_roles; i++)
 		fn(&job->roles[i].name, data);
-	for (size_t i = 0; i < job->n_replicas; i++)
-		each_string_of_replica(&job->replicas[i], fn, data);
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		struct spec_replica *r = &job->replicas[i];
+
+		fn(&r->name, data);
+		fn(&r->pod, data);
+		fn(&r->node, data);
+		fn(&r->reason, data);
+		fn(&r->message, data);
+		fn(&r->blamed, data);
+		for (size_t k = 0; k < r->n_logs; k++) {
+			fn(&r->logs[k].key, data);
+			fn(&r->logs[k].container, data);
+		}
+	}
 	for (size_t i = 0; i < job->transitions.n; i++)
 		fn(&job->transitions.v[i].phase, data);
 }
@@ -170,20 +163,6 @@ static void free_string(char **field, void *data)
 	spec_unset(field);
 }
 
-static void copy_replica(struct spec_replica *to, const struct spec_replica *from)
-{
-	size_t room = 1; /* as spec_replica_copy_log makes it */
-
-	*to = *from;
-	to->logs = NULL;
-	if (from->n_logs == 0)
-		return;
-	while (room < from->n_logs)
-		room *= 2;
-	to->logs = mem_grow(NULL, room, sizeof(*to->logs));
-	memcpy(to->logs, from->logs, from->n_logs * sizeof(*to->logs));
-}
-
 struct spec_job *spec_job_copy(const struct spec_job *from)
 {
 	struct spec_job *job = spec_job_new(from->n_roles, from->n_replicas);
@@ -198,8 +177,17 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 	job->replicas = replicas;
 	for (size_t i = 0; i < from->n_roles; i++)
 		roles[i] = from->roles[i];
-	for (size_t i = 0; i < from->n_replicas; i++)
-		copy_replica(&replicas[i], &from->replicas[i]);
+	for (size_t i = 0; i < from->n_replicas; i++) {
+		const struct spec_replica *r = &from->replicas[i];
+		size_t room = 1; /* as spec_replica_copy_log makes it */
+
+		replicas[i] = *r;
+		while (room < r->n_logs)
+			room *= 2;
+		replicas[i].logs = r->n_logs ? mem_grow(NULL, room, sizeof(*r->logs)) : NULL;
+		for (size_t k = 0; k < r->n_logs; k++)
+			replicas[i].logs[k] = r->logs[k];
+	}
 	job->transitions = (struct spec_transitions){0};
 	each_string(job, own_string, NULL);
 	spec_transitions_copy(&job->transitions, &from->transitions);
@@ -246,25 +234,21 @@ static void place_string(char **field, void *data)
 		*field = place(data, *field, strlen(*field) + 1, 1);
 }
 
-/* Of a packed job; the strings stand last, since all else has to be aligned. */
-static size_t packed_size(struct spec_job *job)
-{
-	size_t size = sizeof(*job) + job->n_roles * sizeof(*job->roles) +
-		      job->n_replicas * sizeof(*job->replicas) +
-		      job->transitions.n * sizeof(*job->transitions.v);
-
-	for (size_t i = 0; i < job->n_replicas; i++)
-		size += job->replicas[i].n_logs * sizeof(*job->replicas[i].logs);
-	each_string(job, count_string, &size);
-	return size;
-}
-
 struct spec_job *spec_job_pack(struct spec_job *from)
 {
-	char *end = mem_grow(NULL, packed_size(from), 1);
-	struct spec_job *job = place(&end, from, 1, sizeof(*job));
+	size_t size = sizeof(*from) + from->n_roles * sizeof(*from->roles) +
+		      from->n_replicas * sizeof(*from->replicas) +
+		      from->transitions.n * sizeof(*from->transitions.v);
+	struct spec_job *job;
+	char *end;
 
 	assert(from->refs == 1);
+	for (size_t i = 0; i < from->n_replicas; i++)
+		size += from->replicas[i].n_logs * sizeof(*from->replicas[i].logs);
+	each_string(from, count_string, &size);
+	end = mem_grow(NULL, size, 1);
+	/* The strings stand last, since all else has to be aligned. */
+	job = place(&end, from, 1, sizeof(*job));
 	job->packed = true;
 	job->roles = place(&end, from->roles, job->n_roles, sizeof(*job->roles));
 	job->replicas = place(&end, from->replicas, job->n_replicas, sizeof(*job->replicas));

@@ -38,8 +38,8 @@ struct spec_list {
 	enum spec_list_form form;
 	struct row *rows; /* as they are shown */
 	size_t n;
-	struct row *
-		*index; /* by revision: a table of mask + 1 places, at most half of them taken */
+	/* By revision: a table of MASK + 1 places, at most half of them taken. */
+	struct row **index;
 	size_t mask;
 	struct spec_text *kept; /* the bytes of all rows, one after the other */
 };
@@ -68,26 +68,20 @@ static char *put_cell(char *to, const char *text, size_t max)
 	return to;
 }
 
-/* How many replicas run or have done so with success, of those that are wanted. */
-static void put_ready(const struct spec_job *job, char ret[32])
-{
-	uint64_t desired = 0;
-	size_t ready = 0;
-
-	for (size_t i = 0; i < job->n_roles; i++)
-		desired += job->roles[i].desired;
-	for (size_t i = 0; i < job->n_replicas; i++)
-		ready += job->replicas[i].state == SPEC_RUNNING ||
-			 job->replicas[i].state == SPEC_SUCCEEDED;
-	snprintf(ret, 32, "%zu/%llu", ready, (unsigned long long)desired);
-}
-
 static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 {
 	char cells[ID_MAX + 1 + (N_COLUMNS - 2) * (CELL_WIDTH + 1)];
 	char ready[32], retries[16], *to = cells;
+	uint64_t desired = 0;
+	size_t n_ready = 0;
 
-	put_ready(job, ready);
+	/* How many replicas run or have done so with success, of those that are wanted. */
+	for (size_t i = 0; i < job->n_roles; i++)
+		desired += job->roles[i].desired;
+	for (size_t i = 0; i < job->n_replicas; i++)
+		n_ready += job->replicas[i].state == SPEC_RUNNING ||
+			   job->replicas[i].state == SPEC_SUCCEEDED;
+	snprintf(ready, sizeof(ready), "%zu/%llu", n_ready, (unsigned long long)desired);
 	snprintf(retries, sizeof(retries), "%u", job->retries);
 	to = put_cell(to, job->id, ID_MAX);
 	to = put_cell(to, spec_state_name(job->state), CELL_WIDTH);
@@ -102,54 +96,35 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 
 /* --- ages --- */
 
-struct age {
-	int64_t number;
-	char unit;
-	int64_t until; /* s since 1970: then it is another one */
-};
-
-/* CREATED and NOW in s since 1970. What was made in the future, by another clock, is new. */
-static struct age age_of(int64_t created, int64_t now)
+/*
+ * "12m"; "-" of a job whose creation is not known, and what was CREATED (ns) after NOW (s), by another clock, is new.
+ * Returns its length. *UNTIL (s) becomes earlier if the age ends before it.
+ */
+static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *until)
 {
 	static const struct {
 		int64_t seconds, below;
 		char unit;
 	} units[] = {{1, 120, 's'}, {60, 7200, 'm'}, {3600, 172800, 'h'}, {86400, INT64_MAX, 'd'}};
-	int64_t age = max_of(now - created, (int64_t)0);
-	size_t i = 0;
+	int64_t age = max_of(now - created / SECOND, (int64_t)0), number;
+	char digits[32], *from = digits + sizeof(digits);
+	size_t i = 0, len;
 
+	if (!created)
+		return (size_t)(stpcpy(ret, "-") - ret);
 	while (age >= units[i].below)
 		i++;
-	return (struct age){age / units[i].seconds, units[i].unit,
-			    created + (age / units[i].seconds + 1) * units[i].seconds};
-}
-
-/* printf takes a third of the time in which all of a table is made. */
-static size_t print_number(int64_t number, char unit, char ret[32])
-{
-	char digits[32], *from = digits + sizeof(digits);
-	size_t len;
-
+	number = age / units[i].seconds;
+	*until = min_of(*until, created / SECOND + (number + 1) * units[i].seconds);
+	/* printf would take a third of the time in which all of a table is made. */
 	*--from = '\0';
-	*--from = unit;
+	*--from = units[i].unit;
 	do
 		*--from = (char)('0' + number % 10);
 	while (number /= 10);
 	len = (size_t)(digits + sizeof(digits) - from);
 	memcpy(ret, from, len);
 	return len - 1;
-}
-
-/* "12m"; "-" of a job whose creation is not known. *UNTIL (s) becomes earlier if the age ends before it. */
-static size_t print_age(int64_t created, int64_t now, char ret[32], int64_t *until)
-{
-	struct age age;
-
-	if (!created)
-		return (size_t)(stpcpy(ret, "-") - ret);
-	age = age_of(created / SECOND, now);
-	*until = min_of(*until, age.until);
-	return print_number(age.number, age.unit, ret);
 }
 
 /* --- the table --- */
@@ -205,20 +180,6 @@ static void put_column(struct table *t, enum column column, const char *cell)
 	t->to += all - len;
 }
 
-static void put_line(struct table *t, const struct row *row, int64_t now)
-{
-	const char *cell = row->bytes;
-	int64_t until = 0;
-	char age[32];
-
-	print_age(row->created, now, age, &until);
-	for (enum column c = 0; c < N_COLUMNS; c++) {
-		put_column(t, c, c == AGE ? age : cell);
-		if (c != AGE)
-			cell += strlen(cell) + 1;
-	}
-}
-
 static struct spec_text *make_table(const struct spec_list *list, int64_t stale_since, int64_t now,
 				    int64_t *ret_until)
 {
@@ -239,8 +200,17 @@ static struct spec_text *make_table(const struct spec_list *list, int64_t stale_
 	t.to = stpcpy(text->text, stale);
 	for (enum column c = 0; c < N_COLUMNS; c++)
 		put_column(&t, c, titles[c]);
-	for (size_t i = 0; i < list->n; i++)
-		put_line(&t, &list->rows[i], now);
+	for (size_t i = 0; i < list->n; i++) {
+		const char *cell = list->rows[i].bytes;
+		char age[32];
+
+		print_age(list->rows[i].created, now, age, &until);
+		for (enum column c = 0; c < N_COLUMNS; c++) {
+			put_column(&t, c, c == AGE ? age : cell);
+			if (c != AGE)
+				cell += strlen(cell) + 1;
+		}
+	}
 	text->len = (size_t)(t.to - text->text);
 	text->text[text->len] = '\0';
 	*ret_until = until * SECOND;
@@ -287,22 +257,6 @@ static void index_rows(struct spec_list *list)
 			i = (i + 1) & list->mask;
 		list->index[i] = &list->rows[r];
 	}
-}
-
-static struct row make_row(enum spec_list_form form, const struct spec_job *job)
-{
-	struct row row = {.revision = job->revision,
-			  .changed = job->changed,
-			  .created = job->created,
-			  .fresh = true};
-	char *bytes;
-
-	if (form == SPEC_LIST_TABLE)
-		make_cells(job, &bytes, &row.len);
-	else
-		spec_status_json_line(job, &bytes, &row.len);
-	row.bytes = bytes;
-	return row;
 }
 
 /* All rows in their order: the old ones that are WANTED, which are in theirs, and N_FRESH of FRESH. */
@@ -360,12 +314,24 @@ static void list_update(struct spec_list *list, const struct spec_job *const *jo
 	size_t n_fresh = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		struct row *known = find_row(list, jobs[i]->revision);
+		const struct spec_job *job = jobs[i];
+		struct row *row = find_row(list, job->revision);
+		char *bytes;
 
-		if (known)
-			known->wanted = true;
+		if (row) {
+			row->wanted = true;
+			continue;
+		}
+		row = &fresh[n_fresh++];
+		*row = (struct row){.revision = job->revision,
+				    .changed = job->changed,
+				    .created = job->created,
+				    .fresh = true};
+		if (list->form == SPEC_LIST_TABLE)
+			make_cells(job, &bytes, &row->len);
 		else
-			fresh[n_fresh++] = make_row(list->form, jobs[i]);
+			spec_status_json_line(job, &bytes, &row->len);
+		row->bytes = bytes;
 	}
 	merge_rows(list, fresh, n_fresh, rows);
 	kept = keep_rows(rows, n);

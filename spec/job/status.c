@@ -70,15 +70,6 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 	spec_tree_text(o, key, clean ? clean : text);
 }
 
-static uint64_t gaps_of(const struct spec_replica *r)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < r->n_logs; i++)
-		n += r->logs[i].gap;
-	return n;
-}
-
 static int waiting_of(const struct spec_replica *r)
 {
 	int n = 0;
@@ -119,22 +110,9 @@ static void put_role(struct json_object *o, const struct spec_job *job,
 			    &job->replicas[role->first + i]);
 }
 
-static void put_transitions(struct json_object *o, const struct spec_transitions *from)
-{
-	struct json_object *list = spec_tree_add(o, "transitions", spec_tree_list(from->n));
-
-	for (size_t i = 0; i < from->n; i++) {
-		struct json_object *one = spec_tree_append(list, spec_tree_map());
-
-		put_time(one, "time", from->v[i].time);
-		spec_tree_text(one, "state", spec_state_name(from->v[i].state));
-		put_text(one, "phase", from->v[i].phase);
-	}
-}
-
 static struct json_object *status_tree(const struct spec_job *job)
 {
-	struct json_object *o = spec_tree_map(), *roles;
+	struct json_object *o = spec_tree_map(), *list;
 	int64_t waiting = 0;
 
 	for (size_t i = 0; i < job->n_replicas; i++)
@@ -160,10 +138,18 @@ static struct json_object *status_tree(const struct spec_job *job)
 	put_action(o, "pending_command", job->pending);
 	put_action(o, "ignored_command", job->ignored);
 	spec_tree_number(o, "logs_waiting", waiting);
-	put_transitions(o, &job->transitions);
-	roles = spec_tree_add(o, "roles", spec_tree_list(job->n_roles));
+	list = spec_tree_add(o, "transitions", spec_tree_list(job->transitions.n));
+	for (size_t i = 0; i < job->transitions.n; i++) {
+		const struct spec_transition *from = &job->transitions.v[i];
+		struct json_object *one = spec_tree_append(list, spec_tree_map());
+
+		put_time(one, "time", from->time);
+		spec_tree_text(one, "state", spec_state_name(from->state));
+		put_text(one, "phase", from->phase);
+	}
+	list = spec_tree_add(o, "roles", spec_tree_list(job->n_roles));
 	for (size_t i = 0; i < job->n_roles; i++)
-		put_role(spec_tree_append(roles, spec_tree_map()), job, &job->roles[i]);
+		put_role(spec_tree_append(list, spec_tree_map()), job, &job->roles[i]);
 	return o;
 }
 
@@ -198,12 +184,15 @@ void spec_status_replica(const struct spec_job *job, const struct spec_replica *
 			 size_t *ret_len)
 {
 	cleanup_json struct json_object *o = spec_tree_map();
+	uint64_t gaps = 0;
 
 	(void)job;
+	for (size_t i = 0; i < r->n_logs; i++)
+		gaps += r->logs[i].gap;
 	put_replica(o, r);
 	put_time(o, "started", r->started);
 	put_time(o, "finished", r->finished);
-	spec_tree_add(o, "gap", spec_tree_uint(gaps_of(r)));
+	spec_tree_add(o, "gap", spec_tree_uint(gaps));
 	spec_tree_number(o, "logs_waiting", waiting_of(r));
 	spec_yaml_emit(o, 0, ret, ret_len);
 }

@@ -49,18 +49,6 @@ static void put_end(FILE *out, const char *text)
 
 /* --- a replica that failed --- */
 
-static const char *exit_hint(int code)
-{
-	switch (code) {
-	case 126:
-		return " (a shell's way to say that a command can't be executed)";
-	case 127:
-		return " (a shell's way to say that a command was not found)";
-	default:
-		return "";
-	}
-}
-
 static void put_signal(FILE *out, int signal)
 {
 	const char *name = sigabbrev_np(signal);
@@ -77,7 +65,10 @@ static void put_code(FILE *out, int code)
 {
 	int signal = code - 128;
 
-	fprintf(out, "ended with exit code %d%s", code, exit_hint(code));
+	fprintf(out, "ended with exit code %d%s", code,
+		code == 126   ? " (a shell's way to say that a command can't be executed)"
+		: code == 127 ? " (a shell's way to say that a command was not found)"
+			      : "");
 	if (signal > 0 && signal < 32 && sigabbrev_np(signal)) {
 		fputs(", which means ", out);
 		put_signal(out, signal);
@@ -212,18 +203,6 @@ static const struct spec_replica *last_ended(const struct spec_job *job)
 	return ret;
 }
 
-/* Print why JOB failed, of which no replica did: a policy of its own has ended it. R ended last. */
-static void why_failed_without(FILE *out, const struct spec_job *job, const struct spec_replica *r)
-{
-	fputs("The job failed by a policy of its own. ", out);
-	put_clean(out, r->name);
-	fputc(' ', out);
-	put_code(out, r->exit_code);
-	fputc('.', out);
-	put_retries(out, job, false);
-	put_output(out, r);
-}
-
 static void why_failed(FILE *out, const struct spec_job *job)
 {
 	size_t n;
@@ -233,9 +212,17 @@ static void why_failed(FILE *out, const struct spec_job *job)
 		put_end(out, job->message);
 		return;
 	}
+	/* No replica has failed: a policy of the job has ended it. */
 	if (!r && streq(job->reason, job->phase) && !streq(job->phase, "Terminated") &&
 	    last_ended(job)) {
-		why_failed_without(out, job, last_ended(job));
+		r = last_ended(job);
+		fputs("The job failed by a policy of its own. ", out);
+		put_clean(out, r->name);
+		fputc(' ', out);
+		put_code(out, r->exit_code);
+		fputc('.', out);
+		put_retries(out, job, false);
+		put_output(out, r);
 		return;
 	}
 	if (!r || !is_explained(r) || streq(job->phase, "Terminated")) {
@@ -313,27 +300,14 @@ static struct spec_words local_id(struct spec_words image)
 	return (struct spec_words){id, LOCAL_ID_LEN};
 }
 
-/* How the local image ID gets to where the cluster looks for it, as IMAGE. */
-static void put_push(FILE *out, struct spec_words id, struct spec_words image)
-{
-	fputs(". It is an image of a local Docker; on the machine that has it, push it: docker tag "
-	      "sha256:",
-	      out);
-	put_words(out, id);
-	fputc(' ', out);
-	put_words(out, image);
-	fputs(" && docker push ", out);
-	put_words(out, image);
-}
-
 static void put_pull(FILE *out, const struct spec_replica *r)
 {
 	const struct spec_words image = spec_words_image(r->message);
+	const struct spec_words id = local_id(image);
 	struct spec_words why = spec_words_pull(r->message);
 
 	if (image.n == 0 && why.n == 0)
 		why = (struct spec_words){r->message, strlen(r->message)};
-
 	fputs(" can't start: its image", out);
 	if (image.n > 0) {
 		fputc(' ', out);
@@ -344,11 +318,19 @@ static void put_pull(FILE *out, const struct spec_replica *r)
 		fputs(": ", out);
 		put_words(out, why);
 	}
-	if (local_id(image).n > 0)
-		put_push(out, local_id(image), image);
-	else
+	if (id.n == 0) {
 		fputs(". Check the image's name and tag, and that the cluster's nodes may pull it.",
 		      out);
+		return;
+	}
+	fputs(". It is an image of a local Docker; on the machine that has it, push it: docker tag "
+	      "sha256:",
+	      out);
+	put_words(out, id);
+	fputc(' ', out);
+	put_words(out, image);
+	fputs(" && docker push ", out);
+	put_words(out, image);
 }
 
 /* Print the end of a sentence that says what a replica waits for. */
