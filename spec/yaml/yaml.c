@@ -76,12 +76,6 @@ static void free_table(struct lh_table **table)
 	lh_table_free(*table);
 }
 
-static int error_at(struct reader *r, int err, const yaml_mark_t *mark, const char *text)
-{
-	return spec_errors_add(r->e, err, (unsigned)mark->line + 1, (unsigned)mark->column + 1, "",
-			       "%s", text);
-}
-
 static int next_event(struct reader *r, yaml_event_t *event)
 {
 	if (yaml_parser_parse(&r->parser, event))
@@ -382,53 +376,31 @@ static void merge(struct spec_yaml *root, struct spec_errors *e)
 
 /* --- events --- */
 
-static void read_scalar(struct reader *r, const yaml_event_t *event, struct spec_yaml *node)
+static int read_collection(struct reader *r, const yaml_event_t *start, struct spec_yaml *node,
+			   unsigned depth)
 {
-	struct anchor *anchor = set_anchor(r, event->data.scalar.anchor, node);
+	bool map = node->type == SPEC_YAML_MAP;
+	struct anchor *anchor;
 
-	if (anchor)
-		anchor->open = false;
-	node->text = mem_copy(event->data.scalar.value, event->data.scalar.length);
-	node->len = event->data.scalar.length;
-	node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-	check_tag(node, event->data.scalar.tag, r->e);
-}
-
-/* The children of NODE, up to the event END. */
-static int read_children(struct reader *r, struct spec_yaml *node, yaml_event_type_t end,
-			 unsigned depth)
-{
+	check_tag(node, map ? start->data.mapping_start.tag : start->data.sequence_start.tag, r->e);
+	anchor = set_anchor(r,
+			    map ? start->data.mapping_start.anchor
+				: start->data.sequence_start.anchor,
+			    node);
 	for (;;) {
 		cleanup(free_event) yaml_event_t event = {0};
 		struct spec_yaml *child = NULL;
 		int err = next_event(r, &event);
 
-		if (err < 0)
-			return err;
-		if (event.type == end)
-			return 0;
-		err = read_node(r, &event, depth + 1, &child);
+		if (err == 0 &&
+		    event.type == (map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT))
+			break;
+		if (err == 0)
+			err = read_node(r, &event, depth + 1, &child);
 		if (err < 0)
 			return err;
 		append(node, child);
 	}
-}
-
-static int read_collection(struct reader *r, const yaml_event_t *event, struct spec_yaml *node,
-			   unsigned depth)
-{
-	bool map = node->type == SPEC_YAML_MAP;
-	struct anchor *anchor;
-	int err;
-
-	check_tag(node, map ? event->data.mapping_start.tag : event->data.sequence_start.tag, r->e);
-	anchor = set_anchor(r,
-			    map ? event->data.mapping_start.anchor
-				: event->data.sequence_start.anchor,
-			    node);
-	err = read_children(r, node, map ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT, depth);
-	if (err < 0)
-		return err;
 	if (anchor && anchor->node == node)
 		anchor->open = false;
 	return map ? check_keys(node, r->e) : 0;
@@ -441,6 +413,7 @@ static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth
 	enum spec_yaml_type type = event->type == YAML_MAPPING_START_EVENT    ? SPEC_YAML_MAP
 				   : event->type == YAML_SEQUENCE_START_EVENT ? SPEC_YAML_LIST
 									      : SPEC_YAML_SCALAR;
+	struct anchor *anchor;
 	int err;
 
 	if (event->type == YAML_ALIAS_EVENT)
@@ -449,10 +422,17 @@ static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth
 		       (unsigned)event->start_mark.column + 1, depth, &node);
 	if (err < 0)
 		return err;
-	if (type == SPEC_YAML_SCALAR)
-		read_scalar(r, event, node);
-	else
+	if (type == SPEC_YAML_SCALAR) {
+		anchor = set_anchor(r, event->data.scalar.anchor, node);
+		if (anchor)
+			anchor->open = false;
+		node->text = mem_copy(event->data.scalar.value, event->data.scalar.length);
+		node->len = event->data.scalar.length;
+		node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+		check_tag(node, event->data.scalar.tag, r->e);
+	} else {
 		err = read_collection(r, event, node, depth);
+	}
 	if (err == 0)
 		*ret = take_ptr(node);
 	return err;
@@ -478,9 +458,10 @@ static int read_stream(struct reader *r, struct spec_yaml **ret)
 			break;
 		case YAML_DOCUMENT_START_EVENT:
 			if (*ret)
-				return error_at(r, -EINVAL, &event.start_mark,
-						"a second document begins here; write one document "
-						"a file");
+				return spec_errors_add(
+					r->e, -EINVAL, (unsigned)event.start_mark.line + 1,
+					(unsigned)event.start_mark.column + 1, "",
+					"a second document begins here; write one document a file");
 			break;
 		default:
 			err = read_node(r, &event, 1, ret);

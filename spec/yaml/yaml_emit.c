@@ -24,8 +24,6 @@
 /* Marks a string as a time; its address alone counts. */
 static const char time_mark[] = "time";
 
-enum style { STYLE_PLAIN, STYLE_SINGLE, STYLE_DOUBLE };
-
 struct emitter {
 	FILE *out;
 	unsigned flow_depth; /* 0: none */
@@ -118,19 +116,6 @@ static bool is_plain(const char *text, size_t len, bool flow)
 	return !is_word(text, len) && !is_numeric(text, len);
 }
 
-/* The plainest style for TEXT on one line; FLOW: inside of [] or {}. */
-static enum style choose_style(const char *text, size_t len, bool flow)
-{
-	if (len == 0 || !is_printable(text, len, ""))
-		return STYLE_DOUBLE;
-	if (is_plain(text, len, flow))
-		return STYLE_PLAIN;
-	/* Single quotes need no escapes, and are easier to read where double quotes would. */
-	if (memchr(text, '"', len) || memchr(text, '\\', len))
-		return STYLE_SINGLE;
-	return STYLE_DOUBLE;
-}
-
 /* Is a literal block lossless for TEXT, and easier to read? */
 static bool is_literal(const char *text, size_t len)
 {
@@ -175,28 +160,23 @@ static void put_double_quoted(FILE *out, const char *text, size_t len)
 	fputc('"', out);
 }
 
-static void put_single_quoted(FILE *out, const char *text, size_t len)
-{
-	fputc('\'', out);
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] == '\'')
-			fputc('\'', out);
-		fputc(text[i], out);
-	}
-	fputc('\'', out);
-}
-
-/* Write a string on the current line. */
+/* Write a string on the current line, in the plainest style for it; FLOW: inside of [] or {}. */
 static void put_inline(struct emitter *em, const char *text, size_t len, bool flow)
 {
-	switch (choose_style(text, len, flow)) {
-	case STYLE_PLAIN:
+	bool printable = len > 0 && is_printable(text, len, "");
+
+	if (printable && is_plain(text, len, flow)) {
 		fwrite(text, 1, len, em->out);
-		break;
-	case STYLE_SINGLE:
-		put_single_quoted(em->out, text, len);
-		break;
-	default:
+	} else if (printable && (memchr(text, '"', len) || memchr(text, '\\', len))) {
+		/* Single quotes need no escapes, and are easier to read where double quotes would. */
+		fputc('\'', em->out);
+		for (size_t i = 0; i < len; i++) {
+			if (text[i] == '\'')
+				fputc('\'', em->out);
+			fputc(text[i], em->out);
+		}
+		fputc('\'', em->out);
+	} else {
 		put_double_quoted(em->out, text, len);
 	}
 }
@@ -241,22 +221,10 @@ static void put_literal(struct emitter *em, const char *text, size_t len, unsign
 	}
 }
 
-/* Numbers, booleans, null. */
-static void put_other(struct emitter *em, struct json_object *value)
-{
-	char text[32];
-
-	if (json_object_get_type(value) == json_type_double) {
-		spec_tree_double_text(json_object_get_double(value), text);
-		fputs(text, em->out);
-	} else {
-		fputs(json_object_to_json_string(value), em->out);
-	}
-}
-
 static void put_flow(struct emitter *em, struct json_object *value)
 {
 	const char *sep = "";
+	char number[32];
 
 	switch (json_object_get_type(value)) {
 	case json_type_object: {
@@ -287,8 +255,12 @@ static void put_flow(struct emitter *em, struct json_object *value)
 	case json_type_string:
 		put_string(em, value, true);
 		break;
+	case json_type_double:
+		spec_tree_double_text(json_object_get_double(value), number);
+		fputs(number, em->out);
+		break;
 	default:
-		put_other(em, value);
+		fputs(json_object_to_json_string(value), em->out);
 	}
 }
 

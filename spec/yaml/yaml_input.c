@@ -23,25 +23,6 @@ bool yaml_input_is_printable(uint32_t c)
 	return c != 0x2028 && c != 0x2029 && c != 0xfeff && c != 0xfffe && c != 0xffff;
 }
 
-static int refuse_encoding(const char *text, size_t len, struct spec_errors *e)
-{
-	static const struct {
-		const char *mark, *name;
-		size_t n;
-	} marks[] = {{"\xff\xfe\0\0", "UTF-32", 4},
-		     {"\0\0\xfe\xff", "UTF-32", 4},
-		     {"\xff\xfe", "UTF-16", 2},
-		     {"\xfe\xff", "UTF-16", 2}};
-
-	for (size_t i = 0; i < array_size(marks); i++) {
-		if (len >= marks[i].n && memcmp(text, marks[i].mark, marks[i].n) == 0)
-			return spec_errors_add(e, -EINVAL, 1, 1, "",
-					       "the file is encoded in %s; save it as UTF-8",
-					       marks[i].name);
-	}
-	return 0;
-}
-
 static int refuse_char(uint32_t c, unsigned line, unsigned column, struct spec_errors *e)
 {
 	const char *what = "the control character";
@@ -69,32 +50,29 @@ static int refuse_char(uint32_t c, unsigned line, unsigned column, struct spec_e
 
 int yaml_input_begin(const char **text, size_t *len, struct spec_errors *e)
 {
-	int r;
+	static const struct {
+		const char *mark, *name;
+		size_t n;
+	} marks[] = {{"\xff\xfe\0\0", "UTF-32", 4},
+		     {"\0\0\xfe\xff", "UTF-32", 4},
+		     {"\xff\xfe", "UTF-16", 2},
+		     {"\xfe\xff", "UTF-16", 2}};
 
 	if (*len > SPEC_MAX_FILE)
 		return spec_errors_add(e, -EFBIG, 0, 0, "",
 				       "the file has %zu bytes; at most %u (1 MiB) are read", *len,
 				       SPEC_MAX_FILE);
-	r = refuse_encoding(*text, *len, e);
-	if (r < 0)
-		return r;
+	for (size_t i = 0; i < array_size(marks); i++) {
+		if (*len >= marks[i].n && memcmp(*text, marks[i].mark, marks[i].n) == 0)
+			return spec_errors_add(e, -EINVAL, 1, 1, "",
+					       "the file is encoded in %s; save it as UTF-8",
+					       marks[i].name);
+	}
 	if (*len >= 3 && memcmp(*text, "\xef\xbb\xbf", 3) == 0) {
 		*text += 3;
 		*len -= 3;
 	}
 	return 0;
-}
-
-/*
- * %TAG names tags of its own, none of which is known here. It is refused before libyaml sees it:
- * there, many of them take time that grows with their square, and a long one is copied at each
- * use.
- */
-static bool is_tag_directive(const unsigned char *s, size_t len)
-{
-	static const char word[] = "%TAG";
-
-	return len >= strlen(word) && memcmp(s, word, strlen(word)) == 0;
 }
 
 int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
@@ -105,7 +83,11 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 	size_t n;
 
 	for (; s < end; s += n, column++) {
-		if (column == 1 && is_tag_directive(s, (size_t)(end - s)))
+		/*
+		 * %TAG names tags of its own, none of which is known here. It is refused before libyaml sees it:
+		 * there, many of them take time that grows with their square, and a long one is copied at each use.
+		 */
+		if (column == 1 && end - s >= 4 && memcmp(s, "%TAG", 4) == 0)
 			return spec_errors_add(e, -EINVAL, line, column, "",
 					       "%%TAG is not supported; a line of text can't begin "
 					       "with it either");
@@ -122,14 +104,6 @@ int yaml_input_check(const char *text, size_t len, struct spec_errors *e)
 		}
 	}
 	return 0;
-}
-
-/* If a surrogate pair begins at S ("\uD8xx\uDCxx", 12 bytes), its character, else 0. */
-static uint32_t pair_at(const char *s, const char *end)
-{
-	if (end - s < 12 || s[1] != 'u' || s[6] != '\\' || s[7] != 'u')
-		return 0;
-	return spec_utf8_pair(spec_utf8_hex4(s + 2), spec_utf8_hex4(s + 8));
 }
 
 /* Does TEXT hold what JSON may and YAML may not: a surrogate pair, a character to be escaped? */
@@ -153,9 +127,12 @@ static bool needs_adapting(const char *text, size_t len)
 /* Copy one character or escape of JSON from S to OUT, as YAML; returns its length in S. */
 static size_t adapt(const char *s, const char *end, FILE *out)
 {
-	uint32_t c = *s == '\\' ? pair_at(s, end) : 0;
+	uint32_t c = 0;
 	size_t n;
 
+	/* "\uD8xx\uDCxx", a surrogate pair. */
+	if (end - s >= 12 && s[0] == '\\' && s[1] == 'u' && s[6] == '\\' && s[7] == 'u')
+		c = spec_utf8_pair(spec_utf8_hex4(s + 2), spec_utf8_hex4(s + 8));
 	if (c) {
 		fprintf(out, "\\U%08x", c);
 		return 12;
@@ -272,28 +249,22 @@ static const struct {
 	{"while scanning a %YAML directive", "this is not \"%YAML 1.2\" or \"%YAML 1.1\""},
 };
 
-/* The byte at which character INDEX of TEXT stands; NUL at the end. */
-static char char_at(const char *text, size_t len, size_t index)
-{
-	for (size_t i = 0; i < len; i++) {
-		if (((unsigned char)text[i] & 0xc0) == 0x80)
-			continue;
-		if (index-- == 0)
-			return text[i];
-	}
-	return '\0';
-}
-
 static int add_at(struct spec_errors *e, yaml_mark_t mark, const char *text)
 {
 	return spec_errors_add(e, -EINVAL, (unsigned)mark.line + 1, (unsigned)mark.column + 1, "",
 			       "%s", text);
 }
 
+/* The character at which P stopped can't begin anything. */
 static int explain_char(const yaml_parser_t *p, const char *text, size_t len, struct spec_errors *e)
 {
-	char c = char_at(text, len, p->problem_mark.index);
+	size_t n = p->problem_mark.index, i = 0;
+	char c;
 
+	/* libyaml counts characters: N of them are before it. */
+	while (i < len && (((unsigned char)text[i] & 0xc0) == 0x80 || n-- > 0))
+		i++;
+	c = i < len ? text[i] : '\0';
 	if (c == '\t')
 		return add_at(e, p->problem_mark, TAB_TEXT);
 	return spec_errors_add(e, -EINVAL, (unsigned)p->problem_mark.line + 1,
