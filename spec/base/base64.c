@@ -24,10 +24,10 @@ static bool decode_group(const unsigned v[4], size_t n, char **to)
 	return n == 4 || (bits << (8 * (n - 1)) & 0xffffff) == 0;
 }
 
-/* Returns how many bytes were written; -1: TEXT is no base64. */
-static ssize_t decode(const char *text, size_t len, char *to)
+char *spec_base64_decode(const char *text, size_t len, size_t *ret_len)
 {
-	const char *begin = to;
+	cleanup_free char *ret = mem_grow(NULL, len / 4 * 3 + 4, 1);
+	char *to = ret;
 	unsigned v[4] = {0};
 	size_t n = 0, pad = 0;
 
@@ -39,7 +39,7 @@ static ssize_t decode(const char *text, size_t len, char *to)
 			continue;
 		}
 		if (pad || digit(text[i]) == 64)
-			return -1;
+			return NULL;
 		v[n++] = digit(text[i]);
 		if (n == 4) {
 			decode_group(v, n, &to);
@@ -48,19 +48,9 @@ static ssize_t decode(const char *text, size_t len, char *to)
 		}
 	}
 	if (n + pad != 0 && (n + pad != 4 || !decode_group(v, n, &to)))
-		return -1;
-	return to - begin;
-}
-
-char *spec_base64_decode(const char *text, size_t len, size_t *ret_len)
-{
-	cleanup_free char *ret = mem_grow(NULL, len / 4 * 3 + 4, 1);
-	ssize_t n = decode(text, len, ret);
-
-	if (n < 0)
 		return NULL;
-	ret[n] = '\0';
-	*ret_len = (size_t)n;
+	*to = '\0';
+	*ret_len = (size_t)(to - ret);
 	return take_ptr(ret);
 }
 

@@ -40,30 +40,22 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* TEXT (taken over) without its middle when it is too long; cut between characters. */
-static void shorten(char *text)
-{
-	static const char gap[] = " ... ";
-	size_t len = strlen(text), n = strlen(gap), head = TEXT_HEAD, tail;
-
-	if (len <= TEXT_MAX)
-		return;
-	tail = len - TEXT_TAIL;
-	while (is_continuation(text[head]))
-		head--;
-	while (is_continuation(text[tail]))
-		tail++;
-	for (size_t i = 0; i < n; i++)
-		text[head + i] = gap[i];
-	memmove(text + head + n, text + tail, len - tail + 1);
-}
-
-/* A copy of TEXT, clean and short. */
+/* A clean copy of TEXT; if it is too long, without its middle, cut between characters. */
 static char *printable(const char *text)
 {
+	static const char gap[] = " ... ";
 	char *ret = spec_utf8_clean_copy(text, "");
+	size_t len = strlen(ret), n = strlen(gap), head = TEXT_HEAD, tail;
 
-	shorten(ret);
+	if (len <= TEXT_MAX)
+		return ret;
+	tail = len - TEXT_TAIL;
+	while (is_continuation(ret[head]))
+		head--;
+	while (is_continuation(ret[tail]))
+		tail++;
+	memcpy(ret + head, gap, n);
+	memmove(ret + head + n, ret + tail, len - tail + 1);
 	return ret;
 }
 
@@ -77,13 +69,17 @@ static void insert(struct spec_errors *e, struct spec_error *new)
 {
 	size_t at;
 
-	for (size_t i = 0; i < e->n; i++) /* two checks have met it */
-		if (e->v[i].line == new->line &&
-		    e->v[i].column == new->column &&streq(e->v[i].path, new->path) &&
-		    streq(e->v[i].text, new->text)) {
+	for (size_t i = 0; i < e->n; i++) {
+		const struct spec_error *old = &e->v[i];
+
+		/* Two checks may have met the same error. */
+		if (old->line == new->line &&
+		    old->column == new->column &&streq(old->path, new->path) &&
+		    streq(old->text, new->text)) {
 			clear(new);
 			return;
 		}
+	}
 	if (e->n == SPEC_MAX_ERRORS) {
 		struct spec_error *last = &e->v[e->n - 1];
 

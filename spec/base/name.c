@@ -46,37 +46,27 @@ static bool is_lower_or_digit(char c)
 	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/*
- * The next character of *S in lower case, 0 when it is dropped. Of all characters outside ASCII,
- * only U+0130 and U+212A have a lower-case form that holds an ASCII letter.
- */
-static char norm_next(const char **s)
-{
-	const char *p = *s;
-
-	if (strncmp(p, "\xc4\xb0", 2) == 0) {
-		*s += 2;
-		return 'i';
-	}
-	if (strncmp(p, "\xe2\x84\xaa", 3) == 0) {
-		*s += 3;
-		return 'k';
-	}
-	*s += 1;
-	if (*p >= 'A' && *p <= 'Z')
-		return (char)(*p - 'A' + 'a');
-	return is_lower_or_digit(*p) || *p == '-' ? *p : 0;
-}
-
 char *spec_name_norm(const char *name)
 {
 	char *ret = new0_n(char, strlen(name) + 1);
 	size_t n = 0;
 
 	while (*name) {
-		char c = norm_next(&name);
+		char c = *name;
 
-		if (c && (c != '-' || n > 0))
+		/* Of all characters outside ASCII, U+0130 and U+212A alone have an ASCII letter in lower case. */
+		if (strncmp(name, "\xc4\xb0", 2) == 0) {
+			name += 2;
+			c = 'i';
+		} else if (strncmp(name, "\xe2\x84\xaa", 3) == 0) {
+			name += 3;
+			c = 'k';
+		} else {
+			name++;
+			if (c >= 'A' && c <= 'Z')
+				c = (char)(c - 'A' + 'a');
+		}
+		if (is_lower_or_digit(c) || (c == '-' && n > 0))
 			ret[n++] = c;
 	}
 	while (n > 0 && ret[n - 1] == '-')

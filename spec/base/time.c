@@ -39,19 +39,6 @@ static bool take_number(struct cursor *c, size_t n, int min, int max, int *ret)
 	return true;
 }
 
-/* Digits after a dot, as ns. */
-static bool take_fraction(struct cursor *c, int64_t *ret)
-{
-	int64_t unit = NS_PER_S;
-	const char *begin = c->at;
-
-	for (*ret = 0; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
-		unit /= 10;
-		*ret += unit * (*c->at - '0');
-	}
-	return c->at > begin;
-}
-
 /* Seconds east of Greenwich. */
 static bool take_offset(struct cursor *c, int *ret)
 {
@@ -80,21 +67,11 @@ static int64_t days_of(int year, int month, int day)
 	return 365 * y + leap_days + before_month[month - 1] + day - 1 - 719468;
 }
 
-static int64_t to_ns(int64_t seconds, int64_t fraction)
-{
-	int64_t ns;
-
-	if (__builtin_mul_overflow(seconds, (int64_t)NS_PER_S, &ns) ||
-	    __builtin_add_overflow(ns, fraction, &ns))
-		return seconds < 0 ? INT64_MIN : INT64_MAX;
-	return ns;
-}
-
 size_t spec_time_parse(const char *text, size_t len, int64_t *ret_ns)
 {
 	struct cursor c = {text, text + len};
 	int year, month, day, hour, minute, second, offset;
-	int64_t fraction = 0, seconds;
+	int64_t fraction = 0, unit = NS_PER_S, seconds;
 
 	if (!take_number(&c, 4, 0, 9999, &year) || !take_char(&c, '-', '-') ||
 	    !take_number(&c, 2, 1, 12, &month) || !take_char(&c, '-', '-') ||
@@ -103,12 +80,20 @@ size_t spec_time_parse(const char *text, size_t len, int64_t *ret_ns)
 	    !take_number(&c, 2, 0, 59, &minute) || !take_char(&c, ':', ':') ||
 	    !take_number(&c, 2, 0, 60, &second))
 		return 0;
-	if (take_char(&c, '.', '.') && !take_fraction(&c, &fraction))
-		return 0;
+	if (take_char(&c, '.', '.')) {
+		for (; c.at < c.end && *c.at >= '0' && *c.at <= '9'; c.at++) {
+			unit /= 10;
+			fraction += unit * (*c.at - '0');
+		}
+		if (c.at[-1] == '.')
+			return 0;
+	}
 	if (!take_offset(&c, &offset))
 		return 0;
 	seconds = days_of(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset;
-	*ret_ns = to_ns(seconds, fraction);
+	if (__builtin_mul_overflow(seconds, (int64_t)NS_PER_S, ret_ns) ||
+	    __builtin_add_overflow(*ret_ns, fraction, ret_ns))
+		*ret_ns = seconds < 0 ? INT64_MIN : INT64_MAX;
 	return (size_t)(c.at - text);
 }
 

@@ -95,36 +95,32 @@ bool spec_utf8_is_clean(const char *text, const char *keep)
 	return clean;
 }
 
-static char *put_escape(char *to, unsigned char c)
-{
-	static const char hex[] = "0123456789abcdef";
-
-	*to++ = '\\';
-	if (c == '\n' || c == '\t' || c == '\r') {
-		*to++ = c == '\n' ? 'n' : c == '\t' ? 't' : 'r';
-	} else {
-		*to++ = 'x';
-		*to++ = hex[c >> 4];
-		*to++ = hex[c & 15];
-	}
-	return to;
-}
-
 char *spec_utf8_clean(char *to, const char *text, const char *keep)
 {
+	static const char hex[] = "0123456789abcdef";
 	const unsigned char *s = (const unsigned char *)text;
 
 	while (*s) {
 		bool clean;
 		size_t n = read_char(s, keep, &clean);
+		unsigned char c;
 
 		if (clean) {
 			memcpy(to, s, n);
 			to += n;
-		} else {
-			to = put_escape(to, s[max_of(n, (size_t)1) - 1]);
+			s += n;
+			continue;
 		}
 		s += max_of(n, (size_t)1);
+		c = s[-1];
+		*to++ = '\\';
+		if (c == '\n' || c == '\t' || c == '\r') {
+			*to++ = c == '\n' ? 'n' : c == '\t' ? 't' : 'r';
+		} else {
+			*to++ = 'x';
+			*to++ = hex[c >> 4];
+			*to++ = hex[c & 15];
+		}
 	}
 	*to = '\0';
 	return to;

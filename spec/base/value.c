@@ -88,32 +88,18 @@ static char *put_unicode(struct parser *s, char *to)
 	return put_utf8(to, pair);
 }
 
-/* S is behind a backslash. */
-static char *put_escape(struct parser *s, char *to)
-{
-	static const char from[] = "\"\\/bfnrt", is[] = "\"\\/\b\f\n\r\t";
-	char c = *s->p;
-	const char *at = c ? strchr(from, c) : NULL;
-
-	s->p += c != '\0';
-	if (c == 'u')
-		return put_unicode(s, to);
-	if (!at)
-		return NULL;
-	*to = is[at - from];
-	return to + 1;
-}
-
 /*
  * Behind the quote that opens a string: its text of *RET_LEN bytes; NULL: it does not end, or is none. END is that of
  * the copy.
  */
 static const char *string(struct parser *s, const char *end, unsigned *ret_len)
 {
+	static const char escaped[] = "\"\\/bfnrt", plain[] = "\"\\/\b\f\n\r\t";
 	char *from = s->p, *to = from;
 
 	for (;;) {
 		char *stop = s->p + (spec_span_plain(s->p, end) - s->p);
+		const char *at;
 
 		if (to != s->p)
 			memmove(to, s->p, (size_t)(stop - s->p));
@@ -127,7 +113,14 @@ static const char *string(struct parser *s, const char *end, unsigned *ret_len)
 			*ret_len = (unsigned)(to - from);
 			return from;
 		}
-		to = put_escape(s, to);
+		at = *s->p ? strchr(escaped, *s->p) : NULL;
+		if (at)
+			*to++ = plain[at - escaped];
+		else if (*s->p != 'u')
+			return NULL;
+		s->p++;
+		if (!at)
+			to = put_unicode(s, to);
 		if (!to)
 			return NULL;
 	}

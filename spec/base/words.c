@@ -22,16 +22,6 @@ static struct spec_words quoted(const char *text, const char *key)
 	return end ? (struct spec_words){p + 1, (size_t)(end - p - 1)} : nothing;
 }
 
-/* The last part of a chain of errors, which are joined by ": ". */
-static struct spec_words last_link(const char *text)
-{
-	const char *ret = NULL;
-
-	for (const char *p = text; (p = strstr(p, ": ")); p += 2)
-		ret = p + 2;
-	return ret && *ret ? to_end(ret) : nothing;
-}
-
 bool spec_words_is_pull(const char *reason)
 {
 	static const char *const reasons[] = {"ErrImagePull",	     "ImagePullBackOff",
@@ -61,10 +51,13 @@ struct spec_words spec_words_image(const char *message)
 
 struct spec_words spec_words_pull(const char *message)
 {
-	struct spec_words w = last_link(message);
+	const char *last = "";
 
+	/* Errors of a chain are joined by ": ". */
+	for (const char *p = message; (p = strstr(p, ": ")); p += 2)
+		last = p + 2;
 	/* Some chains end with "Back-off pulling image ...": that the pull is tried again is no cause. */
-	return strstr(w.p, "pulling image ") ? nothing : w;
+	return strstr(last, "pulling image ") ? nothing : to_end(last);
 }
 
 int64_t spec_words_backoff(const char *message)
