@@ -82,7 +82,7 @@ static struct json_object *make_role(const struct spec_role *role)
 
 char *spec_app_json(const struct spec_app *app)
 {
-	struct json_object *o cleanup_json = spec_tree_map();
+	cleanup_json struct json_object *o = spec_tree_map();
 	struct json_object *roles;
 
 	spec_tree_text(o, "name", app->name);

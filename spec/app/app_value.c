@@ -335,7 +335,7 @@ static bool check_any(struct app_reader *r, const struct app_path *path,
 
 char *app_any(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node)
 {
-	struct json_object *value cleanup_json = NULL;
+	cleanup_json struct json_object *value = NULL;
 
 	if (!check_any(r, path, node))
 		return NULL;

@@ -54,19 +54,24 @@ void app_read_map(struct app_reader *r, const struct app_path *path, const struc
 bool app_is(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
 	    enum spec_yaml_type type, const char *hint);
 
-/* Readers of fields; the type of *MEMBER is in their names' comment. */
+/* Readers of fields. *MEMBER is a char *: any text, */
 void app_read_text(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
-		   void *member); /* char *: may be empty */
+		   void *member);
+/* one that is not empty, */
 void app_read_word(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
-		   void *member); /* char *: not empty */
+		   void *member);
+/* the name of an app or of a role, */
 void app_read_name(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
-		   void *member); /* char *: of an app or role */
-void app_read_number(struct app_reader *r, const struct app_path *path,
-		     const struct spec_yaml *node, void *member); /* double */
-void app_read_text_map(struct app_reader *r, const struct app_path *path,
-		       const struct spec_yaml *node, void *member); /* struct spec_map */
+		   void *member);
+/* or the JSON text of a map. */
 void app_read_json(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,
-		   void *member); /* char *: JSON text of a map */
+		   void *member);
+/* *MEMBER is a double. */
+void app_read_number(struct app_reader *r, const struct app_path *path,
+		     const struct spec_yaml *node, void *member);
+/* *MEMBER is a struct spec_map. */
+void app_read_text_map(struct app_reader *r, const struct app_path *path,
+		       const struct spec_yaml *node, void *member);
 
 /* A whole number from MIN to MAX. */
 bool app_int(struct app_reader *r, const struct app_path *path, const struct spec_yaml *node,

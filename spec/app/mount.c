@@ -181,7 +181,7 @@ static int kind_of_keys(const struct spec_yaml *node)
 static void read_map(struct mount_reader *r)
 {
 	const struct spec_yaml *type = spec_yaml_get(r->node, "type");
-	struct spec_mount m cleanup(spec_mount_clear) = {0};
+	cleanup(spec_mount_clear) struct spec_mount m = {0};
 	const struct mount_kind *kind;
 	int k;
 
@@ -294,7 +294,7 @@ static bool is_given(struct mount_reader *r, const struct options *o, enum mount
 /* The options of one mount are complete. */
 static void end_mount(struct mount_reader *r, struct options *o, const struct mount_kind *kind)
 {
-	struct spec_mount m cleanup(spec_mount_clear) = {0};
+	cleanup(spec_mount_clear) struct spec_mount m = {0};
 	bool device;
 	int given;
 

@@ -177,8 +177,8 @@ int spec_options_set(struct spec_options *o, const char *name, const char *value
 int spec_option_check(const char *whose, const struct spec_option *table, const char *name,
 		      const char *value, char **ret_text)
 {
-	struct spec_options *o cleanup(spec_options_freep) = spec_options_new(whose, table);
-	struct spec_errors e cleanup(spec_errors_clear) = SPEC_ERRORS_INIT;
+	cleanup(spec_options_freep) struct spec_options *o = spec_options_new(whose, table);
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	int err = spec_options_set(o, name, value, &e);
 
 	if (err)
@@ -217,7 +217,7 @@ static int set_from_json(struct value *v, const struct spec_option *option,
 	if (type == SPEC_VALUE_STRING && whole)
 		return set_text(v, option, value->text, path, e);
 	if (value->type != type || (type == SPEC_VALUE_NUMBER && !whole)) {
-		struct json_object *tree cleanup_json = spec_tree_of(value);
+		cleanup_json struct json_object *tree = spec_tree_of(value);
 		bool scalar = value->type != SPEC_VALUE_LIST && value->type != SPEC_VALUE_MAP;
 
 		return spec_errors_add(e, -EINVAL, 0, 0, path, "must be %s, but is %s%s",
@@ -256,7 +256,7 @@ static int merge_one(struct spec_options *o, const struct spec_value *value, str
 int spec_options_merge(struct spec_options *o, const char *json, const char *namespace,
 		       struct spec_errors *e)
 {
-	struct spec_value *args cleanup_free = NULL;
+	cleanup_free struct spec_value *args = NULL;
 	int ret = json ? spec_value_parse(json, strlen(json), &args) : 0;
 
 	for (size_t i = 0; args && i < args->n; i++) {

@@ -14,7 +14,7 @@
 
 /* SIZE bytes (0: at least one) of zeros. */
 returns_memory void *mem_zero(size_t size);
-/* The same for N things of SIZE bytes. */
+/* N things of SIZE bytes of zeros. */
 returns_memory void *mem_zero_n(size_t n, size_t size);
 /* P (NULL: nothing yet) with room for N things of SIZE bytes; what is new is not set. */
 __attribute__((returns_nonnull, warn_unused_result)) void *mem_grow(void *p, size_t n, size_t size);

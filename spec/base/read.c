@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Members of objects from outside.
- */
+/* Members of objects from outside. */
 #include "spec/base/read.h"
 
 #include "spec/base/mem.h"

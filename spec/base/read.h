@@ -13,7 +13,7 @@
 
 /* The member KEY of O, which may be NULL, and of two the last; NULL: O is no map, or has none. */
 const struct spec_value *spec_read_member(const struct spec_value *o, const char *key);
-/* The same; NULL also if the member is of another type. */
+/* spec_read_member; NULL also if the member is of another type. */
 const struct spec_value *spec_read_map(const struct spec_value *o, const char *key);
 const struct spec_value *spec_read_list(const struct spec_value *o, const char *key);
 /* Borrowed; "" if there is no such text. */
@@ -24,7 +24,7 @@ int spec_read_int(const struct spec_value *o, const char *key, int none);
 const char *spec_read_word(const struct spec_value *o, const char *key);
 /* NONE if there is no true or false. */
 bool spec_read_flag(const struct spec_value *o, const char *key, bool none);
-/* The same, false if there is none. */
+/* The true or false of KEY; false if there is none. */
 bool spec_read_bool(const struct spec_value *o, const char *key);
 /* The time of "2026-11-21T09:08:40Z" in ns since 1970, of whole seconds. 0: it is none, or beyond int64_t. */
 int64_t spec_read_time(const struct spec_value *o, const char *key);

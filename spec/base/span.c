@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Scanning JSON text.
- */
+/* Scanning JSON text. */
 #include "spec/base/span.h"
 
 #include <endian.h>
@@ -59,7 +57,10 @@ static void nest_byte(struct spec_nest *n, char c)
 	}
 }
 
-/* The same of the eight bytes W. False: they may end it, or go too deep, or have a backslash; nothing is done. */
+/*
+ * nest_byte of the eight bytes W at once. False: nothing is done, since they may end the nest, or go too deep, or have
+ * a backslash.
+ */
 static bool nest_word(struct spec_nest *n, size_t max, uint64_t w)
 {
 	uint64_t quotes = equal(w, '"'), within, open, close;
@@ -176,7 +177,7 @@ bool spec_span_is(struct spec_span value, const char *text)
 	       memcmp(value.p + 1, text, n) == 0;
 }
 
-/* PART: also what is cut off. */
+/* The value of KEY in OBJECT; PART: also one that is cut off. */
 static bool find(struct spec_span object, const char *key, bool part, struct spec_span *ret)
 {
 	struct spec_span name, value;

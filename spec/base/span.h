@@ -24,7 +24,7 @@ static inline size_t spec_span_len(struct spec_span s)
  */
 bool spec_span_member(struct spec_span s, const char *key, struct spec_span *ret);
 
-/* The same, and of a text that ends within the value what there is of it. */
+/* As spec_span_member; of a text that ends within the value, what there is of the value. */
 bool spec_span_begun(struct spec_span s, const char *key, struct spec_span *ret);
 
 /* Is S the string TEXT? */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Times as Kubernetes and container runtimes write them (RFC 3339), to ns since 1970 and back.
- */
+/* Times as Kubernetes and container runtimes write them (RFC 3339), to ns since 1970 and back. */
 #ifndef KXFS_SPEC_BASE_TIME_H
 #define KXFS_SPEC_BASE_TIME_H
 

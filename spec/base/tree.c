@@ -153,7 +153,7 @@ struct json_object *spec_tree_of(const struct spec_value *v)
 
 struct json_object *spec_tree_parse(const char *text)
 {
-	struct spec_value *value cleanup_free = NULL;
+	cleanup_free struct spec_value *value = NULL;
 
 	return spec_value_parse(text, strlen(text), &value) < 0 ? NULL : spec_tree_of(value);
 }

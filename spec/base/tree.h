@@ -79,7 +79,7 @@ void spec_tree_double_text(double value, char ret[32]);
 
 /* A tree that means V, of which it keeps nothing; NULL: V is null. */
 struct json_object *spec_tree_of(const struct spec_value *v);
-/* The same of JSON text; NULL also if it is none (value.h). */
+/* A tree of JSON text; NULL: the text is null, or no JSON (value.h). */
 struct json_object *spec_tree_parse(const char *text);
 
 /* VALUE as JSON text on one line without spaces, malloc'ed. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Percent-encoding (RFC 3986, unreserved characters).
- */
+/* Percent-encoding (RFC 3986, unreserved characters). */
 #include "spec/base/url.h"
 
 #include "spec/base/mem.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Text in the query or the path of a URL.
- */
+/* Text in the query or the path of a URL. */
 #ifndef KXFS_SPEC_BASE_URL_H
 #define KXFS_SPEC_BASE_URL_H
 

@@ -32,7 +32,7 @@ bool spec_utf8_is_clean(const char *text, const char *keep);
  */
 char *spec_utf8_clean(char *to, const char *text, const char *keep);
 
-/* The same as a malloc'ed copy. */
+/* spec_utf8_clean into a malloc'ed copy. */
 char *spec_utf8_clean_copy(const char *text, const char *keep);
 
 #endif

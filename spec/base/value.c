@@ -21,14 +21,16 @@
 #define REPLACEMENT 0xfffd /* of half a surrogate pair */
 
 struct parser {
-	char *p;	/* in the copy, which ends with a NUL */
-	char *word_end; /* of a word that ends there once the byte behind it has been read; NULL: none */
-	struct spec_value *low,
-		*high; /* behind the last value; the first of those that have moved */
+	char *p; /* in the copy, which ends with a NUL */
+	/* Where the last word ends: a NUL comes there once the byte that stands there has been read. NULL: none does. */
+	char *word_end;
+	struct spec_value *low;		    /* behind the last value that stands at the low end */
+	struct spec_value *high;	    /* the first value that has moved to the high end */
 	struct spec_value *open[MAX_DEPTH]; /* maps and lists that have not ended */
 	unsigned depth;
 };
 
+/* The next byte that is no white space. */
 static char next(struct parser *s)
 {
 	while (*s->p == ' ' || *s->p == '\n' || *s->p == '\t' || *s->p == '\r')
@@ -36,7 +38,7 @@ static char next(struct parser *s)
 	return *s->p;
 }
 
-/* The same, and it is used up. */
+/* The next byte that is no white space; S moves behind it. */
 static char take(struct parser *s)
 {
 	char c = next(s);
@@ -262,7 +264,7 @@ static bool parse(struct parser *s, const char *end)
 
 int spec_value_parse(const char *json, size_t len, struct spec_value **ret)
 {
-	struct spec_value *values cleanup_free = NULL;
+	cleanup_free struct spec_value *values = NULL;
 	struct parser s = {0};
 	size_t n = 1;
 	char *text;
@@ -286,7 +288,7 @@ int spec_value_parse(const char *json, size_t len, struct spec_value **ret)
 
 int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret)
 {
-	struct spec_value *value cleanup_free = NULL;
+	cleanup_free struct spec_value *value = NULL;
 	int err = len <= SPEC_MAX_WATCHED ? spec_value_parse(json, len, &value) : -EINVAL;
 
 	if (err == 0 && value->type != SPEC_VALUE_MAP)

@@ -34,7 +34,7 @@ struct spec_value {
  */
 int spec_value_parse(const char *json, size_t len, struct spec_value **ret);
 
-/* The same of a map of a server, which has at most SPEC_MAX_WATCHED bytes. -EINVAL: it is no map, or has more. */
+/* spec_value_parse of a server's map of at most SPEC_MAX_WATCHED bytes. -EINVAL also if it is no map, or longer. */
 int spec_value_parse_map(const char *json, size_t len, struct spec_value **ret);
 
 #endif

@@ -21,11 +21,11 @@ struct spec_log {
 	uint64_t gap;	 /* how often some of it was lost, or may have been */
 };
 
-/* The reason of a replica that is started again because the job is, and not because of itself. */
+/* Reasons of a replica: it is started again because the whole job is; */
 #define SPEC_REASON_RESTARTING "Restarting"
-/* And that of one whose node does not tell how it is. */
+/* its node does not tell how it is; */
 #define SPEC_REASON_NODE_LOST "NodeLost"
-/* And that of one that was ended since a probe had failed, which is the message. */
+/* it was ended since a probe had failed, of which the message tells. */
 #define SPEC_REASON_PROBE "ProbeFailed"
 
 /* Plain data: filled by the backend that runs it. */
@@ -42,10 +42,10 @@ struct spec_replica {
 	char *blamed; /* the other container of its pod that keeps it from going on, or has ended it; "" */
 	int exit_code; /* -1: none */
 	int signal;    /* 0: none */
-	/* A container that failed is run again in the same pod. It is not kept on disk. */
-	unsigned starts; /* how often it was started; 0: that is not so */
+	/* Of a container that failed and is run again in the same pod; a snapshot on disk does not have these three: */
+	unsigned starts; /* how often the container was started; 0: no container is run again */
 	int last_code;	 /* exit code of the run that has failed */
-	int64_t next;	 /* when it is started again, if that is known */
+	int64_t next;	 /* when the container is started again; 0: not known */
 	int64_t started;
 	int64_t finished;      /* of the replica as a whole: no further attempt comes */
 	struct spec_log *logs; /* grouped by container ("" first), each group oldest first */
@@ -68,8 +68,8 @@ struct spec_cause {
 	const char *reason; /* static; "": nothing is known, or what the replicas say comes first */
 	char *text;	    /* a sentence without its full stop */
 	const char *advice; /* static: a sentence on what to do; "" none */
-	bool of_replica;    /* TEXT begins with the name of a replica, and tells of it alone */
-	bool stops;	    /* it is why the pods of a job that runs are being ended */
+	bool of_replica; /* TEXT begins with the name of a replica, and tells of that one alone */
+	bool stops;	 /* TEXT says why the pods of a job that runs are being ended */
 };
 
 /* Plain data: filled by the backend that runs it, until it is published. */
@@ -85,18 +85,18 @@ struct spec_job {
 	char *message;
 	char *last_words; /* of the replica that has failed first, lines; "" (last_words.h) */
 	struct spec_cause cause;
-	/* In a queue of Kueue: what kept its pods from running that were made last, in whole sentences; "" nothing. */
+	/* In a queue of Kueue: what kept the pods that were made last from running, in whole sentences; "" nothing. */
 	char *obstacle;
 	char *backend;
 	char *namespace;
 	char *queue;
-	unsigned queue_position; /* in it, where places are told of: 1 is next; 0: not known */
+	unsigned queue_position; /* the job's place in its queue: 1 is next; 0: not known */
 	char *submitter;	 /* user@host; "" unknown */
 	char *submission;	 /* UUID of the write that made it; "" not ours */
 	bool own;		 /* submitted through a mount with this state directory */
 	bool has_appdef;	 /* app.yaml can be read */
 	bool history;		 /* it has left jobs/ */
-	bool given_up;	  /* its controller could not start it: the message is whole sentences */
+	bool given_up; /* its controller could not start it; then the message is whole sentences */
 	bool unexplained; /* it has failed, and more may be known of why in some moments */
 	bool suspended;	  /* may come back to life: its output goes on though its state is final */
 	bool dropped;	  /* of a local job: its output was removed to make room */
@@ -108,8 +108,8 @@ struct spec_job {
 	struct spec_transitions transitions; /* when each phase began */
 	int64_t changed;     /* of state, reason, message, a replica: the directory's mtime */
 	int64_t stale_since; /* 0: confirmed */
-	uint64_t
-		revision; /* of the store: no two published snapshots of a mount have the same; 0: not published */
+	/* Given by the store: each published snapshot of a mount has its own. 0: not published. */
+	uint64_t revision;
 	struct spec_role_status *roles;
 	size_t n_roles;
 	struct spec_replica *replicas;
@@ -148,7 +148,7 @@ struct spec_job *spec_job_pack(struct spec_job *from);
  * first).
  */
 void spec_replica_add_log(struct spec_replica *r, const char *key, const char *container);
-/* The same with all fields of LOG but waiting. */
+/* As spec_replica_add_log; the new log has all fields of LOG but WAITING. */
 void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *log);
 
 const struct spec_job *spec_job_ref(const struct spec_job *job);
@@ -170,13 +170,13 @@ const struct spec_replica *spec_job_replica(const struct spec_job *job, const ch
 /* Does R say no more than that all pods of its job wait for each other? */
 bool spec_replica_waits_for_gang(const struct spec_replica *r);
 /*
- * The replica that status and why name. The one that failed first: one whose end has no time comes after those that
- * have one. *RET_N (unless RET_N is NULL): how many have failed. NULL: none has.
+ * The replica that status and why name of a job that failed: the one that failed first. One whose end has no time comes
+ * after those that have one. *RET_N (unless RET_N is NULL): how many have failed. NULL: none has.
  */
 const struct spec_replica *spec_job_first_failed(const struct spec_job *job, size_t *ret_n);
 /*
- * And where none has failed: the first that waits and says for what itself. *RET_N (unless RET_N is NULL): how many
- * wait for the same. NULL: none does.
+ * The replica that they name where none has failed: the first that waits and says itself for what. *RET_N (unless RET_N
+ * is NULL): how many wait for the same reason. NULL: none says so.
  */
 const struct spec_replica *spec_job_first_waiting(const struct spec_job *job, size_t *ret_n);
 

@@ -308,7 +308,7 @@ static void list_clear(struct spec_list *list)
 
 static void list_update(struct spec_list *list, const struct spec_job *const *jobs, size_t n)
 {
-	struct row *fresh cleanup_free = new0_n(struct row, n);
+	cleanup_free struct row *fresh = new0_n(struct row, n);
 	struct row *rows = new0_n(struct row, n);
 	struct spec_text *kept;
 	size_t n_fresh = 0;

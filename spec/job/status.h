@@ -2,7 +2,7 @@
 /*
  * The texts of a job's files: state, status, status.json, why, and a replica's state and status.
  * They depend on the snapshot alone, so two readers of one snapshot read the same bytes.
- * Each gives a malloc'ed, NUL-terminated text with its length, and returns 0.
+ * Each text is malloc'ed and NUL-terminated; *RET_LEN is its length.
  */
 #ifndef KXFS_SPEC_JOB_STATUS_H
 #define KXFS_SPEC_JOB_STATUS_H
@@ -14,11 +14,11 @@ const char *spec_status_state(enum spec_state state);
 
 void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len);
-/* The same on one line, malloc'ed. */
+/* The text of status.json on one line. */
 void spec_status_json_line(const struct spec_job *job, char **ret, size_t *ret_len);
 /* One short paragraph and a newline; empty when there is nothing to say. */
 void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len);
-/* The part of it on the first replica that waits for something, malloc'ed, without a newline; "": none does. */
+/* What `why` says of the first replica that waits for something, malloc'ed, without a newline; "": none does. */
 char *spec_status_obstacle(const struct spec_job *job);
 void spec_status_replica(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			 size_t *ret_len);

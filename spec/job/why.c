@@ -34,7 +34,7 @@ static void put_clean(FILE *out, const char *text)
 	put_words(out, (struct spec_words){text, strlen(text)});
 }
 
-/* The same as the end of a sentence. */
+/* Print W as the end of a sentence, with a full stop unless W has one. */
 static void put_words_end(FILE *out, struct spec_words w)
 {
 	put_words(out, w);
@@ -364,7 +364,7 @@ static void put_unschedulable(FILE *out, const struct spec_job *job, const struc
 	put_words_end(out, spec_words_unschedulable(r->message));
 }
 
-/* Print why R can't start, or not yet; N replicas wait for the same. */
+/* Print why R can't start, or not yet; N replicas wait for the same reason. */
 static void put_waiting(FILE *out, const struct spec_job *job, const struct spec_replica *r,
 			size_t n)
 {

@@ -212,7 +212,7 @@ static size_t parse_time(struct spec_logline *l, const char *bytes, size_t n, in
 	return got;
 }
 
-/* What is before a line's content, where it comes in pieces: one byte of its time, or of something else. */
+/* What is before a line's content comes in pieces: C is one byte of the line's time, or of something else. */
 static int take_prefix(struct spec_logline *l, char c, const char *next, size_t n,
 		       spec_logline_fn fn, void *data)
 {
@@ -232,7 +232,7 @@ static int take_prefix(struct spec_logline *l, char c, const char *next, size_t 
 	return 0;
 }
 
-/* The same of a whole time and its blank, where they are in one piece: how many bytes; 0: they are not. */
+/* Take a whole time and its blank that are in one piece. Returns how many bytes; 0: there is no such piece. */
 static size_t take_time(struct spec_logline *l, const char *bytes, size_t n, spec_logline_fn fn,
 			void *data, int *ret_err)
 {

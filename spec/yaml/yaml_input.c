@@ -153,7 +153,7 @@ static size_t adapt(const char *s, const char *end, FILE *out)
 char *yaml_input_from_json(const char *text, size_t *len)
 {
 	const char *end = text + *len, *s = text;
-	struct spec_value *json cleanup_free = NULL;
+	cleanup_free struct spec_value *json = NULL;
 	char *ret = NULL;
 	FILE *out;
 
