@@ -372,26 +372,6 @@ static const struct app_field role_fields[] = {
 	{0},
 };
 
-static void read_role(struct app_reader *r, const struct app_path *path,
-		      const struct spec_yaml *node, struct spec_role *role)
-{
-	const struct app_path at = {.up = path, .key = "min_replicas"};
-	const struct spec_yaml *min = spec_yaml_get(node, at.key);
-
-	role->num_replicas = 1;
-	role->min_replicas = -1;
-	role->resource.cpu = role->resource.gpu = -1;
-	role->resource.mem_mb = -1;
-	if (!app_is(r, path, node, SPEC_YAML_MAP, "a role has name, image, entrypoint"))
-		return;
-	app_read_map(r, path, node, role_fields, role);
-	if (min && role->min_replicas > role->num_replicas)
-		app_error(r, &at, min, "is %lld, more than num_replicas, which is %lld",
-			  (long long)role->min_replicas, (long long)role->num_replicas);
-	if (!role->metadata)
-		role->metadata = text_copy("{}");
-}
-
 /* --- fields of the whole --- */
 
 static void read_roles(struct app_reader *r, const struct app_path *path,
@@ -405,10 +385,22 @@ static void read_roles(struct app_reader *r, const struct app_path *path,
 	if (node->n == 0)
 		app_error(r, path, node, "must hold at least one role");
 	for (size_t i = 0; i < node->n; i++) {
+		const struct spec_yaml *in = node->v[i], *min = spec_yaml_get(in, "min_replicas");
 		struct app_path at = {.up = path, .index = i};
+		struct app_path min_at = {.up = &at, .key = "min_replicas"};
 		struct spec_role *role = app_add(&app->roles, &app->n_roles, sizeof(*role));
 
-		read_role(r, &at, node->v[i], role);
+		role->num_replicas = 1;
+		role->min_replicas = -1;
+		role->resource.cpu = role->resource.gpu = -1;
+		role->resource.mem_mb = -1;
+		if (app_is(r, &at, in, SPEC_YAML_MAP, "a role has name, image, entrypoint"))
+			app_read_map(r, &at, in, role_fields, role);
+		if (min && role->min_replicas > role->num_replicas)
+			app_error(r, &min_at, min, "is %lld, more than num_replicas, which is %lld",
+				  (long long)role->min_replicas, (long long)role->num_replicas);
+		if (!role->metadata)
+			role->metadata = text_copy("{}");
 		tasks += (size_t)role->num_replicas;
 	}
 	if (tasks > SPEC_MAX_REPLICAS)
@@ -615,31 +607,24 @@ static void check_names(struct app_reader *r, const struct spec_app *app,
 
 /* --- the document --- */
 
-/* What follows from the rules for several fields together. */
-static void check_app(struct app_reader *r, const struct spec_app *app,
-		      const struct spec_yaml *root)
-{
-	const struct spec_scheduler *its = find_scheduler(r->rules, r->rules->scheduler);
-	const struct app_path path = {.key = "scheduler"};
-
-	if (its && app->scheduler && !streq(app->scheduler, its->name) &&
-	    !(its->also && streq(app->scheduler, its->also)))
-		app_error(r, &path, spec_yaml_get(root, "scheduler"),
-			  "is %s, but jobs are run by %s here", app->scheduler, its->name);
-	check_names(r, app, root, its ? its : find_scheduler(r->rules, app->scheduler));
-}
-
 int spec_app_read(const struct spec_yaml *root, const struct spec_app_rules *rules,
 		  struct spec_app **ret, struct spec_errors *e)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	struct app_reader r = {.rules = rules, .e = e};
+	const struct app_path path = {.key = "scheduler"};
+	const struct spec_scheduler *its;
 
 	if (!app_is(&r, NULL, root, SPEC_YAML_MAP, "an AppDef begins with \"name: \""))
 		return e->err;
 	app = new0(struct spec_app);
 	app_read_map(&r, NULL, root, app_fields, app);
-	check_app(&r, app, root);
+	its = find_scheduler(rules, rules->scheduler);
+	if (its && app->scheduler && !streq(app->scheduler, its->name) &&
+	    !(its->also && streq(app->scheduler, its->also)))
+		app_error(&r, &path, spec_yaml_get(root, "scheduler"),
+			  "is %s, but jobs are run by %s here", app->scheduler, its->name);
+	check_names(&r, app, root, its ? its : find_scheduler(rules, app->scheduler));
 	if (e->err)
 		return e->err;
 	*ret = take_ptr(app);

@@ -31,25 +31,11 @@ static void add_counts(struct json_object *map, const char *key, const struct sp
 		spec_tree_set(o, counts->v[i].key, spec_tree_int(counts->v[i].value));
 }
 
-static struct json_object *make_mount(const struct spec_mount *m)
+static struct json_object *make_role(const struct spec_role *role)
 {
 	static const char *const types[] = {[SPEC_MOUNT_BIND] = "bind",
 					    [SPEC_MOUNT_VOLUME] = "volume",
 					    [SPEC_MOUNT_DEVICE] = "device"};
-	struct json_object *o = spec_tree_map();
-
-	spec_tree_text(o, "type", types[m->type]);
-	spec_tree_text(o, m->type == SPEC_MOUNT_VOLUME ? "src" : "src_path", m->src);
-	spec_tree_text(o, "dst_path", m->dst);
-	if (m->type == SPEC_MOUNT_DEVICE)
-		spec_tree_text(o, "permissions", m->permissions);
-	else
-		spec_tree_add(o, "read_only", spec_tree_bool(m->read_only));
-	return o;
-}
-
-static struct json_object *make_role(const struct spec_role *role)
-{
 	struct json_object *o = spec_tree_map(), *list, *resource;
 
 	spec_tree_text(o, "name", role->name);
@@ -74,8 +60,18 @@ static struct json_object *make_role(const struct spec_role *role)
 	add_counts(resource, "devices", &role->resource.devices);
 	add_counts(o, "port_map", &role->port_map);
 	list = spec_tree_add(o, "mounts", spec_tree_list(role->n_mounts));
-	for (size_t i = 0; i < role->n_mounts; i++)
-		spec_tree_append(list, make_mount(&role->mounts[i]));
+	for (size_t i = 0; i < role->n_mounts; i++) {
+		const struct spec_mount *m = &role->mounts[i];
+		struct json_object *mount = spec_tree_append(list, spec_tree_map());
+
+		spec_tree_text(mount, "type", types[m->type]);
+		spec_tree_text(mount, m->type == SPEC_MOUNT_VOLUME ? "src" : "src_path", m->src);
+		spec_tree_text(mount, "dst_path", m->dst);
+		if (m->type == SPEC_MOUNT_DEVICE)
+			spec_tree_text(mount, "permissions", m->permissions);
+		else
+			spec_tree_add(mount, "read_only", spec_tree_bool(m->read_only));
+	}
 	spec_tree_add(o, "metadata", spec_tree_parse(role->metadata));
 	return o;
 }

@@ -324,18 +324,6 @@ static void end_mount(struct mount_reader *r, struct options *o, const struct mo
 		append(r, &m);
 }
 
-/* The kind of mount that begins; NULL: there is none of this name, which is an error. */
-static const struct mount_kind *begin_mount(struct mount_reader *r, const char *name, size_t len)
-{
-	cleanup_free char *word = mem_copy(name, len);
-	int k = kind_of(word);
-
-	if (k < 0)
-		wrong(r, r->node, "", "invalid mount type \"%s\": must be bind, volume or device",
-		      word);
-	return k < 0 ? NULL : &mount_kinds[k];
-}
-
 static void read_text(struct mount_reader *r)
 {
 	const char *text = r->node->text;
@@ -352,8 +340,15 @@ static void read_text(struct mount_reader *r)
 		int option = option_of(r, text, key_len);
 
 		if (option == MOUNT_TYPE) {
+			cleanup_free char *word = mem_copy(value, value_len);
+			int k = kind_of(word);
+
 			end_mount(r, &o, kind);
-			kind = begin_mount(r, value, value_len);
+			kind = k < 0 ? NULL : &mount_kinds[k];
+			if (!kind)
+				wrong(r, r->node, "",
+				      "invalid mount type \"%s\": must be bind, volume or device",
+				      word);
 			o = (struct options){0};
 			begun = true;
 		} else if (option >= 0 && !begun) {

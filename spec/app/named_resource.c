@@ -95,17 +95,6 @@ static const struct named table[] = {
 	{"aws_inf2.48xlarge", 192, 0, 754944, 0, 12},
 };
 
-static const struct named *find(const char *name)
-{
-	for (size_t i = 0; i < array_size(table); i++)
-		if (streq(table[i].name, name))
-			return &table[i];
-	for (size_t i = 0; i < array_size(table); i++)
-		if (strcasecmp(table[i].name, name) == 0)
-			return &table[i];
-	return NULL;
-}
-
 static void add_device(struct spec_counts *devices, const char *key, int count)
 {
 	if (count == 0)
@@ -117,10 +106,14 @@ static void add_device(struct spec_counts *devices, const char *key, int count)
 int spec_named_resource(const char *name, struct spec_resource *ret, const char **suggestion)
 {
 	static const char aws[] = "aws_";
-	const struct named *named = find(name);
+	const struct named *named = NULL;
 	struct spec_map *labels = &ret->capabilities;
 
 	*suggestion = NULL;
+	for (size_t i = 0; i < array_size(table) && !named; i++)
+		named = streq(table[i].name, name) ? &table[i] : NULL;
+	for (size_t i = 0; i < array_size(table) && !named; i++)
+		named = strcasecmp(table[i].name, name) == 0 ? &table[i] : NULL;
 	if (!named) {
 		const char *words[array_size(table) + 1] = {NULL};
 

@@ -212,18 +212,6 @@ static bool begin(struct parser *s, const char *key, const char *end)
 	return true;
 }
 
-/* The innermost map or list ends. */
-static void end_level(struct parser *s)
-{
-	struct spec_value *v = s->open[--s->depth];
-
-	v->n = (unsigned)(s->low - (v + 1));
-	s->high -= v->n;
-	memmove(s->high, v + 1, v->n * sizeof(*v));
-	v->items = s->high;
-	s->low = v + 1;
-}
-
 /* A member or an item of the innermost map or list. */
 static bool item(struct parser *s, const char *end)
 {
@@ -244,13 +232,18 @@ static bool parse(struct parser *s, const char *end)
 	if (!begin(s, "", end))
 		return false;
 	while (s->depth > 0) {
-		const struct spec_value *in = s->open[s->depth - 1];
+		struct spec_value *in = s->open[s->depth - 1];
 		char closing = in->type == SPEC_VALUE_MAP ? '}' : ']', c = next(s);
 
 		if (s->low > in + 1 || c == closing) {
 			c = take(s);
 			if (c == closing) {
-				end_level(s);
+				s->depth--;
+				in->n = (unsigned)(s->low - (in + 1));
+				s->high -= in->n;
+				memmove(s->high, in + 1, in->n * sizeof(*in));
+				in->items = s->high;
+				s->low = in + 1;
 				continue;
 			}
 			if (c != ',')

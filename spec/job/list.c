@@ -231,16 +231,6 @@ static int compare_rows(const void *a, const void *b)
 	return x->revision > y->revision ? -1 : x->revision < y->revision;
 }
 
-static struct row *find_row(const struct spec_list *list, uint64_t revision)
-{
-	if (!revision)
-		return NULL;
-	for (size_t i = revision & list->mask; list->index[i]; i = (i + 1) & list->mask)
-		if (list->index[i]->revision == revision)
-			return list->index[i];
-	return NULL;
-}
-
 /* Revisions are numbers one after the other, so their low bits serve as a hash. */
 static void index_rows(struct spec_list *list)
 {
@@ -315,10 +305,13 @@ static void list_update(struct spec_list *list, const struct spec_job *const *jo
 
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_job *job = jobs[i];
-		struct row *row = find_row(list, job->revision);
+		size_t at = job->revision & list->mask;
+		struct row *row;
 		char *bytes;
 
-		if (row) {
+		while ((row = list->index[at]) && row->revision != job->revision)
+			at = (at + 1) & list->mask;
+		if (row && job->revision) {
 			row->wanted = true;
 			continue;
 		}

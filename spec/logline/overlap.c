@@ -38,30 +38,25 @@ struct overlap {
 
 /* --- the known end --- */
 
-/* Lines that follow with the same time share one record, and the first record tells of where FROM lies. */
-static void normalise(struct spec_logline_known *k)
-{
-	struct spec_line *lines = mem_zero_n(k->n_lines + 1, sizeof(*lines));
-	size_t n = 0;
-
-	if (k->n_lines == 0 || k->lines[0].at > k->from)
-		lines[n++] = (struct spec_line){0};
-	for (size_t i = 0; i < k->n_lines; i++)
-		if (k->lines[i].at < k->size && (n == 0 || k->lines[i].ns != lines[n - 1].ns))
-			lines[n++] = k->lines[i];
-	free(k->lines);
-	k->lines = lines;
-	k->n_lines = n;
-}
-
 struct overlap *overlap_new(struct spec_logline_known *known, bool force)
 {
 	struct overlap *o = new0(struct overlap);
+	struct spec_line *lines = new0_n(struct spec_line, known->n_lines + 1);
+	size_t n = 0;
 
+	/* Lines that follow with the same time share one record, and the first record tells of where FROM lies. */
+	if (known->n_lines == 0 || known->lines[0].at > known->from)
+		n++;
+	for (size_t i = 0; i < known->n_lines; i++)
+		if (known->lines[i].at < known->size &&
+		    (n == 0 || known->lines[i].ns != lines[n - 1].ns))
+			lines[n++] = known->lines[i];
+	free(known->lines);
 	o->force = force;
 	o->known = *known;
+	o->known.lines = lines;
+	o->known.n_lines = n;
 	*known = (struct spec_logline_known){0};
-	normalise(&o->known);
 	o->earliest = INT64_MAX;
 	for (size_t i = 0; i < o->known.n_lines; i++) {
 		o->earliest = min_of(o->earliest, o->known.lines[i].ns);
@@ -122,15 +117,6 @@ static bool is_same(const struct overlap *o, uint64_t at, const char *bytes, siz
 	return n == 0 || memcmp(k->bytes + (at - k->from), bytes, n) == 0;
 }
 
-/* The byte after the next newline from AT on, but not after END. */
-static uint64_t next_line(const struct overlap *o, uint64_t at, uint64_t end)
-{
-	const char *begin = o->known.bytes + (at - o->known.from), *newline;
-
-	newline = at < end ? memchr(begin, '\n', (size_t)(end - at)) : NULL;
-	return newline ? at + (uint64_t)(newline - begin) + 1 : end;
-}
-
 /* --- guesses --- */
 
 /* What begins a line of the stream. */
@@ -158,7 +144,9 @@ static void guess_within(struct overlap *o, uint64_t line, uint64_t end, bool ea
 	bool is_start = at == line;
 
 	while (at < end) {
-		uint64_t next = next_line(o, at, end);
+		const char *begin = o->known.bytes + (at - o->known.from);
+		const char *newline = memchr(begin, '\n', (size_t)(end - at));
+		uint64_t next = newline ? at + (uint64_t)(newline - begin) + 1 : end;
 
 		if (each && is_start && at != line)
 			add_guess(o, (struct guess){.at = at, .timed = timed}, s);
@@ -223,17 +211,6 @@ static void hold_line(struct overlap *o)
 			mem_grow(o->held_lines, o->held_lines_room, sizeof(o->held_lines[0]));
 	}
 	o->held_lines[o->n_held_lines++] = (struct spec_line){o->n_held, o->ns};
-}
-
-/* Never more than the known end has bytes, since a guess says so of each. */
-static void hold_bytes(struct overlap *o, const char *bytes, size_t n)
-{
-	if (o->n_held + n > o->held_room) {
-		o->held_room = max_of(2 * o->held_room, o->n_held + n);
-		o->held = mem_grow(o->held, o->held_room, 1);
-	}
-	memcpy(o->held + o->n_held, bytes, n);
-	o->n_held += n;
 }
 
 int overlap_release(struct overlap *o, spec_logline_fn fn, void *data)
@@ -309,8 +286,15 @@ enum overlap_answer overlap_bytes(struct overlap *o, const char *bytes, size_t n
 		*ret_n = 0;
 		return OVERLAP_NEW;
 	}
-	if (o->reached)
-		hold_bytes(o, bytes, n);
+	if (o->reached) {
+		/* Never more than the known end has bytes, since a guess says so of each. */
+		if (o->n_held + n > o->held_room) {
+			o->held_room = max_of(2 * o->held_room, o->n_held + n);
+			o->held = mem_grow(o->held, o->held_room, 1);
+		}
+		memcpy(o->held + o->n_held, bytes, n);
+		o->n_held += n;
+	}
 	for (size_t i = o->n_guesses; i-- > 0;) {
 		o->guesses[i].at += n;
 		o->guesses[i].n += n;

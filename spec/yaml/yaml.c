@@ -323,22 +323,6 @@ static bool is_source(const struct spec_yaml *value)
 	return true;
 }
 
-/* Add what a merge key brings; VALUE is taken over. */
-static void put_source(struct merged *m, struct spec_yaml *value, struct spec_errors *e)
-{
-	if (!is_source(value)) {
-		spec_errors_add(e, -EINVAL, value->line, value->column, "<<",
-				"only a map or a list of maps can be merged; a key that is called "
-				"\"<<\" needs quotes");
-	} else if (value->type == SPEC_YAML_MAP) {
-		put_all(m, value);
-	} else {
-		for (size_t i = value->n; i-- > 0;)
-			put_all(m, value->v[i]);
-	}
-	spec_yaml_free(value);
-}
-
 static void merge_map(struct spec_yaml *map, struct spec_errors *e)
 {
 	cleanup(free_table) struct lh_table *index = new_table(map->n + 1, NULL);
@@ -348,9 +332,20 @@ static void merge_map(struct spec_yaml *map, struct spec_errors *e)
 	map->v = NULL;
 	map->n = 0;
 	for (size_t i = 0; i < old.n; i += 2) {
+		struct spec_yaml *value = old.v[i + 1];
+
 		if (!is_merge_key(old.v[i]))
 			continue;
-		put_source(&m, old.v[i + 1], e);
+		if (!is_source(value))
+			spec_errors_add(e, -EINVAL, value->line, value->column, "<<",
+					"only a map or a list of maps can be merged; a key that is "
+					"called \"<<\" needs quotes");
+		else if (value->type == SPEC_YAML_MAP)
+			put_all(&m, value);
+		else
+			for (size_t k = value->n; k-- > 0;)
+				put_all(&m, value->v[k]);
+		spec_yaml_free(value);
 		spec_yaml_free(old.v[i]);
 		old.v[i] = NULL;
 	}
