@@ -21,7 +21,7 @@ struct overlap;
 enum overlap_answer {
 	OVERLAP_KNOWN, /* this is known, or may be */
 	OVERLAP_NEW,   /* what follows is new, and so is what is held */
-	OVERLAP_NONE, /* the line is newer than what is known, which the stream has not shown */
+	OVERLAP_NONE,  /* the line is newer than what is known, which the stream has not shown */
 };
 
 /* KNOWN is taken over, and is not empty. */
