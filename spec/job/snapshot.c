@@ -83,15 +83,6 @@ static const struct spec_field log_fields[] = {
 
 /* --- out --- */
 
-static void write_logs(struct json_object *replica, const struct spec_replica *r)
-{
-	struct json_object *logs = spec_tree_add(replica, "logs", spec_tree_list(r->n_logs));
-
-	for (size_t i = 0; i < r->n_logs; i++)
-		spec_fields_write(spec_tree_append(logs, spec_tree_map()), log_fields,
-				  array_size(log_fields), &r->logs[i], false);
-}
-
 struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_snapshot_form form)
 {
 	bool people = form == SPEC_SNAPSHOT_PEOPLE;
@@ -107,19 +98,23 @@ struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_sna
 	}
 	list = spec_tree_add(root, "replicas", spec_tree_list(job->n_replicas));
 	for (size_t i = 0; i < job->n_replicas; i++) {
-		struct json_object *o = spec_tree_append(list, spec_tree_map());
+		struct json_object *o = spec_tree_append(list, spec_tree_map()), *logs;
+		const struct spec_replica *r = &job->replicas[i];
 
-		spec_fields_write(o, replica_fields, array_size(replica_fields), &job->replicas[i],
-				  people);
-		if (form == SPEC_SNAPSHOT_WHOLE)
-			write_logs(o, &job->replicas[i]);
+		spec_fields_write(o, replica_fields, array_size(replica_fields), r, people);
+		if (form != SPEC_SNAPSHOT_WHOLE)
+			continue;
+		logs = spec_tree_add(o, "logs", spec_tree_list(r->n_logs));
+		for (size_t k = 0; k < r->n_logs; k++)
+			spec_fields_write(spec_tree_append(logs, spec_tree_map()), log_fields,
+					  array_size(log_fields), &r->logs[k], false);
 	}
 	return root;
 }
 
 char *spec_snapshot_text(const struct spec_job *job)
 {
-	struct json_object *root cleanup_json = spec_snapshot_tree(job, SPEC_SNAPSHOT_WHOLE);
+	cleanup_json struct json_object *root = spec_snapshot_tree(job, SPEC_SNAPSHOT_WHOLE);
 
 	spec_tree_number(root, "version", SNAPSHOT_VERSION);
 	if (job->object)
@@ -179,30 +174,6 @@ static int read_replicas(const struct spec_value *list, enum spec_snapshot_form 
 	return 0;
 }
 
-static int read_roles(const struct spec_value *list, struct spec_job *job)
-{
-	for (size_t i = 0; i < job->n_roles; i++) {
-		int err = spec_fields_read(&list->items[i], role_fields, array_size(role_fields),
-					   &job->roles[i]);
-
-		if (err < 0)
-			return err;
-	}
-	return 0;
-}
-
-static int read_object(const struct spec_value *root, struct spec_job *job)
-{
-	const struct spec_value *o = spec_read_member(root, "object");
-
-	if (!o)
-		return 0;
-	if (o->type != SPEC_VALUE_STRING || !spec_utf8_is(o->text, o->n))
-		return -EINVAL;
-	job->object = spec_text_new(o->text, o->n);
-	return 0;
-}
-
 int spec_snapshot_of(const struct spec_value *root, enum spec_snapshot_form form,
 		     struct spec_job **ret)
 {
@@ -217,8 +188,9 @@ int spec_snapshot_of(const struct spec_value *root, enum spec_snapshot_form form
 	err = spec_fields_read(root, job_fields, array_size(job_fields), job);
 	if (err == 0)
 		err = spec_transitions_read(root, &job->transitions);
-	if (err == 0)
-		err = read_roles(roles, job);
+	for (size_t i = 0; i < job->n_roles && err == 0; i++)
+		err = spec_fields_read(&roles->items[i], role_fields, array_size(role_fields),
+				       &job->roles[i]);
 	if (err == 0)
 		err = read_replicas(replicas, form, job);
 	if (err == 0 && (!spec_name_is_file(job->id) || !*job->uid))
@@ -230,17 +202,22 @@ int spec_snapshot_of(const struct spec_value *root, enum spec_snapshot_form form
 
 int spec_snapshot_parse(const char *text, size_t len, struct spec_job **ret)
 {
-	struct spec_value *root cleanup_free = NULL;
+	cleanup_free struct spec_value *root = NULL;
 	cleanup_job struct spec_job *job = NULL;
+	const struct spec_value *object;
 	int err = spec_value_parse(text, len, &root);
 
 	if (err == 0)
 		err = spec_fields_version(root, SNAPSHOT_VERSION);
 	if (err == 0)
 		err = spec_snapshot_of(root, SPEC_SNAPSHOT_WHOLE, &job);
-	if (err == 0)
-		err = read_object(root, job);
-	if (err == 0)
-		*ret = spec_job_pack(take_ptr(job));
-	return err;
+	if (err < 0)
+		return err;
+	object = spec_read_member(root, "object");
+	if (object && (object->type != SPEC_VALUE_STRING || !spec_utf8_is(object->text, object->n)))
+		return -EINVAL;
+	if (object)
+		job->object = spec_text_new(object->text, object->n);
+	*ret = spec_job_pack(take_ptr(job));
+	return 0;
 }

@@ -150,8 +150,6 @@ static int read_number(const struct spec_value *v, const struct spec_field *f, v
 {
 	int64_t number;
 
-	if (f->type == SPEC_FIELD_UINT64)
-		return read_uint64(v, p);
 	if (to_int64(v, &number) < 0)
 		return -EINVAL;
 	if (f->type == SPEC_FIELD_TIME ? number < 0 : number < f->min || number > f->max)
@@ -183,21 +181,28 @@ int spec_fields_read(const struct spec_value *o, const struct spec_field *fields
 	for (size_t i = 0; i < n; i++) {
 		const struct spec_value *v = spec_read_member(o, fields[i].key);
 		void *p = (char *)base + fields[i].at;
-		int err = -EINVAL;
+		int err;
 
 		if (!v && fields[i].optional)
 			continue;
 		if (!v)
 			return -EINVAL;
-		if (fields[i].type == SPEC_FIELD_TEXT) {
+		switch (fields[i].type) {
+		case SPEC_FIELD_TEXT:
 			err = read_text(v, p);
-		} else if (fields[i].type == SPEC_FIELD_WORD) {
+			break;
+		case SPEC_FIELD_WORD:
 			err = read_word(v, fields[i].words, p);
-		} else if (fields[i].type != SPEC_FIELD_BOOL) {
-			err = read_number(v, &fields[i], p);
-		} else if (v->type == SPEC_VALUE_BOOL) {
+			break;
+		case SPEC_FIELD_BOOL:
+			err = v->type == SPEC_VALUE_BOOL ? 0 : -EINVAL;
 			*(bool *)p = *v->text == 't';
-			err = 0;
+			break;
+		case SPEC_FIELD_UINT64:
+			err = read_uint64(v, p);
+			break;
+		default:
+			err = read_number(v, &fields[i], p);
 		}
 		if (err < 0)
 			return err;
