@@ -22,7 +22,7 @@
 
 struct parser {
 	char *p; /* in the copy, which ends with a NUL */
-	/* Where the last word ends: a NUL comes there once the byte that stands there has been read. NULL: none does. */
+	/* Where the last word ends: a NUL comes there once the byte there has been read. NULL: no word waits for it. */
 	char *word_end;
 	struct spec_value *low;		    /* behind the last value that stands at the low end */
 	struct spec_value *high;	    /* the first value that has moved to the high end */
