@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* How much room the output takes, counted and removed at the same time. The pool works when the test says so. */
+#include "tests/unit/backend/client/fake_net.h"
+#include "tests/unit/scratch.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/base/diag.h"
+#include "backend/output/room.h"
+#include "spec/base/mem.h"
+
+static struct {
+	char dir[64];
+	struct files *files;
+	struct room *room;
+	unsigned n_counted, n_removed;
+} rig;
+
+static void on_counted(void *data)
+{
+	assert_null(data);
+	rig.n_counted++;
+}
+
+static void on_removed(void *data, int err)
+{
+	assert_null(data);
+	assert_int_equal(err, 0);
+	rig.n_removed++;
+}
+
+static int setup(void **state)
+{
+	static const struct output_events no_events;
+
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	fake.now = 1000;
+	diag_setup(DIAG_DEBUG, false);
+	strcpy(rig.dir, "/tmp/kxfs-room-XXXXXX");
+	assert_non_null(mkdtemp(rig.dir));
+	rig.files = files_new(NULL, open(rig.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), &no_events);
+	rig.room = room_new(NULL, rig.files, &(struct room_events){.counted = on_counted});
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	room_free(rig.room);
+	files_unref(rig.files);
+	return scratch_remove(rig.dir);
+}
+
+/* The folder of job ID, with so many BYTES of output, and a file that is none. */
+static void make_job(const char *id, unsigned bytes)
+{
+	static const char *const folders[] = {"", "/logs"};
+	static const char *const names[] = {"/logs/k", "/app.yaml"};
+	char path[128];
+
+	for (size_t i = 0; i < array_size(folders); i++) {
+		snprintf(path, sizeof(path), "%s/%s%s", rig.dir, id, folders[i]);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	for (size_t i = 0; i < array_size(names); i++) {
+		int fd;
+
+		snprintf(path, sizeof(path), "%s/%s%s", rig.dir, id, names[i]);
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		assert_true(fd >= 0);
+		assert_int_equal(ftruncate(fd, bytes), 0);
+		close(fd);
+	}
+}
+
+static bool is_there(const char *path)
+{
+	char whole[128];
+
+	snprintf(whole, sizeof(whole), "%s/%s", rig.dir, path);
+	return access(whole, F_OK) == 0;
+}
+
+/* Something is done between what the pool does next and its end. */
+static void in_between(void (*fn)(void))
+{
+	struct fake_job *j = fake.pool;
+
+	assert_non_null(j);
+	DL_DELETE(fake.pool, j);
+	j->work(j->data);
+	fn();
+	fake_run();
+	j->fn(j->data);
+	free(j);
+}
+
+static void test_counted(void **state)
+{
+	(void)state;
+	make_job("a", 1000);
+	make_job("b", 20);
+	room_count(rig.room);
+	fake_run();
+	assert_int_equal(rig.n_counted, 1);
+	assert_int_equal(room_bytes(rig.room), 1020);
+	room_remove(rig.room, "a", true, on_removed, NULL);
+	assert_int_equal(rig.n_removed, 0);
+	fake_run();
+	assert_int_equal(rig.n_removed, 1);
+	assert_int_equal(room_bytes(rig.room), 20);
+	assert_true(is_there("a/app.yaml") && !is_there("a/logs"));
+	room_remove(rig.room, "b", false, NULL, NULL);
+	fake_run();
+	assert_int_equal(room_bytes(rig.room), 0);
+	assert_false(is_there("b"));
+}
+
+static void grow(void)
+{
+	room_add(rig.room, 7); /* of a log that the count has or not */
+}
+
+static void remove_a(void)
+{
+	room_remove(rig.room, "a", false, NULL, NULL);
+}
+
+/* The folder goes right before it would be counted, and that is told before the count ends. */
+static void remove_before_count(void)
+{
+	struct fake_job *count = fake.pool, *removal;
+
+	remove_a();
+	removal = count->next;
+	DL_DELETE(fake.pool, count);
+	DL_DELETE(fake.pool, removal);
+	removal->work(removal->data);
+	count->work(count->data);
+	removal->fn(removal->data);
+	count->fn(count->data);
+	free(removal);
+	free(count);
+}
+
+/* What goes while all is counted is not counted, be it in the first count or in the one that makes that exact. */
+static void test_removed_meanwhile(void **state)
+{
+	(void)state;
+	make_job("b", 20);
+	for (int i = 0; i < 4; i++) {
+		make_job("a", 1000);
+		room_count(rig.room);
+		if (i % 2)
+			in_between(grow);
+		if (i / 2)
+			remove_before_count();
+		else
+			in_between(remove_a);
+		fake_run();
+		assert_int_equal(room_bytes(rig.room), 20);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_removed_meanwhile, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
