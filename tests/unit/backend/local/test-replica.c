@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When a replica is started: in its turn, after its record, and again after a pause. The test plays the record, the
+ * helpers and the logs.
+ */
+#include "tests/unit/backend/client/fake_net.h"
+
+#include <errno.h>
+
+#include "backend/base/diag.h"
+#include "backend/local/replica.h"
+#include "spec/base/mem.h"
+#include "tests/unit/spec/app-document.h"
+
+#define N_REPLICAS 12
+#define AT_ONCE	   8 /* starts that wait for the disk, of replica.c */
+
+struct task {
+	const struct task_events *events;
+	void *data;
+};
+
+static struct {
+	struct local_replicas *all;
+	struct spec_record *rec;
+	struct local_replica_job job;
+	struct local_replica *reps[N_REPLICAS];
+	struct task tasks[N_REPLICAS];
+	size_t n_tasks;	 /* that were started */
+	size_t n_failed; /* replicas that have */
+	size_t n_live;
+	uint64_t changes, saved; /* of the record, and as many as are on disk */
+	int err;		 /* of the next log that is begun */
+} rig;
+
+/* --- record.h --- */
+
+struct spec_record *local_record_spec(const struct local_record *r)
+{
+	(void)r;
+	return rig.rec;
+}
+
+uint64_t local_record_changed(struct local_record *r)
+{
+	(void)r;
+	return ++rig.changes;
+}
+
+uint64_t local_record_saved(const struct local_record *r)
+{
+	(void)r;
+	return rig.saved;
+}
+
+void local_record_tried(struct local_record *r)
+{
+	(void)r;
+}
+
+void local_record_started(struct local_record *r, int64_t time)
+{
+	(void)r;
+	(void)time;
+}
+
+void local_record_runs(struct local_record *r)
+{
+	(void)r;
+}
+
+/* --- task.h --- */
+
+struct tasks *tasks_new(struct loop *loop, struct group *group)
+{
+	(void)loop;
+	(void)group;
+	return NULL;
+}
+
+void tasks_free(struct tasks *tasks)
+{
+	(void)tasks;
+}
+
+void tasks_outlive(struct tasks *tasks)
+{
+	(void)tasks;
+}
+
+struct task *task_start(struct tasks *tasks, const struct task_config *config,
+			const struct task_events *events, void *data)
+{
+	struct task *task = &rig.tasks[rig.n_tasks++];
+
+	(void)tasks;
+	assert_string_equal(config->dir, "/state/jobs/j");
+	*task = (struct task){.events = events, .data = data};
+	return task;
+}
+
+struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, int fd,
+			const struct task_events *events, void *data)
+{
+	(void)tasks;
+	(void)dir;
+	(void)name;
+	(void)fd;
+	(void)events;
+	(void)data;
+	return NULL;
+}
+
+void task_find(struct tasks *tasks, const char *dir, const char *name, struct task_found *ret)
+{
+	(void)tasks;
+	(void)dir;
+	(void)name;
+	(void)ret;
+}
+
+void task_signal(struct task *task, int sig)
+{
+	(void)task;
+	(void)sig;
+}
+
+void task_release(struct task *task)
+{
+	(void)task;
+}
+
+void task_clean(const char *dir)
+{
+	(void)dir;
+}
+
+/* --- output.h --- */
+
+int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew)
+{
+	(void)j;
+	(void)key;
+	(void)prefix;
+	assert_true(anew);
+	return rig.err;
+}
+
+void output_log_grown(struct output_job *j, const char *key)
+{
+	(void)j;
+	(void)key;
+}
+
+void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data)
+{
+	(void)j;
+	(void)key;
+	loop_post(NULL, fn, data);
+}
+
+/* --- job.h --- */
+
+static void on_lives(void *data, struct local_replica *rep, bool live)
+{
+	assert_null(data);
+	(void)rep;
+	rig.n_live += live ? 1 : (size_t)-1;
+}
+
+static void on_failed(void *data, struct local_replica *rep)
+{
+	assert_null(data);
+	(void)rep;
+	rig.n_failed++;
+}
+
+static void on_idle(void *data, struct local_replica *rep)
+{
+	assert_null(data);
+	assert_true(local_replica_is_idle(rep));
+}
+
+/* --- the test's side --- */
+
+static int setup(void **state)
+{
+	static const struct local_replica_events events = {on_lives, on_failed, on_idle};
+	static const char text[] = "name: app\nroles: [{name: a, image: i, entrypoint: sh, "
+				   "num_replicas: 12, resource: {cpu: 1, memMB: 1, gpu: 0}}]\n";
+	static char dir[] = "/state/jobs/j";
+	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app *app = NULL;
+
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	fake.now = 1000;
+	diag_setup(DIAG_DEBUG, false);
+	assert_int_equal(document_parse(text, strlen(text), "/", &app, &e), 0);
+	rig.rec = spec_record_new(app, &(struct spec_record_origin){.id = "j",
+								    .uid = "u",
+								    .submission = "s",
+								    .submitter = "ada@login1",
+								    .file = "app.yaml",
+								    .work_dir = "/",
+								    .boot = "b",
+								    .appdef = text,
+								    .len = strlen(text),
+								    .created = 1});
+	rig.all = local_replicas_new(NULL, NULL, 1000);
+	rig.job = (struct local_replica_job){.all = rig.all, .dir = dir, .events = &events};
+	for (size_t i = 0; i < N_REPLICAS; i++)
+		rig.reps[i] = local_replica_new(&rig.job, i);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_REPLICAS; i++)
+		local_replica_free(rig.reps[i]);
+	assert_null(fake.timers);
+	local_replicas_free(rig.all);
+	spec_record_free(rig.rec);
+	fake_run();
+	return 0;
+}
+
+static const struct spec_replica *replica(size_t i)
+{
+	return &rig.rec->job->replicas[i];
+}
+
+/* A few at once wait for the disk, and the next begin as these are done with it. */
+static void test_in_turn(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_REPLICAS; i++)
+		local_replica_begin(rig.reps[i], 0);
+	fake_run();
+	assert_int_equal(rig.n_tasks, 0); /* before local_replicas_begin */
+	local_replicas_begin(rig.all);
+	fake_run();
+	assert_int_equal(rig.n_tasks, AT_ONCE);
+	for (size_t i = 0; i < N_REPLICAS; i++) {
+		assert_int_equal(rig.n_tasks, min_of(AT_ONCE + i, (size_t)N_REPLICAS));
+		assert_ptr_equal(rig.tasks[i].data, rig.reps[i]);
+		rig.tasks[i].events->prepared(rig.tasks[i].data);
+		fake_run();
+	}
+	assert_int_equal(rig.n_live, N_REPLICAS);
+}
+
+/*
+ * What a start lacks may come back: it is tried again after pauses that grow, in all for about half a minute, in which
+ * the attempt is the same; then the replica has failed.
+ */
+static void test_start_delayed(void **state)
+{
+	static const unsigned pauses[] = {100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000};
+
+	(void)state;
+	local_replicas_begin(rig.all);
+	rig.err = -EMFILE;
+	local_replica_begin(rig.reps[0], 0);
+	fake_run();
+	for (size_t i = 0; i < array_size(pauses); i++) {
+		assert_string_equal(replica(0)->reason, "StartDelayed");
+		assert_int_equal(rig.n_failed, 0);
+		assert_false(fake_wait(pauses[i] - 1));
+		fake.now += pauses[i] - 1;
+		assert_true(fake_wait(1));
+	}
+	assert_int_equal(rig.n_failed, 1);
+	assert_int_equal(replica(0)->state, SPEC_FAILED);
+	assert_int_equal(replica(0)->attempt, 0);
+	assert_null(fake.timers);
+	assert_int_equal(rig.n_live, 0);
+	/* A start that succeeds in between makes the next one that fails the first again. */
+	local_replica_begin(rig.reps[1], 0);
+	fake_run();
+	assert_true(fake_wait(100));
+	rig.err = 0;
+	assert_true(fake_wait(200));
+	assert_int_equal(rig.n_tasks, 1);
+	rig.tasks[0].events->started(rig.tasks[0].data, 5);
+	assert_int_equal(replica(1)->state, SPEC_RUNNING);
+	assert_string_equal(replica(1)->reason, "");
+}
+
+/* A program that is not there does not come back. */
+static void test_not_started(void **state)
+{
+	(void)state;
+	local_replicas_begin(rig.all);
+	local_replica_begin(rig.reps[0], 0);
+	fake_run();
+	rig.tasks[0].events->prepared(rig.tasks[0].data);
+	rig.tasks[0].events->ended(rig.tasks[0].data, &(struct task_end){.how = TASK_NOT_STARTED,
+									 .why = TASK_EXEC,
+									 .err = ENOENT,
+									 .exit_code = -1});
+	fake_run();
+	assert_int_equal(rig.n_failed, 1);
+	assert_int_equal(replica(0)->exit_code, 128);
+	assert_null(fake.timers);
+}
+
+/* A new attempt goes on record before it is started. */
+static void test_recorded_first(void **state)
+{
+	(void)state;
+	local_replicas_begin(rig.all);
+	local_replica_begin(rig.reps[0], 0);
+	fake_run();
+	rig.tasks[0].events->prepared(rig.tasks[0].data);
+	rig.tasks[0].events->started(rig.tasks[0].data, 5);
+	rig.tasks[0].events->ended(rig.tasks[0].data,
+				   &(struct task_end){.how = TASK_ENDED, .exit_code = 1});
+	fake_run();
+	assert_int_equal(rig.n_failed, 1);
+	local_replica_begin(rig.reps[0], 0);
+	fake_run();
+	assert_int_equal(replica(0)->attempt, 1);
+	assert_int_equal(rig.n_tasks, 1);
+	assert_true(local_replica_is_delayed(rig.reps[0], -ENOSPC));
+	rig.saved = rig.changes - 1;
+	local_replica_recorded(rig.reps[0], rig.saved);
+	fake_run();
+	assert_int_equal(rig.n_tasks, 1);
+	rig.saved = rig.changes;
+	local_replica_recorded(rig.reps[0], rig.saved);
+	fake_run();
+	assert_int_equal(rig.n_tasks, 2);
+	assert_false(local_replica_is_delayed(rig.reps[0], -ENOSPC));
+}
+
+int main(void)
+{
+#define REPLICA_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		REPLICA_TEST(test_in_turn),
+		REPLICA_TEST(test_start_delayed),
+		REPLICA_TEST(test_not_started),
+		REPLICA_TEST(test_recorded_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
