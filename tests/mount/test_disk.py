@@ -240,3 +240,15 @@ def test_the_limit_can_t_make_room(slow):
     (said,) = outputs_removed(kx)
     assert f"{old.id}: its output can't be removed, and the spool is over its limit of 4194304 bytes" in said
     assert old.log() == bytes(3000000)
+
+
+def test_last_words_that_hang(slow):
+    """The end of a job waits for what was said last before it failed, but not for a disk that does not tell."""
+    kx, disk = slow
+    job = kx.submit(harness.app("echo {} > $TORCHELASTIC_ERROR_FILE; echo one; sleep 1; exit 3"))
+    job.until_logged("one\n")
+    disk.hang("open", "/tasks/.*[.]error")
+    with disk.still():
+        assert job.read("wait") == "FAILED\n"
+        assert disk.hangs(".error") and job.read("why").endswith("Its output is in main-0/log.\n")
+    disk.go_on()
