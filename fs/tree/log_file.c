@@ -191,11 +191,15 @@ static const struct node_class log_file_class = {
 static struct node *log_node_new(struct fs *fs, struct node *dir, const char *tag, const char *key,
 				 bool merged, enum log_form form)
 {
-	struct node *node = node_get(fs, dir, &log_file_class, tag, NULL);
+	bool fresh;
+	struct node *node = node_get(fs, dir, &log_file_class, tag, &fresh);
 	struct log_node *ln = container_of(node, struct log_node, node);
 
-	ln->merged = merged;
-	ln->form = form;
+	/* One that is known already may be read by a handler that waits for a disk. */
+	if (fresh) {
+		ln->merged = merged;
+		ln->form = form;
+	}
 	if (key && !ln->key)
 		ln->key = text_copy(key);
 	return node;
