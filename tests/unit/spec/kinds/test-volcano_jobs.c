@@ -495,12 +495,12 @@ static void test_last_attempt(void **state)
 		   "t-0 ended with exit code 4. Retries used: 2; max_retries is 2. Its output is "
 		   "in t-0/log.\n");
 	/* The pods before the one that was killed are forgotten, as after a remount. */
+	for (size_t i = 0; i < 3; i++)
+		spec_pod_view_free(w.pods[i]);
 	w.pods[0] = w.pods[3];
 	w.n_pods = 1;
 	world_look(&w);
 	assert_replica(&w, "t-0", SPEC_FAILED, "Error", "exit code 4");
-	w.n_pods = 4;
-	w.pods[3] = NULL;
 	world_clear(&w);
 }
 
