@@ -52,23 +52,17 @@ static void diag_escape(char *text, char *ret)
 	spec_utf8_clean(ret, text, "");
 }
 
-/* Take the oldest line out of the ring. */
-static void diag_drop_line(void)
+/* Put LINE into the ring, and take so many of the oldest lines out as it needs. */
+static void diag_append(const char *line, size_t len)
 {
-	char c;
+	char c = '\n';
 
-	do {
+	lock_scope(&diag_lock);
+	while (diag_len > 0 && (DIAG_RING - diag_len < len || c != '\n')) {
 		c = diag_ring[diag_start];
 		diag_start = (diag_start + 1) % DIAG_RING;
 		diag_len--;
-	} while (c != '\n' && diag_len > 0);
-}
-
-static void diag_append(const char *line, size_t len)
-{
-	lock_scope(&diag_lock);
-	while (DIAG_RING - diag_len < len)
-		diag_drop_line();
+	}
 	for (size_t i = 0; i < len; i++)
 		diag_ring[(diag_start + diag_len + i) % DIAG_RING] = line[i];
 	diag_len += len;

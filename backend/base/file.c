@@ -117,15 +117,6 @@ static int open_dir(const char *dir)
 	return disk_open(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY);
 }
 
-/* TEXT as a new file called TEMP in the directory AT: its descriptor. */
-static int write_temp(int at, const char *temp, const char *text, size_t len)
-{
-	cleanup_fd int fd = disk_open(at, temp, O_WRONLY | O_CREAT | O_TRUNC);
-	int err = fd < 0 ? fd : file_write_all(fd, text, len);
-
-	return err < 0 ? err : take_fd(&fd);
-}
-
 /* Make FILE be TEXT. REPLACE: there is one, so the new one gets its name when it is on disk. */
 static int write_file(const char *dir, const char *file, const char *text, size_t len, bool replace)
 {
@@ -139,8 +130,10 @@ static int write_file(const char *dir, const char *file, const char *text, size_
 		return at;
 	snprintf(temp, sizeof(temp), ".%s.new", file);
 	left = temp;
-	fd = write_temp(at, temp, text, len);
-	err = fd < 0 ? fd : replace ? disk_sync(fd) : 0;
+	fd = disk_open(at, temp, O_WRONLY | O_CREAT | O_TRUNC);
+	err = fd < 0 ? fd : file_write_all(fd, text, len);
+	if (!err && replace)
+		err = disk_sync(fd);
 	if (!err)
 		err = disk_rename(at, temp, at, file, false);
 	if (!err && !replace) {
