@@ -21,6 +21,7 @@
  */
 #include "backend/local/replica.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <utlist.h>
@@ -37,6 +38,8 @@
 #define PREPARED_AT_ONCE 8
 /* A start that fails for want of descriptors, memory or processes is tried for half a minute. */
 #define MAX_TRIES 10
+/* Logs of older attempts that are begun again in one turn of the loop. */
+#define REOPENED_A_TURN 64
 /* The longest pause before a start after a failure. */
 #define DELAY_MAX_MS 10000u
 /* An attempt that ran this long is no reason to wait before the next. */
@@ -53,13 +56,15 @@ struct local_replica {
 	struct task *task;
 	struct loop_timer delay; /* DELAYED: until the start */
 	struct loop_timer grace; /* STARTING, RUNNING: until SIGKILL */
-	uint64_t change;	 /* the one that has to be on disk before the attempt is started */
-	unsigned delay_ms;	 /* before the next start */
-	unsigned tries;		 /* to start this attempt, in vain */
-	char *lost;		 /* why output of the attempt is lost; NULL: none is */
-	bool tried;		 /* it has been started, or could not be, at least once */
-	bool begun;		 /* the attempt's log has begun */
-	bool terminated;	 /* SIGTERM has been sent */
+	struct loop_timer older; /* until more of the logs of an earlier daemon are begun again */
+	unsigned reopened, to_reopen; /* so many of them are, and are to be */
+	uint64_t change;   /* the one that has to be on disk before the attempt is started */
+	unsigned delay_ms; /* before the next start */
+	unsigned tries;	   /* to start this attempt, in vain */
+	char *lost;	   /* why output of the attempt is lost; NULL: none is */
+	bool tried;	   /* it has been started, or could not be, at least once */
+	bool begun;	   /* the attempt's log has begun */
+	bool terminated;   /* SIGTERM has been sent */
 	struct local_replica *prev, *next; /* in the queue */
 };
 
@@ -76,6 +81,7 @@ struct local_replicas {
 };
 
 static void enqueue(void *data);
+static void reopen_older(struct local_replica *rep, unsigned n);
 
 static struct spec_record *record_of(const struct local_replica *rep)
 {
@@ -131,6 +137,7 @@ void local_replica_close_log(struct local_replica *rep)
 {
 	cleanup_free char *key = key_of(rep);
 
+	reopen_older(rep, UINT_MAX);
 	if (rep->plan->ended)
 		return;
 	local_replica_open_log(rep);
@@ -610,29 +617,55 @@ void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 		task_find(all->tasks, dir, name, ret);
 }
 
+/* Begin the log of attempt A of an earlier daemon again. */
+static bool reopen_log(struct local_replica *rep, unsigned a)
+{
+	cleanup_free char *prefix = spec_record_log_prefix(rep->rec);
+	cleanup_free char *key = spec_record_log_key(rep->rec, a);
+	int err = output_log_begin(rep->job->output, key, prefix, false);
+
+	if (err < 0)
+		diag(DIAG_ERROR, "%s: %s can't be opened: %s", id_of(rep), key, strerror(-err));
+	return err == 0;
+}
+
+/* At most N of the attempts before the newest: each ends at once, so that the merged log gets what it lacks. */
+static void reopen_older(struct local_replica *rep, unsigned n)
+{
+	for (; n > 0 && rep->reopened < rep->to_reopen; n--) {
+		cleanup_free char *key = spec_record_log_key(rep->rec, rep->reopened);
+
+		if (reopen_log(rep, rep->reopened++))
+			output_log_end(rep->job->output, key, NULL, NULL);
+	}
+	if (rep->reopened < rep->to_reopen)
+		loop_timer_set(&rep->older, 1);
+	else
+		loop_timer_stop(&rep->older);
+}
+
+static void on_older(void *data)
+{
+	reopen_older(data, REOPENED_A_TURN);
+}
+
 /*
- * Begin all logs of REP again; those of attempts that have ended end at once, so that the merged log gets what it
- * lacks. Only the newest attempt's can lack anything, since the next one begins after that.
+ * Only the newest attempt's log can usually lack anything, since the next one begins after that. An older one does if
+ * the disk refused it. Of these there may be ten thousands, after days of failures, so others have their turns between.
  */
 static void reopen_logs(struct local_replica *rep)
 {
-	cleanup_free char *prefix = spec_record_log_prefix(rep->rec);
+	cleanup_free char *key = key_of(rep);
 
-	for (unsigned a = 0; a <= rep->rec->attempt; a++) {
-		cleanup_free char *key = spec_record_log_key(rep->rec, a);
-		int err = output_log_begin(rep->job->output, key, prefix, false);
-
-		if (err < 0) {
-			diag(DIAG_ERROR, "%s: %s can't be opened: %s", id_of(rep), key,
-			     strerror(-err));
-		} else if (a < rep->rec->attempt) {
-			output_log_end(rep->job->output, key, NULL, NULL);
-		} else if (rep->plan->ended) {
-			set_step(rep, CONCLUDING);
-			output_log_end(rep->job->output, key, on_log_ended, rep);
-		} else {
-			rep->begun = true;
-		}
+	rep->to_reopen = rep->rec->attempt;
+	reopen_older(rep, REOPENED_A_TURN);
+	if (!reopen_log(rep, rep->rec->attempt))
+		return;
+	if (rep->plan->ended) {
+		set_step(rep, CONCLUDING);
+		output_log_end(rep->job->output, key, on_log_ended, rep);
+	} else {
+		rep->begun = true;
 	}
 }
 
@@ -681,6 +714,7 @@ struct local_replica *local_replica_new(const struct local_replica_job *job, siz
 	rep->plan = &rec->plans[i];
 	loop_timer_init(&rep->delay, job->all->loop, enqueue, rep);
 	loop_timer_init(&rep->grace, job->all->loop, on_grace_over, rep);
+	loop_timer_init(&rep->older, job->all->loop, on_older, rep);
 	return rep;
 }
 
@@ -688,6 +722,7 @@ void local_replica_free(struct local_replica *rep)
 {
 	loop_timer_stop(&rep->delay);
 	loop_timer_stop(&rep->grace);
+	loop_timer_stop(&rep->older);
 	if (rep->step == QUEUED)
 		DL_DELETE(rep->job->all->queue, rep);
 	task_release(rep->task);

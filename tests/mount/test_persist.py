@@ -270,6 +270,26 @@ def test_damaged_byte_of_a_record(kx, request):
     assert kx.submit(app("true")).finish()
 
 
+def test_many_attempts(kx):
+    """After days of failures a job has ten thousands of logs: a start that begins them all again does not hold up others."""
+    (kx.work / "go").touch()
+    job = kx.submit(app("until [ -e go ]; do sleep 0.05; done"))
+    job.finish()
+    (kx.work / "go").unlink()
+    kx.end()
+    tree = planned(kx, job, "app-many")
+    tree["replicas"][0]["attempt"] = 30000
+    add_job(kx, job, "app-many", sealed(tree))
+    logs = kx.state / "jobs/app-many/logs"
+    kx.start()
+    kx.submit(app("true")).finish()
+    assert len(os.listdir(logs)) < 30000
+    (kx.work / "go").touch()
+    Job(kx, "app-many").finish()
+    wait_for(lambda: len(os.listdir(logs)) == 30001, what="all logs", step=0.2)
+    assert "can't be" not in kx.read(".kxfs", "log")
+
+
 def refused(kx, job, text):
     """Make the app.yaml of JOB one that this version does not take, though it was submitted so, and start kxfs."""
     folder = kx.state / "jobs" / job.id
