@@ -221,6 +221,7 @@ static int refuse_scheduler(struct submit *s, const char *scheduler, struct spec
 			"this mount runs local jobs; mount %s to submit it there, or write it to "
 			"dryrun/ to see its manifest",
 			scheduler);
+	spec_local_locate(s->rq->text, s->rq->len, e);
 	s->text = spec_errors_text(e, s->rq->file);
 	return -EINVAL;
 }

@@ -143,3 +143,12 @@ int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
 
 	return root ? spec_local_read(root, m, ret, ret_dir, e) : err;
 }
+
+void spec_local_locate(const char *text, size_t len, struct spec_errors *e)
+{
+	cleanup(spec_errors_clear) struct spec_errors other = SPEC_ERRORS_INIT;
+	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
+
+	if (spec_app_parse(text, len, &root, &other) == 0)
+		spec_errors_locate(e, spec_yaml_find, root);
+}

@@ -26,4 +26,7 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
 		     struct spec_app **ret, char **ret_dir, struct spec_errors *e);
 
+/* The errors of E that have no position get that of what they name in the document (LEN bytes of TEXT). */
+void spec_local_locate(const char *text, size_t len, struct spec_errors *e);
+
 #endif
