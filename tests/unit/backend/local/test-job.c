@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a local job decides: what is started again, when it is over, and how. The test plays its replicas, its record,
+ * its output and the disk; what they are asked for is noted.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <signal.h>
+
+#include "backend/base/work.h"
+#include "backend/jobs/last_words.h"
+#include "backend/local/job.h"
+#include "backend/local/record.h"
+#include "backend/local/replica.h"
+#include "spec/base/mem.h"
+#include "tests/unit/spec/app-document.h"
+
+struct local_record {
+	struct spec_record *rec;
+	const struct local_record_events *events;
+	void *data;
+	bool over;
+};
+
+struct local_replica {
+	const struct local_replica_job *job;
+	struct spec_replica *rec;
+	struct spec_plan *plan;
+	bool live;
+};
+
+#define MAX 8
+
+static struct rig {
+	struct backend b;
+	struct group group;
+	struct local_jobs *jobs;
+	struct local_job *job;
+	struct local_record *record;
+	struct local_replica *reps[MAX];
+	char done[512];
+	void (*on_words)(void *data, const char *words);
+	void *words_data;
+	bool left;
+} rig;
+
+static void printf_like(1, 2) note(const char *fmt, ...)
+{
+	size_t n = strlen(rig.done);
+	va_list ap;
+
+	va_start(ap, fmt);
+	n += (size_t)snprintf(rig.done + n, sizeof(rig.done) - n, n ? ", " : "");
+	vsnprintf(rig.done + n, sizeof(rig.done) - n, fmt, ap);
+	va_end(ap);
+}
+
+/* What was asked for since this was asked last is WANT. */
+static void assert_done(const char *want)
+{
+	assert_string_equal(rig.done, want);
+	rig.done[0] = '\0';
+}
+
+/* --- record.h --- */
+
+struct local_record *local_record_new(struct loop *loop, struct store *store, const char *dir,
+				      struct spec_record *rec,
+				      const struct local_record_events *events, void *data)
+{
+	(void)loop;
+	(void)store;
+	assert_string_equal(dir, "/state/jobs/job");
+	rig.record = new0(struct local_record);
+	*rig.record = (struct local_record){rec, events, data, false};
+	return rig.record;
+}
+
+void local_record_free(struct local_record *r)
+{
+	spec_record_free(r->rec);
+	free(r);
+}
+
+struct spec_record *local_record_spec(const struct local_record *r)
+{
+	return r->rec;
+}
+
+uint64_t local_record_changed(struct local_record *r)
+{
+	(void)r;
+	return 1;
+}
+
+bool local_record_is_done(const struct local_record *r)
+{
+	return r->over;
+}
+
+bool local_record_is_over(const struct local_record *r)
+{
+	return r->over;
+}
+
+void local_record_publish(struct local_record *r)
+{
+	(void)r;
+}
+
+void local_record_set_goal(struct local_record *r, enum spec_goal goal)
+{
+	if (r->rec->goal == SPEC_GOAL_RUN)
+		r->rec->goal = goal;
+	r->rec->again = false;
+}
+
+void local_record_set_reason(struct local_record *r, const char *reason, const char *message)
+{
+	spec_set(&r->rec->job->reason, reason);
+	spec_set(&r->rec->job->message, message);
+}
+
+void local_record_restart(struct local_record *r)
+{
+	r->rec->again = true;
+}
+
+void local_record_finish(struct local_record *r)
+{
+	r->over = true;
+	note("over");
+}
+
+void local_record_last(struct local_record *r)
+{
+	(void)r;
+}
+
+/* --- replica.h --- */
+
+struct local_replicas *local_replicas_new(struct loop *loop, struct group *group, unsigned grace_ms)
+{
+	(void)loop;
+	(void)group;
+	(void)grace_ms;
+	return NULL;
+}
+
+void local_replicas_free(struct local_replicas *all)
+{
+	(void)all;
+}
+
+void local_replicas_begin(struct local_replicas *all)
+{
+	(void)all;
+}
+
+void local_replicas_outlive(struct local_replicas *all)
+{
+	(void)all;
+	note("outlive");
+}
+
+void local_replicas_metrics(struct local_replicas *all, FILE *out)
+{
+	(void)all;
+	(void)out;
+}
+
+struct local_replica *local_replica_new(const struct local_replica_job *job, size_t i)
+{
+	struct local_replica *rep = new0(struct local_replica);
+
+	*rep = (struct local_replica){job, &job->record->rec->job->replicas[i],
+				      &job->record->rec->plans[i], false};
+	rig.reps[i] = rep;
+	return rep;
+}
+
+void local_replica_free(struct local_replica *rep)
+{
+	free(rep);
+}
+
+const struct spec_replica *local_replica_record(const struct local_replica *rep)
+{
+	return rep->rec;
+}
+
+struct spec_plan *local_replica_plan(const struct local_replica *rep)
+{
+	return rep->plan;
+}
+
+char *local_replica_error_file(const struct local_replica *rep)
+{
+	(void)rep;
+	return NULL;
+}
+
+bool local_replica_is_idle(const struct local_replica *rep)
+{
+	return !rep->live;
+}
+
+static void set_live(struct local_replica *rep, bool live)
+{
+	rep->live = live;
+	rep->job->events->lives(rep->job->data, rep, live);
+}
+
+void local_replica_begin(struct local_replica *rep, unsigned delay_ms)
+{
+	note("begin %s%s", rep->rec->name, delay_ms ? " later" : "");
+	rep->plan->again = false;
+	set_live(rep, true);
+}
+
+void local_replica_end(struct local_replica *rep)
+{
+	if (rep->live)
+		note("end %s", rep->rec->name);
+}
+
+void local_replica_restart(struct local_replica *rep)
+{
+	note("restart %s", rep->rec->name);
+	rep->plan->again = true;
+	if (!rep->live)
+		rep->rec->state = SPEC_PENDING;
+}
+
+void local_replica_let_go(struct local_replica *rep)
+{
+	note("let go %s", rep->rec->name);
+}
+
+void local_replica_signal(struct local_replica *rep, int sig)
+{
+	note("%s %s", sig == SIGSTOP ? "stop" : "kill", rep->rec->name);
+}
+
+void local_replica_resume(struct local_replica *rep)
+{
+	note("resume %s", rep->rec->name);
+}
+
+unsigned local_replica_slow_down(struct local_replica *rep)
+{
+	(void)rep;
+	return LOCAL_DELAY_MIN_MS;
+}
+
+unsigned local_replica_delay(const struct local_replica *rep)
+{
+	(void)rep;
+	return LOCAL_DELAY_MIN_MS;
+}
+
+void local_replica_recorded(struct local_replica *rep, uint64_t change)
+{
+	(void)rep;
+	(void)change;
+}
+
+bool local_replica_is_delayed(struct local_replica *rep, int err)
+{
+	(void)rep;
+	(void)err;
+	return false;
+}
+
+void local_replica_open_log(struct local_replica *rep)
+{
+	(void)rep;
+}
+
+void local_replica_close_log(struct local_replica *rep)
+{
+	(void)rep;
+}
+
+void local_replica_find_attempt(struct local_replicas *all, const char *dir,
+				const struct spec_record *rec, size_t i, struct task_found *ret)
+{
+	(void)all;
+	(void)dir;
+	(void)rec;
+	(void)i;
+	ret->fd = -1;
+}
+
+void local_replica_adopt(struct local_replica *rep, const struct task_found *found)
+{
+	(void)found;
+	if (rep->rec->state == SPEC_RUNNING)
+		set_live(rep, true);
+}
+
+void local_replica_adopted(struct local_replica *rep, const struct task_found *found)
+{
+	(void)rep;
+	(void)found;
+}
+
+/* --- output.h, work.h, task.h, last_words.h --- */
+
+struct output_job *output_job_open(struct output *o, const char *id)
+{
+	(void)o;
+	assert_string_equal(id, "job");
+	return (struct output_job *)&rig;
+}
+
+void output_job_end(struct output_job *j)
+{
+	(void)j;
+}
+
+void output_job_close(struct output_job *j)
+{
+	(void)j;
+}
+
+void work_start(struct work *w, struct loop *loop)
+{
+	(void)loop;
+	w->run(w->data);
+	w->done(w->data);
+}
+
+void task_clean(const char *dir)
+{
+	note("clean %s", dir);
+}
+
+struct last_words *last_words_read(struct loop *loop, struct group *group, const char *error,
+				   const char *log, void (*fn)(void *data, const char *words),
+				   void *data)
+{
+	(void)loop;
+	(void)group;
+	assert_null(error);
+	note("read %s", log);
+	rig.on_words = fn;
+	rig.words_data = data;
+	return (struct last_words *)&rig;
+}
+
+void last_words_drop(struct last_words *w)
+{
+	(void)w;
+}
+
+/* --- the job --- */
+
+static void on_leaving(void *data, struct local_job *job)
+{
+	(void)data;
+	assert_ptr_equal(job, rig.job);
+}
+
+static void on_left(void *data)
+{
+	(void)data;
+	rig.left = true;
+}
+
+/* A job of roles a, of two replicas, and b, of one; each with POLICY and RETRIES. APP: can its AppDef be read? */
+static void prepare(const char *policy, unsigned retries, bool app)
+{
+	const struct local_jobs_events events = {.leaving = on_leaving, .left = on_left};
+	cleanup_free char *text = text_print(
+		"name: job\nroles:\n"
+		"- {name: a, image: i, entrypoint: e, num_replicas: 2, retry_policy: %s, max_retries: %u}\n"
+		"- {name: b, image: i, entrypoint: e, retry_policy: %s, max_retries: %u}\n",
+		policy, retries, policy, retries);
+	const struct spec_record_origin origin = {.id = "job",
+						  .uid = "u",
+						  .appdef = "",
+						  .boot = ""};
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_record *rec;
+	struct spec_app *spec;
+
+	rig = (struct rig){.b.config.state_dir = (char *)(uintptr_t) "/state"};
+	group_init(&rig.group, NULL);
+	assert_int_equal(document_parse(text, strlen(text), NULL, &spec, &e), 0);
+	rec = spec_record_new(spec, &origin);
+	if (!app) {
+		spec_app_free(take_ptr(rec->app));
+		spec_set(&rec->fault, "no AppDef");
+	}
+	rig.jobs = local_jobs_new(&rig.b, &rig.group, &events);
+	rig.job = local_job_new(rig.jobs, rec);
+	assert_int_equal(local_jobs_count(rig.jobs), 1);
+}
+
+static void launch(const char *policy, unsigned retries)
+{
+	prepare(policy, retries, true);
+	local_job_launch(rig.job);
+	assert_done("begin a-0, begin a-1, begin b-0");
+}
+
+/* The attempt of replica I ends, with exit code CODE, and its log is complete. */
+static void end_attempt(size_t i, int code)
+{
+	struct local_replica *rep = rig.reps[i];
+	bool runs = rig.record->rec->goal == SPEC_GOAL_RUN;
+
+	rep->plan->ended = true;
+	rep->rec->exit_code = code;
+	if (rep->plan->again) {
+		rep->rec->state = SPEC_PENDING;
+	} else if (!runs) {
+		rep->rec->state = SPEC_CANCELLED;
+	} else if (code == 0) {
+		rep->rec->state = SPEC_SUCCEEDED;
+	} else {
+		rep->rec->state = SPEC_FAILED;
+		spec_set(&rep->rec->reason, "Error");
+		spec_set(&rep->rec->message, "exit code 3");
+		rep->job->events->failed(rep->job->data, rep);
+	}
+	set_live(rep, false);
+	rep->job->events->idle(rep->job->data, rep);
+}
+
+/* The record of a job that is over is on disk: the job is freed. */
+static void leave(void)
+{
+	assert_false(rig.left);
+	rig.record->events->settled(rig.record->data);
+	assert_true(rig.left);
+	assert_done("clean /state/jobs/job");
+	assert_int_equal(local_jobs_count(rig.jobs), 0);
+	assert_int_equal(rig.group.n, 0);
+	local_jobs_free(rig.jobs);
+}
+
+static void test_succeeds(void **state)
+{
+	(void)state;
+	launch("APPLICATION", 0);
+	end_attempt(0, 0);
+	end_attempt(2, 0);
+	assert_done("");
+	end_attempt(1, 0);
+	assert_done("over");
+	assert_int_equal(rig.record->rec->goal, SPEC_GOAL_RUN);
+	leave();
+}
+
+/* Who fails when no retry is left fails the job: its reason is the job's, whose end waits for the last words. */
+static void test_fails(void **state)
+{
+	const struct spec_job *job;
+
+	(void)state;
+	launch("APPLICATION", 0);
+	end_attempt(1, 3);
+	assert_done("end a-0, end a-1, end b-0");
+	job = rig.record->rec->job;
+	assert_int_equal(rig.record->rec->goal, SPEC_GOAL_FAIL);
+	assert_string_equal(job->reason, "Error");
+	assert_string_equal(job->message, "a-1: exit code 3");
+	end_attempt(0, 0);
+	assert_done("");
+	end_attempt(2, 0);
+	assert_done("read /state/jobs/job/logs/a-1.0");
+	rig.on_words(rig.words_data, "at last");
+	assert_string_equal(job->last_words, "at last");
+	assert_done("over");
+	leave();
+}
+
+/* The policies: who is started again when a-0 has failed, and what it waits for. */
+static void test_policies(void **state)
+{
+	(void)state;
+	launch("REPLICA", 1);
+	end_attempt(0, 3);
+	assert_done("restart a-0, begin a-0 later");
+	assert_int_equal(rig.record->rec->plans[0].restarts, 1);
+	/* Each replica has retries of its own. */
+	end_attempt(1, 3);
+	assert_done("restart a-1, begin a-1 later");
+	end_attempt(0, 3);
+	assert_int_equal(rig.record->rec->goal, SPEC_GOAL_FAIL);
+	assert_int_equal(rig.record->rec->job->retries, 2);
+	local_jobs_free(rig.jobs);
+
+	launch("ROLE", 1);
+	end_attempt(0, 3);
+	assert_done("restart a-0, restart a-1");
+	end_attempt(1, 15);
+	assert_done("begin a-0 later, begin a-1 later");
+	/* A role has them together. */
+	end_attempt(1, 3);
+	assert_int_equal(rig.record->rec->goal, SPEC_GOAL_FAIL);
+	local_jobs_free(rig.jobs);
+
+	launch("APPLICATION", 1);
+	end_attempt(0, 3);
+	assert_done("restart a-0, restart a-1, restart b-0");
+	end_attempt(2, 15);
+	assert_done("");
+	end_attempt(1, 15);
+	assert_done("begin a-0 later, begin a-1 later, begin b-0 later");
+	local_jobs_free(rig.jobs);
+}
+
+/* What ctl and rmdir do. The first goal counts. */
+static void test_goals(void **state)
+{
+	(void)state;
+	launch("APPLICATION", 9);
+	local_job_suspend(rig.job);
+	assert_done("stop a-0, stop a-1, stop b-0");
+	assert_string_equal(rig.record->rec->job->reason, "Suspended");
+	local_job_resume(rig.job);
+	assert_done("resume a-0, resume a-1, resume b-0");
+	assert_string_equal(rig.record->rec->job->reason, "");
+	local_job_cancel(rig.job);
+	assert_done("end a-0, end a-1, end b-0");
+	local_job_end(rig.job, SPEC_GOAL_TERMINATE);
+	assert_int_equal(rig.record->rec->goal, SPEC_GOAL_CANCEL);
+	assert_true(rig.record->rec->job->history && local_job_is_ending(rig.job));
+	rig.done[0] = '\0';
+	for (size_t i = 0; i < 3; i++)
+		end_attempt(i, 15);
+	assert_done("over");
+	leave();
+}
+
+/* A job of an earlier daemon: what was planned is, unless its AppDef can't be read. */
+static void test_taken_over(void **state)
+{
+	const struct task_found found[3] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
+
+	(void)state;
+	prepare("REPLICA", 1, true);
+	rig.reps[0]->rec->state = SPEC_RUNNING;
+	rig.reps[1]->plan->again = rig.reps[1]->plan->ended = true;
+	local_job_take_over(rig.job, found);
+	assert_done("begin a-1 later, begin b-0");
+	local_jobs_free(rig.jobs);
+
+	prepare("REPLICA", 9, false);
+	for (size_t i = 0; i < 3; i++)
+		rig.reps[i]->rec->state = SPEC_RUNNING;
+	local_job_take_over(rig.job, found);
+	assert_done("");
+	end_attempt(0, 3);
+	assert_int_equal(rig.record->rec->goal, SPEC_GOAL_FAIL);
+	assert_string_equal(rig.record->rec->job->message,
+			    "a-0: exit code 3; it is not started again: no AppDef");
+	local_jobs_free(rig.jobs);
+}
+
+/* The mount ends: with linger, or when it never was in charge, what runs goes on. */
+static void test_stop(void **state)
+{
+	(void)state;
+	for (int linger = 0; linger < 2; linger++) {
+		launch("REPLICA", 1);
+		local_jobs_take_charge(rig.jobs);
+		local_jobs_stop(rig.jobs, linger);
+		assert_done(linger ? "let go a-0, let go a-1, let go b-0, outlive"
+				   : "end a-0, end a-1, end b-0");
+		assert_int_equal(rig.record->rec->goal, linger ? SPEC_GOAL_RUN : SPEC_GOAL_STOP);
+		local_jobs_free(rig.jobs);
+	}
+	launch("REPLICA", 1);
+	local_jobs_stop(rig.jobs, false);
+	assert_done("let go a-0, let go a-1, let go b-0, outlive");
+	local_jobs_free(rig.jobs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_succeeds),   cmocka_unit_test(test_fails),
+		cmocka_unit_test(test_policies),   cmocka_unit_test(test_goals),
+		cmocka_unit_test(test_taken_over), cmocka_unit_test(test_stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
