@@ -182,44 +182,39 @@ static int set_source(struct options *o, const char *text, char **ret_text)
 	return r;
 }
 
-/* The operands of a dry run: [SOURCE]. */
-static int set_dry_operands(struct options *o, int n, char **v, char **ret_text)
-{
-	if (n > 1)
-		return refuse(-EINVAL, ret_text,
-			      "%s: too many words; kxfs --dry-run=FILE [OPTIONS] [SOURCE]", v[1]);
-	return n == 1 ? set_source(o, v[0], ret_text) : 0;
-}
+/* The operands: at most MAX. */
+static const struct {
+	int max;
+	const char *usage;
+} operands[] = {
+	[OPTIONS_MOUNT] = {2, "kxfs [OPTIONS] [SOURCE] MOUNTPOINT"},
+	[OPTIONS_DRY_RUN] = {1, "kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
+	[OPTIONS_DOCTOR] = {1, "kxfs doctor [OPTIONS] [SOURCE]"},
+	[OPTIONS_LIST_SOURCES] = {0, "kxfs --list-sources [OPTIONS]"},
+};
 
-/* The operands behind the word doctor: [SOURCE]. */
-static int set_doctor_operands(struct options *o, int n, char **v, char **ret_text)
+static int set_operands(struct options *o, int n, char **v, char **ret_text)
 {
-	if (n > 1)
-		return refuse(-EINVAL, ret_text,
-			      "%s: too many words; kxfs doctor [OPTIONS] [SOURCE]", v[1]);
-	if (n == 1 && (v[0][0] == '/' || v[0][0] == '.'))
+	const int max = operands[o->action].max;
+	int r = 0;
+
+	if (n > max)
+		return refuse(-EINVAL, ret_text, "%s: too many words; %s", v[max],
+			      operands[o->action].usage);
+	if (o->action == OPTIONS_DOCTOR && n == 1 && (v[0][0] == '/' || v[0][0] == '.'))
 		return refuse(
 			-EINVAL, ret_text,
 			"%s: is no SOURCE, and doctor is a command; to mount a namespace that is "
 			"called doctor, name its backend: kxfs volcano:doctor %s",
 			v[0], v[0]);
-	return n == 1 ? set_source(o, v[0], ret_text) : 0;
-}
-
-/* The operands: [SOURCE] MOUNTPOINT. */
-static int set_operands(struct options *o, int n, char **v, char **ret_text)
-{
-	int r = 0;
-
+	if (o->action != OPTIONS_MOUNT)
+		return n == 1 ? set_source(o, v[0], ret_text) : 0;
 	if (n == 0)
 		return refuse(-EINVAL, ret_text,
 			      "the mount point is missing: kxfs [OPTIONS] [SOURCE] MOUNTPOINT");
 	if (n == 1 && source_has_backend(v[0]))
 		return refuse(-EINVAL, ret_text, "the mount point is missing: kxfs %s MOUNTPOINT",
 			      v[0]);
-	if (n > 2)
-		return refuse(-EINVAL, ret_text,
-			      "%s: too many words; kxfs [OPTIONS] [SOURCE] MOUNTPOINT", v[2]);
 	if (n == 2 && source_has_backend(v[1]) && !source_has_backend(v[0]))
 		return refuse(-EINVAL, ret_text, "the source comes first: kxfs %s %s", v[1], v[0]);
 	if (n == 2 && (streq(v[0], "umount") || streq(v[0], "unmount")))
@@ -327,19 +322,9 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 			ret->action = commands[i].action;
 			optind++;
 		}
-	if (ret->action == OPTIONS_DRY_RUN)
-		r = set_dry_operands(ret, argc - optind, argv + optind, ret_text);
-	else if (ret->action == OPTIONS_LIST_SOURCES)
-		r = argc > optind ? refuse(-EINVAL, ret_text,
-					   "%s: too many words; kxfs --list-sources [OPTIONS]",
-					   argv[optind])
-				  : 0;
-	else if (ret->action == OPTIONS_HELP || ret->action == OPTIONS_VERSION)
+	if (ret->action == OPTIONS_HELP || ret->action == OPTIONS_VERSION)
 		return 0;
-	else if (ret->action == OPTIONS_DOCTOR)
-		r = set_doctor_operands(ret, argc - optind, argv + optind, ret_text);
-	else
-		r = set_operands(ret, argc - optind, argv + optind, ret_text);
+	r = set_operands(ret, argc - optind, argv + optind, ret_text);
 	return r < 0 ? r : run_options_check(ret, ret_text);
 }
 
