@@ -178,13 +178,6 @@ static void copy(struct spec_split *s, const char *bytes, size_t n)
 	s->run_len = s->wrong ? 0 : n;
 }
 
-static void capture(struct spec_split *s, enum place what)
-{
-	s->copying = true;
-	s->captured = what;
-	s->captured_at = s->depth;
-}
-
 /* The output is the metadata of a list: its version and the token of its next page. */
 static int take_metadata(struct spec_split *s)
 {
@@ -302,12 +295,6 @@ static struct where member(const struct spec_split *s, const struct where *in)
 	}
 }
 
-/* Where the items of the list stand that is the present level. */
-static struct where item(const struct spec_split *s, const struct where *in)
-{
-	return in->place == ITEMS ? (struct where){OBJECT, s->pick} : *in;
-}
-
 /* A value has ended; the depth is that around it. */
 static int value_done(struct spec_split *s)
 {
@@ -331,8 +318,11 @@ static int open_level(struct spec_split *s, const char *at, struct where where)
 	if (s->depth == MAX_LEVELS)
 		return -EINVAL;
 	if (!s->copying &&
-	    (where.place == EVENT || where.place == LIST_METADATA || where.place == OBJECT))
-		capture(s, where.place);
+	    (where.place == EVENT || where.place == LIST_METADATA || where.place == OBJECT)) {
+		s->copying = true;
+		s->captured = where.place;
+		s->captured_at = s->depth;
+	}
 	if (where.place == WHOLE || where.place == DROPPED || where.place == LIST_METADATA) {
 		s->nest = (struct spec_nest){.depth = 1};
 		s->state = WITHIN;
@@ -374,7 +364,10 @@ static bool fits(struct spec_split *s, char c, enum place place)
 
 static int begin_value(struct spec_split *s, const char *at)
 {
-	struct where where = top(s)->list ? item(s, &top(s)->where) : s->value;
+	const struct level *level = top(s);
+	const struct where where = !level->list			 ? s->value
+				   : level->where.place == ITEMS ? (struct where){OBJECT, s->pick}
+								 : level->where;
 	char c = *at;
 
 	if (!fits(s, c, where.place))
@@ -401,29 +394,6 @@ static int begin_key(struct spec_split *s, const char *at)
 	return 0;
 }
 
-/* The present member is dropped: its key is taken back. */
-static void drop(struct spec_split *s)
-{
-	if (s->wrong) {
-		/* Nothing of it was copied. */
-	} else if (s->key_at >= s->out_len) {
-		s->run_len = s->key_at - s->out_len;
-	} else {
-		s->run_len = 0;
-		s->out_len = s->key_at;
-	}
-	s->copying = false;
-	s->dropping = true;
-}
-
-static void end_key(struct spec_split *s)
-{
-	s->state = COLON;
-	s->value = member(s, &top(s)->where);
-	if (s->copying && s->value.place == DROPPED)
-		drop(s);
-}
-
 static int next_member(struct spec_split *s, const char *at)
 {
 	if (!top(s)->list) {
@@ -436,21 +406,15 @@ static int next_member(struct spec_split *s, const char *at)
 	return 0;
 }
 
-static int begin_document(struct spec_split *s, const char *at)
-{
-	struct where where = {.place = s->form == SPEC_SPLIT_LIST ? LIST : EVENT};
-
-	return *at == '{' ? open_level(s, at, where) : -EINVAL;
-}
-
 /* A character outside strings, literals and white space. */
 static int structure(struct spec_split *s, const char *at)
 {
+	const struct where document = {.place = s->form == SPEC_SPLIT_LIST ? LIST : EVENT};
 	char c = *at;
 
 	switch (s->state) {
 	case TOP:
-		return begin_document(s, at);
+		return c == '{' ? open_level(s, at, document) : -EINVAL;
 	case VALUE_OR_END:
 		return c == ']' ? close_level(s, at) : begin_value(s, at);
 	case VALUE:
@@ -487,7 +451,19 @@ static int string_end(struct spec_split *s)
 {
 	if (!s->in_key)
 		return value_done(s);
-	end_key(s);
+	s->state = COLON;
+	s->value = member(s, &top(s)->where);
+	if (!s->copying || s->value.place != DROPPED)
+		return 0;
+	/* The member is dropped: its key is taken back, if it was copied. */
+	if (!s->wrong && s->key_at >= s->out_len) {
+		s->run_len = s->key_at - s->out_len;
+	} else if (!s->wrong) {
+		s->run_len = 0;
+		s->out_len = s->key_at;
+	}
+	s->copying = false;
+	s->dropping = true;
 	return 0;
 }
 
