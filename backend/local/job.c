@@ -106,32 +106,6 @@ static void clean_done(void *data)
 	free(c);
 }
 
-/* Remove the files of helpers, which are no longer needed: the record has all that they say. */
-static void clean(struct local_job *job)
-{
-	struct cleaning *c = new0(struct cleaning);
-
-	c->dir = text_copy(job->common.dir);
-	c->work = (struct work){.run = clean_work,
-				.done = clean_done,
-				.group = job->jobs->group,
-				.data = c};
-	work_start(&c->work, job->jobs->b->loop);
-}
-
-static void leave(struct local_job *job)
-{
-	struct local_jobs *jobs = job->jobs;
-
-	if (local_record_is_done(job->record))
-		clean(job);
-	/* Those who wait for the job's end may remove its folder. */
-	output_job_close(take_ptr(job->common.output));
-	jobs->events.leaving(jobs->events.data, job);
-	job_free(job);
-	return jobs->events.left(jobs->events.data);
-}
-
 /* --- news of its record --- */
 
 static void on_showing(void *data)
@@ -150,36 +124,47 @@ static void on_published(void *data, const struct spec_job *snap)
 	jobs->events.published(jobs->events.data, job, snap);
 }
 
-/* The record can't be written, for ERR: show that new attempts wait for it. */
-static void show_delay(struct local_job *job, int err)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
-		any |= local_replica_is_delayed(job->reps[i], err);
-	if (any && !job->rec->job->history)
-		local_record_publish(job->record);
-}
-
 static void on_written(void *data, int err, uint64_t change)
 {
 	struct local_job *job = data;
+	bool delayed = false;
 
-	if (err < 0) {
-		atomic_fetch_add(&job->jobs->n_unsaved, 1);
-		show_delay(job, err);
-		return;
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++) {
+		if (err == 0)
+			local_replica_recorded(job->reps[i], change);
+		else
+			delayed |= local_replica_is_delayed(job->reps[i], err);
 	}
-	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
-		local_replica_recorded(job->reps[i], change);
+	if (err < 0)
+		atomic_fetch_add(&job->jobs->n_unsaved, 1);
+	/* Show that new attempts wait for the record. */
+	if (delayed && !job->rec->job->history)
+		local_record_publish(job->record);
 }
 
 static void on_settled(void *data)
 {
 	struct local_job *job = data;
+	struct local_jobs *jobs = job->jobs;
 
-	if ((local_record_is_over(job->record) && job->live == 0) || job->let_go)
-		return leave(job);
+	if (!job->let_go && (!local_record_is_over(job->record) || job->live > 0))
+		return;
+	/* The files of helpers are no longer needed: the record has all that they say. */
+	if (local_record_is_done(job->record)) {
+		struct cleaning *c = new0(struct cleaning);
+
+		c->dir = text_copy(job->common.dir);
+		c->work = (struct work){.run = clean_work,
+					.done = clean_done,
+					.group = jobs->group,
+					.data = c};
+		work_start(&c->work, jobs->b->loop);
+	}
+	/* Those who wait for the job's end may remove its folder. */
+	output_job_close(take_ptr(job->common.output));
+	jobs->events.leaving(jobs->events.data, job);
+	job_free(job);
+	return jobs->events.left(jobs->events.data);
 }
 
 /* --- a replica has failed: HOT_SPARE has no spares on one machine, it is REPLICA --- */

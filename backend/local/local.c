@@ -251,27 +251,23 @@ static void local_forget(struct backend *b, struct backend_request *rq)
 
 /* --- texts --- */
 
-static int manifest(struct backend *b, const struct spec_job *job, char **ret, size_t *ret_len)
+static int local_text(struct backend *b, const struct spec_job *job, enum backend_text which,
+		      char **ret, size_t *ret_len)
 {
 	cleanup(spec_record_freep) struct spec_record *rec = NULL;
-	int err = record_read(b->config.state_dir, job->id, &rec);
+	cleanup_free char *path = NULL;
+	int err;
 
+	if (which != BACKEND_MANIFEST) {
+		path = text_print("%s/jobs/%s/app.yaml", b->config.state_dir, job->id);
+		return file_read(path, SPEC_MAX_FILE, ret, ret_len);
+	}
+	err = record_read(b->config.state_dir, job->id, &rec);
 	if (err < 0)
 		return err;
 	record_read_app(b->config.state_dir, b->config.home, rec);
 	spec_record_yaml(rec, ret, ret_len);
 	return 0;
-}
-
-static int local_text(struct backend *b, const struct spec_job *job, enum backend_text which,
-		      char **ret, size_t *ret_len)
-{
-	cleanup_free char *path = NULL;
-
-	if (which == BACKEND_MANIFEST)
-		return manifest(b, job, ret, ret_len);
-	path = text_print("%s/jobs/%s/app.yaml", b->config.state_dir, job->id);
-	return file_read(path, SPEC_MAX_FILE, ret, ret_len);
 }
 
 static int local_info(struct backend *b, FILE *out)

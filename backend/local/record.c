@@ -187,8 +187,10 @@ static char *on_text(void *data, bool *ret_final)
 	return text;
 }
 
-static void say_unsaved(struct local_record *r, int err)
+static void on_written(void *data, int err, uint64_t change, bool pending)
 {
+	struct local_record *r = data;
+
 	if (err < 0 && !r->unsaved)
 		diag(DIAG_ERROR,
 		     "%s: its state can't be recorded: %s; it is tried again until it can",
@@ -196,13 +198,6 @@ static void say_unsaved(struct local_record *r, int err)
 	else if (err == 0 && r->unsaved)
 		diag(DIAG_INFO, "%s: its state is recorded again", r->rec->job->id);
 	r->unsaved = err < 0;
-}
-
-static void on_written(void *data, int err, uint64_t change, bool pending)
-{
-	struct local_record *r = data;
-
-	say_unsaved(r, err);
 	if (err == 0)
 		r->saved = change;
 	r->events->written(r->data, err, change);

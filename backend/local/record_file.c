@@ -61,17 +61,6 @@ static bool has_sum(const char *text, size_t len)
 	return memcmp(text + len, sum, SUM_SIZE - 1) == 0;
 }
 
-static void read_mark(const char *state_dir, struct spec_record *rec)
-{
-	cleanup_free char *path = file_path(state_dir, rec->job->id, MARK);
-	struct stat st;
-
-	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
-		return;
-	rec->job->history = true;
-	rec->job->changed = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
-}
-
 int record_mark(const char *state_dir, const char *id, int64_t time)
 {
 	cleanup_free char *path = file_path(state_dir, id, MARK);
@@ -94,7 +83,8 @@ int record_read(const char *state_dir, const char *id, struct spec_record **ret)
 {
 	cleanup_free char *path = text_print("%s/jobs/%s/" RECORD, state_dir, id);
 	cleanup(spec_record_freep) struct spec_record *rec = NULL;
-	cleanup_free char *text = NULL;
+	cleanup_free char *text = NULL, *mark = NULL;
+	struct stat st;
 	size_t len = 0;
 	int err = file_read(path, RECORD_MAX, &text, &len);
 
@@ -107,8 +97,11 @@ int record_read(const char *state_dir, const char *id, struct spec_record **ret)
 	/* A folder that somebody has copied has the record of another job. */
 	if (!streq(rec->job->id, id))
 		return -EINVAL;
-	if (rec->job->finished)
-		read_mark(state_dir, rec);
+	mark = file_path(state_dir, id, MARK);
+	if (rec->job->finished && lstat(mark, &st) == 0 && S_ISREG(st.st_mode)) {
+		rec->job->history = true;
+		rec->job->changed = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+	}
 	*ret = take_ptr(rec);
 	return 0;
 }
