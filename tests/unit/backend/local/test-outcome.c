@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Ends of attempts in words. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "backend/local/outcome.h"
+#include "spec/base/mem.h"
+
+static void test_outcomes(void **state)
+{
+	static const struct {
+		struct task_end end;
+		bool again;
+		const char *reason, *text;
+		bool passes;
+	} table[] = {
+		{{.how = TASK_ENDED}, false, "Completed", "", false},
+		{{.how = TASK_ENDED, .exit_code = 3}, false, "Error", "exit code 3", false},
+		{{.how = TASK_ENDED, .sig = 9},
+		 false,
+		 "Signal",
+		 "ended by signal 9 (SIGKILL)",
+		 false},
+		{{.how = TASK_ENDED, .sig = 35}, false, "Signal", "ended by signal 35", false},
+		{{.how = TASK_ENDED, .sig = 15},
+		 true,
+		 "Restarting",
+		 "ended by signal 15 (SIGTERM)",
+		 false},
+		{{.how = TASK_KILLED},
+		 false,
+		 "HelperKilled",
+		 "the helper process that ran it was killed",
+		 false},
+		{{.how = TASK_KILLED, .sig = 9},
+		 false,
+		 "HelperKilled",
+		 "the helper process that ran it was ended by signal 9 (SIGKILL)",
+		 false},
+		{{.why = TASK_HELPER, .err = EAGAIN},
+		 false,
+		 "StartError",
+		 "its helper can't be started: Resource temporarily unavailable",
+		 true},
+		{{.why = TASK_HELPER, .err = EACCES},
+		 true,
+		 "StartError",
+		 "its helper can't be started: Permission denied",
+		 false},
+		{{.why = TASK_OUTPUT, .err = ENOSPC},
+		 false,
+		 "StartError",
+		 "its output can't be kept: No space left on device",
+		 false},
+		{{.why = TASK_CWD, .err = ENOENT},
+		 false,
+		 "StartError",
+		 "working directory \"/w\": No such file or directory",
+		 false},
+		{{.why = TASK_EXEC, .err = ENOEXEC},
+		 false,
+		 "StartError",
+		 "exec: \"e\": Exec format error",
+		 false},
+		{{.why = TASK_SEARCH, .err = ENOENT},
+		 false,
+		 "StartError",
+		 "exec: \"e\": not found in PATH",
+		 false},
+		{{.why = TASK_APP},
+		 false,
+		 "StartError",
+		 "app.yaml is not what was submitted",
+		 false},
+	};
+	struct spec_role role = {.entrypoint = (char *)(uintptr_t) "e"};
+	struct spec_app app = {.roles = &role, .n_roles = 1};
+	const struct spec_record rec = {
+		.app = &app,
+		.work_dir = (char *)(uintptr_t) "/w",
+		.fault = (char *)(uintptr_t) "app.yaml is not what was submitted"};
+	const struct spec_replica rep = {0};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		cleanup_free char *text = outcome_text(&rec, &rep, &table[i].end);
+
+		assert_string_equal(text, table[i].text);
+		assert_string_equal(outcome_reason(table[i].again, &table[i].end), table[i].reason);
+		assert_int_equal(outcome_passes(&table[i].end), table[i].passes);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_outcomes)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
