@@ -187,6 +187,7 @@ class Day:
     def after_all(self):
         again = self.submit("submitted")
         assert self.wait_over(again) == "SUCCEEDED", again.explain()
+        again.until_logged("1\n")
         self.wait_merged(again)
         # The merged log that could not be made is tried again each second.
         for job, state in ((self.cancelled, "CANCELLED"), (self.removed, "SUCCEEDED")):
@@ -222,8 +223,8 @@ class Day:
 
     def wait_merged(self, job):
         """Its lines are in the merged log; if that could not be made at first, it is tried again each second."""
-        lines = job.log().decode().splitlines(True)
-        harness.wait_for(lambda: job.read("log") == "".join(f"main/0 {line}" for line in lines), what="the merged log")
+        harness.wait_for(lambda: job.read("log") == "".join(f"main/0 {line}" for line in job.log().decode().splitlines(True)),
+                         what="the merged log")
 
     def verdict(self):
         """(job or None, error or None)"""
