@@ -27,7 +27,8 @@ struct discover {
 int discover_connection(const struct backend_config *config, struct spec_connection *ret,
 			char **ret_text)
 {
-	int err = kubeconfig_load(config->kubeconfig, config->context, ret, ret_text);
+	int err = kubeconfig_load(config->kubeconfig, config->work_dir, config->context, ret,
+				  ret_text);
 
 	if (!err && *config->namespace)
 		text_set(&ret->namespace, "%s", config->namespace);

@@ -34,21 +34,23 @@ static int refuse_errors(char **ret_text, const struct spec_errors *e, const cha
 	return e->err;
 }
 
-/* NULL: the working directory is gone. */
-static char *absolute(const char *path)
+/* PATH below DIR, as kubeconfig_load says. NULL: the working directory is gone. */
+static char *absolute(const char *dir, const char *path)
 {
-	cleanup_free char *dir = *path == '/' ? NULL : getcwd(NULL, 0);
+	cleanup_free char *here = NULL;
 
 	if (*path == '/')
 		return text_copy(path);
+	if (!dir || !*dir)
+		dir = here = getcwd(NULL, 0);
 	return dir ? text_print("%s/%s", dir, path) : NULL;
 }
 
 /* Merge the file PATH. -ENOENT without a text: it is not there. */
-static int add_file(struct spec_kubeconfig *k, const char *path, char **ret_text)
+static int add_file(struct spec_kubeconfig *k, const char *dir, const char *path, char **ret_text)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
-	cleanup_free char *file = absolute(path), *text = NULL;
+	cleanup_free char *file = absolute(dir, path), *text = NULL;
 	size_t len;
 	int err = file ? file_read_other(file, SPEC_MAX_FILE, &text, &len) : -ENOENT;
 
@@ -66,14 +68,14 @@ static int add_file(struct spec_kubeconfig *k, const char *path, char **ret_text
 }
 
 /* Merge the files of LIST, separated by colons; some may be missing, but not all. */
-static int add_list(struct spec_kubeconfig *k, const char *list, char **ret_text)
+static int add_list(struct spec_kubeconfig *k, const char *dir, const char *list, char **ret_text)
 {
 	cleanup_free char *copy = text_copy(list);
 	char *rest = copy, *path;
 	bool any = false;
 
 	while ((path = strsep(&rest, ":"))) {
-		int err = *path ? add_file(k, path, ret_text) : -ENOENT;
+		int err = *path ? add_file(k, dir, path, ret_text) : -ENOENT;
 
 		if (err < 0 && err != -ENOENT)
 			return err;
@@ -133,27 +135,27 @@ static int in_cluster(const char *context, struct spec_connection *ret, char **r
 }
 
 /* Merge all files that there are; 1: there are none, and *RET_MISSING would be the one to make. */
-static int add_files(struct spec_kubeconfig *k, const char *option, char **ret_missing,
-		     char **ret_text)
+static int add_files(struct spec_kubeconfig *k, const char *dir, const char *option,
+		     char **ret_missing, char **ret_text)
 {
 	const char *list = getenv("KUBECONFIG");
 	int err;
 
 	if (option && *option) {
-		err = add_file(k, option, ret_text);
+		err = add_file(k, dir, option, ret_text);
 		return err == -ENOENT
 			       ? refuse(ret_text, err, "kubeconfig %s: %s", option, strerror(-err))
 			       : err;
 	}
 	if (list && *list)
-		return add_list(k, list, ret_text);
+		return add_list(k, dir, list, ret_text);
 	*ret_missing = home_file();
-	err = add_file(k, *ret_missing, ret_text);
+	err = add_file(k, dir, *ret_missing, ret_text);
 	return err == -ENOENT ? 1 : err;
 }
 
-int kubeconfig_load(const char *option, const char *context, struct spec_connection *ret,
-		    char **ret_text)
+int kubeconfig_load(const char *option, const char *dir, const char *context,
+		    struct spec_connection *ret, char **ret_text)
 {
 	cleanup(spec_kubeconfig_freep) struct spec_kubeconfig *k = spec_kubeconfig_new();
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
@@ -162,7 +164,7 @@ int kubeconfig_load(const char *option, const char *context, struct spec_connect
 
 	*ret = (struct spec_connection){0};
 	*ret_text = NULL;
-	err = add_files(k, option, &missing, ret_text);
+	err = add_files(k, dir, option, &missing, ret_text);
 	if (err < 0)
 		return err;
 	if (err > 0)
@@ -178,7 +180,7 @@ int kubeconfig_contexts(const char *option, char ***ret, char **ret_text)
 	int err;
 
 	*ret_text = NULL;
-	err = add_files(k, option, &missing, ret_text);
+	err = add_files(k, NULL, option, &missing, ret_text);
 	if (err < 0)
 		return err;
 	*ret = spec_kubeconfig_contexts(k);

@@ -11,11 +11,11 @@
 /*
  * OPTION (a file; NULL or "": not given), else the files of $KUBECONFIG (of which some may be missing),
  * else ~/.kube/config, else the service account of the pod that kxfs runs in. CONTEXT is "" for the
- * current one. 0, or a negative errno with *RET_TEXT: which file and line, what is wrong, what to do.
- * *RET is to be cleared in any case.
+ * current one. Relative paths are below DIR (NULL or "": the working directory). 0, or a negative errno with *RET_TEXT:
+ * which file and line, what is wrong, what to do. *RET is to be cleared in any case.
  */
-int kubeconfig_load(const char *option, const char *context, struct spec_connection *ret,
-		    char **ret_text);
+int kubeconfig_load(const char *option, const char *dir, const char *context,
+		    struct spec_connection *ret, char **ret_text);
 
 /*
  * What the same files name, as spec_kubeconfig_contexts; without a file, also in a pod, that is nothing. 0, or

@@ -254,18 +254,14 @@ static void kube_fini(struct backend *b)
 	backend_set_impl(b, NULL);
 }
 
-/* Pool: read the connection from the kubeconfig again, relative to the directory where kxfs was started. */
+/* Pool: read the connection from the kubeconfig again. */
 static int load_again(void *data, struct spec_connection *ret)
 {
 	const struct kube *k = data;
 	struct backend_config config = k->parts.b->config;
-	cleanup_free char *path = NULL, *text = NULL;
+	cleanup_free char *text = NULL;
 
 	config.context = k->connection.context;
-	if (*config.kubeconfig && *config.kubeconfig != '/') {
-		path = text_print("%s/%s", config.work_dir, config.kubeconfig);
-		config.kubeconfig = path;
-	}
 	return discover_connection(&config, ret, &text);
 }
 

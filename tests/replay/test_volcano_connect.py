@@ -105,6 +105,17 @@ def test_kubeconfig_is_read_again(secure, make_mount, pki, tmp_path):
     assert secure.seen(resource="jobs")[-1].user == "ada"
 
 
+def test_relative_kubeconfig_is_read_again(secure, make_mount):
+    """Where kxfs was started, though it has left that directory since."""
+    kx = make_mount(secure, start=False, env={"KUBECONFIG": "missing:config"})
+    path = kubeconfig.write(kx.work / "config", kubeconfig.config(secure))
+    kx.start()
+    secure.tokens = {"second": "tester"}
+    kubeconfig.write(path, kubeconfig.config(secure, kubeconfig.token("second")))
+    secure.end_streams("reset", verb="watch")
+    works(secure, kx, "tester")
+
+
 def test_kubeconfig_of_another_server(secure, make_mount):
     """Credentials are for their server: those of another one are not sent here."""
     kx = make_mount(secure)

@@ -86,7 +86,7 @@ static void begin(const char *text)
 			     text) > 0);
 	write_file("config", 0600, config);
 	snprintf(path, sizeof(path), "%s/config", dir);
-	assert_int_equal(kubeconfig_load(path, "", &c, &why), 0);
+	assert_int_equal(kubeconfig_load(path, NULL, "", &c, &why), 0);
 	loop_new(&loop);
 	assert_int_equal(loop_start(loop), 0);
 	assert_int_equal(credential_new(loop, &c, &cr, &why), 0);
@@ -650,7 +650,7 @@ static void load(const char *option, const char *context, int want, const char *
 	struct spec_connection found;
 	cleanup_free char *text = NULL;
 
-	assert_int_equal(kubeconfig_load(option, context, &found, &text), want);
+	assert_int_equal(kubeconfig_load(option, NULL, context, &found, &text), want);
 	if (want == 0)
 		assert_string_equal(found.server, says);
 	else if (!text || !strstr(text, says))
