@@ -223,6 +223,7 @@ static void make_parts(struct kube *k, struct backend *b)
 		.namespace = namespace,
 		.state_dir = b->config.state_dir,
 		.group = &k->group,
+		.user = k->user,
 		.mode = b->config.capture,
 		.launched = backend_launched,
 		.data = b,

@@ -187,6 +187,7 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 		.now = loop_time_ns(),
 		.stale_since = s->left ? 0 : p->stale_since,
 		.own = folder && *folder->submission,
+		.user = c->user,
 		.history = s->left,
 		.pods_late = pods_are_late(p, s, job, before),
 		.since = job->since,

@@ -24,6 +24,7 @@ struct publish_config {
 	struct capture *capture;
 	struct commands *commands;
 	const char *namespace; /* borrowed */
+	const char *user; /* value of SPEC_LABEL_USER, of who mounts; borrowed; NULL: not known */
 	const char *state_dir; /* borrowed */
 	struct group *group;   /* entered by whatever the end of the mount waits for */
 	enum backend_capture mode;

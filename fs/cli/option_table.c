@@ -229,7 +229,7 @@ const struct option_def option_table[] = {
 	 FIELD(mine)},
 	{0, "capture", "own|all|none", "own", "whose output is captured before it is read",
 	 set_choice, FIELD(capture)},
-	{0, "cancel", "own|all|none", "own", "whose jobs rm -r may cancel", set_choice,
+	{0, "cancel", "own|mine|all|none", "own", "whose jobs rm -r may cancel", set_choice,
 	 FIELD(cancel)},
 	{0, "grace", "TIME", "10s", "from SIGTERM to SIGKILL when a job is ended", set_grace, 0},
 	{0, "linger", NULL, NULL, "local jobs run on when the mount is taken down", set_on,

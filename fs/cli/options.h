@@ -16,7 +16,12 @@
 #include "spec/app/app.h"
 
 enum options_capture { OPTIONS_CAPTURE_OWN, OPTIONS_CAPTURE_ALL, OPTIONS_CAPTURE_NONE };
-enum options_cancel { OPTIONS_CANCEL_OWN, OPTIONS_CANCEL_ALL, OPTIONS_CANCEL_NONE };
+enum options_cancel {
+	OPTIONS_CANCEL_OWN,
+	OPTIONS_CANCEL_MINE,
+	OPTIONS_CANCEL_ALL,
+	OPTIONS_CANCEL_NONE
+};
 enum options_action {
 	OPTIONS_MOUNT,
 	OPTIONS_DRY_RUN,

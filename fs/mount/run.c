@@ -288,6 +288,7 @@ static int make(struct run *r, char **why)
 		.submitter = r->submitter,
 		.rendered = rendered_new(),
 		.may_end_own = o->cancel != OPTIONS_CANCEL_NONE,
+		.may_end_mine = o->cancel == OPTIONS_CANCEL_ALL || o->cancel == OPTIONS_CANCEL_MINE,
 		.may_end_others = o->cancel == OPTIONS_CANCEL_ALL,
 		.lists = lists_new(),
 	};

@@ -105,13 +105,13 @@ void place_rmdir(struct fs *fs, fuse_req_t req, struct node *dir, const char *na
 
 int place_may_end(const struct tree *t, const struct spec_job *job)
 {
-	if (job->own ? t->may_end_own : t->may_end_others)
+	if (job->own ? t->may_end_own : job->mine ? t->may_end_mine : t->may_end_others)
 		return 0;
 	if (t->may_end_own)
 		diag(DIAG_WARNING,
-		     "%s: left alone: it was not submitted through this mount (-o cancel=all "
-		     "allows it)",
-		     job->id);
+		     "%s: left alone: it was not submitted %s (-o cancel=%s allows it)", job->id,
+		     t->may_end_mine ? "by this user" : "through this mount",
+		     job->mine ? "mine" : "all");
 	else
 		diag(DIAG_WARNING, "%s: left alone: the mount has -o cancel=none", job->id);
 	return -EPERM;

@@ -27,12 +27,13 @@
 struct tree {
 	struct fs *fs;
 	struct backend *backend;
-	const char *submitter;		  /* user@host of the mount */
-	struct rendered *rendered;	  /* texts of jobs */
-	bool may_end_own, may_end_others; /* may this mount cancel and control jobs? (-o cancel) */
-	bool told_loss;			  /* place_state_is_gone has said it; FUSE thread */
-	struct lists *lists;		  /* the texts of list and list.jsonl (list.h) */
-	atomic_uint aheads;		  /* files that have memory for reading ahead (ahead.c) */
+	const char *submitter;	   /* user@host of the mount */
+	struct rendered *rendered; /* texts of jobs */
+	/* May this mount cancel and control jobs (-o cancel) of this state directory, of this user, of others? */
+	bool may_end_own, may_end_mine, may_end_others;
+	bool told_loss;	     /* place_state_is_gone has said it; FUSE thread */
+	struct lists *lists; /* the texts of list and list.jsonl (list.h) */
+	atomic_uint aheads;  /* files that have memory for reading ahead (ahead.c) */
 };
 
 /* Of a node that is not below a job. */

@@ -94,6 +94,7 @@ struct spec_job {
 	char *submitter;	 /* user@host; "" unknown */
 	char *submission;	 /* UUID of the write that made it; "" not ours */
 	bool own;		 /* submitted through a mount with this state directory */
+	bool mine;		 /* it has the label of who mounts; not on disk */
 	bool has_appdef;	 /* app.yaml can be read */
 	bool history;		 /* it has left jobs/ */
 	bool given_up; /* its controller could not start it; then the message is whole sentences */

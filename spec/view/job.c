@@ -22,18 +22,19 @@ struct placed {
 	size_t group;	 /* position of the first task of its role */
 };
 
-static void texts_of(struct spec_job_view *v, char **ret[10])
+static void texts_of(struct spec_job_view *v, char **ret[11])
 {
-	char **const texts[] = {&v->resource_version, &v->app,		&v->phase,    &v->reason,
-				&v->message,	      &v->queue,	&v->priority, &v->submitter,
-				&v->submission,	      &v->appdef_sha256};
+	char **const texts[] = {&v->resource_version, &v->app,	     &v->phase,
+				&v->reason,	      &v->message,   &v->queue,
+				&v->priority,	      &v->submitter, &v->submission,
+				&v->appdef_sha256,    &v->user};
 
 	memcpy(ret, texts, sizeof(texts));
 }
 
 void spec_job_view_free(struct spec_job_view *v)
 {
-	char **texts[10];
+	char **texts[11];
 
 	if (!v)
 		return;
@@ -62,7 +63,7 @@ static void job_freep(struct spec_job_view **v)
 static struct spec_job_view *job_new(void)
 {
 	struct spec_job_view *v = new0(struct spec_job_view);
-	char **texts[10];
+	char **texts[11];
 
 	spec_meta_init(&v->meta);
 	texts_of(v, texts);
@@ -271,6 +272,8 @@ static int read_head(struct spec_job_view *v, const struct spec_value *object)
 	v->has_appdef = *spec_read_text(notes, "kxfs/appdef");
 	spec_read_copy(&v->submitter, spec_read_text(notes, "kxfs/submitter"), READ_MAX_WORD);
 	spec_read_copy(&v->submission, spec_read_text(notes, "kxfs/submission"), READ_MAX_WORD);
+	spec_read_copy(&v->user, spec_read_text(spec_view_labels(object), "kxfs/user"),
+		       READ_MAX_WORD);
 	spec_read_copy(&v->appdef_sha256, spec_read_text(notes, "kxfs/appdef-sha256"),
 		       READ_MAX_WORD);
 	return 0;

@@ -370,6 +370,7 @@ static void fill_head(struct spec_job *job, const struct spec_job_view *view,
 	spec_set(&job->submitter, view->submitter);
 	spec_set(&job->submission, view->submission);
 	job->own = ctx->own;
+	job->mine = ctx->user && *ctx->user && streq(view->user, ctx->user);
 	job->history = ctx->history;
 	job->stale_since = ctx->stale_since;
 	job->has_appdef = view->has_appdef;

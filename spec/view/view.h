@@ -107,6 +107,7 @@ struct spec_job_view {
 	char *priority; /* the name of its priority class for Kueue; "" none */
 	char *submitter;
 	char *submission;
+	char *user;		       /* the label by which `-o mine` chooses; "" none */
 	char *appdef_sha256;	       /* of one that did not fit the object; "" none */
 	unsigned retries, max_retries; /* attempts after the first: made, and allowed */
 	unsigned retry_limit; /* where the controller counts attempts: how many; 0: it does not */
@@ -170,10 +171,11 @@ struct spec_view_context {
 	const char *namespace;
 	int64_t now;
 	int64_t stale_since;
-	bool own;	/* submitted through this state directory */
-	bool history;	/* it has left jobs/ */
-	bool pods_late; /* there may be pods of it that nobody has told us of yet */
-	int64_t since;	/* when the job was seen first, or made */
+	bool own;	  /* submitted through this state directory */
+	const char *user; /* who mounts, as in the label; "" or NULL: nobody's jobs are his */
+	bool history;	  /* it has left jobs/ */
+	bool pods_late;	  /* there may be pods of it that nobody has told us of yet */
+	int64_t since;	  /* when the job was seen first, or made */
 	/* What else is known of it; NULL: nothing, or we are not allowed to watch it. */
 	const struct spec_group_view *group;
 	const struct spec_queue_view *queue;

@@ -148,3 +148,23 @@ def test_two_users(server, make_mount, volcano, top):
     assert mounts[None].shown != mounts[harness.USER].shown
     other = make_mount(server, "mine")
     assert other.ls("jobs") == mounts[None].ls("jobs") == mounts[None].shown
+
+
+def test_cancel_mine(server, make_mount, volcano):
+    """What this user has submitted from another host or state directory may be ended, if the mount says so; nobody
+    else's, and nothing that has no label."""
+    del volcano
+    for name, user in (("elsewhere", ME), ("bobs", "bob"), ("nobodys", None), ("similar", f"{ME}2")):
+        add(server, name, user)
+    own, mine = make_mount(server), make_mount(server, "cancel=mine")
+    for kx, names in ((own, ("elsewhere", "bobs")), (mine, ("bobs", "nobodys", "similar"))):
+        for name in names:
+            p = harness.run(["rm", "-r", str(kx / f"jobs/{name}")], check=False)
+            assert p.returncode == 1 and "not permitted" in p.stderr
+    assert "-o cancel=mine allows it" in own.read(".kxfs/log")
+    assert "bobs: left alone: it was not submitted by this user (-o cancel=all allows it)" in mine.read(".kxfs/log")
+    assert not server.seen(verb="delete")
+    harness.run(["rm", "-r", str(mine / "jobs/elsewhere")])
+    (asked,) = server.seen(verb="delete")
+    assert asked.name == "elsewhere"
+    harness.wait_for(lambda: "elsewhere" not in own.ls("jobs"))

@@ -101,8 +101,8 @@ static const struct {
 	{"kxfs -o state local: /m", "-o state needs a value: state=DIR"},
 	{"kxfs -o state= local: /m", "-o state needs a value: state=DIR"},
 	{"kxfs -o ro=1 local: /m", "-o ro takes no value"},
-	{"kxfs -o cancel=mine local: /m", "-o cancel=mine: not own|all|none"},
-	{"kxfs -o cancel=al local: /m", "-o cancel=al: not own|all|none"},
+	{"kxfs -o capture=mine local: /m", "-o capture=mine: not own|all|none"},
+	{"kxfs -o cancel=al local: /m", "-o cancel=al: not own|mine|all|none"},
 	{"kxfs -o log_level=loud local: /m", "-o log_level=loud: not error|warning|info|debug"},
 	/* dry runs and run options */
 	{"kxfs --dry-run", "--dry-run needs a value"},
@@ -264,6 +264,9 @@ static void test_last_wins(void **state)
 	assert_false(o.read_only);
 	assert_int_equal(o.cancel, OPTIONS_CANCEL_OWN);
 	options_clear(&o);
+	assert_parsed("kxfs -o cancel=none,cancel=mine local: /m", &o);
+	assert_int_equal(o.cancel, OPTIONS_CANCEL_MINE);
+	options_clear(&o);
 }
 
 /* What mount.fuse3 and fstab pass is accepted; only what the kernel does anything with goes on. */
@@ -365,7 +368,7 @@ static void test_help_text(void **state)
 	assert_non_null(
 		strstr(text, "  -f, --foreground                    stay in the foreground\n"));
 	assert_non_null(strstr(text, "  -V, --version                       print the version"));
-	assert_non_null(strstr(text, "  cancel=own|all|none                 whose jobs"));
+	assert_non_null(strstr(text, "  cancel=own|mine|all|none            whose jobs"));
 	assert_non_null(strstr(text, "(default 7d)\n"));
 	for (const char *line = text; *line; line = strchr(line, '\n') + 1)
 		assert_true(strcspn(line, "\n") <= 100);
