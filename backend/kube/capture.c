@@ -242,6 +242,30 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
 		output_job_resume(job->output);
 }
 
+void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone)
+{
+	struct job *job = need_job(c, snapshot);
+	char buf[PREFIX_MAX];
+
+	if (!job->output)
+		job->output = output_job_open(c->config.output, job->id);
+	for (size_t i = 0; job->output && i < snapshot->n_replicas; i++) {
+		const struct spec_replica *r = &snapshot->replicas[i];
+
+		for (size_t j = 0; j < r->n_logs; j++) {
+			const struct spec_log *l = &r->logs[j];
+
+			if ((gone || l->complete) &&
+			    output_log_begin(job->output, l->key, prefix_of(r, l, buf), false) == 0)
+				output_log_end(job->output, l->key, NULL, NULL);
+		}
+	}
+	if (gone && job->output)
+		output_job_end(job->output);
+	if (gone)
+		capture_forget(c, snapshot->uid);
+}
+
 /* Is the output of the run of KEY lost? Nobody has followed it to its end. */
 static bool is_out_of_reach(struct capture *c, const char *uid, const char *key)
 {

@@ -51,6 +51,11 @@ void capture_update(struct capture *c, const struct spec_job *snapshot, bool wan
  * is as above; DROPPED: what was captured of it was removed to make room.
  */
 void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped);
+/*
+ * An earlier mount has ended before the merged log of the job of SNAPSHOT had all that its logs have: what is complete,
+ * or, when the job is GONE from the cluster, all that there is, is taken into it.
+ */
+void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone);
 /* Is there output of job UID, as far as this mount has seen? */
 bool capture_has(const struct capture *c, const char *uid);
 /* Are all logs over that were captured of job UID? */

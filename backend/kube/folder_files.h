@@ -28,7 +28,7 @@
 
 #include "spec/job/job.h"
 
-/* What a start has found of a folder. */
+/* What a start has found of a folder. Plain data. */
 struct folder_found {
 	char *id;
 	char *submission;	   /* NULL: not submitted from here */
@@ -38,6 +38,7 @@ struct folder_found {
 	char *dropped;		   /* uid of the job whose output was removed; NULL: none was */
 	struct spec_job *snapshot; /* NULL: there is none */
 	bool unread;		   /* there is output, and nobody can tell whose */
+	bool unmerged;		   /* as in struct folder; for folders.c to find out */
 	struct folder_found *next;
 };
 

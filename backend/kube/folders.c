@@ -753,6 +753,9 @@ static void load_work(void *data)
 	struct load *l = data;
 
 	l->work.err = folder_files_load(l->f->config.state_dir, &l->found);
+	for (struct folder_found *found = l->found; found; found = found->next)
+		found->unmerged = found->snapshot && !found->dropped &&
+				  output_is_unmerged(l->f->config.output, found->id);
 }
 
 /* Has another folder the job of FOUND, too? Then the snapshot of FOUND is left alone. */
@@ -784,6 +787,7 @@ static void take_found(struct folders *f, struct folder_found *found)
 	e->folder.output = e->full = found->snapshot || found->unread;
 	e->unread = found->unread || second;
 	e->folder.dropped = found->dropped;
+	e->folder.unmerged = found->unmerged && !second;
 	if (found->snapshot && !second)
 		store_put(f->config.store, take_ptr(found->snapshot));
 	if (found->dropped)

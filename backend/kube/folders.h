@@ -26,6 +26,7 @@ struct folder {
 	int64_t written; /* when, ns */
 	bool output;	 /* there is some, or was: the job becomes history when it leaves */
 	bool dropped;	 /* its output was removed to make room: it is not captured again */
+	bool unmerged; /* an earlier mount has left its merged log without all that its logs have */
 	/* loop_now_ms until which its submission, of which no job has been seen, may take effect; 0: it is known. */
 	uint64_t doubt;
 };

@@ -490,6 +490,8 @@ static void begin_folder(void *data, const struct folder *folder)
 
 	if (*folder->uid)
 		tell_launched(p, folder, folder->id);
+	if (job && folder->unmerged)
+		capture_merge_again(c->capture, job, !is_there);
 	if ((job && job->history) || is_there)
 		return;
 	if (job)

@@ -56,6 +56,30 @@ def cancelled(kx, volcano, text):
     return job
 
 
+@pytest.mark.parametrize("gone", [True, False], ids=["gone", "there"])
+def test_merged_log_that_was_cut(kx, volcano, gone):
+    """kxfs could not put all into the merged log before it ended, as on a full disk: the next start does, also for a job
+    of the history, and for one that has finished."""
+    if gone:
+        job = cancelled(kx, volcano, "one\ntwo\n")
+    else:
+        job, pod = printed(kx, volcano, "one\ntwo\n")
+        volcano.finish_all([pod])
+        job.finish()
+    where = "history" if gone else "jobs"
+    text = harness.wait_for(lambda: kx.read(where, job.id, "log"))
+    assert text == "main/0 one\nmain/0 two\n"
+    assert kx.end() == 0
+    folder = kx.state / "jobs" / job.id
+    (folder / "merged").write_bytes(b"")
+    (folder / "unmerged").touch()
+    kx.start()
+    harness.wait_for(lambda: kx.read(where, job.id, "log") == text, what="the merged log")
+    harness.wait_for(lambda: not (folder / "unmerged").exists())
+    if not gone:
+        assert harness.run(["cat", str(kx / where / job.id / "follow")]).stdout == text
+
+
 def files(top):
     """The bytes of a job's files that do not change by themselves; or the errno of one that can't be read."""
     return {name: harness.err_of((top / name).read_bytes) or (top / name).read_bytes() for name in

@@ -287,6 +287,13 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 	rig.dropped = dropped;
 }
 
+void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone)
+{
+	(void)c;
+	(void)snapshot;
+	(void)gone;
+}
+
 bool capture_has(const struct capture *c, const char *uid)
 {
 	(void)c;
