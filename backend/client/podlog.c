@@ -41,6 +41,7 @@ enum podlog_state { STREAMING, HELD, ASKING, ASKING_ENDED };
 
 struct podlog {
 	struct podlog_config config;
+	bool forbidden; /* as in its result */
 	enum podlog_state state;
 	struct spec_logline *l;
 	struct http_request *stream, *question; /* NULL: not under way */
@@ -130,6 +131,7 @@ static void finish(struct podlog *p, enum podlog_outcome outcome, unsigned wait_
 		.more = p->more,
 		.begun = p->begun,
 		.open_ms = p->begun ? loop_now_ms() - p->begun_ms : 0,
+		.forbidden = p->forbidden,
 	};
 
 	podlog_stop(p);
@@ -186,6 +188,7 @@ static void finish_refused(struct podlog *p, const struct http_reply *reply)
 	int err = spec_reply_errno(reply->status, reply->body, reply->len, &asked, &text);
 	enum podlog_outcome outcome = PODLOG_REFUSED;
 
+	p->forbidden = reply->status == 403;
 	if (reply->status == 400)
 		outcome = PODLOG_NO_RUN;
 	else if (reply->status == 404 && err == -ENOENT)

@@ -62,6 +62,7 @@ struct podlog_result {
 	bool more;	  /* output has been given out */
 	bool begun;	  /* the server had answered with 2xx */
 	uint64_t open_ms; /* for so long then */
+	bool forbidden;	  /* the user has no right to read logs (TEXT) */
 };
 
 struct podlog_config {

@@ -10,6 +10,7 @@
 #include <uthash.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/lock.h"
 #include "backend/base/process.h"
 #include "backend/kube/follow.h"
 #include "spec/base/mem.h"
@@ -41,6 +42,8 @@ struct capture {
 	struct follow_context context;
 	struct job *jobs;
 	bool stopping;
+	struct lock lock; /* for FORBIDDEN */
+	char *forbidden;  /* as capture_forbidden gives it */
 };
 
 static struct job *find_job(const struct capture *c, const char *uid)
@@ -81,6 +84,22 @@ static void fill_places(void *data)
 
 	while (!c->stopping && (place = places_next(&c->context.places)))
 		follow_begin(place->data);
+}
+
+static void on_forbidden(void *data, const char *text)
+{
+	struct capture *c = data;
+	lock_scope(&c->lock);
+
+	free(c->forbidden);
+	c->forbidden = text ? text_copy(text) : NULL;
+}
+
+char *capture_forbidden(struct capture *c)
+{
+	lock_scope(&c->lock);
+
+	return c->forbidden ? text_copy(c->forbidden) : NULL;
 }
 
 /* --- jobs --- */
@@ -459,6 +478,7 @@ struct capture *capture_new(const struct capture_config *config)
 	struct capture *c = new0(struct capture);
 
 	c->config = *config;
+	c->lock = (struct lock)LOCK_INIT;
 	c->context = (struct follow_context){
 		.loop = config->loop,
 		.http = config->http,
@@ -466,6 +486,7 @@ struct capture *capture_new(const struct capture_config *config)
 		.places.max = count_places(),
 		.changed = changed,
 		.room = fill_places,
+		.forbidden = on_forbidden,
 		.room_data = c,
 	};
 	return c;
@@ -490,5 +511,6 @@ void capture_free(struct capture *c)
 	if (!c)
 		return;
 	capture_stop(c);
+	free(c->forbidden);
 	free(c);
 }

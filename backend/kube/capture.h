@@ -3,7 +3,7 @@
  * Which containers' logs are followed into the output on disk: those of captured jobs from the moment a container
  * starts, any other from the moment somebody opens it. A log that was opened once is captured from then on. What is
  * known of a job's logs belongs to the capture until capture_forget; other parts name the job by its uid.
- * I/O thread, but for capture_count.
+ * I/O thread, but for capture_count and capture_forbidden.
  */
 #ifndef KXFS_BACKEND_KUBE_CAPTURE_H
 #define KXFS_BACKEND_KUBE_CAPTURE_H
@@ -92,5 +92,7 @@ struct capture_counts {
 };
 
 void capture_count(const struct capture *c, struct capture_counts *ret);
+/* Any thread: the server's words when the user has no right to read logs; malloc'ed. NULL: it gave the last one. */
+char *capture_forbidden(struct capture *c);
 
 #endif

@@ -710,6 +710,8 @@ static void on_done(void *data, const struct podlog_result *r)
 
 	f->podlog = NULL;
 	f->slowed = false;
+	if (f->context->forbidden && (r->forbidden || r->begun))
+		f->context->forbidden(f->context->room_data, r->forbidden ? r->text : NULL);
 	loop_timer_stop(&f->timer);
 	/* By the next try the container may run again, so what a probe has shown is not kept for later ones. */
 	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))

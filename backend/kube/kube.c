@@ -438,6 +438,7 @@ static int kube_info(struct backend *b, FILE *out)
 {
 	struct kube *k = kube_of(b);
 	const struct spec_kind *kind = kind_of(k);
+	cleanup_free char *forbidden = capture_forbidden(k->parts.capture);
 	struct watches_refused refused = {.out = out};
 
 	print_text(out, "server", k->connection.server);
@@ -452,6 +453,8 @@ static int kube_info(struct backend *b, FILE *out)
 	fprintf(out, "passed_over: %zu\n", world_n_passed_over(k->parts.world));
 	watches_refused(k->parts.watches, &refused);
 	kueue_refused(k->parts.kueue, &refused);
+	if (forbidden)
+		watches_print_refused(&refused, "get", "pods/log", "logs stay empty", forbidden);
 	if (refused.n == 0)
 		fputs("refused: []\n", out);
 	return 0;

@@ -16,6 +16,7 @@ import pytest
 import replies
 import store as st
 import watching
+import yaml
 from faults import Fault
 from starting import background
 
@@ -775,3 +776,21 @@ def test_much_output(kx, volcano):
     harness.wait_for(lambda: (job / "main-0/log").stat().st_size == 20 * len(block))
     assert job.log() == block * 20
     assert re.fullmatch(rb"\d{7} x+\n", job.log()[-101:])
+
+
+def test_forbidden_is_said(make_mount, server, volcano):
+    """Without the right to pods/log the log is empty, and .kxfs/info and .kxfs/log say why, until there is the right."""
+    server.forbidden.append({"verb": "get", "resource": "pods", "subresource": "log"})
+    kx = make_mount(server)
+    job = kx.submit(harness.app("true"))
+    (pod,) = volcano.start(job.id)
+    volcano.log(pod).append("hello\n")
+    (refused,) = harness.wait_for(lambda: yaml.safe_load(kx.read(".kxfs/info"))["refused"], what="the refusal")
+    assert (refused["verb"], refused["resource"], refused["cost"]) == ("get", "pods/log", "logs stay empty")
+    assert "may not get pods/log" in refused["answer"]
+    harness.wait_for(lambda: "pods/log" in kx.read(".kxfs/log"))
+    server.forbidden.clear()
+    job.until_logged("hello\n")
+    volcano.finish_all([pod])
+    job.finish()
+    assert yaml.safe_load(kx.read(".kxfs/info"))["refused"] == []
