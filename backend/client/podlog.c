@@ -64,14 +64,6 @@ struct podlog {
 	bool other;	      /* the kubelet's last line is not the log's */
 };
 
-static void podlog_free(struct podlog *p)
-{
-	spec_logline_free(p->l);
-	free(p->held);
-	free(p->end_text);
-	free(p);
-}
-
 void podlog_stop(struct podlog *p)
 {
 	if (!p)
@@ -81,7 +73,10 @@ void podlog_stop(struct podlog *p)
 	if (p->question)
 		http_cancel(p->question);
 	loop_timer_stop(&p->doubt);
-	podlog_free(p);
+	spec_logline_free(p->l);
+	free(p->held);
+	free(p->end_text);
+	free(p);
 }
 
 bool podlog_pause(struct podlog *p)

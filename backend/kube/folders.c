@@ -624,12 +624,6 @@ static void on_save_timer(void *data)
 	save_next(f);
 }
 
-static void save_soon(struct folders *f)
-{
-	if (!loop_timer_is_set(&f->save_timer) && !f->stopping)
-		loop_timer_set(&f->save_timer, SOON_MS);
-}
-
 static void save_free(struct save *s)
 {
 	group_leave(s->f->config.group);
@@ -734,8 +728,8 @@ void folders_save(struct folders *f, const char *uid, bool now)
 	}
 	if (now || f->stopping)
 		save_next(f);
-	else
-		save_soon(f);
+	else if (!loop_timer_is_set(&f->save_timer))
+		loop_timer_set(&f->save_timer, SOON_MS);
 }
 
 /* --- the start --- */

@@ -163,23 +163,18 @@ static void check_ready(struct watches *w)
 		return on_ready(w);
 }
 
-static void start_optional(struct watches *w)
-{
-	if (world_kind(w->config.world)->scheduling_api) {
-		start(w, WORLD_GROUPS);
-		start(w, WORLD_QUEUES);
-	} else {
-		start(w, WORLD_EVENTS);
-	}
-}
-
 static void needed_listed(struct watches *w)
 {
 	if (w->phase != PHASE_LISTING || !w->all[WORLD_JOBS].listed || !w->all[WORLD_PODS].listed)
 		return;
 	w->phase = PHASE_LISTED;
 	w->config.events.listed(w->config.events.data);
-	start_optional(w);
+	if (world_kind(w->config.world)->scheduling_api) {
+		start(w, WORLD_GROUPS);
+		start(w, WORLD_QUEUES);
+	} else {
+		start(w, WORLD_EVENTS);
+	}
 	loop_timer_set(&w->ready, READY_MS);
 	return check_ready(w);
 }

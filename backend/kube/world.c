@@ -281,13 +281,6 @@ static void job_told(struct world *w, const char *json, size_t len, bool gone)
 		job_gone(job);
 }
 
-static void jobs_listed(struct world *w)
-{
-	for (struct job *job = w->jobs; job; job = job->hh.next)
-		if (job->j.view && !job->j.gone && job->j.round != w->rounds[WORLD_JOBS])
-			job_gone(job);
-}
-
 /* --- pods --- */
 
 static void pod_leaves_table(struct pod *pod)
@@ -816,7 +809,10 @@ void world_list_ends(struct world *w, enum world_sort sort)
 	passed_listed(w, sort);
 	switch (sort) {
 	case WORLD_JOBS:
-		return jobs_listed(w);
+		for (struct job *job = w->jobs; job; job = job->hh.next)
+			if (job->j.view && !job->j.gone && job->j.round != w->rounds[sort])
+				job_gone(job);
+		return;
 	case WORLD_PODS:
 		return pods_listed(w);
 	case WORLD_EVENTS:
