@@ -18,7 +18,7 @@ struct last_words {
 	struct work work;
 	struct loop_timer timer;
 	char *error, *log;
-	char *words;				   /* the pool's */
+	char *words;				   /* the pool's; NULL: nothing was printed */
 	void (*fn)(void *data, const char *words); /* NULL: nobody waits any more */
 	void *data;
 };
@@ -47,6 +47,8 @@ static void read_words(void *data)
 		return;
 	fd = disk_open(AT_FDCWD, w->log, O_RDONLY | O_NONBLOCK);
 	if (fd >= 0 && disk_stat(fd, "", &st) == 0) {
+		if (st.st_size == 0)
+			return;
 		from = (uint64_t)max_of(st.st_size - (off_t)TAIL, (off_t)0);
 		n = file_read_at(fd, tail, sizeof(tail), from);
 	}

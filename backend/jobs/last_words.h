@@ -10,8 +10,9 @@ struct last_words;
 
 /*
  * Read them from the file ERROR, which its program may have written (NULL: there is none), or else from the end of the
- * log LOG; both are absolute paths. FN(DATA, words) is called once, not from here, and WORDS are borrowed: "" if there
- * are none, or the disk has not answered for some seconds. Until the disk has, GROUP is entered.
+ * log LOG; both are absolute paths. FN(DATA, words) is called once, not from here, and WORDS are borrowed: NULL if the
+ * log is there and empty; "" if it has none, or the disk has not answered for some seconds. Until the disk has, GROUP
+ * is entered.
  */
 struct last_words *last_words_read(struct loop *loop, struct group *group, const char *error,
 				   const char *log, void (*fn)(void *data, const char *words),

@@ -46,6 +46,7 @@ struct shown {
 	uint64_t ended;	 /* since when it was shown as ended (loop_now_ms); 0: it was not */
 	char *words_key; /* the log whose end was read, or is (READING); NULL: none */
 	char *words;	 /* what was found there */
+	bool silent;	 /* nothing was: it is empty */
 	struct last_words *reading;
 	struct shown *prev, *next; /* in the queue */
 	UT_hash_handle hh;	   /* by uid */
@@ -134,7 +135,8 @@ static void on_words(void *data, const char *words)
 	struct shown *s = data;
 
 	s->reading = NULL;
-	text_set(&s->words, "%s", words);
+	text_set(&s->words, "%s", words ? words : "");
+	s->silent = !words;
 	enqueue(s->p, s);
 }
 
@@ -161,6 +163,7 @@ static void find_last_words(struct publish *p, struct shown *s, struct spec_job 
 		s->reading = last_words_read(c->loop, c->group, NULL, path, on_words, s);
 	} else if (s->words && streq(log->key, s->words_key)) {
 		spec_set(&job->last_words, s->words);
+		job->silent = s->silent && log->complete && !log->gap;
 	}
 	if (s->reading || (captured && !log->complete && !(begun ? over : log->gap > 0)))
 		job->unexplained |=

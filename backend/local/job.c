@@ -282,7 +282,8 @@ static void on_words(void *data, const char *words)
 
 	job->words = NULL;
 	job->words_known = true;
-	spec_set(&job->rec->job->last_words, words);
+	spec_set(&job->rec->job->last_words, words ? words : "");
+	job->rec->job->silent = !words;
 	return decide(job, NULL);
 }
 

@@ -84,6 +84,7 @@ struct spec_job {
 	char *reason;
 	char *message;
 	char *last_words; /* of the replica that has failed first, lines; "" (last_words.h) */
+	bool silent;	  /* that replica is known to have printed nothing */
 	struct spec_cause cause;
 	/* In a queue of Kueue: what kept the pods that were made last from running, in whole sentences; "" nothing. */
 	char *obstacle;

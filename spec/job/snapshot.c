@@ -32,6 +32,7 @@ static const struct spec_field job_fields[] = {
 	JOB(message, SPEC_FIELD_TEXT, .optional = true),
 	JOB(obstacle, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	JOB(last_words, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
+	JOB(silent, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
 	JOB(backend, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	JOB(namespace, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	JOB(queue, SPEC_FIELD_TEXT, .optional = true, .hidden = true),

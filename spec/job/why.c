@@ -238,7 +238,11 @@ static void why_failed(FILE *out, const struct spec_job *job)
 	put_retries(out, job, false);
 	if (*job->again)
 		fprintf(out, " %s", job->again);
-	if (*r->blamed || r->started)
+	if (job->silent && !streq(r->reason, "OutputLost"))
+		fputs(*r->blamed ? " That container has printed nothing."
+				 : " It has printed nothing.",
+		      out);
+	else if (*r->blamed || r->started)
 		put_output(out, r);
 }
 

@@ -81,6 +81,19 @@ def test_last_words(kx, script, words):
     assert job.status()["last_words"] == words
 
 
+def test_silent(kx):
+    """Nobody is sent to a log that is empty; a blank line is something."""
+    job = kx.submit(harness.app("kill -SEGV $$"))
+    job.read("wait")
+    said = "main-0 was ended by signal 11 (SIGSEGV). It was not tried again, because max_retries is 0. It has printed nothing.\n"
+    assert job.read("why") == said
+    kx.restart()
+    assert job.read("why") == said
+    job = kx.submit(harness.app("echo; exit 3"))
+    job.read("wait")
+    assert job.read("why").endswith("Its output is in main-0/log.\n")
+
+
 def test_error_file_of_the_job(kx, tmp_path):
     """An AppDef may name a file of its own, which is not read; a retry has another file."""
     job = kx.submit(harness.app("", roles=[

@@ -143,6 +143,14 @@ def test_last_words(kx, server, volcano, job, left, message, words):
     assert (job.old / "why").read_text().endswith(f"Its last words:\n{why}")
 
 
+def test_silent(volcano, job):
+    """Nobody is sent to a log that is known to be whole and empty."""
+    (pod,) = volcano.pods(job.id)
+    volcano.finish(pod, 3)
+    assert job.read("wait") == "FAILED\n"
+    until_why(job, "main-0 ended with exit code 3. It was not tried again, because max_retries is 0. It has printed nothing.\n")
+
+
 @pytest.mark.parametrize("late", [False, True], ids=["in time", "never"])
 def test_last_lines_come_late(volcano, job, late):
     """`wait` ends when the log that ends with them is there, or after some seconds; `why` has them then."""

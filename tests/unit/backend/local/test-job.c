@@ -477,7 +477,19 @@ static void test_fails(void **state)
 	assert_done("read /state/jobs/job/logs/a-1.0");
 	rig.on_words(rig.words_data, "at last");
 	assert_string_equal(job->last_words, "at last");
+	assert_false(job->silent);
 	assert_done("over");
+	leave();
+
+	launch("APPLICATION", 0);
+	end_attempt(1, 3);
+	end_attempt(0, 0);
+	end_attempt(2, 0);
+	rig.on_words(rig.words_data, NULL);
+	assert_done("end a-0, end a-1, end b-0, read /state/jobs/job/logs/a-1.0, over");
+	job = rig.record->rec->job;
+	assert_true(job->silent);
+	assert_string_equal(job->last_words, "");
 	leave();
 }
 

@@ -90,6 +90,27 @@ static void test_last_words(void **state)
 		"trainer-0 ended with exit code 3. It was not tried again, because max_retries is 0.\n");
 }
 
+/* One that is known to have printed nothing is not looked for; what was lost is not nothing. */
+static void test_silent(void **state)
+{
+	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+	struct spec_replica *r = failed(job, 0, 300, 3, 0);
+
+	(void)state;
+	job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
+	job->silent = true;
+	assert_why(job, "trainer-0 ended with exit code 3. It was not tried again, because "
+			"max_retries is 0. It has printed nothing.\n");
+	set(&r->blamed, "init");
+	assert_why(job, "trainer-0 ended with exit code 3. It was not tried again, because "
+			"max_retries is 0. That container has printed nothing.\n");
+	set(&r->blamed, "");
+	set(&r->reason, "OutputLost");
+	set(&r->message, "No space left on device");
+	assert_why(job, "trainer-0 failed: No space left on device. It was not tried again, "
+			"because max_retries is 0. Its output is in trainer-0/log.\n");
+}
+
 /* The first to fail is named, not the first in the list, nor those ended because of it. */
 static void test_first_failure(void **state)
 {
@@ -332,12 +353,19 @@ static void test_one_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing_to_say),	cmocka_unit_test(test_last_words),
-		cmocka_unit_test(test_first_failure),	cmocka_unit_test(test_signal_and_retries),
-		cmocka_unit_test(test_exit_code_hints), cmocka_unit_test(test_start_error),
-		cmocka_unit_test(test_job_says_it),	cmocka_unit_test(test_cancelled),
-		cmocka_unit_test(test_waiting),		cmocka_unit_test(test_cluster_waiting),
-		cmocka_unit_test(test_cluster_failed),	cmocka_unit_test(test_one_line),
+		cmocka_unit_test(test_nothing_to_say),
+		cmocka_unit_test(test_last_words),
+		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_first_failure),
+		cmocka_unit_test(test_signal_and_retries),
+		cmocka_unit_test(test_exit_code_hints),
+		cmocka_unit_test(test_start_error),
+		cmocka_unit_test(test_job_says_it),
+		cmocka_unit_test(test_cancelled),
+		cmocka_unit_test(test_waiting),
+		cmocka_unit_test(test_cluster_waiting),
+		cmocka_unit_test(test_cluster_failed),
+		cmocka_unit_test(test_one_line),
 		cmocka_unit_test(test_output_lost),
 	};
 

@@ -211,7 +211,7 @@ static bool may_be_missing(const char *key)
 					   "backend",  "namespace",  "queue",	   "reason",
 					   "message",  "given_up",   "dropped",	   "transitions",
 					   "obstacle", "last_words", "boot",	   "pod",
-					   "node",     "blamed"};
+					   "node",     "blamed",     "silent"};
 
 	for (size_t i = 0; i < array_size(keys); i++)
 		if (streq(keys[i], key))
