@@ -97,7 +97,8 @@ struct spec_cluster_queue_view {
 	char *strategy; /* BestEffortFIFO, StrictFIFO */
 	char *cohort;
 	char *active, *reason, *message;
-	struct spec_flavor_amounts nominal;
+	struct spec_flavor_amounts nominal, limit; /* limit: of what it may borrow */
+	struct spec_flavor_amounts borrowed;
 };
 
 /* A LocalQueue as a queue, its part LOCAL set. 0; -EINVAL: it is no such object. */

@@ -41,6 +41,9 @@ struct sort {
 
 static const struct sort no_workload = {
 	"NoWorkload", "If that lasts, Kueue may be down, or does not manage this namespace."};
+static const struct sort unwatched = {
+	SPEC_REASON_QUEUED,
+	"This mount can't watch Workloads, which tell more; .kxfs/info says why."};
 static const struct sort in_line = {"InLine", ""};
 static const struct sort queue_full = {"QueueFull", WAITS_FOR_ROOM};
 static const struct sort queue_too_small = {"QueueTooSmall",
@@ -781,7 +784,8 @@ static void deactivated(struct making *m)
 	} else if (*reason) {
 		fprintf(m->out, "Kueue has deactivated it: %s", says->message);
 	} else {
-		fprintf(m->out, "somebody has deactivated its Workload %s", m->w->meta.name);
+		/* Perhaps by a suspend that was written to its ctl, here or by another kxfs. */
+		fprintf(m->out, "its Workload %s was deactivated", m->w->meta.name);
 	}
 }
 
@@ -889,14 +893,18 @@ static void explain(struct making *m)
 	}
 }
 
-/* Kueue should have made a Workload by now. */
+/* Kueue should have made a Workload by now, or let it run. */
 static void missing(struct making *m)
 {
 	const struct spec_view_context *ctx = m->ctx;
 
-	if (!ctx->kueue.known || ctx->now - ctx->since < SPEC_PATIENCE ||
-	    !streq(m->view->reason, SPEC_REASON_QUEUED))
+	if (ctx->now - ctx->since < SPEC_PATIENCE || !streq(m->view->reason, SPEC_REASON_QUEUED))
 		return;
+	if (!ctx->kueue.known) {
+		m->sort = &unwatched;
+		fprintf(m->out, "Kueue has not admitted it from queue %s", m->view->queue);
+		return;
+	}
 	m->sort = &no_workload;
 	fputs("Kueue has not looked at it yet", m->out);
 	if (*m->view->priority)

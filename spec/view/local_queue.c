@@ -165,6 +165,8 @@ void spec_cluster_queue_view_unref(struct spec_cluster_queue_view *v)
 	spec_unset(&v->reason);
 	spec_unset(&v->message);
 	amounts_clear(&v->nominal);
+	amounts_clear(&v->limit);
+	amounts_clear(&v->borrowed);
 	free(v);
 }
 
@@ -178,7 +180,7 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 {
 	cleanup(cluster_queue_unrefp) struct spec_cluster_queue_view *v = NULL;
 	struct spec_value *o cleanup_free = NULL;
-	const struct spec_value *spec, *groups;
+	const struct spec_value *spec, *status, *groups;
 	const char *cohort;
 
 	if (spec_value_parse_map(json, len, &o) < 0)
@@ -191,6 +193,7 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 	if (spec_meta_read(o, &v->meta) < 0)
 		return -EINVAL;
 	spec = spec_read_map(o, "spec");
+	status = spec_read_map(o, "status");
 	groups = spec_read_list(spec, "resourceGroups");
 	cohort = spec_read_text(spec, "cohortName");
 	/* v1beta1 has another name for it. */
@@ -198,10 +201,15 @@ int spec_cluster_queue_view_parse(const char *json, size_t len,
 	spec_read_copy(&v->cohort, cohort, READ_MAX_WORD);
 	spec_read_copy(&v->stop_policy, spec_read_text(spec, "stopPolicy"), READ_MAX_WORD);
 	spec_read_copy(&v->strategy, spec_read_text(spec, "queueingStrategy"), READ_MAX_WORD);
-	read_active(spec_read_map(o, "status"), &v->active, &v->reason, &v->message);
-	for (size_t i = 0; i < spec_read_count(groups); i++)
-		read_amounts(&v->nominal, spec_read_list(spec_read_at(groups, i), "flavors"),
-			     "nominalQuota");
+	read_active(status, &v->active, &v->reason, &v->message);
+	for (size_t i = 0; i < spec_read_count(groups); i++) {
+		const struct spec_value *flavors =
+			spec_read_list(spec_read_at(groups, i), "flavors");
+
+		read_amounts(&v->nominal, flavors, "nominalQuota");
+		read_amounts(&v->limit, flavors, "borrowingLimit");
+	}
+	read_amounts(&v->borrowed, spec_read_list(status, "flavorsUsage"), "borrowed");
 	*ret = take_ptr(v);
 	return 0;
 }
@@ -240,7 +248,7 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 
 /* What is known of the resources of all flavors: of V's list, and of what OTHER has and V has not. */
 static void put_amounts(struct json_object *list, const struct spec_local_queue *q,
-			const struct spec_flavor_amounts *nominal,
+			const struct spec_cluster_queue_view *cluster,
 			const struct spec_flavor_amounts *v,
 			const struct spec_flavor_amounts *other)
 {
@@ -255,7 +263,12 @@ static void put_amounts(struct json_object *list, const struct spec_local_queue 
 		spec_tree_text(o, "resource", resource);
 		put_text(o, "used", amounts_get(&q->used, flavor, resource));
 		put_text(o, "reserved", amounts_get(&q->reserved, flavor, resource));
-		put_text(o, "nominal", nominal ? amounts_get(nominal, flavor, resource) : NULL);
+		put_text(o, "nominal",
+			 cluster ? amounts_get(&cluster->nominal, flavor, resource) : NULL);
+		put_text(o, "borrowing_limit",
+			 cluster ? amounts_get(&cluster->limit, flavor, resource) : NULL);
+		put_text(o, "borrowed",
+			 cluster ? amounts_get(&cluster->borrowed, flavor, resource) : NULL);
 	}
 }
 
@@ -276,9 +289,9 @@ void spec_local_queue_text(const struct spec_queue_view *v,
 	put_text(o, "cohort", cluster ? cluster->cohort : NULL);
 	put_text(o, "strategy", cluster ? cluster->strategy : NULL);
 	list = spec_tree_add(o, "flavors", spec_tree_list(q->used.n));
-	put_amounts(list, q, cluster ? &cluster->nominal : NULL, &q->used, NULL);
+	put_amounts(list, q, cluster, &q->used, NULL);
 	if (cluster)
-		put_amounts(list, q, &cluster->nominal, &cluster->nominal, &q->used);
+		put_amounts(list, q, cluster, &cluster->nominal, &q->used);
 	counts = spec_tree_add(o, "workloads", spec_tree_map());
 	spec_tree_number(counts, "pending", q->pending);
 	spec_tree_number(counts, "reserving", q->reserving);

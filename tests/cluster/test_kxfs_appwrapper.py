@@ -208,7 +208,7 @@ def test_queue(kx, world):
     wait_for(lambda: job.status()["phase"] == "Suspended", what="it to be suspended")
     assert job.read("state") == "PENDING\n"
     assert ctl(job, "suspend") == errno.EOPNOTSUPP, "it would be the Workload's"
-    assert job.read("why") == "The job waits for Kueue to admit it from queue research.\n"
+    assert job.read("why").startswith("The job waits")
 
 
 def test_create_failed(kx, world):

@@ -117,7 +117,7 @@ def test_line(kx, world):
     queue = queue()
     assert (queue["state"], queue["cluster_queue"]) == ("Open", world.namespace)
     assert queue["flavors"] == [{"flavor": "default-flavor", "resource": "cpu", "used": "200m", "reserved": "200m",
-                                 "nominal": None}], "ClusterQueues are not ours to see"
+                                 "nominal": None, "borrowing_limit": None, "borrowed": None}], "ClusterQueues are not ours to see"
     world.release_all(first.id)
     first.finish()
     for job in (second, third):
@@ -167,7 +167,7 @@ def test_put_out(kx, world):
     wait_for(lambda: job.read("state") == "CANCELLED\n", what="it to be suspended")
     assert world.workload(job.id)["spec"]["active"] is False
     wait_for(lambda: job.status()["reason"] == "Deactivated", what="the Workload to be seen")
-    assert job.read("why").startswith("The job is suspended: somebody has deactivated its Workload appwrapper-")
+    assert job.read("why").startswith("The job is suspended: its Workload appwrapper-")
     assert ctl(job, "resume") is None
     wait_for(lambda: job.replica()["attempt"] == 2, what="a third attempt")
     world.release(runs(job))

@@ -119,7 +119,7 @@ def info(kx):
      f"default-flavor; it was preempted by job urgent at 2026-11-22T06:20:55Z (prioritization in the ClusterQueue). "
      f"{ROOM}"),
     ("kueue_appwrapper_deactivated", "The workload is deactivated", "RUNNING", "Deactivated",
-     f"The job is being stopped: somebody has deactivated its Workload appwrapper-app-56912. {ACTIVE}"),
+     f"The job is being stopped: its Workload appwrapper-app-56912 was deactivated. {ACTIVE}"),
 ])
 def test_why(server, make, scenario, until, state, reason, text):
     """A mount that is there from the start, one that comes later, and what is left of the recording."""
@@ -331,7 +331,7 @@ def test_queues(server, make, scenario):
         "name": "team", "state": "Open", "stopped_by": None, "message": "Can submit new workloads to localQueue",
         "cluster_queue": cluster_queue, "cohort": None, "strategy": "BestEffortFIFO",
         "flavors": [{"flavor": "default-flavor", "resource": "cpu", "used": "100m", "reserved": "100m",
-                     "nominal": "100m"}],
+                     "nominal": "100m", "borrowing_limit": None, "borrowed": "0"}],
         "workloads": {"pending": 2, "reserving": 1, "admitted": 1}}
 
     def shown():
@@ -405,7 +405,7 @@ def test_suspend_and_resume(server, make):
     for step in left[:again]:
         recordings.apply(server.store, step)
     assert writer.wait(timeout=harness.LIMIT) == 0
-    why(kx, f"The job is suspended: somebody has deactivated its Workload {workload.name}. {ACTIVE}")
+    why(kx, f"The job is suspended: its Workload {workload.name} was deactivated. {ACTIVE}")
     assert job.state() == "CANCELLED" and actions(job) == ["resume"]
     write_ctl(job, "resume")
     shown(job)
@@ -465,6 +465,9 @@ def test_no_right_to_suspend(server, waiting):
 
 # --- rights, and clusters without ---
 
+UNSEEN = ("The job waits: Kueue has not admitted it from queue team. This mount can't watch Workloads, which tell more; "
+          ".kxfs/info says why.")
+
 
 def test_without_workloads(server, make):
     """Then it is only known that Kueue has it."""
@@ -475,7 +478,7 @@ def test_without_workloads(server, make):
     assert [r["resource"] for r in info(kx)["refused"]] == [
         "workloads.kueue.x-k8s.io", "localqueues.kueue.x-k8s.io", "clusterqueues.kueue.x-k8s.io"]
     assert all(r["cost"] for r in info(kx)["refused"])
-    assert kx.read("jobs/app/why") == "The job waits for Kueue to admit it from queue team.\n"
+    why(kx, UNSEEN)
     assert not (kx / "queues").exists()
     assert actions(harness.Job(kx, "app")) == []
     assert harness.err_of(write_ctl, harness.Job(kx, "app"), "suspend") == "ENOTSUP"
@@ -513,7 +516,7 @@ def test_without_kueue(server, make_mount, source):
         "spec": {"suspend": True, "components": []}, "status": {"phase": "Suspended"}})
     if source.startswith("appwrapper"):
         harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job")
-        why(kx, "The job waits for Kueue to admit it from queue team.")
+        why(kx, UNSEEN)
         assert harness.Job(kx, "app").status()["queue_position"] is None
     assert [req.path for req in server.requests if "kueue" in req.path] == \
         ["/apis/kueue.x-k8s.io"] * source.startswith("appwrapper")

@@ -139,13 +139,13 @@ static const struct {
 		 STORY_ADMITTED STORY_STARTS STORY_RUNS STORY_SUCCEEDED},
 	{"kueue_appwrapper_deactivated",
 	 STORY_SUBMITTED STORY_LINE STORY_ADMITTED STORY_STARTS STORY_RUNS
-	 "RUNNING Deactivated: The job is being stopped: somebody has "
-	 "deactivated its Workload WORKLOAD. It goes on when "
+	 "RUNNING Deactivated: The job is being stopped: its "
+	 "Workload WORKLOAD was deactivated. It goes on when "
 	 "resume is written to its ctl, or "
 	 "spec.active of its Workload is set to true again; to end "
 	 "it, remove its directory.\n"
 	 "CANCELLED/suspended Deactivated: The job is suspended: "
-	 "somebody has deactivated its Workload WORKLOAD. It goes on "
+	 "its Workload WORKLOAD was deactivated. It goes on "
 	 "when resume is written to its ctl, or "
 	 "spec.active of its Workload is set to true again; to "
 	 "end it, remove its directory.\n"
@@ -601,7 +601,10 @@ static void test_no_workload(void **state)
 	(void)state;
 	w.now = 10;
 	world_job(&w, json, false);
-	assert_why(&w, "", "The job waits for Kueue to admit it from queue team.\n");
+	assert_why(
+		&w, "QueuedInKueue",
+		"The job waits: Kueue has not admitted it from queue team. This mount can't watch "
+		"Workloads, which tell more; .kxfs/info says why.\n");
 	w.kueue.known = true;
 	world_job(&w, json, false);
 	assert_why(&w, "NoWorkload",

@@ -70,7 +70,8 @@ static void test_local(void **state)
 			v, NULL,
 			"name: team\nstate: Open\nstopped_by: null\nmessage: Can submit\n"
 			"cluster_queue: research\ncohort: null\nstrategy: null\nflavors:\n"
-			"- {flavor: gpus, resource: cpu, used: 50m, reserved: 100m, nominal: null}\n"
+			"- {flavor: gpus, resource: cpu, used: 50m, reserved: 100m, nominal: null, "
+			"borrowing_limit: null, borrowed: null}\n"
 			"workloads:\n  pending: 4\n  reserving: 2\n  admitted: 1\n"
 			"pending: 3\nrunning: 2\n");
 		assert_true(spec_queue_view_same(v, v));
@@ -86,21 +87,24 @@ static void test_cluster(void **state)
 	struct spec_cluster_queue_view *c = cluster(
 		"{\"metadata\":{\"name\":\"research\",\"uid\":\"c\"},\"spec\":{\"cohort\":\"all\","
 		"\"queueingStrategy\":\"StrictFIFO\",\"resourceGroups\":[{\"flavors\":[{\"name\":"
-		"\"gpus\",\"resources\":[{\"name\":\"cpu\",\"nominalQuota\":9},{\"name\":\"memory\","
-		"\"nominalQuota\":\"36Gi\"}]}]}]}}");
+		"\"gpus\",\"resources\":[{\"name\":\"cpu\",\"nominalQuota\":9,\"borrowingLimit\":3},"
+		"{\"name\":\"memory\",\"nominalQuota\":\"36Gi\"}]}]}]},\"status\":{"
+		"\"flavorsUsage\":[{\"name\":\"gpus\","
+		"\"resources\":[{\"name\":\"cpu\",\"total\":10,\"borrowed\":1}]}]}}");
 	struct spec_cluster_queue_view *held = cluster(
 		"{\"metadata\":{\"name\":\"research\",\"uid\":\"c\"},\"spec\":{\"cohortName\":\"all\","
 		"\"stopPolicy\":\"HoldAndDrain\"}}");
 
 	(void)state;
-	assert_text(
-		v, c,
-		"name: team\nstate: Open\nstopped_by: null\nmessage: \"\"\n"
-		"cluster_queue: research\ncohort: all\nstrategy: StrictFIFO\nflavors:\n"
-		"- {flavor: gpus, resource: cpu, used: null, reserved: null, nominal: \"9\"}\n"
-		"- {flavor: gpus, resource: memory, used: null, reserved: null, nominal: 36Gi}\n"
-		"workloads:\n  pending: 0\n  reserving: 0\n  admitted: 0\n"
-		"pending: 3\nrunning: 2\n");
+	assert_text(v, c,
+		    "name: team\nstate: Open\nstopped_by: null\nmessage: \"\"\n"
+		    "cluster_queue: research\ncohort: all\nstrategy: StrictFIFO\nflavors:\n"
+		    "- {flavor: gpus, resource: cpu, used: null, reserved: null, nominal: \"9\", "
+		    "borrowing_limit: \"3\", borrowed: \"1\"}\n"
+		    "- {flavor: gpus, resource: memory, used: null, reserved: null, nominal: 36Gi, "
+		    "borrowing_limit: null, borrowed: null}\n"
+		    "workloads:\n  pending: 0\n  reserving: 0\n  admitted: 0\n"
+		    "pending: 3\nrunning: 2\n");
 	assert_text(v, held,
 		    "name: team\nstate: HoldAndDrain\nstopped_by: ClusterQueue\nmessage: \"\"\n"
 		    "cluster_queue: research\ncohort: all\nstrategy: null\nflavors: []\n"
