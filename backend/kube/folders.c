@@ -56,7 +56,7 @@ struct entry {
 };
 
 struct waiter {
-	loop_fn fn;
+	folders_fn fn;
 	void *data;
 	struct waiter *next;
 };
@@ -212,10 +212,10 @@ struct errand {
 	struct work work;
 	struct folders *f;
 	char *id;
-	char *uid;    /* of its job */
-	char *uuid;   /* of its submission, to be synced */
-	char *place;  /* where the folder was moved to */
-	loop_fn done; /* called when it is done; may be NULL */
+	char *uid;	 /* of its job */
+	char *uuid;	 /* of its submission, to be synced */
+	char *place;	 /* where the folder was moved to */
+	folders_fn done; /* called when it is done; may be NULL */
 	void *data;
 	struct errand *next; /* to be synced */
 };
@@ -347,24 +347,40 @@ static void say_left(const char *id, int err)
 		diag(DIAG_ERROR, "%s: its directory can't be removed: %s", id, strerror(-err));
 }
 
+static void tell(struct waiter *waiters, int err)
+{
+	struct waiter *w;
+
+	while ((w = waiters)) {
+		LL_DELETE(waiters, w);
+		w->fn(w->data, err);
+		free(w);
+	}
+}
+
 /* E is no more. */
 static void gone(struct entry *e)
 {
-	struct waiter *waiters = take_ptr(e->waiters), *w;
+	struct waiter *waiters = take_ptr(e->waiters);
 
 	freed(e->f, e->folder.id);
 	entry_free(e);
-	while ((w = waiters)) {
-		LL_DELETE(waiters, w);
-		w->fn(w->data);
-		free(w);
-	}
+	tell(waiters, 0);
 }
 
 static void on_removed(void *data, int err)
 {
 	struct entry *e = data;
+	struct waiter *waiters;
 
+	if (err < 0 && e->waiters && e->folder.output) {
+		waiters = take_ptr(e->waiters);
+		e->state = FOLDER_READY;
+		e->removal = false;
+		freed(e->f, e->folder.id);
+		tell(waiters, err);
+		return;
+	}
 	say_left(e->folder.id, err);
 	gone(e);
 }
@@ -401,13 +417,14 @@ static void on_unknown_removed(void *data, int err)
 {
 	struct errand *a = data;
 
-	say_left(a->id, err);
 	if (a->done)
-		a->done(a->data);
+		a->done(a->data, err);
+	else
+		say_left(a->id, err);
 	errand_free(a);
 }
 
-void folders_remove(struct folders *f, const char *id, loop_fn done, void *data)
+void folders_remove(struct folders *f, const char *id, folders_fn done, void *data)
 {
 	struct entry *e = find(f, id);
 
@@ -445,12 +462,22 @@ static void on_dropped(void *data, int err)
 	struct errand *a = data;
 	struct entry *e = find(a->f, a->id);
 
-	say_left(a->id, err);
 	if (e)
 		ready(e);
 	freed(a->f, a->id);
 	if (a->done)
-		a->done(a->data);
+		a->done(a->data, err);
+	else
+		say_left(a->id, err);
+	errand_free(a);
+}
+
+static void nothing_dropped(void *data)
+{
+	struct errand *a = data;
+
+	if (a->done)
+		a->done(a->data, 0);
 	errand_free(a);
 }
 
@@ -472,22 +499,20 @@ static void drop_work(void *data)
 	a->work.err = folder_files_drop(a->f->config.state_dir, a->id, a->uid);
 }
 
-void folders_drop_output(struct folders *f, const char *id, loop_fn done, void *data)
+void folders_drop_output(struct folders *f, const char *id, folders_fn done, void *data)
 {
 	struct entry *e = find(f, id);
-	struct errand *a;
+	struct errand *a = errand_new(f, id, e ? e->folder.uid : "");
 
+	a->done = done;
+	a->data = data;
 	if (!e || e->state != FOLDER_READY) {
-		if (done)
-			loop_post(f->config.loop, done, data);
+		loop_post(f->config.loop, nothing_dropped, a);
 		return;
 	}
 	e->state = FOLDER_DROPPING;
 	e->folder.dropped = true;
 	e->full = false;
-	a = errand_new(f, id, e->folder.uid);
-	a->done = done;
-	a->data = data;
 	errand_start(a, (struct work){.run = drop_work, .done = drop_rest});
 }
 

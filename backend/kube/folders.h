@@ -16,6 +16,9 @@
 
 struct folders;
 
+/* ERR: why it was not done; else 0. */
+typedef void (*folders_fn)(void *data, int err);
+
 /* Written by folders.c alone. */
 struct folder {
 	char *id;
@@ -100,12 +103,15 @@ int folders_claim(struct folders *f, const struct spec_job_view *view);
 
 /* The newest snapshot of UID, whose job has a folder, is to be on disk soon, or (NOW) at once. */
 void folders_save(struct folders *f, const char *uid, bool now);
-/* Remove the folder ID with all that is in it; DONE (may be NULL) is called after that. */
-void folders_remove(struct folders *f, const char *id, loop_fn done, void *data);
+/*
+ * Remove the folder ID with all that is in it; DONE (may be NULL) is called after that. If one with output can't be
+ * removed, and there is a DONE, it stays known, and can be removed later. Else a message says what is left on the disk.
+ */
+void folders_remove(struct folders *f, const char *id, folders_fn done, void *data);
 /*
  * Remove the output in the folder ID, whose job has finished; all else of the job stays, and the next mount knows of it
  * too. DONE (may be NULL) is called after that.
  */
-void folders_drop_output(struct folders *f, const char *id, loop_fn done, void *data);
+void folders_drop_output(struct folders *f, const char *id, folders_fn done, void *data);
 
 #endif

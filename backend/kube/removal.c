@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "backend/base/diag.h"
 #include "backend/jobs/expiry.h"
 #include "backend/kube/parts.h"
 #include "spec/base/mem.h"
@@ -25,23 +26,34 @@ struct removal {
 	bool whole; /* the job, not its output alone */
 };
 
-static void on_removed(void *data)
+static void on_removed(void *data, int err)
 {
 	struct removal *r = data;
 	struct removals *all = r->all;
+	cleanup_free char *text = NULL;
 
-	if (r->whole)
+	if (r->whole && err < 0)
+		text = text_print("its directory can't be removed: %s", strerror(-err));
+	else if (r->whole)
 		store_remove(all->b->store, r->uid);
 	all->n--;
-	if (r->whole)
+	if (!r->whole)
+		expiry_dropped(all->expiry, r->id, err);
+	else if (!err)
 		expiry_now(all->expiry);
-	else
-		expiry_dropped(all->expiry, r->id, 0);
 	if (r->rq)
-		backend_answer(r->rq, 0, NULL, NULL);
+		backend_answer(r->rq, err, r->id, text);
+	else if (text)
+		diag(DIAG_ERROR, "%s: %s", r->id, text);
 	free(r->uid);
 	free(r->id);
 	free(r);
+}
+
+/* Nothing of it is on the disk. */
+static void on_none(void *data)
+{
+	on_removed(data, 0);
 }
 
 /* Remove JOB, if WHOLE, or its output alone. */
@@ -62,7 +74,7 @@ static void begin(struct removals *all, const struct spec_job *job, bool whole,
 	capture_forget(all->capture, job->uid);
 	/* The folder may belong to another job of that name by now. */
 	if (!folder || (*folder->uid && !streq(folder->uid, job->uid)))
-		loop_post(all->b->loop, on_removed, r);
+		loop_post(all->b->loop, on_none, r);
 	else if (whole)
 		folders_remove(all->folders, job->id, on_removed, r);
 	else

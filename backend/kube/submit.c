@@ -164,11 +164,16 @@ static void rendered(void *data)
 
 /* --- answers --- */
 
-static void cleaned(void *data)
+static void cleaned(struct submit *s)
 {
-	struct submit *s = data;
-
 	request_answer(&s->r, s->err, NULL, s->text);
+}
+
+/* What could not be removed was said, and holds up no answer. */
+static void on_cleaned(void *data, int err)
+{
+	(void)err;
+	cleaned(data);
 }
 
 /* A try may still take effect: its folder stays, by which the job is ours if it appears. */
@@ -189,7 +194,7 @@ static void refuse(struct submit *s, int err)
 		return;
 	}
 	request_set_working(&s->r, true);
-	folders_remove(s->k->folders, s->m->id, cleaned, s);
+	folders_remove(s->k->folders, s->m->id, on_cleaned, s);
 }
 
 static void launched(struct submit *s, const char *object, size_t len)
@@ -237,12 +242,16 @@ static void post_again(struct submit *s, const struct http_reply *reply, const c
 		give_up(s, -ETIMEDOUT, why);
 }
 
-static void name_given_back(void *data)
+static void name_given_back(struct submit *s)
 {
-	struct submit *s = data;
-
 	s->has_folder = false;
 	loop_work(s->k->b->loop, prepare, prepared, s);
+}
+
+static void on_given_back(void *data, int err)
+{
+	(void)err;
+	name_given_back(data);
 }
 
 /* Somebody has the name that the document gives: make the same job under another one. */
@@ -252,7 +261,7 @@ static void take_another_name(struct submit *s)
 	s->old_exists = true;
 	request_set_working(&s->r, true);
 	if (s->has_folder)
-		folders_remove(s->k->folders, s->m->id, name_given_back, s);
+		folders_remove(s->k->folders, s->m->id, on_given_back, s);
 	else
 		name_given_back(s);
 }

@@ -65,10 +65,6 @@ class ClusterDay(Day):
     def let_go(self, job):
         self.cluster.let_go.add(job.id)
 
-    def stays_and_is_told(self):
-        # Whoever removes a cluster's job from history/ is not told yet; a message says it.
-        return self.error and f"{self.old.id}: its directory can't be removed" in self.kx.said()
-
     def runs(self):
         return sum(name.startswith("submitted") for name in self.cluster.made) - self.n_runs
 

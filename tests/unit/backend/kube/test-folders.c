@@ -124,6 +124,7 @@ bool output_is_unmerged(const struct output *o, const char *id)
 struct removing {
 	void (*done)(void *data, int err);
 	void *data;
+	int err;
 };
 
 static void removing_done(void *data)
@@ -131,14 +132,14 @@ static void removing_done(void *data)
 	const struct removing r = *(struct removing *)data;
 
 	free(data);
-	r.done(r.data, 0);
+	r.done(r.data, r.err);
 }
 
 static void begin_removing(void (*done)(void *data, int err), void *data)
 {
 	struct removing *r = new0(struct removing);
 
-	*r = (struct removing){done, data};
+	*r = (struct removing){done, data, next_err()};
 	loop_work(NULL, fake_nothing, removing_done, r);
 }
 
@@ -195,9 +196,9 @@ static void on_saved(void *data)
 	note("saved");
 }
 
-static void on_removed(void *data)
+static void on_removed(void *data, int err)
 {
-	note("%s is removed", (const char *)data);
+	note(err ? "%s is left" : "%s is removed", (const char *)data);
 }
 
 /* When it is done, WHAT is noted as removed. */
@@ -426,6 +427,23 @@ static void test_removed_unknown(void **state)
 	remove_folder("j", "it");
 	fake_run();
 	assert_done("remove j, it is removed");
+}
+
+/* What could not be removed is known as before, and can be removed later. */
+static void test_left(void **state)
+{
+	(void)state;
+	capture("j", "u1", true);
+	rig.err = -EROFS;
+	remove_folder("j", "it");
+	fake_run();
+	assert_done("remove j, freed j, it is left");
+	assert_non_null(of("j", "u1", ""));
+	assert_true(folders_holds(rig.f, "j", "u1"));
+	remove_folder("j", "it");
+	fake_run();
+	assert_done("remove j, freed j, it is removed");
+	assert_null(folders_find(rig.f, "j"));
 }
 
 /* That the output is dropped is written before it goes; the folder stays, and a removal waits until that is done. */
@@ -710,16 +728,27 @@ int main(void)
 {
 #define FOLDERS_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		FOLDERS_TEST(test_whose),	    FOLDERS_TEST(test_whose_without_annotations),
-		FOLDERS_TEST(test_settled),	    FOLDERS_TEST(test_settled_at_the_end),
-		FOLDERS_TEST(test_released),	    FOLDERS_TEST(test_doubt),
-		FOLDERS_TEST(test_removed),	    FOLDERS_TEST(test_removed_unknown),
-		FOLDERS_TEST(test_dropped),	    FOLDERS_TEST(test_moved),
-		FOLDERS_TEST(test_stuck),	    FOLDERS_TEST(test_in_use),
-		FOLDERS_TEST(test_room_by_removal), FOLDERS_TEST(test_loaded),
-		FOLDERS_TEST(test_not_loaded),	    FOLDERS_TEST(test_two_of_one_uid),
-		FOLDERS_TEST(test_saved),	    FOLDERS_TEST(test_saved_again),
-		FOLDERS_TEST(test_not_saved),	    FOLDERS_TEST(test_saved_before_moved),
+		FOLDERS_TEST(test_whose),
+		FOLDERS_TEST(test_whose_without_annotations),
+		FOLDERS_TEST(test_settled),
+		FOLDERS_TEST(test_settled_at_the_end),
+		FOLDERS_TEST(test_released),
+		FOLDERS_TEST(test_doubt),
+		FOLDERS_TEST(test_removed),
+		FOLDERS_TEST(test_removed_unknown),
+		FOLDERS_TEST(test_left),
+		FOLDERS_TEST(test_dropped),
+		FOLDERS_TEST(test_moved),
+		FOLDERS_TEST(test_stuck),
+		FOLDERS_TEST(test_in_use),
+		FOLDERS_TEST(test_room_by_removal),
+		FOLDERS_TEST(test_loaded),
+		FOLDERS_TEST(test_not_loaded),
+		FOLDERS_TEST(test_two_of_one_uid),
+		FOLDERS_TEST(test_saved),
+		FOLDERS_TEST(test_saved_again),
+		FOLDERS_TEST(test_not_saved),
+		FOLDERS_TEST(test_saved_before_moved),
 		FOLDERS_TEST(test_unread),
 	};
 

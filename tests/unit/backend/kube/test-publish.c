@@ -242,7 +242,7 @@ void folders_save(struct folders *f, const char *uid, bool now)
 	note("save %s%s", uid, now ? " now" : "");
 }
 
-void folders_remove(struct folders *f, const char *id, loop_fn done, void *data)
+void folders_remove(struct folders *f, const char *id, folders_fn done, void *data)
 {
 	(void)f;
 	(void)data;

@@ -201,13 +201,26 @@ void folders_release(struct folders *f, const char *id)
 	note("release");
 }
 
-void folders_remove(struct folders *f, const char *id, loop_fn done, void *data)
+static struct {
+	folders_fn done;
+	void *data;
+} removing;
+
+static void removing_done(void *data)
+{
+	(void)data;
+	removing.done(removing.data, 0);
+}
+
+void folders_remove(struct folders *f, const char *id, folders_fn done, void *data)
 {
 	(void)f;
 	assert_string_equal(id, rig.name);
 	assert_true(rig.r->working); /* it is not answered meanwhile */
 	note("remove");
-	loop_work(NULL, fake_nothing, done, data);
+	removing.done = done;
+	removing.data = data;
+	loop_work(NULL, fake_nothing, removing_done, NULL);
 }
 
 void folders_submitted(struct folders *f, const char *id, const char *uid)
