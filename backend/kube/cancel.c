@@ -10,6 +10,9 @@
 #include "spec/api/object.h"
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
+#include "spec/base/name.h"
+#include "spec/kinds/kinds.h"
+#include "spec/view/reader.h"
 
 #define DELETE_MS 25000
 #define REPLY_MAX (8u << 20) /* the object may come back */
@@ -84,12 +87,38 @@ static void send_delete(struct request *r)
 
 static const struct request_ops cancel_ops = {.send = send_delete, .free = cancel_free};
 
+/*
+ * Why a DELETE of the job UID would change nothing: its owner would make it anew, as a TrainJob does its JobSet.
+ * malloc'ed; NULL: it has no such owner. Who reads the command pastes it into a shell, so it is given only for names
+ * that an object can have.
+ */
+static char *find_owner(const struct kube_parts *k, const char *uid)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+	const struct world_job *job = world_find(k->world, uid);
+	const char *owner = job && job->view ? job->view->meta.owner : "";
+	size_t kind = strspn(owner, letters);
+
+	if (!*owner || !world_kind(k->world)->reader->remade)
+		return NULL;
+	if (kind == 0 || owner[kind] != ' ' || !spec_name_is_object(owner + kind + 1))
+		return text_print("what owns it, %s, would make it anew; end that", owner);
+	return text_print(
+		"what owns it, %s, would make it anew; to end both: kubectl -n %s delete %s", owner,
+		k->namespace, owner);
+}
+
 void kube_cancel(struct backend *b, struct backend_request *rq)
 {
 	const struct kube_parts *k = kube_parts_of(b);
 	cleanup_free char *offline = watches_offline(k->watches);
+	cleanup_free char *owner = find_owner(k, rq->uid);
 	struct cancel *c;
 
+	if (owner) {
+		backend_answer(rq, -EPERM, NULL, owner);
+		return;
+	}
 	/* A rmdir blocks its directory while it waits, so what can't succeed now fails at once. */
 	if (offline) {
 		backend_answer(rq, -EHOSTUNREACH, NULL, offline);

@@ -62,6 +62,7 @@ struct spec_reader {
 	const char *again;
 	/* Why it may end a job that has failed though retries are left: a sentence; NULL: it does not. */
 	const char *no_more;
+	bool remade;	/* what owns an object of the kind makes it anew when it is deleted */
 	bool impatient; /* it gives up an attempt whose pods have not started after some minutes */
 };
 

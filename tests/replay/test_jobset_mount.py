@@ -4,6 +4,7 @@ cancelling; which kind is mounted."""
 
 import contextlib
 import json
+import os
 import time
 
 import harness
@@ -128,6 +129,23 @@ def test_cancelled(kx, server, jobsets):
     assert server.store.find(st.JOBSETS, "test", job.id) is None
     harness.wait_for(lambda: kx.read("history", job.id, "state") == "CANCELLED\n")
     assert kx.read("history", job.id, "main-0/log") == "last words\n"
+
+
+def test_owned(server, make_mount, jobsets):
+    """A TrainJob would make its JobSet anew; what ends the TrainJob is named, unless a shell could read more into it."""
+    kx = make_mount(server, source="jobset:test", options="cancel=all")
+    for name, owner in (("mine", "train-1"), ("odd", "x; reboot")):
+        server.store.add(st.JOBSETS, {
+            "metadata": {"name": name, "namespace": "test", "ownerReferences": [
+                {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": owner, "uid": f"t-{name}",
+                 "controller": True}]},
+            "spec": {"replicatedJobs": []}})
+        harness.wait_for(lambda name=name: name in kx.ls("jobs"), what="the job")
+        assert harness.err_of(os.rmdir, kx / "jobs" / name) == "EPERM"
+        assert server.store.find(st.JOBSETS, "test", name)
+    assert ("mine: not removed: what owns it, TrainJob train-1, would make it anew; to end both: "
+            "kubectl -n test delete TrainJob train-1") in kx.read(".kxfs", "log")
+    assert "odd: not removed: what owns it, TrainJob x; reboot, would make it anew; end that" in kx.read(".kxfs", "log")
 
 
 def test_again(kx, server, jobsets):

@@ -218,4 +218,5 @@ const struct spec_reader spec_jobset_reader = {
 	.status = read_status,
 	.pod = read_pod,
 	.phases = phases,
+	.remade = true,
 };
