@@ -28,6 +28,9 @@ FILES = {
     "share/fish/vendor_completions.d/kxfs.fish",
     "share/licenses/kxfs/LICENSE",
     "share/zsh/site-functions/_kxfs",
+    *(f"share/doc/kxfs/contrib/torchx/{p.name}" for p in (ROOT / "contrib/torchx").iterdir() if p.is_file()),
+    *(f"share/doc/kxfs/contrib/torchx/torchx_kxfs/{p.name}" for p in (ROOT / "contrib/torchx/torchx_kxfs").iterdir()
+      if p.is_file()),
     *(f"share/doc/kxfs/examples/{p.name}" for p in (ROOT / "contrib/examples").iterdir()),
     *(f"share/man/man{p.suffix[1:]}/{p.name}" for p in (ROOT / "docs").glob("*.[0-9]")),
 }
@@ -66,10 +69,14 @@ def test_prefix_and_uninstall(build):
 
 
 def test_destdir(build, tmp_path):
+    """And each link of the README leads somewhere."""
     dir_, prefix = build
     run(["meson", "install", "-C", dir_, "--no-rebuild"], env={"DESTDIR": str(tmp_path)})
     assert found(tmp_path / str(prefix)[1:]) == FILES | UNITS and found(prefix) == set()
     assert os.readlink(tmp_path / str(prefix)[1:] / "sbin/mount.kxfs") == "../bin/kxfs"
+    docs = tmp_path / str(prefix)[1:] / "share/doc/kxfs"
+    links = re.findall(r'(?:\]\(|src(?:set)?=")(?!https:)([^)"]+)', (docs / "README.md").read_text())
+    assert len(links) > 5 and [link for link in links if not (docs / link).exists()] == []
     run(["ninja", "-C", dir_, "uninstall"], env={"DESTDIR": str(tmp_path)})
     assert found(tmp_path) == set()
 
@@ -100,6 +107,16 @@ def test_unit_is_confined(build):
     unit = dir_ / "contrib/systemd/system-kxfs@.service"
     p = run(["systemd-analyze", "security", "--offline=true", "--threshold=67", "--no-pager", unit], check=False)
     assert p.returncode == 0, p.stdout[-3000:]
+
+
+def test_removal_names_what_is_mounted(kx, tmp_path):
+    """The scripts of both packages; an update says nothing."""
+    spec = (ROOT / "contrib/rpm/kxfs.spec").read_text()
+    (tmp_path / "preun").write_text(re.search(r"^%preun\n(.*?)^%files", spec, re.M | re.S)[1])
+    for script, removed, updated in ((ROOT / "contrib/debian/kxfs.prerm", "remove", "upgrade"), (tmp_path / "preun", "0", "1")):
+        assert run(["sh", script, updated]).stderr == ""
+        said = run(["sh", script, removed]).stderr.splitlines()
+        assert said[0].endswith("until it is unmounted:") and str(kx.mnt) in said[1:]
 
 
 @pytest.fixture
