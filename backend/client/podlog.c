@@ -445,6 +445,7 @@ static void on_head(void *data, int status)
 
 	p->begun = true;
 	p->begun_ms = loop_now_ms();
+	p->config.begun(p->config.data);
 	if (p->state == HELD && status == 200)
 		ask_run(p);
 	else if (status == 200)

@@ -84,6 +84,8 @@ struct podlog_config {
 	struct spec_logline_known known;
 	bool force, sure;
 	struct spec_logline_past *past;
+	/* The server gives the log: what it has of it comes now. */
+	void (*begun)(void *data);
 	/*
 	 * New output: the bytes of one line, whose time is NS. 0, or a negative errno: they are not taken, and the
 	 * try ends (-ENOBUFS: PODLOG_SLOW).

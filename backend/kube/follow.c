@@ -216,6 +216,19 @@ static void mended(struct follow *f, bool complete)
 	f->said = SILENT;
 }
 
+/* The server refuses the log because the user has no right to it, in these words; NULL: it does not. */
+static void set_forbidden(struct follow *f, const char *text)
+{
+	if (f->context->forbidden)
+		f->context->forbidden(f->context->room_data, text);
+	output_log_deny(f->output, f->key, text);
+}
+
+static void on_begun(void *data)
+{
+	set_forbidden(data, NULL);
+}
+
 static void on_gap(void *data)
 {
 	struct follow *f = data;
@@ -322,6 +335,7 @@ static void over(struct follow *f)
 	stop(f);
 	if (f->place.state != PLACE_PAUSED || !f->place.retried) /* else it has ended already */
 		output_log_end(f->output, f->key, NULL, NULL);
+	output_log_deny(f->output, f->key, false); /* no right would give more */
 	arrived(f);
 	if (f->complete) {
 		mended(f, true);
@@ -710,8 +724,9 @@ static void on_done(void *data, const struct podlog_result *r)
 
 	f->podlog = NULL;
 	f->slowed = false;
-	if (f->context->forbidden && (r->forbidden || r->begun))
-		f->context->forbidden(f->context->room_data, r->forbidden ? r->text : NULL);
+	/* Before those are called who wait for what there is. */
+	if (r->forbidden)
+		set_forbidden(f, r->text);
 	loop_timer_stop(&f->timer);
 	/* By the next try the container may run again, so what a probe has shown is not kept for later ones. */
 	if (r->more || (r->outcome != PODLOG_OTHER && r->outcome != PODLOG_AGAIN))
@@ -764,6 +779,7 @@ static void ask(struct follow *f, const struct spec_logline_known *known)
 		.restart = f->restart,
 		.known = *known,
 		.past = &f->past,
+		.begun = on_begun,
 		.bytes = on_bytes,
 		.paused = on_paused,
 		.gap = on_gap,

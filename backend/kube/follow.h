@@ -28,7 +28,7 @@ struct follow_context {
 	void (*changed)(void *data);
 	/* places_next may give a place now. */
 	void (*room)(void *room_data);
-	/* The user has no right to read logs, the server says (TEXT); NULL: it gave one. May be NULL. */
+	/* The user has no right to read logs, the server says (TEXT); NULL: it gives one. May be NULL. */
 	void (*forbidden)(void *room_data, const char *text);
 	void *room_data;
 };

@@ -454,7 +454,9 @@ static int kube_info(struct backend *b, FILE *out)
 	watches_refused(k->parts.watches, &refused);
 	kueue_refused(k->parts.kueue, &refused);
 	if (forbidden)
-		watches_print_refused(&refused, "get", "pods/log", "logs stay empty", forbidden);
+		watches_print_refused(&refused, "get", "pods/log",
+				      "logs of which nothing was captured can't be opened",
+				      forbidden);
 	if (refused.n == 0)
 		fputs("refused: []\n", out);
 	return 0;

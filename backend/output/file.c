@@ -45,7 +45,7 @@ struct file {
 	char *id;
 	const char *key; /* in NAME; NULL: merged */
 	struct log forms[2];
-	atomic_bool ended;
+	atomic_bool ended, denied;
 	atomic_uint fetching;
 	atomic_uint_least64_t size; /* the largest that was seen */
 
@@ -241,6 +241,11 @@ void file_end(struct file *f)
 bool file_has_ended(const struct file *f)
 {
 	return atomic_load(&f->ended);
+}
+
+void file_deny(struct file *f, bool denied)
+{
+	atomic_store(&f->denied, denied);
 }
 
 void file_publish(struct file *f, const struct index_size *size)
@@ -564,6 +569,14 @@ void log_peek(struct log *log, struct log_stat *ret)
 		return;
 	lock_scope(&f->all->lock);
 	ret->size = f->index.end;
+}
+
+bool log_is_denied(struct log *log)
+{
+	struct log_stat st;
+
+	log_peek(log, &st);
+	return st.size == 0 && atomic_load(&log->file->denied);
 }
 
 size_t log_read_early(struct log *log, struct log_early *e, const char **ret, size_t n,

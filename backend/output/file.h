@@ -41,11 +41,13 @@ bool file_is_listed(struct file *f);
 void file_begin(struct file *f);
 void file_end(struct file *f);
 bool file_has_ended(const struct file *f);
+/* The user has no right to read what is to be fetched of it, or (not DENIED) has. */
+void file_deny(struct file *f, bool denied);
 /* What is on disk of a merged log whose job is open. */
 void file_publish(struct file *f, const struct index_size *size);
 /* Of a container's log SIZE bytes are on disk. Returns how many are, as far as was seen: what is shown only grows. */
 uint64_t file_grow(struct file *f, uint64_t size);
-/* Tell who reads it that it has grown or ended. I/O thread. The caller has a reference. */
+/* Tell who reads it that it has grown or ended, or is denied or not. I/O thread. The caller has a reference. */
 void file_notify(struct file *f);
 /* N bytes that begin at FROM are in memory: who follows it may have them from there, until file_hide. I/O thread. */
 void file_show(struct file *f, uint64_t from, const char *bytes, size_t n);

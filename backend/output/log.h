@@ -24,7 +24,10 @@ struct log_stat {
 
 /* News of logs, for who has the output made. I/O thread, no lock held. */
 struct output_events {
-	/* LOG, which is borrowed and which somebody holds open, has grown or ended. NULL: nobody wants to know. */
+	/*
+	 * LOG, which is borrowed and which somebody holds open, has grown or ended, or is denied or not. NULL: nobody
+	 * wants to know.
+	 */
 	void (*log)(void *data, struct log *log);
 	void *data;
 };
@@ -40,6 +43,9 @@ static inline void log_unrefp(struct log **log)
 int log_stat(struct log *log, struct log_stat *ret);
 /* What is known of it without a look at the disk: there may be more. Of LOG_PLAIN, without MTIME. */
 void log_peek(struct log *log, struct log_stat *ret);
+
+/* Nothing of it was captured, and the user has no right to read what the cluster has of it. */
+bool log_is_denied(struct log *log);
 
 /* Read up to N bytes at OFF. 0: OFF is at the size. A negative errno. */
 ssize_t log_read(struct log *log, void *buf, size_t n, uint64_t off);

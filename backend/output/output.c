@@ -75,6 +75,7 @@ struct output_log {
 	/* What it has when its file is opened was printed since this start, so room_count has not counted it. */
 	bool anew;
 	bool expected;
+	bool denied;
 	bool grown;	  /* another process writes it, and has written more */
 	bool refused;	  /* by the disk: it is tried again */
 	bool working;	  /* the pool has something of it: MAKING, or it is being read */
@@ -1113,6 +1114,22 @@ void output_log_expect(struct output_job *j, const char *key, bool expected)
 	if (l->source)
 		order_expect(l->source, expected);
 	job_wake(j);
+}
+
+void output_log_deny(struct output_job *j, const char *key, bool denied)
+{
+	struct output_log *l = find_log(j, key);
+	bool all = true;
+
+	if (!l || l->denied == denied)
+		return;
+	l->denied = denied;
+	for (const struct output_log *other = j->logs; other; other = other->hh.next)
+		all &= other->denied || !other->prefix;
+	file_deny(l->file, denied);
+	file_deny(j->merged, all);
+	file_notify(l->file);
+	file_notify(j->merged);
 }
 
 void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data)

@@ -75,6 +75,11 @@ void output_log_grown(struct output_job *j, const char *key);
  */
 void output_log_expect(struct output_job *j, const char *key, bool expected);
 /*
+ * The user has no right to read what there is of log KEY, or (not DENIED) has. The merged log is denied while all of
+ * its logs that have begun are.
+ */
+void output_log_deny(struct output_job *j, const char *key, bool denied);
+/*
  * No byte will be written any more. The rest is taken into the merged index; when that is done, or the disk refuses
  * it, FN(DATA) (may be NULL) is called, not at once. For readers it ends as soon as all of it can be read.
  */

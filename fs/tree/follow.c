@@ -232,6 +232,8 @@ static ssize_t follow_read(struct stream *s, const char **ret, size_t size, uint
 		return err == -ENODATA ? 0 : err;
 	if (!f->log)
 		return follow_switch(f);
+	if (log_is_denied(f->log))
+		return -EACCES;
 	log_peek(f->log, &st);
 	if (at < max_of(st.size, f->st.size) || (st.ended && !f->st.ended))
 		return follow_begin(f, FOLLOW_READS, at);

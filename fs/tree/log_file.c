@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A log as a file, as it was printed or with stamps: it grows, its size is true, a read at its end returns nothing.
- * Opening a log waits until what had been printed by then is in it.
+ * Opening a log waits until what had been printed by then is in it. One that the user has no right to read is EACCES.
  */
 #include <errno.h>
 
@@ -117,10 +117,14 @@ struct log_open {
 static void log_file_arrived(void *data)
 {
 	struct log_open *o = data;
+	const struct log_handle *lh = handle_of(&o->fi);
+	bool denied = log_is_denied(ahead_log(lh->ahead));
 	fuse_req_t req = park_claim(o->fs->park, o->ticket);
 
-	/* Interrupted or too late: the open has failed, so its handle goes. */
-	if (req)
+	if (req && denied)
+		fuse_reply_err(req, EACCES);
+	/* Denied, interrupted or too late: the open has failed, so its handle goes. */
+	if (req && !denied)
 		handle_reply(o->fs, req, &o->fi);
 	else
 		handle_close(o->fs, &o->fi);
@@ -162,6 +166,8 @@ static void log_file_read(struct fs *fs, fuse_req_t req, struct node *node, size
 	/* What had not begun at the open may have begun since. */
 	if (!lh->ahead)
 		err = log_file_find(node, &lh->ahead);
+	if (!err && lh->ahead && log_is_denied(ahead_log(lh->ahead)))
+		err = -EACCES;
 	if (err)
 		fuse_reply_err(req, -err);
 	else if (!lh->ahead)

@@ -708,12 +708,12 @@ def test_errors_that_come_with_200(server, make_mount):
 
 
 def test_forbidden(server, make_mount):
-    """Without the right to read logs everything else works; opening says EACCES or nothing."""
+    """Without the right to read logs everything else works; opening a log says EACCES."""
     others(server)
     server.forbidden.append({"subresource": "log"})
     kx = make_mount(server)
     job = harness.Job(kx, "theirs")
-    assert harness.err_of(job.log) in ("", "EACCES")
+    assert harness.err_of(job.log) == "EACCES"
     assert job.state() == "RUNNING"
 
 
@@ -778,19 +778,61 @@ def test_much_output(kx, volcano):
     assert re.fullmatch(rb"\d{7} x+\n", job.log()[-101:])
 
 
+NO_LOGS = {"verb": "get", "resource": "pods", "subresource": "log"}
+
+
 def test_forbidden_is_said(make_mount, server, volcano):
-    """Without the right to pods/log the log is empty, and .kxfs/info and .kxfs/log say why, until there is the right."""
-    server.forbidden.append({"verb": "get", "resource": "pods", "subresource": "log"})
+    """Without the right to pods/log a log is EACCES, and .kxfs/info and .kxfs/log say why, until there is the right."""
+    server.forbidden.append(NO_LOGS)
     kx = make_mount(server)
     job = kx.submit(harness.app("true"))
     (pod,) = volcano.start(job.id)
     volcano.log(pod).append("hello\n")
     (refused,) = harness.wait_for(lambda: yaml.safe_load(kx.read(".kxfs/info"))["refused"], what="the refusal")
-    assert (refused["verb"], refused["resource"], refused["cost"]) == ("get", "pods/log", "logs stay empty")
+    assert (refused["verb"], refused["resource"]) == ("get", "pods/log")
+    assert refused["cost"] == "logs of which nothing was captured can't be opened"
     assert "may not get pods/log" in refused["answer"]
     harness.wait_for(lambda: "pods/log" in kx.read(".kxfs/log"))
+    for name in ("main-0/log", "main-0/stamped", "main-0/follow", "log", "stamped", "follow"):
+        assert harness.err_of(kx.read, "jobs", job.id, name) == "EACCES", name
+    assert (job / "main-0/log").stat().st_size == 0
     server.forbidden.clear()
+    harness.wait_for(lambda: harness.err_of(kx.read, "jobs", job.id, "main-0/log") == "", what="the right")
     job.until_logged("hello\n")
+    assert job.log() == b"hello\n"
+    assert (job / "log").read_text() == "main/0 hello\n"
     volcano.finish_all([pod])
     job.finish()
     assert yaml.safe_load(kx.read(".kxfs/info"))["refused"] == []
+
+
+def test_allowed_without_output(make_mount, server, volcano):
+    """A right that is granted shows as soon as the server gives the log, though nothing is printed."""
+    server.forbidden.append(NO_LOGS)
+    kx = make_mount(server)
+    job = kx.submit(harness.app("true"))
+    volcano.start(job.id)
+    harness.wait_for(lambda: harness.err_of(job.log) == "EACCES")
+    server.forbidden.clear()
+    harness.wait_for(lambda: harness.err_of(job.log) == "", what="the right")
+    assert job.log() == b""
+    assert harness.err_of(kx.read, "jobs", job.id, "log") == ""
+    assert yaml.safe_load(kx.read(".kxfs/info"))["refused"] == []
+
+
+def test_forbidden_later(make_mount, server, volcano):
+    """What was captured stays readable when the right is taken away; what begins then is EACCES, and no log alone."""
+    kx = make_mount(server)
+    job = kx.submit(harness.app("true", num_replicas=2))
+    pods = volcano.pods(job.id)
+    volcano.run(pods[0])
+    volcano.log(pods[0]).append("hello\n")
+    job.until_logged("hello\n")
+    server.forbidden.append(NO_LOGS)
+    early = open(job / "main-1/log", "rb")
+    volcano.run(pods[1])
+    harness.wait_for(lambda: harness.err_of(job.log, "main-1") == "EACCES", what="the refusal")
+    assert harness.err_of(early.read) == "EACCES"
+    early.close()
+    assert job.log() == b"hello\n"
+    assert (job / "log").read_text() == "main/0 hello\n"

@@ -19,12 +19,19 @@ static struct {
 	char got[4096];
 	size_t n;
 	int64_t ns;
-	unsigned pauses, gaps, done;
+	unsigned begun, pauses, gaps, done;
 	int refuse;    /* what is returned for output */
 	bool dropping; /* output is not looked at */
 	struct podlog_result result;
 	char text[256];
 } rig;
+
+static void on_begun(void *data)
+{
+	(void)data;
+	assert_int_equal(rig.n, 0);
+	rig.begun++;
+}
 
 static int on_bytes(void *data, int64_t ns, const char *bytes, size_t n)
 {
@@ -86,6 +93,7 @@ static void begin(struct podlog_config config)
 	config.container = "main";
 	config.past = &rig.past;
 	config.uid = "uid-1";
+	config.begun = on_begun;
 	config.bytes = on_bytes;
 	config.paused = on_paused;
 	config.gap = on_gap;
@@ -145,8 +153,10 @@ static void test_all(void **state)
 	(void)state;
 	begin((struct podlog_config){.follow = true, .sure = true});
 	assert_false(podlog_has_begun(rig.p));
+	assert_int_equal(rig.begun, 0);
 	fake.requests->call.head(fake.requests->call.data, 200);
 	assert_true(podlog_has_begun(rig.p));
+	assert_int_equal(rig.begun, 1);
 	assert_int_equal(fake.requests->call.bytes(fake.requests->call.data, T("40") "one\n",
 						   strlen(T("40") "one\n")),
 			 0);

@@ -323,6 +323,55 @@ static void test_refused(void **state)
 	holds("one\n");
 }
 
+static bool is_denied(struct output *o, const char *key)
+{
+	struct log *log cleanup_log = NULL;
+
+	assert_int_equal(output_log(o, "job", key, LOG_PLAIN, &log), 0);
+	return log_is_denied(log);
+}
+
+/*
+ * Readers are told that there is no right to read it, before their opens are answered: until there is the right, though
+ * nothing is printed then, or until its pod is gone, or if something was captured before. So it is with the merged log
+ * while there is no right to any of its logs.
+ */
+static void test_denied(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		begin_turn(state, i);
+		start(true);
+		assert_int_equal(output_log_begin(rig.job, "container", NULL, false), 0);
+		refuse(request("timestamps=true"), i == 2 ? 500 : 403);
+		assert_int_equal(rig.settled, 1);
+		assert_int_equal(is_denied(rig.spool, "log"), i < 2);
+		assert_int_equal(is_denied(rig.spool, NULL), i < 2);
+		assert_int_equal(output_log_begin(rig.job, "other", "a/1 ", false), 0);
+		output_log_deny(rig.job, "other", true);
+		assert_int_equal(is_denied(rig.spool, NULL), i < 2);
+		output_log_deny(rig.job, "other", false);
+		assert_false(is_denied(rig.spool, NULL));
+		wait_for_request();
+		assert_int_equal(is_denied(rig.spool, "log"), i < 2);
+		if (i == 1) {
+			refuse(fake.requests, 403);
+			ended(RUN_GONE);
+			fake_pass(60000);
+			assert_true(is_done());
+			assert_int_equal(result(), -ENOENT);
+		} else {
+			head(fake.requests);
+		}
+		assert_false(is_denied(rig.spool, "log"));
+	}
+	begin_turn(state, 3);
+	ended_after_one(false);
+	refuse(fake.requests, 403);
+	holds("one\n");
+	assert_false(is_denied(rig.spool, "log"));
+}
+
 /* That was so before: once is enough then. But not while something comes each time. */
 static void test_refused_again(void **state)
 {
@@ -1118,6 +1167,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_falls_silent, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_denied, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_for_good, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_while_going, setup, teardown),
