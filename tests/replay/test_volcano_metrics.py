@@ -105,7 +105,7 @@ def test_away(server, make_mount):
     kx = make_mount(server)
     server.away()
     until(kx, lambda now: now("view_unconfirmed_seconds") >= 1)
-    until(kx, lambda now: asked(now, "watch", JOBS, "none") >= 1)
+    until(kx, lambda now: asked(now, "list", JOBS, "none") >= 1)
     server.back()
     until(kx, lambda now: now("view_unconfirmed_seconds") == 0)
 
