@@ -41,8 +41,10 @@ static char *absolute(const char *dir, const char *path)
 
 	if (*path == '/')
 		return text_copy(path);
-	if (!dir || !*dir)
-		dir = here = getcwd(NULL, 0);
+	if (!dir || !*dir) {
+		here = getcwd(NULL, 0);
+		dir = here;
+	}
 	return dir ? text_print("%s/%s", dir, path) : NULL;
 }
 

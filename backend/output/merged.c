@@ -329,7 +329,8 @@ ssize_t merged_read(struct merged *m, const struct index_size *size, enum log_fo
 	if (off >= end)
 		return 0;
 	r.n = (size_t)min_of((uint64_t)n, end - off);
-	r.src = src = mem_grow(NULL, MERGE_LENGTH_MAX, 1);
+	src = mem_grow(NULL, MERGE_LENGTH_MAX, 1);
+	r.src = src;
 	{
 		lock_scope(m->lock);
 		hint = m->hint[form];

@@ -45,7 +45,7 @@ static char *printable(const char *text)
 {
 	static const char gap[] = " ... ";
 	char *ret = spec_utf8_clean_copy(text, "");
-	size_t len = strlen(ret), n = strlen(gap), head = TEXT_HEAD, tail;
+	size_t len = strlen(ret), n = sizeof(gap) - 1, head = TEXT_HEAD, tail;
 
 	if (len <= TEXT_MAX)
 		return ret;

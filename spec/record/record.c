@@ -205,7 +205,7 @@ int spec_record_parse(const char *text, size_t len, struct spec_record **ret)
 		err = spec_fields_version(root, RECORD_VERSION);
 	if (err == 0)
 		err = spec_snapshot_of(root, SPEC_SNAPSHOT_NO_LOGS, &job);
-	if (err < 0)
+	if (err != 0)
 		return err;
 	r = record_of(job);
 	err = spec_fields_read(root, job_fields, array_size(job_fields), r);

@@ -104,8 +104,10 @@ static int read_text(const struct spec_value *v, char **ret)
 		return -EINVAL;
 	text = v->text;
 	len = v->n;
-	if (encoded)
-		text = bytes = spec_base64_decode(v->text, v->n, &len);
+	if (encoded) {
+		bytes = spec_base64_decode(v->text, v->n, &len);
+		text = bytes;
+	}
 	if (!text || strlen(text) != len || (!encoded && !spec_utf8_is(text, len)))
 		return -EINVAL;
 	spec_set(ret, text);
