@@ -197,32 +197,25 @@ def outputs_removed(kx):
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
-def test_the_limit_makes_room_on_a_full_disk(make_kx, error):
+def test_the_limit_makes_room_on_a_full_disk(slow, error):
     """That output is removed can't be noted before it is; what was done is said once, when it is done."""
-    kx = make_kx(start=False, options="spool_limit=4M")
-    disk = Disk(kx)
-    try:
-        kx.start()
-        old = kx.submit(harness.app("head -c 3000000 /dev/zero"))
-        old.finish()
-        disk.hang("create", f"/{old.id}/.job.json", error)
-        new = kx.submit(harness.app("head -c 3000000 /dev/zero"))
-        new.finish()
-        logs = kx.state / "jobs" / old.id / "logs"
-        harness.wait_for(lambda: not logs.exists() and outputs_removed(kx), what="the room")
-        time.sleep(3)
-        assert len(outputs_removed(kx)) == 1 and f"{old.id}: its output is removed, as the oldest" in outputs_removed(kx)[0]
-        assert new.log() == bytes(3000000) and old.state() == "SUCCEEDED" and old.log() == b""
-        disk.go_on()
-        kx.restart()
-        assert old.state() == "SUCCEEDED" and old.log() == b"" and new.log() == bytes(3000000)
-    finally:
-        disk.go_on()
-        try:
-            if kx.proc:
-                kx.end()
-        finally:
-            disk.close()
+    kx, disk = slow
+    kx.end()
+    kx.options = "spool_limit=4M"
+    kx.start()
+    old = kx.submit(harness.app("head -c 3000000 /dev/zero"))
+    old.finish()
+    disk.hang("create", f"/{old.id}/.job.json", error)
+    new = kx.submit(harness.app("head -c 3000000 /dev/zero"))
+    new.finish()
+    logs = kx.state / "jobs" / old.id / "logs"
+    harness.wait_for(lambda: not logs.exists() and outputs_removed(kx), what="the room")
+    time.sleep(3)
+    assert len(outputs_removed(kx)) == 1 and f"{old.id}: its output is removed, as the oldest" in outputs_removed(kx)[0]
+    assert new.log() == bytes(3000000) and old.state() == "SUCCEEDED" and old.log() == b""
+    disk.go_on()
+    kx.restart()
+    assert old.state() == "SUCCEEDED" and old.log() == b"" and new.log() == bytes(3000000)
 
 
 def test_the_limit_can_t_make_room(slow):

@@ -283,7 +283,6 @@ def test_many_attempts(kx):
     logs = kx.state / "jobs/app-many/logs"
     kx.start()
     kx.submit(app("true")).finish()
-    assert len(os.listdir(logs)) < 30000
     (kx.work / "go").touch()
     Job(kx, "app-many").finish()
     wait_for(lambda: len(os.listdir(logs)) == 30001, what="all logs", step=0.2)
