@@ -300,7 +300,8 @@ def test_queue(kx, world):
     begun(job)  # nobody has suspended it
     world.suspend(job.id, True)
     phase(job, "Suspended")
-    assert job.read("state") == "PENDING\n" and job.status()["queue"] == "research"
+    wait_for(lambda: job.read("state") == "PENDING\n", what="the end of its pods")
+    assert job.status()["queue"] == "research"
     assert job.read("why").startswith("The job waits")
     assert err_of(write_ctl, job, "suspend") != "", "Kueue does that"
     world.suspend(job.id, False)

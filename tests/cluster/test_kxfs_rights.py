@@ -195,7 +195,7 @@ def test_no_logs(mount, world, limited, rights):
     job = kx.submit(app(HOLD))
     world.release(running(job))
     job.finish()
-    assert job.log() == b""
+    assert err_of(job.log) == "EACCES"
     wait_for(lambda: forbidden(rights, "get", "pods/log") in kx.read(".kxfs", "log"), what="why there is no output")
 
 

@@ -94,7 +94,7 @@ def test_exit_code(kx, world):
     world.release(job.replica()["pod"])
     job.finish("FAILED")
     says(job, "main-1 ended with exit code 127 (a shell's way to say that a command was not found). "
-         f"{NO_RETRY} Its output is in main-1/log.", "Error")
+         f"{NO_RETRY} Its output is in main-1/log. Its last words:\n    begin\n    end", "Error")
 
 
 def test_memory(kx):
@@ -102,7 +102,7 @@ def test_memory(kx):
     job = kx.submit(app("dd if=/dev/zero of=/dev/null bs=256M count=1; code=$?; sleep 2; exit $code"))
     job.finish("FAILED")
     says(job, "main-0 was ended because it used more memory than its limit. Role main needs more memory, or must "
-         f"use less. {NO_RETRY} Its output is in main-0/log.", "OOMKilled")
+         f"use less. {NO_RETRY} Its output is in main-0/log. Its last words:\n    Killed", "OOMKilled")
 
 
 # --- pods that can't be made -------------------------------------------------------------------
