@@ -21,6 +21,7 @@ import harness
 import pytest
 from harness import ROOT
 
+MARK = f"{harness.RUN}/packages"  # what is made for all tests goes on when one of them, which mounts, ends
 LIMIT = 1500  # seconds; nothing is expected to come near
 LIBRARIES = ["fuse3", "libjson-c5", "libyaml-0-2", "libuv1", "libcurl4"]
 DEVELOPMENT = ["libc6-dev", "libcmocka-dev", "libcurl4-openssl-dev", "libfuse3-dev", "libjson-c-dev", "libuv1-dev", "libyaml-dev",
@@ -67,7 +68,7 @@ def apt_options():
 
 def mmdebstrap(target, variant, packages, *options):
     """Begin to make TARGET; more than one may be under way."""
-    env = {**os.environ, "KXFS_TEST_MARK": harness.MARK}
+    env = {**os.environ, "KXFS_TEST_MARK": MARK}
     process = subprocess.Popen(
         ["unshare", "--mount", "mmdebstrap", "--mode=root", f"--variant={variant}", f"--include={','.join(packages)}",
          *apt_options(), *options, codename(), target, "-"],
@@ -95,7 +96,7 @@ def making(tmp_path_factory):
     """Everything that takes long, begun at once: {"bare": (path, process), ...}."""
     kept = os.environ.get("KXFS_PACKAGE_DIR")
     top = pathlib.Path(kept) if kept else tmp_path_factory.mktemp("package")
-    env = {**os.environ, "KXFS_TEST_MARK": harness.MARK}
+    env = {**os.environ, "KXFS_TEST_MARK": MARK}
     env.pop("DEB_BUILD_OPTIONS", None)
     begin = {
         "bare.tar": lambda path: mmdebstrap(path, "essential", ["mount"]),
