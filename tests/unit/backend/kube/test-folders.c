@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whose a folder is, what is done to it, one thing after the other, and which snapshots are written; without a disk. */
 #include "tests/unit/backend/client/fake_net.h"
+#include "tests/unit/noted.h"
 
 #include <errno.h>
 
@@ -13,7 +14,6 @@ static struct {
 	struct folders *f;
 	struct store *store;
 	struct group group;
-	char done[1024];  /* what was done to the disk, and what was told, in its order */
 	const char *used; /* uid of the job of which something is still captured; NULL: none */
 	int err;	  /* of what is done to the disk next */
 	char *place;	  /* where something was moved to */
@@ -22,24 +22,6 @@ static struct {
 	void (*moved)(void *data, int err);
 	void *data;
 } rig;
-
-static void printf_like(1, 2) note(const char *fmt, ...)
-{
-	size_t n = strlen(rig.done);
-	va_list ap;
-
-	va_start(ap, fmt);
-	n += (size_t)snprintf(rig.done + n, sizeof(rig.done) - n, n ? ", " : "");
-	vsnprintf(rig.done + n, sizeof(rig.done) - n, fmt, ap);
-	va_end(ap);
-}
-
-/* What was done since this was asked last is WANT. */
-static void assert_done(const char *want)
-{
-	assert_string_equal(rig.done, want);
-	rig.done[0] = '\0';
-}
 
 static int next_err(void)
 {
@@ -219,6 +201,7 @@ static int setup(void **state)
 
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
+	forget_noted();
 	memset(&fake, 0, sizeof(fake));
 	fake.now = 1000;
 	diag_setup(DIAG_DEBUG, false);
@@ -272,7 +255,7 @@ static void submit(const char *id, const char *submission, const char *uid)
 	assert_int_equal(folders_reserve(rig.f, id, submission), 0);
 	folders_submitted(rig.f, id, uid);
 	fake_pass(60000);
-	rig.done[0] = '\0';
+	forget_noted();
 }
 
 /* Job UID, called ID, whose output is on disk. */

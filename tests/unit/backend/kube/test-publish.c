@@ -4,6 +4,7 @@
  * what they are asked to do is noted in its order.
  */
 #include "tests/unit/backend/client/fake_net.h"
+#include "tests/unit/noted.h"
 
 #include <errno.h>
 
@@ -28,7 +29,6 @@ static struct {
 	struct store *store;
 	struct known jobs[N_JOBS];
 	struct folder folder; /* without id: there is none */
-	char done[1024];
 	unsigned rounds;
 	bool writing;	  /* the capture has something of each job */
 	bool dropped;	  /* as capture_fill was told last */
@@ -39,23 +39,6 @@ static struct {
 	struct folders_events folders_events;
 	struct capture_events capture_events;
 } rig;
-
-static void printf_like(1, 2) note(const char *fmt, ...)
-{
-	size_t n = strlen(rig.done);
-	va_list ap;
-
-	va_start(ap, fmt);
-	n += (size_t)snprintf(rig.done + n, sizeof(rig.done) - n, n ? ", " : "");
-	vsnprintf(rig.done + n, sizeof(rig.done) - n, fmt, ap);
-	va_end(ap);
-}
-
-static void assert_done(const char *want)
-{
-	assert_string_equal(rig.done, want);
-	rig.done[0] = '\0';
-}
 
 /* --- world.h --- */
 
@@ -403,6 +386,7 @@ static int setup(void **state)
 
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
+	forget_noted();
 	memset(&fake, 0, sizeof(fake));
 	fake.now = 1000;
 	diag_setup(DIAG_DEBUG, false);
@@ -472,7 +456,7 @@ static void begin(void)
 {
 	publish_begin(rig.p);
 	fake_run();
-	rig.done[0] = '\0';
+	forget_noted();
 }
 
 /* The state of job jI in PLACE is STATE; NULL: it is not there. */
@@ -538,7 +522,7 @@ static void test_gone_first(void **state)
 	begin();
 	tell(0, "Running");
 	fake_run();
-	rig.done[0] = '\0';
+	forget_noted();
 	tell(1, "Running");
 	tell_gone(0);
 	fake_run();
@@ -565,7 +549,7 @@ static void test_asked(void **state)
 	begin();
 	tell(0, "Running");
 	fake_run();
-	rig.done[0] = '\0';
+	forget_noted();
 	assert_true(rig.folders_events.in_use(rig.p, "u0"));
 	assert_false(rig.folders_events.in_use(rig.p, "u1"));
 	assert_int_equal(rig.capture_events.claim(rig.p, "u0"), 0);
@@ -584,7 +568,7 @@ static void test_folder(void **state)
 	tell(0, "Running");
 	tell(1, "Running");
 	fake_run();
-	rig.done[0] = '\0';
+	forget_noted();
 	rig.folders_events.freed(rig.p, "j1");
 	fake_run();
 	assert_done("u1 wanted");
@@ -599,7 +583,7 @@ static void test_leaves_without_output(void **state)
 	have_folder("j0", "u0", NULL, false);
 	tell(0, "Running");
 	fake_run();
-	rig.done[0] = '\0';
+	forget_noted();
 	tell_gone(0);
 	fake_run();
 	assert_done("remove j0, forget u0");
@@ -645,7 +629,7 @@ static void test_cancelled(void **state)
 	have_folder("j0", "u0", NULL, false);
 	tell(0, "Running");
 	fake_run();
-	rig.done[0] = '\0';
+	forget_noted();
 	publish_leave(rig.p, "u0");
 	assert_done("");
 	assert_shown(BACKEND_JOBS, "j0", NULL);

@@ -4,6 +4,7 @@
  * who shows the job; what they are asked to do is noted in its order.
  */
 #include "tests/unit/backend/client/fake_net.h"
+#include "tests/unit/noted.h"
 
 #include <errno.h>
 
@@ -39,8 +40,7 @@ static struct {
 	struct kube_parts k;
 	const struct spec_kind *kind;
 	struct backend_request rq;
-	struct request *r; /* NULL: answered */
-	char done[1024];
+	struct request *r;     /* NULL: answered */
 	char name[256];	       /* of the job, as it was tried last */
 	char first[256];       /* and at first */
 	struct http_call call; /* that is under way, if CALLED */
@@ -58,23 +58,6 @@ static struct {
 	int err;
 	char text[2048];
 } rig;
-
-static void printf_like(1, 2) note(const char *fmt, ...)
-{
-	size_t n = strlen(rig.done);
-	va_list ap;
-
-	va_start(ap, fmt);
-	n += (size_t)snprintf(rig.done + n, sizeof(rig.done) - n, n ? ", " : "");
-	vsnprintf(rig.done + n, sizeof(rig.done) - n, fmt, ap);
-	va_end(ap);
-}
-
-static void assert_done(const char *want)
-{
-	assert_string_equal(rig.done, want);
-	rig.done[0] = '\0';
-}
 
 /* --- requests.h --- */
 
@@ -304,6 +287,7 @@ static int setup(void **state)
 
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
+	forget_noted();
 	memset(&fake, 0, sizeof(fake));
 	diag_setup(DIAG_DEBUG, false);
 	rig.b.config.state_dir = "/state";
@@ -344,7 +328,8 @@ static void begin(const char *text, enum backend_request_kind kind)
 		.submission = uuid,
 		.readable = 0040,
 	};
-	rig.done[0] = rig.first[0] = '\0';
+	forget_noted();
+	rig.first[0] = '\0';
 	rig.err = 1;
 	kube_submit(&rig.b, &rig.rq);
 	fake_run();
@@ -590,7 +575,7 @@ static void test_page(void **state)
 	}
 	assert_in_range(n, 1, 10);
 	assert_true(rig.called && rig.call.method == HTTP_GET);
-	rig.done[0] = '\0';
+	forget_noted();
 	answer(404, NOBODY);
 	assert_done("remove, answer"); /* it was answered, so nothing of it is on its way */
 	assert_answer(-EIO, "Please log in");
@@ -650,7 +635,7 @@ static void test_name_of_another(void **state)
 	answer(409, TAKEN);
 	answer(404, NOBODY);
 	assert_answer(-EEXIST, "could not be found out");
-	rig.done[0] = '\0';
+	forget_noted();
 	/* A page says nothing about who has it. */
 	submit(READY);
 	answer(409, TAKEN);
@@ -695,7 +680,7 @@ static void test_name_taken_here(void **state)
 	begin(READY, BACKEND_SUBMIT);
 	assert_done("reserve, folder, release, reserve, folder, POST");
 	answer(422, INVALID);
-	rig.done[0] = '\0';
+	forget_noted();
 	/* Not for ever. */
 	rig.n_taken = 1000;
 	begin(APP, BACKEND_SUBMIT);
@@ -713,7 +698,7 @@ static void test_wrapped(void **state)
 	begin(WRAPPER, BACKEND_SUBMIT);
 	assert_done("reserve, folder, POST"); /* its folder alone is left */
 	answer(422, INVALID);
-	rig.done[0] = '\0';
+	forget_noted();
 	submit(WRAPPER);
 	answer(409, TAKEN);
 	answer(404, PAGE);

@@ -17,6 +17,7 @@
 #include "backend/local/record.h"
 #include "backend/local/replica.h"
 #include "spec/base/mem.h"
+#include "tests/unit/noted.h"
 #include "tests/unit/spec/app-document.h"
 
 struct local_record {
@@ -42,29 +43,10 @@ static struct rig {
 	struct local_job *job;
 	struct local_record *record;
 	struct local_replica *reps[MAX];
-	char done[512];
 	void (*on_words)(void *data, const char *words);
 	void *words_data;
 	bool left;
 } rig;
-
-static void printf_like(1, 2) note(const char *fmt, ...)
-{
-	size_t n = strlen(rig.done);
-	va_list ap;
-
-	va_start(ap, fmt);
-	n += (size_t)snprintf(rig.done + n, sizeof(rig.done) - n, n ? ", " : "");
-	vsnprintf(rig.done + n, sizeof(rig.done) - n, fmt, ap);
-	va_end(ap);
-}
-
-/* What was asked for since this was asked last is WANT. */
-static void assert_done(const char *want)
-{
-	assert_string_equal(rig.done, want);
-	rig.done[0] = '\0';
-}
 
 /* --- record.h --- */
 
@@ -390,6 +372,7 @@ static void prepare(const char *policy, unsigned retries, bool app)
 	struct spec_app *spec;
 
 	rig = (struct rig){.b.config.state_dir = (char *)(uintptr_t) "/state"};
+	forget_noted();
 	group_init(&rig.group, NULL);
 	assert_int_equal(document_parse(text, strlen(text), NULL, &spec, &e), 0);
 	rec = spec_record_new(spec, &origin);
@@ -545,7 +528,7 @@ static void test_goals(void **state)
 	local_job_end(rig.job, SPEC_GOAL_TERMINATE);
 	assert_int_equal(rig.record->rec->goal, SPEC_GOAL_CANCEL);
 	assert_true(rig.record->rec->job->history && local_job_is_ending(rig.job));
-	rig.done[0] = '\0';
+	forget_noted();
 	for (size_t i = 0; i < 3; i++)
 		end_attempt(i, 15);
 	assert_done("over");
