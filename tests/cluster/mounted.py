@@ -8,6 +8,7 @@ long anything takes: release(namespace, pod, code).
 import contextlib
 import json
 import pathlib
+import re
 import uuid
 
 import api
@@ -33,14 +34,14 @@ def app(script="", name="app", roles=None, args=None, **fields):
                        **({"scheduler_args": args} if args else {})}, indent=1)
 
 
-def manifest(**spec):
-    """A job of one replica that runs HOLD, as Volcano takes it, with these fields in its pod's spec."""
+def manifest(replicas=1, **spec):
+    """A job of REPLICAS that start together and run HOLD, as Volcano takes it, with these fields in the pods' spec."""
     pod = {"restartPolicy": "Never", "containers": [{
         "name": "main", "image": IMAGE, "command": ["sh", "-c", HOLD], **spec.pop("container", {})}], **spec}
     return json.dumps({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
                        "metadata": {"name": f"made-{uuid.uuid4().hex[:8]}"},
-                       "spec": {"schedulerName": "volcano", "queue": "default", "minAvailable": 1, "tasks": [
-                           {"name": "main", "replicas": 1, "template": {"spec": pod}}]}})
+                       "spec": {"schedulerName": "volcano", "queue": "default", "minAvailable": replicas, "tasks": [
+                           {"name": "main", "replicas": replicas, "template": {"spec": pod}}]}})
 
 
 class World:
@@ -143,6 +144,22 @@ def ended(job, *states):
     job.finish(*states)
     harness.wait_for(lambda: all(replica["state"] in harness.FINAL for role in job.status()["roles"]
                                  for replica in role["replicas"]), what="the ends of the replicas")
+
+
+def says(job, text, reason=None):
+    """Wait until `why` is TEXT, a regular expression when it holds `\\`; status has the same REASON."""
+    pattern = re.compile((text if "\\" in text else re.escape(text)) + "\n")
+
+    def said():
+        said.last = job.read("why")
+        return pattern.fullmatch(said.last)
+
+    try:
+        harness.wait_for(said, what="why")
+    except AssertionError:
+        raise AssertionError(f"wanted: {text}\nsaid:   {said.last}\n{job.read('status')}") from None
+    if reason:
+        assert job.status()["reason"] == reason
 
 
 def refused(kx, text, name="app.yaml", where="submit"):

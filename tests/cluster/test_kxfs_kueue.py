@@ -9,7 +9,7 @@ import pytest
 import yaml
 from cluster import HERE
 from harness import wait_for
-from mounted import HOLD, app, running
+from mounted import HOLD, app, running, says
 from process import Part
 from test_kxfs_appwrapper import Wrapped, Wrapping, ctl, runs
 
@@ -85,14 +85,6 @@ def kx(make_kx, world, limited):
     return make_kx("queue=team", source=f"appwrapper:{world.namespace}", env={"KUBECONFIG": str(limited)})
 
 
-def says(job, text):
-    try:
-        wait_for(lambda: job.read("why") == text)
-    except AssertionError:
-        assert job.read("why") == text
-        raise
-
-
 def test_line(kx, world):
     """One runs, two wait, in their places; when it ends, the next is admitted."""
     world.make_queues()
@@ -101,7 +93,7 @@ def test_line(kx, world):
     second = kx.submit(app(HOLD, resource=CPU))
     says(second, f"The job waits: queue team (cluster queue {world.namespace}) has no room for it now: it needs 0.1 "
                  "more cpu in flavor default-flavor. Its place in the queue is 1. It is admitted by itself when there is "
-                 "room.\n")
+                 "room.")
     assert (second.status()["state"], second.status()["reason"], second.status()["queue"]) == (
         "PENDING", "QueueFull", "team")
     third = kx.submit(app(HOLD, resource=CPU))
@@ -133,17 +125,17 @@ def test_never(kx, world):
     """What can't be: too much, and a queue that is not there."""
     job = kx.submit(app(HOLD, resource=CPU))
     says(job, f"The job waits: there is no queue team in namespace {world.namespace}. Create it, or submit the job to "
-              "another queue.\n")
+              "another queue.")
     world.make_local_queue()
     says(job, f"The job waits: queue team belongs to cluster queue {world.namespace}, which does not exist. Create it, "
-              "or submit the job to another queue.\n")
+              "or submit the job to another queue.")
     world.make_queues()
     world.release(running(job))
     job.finish()
     large = kx.submit(app(HOLD, resource=CPU, num_replicas=3))
     says(large, f"The job waits: it asks for 0.3 cpu, and queue team (cluster queue {world.namespace}) never has more "
                 "than 0.2 in flavor default-flavor. Its place in the queue is 1. Submit it to another queue, or with "
-                "less.\n")
+                "less.")
     assert large.status()["reason"] == "QueueTooSmall"
     large.cancel()
 

@@ -2,33 +2,16 @@
 """What keeps a job of a real cluster from running, or ended it: one sentence for each cause that can be
 brought about there (tests/unit/spec/view/test-view_cause.c has all), what `events` and `queues/` show."""
 
-import re
 import uuid
 
 import api
 import pytest
 import yaml
 from harness import wait_for
-from mounted import HOLD, app, manifest, quota, role, running
+from mounted import HOLD, app, manifest, quota, role, running, says
 
 NO_RETRY = "It was not tried again, because max_retries is 0."
 ROOM = "It starts by itself when there is room."
-
-
-def says(job, text, reason=None):
-    """Wait until `why` is TEXT, a regular expression when it holds `\\`; status has the same REASON."""
-    pattern = re.compile((text if "\\" in text else re.escape(text)) + "\n")
-
-    def said():
-        said.last = job.read("why")
-        return pattern.fullmatch(said.last)
-
-    try:
-        wait_for(said, what="why")
-    except AssertionError:
-        pytest.fail(f"wanted: {text}\nsaid:   {said.last}\n{job.read('status')}")
-    if reason:
-        assert job.status()["reason"] == reason
 
 
 def ends(job, world):
