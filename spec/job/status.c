@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The texts of state, status, status.json, ctl, changes and of a replica's status. status and
- * status.json are one tree, written twice, so they can't say different things.
+ * status.json are one tree, written twice, so they can't say different things; of a local job,
+ * status leaves out what only a cluster fills.
  */
 #include "spec/base/time.h"
 #include "spec/job/status.h"
@@ -70,6 +71,36 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 	spec_tree_text(o, key, clean ? clean : text);
 }
 
+/*
+ * Programs read status.json, which has every key of every job; people read status, where those that nobody fills
+ * would hide the others.
+ */
+static void drop_unfilled(struct json_object *o)
+{
+	static const char *const of_clusters[] = {
+		"namespace",
+		"queue",
+		"queue_position",
+		"stale_since",
+		"pending_command",
+		"ignored_command",
+		"logs_waiting",
+		"pod",
+		"node",
+	};
+
+	for (size_t i = 0; i < array_size(of_clusters); i++) {
+		/* Null, an empty text and 0 are no truth for json-c. */
+		if (!json_object_get_boolean(json_object_object_get(o, of_clusters[i])))
+			json_object_object_del(o, of_clusters[i]);
+	}
+}
+
+static bool is_local(const struct spec_job *job)
+{
+	return streq(job->backend, "local");
+}
+
 static int waiting_of(const struct spec_replica *r)
 {
 	int n = 0;
@@ -93,7 +124,7 @@ static void put_replica(struct json_object *o, const struct spec_replica *r)
 }
 
 static void put_role(struct json_object *o, const struct spec_job *job,
-		     const struct spec_role_status *role)
+		     const struct spec_role_status *role, bool brief)
 {
 	struct json_object *list;
 	int64_t running = 0;
@@ -105,12 +136,16 @@ static void put_role(struct json_object *o, const struct spec_job *job,
 	spec_tree_number(o, "minimum", role->minimum);
 	spec_tree_number(o, "running", running);
 	list = spec_tree_add(o, "replicas", spec_tree_list(role->n));
-	for (size_t i = 0; i < role->n; i++)
-		put_replica(spec_tree_append(list, spec_tree_map()),
-			    &job->replicas[role->first + i]);
+	for (size_t i = 0; i < role->n; i++) {
+		struct json_object *one = spec_tree_append(list, spec_tree_map());
+
+		put_replica(one, &job->replicas[role->first + i]);
+		if (brief)
+			drop_unfilled(one);
+	}
 }
 
-static struct json_object *status_tree(const struct spec_job *job)
+static struct json_object *status_tree(const struct spec_job *job, bool brief)
 {
 	struct json_object *o = spec_tree_map(), *list;
 	int64_t waiting = 0;
@@ -149,20 +184,22 @@ static struct json_object *status_tree(const struct spec_job *job)
 	}
 	list = spec_tree_add(o, "roles", spec_tree_list(job->n_roles));
 	for (size_t i = 0; i < job->n_roles; i++)
-		put_role(spec_tree_append(list, spec_tree_map()), job, &job->roles[i]);
+		put_role(spec_tree_append(list, spec_tree_map()), job, &job->roles[i], brief);
+	if (brief)
+		drop_unfilled(o);
 	return o;
 }
 
 void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len)
 {
-	cleanup_json struct json_object *o = status_tree(job);
+	cleanup_json struct json_object *o = status_tree(job, is_local(job));
 
 	spec_yaml_emit(o, STATUS_BLOCK_DEPTH, ret, ret_len);
 }
 
 static void print_json(const struct spec_job *job, int flags, char **ret, size_t *ret_len)
 {
-	cleanup_json struct json_object *o = status_tree(job);
+	cleanup_json struct json_object *o = status_tree(job, false);
 
 	*ret = text_print("%s\n",
 			  json_object_to_json_string_ext(o,
@@ -186,7 +223,6 @@ void spec_status_replica(const struct spec_job *job, const struct spec_replica *
 	cleanup_json struct json_object *o = spec_tree_map();
 	uint64_t gaps = 0;
 
-	(void)job;
 	for (size_t i = 0; i < r->n_logs; i++)
 		gaps += r->logs[i].gap;
 	put_replica(o, r);
@@ -194,6 +230,8 @@ void spec_status_replica(const struct spec_job *job, const struct spec_replica *
 	put_time(o, "finished", r->finished);
 	spec_tree_add(o, "gap", spec_tree_uint(gaps));
 	spec_tree_number(o, "logs_waiting", waiting_of(r));
+	if (is_local(job))
+		drop_unfilled(o);
 	spec_yaml_emit(o, 0, ret, ret_len);
 }
 

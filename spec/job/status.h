@@ -12,6 +12,7 @@
 /* "RUNNING\n"; static. */
 const char *spec_status_state(enum spec_state state);
 
+/* Of a local job, status and a replica's lack what only a cluster fills; status.json has all keys. */
 void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len);
 /* The text of status.json on one line. */

@@ -207,6 +207,49 @@ static void test_replica(void **state)
 				  "logs_waiting: 1\n");
 }
 
+/* Of a local job, status has no keys that only a cluster fills; status.json has them all. */
+static void test_local(void **state)
+{
+	static const char *const keys[] = {"namespace",
+					   "queue",
+					   "queue_position",
+					   "stale_since",
+					   "pending_command",
+					   "ignored_command",
+					   "logs_waiting",
+					   "pod",
+					   "node",
+					   "\nfinished: null",
+					   "message: \"\"",
+					   "signal: null"};
+	cleanup_job struct spec_job *job = spec_job_new(1, 1);
+	cleanup_free char *status = NULL, *json = NULL, *replica = NULL;
+	size_t len;
+
+	(void)state;
+	set(&job->backend, "local");
+	set(&job->roles[0].name, "main");
+	job->roles[0].n = 1;
+	spec_status_yaml(job, &status, &len);
+	spec_status_json(job, &json, &len);
+	spec_status_replica(job, &job->replicas[0], &replica, &len);
+	for (size_t i = 0; i < array_size(keys); i++) {
+		char quoted[32];
+
+		assert_int_equal(!strstr(status, keys[i]), i < 9);
+		snprintf(quoted, sizeof(quoted), "\"%s\": ", keys[i]);
+		if (i < 9)
+			assert_non_null(strstr(json, quoted));
+	}
+	for (size_t i = 6; i < 9; i++)
+		assert_null(strstr(replica, keys[i]));
+	free(take_ptr(status));
+	set(&job->queue, "gpus");
+	job->queue_position = 2;
+	spec_status_yaml(job, &status, &len);
+	assert_non_null(strstr(status, "\nqueue: gpus\nqueue_position: 2\n"));
+}
+
 static void test_ctl(void **state)
 {
 	cleanup_job struct spec_job *job = example();
@@ -260,8 +303,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_state),	cmocka_unit_test(test_time),
 		cmocka_unit_test(test_yaml),	cmocka_unit_test(test_json),
-		cmocka_unit_test(test_replica), cmocka_unit_test(test_ctl),
-		cmocka_unit_test(test_change),
+		cmocka_unit_test(test_replica), cmocka_unit_test(test_local),
+		cmocka_unit_test(test_ctl),	cmocka_unit_test(test_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
