@@ -38,12 +38,12 @@
 #include "backend/output/writer.h"
 #include "spec/base/mem.h"
 
-/* Pauses begin with this, and each is twice as long as the one before, up to one of the three: */
+/* Pauses begin with this, and each is twice as long as the one before, up to one of the four: */
 #define DELAY_MS       1000
 #define DELAY_MAX_MS   30000
+#define DELAY_DISK_MS  10000 /* where the disk has failed */
 #define DELAY_ENDED_MS 5000
 #define DELAY_HURRY_MS 1000
-#define DISK_MS	       10000 /* a disk that failed is tried again after this */
 /* The same of one that was refused too often; and so often is one of all that are paused asked for. */
 #define REFUSED_MS     2000
 #define REFUSED_MAX_MS 45000
@@ -121,6 +121,7 @@ struct follow {
 	uint64_t all_ms; /* when all had come, as far as is known; 0: not yet */
 	unsigned tries;	 /* tries that brought nothing, in a row */
 	unsigned none;	 /* of these, in a row, that said that there is nothing */
+	unsigned failed; /* tries in a row in which the disk failed */
 
 	struct log_writer *writer; /* NULL: it is to be opened again */
 	/* PAUSING, PAUSED: the pause; ASKING: the deadline, if it is set. */
@@ -213,7 +214,10 @@ static void mended(struct follow *f, bool complete)
 {
 	if (f->said != SILENT)
 		say(f, DIAG_INFO, complete ? "is complete" : "goes on");
+	if (f->said == DISK)
+		changed(f); /* it waits no more */
 	f->said = SILENT;
+	f->failed = 0;
 }
 
 /* The server refuses the log because the user has no right to it, in these words; NULL: it does not. */
@@ -255,14 +259,19 @@ static unsigned grown(unsigned delay, unsigned n, unsigned max)
 	return min_of(ms, max);
 }
 
+/* The N-th pause in a row, at most MAX while the run goes on: what is left of one that has ended may soon be gone. */
+static unsigned delay_of(const struct follow *f, unsigned n, unsigned max)
+{
+	return grown(DELAY_MS, n,
+		     f->place.leaving ? DELAY_HURRY_MS
+		     : has_ended(f)   ? DELAY_ENDED_MS
+				      : max);
+}
+
 /* The try brought nothing: pause, longer each time. */
 static void back_off(struct follow *f, unsigned at_least_ms)
 {
-	/* What is left of a run that has ended may soon be gone. */
-	unsigned max = f->place.leaving ? DELAY_HURRY_MS
-		       : has_ended(f)	? DELAY_ENDED_MS
-					: DELAY_MAX_MS;
-	unsigned ms = grown(DELAY_MS, f->tries++, max);
+	unsigned ms = delay_of(f, f->tries++, DELAY_MAX_MS);
 
 	pause_for(f, max_of(ms, at_least_ms));
 }
@@ -432,7 +441,7 @@ void follow_ended(struct follow *f, enum run_end end)
 		loop_timer_set(&f->timer, 0); /* the timer gives it up, not this call */
 	} else if (f->step == PAUSED) {
 		follow_resume(f, false);
-	} else if (f->step == PAUSING && f->writer) {
+	} else if (f->step == PAUSING) {
 		pause_for(f, 0); /* later, not in the middle of the caller's work */
 	}
 	room(f);
@@ -498,13 +507,17 @@ static void on_failed(struct follow *f, int err)
 	cleanup_free char *text = text_print("%s; trying again", strerror(-err));
 
 	/* This has to be said also if the server was in trouble before. */
-	if (f->said != DISK)
+	if (f->said != DISK) {
 		say(f, DIAG_WARNING, text);
+		changed(f);
+	}
 	f->said = DISK;
 	/* Bytes that were not written are fetched again, from the last one on that is on disk. */
 	stop(f);
-	arrived(f);
-	pause_for(f, DISK_MS);
+	/* Who reads the log of a run that has just ended waits some seconds for the rest, as always. */
+	if (!has_ended(f) || !loop_timer_is_set(&f->patience))
+		arrived(f);
+	pause_for(f, delay_of(f, f->failed++, DELAY_DISK_MS));
 	room(f);
 }
 
@@ -940,7 +953,8 @@ struct follow_state follow_state(const struct follow *f)
 		.over = f->step == OVER,
 		.complete = f->complete,
 		.refused = refused && f->step == PAUSED,
-		.waiting = refused || f->step == WAITING || f->step == PAUSED,
+		.waiting = refused || f->step == WAITING || f->step == PAUSED ||
+			   (f->said == DISK && f->step != OVER),
 		.gaps = f->gaps,
 	};
 }

@@ -63,6 +63,7 @@ class Disk:
     def close(self):
         self.go_on()
         harness.run(["umount", "-l", self.where])
+        self.proc.terminate()  # a mount namespace that was made meanwhile, as a container's, may have the mount still
         self.proc.wait(timeout=harness.LIMIT)
 
 

@@ -6,6 +6,7 @@ once, as (call, class of path); then each of these is broken in turn."""
 import contextlib
 import errno
 import os
+import pathlib
 import random
 import re
 import subprocess
@@ -84,13 +85,17 @@ class Day:
         """An AppDef: one counts until it is let go, another hangs, all others print 1 and end."""
         script = f"echo run >> {self.file('runs')}; echo 1"
         if name in ("printed", "other"):
-            script = f"i=0; while [ ! -e {self.file(name)} ]; do i=$((i+1)); echo $i; sleep 0.05; done"
+            script = f"i=0; while [ ! -e {self.file(name)} ]; do i=$((i+1)); echo $i; sleep 0.05; done; echo $i > {self.file(name)}.n"
         elif name == "cancelled":
             script = "echo 1; exec sleep 1000"
         return harness.app(script, name=name)
 
     def let_go(self, job):
         self.file("printed" if job is self.printed else "other").touch()
+
+    def count(self, job):
+        """How far JOB, which has succeeded, has counted, whatever has become of its output."""
+        return int(pathlib.Path(f"{self.file('printed' if job is self.printed else 'other')}.n").read_text())
 
     def runs(self):
         """How often what was submitted has run, whoever has been told of that."""
@@ -181,6 +186,7 @@ class Day:
         self.follower.join(harness.LIMIT)
         assert not self.follower.is_alive(), "follow has no end"
         n = counted(self.follower.got)
+        assert n == self.count(self.other)
         assert counted(self.other.log()) == n
         assert self.other.read("log") == "".join(f"main/0 {i}\n" for i in range(1, n + 1))
 
@@ -213,6 +219,10 @@ class Day:
         state = self.wait_over(self.printed)
         counted(self.printed.log())
         assert state == "SUCCEEDED" or self.said(self.printed), self.printed.explain()
+        if state == "SUCCEEDED":
+            # What the disk did not take is fetched again, seconds later.
+            harness.wait_for(lambda: counted(self.printed.log()) == self.count(self.printed) or self.said(self.printed),
+                             what="all that it printed")
         self.wait_merged(self.printed)
 
     def wait_merged(self, job):
@@ -283,11 +293,12 @@ class Day:
 
 
 def cases(pairs, rng, whole):
-    """All faults for PAIRS: each hangs, and (WHOLE) fails with each error, else with one that RNG chooses for one pair in ten."""
+    """All faults for PAIRS: each hangs, and (WHOLE) fails with each error, always and once, else with one that RNG chooses for
+    one pair in ten."""
     found = [(*pair, 0, 0) for pair in pairs]
     for pair in pairs:
-        errors = ERRORS if whole else rng.choices(ERRORS, k=rng.random() < 0.1)
-        found += [(*pair, getattr(errno, name), rng.choice((0, 1))) for name in errors]
+        errors = [(getattr(errno, name), times) for name in ERRORS for times in (0, 1)]
+        found += [(*pair, *error) for error in (errors if whole else rng.choices(errors, k=rng.random() < 0.1))]
     return found
 
 

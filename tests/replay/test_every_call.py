@@ -18,6 +18,7 @@ class Cluster(threading.Thread):
         self.volcano = volcano
         self.let_go = set()
         self.counts = {}  # pod -> how far it has counted
+        self.ended = {}  # job -> the same at its end
         self.made = []  # names of all jobs
         self.over = threading.Event()
         volcano.store.listeners.append(self.changed)
@@ -50,6 +51,7 @@ class Cluster(threading.Thread):
             self.volcano.log(pod).append(f"{count}\n")
         self.counts[pod] = count
         if name in self.let_go or not (counting or name.startswith("cancelled")):
+            self.ended[name] = count
             self.volcano.finish(pod)
             self.counts[pod] = None
 
@@ -64,6 +66,9 @@ class ClusterDay(Day):
 
     def let_go(self, job):
         self.cluster.let_go.add(job.id)
+
+    def count(self, job):
+        return self.cluster.ended[job.id]
 
     def runs(self):
         return sum(name.startswith("submitted") for name in self.cluster.made) - self.n_runs

@@ -856,38 +856,107 @@ static void test_slow_disk_for_many(void **state)
 	end_two(logs, lines * (LINE - strlen(T("01"))) + strlen("end\n"), "one\n");
 }
 
-/* A disk that takes nothing: it is tried again, what came meanwhile is asked for again, and that is said once. */
-static void test_bad_disk(void **state)
+/* From now on no file gets longer than N bytes. */
+static void disk_takes(rlim_t n)
 {
 	struct rlimit limit;
-	size_t len;
-	cleanup_free char *said = NULL;
-	rlim_t before;
 
-	(void)state;
 	(void)signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	before = limit.rlim_cur;
-	limit.rlim_cur = 4;
+	limit.rlim_cur = min_of(n, limit.rlim_max);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/*
+ * A disk that takes nothing: it is tried again, more and more seldom, what came meanwhile is asked for again, and that
+ * is said once.
+ */
+static void test_bad_disk(void **state)
+{
+	static const unsigned pauses[] = {1000, 2000, 4000, 8000, 10000, 10000};
+	size_t len;
+	cleanup_free char *said = NULL;
+
+	(void)state;
 	start(false);
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	for (int i = 0; i < 3; i++) {
+	disk_takes(4);
+	for (size_t i = 0; i < array_size(pauses); i++) {
 		bytes(request("follow=true"), T("02") "two\n");
 		assert_null(fake.requests);
-		fake_pass(30000);
+		assert_true(follow_state(rig.f).waiting);
+		fake_pass(pauses[i] / 2);
+		assert_null(fake.requests);
+		fake_pass(pauses[i]);
 		head(request("follow=true"));
 		bytes(fake.requests, T("01") "one\n");
+		assert_true(follow_state(rig.f).waiting);
 	}
-	limit.rlim_cur = before;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	disk_takes(RLIM_INFINITY);
 	bytes(request("follow=true"), T("02") "two\n");
 	holds("one\ntwo\n");
+	assert_false(follow_state(rig.f).waiting);
 	said = diag_text(&len);
 	assert_non_null(strstr(said, "File too large; trying again"));
 	assert_null(strstr(strstr(said, "main: File too large") + 1, "main: File too large"));
 	assert_int_equal(gaps(), 0);
+}
+
+/* The run ends meanwhile: it is tried again at once, and who opens the log waits, but not for long. */
+static void test_bad_disk_at_the_end(void **state)
+{
+	for (size_t i = 0; i < 2; i++) {
+		begin_turn(state, i);
+		start(false);
+		head(request("follow=true"));
+		bytes(fake.requests, T("01") "one\n");
+		fake_pass(1000);
+		assert_int_equal(rig.settled, 1);
+		disk_takes(4);
+		bytes(request("follow=true"), T("02") "two\n");
+		assert_null(fake.requests);
+		ended(RUN_LAST);
+		for (size_t k = 0; k < (i ? 5 : 1); k++) {
+			fake_pass(k ? 6300 : 0);
+			head(request("/log?"));
+			bytes(fake.requests, T("01") "one\n" T("02") "two\n");
+			assert_null(fake.requests);
+			assert_int_equal(rig.settled, k < 2 ? 1 : 2);
+		}
+		disk_takes(RLIM_INFINITY);
+		fake_pass(i ? 6300 : 2500);
+		assert_int_equal(rig.settled, i ? 2 : 1);
+		assert_true(follow_state(rig.f).waiting);
+		head(request("/log?"));
+		bytes(fake.requests, T("01") "one\n" T("02") "two\n");
+		end(fake.requests);
+		assert_false(follow_state(rig.f).waiting);
+		assert_int_equal(result(), 0);
+		holds("one\ntwo\n");
+		assert_int_equal(rig.settled, 2);
+	}
+}
+
+/* The pod is on its way out, so what is not on disk is soon gone: it is tried again each second. */
+static void test_bad_disk_as_it_leaves(void **state)
+{
+	(void)state;
+	start(false);
+	head(request("follow=true"));
+	bytes(fake.requests, T("01") "one\n");
+	follow_leaving(rig.f);
+	disk_takes(4);
+	for (int i = 0; i < 6; i++) {
+		bytes(request("follow=true"), T("02") "two\n");
+		assert_null(fake.requests);
+		fake_pass(1300);
+		head(request("follow=true"));
+		bytes(fake.requests, T("01") "one\n");
+	}
+	disk_takes(RLIM_INFINITY);
+	bytes(request("follow=true"), T("02") "two\n");
+	holds("one\ntwo\n");
 }
 
 /* --- which run it is --- */
@@ -1188,6 +1257,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_slow_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_disk_for_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_disk_at_the_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_disk_as_it_leaves, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_this_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_next_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_answered, setup, teardown),
