@@ -190,25 +190,36 @@ static const struct {
 	[OPTIONS_MOUNT] = {2, "kxfs [OPTIONS] [SOURCE] MOUNTPOINT"},
 	[OPTIONS_DRY_RUN] = {1, "kxfs --dry-run=FILE [OPTIONS] [SOURCE]"},
 	[OPTIONS_DOCTOR] = {1, "kxfs doctor [OPTIONS] [SOURCE]"},
+	[OPTIONS_CAPTURE] = {1, "kxfs capture [OPTIONS] [SOURCE]"},
 	[OPTIONS_LIST_SOURCES] = {0, "kxfs --list-sources [OPTIONS]"},
 };
 
 static int set_operands(struct options *o, int n, char **v, char **ret_text)
 {
 	const int max = operands[o->action].max;
+	const bool is_command = o->action == OPTIONS_DOCTOR || o->action == OPTIONS_CAPTURE;
 	int r = 0;
 
 	if (n > max)
 		return refuse(-EINVAL, ret_text, "%s: too many words; %s", v[max],
 			      operands[o->action].usage);
-	if (o->action == OPTIONS_DOCTOR && n == 1 && (v[0][0] == '/' || v[0][0] == '.'))
-		return refuse(
-			-EINVAL, ret_text,
-			"%s: is no SOURCE, and doctor is a command; to mount a namespace that is "
-			"called doctor, name its backend: kxfs volcano:doctor %s",
-			v[0], v[0]);
+	if (is_command && n == 1 && (v[0][0] == '/' || v[0][0] == '.'))
+		return refuse(-EINVAL, ret_text,
+			      "%s: is no SOURCE, and %s is a command; to mount a namespace that is "
+			      "called %s, name its backend: kxfs volcano:%s %s",
+			      v[0], v[-1], v[-1], v[-1], v[0]);
+	if (o->action == OPTIONS_CAPTURE) {
+		o->capture = OPTIONS_CAPTURE_ALL;
+		o->foreground = true;
+		text_set(&o->source, "%s", n == 1 ? v[0] : "the namespace of the kubeconfig");
+	}
+	if (o->action != OPTIONS_MOUNT && n == 1)
+		r = set_source(o, v[0], ret_text);
+	if (o->action == OPTIONS_CAPTURE && r == 0 && streq(o->backend, "local"))
+		return refuse(-EINVAL, ret_text,
+			      "local: keeps all output of its jobs itself: mount it");
 	if (o->action != OPTIONS_MOUNT)
-		return n == 1 ? set_source(o, v[0], ret_text) : 0;
+		return r;
 	if (n == 0)
 		return refuse(-EINVAL, ret_text,
 			      "the mount point is missing: kxfs [OPTIONS] [SOURCE] MOUNTPOINT");
@@ -291,6 +302,7 @@ int options_parse(int argc, char **argv, struct options *ret, char **ret_text)
 		bool has_operands;
 	} commands[] = {
 		{"doctor", OPTIONS_DOCTOR, true},
+		{"capture", OPTIONS_CAPTURE, true},
 		{"help", OPTIONS_HELP, false},
 		{"version", OPTIONS_VERSION, false},
 	};
@@ -372,6 +384,7 @@ void options_help(FILE *out)
 	fprintf(out, "Usage: kxfs [OPTIONS] [SOURCE] MOUNTPOINT\n"
 		     "       kxfs --dry-run=FILE [OPTIONS] [SOURCE]\n"
 		     "       kxfs doctor [OPTIONS] [SOURCE]\n"
+		     "       kxfs capture [OPTIONS] [SOURCE]\n"
 		     "Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"
 		     "SOURCE is [BACKEND:][CONTEXT/]NAMESPACE of a Kubernetes cluster, where "
 		     "BACKEND is volcano,\n"

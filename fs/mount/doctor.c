@@ -17,6 +17,7 @@
 
 struct report {
 	bool lacks, wrong;
+	bool no_fuse; /* that alone is not WRONG: kxfs capture needs none */
 };
 
 static void on_finding(void *data, enum backend_grade grade, const char *text)
@@ -50,12 +51,14 @@ static void look_at_machine(const struct options *o, struct report *r)
 	uname(&u);
 	system = text_print("%s %s %s", u.sysname, u.release, u.machine);
 	on_finding(r, BACKEND_FINE, system);
-	if (mountpoint_check_fuse(&why) < 0)
+	r->no_fuse = mountpoint_check_fuse(&why) < 0;
+	if (r->no_fuse)
 		on_finding(r, BACKEND_WRONG, why);
 	else if (geteuid() == 0)
 		on_finding(r, BACKEND_FINE, "FUSE: root may mount");
 	else
 		on_finding(r, BACKEND_FINE, "FUSE: /dev/fuse and fusermount3 can be used");
+	r->wrong = false;
 	if (o->state[0])
 		dir = text_copy(o->state);
 	else
@@ -95,17 +98,19 @@ int doctor_main(const struct options *o)
 	diag_setup(o->log_level, true);
 	about_version();
 	look_at_machine(o, &r);
-	here = !r.wrong && !o->backend[0];
+	here = !r.wrong && !r.no_fuse && !o->backend[0];
 	if (!streq(o->backend, "local"))
 		look_at_cluster(o, &r);
 	printf("%s\n",
 	       r.wrong && here
 		       ? "A mount would not work. Without a cluster, jobs can run as processes of this "
 			 "machine: kxfs local: MOUNTPOINT"
-	       : r.wrong ? "A mount would not work."
-	       : r.lacks ? "A mount would work, without what is missing."
-			 : "A mount would work.");
+	       : r.no_fuse && !r.wrong && !streq(o->backend, "local")
+		       ? "A mount would not work; kxfs capture, which needs no FUSE, would."
+	       : r.wrong || r.no_fuse ? "A mount would not work."
+	       : r.lacks	      ? "A mount would work, without what is missing."
+				      : "A mount would work.");
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return EXIT_FAILURE;
-	return r.wrong ? EXIT_FAILURE : EXIT_SUCCESS;
+	return r.wrong || r.no_fuse ? EXIT_FAILURE : EXIT_SUCCESS;
 }

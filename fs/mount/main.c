@@ -43,6 +43,7 @@ int main(int argc, char **argv)
 		return dry_run_main(&o);
 	case OPTIONS_DOCTOR:
 		return doctor_main(&o);
+	case OPTIONS_CAPTURE:
 	case OPTIONS_MOUNT:
 		break;
 	}

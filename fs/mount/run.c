@@ -3,6 +3,9 @@
  * One run: check, fork, make the modules, start them, serve, and take all down in reverse (T8:
  * nothing has a thread before the fork). Signals end the run on the I/O thread; everything else
  * here is the FUSE thread, which is the main thread.
+ *
+ * There are two sorts of runs: a mount, and kxfs capture, which is the same without what is mounted: neither a mount
+ * point, a tree, submit/ nor a session, but struct headless.
  */
 #include "fs/mount/run.h"
 
@@ -16,6 +19,7 @@
 #include "fs/cli/refuse.h"
 #include "fs/cli/who.h"
 #include "fs/mount/daemon.h"
+#include "fs/mount/headless.h"
 #include "fs/mount/mountpoint.h"
 #include "fs/mount/notify.h"
 #include "fs/mount/session.h"
@@ -47,7 +51,9 @@ struct run {
 	struct notify notify;
 	struct state *state;
 	struct session *session;
-	char *mountpoint;
+	struct headless *
+		headless; /* of kxfs capture, which has none of fs, tree, submit, dryrun and session */
+	char *mountpoint;    /* NULL: it is kxfs capture */
 	int mountpoint_lock; /* until it is mounted; -1: none */
 	char *work_dir;
 	char *submitter;
@@ -73,7 +79,7 @@ static int check_work_dir(struct run *r, char **why)
 	r->work_dir = getcwd(NULL, 0);
 	if (!r->work_dir)
 		return refuse(-errno, why, "the working directory, in which jobs run: %m");
-	if (file_is_below(r->work_dir, r->mountpoint))
+	if (r->mountpoint && file_is_below(r->work_dir, r->mountpoint))
 		return refuse(-EINVAL, why,
 			      "%s: jobs run in the working directory, and this one is in the mount "
 			      "point: cd to another one first",
@@ -120,7 +126,7 @@ static int choose_kind(struct run *r, char **why)
 	const struct backend_config config = config_of(r);
 	int err = *r->options->backend ? 0 : backend_find_kind(&config, &r->kind, why);
 
-	if ((err == -ENOENT || err == -EHOSTUNREACH) && *why)
+	if ((err == -ENOENT || err == -EHOSTUNREACH) && *why && r->options->mountpoint)
 		text_set(
 			why,
 			"%s\nWithout a cluster, jobs can run as processes of this machine: kxfs local: %s",
@@ -144,10 +150,13 @@ static int choose_state(const struct run *r, char **ret, char **why)
 }
 
 /* A disk that takes nothing more is no reason to hide what it has: then it can be removed, too, to make room. */
-static void heed_flaw(struct run *r)
+static int heed_flaw(struct run *r, char **why)
 {
 	int err = state_flaw(r->state);
 
+	if (err == -EROFS && !r->mountpoint)
+		return refuse(err, why, "%s: the disk is read-only: nothing can be kept there",
+			      state_dir(r->state));
 	if (err == -EROFS) {
 		r->options->read_only = true;
 		diag(DIAG_WARNING,
@@ -159,6 +168,7 @@ static void heed_flaw(struct run *r)
 		     "history/ makes some",
 		     state_dir(r->state), strerror(-err));
 	}
+	return 0;
 }
 
 /* All that can be known to be wrong before anything is started. */
@@ -166,23 +176,25 @@ static int check(struct run *r, char **why)
 {
 	const struct options *o = r->options;
 	cleanup_free char *dir = NULL;
-	int err;
+	int err = 0;
 
-	err = mountpoint_resolve(o->mountpoint, &r->mountpoint, why);
+	if (o->mountpoint)
+		err = mountpoint_resolve(o->mountpoint, &r->mountpoint, why);
 	if (!err)
 		err = check_work_dir(r, why);
 	who_am_i(&r->submitter, &r->home);
-	if (!err)
+	if (!err && r->mountpoint)
 		err = mountpoint_check_fuse(why);
 	if (!err)
 		err = choose_kind(r, why);
 	if (!err)
 		err = choose_state(r, &dir, why);
 	if (!err)
-		err = state_open(dir, r->mountpoint, o->grace_ms + HOLDER_MS, &r->state, why);
+		err = state_open(dir, r->mountpoint ? r->mountpoint : "", o->grace_ms + HOLDER_MS,
+				 &r->state, why);
 	if (!err)
-		heed_flaw(r);
-	if (!err)
+		err = heed_flaw(r, why);
+	if (!err && r->mountpoint)
 		err = mountpoint_prepare(r->mountpoint, &r->mountpoint_lock, why);
 	return err;
 }
@@ -256,19 +268,12 @@ static void make_root(struct run *r)
 	memcpy(r->root, root, sizeof(root));
 }
 
-/* Make every module; none has a thread yet. */
-static int make(struct run *r, char **why)
+/* What a mount has above its backend. */
+static int make_mount(struct run *r, char **why)
 {
 	const struct options *o = r->options;
-	const struct fs_config fs = {o->uid, o->gid, o->umask, state_dir(r->state)};
-	const struct backend_config backend = config_of(r);
-	const struct backend_events events = {
-		.launched = on_launched,
-		.job = on_job,
-		.log = on_log,
-		.data = r,
-	};
-	struct submit_config submit = {
+	const struct submit_config submit = {
+		.backend = r->backend,
 		.state_dir = state_dir(r->state),
 		.mountpoint = r->mountpoint,
 		.submitter = r->submitter,
@@ -276,12 +281,6 @@ static int make(struct run *r, char **why)
 	};
 	int err;
 
-	loop_new(&r->loop);
-	r->fs = fs_new(r->loop, &fs, &root_class, r->root);
-	err = backend_new(r->loop, &backend, &events, &r->backend, why);
-	if (err)
-		return err;
-	submit.backend = r->backend;
 	r->tree = (struct tree){
 		.fs = r->fs,
 		.backend = r->backend,
@@ -301,14 +300,43 @@ static int make(struct run *r, char **why)
 	return err;
 }
 
+/* Make every module; none has a thread yet. */
+static int make(struct run *r, char **why)
+{
+	const struct options *o = r->options;
+	const struct fs_config fs = {o->uid, o->gid, o->umask, state_dir(r->state)};
+	const struct backend_config backend = config_of(r);
+	const struct backend_events events = {
+		.launched = on_launched,
+		.job = on_job,
+		.log = on_log,
+		.data = r,
+	};
+	int err;
+
+	loop_new(&r->loop);
+	if (!r->mountpoint) {
+		err = backend_new(r->loop, &backend, &(struct backend_events){0}, &r->backend, why);
+		if (!err)
+			r->headless = headless_new(r->loop, r->backend, state_dir(r->state));
+		return err;
+	}
+	r->fs = fs_new(r->loop, &fs, &root_class, r->root);
+	err = backend_new(r->loop, &backend, &events, &r->backend, why);
+	return err ? err : make_mount(r, why);
+}
+
 static void on_signal(void *data)
 {
 	struct run *r = data;
 
 	if (atomic_load(&r->up))
-		diag(DIAG_INFO, "a signal ends this mount");
+		diag(DIAG_INFO, "a signal ends this %s", r->headless ? "capture" : "mount");
 	backend_give_up(r->backend);
-	session_stop(r->session);
+	if (r->headless)
+		headless_stop(r->headless);
+	else
+		session_stop(r->session);
 }
 
 static void on_patience(void *data)
@@ -343,13 +371,30 @@ static void begin(void *data)
 	loop_timer_init(&r->patience, r->loop, on_patience, r);
 	loop_timer_init(&r->expire, r->loop, on_expire, r);
 	loop_timer_set(&r->patience, PATIENCE_MS);
-	loop_timer_set(&r->expire, EXPIRE_SOON_MS);
+	if (!r->headless)
+		loop_timer_set(&r->expire, EXPIRE_SOON_MS);
 	r->signal_err = err;
 }
 
 static int refuse_interrupted(char **why)
 {
 	return refuse(-ECANCELED, why, "ended by a signal while it started");
+}
+
+static int start_mount(struct run *r, char **why)
+{
+	int err = session_mount(r->session);
+
+	if (err == -ECANCELED)
+		return refuse_interrupted(why);
+	if (err)
+		return refuse(err, why, "can't mount on %s: see the message above%s", r->mountpoint,
+			      r->options->allow_other && geteuid() != 0
+				      ? "; allow_other needs user_allow_other in /etc/fuse.conf"
+				      : "");
+	submit_recover(r->submit);
+	submit_recover(r->dryrun);
+	return 0;
 }
 
 static int start(struct run *r, char **why)
@@ -368,28 +413,19 @@ static int start(struct run *r, char **why)
 		return refuse_interrupted(why);
 	if (!err)
 		err = r->signal_err;
-	if (err)
-		return err;
-	err = session_mount(r->session);
-	if (err == -ECANCELED)
-		return refuse_interrupted(why);
-	if (err)
-		return refuse(err, why, "can't mount on %s: see the message above%s", r->mountpoint,
-			      r->options->allow_other && geteuid() != 0
-				      ? "; allow_other needs user_allow_other in /etc/fuse.conf"
-				      : "");
-	submit_recover(r->submit);
-	submit_recover(r->dryrun);
-	return 0;
+	return err || r->headless ? err : start_mount(r, why);
 }
 
-/* Mounted, and the first list is in. 0, or an error when nobody wants it any more. */
+/* Mounted, if it is a mount, and the first list is in. 0, or an error when nobody wants it any more. */
 static int tell_ready(struct run *r)
 {
 	const struct options *o = r->options;
+	cleanup_free char *what =
+		r->headless ? text_print("%s is captured in %s", o->source, state_dir(r->state))
+			    : text_print("%s is mounted on %s", o->source, r->mountpoint);
 	int err;
 
-	state_enter(r->state, STATE_MOUNTED);
+	state_enter(r->state, r->headless ? STATE_CAPTURING : STATE_MOUNTED);
 	base_close_fd(&r->mountpoint_lock);
 	r->mountpoint_lock = -1;
 	if (!o->foreground) {
@@ -399,10 +435,10 @@ static int tell_ready(struct run *r)
 	err = daemon_ready(&r->daemon);
 	if (err)
 		return err;
-	diag(DIAG_INFO, "%s is mounted on %s", o->source, r->mountpoint);
-	if (!o->read_only)
+	diag(DIAG_INFO, "%s", what);
+	if (!o->read_only && !r->headless)
 		backend_take_charge(r->backend);
-	notify_send(&r->notify, "READY=1\nSTATUS=%s is mounted on %s", o->source, r->mountpoint);
+	notify_send(&r->notify, "READY=1\nSTATUS=%s", what);
 	return 0;
 }
 
@@ -446,6 +482,7 @@ static void unmake(struct run *r)
 	lists_free(r->tree.lists);
 	submit_free(r->submit);
 	submit_free(r->dryrun);
+	headless_free(r->headless);
 	backend_free(r->backend);
 	session_free(r->session);
 	fs_free(r->fs);
@@ -477,10 +514,13 @@ static int live(struct run *r, char **why)
 		err = start(r, why);
 	if (!err) {
 		err = tell_ready(r);
-		if (!err)
+		if (!err && r->headless)
+			headless_serve(r->headless);
+		else if (!err)
 			err = session_serve(r->session);
 		if (err)
-			diag(DIAG_ERROR, "serving %s ended: %s", r->mountpoint, strerror(-err));
+			diag(DIAG_ERROR, "serving %s ended: %s", r->options->source,
+			     strerror(-err));
 	} else {
 		refuse_say(err, *why);
 	}

@@ -33,6 +33,7 @@
 #define VERSION_MAX  64
 #define LOCK_FILE    "lock"
 #define PROBE_FILE   "probe"
+#define READY_FILE   "ready"
 #define NEW_FILE     ".version.new" /* as file_write calls it */
 #define WHERE_MAX    128
 
@@ -58,7 +59,7 @@ struct holder {
 	char mountpoint[PATH_MAX]; /* in its own mount namespace */
 };
 
-static const char *const phases[] = {"starting", "mounted", "ending"};
+static const char *const phases[] = {"starting", "mounted", "ending", "capturing"};
 
 /* The machine, and which of its process ids are meant. */
 static void find_where(char ret[static WHERE_MAX])
@@ -227,6 +228,11 @@ static int refuse_held(const struct state *s, const struct holder *h, char **ret
 
 	if (!h->pid)
 		return refuse(-EBUSY, ret_text, "%s: in use by another kxfs: %s", s->dir, advice);
+	if (h->phase == STATE_CAPTURING)
+		return refuse(-EBUSY, ret_text,
+			      "%s: in use by process %d%s, a kxfs capture: end that, or give "
+			      "another directory with -o state=DIR",
+			      s->dir, h->pid, where);
 	if (is_ending(h))
 		return refuse(-EBUSY, ret_text,
 			      "%s: process %d%s still ends the jobs of its mount on %s: try again "
@@ -451,7 +457,8 @@ int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct
 	s->dir = canonical(dir);
 	if (!s->dir)
 		r = explain(-errno, dir, ret_text);
-	else if (file_is_below(s->dir, mountpoint) || file_is_below(mountpoint, s->dir))
+	else if (mountpoint[0] &&
+		 (file_is_below(s->dir, mountpoint) || file_is_below(mountpoint, s->dir)))
 		r = refuse(-EINVAL, ret_text,
 			   "%s: the state directory and the mount point %s must not lie in each "
 			   "other: give another directory with -o state=DIR",
@@ -488,8 +495,14 @@ void state_enter(struct state *s, enum state_phase phase)
 	/* Only people and waiters read it: a full disk must not end the mount. */
 	(void)!pwrite(s->lock_fd, text, strlen(text), 0);
 	(void)!ftruncate(s->lock_fd, (off_t)strlen(text));
-	if (phase == STATE_MOUNTED)
+	if (phase == STATE_MOUNTED || phase == STATE_CAPTURING) {
+		cleanup_fd int fd = openat(s->dir_fd, READY_FILE,
+					   O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
 		state_leave(s);
+	} else {
+		unlinkat(s->dir_fd, READY_FILE, 0);
+	}
 }
 
 void state_leave(struct state *s)

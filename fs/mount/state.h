@@ -3,14 +3,15 @@
  * The state directory: where it is, that it is ours alone, that it can be written, and that only one mount uses it. The
  * directory and STATE/lock are locked by flock(), so both locks end with their holder however that ends; what the file
  * says is for people, and for who waits for a holder that is ending. STATE/version says what the directory is written
- * in. What is somebody else's, or another version's, is refused, and nothing of it is changed.
+ * in. What is somebody else's, or another version's, is refused, and nothing of it is changed. STATE/ready is there as
+ * long as the mount, or what captures without one, is up: for probes.
  */
 #ifndef KXFS_FS_MOUNT_STATE_H
 #define KXFS_FS_MOUNT_STATE_H
 
 #include "spec/base/base.h"
 
-enum state_phase { STATE_STARTING, STATE_MOUNTED, STATE_ENDING };
+enum state_phase { STATE_STARTING, STATE_MOUNTED, STATE_ENDING, STATE_CAPTURING };
 
 struct state;
 
@@ -24,8 +25,8 @@ int state_look(const char *dir, char **ret_text);
 int state_default(const char *key, char **ret, char **ret_text);
 
 /*
- * Make and lock DIR (relative to the working directory). MOUNTPOINT (canonical) must not hold it,
- * nor lie in it. If its holder is ending, wait for it, up to WAIT_MS. 0, or a negative errno with
+ * Make and lock DIR (relative to the working directory). MOUNTPOINT (canonical; "": there will be none) must not hold
+ * it, nor lie in it. If its holder is ending, wait for it, up to WAIT_MS. 0, or a negative errno with
  * *RET_TEXT. The lock is shared with children that are forked, not with programs that they run.
  */
 int state_open(const char *dir, const char *mountpoint, unsigned wait_ms, struct state **ret,

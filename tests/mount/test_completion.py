@@ -82,12 +82,13 @@ t() {{ COMP_LINE="$1" COMP_POINT=${{#1}} COMPREPLY=(); _kxfs; printf '%s\\n' "${
         assert complete(f"kxfs -o {name}") == values
         # Readline replaces what follows the last '='.
         assert complete(f"kxfs -o ro,{name}") == values
-    assert complete("kxfs ") == SOURCES | {"doctor"} and complete("kxfs pr") == {"prod/training"}
+    assert complete("kxfs ") == SOURCES | {"doctor", "capture"} and complete("kxfs pr") == {"prod/training"}
     assert complete("kxfs volcano:pr") == {"prod/training"}
     assert complete("kxfs lo") == {"local:"} and complete("kxfs -o ro lo") == {"local:"}
     assert complete("kxfs mn") == {"mnt"}
     assert complete("kxfs local: mn") == {"mnt"} == complete("kxfs -o ro prod/training mn")
     assert complete("kxfs doctor pr") == {"prod/training"} and complete("kxfs doctor ") == SOURCES
+    assert complete("kxfs capture ") == SOURCES
     assert complete("kxfs --dry-run=con") == {"config"}
     assert complete("kxfs -o kubeconfig=con") == {"config"} and complete("kxfs -o state=m") == {"mnt"}
 
@@ -107,8 +108,8 @@ def test_fish(binary, shell):
     assert complete("kxfs -o ro,st") == {"ro,state="}
     for name, values in choices(binary).items():
         assert complete(f"kxfs -o ro,{name}") == {f"ro,{name}{value}" for value in values}
-    assert complete("kxfs ") >= SOURCES | {"doctor"}
-    assert complete("kxfs doctor pr") == {"prod/training"}
+    assert complete("kxfs ") >= SOURCES | {"doctor", "capture"}
+    assert complete("kxfs doctor pr") == {"prod/training"} == complete("kxfs capture pr")
     assert complete("kxfs volcano:pr") == {"volcano:prod/training"}
     assert complete("kxfs local: mn") == {"mnt/"}
 
@@ -162,6 +163,7 @@ def test_zsh(binary, shell):
             "kxfs doc": "kxfs doctor",
             "kxfs doctor do": "kxfs doctor do",
             "kxfs doctor prod": "kxfs doctor prod/training",
+            "kxfs capture prod": "kxfs capture prod/training",
             "kxfs volcano:pr": "kxfs volcano:prod/training",
             "kxfs local: mn": "kxfs local: mnt/",
         }.items():

@@ -51,6 +51,16 @@ A mount would work.
     assert not server.seen(verb="create", resource="jobs") and not server.seen(verb="list")
 
 
+def test_no_fuse(make_kx, tmp_path, server):
+    """Where nothing can be mounted, as in a pod, output can be captured all the same."""
+    kx = make_kx(start=False)
+    path = kubeconfig.write(tmp_path / "config", kubeconfig.config(server))
+    p = run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@"', "sh", kx.binary, "doctor", "volcano:test"],
+            check=False, env={**kx.env(), "KUBECONFIG": str(path), "HOME": str(kx.base)})
+    assert p.returncode == 1 and "  wrong    /dev/fuse: " in p.stdout, p.stderr
+    assert p.stdout.endswith("\nA mount would not work; kxfs capture, which needs no FUSE, would.\n")
+
+
 def test_mine(doctor):
     """Which jobs the option would show."""
     user = pwd.getpwuid(os.getuid()).pw_name

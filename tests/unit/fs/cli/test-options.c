@@ -115,6 +115,14 @@ static const struct {
 	{"kxfs doctor /mnt/kx",
 	 "/mnt/kx: is no SOURCE, and doctor is a command; to mount a namespace that is called "
 	 "doctor, name its backend: kxfs volcano:doctor /mnt/kx"},
+	{"kxfs capture volcano:a b", "b: too many words; kxfs capture [OPTIONS] [SOURCE]"},
+	{"kxfs capture ./kx",
+	 "./kx: is no SOURCE, and capture is a command; to mount a namespace that is called "
+	 "capture, name its backend: kxfs volcano:capture ./kx"},
+	{"kxfs capture local:", "local: keeps all output of its jobs itself: mount it"},
+	{"kxfs --dry-run=f /mnt/kx",
+	 "/mnt/kx: a source does not begin with '/'; mount(8) makes a path of a "
+	 "word that is the name of a file here: write it with its backend, like local:"},
 	{"kxfs --dry-run=f -o queue volcano:", "-o queue needs a value: queue=VALUE"},
 	{"kxfs --dry-run=f -o queue=q mcad:",
 	 "-o queue: mcad has no such run option; it has service_account, image_repo, image_secret, "
@@ -349,6 +357,13 @@ static void test_doctor(void **state)
 	assert_string_equal(o.context, "ctx");
 	assert_string_equal(o.namespace, "training");
 	assert_string_equal(o.as, "ada");
+	options_clear(&o);
+	assert_parsed("kxfs capture -o capture=own,queue=q volcano:training", &o);
+	assert_int_equal(o.action, OPTIONS_CAPTURE);
+	assert_int_equal(o.capture, OPTIONS_CAPTURE_ALL);
+	assert_true(o.foreground);
+	assert_null(o.mountpoint);
+	assert_string_equal(o.namespace, "training");
 	options_clear(&o);
 	assert_parsed("kxfs volcano:doctor /mnt/kx", &o);
 	assert_int_equal(o.action, OPTIONS_MOUNT);
