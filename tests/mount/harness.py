@@ -357,6 +357,16 @@ class Kxfs:
                            stderr=subprocess.DEVNULL, check=False, timeout=LIMIT)
         return p.stdout.decode(errors="replace")
 
+    def helpers(self):
+        """The processes that keep the output of this mount's jobs."""
+        found = []
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                name = pathlib.Path(f"/proc/{entry}/comm").read_text().strip()
+                if name in ("job-helper", "job-guard") and os.readlink(f"/proc/{entry}/cwd").startswith(str(self.state)):
+                    found.append(int(entry))
+        return found
+
     def restart(self, sig=signal.SIGTERM):
         """End it with SIG and mount again on the same state."""
         code = self.end(sig)

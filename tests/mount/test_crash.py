@@ -7,7 +7,6 @@ KXFS_TEST_CRASHES is how often test_many_crashes kills kxfs (default 10), under 
 
 import json
 import os
-import pathlib
 import random
 import signal
 import threading
@@ -35,22 +34,9 @@ def pids_of(job, n=2):
     return [int(word) for word in job.log().split()[:n]]
 
 
-def helpers(kx):
-    """The processes that keep the output of this mount's jobs."""
-    found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            name = pathlib.Path(f"/proc/{entry}/comm").read_text().strip()
-            if name in ("job-helper", "job-guard") and os.readlink(f"/proc/{entry}/cwd").startswith(str(kx.state)):
-                found.append(int(entry))
-        except OSError:
-            pass
-    return found
-
-
 def all_gone(kx, pids):
     wait_for(lambda: not any(alive(pid) for pid in pids), what="all that the job has started to end")
-    wait_for(lambda: not [pid for pid in helpers(kx) if alive(pid)], what="the helpers to end")
+    wait_for(lambda: not [pid for pid in kx.helpers() if alive(pid)], what="the helpers to end")
 
 
 # --- a crash --------------------------------------------------------------------------------------
@@ -211,12 +197,12 @@ def test_removed_jobs_stay_removed(kx):
     assert [(os.stat(path).st_mtime_ns, (path / "status").read_text()) for path in gone] == before
 
 
-def test_many_crashes(kx):
+def test_many_crashes(kx, pytestconfig):
     """kxfs is killed again and again at random: all jobs succeed, and their logs are exact."""
     lines = 8 * CRASHES
-    seed = random.randrange(1 << 32)
+    seed = pytestconfig.getoption("--seed") or random.randrange(1 << 32)
     rng = random.Random(seed)
-    print(f"seed {seed}")
+    print(f"seed {seed}, {CRASHES} kills")
     script = (f"i=0; while [ $i -lt {lines} ]; do echo line $i; i=$((i + 1)); sleep 0.1; done; "
               "[ $N = 0 ] || [ -e again-$KXFS_JOB-$N ] || { touch again-$KXFS_JOB-$N; exit 1; }")
     jobs = [kx.submit(app(script, env={"N": str(i % 2)}, max_retries=i % 2)) for i in range(JOBS)]

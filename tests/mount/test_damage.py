@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""The state directory is damaged, by a disk or a hand, between two mounts or under one. A start shows what is whole,
+starts no program again, and says what it can't read; or it ends with words that name the file.
+
+    KXFS_TEST_DAMAGES=N pytest test_damage.py --seed N          so many damaged states, from that seed
+"""
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+
+from harness import FINAL, alive, app, err_of, kill, rmdir, wait_for
+
+DAMAGES = int(os.environ.get("KXFS_TEST_DAMAGES", "30"))
+SEED = 1  # the search is the same each time, unless `--seed` says another
+
+# Each says that it has begun; one that is to wait waits.
+RAN = "echo $KXFS_JOB >> ran; echo one; echo two"
+WAITS = f"echo $$ > pid; {RAN}; exec sleep 1000"
+
+
+class State:
+    """A state directory of jobs that have ended in all ways, and as many copies of it as are wanted."""
+
+    def __init__(self, kx):
+        self.kx = kx
+        self.kept = kx.base / "kept"
+        jobs = [kx.submit(app(text, **more), f"{name}.yaml") for name, text, more in (
+            ("done", RAN, {}), ("failed", f"{RAN}; exit 3", {"max_retries": 1}), ("two", RAN, {"num_replicas": 2}),
+            ("old", RAN, {}))]
+        assert err_of(kx.submit, "name: x\n", "bad.yaml") == "EINVAL"
+        for job in jobs:
+            job.until(*FINAL)
+            wait_for(lambda job=job: job.read("log").count("main/0 two\n") == 1 + (job is jobs[1]), what="the merged log")
+        rmdir(jobs[-1].dir)
+        self.ended = [job.id for job in jobs]
+        self.refused = kx.read("submit/bad.yaml.error")
+        self.shown = {ident: self.show(ident) for ident in self.ended}
+        kx.end()
+        shutil.copytree(kx.state, self.kept, symlinks=True)
+        self.ran = self.starts()
+
+    def starts(self):
+        return sorted((self.kx.work / "ran").read_text().split())
+
+    def show(self, ident):
+        """What is shown of a job; None: it is not there."""
+        for place in ("jobs", "history"):
+            where = self.kx / place / ident
+            if where.exists():
+                return place, *((where / name).read_text() for name in ("state", "why", "log", "app.yaml", "main-0/log"))
+        return None
+
+    def fresh(self):
+        """The state again as it was, but for the numbers of its inodes, which a record names."""
+        shutil.rmtree(self.kx.state)
+        shutil.copytree(self.kept, self.kx.state, symlinks=True)
+        for record in (self.kx.state / "submit.records").iterdir():
+            words = record.read_text().split(" ")
+            with contextlib.suppress(ValueError):
+                at = words.index("2\nlaunched") + 1
+                words[at] = str((self.kx.state / "submit" / record.name).stat().st_ino)
+                record.write_text(" ".join(words))
+
+    def some(self, n, chance):
+        """N files or directories of it, each kind as likely as the others; not the lock, which is nobody's data."""
+        kinds = {}
+        for path in sorted(self.kx.state.rglob("*")):
+            if path.name != "lock" and not path.is_socket():
+                kind = path.relative_to(self.kx.state).parts
+                kinds.setdefault((kind[0], len(kind), kind[2:3]), []).append(path)
+        return [chance.choice(kinds[kind]) for kind in chance.sample(sorted(kinds), n)]
+
+
+def damage(path, chance):
+    """What it did, as words."""
+    def bits(text):
+        at = chance.randrange(len(text))
+        return text[:at] + bytes([text[at] ^ 1 << chance.randrange(8)]) + text[at + 1:]
+
+    def other(text):
+        at, n = chance.randrange(len(text)), chance.randrange(1, 64)
+        return text[:at] + chance.choice([b"", bytes(n), chance.randbytes(n), text[at:at + n] * 2, b"9" * n]) + text[at + n:]
+
+    ways = {"removed": None, "moved": None, "a directory": None}
+    if path.is_file() and path.stat().st_size:
+        ways |= {"cut": lambda text: text[:chance.randrange(len(text))], "empty": lambda _: b"", "bits": bits, "other": other,
+                 "zeros": lambda text: bytes(len(text)), "longer": lambda text: text + chance.randbytes(4096)}
+    way = chance.choice(list(ways))
+    if ways[way]:
+        path.write_bytes(ways[way](path.read_bytes()))
+    else:
+        path.rename(path.with_name(f"{path.name}{chance.randrange(10)}")) if way == "moved" else remove(path)
+        if way == "a directory":
+            path.mkdir()
+    return f"{path.name}: {way}"
+
+
+def remove(path):
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def start(kx):
+    """True: it is mounted; False: it has named what is wrong, and ended."""
+    before = len(kx.said())
+    try:
+        kx.start()
+    except AssertionError as e:
+        assert str(e).startswith("kxfs ended with 1:") and str(kx.state) in kx.said()[before:], e
+        return False
+    return True
+
+
+def look(kx):
+    """Whatever is damaged, all can be listed and read, or says why not."""
+    kx.call("ls -lR . > /dev/null; cat .kxfs/* submit/* jobs/*/*/log* history/*/*/log* > /dev/null 2>&1; true")
+
+
+def one(kx, state, chance, done):
+    """One damaged state; what was done is added to DONE."""
+    state.fresh()
+    running = None
+    if chance.random() < 0.5:
+        kx.start()
+        running = kx.submit(app(WAITS), "running.yaml")
+        running.until_logged("one\ntwo\n")
+        pid = int((kx.work / "pid").read_text())
+        done.append("mounted")
+    jobs = {*state.ended, *([running.id] if running else [])}
+    hurt = set()
+    for path in state.some(chance.choice((1, 1, 1, 2, 4)), chance):
+        if os.path.lexists(path):
+            top, *rest = path.relative_to(kx.state).parts
+            hurt |= set(rest[:1] or jobs) if top == "jobs" else {top}
+            done.append(f"{path.relative_to(kx.state)}: {damage(path, chance)}")
+    new = []
+    if running:
+        look(kx)
+        with contextlib.suppress(OSError):
+            new.append(kx.submit(app(RAN), "under.yaml"))
+        kx.end(signal.SIGKILL)
+    if start(kx):
+        for ident in set(state.ended) - hurt:
+            assert state.show(ident) == state.shown[ident], ident
+        if not hurt & {"submit", "submit.records"}:
+            assert kx.read("submit/bad.yaml.error") == state.refused
+        look(kx)
+        if running and running.id not in hurt:
+            assert running.state() == "RUNNING" and running.log() == b"one\ntwo\n"
+            rmdir(running.dir)
+        if not hurt & {"jobs", "submit", "submit.records"}:
+            new.append(kx.submit(app(RAN), "new.yaml"))
+            new[-1].finish()
+            assert new[-1].log() == b"one\ntwo\n"
+        assert kx.end() == 0, kx.said()
+    kx.abort()
+    if running:
+        # What ran of a job whose record is damaged goes on, and its helper waits for a mount that knows the job.
+        for helper in [pid, *kx.helpers()] if running.id in hurt else []:
+            kill(helper)
+        wait_for(lambda: not alive(pid), what="what ran to end")
+    ran = state.starts()
+    (kx.work / "ran").write_text("".join(f"{ident}\n" for ident in state.ran))
+    more = sorted([*state.ran, *(job.id for job in new), *([running.id] if running else [])])
+    assert ran == more or ran == sorted(set(more) - {job.id for job in new}), (ran, more)
+
+
+def test_damaged_state(kx, request):
+    seed = request.config.getoption("--seed") or SEED
+    print(f"seed {seed}, {DAMAGES} damaged states")
+    state = State(kx)
+    for n in range(DAMAGES):
+        done = []
+        try:
+            one(kx, state, random.Random(f"{seed} {n}"), done)
+        except Exception as e:
+            raise AssertionError(f"--seed {seed}, state {n}: {e!r}\n{done}\n{kx.said()[-3000:]}") from e
+    kx.start()
