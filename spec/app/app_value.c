@@ -96,10 +96,20 @@ bool app_is(struct app_reader *r, const struct app_path *path, const struct spec
 
 #define MAX_FIELDS 24
 
+/* What others call our fields. */
+static const struct {
+	const char *theirs, *ours;
+} synonyms[] = {
+	{"command", "entrypoint"}, {"cmd", "entrypoint"},	 {"environment", "env"},
+	{"ports", "port_map"},	   {"replicas", "num_replicas"}, {"retries", "max_retries"},
+	{"volumes", "mounts"},	   {"memory", "memMB"},
+};
+
 static void unknown_field(struct app_reader *r, const struct app_path *path,
 			  const struct spec_yaml *key, const struct app_field *fields)
 {
 	const char *words[MAX_FIELDS + 1], *near;
+	const char *word = key->text;
 	char all[500];
 	size_t n = 0, len = 0;
 
@@ -112,7 +122,10 @@ static void unknown_field(struct app_reader *r, const struct app_path *path,
 		len = min_of(len, sizeof(all) - 1);
 	}
 	words[n] = NULL;
-	near = spec_suggest(key->text, words);
+	for (size_t i = 0; i < array_size(synonyms); i++)
+		if (streq(word, synonyms[i].theirs))
+			word = synonyms[i].ours;
+	near = spec_suggest(word, words);
 	if (near)
 		app_error(r, path, key, "unknown field; did you mean %s?", near);
 	else

@@ -139,16 +139,18 @@ def test_examples(kx, path):
 
 
 def test_quickstart(make_kx):
-    """contrib/quickstart as it is, twice, and ended the way it says."""
+    """contrib/quickstart as it is, twice, and ended the way it says; the usual state directory belongs to another version."""
     kx = make_kx(start=False)
     directory = kx.base / "home/ada's kx"
     kx.mnt = directory
     build = pathlib.Path(os.environ.get("KXFS_BUILD_DIR", ROOT / "build-test"), "quickstart")
-    env = {**base_env(), "HOME": str(kx.base / "home"), "KXFS_BUILD_DIR": str(build), "TMPDIR": str(kx.base)}
-    (kx.base / "home").mkdir()
+    env = {**base_env(), "HOME": str(kx.base / "home"), "KXFS_BUILD_DIR": str(build), "TMPDIR": str(kx.base),
+           "XDG_STATE_HOME": str(kx.base / "home/states, of mine")}
+    usual = kx.base / "home/states, of mine/kxfs/local"
+    usual.mkdir(parents=True, mode=0o700)
+    (usual / "version").write_text("kxfs state 1\n")
     for attempt in range(2):
-        out = run([str(ROOT / "contrib/quickstart"), str(directory), "-o", f"state={kx.state}"], env=env,
-                  timeout=600).stdout
+        out = run([str(ROOT / "contrib/quickstart"), str(directory)], env=env, timeout=600).stdout
         assert ("mounted already" in out) == (attempt == 1)
         steps = ["== Building kxfs", "Packages that it needs", "The program (", "== Mounting", "== Submitting"]
         assert sorted(steps, key=out.index) == steps, out

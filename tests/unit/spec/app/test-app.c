@@ -238,11 +238,9 @@ static void test_fields(void **state)
 		{"imgae: x", "6:3: roles[0].imgae: unknown field; did you mean image?\n"},
 		{"replicas: 3", "6:3: roles[0].replicas: unknown field; did you mean "
 				"num_replicas?\n"},
-		{"command: x",
-		 "6:3: roles[0].command: unknown field; the fields here are name, image, "
-		 "entrypoint, args, env, num_replicas, min_replicas, max_retries, retry_policy, "
-		 "resource, port_map, mounts, metadata, base_image, workspace, "
-		 "overrides\n"},
+		{"command: x", "6:3: roles[0].command: unknown field; did you mean entrypoint?\n"},
+		{"cmd: x", "6:3: roles[0].cmd: unknown field; did you mean entrypoint?\n"},
+		{"volumes: []", "6:3: roles[0].volumes: unknown field; did you mean mounts?\n"},
 		{"\"a b\": 1", "6:3: roles[0][\"a b\"]: unknown field; the fields here are name, "
 			       "image, entrypoint, args, env, num_replicas, min_replicas, "
 			       "max_retries, retry_policy, resource, port_map, mounts, metadata, "
