@@ -42,6 +42,7 @@
 #include "spec/api/refusal.h"
 #include "spec/api/object.h"
 #include "spec/base/mem.h"
+#include "spec/base/name.h"
 #include "spec/kinds/manifest.h"
 
 #define POST_MS	     25000
@@ -62,6 +63,7 @@ struct submit {
 	bool has_folder;
 	int err;    /* what is wrong; while HOLDER: so far */
 	char *text; /* for people; of a dry run that was approved: the manifest */
+	bool seeded; /* the file gives the name, though the document does not: others may have launched it, too */
 };
 
 static struct submit *submit_of(struct request *r)
@@ -114,6 +116,7 @@ static int make_manifest(struct submit *s)
 		err = random_uuid(s->uuid);
 	if (err)
 		return err;
+	s->seeded = !err && spec_name_seed(rq->file, mr.identity.random);
 	err = spec_manifest_make(rq->text, rq->len, &mr, &s->m, &e);
 	if (err)
 		s->text = spec_errors_text(&e, rq->file);
@@ -286,12 +289,18 @@ static enum holder holder_of(const struct submit *s, const struct http_reply *re
 									      : HOLDER_UNCLEAR;
 }
 
+static void say_it_exists(struct submit *s)
+{
+	text_set(&s->text, "%s: a job named %s exists already; nothing was launched\n",
+		 s->r.rq->file, s->m->id);
+}
+
 /* The name is taken. */
 static void taken(struct submit *s, enum holder holder, const struct http_reply *reply)
 {
 	if (holder == HOLDER_NONE && !s->lost) {
 		post_again(s, reply, "its name is taken and free in turns");
-	} else if (!s->m->named && holder != HOLDER_OTHER) {
+	} else if (!s->m->named && !s->seeded && holder != HOLDER_OTHER) {
 		/* Nobody else would choose this name: it is our job, perhaps gone by now, or not readable for us. */
 		launched(s, "", 0);
 	} else if (holder != HOLDER_OTHER && s->lost) {
@@ -299,8 +308,7 @@ static void taken(struct submit *s, enum holder holder, const struct http_reply 
 	} else if (s->m->named && s->names < NAME_TRIES) {
 		take_another_name(s);
 	} else {
-		text_set(&s->text, "%s: a job named %s exists already; nothing was launched\n",
-			 s->r.rq->file, s->m->id);
+		say_it_exists(s);
 		refuse(s, -EEXIST);
 	}
 }
@@ -463,7 +471,11 @@ static bool is_there(const struct submit *s)
 static void name_is_taken_here(struct submit *s)
 {
 	s->old_exists |= is_there(s);
-	if (++s->names < NAME_TRIES)
+	if (s->seeded && !s->m->named) {
+		s->err = -EEXIST;
+		say_it_exists(s);
+		ready(s);
+	} else if (++s->names < NAME_TRIES)
 		loop_work(s->k->b->loop, prepare, prepared, s);
 	else
 		not_recorded(s);

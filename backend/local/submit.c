@@ -247,16 +247,17 @@ static int parse(struct submit *s, struct spec_app **ret, char **ret_dir)
 static int make_dir(struct submit *s, const char *app)
 {
 	const char *state_dir = s->c->b->config.state_dir;
+	uint64_t v[2];
+	bool seeded = spec_name_seed(s->rq->file, v);
 	int err;
 
 	for (int i = 0; i < TRIES; i++) {
 		cleanup_free char *id = NULL;
 		cleanup_free char *dir = NULL;
-		uint64_t v;
 
-		if (random_name(&v) < 0)
+		if (!seeded && random_name(&v[0]) < 0)
 			return -EIO;
-		id = spec_name_job(app, v);
+		id = spec_name_job(app, v[0]);
 		if (!spec_name_is_file(id))
 			return -EINVAL;
 		dir = text_print("%s/jobs/%s", state_dir, id);
@@ -265,6 +266,12 @@ static int make_dir(struct submit *s, const char *app)
 			s->id = take_ptr(id);
 		if (err != -EEXIST)
 			return err;
+		if (seeded) {
+			s->text = text_print(
+				"%s: a job named %s exists already; nothing was launched\n",
+				s->rq->file, id);
+			return err;
+		}
 	}
 	return -EEXIST;
 }

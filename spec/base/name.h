@@ -53,6 +53,12 @@ char *spec_name_replica_dir(const char *role, unsigned k);
  */
 bool spec_name_is_handle(const char *job_id);
 
+/*
+ * Does the file NAME say from which random bits the id of its job is made, as train~HEX.json with 32 hexadecimal
+ * digits does? The same ones then for a dry run and for the job, in RET; their suffixes are as long as usual.
+ */
+bool spec_name_seed(const char *name, uint64_t ret[2]);
+
 /* Does a file of this name in submit/ submit: *.yaml, *.yml, *.json, no leading dot? */
 bool spec_name_submits(const char *name);
 

@@ -6,6 +6,7 @@ import signal
 
 import harness
 import store as st
+import yaml
 from calls import PRELUDE, SH, error_of, ident, job, launched
 
 RUN = ("run", "-s", "kxfs", "--workspace", "", "-cfg")
@@ -126,6 +127,17 @@ def test_dryrun(cluster, torchx, server):
     request = out[out.index("=== SCHEDULER REQUEST ==="):]
     assert "kind: Job" in request and "apiVersion: batch.volcano.sh/v1alpha1" in request
     assert not launched_objects(server) and cluster.ls("dryrun") == []
+
+
+def test_id_of_a_dry_run(cluster, api):
+    """It is that of the job, which is launched once, and shown afterwards."""
+    before, first, second, after = api(cluster, """
+        info = runner.dryrun(sh("true"), "kxfs", {"queue": "default"})
+        answer([str(info), runner.schedule(info), runner.schedule(info), str(info)])
+        """)
+    assert first == second and cluster.ls("jobs") == [ident(first)]
+    for shown in (before, after):
+        assert yaml.safe_load(shown)["metadata"]["name"] == ident(first)
 
 
 def test_overlays(cluster, api, server, environment):

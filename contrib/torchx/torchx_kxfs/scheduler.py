@@ -62,8 +62,9 @@ class KxfsJob:
             raise KxfsError(f"the AppDef can't be written as JSON: {error}; look at the metadata of its roles") from error
 
     def __str__(self) -> str:
-        """What the mount would make of it. The id in it is drawn anew when it is launched."""
-        return "# Its id is drawn when it is launched; what stands here is another one.\n" + dry_run(self.mount, self.text())
+        """What the mount would make of it, with the id that it has when it is launched; after that, what it has made."""
+        job = find_job([self.mount], self.ident) if self.ident else None
+        return job.manifest() if job else dry_run(self.mount, self.file, self.text())
 
 
 class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):

@@ -43,9 +43,9 @@ def submit(mount: Mount, name: str, document: str) -> str:
     return ident
 
 
-def dry_run(mount: Mount, document: str) -> str:
-    """The manifest that DOCUMENT would make, as YAML; nothing is launched."""
-    path = mount.path / "dryrun" / new_name()
+def dry_run(mount: Mount, name: str, document: str) -> str:
+    """The manifest that DOCUMENT would make as submit/NAME, as YAML; nothing is launched."""
+    path = mount.path / "dryrun" / name
     try:
         error = _write(path, document)
         if error:
@@ -56,8 +56,8 @@ def dry_run(mount: Mount, document: str) -> str:
 
 
 def new_name() -> str:
-    """A file that nobody else has."""
-    return f"torchx-{secrets.token_hex(8)}.json"
+    """A file that nobody else has. The id of its job is made of it, in a dry run too: kxfs-layout(5), submit."""
+    return f"torchx~{secrets.token_hex(16)}.json"
 
 
 def _write(path: pathlib.Path, document: str) -> OSError | None:

@@ -41,6 +41,7 @@ static struct {
 	const struct spec_kind *kind;
 	struct backend_request rq;
 	struct request *r;     /* NULL: answered */
+	char *file;	       /* NULL: app.yaml */
 	char name[256];	       /* of the job, as it was tried last */
 	char first[256];       /* and at first */
 	struct http_call call; /* that is under way, if CALLED */
@@ -217,7 +218,7 @@ void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t
 {
 	(void)f;
 	assert_string_equal(id, rig.name);
-	assert_string_equal(file, "app.yaml");
+	assert_string_equal(file, rig.rq.file);
 	assert_int_equal(ms, REQUEST_FIND_OUT_MS);
 	note("doubt");
 }
@@ -229,7 +230,7 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 	assert_string_equal(state_dir, "/state");
 	assert_string_equal(s->id, rig.name);
 	assert_string_equal(s->uuid, UUID);
-	assert_string_equal(s->file, "app.yaml");
+	assert_string_equal(s->file, rig.rq.file);
 	assert_string_equal(s->text, rig.rq.text);
 	assert_int_equal(s->readable, 0040);
 	note("folder");
@@ -316,12 +317,12 @@ static int teardown(void **state)
 
 static void begin(const char *text, enum backend_request_kind kind)
 {
-	static char file[] = "app.yaml", submitter[] = "ada@login1", uuid[] = UUID;
+	static char usual[] = "app.yaml", submitter[] = "ada@login1", uuid[] = UUID;
 
 	rig.rq = (struct backend_request){
 		.b = &rig.b,
 		.kind = kind,
-		.file = file,
+		.file = rig.file ? rig.file : usual,
 		.text = (char *)(uintptr_t)text,
 		.len = strlen(text),
 		.submitter = submitter,
@@ -667,6 +668,52 @@ static void test_drawn_name_of_another(void **state)
 	assert_answer(-EEXIST, "exists already; nothing was launched");
 }
 
+/* A name that the file gives: where it is taken it is refused. No other is tried, nor is it held for ours. */
+static void test_name_of_the_file(void **state)
+{
+	static char file[] = "app~0123456789abcdef0123456789abcdef.yaml";
+	cleanup_free char *first = NULL, *other = NULL;
+
+	(void)state;
+	rig.file = file;
+	begin(APP, BACKEND_DRY_RUN);
+	answer(201, rig.body);
+	first = text_copy(rig.text);
+	submit(APP);
+	assert_non_null(strstr(first, rig.name));
+	answer(201, rig.body);
+	assert_answer(0, "");
+	other = text_print(JOB_NAMED, rig.name);
+	submit(APP);
+	assert_string_equal(rig.name, rig.first);
+	answer(409, TAKEN);
+	answer(200, other);
+	assert_done("GET, remove, answer");
+	assert_answer(-EEXIST, "exists already; nothing was launched");
+	/* Who has it is not told: not we, unless a reply was lost. */
+	submit(APP);
+	answer(409, TAKEN);
+	answer(403, STATUS("403", "Forbidden"));
+	assert_answer(-EEXIST, "nothing was launched");
+	forget_noted();
+	submit(APP);
+	lose();
+	go_on();
+	answer(409, TAKEN);
+	answer(404, NOBODY);
+	assert_answer(-EEXIST, "could not be found out");
+	forget_noted();
+	rig.n_taken = 1;
+	begin(APP, BACKEND_SUBMIT);
+	assert_done("answer");
+	assert_answer(-EEXIST, "exists already; nothing was launched");
+	/* A manifest has its own name. */
+	submit(READY);
+	assert_string_equal(rig.name, "mine");
+	answer(201, rig.body);
+	assert_answer(0, "");
+}
+
 /* There is a folder of that name here, in the table or on the disk alone: another name is drawn. */
 static void test_name_taken_here(void **state)
 {
@@ -778,6 +825,7 @@ int main(void)
 		SUBMIT_TEST(test_never_found_out),
 		SUBMIT_TEST(test_name_of_another),
 		SUBMIT_TEST(test_drawn_name_of_another),
+		SUBMIT_TEST(test_name_of_the_file),
 		SUBMIT_TEST(test_name_taken_here),
 		SUBMIT_TEST(test_wrapped),
 		SUBMIT_TEST(test_no_folder),
