@@ -6,17 +6,23 @@ The seed of what happens when is printed; `--seed N` has it again.
 """
 
 import contextlib
+import functools
 import random
 import re
 import signal
 import time
 
+import harness
 import pytest
 from cluster import Cluster
 from cuts import Cuts
-from harness import wait_for
 from mounted import World, app, manifest
 
+# An outage of the API server takes half a minute and more where the machine is busy. Whoever watched it looks again
+# after a pause that grows with that, to a minute, and a new attempt needs several of them one after the other.
+LIMIT = 400
+wait_for = functools.partial(harness.wait_for, timeout=LIMIT)
+pytestmark = pytest.mark.timeout(1800)
 REPLICAS = 3
 HEAD = 40  # bytes that tell an attempt's output from that of others
 # Attempt N of replica RANK writes numbered lines of any length and bytes, to /out/RANK.N too, until `stop.N` has
@@ -82,9 +88,15 @@ class Run:
         wait_for(lambda: all((self.out / f"{name}.{attempt}").exists() for name in self.replicas),
                  what=f"attempt {attempt}")
 
+    def log(self, replica="main-0", name="log"):
+        """b"": an open has waited for 10 s for what is on its way, as when a kubelet that starts is slow to answer."""
+        with contextlib.suppress(FileNotFoundError, TimeoutError):
+            return self.job.log(replica, name)
+        return b""
+
     def captured(self, name, attempt):
         """How many bytes of that attempt; before it has a log, `log` is the one of the attempt before."""
-        log = self.job.log(name)
+        log = self.log(name)
         return len(log) if log[:HEAD] == self.wrote(name, attempt)[:HEAD] else 0
 
     def until_captured(self, attempt):
@@ -138,7 +150,7 @@ class Run:
         for replica in self.replicas:
             wanted = self.wrote(replica, attempt)
             with contextlib.suppress(AssertionError):
-                wait_for(lambda: len(self.job.log(replica, name)) >= len(wanted), timeout=60)
+                wait_for(lambda: len(self.log(replica, name)) >= len(wanted), timeout=60)
             got = self.job.log(replica, name)
             at = same(got, wanted)
             assert got == wanted, (replica, name, at, len(got), len(wanted), got[at:at + 80], wanted[at:at + 80])
@@ -146,14 +158,23 @@ class Run:
 
     def check_merged(self, attempts):
         """It has every line of each replica once, those of an attempt in order."""
-        merged = re.findall(rb"(main/\d+) " + PIECE.pattern, self.job.read("log", binary=True))
+        wanted = {replica: [PIECE.findall(self.wrote(replica, attempt) + b"\n") for attempt in range(attempts)]
+                  for replica in self.replicas}
+        n = sum(map(len, sum(wanted.values(), [])))
+
+        def merged():
+            return re.findall(rb"(main/\d+) " + PIECE.pattern, self.job.read("log", binary=True))
+
+        # It is made when the logs are there, by work that waits for the disk.
+        with contextlib.suppress(AssertionError):
+            wait_for(lambda: len(merged()) >= n, timeout=60, step=1)
+        lines = merged()
         for replica in self.replicas:
             name = replica.replace("-", "/").encode()
             # After \r another replica's line begins with a newline.
-            got = [re.sub(rb"\r\n\Z", rb"\r", piece) for of, piece in merged if of == name]
-            wanted = [PIECE.findall(self.wrote(replica, attempt) + b"\n") for attempt in range(attempts)]
-            assert sorted(got) == sorted(sum(wanted, [])), replica
-            for attempt in wanted:
+            got = [re.sub(rb"\r\n\Z", rb"\r", piece) for of, piece in lines if of == name]
+            assert sorted(got) == sorted(sum(wanted[replica], [])), replica
+            for attempt in wanted[replica]:
                 rest = iter(got)
                 assert all(piece in rest for piece in attempt), replica
 
@@ -219,11 +240,11 @@ def test_chaos(roomy, make_kx, tmp_path, rand):
             todo.insert(rand.randrange(len(todo)), run.rotate)
             run.until_captured(attempt)
             for fault in todo:
-                print(fault.__name__)
+                print(f"{time.monotonic():.0f} {fault.__name__}")
                 fault(attempt)
                 run.until_captured(attempt)
             run.stop(attempt, [7, 0][attempt])
-        run.job.finish()
+        run.job.finish(timeout=LIMIT)
         # A pod that is gone the moment it ends may have printed more than its stream had, for all that kxfs can know.
         run.check(0, "log.0", gaps="01")
         run.check(1, gaps="01")
@@ -249,7 +270,7 @@ def test_in_place(cluster, mount, namespace, tmp_path, rand):
         cuts.open()
         run.until_captured(2)
         run.stop(2, 0)
-        run.job.finish()
+        run.job.finish(timeout=LIMIT)
         run.check(0, "log.0")
         run.check(1, "log.1")
         run.check(2)
@@ -269,9 +290,9 @@ def test_rotated_away(cluster, mount, namespace, tmp_path):
         cuts.open()
         wait_for(lambda: re.search(r"^gap: [1-9]", run.job.read("main-0", "status"), re.M), what="the gap")
         run.stop(0, 0)
-        run.job.finish()
-        wait_for(lambda: run.job.log().endswith(b"the end"), what="its end")
-        log, wrote = run.job.log(), run.wrote("main-0", 0)
+        run.job.finish(timeout=LIMIT)
+        wait_for(lambda: run.log().endswith(b"the end"), what="its end")
+        log, wrote = run.log(), run.wrote("main-0", 0)
         begin, end = same(log, wrote), same(log[::-1], wrote[::-1])
         assert len(log) < len(wrote) and begin + end >= len(log), (begin, end, len(log), len(wrote))
         assert "may be lost" in kx.read(".kxfs/log")
