@@ -156,6 +156,41 @@ def test_documentation():
     assert set(explained) - used == unseen
 
 
+REFUSED = {  # what replaces the role's fields, and a word of docs/deviations.md
+    "num_replicas: 10001": "10000",
+    "resource: {cpu: 1000000000001, memMB: 1, gpu: 0}": "1000000000000",
+    "resource: {cpu: 1, memMB: 1000000000001, gpu: 0}": "memMB",
+    "resource: {cpu: 1, memMB: 1, gpu: 2147483648}": "2147483647",
+    "max_retries: 2147483648": "max_retries",
+    "resource: {cpu: 1, memMB: 1, gpu: 0, devices: {d.io/x: 2147483648}}": "device",
+    'resource: {cpu: 1, memMB: 1, gpu: 0, devices: {d.io/x: "4"}}': '"4"',
+    "min_replicas: -1": "min_replicas",
+    'base_image: "a\x85b"': "U+0085",
+    'base_image: "a\u2028b"': "U+2028",
+    'base_image: "a\u2029b"': "U+2029",
+    "metadata: {kubernetes: {V1Pod: {}, V1Service: {}}}": "V1Pod",
+}
+
+
+@pytest.mark.parametrize("fields", REFUSED)
+def test_limits(fields, tmp_path):
+    """What stands under REF-limits is refused, where it stands."""
+    [section] = re.findall(r"^### REF-limits$(.*?)^### ", DOCUMENT.read_text(), re.M | re.S)
+    assert REFUSED[fields] in section
+    text = "name: app\nroles:\n- {name: main, image: i, entrypoint: e, %s}\n"
+    path = tmp_path / "app.yaml"
+    path.write_text(text % fields, encoding="utf-8")
+    status, _, errors = run("volcano", path, "ns", {"queue": "q"})
+    assert status == 1 and errors.startswith(f"{path}:3:"), errors
+
+
+def test_names_without_control_characters(tmp_path):
+    path = tmp_path / "app.yaml"
+    path.write_text('name: "a\\u0001b"\nroles:\n- {name: "c\\nd", image: i, entrypoint: e}\n')
+    errors = run("volcano", path, "ns", {"queue": "q"})[2]
+    assert errors.count("must not hold control characters or line breaks") == 2, errors
+
+
 @pytest.mark.parametrize("name,kind", BOTH, ids=[f"{n}-{k}" for n, k in BOTH])
 def test_scheduler_args(name, kind):
     """Options in the document do what they do on the command line."""
