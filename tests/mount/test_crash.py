@@ -309,6 +309,23 @@ def test_kill_of_the_helper(kx, down):
     assert job.log().decode() == f"{pids[0]}\n{pids[1]}\n"
 
 
+def test_kill_of_helper_and_guard(kx):
+    """Both at once, and kxfs before, so that nobody can end the program: it ends all the same."""
+    job = kx.submit(app("echo $$; exec sleep 10000"))
+    [pid] = pids_of(job, 1)
+    guard = parent(pid)
+    helper = parent(guard)
+    kx.end(signal.SIGKILL)
+    os.kill(guard, signal.SIGSTOP)
+    os.kill(helper, signal.SIGSTOP)
+    kill(guard)
+    kill(helper)
+    wait_for(lambda: not alive(pid), what="the program to end")
+    kx.start()
+    job.finish("FAILED")
+    assert job.replica()["reason"] == "HelperKilled"
+
+
 def test_nothing_outlives_a_job(kx):
     """A process with another session, parent and environment ends with the job, also after a crash."""
     job = kx.submit(app(FAMILY + UNTIL_END))

@@ -393,14 +393,19 @@ def test_lost_record(kx, left):
 
 
 def test_damaged_time(kx):
-    """A time up to which all is told that can't be read is mended by the next verdict."""
-    kx.end()
+    """A time up to which all is told that can't be read is mended by the next verdict. What was told before, and
+    removed, does not come again."""
+    kx.submit(app("exec sleep 10000"), "told.yaml")
+    os.remove(kx / "submit/told.yaml.job")
+    wait_for(lambda: "\njob " not in (kx.state / "submit.records/told.yaml").read_text())
+    kx.end(signal.SIGKILL)
     (kx.state / "submit.reported").write_text(100 * "x")
     kx.start()
+    assert kx.ls("submit") == ["told.yaml"]
     job = kx.submit(app("true"), "x.yaml")
     wait_for(lambda: re.fullmatch(r"\d{20}\n", (kx.state / "submit.reported").read_text()), what="a time")
     kx.restart(signal.SIGKILL)
-    assert kx.job_of("x.yaml").id == job.id and len(kx.ls("jobs")) == 1
+    assert kx.job_of("x.yaml").id == job.id and len(kx.ls("jobs")) == 2
 
 
 def test_launched_and_renamed(kx):

@@ -97,10 +97,52 @@ static void test_room(void **state)
 	rig_here(do_close, NULL);
 }
 
+static void do_add(void *data)
+{
+	(void)data;
+	log_writer_add(logs[0].w, -1, piece, PIECE);
+	log_writer_flush(logs[0].w);
+}
+
+/* It waits for more, since so much was written a moment ago. */
+static void on_written_once(void *data, int err)
+{
+	assert_int_equal(err, 0);
+	do_add(data);
+	log_writer_close(logs[0].w);
+}
+
+static void do_new_closing(void *data)
+{
+	const struct log_writer_events events = {on_opened, on_written_once, data};
+
+	logs[0].w = log_writer_new(rig.job, logs[0].key, &events);
+}
+
+/* What was flushed is written, though its writer is closed while it waits for more. */
+static void test_closed_at_once(void **state)
+{
+	static size_t number;
+	struct log *log;
+
+	(void)state;
+	rig_open("job");
+	rig_begin(logs[0].key, "a/0 ");
+	atomic_store(&logs[0].open, false);
+	rig_here(do_new_closing, &number);
+	rig_until(atomic_load(&logs[0].open));
+	rig_here(do_add, NULL);
+	log = rig_log("job", logs[0].key);
+	rig_until(rig_stat(log).size == 2 * PIECE);
+	log_unref(log);
+	rig_end(logs[0].key);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_room, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_closed_at_once, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,6 +111,15 @@ static void test_new(void **state)
 	assert_int_equal(job->replicas[2].state, SPEC_PENDING);
 	assert_string_equal(job->replicas[2].reason, "");
 	assert_true(job->created == CREATED && job->changed == CREATED);
+	assert_int_equal(job->roles[0].minimum, 1);
+	assert_int_equal(job->roles[1].minimum, 1);
+	spec_record_free(r);
+	/* None is needed, as is written; where nothing is written, all are. */
+	r = record_of("name: demo\nroles:\n"
+		      "- {name: a, image: i, entrypoint: e, num_replicas: 2, min_replicas: 0}\n"
+		      "- {name: b, image: i, entrypoint: e, num_replicas: 2}\n");
+	assert_int_equal(r->job->roles[0].minimum, 0);
+	assert_int_equal(r->job->roles[1].minimum, 2);
 	spec_record_free(r);
 }
 
