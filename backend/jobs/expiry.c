@@ -70,23 +70,29 @@ static bool may_go(const struct expiry *x, const struct spec_job *job)
 	return spec_state_is_final(job->state) && x->config.may_go(x->config.data, job);
 }
 
-/* Remove what has been in history long enough. In how many ms the next of them has been. */
-static unsigned remove_old(struct expiry *x, const struct jobs *history)
+/*
+ * Remove what has been in history long enough, or (RETIRES) move there what has stood in jobs/ long enough. In how many
+ * ms the next of them has been.
+ */
+static unsigned remove_old(struct expiry *x, const struct jobs *jobs, bool retires)
 {
-	int64_t time = x->config.history_keep * INT64_C(1000000000);
 	int64_t next = SELDOM_MS * INT64_C(1000000);
 	int64_t now = loop_time_ns();
 
-	for (size_t i = 0; i < history->n; i++) {
-		const struct spec_job *job = history->v[i];
-		int64_t left = time - (now - job->changed);
+	for (size_t i = 0; i < jobs->n; i++) {
+		const struct spec_job *job = jobs->v[i];
+		int64_t keep = retires ? job->ttl : x->config.history_keep;
+		int64_t left =
+			(retires ? job->finished : job->changed) - now + keep * INT64_C(1000000000);
 
-		if (!may_go(x, job))
+		if (keep < 0 || !may_go(x, job))
 			continue;
-		if (left <= 0)
-			x->config.remove(x->config.data, job);
-		else
+		if (left > 0)
 			next = min_of(next, left);
+		else if (retires)
+			x->config.retire(x->config.data, job);
+		else
+			x->config.remove(x->config.data, job);
 	}
 	return (unsigned)(next / 1000000 + 1);
 }
@@ -147,14 +153,18 @@ void expiry_dropped(struct expiry *x, const char *id, int err)
 static void check(void *data)
 {
 	struct expiry *x = data;
-	cleanup(jobs_clear) struct jobs history = {0};
+	cleanup(jobs_clear) struct jobs history = {0}, shown = {0};
 	unsigned next;
 
 	check_in(x, SELDOM_MS);
 	if (is_busy(x))
 		return;
 	list(x, BACKEND_HISTORY, &history);
-	next = remove_old(x, &history);
+	next = remove_old(x, &history, false);
+	if (x->config.retire) {
+		list(x, BACKEND_JOBS, &shown);
+		next = min_of(next, remove_old(x, &shown, true));
+	}
 	if (output_bytes(x->config.output) <= x->config.spool_limit)
 		x->warned = false;
 	else if (!is_busy(x))

@@ -25,6 +25,8 @@ struct expiry_config {
 	bool (*has_output)(void *data, const struct spec_job *job);
 	/* Is something being removed? Then nothing else is, until expiry_now or expiry_soon. */
 	bool (*is_busy)(void *data);
+	/* Begin to move JOB, whose ttl is over, to history, and call expiry_soon. NULL: no job has a ttl. */
+	void (*retire)(void *data, const struct spec_job *job);
 	/* Begin to remove JOB, or its output alone; and call expiry_now, or expiry_dropped, when that is done. */
 	void (*remove)(void *data, const struct spec_job *job);
 	void (*drop)(void *data, const struct spec_job *job);

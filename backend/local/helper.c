@@ -10,6 +10,7 @@
  * Both are subreapers: every process that a program starts comes to the guard when its parent ends, whatever it does
  * with sessions and environments. A program that kills its parent kills the guard; then all its processes come to the
  * helper, which kills them.
+ * The guard ends a program that runs longer than its limit of time: it waits for no disk.
  * When the helper is killed, the guard gets a signal and kills all. A program whose guard is killed is killed by the
  * kernel. Nothing a program does to its parent reaches the daemon or another replica.
  *
@@ -57,6 +58,7 @@ struct order {
 	char *text;
 	const char *dir, *key, *name, *cwd;
 	rlim_t nofile;
+	int64_t limit_ms, grace_ms;
 	char **args, **env;
 };
 
@@ -66,7 +68,8 @@ enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_OVER, GUARD_LEFT };
 struct guard_news {
 	enum guard_kind kind;
 	enum task_why why;
-	int value; /* STARTED: pid; FAILED: errno; OVER: as of waitpid */
+	int value;	/* STARTED: pid; FAILED: errno; OVER: as of waitpid */
+	bool timed_out; /* OVER: it was sent SIGTERM for its limit before it ended */
 };
 
 struct helper {
@@ -263,9 +266,23 @@ static void start_program(const struct order *order, int out_fd, struct guard_ne
 	close(fds[0]);
 }
 
-/* Wait until process PID has ended, or the helper has (false). Remains of others are fetched meanwhile. */
-static bool await_program(pid_t pid, pid_t helper, int *ret_status)
+/* The time until DUE_MS, which is not over long before it is looked at again; an hour where there is none. */
+static struct timespec time_until(int64_t due_ms)
 {
+	int64_t ms = due_ms ? max_of(due_ms - monotonic_ms(), INT64_C(0)) : 3600000;
+
+	return (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+}
+
+/*
+ * Wait until process PID has ended, or the helper has (false). Remains of others are fetched meanwhile. If its limit of
+ * time is over before, it is sent SIGTERM, and SIGKILL after its grace. The clock is one that nobody can set.
+ */
+static bool await_program(const struct order *order, pid_t pid, pid_t helper,
+			  struct guard_news *ret)
+{
+	int64_t due = order->limit_ms ? monotonic_ms() + order->limit_ms : 0;
+	struct timespec pause;
 	sigset_t set;
 	pid_t gone;
 
@@ -273,11 +290,18 @@ static bool await_program(pid_t pid, pid_t helper, int *ret_status)
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, ORPHAN_SIGNAL);
 	while (getppid() == helper) {
-		while ((gone = waitpid(-1, ret_status, WNOHANG)) > 0) {
+		while ((gone = waitpid(-1, &ret->value, WNOHANG)) > 0) {
 			if (gone == pid)
 				return true;
 		}
-		sigwaitinfo(&set, NULL);
+		if (due && monotonic_ms() >= due) {
+			kill(-pid, ret->timed_out ? SIGKILL : SIGTERM);
+			kill(-pid, SIGCONT); /* a stopped process does not see SIGTERM */
+			due = ret->timed_out ? 0 : monotonic_ms() + order->grace_ms;
+			ret->timed_out = true;
+		}
+		pause = time_until(due);
+		sigtimedwait(&set, NULL, &pause);
 	}
 	return false;
 }
@@ -298,7 +322,7 @@ static _Noreturn void run_guard(const struct order *order, pid_t helper, int out
 	(void)!write(fd, &news, sizeof(news));
 	if (news.kind == GUARD_STARTED) {
 		news = (struct guard_news){.kind = GUARD_OVER};
-		if (await_program(pid, helper, &news.value))
+		if (await_program(order, pid, helper, &news))
 			(void)!write(fd, &news, sizeof(news));
 	}
 	if (!kill_all()) {
@@ -601,6 +625,8 @@ static int order_read(struct order *o)
 	o->name = order_next(&at, end);
 	o->cwd = order_next(&at, end);
 	o->nofile = strtoull(order_next(&at, end), NULL, 10);
+	o->limit_ms = strtoll(order_next(&at, end), NULL, 10);
+	o->grace_ms = strtoll(order_next(&at, end), NULL, 10);
 	n_args = strtoul(order_next(&at, end), NULL, 10);
 	for (const char *p = at; p < end; p += strlen(p) + 1)
 		n++;
@@ -656,9 +682,10 @@ static int start_guard(struct helper *h)
 	return 0;
 }
 
-static void program_over(struct helper *h, int status)
+static void program_over(struct helper *h, int status, bool timed_out)
 {
 	h->end.how = TASK_ENDED;
+	h->end.err = timed_out ? ETIMEDOUT : 0;
 	h->end.finished = now_ns();
 	h->end.sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	h->end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -706,7 +733,7 @@ static void hear_guard(struct helper *h)
 		h->end.finished = now_ns();
 		break;
 	case GUARD_OVER:
-		program_over(h, news.value);
+		program_over(h, news.value, news.timed_out);
 		break;
 	case GUARD_LEFT:
 		h->end.left = 1;

@@ -12,7 +12,8 @@
  *	tasks/NAME		how the attempt has ended: NAME.new, written, synced and renamed
  *
  * The order is a file of texts, each with its NUL: the job's folder, the log's key, NAME, the working directory, the
- * soft limit of descriptors that the program gets, how many arguments there are, these, and then the environment.
+ * soft limit of descriptors that the program gets, its limit of time and its grace (ms; 0: none), how many arguments
+ * there are, these, and then the environment.
  *
  * A helper may outlive the kxfs that started it, so all of this belongs to the format of the state directory:
  * whoever changes it raises the version in fs/mount/state.c, and a newer kxfs refuses what an older one left running.
@@ -45,7 +46,7 @@ enum task_why { TASK_HELPER, TASK_OUTPUT, TASK_CWD, TASK_EXEC, TASK_SEARCH, TASK
 struct task_end {
 	enum task_how how;
 	enum task_why why;
-	int err;       /* an errno */
+	int err; /* an errno; of ENDED: ETIMEDOUT if it was ended for its limit of time, else 0 */
 	int exit_code; /* -1: none */
 	int sig;       /* 0: none */
 	int lost;      /* the errno for which output was lost; 0: none was */

@@ -77,6 +77,11 @@ static void remove_job(void *data, const struct spec_job *job)
 	saved_change(local_of(data)->saved, SAVED_EXPIRE, job->uid, NULL);
 }
 
+static void retire_job(void *data, const struct spec_job *job)
+{
+	saved_change(local_of(data)->saved, SAVED_CANCEL, job->uid, NULL);
+}
+
 static void drop_output(void *data, const struct spec_job *job)
 {
 	saved_change(local_of(data)->saved, SAVED_DROP, job->uid, NULL);
@@ -93,6 +98,7 @@ static struct expiry *new_expiry(struct backend *b)
 		.may_go = may_go,
 		.has_output = has_output,
 		.is_busy = is_removing,
+		.retire = retire_job,
 		.remove = remove_job,
 		.drop = drop_output,
 		.data = b,

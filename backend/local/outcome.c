@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 static void print_signal(int sig, char ret[32])
 {
@@ -53,6 +54,10 @@ char *outcome_text(const struct spec_record *rec, const struct spec_replica *rep
 		return text_print("the helper process that ran it was ended by signal %s", name);
 	if (end->how == TASK_KILLED)
 		return text_copy("the helper process that ran it was killed");
+	if (end->err == ETIMEDOUT) {
+		spec_time_span_text(rec->job->time_limit, name);
+		return text_print("ran longer than its limit of %s", name);
+	}
 	if (end->sig)
 		return text_print("ended by signal %s", name);
 	return end->exit_code ? text_print("exit code %d", end->exit_code) : text_copy("");
@@ -66,6 +71,8 @@ const char *outcome_reason(bool again, const struct task_end *end)
 		return "Restarting";
 	if (end->how == TASK_KILLED)
 		return "HelperKilled";
+	if (end->err == ETIMEDOUT)
+		return "DeadlineExceeded";
 	if (end->sig)
 		return "Signal";
 	return end->exit_code ? "Error" : "Completed";

@@ -306,6 +306,8 @@ static void start_task(struct local_replica *rep)
 		.name = name,
 		.key = key,
 		.cwd = rec->work_dir,
+		.limit_ms = rec->job->time_limit * 1000,
+		.grace_ms = rep->job->all->grace_ms,
 		.args = program.args,
 		.env = program.env,
 	};
@@ -477,7 +479,7 @@ static bool try_again(struct local_replica *rep, const struct task_end *end)
 static void judge(struct local_replica *rep, const struct task_end *end)
 {
 	struct spec_replica *rec = rep->rec;
-	bool well = end->how == TASK_ENDED && end->sig == 0 && end->exit_code == 0;
+	bool well = end->how == TASK_ENDED && end->sig == 0 && end->exit_code == 0 && !end->err;
 	bool runs = record_of(rep)->goal == SPEC_GOAL_RUN;
 	cleanup_free char *text = outcome_text(record_of(rep), rec, end);
 

@@ -148,6 +148,8 @@ static struct spec_machine machine_of(struct submit *s)
 
 	return (struct spec_machine){.home = config->home,
 				     .work_dir = config->work_dir,
+				     .args = config->args,
+				     .n_args = config->n_args,
 				     .dir_error = dir_error,
 				     .data = s};
 }
@@ -226,13 +228,13 @@ static int refuse_scheduler(struct submit *s, const char *scheduler, struct spec
 	return -EINVAL;
 }
 
-static int parse(struct submit *s, struct spec_app **ret, char **ret_dir)
+static int parse(struct submit *s, struct spec_app **ret, struct spec_terms *ret_terms)
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	const struct backend_request *rq = s->rq;
 	const struct spec_machine machine = machine_of(s);
-	int err = spec_local_parse(rq->text, rq->len, &machine, &app, ret_dir, &e);
+	int err = spec_local_parse(rq->text, rq->len, &machine, &app, ret_terms, &e);
 
 	if (err == 0 && app->scheduler && !streq(app->scheduler, "local"))
 		return refuse_scheduler(s, app->scheduler, &e);
@@ -276,8 +278,8 @@ static int make_dir(struct submit *s, const char *app)
 	return -EEXIST;
 }
 
-/* The record of APP, which is taken over and runs in DIR. */
-static int make_record(struct submit *s, struct spec_app *app, const char *dir)
+/* The record of APP, which is taken over and runs on TERMS. */
+static int make_record(struct submit *s, struct spec_app *app, const struct spec_terms *terms)
 {
 	const struct backend_request *rq = s->rq;
 	char uid[37] = "", boot[37];
@@ -287,11 +289,13 @@ static int make_record(struct submit *s, struct spec_app *app, const char *dir)
 		.submission = rq->submission,
 		.submitter = rq->submitter,
 		.file = rq->file,
-		.work_dir = dir,
+		.work_dir = terms->dir,
 		.boot = boot,
 		.appdef = rq->text,
 		.len = rq->len,
 		.created = loop_time_ns(),
+		.time_limit = terms->time_limit,
+		.ttl = terms->ttl,
 	};
 	int err = random_uuid(uid) < 0 ? -EIO : 0;
 
@@ -361,15 +365,15 @@ static void explain(struct submit *s)
 static int submit_try(struct submit *s)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	char *dir cleanup_free = NULL;
-	int err = parse(s, &app, &dir);
+	struct spec_terms terms cleanup(spec_terms_clear) = {0};
+	int err = parse(s, &app, &terms);
 
 	if (err < 0 || (s->asked && !s->looked))
 		return err;
 	err = make_dir(s, app->name);
 	if (err < 0)
 		return err;
-	err = make_record(s, take_ptr(app), dir);
+	err = make_record(s, take_ptr(app), &terms);
 	if (err == 0)
 		err = store_files(s);
 	return err < 0 ? remove_files(s, err) : 0;

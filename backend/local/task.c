@@ -22,6 +22,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -391,7 +392,8 @@ static void print_order(struct task *task, const struct task_config *c)
 	put(f, c->key);
 	put(f, c->name);
 	put(f, c->cwd);
-	fprintf(f, "%ju%c%zu%c", (uintmax_t)process_given_descriptors(), '\0', n_args, '\0');
+	fprintf(f, "%ju%c%" PRId64 "%c%u%c%zu%c", (uintmax_t)process_given_descriptors(), '\0',
+		c->limit_ms, '\0', c->grace_ms, '\0', n_args, '\0');
 	for (char *const *arg = c->args; *arg; arg++)
 		put(f, *arg);
 	for (char *const *env = c->env; *env; env++)

@@ -18,6 +18,8 @@ struct task_config {
 	const char *name; /* of the attempt: a short one, since a socket's path is */
 	const char *key;
 	const char *cwd;
+	int64_t limit_ms;  /* how long the program may run; 0: for ever */
+	unsigned grace_ms; /* that it has then between SIGTERM and SIGKILL */
 	char *const *args,
 		*const *env; /* NULL-terminated; ARGS[0] is searched on the PATH of ENV */
 };

@@ -40,7 +40,9 @@ int dry_run_main(const struct options *o)
 		.args = o->args,
 		.n_args = o->n_args,
 		.file = o->dry_run,
-		.machine.work_dir = work_dir ? work_dir : "",
+		.machine = {.work_dir = work_dir ? work_dir : "",
+			    .args = o->args,
+			    .n_args = o->n_args},
 		.now = loop_time_ns(),
 	};
 

@@ -6,6 +6,7 @@
 
 #include "fs/cli/refuse.h"
 #include "spec/base/mem.h"
+#include "spec/base/time.h"
 
 /*
  * --- numbers that a person writes, with a unit: decimal, whole and bounded. strtoull takes signs, blanks and 0x, which
@@ -55,14 +56,12 @@ static int parse_size(const char *text, uint64_t min, uint64_t max, uint64_t *re
 	return parse_quantity(text, 10, units, min, max, ret);
 }
 
-/* Seconds: digits and one of s m h d, or nothing. */
-static int parse_time(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+/* Seconds. */
+static int parse_time(const char *text, int64_t max, int64_t *ret)
 {
-	static const struct unit units[] = {
-		{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {0},
-	};
-
-	return parse_quantity(text, 10, units, min, max, ret);
+	if (!spec_time_span_parse(text, ret))
+		return -EINVAL;
+	return *ret > max ? -ERANGE : 0;
 }
 
 /* Digits of BASE (8 or 10) alone. */
@@ -180,9 +179,9 @@ SETTER(set_umask)
 
 SETTER(set_grace)
 {
-	uint64_t v;
+	int64_t v;
 
-	if (parse_time(value, 0, 3600, &v) < 0)
+	if (parse_time(value, 3600, &v) < 0)
 		return bad_value(def, value, "a time from 0s to 1h, like 30s or 2m", ret_text);
 	o->grace_ms = (unsigned)v * 1000;
 	return 0;
@@ -197,11 +196,8 @@ SETTER(set_spool_limit)
 
 SETTER(set_history_keep)
 {
-	uint64_t v;
-
-	if (parse_time(value, 0, UINT64_C(3650) * 86400, &v) < 0)
+	if (parse_time(value, INT64_C(3650) * 86400, &o->history_keep) < 0)
 		return bad_value(def, value, "a time up to 3650d, like 12h or 7d", ret_text);
-	o->history_keep = (int64_t)v;
 	return 0;
 }
 

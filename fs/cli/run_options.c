@@ -83,7 +83,7 @@ size_t run_option_names(const char **ret, size_t max)
 
 void run_options_help(FILE *out)
 {
-	static const char *const types[] = {"=TEXT", "=NAME", "=N", ""};
+	static const char *const types[] = {"=TEXT", "=NAME", "=N", "", "=TIME"};
 	const struct spec_kind *kind;
 
 	for (size_t i = 0; (kind = spec_kind_at(i)); i++) {
@@ -91,6 +91,8 @@ void run_options_help(FILE *out)
 		for (const struct spec_option *d = kind->options; d->name; d++) {
 			char head[64];
 
+			if (d->refusal)
+				continue;
 			snprintf(head, sizeof(head), "%s%s", d->name, types[d->type]);
 			fprintf(out, "  %-35s %s%s\n", head, d->help,
 				d->required ? " (required)" : "");

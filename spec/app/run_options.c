@@ -10,6 +10,7 @@
 
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
+#include "spec/base/time.h"
 #include "spec/base/tree.h"
 #include "spec/base/value.h"
 
@@ -19,7 +20,7 @@ struct value {
 	bool given;
 	bool refused;	/* an error about it was reported */
 	char *text;	/* TEXT */
-	int64_t number; /* INT, BOOL */
+	int64_t number; /* INT, BOOL, TIME */
 };
 
 struct spec_options {
@@ -74,7 +75,8 @@ static int refuse_unknown(const struct spec_options *o, const char *path, const 
 
 	for (size_t i = 0; o->table[i].name; i++) {
 		names[i] = o->table[i].name;
-		text_set(&all, "%s%s%s", all ? all : "", all ? ", " : "", names[i]);
+		if (!o->table[i].refusal)
+			text_set(&all, "%s%s%s", all ? all : "", all ? ", " : "", names[i]);
 	}
 	near = spec_suggest(name, names);
 	if (near)
@@ -110,6 +112,26 @@ static int set_number(struct value *v, const struct spec_option *option, int64_t
 	return 0;
 }
 
+static int set_time(struct value *v, const struct spec_option *option, const char *text,
+		    const char *path, struct spec_errors *e)
+{
+	char min[24], max[24];
+	int64_t seconds;
+
+	if (!spec_time_span_parse(text, &seconds) || !strpbrk(text, "smhd"))
+		return spec_errors_add(
+			e, -EINVAL, 0, 0, path,
+			"must be a time with its unit, like 90s, 30m, 4h or 2d, not \"%s\"", text);
+	spec_time_span_text(option->min, min);
+	spec_time_span_text(option->max, max);
+	if (seconds < option->min || seconds > option->max)
+		return spec_errors_add(e, -EINVAL, 0, 0, path, "must be between %s and %s", min,
+				       max);
+	value_clear(v);
+	*v = (struct value){.given = true, .number = seconds};
+	return 0;
+}
+
 /* A decimal number, all of TEXT; out of range counts as one at the range's end. */
 static bool parse_int(const char *text, int64_t *ret)
 {
@@ -140,6 +162,8 @@ static int set_from_text(struct value *v, const struct spec_option *option, cons
 {
 	int64_t number;
 
+	if (option->refusal)
+		return spec_errors_add(e, -EINVAL, 0, 0, path, "%s", option->refusal);
 	switch (option->type) {
 	case SPEC_OPTION_INT:
 		if (!parse_int(text, &number))
@@ -151,6 +175,8 @@ static int set_from_text(struct value *v, const struct spec_option *option, cons
 			return spec_errors_add(e, -EINVAL, 0, 0, path,
 					       "must be true or false, not \"%s\"", text);
 		return set_number(v, option, number, path, e);
+	case SPEC_OPTION_TIME:
+		return set_time(v, option, text, path, e);
 	case SPEC_OPTION_TEXT:
 	case SPEC_OPTION_NAME:
 		break;
@@ -208,14 +234,16 @@ static int check_namespace(const struct spec_value *value, const char *namespace
 static int set_from_json(struct value *v, const struct spec_option *option,
 			 const struct spec_value *value, const char *path, struct spec_errors *e)
 {
-	static const char *const wanted[] = {"text", "text", "a whole number", "true or false"};
+	static const char *const wanted[] = {"text", "text", "a whole number", "true or false",
+					     "a time"};
 	static const enum spec_value_type types[] = {SPEC_VALUE_STRING, SPEC_VALUE_STRING,
-						     SPEC_VALUE_NUMBER, SPEC_VALUE_BOOL};
+						     SPEC_VALUE_NUMBER, SPEC_VALUE_BOOL,
+						     SPEC_VALUE_STRING};
 	enum spec_value_type type = types[option->type];
 	bool whole = value->type == SPEC_VALUE_NUMBER && !strpbrk(value->text, ".eE");
 
 	if (type == SPEC_VALUE_STRING && whole)
-		return set_text(v, option, value->text, path, e);
+		return set_from_text(v, option, value->text, path, e);
 	if (value->type != type || (type == SPEC_VALUE_NUMBER && !whole)) {
 		cleanup_json struct json_object *tree = spec_tree_of(value);
 		bool scalar = value->type != SPEC_VALUE_LIST && value->type != SPEC_VALUE_MAP;
@@ -231,7 +259,7 @@ static int set_from_json(struct value *v, const struct spec_option *option,
 		return set_number(v, option, *value->text == 't', path, e);
 	if (strlen(value->text) != value->n)
 		return spec_errors_add(e, -EINVAL, 0, 0, path, "must not hold a NUL character");
-	return set_text(v, option, value->text, path, e);
+	return set_from_text(v, option, value->text, path, e);
 }
 
 static int merge_one(struct spec_options *o, const struct spec_value *value, struct spec_errors *e)

@@ -8,21 +8,36 @@
 #define KXFS_SPEC_APP_RUN_OPTIONS_H
 
 #include "spec/base/error.h"
+#include "spec/base/limits.h"
 
 enum spec_option_type {
 	SPEC_OPTION_TEXT,
 	SPEC_OPTION_NAME, /* text that is the name of an object in the cluster, or "" */
 	SPEC_OPTION_INT,
-	SPEC_OPTION_BOOL
+	SPEC_OPTION_BOOL,
+	SPEC_OPTION_TIME /* seconds, written with a unit ("4h"), since Slurm counts minutes where there is none */
 };
 
 struct spec_option {
 	const char *name;
 	enum spec_option_type type;
 	bool required;
-	int64_t min, max; /* of an INT */
-	const char *help; /* one line for people */
+	int64_t min, max;    /* of an INT or a TIME */
+	const char *help;    /* one line for people */
+	const char *refusal; /* why it can't be had, for people; NULL: it can */
 };
+
+/* What kxfs adds to TorchX's options, for the tables of all that can do it; docs/deviations.md. */
+#define SPEC_TIME_LIMIT_OPTION                                                                     \
+	{                                                                                          \
+		.name = "time_limit", .type = SPEC_OPTION_TIME, .min = 1, .max = SPEC_MAX_LIMIT,   \
+		.help = "how long an attempt of a replica may run"                                 \
+	}
+#define SPEC_TTL_OPTION                                                                            \
+	{                                                                                          \
+		.name = "ttl", .type = SPEC_OPTION_TIME, .max = SPEC_MAX_LIMIT,                    \
+		.help = "how long after its end a job is removed"                                  \
+	}
 
 /* The option NAME of TABLE, which ends with one whose name is NULL; NULL: it has none. */
 const struct spec_option *spec_option_find(const struct spec_option *table, const char *name);
@@ -61,6 +76,7 @@ int spec_options_check(const struct spec_options *o, struct spec_errors *e);
 
 /* The value of an option that the kind has (another is a bug); NULL, false: not given. */
 const char *spec_options_text(const struct spec_options *o, const char *name);
+/* Of a TIME, too. */
 bool spec_options_int(const struct spec_options *o, const char *name, int64_t *ret);
 bool spec_options_bool(const struct spec_options *o, const char *name);
 

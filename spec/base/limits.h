@@ -15,6 +15,7 @@
 #define SPEC_MAX_APPDEF_NOTE 32768	    /* bytes of annotation kxfs/appdef */
 #define SPEC_MAX_NAME	     63		    /* a DNS label: names of jobs, tasks and pods */
 #define SPEC_MAX_REPLICAS    10000	    /* replicas of one job, all roles together */
+#define SPEC_MAX_LIMIT	     (3650 * 86400) /* seconds of time_limit and ttl */
 #define SPEC_MAX_SCRATCH     (4u << 20)	    /* bytes of a file in submit/ that is not submitted */
 #define SPEC_MAX_SCRATCH_ALL (64u << 20)    /* bytes of all files in submit/ */
 #define SPEC_MAX_WATCHED     (8u << 20)	    /* bytes of one object from a server, in memory */

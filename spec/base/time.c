@@ -106,3 +106,33 @@ void spec_time_text(int64_t ns, char ret[32])
 	if (ns && gmtime_r(&seconds, &tm))
 		strftime(ret, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
+
+static const struct {
+	char letter;
+	int seconds;
+} units[] = {{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}};
+
+bool spec_time_span_parse(const char *text, int64_t *ret_seconds)
+{
+	size_t digits = strspn(text, "0123456789"), i = array_size(units) - 1;
+
+	if (!digits || (text[digits] && text[digits + 1]))
+		return false;
+	if (text[digits])
+		for (i = 0; i < array_size(units) && units[i].letter != text[digits];)
+			i++;
+	if (i == array_size(units))
+		return false;
+	if (__builtin_mul_overflow(strtoll(text, NULL, 10), units[i].seconds, ret_seconds))
+		*ret_seconds = INT64_MAX;
+	return true;
+}
+
+void spec_time_span_text(int64_t seconds, char ret[24])
+{
+	size_t i = seconds ? 0 : array_size(units) - 1;
+
+	while (seconds % units[i].seconds)
+		i++;
+	snprintf(ret, 24, "%lld%c", (long long)seconds / units[i].seconds, units[i].letter);
+}

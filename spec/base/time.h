@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Times as Kubernetes and container runtimes write them (RFC 3339), to ns since 1970 and back. */
+/* Times as Kubernetes and container runtimes write them (RFC 3339), to ns since 1970 and back; and spans of time. */
 #ifndef KXFS_SPEC_BASE_TIME_H
 #define KXFS_SPEC_BASE_TIME_H
 
@@ -11,6 +11,14 @@
  * that int64_t can't hold becomes the nearest that it can.
  */
 size_t spec_time_parse(const char *text, size_t len, int64_t *ret_ns);
+
+/*
+ * A span that a person writes: digits and one of s m h d, or digits alone, which are seconds. One that int64_t can't
+ * hold becomes the longest that it can. False: TEXT is none.
+ */
+bool spec_time_span_parse(const char *text, int64_t *ret_seconds);
+/* And back, in the largest unit that divides it: "90s", "4h", "2d". */
+void spec_time_span_text(int64_t seconds, char ret[24]);
 
 /* "2026-11-21T09:08:40Z" of a time in ns, which loses what is below a second; "" of 0. */
 void spec_time_text(int64_t ns, char ret[32]);

@@ -50,6 +50,7 @@ struct spec_job *spec_job_new(size_t n_roles, size_t n_replicas)
 	struct spec_job *job = mem_zero(replicas_at + n_replicas * sizeof(struct spec_replica));
 
 	job->refs = 1;
+	job->ttl = -1;
 	job->id = job->uid = job->app = job->phase = job->reason = job->message = spec_empty();
 	job->last_words = spec_empty();
 	job->again = "";

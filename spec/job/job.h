@@ -42,6 +42,8 @@ struct spec_replica {
 	char *blamed; /* the other container of its pod that keeps it from going on, or has ended it; "" */
 	int exit_code; /* -1: none */
 	int signal;    /* 0: none */
+	/* When this attempt is ended for its time limit; 0: it has none, or is not known; not on disk. */
+	int64_t deadline;
 	/* Of a container that failed and is run again in the same pod; a snapshot on disk does not have these three: */
 	unsigned starts; /* how often the container was started; 0: no container is run again */
 	int last_code;	 /* exit code of the run that has failed */
@@ -104,6 +106,8 @@ struct spec_job {
 	bool dropped;	  /* of a local job: its output was removed to make room */
 	unsigned retries;
 	unsigned max_retries;
+	int64_t time_limit; /* seconds that an attempt of any replica may run; 0: none, or not all may as long */
+	int64_t ttl; /* of a local job: seconds from its end until it goes to history; -1: it does not */
 	int64_t created;
 	int64_t started;
 	int64_t finished;

@@ -148,10 +148,15 @@ static void put_role(struct json_object *o, const struct spec_job *job,
 static struct json_object *status_tree(const struct spec_job *job, bool brief)
 {
 	struct json_object *o = spec_tree_map(), *list;
-	int64_t waiting = 0;
+	int64_t waiting = 0, deadline = 0;
 
-	for (size_t i = 0; i < job->n_replicas; i++)
-		waiting += waiting_of(&job->replicas[i]);
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+
+		waiting += waiting_of(r);
+		if (r->deadline && (!deadline || r->deadline < deadline))
+			deadline = r->deadline;
+	}
 	put_text(o, "id", job->id);
 	put_text(o, "app", job->app);
 	put_text(o, "state", spec_state_name(job->state));
@@ -166,6 +171,8 @@ static struct json_object *status_tree(const struct spec_job *job, bool brief)
 	put_text(o, "submitter", job->submitter);
 	spec_tree_number(o, "retries", job->retries);
 	spec_tree_number(o, "max_retries", job->max_retries);
+	put_number(o, "time_limit", (int)job->time_limit, 0);
+	put_time(o, "deadline", deadline);
 	put_time(o, "created", job->created);
 	put_time(o, "started", job->started);
 	put_time(o, "finished", job->finished);
@@ -228,6 +235,7 @@ void spec_status_replica(const struct spec_job *job, const struct spec_replica *
 	put_replica(o, r);
 	put_time(o, "started", r->started);
 	put_time(o, "finished", r->finished);
+	put_time(o, "deadline", r->deadline);
 	spec_tree_add(o, "gap", spec_tree_uint(gaps));
 	spec_tree_number(o, "logs_waiting", waiting_of(r));
 	if (is_local(job))

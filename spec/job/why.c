@@ -128,6 +128,8 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 /* Print what became of R, as the rest of a sentence that begins with its name. */
 static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
+	char limit[24];
+
 	if (streq(r->reason, "StartError")) {
 		fputs(" could not be started: ", out);
 		put_words_end(out, spec_words_start(r->message));
@@ -138,6 +140,10 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 		fputs(" was ended because it used more memory than its limit. Role ", out);
 		put_clean(out, job->roles[r->role].name);
 		fputs(" needs more memory, or must use less.", out);
+	} else if (streq(r->reason, "DeadlineExceeded")) {
+		spec_time_span_text(job->time_limit, limit);
+		fprintf(out, " ran longer than its limit%s%s.", job->time_limit ? " of " : "",
+			job->time_limit ? limit : "");
 	} else if (streq(r->reason, "OutputLost")) {
 		fputs(" failed: ", out);
 		put_end(out, r->message);

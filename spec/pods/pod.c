@@ -14,12 +14,14 @@
 #include "spec/base/name.h"
 #include "spec/pods/overlay.h"
 #include "spec/pods/pod_check.h"
+#include "spec/view/kueue.h"
 
 #define JOB_ID	      "TORCHX_JOB_ID"
 #define RANK0_HOST    "TORCHX_RANK0_HOST"
 #define IMAGE	      "TORCHX_IMAGE"
 #define INSTANCE_TYPE "node.kubernetes.io/instance-type"
 #define EFA	      "vpc.amazonaws.com/efa"
+#define KUEUE_START_S 300	/* for the pods of an attempt to start */
 #define LOCAL_IMAGE   "sha256:" /* the id of an image of the local Docker daemon */
 
 int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, ...)
@@ -43,6 +45,35 @@ int spec_build_name(struct spec_build *b, const char *controller)
 			"a Service of must begin with a letter",
 			b->id, controller);
 	return 0;
+}
+
+/*
+ * The limit in the pods counts for each attempt, and from when its node knows of it; Kueue's for all attempts together,
+ * and from when the job is let in. So that the first is what usually ends a job, and says why, Kueue's is longer.
+ */
+void spec_build_queue(const struct spec_build *b, struct json_object *labels)
+{
+	const char *queue = spec_options_text(b->options, "queue");
+	int64_t limit, retries = 0;
+
+	if (!queue || !*queue)
+		return;
+	spec_tree_text(labels, SPEC_KUEUE_QUEUE, queue);
+	if (!spec_options_int(b->options, "time_limit", &limit))
+		return;
+	for (size_t i = 0; i < b->app->n_roles; i++)
+		retries = max_of(retries, b->app->roles[i].max_retries);
+	limit = (limit + KUEUE_START_S) * (min_of(retries, (int64_t)INT32_MAX) + 1);
+	spec_tree_add(labels, SPEC_KUEUE_MAX_TIME,
+		      spec_tree_format("%lld", (long long)min_of(limit, (int64_t)INT32_MAX)));
+}
+
+void spec_build_ttl(const struct spec_build *b, struct json_object *spec)
+{
+	int64_t ttl;
+
+	if (spec_options_int(b->options, "ttl", &ttl))
+		spec_tree_number(spec, "ttlSecondsAfterFinished", ttl);
 }
 
 static struct json_object *label(const char *value)
@@ -292,11 +323,14 @@ static int make_node_selector(struct spec_pod_role *r)
 static int make_parts(struct spec_pod_role *r)
 {
 	const char *account = spec_options_text(r->pods->build->options, "service_account");
+	int64_t limit;
 	int err;
 
 	r->container = spec_tree_map();
 	r->spec = spec_tree_map();
 	spec_tree_text(r->spec, "restartPolicy", "Never");
+	if (spec_options_int(r->pods->build->options, "time_limit", &limit))
+		spec_tree_number(r->spec, "activeDeadlineSeconds", limit);
 	if (account)
 		spec_tree_text(r->spec, "serviceAccountName", account);
 	err = make_image(r);

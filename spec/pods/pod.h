@@ -34,6 +34,11 @@ int spec_build_refuse(struct spec_build *b, const char *path, const char *fmt, .
  */
 int spec_build_name(struct spec_build *b, const char *controller);
 
+/* Set what B's options say of the queue of Kueue in the labels of the object, if there is one. */
+void spec_build_queue(const struct spec_build *b, struct json_object *labels);
+/* Set the time after which the cluster removes the object when it has ended, if there is one. */
+void spec_build_ttl(const struct spec_build *b, struct json_object *spec);
+
 /* What all pods of a job share. Plain data: the kind sets the texts and numbers, pod.c the rest. */
 struct spec_pods {
 	struct spec_build *build;

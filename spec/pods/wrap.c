@@ -360,6 +360,7 @@ static void read_task(const struct spec_value *pod, struct spec_task_source *ret
 
 	ret->name = key_of(pod, ret->key, sizeof(ret->key));
 	ret->replicas = ret->minimum = 1;
+	ret->time_limit = spec_view_time_limit(pod);
 	ret->role = id < 0 ? "" : spec_read_text(labels, TORCHX "role-name");
 	ret->replica = id < 0 ? 0 : (unsigned)id;
 }

@@ -23,6 +23,12 @@
 		{.name = "priority_class_name",                                                    \
 		 .type = SPEC_OPTION_NAME,                                                         \
 		 .help = "priority class of the pods"},                                            \
+		SPEC_TIME_LIMIT_OPTION,                                                            \
+		{.name = "ttl",                                                                    \
+		 .type = SPEC_OPTION_TIME,                                                         \
+		 .refusal =                                                                        \
+			 "no controller of AppWrappers removes one by itself when it has ended: "  \
+			 "leave ttl out, or use Volcano or JobSet"},                               \
 	{                                                                                          \
 		.name = "network", .help = "additional network of the pods (Multus)"               \
 	}

@@ -96,7 +96,8 @@ static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	cleanup(spec_record_freep) struct spec_record *r = NULL;
-	cleanup_free char *dir = NULL, *id = NULL;
+	struct spec_terms terms cleanup(spec_terms_clear) = {0};
+	cleanup_free char *id = NULL;
 	struct chance chance = chance_of(d);
 	char uid[37], submission[37];
 	struct spec_record_origin origin = {
@@ -109,7 +110,7 @@ static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root
 		.len = len,
 		.created = d->now,
 	};
-	int err = spec_local_read(root, &d->machine, &app, &dir, e);
+	int err = spec_local_read(root, &d->machine, &app, &terms, e);
 
 	if (err)
 		return err;
@@ -122,7 +123,9 @@ static int make_local(const struct spec_dry_run *d, const struct spec_yaml *root
 	spec_name_uuid(chance.submission, submission);
 	id = spec_name_job(app->name, chance.name[0]);
 	origin.id = id;
-	origin.work_dir = dir;
+	origin.work_dir = terms.dir;
+	origin.time_limit = terms.time_limit;
+	origin.ttl = terms.ttl;
 	r = spec_record_new(take_ptr(app), &origin);
 	spec_record_yaml(r, ret, ret_len);
 	return 0;

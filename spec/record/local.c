@@ -35,6 +35,8 @@ static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
 
 static const struct spec_option options[] = {
 	{.name = "cwd", .type = SPEC_OPTION_TEXT, .help = "directory in which the job runs"},
+	SPEC_TIME_LIMIT_OPTION,
+	SPEC_TTL_OPTION,
 	/* What TorchX's scheduler local_cwd has too, and only its defaults can be had here. */
 	{.name = "log_dir", .type = SPEC_OPTION_TEXT},
 	{.name = "prepend_cwd", .type = SPEC_OPTION_BOOL},
@@ -68,7 +70,7 @@ static char *own_args(const char *args)
 	struct json_object *own cleanup_json = spec_tree_map();
 
 	json_object_object_foreach(all, name, value) {
-		if (!is_of_cluster(name))
+		if (spec_option_find(options, name) || !is_of_cluster(name))
 			spec_tree_set(own, name, json_object_get(value));
 	}
 	return spec_tree_print(own);
@@ -89,16 +91,22 @@ static void refuse_torchx_options(const struct spec_options *o, struct spec_erro
 			     "is not done here: set CUDA_VISIBLE_DEVICES in env", e);
 }
 
-/* The directory in which APP runs, malloc'ed; NULL: an error was added. */
-static char *choose_dir(const struct spec_app *app, const struct spec_machine *m,
-			struct spec_errors *e)
+/* How APP runs. If something is wrong with that, an error is added. */
+static struct spec_terms choose_terms(const struct spec_app *app, const struct spec_machine *m,
+				      struct spec_errors *e)
 {
+	struct spec_terms terms = {.ttl = -1};
 	cleanup(spec_options_freep) struct spec_options *o = spec_options_new("local", options);
 	cleanup_free char *args = app->scheduler_args ? own_args(app->scheduler_args) : NULL;
 	cleanup_free char *why = NULL;
 	const char *dir;
 
+	for (size_t i = 0; i < m->n_args; i++)
+		if (spec_option_find(options, m->args[i].key))
+			spec_options_set(o, m->args[i].key, m->args[i].value, e);
 	spec_options_merge(o, args, "", e);
+	spec_options_int(o, "time_limit", &terms.time_limit);
+	spec_options_int(o, "ttl", &terms.ttl);
 	refuse_torchx_options(o, e);
 	dir = spec_options_text(o, "cwd");
 	if (dir && *dir != '/')
@@ -107,13 +115,15 @@ static char *choose_dir(const struct spec_app *app, const struct spec_machine *m
 		why = m->dir_error(m->data, dir);
 	if (why)
 		wrong_option("cwd", why, e);
-	return e->err ? NULL : text_copy(dir ? dir : m->work_dir);
+	if (!e->err)
+		terms.dir = text_copy(dir ? dir : m->work_dir);
+	return terms;
 }
 
 /* --- the whole --- */
 
 int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
-		    struct spec_app **ret, char **ret_dir, struct spec_errors *e)
+		    struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e)
 {
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
 	struct spec_app_rules rules;
@@ -125,9 +135,9 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 	if (spec_app_read(root, &rules, &app, e) < 0)
 		return e->err;
 	if (!app->scheduler || streq(app->scheduler, "local"))
-		*ret_dir = choose_dir(app, m, e);
+		*ret_terms = choose_terms(app, m, e);
 	else
-		*ret_dir = text_copy(m->work_dir);
+		*ret_terms = (struct spec_terms){.dir = text_copy(m->work_dir), .ttl = -1};
 	spec_errors_locate(e, spec_yaml_find, (void *)(uintptr_t)root);
 	if (e->err)
 		return e->err;
@@ -136,12 +146,12 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 }
 
 int spec_local_parse(const char *text, size_t len, const struct spec_machine *m,
-		     struct spec_app **ret, char **ret_dir, struct spec_errors *e)
+		     struct spec_app **ret, struct spec_terms *ret_terms, struct spec_errors *e)
 {
 	cleanup(spec_yaml_freep) struct spec_yaml *root = NULL;
 	int err = spec_app_parse(text, len, &root, e);
 
-	return root ? spec_local_read(root, m, ret, ret_dir, e) : err;
+	return root ? spec_local_read(root, m, ret, ret_terms, e) : err;
 }
 
 void spec_local_locate(const char *text, size_t len, struct spec_errors *e)

@@ -106,6 +106,8 @@ struct spec_record *spec_record_new(struct spec_app *app, const struct spec_reco
 	job->own = true;
 	job->has_appdef = true;
 	job->created = job->changed = o->created;
+	job->time_limit = o->time_limit;
+	job->ttl = o->ttl;
 	spec_transitions_add(&job->transitions, SPEC_PENDING, "Pending", o->created);
 	for (size_t i = 0; i < job->n_replicas; i++)
 		spec_record_attempt(r, i, 0);
@@ -231,14 +233,15 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 {
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup(spec_app_freep) struct spec_app *app = NULL;
-	cleanup_free char *dir = NULL, *why = NULL;
+	struct spec_terms terms cleanup(spec_terms_clear) = {0}; /* what counts is on record */
+	cleanup_free char *why = NULL;
 	const struct spec_machine machine = {.home = home, .work_dir = r->work_dir};
 	char digest[65];
 
 	spec_sha256(text, len, digest);
 	if (!streq(digest, r->digest)) {
 		spec_set(&r->fault, "app.yaml is not what was submitted");
-	} else if (spec_local_parse(text, len, &machine, &app, &dir, &e) < 0) {
+	} else if (spec_local_parse(text, len, &machine, &app, &terms, &e) < 0) {
 		why = spec_errors_text(&e, "app.yaml");
 		text_set(&why, "this version of kxfs does not take app.yaml: %.*s",
 			 (int)strcspn(why, "\n"), why);
@@ -269,6 +272,14 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 
 	if (job->suspended)
 		job->state = SPEC_CANCELLED;
+	for (size_t i = 0; i < job->n_replicas && job->time_limit; i++) {
+		struct spec_replica *rep = &job->replicas[i];
+
+		if (rep->state != SPEC_RUNNING || !rep->started ||
+		    __builtin_add_overflow(rep->started, job->time_limit * INT64_C(1000000000),
+					   &rep->deadline))
+			rep->deadline = 0;
+	}
 	if (job->history)
 		job->actions = 0;
 	else if (streq(job->phase, "Pending") || streq(job->phase, "Running"))

@@ -53,7 +53,7 @@ struct spec_record {
 struct spec_record_origin {
 	const char *id, *uid, *submission, *submitter, *file, *work_dir, *boot, *appdef;
 	size_t len;
-	int64_t created;
+	int64_t created, time_limit, ttl; /* as in struct spec_job */
 };
 
 /* A new record of APP, which is taken over: submitted, nothing runs yet, all its replicas are PENDING. */

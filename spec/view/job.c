@@ -289,6 +289,9 @@ static void read_spec(struct spec_job_view *v, const struct spec_reader *reader,
 	if (!*v->app)
 		spec_set(&v->app, v->meta.name);
 	arrange(v, tasks, n);
+	for (size_t i = 0; i < n; i++)
+		v->time_limit =
+			i == 0 || tasks[i].time_limit == v->time_limit ? tasks[i].time_limit : 0;
 }
 
 /* --- a job whose spec is known already --- */
@@ -298,6 +301,7 @@ static void copy_spec(struct spec_job_view *v, const struct spec_job_view *from)
 	v->max_retries = from->max_retries;
 	v->retry_limit = from->retry_limit;
 	v->minimum = from->minimum;
+	v->time_limit = from->time_limit;
 	v->restarts = from->restarts;
 	v->alone = from->alone;
 	v->acts_on_success = from->acts_on_success;

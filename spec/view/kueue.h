@@ -12,6 +12,7 @@
 /* The label by which a job of any kind is put into a LocalQueue. */
 #define SPEC_KUEUE_QUEUE "kueue.x-k8s.io/queue-name"
 
+#define SPEC_KUEUE_MAX_TIME "kueue.x-k8s.io/max-exec-time-seconds"
 #define SPEC_KUEUE_PRIORITY "kueue.x-k8s.io/priority-class"
 
 /* The groups of its APIs: of its objects, and of the places of those that wait. */

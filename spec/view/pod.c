@@ -154,6 +154,11 @@ const char *spec_pod_choose_main(const struct spec_value *object, const char *ta
 	return spec_read_text(spec_read_at(list, 0), "name");
 }
 
+int spec_view_time_limit(const struct spec_value *pod)
+{
+	return spec_read_int(spec_read_map(pod, "spec"), "activeDeadlineSeconds", 0);
+}
+
 /* --- containers --- */
 
 static void read_words(struct spec_container_view *c, const struct spec_value *o)
@@ -389,6 +394,15 @@ static int64_t lost_since(const struct spec_value *status)
 	return ret;
 }
 
+/* The node counts from when it has taken the pod. */
+static int64_t deadline(const struct spec_value *pod)
+{
+	int64_t since = spec_read_time(spec_read_map(pod, "status"), "startTime");
+	int64_t ns = spec_view_time_limit(pod) * INT64_C(1000000000);
+
+	return since && ns && !__builtin_add_overflow(since, ns, &ns) ? ns : 0;
+}
+
 static void read_status(struct spec_pod_view *v, const struct spec_value *status)
 {
 	const struct spec_value *why = status;
@@ -432,6 +446,7 @@ static const struct spec_pick container_pick[] = {
 static const struct spec_pick pod_spec_pick[] = {
 	{.key = "nodeName", .keep = true},
 	{.key = "restartPolicy", .keep = true},
+	{.key = "activeDeadlineSeconds", .keep = true},
 	{.key = "initContainers", .keep = true, .of = container_pick},
 	{.key = "containers", .keep = true, .of = container_pick},
 	{0},
@@ -453,6 +468,7 @@ static const struct spec_pick status_pick[] = {
 	{.key = "phase", .keep = true},
 	{.key = "reason", .keep = true},
 	{.key = "message", .keep = true},
+	{.key = "startTime", .keep = true},
 	{.key = "conditions", .keep = true, .of = condition_pick},
 	{.key = "initContainerStatuses", .keep = true, .of = container_status_pick},
 	{.key = "containerStatuses", .keep = true, .of = container_status_pick},
@@ -483,6 +499,7 @@ int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size
 	read_status(v, spec_read_map(o, "status"));
 	spec_read_copy(&v->node, spec_read_text(spec, "nodeName"), READ_MAX_WORD);
 	v->reruns = reruns(spec);
+	v->deadline = deadline(o);
 	reader->pod(o, v);
 	v->main_reruns = main_reruns(v, spec);
 	v->outcome = outcome(spec, spec_read_map(o, "status"));

@@ -17,7 +17,8 @@ struct spec_task_source {
 	unsigned replica;  /* TorchX's id of it */
 	unsigned replicas; /* pods of the task */
 	unsigned minimum;
-	char key[80]; /* room for a name that the reader makes; nobody else reads it */
+	int time_limit; /* seconds that each of its pods may run; 0: none */
+	char key[80];	/* room for a name that the reader makes; nobody else reads it */
 };
 
 /* What a phase of the kind's controller means. */
@@ -77,6 +78,8 @@ void spec_job_view_queued(struct spec_job_view *v, const char *queue);
 void spec_pod_view_owned(struct spec_pod_view *v, const char *uid);
 /* The labels of an object, borrowed; NULL: it has none. */
 const struct spec_value *spec_view_labels(const struct spec_value *object);
+/* Of a pod's object, or its template: the seconds that it may run; 0: no limit. */
+int spec_view_time_limit(const struct spec_value *pod);
 /* Of a pod's object: the container named TASK, else the pod's default one, else the first. Borrowed. */
 const char *spec_pod_choose_main(const struct spec_value *object, const char *task);
 

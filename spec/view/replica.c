@@ -280,6 +280,8 @@ static void fill_from(struct spec_replica *r, struct spec_placed_pods pods,
 		r->signal = c->signal;
 		r->started = c->started;
 	}
+	if (!spec_state_is_final(r->state))
+		r->deadline = pod->deadline;
 	if (is_end(r->state, job, standing))
 		r->finished =
 			first_of(c ? c->finished : 0, pod->meta.deleted,

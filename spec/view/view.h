@@ -63,6 +63,7 @@ struct spec_pod_view {
 	char *reason; /* of the pod: Evicted ...; or why it is not scheduled */
 	char *message;
 	char *main;	  /* the container whose output is the replica's */
+	int64_t deadline; /* when its node ends it for its time limit; 0: none, or not known */
 	int64_t lost;	  /* its node was not heard of since then; 0: it was */
 	bool reruns;	  /* a container that has ended may be run again */
 	bool main_reruns; /* and so may the main one, when it has failed */
@@ -112,6 +113,7 @@ struct spec_job_view {
 	unsigned retries, max_retries; /* attempts after the first: made, and allowed */
 	unsigned retry_limit; /* where the controller counts attempts: how many; 0: it does not */
 	unsigned minimum;     /* pods that the gang needs */
+	int time_limit;	      /* of all pods alike, seconds; 0: none, or not alike */
 	bool vague; /* reason and message say only that pods have failed: what is known of these says more */
 	bool has_appdef;      /* spec_object_appdef (object.h) finds it */
 	bool restarts;	      /* its controller may start again what has failed */

@@ -2,6 +2,7 @@
 """What keeps a job of a real cluster from running, or ended it: one sentence for each cause that can be
 brought about there (tests/unit/spec/view/test-view_cause.c has all), what `events` and `queues/` show."""
 
+import signal
 import uuid
 
 import api
@@ -86,6 +87,18 @@ def test_memory(kx):
     job.finish("FAILED")
     says(job, "main-0 was ended because it used more memory than its limit. Role main needs more memory, or must "
          f"use less. {NO_RETRY} Its output is in main-0/log. Its last words:\n    Killed", "OOMKilled")
+
+
+def test_time_limit(kx, world):
+    """The cluster ends what runs too long while no kxfs runs, and the next one says why."""
+    job = kx.submit(app(HOLD, args={"time_limit": "5s"}))
+    assert job.status()["time_limit"] == 5
+    kx.end(signal.SIGKILL)
+    wait_for(lambda: [pod["status"].get("phase") for pod in world.pods(job.id)] == ["Failed"], what="the end of the pod")
+    kx.start()
+    job.finish("FAILED")
+    says(job, rf"main-0 ran longer than its limit of 5s\. {NO_RETRY}[\s\S]*", "DeadlineExceeded")
+    assert job.status()["deadline"] is None
 
 
 # --- pods that can't be made -------------------------------------------------------------------

@@ -34,16 +34,17 @@ static void check_json(const struct spec_app *app)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_app *again = NULL;
-	char *text = spec_app_json(app), *same, *dir = NULL;
+	char *text = spec_app_json(app), *same;
+	struct spec_terms terms = {0};
 
 	assert(text);
 	/* all defaults filled in, it may be beyond the bound of files */
 	if (strlen(text) <= SPEC_MAX_FILE) {
-		assert(spec_local_parse(text, strlen(text), &machine, &again, &dir, &e) == 0);
+		assert(spec_local_parse(text, strlen(text), &machine, &again, &terms, &e) == 0);
 		same = spec_app_json(again);
 		assert(streq(text, same));
 		free(same);
-		free(dir);
+		spec_terms_clear(&terms);
 	}
 	spec_app_free(again);
 	spec_errors_clear(&e);
@@ -54,8 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_app *app = NULL;
-	char *dir = NULL;
-	int err = spec_local_parse((const char *)data, size, &machine, &app, &dir, &e);
+	struct spec_terms terms = {0};
+	int err = spec_local_parse((const char *)data, size, &machine, &app, &terms, &e);
 	char *text = spec_errors_text(&e, "file");
 
 	assert(text);
@@ -63,9 +64,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (app) {
 		check_bounds(app);
 		check_json(app);
-		assert(*dir == '/');
+		assert(*terms.dir == '/' && terms.time_limit >= 0 && terms.ttl >= -1);
 	}
-	free(dir);
+	spec_terms_clear(&terms);
 	spec_app_free(app);
 	spec_errors_clear(&e);
 	free(text);

@@ -110,7 +110,8 @@ def test_status(kx, job):
     status = yaml.safe_load(job.read("status"))
     as_json = json.loads(job.read("status.json"))
     assert list(as_json) == ["id", "app", "state", "phase", "reason", "message", "last_words", "backend",
-                             "namespace", "queue", "queue_position", "submitter", "retries", "max_retries", "created",
+                             "namespace", "queue", "queue_position", "submitter", "retries", "max_retries",
+                             "time_limit", "deadline", "created",
                              "started", "finished", "stale_since", "pending_command",
                              "ignored_command", "logs_waiting", "transitions", "roles"]
     assert list(status) == list(without(as_json)), "in the same order"
@@ -133,7 +134,7 @@ def test_status(kx, job):
     assert {k: v for k, v in without(as_json).items() if k not in lines} == {
         k: v for k, v in status.items() if k not in lines}
     one = yaml.safe_load(job.read("main-1", "status"))
-    assert list(one) == [*without(replica), "started", "finished", "gap"]
+    assert list(one) == [*without(replica), "started", "finished", "deadline", "gap"]
     assert {k: one[k] for k in without(replica)} == without(replica)
 
 

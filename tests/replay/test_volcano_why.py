@@ -261,3 +261,32 @@ def test_not_served(server, make_mount):
     harness.wait_for(lambda: (kx / "jobs/one/events").exists(), what="events")
     harness.wait_for(lambda: server.count(verb="list", resource="events") == 1, what="its list")
     assert info(kx)["refused"] == [] and not (kx / "queues").exists()
+
+
+def test_time_limit(server, make_mount):
+    """What the node says of a pod that ran too long is told in the words of who has set the limit."""
+    tree = watching.job("slow", "Running")
+    tree["spec"]["tasks"][0]["template"]["spec"]["activeDeadlineSeconds"] = 14400
+    job = server.store.add(st.JOBS, tree)
+    pod = watching.pod(job, "main", 0, "Running")
+    pod["spec"]["activeDeadlineSeconds"] = 14400
+    pod["status"]["startTime"] = "2026-11-21T09:00:00Z"
+    server.store.add(st.PODS, pod)
+    kx = make_mount(server)
+    slow = harness.Job(kx, "slow")
+    slow.until("RUNNING")
+    assert (slow.status()["time_limit"], slow.status()["deadline"]) == (14400, "2026-11-21T13:00:00Z")
+    assert "\ndeadline: 2026-11-21T13:00:00Z\n" in slow.read("main-0", "status")
+
+    def end(tree):
+        tree["status"].update(phase="Failed", reason="DeadlineExceeded",
+                              message="Pod was active on the node longer than the specified deadline")
+        tree["status"]["containerStatuses"][0]["state"] = {"terminated": {
+            "exitCode": 137, "reason": "Error", "startedAt": st.now(), "finishedAt": st.now()}}
+
+    server.store.change(st.PODS, "test", "slow-main-0", end)
+    server.store.change(st.JOBS, "test", "slow", lambda tree: tree["status"]["state"].update(phase="Failed"))
+    slow.finish("FAILED")
+    harness.wait_for(lambda: slow.status()["reason"] == "DeadlineExceeded", what="the pod's word")
+    assert why(kx, "slow").startswith("main-0 ran longer than its limit of 4h. It was not tried again")
+    assert (slow.status()["time_limit"], slow.status()["deadline"]) == (14400, None)

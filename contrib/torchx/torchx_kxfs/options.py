@@ -20,6 +20,8 @@ OF_JOBS: dict[str, tuple[type, str]] = {
     "priority_class_name": (str, "(MCAD, AppWrapper) priority class of the pods"),
     "network": (str, "(MCAD, AppWrapper) additional network of the pods"),
     "priority": (int, "(MCAD) priority of the job in its queue"),
+    "time_limit": (str, "how long an attempt of a replica may run, such as 90s, 30m, 4h or 2d"),
+    "ttl": (str, "(Volcano, JobSet, local:) how long after its end the job is removed by itself, such as 1d"),
     "no_annotations": (bool, "(cluster) leave out the annotations and the label of kxfs"),
     "cwd": (str, "(local:) directory in which the job runs, absolute; default: the workspace, else the current directory"),
 }

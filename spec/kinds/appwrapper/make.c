@@ -7,7 +7,6 @@
 #include "spec/kinds/appwrapper/make.h"
 #include "spec/kinds/kinds.h"
 #include "spec/pods/wrap.h"
-#include "spec/view/kueue.h"
 
 static const struct spec_option options[] = {
 	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "queue of Kueue that jobs wait in"},
@@ -39,14 +38,12 @@ static struct json_object *make_object(struct wrap *w)
 {
 	const struct spec_build *b = w->build;
 	const char *queue = spec_options_text(b->options, "queue");
-	struct json_object *spec = spec_tree_map(), *notes = spec_tree_map(), *metadata, *labels;
+	struct json_object *spec = spec_tree_map(), *notes = spec_tree_map(), *metadata;
 	struct json_object *ret = wrap_object(w, b->kind->api_version, b->kind->kind,
 					      spec_tree_string(b->id), &metadata);
 
-	if (queue && *queue) {
-		labels = spec_tree_add(metadata, "labels", spec_tree_map());
-		spec_tree_text(labels, SPEC_KUEUE_QUEUE, queue);
-	}
+	if (queue && *queue)
+		spec_build_queue(b, spec_tree_add(metadata, "labels", spec_tree_map()));
 	/* Unless it is told otherwise, the controller would try three times more. */
 	spec_tree_add(notes, APPWRAPPER_RETRIES,
 		      spec_tree_format("%lld", (long long)spec_pods_least_retries(b->app)));

@@ -27,6 +27,8 @@ static const struct spec_option options[] = {
 	 .help = "service account of the pods"},
 	{.name = "image_repo", .help = "repository of local images (sha256:...)"},
 	{.name = "image_secret", .type = SPEC_OPTION_NAME, .help = "secret to pull images with"},
+	SPEC_TIME_LIMIT_OPTION,
+	SPEC_TTL_OPTION,
 	{.name = "no_annotations",
 	 .type = SPEC_OPTION_BOOL,
 	 .help = "leave the annotations and the label kxfs/... out"},
@@ -176,21 +178,17 @@ static int add_job(struct jobset *j, size_t index)
 	return 0;
 }
 
-static void put_label(struct json_object *labels, const char *key, const char *value)
-{
-	if (value && *value)
-		spec_tree_set(labels, key, spec_tree_string(value));
-}
-
 static struct json_object *make_object(struct jobset *j)
 {
 	struct spec_build *b = j->build;
 	struct json_object *ret = spec_tree_map(), *metadata = spec_tree_map(),
 			   *spec = spec_tree_map(), *policy = spec_tree_map();
 	struct json_object *labels = spec_pods_object_labels(&j->pods);
+	const char *priority = spec_options_text(b->options, "priority_class");
 
-	put_label(labels, SPEC_KUEUE_QUEUE, spec_options_text(b->options, "queue"));
-	put_label(labels, JOBSET_PRIORITY, spec_options_text(b->options, "priority_class"));
+	spec_build_queue(b, labels);
+	if (priority && *priority)
+		spec_tree_text(labels, JOBSET_PRIORITY, priority);
 	spec_tree_text(ret, "apiVersion", b->kind->api_version);
 	spec_tree_text(ret, "kind", b->kind->kind);
 	spec_tree_text(metadata, "name", b->id);
@@ -199,6 +197,7 @@ static struct json_object *make_object(struct jobset *j)
 	spec_tree_add(ret, "metadata", metadata);
 	spec_tree_number(policy, "maxRestarts", restarts_of(b->app));
 	spec_tree_add(spec, "failurePolicy", policy);
+	spec_build_ttl(b, spec);
 	/* Replicas find each other before they are ready. */
 	spec_tree_add(spec, "network",
 		      spec_tree_parse("{\"enableDNSHostnames\": true,"

@@ -56,6 +56,7 @@ static size_t read_tasks(const struct spec_value *replicated, struct spec_task_s
 		tasks[n].name = tasks[n].key;
 		tasks[n].role = "";
 		tasks[n].replicas = tasks[n].minimum = (unsigned)pods;
+		tasks[n].time_limit = spec_view_time_limit(spec_read_map(job, "template"));
 	}
 	return n;
 }

@@ -34,6 +34,8 @@ static const struct spec_option options[] = {
 	 .type = SPEC_OPTION_INT,
 	 .max = INT32_MAX,
 	 .help = "number of EFA devices, whatever the resource says"},
+	SPEC_TIME_LIMIT_OPTION,
+	SPEC_TTL_OPTION,
 	{.name = "no_annotations",
 	 .type = SPEC_OPTION_BOOL,
 	 .help = "leave the annotations and the label kxfs/... out"},
@@ -201,6 +203,7 @@ static struct json_object *make_object(struct volcano *v)
 	spec_tree_number(spec, "maxRetry", attempts(spec_pods_least_retries(b->app)));
 	if (priority)
 		spec_tree_text(spec, "priorityClassName", priority);
+	spec_build_ttl(b, spec);
 	/* Replicas find each other before they are ready. */
 	spec_tree_add(spec, "plugins",
 		      spec_tree_parse(

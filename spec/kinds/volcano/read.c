@@ -68,12 +68,14 @@ static bool acts_on_success(const struct spec_value *task, const struct spec_val
 
 static void read_task(const struct spec_value *task, struct spec_task_source *ret)
 {
-	const struct spec_value *labels = spec_view_labels(spec_read_map(task, "template"));
+	const struct spec_value *pod = spec_read_map(task, "template");
+	const struct spec_value *labels = spec_view_labels(pod);
 	int id = spec_read_digits(spec_read_text(labels, "torchx.pytorch.org/replica-id"));
 
 	ret->name = spec_read_text(task, "name");
 	ret->replicas = (unsigned)spec_read_int(task, "replicas", 1);
 	ret->minimum = (unsigned)spec_read_int(task, "minAvailable", (int)ret->replicas);
+	ret->time_limit = spec_view_time_limit(pod);
 	ret->role = id < 0 ? "" : spec_read_text(labels, "torchx.pytorch.org/role-name");
 	ret->replica = id < 0 ? 0 : (unsigned)id;
 }

@@ -363,13 +363,11 @@ static void prepare(const char *policy, unsigned retries, bool app)
 		"- {name: a, image: i, entrypoint: e, num_replicas: 2, retry_policy: %s, max_retries: %u}\n"
 		"- {name: b, image: i, entrypoint: e, retry_policy: %s, max_retries: %u}\n",
 		policy, retries, policy, retries);
-	const struct spec_record_origin origin = {.id = "job",
-						  .uid = "u",
-						  .appdef = "",
-						  .boot = ""};
+	const struct spec_record_origin origin = {
+		.id = "job", .ttl = -1, .uid = "u", .appdef = "", .boot = ""};
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_record *rec;
-	struct spec_app *spec;
+	struct spec_app *spec = NULL;
 
 	rig = (struct rig){.b.config.state_dir = (char *)(uintptr_t) "/state"};
 	forget_noted();

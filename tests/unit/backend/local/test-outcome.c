@@ -26,6 +26,16 @@ static void test_outcomes(void **state)
 		 "Signal",
 		 "ended by signal 9 (SIGKILL)",
 		 false},
+		{{.how = TASK_ENDED, .sig = 15, .err = ETIMEDOUT},
+		 false,
+		 "DeadlineExceeded",
+		 "ran longer than its limit of 90m",
+		 false},
+		{{.how = TASK_ENDED, .err = ETIMEDOUT},
+		 true,
+		 "Restarting",
+		 "ran longer than its limit of 90m",
+		 false},
 		{{.how = TASK_ENDED, .sig = 35}, false, "Signal", "ended by signal 35", false},
 		{{.how = TASK_ENDED, .sig = 15},
 		 true,
@@ -80,7 +90,9 @@ static void test_outcomes(void **state)
 	};
 	struct spec_role role = {.entrypoint = (char *)(uintptr_t) "e"};
 	struct spec_app app = {.roles = &role, .n_roles = 1};
+	struct spec_job job = {.time_limit = 5400};
 	const struct spec_record rec = {
+		.job = &job,
 		.app = &app,
 		.work_dir = (char *)(uintptr_t) "/w",
 		.fault = (char *)(uintptr_t) "app.yaml is not what was submitted"};

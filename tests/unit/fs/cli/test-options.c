@@ -126,7 +126,12 @@ static const struct {
 	{"kxfs --dry-run=f -o queue volcano:", "-o queue needs a value: queue=VALUE"},
 	{"kxfs --dry-run=f -o queue=q mcad:",
 	 "-o queue: mcad has no such run option; it has service_account, image_repo, image_secret, "
-	 "coscheduler_name, priority_class_name, network, priority, no_annotations"},
+	 "coscheduler_name, priority_class_name, time_limit, network, priority, no_annotations"},
+	{"kxfs --dry-run=f -o ttl=1d mcad:",
+	 "-o ttl: no controller of AppWrappers removes one by itself when it has ended: leave ttl "
+	 "out, or use Volcano or JobSet"},
+	{"kxfs --dry-run=f -o time_limit=60 volcano:",
+	 "-o time_limit: must be a time with its unit, like 90s, 30m, 4h or 2d, not \"60\""},
 	{"kxfs --dry-run=f -o priority=high mcad:",
 	 "-o priority: must be a whole number, not \"high\""},
 	{"kxfs --dry-run=f -o prioritty=1 mcad:",

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "spec/app/run_options.h"
+#include "spec/base/mem.h"
 
 static const struct spec_option volcano[] = {
 	{.name = "queue", .type = SPEC_OPTION_NAME, .required = true},
@@ -26,6 +27,8 @@ static const struct spec_option mcad[] = {
 	{.name = "network", .type = SPEC_OPTION_TEXT},
 	{.name = "priority", .type = SPEC_OPTION_INT, .min = INT32_MIN, .max = INT32_MAX},
 	{.name = "no_annotations", .type = SPEC_OPTION_BOOL},
+	{.name = "limit", .type = SPEC_OPTION_TIME, .min = 1, .max = 864000},
+	{.name = "never", .type = SPEC_OPTION_TIME, .refusal = "can't be had"},
 	{0},
 };
 
@@ -168,6 +171,65 @@ static void test_bad_json(void **state)
 	}
 }
 
+/* Times have a unit, so that nobody's minutes are taken for seconds. */
+static void test_time(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t seconds;
+		const char *error;
+	} table[] = {
+		{"1s", 1, NULL},
+		{"90m", 5400, NULL},
+		{"4h", 14400, NULL},
+		{"10d", 864000, NULL},
+		{"0s", 0, "must be between 1s and 10d"},
+		{"11d", 0, "must be between 1s and 10d"},
+		{"99999999999999999999d", 0, "must be between 1s and 10d"},
+		{"", 0, "\"\""},
+		{"4", 0, "\"4\""},
+		{"h", 0, "\"h\""},
+		{"4h30m", 0, "\"4h30m\""},
+		{"1.5h", 0, "\"1.5h\""},
+		{"-4h", 0, "\"-4h\""},
+		{"4 h", 0, "\"4 h\""},
+		{"4H", 0, "\"4H\""},
+		{"4:00:00", 0, "\"4:00:00\""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		cleanup_free char *json = text_print("{\"limit\":\"%s\"}", table[i].text);
+		struct fixture f;
+		int64_t seconds = 0;
+
+		start(&f, mcad);
+		assert_int_equal(spec_options_set(f.o, "limit", table[i].text, &f.e),
+				 table[i].error ? -EINVAL : 0);
+		assert_int_equal(spec_options_merge(f.o, json, "ns", &f.e),
+				 table[i].error ? -EINVAL : 0);
+		assert_int_equal(spec_options_int(f.o, "limit", &seconds), !table[i].error);
+		assert_int_equal(seconds, table[i].seconds);
+		for (size_t k = 0; table[i].error && k < 2; k++)
+			assert_non_null(strstr(f.e.v[k].text, table[i].error));
+		stop(&f);
+	}
+}
+
+static void test_refusal(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, mcad);
+	assert_int_equal(spec_options_merge(f.o, "{\"never\":\"1d\",\"more\":1}", "ns", &f.e),
+			 -EINVAL);
+	assert_string_equal(f.e.v[0].text, "can't be had");
+	assert_null(strstr(f.e.v[1].text, "never"));
+	assert_int_equal(spec_options_merge(f.o, "{\"never\":null}", "ns", &f.e), 0);
+	stop(&f);
+}
+
 /* A required option is missed once, by name, and not if its value was refused. */
 static void test_required(void **state)
 {
@@ -213,7 +275,8 @@ int main(void)
 		cmocka_unit_test(test_types),	 cmocka_unit_test(test_bad_text),
 		cmocka_unit_test(test_unknown),	 cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_bad_json), cmocka_unit_test(test_required),
-		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_check),	 cmocka_unit_test(test_time),
+		cmocka_unit_test(test_refusal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,6 +37,7 @@ static struct spec_job *example(void)
 	set(&job->submitter, "ada@login1");
 	job->state = SPEC_RUNNING;
 	job->max_retries = 3;
+	job->time_limit = 14400;
 	job->created = CREATED;
 	job->started = CREATED + 5 * SECOND;
 	spec_transitions_add(&job->transitions, SPEC_RUNNING, "Running", job->started);
@@ -61,6 +62,8 @@ static struct spec_job *example(void)
 		set(&r->node, "gpu-17");
 		r->started = CREATED + 6 * SECOND;
 	}
+	job->replicas[0].deadline = CREATED + 14405 * SECOND;
+	job->replicas[2].deadline = CREATED + 14406 * SECOND;
 	job->replicas[1].exit_code = 137;
 	job->replicas[1].signal = 9;
 	job->replicas[1].attempt = 2;
@@ -125,6 +128,8 @@ static void test_yaml(void **state)
 		      "submitter: ada@login1\n"
 		      "retries: 0\n"
 		      "max_retries: 3\n"
+		      "time_limit: 14400\n"
+		      "deadline: 2026-11-21T13:08:45Z\n"
 		      "created: 2026-11-21T09:08:40Z\n"
 		      "started: 2026-11-21T09:08:45Z\n"
 		      "finished: null\n"
@@ -203,6 +208,7 @@ static void test_replica(void **state)
 				  "message: \"no: memory, {left}\\n\\x1b[0m\"\n"
 				  "started: 2026-11-21T09:08:46Z\n"
 				  "finished: 2026-11-21T09:09:40Z\n"
+				  "deadline: null\n"
 				  "gap: 18446744073709551615\n"
 				  "logs_waiting: 1\n");
 }

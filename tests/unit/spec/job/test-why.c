@@ -146,6 +146,29 @@ static void test_signal_and_retries(void **state)
 			"output is in reader-0/log.\n");
 }
 
+static void test_time_limit(void **state)
+{
+	static const struct {
+		int64_t limit;
+		const char *said;
+	} table[] = {
+		{14400, " of 4h"}, {5400, " of 90m"}, {172800, " of 2d"}, {61, " of 61s"}, {0, ""}};
+	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+	char want[256];
+
+	(void)state;
+	job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
+	set(&failed(job, 0, 5, -1, 15)->reason, "DeadlineExceeded");
+	for (size_t i = 0; i < array_size(table); i++) {
+		job->time_limit = table[i].limit;
+		snprintf(want, sizeof(want),
+			 "trainer-0 ran longer than its limit%s. It was not tried again, because "
+			 "max_retries is 0. Its output is in trainer-0/log.\n",
+			 table[i].said);
+		assert_why(job, want);
+	}
+}
+
 static void test_exit_code_hints(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
@@ -359,6 +382,7 @@ int main(void)
 		cmocka_unit_test(test_first_failure),
 		cmocka_unit_test(test_signal_and_retries),
 		cmocka_unit_test(test_exit_code_hints),
+		cmocka_unit_test(test_time_limit),
 		cmocka_unit_test(test_start_error),
 		cmocka_unit_test(test_job_says_it),
 		cmocka_unit_test(test_cancelled),

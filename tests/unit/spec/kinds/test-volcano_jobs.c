@@ -324,6 +324,52 @@ static void test_reasons(void **state)
 	}
 }
 
+/* The limit is that of the templates, if all have the same; each pod has its own end. */
+static void test_time_limit(void **state)
+{
+	static const struct {
+		const char *tasks;
+		int64_t limit;
+	} table[] = {
+		{"{'name':'t','template':{'spec':{'activeDeadlineSeconds':60}}}", 60},
+		{"{'name':'t','template':{'spec':{'activeDeadlineSeconds':60}}},{'name':'u'}", 0},
+		{"{'name':'t','template':{'spec':{'activeDeadlineSeconds':-60}}}", 0},
+		{"{'name':'t','template':{'spec':{'activeDeadlineSeconds':'60'}}}", 0},
+	};
+	static const struct {
+		const char *spec, *since;
+		int64_t deadline;
+	} pods[] = {
+		{"'activeDeadlineSeconds':60", "1970-01-01T00:00:05Z", 65 * INT64_C(1000000000)},
+		{"'activeDeadlineSeconds':60", "", 0},
+		{"'nodeName':'n'", "1970-01-01T00:00:05Z", 0},
+		{"'activeDeadlineSeconds':2147483647", "2262-04-11T23:47:16Z", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {0};
+
+		job(&w, table[i].tasks, "Running");
+		assert_int_equal(w.last->time_limit, table[i].limit);
+		world_clear(&w);
+	}
+	for (size_t i = 0; i < array_size(pods); i++) {
+		struct world w = {0};
+
+		job(&w, "{'name':'t'}", "Running");
+		world_pod(
+			&w,
+			json("{'metadata':{'name':'j-t-0','uid':'p','annotations':{"
+			     "'volcano.sh/task-spec':'t','volcano.sh/task-index':'0'}},'spec':{%s},"
+			     "'status':{'phase':'Running','startTime':'%s'}}",
+			     pods[i].spec, pods[i].since),
+			false);
+		assert_int_equal(replica(&w, "t-0")->deadline, pods[i].deadline);
+		world_clear(&w);
+	}
+}
+
 /* All containers have ended, and the phase of the pod is behind. */
 static void test_outcome(void **state)
 {
@@ -1024,6 +1070,7 @@ int main(void)
 		cmocka_unit_test(test_names_part),
 		cmocka_unit_test(test_too_many_replicas),
 		cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_time_limit),
 		cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_outcome),
 		cmocka_unit_test(test_outcome_unseen),

@@ -25,13 +25,14 @@ static void test_names(void **state)
 		static const struct spec_machine machine = {.work_dir = "/w"};
 		struct spec_errors e = SPEC_ERRORS_INIT;
 		struct spec_app *app = NULL;
-		char document[200], *dir = NULL;
+		struct spec_terms terms = {0};
+		char document[200];
 
 		snprintf(document, sizeof(document), text, names[i]);
-		assert_int_equal(spec_local_parse(document, strlen(document), &machine, &app, &dir,
-						  &e),
+		assert_int_equal(spec_local_parse(document, strlen(document), &machine, &app,
+						  &terms, &e),
 				 i < 2 ? -EINVAL : 0);
-		free(dir);
+		spec_terms_clear(&terms);
 		spec_app_free(app);
 		spec_errors_clear(&e);
 	}
@@ -54,13 +55,14 @@ static void check_local(const char *text, int err, const char *expected)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_app *app = NULL;
-	char *errors, *dir = NULL;
+	struct spec_terms terms = {0};
+	char *errors;
 
-	assert_int_equal(spec_local_parse(text, strlen(text), &machine, &app, &dir, &e), err);
+	assert_int_equal(spec_local_parse(text, strlen(text), &machine, &app, &terms, &e), err);
 	errors = spec_errors_text(&e, NULL);
 	assert_string_equal(errors, expected);
 	free(errors);
-	free(dir);
+	spec_terms_clear(&terms);
 	spec_app_free(app);
 	spec_errors_clear(&e);
 }
@@ -91,11 +93,11 @@ static void assert_dir(const char *text, const char *wanted)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_app *app = NULL;
-	char *dir = NULL;
+	struct spec_terms terms = {0};
 
-	assert_int_equal(spec_local_parse(text, strlen(text), &machine, &app, &dir, &e), 0);
-	assert_string_equal(dir, wanted);
-	free(dir);
+	assert_int_equal(spec_local_parse(text, strlen(text), &machine, &app, &terms, &e), 0);
+	assert_string_equal(terms.dir, wanted);
+	spec_terms_clear(&terms);
 	spec_app_free(app);
 	spec_errors_clear(&e);
 }

@@ -44,6 +44,8 @@ static struct spec_record *record_of(const char *document)
 		.submitter = "ada@login1",
 		.file = "a b\n.yaml",
 		.work_dir = "/data/\u00e9",
+		.time_limit = 14400,
+		.ttl = 0,
 		.boot = "boot",
 		.appdef = document,
 		.len = strlen(document),
@@ -220,7 +222,8 @@ static bool may_be_missing(const char *key)
 					   "backend",  "namespace",  "queue",	   "reason",
 					   "message",  "given_up",   "dropped",	   "transitions",
 					   "obstacle", "last_words", "boot",	   "pod",
-					   "node",     "blamed",     "silent"};
+					   "node",     "blamed",     "silent",	   "time_limit",
+					   "ttl"};
 
 	for (size_t i = 0; i < array_size(keys); i++)
 		if (streq(keys[i], key))
