@@ -545,13 +545,16 @@ static void read_done(void *data)
 	l->working = false;
 	order_read(l->source, false);
 	l->refused = r->work.err < 0;
-	if (r->work.err < 0)
+	if (l->refused)
 		job_refused(l->job, r->work.err);
 	/* What another process has written was read just now. */
 	if (r->feed.bytes && !l->fetched)
 		file_show(l->file, r->feed.from, r->feed.bytes,
 			  (size_t)(r->feed.seen - r->feed.from));
-	log_take(l, r);
+	if (l->refused)
+		l->grown = true; /* how far it goes is not known: it is read again */
+	else
+		log_take(l, r);
 	if (r->feed.bytes && !l->fetched)
 		file_hide(l->file);
 	free(r->feed.bytes);

@@ -226,6 +226,45 @@ static void test_refused(void **state)
 	merged_is("r/0 one\n");
 }
 
+static void append(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "a");
+
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* The disk refuses to read what another process has written last, until after its end: it is in the merged log. */
+static void test_refused_at_the_end(void **state)
+{
+	char path[200], kept[200];
+
+	(void)state;
+	output_set_fetch(rig.output, NULL, NULL);
+	begin("a", "r/0 ");
+	fake_run();
+	snprintf(path, sizeof(path), "%s/jobs/job/logs/a", rig.dir);
+	snprintf(kept, sizeof(kept), "%s/kept", rig.dir);
+	append(path, "one\n");
+	output_log_grown(rig.job, "a");
+	fake_run();
+	merged_is("r/0 one\n");
+	append(path, "two\n");
+	assert_int_equal(rename(path, kept), 0);
+	assert_int_equal(symlink("a", path), 0);
+	output_log_grown(rig.job, "a");
+	fake_run();
+	fake_pass(3000);
+	output_log_end(rig.job, "a", NULL, NULL);
+	output_job_end(rig.job);
+	fake_run();
+	fake_pass(3000);
+	assert_int_equal(rename(kept, path), 0);
+	merged_is("r/0 one\nr/0 two\n");
+	assert_false(is_there("job/unmerged"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +272,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_at_the_end, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
