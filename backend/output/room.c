@@ -183,6 +183,7 @@ struct room_removal {
 	struct file *merged; /* if somebody reads it */
 	struct room_walk walk;
 	int err;
+	int left; /* why not all of it has gone */
 	room_fn done;
 	void *data;
 };
@@ -213,7 +214,6 @@ static void remove_work(void *data)
 	struct room_removal *r = data;
 	int dir = files_dir(r->room->files);
 	char name[64];
-	int err;
 
 	if (r->merged)
 		file_hold(r->merged);
@@ -227,9 +227,12 @@ static void remove_work(void *data)
 		r->err = 0;
 	/* What was taken out goes, also when the rest could not be. */
 	disk_list(dir, name, room_entry, &r->walk);
-	err = disk_rmdir(dir, name);
-	if (err < 0 && err != -ENOENT && !r->err)
-		r->err = err;
+	r->left = disk_rmdir(dir, name);
+	if (r->left == -ENOENT)
+		r->left = 0;
+	/* A job whose folder has another name is gone, whatever is left; its output was to make room. */
+	if (r->output && !r->err)
+		r->err = r->left;
 }
 
 static void remove_done(void *data)
@@ -244,6 +247,11 @@ static void remove_done(void *data)
 		diag(DIAG_ERROR, "%s: its directory can't be removed: %s", r->id, strerror(-err));
 	room_add(room, -(int64_t)r->walk.bytes);
 	room->recount |= room->counting;
+	if (!r->err && r->left < 0) {
+		diag(DIAG_ERROR,
+		     "%s: some of its files can't be removed: %s; the next start tries again",
+		     r->id, strerror(-r->left));
+	}
 	if (!r->to || !err)
 		files_forget(room->files, r->id);
 	file_unref(r->merged);

@@ -120,6 +120,29 @@ static void test_counted(void **state)
 	assert_false(is_there("b"));
 }
 
+/* A folder of which something can't be removed, here because it is too deep, is gone all the same, and that is said. */
+static void test_left(void **state)
+{
+	cleanup_free char *said = NULL;
+	char path[128];
+	size_t len;
+	int n;
+
+	(void)state;
+	make_job("a", 10);
+	n = snprintf(path, sizeof(path), "%s/a", rig.dir);
+	for (int i = 0; i < 20; i++) {
+		n += snprintf(path + n, sizeof(path) - (size_t)n, "/d");
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	room_remove(rig.room, "a", false, on_removed, NULL);
+	fake_run();
+	assert_int_equal(rig.n_removed, 1);
+	assert_false(is_there("a"));
+	said = diag_text(&len);
+	assert_non_null(strstr(said, "a: some of its files can't be removed: Directory not empty"));
+}
+
 static void grow(void)
 {
 	room_add(rig.room, 7); /* of a log that the count has or not */
@@ -170,6 +193,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed_meanwhile, setup, teardown),
 	};
 
