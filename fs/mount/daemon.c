@@ -11,14 +11,18 @@
 
 #include "backend/base/interrupt.h"
 
-void daemon_prepare(void)
+void daemon_prepare(int keep)
 {
 	int fd;
 
 	do
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	while (fd >= 0 && fd <= STDERR_FILENO && fcntl(fd, F_SETFD, 0) == 0);
-	close_range(STDERR_FILENO + 1, ~0U, 0);
+	if (keep > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, (unsigned)keep - 1, 0);
+	close_range((unsigned)max_of(keep, STDERR_FILENO) + 1, ~0U, 0);
+	if (keep > STDERR_FILENO)
+		fcntl(keep, F_SETFD, FD_CLOEXEC);
 	signal(SIGPIPE, SIG_IGN);
 }
 

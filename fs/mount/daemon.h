@@ -17,9 +17,10 @@ struct daemon {
 
 /*
  * First of all: descriptors 0 to 2 are open, those that the caller forgot to close are closed (a
- * daemon must not keep a shell's pipe open, nor hand it to jobs), SIGPIPE is ignored.
+ * daemon must not keep a shell's pipe open, nor hand it to jobs), SIGPIPE is ignored. KEEP (-1: none), which the caller
+ * did not forget, stays open, and is closed at an exec.
  */
-void daemon_prepare(void);
+void daemon_prepare(int keep);
 
 /*
  * Fork. In the child: 0. In the parent, once the child has come up or failed: 1, and *RET_STATUS

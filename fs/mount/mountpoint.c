@@ -13,6 +13,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 #include "fs/cli/refuse.h"
@@ -22,6 +23,8 @@
 #define MAX_DEAD    16	  /* dead mounts that may lie on each other */
 #define HELPER_MS   10000 /* fusermount3 gets this long */
 #define FUSE_DEVICE "/dev/fuse"
+#define FUSE_MAJOR  10 /* of that */
+#define FUSE_MINOR  229
 
 /* Run fusermount3 with ARGV, quiet on standard output. Its status, or a negative errno. */
 static int run_helper(char *const *argv)
@@ -78,14 +81,35 @@ int mountpoint_check_fuse(char **ret_text)
 				  "started with --device " FUSE_DEVICE " --cap-add SYS_ADMIN");
 }
 
+int mountpoint_passed(const char *name)
+{
+	unsigned fd;
+	int end = 0;
+
+	if (!name || sscanf(name, "/dev/fd/%u%n", &fd, &end) != 1 || name[end] || fd > INT_MAX)
+		return -1;
+	return (int)fd > STDERR_FILENO ? (int)fd : -1;
+}
+
 int mountpoint_resolve(const char *name, char **ret_path, char **ret_text)
 {
+	const int passed = mountpoint_passed(name);
 	cleanup_fd int fd = open(name, O_PATH | O_CLOEXEC);
 	char link[64];
 	char path[PATH_MAX];
 	struct stat st;
 	ssize_t n;
 
+	if (passed >= 0) {
+		*ret_path = text_copy(name);
+		if (fstat(passed, &st) == 0 && S_ISCHR(st.st_mode) &&
+		    st.st_rdev == makedev(FUSE_MAJOR, FUSE_MINOR))
+			return 0;
+		return refuse(-EINVAL, ret_text,
+			      "%s: no open descriptor of " FUSE_DEVICE
+			      ": open that, mount with fd=%d, and hand the descriptor over",
+			      name, passed);
+	}
 	if (fd < 0 && errno == ENOENT)
 		return refuse(-errno, ret_text, "%s: no such directory: mkdir -p %s", name, name);
 	if (fd < 0)

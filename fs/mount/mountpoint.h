@@ -13,7 +13,14 @@
 /* Can this process mount with FUSE at all? 0, or a negative errno with *RET_TEXT. */
 int mountpoint_check_fuse(char **ret_text);
 
-/* The canonical path of NAME, which must be a directory; its mount may be dead. */
+/*
+ * A NAME like /dev/fd/N is no path but descriptor N of /dev/fuse, which who has started kxfs has mounted with and hands
+ * over, as libfuse knows it too: N, above 2; -1: it is a path, or NULL. Such a mount is used as it is, and who has made
+ * it takes it away.
+ */
+int mountpoint_passed(const char *name);
+
+/* The canonical path of NAME, which must be a directory; its mount may be dead. One that is passed: NAME. */
 int mountpoint_resolve(const char *name, char **ret_path, char **ret_text);
 
 /*

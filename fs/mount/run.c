@@ -154,7 +154,7 @@ static int heed_flaw(struct run *r, char **why)
 {
 	int err = state_flaw(r->state);
 
-	if (err == -EROFS && !r->mountpoint)
+	if (err == -EROFS && (!r->mountpoint || mountpoint_passed(r->mountpoint) >= 0))
 		return refuse(err, why, "%s: the disk is read-only: nothing can be kept there",
 			      state_dir(r->state));
 	if (err == -EROFS) {
@@ -175,15 +175,22 @@ static int heed_flaw(struct run *r, char **why)
 static int check(struct run *r, char **why)
 {
 	const struct options *o = r->options;
+	const bool passed = mountpoint_passed(o->mountpoint) >= 0;
 	cleanup_free char *dir = NULL;
 	int err = 0;
 
+	if (passed && o->read_only)
+		return refuse(
+			-EINVAL, why,
+			"-o ro: a mount that is handed over as %s is read-only if it was mounted so: leave that "
+			"option out",
+			o->mountpoint);
 	if (o->mountpoint)
 		err = mountpoint_resolve(o->mountpoint, &r->mountpoint, why);
 	if (!err)
 		err = check_work_dir(r, why);
 	who_am_i(&r->submitter, &r->home);
-	if (!err && r->mountpoint)
+	if (!err && r->mountpoint && !passed)
 		err = mountpoint_check_fuse(why);
 	if (!err)
 		err = choose_kind(r, why);
@@ -194,7 +201,7 @@ static int check(struct run *r, char **why)
 				 &r->state, why);
 	if (!err)
 		err = heed_flaw(r, why);
-	if (!err && r->mountpoint)
+	if (!err && r->mountpoint && !passed)
 		err = mountpoint_prepare(r->mountpoint, &r->mountpoint_lock, why);
 	return err;
 }
@@ -275,7 +282,8 @@ static int make_mount(struct run *r, char **why)
 	const struct submit_config submit = {
 		.backend = r->backend,
 		.state_dir = state_dir(r->state),
-		.mountpoint = r->mountpoint,
+		/* Where one is that was handed over is not known here. */
+		.mountpoint = mountpoint_passed(r->mountpoint) < 0 ? r->mountpoint : "",
 		.submitter = r->submitter,
 		.allow_other = o->allow_other,
 	};
@@ -387,6 +395,10 @@ static int start_mount(struct run *r, char **why)
 
 	if (err == -ECANCELED)
 		return refuse_interrupted(why);
+	if (err && mountpoint_passed(r->mountpoint) >= 0)
+		return refuse(err, why,
+			      "%s: nothing is mounted by this descriptor, or not any more: %s",
+			      r->mountpoint, strerror(-err));
 	if (err)
 		return refuse(err, why, "can't mount on %s: see the message above%s", r->mountpoint,
 			      r->options->allow_other && geteuid() != 0
@@ -541,7 +553,7 @@ int run(struct options *o)
 	int status;
 	int err;
 
-	daemon_prepare();
+	daemon_prepare(mountpoint_passed(o->mountpoint));
 	setenv("PATH", DEFAULT_PATH, false); /* mount(8) takes it away */
 	diag_setup(o->log_level, true);
 	notify_init(&r.notify);

@@ -159,6 +159,7 @@ static int serve_first(struct session *s)
 
 int session_mount(struct session *s)
 {
+	const bool passed = mountpoint_passed(s->mountpoint) >= 0;
 	int r;
 
 	r = park_start(s->fs->park);
@@ -168,13 +169,14 @@ int session_mount(struct session *s)
 		return -ECANCELED;
 	if (fuse_session_mount(s->fuse, s->mountpoint) != 0)
 		return -EIO;
-	r = mountinfo_of(s->mountpoint, &s->mount);
+	r = passed ? 0 : mountinfo_of(s->mountpoint, &s->mount);
 	if (r < 0) {
 		fuse_session_unmount(s->fuse);
 		return r;
 	}
 	s->mounted = true;
-	loop_post(s->fs->loop, watch_mounts, s);
+	if (!passed)
+		loop_post(s->fs->loop, watch_mounts, s);
 	return serve_first(s);
 }
 
@@ -233,7 +235,8 @@ void session_end(struct session *s)
 	park_end(s->fs->park);
 	if (!s->mounted)
 		return;
-	detach(s);
+	if (mountpoint_passed(s->mountpoint) < 0)
+		detach(s);
 	cut(s);
 }
 

@@ -19,8 +19,8 @@ int session_new(struct fs *fs, const struct options *o, const char *mountpoint,
 		struct session **ret);
 
 /*
- * Mount, and answer the kernel's first request; the loop runs. 0; -ECANCELED: session_stop was
- * called meanwhile; or a negative errno. FUSE thread.
+ * Mount, unless that was done (mountpoint_passed), and answer the kernel's first request; the loop runs. 0;
+ * -ECANCELED: session_stop was called meanwhile; or a negative errno. FUSE thread.
  */
 int session_mount(struct session *s);
 
@@ -34,7 +34,7 @@ int session_serve(struct session *s);
 void session_stop(struct session *s);
 
 /*
- * Take the mount away, in use or not, if it is there; whoever is in it gets ENOTCONN from
+ * Take the mount away, in use or not, if it is there and was not passed; whoever is in it gets ENOTCONN from
  * here on. Answers that come later go nowhere. FUSE thread, after session_serve.
  */
 void session_end(struct session *s);

@@ -204,7 +204,7 @@ static int read_holder(const struct state *s, struct holder *ret)
 static bool is_ending(const struct holder *h)
 {
 	return h->phase == STATE_ENDING ||
-	       (h->phase == STATE_MOUNTED && h->is_here &&
+	       (h->phase == STATE_MOUNTED && h->is_here && mountpoint_passed(h->mountpoint) < 0 &&
 		mountinfo_process_has(h->pid, h->mountpoint, MOUNTPOINT_TYPE) == -ENOENT);
 }
 
