@@ -105,9 +105,9 @@ def test_time_limit(kx, world):
 
 
 def test_quota(kx, world):
-    """Of a gang of two one pod is there: that the gang waits for the other says less."""
+    """Of a gang of two one pod is there, and does not start: that the gang waits for the other says less."""
     quota(world, "pods")
-    job = kx.submit(app(HOLD, num_replicas=2))
+    job = kx.submit(manifest(replicas=2, volumes=[{"name": "none", "secret": {"secretName": "none"}}]))
     says(job, "The job waits: its pods can't be made: quota few is used up (requested: pods=1, used: pods=1, "
          "limited: pods=1). It goes on by itself if the quota has room in time: after some minutes Volcano gives up.",
          "QuotaExceeded")
