@@ -197,7 +197,13 @@ static struct spec_job *snapshot_of(struct publish *p, struct shown *s, const st
 		.group = world_group(c->world, job),
 		.queue = queue,
 		.kueue = world_kueue(c->world, job),
-		.events_known = world_is_confirmed(c->world, WORLD_EVENTS),
+		.events_known = world_sight_of(c->world, WORLD_EVENTS) == WORLD_CONFIRMED,
+		.unseen = (world_sight_of(c->world, WORLD_EVENTS) == WORLD_FORBIDDEN
+				   ? SPEC_UNSEEN_EVENTS
+				   : 0) |
+			  (world_sight_of(c->world, WORLD_GROUPS) == WORLD_FORBIDDEN
+				   ? SPEC_UNSEEN_GROUPS
+				   : 0),
 		.before = before,
 	};
 	struct spec_job *snapshot;

@@ -209,7 +209,10 @@ static void optional_state(struct watched *x, bool first, bool lost)
 
 	if (lost)
 		world_forget_sort(w->config.world, x->sort);
-	world_set_confirmed(w->config.world, x->sort, x->access == ACCESS_GIVEN);
+	world_set_sight(w->config.world, x->sort,
+			x->access == ACCESS_GIVEN	? WORLD_CONFIRMED
+			: x->access == ACCESS_FORBIDDEN ? WORLD_FORBIDDEN
+							: WORLD_UNCONFIRMED);
 	/* Reasons that `why` gives only when this sort is known may be given now, or no longer. */
 	if (first || lost)
 		world_waiting_changed(w->config.world);

@@ -94,7 +94,7 @@ struct world {
 	unsigned rounds[WORLD_N_SORTS];
 	bool lists[WORLD_N_SORTS];  /* a list has begun, and not ended */
 	bool listed[WORLD_N_SORTS]; /* the first list is in: what comes from now on is new */
-	bool confirmed[WORLD_N_SORTS];
+	enum world_sight sights[WORLD_N_SORTS];
 	struct job *jobs;
 	struct pod *pods;
 	/* By the sort whose table it is; changed under the lock. */
@@ -899,14 +899,14 @@ void world_waiting_changed(struct world *w)
 
 /* --- what is known --- */
 
-void world_set_confirmed(struct world *w, enum world_sort sort, bool confirmed)
+void world_set_sight(struct world *w, enum world_sort sort, enum world_sight sight)
 {
-	w->confirmed[sort] = confirmed;
+	w->sights[sort] = sight;
 }
 
-bool world_is_confirmed(const struct world *w, enum world_sort sort)
+enum world_sight world_sight_of(const struct world *w, enum world_sort sort)
 {
-	return w->confirmed[sort];
+	return w->sights[sort];
 }
 
 const struct world_job *world_find(const struct world *w, const char *uid)
@@ -963,7 +963,7 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 	const struct world_job *by = workload ? world_find(w, workload->preemptor) : NULL;
 
 	return (struct spec_kueue_facts){
-		.known = world_is_confirmed(w, WORLD_WORKLOADS),
+		.known = w->sights[WORLD_WORKLOADS] == WORLD_CONFIRMED,
 		.workload = workload,
 		.preemptor = by && by->view ? by->view->meta.name : NULL,
 		.place = container_of(job, const struct job, j)->place,

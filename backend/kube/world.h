@@ -88,9 +88,13 @@ const struct world_job *world_reply(struct world *w, const char *json, size_t le
 
 /* --- what is known --- */
 
-/* Confirmed: the last list of this sort was complete, so an object that the world does not know does not exist. */
-void world_set_confirmed(struct world *w, enum world_sort sort, bool confirmed);
-bool world_is_confirmed(const struct world *w, enum world_sort sort);
+enum world_sight {
+	WORLD_UNCONFIRMED,
+	WORLD_CONFIRMED, /* the last list was complete: an object that the world does not know does not exist */
+	WORLD_FORBIDDEN, /* the user has no right to see such objects */
+};
+void world_set_sight(struct world *w, enum world_sort sort, enum world_sight sight);
+enum world_sight world_sight_of(const struct world *w, enum world_sort sort);
 const struct world_job *world_find(const struct world *w, const char *uid);
 /* Call FN for each job; it may forget that one. */
 void world_each(struct world *w, void (*fn)(void *data, const struct world_job *job), void *data);

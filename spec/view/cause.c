@@ -3,7 +3,8 @@
  * Why a job waits, as far as neither it nor its pods say so: its pods can't be made, a volume can't be mounted, its
  * gang finds no room, its queue or the cluster is full, no controller or scheduler has acted on it. It is found in
  * events, in the job's pod group and in its queue. Only the first obstacle is shown: that pods can't be made comes
- * before all else, and what a replica says of itself before the gang. Nothing is guessed.
+ * before all else, and what a replica says of itself before the gang. Nothing is guessed; what the user has no right to
+ * see, though it would tell, is named.
  */
 #include "spec/view/cause.h"
 
@@ -47,6 +48,21 @@ static const struct sort queue_too_small = {"QueueTooSmall",
 static const struct sort queue_closed = {"QueueClosed",
 					 "Submit it to another queue, or have this one opened."};
 static const struct sort unschedulable = {"Unschedulable", ""};
+static const struct sort missing_right = {"MissingRight", ""};
+
+/* An image may take so long to come before it is said of pods that have a node that nothing is known. */
+#define STARTING INT64_C(60000000000)
+
+#define UNSEEN(what)                                                                               \
+	"This user may not list and watch " what ", which would tell more: ask for that right."
+
+/* By spec_view_context.unseen. */
+static const char *const unseen_advice[] = {
+	[0] = "",
+	[SPEC_UNSEEN_EVENTS] = UNSEEN("events"),
+	[SPEC_UNSEEN_GROUPS] = UNSEEN("podgroups"),
+	[SPEC_UNSEEN_EVENTS | SPEC_UNSEEN_GROUPS] = UNSEEN("events and podgroups"),
+};
 
 /* What a cause is found in. */
 struct facts {
@@ -407,6 +423,7 @@ static struct spec_cause find_gang(const struct facts *f)
 	unsigned minimum = g && g->minimum ? g->minimum : f->view->minimum;
 	bool is_short = g && g->is_short && !streq(g->phase, "Running");
 	bool *is_made cleanup_free = NULL;
+	struct spec_cause ret;
 	unsigned n = 0;
 
 	if (!is_short && !any_waits_for_gang(f->job))
@@ -414,10 +431,14 @@ static struct spec_cause find_gang(const struct facts *f)
 	is_made = made_replicas(f);
 	for (size_t i = 0; i < f->job->n_replicas; i++)
 		n += is_made[i];
-	if (n < minimum)
-		return make(&gang_short,
-			    "%u pods must start together, and there %s only %u of them", minimum,
-			    n == 1 ? "is" : "are", n);
+	if (n < minimum) {
+		ret = make(&gang_short, "%u pods must start together, and there %s only %u of them",
+			   minimum, n == 1 ? "is" : "are", n);
+		/* Why the others are not made stands in events. */
+		if (f->ctx->unseen & SPEC_UNSEEN_EVENTS)
+			ret.advice = unseen_advice[SPEC_UNSEEN_EVENTS];
+		return ret;
+	}
 	return make(&gang_short,
 		    "%u pods must start together, and there is no room for all of them", minimum);
 }
@@ -553,6 +574,8 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 {
 	const struct facts f = {job, view, pods, ctx};
 	struct spec_cause ret = none();
+	unsigned unseen = ctx->unseen;
+	size_t n = 0;
 
 	if (job->suspended && spec_kueue_is_off(ctx))
 		return spec_kueue_cause(job, view, ctx);
@@ -581,5 +604,18 @@ struct spec_cause spec_cause_find(const struct spec_job *job, const struct spec_
 	if (*ret.reason || job->state == SPEC_RUNNING)
 		return ret;
 	ret = find_gang(&f);
-	return *ret.reason ? ret : find_pending(&f);
+	if (!*ret.reason)
+		ret = find_pending(&f);
+	if (*ret.reason || job->suspended || !unseen)
+		return ret;
+	for (size_t i = 0; i < pods.n; i++)
+		n += !pods.v[i].pod->gone && *pods.v[i].pod->node;
+	if (n >= job->n_replicas) /* the scheduler has let them in: events may tell of volumes */
+		unseen &= SPEC_UNSEEN_EVENTS;
+	if (unseen && has_waited(&f, max_of(ctx->since, view->changed) +
+					     (n >= job->n_replicas ? STARTING : 0))) {
+		ret = make(&missing_right, "for what is not known");
+		ret.advice = unseen_advice[unseen];
+	}
+	return ret;
 }

@@ -185,6 +185,9 @@ struct spec_view_context {
 	size_t n_events;
 	struct spec_kueue_facts kueue;
 	bool events_known; /* we may watch events, so if there is none, nothing has happened */
+	unsigned unseen; /* what this user has no right to watch, though it tells why jobs wait: */
+#define SPEC_UNSEEN_EVENTS 1u
+#define SPEC_UNSEEN_GROUPS 2u
 	/* The snapshot before this one; NULL: there is none. What pods no longer show is taken from it. */
 	const struct spec_job *before;
 };

@@ -21,8 +21,8 @@ SHORT = {
     PODGROUPS: "The job waits: its pods can't be made: quota few is used up (requested: pods=1, used: pods=1, "
                "limited: pods=1). It goes on by itself if the quota has room in time: after some minutes Volcano gives "
                "up.",
-    "events": "The job waits: 2 pods must start together, and there is only 1 of them. It starts by itself when "
-              "there is room.",
+    "events": "The job waits: 2 pods must start together, and there is only 1 of them. This user may not list "
+              "and watch events, which would tell more: ask for that right.",
 }
 NO_QUEUES = [(QUEUES, "there is no queues/; why can't tell what a queue has")]
 OWN_QUEUE = [(QUEUES, "queues/ has at most the queue of this mount")]

@@ -227,7 +227,8 @@ def test_forbidden(server, make_mount, resource):
     if resource == "queues":
         harness.wait_for(lambda: why(kx) == WHY_FULL, what="why")
     else:
-        assert why(kx) == ""
+        harness.wait_for(lambda: why(kx) == f"The job waits: for what is not known. This user may not list and watch "
+                         f"{resource}, which would tell more: ask for that right.\n", what="what would tell more")
         harness.wait_for(lambda: (kx / "queues/default/status").exists(), what="the queue")
     if resource == "events":
         assert not (kx / "jobs/gang/events").exists()

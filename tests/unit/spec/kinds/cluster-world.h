@@ -40,6 +40,7 @@ struct world {
 	struct spec_event_view *events[WORLD_EVENTS];
 	size_t n_events;
 	bool events_known;
+	unsigned unseen;
 	struct spec_kueue_facts kueue; /* its objects are the world's */
 	struct spec_workload_view *workload;
 	struct spec_cluster_queue_view *cluster_queue;
@@ -127,6 +128,7 @@ static inline void world_look(struct world *w)
 		.events = w->events,
 		.n_events = w->n_events,
 		.events_known = w->events_known,
+		.unseen = w->unseen,
 		.kueue = w->kueue,
 		.before = w->last,
 	};

@@ -167,6 +167,73 @@ static void test_nobody(void **state)
 	world_clear(&w);
 }
 
+/* --- what the user has no right to see --- */
+
+#define MAY_NOT(what)                                                                              \
+	" This user may not list and watch " what ", which would tell more: ask for that right.\n"
+#define UNKNOWN(what) "The job waits: for what is not known." MAY_NOT(what)
+
+/* It is named when the job has waited for a while and nothing else is known; not when it would not help. */
+static void test_unseen(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 3, "Pending");
+	w.events_known = false;
+	w.unseen = SPEC_UNSEEN_EVENTS | SPEC_UNSEEN_GROUPS;
+	for (int i = 0; i < 8; i++) {
+		world_look(&w);
+		assert_why(&w, w.now < 7 ? "" : UNKNOWN("events and podgroups"));
+	}
+	w.unseen = SPEC_UNSEEN_GROUPS;
+	world_look(&w);
+	assert_why(&w, UNKNOWN("podgroups"));
+	assert_reason(&w, "MissingRight");
+	w.unseen = SPEC_UNSEEN_EVENTS;
+	pod(&w, 0, "{'phase':'Pending'}");
+	assert_why(&w, UNKNOWN("events"));
+	group(&w, "Inqueue",
+	      "{'type':'Unschedulable','status':'True','lastTransitionTime':'1970-01-01T00:00:05Z'}");
+	assert_why(
+		&w,
+		"The job waits: 3 pods must start together, and there is only 1 of them." MAY_NOT(
+			"events"));
+	pod(&w, 1, "{'phase':'Pending'}");
+	pod(&w, 2, "{'phase':'Pending'}");
+	assert_why(
+		&w,
+		"The job waits: 3 pods must start together, and there is no room for all of them. "
+		"It starts by itself when there is room.\n");
+	world_clear(&w);
+}
+
+/* Pods that have a node may be fetching their image: the scheduler has nothing more to say, and events not yet. */
+static void test_unseen_starting(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	job(&w, 1, "Pending");
+	w.unseen = SPEC_UNSEEN_EVENTS | SPEC_UNSEEN_GROUPS;
+	world_pod(&w,
+		  "{\"metadata\":{\"name\":\"j-t-0\",\"uid\":\"u-p0\",\"creationTimestamp\":"
+		  "\"1970-01-01T00:00:03Z\",\"annotations\":{\"volcano.sh/task-spec\":\"t\","
+		  "\"volcano.sh/task-index\":\"0\"}},\"spec\":{\"nodeName\":\"n\",\"containers\":[{"
+		  "\"name\":\"t\"}]},\"status\":{\"phase\":\"Pending\"}}",
+		  false);
+	for (int i = 0; i < 30; i++)
+		world_look(&w);
+	assert_why(&w, "");
+	for (int i = 0; i < 40; i++)
+		world_look(&w);
+	assert_why(&w, UNKNOWN("events"));
+	w.unseen = SPEC_UNSEEN_GROUPS;
+	world_look(&w);
+	assert_why(&w, "");
+	world_clear(&w);
+}
+
 /* --- no room --- */
 
 /* As recorded: never a change of the job. */
@@ -845,6 +912,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_unseen),
+		cmocka_unit_test(test_unseen_starting),
 		cmocka_unit_test(test_recorded),
 		cmocka_unit_test(test_queue_full),
 		cmocka_unit_test(test_gang),
