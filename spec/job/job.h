@@ -94,6 +94,7 @@ struct spec_job {
 	char *namespace;
 	char *queue;
 	unsigned queue_position; /* the job's place in its queue: 1 is next; 0: not known */
+	unsigned evictions;	 /* how often Kueue has put it out */
 	char *submitter;	 /* user@host; "" unknown */
 	char *submission;	 /* UUID of the write that made it; "" not ours */
 	bool own;		 /* submitted through a mount with this state directory */

@@ -46,6 +46,7 @@ static const struct spec_field job_fields[] = {
 	JOB(dropped, SPEC_FIELD_BOOL, .optional = true, .hidden = true),
 	JOB(retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	JOB(max_retries, SPEC_FIELD_UNSIGNED, .max = UINT_MAX, .hidden = true),
+	JOB(evictions, SPEC_FIELD_UNSIGNED, .max = INT32_MAX, .optional = true, .hidden = true),
 	JOB(time_limit, SPEC_FIELD_INT64, .max = INT32_MAX, .optional = true, .hidden = true),
 	JOB(ttl, SPEC_FIELD_INT64, .min = -1, .max = SPEC_MAX_LIMIT, .optional = true,
 	    .hidden = true),

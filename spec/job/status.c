@@ -78,15 +78,8 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 static void drop_unfilled(struct json_object *o)
 {
 	static const char *const of_clusters[] = {
-		"namespace",
-		"queue",
-		"queue_position",
-		"stale_since",
-		"pending_command",
-		"ignored_command",
-		"logs_waiting",
-		"pod",
-		"node",
+		"namespace",	   "queue",	      "queue_position", "evictions", "stale_since",
+		"pending_command", "ignored_command", "logs_waiting",	"pod",	     "node",
 	};
 
 	for (size_t i = 0; i < array_size(of_clusters); i++) {
@@ -171,6 +164,7 @@ static struct json_object *status_tree(const struct spec_job *job, bool brief)
 	put_text(o, "submitter", job->submitter);
 	spec_tree_number(o, "retries", job->retries);
 	spec_tree_number(o, "max_retries", job->max_retries);
+	spec_tree_number(o, "evictions", job->evictions);
 	put_number(o, "time_limit", (int)job->time_limit, 0);
 	put_time(o, "deadline", deadline);
 	put_time(o, "created", job->created);

@@ -56,6 +56,7 @@ struct spec_workload_view {
 	struct spec_condition_view conditions[SPEC_WORKLOAD_N_CONDITIONS];
 	struct spec_check_view *checks; /* those that are not Ready */
 	size_t n_checks;
+	unsigned evictions; /* how often it was put out, for whatever reason */
 	unsigned requeued;  /* how often, because its pods were not ready in time */
 	int64_t requeue_at; /* when it may be tried again; 0: now */
 	char *preemptor;    /* uid of the job for which its pods were ended last; "" not known */

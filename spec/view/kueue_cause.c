@@ -151,6 +151,8 @@ static void put_requeuing(const struct making *m)
 	} else if (m->w->requeued > 0) {
 		fputs(", and is tried again by itself", m->out);
 	}
+	if (m->w->evictions > max_of(m->w->requeued, 1u))
+		fprintf(m->out, "; Kueue has put it out %u times so far", m->w->evictions);
 }
 
 /* How it came that its pods were ended, when, and how it goes on. */

@@ -9,6 +9,7 @@
 #include "spec/view/cause.h"
 #include "spec/view/control.h"
 #include "spec/view/kueue_cause.h"
+#include "spec/view/kueue.h"
 #include "spec/view/replica.h"
 
 /* --- pods --- */
@@ -376,6 +377,8 @@ static void fill_head(struct spec_job *job, const struct spec_job_view *view,
 	job->has_appdef = view->has_appdef;
 	job->retries = view->retries;
 	job->max_retries = view->max_retries;
+	job->evictions = max_of(ctx->kueue.workload ? ctx->kueue.workload->evictions : 0u,
+				ctx->before ? ctx->before->evictions : 0u);
 	job->time_limit = view->time_limit;
 	job->created = view->meta.created;
 }

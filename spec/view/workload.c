@@ -92,6 +92,15 @@ static void read_checks(struct spec_workload_view *v, const struct spec_value *l
 	}
 }
 
+static void count_evictions(struct spec_workload_view *v, const struct spec_value *list)
+{
+	for (size_t i = 0; i < spec_read_count(list); i++) {
+		unsigned more = (unsigned)spec_read_int(spec_read_at(list, i), "count", 0);
+
+		v->evictions = min_of(v->evictions + more, (unsigned)INT32_MAX);
+	}
+}
+
 /* "... (UID: 1823a52d-..., JobUID: 35d7e95c-...) due to ...": the job's. */
 static void read_preemptor(struct spec_workload_view *v)
 {
@@ -129,6 +138,7 @@ int spec_workload_view_parse(const char *json, size_t len, struct spec_workload_
 	read_conditions(v, spec_read_list(status, "conditions"));
 	read_checks(v, spec_read_list(status, "admissionChecks"));
 	read_preemptor(v);
+	count_evictions(v, spec_read_list(spec_read_map(status, "schedulingStats"), "evictions"));
 	v->requeued = (unsigned)spec_read_int(requeue, "count", 0);
 	v->requeue_at = spec_read_time(requeue, "requeueAt");
 	*ret = take_ptr(v);

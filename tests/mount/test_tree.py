@@ -96,8 +96,8 @@ def test_contents(kx, job, text):
     assert job.id.startswith("tree-")
 
 
-OF_CLUSTERS = ["namespace", "queue", "queue_position", "stale_since", "pending_command", "ignored_command", "logs_waiting",
-               "pod", "node"]
+OF_CLUSTERS = ["namespace", "queue", "queue_position", "evictions", "stale_since", "pending_command", "ignored_command",
+               "logs_waiting", "pod", "node"]
 
 
 def without(status):
@@ -110,9 +110,8 @@ def test_status(kx, job):
     status = yaml.safe_load(job.read("status"))
     as_json = json.loads(job.read("status.json"))
     assert list(as_json) == ["id", "app", "state", "phase", "reason", "message", "last_words", "backend",
-                             "namespace", "queue", "queue_position", "submitter", "retries", "max_retries",
-                             "time_limit", "deadline", "created",
-                             "started", "finished", "stale_since", "pending_command",
+                             "namespace", "queue", "queue_position", "submitter", "retries", "max_retries", "evictions",
+                             "time_limit", "deadline", "created", "started", "finished", "stale_since", "pending_command",
                              "ignored_command", "logs_waiting", "transitions", "roles"]
     assert list(status) == list(without(as_json)), "in the same order"
     # PyYAML makes a datetime of what is a time; the text is what counts.

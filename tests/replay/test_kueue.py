@@ -133,6 +133,7 @@ def test_why(server, make, scenario, until, state, reason, text):
         harness.wait_for(lambda job=job: job.state() == state, what=f"state {state}")  # its pods may say so later
         status = job.status()
         assert (status["state"], status["reason"], status["queue"]) == (state, reason, "team")
+        assert status["evictions"] == any(word in scenario for word in ("preempted", "drain", "deactivated", "rejected"))
         assert status["queue_position"] is None and text.startswith(text.split(": ")[0] + ": " + status["message"])
     for step in left:
         if step.kind == "DELETED" and step.tree["kind"] == "AppWrapper":

@@ -37,6 +37,7 @@ static struct spec_job *example(void)
 	set(&job->submitter, "ada@login1");
 	job->state = SPEC_RUNNING;
 	job->max_retries = 3;
+	job->evictions = 2;
 	job->time_limit = 14400;
 	job->created = CREATED;
 	job->started = CREATED + 5 * SECOND;
@@ -128,6 +129,7 @@ static void test_yaml(void **state)
 		      "submitter: ada@login1\n"
 		      "retries: 0\n"
 		      "max_retries: 3\n"
+		      "evictions: 2\n"
 		      "time_limit: 14400\n"
 		      "deadline: 2026-11-21T13:08:45Z\n"
 		      "created: 2026-11-21T09:08:40Z\n"

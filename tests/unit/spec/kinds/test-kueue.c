@@ -703,6 +703,50 @@ static void test_out_for_good(void **state)
 	world_clear(&w);
 }
 
+/* How often Kueue has put a job out is counted over all reasons, and stays known when the Workload is gone. */
+static void test_evictions(void **state)
+{
+	static const char status[] =
+		"'schedulingStats':{'evictions':[{'reason':'Preempted','count':%s},"
+		"{'reason':'PodsReadyTimeout','count':1},{'count':-1},{'count':'x'},7]},"
+		"'conditions':[" CONDITION("QuotaReserved", "False", "Pending",
+					   "m") "," CONDITION("Evicted", "True", "Preempted",
+							      "m") "]";
+	static const char once[] =
+		"'schedulingStats':{'evictions':[{'reason':'Preempted','count':1}]},"
+		"'conditions':[" CONDITION("QuotaReserved", "False", "Pending",
+					   "m") "," CONDITION("Evicted", "True", "Preempted",
+							      "m") "]";
+	struct world w = WORLD_OF_APP;
+	char *many cleanup_free = text_print(status, "4");
+	char *endless cleanup_free = text_print(status, "2147483647");
+
+	(void)state;
+	held(&w, "", "'conditions':[]");
+	assert_int_equal(w.last->evictions, 0);
+	held(&w, "", once);
+	assert_int_equal(w.last->evictions, 1);
+	assert_why(
+		&w, "Preempted",
+		"The job waits: it was preempted by another job at 1970-01-01T00:00:20Z. It is admitted "
+		"by itself when there is room.\n");
+	held(&w, "", many);
+	assert_int_equal(w.last->evictions, 5);
+	assert_why(
+		&w, "Preempted",
+		"The job waits: it was preempted by another job at 1970-01-01T00:00:20Z; Kueue has put "
+		"it out 5 times so far. It is admitted by itself when there is room.\n");
+	world_workload(&w,
+		       world_json(
+			       "{'metadata':{'name':'wl','uid':'w','ownerReferences':[{'uid':'u',"
+			       "'controller':true}]}}"),
+		       true);
+	assert_int_equal(w.last->evictions, 5);
+	held(&w, "", endless);
+	assert_int_equal(w.last->evictions, INT32_MAX);
+	world_clear(&w);
+}
+
 /* A TrainJob suspends and resumes its JobSet, and Kueue the TrainJob: nobody has asked for the JobSet to be stopped. */
 static void test_owned(void **state)
 {
@@ -833,7 +877,7 @@ int main(void)
 		cmocka_unit_test(test_no_workload), cmocka_unit_test(test_time_is_over),
 		cmocka_unit_test(test_requeued_at), cmocka_unit_test(test_out_for_good),
 		cmocka_unit_test(test_kept),	    cmocka_unit_test(test_owned),
-		cmocka_unit_test(test_place),
+		cmocka_unit_test(test_place),	    cmocka_unit_test(test_evictions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
