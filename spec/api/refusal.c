@@ -337,17 +337,17 @@ static int too_large(struct reply *r)
 
 static int server_error(struct reply *r)
 {
-	const char *name, *why;
-	int n, m;
+	const char *name, *url, *why;
+	int n, m = 0;
 
 	if (between(r, "failed calling webhook \"", "\"", &name, &n)) {
 		why = strrchr(r->message, ':');
-		m = why ? (int)strlen(why) : 0;
-		return put(r, -EIO,
-			   "the cluster can't check it: its webhook %.*s does not answer%.*s\nTell "
-			   "who "
-			   "runs the cluster.",
-			   n, name, m, why ? why : "");
+		fprintf(r->out, "the cluster can't check it: its webhook %.*s", n, name);
+		/* Those of several products have one name; the service that it runs in tells them apart. */
+		if (between(r, "Post \"https://", "\"", &url, &m))
+			fprintf(r->out, " (%.*s)", min_of(m, (int)strcspn(url, ":/?")), url);
+		return put(r, -EIO, " does not answer%s\nTell who runs the cluster.",
+			   why ? why : "");
 	}
 	return put_failed(r, -EIO, "the server failed");
 }

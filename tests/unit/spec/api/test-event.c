@@ -258,8 +258,13 @@ static const struct answer answers[] = {
 		"call webhook: Post \\\"https://a.b.svc:443/x?timeout=10s\\\": dial tcp "
 		"10.0.0.1:443: "
 		"connect: connection refused"),
-	 "the cluster can't check it: its webhook mutatejob.volcano.sh does not answer: connection "
-	 "refused\nTell who runs the cluster."},
+	 "the cluster can't check it: its webhook mutatejob.volcano.sh (a.b.svc) does not answer: "
+	 "connection refused\nTell who runs the cluster."},
+	{"create", 500, -EIO,
+	 STATUS("Internal error occurred: failed calling webhook \\\"mjobset.kb.io\\\": could not get "
+		"REST client: no such thing"),
+	 "the cluster can't check it: its webhook mjobset.kb.io does not answer: no such thing\n"
+	 "Tell who runs the cluster."},
 	{"create", 500, -EIO,
 	 STATUS("&errors.StatusError{ErrStatus:v1.Status{TypeMeta:v1.TypeMeta{Kind:\\\"\\\"}, "
 		"Message:\\\"it is \\\\\\\"so\\\\\\\"\\\", Reason:\\\"Forbidden\\\"}}"),
