@@ -8,7 +8,11 @@
  *	        |                            | there is none             | ABSENT
  *	        |                            | a failure                 | WAITING
  *	WAITING | a timer                    | it fires                  | ASKING
- *	SERVED  | what follows               |                           |
+ *	SERVED  | a review of the right to   | its reply                 | the same
+ *	        | patch Workloads, now and   |                           |
+ *	        | every FORBIDDEN_MS while   |                           |
+ *	        | it is missing; then what   |                           |
+ *	        | follows                    |                           |
  *	ABSENT  | nothing                    |                           |
  *
  * Places: a LocalQueue is wanted for a while after somebody has read. The queues that are wanted are asked for one
@@ -24,6 +28,7 @@
 #include "backend/base/print.h"
 #include "backend/kube/requests.h"
 #include "spec/api/refusal.h"
+#include "spec/api/review.h"
 #include "spec/base/mem.h"
 #include "spec/base/url.h"
 
@@ -49,7 +54,8 @@ struct wanted {
 struct kueue {
 	struct kueue_config config;
 	enum { UNASKED, ASKING, WAITING, SERVED, ABSENT } state;
-	struct loop_timer retry;      /* in WAITING */
+	struct loop_timer retry; /* in WAITING; in SERVED until the right is asked for again */
+	struct http_request *review;
 	struct http_request *request; /* the only one that is under way */
 	struct loop_timer timer;      /* until the next place is asked for */
 	char *asked;		      /* the queue that REQUEST is about */
@@ -85,6 +91,42 @@ static void send_get(struct kueue *k, const char *path, size_t max_body,
 
 static void look(void *data);
 
+static void on_review(void *data, const struct http_reply *reply)
+{
+	struct kueue *k = data;
+	bool allowed = true;
+
+	k->review = NULL;
+	if (reply->err || reply->status / 100 != 2 ||
+	    spec_review_reply(reply->body, reply->len, &allowed) < 0 || allowed) {
+		/* Where it can't be known, it is found out when it is used. */
+		world_set_fixed(k->config.world, false);
+		return;
+	}
+	world_set_fixed(k->config.world, true);
+	loop_timer_set(&k->retry, FORBIDDEN_MS);
+}
+
+/* May this user suspend and resume what is in a queue? */
+static void ask_right(struct kueue *k)
+{
+	cleanup_free char *body =
+		spec_review_ask(SPEC_KUEUE_GROUP, "workloads", "patch", k->config.namespace);
+	const struct http_call call = {
+		.method = HTTP_POST,
+		.path = SPEC_REVIEW_PATH,
+		.body = body,
+		.len = strlen(body),
+		.deadline_ms = DEADLINE_MS,
+		.max_body = GROUP_MAX,
+		.retry = true,
+		.done = on_review,
+		.data = k,
+	};
+
+	k->review = http_send(k->config.http, &call);
+}
+
 static void on_group(void *data, const struct http_reply *reply)
 {
 	struct kueue *k = data;
@@ -107,12 +149,15 @@ static void on_group(void *data, const struct http_reply *reply)
 	}
 	diag(DIAG_INFO, "the cluster serves %s", version);
 	watches_start_kueue(k->config.watches, version);
+	ask_right(k);
 }
 
 static void look(void *data)
 {
 	struct kueue *k = data;
 
+	if (k->state == SERVED)
+		return ask_right(k);
 	k->state = ASKING;
 	send_get(k, "/apis/" SPEC_KUEUE_GROUP, GROUP_MAX, on_group);
 }
@@ -357,6 +402,8 @@ void kueue_stop(struct kueue *k)
 	loop_timer_stop(&k->timer);
 	if (k->request)
 		http_cancel(take_ptr(k->request));
+	if (k->review)
+		http_cancel(take_ptr(k->review));
 }
 
 void kueue_free(struct kueue *k)

@@ -104,6 +104,7 @@ struct world {
 	struct passed *passed;
 	struct loop_timer tick; /* not set: nothing has to be reported later */
 	bool stopped;
+	bool fixed;	 /* this user may not patch Workloads */
 	bool queue_gone; /* and the jobs that wait in none that is known have not been reported yet */
 	struct lock lock;    /* for THINGS, which the I/O thread alone changes */
 	unsigned n_passings; /* calls of world_pass_over */
@@ -967,7 +968,18 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 		.workload = workload,
 		.preemptor = by && by->view ? by->view->meta.name : NULL,
 		.place = container_of(job, const struct job, j)->place,
+		.fixed = w->fixed,
 	};
+}
+
+void world_set_fixed(struct world *w, bool fixed)
+{
+	if (fixed == w->fixed)
+		return;
+	w->fixed = fixed;
+	for (struct job *job = w->jobs; job; job = job->hh.next)
+		if (job->j.view)
+			changed(job);
 }
 
 void world_set_places(struct world *w, const char *name, const struct spec_place *v, size_t n)

@@ -109,6 +109,8 @@ const struct spec_group_view *world_group(const struct world *w, const struct wo
 struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job);
 /* The N of V are the places in the LocalQueue NAME now; jobs of it that are not among them have none. */
 void world_set_places(struct world *w, const char *name, const struct spec_place *v, size_t n);
+/* This user may not patch Workloads, or may again. */
+void world_set_fixed(struct world *w, bool fixed);
 /* JOB was shown as one that has not started (WAITS): changed() is called when what it waits for changes. */
 void world_set_waiting(const struct world_job *job, bool waits);
 /* What is known about queues or groups as a whole has changed: changed() is called for each job that waits. */

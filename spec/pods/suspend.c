@@ -8,6 +8,12 @@
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
 
+/* What ctl can't do in a queue then, and what does the same without the right. */
+static const char no_right[] =
+	"it is in a queue of Kueue, where that is active of its Workload, and this user has no right to "
+	"patch workloads.kueue.x-k8s.io; removing its directory ends it, and its app.yaml, copied into "
+	"submit/, runs it again";
+
 /* Is PHASE on the way to Suspended, or there? */
 static bool is_suspended(const char *phase)
 {
@@ -53,7 +59,7 @@ static bool is_out_for_good(const struct spec_control_job *job)
 unsigned suspend_actions(const struct spec_control_job *job)
 {
 	if (is_over(job->view) || *job->view->meta.owner_uid ||
-	    (in_queue(job) && !job->kueue->workload) || is_out_for_good(job))
+	    (in_queue(job) && (!job->kueue->workload || job->kueue->fixed)) || is_out_for_good(job))
 		return 0;
 	return 1u << (is_asked(job) ? SPEC_RESUME : SPEC_SUSPEND);
 }
@@ -72,9 +78,12 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 		*ret_why =
 			"Kueue has put it out for good, and would do so again: copy its app.yaml "
 			"into submit/ to run it again";
-	if (is_over(job->view) || *job->view->meta.owner_uid || !in_queue(job) ||
-	    job->kueue->workload)
+	if (*ret_why || is_over(job->view) || !in_queue(job))
 		return -EINVAL;
+	if (job->kueue->workload) {
+		*ret_why = job->kueue->fixed ? no_right : NULL;
+		return job->kueue->fixed ? -EOPNOTSUPP : -EINVAL;
+	}
 	if (job->kueue->known) {
 		*ret_why = "it is in a queue of Kueue, which has made no Workload for it yet";
 		return -EINVAL;
@@ -104,8 +113,7 @@ int suspend_request(const char *api_version, const char *plural, const char *res
 	if (in_queue(asked->job)) {
 		*ret = (struct spec_control_request){
 			.resource = "workloads." SPEC_KUEUE_GROUP,
-			.forbidden = "it is in a queue of Kueue, where that is active of its "
-				     "Workload, and this user has no right to patch workloads",
+			.forbidden = no_right,
 		};
 		patch(ret, asked, asked->kueue, "workloads", &asked->job->kueue->workload->meta,
 		      "active", !suspend);

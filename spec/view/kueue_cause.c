@@ -73,6 +73,11 @@ static const struct sort not_ready = {"PodsNotReady", ""};
 static const struct sort admitted = {"Admitted", ""};
 static const struct sort put_out = {"Evicted", "It is admitted again by itself."};
 static const struct sort off = {"Deactivated", WHEN_ACTIVE};
+static const struct sort off_fixed = {
+	"Deactivated",
+	"It goes on when spec.active of its Workload is set to true again, which this user has no right to "
+	"(patch workloads.kueue.x-k8s.io); without it, remove its directory, and copy its app.yaml into "
+	"submit/ to run it again."};
 static const struct sort off_rejected = {"AdmissionCheckRejected", SUBMIT_AGAIN};
 static const struct sort off_not_ready = {"PodsNotReady", SUBMIT_AGAIN};
 static const struct sort off_time = {"ExecutionTimeExceeded", SUBMIT_AGAIN};
@@ -772,7 +777,7 @@ static void deactivated(struct making *m)
 	else if (is_left_out(m->w))
 		reason = condition(m, SPEC_WORKLOAD_REQUEUED)->reason + strlen(OFF_BY);
 	m->stops = true;
-	m->sort = &off;
+	m->sort = m->ctx->kueue.fixed ? &off_fixed : &off;
 	if (streq(reason, "AdmissionCheck") && check) {
 		m->sort = &off_rejected;
 		fprintf(m->out, "it was rejected by admission check %s", check + strlen(state));

@@ -163,6 +163,7 @@ struct spec_kueue_facts {
 	const struct spec_cluster_queue_view *cluster_queue;
 	const char *preemptor; /* the job for which its pods were ended last; NULL: not known */
 	unsigned place;	       /* 1 is next; 0: not known */
+	bool fixed;	       /* this user may not patch Workloads */
 };
 
 /* All that a snapshot needs beside the objects. Plain data. */

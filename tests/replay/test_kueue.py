@@ -10,6 +10,7 @@ import time
 import harness
 import pytest
 import recordings
+import replies
 import store as st
 import watching
 import yaml
@@ -457,11 +458,31 @@ def test_no_right_to_suspend(server, waiting):
     server.forbidden.append({"verb": "patch", "resource": "workloads"})
     assert harness.err_of(write_ctl, waiting, "suspend") == "ENOTSUP"
     assert "app/ctl: suspend is refused: it is in a queue of Kueue, where that is active of its Workload, and this " \
-        "user has no right to patch workloads" in waiting.kx.read(".kxfs", "log")
+        "user has no right to patch workloads.kueue.x-k8s.io; removing its directory ends it" in waiting.kx.read(".kxfs", "log")
     assert "may not patch workloads.kueue.x-k8s.io in namespace test" in waiting.kx.read(".kxfs", "log")
     assert waiting.state() == "PENDING" and waiting.status()["pending_command"] is None
     server.forbidden.clear()
     write_ctl(waiting, "suspend")
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
+def test_deactivated_without_the_right(server, make, known):
+    """Who may not patch Workloads is not advised to resume, but told which right that takes, and what does without."""
+    server.forbidden.append({"verb": "patch", "resource": "workloads"})
+    if not known:
+        server.faults.add("reply", times=1000, reply=replies.internal(), resource="selfsubjectaccessreviews")
+    kx = make(options="cancel=all")
+    load(server, "kueue_appwrapper_deactivated", says("The workload is deactivated"))
+    job = harness.Job(kx, "app")
+    missing = "patch workloads.kueue.x-k8s.io"
+    if known:
+        harness.wait_for(lambda: "app" in kx.ls("jobs") and missing in job.read("why"), what="the right in why")
+        assert "resume" not in job.read("why") and "copy its app.yaml into submit/" in job.read("why")
+        assert actions(job) == []
+    else:
+        harness.wait_for(lambda: "app" in kx.ls("jobs") and actions(job) == ["resume"], what="resume")
+    assert harness.err_of(write_ctl, job, "resume") == "ENOTSUP"
+    assert missing in kx.read(".kxfs", "log") and "copied into submit/, runs it again" in kx.read(".kxfs", "log")
 
 
 # --- rights, and clusters without ---

@@ -265,6 +265,23 @@ static void test_queued_unknown(void **state)
 	assert_non_null(strstr(why, "can't watch Workloads"));
 }
 
+/* Who may not patch Workloads is told so, and nothing is asked for. */
+static void test_queued_fixed(void **state)
+{
+	const struct spec_job_view v = wrapper("Running", false, "research");
+	const struct spec_kueue_facts fixed = {.known = true, .workload = &on, .fixed = true};
+	const struct spec_control_job job = {&v, &fixed};
+	const struct spec_job_view alone = wrapper("Running", false, "");
+	const char *why;
+
+	(void)state;
+	assert_int_equal(WRAPPER->actions(&job), 0);
+	assert_int_equal(WRAPPER->refusal(&job, SPEC_SUSPEND, &why), -EOPNOTSUPP);
+	assert_non_null(strstr(why, "no right to patch workloads.kueue.x-k8s.io"));
+	assert_int_equal(WRAPPER->actions(&(struct spec_control_job){&alone, &fixed}),
+			 1u << SPEC_SUSPEND);
+}
+
 static void test_queued_request(void **state)
 {
 	static const struct spec_control *const kinds[] = {WRAPPER, &spec_jobset_control};
@@ -335,7 +352,8 @@ int main(void)
 		cmocka_unit_test(test_request),		cmocka_unit_test(test_outcome),
 		cmocka_unit_test(test_wrapper_actions), cmocka_unit_test(test_wrapper_request),
 		cmocka_unit_test(test_wrapper_outcome), cmocka_unit_test(test_queued_unknown),
-		cmocka_unit_test(test_queued_request),	cmocka_unit_test(test_queued_outcome),
+		cmocka_unit_test(test_queued_fixed),	cmocka_unit_test(test_queued_request),
+		cmocka_unit_test(test_queued_outcome),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
