@@ -16,6 +16,7 @@
  *	         |                             | its end, sooner                       | WAITING
  *	         |                             | 410: VERSION is too old by now        | LISTING (again so: WAITING)
  *	         |                             | an ERROR event, or it is no watch     | WAITING, to list anew
+ *	         |                             | watch_list_anew                       | LISTING
  *	WAITING  | a timer                     | it fires; watch_hurry                 | ASKING (DOUBTING); LISTING
  *	         |                             |                                       | without VERSION
  *
@@ -118,6 +119,7 @@ struct watch {
 	uint64_t hurried; /* when it was hurried last, loop_now_ms; 0: never */
 	bool may_hurry;	  /* in WAITING: there was no answer, and no time is to be kept */
 	bool bookmarks;	  /* the server has sent one: it does so each minute */
+	bool anew;	  /* watch_list_anew was called */
 	bool doubt;	  /* its versions may have gone back */
 	uint64_t sure;	  /* when it was last known that they have not, loop_now_ms */
 	uint64_t asked;	  /* when it last said, being asked, at which version it is; 0: never */
@@ -416,7 +418,7 @@ static int on_event(void *data, const char *json, size_t len, int wrong)
 	}
 	free(w->version);
 	w->version = take_ptr(e.resource_version);
-	return 0;
+	return w->anew ? -ECANCELED : 0;
 }
 
 /* The watch stands: what was told is confirmed. */
@@ -450,6 +452,10 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	bool silent = reply->err == -ETIMEDOUT;
 
 	part->request = NULL;
+	if (w->anew) {
+		forget_version(w);
+		return send_next(w);
+	}
 	w->head_ms = silent && steady ? PROBE_MS : HEAD_MS;
 	w->fresh = silent;
 	/* Of a server that sends no bookmarks, silence is not news, but in the answer to it. */
@@ -578,6 +584,7 @@ static void send_list(struct watch *w)
 	w->state = LISTING;
 	w->verb = "list";
 	if (!w->next) {
+		w->anew = false;
 		w->ahead_failed = false;
 		w->listed = w->empty = w->meager = 0;
 		w->config.begin(w->config.data);
@@ -726,6 +733,11 @@ void watch_free(struct watch *w)
 	free(w->namespace);
 	free(w->selectors);
 	free(w);
+}
+
+void watch_list_anew(struct watch *w)
+{
+	w->anew = true;
 }
 
 const char *watch_verb(const struct watch *w)

@@ -62,6 +62,9 @@ void watch_free(struct watch *w);
  */
 void watch_hurry(struct watch *w);
 
+/* Called by object(): the owner has passed over what it needs now, so the list is asked for anew. */
+void watch_list_anew(struct watch *w);
+
 /* What it asked for last: "list" or "watch". */
 const char *watch_verb(const struct watch *w);
 

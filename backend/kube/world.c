@@ -8,6 +8,10 @@
  * starts in it, the jobs that wait in it count as changed at the next tick. The tick also comes when a job, or its
  * group, has been known for SPEC_PATIENCE, after which `why` may say that something is missing.
  *
+ * There may be SPEC_MAX_LISTED objects of a sort, as in a list: what a watch, which has no end, brings beyond them is
+ * passed over, and when there is room again the sort is listed anew, since nobody tells of it else. What a list that has
+ * begun brings comes on top of what was known, which goes at its end.
+ *
  * The file is long because the tables are joined: whatever comes first of a job, its pods, its things and their events
  * waits here for the others.
  */
@@ -22,6 +26,7 @@
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
 #include "spec/api/object.h"
+#include "spec/base/limits.h"
 #include "spec/base/mem.h"
 
 /* Objects that can't be read of which so many are remembered, and named in the log. */
@@ -106,8 +111,10 @@ struct world {
 	bool stopped;
 	bool fixed;	 /* this user may not patch Workloads */
 	bool queue_gone; /* and the jobs that wait in none that is known have not been reported yet */
-	struct lock lock;    /* for THINGS, which the I/O thread alone changes */
-	unsigned n_passings; /* calls of world_pass_over */
+	struct lock lock;	  /* for THINGS, which the I/O thread alone changes */
+	bool full[WORLD_N_SORTS]; /* objects were passed over for want of room */
+	size_t n_live, n_gone;	  /* jobs, and pods that are remembered */
+	unsigned n_passings;	  /* calls of world_pass_over */
 	atomic_size_t n_pods, n_passed;
 };
 
@@ -139,6 +146,24 @@ static struct job *need_job(struct world *w, const char *uid)
 	job->j.uid = text_copy(uid);
 	HASH_ADD_KEYPTR(hh, w->jobs, job->j.uid, strlen(job->j.uid), job);
 	return job;
+}
+
+static size_t n_kept(const struct world *w, enum world_sort sort)
+{
+	return sort == WORLD_JOBS   ? w->n_live
+	       : sort == WORLD_PODS ? HASH_COUNT(w->pods)
+				    : HASH_COUNT(w->things[sorts[sort].table]);
+}
+
+/* Is there no room for one more object of SORT? Then it is passed over. */
+static bool is_full(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone)
+{
+	size_t most = w->lists[sort] ? 2 * SPEC_MAX_LISTED : SPEC_MAX_LISTED;
+
+	if (n_kept(w, sort) < most)
+		return false;
+	world_pass_over(w, sort, json, len, gone, -ENOSPC);
+	return true;
 }
 
 static struct thing *find_thing(const struct world *w, enum world_sort table, const char *key)
@@ -213,6 +238,7 @@ static struct job *take_job(struct world *w, struct spec_job_view *view, const c
 		spec_job_view_free(view);
 		return NULL;
 	}
+	w->n_live += !job->j.view || job->j.gone;
 	if (!job->j.view)
 		job_first_seen(job, view);
 	else if (!streq(job->j.view->queue, view->queue))
@@ -262,6 +288,7 @@ static bool is_late(struct world *w, const struct spec_job_view *view)
 
 static void job_gone(struct job *job)
 {
+	job->w->n_live -= !job->j.gone;
 	job->j.gone = true;
 	changed(job);
 }
@@ -273,7 +300,9 @@ static void job_told(struct world *w, const char *json, size_t len, bool gone)
 
 	if (!view)
 		return;
-	if (!gone && is_late(w, view)) {
+	job = find_job(w, view->meta.uid);
+	if ((!gone && is_late(w, view)) ||
+	    (!(job && job->j.view && !job->j.gone) && is_full(w, WORLD_JOBS, json, len, gone))) {
 		spec_job_view_free(view);
 		return;
 	}
@@ -297,9 +326,9 @@ static void pod_free(struct pod *pod)
 {
 	struct job *job = pod->job;
 
-	if (pod->view->gone)
-		job->n_gone--;
-	else
+	job->n_gone -= pod->view->gone;
+	job->w->n_gone -= pod->view->gone;
+	if (!pod->view->gone)
 		pod_leaves_table(pod);
 	DL_DELETE(job->pods, pod);
 	spec_pod_view_free(pod->view);
@@ -314,10 +343,11 @@ static void pod_gone(struct pod *pod)
 	pod_leaves_table(pod);
 	pod->view->gone = true;
 	job->n_gone++;
+	job->w->n_gone++;
 	DL_DELETE(job->pods, pod);
 	DL_APPEND(job->pods, pod);
 	DL_FOREACH_SAFE(job->pods, old, next) {
-		if (job->n_gone <= GONE_MAX)
+		if (job->n_gone <= GONE_MAX && job->w->n_gone <= SPEC_MAX_LISTED)
 			break;
 		if (old->view->gone)
 			pod_free(old);
@@ -361,7 +391,8 @@ static void pod_told(struct world *w, const char *json, size_t len, bool gone)
 		return;
 	}
 	HASH_FIND_STR(w->pods, view->meta.uid, pod);
-	if (!*view->meta.owner_uid || (gone && !pod)) {
+	if (!*view->meta.owner_uid || (gone && !pod) ||
+	    (!pod && is_full(w, WORLD_PODS, json, len, gone))) {
 		spec_pod_view_free(view);
 		return;
 	}
@@ -461,6 +492,8 @@ static void thing_told(struct world *w, enum world_sort sort, const char *json, 
 		/* A new one may have taken the name. */
 		if (old && streq(old->meta->uid, now->meta->uid))
 			thing_gone(w, old);
+		thing_free(now);
+	} else if (!old && is_full(w, sort, json, len, gone)) {
 		thing_free(now);
 	} else if (s->differs && !s->differs(w, now, old)) {
 		old->sort = s;
@@ -734,12 +767,20 @@ void world_pass_over(struct world *w, enum world_sort sort, const char *json, si
 		unpass(w, passed);
 	if (passed && !gone)
 		passed->round = w->rounds[sort];
+	if (wrong == -ENOSPC && !w->full[sort] && !gone)
+		diag(DIAG_WARNING,
+		     "there are more than %u objects %s: those beyond are passed over until others have "
+		     "gone",
+		     SPEC_MAX_LISTED, what);
+	w->full[sort] |= wrong == -ENOSPC && !gone;
 	if (passed || gone || HASH_COUNT(w->passed) >= PASSED_MAX)
 		return;
-	diag(DIAG_WARNING, "the %s %s is passed over: %s", what, *name ? name : "(without a name)",
-	     wrong == -EFBIG   ? "it is too large"
-	     : wrong == -ELOOP ? "it is nested too deep"
-			       : "it can't be read");
+	if (wrong != -ENOSPC)
+		diag(DIAG_WARNING, "the %s %s is passed over: %s", what,
+		     *name ? name : "(without a name)",
+		     wrong == -EFBIG   ? "it is too large"
+		     : wrong == -ELOOP ? "it is nested too deep"
+				       : "it can't be read");
 	passed = new0(struct passed);
 	passed->uid = take_ptr(uid);
 	passed->sort = sort;
@@ -758,6 +799,18 @@ static void passed_listed(struct world *w, enum world_sort sort)
 	}
 }
 
+bool world_has_room_again(struct world *w, enum world_sort sort)
+{
+	size_t n = n_kept(w, sort), passed = HASH_COUNT(w->passed);
+	/* Of more than PASSED_MAX it is not known how many there are. */
+	size_t room = passed < PASSED_MAX ? passed : SPEC_MAX_LISTED / 8;
+
+	if (!w->full[sort] || w->lists[sort] || n + room > SPEC_MAX_LISTED)
+		return false;
+	w->full[sort] = false;
+	return true;
+}
+
 size_t world_n_passed_over(const struct world *w)
 {
 	return atomic_load(&w->n_passed);
@@ -769,6 +822,7 @@ void world_list_begins(struct world *w, enum world_sort sort)
 {
 	w->rounds[sort]++;
 	w->lists[sort] = true;
+	w->full[sort] = false;
 }
 
 unsigned world_rounds(const struct world *w)
@@ -1011,6 +1065,7 @@ void world_forget(const struct world_job *j)
 
 	DL_FOREACH_SAFE(job->pods, pod, next)
 		pod_free(pod);
+	job->w->n_live -= job->j.view && !job->j.gone;
 	events_forget(job->w->events, job->j.uid);
 	HASH_DEL(job->w->jobs, job);
 	spec_job_view_free(job->j.view);

@@ -73,6 +73,11 @@ void world_told(struct world *w, enum world_sort sort, const char *json, size_t 
  */
 void world_pass_over(struct world *w, enum world_sort sort, const char *json, size_t len, bool gone,
 		     int wrong);
+/*
+ * Objects of SORT were passed over, since there were SPEC_MAX_LISTED, and there is room for them again: it is to be
+ * listed anew. Said once.
+ */
+bool world_has_room_again(struct world *w, enum world_sort sort);
 void world_list_ends(struct world *w, enum world_sort sort);
 /* How many lists of jobs have begun. */
 unsigned world_rounds(const struct world *w);

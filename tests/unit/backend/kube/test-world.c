@@ -6,6 +6,7 @@
 
 #include "backend/base/diag.h"
 #include "backend/kube/world.h"
+#include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/kinds/kinds.h"
 
@@ -323,11 +324,85 @@ static void test_passed_over(void **state)
 	assert_changed("");
 }
 
+/* Object I of SORT, which belongs to a job of its own. */
+static void tell_one(enum world_sort sort, unsigned i, bool gone)
+{
+	char text[256];
+	int n = snprintf(text, sizeof(text),
+			 "{\"metadata\":{\"name\":\"x%u\",\"uid\":\"%d-%u\",\"ownerReferences\":[{"
+			 "\"controller\":true,\"uid\":\"o%u\"}]},\"status\":{}}",
+			 i, sort, i, i);
+
+	world_told(rig.w, sort, text, (size_t)n, gone);
+}
+
+/* A watch without end: what is above the bound is passed over, said once, and asked for when there is room again. */
+static void test_too_many(void **state)
+{
+	static const struct {
+		enum world_sort sort;
+		const char *said;
+	} table[] = {
+		{WORLD_JOBS, "there are more than 200000 objects Job"},
+		{WORLD_PODS, "there are more than 200000 objects Pod"},
+		{WORLD_GROUPS, "there are more than 200000 objects PodGroup"},
+	};
+
+	(void)state;
+	all_listed();
+	for (size_t i = 0; i < array_size(table); i++) {
+		const enum world_sort sort = table[i].sort;
+		unsigned n = 0;
+
+		while (n < SPEC_MAX_LISTED)
+			tell_one(sort, n++, false);
+		assert_int_equal(world_n_passed_over(rig.w), 0);
+		tell_one(sort, n, false);
+		tell_one(sort, n + 1, false);
+		tell_one(sort, n, false);
+		tell_one(sort, 0, false); /* it is known */
+		assert_int_equal(world_n_passed_over(rig.w), 2);
+		assert_int_equal(count_messages(table[i].said), 1);
+		if (sort == WORLD_JOBS)
+			assert_null(world_find(rig.w, "0-200000"));
+		if (sort == WORLD_PODS)
+			assert_int_equal(world_n_pods(rig.w), SPEC_MAX_LISTED);
+		/* One makes room for neither alone; the other is gone itself. */
+		tell_one(sort, 1, true);
+		assert_false(world_has_room_again(rig.w, sort));
+		tell_one(sort, n + 1, true);
+		assert_int_equal(world_n_passed_over(rig.w), 1);
+		assert_true(world_has_room_again(rig.w, sort));
+		assert_false(world_has_room_again(rig.w, sort));
+		/* What a list holds comes on top of what was known. */
+		world_list_begins(rig.w, sort);
+		for (unsigned k = 0; k < 4; k++)
+			tell_one(sort, n + k, false);
+		assert_int_equal(world_n_passed_over(rig.w), 0);
+		world_list_ends(rig.w, sort);
+		world_list_begins(rig.w, sort);
+		world_list_ends(rig.w, sort);
+		if (sort != WORLD_JOBS)
+			continue; /* the same for all */
+		/* More than can be named: when it is well below the bound. */
+		for (n = 0; n < SPEC_MAX_LISTED + 2000; n++)
+			tell_one(sort, n, false);
+		assert_int_equal(world_n_passed_over(rig.w), 1000);
+		for (n = 0; !world_has_room_again(rig.w, sort); n++)
+			tell_one(sort, n, true);
+		assert_int_equal(n, SPEC_MAX_LISTED / 8);
+		world_list_begins(rig.w, sort);
+		world_list_ends(rig.w, sort);
+		assert_int_equal(world_n_passed_over(rig.w), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_queue_changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_queue_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own_queue, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_workload, setup, teardown),
