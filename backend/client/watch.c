@@ -116,6 +116,7 @@ struct watch {
 		backoff; /* ms; 0: all was in order. A watch that stands for long resets it, nothing else */
 	unsigned silent;  /* ms without a byte after which the watch is asked for anew */
 	unsigned head_ms; /* until the next reply begins */
+	uint64_t due;	  /* of WAITING, loop_now_ms */
 	uint64_t hurried; /* when it was hurried last, loop_now_ms; 0: never */
 	bool may_hurry;	  /* in WAITING: there was no answer, and no time is to be kept */
 	bool bookmarks;	  /* the server has sent one: it does so each minute */
@@ -166,6 +167,7 @@ static void on_timer(void *data);
 static void wait_ms(struct watch *w, unsigned ms)
 {
 	w->state = WAITING;
+	w->due = loop_now_ms() + ms;
 	loop_timer_set(&w->timer, ms);
 }
 
@@ -173,8 +175,14 @@ void watch_hurry(struct watch *w)
 {
 	uint64_t now = loop_now_ms();
 
-	if (w->state != WAITING || !w->may_hurry || (w->hurried && now - w->hurried < HURRY_MS))
+	if (w->state != WAITING || !w->may_hurry)
 		return;
+	/* Just before the server is back, or takes who asks, it may have refused one that was hurried. */
+	if (w->hurried && now - w->hurried < HURRY_MS) {
+		if (w->hurried + HURRY_MS < w->due)
+			wait_ms(w, (unsigned)(w->hurried + HURRY_MS - now));
+		return;
+	}
 	w->hurried = now;
 	w->backoff /= 2; /* should it fail again, the next pause is as long as this one */
 	on_timer(w);

@@ -57,8 +57,8 @@ struct watch *watch_new(const struct watch_config *config);
 void watch_free(struct watch *w);
 
 /*
- * The server may be there again, or somebody wants to know: what waits since a request failed is asked for now. Not
- * more often than each 2 s, and not where the server has said when, or that it refuses.
+ * The server may be there again, or somebody wants to know: what waits since a request failed is asked for now, or 2 s
+ * after it was hurried last, should that be later; and not where the server has said when, or that it refuses.
  */
 void watch_hurry(struct watch *w);
 
