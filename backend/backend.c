@@ -10,11 +10,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "backend/base/file.h"
 #include "backend/base/print.h"
 #include "backend/impl/impl.h"
@@ -260,14 +261,16 @@ int backend_text_size(struct backend *b, const struct spec_job *job, enum backen
 	cleanup_free char *text = NULL;
 	cleanup_free char *path = NULL;
 	struct stat st;
+	int err;
 
 	if (which != BACKEND_APPDEF)
 		return backend_text(b, job, which, &text, ret_len);
 	if (!job->has_appdef)
 		return -ENOENT;
 	path = file_path(b->config.state_dir, job->id, "app.yaml");
-	if (stat(path, &st) < 0)
-		return errno == ENOENT ? backend_text(b, job, which, &text, ret_len) : -errno;
+	err = disk_stat(AT_FDCWD, path, &st);
+	if (err)
+		return err == -ENOENT ? backend_text(b, job, which, &text, ret_len) : err;
 	*ret_len = (size_t)st.st_size;
 	return 0;
 }
@@ -276,10 +279,11 @@ mode_t backend_text_readable(struct backend *b, const struct spec_job *job)
 {
 	cleanup_free char *path = file_path(b->config.state_dir, job->id, "app.yaml");
 	struct stat st;
+	int err = disk_stat(AT_FDCWD, path, &st);
 
 	/* The file on disk has the mode; nobody else comes to it there. */
-	if (stat(path, &st) < 0)
-		return errno == ENOENT && !job->own ? S_IRGRP | S_IROTH : 0;
+	if (err)
+		return err == -ENOENT && !job->own ? S_IRGRP | S_IROTH : 0;
 	return st.st_mode & (S_IRGRP | S_IROTH);
 }
 

@@ -32,6 +32,11 @@ int disk_stat(int at, const char *path, struct stat *ret)
 	return retry(fstatat(at, path, ret, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH));
 }
 
+int disk_access(int at, const char *path, int mode)
+{
+	return retry(faccessat(at, path, mode, AT_EACCESS));
+}
+
 ssize_t disk_pread(int fd, void *buf, size_t n, uint64_t off)
 {
 	return retry(pread(fd, buf, n, (off_t)off));

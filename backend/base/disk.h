@@ -29,6 +29,8 @@ int disk_open(int at, const char *path, int flags);
 int disk_mkdir(int at, const char *path);
 /* Of PATH, or with PATH "" of AT, which may be any open file. */
 int disk_stat(int at, const char *path, struct stat *ret);
+/* May we do MODE (R_OK, W_OK, X_OK) with it, being who we are? A link is followed. */
+int disk_access(int at, const char *path, int mode);
 
 /* How many bytes: fewer than N also before the end. */
 ssize_t disk_pread(int fd, void *buf, size_t n, uint64_t off);

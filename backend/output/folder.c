@@ -80,8 +80,6 @@ int folder_open_log(int dir_fd, const char *id, const char *key, uint64_t *ret_s
 		err = disk_chmod(fd, "", 0600);
 	if (err < 0)
 		return err;
-	if (fcntl(fd, F_SETFL, O_APPEND) < 0)
-		return -errno;
 	if (ret_size)
 		*ret_size = (uint64_t)st.st_size;
 	return take_fd(&fd);

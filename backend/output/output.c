@@ -1335,10 +1335,9 @@ static int open_dir(const char *dir)
 
 	if (fd < 0)
 		return fd;
+	err = disk_access(fd, ".", R_OK | W_OK | X_OK);
 	/* What a read-only disk has can be shown. */
-	if (faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0 && errno != EROFS)
-		return -errno;
-	return take_fd(&fd);
+	return err < 0 && err != -EROFS ? err : take_fd(&fd);
 }
 
 int output_new(struct loop *loop, const char *state_dir, const struct output_events *events,

@@ -3,8 +3,10 @@
 #include "fs/tree/place.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "backend/base/diag.h"
+#include "backend/base/disk.h"
 #include "fs/vfs/serve.h"
 #include "fs/vfs/text.h"
 
@@ -53,11 +55,12 @@ int place_getattr(struct fs *fs, struct node *node, struct stat *st)
 bool place_state_is_gone(struct tree *t)
 {
 	const char *dir = t->fs->config.disk;
+	struct stat st;
 	bool gone;
 
 	if (serve_disk_begin(t->fs))
 		return false;
-	gone = access(dir, F_OK) < 0 && errno == ENOENT;
+	gone = disk_stat(AT_FDCWD, dir, &st) == -ENOENT;
 	serve_disk_end(t->fs);
 	if (!gone)
 		return false;

@@ -24,15 +24,12 @@ CALLS = set("""open openat creat fopen opendir fdopendir readdir getdents64 scan
 # Files that call them for the state directory, beside its owner.
 STATE = {
     "backend/base/disk.c": "the owner",
-    "backend/backend.c": "whether a text of a job is readable",
     "backend/local/local.c": "the directory of the jobs, when the mount is made",
     "backend/local/record_file.c": "the records of local jobs",
     "backend/local/saved.c": "the folders of local jobs, at the start",
     "backend/local/submit.c": "the folder of a new local job; and where it is to run, a user's path",
     "backend/local/task.c": "the sockets of helpers, which are files too",
-    "backend/output/output.c": "whether the directory of the jobs can be used, when the mount is made",
     "fs/mount/state.c": "finding, locking and making the state directory, before there is a pool",
-    "fs/tree/place.c": "whether the state directory is still there",
     "fs/vfs/ops.c": "how much room there is",
 }
 # Files that call them for something else.
