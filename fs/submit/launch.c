@@ -44,6 +44,7 @@ struct launch {
 	mode_t readable;	 /* the bits of S_IRGRP and S_IROTH that its file has */
 	char name[NAME_MAX + 1]; /* under which it is submitted */
 	int err;		 /* the verdict */
+	int unnamed;		 /* why it has not got NAME, though it was launched */
 	char *why;		 /* the text of a refusal */
 	char *id;		 /* of the job */
 	char *made;		 /* the manifest, for dryrun/ */
@@ -91,7 +92,7 @@ static void launch_on_shown(void *data, int err)
 		diag(DIAG_WARNING, "what became of %s/%s will be lost at the next mount: %s",
 		     l->s->name, l->name, strerror(-err));
 	if (l->rename)
-		launch_reply_rename(l->s, l->ticket, l->err);
+		launch_reply_rename(l->s, l->ticket, l->err ? l->err : l->unnamed);
 	else
 		reply(l->s, l->ticket, l->err);
 	save_answered(l->s, l->name);
@@ -138,8 +139,11 @@ static void launch_on_renamed(void *data, int err)
 {
 	struct launch *l = data;
 
-	if (err)
+	/* A job that was launched is shown, whatever becomes of its file. */
+	if (err && l->s->dry)
 		l->err = err;
+	else if (err)
+		l->unnamed = err;
 	else
 		launch_renamed(l->s, l->upload, l->name, l->process);
 	launch_show(l);

@@ -722,12 +722,16 @@ void names_was_launched(struct names *all, const char *name, const char *id, con
 	}
 	if (!id || !*id)
 		return;
-	if ((n && streq(n->job, id)) || (!asked && number <= all->reported) ||
-	    (n && n->news && number < n->news_number))
+	if ((!asked && number <= all->reported) ||
+	    (n && (n->news || !asked) && number < n->news_number))
 		return;
 	n = make(all, name);
-	text_set(&n->news, "%s", id);
 	n->news_number = number;
+	/* What is shown already is no news, and what is older is not, either. */
+	if (!streq(n->job, id))
+		text_set(&n->news, "%s", id);
+	else if (!n->pending)
+		free(take_ptr(n->news));
 }
 
 bool names_take_open(struct names *all, char **name, char **id, struct record_owner *owner,

@@ -215,6 +215,15 @@ static void next_mount(struct fixture *f, const char *name, struct fixture *next
 	record_clear(&r);
 }
 
+static void assert_no_open(struct fixture *f)
+{
+	char *name = NULL, *id = NULL;
+	struct record_owner owner;
+	bool unknown;
+
+	assert_false(names_take_open(f->names, &name, &id, &owner, &unknown));
+}
+
 /* What the next start takes of NAME is ID. */
 static void assert_open(struct fixture *f, const char *name, const char *id, bool unknown)
 {
@@ -228,7 +237,7 @@ static void assert_open(struct fixture *f, const char *name, const char *id, boo
 	assert_int_equal(got_unknown, unknown);
 	free(got_name);
 	free(got_id);
-	assert_false(names_take_open(f->names, &got_name, &got_id, &owner, &got_unknown));
+	assert_no_open(f);
 }
 
 static void test_left_open(void **state)
@@ -260,6 +269,23 @@ static void test_left_open(void **state)
 	names_was_launched(next.names, "x.yaml", "job-2", first.uuid); /* the newest counts */
 	assert_open(&next, "x.yaml", "job-3", false);
 	assert_true(names_next(next.names) > second.number);
+	end(&next);
+
+	/* That is so if the newest is shown already, and what was reported could not be noted. */
+	begin(&next);
+	names_set_reported(next.names, 0);
+	names_accepted(next.names, "x.yaml", names_next(next.names), "job-3", us);
+	names_was_launched(next.names, "x.yaml", "job-3", second.uuid);
+	names_was_launched(next.names, "x.yaml", "job-2", first.uuid);
+	assert_no_open(&next);
+	end(&next);
+
+	begin(&next);
+	names_set_reported(next.names, 0);
+	names_accepted(next.names, "x.yaml", names_next(next.names), "job-3", us);
+	names_was_launched(next.names, "x.yaml", "job-2", first.uuid);
+	names_was_launched(next.names, "x.yaml", "job-3", second.uuid);
+	assert_no_open(&next);
 	end(&next);
 
 	names_concluded(f->names, "x.yaml", u, 1, &first, NULL, false);
