@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In place of backend/base/disk.c: a disk in memory. A task that calls it waits a while before what it asked for
+ * happens, in one step; so a kill comes between any two calls, and pieces of work mix. A descriptor is a number far
+ * above the real ones, and close() is linked to take those.
+ */
+#include "tests/sim/disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "backend/base/disk.h"
+#include "backend/base/lock.h"
+#include "backend/base/loop.h"
+#include "spec/base/mem.h"
+#include "tests/sim/sim.h"
+
+#define FIRST_FD  (1 << 20)
+#define MOST_FDS  4096
+#define MOUNTED	  "/state"
+#define SECTOR	  512u
+#define MOST_FILE (64u << 20)
+
+struct inode;
+
+struct entry {
+	char *name;
+	struct inode *inode;
+};
+
+/* Of a name, not synced yet. */
+struct change {
+	char *name;
+	struct inode *was;  /* NULL: nothing */
+	struct inode *from; /* a rename: the directory that had it */
+	char *from_name;
+};
+
+struct inode {
+	ino_t n;
+	mode_t mode;
+	unsigned links;
+	int64_t mtime;
+	char *data, *sure; /* of a file; what was synced */
+	size_t size, sure_size;
+	struct entry *v; /* of a directory */
+	size_t n_entries;
+	struct change *changes;
+	size_t n_changes;
+};
+
+struct descriptor {
+	struct inode *inode; /* NULL: it is free */
+	int flags;
+	size_t at;
+};
+
+static struct inode *root;
+static struct descriptor fds[MOST_FDS];
+static ino_t last_ino;
+static bool mended;
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+/* --- names --- */
+
+static struct inode *inode_new(mode_t mode)
+{
+	struct inode *i = new0(struct inode);
+
+	i->n = ++last_ino;
+	i->mode = mode;
+	i->mtime = loop_time_ns();
+	return i;
+}
+
+static struct entry *find(const struct inode *dir, const char *name)
+{
+	for (size_t i = 0; i < dir->n_entries; i++)
+		if (streq(dir->v[i].name, name))
+			return &dir->v[i];
+	return NULL;
+}
+
+static void put(struct inode *dir, const char *name, struct inode *inode)
+{
+	struct entry *e = find(dir, name);
+
+	if (e)
+		e->inode->links--;
+	if (e && !inode) {
+		free(e->name);
+		memmove(e, e + 1, (size_t)(dir->v + dir->n_entries - (e + 1)) * sizeof(*e));
+		dir->n_entries--;
+	}
+	if (!inode)
+		return;
+	if (!e) {
+		dir->v = mem_grow(dir->v, dir->n_entries + 1, sizeof(*e));
+		e = &dir->v[dir->n_entries++];
+		e->name = text_copy(name);
+	}
+	e->inode = inode;
+	inode->links++;
+}
+
+/* NAME of DIR is INODE (NULL: nothing) from now on, which has come FROM there as FROM_NAME. */
+static void change(struct inode *dir, const char *name, struct inode *inode, struct inode *from,
+		   const char *from_name)
+{
+	const struct entry *e = find(dir, name);
+	struct change c = {text_copy(name), e ? e->inode : NULL, from,
+			   from_name ? text_copy(from_name) : NULL};
+
+	dir->changes = mem_grow(dir->changes, dir->n_changes + 1, sizeof(c));
+	dir->changes[dir->n_changes++] = c;
+	dir->mtime = loop_time_ns();
+	put(dir, name, inode);
+}
+
+/* --- what goes wrong --- */
+
+enum sort { READS, WRITES };
+
+/* The caller waits; 0 or how the call fails. */
+static int call(enum sort sort)
+{
+	static const int errors[] = {-EIO, -ENOSPC, -EDQUOT};
+	uint64_t us = sim_delay(SIM_DISK, 2 * SIM_MS);
+
+	if (lock_held)
+		sim_fail("the disk is called with a lock held");
+	if (!sim_task_here())
+		sim_fail("the disk is called by who may not wait");
+	if (!mended && sim_chance(SIM_DISK, sim_faults.slow))
+		us = sim_delay(SIM_DISK, 4 * SIM_S);
+	sim_sleep(us);
+	if (mended || !sim_chance(SIM_DISK, sim_faults.disk_error))
+		return 0;
+	return sort == READS ? -EIO : errors[sim_below(SIM_DISK, array_size(errors))];
+}
+
+/* --- paths --- */
+
+static struct descriptor *descriptor(int fd)
+{
+	if (fd < FIRST_FD || fd >= FIRST_FD + MOST_FDS || !fds[fd - FIRST_FD].inode)
+		sim_fail("descriptor %d is used, which is not open", fd);
+	return &fds[fd - FIRST_FD];
+}
+
+/* The directory and the last name of PATH. */
+static int walk(int at, const char *path, struct inode **ret_dir, char name[NAME_MAX + 1])
+{
+	struct inode *dir;
+
+	if (*path == '/') {
+		if (strncmp(path, MOUNTED, strlen(MOUNTED)) != 0)
+			return -ENOENT;
+		path += strlen(MOUNTED);
+		dir = root;
+	} else {
+		dir = descriptor(at)->inode;
+	}
+	*name = '\0';
+	for (;;) {
+		const struct entry *e;
+		size_t n;
+
+		path += strspn(path, "/");
+		n = strcspn(path, "/");
+		if (!n)
+			break;
+		if (n > NAME_MAX)
+			return -ENAMETOOLONG;
+		if (*name) {
+			e = find(dir, name);
+			if (!e)
+				return -ENOENT;
+			dir = e->inode;
+		}
+		if (!S_ISDIR(dir->mode))
+			return -ENOTDIR;
+		memcpy(name, path, n);
+		name[n] = '\0';
+		path += n;
+	}
+	*ret_dir = dir;
+	return 0;
+}
+
+static int lookup(int at, const char *path, struct inode **ret)
+{
+	char name[NAME_MAX + 1];
+	struct inode *dir;
+	const struct entry *e;
+	int err = walk(at, path, &dir, name);
+
+	if (err)
+		return err;
+	e = *name && !streq(name, ".") ? find(dir, name) : NULL;
+	if (*name && !streq(name, ".") && !e)
+		return -ENOENT;
+	*ret = e ? e->inode : dir;
+	return 0;
+}
+
+static void set_size(struct inode *i, size_t size)
+{
+	if (size > i->size) {
+		i->data = mem_grow(i->data, size, 1);
+		memset(i->data + i->size, 0, size - i->size);
+	}
+	i->size = size;
+	i->mtime = loop_time_ns();
+}
+
+static int fd_new(struct inode *i, int flags)
+{
+	for (int n = 0; n < MOST_FDS; n++) {
+		if (fds[n].inode)
+			continue;
+		fds[n] = (struct descriptor){i, flags, 0};
+		return FIRST_FD + n;
+	}
+	sim_fail("descriptors are not closed");
+}
+
+int disk_open(int at, const char *path, int flags)
+{
+	char name[NAME_MAX + 1];
+	struct inode *dir, *i = NULL;
+	const struct entry *e;
+	int err = call(flags & (O_CREAT | O_TRUNC) ? WRITES : READS);
+
+	if (!err)
+		err = walk(at, path, &dir, name);
+	if (err)
+		return err;
+	e = *name && !streq(name, ".") ? find(dir, name) : NULL;
+	i = e ? e->inode : *name && !streq(name, ".") ? NULL : dir;
+	if (!i && !(flags & O_CREAT))
+		return -ENOENT;
+	if (i && (flags & O_EXCL))
+		return -EEXIST;
+	if (i && (flags & O_DIRECTORY) && !S_ISDIR(i->mode))
+		return -ENOTDIR;
+	if (i && S_ISDIR(i->mode) && (flags & O_ACCMODE) != O_RDONLY)
+		return -EISDIR;
+	if (!i) {
+		i = inode_new(S_IFREG | 0600);
+		change(dir, name, i, NULL, NULL);
+	} else if (flags & O_TRUNC) {
+		set_size(i, 0);
+	}
+	return fd_new(i, flags);
+}
+
+int __wrap_close(int fd)
+{
+	if (fd < FIRST_FD)
+		return __real_close(fd);
+	descriptor(fd)->inode = NULL;
+	return 0;
+}
+
+int disk_mkdir(int at, const char *path)
+{
+	char name[NAME_MAX + 1];
+	struct inode *dir;
+	int err = call(WRITES);
+
+	if (!err)
+		err = walk(at, path, &dir, name);
+	if (!err && (!*name || find(dir, name)))
+		err = -EEXIST;
+	if (!err)
+		change(dir, name, inode_new(S_IFDIR | 0700), NULL, NULL);
+	return err;
+}
+
+int disk_stat(int at, const char *path, struct stat *ret)
+{
+	struct inode *i;
+	int err = call(READS);
+
+	if (!err)
+		err = lookup(at, path, &i);
+	if (err)
+		return err;
+	*ret = (struct stat){
+		.st_dev = 7,
+		.st_ino = i->n,
+		.st_mode = i->mode,
+		.st_nlink = i->links,
+		.st_uid = geteuid(),
+		.st_gid = getegid(),
+		.st_size = (off_t)i->size,
+		.st_blocks = (blkcnt_t)((i->size + SECTOR - 1) / SECTOR),
+		.st_blksize = 4096,
+		.st_mtim = {i->mtime / 1000000000, i->mtime % 1000000000},
+		.st_ctim = {i->mtime / 1000000000, i->mtime % 1000000000},
+	};
+	return 0;
+}
+
+int disk_access(int at, const char *path, int mode)
+{
+	struct inode *i;
+	int err = call(READS);
+
+	(void)mode;
+	return err ? err : lookup(at, path, &i);
+}
+
+/* --- bytes --- */
+
+ssize_t disk_pread(int fd, void *buf, size_t n, uint64_t off)
+{
+	const struct inode *i = descriptor(fd)->inode;
+	int err = call(READS);
+
+	if (err)
+		return err;
+	n = off >= i->size ? 0 : min_of(n, i->size - off);
+	if (n)
+		memcpy(buf, i->data + off, n);
+	return (ssize_t)n;
+}
+
+ssize_t disk_pwrite(int fd, const void *buf, size_t n, uint64_t off)
+{
+	struct inode *i = descriptor(fd)->inode;
+	int err = call(WRITES);
+
+	if (err)
+		return err;
+	if (off + n > MOST_FILE)
+		return -EFBIG;
+	/* Some of it, as when a disk is nearly full. */
+	if (n > 1 && !mended && sim_chance(SIM_DISK, sim_faults.disk_error))
+		n = 1 + sim_below(SIM_DISK, (unsigned)n - 1);
+	if (off + n > i->size)
+		set_size(i, off + n);
+	if (n)
+		memcpy(i->data + off, buf, n);
+	i->mtime = loop_time_ns();
+	return (ssize_t)n;
+}
+
+ssize_t disk_append(int fd, const void *buf, size_t n)
+{
+	struct descriptor *d = descriptor(fd);
+	ssize_t done = disk_pwrite(fd, buf, n, d->flags & O_APPEND ? d->inode->size : d->at);
+
+	if (done > 0)
+		d->at += (size_t)done;
+	return done;
+}
+
+int disk_truncate(int fd, uint64_t size)
+{
+	int err = call(WRITES);
+
+	if (!err)
+		set_size(descriptor(fd)->inode, size);
+	return err;
+}
+
+int disk_reserve(int fd, uint64_t size, bool grow)
+{
+	struct inode *i = descriptor(fd)->inode;
+	int err = call(WRITES);
+
+	if (!err && grow && size > i->size)
+		set_size(i, size);
+	return err;
+}
+
+static void keep(struct inode *i)
+{
+	free(i->sure);
+	i->sure = mem_copy(i->data ? i->data : "", i->size);
+	i->sure_size = i->size;
+	for (size_t k = 0; k < i->n_changes; k++) {
+		free(i->changes[k].name);
+		free(i->changes[k].from_name);
+	}
+	i->n_changes = 0;
+}
+
+int disk_sync(int fd)
+{
+	struct inode *i = descriptor(fd)->inode;
+	int err = call(WRITES);
+
+	if (!err)
+		keep(i);
+	return err;
+}
+
+int disk_sync_data(int fd)
+{
+	return disk_sync(fd);
+}
+
+/* --- changes of names --- */
+
+int disk_rename(int from_at, const char *from, int to_at, const char *to, bool only_new)
+{
+	char name[NAME_MAX + 1], new_name[NAME_MAX + 1];
+	struct inode *dir, *new_dir, *i;
+	const struct entry *e, *there;
+	int err = call(WRITES);
+
+	if (!err)
+		err = walk(from_at, from, &dir, name);
+	if (!err)
+		err = walk(to_at, to, &new_dir, new_name);
+	if (err)
+		return err;
+	e = find(dir, name);
+	there = find(new_dir, new_name);
+	if (!e)
+		return -ENOENT;
+	i = e->inode;
+	if (there && only_new)
+		return -EEXIST;
+	if (there && there->inode == i)
+		return 0;
+	if (there && S_ISDIR(there->inode->mode) && there->inode->n_entries)
+		return -ENOTEMPTY;
+	change(new_dir, new_name, i, dir, name);
+	change(dir, name, NULL, NULL, NULL);
+	return 0;
+}
+
+static int take_away(int at, const char *path, bool is_dir)
+{
+	char name[NAME_MAX + 1];
+	struct inode *dir;
+	const struct entry *e;
+	int err = call(WRITES);
+
+	if (!err)
+		err = walk(at, path, &dir, name);
+	if (err)
+		return err;
+	e = find(dir, name);
+	if (!e)
+		return -ENOENT;
+	if (is_dir != S_ISDIR(e->inode->mode))
+		return is_dir ? -ENOTDIR : -EISDIR;
+	if (e->inode->n_entries)
+		return -ENOTEMPTY;
+	change(dir, name, NULL, NULL, NULL);
+	return 0;
+}
+
+int disk_unlink(int at, const char *path)
+{
+	return take_away(at, path, false);
+}
+
+int disk_rmdir(int at, const char *path)
+{
+	return take_away(at, path, true);
+}
+
+int disk_chmod(int at, const char *path, mode_t mode)
+{
+	struct inode *i;
+	int err = call(WRITES);
+
+	if (!err)
+		err = lookup(at, path, &i);
+	if (!err)
+		i->mode = (i->mode & S_IFMT) | (mode & 07777);
+	return err;
+}
+
+int disk_chown(int fd, uid_t uid, gid_t gid)
+{
+	(void)fd, (void)uid, (void)gid;
+	return call(WRITES);
+}
+
+int disk_touch(int at, const char *path, int64_t mtime_ns)
+{
+	struct inode *i;
+	int err = call(WRITES);
+
+	if (!err)
+		err = lookup(at, path, &i);
+	if (!err)
+		i->mtime = mtime_ns < 0 ? loop_time_ns() : mtime_ns;
+	return err;
+}
+
+int disk_list(int at, const char *path, disk_name_fn fn, void *data)
+{
+	cleanup_fd int fd = disk_open(at, path, O_RDONLY | O_DIRECTORY);
+	const struct inode *dir = fd < 0 ? NULL : descriptor(fd)->inode;
+	size_t n = dir ? dir->n_entries : 0;
+	struct entry *v cleanup_free = mem_zero((n + 1) * sizeof(*v));
+	int err = fd < 0 ? fd : 0;
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = (struct entry){text_copy(dir->v[i].name), dir->v[i].inode};
+	for (size_t i = 0; i < n && !err; i++)
+		err = fn(data, fd, v[i].name, S_ISDIR(v[i].inode->mode) ? DT_DIR : DT_REG);
+	for (size_t i = 0; i < n; i++)
+		free(v[i].name);
+	return err;
+}
+
+/* --- what the world does to it --- */
+
+void sim_disk_make(void)
+{
+	root = inode_new(S_IFDIR | 0700);
+	root->links = 1;
+}
+
+void sim_disk_mend(void)
+{
+	mended = true;
+}
+
+void sim_disk_kill(void)
+{
+	memset(fds, 0, sizeof(fds));
+}
+
+static void cut_file(struct inode *i)
+{
+	cleanup_free char *mixed = NULL;
+	size_t least = min_of(i->size, i->sure_size), most = max_of(i->size, i->sure_size), size;
+	unsigned how = sim_below(SIM_DISK, 3);
+
+	if (i->size == i->sure_size && (!i->size || memcmp(i->data, i->sure, i->size) == 0))
+		return;
+	if (how == 0)
+		return;
+	size = how == 1 ? i->sure_size : least + sim_random(SIM_DISK) % (most - least + 1);
+	mixed = mem_zero(size + 1);
+	for (size_t at = 0; at < size; at += SECTOR) {
+		bool old = how == 1 || sim_chance(SIM_DISK, 500);
+		size_t n = min_of((size_t)SECTOR, size - at);
+		size_t has = old ? i->sure_size : i->size;
+
+		if (at < has)
+			memcpy(mixed + at, (old ? i->sure : i->data) + at, min_of(n, has - at));
+	}
+	i->data = mem_grow(i->data, size + 1, 1);
+	memcpy(i->data, mixed, size);
+	i->size = size;
+}
+
+/* All directories that are reached, or would be if a change were undone; each once. */
+static void collect(struct inode *i, struct inode ***v, size_t *n)
+{
+	for (size_t k = 0; k < *n; k++)
+		if ((*v)[k] == i)
+			return;
+	*v = mem_grow(*v, *n + 1, sizeof(struct inode *));
+	(*v)[(*n)++] = i;
+	for (size_t k = 0; k < i->n_entries; k++)
+		collect(i->v[k].inode, v, n);
+	for (size_t k = 0; k < i->n_changes; k++)
+		if (i->changes[k].was)
+			collect(i->changes[k].was, v, n);
+}
+
+/* The changes of DIR from K on have not come to the disk. What was moved here stays, or is again, where it was. */
+static void undo(struct inode *dir, size_t k)
+{
+	for (size_t i = dir->n_changes; i-- > k;) {
+		const struct change *c = &dir->changes[i];
+		const struct entry *e = find(dir, c->name);
+		struct inode *moved = c->from && e ? e->inode : NULL;
+
+		put(dir, c->name, c->was);
+		if (moved && moved->links == 0 && !find(c->from, c->from_name))
+			put(c->from, c->from_name, moved);
+	}
+}
+
+void sim_disk_power_cut(void)
+{
+	struct inode **v = NULL;
+	size_t n = 0;
+
+	collect(root, &v, &n);
+	for (size_t i = 0; i < n; i++)
+		if (S_ISDIR(v[i]->mode))
+			undo(v[i],
+			     v[i]->n_changes ? sim_random(SIM_DISK) % (v[i]->n_changes + 1) : 0);
+		else
+			cut_file(v[i]);
+	for (size_t i = 0; i < n; i++)
+		keep(v[i]);
+	free(v);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* The disk on which the state directory is, as the world sees it; kxfs sees backend/base/disk.h. */
+#ifndef KXFS_TESTS_SIM_DISK_H
+#define KXFS_TESTS_SIM_DISK_H
+
+#include "spec/base/base.h"
+
+/* An empty one, mounted on /state. */
+void sim_disk_make(void);
+/* Its process is gone, and with it all descriptors. What it has called for is there. */
+void sim_disk_kill(void);
+/*
+ * The machine has gone down, too. Of each file what was synced is sure; of what was written since each block is there or
+ * not. Of the names in each directory those of its last sync are sure; of the changes since so many of the first are
+ * there as is drawn.
+ */
+void sim_disk_power_cut(void);
+/* From now on none of its calls fails or takes long. */
+void sim_disk_mend(void);
+
+#endif

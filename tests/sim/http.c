@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In place of backend/client/http.c and kubeconfig.c: requests on their way to the server of server.c, and what becomes
+ * of them. What http.c does by itself is done here as its header says: what isn't a GET goes out again only after a reply
+ * that says that nothing was done.
+ *
+ *	state	 | what is under way		     | what ends it	  | next
+ *	GOES	 | the request is on its way	     | it arrives, breaks | ANSWERED, BROKEN
+ *	ANSWERED | its reply is on its way	     | it is all there	  | over, or GOES again
+ *	BROKEN	 | kxfs is to hear that it has broken | it has heard	  | over
+ *	STREAMS	 | pieces of a reply without an end  | cut, ended, silent | over
+ *
+ * A request that is over for kxfs may still be on its way to the server, which acts on it when it arrives.
+ */
+#include "backend/client/http.h"
+
+#include <errno.h>
+#include <utlist.h>
+
+#include "backend/base/tally.h"
+#include "backend/client/kubeconfig.h"
+#include "spec/api/refusal.h"
+#include "spec/base/mem.h"
+#include "tests/sim/loop.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/world.h"
+
+#define PIECE_MAX 4096
+#define LATE_MS	  3000u /* so long after a break the server may still act */
+
+struct http {
+	struct loop *loop;
+	struct http_request *all;
+	bool stopping;
+	struct tally answers;
+	loop_fn recovered;
+	void *recovered_data;
+	bool failing;
+};
+
+struct http_request {
+	struct http *http;
+	struct http_call call;
+	unsigned number;
+	uint64_t since, fed; /* us: when it began, when bytes came last */
+	bool again, over;
+	bool paused;
+	struct server_watch *watch;
+	/* What came: of a reply the status and what is left of its bytes; of a stream what the server has sent. */
+	int status;
+	char *text;
+	size_t len, at;
+	bool ended; /* nothing follows TEXT */
+	bool feeding;
+	int err;
+	bool sent;
+	bool unread; /* its head has not been told */
+	struct http_request *prev, *next;
+};
+
+/* The server's side of one try, which goes on without kxfs. */
+struct
+try {
+	char *method, *path, *body;
+	size_t len;
+	struct http_request *rq; /* NULL: nobody hears of it */
+	unsigned life;
+	bool deaf; /* the reply is lost */
+};
+
+static unsigned last_number;
+static bool mended;
+
+static bool goes_wrong(unsigned per_mille)
+{
+	return !mended && sim_chance(SIM_NET, per_mille);
+}
+
+/* --- the end of a request --- */
+
+static void over(void *data)
+{
+	struct http_request *rq = data;
+	struct http_reply reply = {
+		.err = rq->err,
+		.status = rq->status,
+		.sent = rq->sent,
+		.again = rq->again,
+		.wait_ms = 0,
+		.date = 0,
+		.text = rq->err ? strerror(-rq->err) : "",
+		.body = rq->text ? rq->text : "",
+		.len = rq->call.bytes && rq->status / 100 == 2 ? 0 : rq->len,
+	};
+	struct http *http = rq->http;
+	bool good = !rq->err && rq->status / 100 == 2;
+
+	if (rq->over)
+		return;
+	rq->over = true;
+	DL_DELETE(http->all, rq);
+	if (rq->watch)
+		server_unwatch(take_ptr(rq->watch));
+	if (good && http->failing && http->recovered)
+		loop_post(http->loop, http->recovered, http->recovered_data);
+	http->failing = !good;
+	rq->call.done(rq->call.data, &reply);
+}
+
+/* Tell kxfs in US how it has ended. */
+static void end(struct http_request *rq, uint64_t us, int err, bool sent);
+
+static void on_over(void *data)
+{
+	sim_loop_call(over, data);
+}
+
+static void end(struct http_request *rq, uint64_t us, int err, bool sent)
+{
+	rq->err = err;
+	rq->sent = sent && err;
+	if (err)
+		sim_say("net", "#%u breaks: %s", rq->number, strerror(-err));
+	sim_after(us, SIM_OF_KXFS, on_over, rq);
+}
+
+static void on_deadline(void *data)
+{
+	struct http_request *rq = data;
+
+	if (rq->over)
+		return;
+	rq->err = -ETIMEDOUT;
+	rq->sent = true;
+	sim_say("net", "#%u takes too long", rq->number);
+	sim_loop_call(over, rq);
+}
+
+/* --- bytes --- */
+
+static void feed(void *data);
+
+static void on_feed(void *data)
+{
+	sim_loop_call(feed, data);
+}
+
+static void feed_soon(struct http_request *rq, uint64_t us)
+{
+	if (rq->feeding || rq->over)
+		return;
+	rq->feeding = true;
+	sim_after(us, SIM_OF_KXFS, on_feed, rq);
+}
+
+/* Hand over the next piece, of any length. */
+static void feed(void *data)
+{
+	struct http_request *rq = data;
+	size_t n;
+	int err = 0;
+
+	rq->feeding = false;
+	if (rq->over || rq->paused)
+		return;
+	if (rq->unread && rq->call.head)
+		rq->call.head(rq->call.data, rq->status);
+	rq->unread = false;
+	if (rq->over)
+		return;
+	rq->fed = sim_now();
+	if (rq->at < rq->len && goes_wrong(sim_faults.cut)) {
+		rq->err = -EIO;
+		sim_say("net", "#%u is cut", rq->number);
+		return over(rq);
+	}
+	if (rq->at < rq->len) {
+		cleanup_free char *piece = NULL;
+
+		n = 1 + sim_below(SIM_NET, PIECE_MAX);
+		n = min_of(n, rq->len - rq->at);
+		piece = mem_copy(rq->text + rq->at, n);
+		rq->at += n;
+		err = rq->call.bytes(rq->call.data, piece, n);
+	}
+	if (rq->over)
+		return;
+	if (err) {
+		rq->err = err;
+		return over(rq);
+	}
+	if (rq->at < rq->len)
+		return feed_soon(rq, sim_delay(SIM_NET, SIM_MS));
+	if (rq->ended)
+		return over(rq);
+}
+
+static void on_event(void *data, const char *line, size_t len)
+{
+	struct http_request *rq = data;
+
+	rq->ended |= !line;
+	if (line) {
+		rq->text = mem_grow(rq->text, rq->len + len + 1, 1);
+		memcpy(rq->text + rq->len, line, len);
+		rq->len += len;
+		rq->text[rq->len] = '\0';
+	}
+	feed_soon(rq, 0);
+}
+
+/* A stream of which nothing comes for too long. */
+static void on_idle(void *data)
+{
+	struct http_request *rq = data;
+	uint64_t limit = rq->call.idle_ms * SIM_MS, quiet = sim_now() - rq->fed;
+
+	if (rq->over)
+		return;
+	if (quiet >= limit && !rq->paused) {
+		rq->err = -ETIMEDOUT;
+		sim_say("net", "#%u is silent", rq->number);
+		sim_loop_call(over, rq);
+		return;
+	}
+	sim_after(rq->paused ? limit : limit - quiet, SIM_OF_KXFS, on_idle, rq);
+}
+
+/* --- a try --- */
+
+static const char *const methods[] = {
+	[HTTP_GET] = "GET",
+	[HTTP_POST] = "POST",
+	[HTTP_PATCH] = "PATCH",
+	[HTTP_DELETE] = "DELETE",
+};
+
+static void try_free(struct try *t)
+{
+	free(t->method);
+	free(t->path);
+	free(t->body);
+	free(t);
+}
+
+static void go(void *data);
+
+/* The reply is there: is it to be asked again, as http.c does it? */
+static void answered(void *data)
+{
+	struct http_request *rq = data;
+
+	if (rq->over)
+		return;
+	if (rq->call.retry && (rq->status == 429 || rq->status == 503) &&
+	    spec_reply_did_nothing(rq->status, rq->text, rq->len) &&
+	    sim_now() - rq->since < rq->call.deadline_ms * SIM_MS / 2) {
+		rq->again = true;
+		free(take_ptr(rq->text));
+		rq->len = rq->at = 0;
+		sim_after(1 + sim_delay(SIM_NET, 2 * SIM_S), SIM_OF_KXFS, go, rq);
+		return;
+	}
+	if (rq->call.bytes && rq->status / 100 == 2) {
+		rq->unread = rq->ended = true;
+		feed_soon(rq, 0);
+		return;
+	}
+	on_over(rq);
+}
+
+static void proxy(struct server_reply *reply)
+{
+	static const int codes[] = {502, 503, 504, 503, 200};
+	static const char page[] =
+		"<html>upstream connect error or disconnect/reset before headers</html>";
+
+	free(reply->body);
+	reply->status = codes[sim_below(SIM_NET, array_size(codes))];
+	reply->body = text_copy(page);
+	reply->len = strlen(page);
+}
+
+/* What the server's own limits say before anything is done. */
+static bool is_refused(const struct try *t, struct server_reply *reply)
+{
+	reply->body = NULL;
+	if (goes_wrong(sim_faults.busy)) {
+		static const struct {
+			int code;
+			const char *reason;
+		} busy[] = {{429, "TooManyRequests"}, {503, "ServiceUnavailable"}};
+		unsigned i = sim_below(SIM_NET, array_size(busy));
+
+		reply->status = busy[i].code;
+		reply->body = server_status(reply->status, busy[i].reason, "try again");
+	} else if (streq(t->method, "POST") && goes_wrong(sim_faults.quota)) {
+		reply->status = 403;
+		reply->body = server_status(403, "Forbidden",
+					    "exceeded quota: jobs, used: 5, limited: 5");
+	}
+	reply->len = reply->body ? strlen(reply->body) : 0;
+	return reply->body;
+}
+
+/* A request has come to the server. */
+static void arrive(void *data)
+{
+	struct try *t = data;
+	struct server_reply reply;
+	struct http_request *rq = t->rq;
+	bool heard = rq && t->life == sim_life() && !rq->over && !t->deaf;
+	bool proxied = goes_wrong(sim_faults.proxied) && sim_chance(SIM_NET, 300);
+
+	/* A proxy may also answer without having passed it on. */
+	if (proxied && sim_chance(SIM_NET, 500)) {
+		reply = (struct server_reply){0};
+		proxy(&reply);
+	} else if (!is_refused(t, &reply)) {
+		server_ask(t->method, t->path, t->body, t->len, &reply);
+		if (proxied)
+			proxy(&reply);
+	}
+	if (!streq(t->method, "GET") || (heard && reply.status / 100 != 2))
+		sim_say("server", "#%u %s %.120s: %d%s",
+			rq && t->life == sim_life() ? rq->number : 0, t->method, t->path,
+			reply.status, heard ? "" : ", which nobody hears");
+	if (heard) {
+		rq->status = reply.status;
+		free(rq->text);
+		rq->text = reply.body;
+		rq->len = reply.len;
+		rq->at = 0;
+		sim_after(sim_delay(SIM_NET, 50 * SIM_MS), SIM_OF_KXFS, answered, rq);
+	} else {
+		free(reply.body);
+	}
+	try_free(t);
+}
+
+static struct try *try_new(struct http_request *rq)
+{
+	struct try *t = new0(struct try);
+
+	*t = (struct try){
+		.method = text_copy(methods[rq->call.method]),
+		.path = text_copy(rq->call.path),
+		.body = rq->call.body ? mem_copy(rq->call.body, rq->call.len) : NULL,
+		.len = rq->call.body ? rq->call.len : 0,
+		.rq = rq,
+		.life = sim_life(),
+	};
+	return t;
+}
+
+/* The connection breaks: the server has got it before, gets it later, or never. */
+static void lose(struct http_request *rq)
+{
+	uint64_t broken = sim_delay(SIM_NET, 2 * SIM_S);
+	uint64_t at = sim_chance(SIM_NET, sim_faults.late)
+			      ? broken + sim_delay(SIM_NET, LATE_MS * SIM_MS)
+			      : sim_random(SIM_NET) % (broken + 1);
+	struct try *t;
+
+	end(rq, broken, -EIO, true);
+	if (sim_chance(SIM_NET, 300))
+		return;
+	t = try_new(rq);
+	t->deaf = true;
+	t->rq = NULL;
+	sim_after(at, SIM_WORLD, arrive, t);
+}
+
+static void start_stream(struct http_request *rq)
+{
+	struct server_reply reply = {0};
+
+	if (!is_refused(&(struct try){.method = text_copy("GET")}, &reply))
+		rq->watch = server_watch(rq->call.path, on_event, rq, &reply);
+	rq->status = rq->watch ? 200 : reply.status;
+	rq->fed = sim_now();
+	if (!rq->watch) {
+		rq->text = reply.body;
+		rq->len = reply.len;
+		sim_after(sim_delay(SIM_NET, 50 * SIM_MS), SIM_OF_KXFS, on_over, rq);
+		return;
+	}
+	rq->unread = true;
+	feed_soon(rq, sim_delay(SIM_NET, 50 * SIM_MS));
+}
+
+static void on_arrived_stream(void *data)
+{
+	struct http_request *rq = data;
+
+	if (!rq->over)
+		start_stream(rq);
+}
+
+static void go(void *data)
+{
+	struct http_request *rq = data;
+	uint64_t way = sim_delay(SIM_NET, 20 * SIM_MS);
+
+	if (rq->over)
+		return;
+	if (goes_wrong(sim_faults.refused)) {
+		end(rq, sim_delay(SIM_NET, SIM_S), -EHOSTUNREACH, false);
+	} else if (goes_wrong(sim_faults.lost)) {
+		lose(rq);
+	} else if (goes_wrong(sim_faults.silent)) {
+		struct try *t = try_new(rq);
+
+		t->deaf = true;
+		t->rq = NULL;
+		if (sim_chance(SIM_NET, 500))
+			sim_after(way, SIM_WORLD, arrive, t);
+		else
+			try_free(t);
+	} else if (strstr(rq->call.path, "watch=true") || strstr(rq->call.path, "/log?")) {
+		sim_after(way, SIM_OF_KXFS, on_arrived_stream, rq);
+	} else {
+		sim_after(way, SIM_WORLD, arrive, try_new(rq));
+	}
+}
+
+/* --- http.h --- */
+
+int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
+	     struct http **ret, char **ret_text)
+{
+	(void)c, (void)cr, (void)ret_text;
+	*ret = new0(struct http);
+	(*ret)->loop = loop;
+	return 0;
+}
+
+void http_set_recovered(struct http *http, loop_fn fn, void *data)
+{
+	http->recovered = fn;
+	http->recovered_data = data;
+}
+
+void http_cancel(struct http_request *rq)
+{
+	if (rq->over)
+		return;
+	rq->over = true;
+	DL_DELETE(rq->http->all, rq);
+	if (rq->watch)
+		server_unwatch(take_ptr(rq->watch));
+}
+
+void http_stop(struct http *http, loop_fn fn, void *data)
+{
+	http->stopping = true;
+	while (http->all)
+		http_cancel(http->all);
+	loop_post(http->loop, fn, data);
+}
+
+void http_free(struct http *http)
+{
+	free(http);
+}
+
+struct http_request *http_send(struct http *http, const struct http_call *call)
+{
+	struct http_request *rq;
+
+	if (http->stopping)
+		return NULL;
+	rq = new0(struct http_request);
+	rq->http = http;
+	rq->call = *call;
+	rq->call.path = text_copy(call->path);
+	rq->call.body = call->body ? mem_copy(call->body, call->len) : NULL;
+	rq->number = ++last_number;
+	rq->since = rq->fed = sim_now();
+	DL_APPEND(http->all, rq);
+	sim_say("kxfs", "#%u %s %.160s", rq->number, methods[call->method], call->path);
+	if (!call->stream)
+		sim_after(call->deadline_ms * SIM_MS, SIM_OF_KXFS, on_deadline, rq);
+	else if (call->idle_ms)
+		sim_after(call->idle_ms * SIM_MS, SIM_OF_KXFS, on_idle, rq);
+	sim_after(0, SIM_OF_KXFS, go, rq);
+	return rq;
+}
+
+bool http_pause(struct http_request *rq)
+{
+	rq->paused = true;
+	return true;
+}
+
+void http_resume(struct http_request *rq)
+{
+	rq->paused = false;
+	rq->fed = sim_now();
+	feed_soon(rq, 0);
+}
+
+void http_yield(struct http_request *rq)
+{
+	(void)rq;
+}
+
+void http_count(struct http *http, struct http_counts *ret)
+{
+	*ret = (struct http_counts){.answers = &http->answers};
+}
+
+/* --- kubeconfig.h --- */
+
+int kubeconfig_load(const char *option, const char *dir, const char *context,
+		    struct spec_connection *ret, char **ret_text)
+{
+	static const char text[] =
+		"current-context: sim\n"
+		"contexts: [{name: sim, context: {cluster: c, user: u, namespace: team}}]\n"
+		"clusters: [{name: c, cluster: {server: 'https://sim:6443'}}]\n"
+		"users: [{name: u, user: {token: t}}]\n";
+	struct spec_kubeconfig *k cleanup(spec_kubeconfig_freep) = spec_kubeconfig_new();
+	struct spec_errors e cleanup(spec_errors_clear) = SPEC_ERRORS_INIT;
+
+	(void)option, (void)dir, (void)context, (void)ret_text;
+	if (spec_kubeconfig_merge(k, "/sim", text, strlen(text), &e) < 0)
+		return -EINVAL;
+	return spec_kubeconfig_connect(k, "", ret, &e);
+}
+
+int kubeconfig_contexts(const char *option, char ***ret, char **ret_text)
+{
+	(void)option, (void)ret, (void)ret_text;
+	return -ENOENT;
+}
+
+/* --- the world --- */
+
+void sim_http_kill(void)
+{
+	server_unwatch_all();
+}
+
+void sim_http_mend(void)
+{
+	mended = true;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One life of kxfs after the other: the modules are made and started as fs/mount/run.c does it, but for the state
+ * directory, the session and the signals, which are not simulated; then it is killed, or ends as when it is unmounted,
+ * and after a while the next life begins.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "fs/submit/submit.h"
+#include "fs/tree/tree.h"
+#include "fs/vfs/fs.h"
+#include "fs/vfs/park.h"
+#include "spec/base/mem.h"
+#include "tests/sim/disk.h"
+#include "tests/sim/kernel.h"
+#include "tests/sim/loop.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/world.h"
+
+#define STATE	   "/state"
+#define ME	   "ann@sim"
+#define LIFE_S	   60
+#define DOWN_S	   20
+#define HISTORY_S  (7 * 24 * 3600)
+#define ROOT_NAMES 8
+
+struct kxfs {
+	struct loop *loop;
+	struct backend *backend;
+	struct fs *fs;
+	struct tree tree;
+	struct submit *submit, *dryrun;
+	struct node_entry_def root[ROOT_NAMES];
+};
+
+struct fs *sim_fs;
+
+static bool mended, ending;
+
+static void live(void *data);
+
+static void on_launched(void *data, const char *file, const char *id, const char *submission)
+{
+	const struct kxfs *k = data;
+
+	submit_launched(k->submit, file, id, submission);
+}
+
+static void on_job(void *data, const struct spec_job *old, const struct spec_job *job)
+{
+	struct kxfs *k = data;
+
+	tree_job_event(&k->tree, old, job);
+}
+
+static void on_log(void *data, struct log *log)
+{
+	struct kxfs *k = data;
+
+	tree_log_event(&k->tree, log);
+}
+
+static int root_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
+{
+	return node_lookup_in(fs, dir, dir->object, name, ret);
+}
+
+static int root_list(struct fs *fs, struct node *dir, struct listing *l)
+{
+	(void)fs;
+	node_list_in(dir, dir->object, l);
+	return 0;
+}
+
+static const struct node_class root_class = {
+	.name = "root",
+	.mode = S_IFDIR | 0755,
+	.lookup = root_lookup,
+	.list = root_list,
+};
+
+static int make(struct kxfs *k, char **why)
+{
+	static char queue[] = "queue", its_name[] = "default";
+	static const struct spec_pair args[] = {{queue, its_name}};
+	const struct fs_config fs = {geteuid(), getegid(), 022, STATE};
+	const struct backend_config config = {
+		.kind = "volcano",
+		.context = "",
+		.namespace = "",
+		.kubeconfig = "",
+		.as = "",
+		.selector = "",
+		.capture = BACKEND_CAPTURE_OWN,
+		.state_dir = STATE,
+		.work_dir = "/",
+		.submitter = ME,
+		.args = args,
+		.n_args = array_size(args),
+		.spool_limit = 1u << 30,
+		.history_keep = HISTORY_S,
+	};
+	const struct backend_events events = {on_job, on_launched, on_log, k};
+	struct submit_config submit = {
+		.state_dir = STATE,
+		.mountpoint = "/mnt",
+		.submitter = ME,
+	};
+	int err;
+
+	loop_new(&k->loop);
+	k->fs = fs_new(k->loop, &fs, &root_class, k->root);
+	err = backend_new(k->loop, &config, &events, &k->backend, why);
+	if (err)
+		return err;
+	submit.backend = k->backend;
+	k->tree = (struct tree){
+		.fs = k->fs,
+		.backend = k->backend,
+		.submitter = ME,
+		.rendered = rendered_new(),
+		.may_end_own = true,
+		.lists = lists_new(),
+	};
+	err = submit_new(k->fs, &submit, &submit_class, &k->submit, why);
+	if (!err)
+		err = submit_new(k->fs, &submit, &dryrun_class, &k->dryrun, why);
+	if (err)
+		return err;
+	const struct node_entry_def root[] = {
+		{.name = "submit", .class = &submit_class, .object = k->submit},
+		{.name = "dryrun", .class = &dryrun_class, .object = k->dryrun},
+		{.name = "history", .class = &history_class, .object = &k->tree},
+		{.name = "jobs", .class = &jobs_class, .object = &k->tree},
+		{.name = "list", .class = &list_jobs_table.text.class, .object = &k->tree},
+		{0},
+	};
+
+	memcpy(k->root, root, sizeof(root));
+	loop_start(k->loop);
+	err = backend_start(k->backend, why);
+	if (!err)
+		park_start(k->fs->park);
+	return err;
+}
+
+/* Its memory is left as it is: nobody comes to it any more. */
+static void kill_it(bool power_cut)
+{
+	sim_say("kxfs", "-- %s --", power_cut ? "the machine goes down" : "killed");
+	sim_fs = NULL;
+	ending = false;
+	sim_next_life();
+	sim_loop_kill();
+	sim_http_kill();
+	sim_disk_kill();
+	if (power_cut)
+		sim_disk_power_cut();
+	kernel_disconnect();
+	sim_after(mended ? SIM_S : sim_delay(SIM_FAULTS, DOWN_S * SIM_S), SIM_WORLD, live, NULL);
+}
+
+static void on_killed(void *data)
+{
+	if ((uintptr_t)data != sim_life() || mended)
+		return;
+	kill_it(sim_chance(SIM_FAULTS, sim_faults.power_cut));
+}
+
+static void begin(void *data)
+{
+	struct kxfs *k = new0(struct kxfs);
+	cleanup_free char *why = NULL;
+	int err;
+
+	(void)data;
+	err = make(k, &why);
+	if (err) {
+		sim_say("kxfs", "can't start: %s", why ? why : strerror(-err));
+		/* What it has made is left, as it is by a process that ends. */
+		ending = true;
+		return;
+	}
+	submit_recover(k->submit);
+	submit_recover(k->dryrun);
+	backend_take_charge(k->backend);
+	sim_fs = k->fs;
+	sim_say("kxfs", "-- mounted --");
+}
+
+/* A start that has failed is tried again, by another process. */
+static void look(void *data)
+{
+	if ((uintptr_t)data != sim_life())
+		return;
+	if (ending)
+		kill_it(false);
+	else
+		sim_after(SIM_S, SIM_WORLD, look, data);
+}
+
+static void live(void *data)
+{
+	(void)data;
+	sim_say("kxfs", "-- life %u --", sim_life());
+	sim_task_start(SIM_OF_KXFS, begin, NULL);
+	sim_after(SIM_S, SIM_WORLD, look, (void *)(uintptr_t)sim_life());
+	if (!mended && sim_chance(SIM_FAULTS, sim_faults.killed))
+		sim_after(sim_delay(SIM_FAULTS, LIFE_S * SIM_S), SIM_WORLD, on_killed,
+			  (void *)(uintptr_t)sim_life());
+}
+
+void sim_kxfs_begin(void)
+{
+	live(NULL);
+}
+
+void sim_kxfs_mend(void)
+{
+	mended = true;
+}

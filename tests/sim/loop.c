@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In place of backend/base's loop.c, pool.c, thread.c, random.c, diag.c and process.c and of backend/impl/end.c. Posts run
+ * in their order and timers when they are due, one each turn, as on the I/O thread; a piece of work of the pool is a
+ * task, a few at once. There is one loop in a life of kxfs.
+ */
+#include "tests/sim/loop.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <utlist.h>
+
+#include "backend/base/diag.h"
+#include "backend/base/lock.h"
+#include "backend/base/process.h"
+#include "backend/base/random.h"
+#include "backend/base/thread.h"
+#include "backend/base/uv.h"
+#include "backend/impl/end.h"
+#include "spec/base/mem.h"
+#include "spec/base/name.h"
+#include "tests/sim/kernel.h"
+#include "tests/sim/sim.h"
+
+#define WORKERS 4
+#define EPOCH_S 1790000000 /* the wall clock when a history begins */
+
+struct post {
+	loop_fn fn;
+	void *data;
+	struct post *next;
+};
+
+struct job {
+	loop_fn work, done;
+	void *data;
+	struct job *next;
+};
+
+struct loop {
+	struct post *posts, **last;
+	struct loop_timer **timers; /* in no order */
+	size_t n_timers, max_timers;
+	uint64_t seq;
+	struct job *jobs, **last_job; /* that wait for a worker */
+	unsigned n_working;	      /* workers that run something */
+	bool started, closed;
+};
+
+static struct loop *the_loop;
+static bool in_loop;
+static int64_t clock_step;
+
+/* --- the turn --- */
+
+static struct loop_timer *first_timer(const struct loop *l)
+{
+	struct loop_timer *first = NULL;
+
+	for (size_t i = 0; i < l->n_timers; i++)
+		if (!first || l->timers[i]->at < first->at ||
+		    (l->timers[i]->at == first->at && l->timers[i]->seq < first->seq))
+			first = l->timers[i];
+	return first;
+}
+
+uint64_t sim_loop_due(void)
+{
+	const struct loop_timer *first;
+
+	if (!the_loop || !the_loop->started)
+		return UINT64_MAX;
+	if (the_loop->posts)
+		return 0;
+	first = first_timer(the_loop);
+	return first ? first->at * SIM_MS : UINT64_MAX;
+}
+
+void sim_loop_call(void (*fn)(void *data), void *data)
+{
+	bool was = in_loop;
+
+	in_loop = true;
+	fn(data);
+	in_loop = was;
+	if (lock_held)
+		sim_fail("a callback has returned with a lock");
+}
+
+static void timer_take(struct loop *l, struct loop_timer *t)
+{
+	struct loop_timer *last = l->timers[--l->n_timers];
+
+	l->timers[t->place - 1] = last;
+	last->place = t->place;
+	t->place = 0;
+}
+
+void sim_loop_turn(void)
+{
+	struct loop *l = the_loop;
+	struct post *p = l->posts;
+	struct loop_timer *t = first_timer(l);
+
+	/* Of both: whichever comes first. */
+	if (t && t->at * SIM_MS <= sim_now() && (!p || sim_chance(SIM_ORDER, 500))) {
+		timer_take(l, t);
+		sim_loop_call(t->fn, t->data);
+		return;
+	}
+	l->posts = p->next;
+	if (!l->posts)
+		l->last = &l->posts;
+	sim_loop_call(p->fn, p->data);
+	free(p);
+}
+
+void sim_loop_kill(void)
+{
+	the_loop = NULL;
+	lock_held = 0;
+}
+
+/* --- life --- */
+
+void loop_new(struct loop **ret)
+{
+	struct loop *l = new0(struct loop);
+
+	l->last = &l->posts;
+	l->last_job = &l->jobs;
+	*ret = the_loop = l;
+}
+
+int loop_start(struct loop *loop)
+{
+	loop->started = true;
+	return 0;
+}
+
+bool loop_stop(struct loop *loop)
+{
+	while (loop->posts || loop->n_working)
+		sim_sleep(SIM_MS);
+	while (loop->n_timers)
+		timer_take(loop, loop->timers[0]);
+	loop->closed = true;
+	loop->started = false;
+	return true;
+}
+
+void loop_free(struct loop *loop)
+{
+	if (!loop)
+		return;
+	the_loop = NULL;
+	free(loop->timers);
+	free(loop);
+}
+
+void loop_ref(struct loop *loop)
+{
+	(void)loop;
+}
+
+void loop_unref(struct loop *loop)
+{
+	(void)loop;
+}
+
+void loop_post(struct loop *loop, loop_fn fn, void *data)
+{
+	struct post *p = new0(struct post);
+
+	p->fn = fn;
+	p->data = data;
+	*loop->last = p;
+	loop->last = &p->next;
+}
+
+bool loop_is_here(const struct loop *loop)
+{
+	return in_loop && loop == the_loop;
+}
+
+/* --- timers --- */
+
+void loop_timer_set(struct loop_timer *t, uint64_t ms)
+{
+	struct loop *l = t->loop;
+
+	if (l->closed)
+		return;
+	assert(in_loop);
+	if (t->place)
+		timer_take(l, t);
+	t->at = loop_now_ms() + ms;
+	t->seq = ++l->seq;
+	if (l->n_timers == l->max_timers) {
+		l->max_timers = l->max_timers ? 2 * l->max_timers : 16;
+		l->timers = mem_grow(l->timers, l->max_timers, sizeof(struct loop_timer *));
+	}
+	l->timers[l->n_timers++] = t;
+	t->place = l->n_timers;
+}
+
+void loop_timer_stop(struct loop_timer *t)
+{
+	if (!t->place)
+		return;
+	assert(in_loop);
+	timer_take(t->loop, t);
+}
+
+/* --- clocks --- */
+
+int64_t loop_time_ns(void)
+{
+	return (int64_t)EPOCH_S * 1000000000 + (int64_t)sim_now() * 1000 + clock_step;
+}
+
+uint64_t loop_now_ms(void)
+{
+	return sim_now() / SIM_MS;
+}
+
+void sim_loop_step_clock(int64_t ns)
+{
+	clock_step += ns;
+}
+
+/* --- the pool --- */
+
+static void worker(void *data)
+{
+	struct loop *l = data;
+	struct job *j;
+
+	while ((j = l->jobs)) {
+		l->jobs = j->next;
+		if (!l->jobs)
+			l->last_job = &l->jobs;
+		j->work(j->data);
+		if (j->done)
+			loop_post(l, j->done, j->data);
+		free(j);
+	}
+	l->n_working--;
+}
+
+void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data)
+{
+	struct job *j = new0(struct job);
+
+	assert(in_loop);
+	*j = (struct job){work, done, data, NULL};
+	*loop->last_job = j;
+	loop->last_job = &j->next;
+	if (loop->n_working == WORKERS)
+		return;
+	loop->n_working++;
+	sim_task_start(SIM_OF_KXFS, worker, loop);
+}
+
+/* --- an end that somebody waits for --- */
+
+void end_init(struct end *e)
+{
+	*e = (struct end){.lock = LOCK_INIT};
+}
+
+void end_clear(struct end *e)
+{
+	free(e->text);
+}
+
+void end_reach(struct end *e, int err, const char *text)
+{
+	if (e->over)
+		return;
+	e->over = true;
+	e->err = err;
+	e->text = text ? text_copy(text) : NULL;
+}
+
+int end_wait(struct end *e, unsigned seconds, char **ret_text)
+{
+	uint64_t until = sim_now() + seconds * SIM_S;
+
+	while (!e->over && sim_now() < until)
+		sim_sleep(SIM_MS);
+	if (!e->over)
+		return -ETIMEDOUT;
+	if (ret_text)
+		*ret_text = take_ptr(e->text);
+	return e->err;
+}
+
+/* --- random --- */
+
+int random_bytes(void *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		((unsigned char *)p)[i] = (unsigned char)sim_random(SIM_KXFS);
+	return 0;
+}
+
+unsigned random_about(unsigned ms)
+{
+	return ms - ms / 4 + sim_below(SIM_KXFS, ms / 2 + 1);
+}
+
+int random_uuid(char ret[37])
+{
+	unsigned char b[16];
+
+	int err = random_bytes(b, sizeof(b));
+
+	spec_name_uuid(b, ret);
+	return err;
+}
+
+int random_name(uint64_t *ret)
+{
+	char suffix[SPEC_SUFFIX_MAX];
+
+	do {
+		*ret = sim_random(SIM_KXFS);
+		spec_name_suffix(*ret, suffix);
+	} while (!spec_name_is_suffix(suffix));
+	return 0;
+}
+
+/* --- messages --- */
+
+void diag_setup(enum diag_level level, bool to_stderr)
+{
+	(void)level, (void)to_stderr;
+}
+
+bool diag_to_stderr(void)
+{
+	return false;
+}
+
+void diag(enum diag_level level, const char *fmt, ...)
+{
+	cleanup_free char *text = NULL;
+	va_list args;
+	int err = errno;
+
+	va_start(args, fmt);
+	text = text_vprint(fmt, args);
+	va_end(args);
+	if (level < DIAG_DEBUG)
+		sim_say("kxfs", "%s", text);
+	errno = err;
+}
+
+char *diag_text(size_t *ret_len)
+{
+	*ret_len = 0;
+	return text_copy("");
+}
+
+/* --- what a simulated kxfs has not: threads of its own, libuv, signals, descriptors to watch --- */
+
+int thread_start(void *(*fn)(void *data), void *data, pthread_t *ret)
+{
+	(void)fn, (void)data, (void)ret;
+	sim_fail("a thread is started");
+}
+
+uv_loop_t *loop_uv(struct loop *loop)
+{
+	(void)loop;
+	sim_fail("libuv is used");
+}
+
+struct loop_watch *loop_watch_new(struct loop *loop, int fd, bool priority, loop_fn fn, void *data)
+{
+	(void)loop, (void)fd, (void)priority, (void)fn, (void)data;
+	sim_fail("a descriptor is watched");
+}
+
+void loop_watch_free(struct loop_watch *watch)
+{
+	if (watch)
+		sim_fail("a descriptor is watched");
+}
+
+int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data)
+{
+	(void)loop, (void)sig, (void)fn, (void)data;
+	sim_fail("a signal is heeded");
+}
+
+/* --- processes: those of user.c --- */
+
+int process_stat(pid_t pid, struct process_stat *ret)
+{
+	*ret = (struct process_stat){.parent = 1, .killed = kernel_is_killed(pid)};
+	return 0;
+}
+
+int process_parse_stat(const char *text, struct process_stat *ret)
+{
+	(void)text, (void)ret;
+	return -EINVAL;
+}
+
+rlim_t process_allow_descriptors(void)
+{
+	return 1024;
+}
+
+rlim_t process_given_descriptors(void)
+{
+	return 1024;
+}
+
+void process_limit_descriptors(rlim_t soft)
+{
+	(void)soft;
+}

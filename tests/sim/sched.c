@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What happens next. Events stand in a heap by their time; of those of one time the next is drawn. The loop of kxfs
+ * (loop.c) has its own order, so it is asked beside them. Time moves when nothing is left to do at the present one. A
+ * task is a stack: it runs until it waits, and goes on when an event wakes it, or never, if it is of a life of kxfs that
+ * is over.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#include "spec/base/mem.h"
+#include "tests/sim/loop.h"
+#include "tests/sim/sim.h"
+
+#define STACK_BYTES   (512u << 10)
+#define MOST_AT_ONCE  200000 /* events while time stands still: somebody goes round in circles */
+#define MOST_IN_TRACE 1024
+
+struct event {
+	uint64_t at, order;
+	enum sim_whose whose;
+	unsigned life;
+	sim_fn fn;
+	void *data;
+};
+
+struct sim_task {
+	ucontext_t context;
+	void *stack;
+	enum sim_whose whose;
+	unsigned life;
+	sim_fn fn;
+	void *data;
+	bool woken; /* it goes on by itself: an event does it */
+	bool over;
+	struct sim_task *next; /* of those whose stack can be used again */
+};
+
+struct sim_faults sim_faults;
+bool sim_trace;
+
+static uint64_t streams[SIM_N];
+static uint64_t now, hash = 14695981039346656037u;
+static unsigned life;
+static struct event *heap;
+static size_t n_events, max_events;
+static struct sim_task *here, *idle;
+static ucontext_t scheduler;
+
+/* --- random numbers: splitmix64 --- */
+
+static uint64_t mix(uint64_t *state)
+{
+	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+void sim_seed(uint64_t seed)
+{
+	for (int i = 0; i < SIM_N; i++) {
+		uint64_t state = seed * SIM_N + (uint64_t)i;
+
+		streams[i] = mix(&state);
+	}
+}
+
+uint64_t sim_random(enum sim_stream stream)
+{
+	return mix(&streams[stream]);
+}
+
+unsigned sim_below(enum sim_stream stream, unsigned n)
+{
+	return (unsigned)(sim_random(stream) % n);
+}
+
+bool sim_chance(enum sim_stream stream, unsigned per_mille)
+{
+	return sim_below(stream, 1000) < per_mille;
+}
+
+uint64_t sim_delay(enum sim_stream stream, uint64_t us)
+{
+	return sim_random(stream) % (us >> sim_below(stream, 8) | 1);
+}
+
+/* Each fault is there in every third history, more or less, at a rate of its own. */
+void sim_draw_faults(void)
+{
+	static const struct {
+		const char *name;
+		unsigned *rate;
+		unsigned most;
+	} all[] = {
+		{"refused", &sim_faults.refused, 300},
+		{"lost", &sim_faults.lost, 300},
+		{"late", &sim_faults.late, 500},
+		{"silent", &sim_faults.silent, 100},
+		{"proxied", &sim_faults.proxied, 400},
+		{"busy", &sim_faults.busy, 300},
+		{"quota", &sim_faults.quota, 300},
+		{"cut", &sim_faults.cut, 100},
+		{"slow", &sim_faults.slow, 30},
+		{"disk_error", &sim_faults.disk_error, 20},
+		{"killed", &sim_faults.killed, 1000},
+		{"power_cut", &sim_faults.power_cut, 1000},
+		{"writer_dies", &sim_faults.writer_dies, 300},
+		{"interrupted", &sim_faults.interrupted, 300},
+		{"forgotten", &sim_faults.forgotten, 300},
+	};
+
+	for (size_t i = 0; i < array_size(all); i++) {
+		unsigned rate = 1 + sim_below(SIM_FAULTS, all[i].most);
+
+		*all[i].rate = sim_chance(SIM_FAULTS, 350) ? rate : 0;
+		if (*all[i].rate)
+			sim_say("faults", "%s %u/1000", all[i].name, *all[i].rate);
+	}
+}
+
+/* --- words --- */
+
+static void say(const char *who, const char *text)
+{
+	char line[MOST_IN_TRACE + 128];
+	int n = snprintf(line, sizeof(line), "%6llu.%06llu %-9s %s\n",
+			 (unsigned long long)(now / SIM_S), (unsigned long long)(now % SIM_S), who,
+			 text);
+
+	for (int i = 0; i < n && i < (int)sizeof(line) - 1; i++)
+		hash = (hash ^ (unsigned char)line[i]) * 1099511628211u;
+	if (sim_trace)
+		fputs(line, stdout);
+}
+
+void sim_say(const char *who, const char *fmt, ...)
+{
+	char text[MOST_IN_TRACE];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	for (char *p = text; *p; p++)
+		if (*p == '\n')
+			*p = '|';
+	say(who, text);
+}
+
+void sim_fail(const char *fmt, ...)
+{
+	char text[MOST_IN_TRACE];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	say("WRONG", text);
+	if (!sim_trace)
+		fprintf(stderr, "%s\n", text);
+	fflush(NULL);
+	_exit(3);
+}
+
+uint64_t sim_trace_hash(void)
+{
+	return hash;
+}
+
+/* --- events --- */
+
+uint64_t sim_now(void)
+{
+	return now;
+}
+
+unsigned sim_life(void)
+{
+	return life;
+}
+
+void sim_next_life(void)
+{
+	life++;
+}
+
+static bool is_before(const struct event *a, const struct event *b)
+{
+	return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+void sim_after(uint64_t us, enum sim_whose whose, sim_fn fn, void *data)
+{
+	struct event e = {now + us, sim_random(SIM_ORDER), whose, life, fn, data};
+	size_t i = n_events++;
+
+	if (i == max_events) {
+		max_events = max_events ? 2 * max_events : 64;
+		heap = mem_grow(heap, max_events, sizeof(*heap));
+	}
+	for (; i > 0 && is_before(&e, &heap[(i - 1) / 2]); i = (i - 1) / 2)
+		heap[i] = heap[(i - 1) / 2];
+	heap[i] = e;
+}
+
+static struct event take_event(void)
+{
+	struct event first = heap[0], last = heap[--n_events];
+	size_t i = 0;
+
+	for (;;) {
+		size_t below = 2 * i + 1;
+
+		if (below + 1 < n_events && is_before(&heap[below + 1], &heap[below]))
+			below++;
+		if (below >= n_events || !is_before(&heap[below], &last))
+			break;
+		heap[i] = heap[below];
+		i = below;
+	}
+	heap[i] = last;
+	return first;
+}
+
+void sim_run(uint64_t until, const bool *over)
+{
+	unsigned n = 0;
+
+	while (!*over) {
+		uint64_t due = sim_loop_due();
+		bool event = n_events && heap[0].at <= now;
+
+		if (++n > MOST_AT_ONCE)
+			sim_fail("time stands still: somebody goes round in circles");
+		if (due <= now && (!event || sim_chance(SIM_ORDER, 500))) {
+			sim_loop_turn();
+		} else if (event) {
+			struct event e = take_event();
+
+			if (e.whose == SIM_WORLD || e.life == life)
+				e.fn(e.data);
+		} else {
+			uint64_t next = n_events ? min_of(heap[0].at, due) : due;
+
+			if (next > until)
+				break;
+			now = next;
+			n = 0;
+		}
+	}
+	if (!*over)
+		now = until;
+}
+
+/* --- tasks --- */
+
+#if defined(__SANITIZE_ADDRESS__)
+static const void *scheduler_stack;
+static size_t scheduler_size;
+#endif
+
+/* From the scheduler to T. */
+static void enter(struct sim_task *t)
+{
+	here = t;
+#if defined(__SANITIZE_ADDRESS__)
+	void *fake = NULL;
+
+	__sanitizer_start_switch_fiber(&fake, t->stack, STACK_BYTES);
+	swapcontext(&scheduler, &t->context);
+	__sanitizer_finish_switch_fiber(fake, NULL, NULL);
+#else
+	swapcontext(&scheduler, &t->context);
+#endif
+}
+
+/* From T to the scheduler. */
+static void leave(struct sim_task *t)
+{
+	here = NULL;
+#if defined(__SANITIZE_ADDRESS__)
+	void *fake = NULL;
+
+	__sanitizer_start_switch_fiber(t->over ? NULL : &fake, scheduler_stack, scheduler_size);
+	swapcontext(&t->context, &scheduler);
+	__sanitizer_finish_switch_fiber(fake, &scheduler_stack, &scheduler_size);
+#else
+	swapcontext(&t->context, &scheduler);
+#endif
+}
+
+static void task_main(void)
+{
+	struct sim_task *t = here;
+
+#if defined(__SANITIZE_ADDRESS__)
+	__sanitizer_finish_switch_fiber(NULL, &scheduler_stack, &scheduler_size);
+#endif
+	t->fn(t->data);
+	t->over = true;
+	leave(t);
+}
+
+/* getcontext returns twice, as far as the compiler knows: it has this function to itself. */
+static void make_context(struct sim_task *t)
+{
+	getcontext(&t->context);
+	t->context.uc_stack.ss_sp = t->stack;
+	t->context.uc_stack.ss_size = STACK_BYTES;
+	makecontext(&t->context, task_main, 0);
+}
+
+static void task_run(void *data)
+{
+	struct sim_task *t = data;
+
+	t->woken = false;
+	enter(t);
+	if (t->over) {
+		t->next = idle;
+		idle = t;
+	}
+}
+
+struct sim_task *sim_task_start(enum sim_whose whose, sim_fn fn, void *data)
+{
+	struct sim_task *t = idle;
+	void *stack;
+
+	if (t)
+		idle = t->next;
+	stack = t ? t->stack
+		  : mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0);
+	if (stack == MAP_FAILED)
+		sim_fail("no memory for a stack");
+	if (!t)
+		t = new0(struct sim_task);
+	*t = (struct sim_task){
+		.stack = stack, .whose = whose, .life = life, .fn = fn, .data = data};
+	make_context(t);
+	t->woken = true;
+	sim_after(0, whose, task_run, t);
+	return t;
+}
+
+struct sim_task *sim_task_here(void)
+{
+	return here;
+}
+
+void sim_task_wait(void)
+{
+	leave(here);
+}
+
+void sim_sleep(uint64_t us)
+{
+	sim_after(us, here->whose, task_run, here);
+	here->woken = true;
+	sim_task_wait();
+}
+
+void sim_task_wake(struct sim_task *t)
+{
+	if (t->woken || t->over || (t->whose == SIM_OF_KXFS && t->life != life))
+		return;
+	t->woken = true;
+	sim_after(0, t->whose, task_run, t);
+}

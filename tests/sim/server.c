@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An API server that knows Volcano's Jobs and pods, and the controller and the kubelet that act on these: a job gets its
+ * phase and a pod, the pod runs, prints numbered lines and ends, the job ends, and perhaps somebody removes it. Each
+ * change has a version; a watch tells the changes of its collection after a lag of its own, and forgets them now and then.
+ */
+#include <json-c/json.h>
+#include <stdio.h>
+#include <time.h>
+#include <utlist.h>
+
+#include "backend/base/loop.h"
+#include "spec/base/mem.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/world.h"
+
+#define MOST_OBJECTS 512
+#define BOOKMARK_S   60
+/*
+ * For so long nobody removes a job. Whoever removes one while its POST is still tried again, since its reply was lost, has
+ * it launched twice: its name is free then, and the server knows nothing of it any more.
+ */
+#define KEPT_S	90
+#define JOB_API "batch.volcano.sh/v1alpha1"
+
+enum collection { JOBS, PODS, GROUPS, EVENTS, QUEUES, N_COLLECTIONS };
+
+static const struct {
+	const char *path, *api, *kind;
+} collections[N_COLLECTIONS] = {
+	[JOBS] = {"/apis/" JOB_API "/namespaces/team/jobs", JOB_API, "Job"},
+	[PODS] = {"/api/v1/namespaces/team/pods", "v1", "Pod"},
+	[GROUPS] = {"/apis/scheduling.volcano.sh/v1beta1/namespaces/team/podgroups",
+		    "scheduling.volcano.sh/v1beta1", "PodGroup"},
+	[EVENTS] = {"/api/v1/namespaces/team/events", "v1", "Event"},
+	[QUEUES] = {"/apis/scheduling.volcano.sh/v1beta1/queues", "scheduling.volcano.sh/v1beta1",
+		    "Queue"},
+};
+
+struct object {
+	enum collection in;
+	char *name;
+	struct json_object *json;
+	bool gone;
+	/* Of a pod: the lines that it has printed. */
+	uint64_t began, ended; /* us; 0: not yet */
+};
+
+struct change {
+	enum collection in;
+	unsigned version;
+	char *line;
+	size_t len;
+};
+
+struct server_watch {
+	enum collection in;
+	size_t at; /* of the changes */
+	unsigned version;
+	uint64_t lag;
+	server_event_fn fn;
+	void *data;
+	bool gone, due;
+	struct server_watch *next;
+};
+
+static struct object objects[MOST_OBJECTS];
+static size_t n_objects;
+static struct change *changes;
+static size_t n_changes;
+static unsigned version = 100, forgotten;
+static struct server_watch *watches;
+
+/* --- texts --- */
+
+char *server_status(int code, const char *reason, const char *message)
+{
+	return text_print(
+		"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"%s\","
+		"\"message\":\"%s\",\"reason\":\"%s\",\"code\":%d}",
+		code < 300 ? "Success" : "Failure", message, reason, code);
+}
+
+static void reply(struct server_reply *ret, int status, char *body)
+{
+	*ret = (struct server_reply){status, body, strlen(body)};
+}
+
+static void refuse(struct server_reply *ret, int status, const char *reason)
+{
+	reply(ret, status, server_status(status, reason, reason));
+}
+
+static const char *time_text(char ret[32])
+{
+	time_t now = (time_t)(loop_time_ns() / 1000000000);
+	struct tm tm;
+
+	strftime(ret, 32, "%FT%TZ", gmtime_r(&now, &tm));
+	return ret;
+}
+
+static struct json_object *at(struct json_object *o, const char *key)
+{
+	struct json_object *v;
+
+	if (!json_object_object_get_ex(o, key, &v)) {
+		v = json_object_new_object();
+		json_object_object_add(o, key, v);
+	}
+	return v;
+}
+
+static void set(struct json_object *o, const char *key, const char *value)
+{
+	json_object_object_add(o, key, json_object_new_string(value));
+}
+
+static const char *text_of(const struct json_object *o)
+{
+	return json_object_to_json_string_ext((struct json_object *)(uintptr_t)o,
+					      JSON_C_TO_STRING_PLAIN);
+}
+
+static const char *get(struct json_object *o, const char *key)
+{
+	return json_object_get_string(at(o, key));
+}
+
+/* --- watches --- */
+
+static void tell(void *data);
+
+static void tell_soon(struct server_watch *w)
+{
+	if (w->gone || w->due)
+		return;
+	w->due = true;
+	sim_after(1 + sim_delay(SIM_SERVER, w->lag), SIM_WORLD, tell, w);
+}
+
+static void tell(void *data)
+{
+	struct server_watch *w = data;
+
+	w->due = false;
+	while (!w->gone && w->at < n_changes) {
+		const struct change *c = &changes[w->at++];
+
+		if (c->in != w->in || c->version <= w->version)
+			continue;
+		w->fn(w->data, c->line, c->len);
+		tell_soon(w);
+		return;
+	}
+}
+
+static void bookmark(void *data)
+{
+	struct server_watch *w = data;
+	cleanup_free char *line = NULL;
+
+	if (w->gone)
+		return;
+	if (w->at == n_changes) {
+		line = text_print(
+			"{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\","
+			"\"metadata\":{\"resourceVersion\":\"%u\"}}}\n",
+			collections[w->in].kind, collections[w->in].api, version);
+		w->fn(w->data, line, strlen(line));
+	}
+	sim_after(BOOKMARK_S * SIM_S, SIM_WORLD, bookmark, w);
+}
+
+static void watch_over(void *data)
+{
+	struct server_watch *w = data;
+
+	if (!w->gone)
+		w->fn(w->data, NULL, 0);
+}
+
+static const char *query(const char *path, const char *key)
+{
+	const char *found = strstr(path, key);
+
+	return found ? found + strlen(key) : "";
+}
+
+static struct server_watch *watch_new(server_event_fn fn, void *data)
+{
+	struct server_watch *w = new0(struct server_watch);
+
+	w->fn = fn;
+	w->data = data;
+	w->in = N_COLLECTIONS;
+	LL_PREPEND(watches, w);
+	return w;
+}
+
+static int collection_of(const char *path)
+{
+	for (int i = 0; i < N_COLLECTIONS; i++) {
+		size_t n = strlen(collections[i].path);
+
+		if (strncmp(path, collections[i].path, n) == 0 &&
+		    (path[n] == '?' || path[n] == '/' || !path[n]))
+			return i;
+	}
+	return -1;
+}
+
+static struct server_watch *log_watch(const char *path, server_event_fn fn, void *data,
+				      struct server_reply *ret);
+
+struct server_watch *server_watch(const char *path, server_event_fn fn, void *data,
+				  struct server_reply *ret)
+{
+	static const char expired[] =
+		"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":"
+		"\"v1\",\"status\":\"Failure\",\"reason\":\"Expired\",\"code\":410}}\n";
+	struct server_watch *w;
+	int in = collection_of(path);
+
+	if (strstr(path, "/log?"))
+		return log_watch(path, fn, data, ret);
+	if (in < 0) {
+		refuse(ret, 404, "NotFound");
+		return NULL;
+	}
+	w = watch_new(fn, data);
+	w->in = (enum collection)in;
+	w->version = (unsigned)strtoul(query(path, "resourceVersion="), NULL, 10);
+	w->lag = sim_delay(SIM_SERVER, 5 * SIM_S);
+	if (sim_chance(SIM_SERVER, sim_faults.forgotten))
+		forgotten = version;
+	if (w->version < forgotten) {
+		fn(data, expired, strlen(expired));
+		sim_after(0, SIM_WORLD, watch_over, w);
+		return w;
+	}
+	sim_after(strtoul(query(path, "timeoutSeconds="), NULL, 10) * SIM_S, SIM_WORLD, watch_over,
+		  w);
+	sim_after(BOOKMARK_S * SIM_S, SIM_WORLD, bookmark, w);
+	tell_soon(w);
+	return w;
+}
+
+void server_unwatch(struct server_watch *w)
+{
+	w->gone = true;
+	LL_DELETE(watches, w);
+}
+
+void server_unwatch_all(void)
+{
+	while (watches)
+		server_unwatch(watches);
+}
+
+/* --- objects --- */
+
+static void changed(struct object *o, const char *type)
+{
+	cleanup_free char *rv = text_print("%u", ++version);
+	struct server_watch *w;
+	struct change c = {o->in, version, NULL, 0};
+
+	set(at(o->json, "metadata"), "resourceVersion", rv);
+	c.line = text_print("{\"type\":\"%s\",\"object\":%s}\n", type, text_of(o->json));
+	c.len = strlen(c.line);
+	changes = mem_grow(changes, n_changes + 1, sizeof(c));
+	changes[n_changes++] = c;
+	LL_FOREACH(watches, w)
+		if (w->in == o->in)
+			tell_soon(w);
+}
+
+static struct object *find(enum collection in, const char *name)
+{
+	for (size_t i = 0; i < n_objects; i++)
+		if (!objects[i].gone && objects[i].in == in && streq(objects[i].name, name))
+			return &objects[i];
+	return NULL;
+}
+
+/* JSON is given away. */
+static struct object *add(enum collection in, struct json_object *json)
+{
+	struct object *o = &objects[n_objects++];
+	struct json_object *meta = at(json, "metadata");
+	cleanup_free char *uid = text_print("%08x-0000-4000-8000-%012zx",
+					    (unsigned)sim_random(SIM_SERVER), n_objects);
+	char when[32];
+
+	if (n_objects == MOST_OBJECTS)
+		sim_fail("too many objects");
+	*o = (struct object){.in = in, .name = text_copy(get(meta, "name")), .json = json};
+	set(json, "kind", collections[in].kind);
+	set(json, "apiVersion", collections[in].api);
+	set(meta, "namespace", "team");
+	set(meta, "uid", uid);
+	set(meta, "creationTimestamp", time_text(when));
+	changed(o, "ADDED");
+	return o;
+}
+
+static void drop(struct object *o)
+{
+	o->gone = true;
+	sim_say("server", "%s %s is gone", collections[o->in].kind, o->name);
+	changed(o, "DELETED");
+}
+
+size_t server_n_jobs(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_objects; i++)
+		n += objects[i].in == JOBS && !objects[i].gone;
+	return n;
+}
+
+const char *server_job(size_t i)
+{
+	for (size_t k = 0; k < n_objects; k++)
+		if (objects[k].in == JOBS && !objects[k].gone && i-- == 0)
+			return objects[k].name;
+	return NULL;
+}
+
+/* --- the controller and the kubelet --- */
+
+static struct object *pod_of(const struct object *job)
+{
+	cleanup_free char *name = text_print("%s-main-0-0", job->name);
+
+	return find(PODS, name);
+}
+
+static void set_phase(struct object *job, const char *phase)
+{
+	struct json_object *state = at(at(job->json, "status"), "state");
+	char when[32];
+
+	set(state, "phase", phase);
+	set(state, "lastTransitionTime", time_text(when));
+	sim_say("server", "job %s: %s", job->name, phase);
+	changed(job, "MODIFIED");
+}
+
+static void make_pod(const struct object *job)
+{
+	const char *uid = get(at(job->json, "metadata"), "uid");
+	cleanup_free char *text = text_print(
+		"{\"metadata\":{\"name\":\"%s-main-0-0\",\"annotations\":{\"volcano.sh/task-index\":\"0\","
+		"\"volcano.sh/task-spec\":\"main-0\",\"volcano.sh/job-retry-count\":\"0\"},\"labels\":"
+		"{\"volcano.sh/job-name\":\"%s\"},\"ownerReferences\":[{\"apiVersion\":\"" JOB_API
+		"\",\"kind\":\"Job\",\"name\":\"%s\",\"uid\":\"%s\",\"controller\":true}]},\"spec\":{"
+		"\"nodeName\":\"n1\",\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"main-0\"}]},"
+		"\"status\":{\"phase\":\"Pending\"}}",
+		job->name, job->name, job->name, uid);
+
+	add(PODS, json_tokener_parse(text));
+}
+
+static void set_container(struct object *pod, const char *phase, const char *state)
+{
+	struct json_object *status = at(pod->json, "status");
+	cleanup_free char *text =
+		text_print("[{\"name\":\"main-0\",\"restartCount\":0,\"started\":%s,\"state\":%s}]",
+			   streq(phase, "Running") ? "true" : "false", state);
+
+	set(status, "phase", phase);
+	json_object_object_add(status, "containerStatuses", json_tokener_parse(text));
+	changed(pod, "MODIFIED");
+}
+
+static void removed_late(void *data)
+{
+	struct object *pod = data;
+
+	if (!pod->ended && pod->began)
+		pod->ended = sim_now();
+	if (!pod->gone)
+		drop(pod);
+}
+
+static void remove_job(void *data)
+{
+	struct object *job = data, *pod = pod_of(job);
+
+	if (job->gone)
+		return;
+	drop(job);
+	if (pod)
+		sim_after(sim_delay(SIM_SERVER, 10 * SIM_S), SIM_WORLD, removed_late, pod);
+}
+
+static void job_ends(void *data)
+{
+	struct object *job = data, *pod = pod_of(job);
+	cleanup_free char *state = NULL;
+	bool fails = sim_chance(SIM_SERVER, 200);
+	char when[32];
+
+	if (job->gone)
+		return;
+	if (pod) {
+		pod->ended = sim_now();
+		state = text_print(
+			"{\"terminated\":{\"exitCode\":%d,\"startedAt\":\"%s\",\"finishedAt\":\"%s\"}}",
+			fails, time_text(when), when);
+		set_container(pod, fails ? "Failed" : "Succeeded", state);
+	}
+	set_phase(job, fails ? "Failed" : "Completed");
+	if (sim_chance(SIM_SERVER, 300))
+		sim_after(KEPT_S * SIM_S + sim_delay(SIM_SERVER, 120 * SIM_S), SIM_WORLD,
+			  remove_job, job);
+}
+
+static void job_runs(void *data)
+{
+	struct object *job = data, *pod = pod_of(job);
+	cleanup_free char *state = NULL;
+	char when[32];
+
+	if (job->gone)
+		return;
+	if (pod) {
+		pod->began = sim_now();
+		state = text_print("{\"running\":{\"startedAt\":\"%s\"}}", time_text(when));
+		set_container(pod, "Running", state);
+	}
+	set_phase(job, "Running");
+	sim_after(sim_delay(SIM_SERVER, 100 * SIM_S), SIM_WORLD, job_ends, job);
+}
+
+static void job_begins(void *data)
+{
+	struct object *job = data;
+
+	if (job->gone)
+		return;
+	set_phase(job, "Pending");
+	make_pod(job);
+	sim_after(sim_delay(SIM_SERVER, 10 * SIM_S), SIM_WORLD, job_runs, job);
+}
+
+/* --- logs --- */
+
+/* A pod that prints a line each second from its beginning: how many has it by now? */
+static struct server_watch *log_watch(const char *path, server_event_fn fn, void *data,
+				      struct server_reply *ret)
+{
+	(void)fn, (void)data;
+	(void)path;
+	refuse(ret, 404, "NotFound");
+	return NULL;
+}
+
+/* --- requests --- */
+
+static void list(enum collection in, const char *path, struct server_reply *ret)
+{
+	const char *field = query(path, "fieldSelector=metadata.name%3D");
+	size_t n = strcspn(field, "&");
+	FILE *f = text_stream(&ret->body, &ret->len);
+	bool any = false;
+
+	fprintf(f,
+		"{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%u\"},\"items\":[",
+		collections[in].kind, collections[in].api, version);
+	for (size_t i = 0; i < n_objects; i++) {
+		const struct object *o = &objects[i];
+
+		if (o->gone || o->in != in ||
+		    (n && (strlen(o->name) != n || memcmp(o->name, field, n) != 0)))
+			continue;
+		fprintf(f, "%s%s", any ? "," : "", text_of(o->json));
+		any = true;
+	}
+	fputs("]}", f);
+	text_stream_close(f);
+	ret->status = 200;
+}
+
+static void create(const char *path, const char *body, size_t len, struct server_reply *ret)
+{
+	cleanup_free char *text = mem_copy(body, len);
+	struct json_object *json = json_tokener_parse(text);
+	const char *name = json ? get(at(json, "metadata"), "name") : "";
+	struct object *o;
+
+	if (!json) {
+		refuse(ret, 400, "BadRequest");
+	} else if (find(JOBS, name)) {
+		refuse(ret, 409, "AlreadyExists");
+	} else if (strstr(path, "dryRun=All")) {
+		reply(ret, 201, text_copy(text_of(json)));
+	} else {
+		o = add(JOBS, json);
+		users_created(text, o->name);
+		sim_after(sim_delay(SIM_SERVER, 3 * SIM_S), SIM_WORLD, job_begins, o);
+		reply(ret, 201, text_copy(text_of(o->json)));
+	}
+}
+
+void server_ask(const char *method, const char *path, const char *body, size_t len,
+		struct server_reply *ret)
+{
+	int in = collection_of(path);
+	char name[256] = "";
+	struct object *o;
+
+	if (in < 0) {
+		refuse(ret, 404, "NotFound");
+		return;
+	}
+	if (path[strlen(collections[in].path)] == '/')
+		snprintf(name, sizeof(name), "%s", path + strlen(collections[in].path) + 1);
+	name[strcspn(name, "?")] = '\0';
+	o = find((enum collection)in, name);
+	if (streq(method, "GET") && !*name)
+		list((enum collection)in, path, ret);
+	else if (streq(method, "POST") && in == JOBS && !*name)
+		create(path, body, len, ret);
+	else if (!o)
+		refuse(ret, 404, "NotFound");
+	else if (streq(method, "GET"))
+		reply(ret, 200, text_copy(text_of(o->json)));
+	else if (streq(method, "DELETE") && in == JOBS)
+		reply(ret, 200, (remove_job(o), server_status(200, "", "")));
+	else
+		refuse(ret, 405, "MethodNotAllowed");
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The simulator: kxfs as it is, on one thread, with another loop, pool, disk, server, kernel and clock linked in place
+ * of the real ones (docs/design.md, "The simulator"). A history is one seed: users write files, a server acts on what
+ * it is asked, things fail, kxfs is killed and started again; what must hold is checked meanwhile.
+ *
+ *	sched.c   (here) events in virtual time, tasks that wait, streams of random numbers, the trace
+ *	loop.c    in place of backend/base's loop, pool, random, diag and process, and of backend/impl's end
+ *	disk.c    in place of backend/base/disk.c: a disk in memory (disk.h)
+ *	http.c    in place of backend/client's http.c: requests on their way, and what becomes of them (world.h)
+ *	fuse.c    in place of libfuse, fs/vfs/park.c, fs/vfs/serve.c and fs/submit/writer.c: the kernel (kernel.h)
+ *	server.c  an API server and the controller of its jobs (world.h)
+ *	kxfs.c    one life of kxfs, which puts together what fs/mount/run.c does (world.h)
+ *	user.c    people, and what was promised to them (world.h)
+ *	main.c    histories, one process each
+ *
+ * All that is random comes from here, each part of the world has a stream of its own, and nothing depends on an
+ * address: the same seed gives the same trace, to the byte.
+ */
+#ifndef KXFS_TESTS_SIM_SIM_H
+#define KXFS_TESTS_SIM_SIM_H
+
+#include <limits.h>
+
+#include "spec/base/base.h"
+
+typedef void (*sim_fn)(void *data);
+
+enum sim_stream {
+	SIM_ORDER,
+	SIM_DISK,
+	SIM_NET,
+	SIM_SERVER,
+	SIM_USERS,
+	SIM_KXFS,
+	SIM_FAULTS,
+	SIM_N
+};
+
+#define SIM_MS 1000ull /* in us */
+#define SIM_S  1000000ull
+
+/* --- what differs from history to history: rates in 1/1000, 0: this fault does not occur --- */
+
+struct sim_faults {
+	unsigned refused;     /* connections: nothing is sent */
+	unsigned lost;	      /* requests that break, whether the server acts on them or not */
+	unsigned late;	      /* of these: it acts after kxfs has heard of the break */
+	unsigned silent;      /* requests that nobody answers */
+	unsigned proxied;     /* replies in whose place a proxy answers */
+	unsigned busy;	      /* 429 and 503 of the server's own */
+	unsigned quota;	      /* creations that are refused */
+	unsigned cut;	      /* streams, at each piece */
+	unsigned slow;	      /* calls of the disk that take up to some seconds */
+	unsigned disk_error;  /* calls of the disk that fail */
+	unsigned killed;      /* lives of kxfs, each some virtual seconds */
+	unsigned power_cut;   /* of these: the machine goes down */
+	unsigned writer_dies; /* writers */
+	unsigned interrupted; /* closes */
+	unsigned forgotten;   /* watches whose version the server has forgotten */
+};
+extern struct sim_faults sim_faults;
+/* The faults of this seed. */
+void sim_draw_faults(void);
+
+/* --- random numbers --- */
+
+void sim_seed(uint64_t seed);
+uint64_t sim_random(enum sim_stream stream);
+/* Below N, which is not 0. */
+unsigned sim_below(enum sim_stream stream, unsigned n);
+bool sim_chance(enum sim_stream stream, unsigned per_mille);
+/* Some time up to US; mostly much less. */
+uint64_t sim_delay(enum sim_stream stream, uint64_t us);
+
+/* --- time and events --- */
+
+uint64_t sim_now(void); /* us since the history began */
+/* Is FN called by kxfs, so that it is not when that has been killed meanwhile? */
+enum sim_whose { SIM_WORLD, SIM_OF_KXFS };
+void sim_after(uint64_t us, enum sim_whose whose, sim_fn fn, void *data);
+/* Which life of kxfs this is. All that is SIM_OF_KXFS and of an earlier one does not happen any more. */
+unsigned sim_life(void);
+void sim_next_life(void);
+/* Run what happens until UNTIL, or until *OVER. */
+void sim_run(uint64_t until, const bool *over);
+
+/* --- tasks: what waits, each with a stack of its own --- */
+
+struct sim_task;
+struct sim_task *sim_task_start(enum sim_whose whose, sim_fn fn, void *data);
+struct sim_task *sim_task_here(void); /* NULL: none runs */
+/* In a task. */
+void sim_sleep(uint64_t us);
+void sim_task_wait(void);
+/* T, which waits or is about to, goes on. Of a life that is over: nothing. */
+void sim_task_wake(struct sim_task *t);
+
+/* --- words --- */
+
+extern bool sim_trace; /* the trace is written to standard output */
+void sim_say(const char *who, const char *fmt, ...) printf_like(2, 3);
+/* What must hold does not: say so and end the history. */
+_Noreturn void sim_fail(const char *fmt, ...) printf_like(1, 2);
+uint64_t sim_trace_hash(void);
+
+#endif

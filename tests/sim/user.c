@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * People who write files into submit/, and what was promised to them. Each content is written once and carries a tag, by
+ * which its job is known at the server; so of each it can be said at any moment:
+ *
+ *	nobody has closed it whole	it is not launched
+ *	its close returned 0		it has been launched, once; its job and NAME.job are there
+ *	its close was refused, and	it has not been launched, and never will
+ *	nothing says that this is
+ *	not known
+ *	anything else			it has been launched once, or not at all
+ *
+ * In the end, a while after the last fault: each name that was written has its verdict, and the verdict is true; jobs/ shows
+ * what the server has.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "spec/base/mem.h"
+#include "tests/sim/kernel.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/world.h"
+
+#define MOST_WRITES 40
+#define N_NAMES	    6
+#define DURING_S    240 /* so long people begin to write */
+#define CHUNK	    200
+#define SCRATCH	    "submit/.scratch%u"
+
+enum fate { WRITING, ASKED, ACCEPTED, REFUSED, DEAD };
+
+struct write {
+	unsigned tag, name;
+	enum fate fate;
+	unsigned created;
+	char *job;
+	int err;
+	bool by_rename, dies;
+	bool gone; /* its task has ended */
+};
+
+static struct write writes[MOST_WRITES];
+static unsigned n_writes;
+static unsigned busy[N_NAMES]; /* who writes this name now */
+static unsigned last[N_NAMES]; /* who was the last to ask, and 1; 0: nobody */
+static bool alone
+	[N_NAMES]; /* whoever asked last was the only one who wrote it then, and it was left so */
+static bool judged;
+
+static const char *const fates[] = {"being written", "asked for", "accepted", "refused",
+				    "of a writer who died"};
+
+/* --- what the server sees --- */
+
+void users_created(const char *body, const char *name)
+{
+	const char *found = strstr(body, "echo tag-");
+	unsigned long tag = found ? strtoul(found + strlen("echo tag-"), NULL, 10) : MOST_WRITES;
+	struct write *w = &writes[min_of(tag, (unsigned long)MOST_WRITES - 1)];
+
+	if (tag >= n_writes || !strstr(body, "-gat"))
+		sim_fail("job %s was launched of what nobody has written", name);
+	if (w->fate == WRITING || w->fate == REFUSED || w->fate == DEAD)
+		sim_fail("tag %lu was launched as %s, which is %s", tag, name, fates[w->fate]);
+	if (w->created++)
+		sim_fail("tag %lu was launched twice: %s and %s", tag, w->job, name);
+	w->job = text_copy(name);
+	sim_say("server", "job %s is of tag %lu", name, tag);
+}
+
+/* --- one write --- */
+
+static char *text_of(const struct write *w)
+{
+	return text_print("name: w%u\nroles:\n- name: main\n  image: busybox\n  entrypoint: sh\n"
+			  "  resource: {cpu: 1, gpu: %s, memMB: 100}\n  # %0*d\n"
+			  "  args: [-c, 'echo tag-%u-gat']\n",
+			  w->tag, sim_chance(SIM_USERS, 100) ? "all" : "0",
+			  (int)(1 + sim_below(SIM_USERS, 900)), 0, w->tag);
+}
+
+static bool is_unknown(int err)
+{
+	static const int all[] = {-EINTR, -ETIMEDOUT, -EINPROGRESS, -ENOTCONN};
+
+	for (size_t i = 0; i < array_size(all); i++)
+		if (err == all[i])
+			return true;
+	return false;
+}
+
+/* A verdict is there with the close: so says the mount, if it is still the same. */
+static void check_accepted(struct write *w, pid_t pid, unsigned life)
+{
+	cleanup_free char *path = NULL, *link = text_print("submit/n%u.yaml.job", w->name);
+	cleanup_free char *target = NULL;
+	int err;
+
+	if (w->created != 1)
+		sim_fail("tag %u: the close returned 0, and nothing was launched", w->tag);
+	path = text_print("jobs/%s", w->job);
+	err = kernel_stat(pid, path);
+	if (life == sim_life() && err == -ENOENT) {
+		free(path);
+		path = text_print("history/%s", w->job);
+		err = kernel_stat(pid, path);
+	}
+	/* Where a proxy answers in place of the server, a job may be known by its name alone; its watch brings the rest. */
+	for (size_t i = 0; life == sim_life() && err && !sim_faults.proxied && i < server_n_jobs();
+	     i++)
+		if (streq(server_job(i), w->job))
+			sim_fail("tag %u was accepted, and %s is not there", w->tag, path);
+	err = kernel_readlink(pid, link, &target);
+	if (life == sim_life() && alone[w->name] && (err || !strstr(target, w->job)))
+		sim_fail("tag %u was accepted as %s, and %s is %s", w->tag, w->job, link,
+			 err ? strerror(-err) : target);
+}
+
+/* Is what NAME.error says of W certain? */
+static bool says_unclear(const struct write *w, pid_t pid)
+{
+	cleanup_free char *path = text_print("submit/n%u.yaml.error", w->name), *text = NULL;
+
+	if (kernel_read(pid, path, &text))
+		return true;
+	sim_say("user", "tag %u: %s", w->tag, text);
+	return strstr(text, "could not be found out") || strstr(text, "or it has been removed");
+}
+
+static void conclude(struct write *w, pid_t pid, unsigned life, int err)
+{
+	w->err = err;
+	sim_say("user", "tag %u: %s", w->tag, err ? strerror(-err) : "accepted");
+	if (!err) {
+		w->fate = ACCEPTED;
+		check_accepted(w, pid, life);
+	} else if (!is_unknown(err) &&
+		   (err == -EBUSY || (alone[w->name] && !says_unclear(w, pid)))) {
+		if (w->created)
+			sim_fail("tag %u: the close says %s, and it was launched as %s", w->tag,
+				 strerror(-err), w->job);
+		w->fate = REFUSED;
+	}
+}
+
+static int put(struct write *w, pid_t pid, struct kernel_file *f, const char *text)
+{
+	size_t n = strlen(text), stop = w->dies ? sim_below(SIM_USERS, (unsigned)n) : n;
+	int err = 0;
+
+	for (size_t at = 0; at < stop && !err;) {
+		size_t chunk = min_of(1 + (size_t)sim_below(SIM_USERS, CHUNK), stop - at);
+
+		err = kernel_write(f, text + at, chunk, (off_t)at);
+		at += chunk;
+		sim_sleep(sim_delay(SIM_USERS, 100 * SIM_MS));
+	}
+	if (w->dies)
+		kernel_kill(pid);
+	return err;
+}
+
+static void ask(struct write *w)
+{
+	w->fate = ASKED;
+	last[w->name] = w->tag + 1;
+	alone[w->name] = busy[w->name] == 1;
+}
+
+static void write_one(struct write *w, pid_t pid)
+{
+	cleanup_free char *text = text_of(w), *name = text_print("submit/n%u.yaml", w->name);
+	cleanup_free char *path = w->by_rename ? text_print(SCRATCH, w->tag) : text_copy(name);
+	uint64_t interrupt =
+		sim_chance(SIM_USERS, sim_faults.interrupted) ? 1 + sim_delay(SIM_USERS, SIM_S) : 0;
+	struct kernel_file f;
+	unsigned life;
+	int err;
+
+	err = kernel_open(&f, pid, path, O_WRONLY | O_CREAT | O_TRUNC);
+	if (err) {
+		sim_say("user", "tag %u: open: %s", w->tag, strerror(-err));
+		w->fate = DEAD;
+		return;
+	}
+	life = f.life;
+	sim_say("user", "tag %u: writes %s", w->tag, path);
+	err = put(w, pid, &f, text);
+	if (err || w->dies) {
+		sim_say("user", "tag %u: %s", w->tag, err ? strerror(-err) : "is killed");
+		w->fate = DEAD;
+		last[w->name] = w->tag + 1;
+		alone[w->name] = false;
+		kernel_close(&f, 0);
+		return;
+	}
+	if (!w->by_rename) {
+		ask(w);
+		conclude(w, pid, life, kernel_close(&f, interrupt));
+		return;
+	}
+	err = kernel_close(&f, 0);
+	if (!err) {
+		ask(w);
+		conclude(w, pid, life, kernel_rename(pid, path, name));
+	} else {
+		w->fate = DEAD;
+	}
+}
+
+static void writer(void *data)
+{
+	struct write *w = data;
+	unsigned most = 60;
+	pid_t pid = kernel_fork();
+
+	sim_sleep(sim_random(SIM_USERS) % (DURING_S * SIM_S));
+	/* It is mounted some time. */
+	while (!sim_fs && most--)
+		sim_sleep(SIM_S);
+	busy[w->name]++;
+	alone[w->name] = false;
+	write_one(w, pid);
+	busy[w->name]--;
+	w->gone = true;
+}
+
+void users_begin(void)
+{
+	unsigned n = 1 + sim_below(SIM_USERS, MOST_WRITES - 1);
+	unsigned names = 1 + sim_below(SIM_USERS, N_NAMES);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct write *w = &writes[n_writes++];
+
+		w->tag = i;
+		w->name = sim_below(SIM_USERS, names);
+		w->by_rename = sim_chance(SIM_USERS, 250);
+		w->dies = sim_chance(SIM_USERS, sim_faults.writer_dies);
+		sim_task_start(SIM_WORLD, writer, w);
+	}
+}
+
+/* --- in the end --- */
+
+static void judge_name(unsigned name, pid_t pid)
+{
+	const struct write *w = &writes[last[name] - 1];
+	cleanup_free char *link = text_print("submit/n%u.yaml.job", name), *target = NULL;
+	cleanup_free char *path = text_print("submit/n%u.yaml.error", name), *text = NULL;
+	int no_link = kernel_readlink(pid, link, &target), no_error = kernel_read(pid, path, &text);
+
+	/* A rename that the disk refuses tells its caller alone. */
+	if (!alone[name] || (w->by_rename && w->err && !w->created))
+		return;
+	if (no_link && no_error)
+		sim_fail("tag %u was closed, and there is neither %s nor %s", w->tag, link, path);
+	if (no_error == 0 && w->fate == ASKED && strstr(text, "nothing was launched") && w->created)
+		for (size_t i = 0; i < server_n_jobs(); i++)
+			if (streq(server_job(i), w->job))
+				sim_fail(
+					"tag %u: %s says that nothing was launched, and %s is there",
+					w->tag, path, w->job);
+	if (no_link == 0 && no_error && w->fate != REFUSED &&
+	    !(w->created && strstr(target, w->job)))
+		sim_fail("tag %u, which was launched as %s: %s leads to %s", w->tag,
+			 w->job ? w->job : "nothing", link, target);
+}
+
+static void judge(void *data)
+{
+	pid_t pid = kernel_fork();
+	int n;
+
+	(void)data;
+	for (unsigned i = 0; i < n_writes; i++) {
+		if (!writes[i].gone)
+			sim_fail("tag %u: its writer still waits", i);
+		if (writes[i].fate == ACCEPTED && writes[i].created != 1)
+			sim_fail("tag %u was accepted, and launched %u times", i,
+				 writes[i].created);
+	}
+	if (!sim_fs)
+		sim_fail("kxfs is not mounted, though nothing has failed for long");
+	for (unsigned i = 0; i < N_NAMES; i++)
+		if (last[i])
+			judge_name(i, pid);
+	n = kernel_count(pid, "jobs");
+	if (n < 0 || (size_t)n != server_n_jobs())
+		sim_fail("jobs/ has %d names, and the server %zu jobs", n, server_n_jobs());
+	judged = true;
+}
+
+void users_judge(void)
+{
+	sim_task_start(SIM_WORLD, judge, NULL);
+}
+
+bool users_are_judged(void)
+{
+	return judged;
+}

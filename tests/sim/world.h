@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of the world say to each other. */
+#ifndef KXFS_TESTS_SIM_WORLD_H
+#define KXFS_TESTS_SIM_WORLD_H
+
+#include "spec/base/base.h"
+
+/* --- server.c: an API server with Volcano's Jobs and their pods --- */
+
+struct server_reply {
+	int status;
+	char *body; /* malloc'ed */
+	size_t len;
+};
+
+/* It acts on a request that has come. METHOD as HTTP has it. */
+void server_ask(const char *method, const char *path, const char *body, size_t len,
+		struct server_reply *ret);
+/* The text of a Status. malloc'ed. */
+char *server_status(int code, const char *reason, const char *message);
+
+/*
+ * A watch of PATH, a query: FN is called with each event in its order, after a lag of this watch's own; with NULL when the
+ * server ends it. NULL: a refusal, in *RET.
+ */
+struct server_watch;
+typedef void (*server_event_fn)(void *data, const char *line, size_t len);
+struct server_watch *server_watch(const char *path, server_event_fn fn, void *data,
+				  struct server_reply *ret);
+void server_unwatch(struct server_watch *w);
+void server_unwatch_all(void);
+/* How many jobs there are, and the name of each. */
+size_t server_n_jobs(void);
+const char *server_job(size_t i);
+
+/* --- http.c: what is between kxfs and the server --- */
+
+/* All that was under way is cut off; what the server has got it may still act on. */
+void sim_http_kill(void);
+/* From now on nothing is lost. */
+void sim_http_mend(void);
+
+/* --- kxfs.c --- */
+
+extern struct fs *sim_fs; /* of the present life; NULL: it is not mounted */
+/* The lives of kxfs begin; each ends as the faults say. */
+void sim_kxfs_begin(void);
+/* It is not killed any more, and mounted soon. */
+void sim_kxfs_mend(void);
+
+/* --- user.c --- */
+
+void users_begin(void);
+/* The server has made a job of BODY with this NAME. */
+void users_created(const char *body, const char *name);
+/* Faults have ended and time has passed: what holds by now? */
+void users_judge(void);
+/* That has been said. */
+bool users_are_judged(void);
+
+#endif
