@@ -28,11 +28,8 @@
 static const struct backend_impl {
 	const char *kind;
 	const struct backend_ops *ops;
-} backend_impls[] = {{"local", &local_ops},
-		     {"volcano", &kube_ops},
-		     {"mcad", &kube_ops},
-		     {"appwrapper", &kube_ops},
-		     {"jobset", &kube_ops}};
+} backend_impls[] = {{"local", &local_ops},	{"volcano", &kube_ops}, {"mcad", &kube_ops},
+		     {"appwrapper", &kube_ops}, {"jobset", &kube_ops},	{"job", &kube_ops}};
 
 /* --- life --- */
 
@@ -74,7 +71,7 @@ static const struct backend_ops *backend_find(const char *kind, char **ret_text)
 			return backend_impls[i].ops;
 	}
 	*ret_text = text_print(
-		"there is no backend '%s'; use volcano:, mcad:, appwrapper:, jobset: or local:",
+		"there is no backend '%s'; use volcano:, mcad:, appwrapper:, jobset:, job: or local:",
 		kind);
 	return NULL;
 }

@@ -19,13 +19,13 @@ struct backend;
 enum backend_capture { BACKEND_CAPTURE_OWN, BACKEND_CAPTURE_ALL, BACKEND_CAPTURE_NONE };
 
 struct backend_config {
-	const char *kind;	      /* "local", "volcano", "mcad", "appwrapper", "jobset" */
-	const char *context;	      /* of the kubeconfig; "" its current one */
-	const char *namespace;	      /* "" that of the context */
-	const char *kubeconfig;	      /* a file; "" where kubectl looks */
-	const char *as;		      /* user to impersonate; "" none */
-	const char *selector;	      /* labels of the jobs to show; "" all */
-	bool mine;		      /* of these those that this user submitted through kxfs */
+	const char *kind;	/* "local", "volcano", "mcad", "appwrapper", "jobset", "job" */
+	const char *context;	/* of the kubeconfig; "" its current one */
+	const char *namespace;	/* "" that of the context */
+	const char *kubeconfig; /* a file; "" where kubectl looks */
+	const char *as;		/* user to impersonate; "" none */
+	const char *selector;	/* labels of the jobs to show; "" all */
+	bool mine;		/* of these those that this user submitted through kxfs */
 	enum backend_capture capture; /* whose output is captured without being read */
 	const char *state_dir;	      /* absolute; exists, is ours, is locked */
 	const char *work_dir;	      /* where local replicas run */

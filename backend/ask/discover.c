@@ -51,8 +51,8 @@ static void found_none(struct discover *d)
 
 	if (!*d->source) {
 		d->fn(d->data, NULL, -EOPNOTSUPP,
-		      "the cluster serves no Volcano jobs, AppWrappers or JobSets\nIs it the right "
-		      "cluster? Else ask who runs it to install Volcano, AppWrapper or JobSet.");
+		      "the cluster serves no Volcano jobs, AppWrappers, JobSets or Jobs\nIs it the right "
+		      "cluster?");
 		return;
 	}
 	resource = text_print("%s.%.*s", first->plural, (int)strcspn(first->api_version, "/"),

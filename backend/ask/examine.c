@@ -132,6 +132,7 @@ static const struct product {
 	{"mcad", "AppWrappers", "AppWrapper"},
 	{"appwrapper", "AppWrappers of version v1beta2", "AppWrapper"},
 	{"jobset", "JobSets", "JobSet"},
+	{"job", "Jobs", "a Kubernetes that has them"},
 	{"", "jobs that kxfs knows", "Volcano, AppWrapper or JobSet"},
 };
 

@@ -99,7 +99,7 @@ static char *find_owner(const struct kube_parts *k, const char *uid)
 	const char *owner = job && job->view ? job->view->meta.owner : "";
 	size_t kind = strspn(owner, letters);
 
-	if (!*owner || !world_kind(k->world)->reader->remade)
+	if (!*owner || !job->view->owned || !world_kind(k->world)->reader->remade)
 		return NULL;
 	if (kind == 0 || owner[kind] != ' ' || !spec_name_is_object(owner + kind + 1))
 		return text_print("what owns it, %s, would make it anew; end that", owner);

@@ -14,6 +14,7 @@
  *	ASK	the request of the kind		it was taken			WAIT
  *						it was refused			answer: refused
  *						it is lost			READ, later
+ *						the job has changed since	READ
  *	WAIT	nothing				the outcome shows, or WAIT_MS	answer
  *
  * After a lost reply the job is read again. An action that it has not obeyed is asked for once more, unless that could
@@ -167,6 +168,8 @@ static void on_lost(struct control *c, const struct http_reply *reply, const cha
 
 /* --- asking --- */
 
+static void read_job(struct request *r);
+
 /* The server refused the request with ERR, and says TEXT. */
 static void refuse_request(struct control *c, const struct http_reply *reply, int err,
 			   const char *text)
@@ -205,6 +208,12 @@ static void on_asked(void *data, const struct http_reply *reply)
 	/* This try may be obeyed, or an earlier one still may, whatever the server answers to this one. */
 	if (unknown || (err && c->lost)) {
 		on_lost(c, reply, text ? text : strerror(-err));
+		return;
+	}
+	if (err && reply->status == 409 && c->request.patch && request_age(&c->r) < GIVE_UP_MS) {
+		spec_control_request_clear(&c->request);
+		c->request = (struct spec_control_request){0};
+		read_job(&c->r);
 		return;
 	}
 	if (err) {

@@ -388,7 +388,7 @@ void options_help(FILE *out)
 		     "Show batch jobs as a directory: cp FILE MOUNTPOINT/submit/ runs one.\n\n"
 		     "SOURCE is [BACKEND:][CONTEXT/]NAMESPACE of a Kubernetes cluster, where "
 		     "BACKEND is volcano,\n"
-		     "mcad, appwrapper or jobset (by default what the cluster serves; the "
+		     "mcad, appwrapper, jobset or job (by default what the cluster serves; the "
 		     "kubeconfig's current\n"
 		     "context and its namespace), or local: (jobs run as processes of this "
 		     "machine). A dry run\n"

@@ -11,7 +11,8 @@
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 
-const char *const source_backends[] = {"volcano", "mcad", "appwrapper", "jobset", "local", NULL};
+const char *const source_backends[] = {"volcano", "mcad",  "appwrapper", "jobset",
+				       "job",	  "local", NULL};
 
 /* The backend that TEXT begins with; NULL: none. */
 static const char *find_backend(const char *text)
@@ -38,14 +39,17 @@ static int refuse_unknown(const char *text, char **ret_text)
 	cleanup_free char *word = mem_copy(text, colon ? (size_t)(colon - text) : strlen(text));
 	const char *near = spec_suggest(word, source_backends);
 
+	/* So short a word is near to many names that a namespace may have. */
+	if (near && !colon && strlen(near) <= 3 && !streq(word, near))
+		return 0;
 	if (near)
 		return refuse(-EINVAL, ret_text, "%s: unknown backend; did you mean %s: ?", text,
 			      near);
 	if (colon && !strchr(text, '/'))
 		return refuse(
 			-EINVAL, ret_text,
-			"%s: unknown backend '%s'; backends are volcano:, mcad:, appwrapper:, jobset: "
-			"and local:",
+			"%s: unknown backend '%s'; backends are volcano:, mcad:, appwrapper:, jobset:, "
+			"job: and local:",
 			text, word);
 	return 0;
 }

@@ -120,14 +120,17 @@ static void put_role(struct json_object *o, const struct spec_job *job,
 		     const struct spec_role_status *role, bool brief)
 {
 	struct json_object *list;
-	int64_t running = 0;
+	int64_t n[SPEC_N_STATES] = {0};
 
 	for (size_t i = 0; i < role->n; i++)
-		running += job->replicas[role->first + i].state == SPEC_RUNNING;
+		n[job->replicas[role->first + i].state]++;
 	put_text(o, "name", role->name);
 	spec_tree_number(o, "desired", role->desired);
 	spec_tree_number(o, "minimum", role->minimum);
-	spec_tree_number(o, "running", running);
+	spec_tree_number(o, "running", n[SPEC_RUNNING]);
+	spec_tree_number(o, "waiting", n[SPEC_PENDING]);
+	spec_tree_number(o, "succeeded", n[SPEC_SUCCEEDED]);
+	spec_tree_number(o, "failed", n[SPEC_FAILED]);
 	list = spec_tree_add(o, "replicas", spec_tree_list(role->n));
 	for (size_t i = 0; i < role->n; i++) {
 		struct json_object *one = spec_tree_append(list, spec_tree_map());

@@ -13,6 +13,8 @@
 
 /* Longer messages are cut here; the whole is in status. */
 #define MESSAGE_MAX 500
+/* So many ranges of replicas are named; status has all. */
+#define MAX_RANGES 50
 
 /* Print W as a part of one line, cut when it is long. */
 static void put_words(FILE *out, struct spec_words w)
@@ -209,6 +211,32 @@ static const struct spec_replica *last_ended(const struct spec_job *job)
 	return ret;
 }
 
+/* Print which of the N replicas that failed they are, of a job whose replicas have one role: 1, 4-6. */
+static void put_failed(FILE *out, const struct spec_job *job, size_t n)
+{
+	const char *mark = ": ";
+	unsigned ranges = 0;
+
+	if (n < 2)
+		return;
+	fprintf(out, " It was the first of %zu replicas that failed", n);
+	for (size_t i = 0, end; job->n_roles == 1 && i < job->n_replicas; i = end + 1) {
+		for (end = i; end < job->n_replicas && job->replicas[end].state == SPEC_FAILED;)
+			end++;
+		if (end == i)
+			continue;
+		if (ranges++ == MAX_RANGES) {
+			fputs(", ...", out);
+			break;
+		}
+		fprintf(out, "%s%u", mark, job->replicas[i].id);
+		if (end > i + 1)
+			fprintf(out, "-%u", job->replicas[end - 1].id);
+		mark = ", ";
+	}
+	fputc('.', out);
+}
+
 static void why_failed(FILE *out, const struct spec_job *job)
 {
 	size_t n;
@@ -239,8 +267,7 @@ static void why_failed(FILE *out, const struct spec_job *job)
 	}
 	put_clean(out, r->name);
 	put_failure(out, job, r);
-	if (n > 1)
-		fprintf(out, " It was the first of %zu replicas that failed.", n);
+	put_failed(out, job, n);
 	put_retries(out, job, false);
 	if (*job->again)
 		fprintf(out, " %s", job->again);
@@ -446,12 +473,14 @@ char *spec_status_obstacle(const struct spec_job *job)
 static void why_unfinished(FILE *out, const struct spec_job *job)
 {
 	size_t n;
-	const struct spec_replica *failed = spec_job_first_failed(job, &n);
-	const struct spec_replica *r = spec_job_first_waiting(job, &n);
+	const struct spec_replica *r = spec_job_first_waiting(job, &n), *failed;
+	size_t n_failed;
 
+	failed = spec_job_first_failed(job, &n_failed);
 	if (failed) {
 		put_clean(out, failed->name);
 		put_failure(out, job, failed);
+		put_failed(out, job, n_failed);
 		put_retries(out, job, false);
 		if (*job->again)
 			fprintf(out, " %s", job->again);

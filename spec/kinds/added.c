@@ -9,7 +9,8 @@
  */
 #include "spec/kinds/added.h"
 
-#include "spec/base/tree.h"
+#include "spec/kinds/kinds.h"
+#include "spec/pods/pod.h"
 #include "spec/view/kueue.h"
 
 #define ANNOTATIONS "metadata.annotations"
@@ -18,11 +19,13 @@
 /* Kueue's notes in the template of a pod that it has admitted. */
 #define PODSET	 SPEC_KUEUE_GROUP "/podset"
 #define WORKLOAD SPEC_KUEUE_GROUP "/workload"
+#define BATCH	 "batch.kubernetes.io/"
 
 enum where {
 	ANY,	   /* in any manifest */
 	LIVE,	   /* in one of an object that was in a cluster */
 	POD,	   /* in the template of a pod that Kueue has admitted */
+	SELECTED,  /* in a batch Job whose pods the server selects */
 	COMPONENT, /* in a component of an AppWrapper that was in a cluster */
 	VOLUME,	   /* in a volume of such a job of Volcano, for which Volcano has made a claim */
 };
@@ -71,6 +74,29 @@ static const struct added table[] = {
 		.where = LIVE,
 		.at = "spec",
 		.keys = {"suspend"},
+	},
+	{
+		/* job/control.c */
+		.where = LIVE,
+		.at = "spec",
+		.keys = {"activeDeadlineSeconds"},
+		.value = "0",
+	},
+	{
+		/* Kubernetes, pkg/registry/batch/job/strategy.go: generateSelector; kubectl copies labels */
+		.where = SELECTED,
+		.at = "spec",
+		.keys = {"selector", "manualSelector"},
+	},
+	{
+		.where = SELECTED,
+		.at = LABELS,
+		.keys = {BATCH "controller-uid", BATCH "job-name", "controller-uid", "job-name"},
+	},
+	{
+		.where = SELECTED,
+		.at = "spec.template." LABELS,
+		.keys = {BATCH "controller-uid", BATCH "job-name", "controller-uid", "job-name"},
 	},
 	{
 		/* Kueue, pkg/controller/jobframework/defaults.go: ApplyDefaultForManagedBy */
@@ -139,7 +165,8 @@ static bool is_called(struct json_object *item, const char *key)
 {
 	if (json_object_is_type(item, json_type_object))
 		item = json_object_object_get(item, "name");
-	return json_object_is_type(item, json_type_string) &&
+	return (json_object_is_type(item, json_type_string) ||
+		json_object_is_type(item, json_type_int)) &&
 	       streq(json_object_get_string(item), key);
 }
 
@@ -184,30 +211,35 @@ static bool fits(struct json_object *item, enum where where)
 	       where == COMPONENT || (where == VOLUME && has(item, "", "volumeClaim"));
 }
 
-/* In each item of the LIST of O, or in what stands there at the path INNER. */
-static void remove_in_list(struct json_object *o, const char *list, const char *inner,
-			   enum where where)
+static void remove_in(struct json_object *item, enum where where)
+{
+	if (fits(item, where))
+		remove_all(item, where);
+}
+
+/* In each item of the LIST of O. */
+static void remove_in_list(struct json_object *o, const char *list, enum where where)
 {
 	struct json_object *items = spec_tree_find(o, list);
 	size_t n =
 		json_object_is_type(items, json_type_array) ? json_object_array_length(items) : 0;
 
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *item =
-			spec_tree_find(json_object_array_get_idx(items, i), inner);
-
-		if (fits(item, where))
-			remove_all(item, where);
-	}
+	for (size_t i = 0; i < n; i++)
+		remove_in(json_object_array_get_idx(items, i), where);
 }
 
 void spec_added_remove(struct json_object *object, const struct spec_kind *kind)
 {
+	struct json_object *item;
+
 	if (has(object, "metadata", "uid")) {
 		remove_all(object, LIVE);
-		remove_in_list(object, "spec.components", "", COMPONENT);
-		remove_in_list(object, "spec.volumes", "", VOLUME);
+		remove_in_list(object, "spec.components", COMPONENT);
+		remove_in_list(object, "spec.volumes", VOLUME);
+		if (has(object, "spec.selector.matchLabels", BATCH "controller-uid"))
+			remove_all(object, SELECTED);
 	}
 	remove_all(object, ANY);
-	remove_in_list(object, kind->pods, kind->pod, POD);
+	for (size_t i = 0; (item = spec_pods_at(kind, object, i)); i++)
+		remove_in(spec_tree_find(item, kind->pod), POD);
 }

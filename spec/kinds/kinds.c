@@ -7,7 +7,7 @@
 #include <assert.h>
 
 static const struct spec_kind *const kinds[] = {&spec_volcano, &spec_mcad, &spec_appwrapper,
-						&spec_jobset};
+						&spec_jobset, &spec_job};
 
 const struct spec_kind *spec_kind_at(size_t i)
 {
@@ -83,6 +83,13 @@ static const struct spec_served served[] = {
 		.instead =
 			"It has an MCAD older than 1.34. Ask who runs it to install MCAD 1.34.1 or "
 			"newer, or AppWrapper, its successor.",
+	},
+	{
+		/* Every cluster serves it, so it comes last. */
+		.source = "job",
+		.api_version = "batch/v1",
+		.plural = "jobs",
+		.kind = &spec_job,
 	},
 };
 

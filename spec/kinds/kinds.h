@@ -11,13 +11,16 @@ extern const struct spec_kind spec_volcano;
 extern const struct spec_kind spec_mcad;
 extern const struct spec_kind spec_appwrapper;
 extern const struct spec_kind spec_jobset;
+extern const struct spec_kind spec_job;
 extern const struct spec_reader spec_volcano_reader;
 extern const struct spec_reader spec_mcad_reader;
 extern const struct spec_reader spec_appwrapper_reader;
 extern const struct spec_reader spec_jobset_reader;
+extern const struct spec_reader spec_job_reader;
 extern const struct spec_control spec_volcano_control;
 extern const struct spec_control spec_appwrapper_control;
 extern const struct spec_control spec_jobset_control;
+extern const struct spec_control spec_job_control;
 
 /* The I-th kind; NULL: no more. */
 const struct spec_kind *spec_kind_at(size_t i);

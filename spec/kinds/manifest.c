@@ -3,7 +3,7 @@
  * Documents to objects. This is the main file of the folder, which knows what a cluster can be asked to run:
  *
  *   kinds.c           the table of kinds (struct spec_kind), and of what clusters serve
- *   volcano/, mcad/, appwrapper/   a kind each: make.c its objects, read.c them back (struct spec_reader), control.c
+ *   volcano/, mcad/, appwrapper/, jobset/, job/   a kind each: make.c its objects, read.c them back (struct spec_reader), control.c
  *                     what ctl does (struct spec_control)
  *   ready_manifest.c  documents that are an object already
  *   added.c           what others have put into such an object, which is taken out
@@ -119,13 +119,11 @@ static void put_user(struct json_object *object, const char *user)
  */
 static void put_users(struct spec_build *b, const char *user)
 {
-	struct json_object *list = spec_tree_find(b->object, b->kind->pods);
-	size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+	struct json_object *item;
 
 	put_user(b->object, user);
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *pod =
-			spec_tree_find(json_object_array_get_idx(list, i), b->kind->pod);
+	for (size_t i = 0; (item = spec_pods_at(b->kind, b->object, i)); i++) {
+		struct json_object *pod = spec_tree_find(item, b->kind->pod);
 		struct json_object *kind = json_object_object_get(pod, "kind");
 
 		if (!kind || streq(json_object_get_string(kind), "Pod"))

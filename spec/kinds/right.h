@@ -9,7 +9,7 @@
 #include "spec/pods/kind.h"
 
 struct spec_right {
-	const struct spec_kind *kinds[2]; /* whose jobs need it; both NULL: those of any kind */
+	const struct spec_kind *kinds[3]; /* whose jobs need it; all NULL: those of any kind */
 	const char *group;		  /* of the API; "": the core */
 	const char *resource;		  /* "pods/log" */
 	const char *verbs[4];		  /* ends with NULL */

@@ -34,7 +34,7 @@ struct spec_kind {
 	const char *pod_selector; /* labels that all pods of its jobs have; "" none */
 	/*
 	 * The path of the list that its pods stand in, and in each item of it the path of the pod or its template:
-	 * "spec.tasks" and "template". Items that are no pods are passed over.
+	 * "spec.tasks" and "template". Items that are no pods are passed over. What is no list is the only item.
 	 */
 	const char *pods, *pod;
 	/* The API of the groups of its pods and of its queues; NULL: it has none that are shown. */

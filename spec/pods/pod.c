@@ -120,7 +120,8 @@ void spec_pods_init(struct spec_pods *p)
 		text_print("%s://torchx/%s:%s", b->kind->scheduler, b->identity->namespace, b->id);
 
 	p->job_id = variable(JOB_ID, handle);
-	p->rank0 = variable(RANK0_HOST, p->replica_id ? p->rank0_host : "localhost");
+	if (!p->replica_id || p->rank0_host)
+		p->rank0 = variable(RANK0_HOST, p->replica_id ? p->rank0_host : "localhost");
 	p->labels = spec_pods_object_labels(p);
 	spec_tree_text(p->labels, "torchx.pytorch.org/version", POD_TORCHX_VERSION);
 	spec_tree_add(p->labels, "torchx.pytorch.org/app-name", label(p->app_name));
@@ -633,6 +634,18 @@ struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const cha
 	if (set_labels(r, json_object_object_get(pod, "metadata"), k) < 0)
 		return NULL;
 	return take_ptr(pod);
+}
+
+/* --- pods in an object --- */
+
+struct json_object *spec_pods_at(const struct spec_kind *kind, struct json_object *object, size_t i)
+{
+	struct json_object *at = spec_tree_find(object, kind->pods);
+	bool list = json_object_is_type(at, json_type_array);
+
+	if (i >= (list ? json_object_array_length(at) : at ? 1 : 0))
+		return NULL;
+	return list ? json_object_array_get_idx(at, i) : at;
 }
 
 /* --- size --- */

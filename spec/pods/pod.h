@@ -49,7 +49,7 @@ struct spec_pods {
 	 * number, which the cluster fills in; and RANK0_HOST is rank 0's host as all pods know it.
 	 */
 	const char *replica_id;
-	const char *rank0_host;
+	const char *rank0_host;	 /* NULL: nobody knows it, and there is no such variable */
 	const char *network;	 /* Multus network; NULL: none */
 	const char *hosts_dir;	 /* where the kind mounts the names of hosts; NULL: nowhere */
 	int64_t reserved_cpu;	 /* millicores of the host that requests leave out */
@@ -97,6 +97,10 @@ void spec_pod_role_clear(struct spec_pod_role *r);
  * build's errors.
  */
 struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const char *name);
+
+/* The I-th item of OBJECT, of KIND, that may hold a pod, or the template of some, at the path KIND->pod. NULL: no more. */
+struct json_object *spec_pods_at(const struct spec_kind *kind, struct json_object *object,
+				 size_t i);
 
 /* How often all of the job may be tried again: the least that a role allows. */
 int64_t spec_pods_least_retries(const struct spec_app *app);

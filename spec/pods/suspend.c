@@ -22,7 +22,9 @@ static bool is_suspended(const char *phase)
 
 static bool is_over(const struct spec_job_view *job)
 {
-	static const char *const last[] = {"Succeeded", "Completed", "Failed", "Terminating"};
+	static const char *const last[] = {"Succeeded",		 "Completed",	  "Complete",
+					   "SuccessCriteriaMet", "FailureTarget", "Failed",
+					   "Terminating",	 "Terminated"};
 
 	for (size_t i = 0; i < array_size(last); i++)
 		if (streq(job->phase, last[i]))
@@ -58,7 +60,7 @@ static bool is_out_for_good(const struct spec_control_job *job)
 
 unsigned suspend_actions(const struct spec_control_job *job)
 {
-	if (is_over(job->view) || *job->view->meta.owner_uid ||
+	if (is_over(job->view) || job->view->owned ||
 	    (in_queue(job) && (!job->kueue->workload || job->kueue->fixed)) || is_out_for_good(job))
 		return 0;
 	return 1u << (is_asked(job) ? SPEC_RESUME : SPEC_SUSPEND);
@@ -71,7 +73,7 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 	*ret_why = NULL;
 	if (job->view->meta.deleted)
 		*ret_why = "it is being deleted";
-	else if (*job->view->meta.owner_uid)
+	else if (job->view->owned)
 		*ret_why = "what owns it suspends and resumes it: its ownerReferences in "
 			   "manifest.yaml name that";
 	else if (is_out_for_good(job))
@@ -93,16 +95,29 @@ int suspend_refusal(const struct spec_control_job *job, enum spec_action action,
 	return -EOPNOTSUPP;
 }
 
-/* The merge patch of the object NAME of PLURAL in API_VERSION that sets FIELD of its spec. */
+/*
+ * The merge patch of the object NAME of PLURAL in API_VERSION that sets FIELD of its spec, if it still is of VERSION
+ * ("": whatever it is by now).
+ */
 static void patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
 		  const char *api_version, const char *plural, const struct spec_meta *meta,
-		  const char *field, bool value)
+		  const char *version, const char *field, const char *value)
 {
 	ret->patch = true;
 	ret->path = text_print("/apis/%s/namespaces/%s/%s/%s?fieldManager=kxfs", api_version,
 			       asked->namespace, plural, meta->name);
-	ret->body = text_print("{\"metadata\":{\"uid\":\"%s\"},\"spec\":{\"%s\":%s}}", meta->uid,
-			       field, value ? "true" : "false");
+	ret->body = text_print("{\"metadata\":{\"uid\":\"%s\"%s%s%s},\"spec\":{\"%s\":%s}}",
+			       meta->uid, *version ? ",\"resourceVersion\":\"" : "", version,
+			       *version ? "\"" : "", field, value);
+}
+
+void suspend_patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
+		   const char *api_version, const char *plural, const char *field,
+		   const char *value)
+{
+	const struct spec_job_view *job = asked->job->view;
+
+	patch(ret, asked, api_version, plural, &job->meta, job->resource_version, field, value);
 }
 
 int suspend_request(const char *api_version, const char *plural, const char *resource,
@@ -115,12 +130,12 @@ int suspend_request(const char *api_version, const char *plural, const char *res
 			.resource = "workloads." SPEC_KUEUE_GROUP,
 			.forbidden = no_right,
 		};
-		patch(ret, asked, asked->kueue, "workloads", &asked->job->kueue->workload->meta,
-		      "active", !suspend);
+		patch(ret, asked, asked->kueue, "workloads", &asked->job->kueue->workload->meta, "",
+		      "active", suspend ? "false" : "true");
 		return 0;
 	}
 	*ret = (struct spec_control_request){.resource = resource};
-	patch(ret, asked, api_version, plural, &asked->job->view->meta, "suspend", suspend);
+	suspend_patch(ret, asked, api_version, plural, "suspend", suspend ? "true" : "false");
 	return 0;
 }
 

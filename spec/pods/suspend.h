@@ -23,5 +23,9 @@ enum spec_control_outcome suspend_outcome(enum spec_action action,
  */
 int suspend_request(const char *api_version, const char *plural, const char *resource,
 		    const struct spec_control_asked *asked, struct spec_control_request *ret);
+/* The patch that sets FIELD of the spec of that job to VALUE (JSON), if it is still as it was looked at. */
+void suspend_patch(struct spec_control_request *ret, const struct spec_control_asked *asked,
+		   const char *api_version, const char *plural, const char *field,
+		   const char *value);
 
 #endif

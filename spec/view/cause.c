@@ -12,6 +12,7 @@
 #include "spec/base/read.h"
 #include "spec/base/words.h"
 #include "spec/view/kueue_cause.h"
+#include "spec/view/reader.h"
 #include "spec/view/watched.h"
 
 /* Volcano's last two tries are less than two minutes apart. */
@@ -218,11 +219,17 @@ static struct spec_cause refused(const struct facts *f, const char *text)
 	return make(&failed_create, CANT "%s", behind(text, "forbidden: "));
 }
 
-/* The controller prints the server's whole answer, with the server's own words in it. */
+/*
+ * Volcano's controller prints the server's whole answer, with the server's own words in it; Kubernetes' own puts two
+ * words before them.
+ */
 static struct spec_cause refused_by(const struct facts *f, const struct spec_event_view *e)
 {
+	static const char plain[] = "Error creating: ";
 	cleanup_free char *text = text_copy(e->message);
 
+	if (strncmp(text, plain, strlen(plain)) == 0)
+		return refused(f, text + strlen(plain));
 	return spec_words_undump(text) && *text ? refused(f, text) : none();
 }
 
@@ -237,9 +244,11 @@ static struct spec_cause find_unmade(const struct facts *f)
 	if (!e || spec_event_view_is_old(e, f->view->changed) || !any_unmade(f))
 		return none();
 	ret = refused_by(f, e);
-	if (ret.reason == quota_exceeded.reason)
-		ret.advice = "It goes on by itself if the quota has room in time: after some "
-			     "minutes Volcano gives up.";
+	for (const struct spec_phase *p = f->ctx->reader->phases; p->name; p++)
+		if (p->gives_up && ret.reason == quota_exceeded.reason)
+			ret.advice =
+				"It goes on by itself if the quota has room in time: after some "
+				"minutes Volcano gives up.";
 	return ret;
 }
 

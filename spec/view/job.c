@@ -77,8 +77,10 @@ void spec_job_view_labelled(struct spec_job_view *v, const struct spec_value *ob
 	const char *queue = spec_read_text(spec_view_labels(object), SPEC_KUEUE_QUEUE);
 
 	spec_read_copy(&v->queue, queue, READ_MAX_WORD);
-	v->asked = spec_read_bool(spec_read_map(object, "spec"), "suspend") && !*queue &&
-		   !*v->meta.owner_uid;
+	/* A CronJob makes its Jobs, and then leaves them alone. */
+	v->owned =
+		*v->meta.owner_uid && strncmp(v->meta.owner, "CronJob ", strlen("CronJob ")) != 0;
+	v->asked = spec_read_bool(spec_read_map(object, "spec"), "suspend") && !*queue && !v->owned;
 }
 
 void spec_job_view_queued(struct spec_job_view *v, const char *queue)

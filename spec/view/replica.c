@@ -15,7 +15,7 @@
 static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_view *job)
 {
 	if (!job->began)
-		return pod->retry == SPEC_RETRY_UNKNOWN ? 0 : pod->retry;
+		return pod->retry == SPEC_RETRY_UNKNOWN ? pod->failures : pod->retry;
 	return pod->meta.created < job->began ? 0 : job->retries;
 }
 
@@ -23,6 +23,9 @@ static unsigned retry_of(const struct spec_pod_view *pod, const struct spec_job_
 static bool is_followed(const struct spec_pod_view *pod, enum spec_state state,
 			const struct spec_job_view *job)
 {
+	if (state == SPEC_FAILED && job->remakes &&
+	    (!job->alone || pod->failures < job->max_retries))
+		return true;
 	if (pod->retry == SPEC_RETRY_UNKNOWN && !job->began)
 		return state == SPEC_FAILED && pod->gone && job->restarts;
 	return state == SPEC_FAILED && spec_pod_is_past(pod, job);

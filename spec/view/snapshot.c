@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The snapshot that a job's object and its pods make: which pod belongs to which replica, all replicas, the job's
- * times and its transitions. Everything else is decided in state.c, replica.c and cause.c; this file alone writes the
- * fields of the job.
+ * The snapshot that a job's object and its pods make: all replicas, the job's times and its transitions. Everything else
+ * is decided in place.c, state.c, replica.c and cause.c; this file alone writes the fields of the job.
  */
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
@@ -10,64 +9,8 @@
 #include "spec/view/control.h"
 #include "spec/view/kueue_cause.h"
 #include "spec/view/kueue.h"
+#include "spec/view/place.h"
 #include "spec/view/replica.h"
-
-/* --- pods --- */
-
-/* Index of the replica to which POD belongs; SIZE_MAX: to none. */
-static size_t replica_of(const struct spec_job_view *view, const struct spec_pod_view *pod)
-{
-	size_t low = 0, high = view->n_tasks;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct spec_task_view *task = &view->tasks[view->by_name[middle]];
-		int diff = strcmp(pod->task, task->name);
-
-		if (diff == 0)
-			return pod->index < task->n ? task->first + pod->index : SIZE_MAX;
-		if (diff < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return SIZE_MAX;
-}
-
-static int compare(int64_t a, int64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
-/* By replica, then by age. Times have whole seconds only; of two that are equal, the pod that is gone is older. */
-static int by_age(const void *a, const void *b)
-{
-	const struct spec_placed_pod *x = a, *y = b;
-	int diff = compare((int64_t)x->replica, (int64_t)y->replica);
-
-	diff = diff ? diff : compare(x->pod->meta.created, y->pod->meta.created);
-	diff = diff ? diff : compare(x->pod->retry, y->pod->retry);
-	diff = diff ? diff : y->pod->gone - x->pod->gone;
-	diff = diff ? diff : (y->pod->meta.deleted != 0) - (x->pod->meta.deleted != 0);
-	return diff ? diff : strcmp(x->pod->meta.uid, y->pod->meta.uid);
-}
-
-/* Those of PODS that belong to the job, in order; the list is malloc'ed. */
-static struct spec_placed_pods place_pods(const struct spec_job_view *view,
-					  const struct spec_pod_view *const *pods, size_t n)
-{
-	struct spec_placed_pod *v = new0_n(struct spec_placed_pod, n);
-	struct spec_placed_pods ret = {.v = v};
-
-	for (size_t i = 0; i < n; i++) {
-		size_t replica = replica_of(view, pods[i]);
-
-		if (replica != SIZE_MAX)
-			v[ret.n++] = (struct spec_placed_pod){replica, pods[i]};
-	}
-	qsort(v, ret.n, sizeof(*v), by_age);
-	return ret;
-}
 
 /* --- roles and replicas --- */
 
@@ -398,7 +341,7 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 			       const struct spec_view_context *ctx)
 {
 	struct spec_job *job = spec_job_new(view->n_roles, view->n_replicas);
-	struct spec_placed_pods placed = place_pods(view, pods, n_pods);
+	struct spec_placed_pods placed = spec_place_pods(view, pods, n_pods, ctx->before);
 	const struct spec_standing standing = spec_standing_of(view, placed, ctx);
 	const struct spec_control_job about = {.view = view, .kueue = &ctx->kueue};
 	const char *again;

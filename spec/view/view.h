@@ -53,8 +53,8 @@ struct spec_container_view {
 /* A pod. Plain data: the kind's reader fills a part of it. */
 struct spec_pod_view {
 	struct spec_meta meta;
-	char *task;	/* of the job's object */
-	unsigned index; /* in its task */
+	char *task;	/* of the job's object; "": the only one that it has */
+	unsigned index; /* in its task; UINT32_MAX: its controller does not number them */
 	unsigned retry; /* the job's count of retries when the controller made the pod, or: */
 #define SPEC_RETRY_UNKNOWN UINT32_MAX
 	unsigned failures; /* how often its replica, which is retried alone, had failed before */
@@ -115,14 +115,16 @@ struct spec_job_view {
 	unsigned minimum;     /* pods that the gang needs */
 	int time_limit;	      /* of all pods alike, seconds; 0: none, or not alike */
 	bool vague; /* reason and message say only that pods have failed: what is known of these says more */
-	bool has_appdef;      /* spec_object_appdef (object.h) finds it */
-	bool restarts;	      /* its controller may start again what has failed */
-	bool alone;	      /* and does so with each replica alone; its pods count that */
+	bool has_appdef; /* spec_object_appdef (object.h) finds it */
+	bool restarts;	 /* its controller may start again what has failed */
+	bool alone;	 /* and does so with each replica alone; its pods count that */
+	bool remakes; /* makes another pod for one that has failed, sooner or later, while retries are left */
 	bool acts_on_success; /* or do something else than end it when all has succeeded */
 	bool asked;	      /* its spec asks for it to be suspended */
-	bool hidden;	      /* it may have pods that are not shown */
-	int generation;	      /* number of the spec's version; 0: not known */
-	int64_t changed;      /* of the phase */
+	bool owned; /* its controller suspends and resumes it, and may make it anew when it is deleted */
+	bool hidden;	 /* it may have pods that are not shown */
+	int generation;	 /* number of the spec's version; 0: not known */
+	int64_t changed; /* of the phase */
 	/* A pod that was made earlier belongs to an attempt that is over; 0: each pod says to which it belongs. */
 	int64_t began;
 	/* Phases and times that the controller lists; there may be none. */

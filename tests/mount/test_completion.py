@@ -19,7 +19,7 @@ contexts:
 - context: {cluster: c, user: u}
   name: arn:eks:1/test
 """
-SOURCES = {"local:", "volcano:", "mcad:", "appwrapper:", "jobset:", "prod/training", "arn:eks:1/test/default"}
+SOURCES = {"local:", "volcano:", "mcad:", "appwrapper:", "jobset:", "job:", "prod/training", "arn:eks:1/test/default"}
 
 
 @pytest.fixture

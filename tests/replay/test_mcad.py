@@ -308,8 +308,7 @@ def test_nothing_is_served(said, server):  # noqa: F811
         "kxfs: the cluster has no appwrappers.workload.codeflare.dev: MCAD is not installed there, or in a version "
         "that does not fit\nIs it the right cluster? Else ask who runs it to install it.\n")
     assert said(source="test") == (
-        "kxfs: the cluster serves no Volcano jobs, AppWrappers or JobSets\nIs it the right cluster? Else ask who runs "
-        "it to install Volcano, AppWrapper or JobSet.\n")
+        "kxfs: the cluster serves no Volcano jobs, AppWrappers, JobSets or Jobs\nIs it the right cluster?\n")
 
 
 @pytest.mark.parametrize("source", ["mcad:test", "test"])

@@ -1,39 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * JobSet v1alpha2: a replicated job for each role, which is one Indexed Job whose completions are the replicas. All
- * pods of a role are made from one template, so the object does not grow with their number. What differs between
- * replicas is their index, which the cluster puts into a variable; where a macro names the replica, that variable
- * stands.
- */
+/* JobSet v1alpha2: a replicated job for each role, which is one Indexed Job. */
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/kinds/jobset/names.h"
 #include "spec/kinds/kinds.h"
-#include "spec/pods/pod.h"
-#include "spec/view/kueue.h"
+#include "spec/pods/indexed.h"
 
-#define RESERVED_MILLICPU 100
-#define RESERVED_MEMORY	  1024 /* MB */
-#define POD_SUFFIX	  6 /* "-x7k2p", which the Job controller puts behind the names of pods */
-#define INDEX		  "JOB_COMPLETION_INDEX"
+#define POD_SUFFIX 6 /* "-x7k2p", which the Job controller puts behind the names of pods */
 
-static const struct spec_option options[] = {
-	{.name = "queue", .type = SPEC_OPTION_NAME, .help = "queue of Kueue that jobs wait in"},
-	{.name = "priority_class",
-	 .type = SPEC_OPTION_NAME,
-	 .help = "priority class of Kueue's workload"},
-	{.name = "service_account",
-	 .type = SPEC_OPTION_NAME,
-	 .help = "service account of the pods"},
-	{.name = "image_repo", .help = "repository of local images (sha256:...)"},
-	{.name = "image_secret", .type = SPEC_OPTION_NAME, .help = "secret to pull images with"},
-	SPEC_TIME_LIMIT_OPTION,
-	SPEC_TTL_OPTION,
-	{.name = "no_annotations",
-	 .type = SPEC_OPTION_BOOL,
-	 .help = "leave the annotations and the label kxfs/... out"},
-	{0},
-};
+static const struct spec_option options[] = {INDEXED_OPTIONS, {0}};
 
 struct jobset {
 	struct spec_build *build;
@@ -57,33 +32,15 @@ static size_t pod_name_len(size_t app, size_t role, size_t k, size_t last)
 	       POD_SUFFIX;
 }
 
-/* The variable that holds a pod's index, from where the Job controller writes it. */
-static struct json_object *index_variable(void)
-{
-	return spec_tree_parse(
-		"{\"name\": \"" INDEX "\", \"valueFrom\": {\"fieldRef\": {\"fieldPath\": "
-		"\"metadata.annotations['batch.kubernetes.io/job-completion-index']\"}}}");
-}
-
 static void start(struct jobset *j)
 {
 	struct spec_build *b = j->build;
-	struct spec_pods *p = &j->pods;
 	cleanup_free char *first = spec_name_norm(b->app->roles[0].name);
 
 	/* Name of a pod's host, and the subdomain, which JobSet calls after the job. */
 	j->rank0_host = text_print("%s-%s-0-0.%s", b->id, first, b->id);
-	p->build = b;
-	p->app_name = b->app->name;
-	p->rank0_env = "TORCHX_RANK0_HOST";
-	p->rank0_host = j->rank0_host;
-	p->replica_id = "$(" INDEX ")";
-	p->number = index_variable();
-	p->reserved_cpu = RESERVED_MILLICPU;
-	p->reserved_memory = RESERVED_MEMORY;
-	p->efa = -1;
 	j->jobs = spec_tree_list(b->app->n_roles);
-	spec_pods_init(p);
+	indexed_init(&j->pods, b, j->rank0_host);
 }
 
 static int check_retries(struct jobset *j, size_t index)
@@ -126,78 +83,33 @@ static void put_retries(struct json_object *spec, const struct spec_role *role)
 	}
 }
 
-static void add_secret(struct jobset *j, struct spec_pod_role *r)
-{
-	const char *secret = spec_options_text(j->build->options, "image_secret");
-	struct json_object *reference, *list;
-
-	if (!secret)
-		return;
-	reference = spec_tree_map();
-	list = spec_tree_list(1);
-	spec_tree_text(reference, "name", secret);
-	spec_tree_append(list, reference);
-	spec_tree_add(r->spec, "imagePullSecrets", list);
-}
-
-static struct json_object *make_job(struct spec_pod_role *r)
-{
-	cleanup_free char *name = spec_name_norm(r->role->name);
-	struct json_object *pod = spec_pod_make(r, 0, name), *spec, *template, *ret;
-
-	if (!pod)
-		return NULL;
-	spec = spec_tree_map();
-	spec_tree_text(spec, "completionMode", "Indexed");
-	spec_tree_number(spec, "completions", r->role->num_replicas);
-	spec_tree_number(spec, "parallelism", r->role->num_replicas);
-	put_retries(spec, r->role);
-	spec_tree_add(spec, "template", pod);
-	template = spec_tree_map();
-	spec_tree_add(template, "spec", spec);
-	ret = spec_tree_map();
-	spec_tree_text(ret, "name", name);
-	spec_tree_number(ret, "replicas", 1);
-	spec_tree_add(ret, "template", template);
-	return ret;
-}
-
 static int add_job(struct jobset *j, size_t index)
 {
-	struct spec_pod_role r cleanup(spec_pod_role_clear);
-	int err = spec_pod_role_init(&r, &j->pods, index);
-	struct json_object *job;
+	const struct spec_role *role = &j->build->app->roles[index];
+	cleanup_free char *name = spec_name_norm(role->name);
+	struct json_object *spec = indexed_job(&j->pods, index, role->num_replicas, put_retries);
+	struct json_object *job, *template;
 
-	if (err)
-		return err;
-	add_secret(j, &r);
-	job = make_job(&r);
-	if (!job)
+	if (!spec)
 		return j->build->errors->err;
+	template = spec_tree_map();
+	spec_tree_add(template, "spec", spec);
+	job = spec_tree_map();
+	spec_tree_text(job, "name", name);
+	spec_tree_number(job, "replicas", 1);
+	spec_tree_add(job, "template", template);
 	spec_tree_append(j->jobs, job);
 	return 0;
 }
 
 static struct json_object *make_object(struct jobset *j)
 {
-	struct spec_build *b = j->build;
-	struct json_object *ret = spec_tree_map(), *metadata = spec_tree_map(),
-			   *spec = spec_tree_map(), *policy = spec_tree_map();
-	struct json_object *labels = spec_pods_object_labels(&j->pods);
-	const char *priority = spec_options_text(b->options, "priority_class");
+	struct json_object *ret = indexed_object(&j->pods), *spec = spec_tree_map(),
+			   *policy = spec_tree_map();
 
-	spec_build_queue(b, labels);
-	if (priority && *priority)
-		spec_tree_text(labels, JOBSET_PRIORITY, priority);
-	spec_tree_text(ret, "apiVersion", b->kind->api_version);
-	spec_tree_text(ret, "kind", b->kind->kind);
-	spec_tree_text(metadata, "name", b->id);
-	spec_tree_text(metadata, "namespace", b->identity->namespace);
-	spec_tree_add(metadata, "labels", labels);
-	spec_tree_add(ret, "metadata", metadata);
-	spec_tree_number(policy, "maxRestarts", restarts_of(b->app));
+	spec_tree_number(policy, "maxRestarts", restarts_of(j->build->app));
 	spec_tree_add(spec, "failurePolicy", policy);
-	spec_build_ttl(b, spec);
+	spec_build_ttl(j->build, spec);
 	/* Replicas find each other before they are ready. */
 	spec_tree_add(spec, "network",
 		      spec_tree_parse("{\"enableDNSHostnames\": true,"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What JobSet and Kueue call things in labels and annotations. Private to spec/kinds/jobset. */
+/* What JobSet calls things in labels and annotations. Private to spec/kinds/jobset. */
 #ifndef KXFS_SPEC_KINDS_JOBSET_NAMES_H
 #define KXFS_SPEC_KINDS_JOBSET_NAMES_H
 
-#define JOBSET_LABEL	"jobset.sigs.k8s.io/"
-#define JOBSET_PRIORITY "kueue.x-k8s.io/priority-class"
+#define JOBSET_LABEL "jobset.sigs.k8s.io/"
 
 #endif

@@ -8,8 +8,7 @@
 #include "spec/base/mem.h"
 #include "spec/kinds/jobset/names.h"
 #include "spec/kinds/kinds.h"
-#include "spec/view/kueue.h"
-#include "spec/view/reader.h"
+#include "spec/pods/indexed.h"
 
 static const struct spec_phase phases[] = {
 	{.name = "Suspended",
@@ -114,69 +113,14 @@ static size_t read_job(const struct spec_value *object, struct spec_job_view *v,
 
 /* --- what follows from the status --- */
 
-/* The condition of this type if it holds; NULL: it does not. */
-static const struct spec_value *condition(const struct spec_value *status, const char *type)
-{
-	const struct spec_value *list = spec_read_list(status, "conditions");
-
-	for (size_t i = 0; i < spec_read_count(list); i++) {
-		const struct spec_value *c = spec_read_at(list, i);
-
-		if (streq(spec_read_text(c, "type"), type) &&
-		    streq(spec_read_text(c, "status"), "True"))
-			return c;
-	}
-	return NULL;
-}
-
-/* When the last condition changed. */
-static int64_t changed(const struct spec_value *status)
-{
-	const struct spec_value *list = spec_read_list(status, "conditions");
-	int64_t ret = 0;
-
-	for (size_t i = 0; i < spec_read_count(list); i++)
-		ret = max_of(ret, spec_read_time(spec_read_at(list, i), "lastTransitionTime"));
-	return ret;
-}
-
-/* What the controller has said: what the spec asks for is done later. */
-static const char *phase_of(const struct spec_value *status)
-{
-	static const char *const types[] = {"Completed", "Failed", "Suspended"};
-
-	if (!status || status->n == 0)
-		return "";
-	for (size_t i = 0; i < array_size(types); i++)
-		if (condition(status, types[i]))
-			return types[i];
-	return "Running";
-}
-
-/* Who owns V suspends and resumes it, as a TrainJob does its JobSet. */
-static void explain_owner(struct spec_job_view *v)
-{
-	cleanup_free char *text =
-		text_print("The job waits for its owner, %s, which has not let it run yet",
-			   v->meta.owner);
-
-	spec_set(&v->reason, "SuspendedByOwner");
-	spec_read_copy(&v->message, text, READ_MAX_MESSAGE);
-}
-
 static void read_status(const struct spec_value *object, struct spec_job_view *v)
 {
+	static const char *const types[] = {"Completed", "Failed", "Suspended", NULL};
 	const struct spec_value *status = spec_read_map(object, "status");
-	const struct spec_value *failed = condition(status, "Failed");
+	const struct spec_value *failed = indexed_condition(status, "Failed");
 
-	spec_job_view_labelled(v, object);
 	v->retries = (unsigned)spec_read_int(status, "restarts", 0);
-	v->changed = changed(status);
-	spec_read_copy(&v->phase, phase_of(status), READ_MAX_WORD);
-	if (streq(v->phase, "Suspended") && *v->queue)
-		spec_job_view_queued(v, v->queue);
-	else if (streq(v->phase, "Suspended") && *v->meta.owner)
-		explain_owner(v);
+	indexed_status(v, object, indexed_phase(status, types));
 	if (failed) {
 		spec_read_copy(&v->reason, spec_read_text(failed, "reason"), READ_MAX_WORD);
 		spec_read_copy(&v->message, spec_read_text(failed, "message"), READ_MAX_MESSAGE);
@@ -186,29 +130,17 @@ static void read_status(const struct spec_value *object, struct spec_job_view *v
 
 /* --- pods --- */
 
-static int label_number(const struct spec_value *labels, const char *key, int none)
-{
-	int n = spec_read_digits(spec_read_text(labels, key));
-
-	return n < 0 ? none : n;
-}
-
 static void read_pod(const struct spec_value *object, struct spec_pod_view *v)
 {
 	const struct spec_value *labels = spec_view_labels(object);
-	const struct spec_value *notes =
-		spec_read_map(spec_read_map(object, "metadata"), "annotations");
 	const char *name = spec_read_text(labels, JOBSET_LABEL "replicatedjob-name");
-	int index = label_number(notes, "batch.kubernetes.io/job-completion-index", -1);
 	char task[READ_MAX_WORD + 1];
 
-	name_task(name, label_number(labels, JOBSET_LABEL "job-index", 0),
-		  label_number(labels, JOBSET_LABEL "replicatedjob-replicas", 1), task,
+	name_task(name, indexed_number(labels, JOBSET_LABEL "job-index", 0),
+		  indexed_number(labels, JOBSET_LABEL "replicatedjob-replicas", 1), task,
 		  sizeof(task));
-	v->index = index < 0 ? UINT32_MAX : (unsigned)index; /* of no task */
-	v->retry = (unsigned)label_number(labels, JOBSET_LABEL "restart-attempt", 0);
-	v->failures =
-		(unsigned)label_number(notes, "batch.kubernetes.io/job-index-failure-count", 0);
+	indexed_pod(object, v);
+	v->retry = (unsigned)indexed_number(labels, JOBSET_LABEL "restart-attempt", 0);
 	spec_pod_view_owned(v, spec_read_text(labels, JOBSET_LABEL "jobset-uid"));
 	spec_read_copy(&v->task, task, READ_MAX_WORD);
 	spec_read_copy(&v->main, spec_pod_choose_main(object, name), READ_MAX_WORD);

@@ -237,7 +237,7 @@ static void test_kinds(void **state)
 	assert_int_equal(make("moon", &text), -EOPNOTSUPP);
 	assert_string_equal(
 		text,
-		"there is no backend 'moon'; use volcano:, mcad:, appwrapper:, jobset: or local:");
+		"there is no backend 'moon'; use volcano:, mcad:, appwrapper:, jobset:, job: or local:");
 	free(text);
 	world.init_err = -EACCES;
 	assert_int_equal(make("local", &text), -EACCES);

@@ -16,7 +16,7 @@
 #define BUSY	(1u << SPEC_SUSPEND | 1u << SPEC_RESTART | 1u << SPEC_TERMINATE)
 #define CONTROL (&spec_volcano_control)
 
-static char name[] = "trainer", uid[] = "u-1", no_owner[] = "";
+static char name[] = "trainer", uid[] = "u-1", no_owner[] = "", version[] = "7";
 static char workload_name[] = "appwrapper-trainer-1a2b3", workload_uid[] = "w-1";
 
 /* A job in PHASE, some of whose RETRIES of 3 are used up. */
@@ -159,6 +159,7 @@ static struct spec_job_view wrapper(const char *phase, bool asked, const char *q
 {
 	return (struct spec_job_view){
 		.meta = {.name = name, .uid = uid, .owner_uid = no_owner},
+		.resource_version = version,
 		.phase = (char *)(uintptr_t)phase,
 		.queue = (char *)(uintptr_t)queue,
 		.asked = asked,
@@ -213,8 +214,8 @@ static void test_wrapper_request(void **state)
 	assert_true(rq.patch);
 	assert_string_equal(rq.path, "/apis/workload.codeflare.dev/v1beta2/namespaces/ns/"
 				     "appwrappers/trainer?fieldManager=kxfs");
-	assert_string_equal(rq.body,
-			    "{\"metadata\":{\"uid\":\"u-1\"},\"spec\":{\"suspend\":true}}");
+	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u-1\",\"resourceVersion\":\"7\"},"
+				     "\"spec\":{\"suspend\":true}}");
 	spec_control_request_clear(&rq);
 }
 

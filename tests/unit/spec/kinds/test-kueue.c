@@ -165,7 +165,7 @@ static const struct {
 	 "tried again, because max_retries is 0. Its output is in "
 	 "trainer-0/log.\n"
 	 "FAILED Error: trainer-0 ended with exit code 3. It was the "
-	 "first of 2 replicas that failed. It was not tried again, "
+	 "first of 2 replicas that failed: 0-1. It was not tried again, "
 	 "because max_retries is 0. Its output is in trainer-0/log.\n"},
 	{"kueue_appwrapper_localqueue_hold", STORY_SUBMITTED
 	 "PENDING QueueStopped: The job waits: queue team is stopped "

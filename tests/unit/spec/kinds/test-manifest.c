@@ -541,6 +541,7 @@ static void again(const struct spec_kind *kind, const char *object, const char *
 }
 
 #define JOBSET	   "'apiVersion': 'jobset.x-k8s.io/v1alpha2', 'kind': 'JobSet'"
+#define JOB	   "'apiVersion': 'batch/v1', 'kind': 'Job'"
 #define APPWRAPPER "'apiVersion': 'workload.codeflare.dev/v1beta2', 'kind': 'AppWrapper'"
 #define MCAD	   "'apiVersion': 'workload.codeflare.dev/v1beta1', 'kind': 'AppWrapper'"
 

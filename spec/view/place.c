@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which pod belongs to which replica. Most controllers number the pods of a task. Of one that does not, each pod is a
+ * replica, in the order in which they were made; and when there are as many as there are to be, a further one has been
+ * made in place of one that failed, and is its next attempt. A pod whose output is known stays where it was, whatever
+ * comes to be known of others.
+ */
+#include "spec/view/place.h"
+
+#include "spec/base/mem.h"
+
+#define NO_PLACE SIZE_MAX
+
+static int compare(int64_t a, int64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* By replica, then by age. Times have whole seconds only; of two that are equal, the pod that is gone is older. */
+static int by_age(const void *a, const void *b)
+{
+	const struct spec_placed_pod *x = a, *y = b;
+	int diff = compare((int64_t)x->replica, (int64_t)y->replica);
+
+	diff = diff ? diff : compare(x->pod->meta.created, y->pod->meta.created);
+	diff = diff ? diff : compare(x->pod->retry, y->pod->retry);
+	diff = diff ? diff : y->pod->gone - x->pod->gone;
+	diff = diff ? diff : (y->pod->meta.deleted != 0) - (x->pod->meta.deleted != 0);
+	return diff ? diff : strcmp(x->pod->meta.uid, y->pod->meta.uid);
+}
+
+/* The task that POD names; NULL: the job has none such. */
+static const struct spec_task_view *task_of(const struct spec_job_view *view,
+					    const struct spec_pod_view *pod)
+{
+	size_t low = 0, high = view->n_tasks;
+
+	if (!*pod->task)
+		return view->n_tasks == 1 ? &view->tasks[0] : NULL;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct spec_task_view *task = &view->tasks[view->by_name[middle]];
+		int diff = strcmp(pod->task, task->name);
+
+		if (diff == 0)
+			return task;
+		if (diff < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return NULL;
+}
+
+/* --- pods that have no number --- */
+
+/* A log that was known before, which names its pod, and the replica that it belongs to. */
+struct known {
+	const char *key;
+	size_t replica;
+};
+
+/* As strcmp of what stands before the first dot: the uid of the pod. */
+static int compare_uid(const char *a, const char *b)
+{
+	size_t x = strcspn(a, "."), y = strcspn(b, ".");
+	int diff = memcmp(a, b, min_of(x, y));
+
+	return diff ? diff : compare((int64_t)x, (int64_t)y);
+}
+
+static int by_uid(const void *a, const void *b)
+{
+	return compare_uid(((const struct known *)a)->key, ((const struct known *)b)->key);
+}
+
+static struct known *known_of(const struct spec_job *before, size_t *ret_n)
+{
+	struct known *ret;
+	size_t n = 0;
+
+	for (size_t i = 0; before && i < before->n_replicas; i++)
+		n += before->replicas[i].n_logs;
+	ret = new0_n(struct known, n);
+	*ret_n = n;
+	for (size_t i = 0; before && i < before->n_replicas; i++)
+		for (size_t k = 0; k < before->replicas[i].n_logs; k++)
+			ret[--n] = (struct known){before->replicas[i].logs[k].key, i};
+	qsort(ret, *ret_n, sizeof(*ret), by_uid);
+	return ret;
+}
+
+/* May the pod after POD (NULL: there was none) be the next attempt of its replica? */
+static bool is_free(const struct spec_pod_view *pod)
+{
+	return !pod || pod->gone || spec_pod_state(pod) == SPEC_FAILED;
+}
+
+/*
+ * Find the places of the N pods at V, which have none, the oldest first: their replica is the first one of their task
+ * so far.
+ */
+static void number(const struct spec_job_view *view, struct spec_placed_pod *v, size_t n,
+		   const struct spec_job *before)
+{
+	const struct spec_pod_view **last cleanup_free =
+		new0_n(const struct spec_pod_view *, view->n_replicas);
+	struct known *known cleanup_free = NULL;
+	bool *is_known cleanup_free = new0_n(bool, n);
+	size_t n_known;
+
+	known = known_of(before, &n_known);
+	for (size_t i = 0; i < n; i++) {
+		const struct known key = {.key = v[i].pod->meta.uid};
+		const struct known *found = bsearch(&key, known, n_known, sizeof(*known), by_uid);
+
+		is_known[i] = found && found->replica < view->n_replicas;
+		if (is_known[i])
+			last[v[i].replica = found->replica] = v[i].pod;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct spec_task_view *task = task_of(view, v[i].pod);
+		size_t place = NO_PLACE, end = task->first + task->n;
+
+		for (size_t k = task->first; !is_known[i] && k < end; k++) {
+			if (!last[k]) {
+				place = k;
+				break;
+			}
+			if (place == NO_PLACE && is_free(last[k]))
+				place = k;
+		}
+		if (is_known[i])
+			continue;
+		v[i].replica = place;
+		if (place != NO_PLACE)
+			last[place] = v[i].pod;
+	}
+}
+
+/* --- all pods --- */
+
+struct spec_placed_pods spec_place_pods(const struct spec_job_view *view,
+					const struct spec_pod_view *const *pods, size_t n,
+					const struct spec_job *before)
+{
+	struct spec_placed_pod *v = new0_n(struct spec_placed_pod, n);
+	struct spec_placed_pods ret = {.v = v};
+	size_t later = n;
+
+	/* Those that have a number stand at the beginning, the others at the end. */
+	for (size_t i = 0; i < n; i++) {
+		const struct spec_task_view *task = task_of(view, pods[i]);
+
+		if (task && pods[i]->index == UINT32_MAX)
+			v[--later] = (struct spec_placed_pod){task->first, pods[i]};
+		else if (task && pods[i]->index < task->n)
+			v[ret.n++] =
+				(struct spec_placed_pod){task->first + pods[i]->index, pods[i]};
+	}
+	if (later < n) {
+		qsort(&v[later], n - later, sizeof(*v), by_age);
+		number(view, &v[later], n - later, before);
+	}
+	for (; later < n; later++)
+		if (v[later].replica != NO_PLACE)
+			v[ret.n++] = v[later];
+	qsort(v, ret.n, sizeof(*v), by_age);
+	return ret;
+}

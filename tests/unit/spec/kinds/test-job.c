@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Batch Jobs: what users see while the real controller runs them; and objects that no recording has: pods that their
+ * Job does not number, ends of which no pod tells, Jobs that something owns.
+ */
+#include "spec/job/status.h"
+#include "spec/view/control.h"
+#include "tests/unit/spec/kinds/cluster-world.h"
+
+#define SPEC_OF(more)                                                                              \
+	"'template':{'spec':{'containers':[{'name':'c'}]}},'backoffLimit':0,"                      \
+	"'completions':2,'parallelism':2" more
+#define CONDITION(type, value, reason)                                                             \
+	"{'type':'" type "','status':'" value "','reason':'" reason                                \
+	"','message':'m','lastTransitionTime':'1970-01-01T00:00:20Z'}"
+
+/* A Job with these labels or owners, spec and status, all without the braces around them. */
+static void job(struct world *w, const char *metadata, const char *spec, const char *status)
+{
+	world_job(w,
+		  world_json("{'metadata':{'name':'j','uid':'u','resourceVersion':'%lld',"
+			     "'generation':%lld%s},'spec':{%s},'status':{%s}}",
+			     (long long)w->now + 1, (long long)w->now + 1, metadata, spec, status),
+		  false);
+}
+
+/* Its pod UID, made in second CREATED; INDEX is an annotation, or "". */
+static void pod(struct world *w, const char *uid, unsigned created, const char *index,
+		const char *phase, bool gone)
+{
+	const char *ended = streq(phase, "Failed") ? "{'terminated':{'exitCode':3,'reason':'Error',"
+						     "'startedAt':'1970-01-01T00:00:01Z'}}"
+			    : streq(phase, "Succeeded") ? "{'terminated':{'exitCode':0,"
+							  "'startedAt':'1970-01-01T00:00:01Z'}}"
+			    : streq(phase, "Running")	? "{'running':{}}"
+							: "{'waiting':{}}";
+
+	world_pod(w,
+		  world_json("{'metadata':{'name':'j-%s','uid':'%s','creationTimestamp':"
+			     "'1970-01-01T00:00:%02uZ','ownerReferences':[{'uid':'u',"
+			     "'controller':true}],'annotations':{%s}},"
+			     "'spec':{'containers':[{'name':'c'}]},'status':{'phase':'%s',"
+			     "'containerStatuses':[{'name':'c','state':%s}]}}",
+			     uid, uid, created, index, phase, ended),
+		  gone);
+}
+
+static const char *why(const struct world *w)
+{
+	static char *text;
+	size_t len;
+
+	free(text);
+	spec_status_why(w->last, &text, &len);
+	return text;
+}
+
+static const struct scenario {
+	const char *name;
+	const char *told;
+	const char *reason, *message, *why;
+} scenarios[] = {
+	{"kueue_job_success",
+	 "SUBMITTED app-0=PENDING app-1=PENDING\n"
+	 "PENDING app-0=PENDING app-1=PENDING\n"
+	 "RUNNING app-0=RUNNING app-1=PENDING\n"
+	 "RUNNING app-0=RUNNING app-1=RUNNING\n"
+	 "RUNNING app-0=SUCCEEDED/0/Completed app-1=RUNNING\n"
+	 "SUCCEEDED app-0=SUCCEEDED/0/Completed app-1=SUCCEEDED/0/Completed\n",
+	 "Completed", "", ""},
+	{"kueue_job_fail",
+	 "SUBMITTED app-0=PENDING app-1=PENDING\n"
+	 "PENDING app-0=PENDING app-1=PENDING\n"
+	 "RUNNING app-0=RUNNING app-1=PENDING\n"
+	 "RUNNING app-0=RUNNING app-1=RUNNING\n"
+	 "RUNNING app-0=RUNNING app-1=FAILED/3/Error\n"
+	 "RUNNING app-0=FAILED/3/Error app-1=FAILED/3/Error\n"
+	 "FAILED app-0=FAILED/3/Error app-1=FAILED/3/Error\n",
+	 "Error", "app-0: exit code 3",
+	 "app-0 ended with exit code 3. It was the first of 2 replicas that failed: 0-1. It was not tried again, because max_retries is 0. Its output is in app-0/log.\n"},
+	{"kueue_job_quota_wait",
+	 "SUBMITTED app-0=PENDING app-1=PENDING\n"
+	 "PENDING app-0=PENDING app-1=PENDING\n"
+	 "RUNNING app-0=PENDING app-1=RUNNING\n"
+	 "RUNNING app-0=RUNNING app-1=RUNNING\n"
+	 "RUNNING app-0=RUNNING app-1=SUCCEEDED/0/Completed\n"
+	 "RUNNING app-0=SUCCEEDED/0/Completed app-1=SUCCEEDED/0/Completed\n"
+	 "SUCCEEDED app-0=SUCCEEDED/0/Completed app-1=SUCCEEDED/0/Completed\n",
+	 "Completed", "", ""},
+	{"job_success",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=SUCCEEDED/0/Completed\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n"
+	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed\n",
+	 "Completed", "", ""},
+	{"job_failed_index",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING trainer-2=PENDING trainer-3=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING trainer-2=PENDING trainer-3=PENDING\n"
+	 "RUNNING trainer-0=PENDING trainer-1=RUNNING trainer-2=PENDING trainer-3=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING trainer-2=PENDING trainer-3=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=FAILED/3/Error trainer-2=PENDING trainer-3=PENDING\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=PENDING trainer-3=PENDING\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=RUNNING trainer-3=PENDING\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=RUNNING trainer-3=RUNNING\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=SUCCEEDED/0/Completed trainer-3=RUNNING\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=SUCCEEDED/0/Completed trainer-3=SUCCEEDED/0/Completed\n"
+	 "FAILED trainer-0=SUCCEEDED/0/Completed trainer-1=FAILED/3/Error trainer-2=SUCCEEDED/0/Completed trainer-3=SUCCEEDED/0/Completed\n",
+	 "Error", "trainer-1: exit code 3",
+	 "trainer-1 ended with exit code 3. It was not tried again, because max_retries is 0. Its output is in trainer-1/log.\n"},
+	{"job_retry_index",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=PENDING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=PENDING/4/Error\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=PENDING/attempt 1\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING/attempt 1\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=SUCCEEDED/0/Completed/attempt 1\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed/attempt 1\n"
+	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed/attempt 1\n",
+	 "Completed", "", ""},
+	{"job_retry_job",
+	 "SUBMITTED trainer-0=PENDING\n"
+	 "PENDING trainer-0=PENDING\n"
+	 "RUNNING trainer-0=RUNNING\n"
+	 "PENDING trainer-0=PENDING/5/Error\n"
+	 "PENDING trainer-0=PENDING/attempt 1\n"
+	 "RUNNING trainer-0=RUNNING/attempt 1\n"
+	 "PENDING trainer-0=PENDING/5/Error/attempt 1\n"
+	 "RUNNING trainer-0=FAILED/5/Error/attempt 1\n"
+	 "FAILED trainer-0=FAILED/5/Error/attempt 1\n",
+	 "Error", "trainer-0: exit code 5",
+	 "trainer-0 ended with exit code 5. Retries used: 1; max_retries is 1. Its output is in trainer-0/log.\n"},
+	{"job_suspend_resume",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "CANCELLED trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "CANCELLED trainer-0=CANCELLED/137/Deleted trainer-1=RUNNING\n"
+	 "CANCELLED trainer-0=CANCELLED/137/Deleted trainer-1=CANCELLED/137/Deleted\n"
+	 "PENDING trainer-0=PENDING/137/Restarting trainer-1=PENDING/137/Restarting\n"
+	 "PENDING trainer-0=PENDING/attempt 1 trainer-1=PENDING/137/Restarting\n"
+	 "PENDING trainer-0=PENDING/attempt 1 trainer-1=PENDING/attempt 1\n"
+	 "RUNNING trainer-0=RUNNING/attempt 1 trainer-1=PENDING/attempt 1\n"
+	 "RUNNING trainer-0=RUNNING/attempt 1 trainer-1=RUNNING/attempt 1\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed/attempt 1 trainer-1=RUNNING/attempt 1\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed/attempt 1 trainer-1=SUCCEEDED/0/Completed/attempt 1\n"
+	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed/attempt 1 trainer-1=SUCCEEDED/0/Completed/attempt 1\n",
+	 "Completed", "", ""},
+	{"job_deadline",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=PENDING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=CANCELLED/137/Deleted\n"
+	 "RUNNING trainer-0=CANCELLED/137/Deleted trainer-1=CANCELLED/137/Deleted\n"
+	 "FAILED trainer-0=CANCELLED/137/Deleted trainer-1=CANCELLED/137/Deleted\n",
+	 "DeadlineExceeded", "Job was active longer than specified deadline",
+	 "The job failed: Job was active longer than specified deadline.\n"},
+	{"job_terminated",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=CANCELLED/137/Deleted\n"
+	 "RUNNING trainer-0=CANCELLED/137/Deleted trainer-1=CANCELLED/137/Deleted\n"
+	 "FAILED trainer-0=CANCELLED/137/Deleted trainer-1=CANCELLED/137/Deleted\n",
+	 "Terminated", "it was terminated through ctl",
+	 "The job was ended: it was terminated through ctl.\n"},
+	{"job_deleted",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "CANCELLED trainer-0=RUNNING trainer-1=RUNNING\n"
+	 "CANCELLED trainer-0=CANCELLED/137/Deleted trainer-1=RUNNING\n"
+	 "CANCELLED trainer-0=CANCELLED/137/Deleted trainer-1=CANCELLED/137/Deleted\n",
+	 "Deleted", "it was removed from the cluster",
+	 "The job was cancelled: it was removed from the cluster.\n"},
+	{"job_create",
+	 "SUBMITTED app-0=PENDING\n"
+	 "PENDING app-0=PENDING\n"
+	 "RUNNING app-0=RUNNING\n"
+	 "PENDING app-0=PENDING/6/Error\n"
+	 "PENDING app-0=PENDING/attempt 1\n"
+	 "RUNNING app-0=RUNNING/attempt 1\n"
+	 "RUNNING app-0=SUCCEEDED/0/Completed/attempt 1\n"
+	 "SUCCEEDED app-0=SUCCEEDED/0/Completed/attempt 1\n",
+	 "Completed", "", ""},
+	{"job_several",
+	 "SUBMITTED trainer-0=PENDING trainer-1=PENDING trainer-2=PENDING\n"
+	 "PENDING trainer-0=PENDING trainer-1=PENDING trainer-2=PENDING\n"
+	 "RUNNING trainer-0=PENDING trainer-1=RUNNING trainer-2=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=RUNNING trainer-2=PENDING\n"
+	 "RUNNING trainer-0=RUNNING trainer-1=SUCCEEDED/0/Completed trainer-2=PENDING\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed trainer-2=PENDING\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed trainer-2=RUNNING\n"
+	 "RUNNING trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed trainer-2=SUCCEEDED/0/Completed\n"
+	 "SUCCEEDED trainer-0=SUCCEEDED/0/Completed trainer-1=SUCCEEDED/0/Completed trainer-2=SUCCEEDED/0/Completed\n",
+	 "Completed", "", ""},
+};
+
+static void test_recordings(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(scenarios); i++) {
+		struct world w = {.kind = &spec_job, .only = "app"};
+
+		world_play(&w, scenarios[i].name);
+		assert_string_equal(w.told, scenarios[i].told);
+		assert_string_equal(w.last->reason, scenarios[i].reason);
+		assert_string_equal(w.last->message, scenarios[i].message);
+		assert_string_equal(why(&w), scenarios[i].why);
+		world_clear(&w);
+	}
+}
+
+/* While it runs, what has failed is named as ranges; so it is at the end, whatever the controller says. */
+static void test_ranges(void **state)
+{
+	static const char spec[] =
+		"'template':{'spec':{'containers':[{'name':'c'}]}},'backoffLimitPerIndex':0,"
+		"'completionMode':'Indexed','completions':8,'parallelism':2";
+	static const unsigned failed[] = {1, 3, 4, 5};
+	struct world w = {.kind = &spec_job};
+	char uid[16], index[64];
+
+	(void)state;
+	job(&w, "", spec, "'active':2");
+	for (size_t i = 0; i < array_size(failed); i++) {
+		snprintf(uid, sizeof(uid), "p%u", failed[i]);
+		snprintf(index, sizeof(index), "'batch.kubernetes.io/job-completion-index':'%u'",
+			 failed[i]);
+		pod(&w, uid, 10, index, "Failed", false);
+	}
+	pod(&w, "p0", 10, "'batch.kubernetes.io/job-completion-index':'0'", "Running", false);
+	assert_int_equal(w.last->state, SPEC_RUNNING);
+	assert_string_equal(why(&w), "c-1 ended with exit code 3. It was the first of 4 replicas "
+				     "that failed: 1, 3-5. It was not tried again, because "
+				     "max_retries is 0.\n");
+	job(&w, "", spec,
+	    "'failedIndexes':'1,3-5','conditions':[" CONDITION("Failed", "True",
+							       "FailedIndexes") "]");
+	assert_int_equal(w.last->state, SPEC_FAILED);
+	assert_non_null(strstr(why(&w), "failed: 1, 3-5. "));
+	world_clear(&w);
+	/* No pod is left that could tell. */
+	job(&w, "", spec,
+	    "'failedIndexes':'1,3-5','conditions':[" CONDITION("Failed", "True",
+							       "FailedIndexes") "]");
+	assert_string_equal(w.last->reason, "FailedIndexes");
+	assert_string_equal(why(&w), "The job failed: m: 1,3-5.\n");
+	world_clear(&w);
+}
+
+/* A policy has ended the job: its words are the reason, though a pod has failed. */
+static void test_reasons(void **state)
+{
+	static const struct {
+		const char *condition, *reason;
+	} table[] = {
+		{CONDITION("Failed", "True", "PodFailurePolicy"), "PodFailurePolicy"},
+		{CONDITION("Failed", "True", "DeadlineExceeded"), "DeadlineExceeded"},
+		{CONDITION("Failed", "True", "MaxFailedIndexesExceeded"), "Error"},
+		{CONDITION("Failed", "True", "BackoffLimitExceeded"), "Error"},
+		{CONDITION("FailureTarget", "True", "PodFailurePolicy"), "PodFailurePolicy"},
+		{CONDITION("SuccessCriteriaMet", "True", "SuccessPolicy"), "SuccessPolicy"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {.kind = &spec_job};
+
+		job(&w, "", SPEC_OF(""), "'active':2");
+		pod(&w, "a", 10, "'batch.kubernetes.io/job-completion-index':'0'", "Failed", false);
+		job(&w, "", SPEC_OF(""), world_json("'conditions':[%s]", table[i].condition));
+		assert_string_equal(w.last->reason, table[i].reason);
+		assert_int_equal(w.last->actions, 0);
+		world_clear(&w);
+	}
+}
+
+/*
+ * Pods that have no number become replicas as they are made; one that is made when there are enough takes the place of
+ * one that failed. What is learned later of others moves none of them.
+ */
+static void test_unnumbered(void **state)
+{
+	const char *spec = "'template':{'spec':{'containers':[{'name':'c'}]}},'completions':3,"
+			   "'parallelism':2,'backoffLimit':2";
+	struct world w = {.kind = &spec_job};
+
+	(void)state;
+	job(&w, "", spec, "'active':2");
+	pod(&w, "z", 10, "", "Running", false);
+	pod(&w, "y", 10, "", "Running", false);
+	/* Of the same second, so that "y" might be the first; but the output of "z" is that of replica 0. */
+	assert_string_equal(w.last->replicas[0].pod, "j-z");
+	pod(&w, "y", 10, "", "Failed", false);
+	pod(&w, "z", 10, "", "Succeeded", false);
+	pod(&w, "x", 20, "", "Running", false);
+	assert_string_equal(w.last->replicas[2].pod, "j-x");
+	pod(&w, "b", 30, "", "Running", false);
+	assert_string_equal(w.last->replicas[1].pod, "j-b");
+	assert_int_equal(w.last->replicas[1].attempt, 1);
+	pod(&w, "x", 20, "", "Failed", false);
+	pod(&w, "a", 40, "", "Running", false);
+	assert_string_equal(w.last->replicas[0].pod, "j-z");
+	assert_string_equal(w.last->replicas[1].pod, "j-b");
+	assert_string_equal(w.last->replicas[2].pod, "j-a");
+	/* More than there can be. */
+	pod(&w, "c", 50, "", "Running", false);
+	assert_int_equal(w.last->n_replicas, 3);
+	world_clear(&w);
+}
+
+/* A queue of work has no number of completions: so many pods as run at a time. */
+static void test_work_queue(void **state)
+{
+	struct world w = {.kind = &spec_job};
+
+	(void)state;
+	job(&w, "",
+	    "'template':{'spec':{'containers':[{'name':'c'}]}},'parallelism':2,"
+	    "'backoffLimit':0",
+	    "'active':2");
+	assert_string_equal(w.told, "PENDING c-0=PENDING c-1=PENDING\n");
+	world_clear(&w);
+}
+
+/* A JobSet suspends its Jobs and makes them anew; a CronJob leaves them alone. */
+static void test_owned(void **state)
+{
+#define OWNER(kind)                                                                                \
+	",'ownerReferences':[{'kind':'" kind "','name':'o','uid':'ou','controller':true}]"
+	static const char suspended[] =
+		"'conditions':[" CONDITION("Suspended", "True", "JobSuspended") "]";
+	struct world w = {.kind = &spec_job};
+
+	(void)state;
+	job(&w, OWNER("JobSet"), SPEC_OF(",'suspend':true"), suspended);
+	assert_int_equal(w.last->state, SPEC_PENDING);
+	assert_string_equal(w.last->reason, "SuspendedByOwner");
+	assert_int_equal(w.last->actions, 0);
+	job(&w, OWNER("JobSet"), SPEC_OF(""), "'active':2");
+	assert_int_equal(w.last->actions, 0);
+	job(&w, OWNER("CronJob"), SPEC_OF(",'suspend':true"), suspended);
+	assert_int_equal(w.last->state, SPEC_CANCELLED);
+	assert_int_equal(w.last->actions, 1u << SPEC_RESUME);
+	job(&w, OWNER("CronJob"), SPEC_OF(""), "'active':2");
+	assert_int_equal(w.last->actions, 1u << SPEC_SUSPEND | 1u << SPEC_TERMINATE);
+	world_clear(&w);
+}
+
+/* Its pods can't be made: its controller goes on trying for ever. */
+static void test_quota(void **state)
+{
+	struct world w = {.kind = &spec_job, .events_known = true};
+
+	(void)state;
+	job(&w, "", SPEC_OF(""), "'active':0");
+	world_event(&w, world_json("{'metadata':{'name':'e','uid':'e1'},'involvedObject':{'kind':"
+				   "'Job','name':'j','uid':'u'},'reason':'FailedCreate','type':"
+				   "'Warning','lastTimestamp':'1970-01-01T00:00:30Z','message':"
+				   "'Error creating: pods \\'j-0-\\' is forbidden: exceeded quota: "
+				   "few, requested: pods=1, used: pods=1, limited: pods=1'}"));
+	assert_string_equal(why(&w),
+			    "The job waits: its pods can't be made: quota few is used up "
+			    "(requested: pods=1, used: pods=1, limited: pods=1). It goes on by "
+			    "itself when the quota has room.\n");
+	world_clear(&w);
+}
+
+/* What ctl asks for holds only for the Job as it was looked at. */
+static void test_requests(void **state)
+{
+	struct world w = {.kind = &spec_job};
+	const struct spec_kueue_facts none = {0};
+	struct spec_control_job about = {.kueue = &none};
+	struct spec_control_asked asked = {.job = &about, .namespace = "ns"};
+	struct spec_control_request rq;
+	const char *text;
+
+	(void)state;
+	job(&w, "", SPEC_OF(""), "'active':2");
+	about.view = w.job;
+	asked.action = SPEC_SUSPEND;
+	assert_int_equal(spec_job_control.request(&asked, &rq), 0);
+	assert_string_equal(rq.path, "/apis/batch/v1/namespaces/ns/jobs/j?fieldManager=kxfs");
+	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"1\"},"
+				     "\"spec\":{\"suspend\":true}}");
+	spec_control_request_clear(&rq);
+	asked.action = SPEC_TERMINATE;
+	assert_int_equal(spec_job_control.request(&asked, &rq), 0);
+	assert_string_equal(rq.body, "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"1\"},"
+				     "\"spec\":{\"activeDeadlineSeconds\":0}}");
+	spec_control_request_clear(&rq);
+	job(&w, "", SPEC_OF(",'suspend':true"),
+	    "'conditions':[" CONDITION("Suspended", "True", "JobSuspended") "]");
+	about.view = w.job;
+	assert_int_equal(spec_job_control.refusal(&about, SPEC_TERMINATE, &text), -EINVAL);
+	assert_non_null(strstr(text, "it is suspended"));
+	world_clear(&w);
+}
+
+/* Numbers that no cluster could run are bounded. */
+static void test_hostile(void **state)
+{
+	struct world w = {.kind = &spec_job};
+
+	(void)state;
+	job(&w, "", "'completions':2147483647,'backoffLimit':2147483647",
+	    "'failed':2147483647,'failedIndexes':[1]");
+	assert_in_range(w.last->n_replicas, 1, 10000);
+	world_clear(&w);
+	job(&w, "", "'completions':-1,'parallelism':'x','template':[]", "'conditions':{}");
+	assert_int_equal(w.last->n_replicas, 1);
+	world_clear(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_recordings), cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_reasons),	   cmocka_unit_test(test_unnumbered),
+		cmocka_unit_test(test_work_queue), cmocka_unit_test(test_owned),
+		cmocka_unit_test(test_quota),	   cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_hostile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
