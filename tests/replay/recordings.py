@@ -10,6 +10,7 @@ import store as st
 # What is in each file; where there are several, it is told by the version.
 FILES = {"volcano-jobs": (st.JOBS,), "pods": (st.PODS,), "podgroups": (st.PODGROUPS,), "events": (st.EVENTS,),
          "appwrappers": (st.APPWRAPPERS, st.NEW_APPWRAPPERS), "jobsets": (st.JOBSETS,),
+         "jobs": (st.BATCH_JOBS,),
          "workloads": (st.KUEUE[0], st.OLD_KUEUE[0]),
          "localqueues": (st.KUEUE[1], st.OLD_KUEUE[1]),
          "clusterqueues": (st.KUEUE[2], st.OLD_KUEUE[2])}

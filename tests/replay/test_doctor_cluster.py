@@ -150,7 +150,8 @@ def test_rbac_has_these_rights(doctor, server):
     """contrib/rbac.yaml gives what is asked for, and nothing else."""
     asked = set()
     for resources, source in ((None, "volcano:test"), ((st.APPWRAPPERS,), "mcad:test"),
-                              ((st.NEW_APPWRAPPERS, *st.KUEUE), "appwrapper:test"), ((st.JOBSETS,), "jobset:test")):
+                              ((st.NEW_APPWRAPPERS, *st.KUEUE), "appwrapper:test"), ((st.JOBSETS,), "jobset:test"),
+                              ((st.BATCH_JOBS,), "job:test")):
         if resources:
             server.install(*resources)
         assert doctor(None, source)[0] == 0

@@ -75,7 +75,9 @@ def test_suspend_and_resume(kx, server, job):
         {"type": "Suspended", "status": "True", "reason": "SuspendedJobs"}]}}),
     (st.NEW_APPWRAPPERS, "appwrapper:test", {"spec": {"suspend": True, "components": []},
                                              "status": {"phase": "Suspended"}}),
-], ids=["volcano", "jobset", "appwrapper"])
+    (st.BATCH_JOBS, "job:test", {"spec": {"suspend": True}, "status": {"conditions": [
+        {"type": "Suspended", "status": "True", "reason": "JobSuspended"}]}}),
+], ids=["volcano", "jobset", "appwrapper", "job"])
 def test_suspended(server, make_mount, resource, source, tree):
     """It looks like no job that is over: its reason says what it is."""
     server.install(resource)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""Mounts of batch Jobs, on a cluster of their own in which nothing is installed, with the rights of contrib/rbac.yaml.
+What Jobs do is for Kubernetes' own controller."""
+
+import sys
+
+import api
+import pytest
+from cluster import HERE, Cluster
+from harness import actions, err_of, wait_for, write_ctl
+from mounted import HOLD, IMAGE, World, app, ended, running
+
+sys.path[1:1] = [str(HERE.parent / "golden")]
+
+from golden import Input, load, run  # noqa: E402
+from test_job import CASES, options_of  # noqa: E402
+
+
+class Batch(World):
+    def jobs(self):
+        return {job["metadata"]["name"]: job for job in self.cluster.client.items(self.path("jobs.batch"))}
+
+    def pods(self, job):
+        return [pod for pod in self.cluster.client.items(self.path("pods"))
+                if (pod["metadata"].get("labels") or {}).get("batch.kubernetes.io/job-name") == job
+                and "deletionTimestamp" not in pod["metadata"]]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(volcano=False) as own:
+        yield own
+
+
+@pytest.fixture
+def namespace(cluster):
+    name = "kxfs-batch"
+    if not cluster.is_served(f"/api/v1/namespaces/{name}"):
+        cluster.kubectl("create", "namespace", name)
+    wait_for(lambda: cluster.has_account(name), what=f"the namespace {name}")
+    yield name
+    for resource in ("jobs.batch", "pods"):
+        cluster.client.delete(api.path_of(resource, name) + "?propagationPolicy=Background&gracePeriodSeconds=0")
+
+
+@pytest.fixture
+def world(cluster, namespace):
+    return Batch(cluster, namespace)
+
+
+@pytest.fixture
+def kx(make_kx, world, limited):
+    """Without a backend: Jobs are what such a cluster has."""
+    def make(options=""):
+        return make_kx(options, source=world.namespace, env={"KUBECONFIG": str(limited)})
+
+    return make
+
+
+def begun(job, replica="main-0", attempt=0):
+    """Wait until the replica runs in this attempt and has printed; its pod."""
+    wait_for(lambda: job.replica(replica)["attempt"] == attempt, what=f"attempt {attempt} of {replica}")
+    pod = running(job, replica)
+    job.until_logged("begin", replica)
+    return pod
+
+
+def phase(job, wanted):
+    wait_for(lambda: job.status()["phase"] == wanted, what=f"the job to be {wanted}")
+
+
+def test_array(kx, world):
+    """Two at a time; one index fails for good, the others go on; the next one is told its index."""
+    mount = kx()
+    text = app(HOLD, num_replicas=3, retry_policy="REPLICA", args={"parallelism": 2})
+    job = mount.submit(text)
+    begun(job)
+    world.release(begun(job, "main-1"), 3)
+    pod = begun(job, "main-2")
+    assert job.state() == "RUNNING" and "main-1 ended with exit code 3" in job.read("why")
+    role = job.status()["roles"][0]
+    assert [role[key] for key in ("running", "waiting", "succeeded", "failed")] == [2, 0, 0, 1]
+    world.release(job.replica()["pod"])
+    world.release(pod)
+    ended(job, "FAILED")
+    phase(job, "Failed")
+    assert [job.replica(f"main-{i}")["state"] for i in range(3)] == ["SUCCEEDED", "FAILED", "SUCCEEDED"]
+    assert job.read("main-1", "log") == "begin\nend\n"
+    assert len(world.jobs()) == 1
+    job.cancel()
+    wait_for(lambda: not world.jobs() and not world.pods(job.id), what="it to go")
+    again = mount.submit(mount.read("history", job.id, "manifest.yaml"), name="again.yaml")
+    begun(again)
+
+
+def test_retry(kx, world):
+    """Of one replica alone, and of a job that is one replica."""
+    mount = kx()
+    pair = mount.submit(app(HOLD, num_replicas=2, retry_policy="REPLICA", max_retries=1), name="pair.yaml")
+    one = mount.submit(app(HOLD, max_retries=1), name="one.yaml")
+    other = begun(pair, "main-1")
+    world.release(begun(pair), 7)
+    world.release(begun(one), 7)
+    wait_for(lambda: "about to be started again" in one.read("why"), what="why")
+    world.release(begun(one, attempt=1), 8)
+    again = begun(pair, attempt=1)
+    assert pair.state() == "RUNNING" and pair.replica("main-1")["pod"] == other
+    world.release(again)
+    world.release(other)
+    ended(pair)
+    ended(one, "FAILED")
+    assert pair.read("main-0", "log.0") == pair.read("main-0", "log") == "begin\nend\n"
+    wait_for(lambda: "Retries used: 1; max_retries is 1" in one.read("why"), what="the retry to be told")
+
+
+def test_ctl(kx, world):
+    mount = kx()
+    job, other = mount.submit(app(HOLD)), mount.submit(app(HOLD), name="other.yaml")
+    begun(job)
+    begun(other)
+    phase(job, "Running")
+    assert actions(job) == ["suspend", "terminate"]
+    write_ctl(job, "suspend")
+    phase(job, "Suspended")
+    assert job.state() == "CANCELLED" and actions(job) == ["resume"]
+    wait_for(lambda: not world.pods(job.id), what="its pod to be gone")
+    assert err_of(write_ctl, job, "terminate") == "EINVAL"
+    write_ctl(other, "terminate")
+    ended(other, "FAILED")
+    phase(other, "Terminated")
+    assert "it was terminated through ctl" in other.read("why") and other.read("main-0", "log").startswith("begin\n")
+    write_ctl(job, "resume")
+    world.release(begun(job, attempt=1))
+    job.finish()
+    assert job.read("main-0", "log.0").startswith("begin\n") and job.read("main-0", "log") == "begin\nend\n"
+
+
+def test_of_others(kx, world):
+    """kubectl's, which has one pod and is tried again; and one of several pods without numbers."""
+    mount = kx()
+    world.cluster.kubectl("create", "job", "theirs", f"--image={IMAGE}", "-n", world.namespace, "--", "sh", "-c", HOLD)
+    world.cluster.client.post(world.path("jobs.batch"), {
+        "metadata": {"name": "several"}, "spec": {"completions": 2, "parallelism": 2, "template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "c", "image": IMAGE, "command": ["sh", "-c", HOLD]}]}}}})
+    wait_for(lambda: {"theirs", "several"} <= set(mount.ls("jobs")), what="the jobs")
+    jobs = {job.id: job for job in mount.jobs()}
+    world.release(begun(jobs["theirs"], "theirs-0"), 5)
+    begun(jobs["several"], "c-1")
+    begun(jobs["several"], "c-0")
+    world.release_all("several")
+    ended(jobs["several"])
+    world.release(begun(jobs["theirs"], "theirs-0", 1))
+    ended(jobs["theirs"])
+    assert jobs["theirs"].read("theirs-0", "log.0") == "begin\nend\n"
+    assert [jobs["several"].read(f"c-{i}", "log") for i in range(2)] == ["begin\nend\n"] * 2
+
+
+def test_all_accepted(world):
+    """Every AppDef of tests/golden that becomes a Job, under the name that it gets, by the server's strict dry run."""
+    made, refused = 0, {}
+    for name in CASES:
+        source = Input(name)
+        options, namespace = options_of(source)
+        status, text, _ = run("job", source.path, namespace, options)
+        if status:
+            continue
+        made += 1
+        job = load(text)
+        job["metadata"]["namespace"] = world.namespace
+        try:
+            world.cluster.client.post(f"{world.path('jobs.batch')}?dryRun=All&fieldValidation=Strict", job)
+        except api.Refused as e:
+            refused[name] = e.message
+    assert made > len(CASES) / 4
+    assert set(refused) == {"207-new-overlay-flat-spec"}, refused

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""Batch Jobs: the pods of the one role are those that a JobSet has of it, which test_jobset.py holds against Volcano's,
+but for the host of rank 0; what is around them is as recorded in job/. `python3 test_job.py` records anew, to be read
+before it is committed."""
+
+import pytest
+from golden import HERE, Input, difference, load, run
+from test_jobset import CASES, NAME, options_of
+
+GOLDEN = HERE / "job"
+RECORDED = ["001-minimal", "010-gpu", "032-mount-device"]
+ROLE = "name: a\nroles:\n- {{name: r, image: i, entrypoint: e, {}}}\n"
+
+
+def make(name, kind="job"):
+    """(status, text in which the job is called NAME, errors)"""
+    source = Input(name)
+    options, namespace = options_of(source)
+    status, out, errors = run(kind, source.path, namespace, options)
+    return status, out.replace(load(out)["metadata"]["name"], NAME) if status == 0 else out, errors
+
+
+def made(tmp_path, text, options=None):
+    path = tmp_path / "app.yaml"
+    path.write_text(text)
+    return run("job", path, "ns", options or {})
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded(name):
+    status, text, errors = make(name)
+    assert (status, errors) == (0, "")
+    assert text == (GOLDEN / f"{name}.yaml").read_text()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pods(name):
+    status, text, errors = make(name)
+    before, sets, _ = make(name, "jobset")
+    if status or before:  # a JobSet makes a Service, and a longer name
+        assert before or "batch Job" in errors, errors
+        return
+    job, (other,) = load(text), load(sets)["spec"]["replicatedJobs"]
+    pods = [job["spec"]["template"], other["template"]["spec"]["template"]]
+    for pod in pods:
+        for container in pod["spec"]["containers"]:
+            container["env"] = [one for one in container.get("env", ())
+                                if one["name"] not in ("TORCHX_JOB_ID", "TORCHX_RANK0_HOST")]
+    assert not difference(*pods)
+
+
+def test_ten_thousand_replicas(tmp_path):
+    """They fit, since the object does not grow with them."""
+    status, out, errors = made(tmp_path, ROLE.format("num_replicas: 10000"), {"parallelism": "50"})
+    assert (status, errors) == (0, "") and len(out) < 20000
+    assert (load(out)["spec"]["completions"], load(out)["spec"]["parallelism"]) == (10000, 50)
+
+
+def test_parallelism(tmp_path):
+    """That of a mount may be more than a job has."""
+    assert load(made(tmp_path, ROLE.format("num_replicas: 3"), {"parallelism": "50"})[1])["spec"]["parallelism"] == 3
+    assert "between 1 and" in made(tmp_path, ROLE.format("num_replicas: 3"), {"parallelism": "0"})[2]
+
+
+@pytest.mark.parametrize("fields, limits", [
+    ("max_retries: 2", {"backoffLimit": 2}),
+    ("max_retries: 2, retry_policy: ROLE", {"backoffLimit": 2}),
+    ("max_retries: 2, retry_policy: REPLICA", {"backoffLimitPerIndex": 2}),
+    ("num_replicas: 4, max_retries: 2, retry_policy: REPLICA", {"backoffLimitPerIndex": 2}),
+    ("num_replicas: 4, retry_policy: REPLICA", {"backoffLimitPerIndex": 0}),
+    ("num_replicas: 4", {"backoffLimit": 0})])
+def test_retries(tmp_path, fields, limits):
+    spec = load(made(tmp_path, ROLE.format(fields))[1])["spec"]
+    assert {key: value for key, value in spec.items() if "ackoff" in key} == limits
+    assert spec["podReplacementPolicy"] == "Failed" and spec["template"]["spec"]["restartPolicy"] == "Never"
+
+
+@pytest.mark.parametrize("fields, words", [
+    ("num_replicas: 2, max_retries: 1", "roles[0].max_retries: a batch Job can't start all replicas anew, as APPLICATION"),
+    ("num_replicas: 2, args: ['$${rank0_env}', '${rank0_env}']", "roles[0].args[1]: ${rank0_env} can't be: pods of a "
+     "batch Job have no names in DNS; several replicas that need that need jobset or volcano"),
+    ("num_replicas: 2, env: {A: '$${${rank0_env}:=x}'}", "roles[0].env: ${rank0_env} can't be"),
+    ("max_retries: 1, retry_policy: HOT_SPARE", "roles[0].retry_policy: ")])
+def test_refused(tmp_path, fields, words):
+    status, _, errors = made(tmp_path, "name: a\nroles:\n- {name: r, image: i, entrypoint: e, " + fields + "}\n")
+    assert status == 1 and words in errors
+
+
+def test_several_roles(tmp_path):
+    text = "name: a\nroles:\n- {name: r, image: i, entrypoint: e}\n- {name: s, image: i, entrypoint: e}\n"
+    assert "roles[1]: a batch Job has one role; several need jobset or volcano" in made(tmp_path, text)[2]
+
+
+def test_rank0_alone(tmp_path):
+    """One replica is its own rank 0."""
+    text = "name: a\nroles:\n- {name: r, image: i, entrypoint: e, args: ['${rank0_env}']}\n"
+    container = load(made(tmp_path, text)[1])["spec"]["template"]["spec"]["containers"][0]
+    assert container["command"] == ["e", "TORCHX_RANK0_HOST"]
+    assert {"name": "TORCHX_RANK0_HOST", "value": "localhost"} in container["env"]
+
+
+def record():
+    GOLDEN.mkdir(exist_ok=True)
+    for name in RECORDED:
+        status, text, errors = make(name)
+        assert status == 0, errors
+        (GOLDEN / f"{name}.yaml").write_text(text)
+
+
+if __name__ == "__main__":
+    record()

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""A small controller of batch Jobs for the API server of the tests: Indexed Jobs get their status and pods as in the
+recordings. Nothing runs: the test says what pods do."""
+
+import copy
+import uuid
+
+import store as st
+from volcano import FakeVolcano, set_containers
+
+LABEL = "batch.kubernetes.io/"
+
+
+class FakeJob(FakeVolcano):
+    """The same words for tests as FakeVolcano (start, run, log, finish ...), on Jobs."""
+
+    def pods(self, job, namespace="test"):
+        found, _ = self.store.objects(st.PODS, lambda pod: pod.namespace == namespace
+                                      and pod.labels.get(LABEL + "job-name") == job)
+        return [pod.name for pod in found]
+
+    def say(self, job, *conditions, namespace="test", reason="", message="", **status):
+        """The controller's word on JOB. CONDITIONS: types that hold."""
+        def edit(tree):
+            tree.setdefault("status", {}).update(status, conditions=[{
+                "type": kind, "status": "True", "reason": reason or kind, "message": message,
+                "lastTransitionTime": st.now()} for kind in conditions])
+        self.store.change(st.BATCH_JOBS, namespace, job, edit)
+
+    def retry(self, job, index, namespace="test"):
+        """Another pod of that index, whose last one has failed; its name."""
+        obj = self.store.find(st.BATCH_JOBS, namespace, job)
+        pod = make_pod(obj, index, 1)
+        self.store.put(st.PODS, pod)
+        return pod["metadata"]["name"]
+
+    def _changed(self, change):
+        obj = change.after or change.before
+        if obj.resource is not st.BATCH_JOBS or getattr(self._busy, "now", False):
+            return
+        self._busy.now = True
+        if change.before is None and not obj.tree().get("status"):
+            spec = obj.tree()["spec"]
+            self.say(obj.name, *(["Suspended"] if spec.get("suspend") else []), namespace=obj.namespace, active=1)
+            for index in range(0 if spec.get("suspend") else min(spec["completions"], spec["parallelism"])):
+                self.store.put(st.PODS, make_pod(obj, index, 0))
+        elif change.after and change.before:
+            self._obey(obj, change.before.tree()["spec"], obj.tree()["spec"])
+        elif change.after is None and not self.keep_pods:
+            self.remove_pods(obj.name, obj.namespace)
+        self._busy.now = False
+
+
+    def _obey(self, obj, old, new):
+        if new.get("suspend", False) != old.get("suspend", False):
+            self.say(obj.name, *(["Suspended"] if new["suspend"] else []), namespace=obj.namespace)
+        if new.get("activeDeadlineSeconds") == 0 != old.get("activeDeadlineSeconds"):
+            self.say(obj.name, "Failed", reason="DeadlineExceeded", message="m", namespace=obj.namespace)
+
+
+def make_pod(job, index, failures):
+    template = job.tree()["spec"]["template"]
+    pod = copy.deepcopy(template)
+    pod["metadata"] = {**pod.get("metadata", {}), "name": f"{job.name}-{index}-{uuid.uuid4().hex[:5]}",
+                       "namespace": job.namespace, "uid": str(uuid.uuid4()), "creationTimestamp": st.now(),
+                       "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": job.name, "uid": job.uid,
+                                            "controller": True}]}
+    pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), LABEL + "job-name": job.name}
+    pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}),
+                                      LABEL + "job-completion-index": str(index),
+                                      LABEL + "job-index-failure-count": str(failures)}
+    pod["spec"]["nodeName"] = "node-1"
+    pod["status"] = {"phase": "Pending"}
+    set_containers(pod, "Pending", lambda c: {"waiting": {"reason": "ContainerCreating"}})
+    return pod

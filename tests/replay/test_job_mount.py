@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+"""Mounts of a cluster's batch Jobs: what was recorded on a real one, event by event; submitting, logs, retries, ctl,
+cancelling; which kind is mounted where nothing else is installed."""
+
+import contextlib
+import json
+import os
+import time
+
+import harness
+import pytest
+import recordings
+import store as st
+import test_volcano_states
+import yaml
+from harness import actions, err_of, write_ctl
+from job import FakeJob
+
+APP = {"name": "app", "roles": [{
+    "name": "main", "image": "i", "entrypoint": "e", "args": ["--rank=${replica_id}"], "num_replicas": 2,
+    "retry_policy": "REPLICA", "max_retries": 1}]}
+ENDS = ["PENDING", "RUNNING", "SUCCEEDED"]
+# The states of each, and its last reason.
+RECORDED = {
+    "job_success": (ENDS, "Completed"),
+    "job_failed_index": (["PENDING", "RUNNING", "FAILED"], "Error"),
+    "job_retry_index": (ENDS, "Completed"),
+    "job_retry_job": (["PENDING", "RUNNING", "PENDING", "RUNNING", "PENDING", "RUNNING", "FAILED"], "Error"),
+    "job_suspend_resume": (["PENDING", "RUNNING", "CANCELLED", *ENDS], "Completed"),
+    "job_deadline": (["PENDING", "RUNNING", "FAILED"], "DeadlineExceeded"),
+    "job_terminated": (["PENDING", "RUNNING", "FAILED"], "Terminated"),
+    "job_create": (["PENDING", "RUNNING", "PENDING", *ENDS[1:]], "Completed"),
+    "job_several": (ENDS, "Completed"),
+}
+
+
+@pytest.fixture
+def server(server):
+    server.uninstall(*st.VOLCANO)
+    server.install(st.BATCH_JOBS)
+    return server
+
+
+@pytest.fixture
+def jobs(server):
+    return FakeJob(server)
+
+
+@pytest.fixture
+def kx(make_mount, server, jobs):
+    del jobs
+    return make_mount(server, source="job:test")
+
+
+def submit(kx, **fields):
+    kx.write("submit/app.yaml", json.dumps({**APP, **fields}))
+    return kx.job_of("app.yaml")
+
+
+def told(server, kx, step):
+    """Has the mount heard of STEP, as far as its tree shows that?"""
+    if step.resource is not st.BATCH_JOBS:
+        return True
+    name = step.tree["metadata"]["name"]
+    if step.kind == "DELETED" or name not in kx.ls("jobs"):
+        return step.kind == "DELETED" and name not in kx.ls("jobs")
+    manifest = yaml.safe_load(kx.read("jobs", name, "manifest.yaml"))
+    return manifest["metadata"]["resourceVersion"] == str(server.store.find(st.BATCH_JOBS, "test", name).version)
+
+
+@pytest.mark.parametrize("scenario", sorted(RECORDED))
+def test_recording(server, make_mount, scenario):
+    kx = make_mount(server, source="job:test")
+    seen = test_volcano_states.Sequence()
+    states, reason = RECORDED[scenario]
+    for step in recordings.Recording(scenario, resources=(st.BATCH_JOBS, st.PODS)).steps:
+        recordings.apply(server.store, step)
+        harness.wait_for(lambda s=step: told(server, kx, s), what=f"{step}")
+        with contextlib.suppress(FileNotFoundError):  # not made yet
+            seen.see(harness.Job(kx, "app").state())
+    # The mount may go faster than this test looks; test-job.c has each step.
+    rest = iter(states)
+    assert all(any(state == other for other in rest) for state in seen), list(seen)
+    harness.wait_for(lambda: harness.Job(kx, "app").state() == states[-1])
+    harness.wait_for(lambda: harness.Job(kx, "app").status()["reason"] == reason)
+
+
+def test_deleted(server, make_mount):
+    kx = make_mount(server, source="job:test")
+    for step in recordings.Recording("job_deleted", resources=(st.BATCH_JOBS, st.PODS)).steps:
+        recordings.apply(server.store, step)
+        harness.wait_for(lambda s=step: told(server, kx, s), what=f"{step}")
+    assert kx.ls("jobs") == []
+
+
+def test_a_life(kx, server, jobs):
+    job = submit(kx)
+    assert job.status()["backend"] == "job"
+    manifest = yaml.safe_load(job.read("manifest.yaml"))
+    assert (manifest["apiVersion"], manifest["kind"]) == ("batch/v1", "Job")
+    pods = jobs.start(job.id)
+    job.until("RUNNING")
+    jobs.log(pods[1]).append("hello\n")
+    harness.wait_for(lambda: job.read("main-1/log") == "hello\n")
+    for pod in pods:
+        jobs.finish(pod)
+    jobs.say(job.id, "Complete", reason="CompletionsReached", succeeded=2)
+    assert job.read("wait") == "SUCCEEDED\n"
+    assert job.read("log") == "main/1 hello\n" and job.read("why") == ""
+    assert server.count(verb="create", resource="jobs") == 1
+
+
+def test_retried(kx, jobs):
+    """A replica alone has another attempt, with a log of its own; when it has none left, the job goes on without it."""
+    job = submit(kx)
+    pods = jobs.start(job.id)
+    jobs.log(pods[0]).append("first\n")
+    harness.wait_for(lambda: job.read("main-0/log") == "first\n")
+    jobs.finish(pods[0], code=3)
+    harness.wait_for(lambda: job.replica("main-0")["state"] == "PENDING" and job.replica("main-0")["exit_code"] == 3)
+    assert job.state() == "RUNNING"
+    assert "It is about to be started again." in job.read("why")
+    time.sleep(1.1)  # pods are told apart by the second in which they were made
+    again = jobs.retry(job.id, 0)
+    jobs.run(again)
+    harness.wait_for(lambda: job.replica("main-0")["attempt"] == 1 and job.status()["retries"] == 1)
+    jobs.log(again).append("second\n")
+    harness.wait_for(lambda: job.read("main-0/log") == "second\n")
+    assert job.read("main-0/log.0") == "first\n"
+    jobs.finish(again, code=4)
+    harness.wait_for(lambda: job.replica("main-0")["state"] == "FAILED")
+    assert job.state() == "RUNNING"
+    jobs.finish(pods[1])
+    jobs.say(job.id, "FailureTarget", "Failed", reason="FailedIndexes", message="Job has failed indexes",
+             failedIndexes="0")
+    assert job.read("wait") == "FAILED\n"
+    harness.wait_for(lambda: job.read("why") == "main-0 ended with exit code 4. Retries used: 1; max_retries is 1. "
+                                                "Its output is in main-0/log. Its last words:\n    second\n", what="why")
+
+
+def test_array(kx, server, jobs):
+    """So many at a time; how many wait stands in status."""
+    job = submit(kx, roles=[{**APP["roles"][0], "num_replicas": 5}], scheduler_args={"parallelism": 2})
+    pods = jobs.start(job.id)
+    assert len(pods) == 2
+    harness.wait_for(lambda: job.status()["roles"][0]["running"] == 2)
+    jobs.finish(pods[0])
+    harness.wait_for(lambda: job.status()["roles"][0]["succeeded"] == 1)
+    role = job.status()["roles"][0]
+    assert [role[key] for key in ("desired", "running", "waiting", "failed")] == [5, 1, 3, 0]
+    head, row = kx.read("list").splitlines()
+    assert row.split()[head.split().index("READY")] == "2/5"  # those that have succeeded count
+
+
+def test_ctl(kx, server, jobs):
+    """suspend, resume and terminate, each for the Job as it was looked at: one that has changed is looked at again."""
+    job = submit(kx)
+    jobs.start(job.id)
+    job.until("RUNNING")
+    assert actions(job) == ["suspend", "terminate"]
+    write_ctl(job, "suspend")
+    assert job.status()["phase"] == "Suspended" and actions(job) == ["resume"]
+    assert err_of(write_ctl, job, "terminate") == "EINVAL"
+    write_ctl(job, "resume")
+    assert job.status()["phase"] == "Running"
+    write_ctl(job, "terminate")
+    assert job.read("wait") == "FAILED\n" and job.status()["reason"] == "Terminated"
+    assert job.read("why") == "The job was ended: it was terminated through ctl.\n"
+    assert actions(job) == []
+    # A copy of it has no deadline.
+    kx.write("submit/again.yaml", job.read("manifest.yaml"))
+    again = server.store.find(st.BATCH_JOBS, "test", kx.job_of("again.yaml").id).tree()
+    assert "activeDeadlineSeconds" not in again["spec"] and "suspend" not in again["spec"]
+
+
+def test_cancelled(kx, server, jobs):
+    job = submit(kx)
+    pods = jobs.start(job.id)
+    jobs.log(pods[0]).append("last words\n")
+    harness.wait_for(lambda: job.read("main-0/log") == "last words\n")
+    harness.run(["rm", "-r", str(kx / "jobs" / job.id)])
+    assert server.store.find(st.BATCH_JOBS, "test", job.id) is None
+    harness.wait_for(lambda: kx.read("history", job.id, "state") == "CANCELLED\n")
+    assert kx.read("history", job.id, "main-0/log") == "last words\n"
+
+
+def test_owned(server, make_mount, jobs):
+    """A JobSet would make its Job anew; a CronJob does not, so that one can be removed."""
+    del jobs
+    kx = make_mount(server, source="job:test", options="cancel=all")
+    for name, kind in (("of-set", "JobSet"), ("of-cron", "CronJob")):
+        server.store.add(st.BATCH_JOBS, {
+            "metadata": {"name": name, "namespace": "test", "ownerReferences": [
+                {"apiVersion": "v1", "kind": kind, "name": "o", "uid": f"t-{name}", "controller": True}]},
+            "spec": {"completions": 1, "parallelism": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}})
+        harness.wait_for(lambda name=name: name in kx.ls("jobs"), what="the job")
+    assert err_of(os.rmdir, kx / "jobs/of-set") == "EPERM"
+    os.rmdir(kx / "jobs/of-cron")
+    assert server.store.find(st.BATCH_JOBS, "test", "of-set")
+    assert not server.store.find(st.BATCH_JOBS, "test", "of-cron")
+
+
+def test_without_backend(make_mount, server):
+    """Where nothing is installed it is Jobs; all else comes before them."""
+    def api(source="test"):
+        return yaml.safe_load(make_mount(server, source=source).read(".kxfs", "info"))["api"]
+
+    assert api() == "batch/v1"
+    server.install(st.JOBSETS)
+    assert api() == "jobset.x-k8s.io/v1alpha2"
+    assert api("job:test") == "batch/v1"
