@@ -9,19 +9,20 @@ from torchx.specs import CfgVal, runopts
 
 # Options of the mount's jobs, which check them: kxfs(1), Run options.
 OF_JOBS: dict[str, tuple[type, str]] = {
-    "queue": (str, "(Volcano, AppWrapper) queue that the job waits in"),
+    "queue": (str, "(Volcano, AppWrapper, JobSet, Job) queue that the job waits in"),
     "service_account": (str, "(cluster) service account of the pods"),
-    "priority_class": (str, "(Volcano) priority class of the job"),
+    "priority_class": (str, "(Volcano, JobSet, Job) priority class of the job"),
     "reserved_millicpu": (int, "(Volcano) thousandths of a CPU that a role asks for and does not request"),
     "reserved_memmb": (int, "(Volcano) memory in MB that a role asks for and does not request"),
     "efa_device_count": (int, "(Volcano) number of devices vpc.amazonaws.com/efa, whatever the resource says"),
-    "image_secret": (str, "(MCAD, AppWrapper) secret to pull images with"),
+    "image_secret": (str, "(MCAD, AppWrapper, JobSet, Job) secret to pull images with"),
     "coscheduler_name": (str, "(MCAD, AppWrapper) scheduler that places the pods of a role together"),
     "priority_class_name": (str, "(MCAD, AppWrapper) priority class of the pods"),
     "network": (str, "(MCAD, AppWrapper) additional network of the pods"),
     "priority": (int, "(MCAD) priority of the job in its queue"),
     "time_limit": (str, "how long an attempt of a replica may run, such as 90s, 30m, 4h or 2d"),
-    "ttl": (str, "(Volcano, JobSet, local:) how long after its end the job is removed by itself, such as 1d"),
+    "ttl": (str, "(Volcano, JobSet, Job, local:) how long after its end the job is removed by itself, such as 1d"),
+    "parallelism": (int, "(Job) how many replicas run at a time; the rest wait"),
     "no_annotations": (bool, "(cluster) leave out the annotations and the label of kxfs"),
     "cwd": (str, "(local:) directory in which the job runs, absolute; default: the workspace, else the current directory"),
 }
