@@ -3,8 +3,8 @@
  * Documents to objects. This is the main file of the folder, which knows what a cluster can be asked to run:
  *
  *   kinds.c           the table of kinds (struct spec_kind), and of what clusters serve
- *   volcano/, mcad/, appwrapper/, jobset/, job/   a kind each: make.c its objects, read.c them back (struct spec_reader), control.c
- *                     what ctl does (struct spec_control)
+ *   volcano/, mcad/, appwrapper/, jobset/, job/   a kind each: make.c its objects, read.c them back (struct
+ *                     spec_reader), control.c what ctl does (struct spec_control)
  *   ready_manifest.c  documents that are an object already
  *   added.c           what others have put into such an object, which is taken out
  *   manifest.c        struct spec_manifest: parse, options, build by the kind, annotations, label, size

@@ -98,7 +98,7 @@ void spec_pod_role_clear(struct spec_pod_role *r);
  */
 struct json_object *spec_pod_make(struct spec_pod_role *r, unsigned k, const char *name);
 
-/* The I-th item of OBJECT, of KIND, that may hold a pod, or the template of some, at the path KIND->pod. NULL: no more. */
+/* The I-th item of OBJECT, of KIND, that may hold a pod or a template at the path KIND->pod. NULL: no more. */
 struct json_object *spec_pods_at(const struct spec_kind *kind, struct json_object *object,
 				 size_t i);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The snapshot that a job's object and its pods make: all replicas, the job's times and its transitions. Everything else
- * is decided in place.c, state.c, replica.c and cause.c; this file alone writes the fields of the job.
+ * The snapshot that a job's object and its pods make: all replicas, the job's times and its transitions. All else is
+ * decided in place.c, state.c, replica.c and cause.c; this file alone writes the fields of the job.
  */
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
