@@ -9,8 +9,8 @@
  * group, has been known for SPEC_PATIENCE, after which `why` may say that something is missing.
  *
  * There may be SPEC_MAX_LISTED objects of a sort, as in a list: what a watch, which has no end, brings beyond them is
- * passed over, and when there is room again the sort is listed anew, since nobody tells of it else. What a list that has
- * begun brings comes on top of what was known, which goes at its end.
+ * passed over, and when there is room again the sort is listed anew, since nobody tells of it else. What a list that
+ * has begun brings comes on top of what was known, which goes at its end.
  *
  * The file is long because the tables are joined: whatever comes first of a job, its pods, its things and their events
  * waits here for the others.

@@ -10,8 +10,8 @@ void sim_disk_make(void);
 /* Its process is gone, and with it all descriptors. What it has called for is there. */
 void sim_disk_kill(void);
 /*
- * The machine has gone down, too. Of each file what was synced is sure; of what was written since each block is there or
- * not. Of the names in each directory those of its last sync are sure; of the changes since so many of the first are
+ * The machine has gone down, too. Of each file what was synced is sure; of what was written since each block is there
+ * or not. Of the names in each directory those of its last sync are sure; of the changes since so many of the first are
  * there as is drawn.
  */
 void sim_disk_power_cut(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of libfuse, of fs/vfs/park.c and serve.c, whose threads wait, and of fs/submit/writer.c, which reads /proc: the
- * kernel and its processes. It keeps nothing of what it has looked up: each call walks its path and forgets it again.
- * One handler at a time has the turn; it gives it up while it waits for the disk, as serve.h says.
+ * In place of libfuse, of fs/vfs/park.c and serve.c, whose threads wait, and of fs/submit/writer.c, which reads /proc:
+ * the kernel and its processes. It keeps nothing of what it has looked up: each call walks its path and forgets it
+ * again. One handler at a time has the turn; it gives it up while it waits for the disk, as serve.h says.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * In place of backend/client/http.c and kubeconfig.c: requests on their way to the server of server.c, and what becomes
- * of them. What http.c does by itself is done here as its header says: what isn't a GET goes out again only after a reply
- * that says that nothing was done.
+ * of them. What http.c does by itself is done here as its header says: what isn't a GET goes out again only after a
+ * reply that says that nothing was done.
  *
  *	state	 | what is under way		     | what ends it	  | next
  *	GOES	 | the request is on its way	     | it arrives, breaks | ANSWERED, BROKEN

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of backend/base's loop.c, pool.c, thread.c, random.c, diag.c and process.c and of backend/impl/end.c. Posts run
- * in their order and timers when they are due, one each turn, as on the I/O thread; a piece of work of the pool is a
- * task, a few at once. There is one loop in a life of kxfs.
+ * In place of backend/base's loop.c, pool.c, thread.c, random.c, diag.c and process.c and of backend/impl/end.c. Posts
+ * run in their order and timers when they are due, one each turn, as on the I/O thread; a piece of work of the pool is
+ * a task, a few at once. There is one loop in a life of kxfs.
  */
 #include "tests/sim/loop.h"
 

@@ -2,8 +2,8 @@
 /*
  * What happens next. Events stand in a heap by their time; of those of one time the next is drawn. The loop of kxfs
  * (loop.c) has its own order, so it is asked beside them. Time moves when nothing is left to do at the present one. A
- * task is a stack: it runs until it waits, and goes on when an event wakes it, or never, if it is of a life of kxfs that
- * is over.
+ * task is a stack: it runs until it waits, and goes on when an event wakes it, or never, if it is of a life of kxfs
+ * that is over.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An API server that knows Volcano's Jobs and pods, and the controller and the kubelet that act on these: a job gets its
- * phase and a pod, the pod runs, prints numbered lines and ends, the job ends, and perhaps somebody removes it. Each
- * change has a version; a watch tells the changes of its collection after a lag of its own, and forgets them now and then.
+ * An API server that knows Volcano's Jobs and pods, and the controller and the kubelet that act on these: a job gets
+ * its phase and a pod, the pod runs, prints numbered lines and ends, the job ends, and perhaps somebody removes it.
+ * Each change has a version; a watch tells the changes of its collection after a lag of its own, and forgets them now
+ * and then.
  */
 #include <json-c/json.h>
 #include <stdio.h>
@@ -17,8 +18,8 @@
 #define MOST_OBJECTS 512
 #define BOOKMARK_S   60
 /*
- * For so long nobody removes a job. Whoever removes one while its POST is still tried again, since its reply was lost, has
- * it launched twice: its name is free then, and the server knows nothing of it any more.
+ * For so long nobody removes a job. Whoever removes one while its POST is still tried again, since its reply was lost,
+ * has it launched twice: its name is free then, and the server knows nothing of it any more.
  */
 #define KEPT_S	90
 #define JOB_API "batch.volcano.sh/v1alpha1"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * People who write files into submit/, and what was promised to them. Each content is written once and carries a tag, by
- * which its job is known at the server; so of each it can be said at any moment:
+ * People who write files into submit/, and what was promised to them. Each content is written once and carries a tag,
+ * by which its job is known at the server; so of each it can be said at any moment:
  *
  *	nobody has closed it whole	it is not launched
  *	its close returned 0		it has been launched, once; its job and NAME.job are there
@@ -10,8 +10,8 @@
  *	not known
  *	anything else			it has been launched once, or not at all
  *
- * In the end, a while after the last fault: each name that was written has its verdict, and the verdict is true; jobs/ shows
- * what the server has.
+ * In the end, a while after the last fault: each name that was written has its verdict, and the verdict is true; jobs/
+ * shows what the server has.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -106,7 +106,10 @@ static void check_accepted(struct write *w, pid_t pid, unsigned life)
 		path = text_print("history/%s", w->job);
 		err = kernel_stat(pid, path);
 	}
-	/* Where a proxy answers in place of the server, a job may be known by its name alone; its watch brings the rest. */
+	/*
+	 * Where a proxy answers in place of the server, a job may be known by its name alone; its watch brings the
+	 * rest.
+	 */
 	for (size_t i = 0; life == sim_life() && err && !sim_faults.proxied && i < server_n_jobs();
 	     i++)
 		if (streq(server_job(i), w->job))

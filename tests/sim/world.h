@@ -20,8 +20,8 @@ void server_ask(const char *method, const char *path, const char *body, size_t l
 char *server_status(int code, const char *reason, const char *message);
 
 /*
- * A watch of PATH, a query: FN is called with each event in its order, after a lag of this watch's own; with NULL when the
- * server ends it. NULL: a refusal, in *RET.
+ * A watch of PATH, a query: FN is called with each event in its order, after a lag of this watch's own; with NULL when
+ * the server ends it. NULL: a refusal, in *RET.
  */
 struct server_watch;
 typedef void (*server_event_fn)(void *data, const char *line, size_t len);
