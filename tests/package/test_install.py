@@ -23,6 +23,7 @@ FILES = {
     "share/doc/kxfs/docs/install.md",
     "share/doc/kxfs/docs/session-dark.svg",
     "share/doc/kxfs/docs/session-light.svg",
+    "share/doc/kxfs/docs/slurm.md",
     "share/doc/kxfs/docs/versions.md",
     "share/doc/kxfs/rbac.yaml",
     "share/fish/vendor_completions.d/kxfs.fish",

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""docs/slurm.md: each command of its tables is run on a mount, each field taken by a cluster's kind and by a local job."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+import yaml
+from harness import ROOT, app, marked_pids, popen, removed, run, wait_for
+
+PAGE = (ROOT / "docs/slurm.md").read_text()
+# Nobody is to get mail from a test.
+UNTESTED = re.compile(r"; mail .*")
+
+
+def table(heading):
+    """The right column of the first table behind HEADING, each with its left one."""
+    rows = re.search(re.escape(heading) + r"\n(?:.*\n)*?\| Slurm \| here \|\n\|---\|---\|\n((?:\|.*\n)+)", PAGE)[1]
+    return [(left, re.fullmatch(r"`(.*)`", right)[1]) for left, right in re.findall(r"^\| (.*) \| (.*) \|$", rows, re.M)]
+
+
+def readers(job):
+    """How many files that block processes of this test have open."""
+    n = 0
+    for pid in marked_pids():
+        with contextlib.suppress(OSError):
+            n += sum(f"/{job.id}/.live/" in os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+    return n
+
+
+def test_commands(kx):
+    """In their order, with one job; those that wait are begun before the job is ended, and end then."""
+    for name in ("train.yaml", "next.yaml"):
+        (kx.work / name).write_text(app("echo begin; exec sleep 10000", name=name[:-5]))
+    job, waiting = None, []
+
+    def adapt(command):
+        command = re.sub(r"\bcp (\w+\.yaml)", rf"cp {kx.work}/\1", UNTESTED.sub("", command))
+        return f"cd {kx.mnt} && {{ {command.replace('ID', job.id if job else 'ID')}; }}"
+
+    for slurm, command in table("## Commands"):
+        if slurm == "`scancel ID`":
+            job.until("RUNNING")
+            rows = table("These wait for the end of the job:")
+            waiting = [(line, popen(adapt(line), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)) for _, line in rows]
+            assert len(waiting) == 5
+            wait_for(lambda: readers(job) == len(waiting), what="the commands to read")
+            removed(run(adapt(command), check=False), job.dir)
+        else:
+            run(adapt(command))
+        if slurm == "`sbatch train.sh`":
+            job = kx.job_of("train.yaml")
+            job.until_logged("begin")
+    for command, p in waiting:
+        out = p.communicate(timeout=120)[0].decode()
+        assert (p.returncode == 0) == ("grep" not in command), f"{command}: {out}"
+    assert job.id in kx.history() and kx.jobs() == []
+
+
+@pytest.mark.parametrize("backend", ["volcano:ns", "local:"])
+def test_fields(kx, tmp_path, backend):
+    for slurm, field in table("## Options of sbatch"):
+        tree = {"name": "a", "roles": [{"name": "r", "image": "i", "entrypoint": "e"}]}
+        (tree["roles"][0] if "(role)" in slurm else tree).update(yaml.safe_load(field))
+        if backend != "local:":
+            tree.setdefault("scheduler_args", {}).setdefault("queue", "q")
+        (tmp_path / "a.yaml").write_text(json.dumps(tree))
+        p = run([kx.binary, f"--dry-run={tmp_path / 'a.yaml'}", backend], check=False)
+        assert p.returncode == 0, f"{slurm}: {p.stderr}"
