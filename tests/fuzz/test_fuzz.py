@@ -50,3 +50,4 @@ def test_search(name, tmp_path):
              if path.is_file() and (not path.name.startswith("slow-unit-") or is_slow(binary, path))]
     assert p.returncode == 0 and not found, "\n".join(found) + "\n" + text[-6000:]
     assert "stat::number_of_executed_units: 0" not in text
+    print(f"{SECONDS} seconds of {name}")

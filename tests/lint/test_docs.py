@@ -2,6 +2,7 @@
 """What the documents for readers of the code name is there: files, folders, rules."""
 
 import re
+import runpy
 import sys
 
 import pytest
@@ -11,7 +12,8 @@ sys.path += [str(ROOT / "tests" / name) for name in ("bench", "replay")]
 import peers  # noqa: E402
 
 PAGES = ["CONTRIBUTING.md", "README.md", "docs/design.md", "docs/facts.md", "docs/deviations.md", "docs/versions.md",
-         "docs/install.md", "docs/releasing.md", "SECURITY.md", "tests/bench/README.md", "tests/replay/README.md"]
+         "docs/install.md", "docs/releasing.md", "docs/proof.md", "docs/slurm.md", "SECURITY.md", "tests/bench/README.md",
+         "tests/replay/README.md"]
 PATH = re.compile(r"`((?:spec|backend|fs|tests|contrib|docs)/[\w./-]+)`")
 
 
@@ -49,6 +51,16 @@ def test_table_of_peers_is_what_the_benchmark_prints():
     assert [row[0] for row in cells[2:]] == list(peers.ROWS)
     assert cells[0] == ["what", "kxfs", *peers.TOOLS]
     assert all(row[1] and any(row[2:]) for row in cells[2:])
+
+
+def test_stories_are_told():
+    """docs/proof.md says what each story of tests/soak/run does; what it counts is printed by a test that is there."""
+    stories = runpy.run_path(str(ROOT / "tests/soak/run"))["STORIES"]
+    told = re.findall(r"\*\*([\w-]+)\*\*", (ROOT / "docs/proof.md").read_text())
+    assert sorted(told) == sorted(stories)
+    for story in stories.values():
+        path, _, name = story.test.partition("::")
+        assert (ROOT / path).exists() and (not name or f"def {name}(" in (ROOT / path).read_text()), story.test
 
 
 def test_needed_versions_agree():
