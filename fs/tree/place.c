@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"
@@ -55,12 +56,11 @@ int place_getattr(struct fs *fs, struct node *node, struct stat *st)
 bool place_state_is_gone(struct tree *t)
 {
 	const char *dir = t->fs->config.disk;
-	struct stat st;
 	bool gone;
 
 	if (serve_disk_begin(t->fs))
 		return false;
-	gone = disk_stat(AT_FDCWD, dir, &st) == -ENOENT;
+	gone = disk_access(AT_FDCWD, dir, F_OK) == -ENOENT;
 	serve_disk_end(t->fs);
 	if (!gone)
 		return false;
