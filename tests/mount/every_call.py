@@ -20,6 +20,7 @@ from disk import Disk
 
 ERRORS = ("EIO", "ENOSPC", "EROFS", "EDQUOT", "ESTALE")
 MINE = "(printed|submitted|cancelled|removed|old)"  # names of jobs and files that are broken; that of the fourth is "other"
+SEED = 1  # the errors are the same each time, so that what fails has come with a change; tests/soak/run chooses others
 PARTS = 2  # of the cases, so that they run side by side
 # What is not of one job: whoever follows another needs it too.
 OF_ALL = {("getattr", "/"), ("getattr", "/jobs")}
@@ -293,12 +294,15 @@ class Day:
                 os.remove(self.kx / "submit" / name)
 
 
-def cases(pairs, rng, whole):
-    """All faults for PAIRS: each hangs, and (WHOLE) fails with each error, always and once, else with one that RNG chooses for
-    one pair in ten."""
+def cases(pairs, seed, whole):
+    """
+    All faults for PAIRS: each hangs, and (WHOLE) fails with each error, once and always, else with one that SEED chooses
+    for one pair in ten, whatever the other pairs are.
+    """
     found = [(*pair, 0, 0) for pair in pairs]
     for pair in pairs:
         errors = [(getattr(errno, name), times) for name in ERRORS for times in (0, 1)]
+        rng = random.Random(f"{seed} {pair}")
         found += [(*pair, *error) for error in (errors if whole else rng.choices(errors, k=rng.random() < 0.1))]
     return found
 
@@ -339,7 +343,7 @@ class Mounts:
 def each(mounts, part, seed):
     """All cases that are of PART."""
     which = os.environ.get("KXFS_EVERY_CALL", "")
-    seed = time.time_ns() % 1000000 if seed is None else seed
+    seed = SEED if seed is None else seed
     wrong, unmet = [], []
     try:
         day = mounts.day(None)
@@ -347,7 +351,7 @@ def each(mounts, part, seed):
         day.clean()
         # Each part records a day of its own, which may have other calls; still each call is of one part alone.
         pairs = [pair for pair in day.found if zlib.crc32(" ".join(pair).encode()) % PARTS == part]
-        found = cases(pairs, random.Random(seed), bool(which))
+        found = cases(pairs, seed, bool(which))
         found = [case for case in found if which in ("", "all") or which in text_of(case)]
         print(f"seed {seed}: {len(day.found)} calls, {len(found)} cases")
         for case in found:

@@ -4,7 +4,7 @@ on, what is refused says so, and when the disk is well again all is as if nothin
 
     KXFS_EVERY_CALL=all pytest test_every_call.py           each with each error, twenty minutes
     KXFS_EVERY_CALL='mkdir /jobs' pytest test_every_call.py those whose text has this
-    pytest test_every_call.py --seed N                      the errors that a failure names
+    pytest test_every_call.py --seed N                      other errors than those of every run
 """
 
 import pytest
