@@ -191,15 +191,16 @@ static void backend_run_stop(void *data)
 	b->ops->stop(b);
 }
 
-void backend_stop(struct backend *b)
+bool backend_stop(struct backend *b)
 {
 	unsigned seconds = b->config.grace_ms / 1000 + 1 + BACKEND_STOP_S;
 
 	assert(!loop_is_here(b->loop));
 	loop_post(b->loop, backend_run_stop, b);
-	if (end_wait(&b->stopped, seconds, NULL) < 0)
-		diag(DIAG_ERROR, "jobs did not end within %u s; the next start ends what is left",
-		     seconds);
+	if (end_wait(&b->stopped, seconds, NULL) == 0)
+		return true;
+	diag(DIAG_ERROR, "jobs did not end within %u s; the next start ends what is left", seconds);
+	return false;
 }
 
 /* --- jobs --- */

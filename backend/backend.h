@@ -120,10 +120,11 @@ void backend_give_up(struct backend *b);
 void backend_take_charge(struct backend *b);
 /*
  * End what is to be ended with the mount (local jobs: their processes, if it is in charge of them and they don't
- * linger), keep everything, wait for it (bounded).
+ * linger), keep everything, wait for it (bounded). False: some of it still waits for the disk, so nothing may be freed:
+ * the process must end now.
  */
-void backend_stop(struct backend *b);
-void backend_free(struct backend *b); /* after loop_stop */
+bool backend_stop(struct backend *b);
+void backend_free(struct backend *b); /* after loop_stop; backend_stop was true */
 
 /*
  * The first call in main() of every program with a backend: for what is to outlive it, and for what becomes another

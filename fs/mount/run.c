@@ -469,21 +469,24 @@ static void on_ending(void *data)
 	work_start(&r->ending, r->loop);
 }
 
-/* False: a call of the disk hangs in a thread that nobody can end. */
+/* False: something waits for the disk without an end, and may go on at any moment with what unmake would free. */
 static bool end(struct run *r)
 {
-	bool over = true;
+	bool stopped, idle;
 
 	if (r->started)
 		loop_post(r->loop, on_ending, r);
 	notify_send(&r->notify, "STOPPING=1\nSTATUS=Ending jobs");
 	if (r->session)
 		session_end(r->session);
-	if (r->started) {
-		backend_stop(r->backend);
-		over = loop_stop(r->loop);
-	}
-	return over;
+	if (!r->started)
+		return true;
+	stopped = backend_stop(r->backend);
+	idle = loop_stop(r->loop);
+	if (!idle)
+		diag(DIAG_WARNING, "%s: the disk hangs; what waits for it is given up",
+		     state_dir(r->state));
+	return stopped && idle;
 }
 
 /* In the order in which they hold each other. */
@@ -536,12 +539,9 @@ static int live(struct run *r, char **why)
 	} else {
 		refuse_say(err, *why);
 	}
-	if (!end(r)) {
-		/* It may go on at any moment, with what unmake would free; the lock is held until it is dead. */
-		diag(DIAG_WARNING, "%s: the disk hangs; what waits for it is given up",
-		     state_dir(r->state));
+	/* The lock on STATE is held until it is dead. */
+	if (!end(r))
 		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
-	}
 	unmake(r);
 	return err;
 }
