@@ -507,12 +507,8 @@ static void *loop_main(void *data)
 {
 	struct loop *loop = data;
 	uint64_t deadline;
-	sigset_t set;
 
 	loop_here = loop;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD); /* children's ends, for uv_spawn */
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	uv_run(&loop->uv, UV_RUN_DEFAULT);
 
 	deadline = loop_now_ms() + LOOP_DRAIN_MS;

@@ -33,10 +33,7 @@ struct loop_timer {
 };
 
 void loop_new(struct loop **ret);
-/*
- * Start the thread, all signals blocked in it but those of loop_signal and SIGCHLD (by which libuv
- * hears of its children). 0 or a negative errno.
- */
+/* Start the thread, all signals blocked in it but those of loop_signal. 0 or a negative errno. */
 int loop_start(struct loop *loop);
 /*
  * Run what is posted, then end the thread and wait for it. Watches that are left are closed; timers that are set will

@@ -500,16 +500,13 @@ static bool plugin_due(const struct credential *cr)
 static void plugin_refresh(struct credential *cr)
 {
 	const struct plugin_events events = {on_plugin_done, on_plugin_gone, cr};
-	cleanup_free char *text = NULL;
 
 	if (cr->plugin_state == LEAVING)
 		cr->plugin_state = AGAIN;
 	if (cr->plugin_state != AWAY)
 		return;
-	if (plugin_start(cr->loop, cr->c, cr->info, &events, &cr->run, &text) < 0)
-		plugin_failed(cr, -EACCES, text);
-	else
-		cr->plugin_state = ASKED;
+	cr->run = plugin_start(cr->loop, cr->c, cr->info, &events);
+	cr->plugin_state = ASKED;
 }
 
 /* --- asking --- */

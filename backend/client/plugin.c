@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plugin's process and its two pipes. A child of its own that holds them open is not waited for. Its memory
- * lives until libuv has let go of all three handles, and its process has been waited for.
+ * A plugin's process and what is read of it: its two outputs, a pipe that tells when there is no such program
+ * (spawn.h), and a descriptor of the process that tells its end. A child of its own that holds the outputs open is not
+ * waited for. Its memory lives until the pool has let go of it, and its process has been waited for.
  *
- *	state   | what is under way                           | what ends it           | next
- *	RUNNING | the process and both pipes, at most 60 s    | it exits               | EXITED
- *	        |                                             | time, too much answer  | ENDING: it is killed
- *	EXITED  | what is left in the pipes, at most 500 ms   | both ended; time       | ENDING
- *	ENDING  | done() was called, the three handles close  | all have               | gone(), freed
+ *	state    | what is under way                             | what ends it           | next
+ *	STARTING | the pool starts it                            | it is started          | RUNNING
+ *	         |                                               | it can't be; time      | ENDING
+ *	RUNNING  | the process and its pipes; with STARTING      | it exits               | EXITED
+ *	         | at most 60 s                                  | there is no program;   |
+ *	         |                                               | time, too much answer  | ENDING: it is killed
+ *	EXITED   | what is left in the pipes, at most 500 ms     | all ended; time        | ENDING
+ *	ENDING   | done() was called; the process ends, which    | it has                 | gone(), freed
+ *	         | the pool may not have started yet             |                        |
  *
  * plugin_stop leads from everywhere to ENDING, without done().
  */
@@ -15,10 +20,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/spawn.h"
+#include "backend/base/work.h"
 #include "spec/base/mem.h"
 
 #define PLUGIN_LIMIT_MS 60000
@@ -26,19 +35,28 @@
 #define PLUGIN_OUT_MAX	(1u << 20) /* bytes of its answer */
 #define PLUGIN_ERR_MAX	4096	   /* bytes of its stderr that are kept, the last ones */
 
+/* What is read: the pipes, numbered as the descriptors that the program has of them, and the process. */
+enum { TOLD, OUT, ERR, N_PIPES, PROCESS = N_PIPES, N_SOURCES };
+
+struct source {
+	struct plugin *p;
+	int fd; /* -1: none, or none any more */
+	struct loop_watch *watch;
+};
+
 struct plugin {
 	struct loop *loop;
 	const struct spec_connection *c;
 	struct plugin_events events; /* of which done is not called in ENDING */
-	enum { RUNNING, EXITED, ENDING } state;
-	uv_process_t process;
-	uv_pipe_t out, err;
-	unsigned open; /* handles that libuv still has */
+	enum { STARTING, RUNNING, EXITED, ENDING } state;
+	struct source sources[N_SOURCES];
 	unsigned eofs;
 	struct loop_timer timer; /* but in ENDING */
-	bool exited;
-	int64_t status;
-	int sig;
+	bool started;		 /* the pool has done its work; before, SOURCES and PID are its */
+	struct work work;
+	char **argv, **env;
+	pid_t pid;  /* 0: there is no process, or none any more */
+	int status; /* as waitpid has it */
 	char *answer;
 	size_t len, room;
 	char words[PLUGIN_ERR_MAX + 1]; /* of its stderr */
@@ -46,10 +64,23 @@ struct plugin {
 	char buf[16384];
 };
 
+static void free_strings(char **v)
+{
+	for (size_t i = 0; v[i]; i++)
+		free(v[i]);
+	free(v);
+}
+
 void plugin_free(struct plugin *p)
 {
 	if (!p)
 		return;
+	if (p->pid)
+		waitpid(p->pid, NULL, WNOHANG); /* it was killed */
+	for (size_t i = 0; i < N_SOURCES; i++)
+		base_close_fd(&p->sources[i].fd);
+	free_strings(p->argv);
+	free_strings(p->env);
 	if (p->answer)
 		explicit_bzero(p->answer, p->len);
 	explicit_bzero(p->buf, sizeof(p->buf));
@@ -57,53 +88,45 @@ void plugin_free(struct plugin *p)
 	free(p);
 }
 
-static void plugin_closed(uv_handle_t *handle)
+static void plugin_gone(void *data)
 {
-	struct plugin *p = handle->data;
+	struct plugin *p = data;
 	struct plugin_events events = p->events;
 
-	if (--p->open > 0)
-		return;
 	plugin_free(p);
-	if (events.gone)
-		events.gone(events.data);
+	events.gone(events.data);
 }
 
-static void plugin_close(void *handle)
+static void source_close(struct source *s)
 {
-	if (!uv_is_closing(handle))
-		uv_close(handle, plugin_closed);
+	loop_watch_free(take_ptr(s->watch));
+	base_close_fd(&s->fd);
+	s->fd = -1;
 }
 
-/* Nothing more is wanted of it; the process itself is waited for. */
-static void plugin_wind_up(struct plugin *p)
+/* In ENDING, after each step to its end: nothing more is wanted of it, but the process itself is waited for. */
+static void plugin_leave(struct plugin *p)
 {
-	p->state = ENDING;
-	loop_timer_stop(&p->timer);
-	plugin_close(&p->out);
-	plugin_close(&p->err);
-	if (p->exited)
-		plugin_close(&p->process);
+	if (!p->started)
+		return;
+	for (size_t i = 0; i < N_PIPES; i++)
+		source_close(&p->sources[i]);
+	if (p->pid)
+		kill(-p->pid, SIGKILL);
 	else
-		kill(-p->process.pid, SIGKILL);
+		loop_post(p->loop, plugin_gone, p);
 }
 
 void plugin_stop(struct plugin *p)
 {
-	if (p->state != ENDING)
-		plugin_wind_up(p);
+	if (p->state == ENDING)
+		return;
+	p->state = ENDING;
+	loop_timer_stop(&p->timer);
+	plugin_leave(p);
 }
 
 /* --- its answer --- */
-
-static char *not_run(const struct spec_connection *c, int err)
-{
-	const char *hint = c->exec.install_hint;
-
-	return text_print("credential plugin \"%s\" can't be run: %s%s%s", c->exec.command,
-			  err == -ENOENT ? "it is not installed, or not in PATH" : strerror(-err),
-			  *hint ? "\n" : "", hint);
-}
 
 /* What it wrote to stderr, for people. */
 static const char *stderr_words(struct plugin *p)
@@ -126,8 +149,20 @@ static void plugin_finish(struct plugin *p, int err, struct spec_credential *ans
 		    : text_copy("");
 
 	assert(p->state != ENDING);
-	plugin_wind_up(p);
+	plugin_stop(p);
 	p->events.done(p->events.data, err, answer, text);
+}
+
+/* There is no such program, or no process for it. */
+static void plugin_not_run(struct plugin *p, int err)
+{
+	const char *hint = p->c->exec.install_hint;
+	cleanup_free char *what =
+		text_print("can't be run: %s%s%s",
+			   err == -ENOENT ? "it is not installed, or not in PATH" : strerror(-err),
+			   *hint ? "\n" : "", hint);
+
+	plugin_finish(p, -EACCES, NULL, what);
 }
 
 static void plugin_answer(struct plugin *p)
@@ -153,14 +188,14 @@ static void plugin_ended(struct plugin *p)
 {
 	char what[64];
 
-	if (p->status == 0 && p->sig == 0) {
+	if (p->status == 0) {
 		plugin_answer(p);
 		return;
 	}
-	if (p->sig)
-		snprintf(what, sizeof(what), "was ended by signal %d", p->sig);
+	if (WIFSIGNALED(p->status))
+		snprintf(what, sizeof(what), "was ended by signal %d", WTERMSIG(p->status));
 	else
-		snprintf(what, sizeof(what), "ended with exit code %d", (int)p->status);
+		snprintf(what, sizeof(what), "ended with exit code %d", WEXITSTATUS(p->status));
 	plugin_finish(p, -EACCES, NULL, what);
 }
 
@@ -176,73 +211,85 @@ static void plugin_on_timer(void *data)
 		plugin_finish(p, -ETIMEDOUT, NULL, "gave no answer within 60 s and was ended");
 }
 
-static void plugin_exited(uv_process_t *process, int64_t status, int sig)
+static void plugin_exited(void *data)
 {
-	struct plugin *p = process->data;
+	struct source *s = data;
+	struct plugin *p = s->p;
 
-	p->exited = true;
-	p->status = status;
-	p->sig = sig;
-	if (p->state == ENDING) {
-		plugin_close(&p->process);
+	if (waitpid(p->pid, &p->status, WNOHANG) != p->pid)
 		return;
-	}
+	p->pid = 0;
+	source_close(s);
+	if (p->state == ENDING)
+		return plugin_leave(p);
 	p->state = EXITED;
-	if (p->eofs == 2) {
+	if (p->eofs == N_PIPES)
+		return plugin_ended(p);
+	return loop_timer_set(&p->timer, PLUGIN_PIPES_MS);
+}
+
+/* Bytes of a pipe, in BUF; 0: none, and if it has ended, all of that is done. */
+static size_t source_read(struct source *s)
+{
+	struct plugin *p = s->p;
+	ssize_t n = read(s->fd, p->buf, sizeof(p->buf));
+
+	if (n > 0)
+		return (size_t)n;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	source_close(s);
+	if (++p->eofs == N_PIPES && p->state == EXITED)
 		plugin_ended(p);
+	return 0;
+}
+
+/* An int is written to a pipe whole. */
+static void plugin_on_told(void *data)
+{
+	struct source *s = data;
+	struct plugin *p = s->p;
+	int err;
+
+	if (source_read(s) != sizeof(err))
 		return;
-	}
-	loop_timer_set(&p->timer, PLUGIN_PIPES_MS);
+	memcpy(&err, p->buf, sizeof(err));
+	plugin_not_run(p, -err);
 }
 
-static void plugin_alloc(uv_handle_t *handle, size_t size, uv_buf_t *ret)
+static void plugin_on_out(void *data)
 {
-	struct plugin *p = handle->data;
+	struct source *s = data;
+	struct plugin *p = s->p;
+	size_t n = source_read(s);
 
-	(void)size;
-	*ret = uv_buf_init(p->buf, sizeof(p->buf));
-}
-
-static void plugin_eof(struct plugin *p, uv_stream_t *stream)
-{
-	plugin_close(stream);
-	if (++p->eofs == 2 && p->state == EXITED)
-		plugin_ended(p);
-}
-
-static void plugin_on_out(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
-{
-	struct plugin *p = stream->data;
-
-	if (n < 0) {
-		plugin_eof(p, stream);
+	if (n == 0)
 		return;
-	}
-	if (p->len + (size_t)n > PLUGIN_OUT_MAX) {
+	if (p->len + n > PLUGIN_OUT_MAX) {
 		plugin_finish(p, -EACCES, NULL, "gave no credential: its answer has over 1 MiB");
 		return;
 	}
-	if (p->len + (size_t)n > p->room) {
+	if (p->len + n > p->room) {
 		p->room = max_of(2 * p->room, sizeof(p->buf));
 		p->answer = mem_grow(p->answer, p->room, 1);
 	}
-	memcpy(p->answer + p->len, buf->base, (size_t)n);
-	p->len += (size_t)n;
+	memcpy(p->answer + p->len, p->buf, n);
+	p->len += n;
 }
 
 /* Of what it writes the end is kept, without control characters, which a terminal might obey. */
-static void plugin_on_err(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+static void plugin_on_err(void *data)
 {
-	struct plugin *p = stream->data;
+	struct source *s = data;
+	struct plugin *p = s->p;
+	size_t n = source_read(s);
 
-	if (n < 0) {
-		plugin_eof(p, stream);
+	if (n == 0)
 		return;
-	}
 	if (diag_to_stderr())
-		(void)!write(STDERR_FILENO, buf->base, (size_t)n);
-	for (ssize_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)buf->base[i];
+		(void)!write(STDERR_FILENO, p->buf, n);
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)p->buf[i];
 
 		if (p->words_len == PLUGIN_ERR_MAX) {
 			p->words_len /= 2;
@@ -254,13 +301,6 @@ static void plugin_on_err(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 }
 
 /* --- its start --- */
-
-static void free_strings(char ***v)
-{
-	for (size_t i = 0; *v && (*v)[i]; i++)
-		free((*v)[i]);
-	free(*v);
-}
 
 static char **plugin_argv(const struct spec_exec *exec)
 {
@@ -300,58 +340,79 @@ static char **plugin_env(const struct spec_exec *exec, const char *info)
 	return env;
 }
 
-static int plugin_spawn(struct plugin *p, char **argv, char **env)
+static int make_pipes(struct plugin *p, int theirs[N_PIPES])
 {
-	const uv_stdio_flags pipe_flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_WRITABLE_PIPE);
-	uv_stdio_container_t stdio[3] = {
-		{.flags = UV_IGNORE},
-		{.flags = pipe_flags, .data.stream = (uv_stream_t *)&p->out},
-		{.flags = pipe_flags, .data.stream = (uv_stream_t *)&p->err},
-	};
-	uv_process_options_t options = {
-		.exit_cb = plugin_exited,
-		.file = argv[0],
-		.args = argv,
-		.env = env,
-		.flags = UV_PROCESS_DETACHED,
-		.stdio_count = 3,
-		.stdio = stdio,
-	};
-	uv_loop_t *uv = loop_uv(p->loop);
-	int err;
+	for (size_t i = 0; i < N_PIPES; i++) {
+		int fds[2];
 
-	uv_pipe_init(uv, &p->out, 0);
-	uv_pipe_init(uv, &p->err, 0);
-	p->process.data = p->out.data = p->err.data = p;
-	p->open = 3;
-	err = spawn_program(uv, &p->process, &options);
-	if (err < 0)
-		return err;
-	uv_read_start((uv_stream_t *)&p->out, plugin_alloc, plugin_on_out);
-	uv_read_start((uv_stream_t *)&p->err, plugin_alloc, plugin_on_err);
+		if (pipe2(fds, O_CLOEXEC) < 0)
+			return -errno;
+		p->sources[i].fd = fds[0];
+		theirs[i] = fds[1];
+	}
 	return 0;
 }
 
-int plugin_start(struct loop *loop, const struct spec_connection *c, const char *info,
-		 const struct plugin_events *events, struct plugin **ret, char **ret_text)
+static void start_work(void *data)
 {
-	cleanup(free_strings) char **argv = plugin_argv(&c->exec);
-	cleanup(free_strings) char **env = plugin_env(&c->exec, info);
+	struct plugin *p = data;
+	int theirs[N_PIPES] = {-1, -1, -1}, err = make_pipes(p, theirs);
+
+	if (!err)
+		err = spawn_program(p->argv, p->env, theirs, &p->pid);
+	for (size_t i = 0; i < N_PIPES; i++)
+		base_close_fd(&theirs[i]);
+	if (!err) {
+		p->sources[PROCESS].fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+		err = p->sources[PROCESS].fd < 0 ? -errno : 0;
+	}
+	if (err && p->pid) {
+		kill(-p->pid, SIGKILL);
+		waitpid(p->pid, NULL, 0);
+		p->pid = 0;
+	}
+	p->work.err = err;
+}
+
+static void plugin_started(void *data)
+{
+	static const loop_fn events[] = {
+		[TOLD] = plugin_on_told,
+		[OUT] = plugin_on_out,
+		[ERR] = plugin_on_err,
+		[PROCESS] = plugin_exited,
+	};
+	struct plugin *p = data;
+
+	p->started = true;
+	for (size_t i = 0; i < N_SOURCES && !p->work.err; i++) {
+		struct source *s = &p->sources[i];
+
+		s->watch = loop_watch_new(p->loop, s->fd, false, events[i], s);
+		assert(s->watch); /* these can be polled */
+	}
+	if (p->state == ENDING)
+		return plugin_leave(p);
+	if (p->work.err)
+		return plugin_not_run(p, p->work.err);
+	p->state = RUNNING;
+}
+
+struct plugin *plugin_start(struct loop *loop, const struct spec_connection *c, const char *info,
+			    const struct plugin_events *events)
+{
 	struct plugin *p = new0(struct plugin);
-	int err;
 
 	p->loop = loop;
 	p->c = c;
+	p->events = *events;
+	p->argv = plugin_argv(&c->exec);
+	p->env = plugin_env(&c->exec, info);
+	for (size_t i = 0; i < N_SOURCES; i++)
+		p->sources[i] = (struct source){.p = p, .fd = -1};
 	loop_timer_init(&p->timer, loop, plugin_on_timer, p);
 	loop_timer_set(&p->timer, PLUGIN_LIMIT_MS);
-	err = plugin_spawn(p, argv, env);
-	if (err < 0) {
-		*ret_text = not_run(c, err);
-		p->exited = true; /* it has never run: there is nothing to wait for */
-		plugin_wind_up(p);
-		return err;
-	}
-	p->events = *events;
-	*ret = p;
-	return 0;
+	p->work = (struct work){.run = start_work, .done = plugin_started, .data = p};
+	work_start(&p->work, loop);
+	return p;
 }

@@ -14,7 +14,7 @@ struct plugin;
 struct plugin_events {
 	/*
 	 * It has given its ANSWER, whose strings may be taken; or there is none: -EACCES or -ETIMEDOUT
-	 * with TEXT. Never from within plugin_start; not after plugin_stop.
+	 * with TEXT (it is not installed ...). Never from within plugin_start; not after plugin_stop.
 	 */
 	void (*done)(void *data, int err, struct spec_credential *answer, const char *text);
 	/* Its process has gone, and its memory too. */
@@ -22,12 +22,9 @@ struct plugin_events {
 	void *data;
 };
 
-/*
- * Run the plugin of C. INFO is the value of KUBERNETES_EXEC_INFO. EVENTS is copied. 0, or a negative
- * errno with *RET_TEXT (it is not installed ...).
- */
-int plugin_start(struct loop *loop, const struct spec_connection *c, const char *info,
-		 const struct plugin_events *events, struct plugin **ret, char **ret_text);
+/* Run the plugin of C. INFO is the value of KUBERNETES_EXEC_INFO. EVENTS is copied. */
+struct plugin *plugin_start(struct loop *loop, const struct spec_connection *c, const char *info,
+			    const struct plugin_events *events);
 /* End its process group now. gone() follows, unless the loop ends before. */
 void plugin_stop(struct plugin *p);
 /* After loop_stop, of one whose gone() has not been called. */

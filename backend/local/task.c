@@ -452,7 +452,8 @@ static void prepare_work(void *data)
 		err = -EMFILE;
 	/* It goes to the job's folder by itself. */
 	if (err >= 0 && !atomic_load(&task->released))
-		err = spawn_self(argv, (int[]){task->order_fd, task->listen_fd, -1}, &task->helper);
+		err = spawn_self(argv, environ, (int[]){task->order_fd, task->listen_fd, -1},
+				 &task->helper);
 	task->work.err = min_of(err, 0);
 }
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Every way to a cluster that a kubeconfig can describe, each with a real mount."""
 
+import contextlib
 import json
 import os
 import pathlib
 import resource
+import subprocess
 import textwrap
 import time
 
@@ -14,6 +16,7 @@ import pytest
 import store as st
 import watching
 from apiserver import ApiServer
+from disk import Disk
 from frontend import Http2Frontend
 from proxy import Proxy
 from starting import background
@@ -166,6 +169,33 @@ def test_plugin(secure, make_mount, tmp_path):
     (tmp_path / "reply").write_text(kubeconfig.plugin_reply(token="second"))
     secure.end_streams("end")
     goes_on(secure, kx, "three")
+
+
+def test_plugin_on_a_disk_that_hangs(secure, make_mount, tmp_path):
+    """Only who needs the credential waits for its disk: what comes is shown, and a mount can be ended. Then all goes on."""
+    (tmp_path / "tools").mkdir()
+    kx = make_mount(secure, start=False)
+    with contextlib.closing(Disk(kx, tmp_path / "tools")) as tools:
+        command = plugin(tmp_path / "tools", f"cat {tmp_path}/reply\n")
+        kubeconfig.write(pathlib.Path(kx.more_env["KUBECONFIG"]), kubeconfig.config(secure, kubeconfig.plugin(command)))
+        (tmp_path / "reply").write_text(kubeconfig.plugin_reply(token="test-token"))
+        (tmp_path / "app.yaml").write_text(harness.app("true"))
+        kx.start()
+        works(secure, kx)
+        for serial in ("a", "b"):
+            secure.tokens = {serial: "tester"}
+            (tmp_path / "reply").write_text(kubeconfig.plugin_reply(token=serial))
+            tools.hang("open", "/plugin")
+            with tools.still():
+                writer = harness.popen(["cp", tmp_path / "app.yaml", kx.mnt / f"submit/{serial}.yaml"], stderr=subprocess.DEVNULL)
+                harness.wait_for(lambda: tools.hangs("/plugin"), what="the plugin's start")
+                secure.store.add(st.JOBS, watching.job(f"seen-{serial}"))
+                harness.wait_for(lambda name=f"seen-{serial}": name in kx.ls("jobs"))
+                assert writer.poll() is None
+                if serial == "b":
+                    kx.end()
+            tools.go_on()
+            assert writer.wait(timeout=harness.LIMIT) == (serial == "b")
 
 
 def test_plugin_with_certificate(secure, make_mount, tmp_path, pki):

@@ -15,7 +15,6 @@
 #include <time.h>
 
 #include "backend/base/lock.h"
-#include "backend/base/uv.h"
 #include "loop_rig.h"
 
 #define POSTERS 4
@@ -351,46 +350,6 @@ static void test_signal(void **state)
 }
 
 static struct {
-	uv_process_t process;
-	int64_t status;
-	sem_t done;
-} child;
-
-static void on_child(uv_process_t *process, int64_t status, int sig)
-{
-	(void)sig;
-	child.status = status;
-	uv_close((uv_handle_t *)process, NULL);
-	sem_post(&child.done);
-}
-
-static void start_child(void *data)
-{
-	char sh[] = "/bin/sh", c[] = "-c", script[] = "exit 7";
-	char *args[] = {sh, c, script, NULL};
-	uv_process_options_t options = {.exit_cb = on_child, .file = sh, .args = args};
-
-	(void)data;
-	assert_int_equal(uv_spawn(loop_uv(loop), &child.process, &options), 0);
-}
-
-static void test_child(void **state)
-{
-	sigset_t all, old;
-
-	(void)state;
-	sem_init(&child.done, 0, 0);
-	/* As in kxfs: no other thread takes SIGCHLD. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	loop_start(loop);
-	call(start_child, NULL);
-	sem_wait_or_fail(&child.done);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	assert_int_equal(child.status, 7);
-}
-
-static struct {
 	bool worked_here, done_here;
 	unsigned n;
 	sem_t done;
@@ -497,7 +456,6 @@ int main(void)
 		loop_test(test_spinning_timer),
 		loop_test(test_watch),
 		loop_test(test_signal),
-		loop_test(test_child),
 		loop_test(test_work),
 		loop_test(test_hanging),
 		loop_test(test_end_while_hanging),

@@ -13,10 +13,12 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "backend/client/credential.h"
 #include "backend/base/diag.h"
+#include "backend/base/spawn.h"
 #include "backend/client/kubeconfig.h"
 #include "tests/unit/clock.h"
 
@@ -639,6 +641,23 @@ static void test_stop(void **state)
 	assert_int_equal(not_called, 0);
 }
 
+/* The same while it is being started: no process of it is left. */
+static void test_stop_at_once(void **state)
+{
+	(void)state;
+	write_plugin("exec sleep 300\n");
+	for (int i = 0; i < 20; i++) {
+		begin(EXEC);
+		loop_post(loop, ask_and_leave, &not_called);
+		loop_post(loop, stop_cr, cr);
+		end();
+	}
+	for (int i = 0; i < WAIT_S * 100 && waitpid(-1, NULL, WNOHANG) >= 0; i++)
+		usleep(10000);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(not_called, 0);
+}
+
 /* --- finding kubeconfig files --- */
 
 #define MINI(name)                                                                                 \
@@ -694,7 +713,7 @@ static void test_kubeconfig_files(void **state)
 	unsetenv("KUBECONFIG");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_fixed, setup, teardown),
@@ -715,9 +734,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_plugin_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_plugin_daemon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stop, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stop_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kubeconfig_files, setup, teardown),
 	};
 
+	(void)argc;
+	spawn_helper(argv);
 	diag_setup(DIAG_ERROR, false);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
