@@ -307,6 +307,7 @@ void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, boo
 
 				l->complete |= state.complete;
 				l->waiting = state.waiting;
+				l->disk = -state.disk;
 				l->gap = max_of(l->gap, (uint64_t)state.gaps);
 			} else if (dropped) {
 				l->complete = false; /* readers get what the cluster has */

@@ -113,6 +113,7 @@ struct follow {
 	enum run_end run;
 	enum fit fit;
 	enum { SILENT, TROUBLE, DISK } said; /* what is wrong, as the messages have said */
+	int disk_err;			     /* DISK: the negative errno */
 	struct place place;
 	bool reruns;   /* as in follow_run */
 	bool over;     /* the job has ended, as its controller says */
@@ -512,6 +513,7 @@ static void on_failed(struct follow *f, int err)
 		changed(f);
 	}
 	f->said = DISK;
+	f->disk_err = err;
 	/* Bytes that were not written are fetched again, from the last one on that is on disk. */
 	stop(f);
 	/* Who reads the log of a run that has just ended waits some seconds for the rest, as always. */
@@ -948,13 +950,14 @@ const char *follow_key(const struct follow *f)
 struct follow_state follow_state(const struct follow *f)
 {
 	bool refused = f->place.retried && f->step != OVER;
+	bool disk = f->said == DISK && f->step != OVER;
 
 	return (struct follow_state){
 		.over = f->step == OVER,
 		.complete = f->complete,
 		.refused = refused && f->step == PAUSED,
-		.waiting = refused || f->step == WAITING || f->step == PAUSED ||
-			   (f->said == DISK && f->step != OVER),
+		.waiting = refused || f->step == WAITING || f->step == PAUSED || disk,
+		.disk = disk ? f->disk_err : 0,
 		.gaps = f->gaps,
 	};
 }

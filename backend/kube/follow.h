@@ -79,6 +79,7 @@ struct follow_state {
 	bool complete; /* it is over, and nothing of the run is missing but what GAPS counts */
 	bool refused; /* it is paused, since the server has refused it: for its readers it has ended */
 	bool waiting;  /* for a place, for the server to give it, or for the disk to take it */
+	int disk;      /* a negative errno: the disk refuses it at this moment */
 	unsigned gaps; /* how often output was lost, or may have been */
 };
 

@@ -18,7 +18,8 @@ struct spec_log {
 	char *container; /* "": the replica's own container */
 	bool complete;	 /* in a cluster: it has ended, and all of it is kept here */
 	bool waiting;	 /* in a cluster: it waits at this moment to be fetched */
-	uint64_t gap;	 /* how often some of it was lost, or may have been */
+	int disk; /* in a cluster: the errno with which the disk refuses it at this moment; 0: none */
+	uint64_t gap; /* how often some of it was lost, or may have been */
 };
 
 /* Reasons of a replica: it is started again because the whole job is; */

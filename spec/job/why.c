@@ -500,6 +500,40 @@ static void why_unfinished(FILE *out, const struct spec_job *job)
 	}
 }
 
+/* That output of a cluster's job is not captured now, since the disk does not take it. */
+static void put_disk(FILE *out, const struct spec_job *job)
+{
+	const struct spec_replica *first = NULL;
+	size_t n = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		const struct spec_replica *r = &job->replicas[i];
+		size_t j = 0;
+
+		while (j < r->n_logs && !r->logs[j].disk)
+			j++;
+		if (j == r->n_logs)
+			continue;
+		if (n++ == 0) {
+			first = r;
+			err = r->logs[j].disk;
+		}
+	}
+	if (!first)
+		return;
+	if (ftell(out) > 0)
+		fputc(job->state == SPEC_FAILED && *job->last_words ? '\n' : ' ', out);
+	fputs("The output of ", out);
+	put_clean(out, first->name);
+	if (n > 1)
+		fprintf(out, " and of %zu more", n - 1);
+	fprintf(out,
+		" can't be kept in the state directory now: %s. It is tried again by itself, but what is "
+		"gone from the cluster by then is lost.",
+		strerror(err));
+}
+
 void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
 {
 	cleanup_free char *text = NULL;
@@ -520,6 +554,7 @@ void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len)
 		why_unfinished(out, job);
 	else if (streq(job->reason, "OutputLost"))
 		put_end(out, job->message);
+	put_disk(out, job);
 	if (ftell(out) > 0)
 		fputc('\n', out);
 	text_stream_close(out);

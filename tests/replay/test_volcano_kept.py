@@ -246,6 +246,8 @@ def test_full_disk(make_mount, server, volcano):
         text = b"".join(b"%07d %s\n" % (i, b"x" * 92) for i in range(30000))
         volcano.log(noisy).append(text)
         harness.wait_for(lambda: "No space left on device; trying again" in kx.read(".kxfs", "log"))
+        harness.wait_for(lambda: full.status()["logs_waiting"] == 1, what="the status to say so")
+        assert "The output of main-0 can't be kept in the state directory now: No space left" in full.read("why")
         assert text.startswith(full.log())
         # Reading, and a mount that answers; the other's stream stands.
         assert other.log() == b"before\n" and other.read("log") == "main/0 before\n"
@@ -258,6 +260,7 @@ def test_full_disk(make_mount, server, volcano):
         full.finish()
         harness.wait_for(lambda: full.log() == text, what="all of it")
         assert full.gap() == 0
+        assert (full.read("why"), full.status()["logs_waiting"]) == ("", 0)
         assert other.log() == b"before\n"
 
 

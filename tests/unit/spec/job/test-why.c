@@ -373,6 +373,40 @@ static void test_one_line(void **state)
 	assert_why(job, want);
 }
 
+/* What the disk does not take is said of a job in any state, behind what else there is to say. */
+static void test_disk_refuses(void **state)
+{
+#define REFUSED                                                                                     \
+	" can't be kept in the state directory now: No space left on device. It is tried again by " \
+	"itself, but what is gone from the cluster by then is lost.\n"
+	cleanup_job struct spec_job *job = job_in(SPEC_RUNNING, "Running");
+
+	(void)state;
+	for (size_t i = 1; i < 3; i++) {
+		struct spec_replica *r = &job->replicas[i];
+
+		r->logs = mem_zero_n(2, sizeof(*r->logs));
+		r->n_logs = 2;
+		for (size_t j = 0; j < 2; j++) {
+			r->logs[j].key = text_copy("k");
+			r->logs[j].container = text_copy("");
+		}
+	}
+	job->replicas[1].logs[1].disk = ENOSPC;
+	assert_why(job, "The output of trainer-1" REFUSED);
+	job->replicas[2].logs[0].disk = ENOSPC;
+	assert_why(job, "The output of trainer-1 and of 1 more" REFUSED);
+	job->state = SPEC_FAILED;
+	failed(job, 0, 300, 3, 0);
+	assert_why(job, "trainer-0 ended with exit code 3. It was not tried again, because "
+			"max_retries is 0. Its output is in trainer-0/log. The output of trainer-1 "
+			"and of 1 more" REFUSED);
+	set(&job->last_words, "boom");
+	assert_why(job, "trainer-0 ended with exit code 3. It was not tried again, because "
+			"max_retries is 0. Its output is in trainer-0/log. Its last words:\n    "
+			"boom\nThe output of trainer-1 and of 1 more" REFUSED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,6 +425,7 @@ int main(void)
 		cmocka_unit_test(test_cluster_failed),
 		cmocka_unit_test(test_one_line),
 		cmocka_unit_test(test_output_lost),
+		cmocka_unit_test(test_disk_refuses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
