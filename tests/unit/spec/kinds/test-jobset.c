@@ -178,6 +178,8 @@ static void test_retried_alone(void **state)
 	const char *spec =
 		"'replicatedJobs':[" TASK("trainer", "1",
 					  "'completions':2,'backoffLimitPerIndex':1") "]";
+	char *why cleanup_free = NULL;
+	size_t len;
 
 	(void)state;
 	job(&w, "", spec, "'restarts':0");
@@ -193,6 +195,15 @@ static void test_retried_alone(void **state)
 	assert_int_equal(w.last->replicas[0].attempt, 0);
 	assert_int_equal(w.last->replicas[1].attempt, 1);
 	assert_int_equal(w.last->replicas[1].state, SPEC_RUNNING);
+	failures = 1;
+	pod(&w, "b1", "trainer", 0, 1, 1, 0, "Failed");
+	failures = 0;
+	job(&w, "", spec,
+	    world_json("'restarts':0,'conditions':[" CONDITION "]", "Failed", "True"));
+	assert_int_equal(w.last->state, SPEC_FAILED);
+	spec_status_why(w.last, &why, &len);
+	assert_non_null(strstr(why, "Retries used: 1; max_retries is 1."));
+	assert_null(strstr(why, "not tried again"));
 	world_clear(&w);
 }
 
