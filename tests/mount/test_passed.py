@@ -70,7 +70,7 @@ def test_passed(passed, how):
     mount is dead then; or when the mount is taken away."""
     kx = passed.kx
     passed.start("allow_other")
-    assert f"local: is mounted on /dev/fd/{passed.fd}" in kx.said()
+    wait_for(lambda: f"local: is mounted on /dev/fd/{passed.fd}" in kx.said(), what="what it says when it is up")
     text = app("ls -l /proc/self/fd; echo done")
     kx.call("cat > submit/a.yaml", input=text)  # as its own user, whose descriptors it may look at
     job = kx.job_of("a.yaml")
