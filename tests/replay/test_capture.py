@@ -80,7 +80,7 @@ def test_output_outlives_its_pods(capture, server, volcano):
     shows them; and nothing but reading was asked of the server."""
     text = b"".join(b"line %d\n" % i for i in range(20000))
     server.store.add(st.JOBS, watching.job("before"))
-    address = capture.kx.base / "notify"
+    address, file = capture.kx.base / "notify", capture.kx.state / "metrics"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.bind(str(address))
         os.chmod(address, 0o777)
@@ -99,11 +99,14 @@ def test_output_outlives_its_pods(capture, server, volcano):
     volcano.log(pod).append("the end\n")
     volcano.finish(pod, code=3)
     harness.wait_for(lambda: capture.captured("later").endswith(b"the end\n"))
-    for job in ("before", "later"):
+    records = {job: capture.kx.state / f"jobs/{job}/job.json" for job in ("before", "later")}
+    # Nobody hears of the end of a pod after it has gone.
+    harness.wait_for(lambda: '"exit_code":3,' in records["later"].read_text(), what="the end of its pod")
+    for job, record in records.items():
         server.store.remove(st.JOBS, "test", job)
-        record = capture.kx.state / f"jobs/{job}/job.json"
-        harness.wait_for(lambda: record.exists() and '"history":true' in record.read_text(), what=f"{job} in the history")
-    metrics = (capture.kx.state / "metrics").read_text()
+        harness.wait_for(lambda record=record: record.exists() and '"history":true' in record.read_text(),
+                         what=f"{job} in the history")
+    metrics = harness.wait_for(lambda: file.exists() and file.read_text(), what="metrics")
     assert 'kxfs_jobs{state="RUNNING"} ' in metrics and "kxfs_captured_bytes_total " in metrics
     capture.end()
     assert not capture.ready.exists()
