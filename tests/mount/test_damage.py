@@ -118,6 +118,13 @@ def look(kx):
     kx.call("ls -lR . > /dev/null; cat .kxfs/* submit/* jobs/*/*/log* history/*/*/log* > /dev/null 2>&1; true")
 
 
+def is_over(job):
+    """It has ended, or is not there, so that nothing of it is started any more."""
+    with contextlib.suppress(OSError):
+        return job.state() in FINAL
+    return True
+
+
 def one(kx, state, chance, done):
     """One damaged state; what was done is added to DONE."""
     state.fresh()
@@ -141,7 +148,8 @@ def one(kx, state, chance, done):
         with contextlib.suppress(OSError):
             new.append(kx.submit(app(RAN), "under.yaml"))
         kx.end(signal.SIGKILL)
-    if start(kx):
+    mounted = start(kx)
+    if mounted:
         for ident in set(state.ended) - hurt:
             assert state.show(ident) == state.shown[ident], ident
         if not hurt & {"submit", "submit.records"}:
@@ -154,12 +162,14 @@ def one(kx, state, chance, done):
             new.append(kx.submit(app(RAN), "new.yaml"))
             new[-1].finish()
             assert new[-1].log() == b"one\ntwo\n"
+        wait_for(lambda: all(map(is_over, new)), what="what was launched before to end")
         assert kx.end() == 0, kx.said()
     kx.abort()
     if running:
         # What ran of a job whose record is damaged goes on, and its helper waits for a mount that knows the job.
-        for helper in [pid, *kx.helpers()] if running.id in hurt else []:
+        for helper in [pid, *kx.helpers()] if running.id in hurt or not mounted else []:
             kill(helper)
+        wait_for(lambda: mounted or not kx.helpers(), what="the helpers to end")
         wait_for(lambda: not alive(pid), what="what ran to end")
     ran = state.starts()
     (kx.work / "ran").write_text("".join(f"{ident}\n" for ident in state.ran))
