@@ -156,8 +156,8 @@ def test_ctl(kx, server, jobs):
     """suspend, resume and terminate, each for the Job as it was looked at: one that has changed is looked at again."""
     job = submit(kx)
     jobs.start(job.id)
-    job.until("RUNNING")
-    assert actions(job) == ["suspend", "terminate"]
+    # The pods' word may come before the job's own.
+    harness.wait_for(lambda: job.state() == "RUNNING" and actions(job) == ["suspend", "terminate"], what="what ctl does")
     write_ctl(job, "suspend")
     assert job.status()["phase"] == "Suspended" and actions(job) == ["resume"]
     assert err_of(write_ctl, job, "terminate") == "EINVAL"
