@@ -135,7 +135,7 @@ def test_id_of_the_job(kx):
     assert harness.err_of(kx.write, f"submit/{name}", GOOD) == "EEXIST"
     assert f"a job named {ident} exists already; nothing was launched" in kx.read(f"submit/{name}.error")
     kx.jobs()[0].finish()
-    os.rmdir(kx / "jobs" / ident)
+    harness.rmdir(kx / "jobs" / ident)
     assert harness.err_of(kx.write, f"submit/{name}", GOOD) == "EEXIST", "it is in history/"
     kx.call(f"cp history/{ident}/app.yaml submit/again.yaml")
     assert len(kx.jobs()) == 1

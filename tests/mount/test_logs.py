@@ -12,7 +12,7 @@ import threading
 import time
 
 import pytest
-from harness import app, popen, python_app, run, wait_for
+from harness import app, popen, python_app, rmdir, run, wait_for
 
 # The replica prints its part of BYTES whenever the test lets it go on, so that what a reader has
 # to see at each moment is known.
@@ -222,7 +222,7 @@ def test_bytes(kx, data):
     expected = prefixed(data) if data else b""
     # A last line without a newline may be ended, so that the next replica's begins a line.
     assert merged in (expected, expected + b"\n"), (merged[:200], expected[:200])
-    os.rmdir(job.dir)
+    rmdir(job.dir)
     assert (job.old / "main-0/log").read_bytes() == data
 
 

@@ -10,7 +10,7 @@ import os
 import random
 import time
 
-from harness import FINAL, Job, app, wait_for
+from harness import FINAL, Job, app, rmdir, wait_for
 
 SUBMITTING = ["a.yaml", "b.yml", "c.json", "d.yaml"]
 SCRATCH = ["notes", ".a.yaml.swp", "e.yaml~", "4913", "f.yaml.tmp"]
@@ -198,7 +198,7 @@ class Walk:
                     os.rmdir(self.kx / "jobs" / ident / name)
                 except FileNotFoundError:  # its role has another name
                     pass
-        os.rmdir(self.kx / "jobs" / ident)
+        rmdir(self.kx / "jobs" / ident)
         self.model.jobs.remove(ident)
         self.model.history.add(ident)
 
@@ -207,7 +207,7 @@ class Walk:
             return
         ident = self.rng.choice(sorted(self.model.history))
         self.done.append(f"rmdir history/{ident}")
-        os.rmdir(self.kx / "history" / ident)
+        rmdir(self.kx / "history" / ident)
         self.model.history.remove(ident)
 
     def do_nonsense(self):

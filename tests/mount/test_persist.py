@@ -15,7 +15,7 @@ import uuid
 
 import pytest
 import yaml
-from harness import Job, actions, alive, app, err_of, is_mounted, kill, run, sealed, wait_for
+from harness import Job, actions, alive, app, err_of, is_mounted, kill, rmdir, run, sealed, wait_for
 
 
 def everything(job, where=None):
@@ -43,7 +43,7 @@ def several(kx):
     jobs["ended"].until("CANCELLED", "FAILED")
     removed = kx.submit(app("echo removed"), "removed.yaml")
     removed.finish()
-    os.rmdir(removed.dir)
+    rmdir(removed.dir)
     jobs["removed"] = removed
     return jobs
 
@@ -163,7 +163,7 @@ def test_other_processes_are_left_alone(kx, make_kx):
     kx.end(signal.SIGKILL)
     kx.start()
     mine.until("RUNNING")
-    os.rmdir(mine.dir)
+    rmdir(mine.dir)
     assert theirs.state() == "RUNNING" and alive(int(theirs.log()))
     kx.end()
     assert theirs.state() == "RUNNING" and alive(int(theirs.log()))

@@ -56,7 +56,7 @@ def test_merged(kx):
     assert lines == (job / "log").read_bytes()
     assert sorted(lines.splitlines()) == [b"main/0 a", b"main/0 b", b"main/1 a", b"main/1 b"]
     assert os.stat(job / "stamped").st_size == len(stamped)
-    run(["rm", "-r", str(job.dir)])
+    job.cancel()
     assert (job.old / "stamped").read_bytes() == stamped
     assert split((job.old / "main-0/stamped").read_bytes())[1] == b"a\nb\n"
 

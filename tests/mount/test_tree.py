@@ -11,7 +11,7 @@ import time
 
 import pytest
 import yaml
-from harness import app, err_of, permissions, popen, run, sh_role, wait_for
+from harness import app, err_of, permissions, popen, remove, rmdir, run, sh_role, wait_for
 from metrics import Metrics
 
 JOB_FILES = {"app.yaml", "ctl", "log", "manifest.yaml", "stamped", "state", "status", "status.json", "why"}
@@ -72,7 +72,7 @@ def test_what_a_star_takes_along_ends(kx):
     for where in (kx.mnt, job.dir, job / "main-0"):
         for command in ("cat *", "wc -l *", "head -n1 *", "grep -l here *", "md5sum *"):
             run(["sh", "-c", command], cwd=where, check=False)
-    os.rmdir(job.dir)
+    rmdir(job.dir)
 
 
 def test_live_is_found_but_not_listed(kx, job):
@@ -185,7 +185,7 @@ def test_log_tells_what_happened(kx):
     failed = kx.submit(app("exit 3"), "short.yaml")
     failed.finish("FAILED")
     failed.cancel()
-    run(["rm", "-r", str(failed.old)])
+    remove(failed.old)
 
     def said(ident):
         lines = [re.match(r"^\S+ (\w+) (.*)$", line).groups() for line in kx.read(".kxfs", "log").splitlines()]
@@ -324,7 +324,7 @@ def test_no_extended_attributes(kx, job):
 
 def test_history(kx, job):
     log = job.log()
-    os.rmdir(job.dir)
+    rmdir(job.dir)
     assert kx.ls("jobs") == [] and kx.history() == [job.id]
     assert set(os.listdir(job.old)) == HISTORY_FILES | {"logs", "main-0", "main-1"}
     assert sorted(os.listdir(job.old / "main-0")) == ["log", "stamped", "state", "status"]
@@ -333,7 +333,7 @@ def test_history(kx, job):
     # The verdict's link leads to where the job is now.
     assert os.readlink(kx / "submit/tree.yaml.job") == f"../history/{job.id}"
     assert kx.read("submit", "tree.yaml.job", "state") == "SUCCEEDED\n"
-    run(["rm", "-r", str(job.old)])
+    remove(job.old)
     assert kx.history() == []
     assert not any(job.id in path for path in walk(kx.state / "jobs"))
 

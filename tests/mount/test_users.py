@@ -33,7 +33,7 @@ def test_allow_other(make_kx):
                     f"mv {job.dir} {kx.mnt}/history/", f"rmdir {job.dir}/main-0"):
         assert run(command, check=False, **who).returncode != 0, command
     assert alive(pid) and job.state() == "RUNNING"
-    run(["rm", "-r", str(job.dir)])
+    job.cancel()
     wait_for(lambda: not alive(pid))
 
 
@@ -75,7 +75,7 @@ def test_allow_other_in_submit(make_kx):
                                "scratch.error"]
     assert kx.ls("jobs") == sorted([job.id, kx.job_of("ours.yaml").id])
     run("rm again.yaml again.yaml.job bad.yaml.error", **as_user)
-    run(["rm", "-r", str(job.dir)])
+    job.cancel()
     assert (job.old / "state").read_text() == "CANCELLED\n"
 
 

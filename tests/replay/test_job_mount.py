@@ -178,7 +178,7 @@ def test_cancelled(kx, server, jobs):
     pods = jobs.start(job.id)
     jobs.log(pods[0]).append("last words\n")
     harness.wait_for(lambda: job.read("main-0/log") == "last words\n")
-    harness.run(["rm", "-r", str(kx / "jobs" / job.id)])
+    job.cancel()
     assert server.store.find(st.BATCH_JOBS, "test", job.id) is None
     harness.wait_for(lambda: kx.read("history", job.id, "state") == "CANCELLED\n")
     assert kx.read("history", job.id, "main-0/log") == "last words\n"
@@ -195,7 +195,7 @@ def test_owned(server, make_mount, jobs):
             "spec": {"completions": 1, "parallelism": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}})
         harness.wait_for(lambda name=name: name in kx.ls("jobs"), what="the job")
     assert err_of(os.rmdir, kx / "jobs/of-set") == "EPERM"
-    os.rmdir(kx / "jobs/of-cron")
+    harness.rmdir(kx / "jobs/of-cron")
     assert server.store.find(st.BATCH_JOBS, "test", "of-set")
     assert not server.store.find(st.BATCH_JOBS, "test", "of-cron")
 

@@ -125,7 +125,7 @@ def test_cancelled(kx, server, jobsets):
     pods = jobsets.start(job.id)
     jobsets.log(pods[0]).append("last words\n")
     harness.wait_for(lambda: job.read("main-0/log") == "last words\n")
-    harness.run(["rm", "-r", str(kx / "jobs" / job.id)])
+    job.cancel()
     assert server.store.find(st.JOBSETS, "test", job.id) is None
     harness.wait_for(lambda: kx.read("history", job.id, "state") == "CANCELLED\n")
     assert kx.read("history", job.id, "main-0/log") == "last words\n"

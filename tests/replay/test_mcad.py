@@ -227,7 +227,7 @@ def test_cancelled(kx, server, mcad):
     job.until("RUNNING")
     mcad.log(pods[0]).append("last words\n")
     harness.wait_for(lambda: job.read("main-0/log") == "last words\n")
-    harness.run(["rm", "-r", str(kx / "jobs" / job.id)])
+    job.cancel()
     assert server.store.find(st.APPWRAPPERS, "test", job.id) is None
     assert job.id not in kx.ls("jobs")
     harness.wait_for(lambda: kx.read("history", job.id, "state") == "CANCELLED\n")

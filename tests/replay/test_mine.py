@@ -164,7 +164,7 @@ def test_cancel_mine(server, make_mount, volcano):
     assert "-o cancel=mine allows it" in own.read(".kxfs/log")
     assert "bobs: left alone: it was not submitted by this user (-o cancel=all allows it)" in mine.read(".kxfs/log")
     assert not server.seen(verb="delete")
-    harness.run(["rm", "-r", str(mine / "jobs/elsewhere")])
+    harness.remove(mine / "jobs/elsewhere")
     (asked,) = server.seen(verb="delete")
     assert asked.name == "elsewhere"
     harness.wait_for(lambda: "elsewhere" not in own.ls("jobs"))

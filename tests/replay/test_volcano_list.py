@@ -75,5 +75,5 @@ def test_job_of_that_name(name, make_mount, server):
     harness.wait_for(lambda: f"{name}-" in kx.ls("history"))
     assert kx.read("history", f"{name}-", "main-0", "log") == "hello\n"
     assert name in kx.read("history/list") and json.loads(kx.read("history/list.jsonl"))["id"] == name
-    harness.run(["rm", "-r", str(kx / f"history/{name}-")])
+    harness.remove(kx / f"history/{name}-")
     assert kx.history() == [] and os.path.isfile(kx / f"history/{name}")
