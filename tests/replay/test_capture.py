@@ -65,6 +65,11 @@ class Capture:
         return logs[0].read_bytes() if logs else b""
 
 
+def says(record, text):
+    """Is the file RECORD there, with TEXT in it?"""
+    return record.exists() and text in record.read_text()
+
+
 @pytest.fixture
 def capture(make_mount, server, volcano):
     del volcano
@@ -101,11 +106,10 @@ def test_output_outlives_its_pods(capture, server, volcano):
     harness.wait_for(lambda: capture.captured("later").endswith(b"the end\n"))
     records = {job: capture.kx.state / f"jobs/{job}/job.json" for job in ("before", "later")}
     # Nobody hears of the end of a pod after it has gone.
-    harness.wait_for(lambda: '"exit_code":3,' in records["later"].read_text(), what="the end of its pod")
+    harness.wait_for(lambda: says(records["later"], '"exit_code":3'), what="the end of its pod")
     for job, record in records.items():
         server.store.remove(st.JOBS, "test", job)
-        harness.wait_for(lambda record=record: record.exists() and '"history":true' in record.read_text(),
-                         what=f"{job} in the history")
+        harness.wait_for(lambda record=record: says(record, '"history":true'), what=f"{job} in the history")
     metrics = harness.wait_for(lambda: file.exists() and file.read_text(), what="metrics")
     assert 'kxfs_jobs{state="RUNNING"} ' in metrics and "kxfs_captured_bytes_total " in metrics
     capture.end()
