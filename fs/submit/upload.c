@@ -600,7 +600,7 @@ bool upload_want_save(struct upload *u)
 bool upload_is_saved(struct upload *u)
 {
 	lock_scope(u->all->lock);
-	return !u->unsaved;
+	return !u->unsaved && !u->saving;
 }
 
 /* What is to be saved now; BYTES is malloc'ed. */

@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import subprocess
+import threading
 import time
 
 import harness
@@ -194,6 +195,23 @@ def test_what_can_t_be_removed(slow):
 
 def outputs_removed(kx):
     return [line for line in kx.read(".kxfs", "log").splitlines() if "its output" in line]
+
+
+def test_a_scratch_file_is_closed_when_the_disk_has_it(slow):
+    """Also when its bytes are on their way already: a crash after the close does not cost them."""
+    kx, disk = slow
+    disk.hang("write", "/submit/scratch")
+    fd = os.open(kx / "submit/scratch", os.O_WRONLY | os.O_CREAT)
+    os.write(fd, b"text")
+    harness.wait_for(lambda: disk.hangs("/submit/scratch"), what="the write")
+    closing = threading.Thread(target=os.close, args=(fd,))
+    closing.start()
+    closing.join(1)
+    waits = closing.is_alive()
+    disk.go_on()
+    closing.join(harness.LIMIT)
+    assert waits and not closing.is_alive()
+    assert (kx.state / "submit/scratch").read_bytes() == b"text"
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
