@@ -139,6 +139,18 @@ def running(job, replica="main-0"):
     return job.replica(replica)["pod"]
 
 
+def begun(job, replica="main-0", attempt=0):
+    """Wait until the replica runs in this attempt and has printed; its pod."""
+    harness.wait_for(lambda: job.replica(replica)["attempt"] == attempt, what=f"attempt {attempt} of {replica}")
+    pod = running(job, replica)
+    job.until_logged("begin", replica)
+    return pod
+
+
+def phase(job, wanted):
+    harness.wait_for(lambda: job.status()["phase"] == wanted, what=f"the job to be {wanted}")
+
+
 def ended(job, *states):
     """Wait for the end of the job, and for those of its replicas, which are told by another watch."""
     job.finish(*states)

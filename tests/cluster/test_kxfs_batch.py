@@ -8,7 +8,7 @@ import api
 import pytest
 from cluster import HERE, Cluster
 from harness import actions, err_of, wait_for, write_ctl
-from mounted import HOLD, IMAGE, World, app, ended, running
+from mounted import HOLD, IMAGE, World, app, begun, ended, phase
 
 sys.path[1:1] = [str(HERE.parent / "golden")]
 
@@ -55,18 +55,6 @@ def kx(make_kx, world, limited):
         return make_kx(options, source=world.namespace, env={"KUBECONFIG": str(limited)})
 
     return make
-
-
-def begun(job, replica="main-0", attempt=0):
-    """Wait until the replica runs in this attempt and has printed; its pod."""
-    wait_for(lambda: job.replica(replica)["attempt"] == attempt, what=f"attempt {attempt} of {replica}")
-    pod = running(job, replica)
-    job.until_logged("begin", replica)
-    return pod
-
-
-def phase(job, wanted):
-    wait_for(lambda: job.status()["phase"] == wanted, what=f"the job to be {wanted}")
 
 
 def test_array(kx, world):

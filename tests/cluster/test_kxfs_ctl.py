@@ -4,14 +4,10 @@
 import os
 
 from harness import actions, err_of, run, wait_for, write_ctl
-from mounted import HOLD, app, running
+from mounted import HOLD, app, begun, phase, running
 
 WORDS = ("suspend", "resume", "restart", "terminate")
 BUSY = ["suspend", "restart", "terminate"]
-
-
-def phase(job, *wanted):
-    wait_for(lambda: job.status()["phase"] in wanted, what=f"the job to be {' or '.join(wanted)}")
 
 
 def refused(job, *but):
@@ -22,13 +18,6 @@ def refused(job, *but):
             assert err_of(write_ctl, job, word) == "EINVAL", word
     after = job.status()
     assert (after["phase"], after["retries"]) == (before["phase"], before["retries"])
-
-
-def begun(job, attempt=0):
-    """The replica runs in this attempt and has printed; the uid of its pod is another each time."""
-    wait_for(lambda: job.replica()["attempt"] == attempt, what=f"attempt {attempt}")
-    running(job)
-    job.until_logged("begin")
 
 
 def done(job, so):
@@ -56,7 +45,7 @@ def test_suspend_and_resume(mount, world, limited):
     assert job.log().startswith(b"begin\n")
     write_ctl(job, "resume")
     done(job, lambda status: status["retries"] == 1)
-    begun(job, 1)
+    begun(job, attempt=1)
     assert job.log(name="log.0").startswith(b"begin\n")
     world.release_all(job.id)
     job.finish()
@@ -70,12 +59,12 @@ def test_restart(kx, world):
     begun(job)
     phase(job, "Running")
     write_ctl(job, "restart")
-    begun(job, 1)
+    begun(job, attempt=1)
     running(job, "main-1")
     wait_for(lambda: job.status()["retries"] == 1 and job.status()["phase"] == "Running", what="the retry to be told")
     assert job.log(name="log.0").startswith(b"begin\n")
     write_ctl(job, "restart")
-    begun(job, 2)
+    begun(job, attempt=2)
     # Volcano's default is 3, which it compares before it starts a job again.
     wait_for(lambda: actions(job) == ["suspend", "terminate"], what="the last attempt to run")
     assert err_of(write_ctl, job, "restart") == "EINVAL"

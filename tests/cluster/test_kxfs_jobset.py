@@ -11,7 +11,7 @@ import pytest
 from cluster import HERE, Cluster
 from conftest import RECORDINGS
 from harness import LIMIT, actions, err_of, wait_for, write_ctl
-from mounted import HOLD, World, app, ended, role, running
+from mounted import HOLD, World, app, begun, ended, phase, role
 from process import Part
 
 sys.path[1:1] = [str(HERE / "controllers"), str(HERE.parent / "golden")]
@@ -70,18 +70,6 @@ def kx(make_kx, world, limited):
         return make_kx(options, source=f"{source}:{world.namespace}", env={"KUBECONFIG": str(limited)})
 
     return make
-
-
-def begun(job, replica="main-0", attempt=0):
-    """Wait until the replica runs in this attempt and has printed; its pod."""
-    wait_for(lambda: job.replica(replica)["attempt"] == attempt, what=f"attempt {attempt} of {replica}")
-    pod = running(job, replica)
-    job.until_logged("begin", replica)
-    return pod
-
-
-def phase(job, wanted):
-    wait_for(lambda: job.status()["phase"] == wanted, what=f"the job to be {wanted}")
 
 
 # --- the stand-in is like the real one ------------------------------------------------------------
