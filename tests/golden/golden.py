@@ -13,6 +13,7 @@ HERE = pathlib.Path(__file__).parent
 PROGRAM = os.environ.get("KXFS_BINARY", str(HERE.parents[1] / "build/fs/kxfs"))
 KINDS = ("volcano", "mcad")
 NAMES = sorted(path.name for path in (HERE / "inputs").iterdir())
+NAME = "the-job"  # what a recorded job is called
 PINNED = "fxtnr4nd5mcbzq"  # the suffix of all recorded names, or its beginning
 
 
@@ -55,6 +56,21 @@ def make(kind, path, namespace="default", options=None):
     assert status == 0, errors
     assert not errors
     return load(out)
+
+
+def make_text(kind, source, namespace, options):
+    """(status, text in which the job is called NAME, errors)"""
+    status, out, errors = run(kind, source.path, namespace, options)
+    return status, out.replace(load(out)["metadata"]["name"], NAME) if status == 0 else out, errors
+
+
+def record(folder, names, make):
+    """Write what MAKE, a function as make_text of a case's name, makes of those that it does not refuse."""
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        status, text, _ = make(name)
+        if status == 0:
+            (folder / f"{name}.yaml").write_text(text)
 
 
 def rename(job, name, to):

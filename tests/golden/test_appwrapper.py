@@ -5,11 +5,10 @@ is different, to be read before it is committed."""
 
 import pytest
 import yaml
-from golden import HERE, NAMES, Input, difference, load, run
+from golden import HERE, NAME, NAMES, Input, difference, load, make_text, record, run
 
 CASES = [name for name in NAMES if "mcad" in Input(name).kinds()]
 GOLDEN = HERE / "appwrapper"
-NAME = "the-job"
 
 
 def options_of(source):
@@ -22,11 +21,10 @@ def options_of(source):
 
 
 def make(name):
-    """(status, text in which the job is called NAME, errors)"""
+    """As golden.make_text."""
     source = Input(name)
     options, namespace = options_of(source)
-    status, out, errors = run("appwrapper", source.path, namespace, options)
-    return status, out.replace(load(out)["metadata"]["name"], NAME) if status == 0 else out, errors
+    return make_text("appwrapper", source, namespace, options)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -71,13 +69,5 @@ def test_all_are_cases():
     assert {path.stem for path in GOLDEN.iterdir()} <= set(CASES)
 
 
-def record():
-    GOLDEN.mkdir(exist_ok=True)
-    for name in CASES:
-        status, text, _ = make(name)
-        if status == 0:
-            (GOLDEN / f"{name}.yaml").write_text(text)
-
-
 if __name__ == "__main__":
-    record()
+    record(GOLDEN, CASES, make)

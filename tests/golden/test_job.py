@@ -4,8 +4,8 @@ but for the host of rank 0; what is around them is as recorded in job/. `python3
 before it is committed."""
 
 import pytest
-from golden import HERE, Input, difference, load, run
-from test_jobset import CASES, NAME, options_of
+from golden import HERE, Input, difference, load, make_text, record, run
+from test_jobset import CASES, options_of
 
 GOLDEN = HERE / "job"
 RECORDED = ["001-minimal", "010-gpu", "032-mount-device"]
@@ -13,11 +13,10 @@ ROLE = "name: a\nroles:\n- {{name: r, image: i, entrypoint: e, {}}}\n"
 
 
 def make(name, kind="job"):
-    """(status, text in which the job is called NAME, errors)"""
+    """As golden.make_text."""
     source = Input(name)
     options, namespace = options_of(source)
-    status, out, errors = run(kind, source.path, namespace, options)
-    return status, out.replace(load(out)["metadata"]["name"], NAME) if status == 0 else out, errors
+    return make_text(kind, source, namespace, options)
 
 
 def made(tmp_path, text, options=None):
@@ -99,13 +98,5 @@ def test_rank0_alone(tmp_path):
     assert {"name": "TORCHX_RANK0_HOST", "value": "localhost"} in container["env"]
 
 
-def record():
-    GOLDEN.mkdir(exist_ok=True)
-    for name in RECORDED:
-        status, text, errors = make(name)
-        assert status == 0, errors
-        (GOLDEN / f"{name}.yaml").write_text(text)
-
-
 if __name__ == "__main__":
-    record()
+    record(GOLDEN, RECORDED, make)

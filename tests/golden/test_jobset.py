@@ -8,13 +8,12 @@ import json
 
 import pytest
 import yaml
-from golden import HERE, NAMES, Input, difference, load, run
+from golden import HERE, NAME, NAMES, Input, difference, load, make_text, record, run
 
 CASES = [name for name in NAMES if "volcano" in Input(name).kinds()]
 GOLDEN = HERE / "jobset"
 RECORDED = ["001-minimal", "004-replicas", "005-multi-role", "050-macros", "053-rank0-dashed-role", "060-retry-application",
             "010-gpu", "032-mount-device", "067-min-replicas", "090-name-upper-underscore"]
-NAME = "the-job"
 INDEX = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {
     "fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}}
 # What a JobSet has no option for.
@@ -27,11 +26,10 @@ def options_of(source):
 
 
 def make(name):
-    """(status, text in which the job is called NAME, errors)"""
+    """As golden.make_text."""
     source = Input(name)
     options, namespace = options_of(source)
-    status, out, errors = run("jobset", source.path, namespace, options)
-    return status, out.replace(load(out)["metadata"]["name"], NAME) if status == 0 else out, errors
+    return make_text("jobset", source, namespace, options)
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -139,13 +137,5 @@ def test_labels_of_kueue():
     assert labels["kueue.x-k8s.io/queue-name"] == "team" and labels["kueue.x-k8s.io/priority-class"] == "high"
 
 
-def record():
-    GOLDEN.mkdir(exist_ok=True)
-    for name in RECORDED:
-        status, text, errors = make(name)
-        assert status == 0, errors
-        (GOLDEN / f"{name}.yaml").write_text(text)
-
-
 if __name__ == "__main__":
-    record()
+    record(GOLDEN, RECORDED, make)
