@@ -14,10 +14,7 @@ LABEL = "batch.kubernetes.io/"
 class FakeJob(FakeVolcano):
     """The same words for tests as FakeVolcano (start, run, log, finish ...), on Jobs."""
 
-    def pods(self, job, namespace="test"):
-        found, _ = self.store.objects(st.PODS, lambda pod: pod.namespace == namespace
-                                      and pod.labels.get(LABEL + "job-name") == job)
-        return [pod.name for pod in found]
+    job_label = LABEL + "job-name"
 
     def say(self, job, *conditions, namespace="test", reason="", message="", **status):
         """The controller's word on JOB. CONDITIONS: types that hold."""
@@ -50,7 +47,6 @@ class FakeJob(FakeVolcano):
             self.remove_pods(obj.name, obj.namespace)
         self._busy.now = False
 
-
     def _obey(self, obj, old, new):
         if new.get("suspend", False) != old.get("suspend", False):
             self.say(obj.name, *(["Suspended"] if new["suspend"] else []), namespace=obj.namespace)
@@ -59,16 +55,21 @@ class FakeJob(FakeVolcano):
 
 
 def make_pod(job, index, failures):
-    template = job.tree()["spec"]["template"]
+    return make_indexed(job.tree()["spec"]["template"], job.name, job.uid, job.namespace, index,
+                        {LABEL + "job-name": job.name}, {LABEL + "job-index-failure-count": str(failures)})
+
+
+def make_indexed(template, job, uid, namespace, index, labels, annotations):
+    """A pod of the Indexed Job JOB, with these labels and annotations beside its own."""
     pod = copy.deepcopy(template)
-    pod["metadata"] = {**pod.get("metadata", {}), "name": f"{job.name}-{index}-{uuid.uuid4().hex[:5]}",
-                       "namespace": job.namespace, "uid": str(uuid.uuid4()), "creationTimestamp": st.now(),
-                       "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": job.name, "uid": job.uid,
-                                            "controller": True}]}
-    pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), LABEL + "job-name": job.name}
-    pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}),
-                                      LABEL + "job-completion-index": str(index),
-                                      LABEL + "job-index-failure-count": str(failures)}
+    meta = pod.get("metadata", {})
+    pod["metadata"] = {**meta, "name": f"{job}-{index}-{uuid.uuid4().hex[:5]}", "namespace": namespace,
+                       "uid": str(uuid.uuid4()), "creationTimestamp": st.now(),
+                       "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid,
+                                            "controller": True}],
+                       "labels": {**meta.get("labels", {}), **labels},
+                       "annotations": {**meta.get("annotations", {}), LABEL + "job-completion-index": str(index),
+                                       **annotations}}
     pod["spec"]["nodeName"] = "node-1"
     pod["status"] = {"phase": "Pending"}
     set_containers(pod, "Pending", lambda c: {"waiting": {"reason": "ContainerCreating"}})

@@ -2,11 +2,11 @@
 """A small JobSet controller for the API server of the tests: JobSets get their status and the pods of their Jobs as in
 the recordings. Nothing runs: the test says what pods do."""
 
-import copy
 import uuid
 
 import store as st
-from volcano import FakeVolcano, set_containers
+from job import make_indexed
+from volcano import FakeVolcano
 
 LABEL = "jobset.sigs.k8s.io/"
 
@@ -14,10 +14,7 @@ LABEL = "jobset.sigs.k8s.io/"
 class FakeJobSet(FakeVolcano):
     """The same words for tests as FakeVolcano (start, run, log, finish ...), on JobSets."""
 
-    def pods(self, job, namespace="test"):
-        found, _ = self.store.objects(st.PODS, lambda pod: pod.namespace == namespace
-                                      and pod.labels.get(LABEL + "jobset-name") == job)
-        return [pod.name for pod in found]
+    job_label = LABEL + "jobset-name"
 
     def say(self, job, *conditions, namespace="test", **status):
         """The controller's word on JOB. CONDITIONS: types that hold."""
@@ -57,17 +54,6 @@ class FakeJobSet(FakeVolcano):
 
 
 def make_pod(jobset, name, template, index, restarts):
-    pod = copy.deepcopy(template)
-    pod["metadata"] = {**pod.get("metadata", {}), "name": f"{jobset.name}-{name}-0-{index}-{uuid.uuid4().hex[:5]}",
-                       "namespace": jobset.namespace, "uid": str(uuid.uuid4()), "creationTimestamp": st.now(),
-                       "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": f"{jobset.name}-{name}-0",
-                                            "uid": str(uuid.uuid4()), "controller": True}]}
     labels = {LABEL + "jobset-name": jobset.name, LABEL + "jobset-uid": jobset.uid, LABEL + "replicatedjob-name": name,
               LABEL + "replicatedjob-replicas": "1", LABEL + "job-index": "0", LABEL + "restart-attempt": str(restarts)}
-    pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **labels}
-    pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}),
-                                      "batch.kubernetes.io/job-completion-index": str(index)}
-    pod["spec"]["nodeName"] = "node-1"
-    pod["status"] = {"phase": "Pending"}
-    set_containers(pod, "Pending", lambda c: {"waiting": {"reason": "ContainerCreating"}})
-    return pod
+    return make_indexed(template, f"{jobset.name}-{name}-0", str(uuid.uuid4()), jobset.namespace, index, labels, {})

@@ -12,10 +12,7 @@ from volcano import FakeVolcano, set_containers
 class FakeMcad(FakeVolcano):
     """The same words for tests as FakeVolcano (start, run, log, finish ...), on AppWrappers."""
 
-    def pods(self, job, namespace="test"):
-        found, _ = self.store.objects(st.PODS, lambda pod: pod.namespace == namespace
-                                      and pod.labels.get("appwrapper.mcad.ibm.com") == job)
-        return [pod.name for pod in found]
+    job_label = "appwrapper.mcad.ibm.com"
 
     def say(self, job, state, condition=None, reason="", message="", namespace="test", **status):
         """MCAD's word on JOB. A condition is added once."""

@@ -16,6 +16,8 @@ FINAL = ("Completed", "Failed", "Aborted", "Terminated")
 
 
 class FakeVolcano:
+    job_label = "volcano.sh/job-name"  # of a pod: its job
+
     def __init__(self, server, schedule=True):
         self.server = server
         self.store = server.store
@@ -35,7 +37,7 @@ class FakeVolcano:
     def pods(self, job, namespace="test"):
         """The names of a job's pods that there are, in order of task and index."""
         found, _ = self.store.objects(st.PODS, lambda pod: pod.namespace == namespace
-                                      and pod.labels.get("volcano.sh/job-name") == job)
+                                      and pod.labels.get(self.job_label) == job)
         return [pod.name for pod in found]
 
     def run(self, *pods, namespace="test"):
