@@ -16,14 +16,7 @@
 		{.name = "priority_class",                                                         \
 		 .type = SPEC_OPTION_NAME,                                                         \
 		 .help = "priority class of Kueue's workload"},                                    \
-		{.name = "service_account",                                                        \
-		 .type = SPEC_OPTION_NAME,                                                         \
-		 .help = "service account of the pods"},                                           \
-		{.name = "image_repo", .help = "repository of local images (sha256:...)"},         \
-		{.name = "image_secret",                                                           \
-		 .type = SPEC_OPTION_NAME,                                                         \
-		 .help = "secret to pull images with"},                                            \
-		SPEC_TIME_LIMIT_OPTION, SPEC_TTL_OPTION,                                           \
+		POD_OPTIONS, SPEC_TIME_LIMIT_OPTION, SPEC_TTL_OPTION,                              \
 	{                                                                                          \
 		.name = "no_annotations", .type = SPEC_OPTION_BOOL,                                \
 		.help = "leave the annotations and the label kxfs/... out"                         \

@@ -13,6 +13,17 @@
 
 #define POD_TORCHX_VERSION "0.7.0" /* the version that manifests equal */
 
+/* Run options of the kinds whose pods have them all, for their tables. */
+#define POD_OPTIONS                                                                                \
+	{.name = "service_account",                                                                \
+	 .type = SPEC_OPTION_NAME,                                                                 \
+	 .help = "service account of the pods"},                                                   \
+		{.name = "image_repo", .help = "repository of local images (sha256:...)"},         \
+	{                                                                                          \
+		.name = "image_secret", .type = SPEC_OPTION_NAME,                                  \
+		.help = "secret to pull images with"                                               \
+	}
+
 /* What a kind is given, and what it makes. Plain data. */
 struct spec_build {
 	const struct spec_kind *kind;

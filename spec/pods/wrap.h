@@ -11,13 +11,7 @@
 
 /* Run options of all versions, for the kind's table. */
 #define WRAP_OPTIONS                                                                               \
-	{.name = "service_account",                                                                \
-	 .type = SPEC_OPTION_NAME,                                                                 \
-	 .help = "service account of the pods"},                                                   \
-		{.name = "image_repo", .help = "repository of local images (sha256:...)"},         \
-		{.name = "image_secret",                                                           \
-		 .type = SPEC_OPTION_NAME,                                                         \
-		 .help = "secret to pull images with"},                                            \
+	POD_OPTIONS,                                                                               \
 		{.name = "coscheduler_name",                                                       \
 		 .help = "scheduler that places the pods of a role together"},                     \
 		{.name = "priority_class_name",                                                    \
