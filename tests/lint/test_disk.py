@@ -36,6 +36,7 @@ STATE = {
 OTHERS = {
     "backend/base/file.c": "users' own files: kubeconfig, tokens",
     "backend/base/process.c": "/proc",
+    "backend/base/spawn.c": "/dev/null, in another process, which has no loop",
     "backend/client/curl_loop.c": "/proc",
     "backend/client/kubeconfig.c": "where the kubeconfig is, at the start and on the pool",
     "backend/local/helper.c": "another process, which has no loop",
