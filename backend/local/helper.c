@@ -334,14 +334,18 @@ static _Noreturn void run_guard(const struct order *order, pid_t helper, int out
 
 /* --- the helper and the daemon --- */
 
-/* What can't be sent ends the connection: the daemon connects again, and is told all that counts. */
-static void send_news(struct helper *h, const struct helper_news *news)
+/*
+ * False: the news could not be sent, and nothing more is. A daemon that is there connects again, and is told all that
+ * counts. What a daemon has asked for before it went is heard first, up to the end of the connection.
+ */
+static bool send_news(struct helper *h, const struct helper_news *news)
 {
 	if (h->conn_fd >= 0 &&
-	    send(h->conn_fd, news, sizeof(*news), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-		close(h->conn_fd);
-		h->conn_fd = -1;
-	}
+	    send(h->conn_fd, news, sizeof(*news), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+		return true;
+	if (h->conn_fd >= 0)
+		shutdown(h->conn_fd, SHUT_WR);
+	return false;
 }
 
 static void send_grown(struct helper *h)
@@ -783,17 +787,19 @@ static void conclude(struct helper *h)
 {
 	struct pollfd in = {.fd = h->listen_fd, .events = POLLIN};
 	const struct helper_news news = {.kind = HELPER_ENDED, .end = h->end};
-	bool written = false;
+	bool written = false, told;
 	struct stat st;
 
 	if (h->lines_fd >= 0 && h->end.lost && fstat(h->log_fd, &st) == 0)
 		lines_mend(h->lines_fd, h->log_fd, (uint64_t)st.st_size, &h->lines);
 	for (int i = 0; i < END_TRIES; i++) {
 		written = written || write_end(h) == 0;
-		if (h->conn_fd < 0)
+		told = send_news(h, &news);
+		if (!told) {
 			take_daemon(h);
-		send_news(h, &news);
-		if (written || h->conn_fd >= 0)
+			told = send_news(h, &news);
+		}
+		if (told || written)
 			return;
 		poll(&in, 1, 1000);
 	}

@@ -361,7 +361,10 @@ static void test_stop(void **state)
 	assert_false(has_phase(w, stopped, "Suspended"));
 }
 
-/* A helper that is stopped itself ends nothing: the end does not wait for it for ever; the next start has its job. */
+/*
+ * A helper that is stopped itself ends nothing: the end does not wait for it for ever; the next start has its job. When
+ * the helper goes on, it hears first that its program has printed, which it can tell nobody, and then that it is to end.
+ */
 static void test_stop_late(void **state)
 {
 	struct world *w = *state;
@@ -372,7 +375,7 @@ static void test_stop_late(void **state)
 	world_stop(w);
 	w->config.grace_ms = 300;
 	assert_int_equal(world_start(w), 0);
-	id = submit_sh(w, "echo $$; exec sleep 1000", 1, NULL);
+	id = submit_sh(w, "echo $$; while echo more; do sleep 0.05; done", 1, NULL);
 	pid = log_pid(w, id, "main-0.0");
 	assert_int_equal(world_helpers(w, &helper), 1);
 	kill(helper, SIGSTOP);
