@@ -322,8 +322,9 @@ def test_transitions(kx, volcano):
     job.until_logged("hello")
     before = job.status()["transitions"]
     assert before[0]["state"] == "SUBMITTED" and before[0]["time"] == job.status()["created"]
-    assert [(t["state"], t["phase"]) for t in before if t["phase"]] == [
-        ("PENDING", "Pending"), ("RUNNING", "Running")]
+    # Where the pod's news comes first, the job has run for a moment before Volcano has said so.
+    assert [(t["state"], t["phase"]) for t in before if t["phase"] and (t["state"], t["phase"]) != ("RUNNING", "Pending")
+            ] == [("PENDING", "Pending"), ("RUNNING", "Running")]
     kx.end()
     volcano.finish(pod)
     kx.start()
@@ -331,4 +332,7 @@ def test_transitions(kx, volcano):
     assert after["transitions"][:-1] == before
     last = after["transitions"][-1]
     assert (last["state"], last["phase"]) == ("SUCCEEDED", "Completed")
-    assert last["time"] == after["finished"] >= after["started"]
+    # Volcano says that the job has ended when it has seen that the pod has, which may be a second later.
+    assert last["time"] >= after["finished"] >= after["started"]
+    said = volcano.server.store.find(st.JOBS, "test", job.id).tree()["status"]["state"]["lastTransitionTime"]
+    assert last["time"] == said

@@ -362,8 +362,9 @@ static void test_stop(void **state)
 }
 
 /*
- * A helper that is stopped itself ends nothing: the end does not wait for it for ever; the next start has its job. When
- * the helper goes on, it hears first that its program has printed, which it can tell nobody, and then that it is to end.
+ * A helper that is stopped itself ends nothing: the end does not wait for it for ever; the next start has its job.
+ * When the helper goes on, it hears first that its program has printed, which it can tell nobody, and then that it is
+ * to end.
  */
 static void test_stop_late(void **state)
 {
@@ -520,7 +521,7 @@ static void test_two_of_one_uid(void **state)
 
 	until(has_state(w, id, SPEC_SUCCEEDED));
 	world_stop(w);
-	memcpy(copy + strlen(copy) - 3, "zzz", 3);
+	memset(copy + strlen(copy) - 3, 'z', 3);
 	command = text_print("cp -r %s/jobs/%s %s/jobs/%s", w->state, id, w->state, copy);
 	assert_int_equal(system(command), 0);
 	job_edit(w, copy, id, copy);
