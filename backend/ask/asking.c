@@ -8,10 +8,12 @@
 #include <semaphore.h>
 
 #include "backend/base/interrupt.h"
+#include "spec/base/mem.h"
 
 struct asking {
 	const struct asking_ops *ops;
 	void *data;
+	struct spec_connection connection;
 	struct loop *loop;
 	struct credential *credential;
 	struct http *http;
@@ -21,12 +23,14 @@ struct asking {
 	sem_t done; /* posted when all is answered or a signal came, and when all is stopped */
 };
 
-static void asking_clear(struct asking *a)
+static void asking_free(struct asking *a)
 {
 	http_free(a->http);
 	credential_free(a->credential);
 	loop_free(a->loop);
+	spec_connection_clear(&a->connection);
 	sem_destroy(&a->done);
+	free(a);
 }
 
 static void on_signal(void *data)
@@ -73,27 +77,44 @@ void asking_over(struct asking *a)
 	a->over = true;
 }
 
-int asking_run(const struct spec_connection *connection, const struct asking_ops *ops, void *data,
+static int start(struct asking *a, char **ret_text)
+{
+	int err = credential_new(a->loop, &a->connection, &a->credential, ret_text);
+
+	if (!err)
+		err = http_new(a->loop, &a->connection, a->credential, &a->http, ret_text);
+	return err ? err : loop_start(a->loop);
+}
+
+/* False: what hangs may go on at any moment with what it uses. */
+static bool ask(struct asking *a)
+{
+	bool stopped;
+
+	interrupt_hold(&a->interrupt);
+	loop_post(a->loop, begin, a);
+	await(a);
+	loop_post(a->loop, end, a);
+	await(a);
+	stopped = loop_stop(a->loop);
+	interrupt_release(&a->interrupt);
+	return stopped;
+}
+
+int asking_run(struct spec_connection *connection, const struct asking_ops *ops, void *data,
 	       char **ret_text)
 {
-	struct asking a cleanup(asking_clear) = {.ops = ops, .data = data};
+	struct asking *a = new0(struct asking);
 	int err;
 
-	sem_init(&a.done, 0, 0);
-	loop_new(&a.loop);
-	err = credential_new(a.loop, connection, &a.credential, ret_text);
-	if (!err)
-		err = http_new(a.loop, connection, a.credential, &a.http, ret_text);
-	if (!err)
-		err = loop_start(a.loop);
-	if (err)
-		return err;
-	interrupt_hold(&a.interrupt);
-	loop_post(a.loop, begin, &a);
-	await(&a);
-	loop_post(a.loop, end, &a);
-	await(&a);
-	loop_stop(a.loop);
-	interrupt_release(&a.interrupt);
-	return 0;
+	a->ops = ops;
+	a->data = data;
+	a->connection = *connection;
+	sem_init(&a->done, 0, 0);
+	loop_new(&a->loop);
+	err = start(a, ret_text);
+	if (err || ask(a))
+		asking_free(a);
+	*connection = (struct spec_connection){0};
+	return err;
 }

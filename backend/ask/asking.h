@@ -19,10 +19,12 @@ struct asking_ops {
 };
 
 /*
- * Ask the server of CONNECTION (borrowed). 0: asking_over was called, and nothing runs any more; a negative errno with
- * *RET_TEXT: nothing was asked. If a signal interrupts it (interrupt.h), all is stopped and the process ends.
+ * Ask the server of CONNECTION, which the ops may read, and which is empty then. 0: asking_over was called, and nothing
+ * of the ops runs any more; a negative errno with *RET_TEXT: nothing was asked. If a signal interrupts it
+ * (interrupt.h), all is stopped and the process ends. What a disk that hangs has not given back, as a token's file, is
+ * left as it is with what it uses.
  */
-int asking_run(const struct spec_connection *connection, const struct asking_ops *ops, void *data,
+int asking_run(struct spec_connection *connection, const struct asking_ops *ops, void *data,
 	       char **ret_text);
 void asking_over(struct asking *a);
 

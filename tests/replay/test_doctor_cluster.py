@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """kxfs doctor: what it says of a cluster, and when a mount would work."""
 
+import contextlib
 import email.utils
 import os
 import pwd
@@ -11,6 +12,7 @@ import kubeconfig
 import pytest
 import store as st
 import yaml
+from disk import Disk
 from harness import ROOT, run, wait_for
 
 
@@ -163,3 +165,21 @@ def test_rbac_has_these_rights(doctor, server):
              for role in yaml.safe_load_all((ROOT / "contrib/rbac.yaml").read_text()) for rule in role["rules"]
              for group in rule["apiGroups"] for resource in rule["resources"] for verb in rule["verbs"]}
     assert asked == given
+
+
+def test_a_disk_that_hangs(make_kx, server, tmp_path):
+    """The token's file can't be read for now: that is said, and the doctor comes to its end."""
+    (tmp_path / "secrets").mkdir()
+    kx = make_kx(start=False)
+    with contextlib.closing(Disk(kx, tmp_path / "secrets")) as disk:
+        (tmp_path / "secrets/token").write_text("test-token")
+        path = kubeconfig.write(tmp_path / "config", kubeconfig.config(server, kubeconfig.token_file(tmp_path / "secrets/token")))
+        disk.hang("open", "/token")
+        with disk.still():
+            # Who looks for leaks stops all threads first, and waits for the one that hangs.
+            p = run([kx.binary, "doctor", "volcano:test"], check=False,
+                    env={**kx.env(), "KUBECONFIG": str(path), "LSAN_OPTIONS": "detect_leaks=0"})
+    assert p.returncode == 1 and p.stdout.endswith("""
+  wrong    get /version: the files with the credentials can't be read in time
+A mount would not work.
+"""), p.stderr
