@@ -408,6 +408,10 @@ int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *
 
 	if (!queue)
 		return -ENOENT;
+	if (b->ops->queue_text) {
+		spec_queue_view_unref(queue);
+		return b->ops->queue_text(b, ret, ret_len);
+	}
 	if (queue->local)
 		cluster = b->ops->cluster_queue(b, queue->local->cluster_queue);
 	backend_queue_jobs(b, name, &jobs);

@@ -34,8 +34,10 @@ struct backend_config {
 	const char *home;	      /* for "~" in mounts; NULL: none */
 	const struct spec_pair *args; /* run options of the mount; not copied */
 	size_t n_args;
-	unsigned grace_ms;    /* SIGTERM to SIGKILL */
-	bool linger;	      /* local jobs outlive backend_stop */
+	unsigned grace_ms; /* SIGTERM to SIGKILL */
+	bool linger;	   /* local jobs outlive backend_stop */
+	unsigned jobs;	   /* local ones that run at once; 0: any number */
+	int gpus; /* of the machine that local jobs are given, at most 64; 0: none; -1: those that it has */
 	uint64_t spool_limit; /* bytes of captured output in all */
 	int64_t history_keep; /* seconds */
 };

@@ -48,6 +48,8 @@ struct backend_ops {
 	int64_t (*stale_since)(struct backend *b);
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
+	/* As backend_queue_text, of a queue that is there. NULL: its view has all. */
+	int (*queue_text)(struct backend *b, char **ret, size_t *ret_len);
 	/* The ClusterQueue NAME, a new reference; NULL: none is known. */
 	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
 	/* As backend_wanted. NULL: nothing is told only when it is asked for. */

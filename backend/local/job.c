@@ -16,6 +16,7 @@
 #include "backend/local/replica.h"
 #include "spec/base/mem.h"
 #include "spec/job/last_words.h"
+#include "spec/record/turns.h"
 
 struct role {
 	size_t first, n; /* its replicas */
@@ -47,11 +48,14 @@ struct local_jobs {
 	struct local_replicas *replicas;
 	struct local_job *all;
 	bool in_charge; /* they may be started and ended */
+	bool turns_posted;
+	int64_t last_turn; /* the number of who has begun to wait last; 0: nobody ever has */
 	/* for metrics, read by any thread */
 	atomic_ulong n_restarts, n_unsaved;
 };
 
 static void job_restart(struct local_job *job, unsigned delay_ms);
+static void post_turns(struct local_jobs *jobs);
 
 static struct role *role_of(const struct local_job *job, const struct local_replica *rep)
 {
@@ -65,6 +69,87 @@ static const struct spec_role *spec_role_of(const struct local_job *job,
 	const struct spec_app *app = job->rec->app;
 
 	return app ? &app->roles[local_replica_record(rep)->role] : NULL;
+}
+
+/* --- whose turn it is (spec/record/turns.h) --- */
+
+/* JOB stands behind all that wait. */
+static void line_up(struct local_job *job)
+{
+	local_record_spec(job->record)->turn = ++job->jobs->last_turn;
+	post_turns(job->jobs);
+}
+
+/* A new job has to wait, if there is a queue. */
+static void join_queue(struct local_job *job)
+{
+	const struct spec_turns turns = local_turns(&job->jobs->b->config);
+
+	if (!turns.jobs && !turns.gpus)
+		return;
+	spec_set(&job->rec->job->queue, LOCAL_QUEUE);
+	line_up(job);
+}
+
+static void admit(struct local_job *job)
+{
+	/* After a crash nobody else is given what JOB has, since it is on record before a program is started. */
+	const uint64_t change = local_record_changed(job->record);
+
+	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
+		local_replica_admit(job->reps[i], change);
+}
+
+static bool waits_for_turn(const struct local_job *job)
+{
+	return job->rec->turn && !job->rec->job->suspended && !job->let_go &&
+	       !local_job_is_ending(job);
+}
+
+static int by_turn(const void *a, const void *b)
+{
+	const int64_t x = (*(const struct local_job *const *)a)->rec->turn;
+	const int64_t y = (*(const struct local_job *const *)b)->rec->turn;
+
+	return (x > y) - (x < y);
+}
+
+/*
+ * What is free goes to those that wait. What a job has is free when the job is: then its end is on disk, or the next
+ * daemon might start it again with the same GPUs.
+ */
+static void on_turns(void *data)
+{
+	struct local_jobs *jobs = data;
+	struct spec_turns turns = local_turns(&jobs->b->config);
+	struct local_job **waiting cleanup_free = new0_n(struct local_job *, HASH_COUNT(jobs->all));
+	struct local_job *job, *next;
+	size_t n = 0;
+
+	jobs->turns_posted = false;
+	HASH_ITER(hh, jobs->all, job, next) {
+		if (!job->rec->turn)
+			spec_turns_take(&turns, job->rec);
+		else if (waits_for_turn(job))
+			waiting[n++] = job;
+	}
+	qsort(waiting, n, sizeof(struct local_job *), by_turn);
+	for (size_t i = 0; i < n; i++) {
+		bool moved = false;
+
+		if (spec_turns_give(&turns, local_record_spec(waiting[i]->record), &moved))
+			admit(waiting[i]);
+		else if (moved)
+			local_record_moved(waiting[i]->record);
+	}
+}
+
+static void post_turns(struct local_jobs *jobs)
+{
+	if (jobs->turns_posted || !jobs->in_charge || !jobs->last_turn)
+		return;
+	jobs->turns_posted = true;
+	loop_post(jobs->b->loop, on_turns, jobs);
 }
 
 /* --- its end --- */
@@ -164,6 +249,7 @@ static void on_settled(void *data)
 	output_job_close(take_ptr(job->common.output));
 	jobs->events.leaving(jobs->events.data, job);
 	job_free(job);
+	post_turns(jobs);
 	return jobs->events.left(jobs->events.data);
 }
 
@@ -363,6 +449,7 @@ void local_job_end(struct local_job *job, enum spec_goal goal)
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_end(job->reps[i]);
 	local_record_changed(job->record);
+	post_turns(job->jobs);
 	decide(job, NULL);
 }
 
@@ -404,6 +491,7 @@ void local_job_suspend(struct local_job *job)
 	local_record_spec(job->record)->job->suspended = true;
 	local_record_set_reason(job->record, "Suspended", "");
 	signal_all(job, SIGSTOP);
+	post_turns(job->jobs);
 	local_record_changed(job->record);
 }
 
@@ -411,6 +499,8 @@ void local_job_resume(struct local_job *job)
 {
 	local_record_spec(job->record)->job->suspended = false;
 	local_record_set_reason(job->record, "", "");
+	if (job->rec->turn)
+		line_up(job);
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_resume(job->reps[i]);
 	local_record_changed(job->record);
@@ -461,6 +551,7 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 			(struct role){.first = rec->job->roles[i].first, .n = rec->job->roles[i].n};
 	for (size_t i = 0; i < rec->job->n_replicas; i++)
 		job->reps[i] = local_replica_new(&job->common, i);
+	jobs->last_turn = max_of(jobs->last_turn, rec->turn);
 	HASH_ADD_KEYPTR(hh, jobs->all, rec->job->id, strlen(rec->job->id), job);
 	group_enter(jobs->group);
 	return job;
@@ -469,6 +560,7 @@ struct local_job *local_job_new(struct local_jobs *jobs, struct spec_record *rec
 void local_job_launch(struct local_job *job)
 {
 	spec_set(&local_record_spec(job->record)->boot, "");
+	join_queue(job);
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_begin(job->reps[i], 0);
 }
@@ -510,6 +602,10 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 {
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_adopt(job->reps[i], &found[i]);
+	if (*job->rec->boot && job->live == 0) {
+		join_queue(job);
+		local_record_changed(job->record);
+	}
 	spec_set(&local_record_spec(job->record)->boot, "");
 	local_record_publish(job->record);
 	if (job->rec->goal == SPEC_GOAL_RUN)
@@ -538,6 +634,7 @@ void local_jobs_take_charge(struct local_jobs *jobs)
 
 	jobs->in_charge = true;
 	local_replicas_begin(jobs->replicas);
+	post_turns(jobs);
 	/* The last daemon may have ended before all of them had. */
 	HASH_ITER(hh, jobs->all, job, next)
 		if (job->rec->goal != SPEC_GOAL_RUN)

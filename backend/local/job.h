@@ -10,10 +10,19 @@
 #include "backend/base/group.h"
 #include "backend/impl/impl.h"
 #include "backend/local/task.h"
-#include "spec/record/record.h"
+#include "spec/record/turns.h"
+
+/* The name of the queue of the machine. */
+#define LOCAL_QUEUE "local"
 
 struct local_job;
 struct local_jobs;
+
+/* Its limits, which the mount has chosen. There is a queue if one is not 0. */
+static inline struct spec_turns local_turns(const struct backend_config *config)
+{
+	return (struct spec_turns){.jobs = config->jobs, .gpus = (unsigned)config->gpus};
+}
 
 struct local_jobs_events {
 	/* The store shows SNAP of JOB now. */

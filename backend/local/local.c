@@ -20,7 +20,9 @@
  * connects to the sockets in tasks/, and reads there how the other attempts have ended.
  */
 #include <errno.h>
+#include <glob.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/file.h"
@@ -44,7 +46,8 @@ struct local {
 	struct saved *saved;
 	struct control *control;
 	struct submit_context submit;
-	struct expiry *expiry; /* what becomes of old jobs */
+	struct expiry *expiry;	       /* what becomes of old jobs */
+	struct spec_queue_view *queue; /* of the machine; NULL: none */
 	bool stopped;
 	struct loop_timer deadline; /* of stopping */
 };
@@ -140,6 +143,32 @@ static int local_key(const struct backend_config *config, char **ret, char **ret
 	return 0;
 }
 
+/* How many of NVIDIA's the machine has. */
+static int count_gpus(void)
+{
+	glob_t found = {0};
+	int n = 0;
+
+	if (access("/proc/driver/nvidia", F_OK) == 0 &&
+	    glob("/dev/nvidia[0-9]*", GLOB_NOSORT, NULL, &found) == 0)
+		n = (int)min_of(found.gl_pathc, (size_t)SPEC_MAX_GPUS);
+	globfree(&found);
+	return n;
+}
+
+static struct spec_queue_view *new_queue(struct backend *b)
+{
+	struct spec_queue_view *queue;
+
+	if (b->config.gpus < 0)
+		b->config.gpus = count_gpus();
+	if (!b->config.gpus && !b->config.jobs)
+		return NULL;
+	queue = spec_queue_view_new(LOCAL_QUEUE);
+	queue->meta.created = queue->changed = loop_time_ns();
+	return queue;
+}
+
 static int local_init(struct backend *b, char **ret_text)
 {
 	cleanup_free char *jobs = text_print("%s/jobs", b->config.state_dir);
@@ -157,6 +186,7 @@ static int local_init(struct backend *b, char **ret_text)
 	l->b = b;
 	backend_set_impl(b, l);
 	events.data = l;
+	l->queue = new_queue(b);
 	group_init(&l->group, b->loop);
 	l->expiry = new_expiry(b);
 	l->jobs = local_jobs_new(b, &l->group, &events);
@@ -224,6 +254,7 @@ static void local_fini(struct backend *b)
 	control_free(l->control);
 	saved_free(l->saved);
 	expiry_free(l->expiry);
+	spec_queue_view_unref(l->queue);
 	free(l);
 	backend_set_impl(b, NULL);
 }
@@ -276,6 +307,37 @@ static int local_text(struct backend *b, const struct spec_job *job, enum backen
 	return 0;
 }
 
+static struct spec_queue_view *local_queue(struct backend *b, const char *name)
+{
+	struct spec_queue_view *queue = local_of(b)->queue;
+
+	return queue && streq(name, LOCAL_QUEUE) ? spec_queue_view_ref(queue) : NULL;
+}
+
+static int local_queues(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n)
+{
+	*ret_n = local_of(b)->queue ? 1 : 0;
+	if (*ret_n == 0)
+		return -ENOENT;
+	*ret = new0(struct spec_queue_view *);
+	**ret = local_queue(b, LOCAL_QUEUE);
+	return 0;
+}
+
+static int local_queue_text(struct backend *b, char **ret, size_t *ret_len)
+{
+	const struct spec_turns turns = local_turns(&b->config);
+	const struct spec_job **jobs cleanup_free = NULL;
+	size_t n = 0;
+	int err = backend_jobs(b, BACKEND_JOBS, &jobs, &n);
+
+	if (err == 0)
+		spec_turns_text(&turns, jobs, n, ret, ret_len);
+	for (size_t i = 0; i < n; i++)
+		spec_job_unref(jobs[i]);
+	return err;
+}
+
 static int local_info(struct backend *b, FILE *out)
 {
 	print_text(out, "state", b->config.state_dir);
@@ -304,6 +366,9 @@ const struct backend_ops local_ops = {
 	.control = local_control,
 	.forget = local_forget,
 	.text = local_text,
+	.queues = local_queues,
+	.queue = local_queue,
+	.queue_text = local_queue_text,
 	.info = local_info,
 	.metrics = local_metrics,
 };

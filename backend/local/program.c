@@ -2,9 +2,12 @@
 /* Arguments with their macros, and an environment in which each variable stands once. */
 #include "backend/local/program.h"
 
+#include <unistd.h>
+
 #include "spec/app/macro.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
+#include "spec/record/turns.h"
 
 /*
  * The variables that tell a program its job, the host that rank 0 is on (what $rank0_env names), and where TorchElastic
@@ -85,6 +88,19 @@ static void make_unique(struct strings *s)
 	s->v[kept] = NULL;
 }
 
+/*
+ * The GPUs that the replica may use. AMD's libraries number those of HIP_VISIBLE_DEVICES among what
+ * ROCR_VISIBLE_DEVICES leaves, so only one of these two can say it.
+ */
+static void add_gpus(struct strings *env, uint64_t gpus)
+{
+	cleanup_free char *numbers = spec_turns_numbers(gpus);
+
+	add(env, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
+	if (access("/dev/kfd", F_OK) == 0)
+		add(env, text_print("HIP_VISIBLE_DEVICES=%s", numbers));
+}
+
 void program_make(struct program *p, const struct spec_record *rec, const struct spec_replica *rep,
 		  const char *error_file)
 {
@@ -117,6 +133,8 @@ void program_make(struct program *p, const struct spec_record *rec, const struct
 	add(&env, text_copy(RANK0 "=localhost"));
 	add(&env, text_print("KXFS_JOB=%s", rec->job->id));
 	add(&env, text_print("KXFS_REPLICA=%s", rep->name));
+	if (rep->gpus)
+		add_gpus(&env, rep->gpus);
 	make_unique(&env);
 	*p = (struct program){args.v, env.v};
 }

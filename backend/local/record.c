@@ -156,13 +156,26 @@ void local_record_publish(struct local_record *r)
 	publish(r, spec_record_job(r->rec));
 }
 
-/* A job is shown when all of it has been started, or after SHOW_NS, since its submitter waits for that. */
+void local_record_moved(struct local_record *r)
+{
+	/* What waits for the disk to be published comes first. */
+	if (r->shown && !r->snapshot && r->rec->job->suspended == r->shown_suspended)
+		local_record_publish(r);
+	else
+		local_record_changed(r);
+}
+
+/*
+ * A job is shown when all of it has been started, or after SHOW_NS, since its submitter waits for that; not so one that
+ * may have to wait for its turn, or for the record of what it was given then.
+ */
 static bool is_hidden(const struct local_record *r)
 {
 	const struct spec_job *job = r->rec->job;
 
-	return !r->shown && !r->last && r->to_try > 0 && r->rec->goal == SPEC_GOAL_RUN &&
-	       job->retries == 0 && loop_time_ns() - job->created < SHOW_NS;
+	return !r->shown && !r->last && !*job->queue && r->to_try > 0 &&
+	       r->rec->goal == SPEC_GOAL_RUN && job->retries == 0 &&
+	       loop_time_ns() - job->created < SHOW_NS;
 }
 
 static char *on_text(void *data, bool *ret_final)

@@ -7,7 +7,8 @@
  * to history) is published only after the record is written, so that a crash never takes back what somebody has seen;
  * any other is published at once. When the disk takes nothing more, the state is published all the same, and writing
  * the record is tried again. A new job is not published before each of its replicas has been started once, or could
- * not be; or until some time has passed. I/O thread.
+ * not be; or until some time has passed; but one that came by the queue of the machine is as soon as it has its place
+ * there. I/O thread.
  */
 #ifndef KXFS_BACKEND_LOCAL_RECORD_H
 #define KXFS_BACKEND_LOCAL_RECORD_H
@@ -49,6 +50,9 @@ uint64_t local_record_saved(const struct local_record *r);
 bool local_record_is_done(const struct local_record *r);
 /* Publish it as it is, without waiting for the disk. */
 void local_record_publish(struct local_record *r);
+
+/* What its job waits for has changed, which does not stand on disk: publish that, as soon as the job may be seen. */
+void local_record_moved(struct local_record *r);
 
 /* The job is to have GOAL. The first one that ends it counts, and gives the reason. */
 void local_record_set_goal(struct local_record *r, enum spec_goal goal);

@@ -6,9 +6,10 @@
  *	IDLE	    nothing			    its job wants it	    DELAYED or QUEUED
  *	DELAYED	    the pause before a start	    the timer		    QUEUED
  *	QUEUED	    it stands in the queue	    its place comes	    STARTING; RECORDING for a new
- *								    attempt; HELD if suspended
+ *								    attempt; HELD if suspended, or
+ *								    its job waits for its turn
  *	RECORDING   a new attempt goes on record    the record is written   QUEUED
- *	HELD	    its job is suspended	    the job goes on	    QUEUED
+ *	HELD	    its job is suspended or waits   the job goes on	    QUEUED
  *	STARTING    its helper starts the program   the helper's word	    RUNNING or CONCLUDING
  *	RUNNING	    the program runs		    the helper's end	    CONCLUDING
  *	CONCLUDING  its log goes into the merged    the log has ended	    IDLE, and the job decides
@@ -369,7 +370,7 @@ static void on_queue(void *data)
 		struct local_replica *rep = all->queue;
 
 		DL_DELETE(all->queue, rep);
-		if (record_of(rep)->job->suspended)
+		if (record_of(rep)->job->suspended || record_of(rep)->turn)
 			set_step(rep, HELD);
 		else if (rep->plan->ended)
 			renew(rep);
@@ -556,6 +557,13 @@ unsigned local_replica_delay(const struct local_replica *rep)
 void local_replica_resume(struct local_replica *rep)
 {
 	local_replica_signal(rep, SIGCONT);
+	if (rep->step == HELD)
+		enqueue(rep);
+}
+
+void local_replica_admit(struct local_replica *rep, uint64_t change)
+{
+	rep->change = change;
 	if (rep->step == HELD)
 		enqueue(rep);
 }

@@ -77,6 +77,8 @@ void local_replica_restart(struct local_replica *rep);
 void local_replica_let_go(struct local_replica *rep);
 /* To its program, if it runs. */
 void local_replica_signal(struct local_replica *rep, int sig);
+/* Its job's turn has come: its start waits no more, but for the record with that, the job's change number CHANGE. */
+void local_replica_admit(struct local_replica *rep, uint64_t change);
 /* Go on after SIGSTOP, or with a start that was held while the job was suspended. */
 void local_replica_resume(struct local_replica *rep);
 /* It has failed again: make the pause before its next start longer, unless it has run for long. Returns it. */

@@ -187,6 +187,20 @@ SETTER(set_grace)
 	return 0;
 }
 
+SETTER(set_jobs)
+{
+	if (parse_number(value, 10, 1, UINT32_MAX, &o->jobs) < 0)
+		return bad_value(def, value, "a number of jobs from 1", ret_text);
+	return 0;
+}
+
+SETTER(set_gpus)
+{
+	if (parse_number(value, 10, 0, 64, &o->gpus) < 0)
+		return bad_value(def, value, "a number of GPUs from 0 to 64", ret_text);
+	return 0;
+}
+
 SETTER(set_spool_limit)
 {
 	if (parse_size(value, UINT64_C(1) << 20, UINT64_C(1) << 60, &o->spool_limit) < 0)
@@ -230,6 +244,10 @@ const struct option_def option_table[] = {
 	{0, "grace", "TIME", "10s", "from SIGTERM to SIGKILL when a job is ended", set_grace, 0},
 	{0, "linger", NULL, NULL, "local jobs run on when the mount is taken down", set_on,
 	 FIELD(linger)},
+	{0, "jobs", "N", "any number", "local jobs that run at once; others wait for their turn",
+	 set_jobs, 0},
+	{0, "gpus", "N", "NVIDIA's in /dev",
+	 "GPUs of this machine, given to local jobs that ask for some", set_gpus, 0},
 	{0, "spool_limit", "SIZE", "10G", "bytes of output kept on disk", set_spool_limit, 0},
 	{0, "history_keep", "TIME", "7d", "how long cancelled jobs stay in history/",
 	 set_history_keep, 0},

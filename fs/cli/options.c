@@ -26,6 +26,7 @@ static void set_defaults(struct options *o)
 		.cancel = OPTIONS_CANCEL_OWN,
 		.log_level = DIAG_INFO,
 		.grace_ms = 10 * 1000,
+		.gpus = UINT64_MAX,
 		.spool_limit = UINT64_C(10) << 30,
 		.history_keep = INT64_C(7) * 86400,
 		.uid = getuid(),

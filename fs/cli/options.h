@@ -54,6 +54,8 @@ struct options {
 	char *state; /* "" default */
 	unsigned grace_ms;
 	bool linger;	      /* local jobs outlive the mount */
+	uint64_t jobs;	      /* local ones that run at once; 0: any number */
+	uint64_t gpus;	      /* that they are given; UINT64_MAX: those that the machine has */
 	uint64_t spool_limit; /* bytes */
 	int64_t history_keep; /* seconds */
 	uid_t uid;

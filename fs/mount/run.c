@@ -115,6 +115,8 @@ static struct backend_config config_of(const struct run *r)
 		.n_args = o->n_args,
 		.grace_ms = o->grace_ms,
 		.linger = o->linger,
+		.jobs = (unsigned)o->jobs,
+		.gpus = o->gpus == UINT64_MAX ? -1 : (int)o->gpus,
 		.spool_limit = o->spool_limit,
 		.history_keep = o->history_keep,
 	};

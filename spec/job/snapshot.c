@@ -75,6 +75,7 @@ static const struct spec_field replica_fields[] = {
 	REPLICA(attempt, SPEC_FIELD_UNSIGNED, .max = UINT_MAX),
 	REPLICA(exit_code, SPEC_FIELD_INT, .min = INT_MIN, .max = INT_MAX),
 	REPLICA(signal, SPEC_FIELD_INT, .max = INT_MAX),
+	REPLICA(gpus, SPEC_FIELD_UINT64, .optional = true, .hidden = true),
 	REPLICA(started, SPEC_FIELD_TIME),
 	REPLICA(finished, SPEC_FIELD_TIME),
 };

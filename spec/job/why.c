@@ -284,10 +284,11 @@ static void why_failed(FILE *out, const struct spec_job *job)
 static void put_cause(FILE *out, const struct spec_job *job)
 {
 	if (!job->cause.of_replica)
-		fputs(job->cause.stops		   ? "The job is being stopped: "
-		      : job->suspended		   ? "The job is suspended: "
-		      : job->state == SPEC_RUNNING ? "Not all of the job runs: "
-						   : "The job waits: ",
+		fputs(strncmp(job->cause.text, "waits ", 6) == 0 ? "The job "
+		      : job->cause.stops			 ? "The job is being stopped: "
+		      : job->suspended				 ? "The job is suspended: "
+		      : job->state == SPEC_RUNNING		 ? "Not all of the job runs: "
+								 : "The job waits: ",
 		      out);
 	put_end(out, job->cause.text);
 	if (job->queue_position)

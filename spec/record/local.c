@@ -11,6 +11,7 @@
 #include "spec/base/tree.h"
 #include "spec/kinds/kinds.h"
 #include "spec/kinds/ready_manifest.h"
+#include "spec/record/turns.h"
 
 /* A manifest is no AppDef at all. To list its fields as unknown would only mislead. */
 static int refuse_manifest(const struct spec_yaml *root, struct spec_errors *e)
@@ -88,7 +89,7 @@ static void refuse_torchx_options(const struct spec_options *o, struct spec_erro
 			     e);
 	if (spec_options_bool(o, "auto_set_cuda_visible_devices"))
 		wrong_option("auto_set_cuda_visible_devices",
-			     "is not done here: set CUDA_VISIBLE_DEVICES in env", e);
+			     "is not needed: -o gpus=N gives each replica its own", e);
 }
 
 /* How APP runs. If something is wrong with that, an error is added. */
@@ -120,6 +121,17 @@ static struct spec_terms choose_terms(const struct spec_app *app, const struct s
 	return terms;
 }
 
+/* What needs more GPUs than there are would wait for ever. */
+static void check_gpus(const struct spec_app *app, unsigned gpus, struct spec_errors *e)
+{
+	const int64_t need = spec_turns_need(app);
+
+	if (gpus && need > gpus)
+		spec_errors_add(e, -EINVAL, 0, 0, "roles",
+				"the replicas need %lld GPUs together, and this mount has %u",
+				(long long)need, gpus);
+}
+
 /* --- the whole --- */
 
 int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
@@ -134,10 +146,12 @@ int spec_local_read(const struct spec_yaml *root, const struct spec_machine *m,
 	spec_kind_app_rules(&rules, NULL, m->home);
 	if (spec_app_read(root, &rules, &app, e) < 0)
 		return e->err;
-	if (!app->scheduler || streq(app->scheduler, "local"))
+	if (!app->scheduler || streq(app->scheduler, "local")) {
+		check_gpus(app, m->gpus, e);
 		*ret_terms = choose_terms(app, m, e);
-	else
+	} else {
 		*ret_terms = (struct spec_terms){.dir = text_copy(m->work_dir), .ttl = -1};
+	}
 	spec_errors_locate(e, spec_yaml_find, (void *)(uintptr_t)root);
 	if (e->err)
 		return e->err;

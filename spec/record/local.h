@@ -15,6 +15,7 @@ struct spec_machine {
 	const struct spec_pair
 		*args; /* run options of the mount; those of clusters count for nothing */
 	size_t n_args;
+	unsigned gpus; /* that jobs are given, all together; 0: they are not given any */
 	/* Why no job can run in the directory PATH: malloc'ed, for people; NULL: it can. May be NULL: not asked. */
 	char *(*dir_error)(void *data, const char *path);
 	void *data;

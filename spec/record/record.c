@@ -19,6 +19,9 @@
 /* Logs of all replicas and attempts: each becomes a file of the job's directory. */
 #define RECORD_MAX_LOGS 1000000
 
+/* So many have waited before: more than can be, and enough for as many again. */
+#define RECORD_MAX_TURN (INT64_MAX / 2)
+
 #define JOB(name, type, ...)  SPEC_FIELD(struct spec_record, name, type, __VA_ARGS__)
 #define PLAN(name, type, ...) SPEC_FIELD(struct spec_plan, name, type, __VA_ARGS__)
 
@@ -29,6 +32,7 @@ static const struct spec_field job_fields[] = {
 	JOB(boot, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP, .hidden = true),
 	JOB(again, SPEC_FIELD_BOOL, .hidden = true),
+	JOB(turn, SPEC_FIELD_INT64, .max = RECORD_MAX_TURN, .optional = true, .hidden = true),
 };
 
 /* They stand among the fields of the replica. */
@@ -272,6 +276,11 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 
 	if (job->suspended)
 		job->state = SPEC_CANCELLED;
+	/* What it waits for is what was said of it last. */
+	if (!r->turn || job->suspended || r->goal != SPEC_GOAL_RUN) {
+		job->cause.reason = "";
+		job->queue_position = 0;
+	}
 	for (size_t i = 0; i < job->n_replicas && job->time_limit; i++) {
 		struct spec_replica *rep = &job->replicas[i];
 
@@ -288,7 +297,7 @@ struct spec_job *spec_record_job(const struct spec_record *r)
 		job->actions = 1u << SPEC_RESUME | 1u << SPEC_RESTART | 1u << SPEC_TERMINATE;
 	else if (streq(job->phase, "Restarting"))
 		job->actions = 1u << SPEC_TERMINATE;
-	if (!r->app)
+	if (!r->app || r->turn)
 		job->actions &= ~(1u << SPEC_RESTART);
 	return spec_job_pack(job);
 }

@@ -43,8 +43,9 @@ struct spec_record {
 	char *work_dir;
 	char *digest; /* of app.yaml */
 	char *boot; /* the run of the machine in which it was submitted; "": it has been launched since */
-	unsigned goal;	      /* enum spec_goal */
-	bool again;	      /* all replicas are to be started again when none runs */
+	unsigned goal; /* enum spec_goal */
+	bool again;    /* all replicas are to be started again when none runs */
+	int64_t turn; /* its number among those that wait for their turn (turns.h); 0: it does not wait */
 	struct spec_app *app; /* NULL: it was not read, or can't be, for FAULT */
 	char *fault;	      /* a sentence without its full stop; "": none */
 };
@@ -91,7 +92,7 @@ char *spec_record_log_prefix(const struct spec_replica *rep);
 /*
  * The snapshot to publish. Its actions follow from the phase alone (there are none in history): Pending, Running:
  * suspend, restart, terminate; Suspended (whose state is CANCELLED): resume, restart, terminate; Restarting: terminate;
- * in any other phase there are none. What can't be started can't be restarted.
+ * in any other phase there are none. What can't be started, or waits for its turn, can't be restarted.
  */
 struct spec_job *spec_record_job(const struct spec_record *r);
 

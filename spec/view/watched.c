@@ -225,6 +225,17 @@ static void queue_unrefp(struct spec_queue_view **v)
 	spec_queue_view_unref(*v);
 }
 
+struct spec_queue_view *spec_queue_view_new(const char *name)
+{
+	struct spec_queue_view *v = new0(struct spec_queue_view);
+
+	v->refs = 1;
+	v->state = spec_empty();
+	spec_meta_init(&v->meta);
+	spec_set(&v->meta.name, name);
+	return v;
+}
+
 int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view **ret)
 {
 	cleanup(queue_unrefp) struct spec_queue_view *v = NULL;
@@ -233,10 +244,7 @@ int spec_queue_view_parse(const char *json, size_t len, struct spec_queue_view *
 
 	if (spec_value_parse_map(json, len, &o) < 0)
 		return -EINVAL;
-	v = new0(struct spec_queue_view);
-	v->refs = 1;
-	v->state = spec_empty();
-	spec_meta_init(&v->meta);
+	v = spec_queue_view_new("");
 	if (spec_meta_read(o, &v->meta) < 0)
 		return -EINVAL;
 	spec = spec_read_map(o, "spec");

@@ -94,6 +94,11 @@ void local_record_publish(struct local_record *r)
 	(void)r;
 }
 
+void local_record_moved(struct local_record *r)
+{
+	(void)r;
+}
+
 void local_record_set_goal(struct local_record *r, enum spec_goal goal)
 {
 	if (r->rec->goal == SPEC_GOAL_RUN)
@@ -216,6 +221,12 @@ void local_replica_restart(struct local_replica *rep)
 	rep->plan->again = true;
 	if (!rep->live)
 		rep->rec->state = SPEC_PENDING;
+}
+
+void local_replica_admit(struct local_replica *rep, uint64_t change)
+{
+	(void)change;
+	note("admit %s", rep->rec->name);
 }
 
 void local_replica_let_go(struct local_replica *rep)

@@ -139,8 +139,8 @@ static void test_torchx_options(void **state)
 		"directory, as log\n"
 		"5:16: scheduler_args.prepend_cwd: is not done here: write ./PROGRAM, or set PATH "
 		"in env\n"
-		"6:34: scheduler_args.auto_set_cuda_visible_devices: is not done here: set "
-		"CUDA_VISIBLE_DEVICES in env\n");
+		"6:34: scheduler_args.auto_set_cuda_visible_devices: is not needed: -o gpus=N "
+		"gives each replica its own\n");
 }
 
 int main(void)

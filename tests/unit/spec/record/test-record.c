@@ -223,7 +223,7 @@ static bool may_be_missing(const char *key)
 					   "message",  "given_up",   "dropped",	   "transitions",
 					   "obstacle", "last_words", "boot",	   "pod",
 					   "node",     "blamed",     "silent",	   "time_limit",
-					   "ttl",      "evictions"};
+					   "ttl",      "evictions",  "turn",	   "gpus"};
 
 	for (size_t i = 0; i < array_size(keys); i++)
 		if (streq(keys[i], key))

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* Whose turn it is on a machine, and the text of its queue. */
+#include "spec/record/turns.h"
+
+#include "spec/base/mem.h"
+#include "spec/base/tree.h"
+#include "spec/yaml/yaml.h"
+
+/* The first N GPUs of SET. */
+static uint64_t first_of(uint64_t set, int64_t n)
+{
+	uint64_t ret = 0;
+
+	for (; n > 0 && set; n--, set &= set - 1)
+		ret |= set & -set;
+	return ret;
+}
+
+static int64_t need_of(const struct spec_role *role)
+{
+	return max_of(role->resource.gpu, INT64_C(0));
+}
+
+int64_t spec_turns_need(const struct spec_app *app)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; app && i < app->n_roles; i++)
+		n += need_of(&app->roles[i]) * app->roles[i].num_replicas;
+	return n;
+}
+
+void spec_turns_take(struct spec_turns *t, const struct spec_record *r)
+{
+	t->running++;
+	for (size_t i = 0; i < r->job->n_replicas; i++)
+		t->taken |= r->job->replicas[i].gpus;
+}
+
+/* GPUs of T that nobody has. */
+static uint64_t free_of(const struct spec_turns *t)
+{
+	return first_of(UINT64_MAX, t->gpus) & ~t->taken;
+}
+
+/* What R, which needs so many GPUs and stands behind all that were counted, waits for. malloc'ed. */
+static char *wish_of(const struct spec_turns *t, int64_t need)
+{
+	const int n_free = __builtin_popcountll(free_of(t));
+	const bool full = t->jobs && t->running >= t->jobs;
+	const size_t n = t->waiting;
+	cleanup_free char *before = text_print("%zu job%s before it", n, n == 1 ? "" : "s");
+	cleanup_free char *wish = NULL;
+
+	if (need > n_free || (need > 0 && !full))
+		wish = text_print("%lld GPU%s: %d of %u %s free", (long long)need,
+				  need == 1 ? "" : "s", n_free, t->gpus,
+				  n_free == 1 ? "is" : "are");
+	else if (full)
+		wish = text_print("a place: %zu of %u %s taken", t->running, t->jobs,
+				  t->running == 1 ? "is" : "are");
+	else
+		return text_print("waits for its turn: %s", before);
+	return text_print("waits for %s%s%s", wish, n ? ", " : "", n ? before : "");
+}
+
+bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_moved)
+{
+	const int64_t need = t->gpus ? spec_turns_need(r->app) : 0;
+	const bool never = need > (int64_t)t->gpus;
+	struct spec_job *job = r->job;
+	cleanup_free char *text = NULL;
+
+	if (t->waiting == 0 && (!t->jobs || t->running < t->jobs) &&
+	    need <= __builtin_popcountll(free_of(t))) {
+		for (size_t i = 0; i < job->n_replicas && need > 0; i++) {
+			struct spec_replica *rep = &job->replicas[i];
+
+			rep->gpus = first_of(free_of(t), need_of(&r->app->roles[rep->role]));
+			t->taken |= rep->gpus;
+		}
+		r->turn = 0;
+		spec_turns_take(t, r);
+		return true;
+	}
+	text = never ? text_print("waits for %lld GPUs, but there are only %u", (long long)need,
+				  t->gpus)
+		     : wish_of(t, need);
+	*ret_moved = !streq(job->cause.text, text);
+	spec_set(&job->cause.text, text);
+	job->cause.reason = "Resources";
+	job->cause.advice =
+		never ? "Mount again with more (-o gpus=N), or remove its directory." : "";
+	job->queue_position = never ? 0 : (unsigned)++t->waiting;
+	return false;
+}
+
+/* --- texts --- */
+
+char *spec_turns_numbers(uint64_t gpus)
+{
+	char *ret = text_copy("");
+
+	for (; gpus; gpus &= gpus - 1)
+		text_set(&ret, "%s%s%d", ret, *ret ? "," : "", __builtin_ctzll(gpus));
+	return ret;
+}
+
+/* The job's replicas that have GPUs, each with their numbers. */
+static void put_job(struct json_object *list, const struct spec_job *job)
+{
+	struct json_object *o = spec_tree_append(list, spec_tree_map()), *gpus;
+
+	spec_tree_text(o, "id", job->id);
+	spec_tree_text(o, "state", spec_state_name(job->state));
+	spec_tree_text(o, "reason", *job->cause.reason ? job->cause.reason : job->reason);
+	if (job->queue_position)
+		spec_tree_number(o, "queue_position", job->queue_position);
+	gpus = spec_tree_add(o, "gpus", spec_tree_map());
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		cleanup_free char *numbers = spec_turns_numbers(job->replicas[i].gpus);
+
+		if (*numbers)
+			spec_tree_text(gpus, job->replicas[i].name, numbers);
+	}
+}
+
+void spec_turns_text(const struct spec_turns *t, const struct spec_job *const *v, size_t n,
+		     char **ret, size_t *ret_len)
+{
+	cleanup_json struct json_object *o = spec_tree_map();
+	struct json_object *list = spec_tree_list(n);
+	struct spec_turns now = {.gpus = t->gpus};
+	cleanup_free char *numbers = NULL;
+	size_t pending = 0, running = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (spec_job_has_ended(v[i]))
+			continue;
+		put_job(list, v[i]);
+		pending += v[i]->state == SPEC_PENDING;
+		running += v[i]->state == SPEC_RUNNING;
+		for (size_t k = 0; k < v[i]->n_replicas; k++)
+			now.taken |= v[i]->replicas[k].gpus;
+	}
+	numbers = spec_turns_numbers(free_of(&now));
+	spec_tree_text(o, "name", "local");
+	if (t->jobs)
+		spec_tree_number(o, "places", t->jobs);
+	else
+		spec_tree_null(o, "places");
+	spec_tree_number(o, "gpus", t->gpus);
+	spec_tree_text(o, "gpus_free", numbers);
+	spec_tree_number(o, "pending", (int64_t)pending);
+	spec_tree_number(o, "running", (int64_t)running);
+	spec_tree_add(o, "jobs", list);
+	spec_yaml_emit(o, 2, ret, ret_len);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The queue of one machine: how many of its jobs run at once, which of its GPUs each of their replicas has, and what
+ * the others wait for. First come, first served: no job gets its turn while one before it waits. A job keeps what it
+ * was given until it is over, also between the attempts of its replicas and while it is suspended. Pure.
+ */
+#ifndef KXFS_SPEC_RECORD_TURNS_H
+#define KXFS_SPEC_RECORD_TURNS_H
+
+#include "spec/record/record.h"
+
+#define SPEC_MAX_GPUS 64 /* as many as a replica's set has bits */
+
+/* The limits, and what has been counted so far. Plain data. */
+struct spec_turns {
+	unsigned jobs;		 /* that may run at once; 0: any number */
+	unsigned gpus;		 /* that are given out, numbered from 0; 0: none are */
+	size_t running, waiting; /* jobs */
+	uint64_t taken;		 /* GPUs, a bit each */
+};
+
+/* The GPUs that all replicas of APP (NULL: none) need together. */
+int64_t spec_turns_need(const struct spec_app *app);
+/* Count R, whose turn has come and which is not over. All of these first, */
+void spec_turns_take(struct spec_turns *t, const struct spec_record *r);
+/*
+ * then those that wait, in their order. True: it is R's turn now, and its replicas have their GPUs. False: R's
+ * snapshot says what it waits for; *RET_MOVED: that is news. What can never get its turn is in nobody's way.
+ */
+bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_moved);
+
+/* The numbers of a set of GPUs, "0,3", malloc'ed. */
+char *spec_turns_numbers(uint64_t gpus);
+/* The text of queues/local/status, YAML: the limits of T, and the N snapshots V of jobs/. */
+void spec_turns_text(const struct spec_turns *t, const struct spec_job *const *v, size_t n,
+		     char **ret, size_t *ret_len);
+
+#endif

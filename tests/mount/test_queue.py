@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT
+"""The queue of one machine: -o jobs=N and -o gpus=N of local:. The GPUs are pretended; jobs themselves watch that none
+has two users.
+
+KXFS_TEST_GPU_JOBS is how many jobs test_gpus runs (default 24), KXFS_TEST_GPU_CRASHES how often kxfs is killed (4).
+"""
+
+import os
+import random
+import signal
+
+import pytest
+import yaml
+from harness import app, err_of, remove, run, wait_for, write_ctl
+
+JOBS = int(os.environ.get("KXFS_TEST_GPU_JOBS", "24"))
+CRASHES = int(os.environ.get("KXFS_TEST_GPU_CRASHES", "4"))
+
+
+def held(name, last="", **fields):
+    """A job that says in the file `order` that it begins, and waits for the file NAME."""
+    return app(f"echo {name} >> order; while [ ! -e {name} ]; do sleep 0.02; done; {last}", name=name, **fields)
+
+
+def order(kx):
+    path = kx.work / "order"
+    return path.read_text().split() if path.exists() else []
+
+
+def gpus(n):
+    return {"cpu": 1, "gpu": n, "memMB": 1}
+
+
+def line_up(kx, *names):
+    """One job that runs, and others that wait behind it."""
+    jobs = {name: kx.submit(held(name)) for name in names}
+    jobs[names[0]].until("RUNNING")
+    for name in names[1:]:
+        assert jobs[name].state() == "PENDING"
+    return jobs
+
+
+def places(*jobs):
+    return [job.status()["queue_position"] for job in jobs]
+
+
+def finish_in_order(kx, jobs, *names):
+    """End each job as soon as it runs; those behind it must not have begun."""
+    for i, name in enumerate(names):
+        wait_for(lambda n=i: len(order(kx)) > n, what=f"{name} to begin")
+        assert order(kx) == list(names[:i + 1])
+        (kx.work / name).touch()
+    for name in names:
+        jobs[name].finish()
+
+
+def test_jobs(make_kx):
+    """One after the other, in their order; what waits says for what, and at which place."""
+    kx = make_kx("jobs=1")
+    jobs = line_up(kx, "a", "b", "c")
+    b, c = jobs["b"].status(), jobs["c"].status()
+    assert (b["reason"], b["queue_position"], b["message"]) == ("Resources", 1, "waits for a place: 1 of 1 is taken")
+    assert (c["reason"], c["queue_position"]) == ("Resources", 2)
+    assert jobs["c"].read("why") == ("The job waits for a place: 1 of 1 is taken, 1 job before it. "
+                                     "Its place in the queue is 2.\n")
+    assert jobs["a"].status()["queue_position"] is None
+    assert jobs["b"].read("ctl").split() == ["suspend", "terminate"]
+    text = yaml.safe_load(kx.read("queues", "local", "status"))
+    assert (text["places"], text["gpus"], text["pending"], text["running"]) == (1, 0, 2, 1)
+    assert [(j["id"], j["state"], j.get("queue_position")) for j in text["jobs"]] == [
+        (jobs["a"].id, "RUNNING", None), (jobs["b"].id, "PENDING", 1), (jobs["c"].id, "PENDING", 2)]
+    finish_in_order(kx, jobs, "a", "b", "c")
+
+
+def test_no_queue(kx):
+    """Without the options there is none, and a gpu of a resource is recorded, not enforced."""
+    assert "queues" not in kx.ls()
+    kx.submit(app("echo .${CUDA_VISIBLE_DEVICES-unset}.", resource=gpus(1000))).finish()
+
+
+def test_requests(make_kx):
+    """What is done to a job that waits: removing, suspending, ending it."""
+    kx = make_kx("jobs=1")
+    jobs = line_up(kx, "a", "b", "c", "d", "e")
+    remove(jobs["c"].dir)
+    wait_for(lambda: places(jobs["b"], jobs["d"], jobs["e"]) == [1, 2, 3], what="the others to move up")
+    write_ctl(jobs["b"], "suspend")
+    assert (jobs["b"].state(), jobs["b"].status()["reason"]) == ("CANCELLED", "Suspended")
+    wait_for(lambda: places(jobs["d"], jobs["e"]) == [1, 2], what="the others to move up")
+    write_ctl(jobs["b"], "resume")
+    wait_for(lambda: places(jobs["d"], jobs["e"], jobs["b"]) == [1, 2, 3], what="the last place")
+    write_ctl(jobs["e"], "terminate")
+    jobs["e"].finish("FAILED")
+    assert jobs["e"].status()["reason"] == "Terminated"
+    assert err_of(write_ctl, jobs["b"], "restart") == "EINVAL"
+    finish_in_order(kx, jobs, "a", "d", "b")
+
+
+def test_suspended(make_kx):
+    """A job that runs and is suspended keeps its place: its processes are there, and have memory."""
+    kx = make_kx("jobs=1")
+    jobs = line_up(kx, "a", "b")
+    write_ctl(jobs["a"], "suspend")
+    assert places(jobs["b"]) == [1]
+    write_ctl(jobs["a"], "resume")
+    finish_in_order(kx, jobs, "a", "b")
+
+
+def test_retries(make_kx):
+    """Attempts of a job follow each other: it keeps its place, and its GPUs, until it is over."""
+    kx = make_kx("gpus=3")
+    jobs = {"first": kx.submit(app("echo first >> order", resource=gpus(1))),
+            "a": kx.submit(held("a", "echo $CUDA_VISIBLE_DEVICES; [ -e twice ] || { touch twice; exit 1; }",
+                                resource=gpus(2), max_retries=1))}
+    jobs["first"].finish()
+    jobs["a"].until("RUNNING")
+    jobs["b"] = kx.submit(held("b", resource=gpus(2)))
+    (kx.work / "a").touch()
+    jobs["a"].finish()
+    assert jobs["a"].log(name="log.0") == jobs["a"].log() != b""
+    (kx.work / "b").touch()
+    jobs["b"].finish()
+    assert [name for name in order(kx) if name != "first"] == ["a", "a", "b"]
+
+
+@pytest.mark.parametrize("options, sig", [("jobs=1", signal.SIGKILL), ("jobs=1,linger", signal.SIGTERM)])
+def test_remount(make_kx, options, sig):
+    """What runs goes on and what waits does, in the same order, over a crash and with linger."""
+    kx = make_kx(options)
+    jobs = line_up(kx, "a", "b", "c", "d")
+    write_ctl(jobs["b"], "suspend")
+    write_ctl(jobs["b"], "resume")
+    for _ in range(2):
+        kx.restart(sig)
+        wait_for(lambda: places(jobs["c"], jobs["d"], jobs["b"]) == [1, 2, 3], what="the order of before")
+        assert jobs["a"].state() == "RUNNING" and order(kx) == ["a"]
+    finish_in_order(kx, jobs, "a", "c", "d", "b")
+
+
+def test_ended_meanwhile(make_kx):
+    """Whose turn comes while no kxfs runs begins with the next; without jobs= all that waited do."""
+    kx = make_kx("jobs=1")
+    jobs = line_up(kx, "a", "b", "c")
+    kx.end(signal.SIGKILL)
+    (kx.work / "a").touch()
+    wait_for(lambda: not kx.helpers(), what="the helper to end")
+    kx.start()
+    jobs["a"].finish()
+    jobs["b"].until("RUNNING")
+    assert jobs["c"].state() == "PENDING"
+    kx.end(signal.SIGKILL)
+    kx.options = ""
+    kx.start()
+    jobs["c"].until("RUNNING")
+    for name in ("b", "c"):
+        (kx.work / name).touch()
+        jobs[name].finish()
+    assert order(kx) == ["a", "b", "c"]
+
+
+def test_unmounted(make_kx):
+    """Without linger, unmounting ends what waits as what runs."""
+    kx = make_kx("jobs=1")
+    jobs = line_up(kx, "a", "b")
+    kx.restart()
+    assert [job.state() for job in jobs.values()] == ["CANCELLED", "CANCELLED"]
+    assert order(kx) == ["a"]
+
+
+def test_never_fits(make_kx):
+    """What needs more GPUs than there are is refused at the close; so it is in dryrun/."""
+    kx = make_kx("gpus=4")
+    text = app("true", resource=gpus(2), num_replicas=3)
+    for name in ("submit", "dryrun"):
+        assert err_of(kx.write, f"{name}/a.yaml", text) == "EINVAL"
+        assert "the replicas need 6 GPUs together, and this mount has 4" in kx.read(name, "a.yaml.error")
+    assert kx.jobs() == []
+
+
+def test_fewer(make_kx):
+    """A mount with fewer GPUs than before: what fits no more says so, and is in nobody's way."""
+    kx = make_kx("gpus=4,jobs=1")
+    a, b, c = (kx.submit(held(name, resource=gpus(n))) for name, n in (("a", 1), ("b", 4), ("c", 1)))
+    a.until("RUNNING")
+    kx.end(signal.SIGKILL)
+    kx.options = "gpus=2"
+    kx.start()
+    c.until("RUNNING")
+    assert b.read("why") == ("The job waits for 4 GPUs, but there are only 2. "
+                             "Mount again with more (-o gpus=N), or remove its directory.\n")
+    remove(b.dir)
+    for job, name in ((a, "a"), (c, "c")):
+        (kx.work / name).touch()
+        job.finish()
+
+
+def test_why(make_kx):
+    kx = make_kx("gpus=8")
+    env = {"CUDA_VISIBLE_DEVICES": "0"}  # what is given counts
+    a = kx.submit(held("a", "echo $CUDA_VISIBLE_DEVICES", resource=gpus(1), num_replicas=7, env=env))
+    others = [kx.submit(held("a", resource=gpus(2))) for _ in range(4)]
+    a.until("RUNNING")
+    assert others[3].read("why").startswith("The job waits for 2 GPUs: 1 of 8 is free, 3 jobs before it.")
+    text = yaml.safe_load(kx.read("queues", "local", "status"))
+    assert text["gpus_free"] == "7"
+    assert text["jobs"][0]["gpus"] == {f"main-{k}": str(k) for k in range(7)}
+    (kx.work / "a").touch()
+    for job in (a, *others):
+        job.finish()
+    assert [a.log(f"main-{k}") for k in range(7)] == [f"{k}\n".encode() for k in range(7)]
+
+
+# Take each GPU that it has been given; a directory can only be made once.
+USE = """
+echo $KXFS_JOB/$KXFS_REPLICA >> started
+n=0
+for i in $(echo $CUDA_VISIBLE_DEVICES | tr , ' '); do mkdir gpu-$i || touch overlap; n=$((n + 1)); done
+[ $n = %d ] || touch wrong
+sleep 0.%d
+for i in $(echo $CUDA_VISIBLE_DEVICES | tr , ' '); do rmdir gpu-$i; done
+"""
+
+
+def test_gpus(make_kx):
+    """No GPU has two users at once, and no job is started twice, however often kxfs is killed meanwhile."""
+    kx = make_kx("gpus=8")
+    rng = random.Random(29)
+    jobs = []
+    for i in range(JOBS):
+        n = rng.randint(1, 4)
+        jobs.append(kx.submit(app(USE % (n, rng.randint(1, 5)), resource=gpus(n), num_replicas=rng.randint(1, 8 // n))))
+        if i % max(JOBS // CRASHES, 1) == 0:
+            kx.restart(signal.SIGKILL)
+    for job in jobs:
+        job.finish()
+    assert not (kx.work / "overlap").exists() and not (kx.work / "wrong").exists()
+    started = (kx.work / "started").read_text().split()
+    assert sorted(started) == sorted(f"{job.id}/{role['name']}-{rep['id']}" for job in jobs
+                                     for role in job.status()["roles"] for rep in role["replicas"])
+    assert run(f"ls -d {kx.work}/gpu-*", check=False).returncode != 0

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* The queue of a machine: who gets his turn and which GPUs, what the others wait for, and the text that says it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "spec/base/mem.h"
+#include "spec/record/turns.h"
+#include "tests/unit/spec/app-document.h"
+
+#define MAX 6
+
+/* A job of one role with N replicas, each with so many GPUs. */
+static struct spec_record *job_of(int n, int gpu)
+{
+	cleanup_free char *text =
+		text_print("name: a\nroles: [{name: r, image: i, entrypoint: e, num_replicas: %d, "
+			   "resource: {cpu: 1, gpu: %d, memMB: 1}}]\n",
+			   n, gpu);
+	const struct spec_record_origin origin = {
+		.id = "a",
+		.uid = "u",
+		.submission = "",
+		.submitter = "",
+		.file = "",
+		.work_dir = "/",
+		.boot = "",
+		.appdef = text,
+		.len = strlen(text),
+		.created = 1,
+	};
+	struct spec_errors e = SPEC_ERRORS_INIT;
+	struct spec_app *app = NULL;
+
+	assert_int_equal(document_parse(text, strlen(text), NULL, &app, &e), 0);
+	return spec_record_new(app, &origin);
+}
+
+static const struct row {
+	const char *name;
+	unsigned jobs, gpus;
+	uint64_t taken; /* by one job that runs, if RUNNING */
+	size_t running;
+	/* Those that wait: their replicas, and the GPUs of each. */
+	struct {
+		int n, gpu;
+		const char *wanted; /* "0,1 2,3": the GPUs of each replica; or what it waits for */
+	} v[MAX];
+} rows[] = {
+	{"one after the other",
+	 1,
+	 0,
+	 0,
+	 0,
+	 {{1, 0, ""},
+	  {1, 2, "waits for a place: 1 of 1 is taken"},
+	  {1, 0, "waits for a place: 1 of 1 is taken, 1 job before it"},
+	  {1, 0, "waits for a place: 1 of 1 is taken, 2 jobs before it"}}},
+	{"GPUs that are not given out",
+	 3,
+	 0,
+	 0,
+	 2,
+	 {{2, 9, ""}, {1, 0, "waits for a place: 3 of 3 are taken"}}},
+	{"the GPUs of each replica",
+	 0,
+	 8,
+	 0x22,
+	 1,
+	 {{2, 2, "0,2 3,4"},
+	  {1, 0, ""},
+	  {1, 2, "6,7"},
+	  {1, 1, "waits for 1 GPU: 0 of 8 are free"},
+	  {1, 0, "waits for its turn: 1 job before it"}}},
+	{"nobody overtakes",
+	 0,
+	 8,
+	 0x7f,
+	 1,
+	 {{1, 2, "waits for 2 GPUs: 1 of 8 is free"},
+	  {1, 1, "waits for 1 GPU: 1 of 8 is free, 1 job before it"}}},
+	{"what never fits is in nobody's way",
+	 0,
+	 2,
+	 0,
+	 0,
+	 {{3, 1, "waits for 3 GPUs, but there are only 2"}, {1, 2, "0,1"}}},
+	{"all of them",
+	 0,
+	 64,
+	 0,
+	 0,
+	 {{1, 63, NULL}, {1, 1, "63"}, {1, 1, "waits for 1 GPU: 0 of 64 are free"}}},
+	{"both",
+	 2,
+	 4,
+	 0xf,
+	 1,
+	 {{1, 0, ""},
+	  {1, 4, "waits for 4 GPUs: 0 of 4 are free"},
+	  {1, 0, "waits for a place: 2 of 2 are taken, 1 job before it"}}},
+	{"a mount with fewer than before",
+	 1,
+	 2,
+	 0xf0,
+	 3,
+	 {{1, 1, "waits for a place: 3 of 1 are taken"}}},
+};
+
+static char *gpus_of(const struct spec_job *job)
+{
+	char *ret = text_copy("");
+
+	for (size_t i = 0; i < job->n_replicas; i++) {
+		cleanup_free char *numbers = spec_turns_numbers(job->replicas[i].gpus);
+
+		text_set(&ret, "%s%s%s", ret, i && *numbers ? " " : "", numbers);
+	}
+	return ret;
+}
+
+static void check(const struct row *row)
+{
+	struct spec_turns t = {row->jobs, row->gpus, row->running, 0, row->taken};
+	unsigned place = 0;
+
+	for (size_t i = 0; i < MAX && row->v[i].n; i++) {
+		struct spec_record *r = job_of(row->v[i].n, row->v[i].gpu);
+		const char *wanted = row->v[i].wanted;
+		bool moved = false, given;
+
+		r->turn = (int64_t)i + 1;
+		given = spec_turns_give(&t, r, &moved);
+		assert_int_equal(given, r->turn == 0);
+		if (given) {
+			cleanup_free char *gpus = gpus_of(r->job);
+
+			if (wanted)
+				assert_string_equal(gpus, wanted);
+		} else {
+			assert_true(moved);
+			assert_string_equal(r->job->cause.text, wanted);
+			assert_string_equal(r->job->cause.reason, "Resources");
+			place += !strstr(wanted, "only");
+			assert_int_equal(r->job->queue_position,
+					 strstr(wanted, "only") ? 0 : place);
+		}
+		spec_record_free(r);
+	}
+}
+
+static void test_give(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		print_message("%s\n", rows[i].name);
+		check(&rows[i]);
+	}
+}
+
+/* What is over has given back; who runs keeps what he has, also when kxfs has been started again. */
+static void test_take(void **state)
+{
+	struct spec_turns t = {.gpus = 4}, then = t;
+	struct spec_record *r = job_of(2, 1), *next = job_of(1, 2);
+	bool moved;
+
+	(void)state;
+	r->turn = next->turn = 1;
+	assert_true(spec_turns_give(&t, r, &moved));
+	spec_turns_take(&then, r);
+	assert_int_equal(then.taken, 3);
+	assert_int_equal(then.running, 1);
+	assert_true(spec_turns_give(&then, next, &moved));
+	assert_int_equal(next->job->replicas[0].gpus, 0xc);
+	spec_record_free(r);
+	spec_record_free(next);
+}
+
+/* The snapshot says what a job waits for as long as it does; a place that is the same is no news. */
+static void test_snapshot(void **state)
+{
+	struct spec_turns t = {.jobs = 1, .running = 1}, again = t;
+	struct spec_record *r = job_of(1, 0);
+	const struct spec_job *job;
+	cleanup_free char *text = NULL, *status = NULL;
+	size_t len;
+	bool moved;
+
+	(void)state;
+	r->turn = 7;
+	assert_false(spec_turns_give(&t, r, &moved));
+	assert_false(spec_turns_give(&again, r, &moved));
+	assert_false(moved);
+	job = spec_record_job(r);
+	assert_string_equal(job->cause.reason, "Resources");
+	assert_int_equal(job->queue_position, 1);
+	assert_false(job->actions & 1u << SPEC_RESTART);
+	spec_turns_text(&t, &job, 1, &status, &len);
+	assert_string_equal(
+		status,
+		"name: local\nplaces: 1\ngpus: 0\ngpus_free: \"\"\npending: 1\nrunning: 0\njobs:\n"
+		"- {id: a, state: PENDING, reason: Resources, queue_position: 1, gpus: {}}\n");
+	spec_job_unref(job);
+	r->job->suspended = true;
+	job = spec_record_job(r);
+	assert_string_equal(job->cause.reason, "");
+	assert_int_equal(job->queue_position, 0);
+	spec_job_unref(job);
+	spec_record_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_give),
+		cmocka_unit_test(test_take),
+		cmocka_unit_test(test_snapshot),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
