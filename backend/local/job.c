@@ -76,7 +76,11 @@ static const struct spec_role *spec_role_of(const struct local_job *job,
 /* JOB stands behind all that wait. */
 static void line_up(struct local_job *job)
 {
-	local_record_spec(job->record)->turn = ++job->jobs->last_turn;
+	struct local_jobs *jobs = job->jobs;
+
+	/* Only a damaged record has the last number: then the times decide. */
+	jobs->last_turn = min_of(jobs->last_turn + 1, SPEC_MAX_TURN);
+	local_record_spec(job->record)->turn = jobs->last_turn;
 	post_turns(job->jobs);
 }
 
@@ -89,6 +93,32 @@ static void join_queue(struct local_job *job)
 		return;
 	spec_set(&job->rec->job->queue, LOCAL_QUEUE);
 	line_up(job);
+}
+
+/* Nothing of JOB runs, and it needs GPUs, but has begun in a mount that gave it none. */
+static bool lacks_gpus(const struct local_job *job)
+{
+	struct spec_turns had = {0};
+
+	spec_turns_take(&had, job->rec);
+	return job->live == 0 && !had.taken && job->jobs->b->config.gpus > 0 &&
+	       spec_turns_need(job->rec->app) > 0;
+}
+
+/*
+ * A job of an earlier daemon has to wait as a new one if it has not been launched, or has no GPUs yet. All are known by
+ * now, so that it stands behind those that waited before.
+ */
+static void join_late(struct local_job *job)
+{
+	const bool is_new = *job->rec->boot;
+
+	spec_set(&local_record_spec(job->record)->boot, "");
+	if (job->rec->turn || local_job_is_ending(job) || (!is_new && !lacks_gpus(job)))
+		return;
+	join_queue(job);
+	if (job->rec->turn)
+		local_record_changed(job->record);
 }
 
 static void admit(struct local_job *job)
@@ -108,10 +138,12 @@ static bool waits_for_turn(const struct local_job *job)
 
 static int by_turn(const void *a, const void *b)
 {
-	const int64_t x = (*(const struct local_job *const *)a)->rec->turn;
-	const int64_t y = (*(const struct local_job *const *)b)->rec->turn;
+	const struct spec_record *x = (*(const struct local_job *const *)a)->rec;
+	const struct spec_record *y = (*(const struct local_job *const *)b)->rec;
 
-	return (x > y) - (x < y);
+	if (x->turn != y->turn)
+		return x->turn < y->turn ? -1 : 1;
+	return (x->job->created > y->job->created) - (x->job->created < y->job->created);
 }
 
 /*
@@ -602,11 +634,8 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 {
 	for (size_t i = 0; i < job->rec->job->n_replicas; i++)
 		local_replica_adopt(job->reps[i], &found[i]);
-	if (*job->rec->boot && job->live == 0) {
-		join_queue(job);
-		local_record_changed(job->record);
-	}
-	spec_set(&local_record_spec(job->record)->boot, "");
+	if (job->live > 0)
+		spec_set(&local_record_spec(job->record)->boot, "");
 	local_record_publish(job->record);
 	if (job->rec->goal == SPEC_GOAL_RUN)
 		plan(job);
@@ -633,6 +662,8 @@ void local_jobs_take_charge(struct local_jobs *jobs)
 	struct local_job *job, *next;
 
 	jobs->in_charge = true;
+	HASH_ITER(hh, jobs->all, job, next)
+		join_late(job);
 	local_replicas_begin(jobs->replicas);
 	post_turns(jobs);
 	/* The last daemon may have ended before all of them had. */

@@ -19,9 +19,6 @@
 /* Logs of all replicas and attempts: each becomes a file of the job's directory. */
 #define RECORD_MAX_LOGS 1000000
 
-/* So many have waited before: more than can be, and enough for as many again. */
-#define RECORD_MAX_TURN (INT64_MAX / 2)
-
 #define JOB(name, type, ...)  SPEC_FIELD(struct spec_record, name, type, __VA_ARGS__)
 #define PLAN(name, type, ...) SPEC_FIELD(struct spec_plan, name, type, __VA_ARGS__)
 
@@ -32,7 +29,7 @@ static const struct spec_field job_fields[] = {
 	JOB(boot, SPEC_FIELD_TEXT, .optional = true, .hidden = true),
 	JOB(goal, SPEC_FIELD_UNSIGNED, .max = SPEC_GOAL_STOP, .hidden = true),
 	JOB(again, SPEC_FIELD_BOOL, .hidden = true),
-	JOB(turn, SPEC_FIELD_INT64, .max = RECORD_MAX_TURN, .optional = true, .hidden = true),
+	JOB(turn, SPEC_FIELD_INT64, .max = SPEC_MAX_TURN, .optional = true, .hidden = true),
 };
 
 /* They stand among the fields of the replica. */

@@ -11,6 +11,9 @@
 #include "spec/app/app.h"
 #include "spec/job/job.h"
 
+/* The number of one that waits is at most this: more than ever can have waited. */
+#define SPEC_MAX_TURN (INT64_MAX / 2)
+
 /* What is to become of a job. All but RUN end its processes. */
 enum spec_goal {
 	SPEC_GOAL_RUN,

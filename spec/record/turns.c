@@ -73,10 +73,11 @@ bool spec_turns_give(struct spec_turns *t, struct spec_record *r, bool *ret_move
 
 	if (t->waiting == 0 && (!t->jobs || t->running < t->jobs) &&
 	    need <= __builtin_popcountll(free_of(t))) {
-		for (size_t i = 0; i < job->n_replicas && need > 0; i++) {
+		for (size_t i = 0; i < job->n_replicas; i++) {
 			struct spec_replica *rep = &job->replicas[i];
 
-			rep->gpus = first_of(free_of(t), need_of(&r->app->roles[rep->role]));
+			rep->gpus =
+				need ? first_of(free_of(t), need_of(&r->app->roles[rep->role])) : 0;
 			t->taken |= rep->gpus;
 		}
 		r->turn = 0;

@@ -35,6 +35,7 @@ def line_up(kx, *names):
     """One job that runs, and others that wait behind it."""
     jobs = {name: kx.submit(held(name)) for name in names}
     jobs[names[0]].until("RUNNING")
+    wait_for(lambda: order(kx) == list(names[:1]), what=f"{names[0]} to say that it begins")
     for name in names[1:]:
         assert jobs[name].state() == "PENDING"
     return jobs
@@ -158,6 +159,24 @@ def test_ended_meanwhile(make_kx):
     assert order(kx) == ["a", "b", "c"]
 
 
+def test_read_only(make_kx):
+    """A mount with ro begins nothing and forgets nothing: what waits does so until one without comes, in its order."""
+    kx = make_kx("jobs=1")
+    jobs = line_up(kx, "a", "b", "c")
+    kx.end(signal.SIGKILL)
+    (kx.work / "a").touch()
+    kx.options = "ro,jobs=1"
+    kx.start()
+    wait_for(lambda: jobs["a"].state() == "SUCCEEDED", what="the end of a")
+    assert [jobs[name].state() for name in ("b", "c")] == ["PENDING", "PENDING"]
+    assert order(kx) == ["a"]
+    kx.end()
+    (kx.work / "order").unlink()
+    kx.options = "jobs=1"
+    kx.start()
+    finish_in_order(kx, jobs, "b", "c")
+
+
 def test_unmounted(make_kx):
     """Without linger, unmounting ends what waits as what runs."""
     kx = make_kx("jobs=1")
@@ -165,6 +184,37 @@ def test_unmounted(make_kx):
     kx.restart()
     assert [job.state() for job in jobs.values()] == ["CANCELLED", "CANCELLED"]
     assert order(kx) == ["a"]
+
+
+STUBBORN = """
+stop() { trap "" TERM; echo term >> order; while [ ! -e let-go ]; do sleep 0.02; done; echo over >> order; exit; }
+trap stop TERM
+echo a >> order
+while :; do sleep 0.02; done
+"""
+
+
+@pytest.mark.parametrize("how", ["terminate", "remove"])
+def test_ending(make_kx, how):
+    """What a job has is not free before its processes have ended, however long they take, over a crash too."""
+    kx = make_kx("gpus=1,grace=1m")
+    a = kx.submit(app(STUBBORN, resource=gpus(1)))
+    wait_for(lambda: order(kx) == ["a"], what="a to begin")
+    b = kx.submit(held("b", resource=gpus(1)))
+    if how == "terminate":
+        write_ctl(a, "terminate")
+    else:
+        remove(a.dir)
+    wait_for(lambda: order(kx) == ["a", "term"], what="a to be told")
+    kx.restart(signal.SIGKILL)
+    c = kx.submit(held("c", resource=gpus(1)))
+    wait_for(lambda: places(b, c) == [1, 2], what="the queue")
+    assert b.state() == "PENDING" and order(kx) == ["a", "term"]
+    for name in ("let-go", "b", "c"):
+        (kx.work / name).touch()
+    b.finish()
+    c.finish()
+    assert order(kx) == ["a", "term", "over", "b", "c"]
 
 
 def test_never_fits(make_kx):

@@ -569,6 +569,60 @@ static void test_taken_over(void **state)
 	local_jobs_free(rig.jobs);
 }
 
+/*
+ * Of an earlier daemon: what was not launched yet, or began without the GPUs that it needs, waits as a new job does;
+ * but not what runs, nor before somebody may write the record.
+ */
+static void test_waits_late(void **state)
+{
+	const struct task_found found[3] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
+	static const struct {
+		const char *boot;
+		uint64_t has;
+		unsigned jobs;
+		int gpus, need;
+		bool runs, waits;
+	} rows[] = {
+		{"then", 0, 1, 0, 0, false, true}, {"then", 0, 0, 0, 1, false, false},
+		{"", 0, 1, 0, 0, false, false},	   {"", 0, 0, 2, 1, false, true},
+		{"", 1, 0, 2, 1, false, false},	   {"", 0, 0, 2, 0, false, false},
+		{"", 0, 1, 2, 1, true, false},	   {"then", 0, 1, 2, 1, true, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct spec_record *rec;
+
+		prepare("REPLICA", 1, true);
+		rec = rig.record->rec;
+		rig.b.config.jobs = rows[i].jobs;
+		rig.b.config.gpus = rows[i].gpus;
+		rec->app->roles[0].resource.gpu = rows[i].need;
+		rec->job->replicas[0].gpus = rows[i].has;
+		spec_set(&rec->boot, rows[i].boot);
+		loop_new(&rig.b.loop);
+		if (rows[i].runs)
+			set_live(rig.reps[0], true);
+		local_job_take_over(rig.job, found);
+		assert_int_equal(rec->turn, 0);
+		assert_string_equal(rec->boot, rows[i].runs ? "" : rows[i].boot);
+		/* What begins is live here at once. */
+		for (size_t k = 0; k < 3 && !rows[i].runs; k++)
+			set_live(rig.reps[k], false);
+		local_jobs_take_charge(rig.jobs);
+		assert_int_equal(rec->turn != 0, rows[i].waits);
+		assert_string_equal(rec->boot, "");
+		assert_string_equal(rec->job->queue, rows[i].waits ? "local" : "");
+		forget_noted();
+		assert_int_equal(loop_start(rig.b.loop), 0);
+		loop_stop(rig.b.loop);
+		assert_done(rows[i].waits ? "admit a-0, admit a-1, admit b-0" : "");
+		assert_int_equal(rec->turn, 0);
+		loop_free(rig.b.loop);
+		local_jobs_free(rig.jobs);
+	}
+}
+
 /* The mount ends: with linger, or when it never was in charge, what runs goes on. */
 static void test_stop(void **state)
 {
@@ -593,7 +647,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_succeeds),   cmocka_unit_test(test_fails),
 		cmocka_unit_test(test_policies),   cmocka_unit_test(test_goals),
-		cmocka_unit_test(test_taken_over), cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_taken_over), cmocka_unit_test(test_waits_late),
+		cmocka_unit_test(test_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,13 @@ static const struct {
 	{"kxfs -o grace=-1 local: /m", "-o grace=-1: not a time from 0s to 1h, like 30s or 2m"},
 	{"kxfs -o grace=2h local: /m", "-o grace=2h: not a time from 0s to 1h, like 30s or 2m"},
 	{"kxfs -o grace=1.5s local: /m", "-o grace=1.5s: not a time from 0s to 1h, like 30s or 2m"},
+	{"kxfs -o jobs=0 local: /m", "-o jobs=0: not a number of jobs from 1"},
+	{"kxfs -o jobs=-1 local: /m", "-o jobs=-1: not a number of jobs from 1"},
+	{"kxfs -o jobs=4294967296 local: /m", "-o jobs=4294967296: not a number of jobs from 1"},
+	{"kxfs -o jobs= local: /m", "-o jobs needs a value: jobs=N"},
+	{"kxfs -o gpus=65 local: /m", "-o gpus=65: not a number of GPUs from 0 to 64"},
+	{"kxfs -o gpus=-1 local: /m", "-o gpus=-1: not a number of GPUs from 0 to 64"},
+	{"kxfs -o gpus=all local: /m", "-o gpus=all: not a number of GPUs from 0 to 64"},
 	{"kxfs -o spool_limit=10GB local: /m",
 	 "-o spool_limit=10GB: not a size from 1M, like 500M or 10G"},
 	{"kxfs -o spool_limit=1K local: /m",
@@ -225,6 +232,8 @@ static void test_defaults(void **state)
 	assert_int_equal(o.log_level, DIAG_INFO);
 	assert_string_equal(o.state, "");
 	assert_int_equal(o.grace_ms, 10000);
+	assert_int_equal(o.jobs, 0);
+	assert_true(o.gpus == UINT64_MAX);
 	assert_int_equal(o.spool_limit, UINT64_C(10) << 30);
 	assert_int_equal(o.history_keep, 7 * 86400);
 	assert_int_equal(o.uid, getuid());
@@ -240,13 +249,16 @@ static void test_values(void **state)
 
 	(void)state;
 	assert_parsed("kxfs -f -o state=/s\\,t,cancel=all,,grace=2m local: -oro,allow_other,uid=7 "
-		      "/m -o gid=8,umask=0077,log_level=error,spool_limit=500M,history_keep=0",
+		      "/m -o gid=8,umask=0077,log_level=error,spool_limit=500M,history_keep=0,"
+		      "jobs=3,gpus=0",
 		      &o);
 	assert_true(o.foreground && o.read_only && o.allow_other);
 	assert_false(o.debug);
 	assert_string_equal(o.state, "/s,t");
 	assert_int_equal(o.cancel, OPTIONS_CANCEL_ALL);
 	assert_int_equal(o.grace_ms, 120000);
+	assert_int_equal(o.jobs, 3);
+	assert_int_equal(o.gpus, 0);
 	assert_int_equal(o.uid, 7);
 	assert_int_equal(o.gid, 8);
 	assert_int_equal(o.umask, 077);
