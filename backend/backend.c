@@ -400,6 +400,19 @@ int backend_queue_jobs(struct backend *b, const char *name, struct backend_queue
 	return 0;
 }
 
+static int queue_text_of_jobs(struct backend *b, char **ret, size_t *ret_len)
+{
+	const struct spec_job **jobs cleanup_free = NULL;
+	size_t n = 0;
+	int err = backend_jobs(b, BACKEND_JOBS, &jobs, &n);
+
+	if (!err)
+		b->ops->queue_text(b, jobs, n, ret, ret_len);
+	for (size_t i = 0; i < n; i++)
+		spec_job_unref(jobs[i]);
+	return err;
+}
+
 int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *ret_len)
 {
 	struct spec_queue_view *queue = backend_queue(b, name);
@@ -410,7 +423,7 @@ int backend_queue_text(struct backend *b, const char *name, char **ret, size_t *
 		return -ENOENT;
 	if (b->ops->queue_text) {
 		spec_queue_view_unref(queue);
-		return b->ops->queue_text(b, ret, ret_len);
+		return queue_text_of_jobs(b, ret, ret_len);
 	}
 	if (queue->local)
 		cluster = b->ops->cluster_queue(b, queue->local->cluster_queue);

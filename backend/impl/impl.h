@@ -48,8 +48,9 @@ struct backend_ops {
 	int64_t (*stale_since)(struct backend *b);
 	int (*queues)(struct backend *b, struct spec_queue_view ***ret, size_t *ret_n);
 	struct spec_queue_view *(*queue)(struct backend *b, const char *name);
-	/* As backend_queue_text, of a queue that is there. NULL: its view has all. */
-	int (*queue_text)(struct backend *b, char **ret, size_t *ret_len);
+	/* The text of a queue, of the N snapshots JOBS of jobs/; malloc'ed. NULL: its view has all. */
+	void (*queue_text)(struct backend *b, const struct spec_job *const *jobs, size_t n,
+			   char **ret, size_t *ret_len);
 	/* The ClusterQueue NAME, a new reference; NULL: none is known. */
 	struct spec_cluster_queue_view *(*cluster_queue)(struct backend *b, const char *name);
 	/* As backend_wanted. NULL: nothing is told only when it is asked for. */

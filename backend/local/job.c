@@ -47,7 +47,8 @@ struct local_jobs {
 	struct local_jobs_events events;
 	struct local_replicas *replicas;
 	struct local_job *all;
-	bool in_charge; /* they may be started and ended */
+	bool in_charge;		  /* they may be started and ended */
+	struct spec_turns limits; /* nothing is counted in it */
 	bool turns_posted;
 	int64_t last_turn; /* the number of who has begun to wait last; 0: nobody ever has */
 	/* for metrics, read by any thread */
@@ -87,9 +88,9 @@ static void line_up(struct local_job *job)
 /* A new job has to wait, if there is a queue. */
 static void join_queue(struct local_job *job)
 {
-	const struct spec_turns turns = local_turns(&job->jobs->b->config);
+	const struct spec_turns *limits = &job->jobs->limits;
 
-	if (!turns.jobs && !turns.gpus)
+	if (!limits->jobs && !limits->gpus)
 		return;
 	spec_set(&job->rec->job->queue, LOCAL_QUEUE);
 	line_up(job);
@@ -101,7 +102,7 @@ static bool lacks_gpus(const struct local_job *job)
 	struct spec_turns had = {0};
 
 	spec_turns_take(&had, job->rec);
-	return job->live == 0 && !had.taken && job->jobs->b->config.gpus > 0 &&
+	return job->live == 0 && !had.taken && job->jobs->limits.gpus > 0 &&
 	       spec_turns_need(job->rec->app) > 0;
 }
 
@@ -153,7 +154,7 @@ static int by_turn(const void *a, const void *b)
 static void on_turns(void *data)
 {
 	struct local_jobs *jobs = data;
-	struct spec_turns turns = local_turns(&jobs->b->config);
+	struct spec_turns turns = jobs->limits;
 	struct local_job **waiting cleanup_free = new0_n(struct local_job *, HASH_COUNT(jobs->all));
 	struct local_job *job, *next;
 	size_t n = 0;
@@ -646,12 +647,14 @@ void local_job_take_over(struct local_job *job, const struct task_found *found)
 /* --- all jobs --- */
 
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
+				  const struct spec_turns *limits,
 				  const struct local_jobs_events *events)
 {
 	struct local_jobs *jobs = new0(struct local_jobs);
 
 	jobs->b = b;
 	jobs->group = group;
+	jobs->limits = *limits;
 	jobs->events = *events;
 	jobs->replicas = local_replicas_new(b->loop, group, b->config.grace_ms);
 	return jobs;

@@ -18,12 +18,6 @@
 struct local_job;
 struct local_jobs;
 
-/* Its limits, which the mount has chosen. There is a queue if one is not 0. */
-static inline struct spec_turns local_turns(const struct backend_config *config)
-{
-	return (struct spec_turns){.jobs = config->jobs, .gpus = (unsigned)config->gpus};
-}
-
 struct local_jobs_events {
 	/* The store shows SNAP of JOB now. */
 	void (*published)(void *data, struct local_job *job, const struct spec_job *snap);
@@ -34,8 +28,12 @@ struct local_jobs_events {
 	void *data;
 };
 
-/* GROUP is entered for each job, and by helpers. */
+/*
+ * GROUP is entered for each job, and by helpers. LIMITS, of which nothing is counted yet, is copied: there is a queue if
+ * one of its limits is not 0.
+ */
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
+				  const struct spec_turns *limits,
 				  const struct local_jobs_events *events);
 /* The mount is up: what is planned begins. Before that jobs are shown and followed, but none is started or ended. */
 void local_jobs_take_charge(struct local_jobs *jobs);

@@ -47,7 +47,8 @@ struct local {
 	struct control *control;
 	struct submit_context submit;
 	struct expiry *expiry;	       /* what becomes of old jobs */
-	struct spec_queue_view *queue; /* of the machine; NULL: none */
+	struct spec_turns limits;      /* of the machine's queue */
+	struct spec_queue_view *queue; /* NULL: there is none */
 	bool stopped;
 	struct loop_timer deadline; /* of stopping */
 };
@@ -156,13 +157,18 @@ static int count_gpus(void)
 	return n;
 }
 
-static struct spec_queue_view *new_queue(struct backend *b)
+static struct spec_turns limits_of(const struct backend_config *config)
+{
+	int gpus = config->gpus < 0 ? count_gpus() : config->gpus;
+
+	return (struct spec_turns){.jobs = config->jobs, .gpus = (unsigned)gpus};
+}
+
+static struct spec_queue_view *new_queue(const struct spec_turns *limits)
 {
 	struct spec_queue_view *queue;
 
-	if (b->config.gpus < 0)
-		b->config.gpus = count_gpus();
-	if (!b->config.gpus && !b->config.jobs)
+	if (!limits->gpus && !limits->jobs)
 		return NULL;
 	queue = spec_queue_view_new(LOCAL_QUEUE);
 	queue->meta.created = queue->changed = loop_time_ns();
@@ -186,16 +192,18 @@ static int local_init(struct backend *b, char **ret_text)
 	l->b = b;
 	backend_set_impl(b, l);
 	events.data = l;
-	l->queue = new_queue(b);
+	l->limits = limits_of(&b->config);
+	l->queue = new_queue(&l->limits);
 	group_init(&l->group, b->loop);
 	l->expiry = new_expiry(b);
-	l->jobs = local_jobs_new(b, &l->group, &events);
+	l->jobs = local_jobs_new(b, &l->group, &l->limits, &events);
 	l->saved = saved_new(b, &l->group, l->jobs, l->expiry);
 	l->control = control_new(b, l->jobs, l->saved);
 	l->submit = (struct submit_context){.b = b,
 					    .group = &l->group,
 					    .jobs = l->jobs,
-					    .control = l->control};
+					    .control = l->control,
+					    .gpus = l->limits.gpus};
 	return 0;
 }
 
@@ -324,18 +332,10 @@ static int local_queues(struct backend *b, struct spec_queue_view ***ret, size_t
 	return 0;
 }
 
-static int local_queue_text(struct backend *b, char **ret, size_t *ret_len)
+static void local_queue_text(struct backend *b, const struct spec_job *const *jobs, size_t n,
+			     char **ret, size_t *ret_len)
 {
-	const struct spec_turns turns = local_turns(&b->config);
-	const struct spec_job **jobs cleanup_free = NULL;
-	size_t n = 0;
-	int err = backend_jobs(b, BACKEND_JOBS, &jobs, &n);
-
-	if (err == 0)
-		spec_turns_text(&turns, jobs, n, ret, ret_len);
-	for (size_t i = 0; i < n; i++)
-		spec_job_unref(jobs[i]);
-	return err;
+	spec_turns_text(&local_of(b)->limits, jobs, n, ret, ret_len);
 }
 
 static int local_info(struct backend *b, FILE *out)

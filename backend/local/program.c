@@ -2,8 +2,6 @@
 /* Arguments with their macros, and an environment in which each variable stands once. */
 #include "backend/local/program.h"
 
-#include <unistd.h>
-
 #include "spec/app/macro.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
@@ -89,16 +87,15 @@ static void make_unique(struct strings *s)
 }
 
 /*
- * The GPUs that the replica may use. AMD's libraries number those of HIP_VISIBLE_DEVICES among what
- * ROCR_VISIBLE_DEVICES leaves, so only one of these two can say it.
+ * The GPUs that the replica may use, for NVIDIA's libraries and AMD's. The latter number those of HIP_VISIBLE_DEVICES
+ * among what ROCR_VISIBLE_DEVICES leaves, so only one of these two can say it.
  */
 static void add_gpus(struct strings *env, uint64_t gpus)
 {
 	cleanup_free char *numbers = spec_turns_numbers(gpus);
 
 	add(env, text_print("CUDA_VISIBLE_DEVICES=%s", numbers));
-	if (access("/dev/kfd", F_OK) == 0)
-		add(env, text_print("HIP_VISIBLE_DEVICES=%s", numbers));
+	add(env, text_print("HIP_VISIBLE_DEVICES=%s", numbers));
 }
 
 void program_make(struct program *p, const struct spec_record *rec, const struct spec_replica *rep,

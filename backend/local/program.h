@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the program of a replica is given: its arguments and its environment. Pure, but for the daemon's own
- * environment, which programs inherit, and the kind of GPUs that the machine has.
+ * environment, which programs inherit.
  */
 #ifndef KXFS_BACKEND_LOCAL_PROGRAM_H
 #define KXFS_BACKEND_LOCAL_PROGRAM_H

@@ -150,7 +150,7 @@ static struct spec_machine machine_of(struct submit *s)
 				     .work_dir = config->work_dir,
 				     .args = config->args,
 				     .n_args = config->n_args,
-				     .gpus = (unsigned)config->gpus,
+				     .gpus = s->c->gpus,
 				     .dir_error = dir_error,
 				     .data = s};
 }

@@ -14,6 +14,7 @@ struct submit_context {
 	struct group *group;
 	struct local_jobs *jobs;
 	struct control *control;
+	unsigned gpus; /* that the machine has for its jobs */
 	bool stopping; /* the mount ends: nothing is launched any more */
 };
 

@@ -36,6 +36,8 @@ struct local_replica {
 
 #define MAX 8
 
+static struct spec_turns limits; /* of the machine's queue */
+
 static struct rig {
 	struct backend b;
 	struct group group;
@@ -389,7 +391,7 @@ static void prepare(const char *policy, unsigned retries, bool app)
 		spec_app_free(take_ptr(rec->app));
 		spec_set(&rec->fault, "no AppDef");
 	}
-	rig.jobs = local_jobs_new(&rig.b, &rig.group, &events);
+	rig.jobs = local_jobs_new(&rig.b, &rig.group, &limits, &events);
 	rig.job = local_job_new(rig.jobs, rec);
 	assert_int_equal(local_jobs_count(rig.jobs), 1);
 }
@@ -593,10 +595,9 @@ static void test_waits_late(void **state)
 	for (size_t i = 0; i < array_size(rows); i++) {
 		struct spec_record *rec;
 
+		limits = (struct spec_turns){.jobs = rows[i].jobs, .gpus = rows[i].gpus};
 		prepare("REPLICA", 1, true);
 		rec = rig.record->rec;
-		rig.b.config.jobs = rows[i].jobs;
-		rig.b.config.gpus = rows[i].gpus;
 		rec->app->roles[0].resource.gpu = rows[i].need;
 		rec->job->replicas[0].gpus = rows[i].has;
 		spec_set(&rec->boot, rows[i].boot);
@@ -621,6 +622,7 @@ static void test_waits_late(void **state)
 		loop_free(rig.b.loop);
 		local_jobs_free(rig.jobs);
 	}
+	limits = (struct spec_turns){0};
 }
 
 /* The mount ends: with linger, or when it never was in charge, what runs goes on. */
