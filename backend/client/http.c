@@ -281,9 +281,10 @@ static void arm_idle(struct http_request *rq)
 static void too_late(struct http_request *rq)
 {
 	bool idle = rq->call.stream && is_good(rq);
+	bool connects = !rq->sent && rq->state != ASKING;
 	const char *what = idle			 ? "no byte came"
 			   : rq->state == ASKING ? "no credential"
-			   : !rq->sent		 ? "no connection"
+			   : connects		 ? "no connection"
 			   : rq->head		 ? "no whole answer"
 						 : "no answer";
 	cleanup_free char *text =
@@ -292,7 +293,8 @@ static void too_late(struct http_request *rq)
 
 	if (rq->state == RUNNING && !rq->head)
 		count_answer(rq);
-	finish(rq, -ETIMEDOUT, text);
+	/* As when curl has waited for one in vain, which gives up after a time of its own. */
+	finish(rq, connects ? -EHOSTUNREACH : -ETIMEDOUT, text);
 }
 
 /* --- what comes back: from within curl, which may only be told to go on or to end --- */

@@ -32,9 +32,9 @@ enum http_method { HTTP_GET, HTTP_POST, HTTP_PATCH /* a JSON merge patch */, HTT
 struct http_reply {
 	/*
 	 * 0: the server answered (STATUS says what), whole. Else nothing whole came: -ETIMEDOUT
-	 * (deadline), -EHOSTUNREACH (no route, DNS, refused), -EIO (TLS, broken connection, no HTTP),
-	 * -EACCES (credential; nothing was sent), -EFBIG (more than MAX_BODY), -EINVAL (PATH is none),
-	 * or what the bytes function returned.
+	 * (deadline), -EHOSTUNREACH (no route, DNS, refused, no connection by the deadline), -EIO (TLS, broken
+	 * connection, no HTTP), -EACCES (credential; nothing was sent), -EFBIG (more than MAX_BODY), -EINVAL
+	 * (PATH is none), or what the bytes function returned.
 	 */
 	int err;
 	int status; /* 0: no reply line came */

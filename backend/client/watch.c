@@ -13,7 +13,7 @@
  *	         |                             | a failure; PAGE_MS have passed        | WAITING
  *	ASKING   | a watch, no reply yet       | its head; a refusal or failure        | STANDING; WAITING
  *	STANDING | a watch that sends events   | its end, after 5 s or more            | ASKING (DOUBTING)
- *	         |                             | its end, sooner                       | WAITING
+ *	         |                             | its end, sooner                       | WAITING (see below)
  *	         |                             | 410: VERSION is too old by now        | LISTING (again so: WAITING)
  *	         |                             | an ERROR event, or it is no watch     | WAITING, to list anew
  *	         |                             | watch_list_anew                       | LISTING
@@ -25,7 +25,9 @@
  * then it counts what has become of it.
  *
  * A watch that ends cleanly is the rule: the server ends each after the time that it was asked for. While a new list
- * comes, the old view stays.
+ * comes, the old view stays. A watch that breaks is asked for anew within a moment, and the view counts as confirmed
+ * until that has failed. Where one breaks soon after another (the network flaps) the pauses between them grow, and in
+ * these nothing confirms the view.
  *
  * A server that was restored from a backup begins its versions again lower. It accepts a watch from a version that is
  * still to come, and says nothing until then. So a server that could not be reached, or is silent though it sends
@@ -458,6 +460,7 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 	struct watch *w = part->w;
 	bool steady = w->state == STANDING && loop_now_ms() - w->since >= STEADY_MS;
 	bool silent = reply->err == -ETIMEDOUT;
+	bool flaps;
 
 	part->request = NULL;
 	if (w->anew) {
@@ -493,7 +496,10 @@ static void on_watch_done(void *data, const struct http_reply *reply)
 		return failed(w, reply);
 	if (steady)
 		return send_next(w);
-	return back_off(w, reply->wait_ms);
+	flaps = reply->err && w->backoff;
+	back_off(w, reply->wait_ms);
+	if (flaps)
+		return notify(w, -EAGAIN, reply->text);
 }
 
 /* --- requests --- */

@@ -40,9 +40,10 @@ struct watch_config {
 	/*
 	 * 0: the view is confirmed from now on. Else it no longer is, since the server can't be
 	 * reached or refuses (the errno and TEXT say why); the owner is called again when that changes.
-	 * -EOPNOTSUPP: the server has no such resource. Of what is optional, -EACCES: it is forbidden;
-	 * -EKEYREJECTED: the server does not accept who asks, which says nothing of rights; -EAGAIN: it
-	 * refuses what stood until now, maybe since it has just been started.
+	 * -EOPNOTSUPP: the server has no such resource; -EAGAIN: it can be reached, but watches break again
+	 * and again. Of what is optional, -EACCES: it is forbidden; -EKEYREJECTED: the server does not accept
+	 * who asks, which says nothing of rights; -EAGAIN also: it refuses what stood until now, maybe since
+	 * it has just been started.
 	 */
 	void (*state)(void *data, int err, const char *text);
 	void *data;

@@ -126,12 +126,13 @@ static void check_confirmed(struct watches *w)
 	w->config.events.confirmed(w->config.events.data, since);
 }
 
-/* Before the first lists are in, the first error ends the start. */
+/* Before the first lists are in, the first error ends the start; but not that a watch breaks whose list is in. */
 static void needed_state(struct watched *x)
 {
 	struct watches *w = x->w;
+	bool breaks = x->listed && x->err == -EAGAIN;
 
-	if (w->phase == PHASE_LISTING && x->err) {
+	if (w->phase == PHASE_LISTING && x->err && !breaks) {
 		w->phase = PHASE_FAILED;
 		w->config.events.started(w->config.events.data, x->err, x->text);
 	} else if (w->all[WORLD_JOBS].listed && w->all[WORLD_PODS].listed) {

@@ -102,6 +102,26 @@ def test_one_success_is_enough(kx, server):
 
 
 @pytest.mark.waits
+def test_network_that_flaps(kx, server):
+    """Watches begin and break again and again: in the pauses between them nothing is confirmed, which is said; what is
+    submitted is sent all the same, since the server may well be there."""
+    server.store.add(st.JOBS, watching.job("one"))
+    harness.wait_for(lambda: "one" in kx.ls("jobs"))
+    told = []
+    for _ in range(6):  # the pauses grow to some seconds
+        harness.wait_for(lambda: server.open_streams(verb="watch", resource="jobs") and not stale(kx, "one"),
+                         what="a watch that stands")
+        before = server.count(verb="watch", resource="jobs")
+        server.end_streams("reset", verb="watch", resource="jobs")
+        told.append(harness.wait_for(lambda n=before: "connected: false" in kx.read(".kxfs/info") or
+                                     server.count(verb="watch", resource="jobs") > n and "the next watch"))
+    assert True in told
+    kx.write("submit/app.yaml", APP)
+    assert kx.job_of("app.yaml").id in kx.ls("jobs")
+    harness.wait_for(lambda: stale(kx, "one") is None, what="a watch that stands")
+
+
+@pytest.mark.waits
 def test_server_that_is_silent(kx, server, volcano):
     """Connections are made and nothing comes: reading goes on, a write ends by its deadline, and when
     the server answers late, nothing has run twice."""

@@ -333,7 +333,6 @@ static void test_bookmark(void **state)
 	expect_told("");
 }
 
-/* What breaks goes on where it was, and the view stays confirmed while the server can be reached. */
 /* The server is asked for its version, and is at VERSION. */
 static void tell_version(const char *version)
 {
@@ -345,6 +344,7 @@ static void tell_version(const char *version)
 	fake_answer(rq, 200, page);
 }
 
+/* What breaks goes on where it was, and the view stays confirmed while the server can be reached. */
 static void test_broken_stream(void **state)
 {
 	(void)state;
@@ -363,6 +363,39 @@ static void test_broken_stream(void **state)
 	assert_true(fake_wait(1000));
 	head();
 	expect_told("state0 ");
+}
+
+/* The watch begins, and breaks 3 s later. */
+static void flap(void)
+{
+	head();
+	fake_pass(3000);
+	fake_end(request("watch=true"),
+		 &(struct http_reply){.err = -EIO, .status = 200, .text = "it broke again"});
+}
+
+/* Where watches break again and again, nothing confirms the view in the pauses, which grow. */
+static void test_flaps(void **state)
+{
+	(void)state;
+	list_and_watch();
+	flap();
+	expect_told("");
+	assert_true(fake_wait(500)); /* a moment */
+	tell_version("7");
+	for (int i = 0; i < 10; i++) {
+		flap();
+		expect_told("state-11 ");
+		assert_string_equal(world.text, "it broke again");
+		assert_true(fake_wait(60000));
+		head();
+		expect_told("state0 ");
+	}
+	/* One that stands for long is in order, and what follows is a first break again. */
+	fake_pass(60000);
+	fake_end(request("watch=true"), &(struct http_reply){.err = -EIO, .status = 200});
+	flap();
+	expect_told("");
 }
 
 /* N times: WHAT happens to the request under way. Returns the least time that passed between two. */
@@ -981,6 +1014,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_events, teardown),
 		cmocka_unit_test_teardown(test_bookmark, teardown),
 		cmocka_unit_test_teardown(test_broken_stream, teardown),
+		cmocka_unit_test_teardown(test_flaps, teardown),
 		cmocka_unit_test_teardown(test_silent, teardown),
 		cmocka_unit_test_teardown(test_set_back, teardown),
 		cmocka_unit_test_teardown(test_version_unknown, teardown),
