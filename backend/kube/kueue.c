@@ -141,15 +141,15 @@ static void on_group(void *data, const struct http_reply *reply)
 	k->state = version ? SERVED : answered ? ABSENT : WAITING;
 	if (k->state == WAITING)
 		loop_timer_set(&k->retry, AGAIN_MS);
-	if (!version)
-		return;
-	{
+	if (version) {
 		lock_scope(&k->lock);
 		k->version = version;
 	}
-	diag(DIAG_INFO, "the cluster serves %s", version);
-	watches_start_kueue(k->config.watches, version);
-	ask_right(k);
+	if (version) {
+		diag(DIAG_INFO, "the cluster serves %s", version);
+		ask_right(k);
+	}
+	return watches_start_kueue(k->config.watches, version);
 }
 
 static void look(void *data)
@@ -164,8 +164,10 @@ static void look(void *data)
 
 void kueue_start(struct kueue *k)
 {
-	if (k->state == UNASKED && !k->stopped)
-		look(k);
+	if (k->state != UNASKED || k->stopped)
+		return;
+	watches_await_kueue(k->config.watches);
+	look(k);
 }
 
 /* --- places --- */

@@ -87,6 +87,7 @@ struct watches {
 	struct watched all[WORLD_N_SORTS];
 	enum phase phase;
 	const char *kueue;	 /* version of Kueue's API; NULL: it is not known to be served */
+	bool finding;		 /* whether it is will be known soon */
 	struct loop_timer ready; /* in PHASE_LISTED */
 	struct lock lock;	 /* for what .kxfs/info reads */
 	int64_t stale_since;
@@ -159,8 +160,13 @@ static bool is_unknown(const struct watched *x)
 
 static void check_ready(struct watches *w)
 {
-	if (w->phase == PHASE_LISTED && !is_unknown(&w->all[WORLD_QUEUES]) &&
-	    !is_unknown(&w->all[WORLD_OWN_QUEUE]))
+	static const enum world_sort waited[] = {WORLD_QUEUES, WORLD_OWN_QUEUE, WORLD_WORKLOADS,
+						 WORLD_LOCAL_QUEUES, WORLD_CLUSTER_QUEUES};
+	bool ready = w->phase == PHASE_LISTED && !w->finding;
+
+	for (size_t i = 0; i < array_size(waited); i++)
+		ready = ready && !is_unknown(&w->all[waited[i]]);
+	if (ready)
 		return on_ready(w);
 }
 
@@ -368,8 +374,16 @@ void watches_start(struct watches *w)
 	start(w, WORLD_PODS);
 }
 
+void watches_await_kueue(struct watches *w)
+{
+	w->finding = true;
+}
+
 void watches_start_kueue(struct watches *w, const char *version)
 {
+	w->finding = false;
+	if (!version)
+		return check_ready(w);
 	w->kueue = version;
 	start(w, WORLD_WORKLOADS);
 	start(w, WORLD_LOCAL_QUEUES);

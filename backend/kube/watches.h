@@ -17,7 +17,8 @@ struct watches_events {
 	/* Both first lists are in. */
 	void (*listed)(void *data);
 	/*
-	 * Once. 0, after listed(): which queues there are is known too, or it is known that this can't be had soon.
+	 * Once. 0, after listed(): which queues there are, and what Kueue says of the jobs, is known too, or it is
+	 * known that this can't be had soon.
 	 * Else the first lists can't be had, for the reason TEXT.
 	 */
 	void (*started)(void *data, int err, const char *text);
@@ -43,7 +44,12 @@ struct watches_config {
 struct watches *watches_new(const struct watches_config *config);
 /* Begin, with the watches that are needed; the world knows its kind. */
 void watches_start(struct watches *w);
-/* The cluster has Kueue, with its API in VERSION (static): watch what it says of the jobs. At most once. */
+/* Whether the cluster has Kueue is being found out: the start waits for watches_start_kueue, too. */
+void watches_await_kueue(struct watches *w);
+/*
+ * The cluster has Kueue, with its API in VERSION (static): watch what it says of the jobs; at most once. NULL: it has
+ * none, as far as is known now.
+ */
 void watches_start_kueue(struct watches *w, const char *version);
 /* The world has another kind now: ask for its jobs and pods, in place of those of the old one. */
 void watches_switch(struct watches *w);

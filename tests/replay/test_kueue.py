@@ -325,9 +325,11 @@ def queue(kx):
 def test_queues(server, make, scenario):
     load(server, scenario, lambda step: step.tree["kind"] == "LocalQueue"
          and step.tree.get("status", {}).get("pendingWorkloads") == 2)
+    for resource in ("workloads", "localqueues", "clusterqueues"):
+        server.faults.add("slow", amount=400, delay=0.1, verb="list", resource=resource)
     kx = make(scenario)
-    harness.wait_for(lambda: (kx / "queues/team/status").exists(), what="the queue")
-    assert kx.ls("queues") == ["team"]
+    assert kx.ls("queues") == ["team"], "they are there when kxfs has returned"
+    assert "suspend" in (kx / "jobs/app/ctl").read_text().split(), "and so is what ctl needs"
     cluster_queue = scenario.removeprefix("kueue_").replace("_", "-")
     expected = {
         "name": "team", "state": "Open", "stopped_by": None, "message": "Can submit new workloads to localQueue",
@@ -341,6 +343,15 @@ def test_queues(server, make, scenario):
         jobs = status.pop("pending"), status.pop("running")
         return status == expected and sum(jobs) == 3
     harness.wait_for(shown, what="the queue's status")
+
+
+@pytest.mark.parametrize("silent", ["workloads", "localqueues", "clusterqueues"])
+def test_kueue_that_does_not_come(server, make, silent):
+    """The start waits for it, but not for ever."""
+    scenario = "kueue_appwrapper_quota_wait"
+    load(server, scenario, says("more needed"))
+    server.faults.add("silent", times=9, verb="list", resource=silent)
+    assert "app" in make(scenario).ls("jobs")
 
 
 def test_queue_without_cluster_queues(server, make):
