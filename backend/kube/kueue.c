@@ -17,7 +17,8 @@
  *
  * Places: a LocalQueue is wanted for a while after somebody has read. The queues that are wanted are asked for one
  * after the other, each no more often than every ASK_MS; when the last reader has gone, the places are forgotten, since
- * old ones would be wrong. Before the first, the server is asked in which version it has the visibility API.
+ * old ones would be wrong. Before the first, the server is asked in which version it has the visibility API. That is
+ * served by Kueue itself: a server that can't reach it knows of a Kueue that may be down.
  */
 #include "backend/kube/kueue.h"
 
@@ -40,6 +41,7 @@
 #define ASK_MS	     5000	 /* a queue is asked for so often */
 #define WANTED_MS    30000	 /* so long after somebody has read */
 #define AGAIN_MS     60000	 /* until a failure is tried again */
+#define AWAY_MS	     15000	 /* until a Kueue that does not answer is */
 #define FORBIDDEN_MS 300000	 /* until what is forbidden is */
 
 static const char resource[] = "localqueues/pendingworkloads." SPEC_KUEUE_VISIBILITY;
@@ -208,13 +210,15 @@ static void places_failed(struct kueue *k, const struct http_reply *reply)
 					 .name = ""};
 	char *text = NULL;
 	bool forbidden = !reply->err && reply->status == 403;
+	bool away = !reply->err && reply->status >= 502 && reply->status <= 504;
 
 	if (k->asked)
 		world_set_places(k->config.world, k->asked, NULL, 0);
 	if (forbidden)
 		http_refusal(reply, &asked, &text);
 	set_refused(k, text);
-	k->not_before = loop_now_ms() + (forbidden ? FORBIDDEN_MS : AGAIN_MS);
+	world_set_kueue_away(k->config.world, away);
+	k->not_before = loop_now_ms() + (forbidden ? FORBIDDEN_MS : away ? AWAY_MS : AGAIN_MS);
 }
 
 static void on_places(void *data, const struct http_reply *reply)
@@ -227,8 +231,10 @@ static void on_places(void *data, const struct http_reply *reply)
 	if (!reply->err && reply->status / 100 == 2 &&
 	    spec_places_parse(reply->body, reply->len, &v, &n) == 0) {
 		set_refused(k, NULL);
+		world_set_kueue_away(k->config.world, false);
 		world_set_places(k->config.world, k->asked, v, n);
 	} else if (!reply->err && reply->status == 404) {
+		world_set_kueue_away(k->config.world, false);
 		/* There is no such queue, or its ClusterQueue is missing: nobody has a place in it. */
 		world_set_places(k->config.world, k->asked, NULL, 0);
 	} else {
@@ -280,17 +286,21 @@ static char *drop_unwanted(struct kueue *k, uint64_t now)
 
 static void forget_unwanted(struct kueue *k, uint64_t now)
 {
+	bool none;
 	char *name;
 
 	do {
 		{
 			lock_scope(&k->lock);
 			name = drop_unwanted(k, now);
+			none = !k->queues;
 		}
 		if (name)
 			world_set_places(k->config.world, name, NULL, 0);
 		free(name);
 	} while (name);
+	if (none)
+		world_set_kueue_away(k->config.world, false); /* nobody finds out any more */
 }
 
 /*

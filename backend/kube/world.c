@@ -110,6 +110,7 @@ struct world {
 	struct loop_timer tick; /* not set: nothing has to be reported later */
 	bool stopped;
 	bool fixed;	 /* this user may not patch Workloads */
+	bool kueue_away; /* the server can't reach Kueue */
 	bool queue_gone; /* and the jobs that wait in none that is known have not been reported yet */
 	struct lock lock;	  /* for THINGS, which the I/O thread alone changes */
 	bool full[WORLD_N_SORTS]; /* objects were passed over for want of room */
@@ -1023,17 +1024,29 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 		.preemptor = by && by->view ? by->view->meta.name : NULL,
 		.place = container_of(job, const struct job, j)->place,
 		.fixed = w->fixed,
+		.away = w->kueue_away,
 	};
+}
+
+/* A fact about Kueue, which each job may show, is NOW so. */
+static void set_kueue_fact(struct world *w, bool *fact, bool now)
+{
+	if (now == *fact)
+		return;
+	*fact = now;
+	for (struct job *job = w->jobs; job; job = job->hh.next)
+		if (job->j.view)
+			changed(job);
 }
 
 void world_set_fixed(struct world *w, bool fixed)
 {
-	if (fixed == w->fixed)
-		return;
-	w->fixed = fixed;
-	for (struct job *job = w->jobs; job; job = job->hh.next)
-		if (job->j.view)
-			changed(job);
+	set_kueue_fact(w, &w->fixed, fixed);
+}
+
+void world_set_kueue_away(struct world *w, bool away)
+{
+	set_kueue_fact(w, &w->kueue_away, away);
 }
 
 void world_set_places(struct world *w, const char *name, const struct spec_place *v, size_t n)

@@ -116,6 +116,8 @@ struct spec_kueue_facts world_kueue(const struct world *w, const struct world_jo
 void world_set_places(struct world *w, const char *name, const struct spec_place *v, size_t n);
 /* This user may not patch Workloads, or may again. */
 void world_set_fixed(struct world *w, bool fixed);
+/* The server can't reach Kueue, or can, or it is not known any more. */
+void world_set_kueue_away(struct world *w, bool away);
 /* JOB was shown as one that has not started (WAITS): changed() is called when what it waits for changes. */
 void world_set_waiting(const struct world_job *job, bool waits);
 /* What is known about queues or groups as a whole has changed: changed() is called for each job that waits. */

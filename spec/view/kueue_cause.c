@@ -939,6 +939,9 @@ struct spec_cause spec_kueue_cause(const struct spec_job *job, const struct spec
 		explain(&m);
 	else
 		missing(&m);
+	if (ctx->kueue.away && *m.sort->reason && !is_off(m.w) && m.sort != &admitted)
+		fputs("; the server can't reach Kueue now, and if that is down it lets nobody in",
+		      m.out);
 	if (m.kept && *job->obstacle)
 		fprintf(m.out, ". What kept them: %s", job->obstacle);
 	text_stream_close(m.out);

@@ -166,6 +166,7 @@ struct spec_kueue_facts {
 	const char *preemptor; /* the job for which its pods were ended last; NULL: not known */
 	unsigned place;	       /* 1 is next; 0: not known */
 	bool fixed;	       /* this user may not patch Workloads */
+	bool away;	       /* the server can't reach Kueue, as it last said */
 };
 
 /* All that a snapshot needs beside the objects. Plain data. */

@@ -15,6 +15,7 @@ import store as st
 import watching
 import yaml
 from harness import actions, write_ctl
+from jobset import FakeJobSet
 
 SCENARIOS = sorted(path.parent.name for path in recordings.DIRECTORY.glob("kueue_*/appwrappers.jsonl"))
 ROOM = "It is admitted by itself when there is room."
@@ -209,6 +210,62 @@ def test_owner(server, make_mount):
         write_ctl(job, "resume")
 
 
+def test_grace_of_evicted_pods(server, make_mount):
+    """A JobSet is suspended at once when Kueue puts it out, and its pods run on for their grace: so does the job."""
+    server.uninstall(*st.VOLCANO)
+    server.install(st.JOBSETS, *st.KUEUE)
+    jobsets = FakeJobSet(server)
+    kx = make_mount(server, source="jobset:test", options="queue=team")
+    job = kx.submit(harness.app("true", num_replicas=2))
+
+    def tell(suspend, **conditions):
+        server.store.change(st.JOBSETS, "test", job.id, lambda tree: tree["spec"].update(suspend=suspend))
+        jobsets.say(job.id, *(["Suspended"] if suspend else []))
+        server.store.change(st.WORKLOADS, "test", "one", lambda tree: tree["status"].update(conditions=[
+            {"type": kind, "status": str(holds), "reason": "Preempted", "message": "Preempted to accommodate a workload "
+             "due to prioritization in the ClusterQueue", "lastTransitionTime": "2026-11-22T06:20:55Z"}
+            for kind, holds in conditions.items()]))
+
+    def row():
+        return dict(zip(("state", "queue", "ready"), (kx.read("list").splitlines()[1].split()[i] for i in (1, 3, 4)), strict=True))
+
+    server.store.add(st.WORKLOADS, {
+        "metadata": {"name": "one", "namespace": "test", "ownerReferences": [{
+            "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": job.id, "controller": True,
+            "uid": server.store.find(st.JOBSETS, "test", job.id).uid}]},
+        "spec": {"queueName": "team", "active": True}, "status": {}})
+    tell(False, QuotaReserved=True, Admitted=True)
+    jobsets.start(job.id)
+    harness.wait_for(lambda: row() == {"state": "RUNNING", "queue": "team", "ready": "2/2"}, what="that it runs")
+    for pod in jobsets.pods(job.id):
+        server.store.change(st.PODS, "test", pod, lambda tree: tree["metadata"].update(
+            deletionTimestamp=st.now(), deletionGracePeriodSeconds=30))
+    tell(True, QuotaReserved=True, Admitted=True, Evicted=True)
+    harness.wait_for(lambda: "it was preempted" in kx.read("jobs", job.id, "why"), what="why")
+    assert row() == {"state": "RUNNING", "queue": "team", "ready": "2/2"}
+    jobsets.remove_pods(job.id)
+    tell(True, QuotaReserved=False, Admitted=False, Evicted=True)
+    harness.wait_for(lambda: row() == {"state": "PENDING", "queue": "team", "ready": "0/2"}, what="that it waits")
+
+
+def test_waiting_for_what_is_put_out_for_good(server, make):
+    """Who waits for a job that Kueue does not take back is told that it is over, and by `why` what to do."""
+    kx = make()
+    scenario = "kueue_appwrapper_check_rejected"
+    until = says("is deactivated due to AdmissionCheck")
+    steps = load(server, scenario, lambda step: until(step) or step.tree["kind"] == "Workload")
+    harness.wait_for(lambda: "app" in kx.ls("jobs"), what="the job")
+    job = harness.Job(kx, "app")
+    with open(job / "wait", "rb") as file:
+        waiting = harness.popen(["cat"], stdin=file, stdout=-1)
+    for step in steps:
+        recordings.apply(server.store, step)
+        if until(step):
+            break
+    assert waiting.communicate(timeout=harness.LIMIT)[0] == b"CANCELLED\n"
+    assert kx.read("jobs/app/why").endswith("Kueue does not take it back: copy its app.yaml into submit/ to run it again.\n")
+
+
 # --- places ---
 
 
@@ -312,6 +369,20 @@ def test_place_without_visibility(server, make):
                      what="the look", step=0.2)
     assert harness.Job(kx, "app").status()["queue_position"] is None
     assert info(kx)["refused"] == [] and asked(server) == []
+
+
+def test_kueue_is_down(server, make):
+    """Nobody is let in then, however much room there is. Kueue serves the places itself, so whoever reads finds out."""
+    scenario = "kueue_appwrapper_quota_wait"
+    load(server, scenario, says("more needed"))
+    server.api.places["team"] = summary(server, "app")
+    kx = make(scenario)
+    down = server.faults.add("reply", times=1000, reply=replies.unavailable(), subresource="pendingworkloads")
+    full = ("The job waits: queue team (cluster queue appwrapper-quota-wait) has no room for it now: it needs 0.1 more cpu "
+            "in flavor default-flavor")
+    why(kx, f"{full}; the server can't reach Kueue now, and if that is down it lets nobody in. {ROOM}")
+    server.faults.clear(down)
+    why(kx, f"{full}. Its place in the queue is 1. {ROOM}")
 
 
 # --- queues/ ---
