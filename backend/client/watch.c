@@ -84,9 +84,6 @@
 
 #define ERR_NONE_YET 1
 
-#define TEXT_OF_WORD(word) #word
-#define TEXT_OF(macro)	   TEXT_OF_WORD(macro)
-
 /* One request, and what has come of it. */
 struct part {
 	struct watch *w;
@@ -291,13 +288,12 @@ static unsigned page_of(size_t each)
 /* A page did not come: it is asked for again, in smaller parts should it have been too slow. */
 static void page_failed(struct watch *w, const struct http_reply *reply)
 {
-	static const struct http_reply large = {
-		.err = -EFBIG,
-		.text = "it has more than " TEXT_OF(
-			SPEC_MAX_LISTED) " objects, or a page of it "
-					 "more than " TEXT_OF(SPEC_MAX_PAGE_MIB) " MiB",
-		.body = "",
-	};
+	cleanup_free char *text =
+		text_print("it has more than %d objects, or a page of it more than %d MiB%s%s",
+			   SPEC_MAX_LISTED, SPEC_MAX_PAGE_MIB,
+			   w->config.fewer ? "; fewer are asked for with " : "",
+			   w->config.fewer ? w->config.fewer : "");
+	const struct http_reply large = {.err = -EFBIG, .text = text, .body = ""};
 	bool passes = reply->err || reply->status >= 500 || reply->status == 429;
 
 	if (!passes || reply->err == -EINVAL || reply->err == -EFBIG)

@@ -327,6 +327,16 @@ static char *selector_of(const struct watches *w, enum world_sort sort)
 	return text_print("%s%s" SPEC_LABEL_USER "=%s", labels, *labels ? "," : "", w->config.user);
 }
 
+/* The options with which a mount asks for fewer objects of SORT, but for those that it has; NULL: there is none. */
+static const char *fewer_of(const struct watches *w, enum world_sort sort)
+{
+	bool mine = *w->config.user;
+
+	if (sort == WORLD_JOBS)
+		return mine ? "-o selector=" : "-o mine or -o selector=";
+	return defs[sort].of_user && !mine ? "-o mine" : NULL;
+}
+
 static void start(struct watches *w, enum world_sort sort)
 {
 	const struct watch_def *def = &defs[sort];
@@ -344,6 +354,7 @@ static void start(struct watches *w, enum world_sort sort)
 		.page = def->page,
 		.pick = sort == WORLD_PODS ? spec_pod_pick : NULL,
 		.optional = cost_of(x->sort),
+		.fewer = fewer_of(w, sort),
 		.ends = &w->ends,
 		.begin = on_begin,
 		.object = on_object,

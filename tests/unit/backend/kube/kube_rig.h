@@ -33,6 +33,7 @@ static struct {
 	enum backend_capture capture;
 	uint64_t spool_limit; /* 0: plenty */
 	int64_t history_keep; /* 0: a week */
+	bool mine;
 	struct backend *b;
 	const struct kube_parts *k;
 	struct rig_object objects[RIG_MAX]; /* all that ever were; the uid is u-INDEX */
@@ -199,6 +200,7 @@ static inline void rig_new(void)
 		.kubeconfig = rig.kubeconfig,
 		.as = "",
 		.selector = "",
+		.mine = rig.mine,
 		.capture = rig.capture,
 		.state_dir = rig.dir,
 		.work_dir = "/",

@@ -271,6 +271,38 @@ static void test_stop(void **state)
 	}
 }
 
+/* Of more objects than are read, it is said with which options fewer are asked for. */
+static void test_too_many(void **state)
+{
+	static const struct {
+		const char *list;
+		bool mine;
+		const char *end;
+	} table[] = {
+		{"jobs?limit", false, "; fewer are asked for with -o mine or -o selector="},
+		{"jobs?limit", true, "; fewer are asked for with -o selector="},
+		{"pods?limit", false, "; fewer are asked for with -o mine"},
+		{"pods?limit", true, " MiB"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(table); i++) {
+		const struct http_reply large = {.err = -EFBIG, .status = 200};
+		const char *text;
+
+		rig.mine = table[i].mine;
+		rig_new();
+		fake_end(fake_find(table[i].list), &large);
+		fake_run();
+		assert_int_equal(rig.b->started.err, -EFBIG);
+		text = rig.b->started.text;
+		if (strlen(text) < strlen(table[i].end) ||
+		    !streq(text + strlen(text) - strlen(table[i].end), table[i].end))
+			fail_msg("%s", text);
+		rig_stop();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,6 +314,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_cancel, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_not_deleted, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stop, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_too_many, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests_name("kube", tests, NULL, NULL);
