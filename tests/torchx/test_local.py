@@ -267,6 +267,20 @@ def test_which_mount(kx, make_kx, torchx, work):
     assert launched(alone(kx, other)), "a dead mount does not count"
 
 
+def test_run_option_that_there_is_not(kx, torchx, api):
+    """A typo in -cfg, or in what a program gives, is refused with its name; TorchX 0.7.0 itself drops it."""
+    p = torchx(kx, "run", "-s", "kxfs", "-cfg", "inherit_env=True,tme_limit=1h", *SH, "true", check=False)
+    assert p.returncode != 0 and "Unknown run option `tme_limit`" in p.stderr and "time_limit" in p.stderr
+    text = api(kx, """
+        from torchx.specs import InvalidRunConfigException
+        try:
+            answer(runner.run(sh("true"), "kxfs", {"tme_limit": "1h"}))
+        except InvalidRunConfigException as error:
+            answer(str(error))
+        """)
+    assert "Unknown run option `tme_limit`" in text and kx.jobs() == []
+
+
 def test_mount_that_has_ended(kx, make_kx, api):
     """A job is found though kxfs has ended in a mount that is asked before; one that was there is not said to be nowhere."""
     other = make_kx()

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from torchx.specs import CfgVal, runopts
+from torchx.specs import CfgVal, InvalidRunConfigException, runopts
+from torchx.util.types import to_dict
 
 # Options of the mount's jobs, which check them: kxfs(1), Run options.
 OF_JOBS: dict[str, tuple[type, str]] = {
@@ -30,9 +31,26 @@ OF_JOBS: dict[str, tuple[type, str]] = {
 INHERIT = "inherit_env"
 
 
+class RunOpts(runopts):
+    """TorchX 0.7.0 leaves out what is no option, without a word; later ones refuse it, with other spellings of each."""
+
+    def cfg_from_str(self, cfg_str: str) -> dict[str, CfgVal]:
+        cfg = super().cfg_from_str(cfg_str)
+        if not hasattr(runopts, "canonical_key"):
+            refuse_unknown(self, to_dict(cfg_str))
+        return cfg
+
+
+def refuse_unknown(opts: runopts, names: Iterable[str]) -> None:
+    for name in names:
+        if opts.get(name) is None:
+            known = ", ".join(sorted(known for known, _ in opts))
+            raise InvalidRunConfigException(f"Unknown run option `{name}`; those of kxfs are {known}", name, {})
+
+
 def run_opts() -> runopts:
     """All of them but image_repo and quiet, which TorchX's Docker workspaces add."""
-    opts = runopts()
+    opts = RunOpts()
     opts.add("mount", type_=str,
              help="directory where kxfs is mounted; default: $KXFS_MOUNT, else the only mount of this user")
     opts.add(INHERIT, type_=bool, default=True,

@@ -83,6 +83,7 @@ class KxfsScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """The mount checks; a role may well be without a resource."""
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KxfsJob]:
+        options.refuse_unknown(self.run_opts(), cfg)  # which a program may give, and TorchX 0.7.0 passes on
         mount = the_mount(_text(cfg, "mount"))
         images = {} if mount.is_local else self.dryrun_push_images(app, cfg)
         return AppDryRunInfo(KxfsJob(mount, document(app, cfg, mount), images), str)
