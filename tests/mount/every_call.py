@@ -69,6 +69,15 @@ def counted(text):
     return len(lines)
 
 
+def opened(read, *args):
+    """What READ gives of a log. An open that has waited for 10 s for what is on its way fails, and is tried again."""
+    def tried():
+        with contextlib.suppress(TimeoutError):
+            return [read(*args)]
+        return None
+    return harness.wait_for(tried, what="the open of a log")[0]
+
+
 class Day:
     """One round on a mount KX with its DISK; the fault is told by (call, class, error, times), None: all is well."""
 
@@ -116,7 +125,7 @@ class Day:
             job.until_logged("1\n")
         for job in (self.removed, self.old):
             job.finish()
-            harness.wait_for(lambda job=job: job.read("log") == "main/0 1\n", what="the merged log")
+            harness.wait_for(lambda job=job: opened(job.read, "log") == "main/0 1\n", what="the merged log")
         harness.rmdir(self.old.dir)
         self.source = self.kx.base / self.name
         self.source.write_text(self.text("submitted"))
@@ -189,8 +198,8 @@ class Day:
         assert not self.follower.is_alive(), "follow has no end"
         n = counted(self.follower.got)
         assert n == self.count(self.other)
-        assert counted(self.other.log()) == n
-        assert self.other.read("log") == "".join(f"main/0 {i}\n" for i in range(1, n + 1))
+        assert counted(opened(self.other.log)) == n
+        assert opened(self.other.read, "log") == "".join(f"main/0 {i}\n" for i in range(1, n + 1))
 
     def after_all(self):
         again = self.submit("submitted")
@@ -199,9 +208,9 @@ class Day:
         self.wait_merged(again)
         # The merged log that could not be made is tried again each second.
         for job, state in ((self.cancelled, "CANCELLED"), (self.removed, "SUCCEEDED")):
-            harness.wait_for(lambda job=job: (job.old / "log").read_bytes() == b"main/0 1\n", what="the merged log")
+            harness.wait_for(lambda job=job: opened((job.old / "log").read_bytes) == b"main/0 1\n", what="the merged log")
             assert (job.old / "state").read_text() == f"{state}\n"
-            assert (job.old / "main-0/log").read_bytes() == b"1\n"
+            assert opened((job.old / "main-0/log").read_bytes) == b"1\n"
         before = self.everything()
         self.kx.restart()
         after = self.everything()
@@ -219,18 +228,21 @@ class Day:
 
     def after_print(self):
         state = self.wait_over(self.printed)
-        counted(self.printed.log())
+        counted(opened(self.printed.log))
         assert state == "SUCCEEDED" or self.said(self.printed), self.printed.explain()
         if state == "SUCCEEDED":
             # What the disk did not take is fetched again, seconds later.
-            harness.wait_for(lambda: counted(self.printed.log()) == self.count(self.printed) or self.said(self.printed),
+            harness.wait_for(lambda: counted(opened(self.printed.log)) == self.count(self.printed) or self.said(self.printed),
                              what="all that it printed")
         self.wait_merged(self.printed)
 
     def wait_merged(self, job):
         """Its lines are in the merged log; if that could not be made at first, it is tried again each second."""
-        harness.wait_for(lambda: job.read("log") == "".join(f"main/0 {line}" for line in job.log().decode().splitlines(True)),
-                         what="the merged log")
+        def merged():
+            lines = opened(job.log).decode().splitlines(True)
+            return opened(job.read, "log") == "".join(f"main/0 {line}" for line in lines)
+
+        harness.wait_for(merged, what="the merged log")
 
     def verdict(self):
         """(job or None, error or None)"""
@@ -249,7 +261,7 @@ class Day:
             state = self.wait_over(job)
             assert (state == "SUCCEEDED" and self.runs() == 1) or (self.said(job) and self.runs() <= 1), job.explain()
             if state == "SUCCEEDED":
-                harness.wait_for(lambda: job.log() == b"1\n" or self.said(job), what="the log, or why it is not there")
+                harness.wait_for(lambda: opened(job.log) == b"1\n" or self.said(job), what="the log, or why it is not there")
             self.wait_merged(job)
             return
         assert self.fault and said, said
@@ -280,7 +292,7 @@ class Day:
                 if ident in ("list", "list.jsonl"):
                     continue
                 where = self.kx / place / ident
-                found[place, ident] = [(where / name).read_text() for name in ("state", "why", "log", "main-0/log")]
+                found[place, ident] = [opened((where / name).read_text) for name in ("state", "why", "log", "main-0/log")]
         return found
 
     def clean(self):
