@@ -29,8 +29,8 @@ struct local_jobs_events {
 };
 
 /*
- * GROUP is entered for each job, and by helpers. LIMITS, of which nothing is counted yet, is copied: there is a queue if
- * one of its limits is not 0.
+ * GROUP is entered for each job, and by helpers. LIMITS, of which nothing is counted yet, is copied: there is a queue
+ * if one of its limits is not 0.
  */
 struct local_jobs *local_jobs_new(struct backend *b, struct group *group,
 				  const struct spec_turns *limits,
