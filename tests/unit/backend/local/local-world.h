@@ -141,12 +141,26 @@ static inline void world_prepare(struct world *w)
 	};
 }
 
+/*
+ * The I/O thread alone takes SIGCHLD. Under ThreadSanitizer a signal that a waiting test takes is kept until
+ * the test goes on, and children would stay until then.
+ */
+static inline void world_block_signals(void)
+{
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &child, NULL);
+}
+
 static inline int world_setup(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return -1;
+	world_block_signals();
 	snprintf(w->root, sizeof(w->root), "/tmp/kxfs-local.XXXXXX");
 	if (!mkdtemp(w->root))
 		return -1;
