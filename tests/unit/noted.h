@@ -3,16 +3,11 @@
 #ifndef KXFS_TESTS_NOTED_H
 #define KXFS_TESTS_NOTED_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "spec/base/base.h"
+#include "tests/unit/unit.h"
 
 static char noted[1024];
 

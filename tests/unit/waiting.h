@@ -3,17 +3,12 @@
 #ifndef KXFS_TESTS_WAITING_H
 #define KXFS_TESTS_WAITING_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <semaphore.h>
 #include <time.h>
 
 #include "backend/base/loop.h"
+#include "tests/unit/unit.h"
 
 #define WAIT_S 240
 

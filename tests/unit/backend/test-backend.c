@@ -4,15 +4,11 @@
  * implementation sees them, exactly one reply each. The implementation here is the test's own: it stands
  * in for local by having its name.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <sys/stat.h>
 
 #include "tests/unit/scratch.h"
+#include "tests/unit/unit.h"
 
 #include "backend/base/diag.h"
 #include "backend/impl/impl.h"

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages: what .kxfs/log shows of them, and that the ring stays bounded and whole. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <errno.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"
+#include "tests/unit/unit.h"
 
 static char *text_now(void)
 {

@@ -2,15 +2,10 @@
 /* Each call of the owner of the state directory does what it says. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "backend/base/disk.h"
+#include "tests/unit/unit.h"
 
 static int see(void *data, int at, const char *name, unsigned char type)
 {

@@ -3,11 +3,6 @@
  * Whole files and whole writes, on a disk that takes and gives a few bytes at a time and is interrupted: the
  * calls of libc are the test's own.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -17,6 +12,7 @@
 #include "backend/base/file.h"
 #include "backend/base/random.h"
 #include "spec/base/name.h"
+#include "tests/unit/unit.h"
 
 #define PIECE 7
 

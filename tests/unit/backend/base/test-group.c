@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A group: who waits is called once, posted, when the last has left; also when nothing was under way. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include "backend/base/group.h"
+#include "tests/unit/unit.h"
 
 /* The loop's only part that a group uses: what is posted runs when the test lets it. */
 static struct {

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The I/O thread: order of posts, timers, watches, signals, children, the pool, and its end. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +11,7 @@
 
 #include "backend/base/lock.h"
 #include "loop_rig.h"
+#include "tests/unit/unit.h"
 
 #define POSTERS 4
 #define POSTS	5000

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* backend/base/process.h: what a line of /proc/PID/stat says, whatever the process is called. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "backend/base/process.h"
+#include "tests/unit/unit.h"
 
 static struct process_stat parse(const char *text)
 {

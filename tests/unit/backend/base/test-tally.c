@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* backend/base/tally.h: rows by labels, printed as Prometheus wants them, and their bound. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "backend/base/tally.h"
+#include "tests/unit/unit.h"
 
 static const char *const keys[TALLY_LABELS] = {"verb", "code", NULL};
 

@@ -8,16 +8,11 @@
 #ifndef KXFS_TESTS_FAKE_NET_H
 #define KXFS_TESTS_FAKE_NET_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <utlist.h>
 
 #include "backend/client/http.h"
 #include "backend/base/uv.h"
+#include "tests/unit/unit.h"
 
 struct fake_job {
 	loop_fn work, fn; /* work: NULL, or to be done before, as the pool does */

@@ -3,11 +3,6 @@
  * Credentials on a loop: fixed ones, token files that change, plugins (small shell scripts) that answer,
  * fail, hang, and are asked once for all who wait. And finding kubeconfig files.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <semaphore.h>
@@ -21,6 +16,7 @@
 #include "backend/base/spawn.h"
 #include "backend/client/kubeconfig.h"
 #include "tests/unit/clock.h"
+#include "tests/unit/unit.h"
 
 #define WAIT_S 60
 #define V1     "client.authentication.k8s.io/v1"

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* http without a server: what is made of a kubeconfig, which proxy, what curl's errors mean. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <sys/syscall.h>
 
 #include "backend/client/http_easy.h"
 #include "backend/client/http_proxy.h"
 #include "backend/client/http_server.h"
+#include "tests/unit/unit.h"
 
 /* --- the connection --- */
 

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* An outcome that is waited for: it comes, it does not, and the wall clock is set meanwhile. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 
 #include "backend/impl/end.h"
+#include "tests/unit/unit.h"
 
 static int offset; /* of the wall clock that the program sees, in seconds */
 

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Which jobs go, in which order and when; the clock, the timer and the bytes on disk are the test's. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include "backend/base/diag.h"
 #include "backend/jobs/expiry.h"
 #include "backend/output/output.h"
 #include "spec/base/mem.h"
+#include "tests/unit/unit.h"
 
 #define S INT64_C(1000000000)
 

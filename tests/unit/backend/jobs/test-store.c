@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The store: places, order, who is told what and when, and many readers at once. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "backend/base/lock.h"
 #include "backend/jobs/store.h"
+#include "tests/unit/unit.h"
 
 static struct store *store;
 static char told[4096];

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Events of jobs: the newest for each cause, bounded, and found a job however late that is known. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "backend/kube/events.h"
+#include "tests/unit/unit.h"
 
 static struct spec_event_view *event(const char *about, const char *reason, const char *message,
 				     unsigned count)

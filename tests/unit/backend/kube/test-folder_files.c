@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of a job's folder: what a start finds of a submission, wherever a crash or a power cut came. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <errno.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include "backend/base/file.h"
 #include "backend/kube/folder_files.h"
 #include "spec/base/mem.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/unit.h"
 
 #define UUID_A "11111111-2222-4333-8444-555555555555"
 #define UUID_B "99999999-2222-4333-8444-555555555555"

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Who of the logs that wait gets a place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "backend/kube/places.h"
+#include "tests/unit/unit.h"
 
 #define MAX 10
 #define ALL 200

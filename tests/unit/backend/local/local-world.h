@@ -6,11 +6,6 @@
 #ifndef KXFS_TESTS_LOCAL_WORLD_H
 #define KXFS_TESTS_LOCAL_WORLD_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +16,7 @@
 #include <time.h>
 
 #include "tests/unit/scratch.h"
+#include "tests/unit/unit.h"
 
 #include "backend/backend.h"
 #include "backend/base/diag.h"

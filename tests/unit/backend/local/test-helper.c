@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* How an attempt has ended, as a helper leaves it on disk: what is damaged is not believed. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <sys/stat.h>
 
 #include "tests/unit/scratch.h"
+#include "tests/unit/unit.h"
 
 #include "backend/local/helper.h"
 #include "spec/base/base.h"

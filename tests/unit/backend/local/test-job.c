@@ -3,12 +3,6 @@
  * What a local job decides: what is started again, when it is over, and how. The test plays its replicas, its record,
  * its output and the disk; what they are asked for is noted.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <signal.h>
 
 #include "backend/base/work.h"
@@ -19,6 +13,7 @@
 #include "spec/base/mem.h"
 #include "tests/unit/noted.h"
 #include "tests/unit/spec/app-document.h"
+#include "tests/unit/unit.h"
 
 struct local_record {
 	struct spec_record *rec;

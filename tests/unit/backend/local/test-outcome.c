@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Ends of attempts in words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 
 #include "backend/local/outcome.h"
 #include "spec/base/mem.h"
+#include "tests/unit/unit.h"
 
 static void test_outcomes(void **state)
 {

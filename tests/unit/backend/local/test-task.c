@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What a task hears of its helper, which is a socket here; and what proves that a helper is dead. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <semaphore.h>
@@ -16,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/unit/scratch.h"
+#include "tests/unit/unit.h"
 
 #include "backend/base/loop.h"
 #include "backend/local/task.h"

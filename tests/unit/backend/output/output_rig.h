@@ -6,11 +6,6 @@
 #ifndef KXFS_TESTS_OUTPUT_RIG_H
 #define KXFS_TESTS_OUTPUT_RIG_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <semaphore.h>
@@ -19,6 +14,7 @@
 #include <time.h>
 
 #include "tests/unit/scratch.h"
+#include "tests/unit/unit.h"
 
 #include "backend/base/diag.h"
 #include "backend/base/lock.h"

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of lines: what is added is found again, whatever is torn, grows, jumps or holds rubbish. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "backend/output/lines.h"
+#include "tests/unit/unit.h"
 
 #define N 5000
 

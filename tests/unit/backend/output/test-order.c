@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The order of lines in the merged log, on a clock that the test counts. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "backend/output/order.h"
+#include "tests/unit/unit.h"
 
 #define N 4
 

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What mount(8) gives its helper, and what that is as words of kxfs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "fs/cli/mount_helper.h"
 #include "spec/base/mem.h"
+#include "tests/unit/unit.h"
 
 #define MAX_WORDS 16
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line as users type it: what is taken, and the exact words of what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <sys/stat.h>
 
 #include "fs/cli/options.h"
+#include "tests/unit/unit.h"
 
 #define MAX_WORDS 16
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The service manager's socket: by path and abstract; what is no address is left alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "fs/mount/notify.h"
+#include "tests/unit/unit.h"
 
 /* Bind a socket to ADDRESS ('@': abstract), and take what notify_send("%s") sends to it. */
 static void assert_heard(const char *address, const char *text)

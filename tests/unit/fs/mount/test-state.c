@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The state directory: where it is by default, what is refused and how, and its lock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "tests/unit/scratch.h"
+#include "tests/unit/unit.h"
 
 #include "fs/mount/state.h"
 

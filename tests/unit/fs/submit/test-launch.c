@@ -6,13 +6,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/file.h"
@@ -22,6 +16,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/sha256.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/unit.h"
 
 #define WRITER	 4321
 #define LIMIT_MS 60000

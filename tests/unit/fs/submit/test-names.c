@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* fs/submit/names: the state of a content, the last launch decides, and what a mount left open is told by the next. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "fs/submit/names.h"
 #include "spec/base/sha256.h"
+#include "tests/unit/unit.h"
 
 struct fixture {
 	struct lock lock;

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* fs/submit/record: what is written is read again; what is damaged is refused whole, and moved away. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include "fs/submit/record.h"
 #include "spec/base/mem.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/unit.h"
 
 #define UUID_1 "00000000-0001-8abc-9def-0123456789ab"
 #define UUID_2 "00000000-0002-8abc-9def-0123456789ab"

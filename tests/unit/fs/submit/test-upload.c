@@ -2,17 +2,12 @@
 /* fs/submit/upload: bytes, their bounds, who may write them, and what is on disk when. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "backend/base/file.h"
 #include "fs/submit/upload.h"
 #include "spec/base/limits.h"
 #include "tests/unit/scratch.h"
+#include "tests/unit/unit.h"
 
 struct fixture {
 	char dir[64];

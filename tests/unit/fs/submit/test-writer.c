@@ -3,15 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
 #include "fs/submit/writer.h"
+#include "tests/unit/unit.h"
 
 static void test_tgid(void **state)
 {

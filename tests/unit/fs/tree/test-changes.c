@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What a reader of `changes` is told: what is, what has changed since, and how much of that it has missed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <errno.h>
 
 #include "fs/tree/changes.h"
 #include "spec/base/mem.h"
+#include "tests/unit/unit.h"
 
 #define PIECE 100000 /* bytes of a read */
 

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Texts of snapshots: made once for each, and always those of the snapshot that is asked for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "fs/tree/rendered.h"
 #include "spec/base/mem.h"
+#include "tests/unit/unit.h"
 
 static unsigned made;
 

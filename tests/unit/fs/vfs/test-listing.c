@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fs/listing: a directory's snapshot of names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "fs/vfs/listing.h"
+#include "tests/unit/unit.h"
 
 static void test_begins_with_dots(void **state)
 {

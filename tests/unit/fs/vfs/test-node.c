@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* fs/node: nodes are found again, live as long as somebody needs them, and keep their numbers. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "backend/base/loop.h"
 #include "fs/vfs/node.h"
+#include "tests/unit/unit.h"
 
 static int freed;
 

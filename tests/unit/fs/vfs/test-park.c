@@ -5,20 +5,16 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
 #include <linux/fuse.h>
 
 #include "backend/base/loop.h"
 #include "fs/vfs/park.h"
+#include "tests/unit/unit.h"
 
 #define MANY 2000
 

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Events of a watch, and what answers that are no success mean. Most answers are recorded ones. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/api/event.h"
 #include "spec/api/refusal.h"
+#include "tests/unit/unit.h"
 
 static struct spec_event parse(const char *json)
 {

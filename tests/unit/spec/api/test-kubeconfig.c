@@ -4,15 +4,11 @@
  * plugins. Times and base64, which they are made of.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/base/base64.h"
 #include "spec/api/kubeconfig.h"
 #include "spec/base/time.h"
+#include "tests/unit/unit.h"
 
 struct world {
 	struct spec_kubeconfig *k;

@@ -3,13 +3,9 @@
  * spec/api/object.h: objects as a server may have them.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/api/object.h"
+#include "tests/unit/unit.h"
 
 #define OURS                                                                                       \
 	"{\"metadata\":{\"name\":\"a\",\"annotations\":{\"kxfs/submission\":\"u-1\","              \

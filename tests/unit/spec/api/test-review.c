@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* spec/api/review.h: questions about rights, and what comes back. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/api/review.h"
 #include "spec/base/mem.h"
+#include "tests/unit/unit.h"
 
 static void test_ask(void **state)
 {

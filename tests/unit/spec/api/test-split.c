@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Cutting LISTs and watches into objects: any pieces, what is dropped, bounds, what is refused. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/base/limits.h"
 #include "spec/api/split.h"
+#include "tests/unit/unit.h"
 
 /* Some of a pod. */
 static const struct spec_pick labels_pick[] = {{"a", true, NULL}, {NULL, false, NULL}};

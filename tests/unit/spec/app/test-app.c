@@ -3,16 +3,12 @@
  * AppDefs: what each field is read as, its default, and what is said when it is wrong. Messages
  * are compared in full, since they are all that a user gets.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <time.h>
 
 #include "spec/base/limits.h"
 #include "tests/unit/spec/app-document.h"
+#include "tests/unit/unit.h"
 
 static struct spec_app *parse(const char *text)
 {

@@ -4,16 +4,12 @@
  * the manual, with its values; every example is accepted; an example in the manual is the file.
  * TEST_SOURCE is the source tree.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <glob.h>
 #include <libgen.h>
 
 #include "spec/app/named_resource.h"
 #include "tests/unit/spec/app-document.h"
+#include "tests/unit/unit.h"
 
 static char *read_file(const char *path)
 {

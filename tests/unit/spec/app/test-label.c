@@ -2,13 +2,8 @@
 /*
  * Label values: what is valid stays, everything else becomes valid.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "spec/app/label.h"
+#include "tests/unit/unit.h"
 
 #define X31 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 

@@ -2,13 +2,8 @@
 /*
  * Macros against a table of what Python 3.11's string.Template(text).safe_substitute(...) gives.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "spec/app/macro.h"
+#include "tests/unit/unit.h"
 
 static const struct spec_macros macros = {
 	.app_id = "app-x1",

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Mounts: both forms, the rules of the string form, and what each mistake is told. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/app/app_value.h"
+#include "tests/unit/unit.h"
 
 #define HOME_DIR "/users/ada"
 

@@ -2,14 +2,10 @@
 /* The table of named resources against TorchX's own, as recorded in tests/golden/. */
 #include <errno.h>
 #include <json-c/json.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <strings.h>
 
-#include <cmocka.h>
-
 #include "spec/app/named_resource.h"
+#include "tests/unit/unit.h"
 
 static struct json_object *golden(const char *version)
 {

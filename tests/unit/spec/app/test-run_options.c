@@ -3,14 +3,10 @@
  * Run options: types, names, what wins.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/app/run_options.h"
 #include "spec/base/mem.h"
+#include "tests/unit/unit.h"
 
 static const struct spec_option volcano[] = {
 	{.name = "queue", .type = SPEC_OPTION_NAME, .required = true},

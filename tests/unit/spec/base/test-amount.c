@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Amounts of resources: what the server writes, and what a person reads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "spec/base/amount.h"
+#include "tests/unit/unit.h"
 
 static void test_values(void **state)
 {

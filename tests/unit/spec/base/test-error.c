@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of a document's errors: its order, its bound, its text, and what is suggested. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <errno.h>
 
 #include "spec/base/error.h"
 #include "spec/base/limits.h"
+#include "tests/unit/unit.h"
 
 static void assert_text(const struct spec_errors *e, const char *file, const char *expected)
 {

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory that does not fail: zeroed, grown, copied; the end of the program when there is none. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "spec/base/mem.h"
+#include "tests/unit/unit.h"
 
 struct pair {
 	char *a;

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names: TorchX's suffixes and normal forms, and the checks of names from outside. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "spec/base/name.h"
+#include "tests/unit/unit.h"
 
 static void test_suffix(void **state)
 {

@@ -3,13 +3,8 @@
  * SHA-256 against the examples of FIPS 180-4, and lengths around the padding's corners against
  * coreutils' sha256sum.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "spec/base/sha256.h"
+#include "tests/unit/unit.h"
 
 static void check(const char *text, size_t len, const char *expected)
 {

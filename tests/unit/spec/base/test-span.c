@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Members of JSON text, found without parsing it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "spec/base/span.h"
+#include "tests/unit/unit.h"
 
 static void test_member(void **state)
 {

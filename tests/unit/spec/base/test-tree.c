@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON trees: a text that becomes a tree, and its numbers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "spec/base/tree.h"
+#include "tests/unit/unit.h"
 
 /* Each text as it is printed again; NULL: it is null, or no JSON. */
 static void test_texts(void **state)

@@ -2,13 +2,8 @@
 /*
  * spec/base/url.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "spec/base/url.h"
+#include "tests/unit/unit.h"
 
 static void test_escape(void **state)
 {

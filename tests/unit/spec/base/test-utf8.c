@@ -2,13 +2,8 @@
 /*
  * spec/base/utf8.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "spec/base/utf8.h"
+#include "tests/unit/unit.h"
 
 static void test_clean(void **state)
 {

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON of a server as values: what is read, and what is no JSON. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/read.h"
+#include "tests/unit/unit.h"
 
 /* TEXT without a NUL behind it, so that reading on is found. */
 static int parse(const char *text, struct spec_value **ret)

@@ -3,14 +3,10 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/job/job.h"
 #include "spec/job/snapshot.h"
+#include "tests/unit/unit.h"
 
 static void test_words(void **state)
 {

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* spec/job/last_words.h: the ends of logs and error files, whatever stands in them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "spec/job/last_words.h"
+#include "tests/unit/unit.h"
 
 static void assert_lines(const char *text, size_t n, bool part, const char *want)
 {

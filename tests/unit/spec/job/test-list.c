@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The texts of list and list.jsonl: what is shown, in which order, until when it is true, and what is made again. */
 #include <json-c/json.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/job/list.h"
 #include "spec/job/status.h"
+#include "tests/unit/unit.h"
 
 #define SECOND INT64_C(1000000000)
 #define MINUTE (60 * SECOND)

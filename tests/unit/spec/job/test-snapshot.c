@@ -3,14 +3,10 @@
  * spec/job/snapshot.h: what is written is read back the same; what is not ours is refused.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/job/snapshot.h"
 #include "spec/job/status.h"
+#include "tests/unit/unit.h"
 
 #define OBJECT "{\"metadata\":{\"name\":\"a\"}}"
 

@@ -2,16 +2,12 @@
 /* The texts of state, status, status.json, ctl, changes and of a replica, as users read them. */
 #include <errno.h>
 #include <json-c/json.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "spec/base/time.h"
 #include "spec/job/status.h"
 #include "spec/yaml/yaml.h"
+#include "tests/unit/unit.h"
 
 /* 2026-11-21T09:08:40.999Z */
 #define CREATED (INT64_C(1795252120) * 1000000000 + 999000000)

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of transitions, in memory and on disk. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/base/time.h"
 #include "spec/base/tree.h"
 #include "spec/base/value.h"
 #include "spec/job/job.h"
+#include "tests/unit/unit.h"
 
 #define SECOND INT64_C(1000000000)
 

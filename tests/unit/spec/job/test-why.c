@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The paragraph of `why`: for each way a job can be in trouble, what its owner is told. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/job/status.h"
+#include "tests/unit/unit.h"
 
 static void set(char **field, const char *value)
 {

@@ -8,16 +8,12 @@
 
 #include <errno.h>
 #include <json-c/json.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/api/event.h"
 #include "spec/kinds/kinds.h"
 #include "spec/api/split.h"
 #include "spec/view/kueue.h"
+#include "tests/unit/unit.h"
 
 #define WORLD_PODS   64
 #define WORLD_EVENTS 64

@@ -2,16 +2,12 @@
 /* What ctl asks of a kind's controller: in which phases, how, and what tells that it was obeyed. */
 #include <errno.h>
 #include <json-c/json.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/kinds/kinds.h"
 #include "spec/view/control.h"
 #include "spec/view/kueue.h"
 #include "spec/view/view.h"
+#include "tests/unit/unit.h"
 
 #define BUSY	(1u << SPEC_SUSPEND | 1u << SPEC_RESTART | 1u << SPEC_TERMINATE)
 #define CONTROL (&spec_volcano_control)

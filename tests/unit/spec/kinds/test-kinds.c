@@ -3,13 +3,9 @@
  * The table of kinds, and what AppDefs are told of it.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/kinds/kinds.h"
+#include "tests/unit/unit.h"
 
 static void test_table(void **state)
 {

@@ -4,11 +4,7 @@
  * errors are said to be.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
 #include <json-c/json.h>
 
 #include "spec/base/limits.h"
@@ -16,6 +12,7 @@
 #include "spec/kinds/kinds.h"
 #include "spec/kinds/manifest.h"
 #include "spec/base/name.h"
+#include "tests/unit/unit.h"
 
 #define APP                                                                                        \
 	"name: app\nroles:\n- name: r\n  image: i\n  entrypoint: e\n  resource: {cpu: 1, gpu: 0, " \

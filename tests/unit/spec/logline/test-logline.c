@@ -5,14 +5,10 @@
  * are cut in between, as a kill or a crash leaves them. What comes out must be the program's bytes.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "spec/logline/logline.h"
+#include "tests/unit/unit.h"
 
 #define SECOND INT64_C(1000000000)
 #define START  (1795252120 * SECOND)

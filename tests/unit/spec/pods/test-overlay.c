@@ -3,13 +3,9 @@
  * The pod overlay: a table of pods, overlays and results, and what is refused where.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/pods/overlay.h"
+#include "tests/unit/unit.h"
 
 struct row {
 	const char *spec, *overlay, *result; /* of spec, all of them */

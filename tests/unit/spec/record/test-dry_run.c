@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Who decides what a dry run is for: the source, else the document; and which run options count. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 
 #include "spec/record/dry_run.h"
+#include "tests/unit/unit.h"
 
 #define ROLES1 "roles: [{name: r, image: i, entrypoint: e}]"
 #define ROLES  ROLES1 "\n"

@@ -3,14 +3,10 @@
  * AppDefs of local jobs: what is refused of them, and where they run.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/base/mem.h"
 #include "spec/record/local.h"
+#include "tests/unit/unit.h"
 
 /* Whose names are too long for Volcano's pods: local jobs have its rules, those of the others have none. */
 static void test_names(void **state)

@@ -5,16 +5,12 @@
  */
 #include <errno.h>
 #include <json-c/json.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "spec/base/sha256.h"
 #include "spec/record/record.h"
 #include "spec/base/utf8.h"
 #include "tests/unit/spec/app-document.h"
+#include "tests/unit/unit.h"
 
 #define SECOND INT64_C(1000000000)
 /* 2026-11-21T09:08:40Z and a bit */

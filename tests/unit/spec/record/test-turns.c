@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The queue of a machine: who gets his turn and which GPUs, what the others wait for, and the text that says it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "spec/base/mem.h"
 #include "spec/record/turns.h"
 #include "tests/unit/spec/app-document.h"
+#include "tests/unit/unit.h"
 
 #define MAX 6
 

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Queues of Kueue as a server writes them, their text, and the places of those that wait. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "spec/view/kueue.h"
+#include "tests/unit/unit.h"
 
 #define LOCAL(spec, status)                                                                            \
 	"{\"metadata\":{\"name\":\"team\",\"uid\":\"u\"},\"spec\":{\"clusterQueue\":\"research\"" spec \

@@ -4,15 +4,10 @@
  * whatever the kind is. Real kinds are tested in tests/unit/spec/kinds.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "spec/base/mem.h"
 #include "spec/view/reader.h"
+#include "tests/unit/unit.h"
 
 /* A job has "n" tasks of one pod, T0, T1 ...; its phase is its status. */
 static size_t read_job(const struct spec_value *object, struct spec_job_view *v,

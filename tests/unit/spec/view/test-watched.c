@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Pod groups, events and queues as a server writes them, and the texts of events and of queues/NAME/status. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "spec/view/watched.h"
+#include "tests/unit/unit.h"
 
 #define SECOND INT64_C(1000000000)
 

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* YAML in: what a document means, where its errors are and what they say, and the bounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <time.h>
 
 #include "spec/base/limits.h"
 #include "spec/base/tree.h"
 #include "spec/yaml/yaml.h"
+#include "tests/unit/unit.h"
 
 #define SIZED(s) (s), sizeof(s) - 1
 

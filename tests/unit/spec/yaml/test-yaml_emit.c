@@ -3,15 +3,11 @@
  * YAML out: how it looks, and that every reader takes it for the same value. Other readers are
  * not here; what they take for something else than text is listed, and must be quoted.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <json-c/json.h>
 
 #include "spec/yaml/yaml.h"
 #include "spec/base/mem.h"
+#include "tests/unit/unit.h"
 
 static char *emit(struct json_object *value, unsigned flow_depth)
 {
