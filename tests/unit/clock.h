@@ -27,7 +27,6 @@ int clock_gettime(clockid_t id, struct timespec *ret)
 
 static inline void clock_nothing(void *data)
 {
-	(void)data;
 }
 
 /* S seconds pass. LOOP, which may be in the middle of a wait, sees what is due by now. Any thread. */

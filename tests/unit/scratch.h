@@ -9,9 +9,6 @@
 static inline int scratch_remove_one(const char *path, const struct stat *st, int type,
 				     struct FTW *ftw)
 {
-	(void)st;
-	(void)type;
-	(void)ftw;
 	return remove(path);
 }
 

@@ -24,7 +24,6 @@ static struct {
 
 static int fake_init(struct backend *b, char **ret_text)
 {
-	(void)b;
 	if (world.init_err)
 		*ret_text = strdup("no good");
 	return world.init_err;
@@ -42,7 +41,6 @@ static void fake_stop(struct backend *b)
 
 static void fake_fini(struct backend *b)
 {
-	(void)b;
 }
 
 static void fake_submit(struct backend *b, struct backend_request *rq)
@@ -67,21 +65,18 @@ static void fake_submit(struct backend *b, struct backend_request *rq)
 
 static void fake_dry_run(struct backend *b, struct backend_request *rq)
 {
-	(void)b;
 	snprintf(world.seen, sizeof(world.seen), "dry run %s by %s", rq->file, rq->submitter);
 	backend_answer_dry_run(rq, rq->text);
 }
 
 static void fake_cancel(struct backend *b, struct backend_request *rq)
 {
-	(void)b;
 	snprintf(world.seen, sizeof(world.seen), "cancel %s %s", rq->id, rq->uid);
 	backend_answer(rq, -EIO, NULL, "disk");
 }
 
 static void fake_control(struct backend *b, struct backend_request *rq)
 {
-	(void)b;
 	snprintf(world.seen, sizeof(world.seen), "control %s %d", rq->id, rq->action);
 	if (rq->action == SPEC_RESUME)
 		backend_answer_no_effect(rq, "Running");
@@ -91,7 +86,6 @@ static void fake_control(struct backend *b, struct backend_request *rq)
 
 static void fake_forget(struct backend *b, struct backend_request *rq)
 {
-	(void)b;
 	snprintf(world.seen, sizeof(world.seen), "forget %s", rq->id);
 	backend_answer(rq, 0, NULL, NULL);
 }
@@ -99,9 +93,6 @@ static void fake_forget(struct backend *b, struct backend_request *rq)
 static int fake_text(struct backend *b, const struct spec_job *job, enum backend_text which,
 		     char **ret, size_t *ret_len)
 {
-	(void)b;
-	(void)job;
-	(void)which;
 	*ret = strdup("text");
 	*ret_len = 4;
 	return 0;
@@ -109,7 +100,6 @@ static int fake_text(struct backend *b, const struct spec_job *job, enum backend
 
 static int fake_print(struct backend *b, FILE *out)
 {
-	(void)b;
 	fputs("fake: 1\n", out);
 	return 0;
 }
@@ -146,7 +136,6 @@ static int make(const char *kind, char **text)
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&world, 0, sizeof(world));
 	diag_setup(DIAG_DEBUG, false);
 	strcpy(world.state, "/tmp/kxfs-unit-backend-XXXXXX");
@@ -169,7 +158,6 @@ static int start(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	loop_stop(world.loop);
 	backend_free(world.b);
 	loop_free(world.loop);
@@ -229,7 +217,6 @@ static void test_kinds(void **state)
 {
 	char *text = NULL;
 
-	(void)state;
 	assert_int_equal(make("moon", &text), -EOPNOTSUPP);
 	assert_string_equal(
 		text,
@@ -251,7 +238,6 @@ static void test_start_fails(void **state)
 {
 	char *text = NULL;
 
-	(void)state;
 	world.start_err = -EHOSTUNREACH;
 	assert_int_equal(make("local", &text), 0);
 	assert_int_equal(loop_start(world.loop), 0);
@@ -265,7 +251,6 @@ static void test_requests(void **state)
 {
 	struct answer a = {0};
 
-	(void)state;
 	submit(&a, "app");
 	expect(&a, 0, "");
 	assert_string_equal(a.id, "app-1");
@@ -303,7 +288,6 @@ static void test_requests(void **state)
 
 static void answer_held(void *data)
 {
-	(void)data;
 	backend_answer(world.held, 0, "late-1", NULL);
 }
 
@@ -311,7 +295,6 @@ static void test_later(void **state)
 {
 	struct answer held = {0}, a = {0};
 
-	(void)state;
 	submit(&held, "hold");
 	submit(&a, "app");
 	expect(&a, 0, "");
@@ -343,7 +326,6 @@ static void test_texts(void **state)
 	char *text;
 	size_t len;
 
-	(void)state;
 	submit(&a, "app");
 	expect(&a, 0, "");
 	job = backend_job(world.b, BACKEND_JOBS, "app-1");

@@ -9,7 +9,6 @@ static struct loop *loop;
 
 static int setup(void **state)
 {
-	(void)state;
 	loop_new(&loop);
 	return 0;
 }
@@ -22,7 +21,6 @@ static inline int setup_started(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (!loop)
 		return 0;
 	loop_stop(loop);
@@ -37,7 +35,6 @@ static inline void call(loop_fn fn, void *data)
 
 static inline void nothing(void *data)
 {
-	(void)data;
 }
 
 /* What hangs: how many do so, and what lets one go on. */

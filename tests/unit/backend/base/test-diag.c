@@ -21,7 +21,6 @@ static void test_message(void **state)
 	cleanup_free char *text = NULL;
 	char *line;
 
-	(void)state;
 	diag_setup(DIAG_INFO, false);
 	errno = ENOSPC;
 	diag(DIAG_WARNING, "disk of %s is\tfull\nreally\x1b[31m\x9b\xc2\x9b", "node-1");
@@ -41,7 +40,6 @@ static void test_level(void **state)
 {
 	cleanup_free char *text = NULL;
 
-	(void)state;
 	diag_setup(DIAG_DEBUG, false);
 	diag(DIAG_DEBUG, "wanted now");
 	text = text_now();
@@ -53,7 +51,6 @@ static void test_long(void **state)
 	char big[5000];
 	cleanup_free char *text = NULL;
 
-	(void)state;
 	memset(big, 'x', sizeof(big) - 1);
 	big[sizeof(big) - 1] = '\0';
 	diag(DIAG_ERROR, "%s", big);
@@ -69,7 +66,6 @@ static void test_ring(void **state)
 	unsigned expect = 0, first = 0, i;
 	char *line;
 
-	(void)state;
 	for (i = 0; i < 20000; i++)
 		diag(DIAG_INFO, "number %u", i);
 	text = text_now();
@@ -102,7 +98,6 @@ static void test_threads(void **state)
 	static const char *const names[] = {"a", "b", "c"};
 	pthread_t thread[3];
 
-	(void)state;
 	for (size_t i = 0; i < array_size(thread); i++)
 		pthread_create(&thread[i], NULL, writer, (void *)(uintptr_t)names[i]);
 	for (size_t i = 0; i < 20; i++) {

@@ -24,7 +24,6 @@ static void test_calls(void **state)
 	struct stat st;
 	int at, fd;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	at = disk_open(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY);
 	assert_true(at >= 0);

@@ -102,7 +102,6 @@ static void test_write_and_read(void **state)
 	cleanup_free char *got = NULL;
 	size_t len;
 
-	(void)state;
 	assert_int_equal(file_write(dir, "a", text, strlen(text)), 0);
 	expect("a", text);
 	assert_int_equal(file_write(dir, "a", "", 0), 0);
@@ -119,7 +118,6 @@ static void test_write_and_read(void **state)
 /* Before either returns all is on disk, and a file that replaces another one never is there in part. */
 static void test_order(void **state)
 {
-	(void)state;
 	memset(asked, 0, sizeof(asked));
 	assert_int_equal(file_write(dir, "o", "old", 3), 0);
 	assert_string_equal(asked, "frd");
@@ -144,7 +142,6 @@ static void test_links(void **state)
 	cleanup_free char *got = NULL;
 	size_t len;
 
-	(void)state;
 	assert_int_equal(file_write(dir, "b", "text", 4), 0);
 	assert_int_equal(symlink("b", in_dir("link")), 0);
 	assert_int_equal(file_read(in_dir("link"), 10, &got, &len), -ELOOP);
@@ -158,7 +155,6 @@ static void test_places(void **state)
 	cleanup_free char *got = NULL;
 	size_t len;
 
-	(void)state;
 	assert_int_equal(file_write_all(fd, "0123456789", 10), 0);
 	assert_int_equal(file_pwrite_all(fd, "abcdefghij", 10, 5), 0);
 	assert_int_equal(lseek(fd, 0, SEEK_CUR), 10);
@@ -176,7 +172,6 @@ static void test_aside(void **state)
 	cleanup_free char *from = strdup(in_dir("d")), *to = strdup(in_dir("e"));
 	cleanup_free char *first = NULL, *second = NULL;
 
-	(void)state;
 	assert_int_equal(file_write(dir, "d", "1", 1), 0);
 	assert_int_equal(file_aside(from, to, &first), 0);
 	assert_string_equal(first, to);
@@ -192,7 +187,6 @@ static void test_room(void **state)
 {
 	static const char text[] = "the last one, of 33 bytes in all.";
 
-	(void)state;
 	assert_int_equal(file_write(dir, "r", "first", 5), 0);
 	no_room = ".new";
 	assert_int_equal(file_write_last(dir, "r", text, strlen(text)), -ENOSPC);
@@ -217,7 +211,6 @@ static void test_about(void **state)
 {
 	unsigned least = 4000, most = 0;
 
-	(void)state;
 	for (int i = 0; i < 10000; i++) {
 		unsigned ms = random_about(1000);
 
@@ -232,7 +225,6 @@ static void test_about(void **state)
 /* One random number in 2 000 has a suffix that is too short to be known as one. */
 static void test_name(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 100000; i++) {
 		char suffix[SPEC_SUFFIX_MAX];
 		uint64_t v;
@@ -245,7 +237,6 @@ static void test_name(void **state)
 
 static int setup(void **state)
 {
-	(void)state;
 	strcpy(dir, "/tmp/kxfs-file-XXXXXX");
 	return mkdtemp(dir) ? 0 : -1;
 }
@@ -254,7 +245,6 @@ static int teardown(void **state)
 {
 	char command[128];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	return system(command);
 }

@@ -12,7 +12,6 @@ static struct {
 
 void loop_post(struct loop *loop, loop_fn fn, void *data)
 {
-	(void)loop;
 	posted.fn = fn;
 	posted.data = data;
 	posted.n++;
@@ -35,7 +34,6 @@ static void on_empty(void *data)
 
 static int setup(void **state)
 {
-	(void)state;
 	posted.n = calls = 0;
 	return 0;
 }
@@ -44,7 +42,6 @@ static void test_empty(void **state)
 {
 	struct group g;
 
-	(void)state;
 	group_init(&g, NULL);
 	group_when_empty(&g, on_empty, &calls);
 	assert_int_equal(calls, 0); /* never from within */
@@ -56,7 +53,6 @@ static void test_last_leaves(void **state)
 {
 	struct group g;
 
-	(void)state;
 	group_init(&g, NULL);
 	group_enter(&g);
 	group_enter(&g);
@@ -75,7 +71,6 @@ static void test_once(void **state)
 {
 	struct group g;
 
-	(void)state;
 	group_init(&g, NULL);
 	group_enter(&g);
 	group_leave(&g); /* nobody waits */
@@ -98,7 +93,6 @@ static void test_begun_meanwhile(void **state)
 {
 	struct group g;
 
-	(void)state;
 	group_init(&g, NULL);
 	group_enter(&g);
 	group_when_empty(&g, on_empty, &calls);

@@ -101,7 +101,6 @@ static void test_answer(void **state)
 {
 	struct asker a;
 
-	(void)state;
 	asker_init(&a, "/home", false);
 	call(ask, &a);
 	asker_wait(&a);
@@ -113,7 +112,6 @@ static void test_hanging(void **state)
 {
 	struct asker a, same, other;
 
-	(void)state;
 	asker_init(&a, "/dead", true);
 	call(ask, &a);
 	asker_wait(&a);
@@ -150,7 +148,6 @@ static void test_many(void **state)
 	static char keys[MANY][16];
 	unsigned n = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < MANY; i++) {
 		snprintf(keys[i], sizeof(keys[i]), "/dead/%u", i);
 		asker_init(&a[i], keys[i], true);

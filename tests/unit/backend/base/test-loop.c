@@ -50,7 +50,6 @@ static void test_order(void **state)
 {
 	pthread_t thread[POSTERS];
 
-	(void)state;
 	memset(&order, 0, sizeof(order));
 	poster((void *)0); /* before the start: kept */
 	assert_int_equal(order.next[0], 0);
@@ -78,7 +77,6 @@ static void test_stop_drains(void **state)
 {
 	unsigned left = 100;
 
-	(void)state;
 	memset(&order, 0, sizeof(order));
 	loop_start(loop);
 	poster((void *)1);
@@ -110,7 +108,6 @@ static void test_fork_before_start(void **state)
 	int status;
 	pid_t pid;
 
-	(void)state;
 	/* The loop of setup() exists: it must have neither thread nor descriptor yet. */
 	pid = fork();
 	if (pid == 0) {
@@ -132,7 +129,6 @@ static void test_close_on_exec(void **state)
 	DIR *dir;
 	struct dirent *e;
 
-	(void)state;
 	loop_start(loop);
 	call(nothing, NULL);
 	dir = opendir("/proc/self/fd");
@@ -166,7 +162,6 @@ static struct {
 
 static void on_never(void *data)
 {
-	(void)data;
 	timing.early += 1000;
 }
 
@@ -184,7 +179,6 @@ static void on_time(void *data)
 
 static void on_again(void *data)
 {
-	(void)data;
 	if (++timing.ticks < 3)
 		loop_timer_set(&timing.again, 5);
 	else
@@ -193,7 +187,6 @@ static void on_again(void *data)
 
 static void start_timers(void *data)
 {
-	(void)data;
 	loop_timer_init(&timing.never, loop, on_never, NULL);
 	loop_timer_set(&timing.never, 10);
 	loop_timer_stop(&timing.never);
@@ -219,7 +212,6 @@ static void start_timers(void *data)
 
 static void test_timers(void **state)
 {
-	(void)state;
 	memset(&timing, 0, sizeof(timing));
 	sem_init(&timing.done, 0, 0);
 	loop_start(loop);
@@ -254,7 +246,6 @@ static void test_spinning_timer(void **state)
 {
 	static struct loop_timer t;
 
-	(void)state;
 	loop_start(loop);
 	loop_timer_init(&t, loop, on_spin, &t);
 	call(on_spin, &t);
@@ -273,21 +264,18 @@ static struct {
 
 static void on_pipe(void *data)
 {
-	(void)data;
 	assert_int_equal(read(pipes.fd[0], &pipes.got, 1), 1);
 	sem_post(&pipes.done);
 }
 
 static void start_watch(void *data)
 {
-	(void)data;
 	pipes.watch = loop_watch_new(loop, pipes.fd[0], false, on_pipe, NULL);
 	assert_non_null(pipes.watch);
 }
 
 static void end_watch(void *data)
 {
-	(void)data;
 	loop_watch_free(pipes.watch);
 	loop_watch_free(NULL);
 	assert_null(loop_watch_new(loop, 9999, false, on_pipe, NULL));
@@ -295,7 +283,6 @@ static void end_watch(void *data)
 
 static void test_watch(void **state)
 {
-	(void)state;
 	sem_init(&pipes.done, 0, 0);
 	assert_int_equal(pipe2(pipes.fd, O_CLOEXEC), 0);
 	loop_start(loop);
@@ -329,7 +316,6 @@ static void test_signal(void **state)
 	sigset_t block, old, mask;
 	sem_t done;
 
-	(void)state;
 	sem_init(&done, 0, 0);
 	sigemptyset(&block);
 	sigaddset(&block, SIGUSR1);
@@ -355,7 +341,6 @@ static void work_slow(void *data)
 {
 	struct timespec pause = {.tv_nsec = 50000000};
 
-	(void)data;
 	work.worked_here = loop_is_here(loop);
 	nanosleep(&pause, NULL);
 	work.n++;
@@ -363,20 +348,17 @@ static void work_slow(void *data)
 
 static void work_done(void *data)
 {
-	(void)data;
 	work.done_here = loop_is_here(loop);
 	work.n++;
 }
 
 static void start_work(void *data)
 {
-	(void)data;
 	loop_work(loop, work_slow, work_done, NULL);
 }
 
 static void test_work(void **state)
 {
-	(void)state;
 	memset(&work, 0, sizeof(work));
 	loop_start(loop);
 	call(start_work, NULL);
@@ -405,7 +387,6 @@ static void test_hanging(void **state)
 	struct hang h;
 	sem_t done;
 
-	(void)state;
 	hang_init(&h);
 	sem_init(&done, 0, 0);
 	loop_start(loop);
@@ -427,7 +408,6 @@ static void test_end_while_hanging(void **state)
 	uint64_t began = loop_now_ms();
 	static struct hang h; /* what hangs goes on after this test */
 
-	(void)state;
 	hang_init(&h);
 	loop_start(loop);
 	call(start_hanging, &h);

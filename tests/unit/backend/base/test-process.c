@@ -18,7 +18,6 @@ static struct process_stat parse(const char *text)
 
 static void test_parse(void **state)
 {
-	(void)state;
 	assert_int_equal(parse("7 (cp) R 31 7 7 0 -1 4194304 95 0").parent, 31);
 	assert_false(parse("7 (cp) R 1 7 7 0 -1 4194304 95 0").remains);
 	assert_true(parse("7 (cp) Z 1 7 7 0 -1 4194304 95 0").remains);
@@ -29,7 +28,6 @@ static void test_parse(void **state)
 
 static void test_names(void **state)
 {
-	(void)state;
 	assert_true(parse("7 (a) R 1 7) R 1 7 7 0 -1 1024 95").killed);
 	assert_false(parse("7 (a) Z 1 7 7 0 -1 1024 95) R 1 7 7 0 -1 0 95").killed);
 	assert_false(parse("7 (a) Z 1 7 7 0 -1 1024 95) R 1 7 7 0 -1 0 95").remains);
@@ -41,7 +39,6 @@ static void test_not_a_stat(void **state)
 					    "7 (cp) R 1 7 7 0 -1 x1024 9", "7 cp R 1 7 7 0 -1 0 9"};
 	struct process_stat stat;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(texts); i++)
 		assert_int_equal(process_parse_stat(texts[i], &stat), -EINVAL);
 }
@@ -52,7 +49,6 @@ static void test_real(void **state)
 	siginfo_t info;
 	pid_t child = fork();
 
-	(void)state;
 	if (child == 0)
 		_exit(0);
 	assert_true(child > 0);

@@ -28,7 +28,6 @@ static void test_rows(void **state)
 	cleanup_free char *empty = print(t);
 	cleanup_free char *text = NULL;
 
-	(void)state;
 	assert_string_equal(empty, "");
 	add(t, "get", "200");
 	add(t, "get", "404");
@@ -47,7 +46,6 @@ static void test_bounded(void **state)
 	cleanup_free char *text = NULL;
 	char code[16];
 
-	(void)state;
 	for (unsigned i = 0; i < TALLY_ROWS + 50; i++) {
 		snprintf(code, sizeof(code), "%u", i);
 		add(t, "get", code);
@@ -66,7 +64,6 @@ static void test_long(void **state)
 	cleanup_free struct tally *t = calloc(1, sizeof(*t));
 	char value[200];
 
-	(void)state;
 	memset(value, 'x', sizeof(value));
 	value[sizeof(value) - 1] = '\0';
 	add(t, value, "200");

@@ -37,7 +37,6 @@ static void done(void *data)
 
 static void give_all(void *data)
 {
-	(void)data;
 	group_init(&t.group, loop);
 	for (unsigned i = 0; i < N; i++) {
 		t.w[i] =
@@ -58,7 +57,6 @@ static int begin(void **state)
 
 static void test_order(void **state)
 {
-	(void)state;
 	call(give_all, NULL);
 	sem_wait_or_fail(&t.over);
 	assert_int_equal(t.n_done, N);
@@ -72,7 +70,6 @@ static void test_order(void **state)
 
 static void give_hanging(void *data)
 {
-	(void)data;
 	t.w[0] = (struct work){.run = hang, .data = &t.hang};
 	t.marks[0] = (struct work){.done = post_sem, .data = &t.marked};
 	work_enqueue(&t.w[0], loop, &t.q);
@@ -83,7 +80,6 @@ static void give_hanging(void *data)
 
 static void test_hanging(void **state)
 {
-	(void)state;
 	call(give_hanging, NULL);
 	sem_wait_or_fail(&t.hang.began);
 	sem_wait_or_fail(&t.over);
@@ -116,7 +112,6 @@ static void give_own(void *data)
 {
 	struct own *o = new0(struct own);
 
-	(void)data;
 	o->left = 3;
 	o->w = (struct work){.done = on_own, .data = o};
 	work_enqueue(&o->w, loop, &o->q);
@@ -124,7 +119,6 @@ static void give_own(void *data)
 
 static void test_last(void **state)
 {
-	(void)state;
 	call(give_own, NULL);
 	sem_wait_or_fail(&t.over);
 }

@@ -49,7 +49,6 @@ void loop_post(struct loop *loop, loop_fn fn, void *data)
 {
 	struct fake_job *j = calloc(1, sizeof(*j));
 
-	(void)loop;
 	assert_non_null(j);
 	j->fn = fn;
 	j->data = data;
@@ -58,7 +57,6 @@ void loop_post(struct loop *loop, loop_fn fn, void *data)
 
 bool loop_is_here(const struct loop *loop)
 {
-	(void)loop;
 	return true;
 }
 
@@ -89,25 +87,15 @@ void loop_timer_set(struct loop_timer *t, uint64_t ms)
 /* Nothing is ever told of descriptors: the spool has its own timer where that matters. */
 struct loop_watch *loop_watch_new(struct loop *loop, int fd, bool priority, loop_fn fn, void *data)
 {
-	(void)loop;
-	(void)fd;
-	(void)priority;
-	(void)fn;
-	(void)data;
 	return NULL;
 }
 
 void loop_watch_free(struct loop_watch *watch)
 {
-	(void)watch;
 }
 
 int loop_signal(struct loop *loop, int sig, loop_fn fn, void *data)
 {
-	(void)loop;
-	(void)sig;
-	(void)fn;
-	(void)data;
 	return 0;
 }
 
@@ -115,7 +103,6 @@ void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data)
 {
 	struct fake_job *j = calloc(1, sizeof(*j));
 
-	(void)loop;
 	assert_non_null(j);
 	j->work = work;
 	j->fn = done;
@@ -125,12 +112,10 @@ void loop_work(struct loop *loop, loop_fn work, loop_fn done, void *data)
 
 void loop_ref(struct loop *loop)
 {
-	(void)loop;
 }
 
 void loop_unref(struct loop *loop)
 {
-	(void)loop;
 }
 
 int64_t loop_time_ns(void)
@@ -145,7 +130,6 @@ uint64_t loop_now_ms(void)
 
 uv_loop_t *loop_uv(struct loop *loop)
 {
-	(void)loop;
 	return NULL;
 }
 
@@ -172,7 +156,6 @@ static inline void fake_run(void)
 
 static inline void fake_nothing(void *data)
 {
-	(void)data;
 }
 
 /* Time passes to the next timer, which runs. False: there is none within MS. */
@@ -213,9 +196,6 @@ struct http {
 int http_new(struct loop *loop, const struct spec_connection *c, struct credential *cr,
 	     struct http **ret, char **ret_text)
 {
-	(void)loop;
-	(void)c;
-	(void)cr;
 	*ret_text = NULL;
 	*ret = calloc(1, sizeof(**ret));
 	return 0;
@@ -228,9 +208,6 @@ void http_free(struct http *http)
 
 void http_set_recovered(struct http *http, loop_fn fn, void *data)
 {
-	(void)http;
-	(void)fn;
-	(void)data;
 }
 
 static inline void fake_forget(struct http_request *rq)
@@ -246,14 +223,12 @@ void http_stop(struct http *http, loop_fn fn, void *data)
 	while (fake.requests)
 		fake_forget(fake.requests);
 	loop_post(NULL, fn, data);
-	(void)http;
 }
 
 struct http_request *http_send(struct http *http, const struct http_call *call)
 {
 	struct http_request *rq;
 
-	(void)http;
 	assert_true(call->deadline_ms && call->done);
 	if (fake.refusing)
 		return NULL;
@@ -288,12 +263,10 @@ void http_resume(struct http_request *rq)
 
 void http_yield(struct http_request *rq)
 {
-	(void)rq;
 }
 
 void http_count(struct http *http, struct http_counts *ret)
 {
-	(void)http;
 	*ret = (struct http_counts){0};
 }
 

@@ -60,13 +60,11 @@ static inline void rig_run(loop_fn fn, void *data)
 
 static inline void credential_on_timer(void *data)
 {
-	(void)data;
 	credentials.fn(credentials.data, credentials.err, &credentials.view, credentials.text);
 }
 
 uint64_t credential_get(struct credential *cr, credential_fn fn, void *data)
 {
-	(void)cr;
 	if (credentials.never)
 		return 1;
 	if (!credentials.later) {
@@ -82,20 +80,17 @@ uint64_t credential_get(struct credential *cr, credential_fn fn, void *data)
 
 void credential_cancel(struct credential *cr, uint64_t ticket)
 {
-	(void)cr;
 	assert_int_equal(ticket, 1);
 	loop_timer_stop(&credentials.timer);
 }
 
 void credential_hurry(struct credential *cr)
 {
-	(void)cr;
 	credentials.hurries++;
 }
 
 bool credential_refused(struct credential *cr, uint64_t generation)
 {
-	(void)cr;
 	if (generation != credentials.view.generation)
 		return true;
 	credentials.refusals++;
@@ -116,7 +111,6 @@ static inline int server_start(void **state)
 	posix_spawn_file_actions_t actions;
 	int in[2], out[2];
 
-	(void)state;
 	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	posix_spawn_file_actions_init(&actions);
@@ -143,7 +137,6 @@ static inline int server_end(void **state)
 {
 	int status;
 
-	(void)state;
 	close(server.in); /* it ends, and removes what it made */
 	assert_int_equal(waitpid(server.pid, &status, 0), server.pid);
 	(void)fclose(server.out);
@@ -269,7 +262,6 @@ static inline void rig_disconnect(void)
 
 static inline int rig_setup(void **state)
 {
-	(void)state;
 	rig.descriptors = rig_descriptors(false);
 	rig.inherited = rig_descriptors(true);
 	loop_new(&rig.loop);
@@ -278,7 +270,6 @@ static inline int rig_setup(void **state)
 
 static inline int rig_teardown(void **state)
 {
-	(void)state;
 	rig_disconnect();
 	loop_stop(rig.loop);
 	loop_free(take_ptr(rig.loop));
@@ -331,7 +322,6 @@ static inline int rig_on_bytes(void *data, const char *bytes, size_t n)
 {
 	struct rig_call *c = data;
 
-	(void)bytes;
 	assert_false(c->over || c->failed);
 	assert_int_equal(atomic_load(&c->heads), 1);
 	atomic_fetch_add(&c->bytes, n);

@@ -64,7 +64,6 @@ static int count_lines(const char *name)
 
 static int setup(void **state)
 {
-	(void)state;
 	strcpy(dir, "/tmp/kxfs-credential-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	return 0;
@@ -110,7 +109,6 @@ static int teardown(void **state)
 {
 	char command[128];
 
-	(void)state;
 	end();
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	assert_int_equal(system(command), 0);
@@ -218,7 +216,6 @@ static void test_fixed(void **state)
 {
 	struct ask a;
 
-	(void)state;
 	begin("token: abc");
 	a = ask(1);
 	assert_int_equal(a.err, 0);
@@ -231,7 +228,6 @@ static void test_basic(void **state)
 {
 	struct ask a;
 
-	(void)state;
 	begin("username: me, password: 'a:b'");
 	a = ask(1);
 	assert_string_equal(a.line, "Authorization: Basic bWU6YTpi");
@@ -241,7 +237,6 @@ static void test_none(void **state)
 {
 	struct ask a;
 
-	(void)state;
 	begin("");
 	a = ask(2);
 	assert_int_equal(a.err, 0);
@@ -255,7 +250,6 @@ static void test_token_file(void **state)
 	struct ask a;
 	uint64_t first, since;
 
-	(void)state;
 	write_file("real", 0600, "one\n");
 	begin("tokenFile: token, token: fixed");
 	{
@@ -288,7 +282,6 @@ static void test_token_is_kept(void **state)
 {
 	struct ask a;
 
-	(void)state;
 	write_file("token", 0600, "one");
 	begin("tokenFile: token");
 	a = ask(1);
@@ -303,7 +296,6 @@ static void test_no_token(void **state)
 {
 	struct ask a;
 
-	(void)state;
 	begin("tokenFile: token");
 	a = ask(3);
 	assert_int_equal(a.err, -ENOENT);
@@ -314,7 +306,6 @@ static void test_cert_files(void **state)
 {
 	struct ask a;
 
-	(void)state;
 	write_file("crt", 0600, "-----BEGIN C\n");
 	write_file("key", 0600, "-----BEGIN K\n");
 	begin("client-certificate: crt, client-key: key");
@@ -352,7 +343,6 @@ static void test_plugin(void **state)
 	struct ask a;
 	uint64_t since;
 
-	(void)state;
 	write_plugin(
 		"read line && exit 3\n"
 		"[ $# = 2 ] && [ \"$1\" = 'a b' ] && [ \"$2\" = '$HOME' ] || exit 4\n"
@@ -383,7 +373,6 @@ static void test_plugin_cert(void **state)
 {
 	struct ask a;
 
-	(void)state;
 	write_plugin(ANSWER("\"clientCertificateData\": \"-----BEGIN C\", \"clientKeyData\": "
 			    "\"-----BEGIN K\""));
 	begin(EXEC);
@@ -397,7 +386,6 @@ static void test_plugin_expired(void **state)
 	struct ask a;
 	uint64_t since = loop_now_ms();
 
-	(void)state;
 	write_plugin(ANSWER("\"token\": \"old\", \"expirationTimestamp\": "
 			    "\"2020-01-01T00:00:00Z\""));
 	begin(EXEC);
@@ -413,7 +401,6 @@ static void test_plugin_renewed(void **state)
 {
 	struct ask a;
 
-	(void)state;
 	write_plugin("expires=$(date -u -d '+1000 seconds' +%Y-%m-%dT%H:%M:%SZ)\n" ANSWER(
 		"\"token\": \"t\", \"expirationTimestamp\": \"'$expires'\""));
 	begin(EXEC);
@@ -436,7 +423,6 @@ static void test_plugin_fails(void **state)
 	struct ask a;
 	uint64_t since = loop_now_ms();
 
-	(void)state;
 	write_plugin("echo 'please log in\a' >&2\nexit 7\n");
 	begin(EXEC);
 	a = ask(ASKERS);
@@ -467,7 +453,6 @@ static void test_plugin_hurried(void **state)
 	struct ask a;
 	uint64_t since = loop_now_ms();
 
-	(void)state;
 	write_plugin("exit 7\n");
 	begin(EXEC);
 	a = ask(1);
@@ -481,7 +466,6 @@ static void test_plugin_hurried(void **state)
 
 static void let_go(void *data)
 {
-	(void)data;
 	write_file("go", 0600, "");
 }
 
@@ -491,7 +475,6 @@ static void test_plugin_hurried_while_it_runs(void **state)
 	struct ask first = {.n = 1}, second = {.n = 1, .hurry = true};
 	char text[1024];
 
-	(void)state;
 	snprintf(text, sizeof(text),
 		 "cd %s\n[ -e go ] || { while [ ! -e go ]; do sleep 0.01; done; exit 7; }\n" ANSWER(
 			 "\"token\": \"t\""),
@@ -521,7 +504,6 @@ static void test_plugin_answers_badly(void **state)
 	};
 	struct ask a;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(bad); i++) {
 		write_plugin(bad[i][0]);
 		begin(EXEC);
@@ -537,7 +519,6 @@ static void test_plugin_missing(void **state)
 {
 	struct ask a;
 
-	(void)state;
 	begin(EXEC);
 	a = ask(2);
 	assert_int_equal(a.err, -EACCES);
@@ -573,7 +554,6 @@ static void test_plugin_daemon(void **state)
 	struct timespec begun, now;
 	char body[512];
 
-	(void)state;
 	snprintf(body, sizeof(body), "sleep 300 &\necho $! >%s/pid\n%s", dir,
 		 ANSWER("\"token\": \"t\""));
 	write_plugin(body);
@@ -588,9 +568,6 @@ static void test_plugin_daemon(void **state)
 
 static void count_answer(void *data, int err, const struct credential_view *view, const char *text)
 {
-	(void)err;
-	(void)view;
-	(void)text;
 	++*(unsigned *)data;
 }
 
@@ -612,7 +589,6 @@ static void test_stop(void **state)
 	char body[256];
 	pid_t pid;
 
-	(void)state;
 	snprintf(body, sizeof(body), "sleep 300 &\necho $! >%s/pid\nwait\n", dir);
 	write_plugin(body);
 	begin(EXEC);
@@ -640,7 +616,6 @@ static void test_stop(void **state)
 /* The same while it is being started: no process of it is left. */
 static void test_stop_at_once(void **state)
 {
-	(void)state;
 	write_plugin("exec sleep 300\n");
 	for (int i = 0; i < 20; i++) {
 		begin(EXEC);
@@ -677,7 +652,6 @@ static void test_kubeconfig_files(void **state)
 {
 	char text[256], path[128];
 
-	(void)state;
 	unsetenv("KUBERNETES_SERVICE_HOST");
 	unsetenv("KUBECONFIG");
 	setenv("HOME", dir, 1);
@@ -734,7 +708,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_kubeconfig_files, setup, teardown),
 	};
 
-	(void)argc;
 	spawn_helper(argv);
 	diag_setup(DIAG_ERROR, false);
 	return cmocka_run_group_tests(tests, NULL, NULL);

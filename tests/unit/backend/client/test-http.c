@@ -35,7 +35,6 @@ static void test_get(void **state)
 {
 	call_scope c = {0};
 
-	(void)state;
 	rig_ask_call(&c, "/echo/../x?a=b%20c");
 	assert_int_equal(c.status, 200);
 	assert_non_null(strstr(c.body, "\"method\": \"GET\""));
@@ -53,7 +52,6 @@ static void test_post(void **state)
 	static const char body[] = "{\"a\": 1}";
 	call_scope c = {.call = {.method = HTTP_POST, .body = body, .len = sizeof(body) - 1}};
 
-	(void)state;
 	credentials.view.authorization = "Authorization: Bearer abc";
 	rig_ask_call(&c, "/echo");
 	assert_int_equal(c.status, 200);
@@ -70,7 +68,6 @@ static void test_delete(void **state)
 	call_scope with = {.call = {.method = HTTP_DELETE, .body = body, .len = 2}};
 	call_scope without = {.call = {.method = HTTP_DELETE}};
 
-	(void)state;
 	rig_ask_call(&with, "/echo");
 	assert_non_null(strstr(with.body, "\"method\": \"DELETE\""));
 	assert_non_null(strstr(with.body, "\"body\": \"{}\""));
@@ -83,7 +80,6 @@ static void test_compressed(void **state)
 {
 	call_scope c = {.call = {.compress = true}};
 
-	(void)state;
 	rig_ask_call(&c, "/echo");
 	assert_int_equal(c.status, 200);
 	assert_non_null(strstr(c.body, "[\"accept-encoding\", \"gzip\"]"));
@@ -93,7 +89,6 @@ static void test_refusals(void **state)
 {
 	call_scope not_found = {0}, conflict = {.call = {.method = HTTP_POST}}, moved = {0};
 
-	(void)state;
 	rig_ask_call(&not_found, "/nothing");
 	assert_int_equal(not_found.err, 0);
 	assert_int_equal(not_found.status, 404);
@@ -113,7 +108,6 @@ static void test_injection(void **state)
 {
 	static const char *const paths[] = {"/echo HTTP/1.1", "/echo\r\nX: y", "/a#b", "echo", ""};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(paths); i++) {
 		call_scope c = {0};
 
@@ -137,7 +131,6 @@ static void test_sizes(void **state)
 	call_scope fits = {0}, large = {0}, allowed = {.call = {.max_body = 1 << 20}};
 	call_scope words = {0};
 
-	(void)state;
 	rig_ask_call(&fits, "/pieces?n=1&size=65536");
 	assert_int_equal(fits.err, 0);
 	assert_int_equal(fits.len, 65536);
@@ -163,7 +156,6 @@ static void test_deadline(void **state)
 	call_scope post = {.call = {.deadline_ms = SURE_MS, .method = HTTP_POST}};
 	call_scope half = {.call = {.deadline_ms = SURE_MS, .method = HTTP_POST}};
 
-	(void)state;
 	rig_send(&get, "/silent");
 	rig_send(&post, "/silent");
 	rig_send(&half, "/pieces?end=hang&status=201");
@@ -186,7 +178,6 @@ static void test_deadline_of_credentials(void **state)
 {
 	call_scope c = {.call = {.deadline_ms = 200, .method = HTTP_POST}};
 
-	(void)state;
 	credentials.never = true;
 	rig_ask_call(&c, "/echo");
 	assert_int_equal(c.err, -ETIMEDOUT);
@@ -236,7 +227,6 @@ static void test_names(void **state)
 		{HTTP_GET, "/version", "get", ""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(cases); i++) {
 		call_scope c = {.call = {.method = cases[i].method}};
 		cleanup_free char *line = NULL;
@@ -261,7 +251,6 @@ static void test_no_credential(void **state)
 	call_scope c = {.call = {.method = HTTP_POST, .retry = true}};
 	unsigned asked = atomic_load(&counts().answers->n_rows);
 
-	(void)state;
 	credentials.err = -ENOENT;
 	credentials.text = "no token there";
 	credentials.later = true;
@@ -276,7 +265,6 @@ static void test_unauthorized(void **state)
 {
 	call_scope fresh = {.call = {.method = HTTP_POST}}, still = {.call = {.method = HTTP_POST}};
 
-	(void)state;
 	credentials.later = true;
 	credentials.view.authorization = "Authorization: Bearer old";
 	credentials.next_authorization = "Authorization: Bearer new";
@@ -297,7 +285,6 @@ static void test_unauthorized_for_good(void **state)
 {
 	call_scope c = {0};
 
-	(void)state;
 	rig_ask_call(&c, "/token?token=new&id=t");
 	assert_int_equal(c.status, 401);
 	assert_int_equal(rig_stats("t").seen, 1);
@@ -310,7 +297,6 @@ static void test_silent_peers(void **state)
 {
 	size_t n = 0;
 
-	(void)state;
 	for (int fd = 3; fd < 256; fd++) {
 		int domain = 0, alive = 0, after = 0;
 		unsigned dead = 0;
@@ -336,7 +322,6 @@ static void test_cut(void **state)
 	call_scope head = {.call = {.method = HTTP_POST, .retry = true}};
 	call_scope stranger = {.call = {.method = HTTP_POST, .retry = true}};
 
-	(void)state;
 	rig_ask_call(&get, "/cut?id=g");
 	assert_int_equal(get.err, -EIO);
 	assert_true(strlen(get.text) > 0);
@@ -369,7 +354,6 @@ static void test_cut_of_a_used_connection(void **state)
 {
 	static const enum http_method methods[] = {HTTP_POST, HTTP_DELETE};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(methods); i++) {
 		call_scope c = {.call = {.method = methods[i], .retry = true}};
 		char path[32], id[2] = {(char)('a' + i)};
@@ -388,7 +372,6 @@ static void test_cut_of_a_get(void **state)
 {
 	call_scope c = {.call = {.retry = true}}, told = {.call = {.retry = true, .stream = true}};
 
-	(void)state;
 	rig_ask_call(&c, "/cut?times=2&id=c");
 	assert_int_equal(c.err, 0);
 	assert_int_equal(c.status, 200);
@@ -407,7 +390,6 @@ static void test_nobody_listens(void **state)
 	call_scope once = {.call = {.method = HTTP_POST}}, unknown = {0};
 	struct rig_call again[BUDGET + 1] = {0};
 
-	(void)state;
 	rig_disconnect();
 	rig_prepare("plain");
 	rig_set(&rig.connection.server, "http://127.0.0.1:1");
@@ -444,7 +426,6 @@ static void test_retry_after(void **state)
 	call_scope c = {.call = {.method = HTTP_POST, .retry = true}}, late = c, no = {0};
 	uint64_t since = loop_now_ms();
 
-	(void)state;
 	rig_ask_call(&c, "/status?status=429&times=1&after=1&id=a");
 	assert_int_equal(c.status, 200);
 	assert_true(loop_now_ms() - since >= 1000);
@@ -471,7 +452,6 @@ static void test_unavailable(void **state)
 	static const enum http_method methods[] = {HTTP_POST, HTTP_PATCH, HTTP_DELETE};
 	call_scope post = {.call = {.method = HTTP_POST, .retry = true}};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(methods); i++) {
 		call_scope c = {.call = {.method = methods[i], .retry = true}};
 		char path[64];
@@ -496,7 +476,6 @@ static void test_backoff(void **state)
 	call_scope c = {.call = {.retry = true}};
 	uint64_t since = loop_now_ms();
 
-	(void)state;
 	rig_ask_call(&c, "/status?status=503&times=3&id=y");
 	assert_int_equal(c.status, 200);
 	assert_in_range(loop_now_ms() - since, 187 + 375 + 750, 2 * SURE_MS);
@@ -516,7 +495,6 @@ static void test_recovered(void **state)
 	call_scope waits = {.call = {.retry = true, .deadline_ms = 60000}};
 	atomic_uint n = 0;
 
-	(void)state;
 	http_set_recovered(rig.http, count_one, &n);
 	rig_ask_call(&good, "/echo");
 	rig_ask_call(&bad, "/status?status=503&body=no");
@@ -539,7 +517,6 @@ static void test_hurried(void **state)
 {
 	call_scope hurried = {.call = {.retry = true, .hurried = true}}, plain_one = {0};
 
-	(void)state;
 	credentials.hurries = 0;
 	rig_ask_call(&plain_one, "/echo");
 	assert_int_equal(credentials.hurries, 0);
@@ -555,7 +532,6 @@ static void test_budget(void **state)
 	uint64_t since = loop_now_ms();
 	unsigned seen;
 
-	(void)state;
 	for (size_t i = 0; i < N; i++) {
 		c[i].call.retry = true;
 		rig_send(&c[i], "/status?status=503&body=no&id=x");

@@ -43,7 +43,6 @@ static void test_server(void **state)
 	struct http_server s;
 	char *text;
 
-	(void)state;
 	assert_int_equal(http_server_init(&s, &c, &text), 0);
 	assert_string_equal(s.url, "https://api.example.org:6443/k8s/clusters/c1");
 	assert_string_equal(s.name, "api.example.org:6443");
@@ -79,7 +78,6 @@ static void test_ca_file(void **state)
 	FILE *out = fdopen(mkstemp(path), "w");
 	char *text;
 
-	(void)state;
 	for (int i = 0; i < 300; i++)
 		fputs("-----BEGIN CERTIFICATE-----\n", out);
 	fputs("the end", out);
@@ -100,7 +98,6 @@ static void test_server_refused(void **state)
 	char *groups[] = {STR("fine"), STR("bad\r\nX: y")};
 	struct spec_pair extra[] = {{STR("k"), STR("a\nb")}};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(servers); i++) {
 		c.server = STR(servers[i]);
 		server_init_fails(&c, "the server of context prod");
@@ -158,7 +155,6 @@ static bool has_proxy(const char *no_proxy, const char *host, unsigned port)
 
 static void test_proxy(void **state)
 {
-	(void)state;
 	upper = lower = rules = NULL;
 	assert_string_equal(http_proxy_choose(true, "a", 443, get), "");
 	assert_string_equal(http_proxy_choose(false, "a", 80, get), "http://wrong");
@@ -206,7 +202,6 @@ static void test_no_proxy(void **state)
 		{",,: .,*.,", "example.org", true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(rows); i++)
 		if (has_proxy(rows[i].rules, rows[i].host, 6443) != rows[i].proxy)
 			fail_msg("%s: %s", rows[i].rules, rows[i].host);
@@ -219,7 +214,6 @@ static void test_errors(void **state)
 	struct http_server s = {.name = STR("a:1"), .proxy = STR("")};
 	cleanup_free char *text = http_error_text(CURLE_COULDNT_CONNECT, "", &s);
 
-	(void)state;
 	assert_string_equal(text, "a:1: Couldn't connect to server; is server of the kubeconfig "
 				  "right, and can it be reached from here (VPN, proxy)?");
 	assert_int_equal(http_error_errno(CURLE_COULDNT_RESOLVE_HOST), -EHOSTUNREACH);

@@ -43,7 +43,6 @@ static void test_stream(void **state)
 {
 	call_scope c = {.call = {.stream = true}};
 
-	(void)state;
 	rig_ask_call(&c, "/pieces?n=5&size=100000&gap=0.01");
 	assert_int_equal(c.err, 0);
 	assert_int_equal(c.status, 200);
@@ -56,7 +55,6 @@ static void test_no_head(void **state)
 {
 	call_scope c = {.call = {.stream = true, .deadline_ms = 300}};
 
-	(void)state;
 	rig_ask_call(&c, "/silent");
 	assert_int_equal(c.err, -ETIMEDOUT);
 	assert_int_equal(c.status, 0);
@@ -69,7 +67,6 @@ static void test_refused(void **state)
 	call_scope c = {.call = {.stream = true}},
 		   slow = {.call = {.stream = true, .deadline_ms = 500}};
 
-	(void)state;
 	rig_ask_call(&c, "/status?status=400&body=not+yet");
 	assert_int_equal(c.status, 400);
 	assert_int_equal(c.heads, 0);
@@ -85,7 +82,6 @@ static atomic_uint n_passed;
 
 static void pass_most(struct rig_call *c)
 {
-	(void)c;
 	atomic_fetch_add(&n_passed, 1);
 	clock_pass(rig.loop, IDLE_S * 2 / 3);
 }
@@ -99,7 +95,6 @@ static void test_idle(void **state)
 	call_scope quiet = {.call = {.stream = true, .deadline_ms = SURE_MS}};
 	call_scope c = {.call = {.stream = true, .idle_ms = IDLE_S * 1000}, .on_bytes = pass_most};
 
-	(void)state;
 	n_passed = 0;
 	rig_send(&quiet, "/pieces?n=0&end=hang");
 	sem_wait_or_fail(&quiet.head_came);
@@ -124,7 +119,6 @@ static void test_cut(void **state)
 {
 	call_scope c = {.call = {.stream = true}};
 
-	(void)state;
 	rig_ask_call(&c, "/pieces?n=3&end=cut");
 	assert_int_equal(c.err, -EIO);
 	assert_int_equal(c.status, 200);
@@ -135,7 +129,6 @@ static void test_reader_fails(void **state)
 {
 	call_scope c = {.call = {.stream = true}, .fail_after = 20, .fail = -ECANCELED};
 
-	(void)state;
 	rig_ask_call(&c, "/pieces?n=100&gap=0.01&end=hang");
 	assert_int_equal(c.err, -ECANCELED);
 	assert_true(c.bytes >= 20);
@@ -169,7 +162,6 @@ static void test_fairness(void **state)
 {
 	call_scope c = {.call = {.stream = true}, .on_bytes = post_and_dawdle};
 
-	(void)state;
 	served_at = longest = 0;
 	rig_ask_call(&c, "/pieces?n=24&size=1000000");
 	assert_int_equal(c.err, 0);
@@ -189,7 +181,6 @@ static struct rig_call *other;
 
 static void cancel_other(struct rig_call *c)
 {
-	(void)c;
 	rig_cancel_now(other);
 }
 
@@ -217,7 +208,6 @@ static void test_cancel(void **state)
 {
 	static const unsigned when[] = {0, 1, 3, 10, 30, 100, 300};
 
-	(void)state;
 	for (size_t i = 0; i < 3 * array_size(when); i++) {
 		call_scope c = {.call = {.stream = i % 3 == 0,
 					 .method = i % 3 == 1 ? HTTP_POST : HTTP_GET}};
@@ -242,7 +232,6 @@ static void test_cancel_while_waiting(void **state)
 {
 	call_scope c = {.call = {.retry = true}}, d = {0};
 
-	(void)state;
 	rig_send(&c, "/status?status=429&after=60&id=w");
 	while (rig_stats("w").seen == 0)
 		usleep(10000);
@@ -259,7 +248,6 @@ static void test_cancel_while_waiting(void **state)
 /* From within its own callbacks, and those of another. */
 static void test_cancel_within(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 6; i++) {
 		void (*what)(struct rig_call *) = i % 2 ? cancel_other : cancel_it;
 		call_scope c = {.call = {.stream = true}}, victim = {.call = {.stream = true}};
@@ -289,14 +277,12 @@ static void test_cancel_within(void **state)
 
 static void send_next(struct rig_call *c)
 {
-	(void)c;
 	rig_send_now(other);
 }
 
 /* A new request from within a callback. */
 static void test_send_within(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		call_scope c = {.call = {.stream = true}};
 		call_scope next = {.call = {.path = "/status?body=next",
@@ -325,13 +311,11 @@ static sem_t stopped;
 
 static void stop_within(struct rig_call *c)
 {
-	(void)c;
 	http_stop(rig.http, rig_post, &stopped);
 }
 
 static void test_stop_within(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		call_scope c = {.call = {.stream = true}}, d = {.call = {.stream = true}};
 
@@ -356,7 +340,6 @@ static void test_stop_within(void **state)
 
 static void test_stop_unused(void **state)
 {
-	(void)state;
 	rig_disconnect();
 	rig_prepare("plain");
 	rig_connect();
@@ -435,14 +418,12 @@ static void check_many(unsigned connections)
 
 static void test_many_two(void **state)
 {
-	(void)state;
 	check_many(4);
 	assert_true(rig_stats("").most <= 90);
 }
 
 static void test_many_one(void **state)
 {
-	(void)state;
 	check_many(MANY);
 }
 
@@ -450,7 +431,6 @@ static void test_stop_many(void **state)
 {
 	struct rig_call *c = begin_many(MANY, "/stream?gap=2");
 
-	(void)state;
 	rig_disconnect();
 	for (size_t i = 0; i < MANY; i++)
 		assert_false(c[i].over);
@@ -465,7 +445,6 @@ static void test_goaway(void **state)
 	call_scope c = {.call = {.stream = true}}, away = {0},
 		   post = {.call = {.method = HTTP_POST}};
 
-	(void)state;
 	rig_send(&c, "/stream");
 	sem_wait_or_fail(&c.head_came);
 	rig_ask_call(&away, "/goaway");
@@ -539,7 +518,6 @@ static void test_pause(void **state)
 	call_scope alone = shared;
 	struct rig_call *const both[] = {&shared, &alone};
 
-	(void)state;
 	need_waiting();
 	alone.call.alone = true;
 	for (size_t i = 0; i < array_size(both); i++) {
@@ -571,7 +549,6 @@ static size_t n_early;
 
 static void make_round(void *data)
 {
-	(void)data;
 	round_made = true;
 }
 
@@ -588,7 +565,6 @@ static void test_yield(void **state)
 {
 	call_scope c = {.call = {.stream = true}, .on_bytes = yield_each};
 
-	(void)state;
 	round_made = true;
 	n_early = 0;
 	rig_ask_call(&c, MUCH);
@@ -600,7 +576,6 @@ static void test_yield(void **state)
 /* It can be cancelled, or fail, while it waits or as it goes on. */
 static void test_pause_and_end(void **state)
 {
-	(void)state;
 	need_waiting();
 	for (int i = 0; i < 4; i++) {
 		call_scope c = {.call = {.stream = true, .alone = i % 2}, .on_bytes = pause_it};
@@ -635,7 +610,6 @@ static void test_pause_many(void **state)
 	call_scope last = {.call = {.stream = true}, .on_bytes = try_to_pause};
 	call_scope alone = {.call = {.stream = true, .alone = true}, .on_bytes = pause_it};
 
-	(void)state;
 	need_waiting();
 	for (size_t i = 0; i < array_size(c); i++) {
 		c[i].call.stream = true;

@@ -27,7 +27,6 @@ static void test_verified(void **state)
 {
 	static const char *const names[] = {"tls", "h2"};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(names); i++) {
 		call_scope c = {0};
 
@@ -45,7 +44,6 @@ static void test_not_verified(void **state)
 {
 	call_scope c = {.call = {.retry = true}}, d = {0}, e = {0};
 
-	(void)state;
 	rig_prepare("h2");
 	free(rig.connection.ca_pem);
 	rig.connection.ca_pem = server_pem("other-ca");
@@ -81,7 +79,6 @@ static void test_no_handshake(void **state)
 	cleanup_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	char url[64];
 
-	(void)state;
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	assert_int_equal(listen(fd, 5), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &size), 0);
@@ -110,7 +107,6 @@ static void test_insecure(void **state)
 {
 	call_scope c = {0};
 
-	(void)state;
 	rig_prepare("named");
 	rig_set(&rig.connection.ca_pem, "");
 	rig.connection.insecure = true;
@@ -127,7 +123,6 @@ static void test_ca_file(void **state)
 	struct http *http;
 	int fd;
 
-	(void)state;
 	rig_prepare("h2");
 	fd = mkstemp(file);
 	assert_true(fd >= 0);
@@ -154,7 +149,6 @@ static void test_server_name(void **state)
 	call_scope c = {0};
 	char host[64];
 
-	(void)state;
 	rig_prepare("named");
 	rig_set(&rig.connection.tls_server_name, "kubernetes.test");
 	rig_connect();
@@ -174,7 +168,6 @@ static void test_client_certificate(void **state)
 	call_scope as_alice = {0}, as_bob = {0}, stream = {.call = {.stream = true}};
 	struct http_counts n;
 
-	(void)state;
 	rig_prepare("mtls");
 	rig_connect();
 	credentials.view =
@@ -207,7 +200,6 @@ static void test_bad_certificate(void **state)
 		{.cert_pem = "no PEM", .key_pem = "no PEM"},
 	};
 
-	(void)state;
 	rig_prepare("mtls");
 	rig_connect();
 	for (size_t i = 0; i < array_size(views); i++) {
@@ -255,7 +247,6 @@ static void test_proxy(void **state)
 {
 	char url[64];
 
-	(void)state;
 	by_proxy("http", "tls", "proxy");
 	by_proxy("http", "h2", "proxy");
 	by_proxy("socks5", "plain", "socks");
@@ -272,7 +263,6 @@ static void test_no_proxy(void **state)
 {
 	call_scope c = {0}, d = {0};
 
-	(void)state;
 	setenv("ALL_PROXY", "http://127.0.0.1:1", 1);
 	setenv("HTTPS_PROXY", "http://127.0.0.1:1", 1);
 	rig_prepare("h2");
@@ -302,7 +292,6 @@ static void test_impersonation(void **state)
 				    {STR("acme.org/Team"), STR("a b")}};
 	call_scope c = {0};
 
-	(void)state;
 	rig_prepare("h2");
 	rig_set(&rig.connection.as, "j\xc3\xb6rg@example.org");
 	rig_set(&rig.connection.as_uid, "42");

@@ -28,14 +28,12 @@ static struct {
 
 static void on_begun(void *data)
 {
-	(void)data;
 	assert_int_equal(rig.n, 0);
 	rig.begun++;
 }
 
 static int on_bytes(void *data, int64_t ns, const char *bytes, size_t n)
 {
-	(void)data;
 	if (rig.dropping)
 		return 0;
 	assert_true(rig.n + n < sizeof(rig.got));
@@ -49,19 +47,16 @@ static int on_bytes(void *data, int64_t ns, const char *bytes, size_t n)
 
 static void on_paused(void *data)
 {
-	(void)data;
 	rig.pauses++;
 }
 
 static void on_gap(void *data)
 {
-	(void)data;
 	rig.gaps++;
 }
 
 static void on_done(void *data, const struct podlog_result *result)
 {
-	(void)data;
 	rig.p = NULL;
 	rig.done++;
 	rig.result = *result;
@@ -70,7 +65,6 @@ static void on_done(void *data, const struct podlog_result *result)
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
 	fake.now = 1000;
@@ -79,7 +73,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	podlog_stop(rig.p);
 	assert_null(fake.requests);
 	assert_null(fake.timers);
@@ -134,7 +127,6 @@ static void is_over(enum podlog_outcome outcome, bool more)
 
 static void test_path(void **state)
 {
-	(void)state;
 	begin((struct podlog_config){.follow = true});
 	assert_string_equal(
 		fake.requests->path,
@@ -150,7 +142,6 @@ static void test_path(void **state)
 
 static void test_all(void **state)
 {
-	(void)state;
 	begin((struct podlog_config){.follow = true, .sure = true});
 	assert_false(podlog_has_begun(rig.p));
 	assert_int_equal(rig.begun, 0);
@@ -174,7 +165,6 @@ static void test_all(void **state)
 /* What is known comes again, and is not given out. */
 static void test_known(void **state)
 {
-	(void)state;
 	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
 	fake_answer(fake.requests, 200, T("40") "one\n" T("41") "two\n");
 	is_over(PODLOG_ALL, true);
@@ -188,7 +178,6 @@ static void test_known(void **state)
 /* What is known does not come. */
 static void test_other(void **state)
 {
-	(void)state;
 	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
 	fake_answer(fake.requests, 200, T("41") "two\n");
 	is_over(PODLOG_OTHER, false);
@@ -220,7 +209,6 @@ static void begin_force(void)
 /* With FORCE what is newer is taken all the same, as a gap, once the server has said that it is this pod's. */
 static void test_force(void **state)
 {
-	(void)state;
 	begin_force();
 	fake_answer(fake.requests, 200, THIS_POD);
 	is_over(PODLOG_ALL, true);
@@ -271,7 +259,6 @@ static void test_force_without_answer(void **state)
 /* A kubelet that has no log says so in a text without a time. */
 static void test_message(void **state)
 {
-	(void)state;
 	begin((struct podlog_config){.known = known("one\n", STARTED, 0)});
 	fake_answer(fake.requests, 200, "unable to retrieve container logs");
 	is_over(PODLOG_MESSAGE, false);
@@ -327,7 +314,6 @@ static void test_broken(void **state)
 /* The owner takes no more. */
 static void test_slow(void **state)
 {
-	(void)state;
 	begin((struct podlog_config){.sure = true});
 	rig.refuse = -ENOBUFS;
 	fake_answer(fake.requests, 200, T("40") "one\n");
@@ -352,7 +338,6 @@ static void begin_unsure(unsigned restart, bool previous)
 
 static void test_this_run(void **state)
 {
-	(void)state;
 	begin_unsure(0, false);
 	fake_answer(fake_find(WHICH_POD), 200, THIS_POD);
 	assert_false(podlog_is_unsure(rig.p));
@@ -405,7 +390,6 @@ static void test_which_run(void **state)
 
 static void test_no_answer(void **state)
 {
-	(void)state;
 	begin_unsure(0, false);
 	fake_end(fake_find(WHICH_POD), &(struct http_reply){.status = 500, .wait_ms = 9});
 	is_over(PODLOG_WHICH_RUN, false);
@@ -416,7 +400,6 @@ static void test_no_answer(void **state)
 /* The stream ends before the answer. */
 static void test_ended_unsure(void **state)
 {
-	(void)state;
 	begin_unsure(0, false);
 	fake_end(fake.requests, &(struct http_reply){.status = 200});
 	assert_int_equal(rig.done, 0);
@@ -451,7 +434,6 @@ static void test_silent(void **state)
 	cleanup_free char *much = calloc(1, (1 << 20) + 64);
 	struct http_request *stream = begin_long(0, 1 << 20);
 
-	(void)state;
 	fake_pass(5000);
 	fake_answer(fake_find(LAST_LINE), 200, T("40") "one\n");
 	comes(stream, T("41") "two\n");
@@ -474,7 +456,6 @@ static void test_silent(void **state)
 /* The kubelet has a newer one, and the stream does not bring it. */
 static void test_lost(void **state)
 {
-	(void)state;
 	begin_long(0, 1 << 20);
 	fake_pass(5000);
 	fake_answer(fake_find(LAST_LINE), 200, T("41") "two\n");
@@ -488,7 +469,6 @@ static void test_late(void **state)
 {
 	struct http_request *stream = begin_long(0, 1 << 20);
 
-	(void)state;
 	fake_pass(5000);
 	comes(stream, T("41") "two\n");
 	fake_answer(fake_find(LAST_LINE), 200, T("42") "three\n");
@@ -508,7 +488,6 @@ static void test_no_last_line(void **state)
 	struct http_request *stream = begin_long(0, 1 << 20);
 	unsigned n = 0;
 
-	(void)state;
 	for (uint64_t begin = fake.now; fake.now < begin + 3600000; n++) {
 		while (!fake_find(LAST_LINE))
 			assert_true(fake_wait(1000000));
@@ -531,7 +510,6 @@ static void test_no_last_line(void **state)
 /* A small log is never rotated, a fetch is in no doubt, and a stream that its owner holds up is not silent. */
 static void test_no_doubt(void **state)
 {
-	(void)state;
 	begin_long(0, 1 << 10);
 	fake_pass(1000000);
 	assert_null(fake.requests->next);

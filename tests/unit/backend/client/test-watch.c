@@ -28,7 +28,6 @@ static void tell(const char *word)
 
 static void on_begin(void *data)
 {
-	(void)data;
 	tell("begin");
 }
 
@@ -37,7 +36,6 @@ static void on_object(void *data, const char *json, size_t len, bool gone, int w
 	const char *name = strstr(json, "\"name\":\"");
 	char word[64];
 
-	(void)data;
 	assert_int_equal(strlen(json), len);
 	snprintf(word, sizeof(word), "%s%s%.*s", wrong ? "!" : "", gone ? "-" : "+",
 		 name ? (int)strcspn(name + 8, "\"") : 1, name ? name + 8 : "?");
@@ -48,7 +46,6 @@ static void on_object(void *data, const char *json, size_t len, bool gone, int w
 
 static void on_listed(void *data)
 {
-	(void)data;
 	tell("listed");
 }
 
@@ -56,7 +53,6 @@ static void on_state(void *data, int err, const char *text)
 {
 	char word[32];
 
-	(void)data;
 	world.err = err;
 	snprintf(world.text, sizeof(world.text), "%s", text);
 	snprintf(word, sizeof(word), "state%d", err);
@@ -97,7 +93,6 @@ static void begin(void)
 
 static int teardown(void **state)
 {
-	(void)state;
 	watch_free(take_ptr(world.w));
 	assert_null(fake.requests);
 	assert_null(fake.timers);
@@ -165,7 +160,6 @@ static void test_pages(void **state)
 {
 	struct http_request *rq;
 
-	(void)state;
 	begin();
 	rq = request("limit=50");
 	assert_true(rq->call.compress && rq->call.retry && rq->call.stream);
@@ -183,7 +177,6 @@ static void test_page_size(void **state)
 	struct http_request *rq;
 	char *pad = malloc(2 << 20);
 
-	(void)state;
 	begin();
 	rq = request("limit=50");
 	memset(pad, ' ', (2 << 20) - 1);
@@ -206,7 +199,6 @@ static void test_list_endless(void **state)
 	struct http_request *rq;
 	int err;
 
-	(void)state;
 	begin();
 	rq = request("limit=50");
 	for (size_t i = 0; i < EACH; i++)
@@ -232,7 +224,6 @@ static void test_list_endless(void **state)
 /* Whoever has passed over objects of a watch gets the list, at once and once. */
 static void test_list_anew(void **state)
 {
-	(void)state;
 	list_and_watch();
 	head();
 	world.anew = true;
@@ -254,7 +245,6 @@ static void test_page_endless(void **state)
 	struct http_request *rq;
 	int err = 0, n = 0;
 
-	(void)state;
 	begin();
 	rq = request("limit=50");
 	memset(blanks, ' ', 1 << 20);
@@ -274,7 +264,6 @@ static void test_tokens_endless(void **state)
 	uint64_t begun;
 	size_t n = 0;
 
-	(void)state;
 	begin();
 	begun = fake.now;
 	for (; !world.err; n++) {
@@ -293,7 +282,6 @@ static void test_page_drips(void **state)
 {
 	uint64_t begun;
 
-	(void)state;
 	begin();
 	begun = fake.now;
 	while (!world.err) {
@@ -310,7 +298,6 @@ static void test_page_drips(void **state)
 
 static void test_events(void **state)
 {
-	(void)state;
 	list_and_watch();
 	head();
 	/* Events come in any pieces. */
@@ -328,7 +315,6 @@ static void test_events(void **state)
 
 static void test_bookmark(void **state)
 {
-	(void)state;
 	list_and_watch();
 	head();
 	assert_int_equal(feed(EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"99\"}}")), 0);
@@ -351,7 +337,6 @@ static void tell_version(const char *version)
 /* What breaks goes on where it was, and the view stays confirmed while the server can be reached. */
 static void test_broken_stream(void **state)
 {
-	(void)state;
 	list_and_watch();
 	head();
 	assert_int_equal(feed(EVENT("ADDED", OBJECT("two", "8")) "{\"type\":\"ADDED\",\"obj"), 0);
@@ -381,7 +366,6 @@ static void flap(void)
 /* Where watches break again and again, nothing confirms the view in the pauses, which grow. */
 static void test_flaps(void **state)
 {
-	(void)state;
 	list_and_watch();
 	flap();
 	expect_told("");
@@ -462,7 +446,6 @@ static void test_silent(void **state)
 	struct http_request *rq;
 	unsigned ms;
 
-	(void)state;
 	list_and_watch();
 	head();
 	ms = request("watch=true")->call.idle_ms;
@@ -490,7 +473,6 @@ static void test_set_back(void **state)
 {
 	uint64_t asked;
 
-	(void)state;
 	list_and_watch();
 	head();
 	assert_int_equal(feed(EVENT("BOOKMARK", OBJECT("", "900"))), 0);
@@ -510,7 +492,6 @@ static void test_set_back(void **state)
 /* Other versions than numbers are not compared, and a server that does not say one is asked again. */
 static void test_version_unknown(void **state)
 {
-	(void)state;
 	list_and_watch();
 	fake_break(request("watch=true"), -EHOSTUNREACH, false);
 	expect_told("state-113 ");
@@ -546,7 +527,6 @@ static void test_quiet(void **state)
 	uint64_t begin;
 	size_t sent;
 
-	(void)state;
 	list_and_watch();
 	begin = fake.now;
 	sent = fake.n_sent;
@@ -573,7 +553,6 @@ static void test_quiet(void **state)
 /* The view is listed anew at once; a server that says so again and again is not hurried. */
 static void test_expired(void **state)
 {
-	(void)state;
 	for (int form = 0; form < 2; form++) {
 		list_and_watch();
 		head();
@@ -614,7 +593,6 @@ static void test_error_events(void **state)
 		"no JSON\n",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(events); i++) {
 		list_and_watch();
 		fake_answer(request("watch=true"), 200, events[i]);
@@ -631,7 +609,6 @@ static void test_version_refused(void **state)
 {
 	static const int codes[] = {400, 504};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(codes); i++) {
 		list_and_watch();
 		fake_answer(request("watch=true"), codes[i], "{}");
@@ -645,7 +622,6 @@ static void test_version_refused(void **state)
 /* A list whose middle fails goes on there: it may have a thousand pages. */
 static void test_page_again(void **state)
 {
-	(void)state;
 	begin();
 	fake_answer(request("limit="), 200, PAGE("7", "next", OBJECT("one", "5")));
 	fake_end(request("continue=next"), &(struct http_reply){.err = -EIO, .status = 200});
@@ -687,7 +663,6 @@ static void ask_ahead(void)
 /* The page after the present one is asked for when its token is known; either may be whole first. */
 static void test_page_ahead(void **state)
 {
-	(void)state;
 	for (int first = 0; first < 2; first++) {
 		ask_ahead();
 		if (first)
@@ -711,7 +686,6 @@ static void test_page_ahead_fails(void **state)
 {
 	static const int codes[] = {503, 410, 400};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(codes); i++) {
 		ask_ahead();
 		fake_answer(fake_find("continue=th"), codes[i], "{}");
@@ -742,7 +716,6 @@ static void test_page_ahead_fails(void **state)
 /* The present page fails: that ahead is asked for again after it. */
 static void test_page_before_fails(void **state)
 {
-	(void)state;
 	for (int whole = 0; whole < 2; whole++) {
 		ask_ahead();
 		if (whole)
@@ -768,7 +741,6 @@ static void test_page_before_fails(void **state)
 /* A page that did not come in time is asked for in smaller parts. */
 static void test_page_shrinks(void **state)
 {
-	(void)state;
 	begin();
 	fake_break(request("limit=50&"), -ETIMEDOUT, true);
 	assert_true(fake_wait(500));
@@ -797,7 +769,6 @@ static void test_backoff(void **state)
 {
 	static void (*const whats[])(struct http_request * rq) = {refuses, ends, tells_and_ends};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(whats); i++) {
 		uint64_t from;
 
@@ -825,7 +796,6 @@ static void test_backoff(void **state)
 /* What waits since there was no answer is asked for when the server has answered somebody else, if not too often. */
 static void test_hurried(void **state)
 {
-	(void)state;
 	begin();
 	for (int i = 0; i < 20; i++) {
 		fake_break(request("limit="), -EHOSTUNREACH, false);
@@ -860,7 +830,6 @@ static void test_hurried(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	begin();
 	fake_answer(request("limit="), 403,
 		    "{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\",\"message\":"
@@ -888,7 +857,6 @@ static void test_optional(void **state)
 {
 	static const char forbidden[] = "{\"kind\":\"Status\",\"code\":403}";
 
-	(void)state;
 	begin_with("metadata.name=q");
 	fake_answer(request("&fieldSelector=metadata.name%3Dq"), 403, forbidden);
 	assert_int_equal(world.err, -EACCES);
@@ -924,7 +892,6 @@ static void test_garbage(void **state)
 		"{\"items\":[{\"metadata\":{\"name\":\"one\"}}]}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(lists); i++) {
 		begin();
 		fake_answer(request("limit="), 200, lists[i]);
@@ -941,7 +908,6 @@ static void test_huge_event(void **state)
 {
 	char *huge = malloc(9 << 20);
 
-	(void)state;
 	list_and_watch();
 	memset(huge, 'x', (9 << 20) - 1);
 	huge[(9 << 20) - 1] = '\0';
@@ -969,7 +935,6 @@ static void test_huge_event(void **state)
 /* Freed at any moment, it leaves no request and no timer. */
 static void test_freed(void **state)
 {
-	(void)state;
 	for (int moment = 0; moment < 5; moment++) {
 		begin();
 		if (moment >= 1)
@@ -988,7 +953,6 @@ static void test_freed(void **state)
 /* No memory for a request: another try later. */
 static void test_no_request(void **state)
 {
-	(void)state;
 	list_and_watch();
 	fake.refusing = true;
 	fake_break(request("watch="), -EIO, true);

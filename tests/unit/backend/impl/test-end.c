@@ -31,7 +31,6 @@ static void test_first_counts(void **state)
 	struct end e;
 	char *text = NULL;
 
-	(void)state;
 	end_init(&e);
 	end_reach(&e, 0, NULL);
 	end_reach(&e, -EIO, "too late");
@@ -44,7 +43,6 @@ static void test_does_not_come(void **state)
 {
 	struct end e;
 
-	(void)state;
 	end_init(&e);
 	assert_int_equal(end_wait(&e, 0, NULL), -ETIMEDOUT);
 	end_clear(&e);
@@ -55,7 +53,6 @@ static void test_clock_is_set(void **state)
 {
 	static const int offsets[] = {-600, 600};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(offsets); i++) {
 		struct end e;
 		pthread_t thread;

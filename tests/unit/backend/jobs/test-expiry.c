@@ -40,7 +40,6 @@ int64_t loop_time_ns(void)
 
 uint64_t output_bytes(struct output *output)
 {
-	(void)output;
 	return bytes;
 }
 
@@ -54,25 +53,21 @@ static const char *held; /* this job may not go */
 
 static bool may_go(void *data, const struct spec_job *job)
 {
-	(void)data;
 	return !streq(job->id, held);
 }
 
 static bool is_busy(void *data)
 {
-	(void)data;
 	return busy;
 }
 
 static bool has_output(void *data, const struct spec_job *job)
 {
-	(void)data;
 	return !job->dropped;
 }
 
 static void remove_job(void *data, const struct spec_job *job)
 {
-	(void)data;
 	strcat(strcat(removed, job->id), " ");
 	store_remove(store, job->uid);
 	expiry_now(x);
@@ -95,7 +90,6 @@ static void put_dropped(const char *id, enum spec_state state, int64_t changed, 
 /* The job stays, without its output. */
 static void drop_output(void *data, const struct spec_job *job)
 {
-	(void)data;
 	strcat(strcat(removed, job->id), "/ ");
 	busy = slow;
 	bytes -= min_of(bytes, (uint64_t)100);
@@ -138,7 +132,6 @@ static int setup(void **state)
 	};
 	struct expiry_config c = config;
 
-	(void)state;
 	diag_setup(DIAG_DEBUG, false);
 	now = 0;
 	bytes = 0;
@@ -152,7 +145,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	expiry_free(x);
 	assert_null(timer);
 	store_free(store);
@@ -163,7 +155,6 @@ static int teardown(void **state)
 
 static void test_time(void **state)
 {
-	(void)state;
 	put("old", SPEC_FAILED, 0, true);
 	put("new", SPEC_SUCCEEDED, 100 * S, true);
 	put("finished", SPEC_SUCCEEDED, 0, false); /* what is in jobs/ stays */
@@ -186,7 +177,6 @@ static void test_time(void **state)
 
 static void test_soon(void **state)
 {
-	(void)state;
 	put("a", SPEC_FAILED, -3600 * S, true);
 	expiry_soon(x);
 	pass(900);
@@ -204,7 +194,6 @@ static void test_soon(void **state)
 
 static void test_room(void **state)
 {
-	(void)state;
 	put("h2", SPEC_FAILED, -2 * S, true);
 	put("h1", SPEC_FAILED, -3 * S, true);
 	put("j1", SPEC_SUCCEEDED, -9 * S, false);
@@ -232,7 +221,6 @@ static void test_room(void **state)
 /* While a removal is under way nothing else goes. */
 static void test_busy(void **state)
 {
-	(void)state;
 	put("h1", SPEC_FAILED, -3 * S, true);
 	put("h2", SPEC_FAILED, -2 * S, true);
 	bytes = 1200;

@@ -15,7 +15,6 @@ static void on_job(void *data, const struct spec_job *old, const struct spec_job
 {
 	size_t n = strlen(told);
 
-	(void)data;
 	assert_int_equal(lock_held, 0);
 	if (new_job) {
 		const struct spec_job *now cleanup_job = store_get_uid(store, new_job->uid);
@@ -32,7 +31,6 @@ static const struct store_events no_events;
 
 static int setup(void **state)
 {
-	(void)state;
 	told[0] = '\0';
 	store = store_new(&events);
 	return 0;
@@ -40,7 +38,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	store_free(store);
 	store = NULL;
 	return 0;
@@ -97,7 +94,6 @@ static void test_revision(void **state)
 	const struct spec_job *first cleanup_job = NULL;
 	const struct spec_job *second cleanup_job = NULL;
 
-	(void)state;
 	put("a", "u1", 1, "one", false);
 	first = store_get(store, BACKEND_JOBS, "a");
 	assert_int_equal(store_revision(store, BACKEND_JOBS), first->revision);
@@ -124,7 +120,6 @@ static void test_life_of_a_job(void **state)
 	const struct spec_job *old cleanup_job = NULL;
 	int64_t jobs, history;
 
-	(void)state;
 	jobs = store_changed(store, BACKEND_JOBS);
 	history = store_changed(store, BACKEND_HISTORY);
 	put("a", "u1", 1, "one", false);
@@ -154,7 +149,6 @@ static void test_life_of_a_job(void **state)
 
 static void test_order(void **state)
 {
-	(void)state;
 	put("c", "u3", 30, "", false);
 	put("a", "u1", 10, "", false);
 	put("z", "u4", 20, "", false);
@@ -175,7 +169,6 @@ static void test_order(void **state)
 
 static void test_same_id(void **state)
 {
-	(void)state;
 	put("a", "u1", 1, "first", true);
 	put("a", "u2", 2, "second", false);
 	expect_phase(BACKEND_HISTORY, "a", "first");
@@ -196,7 +189,6 @@ static atomic_uint wrong;
 
 static void *reader(void *data)
 {
-	(void)data;
 	while (atomic_load(&reading)) {
 		const struct spec_job **jobs;
 		size_t n;
@@ -220,7 +212,6 @@ static void test_readers(void **state)
 	pthread_t thread[2];
 	char id[32], uid[32];
 
-	(void)state;
 	store_free(store);
 	store = store_new(&no_events);
 	atomic_store(&reading, true);

@@ -75,36 +75,30 @@ void podlog_stop(struct podlog *p)
 
 bool podlog_pause(struct podlog *p)
 {
-	(void)p;
 	return true;
 }
 
 void podlog_resume(struct podlog *p)
 {
-	(void)p;
 }
 
 bool podlog_is_unsure(const struct podlog *p)
 {
-	(void)p;
 	return false;
 }
 
 bool podlog_is_asking(const struct podlog *p)
 {
-	(void)p;
 	return false;
 }
 
 bool podlog_has_begun(const struct podlog *p)
 {
-	(void)p;
 	return true;
 }
 
 uint64_t podlog_came(const struct podlog *p)
 {
-	(void)p;
 	return 0;
 }
 
@@ -174,16 +168,12 @@ static inline void rig_stream_refused(struct podlog *p)
 
 static inline void rig_on_job(void *data, const struct spec_job *old, const struct spec_job *now)
 {
-	(void)data;
-	(void)old;
-	(void)now;
 	rig.n_events++;
 }
 
 static inline void rig_on_launched(void *data, const char *file, const char *id,
 				   const char *submission)
 {
-	(void)data;
 	assert_int_equal(strlen(submission), 36);
 	assert_string_equal(file, "app.yaml");
 	snprintf(rig.launched, sizeof(rig.launched), "%s", id ? *id ? id : "none" : "?");
@@ -277,7 +267,6 @@ static inline int rig_setup(void **state)
 {
 	FILE *f;
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
 	fake.now = 1000;
@@ -299,7 +288,6 @@ static inline int rig_setup(void **state)
 
 static inline int rig_teardown(void **state)
 {
-	(void)state;
 	if (rig.b)
 		rig_stop();
 	fake_forget_timers();
@@ -502,7 +490,6 @@ static inline void rig_lose(bool acted)
 
 static inline void rig_reply(void *data, const struct backend_result *result)
 {
-	(void)data;
 	rig.n_answers++;
 	rig.err = result->err;
 	snprintf(rig.text, sizeof(rig.text), "%s", result->text);
@@ -548,7 +535,6 @@ static inline void rig_count_job(void *data, const struct world_job *job)
 {
 	size_t *n = data;
 
-	(void)job;
 	(*n)++;
 }
 
@@ -565,7 +551,6 @@ static inline void rig_count_folder(void *data, const struct folder *folder)
 {
 	size_t *n = data;
 
-	(void)folder;
 	(*n)++;
 }
 

@@ -17,14 +17,12 @@ static struct {
 
 static void on_changed(void *data, const char *uid)
 {
-	(void)data;
 	assert_string_equal(uid, "u1");
 	rig.n_changed++;
 }
 
 static void on_ended(void *data, enum command_end end, const char *text)
 {
-	(void)data;
 	rig.n_ended++;
 	rig.end = end;
 	snprintf(rig.text, sizeof(rig.text), "%s", text ? text : "");
@@ -34,7 +32,6 @@ static enum spec_control_outcome outcome_of(enum spec_action action,
 					    const struct spec_control_mark *before,
 					    const struct spec_control_job *now)
 {
-	(void)action;
 	assert_string_equal(before->phase, "Running");
 	assert_non_null(now);
 	return rig.outcome;
@@ -46,7 +43,6 @@ static const struct spec_control_job job = {.view = &view};
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
 	rig.cs = commands_new(NULL);
@@ -56,7 +52,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	commands_free(rig.cs);
 	assert_null(fake.timers);
 	return 0;
@@ -82,7 +77,6 @@ static void show(void)
 
 static void test_obeyed(void **state)
 {
-	(void)state;
 	begin();
 	assert_int_equal(commands_begin(rig.cs, "u1", "one", SPEC_RESUME, on_ended, NULL), -EBUSY);
 	assert_int_equal(commands_pending(rig.cs, "u1"), 0); /* it is not taken yet */
@@ -105,7 +99,6 @@ static void test_obeyed(void **state)
 /* The watch is faster than the reply that it was taken. */
 static void test_shown_before_taken(void **state)
 {
-	(void)state;
 	begin();
 	commands_sent(rig.cs, "u1", &view);
 	rig.outcome = SPEC_CONTROL_OBEYED;
@@ -118,7 +111,6 @@ static void test_shown_before_taken(void **state)
 
 static void test_late(void **state)
 {
-	(void)state;
 	take();
 	rig.outcome = SPEC_CONTROL_LATE;
 	show();
@@ -128,7 +120,6 @@ static void test_late(void **state)
 
 static void test_ignored(void **state)
 {
-	(void)state;
 	take();
 	commands_detach(rig.cs, "u1");
 	fake_pass(29000);
@@ -147,7 +138,6 @@ static void test_ignored(void **state)
 
 static void test_gone(void **state)
 {
-	(void)state;
 	take();
 	commands_gone(rig.cs, "u1");
 	assert_int_equal(rig.n_ended, 1);

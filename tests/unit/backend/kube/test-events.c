@@ -45,7 +45,6 @@ static void test_newest(void **state)
 {
 	struct events *ev = events_new();
 
-	(void)state;
 	assert_true(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 1)));
 	/* The same again is no news, another reason is; then the first is news again. */
 	assert_false(events_put(ev, "j", 0, event("g", "Unschedulable", "full", 2)));
@@ -69,7 +68,6 @@ static void test_of_a_further_try(void **state)
 	const int64_t first = INT64_C(1795252400) * 1000000000; /* 2026-11-21T09:13:20Z */
 	struct events *ev = events_new();
 
-	(void)state;
 	assert_true(events_put(ev, "j", first, event("j", "FailedCreate", "quota", 20)));
 	assert_false(events_put(ev, "j", first, event("j", "FailedCreate", "quota", 21)));
 	assert_false(
@@ -87,7 +85,6 @@ static void test_noise(void **state)
 	struct events *ev = events_new();
 	unsigned news = 0;
 
-	(void)state;
 	for (unsigned i = 1; i < 600; i++) {
 		news += events_put(ev, "j", 0, event("g", "Unschedulable", "overused cpu", i));
 		news += events_put(ev, "j", 0,
@@ -107,7 +104,6 @@ static void test_bounds(void **state)
 	struct events *ev = events_new();
 	char text[32], job[32];
 
-	(void)state;
 	for (unsigned i = 0; i < 1000; i++) {
 		snprintf(text, sizeof(text), "message %u", i);
 		events_put(ev, "j", 0, event("p", "Some", text, i));
@@ -130,7 +126,6 @@ static void test_before_its_object(void **state)
 	struct events *ev = events_new();
 	char about[32];
 
-	(void)state;
 	assert_false(events_put(ev, NULL, 0, event("g", "Unschedulable", "full", 1)));
 	assert_false(events_put(ev, NULL, 0, event("g", "Unschedulable", "full", 2)));
 	assert_false(events_adopt(ev, "other", "j"));

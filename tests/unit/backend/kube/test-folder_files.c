@@ -24,7 +24,6 @@ static int setup(void **state)
 	cleanup_free char *jobs = NULL;
 	struct folder_found *found;
 
-	(void)state;
 	strcpy(dir, "/tmp/kxfs-folder-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	jobs = path_of("jobs");
@@ -37,7 +36,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	return scratch_remove(dir);
 }
 
@@ -101,7 +99,6 @@ static void expect_submission(const char *id, const char *uuid)
 
 static void test_submit(void **state)
 {
-	(void)state;
 	assert_int_equal(submit("one", UUID_A), 0);
 	assert_int_equal(submit("one", UUID_B), -EEXIST);
 	assert_true(exists("submissions/" UUID_A));
@@ -121,7 +118,6 @@ static void test_completed(void **state)
 			  *is = path_of("jobs/one/submission");
 	cleanup_free char *folder = path_of("jobs/one");
 
-	(void)state;
 	for (int how = 0; how < 4; how++) {
 		assert_int_equal(submit("one", UUID_A), 0);
 		assert_int_equal(stat(was, &before), 0);
@@ -145,7 +141,6 @@ static void test_of_another(void **state)
 {
 	cleanup_free char *folder = path_of("jobs/one");
 
-	(void)state;
 	assert_int_equal(submit("one", UUID_A), 0);
 	scratch_remove(folder);
 	assert_int_equal(submit("one", UUID_B), 0);
@@ -169,7 +164,6 @@ static void test_torn(void **state)
 	cleanup_free char *folder = path_of("jobs/one");
 	size_t len;
 
-	(void)state;
 	assert_int_equal(submit("one", UUID_A), 0);
 	scratch_remove(folder);
 	assert_int_equal(file_read(path, 4096, &text, &len), 0);
@@ -208,7 +202,6 @@ static void test_damaged(void **state)
 					     "unread/" UUID_A ".submission.3"};
 	cleanup_free char *path = path_of("submissions/directory");
 
-	(void)state;
 	assert_int_equal(mkdir(path, 0700), 0);
 	write_text("submissions/." UUID_B ".new", "one\n");
 	for (size_t i = 0; i < array_size(texts); i++) {

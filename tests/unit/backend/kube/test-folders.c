@@ -53,14 +53,12 @@ void folder_found_free(struct folder_found *found)
 
 int folder_files_settle(const char *state_dir, const char *id, const char *uuid, const char *uid)
 {
-	(void)state_dir;
 	note("settle %s %s %s", id, uuid, *uid ? uid : "?");
 	return next_err();
 }
 
 int folder_files_forget(const char *state_dir, const char *uuid)
 {
-	(void)state_dir;
 	note("forget %s", uuid);
 	return 0;
 }
@@ -68,7 +66,6 @@ int folder_files_forget(const char *state_dir, const char *uuid)
 int folder_files_save(const char *state_dir, const struct spec_job *job, bool unread,
 		      char **ret_place)
 {
-	(void)state_dir;
 	note("save %s %s%s", job->id, job->phase, unread ? " aside" : "");
 	*ret_place = unread ? text_copy("/state/unread/x") : NULL;
 	return next_err();
@@ -76,7 +73,6 @@ int folder_files_save(const char *state_dir, const struct spec_job *job, bool un
 
 int folder_files_drop(const char *state_dir, const char *id, const char *uid)
 {
-	(void)state_dir;
 	note("drop %s %s", id, uid);
 	return next_err();
 }
@@ -88,7 +84,6 @@ char *folder_files_name_of(const char *id, const char *uid)
 
 int folder_files_aside(const char *state_dir, const char *id, char **ret_place)
 {
-	(void)state_dir;
 	note("aside %s", id);
 	*ret_place = text_copy("/state/unread/x");
 	return next_err();
@@ -98,8 +93,6 @@ int folder_files_aside(const char *state_dir, const char *id, char **ret_place)
 
 bool output_is_unmerged(const struct output *o, const char *id)
 {
-	(void)o;
-	(void)id;
 	return false;
 }
 
@@ -128,7 +121,6 @@ static void begin_removing(void (*done)(void *data, int err), void *data)
 void output_job_remove(struct output *o, const char *id, void (*done)(void *data, int err),
 		       void *data)
 {
-	(void)o;
 	note("remove %s", id);
 	if (done)
 		begin_removing(done, data);
@@ -137,7 +129,6 @@ void output_job_remove(struct output *o, const char *id, void (*done)(void *data
 void output_logs_remove(struct output *o, const char *id, void (*done)(void *data, int err),
 			void *data)
 {
-	(void)o;
 	note("remove logs of %s", id);
 	begin_removing(done, data);
 }
@@ -145,7 +136,6 @@ void output_logs_remove(struct output *o, const char *id, void (*done)(void *dat
 void output_job_move(struct output *o, const char *id, const char *to,
 		     void (*fn)(void *data, int err), void *data)
 {
-	(void)o;
 	note("move %s %s", id, to);
 	assert_null(rig.moved);
 	rig.moved = fn;
@@ -199,7 +189,6 @@ static int setup(void **state)
 	static const struct folders_events events = {.freed = on_freed, .in_use = is_in_use};
 	static const struct store_events no_events;
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	forget_noted();
 	memset(&fake, 0, sizeof(fake));
@@ -219,7 +208,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	folders_stop(rig.f);
 	fake_run();
 	assert_int_equal(rig.group.n, 0);
@@ -283,7 +271,6 @@ static void test_whose(void **state)
 	const struct spec_job_view ours = view("j", "u1", "s1"), other = view("j", "u2", "s2"),
 				   copy = view("j", "u3", "s1"), nameless = view("j", "u1", "");
 
-	(void)state;
 	assert_int_equal(folders_reserve(rig.f, "j", "s1"), 0);
 	assert_int_equal(folders_reserve(rig.f, "j", "s2"), -EEXIST);
 	assert_non_null(folders_of(rig.f, &ours));
@@ -304,7 +291,6 @@ static void test_whose(void **state)
 /* A job without annotations is ours if its name is one that nobody else would choose. */
 static void test_whose_without_annotations(void **state)
 {
-	(void)state;
 	assert_int_equal(folders_reserve(rig.f, "app-bcdfghjklmnpq", "s1"), 0);
 	assert_non_null(of("app-bcdfghjklmnpq", "u1", ""));
 	assert_null(of("app-bcdfghjklmnpq", "u1", "s2"));
@@ -318,7 +304,6 @@ static void test_settled(void **state)
 {
 	const struct spec_job_view late = view("b", "u2", "s2");
 
-	(void)state;
 	assert_int_equal(folders_reserve(rig.f, "a", "s1"), 0);
 	assert_int_equal(folders_reserve(rig.f, "b", "s2"), 0);
 	folders_submitted(rig.f, "a", "u1");
@@ -342,7 +327,6 @@ static void test_settled(void **state)
 
 static void test_settled_at_the_end(void **state)
 {
-	(void)state;
 	assert_int_equal(folders_reserve(rig.f, "a", "s1"), 0);
 	folders_submitted(rig.f, "a", "u1");
 	folders_stop(rig.f);
@@ -356,7 +340,6 @@ static void test_settled_at_the_end(void **state)
 /* There was a folder of that name on the disk: it is not this submission's, and who waits for the name may look. */
 static void test_released(void **state)
 {
-	(void)state;
 	assert_int_equal(folders_reserve(rig.f, "j", "s1"), 0);
 	folders_release(rig.f, "j");
 	assert_done("freed j");
@@ -369,7 +352,6 @@ static void test_doubt(void **state)
 	const struct spec_job_view v = view("j", "u1", "s1");
 	const struct folder *folder;
 
-	(void)state;
 	assert_int_equal(folders_reserve(rig.f, "j", "s1"), 0);
 	folders_doubt(rig.f, "j", "app.yaml", 5000);
 	folder = folders_find(rig.f, "j");
@@ -390,7 +372,6 @@ static void test_doubt(void **state)
 /* A submission is forgotten before its folder goes; each who asked is told when it is gone, and not before. */
 static void test_removed(void **state)
 {
-	(void)state;
 	submit("j", "s1", "u1");
 	remove_folder("j", "first");
 	remove_folder("j", "second");
@@ -406,7 +387,6 @@ static void test_removed(void **state)
 /* Of a folder that nobody knows there may be something on the disk all the same. */
 static void test_removed_unknown(void **state)
 {
-	(void)state;
 	remove_folder("j", "it");
 	fake_run();
 	assert_done("remove j, it is removed");
@@ -415,7 +395,6 @@ static void test_removed_unknown(void **state)
 /* What could not be removed is known as before, and can be removed later. */
 static void test_left(void **state)
 {
-	(void)state;
 	capture("j", "u1", true);
 	rig.err = -EROFS;
 	remove_folder("j", "it");
@@ -432,7 +411,6 @@ static void test_left(void **state)
 /* That the output is dropped is written before it goes; the folder stays, and a removal waits until that is done. */
 static void test_dropped(void **state)
 {
-	(void)state;
 	capture("j", "u1", true);
 	assert_true(folders_has_output(rig.f, "j"));
 	drop_output("j", "output");
@@ -458,7 +436,6 @@ static void test_moved(void **state)
 	const struct spec_job_view v = view("j", "u2", "");
 	const struct spec_job *old;
 
-	(void)state;
 	capture("j", "u1", true);
 	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
 	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
@@ -480,7 +457,6 @@ static void test_stuck(void **state)
 {
 	const struct spec_job_view v = view("j", "u2", "");
 
-	(void)state;
 	capture("j", "u1", true);
 	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
 	end_move(-EACCES);
@@ -495,7 +471,6 @@ static void test_in_use(void **state)
 {
 	const struct spec_job_view v = view("j", "u2", "");
 
-	(void)state;
 	capture("j", "u1", false);
 	rig.used = "u1";
 	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
@@ -512,7 +487,6 @@ static void test_room_by_removal(void **state)
 {
 	const struct spec_job_view v = view("j", "u2", ""), w = view("k", "u4", "");
 
-	(void)state;
 	submit("j", "s1", "u1");
 	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
 	fake_run();
@@ -559,7 +533,6 @@ static void test_loaded(void **state)
 	const struct folder *folder;
 	struct folder_found *s;
 
-	(void)state;
 	found("known")->snapshot = snapshot("known", "u1");
 	s = found("sent");
 	s->submission = text_copy("s2");
@@ -579,7 +552,6 @@ static void test_loaded(void **state)
 
 static void test_not_loaded(void **state)
 {
-	(void)state;
 	found("j")->snapshot = snapshot("j", "u1");
 	rig.err = -EIO;
 	folders_load(rig.f, on_loaded, NULL);
@@ -593,7 +565,6 @@ static void test_two_of_one_uid(void **state)
 {
 	const struct spec_job_view v = view("b", "u2", "");
 
-	(void)state;
 	found("b")->snapshot = snapshot("b", "u1");
 	found("a")->snapshot = snapshot("a", "u1");
 	folders_load(rig.f, on_loaded, NULL);
@@ -613,7 +584,6 @@ static void test_two_of_one_uid(void **state)
 /* Written soon, once for many changes, and always the newest; at once when it is wanted so. */
 static void test_saved(void **state)
 {
-	(void)state;
 	capture("j", "u1", false);
 	folders_save(rig.f, "u1", false);
 	put("j", "u1", "Completed", false);
@@ -633,7 +603,6 @@ static void test_saved(void **state)
 /* A change while one is being written is written after it; what waits at the end is written at once. */
 static void test_saved_again(void **state)
 {
-	(void)state;
 	capture("j", "u1", false);
 	capture("k", "u2", false);
 	folders_save(rig.f, "u1", true);
@@ -654,7 +623,6 @@ static void test_not_saved(void **state)
 {
 	static const int errors[] = {-ENOENT, -ENOSPC};
 
-	(void)state;
 	capture("j", "u1", false);
 	for (size_t i = 0; i < array_size(errors); i++) {
 		rig.err = errors[i];
@@ -676,7 +644,6 @@ static void test_saved_before_moved(void **state)
 {
 	const struct spec_job_view v = view("j", "u2", "");
 
-	(void)state;
 	capture("j", "u1", true);
 	folders_save(rig.f, "u1", true);
 	assert_int_equal(folders_claim(rig.f, &v), -EBUSY);
@@ -692,7 +659,6 @@ static void test_unread(void **state)
 	const struct spec_job_view v = view("j", "u1", "s1");
 	struct folder_found *f = found("j");
 
-	(void)state;
 	f->unread = true;
 	f->submission = text_copy("s1");
 	f->uid = text_copy("u1");

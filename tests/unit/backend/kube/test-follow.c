@@ -35,20 +35,17 @@ static struct {
 
 static void on_arrived(void *data)
 {
-	(void)data;
 	rig.settled++;
 }
 
 static void on_changed(void *data)
 {
-	(void)data;
 }
 
 static void on_room(void *data)
 {
 	struct place *place;
 
-	(void)data;
 	while ((place = places_next(&rig.context.places)))
 		follow_begin(place->data);
 }
@@ -78,7 +75,6 @@ static int setup(void **state)
 	static const struct output_events events;
 	char *text = NULL;
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
 	fake.now = 1000;
@@ -100,7 +96,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (rig.f)
 		follow_free(rig.f);
 	fake_run();
@@ -224,7 +219,6 @@ static void test_still_comes(void **state)
 	char all[4096] = "one\n";
 	size_t n = strlen(all);
 
-	(void)state;
 	start(false);
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
@@ -248,7 +242,6 @@ static void test_still_comes(void **state)
 /* Nothing comes any more: the stream is ended, and what may be left is asked for. */
 static void test_falls_silent(void **state)
 {
-	(void)state;
 	start(false);
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
@@ -269,7 +262,6 @@ static void test_falls_silent(void **state)
 /* One that never ends is ended, also if it goes on and on. */
 static void test_never_ends(void **state)
 {
-	(void)state;
 	start(false);
 	head(request("follow=true"));
 	ended(RUN_GONE);
@@ -307,7 +299,6 @@ static void ended_after_one(bool again)
 /* It is refused, in any way, so often that it is not asked for any more just now. */
 static void test_refused(void **state)
 {
-	(void)state;
 	ended_after_one(false);
 	for (int i = 0; i < 12; i++) {
 		assert_false(is_done());
@@ -338,7 +329,6 @@ static bool is_denied(struct output *o, const char *key)
  */
 static void test_denied(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		begin_turn(state, i);
 		start(true);
@@ -377,7 +367,6 @@ static void test_refused_again(void **state)
 {
 	static const char *const lines[] = {T("02") "two\n", T("03") "three\n"};
 
-	(void)state;
 	ended_after_one(true);
 	for (size_t i = 0; i < array_size(lines); i++) {
 		head(request("timestamps=true"));
@@ -434,14 +423,12 @@ static void gone_after(bool hurry, int err)
 
 static void test_gone_while_going(void **state)
 {
-	(void)state;
 	gone_after(true, 0);
 }
 
 /* Streams end for many reasons: while nothing says that the run is at its end, that is none. */
 static void test_gone_while_running(void **state)
 {
-	(void)state;
 	gone_after(false, -ENOENT);
 }
 
@@ -479,7 +466,6 @@ static void gone_with(int err)
  */
 static void test_gone_before_news(void **state)
 {
-	(void)state;
 	ends_early(3000);
 	ends_again(20);
 	gone_with(0);
@@ -488,7 +474,6 @@ static void test_gone_before_news(void **state)
 /* The same, when the server's word on the pod comes before the watch's. */
 static void test_gone_before_watch(void **state)
 {
-	(void)state;
 	ends_early(3000);
 	ends_again(20);
 	ended(RUN_LAST);
@@ -542,7 +527,6 @@ static void test_gone_unproven(void **state)
 /* Where containers are run again, the next stream may be the next run's. */
 static void test_gone_of_reruns(void **state)
 {
-	(void)state;
 	begin((struct follow_run){.reruns = true});
 	head(fake_find("follow=true"));
 	bytes(fake_find("follow=true"), T("01") "one\n");
@@ -557,7 +541,6 @@ static void test_gone_of_reruns(void **state)
 /* What a reader was fetched is what there was then, and says nothing about the rest. */
 static void test_gone_after_first(void **state)
 {
-	(void)state;
 	start(true);
 	follow_leaving(rig.f);
 	assert_null(strstr(request("")->path, "follow=true"));
@@ -600,7 +583,6 @@ static void says(const char *what)
 /* A log that is refused while its pod goes away, and is complete: nobody is warned, and the end is good. */
 static void test_refused_and_complete(void **state)
 {
-	(void)state;
 	free(said());
 	start(false);
 	head(request("follow=true"));
@@ -620,7 +602,6 @@ static void test_refused_and_complete(void **state)
 /* What was said to be wrong is said to be mended as soon as it is, each time. */
 static void test_refused_and_mended(void **state)
 {
-	(void)state;
 	free(said());
 	start(false);
 	for (int i = 0; i < 2; i++) {
@@ -645,7 +626,6 @@ static void test_refused_and_mended(void **state)
 /* By a request of its own: when that is written, whatever becomes of the stream. */
 static void test_first(void **state)
 {
-	(void)state;
 	start(true);
 	assert_null(strstr(request("")->path, "follow=true"));
 	fake_pass(20000);
@@ -665,7 +645,6 @@ static void test_first(void **state)
 /* It can't be had: who waits is not kept waiting. */
 static void test_first_refused(void **state)
 {
-	(void)state;
 	start(true);
 	refuse(request(""), 500);
 	assert_int_equal(rig.settled, 1);
@@ -677,7 +656,6 @@ static void test_first_refused(void **state)
 /* Without one: a pause in the stream is the end of what there was. */
 static void test_pause(void **state)
 {
-	(void)state;
 	start(false);
 	fake_pass(1000);
 	assert_int_equal(rig.settled, 0);
@@ -694,7 +672,6 @@ static void test_pause(void **state)
 /* One without a pause ends the waiting too. */
 static void test_no_pause(void **state)
 {
-	(void)state;
 	start(false);
 	head(request("follow=true"));
 	for (int i = 0; i < 30; i++) {
@@ -707,7 +684,6 @@ static void test_no_pause(void **state)
 /* When the run has ended, it has arrived anew when all of it is there, not when the stream pauses. */
 static void test_rest(void **state)
 {
-	(void)state;
 	start(false);
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
@@ -729,7 +705,6 @@ static void test_rest(void **state)
 /* The run has ended before the stream has paused: that it pauses then says nothing. */
 static void test_ended_at_once(void **state)
 {
-	(void)state;
 	start(false);
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
@@ -804,7 +779,6 @@ static void test_slow_disk(void **state)
 	struct follow *logs[2];
 	size_t lines = 0;
 
-	(void)state;
 	rq = follow_two(logs, &other);
 	for (int i = 0; i < 3; i++) {
 		size_t before = lines;
@@ -834,7 +808,6 @@ static void test_slow_disk_for_many(void **state)
 	size_t len, lines = 0;
 	cleanup_free char *said = NULL;
 
-	(void)state;
 	fake.never_pauses = true;
 	rq = follow_two(logs, &other);
 	while (bytes_unwritten(rq, line) == 0)
@@ -877,7 +850,6 @@ static void test_bad_disk(void **state)
 	size_t len;
 	cleanup_free char *said = NULL;
 
-	(void)state;
 	start(false);
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
@@ -941,7 +913,6 @@ static void test_bad_disk_at_the_end(void **state)
 /* The pod is on its way out, so what is not on disk is soon gone: it is tried again each second. */
 static void test_bad_disk_as_it_leaves(void **state)
 {
-	(void)state;
 	start(false);
 	head(request("follow=true"));
 	bytes(fake.requests, T("01") "one\n");
@@ -984,7 +955,6 @@ static void answer(struct http_request *rq, int status, const char *body)
 /* It is the first run; that is asked once. */
 static void test_this_run(void **state)
 {
-	(void)state;
 	answer(start_unsure(0, T("41") "one\n"), 200, THIS_POD);
 	holds("one\n");
 	bytes(request("follow=true"), T("42") "two\n");
@@ -1000,7 +970,6 @@ static void test_this_run(void **state)
 /* It is the next run's: this one's is the previous log, and all of it, if that is so still. */
 static void test_next_run(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		begin_turn(state, i);
 		answer(start_unsure(1, T("42") "next\n"), 200, POD("uid-1", 2));
@@ -1018,7 +987,6 @@ static void test_not_answered(void **state)
 {
 	struct http_request *rq = start_unsure(0, T("41") "one\n");
 
-	(void)state;
 	for (int i = 0; i < 9; i++) {
 		if (i % 3 == 2)
 			fake_break(rq, -EIO, true);
@@ -1040,7 +1008,6 @@ static void test_not_answered(void **state)
 /* What is fetched for a reader may be there before the answer. */
 static void test_first_of_run(void **state)
 {
-	(void)state;
 	begin((struct follow_run){.first = true, .reruns = true});
 	head(request("timestamps=true"));
 	bytes(fake.requests, T("41") "one\n");
@@ -1057,7 +1024,6 @@ static void test_first_of_run(void **state)
 /* The news comes before the answer. */
 static void test_news_of_run(void **state)
 {
-	(void)state;
 	start_unsure(0, T("42") "next\n");
 	ended(RUN_PREVIOUS);
 	fake_pass(100);
@@ -1093,7 +1059,6 @@ static void test_much_before_answer(void **state)
 	struct http_request *rq = start_unsure(0, T("41") "one\n");
 	char *much = calloc(1, (256 << 10) + 1);
 
-	(void)state;
 	memset(much, 'x', 256 << 10);
 	fake.requests->call.bytes(fake.requests->call.data, much, 100);
 	assert_int_equal(fake.requests->call.bytes(fake.requests->call.data, much, 256 << 10),
@@ -1158,7 +1123,6 @@ static void test_run_before(void **state)
 /* It has ended, says the pod's status, which is late: the container runs again. */
 static void test_run_before_ended(void **state)
 {
-	(void)state;
 	broken_after_two((struct follow_run){.reruns = true});
 	ended(RUN_LAST);
 	answer(request("timestamps=true"), 200, T("04") "next\n");
@@ -1175,7 +1139,6 @@ static void test_run_before_ended(void **state)
  */
 static void test_runs_after_first(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		begin_turn(state, i);
 		broken_after_two((struct follow_run){});

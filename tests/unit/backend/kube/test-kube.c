@@ -6,7 +6,6 @@ static void test_join(void **state)
 {
 	const struct spec_job *job;
 
-	(void)state;
 	rig_start("", "");
 	/* Pods may come before their job. */
 	story_pod("ADDED", "p0", "u0", 0, "Running", RIG_RUNNING);
@@ -44,7 +43,6 @@ static void test_once_a_turn(void **state)
 	cleanup_free char *json = rig_job("one", "u0", "Running", 2);
 	size_t before;
 
-	(void)state;
 	rig_start(json, "");
 	before = rig.n_events;
 	for (int i = 0; i < 10; i++) {
@@ -64,7 +62,6 @@ static void test_relist(void **state)
 	cleanup_free char *pod = rig_pod("p1", "u1", 0, "Running", RIG_RUNNING);
 	cleanup_free char *both = NULL;
 
-	(void)state;
 	assert_true(asprintf(&both, "%s,%s", one, two) > 0);
 	rig_start(both, pod);
 	rig_expect(BACKEND_JOBS, "one", "RUNNING");
@@ -87,7 +84,6 @@ static void test_relist(void **state)
 /* A job that lost the labels that are shown, and got them back. */
 static void test_comes_back(void **state)
 {
-	(void)state;
 	rig_start("", "");
 	story_job("ADDED", "one", "u1", "Running");
 	story_pod("ADDED", "p1", "u1", 0, "Running", RIG_RUNNING);
@@ -104,7 +100,6 @@ static void test_stale(void **state)
 	size_t len;
 	FILE *out;
 
-	(void)state;
 	rig_start("", "");
 	story_job("ADDED", "one", "u1", "Running");
 	fake_end(fake_find("jobs?watch"),
@@ -129,7 +124,6 @@ static void test_stale(void **state)
 
 static void test_cancel(void **state)
 {
-	(void)state;
 	rig_start("", "");
 	for (int i = 0; i < 8; i++) {
 		char name[16], uid[16];
@@ -201,7 +195,6 @@ static void test_not_deleted(void **state)
 	const struct spec_job *job cleanup_job = NULL;
 	const char *json, *name;
 
-	(void)state;
 	rig_start("", "");
 	rig_submit(RIG_APP);
 	rig_serve();
@@ -230,7 +223,6 @@ static void test_not_deleted(void **state)
 
 static void test_stop(void **state)
 {
-	(void)state;
 	for (int moment = 0; moment < 9; moment++) {
 		rig.capture = BACKEND_CAPTURE_ALL;
 		if (moment == 0)
@@ -285,7 +277,6 @@ static void test_too_many(void **state)
 		{"pods?limit", true, " MiB"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		const struct http_reply large = {.err = -EFBIG, .status = 200};
 		const char *text;

@@ -5,7 +5,6 @@
 
 static void test_history(void **state)
 {
-	(void)state;
 	story_begin();
 	assert_non_null(rig.streams);
 	story_job("DELETED", "one", "u1", "Running");
@@ -33,7 +32,6 @@ static void test_earlier_output(void **state)
 {
 	cleanup_free char *json = rig_job("one", "u1", "Completed", 2);
 
-	(void)state;
 	story_begin();
 	fake_pass(5000);
 	rig_stop();
@@ -58,7 +56,6 @@ static void test_folder_later(void **state)
 {
 	char path[512];
 
-	(void)state;
 	rig.capture = BACKEND_CAPTURE_ALL;
 	rig_start("", "");
 	snprintf(path, sizeof(path), "%s/jobs/one", rig.dir);
@@ -87,7 +84,6 @@ static void test_spool_limit(void **state)
 	cleanup_free char *json = NULL;
 	cleanup_free char *id = NULL;
 
-	(void)state;
 	rig.capture = BACKEND_CAPTURE_OWN;
 	rig.spool_limit = 10;
 	rig_start("", "");
@@ -186,7 +182,6 @@ static void test_spool_order(void **state)
 	const char *at;
 	size_t len;
 
-	(void)state;
 	rig.capture = BACKEND_CAPTURE_ALL;
 	rig_start("", "");
 	for (size_t i = 0; i < 3; i++)
@@ -229,7 +224,6 @@ static void test_history_keep(void **state)
 	cleanup_free char *json = rig_job("done", "u-done", "Completed", 2);
 	cleanup_free char *pod = rig_pod("p-done", "u-done", 0, "Succeeded", RIG_EXIT("0"));
 
-	(void)state;
 	rig.capture = BACKEND_CAPTURE_ALL;
 	rig.history_keep = 3600;
 	rig_start("", "");
@@ -257,7 +251,6 @@ static void test_history_keep(void **state)
 /* Names come again: what one job printed is not the next one's to remove. */
 static void test_same_name(void **state)
 {
-	(void)state;
 	story_begin();
 	story_end("one", "u1", "p1");
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
@@ -321,7 +314,6 @@ static void forget_job(enum backend_place place, const char *id)
 /* Output of a job that is over stays when another of its name prints, under a name of its own, over restarts too. */
 static void test_name_used_again(void **state)
 {
-	(void)state;
 	story_begin();
 	story_end("one", "u1", "p1");
 	write_log("one", "p1.a.0", "precious\n");
@@ -360,7 +352,6 @@ static void test_moved_and_killed(void **state)
 {
 	char from[512], to[512];
 
-	(void)state;
 	story_begin();
 	story_end("one", "u1", "p1");
 	rig_stop();
@@ -379,7 +370,6 @@ static void test_removed_while_moved(void **state)
 	cleanup_free char *job = rig_job("one", "u2", "Running", 2);
 	cleanup_free char *pod = rig_pod("p2", "u2", 0, "Running", RIG_RUNNING);
 
-	(void)state;
 	story_begin();
 	story_end("one", "u1", "p1");
 	old = backend_job(rig.b, BACKEND_HISTORY, "one");
@@ -406,7 +396,6 @@ static void test_removed_twice(void **state)
 {
 	const struct spec_job *job cleanup_job = NULL;
 
-	(void)state;
 	story_begin();
 	story_end("one", "u1", "p1");
 	job = backend_job(rig.b, BACKEND_HISTORY, "one");
@@ -427,7 +416,6 @@ static void test_two_of_one_uid(void **state)
 {
 	cleanup_free char *cmd = NULL;
 
-	(void)state;
 	story_begin();
 	story_end("one", "u1", "p1");
 	rig_stop();
@@ -451,7 +439,6 @@ static void test_dropped_and_displaced(void **state)
 	cleanup_free char *job = rig_job("one", "u2", "Running", 2);
 	cleanup_free char *pod = rig_pod("p2", "u2", 0, "Running", RIG_RUNNING);
 
-	(void)state;
 	story_begin();
 	story_end("one", "u1", "p1");
 	rig_expect(BACKEND_HISTORY, "one", "CANCELLED");
@@ -510,7 +497,6 @@ static void test_unread(void **state)
 	};
 	char old[2] = "a", uid[3] = "u1", pod[64];
 
-	(void)state;
 	story_begin();
 	story_end("one", "u1", "p1");
 	for (size_t i = 0; i < array_size(table); i++) {
@@ -546,7 +532,6 @@ static void test_unread_own(void **state)
 	cleanup_free char *id = NULL;
 	char path[512];
 
-	(void)state;
 	rig.capture = BACKEND_CAPTURE_OWN;
 	rig_start("", "");
 	rig_submit(RIG_APP);

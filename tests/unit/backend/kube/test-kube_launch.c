@@ -41,7 +41,6 @@ static size_t under_way(void)
 /* Whoever submits waits for two syncs of the disk, and no more; all else is synced afterwards. */
 static void test_syncs(void **state)
 {
-	(void)state;
 	rig_start("", "");
 	n_syncs = 0;
 	rig_submit(RIG_APP);
@@ -86,7 +85,6 @@ static void expect_ours(const char *id)
 /* A power cut right after the POST loses what was not synced; the next start knows that the job is ours. */
 static void test_power_cut(void **state)
 {
-	(void)state;
 	for (int how = 0; how < 3; how++) {
 		const char *id;
 
@@ -126,7 +124,6 @@ static void test_in_flight_over_kill(void **state)
 	cleanup_free char *id = NULL, *body = NULL;
 	size_t n;
 
-	(void)state;
 	rig_start("", "");
 	for (int how = 0; how < 4; how++) {
 		cleanup_free char *uid = NULL;
@@ -186,7 +183,6 @@ static void test_in_flight_over_kill(void **state)
 /* The uid is on disk as soon as it is known, and from then on decides, whatever the object of somebody else says. */
 static void test_copy_of_ours(void **state)
 {
-	(void)state;
 	for (int by_watch = 0; by_watch < 2; by_watch++) {
 		cleanup_free char *id = NULL, *body = NULL, *path = NULL, *text = NULL;
 		const struct spec_job *job cleanup_job = NULL;
@@ -225,7 +221,6 @@ static void test_submit(void **state)
 {
 	const struct spec_job *job;
 
-	(void)state;
 	rig_start("", "");
 	rig_submit(RIG_APP);
 	assert_int_equal(rig.n_answers, 0);
@@ -263,7 +258,6 @@ static void test_refused_after_lost(void **state)
 		{401, RIG_STATUS("401", "Unauthorized", "no")},
 	};
 
-	(void)state;
 	rig_start("", "");
 	for (size_t i = 0; i < array_size(refusals); i++) {
 		for (int acted = 0; acted < 2; acted++) {
@@ -310,7 +304,6 @@ static void test_word_of_a_proxy(void **state)
 		{404, RIG_PAGE},
 	};
 
-	(void)state;
 	rig_start("", "");
 	for (size_t i = 0; i < array_size(words); i++) {
 		for (int acted = 0; acted < 2; acted++) {
@@ -380,7 +373,6 @@ static void test_pauses(void **state)
 	static const unsigned pauses[] = {500, 1000, 2000, 4000, 8000, 15000, 15000};
 	uint64_t since;
 
-	(void)state;
 	rig_start("", "");
 	rig_submit(RIG_APP);
 	for (size_t i = 0; i < array_size(pauses); i++) {
@@ -396,7 +388,6 @@ static void test_pauses(void **state)
 /* A proxy made for Kubernetes writes a Status too, so it is looked who has the name. */
 static void test_refused_again(void **state)
 {
-	(void)state;
 	rig_start("", "");
 	for (int acted = 0; acted < 2; acted++) {
 		refuse_again(acted);
@@ -412,7 +403,6 @@ static void test_refused_again(void **state)
 /* A 409 that is no "exists already" has launched nothing. */
 static void test_conflict(void **state)
 {
-	(void)state;
 	rig_start("", "");
 	rig_submit(RIG_APP);
 	rig_answer(409, RIG_STATUS("409", "Conflict", "quota was modified, try again"));
@@ -425,7 +415,6 @@ static void test_named(void **state)
 {
 	size_t before;
 
-	(void)state;
 	rig_start("", "");
 	rig_submit(RIG_READY(""));
 	rig_serve();
@@ -467,7 +456,6 @@ static void test_named(void **state)
 /* A name that is tried for a submission may be that of a job that begins to print just then. */
 static void test_name_in_flight(void **state)
 {
-	(void)state;
 	rig.capture = BACKEND_CAPTURE_ALL;
 	rig_start("", "");
 	rig_create("{\"metadata\":{\"name\":\"mine\"}}");
@@ -488,7 +476,6 @@ static void test_dry_run(void **state)
 	const struct backend_submission s = {"app.yaml",   RIG_APP, strlen(RIG_APP),
 					     "ada@login1", 0,	    NULL};
 
-	(void)state;
 	rig_start("", "");
 	for (int ends = 0; ends < 2; ends++) {
 		cleanup_free char *object = NULL;
@@ -607,7 +594,6 @@ static void test_exactly_once(void **state)
 {
 	size_t good = 0;
 
-	(void)state;
 	rig_start("", "");
 	for (unsigned long i = 1; i <= SEEDS; i++) {
 		one_submission(i);
@@ -622,7 +608,6 @@ static void test_older_reply(void **state)
 	struct rig_object *o;
 	cleanup_free char *newer = NULL;
 
-	(void)state;
 	rig_start("", "");
 	rig_submit(RIG_APP);
 	o = rig_create(rig_request()->body);
@@ -660,7 +645,6 @@ static void test_newer_reply(void **state)
 	cleanup_free char *last = rig_job("one", "u1", "Completed", 1);
 	cleanup_free char *again = rig_job("one", "u1", "Running", 1);
 
-	(void)state;
 	rig_start(first, "");
 	assert_non_null(
 		world_reply(rig.k->world, reply, strlen(reply), watches_version(rig.k->watches)));

@@ -49,7 +49,6 @@ static void test_refused_rests(void **state)
 {
 	uint64_t pause = 0, begun;
 
-	(void)state;
 	refuse_log();
 	for (int i = 0; i < 20; i++) {
 		assert_rests();
@@ -78,7 +77,6 @@ static void test_refused_rests(void **state)
 /* Its pod is gone: that is a gap, and the job is forgotten as any other. */
 static void test_refused_and_gone(void **state)
 {
-	(void)state;
 	refuse_log();
 	story_pod("DELETED", "p1", "u1", 0, "Succeeded", RIG_EXIT("0"));
 	fake_pass(10);
@@ -94,7 +92,6 @@ static void test_refused_and_gone(void **state)
 /* The pod goes while it is being asked for. */
 static void test_refused_while_going(void **state)
 {
-	(void)state;
 	refuse_log();
 	fake_pass(5000);
 	assert_tried();
@@ -108,7 +105,6 @@ static void test_refused_while_going(void **state)
 /* Only the run before the present one can be had. */
 static void test_refused_and_run_again(void **state)
 {
-	(void)state;
 	refuse_log();
 	story_odd_pod("MODIFIED", "p1", "\"restartCount\":0", "\"restartCount\":1");
 	assert_non_null(rig_stream("p1.a.0"));
@@ -128,7 +124,6 @@ static void test_refused_no_longer(void **state)
 {
 	struct log *log;
 
-	(void)state;
 	refuse_log();
 	while (rig_logs().paused && fake.now < 300000) {
 		fake_pass(60000);
@@ -168,7 +163,6 @@ static void test_refused_no_longer(void **state)
 /* While the server is away, all wait for it: so do readers of what could not be fetched yet. */
 static void test_refused_while_away(void **state)
 {
-	(void)state;
 	end_pod();
 	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
 	for (int i = 0; i < 5; i++) {
@@ -196,7 +190,6 @@ static void test_refused_while_away(void **state)
 /* The server is away, and when it is back the pod is gone. */
 static void test_gone_while_away(void **state)
 {
-	(void)state;
 	end_pod();
 	fake_end(fake_find("jobs?watch"), &(struct http_reply){.err = -EIO, .text = "it broke"});
 	rig_stream_refused(rig.streams);
@@ -213,7 +206,6 @@ static void test_refused_many(void **state)
 	size_t tried = 0;
 	char job[16], uid[16];
 
-	(void)state;
 	rig.capture = BACKEND_CAPTURE_ALL;
 	rig_start("", "");
 	for (unsigned i = 0; i < 1000; i++) {

@@ -13,7 +13,6 @@ static void test_first_fetches(void **state)
 	struct podlog *f;
 	size_t n;
 
-	(void)state;
 	rig.capture = BACKEND_CAPTURE_NONE;
 	rig_start(json, "");
 	for (unsigned i = 0; i < 12; i++) {
@@ -42,7 +41,6 @@ static void test_turns(void **state)
 	cleanup_free char *json = rig_job("one", "u1", "Running", 1010);
 	const struct rlimit limit = {256 + 2 * 1000, 256 + 2 * 1000};
 
-	(void)state;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	rig.capture = BACKEND_CAPTURE_ALL;
 	rig_start(json, "");
@@ -74,7 +72,6 @@ static void test_turns(void **state)
 /* A pod on its way out. */
 static void test_terminating(void **state)
 {
-	(void)state;
 	story_begin();
 	story_odd_pod("MODIFIED", "p1", "\"annotations\"",
 		      "\"deletionTimestamp\":\"2026-11-21T09:08:50Z\",\"annotations\"");
@@ -94,7 +91,6 @@ static bool opens_at_once(void)
 /* Who opens a log after its end waits for the rest, but not for long. */
 static void test_rest(void **state)
 {
-	(void)state;
 	story_begin();
 	fake_pass(1000);
 	assert_true(opens_at_once());
@@ -115,7 +111,6 @@ static void test_rest(void **state)
 /* The news that the job has ended come before those of its pod, for which who opens the log waits too. */
 static void test_rest_of_job(void **state)
 {
-	(void)state;
 	story_begin();
 	fake_pass(1000);
 	story_job("MODIFIED", "one", "u1", "Completed");
@@ -130,7 +125,6 @@ static void test_rest_of_job(void **state)
 /* The job has ended, and its pod runs on. */
 static void test_outlives_job(void **state)
 {
-	(void)state;
 	story_begin();
 	fake_pass(1000);
 	story_job("MODIFIED", "one", "u1", "Completed");
@@ -146,7 +140,6 @@ static void test_gaps(void **state)
 {
 	cleanup_free char *json = rig_job("one", "u1", "Running", 1);
 
-	(void)state;
 	story_begin();
 	assert_int_equal(story_gaps(), 0);
 	story_pod("DELETED", "p1", "u1", 0, "Running", RIG_RUNNING);
@@ -191,7 +184,6 @@ static void test_gaps(void **state)
 /* A container has been run again twice since the last news: what it printed first can't be asked for any more. */
 static void test_run_again_twice(void **state)
 {
-	(void)state;
 	story_begin();
 	story_odd_pod("MODIFIED", "p1", "\"restartCount\":0", "\"restartCount\":2");
 	assert_true(rig_stream("p1.a.1")->config.previous);

@@ -13,7 +13,6 @@ static struct {
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	rig.places.max = MAX;
 	return 0;
@@ -39,7 +38,6 @@ static size_t fill(void)
 /* First come, first served, up to the bound; who leaves makes room for one. */
 static void test_order(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < MAX + 5; i++)
 		queue(i, (struct place){0});
 	for (size_t i = 0; i < MAX; i++)
@@ -62,7 +60,6 @@ static void test_urgent(void **state)
 {
 	struct place *late;
 
-	(void)state;
 	for (size_t i = 0; i < MAX + 1; i++)
 		queue(i, (struct place){0});
 	assert_int_equal(fill(), MAX);
@@ -82,7 +79,6 @@ static void test_urgent(void **state)
 /* Of those that readers wait for, a few at once, until each has arrived; they do not hold up others. */
 static void test_first(void **state)
 {
-	(void)state;
 	rig.places.max = 100;
 	for (size_t i = 0; i < PLACES_FIRST + 3; i++)
 		queue(i, (struct place){.first = true});
@@ -101,7 +97,6 @@ static void test_first(void **state)
 /* The same of those that were refused before, but for those whose pod is on its way out. */
 static void test_retried(void **state)
 {
-	(void)state;
 	rig.places.max = 100;
 	for (size_t i = 0; i < PLACES_RETRIED + 3; i++)
 		queue(i, (struct place){.retried = true});

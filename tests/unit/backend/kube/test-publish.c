@@ -44,18 +44,12 @@ static struct {
 
 void world_set_changed(struct world *w, world_changed_fn fn, void *data)
 {
-	(void)w;
-	(void)data;
 	rig.changed = fn;
 }
 
 const struct spec_pod_view *world_pod(const struct world *w, const char *job, const char *uid,
 				      size_t n)
 {
-	(void)w;
-	(void)job;
-	(void)uid;
-	(void)n;
 	return NULL;
 }
 
@@ -66,7 +60,6 @@ static struct known *known_of(const struct world_job *job)
 
 const struct world_job *world_find(const struct world *w, const char *uid)
 {
-	(void)w;
 	for (size_t i = 0; i < N_JOBS; i++)
 		if (rig.jobs[i].job.uid && streq(rig.jobs[i].job.uid, uid))
 			return &rig.jobs[i].job;
@@ -75,7 +68,6 @@ const struct world_job *world_find(const struct world *w, const char *uid)
 
 void world_each(struct world *w, void (*fn)(void *data, const struct world_job *job), void *data)
 {
-	(void)w;
 	for (size_t i = 0; i < N_JOBS; i++)
 		if (rig.jobs[i].job.uid)
 			fn(data, &rig.jobs[i].job);
@@ -83,19 +75,16 @@ void world_each(struct world *w, void (*fn)(void *data, const struct world_job *
 
 const struct spec_kind *world_kind(const struct world *w)
 {
-	(void)w;
 	return &spec_volcano;
 }
 
 unsigned world_rounds(const struct world *w)
 {
-	(void)w;
 	return rig.rounds;
 }
 
 enum world_sight world_sight_of(const struct world *w, enum world_sort sort)
 {
-	(void)w;
 	assert_true(sort == WORLD_EVENTS || sort == WORLD_GROUPS);
 	return WORLD_CONFIRMED;
 }
@@ -111,15 +100,11 @@ const struct spec_pod_view **world_pods(const struct world_job *job, size_t *ret
 
 const struct spec_group_view *world_group(const struct world *w, const struct world_job *job)
 {
-	(void)w;
-	(void)job;
 	return NULL;
 }
 
 struct spec_kueue_facts world_kueue(const struct world *w, const struct world_job *job)
 {
-	(void)w;
-	(void)job;
 	return (struct spec_kueue_facts){0};
 }
 
@@ -145,21 +130,16 @@ void world_forget(const struct world_job *job)
 
 void world_events_of(struct world *w, const char *uid, struct events_list *ret)
 {
-	(void)w;
-	(void)uid;
 	*ret = (struct events_list){0};
 }
 
 struct spec_queue_view *world_queue(struct world *w, const char *name)
 {
-	(void)w;
-	(void)name;
 	return NULL;
 }
 
 struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char *name)
 {
-	(void)w;
 	fail_msg("no queue leads to %s", name);
 	return NULL;
 }
@@ -168,20 +148,17 @@ struct spec_cluster_queue_view *world_cluster_queue(struct world *w, const char 
 
 void folders_set_events(struct folders *f, const struct folders_events *events)
 {
-	(void)f;
 	rig.folders_events = *events;
 }
 
 int folders_claim(struct folders *f, const struct spec_job_view *view)
 {
-	(void)f;
 	note("claim %s", view->meta.name);
 	return 0;
 }
 
 const struct folder *folders_find(const struct folders *f, const char *id)
 {
-	(void)f;
 	return rig.folder.id && streq(rig.folder.id, id) ? &rig.folder : NULL;
 }
 
@@ -195,7 +172,6 @@ const struct folder *folders_of(const struct folders *f, const struct spec_job_v
 void folders_each(struct folders *f, void (*fn)(void *data, const struct folder *folder),
 		  void *data)
 {
-	(void)f;
 	if (rig.folder.id)
 		fn(data, &rig.folder);
 }
@@ -213,22 +189,17 @@ const struct folder *folders_bind(struct folders *f, const struct spec_job_view 
 
 void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t ms)
 {
-	(void)f;
-	(void)file;
 	note("doubt %s", id);
 	rig.folder.doubt = fake.now + ms;
 }
 
 void folders_save(struct folders *f, const char *uid, bool now)
 {
-	(void)f;
 	note("save %s%s", uid, now ? " now" : "");
 }
 
 void folders_remove(struct folders *f, const char *id, folders_fn done, void *data)
 {
-	(void)f;
-	(void)data;
 	assert_null(done);
 	note("remove %s", id);
 	rig.folder.id = NULL;
@@ -238,63 +209,45 @@ void folders_remove(struct folders *f, const char *id, folders_fn done, void *da
 
 void capture_set_events(struct capture *c, const struct capture_events *events)
 {
-	(void)c;
 	rig.capture_events = *events;
 }
 
 void capture_away(struct capture *c, bool away)
 {
-	(void)c;
-	(void)away;
 }
 
 bool capture_is_quiet(const struct capture *c, const char *uid)
 {
-	(void)c;
-	(void)uid;
 	return !rig.writing;
 }
 
 void capture_update(struct capture *c, const struct spec_job *snapshot, bool wanted)
 {
-	(void)c;
 	note("%s%s", snapshot->uid, wanted ? " wanted" : "");
 	fake.now += rig.slow;
 }
 
 void capture_fill(struct capture *c, struct spec_job *snapshot, bool wanted, bool dropped)
 {
-	(void)c;
-	(void)snapshot;
-	(void)wanted;
 	rig.dropped = dropped;
 }
 
 void capture_merge_again(struct capture *c, const struct spec_job *snapshot, bool gone)
 {
-	(void)c;
-	(void)snapshot;
-	(void)gone;
 }
 
 bool capture_has(const struct capture *c, const char *uid)
 {
-	(void)c;
-	(void)uid;
 	return rig.writing;
 }
 
 bool capture_is_over(const struct capture *c, const char *uid)
 {
-	(void)c;
-	(void)uid;
 	return !rig.writing;
 }
 
 void capture_forget(struct capture *c, const char *uid)
 {
-	(void)c;
-	(void)uid;
 }
 
 /* --- commands.h, last_words.h --- */
@@ -302,20 +255,12 @@ void capture_forget(struct capture *c, const char *uid)
 void commands_set_changed(struct commands *cs, void (*changed)(void *data, const char *uid),
 			  void *data)
 {
-	(void)cs;
-	(void)changed;
-	(void)data;
 }
 
 struct last_words *last_words_read(struct loop *loop, struct group *group, const char *error,
 				   const char *log, void (*fn)(void *data, const char *words),
 				   void *data)
 {
-	(void)loop;
-	(void)group;
-	(void)error;
-	(void)fn;
-	(void)data;
 	fail_msg("no job here has a log: %s", log);
 	return NULL;
 }
@@ -328,8 +273,6 @@ void last_words_drop(struct last_words *w)
 bool commands_check(struct commands *cs, const char *uid, const struct spec_control *control,
 		    const struct spec_control_job *job)
 {
-	(void)cs;
-	(void)control;
 	assert_string_equal(job->view->meta.uid, uid);
 	if (rig.pending)
 		note("check %s", uid);
@@ -338,28 +281,22 @@ bool commands_check(struct commands *cs, const char *uid, const struct spec_cont
 
 unsigned commands_pending(const struct commands *cs, const char *uid)
 {
-	(void)cs;
-	(void)uid;
 	return rig.pending;
 }
 
 unsigned commands_ignored(const struct commands *cs, const char *uid)
 {
-	(void)cs;
-	(void)uid;
 	return 0;
 }
 
 void commands_shown(struct commands *cs, const char *uid, const char *phase)
 {
-	(void)cs;
 	if (rig.pending)
 		note("%s is shown %s", uid, phase);
 }
 
 void commands_gone(struct commands *cs, const char *uid)
 {
-	(void)cs;
 	if (rig.pending)
 		note("no command of %s", uid);
 }
@@ -384,7 +321,6 @@ static int setup(void **state)
 {
 	static const struct store_events no_events;
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	forget_noted();
 	memset(&fake, 0, sizeof(fake));
@@ -398,7 +334,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	publish_stop(rig.p);
 	fake_run();
 	assert_null(fake.timers);
@@ -477,7 +412,6 @@ static void assert_shown(enum backend_place place, const char *id, const char *w
 /* Nothing is shown before the first lists are in; then a job is shown once a turn, whatever has changed of it. */
 static void test_once_a_turn(void **state)
 {
-	(void)state;
 	tell(0, "Pending");
 	fake_run();
 	assert_done("");
@@ -498,14 +432,12 @@ static void test_once_a_turn(void **state)
 
 static void on_other(void *data)
 {
-	(void)data;
 	note("other");
 }
 
 /* A turn has its end, so that what else is posted is served between two. */
 static void test_short_turns(void **state)
 {
-	(void)state;
 	begin();
 	rig.slow = 15;
 	for (size_t i = 0; i < 3; i++)
@@ -518,7 +450,6 @@ static void test_short_turns(void **state)
 /* A job that goes is handled first, so that a new job of its name finds room. */
 static void test_gone_first(void **state)
 {
-	(void)state;
 	begin();
 	tell(0, "Running");
 	fake_run();
@@ -532,7 +463,6 @@ static void test_gone_first(void **state)
 /* Who has asked for it is answered after it is shown. */
 static void test_now(void **state)
 {
-	(void)state;
 	begin();
 	tell(0, "Running");
 	publish_now(rig.p, &rig.jobs[0].job);
@@ -545,7 +475,6 @@ static void test_now(void **state)
 /* What the others ask it for, of jobs that the world knows. */
 static void test_asked(void **state)
 {
-	(void)state;
 	begin();
 	tell(0, "Running");
 	fake_run();
@@ -563,7 +492,6 @@ static void test_asked(void **state)
 /* For a folder that is free now, those wait that have its name. */
 static void test_folder(void **state)
 {
-	(void)state;
 	begin();
 	tell(0, "Running");
 	tell(1, "Running");
@@ -578,7 +506,6 @@ static void test_folder(void **state)
 
 static void test_leaves_without_output(void **state)
 {
-	(void)state;
 	begin();
 	have_folder("j0", "u0", NULL, false);
 	tell(0, "Running");
@@ -594,7 +521,6 @@ static void test_leaves_without_output(void **state)
 /* It is forgotten when its output is on disk, and its pods are gone. */
 static void test_leaves_with_output(void **state)
 {
-	(void)state;
 	begin();
 	have_folder("j0", "u0", NULL, true);
 	tell(0, "Running");
@@ -624,7 +550,6 @@ static void test_leaves_with_output(void **state)
 /* A cancelled job leaves at once; its folder stays as long as the cluster has it. It leaves once. */
 static void test_cancelled(void **state)
 {
-	(void)state;
 	begin();
 	have_folder("j0", "u0", NULL, false);
 	tell(0, "Running");
@@ -646,7 +571,6 @@ static void test_cancelled(void **state)
 /* A list that was asked for after that has it, and nothing says that it is being deleted: it is shown again. */
 static void test_not_deleted(void **state)
 {
-	(void)state;
 	begin();
 	tell(0, "Running");
 	fake_run();
@@ -663,7 +587,6 @@ static void test_not_deleted(void **state)
 /* One that is gone, and is there again, as when its labels say again that it is to be shown. */
 static void test_comes_back(void **state)
 {
-	(void)state;
 	begin();
 	tell(0, "Running");
 	fake_run();
@@ -683,7 +606,6 @@ static void test_stale(void **state)
 {
 	const struct spec_job *job;
 
-	(void)state;
 	begin();
 	tell(0, "Running");
 	fake_run();
@@ -709,7 +631,6 @@ static void test_whose_is_captured(void **state)
 		{BACKEND_CAPTURE_NONE, true, "u0"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(cases); i++) {
 		publish_free(rig.p);
 		begin_as(cases[i].mode);
@@ -738,7 +659,6 @@ static void test_command(void **state)
 {
 	const struct spec_job *job;
 
-	(void)state;
 	begin();
 	rig.pending = 1;
 	tell(0, "Running");
@@ -763,7 +683,6 @@ static bool is_over(const char *id)
 /* A job has ended before its pods were told of: they may come, but not for ever, and not before they can be told. */
 static void test_late_pods(void **state)
 {
-	(void)state;
 	begin();
 	tell(0, "Running");
 	fake_run();
@@ -800,7 +719,6 @@ static void test_becomes_history(void **state)
 {
 	struct spec_job *old = spec_job_new(0, 0);
 
-	(void)state;
 	spec_set(&old->id, "j0");
 	spec_set(&old->uid, "u0");
 	old->state = SPEC_RUNNING;
@@ -815,7 +733,6 @@ static void test_becomes_history(void **state)
 /* One that the cluster has stays; its launch is told, since the earlier mount may not have done so. */
 static void test_is_still_there(void **state)
 {
-	(void)state;
 	have_folder("j0", "u0", "app.yaml", true);
 	tell(0, "Running");
 	publish_begin(rig.p);
@@ -826,7 +743,6 @@ static void test_is_still_there(void **state)
 /* Its uid is not known yet: its job is found by the submission, before any is shown. */
 static void test_is_found(void **state)
 {
-	(void)state;
 	have_folder("j0", "", "app.yaml", false);
 	tell(0, "Running");
 	publish_begin(rig.p);
@@ -835,7 +751,6 @@ static void test_is_found(void **state)
 
 static void test_left_folders(void **state)
 {
-	(void)state;
 	/* Of a job that is gone, without output; and one for which output was made that nobody can read. */
 	have_folder("j0", "u0", NULL, false);
 	publish_begin(rig.p);
@@ -853,7 +768,6 @@ static void test_left_folders(void **state)
 /* A submission that may still take effect: it is launched when its job is seen, and not launched when time is up. */
 static void test_in_doubt(void **state)
 {
-	(void)state;
 	have_folder("j0", "", "app.yaml", false);
 	publish_begin(rig.p);
 	assert_done("doubt j0, launched ?");
@@ -880,7 +794,6 @@ static void test_in_doubt(void **state)
 /* At the end nothing is shown any more. */
 static void test_stop(void **state)
 {
-	(void)state;
 	begin();
 	tell(0, "Running");
 	publish_stop(rig.p);

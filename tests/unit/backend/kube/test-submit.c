@@ -65,7 +65,6 @@ static struct {
 void request_begin(struct requests *all, struct request *r, struct backend_request *rq,
 		   const struct request_ops *ops)
 {
-	(void)all;
 	r->ops = ops;
 	r->rq = rq;
 	rig.r = r;
@@ -83,13 +82,11 @@ void request_set_unclear(struct request *r, bool unclear)
 
 bool requests_are_stopping(const struct requests *all)
 {
-	(void)all;
 	return rig.stopping;
 }
 
 struct spec_asked request_asked(const struct request *r, const char *verb, const char *name)
 {
-	(void)r;
 	return (struct spec_asked){.verb = verb,
 				   .resource = "jobs.batch.volcano.sh",
 				   .namespace = "ns",
@@ -115,13 +112,11 @@ void request_call(struct request *r, const char *id, const char *query,
 
 void request_replied(struct request *r)
 {
-	(void)r;
 	rig.called = false;
 }
 
 bool request_again(struct request *r, unsigned wait_ms)
 {
-	(void)wait_ms;
 	r->tries++;
 	rig.waits = !rig.over;
 	return rig.waits;
@@ -165,7 +160,6 @@ void backend_answer(struct backend_request *rq, int err, const char *id, const c
 
 int folders_reserve(struct folders *f, const char *id, const char *submission)
 {
-	(void)f;
 	assert_string_equal(submission, UUID);
 	snprintf(rig.name, sizeof(rig.name), "%s", id);
 	if (!*rig.first)
@@ -180,7 +174,6 @@ int folders_reserve(struct folders *f, const char *id, const char *submission)
 
 void folders_release(struct folders *f, const char *id)
 {
-	(void)f;
 	assert_string_equal(id, rig.name);
 	note("release");
 }
@@ -192,13 +185,11 @@ static struct {
 
 static void removing_done(void *data)
 {
-	(void)data;
 	removing.done(removing.data, 0);
 }
 
 void folders_remove(struct folders *f, const char *id, folders_fn done, void *data)
 {
-	(void)f;
 	assert_string_equal(id, rig.name);
 	assert_true(rig.r->working); /* it is not answered meanwhile */
 	note("remove");
@@ -209,14 +200,12 @@ void folders_remove(struct folders *f, const char *id, folders_fn done, void *da
 
 void folders_submitted(struct folders *f, const char *id, const char *uid)
 {
-	(void)f;
 	assert_string_equal(id, rig.name);
 	note("submitted %s", *uid ? uid : "?");
 }
 
 void folders_doubt(struct folders *f, const char *id, const char *file, uint64_t ms)
 {
-	(void)f;
 	assert_string_equal(id, rig.name);
 	assert_string_equal(file, rig.rq.file);
 	assert_int_equal(ms, REQUEST_FIND_OUT_MS);
@@ -242,14 +231,12 @@ int folder_files_submit(const char *state_dir, const struct folder_submission *s
 
 const struct spec_kind *world_kind(const struct world *w)
 {
-	(void)w;
 	return rig.kind;
 }
 
 const struct world_job *world_reply(struct world *w, const char *json, size_t len,
 				    const char *watched)
 {
-	(void)w;
 	assert_string_equal(watched, "7");
 	assert_true(strlen(json) == len);
 	return rig.unknown ? NULL : &rig.job;
@@ -257,25 +244,21 @@ const struct world_job *world_reply(struct world *w, const char *json, size_t le
 
 void publish_now(struct publish *p, const struct world_job *job)
 {
-	(void)p;
 	assert_ptr_equal(job, &rig.job);
 	note("show");
 }
 
 void publish_doubt(struct publish *p)
 {
-	(void)p;
 }
 
 const char *watches_version(const struct watches *w)
 {
-	(void)w;
 	return "7";
 }
 
 char *watches_offline(struct watches *w)
 {
-	(void)w;
 	return rig.offline ? text_copy("the server is away") : NULL;
 }
 
@@ -286,7 +269,6 @@ static int setup(void **state)
 	static const struct store_events no_events;
 	static char uid[] = "u1";
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	forget_noted();
 	memset(&fake, 0, sizeof(fake));
@@ -307,7 +289,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	assert_null(rig.r);
 	assert_null(fake.pool);
 	free(rig.body);
@@ -400,7 +381,6 @@ static void put_job(const char *submission)
 
 static void test_launched(void **state)
 {
-	(void)state;
 	submit(APP);
 	assert_string_equal(rig.path, "?fieldManager=kxfs&fieldValidation=Strict");
 	assert_non_null(strstr(rig.body, UUID));
@@ -420,7 +400,6 @@ static void test_lost(void **state)
 {
 	cleanup_free char *first = NULL;
 
-	(void)state;
 	submit(APP);
 	first = text_copy(rig.body);
 	lose();
@@ -437,7 +416,6 @@ static void test_lost(void **state)
 /* Meanwhile the watch has brought the job: nothing is sent again. */
 static void test_seen_meanwhile(void **state)
 {
-	(void)state;
 	submit(APP);
 	lose();
 	put_job("another");
@@ -453,7 +431,6 @@ static void test_seen_meanwhile(void **state)
 /* Nobody else would choose this name, so our job has been there, though it may not be read, or is gone by now. */
 static void test_taken_and_unreadable(void **state)
 {
-	(void)state;
 	submit(APP);
 	answer(409, TAKEN);
 	answer(403, STATUS("403", "Forbidden"));
@@ -471,7 +448,6 @@ static void test_taken_and_unreadable(void **state)
 /* Who has the name is asked for until somebody tells. */
 static void test_holder_not_told(void **state)
 {
-	(void)state;
 	submit(APP);
 	answer(409, TAKEN);
 	answer(503, PAGE);
@@ -492,7 +468,6 @@ static void test_without_annotations(void **state)
 	struct spec_pair option = {key, value};
 	cleanup_free char *other = NULL;
 
-	(void)state;
 	rig.b.config.args = &option;
 	rig.b.config.n_args = 1;
 	submit(APP);
@@ -508,7 +483,6 @@ static void test_without_annotations(void **state)
 
 static void test_wrong_document(void **state)
 {
-	(void)state;
 	begin("nonsense", BACKEND_SUBMIT);
 	assert_done("answer");
 	assert_answer(-EINVAL, "app.yaml:1");
@@ -516,7 +490,6 @@ static void test_wrong_document(void **state)
 
 static void test_offline(void **state)
 {
-	(void)state;
 	rig.offline = true;
 	begin(APP, BACKEND_SUBMIT);
 	assert_done("answer");
@@ -526,7 +499,6 @@ static void test_offline(void **state)
 /* Of what is refused nothing is left when that is told. */
 static void test_refused(void **state)
 {
-	(void)state;
 	submit(APP);
 	answer(422, INVALID);
 	assert_done("remove, answer");
@@ -536,7 +508,6 @@ static void test_refused(void **state)
 /* A refusal that follows a lost reply may be due to our own job: only who has the name tells. */
 static void test_refused_after_lost(void **state)
 {
-	(void)state;
 	submit(APP);
 	lose();
 	go_on();
@@ -568,7 +539,6 @@ static void test_page(void **state)
 {
 	unsigned n = 0;
 
-	(void)state;
 	submit(APP);
 	for (answer(200, PAGE); rig.waits; answer(200, PAGE)) {
 		go_on();
@@ -592,7 +562,6 @@ static void test_page(void **state)
 /* http.c has sent it again after a Status, which a proxy may write too. */
 static void test_sent_again_below(void **state)
 {
-	(void)state;
 	submit(APP);
 	reply(&(struct http_reply){.status = 422, .body = INVALID, .again = true});
 	assert_done("GET");
@@ -604,7 +573,6 @@ static void test_sent_again_below(void **state)
 /* Tried for long enough: it is said that it is not known, and the folder stays, by which the job is ours. */
 static void test_never_found_out(void **state)
 {
-	(void)state;
 	submit(APP);
 	rig.over = true;
 	lose();
@@ -620,7 +588,6 @@ static void test_name_of_another(void **state)
 {
 	cleanup_free char *other = text_print(JOB_NAMED, "mine");
 
-	(void)state;
 	submit(READY);
 	assert_string_equal(rig.name, "mine");
 	answer(409, TAKEN);
@@ -659,7 +626,6 @@ static void test_drawn_name_of_another(void **state)
 {
 	cleanup_free char *other = NULL;
 
-	(void)state;
 	submit(APP);
 	other = text_print(JOB_NAMED, rig.name);
 	answer(409, TAKEN);
@@ -674,7 +640,6 @@ static void test_name_of_the_file(void **state)
 	static char file[] = "app~0123456789abcdef0123456789abcdef.yaml";
 	cleanup_free char *first = NULL, *other = NULL;
 
-	(void)state;
 	rig.file = file;
 	begin(APP, BACKEND_DRY_RUN);
 	answer(201, rig.body);
@@ -717,7 +682,6 @@ static void test_name_of_the_file(void **state)
 /* There is a folder of that name here, in the table or on the disk alone: another name is drawn. */
 static void test_name_taken_here(void **state)
 {
-	(void)state;
 	rig.n_taken = 2;
 	submit(READY);
 	assert_string_equal(rig.first, "mine");
@@ -739,7 +703,6 @@ static void test_name_taken_here(void **state)
 /* What a job wraps has names too, which are taken as long as the job that has them is there. */
 static void test_wrapped(void **state)
 {
-	(void)state;
 	rig.kind = &spec_appwrapper;
 	rig.n_taken = 1;
 	begin(WRAPPER, BACKEND_SUBMIT);
@@ -761,7 +724,6 @@ static void test_wrapped(void **state)
 
 static void test_no_folder(void **state)
 {
-	(void)state;
 	rig.files_err = -ENOSPC;
 	begin(APP, BACKEND_SUBMIT);
 	assert_done("reserve, folder, remove, answer");
@@ -774,7 +736,6 @@ static void test_no_folder(void **state)
 /* What is on the pool when the mount ends is not sent. */
 static void test_end(void **state)
 {
-	(void)state;
 	rig.stopping = true;
 	begin(APP, BACKEND_SUBMIT);
 	assert_done("reserve, folder, remove, answer");
@@ -786,7 +747,6 @@ static void test_dry_run(void **state)
 {
 	cleanup_free char *other = NULL;
 
-	(void)state;
 	begin(APP, BACKEND_DRY_RUN);
 	assert_done("POST");
 	assert_false(rig.r->unclear);

@@ -25,7 +25,6 @@ static void on_changed(void *data, const struct world_job *job)
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
 	diag_setup(DIAG_INFO, false);
@@ -37,7 +36,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	world_stop(rig.w);
 	assert_null(fake.timers);
 	world_free(rig.w);
@@ -116,7 +114,6 @@ static void fill(void)
 
 static void test_queue_changes(void **state)
 {
-	(void)state;
 	fill();
 	tell_queue("q1", "a", "Open", false);
 	assert_null(fake.timers); /* nothing new */
@@ -132,7 +129,6 @@ static void test_queue_goes(void **state)
 	struct spec_queue_view **all;
 	size_t n;
 
-	(void)state;
 	fill();
 	tell_queue("q1", "a", "Open", true);
 	assert_null(world_queue(rig.w, "q1"));
@@ -162,7 +158,6 @@ static void test_own_queue(void **state)
 {
 	struct spec_queue_view *queue;
 
-	(void)state;
 	fill();
 	tell(WORLD_OWN_QUEUE, false, "{" META ",'status':{'state':'Open'}}", "q1", "a");
 	world_forget_sort(rig.w, WORLD_QUEUES);
@@ -175,7 +170,6 @@ static void test_own_queue(void **state)
 
 static void test_group(void **state)
 {
-	(void)state;
 	fill();
 	/* Before its job, and an event about it before both. */
 	tell_event("g", "Unschedulable");
@@ -202,7 +196,6 @@ static void test_group(void **state)
 
 static void test_workload(void **state)
 {
-	(void)state;
 	fill();
 	tell(WORLD_WORKLOADS, false, "{" OWNED "}", "w", "w", "u1");
 	assert_changed("u1");
@@ -218,7 +211,6 @@ static void test_cluster_queue(void **state)
 {
 	struct spec_cluster_queue_view *queue;
 
-	(void)state;
 	fill();
 	tell(WORLD_LOCAL_QUEUES, false, "{" META ",'spec':{'clusterQueue':'all'}}", "q2", "d");
 	fake_pass(10000);
@@ -246,7 +238,6 @@ static void test_pods(void **state)
 	const struct spec_pod_view **pods;
 	size_t n;
 
-	(void)state;
 	fill();
 	tell(WORLD_PODS, false, "{" OWNED ",'status':{'phase':'Running'}}", "p", "p1", "u5");
 	assert_changed("u5");
@@ -290,7 +281,6 @@ static void test_passed_over(void **state)
 	static const char deep[] = "the Job j1 is passed over: it is nested too deep";
 	static const char large[] = "the Pod p is passed over: it is too large";
 
-	(void)state;
 	fill();
 	for (int i = 0; i < 3; i++) {
 		world_list_begins(rig.w, WORLD_JOBS);
@@ -348,7 +338,6 @@ static void test_too_many(void **state)
 		{WORLD_GROUPS, "there are more than 200000 objects PodGroup"},
 	};
 
-	(void)state;
 	all_listed();
 	for (size_t i = 0; i < array_size(table); i++) {
 		const enum world_sort sort = table[i].sort;

@@ -85,8 +85,6 @@ static inline void world_on_job(void *data, const struct spec_job *old,
 
 static inline void world_no_log(void *data, struct log *log)
 {
-	(void)data;
-	(void)log;
 }
 
 /* 0, or the error of starting, printed. */

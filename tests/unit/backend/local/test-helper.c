@@ -28,7 +28,6 @@ static void test_end(void **state)
 {
 	struct task_end e;
 
-	(void)state;
 	assert_int_equal(helper_end_read(root, "0.0", &e), -ENOENT);
 	assert_int_equal(read_text("1 1 0 0 7 0 0 1 0 1700000000000000000 1700000001000000000\n",
 				   &e),
@@ -63,7 +62,6 @@ static void test_damaged(void **state)
 	};
 	struct task_end e;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(texts); i++)
 		assert_int_equal(read_text(texts[i], &e), -EINVAL);
 }
@@ -72,7 +70,6 @@ static int setup(void **state)
 {
 	char path[64];
 
-	(void)state;
 	if (!mkdtemp(root))
 		return -1;
 	snprintf(path, sizeof(path), "%s/tasks", root);
@@ -81,7 +78,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	scratch_remove(root);
 	return 0;
 }

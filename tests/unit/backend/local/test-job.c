@@ -51,8 +51,6 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, co
 				      struct spec_record *rec,
 				      const struct local_record_events *events, void *data)
 {
-	(void)loop;
-	(void)store;
 	assert_string_equal(dir, "/state/jobs/job");
 	rig.record = new0(struct local_record);
 	*rig.record = (struct local_record){rec, events, data, false};
@@ -72,7 +70,6 @@ struct spec_record *local_record_spec(const struct local_record *r)
 
 uint64_t local_record_changed(struct local_record *r)
 {
-	(void)r;
 	return 1;
 }
 
@@ -88,12 +85,10 @@ bool local_record_is_over(const struct local_record *r)
 
 void local_record_publish(struct local_record *r)
 {
-	(void)r;
 }
 
 void local_record_moved(struct local_record *r)
 {
-	(void)r;
 }
 
 void local_record_set_goal(struct local_record *r, enum spec_goal goal)
@@ -122,39 +117,30 @@ void local_record_finish(struct local_record *r)
 
 void local_record_last(struct local_record *r)
 {
-	(void)r;
 }
 
 /* --- replica.h --- */
 
 struct local_replicas *local_replicas_new(struct loop *loop, struct group *group, unsigned grace_ms)
 {
-	(void)loop;
-	(void)group;
-	(void)grace_ms;
 	return NULL;
 }
 
 void local_replicas_free(struct local_replicas *all)
 {
-	(void)all;
 }
 
 void local_replicas_begin(struct local_replicas *all)
 {
-	(void)all;
 }
 
 void local_replicas_outlive(struct local_replicas *all)
 {
-	(void)all;
 	note("outlive");
 }
 
 void local_replicas_metrics(struct local_replicas *all, FILE *out)
 {
-	(void)all;
-	(void)out;
 }
 
 struct local_replica *local_replica_new(const struct local_replica_job *job, size_t i)
@@ -184,7 +170,6 @@ struct spec_plan *local_replica_plan(const struct local_replica *rep)
 
 char *local_replica_error_file(const struct local_replica *rep)
 {
-	(void)rep;
 	return NULL;
 }
 
@@ -222,7 +207,6 @@ void local_replica_restart(struct local_replica *rep)
 
 void local_replica_admit(struct local_replica *rep, uint64_t change)
 {
-	(void)change;
 	note("admit %s", rep->rec->name);
 }
 
@@ -243,84 +227,65 @@ void local_replica_resume(struct local_replica *rep)
 
 unsigned local_replica_slow_down(struct local_replica *rep)
 {
-	(void)rep;
 	return LOCAL_DELAY_MIN_MS;
 }
 
 unsigned local_replica_delay(const struct local_replica *rep)
 {
-	(void)rep;
 	return LOCAL_DELAY_MIN_MS;
 }
 
 void local_replica_recorded(struct local_replica *rep, uint64_t change)
 {
-	(void)rep;
-	(void)change;
 }
 
 bool local_replica_is_delayed(struct local_replica *rep, int err)
 {
-	(void)rep;
-	(void)err;
 	return false;
 }
 
 void local_replica_open_log(struct local_replica *rep)
 {
-	(void)rep;
 }
 
 void local_replica_close_log(struct local_replica *rep)
 {
-	(void)rep;
 }
 
 void local_replica_find_attempt(struct local_replicas *all, const char *dir,
 				const struct spec_record *rec, size_t i, struct task_found *ret)
 {
-	(void)all;
-	(void)dir;
-	(void)rec;
-	(void)i;
 	ret->fd = -1;
 }
 
 void local_replica_adopt(struct local_replica *rep, const struct task_found *found)
 {
-	(void)found;
 	if (rep->rec->state == SPEC_RUNNING)
 		set_live(rep, true);
 }
 
 void local_replica_adopted(struct local_replica *rep, const struct task_found *found)
 {
-	(void)rep;
-	(void)found;
 }
 
 /* --- output.h, work.h, task.h, last_words.h --- */
 
 struct output_job *output_job_open(struct output *o, const char *id)
 {
-	(void)o;
 	assert_string_equal(id, "job");
 	return (struct output_job *)&rig;
 }
 
 void output_job_end(struct output_job *j)
 {
-	(void)j;
 }
 
 void output_job_close(struct output_job *j)
 {
-	(void)j;
 }
 
 void work_start(struct work *w, struct loop *loop)
 {
-	(void)loop;
 	w->run(w->data);
 	w->done(w->data);
 }
@@ -334,8 +299,6 @@ struct last_words *last_words_read(struct loop *loop, struct group *group, const
 				   const char *log, void (*fn)(void *data, const char *words),
 				   void *data)
 {
-	(void)loop;
-	(void)group;
 	assert_null(error);
 	note("read %s", log);
 	rig.on_words = fn;
@@ -345,20 +308,17 @@ struct last_words *last_words_read(struct loop *loop, struct group *group, const
 
 void last_words_drop(struct last_words *w)
 {
-	(void)w;
 }
 
 /* --- the job --- */
 
 static void on_leaving(void *data, struct local_job *job)
 {
-	(void)data;
 	assert_ptr_equal(job, rig.job);
 }
 
 static void on_left(void *data)
 {
-	(void)data;
 	rig.left = true;
 }
 
@@ -436,7 +396,6 @@ static void leave(void)
 
 static void test_succeeds(void **state)
 {
-	(void)state;
 	launch("APPLICATION", 0);
 	end_attempt(0, 0);
 	end_attempt(2, 0);
@@ -452,7 +411,6 @@ static void test_fails(void **state)
 {
 	const struct spec_job *job;
 
-	(void)state;
 	launch("APPLICATION", 0);
 	end_attempt(1, 3);
 	assert_done("end a-0, end a-1, end b-0");
@@ -485,7 +443,6 @@ static void test_fails(void **state)
 /* The policies: who is started again when a-0 has failed, and what it waits for. */
 static void test_policies(void **state)
 {
-	(void)state;
 	launch("REPLICA", 1);
 	end_attempt(0, 3);
 	assert_done("restart a-0, begin a-0 later");
@@ -521,7 +478,6 @@ static void test_policies(void **state)
 /* What ctl and rmdir do. The first goal counts. */
 static void test_goals(void **state)
 {
-	(void)state;
 	launch("APPLICATION", 9);
 	local_job_suspend(rig.job);
 	assert_done("stop a-0, stop a-1, stop b-0");
@@ -546,7 +502,6 @@ static void test_taken_over(void **state)
 {
 	const struct task_found found[3] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
 
-	(void)state;
 	prepare("REPLICA", 1, true);
 	rig.reps[0]->rec->state = SPEC_RUNNING;
 	rig.reps[1]->plan->again = rig.reps[1]->plan->ended = true;
@@ -586,7 +541,6 @@ static void test_waits_late(void **state)
 		{"", 0, 1, 2, 1, true, false},	   {"then", 0, 1, 2, 1, true, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(rows); i++) {
 		struct spec_record *rec;
 
@@ -623,7 +577,6 @@ static void test_waits_late(void **state)
 /* The mount ends: with linger, or when it never was in charge, what runs goes on. */
 static void test_stop(void **state)
 {
-	(void)state;
 	for (int linger = 0; linger < 2; linger++) {
 		launch("REPLICA", 1);
 		local_jobs_take_charge(rig.jobs);

@@ -421,7 +421,6 @@ int main(int argc, char **argv)
 		world_test(test_many_replicas),
 	};
 
-	(void)argc;
 	backend_helper(argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

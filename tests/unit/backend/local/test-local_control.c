@@ -364,7 +364,6 @@ int main(int argc, char **argv)
 		world_test(test_forget_while_ending),
 	};
 
-	(void)argc;
 	backend_helper(argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -392,7 +392,6 @@ int main(int argc, char **argv)
 		world_test(test_none_left),
 	};
 
-	(void)argc;
 	backend_helper(argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

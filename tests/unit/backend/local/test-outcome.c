@@ -93,7 +93,6 @@ static void test_outcomes(void **state)
 		.fault = (char *)(uintptr_t) "app.yaml is not what was submitted"};
 	const struct spec_replica rep = {0};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		cleanup_free char *text = outcome_text(&rec, &rep, &table[i].end);
 

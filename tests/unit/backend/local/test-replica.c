@@ -37,55 +37,44 @@ static struct {
 
 struct spec_record *local_record_spec(const struct local_record *r)
 {
-	(void)r;
 	return rig.rec;
 }
 
 uint64_t local_record_changed(struct local_record *r)
 {
-	(void)r;
 	return ++rig.changes;
 }
 
 uint64_t local_record_saved(const struct local_record *r)
 {
-	(void)r;
 	return rig.saved;
 }
 
 void local_record_tried(struct local_record *r)
 {
-	(void)r;
 }
 
 void local_record_started(struct local_record *r, int64_t time)
 {
-	(void)r;
-	(void)time;
 }
 
 void local_record_runs(struct local_record *r)
 {
-	(void)r;
 }
 
 /* --- task.h --- */
 
 struct tasks *tasks_new(struct loop *loop, struct group *group)
 {
-	(void)loop;
-	(void)group;
 	return NULL;
 }
 
 void tasks_free(struct tasks *tasks)
 {
-	(void)tasks;
 }
 
 void tasks_outlive(struct tasks *tasks)
 {
-	(void)tasks;
 }
 
 struct task *task_start(struct tasks *tasks, const struct task_config *config,
@@ -93,7 +82,6 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 {
 	struct task *task = &rig.tasks[rig.n_tasks++];
 
-	(void)tasks;
 	assert_string_equal(config->dir, "/state/jobs/j");
 	*task = (struct task){.events = events, .data = data};
 	return task;
@@ -102,60 +90,39 @@ struct task *task_start(struct tasks *tasks, const struct task_config *config,
 struct task *task_adopt(struct tasks *tasks, const char *dir, const char *name, int fd,
 			const struct task_events *events, void *data)
 {
-	(void)tasks;
-	(void)dir;
-	(void)name;
-	(void)fd;
-	(void)events;
-	(void)data;
 	return NULL;
 }
 
 void task_find(struct tasks *tasks, const char *dir, const char *name, struct task_found *ret)
 {
-	(void)tasks;
-	(void)dir;
-	(void)name;
-	(void)ret;
 }
 
 void task_signal(struct task *task, int sig)
 {
-	(void)task;
-	(void)sig;
 }
 
 void task_release(struct task *task)
 {
-	(void)task;
 }
 
 void task_clean(const char *dir)
 {
-	(void)dir;
 }
 
 /* --- output.h --- */
 
 int output_log_begin(struct output_job *j, const char *key, const char *prefix, bool anew)
 {
-	(void)j;
-	(void)key;
-	(void)prefix;
 	assert_true(anew);
 	return rig.err;
 }
 
 void output_log_grown(struct output_job *j, const char *key)
 {
-	(void)j;
-	(void)key;
 }
 
 void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *data)
 {
-	(void)j;
-	(void)key;
 	loop_post(NULL, fn, data);
 }
 
@@ -164,14 +131,12 @@ void output_log_end(struct output_job *j, const char *key, loop_fn fn, void *dat
 static void on_lives(void *data, struct local_replica *rep, bool live)
 {
 	assert_null(data);
-	(void)rep;
 	rig.n_live += live ? 1 : (size_t)-1;
 }
 
 static void on_failed(void *data, struct local_replica *rep)
 {
 	assert_null(data);
-	(void)rep;
 	rig.n_failed++;
 }
 
@@ -192,7 +157,6 @@ static int setup(void **state)
 	cleanup(spec_errors_clear) struct spec_errors e = SPEC_ERRORS_INIT;
 	struct spec_app *app = NULL;
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
 	fake.now = 1000;
@@ -217,7 +181,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < N_REPLICAS; i++)
 		local_replica_free(rig.reps[i]);
 	assert_null(fake.timers);
@@ -235,7 +198,6 @@ static const struct spec_replica *replica(size_t i)
 /* A few at once wait for the disk, and the next begin as these are done with it. */
 static void test_in_turn(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < N_REPLICAS; i++)
 		local_replica_begin(rig.reps[i], 0);
 	fake_run();
@@ -260,7 +222,6 @@ static void test_start_delayed(void **state)
 {
 	static const unsigned pauses[] = {100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000};
 
-	(void)state;
 	local_replicas_begin(rig.all);
 	rig.err = -EMFILE;
 	local_replica_begin(rig.reps[0], 0);
@@ -292,7 +253,6 @@ static void test_start_delayed(void **state)
 /* A program that is not there does not come back. */
 static void test_not_started(void **state)
 {
-	(void)state;
 	local_replicas_begin(rig.all);
 	local_replica_begin(rig.reps[0], 0);
 	fake_run();
@@ -310,7 +270,6 @@ static void test_not_started(void **state)
 /* A new attempt goes on record before it is started. */
 static void test_recorded_first(void **state)
 {
-	(void)state;
 	local_replicas_begin(rig.all);
 	local_replica_begin(rig.reps[0], 0);
 	fake_run();

@@ -24,7 +24,6 @@ static struct task_end ended;
 
 static void on_ended(void *data, const struct task_end *end)
 {
-	(void)data;
 	ended = *end;
 	sem_post(&over);
 }
@@ -41,7 +40,6 @@ static void end_helper(void *data)
 	struct task *task;
 	int fds[2];
 
-	(void)data;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
 	task = task_adopt(tasks, "/nonexistent", "0.0", fds[0], &events, NULL);
 	task_signal(task, SIGTERM);
@@ -51,7 +49,6 @@ static void end_helper(void *data)
 
 static void test_last_word(void **state)
 {
-	(void)state;
 	loop_post(loop, end_helper, NULL);
 	assert_int_equal(sem_wait(&over), 0);
 	assert_int_equal(ended.how, TASK_ENDED);
@@ -103,7 +100,6 @@ static void test_find(void **state)
 	struct task_found waiting[8];
 	int listening, lock, err;
 
-	(void)state;
 	assert_int_equal(find(&err), TASK_NONE);
 	lock = make("0.0.new", "\n\n");
 	assert_int_equal(find(&err), TASK_DROPPED);
@@ -141,7 +137,6 @@ static void test_connect_again(void **state)
 		.end = {.how = TASK_ENDED, .exit_code = 9, .started = 1, .finished = 2},
 	};
 
-	(void)state;
 	for (int known = 0; known < 2; known++) {
 		int listening = listen_at(8), fd, task_fd = -1;
 		struct helper_ask ask;
@@ -173,7 +168,6 @@ static int setup(void **state)
 {
 	char path[64];
 
-	(void)state;
 	if (!mkdtemp(root))
 		return -1;
 	snprintf(path, sizeof(path), "%s/tasks", root);
@@ -188,7 +182,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	loop_stop(loop);
 	tasks_free(tasks);
 	loop_free(loop);

@@ -8,13 +8,11 @@
 
 static inline void output_print_opened(void *data, int err)
 {
-	(void)data;
 	assert_int_equal(err, 0);
 }
 
 static inline void output_print_written(void *data, int err)
 {
-	(void)data;
 	assert_int_equal(err, 0);
 }
 

@@ -80,7 +80,6 @@ static inline void rig_here(loop_fn fn, void *data)
 
 static inline void rig_on_log(void *data, struct log *log)
 {
-	(void)data;
 	if (rig.on_log)
 		rig.on_log(log);
 	atomic_fetch_add(&rig.told, 1);
@@ -90,7 +89,6 @@ static const struct output_events rig_events = {.log = rig_on_log};
 
 static inline void rig_do_start(void *data)
 {
-	(void)data;
 	output_start(rig.output);
 }
 
@@ -135,7 +133,6 @@ static inline void rig_down(bool clean)
 
 static inline int rig_setup(void **state)
 {
-	(void)state;
 	diag_setup(DIAG_DEBUG, false);
 	strcpy(rig.state, "/tmp/kxfs-unit-output-XXXXXX");
 	assert_non_null(mkdtemp(rig.state));
@@ -145,7 +142,6 @@ static inline int rig_setup(void **state)
 
 static inline int rig_teardown(void **state)
 {
-	(void)state;
 	if (rig.up) /* not after a failure in between */
 		rig_down(true);
 	return scratch_remove(rig.state);
@@ -259,7 +255,6 @@ static inline void rig_writer_end(struct rig_writer *w)
 
 static inline void rig_on_end(void *data)
 {
-	(void)data;
 	atomic_fetch_add(&rig.ended, 1);
 }
 
@@ -275,13 +270,11 @@ static inline void rig_end(const char *key)
 
 static inline void rig_do_job_end(void *data)
 {
-	(void)data;
 	output_job_end(rig.job);
 }
 
 static inline void rig_do_close(void *data)
 {
-	(void)data;
 	output_job_close(rig.job);
 	rig.job = NULL;
 }

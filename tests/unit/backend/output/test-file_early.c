@@ -25,14 +25,12 @@ static struct {
 
 static void on_opened(void *data, int err)
 {
-	(void)data;
 	assert_int_equal(err, 0);
 	atomic_store(&t.open, true);
 }
 
 static void on_written(void *data, int err)
 {
-	(void)data;
 	t.err = err;
 	atomic_store(&t.done, true);
 }
@@ -41,20 +39,17 @@ static void do_open(void *data)
 {
 	const struct log_writer_events events = {on_opened, on_written, NULL};
 
-	(void)data;
 	atomic_store(&t.open, false);
 	t.w = log_writer_new(rig.job, "key", &events);
 }
 
 static void do_close(void *data)
 {
-	(void)data;
 	log_writer_close(take_ptr(t.w));
 }
 
 static void do_lose(void *data)
 {
-	(void)data;
 	log_writer_lost(t.w);
 }
 
@@ -154,7 +149,6 @@ static int teardown(void **state)
 
 static void test_early(void **state)
 {
-	(void)state;
 	print("one\n", 0);
 	assert_string_equal(t.got, ""); /* it is not known whether the disk takes anything */
 	assert_true(is_kept());
@@ -183,7 +177,6 @@ static void refuse(void)
 
 static void test_again(void **state)
 {
-	(void)state;
 	refuse();
 	assert_true(is_kept());
 	print("two\n", 0);
@@ -195,7 +188,6 @@ static void test_again(void **state)
 
 static void test_lost(void **state)
 {
-	(void)state;
 	refuse();
 	rig_here(do_lose, NULL);
 	print("another\n", 0);
@@ -208,7 +200,6 @@ static void test_lost(void **state)
 
 static void test_ended(void **state)
 {
-	(void)state;
 	refuse();
 	rig_here(do_close, NULL);
 	rig_end("key");
@@ -235,7 +226,6 @@ static void test_local(void **state)
 {
 	struct rig_writer w;
 
-	(void)state;
 	rig_writer_begin(&w, "job", "other", "main/0 ");
 	log_unref(t.log);
 	t.log = rig_log("job", "other");

@@ -31,7 +31,6 @@ static int new_file(void)
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	rig.fd = new_file();
 	rig.log = new_file();
@@ -40,7 +39,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	close(rig.fd);
 	close(rig.log);
 	return 0;
@@ -93,7 +91,6 @@ static void test_find(void **state)
 	struct lines_reader r;
 	size_t records = 1;
 
-	(void)state;
 	lines_open(&r, rig.fd);
 	assert_int_equal(lines_find(&r, 0, 0, &got), -ENOENT);
 	/* The clock goes back now and then, and stands still. */
@@ -121,7 +118,6 @@ static void test_shared(void **state)
 {
 	static char chunk[LINES_SPAN];
 
-	(void)state;
 	memset(chunk, 'x', sizeof(chunk));
 	add(7, "begun", 5);
 	add(8, " and", 4); /* still the line of 7 */
@@ -144,7 +140,6 @@ static void test_shared(void **state)
 
 static void test_mend(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < N - 250; i++)
 		add_line(1000 + i * i);
 	/* Whatever is torn of the table and of the log: the one fits the other after it. */
@@ -174,7 +169,6 @@ static void test_none(void **state)
 	struct lines_record got;
 	struct lines_reader r;
 
-	(void)state;
 	for (unsigned i = 0; i < N; i++)
 		add_line(1000 + i);
 	for (unsigned i = 0; i < 2; i++) {
@@ -193,7 +187,6 @@ static void test_rubbish(void **state)
 	struct lines_reader r;
 	struct lines_encoder e;
 
-	(void)state;
 	for (unsigned i = 0; i < N; i++)
 		add_line(1000 + i * i);
 	for (unsigned i = 0; i < 300; i++) {

@@ -95,7 +95,6 @@ static void render_slowly(const struct merge_record *r, const char *prefix, cons
 
 static void on_stamp(void *data, uint64_t offset, char ret[STAMP])
 {
-	(void)data;
 	(void)snprintf(ret, STAMP, "%27llu", (unsigned long long)offset);
 	ret[STAMP - 1] = ' ';
 }
@@ -200,7 +199,6 @@ static void test_render(void **state)
 	static const size_t sizes[] = {40, 40, 40, 500, 5000, MERGE_LENGTH_MAX};
 	uint64_t r = begin_random();
 
-	(void)state;
 	for (unsigned round = 0; round < 3000; round++) {
 		size_t n = 1 + below(&r, round % 10 ? 40 : sizes[below(&r, array_size(sizes))]);
 		const struct merge_style style = {
@@ -244,7 +242,6 @@ static void test_flags(void **state)
 	struct merge_record line = {.end = 10, .log = 1, .flags = MERGE_ENDS};
 	struct merge_record r;
 
-	(void)state;
 	r = next_of(&merge_start, 0, "x\n");
 	assert_int_equal(r.flags, MERGE_START | MERGE_LINE | MERGE_ENDS);
 	assert_int_equal(r.end, 5);
@@ -295,7 +292,6 @@ static void test_cut(void **state)
 {
 	static char buf[2 * PIECE_MAX];
 
-	(void)state;
 	memset(buf, 'x', sizeof(buf));
 	expect_cut(buf, 100, 0, 0);
 	expect_cut(buf, PIECE_MAX - 1, 0, 0);
@@ -328,7 +324,6 @@ static void test_records(void **state)
 			    got;
 	uint8_t bytes[MERGE_RECORD] = {0}, again[MERGE_RECORD] = {0};
 
-	(void)state;
 	merge_encode(&r, 5, bytes);
 	assert_int_equal(merge_decode(bytes, 5, &got), 0);
 	merge_encode(&got, 5, again);
@@ -348,7 +343,6 @@ static void test_keys(void **state)
 	static const char text[] = "a-0.0\ta/0 \nb-0.0\tb/0 \nhalf\th";
 	struct merge_keys keys = {0};
 
-	(void)state;
 	assert_int_equal(merge_keys_parse(&keys, text, strlen(text)), 22);
 	assert_int_equal(keys.n, 2);
 	assert_string_equal(keys.v[1].key, "b-0.0");
@@ -637,13 +631,11 @@ static void run_writers(bool long_lines)
 
 static void test_writers(void **state)
 {
-	(void)state;
 	run_writers(false);
 }
 
 static void test_long_lines(void **state)
 {
-	(void)state;
 	run_writers(true);
 }
 
@@ -675,7 +667,6 @@ static void test_torn(void **state)
 	uint64_t r = begin_random();
 	struct text whole = {0}, again = {0};
 
-	(void)state;
 	write_all(&r, false, &whole);
 	for (unsigned round = 0; round < 40; round++) {
 		rig_down(round % 2);
@@ -700,7 +691,6 @@ static void test_crash(void **state)
 	struct text whole = {0};
 	struct log *log;
 
-	(void)state;
 	begin_all();
 	log = rig_log(JOB, NULL);
 	for (unsigned i = 0; i < 30; i++) {
@@ -761,7 +751,6 @@ static void test_partial_line(void **state)
 {
 	struct rig_writer a, b;
 
-	(void)state;
 	rig_open(JOB);
 	rig_writer_begin(&a, JOB, "a-0.0", "a/0 ");
 	rig_writer_begin(&b, JOB, "b-0.0", "b/0 ");
@@ -789,7 +778,6 @@ static void test_progress_bar(void **state)
 {
 	struct rig_writer a, b;
 
-	(void)state;
 	rig_open(JOB);
 	rig_writer_begin(&a, JOB, "a-0.0", "a/0 ");
 	rig_writer_begin(&b, JOB, "b-0.0", "b/0 ");
@@ -821,7 +809,6 @@ static void test_settle(void **state)
 	sem_t settled;
 	struct rig_writer w;
 
-	(void)state;
 	sem_init(&settled, 0, 0);
 	rig_open(JOB);
 	rig_writer_begin(&w, JOB, "a-0.0", "a/0 ");
@@ -859,7 +846,6 @@ static void test_no_room(void **state)
 	char *text;
 	struct rig_writer w;
 
-	(void)state;
 	atomic_store(&rig.ended, 0);
 	rig_open(JOB);
 	rig_writer_begin(&w, JOB, "a-0.0", "a/0 ");

@@ -172,7 +172,6 @@ static uint64_t logged(size_t n)
 
 static void test_by_time(void **state)
 {
-	(void)state;
 	begin(2, 0);
 	print(0, 1);
 	print(0, 3);
@@ -192,7 +191,6 @@ static void test_by_time(void **state)
 /* What a third log may still print is waited for, but not for ever. */
 static void test_late(void **state)
 {
-	(void)state;
 	begin(3, 3);
 	print(1, 9);
 	print(0, 10);
@@ -208,7 +206,6 @@ static void test_hold(void **state)
 {
 	struct log *merged;
 
-	(void)state;
 	begin(2, 1);
 	print(0, 20);
 	print(0, 40);
@@ -231,7 +228,6 @@ static void test_settle(void **state)
 	struct log *merged;
 	sem_t done;
 
-	(void)state;
 	sem_init(&done, 0, 0);
 	begin(2, 2);
 	merged = rig_log("job", NULL);
@@ -253,7 +249,6 @@ static void test_parts(void **state)
 {
 	struct line part = {.log = 0, .ns = 1, .text = "be"};
 
-	(void)state;
 	begin(2, 2);
 	rig_here(do_print, &part);
 	print(1, 2);
@@ -276,7 +271,6 @@ static void test_emptied(void **state)
 	char path[200];
 	struct log *merged;
 
-	(void)state;
 	atomic_store(&rig.ended, 0);
 	begin(1, 0);
 	print(0, 1);
@@ -333,7 +327,6 @@ static void test_any_order(void **state)
 	uint64_t bytes = 0;
 	unsigned seed = (unsigned)loop_time_ns();
 
-	(void)state;
 	print_message("seed %u\n", seed);
 	srand(seed);
 	begin(N_LOGS, 0);
@@ -365,7 +358,6 @@ static void test_damaged(void **state)
 	cleanup_free char *got = NULL;
 	size_t n;
 
-	(void)state;
 	begin(3, 2);
 	for (int64_t i = 1; i <= 50; i++)
 		print((size_t)i % 2, i);

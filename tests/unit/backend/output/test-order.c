@@ -17,7 +17,6 @@ static struct {
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	rig.o = order_new();
 	for (size_t i = 0; i < N; i++)
@@ -27,7 +26,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	order_free(rig.o);
 	return 0;
 }
@@ -74,7 +72,6 @@ static void tick(unsigned n)
 
 static void test_by_time(void **state)
 {
-	(void)state;
 	open_sources(2);
 	assert_false(order_waits(rig.o));
 	feed(0, 1);
@@ -97,7 +94,6 @@ static void test_by_time(void **state)
 /* What has ended is not waited for. */
 static void test_closed(void **state)
 {
-	(void)state;
 	open_sources(3);
 	feed(0, 2);
 	feed(1, 1);
@@ -115,7 +111,6 @@ static void test_closed(void **state)
 /* What has waited long enough goes with all that is before it, and nothing that has not. */
 static void test_late(void **state)
 {
-	(void)state;
 	open_sources(3);
 	feed(1, 9);
 	tick(2);
@@ -132,7 +127,6 @@ static void test_late(void **state)
 
 static void test_expected(void **state)
 {
-	(void)state;
 	open_sources(2);
 	order_expect(rig.s[1], true);
 	feed(0, 20);
@@ -162,7 +156,6 @@ static void test_expected(void **state)
 /* What is read from disk is waited for as long as it takes. */
 static void test_read(void **state)
 {
-	(void)state;
 	open_sources(2);
 	order_read(rig.s[1], true);
 	feed(0, 20);
@@ -175,7 +168,6 @@ static void test_read(void **state)
 
 static void test_hurry(void **state)
 {
-	(void)state;
 	open_sources(2);
 	feed(0, 1);
 	order_hurry(rig.s[0], 15);
@@ -193,7 +185,6 @@ static void test_hurry(void **state)
 /* Without times there is nothing to wait for, and who has more waiting does not keep others out. */
 static void test_untimed(void **state)
 {
-	(void)state;
 	open_sources(3);
 	for (unsigned i = 0; i < 2; i++) {
 		feed_long(0, PIECE_UNTIMED, PIECE_MAX);
@@ -206,7 +197,6 @@ static void test_untimed(void **state)
 
 static void test_drain(void **state)
 {
-	(void)state;
 	open_sources(3);
 	order_read(rig.s[2], true);
 	feed(0, 2);
@@ -218,7 +208,6 @@ static void test_drain(void **state)
 /* Times that go back within one log stay in its order. */
 static void test_back(void **state)
 {
-	(void)state;
 	open_sources(2);
 	feed(0, 5);
 	feed(0, 1);
@@ -235,7 +224,6 @@ static void test_behind(void **state)
 	struct piece p;
 	size_t n = 0;
 
-	(void)state;
 	open_sources(1);
 	while (!order_is_full(rig.s[0])) {
 		feed_long(0, (int64_t)fed, 100);
@@ -260,7 +248,6 @@ static void test_any_order(void **state)
 	struct piece p;
 	size_t n = 0;
 
-	(void)state;
 	open_sources(N);
 	for (unsigned i = 0; i < 20000; i++) {
 		size_t k = (seed = seed * 1664525 + 1013904223) >> 20 & (N - 1);

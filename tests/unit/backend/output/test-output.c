@@ -22,7 +22,6 @@ static void test_grow(void **state)
 	char buf[16];
 	struct rig_writer w;
 
-	(void)state;
 	rig_open("job-1");
 	rig_writer_begin(&w, "job-1", "a-0.0", "a/0 ");
 	log = rig_log("job-1", "a-0.0");
@@ -73,7 +72,6 @@ static void test_finished(void **state)
 	struct log *log;
 	struct rig_writer w;
 
-	(void)state;
 	rig_open("job-1");
 	rig_writer_begin(&w, "job-1", "a-0.0", "a/0 ");
 	rig_write(&w, "text\n");
@@ -108,7 +106,6 @@ static void test_absent(void **state)
 	struct log_stat st;
 	struct log *log;
 
-	(void)state;
 	rig_open("job-1");
 	assert_int_equal(output_log(rig.output, "job-1", "none", LOG_PLAIN, &log), -ENOENT);
 	assert_int_equal(output_log(rig.output, "job-1", "../job.json", LOG_PLAIN, &log), -ENOENT);
@@ -141,7 +138,6 @@ static void test_modes(void **state)
 {
 	mode_t old = umask(0777);
 
-	(void)state;
 	rig_open("job-1");
 	rig_begin("a-0.0", "a/0 ");
 	rig_until(mode_of("logs/a-0.0") && mode_of("lines"));
@@ -158,7 +154,6 @@ static sem_t removed;
 
 static void on_removed(void *data, int err)
 {
-	(void)data;
 	assert_int_equal(err, 0);
 	sem_post(&removed);
 }
@@ -175,7 +170,6 @@ static void test_remove(void **state)
 	struct log_stat st;
 	struct rig_writer w;
 
-	(void)state;
 	sem_init(&removed, 0, 0);
 	snprintf(outside, sizeof(outside), "%s/outside", rig.state);
 	mkdir(outside, 0700);
@@ -225,7 +219,6 @@ static void test_remove_crash(void **state)
 {
 	char path[256];
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/jobs/.removed-17", rig.state);
 	assert_int_equal(mkdir(path, 0700), 0);
 	rig_down(true);
@@ -253,7 +246,6 @@ static void test_count(void **state)
 	struct rig_writer w;
 	unsigned before;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/jobs/old", rig.state);
 	assert_int_equal(mkdir(path, 0700), 0);
 	rig_down(true);
@@ -291,7 +283,6 @@ static void put_file(const char *name, const char *text)
 
 static void do_begin_anew(void *data)
 {
-	(void)data;
 	assert_int_equal(output_log_begin(rig.job, "a-0.0", "a/0 ", true), 0);
 }
 
@@ -300,7 +291,6 @@ static void test_printed_before(void **state)
 {
 	char path[256], text[1001];
 
-	(void)state;
 	memset(text, '.', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	snprintf(path, sizeof(path), "%s/jobs/old", rig.state);
@@ -326,7 +316,6 @@ static void test_unusable(void **state)
 	struct output *output;
 	char *text = NULL;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/nothing/there", rig.state);
 	assert_int_equal(output_new(rig.loop, path, &rig_events, &output, &text), -ENOENT);
 	assert_non_null(strstr(text, "nothing/there/jobs: No such file"));
@@ -350,7 +339,6 @@ static void *flood(void *data)
 
 static void nothing(void *data)
 {
-	(void)data;
 }
 
 static void test_flood(void **state)
@@ -360,7 +348,6 @@ static void test_flood(void **state)
 	pthread_t thread;
 	struct rig_writer w;
 
-	(void)state;
 	rig_open("job-1");
 	rig_writer_begin(&w, "job-1", "a-0.0", "a/0 ");
 	merged = rig_log("job-1", NULL);
@@ -394,7 +381,6 @@ static void test_hanging_disk(void **state)
 	struct rig_writer w, other_w;
 	int hold;
 
-	(void)state;
 	rig_open("slow");
 	rig_writer_begin(&w, "slow", "a-0.0", "a/0 ");
 	job = rig.job;

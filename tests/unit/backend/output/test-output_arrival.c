@@ -33,7 +33,6 @@ static struct {
 
 static void on_fetch(void *data, const char *id, const char *key, loop_fn done, void *arg)
 {
-	(void)data;
 	assert_true(rig.n_fetches < FETCHES_MAX);
 	snprintf(rig.fetches[rig.n_fetches].id, sizeof(rig.fetches[0].id), "%s", id);
 	snprintf(rig.fetches[rig.n_fetches].key, sizeof(rig.fetches[0].key), "%s",
@@ -54,8 +53,6 @@ static void fetched(size_t i)
 
 static void on_log(void *data, struct log *log)
 {
-	(void)data;
-	(void)log;
 	rig.told++;
 }
 
@@ -64,7 +61,6 @@ static int setup(void **state)
 	static const struct output_events events = {.log = on_log};
 	char *text = NULL;
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
 	fake.now = 1000;
@@ -80,7 +76,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	if (rig.job)
 		output_job_close(rig.job);
 	fake_run();
@@ -115,7 +110,6 @@ static struct log *open_log(const char *key)
 
 static void on_arrived(void *data)
 {
-	(void)data;
 	rig.arrived++;
 }
 
@@ -142,7 +136,6 @@ static void test_one(void **state)
 {
 	struct log *log, *again;
 
-	(void)state;
 	begin_log();
 	log = open_log("key");
 	assert_false(log_has_arrived(log));
@@ -174,7 +167,6 @@ static void test_merged(void **state)
 {
 	struct log *log;
 
-	(void)state;
 	begin_log();
 	log = open_log(NULL);
 	await(log);
@@ -193,7 +185,6 @@ static void test_nothing(void **state)
 {
 	struct log *log;
 
-	(void)state;
 	rig.job = output_job_open(rig.output, "job");
 	assert_non_null(rig.job);
 	log = open_log("other");
@@ -210,7 +201,6 @@ static void test_stop(void **state)
 {
 	struct log *log, *all;
 
-	(void)state;
 	begin_log();
 	log = open_log("key");
 	all = open_log(NULL);
@@ -233,7 +223,6 @@ static void test_removed(void **state)
 {
 	struct log *log, *all;
 
-	(void)state;
 	begin_log();
 	print("one\n");
 	log = open_log("key");

@@ -22,9 +22,6 @@ static struct {
 
 static void on_fetch(void *data, const char *id, const char *key, loop_fn done, void *arg)
 {
-	(void)data;
-	(void)id;
-	(void)key;
 	done(arg);
 }
 
@@ -52,7 +49,6 @@ static void down(void)
 
 static int setup(void **state)
 {
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
 	fake.now = 1000;
@@ -65,7 +61,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	down();
 	return scratch_remove(rig.dir);
 }
@@ -101,7 +96,6 @@ static void merged_is(const char *text)
 /* Ended before it was open, and what is known from before has its place. */
 static void test_later(void **state)
 {
-	(void)state;
 	begin("b", "r/1 ");
 	assert_int_equal(output_log_begin(rig.job, "a", "r/0 ", false), 0);
 	assert_false(is_there("job"));
@@ -149,7 +143,6 @@ static void test_many(void **state)
 	struct log *log = NULL;
 	ssize_t n;
 
-	(void)state;
 	rig.job = output_job_open(rig.output, "job");
 	assert_non_null(rig.job);
 	for (unsigned i = 0; i < KNOWN; i++)
@@ -186,7 +179,6 @@ static void test_many(void **state)
 
 static void on_removed(void *data, int err)
 {
-	(void)data;
 	assert_int_equal(err, 0);
 	rig.removed++;
 }
@@ -194,7 +186,6 @@ static void on_removed(void *data, int err)
 /* Closed and removed while its folders are being made: they are gone in the end. */
 static void test_removed(void **state)
 {
-	(void)state;
 	begin("a", "r/0 ");
 	output_job_close(take_ptr(rig.job));
 	output_job_remove(rig.output, "job", on_removed, NULL);
@@ -210,7 +201,6 @@ static void test_refused(void **state)
 	char path[200];
 	FILE *f;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/jobs/job", rig.dir);
 	f = fopen(path, "w");
 	assert_non_null(f);
@@ -240,7 +230,6 @@ static void test_refused_at_the_end(void **state)
 {
 	char path[200], kept[200];
 
-	(void)state;
 	output_set_fetch(rig.output, NULL, NULL);
 	begin("a", "r/0 ");
 	fake_run();

@@ -35,7 +35,6 @@ static int setup(void **state)
 {
 	static const struct output_events no_events;
 
-	(void)state;
 	memset(&rig, 0, sizeof(rig));
 	memset(&fake, 0, sizeof(fake));
 	fake.now = 1000;
@@ -49,7 +48,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	room_free(rig.room);
 	files_unref(rig.files);
 	return scratch_remove(rig.dir);
@@ -101,7 +99,6 @@ static void in_between(void (*fn)(void))
 
 static void test_counted(void **state)
 {
-	(void)state;
 	make_job("a", 1000);
 	make_job("b", 20);
 	room_count(rig.room);
@@ -128,7 +125,6 @@ static void test_left(void **state)
 	size_t len;
 	int n;
 
-	(void)state;
 	make_job("a", 10);
 	n = snprintf(path, sizeof(path), "%s/a", rig.dir);
 	for (int i = 0; i < 20; i++) {
@@ -173,7 +169,6 @@ static void remove_before_count(void)
 /* What goes while all is counted is not counted, be it in the first count or in the one that makes that exact. */
 static void test_removed_meanwhile(void **state)
 {
-	(void)state;
 	make_job("b", 20);
 	for (int i = 0; i < 4; i++) {
 		make_job("a", 1000);

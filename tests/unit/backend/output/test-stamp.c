@@ -110,7 +110,6 @@ static void test_one(void **state)
 	struct log_stat st;
 	struct log *log;
 
-	(void)state;
 	rig_open("job");
 	begin(0, "r/0 ");
 	log = open_stamped("a");
@@ -146,7 +145,6 @@ static void test_merged(void **state)
 	struct log_stat st;
 	struct log *log;
 
-	(void)state;
 	rig_open("job");
 	begin(0, "r/0 ");
 	begin(1, "r/1 ");
@@ -178,7 +176,6 @@ static void test_unknown(void **state)
 	struct log *log;
 	int fd;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/jobs/job", rig.state);
 	assert_int_equal(mkdir(path, 0700), 0);
 	strcat(path, "/logs");
@@ -209,7 +206,6 @@ static void test_local(void **state)
 	size_t n_before, n_after;
 	struct log *log;
 
-	(void)state;
 	rig_open("job");
 	rig_writer_begin(&w, "job", "a", "r/0 ");
 	log = open_stamped("a");
@@ -248,7 +244,6 @@ static void test_long(void **state)
 	size_t len, at = 0;
 	char *text;
 
-	(void)state;
 	rig_open("job");
 	begin(0, "r/0 ");
 	for (int64_t i = 0; i < LINES; i += 100) {

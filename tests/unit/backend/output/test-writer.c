@@ -54,14 +54,12 @@ static void fill(size_t i)
 
 static void do_fill(void *data)
 {
-	(void)data;
 	for (size_t i = 0; i < N_WRITERS; i++)
 		fill(i);
 }
 
 static void do_close(void *data)
 {
-	(void)data;
 	for (size_t i = 0; i < N_WRITERS; i++) {
 		assert_true(log_writer_has_room(logs[i].w, 32 * MIB));
 		log_writer_close(logs[i].w);
@@ -72,7 +70,6 @@ static void test_room(void **state)
 {
 	static size_t numbers[N_WRITERS];
 
-	(void)state;
 	rig_open("job");
 	for (size_t i = 0; i < N_WRITERS; i++) {
 		numbers[i] = i;
@@ -99,7 +96,6 @@ static void test_room(void **state)
 
 static void do_add(void *data)
 {
-	(void)data;
 	log_writer_add(logs[0].w, -1, piece, PIECE);
 	log_writer_flush(logs[0].w);
 }
@@ -125,7 +121,6 @@ static void test_closed_at_once(void **state)
 	static size_t number;
 	struct log *log;
 
-	(void)state;
 	rig_open("job");
 	rig_begin(logs[0].key, "a/0 ");
 	atomic_store(&logs[0].open, false);

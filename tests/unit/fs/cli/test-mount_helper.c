@@ -46,7 +46,6 @@ static void test_words(void **state)
 		 "refused: unknown option; mount(8) says what helpers are given"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(cases); i++) {
 		cleanup_free char *words = convert(cases[i].line);
 
@@ -56,7 +55,6 @@ static void test_words(void **state)
 
 static void test_name(void **state)
 {
-	(void)state;
 	assert_true(mount_helper_is("/sbin/mount.kxfs"));
 	assert_true(mount_helper_is("mount.kxfs"));
 	assert_false(mount_helper_is("/usr/bin/kxfs"));

@@ -165,7 +165,6 @@ static const struct {
 
 static void test_refused(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < array_size(refused); i++) {
 		struct options o;
 		char *why = NULL;
@@ -195,7 +194,6 @@ static void test_sources(void **state)
 		 "training"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(sources); i++) {
 		struct options o;
 
@@ -214,7 +212,6 @@ static void test_defaults(void **state)
 	mode_t mask = umask(027);
 	struct options o;
 
-	(void)state;
 	assert_parsed("kxfs local: /mnt/kx", &o);
 	umask(mask);
 	assert_int_equal(o.action, OPTIONS_MOUNT);
@@ -243,7 +240,6 @@ static void test_values(void **state)
 {
 	struct options o;
 
-	(void)state;
 	assert_parsed("kxfs -f -o state=/s\\,t,cancel=all,,grace=2m local: -oro,allow_other,uid=7 "
 		      "/m -o gid=8,umask=0077,log_level=error,spool_limit=500M,history_keep=0,"
 		      "jobs=3,gpus=0",
@@ -269,7 +265,6 @@ static void test_debug_wins(void **state)
 {
 	struct options o;
 
-	(void)state;
 	assert_parsed("kxfs -d -o log_level=error local: /m", &o);
 	assert_int_equal(o.log_level, DIAG_DEBUG);
 	options_clear(&o);
@@ -280,7 +275,6 @@ static void test_last_wins(void **state)
 {
 	struct options o;
 
-	(void)state;
 	assert_parsed("kxfs -o ro,cancel=none -o rw,cancel=own local: /m", &o);
 	assert_false(o.read_only);
 	assert_int_equal(o.cancel, OPTIONS_CANCEL_OWN);
@@ -295,7 +289,6 @@ static void test_generic(void **state)
 {
 	struct options o;
 
-	(void)state;
 	assert_parsed("kxfs local: /m -o rw,dev,suid,nodev,nosuid,exec,noexec,atime,noatime,"
 		      "relatime,sync,async,dirsync,nofail,_netdev,user,users,nouser,noauto,auto,"
 		      "defaults,owner,group,x-systemd.automount,x-a=b,comment=c,fsname=d,subtype=e,"
@@ -321,7 +314,6 @@ static void test_help_and_version(void **state)
 		{"kxfs help /mnt/kx", OPTIONS_MOUNT},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(lines); i++) {
 		struct options o;
 
@@ -335,7 +327,6 @@ static void test_dry_run(void **state)
 {
 	struct options o;
 
-	(void)state;
 	assert_parsed("kxfs --dry-run=a/b.yaml -o image_repo=a\\,b,no_annotations volcano:ctx/ns",
 		      &o);
 	assert_int_equal(o.action, OPTIONS_DRY_RUN);
@@ -360,7 +351,6 @@ static void test_doctor(void **state)
 {
 	struct options o;
 
-	(void)state;
 	assert_parsed("kxfs doctor", &o);
 	assert_int_equal(o.action, OPTIONS_DOCTOR);
 	assert_string_equal(o.namespace, "");
@@ -390,7 +380,6 @@ static void test_help_text(void **state)
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
-	(void)state;
 	options_help(out);
 	fclose(out);
 	assert_non_null(

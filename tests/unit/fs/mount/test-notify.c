@@ -30,7 +30,6 @@ static void test_path(void **state)
 	char dir[] = "/tmp/kxfs-test-notify-XXXXXX";
 	char path[64];
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/socket", dir);
 	assert_heard(path, "READY=1\nSTATUS=up");
@@ -42,7 +41,6 @@ static void test_abstract(void **state)
 {
 	char name[64];
 
-	(void)state;
 	snprintf(name, sizeof(name), "@kxfs-test-notify-%d", (int)getpid());
 	assert_heard(name, "STOPPING=1");
 }
@@ -52,7 +50,6 @@ static void test_nobody(void **state)
 	static const char *const wrong[] = {"", "@", "relative", "/nonexistent/socket", NULL};
 	struct notify n;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(wrong); i++) {
 		if (wrong[i])
 			setenv("NOTIFY_SOCKET", wrong[i], 1);

@@ -28,14 +28,12 @@ static const char *at(const char *name)
 
 static int setup(void **state)
 {
-	(void)state;
 	snprintf(top, sizeof(top), "/tmp/kxfs-test-state-XXXXXX");
 	return mkdtemp(top) ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	return scratch_remove(top);
 }
 
@@ -94,7 +92,6 @@ static void test_default(void **state)
 	char *dir = NULL;
 	char *why = NULL;
 
-	(void)state;
 	setenv("XDG_STATE_HOME", "/xdg", 1);
 	assert_int_equal(state_default("local", &dir, &why), 0);
 	assert_string_equal(dir, "/xdg/kxfs/local");
@@ -112,7 +109,6 @@ static void test_made_private(void **state)
 	struct stat st;
 	struct state *s;
 
-	(void)state;
 	s = opened(at("a/b/c//"), "/mnt");
 	assert_string_equal(state_dir(s), at("a/b/c"));
 	assert_int_equal(stat(at("a"), &st), 0);
@@ -134,7 +130,6 @@ static void test_relative(void **state)
 	char *cwd = getcwd(NULL, 0);
 	struct state *s;
 
-	(void)state;
 	assert_int_equal(chdir(top), 0);
 	s = opened("new/dir", "/mnt");
 	assert_string_equal(state_dir(s), at("new/dir"));
@@ -145,7 +140,6 @@ static void test_relative(void **state)
 
 static void test_not_ours(void **state)
 {
-	(void)state;
 	assert_int_equal(mkdir(at("full"), 0755), 0);
 	write_file(at("full/thesis.tex"), "x");
 	assert_refused(at("full"), "/mnt", -ENOTEMPTY,
@@ -173,7 +167,6 @@ static void test_not_ours_stays(void **state)
 	static const char *const names[] = {"lock", "jobs", "submit", "version"};
 	struct stat st;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(names); i++) {
 		char *dir = strdup(at(names[i]));
 		char *inside = NULL;
@@ -205,7 +198,6 @@ static void test_killed_first_start(void **state)
 {
 	struct state *s;
 
-	(void)state;
 	assert_int_equal(mkdir(at("state"), 0700), 0);
 	write_file(at("state/probe"), "");
 	write_file(at("state/.version.new"), "kxfs");
@@ -222,7 +214,6 @@ static void test_damaged_version(void **state)
 					    NULL};
 	struct state *s = opened(at("state"), "/mnt");
 
-	(void)state;
 	state_leave(s);
 	state_close(s);
 	for (size_t i = 0; i < array_size(texts); i++) {
@@ -255,7 +246,6 @@ static void test_version(void **state)
 		"run there with that version, then mv ";
 	char *text = NULL;
 
-	(void)state;
 	state_leave(s);
 	state_close(s);
 	assert_int_equal(access(at("state/version"), F_OK), 0);
@@ -286,7 +276,6 @@ static void test_in_each_other(void **state)
 	char *why = NULL;
 	struct state *s = NULL;
 
-	(void)state;
 	assert_int_equal(mkdir(at("mnt"), 0755), 0);
 	assert_int_equal(state_open(at("mnt/state"), at("mnt"), 0, &s, &why), -EINVAL);
 	assert_non_null(strstr(why, "must not lie in each other"));
@@ -304,7 +293,6 @@ static void test_full(void **state)
 	pid_t pid;
 	int status;
 
-	(void)state;
 	if (geteuid() != 0) {
 		print_message("needs root\n");
 		skip();
@@ -334,7 +322,6 @@ static void test_lock(void **state)
 	char *want = NULL;
 	char *text;
 
-	(void)state;
 	text = read_lock(at("state"));
 	assert_true(asprintf(&want, "pid %d\nphase starting\nwhere ", getpid()) > 0);
 	assert_memory_equal(text, want, strlen(want));
@@ -357,7 +344,6 @@ static void test_lock_removed(void **state)
 {
 	struct state *s = opened(at("state"), "/mnt/first");
 
-	(void)state;
 	assert_int_equal(unlink(at("state/lock")), 0);
 	assert_refused(
 		at("state"), "/mnt/second", -EBUSY,
@@ -377,7 +363,6 @@ static void test_lock_elsewhere(void **state)
 {
 	struct state *s = opened(at("state"), "/mnt/first");
 
-	(void)state;
 	write_file(at("state/lock"),
 		   "pid 1\nphase mounted\nwhere elsewhere/pid:[1]\nmountpoint /mnt/first\n");
 	assert_refused(
@@ -398,7 +383,6 @@ static void test_discard(void **state)
 {
 	struct state *s = opened(at("not/yet"), "/mnt/first");
 
-	(void)state;
 	assert_int_equal(mkdir(at("not/yet/submit"), 0700), 0);
 	state_close(s);
 	assert_int_not_equal(access(at("not"), F_OK), 0);
@@ -424,7 +408,6 @@ static void test_lock_after_fork(void **state)
 	int status;
 	pid_t pid;
 
-	(void)state;
 	pid = fork();
 	if (pid == 0) {
 		pause();
@@ -455,7 +438,6 @@ static void test_wait_for_ending(void **state)
 	char c;
 	pid_t pid;
 
-	(void)state;
 	/* "Mounted", but nothing is mounted there: somebody took it away. */
 	state_enter(s, STATE_MOUNTED);
 	assert_true(

@@ -59,14 +59,12 @@ static void ask(const struct backend_submission *s, bool dry, backend_reply_fn r
 void backend_submit(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
 		    void *data)
 {
-	(void)b;
 	ask(s, false, reply, data);
 }
 
 void backend_dry_run(struct backend *b, const struct backend_submission *s, backend_reply_fn reply,
 		     void *data)
 {
-	(void)b;
 	ask(s, true, reply, data);
 }
 
@@ -104,7 +102,6 @@ static unsigned n_asked(void)
 
 static void reply(void *data)
 {
-	(void)data;
 	asked.reply(asked.data, &asked.result);
 }
 

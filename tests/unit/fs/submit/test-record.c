@@ -16,14 +16,12 @@ static char top[64];
 
 static int setup(void **state)
 {
-	(void)state;
 	snprintf(top, sizeof(top), "/tmp/kxfs-test-record-XXXXXX");
 	return mkdtemp(top) ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	return scratch_remove(top);
 }
 
@@ -75,7 +73,6 @@ static void test_there_and_back(void **state)
 	char *text = record_text(&want);
 	struct record got;
 
-	(void)state;
 	assert_string_equal(text, "kxfs submit 2\nlaunched 18446744073709551615 " DIGEST
 				  "\ntold\njob app-x7k2pd0 1\npending " UUID_1 "\npending " UUID_2
 				  "\nfile 1001 101\nowner 1000 100\n"
@@ -95,7 +92,6 @@ static void test_cut(void **state)
 	char *text = record_text(&want);
 	size_t n_good = 0;
 
-	(void)state;
 	for (size_t len = 0; len < strlen(text); len++) {
 		char *part = mem_copy(text, len);
 		struct record got;
@@ -139,7 +135,6 @@ static void test_damaged(void **state)
 	const char later[] = "kxfs submit 3\nwhatever\n";
 	struct record r;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(bad); i++) {
 		if (record_parse(bad[i], strlen(bad[i]), &r) != -EINVAL)
 			fail_msg("taken: %s", bad[i]);
@@ -170,7 +165,6 @@ static void test_version_1(void **state)
 	const char writing[] = "kxfs submit 1\nwriting\n";
 	struct record r;
 
-	(void)state;
 	assert_int_equal(record_parse(under_way, strlen(under_way), &r), 0);
 	assert_true(r.told);
 	assert_int_equal(r.n_pending, 1);
@@ -194,7 +188,6 @@ static void test_files(void **state)
 	char path[256];
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(records_open(top, "submit", &all), 0);
 	assert_int_equal(records_read(all, "x.yaml", &got), -ENOENT);
 	assert_int_equal(records_write(all, "x.yaml", &want), 0);

@@ -12,7 +12,6 @@
 
 static void test_tgid(void **state)
 {
-	(void)state;
 	assert_int_equal(writer_parse_tgid("Name:\tcp\nUmask:\t0022\nTgid:\t4711\nNgid:\t0\n"),
 			 4711);
 	assert_int_equal(writer_parse_tgid("Tgid: 1\n"), 1);
@@ -29,7 +28,6 @@ static void test_fdinfo(void **state)
 {
 	struct writer_fd fd;
 
-	(void)state;
 	assert_int_equal(writer_parse_fdinfo("pos:\t0\nflags:\t0100001\nmnt_id:\t30\nino:\t99\n",
 					     &fd),
 			 0);
@@ -65,7 +63,6 @@ static void test_process(void **state)
 	pthread_t thread;
 	pid_t pid = 0;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, thread_process, &pid), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(pid, getpid());
@@ -81,7 +78,6 @@ static void test_holds(void **state)
 	struct stat st;
 	pid_t child;
 
-	(void)state;
 	assert_true(fd >= 0 && readable >= 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(writer_holds(getpid(), st.st_ino, "/tmp"), 1);

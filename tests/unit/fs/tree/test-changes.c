@@ -46,38 +46,21 @@ struct stream *stream_new(struct fs *fs, const struct stream_class *class)
 
 void stream_open(struct stream *s, fuse_req_t req, struct fuse_file_info *fi)
 {
-	(void)req;
-	(void)fi;
 	assert_int_equal(s->class->start(s), 0);
 }
 
 void stream_read(struct fs *fs, fuse_req_t req, struct node *node, size_t size, off_t off,
 		 struct fuse_file_info *fi)
 {
-	(void)fs;
-	(void)req;
-	(void)node;
-	(void)size;
-	(void)off;
-	(void)fi;
 }
 
 void stream_poll(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi,
 		 struct fuse_pollhandle *ph)
 {
-	(void)fs;
-	(void)req;
-	(void)node;
-	(void)fi;
-	(void)ph;
 }
 
 void stream_release(struct fs *fs, fuse_req_t req, struct node *node, struct fuse_file_info *fi)
 {
-	(void)fs;
-	(void)req;
-	(void)node;
-	(void)fi;
 }
 
 /* --- the reader --- */
@@ -93,7 +76,6 @@ static void begin(void)
 
 static int teardown(void **state)
 {
-	(void)state;
 	stream->class->stop(stream);
 	free(stream);
 	return 0;
@@ -147,7 +129,6 @@ static void test_begins(void **state)
 {
 	size_t lost;
 
-	(void)state;
 	has_job = true;
 	begin();
 	assert_int_equal(read_some(PIECE, &lost), 2); /* the job, and SYNC */
@@ -163,7 +144,6 @@ static void test_lost(void **state)
 	const size_t n = 40000;
 	size_t lost, lines;
 
-	(void)state;
 	has_job = false;
 	begin();
 	assert_int_equal(read_some(PIECE, &lost), 1);
@@ -184,7 +164,6 @@ static void test_lost_in_between(void **state)
 	const size_t n = 40000;
 	size_t lost, later, lines;
 
-	(void)state;
 	has_job = false;
 	begin();
 	change(n);

@@ -25,7 +25,6 @@ static void show_why(const struct spec_job *job, char **ret, size_t *ret_len)
 
 static void show_large(const struct spec_job *job, char **ret, size_t *ret_len)
 {
-	(void)job;
 	made++;
 	*ret_len = 1u << 20;
 	*ret = new0_n(char, *ret_len + 1);
@@ -54,7 +53,6 @@ static void test_once(void **state)
 	struct rendered *r = rendered_new();
 	struct spec_job *a = job_named("a");
 
-	(void)state;
 	made = 0;
 	for (int i = 0; i < 3; i++)
 		check(r, a, show_state, "state");
@@ -70,7 +68,6 @@ static void test_each_its_own(void **state)
 {
 	struct rendered *r = rendered_new();
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		char id[16];
 		struct spec_job *job;
@@ -91,7 +88,6 @@ static void test_large(void **state)
 	struct rendered *r = rendered_new();
 	struct spec_job *a = job_named("a");
 
-	(void)state;
 	made = 0;
 	for (int i = 0; i < 2; i++) {
 		cleanup_free char *text = NULL;

@@ -7,7 +7,6 @@ static void test_begins_with_dots(void **state)
 {
 	struct listing *l cleanup(listing_freep) = listing_new();
 
-	(void)state;
 	assert_non_null(l);
 	assert_string_equal(listing_name(l, 0), ".");
 	assert_string_equal(listing_name(l, 1), "..");
@@ -19,7 +18,6 @@ static void test_keeps_many_names_in_order(void **state)
 	struct listing *l cleanup(listing_freep) = listing_new();
 	char name[32];
 
-	(void)state;
 	for (int i = 0; i < 10000; i++) {
 		snprintf(name, sizeof(name), "job-%d", i);
 		listing_add(l, name);

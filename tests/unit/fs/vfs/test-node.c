@@ -10,7 +10,6 @@ static int freed;
 
 static void count_free(struct node *node)
 {
-	(void)node;
 	freed++;
 }
 

@@ -50,13 +50,11 @@ static const struct fuse_lowlevel_ops ops = {.read = on_read};
 
 static ssize_t io_writev(int fd, struct iovec *iov, int count, void *data)
 {
-	(void)data;
 	return writev(fd, iov, count);
 }
 
 static ssize_t io_read(int fd, void *buf, size_t len, void *data)
 {
-	(void)data;
 	return read(fd, buf, len);
 }
 

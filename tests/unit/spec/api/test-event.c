@@ -20,7 +20,6 @@ static void test_object(void **state)
 		parse("{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"resourceVersion\":"
 		      "\"17\",\"x\":[\"}\\\"]\"]},\"a\":{}}}");
 
-	(void)state;
 	assert_int_equal(e.type, SPEC_EVENT_MODIFIED);
 	assert_string_equal(e.resource_version, "17");
 	assert_string_equal(e.object, "{\"metadata\":{\"resourceVersion\":\"17\",\"x\":[\"}\\\"]\"]"
@@ -34,7 +33,6 @@ static void test_types(void **state)
 {
 	static const char *const names[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"};
 
-	(void)state;
 	for (unsigned i = 0; i < array_size(names); i++) {
 		struct spec_event e;
 		char text[128];
@@ -57,7 +55,6 @@ static void test_error(void **state)
 		"\"metadata\":{},\"status\":\"Failure\",\"message\":\"too old resource version: 1 "
 		"(2130)\",\"reason\":\"Expired\",\"code\":410}}");
 
-	(void)state;
 	assert_int_equal(e.type, SPEC_EVENT_ERROR);
 	assert_int_equal(e.code, 410);
 	assert_string_equal(e.resource_version, "");
@@ -81,7 +78,6 @@ static void test_no_event(void **state)
 		"{\"type\":5,\"object\":{\"metadata\":{\"resourceVersion\":\"1\"}}}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(bad); i++) {
 		struct spec_event e;
 
@@ -279,7 +275,6 @@ static const struct answer answers[] = {
 
 static void test_answers(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < array_size(answers); i++) {
 		const struct answer *a = &answers[i];
 		const struct spec_asked asked = {
@@ -331,7 +326,6 @@ static void test_did_nothing(void **state)
 		{200, false, STATUS("no")},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(cases); i++)
 		assert_int_equal(spec_reply_did_nothing(cases[i].status, cases[i].body,
 							strlen(cases[i].body)),
@@ -345,7 +339,6 @@ static void test_bounded(void **state)
 	char *text cleanup_free = NULL;
 	char body[60000];
 
-	(void)state;
 	snprintf(body, sizeof(body), "a\tb\x1b[2J\n\n\nc");
 	memset(body + strlen(body), 'x', sizeof(body) - strlen(body));
 	assert_int_equal(spec_reply_errno(500, body, sizeof(body), &asked, &text), -EIO);
@@ -366,7 +359,6 @@ static void test_forbidden_everywhere(void **state)
 		"cluster scope\",\"reason\":\"Forbidden\"}";
 	char *text;
 
-	(void)state;
 	assert_int_equal(spec_reply_errno(403, body, strlen(body), &asked, &text), -EACCES);
 	assert_string_equal(text,
 			    "forbidden: user ada may not list queues.scheduling.volcano.sh, which "
@@ -381,7 +373,6 @@ static void test_many_fields(void **state)
 	char body[4096] = "{\"message\":\"strict decoding error: ";
 	size_t n = strlen(body);
 
-	(void)state;
 	for (int i = 0; i < 20; i++)
 		n += (size_t)snprintf(body + n, sizeof(body) - n, "%sunknown field \\\"f%d\\\"",
 				      i ? ", " : "", i);

@@ -381,7 +381,6 @@ static void test_exec_reply(void **state)
 	struct spec_credential c;
 	struct spec_errors e = SPEC_ERRORS_INIT;
 
-	(void)state;
 	assert_int_equal(reply(REPLY "\"token\": \"t\", \"expirationTimestamp\": "
 				     "\"2026-11-21T09:08:40Z\"}}",
 			       &c, &e),
@@ -419,7 +418,6 @@ static void test_exec_reply_bad(void **state)
 		{REPLY "\"token\": \"s3cret\", \"expirationTimestamp\": \"s3cret\"}}", "no time"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(bad); i++) {
 		struct world w = {0};
 		struct spec_credential c;
@@ -440,7 +438,6 @@ static void test_base64(void **state)
 					  "Zg==Zg==", "Zm9*", "====", "Zm 9v", "Zm9v\x80"};
 	size_t n;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(pairs); i++) {
 		cleanup_free char *to = spec_base64_encode(pairs[i][0], strlen(pairs[i][0]));
 		cleanup_free char *from = spec_base64_decode(pairs[i][1], strlen(pairs[i][1]), &n);
@@ -483,7 +480,6 @@ static void test_time(void **state)
 	};
 	int64_t ns;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(good); i++) {
 		assert_int_equal(spec_time_parse(good[i].text, strlen(good[i].text), &ns),
 				 good[i].len);

@@ -18,7 +18,6 @@ static bool is_u1(const char *json)
 
 static void test_submission(void **state)
 {
-	(void)state;
 	assert_true(is_u1(OURS));
 	assert_false(spec_object_is_submission(OURS, strlen(OURS), "u-2"));
 	assert_false(is_u1("{\"metadata\":{\"annotations\":{\"kxfs/submission\":1}}}"));
@@ -34,7 +33,6 @@ static void test_appdef(void **state)
 	cleanup_free char *text = NULL;
 	size_t len;
 
-	(void)state;
 	assert_int_equal(spec_object_appdef(OURS, strlen(OURS), &text, &len), 0);
 	assert_string_equal(text, "name: a\nroles: []\n");
 	assert_int_equal(len, strlen(text));
@@ -49,7 +47,6 @@ static void test_yaml(void **state)
 	cleanup_free char *text = NULL;
 	size_t len;
 
-	(void)state;
 	assert_int_equal(spec_object_yaml(json, strlen(json), &text, &len), 0);
 	assert_string_equal(text, "kind: Job\nmetadata:\n  name: a\nmanagedFields: stays\n");
 	assert_int_equal(len, strlen(text));
@@ -85,7 +82,6 @@ static void test_listed_run(void **state)
 		{"{\"items\":[", NULL, -EINVAL, 0, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(cases); i++) {
 		struct spec_listed_run run;
 

@@ -11,7 +11,6 @@ static void test_ask(void **state)
 	cleanup_free char *log = spec_review_ask("", "pods/log", "get", "training");
 	cleanup_free char *queues = spec_review_ask("scheduling.volcano.sh", "queues", "list", "");
 
-	(void)state;
 	assert_string_equal(log, "{\"apiVersion\":\"authorization.k8s.io/v1\","
 				 "\"kind\":\"SelfSubjectAccessReview\",\"spec\":{"
 				 "\"resourceAttributes\":{\"group\":\"\",\"resource\":\"pods\","
@@ -30,7 +29,6 @@ static void test_reply(void **state)
 {
 	bool allowed = false;
 
-	(void)state;
 	assert_int_equal(reply("{\"status\":{\"allowed\":true}}", &allowed), 0);
 	assert_true(allowed);
 	assert_int_equal(reply("{\"status\":{\"allowed\":false,\"denied\":true}}", &allowed), 0);
@@ -49,7 +47,6 @@ static void test_version(void **state)
 	static const char bad[] = "{\"gitVersion\":3}";
 	char *text = NULL;
 
-	(void)state;
 	assert_int_equal(spec_version_reply(good, strlen(good), &text), 0);
 	assert_string_equal(text, "v1.30.2");
 	free(text);

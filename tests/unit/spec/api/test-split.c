@@ -89,7 +89,6 @@ static void refused(enum spec_split_form form, const char *text)
 
 static void test_list(void **state)
 {
-	(void)state;
 	check(SPEC_SPLIT_LIST, NULL,
 	      "{\"kind\":\"JobList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
 	      "\"17\","
@@ -107,7 +106,6 @@ static void test_list(void **state)
 /* Names that matter at one place matter at no other. */
 static void test_list_places(void **state)
 {
-	(void)state;
 	check(SPEC_SPLIT_LIST, NULL,
 	      "{\"x\":{\"items\":[{\"no\":1}],\"metadata\":{\"resourceVersion\":\"no\"}},"
 	      "\"items\":[{\"items\":[{}],\"metadata\":{\"resourceVersion\":\"5\"}}]}",
@@ -116,7 +114,6 @@ static void test_list_places(void **state)
 
 static void test_watch(void **state)
 {
-	(void)state;
 	check(SPEC_SPLIT_WATCH, NULL,
 	      "{\"type\":\"ADDED\",\"object\":{\"a\":\"}\"}}\n{\"object\":{},\"type\":\"DELETED\"}"
 	      "{\"type\":\"torn",
@@ -139,7 +136,6 @@ static void test_watch(void **state)
 
 static void test_picked(void **state)
 {
-	(void)state;
 	check(SPEC_SPLIT_LIST, pod_pick, "{\"items\":[" POD "," POD "]}",
 	      POD_PICKED "\n" POD_PICKED "\n", "|");
 	check(SPEC_SPLIT_WATCH, pod_pick, "{\"type\":\"ADDED\",\"object\":" POD "}",
@@ -161,7 +157,6 @@ static void test_picked(void **state)
 
 static void test_strings(void **state)
 {
-	(void)state;
 	check(SPEC_SPLIT_WATCH, pod_pick,
 	      "{\"a\\\"\":\"\\\\\",\"b\":\"\\\\\\\"]}{[,:\",\"\":\"\\u00e9\xc3\xa9\",\"c\":-1.5e+"
 	      "3}",
@@ -200,7 +195,6 @@ static void test_refused(void **state)
 		"{\"kind\":\"Status\",\"code\":410}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(lists); i++)
 		refused(SPEC_SPLIT_LIST, *lists[i] ? lists[i] : " ");
 	refused(SPEC_SPLIT_WATCH, "404 page not found\n");
@@ -212,7 +206,6 @@ static void test_nul_in_string(void **state)
 	struct seen seen = {0};
 	struct spec_split *s = spec_split_new(SPEC_SPLIT_WATCH, NULL, see, &seen);
 
-	(void)state;
 	assert_int_equal(spec_split_feed(s, "{\"a\":\"\0\"}", 10), -EINVAL);
 	assert_int_equal(seen.n, 0);
 	spec_split_free(s);
@@ -233,7 +226,6 @@ static char *nested(int depth)
 /* With the brackets of the event, as deep as may be, and one more. */
 static void test_depth(void **state)
 {
-	(void)state;
 	for (int depth = 2 * SPEC_MAX_DEPTH - 1; depth <= 2 * SPEC_MAX_DEPTH; depth++) {
 		char *lists cleanup_free = nested(depth), *got cleanup_free = NULL;
 		char text[4 * SPEC_MAX_DEPTH + 16];
@@ -252,7 +244,6 @@ static void test_deep_object(void **state)
 	char *lists cleanup_free = nested(3000), *got cleanup_free = NULL;
 	char *text cleanup_free = NULL;
 
-	(void)state;
 	assert_true(
 		asprintf(
 			&text,
@@ -294,7 +285,6 @@ static void test_size(void **state)
 	size_t want = SPEC_MAX_WATCHED - strlen("{\"metadata\":{\"uid\":\"u\"},\"a\":\"\"}");
 	char *much = malloc(SPEC_MAX_WATCHED);
 
-	(void)state;
 	memset(much, 'x', SPEC_MAX_WATCHED);
 	for (size_t more = 0; more < 2; more++) {
 		struct seen seen = {0};
@@ -325,7 +315,6 @@ static void test_large_metadata(void **state)
 		"{\"metadata\":{\"continue\":\""};
 	char *much = malloc(SPEC_MAX_WATCHED);
 
-	(void)state;
 	memset(much, 'x', SPEC_MAX_WATCHED);
 	for (size_t i = 0; i < array_size(heads); i++) {
 		struct seen seen = {0};
@@ -351,7 +340,6 @@ static void test_stopped(void **state)
 	struct spec_split *s = spec_split_new(SPEC_SPLIT_LIST, NULL, see, &seen);
 	const char *text = "{\"items\":[{},{},{}]}";
 
-	(void)state;
 	assert_int_equal(spec_split_feed(s, text, strlen(text)), -ENOSPC);
 	assert_int_equal(spec_split_end(s, NULL), -ENOSPC);
 	assert_int_equal(seen.n, 2);

@@ -49,7 +49,6 @@ static void test_defaults(void **state)
 		parse("name: hello\nroles:\n- {name: echo, image: i, entrypoint: e}\n");
 	const struct spec_role *role = &app->roles[0];
 
-	(void)state;
 	assert_string_equal(app->name, "hello");
 	assert_int_equal(app->n_roles, 1);
 	assert_int_equal(app->metadata.n, 0);
@@ -109,7 +108,6 @@ static void test_full(void **state)
 	struct spec_app *app = parse(full);
 	const struct spec_role *role = &app->roles[0];
 
-	(void)state;
 	assert_int_equal(app->n_roles, 2);
 	assert_string_equal(app->name, "Train_1");
 	assert_string_equal(app->scheduler, "local");
@@ -143,7 +141,6 @@ static void test_resources(void **state)
 	struct spec_app *app = parse(full);
 	const struct spec_resource *r = &app->roles[0].resource;
 
-	(void)state;
 	assert_true(r->cpu == 2.5);
 	assert_int_equal(r->gpu, 0);
 	assert_true(r->mem_mb == 1e5);
@@ -164,7 +161,6 @@ static void test_mounts(void **state)
 	struct spec_app *app = parse(full);
 	const struct spec_role *role = &app->roles[0];
 
-	(void)state;
 	assert_int_equal(role->n_mounts, 3);
 	assert_string_equal(role->mounts[0].src, "/a");
 	assert_true(role->mounts[0].read_only);
@@ -190,7 +186,6 @@ static void test_json(void **state)
 		      "args: [\"\\a\", \"\\x7f\"]}\n");
 	char *text = spec_app_json(app), *again;
 
-	(void)state;
 	assert_string_equal(text, expected);
 	spec_app_free(app);
 	free(text);
@@ -275,7 +270,6 @@ static void test_fields(void **state)
 		 "6:21: roles[0].metadata.a[1]: must not hold a NUL character\n"},
 	};
 
-	(void)state;
 	check_roles(table, array_size(table));
 }
 
@@ -314,7 +308,6 @@ static void test_numbers(void **state)
 		 "6:16: roles[0].max_retries: must be at most 2147483647, not 2147483648\n"},
 	};
 
-	(void)state;
 	check_roles(table, array_size(table));
 }
 
@@ -354,7 +347,6 @@ static void test_resource_errors(void **state)
 		 "value, or put \"null\" in quotes if that is the text\n"},
 	};
 
-	(void)state;
 	check_roles(table, array_size(table));
 }
 
@@ -380,7 +372,6 @@ static void test_port_errors(void **state)
 		 "6:68: roles[0].port_map[\"\"]: the name of a port must not be empty\n"},
 	};
 
-	(void)state;
 	check_roles(table, array_size(table));
 }
 
@@ -391,7 +382,6 @@ static void test_mount_errors(void **state)
 					  "mounts: ''", "mounts: [type=x]",
 					  "mounts: [{type: tmpfs}]", "mounts: [null]"};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(bad); i++) {
 		struct spec_app *app = NULL;
 		char text[500];
@@ -444,7 +434,6 @@ static void test_document(void **state)
 		 "scheduler_args\n"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++)
 		check_text(table[i].text, table[i].expected);
 }
@@ -469,7 +458,6 @@ static void test_names(void **state)
 		 "\"ab\" (only a-z, 0-9 and - count)\n"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++)
 		check_text(table[i].text, table[i].expected);
 }
@@ -480,7 +468,6 @@ static void test_pod_names(void **state)
 	static const char a42[] = "abcdefghijabcdefghijabcdefghijabcdefghijab";
 	char text[400];
 
-	(void)state;
 	snprintf(text, sizeof(text), "name: %s\nroles:\n- {name: r, image: i, entrypoint: e}\n",
 		 a42);
 	spec_app_free(parse(text));
@@ -517,7 +504,6 @@ static void test_replicas(void **state)
 				   "- {name: a, image: i, entrypoint: e, num_replicas: 6000}\n"
 				   "- {name: b, image: i, entrypoint: e, num_replicas: 4001}\n";
 
-	(void)state;
 	check(text, strlen(text), -EFBIG,
 	      "3:1: roles: there are 10001 replicas in all; a job can have at most 10000\n");
 }
@@ -529,7 +515,6 @@ static void test_many_errors(void **state)
 	struct spec_app *app = NULL;
 	clock_t start = clock();
 
-	(void)state;
 	assert_non_null(text);
 	to = stpcpy(text, "name: a\nroles:\n- name: r\n  image: i\n  entrypoint: e\n");
 	for (int i = 0; i < 50000; i++)
@@ -549,7 +534,6 @@ static void test_many_roles(void **state)
 	clock_t start = clock();
 	struct spec_app *app;
 
-	(void)state;
 	assert_non_null(text);
 	to = stpcpy(text, "name: a\nroles:\n");
 	for (int i = 0; i < SPEC_MAX_REPLICAS; i++)
@@ -587,7 +571,6 @@ static void test_torchx_dump(void **state)
 {
 	static const char *const empty[] = {"null", "{}", "{\"projects\": {}}", "\"\""};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(empty); i++) {
 		cleanup_free char *text = dump(empty[i], "{}");
 		struct spec_app *app = parse(text);
@@ -622,7 +605,6 @@ static void test_torchx_refused(void **state)
 		{"null", "null", "roles[0].overrides: must not be null"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(cases); i++) {
 		cleanup_free char *text = dump(cases[i].workspace, cases[i].overrides);
 		cleanup_free char *errors = NULL;
@@ -653,7 +635,6 @@ static void test_torchx_dry_run(void **state)
 	cleanup_free char *text = NULL;
 	struct spec_app *app;
 
-	(void)state;
 	assert_true(asprintf(&text,
 			     "{\"scheduler\": \"kubernetes\", \"cfg\": {\"queue\": \"q\", "
 			     "\"service_account\": null, \"quiet\": false},\n \"app\": %s, "
@@ -699,7 +680,6 @@ static void test_torchx_schedulers(void **state)
 					       {"kubernetes_mcad", "mcad"},
 					       {"local_cwd", "local"}};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(names); i++) {
 		char text[120];
 		struct spec_app *app;

@@ -33,7 +33,6 @@ static void test_fields(void **state)
 {
 	cleanup_free char *page = manual();
 
-	(void)state;
 	assert_non_null(spec_app_field(0));
 	for (size_t i = 0; spec_app_field(i); i++) {
 		cleanup_free char *item = NULL;
@@ -48,7 +47,6 @@ static void test_retry_policies(void **state)
 {
 	cleanup_free char *page = manual();
 
-	(void)state;
 	for (int i = SPEC_RETRY_APPLICATION; i <= SPEC_RETRY_HOT_SPARE; i++) {
 		cleanup_free char *item = NULL;
 
@@ -95,7 +93,6 @@ static void test_resources(void **state)
 	cleanup_free char *page = manual();
 	const char *name;
 
-	(void)state;
 	for (size_t i = 0; (name = spec_named_resource_name(i)); i++) {
 		cleanup_free char *line = NULL;
 
@@ -128,7 +125,6 @@ static void test_examples(void **state)
 	cleanup_free char *page = manual();
 	glob_t found;
 
-	(void)state;
 	assert_int_equal(glob(TEST_SOURCE "/contrib/examples/*.yaml", 0, NULL, &found), 0);
 	assert_true(found.gl_pathc >= 4);
 	for (size_t i = 0; i < found.gl_pathc; i++) {

@@ -27,7 +27,6 @@ static const char *const table[][2] = {
 
 static void test_clean(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		char *got cleanup_free = spec_label_clean(table[i][0]);
 
@@ -57,7 +56,6 @@ static void test_user(void **state)
 		{X31 X31 "xy@h", X31 "xxxxxxxxxxxxxxx-d00194072cfc20cc"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(users); i++) {
 		char *got cleanup_free = spec_label_user(users[i][0]);
 

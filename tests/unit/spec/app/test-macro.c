@@ -78,7 +78,6 @@ static const char *const table[][2] = {
 
 static void test_as_python(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		char *got cleanup_free = spec_macro_expand(table[i][0], &macros);
 
@@ -93,7 +92,6 @@ static void test_one_pass(void **state)
 	struct spec_macros m = macros;
 	char *got cleanup_free = NULL;
 
-	(void)state;
 	m.app_id = "${replica_id}$$$app_id";
 	got = spec_macro_expand("<$app_id>", &m);
 	assert_non_null(got);
@@ -105,7 +103,6 @@ static void test_unset_is_unknown(void **state)
 	struct spec_macros m = {.app_id = "a"};
 	char *got cleanup_free = spec_macro_expand("$app_id $rank0_env ${img_root}", &m);
 
-	(void)state;
 	assert_non_null(got);
 	assert_string_equal(got, "a $rank0_env ${img_root}");
 }

@@ -96,7 +96,6 @@ static void test_one_mount(void **state)
 		{"type=volume,src=~claim,dst=/b", VOLUME, "~claim", "/b", false, NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct result r = parse_with(table[i].document, HOME_DIR);
 
@@ -112,7 +111,6 @@ static void test_home_forms(void **state)
 {
 	struct result r = parse_with("type=bind,src=~/x,dst=/b", "/users/ada//");
 
-	(void)state;
 	assert_string_equal(r.v[0].src, "/users/ada/x");
 	clear(&r);
 	r = parse_with("type=bind,src=~,dst=/b", "/");
@@ -129,7 +127,6 @@ static void test_several_in_a_string(void **state)
 		"type=bind,src=/a,dst=/b,readonly,type=volume,src=c,dst=/d,type=device,src=/dev/x",
 		NULL);
 
-	(void)state;
 	assert_int_equal(r.err, 0);
 	assert_int_equal(r.n, 3);
 	assert_mount(&r.v[0], BIND, "/a", "/b", true, NULL);
@@ -145,7 +142,6 @@ static void test_appends(void **state)
 				       "type=bind\", \"type=device,src=/dev/c\"]";
 	struct result r = {0};
 
-	(void)state;
 	assert_int_equal(spec_yaml_parse(document, strlen(document), &root, &r.e), 0);
 	for (size_t i = 0; i < root->n; i++)
 		r.err = spec_mount_parse(root->v[i], &place, NULL, &r.v, &r.n, &r.e) ?: r.err;
@@ -223,7 +219,6 @@ static void test_errors(void **state)
 			 "type=bind,src=HOST_PATH,dst=CONTAINER_PATH[,readonly]\n"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct result r = parse_with(table[i].document, HOME_DIR);
 		cleanup_free char *text = spec_errors_text(&r.e, "f");
@@ -240,7 +235,6 @@ static void test_home_unknown(void **state)
 	struct result r = parse_with("type=bind,src=~/x,dst=/b", NULL);
 	cleanup_free char *text = spec_errors_text(&r.e, "f");
 
-	(void)state;
 	assert_string_equal(text, "f:1:1: m: src=~/x: only your own home can be written as ~, and "
 				  "it is not known here; write the path in full\n");
 	clear(&r);

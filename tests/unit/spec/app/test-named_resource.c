@@ -56,7 +56,6 @@ static void test_as_torchx(void **state)
 	struct json_object *newer = golden("nightly");
 	size_t n = 0;
 
-	(void)state;
 	json_object_object_foreach(old, name, value) {
 		assert_same(name, value);
 		n++;
@@ -79,7 +78,6 @@ static void test_null_resource(void **state)
 	static const char *const names[] = {"NULL", "MISSING"};
 	const char *suggestion;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(names); i++) {
 		struct spec_resource r = {0};
 
@@ -95,7 +93,6 @@ static void test_case(void **state)
 	struct spec_resource r = {0};
 	const char *suggestion;
 
-	(void)state;
 	assert_int_equal(spec_named_resource("AWS_P4d.24XLarge", &r, &suggestion), 0);
 	assert_int_equal(r.gpu, 8);
 	assert_string_equal(r.capabilities.v[0].value, "p4d.24xlarge");
@@ -114,7 +111,6 @@ static void test_unknown(void **state)
 	struct spec_resource r = {0};
 	const char *suggestion;
 
-	(void)state;
 	assert_int_equal(spec_named_resource("aws_p4d.24xlrage", &r, &suggestion), -ENOENT);
 	assert_string_equal(suggestion, "aws_p4d.24xlarge");
 	assert_int_equal(spec_named_resource("gpu.smal", &r, &suggestion), -ENOENT);

@@ -50,7 +50,6 @@ static void test_types(void **state)
 	struct fixture f;
 	int64_t n = 0;
 
-	(void)state;
 	start(&f, volcano);
 	assert_null(spec_options_text(f.o, "queue"));
 	assert_false(spec_options_int(f.o, "efa_device_count", &n));
@@ -84,7 +83,6 @@ static void test_bad_text(void **state)
 		{"image_secret", "-a"},	    {"service_account", "a/b"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(bad); i++) {
 		struct fixture f;
 		char path[64];
@@ -105,7 +103,6 @@ static void test_unknown(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	start(&f, volcano);
 	assert_int_equal(spec_options_set(f.o, "serviceAccount", "x", &f.e), -EINVAL);
 	assert_string_equal(f.e.v[0].text,
@@ -121,7 +118,6 @@ static void test_merge(void **state)
 	struct fixture f;
 	int64_t n;
 
-	(void)state;
 	start(&f, mcad);
 	spec_options_set(f.o, "network", "a", &f.e);
 	spec_options_set(f.o, "image_repo", "b", &f.e);
@@ -155,7 +151,6 @@ static void test_bad_json(void **state)
 		{"{\"namespace\":1}", "scheduler_args.namespace"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(bad); i++) {
 		struct fixture f;
 
@@ -193,7 +188,6 @@ static void test_time(void **state)
 		{"4:00:00", 0, "\"4:00:00\""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		cleanup_free char *json = text_print("{\"limit\":\"%s\"}", table[i].text);
 		struct fixture f;
@@ -216,7 +210,6 @@ static void test_refusal(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	start(&f, mcad);
 	assert_int_equal(spec_options_merge(f.o, "{\"never\":\"1d\",\"more\":1}", "ns", &f.e),
 			 -EINVAL);
@@ -231,7 +224,6 @@ static void test_required(void **state)
 {
 	struct fixture f;
 
-	(void)state;
 	start(&f, volcano);
 	assert_int_equal(spec_options_check(f.o, &f.e), -EINVAL);
 	assert_string_equal(f.e.v[0].path, "scheduler_args.queue");
@@ -256,7 +248,6 @@ static void test_check(void **state)
 {
 	cleanup_free char *text = NULL;
 
-	(void)state;
 	assert_int_equal(spec_option_check("mcad", mcad, "priority", "5", &text), 0);
 	assert_null(text);
 	assert_int_equal(spec_option_check("mcad", mcad, "priority", "x", &text), -EINVAL);

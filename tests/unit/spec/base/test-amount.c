@@ -33,7 +33,6 @@ static void test_values(void **state)
 		{"1e", -1},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		double got = spec_amount_value(table[i].text);
 		double off = got - table[i].value;
@@ -60,7 +59,6 @@ static void test_print(void **state)
 		{"nvidia.com/gpu", 8, "8"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		char *text cleanup_free = NULL;
 		size_t len;

@@ -19,7 +19,6 @@ static void test_text(void **state)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
 
-	(void)state;
 	assert_text(&e, "a.yaml", "");
 	assert_int_equal(spec_errors_add(&e, -EINVAL, 3, 7, "roles[0].env.A", "is %s", "wrong"),
 			 -EINVAL);
@@ -39,7 +38,6 @@ static void test_order(void **state)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
 
-	(void)state;
 	spec_errors_add(&e, -EINVAL, 2, 1, "", "c");
 	spec_errors_add(&e, -EINVAL, 1, 9, "", "b");
 	spec_errors_add(&e, -EINVAL, 1, 2, "", "a");
@@ -54,7 +52,6 @@ static void test_bound(void **state)
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	char *text;
 
-	(void)state;
 	for (unsigned i = 0; i < SPEC_MAX_ERRORS; i++)
 		spec_errors_add(&e, -EINVAL, 10 + i, 1, "", "x");
 	assert_int_equal(e.dropped, 0);
@@ -80,7 +77,6 @@ static void test_errno(void **state)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
 
-	(void)state;
 	spec_errors_add(&e, -EFBIG, 1, 1, "", "x");
 	spec_errors_add(&e, -EINVAL, 1, 1, "", "x");
 	assert_int_equal(e.err, -EFBIG);
@@ -96,7 +92,6 @@ static void test_control_characters(void **state)
 {
 	struct spec_errors e = SPEC_ERRORS_INIT;
 
-	(void)state;
 	spec_errors_add(&e, -EINVAL, 1, 1, "env[\"\x1b\"]", "%s",
 			"a\nb\tc\x1b[2J\x7f\xc2\x9b\xc3\xa9");
 	assert_text(&e, "a\nb", "a\\nb:1:1: env[\"\\x1b\"]: a\\nb\\tc\\x1b[2J\\x7f\\x9b\xc3\xa9\n");
@@ -109,7 +104,6 @@ static void test_long_text(void **state)
 	char name[6001];
 	const char *text;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(name) - 1; i += 2)
 		memcpy(name + i, "\xc3\xa9", 2);
 	name[sizeof(name) - 1] = '\0';
@@ -150,7 +144,6 @@ static void test_suggest(void **state)
 		{"a-word-that-is-longer-than-every-word-that-there-is-in-the-table-of-all", NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		const char *near = spec_suggest(table[i].word, words);
 

@@ -18,7 +18,6 @@ static void test_new(void **state)
 	cleanup_free struct pair *many = new0_n(struct pair, 3);
 	cleanup_free void *none = mem_zero(0);
 
-	(void)state;
 	assert_null(one->a);
 	for (size_t i = 0; i < 3; i++)
 		assert_true(!many[i].a && !many[i].b);
@@ -29,7 +28,6 @@ static void test_grow(void **state)
 {
 	cleanup_free int *v = NULL;
 
-	(void)state;
 	v = mem_grow(v, 0, sizeof(*v));
 	assert_non_null(v);
 	for (int i = 0; i < 1000; i++) {
@@ -45,7 +43,6 @@ static void test_copy(void **state)
 	cleanup_free char *bytes = mem_copy("a\0b", 3), *text = text_copy("text");
 	cleanup_free char *printed = text_print("%s-%d", "a", 7);
 
-	(void)state;
 	assert_memory_equal(bytes, "a\0b", 4);
 	assert_string_equal(text, "text");
 	assert_string_equal(printed, "a-7");
@@ -91,7 +88,6 @@ static void ask_copy(void)
 
 static void test_none(void **state)
 {
-	(void)state;
 	assert_true(ends(ask_product));
 	assert_true(ends(ask_growth));
 	assert_true(ends(ask_copy));

@@ -26,7 +26,6 @@ static void test_suffix(void **state)
 	};
 	char got[SPEC_SUFFIX_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		spec_name_suffix(table[i].v, got);
 		assert_string_equal(got, table[i].suffix);
@@ -58,7 +57,6 @@ static void test_norm(void **state)
 		{"x\xc4\xc4\xb0", "xi"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		char *got cleanup_free = spec_name_norm(table[i][0]);
 
@@ -72,7 +70,6 @@ static void test_norm(void **state)
 
 static void test_label(void **state)
 {
-	(void)state;
 	assert_true(spec_name_is_label("a"));
 	assert_true(spec_name_is_label("0"));
 	assert_true(spec_name_is_label("a-b--c9"));
@@ -132,7 +129,6 @@ static void test_file(void **state)
 		A60 A60 A60 A60 A10 "aaaaaa",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(good); i++)
 		assert_true(spec_name_is_file(good[i]));
 	for (size_t i = 0; i < array_size(bad); i++)
@@ -157,7 +153,6 @@ static void test_replica_dir(void **state)
 		{"", 0, "role-0"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		char *got cleanup_free = spec_name_replica_dir(table[i].role, table[i].k);
 
@@ -176,7 +171,6 @@ static void test_submits(void **state)
 		"",	 "4913",    "a.yaml.tmp",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(yes); i++)
 		assert_true(spec_name_submits(yes[i]));
 	for (size_t i = 0; i < array_size(no); i++)
@@ -195,7 +189,6 @@ static void test_job(void **state)
 		{"___", 1, "c"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		char *name cleanup_free = spec_name_job(table[i].app, table[i].v);
 
@@ -208,7 +201,6 @@ static void test_uuid(void **state)
 	unsigned char bytes[16];
 	char text[37];
 
-	(void)state;
 	memset(bytes, 0xff, sizeof(bytes));
 	spec_name_uuid(bytes, text);
 	assert_string_equal(text, "ffffffff-ffff-4fff-bfff-ffffffffffff");
@@ -220,7 +212,6 @@ static void test_uuid(void **state)
 
 static void test_handle(void **state)
 {
-	(void)state;
 	assert_true(spec_name_is_handle("kxfs://torchx/train-x7k2pd0"));
 	assert_true(spec_name_is_handle("kxfs://torchx/${app_id}"));
 	assert_false(spec_name_is_handle("kubernetes://torchx/${app_id}"));
@@ -242,7 +233,6 @@ static void test_seed(void **state)
 	char suffix[SPEC_SUFFIX_MAX];
 	uint64_t v[2] = {5, 6};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(others); i++)
 		assert_false(spec_name_seed(others[i], v));
 	assert_true(v[0] == 5 && v[1] == 6);

@@ -18,7 +18,6 @@ static void test_standard(void **state)
 {
 	char *million cleanup_free = malloc(1000000);
 
-	(void)state;
 	check("", 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 	check("abc", 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 	check("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56,
@@ -48,7 +47,6 @@ static void test_padding(void **state)
 	};
 	char text[128];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	for (size_t i = 0; i < array_size(table); i++)
 		check(text, table[i].len, table[i].digest);

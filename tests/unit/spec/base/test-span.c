@@ -24,7 +24,6 @@ static void test_member(void **state)
 		{"", NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct spec_span s = {table[i].text, table[i].text + strlen(table[i].text)};
 		struct spec_span value;
@@ -43,7 +42,6 @@ static void test_is(void **state)
 	static const char text[] = "\"ab\"";
 	struct spec_span s = {text, text + strlen(text)};
 
-	(void)state;
 	assert_true(spec_span_is(s, "ab"));
 	assert_false(spec_span_is(s, "a"));
 	assert_false(spec_span_is(s, "abc"));
@@ -56,7 +54,6 @@ static void test_plain(void **state)
 {
 	char text[40];
 
-	(void)state;
 	for (int c = 0; c < 256; c++) {
 		bool plain = c >= 0x20 && c != '"' && c != '\\';
 
@@ -85,7 +82,6 @@ static void test_nest(void **state)
 		"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(texts); i++) {
 		const char *end = texts[i] + strlen(texts[i]), *want = texts[i];
 		struct spec_nest one = {.depth = 1};

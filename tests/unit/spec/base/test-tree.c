@@ -27,7 +27,6 @@ static void test_texts(void **state)
 		{"", NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct json_object *tree cleanup_json = spec_tree_parse(table[i].json);
 		char *again cleanup_free = tree ? spec_tree_print(tree) : NULL;

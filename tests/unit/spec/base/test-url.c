@@ -15,7 +15,6 @@ static void test_escape(void **state)
 		{"\xc3\xa4\xff", "%C3%A4%FF"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(cases); i++) {
 		cleanup_free char *got = spec_url_escape(cases[i][0]);
 

@@ -26,7 +26,6 @@ static void test_clean(void **state)
 		{"\xf5\x80", "", "\\xf5\\x80"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(cases); i++) {
 		const char *want = cases[i].want ? cases[i].want : cases[i].text;
 		cleanup_free char *got = spec_utf8_clean_copy(cases[i].text, cases[i].keep);

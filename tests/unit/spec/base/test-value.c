@@ -23,7 +23,6 @@ static void test_values(void **state)
 	struct spec_value *o cleanup_free = NULL;
 	const struct spec_value *list, *map;
 
-	(void)state;
 	assert_int_equal(
 		parse(" { \"m\" : {\"t\":\"x\",\"n\":null} , \"l\":[1, {\"k\":\"v\"},[],\"s\" ],"
 		      "\"i\":42,\"big\":2147483648,\"minus\":-1,\"float\":1.5e+3,\"yes\":true,"
@@ -75,7 +74,6 @@ static void test_texts(void **state)
 		{"{\"a\":\"one\",\"a\":2}", ""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct spec_value *o cleanup_free = NULL;
 
@@ -142,7 +140,6 @@ static void test_refused(void **state)
 		"{:1}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(texts); i++) {
 		struct spec_value *o;
 
@@ -154,7 +151,6 @@ static void test_nul(void **state)
 {
 	struct spec_value *o;
 
-	(void)state;
 	assert_int_equal(spec_value_parse_map("{}\0{}", 5, &o), -EINVAL);
 	assert_int_equal(spec_value_parse_map("{\"a\":\"\0\"}", 9, &o), -EINVAL);
 }
@@ -177,7 +173,6 @@ static void test_any(void **state)
 	char *much = memset(new0_n(char, len), ' ', len);
 	struct spec_value *o;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		assert_int_equal(spec_value_parse(table[i].json, strlen(table[i].json), &o), 0);
 		assert_string_equal(o->text, table[i].text);
@@ -201,7 +196,6 @@ static void test_depth(void **state)
 {
 	size_t deep = (size_t)2 * SPEC_MAX_DEPTH + 1;
 
-	(void)state;
 	for (size_t depth = deep; depth <= deep + 1; depth++) {
 		char text[1024] = "{\"a\":";
 		struct spec_value *o;

@@ -13,7 +13,6 @@ static void test_words(void **state)
 	static const char *const names[] = {"SUBMITTED", "PENDING",   "RUNNING", "SUCCEEDED",
 					    "FAILED",	 "CANCELLED", "UNKNOWN"};
 
-	(void)state;
 	assert_int_equal(array_size(names), SPEC_N_STATES);
 	for (int i = 0; i < SPEC_N_STATES; i++)
 		assert_string_equal(spec_state_name((enum spec_state)i), names[i]);
@@ -36,7 +35,6 @@ static void test_new_is_empty(void **state)
 {
 	struct spec_job *job cleanup_job = spec_job_new(1, 2);
 
-	(void)state;
 	assert_non_null(job);
 	assert_string_equal(job->id, "");
 	assert_string_equal(job->submission, "");
@@ -51,7 +49,6 @@ static void test_set(void **state)
 {
 	char *field = NULL, *other = NULL;
 
-	(void)state;
 	spec_set(&field, "");
 	spec_set(&other, NULL);
 	assert_string_equal(field, "");
@@ -76,7 +73,6 @@ static void test_logs_are_grouped(void **state)
 	struct spec_job *job cleanup_job = spec_job_new(0, 1);
 	struct spec_replica *r = &job->replicas[0];
 
-	(void)state;
 	for (size_t i = 0; i < array_size(add); i++)
 		spec_replica_add_log(r, add[i][0], add[i][1]);
 	assert_int_equal(r->n_logs, array_size(want));
@@ -89,7 +85,6 @@ static void test_find_replica(void **state)
 	static const char *const names[] = {"a-0", "a-1", "a-1-0", "odd", "b-7"};
 	struct spec_job *job cleanup_job = spec_job_new(2, array_size(names));
 
-	(void)state;
 	for (size_t i = 0; i < array_size(names); i++)
 		spec_set(&job->replicas[i].name, names[i]);
 	job->roles[0].n = 2;
@@ -110,7 +105,6 @@ static void test_first_failed(void **state)
 	struct spec_job *job cleanup_job = spec_job_new(1, 4);
 	size_t n;
 
-	(void)state;
 	assert_null(spec_job_first_failed(job, &n));
 	assert_int_equal(n, 0);
 	for (size_t i = 0; i < 3; i++)
@@ -138,7 +132,6 @@ static void test_first_waiting(void **state)
 	struct spec_job *job cleanup_job = spec_job_new(1, array_size(texts));
 	size_t n;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(texts); i++) {
 		spec_set(&job->replicas[i].reason, texts[i][0]);
 		spec_set(&job->replicas[i].message, texts[i][1]);
@@ -195,7 +188,6 @@ static void test_pack(void **state)
 	const struct spec_replica *r = &packed->replicas[0];
 	char *had cleanup_free = NULL, *has cleanup_free = NULL;
 
-	(void)state;
 	assert_int_equal(packed->refs, 1);
 	assert_string_equal(packed->id, "text");
 	assert_string_equal(packed->cause.text, "text");
@@ -235,7 +227,6 @@ static void test_memory(void **state)
 			       job->transitions.v,
 			       job->transitions.v[0].phase};
 
-	(void)state;
 	assert_in_range(size, 1, 544 + 20 * (strlen(uid) + 1) + 64 + 64);
 	for (size_t i = 0; i < array_size(parts); i++)
 		assert_in_range((uintptr_t)parts[i], (uintptr_t)job, (uintptr_t)job + size - 1);
@@ -248,7 +239,6 @@ static const struct spec_job *shared;
 
 static void *hold_and_drop(void *data)
 {
-	(void)data;
 	for (int i = 0; i < ROUNDS; i++) {
 		const struct spec_job *mine cleanup_job = spec_job_ref(shared);
 
@@ -266,7 +256,6 @@ static void test_threads(void **state)
 	struct spec_job *job = spec_job_new(1, 1);
 	void *result;
 
-	(void)state;
 	spec_set(&job->id, "shared");
 	shared = job;
 	for (int i = 1; i < THREADS; i++)
@@ -285,7 +274,6 @@ static void test_text(void **state)
 	struct spec_text *text = spec_text_new("a\0b-", 3);
 	struct spec_job *old = spec_job_new(0, 0), *new_job = spec_job_new(0, 0);
 
-	(void)state;
 	assert_non_null(text);
 	old->object = spec_text_ref(text);
 	new_job->object = text;

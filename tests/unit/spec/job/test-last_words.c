@@ -12,7 +12,6 @@ static void assert_lines(const char *text, size_t n, bool part, const char *want
 
 static void test_lines(void **state)
 {
-	(void)state;
 	assert_lines("", 0, false, "");
 	assert_lines("\n \t\r\n", 5, false, "");
 	assert_lines("one", 3, false, "one");
@@ -25,7 +24,6 @@ static void test_lines(void **state)
 /* A first line whose beginning was not read is left out, unless it is all there is. */
 static void test_part(void **state)
 {
-	(void)state;
 	assert_lines("t of it\nlast\n", 13, true, "last");
 	assert_lines("\nlast\n", 6, true, "last");
 	assert_lines("t of it\n\n", 9, true, "... t of it");
@@ -37,7 +35,6 @@ static void test_long(void **state)
 {
 	char text[2001], want[600];
 
-	(void)state;
 	memset(text, 'x', 1000);
 	memcpy(text + 499, "\xc3\xa4", 2);
 	snprintf(want, sizeof(want), "%.499s ...", text);
@@ -66,7 +63,6 @@ static void assert_error(const char *text, const char *want)
 
 static void test_error(void **state)
 {
-	(void)state;
 	assert_error(ERROR("E: boom", "Trace:\\n  a\\n  b\\n  c\\n  d\\nE: boom\\n"),
 		     "  a\n  b\n  c\n  d\nE: boom");
 	assert_error(ERROR("E: boom", "Trace:\\nmodule.E: boom\\n\\n"), "Trace:\nmodule.E: boom");
@@ -90,7 +86,6 @@ static void test_log(void **state)
 {
 	cleanup_job struct spec_job *job = spec_job_new(0, 3);
 
-	(void)state;
 	assert_null(spec_last_log(job));
 	for (size_t i = 0; i < 3; i++) {
 		job->replicas[i].state = SPEC_FAILED;

@@ -53,7 +53,6 @@ static void test_table(void **state)
 	struct spec_text *text;
 	int64_t until;
 
-	(void)state;
 	jobs[1]->replicas[3].state = SPEC_FAILED;
 	jobs[1]->retries = 2;
 	spec_set(&jobs[1]->queue, "research");
@@ -77,7 +76,6 @@ static void test_table(void **state)
 
 static void test_nothing(void **state)
 {
-	(void)state;
 	for (int form = 0; form < SPEC_LIST_N_FORMS; form++) {
 		struct spec_list *list = spec_list_new((enum spec_list_form)form);
 		int64_t until = 0;
@@ -99,7 +97,6 @@ static void test_stale(void **state)
 	int64_t until;
 	struct spec_text *text = spec_list_text(list, NULL, 0, NOW - HOUR, NOW, &until);
 
-	(void)state;
 	assert_memory_equal(text->text, "stale_since: 2026-11-21T08:08:40Z (", 35);
 	assert_memory_equal(strchr(text->text, '\n') + 1, "ID ", 3);
 	spec_text_unref(text);
@@ -136,7 +133,6 @@ static void check_age(int64_t age, const char *expected, int64_t expected_for)
 
 static void test_ages(void **state)
 {
-	(void)state;
 	check_age(0, "0s", SECOND);
 	check_age(-2 * SECOND, "0s", 3 * SECOND); /* a clock that is ahead of ours */
 	check_age(119 * SECOND, "119s", SECOND);
@@ -160,7 +156,6 @@ static void test_until(void **state)
 	int64_t until, now = NOW - NOW % SECOND;
 	struct spec_text *text = make(list, jobs, 3, NOW, &until);
 
-	(void)state;
 	assert_int_equal(until - now, 40 * SECOND);
 	assert_non_null(strstr(text->text, "never    PENDING  -    "));
 	spec_text_unref(text);
@@ -178,7 +173,6 @@ static void test_hostile(void **state)
 	struct spec_text *text;
 	int64_t until;
 
-	(void)state;
 	memset(long_id, 'x', 200);
 	long_id[200] = '\0';
 	memset(submitter, 's', sizeof(submitter) - 1);
@@ -214,7 +208,6 @@ static void test_json(void **state)
 	size_t len;
 	int64_t until;
 
-	(void)state;
 	spec_set(&jobs[0]->reason, "a\nb\xe2\x80\xa8");
 	for (int i = 0; i < 2; i++)
 		spec_status_json_line(jobs[i], &lines[i], &len);
@@ -297,7 +290,6 @@ static void check_remembered(enum spec_list_form form)
 
 static void test_remembered(void **state)
 {
-	(void)state;
 	check_remembered(SPEC_LIST_TABLE);
 	check_remembered(SPEC_LIST_JSON);
 }

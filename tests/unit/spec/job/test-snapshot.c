@@ -52,7 +52,6 @@ static void test_same(void **state)
 	struct spec_job *parsed;
 	size_t len;
 
-	(void)state;
 	assert_int_equal(spec_snapshot_parse(text, strlen(text), &parsed), 0);
 	read = parsed;
 	again = spec_snapshot_text(read);
@@ -93,7 +92,6 @@ static void test_missing(void **state)
 	const struct spec_job *read cleanup_job = NULL;
 	struct spec_job *parsed;
 
-	(void)state;
 	assert_int_equal(parse_with("\"message\":\"line\\n\\\"two\\\" \xc3\xa4\",", "", &parsed),
 			 0);
 	read = parsed;
@@ -106,7 +104,6 @@ static void test_version(void **state)
 {
 	struct spec_job *parsed;
 
-	(void)state;
 	assert_int_equal(parse_with("\"version\":2", "\"version\":1", &parsed), -ENOTSUP);
 	assert_int_equal(parse_with("\"version\":2", "\"version\":3", &parsed), -ENOTSUP);
 	refuse("\"version\":2", "\"version\":\"2\"");
@@ -115,7 +112,6 @@ static void test_version(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	refuse("\"id\":\"a-x7k2\"", "\"id\":\"../a\"");
 	refuse("\"name\":\"trainer-0\"", "\"name\":\"a/b\"");
 	refuse("\"uid\":\"u-1\"", "\"uid\":\"\"");
@@ -144,7 +140,6 @@ static void test_object(void **state)
 	struct spec_job *job = sample(), *parsed;
 	cleanup_free char *text = NULL;
 
-	(void)state;
 	spec_text_unref(job->object);
 	job->object = spec_text_new("{\"a\0b\"}", 8);
 	text = spec_snapshot_text(job);
@@ -165,7 +160,6 @@ static void test_copy(void **state)
 	cleanup_free char *text = NULL, *copied = NULL, *later = NULL;
 	struct spec_job *copy;
 
-	(void)state;
 	spec_transitions_add(&job->transitions, SPEC_FAILED, "Failed", 7);
 	text = spec_snapshot_text(job);
 	copy = spec_job_copy(job);

@@ -77,7 +77,6 @@ static struct spec_job *example(void)
 
 static void test_state(void **state)
 {
-	(void)state;
 	for (int i = 0; i < SPEC_N_STATES; i++) {
 		char line[32];
 
@@ -90,7 +89,6 @@ static void test_time(void **state)
 {
 	char text[32];
 
-	(void)state;
 	spec_time_text(CREATED, text);
 	assert_string_equal(text, "2026-11-21T09:08:40Z");
 	spec_time_text(1, text);
@@ -107,7 +105,6 @@ static void test_yaml(void **state)
 	cleanup_free char *text = NULL;
 	size_t len;
 
-	(void)state;
 	spec_status_yaml(job, &text, &len);
 	assert_int_equal(len, strlen(text));
 	assert_string_equal(
@@ -176,7 +173,6 @@ static void test_json(void **state)
 	struct json_object *from_json, *from_yaml;
 	size_t len;
 
-	(void)state;
 	spec_status_json(job, &text, &len);
 	assert_int_equal(len, strlen(text));
 	assert_true(strncmp(text, head, strlen(head)) == 0);
@@ -198,7 +194,6 @@ static void test_replica(void **state)
 	cleanup_free char *text = NULL;
 	size_t len;
 
-	(void)state;
 	spec_status_replica(job, &job->replicas[1], &text, &len);
 	assert_int_equal(len, strlen(text));
 	assert_string_equal(text, "id: 1\n"
@@ -236,7 +231,6 @@ static void test_local(void **state)
 	cleanup_free char *status = NULL, *json = NULL, *replica = NULL;
 	size_t len;
 
-	(void)state;
 	set(&job->backend, "local");
 	set(&job->roles[0].name, "main");
 	job->roles[0].n = 1;
@@ -266,7 +260,6 @@ static void test_ctl(void **state)
 	char *text;
 	size_t len;
 
-	(void)state;
 	spec_status_ctl(job, &text, &len);
 	assert_string_equal(text, "");
 	assert_int_equal(len, 0);
@@ -287,7 +280,6 @@ static void test_change(void **state)
 	cleanup_job struct spec_job *job = example();
 	char *line = spec_status_change(job, CREATED);
 
-	(void)state;
 	assert_string_equal(line, "2026-11-21T09:08:40Z\ttrainer-x7k2pd0\tRUNNING\t\n");
 	free(line);
 	set(&job->reason, "a\tb\nc\\d\\t");

@@ -29,7 +29,6 @@ static void test_list(void **state)
 	struct spec_transitions t = {0}, copy = {0};
 	char phase[16];
 
-	(void)state;
 	spec_transitions_add(&t, SPEC_PENDING, "Pending", 5 * SECOND);
 	spec_transitions_add(&t, SPEC_PENDING, "Pending", 7 * SECOND);
 	spec_transitions_add(&t, SPEC_RUNNING, "Running", 4 * SECOND);
@@ -63,7 +62,6 @@ static void test_disk(void **state)
 	char *text cleanup_free = NULL;
 	struct spec_transitions t = {0}, back = {0};
 
-	(void)state;
 	assert_int_equal(read_back("{}", &back), 0);
 	spec_transitions_add(&t, SPEC_PENDING, "Pending", 5 * SECOND);
 	spec_transitions_add(&t, SPEC_FAILED, "", 6 * SECOND);

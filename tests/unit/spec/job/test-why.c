@@ -59,7 +59,6 @@ static void test_nothing_to_say(void **state)
 	static const enum spec_state states[] = {SPEC_SUBMITTED, SPEC_PENDING, SPEC_RUNNING,
 						 SPEC_SUCCEEDED, SPEC_UNKNOWN};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(states); i++) {
 		cleanup_job struct spec_job *job = job_in(states[i], "Some");
 
@@ -72,7 +71,6 @@ static void test_last_words(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_RUNNING, "Failed");
 
-	(void)state;
 	job->state = SPEC_FAILED;
 	failed(job, 0, 300, 3, 0);
 	spec_set(&job->last_words, "one\n  two");
@@ -92,7 +90,6 @@ static void test_silent(void **state)
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
 	struct spec_replica *r = failed(job, 0, 300, 3, 0);
 
-	(void)state;
 	job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
 	job->silent = true;
 	assert_why(job, "trainer-0 ended with exit code 3. It was not tried again, because "
@@ -112,7 +109,6 @@ static void test_first_failure(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
 
-	(void)state;
 	failed(job, 0, 300, -1, 15);
 	failed(job, 1, 200, 3, 0);
 	job->replicas[2].state = SPEC_CANCELLED;
@@ -126,7 +122,6 @@ static void test_signal_and_retries(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
 
-	(void)state;
 	job->replicas[0].state = job->replicas[1].state = SPEC_CANCELLED;
 	failed(job, 2, 5, -1, 11);
 	job->retries = 2;
@@ -152,7 +147,6 @@ static void test_time_limit(void **state)
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
 	char want[256];
 
-	(void)state;
 	job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
 	set(&failed(job, 0, 5, -1, 15)->reason, "DeadlineExceeded");
 	for (size_t i = 0; i < array_size(table); i++) {
@@ -169,7 +163,6 @@ static void test_exit_code_hints(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
 
-	(void)state;
 	job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
 	failed(job, 0, 5, 127, 0);
 	assert_why(job, "trainer-0 ended with exit code 127 (a shell's way to say that a command "
@@ -186,7 +179,6 @@ static void test_start_error(void **state)
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
 	struct spec_replica *r = failed(job, 1, 5, 128, 0);
 
-	(void)state;
 	job->replicas[0].state = job->replicas[2].state = SPEC_CANCELLED;
 	r->started = 0;
 	set(&r->reason, "StartError");
@@ -222,7 +214,6 @@ static void test_output_lost(void **state)
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
 	struct spec_replica *r = failed(job, 1, 5, -1, 13);
 
-	(void)state;
 	job->replicas[0].state = job->replicas[2].state = SPEC_CANCELLED;
 	set(&r->reason, "OutputLost");
 	set(&r->message,
@@ -243,7 +234,6 @@ static void test_job_says_it(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
 
-	(void)state;
 	set(&job->message, "kxfs ended without stopping the job");
 	set(&job->replicas[0].reason, "KxfsRestarted");
 	assert_why(job, "The job failed: kxfs ended without stopping the job.\n");
@@ -257,7 +247,6 @@ static void test_cancelled(void **state)
 {
 	cleanup_job struct spec_job *job = job_in(SPEC_CANCELLED, "Cancelled");
 
-	(void)state;
 	assert_why(job, "The job was cancelled.\n");
 	set(&job->message, "its directory was removed");
 	assert_why(job, "The job was cancelled: its directory was removed.\n");
@@ -279,7 +268,6 @@ static void test_waiting(void **state)
 	cleanup_job struct spec_job *job = job_in(SPEC_RUNNING, "Running");
 	struct spec_replica *r = failed(job, 1, 0, 1, 0);
 
-	(void)state;
 	r->state = SPEC_PENDING;
 	job->retries = 1;
 	job->max_retries = 3;
@@ -305,7 +293,6 @@ static void test_cluster_waiting(void **state)
 	cleanup_job struct spec_job *job = job_in(SPEC_PENDING, "Pending");
 	struct spec_replica *r = &job->replicas[1];
 
-	(void)state;
 	set(&job->message, "trainer-1: no such host");
 	set(&r->reason, "ImagePullBackOff");
 	set(&r->message, "no such host");
@@ -334,7 +321,6 @@ static void test_cluster_failed(void **state)
 		{"Error", "exit code 3", 3, "trainer-0 ended with exit code 3."},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
 		struct spec_replica *r = failed(job, 0, 1, table[i].exit_code, 0);
@@ -356,7 +342,6 @@ static void test_one_line(void **state)
 	cleanup_job struct spec_job *job = job_in(SPEC_PENDING, "Pending");
 	char text[2000], want[2000];
 
-	(void)state;
 	set(&job->message, "two\nlines,\tand \x1b[31mred!");
 	assert_why(job, "two lines, and  [31mred!\n");
 
@@ -377,7 +362,6 @@ static void test_disk_refuses(void **state)
 	"itself, but what is gone from the cluster by then is lost.\n"
 	cleanup_job struct spec_job *job = job_in(SPEC_RUNNING, "Running");
 
-	(void)state;
 	for (size_t i = 1; i < 3; i++) {
 		struct spec_replica *r = &job->replicas[i];
 

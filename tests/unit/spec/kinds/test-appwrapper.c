@@ -77,7 +77,6 @@ static const struct scenario {
 
 static void test_recordings(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < array_size(scenarios); i++) {
 		struct world w = {.kind = &spec_appwrapper};
 
@@ -173,7 +172,6 @@ static void test_phases(void **state)
 		{"Dreaming", "false", SPEC_UNKNOWN, false, "UnknownPhase"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {.kind = &spec_appwrapper};
 		char spec[256], status[256];
@@ -197,7 +195,6 @@ static void test_kueue(void **state)
 	struct world w = {.kind = &spec_appwrapper};
 	const char *spec = "'suspend':true,'components':[" POD("j-0", "") "]";
 
-	(void)state;
 	job(&w, "'kueue.x-k8s.io/queue-name':'research'", spec, "'phase':'Suspended'");
 	assert_job(&w, SPEC_PENDING, false, "QueuedInKueue",
 		   "The job waits for Kueue to admit it from queue research");
@@ -233,7 +230,6 @@ static void test_succeeded_too_late(void **state)
 		{"true", "'phase':'Succeeded'", SPEC_SUCCEEDED},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {.kind = &spec_appwrapper};
 		char spec[256];
@@ -254,7 +250,6 @@ static void test_unhealthy(void **state)
 	struct world w = {.kind = &spec_appwrapper};
 	const char *spec = "'components':[" POD("j-0", "") "]";
 
-	(void)state;
 	job(&w, "", spec,
 	    "'phase':'Failed','conditions':[" CONDITION("Unhealthy", "True", "CreateFailed",
 							"error creating components: no", "20") "]");
@@ -279,7 +274,6 @@ static void test_end(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
 
-	(void)state;
 	job(&w, "", "'components':[" POD("j-0", "") "]",
 	    "'phase':'Succeeded','conditions':[" CONDITION(
 		    "QuotaReserved", "False", "Succeeded", "",
@@ -293,7 +287,6 @@ static void test_deleted_after_the_end(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
 
-	(void)state;
 	job(&w, "", "'components':[" POD("j-0", "") "]",
 	    "'phase':'Terminating','conditions':[" CONDITION("QuotaReserved", "False", "Succeeded",
 							     "", "20") "]");
@@ -312,7 +305,6 @@ static void test_roles(void **state)
 {
 	struct world w = {.kind = &spec_appwrapper};
 
-	(void)state;
 	job(&w, "",
 	    "'components':[{'template':{'apiVersion':'scheduling.sigs.k8s.io/v1alpha1','kind':"
 	    "'PodGroup'}}," POD("j-1", ROLE("trainer", "1")) "," POD(
@@ -343,7 +335,6 @@ static void test_hidden(void **state)
 	const char *spec = "'components':[" POD("j-0", "") ",{'template':{'apiVersion':'batch/v1',"
 							   "'kind':'Job'}}]";
 
-	(void)state;
 	job(&w, "", spec, "'phase':'Running'");
 	pod(&w, "j-0", "p", 10, "Succeeded");
 	assert_job(&w, SPEC_RUNNING, false, "", "");
@@ -364,7 +355,6 @@ static void test_tries(void **state)
 	struct world w = {.kind = &spec_appwrapper};
 	const char *spec = "'components':[" POD("j-0", "") "]";
 
-	(void)state;
 	job(&w, "", spec,
 	    "'phase':'Running','resettingCount':2,'conditions':[" CONDITION(
 		    "ResourcesDeployed", "True", "Resuming", "Reset complete", "30") "]");
@@ -386,7 +376,6 @@ static void test_nonsense(void **state)
 		"'components':[{'template':{'apiVersion':'v1','kind':'Pod','metadata':[]}}]",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(specs); i++) {
 		struct world w = {.kind = &spec_appwrapper};
 

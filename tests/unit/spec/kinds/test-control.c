@@ -60,7 +60,6 @@ static void test_phases(void **state)
 	static const char *const none[] = {"",		"Restarting", "Completing", "Terminating",
 					   "Completed", "Failed",     "Terminated", "Inventing"};
 
-	(void)state;
 	assert_int_equal(actions("Pending", 0), BUSY);
 	assert_int_equal(actions("Running", 0), BUSY);
 	assert_int_equal(actions("Aborting", 0), 1u << SPEC_RESUME);
@@ -74,7 +73,6 @@ static void test_retries(void **state)
 {
 	struct spec_job_view v = job("Running", 2);
 
-	(void)state;
 	assert_int_equal(actions("Running", 1), BUSY);
 	assert_int_equal(actions("Running", 2), BUSY & ~(1u << SPEC_RESTART));
 	assert_int_equal(actions("Aborted", 2), 0);
@@ -94,7 +92,6 @@ static void test_request(void **state)
 						 "kxfs-1"};
 	struct spec_control_request rq;
 
-	(void)state;
 	assert_int_equal(CONTROL->request(&asked, &rq), 0);
 	assert_false(rq.patch);
 	assert_string_equal(rq.resource, "commands.bus.volcano.sh");
@@ -137,7 +134,6 @@ static void test_outcome(void **state)
 		{SPEC_TERMINATE, "Running", "Aborted", 0, SPEC_CONTROL_LATE},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		const struct spec_control_mark before = {table[i].before, 0};
 		const struct spec_job_view now = job(table[i].now, table[i].retries);
@@ -174,7 +170,6 @@ static void test_wrapper_actions(void **state)
 	static const char *const over[] = {"Succeeded", "Failed", "Terminating"};
 	struct spec_job_view v;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(open); i++) {
 		v = wrapper(open[i], false, "");
 		assert_int_equal(WRAPPER->actions(known(&v, NULL)), 1u << SPEC_SUSPEND);
@@ -205,7 +200,6 @@ static void test_wrapper_request(void **state)
 						 "kxfs-1"};
 	struct spec_control_request rq;
 
-	(void)state;
 	assert_int_equal(WRAPPER->request(&asked, &rq), 0);
 	assert_true(rq.patch);
 	assert_string_equal(rq.path, "/apis/workload.codeflare.dev/v1beta2/namespaces/ns/"
@@ -236,7 +230,6 @@ static void test_wrapper_outcome(void **state)
 		{SPEC_RESUME, "Terminating", false, SPEC_CONTROL_LATE},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		const struct spec_job_view v = wrapper(table[i].phase, table[i].asked, "");
 		const struct spec_control_mark before = {"Running", 0};
@@ -256,7 +249,6 @@ static void test_queued_unknown(void **state)
 	const struct spec_control_job job = {&v, &unknown};
 	const char *why;
 
-	(void)state;
 	assert_int_equal(WRAPPER->actions(&job), 0);
 	assert_int_equal(WRAPPER->refusal(&job, SPEC_SUSPEND, &why), -EOPNOTSUPP);
 	assert_non_null(strstr(why, "can't watch Workloads"));
@@ -271,7 +263,6 @@ static void test_queued_fixed(void **state)
 	const struct spec_job_view alone = wrapper("Running", false, "");
 	const char *why;
 
-	(void)state;
 	assert_int_equal(WRAPPER->actions(&job), 0);
 	assert_int_equal(WRAPPER->refusal(&job, SPEC_SUSPEND, &why), -EOPNOTSUPP);
 	assert_non_null(strstr(why, "no right to patch workloads.kueue.x-k8s.io"));
@@ -286,7 +277,6 @@ static void test_queued_request(void **state)
 	struct spec_control_asked asked = {.namespace = "ns", .kueue = "kueue.x-k8s.io/v1beta1"};
 	struct spec_control_request rq;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(kinds); i++) {
 		asked.job = known(&v, &on);
 		asked.action = SPEC_SUSPEND;
@@ -330,7 +320,6 @@ static void test_queued_outcome(void **state)
 		{"Failed", &on, SPEC_RESUME, SPEC_CONTROL_LATE},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		/* Kueue sets spec.suspend, whoever asks for what. */
 		const struct spec_job_view v = wrapper(table[i].phase, true, "research");

@@ -206,7 +206,6 @@ static const struct scenario {
 
 static void test_recordings(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < array_size(scenarios); i++) {
 		struct world w = {.kind = &spec_job, .only = "app"};
 
@@ -229,7 +228,6 @@ static void test_ranges(void **state)
 	struct world w = {.kind = &spec_job};
 	char uid[16], index[64];
 
-	(void)state;
 	job(&w, "", spec, "'active':2");
 	for (size_t i = 0; i < array_size(failed); i++) {
 		snprintf(uid, sizeof(uid), "p%u", failed[i]);
@@ -271,7 +269,6 @@ static void test_reasons(void **state)
 		{CONDITION("SuccessCriteriaMet", "True", "SuccessPolicy"), "SuccessPolicy"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {.kind = &spec_job};
 
@@ -294,7 +291,6 @@ static void test_unnumbered(void **state)
 			   "'parallelism':2,'backoffLimit':2";
 	struct world w = {.kind = &spec_job};
 
-	(void)state;
 	job(&w, "", spec, "'active':2");
 	pod(&w, "z", 10, "", "Running", false);
 	pod(&w, "y", 10, "", "Running", false);
@@ -323,7 +319,6 @@ static void test_work_queue(void **state)
 {
 	struct world w = {.kind = &spec_job};
 
-	(void)state;
 	job(&w, "",
 	    "'template':{'spec':{'containers':[{'name':'c'}]}},'parallelism':2,"
 	    "'backoffLimit':0",
@@ -341,7 +336,6 @@ static void test_owned(void **state)
 		"'conditions':[" CONDITION("Suspended", "True", "JobSuspended") "]";
 	struct world w = {.kind = &spec_job};
 
-	(void)state;
 	job(&w, OWNER("JobSet"), SPEC_OF(",'suspend':true"), suspended);
 	assert_int_equal(w.last->state, SPEC_PENDING);
 	assert_string_equal(w.last->reason, "SuspendedByOwner");
@@ -361,7 +355,6 @@ static void test_quota(void **state)
 {
 	struct world w = {.kind = &spec_job, .events_known = true};
 
-	(void)state;
 	job(&w, "", SPEC_OF(""), "'active':0");
 	world_event(&w, world_json("{'metadata':{'name':'e','uid':'e1'},'involvedObject':{'kind':"
 				   "'Job','name':'j','uid':'u'},'reason':'FailedCreate','type':"
@@ -385,7 +378,6 @@ static void test_requests(void **state)
 	struct spec_control_request rq;
 	const char *text;
 
-	(void)state;
 	job(&w, "", SPEC_OF(""), "'active':2");
 	about.view = w.job;
 	asked.action = SPEC_SUSPEND;
@@ -412,7 +404,6 @@ static void test_hostile(void **state)
 {
 	struct world w = {.kind = &spec_job};
 
-	(void)state;
 	job(&w, "", "'completions':2147483647,'backoffLimit':2147483647",
 	    "'failed':2147483647,'failedIndexes':[1]");
 	assert_in_range(w.last->n_replicas, 1, 10000);

@@ -79,7 +79,6 @@ static const struct scenario {
 
 static void test_recordings(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < array_size(scenarios); i++) {
 		struct world w = {.kind = &spec_jobset, .only = "app"};
 
@@ -97,7 +96,6 @@ static void test_restarts(void **state)
 	struct world w = {.kind = &spec_jobset};
 	const char *spec = "'failurePolicy':{'maxRestarts':1},'replicatedJobs':[" PAIR "]";
 
-	(void)state;
 	job(&w, "", spec, "'restarts':0");
 	pod(&w, "a0", "trainer", 0, 1, 0, 0, "Running");
 	pod(&w, "a1", "trainer", 0, 1, 1, 0, "Running");
@@ -126,7 +124,6 @@ static void test_succeeded_too_late(void **state)
 	const char *spec =
 		"'failurePolicy':{'maxRestarts':1},'replicatedJobs':[" TASK("a", "1", "") "]";
 
-	(void)state;
 	job(&w, "", spec, "'restarts':0");
 	pod(&w, "a0", "a", 0, 1, 0, 0, "Succeeded");
 	assert_string_equal(spec_state_name(w.last->state), "SUCCEEDED");
@@ -142,7 +139,6 @@ static void test_no_word(void **state)
 {
 	struct world w = {.kind = &spec_jobset};
 
-	(void)state;
 	job(&w, "", "'replicatedJobs':[" PAIR "]", "");
 	assert_int_equal(w.last->state, SPEC_SUBMITTED);
 	assert_string_equal(w.last->phase, "");
@@ -158,7 +154,6 @@ static void test_failed_without(void **state)
 	char *why cleanup_free = NULL;
 	size_t len;
 
-	(void)state;
 	job(&w, "", "'replicatedJobs':[" PAIR "]", "'restarts':0");
 	pod(&w, "a0", "trainer", 0, 1, 0, 0, "Running");
 	job(&w, "", "'replicatedJobs':[" PAIR "]",
@@ -181,7 +176,6 @@ static void test_retried_alone(void **state)
 	char *why cleanup_free = NULL;
 	size_t len;
 
-	(void)state;
 	job(&w, "", spec, "'restarts':0");
 	pod(&w, "a0", "trainer", 0, 1, 0, 0, "Running");
 	pod(&w, "a1", "trainer", 0, 1, 1, 0, "Failed");
@@ -214,7 +208,6 @@ static void test_of_others(void **state)
 	const char *spec = "'replicatedJobs':[" TASK("leader", "1", "'parallelism':1") "," TASK(
 		"slice", "2", "'parallelism':2,'completions':2") "]";
 
-	(void)state;
 	job(&w, "", spec, "'restarts':0");
 	assert_string_equal(w.told, "PENDING leader-0=PENDING slice.0-0=PENDING slice.0-1=PENDING "
 				    "slice.1-0=PENDING slice.1-1=PENDING\n");
@@ -239,7 +232,6 @@ static void test_suspended(void **state)
 {
 	struct world w = {.kind = &spec_jobset};
 
-	(void)state;
 	job(&w, "", "'suspend':true,'replicatedJobs':[" PAIR "]",
 	    world_json("'conditions':[" CONDITION "]", "Suspended", "True"));
 	assert_int_equal(w.last->state, SPEC_CANCELLED);
@@ -276,7 +268,6 @@ static void test_hostile(void **state)
 {
 	struct world w = {.kind = &spec_jobset};
 
-	(void)state;
 	job(&w, "", "'replicatedJobs':[" TASK("a", "2147483647", "'completions':2147483647") "]",
 	    "'restarts':0");
 	assert_in_range(w.last->n_replicas, 1, 10000);

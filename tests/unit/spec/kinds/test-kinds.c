@@ -9,7 +9,6 @@
 
 static void test_table(void **state)
 {
-	(void)state;
 	assert_ptr_equal(spec_kind_find("volcano"), &spec_volcano);
 	assert_ptr_equal(spec_kind_find("mcad"), &spec_mcad);
 	assert_null(spec_kind_find("local"));
@@ -50,7 +49,6 @@ static void test_rules(void **state)
 	static const char local[] =
 		"name: a\nscheduler: local\nroles:\n- {name: r, image: i, entrypoint: e}\n";
 
-	(void)state;
 	check_read(mcad, NULL, "");
 	check_read(local, NULL, "");
 	check_read(mcad, &spec_mcad, "");

@@ -335,7 +335,6 @@ static const enum world_file files[] = {WORLD_FILE_JOBS, WORLD_FILE_PODS, WORLD_
 /* As most users see it: ClusterQueues are not theirs to read. */
 static void test_recordings(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < array_size(recordings); i++) {
 		struct world w = WORLD_OF_APP;
 		struct story s cleanup(story_clear) = {0};
@@ -371,7 +370,6 @@ static void test_with_cluster_queue(void **state)
 	};
 	struct spec_cluster_queue_view none = {0};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = WORLD_OF_APP;
 		struct story s cleanup(story_clear) = {0};
@@ -427,7 +425,6 @@ static void test_other_kinds(void **state)
 		 STORY_LINE STORY_ADMITTED DRAINED STORY_QUEUED},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = WORLD_OF_APP;
 		struct story s cleanup(story_clear) = {0};
@@ -572,7 +569,6 @@ static void test_quota_messages(void **state)
 		{"", "Queued", "Kueue says: Pending"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = WORLD_OF_APP;
 		char *status cleanup_free = NULL;
@@ -598,7 +594,6 @@ static void test_no_workload(void **state)
 			   "'kueue.x-k8s.io/queue-name':'team'}},'spec':{'suspend':true},"
 			   "'status':{'phase':'Suspended'}}");
 
-	(void)state;
 	w.now = 10;
 	world_job(&w, json, false);
 	assert_why(
@@ -628,7 +623,6 @@ static void test_time_is_over(void **state)
 {
 	struct world w = WORLD_OF_APP;
 
-	(void)state;
 	held(&w, "'active':false",
 	     "'conditions':[" CONDITION("QuotaReserved", "False", "Pending", "m") "," CONDITION(
 		     "Evicted", "True", "DeactivatedDueToMaximumExecutionTimeExceeded", "m") "]");
@@ -653,7 +647,6 @@ static void test_requeued_at(void **state)
 	} cases[] = {{50, " and is tried again at 1970-01-01T00:01:40Z"},
 		     {150, " and is tried again by itself"}};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(cases); i++) {
 		struct world w = WORLD_OF_APP;
 
@@ -675,7 +668,6 @@ static void test_out_for_good(void **state)
 {
 	struct world w = WORLD_OF_APP;
 
-	(void)state;
 	held(&w, "",
 	     "'conditions':[" CONDITION("Finished", "True", "FailedToStart", "a conflict") "]");
 	assert_why(
@@ -721,7 +713,6 @@ static void test_evictions(void **state)
 	char *many cleanup_free = text_print(status, "4");
 	char *endless cleanup_free = text_print(status, "2147483647");
 
-	(void)state;
 	held(&w, "", "'conditions':[]");
 	assert_int_equal(w.last->evictions, 0);
 	held(&w, "", once);
@@ -757,7 +748,6 @@ static void test_owned(void **state)
 		"'status':{'conditions':[" CONDITION("QuotaReserved", "False", "Inadmissible",
 						     "LocalQueue team is inactive") "]}}";
 
-	(void)state;
 	world_job(&w,
 		  world_json(
 			  "{'metadata':{'name':'t','uid':'u','ownerReferences':[{'kind':'TrainJob',"
@@ -808,7 +798,6 @@ static void test_kept(void **state)
 	CONDITION("QuotaReserved", "True", "QuotaReserved", "m")                                   \
 	"," CONDITION("Admitted", "True", "Admitted", "m")
 
-	(void)state;
 	world_job(&w, world_json(job, "false", "False"), false);
 	world_workload(&w, world_json(workload, "true", ADMITTED), false);
 	world_pod(&w,
@@ -847,7 +836,6 @@ static void test_place(void **state)
 {
 	struct world w = WORLD_OF_APP;
 
-	(void)state;
 	w.kueue.place = 3;
 	held(&w, "", "'conditions':[]");
 	assert_int_equal(w.last->queue_position, 3);

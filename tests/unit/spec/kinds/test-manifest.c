@@ -90,7 +90,6 @@ static void test_names(void **state)
 	struct json_object *a = make(&volcano, APP), *b = make(&mcad, APP);
 	char suffix[SPEC_SUFFIX_MAX], name[64];
 
-	(void)state;
 	spec_name_suffix(volcano.identity.random[0], suffix);
 	snprintf(name, sizeof(name), "app-%s", suffix);
 	assert_string_equal(text_of(a, "metadata", "name"), name);
@@ -112,7 +111,6 @@ static void test_annotations(void **state)
 	struct json_object *o = make(&rq, APP), *notes;
 	char *large cleanup_free = malloc(SPEC_MAX_APPDEF_NOTE + sizeof(APP));
 
-	(void)state;
 	notes = member(o, "metadata", "annotations");
 	assert_int_equal(json_object_object_length(notes), 3);
 	assert_string_equal(json_object_get_string(json_object_object_get(notes, "kxfs/appdef")),
@@ -152,7 +150,6 @@ static void test_positions(void **state)
 	struct spec_manifest_request rq = request(&spec_volcano);
 	char *text cleanup_free = NULL;
 
-	(void)state;
 	text = refuse(&rq,
 		      "name: app\n"
 		      "roles:\n"
@@ -252,7 +249,6 @@ static void test_values(void **state)
 		 "metadata.kubernetes.V1Pod.apiVersion: a pod overlay has metadata and spec"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < 2 * array_size(cases); i++) {
 		struct spec_manifest_request rq = request(spec_kind_at(i % 2));
 		char *document cleanup_free = NULL, *text cleanup_free = NULL;
@@ -288,7 +284,6 @@ static void test_taken(void **state)
 	struct spec_manifest_request volcano = request(&spec_volcano), mcad = request(&spec_mcad);
 	char *text cleanup_free = refuse(&volcano, taken, -EINVAL);
 
-	(void)state;
 	json_object_put(make(&volcano, fine));
 	json_object_put(make(&mcad, fine));
 	json_object_put(make(&mcad, taken));
@@ -307,7 +302,6 @@ static void test_overlay(void **state)
 		"{kubernetes: {apiVersion: v1, kind: Pod, spec: {a: ['${app_id}-$replica_id', "
 		"{b: '$$'}, $no, 1]}}}}]\n");
 
-	(void)state;
 	for (unsigned k = 0; k < 2; k++) {
 		struct json_object *pod = pod_of(o, k);
 		char *wanted cleanup_free =
@@ -330,7 +324,6 @@ static void test_mcad_names(void **state)
 	struct json_object *o;
 	char long_name[64];
 
-	(void)state;
 	for (int i = 0; i < 47; i++)
 		text_set(&kanji, "%s\u65e5", kanji ? kanji : "");
 	text_set(&kanji, "name: %sabc\nroles: [{name: r, image: i, entrypoint: e}]\n", kanji);
@@ -359,7 +352,6 @@ static void test_long_names(void **state)
 	struct json_object *made = make(&mcad, text);
 	char *errors cleanup_free = refuse(&volcano, text, -EINVAL);
 
-	(void)state;
 	json_object_put(made);
 	assert_memory_equal(errors, "f:1:7: name: pods of role \"r\" would have names of ", 50);
 }
@@ -404,7 +396,6 @@ static void test_user(void **state)
 		"{kxfs/user: bob, x: y}}}}}\n"
 		"- {name: b, image: i, entrypoint: e}\n";
 
-	(void)state;
 	for (size_t i = 0; i < array_size(kinds); i++) {
 		struct spec_manifest_request rq = request(kinds[i].kind);
 		struct json_object *o = make(&rq, text);
@@ -442,7 +433,6 @@ static void test_ready(void **state)
 		"\"labels\":{\"kxfs/user\":\"ada\"}},"
 		"\"spec\":{\"queue\":\"x\",\"n\":1.5,\"b\":true}}");
 
-	(void)state;
 	if (!json_object_equal(o, wanted))
 		fail_msg("%s", json_object_to_json_string(o));
 	json_object_put(o);
@@ -464,7 +454,6 @@ static void test_ready_user(void **state)
 			     "{template: {spec: {}}}, {template: 1}, 2, "
 			     "{template: {metadata: {labels: []}}}]}\n");
 
-	(void)state;
 	assert_string_equal(user_of(o), "ada");
 	assert_string_equal(json_object_get_string(at(o, "/metadata/labels/a")), "b");
 	assert_string_equal(user_of(at(o, "/spec/tasks/0/template")), "ada");
@@ -494,7 +483,6 @@ static void test_no_user(void **state)
 	char *text cleanup_free = NULL;
 	struct json_object *o = make(&rq, APP "scheduler_args: {no_annotations: true}\n");
 
-	(void)state;
 	assert_null(member(o, "metadata", "labels"));
 	assert_null(user_of(at(o, "/spec/resources/GenericItems/0/generictemplate")));
 	json_object_put(o);
@@ -545,7 +533,6 @@ static void again(const struct spec_kind *kind, const char *object, const char *
 /* What Kueue, Volcano and their like have put into a job is no part of its copy: it would keep that from running. */
 static void test_ready_admitted(void **state)
 {
-	(void)state;
 	again(&spec_jobset,
 	      "{" JOBSET ", 'metadata': {'name': 'a', 'uid': 'u', 'finalizers': ['orphan', 'x'], "
 	      "'labels': {'kueue.x-k8s.io/queue-name': 'team', "
@@ -608,7 +595,6 @@ static void test_ready_by_hand(void **state)
 	"{'template': {'metadata': {'annotations': "                                               \
 	"{'autoscaling.x-k8s.io/consume-provisioning-request': 'p'}}, 'spec': "                    \
 	"{'schedulingGates': [{'name': 'kueue.x-k8s.io/topology'}]}}}}}, 1, {'template': []}]}"
-	(void)state;
 	again(&spec_jobset,
 	      "{" JOBSET ", 'metadata': {'name': 'a', 'finalizers': ['orphan'], "
 	      "'labels': {'kueue.x-k8s.io/prebuilt-workload-name': 'w'}}, " HAND "}",
@@ -632,7 +618,6 @@ static void test_ready_renamed(void **state)
 	};
 	struct spec_manifest_request rq = request(&spec_volcano);
 
-	(void)state;
 	rq.identity.rename = true;
 	for (size_t i = 0; i < array_size(names); i++) {
 		cleanup(spec_manifest_freep) struct spec_manifest *m = NULL;
@@ -658,7 +643,6 @@ static void test_ready_renamed_inside(void **state)
 	struct spec_manifest_request rq = request(&spec_appwrapper);
 	struct json_object *o, *want;
 
-	(void)state;
 	rq.identity.rename = rq.identity.old_exists = true;
 	o = make(&rq, WRAPPER("a-v5mn39x7hrcl",
 			      "{name: a-v5mn39x7hrcl-1-0}, spec: {subdomain: a-v5mn39x7hrcl, n: 1, "
@@ -685,7 +669,6 @@ static void test_ready_beside(void **state)
 	struct json_object *o;
 	char *text;
 
-	(void)state;
 	rq.identity.rename = rq.identity.old_exists = true;
 	text = refuse(&rq, WRAPPER("train", "{name: train-0}, args: [train]"), -EEXIST);
 	assert_string_equal(text, "f:3:18: metadata.name: a job named train is there, and wraps "
@@ -730,7 +713,6 @@ static void test_ready_refused(void **state)
 	};
 	struct spec_manifest_request rq = request(&spec_volcano);
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		char *text cleanup_free = refuse(&rq, table[i][0], -EINVAL);
 
@@ -756,7 +738,6 @@ static void test_size(void **state)
 	unsigned long long size, limit, each;
 	struct json_object *o = make(&rq, fits);
 
-	(void)state;
 	json_object_put(o);
 	text = refuse(&rq, many, -EFBIG);
 	assert_int_equal(

@@ -102,7 +102,6 @@ static void test_waiting(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, ONE, "", "");
 	assert_job(&w, SPEC_SUBMITTED, "", "");
 	job(&w, ONE, "", "'state':'Pending','conditions':[" QUEUED "]");
@@ -148,7 +147,6 @@ static void test_phases(void **state)
 		{"Meditating", SPEC_UNKNOWN},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(phases); i++) {
 		struct world w = {0};
 
@@ -166,7 +164,6 @@ static void test_pods_decide(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, TWO, "", "'state':'Running'");
 	pod(&w, "p10", "0", "0", "Failed", ENDED(3));
 	assert_job(&w, SPEC_RUNNING, "Error", "main-0: exit code 3");
@@ -194,7 +191,6 @@ static void test_hold(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, TWO, "", "'state':'RunningHoldCompletion'");
 	pod(&w, "p10", "0", "0", "Succeeded", ENDED(0));
 	pod(&w, "p11", "0", "1", "Running", RUNNING);
@@ -208,7 +204,6 @@ static void test_failed_by_mcad(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, ONE, "",
 	    "'state':'Failed','conditions':[" CONDITION("Failed", "ItemCreationFailure.",
 							"ns/j creation failure: no") "]");
@@ -244,7 +239,6 @@ static void test_requeued(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, ONE, REQUEUED(1, 1), "'state':'Running'");
 	assert_int_equal(w.last->max_retries, 1);
 	pod(&w, "p10", "0", "0", "Failed", ENDED(3));
@@ -281,7 +275,6 @@ static void test_requeued_without_end(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, ONE, REQUEUED(1, 0), "'state':'Running','numberOfRequeueings':7");
 	pod(&w, "p10", "0", "0", "Failed", ENDED(3));
 	assert_job(&w, SPEC_RUNNING, "Error", "main-0: exit code 3");
@@ -294,7 +287,6 @@ static void test_not_requeued(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, TWO, "", "'state':'Running'");
 	pod(&w, "p11", "0", "1", "Running", RUNNING);
 	pod(&w, "p10", "0", "0", "Failed", ENDED(3));
@@ -311,7 +303,6 @@ static void test_enough(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, TWO, REQUEUED(1, 5), "'state':'Running'");
 	pod(&w, "p10", "0", "0", "Failed", ENDED(3));
 	pod(&w, "p11", "0", "1", "Succeeded", ENDED(0));
@@ -326,7 +317,6 @@ static void test_roles(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, ITEM("0", "a", "0") "," ITEM("1", "b", "0"), "", "'state':'Running'");
 	assert_int_equal(w.last->n_roles, 2);
 	assert_string_equal(w.last->app, "app");
@@ -342,7 +332,6 @@ static void test_of_others(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w,
 	    "{'generictemplate':{'apiVersion':'v1','kind':'Pod','metadata':{'name':'j-0'}}},"
 	    "{'generictemplate':{'apiVersion':'batch/v1','kind':'Job','metadata':{'name':'x'}}},"

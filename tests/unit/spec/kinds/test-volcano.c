@@ -135,13 +135,11 @@ static void play_all(const struct spec_kind *kind, const struct scenario *v, siz
 
 static void test_recordings(void **state)
 {
-	(void)state;
 	play_all(NULL, scenarios, array_size(scenarios));
 }
 
 static void test_mcad_recordings(void **state)
 {
-	(void)state;
 	play_all(&spec_mcad, mcad_scenarios, array_size(mcad_scenarios));
 }
 

@@ -103,7 +103,6 @@ static void test_no_torchx(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, "{'name':'ps','replicas':1},{'name':'worker','replicas':3,'minAvailable':2}",
 	    "Running");
 	assert_string_equal(w.last->app, "j");
@@ -134,7 +133,6 @@ static void test_main_container(void **state)
 {
 	struct spec_pod_view *v;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		const char *text =
 			json("{'metadata':{'name':'j-w-12','uid':'p','labels':{'volcano.sh/"
@@ -159,7 +157,6 @@ static void test_containers(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, "{'name':'t','replicas':1}", "Running");
 	pod(&w, "p", "t", 0, 10,
 	    json("{'phase':'Pending','initContainerStatuses':[%s],'containerStatuses':[%s]}",
@@ -193,7 +190,6 @@ static void test_torchx(void **state)
 	struct world w = {0};
 	const char *names[] = {"Trainer-0", "Trainer-1", "Trainer-10", "reader-0"};
 
-	(void)state;
 	/* by their ids, whatever the order of the tasks */
 	job(&w,
 	    ROLE("trainer-10", "Trainer", "10", ",'minAvailable':0") "," ROLE(
@@ -232,7 +228,6 @@ static void test_names_part(void **state)
 		 "a-1-0 a-1 a-1~2-0"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {0};
 		char names[512] = "";
@@ -251,7 +246,6 @@ static void test_too_many_replicas(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w,
 	    "{'name':'a','replicas':9000},{'name':'b','replicas':2000000000},{'name':'c','replicas'"
 	    ":"
@@ -310,7 +304,6 @@ static void test_reasons(void **state)
 		 ""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {0};
 
@@ -346,7 +339,6 @@ static void test_time_limit(void **state)
 		{"'activeDeadlineSeconds':2147483647", "2262-04-11T23:47:16Z", 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {0};
 
@@ -399,7 +391,6 @@ static void test_outcome(void **state)
 		{"Never", "", unknown, well, SPEC_RUNNING, "ContainerStatusUnknown"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {0};
 
@@ -427,7 +418,6 @@ static void test_outcome_unseen(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, "{'name':'t'}", "Running");
 	world_pod(&w,
 		  json("{'metadata':{'name':'p','uid':'p','annotations':{'volcano.sh/task-spec':"
@@ -463,7 +453,6 @@ static void test_phases(void **state)
 		{"Dreaming", SPEC_UNKNOWN, false, "UnknownPhase"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {0};
 
@@ -515,7 +504,6 @@ static void test_last_attempt(void **state)
 	static const char failed[] = "{'phase':'Failed','containerStatuses':[%s]}";
 	struct world w = {0};
 
-	(void)state;
 	retried_alone(&w, "Running", 0);
 	pod(&w, "p0", "t", 0, 10, json(failed, container("main", ENDED(3, "Error"), 0)));
 	pod(&w, "q0", "t", 1, 10,
@@ -556,7 +544,6 @@ static void test_fewer_attempts(void **state)
 	static const char failed[] = "{'phase':'Failed','containerStatuses':[%s]}";
 	struct world w = {0};
 
-	(void)state;
 	retried_alone(&w, "Failed", 0);
 	pod(&w, "p0", "t", 0, 10, json(failed, container("main", ENDED(3, "Error"), 0)));
 	assert_why(
@@ -575,7 +562,6 @@ static void test_controllers_word(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	world_job(&w,
 		  json("{" JOB_META ",'spec':{'tasks':[{'name':'t'}]},'status':{'state':{'phase':"
 		       "'Pending','reason':'Why','message':'so'}}}"),
@@ -593,7 +579,6 @@ static void test_pods_decide(void **state)
 	const char *ended = json("{'phase':'Succeeded','containerStatuses':[%s]}",
 				 container("main", ENDED(0, "Completed"), 0));
 
-	(void)state;
 	job(&w, "{'name':'t','replicas':2}", "Running");
 	pod(&w, "p1", "t", 0, 10, ended);
 	assert_int_equal(w.last->state, SPEC_RUNNING);
@@ -650,7 +635,6 @@ static void test_policy_decides(void **state)
 		 "{'event':'TaskCompleted','action':'RestartJob'}", true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {0};
 		enum spec_state before = table[i].waits ? SPEC_RUNNING : SPEC_SUCCEEDED;
@@ -695,7 +679,6 @@ static void test_restarted_at_the_end(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	retried(&w, "Running", 0);
 	succeed(&w, "t", 0, 0, false);
 	assert_int_equal(w.last->state, SPEC_SUCCEEDED);
@@ -724,7 +707,6 @@ static void test_restarts(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, "{'name':'t'}", "Running");
 	for (unsigned i = 0; i < 3; i++)
 		pod(&w, "p", "t", 0, 10,
@@ -754,7 +736,6 @@ static void test_order_of_attempts(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, "{'name':'t'}", "Running");
 	pod(&w, "zz", "t", 0, 10,
 	    json("{'phase':'Failed','containerStatuses':[%s]}",
@@ -773,7 +754,6 @@ static void test_pods_forgotten(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, "{'name':'t','replicas':2}", "Running");
 	pod(&w, "p1", "t", 0, 10,
 	    json("{'phase':'Failed','containerStatuses':[%s]}",
@@ -801,7 +781,6 @@ static void test_nothing_known(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, "{'name':'t'}", "Completed");
 	assert_int_equal(w.last->state, SPEC_SUCCEEDED);
 	assert_int_equal(replica(&w, "t-0")->state, SPEC_UNKNOWN);
@@ -813,7 +792,6 @@ static void test_vanished(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, "{'name':'t'}", "Running");
 	pod(&w, "p", "t", 0, 10,
 	    json("{'phase':'Running','containerStatuses':[%s]}", container("main", RUNNING, 0)));
@@ -833,7 +811,6 @@ static void test_vanished(void **state)
 /* A replica that failed is at its end, unless a policy may start it again. */
 static void test_end_of_replica(void **state)
 {
-	(void)state;
 	for (int restarts = 0; restarts < 2; restarts++) {
 		struct world w = {0};
 
@@ -855,7 +832,6 @@ static void test_end_of_job_first(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, "{'name':'t'}", "Running");
 	pod(&w, "p", "t", 0, 10, json("{'phase':'Pending'}"));
 	job(&w, "{'name':'t'}", "Completed");
@@ -878,7 +854,6 @@ static void test_changed(void **state)
 	struct world w = {0};
 	int64_t changed;
 
-	(void)state;
 	job(&w, "{'name':'t'}", "Running");
 	assert_int_equal(w.last->created, 100 * SECOND);
 	assert_int_equal(w.last->changed, 100 * SECOND);
@@ -915,7 +890,6 @@ static void test_not_an_object(void **state)
 		"{'metadata':{'name':5,'uid':'u'}}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(bad); i++) {
 		const char *text = *bad[i] ? json("%s", bad[i]) : "";
 		struct spec_job_view *j = NULL;
@@ -945,7 +919,6 @@ static void test_reruns(void **state)
 		{"{'restartPolicy':5,'containers':[7]}", false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(pods); i++) {
 		const char *text =
 			json("{'metadata':{'name':'a','uid':'u'},'spec':%s}", pods[i].spec);
@@ -966,7 +939,6 @@ static void test_notes(void **state)
 		     "'ada@login1','kxfs/submission':'1-2','kxfs/appdef':'name: x\\nroles: []'"
 		     "}},'spec':{'tasks':[],'maxRetry':2},'status':{'retryCount':1}}");
 
-	(void)state;
 	world_job(&w, text, false);
 	assert_string_equal(w.last->submitter, "ada@login1");
 	assert_string_equal(w.last->submission, "1-2");
@@ -996,7 +968,6 @@ static void test_retries(void **state)
 		{"{'event':'PodFailed','action':'RestartJob'}", 1, 1, 0, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {0};
 		const char *text = json("{'metadata':{'name':'j','uid':'u','generation':1},'spec':{"
@@ -1023,7 +994,6 @@ static void test_generation(void **state)
 		"'kxfs/submitter':'%s'}},'spec':{'queue':'%s','tasks':[{'name':'%s',"
 		"'replicas':%d}]},'status':{'state':{'phase':'%s'}}}";
 
-	(void)state;
 	world_job(&w, json(fmt, 1, "ada", "q1", "a", 2, "Pending"), false);
 	world_job(&w, json(fmt, 1, "eve", "q2", "b", 3, "Running"), false);
 	assert_string_equal(w.last->submitter, "eve");
@@ -1048,7 +1018,6 @@ static void test_long_texts(void **state)
 	struct world w = {0};
 	char text[6000] = "";
 
-	(void)state;
 	for (int i = 0; i < 2000; i++)
 		snprintf(text + 3 * i, sizeof(text) - 3 * (size_t)i, "%s",
 			 i < 1999 ? "\xe2\x82\xac" : "");

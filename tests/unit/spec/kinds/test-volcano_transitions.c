@@ -23,7 +23,6 @@ static void test_seen(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	world_play(&w, "suspend_resume");
 	assert_transitions(&w.last->transitions, "09:15:27 SUBMITTED \n"
 						 "09:15:27 PENDING Pending\n"
@@ -61,7 +60,6 @@ static void test_late(void **state)
 	struct spec_job *job;
 	struct spec_view_context ctx = {.reader = &spec_volcano_reader, .namespace = "ns"};
 
-	(void)state;
 	world_job(&w, JOB(CONDITION("Pending", "20") "," CONDITION("Running", "50")), false);
 	assert_transitions(
 		&w.last->transitions,
@@ -81,7 +79,6 @@ static void test_same_second(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	world_job(&w, JOB(CONDITION("Pending", "10") "," CONDITION("Running", "50")), false);
 	assert_transitions(
 		&w.last->transitions,
@@ -94,7 +91,6 @@ static void test_between(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	world_job(&w, JOB(CONDITION("Pending", "20") "," CONDITION("Running", "30")), false);
 	world_job(&w,
 		  JOB(CONDITION("Restarting", "45") "," CONDITION("Pending",

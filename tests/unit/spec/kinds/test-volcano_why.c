@@ -140,7 +140,6 @@ static void test_nobody(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 3, "");
 	assert_why(&w, "");
 	for (int i = 0; i < 4; i++)
@@ -178,7 +177,6 @@ static void test_unseen(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 3, "Pending");
 	w.events_known = false;
 	w.unseen = SPEC_UNSEEN_EVENTS | SPEC_UNSEEN_GROUPS;
@@ -213,7 +211,6 @@ static void test_unseen_starting(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 1, "Pending");
 	w.unseen = SPEC_UNSEEN_EVENTS | SPEC_UNSEEN_GROUPS;
 	world_pod(&w,
@@ -280,7 +277,6 @@ static void assert_recorded(const char *scenario, const char *why)
 
 static void test_recorded(void **state)
 {
-	(void)state;
 	assert_recorded("pending_unschedulable",
 			"The job waits: the cluster has no room for it now: it needs 127.8 cpu at "
 			"once. It starts by itself when there is room.\n");
@@ -298,7 +294,6 @@ static void test_queue_full(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 3, "Pending");
 	group(&w, "Pending", "");
 	queue(&w, "Open", "'cpu':'4','memory':'8Gi'", "'cpu':'3','memory':'6Gi'");
@@ -350,7 +345,6 @@ static void test_gang(void **state)
 		"minAvailable','lastTransitionTime':'1970-01-01T00:00:05Z'}";
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 3, "Pending");
 	pod(&w, 0, "{'phase':'Pending'}");
 	group(&w, "Inqueue", condition);
@@ -405,7 +399,6 @@ static void test_unmade_again(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 2, "Pending");
 	pod_gone(&w, 0, "{'phase':'Pending'}");
 	pod_gone(&w, 1, "{'phase':'Pending'}");
@@ -422,7 +415,6 @@ static void test_unmade(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 3, "Pending");
 	pod(&w, 0, "{'phase':'Pending'}");
 	group(&w, "Inqueue",
@@ -520,7 +512,6 @@ static void test_not_starting(void **state)
 		 "there.\n"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {0};
 
@@ -540,7 +531,6 @@ static void test_several(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 3, "Pending");
 	for (unsigned i = 1; i < 3; i++)
 		pod(&w, i, WAITING("CreateContainerConfigError", "secret \\\"nope\\\" not found"));
@@ -554,7 +544,6 @@ static void test_mount(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 1, "Running");
 	pod(&w, 0, STATE("Running", "{'waiting':{'reason':'ContainerCreating'}}"));
 	assert_why(&w, "");
@@ -593,7 +582,6 @@ static void test_failed(void **state)
 		{ENDED("3", "Error", ""), "t-0 ended with exit code 3."},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {0};
 		char want[1024];
@@ -623,7 +611,6 @@ static void test_given_up(void **state)
 				  "with another service_account.\n";
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 1, "Pending");
 	event(&w, "u-j", "FailedCreate", REFUSED, 9);
 	assert_reason(&w, "NoServiceAccount");
@@ -650,7 +637,6 @@ static void test_given_up_minutes_after(void **state)
 	} cases[] = {{"1970-01-01T00:01:43Z", "NoServiceAccount"},
 		     {"1970-01-01T00:01:40Z", "Terminated"}};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(cases); i++) {
 		struct world w = {0};
 
@@ -678,7 +664,6 @@ static void test_lost_and_probed(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 1, "Running");
 	pod(&w, 0,
 	    "{'phase':'Running','conditions':[{'type':'Ready','status':'False','lastTransitionTime':"
@@ -722,7 +707,6 @@ static void test_codes(void **state)
 	};
 	struct world w = {0};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		char want[1024];
 
@@ -773,7 +757,6 @@ static void test_loop(void **state)
 		 "itself. The output of that container is in t-0/prep.log.\n"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct world w = {0};
 
@@ -791,7 +774,6 @@ static void test_passing(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 2, "Pending");
 	group(&w, "Inqueue",
 	      "{'type':'Unschedulable','status':'True','lastTransitionTime':'1970-01-01T00:00:03Z',"
@@ -815,7 +797,6 @@ static void test_beside_gang(void **state)
 #define BESIDE "pod group is ready, 1 Pending, 2 minAvailable, 2 Running; Pending: 1 Unschedulable"
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 3, "Running");
 	group(&w, "Running", "");
 	pod(&w, 0, STATE("Running", "{'running':{'startedAt':'1970-01-01T00:00:04Z'}}"));
@@ -851,7 +832,6 @@ static void test_same_failed(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 3, "Running");
 	pod(&w, 0, WAITING("ImagePullBackOff", "no such host"));
 	pod(&w, 1, ENDED("3", "Error", ""));
@@ -875,7 +855,6 @@ static void test_same_waiting(void **state)
 {
 	struct world w = {0};
 
-	(void)state;
 	job(&w, 2, "Pending");
 	pod(&w, 0,
 	    UNSCHEDULABLE("2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 "
@@ -894,7 +873,6 @@ static void test_not_a_change(void **state)
 	struct world w = {0};
 	int64_t changed;
 
-	(void)state;
 	job(&w, 3, "Pending");
 	group(&w, "Pending", "");
 	changed = w.last->changed;

@@ -400,7 +400,6 @@ static void run_any(void)
 
 static void test_any_cut(void **state)
 {
-	(void)state;
 	for (seed = 1; seed < 3000; seed++) {
 		uint64_t this = seed;
 
@@ -438,7 +437,6 @@ static void print_long(struct kubelet *k, size_t n, bool ends)
 /* The kubelet's times in the middle of lines are none of the program's. */
 static void test_old_kubelet(void **state)
 {
-	(void)state;
 	for (seed = 1; seed < 60; seed++) {
 		uint64_t this = seed;
 		struct kubelet k = {.now = START, .old = seed % 4};
@@ -479,7 +477,6 @@ static void test_own_times(void **state)
 		"2026-11-21T\n",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(own); i++) {
 		struct kubelet k = {.now = START + 86400 * SECOND};
 		struct reader r;
@@ -505,7 +502,6 @@ static void test_cut_time(void **state)
 	struct reader r;
 	size_t n;
 
-	(void)state;
 	reader_open(&r);
 	print_long(&k, 2 * ENTRY, true);
 	for (size_t i = 1; i < head; i++) {
@@ -529,7 +525,6 @@ static void test_clock_back(void **state)
 	struct kubelet k = {.now = START};
 	struct reader r;
 
-	(void)state;
 	reader_open(&r);
 	print(&k, "one\n", 0);
 	print(&k, "two\n", 5 * SECOND);
@@ -550,7 +545,6 @@ static void test_clock_back_seen(void **state)
 	struct kubelet k = {.now = START};
 	struct reader r;
 
-	(void)state;
 	reader_open(&r);
 	print(&k, "one\n", 0);
 	print(&k, "two\n", 5 * SECOND);
@@ -571,7 +565,6 @@ static void test_rotated(void **state)
 	struct kubelet k = {.now = START};
 	struct reader r;
 
-	(void)state;
 	reader_open(&r);
 	for (int i = 0; i < 50; i++)
 		print(&k, i % 2 ? "odd\n" : "even\n", 1000);
@@ -596,7 +589,6 @@ static void test_rotated(void **state)
 /* Rotated at any place: nothing is doubled, and what is lost is said. */
 static void test_any_rotation(void **state)
 {
-	(void)state;
 	for (seed = 1; seed < 1000; seed++) {
 		uint64_t this = seed;
 		struct kubelet k = {.now = START};
@@ -636,7 +628,6 @@ static void test_known(void **state)
 	struct reader r;
 	size_t size;
 
-	(void)state;
 	reader_open(&r);
 	print(&k, "one\n", 0);
 	print(&k, "two\n", SECOND);
@@ -677,7 +668,6 @@ static void test_known(void **state)
 /* Any end of the table is lost, and the known end begins anywhere: the bytes tell where to go on. */
 static void test_lost_lines(void **state)
 {
-	(void)state;
 	for (seed = 1; seed < 300; seed++) {
 		uint64_t this = seed;
 		struct kubelet k = {.now = START, .old = seed % 3 == 0};
@@ -709,7 +699,6 @@ static void test_lost_lines(void **state)
 /* The end of what was kept is torn off; even when the log has been rotated, that is found again. */
 static void test_torn(void **state)
 {
-	(void)state;
 	for (seed = 1; seed < 300; seed++) {
 		uint64_t this = seed;
 		struct kubelet k = {.now = START};
@@ -777,7 +766,6 @@ static void test_any_end(void **state)
 	const char *more = getenv("KXFS_LOGLINE_SEEDS");
 	const uint64_t seeds = more ? strtoull(more, NULL, 10) : 300;
 
-	(void)state;
 	for (seed = 1; seed < seeds; seed++) {
 		uint64_t this = seed;
 		struct kubelet k = {.now = START, .old = seed % 3 == 0};
@@ -814,7 +802,6 @@ static void test_messages(void **state)
 	struct spec_logline *l;
 	struct reader r;
 
-	(void)state;
 	reader_open(&r);
 	l = begin(&r, false, r.window);
 	assert_int_equal(feed(&r, l, gone, strlen(gone)), 0);
@@ -846,7 +833,6 @@ static void test_killed(void **state)
 {
 	const size_t before = strlen("one\n"), all = before + 2 * strlen("the same\n");
 
-	(void)state;
 	for (size_t n = before; n <= all; n++) {
 		struct kubelet k = {.now = START};
 		cleanup_free char *text = NULL;
@@ -878,7 +864,6 @@ static void test_killed(void **state)
 /* The table is older than the log: in that, parts of lines may begin where a runtime cuts. */
 static void test_known_parts(void **state)
 {
-	(void)state;
 	for (size_t rotated = 0; rotated < 4; rotated++) {
 		struct kubelet k = {.now = START, .old = true};
 		struct reader r;
@@ -908,7 +893,6 @@ static void test_like_a_part(void **state)
 {
 	static const char *const firsts[] = {"\n", "\nnext\n", "x", "xx\nnext\n"};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(firsts); i++) {
 		struct kubelet k = {.now = START}, next = {.now = START + 5 * SECOND};
 		char line[ENTRY + 1];
@@ -941,7 +925,6 @@ static int collect(void *data, int64_t ns, const char *bytes, size_t n)
 {
 	FILE *out = data;
 
-	(void)ns;
 	fwrite(bytes, 1, n, out);
 	return 0;
 }
@@ -979,7 +962,6 @@ static int one_stream(struct spec_logline_past *past, const char *known, int64_t
 /* A line whose time nobody has kept is known again by its text if that is long; a short one may be any. */
 static void test_untimed(void **state)
 {
-	(void)state;
 	for (size_t n = 200; n <= 300; n += 100) {
 		char line[512] = "", text[640];
 		struct spec_logline_past past = {0};
@@ -1000,7 +982,6 @@ static void test_late_part(void **state)
 	static const char *const times[] = {"2026-11-21T09:08:41.123456789Z ",
 					    "2027-11-21T09:08:41.123456789Z "};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(times); i++) {
 		struct spec_logline_past past = {0};
 		char line[ENTRY + 1], text[ENTRY + 128], expected[ENTRY + 64];
@@ -1022,7 +1003,6 @@ static void test_ended_twice(void **state)
 	struct spec_logline_past past = {0};
 	int64_t ns = START + SECOND / 10;
 
-	(void)state;
 	assert_int_equal(one_stream(&past, "x\nx\nx\n", ns, first, ""), -EAGAIN);
 	assert_int_equal(one_stream(&past, "x\nx\nx\n", ns + 5 * SECOND, later, ""), -EAGAIN);
 	assert_int_equal(one_stream(&past, "x\nx\nx\n", ns + 5 * SECOND, later, ""), 0);

@@ -78,7 +78,6 @@ static struct json_object *overlay_of(const char *spec)
 
 static void test_merge(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct json_object *pod = pod_of(table[i].spec), *same = pod_of(table[i].spec);
 		struct json_object *overlay = overlay_of(table[i].overlay);
@@ -99,7 +98,6 @@ static void test_merge(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < array_size(refused); i++) {
 		struct json_object *pod = pod_of(refused[i].spec), *got = NULL;
 		struct json_object *overlay = overlay_of(refused[i].overlay);
@@ -125,7 +123,6 @@ static void test_whole(void **state)
 	struct json_object *got = NULL, *wanted = parse("{'metadata':{},'spec':{'a':1}}");
 	struct spec_errors e = SPEC_ERRORS_INIT;
 
-	(void)state;
 	assert_int_equal(spec_overlay_apply(pod, del, "at", &got, &e), 0);
 	assert_true(json_object_equal(got, wanted));
 	json_object_put(got);
@@ -165,7 +162,6 @@ static const struct {
 
 static void test_find(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < array_size(found); i++) {
 		struct json_object *metadata = parse(found[i].metadata), *overlay = NULL;
 		struct spec_errors e = SPEC_ERRORS_INIT;

@@ -50,7 +50,6 @@ static void assert_made(const char *backend, const char *text, const char *key, 
 
 static void test_source_decides(void **state)
 {
-	(void)state;
 	assert_made("volcano", "name: a\n" ROLES, "queue", "q", "\n  queue: q\n");
 	assert_made("mcad", "name: a\n" ROLES, NULL, NULL, "\nkind: AppWrapper\n");
 	assert_made("local", "name: a\n" ROLES, NULL, NULL, "\nwork_dir: /w\n");
@@ -70,7 +69,6 @@ static void test_source_decides(void **state)
 
 static void test_document_decides(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		const char *backend = i ? "local" : "";
 
@@ -96,7 +94,6 @@ static void test_errors(void **state)
 	char *by_document = make("local", text, NULL, NULL);
 	char *by_source = make("volcano", text, NULL, NULL);
 
-	(void)state;
 	assert_string_equal(by_document, by_source);
 	assert_non_null(strstr(by_source, "more: unknown field"));
 	free(by_document);
@@ -105,7 +102,6 @@ static void test_errors(void **state)
 
 static void test_options(void **state)
 {
-	(void)state;
 	/* Those of a local mount are for all kinds, those of one document only for its own. */
 	assert_made("local", "scheduler: mcad\nname: a\n" ROLES, "queue", "q",
 		    "\nkind: AppWrapper\n");

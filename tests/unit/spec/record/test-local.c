@@ -16,7 +16,6 @@ static void test_names(void **state)
 		"- {name: r23456789012345678901234567890, image: i, entrypoint: e}\n";
 	static const char *const names[] = {"volcano", "local", "mcad", "appwrapper"};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(names); i++) {
 		static const struct spec_machine machine = {.work_dir = "/w"};
 		struct spec_errors e = SPEC_ERRORS_INIT;
@@ -65,7 +64,6 @@ static void check_local(const char *text, int err, const char *expected)
 
 static void test_local(void **state)
 {
-	(void)state;
 	check_local("name: a\nroles:\n- {name: r, image: i, entrypoint: e}\n", 0, "");
 	check_local(
 		"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec: {}\n", -EINVAL,
@@ -101,7 +99,6 @@ static void assert_dir(const char *text, const char *wanted)
 /* Where a local job runs: the mount's directory, or its own. Options of clusters do not matter. */
 static void test_dir(void **state)
 {
-	(void)state;
 	assert_dir(APP, "/w");
 	assert_dir(APP "scheduler_args: {cwd: /there}\n", "/there");
 	assert_dir(APP "scheduler_args: {cwd: null}\n", "/w");
@@ -123,7 +120,6 @@ static void test_dir(void **state)
 /* What TorchX's local_cwd is told: that it shall do nothing of it is fine. */
 static void test_torchx_options(void **state)
 {
-	(void)state;
 	assert_dir(APP "scheduler_args: {log_dir: null, prepend_cwd: false,"
 		       " auto_set_cuda_visible_devices: false}\n",
 		   "/w");

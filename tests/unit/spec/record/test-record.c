@@ -96,7 +96,6 @@ static void test_new(void **state)
 	struct spec_record *r = record_of(small);
 	const struct spec_job *job = r->job;
 
-	(void)state;
 	assert_int_equal(job->state, SPEC_PENDING);
 	assert_string_equal(job->phase, "Pending");
 	assert_string_equal(job->message, "");
@@ -139,7 +138,6 @@ static void test_reads_back(void **state)
 	cleanup_free char *text = spec_record_text(r);
 	const struct spec_job *job;
 
-	(void)state;
 	assert_int_equal(text[strlen(text) - 1], '\n');
 	assert_int_equal(spec_record_parse(text, strlen(text), &copy), 0);
 	job = copy->job;
@@ -175,7 +173,6 @@ static void test_not_utf8(void **state)
 	struct spec_record *copy = NULL, *r = busy();
 	size_t len;
 
-	(void)state;
 	set(&r->work_dir, dir);
 	set(&r->job->replicas[0].message, "working directory \"\xff\": gone");
 	text = spec_record_text(r);
@@ -234,7 +231,6 @@ static void assert_all_needed(struct json_object *root, struct json_object *o)
 	char *keys[64];
 
 	json_object_object_foreach(o, name, unused) {
-		(void)unused;
 		keys[n++] = strdup(name);
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -266,7 +262,6 @@ static void test_missing_and_wrong_type(void **state)
 {
 	struct json_object *root = tree_of(busy());
 
-	(void)state;
 	assert_all_needed(root, root);
 	assert_all_needed(root, json_object_array_get_idx(member(root, "replicas"), 1));
 	json_object_put(root);
@@ -276,7 +271,6 @@ static void test_version(void **state)
 {
 	struct json_object *root = tree_of(busy());
 
-	(void)state;
 	json_object_object_add(root, "version", json_object_new_int(2));
 	assert_int_equal(parse_tree(root), -ENOTSUP);
 	json_object_put(root);
@@ -323,7 +317,6 @@ static void test_wrong_values(void **state)
 		{"state", "\"\"", true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct json_object *root = tree_of(busy()), *o = root;
 
@@ -362,7 +355,6 @@ static void test_app(void **state)
 	struct spec_record *r = busy();
 	cleanup_free char *text = spec_record_text(r);
 
-	(void)state;
 	spec_record_free(r);
 	for (size_t i = 0; i < array_size(table); i++) {
 		size_t len = strlen(table[i].text);
@@ -393,7 +385,6 @@ static void test_too_many_attempts(void **state)
 {
 	struct spec_record *r = busy(), *copy = NULL;
 
-	(void)state;
 	for (int attempt = 300000; attempt <= 400000; attempt += 100000) {
 		cleanup_free char *text = NULL;
 
@@ -415,7 +406,6 @@ static void test_no_json(void **state)
 	cleanup_free char *text = spec_record_text(r);
 	cleanup_free char *twice = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++)
 		assert_int_equal(spec_record_parse(table[i], strlen(table[i]), &copy), -EINVAL);
 	/* Cut off anywhere before its last brace, it is none. */
@@ -437,7 +427,6 @@ static void test_yaml(void **state)
 	const char *replicas;
 	size_t len;
 
-	(void)state;
 	spec_record_yaml(r, &text, &len);
 	assert_int_equal(len, strlen(text));
 	assert_non_null(strstr(text, "id: demo-b1\nuid: fb9f6f2e-7a59-4b1e-9c0a-3d2f1e0c9b8a\n"));
@@ -465,7 +454,6 @@ static void test_log_names(void **state)
 	struct spec_record *r = record_of(small);
 	char *text;
 
-	(void)state;
 	text = spec_record_log_key(&r->job->replicas[1], 4);
 	assert_string_equal(text, "trainer-1.4");
 	free(text);
@@ -487,7 +475,6 @@ static void test_job(void **state)
 	cleanup_job struct spec_job *job = NULL;
 	const struct spec_replica *rep;
 
-	(void)state;
 	r->job->history = r->job->suspended = false;
 	job = spec_record_job(r);
 	assert_non_null(job);
@@ -540,7 +527,6 @@ static void test_actions(void **state)
 	};
 	struct spec_record *r = record_of(small);
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		cleanup_job struct spec_job *job = NULL;
 		cleanup_job struct spec_job *history = NULL;

@@ -148,7 +148,6 @@ static void check(const struct row *row)
 
 static void test_give(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < array_size(rows); i++) {
 		print_message("%s\n", rows[i].name);
 		check(&rows[i]);
@@ -162,7 +161,6 @@ static void test_take(void **state)
 	struct spec_record *r = job_of(2, 1), *next = job_of(1, 2);
 	bool moved;
 
-	(void)state;
 	r->turn = next->turn = 1;
 	assert_true(spec_turns_give(&t, r, &moved));
 	spec_turns_take(&then, r);
@@ -184,7 +182,6 @@ static void test_snapshot(void **state)
 	size_t len;
 	bool moved;
 
-	(void)state;
 	r->turn = 7;
 	assert_false(spec_turns_give(&t, r, &moved));
 	assert_false(spec_turns_give(&again, r, &moved));

@@ -48,7 +48,6 @@ static void test_local(void **state)
 {
 	static const char *const names[] = {"flavorsUsage", "flavorUsage"};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(names); i++) {
 		char *json = text_print(
 			LOCAL("",
@@ -90,7 +89,6 @@ static void test_cluster(void **state)
 		"{\"metadata\":{\"name\":\"research\",\"uid\":\"c\"},\"spec\":{\"cohortName\":\"all\","
 		"\"stopPolicy\":\"HoldAndDrain\"}}");
 
-	(void)state;
 	assert_text(v, c,
 		    "name: team\nstate: Open\nstopped_by: null\nmessage: \"\"\n"
 		    "cluster_queue: research\ncohort: all\nstrategy: StrictFIFO\nflavors:\n"
@@ -125,7 +123,6 @@ static void test_stopped(void **state)
 		{LOCAL("", ""), "name: team\nstate: \"\"\nstopped_by: null\nmessage: \"\"\n"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		struct spec_queue_view *v = local(table[i].json);
 		char *text;
@@ -144,7 +141,6 @@ static void test_same(void **state)
 	struct spec_queue_view *b = local(LOCAL("", FLAVOR("flavorsUsage", "2")));
 	struct spec_queue_view *c = local(LOCAL("", "\"pendingWorkloads\":1"));
 
-	(void)state;
 	assert_false(spec_queue_view_same(a, b));
 	assert_false(spec_queue_view_same(a, c));
 	spec_queue_view_unref(a);
@@ -163,7 +159,6 @@ static void test_places(void **state)
 	struct spec_place *v;
 	size_t n;
 
-	(void)state;
 	assert_int_equal(spec_places_parse(json, strlen(json), &v, &n), 0);
 	assert_int_equal(n, 2);
 	assert_int_equal(spec_places_find(v, n, "a"), 8);
@@ -187,7 +182,6 @@ static void test_versions(void **state)
 	static const char old[] = VERSIONS(SPEC_KUEUE_GROUP, "v1beta1") "]}";
 	static const char visible[] = VERSIONS(SPEC_KUEUE_VISIBILITY, "v1beta1") "]}";
 
-	(void)state;
 	assert_string_equal(spec_kueue_version(both, strlen(both)), "kueue.x-k8s.io/v1beta2");
 	assert_string_equal(spec_kueue_version(old, strlen(old)), "kueue.x-k8s.io/v1beta1");
 	assert_null(spec_kueue_version(visible, strlen(visible)));

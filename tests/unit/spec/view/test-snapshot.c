@@ -135,7 +135,6 @@ static void test_order(void **state)
 {
 	struct cluster c = {0};
 
-	(void)state;
 	set_job(&c, 2, "");
 	assert_is(&c, SPEC_SUBMITTED, "", "");
 	assert_string_equal(c.last->backend, "made-up");
@@ -155,7 +154,6 @@ static void test_phases(void **state)
 {
 	struct cluster c = {0};
 
-	(void)state;
 	set_job(&c, 1, "Up");
 	assert_is(&c, SPEC_RUNNING, "", "");
 	set_job(&c, 1, "New");
@@ -176,7 +174,6 @@ static void test_pods_decide(void **state)
 {
 	struct cluster c = {0};
 
-	(void)state;
 	for (int decide = 0; decide < 2; decide++) {
 		c = (struct cluster){0};
 		reader.pods_decide = decide;
@@ -196,7 +193,6 @@ static void test_forgotten_pod(void **state)
 {
 	struct cluster c = {0};
 
-	(void)state;
 	set_job(&c, 1, "Up");
 	add_pod(&c, "T0", "Failed", 7);
 	set_job(&c, 1, "Broken");
@@ -216,7 +212,6 @@ static void test_late_pods(void **state)
 {
 	struct cluster c = {.pods_late = true};
 
-	(void)state;
 	set_job(&c, 1, "Up");
 	set_job(&c, 1, "Broken");
 	for (int i = 0; i < 2; i++) {
@@ -248,7 +243,6 @@ static void test_unexplained(void **state)
 {
 	struct cluster c = {0};
 
-	(void)state;
 	/* Has the end of the job come first? May pods be late? Is the view stale? */
 	for (int i = 0; i < 8; i++) {
 		c = (struct cluster){.pods_late = i & 2, .stale = i & 4};
@@ -293,7 +287,6 @@ static void test_refused(void **state)
 	struct spec_job_view *job;
 	struct spec_pod_view *pod;
 
-	(void)state;
 	for (size_t i = 0; i < array_size(jsons); i++) {
 		const char *json = jsons[i];
 

@@ -31,7 +31,6 @@ static void test_events_text(void **state)
 	size_t len;
 	int64_t changed;
 
-	(void)state;
 	assert_true(spec_event_view_tells(v[0]));
 	assert_true(spec_event_view_is_noise(v[1]));
 	assert_false(spec_event_view_same(v[0], v[1]));
@@ -56,7 +55,6 @@ static void test_series(void **state)
 		"\"series\":{\"count\":4,\"lastObservedTime\":\"1970-01-01T00:00:08Z\"}}");
 	struct spec_event_view *none;
 
-	(void)state;
 	assert_int_equal(v->last, 8 * SECOND);
 	assert_int_equal(v->count, 4);
 	spec_event_view_unref(v);
@@ -76,7 +74,6 @@ static void test_queue(void **state)
 	char *text;
 	size_t len;
 
-	(void)state;
 	assert_int_equal(spec_queue_view_parse(json, strlen(json), &v), 0);
 	assert_true(spec_queue_view_same(v, v));
 	spec_queue_view_text(v, NULL, 3, 2, &text, &len);
@@ -98,7 +95,6 @@ static void test_group(void **state)
 	struct spec_group_view *v;
 	char json[1024];
 
-	(void)state;
 	snprintf(json, sizeof(json), short_of, "");
 	assert_int_equal(spec_group_view_parse(json, strlen(json), &v), 0);
 	assert_int_equal(v->minimum, 3);

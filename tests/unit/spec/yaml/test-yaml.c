@@ -79,7 +79,6 @@ static void test_scalars(void **state)
 		 "[\"2024-01-01\",\"1.2.3\",\"a:b\",\"-x\",\"http://a/b\"]"},
 	};
 
-	(void)state;
 	check_all(table, array_size(table));
 }
 
@@ -104,7 +103,6 @@ static void test_styles(void **state)
 		{"1: a\ntrue: b\n", "{\"1\":\"a\",\"true\":\"b\"}"},
 	};
 
-	(void)state;
 	check_all(table, array_size(table));
 	check(SIZED("a: \"x\\0y\""), "{\"a\":\"x\\u0000y\"}");
 }
@@ -125,7 +123,6 @@ static void test_json(void **state)
 		{"[\"\\ud83d\"]", "1:5: this escape is not a character of Unicode\n"},
 	};
 
-	(void)state;
 	check_all(table, array_size(table));
 }
 
@@ -147,7 +144,6 @@ static void test_aliases_and_merges(void **state)
 			  "called \"<<\" needs quotes\n"},
 	};
 
-	(void)state;
 	check_all(table, array_size(table));
 }
 
@@ -159,7 +155,6 @@ static void test_positions(void **state)
 	const struct spec_yaml *map, *list;
 	struct spec_yaml *root;
 
-	(void)state;
 	assert_int_equal(spec_yaml_parse(text, strlen(text), &root, &e), 0);
 	assert_int_equal(root->line, 2);
 	assert_int_equal(root->column, 1);
@@ -213,13 +208,11 @@ static void test_documents(void **state)
 		 "3:4: the value does not fit its tag !!str\n"},
 	};
 
-	(void)state;
 	check_all(table, array_size(table));
 }
 
 static void test_bytes(void **state)
 {
-	(void)state;
 	check(SIZED("a: b\nc: caf\xe9\n"), "2:7: byte 0xe9 is not UTF-8; save the file as UTF-8\n");
 	check(SIZED("a: \xed\xa0\x80"), "1:4: byte 0xed is not UTF-8; save the file as UTF-8\n");
 	check(SIZED("a: \xc0\x80"), "1:4: byte 0xc0 is not UTF-8; save the file as UTF-8\n");
@@ -297,7 +290,6 @@ static void test_syntax(void **state)
 		{"%YAML 3.0\n---\na\n", "1:1: only YAML 1.1 and 1.2 are read\n"},
 	};
 
-	(void)state;
 	check_all(table, array_size(table));
 }
 
@@ -346,7 +338,6 @@ static void check_bound(char *text, const char *expected)
 
 static void test_size(void **state)
 {
-	(void)state;
 	check_bound(repeat("", "x", SPEC_MAX_FILE, ""), NULL);
 	check_bound(repeat("", "x", SPEC_MAX_FILE + 1, ""),
 		    "the file has 1048577 bytes; at most 1048576 (1 MiB) are read");
@@ -360,7 +351,6 @@ static void test_depth(void **state)
 {
 	static const char too_deep[] = "maps and lists are nested more than 64 deep";
 
-	(void)state;
 	check_bound(repeat_after(repeat("", "[", 64, "x"), "]", 64, ""), NULL);
 	check_bound(repeat("", "[", 65, "x"), too_deep);
 	check_bound(repeat("", "[", 1000000, ""), too_deep);
@@ -375,7 +365,6 @@ static void test_depth(void **state)
 
 static void test_nodes(void **state)
 {
-	(void)state;
 	check_bound(repeat("[", "x,", SPEC_MAX_NODES - 1, "]"), NULL);
 	check_bound(repeat("[", "x,", SPEC_MAX_NODES, "]"), "more than 200000 values");
 }
@@ -384,7 +373,6 @@ static void test_bombs(void **state)
 {
 	char laughs[600] = "a: &a [x,x,x,x,x,x,x,x,x,x]\n";
 
-	(void)state;
 	for (char c = 'b'; c < 'j'; c++) {
 		size_t len = strlen(laughs);
 
@@ -405,7 +393,6 @@ static void test_linear(void **state)
 	char *keys = malloc(1 << 20), *to = keys;
 	char *anchors = malloc(1 << 20);
 
-	(void)state;
 	assert_non_null(keys);
 	assert_non_null(anchors);
 	for (int i = 0; i < 60000; i++)
@@ -436,7 +423,6 @@ static void test_resolve_double(void **state)
 	};
 	char got[32];
 
-	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
 		spec_tree_double_text(table[i].value, got);
 		assert_string_equal(got, table[i].text);

@@ -34,7 +34,6 @@ static void test_layout(void **state)
 	static const char json[] = "{\"id\": \"x-1\", \"roles\": [{\"name\": \"a\", \"k\": [1, [2, "
 				   "3]], \"e\": {}}, {\"l\": []}], \"m\": {\"k\": {\"v\": null}}}";
 
-	(void)state;
 	check(json, 0,
 	      "id: x-1\n"
 	      "roles:\n"
@@ -71,7 +70,6 @@ static void test_layout(void **state)
 
 static void test_text(void **state)
 {
-	(void)state;
 	check("{\"a\": \"echo hi\\n  done\\n\"}", 0, "a: |\n  echo hi\n    done\n");
 	check("{\"a\": [\"x\\n\\ny\", {\"b\": \"z\\n\\n\\n\"}]}", 0,
 	      "a:\n- |-\n  x\n\n  y\n- b: |+\n    z\n\n\n");
@@ -96,7 +94,6 @@ static void test_invalid_utf8(void **state)
 	struct json_object *value = json_object_new_string("a\xff\xc3 b");
 	char *text = emit(value, 0);
 
-	(void)state;
 	assert_string_equal(text, "\"a\xef\xbf\xbd\xef\xbf\xbd b\"\n");
 	free(text);
 	json_object_put(value);
@@ -225,7 +222,6 @@ static bool is_written_plain(const char *text)
 
 static void test_quoting(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < array_size(quoted); i++) {
 		if (is_written_plain(quoted[i]))
 			fail_msg("%s must be quoted", quoted[i]);
@@ -308,7 +304,6 @@ static void test_round_trip(void **state)
 	};
 	char *big = malloc(2001);
 
-	(void)state;
 	assert_non_null(big);
 	for (size_t i = 0; i < array_size(quoted); i++)
 		check_everywhere(quoted[i]);
