@@ -229,28 +229,6 @@ static void on_log(void *data, struct log *log)
 	tree_log_event(&r->tree, log);
 }
 
-/* --- the root of the mount --- */
-
-static int root_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
-{
-	return node_lookup_in(fs, dir, dir->object, name, ret);
-}
-
-static int root_list(struct fs *fs, struct node *dir, struct listing *l)
-{
-	(void)fs;
-	node_list_in(dir, dir->object, l);
-	return 0;
-}
-
-/* Its object is the table of what is in it: each entry is about one part of the mount. */
-static const struct node_class root_class = {
-	.name = "root",
-	.mode = S_IFDIR | 0755,
-	.lookup = root_lookup,
-	.list = root_list,
-};
-
 /* history/ comes first: who removes all in this order keeps what was cancelled by that. */
 static void make_root(struct run *r)
 {
@@ -331,7 +309,7 @@ static int make(struct run *r, char **why)
 			r->headless = headless_new(r->loop, r->backend, state_dir(r->state));
 		return err;
 	}
-	r->fs = fs_new(r->loop, &fs, &root_class, r->root);
+	r->fs = fs_new(r->loop, &fs, &node_root_class, r->root);
 	err = backend_new(r->loop, &backend, &events, &r->backend, why);
 	return err ? err : make_mount(r, why);
 }

@@ -159,6 +159,9 @@ int node_lookup_in(struct fs *fs, struct node *dir, const struct node_entry_def 
 		   const char *name, struct node **ret);
 void node_list_in(struct node *dir, const struct node_entry_def *table, struct listing *l);
 
+/* The root of a mount. Its object is the table of what is in it: each entry is about one part of the mount. */
+extern const struct node_class node_root_class;
+
 /* A class that is nothing but such a directory: struct node_dir_class { .class = { ..., NODE_DIR_OPS }, .entries }. */
 struct node_dir_class {
 	struct node_class class;

@@ -219,17 +219,6 @@ static const struct node_class jobs_dir_class = {
 	.list = jobs_list,
 };
 
-static int root_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
-{
-	return node_lookup_in(fs, dir, dir->object, name, ret);
-}
-
-static const struct node_class root_dir_class = {
-	.name = "root",
-	.mode = S_IFDIR | 0755,
-	.lookup = root_lookup,
-};
-
 static int mount_it(struct mount *m, bool others)
 {
 	const char *own = "subtype=kxfs,fsname=slow";
@@ -326,7 +315,7 @@ int main(int argc, char **argv)
 	submit.allow_other = argc > 3;
 	diag_setup(DIAG_INFO, true);
 	loop_new(&loop);
-	m.fs = fs_new(loop, &config, &root_dir_class, m.root);
+	m.fs = fs_new(loop, &config, &node_root_class, m.root);
 	if (submit_new(m.fs, &submit, &submit_class, &m.submit, &why) < 0 ||
 	    submit_new(m.fs, &submit, &dryrun_class, &m.dryrun, &why) < 0) {
 		fprintf(stderr, "%s\n", why);

@@ -61,25 +61,6 @@ static void on_log(void *data, struct log *log)
 	tree_log_event(&k->tree, log);
 }
 
-static int root_lookup(struct fs *fs, struct node *dir, const char *name, struct node **ret)
-{
-	return node_lookup_in(fs, dir, dir->object, name, ret);
-}
-
-static int root_list(struct fs *fs, struct node *dir, struct listing *l)
-{
-	(void)fs;
-	node_list_in(dir, dir->object, l);
-	return 0;
-}
-
-static const struct node_class root_class = {
-	.name = "root",
-	.mode = S_IFDIR | 0755,
-	.lookup = root_lookup,
-	.list = root_list,
-};
-
 static int make(struct kxfs *k, char **why)
 {
 	static char queue[] = "queue", its_name[] = "default";
@@ -110,7 +91,7 @@ static int make(struct kxfs *k, char **why)
 	int err;
 
 	loop_new(&k->loop);
-	k->fs = fs_new(k->loop, &fs, &root_class, k->root);
+	k->fs = fs_new(k->loop, &fs, &node_root_class, k->root);
 	err = backend_new(k->loop, &config, &events, &k->backend, why);
 	if (err)
 		return err;

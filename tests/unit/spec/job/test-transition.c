@@ -2,27 +2,12 @@
 /* Lists of transitions, in memory and on disk. */
 #include <errno.h>
 
-#include "spec/base/time.h"
 #include "spec/base/tree.h"
 #include "spec/base/value.h"
 #include "spec/job/job.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/spec/job/transitions.h"
 
 #define SECOND INT64_C(1000000000)
-
-/* "09:11:24 PENDING Pending" a line. */
-static void assert_transitions(const struct spec_transitions *t, const char *want)
-{
-	char text[4096] = "", time[32];
-	size_t n = 0;
-
-	for (size_t i = 0; i < t->n; i++) {
-		spec_time_text(t->v[i].time, time);
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%.8s %s %s\n", time + 11,
-				      spec_state_name(t->v[i].state), t->v[i].phase);
-	}
-	assert_string_equal(text, want);
-}
 
 static void test_list(void **state)
 {

@@ -1,22 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* When the phases of Volcano's jobs began: of recorded jobs, of jobs that are seen late, and between two looks. */
+#include "tests/unit/spec/job/transitions.h"
 #include "tests/unit/spec/kinds/cluster-world.h"
-
-#include "spec/base/time.h"
-
-/* "09:11:24 PENDING Pending" a line. */
-static void assert_transitions(const struct spec_transitions *t, const char *want)
-{
-	char text[4096] = "", time[32];
-	size_t n = 0;
-
-	for (size_t i = 0; i < t->n; i++) {
-		spec_time_text(t->v[i].time, time);
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%.8s %s %s\n", time + 11,
-				      spec_state_name(t->v[i].state), t->v[i].phase);
-	}
-	assert_string_equal(text, want);
-}
 
 /* The times of the events, though those of the conditions move on within a phase. */
 static void test_seen(void **state)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* When the states of a job began, as text that a test can compare. */
+#ifndef KXFS_TESTS_UNIT_SPEC_JOB_TRANSITIONS_H
+#define KXFS_TESTS_UNIT_SPEC_JOB_TRANSITIONS_H
+
+#include "spec/base/time.h"
+#include "spec/job/transition.h"
+#include "tests/unit/unit.h"
+
+/* "09:11:24 PENDING Pending" a line. */
+static inline void assert_transitions(const struct spec_transitions *t, const char *want)
+{
+	char text[4096] = "", time[32];
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		spec_time_text(t->v[i].time, time);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%.8s %s %s\n", time + 11,
+				      spec_state_name(t->v[i].state), t->v[i].phase);
+	}
+	assert_string_equal(text, want);
+}
+
+#endif
