@@ -19,11 +19,14 @@
  *						refused				CLEAN
  *						the name is taken, or a try
  *						may have been acted on		HOLDER
- *						no answer			POST, later
+ *						no answer			POST, later; or HOLDER,
+ *										if the cluster may have
+ *										removed the job by then
  *	HOLDER	a GET of who has the name	it is ours			answer: launched
  *						another has the name that the
  *						document gives			CLEAN, then PREPARE
  *						nobody has it, or another	CLEAN
+ *						nobody has it any more, or
  *						it can't be found out		answer: unclear
  *	CLEAN	the folder is being removed	it is removed			answer: refused
  *	RENDER	the pool writes the manifest	it is written			answer: dry run
@@ -57,6 +60,7 @@ struct submit {
 	struct spec_manifest *m;
 	char uuid[37];	 /* of the submission */
 	bool lost;	 /* a try may have been acted on, though no reply said so */
+	bool maybe_gone; /* and a job that it launched may have ended and been removed since */
 	bool in_flight;	 /* the connection broke under a try, which may still be on its way */
 	unsigned names;	 /* that were tried */
 	bool old_exists; /* the job that has the first of these names is still in the cluster */
@@ -295,10 +299,13 @@ static void say_it_exists(struct submit *s)
 		 s->r.rq->file, s->m->id);
 }
 
-/* The name is taken. */
+/* The name is taken, or was perhaps. */
 static void taken(struct submit *s, enum holder holder, const struct http_reply *reply)
 {
-	if (holder == HOLDER_NONE && !s->lost) {
+	if (s->maybe_gone) {
+		give_up(s, -ETIMEDOUT,
+			"the reply was lost, and with its ttl the job may have ended and gone by now");
+	} else if (holder == HOLDER_NONE && !s->lost) {
 		post_again(s, reply, "its name is taken and free in turns");
 	} else if (!s->m->named && !s->seeded && holder != HOLDER_OTHER) {
 		/* Nobody else would choose this name: it is our job, perhaps gone by now, or not readable for us. */
@@ -429,6 +436,12 @@ static void post(struct request *r)
 
 	if (s->lost && is_known(s)) {
 		launched(s, "", 0);
+		return;
+	}
+	if (s->lost && s->m->ttl >= 0 && request_age(r) / 1000 >= (uint64_t)s->m->ttl) {
+		s->maybe_gone = true;
+		s->err = 0;
+		ask_holder(s);
 		return;
 	}
 	request_call(r, NULL,

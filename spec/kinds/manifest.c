@@ -153,6 +153,7 @@ static void annotate(struct spec_build *b, const char *text, size_t len)
 
 static int finish(struct spec_build *b, struct spec_manifest **ret)
 {
+	struct json_object *ttl = spec_tree_find(b->object, "spec.ttlSecondsAfterFinished");
 	struct spec_manifest *m;
 	size_t len;
 	const char *json = json_object_to_json_string_length(b->object, JSON_FORM, &len);
@@ -164,6 +165,7 @@ static int finish(struct spec_build *b, struct spec_manifest **ret)
 	m->json_len = len;
 	m->id = take_ptr(b->id);
 	m->named = !b->app && !b->identity->rename;
+	m->ttl = ttl ? max_of(json_object_get_int64(ttl), (int64_t)0) : -1;
 	*ret = m;
 	return 0;
 }

@@ -25,6 +25,7 @@ struct spec_manifest {
 	bool named; /* the document gave it; else it is random */
 	char *json; /* the object, on one line */
 	size_t json_len;
+	int64_t ttl; /* seconds from its end until the cluster removes it; -1: it does not */
 };
 
 /*

@@ -5,6 +5,7 @@ reaches who wrote the file: an errno, and NAME.error."""
 import json
 import os
 import signal
+import threading
 import time
 
 import harness
@@ -98,6 +99,29 @@ def test_reply_that_is_lost_and_server_that_is_away(kx, server):
     server.faults.add("reset", times=3)
     assert put(kx) == ""
     accepted_once(kx, server)
+
+
+def test_reply_that_is_lost_of_a_job_that_is_gone(kx, server):
+    """It was launched, no reply comes through, and by the time that one does the job has ended and its ttl has removed
+    it, which no watch saw. It is not launched again: that it is not known is said."""
+    text = json.dumps({**json.loads(GOOD), "scheduler_args": {"ttl": "1s"}})
+    server.hold(resource="jobs")
+    server.faults.add("lose", verb="create")
+    cut = server.faults.add("reset", times=10000, verb="create")
+    answers = []
+    writer = threading.Thread(target=lambda: answers.append(put(kx, text)))
+    writer.start()
+    harness.wait_for(lambda: launched(server), what="the job")
+    (obj,) = launched(server)
+    server.store.remove(st.JOBS, "test", obj.name)
+    server.expire(resource="jobs")
+    writer.join()
+    server.faults.clear(cut)
+    assert answers == ["ETIMEDOUT"] and "could not be found out" in error_of(kx, "app.yaml")
+    assert "may have ended and gone by now" in error_of(kx, "app.yaml")
+    assert server.count(verb="get", resource="jobs") == 1
+    assert [req.fault.kind for req in posts(server)][:1] == ["lose"] and not launched(server)
+    assert put(kx) == "" and len(launched(server)) == 1
 
 
 @pytest.mark.concurrent

@@ -18,6 +18,9 @@
 #define APP                                                                                        \
 	"name: app\nscheduler_args: {queue: q}\nroles: [{name: a, image: i, entrypoint: sh, "      \
 	"resource: {cpu: 1, memMB: 1, gpu: 0}}]\n"
+#define APP_TTL                                                                                    \
+	"name: app\nscheduler_args: {queue: q, ttl: 20s}\nroles: [{name: a, image: i, "            \
+	"entrypoint: sh, resource: {cpu: 1, memMB: 1, gpu: 0}}]\n"
 #define READY                                                                                      \
 	"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: mine}\n"               \
 	"spec: {tasks: []}\n"
@@ -51,6 +54,7 @@ static struct {
 	bool waits;    /* a pause before the next try */
 	/* What the neighbours say. */
 	bool stopping, offline, over;
+	uint64_t age; /* ms that the submission has taken */
 	int files_err;
 	unsigned n_taken; /* names that are reserved before one is free */
 	struct world_job job;
@@ -68,6 +72,11 @@ void request_begin(struct requests *all, struct request *r, struct backend_reque
 	r->ops = ops;
 	r->rq = rq;
 	rig.r = r;
+}
+
+uint64_t request_age(const struct request *r)
+{
+	return rig.age;
 }
 
 void request_set_working(struct request *r, bool working)
@@ -428,6 +437,49 @@ static void test_seen_meanwhile(void **state)
 	assert_answer(0, "");
 }
 
+/*
+ * A job that the cluster removes 20 s after its end is not launched a second time once that may have happened: who has
+ * the name is asked, and if nobody has it, it is said that it is not known.
+ */
+static void test_maybe_gone(void **state)
+{
+	submit(APP_TTL);
+	lose();
+	rig.age = 19999;
+	go_on();
+	assert_done("POST");
+	lose();
+	rig.age = 20000;
+	go_on();
+	assert_done("GET");
+	lose();
+	go_on();
+	assert_done("GET");
+	answer(404, NOBODY);
+	assert_done("doubt, answer");
+	assert_answer(-ETIMEDOUT, "may have ended and gone by now");
+	assert_non_null(strstr(rig.text, "could not be found out"));
+	/* It is there. */
+	submit(APP_TTL);
+	lose();
+	go_on();
+	assert_done("GET");
+	answer(200, rig.body);
+	assert_done("submitted u1, show, answer");
+	assert_answer(0, "");
+	/* What was refused was not lost. */
+	submit(APP_TTL);
+	answer(422, INVALID);
+	assert_done("remove, answer");
+	/* Nor is a job without a ttl removed. */
+	submit(APP);
+	lose();
+	go_on();
+	assert_done("POST");
+	answer(201, rig.body);
+	assert_answer(0, "");
+}
+
 /* Nobody else would choose this name, so our job has been there, though it may not be read, or is gone by now. */
 static void test_taken_and_unreadable(void **state)
 {
@@ -772,6 +824,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SUBMIT_TEST(test_launched),
 		SUBMIT_TEST(test_lost),
+		SUBMIT_TEST(test_maybe_gone),
 		SUBMIT_TEST(test_seen_meanwhile),
 		SUBMIT_TEST(test_taken_and_unreadable),
 		SUBMIT_TEST(test_holder_not_told),
