@@ -5,8 +5,13 @@
  */
 #include "fs/tree/tree.h"
 
+#define QUEUES_MAX 64 /* as the backend asks for at one time */
+
 struct list_text {
 	struct spec_list *list;
+	/* A job of each queue in which some wait, whose places are asked for while somebody reads. */
+	const struct spec_job *waiting[QUEUES_MAX];
+	size_t n_waiting;
 	struct spec_text *text; /* NULL: none was asked for yet */
 	uint64_t revision;	/* what it was made from: of the backend's jobs, */
 	int64_t stale_since;	/* whether they were confirmed, */
@@ -27,17 +32,40 @@ struct lists *lists_new(void)
 	return lists;
 }
 
+static void list_forget_waiting(struct list_text *t)
+{
+	while (t->n_waiting > 0)
+		spec_job_unref(t->waiting[--t->n_waiting]);
+}
+
 void lists_free(struct lists *lists)
 {
 	if (!lists)
 		return;
 	for (size_t place = 0; place < BACKEND_N_PLACES; place++) {
 		for (size_t form = 0; form < SPEC_LIST_N_FORMS; form++) {
+			list_forget_waiting(&lists->all[place][form]);
 			spec_list_free(lists->all[place][form].list);
 			spec_text_unref(lists->all[place][form].text);
 		}
 	}
 	free(lists);
+}
+
+static void list_find_waiting(struct list_text *t, const struct spec_job *const *jobs, size_t n)
+{
+	list_forget_waiting(t);
+	for (size_t i = 0; i < n && t->n_waiting < QUEUES_MAX; i++) {
+		const struct spec_job *job = jobs[i];
+		size_t q = 0;
+
+		if (!*job->queue || (job->state != SPEC_PENDING && job->state != SPEC_SUBMITTED))
+			continue;
+		while (q < t->n_waiting && !streq(t->waiting[q]->queue, job->queue))
+			q++;
+		if (q == t->n_waiting)
+			t->waiting[t->n_waiting++] = spec_job_ref(job);
+	}
 }
 
 static void list_make(struct list_text *t, struct backend *b, enum backend_place place, int64_t now)
@@ -51,6 +79,7 @@ static void list_make(struct list_text *t, struct backend *b, enum backend_place
 	spec_text_unref(t->text);
 	t->text = spec_list_text(t->list, jobs, n, t->stale_since, now, &t->until);
 	t->made = now;
+	list_find_waiting(t, jobs, n);
 	for (size_t i = 0; i < n; i++)
 		spec_job_unref(jobs[i]);
 }
@@ -71,6 +100,14 @@ static struct list_text *list_now(const struct node *node)
 	t->stale_since = stale_since;
 	list_make(t, tree->backend, class->place, now);
 	return t;
+}
+
+static void list_opened(struct node *node)
+{
+	const struct list_text *t = list_now(node);
+
+	for (size_t i = 0; i < t->n_waiting; i++)
+		backend_wanted(tree_of(node)->backend, t->waiting[i]);
 }
 
 static int list_share(struct fs *fs, struct node *node, struct spec_text **ret)
@@ -102,6 +139,7 @@ static int list_getattr(struct fs *fs, struct node *node, struct stat *st)
 						TEXT_OPS,                                          \
 					},                                                         \
 				.share = list_share,                                               \
+				.opened = list_opened,                                             \
 			},                                                                         \
 		.place = of_place,                                                                 \
 		.form = in_form,                                                                   \

@@ -25,6 +25,8 @@ static const char *const titles[N_COLUMNS] = {"ID",    "STATE",	  "AGE",       "
 #define ID_WIDTH   64
 #define ID_MAX	   255
 #define CELL_WIDTH 40
+/* " (3 in QUEUE)" behind the last column, of a job whose place is known. */
+#define PLACE_WIDTH (CELL_WIDTH + 32)
 
 struct row {
 	uint64_t revision;
@@ -70,7 +72,7 @@ static char *put_cell(char *to, const char *text, size_t max)
 
 static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 {
-	char cells[ID_MAX + 1 + (N_COLUMNS - 2) * (CELL_WIDTH + 1)];
+	char cells[ID_MAX + 1 + (N_COLUMNS - 2) * (CELL_WIDTH + 1) + PLACE_WIDTH];
 	char ready[32], retries[16], *to = cells;
 	uint64_t desired = 0;
 	size_t n_ready = 0;
@@ -90,6 +92,11 @@ static void make_cells(const struct spec_job *job, char **ret, size_t *ret_len)
 	to = put_cell(to, retries, CELL_WIDTH);
 	to = put_cell(to, job->submitter, CELL_WIDTH);
 	to = put_cell(to, *job->cause.reason ? job->cause.reason : job->reason, CELL_WIDTH);
+	if (job->queue_position) {
+		to += sprintf(to - 1, " (%u in ", job->queue_position) - 1;
+		to = put_cell(to, job->queue, CELL_WIDTH);
+		to = stpcpy(to - 1, ")") + 1;
+	}
 	*ret_len = (size_t)(to - cells);
 	*ret = mem_copy(cells, *ret_len);
 }

@@ -65,6 +65,8 @@ def test_jobs(make_kx):
     assert jobs["c"].read("why") == ("The job waits for a place: 1 of 1 is taken, 1 job before it. "
                                      "Its place in the queue is 2.\n")
     assert jobs["a"].status()["queue_position"] is None
+    lines = {line.split()[0]: line for line in kx.read("list").splitlines()}
+    assert lines[jobs["c"].id].endswith("  Resources (2 in local)") and lines[jobs["a"].id].endswith("  -")
     assert jobs["b"].read("ctl").split() == ["suspend", "terminate"]
     text = yaml.safe_load(kx.read("queues", "local", "status"))
     assert (text["places"], text["gpus"], text["pending"], text["running"]) == (1, 0, 2, 1)

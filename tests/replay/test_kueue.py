@@ -287,6 +287,25 @@ def place(kx, job, expected):
                      what=f"place {expected}", step=0.2)
 
 
+def test_place_in_list(server, make):
+    """Who reads list alone has the places too, one request for all jobs of a queue; reading it goes on asking."""
+    scenario = "kueue_appwrapper_quota_wait"
+    load(server, scenario, lambda step: step.tree["kind"] == "Workload" and "third" in step.tree["metadata"]["name"])
+    server.api.places["team"] = summary(server, "app", "third", ahead=1)
+    kx = make(scenario)
+    harness.wait_for(lambda: info(kx)["kueue"] == kueue_of(scenario)[0].api_version, what="Kueue")
+
+    def lines():
+        return {line.split()[0]: line for line in kx.read("list").splitlines()}
+    assert asked(server) == [] and "team)" not in lines()["app"], "reading does not wait"
+    harness.wait_for(lambda: lines()["app"].endswith(" (2 in team)") and lines()["third"].endswith(" (3 in team)"),
+                     what="the places", step=0.2)
+    assert lines()["app"].split()[7] == harness.Job(kx, "app").status()["reason"]
+    server.api.places["team"] = summary(server, "app", "third")
+    harness.wait_for(lambda: lines()["app"].endswith(" (1 in team)"), what="the next place", step=0.2)
+    assert {req.path for req in asked(server)} == {asked(server)[0].path}
+
+
 @pytest.mark.parametrize("scenario", ["kueue_appwrapper_quota_wait", "kueue_v014_appwrapper_quota_wait"])
 def test_place(server, make, scenario):
     """Asked for when somebody reads, and not before; 1 is next; the reason is the same."""

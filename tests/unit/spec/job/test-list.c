@@ -60,11 +60,14 @@ static void test_table(void **state)
 	spec_set(&jobs[1]->reason, "Error");
 	jobs[2]->cause.reason = "Unschedulable";
 	spec_set(&jobs[2]->reason, "Hidden");
+	jobs[2]->queue_position = 4294967295;
+	spec_set(&jobs[2]->queue, "b lue");
 	text = make(list, jobs, 3, NOW, &until);
 	assert_string_equal(
 		text->text,
 		"ID               STATE      AGE  QUEUE     READY  RETRIES  SUBMITTER   REASON\n"
-		"new              PENDING    5s   -         0/8    0        -           Unschedulable\n"
+		"new              PENDING    5s   b?lue     0/8    0        -           Unschedulable "
+		"(4294967295 in b?lue)\n"
 		"trainer-x7k2pd0  RUNNING    90m  research  3/4    2        ada@login1  Error\n"
 		"old-b            SUCCEEDED  3d   -         2/2    0        -           -\n");
 	assert_int_equal(text->len, strlen(text->text));
@@ -72,6 +75,30 @@ static void test_table(void **state)
 	drop(jobs, 3);
 	spec_list_free(list);
 	spec_list_free(NULL);
+}
+
+/* The longest texts that there are fit. */
+static void test_place(void **state)
+{
+	struct spec_list *list = spec_list_new(SPEC_LIST_TABLE);
+	char id[256], word[201];
+	struct spec_job *job;
+	struct spec_text *text;
+	int64_t until;
+
+	memset(id, 'i', sizeof(id) - 1);
+	memset(word, 'w', sizeof(word) - 1);
+	id[sizeof(id) - 1] = word[sizeof(word) - 1] = '\0';
+	job = job_new(id, 1, DAY, SPEC_SUBMITTED, 1, 0);
+	job->queue_position = 4294967295;
+	spec_set(&job->queue, word);
+	spec_set(&job->submitter, word);
+	spec_set(&job->reason, word);
+	text = make(list, &job, 1, NOW, &until);
+	assert_non_null(strstr(text->text, "www... (4294967295 in wwww"));
+	spec_text_unref(text);
+	spec_job_unref(job);
+	spec_list_free(list);
 }
 
 static void test_nothing(void **state)
@@ -297,10 +324,11 @@ static void test_remembered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table), cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_stale), cmocka_unit_test(test_ages),
-		cmocka_unit_test(test_until), cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_json),  cmocka_unit_test(test_remembered),
+		cmocka_unit_test(test_table),	   cmocka_unit_test(test_place),
+		cmocka_unit_test(test_nothing),	   cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_ages),	   cmocka_unit_test(test_until),
+		cmocka_unit_test(test_hostile),	   cmocka_unit_test(test_json),
+		cmocka_unit_test(test_remembered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
