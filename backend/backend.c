@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <time.h>
 
 #include "backend/base/diag.h"
 #include "backend/base/disk.h"

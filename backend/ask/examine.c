@@ -11,7 +11,6 @@
  *
  * Each reply has a deadline, so all of it is bounded.
  */
-#include <errno.h>
 
 #include "backend/ask/asking.h"
 #include "backend/ask/discover.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Which kind a cluster serves, asked before there is a backend, whose state directory is named after it. */
-#include <errno.h>
 
 #include "backend/ask/asking.h"
 #include "backend/ask/discover.h"

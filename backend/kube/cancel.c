@@ -11,7 +11,6 @@
 #include "spec/api/refusal.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
-#include "spec/kinds/kinds.h"
 #include "spec/view/reader.h"
 
 #define DELETE_MS 25000

@@ -5,7 +5,6 @@
  */
 #include "backend/local/job.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <uthash.h>
 

@@ -2,8 +2,6 @@
 /* The order of lines in the merged log: see order.h. The sources with pieces that wait are a heap. */
 #include "backend/output/order.h"
 
-#include <assert.h>
-
 #include "spec/base/mem.h"
 
 #define WAITING_MAX   16384 /* pieces of a source */

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "fs/tree/follow.h"
-#include "fs/vfs/listing.h"
 #include "spec/base/mem.h"
 #include "spec/job/status.h"
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "spec/base/limits.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
 #include "spec/base/sha256.h"

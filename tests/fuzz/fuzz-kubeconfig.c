@@ -4,7 +4,6 @@
  * is an error with a text, or a whole connection without what would break a header line.
  */
 #include <assert.h>
-#include <errno.h>
 
 #include "spec/api/kubeconfig.h"
 

@@ -4,8 +4,6 @@
  * directory, the session and the signals, which are not simulated; then it is killed, or ends as when it is unmounted,
  * and after a while the next life begins.
  */
-#include <errno.h>
-#include <stdio.h>
 
 #include "fs/submit/submit.h"
 #include "fs/tree/tree.h"

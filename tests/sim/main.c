@@ -3,7 +3,6 @@
  * Histories, one process each: what one leaves in memory, and how it ends, is no other's. A history of five virtual
  * minutes in which things fail is followed by ten in which nothing does, and by the judgement.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <sys/wait.h>

@@ -5,7 +5,6 @@
  * task is a stack: it runs until it waits, and goes on when an event wakes it, or never, if it is of a life of kxfs
  * that is over.
  */
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>

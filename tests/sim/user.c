@@ -15,7 +15,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 
 #include "spec/base/mem.h"
 #include "tests/sim/kernel.h"

@@ -3,7 +3,6 @@
  * AppWrappers of v1beta2, as the AppWrapper controller writes them. It deletes all pods of an attempt before it makes
  * the next one's, and those of a job that has failed.
  */
-#include "spec/base/mem.h"
 #include "spec/kinds/appwrapper/make.h"
 #include "spec/kinds/kinds.h"
 #include "spec/pods/wrap.h"

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 
-#include "spec/base/mem.h"
 #include "spec/kinds/kinds.h"
 #include "spec/pods/suspend.h"
 #include "spec/view/view.h"

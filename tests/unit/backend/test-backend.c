@@ -5,7 +5,6 @@
  * in for local by having its name.
  */
 #include <errno.h>
-#include <sys/stat.h>
 
 #include "tests/unit/scratch.h"
 #include "tests/unit/unit.h"

@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "backend/local/outcome.h"
-#include "spec/base/mem.h"
 #include "tests/unit/unit.h"
 
 static void test_outcomes(void **state)

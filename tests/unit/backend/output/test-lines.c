@@ -2,7 +2,6 @@
 /* The table of lines: what is added is found again, whatever is torn, grows, jumps or holds rubbish. */
 #include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backend/output/lines.h"

@@ -4,7 +4,6 @@
  * meanwhile is lost. The disk goes on when the test says so (fake_net.h).
  */
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/scratch.h"

@@ -14,7 +14,6 @@
 #include "fs/submit/launch.h"
 #include "fs/vfs/fs.h"
 #include "spec/base/mem.h"
-#include "spec/base/sha256.h"
 #include "tests/unit/scratch.h"
 #include "tests/unit/unit.h"
 

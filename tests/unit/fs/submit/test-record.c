@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fs/submit/record: what is written is read again; what is damaged is refused whole, and moved away. */
 #include <errno.h>
-#include <sys/stat.h>
 
 #include "fs/submit/record.h"
 #include "spec/base/mem.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The texts of state, status, status.json, ctl, changes and of a replica, as users read them. */
-#include <errno.h>
 #include <json-c/json.h>
-#include <time.h>
 
 #include "spec/base/time.h"
 #include "spec/job/status.h"

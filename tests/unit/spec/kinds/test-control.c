@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What ctl asks of a kind's controller: in which phases, how, and what tells that it was obeyed. */
 #include <errno.h>
-#include <json-c/json.h>
 
 #include "spec/kinds/kinds.h"
 #include "spec/view/control.h"

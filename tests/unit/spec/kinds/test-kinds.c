@@ -2,7 +2,6 @@
 /*
  * The table of kinds, and what AppDefs are told of it.
  */
-#include <errno.h>
 
 #include "spec/kinds/kinds.h"
 #include "tests/unit/unit.h"

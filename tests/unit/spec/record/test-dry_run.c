@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Who decides what a dry run is for: the source, else the document; and which run options count. */
-#include <errno.h>
 
 #include "spec/record/dry_run.h"
 #include "tests/unit/unit.h"
