@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ..."; see proc(5). The limit of descriptors is
+ * /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ... UTIME STIME CUTIME CSTIME ... RSS ..."; see
+ * proc(5). The limit of descriptors is
  * remembered when it is first raised, since programs of others are started with that.
  */
 #include <errno.h>
@@ -19,14 +20,25 @@ int process_parse_stat(const char *text, struct process_stat *ret)
 {
 	/* The name may hold any byte, so the fields after it begin behind the last parenthesis. */
 	const char *p = strrchr(text, ')');
+	unsigned long user = 0, system = 0;
+	long waited_user = 0, waited_system = 0, pages = 0;
 	char state;
 	int parent;
 	unsigned flags;
 
-	if (!p || sscanf(p + 1, " %c %d %*d %*d %*d %*d %u ", &state, &parent, &flags) != 3)
+	/* Of a text that is cut off, what is behind FLAGS is 0. */
+	if (!p ||
+	    sscanf(p + 1,
+		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %*d %*d "
+		   "%*u %*u %ld",
+		   &state, &parent, &flags, &user, &system, &waited_user, &waited_system,
+		   &pages) < 3)
 		return -EINVAL;
 	*ret = (struct process_stat){
 		.parent = parent,
+		.ticks = user + system + (unsigned long)max_of(waited_user, 0L) +
+			 (unsigned long)max_of(waited_system, 0L),
+		.pages = (unsigned long)max_of(pages, 0L),
 		.remains = state == 'Z' || state == 'X',
 		.killed = flags & FLAG_SIGNALED,
 	};

@@ -14,6 +14,9 @@ struct process_stat {
 	pid_t parent; /* 0: it has none that we can see */
 	bool remains; /* It has ended, and only its parent still has to hear of it. */
 	bool killed;  /* A signal is ending it. */
+	/* CPU time of it and of all that it has waited for, in sysconf(_SC_CLK_TCK) parts of a second. */
+	unsigned long ticks;
+	unsigned long pages; /* that are resident */
 };
 
 /* The text of /proc/PID/stat. -EINVAL: it is not one. */

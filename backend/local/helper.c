@@ -15,13 +15,12 @@
  * kernel. Nothing a program does to its parent reaches the daemon or another replica.
  *
  * What is printed is taken as it comes, and nothing but a full disk or SIGKILL makes the helper lose a byte. One
- * thread each. Both ignore the signals by which people end "all of kxfs". This file is a whole program, and longer than
- * others for that.
+ * thread each, but for that of the guard which looks at what is used (look.h). Both ignore the signals by which people
+ * end "all of kxfs". This file is a whole program, and longer than others for that.
  */
 #include "backend/local/helper.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,10 +34,14 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include <linux/sockios.h>
+
 #include "backend/backend.h"
 #include "backend/base/file.h"
 #include "backend/base/process.h"
 #include "backend/base/spawn.h"
+#include "backend/local/descent.h"
+#include "backend/local/look.h"
 #include "backend/output/lines.h"
 #include "spec/base/mem.h"
 
@@ -48,8 +51,9 @@
 #define KILL_MS	     5000 /* what was sent SIGKILL has gone by then, unless it can't be killed */
 #define KILL_LOOK_MS 10
 #define LATE_MS	     2000 /* for processes of others that still hold the pipe */
-#define END_ROOM     256  /* bytes of the text of an end */
-#define END_TRIES    60	  /* a second each, to write the end to a disk that is full */
+#define END_ROOM     512  /* bytes of the text of an end */
+#define USED	     "used"
+#define END_TRIES    60 /* a second each, to write the end to a disk that is full */
 
 /* The kernel sends it to the guard when the helper has ended. By default it is ignored. */
 #define ORPHAN_SIGNAL SIGURG
@@ -62,14 +66,18 @@ struct order {
 	char **args, **env;
 };
 
-enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_OVER, GUARD_LEFT };
+enum guard_kind { GUARD_STARTED, GUARD_FAILED, GUARD_USED, GUARD_OVER, GUARD_LEFT };
 
-/* From the guard to the helper, in this order: STARTED or FAILED, OVER, and LEFT if something can't be killed. */
+/*
+ * From the guard to the helper, in this order: STARTED or FAILED, USED now and then, OVER, USED for the last time, and
+ * LEFT if something can't be killed.
+ */
 struct guard_news {
 	enum guard_kind kind;
 	enum task_why why;
-	int value;	/* STARTED: pid; FAILED: errno; OVER: as of waitpid */
-	bool timed_out; /* OVER: it was sent SIGTERM for its limit before it ended */
+	int value;		 /* STARTED: pid; FAILED: errno; OVER: as of waitpid */
+	bool timed_out;		 /* OVER: it was sent SIGTERM for its limit before it ended */
+	struct task_usage usage; /* USED */
 };
 
 struct helper {
@@ -84,6 +92,7 @@ struct helper {
 	bool poked, grown; /* HELPER_GROWN was sent and not answered; the log has grown since */
 	int64_t late_at; /* ms of the monotonic clock: the output has ended by then; 0: not yet known */
 	struct task_end end;
+	struct task_usage usage; /* its last is 0: nothing is known */
 };
 
 /* --- processes --- */
@@ -102,64 +111,6 @@ static int64_t now_ns(void)
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-/* A process, as a look at /proc shows it. */
-struct process {
-	pid_t pid, parent;
-	bool wanted;
-};
-
-static size_t list_processes(struct process **ret)
-{
-	DIR *proc = opendir("/proc");
-	size_t n = 0, room = 0;
-	struct dirent *entry;
-
-	*ret = NULL;
-	while (proc && (entry = readdir(proc))) {
-		char *end;
-		long pid = strtol(entry->d_name, &end, 10);
-		struct process_stat stat;
-
-		if (*end || pid <= 1 || process_stat((pid_t)pid, &stat) < 0 || stat.remains)
-			continue;
-		if (n == room) {
-			room = room ? 2 * room : 256;
-			*ret = mem_grow(*ret, room, sizeof(**ret));
-		}
-		(*ret)[n++] = (struct process){.pid = (pid_t)pid, .parent = stat.parent};
-	}
-	if (proc)
-		closedir(proc);
-	return n;
-}
-
-static bool is_wanted(const struct process *all, size_t n, pid_t pid)
-{
-	for (size_t i = 0; i < n; i++)
-		if (all[i].pid == pid)
-			return all[i].wanted;
-	return false;
-}
-
-/* Send SIG to all that descends from process ROOT, but not to ROOT. */
-static void signal_descendants(pid_t root, int sig)
-{
-	cleanup_free struct process *all = NULL;
-	size_t n = list_processes(&all);
-	bool more = true;
-
-	while (more) {
-		more = false;
-		for (size_t i = 0; i < n; i++) {
-			if (all[i].wanted || all[i].pid == root ||
-			    (all[i].parent != root && !is_wanted(all, n, all[i].parent)))
-				continue;
-			all[i].wanted = more = true;
-			kill(all[i].pid, sig);
-		}
-	}
 }
 
 /*
@@ -184,7 +135,7 @@ static bool kill_all(void)
 			return true;
 		if (monotonic_ms() > deadline)
 			return false;
-		signal_descendants(getpid(), SIGKILL);
+		descent_signal(getpid(), SIGKILL);
 		sigtimedwait(&child, NULL, &pause);
 	}
 }
@@ -266,20 +217,32 @@ static void start_program(const struct order *order, int out_fd, struct guard_ne
 	close(fds[0]);
 }
 
-/* The time until DUE_MS, which is not over long before it is looked at again; an hour where there is none. */
+/* The time until DUE_MS (0: none), or LOOK_PAUSE_MS, if that is less. */
 static struct timespec time_until(int64_t due_ms)
 {
-	int64_t ms = due_ms ? max_of(due_ms - monotonic_ms(), INT64_C(0)) : 3600000;
+	int64_t ms = due_ms ? max_of(due_ms - monotonic_ms(), INT64_C(0)) : LOOK_PAUSE_MS;
 
+	ms = min_of(ms, (int64_t)LOOK_PAUSE_MS);
 	return (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+}
+
+/* Tell the helper what is used, if it has heard all that was said before: it may wait for a disk. */
+static void tell_used(struct look *look, int fd)
+{
+	struct guard_news news = {.kind = GUARD_USED};
+	int unread = 0;
+
+	if (ioctl(fd, FIONREAD, &unread) == 0 && unread == 0 && look_news(look, &news.usage))
+		(void)!write(fd, &news, sizeof(news));
 }
 
 /*
  * Wait until process PID has ended, or the helper has (false). Remains of others are fetched meanwhile. If its limit of
- * time is over before, it is sent SIGTERM, and SIGKILL after its grace. The clock is one that nobody can set.
+ * time is over before, it is sent SIGTERM, and SIGKILL after its grace. The clock is one that nobody can set. What is
+ * used meanwhile is told through FD.
  */
-static bool await_program(const struct order *order, pid_t pid, pid_t helper,
-			  struct guard_news *ret)
+static bool await_program(const struct order *order, pid_t pid, pid_t helper, struct look *look,
+			  int fd, struct guard_news *ret)
 {
 	int64_t due = order->limit_ms ? monotonic_ms() + order->limit_ms : 0;
 	struct timespec pause;
@@ -300,6 +263,7 @@ static bool await_program(const struct order *order, pid_t pid, pid_t helper,
 			due = ret->timed_out ? 0 : monotonic_ms() + order->grace_ms;
 			ret->timed_out = true;
 		}
+		tell_used(look, fd);
 		pause = time_until(due);
 		sigtimedwait(&set, NULL, &pause);
 	}
@@ -309,6 +273,8 @@ static bool await_program(const struct order *order, pid_t pid, pid_t helper,
 static _Noreturn void run_guard(const struct order *order, pid_t helper, int out_fd, int fd)
 {
 	struct guard_news news;
+	struct look *look = look_new();
+	bool is_over;
 	pid_t pid;
 
 	prctl(PR_SET_NAME, GUARD_NAME);
@@ -321,11 +287,18 @@ static _Noreturn void run_guard(const struct order *order, pid_t helper, int out
 	pid = news.value;
 	(void)!write(fd, &news, sizeof(news));
 	if (news.kind == GUARD_STARTED) {
+		look_begin(look);
 		news = (struct guard_news){.kind = GUARD_OVER};
-		if (await_program(order, pid, helper, &news))
+		if (await_program(order, pid, helper, look, fd, &news))
 			(void)!write(fd, &news, sizeof(news));
 	}
-	if (!kill_all()) {
+	is_over = kill_all();
+	if (news.kind == GUARD_OVER) {
+		news = (struct guard_news){.kind = GUARD_USED};
+		look_end(look, &news.usage);
+		(void)!write(fd, &news, sizeof(news));
+	}
+	if (!is_over) {
 		news = (struct guard_news){.kind = GUARD_LEFT};
 		(void)!write(fd, &news, sizeof(news));
 	}
@@ -338,14 +311,25 @@ static _Noreturn void run_guard(const struct order *order, pid_t helper, int out
  * False: the news could not be sent, and nothing more is. A daemon that is there connects again, and is told all that
  * counts. What a daemon has asked for before it went is heard first, up to the end of the connection.
  */
-static bool send_news(struct helper *h, const struct helper_news *news)
+static bool send_all(struct helper *h, const void *message, size_t len)
 {
-	if (h->conn_fd >= 0 &&
-	    send(h->conn_fd, news, sizeof(*news), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+	if (h->conn_fd >= 0 && send(h->conn_fd, message, len, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
 		return true;
 	if (h->conn_fd >= 0)
 		shutdown(h->conn_fd, SHUT_WR);
 	return false;
+}
+
+static bool send_news(struct helper *h, const struct helper_news *news)
+{
+	return send_all(h, news, sizeof(*news));
+}
+
+static bool send_used(struct helper *h)
+{
+	const struct helper_used used = {.kind = HELPER_USED, .usage = h->usage};
+
+	return !h->usage.last || send_all(h, &used, sizeof(used));
 }
 
 static void send_grown(struct helper *h)
@@ -370,6 +354,7 @@ static void send_started(struct helper *h)
 	send_news(h, &started);
 	if (h->end.lost)
 		send_news(h, &lost);
+	send_used(h);
 }
 
 /* A daemon connects: the newest is the one that counts. */
@@ -396,10 +381,10 @@ static void obey(struct helper *h, int sig)
 	if (sig == SIGTERM || sig == SIGKILL)
 		kill(-h->program, sig);
 	else if (sig == SIGSTOP || sig == SIGCONT)
-		signal_descendants(h->guard, sig);
+		descent_signal(h->guard, sig);
 	/* Once more, for processes that were being made meanwhile. */
 	if (sig == SIGSTOP)
-		signal_descendants(h->guard, sig);
+		descent_signal(h->guard, sig);
 }
 
 static void hear_daemon(struct helper *h)
@@ -518,17 +503,57 @@ static int open_output(struct helper *h)
 
 /* --- the end of an attempt, on disk --- */
 
-static size_t end_text(const struct task_end *e, char ret[END_ROOM])
+static size_t end_text(const struct task_end *e, const struct task_usage *u, char ret[END_ROOM])
 {
 	int n = snprintf(ret, END_ROOM, "1 %d %d %d %d %d %d %d %d %" PRId64 " %" PRId64 "\n",
 			 (int)e->how, (int)e->why, e->err, e->exit_code, e->sig, e->lost, e->late,
 			 e->left, e->started, e->finished);
 
+	if (u->last)
+		n += snprintf(ret + n, (size_t)(END_ROOM - n),
+			      USED " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+				   " %" PRId64 " %" PRId64 "\n",
+			      u->cpu_us, u->cpu_now, u->memory_now, u->memory_peak, u->samples,
+			      u->first, u->last);
 	assert(n < END_ROOM);
 	return (size_t)n;
 }
 
-int helper_end_read(const char *dir, const char *name, struct task_end *ret)
+/* Is N known, and no more than can be, or not known? */
+static bool is_figure(int64_t n)
+{
+	return n >= -1 && n <= HELPER_FIGURE_MAX;
+}
+
+bool helper_usage_is_sane(const struct task_usage *u)
+{
+	return u->cpu_us >= 0 && is_figure(u->cpu_us) && is_figure(u->cpu_now) &&
+	       is_figure(u->memory_now) && is_figure(u->memory_peak) && u->samples >= 0 &&
+	       is_figure(u->samples) && u->first > 0 && u->last >= u->first;
+}
+
+/* TEXT is the line that end_text writes of what was used, or is empty. */
+static bool read_used(const char *text, struct task_usage *ret)
+{
+	struct task_usage u = {0};
+	int end = 0;
+
+	*ret = u;
+	if (!*text)
+		return true;
+	if (sscanf(text,
+		   USED " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
+			" %" SCNd64 " %n",
+		   &u.cpu_us, &u.cpu_now, &u.memory_now, &u.memory_peak, &u.samples, &u.first,
+		   &u.last, &end) != 7 ||
+	    text[end] || !helper_usage_is_sane(&u))
+		return false;
+	*ret = u;
+	return true;
+}
+
+int helper_end_read(const char *dir, const char *name, struct task_end *ret,
+		    struct task_usage *ret_usage)
 {
 	cleanup_free char *path = text_print("%s/" HELPER_DIR "/%s", dir, name);
 	cleanup_free char *text = NULL;
@@ -542,9 +567,9 @@ int helper_end_read(const char *dir, const char *name, struct task_end *ret)
 	if (sscanf(text, "1 %d %d %d %d %d %d %d %d %" SCNd64 " %" SCNd64 " %n", &how, &why, &e.err,
 		   &e.exit_code, &e.sig, &e.lost, &e.late, &e.left, &e.started, &e.finished,
 		   &end) != 10 ||
-	    text[end] || how < TASK_NOT_STARTED || how > TASK_KILLED || why < TASK_HELPER ||
-	    why > TASK_SEARCH || e.exit_code < -1 || e.exit_code > 255 || e.sig < 0 ||
-	    e.sig > 127 || e.started < 0 || e.finished < 0)
+	    how < TASK_NOT_STARTED || how > TASK_KILLED || why < TASK_HELPER || why > TASK_SEARCH ||
+	    e.exit_code < -1 || e.exit_code > 255 || e.sig < 0 || e.sig > 127 || e.started < 0 ||
+	    e.finished < 0 || !read_used(text + end, ret_usage))
 		return -EINVAL;
 	e.how = (enum task_how)how;
 	e.why = (enum task_why)why;
@@ -572,7 +597,7 @@ static int write_end(struct helper *h)
 	cleanup_free char *new_path = text_print(HELPER_DIR "/%s" HELPER_NEW, h->order.name);
 	cleanup_free char *path = text_print(HELPER_DIR "/%s", h->order.name);
 	char text[END_ROOM];
-	size_t len = end_text(&h->end, text);
+	size_t len = end_text(&h->end, &h->usage, text);
 	int err = h->end_fd < 0 ? open_end(h) : 0;
 
 	if (err == 0 && (pwrite(h->end_fd, text, len, 0) != (ssize_t)len ||
@@ -716,6 +741,7 @@ static void guard_over(struct helper *h)
 static void hear_guard(struct helper *h)
 {
 	struct guard_news news;
+	int unread = 0;
 	ssize_t n = read(h->guard_fd, &news, sizeof(news));
 
 	if (n < 0 && errno == EINTR)
@@ -738,6 +764,12 @@ static void hear_guard(struct helper *h)
 		break;
 	case GUARD_OVER:
 		program_over(h, news.value, news.timed_out);
+		break;
+	case GUARD_USED:
+		h->usage = news.usage;
+		/* There will be newer figures, and those in the end. So they fill no connection. */
+		if (h->conn_fd >= 0 && ioctl(h->conn_fd, SIOCOUTQ, &unread) == 0 && unread == 0)
+			send_used(h);
 		break;
 	case GUARD_LEFT:
 		h->end.left = 1;
@@ -794,7 +826,7 @@ static void conclude(struct helper *h)
 		lines_mend(h->lines_fd, h->log_fd, (uint64_t)st.st_size, &h->lines);
 	for (int i = 0; i < END_TRIES; i++) {
 		written = written || write_end(h) == 0;
-		told = send_news(h, &news);
+		told = send_used(h) && send_news(h, &news);
 		if (!told) {
 			take_daemon(h);
 			told = send_news(h, &news);

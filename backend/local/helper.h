@@ -9,19 +9,23 @@
  *				daemon connects to it: that succeeds only if the helper lives
  *	tasks/NAME.new		is made by the helper right before it starts the program, with room for the end.
  *				The helper and its guard hold an flock on it as long as they live
- *	tasks/NAME		how the attempt has ended: NAME.new, written, synced and renamed
+ *	tasks/NAME		how the attempt has ended, and what it has used: NAME.new, written, synced and renamed
  *
  * The order is a file of texts, each with its NUL: the job's folder, the log's key, NAME, the working directory, the
  * soft limit of descriptors that the program gets, its limit of time and its grace (ms; 0: none), how many arguments
  * there are, these, and then the environment.
  *
- * A helper may outlive the kxfs that started it, so all of this belongs to the format of the state directory:
- * whoever changes it raises the version in fs/mount/state.c, and a newer kxfs refuses what an older one left running.
+ * A helper may outlive the kxfs that started it, so all of this belongs to the format of the state directory: whoever
+ * changes it raises the version in fs/mount/state.c. A newer kxfs goes on with what an older one left running, if it
+ * can speak to it: the helpers of version 3 know nothing of what is used, and say no HELPER_USED.
  */
 #ifndef KXFS_BACKEND_LOCAL_HELPER_H
 #define KXFS_BACKEND_LOCAL_HELPER_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "backend/local/look.h"
 
 /* argv[0], and the name in ps. Not like kxfs: "pkill kxfs" means the daemon. */
 #define HELPER_NAME "job-helper"
@@ -56,13 +60,22 @@ struct task_end {
 };
 
 /* From the helper; the first is sent to each daemon that connects once the program runs. */
-enum helper_kind { HELPER_STARTED, HELPER_GROWN, HELPER_LOST, HELPER_ENDED };
+enum helper_kind { HELPER_STARTED, HELPER_GROWN, HELPER_LOST, HELPER_ENDED, HELPER_USED };
 
 struct helper_news {
 	enum helper_kind kind;
 	int value;	     /* STARTED: the program's pid; LOST: the errno */
 	int64_t time;	     /* of STARTED */
 	struct task_end end; /* of ENDED */
+};
+
+/*
+ * HELPER_USED, which is no struct helper_news. It is sent while the daemon has read all that was sent
+ * before, so that it never fills the connection, and once more before ENDED.
+ */
+struct helper_used {
+	enum helper_kind kind;
+	struct task_usage usage;
 };
 
 /*
@@ -75,7 +88,17 @@ struct helper_ask {
 	int sig;
 };
 
-/* The end of an attempt as it stands in DIR/tasks/NAME. 0 or a negative errno; -EINVAL: it is damaged. */
-int helper_end_read(const char *dir, const char *name, struct task_end *ret);
+/* No figure of what was used is larger. */
+#define HELPER_FIGURE_MAX (INT64_C(1) << 53)
+
+/* May U, of which a last look is told, be what an attempt has used? */
+bool helper_usage_is_sane(const struct task_usage *u);
+
+/*
+ * The end of an attempt as it stands in DIR/tasks/NAME, and what it has used; RET_USAGE->last is 0 if that is not
+ * known. 0 or a negative errno; -EINVAL: it is damaged.
+ */
+int helper_end_read(const char *dir, const char *name, struct task_end *ret,
+		    struct task_usage *ret_usage);
 
 #endif

@@ -8,6 +8,8 @@
 
 /* A job of thousands of replicas is shown before all are started. */
 #define SHOW_NS (2 * INT64_C(1000000000))
+/* Of how much is used, thousands of replicas may tell every second. */
+#define USED_MS 1000
 
 struct local_record {
 	struct store *store;
@@ -24,6 +26,7 @@ struct local_record {
 	bool last;		   /* the mount ends */
 	bool unsaved;		   /* the last write has failed, and a message has said so */
 	struct spec_job *snapshot; /* to be published when it is written */
+	struct loop_timer used;	   /* until what is used is published */
 };
 
 /* How a job ends that has this goal. NULL: the replica that failed has set it. */
@@ -156,13 +159,33 @@ void local_record_publish(struct local_record *r)
 	publish(r, spec_record_job(r->rec));
 }
 
+/* May it be seen as it is? What waits for the disk to be published comes first. */
+static bool is_free(const struct local_record *r)
+{
+	return r->shown && !r->snapshot && r->rec->job->suspended == r->shown_suspended;
+}
+
 void local_record_moved(struct local_record *r)
 {
-	/* What waits for the disk to be published comes first. */
-	if (r->shown && !r->snapshot && r->rec->job->suspended == r->shown_suspended)
+	if (is_free(r))
 		local_record_publish(r);
 	else
 		local_record_changed(r);
+}
+
+static void on_used(void *data)
+{
+	struct local_record *r = data;
+
+	/* Whatever else is published tells it too. */
+	if (is_free(r) && !r->over)
+		local_record_publish(r);
+}
+
+void local_record_used(struct local_record *r)
+{
+	if (!loop_timer_is_set(&r->used))
+		loop_timer_set(&r->used, USED_MS);
 }
 
 /*
@@ -252,12 +275,14 @@ struct local_record *local_record_new(struct loop *loop, struct store *store, co
 	r->to_try = rec->job->n_replicas;
 	/* A job of an earlier daemon that was restarting still does. */
 	r->restarting = streq(rec->job->phase, "Restarting");
+	loop_timer_init(&r->used, loop, on_used, r);
 	r->writer = record_writer_new(loop, dir, &writer_events, r);
 	return r;
 }
 
 void local_record_free(struct local_record *r)
 {
+	loop_timer_stop(&r->used);
 	record_writer_free(r->writer);
 	spec_job_unref(r->snapshot);
 	spec_record_free(r->rec);

@@ -54,6 +54,12 @@ void local_record_publish(struct local_record *r);
 /* What its job waits for has changed, which does not stand on disk: publish that, as soon as the job may be seen. */
 void local_record_moved(struct local_record *r);
 
+/*
+ * What its replicas use has changed: that is published a moment later, with what else has changed so until then. It is
+ * written with the next change only, since the helpers tell it again.
+ */
+void local_record_used(struct local_record *r);
+
 /* The job is to have GOAL. The first one that ends it counts, and gives the reason. */
 void local_record_set_goal(struct local_record *r, enum spec_goal goal);
 /* Why the job is as it is: a word, and a sentence. */

@@ -287,10 +287,34 @@ static void on_lost(void *data, int err)
 	local_record_changed(rep->job->record);
 }
 
+static void take_usage(struct local_replica *rep, const struct task_usage *u)
+{
+	const struct spec_usage usage = {
+		.source = SPEC_USAGE_LOCAL,
+		.cpu_us = u->cpu_us,
+		.cpu_now = u->cpu_now,
+		.memory_now = u->memory_now,
+		.memory_peak = u->memory_peak,
+		.samples = u->samples,
+		.first = u->first,
+		.last = u->last,
+	};
+
+	spec_replica_set_usage(rep->rec, &usage);
+}
+
+static void on_used(void *data, const struct task_usage *usage)
+{
+	struct local_replica *rep = data;
+
+	take_usage(rep, usage);
+	local_record_used(rep->job->record);
+}
+
 static void on_ended(void *data, const struct task_end *end);
 
-static const struct task_events task_events = {on_prepared, on_started, on_grown, on_lost,
-					       on_ended};
+static const struct task_events task_events = {on_prepared, on_started, on_grown,
+					       on_lost,	    on_used,	on_ended};
 
 static void start_task(struct local_replica *rep)
 {
@@ -337,6 +361,7 @@ static void renew(struct local_replica *rep)
 	struct spec_replica *rec = rep->rec;
 
 	spec_record_attempt(record_of(rep), rep->i, rec->attempt + 1);
+	spec_replica_set_usage(rec, NULL);
 	rep->plan->ended = false;
 	rec->exit_code = -1;
 	rec->signal = 0;
@@ -485,6 +510,8 @@ static void judge(struct local_replica *rep, const struct task_end *end)
 	cleanup_free char *text = outcome_text(record_of(rep), rec, end);
 
 	rep->plan->ended = true;
+	if (rec->usage)
+		rec->usage->cpu_now = rec->usage->memory_now = 0;
 	rec->exit_code = end->how == TASK_NOT_STARTED ? 128
 			 : end->how == TASK_ENDED     ? end->exit_code
 						      : -1;
@@ -707,8 +734,11 @@ void local_replica_adopted(struct local_replica *rep, const struct task_found *f
 {
 	const struct task_end dropped = {.how = TASK_KILLED, .exit_code = -1};
 
-	if (rep->step == STARTING && !rep->task)
-		on_ended(rep, found->state == TASK_OVER ? &found->end : &dropped);
+	if (rep->step != STARTING || rep->task)
+		return;
+	if (found->state == TASK_OVER && found->usage.last)
+		take_usage(rep, &found->usage);
+	on_ended(rep, found->state == TASK_OVER ? &found->end : &dropped);
 }
 
 /* --- making --- */

@@ -205,6 +205,8 @@ static void sought(void *data)
 	case TASK_RUNS:
 		return connected(task, task->found.fd);
 	case TASK_OVER:
+		if (task->found.usage.last)
+			task->events->used(task->data, &task->found.usage);
 		return task_over(task, &task->found.end);
 	case TASK_NONE:
 	case TASK_DROPPED:
@@ -255,6 +257,8 @@ static void hear(struct task *task, const struct helper_news *news)
 		task->has_end = true;
 		task->end = news->end;
 		break;
+	case HELPER_USED: /* is no struct helper_news */
+		break;
 	}
 }
 
@@ -272,19 +276,27 @@ static void connection_over(struct task *task)
 static void on_news(void *data)
 {
 	struct task *task = data;
-	struct helper_news news;
+	union {
+		enum helper_kind kind;
+		struct helper_news news;
+		struct helper_used used;
+	} got;
 
 	for (int i = 0; i < NEWS_A_TURN; i++) {
-		ssize_t n = recv(task->fd, &news, sizeof(news), MSG_DONTWAIT);
+		ssize_t n = recv(task->fd, &got, sizeof(got), MSG_DONTWAIT);
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		/* Said once, before what the helper has said last, if it has left something unread. */
 		if (n < 0 && errno == ECONNRESET)
 			continue;
-		if (n != sizeof(news))
+		if (n == sizeof(got.used) && got.kind == HELPER_USED &&
+		    helper_usage_is_sane(&got.used.usage))
+			task->events->used(task->data, &got.used.usage);
+		else if (n == sizeof(got.news) && got.kind != HELPER_USED)
+			hear(task, &got.news);
+		else
 			return connection_over(task);
-		hear(task, &news);
 	}
 }
 
@@ -537,7 +549,7 @@ void task_find(struct tasks *tasks, const char *dir, const char *name, struct ta
 	}
 	if (fd != -ENOENT && fd != -ECONNREFUSED)
 		return;
-	ret->err = helper_end_read(dir, name, &ret->end);
+	ret->err = helper_end_read(dir, name, &ret->end, &ret->usage);
 	if (ret->err == 0)
 		ret->state = TASK_OVER;
 	else if (ret->err == -ENOENT || ret->err == -EINVAL)

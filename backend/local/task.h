@@ -31,6 +31,7 @@ struct task_events {
 	void (*started)(void *data, int64_t time);
 	void (*grown)(void *data);	   /* the log has */
 	void (*lost)(void *data, int err); /* output, for this errno; the program may still run */
+	void (*used)(void *data, const struct task_usage *usage); /* so far, or in all */
 	void (*ended)(void *data, const struct task_end *end);
 };
 
@@ -60,6 +61,7 @@ struct task_found {
 	int err; /* UNKNOWN: a negative errno; -EWOULDBLOCK: it lives, and listens no more */
 	int64_t started; /* RUNS: when the program was started, ns; 0: it may not be yet */
 	struct task_end end;
+	struct task_usage usage; /* OVER: what it has used; its last is 0: not known */
 };
 
 /* What became of the attempt NAME of an earlier daemon. Pool. */

@@ -29,13 +29,15 @@
 
 /* STATE/version. What is kept here, and what is said to helpers of local jobs, changes with the number. */
 #define VERSION_FILE "version"
-#define VERSION_TEXT "kxfs state 3\n"
-#define VERSION_MAX  64
-#define LOCK_FILE    "lock"
-#define PROBE_FILE   "probe"
-#define READY_FILE   "ready"
-#define NEW_FILE     ".version.new" /* as file_write calls it */
-#define WHERE_MAX    128
+#define VERSION_TEXT "kxfs state 4\n"
+/* What this version reads too. It is version 4 from then on, since an older kxfs would misread what is kept now. */
+#define OLDER_TEXT  "kxfs state 3\n"
+#define VERSION_MAX 64
+#define LOCK_FILE   "lock"
+#define PROBE_FILE  "probe"
+#define READY_FILE  "ready"
+#define NEW_FILE    ".version.new" /* as file_write calls it */
+#define WHERE_MAX   128
 
 struct state {
 	char *dir;
@@ -291,7 +293,8 @@ static int check_ours(const struct state *s, char **ret_text)
 			      "directory of your own with -o state=DIR",
 			      s->dir, (unsigned)st.st_uid);
 	r = file_read(path, VERSION_MAX, &text, &len);
-	if ((r == 0 && streq(text, VERSION_TEXT)) || (r == -ENOENT && is_empty(s)))
+	if ((r == 0 && (streq(text, VERSION_TEXT) || streq(text, OLDER_TEXT))) ||
+	    (r == -ENOENT && is_empty(s)))
 		return 0;
 	other = r == 0 && sscanf(text, "kxfs state %u%1[\n]%c", &version, end, &more) == 2;
 	if (!other && (read_holder(s, &h) < 0 || !h.is_told))
@@ -324,8 +327,11 @@ static bool is_disk_flaw(int err)
 static int settle(struct state *s, char **ret_text)
 {
 	bool is_kept = faccessat(s->dir_fd, VERSION_FILE, F_OK, 0) == 0;
+	cleanup_free char *path = text_print("%s/" VERSION_FILE, s->dir);
+	cleanup_free char *version = NULL;
 	cleanup_free char *zeros = mem_zero(PROBE_BYTES);
 	cleanup_fd int fd = -1;
+	size_t len;
 	struct stat st;
 	int r = 0;
 
@@ -338,7 +344,8 @@ static int settle(struct state *s, char **ret_text)
 		r = file_write_all(fd, zeros, PROBE_BYTES);
 		unlinkat(s->dir_fd, PROBE_FILE, 0);
 	}
-	if (r == 0 && !is_kept)
+	if (r == 0 && (!is_kept || (file_read(path, VERSION_MAX, &version, &len) == 0 &&
+				    !streq(version, VERSION_TEXT))))
 		r = file_write(s->dir, VERSION_FILE, VERSION_TEXT, strlen(VERSION_TEXT));
 	if (is_kept && is_disk_flaw(r))
 		s->flaw = r;

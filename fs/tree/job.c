@@ -93,6 +93,7 @@ static const struct node_entry_def job_table[] = {
 	{.name = "status", .class = &job_status_text.class},
 	{.name = "status.json", .class = &job_json_text.class},
 	{.name = "why", .class = &job_why_text.class},
+	{.name = "usage", .class = &job_usage_text.class},
 	{.name = "manifest.yaml", .class = &job_manifest_text.class},
 	{.name = "app.yaml", .class = &job_appdef_text.class, .when = job_has_appdef},
 	{.name = "events", .class = &job_events_text.class, .when = job_has_events},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The texts of a job: state, status, status.json, why, manifest.yaml, app.yaml, events. */
+/* The texts of a job: state, status, status.json, why, usage, manifest.yaml, app.yaml, events. */
 #include <errno.h>
 
 #include "fs/tree/job.h"
@@ -46,6 +46,12 @@ static int job_render_why(struct fs *fs, struct node *node, char **ret, size_t *
 {
 	(void)fs;
 	return job_render(node, spec_status_why, ret, ret_len);
+}
+
+static int job_render_usage(struct fs *fs, struct node *node, char **ret, size_t *ret_len)
+{
+	(void)fs;
+	return job_render(node, spec_status_usage, ret, ret_len);
 }
 
 /* A text that the backend has; its size is known without rendering it. */
@@ -168,6 +174,7 @@ JOB_TEXT(job_state_text, job_render_state, place_text_getattr, NULL, false);
 JOB_TEXT(job_status_text, job_render_status, place_text_getattr, job_opened, false);
 JOB_TEXT(job_json_text, job_render_json, place_text_getattr, job_opened, false);
 JOB_TEXT(job_why_text, job_render_why, place_text_getattr, job_opened, false);
+JOB_TEXT(job_usage_text, job_render_usage, place_text_getattr, NULL, false);
 JOB_TEXT(job_manifest_text, job_render_manifest, job_manifest_getattr, NULL, true);
 JOB_TEXT(job_events_text, job_render_events, job_events_getattr, NULL, false);
 JOB_TEXT(job_appdef_text, job_render_appdef, job_appdef_getattr, NULL, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directory of a replica, ID/ROLE-K: its state and status, its newest log, the logs of earlier
+ * The directory of a replica, ID/ROLE-K: its state, status and usage, its newest log, the logs of earlier
  * attempts (log.0 is the oldest), and those of other containers.
  */
 #include <errno.h>
@@ -72,11 +72,13 @@ static bool replica_has_pod(void *place, struct node *dir)
 
 REPLICA_TEXT(replica_state_text, replica_state);
 REPLICA_TEXT(replica_status_text, spec_status_replica);
+REPLICA_TEXT(replica_usage_text, spec_status_replica_usage);
 REPLICA_TEXT(replica_pod_text, replica_pod);
 
 static const struct node_entry_def replica_table[] = {
 	{.name = "state", .class = &replica_state_text.class},
 	{.name = "status", .class = &replica_status_text.class},
+	{.name = "usage", .class = &replica_usage_text.class},
 	{.name = "pod", .class = &replica_pod_text.class, .when = replica_has_pod},
 	{.name = "live", .class = &live_links_class.class, .when = place_in_jobs},
 	{.name = "follow", .class = &live_link_class, .hidden = true, .when = place_in_jobs},

@@ -6,6 +6,7 @@
  *   job.c         struct spec_job: a job, its roles, its replicas and their logs
  *   status.c      the texts of state, status, status.json, ctl, changes and of a replica
  *   why.c         the paragraph of why
+ *   usage.c       the text of usage: what it was given, and has used
  *   last_words.c  what a program has said before it failed
  *   list.c        the texts of list and list.jsonl: all jobs of a place
  *   snapshot.c    a job on disk, and back
@@ -101,6 +102,25 @@ void spec_replica_add_log(struct spec_replica *r, const char *key, const char *c
 	spec_replica_copy_log(r, &log);
 }
 
+/* *TO becomes a copy of FROM of its own, or NULL as that. */
+static void set_copy(void *to, const void *from, size_t size)
+{
+	void *copy = from ? memcpy(mem_grow(NULL, 1, size), from, size) : NULL;
+
+	free(*(void **)to);
+	*(void **)to = copy;
+}
+
+void spec_replica_set_usage(struct spec_replica *r, const struct spec_usage *usage)
+{
+	set_copy(&r->usage, usage, sizeof(*usage));
+}
+
+void spec_role_set_request(struct spec_role_status *role, const struct spec_request *request)
+{
+	set_copy(&role->request, request, sizeof(*request));
+}
+
 const struct spec_job *spec_job_ref(const struct spec_job *job)
 {
 	struct spec_job *mutable = (struct spec_job *)(uintptr_t)job;
@@ -176,13 +196,18 @@ struct spec_job *spec_job_copy(const struct spec_job *from)
 	job->revision = 0;
 	job->roles = roles;
 	job->replicas = replicas;
-	for (size_t i = 0; i < from->n_roles; i++)
+	for (size_t i = 0; i < from->n_roles; i++) {
 		roles[i] = from->roles[i];
+		roles[i].request = NULL;
+		spec_role_set_request(&roles[i], from->roles[i].request);
+	}
 	for (size_t i = 0; i < from->n_replicas; i++) {
 		const struct spec_replica *r = &from->replicas[i];
 		size_t room = 1; /* as spec_replica_copy_log makes it */
 
 		replicas[i] = *r;
+		replicas[i].usage = NULL;
+		spec_replica_set_usage(&replicas[i], r->usage);
 		while (room < r->n_logs)
 			room *= 2;
 		replicas[i].logs = r->n_logs ? mem_grow(NULL, room, sizeof(*r->logs)) : NULL;
@@ -201,8 +226,12 @@ static void job_free(struct spec_job *job)
 {
 	if (!job->packed) {
 		each_string(job, free_string, NULL);
-		for (size_t i = 0; i < job->n_replicas; i++)
+		for (size_t i = 0; i < job->n_roles; i++)
+			free(job->roles[i].request);
+		for (size_t i = 0; i < job->n_replicas; i++) {
+			free(job->replicas[i].usage);
 			free(job->replicas[i].logs);
+		}
 		spec_transitions_clear(&job->transitions);
 	}
 	spec_text_unref(job->object);
@@ -244,8 +273,11 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 	char *end;
 
 	assert(from->refs == 1);
+	for (size_t i = 0; i < from->n_roles; i++)
+		size += from->roles[i].request ? sizeof(*from->roles[i].request) : 0;
 	for (size_t i = 0; i < from->n_replicas; i++)
-		size += from->replicas[i].n_logs * sizeof(*from->replicas[i].logs);
+		size += from->replicas[i].n_logs * sizeof(*from->replicas[i].logs) +
+			(from->replicas[i].usage ? sizeof(*from->replicas[i].usage) : 0);
 	each_string(from, count_string, &size);
 	end = mem_grow(NULL, size, 1);
 	/* The strings stand last, since all else has to be aligned. */
@@ -253,9 +285,17 @@ struct spec_job *spec_job_pack(struct spec_job *from)
 	job->packed = true;
 	job->roles = place(&end, from->roles, job->n_roles, sizeof(*job->roles));
 	job->replicas = place(&end, from->replicas, job->n_replicas, sizeof(*job->replicas));
+	for (size_t i = 0; i < job->n_roles; i++) {
+		struct spec_role_status *role = &job->roles[i];
+
+		if (role->request)
+			role->request = place(&end, role->request, 1, sizeof(*role->request));
+	}
 	for (size_t i = 0; i < job->n_replicas; i++) {
 		struct spec_replica *r = &job->replicas[i];
 
+		if (r->usage)
+			r->usage = place(&end, r->usage, 1, sizeof(*r->usage));
 		r->logs = place(&end, r->logs, r->n_logs, sizeof(*r->logs));
 	}
 	job->transitions = (struct spec_transitions){

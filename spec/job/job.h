@@ -11,6 +11,7 @@
 #include "spec/base/mem.h"
 #include "spec/base/shared.h"
 #include "spec/job/transition.h"
+#include "spec/job/usage.h"
 
 /* One stream of output: of one container in one attempt. Plain data. */
 struct spec_log {
@@ -52,8 +53,9 @@ struct spec_replica {
 	int last_code;	 /* exit code of the run that has failed */
 	int64_t next;	 /* when the container is started again; 0: not known */
 	int64_t started;
-	int64_t finished;      /* of the replica as a whole: no further attempt comes */
-	struct spec_log *logs; /* grouped by container ("" first), each group oldest first */
+	int64_t finished;	  /* of the replica as a whole: no further attempt comes */
+	struct spec_usage *usage; /* what its attempt has used; NULL: nobody tells */
+	struct spec_log *logs;	  /* grouped by container ("" first), each group oldest first */
 	size_t n_logs;
 };
 
@@ -62,7 +64,8 @@ struct spec_role_status {
 	char *name;
 	unsigned desired;
 	unsigned minimum;
-	size_t first, n; /* its replicas in spec_job.replicas */
+	struct spec_request *request; /* what each of its replicas is given; NULL: not known */
+	size_t first, n;	      /* its replicas in spec_job.replicas */
 };
 
 /*
@@ -160,6 +163,11 @@ struct spec_job *spec_job_pack(struct spec_job *from);
 void spec_replica_add_log(struct spec_replica *r, const char *key, const char *container);
 /* As spec_replica_add_log; the new log has all fields of LOG but WAITING. */
 void spec_replica_copy_log(struct spec_replica *r, const struct spec_log *log);
+
+/* R has used USAGE; NULL: nobody tells. */
+void spec_replica_set_usage(struct spec_replica *r, const struct spec_usage *usage);
+/* Each replica of ROLE is given REQUEST; NULL: nobody tells. */
+void spec_role_set_request(struct spec_role_status *role, const struct spec_request *request);
 
 const struct spec_job *spec_job_ref(const struct spec_job *job);
 void spec_job_unref(const struct spec_job *job); /* NULL is allowed */

@@ -15,12 +15,17 @@
 #include "spec/yaml/field.h"
 
 #define SNAPSHOT_VERSION  2
-#define SNAPSHOT_MAX_LOGS 100000 /* of one replica */
+#define SNAPSHOT_MAX_LOGS 100000	     /* of one replica */
+#define USAGE_MAX	  (INT64_C(1) << 53) /* of one figure: JSON's readers have no larger ones */
 
 #define JOB(name, type, ...)	 SPEC_FIELD(struct spec_job, name, type, __VA_ARGS__)
 #define ROLE(name, type, ...)	 SPEC_FIELD(struct spec_role_status, name, type, __VA_ARGS__)
 #define REPLICA(name, type, ...) SPEC_FIELD(struct spec_replica, name, type, __VA_ARGS__)
-#define LOG(name, type, ...)	 SPEC_FIELD(struct spec_log, name, type, __VA_ARGS__)
+#define REQUEST(name)                                                                              \
+	SPEC_FIELD(struct spec_request, name, SPEC_FIELD_INT64, .min = -1, .max = USAGE_MAX)
+#define USAGE(name)                                                                                \
+	SPEC_FIELD(struct spec_usage, name, SPEC_FIELD_INT64, .min = -1, .max = USAGE_MAX)
+#define LOG(name, type, ...) SPEC_FIELD(struct spec_log, name, type, __VA_ARGS__)
 
 static const struct spec_field job_fields[] = {
 	JOB(id, SPEC_FIELD_TEXT),
@@ -87,6 +92,24 @@ static const struct spec_field log_fields[] = {
 	LOG(gap, SPEC_FIELD_UINT64),
 };
 
+static const struct spec_field request_fields[] = {
+	REQUEST(cpu),
+	REQUEST(memory),
+	REQUEST(memory_limit),
+	REQUEST(gpu),
+};
+
+static const struct spec_field usage_fields[] = {
+	SPEC_FIELD(struct spec_usage, source, SPEC_FIELD_UNSIGNED, .max = SPEC_N_USAGE_SOURCES - 1),
+	USAGE(cpu_us),
+	USAGE(cpu_now),
+	USAGE(memory_now),
+	USAGE(memory_peak),
+	USAGE(samples),
+	SPEC_FIELD(struct spec_usage, first, SPEC_FIELD_TIME),
+	SPEC_FIELD(struct spec_usage, last, SPEC_FIELD_TIME),
+};
+
 /* --- out --- */
 
 struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_snapshot_form form)
@@ -98,9 +121,16 @@ struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_sna
 	if (!people) {
 		spec_transitions_write(root, &job->transitions);
 		list = spec_tree_add(root, "roles", spec_tree_list(job->n_roles));
-		for (size_t i = 0; i < job->n_roles; i++)
-			spec_fields_write(spec_tree_append(list, spec_tree_map()), role_fields,
-					  array_size(role_fields), &job->roles[i], false);
+		for (size_t i = 0; i < job->n_roles; i++) {
+			const struct spec_role_status *role = &job->roles[i];
+			struct json_object *o = spec_tree_append(list, spec_tree_map());
+
+			spec_fields_write(o, role_fields, array_size(role_fields), role, false);
+			if (role->request)
+				spec_fields_write(spec_tree_add(o, "request", spec_tree_map()),
+						  request_fields, array_size(request_fields),
+						  role->request, false);
+		}
 	}
 	list = spec_tree_add(root, "replicas", spec_tree_list(job->n_replicas));
 	for (size_t i = 0; i < job->n_replicas; i++) {
@@ -108,6 +138,9 @@ struct json_object *spec_snapshot_tree(const struct spec_job *job, enum spec_sna
 		const struct spec_replica *r = &job->replicas[i];
 
 		spec_fields_write(o, replica_fields, array_size(replica_fields), r, people);
+		if (r->usage && !people)
+			spec_fields_write(spec_tree_add(o, "usage", spec_tree_map()), usage_fields,
+					  array_size(usage_fields), r->usage, false);
 		if (form != SPEC_SNAPSHOT_WHOLE)
 			continue;
 		logs = spec_tree_add(o, "logs", spec_tree_list(r->n_logs));
@@ -155,6 +188,32 @@ static int read_logs(const struct spec_value *o, struct spec_replica *r)
 	return 0;
 }
 
+static int read_role(const struct spec_value *o, struct spec_role_status *role)
+{
+	const struct spec_value *request;
+	struct spec_request given;
+	int err = spec_fields_read(o, role_fields, array_size(role_fields), role);
+
+	if (err < 0 || !(request = spec_read_member(o, "request")))
+		return err;
+	err = spec_fields_read(request, request_fields, array_size(request_fields), &given);
+	if (err == 0)
+		spec_role_set_request(role, &given);
+	return err;
+}
+
+static int read_usage(const struct spec_value *o, struct spec_replica *r)
+{
+	const struct spec_value *usage = spec_read_member(o, "usage");
+	struct spec_usage used;
+	int err =
+		usage ? spec_fields_read(usage, usage_fields, array_size(usage_fields), &used) : 0;
+
+	if (usage && err == 0)
+		spec_replica_set_usage(r, &used);
+	return err;
+}
+
 /* The replicas of each role follow each other, in the order of the roles. */
 static int read_replicas(const struct spec_value *list, enum spec_snapshot_form form,
 			 struct spec_job *job)
@@ -166,6 +225,8 @@ static int read_replicas(const struct spec_value *list, enum spec_snapshot_form 
 		int err = spec_fields_read(&list->items[i], replica_fields,
 					   array_size(replica_fields), r);
 
+		if (err == 0)
+			err = read_usage(&list->items[i], r);
 		if (err == 0 && form == SPEC_SNAPSHOT_WHOLE)
 			err = read_logs(&list->items[i], r);
 		if (err < 0)
@@ -195,8 +256,7 @@ int spec_snapshot_of(const struct spec_value *root, enum spec_snapshot_form form
 	if (err == 0)
 		err = spec_transitions_read(root, &job->transitions);
 	for (size_t i = 0; i < job->n_roles && err == 0; i++)
-		err = spec_fields_read(&roles->items[i], role_fields, array_size(role_fields),
-				       &job->roles[i]);
+		err = read_role(&roles->items[i], &job->roles[i]);
 	if (err == 0)
 		err = read_replicas(replicas, form, job);
 	if (err == 0 && (!spec_name_is_file(job->id) || !*job->uid))

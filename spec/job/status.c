@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts of state, status, status.json, ctl, changes and of a replica's status. status and
- * status.json are one tree, written twice, so they can't say different things; of a local job,
- * status leaves out what only a cluster fills.
+ * The texts of state, status, status.json, usage, ctl, changes and of a replica's status and usage. status and
+ * status.json are one tree, written twice, so they can't say different things; status leaves out what has a file of
+ * its own, usage, and of a local job what only a cluster fills.
  */
 #include "spec/base/time.h"
 #include "spec/job/status.h"
@@ -10,10 +10,13 @@
 #include "spec/base/line.h"
 #include "spec/base/tree.h"
 #include "spec/base/utf8.h"
+#include "spec/job/usage_tree.h"
 #include "spec/yaml/yaml.h"
 
 /* Levels of status in block style: the job, its list of roles, a role, its list of replicas. */
 #define STATUS_BLOCK_DEPTH 4
+/* Of usage: what belongs together is one line. */
+#define USAGE_BLOCK_DEPTH 1
 
 const char *spec_status_state(enum spec_state state)
 {
@@ -205,6 +208,7 @@ static void print_json(const struct spec_job *job, int flags, char **ret, size_t
 {
 	cleanup_json struct json_object *o = status_tree(job, false);
 
+	spec_tree_add(o, "usage", spec_usage_tree(job, NULL));
 	*ret = text_print("%s\n",
 			  json_object_to_json_string_ext(o,
 							 flags | JSON_C_TO_STRING_NOSLASHESCAPE));
@@ -238,6 +242,19 @@ void spec_status_replica(const struct spec_job *job, const struct spec_replica *
 	if (is_local(job))
 		drop_unfilled(o);
 	spec_yaml_emit(o, 0, ret, ret_len);
+}
+
+void spec_status_replica_usage(const struct spec_job *job, const struct spec_replica *r, char **ret,
+			       size_t *ret_len)
+{
+	cleanup_json struct json_object *o = spec_usage_tree(job, r);
+
+	spec_yaml_emit(o, USAGE_BLOCK_DEPTH, ret, ret_len);
+}
+
+void spec_status_usage(const struct spec_job *job, char **ret, size_t *ret_len)
+{
+	spec_status_replica_usage(job, NULL, ret, ret_len);
 }
 
 void spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts of a job's files: state, status, status.json, why, and a replica's state and status.
+ * The texts of a job's files: state, status, status.json, why, usage, and a replica's state, status and usage.
  * They depend on the snapshot alone, so two readers of one snapshot read the same bytes.
  * Each text is malloc'ed and NUL-terminated; *RET_LEN is its length.
  */
@@ -12,7 +12,7 @@
 /* "RUNNING\n"; static. */
 const char *spec_status_state(enum spec_state state);
 
-/* Of a local job, status and a replica's lack what only a cluster fills; status.json has all keys. */
+/* Of a local job, status and a replica's lack what only a cluster fills; status.json has all keys, and usage too. */
 void spec_status_yaml(const struct spec_job *job, char **ret, size_t *ret_len);
 void spec_status_json(const struct spec_job *job, char **ret, size_t *ret_len);
 /* The text of status.json on one line. */
@@ -23,6 +23,10 @@ void spec_status_why(const struct spec_job *job, char **ret, size_t *ret_len);
 char *spec_status_obstacle(const struct spec_job *job);
 void spec_status_replica(const struct spec_job *job, const struct spec_replica *r, char **ret,
 			 size_t *ret_len);
+/* The file usage of a job, and of a replica: keys are always there, null is what is not known. */
+void spec_status_usage(const struct spec_job *job, char **ret, size_t *ret_len);
+void spec_status_replica_usage(const struct spec_job *job, const struct spec_replica *r, char **ret,
+			       size_t *ret_len);
 /* The words that ctl would take now, one a line. */
 void spec_status_ctl(const struct spec_job *job, char **ret, size_t *ret_len);
 

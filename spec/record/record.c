@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
@@ -14,6 +15,9 @@
 #include "spec/yaml/yaml.h"
 
 #define RECORD_VERSION 3
+
+/* What is asked for may be any number; what is beyond this is not shown. */
+#define FIGURE_MAX 1e15
 
 /* Logs of all replicas and attempts: each becomes a file of the job's directory. */
 #define RECORD_MAX_LOGS 1000000
@@ -51,6 +55,20 @@ static struct spec_record *record_of(struct spec_job *job)
 	return r;
 }
 
+/* The replicas of a local job are ended by no limit of memory. */
+static void note_request(struct spec_role_status *role, const struct spec_resource *asked)
+{
+	const double cpu = asked->cpu * 1000, memory = asked->mem_mb * 1e6;
+	const struct spec_request request = {
+		.cpu = cpu > 0 && cpu < FIGURE_MAX ? (int64_t)llround(cpu) : -1,
+		.memory = memory > 0 && memory < FIGURE_MAX ? (int64_t)llround(memory) : -1,
+		.memory_limit = -1,
+		.gpu = asked->gpu > 0 && asked->gpu < (int64_t)FIGURE_MAX ? asked->gpu : 0,
+	};
+
+	spec_role_set_request(role, &request);
+}
+
 static struct spec_job *job_of(const struct spec_app *app)
 {
 	struct spec_job *job;
@@ -66,6 +84,7 @@ static struct spec_job *job_of(const struct spec_app *app)
 		struct spec_role_status *to = &job->roles[i];
 
 		spec_set(&to->name, from->name);
+		note_request(to, &from->resource);
 		to->desired = (unsigned)from->num_replicas;
 		to->minimum = from->min_replicas < 0 ? to->desired : (unsigned)from->min_replicas;
 		to->first = (size_t)(rep - job->replicas);
@@ -250,6 +269,9 @@ void spec_record_read_app(struct spec_record *r, const char *text, size_t len, c
 		spec_set(&r->fault, "this version of kxfs takes app.yaml for another job");
 	} else {
 		r->app = take_ptr(app);
+		for (size_t i = 0; i < r->job->n_roles; i++) /* older versions have not noted it */
+			if (!r->job->roles[i].request)
+				note_request(&r->job->roles[i], &r->app->roles[i].resource);
 	}
 }
 

@@ -39,6 +39,7 @@ OTHERS = {
     "backend/base/spawn.c": "/dev/null, in another process, which has no loop",
     "backend/client/curl_loop.c": "/proc",
     "backend/client/kubeconfig.c": "where the kubeconfig is, at the start and on the pool",
+    "backend/local/descent.c": "/proc, in a helper",
     "backend/local/helper.c": "another process, which has no loop",
     "fs/cli/dry_run.c": "a command that prints a manifest, and ends",
     "fs/mount/daemon.c": "/dev/null, before the fork",

@@ -39,6 +39,7 @@ def test_commands(kx):
     job, waiting = None, []
 
     def adapt(command):
+        command = command.replace("/usr/share/doc/kxfs/examples", str(ROOT / "contrib/examples"))
         command = re.sub(r"\bcp (\w+\.yaml)", rf"cp {kx.work}/\1", UNTESTED.sub("", command))
         return f"cd {kx.mnt} && {{ {command.replace('ID', job.id if job else 'ID')}; }}"
 

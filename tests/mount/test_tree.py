@@ -14,9 +14,9 @@ import yaml
 from harness import app, err_of, permissions, popen, remove, rmdir, run, sh_role, wait_for
 from metrics import Metrics
 
-JOB_FILES = {"app.yaml", "ctl", "log", "manifest.yaml", "stamped", "state", "status", "status.json", "why"}
+JOB_FILES = {"app.yaml", "ctl", "log", "manifest.yaml", "stamped", "state", "status", "status.json", "usage", "why"}
 JOB_LINKS = ("wait", "follow")
-HISTORY_FILES = {"app.yaml", "log", "manifest.yaml", "stamped", "state", "status", "status.json", "why"}
+HISTORY_FILES = {"app.yaml", "log", "manifest.yaml", "stamped", "state", "status", "status.json", "usage", "why"}
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
 
 
@@ -61,7 +61,7 @@ def test_job_directory(kx, job):
         assert stat.S_ISREG(os.lstat(job / name).st_mode), name
     assert sorted(os.listdir(job / "logs")) == ["main-0.log", "main-1.log"]
     assert os.readlink(job / "logs/main-1.log") == "../main-1/log"
-    assert sorted(os.listdir(job / "main-1")) == ["live", "log", "stamped", "state", "status"]
+    assert sorted(os.listdir(job / "main-1")) == ["live", "log", "stamped", "state", "status", "usage"]
     assert os.listdir(job / "main-1/live") == ["follow"] and os.readlink(job / "main-1/follow") == ".live/follow"
 
 
@@ -112,7 +112,8 @@ def test_status(kx, job):
     assert list(as_json) == ["id", "app", "state", "phase", "reason", "message", "last_words", "backend",
                              "namespace", "queue", "queue_position", "submitter", "retries", "max_retries", "evictions",
                              "time_limit", "deadline", "created", "started", "finished", "stale_since", "pending_command",
-                             "ignored_command", "logs_waiting", "transitions", "roles"]
+                             "ignored_command", "logs_waiting", "transitions", "roles", "usage"]
+    del as_json["usage"]  # in a file of its own: tests/mount/test_usage.py
     assert list(status) == list(without(as_json)), "in the same order"
     # PyYAML makes a datetime of what is a time; the text is what counts.
     lines = dict(re.findall(r"^(created|started|finished): (\S+)$", job.read("status"), re.M))
@@ -327,7 +328,7 @@ def test_history(kx, job):
     rmdir(job.dir)
     assert kx.ls("jobs") == [] and kx.history() == [job.id]
     assert set(os.listdir(job.old)) == HISTORY_FILES | {"logs", "main-0", "main-1"}
-    assert sorted(os.listdir(job.old / "main-0")) == ["log", "stamped", "state", "status"]
+    assert sorted(os.listdir(job.old / "main-0")) == ["log", "stamped", "state", "status", "usage"]
     assert (job.old / "state").read_text() == "SUCCEEDED\n"
     assert (job.old / "logs/main-0.log").read_bytes() == log
     # The verdict's link leads to where the job is now.
@@ -343,7 +344,7 @@ def test_attempts(kx):
     job = kx.submit(app("echo attempt; test -e third || { test -e second && touch third; touch second; exit 1; }",
                         max_retries=2))
     job.finish()
-    assert sorted(os.listdir(job / "main-0")) == ["live", "log", "log.0", "log.1", "stamped", "state", "status"]
+    assert sorted(os.listdir(job / "main-0")) == ["live", "log", "log.0", "log.1", "stamped", "state", "status", "usage"]
     numbers = {os.stat(job / "main-0" / name).st_ino for name in ("log", "log.0", "log.1")}
     assert len(numbers) == 3
     for name in ("log", "log.0", "log.1"):

@@ -26,6 +26,18 @@ static void test_parse(void **state)
 	assert_true(parse("7 (cp) R 1 7 7 0 -1 4195328 95 0").killed);
 }
 
+/* "7 (cp) ..." up to RSS, as proc(5) has it. */
+static void test_used(void **state)
+{
+	const struct process_stat stat = parse(
+		"7 (cp) R 31 7 7 0 -1 4194304 95 1 2 3 100 20 3 -4 20 0 1 0 9999 123456 250 18");
+
+	assert_int_equal(stat.ticks, 123);
+	assert_int_equal(stat.pages, 250);
+	assert_int_equal(parse("7 (cp) R 31 7 7 0 -1 4194304 95 0").ticks, 0);
+	assert_int_equal(parse("7 (cp) R 31 7 7 0 -1 4194304 95 0").pages, 0);
+}
+
 static void test_names(void **state)
 {
 	assert_true(parse("7 (a) R 1 7) R 1 7 7 0 -1 1024 95").killed);
@@ -66,9 +78,8 @@ static void test_real(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_not_a_stat),
+		cmocka_unit_test(test_parse), cmocka_unit_test(test_used),
+		cmocka_unit_test(test_names), cmocka_unit_test(test_not_a_stat),
 		cmocka_unit_test(test_real),
 	};
 

@@ -58,6 +58,10 @@ void local_record_started(struct local_record *r, int64_t time)
 {
 }
 
+void local_record_used(struct local_record *r)
+{
+}
+
 void local_record_runs(struct local_record *r)
 {
 }

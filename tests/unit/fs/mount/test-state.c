@@ -10,7 +10,9 @@
 #include "tests/unit/scratch.h"
 #include "tests/unit/unit.h"
 
+#include "backend/base/file.h"
 #include "fs/mount/state.h"
+#include "spec/base/mem.h"
 
 #define FOREVER_MS 120000
 
@@ -210,7 +212,7 @@ static void test_killed_first_start(void **state)
 /* A version that can't be read is called damaged, with what to write there, and nothing is changed. */
 static void test_damaged_version(void **state)
 {
-	static const char *const texts[] = {"", "kxfs statE 2\n", "kxfs state 3", "kxfs state 2\nx",
+	static const char *const texts[] = {"", "kxfs statE 2\n", "kxfs state 4", "kxfs state 2\nx",
 					    NULL};
 	struct state *s = opened(at("state"), "/mnt");
 
@@ -227,12 +229,12 @@ static void test_damaged_version(void **state)
 		assert_int_equal(state_open(at("state"), "/mnt", 0, &s, &text), -EBADMSG);
 		assert_true(asprintf(&want, "%s/state/version: damaged: ", top) > 0);
 		assert_memory_equal(text, want, strlen(want));
-		assert_non_null(strstr(text, "write the line 'kxfs state 3' into "));
+		assert_non_null(strstr(text, "write the line 'kxfs state 4' into "));
 		free(text);
 		free(want);
 	}
 	assert_int_equal(unlink(at("state/version")), 0);
-	write_file(at("state/version"), "kxfs state 3\n");
+	write_file(at("state/version"), "kxfs state 4\n");
 	s = opened(at("state"), "/mnt");
 	state_close(s);
 }
@@ -245,13 +247,21 @@ static void test_version(void **state)
 		"%s/state: was kept by another version of kxfs, and this one can't read it: end the jobs that "
 		"run there with that version, then mv ";
 	char *text = NULL;
+	size_t len;
 
 	state_leave(s);
 	state_close(s);
 	assert_int_equal(access(at("state/version"), F_OK), 0);
 	s = opened(at("state"), "/mnt"); /* its own */
 	state_close(s);
-	write_file(at("state/version"), "kxfs state 4\n");
+	/* What the version before has kept is read, and is of this version then. */
+	write_file(at("state/version"), "kxfs state 3\n");
+	s = opened(at("state"), "/mnt");
+	state_close(s);
+	assert_int_equal(file_read(at("state/version"), 64, &text, &len), 0);
+	assert_string_equal(text, "kxfs state 4\n");
+	free(take_ptr(text));
+	write_file(at("state/version"), "kxfs state 5\n");
 	assert_int_equal(state_open(at("state"), "/mnt", 0, &s, &text), -ENOTSUP);
 	assert_non_null(strstr(text, strstr(why, "/state: was")));
 	free(text);

@@ -31,6 +31,16 @@ static struct spec_job *sample(void)
 		r->id = i > 0 ? i - 1 : 0;
 		r->exit_code = (int)i;
 	}
+	spec_role_set_request(&job->roles[1], &(const struct spec_request){4000, 1000000, -1, 2});
+	spec_replica_set_usage(&job->replicas[2], &(const struct spec_usage){
+							  .cpu_us = 1234567,
+							  .cpu_now = -1,
+							  .memory_now = 5,
+							  .memory_peak = 6,
+							  .samples = 7,
+							  .first = 8,
+							  .last = 9,
+						  });
 	spec_replica_add_log(&job->replicas[1], "p.c.0", NULL);
 	spec_replica_add_log(&job->replicas[1], "p.side.0", "side");
 	job->replicas[1].logs[1].complete = true;
@@ -63,6 +73,15 @@ static void test_same(void **state)
 	assert_string_equal(read->replicas[1].logs[1].container, "side");
 	assert_true(read->replicas[1].logs[1].complete);
 	assert_int_equal(read->replicas[1].logs[1].gap, 3);
+	assert_null(read->roles[0].request);
+	assert_int_equal(read->roles[1].request->cpu, 4000);
+	assert_int_equal(read->roles[1].request->memory_limit, -1);
+	assert_int_equal(read->roles[1].request->gpu, 2);
+	assert_null(read->replicas[1].usage);
+	assert_int_equal(read->replicas[2].usage->cpu_us, 1234567);
+	assert_int_equal(read->replicas[2].usage->cpu_now, -1);
+	assert_int_equal(read->replicas[2].usage->memory_peak, 6);
+	assert_int_equal(read->replicas[2].usage->last, 9);
 	assert_int_equal(read->roles[1].first, 1);
 	assert_int_equal(read->roles[1].n, 2);
 }
@@ -98,6 +117,35 @@ static void test_missing(void **state)
 	assert_string_equal(read->message, "");
 	refuse("\"state\":\"FAILED\",", "");
 	refuse(",\"gap\":0", "");
+}
+
+/* Figures that can't be are refused; a request or a usage that is not there is not known. */
+static void test_usage(void **state)
+{
+	const struct spec_job *read cleanup_job = NULL;
+	struct spec_job *parsed;
+
+	refuse("\"cpu\":4000", "\"cpu\":-2");
+	refuse("\"cpu\":4000", "\"cpu\":9007199254740993");
+	refuse("\"gpu\":2", "\"gpu\":\"2\"");
+	refuse("\"gpu\":2", "\"gpu\":2.5");
+	refuse(",\"gpu\":2", "");
+	refuse("\"request\":{", "\"request\":[{},{");
+	refuse("\"request\":{\"cpu\":4000,\"memory\":1000000,\"memory_limit\":-1,\"gpu\":2}",
+	       "\"request\":7");
+	refuse("\"source\":0", "\"source\":1");
+	refuse("\"source\":0", "\"source\":-1");
+	refuse("\"cpu_us\":1234567", "\"cpu_us\":-2");
+	refuse("\"memory_peak\":6", "\"memory_peak\":1e3");
+	refuse("\"samples\":7,", "");
+	refuse("\"last\":9", "\"last\":-1");
+	assert_int_equal(parse_with(",\"request\":{\"cpu\":4000,\"memory\":1000000,"
+				    "\"memory_limit\":-1,\"gpu\":2}",
+				    "", &parsed),
+			 0);
+	read = parsed;
+	assert_null(read->roles[1].request);
+	assert_int_equal(read->replicas[2].usage->memory_now, 5);
 }
 
 static void test_version(void **state)
@@ -182,7 +230,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same),	cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_version), cmocka_unit_test(test_object),
+		cmocka_unit_test(test_usage),	cmocka_unit_test(test_version),
+		cmocka_unit_test(test_object),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,7 +168,7 @@ static void test_json(void **state)
 	cleanup(spec_yaml_freep) struct spec_yaml *yaml = NULL;
 	struct spec_errors e = SPEC_ERRORS_INIT;
 	cleanup_free char *text = NULL, *status = NULL;
-	struct json_object *from_json, *from_yaml;
+	struct json_object *from_json, *from_yaml, *usage;
 	size_t len;
 
 	spec_status_json(job, &text, &len);
@@ -177,6 +177,9 @@ static void test_json(void **state)
 	assert_string_equal(text + len - 3, "\n}\n");
 	from_json = json_tokener_parse(text);
 	assert_non_null(from_json);
+	/* It has a file of its own (test-usage.c). */
+	assert_true(json_object_object_get_ex(from_json, "usage", &usage));
+	json_object_object_del(from_json, "usage");
 
 	spec_status_yaml(job, &status, &len);
 	assert_int_equal(spec_yaml_parse(status, len, &yaml, &e), 0);

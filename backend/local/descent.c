@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who gets a signal is looked for in all of /proc, since none must be missed. A look at what they use happens every
+ * second, on machines with thousands of processes, so it follows /proc/PID/task/TID/children, which may miss a process
+ * that is just being made or is ending.
+ */
+#include "backend/local/descent.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "backend/base/process.h"
+#include "spec/base/mem.h"
+
+#define LOOK_MAX     100000 /* processes that are looked at; those beyond are not counted */
+#define CHILDREN_MAX (1u << 20)
+#define ROLLUP_MAX   4096
+
+/* A process, as a look at /proc shows it. */
+struct process {
+	pid_t pid, parent;
+	bool wanted;
+};
+
+static void close_dir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+/* --- signals --- */
+
+static size_t list_processes(struct process **ret)
+{
+	DIR *proc cleanup(close_dir) = opendir("/proc");
+	size_t n = 0, room = 0;
+	struct dirent *entry;
+
+	*ret = NULL;
+	while (proc && (entry = readdir(proc))) {
+		char *end;
+		long pid = strtol(entry->d_name, &end, 10);
+		struct process_stat stat;
+
+		if (*end || pid <= 1 || process_stat((pid_t)pid, &stat) < 0 || stat.remains)
+			continue;
+		if (n == room) {
+			room = room ? 2 * room : 256;
+			*ret = mem_grow(*ret, room, sizeof(**ret));
+		}
+		(*ret)[n++] = (struct process){.pid = (pid_t)pid, .parent = stat.parent};
+	}
+	return n;
+}
+
+static bool is_wanted(const struct process *all, size_t n, pid_t pid)
+{
+	for (size_t i = 0; i < n; i++)
+		if (all[i].pid == pid)
+			return all[i].wanted;
+	return false;
+}
+
+void descent_signal(pid_t root, int sig)
+{
+	cleanup_free struct process *all = NULL;
+	size_t n = list_processes(&all);
+	bool more = true;
+
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < n; i++) {
+			if (all[i].wanted || all[i].pid == root ||
+			    (all[i].parent != root && !is_wanted(all, n, all[i].parent)))
+				continue;
+			all[i].wanted = more = true;
+			kill(all[i].pid, sig);
+		}
+	}
+}
+
+/* --- what they use --- */
+
+struct pids {
+	pid_t *v;
+	size_t n, room;
+};
+
+/* At most SIZE - 1 bytes of the file PATH of /proc, as a text. Its length; -1: there is no such file. */
+static ssize_t read_proc(const char *path, char *ret, size_t size)
+{
+	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t n = fd < 0 ? -1 : 1;
+
+	while (n > 0 && len < size - 1) {
+		n = read(fd, ret + len, size - 1 - len);
+		len += n > 0 ? (size_t)n : 0;
+	}
+	ret[len] = '\0';
+	return fd < 0 || (n < 0 && len == 0) ? -1 : (ssize_t)len;
+}
+
+/* Add the children of thread TID of process PID. False: the kernel does not tell. */
+static bool add_children(struct pids *to, long pid, long tid)
+{
+	static char text[CHILDREN_MAX];
+	char path[64], *at = text, *end;
+
+	snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", pid, tid);
+	if (read_proc(path, text, sizeof(text)) < 0)
+		return false;
+	for (long child; to->n < LOOK_MAX; at = end) {
+		child = strtol(at, &end, 10);
+		if (end == at || child <= 1)
+			break;
+		if (to->n == to->room) {
+			to->room = to->room ? 2 * to->room : 64;
+			to->v = mem_grow(to->v, to->room, sizeof(*to->v));
+		}
+		to->v[to->n++] = (pid_t)child;
+	}
+	return true;
+}
+
+/* The children of all threads of PID. */
+static void add_all_children(struct pids *to, long pid)
+{
+	char path[64];
+	DIR *threads cleanup(close_dir) = NULL;
+	const struct dirent *entry;
+
+	snprintf(path, sizeof(path), "/proc/%ld/task", pid);
+	threads = opendir(path);
+	while (threads && (entry = readdir(threads))) {
+		long tid = strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0)
+			add_children(to, pid, tid);
+	}
+}
+
+/* What of the resident pages of PID is its part, in bytes; -1: not told. */
+static int64_t part_of(pid_t pid)
+{
+	char path[64], text[ROLLUP_MAX];
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
+	if (read_proc(path, text, sizeof(text)) < 0 || !(at = strstr(text, "\nPss:")))
+		return -1;
+	return strtoll(at + strlen("\nPss:"), NULL, 10) * 1024;
+}
+
+bool descent_look(bool shared, struct descent *ret)
+{
+	const int64_t ticks = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
+	struct pids all = {0};
+	bool known = add_children(&all, getpid(), getpid());
+
+	*ret = (struct descent){0};
+	for (size_t i = 0; i < all.n; i++) {
+		struct process_stat stat;
+		int64_t memory;
+
+		add_all_children(&all, all.v[i]);
+		if (process_stat(all.v[i], &stat) < 0)
+			continue;
+		memory = shared && stat.pages ? part_of(all.v[i]) : -1;
+		ret->n++;
+		ret->cpu_us += (int64_t)stat.ticks * (1000000 / ticks);
+		ret->memory += memory >= 0 ? memory : (int64_t)stat.pages * page;
+	}
+	free(all.v);
+	return known;
+}

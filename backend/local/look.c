@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread looks, sleeps, and looks again, until the process ends. Under the lock it only copies figures.
+ */
+#include "backend/local/look.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+#include "backend/base/lock.h"
+#include "backend/base/thread.h"
+#include "backend/local/descent.h"
+#include "spec/base/mem.h"
+
+#define FIRST_MS 100 /* until the first look */
+#define SHARE	 500 /* of the time, a look may cost one part */
+/* Once a look has cost more CPU time than this, how pages are shared is looked at no more. */
+#define DEAR_US 20000
+
+struct look {
+	struct lock lock;	 /* around the newest figures, */
+	struct task_usage usage; /* these */
+	int64_t told;		 /* how many looks look_news has told of */
+	/* From here on, the thread's own: */
+	bool shared;	 /* it is looked at how pages are shared */
+	long own_maxrss; /* KiB that a child may have had before it became the program */
+};
+
+static int64_t clock_us(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+static void note_time(struct task_usage *u)
+{
+	u->last = max_of(clock_us(CLOCK_REALTIME) * 1000, u->first); /* it may be set back */
+	if (!u->first)
+		u->first = u->last;
+}
+
+/* What has ended tells what it has used, and how much the largest process had. Returns its CPU time. */
+static int64_t look_at_ended(const struct look *look, struct task_usage *u)
+{
+	struct rusage ended;
+
+	getrusage(RUSAGE_CHILDREN, &ended);
+	if (ended.ru_maxrss > look->own_maxrss)
+		u->memory_peak = max_of(u->memory_peak, (int64_t)ended.ru_maxrss * 1024);
+	return (ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) * INT64_C(1000000) +
+	       ended.ru_utime.tv_usec + ended.ru_stime.tv_usec;
+}
+
+/* One look. Returns how long to wait for the next, in ms. */
+static int64_t look_once(struct look *look, int64_t *seen_us)
+{
+	int64_t cost = clock_us(CLOCK_THREAD_CPUTIME_ID), now, ended_us, was_us;
+	struct task_usage u = look->usage; /* no other thread writes it */
+	struct descent all;
+	bool known = descent_look(look->shared, &all);
+
+	ended_us = look_at_ended(look, &u);
+	now = clock_us(CLOCK_MONOTONIC);
+	cost = clock_us(CLOCK_THREAD_CPUTIME_ID) - cost;
+	look->shared = look->shared && cost < DEAR_US;
+	if (known) {
+		note_time(&u);
+		was_us = u.cpu_us;
+		/* What has ended during the look may be missing in both. */
+		u.cpu_us = max_of(u.cpu_us, ended_us + all.cpu_us);
+		if (u.samples++ && now > *seen_us)
+			u.cpu_now = (u.cpu_us - was_us) * 1000 / (now - *seen_us);
+		u.memory_now = all.memory;
+		u.memory_peak = max_of(u.memory_peak, all.memory);
+		*seen_us = now;
+		lock_scope(&look->lock);
+		look->usage = u;
+	}
+	return max_of((int64_t)LOOK_PAUSE_MS, cost * SHARE / 1000);
+}
+
+static void *look_main(void *data)
+{
+	int64_t ms = FIRST_MS, seen_us = 0;
+
+	for (;;) {
+		const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+		nanosleep(&pause, NULL);
+		ms = look_once(data, &seen_us);
+	}
+	return NULL;
+}
+
+struct look *look_new(void)
+{
+	struct look *look = new0(struct look);
+	struct rusage own;
+
+	getrusage(RUSAGE_SELF, &own);
+	*look = (struct look){
+		.lock = LOCK_INIT,
+		.usage = {.cpu_now = -1, .memory_now = -1, .memory_peak = -1},
+		.shared = true,
+		.own_maxrss = own.ru_maxrss,
+	};
+	return look;
+}
+
+void look_begin(struct look *look)
+{
+	(void)thread_start(look_main, look, NULL);
+}
+
+bool look_news(struct look *look, struct task_usage *ret)
+{
+	lock_scope(&look->lock);
+	*ret = look->usage;
+	if (ret->samples == look->told)
+		return false;
+	look->told = ret->samples;
+	return true;
+}
+
+void look_end(struct look *look, struct task_usage *ret)
+{
+	look_news(look, ret);
+	ret->cpu_us = look_at_ended(look, ret);
+	note_time(ret);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The figures of a job are the sums of those of its replicas. A sum is known if each of its parts is: a replica that
+ * was never started has used nothing, any other one whose figures nobody has makes it unknown.
+ */
+#include "spec/job/usage_tree.h"
+
+#include <math.h>
+
+#include "spec/base/time.h"
+#include "spec/yaml/yaml.h"
+
+#define SECOND	 INT64_C(1000000000)
+#define UNKNOWN	 INT64_C(-1)
+#define CORE	 1000.0 /* thousandths */
+#define PER_CENT 100.0
+
+/* What is known of each source. */
+static const struct {
+	const char *name, *memory_kind;
+} sources[SPEC_N_USAGE_SOURCES] = {
+	[SPEC_USAGE_LOCAL] = {"rusage+proc", "resident"},
+};
+
+/* Of one replica, or of several. */
+struct figures {
+	struct spec_request given;
+	struct spec_usage used;
+	bool is_known;	     /* somebody tells what was used */
+	int64_t begun, seen; /* ns, from when and until when; 0: not known */
+	double core_ns;	     /* of the time of the cores that it was given; -1: not known */
+};
+
+/* Add N to *SUM, which is unknown from then on if N is, or if the sum is too large. */
+static void add(int64_t *sum, int64_t n)
+{
+	if (*sum < 0 || n < 0 || __builtin_add_overflow(*sum, n, sum))
+		*sum = UNKNOWN;
+}
+
+static void add_request(struct spec_request *sum, const struct spec_request *one)
+{
+	static const struct spec_request unknown = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+
+	one = one ? one : &unknown;
+	add(&sum->cpu, one->cpu);
+	add(&sum->memory, one->memory);
+	add(&sum->memory_limit, one->memory_limit);
+	add(&sum->gpu, one->gpu);
+}
+
+static void add_usage(struct figures *f, const struct spec_usage *one)
+{
+	static const struct spec_usage unknown = {.cpu_us = UNKNOWN,
+						  .cpu_now = UNKNOWN,
+						  .memory_now = UNKNOWN,
+						  .memory_peak = UNKNOWN};
+	struct spec_usage *sum = &f->used;
+
+	f->is_known |= one != NULL;
+	one = one ? one : &unknown;
+	sum->source = one->source;
+	add(&sum->cpu_us, one->cpu_us);
+	add(&sum->cpu_now, one->cpu_now);
+	add(&sum->memory_now, one->memory_now);
+	add(&sum->memory_peak, one->memory_peak);
+	add(&sum->samples, one->samples);
+	if (one->first && (!sum->first || one->first < sum->first))
+		sum->first = one->first;
+	sum->last = max_of(sum->last, one->last);
+}
+
+static void add_replica(struct figures *f, const struct spec_job *job, const struct spec_replica *r)
+{
+	const struct spec_request *given = job->roles[r->role].request;
+	int64_t seen = r->finished ? r->finished : r->usage ? r->usage->last : 0;
+
+	add_request(&f->given, given);
+	if (!r->started)
+		return;
+	add_usage(f, r->usage);
+	f->begun = f->begun ? min_of(f->begun, r->started) : r->started;
+	f->seen = max_of(f->seen, seen);
+	if (seen <= r->started || !given || given->cpu < 0 || f->core_ns < 0)
+		f->core_ns = -1;
+	else
+		f->core_ns += (double)given->cpu / CORE * (double)(seen - r->started);
+}
+
+static void put_number(struct json_object *o, const char *key, int64_t number)
+{
+	if (number < 0)
+		spec_tree_null(o, key);
+	else
+		spec_tree_number(o, key, number);
+}
+
+static void put_time(struct json_object *o, const char *key, int64_t ns)
+{
+	char text[32];
+
+	spec_time_text(ns, text);
+	if (*text)
+		spec_tree_add(o, key, spec_yaml_new_time(text));
+	else
+		spec_tree_null(o, key);
+}
+
+static void put_word(struct json_object *o, const char *key, const char *word)
+{
+	if (word)
+		spec_tree_text(o, key, word);
+	else
+		spec_tree_null(o, key);
+}
+
+/* How much of the time of its cores was used, in per cent. */
+static int64_t efficiency(const struct figures *f)
+{
+	double used = (double)f->used.cpu_us * 1000;
+
+	/* What was given as good as nothing can have used any multiple of it. */
+	if (!f->is_known || f->used.cpu_us < 0 || f->core_ns < 1 || used > 1e9 * f->core_ns)
+		return UNKNOWN;
+	return (int64_t)llround(used / f->core_ns * PER_CENT);
+}
+
+struct json_object *spec_usage_tree(const struct spec_job *job, const struct spec_replica *r)
+{
+	struct json_object *o = spec_tree_map(), *part;
+	struct figures f = {0};
+	struct spec_usage *used = &f.used;
+
+	for (size_t i = 0; i < job->n_replicas; i++)
+		if (!r || r == &job->replicas[i])
+			add_replica(&f, job, &job->replicas[i]);
+	if (!r && job->started) {
+		f.begun = job->started;
+		f.seen = job->finished ? job->finished : f.seen;
+	}
+	if (!f.is_known)
+		used->cpu_us = used->cpu_now = used->memory_now = used->memory_peak =
+			used->samples = UNKNOWN;
+	put_number(o, "elapsed_seconds",
+		   f.begun && f.seen >= f.begun ? (f.seen - f.begun) / SECOND : UNKNOWN);
+	part = spec_tree_add(o, "cpu", spec_tree_map());
+	put_number(part, "requested_millicores", f.given.cpu);
+	put_number(part, "seconds", used->cpu_us < 0 ? UNKNOWN : used->cpu_us / 1000000);
+	put_number(part, "now_millicores", used->cpu_now);
+	put_number(part, "efficiency_percent", efficiency(&f));
+	part = spec_tree_add(o, "memory", spec_tree_map());
+	put_number(part, "requested_bytes", f.given.memory);
+	put_number(part, "limit_bytes", f.given.memory_limit);
+	put_number(part, "now_bytes", used->memory_now);
+	put_number(part, "peak_bytes", used->memory_peak);
+	put_word(part, "kind", f.is_known ? sources[used->source].memory_kind : NULL);
+	part = spec_tree_add(o, "gpu", spec_tree_map());
+	put_number(part, "requested", f.given.gpu);
+	put_word(o, "source", f.is_known ? sources[used->source].name : NULL);
+	put_number(o, "samples", used->samples);
+	put_time(o, "first", used->first);
+	put_time(o, "last", used->last);
+	return o;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* What replicas were given, and what they have used of it. Whatever is -1 is not known. */
+#ifndef KXFS_SPEC_JOB_USAGE_H
+#define KXFS_SPEC_JOB_USAGE_H
+
+#include <stdint.h>
+
+/* Who tells what was used. LOCAL: the helper, from the ends of processes and from looks at /proc. */
+enum spec_usage_source { SPEC_USAGE_LOCAL, SPEC_N_USAGE_SOURCES };
+
+/* What each replica of a role may use. Plain data: filled by whoever makes the job. */
+struct spec_request {
+	int64_t cpu;	      /* thousandths of a core */
+	int64_t memory;	      /* bytes that are set aside for it */
+	int64_t memory_limit; /* bytes with which it is ended */
+	int64_t gpu;	      /* 0: none was asked for */
+};
+
+/* What one attempt of a replica has used until LAST. Plain data: filled by the backend that runs it. */
+struct spec_usage {
+	unsigned source;		 /* enum spec_usage_source */
+	int64_t cpu_us;			 /* of CPU time */
+	int64_t cpu_now;		 /* thousandths of a core */
+	int64_t memory_now, memory_peak; /* bytes */
+	int64_t samples;		 /* how often it was looked at while it ran */
+	int64_t first, last; /* when the first and the last figures were taken, ns; 0: never */
+};
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* What a look at the processes that descend from this one finds: all of them, and what they have together. */
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backend/local/descent.h"
+#include "tests/unit/unit.h"
+
+#define MIB INT64_C(1048576)
+
+/* Fill N bytes, which are nobody else's, or (SHARED) all processes'. */
+static void *fill(size_t n, bool shared)
+{
+	char *memory = mmap(NULL, n, PROT_READ | PROT_WRITE,
+			    MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE), -1, 0);
+
+	assert_true(memory != MAP_FAILED);
+	memset(memory, 1, n);
+	return memory;
+}
+
+/* A child in a session of its own, and a child of that; both fill N bytes, and then wait. */
+static void start_family(size_t n)
+{
+	int fds[2];
+	char said[2];
+
+	assert_int_equal(pipe(fds), 0);
+	if (fork() == 0) {
+		setsid();
+		if (fork() < 0)
+			_exit(1);
+		fill(n, false);
+		(void)!write(fds[1], "", 1);
+		for (;;)
+			pause();
+	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], said, 1), 1);
+	assert_int_equal(read(fds[0], said, 1), 1);
+	close(fds[0]);
+}
+
+/* All get the signal, and end. */
+static void end_family(void)
+{
+	descent_signal(getpid(), SIGKILL);
+	while (wait(NULL) > 0)
+		continue;
+}
+
+static void test_private(void **state)
+{
+	struct descent all;
+
+	assert_true(descent_look(true, &all));
+	assert_int_equal(all.n, 0);
+	assert_int_equal(all.memory, 0);
+	start_family(32 * MIB);
+	for (int shared = 0; shared < 2; shared++) {
+		assert_true(descent_look(shared, &all));
+		assert_int_equal(all.n, 2);
+		assert_true(all.memory >= 64 * MIB);
+	}
+	end_family();
+	assert_true(descent_look(true, &all));
+	assert_int_equal(all.n, 0);
+}
+
+/* What parent and child share counts once, or for each, as is asked for. */
+static void test_shared(void **state)
+{
+	void *memory = fill(64 * MIB, true);
+	struct descent parts, whole;
+
+	if (fork() == 0) {
+		volatile char *at = memory;
+
+		if (fork() < 0)
+			_exit(1);
+
+		/* Both have the pages in their tables, and so has the test. */
+		for (size_t i = 0; i < 64 * MIB; i += 4096)
+			(void)at[i];
+		for (;;)
+			pause();
+	}
+	for (int tries = 0; tries < 1000; tries++) {
+		assert_true(descent_look(false, &whole));
+		if (whole.n == 2 && whole.memory >= 128 * MIB)
+			break;
+		poll(NULL, 0, 50);
+	}
+	assert_true(whole.memory >= 128 * MIB);
+	assert_true(descent_look(true, &parts));
+	assert_int_equal(parts.n, 2);
+	assert_true(parts.memory < whole.memory - 64 * MIB);
+	end_family();
+	munmap(memory, 64 * MIB);
+}
+
+/* The time of what runs, and of what that has waited for. */
+static void test_time(void **state)
+{
+	struct descent all = {0};
+	int fds[2];
+	char said;
+
+	assert_int_equal(pipe(fds), 0);
+	if (fork() == 0) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			while (clock() < CLOCKS_PER_SEC / 2)
+				continue;
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
+		(void)!write(fds[1], "", 1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(fds[0], &said, 1), 1);
+	assert_true(descent_look(false, &all));
+	assert_int_equal(all.n, 1);
+	assert_true(all.cpu_us >= 450000);
+	end_family();
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static int setup(void **state)
+{
+	return prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_private),
+		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_time),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}

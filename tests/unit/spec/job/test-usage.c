@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* spec/job/usage.c: what is known of a job is the sum of what is known of its replicas, and nothing is guessed. */
+
+#include "spec/job/status.h"
+#include "tests/unit/unit.h"
+
+#define SECOND INT64_C(1000000000)
+
+static const struct spec_request given = {.cpu = 2000,
+					  .memory = 1000000000,
+					  .memory_limit = -1,
+					  .gpu = 1};
+
+/* A job of two roles: ps-0, and trainer-0 and trainer-1, that began at second 10. */
+static struct spec_job *running(void)
+{
+	struct spec_job *job = spec_job_new(2, 3);
+
+	spec_set(&job->id, "a-x7k2");
+	job->started = 10 * SECOND;
+	for (size_t i = 0; i < 3; i++) {
+		job->replicas[i].role = i > 0;
+		job->replicas[i].state = SPEC_RUNNING;
+		job->replicas[i].started = 10 * SECOND;
+	}
+	spec_role_set_request(&job->roles[0], &given);
+	spec_role_set_request(&job->roles[1], &given);
+	return job;
+}
+
+static void use(struct spec_job *job, size_t i, int64_t cpu_s, int64_t memory, int64_t last_s)
+{
+	const struct spec_usage usage = {
+		.cpu_us = cpu_s * 1000000 + 999999,
+		.cpu_now = 500,
+		.memory_now = memory,
+		.memory_peak = 2 * memory,
+		.samples = 3,
+		.first = (11 + (int64_t)i) * SECOND,
+		.last = last_s * SECOND,
+	};
+
+	spec_replica_set_usage(&job->replicas[i], &usage);
+}
+
+static void expect(const struct spec_job *job, const struct spec_replica *r, const char *want)
+{
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	if (r)
+		spec_status_replica_usage(job, r, &text, &len);
+	else
+		spec_status_usage(job, &text, &len);
+	assert_string_equal(text, want);
+	assert_int_equal(len, strlen(text));
+}
+
+#define CPU_NOT	   ", seconds: null, now_millicores: null, efficiency_percent: null}\n"
+#define MEMORY_NOT ", limit_bytes: null, now_bytes: null, peak_bytes: null, kind: null}\n"
+#define TOLD_BY_NO "source: null\nsamples: null\nfirst: null\nlast: null\n"
+
+static void test_sum(void **state)
+{
+	struct spec_job *job cleanup_job = running();
+
+	use(job, 0, 10, 100, 20);
+	use(job, 1, 5, 200, 20);
+	use(job, 2, 5, 300, 30);
+	expect(job, &job->replicas[0],
+	       "elapsed_seconds: 10\n"
+	       "cpu: {requested_millicores: 2000, seconds: 10, now_millicores: 500, "
+	       "efficiency_percent: 55}\n"
+	       "memory: {requested_bytes: 1000000000, limit_bytes: null, now_bytes: 100, "
+	       "peak_bytes: 200, kind: resident}\n"
+	       "gpu: {requested: 1}\n"
+	       "source: rusage+proc\n"
+	       "samples: 3\n"
+	       "first: 1970-01-01T00:00:11Z\n"
+	       "last: 1970-01-01T00:00:20Z\n");
+	/* 23 of 2 * (10 + 10 + 20) seconds of cores. */
+	expect(job, NULL,
+	       "elapsed_seconds: 20\n"
+	       "cpu: {requested_millicores: 6000, seconds: 22, now_millicores: 1500, "
+	       "efficiency_percent: 29}\n"
+	       "memory: {requested_bytes: 3000000000, limit_bytes: null, now_bytes: 600, "
+	       "peak_bytes: 1200, kind: resident}\n"
+	       "gpu: {requested: 3}\n"
+	       "source: rusage+proc\n"
+	       "samples: 9\n"
+	       "first: 1970-01-01T00:00:11Z\n"
+	       "last: 1970-01-01T00:00:30Z\n");
+	/* The end of the job counts, not when it was looked at last. */
+	job->finished = 60 * SECOND;
+	job->replicas[0].finished = 50 * SECOND;
+	expect(job, &job->replicas[0],
+	       "elapsed_seconds: 40\n"
+	       "cpu: {requested_millicores: 2000, seconds: 10, now_millicores: 500, "
+	       "efficiency_percent: 14}\n"
+	       "memory: {requested_bytes: 1000000000, limit_bytes: null, now_bytes: 100, "
+	       "peak_bytes: 200, kind: resident}\n"
+	       "gpu: {requested: 1}\n"
+	       "source: rusage+proc\n"
+	       "samples: 3\n"
+	       "first: 1970-01-01T00:00:11Z\n"
+	       "last: 1970-01-01T00:00:20Z\n");
+}
+
+/* One that has begun, and of which nobody tells, leaves the sum unknown; one that never began has used nothing. */
+static void test_parts(void **state)
+{
+	struct spec_job *job cleanup_job = running();
+
+	use(job, 0, 10, 100, 20);
+	use(job, 1, 5, 200, 20);
+	expect(job, NULL,
+	       "elapsed_seconds: 10\n"
+	       "cpu: {requested_millicores: 6000" CPU_NOT
+	       "memory: {requested_bytes: 3000000000, limit_bytes: null, now_bytes: null, "
+	       "peak_bytes: null, kind: resident}\n"
+	       "gpu: {requested: 3}\n"
+	       "source: rusage+proc\nsamples: 6\n"
+	       "first: 1970-01-01T00:00:11Z\nlast: 1970-01-01T00:00:20Z\n");
+	job->replicas[2].started = 0;
+	expect(job, NULL,
+	       "elapsed_seconds: 10\n"
+	       "cpu: {requested_millicores: 6000, seconds: 16, now_millicores: 1000, "
+	       "efficiency_percent: 42}\n"
+	       "memory: {requested_bytes: 3000000000, limit_bytes: null, now_bytes: 300, "
+	       "peak_bytes: 600, kind: resident}\n"
+	       "gpu: {requested: 3}\n"
+	       "source: rusage+proc\nsamples: 6\n"
+	       "first: 1970-01-01T00:00:11Z\nlast: 1970-01-01T00:00:20Z\n");
+	expect(job, &job->replicas[2],
+	       "elapsed_seconds: null\n"
+	       "cpu: {requested_millicores: 2000" CPU_NOT
+	       "memory: {requested_bytes: 1000000000" MEMORY_NOT
+	       "gpu: {requested: 1}\n" TOLD_BY_NO);
+}
+
+/* Nobody tells: as a job of a cluster that runs, of which not even the request is known. */
+static void test_nothing(void **state)
+{
+	struct spec_job *job cleanup_job = running();
+
+	spec_role_set_request(&job->roles[0], NULL);
+	expect(job, NULL,
+	       "elapsed_seconds: null\n"
+	       "cpu: {requested_millicores: null" CPU_NOT
+	       "memory: {requested_bytes: null" MEMORY_NOT "gpu: {requested: null}\n" TOLD_BY_NO);
+	job->finished = 15 * SECOND;
+	expect(job, NULL,
+	       "elapsed_seconds: 5\n"
+	       "cpu: {requested_millicores: null" CPU_NOT
+	       "memory: {requested_bytes: null" MEMORY_NOT "gpu: {requested: null}\n" TOLD_BY_NO);
+}
+
+/* Sums that are too large, and times that can't be, are not known. */
+static void test_extremes(void **state)
+{
+	struct spec_job *job cleanup_job = running();
+
+	job->replicas[0].started = job->started = 100 * SECOND;
+	use(job, 0, 1, INT64_MAX / 2, 20);
+	use(job, 1, 1, INT64_MAX / 2 - 1, 20);
+	use(job, 2, 1, INT64_MAX / 2 - 1, 20);
+	expect(job, NULL,
+	       "elapsed_seconds: null\n"
+	       "cpu: {requested_millicores: 6000, seconds: 5, now_millicores: 1500, "
+	       "efficiency_percent: null}\n"
+	       "memory: {requested_bytes: 3000000000, limit_bytes: null, now_bytes: null, "
+	       "peak_bytes: null, kind: resident}\n"
+	       "gpu: {requested: 3}\n"
+	       "source: rusage+proc\nsamples: 9\n"
+	       "first: 1970-01-01T00:00:11Z\nlast: 1970-01-01T00:00:20Z\n");
+}
+
+/* A copy, and what is packed, have figures of their own. */
+static void test_copies(void **state)
+{
+	struct spec_job *job = running(), *copy;
+	const struct spec_job *packed cleanup_job = NULL;
+	const struct spec_job *again cleanup_job = NULL;
+
+	use(job, 1, 5, 200, 20);
+	copy = spec_job_copy(job);
+	packed = spec_job_pack(job);
+	use(copy, 1, 6, 300, 20);
+	spec_replica_set_usage(&copy->replicas[1], NULL);
+	spec_role_set_request(&copy->roles[0], NULL);
+	spec_job_unref(copy);
+	again = spec_job_copy(packed);
+	assert_int_equal(packed->replicas[1].usage->memory_now, 200);
+	assert_int_equal(again->replicas[1].usage->memory_peak, 400);
+	assert_int_equal(again->roles[0].request->cpu, 2000);
+	assert_null(packed->replicas[0].usage);
+	assert_ptr_not_equal(again->replicas[1].usage, packed->replicas[1].usage);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sum),	cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_nothing), cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_copies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
