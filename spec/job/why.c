@@ -3,6 +3,7 @@
  * The text of `why`: what a person would otherwise piece together from status and logs. It is one paragraph, and empty
  * for a job that does what it should. Texts from outside are made one line.
  */
+#include "spec/base/amount.h"
 #include "spec/base/mem.h"
 #include "spec/base/time.h"
 #include "spec/base/utf8.h"
@@ -13,6 +14,10 @@
 
 /* Longer messages are cut here; the whole is in status. */
 #define MESSAGE_MAX 500
+/* SIGKILL, of every system. */
+#define KILL 9
+/* What was seen to use less was hardly ended because there was no more memory. */
+#define MUCH_MEMORY (INT64_C(64) << 20)
 /* So many ranges of replicas are named; status has all. */
 #define MAX_RANGES 50
 
@@ -127,6 +132,33 @@ static void put_start_hint(FILE *out, const char *role, const char *message)
 	      out);
 }
 
+/* Print " of 16 GiB", if the limit of the container that has ended R is known. */
+static void put_limit(FILE *out, const struct spec_job *job, const struct spec_replica *r)
+{
+	const struct spec_request *given = job->roles[r->role].request;
+
+	if (!given || given->memory_limit <= 0 || *r->blamed)
+		return;
+	fputs(" of ", out);
+	spec_amount_print(out, "memory", (double)given->memory_limit);
+}
+
+/*
+ * Print how much memory R was seen to use, if it may have been ended for that. What came after the last look is not in
+ * it.
+ */
+static void put_seen(FILE *out, const struct spec_replica *r)
+{
+	bool for_memory = streq(r->reason, "OOMKilled") || r->signal == KILL ||
+			  (r->exit_code == 128 + KILL && is_own_end(r));
+
+	if (!for_memory || *r->blamed || !r->usage || r->usage->memory_peak < MUCH_MEMORY)
+		return;
+	fputs(" It was seen to use up to ", out);
+	spec_amount_print(out, "memory", (double)r->usage->memory_peak);
+	fputs(" of memory.", out);
+}
+
 /* Print what became of R, as the rest of a sentence that begins with its name. */
 static void put_failure(FILE *out, const struct spec_job *job, const struct spec_replica *r)
 {
@@ -139,7 +171,9 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 			return;
 		put_start_hint(out, job->roles[r->role].name, r->message);
 	} else if (streq(r->reason, "OOMKilled")) {
-		fputs(" was ended because it used more memory than its limit. Role ", out);
+		fputs(" was ended because it used more memory than its limit", out);
+		put_limit(out, job, r);
+		fputs(". Role ", out);
 		put_clean(out, job->roles[r->role].name);
 		fputs(" needs more memory, or must use less.", out);
 	} else if (streq(r->reason, "DeadlineExceeded")) {
@@ -163,6 +197,7 @@ static void put_failure(FILE *out, const struct spec_job *job, const struct spec
 	} else {
 		put_trouble(out, " failed", r);
 	}
+	put_seen(out, r);
 }
 
 /* Print how often it was tried again; AGAIN: it is about to be. */

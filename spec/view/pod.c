@@ -6,13 +6,16 @@
 #include "spec/view/pod.h"
 
 #include <errno.h>
+#include <math.h>
 
+#include "spec/base/amount.h"
 #include "spec/base/name.h"
 #include "spec/base/words.h"
 #include "spec/job/last_words.h"
 #include "spec/view/meta.h"
 
 #define MAX_CONTAINERS 64
+#define MAX_FIGURE     1e15 /* of what is asked for; more is not shown */
 /* The kubelet writes this, and 137, of a container of which it does not know how it ended: that is no exit code. */
 #define UNKNOWN_END "ContainerStatusUnknown"
 
@@ -272,18 +275,61 @@ static bool reruns(const struct spec_value *spec)
 	return is_rerun(spec);
 }
 
-static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *spec)
+/* The container whose output is the replica's, as it was asked for; NULL: there is none. */
+static const struct spec_value *main_container(const struct spec_pod_view *v,
+					       const struct spec_value *spec)
 {
 	const struct spec_value *list = spec_read_list(spec, "containers");
 
-	for (size_t i = 0; i < spec_read_count(list); i++) {
-		const struct spec_value *one = spec_read_at(list, i);
+	for (size_t i = 0; i < spec_read_count(list); i++)
+		if (streq(spec_read_text(spec_read_at(list, i), "name"), v->main))
+			return spec_read_at(list, i);
+	return NULL;
+}
 
-		if (streq(spec_read_text(one, "name"), v->main) &&
-		    *spec_read_text(one, "restartPolicy"))
-			return is_rerun(one);
+static bool main_reruns(const struct spec_pod_view *v, const struct spec_value *spec)
+{
+	const struct spec_value *main = main_container(v, spec);
+
+	return is_rerun(*spec_read_text(main, "restartPolicy") ? main : spec);
+}
+
+/* So many BY of a unit as MAP has under NAME; -1: it has none, or what is no amount. */
+static int64_t amount(const struct spec_value *map, const char *name, double by)
+{
+	double value = spec_amount_value(spec_read_text(map, name)) * by;
+
+	return value >= 0 && value <= MAX_FIGURE ? (int64_t)ceil(value) : -1;
+}
+
+/* Who makes GPUs calls them his: nvidia.com/gpu, amd.com/gpu. */
+static int64_t count_gpus(const struct spec_value *limits)
+{
+	int64_t n = 0, one;
+
+	for (size_t i = 0; i < spec_read_count(limits); i++) {
+		const char *name = spec_read_at(limits, i)->key;
+		const char *slash = strrchr(name, '/');
+
+		one = slash && streq(slash, "/gpu") ? amount(limits, name, 1) : 0;
+		n = one < 0 || n < 0 || n + one > (int64_t)MAX_FIGURE ? -1 : n + one;
 	}
-	return is_rerun(spec);
+	return n;
+}
+
+/* What CONTAINER was given, as the server has filled it in: what is limited is requested too. */
+static struct spec_request request(const struct spec_value *container)
+{
+	const struct spec_value *resources = spec_read_map(container, "resources");
+	const struct spec_value *requests = spec_read_map(resources, "requests");
+	const struct spec_value *limits = spec_read_map(resources, "limits");
+
+	return (struct spec_request){
+		.cpu = amount(requests, "cpu", 1000),
+		.memory = amount(requests, "memory", 1),
+		.memory_limit = amount(limits, "memory", 1),
+		.gpu = container ? count_gpus(limits) : -1,
+	};
 }
 
 /* How the container called NAME has ended; NULL: it has not. */
@@ -437,8 +483,14 @@ static const struct spec_pick metadata_pick[] = {
 	{.key = "annotations", .keep = true},
 	{0},
 };
+static const struct spec_pick resources_pick[] = {
+	{.key = "requests", .keep = true},
+	{.key = "limits", .keep = true},
+	{0},
+};
 static const struct spec_pick container_pick[] = {
 	{.key = "name", .keep = true},
+	{.key = "resources", .keep = true, .of = resources_pick},
 	{.key = "restartPolicy", .keep = true},
 	{.key = "restartPolicyRules", .keep = true},
 	{0},
@@ -502,6 +554,7 @@ int spec_pod_view_parse(const struct spec_reader *reader, const char *json, size
 	v->deadline = deadline(o);
 	reader->pod(o, v);
 	v->main_reruns = main_reruns(v, spec);
+	v->request = request(main_container(v, spec));
 	v->outcome = outcome(spec, spec_read_map(o, "status"));
 	v->ended = !v->meta.deleted && spec_state_is_final(spec_pod_state(v));
 	*ret = take_ptr(v);

@@ -51,6 +51,32 @@ static void fill_replicas(struct spec_job *job, const struct spec_job_view *view
 	}
 }
 
+/*
+ * What the replicas of each role are given: as the newest of its pods says, or, where there is none, as was known
+ * before.
+ */
+static void fill_requests(struct spec_job *job, struct spec_placed_pods pods,
+			  const struct spec_job *before)
+{
+	cleanup_free const struct spec_pod_view **newest =
+		new0_n(const struct spec_pod_view *, job->n_roles);
+
+	for (size_t i = 0; i < pods.n; i++) {
+		const struct spec_pod_view **of = &newest[job->replicas[pods.v[i].replica].role];
+
+		if (!*of || pods.v[i].pod->meta.created > (*of)->meta.created)
+			*of = pods.v[i].pod;
+	}
+	for (size_t i = 0; i < job->n_roles; i++) {
+		struct spec_role_status *role = &job->roles[i];
+
+		if (newest[i])
+			spec_role_set_request(role, &newest[i]->request);
+		else if (before && i < before->n_roles && streq(before->roles[i].name, role->name))
+			spec_role_set_request(role, before->roles[i].request);
+	}
+}
+
 static void fill_roles(struct spec_job *job, const struct spec_job_view *view)
 {
 	for (size_t i = 0; i < job->n_roles; i++) {
@@ -351,6 +377,7 @@ struct spec_job *spec_view_job(const struct spec_job_view *view,
 	if (view->alone)
 		count_failures(job, placed, ctx->before);
 	fill_replicas(job, view, placed, &standing, ctx->before);
+	fill_requests(job, placed, ctx->before);
 	blame_probes(job, placed, ctx);
 	job->started = started(placed, ctx->before);
 	if (*job->queue)

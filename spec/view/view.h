@@ -77,6 +77,7 @@ struct spec_pod_view {
 	enum spec_state outcome;
 	struct spec_container_view *containers; /* init containers first */
 	size_t n_containers;
+	struct spec_request request; /* of the main container */
 };
 
 /* A task of the job's object. Plain data. */

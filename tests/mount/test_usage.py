@@ -206,6 +206,18 @@ def test_helper_killed(kx):
     assert used["memory"]["peak_bytes"] >= 50 * MIB and used["memory"]["now_bytes"] == 0
 
 
+@pytest.mark.parametrize("how", ["itself", "a child"])
+def test_why(kx, how):
+    """Of what SIGKILL has ended `why` says how much memory it was seen to use."""
+    end = "kill -KILL $$" if how == "itself" else "sh -c 'kill -KILL $$'; exit $?"
+    job = kx.submit(app(HOLD + "hold 100; while [ ! -e go ]; do sleep 0.05; done; wait; " + end))
+    seen(job, lambda u: (u["memory"]["now_bytes"] or 0) >= 100 * MIB)
+    go(kx)
+    job.finish("FAILED")
+    assert re.search(r"SIGKILL\), which the kernel also sends when memory runs out\. "
+                     r"It was seen to use up to 1[01]\d(\.\d)? MiB of memory\. ", job.read("why")), job.read("why")
+
+
 def test_slow_reader(kx):
     """A kxfs that stands still holds up no job, and knows all of it later."""
     job = kx.submit(app(HOLD + "hold 40; wait; echo over"))

@@ -291,3 +291,28 @@ def test_time_limit(server, make_mount):
     harness.wait_for(lambda: slow.status()["reason"] == "DeadlineExceeded", what="the pod's word")
     assert why(kx, "slow").startswith("main-0 ran longer than its limit of 4h. It was not tried again")
     assert (slow.status()["time_limit"], slow.status()["deadline"]) == (14400, None)
+
+
+def test_memory(kx, volcano):
+    """What was ended for its memory: its limit is told, and what its pod was given; what nobody tells is null."""
+    job = kx.submit(harness.app("true", resource={"cpu": 4, "memMB": 16000, "gpu": 2}))
+    (pod,) = volcano.start(job.id)
+    job.until("RUNNING")
+    usage = job.status()["usage"]
+    assert usage["cpu"] == {"requested_millicores": 3900, "seconds": None, "now_millicores": None,
+                            "efficiency_percent": None}
+    assert usage["memory"] == {"requested_bytes": 14_976_000_000, "limit_bytes": 16_000_000_000, "now_bytes": None,
+                               "peak_bytes": None, "kind": None}
+    assert usage["gpu"] == {"requested": 2}
+    assert [usage[key] for key in ("source", "samples", "first", "last", "elapsed_seconds")] == [None] * 5
+    volcano.finish(pod, 137, "OOMKilled")
+    job.finish("FAILED")
+    said = "main-0 was ended because it used more memory than its limit of 14.9 GiB. Role main needs more memory, " \
+           "or must use less."
+    harness.wait_for(lambda: job.read("why").startswith(said), what=said)
+    after = job.status()["usage"]
+    assert after["elapsed_seconds"] >= 0 and after["memory"] == usage["memory"]
+    assert yaml.safe_load(job.read("main-0", "usage"))["gpu"] == {"requested": 2}
+    volcano.remove_pods(job.id)
+    kx.restart()
+    assert job.read("why").startswith(said) and job.status()["usage"]["memory"] == usage["memory"]

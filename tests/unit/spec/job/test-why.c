@@ -303,6 +303,59 @@ static void test_cluster_waiting(void **state)
 	assert_why(job, "trainer-1 fits on no node: 0/1 nodes are available.\n");
 }
 
+/* What may have been ended for its memory says how much of it was seen, if that is much. */
+static void test_memory(void **state)
+{
+	static const struct spec_request given = {-1, -1, INT64_C(17179869184), -1};
+	static const struct {
+		const char *reason;
+		int exit_code, signal;
+		int64_t peak;
+		const char *blamed, *why;
+	} table[] = {
+		{"OOMKilled", 137, 0, INT64_C(16965120819), "",
+		 "trainer-0 was ended because it used more memory than its limit of 16 GiB. Role "
+		 "trainer needs more memory, or must use less. It was seen to use up to 15.8 GiB of "
+		 "memory."},
+		{"OOMKilled", 137, 0, -1, "",
+		 "trainer-0 was ended because it used more memory than its limit of 16 GiB. Role "
+		 "trainer needs more memory, or must use less."},
+		{"OOMKilled", 137, 0, INT64_C(16965120819), "side",
+		 "trainer-0 was ended because it used more memory than its limit. Role trainer needs "
+		 "more memory, or must use less."},
+		{"Signal", -1, 9, INT64_C(67108864), "",
+		 "trainer-0 was ended by signal 9 (SIGKILL), which the kernel also sends when memory "
+		 "runs out. It was seen to use up to 64 MiB of memory."},
+		{"Signal", -1, 9, INT64_C(67108863), "",
+		 "trainer-0 was ended by signal 9 (SIGKILL), which the kernel also sends when memory "
+		 "runs out."},
+		{"Signal", -1, 15, INT64_C(67108864), "",
+		 "trainer-0 was ended by signal 15 (SIGTERM)."},
+		{"Error", 137, 0, INT64_C(1073741824), "",
+		 "trainer-0 ended with exit code 137, which means signal 9 (SIGKILL), which the kernel "
+		 "also sends when memory runs out. It was seen to use up to 1 GiB of memory."},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		cleanup_job struct spec_job *job = job_in(SPEC_FAILED, "Failed");
+		struct spec_replica *r = failed(job, 0, 1, table[i].exit_code, table[i].signal);
+		const struct spec_usage used = {.memory_peak = table[i].peak};
+		char want[512];
+
+		job->replicas[1].state = job->replicas[2].state = SPEC_CANCELLED;
+		set(&r->reason, table[i].reason);
+		set(&r->blamed, table[i].blamed);
+		spec_role_set_request(&job->roles[r->role], &given);
+		spec_replica_set_usage(r, &used);
+		snprintf(want, sizeof(want),
+			 "%s It was not tried again, because max_retries is 0. %s", table[i].why,
+			 *table[i].blamed
+				 ? "The output of that container is in trainer-0/side.log.\n"
+				 : "Its output is in trainer-0/log.\n");
+		assert_why(job, want);
+	}
+}
+
 static void test_cluster_failed(void **state)
 {
 	static const struct {
@@ -403,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_waiting),
 		cmocka_unit_test(test_cluster_waiting),
 		cmocka_unit_test(test_cluster_failed),
+		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_one_line),
 		cmocka_unit_test(test_output_lost),
 		cmocka_unit_test(test_disk_refuses),

@@ -564,6 +564,48 @@ static void test_mount(void **state)
 
 /* --- pods that have failed --- */
 
+/* Of what was ended for its memory the limit is said, as far as it is known: of the container that was ended. */
+static void test_memory(void **state)
+{
+	static const struct {
+		const char *resources, *limit;
+	} table[] = {
+		{"{'limits':{'memory':'16Gi'}}", " of 16 GiB"},
+		{"{'limits':{'cpu':'1','memory':'500M'},'requests':{'memory':'400M'}}",
+		 " of 476.8 MiB"},
+		{"{'requests':{'memory':'1Gi'}}", ""},
+		{"{'limits':{'memory':'much'}}", ""},
+		{"{'limits':{'memory':7}}", ""},
+		{"{'limits':{'memory':'1000E'}}", ""},
+		{"[]", ""},
+	};
+
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct world w = {0};
+		char want[256];
+
+		snprintf(
+			want, sizeof(want),
+			"t-0 was ended because it used more memory than its limit%s. Role t needs more "
+			"memory, or must use less. It was not tried again, because max_retries is 0. "
+			"Its output is in t-0/log.\n",
+			table[i].limit);
+		job(&w, 1, "Failed");
+		world_pod(
+			&w,
+			world_json(
+				"{'metadata':{'name':'j-t-0','uid':'u-p0','creationTimestamp':"
+				"'1970-01-01T00:00:03Z','annotations':{'volcano.sh/task-spec':'t',"
+				"'volcano.sh/task-index':'0'}},'spec':{'containers':[{'name':'s',"
+				"'resources':{'limits':{'memory':'1Mi'}}},{'name':'t','resources':"
+				"%s}]},'status':%s}",
+				table[i].resources, ENDED("137", "OOMKilled", "")),
+			false);
+		assert_why(&w, want);
+		world_clear(&w);
+	}
+}
+
 static void test_failed(void **state)
 {
 	static const struct {
@@ -908,6 +950,7 @@ int main(void)
 		cmocka_unit_test(test_passing),
 		cmocka_unit_test(test_beside_gang),
 		cmocka_unit_test(test_failed),
+		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_not_a_change),
 		cmocka_unit_test(test_same_failed),
 		cmocka_unit_test(test_same_waiting),
