@@ -7,7 +7,6 @@
 #include "backend/local/descent.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

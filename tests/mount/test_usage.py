@@ -109,6 +109,9 @@ def test_cpu(kx):
     assert told > 6 and told - 1 <= used["cpu"]["seconds"] <= told + 2
     status = job.status()
     assert used["cpu"]["now_millicores"] == 0
+    # Not only what was seen, which may be a second old at the end.
+    record = json.loads((kx.state / "jobs" / job.id / "job.json").read_text())
+    assert told - 0.05 <= record["replicas"][0]["usage"]["cpu_us"] / 1e6 <= told + 1
     elapsed = used["elapsed_seconds"]
     assert elapsed * 2 * used["cpu"]["efficiency_percent"] / 100 <= used["cpu"]["seconds"] + 2
     assert (elapsed + 2) * 2 * (used["cpu"]["efficiency_percent"] + 1) / 100 >= used["cpu"]["seconds"] - 2

@@ -2,9 +2,9 @@
 /* What a look at the processes that descend from this one finds: all of them, and what they have together. */
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>

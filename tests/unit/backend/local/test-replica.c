@@ -60,6 +60,7 @@ void local_record_started(struct local_record *r, int64_t time)
 
 void local_record_used(struct local_record *r)
 {
+	(void)r;
 }
 
 void local_record_runs(struct local_record *r)
@@ -271,6 +272,38 @@ static void test_not_started(void **state)
 	assert_null(fake.timers);
 }
 
+/* What an attempt has used is known until the next one begins, and nothing of it is used now when it has ended. */
+static void test_used(void **state)
+{
+	const struct task_usage used = {.cpu_us = 7,
+					.cpu_now = 8,
+					.memory_now = 9,
+					.memory_peak = 10,
+					.samples = 1,
+					.first = 5,
+					.last = 6};
+
+	local_replicas_begin(rig.all);
+	local_replica_begin(rig.reps[0], 0);
+	fake_run();
+	rig.tasks[0].events->prepared(rig.tasks[0].data);
+	rig.tasks[0].events->started(rig.tasks[0].data, 5);
+	assert_null(replica(0)->usage);
+	rig.tasks[0].events->used(rig.tasks[0].data, &used);
+	assert_int_equal(replica(0)->usage->memory_now, 9);
+	rig.tasks[0].events->ended(rig.tasks[0].data,
+				   &(struct task_end){.how = TASK_ENDED, .exit_code = 1});
+	fake_run();
+	assert_int_equal(replica(0)->usage->cpu_us, 7);
+	assert_int_equal(replica(0)->usage->cpu_now, 0);
+	assert_int_equal(replica(0)->usage->memory_now, 0);
+	assert_int_equal(replica(0)->usage->memory_peak, 10);
+	local_replica_begin(rig.reps[0], 0);
+	fake_run();
+	assert_int_equal(replica(0)->attempt, 1);
+	assert_null(replica(0)->usage);
+}
+
 /* A new attempt goes on record before it is started. */
 static void test_recorded_first(void **state)
 {
@@ -303,9 +336,8 @@ int main(void)
 {
 #define REPLICA_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		REPLICA_TEST(test_in_turn),
-		REPLICA_TEST(test_start_delayed),
-		REPLICA_TEST(test_not_started),
+		REPLICA_TEST(test_in_turn),	   REPLICA_TEST(test_start_delayed),
+		REPLICA_TEST(test_not_started),	   REPLICA_TEST(test_used),
 		REPLICA_TEST(test_recorded_first),
 	};
 
