@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Figures are taken about so often; less often if that costs more than 1/500 of the time between two looks. */
+/* Figures are taken about so often; less often if that costs more than 1/600 of the time between two looks. */
 #define LOOK_PAUSE_MS 1000
 
 /*
