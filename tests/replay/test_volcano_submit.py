@@ -105,7 +105,7 @@ def test_reply_that_is_lost_of_a_job_that_is_gone(kx, server):
     """It was launched, no reply comes through, and by the time that one does the job has ended and its ttl has removed
     it, which no watch saw. It is not launched again: that it is not known is said."""
     text = json.dumps({**json.loads(GOOD), "scheduler_args": {"ttl": "1s"}})
-    server.hold(resource="jobs")
+    harness.wait_for(lambda: server.hold(resource="jobs"), what="the watch of jobs")
     server.faults.add("lose", verb="create")
     cut = server.faults.add("reset", times=10000, verb="create")
     answers = []
