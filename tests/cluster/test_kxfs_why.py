@@ -85,7 +85,7 @@ def test_memory(kx):
     # That memory was short and that the container has ended is told side by side: the former must not come too late.
     job = kx.submit(app("dd if=/dev/zero of=/dev/null bs=256M count=1; code=$?; sleep 2; exit $code"))
     job.finish("FAILED")
-    says(job, "main-0 was ended because it used more memory than its limit. Role main needs more memory, or must "
+    says(job, "main-0 was ended because it used more memory than its limit of 61 MiB. Role main needs more memory, or must "
          f"use less. {NO_RETRY} Its output is in main-0/log. Its last words:\n    Killed", "OOMKilled")
 
 
