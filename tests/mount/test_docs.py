@@ -161,5 +161,6 @@ def test_quickstart(make_kx):
         assert is_mounted(directory)
     [line] = [line.strip() for line in out.splitlines() if line.strip().startswith(("umount", "fusermount3"))]
     run(line)
-    wait_for(lambda: not is_mounted(directory))
+    # The daemon changes its state directory to its very end, which comes after the unmount.
+    wait_for(lambda: not is_mounted(directory) and not marked_pids(), what="the umount")
     shutil.rmtree(kx.base / "home")
