@@ -34,6 +34,7 @@ STATE = {
 }
 # Files that call them for something else.
 OTHERS = {
+    "backend/archive/directory.c": "the directory of an archive, which is somebody's, as lookups",
     "backend/base/file.c": "users' own files: kubeconfig, tokens",
     "backend/base/process.c": "/proc",
     "backend/base/spawn.c": "/dev/null, in another process, which has no loop",
