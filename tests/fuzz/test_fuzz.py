@@ -1,26 +1,76 @@
 # SPDX-License-Identifier: MIT
-"""Each fuzz target searches for a few seconds, from its corpus. KXFS_BUILD is a build with
--Dfuzz=true. What a target finds belongs into its corpus, so that every build replays it.
-The search is the same each time, as far as it gets, so that what it finds has come with a change;
+"""Each fuzz target searches for a few seconds, from its corpus, which reaches most lines of what the target is for.
+KXFS_FUZZ_TARGETS is what tests/fuzz/build has made. What a target finds belongs into its corpus,
+so that every build replays it. The search is the same each time, as far as it gets, so that what it finds has come with a change;
 KXFS_FUZZ_SEED=0 searches elsewhere each time."""
 
+import json
 import os
 import pathlib
 import resource
 import shutil
 import subprocess
+import zipfile
 
 import pytest
 
 HERE = pathlib.Path(__file__).parent
 SECONDS = int(os.environ.get("KXFS_FUZZ_SECONDS", "20"))
 SEED = int(os.environ.get("KXFS_FUZZ_SEED", "1"))
+BUILT = pathlib.Path(os.environ["KXFS_FUZZ_TARGETS"])
 SLOW = 10  # seconds of the processor's time that an input may take
 TARGETS = sorted(path.stem.removeprefix("fuzz-") for path in HERE.glob("fuzz-*.c"))
 
 
-def test_there_are_targets():
-    assert TARGETS
+# What each target is for, and how much of its lines its corpus reaches, in percent: a floor, which may only be raised.
+READERS = {
+    "app": (85, "spec/app/app.c", "spec/app/app_value.c", "spec/app/mount.c"),
+    "event": (70, "spec/api/event.c", "spec/api/refusal.c"),
+    "exec": (60, "spec/api/exec_credential.c"),
+    "kubeconfig": (80, "spec/api/kubeconfig.c", "spec/api/connection.c"),
+    "lines": (80, "backend/output/lines.c"),
+    "logline": (70, "spec/logline/logline.c", "spec/logline/overlap.c"),
+    "macro": (85, "spec/app/macro.c"),
+    "manifest": (80, "spec/pods/pod.c", "spec/pods/overlay.c", "spec/pods/wrap.c"),
+    "merge": (80, "backend/output/merge.c"),
+    "mount": (95, "spec/app/mount.c"),
+    "record": (45, "spec/record/record.c", "spec/job/snapshot.c"),
+    "split": (90, "spec/api/split.c"),
+    "value": (90, "spec/base/value.c"),
+    "view": (90, "spec/view/job.c", "spec/view/pod.c", "spec/view/snapshot.c"),
+    "yaml": (85, "spec/yaml/yaml.c", "spec/yaml/yaml_json.c", "spec/yaml/yaml_emit.c"),
+}
+
+
+def test_each_target_has_a_floor():
+    assert sorted(READERS) == TARGETS
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_coverage(name, tmp_path):
+    """The corpus reaches what the target is for. The figure is printed, and stands in the report."""
+    floor, *files = READERS[name]
+    raw, profile, binary = tmp_path / "raw", tmp_path / "profile", BUILT / f"fuzz-{name}"
+    subprocess.run([binary, "-runs=0", HERE / "corpus" / name], env={**os.environ, "LLVM_PROFILE_FILE": str(raw)},
+                   check=True, stderr=subprocess.DEVNULL, timeout=600)
+    subprocess.run(["llvm-profdata", "merge", "-sparse", raw, "-o", profile], check=True, timeout=600)
+    out = subprocess.run(["llvm-cov", "export", "-summary-only", binary, f"-instr-profile={profile}"], check=True,
+                         stdout=subprocess.PIPE, timeout=600).stdout
+    [data] = json.loads(out)["data"]
+    lines = [file["summary"]["lines"] for file in data["files"] if file["filename"].endswith(tuple(f"/{file}" for file in files))]
+    assert len(lines) == len(files)
+    reached = 100 * sum(line["covered"] for line in lines) / sum(line["count"] for line in lines)
+    print(f"{name}: {reached:.1f} % of the lines of {', '.join(files)}")
+    assert reached >= floor
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_for_a_service(name, tmp_path):
+    """A target runs where our libraries are not installed, and its seeds are beside it."""
+    needs = subprocess.run(["ldd", BUILT / f"fuzz-{name}"], check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    assert not [line for line in needs.splitlines() if "json" in line or "yaml" in line]
+    with zipfile.ZipFile(BUILT / f"fuzz-{name}_seed_corpus.zip") as seeds:
+        assert sorted(seeds.namelist()) == sorted(path.name for path in (HERE / "corpus" / name).iterdir())
 
 
 def is_slow(binary, path):
@@ -39,12 +89,11 @@ def is_slow(binary, path):
 def test_search(name, tmp_path):
     corpus = tmp_path / "corpus"
     shutil.copytree(HERE / "corpus" / name, corpus)
-    binary = pathlib.Path(os.environ["KXFS_BUILD"]) / "tests/fuzz" / f"fuzz-{name}"
     p = subprocess.run(
-        [binary, f"-seed={SEED}", f"-max_total_time={SECONDS}", "-timeout=100", f"-report_slow_units={SLOW}",
+        [BUILT / f"fuzz-{name}", f"-seed={SEED}", f"-max_total_time={SECONDS}", "-timeout=100", f"-report_slow_units={SLOW}",
          "-rss_limit_mb=2048", "-print_final_stats=1", f"-artifact_prefix={tmp_path}/", corpus],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-        timeout=SECONDS * 5 + 300)
+        env={**os.environ, "LLVM_PROFILE_FILE": "/dev/null"}, timeout=SECONDS * 5 + 300)
     text = p.stdout.decode(errors="replace")
     found = [f"{path.name}: {path.read_bytes()!r}" for path in tmp_path.iterdir()
              if path.is_file() and (not path.name.startswith("slow-unit-") or is_slow(binary, path))]
