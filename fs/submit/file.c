@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "backend/base/diag.h"
 #include "backend/base/process.h"
+#include "fs/submit/holders.h"
 #include "fs/submit/launch.h"
 #include "fs/submit/writer.h"
 #include "fs/vfs/handle.h"
@@ -33,6 +35,8 @@ struct open_file {
 	struct record_owner owner;
 	pid_t wrote_tid; /* the thread that wrote last, and its process */
 	pid_t wrote;
+	bool looked; /* whether its writer can be looked at is known */
+	struct holders holders;
 };
 
 static struct upload *file_upload(const struct node *node)
@@ -178,16 +182,26 @@ static void file_note_killed(struct open_file *h, pid_t tid, pid_t process)
 		upload_set_flaw(h->upload, ECANCELED);
 }
 
+/* The process of thread TID, which uses H; 0: not known, as for all who use an H whose opener is not known. */
+static pid_t file_process(const struct open_file *h, pid_t tid)
+{
+	return h->writer.unseen && h->writer.opener == 0 ? 0 : writer_process(tid);
+}
+
 /*
  * PROCESS closes H. Is it the one that has opened it, and done with writing? It is not while it
  * has another descriptor (a shell that puts its output aside), nor while a child that wrote
- * last has one (Popen(stdout=f), and then f.close()).
+ * last has one (Popen(stdout=f), and then f.close()). Of processes that can't be looked at WHO closes says as much as
+ * can be known.
  */
-static bool file_is_done(const struct open_file *h, pid_t process, uint64_t ino)
+static bool file_is_done(struct open_file *h, pid_t process, uint64_t who, uint64_t ino)
 {
 	const char *mountpoint = h->s->config.mountpoint;
+	bool left = holders_closed(&h->holders, who);
 	int held;
 
+	if (h->writer.unseen)
+		return left && upload_is_dirty(h->upload, &h->writer);
 	if (process == 0 || process != h->writer.opener ||
 	    writer_holds(process, ino, mountpoint) != 0)
 		return false;
@@ -209,10 +223,10 @@ static void file_on_flush(struct fs *fs, fuse_req_t req, struct node *node,
 		fuse_reply_err(req, 0);
 		return;
 	}
-	process = writer_process(tid);
+	process = file_process(h, tid);
 	file_note_killed(h, tid, process);
 	/* If the writing is not over here, the release submits. */
-	if (file_is_done(h, process, node->ino))
+	if (file_is_done(h, process, fi->lock_owner, node->ino))
 		launch_close(h->s, h->upload, &h->writer, h->owner, req);
 	else if (upload_is_lost(h->upload, &h->writer))
 		fuse_reply_err(req, EBUSY);
@@ -249,12 +263,32 @@ static void file_on_read(struct fs *fs, fuse_req_t req, struct node *node, size_
 	fuse_reply_buf(req, buf, upload_read(h->upload, buf, size, off));
 }
 
-/* PROCESS changes the bytes through H. 0 or -EBUSY. */
-static int file_claim(struct open_file *h, pid_t process)
+/* PROCESS is the first that changes INO through H: can H's writer be looked at? */
+static void file_look(struct open_file *h, pid_t process, uint64_t ino)
+{
+	struct submit *s = h->s;
+	int err = writer_look(h->writer.opener, process, ino, s->config.mountpoint);
+
+	h->looked = true;
+	if (!err)
+		return;
+	upload_set_unseen(h->upload, &h->writer, err == -ESRCH);
+	if (atomic_exchange(&s->fs->unseen, -err) != -err)
+		diag(DIAG_INFO,
+		     "%s/: a writer can't be seen: each of its closes decides by itself; .kxfs/info says more",
+		     s->name);
+}
+
+/* PROCESS changes the bytes of INO through H; WHO: as holders.h knows it. 0 or -EBUSY. */
+static int file_claim(struct open_file *h, pid_t process, uint64_t who, uint64_t ino)
 {
 	pid_t other;
-	int err = upload_is_spent(h->upload, &h->writer) ? -EBUSY : 0;
+	int err;
 
+	if (!h->looked)
+		file_look(h, process, ino);
+	holders_wrote(&h->holders, who);
+	err = upload_is_spent(h->upload, &h->writer) ? -EBUSY : 0;
 	if (err)
 		return err;
 	err = upload_claim(h->upload, &h->writer, process, false, &other);
@@ -272,11 +306,11 @@ static void file_on_write(struct fs *fs, fuse_req_t req, struct node *node, cons
 	pid_t tid = fuse_req_ctx(req)->pid;
 	int err;
 
-	(void)fs, (void)node;
+	(void)fs;
 	if (tid != h->wrote_tid)
-		h->wrote = writer_process(tid);
+		h->wrote = file_process(h, tid);
 	h->wrote_tid = tid;
-	err = file_claim(h, h->wrote);
+	err = file_claim(h, h->wrote, fi->lock_owner, node->ino);
 	if (err) {
 		fuse_reply_err(req, -err);
 		return;
@@ -356,7 +390,7 @@ static void file_on_setattr(struct fs *fs, fuse_req_t req, struct node *node, st
 	int err = there == -EAGAIN ? 0 : there;
 
 	if (!err && (to_set & FUSE_SET_ATTR_SIZE) && fi) {
-		err = file_claim(handle_of(fi), process);
+		err = file_claim(handle_of(fi), process, 0, node->ino);
 		if (!err)
 			err = upload_truncate(u, z.size);
 	} else if (!there && (to_set & FUSE_SET_ATTR_SIZE)) {

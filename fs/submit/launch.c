@@ -342,6 +342,12 @@ static void launch_refuse(struct submit *s, const char *name, int flaw, struct r
 			"%s: its writer was killed by a signal, so it may be only a part: "
 			"nothing was launched. Write it again.",
 			name);
+	else if (flaw == EINVAL)
+		text = text_print(
+			"%s: its last line does not end with a newline, so it may be only a part: kxfs can't "
+			"see who writes it (.kxfs/info says why), nor whether that is killed. Nothing was "
+			"launched. Write it again, with a newline at its end.",
+			name);
 	else if (flaw == EFBIG)
 		text = text_print("%s: more than %u bytes: a file that is submitted may have at "
 				  "most %u. Nothing was launched.",
@@ -420,6 +426,8 @@ void launch_close(struct submit *s, struct upload *u, struct upload_writer *w,
 		launch_explain_name(s, name, owner);
 	if (written && spec_name_submits(name)) {
 		err = -upload_flaw(u);
+		if (!err && w->unseen && !upload_is_whole(u))
+			err = -EINVAL;
 		if (!err)
 			err = launch_new(s, u, name, owner, &l);
 		upload_launching(u, w, l ? l->number.number : 0);

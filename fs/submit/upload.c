@@ -394,6 +394,15 @@ void upload_set_flaw(struct upload *u, int flaw)
 	u->flaw = flaw;
 }
 
+bool upload_is_whole(struct upload *u)
+{
+	char last;
+
+	lock_scope(u->all->lock);
+	last = u->size > 0 ? u->bytes[u->size - 1] : '\0';
+	return last == '\n' || last == '}' || last == ']';
+}
+
 /* --- attributes --- */
 
 static struct timespec time_of(int64_t ns)
@@ -474,6 +483,14 @@ void upload_remove_writer(struct upload *u, struct upload_writer *w)
 	DL_DELETE(u->writers, w);
 }
 
+void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange)
+{
+	lock_scope(u->all->lock);
+	w->unseen = true;
+	if (strange)
+		w->opener = 0;
+}
+
 int upload_claim(struct upload *u, struct upload_writer *w, pid_t process, bool fresh, pid_t *other)
 {
 	/* A child that writes through the handle of its parent writes for the process that has opened it. */
@@ -545,7 +562,7 @@ bool upload_is_dirty(struct upload *u, const struct upload_writer *w)
 bool upload_is_spent(struct upload *u, const struct upload_writer *w)
 {
 	lock_scope(u->all->lock);
-	return w->spent || w->launch != 0;
+	return !w->unseen && (w->spent || w->launch != 0);
 }
 
 bool upload_is_lost(struct upload *u, const struct upload_writer *w)

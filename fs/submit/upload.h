@@ -33,6 +33,7 @@ struct upload;
 /* A handle through which a file may be written; zeroed by its owner, set by the functions below. Under the lock. */
 struct upload_writer {
 	pid_t opener; /* the process; 0: not known */
+	bool unseen;  /* that process can't be looked at: a close decides by itself (holders.h) */
 	bool dirty;   /* it has changed the bytes since its last submission */
 	bool lost; /* somebody else has changed, removed or replaced the file: its bytes are not there */
 	bool spent;	 /* its launch was accepted: nothing more is written through it */
@@ -88,6 +89,8 @@ uint64_t upload_replace(struct upload *u, uint64_t version, const char *text);
  * write sets this until the file is emptied, a killed writer until the next write.
  */
 int upload_flaw(struct upload *u);
+/* Does its content end as a text does, with a newline, or as JSON does, with the bracket that closes it? */
+bool upload_is_whole(struct upload *u);
 void upload_set_flaw(struct upload *u, int flaw);
 
 /* --- attributes --- */
@@ -102,6 +105,8 @@ int upload_set_attr(struct upload *u, const struct stat *attr, int to_set);
 /* OPENER: the process that has opened W; 0: not known. W has lost a file that has no name any more. */
 void upload_add_writer(struct upload *u, struct upload_writer *w, pid_t opener);
 void upload_remove_writer(struct upload *u, struct upload_writer *w);
+/* Who has opened W can't be looked at. STRANGE: nor is its number one of a process that is here. */
+void upload_set_unseen(struct upload *u, struct upload_writer *w, bool strange);
 /*
  * PROCESS changes the bytes, through W (NULL: it has no handle, or is just being opened); FRESH: it empties the file to
  * begin a content of its own. 0: it may, and W is dirty; all others that have the file open lose it. -EBUSY: *OTHER is
@@ -121,7 +126,10 @@ pid_t upload_displace(struct upload *u, pid_t process);
 bool upload_is_last(struct upload *u, const struct upload_writer *w);
 /* Has W, or another writer of its process, changed the bytes since its last submission? */
 bool upload_is_dirty(struct upload *u, const struct upload_writer *w);
-/* Has the content that was written through W become a job, or may it become one now? */
+/*
+ * Has the content that was written through W become a job, or may it become one now? Never of one that can't be seen:
+ * nobody knows whether that was the end of its writing, and what it writes then is a new content.
+ */
 bool upload_is_spent(struct upload *u, const struct upload_writer *w);
 /* Has W lost the file, and were bytes meant for it? */
 bool upload_is_lost(struct upload *u, const struct upload_writer *w);

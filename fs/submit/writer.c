@@ -154,3 +154,19 @@ int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint)
 	}
 	return -errno;
 }
+
+int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint)
+{
+	const pid_t processes[] = {wrote, opener};
+	int err = -ESRCH;
+
+	for (size_t i = 0; opener && i < array_size(processes); i++) {
+		int held = processes[i] ? writer_holds(processes[i], ino, mountpoint) : -ESRCH;
+
+		if (held == 1)
+			return 0;
+		if (held == -EACCES || held == -EPERM)
+			err = -EACCES;
+	}
+	return err;
+}

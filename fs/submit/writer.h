@@ -5,7 +5,7 @@
  * which process the thread belongs, and which descriptors the process still has. (Whether a signal is
  * ending it is in backend/base/process.h.) Parsers are pure functions of text; the other functions read
  * /proc, never wait, and return an error when they can't know (another user, hidepid, another pid
- * namespace).
+ * namespace). For a writer of which they can't, holders.h is all there is.
  */
 #ifndef KXFS_FS_SUBMIT_WRITER_H
 #define KXFS_FS_SUBMIT_WRITER_H
@@ -36,5 +36,11 @@ pid_t writer_process(pid_t tid);
  * mounted on MOUNTPOINT? 1 or 0; a negative errno: not known.
  */
 int writer_holds(pid_t pid, uint64_t ino, const char *mountpoint);
+/*
+ * Processes OPENER and WROTE (0: not known) have opened and are just writing the file INO. 0: they can be looked at;
+ * -EACCES: they are another user's; -ESRCH: they are not there, so their numbers are those of another pid namespace,
+ * by chance also of processes that are here.
+ */
+int writer_look(pid_t opener, pid_t wrote, uint64_t ino, const char *mountpoint);
 
 #endif

@@ -69,6 +69,25 @@ static int control_text(const struct tree *t, int (*write)(const struct tree *, 
 	return err;
 }
 
+/*
+ * Can those be looked at who write in submit/? Process 1 is the only program of its container, so all others are in
+ * another pid namespace.
+ */
+static const char *control_writers(const struct tree *t)
+{
+	int unseen = atomic_load(&t->fs->unseen);
+
+	if (unseen == ESRCH || (unseen == 0 && getpid() == 1))
+		return "not seen: kxfs shares no pid namespace with its users, so each of their closes "
+		       "in submit/ decides by itself (kxfs-layout(5)); shareProcessNamespace: true in "
+		       "the pod is the cure";
+	if (unseen)
+		return "not seen: kxfs may not look at processes of other users, so each of their "
+		       "closes in submit/ decides by itself (kxfs-layout(5)); root may, and so may "
+		       "that user";
+	return "seen";
+}
+
 static int control_write_info(const struct tree *t, FILE *out)
 {
 	char time[32];
@@ -78,6 +97,7 @@ static int control_write_info(const struct tree *t, FILE *out)
 	fprintf(out, "pid: %d\n", (int)getpid());
 	fprintf(out, "started: %s\n", time);
 	fprintf(out, "submitter: '%s'\n", t->submitter);
+	fprintf(out, "writers: '%s'\n", control_writers(t));
 	return backend_info(t->backend, out);
 }
 

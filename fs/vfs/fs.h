@@ -13,6 +13,7 @@
 #ifndef KXFS_FS_VFS_FS_H
 #define KXFS_FS_VFS_FS_H
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "fs/vfs/fuse.h"
@@ -44,6 +45,11 @@ struct fs {
 	struct handles *handles;
 	struct streams *streams;
 	uint64_t requests; /* answered or parked so far; FUSE thread */
+	/*
+	 * Why a process that asked could not be looked at in /proc, if that was so: EACCES for another user's, ESRCH
+	 * for one that is not there, since it is in another pid namespace. 0: each could that had to be.
+	 */
+	atomic_int unseen;
 };
 
 /* A session whose root is of class ROOT and means OBJECT. LOOP, which need not run yet, is borrowed. */

@@ -44,6 +44,7 @@ OTHERS = {
     "backend/local/helper.c": "another process, which has no loop",
     "fs/cli/dry_run.c": "a command that prints a manifest, and ends",
     "fs/mount/daemon.c": "/dev/null, before the fork",
+    "fs/mount/doctor.c": "/proc, of a command that prints what it finds, and ends",
     "fs/mount/mountinfo.c": "/proc",
     "fs/mount/mountpoint.c": "the mount point, before the mount is up and when it is away",
     "fs/mount/session.c": "/proc",

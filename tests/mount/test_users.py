@@ -95,7 +95,7 @@ end() {{
 kxfs "$@"
 cp {app} $MNT/submit/
 cp {app} $MNT/submit/scratch
-until cat $MNT/submit/a.yaml.job/wait 2>/dev/null; do sleep 0.1; done  # root's writers can't be watched
+cat $MNT/submit/a.yaml.job/wait  # root's writers can't be watched, but hear the verdict at their close
 end
 kxfs "$@"
 stat -c %u $MNT/submit/a.yaml $MNT/submit/a.yaml.job $MNT/submit/scratch

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""Writers that kxfs can't look at: a close decides by itself. The same tools as in test_submit_tools.py, and what differs."""
+
+import os
+import subprocess
+
+import harness
+import pytest
+import submitting
+import unseen
+import yaml
+from submitting import BAD, GOOD
+from test_submit_tools import CHANGE, HALF, REPORT, SILENT, WAIT, script
+
+# A process that has the file open twice, by open or dup, says at the first close that it is done.
+TWICE = ("python two handles", "python dup")
+NAMESPACE = "kxfs shares no pid namespace with its users"
+
+
+@pytest.fixture
+def make_unseen(binary, top):
+    made = []
+
+    def make(where):
+        passed = where in ("other user", "driver")
+        prefix = {"container": unseen.CONTAINER, "other user": unseen.OTHER, "driver": [*unseen.CONTAINER, "--mount-proc"]}
+        kx = unseen.Mount(binary, top, user=harness.USER if where == "other user" else None, prefix=prefix[where],
+                          device=passed, options="allow_other" if passed else "")
+        made.append(kx)
+        kx.start()
+        kx.user = None  # whoever kxfs is, root writes
+        return kx
+
+    yield make
+    wrong = []
+    for kx in made:
+        print(f"{kx.mnt} has said:\n{kx.said()}")
+        wrong += kx.close()
+    wrong += harness.end_marked()
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.fixture
+def kx(make_unseen):
+    return make_unseen("container")
+
+
+def writers(kx):
+    return yaml.safe_load(kx.read(".kxfs/info"))["writers"]
+
+
+@pytest.mark.parametrize("tool", [t for t in (*REPORT, *SILENT) if t not in TWICE])
+def test_good(kx, tool):
+    status, err = script(kx, {**REPORT, **SILENT}[tool], GOOD)
+    assert status == 0, err
+    submitting.launched_once(kx, "x.yaml")
+    assert kx.read("submit/x.yaml") == GOOD
+    assert kx.ls("submit") == ["x.yaml", "x.yaml.job"]
+
+
+@pytest.mark.parametrize("tool", REPORT)
+def test_bad_is_reported(kx, tool):
+    status, err = script(kx, REPORT[tool], BAD)
+    assert status != 0, err
+    assert "Invalid argument" in err or "Bad message" in err
+    submitting.refused(kx, "x.yaml")
+
+
+@pytest.mark.parametrize("tool", SILENT)
+def test_bad_leaves_an_error(kx, tool):
+    script(kx, SILENT[tool], BAD)
+    submitting.refused(kx, "x.yaml")
+
+
+@pytest.mark.parametrize("tool", CHANGE)
+def test_change(kx, tool):
+    old = GOOD.replace('"true"', '"true old"')
+    assert submitting.put(kx, "x.yaml", old) == ""
+    before = submitting.launched(kx)
+    assert len(before) == 1
+    status, err = script(kx, CHANGE[tool], "")
+    assert status == 0, err
+    submitting.launched_once(kx, "x.yaml", before)
+
+
+@pytest.mark.parametrize("where, why", [("container", NAMESPACE), ("driver", NAMESPACE),
+                                        ("other user", "kxfs may not look at processes of other users")])
+def test_verdict_at_the_close(make_unseen, where, why):
+    """The close of cp tells it, wherever kxfs runs; what is written next to it decides for itself, too."""
+    kx = make_unseen(where)
+    assert (writers(kx) == "seen") == (where == "other user")
+    assert submitting.put(kx, "bad.yaml", BAD) == "EINVAL"
+    assert "nonsense" in submitting.error_of(kx, "bad.yaml") and not submitting.launched(kx)
+    assert submitting.put(kx, "x.yaml", GOOD) == ""
+    first = submitting.job_of(kx, "x.yaml")
+    assert submitting.launched(kx) == {first}
+    assert why in writers(kx)
+    assert script(kx, SILENT["bash group"].replace("$F", "y.yaml"), GOOD)[0] == 0
+    assert submitting.job_of(kx, "y.yaml") and submitting.error_of(kx, "y.yaml") is None
+    assert len(submitting.launched(kx)) == 2
+
+
+@pytest.mark.parametrize("line", ["{half} > $F & {wait}; kill -KILL $!; wait",
+                                  "{{ {half} & {wait}; kill -KILL $!; wait; }} > $F"])
+def test_killed_half_way(kx, line):
+    """Nobody knows that it was killed; a part that is wrong is refused as what it is."""
+    (kx.work / "doc.go").touch()
+    script(kx, line.format(half=HALF, wait=WAIT), GOOD)
+    submitting.refused(kx, "x.yaml", "x.yaml:")
+    assert submitting.put(kx, "x.yaml", GOOD) == ""
+    submitting.launched_once(kx, "x.yaml")
+
+
+def test_part_that_is_right(kx):
+    """Whose text breaks off within a line is not launched, though it would be right; JSON has its bracket."""
+    text = "name: app\nroles:\n- name: main\n  image: x\n  entrypoint: 'true'\n  num_replicas: 1"
+    assert submitting.put(kx, "x.yaml", text) == "EINVAL"
+    submitting.refused(kx, "x.yaml", "so it may be only a part")
+    assert submitting.put(kx, "x.yaml", text + "2\n") == ""
+    submitting.launched_once(kx, "x.yaml")
+    assert submitting.put(kx, "y.json", GOOD.rstrip("\n")) == ""
+
+
+def test_two_descriptors(kx):
+    """The first close is the end of a content: what is written next is another, and launched for itself, or refused."""
+    half = len(GOOD) // 2
+    fd = os.open(kx / "submit/x.yaml", os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.write(fd, GOOD[:half].encode())
+        with pytest.raises(OSError, match="Invalid argument"):
+            os.close(os.dup(fd))
+        submitting.refused(kx, "x.yaml")
+        os.write(fd, GOOD[half:].encode())
+        os.close(os.dup(fd))
+        submitting.launched_once(kx, "x.yaml")
+        before = submitting.launched(kx)
+        os.close(os.dup(fd))  # nothing was written since
+        assert submitting.launched(kx) == before
+        os.write(fd, b"\n")
+        os.close(os.dup(fd))
+        submitting.launched_once(kx, "x.yaml", before)
+        os.write(fd, b"}\n")
+    finally:
+        with pytest.raises(OSError, match="Invalid argument"):
+            os.close(fd)
+    assert submitting.error_of(kx, "x.yaml")
+
+
+def test_doctor(binary):
+    """It says so where kxfs is the first process, and only there."""
+    command = [binary, "doctor", "local:"]
+    inside = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", *command], check=False, text=True,
+                            stdout=subprocess.PIPE, timeout=harness.LIMIT, env=harness.base_env())
+    assert "  missing  processes of other containers: kxfs is process 1 here" in inside.stdout
+    assert "shareProcessNamespace: true in the pod is the cure" in inside.stdout
+    outside = subprocess.run(command, check=False, text=True, stdout=subprocess.PIPE, timeout=harness.LIMIT,
+                             env=harness.base_env())
+    assert "process 1" not in outside.stdout
+
+
+# Everything in a user namespace of an ordinary user: mount, kxfs, and who uses it.
+USERNS = """set -e
+mount --bind "$BASE/dev/fuse" /dev/fuse
+"$@" &
+until test -e "$STATE/ready"; do kill -0 $!; sleep 0.05; done
+cd "$MNT"
+if cp "$BASE/bad.yaml" submit/; then exit 9; fi
+cp "$BASE/good.yaml" submit/
+{ head -n 2 "$BASE/good.yaml"; tail -n +3 "$BASE/good.yaml"; } > submit/steps.yaml
+grep -qx SUCCEEDED submit/good.yaml.job/wait
+grep writers: .kxfs/info
+ls jobs | wc -l
+cd /
+umount "$MNT"
+wait
+"""
+
+
+def test_user_namespace(make_kx):
+    """A pod with hostUsers: false: root in it, but nobody outside, with no more than a device that may be opened."""
+    kx = make_kx(start=False, user=harness.USER)
+    (kx.base / "dev").mkdir(mode=0o755)
+    device = kx.base / "dev/fuse"
+    os.mknod(device, 0o020666, os.makedev(10, 229))
+    os.chmod(device, 0o666)
+    for name, text in (("good", GOOD), ("bad", BAD)):
+        (kx.base / f"{name}.yaml").write_text(text)
+    p = harness.run(["setpriv", *unseen.OTHER[1:4], "unshare", "-Urm", "sh", "-c", USERNS, "sh", *kx.command("-f")],
+                    check=False, cwd=kx.work,
+                    env={**kx.env(), "BASE": str(kx.base), "STATE": str(kx.state), "MNT": str(kx.mnt)})
+    assert p.returncode == 0, p.stderr
+    assert p.stdout.split("\n")[-3:] == ["writers: 'seen'", "2", ""]

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""Mounts whose users kxfs can't look at: it runs in another pid namespace than they, or it is another user's."""
+
+import contextlib
+import ctypes
+import os
+import pwd
+import signal
+import subprocess
+
+import harness
+
+NOBODY = pwd.getpwnam(harness.USER).pw_uid
+
+
+class Mount(harness.Kxfs):
+    """COMMAND, put in front of its own, leads to where kxfs runs, as the process that is started or as its child. With DEVICE
+    the mount is made here, and kxfs is given /dev/fd/N."""
+
+    def __init__(self, *args, prefix=(), device=False, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.prefix = list(prefix)
+        self.passed = device
+        self.device = os.open("/dev/fuse", os.O_RDWR) if device else None
+
+    def command(self, *args):
+        command = super().command(*args)
+        if self.device is not None:
+            command[-1] = f"/dev/fd/{self.device}"
+        return [*self.prefix, *command]
+
+    def start(self):
+        if self.device is not None:
+            options = (f"fd={self.device},rootmode=40000,user_id={NOBODY},group_id={NOBODY},allow_other,"
+                       "default_permissions")
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.mount(b"kxfs", bytes(self.mnt), b"fuse.kxfs", 0, options.encode()) != 0:
+                raise OSError(ctypes.get_errno(), "mount")
+        with open(self.messages, "ab") as err:
+            self.proc = subprocess.Popen(self.command("-f"), stdin=subprocess.DEVNULL, stdout=err, stderr=err,
+                                         env=self.env(), cwd=self.work, start_new_session=True,
+                                         pass_fds=[] if self.device is None else [self.device])
+        ready = self.state / "ready"
+        harness.wait_for(lambda: ready.exists() or self.proc.poll() is not None, what="the mount")
+        assert self.proc.poll() is None, self.said()
+        self.let_go()
+        os.listdir(self.mnt)
+        return self
+
+    def let_go(self):
+        """Else the mount is kept by what is ours of it."""
+        if self.device is not None:
+            os.close(self.device)
+            self.device = None
+
+    def end(self, sig=signal.SIGTERM, timeout=60):
+        """unshare(1) leaves signals to its child."""
+        found = [self.proc.pid]
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{found[0]}/task/{found[0]}/children") as f:
+                found = [int(pid) for pid in f.read().split()] if self.prefix[:1] == ["unshare"] else found
+        for pid in found:
+            harness.kill(pid, sig)
+        proc, self.proc = self.proc, None
+        status = proc.wait(timeout)
+        if self.passed:
+            self.abort()  # who has mounted takes the mount away
+        return status
+
+    def close(self):
+        self.let_go()
+        return super().close()
+
+
+# kxfs is the first process of a pid namespace, as the only program of a container is.
+CONTAINER = ["unshare", "--pid", "--fork"]
+# An ordinary user without any right, who may not look at the processes of others.
+OTHER = ["setpriv", f"--reuid={harness.USER}", "--regid=nogroup", "--clear-groups", "--bounding-set=-all",
+         "--inh-caps=-all", "--no-new-privs"]
