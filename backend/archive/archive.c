@@ -6,8 +6,10 @@
 #include <errno.h>
 
 #include "backend/archive/directory.h"
+#include "backend/archive/s3.h"
 #include "spec/base/mem.h"
 #include "spec/base/name.h"
+#include "spec/s3/place.h"
 
 #define S3 "s3://"
 
@@ -30,23 +32,12 @@ static bool is_name(const char *name, bool prefix)
 	return prefix ? *part == '\0' : spec_name_is_file(part);
 }
 
-/* BUCKET[/PREFIX], as S3 has names of buckets. */
-static bool is_bucket(const char *text)
-{
-	const size_t n = strcspn(text, "/");
-	cleanup_free char *prefix = text_print("%s", text + n + (text[n] == '/'));
-	const size_t len = strlen(prefix);
-
-	if (len > 1 && prefix[len - 1] == '/')
-		prefix[len - 1] = '\0';
-	return n >= 3 && n <= 63 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") >= n &&
-	       (*prefix == '\0' || is_name(prefix, false));
-}
-
 int archive_check(const char *place, char **ret_text)
 {
-	if (strncmp(place, S3, strlen(S3)) == 0 && is_bucket(place + strlen(S3)))
-		return 0;
+	struct spec_s3_place s3 cleanup(spec_s3_place_clear) = {0};
+
+	if (strncmp(place, S3, strlen(S3)) == 0)
+		return spec_s3_place_parse(place, "", "any", &s3, ret_text);
 	if (*place == '/')
 		return 0;
 	*ret_text = text_print("archive=%s: use a directory, or " S3 "BUCKET[/PREFIX]", place);
@@ -57,20 +48,20 @@ int archive_new(struct loop *loop, const struct archive_config *config, struct a
 		char **ret_text)
 {
 	int err = archive_check(config->place, ret_text);
-	struct archive *a;
+	cleanup_free struct archive *a = new0(struct archive);
 
 	if (err)
 		return err;
-	if (*config->place != '/') {
-		*ret_text =
-			text_print("archive=%s: this kxfs knows directories alone", config->place);
-		return -EOPNOTSUPP;
+	if (*config->place == '/') {
+		a->ops = &archive_directory_ops;
+		a->impl = archive_directory_new(loop, config->place, config->writer);
+	} else {
+		a->ops = &archive_s3_ops;
+		err = archive_s3_new(loop, config, &a->impl, ret_text);
 	}
-	a = new0(struct archive);
-	a->ops = &archive_directory_ops;
-	a->impl = archive_directory_new(loop, config->place, config->writer);
-	*ret = a;
-	return 0;
+	if (!err)
+		*ret = take_ptr(a);
+	return err;
 }
 
 void archive_free(struct archive *a)

@@ -8,6 +8,7 @@
  *
  *	archive   (here) which implementation a place has, and its calls
  *	directory a directory, which may be a server's: it is looked at as what belongs to users, in threads of its own
+ *	s3        a bucket of S3, by way of backend/client/http.h; s3_keys knows who asks
  *	text      the names of an archive's objects, and what stands in them
  */
 #ifndef KXFS_BACKEND_ARCHIVE_ARCHIVE_H
@@ -58,7 +59,9 @@ struct archive_ops {
 };
 
 struct archive_config {
-	const char *place;  /* an absolute path, or s3://BUCKET[/PREFIX] */
+	const char *place; /* an absolute path, or s3://BUCKET[/PREFIX] */
+	/* Of S3: the URL of a server, and a region; NULL or "": Amazon's, and what the environment says. */
+	const char *endpoint, *region;
 	const char *writer; /* another name for each who writes, [a-z0-9]+; NULL: who only reads */
 };
 
